@@ -1,0 +1,15 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package antiphon is the root of a library and program for tool-calling
+// conversations with language models over the Responses API. It holds no code;
+// start with the packages below it:
+//
+//   - agent: the loop, with item (the vocabulary), tool (what a model may call)
+//     and session (the log) beside it
+//   - responses: the client
+//   - chatmd and agentfile: agents kept as text files
+//   - agenttest and rehearsal: for tests, yours included
+//
+// The program is cmd/antiphon. See docs/architecture.md for how the parts fit.
+package antiphon

@@ -1,0 +1,169 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package item
+
+// FunctionCall is the model's call of a function. Arguments is the raw string
+// the model wrote, which need not be JSON. Schema: FunctionToolCall.
+type FunctionCall struct {
+	ID        string
+	CallID    string
+	Name      string
+	Namespace string
+	Arguments string
+	Status    string
+	Extra     Extra
+}
+
+// FunctionCallOutput answers a [FunctionCall] by its CallID. Schemas:
+// FunctionCallOutputItemParam, FunctionToolCallOutput.
+type FunctionCallOutput struct {
+	ID     string
+	CallID string
+	Output Content
+	Status string
+	Extra  Extra
+}
+
+// CustomToolCall is the model's call of a custom tool: its input is plain text,
+// perhaps after a grammar. Schema: CustomToolCall.
+type CustomToolCall struct {
+	ID        string
+	CallID    string
+	Name      string
+	Namespace string
+	Input     string
+	Status    string
+	Extra     Extra
+}
+
+// CustomToolCallOutput answers a [CustomToolCall] by its CallID. Schema:
+// CustomToolCallOutput.
+type CustomToolCallOutput struct {
+	ID     string
+	CallID string
+	Output Content
+	Status string
+	Extra  Extra
+}
+
+// ItemType returns [TypeFunctionCall].
+func (*FunctionCall) ItemType() Type { return TypeFunctionCall }
+
+// ItemType returns [TypeFunctionCallOutput].
+func (*FunctionCallOutput) ItemType() Type { return TypeFunctionCallOutput }
+
+// ItemType returns [TypeCustomToolCall].
+func (*CustomToolCall) ItemType() Type { return TypeCustomToolCall }
+
+// ItemType returns [TypeCustomToolCallOutput].
+func (*CustomToolCallOutput) ItemType() Type { return TypeCustomToolCallOutput }
+
+func (v *FunctionCall) fields(c *codec) {
+	c.optString("id", &v.ID)
+	c.typ(string(TypeFunctionCall))
+	c.optString("status", &v.Status)
+	c.str("arguments", &v.Arguments)
+	c.str("call_id", &v.CallID)
+	c.str("name", &v.Name)
+	c.optString("namespace", &v.Namespace)
+	c.rest(&v.Extra)
+}
+
+func (v *FunctionCallOutput) fields(c *codec) {
+	c.optString("id", &v.ID)
+	c.typ(string(TypeFunctionCallOutput))
+	c.optString("status", &v.Status)
+	c.optString("call_id", &v.CallID)
+	c.content("output", &v.Output)
+	c.rest(&v.Extra)
+}
+
+func (v *CustomToolCall) fields(c *codec) {
+	c.optString("id", &v.ID)
+	c.typ(string(TypeCustomToolCall))
+	c.optString("status", &v.Status)
+	c.str("call_id", &v.CallID)
+	c.str("input", &v.Input)
+	c.str("name", &v.Name)
+	c.optString("namespace", &v.Namespace)
+	c.rest(&v.Extra)
+}
+
+func (v *CustomToolCallOutput) fields(c *codec) {
+	c.optString("id", &v.ID)
+	c.typ(string(TypeCustomToolCallOutput))
+	c.optString("status", &v.Status)
+	c.optString("call_id", &v.CallID)
+	c.content("output", &v.Output)
+	c.rest(&v.Extra)
+}
+
+// Call returns a function call, as an imported conversation needs it. Empty
+// arguments become {}.
+func Call(callID, name, arguments string) Item {
+	if arguments == "" {
+		arguments = "{}"
+	}
+	return Must(&FunctionCall{CallID: clean(callID), Name: clean(name), Arguments: clean(arguments)})
+}
+
+// Output returns the output of a function call. The error tells of a part
+// that cannot be encoded.
+func Output(callID string, out Content) (Item, error) {
+	return New(&FunctionCallOutput{CallID: callID, Output: out})
+}
+
+// OutputFor returns the output item that answers call, of the kind that the
+// call's type wants. It reports false for kinds that take no text: a computer
+// call, and an item the client need not answer. An MCP approval request is
+// answered with a refusal that gives the text as its reason.
+func OutputFor(call Item, out Content) (Item, bool, error) {
+	id := call.CallID()
+	var v Value
+	switch call.Type() {
+	case TypeFunctionCall:
+		v = &FunctionCallOutput{CallID: id, Output: out}
+	case TypeCustomToolCall:
+		v = &CustomToolCallOutput{CallID: id, Output: out}
+	default:
+		members, ok := otherOutput(call.Type(), id, out.Display())
+		if !ok || !call.IsCall() {
+			return Item{}, false, nil
+		}
+		v = &built{members: members}
+	}
+	it, err := New(v)
+	return it, err == nil, err
+}
+
+// otherOutput lists the members of an output whose kind has no struct yet.
+func otherOutput(call Type, id, text string) (Extra, bool) {
+	typ := func(t Type) Member { return Member{"type", Quote(string(t))} }
+	key, msg := Quote(id), Quote(text)
+	switch call {
+	case TypeMCPApprovalRequest:
+		return Extra{typ(TypeMCPApprovalResponse), {"approval_request_id", key}, {"approve", "false"}, {"reason", msg}}, true
+	case TypeApplyPatchCall:
+		return Extra{typ(TypeApplyPatchCallOutput), {"call_id", key}, {"status", `"failed"`}, {"output", msg}}, true
+	case TypeLocalShellCall:
+		return Extra{typ(TypeLocalShellCallOutput), {"id", key}, {"output", msg}}, true
+	case TypeShellCall:
+		out := `[{"stdout":"","stderr":` + msg + `,"outcome":{"type":"exit","exit_code":1}}]`
+		return Extra{typ(TypeShellCallOutput), {"call_id", key}, {"output", out}}, true
+	case TypeToolSearchCall:
+		return Extra{typ(TypeToolSearchOutput), {"call_id", key}, {"execution", `"client"`}, {"tools", "[]"}}, true
+	}
+	return nil, false
+}
+
+// built is an item given by its members.
+type built struct{ members Extra }
+
+func (b *built) ItemType() Type {
+	v, _ := b.members.Get("type")
+	s, _ := v.Unquote()
+	return Type(s)
+}
+
+func (b *built) fields(c *codec) { c.rest(&b.members) }

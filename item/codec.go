@@ -1,0 +1,491 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package item
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"sync"
+)
+
+// A record is a JSON object with known members. Its one fields method names
+// each member once and serves both directions, so that reading and writing
+// cannot drift apart.
+type record interface{ fields(c *codec) }
+
+// codec is one pass over a record's fields. When decoding, each call takes the
+// named member out of the object if the field can hold its value; when
+// encoding, it appends the member. What no field took goes to the record's
+// Extra. The first error sticks.
+type codec struct {
+	decoding bool
+	err      error
+
+	members []member // decoding: the object's members
+	next    int      // decoding: where the next field's member is expected
+
+	out   []byte   // encoding: the text so far
+	names []string // encoding: the members written
+}
+
+type member struct {
+	name  string
+	value string
+	taken bool
+}
+
+var codecs = sync.Pool{New: func() any { return new(codec) }}
+
+func newCodec(decoding bool) *codec {
+	c := codecs.Get().(*codec)
+	*c = codec{decoding: decoding, members: c.members[:0], names: c.names[:0]}
+	return c
+}
+
+func (c *codec) free() {
+	clear(c.members)
+	clear(c.names)
+	c.out = nil
+	codecs.Put(c)
+}
+
+// decodeRecord reads the JSON object s, which has been validated, into r.
+func decodeRecord(s string, r record) error {
+	if s == "" || s[0] != '{' {
+		return &ShapeError{Problem: "found " + kindOf(s) + ", want an object"}
+	}
+	c := newCodec(true)
+	defer c.free()
+	c.open(s)
+	r.fields(c)
+	return c.err
+}
+
+// appendRecord appends r as a JSON object. On error dst is returned as it was.
+func appendRecord(dst []byte, r record) ([]byte, error) {
+	c := newCodec(false)
+	defer c.free()
+	c.out = append(dst, '{')
+	r.fields(c)
+	if c.err != nil {
+		return dst, c.err
+	}
+	return append(c.out, '}'), nil
+}
+
+// manyMembers is the size from which duplicate names are found by a map.
+const manyMembers = 32
+
+func (c *codec) open(s string) {
+	sc := scanner{s: s}
+	_, _ = sc.object(0, func(name, value string) {
+		c.members = append(c.members, member{name: unquote(name), value: value})
+	})
+	if len(c.members) > manyMembers {
+		last := make(map[string]int, len(c.members))
+		for i := range c.members {
+			if k, dup := last[c.members[i].name]; dup {
+				c.members[k].taken = true
+			}
+			last[c.members[i].name] = i
+		}
+		return
+	}
+	for i := range c.members {
+		for k := range i {
+			if c.members[k].name == c.members[i].name {
+				c.members[k].taken = true // of equal names the last wins
+			}
+		}
+	}
+}
+
+// find returns the named member, or nil. Members mostly come in the order of
+// the fields, so the search starts behind the last one found.
+func (c *codec) find(name string) *member {
+	n := len(c.members)
+	for k := range n {
+		i := c.next + k
+		if i >= n {
+			i -= n
+		}
+		if m := &c.members[i]; m.name == name && !m.taken {
+			c.next = (i + 1) % n
+			return m
+		}
+	}
+	return nil
+}
+
+func (c *codec) fail(name string, err error) {
+	if c.err != nil || err == nil {
+		return
+	}
+	var shape *ShapeError
+	if errors.As(err, &shape) {
+		inner := *shape
+		inner.Path = joinPath(name, inner.Path)
+		c.err = &inner
+		return
+	}
+	c.err = &ShapeError{Path: name, Problem: err.Error()}
+}
+
+func joinPath(outer, inner string) string {
+	if inner == "" || inner[0] == '[' {
+		return outer + inner
+	}
+	return outer + "." + inner
+}
+
+func indexed(i int, err error) error {
+	var shape *ShapeError
+	if !errors.As(err, &shape) {
+		shape = &ShapeError{Problem: err.Error()}
+	}
+	inner := *shape
+	inner.Path = joinPath("["+strconv.Itoa(i)+"]", inner.Path)
+	return &inner
+}
+
+// name appends the member's name, with the comma it needs.
+func (c *codec) name(name string) {
+	if c.out[len(c.out)-1] != '{' {
+		c.out = append(c.out, ',')
+	}
+	c.out = append(c.out, '"')
+	c.out = append(c.out, name...)
+	c.out = append(c.out, '"', ':')
+	c.names = append(c.names, name)
+}
+
+func (c *codec) writeString(name, v string) {
+	c.name(name)
+	out, err := appendString(c.out, v)
+	c.out = out
+	c.fail(name, err)
+}
+
+// typ is the constant type member. An object that left it out is taken as it is.
+func (c *codec) typ(want string) { c.constant("type", want) }
+
+// constant is a text member with one value.
+func (c *codec) constant(name, want string) {
+	if !c.decoding {
+		c.writeString(name, want)
+		return
+	}
+	if m := c.find(name); m != nil && m.value == string(Quote(want)) {
+		m.taken = true
+	}
+}
+
+// str is a text that is always written. A value that is no text is an error.
+func (c *codec) str(name string, v *string) {
+	if !c.decoding {
+		c.writeString(name, *v)
+		return
+	}
+	m := c.find(name)
+	if m == nil {
+		return
+	}
+	if m.value[0] != '"' {
+		c.fail(name, &ShapeError{Problem: "found " + kindOf(m.value) + ", want a string"})
+		return
+	}
+	*v, m.taken = unquote(m.value), true
+}
+
+// optString is a text that is left out when empty. What it cannot hold, an
+// empty text included, stays for Extra.
+func (c *codec) optString(name string, v *string) {
+	if !c.decoding {
+		if *v != "" {
+			c.writeString(name, *v)
+		}
+		return
+	}
+	if m := c.find(name); m != nil && len(m.value) > 2 && m.value[0] == '"' {
+		*v, m.taken = unquote(m.value), true
+	}
+}
+
+// looseString is optString that reads a number as its text: error codes of
+// some servers are numbers.
+func (c *codec) looseString(name string, v *string) {
+	c.optString(name, v)
+	if !c.decoding || *v != "" {
+		return
+	}
+	if m := c.find(name); m != nil && isNumber(m.value) {
+		*v, m.taken = m.value, true
+	}
+}
+
+// raw is any value, left out when absent.
+func (c *codec) raw(name string, v *JSON) {
+	if !c.decoding {
+		if *v != "" {
+			c.writeRaw(name, *v)
+		}
+		return
+	}
+	if m := c.find(name); m != nil {
+		*v, m.taken = JSON(m.value), true
+	}
+}
+
+func (c *codec) writeRaw(name string, v JSON) {
+	value, err := trimValue(string(v))
+	if err != nil {
+		c.fail(name, err)
+		return
+	}
+	c.name(name)
+	c.out = append(c.out, value...)
+}
+
+// optBool is true, false or absent.
+func (c *codec) optBool(name string, v **bool) {
+	if !c.decoding {
+		if *v != nil {
+			c.name(name)
+			c.out = strconv.AppendBool(c.out, **v)
+		}
+		return
+	}
+	if m := c.find(name); m != nil && (m.value == "true" || m.value == "false") {
+		*v, m.taken = new(m.value == "true"), true
+	}
+}
+
+// optInt is an integer or absent.
+func (c *codec) optInt(name string, v **int64) {
+	if !c.decoding {
+		if *v != nil {
+			c.name(name)
+			c.out = strconv.AppendInt(c.out, **v, 10)
+		}
+		return
+	}
+	if m := c.find(name); m != nil {
+		if n, ok := integer(m.value); ok {
+			*v, m.taken = new(n), true
+		}
+	}
+}
+
+// count is an integer that is always written.
+func (c *codec) count(name string, v *int64) {
+	p := v
+	if c.decoding {
+		p = nil
+	}
+	c.optInt(name, &p)
+	if c.decoding && p != nil {
+		*v = *p
+	}
+}
+
+// optFloat is a number or absent.
+func (c *codec) optFloat(name string, v **float64) {
+	if !c.decoding {
+		if *v != nil {
+			c.writeFloat(name, **v)
+		}
+		return
+	}
+	if m := c.find(name); m != nil && isNumber(m.value) {
+		if f, err := strconv.ParseFloat(m.value, 64); err == nil {
+			*v, m.taken = new(f), true
+		}
+	}
+}
+
+func (c *codec) writeFloat(name string, f float64) {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		c.fail(name, errors.New("not a finite number"))
+		return
+	}
+	format := byte('f') // plain digits, as clients expect of a time
+	if abs := math.Abs(f); abs != 0 && (abs < 1e-6 || abs >= 1e21) {
+		format = 'e'
+	}
+	c.name(name)
+	c.out = strconv.AppendFloat(c.out, f, format, -1, 64)
+}
+
+// optStrings is a list of texts, left out when nil.
+func (c *codec) optStrings(name string, v *[]string) {
+	if !c.decoding {
+		if *v != nil {
+			appendArray(c, name, *v, appendString)
+		}
+		return
+	}
+	m := c.find(name)
+	if m == nil || m.value[0] != '[' {
+		return
+	}
+	list := []string{}
+	whole := true
+	eachElement(m.value, func(s string) {
+		whole = whole && s[0] == '"'
+		if whole {
+			list = append(list, unquote(s))
+		}
+	})
+	if whole {
+		*v, m.taken = list, true
+	}
+}
+
+// items is a list of items, left out when nil.
+func (c *codec) items(name string, v *[]Item) {
+	if !c.decoding {
+		if *v != nil {
+			appendArray(c, name, *v, func(dst []byte, it Item) ([]byte, error) { return append(dst, it.raw...), nil })
+		}
+		return
+	}
+	if m := c.find(name); m != nil && m.value[0] == '[' {
+		list, err := itemsOf(m.value)
+		if err != nil {
+			c.fail(name, err)
+			return
+		}
+		*v, m.taken = list, true
+	}
+}
+
+// optRecord is a nested object, left out when nil. What is no object stays for
+// Extra.
+func optRecord[T any, P interface {
+	*T
+	record
+}](c *codec, name string, v **T) {
+	if !c.decoding {
+		if *v != nil {
+			c.name(name)
+			out, err := appendRecord(c.out, P(*v))
+			c.out = out
+			c.fail(name, err)
+		}
+		return
+	}
+	m := c.find(name)
+	if m == nil || m.value[0] != '{' {
+		return
+	}
+	r := new(T)
+	if err := decodeRecord(m.value, P(r)); err != nil {
+		c.fail(name, err)
+		return
+	}
+	*v, m.taken = r, true
+}
+
+// appendArray appends a member that is a list.
+func appendArray[T any](c *codec, name string, list []T, one func([]byte, T) ([]byte, error)) {
+	c.name(name)
+	c.out = append(c.out, '[')
+	for i, v := range list {
+		if i > 0 {
+			c.out = append(c.out, ',')
+		}
+		out, err := one(c.out, v)
+		if err != nil {
+			c.fail(name, indexed(i, err))
+			return
+		}
+		c.out = out
+	}
+	c.out = append(c.out, ']')
+}
+
+// rest is the record's Extra. It comes last in every fields method.
+func (c *codec) rest(x *Extra) {
+	if c.decoding {
+		for i := range c.members {
+			if m := &c.members[i]; !m.taken {
+				*x = append(*x, Member{Name: m.name, Value: JSON(m.value)})
+			}
+		}
+		return
+	}
+	if len(*x) == 0 {
+		return
+	}
+	written := make(map[string]bool, len(c.names)+len(*x))
+	for _, name := range c.names {
+		written[name] = true
+	}
+	for _, m := range *x {
+		if !written[m.Name] {
+			written[m.Name] = true
+			c.extra(m)
+		}
+	}
+}
+
+func (c *codec) extra(m Member) {
+	value, err := trimValue(string(m.Value))
+	if err != nil {
+		c.fail(m.Name, err)
+		return
+	}
+	if c.out[len(c.out)-1] != '{' {
+		c.out = append(c.out, ',')
+	}
+	if c.out, err = appendString(c.out, m.Name); err != nil {
+		c.fail(m.Name, err)
+		return
+	}
+	c.out = append(append(c.out, ':'), value...)
+}
+
+// eachElement visits the elements of a validated array.
+func eachElement(s string, visit func(value string)) {
+	sc := scanner{s: s}
+	_, _ = sc.array(0, visit)
+}
+
+func isNumber(s string) bool { return s != "" && (s[0] == '-' || s[0] >= '0' && s[0] <= '9') }
+
+// integer reads a JSON number that is a whole number, however it is spelled.
+func integer(s string) (int64, bool) {
+	if !isNumber(s) {
+		return 0, false
+	}
+	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
+		return n, true
+	}
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil || f != math.Trunc(f) || math.Abs(f) >= 1<<53 {
+		return 0, false
+	}
+	return int64(f), true
+}
+
+// kindOf names the kind of a JSON value for an error message.
+func kindOf(s string) string {
+	switch {
+	case s == "":
+		return "nothing"
+	case s[0] == '{':
+		return "an object"
+	case s[0] == '[':
+		return "a list"
+	case s[0] == '"':
+		return "a string"
+	case isNumber(s):
+		return fmt.Sprintf("the number %.20s", s)
+	default:
+		return cmp.Or(s, "nothing")
+	}
+}

@@ -1,0 +1,199 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package item
+
+import "strings"
+
+// EventType is the type member of a stream event. Schema: ResponseStreamEvent.
+type EventType string
+
+// The stream events that this version acts on. Events of every other type are
+// delivered all the same.
+const (
+	EventCreated    EventType = "response.created"
+	EventInProgress EventType = "response.in_progress"
+	EventQueued     EventType = "response.queued"
+	EventCompleted  EventType = "response.completed"
+	EventFailed     EventType = "response.failed"
+	EventIncomplete EventType = "response.incomplete"
+	EventCancelled  EventType = "response.cancelled" // not in the schema; some servers send it
+	EventError      EventType = "error"
+
+	EventItemAdded EventType = "response.output_item.added"
+	EventItemDone  EventType = "response.output_item.done"
+	EventPartAdded EventType = "response.content_part.added"
+	EventPartDone  EventType = "response.content_part.done"
+
+	EventTextDelta        EventType = "response.output_text.delta"
+	EventTextDone         EventType = "response.output_text.done"
+	EventAnnotationAdded  EventType = "response.output_text.annotation.added"
+	EventRefusalDelta     EventType = "response.refusal.delta"
+	EventRefusalDone      EventType = "response.refusal.done"
+	EventArgumentsDelta   EventType = "response.function_call_arguments.delta"
+	EventArgumentsDone    EventType = "response.function_call_arguments.done"
+	EventCustomInputDelta EventType = "response.custom_tool_call_input.delta"
+	EventCustomInputDone  EventType = "response.custom_tool_call_input.done"
+
+	EventReasoningTextDelta EventType = "response.reasoning_text.delta"
+	EventReasoningTextDone  EventType = "response.reasoning_text.done"
+	EventSummaryPartAdded   EventType = "response.reasoning_summary_part.added"
+	EventSummaryPartDone    EventType = "response.reasoning_summary_part.done"
+	EventSummaryTextDelta   EventType = "response.reasoning_summary_text.delta"
+	EventSummaryTextDone    EventType = "response.reasoning_summary_text.done"
+)
+
+// Event is a view of one stream event: the members that most events share are
+// read, the rest is found by [Event.Member]. Members a server left out are ""
+// or -1.
+//
+// A view shares the memory it was parsed from. An event out of a stream is good
+// until the stream's next event; [Event.Keep] makes one that stays. Items and
+// responses taken out of an event are copies and stay. Schema:
+// ResponseStreamEvent.
+type Event struct {
+	Type           EventType
+	SequenceNumber int64
+	ItemID         string
+	OutputIndex    int
+	ContentIndex   int
+	SummaryIndex   int
+	// Delta is the text that a delta event adds.
+	Delta string
+
+	raw string
+}
+
+// ParseEvent reads an event without copying data, which must not change while
+// the event is in use. The error is a [*SyntaxError], or a [*ShapeError] when
+// data is JSON but no object.
+func ParseEvent(data []byte) (Event, error) {
+	e := Event{SequenceNumber: -1, OutputIndex: -1, ContentIndex: -1, SummaryIndex: -1}
+	sc := scanner{s: text(data)}
+	start := sc.space(0)
+	if start >= len(data) || data[start] != '{' {
+		if err := checkJSON(sc.s); err != nil {
+			return e, err
+		}
+		return e, &ShapeError{Problem: "found " + kindOf(sc.s[start:]) + ", want an event"}
+	}
+	end, err := sc.object(start, e.member)
+	if err != nil {
+		return e, err
+	}
+	if rest := sc.space(end); rest != len(data) {
+		_, err := sc.fail(rest, "text after the event")
+		return e, err
+	}
+	e.raw = sc.s[start:end]
+	return e, nil
+}
+
+func (e *Event) member(name, value string) {
+	switch unquote(name) {
+	case "type":
+		t, _ := JSON(value).Unquote()
+		e.Type = EventType(t)
+	case "item_id":
+		e.ItemID, _ = JSON(value).Unquote()
+	case "delta":
+		e.Delta, _ = JSON(value).Unquote()
+	case "sequence_number":
+		if n, ok := integer(value); ok {
+			e.SequenceNumber = n
+		}
+	case "output_index":
+		setIndex(&e.OutputIndex, value)
+	case "content_index":
+		setIndex(&e.ContentIndex, value)
+	case "summary_index":
+		setIndex(&e.SummaryIndex, value)
+	}
+}
+
+func setIndex(v *int, value string) {
+	if n, ok := integer(value); ok && n >= 0 && n < 1<<31 {
+		*v = int(n)
+	}
+}
+
+// JSON returns the event's text.
+func (e Event) JSON() string { return e.raw }
+
+// Keep returns a copy that outlives the memory the event was read from.
+func (e Event) Keep() Event {
+	kept, _ := ParseEvent([]byte(e.raw))
+	if kept.Type == "" {
+		kept.Type = EventType(strings.Clone(string(e.Type)))
+	}
+	return kept
+}
+
+// Member returns the named member and whether there is one.
+func (e Event) Member(name string) (JSON, bool) { return memberOf(e.raw, name) }
+
+// Text returns the named member's text, or "": the text of a done event, its
+// arguments, its input.
+func (e Event) Text(name string) string {
+	v, _ := e.Member(name)
+	s, _ := v.Unquote()
+	return s
+}
+
+// Item returns a copy of the event's item. A [*ShapeError] says that there is
+// none.
+func (e Event) Item() (Item, error) {
+	v, ok := e.Member("item")
+	if !ok || v[0] != '{' {
+		return Item{}, &ShapeError{Type: Type(e.Type), Path: "item", Problem: "found " + kindOf(string(v)) + ", want an item"}
+	}
+	return itemOf(strings.Clone(string(v)))
+}
+
+// Response returns a copy of the event's response. A [*ShapeError] says that
+// there is none, or what is wrong with it.
+func (e Event) Response() (*Response, error) {
+	v, ok := e.Member("response")
+	if !ok || v[0] != '{' {
+		return nil, &ShapeError{Type: Type(e.Type), Path: "response", Problem: "found " + kindOf(string(v)) + ", want a response"}
+	}
+	r, err := responseOf(strings.Clone(string(v)))
+	return r, withType(err, Type(e.Type), "")
+}
+
+// Terminal reports whether the event ends its response. Behind an error event
+// some servers still send response.failed, which says the same again.
+func (e Event) Terminal() bool {
+	switch e.Type {
+	case EventCompleted, EventFailed, EventIncomplete, EventCancelled, EventError:
+		return true
+	}
+	return false
+}
+
+// Err returns a copy of the error that an event carries: an error event, whose
+// members stand in the event or in an error object, a failed response, or an
+// untyped object with an error. An error of null is none.
+func (e Event) Err() (*APIError, bool) {
+	src := ""
+	switch e.Type {
+	case EventError, "":
+		src = e.raw
+	case EventFailed:
+		v, _ := e.Member("response")
+		src = string(v)
+	default:
+		return nil, false
+	}
+	if nested, ok := memberOf(src, "error"); ok && nested[0] == '{' {
+		src = string(nested)
+	} else if e.Type != EventError {
+		return nil, false
+	}
+	apiErr := new(APIError)
+	_ = decodeRecord(strings.Clone(src), apiErr) // its fields take any shape
+	if apiErr.Type == string(EventError) {
+		apiErr.Type = ""
+	}
+	return apiErr, true
+}

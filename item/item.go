@@ -1,0 +1,330 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package item
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Type is the type member of an item.
+type Type string
+
+// The item types with a struct of their own. Items of every other type are
+// kept as they are and decode to [*Unknown].
+const (
+	TypeMessage              Type = "message"
+	TypeFunctionCall         Type = "function_call"
+	TypeFunctionCallOutput   Type = "function_call_output"
+	TypeCustomToolCall       Type = "custom_tool_call"
+	TypeCustomToolCallOutput Type = "custom_tool_call_output"
+	TypeReasoning            Type = "reasoning"
+	TypeItemReference        Type = "item_reference"
+
+	TypeLocalShellCall       Type = "local_shell_call"
+	TypeLocalShellCallOutput Type = "local_shell_call_output"
+	TypeShellCall            Type = "shell_call"
+	TypeShellCallOutput      Type = "shell_call_output"
+	TypeApplyPatchCall       Type = "apply_patch_call"
+	TypeApplyPatchCallOutput Type = "apply_patch_call_output"
+	TypeComputerCall         Type = "computer_call"
+	TypeComputerCallOutput   Type = "computer_call_output"
+	TypeToolSearchCall       Type = "tool_search_call"
+	TypeToolSearchOutput     Type = "tool_search_output"
+	TypeMCPApprovalRequest   Type = "mcp_approval_request"
+	TypeMCPApprovalResponse  Type = "mcp_approval_response"
+)
+
+// Item is one element of a conversation: the bytes as they were received or
+// built, immutable, with the type read. Items compare with ==, which compares
+// their bytes. The zero Item is no item.
+//
+// One type serves both directions: an output item of a response goes into the
+// next request as it is. Schemas: InputItem, OutputItem.
+type Item struct {
+	raw string
+	typ Type
+}
+
+// Value is a decoded copy of an item: [*Message], [*FunctionCall],
+// [*FunctionCallOutput], [*CustomToolCall], [*CustomToolCallOutput],
+// [*Reasoning] or [*Unknown]. Changing it changes no item; [New] makes one.
+type Value interface {
+	ItemType() Type
+	record
+}
+
+// Parse reads one item from a copy of data. The error is a [*SyntaxError], or
+// a [*ShapeError] when data is JSON but no object.
+func Parse(data []byte) (Item, error) { return ParseString(string(data)) }
+
+// ParseString reads one item without copying s.
+func ParseString(s string) (Item, error) {
+	value, err := trimValue(s)
+	if err != nil {
+		return Item{}, err
+	}
+	return itemOf(value)
+}
+
+// ParseList reads a JSON array of items. The items share the memory of s.
+func ParseList(s string) ([]Item, error) {
+	value, err := trimValue(s)
+	if err != nil {
+		return nil, err
+	}
+	if value[0] != '[' {
+		return nil, &ShapeError{Problem: "found " + kindOf(value) + ", want a list of items"}
+	}
+	return itemsOf(value)
+}
+
+// itemsOf indexes a validated array.
+func itemsOf(s string) ([]Item, error) {
+	list := []Item{}
+	var err error
+	eachElement(s, func(v string) {
+		if err != nil {
+			return
+		}
+		it, e := itemOf(v)
+		if e != nil {
+			err = indexed(len(list), e)
+			return
+		}
+		list = append(list, it)
+	})
+	return list, err
+}
+
+// itemOf indexes a validated value.
+func itemOf(s string) (Item, error) {
+	if s[0] != '{' {
+		return Item{}, &ShapeError{Problem: "found " + kindOf(s) + ", want an item"}
+	}
+	var typ Type
+	var role, id bool
+	sc := scanner{s: s}
+	_, _ = sc.object(0, func(name, value string) {
+		switch unquote(name) {
+		case "type":
+			t, _ := JSON(value).Unquote()
+			typ = Type(t)
+		case "role":
+			role = true
+		case "id":
+			id = true
+		}
+	})
+	if typ == "" {
+		switch {
+		case role:
+			typ = TypeMessage
+		case id:
+			typ = TypeItemReference
+		}
+	}
+	return Item{raw: s, typ: typ}, nil
+}
+
+// New encodes v as an item. The error is a [*ShapeError] with the path of a
+// text that is no UTF-8, or of an Extra member that is no JSON.
+func New(v Value) (Item, error) {
+	if u, ok := v.(*Unknown); ok {
+		return ParseString(string(u.Raw))
+	}
+	b, err := appendRecord(nil, v)
+	if err != nil {
+		return Item{}, withType(err, v.ItemType(), "")
+	}
+	return Item{raw: text(b), typ: v.ItemType()}, nil
+}
+
+// Must is New for values known to be good, such as literals. It panics on error.
+func Must(v Value) Item {
+	it, err := New(v)
+	if err != nil {
+		panic(err)
+	}
+	return it
+}
+
+func withType(err error, t Type, callID string) error {
+	var shape *ShapeError
+	if !errors.As(err, &shape) {
+		return err
+	}
+	e := *shape
+	e.Type, e.CallID = t, callID
+	return &e
+}
+
+// Type returns the item's type. A message or reference that leaves its type
+// out, as the API allows, has that type all the same; another item without a
+// type has "".
+func (it Item) Type() Type { return it.typ }
+
+// JSON returns the item's bytes, exactly as they were received or built.
+func (it Item) JSON() string { return it.raw }
+
+// IsZero reports whether it is no item at all.
+func (it Item) IsZero() bool { return it.raw == "" }
+
+// String returns a short description for people, never the whole payload.
+func (it Item) String() string {
+	if it.raw == "" {
+		return "no item"
+	}
+	s := string(it.typ)
+	if s == "" {
+		s = "untyped item"
+	}
+	for _, part := range []string{string(it.Role()), it.Name(), it.CallID()} {
+		if part != "" {
+			s += " " + part
+		}
+	}
+	return s
+}
+
+// MarshalJSON returns a copy of the item's bytes; the zero Item is null.
+func (it Item) MarshalJSON() ([]byte, error) { return JSON(it.raw).MarshalJSON() }
+
+// UnmarshalJSON keeps a copy of data; null gives the zero Item.
+func (it *Item) UnmarshalJSON(data []byte) error {
+	if string(data) == "null" {
+		*it = Item{}
+		return nil
+	}
+	v, err := Parse(data)
+	if err == nil {
+		*it = v
+	}
+	return err
+}
+
+// Member returns the named top-level member, and whether there is one.
+func (it Item) Member(name string) (JSON, bool) { return memberOf(it.raw, name) }
+
+// memberOf finds a top-level member of a validated object; the last of equal
+// names wins.
+func memberOf(s, name string) (found JSON, ok bool) {
+	if s == "" || s[0] != '{' {
+		return "", false
+	}
+	sc := scanner{s: s}
+	_, _ = sc.object(0, func(n, value string) {
+		if unquote(n) == name {
+			found, ok = JSON(value), true
+		}
+	})
+	return found, ok
+}
+
+func (it Item) text(name string) string {
+	v, _ := it.Member(name)
+	s, _ := v.Unquote()
+	return s
+}
+
+// ID returns the id member, or "".
+func (it Item) ID() string { return it.text("id") }
+
+// CallID returns the call_id member, or "". For an MCP approval it is the id
+// of the request, which is what pairs the two; for the deprecated local shell
+// it is the id of the call. See rule P5: never the id of a function call.
+func (it Item) CallID() string {
+	switch it.typ {
+	case TypeMCPApprovalRequest:
+		return it.text("id")
+	case TypeMCPApprovalResponse:
+		return it.text("approval_request_id")
+	case TypeLocalShellCallOutput:
+		return it.text("id")
+	}
+	return it.text("call_id")
+}
+
+// Name returns the name member, or "": the tool that a call names.
+func (it Item) Name() string { return it.text("name") }
+
+// Role returns the role member, or "".
+func (it Item) Role() Role { return Role(it.text("role")) }
+
+// Status returns the status member, or "".
+func (it Item) Status() string { return it.text("status") }
+
+// IsCall reports whether the item is a call that the client must answer.
+func (it Item) IsCall() bool {
+	switch it.typ {
+	case TypeFunctionCall, TypeCustomToolCall, TypeLocalShellCall, TypeShellCall,
+		TypeApplyPatchCall, TypeComputerCall, TypeMCPApprovalRequest:
+		return true
+	case TypeToolSearchCall:
+		return it.text("execution") == "client"
+	}
+	return false
+}
+
+// IsOutput reports whether the item answers a call of the kind that [Item.IsCall]
+// names.
+func (it Item) IsOutput() bool {
+	switch it.typ {
+	case TypeFunctionCallOutput, TypeCustomToolCallOutput, TypeLocalShellCallOutput, TypeShellCallOutput,
+		TypeApplyPatchCallOutput, TypeComputerCallOutput, TypeMCPApprovalResponse:
+		return true
+	case TypeToolSearchOutput:
+		return it.text("execution") == "client"
+	}
+	return false
+}
+
+// Decode returns a copy of the item in the struct of its type, or [*Unknown].
+// The error is a [*ShapeError] with the item's type and call_id.
+func (it Item) Decode() (Value, error) {
+	var v Value
+	switch it.typ {
+	case TypeMessage:
+		v = new(Message)
+	case TypeFunctionCall:
+		v = new(FunctionCall)
+	case TypeFunctionCallOutput:
+		v = new(FunctionCallOutput)
+	case TypeCustomToolCall:
+		v = new(CustomToolCall)
+	case TypeCustomToolCallOutput:
+		v = new(CustomToolCallOutput)
+	case TypeReasoning:
+		v = new(Reasoning)
+	default:
+		return &Unknown{Raw: JSON(it.raw)}, nil
+	}
+	if err := decodeRecord(it.raw, v); err != nil {
+		return nil, withType(err, it.typ, it.CallID())
+	}
+	return v, nil
+}
+
+// As decodes the item into T, the struct of its type:
+//
+//	call, err := item.As[item.FunctionCall](it)
+//
+// An item of another type gives an error that wraps [ErrType].
+func As[T any, P interface {
+	*T
+	Value
+}](it Item) (*T, error) {
+	v := P(new(T))
+	if u, ok := any(v).(*Unknown); ok {
+		u.Raw = JSON(it.raw)
+		return (*T)(v), nil
+	}
+	if v.ItemType() != it.typ {
+		return nil, fmt.Errorf("%w: %s, not %s", ErrType, it.typ, v.ItemType())
+	}
+	if err := decodeRecord(it.raw, v); err != nil {
+		return nil, withType(err, it.typ, it.CallID())
+	}
+	return (*T)(v), nil
+}

@@ -1,0 +1,120 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package item
+
+// IncludeEncryptedReasoning asks for reasoning items in the form that a
+// stateless caller can send back. Schema: IncludeEnum.
+const IncludeEncryptedReasoning = "reasoning.encrypted_content"
+
+// Request is the body of POST /responses. What is not set is not sent: there
+// are no hidden defaults. Members without a field go into Extra.
+// Schema: CreateResponse.
+type Request struct {
+	Model        string
+	Instructions string
+	// Input is the history. A request that is parsed with a plain text as its
+	// input keeps that in Extra; see [Request.InputItems].
+	Input              *List
+	Tools              []Tool
+	ToolChoice         JSON
+	ParallelToolCalls  *bool
+	Stream             *bool
+	Store              *bool
+	Background         *bool
+	Include            []string
+	MaxOutputTokens    *int64
+	MaxToolCalls       *int64
+	Temperature        *float64
+	TopP               *float64
+	Reasoning          *ReasoningConfig
+	Text               JSON
+	PreviousResponseID string
+	PromptCacheKey     string
+	SafetyIdentifier   string
+	ServiceTier        string
+	Truncation         string
+	User               string
+	Metadata           JSON
+	Extra              Extra
+}
+
+// ReasoningConfig says how much a model thinks and what it shows of that.
+// Schema: Reasoning.
+type ReasoningConfig struct {
+	Effort  string
+	Summary string
+	Extra   Extra
+}
+
+func (r *ReasoningConfig) fields(c *codec) {
+	c.optString("effort", &r.Effort)
+	c.optString("summary", &r.Summary)
+	c.rest(&r.Extra)
+}
+
+func (r *Request) fields(c *codec) {
+	c.optString("model", &r.Model)
+	c.optString("instructions", &r.Instructions)
+	c.list("input", &r.Input)
+	c.tools("tools", &r.Tools)
+	c.raw("tool_choice", &r.ToolChoice)
+	c.optBool("parallel_tool_calls", &r.ParallelToolCalls)
+	c.optBool("stream", &r.Stream)
+	c.optBool("store", &r.Store)
+	c.optBool("background", &r.Background)
+	c.optStrings("include", &r.Include)
+	c.optInt("max_output_tokens", &r.MaxOutputTokens)
+	c.optInt("max_tool_calls", &r.MaxToolCalls)
+	c.optFloat("temperature", &r.Temperature)
+	c.optFloat("top_p", &r.TopP)
+	optRecord(c, "reasoning", &r.Reasoning)
+	c.raw("text", &r.Text)
+	c.optString("previous_response_id", &r.PreviousResponseID)
+	c.optString("prompt_cache_key", &r.PromptCacheKey)
+	c.optString("safety_identifier", &r.SafetyIdentifier)
+	c.optString("service_tier", &r.ServiceTier)
+	c.optString("truncation", &r.Truncation)
+	c.optString("user", &r.User)
+	c.raw("metadata", &r.Metadata)
+	c.rest(&r.Extra)
+}
+
+// AppendJSON appends the request's body. The input is one copy of the list's
+// bytes.
+func (r *Request) AppendJSON(dst []byte) ([]byte, error) { return appendRecord(dst, r) }
+
+// MarshalJSON returns the request's body.
+func (r *Request) MarshalJSON() ([]byte, error) {
+	return r.AppendJSON(make([]byte, 0, r.Input.Size()+4096))
+}
+
+// ParseRequest reads a request's body from a copy of data.
+func ParseRequest(data []byte) (*Request, error) {
+	value, err := trimValue(string(data))
+	if err != nil {
+		return nil, err
+	}
+	r := new(Request)
+	if err := decodeRecord(value, r); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// InputItems returns the input as items, also where it is a plain text, which
+// means one user message.
+func (r *Request) InputItems() []Item {
+	if r.Input == nil {
+		v, _ := r.Extra.Get("input")
+		if s, ok := v.Unquote(); ok {
+			return []Item{User(s)}
+		}
+		return nil
+	}
+	items := make([]Item, 0, r.Input.Len())
+	for _, it := range r.Input.All() {
+		items = append(items, it)
+	}
+	return items
+}

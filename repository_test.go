@@ -1,0 +1,154 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package antiphon_test
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/antiphon-go/antiphon"
+
+// levels is the list of packages. A package imports only packages of lower
+// levels: arrows point down.
+var levels = map[string]int{
+	".":                0,
+	"item":             0,
+	"internal/sse":     0,
+	"endpoint":         0,
+	"tool":             1,
+	"chatmd":           1,
+	"session":          1,
+	"responses":        1,
+	"agent":            2,
+	"toolkit":          3,
+	"rehearsal":        3,
+	"agenttest":        3,
+	"agentfile":        4,
+	"cmd/antiphon":     5,
+	"internal/apispec": 5, // test support, imported by tests alone
+}
+
+// foreign lists what a package may import from other modules. What is not
+// listed here imports the standard library only.
+var foreign = map[string][]string{
+	"item":             {"github.com/go-json-experiment/json"},
+	"endpoint":         {"github.com/go-json-experiment/json"},
+	"chatmd":           {"github.com/go-json-experiment/json"},
+	"responses":        {"github.com/go-json-experiment/json"},
+	"rehearsal":        {"github.com/go-json-experiment/json"},
+	"agenttest":        {"github.com/go-json-experiment/json"},
+	"agentfile":        {"github.com/go-json-experiment/json"},
+	"tool":             {"github.com/go-json-experiment/json", "github.com/google/jsonschema-go", "golang.org/x/image"},
+	"toolkit":          {"golang.org/x/sys", "golang.org/x/image"},
+	"cmd/antiphon":     {"github.com/go-json-experiment/json", "github.com/alecthomas/kong", "golang.org/x/term"},
+	"internal/apispec": {"github.com/santhosh-tekuri/jsonschema", "golang.org/x/text"},
+}
+
+// goFiles calls visit for every Go file of the module.
+func goFiles(t *testing.T, visit func(dir, file string)) {
+	t.Helper()
+	err := filepath.WalkDir(".", func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if name := d.Name(); p != "." && (name == "testdata" || name == "bench" || strings.HasPrefix(name, ".")) {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if strings.HasSuffix(p, ".go") {
+			visit(filepath.ToSlash(filepath.Dir(p)), p)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func importsOf(t *testing.T, file string) []string {
+	t.Helper()
+	f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []string
+	for _, imp := range f.Imports {
+		p, err := strconv.Unquote(imp.Path.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, p)
+	}
+	return list
+}
+
+// TestImportArrows proves that packages import only what stands below them.
+func TestImportArrows(t *testing.T) {
+	goFiles(t, func(dir, file string) {
+		level, known := levels[dir]
+		if !known {
+			t.Errorf("%s: package %s is not in the list of packages; a new one needs a reason in docs/architecture.md", file, dir)
+			return
+		}
+		if strings.HasSuffix(file, "_test.go") {
+			return
+		}
+		for _, imp := range importsOf(t, file) {
+			checkArrow(t, file, dir, level, imp)
+		}
+	})
+}
+
+func checkArrow(t *testing.T, file, dir string, level int, imp string) {
+	t.Helper()
+	if own, ok := strings.CutPrefix(imp, module+"/"); ok {
+		if to, known := levels[own]; !known || to >= level {
+			t.Errorf("%s: %s (level %d) imports %s (level %d): arrows point down", file, dir, level, own, to)
+		}
+		return
+	}
+	first, _, _ := strings.Cut(imp, "/")
+	if !strings.Contains(first, ".") {
+		return // the standard library
+	}
+	allowed := func(m string) bool { return imp == m || strings.HasPrefix(imp, m+"/") }
+	if !slices.ContainsFunc(foreign[dir], allowed) {
+		t.Errorf("%s: %s may not import %s", file, dir, imp)
+	}
+}
+
+// TestLicenceHeaders proves that every Go file says whose it is.
+func TestLicenceHeaders(t *testing.T) {
+	const header = "// Copyright 2026 The Antiphon Authors\n// SPDX-License-Identifier: Apache-2.0\n\n"
+	goFiles(t, func(_, file string) {
+		src, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(string(src), header) {
+			t.Errorf("%s: the licence header is missing", file)
+		}
+	})
+}
+
+// TestPackagesExist proves that the list holds no package that is gone.
+func TestPackagesExist(t *testing.T) {
+	for dir := range levels {
+		files, err := filepath.Glob(path.Join(dir, "*.go"))
+		if err != nil || len(files) == 0 {
+			t.Errorf("package %s is listed and has no files", dir)
+		}
+	}
+}
