@@ -1,0 +1,47 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package endpoint
+
+import (
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// maxRetryAfter bounds what is believed of a server's wish to wait. How much of
+// it is waited is for [Retry.MaxAfter] to say.
+const maxRetryAfter = 24 * time.Hour
+
+// retryAfter reads how long the server asks to wait: milliseconds, seconds, or
+// a date, measured against the server's own clock where it gave it. What makes
+// no sense is 0.
+func retryAfter(h http.Header) time.Duration {
+	if d, ok := number(h.Get("Retry-After-Ms"), time.Millisecond); ok {
+		return d
+	}
+	value := h.Get("Retry-After")
+	if d, ok := number(value, time.Second); ok {
+		return d
+	}
+	at, err := http.ParseTime(value)
+	if err != nil {
+		return 0
+	}
+	now, err := http.ParseTime(h.Get("Date"))
+	if err != nil {
+		now = time.Now()
+	}
+	return min(max(at.Sub(now), 0), maxRetryAfter)
+}
+
+func number(s string, unit time.Duration) (time.Duration, bool) {
+	f, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
+	if (err != nil && !math.IsInf(f, 0)) || math.IsNaN(f) {
+		return 0, false
+	}
+	f = min(max(f, 0), maxRetryAfter.Seconds()*1000)
+	return min(time.Duration(f*float64(unit)), maxRetryAfter), true
+}

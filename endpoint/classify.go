@@ -1,0 +1,142 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package endpoint
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// codes is what error codes and types mean, whatever the status. A code that
+// only repeats the status, such as invalid_request_error, is not in it.
+var codes = map[string]Class{
+	"insufficient_quota":             Quota,
+	"quota_exceeded":                 Quota,
+	"billing_hard_limit_reached":     Quota,
+	"billing_limit_reached":          Quota,
+	"billing_not_active":             Quota,
+	"usage_limit_reached":            Quota,
+	"usage_not_included":             Quota,
+	"insufficient_balance":           Quota,
+	"context_length_exceeded":        ContextOverflow,
+	"exceed_context_size_error":      ContextOverflow,
+	"previous_response_not_found":    PreviousResponse,
+	"invalid_encrypted_content":      EncryptedContent,
+	"invalid_prompt":                 Policy,
+	"bio_policy":                     Policy,
+	"cyber_policy":                   Policy,
+	"content_filter":                 Policy,
+	"content_policy_violation":       Policy,
+	"policy_violation":               Policy,
+	"model_not_found":                NotFound,
+	"deploymentnotfound":             NotFound,
+	"not_found_error":                NotFound,
+	"invalid_api_key":                Auth,
+	"authentication_error":           Auth,
+	"invalid_authentication":         Auth,
+	"token_expired":                  Auth,
+	"unauthorized":                   Auth,
+	"permission_error":               Forbidden,
+	"permission_denied":              Forbidden,
+	"unsupported_country":            Forbidden,
+	"rate_limit_exceeded":            RateLimit,
+	"rate_limit_error":               RateLimit,
+	"slow_down":                      Overloaded,
+	"overloaded_error":               Overloaded,
+	"server_is_overloaded":           Overloaded,
+	"engine_overloaded":              Overloaded,
+	"server_error":                   Server,
+	"internal_error":                 Server,
+	"internal_server_error":          Server,
+	"vector_store_timeout":           Server,
+	"data_residency_mismatch":        BadRequest,
+	"invalid_request":                BadRequest,
+	"invalid-argument":               BadRequest,
+	"invalid_image":                  BadRequest,
+	"invalid_image_format":           BadRequest,
+	"invalid_base64_image":           BadRequest,
+	"invalid_image_url":              BadRequest,
+	"image_too_large":                BadRequest,
+	"image_too_small":                BadRequest,
+	"image_parse_error":              BadRequest,
+	"image_content_policy_violation": Policy,
+	"invalid_image_mode":             BadRequest,
+	"image_file_too_large":           BadRequest,
+	"unsupported_image_media_type":   BadRequest,
+	"empty_image_file":               BadRequest,
+	"failed_to_download_image":       BadRequest,
+	"image_file_not_found":           BadRequest,
+}
+
+// classify is the error table: the class from code, type and status, in this
+// order, and never from the words of a message. A status of 0 is unknown.
+func classify(status int, code, typ string) Class {
+	if n, err := strconv.Atoi(code); err == nil && n >= 400 && n <= 599 {
+		if status == 0 || status < 400 {
+			status = n // servers that put the status where the code belongs
+		}
+		code = ""
+	}
+	for _, name := range []string{code, typ} {
+		if c, ok := codes[strings.ToLower(name)]; ok && !contradicts(c, status) {
+			return c
+		}
+	}
+	if c, ok := statuses[status]; ok {
+		return c
+	}
+	switch {
+	case status >= 500:
+		return Server
+	case status >= 400:
+		return BadRequest
+	case status >= 300:
+		return Protocol
+	case typ == "invalid_request_error":
+		return BadRequest
+	}
+	return Server
+}
+
+// contradicts reports a code that would have a request repeated which the
+// status says is refused for good.
+func contradicts(c Class, status int) bool {
+	switch c {
+	case RateLimit, Overloaded, Server:
+		own, ok := statuses[status]
+		return status >= 400 && status < 500 && (!ok || own != Server && own != RateLimit)
+	}
+	return false
+}
+
+// statuses is the class of a status that its group does not tell.
+var statuses = map[int]Class{
+	http.StatusUnauthorized:          Auth,
+	http.StatusPaymentRequired:       Quota,
+	http.StatusForbidden:             Forbidden,
+	http.StatusNotFound:              NotFound,
+	http.StatusRequestTimeout:        Server,
+	http.StatusConflict:              Server, // another request holds the object just now
+	http.StatusRequestEntityTooLarge: TooLarge,
+	http.StatusTooEarly:              Server,
+	http.StatusTooManyRequests:       RateLimit,
+	http.StatusNotImplemented:        NotFound,
+	http.StatusServiceUnavailable:    Overloaded,
+	529:                              Overloaded,
+}
+
+// hints is what to do about a class when nothing closer is known.
+var hints = map[Class]string{
+	RateLimit:        "wait a little, or ask for a higher limit",
+	Overloaded:       "try again later",
+	Server:           "try again later",
+	Forbidden:        "check what this key may use",
+	Quota:            "check the plan and billing of this account",
+	ContextOverflow:  "shorten or compact the conversation",
+	PreviousResponse: "send the whole history instead",
+	EncryptedContent: "send the history without its reasoning items",
+	Idle:             "raise the idle limit if the model thinks for so long",
+	TooLarge:         "send less at once",
+}

@@ -1,0 +1,68 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package endpoint
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+)
+
+// B5: no way of showing a key shows its secret.
+func TestKeyIsNeverShown(t *testing.T) {
+	const secret = "sk-not-a-real-key"
+	key := NewKey(" " + secret + "\n")
+	if key.Reveal() != secret || key.IsZero() {
+		t.Fatalf("key lost its secret")
+	}
+	type config struct {
+		Name  string
+		Key   Key
+		inner Key // where fmt calls no methods
+	}
+	c := config{"x", key, key}
+	var shown bytes.Buffer
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%p", "%T", "%!"} {
+		fmt.Fprintf(&shown, verb+verb+verb+verb+"\n", key, &key, c, &c)
+	}
+	fmt.Fprintln(&shown, key, key.String(), key.GoString(), []Key{key}, map[Key]Key{key: key}, fmt.Errorf("failed with %v", key))
+	slog.New(slog.NewTextHandler(&shown, nil)).Info("m", "key", key, "config", c)
+	slog.New(slog.NewJSONHandler(&shown, nil)).Info("m", "key", key, "config", c)
+	b, err := json.Marshal(map[string]any{"key": key, "config": c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown.Write(b)
+	hexed := fmt.Sprintf("%x", secret)
+	if s := shown.String(); strings.Contains(s, secret) || strings.Contains(strings.ToLower(s), hexed) {
+		t.Errorf("the secret is in:\n%s", s)
+	}
+	if got := fmt.Sprint(key); got != "[redacted]" {
+		t.Errorf("printed as %q", got)
+	}
+}
+
+func TestZeroKey(t *testing.T) {
+	for _, k := range []Key{{}, NewKey(""), NewKey(" \t")} {
+		if !k.IsZero() || k.Reveal() != "" || k.String() != "" {
+			t.Errorf("%#v is not zero", k)
+		}
+	}
+}
+
+// B5
+func TestKeyHide(t *testing.T) {
+	if got := NewKey("sk-12345678").Hide("bad key: sk-12345678."); got != "bad key: [redacted]." {
+		t.Errorf("got %q", got)
+	}
+	if got := NewKey("ollama").Hide("ollama is down"); got != "ollama is down" {
+		t.Errorf("a word that is a key was taken for one: %q", got)
+	}
+	if got := (Key{}).Hide("x"); got != "x" {
+		t.Errorf("got %q", got)
+	}
+}

@@ -1,0 +1,131 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package endpoint
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// Defaults of [Retry].
+const (
+	DefaultRetries  = 2
+	DefaultBase     = 500 * time.Millisecond
+	DefaultCap      = 8 * time.Second
+	DefaultMaxAfter = time.Minute
+	DefaultMaxWait  = 2 * time.Minute
+)
+
+// Retry says how often and how patiently a failed request is repeated. The zero
+// value works; each field has its default.
+type Retry struct {
+	// Max is how often at most, over all requests that share a [Budget].
+	// Negative means never.
+	Max int
+	// Base is the wait before the first retry. It doubles from one to the next
+	// up to Cap; chance takes off up to half.
+	Base, Cap time.Duration
+	// MaxAfter is how much at most of the wait that a server asks for is
+	// waited.
+	MaxAfter time.Duration
+	// MaxWait bounds all waits together.
+	MaxWait time.Duration
+	// Rand gives the chance, in [0,1), and Sleep waits, returning early with
+	// the context's error: for tests and for replay. They must be safe for
+	// concurrent use.
+	Rand  func() float64
+	Sleep func(context.Context, time.Duration) error
+}
+
+// Budget counts the retries of one piece of work, over all layers and requests
+// that share it. It is safe for concurrent use.
+type Budget struct {
+	retry Retry
+
+	mu     sync.Mutex
+	used   int
+	waited time.Duration
+}
+
+// Budget returns a budget with nothing used.
+func (r Retry) Budget() *Budget { return &Budget{retry: r} }
+
+// Next takes one retry after err out of the budget and returns how long to wait
+// before it; the caller waits with [Budget.Sleep]. It returns false when err is
+// no [*Error] that is safe to retry, or when the budget is spent.
+func (b *Budget) Next(err error) (wait time.Duration, ok bool) {
+	var e *Error
+	if !errors.As(err, &e) || !e.SafeToRetry() {
+		return 0, false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.used >= cmp.Or(b.retry.Max, DefaultRetries) {
+		return 0, false
+	}
+	wait = b.retry.wait(b.used, e.RetryAfter)
+	if b.waited+wait > cmp.Or(b.retry.MaxWait, DefaultMaxWait) {
+		return 0, false
+	}
+	b.used++
+	b.waited += wait
+	return wait, true
+}
+
+// wait is the pause before retry n, counted from 0.
+func (r Retry) wait(n int, asked time.Duration) time.Duration {
+	chance := rand.Float64
+	if r.Rand != nil {
+		chance = r.Rand
+	}
+	if asked > 0 {
+		// Never before the server's time; a little after it, so that all who
+		// were told the same do not come at once.
+		asked = min(asked, cmp.Or(r.MaxAfter, DefaultMaxAfter))
+		return asked + time.Duration(chance()*float64(asked)/10)
+	}
+	top := cmp.Or(r.Cap, DefaultCap)
+	d := cmp.Or(r.Base, DefaultBase)
+	for range n {
+		if d >= top {
+			break
+		}
+		d *= 2
+	}
+	d = min(d, top)
+	return d - time.Duration(chance()*float64(d)/2)
+}
+
+// Sleep waits for d, or until the context ends, whose error it returns then.
+func (b *Budget) Sleep(ctx context.Context, d time.Duration) error {
+	if b.retry.Sleep != nil {
+		return b.retry.Sleep(ctx, d)
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+type budgetKey struct{}
+
+// WithBudget returns a context whose requests draw on b, so that a loop, its
+// turns and the client below them share one budget.
+func WithBudget(ctx context.Context, b *Budget) context.Context {
+	return context.WithValue(ctx, budgetKey{}, b)
+}
+
+// BudgetFrom returns the context's budget, or nil.
+func BudgetFrom(ctx context.Context) *Budget {
+	b, _ := ctx.Value(budgetKey{}).(*Budget)
+	return b
+}

@@ -1,0 +1,276 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sse
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+)
+
+// DefaultMaxEvent is the size limit of one event when [Options] names none.
+const DefaultMaxEvent = 256 << 20
+
+const firstBuffer = 8 << 10
+
+// Options vary a [Reader]. The zero value works.
+type Options struct {
+	// MaxEvent is how many bytes the data of one event, or one line of the
+	// stream, may have. 0 means [DefaultMaxEvent]. Memory use stays within a
+	// small multiple of the largest event seen.
+	MaxEvent int
+}
+
+// Event is one event of a stream. All slices are views that hold until the next
+// call of [Reader.Next]; copy what is to live longer.
+type Event struct {
+	// Type is the event field, empty where the standard says "message".
+	Type []byte
+	// ID is the last id that the stream set, in this event or an earlier one.
+	ID []byte
+	// Data is the data fields joined by newlines, as sent: the standard would
+	// put U+FFFD in place of invalid UTF-8, this package leaves it to be found.
+	Data []byte
+	// Retry is the reconnection time the stream last asked for, 0 if none.
+	Retry time.Duration
+	// Unterminated marks a last event that no blank line ended. The standard
+	// drops such an event, because it may be cut; servers that forget the blank
+	// line exist, so it is delivered for the caller to judge.
+	Unterminated bool
+}
+
+// TooLargeError reports an event above [Options.MaxEvent].
+type TooLargeError struct {
+	Limit int // bytes
+}
+
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("event of the stream is larger than %d bytes", e.Limit)
+}
+
+// Reader splits a stream into events. It accepts CR, LF and CRLF, a leading
+// byte order mark and any chunk boundaries, and allocates only when its one
+// buffer has to grow. It is not safe for concurrent use.
+type Reader struct {
+	src io.Reader
+	max int
+	err error // what ended the stream; sticky
+
+	// buf[pos:end] is unread. lf and cr are where the search for the next line
+	// feed and carriage return stands: everything between pos and them is free
+	// of that byte, so that no byte is searched twice.
+	buf      []byte
+	pos, end int
+	lf, cr   int
+	skipLF   bool // the last line ended in CR: an LF that follows belongs to it
+	started  bool // the first line, which may hold a byte order mark, is read
+
+	// The event under construction. Its data is buf[data:dataEnd]; further data
+	// lines are moved up to it, over lines already read.
+	hasData       bool
+	data, dataEnd int
+	typ, id       []byte
+	retry         time.Duration
+}
+
+// NewReader returns a Reader of r. It reads ahead; r is the caller's to close.
+func NewReader(r io.Reader, opts Options) *Reader {
+	limit := opts.MaxEvent
+	if limit <= 0 {
+		limit = DefaultMaxEvent
+	}
+	return &Reader{src: r, max: limit}
+}
+
+// Next returns the next event, as soon as the bytes that end it are there. At
+// the end of the stream it returns io.EOF, or the error that the source gave;
+// an event of too many bytes is a [*TooLargeError]. Errors are final.
+func (r *Reader) Next() (Event, error) {
+	r.hasData = false
+	r.typ = r.typ[:0]
+	for {
+		from, to, ok := r.line()
+		switch {
+		case ok && from == to && r.hasData:
+			return r.event(), nil
+		case ok && from == to:
+			r.typ = r.typ[:0]
+		case ok:
+			r.field(from, to)
+		case r.err != nil:
+			return r.last()
+		default:
+			r.fill()
+		}
+	}
+}
+
+func (r *Reader) event() Event {
+	return Event{
+		Type:  r.typ,
+		ID:    r.id,
+		Data:  r.buf[r.data:r.dataEnd:r.dataEnd],
+		Retry: r.retry,
+	}
+}
+
+// last handles what the end of the stream left unfinished: a line without its
+// end, an event without its blank line.
+func (r *Reader) last() (Event, error) {
+	if r.pos < r.end {
+		from, to := r.take(r.end)
+		r.field(from, to)
+	}
+	if !r.hasData {
+		return Event{}, r.err
+	}
+	ev := r.event()
+	ev.Unterminated = true
+	return ev, nil
+}
+
+// line takes the next whole line out of the buffer.
+func (r *Reader) line() (from, to int, ok bool) {
+	if r.skipLF && r.pos < r.end {
+		r.skipLF = false
+		if r.buf[r.pos] == '\n' {
+			r.pos++
+		}
+	}
+	r.lf = search(r.buf[:r.end], max(r.lf, r.pos), '\n')
+	r.cr = search(r.buf[:r.end], max(r.cr, r.pos), '\r')
+	stop := min(r.lf, r.cr)
+	if stop-r.pos > r.max {
+		r.tooLarge()
+		return 0, 0, false
+	}
+	if stop == r.end {
+		return 0, 0, false
+	}
+	r.skipLF = stop == r.cr
+	from, to = r.take(stop)
+	r.pos = stop + 1
+	return from, to, true
+}
+
+// take consumes the bytes up to stop as a line, without the byte order mark.
+func (r *Reader) take(stop int) (from, to int) {
+	from = r.pos
+	if !r.started {
+		r.started = true
+		if bytes.HasPrefix(r.buf[from:stop], []byte("\xef\xbb\xbf")) {
+			from += 3
+		}
+	}
+	r.pos = stop
+	return from, stop
+}
+
+// search returns the index of c in b at or after from, or len(b).
+func search(b []byte, from int, c byte) int {
+	if i := bytes.IndexByte(b[from:], c); i >= 0 {
+		return from + i
+	}
+	return len(b)
+}
+
+// field interprets the line buf[from:to].
+func (r *Reader) field(from, to int) {
+	name, value := r.buf[from:to], to
+	if i := bytes.IndexByte(name, ':'); i >= 0 {
+		name, value = name[:i], from+i+1
+		if value < to && r.buf[value] == ' ' {
+			value++
+		}
+	}
+	switch string(name) {
+	case "data":
+		r.addData(value, to)
+	case "event":
+		r.typ = append(r.typ[:0], r.buf[value:to]...)
+	case "id":
+		if id := r.buf[value:to]; bytes.IndexByte(id, 0) < 0 {
+			r.id = append(r.id[:0], id...)
+		}
+	case "retry":
+		r.setRetry(r.buf[value:to])
+	}
+}
+
+// addData joins buf[from:to] to the event's data. There is room for the newline
+// between the two: the line read before had an end.
+func (r *Reader) addData(from, to int) {
+	if !r.hasData {
+		r.hasData, r.data, r.dataEnd = true, from, to
+		return
+	}
+	r.buf[r.dataEnd] = '\n'
+	r.dataEnd += 1 + copy(r.buf[r.dataEnd+1:], r.buf[from:to])
+	if r.dataEnd-r.data > r.max {
+		r.tooLarge()
+	}
+}
+
+// tooLarge gives the stream up, with what is in the buffer.
+func (r *Reader) tooLarge() {
+	r.hasData = false
+	r.pos = r.end
+	r.err = &TooLargeError{Limit: r.max}
+}
+
+func (r *Reader) setRetry(digits []byte) {
+	for _, c := range digits {
+		if c < '0' || c > '9' {
+			return
+		}
+	}
+	if ms, err := strconv.ParseInt(string(digits), 10, 64); err == nil && ms <= int64(24*time.Hour/time.Millisecond) {
+		r.retry = time.Duration(ms) * time.Millisecond
+	}
+}
+
+// maxEmptyReads is how often in a row a source may return neither bytes nor an
+// error before it counts as broken.
+const maxEmptyReads = 100
+
+// fill reads more bytes behind buf[:end].
+func (r *Reader) fill() {
+	if r.pos == r.end && !r.hasData || r.end == len(r.buf) {
+		r.makeRoom()
+	}
+	for range maxEmptyReads {
+		n, err := r.src.Read(r.buf[r.end:])
+		r.end += n
+		r.err = err
+		if n > 0 || err != nil {
+			return
+		}
+	}
+	r.err = io.ErrNoProgress
+}
+
+// makeRoom moves the event's data and the unread bytes to the front of the
+// buffer, of a larger one if they fill most of it. Between the two stays one
+// byte for the newline that may join them.
+func (r *Reader) makeRoom() {
+	kept := 0
+	if r.hasData {
+		kept = r.dataEnd - r.data + 1
+	}
+	used := kept + r.end - r.pos
+	dst := r.buf
+	if used > len(dst)-len(dst)/4 || len(dst) == 0 {
+		dst = make([]byte, max(firstBuffer, 2*len(dst)))
+	}
+	if r.hasData {
+		copy(dst, r.buf[r.data:r.dataEnd])
+		r.data, r.dataEnd = 0, kept-1
+	}
+	copy(dst[kept:], r.buf[r.pos:r.end])
+	shift := r.pos - kept
+	r.buf, r.pos, r.end = dst, kept, used
+	r.lf, r.cr = max(r.lf-shift, kept), max(r.cr-shift, kept)
+}

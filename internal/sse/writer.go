@@ -1,0 +1,79 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sse
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Writer writes a stream. Each call is one Write of the destination, followed
+// by its Flush if it has one, as an http.ResponseWriter does, so that a reader
+// sees every event at once. It is not safe for concurrent use.
+type Writer struct {
+	dst io.Writer
+	buf []byte
+}
+
+// NewWriter returns a Writer to w.
+func NewWriter(w io.Writer) *Writer { return &Writer{dst: w} }
+
+// Event writes one event. An empty typ leaves the event field out. Data may
+// hold any bytes; CR, LF and CRLF in it are written as line breaks of the
+// format, so a reader gets each of them as LF. A line break in typ is an error.
+func (w *Writer) Event(typ string, data []byte) error {
+	if strings.ContainsAny(typ, "\r\n") {
+		return fmt.Errorf("event type %q holds a line break", typ)
+	}
+	w.buf = w.buf[:0]
+	if typ != "" {
+		w.buf = append(w.buf, "event: "...)
+		w.buf = append(w.buf, typ...)
+		w.buf = append(w.buf, '\n')
+	}
+	w.lines("data: ", data)
+	w.buf = append(w.buf, '\n')
+	return w.send()
+}
+
+// Comment writes text as comment lines, which readers ignore: proof of life
+// while there is nothing to say.
+func (w *Writer) Comment(text string) error {
+	w.buf = w.buf[:0]
+	w.lines(": ", []byte(text))
+	w.buf = append(w.buf, '\n')
+	return w.send()
+}
+
+// lines appends each line of data behind the prefix.
+func (w *Writer) lines(prefix string, data []byte) {
+	for {
+		w.buf = append(w.buf, prefix...)
+		i := bytes.IndexAny(data, "\r\n")
+		if i < 0 {
+			w.buf = append(append(w.buf, data...), '\n')
+			return
+		}
+		w.buf = append(append(w.buf, data[:i]...), '\n')
+		if data[i] == '\r' && i+1 < len(data) && data[i+1] == '\n' {
+			i++
+		}
+		data = data[i+1:]
+	}
+}
+
+func (w *Writer) send() error {
+	if _, err := w.dst.Write(w.buf); err != nil {
+		return err
+	}
+	switch f := w.dst.(type) {
+	case interface{ FlushError() error }:
+		return f.FlushError()
+	case interface{ Flush() }:
+		f.Flush()
+	}
+	return nil
+}

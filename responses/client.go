@@ -1,0 +1,93 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package responses
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/antiphon-go/antiphon/endpoint"
+)
+
+// Defaults of [Client].
+const (
+	DefaultIdleTimeout = 5 * time.Minute
+	DefaultMaxBody     = 256 << 20
+	DefaultUserAgent   = "antiphon"
+)
+
+// Client speaks to one endpoint. The zero value speaks to api.openai.com,
+// without a key. It is safe for concurrent use while its fields do not change,
+// and must not be copied after its first use. All errors that its methods
+// return for a request that was sent are an [*endpoint.Error].
+type Client struct {
+	// BaseURL is the part before /responses; see [endpoint.URL] for what is
+	// accepted. Empty means [endpoint.DefaultBaseURL].
+	BaseURL string
+	// Key is sent as a bearer token, to the host of BaseURL and no other. The
+	// zero Key sends none.
+	Key endpoint.Key
+	// Refresh, if set, is asked for a new key when the endpoint refuses the one
+	// it got. The request is then repeated once. It may be called from several
+	// goroutines at once.
+	Refresh func(context.Context) (endpoint.Key, error)
+	// Header is added to each request. An Authorization in it takes the place
+	// of Key.
+	Header http.Header
+	// UserAgent names the program. Empty means [DefaultUserAgent].
+	UserAgent string
+	// Profile is the endpoint's kind. Nil means [endpoint.Detect] of BaseURL.
+	Profile *endpoint.Profile
+
+	// HTTP sends the requests; nil means a client of this package's own, which
+	// all Clients share. A Timeout set on it cuts long answers off. Its
+	// redirect policy is asked after this package's, which follows redirects
+	// only within a host and only where the body is sent again.
+	HTTP *http.Client
+	// Retry says how often a request is repeated, where the context brings no
+	// [endpoint.Budget] of its own.
+	Retry endpoint.Retry
+	// OnRetry, if set, is told before each wait: what failed, how long the wait
+	// is, and which attempt just failed, counted from 1.
+	OnRetry func(err error, wait time.Duration, attempt int)
+
+	// IdleTimeout is how long the endpoint may send nothing at all, comments
+	// included, before a request is given up. Without streaming that is the
+	// whole time the model thinks. 0 means [DefaultIdleTimeout], below 0 none.
+	IdleTimeout time.Duration
+	// MaxEvent bounds one event of a stream, in bytes. 0 means 256 MiB.
+	MaxEvent int
+	// MaxBody bounds an answer that is not a stream, in bytes. 0 means
+	// [DefaultMaxBody].
+	MaxBody int64
+
+	refreshed atomic.Pointer[endpoint.Key]
+}
+
+// sharedHTTP keeps more idle connections to one host than net/http would: many
+// runs talk to the same endpoint.
+var sharedHTTP = sync.OnceValue(func() *http.Client {
+	t, ok := http.DefaultTransport.(*http.Transport)
+	if !ok {
+		return http.DefaultClient // a program that put its own in place
+	}
+	t = t.Clone()
+	t.MaxIdleConnsPerHost = 64
+	return &http.Client{Transport: t}
+})
+
+func (c *Client) key() endpoint.Key {
+	if k := c.refreshed.Load(); k != nil {
+		return *k
+	}
+	return c.Key
+}
+
+func (c *Client) idle() time.Duration {
+	return max(cmp.Or(c.IdleTimeout, DefaultIdleTimeout), 0)
+}

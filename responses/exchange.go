@@ -1,0 +1,184 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package responses
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/antiphon-go/antiphon/endpoint"
+	"github.com/antiphon-go/antiphon/internal/sse"
+	"github.com/antiphon-go/antiphon/item"
+)
+
+// exchange is one attempt on the wire: a request that was answered with 2xx,
+// and the body to read. Its context ends with the caller's, when the endpoint
+// is silent for too long, and with close.
+type exchange struct {
+	call   *call
+	outer  context.Context // the caller's
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	idle   *idleTimer
+	resp   *http.Response
+	body   io.Reader // with what sniffing has read already
+	kind   kind
+	grace  *time.Timer // set by cancelAfter
+}
+
+var (
+	errIdle   = errors.New("idle")
+	errClosed = errors.New("closed")
+)
+
+// open sends the request and waits for the beginning of the answer. What is no
+// answer of 2xx, or none of this API, is returned as an error, its body read.
+func (k *call) open(ctx context.Context) (*exchange, error) {
+	x := &exchange{call: k, outer: ctx}
+	x.ctx, x.cancel = context.WithCancelCause(ctx)
+	x.idle = newIdleTimer(k.client.idle(), func() { x.cancel(errIdle) })
+	r, err := k.request(x.ctx)
+	if err != nil {
+		x.close()
+		return nil, k.fill(&endpoint.Error{Class: endpoint.BadRequest, Err: err}, nil)
+	}
+	x.idle.start()
+	x.resp, err = k.http.Do(r)
+	x.idle.stop()
+	if err != nil {
+		if x.resp != nil {
+			_ = x.resp.Body.Close()
+			x.resp = nil
+		}
+		e := x.ended(func() *endpoint.Error { return endpoint.FromTransport(r.Method, r.URL, err) })
+		x.close()
+		return nil, e
+	}
+	if err := x.begin(); err != nil {
+		x.close()
+		return nil, err
+	}
+	return x, nil
+}
+
+// maxErrorBody bounds what is read of an answer that is an error.
+const maxErrorBody = 1 << 20
+
+// begin looks at the status and at the first bytes of the body.
+func (x *exchange) begin() error {
+	raw := &idleReader{x.resp.Body, x.idle}
+	if x.resp.StatusCode < 200 || x.resp.StatusCode > 299 {
+		body, _ := io.ReadAll(io.LimitReader(raw, maxErrorBody)) // half of it is better than nothing
+		if context.Cause(x.ctx) != nil {
+			return x.broken(context.Cause(x.ctx))
+		}
+		return x.call.fill(endpoint.FromResponse(x.resp, body), x.resp)
+	}
+	head, err := readHead(raw, x.resp.Header.Get("Content-Type"))
+	if err != nil && err != io.EOF {
+		return x.broken(err)
+	}
+	x.body = io.MultiReader(bytes.NewReader(head), raw)
+	if x.kind = kindOf(head, x.resp.Header.Get("Content-Type")); x.kind == kindOther {
+		rest, _ := io.ReadAll(io.LimitReader(raw, maxErrorBody))
+		e := x.call.fill(endpoint.FromResponse(x.resp, append(head, rest...)), x.resp)
+		if e.Message == "" {
+			e.Message = fmt.Sprintf("the answer is neither JSON nor an event stream but %s", cmp.Or(x.resp.Header.Get("Content-Type"), "of no type"))
+		}
+		return e
+	}
+	return nil
+}
+
+// close gives the connection up, unless the body was read to its end. It may be
+// called more than once.
+func (x *exchange) close() {
+	x.idle.stop()
+	if x.grace != nil {
+		x.grace.Stop()
+	}
+	x.cancel(errClosed)
+	if x.resp != nil {
+		_ = x.resp.Body.Close()
+	}
+}
+
+// What is read behind the last event, so that the connection can be used again:
+// little, and not for long, for some servers never end their streams.
+const (
+	drainBytes = 64 << 10
+	drainTime  = 100 * time.Millisecond
+)
+
+func (x *exchange) drain() {
+	timer := time.AfterFunc(drainTime, func() { x.cancel(errClosed) })
+	defer timer.Stop()
+	_, _ = io.CopyN(io.Discard, x.body, drainBytes)
+}
+
+// cancelAfter gives the exchange up in a while, if it is not closed before.
+func (x *exchange) cancelAfter(d time.Duration) {
+	if x.grace == nil {
+		x.grace = time.AfterFunc(d, func() { x.cancel(errClosed) })
+	}
+}
+
+// ended is the error for a failure of the connection: the caller's or the idle
+// timer's doing, where it is one of theirs, and otherwise what other says.
+func (x *exchange) ended(other func() *endpoint.Error) *endpoint.Error {
+	switch {
+	case x.outer.Err() != nil:
+		return x.call.canceled(x.outer)
+	case context.Cause(x.ctx) == errIdle:
+		return x.fail(&endpoint.Error{
+			Class:   endpoint.Idle,
+			Message: fmt.Sprintf("the server sent nothing for %v", x.idle.limit),
+			Hint:    "raise the idle limit if the model thinks for so long",
+		})
+	}
+	return x.fail(other())
+}
+
+// broken is the error for a body that could not be read on.
+func (x *exchange) broken(err error) *endpoint.Error {
+	return x.ended(func() *endpoint.Error {
+		var tooLarge *sse.TooLargeError
+		switch {
+		case errors.As(err, &tooLarge):
+			return &endpoint.Error{Class: endpoint.TooLarge, Message: err.Error(), Err: err}
+		case errors.Is(err, io.EOF):
+			return &endpoint.Error{Class: endpoint.Truncated, Message: "the stream ended without its last event", Err: io.ErrUnexpectedEOF}
+		}
+		return &endpoint.Error{Class: endpoint.Truncated, Message: "the connection broke before the end of the answer: " + err.Error(), Err: err}
+	})
+}
+
+// unreadable is the error for JSON that is none, what names its place. A text
+// that ends too early at the end of the body was cut.
+func (x *exchange) unreadable(what string, text []byte, last bool, err error) *endpoint.Error {
+	e := &endpoint.Error{Class: endpoint.Protocol, Err: err}
+	e.Message = fmt.Sprintf("%s cannot be read: %v: %.200s", what, err, text)
+	var syntax *item.SyntaxError
+	if last && errors.As(err, &syntax) && syntax.Offset >= len(bytes.TrimRight(text, " \t\r\n")) {
+		e.Class = endpoint.Truncated
+		e.Message = what + " is cut off"
+	}
+	return x.fail(e)
+}
+
+func (x *exchange) fail(e *endpoint.Error) *endpoint.Error { return x.call.fill(e, x.resp) }
+
+// fromAPI is the error that the server reports in the body.
+func (x *exchange) fromAPI(a *item.APIError) *endpoint.Error {
+	e := endpoint.FromAPI(a.Code, a.Type, strings.TrimSpace(a.Message), a.Param)
+	e.Err = a
+	return x.fail(e)
+}

@@ -1,0 +1,215 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package responses_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/endpoint"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/responses"
+)
+
+// both runs test with a streamed and with a whole request.
+func both(t *testing.T, answers []agenttest.Answer, test func(t *testing.T, srv *agenttest.Server, ask func(*responses.Client) error)) {
+	t.Run("streamed", func(t *testing.T) {
+		test(t, agenttest.NewServer(t, answers...), func(c *responses.Client) error { return drain(t, c, hello()).err })
+	})
+	t.Run("whole", func(t *testing.T) {
+		test(t, agenttest.NewServer(t, answers...), func(c *responses.Client) error {
+			_, err := c.Create(t.Context(), hello())
+			if err != nil {
+				presentable(t, err)
+			}
+			return err
+		})
+	})
+}
+
+// E1: what may pass is tried again, with the same body, honouring Retry-After.
+func TestRetries(t *testing.T) {
+	ok := agenttest.Reply(item.Assistant("hi"))
+	rate := agenttest.Failure(429, "rate_limit_exceeded", "slow down")
+	for name, tt := range map[string]struct {
+		failure agenttest.Answer
+		wait    time.Duration
+	}{
+		"429":                  {rate, 500 * time.Millisecond},
+		"429 with seconds":     {rate.RetryAfter("7"), 7 * time.Second},
+		"429 with ms":          {rate.WithHeader("Retry-After-Ms", "70"), 70 * time.Millisecond},
+		"429 with a date":      {rate.RetryAfter("Sat, 21 Nov 2026 12:00:09 GMT").WithHeader("Date", "Sat, 21 Nov 2026 12:00:00 GMT"), 9 * time.Second},
+		"429 with absurdity":   {rate.RetryAfter("1e12"), time.Minute},
+		"500":                  {agenttest.Failure(500, "server_error", "oh"), 500 * time.Millisecond},
+		"502 with a web page":  {agenttest.WebPage(502, "Bad Gateway"), 500 * time.Millisecond},
+		"503":                  {agenttest.Raw(503, "text/plain", "no healthy upstream").RetryAfter("2"), 2 * time.Second},
+		"504":                  {agenttest.Raw(504, "text/plain", ""), 500 * time.Millisecond},
+		"reset":                {agenttest.Reset(), 500 * time.Millisecond},
+		"cut before any event": {ok.CutAfter(5), 500 * time.Millisecond},
+		"empty":                {ok.CutAfter(0), 500 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			both(t, []agenttest.Answer{tt.failure, ok}, func(t *testing.T, srv *agenttest.Server, ask func(*responses.Client) error) {
+				c := srv.Client()
+				var slept []time.Duration
+				var told []int
+				c.Retry.Rand = func() float64 { return 0 }
+				c.Retry.Sleep = func(_ context.Context, d time.Duration) error { slept = append(slept, d); return nil }
+				c.OnRetry = func(err error, wait time.Duration, attempt int) {
+					presentable(t, err)
+					told = append(told, attempt)
+				}
+				if err := ask(c); err != nil {
+					t.Fatal(err)
+				}
+				reqs := srv.Requests()
+				if len(reqs) != 2 || string(reqs[0].Body) != string(reqs[1].Body) {
+					t.Errorf("%d requests, or their bodies differ", len(reqs))
+				}
+				if !cmp.Equal(slept, []time.Duration{tt.wait}) || !cmp.Equal(told, []int{1}) {
+					t.Errorf("waited %v, told %v, want %v", slept, told, tt.wait)
+				}
+			})
+		})
+	}
+}
+
+// E1: retries are bounded, and a budget in the context bounds them over calls.
+func TestRetryBudget(t *testing.T) {
+	srv := agenttest.NewServer(t)
+	srv.Otherwise(func(int, agenttest.Request) agenttest.Answer { return agenttest.Failure(500, "server_error", "oh") })
+	wantClass(t, drain(t, srv.Client(), hello()).err, endpoint.Server)
+	if n := len(srv.Requests()); n != 1+endpoint.DefaultRetries {
+		t.Errorf("%d requests", n)
+	}
+	c := srv.Client()
+	retry := c.Retry
+	retry.Max = 3
+	ctx := endpoint.WithBudget(t.Context(), retry.Budget())
+	for range 3 {
+		wantClass(t, drainContext(ctx, t, c, hello()).err, endpoint.Server)
+	}
+	if n := len(srv.Requests()) - 1 - endpoint.DefaultRetries; n != 3+3 {
+		t.Errorf("%d requests of three calls that share three retries", n)
+	}
+}
+
+// E1, S3: an error event in place of an answer is retried, and yielded only if
+// that does not help.
+func TestRetryOfFirstEvent(t *testing.T) {
+	busy := agenttest.Events(`{"type":"error","code":"rate_limit_exceeded","message":"slow down"}`)
+	srv := agenttest.NewServer(t, busy, busy, agenttest.Reply(item.Assistant("hi")))
+	if d := drain(t, srv.Client(), hello()); d.err != nil || d.text() != "hi" || d.events[0].Type != item.EventCreated {
+		t.Errorf("text %q, first event %s, %v", d.text(), d.events[0].Type, d.err)
+	}
+	srv = agenttest.NewServer(t, busy, busy, busy)
+	d := drain(t, srv.Client(), hello())
+	wantClass(t, d.err, endpoint.RateLimit)
+	if len(d.events) != 1 || d.events[0].Type != item.EventError {
+		t.Errorf("%d events", len(d.events))
+	}
+}
+
+// E2: what cannot pass is asked once.
+func TestNoRetries(t *testing.T) {
+	for name, tt := range map[string]struct {
+		failure agenttest.Answer
+		class   endpoint.Class
+		says    string
+	}{
+		"quota":          {agenttest.Failure(429, "insufficient_quota", "You exceeded your quota").RetryAfter("1"), endpoint.Quota, "billing"},
+		"billing":        {agenttest.Failure(429, "billing_hard_limit_reached", "limit"), endpoint.Quota, "billing"},
+		"400":            {agenttest.Failure(400, "unsupported_parameter", "Unsupported parameter: 'x'"), endpoint.BadRequest, "Unsupported parameter: 'x'"},
+		"401":            {agenttest.Failure(401, "invalid_api_key", "Incorrect key"), endpoint.Auth, "OPENAI_API_KEY"},
+		"403":            {agenttest.Failure(403, "permission_denied", "no"), endpoint.Forbidden, "403 Forbidden: no"},
+		"404":            {agenttest.Raw(404, "text/plain", "404 page not found\n"), endpoint.NotFound, "404 Not Found: 404 page not found (request req_0); check the model's name, and that this server has the Responses API"},
+		"404, a page":    {agenttest.WebPage(404, "Not Found"), endpoint.Protocol, "no Responses endpoint"},
+		"invalid_prompt": {agenttest.Failure(400, "invalid_prompt", "no"), endpoint.Policy, "no"},
+		"a page":         {agenttest.WebPage(200, "Sign in"), endpoint.Protocol, `got a web page instead of JSON, titled "Sign in" (request req_0); this URL is no Responses endpoint`},
+		"overflow":       {agenttest.Failure(400, "context_length_exceeded", "long"), endpoint.ContextOverflow, "compact"},
+		"not to be":      {agenttest.Failure(500, "server_error", "oh").WithHeader("X-Should-Retry", "false"), endpoint.Server, "oh"},
+		"moved":          {agenttest.Raw(304, "text/plain", ""), endpoint.Protocol, "304 Not Modified"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			both(t, []agenttest.Answer{tt.failure}, func(t *testing.T, srv *agenttest.Server, ask func(*responses.Client) error) {
+				err := ask(srv.Client())
+				e := wantClass(t, err, tt.class)
+				if !strings.Contains(e.Error(), tt.says) || !strings.Contains(e.Error(), srv.URL+"/responses") {
+					t.Errorf("error says %q, want %q", e, tt.says)
+				}
+				if n := len(srv.Requests()); n != 1 {
+					t.Errorf("%d requests", n)
+				}
+			})
+		})
+	}
+}
+
+// E3: a refused key is renewed once, and kept.
+func TestRefresh(t *testing.T) {
+	no := agenttest.Failure(401, "invalid_api_key", "expired")
+	ok := agenttest.Reply(item.Assistant("hi"))
+	both(t, []agenttest.Answer{no, ok, ok, no, no}, func(t *testing.T, srv *agenttest.Server, ask func(*responses.Client) error) {
+		c := srv.Client()
+		c.Key = endpoint.NewKey("sk-old-secret")
+		asked := 0
+		c.Refresh = func(context.Context) (endpoint.Key, error) {
+			if asked++; asked > 2 {
+				return endpoint.Key{}, errors.New("login first")
+			}
+			return endpoint.NewKey("sk-new-secret"), nil
+		}
+		for i, want := range []bool{true, true, false} {
+			if err := ask(c); (err == nil) != want {
+				t.Errorf("call %d: %v", i, err)
+			}
+		}
+		var sent []string
+		for _, r := range srv.Requests() {
+			sent = append(sent, strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
+		}
+		want := []string{"sk-old-secret", "sk-new-secret", "sk-new-secret", "sk-new-secret", "sk-new-secret"}
+		if d := cmp.Diff(want, sent); d != "" || asked != 2 {
+			t.Errorf("asked %d times; keys sent (-want +got):\n%s", asked, d)
+		}
+	})
+}
+
+// A server that is down is named, with what to do.
+func TestServerDown(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	host := l.Addr().String()
+	l.Close()
+	c := &responses.Client{
+		BaseURL: "http://me:hunter2@" + host + "/v1?key=hunter2",
+		HTTP:    &http.Client{Transport: &http.Transport{}},
+		Retry:   endpoint.Retry{Sleep: func(context.Context, time.Duration) error { return nil }},
+	}
+	d := drain(t, c, hello())
+	e := wantClass(t, d.err, endpoint.Network)
+	if !strings.HasPrefix(e.Error(), "POST http://"+host+"/v1/responses: ") || !strings.HasSuffix(e.Error(), "; is the server running at "+host+"?") {
+		t.Errorf("error says %q", e)
+	}
+}
+
+// E3: where no new key can be had, the refusal says so.
+func TestRefreshFails(t *testing.T) {
+	srv := agenttest.NewServer(t, agenttest.Failure(401, "invalid_api_key", "expired"))
+	c := srv.Client()
+	c.Refresh = func(context.Context) (endpoint.Key, error) { return endpoint.Key{}, errors.New("login first") }
+	if e := wantClass(t, drain(t, c, hello()).err, endpoint.Auth); !strings.Contains(e.Error(), "expired") || !strings.HasSuffix(e.Error(), "login first") {
+		t.Error(e)
+	}
+}

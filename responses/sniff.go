@@ -1,0 +1,74 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package responses
+
+import (
+	"bytes"
+	"io"
+	"mime"
+
+	"github.com/antiphon-go/antiphon/endpoint"
+)
+
+// kind is what a body is. Its first bytes decide more than its Content-Type:
+// servers and the proxies before them are careless with that.
+type kind int
+
+const (
+	kindOther  kind = iota // neither of the two, or a web page
+	kindStream             // events
+	kindJSON               // one JSON text
+)
+
+func kindOf(head []byte, contentType string) kind {
+	start := bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\ufeff")), " \t\r\n")
+	switch {
+	case len(start) == 0:
+		return kindStream // an empty one: truncated
+	case start[0] == '{' || start[0] == '[':
+		return kindJSON
+	case endpoint.LooksLikeHTML(start):
+		return kindOther
+	case isEventStream(contentType):
+		return kindStream
+	}
+	for _, field := range []string{":", "data", "event", "id", "retry"} {
+		if bytes.HasPrefix(start, []byte(field)) {
+			return kindStream
+		}
+	}
+	return kindOther
+}
+
+func isEventStream(contentType string) bool {
+	t, _, err := mime.ParseMediaType(contentType)
+	return err == nil && t == "text/event-stream"
+}
+
+const (
+	maxHead = 512
+	minHead = 16 // bytes behind leading white space that decide
+)
+
+// readHead reads as much as it takes to tell what the body is. It returns
+// io.EOF, with the bytes, when that is all there was.
+func readHead(r io.Reader, contentType string) ([]byte, error) {
+	need := minHead
+	if isEventStream(contentType) {
+		need = 1
+	}
+	head := make([]byte, 0, maxHead)
+	for len(head) < maxHead {
+		n, err := r.Read(head[len(head):cap(head)])
+		head = head[:len(head)+n]
+		if err != nil {
+			return head, err
+		}
+		start := bytes.TrimLeft(head, "\ufeff \t\r\n")
+		if len(start) >= need || bytes.ContainsAny(start, "\r\n") || len(start) > 0 && (start[0] == '{' || start[0] == ':') {
+			break
+		}
+	}
+	return head, nil
+}
