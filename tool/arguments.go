@@ -1,0 +1,159 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tool
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/antiphon-go/antiphon/item"
+)
+
+// ArgumentsError reports arguments that a tool was not run with. Its text is
+// what the model reads: the problem and the schema.
+type ArgumentsError struct {
+	// Tool is the tool's name.
+	Tool string
+	// Problem says what is wrong.
+	Problem string
+	// Offset is the byte of the arguments at which they stop being JSON, or -1
+	// when they are JSON that does not fit.
+	Offset int64
+	// Schema is what they must match.
+	Schema item.JSON
+}
+
+func (e *ArgumentsError) Error() string {
+	return fmt.Sprintf("invalid arguments for %s: %s\nThe tool was not run. The arguments must be a JSON object that matches this schema:\n%s",
+		e.Tool, e.Problem, e.Schema)
+}
+
+// jsonOptions are how arguments and results are read and written: a duration
+// is text such as "90s".
+var jsonOptions = json.JoinOptions(
+	json.WithMarshalers(json.MarshalToFunc(func(enc *jsontext.Encoder, d time.Duration) error {
+		return enc.WriteToken(jsontext.String(d.String()))
+	})),
+	json.WithUnmarshalers(json.UnmarshalFunc(func(b []byte, d *time.Duration) error {
+		s, ok := item.JSON(b).Unquote()
+		if string(b) == "null" {
+			return nil
+		} else if !ok {
+			return fmt.Errorf("want a text such as 90s")
+		}
+		v, err := time.ParseDuration(s)
+		*d = v
+		return err
+	})),
+	json.Deterministic(true),
+)
+
+// check parses args and validates them. No arguments at all are an empty
+// object.
+func (s *schema) check(tool, args string) error {
+	_, err := s.parse(tool, args)
+	return err
+}
+
+// decode checks args and stores them in the value that in points to.
+func (s *schema) decode(tool, args string, in any) error {
+	args, err := s.parse(tool, args)
+	if err != nil {
+		return err
+	}
+	err = json.Unmarshal([]byte(args), in, jsonOptions)
+	if err == nil {
+		return nil
+	}
+	// To JSON Schema 10.0 is an integer, to the decoder it is not.
+	if b, ferr := jsontext.AppendFormat(nil, []byte(args), jsontext.CanonicalizeRawFloats(true)); ferr == nil {
+		if json.Unmarshal(b, in, jsonOptions) == nil {
+			return nil
+		}
+	}
+	return &ArgumentsError{Tool: tool, Problem: decodeProblem(err), Offset: -1, Schema: s.text}
+}
+
+// parse returns the arguments as a JSON object that fits the schema.
+func (s *schema) parse(tool, args string) (string, error) {
+	if strings.TrimSpace(args) == "" {
+		args = "{}"
+	}
+	var v any
+	if err := json.Unmarshal([]byte(args), &v); err != nil {
+		problem, offset := syntaxProblem(args, err)
+		return "", &ArgumentsError{Tool: tool, Problem: problem, Offset: offset, Schema: s.text}
+	}
+	object, ok := v.(map[string]any)
+	if !ok {
+		problem := fmt.Sprintf("want a JSON object, got %s", kindName(v))
+		return "", &ArgumentsError{Tool: tool, Problem: problem, Offset: -1, Schema: s.text}
+	}
+	if problem := s.explain(object); problem != "" {
+		return "", &ArgumentsError{Tool: tool, Problem: problem, Offset: -1, Schema: s.text}
+	}
+	return args, nil
+}
+
+func syntaxProblem(args string, err error) (string, int64) {
+	var syn *jsontext.SyntacticError
+	if errors.As(err, &syn) {
+		return fmt.Sprintf("not valid JSON at byte %d: %v%s", syn.ByteOffset, syn.Err, near(args, syn.ByteOffset)), syn.ByteOffset
+	}
+	return decodeProblem(err), -1
+}
+
+// near quotes what stands around an offset.
+func near(s string, offset int64) string {
+	const around = 20
+	at := min(int(offset), len(s))
+	from, to := max(0, at-around), min(len(s), at+around)
+	if from == to {
+		return ""
+	}
+	return fmt.Sprintf(", near %q", strings.ToValidUTF8(s[from:to], ""))
+}
+
+func decodeProblem(err error) string {
+	var sem *json.SemanticError
+	if !errors.As(err, &sem) {
+		return err.Error()
+	}
+	what := "the value"
+	if sem.JSONPointer != "" {
+		what = "the value at " + string(sem.JSONPointer)
+	}
+	if t := sem.GoType; t != nil {
+		for t.Kind() == reflect.Pointer {
+			t = t.Elem()
+		}
+		what = fmt.Sprintf("%s does not fit %v", what, t)
+	}
+	if sem.Err != nil {
+		return fmt.Sprintf("%s: %v", what, sem.Err)
+	}
+	return what
+}
+
+func kindName(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case string:
+		return "a string"
+	case bool:
+		return "a boolean"
+	case float64:
+		return "a number"
+	case []any:
+		return "an array"
+	}
+	return "an object"
+}

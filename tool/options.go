@@ -1,0 +1,57 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tool
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/antiphon-go/antiphon/item"
+)
+
+// Option varies one tool at its construction.
+type Option func(*config)
+
+type config struct {
+	traits     Traits
+	strict     *bool
+	parameters item.JSON
+}
+
+// ReadOnly declares that the tool changes nothing outside of itself.
+func ReadOnly() Option { return func(c *config) { c.traits.ReadOnly = true } }
+
+// Exclusive declares that no other call may run beside the tool.
+func Exclusive() Option { return func(c *config) { c.traits.Exclusive = true } }
+
+// Idempotent declares that the same call may be run again after a crash.
+func Idempotent() Option { return func(c *config) { c.traits.Idempotent = true } }
+
+// Timeout bounds each call. The tool sees its context end; if it does not
+// return then, it is left behind and the model is told so.
+func Timeout(d time.Duration) Option { return func(c *config) { c.traits.Timeout = d } }
+
+// Enveloped wraps successes as failures always are. See [Envelope].
+func Enveloped() Option { return func(c *config) { c.traits.Envelope = true } }
+
+// Strict asks the endpoint to bind the model to the schema. It is false unless
+// given. A strict schema must list every property as required and allow no
+// others; [New] checks that.
+func Strict(on bool) Option { return func(c *config) { c.strict = &on } }
+
+// Parameters replaces the schema that [New] infers, for constraints that Go
+// types do not express, such as an enumeration. It is sent byte for byte.
+// [Raw] takes its schema from the definition and refuses this option.
+func Parameters(schema item.JSON) Option { return func(c *config) { c.parameters = schema } }
+
+func configOf(opts []Option) (config, error) {
+	var c config
+	for _, o := range opts {
+		o(&c)
+	}
+	if c.traits.Timeout < 0 {
+		return c, fmt.Errorf("timeout %v is negative", c.traits.Timeout)
+	}
+	return c, nil
+}

@@ -1,0 +1,237 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tool
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/antiphon-go/antiphon/item"
+)
+
+// Result is what a tool returns. The zero value is a success without output.
+type Result struct {
+	// Text is the output, or, with an error, the output so far.
+	Text string
+	// Parts are images and files, sent after the text.
+	Parts []item.Part
+	// Error, unless empty, makes the call a failure that the model reads.
+	Error string
+
+	// repairs counts what resultOf had to change to get valid text.
+	repairs int
+	// list says that parts were returned and at least one can be sent.
+	list bool
+}
+
+// resultOf turns the value of a typed function into a result: T1, T2 and T5.
+func resultOf(out any) (Result, error) {
+	switch v := out.(type) {
+	case nil:
+		return Result{}, nil
+	case string:
+		return Result{Text: v}, nil
+	case Result:
+		return v, nil
+	case *Result:
+		if v == nil {
+			return Result{}, nil
+		}
+		return *v, nil
+	case item.Content:
+		if v.IsText() {
+			return Result{Text: v.Text}, nil
+		}
+		return Result{Parts: v.Parts}, nil
+	case []item.Part:
+		return Result{Parts: v}, nil
+	case []byte:
+		return bytesResult(v)
+	case item.JSON:
+		return jsonResult([]byte(v))
+	}
+	if p, ok := out.(item.Part); ok {
+		return Result{Parts: []item.Part{p}}, nil
+	}
+	return valueResult(out)
+}
+
+// bytesResult takes bytes for what they are: an image, or text.
+func bytesResult(b []byte) (Result, error) {
+	if SniffImage(b) != "" {
+		img, err := Image(b)
+		if err != nil {
+			return Result{}, err
+		}
+		return Result{Parts: []item.Part{img}}, nil
+	}
+	if bytes.IndexByte(b, 0) >= 0 || !utf8.Valid(b) {
+		return Result{}, fmt.Errorf("the tool returned %d bytes that are neither text nor a PNG, JPEG, GIF or WebP image", len(b))
+	}
+	return Result{Text: string(b)}, nil
+}
+
+func valueResult(out any) (Result, error) {
+	b, err := json.Marshal(out, jsonOptions)
+	repairs := 0
+	if err != nil {
+		// Text that is not UTF-8 somewhere inside must not cost the output.
+		var again error
+		if b, again = json.Marshal(out, jsonOptions, jsontext.AllowInvalidUTF8(true)); again != nil {
+			return Result{}, fmt.Errorf("the tool's result cannot be written as JSON: %w", err)
+		}
+		repairs = 1
+	}
+	res, err := jsonResult(b)
+	res.repairs += repairs
+	return res, err
+}
+
+// jsonResult reads a JSON value as output. Null and the empty object say
+// nothing; a string is its text; an object with a string "output" is that
+// text; the rest is compact JSON.
+func jsonResult(b []byte) (Result, error) {
+	v := jsontext.Value(b)
+	if len(bytes.TrimSpace(b)) == 0 {
+		return Result{}, nil
+	}
+	if err := v.Compact(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)); err != nil {
+		return Result{}, fmt.Errorf("the tool's result is not valid JSON: %w", err)
+	}
+	switch v.Kind() {
+	case 'n':
+		return Result{}, nil
+	case '"':
+		s, _ := item.JSON(v).Unquote()
+		return Result{Text: s}, nil
+	case '{':
+		if string(v) == "{}" {
+			return Result{}, nil
+		}
+		if s, ok := outputMember(v); ok {
+			return Result{Text: s}, nil
+		}
+	}
+	return Result{Text: string(v)}, nil
+}
+
+func outputMember(v jsontext.Value) (string, bool) {
+	var members struct {
+		Output jsontext.Value `json:"output"`
+	}
+	err := json.Unmarshal(v, &members, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if err != nil {
+		return "", false
+	}
+	return item.JSON(members.Output).Unquote()
+}
+
+// settle gives the parts of a result their final form: text first, only kinds
+// that an output may hold, valid text throughout. An image that is none makes
+// it a failure.
+func (r *Result) settle() {
+	parts := make([]item.Part, 0, len(r.Parts))
+	for i, p := range r.Parts {
+		p, n, err := settlePart(p)
+		r.repairs += n
+		if err != nil {
+			r.fail(fmt.Sprintf("part %d of the output: %v", i+1, err))
+			continue
+		}
+		if p != nil {
+			parts = append(parts, p)
+		}
+	}
+	r.list = len(parts) > 0
+	var n int
+	r.Text, n = Sanitize(r.Text)
+	r.repairs += n
+	if r.Text == "" && len(parts) > 0 {
+		if t, ok := parts[0].(*item.InputText); ok && len(t.Extra) == 0 {
+			r.Text, parts = t.Text, parts[1:]
+		}
+	}
+	r.Parts = parts
+}
+
+func (r *Result) fail(text string) {
+	if r.Error != "" {
+		text = strings.TrimRight(r.Error, "\n") + "\n" + text
+	}
+	r.Error = text
+}
+
+// settlePart returns a copy of p that can be sent as part of an output, and how
+// many repairs that took. A nil part is dropped.
+func settlePart(p item.Part) (item.Part, int, error) {
+	switch p := p.(type) {
+	case *item.InputText:
+		if p != nil {
+			s, n := Sanitize(p.Text)
+			return &item.InputText{Text: s, Extra: p.Extra}, n, validExtra(p.Extra)
+		}
+	case *item.InputImage:
+		if p != nil {
+			c := *p
+			return &c, 0, cmp.Or(checkImageURL(p.ImageURL), validText(p.FileID), validExtra(p.Extra))
+		}
+	case *item.InputFile:
+		if p != nil {
+			c := *p
+			var n int
+			c.Filename, n = Sanitize(p.Filename)
+			return &c, n, cmp.Or(validText(p.FileData), validText(p.FileURL), validText(p.FileID), validExtra(p.Extra))
+		}
+	case *item.UnknownPart:
+		if p != nil {
+			return p, 0, p.Raw.Valid()
+		}
+	case *item.OutputText:
+		if p != nil {
+			return textPart(p.Text)
+		}
+	case *item.Refusal:
+		if p != nil {
+			return textPart(p.Refusal)
+		}
+	case *item.ReasoningText:
+		if p != nil {
+			return textPart(p.Text)
+		}
+	case *item.SummaryText:
+		if p != nil {
+			return textPart(p.Text)
+		}
+	}
+	return nil, 0, nil
+}
+
+// textPart makes input text of what a model said: an output holds no other
+// kind of text.
+func textPart(s string) (item.Part, int, error) {
+	s, n := Sanitize(s)
+	return &item.InputText{Text: s}, n, nil
+}
+
+func validText(s string) error {
+	if !utf8.ValidString(s) {
+		return fmt.Errorf("text is not valid UTF-8")
+	}
+	return nil
+}
+
+func validExtra(x item.Extra) error {
+	for _, m := range x {
+		if err := cmp.Or(validText(m.Name), m.Value.Valid()); err != nil {
+			return err
+		}
+	}
+	return nil
+}

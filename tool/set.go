@@ -1,0 +1,140 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tool
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/antiphon-go/antiphon/item"
+)
+
+// Set is the tools that a model may call, by name, in the order they were
+// given. It is immutable and safe for concurrent use. A nil Set has no tools.
+type Set struct {
+	entries []*entry
+	byName  map[string]*entry
+}
+
+type entry struct {
+	name   string
+	tool   Tool
+	def    item.Tool
+	traits Traits
+	// schema checks the arguments of a function tool that does not do so
+	// itself; nil otherwise.
+	schema *schema
+}
+
+// selfChecking marks the tools of this package, whose Run checks arguments.
+type selfChecking interface{ checksArguments() }
+
+// NewSet makes a set. It fails on a name that the API would refuse, on a name
+// that occurs twice, and on a definition that is neither a function nor a
+// custom tool.
+func NewSet(tools ...Tool) (*Set, error) {
+	s := &Set{byName: make(map[string]*entry, len(tools))}
+	for i, t := range tools {
+		if t == nil {
+			return nil, fmt.Errorf("tool %d is nil", i+1)
+		}
+		e, err := newEntry(t)
+		if err != nil {
+			return nil, err
+		}
+		if s.byName[e.name] != nil {
+			return nil, fmt.Errorf("tool %s is declared twice", e.name)
+		}
+		s.byName[e.name] = e
+		s.entries = append(s.entries, e)
+	}
+	return s, nil
+}
+
+func newEntry(t Tool) (*entry, error) {
+	def := t.Definition()
+	name, err := nameOf(def)
+	if err != nil {
+		return nil, err
+	}
+	e := &entry{name: name, tool: t, def: def, traits: TraitsOf(t)}
+	f, isFunction := def.(*item.FunctionTool)
+	if !isFunction {
+		return e, nil
+	}
+	f = complete(f, nil)
+	e.def = f
+	if _, ok := t.(selfChecking); !ok {
+		if e.schema, err = schemaOf(f); err != nil {
+			return nil, fmt.Errorf("tool %s: %w", name, err)
+		}
+	}
+	return e, nil
+}
+
+func (s *Set) lookup(name string) *entry {
+	if s == nil {
+		return nil
+	}
+	return s.byName[name]
+}
+
+func (s *Set) list() []*entry {
+	if s == nil {
+		return nil
+	}
+	return s.entries
+}
+
+// Len returns the number of tools.
+func (s *Set) Len() int { return len(s.list()) }
+
+// Lookup returns the tool of that name, and whether there is one.
+func (s *Set) Lookup(name string) (Tool, bool) {
+	if e := s.lookup(name); e != nil {
+		return e.tool, true
+	}
+	return nil, false
+}
+
+// Names returns the names in the order of the set.
+func (s *Set) Names() []string {
+	names := make([]string, 0, s.Len())
+	for _, e := range s.list() {
+		names = append(names, e.name)
+	}
+	return names
+}
+
+// Definitions returns what a request's tools are, in the order of the set. The
+// definitions are shared and must not be changed.
+func (s *Set) Definitions() []item.Tool {
+	defs := make([]item.Tool, 0, s.Len())
+	for _, e := range s.list() {
+		defs = append(defs, e.def)
+	}
+	return defs
+}
+
+// All ranges over names and tools in the order of the set.
+func (s *Set) All() iter.Seq2[string, Tool] {
+	entries := slices.Clone(s.list())
+	return func(yield func(string, Tool) bool) {
+		for _, e := range entries {
+			if !yield(e.name, e.tool) {
+				return
+			}
+		}
+	}
+}
+
+// notFound is what a model is told that calls a tool which does not exist.
+func (s *Set) notFound(name string) string {
+	if s.Len() == 0 {
+		return fmt.Sprintf("tool not found: %s. No tools are available.", plainName(name))
+	}
+	return fmt.Sprintf("tool not found: %s. Available: %s", plainName(name), strings.Join(s.Names(), ", "))
+}

@@ -1,0 +1,114 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tool
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/antiphon-go/antiphon/item"
+)
+
+// Tool is something that a model can call by name. An implementation must be
+// safe for concurrent use: calls of one turn run at the same time unless its
+// traits say [Traits.Exclusive].
+type Tool interface {
+	// Definition returns what the model is told: an [*item.FunctionTool] or an
+	// [*item.CustomTool]. It must return an equal value every time; the caller
+	// may keep it.
+	Definition() item.Tool
+
+	// Run performs one call. A failure that the model should read is either an
+	// error or a [Result] with an Error; with both, what Text and Parts hold is
+	// the output so far and is kept. Run must return soon after ctx ends.
+	Run(ctx context.Context, call Call) (Result, error)
+}
+
+// Call is one call as the model made it.
+type Call struct {
+	// ID is the call id that joins the call and its output.
+	ID string
+	// Name is the tool's name.
+	Name string
+	// Arguments is the JSON text as the model sent it, or, for a custom tool,
+	// its input. Nothing about it is certain.
+	Arguments string
+	// Custom says that Arguments is the free text of a custom tool call.
+	Custom bool
+}
+
+// Traits are what a caller may know about a tool before running it. The zero
+// value claims nothing: the tool may write, and running it twice may do harm.
+type Traits struct {
+	// ReadOnly: it changes nothing outside of itself, so that running it needs
+	// no approval where reading is allowed.
+	ReadOnly bool
+	// Exclusive: no other call may run beside it.
+	Exclusive bool
+	// Idempotent: running the same call again after a crash does no harm.
+	Idempotent bool
+	// Envelope: successes are wrapped like failures. See [Envelope].
+	Envelope bool
+	// Timeout bounds one call. Zero: only the caller's context does.
+	Timeout time.Duration
+}
+
+// Trait is the optional interface of a [Tool] that has traits.
+type Trait interface {
+	Traits() Traits
+}
+
+// TraitsOf returns t's traits, or none if it does not tell.
+func TraitsOf(t Tool) Traits {
+	if tr, ok := t.(Trait); ok {
+		return tr.Traits()
+	}
+	return Traits{}
+}
+
+type callKey struct{}
+
+// FromContext returns the call that is being run, for a typed function that
+// needs its id. It reports false outside of a tool's run.
+func FromContext(ctx context.Context) (Call, bool) {
+	c, ok := ctx.Value(callKey{}).(Call)
+	return c, ok
+}
+
+func withCall(ctx context.Context, c Call) context.Context {
+	return context.WithValue(ctx, callKey{}, c)
+}
+
+var namePattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// CheckName reports a tool name that the API would refuse: it must be 1 to 64
+// letters, digits, underscores and hyphens.
+func CheckName(name string) error {
+	if namePattern.MatchString(name) {
+		return nil
+	}
+	return fmt.Errorf("tool name %q: want 1 to 64 letters, digits, '_' and '-'", name)
+}
+
+// nameOf returns the name that a definition is called by.
+func nameOf(def item.Tool) (string, error) {
+	var name string
+	switch d := def.(type) {
+	case *item.FunctionTool:
+		if d == nil {
+			return "", fmt.Errorf("tool: definition is nil")
+		}
+		name = d.Name
+	case *item.CustomTool:
+		if d == nil {
+			return "", fmt.Errorf("tool: definition is nil")
+		}
+		name = d.Name
+	default:
+		return "", fmt.Errorf("tool: definition is %T: want *item.FunctionTool or *item.CustomTool", def)
+	}
+	return name, CheckName(name)
+}

@@ -1,0 +1,56 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package toolkit
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+
+	"github.com/antiphon-go/antiphon/tool"
+)
+
+//go:embed append_to_file.md
+var appendToFileText string
+
+type appendToFileInput struct {
+	Path    string `json:"path" jsonschema:"the file, relative to a root, or name:path for a named root; it is created if it does not exist"`
+	Content string `json:"content" jsonschema:"the text to add at the end, exactly as it is; no line end is added"`
+}
+
+func newAppendToFile(name string, f *Files) (tool.Tool, error) {
+	return tool.New(name, f.describe(appendToFileText), f.appendToFile, tool.Exclusive())
+}
+
+func (f *Files) appendToFile(ctx context.Context, in appendToFileInput) (string, error) {
+	if in.Content == "" {
+		return "", errors.New("content is empty; there is nothing to append")
+	}
+	p, err := f.resolve(in.Path)
+	if err != nil {
+		return "", err
+	}
+	var done string
+	err = f.edit(p, true, func(old []byte, exists bool) ([]byte, error) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		content := append(bytes.Clone(old), in.Content...)
+		switch shown := quoted(p.shown); {
+		case !exists:
+			done = fmt.Sprintf("Created %s with %d bytes.", shown, len(content))
+		case len(old) > 0 && old[len(old)-1] != '\n':
+			done = fmt.Sprintf("Appended %d bytes to %s, which has %d bytes now. Its last line had no line end, so the text went on in that line.", len(in.Content), shown, len(content))
+		default:
+			done = fmt.Sprintf("Appended %d bytes to %s, which has %d bytes now.", len(in.Content), shown, len(content))
+		}
+		return content, nil
+	})
+	if err != nil {
+		return "", err
+	}
+	return done, nil
+}

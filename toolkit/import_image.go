@@ -1,0 +1,78 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package toolkit
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"fmt"
+	"image"
+	_ "image/gif"  // so that its header is read
+	_ "image/jpeg" // likewise
+	_ "image/png"  // likewise
+	"io"
+
+	_ "golang.org/x/image/webp" // likewise
+
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/tool"
+)
+
+// MaxImageBytes is the largest image that import_image takes.
+const MaxImageBytes = 20 << 20
+
+//go:embed import_image.md
+var importImageText string
+
+type importImageInput struct {
+	Path string `json:"path" jsonschema:"the image, relative to a root, or name:path for a named root"`
+}
+
+func newImportImage(name string, f *Files) (tool.Tool, error) {
+	return tool.New(name, f.describe(importImageText), f.importImage, tool.ReadOnly(), tool.Idempotent())
+}
+
+// importImage returns a line of text and the image. The media type is what the
+// bytes show, whatever the file is called.
+func (f *Files) importImage(ctx context.Context, in importImageInput) (tool.Result, error) {
+	p, err := f.resolve(in.Path)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	file, info, err := f.openFile("read", p)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	defer file.Close()
+	shown := quoted(p.shown)
+	if info.Size() > MaxImageBytes {
+		return tool.Result{}, fmt.Errorf("%s has %d bytes; the limit for an image is %d. Use a smaller version of it", shown, info.Size(), MaxImageBytes)
+	}
+	data, err := io.ReadAll(io.LimitReader(&contextReader{ctx, file}, MaxImageBytes+1))
+	if err != nil {
+		return tool.Result{}, f.problem("read", p, err)
+	}
+	if len(data) > MaxImageBytes {
+		return tool.Result{}, fmt.Errorf("%s has more than %d bytes, the limit for an image. Use a smaller version of it", shown, MaxImageBytes)
+	}
+	part, err := tool.Image(data)
+	if err != nil {
+		return tool.Result{}, fmt.Errorf("%s cannot be imported: %w%s", shown, err, readInstead(p, data))
+	}
+	config, format, err := image.DecodeConfig(bytes.NewReader(data))
+	if err != nil {
+		return tool.Result{}, fmt.Errorf("%s cannot be imported: it begins as %s but its header is damaged (%v)", shown, tool.SniffImage(data), err)
+	}
+	text := fmt.Sprintf("%s: image/%s, %dx%d pixels, %d bytes", shown, format, config.Width, config.Height, len(data))
+	return tool.Result{Text: text, Parts: []item.Part{part}}, nil
+}
+
+// readInstead names the tool that fits a file which is text.
+func readInstead(p place, data []byte) string {
+	if len(data) > 0 && refuseBinary(p, data[:min(len(data), sniffBytes)], int64(len(data))) == nil {
+		return "; it looks like text: use read_file"
+	}
+	return ""
+}

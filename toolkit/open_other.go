@@ -1,0 +1,9 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !unix
+
+package toolkit
+
+// openNonblock is not needed where a directory holds no named pipes.
+const openNonblock = 0

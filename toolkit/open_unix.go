@@ -1,0 +1,11 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package toolkit
+
+import "syscall"
+
+// openNonblock makes opening a named pipe return at once.
+const openNonblock = syscall.O_NONBLOCK

@@ -1,0 +1,173 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package toolkit
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"unicode"
+	"unicode/utf8"
+)
+
+// quoted returns a name as it can stand in a sentence or a listing: as it is,
+// or quoted when it holds anything but visible characters.
+func quoted(name string) string {
+	if utf8.ValidString(name) && strings.IndexFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) < 0 {
+		return name
+	}
+	return strconv.Quote(name)
+}
+
+// problem words an error of the file system for the model. doing completes
+// "cannot …".
+func (f *Files) problem(doing string, p place, err error) error {
+	shown := quoted(p.shown)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		return f.missing(p)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("cannot %s %s: permission denied. Use another file, or ask the user for access", doing, shown)
+	case isEscape(err):
+		return fmt.Errorf("cannot %s %s: a symbolic link on the way leads out of the root %s, which is not allowed", doing, shown, p.root.Name)
+	case errors.Is(err, fs.ErrClosed):
+		return fmt.Errorf("cannot %s %s: the tool is closed", doing, shown)
+	}
+	return fmt.Errorf("cannot %s %s: %w", doing, shown, cause(err))
+}
+
+// cause strips operation and path, which name places on this machine.
+func cause(err error) error {
+	var pathErr *fs.PathError
+	if errors.As(err, &pathErr) {
+		return pathErr.Err
+	}
+	var linkErr *os.LinkError
+	if errors.As(err, &linkErr) {
+		return linkErr.Err
+	}
+	return err
+}
+
+// isEscape recognises the refusal of [os.Root]. Its error value is not
+// exported; only the wording of our message depends on this.
+func isEscape(err error) bool {
+	return cause(err).Error() == "path escapes from parent"
+}
+
+// missing tells what is there instead of a path that does not exist: the names
+// like it in the directory that does.
+func (f *Files) missing(p place) error {
+	lost := p
+	dir := p.parent()
+	for lost.rel != "." {
+		if info, err := dir.root.dir.Stat(dir.osPath()); err == nil {
+			if !info.IsDir() {
+				return fmt.Errorf("no such file: %s; %s is a file, not a directory", quoted(p.shown), quoted(dir.shown))
+			}
+			break
+		}
+		lost, dir = dir, dir.parent()
+	}
+	text := "no such file or directory: " + quoted(p.shown)
+	if lost.rel != p.rel {
+		text += fmt.Sprintf("; the directory %s does not exist", quoted(lost.shown))
+	}
+	if filepath.Separator == '/' && strings.Contains(p.rel, `\`) {
+		text += "; directories are separated by /"
+	}
+	if near := nearNames(dir, lost.base()); len(near) > 0 {
+		text += fmt.Sprintf(". Similar names there: %s", strings.Join(near, ", "))
+	} else {
+		text += fmt.Sprintf(". Use read_directory on %s to see what is there", quoted(dir.shown))
+	}
+	return errors.New(text)
+}
+
+const (
+	maxNear    = 5
+	maxCompare = 5000 // entries looked at for a similar name
+)
+
+// nearNames returns the entries of a directory most like base.
+func nearNames(dir place, base string) []string {
+	d, err := dir.root.dir.Open(dir.osPath())
+	if err != nil {
+		return nil
+	}
+	defer d.Close()
+	entries, _ := d.ReadDir(maxCompare)
+	type candidate struct {
+		name     string
+		distance int
+	}
+	var found []candidate
+	for _, e := range entries {
+		if d := unlike(base, e.Name()); d >= 0 {
+			found = append(found, candidate{quoted(dir.entry(e.Name()).shown), d})
+		}
+	}
+	slices.SortFunc(found, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(a.name, b.name))
+	})
+	var names []string
+	for _, c := range found[:min(len(found), maxNear)] {
+		names = append(names, c.name)
+	}
+	return names
+}
+
+// unlike measures how far a name is from the wanted one, -1 for too far: other
+// case, another extension, one within the other, or a third of it mistyped.
+func unlike(want, name string) int {
+	w, n := strings.ToLower(want), strings.ToLower(name)
+	if w == n {
+		return 0
+	}
+	ws, ns := strings.TrimSuffix(w, path.Ext(w)), strings.TrimSuffix(n, path.Ext(n))
+	if ws == ns && ws != "" {
+		return 1
+	}
+	limit := max(1, len(w)/3)
+	if d := editDistance(w, n, limit); d <= limit {
+		return 1 + d
+	}
+	if len(w) >= 3 && len(n) >= 3 && (strings.Contains(n, ws) && len(ws) >= 3 || strings.Contains(w, ns) && len(ns) >= 3) {
+		return 2 + limit
+	}
+	return -1
+}
+
+// editDistance is Levenshtein's, over bytes, or more than limit.
+func editDistance(a, b string, limit int) int {
+	if d := len(a) - len(b); d > limit || -d > limit {
+		return limit + 1
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		diagonal := row[0]
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			above := row[j]
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			row[j] = min(above+1, row[j-1]+1, diagonal+cost)
+			diagonal = above
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,198 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package toolkit
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"unicode/utf8"
+
+	"github.com/antiphon-go/antiphon/tool"
+)
+
+// MaxReadBytes is the most text that one call of read_file returns.
+const MaxReadBytes = 1 << 20
+
+//go:embed read_file.md
+var readFileText string
+
+type readFileInput struct {
+	Path   string `json:"path" jsonschema:"the file, relative to a root, or name:path for a named root"`
+	Offset int    `json:"offset,omitzero" jsonschema:"the first line to read, counted from 1; default 1"`
+	Limit  int    `json:"limit,omitzero" jsonschema:"how many lines to read; default: to the end of the file"`
+	Skip   int64  `json:"skip,omitzero" jsonschema:"bytes to skip at the beginning of the first line; only to go on inside a very long line"`
+}
+
+func newReadFile(name string, f *Files) (tool.Tool, error) {
+	return tool.New(name, f.describe(readFileText), f.readFile, tool.ReadOnly(), tool.Idempotent())
+}
+
+func (f *Files) readFile(ctx context.Context, in readFileInput) (string, error) {
+	if in.Offset < 0 || in.Limit < 0 || in.Skip < 0 {
+		return "", errors.New("offset, limit and skip cannot be negative; the first line is 1")
+	}
+	p, err := f.resolve(in.Path)
+	if err != nil {
+		return "", err
+	}
+	file, info, err := f.openFile("read", p)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	if info.Size() == 0 {
+		return fmt.Sprintf("%s is empty (0 bytes).", quoted(p.shown)), nil
+	}
+	r := bufio.NewReaderSize(&contextReader{ctx, file}, 64<<10)
+	head, _ := r.Peek(sniffBytes) // an error comes again with the next read
+	if err := refuseBinary(p, head, info.Size()); err != nil {
+		return "", err
+	}
+	text, err := readLines(r, p, in)
+	var told toldError
+	if err != nil && !errors.As(err, &told) {
+		err = f.problem("read", p, err)
+	}
+	return text, err
+}
+
+// contextReader ends a long read with its context.
+type contextReader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (c *contextReader) Read(b []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.r.Read(b)
+}
+
+// toldError is worded for the model already.
+type toldError string
+
+func (e toldError) Error() string { return string(e) }
+
+// readLines returns the wanted lines exactly as they are in the file, up to the
+// size limit. What is cut off is named in a last line, with the arguments that
+// read on from there.
+func readLines(r *bufio.Reader, p place, in readFileInput) (string, error) {
+	from := max(in.Offset, 1)
+	if err := skipLines(r, p, from); err != nil {
+		return "", err
+	}
+	if err := skipBytes(r, p, from, in.Skip); err != nil {
+		return "", err
+	}
+	var text []byte
+	line, column := from, in.Skip // of the next byte
+	for in.Limit == 0 || line < from+in.Limit {
+		piece, err := r.ReadSlice('\n')
+		if room := MaxReadBytes - len(text); len(piece) > room {
+			return cutText(text, piece[:room], p, in, line, column), nil
+		}
+		text = append(text, piece...)
+		column += int64(len(piece))
+		if err == nil {
+			line, column = line+1, 0
+		} else if err == io.EOF {
+			break
+		} else if !errors.Is(err, bufio.ErrBufferFull) {
+			return "", err
+		}
+	}
+	if len(text) == 0 && in.Skip > 0 {
+		return "", shortLine(p, from, in.Skip)
+	}
+	if len(text) == 0 {
+		return "", toldError(fmt.Sprintf("%s has %d lines; there is nothing at line %d", quoted(p.shown), line-1, from))
+	}
+	return string(text), nil
+}
+
+// skipLines reads up to the given line.
+func skipLines(r *bufio.Reader, p place, to int) error {
+	for line := 1; line < to; {
+		piece, err := r.ReadSlice('\n')
+		switch {
+		case err == nil:
+			line++
+		case err == io.EOF:
+			if len(piece) > 0 {
+				line++
+			}
+			return toldError(fmt.Sprintf("%s has %d lines; offset %d is past its end", quoted(p.shown), line-1, to))
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return err
+		}
+	}
+	return nil
+}
+
+// skipBytes skips the beginning of a line.
+func skipBytes(r *bufio.Reader, p place, line int, n int64) error {
+	for left := n; left > 0; {
+		b, err := r.Peek(int(min(left, int64(r.Size()))))
+		if i := bytes.IndexByte(b, '\n'); i >= 0 || err == io.EOF {
+			return shortLine(p, line, n)
+		}
+		if err != nil {
+			return err
+		}
+		left -= int64(len(b))
+		r.Discard(len(b))
+	}
+	return nil
+}
+
+func shortLine(p place, line int, skip int64) error {
+	return toldError(fmt.Sprintf("line %d of %s has no more than %d bytes", line, quoted(p.shown), skip))
+}
+
+// cutText ends a text that has reached the limit: at the end of a line, or,
+// when the line began the text, between two runes of it. fits is what there is room
+// for of the next piece, which begins at line and column.
+func cutText(text, fits []byte, p place, in readFileInput, line int, column int64) string {
+	end := bytes.LastIndexByte(text, '\n') + 1
+	if end > 0 {
+		return string(text[:end]) + readOn(p, in, line, 0, end)
+	}
+	text = append(text, fits...)
+	column += int64(len(fits))
+	n := len(text) - partialRune(text)
+	column -= int64(len(text) - n)
+	return string(text[:n]) + "\n" + readOn(p, in, line, column, n)
+}
+
+// readOn is the mark that stands where the rest was left out.
+func readOn(p place, in readFileInput, line int, column int64, got int) string {
+	args := fmt.Sprintf("offset=%d", line)
+	if column > 0 {
+		args += fmt.Sprintf(" and skip=%d", column)
+	}
+	if in.Limit > 0 {
+		args += fmt.Sprintf(" and limit=%d", max(in.Offset, 1)+in.Limit-line)
+	}
+	return fmt.Sprintf("[read_file stopped here after %d bytes, its limit for one call; %s goes on. Read the rest with %s]", got, quoted(p.shown), args)
+}
+
+// partialRune returns how many bytes at the end of b begin a rune that is not
+// complete.
+func partialRune(b []byte) int {
+	for n := 1; n < utf8.UTFMax && n <= len(b); n++ {
+		if c := b[len(b)-n]; utf8.RuneStart(c) {
+			if c >= utf8.RuneSelf && !utf8.FullRune(b[len(b)-n:]) {
+				return n
+			}
+			return 0
+		}
+	}
+	return 0
+}

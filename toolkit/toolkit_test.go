@@ -1,0 +1,469 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package toolkit
+
+import (
+	"bytes"
+	"errors"
+	"image"
+	"image/gif"
+	"image/jpeg"
+	"image/png"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/tool"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// oddName is a file name that is not plain text: it ends a line, for readers
+// who take U+2028 for that, and every system allows it.
+const oddName = "odd\u2028name"
+
+type args map[string]any
+
+// kit is the built-in tools over a temporary directory.
+type kit struct {
+	t     *testing.T
+	dir   string
+	files *Files
+	set   *tool.Set
+}
+
+func newKit(t *testing.T, more ...Root) *kit {
+	t.Helper()
+	k := &kit{t: t, dir: t.TempDir()}
+	f, err := Open(append([]Root{{Path: k.dir}}, more...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	var tools []tool.Tool
+	for _, name := range Names() {
+		tl, ok := ByName(name, f)
+		if !ok {
+			t.Fatalf("no tool %s", name)
+		}
+		tools = append(tools, tl)
+	}
+	k.files = f
+	if k.set, err = tool.NewSet(tools...); err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func (k *kit) write(name, content string) string {
+	k.t.Helper()
+	p := filepath.Join(k.dir, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
+		k.t.Fatal(err)
+	}
+	if err := os.WriteFile(p, []byte(content), 0o644); err != nil {
+		k.t.Fatal(err)
+	}
+	return p
+}
+
+func (k *kit) content(name string) string {
+	k.t.Helper()
+	b, err := os.ReadFile(filepath.Join(k.dir, filepath.FromSlash(name)))
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	return string(b)
+}
+
+func (k *kit) call(name string, a args) tool.Outcome {
+	k.t.Helper()
+	b, err := json.Marshal(a)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	return k.set.Invoke(k.t.Context(), tool.Call{Name: name, Arguments: string(b)}, tool.Shape{})
+}
+
+func (k *kit) ok(name string, a args) string {
+	k.t.Helper()
+	o := k.call(name, a)
+	if o.Failed {
+		k.t.Fatalf("%s %v: %s", name, a, o.Error)
+	}
+	return o.Content.Display()
+}
+
+func (k *kit) fails(name string, a args, want string) {
+	k.t.Helper()
+	o := k.call(name, a)
+	if !o.Failed {
+		k.t.Errorf("%s %v: got %q, want a failure", name, a, o.Content.Display())
+		return
+	}
+	if !strings.Contains(o.Error, want) {
+		k.t.Errorf("%s %v:\n got %s\nwant %s", name, a, o.Error, want)
+	}
+	if k.dir != "" && strings.Contains(o.Error, k.dir) && !strings.Contains(o.Error, "is outside of") {
+		k.t.Errorf("%s %v tells where the root is: %s", name, a, o.Error)
+	}
+}
+
+func (k *kit) symlink(target, name string) {
+	k.t.Helper()
+	if err := os.Symlink(target, filepath.Join(k.dir, filepath.FromSlash(name))); err != nil {
+		k.t.Skipf("no symbolic links here: %v", err)
+	}
+}
+
+func TestNames(t *testing.T) {
+	want := []string{"append_to_file", "find_and_replace", "import_image", "read_directory", "read_file"}
+	if diff := cmp.Diff(want, Names()); diff != "" {
+		t.Error(diff)
+	}
+	k := newKit(t)
+	for name, canonical := range map[string]string{"get_contents": "read_file", "read_dir": "read_directory", "read_file": "read_file"} {
+		tl, ok := ByName(name, k.files)
+		if !ok || tl.Definition().(*item.FunctionTool).Name != name {
+			t.Errorf("%s: %v %v", name, tl, ok)
+		}
+		if got, ok := Canonical(name); !ok || got != canonical {
+			t.Errorf("%s: %s %v", name, got, ok)
+		}
+	}
+	if _, ok := ByName("rm", k.files); ok {
+		t.Error("rm is a built-in tool")
+	}
+	if _, ok := Canonical("rm"); ok {
+		t.Error("rm is a built-in tool")
+	}
+}
+
+// A5: what only reads says so; what writes runs alone.
+func TestTraits(t *testing.T) {
+	k := newKit(t)
+	reads := tool.Traits{ReadOnly: true, Idempotent: true}
+	writes := tool.Traits{Exclusive: true}
+	want := map[string]tool.Traits{
+		"append_to_file": writes, "find_and_replace": writes,
+		"import_image": reads, "read_directory": reads, "read_file": reads,
+	}
+	for name, tl := range k.set.All() {
+		if got := tool.TraitsOf(tl); got != want[name] {
+			t.Errorf("%s: %+v, want %+v", name, got, want[name])
+		}
+	}
+}
+
+// I9: every definition has a description, also of each parameter, and tells
+// about the roots without their place.
+func TestDefinitions(t *testing.T) {
+	docs := t.TempDir()
+	k := newKit(t, Root{Name: "docs", Path: docs, Description: "the manual"})
+	for name, tl := range k.set.All() {
+		def := tl.Definition().(*item.FunctionTool)
+		if len(def.Description) < 40 || !strings.Contains(def.Description, "- docs: the manual") || strings.Contains(def.Description, docs) {
+			t.Errorf("%s: %s", name, def.Description)
+		}
+		var schema struct {
+			Properties map[string]struct{ Description string } `json:"properties"`
+		}
+		if err := json.Unmarshal([]byte(def.Parameters), &schema, json.MatchCaseInsensitiveNames(true)); err != nil {
+			t.Fatal(err)
+		}
+		for p, s := range schema.Properties {
+			if s.Description == "" {
+				t.Errorf("%s: %s has no description", name, p)
+			}
+		}
+	}
+	one := newKit(t)
+	tl, _ := one.set.Lookup("read_file")
+	if d := tl.Definition().(*item.FunctionTool).Description; strings.Contains(d, "Roots") {
+		t.Errorf("one plain root needs no words: %s", d)
+	}
+}
+
+func TestOpenErrors(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for name, roots := range map[string][]Root{
+		"none":           nil,
+		"missing":        {{Path: filepath.Join(dir, "x")}},
+		"a file":         {{Path: file}},
+		"twice":          {{Name: "a", Path: dir}, {Name: "a", Path: dir}},
+		"unnamed second": {{Path: dir}, {Path: dir}},
+		"bad name":       {{Name: "a b", Path: dir}},
+		"dots":           {{Name: "..", Path: dir}},
+	} {
+		if f, err := Open(roots...); err == nil {
+			f.Close()
+			t.Errorf("%s: no error", name)
+		} else {
+			t.Logf("%s: %v", name, err)
+		}
+	}
+	f, err := Open(Root{Path: dir}, Root{Name: "b", Path: dir, Description: "d"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]Root{{Name: DefaultRootName, Path: dir}, {Name: "b", Path: dir, Description: "d"}}, f.Roots()); diff != "" {
+		t.Error(diff)
+	}
+	tl, _ := ByName("read_file", f)
+	f.Close()
+	if _, err := tl.Run(t.Context(), tool.Call{Arguments: `{"path":"file"}`}); err == nil {
+		t.Error("a closed tool works")
+	}
+}
+
+// A1: how paths are understood.
+func TestPaths(t *testing.T) {
+	docs := t.TempDir()
+	k := newKit(t, Root{Name: "docs", Path: docs}, Root{Name: "src", Path: docs})
+	k.write("a.txt", "default a")
+	k.write("sub/b.txt", "default b")
+	k.write("src/a.txt", "default src")
+	if err := os.WriteFile(filepath.Join(docs, "a.txt"), []byte("docs a"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		"a.txt":                             "default a",
+		"./sub//../a.txt":                   "default a",
+		"sub/b.txt":                         "default b",
+		"workspace:a.txt":                   "default a",
+		"workspace/a.txt":                   "default a",
+		"docs:a.txt":                        "docs a",
+		"docs:/a.txt":                       "docs a",
+		"docs/a.txt":                        "docs a",
+		"src:a.txt":                         "docs a",
+		"src/a.txt":                         "default src",
+		filepath.Join(k.dir, "a.txt"):       "default a",
+		filepath.Join(docs, "a.txt"):        "docs a",
+		k.dir + "/sub/../a.txt":             "default a",
+		filepath.ToSlash(docs) + "/./a.txt": "docs a",
+	} {
+		if got := k.ok("read_file", args{"path": path}); got != want {
+			t.Errorf("%s: %q, want %q", path, got, want)
+		}
+	}
+	if filepath.Separator == '\\' {
+		if got := k.ok("read_file", args{"path": `sub\b.txt`}); got != "default b" {
+			t.Errorf("backslash: %q", got)
+		}
+	}
+}
+
+// A1: nothing a model can write leads out of the roots, whichever tool it uses.
+func TestNoEscape(t *testing.T) {
+	outside := t.TempDir()
+	secret := filepath.Join(outside, "secret.png")
+	if err := os.WriteFile(secret, []byte("secret"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	k := newKit(t, Root{Name: "docs", Path: t.TempDir()})
+	k.write("sub/a.txt", "a")
+	k.symlink(secret, "abs.png")
+	k.symlink(outside, "absdir")
+	up, err := filepath.Rel(k.dir, secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.symlink(up, "rel.png")
+	k.symlink("..", "sub/parent")
+	k.symlink("../..", "sub/above")
+	paths := []string{
+		secret, up, "sub/../" + up, "docs:" + up, "docs/../" + up, "workspace:../" + filepath.Base(k.dir) + "/../x",
+		"..", "../", "/", "//etc/passwd", "/etc/passwd", "docs:..", `..\..\secret.png`, `C:\Windows\win.ini`, `C:x`, `\\host\share\x`,
+		"abs.png", "rel.png", "absdir/secret.png", "sub/above/" + filepath.Base(outside) + "/secret.png",
+		"file://" + secret, "~/x", "a\x00b", strings.Repeat("../", 50) + strings.TrimPrefix(filepath.ToSlash(secret), "/"),
+	}
+	for _, p := range paths {
+		for name, a := range map[string]args{
+			"read_file":        {"path": p},
+			"import_image":     {"path": p},
+			"read_directory":   {"path": p},
+			"find_and_replace": {"path": p, "find": "secret", "replace": "x"},
+		} {
+			if o := k.call(name, a); !o.Failed {
+				t.Errorf("%s %q: %s", name, p, o.Content.Display())
+			} else if strings.TrimSpace(o.Error) == "" {
+				t.Errorf("%s %q: no reason", name, p)
+			}
+		}
+		k.call("append_to_file", args{"path": p, "content": "x"})
+	}
+	if b, err := os.ReadFile(secret); err != nil || string(b) != "secret" {
+		t.Errorf("the file outside is now %q, %v", b, err)
+	}
+	if entries, err := os.ReadDir(outside); err != nil || len(entries) != 1 {
+		t.Errorf("something was made outside: %v %v", entries, err)
+	}
+	// A link that stays inside is followed.
+	if got := k.ok("read_file", args{"path": "sub/parent/sub/a.txt"}); got != "a" {
+		t.Errorf("%q", got)
+	}
+}
+
+// The errors name what can be done instead.
+func TestProblems(t *testing.T) {
+	k := newKit(t)
+	k.write("README.md", "r")
+	k.write("docs/guide.md", "g")
+	k.write("docs/guard.md", "g")
+	k.write("docs/other.txt", "o")
+	k.write(oddName, "w")
+	for _, c := range []struct {
+		tool, path, want string
+	}{
+		{"read_file", "readme.txt", "no such file or directory: readme.txt. Similar names there: README.md"},
+		{"read_file", "docs/guid.md", "Similar names there: docs/guide.md, docs/guard.md"},
+		{"read_file", "doc/guide.md", "the directory doc does not exist. Similar names there: docs"},
+		{"read_file", "zzzzz/a/b", "the directory zzzzz does not exist. Use read_directory on . to see what is there"},
+		{"read_file", "README.md/x", "README.md is a file, not a directory"},
+		{"read_file", "docs", "docs is a directory; use read_directory"},
+		{"read_file", ".", ". is a directory; use read_directory"},
+		{"import_image", "docs", "use read_directory"},
+		{"read_directory", "README.md", "README.md is a file, not a directory; use read_file"},
+		{"read_directory", "dokcs", "Similar names there: docs"},
+		{"read_file", oddName + "x", strconv.Quote(oddName)},
+		{"read_file", "", "the path is empty"},
+		{"read_file", "../x", "paths are relative to a root (workspace)"},
+	} {
+		k.fails(c.tool, args{"path": c.path}, c.want)
+	}
+	if filepath.Separator == '/' {
+		k.fails("read_file", args{"path": `docs\guide.md`}, "directories are separated by /")
+	}
+	k.fails("append_to_file", args{"path": "new/a.txt", "content": "x"}, "the directory new does not exist")
+	k.fails("append_to_file", args{"path": "docs", "content": "x"}, "use read_directory")
+	k.fails("append_to_file", args{"path": "README.md/x", "content": "x"}, "README.md is a file")
+	k.fails("find_and_replace", args{"path": "docs", "find": "x", "replace": "y"}, "use read_directory")
+}
+
+func TestPermission(t *testing.T) {
+	k := newKit(t)
+	p := k.write("locked.txt", "x")
+	if err := os.Chmod(p, 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.ReadFile(p); !errors.Is(err, fs.ErrPermission) {
+		t.Skip("this user reads everything")
+	}
+	k.fails("read_file", args{"path": "locked.txt"}, "permission denied")
+	k.fails("find_and_replace", args{"path": "locked.txt", "find": "x", "replace": "y"}, "permission denied")
+	if err := os.Chmod(k.dir, 0o555); err != nil {
+		t.Fatal(err)
+	}
+	defer os.Chmod(k.dir, 0o755)
+	k.fails("append_to_file", args{"path": "new.txt", "content": "x"}, "permission denied")
+}
+
+func TestReadDirectory(t *testing.T) {
+	k := newKit(t)
+	if got := k.ok("read_directory", nil); got != "The directory . is empty." {
+		t.Errorf("%q", got)
+	}
+	k.write("b.txt", "12345")
+	k.write("a/x", "")
+	k.write("B", "1")
+	k.write(oddName, "")
+	k.symlink("b.txt", "link")
+	want := "B (1 byte)\na/\nb.txt (5 bytes)\nlink -> b.txt\n" + strconv.Quote(oddName) + " (0 bytes)"
+	if diff := cmp.Diff(want, k.ok("read_directory", args{"path": "."})); diff != "" {
+		t.Error(diff)
+	}
+	if got := k.ok("read_directory", args{"path": "a/"}); got != "x (0 bytes)" {
+		t.Errorf("%q", got)
+	}
+	k.fails("read_directory", args{"offset": 9}, "has 5 entries; offset 9 is past the last")
+	k.fails("read_directory", args{"offset": -1}, "cannot be negative")
+}
+
+func TestReadDirectoryInPages(t *testing.T) {
+	k := newKit(t)
+	for i := range MaxEntries + 2 {
+		k.write("d/"+string(rune('a'+i%26))+strings.Repeat("x", i/26), "")
+	}
+	first := strings.Split(k.ok("read_directory", args{"path": "d"}), "\n")
+	if len(first) != MaxEntries+1 || first[MaxEntries] != "[entries 1 to 1000 of 1002; list the next with offset=1001]" {
+		t.Errorf("%d lines, last %q", len(first), first[len(first)-1])
+	}
+	if rest := strings.Split(k.ok("read_directory", args{"path": "d", "offset": 1001}), "\n"); len(rest) != 2 {
+		t.Errorf("%q", rest)
+	}
+}
+
+func encoded(t *testing.T, format string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	img := image.NewPaletted(image.Rect(0, 0, 3, 2), nil)
+	img.Palette = append(img.Palette, image.White.C, image.Black.C)
+	var err error
+	switch format {
+	case "png":
+		err = png.Encode(&b, img)
+	case "jpeg":
+		err = jpeg.Encode(&b, img, nil)
+	case "gif":
+		err = gif.Encode(&b, img, nil)
+	case "webp":
+		b.WriteString("RIFF\x24\x00\x00\x00WEBPVP8 \x18\x00\x00\x00\x30\x01\x00\x9d\x01\x2a\x01\x00\x01\x00\x02\x00\x34\x25\xa4\x00\x03\x70\x00\xfe\xfb\x94\x00\x00")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// T10 T11: the type is what the bytes show.
+func TestImportImage(t *testing.T) {
+	k := newKit(t)
+	for format, dims := range map[string]string{"png": "3x2", "jpeg": "3x2", "gif": "3x2", "webp": "1x1"} {
+		data := encoded(t, format)
+		k.write("lying.txt", string(data))
+		o := k.call("import_image", args{"path": "lying.txt"})
+		if o.Failed || len(o.Content.Parts) != 2 {
+			t.Errorf("%s: %+v", format, o)
+			continue
+		}
+		img, err := tool.Image(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := "lying.txt: image/" + format + ", " + dims + " pixels, " + itoa(len(data)) + " bytes"
+		want := []item.Part{&item.InputText{Text: text}, img}
+		if diff := cmp.Diff(want, o.Content.Parts); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", format, diff)
+		}
+		if img.Detail != item.DetailAuto || !strings.HasPrefix(img.ImageURL, "data:image/"+format+";base64,") {
+			t.Errorf("%s: %.40s %s", format, img.ImageURL, img.Detail)
+		}
+	}
+	png := encoded(t, "png")
+	k.write("cut.png", string(png[:len(png)-20]))
+	k.write("damaged.jpg", "\xff\xd8\xff\xe0\x00\x00\xff\xd9")
+	k.write("text.png", "hello")
+	k.write("empty.png", "")
+	k.fails("import_image", args{"path": "cut.png"}, "begins as image/png but is cut off")
+	k.fails("import_image", args{"path": "damaged.jpg"}, "header is damaged")
+	k.fails("import_image", args{"path": "text.png"}, "not a PNG, JPEG, GIF or WebP image; it looks like text: use read_file")
+	k.fails("import_image", args{"path": "empty.png"}, "not a PNG, JPEG, GIF or WebP image")
+	big := k.write("big.png", "")
+	if err := os.Truncate(big, MaxImageBytes+1); err != nil {
+		t.Fatal(err)
+	}
+	k.fails("import_image", args{"path": "big.png"}, "the limit for an image is 20971520")
+}

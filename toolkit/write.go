@@ -1,0 +1,151 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package toolkit
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+)
+
+// MaxEditBytes is the largest file that append_to_file and find_and_replace
+// change.
+const MaxEditBytes = 16 << 20
+
+// errChanged says that somebody else wrote to a file while it was edited.
+var errChanged = errors.New("the file was changed by another program at the same time; nothing was written. Read it again and repeat")
+
+// edit replaces the content of a file by what change makes of it. The file is
+// never seen half-written: the new content goes to a file beside it, which then
+// takes its place, with the mode of the old one; its owner is whoever runs this
+// program, and other hard links keep the old content. With create, a missing file
+// counts as empty. Nothing is written when change fails.
+//
+// A second writer in this program waits; a change by another program since the
+// file was read is noticed and refused, short of the instant of the renaming.
+func (f *Files) edit(p place, create bool, change func(old []byte, exists bool) ([]byte, error)) error {
+	f.writing.Lock()
+	defer f.writing.Unlock()
+	old, info, err := f.readForEdit(p, create)
+	if err != nil {
+		return err
+	}
+	content, err := change(old, info != nil)
+	if err != nil {
+		return err
+	}
+	if len(content) > MaxEditBytes {
+		return fmt.Errorf("%s would grow to %d bytes; the limit is %d. Write to another file", quoted(p.shown), len(content), MaxEditBytes)
+	}
+	if err := p.replace(content, info); err != nil {
+		if errors.Is(err, errChanged) {
+			return fmt.Errorf("%s: %w", quoted(p.shown), err)
+		}
+		return f.problem("write", p, err)
+	}
+	return nil
+}
+
+// readForEdit returns the content of a file, and nil information for one that
+// does not exist and may be created.
+func (f *Files) readForEdit(p place, create bool) ([]byte, fs.FileInfo, error) {
+	if err := f.refuseLink(p); err != nil {
+		return nil, nil, err
+	}
+	if _, err := p.root.dir.Lstat(p.osPath()); create && errors.Is(err, fs.ErrNotExist) {
+		if _, err := p.root.dir.Stat(p.parent().osPath()); err != nil {
+			return nil, nil, f.problem("write", p, err)
+		}
+		return nil, nil, nil
+	}
+	file, info, err := f.openFile("edit", p)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer file.Close()
+	if info.Size() > MaxEditBytes {
+		return nil, nil, fmt.Errorf("%s has %d bytes; the limit for editing is %d", quoted(p.shown), info.Size(), MaxEditBytes)
+	}
+	content, err := io.ReadAll(io.LimitReader(file, MaxEditBytes+1))
+	if err != nil {
+		return nil, nil, f.problem("read", p, err)
+	}
+	return content, info, nil
+}
+
+// refuseLink refuses to write through a symbolic link: replacing it would leave
+// its target behind, unchanged.
+func (f *Files) refuseLink(p place) error {
+	info, err := p.root.dir.Lstat(p.osPath())
+	if err != nil || info.Mode()&fs.ModeSymlink == 0 {
+		return nil
+	}
+	target, err := p.root.dir.Readlink(p.osPath())
+	if err != nil || filepath.IsAbs(target) {
+		return fmt.Errorf("%s is a symbolic link; write to the file itself", quoted(p.shown))
+	}
+	to := p.root.place(path.Join(path.Dir(p.rel), filepath.ToSlash(target)))
+	return fmt.Errorf("%s is a symbolic link; write to the file itself: %s", quoted(p.shown), quoted(to.shown))
+}
+
+// replace puts content in the place of a file whose state was old, nil for
+// none.
+func (p place) replace(content []byte, old fs.FileInfo) (err error) {
+	dir := p.root.dir
+	mode := fs.FileMode(0o666)
+	if old != nil {
+		mode = old.Mode().Perm()
+	}
+	temp := filepath.FromSlash(path.Join(path.Dir(p.rel), ".antiphon-"+rand.Text()+".tmp"))
+	file, err := dir.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, dir.Remove(temp))
+		}
+	}()
+	if err := fill(file, content, old); err != nil {
+		return err
+	}
+	if err := p.unchanged(old); err != nil {
+		return err
+	}
+	return dir.Rename(temp, p.osPath())
+}
+
+// fill writes and closes a new file, so that it is on disk before it gets its
+// name.
+func fill(file *os.File, content []byte, old fs.FileInfo) error {
+	_, err := file.Write(content)
+	if err == nil && old != nil {
+		// The mode at creation was cut by the umask.
+		err = file.Chmod(old.Mode().Perm())
+	}
+	if err == nil {
+		err = file.Sync()
+	}
+	return errors.Join(err, file.Close())
+}
+
+// unchanged reports errChanged if the file is not what it was.
+func (p place) unchanged(old fs.FileInfo) error {
+	now, err := p.root.dir.Lstat(p.osPath())
+	if old == nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return errChanged
+	}
+	if err != nil || !os.SameFile(old, now) || old.Size() != now.Size() || !old.ModTime().Equal(now.ModTime()) {
+		return errChanged
+	}
+	return nil
+}

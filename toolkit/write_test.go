@@ -1,0 +1,200 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package toolkit
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/antiphon-go/antiphon/tool"
+)
+
+func TestAppendToFile(t *testing.T) {
+	k := newKit(t)
+	for _, c := range []struct{ content, says, file string }{
+		{"one\n", "Created a.txt with 4 bytes.", "one\n"},
+		{"two", "Appended 3 bytes to a.txt, which has 7 bytes now.", "one\ntwo"},
+		{"three\r\n", "Appended 7 bytes to a.txt, which has 14 bytes now. Its last line had no line end, so the text went on in that line.", "one\ntwothree\r\n"},
+	} {
+		if got := k.ok("append_to_file", args{"path": "a.txt", "content": c.content}); got != c.says {
+			t.Errorf("%q", got)
+		}
+		if got := k.content("a.txt"); got != c.file {
+			t.Errorf("%q, want %q", got, c.file)
+		}
+	}
+	k.write("empty", "")
+	if got := k.ok("append_to_file", args{"path": "empty", "content": "x"}); got != "Appended 1 bytes to empty, which has 1 bytes now." {
+		t.Errorf("%q", got)
+	}
+	k.fails("append_to_file", args{"path": "a.txt", "content": ""}, "content is empty")
+	k.noLeftovers()
+}
+
+func (k *kit) noLeftovers() {
+	k.t.Helper()
+	left, err := filepath.Glob(filepath.Join(k.dir, ".antiphon-*"))
+	if err != nil || len(left) > 0 {
+		k.t.Errorf("left behind: %v %v", left, err)
+	}
+}
+
+func TestFindAndReplace(t *testing.T) {
+	k := newKit(t)
+	for name, c := range map[string]struct {
+		before  string
+		a       args
+		says    string
+		after   string
+		failure bool
+	}{
+		"once":          {"a\nb\nc\n", args{"find": "b\n", "replace": "x\ny\n"}, "Replaced 1 occurrence in f, at line 2.", "a\nx\ny\nc\n", false},
+		"delete":        {"abc", args{"find": "b", "replace": ""}, "Replaced 1 occurrence", "ac", false},
+		"all":           {"a b a", args{"find": "a", "replace": "aa", "all": true}, "Replaced 2 occurrences in f.", "aa b aa", false},
+		"all of one":    {"a b", args{"find": "a", "replace": "c", "all": true}, "Replaced 1 occurrence", "c b", false},
+		"twice":         {"a\nb\na\n", args{"find": "a", "replace": "x"}, "the text was found 2 times in f (at line 1, 3)", "", true},
+		"many":          {strings.Repeat("a\n", 12), args{"find": "a", "replace": "x"}, "found 12 times in f (at line 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, …)", "", true},
+		"overlapping":   {"aaa", args{"find": "aa", "replace": "x"}, "the text was found 2 times in f (at line 1)", "", true},
+		"never":         {"abc", args{"find": "xyz", "replace": ""}, "the text was found 0 times in f; nothing was changed", "", true},
+		"never, all":    {"abc", args{"find": "xyz", "replace": "", "all": true}, "the text was found 0 times", "", true},
+		"white space":   {"  if x {\n\ty\n", args{"find": "if x {\n  y", "replace": ""}, "its first line, white space aside, is at line 1", "", true},
+		"case":          {"\nHello\n", args{"find": "hello", "replace": ""}, "other upper and lower case, near line 2", "", true},
+		"replacement":   {"caf\xe9", args{"find": "caf\uFFFD", "replace": "x"}, "not UTF-8; they are shown as U+FFFD", "", true},
+		"empty":         {"a", args{"find": "", "replace": "x"}, "find is empty", "", true},
+		"equal":         {"a", args{"find": "a", "replace": "a"}, "nothing to change", "", true},
+		"binary":        {"a\x00b", args{"find": "a", "replace": "x"}, "is a binary file", "", true},
+		"crlf":          {"a\r\nb\r\nc\r\n", args{"find": "a\nb\n", "replace": "x\ny\nz\n"}, "Replaced 1", "x\r\ny\r\nz\r\nc\r\n", false},
+		"crlf given":    {"a\r\nb\r\n", args{"find": "a\r\nb", "replace": "x\r\ny"}, "Replaced 1", "x\r\ny\r\n", false},
+		"crlf in a new": {"a\r\nb\r\n", args{"find": "a", "replace": "x\ny"}, "Replaced 1", "x\r\ny\r\nb\r\n", false},
+		"mixed":         {"a\r\nb\nc\n", args{"find": "b\nc", "replace": "x\ny"}, "Replaced 1", "a\r\nx\ny\n", false},
+		"other bytes":   {"\xe9 a \xff", args{"find": "a", "replace": "é"}, "Replaced 1", "\xe9 é \xff", false},
+	} {
+		k.write("f", c.before)
+		c.a["path"] = "f"
+		if c.failure {
+			c.after = c.before
+			k.fails("find_and_replace", c.a, c.says)
+		} else if got := k.ok("find_and_replace", c.a); !strings.Contains(got, c.says) {
+			t.Errorf("%s: %q, want %q", name, got, c.says)
+		}
+		if got := k.content("f"); got != c.after {
+			t.Errorf("%s: the file is %q, want %q", name, got, c.after)
+		}
+	}
+	k.fails("find_and_replace", args{"path": "g", "find": "a", "replace": "b"}, "no such file or directory: g")
+	k.noLeftovers()
+}
+
+// Replacing and replacing back gives the same file.
+func TestReplaceBack(t *testing.T) {
+	k := newKit(t)
+	piece := rapid.SampledFrom([]string{"a", "b", "\n", "\r\n", " "})
+	rapid.Check(t, func(rt *rapid.T) {
+		before := strings.Join(rapid.SliceOf(piece).Draw(rt, "before"), "")
+		after := strings.Join(rapid.SliceOf(piece).Draw(rt, "after"), "")
+		content := before + "NEEDLE" + after
+		k.write("f", content)
+		k.ok("find_and_replace", args{"path": "f", "find": "NEEDLE", "replace": "THREAD"})
+		k.ok("find_and_replace", args{"path": "f", "find": "THREAD", "replace": "NEEDLE"})
+		if got := k.content("f"); got != content {
+			rt.Fatalf("%q, want %q", got, content)
+		}
+	})
+}
+
+// A1: the mode is kept, a link is not replaced, the size is bounded.
+func TestWriting(t *testing.T) {
+	k := newKit(t)
+	p := k.write("run.sh", "a")
+	if err := os.Chmod(p, 0o757); err != nil {
+		t.Fatal(err)
+	}
+	before, _ := os.Stat(p)
+	k.ok("append_to_file", args{"path": "run.sh", "content": "b"})
+	k.ok("find_and_replace", args{"path": "run.sh", "find": "b", "replace": "c"})
+	if after, err := os.Stat(p); err != nil || after.Mode() != before.Mode() {
+		t.Errorf("mode %v, want %v, %v", after.Mode(), before.Mode(), err)
+	}
+	big := k.write("big", "")
+	if err := os.Truncate(big, MaxEditBytes+1); err != nil {
+		t.Fatal(err)
+	}
+	k.fails("append_to_file", args{"path": "big", "content": "x"}, "the limit for editing is 16777216")
+	if err := os.Truncate(big, MaxEditBytes); err != nil {
+		t.Fatal(err)
+	}
+	k.fails("append_to_file", args{"path": "big", "content": "x"}, "would grow to 16777217 bytes")
+	k.noLeftovers()
+
+	k.write("d/real.txt", "x")
+	k.symlink("d/real.txt", "link.txt")
+	k.fails("append_to_file", args{"path": "link.txt", "content": "y"}, "link.txt is a symbolic link; write to the file itself: d/real.txt")
+	k.fails("find_and_replace", args{"path": "link.txt", "find": "x", "replace": "y"}, "write to the file itself: d/real.txt")
+	k.symlink("nowhere", "dangling")
+	k.fails("append_to_file", args{"path": "dangling", "content": "y"}, "is a symbolic link")
+	if k.content("d/real.txt") != "x" {
+		t.Error("the target was changed")
+	}
+}
+
+// A1: a change by another program while an edit is made is not overwritten.
+func TestChangedMeanwhile(t *testing.T) {
+	k := newKit(t)
+	p := k.write("f", "old")
+	for name, other := range map[string]func() error{
+		"written":  func() error { return os.WriteFile(p, []byte("other text"), 0o644) },
+		"replaced": func() error { q := k.write("q", "old"); return os.Rename(q, p) },
+		"removed":  func() error { return os.Remove(p) },
+	} {
+		k.write("f", "old")
+		at, err := k.files.resolve("f")
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = k.files.edit(at, false, func([]byte, bool) ([]byte, error) { return []byte("mine"), other() })
+		if !errors.Is(err, errChanged) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if b, _ := os.ReadFile(p); string(b) == "mine" {
+			t.Errorf("%s: overwritten", name)
+		}
+	}
+	at, _ := k.files.resolve("new")
+	err := k.files.edit(at, true, func([]byte, bool) ([]byte, error) { k.write("new", "theirs"); return []byte("mine"), nil })
+	if !errors.Is(err, errChanged) || k.content("new") != "theirs" {
+		t.Errorf("created meanwhile: %v", err)
+	}
+	k.noLeftovers()
+}
+
+// A1: appends at the same time are all there, each whole.
+func TestAppendAtOnce(t *testing.T) {
+	k := newKit(t)
+	tl, _ := k.set.Lookup("append_to_file")
+	var wg sync.WaitGroup
+	const n = 20
+	for i := range n {
+		wg.Go(func() {
+			_, err := tl.Run(t.Context(), tool.Call{Arguments: `{"path":"log","content":"line ` + itoa(i) + `\n"}`})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	lines := strings.Split(strings.TrimSuffix(k.content("log"), "\n"), "\n")
+	seen := map[string]bool{}
+	for _, l := range lines {
+		seen[l] = true
+	}
+	if len(lines) != n || len(seen) != n {
+		t.Errorf("%d lines, %d of them different", len(lines), len(seen))
+	}
+}
