@@ -1,0 +1,186 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/tool"
+)
+
+// Model answers requests. A responses.Client is one.
+//
+// Stream sends the request once and yields the reply's events up to its last
+// one, or an error in its place. An event is a view that is good until the next
+// one. Breaking out of the range or ending ctx stops the reply and releases
+// what it holds. A Model is safe for concurrent use and does not keep or change
+// req.
+type Model interface {
+	Stream(ctx context.Context, req *item.Request) iter.Seq2[item.Event, error]
+}
+
+// Agent is a model with instructions, tools and limits. Its fields must not
+// change while one of its runs is under way; one Agent may serve many runs at
+// once.
+type Agent struct {
+	// Model answers. It is the only field that must be set.
+	Model Model
+	// Request is what every request carries besides the history and the tools:
+	// model, instructions, sampling. Its Input and Tools are not used. What is
+	// not set is not sent, but for the tool choice, which is auto when there
+	// are tools.
+	Request item.Request
+	// Tools are what the model may call.
+	Tools []tool.Tool
+	// Policy says which calls may run.
+	Policy Policy
+	// Limits bound a run.
+	Limits Limits
+	// Parallel bounds how many calls run at once: 0 means 8. A request with
+	// parallel_tool_calls false makes it 1.
+	Parallel int
+	// Shape says how outputs are written for the model.
+	Shape tool.Shape
+}
+
+// Limits bound one run. Zero means no limit, except for MaxTurns.
+type Limits struct {
+	// MaxTurns bounds how often the model is asked: 0 means 100.
+	MaxTurns int
+	// MaxTime bounds the run's wall time. What is under way when it passes is
+	// cancelled and recorded as such.
+	MaxTime time.Duration
+	// MaxTokens bounds the total tokens that the endpoint reports. It is
+	// checked between turns, so the last turn may go beyond it.
+	MaxTokens int64
+	// MaxRepeats stops a model that makes the same call, with the same
+	// arguments, this many times in a row.
+	MaxRepeats int
+}
+
+// StopReason says why a run ended.
+type StopReason string
+
+// The stop reasons. After each of them the session holds a valid history that
+// a later run can go on with.
+const (
+	Answered      StopReason = "answered"       // the model replied and called nothing
+	Refused       StopReason = "refused"        // its reply is a refusal
+	Incomplete    StopReason = "incomplete"     // its reply was cut by a limit of the endpoint
+	MaxTurns      StopReason = "max_turns"      // Limits.MaxTurns
+	MaxTime       StopReason = "max_time"       // Limits.MaxTime
+	MaxTokens     StopReason = "max_tokens"     // Limits.MaxTokens
+	RepeatedCall  StopReason = "repeated_call"  // Limits.MaxRepeats
+	Cancelled     StopReason = "cancelled"      // the context ended, or the range over the events did
+	StoppedAfter  StopReason = "stopped"        // Run.StopAfterTurn
+	ProviderError StopReason = "provider_error" // the model could not be asked, or its reply broke off
+	NothingToSend StopReason = "nothing_to_send"
+)
+
+// ErrNothingToSend is what a run ends with when there is nothing that the model
+// has not answered yet. No request was made.
+var ErrNothingToSend = errors.New("nothing to send: the history holds no message that waits for an answer")
+
+// ErrStopped is what [Run.Say] returns when the run has stopped.
+var ErrStopped = errors.New("the run has stopped")
+
+// InputError tells of an input item that no request can carry. Nothing was
+// recorded and no request was made.
+type InputError struct {
+	// Index is the item's place among the input.
+	Index   int
+	Item    item.Item
+	Problem string
+}
+
+func (e *InputError) Error() string {
+	return fmt.Sprintf("input item %d (%v): %s", e.Index+1, e.Item, e.Problem)
+}
+
+// checkInput returns an error for the first item that is none, or is a message
+// in a role that the API does not know.
+func checkInput(input []item.Item) error {
+	for i, it := range input {
+		switch {
+		case it.IsZero():
+			return &InputError{i, it, "it is empty"}
+		case it.Type() != item.TypeMessage:
+			continue
+		}
+		switch role := it.Role(); role {
+		case item.RoleUser, item.RoleAssistant, item.RoleSystem, item.RoleDeveloper:
+		default:
+			return &InputError{i, it, fmt.Sprintf("unknown role %q, want user, assistant, system or developer", role)}
+		}
+	}
+	return nil
+}
+
+// Result is what a run came to.
+type Result struct {
+	Why StopReason
+	// Detail says more about it, for people.
+	Detail string
+	// Text is the last reply's text.
+	Text string
+	// Items are the items that the run added: what the model said and the
+	// outputs of its calls, in the order in which they were recorded.
+	Items []item.Item
+	Totals
+}
+
+// Totals count what a run did. Tokens are as the endpoint reported them.
+type Totals struct {
+	Turns           int   `json:"turns"`
+	Calls           int   `json:"calls"`
+	FailedCalls     int   `json:"failed_calls"`
+	RefusedCalls    int   `json:"refused_calls"`
+	InputTokens     int64 `json:"input_tokens"`
+	CachedTokens    int64 `json:"cached_tokens"`
+	OutputTokens    int64 `json:"output_tokens"`
+	ReasoningTokens int64 `json:"reasoning_tokens"`
+	TotalTokens     int64 `json:"total_tokens"`
+}
+
+// Run gives the input to the model and returns when the run has stopped. A run
+// that ends because of an error returns it beside the result: a store that
+// failed, [ErrNothingToSend], what the Model reported, or the context's error.
+// Limits are no errors; see [Result.Why].
+func (a *Agent) Run(ctx context.Context, s *session.Session, input ...item.Item) (*Result, error) {
+	res := new(Result)
+	var failure error
+	for ev, err := range a.Stream(ctx, s, input...) {
+		if err != nil {
+			failure = err
+			break
+		}
+		res.add(ev)
+	}
+	return res, failure
+}
+
+func (r *Result) add(ev Event) {
+	switch ev := ev.(type) {
+	case ItemDone:
+		r.Items = append(r.Items, ev.Item)
+		if m, err := item.As[item.Message](ev.Item); err == nil {
+			r.Text = m.Content.Display()
+		}
+	case CallDone:
+		r.Items = append(r.Items, ev.Item)
+	case Stopped:
+		r.Why, r.Detail, r.Totals = ev.Why, ev.Detail, ev.Totals
+	}
+}
+
+// Stream is [Agent.Start] and [Run.Events] in one.
+func (a *Agent) Stream(ctx context.Context, s *session.Session, input ...item.Item) iter.Seq2[Event, error] {
+	return a.Start(s, input...).Events(ctx)
+}

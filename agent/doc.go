@@ -1,0 +1,12 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package agent runs tool-calling conversations: it asks a model, runs the
+// calls it makes and asks again, until there is an answer or a reason to stop.
+//
+// Deciding and acting are apart. [State] folds a session's log and names the
+// next [Effect]; it has no clock, no I/O and no randomness, so resuming a
+// session after a crash is reading its log and deciding again. A [Run] performs
+// effects and appends their outcomes. There is one loop: [Agent.Run] drains
+// what [Agent.Stream] yields.
+package agent

@@ -1,0 +1,243 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/tool"
+)
+
+// Run is one run of an agent on a session, from [Agent.Start] until it stops.
+// It is the session's only writer meanwhile. [Run.Say] and [Run.StopAfterTurn]
+// may be called from other goroutines.
+type Run struct {
+	agent   *Agent
+	session *session.Session
+	input   []item.Item
+
+	mu        sync.Mutex
+	inbox     []item.Item
+	stopAfter bool
+	stopped   bool // nothing reads the inbox any more
+
+	tools  *tool.Set
+	state  State
+	totals Totals
+	// failure is what ended the last turn, to be reported when the run stops.
+	failure error
+	yield   func(Event, error) bool
+	itemID  string // of the item whose deltas come
+	left    bool   // nobody ranges over the events any more
+	cancel  context.CancelFunc
+}
+
+// Start prepares a run that gives the input to the model. Nothing happens until
+// its events are ranged over.
+func (a *Agent) Start(s *session.Session, input ...item.Item) *Run {
+	return &Run{agent: a, session: s, input: input}
+}
+
+// Say adds input to a run under way. It reaches the model with the next
+// request, behind the outputs that are pending by then; a run that is about to
+// stop for a limit or a cancel records it for the next run. Input that comes
+// when the run has stopped is not taken: the error is [ErrStopped]. Input that
+// cannot be sent gives an [*InputError].
+func (r *Run) Say(input ...item.Item) error {
+	if err := checkInput(input); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.stopped {
+		return ErrStopped
+	}
+	r.inbox = append(r.inbox, input...)
+	return nil
+}
+
+// finish closes the inbox, unless there is something in it.
+func (r *Run) finish() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stopped = len(r.inbox) == 0
+	return r.stopped
+}
+
+// StopAfterTurn ends the run once the reply under way and its calls are done.
+func (r *Run) StopAfterTurn() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stopAfter = true
+}
+
+var (
+	errMaxTime = errors.New("the run's time limit passed")
+	errTwice   = errors.New("agent: the events of a run can be ranged over once")
+)
+
+// Events runs, and yields what happens. It may be ranged over once. The last
+// event is [Stopped]; a run that ended because of an error yields that after
+// it. Ending ctx, or breaking out of the range, cancels what is under way; what
+// was complete is recorded, and calls without an output get one that says so.
+func (r *Run) Events(ctx context.Context) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		if r.yield != nil {
+			yield(nil, errTwice)
+			return
+		}
+		ctx, r.cancel = context.WithCancel(ctx)
+		defer r.cancel()
+		defer func() {
+			r.mu.Lock()
+			r.stopped = true
+			r.mu.Unlock()
+		}()
+		if d := r.agent.Limits.MaxTime; d > 0 {
+			var stop context.CancelFunc
+			ctx, stop = context.WithTimeoutCause(ctx, d, errMaxTime)
+			defer stop()
+		}
+		r.yield = yield
+		if err := r.loop(ctx); err != nil && !r.left {
+			yield(nil, err)
+		}
+	}
+}
+
+// loop performs effects until one says stop. There is no other.
+func (r *Run) loop(ctx context.Context) error {
+	if err := r.open(ctx); err != nil {
+		return err
+	}
+	for {
+		if err := r.arrivals(ctx); err != nil {
+			return err
+		}
+		var err error
+		switch e := r.state.Next().(type) {
+		case Ask:
+			err = r.ask(ctx, e.Turn)
+		case Close:
+			err = r.close(ctx, e.Calls)
+		case Approve:
+			err = r.approve(ctx, e.Calls)
+		case Call:
+			err = r.call(ctx, e.Calls)
+		case Stop:
+			if r.finish() {
+				return r.stop(ctx, e)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// open reads the log, checks the agent and records the run's start.
+func (r *Run) open(ctx context.Context) error {
+	if r.agent.Model == nil {
+		return errors.New("agent: no Model is set")
+	}
+	if err := checkInput(r.input); err != nil {
+		return err
+	}
+	if err := CheckPatterns(slices.Concat(r.agent.Policy.Allow, r.agent.Policy.Ask, r.agent.Policy.Deny)...); err != nil {
+		return fmt.Errorf("agent: policy: %w", err)
+	}
+	var err error
+	if r.tools, err = tool.NewSet(r.agent.Tools...); err != nil {
+		return err
+	}
+	r.state.Limits = r.agent.Limits
+	for e := range r.session.Entries() {
+		r.state.Apply(e)
+	}
+	bodies := []session.Body{session.RunStarted{}}
+	for _, it := range r.input {
+		bodies = append(bodies, session.Given{Item: it})
+	}
+	return r.record(ctx, bodies...)
+}
+
+// record appends to the log and folds what it appended. It comes before
+// anybody is told.
+func (r *Run) record(ctx context.Context, bodies ...session.Body) error {
+	entries, err := r.session.Append(ctx, bodies...)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		r.state.Apply(e)
+	}
+	return nil
+}
+
+// emit tells whoever ranges over the events. Once they leave, the run is
+// cancelled and goes on in silence until it is in order.
+func (r *Run) emit(ev Event) {
+	if r.left || r.yield(ev, nil) {
+		return
+	}
+	r.left = true
+	r.cancel()
+}
+
+// arrivals records what came from outside since the last effect: input, a wish
+// to stop, the end of the context.
+func (r *Run) arrivals(ctx context.Context) error {
+	r.mu.Lock()
+	inbox, after := r.inbox, r.stopAfter
+	r.inbox, r.stopAfter = nil, false
+	r.mu.Unlock()
+
+	var bodies []session.Body
+	for _, it := range inbox {
+		bodies = append(bodies, session.Given{Item: it})
+	}
+	asked := r.state.run.ask
+	if after && asked.Why == "" {
+		bodies = append(bodies, session.StopAsked{Why: string(StoppedAfter), AfterTurn: true})
+	}
+	if ctx.Err() != nil && (asked.Why == "" || asked.AfterTurn) {
+		why := Cancelled
+		if errors.Is(context.Cause(ctx), errMaxTime) {
+			why = MaxTime
+		}
+		bodies = append(bodies, session.StopAsked{Why: string(why)})
+	}
+	if len(bodies) == 0 {
+		return nil
+	}
+	return r.record(ctx, bodies...)
+}
+
+// stop records and tells the end of the run, and returns the error it ended
+// with.
+func (r *Run) stop(ctx context.Context, s Stop) error {
+	if err := r.record(ctx, session.Stopped{Why: string(s.Why), Detail: s.Detail}); err != nil {
+		return err
+	}
+	r.emit(Stopped{Why: s.Why, Detail: s.Detail, Totals: r.totals})
+	switch s.Why {
+	case NothingToSend:
+		return ErrNothingToSend
+	case Cancelled:
+		return context.Cause(ctx)
+	case ProviderError:
+		if r.failure == nil {
+			return errors.New(s.Detail)
+		}
+		return r.failure
+	}
+	return nil
+}

@@ -1,0 +1,131 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
+)
+
+// State is what a log comes to: the view for the next request, and what there
+// is left to do. [State.Apply] folds one entry, [State.Next] names the next
+// effect. Both are pure: the same entries give the same effect, whenever and
+// wherever they are read. A State is not safe for concurrent use.
+type State struct {
+	// Limits bound the run. MaxTime is not looked at: there is no clock in
+	// here, its passing arrives as an entry.
+	Limits Limits
+
+	view     session.View
+	turn     int  // the last turn's number
+	inTurn   bool // it has not ended
+	needs    bool // something waits for an answer
+	verdicts map[string]session.Approval
+
+	run runState
+}
+
+// runState counts from the run's start.
+type runState struct {
+	turns   int
+	tokens  int64
+	last    session.TurnEnded
+	refusal bool // the last reply is one
+	ask     session.StopAsked
+	repeats repeats
+}
+
+// repeats counts equal calls in a row.
+type repeats struct {
+	name, arguments string
+	count           int
+}
+
+func (r *repeats) add(it item.Item) {
+	arguments, ok := it.Member("arguments")
+	if !ok {
+		arguments, _ = it.Member("input")
+	}
+	if name := it.Name(); name != r.name || string(arguments) != r.arguments {
+		*r = repeats{name: name, arguments: string(arguments)}
+	}
+	r.count++
+}
+
+// View returns the state's view.
+func (s *State) View() *session.View { return &s.view }
+
+// Apply folds the log's next entry.
+func (s *State) Apply(e session.Entry) {
+	taken := s.view.Taken()
+	s.view.Apply(e)
+	switch b := e.Body.(type) {
+	case session.RunStarted:
+		s.run = runState{}
+		s.needs = s.needs || s.inTurn
+		s.inTurn = false
+	case session.Given:
+		if s.view.Taken() > taken {
+			s.given(b.Item)
+		}
+	case session.TurnStarted:
+		s.turn, s.inTurn, s.needs = b.Turn, true, false
+		s.run.turns++
+		s.run.refusal = false
+	case session.Received:
+		s.received(b.Item)
+	case session.TurnEnded:
+		s.turnEnded(b)
+	case session.Approval:
+		if s.verdicts == nil {
+			s.verdicts = map[string]session.Approval{}
+		}
+		s.verdicts[b.CallID] = b
+	case session.Answered:
+		delete(s.verdicts, b.CallID)
+		s.needs = true
+	case session.Withdrawn:
+		delete(s.verdicts, b.CallID)
+	case session.StopAsked:
+		if s.run.ask.Why == "" || !b.AfterTurn {
+			s.run.ask = b
+		}
+	}
+}
+
+// given decides whether an item from outside waits for an answer: all do but
+// a finished reply.
+func (s *State) given(it item.Item) {
+	switch {
+	case it.IsCall(), it.Type() == item.TypeReasoning:
+	case it.Role() == item.RoleAssistant:
+		s.needs = it.Status() == item.StatusIncomplete
+	default:
+		s.needs = true
+	}
+}
+
+func (s *State) received(it item.Item) {
+	if it.IsCall() {
+		s.run.repeats.add(it)
+		return
+	}
+	if m, err := item.As[item.Message](it); err == nil {
+		for _, p := range m.Content.Parts {
+			_, refusal := p.(*item.Refusal)
+			s.run.refusal = s.run.refusal || refusal
+		}
+	}
+}
+
+func (s *State) turnEnded(b session.TurnEnded) {
+	s.inTurn = false
+	s.run.last = b
+	if b.Usage != nil {
+		s.run.tokens += b.Usage.TotalTokens
+	}
+	if b.BrokeOff() {
+		s.needs = true // what was asked is not answered
+	}
+}

@@ -1,0 +1,86 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"strconv"
+
+	"github.com/antiphon-go/antiphon/item"
+)
+
+// callIDs gives every call of a view an id that no other has. Some servers
+// count their ids anew in each reply, or leave them blank, and others refuse a
+// history in which an id occurs twice; so the first call keeps its id and a
+// later one is sent with another. The log keeps what was said. The same calls in
+// the same order get the same ids.
+type callIDs struct {
+	used  map[string]bool
+	calls int
+}
+
+// maxCallID is the longest call id that the API takes. Schema:
+// FunctionCallOutputItemParam.call_id.
+const maxCallID = 64
+
+// take returns the call as it is sent, and the id that it got instead of its
+// own, if any. Only calls of functions and custom tools can get another.
+func (c *callIDs) take(call item.Item) (sent item.Item, id string) {
+	if c.used == nil {
+		c.used = map[string]bool{}
+	}
+	c.calls++
+	own := call.CallID()
+	if own != "" && len(own) <= maxCallID && !c.used[own] {
+		c.used[own] = true
+		return call, ""
+	}
+	id = "call_" + strconv.Itoa(c.calls)
+	for c.used[id] {
+		id += "x"
+	}
+	sent, ok := withCallID(call, id)
+	if !ok {
+		return call, ""
+	}
+	c.used[id] = true
+	return sent, id
+}
+
+// withCallID returns the item with another call id, or as it is if id is "". It
+// reports false for an item whose id cannot be changed.
+func withCallID(it item.Item, id string) (item.Item, bool) {
+	if id == "" {
+		return it, true
+	}
+	v, err := it.Decode()
+	if err != nil {
+		return it, false
+	}
+	switch v := v.(type) {
+	case *item.FunctionCall:
+		v.CallID = id
+	case *item.FunctionCallOutput:
+		v.CallID = id
+	case *item.CustomToolCall:
+		v.CallID = id
+	case *item.CustomToolCallOutput:
+		v.CallID = id
+	default:
+		return it, false
+	}
+	changed, err := item.New(v)
+	return changed, err == nil
+}
+
+// callTypes names the type of call that each type of output answers.
+var callTypes = map[item.Type]item.Type{
+	item.TypeFunctionCallOutput:   item.TypeFunctionCall,
+	item.TypeCustomToolCallOutput: item.TypeCustomToolCall,
+	item.TypeLocalShellCallOutput: item.TypeLocalShellCall,
+	item.TypeShellCallOutput:      item.TypeShellCall,
+	item.TypeApplyPatchCallOutput: item.TypeApplyPatchCall,
+	item.TypeComputerCallOutput:   item.TypeComputerCall,
+	item.TypeToolSearchOutput:     item.TypeToolSearchCall,
+	item.TypeMCPApprovalResponse:  item.TypeMCPApprovalRequest,
+}

@@ -1,0 +1,113 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import "github.com/antiphon-go/antiphon/item"
+
+// Entry is one step of a session, as a store keeps it.
+type Entry struct {
+	// Seq counts the session's entries from 1, without gaps.
+	Seq int64
+	Body
+}
+
+// Body is what an entry says: [Given], [RunStarted], [TurnStarted],
+// [Received], [TurnEnded], [Approval], [CallStarted], [Answered], [Withdrawn],
+// [StopAsked], [Stopped] or [Note].
+type Body interface{ body() }
+
+// Given is an item that came from outside the run: what a person said, the
+// prompt's messages, an imported history.
+type Given struct{ Item item.Item }
+
+// RunStarted opens a run. Limits count from here; a turn without its end has
+// broken off, and calls that were started before it and have no output have an
+// unknown outcome.
+type RunStarted struct{}
+
+// TurnStarted records that the model is about to be asked, for the Turn-th
+// time of the session, from 1.
+type TurnStarted struct{ Turn int }
+
+// Received is an item that the model said in a turn, whole unless Partial is
+// set: then it is what had been said of a message when the reply broke off.
+type Received struct {
+	Turn    int
+	Item    item.Item
+	Partial bool
+}
+
+// TurnEnded records how a turn ended.
+type TurnEnded struct {
+	Turn       int
+	ResponseID string
+	// Status is a response's status; failed and cancelled also stand for
+	// replies that broke off on the way.
+	Status string
+	// Reason says why a reply is incomplete, or which error ended it.
+	Reason string
+	Usage  *item.Usage
+}
+
+// BrokeOff reports whether the reply ended before its last event, or with a
+// failure.
+func (t TurnEnded) BrokeOff() bool {
+	return t.Status == item.StatusFailed || t.Status == item.StatusCancelled
+}
+
+// Approval is the verdict on a call that was about to run.
+type Approval struct {
+	CallID  string
+	Allowed bool
+	// Reason is what the model is told about a refusal.
+	Reason string
+}
+
+// CallStarted records that a tool is about to run for a call. It is written
+// before the tool starts.
+type CallStarted struct{ CallID string }
+
+// Answered is the output of a call.
+type Answered struct {
+	CallID string
+	Item   item.Item
+	Failed bool
+}
+
+// Withdrawn takes a call out of the view that can have no output, such as a
+// computer call that was never carried out. The log keeps it.
+type Withdrawn struct {
+	CallID string
+	Reason string
+}
+
+// StopAsked records that the run should end: now, or when the turn under way
+// has ended. Why is the stop reason that follows from it.
+type StopAsked struct {
+	Why       string
+	AfterTurn bool
+}
+
+// Stopped closes a run.
+type Stopped struct {
+	Why    string
+	Detail string
+}
+
+// Note is a message for people, such as a debug or evaluation line. It is kept
+// and never sent.
+type Note struct{ Item item.Item }
+
+func (Given) body()       {}
+func (RunStarted) body()  {}
+func (TurnStarted) body() {}
+func (Received) body()    {}
+func (TurnEnded) body()   {}
+func (Approval) body()    {}
+func (CallStarted) body() {}
+func (Answered) body()    {}
+func (Withdrawn) body()   {}
+func (StopAsked) body()   {}
+func (Stopped) body()     {}
+func (Note) body()        {}

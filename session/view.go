@@ -1,0 +1,351 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/antiphon-go/antiphon/item"
+)
+
+// View is what the next request carries, folded from the log entry by entry.
+//
+// Its invariant: every call in [View.Items] has exactly one output behind it,
+// every output its call before it, no two calls share an id, and no reasoning
+// stands without the item it led to. To hold it, the view keeps a reply back
+// until all its calls have their outputs, and then lists it, the outputs in the
+// order of the calls, and what others said meanwhile. Items that fit nowhere
+// stay in the log; [View.Repairs] names them. Applying the same entries gives
+// the same bytes, and a longer log gives a list that begins with the shorter
+// one's.
+//
+// The zero View is ready. A View is not safe for concurrent use.
+type View struct {
+	list     item.List
+	pending  []*reply // not in the list yet, in order
+	speaking *reply   // the last of a turn under way; the model may add to it
+	ids      callIDs
+	taken    int
+	repairs  []Repair
+}
+
+// reply is what an assistant said in one go, and what was said after it while
+// it was not settled.
+type reply struct {
+	nodes []*node
+	after []item.Item
+}
+
+// node is an item of a reply.
+type node struct {
+	item   item.Item // as it is sent
+	given  bool      // imported: more of the same reply may follow
+	call   *OpenCall // for a call
+	wireID string    // for a call that is sent with another id than its own
+	output item.Item // for a call that has one
+	closed bool      // for a call that needs none: answered in the reply, or withdrawn
+	gone   bool      // for a call that was withdrawn
+}
+
+// OpenCall is a call without an output.
+type OpenCall struct {
+	Item item.Item
+	// CallID pairs the call with its output.
+	CallID string
+	// Given says that the call came with an imported history: nothing is known
+	// of what became of it.
+	Given bool
+	// Started says that the log has a mark of its start.
+	Started bool
+	// Lost says that it was started in an earlier run, which ended before the
+	// tool did: whether it took effect is not known.
+	Lost bool
+	// Cut says that the reply that made it broke off.
+	Cut bool
+}
+
+// Repair tells of an item that the view left out so that calls and outputs
+// pair up.
+type Repair struct {
+	Seq    int64
+	Item   item.Item
+	Reason string
+}
+
+// Apply folds the log's next entry.
+func (v *View) Apply(e Entry) {
+	switch b := e.Body.(type) {
+	case Given:
+		v.given(e.Seq, b.Item)
+	case RunStarted:
+		v.resume()
+	case TurnStarted:
+		v.speaking = v.begin()
+	case Received:
+		v.received(e.Seq, b)
+	case TurnEnded:
+		v.endTurn(b.BrokeOff())
+	case CallStarted:
+		if n := v.unanswered(b.CallID, ""); n != nil {
+			n.call.Started = true
+		}
+	case Answered:
+		v.answer(e.Seq, b.CallID, b.Item)
+	case Withdrawn:
+		if n := v.unanswered(b.CallID, ""); n != nil {
+			n.closed, n.gone = true, true
+		}
+	}
+	v.settle()
+}
+
+// resume takes note of what an earlier run left undone.
+func (v *View) resume() {
+	for _, c := range v.Open() {
+		c.Lost = c.Lost || c.Started
+	}
+	v.endTurn(true)
+}
+
+func (v *View) endTurn(cut bool) {
+	if v.speaking == nil {
+		return
+	}
+	for _, n := range v.speaking.nodes {
+		if n.open() {
+			n.call.Cut = n.call.Cut || cut
+		}
+	}
+	v.speaking = nil
+}
+
+// Items returns the view's list, which is what a turn sends once its
+// [TurnStarted] is applied. While [View.Open] is not empty, the reply that has
+// open calls is not in it yet. The list is the view's own: clone it to keep it.
+func (v *View) Items() *item.List { return &v.list }
+
+// Open returns the calls that have no output, in their order.
+func (v *View) Open() []*OpenCall {
+	var open []*OpenCall
+	for _, r := range v.pending {
+		for _, n := range r.nodes {
+			if n.open() {
+				open = append(open, n.call)
+			}
+		}
+	}
+	return open
+}
+
+// Taken counts the items that the view has taken in. Those that are blank or
+// that it left out for a [Repair] do not count.
+func (v *View) Taken() int { return v.taken }
+
+// Repairs returns the items that were left out.
+func (v *View) Repairs() []Repair { return v.repairs }
+
+func (n *node) open() bool { return n.call != nil && n.output.IsZero() && !n.closed }
+
+// begin starts a reply behind all that there is.
+func (v *View) begin() *reply {
+	r := new(reply)
+	v.pending = append(v.pending, r)
+	return r
+}
+
+func (v *View) last() *reply {
+	if len(v.pending) == 0 {
+		return nil
+	}
+	return v.pending[len(v.pending)-1]
+}
+
+// given adds an item from outside. Items of an imported reply come one by one,
+// so they join the last reply unless somebody spoke since.
+func (v *View) given(seq int64, it item.Item) {
+	last := v.last()
+	switch {
+	case blank(it):
+	case it.IsOutput():
+		v.answer(seq, it.CallID(), it)
+	case said(it):
+		if last == nil || last == v.speaking || len(last.after) > 0 {
+			last = v.begin()
+		}
+		v.say(last, it, true)
+	case last != nil:
+		v.taken++
+		last.after = append(last.after, it)
+	default:
+		v.taken++
+		v.list.Append(it)
+	}
+}
+
+// received adds an item to the reply under way. An endpoint that runs a tool
+// itself sends the call and its output; then there is nothing to answer.
+// Reasoning that broke off led to nothing and is not sent.
+func (v *View) received(seq int64, b Received) {
+	if b.Partial && b.Item.Type() == item.TypeReasoning {
+		return
+	}
+	r := v.speaking
+	if r == nil {
+		r = v.begin()
+	}
+	if !b.Item.IsOutput() {
+		v.say(r, b.Item, false)
+		return
+	}
+	n := v.callOf(b.Item, b.Item.CallID())
+	if n == nil {
+		v.leaveOut(seq, b.Item)
+		return
+	}
+	n.closed = true
+	v.say(r, b.Item, false)
+}
+
+func (v *View) say(r *reply, it item.Item, given bool) {
+	n := &node{item: it, given: given}
+	if it.IsCall() {
+		n.call = &OpenCall{Item: it, CallID: it.CallID(), Given: given}
+		n.item, n.wireID = v.ids.take(it)
+	}
+	v.taken++
+	r.nodes = append(r.nodes, n)
+}
+
+// answer pairs an output with the first call of its id and kind that has none.
+func (v *View) answer(seq int64, callID string, out item.Item) {
+	n := v.callOf(out, callID)
+	if n == nil {
+		v.leaveOut(seq, out)
+		return
+	}
+	wired, ok := withCallID(out, n.wireID)
+	if !ok {
+		v.leaveOut(seq, out)
+		return
+	}
+	v.taken++
+	n.output = wired
+}
+
+func (v *View) leaveOut(seq int64, out item.Item) {
+	reason := fmt.Sprintf("%s: no call %q is waiting for it", out.Type(), out.CallID())
+	v.repairs = append(v.repairs, Repair{seq, out, reason})
+}
+
+// callOf returns the call that the output answers, or nil.
+func (v *View) callOf(out item.Item, callID string) *node {
+	if t, ok := callTypes[out.Type()]; ok {
+		return v.unanswered(callID, t)
+	}
+	return nil
+}
+
+// unanswered returns the first open call of that id, and of that type unless it
+// is "".
+func (v *View) unanswered(callID string, t item.Type) *node {
+	for _, r := range v.pending {
+		for _, n := range r.nodes {
+			if n.open() && n.call.CallID == callID && (t == "" || t == n.item.Type()) {
+				return n
+			}
+		}
+	}
+	return nil
+}
+
+// settle moves replies from which nothing is missing into the list.
+func (v *View) settle() {
+	for len(v.pending) > 0 {
+		r := v.pending[0]
+		if r == v.speaking || r.waits() || len(v.pending) == 1 && r.mayGoOn() {
+			return
+		}
+		v.pending = v.pending[1:]
+		v.add(r)
+	}
+}
+
+func (r *reply) waits() bool {
+	for _, n := range r.nodes {
+		if n.open() {
+			return true
+		}
+	}
+	return false
+}
+
+// mayGoOn reports whether the reply so far ends in imported reasoning, which
+// leads to something.
+func (r *reply) mayGoOn() bool {
+	if len(r.nodes) == 0 || len(r.after) > 0 {
+		return false
+	}
+	last := r.nodes[len(r.nodes)-1]
+	return last.given && last.item.Type() == item.TypeReasoning
+}
+
+// add puts a settled reply into the list. Reasoning whose following item is
+// not there is left out, as are withdrawn calls.
+func (v *View) add(r *reply) {
+	for i, n := range r.nodes {
+		if n.gone || n.item.Type() == item.TypeReasoning && !r.followed(i) {
+			continue
+		}
+		v.list.Append(n.item)
+	}
+	for _, n := range r.nodes {
+		v.list.Append(n.output)
+	}
+	v.list.Append(r.after...)
+}
+
+// followed reports whether the first item behind i that is no reasoning is
+// sent.
+func (r *reply) followed(i int) bool {
+	for _, n := range r.nodes[i+1:] {
+		if n.item.Type() != item.TypeReasoning {
+			return !n.gone
+		}
+	}
+	return false
+}
+
+// said reports whether an imported item is an assistant's: all are but the
+// messages of others, and what merely points at something.
+func said(it item.Item) bool {
+	switch it.Type() {
+	case item.TypeMessage:
+		return it.Role() == item.RoleAssistant
+	case item.TypeItemReference:
+		return false
+	}
+	return true
+}
+
+// blank reports whether a message says nothing at all. A message with an id
+// was said by a model and is no such message.
+func blank(it item.Item) bool {
+	if it.IsZero() {
+		return true
+	}
+	if it.Type() != item.TypeMessage || it.ID() != "" {
+		return false
+	}
+	m, err := item.As[item.Message](it)
+	if err != nil {
+		return false
+	}
+	for _, p := range m.Content.Parts {
+		if t, ok := p.(*item.InputText); !ok || strings.TrimSpace(t.Text) != "" {
+			return false
+		}
+	}
+	return strings.TrimSpace(m.Content.Text) == ""
+}
