@@ -1,0 +1,114 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package chatmd
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Config is the config element. A value that was not given is empty or nil and
+// is not sent.
+type Config struct {
+	Element
+
+	Model           string
+	MaxTokens       *int64 // of one reply
+	Temperature     *float64
+	ReasoningEffort string
+	ID              string
+	ShowToolCall    bool
+
+	BaseURL           string
+	Profile           string
+	ParallelToolCalls *bool
+	ToolOutput        string // "envelope", "plain" or ""
+	MaxTurns          *int64
+	Budget            *int64 // tokens of one run
+	CollapseReads     bool
+	AutoCompact       bool
+	Store             *bool
+}
+
+// config reads a config element. The first one counts.
+func (c *compiler) config(n *node) {
+	cfg := &Config{
+		Element:         n.element(&c.where),
+		Model:           n.value("model"),
+		MaxTokens:       c.count(n, "max_tokens"),
+		Temperature:     c.number(n, "temperature"),
+		ReasoningEffort: n.value("reasoning_effort"),
+		ID:              n.value("id"),
+		ShowToolCall:    c.flag(n, "show_tool_call"),
+
+		BaseURL:       n.value("base_url"),
+		Profile:       n.value("profile"),
+		ToolOutput:    c.oneOf(n, "tool_output", "envelope plain"),
+		MaxTurns:      c.count(n, "max_turns"),
+		Budget:        c.count(n, "budget"),
+		CollapseReads: c.flag(n, "collapse_reads"),
+		AutoCompact:   c.flag(n, "auto_compact"),
+
+		ParallelToolCalls: c.optFlag(n, "parallel_tool_calls"),
+		Store:             c.optFlag(n, "store"),
+	}
+	if c.file.Config == nil {
+		c.file.Config = cfg
+		return
+	}
+	first := c.file.Config.Position
+	c.warn(n.start, c.openTag(n), "a second <config> is ignored", fmt.Sprintf("the one of line %d counts", first.Line))
+}
+
+// count reads a whole number above zero, nil where it is not given.
+func (c *compiler) count(n *node, name string) *int64 {
+	a, ok := n.attr(name)
+	if !ok {
+		return nil
+	}
+	v, err := strconv.ParseInt(strings.ReplaceAll(strings.Trim(a.Value, space), "_", ""), 10, 64)
+	if err != nil || v <= 0 {
+		c.failAttr(n, a, fmt.Sprintf("%s is no whole number above zero: %q", name, excerpt(a.Value)), `such as `+name+`="1000"`)
+		return nil
+	}
+	return &v
+}
+
+// number reads a number, nil where it is not given.
+func (c *compiler) number(n *node, name string) *float64 {
+	a, ok := n.attr(name)
+	if !ok {
+		return nil
+	}
+	v, err := strconv.ParseFloat(strings.Trim(a.Value, space), 64)
+	if err != nil || math.IsInf(v, 0) || math.IsNaN(v) {
+		c.failAttr(n, a, fmt.Sprintf("%s is no number: %q", name, excerpt(a.Value)), `such as `+name+`="0.7"`)
+		return nil
+	}
+	return &v
+}
+
+// flag reads a flag: true when it is there, unless it says "false".
+func (c *compiler) flag(n *node, name string) bool {
+	a, ok := n.attr(name)
+	if !ok {
+		return false
+	}
+	switch a.Value {
+	case "", "true", "false", name:
+	default:
+		c.warn(a.start, excerpt(c.file.src[a.start:a.to]), fmt.Sprintf("<%s>: the flag %s is on: its value is neither true nor false", n.tag, name), `off is `+name+`="false"`)
+	}
+	return a.Value != "false"
+}
+
+// optFlag is flag, nil where it is not given.
+func (c *compiler) optFlag(n *node, name string) *bool {
+	if !n.has(name) {
+		return nil
+	}
+	return new(c.flag(n, name))
+}

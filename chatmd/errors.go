@@ -1,0 +1,143 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package chatmd
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// ErrNotBuilt is wrapped by the [Error] for a part of the language that this
+// version reads but cannot act on yet. The file is well formed then.
+var ErrNotBuilt = errors.New("not built yet")
+
+// Position is a place in a file.
+type Position struct {
+	Offset int // in bytes, from 0
+	Line   int // from 1
+	Column int // in characters, from 1
+}
+
+// Error is one problem of a file: where it is, what stands there, what is wrong
+// and, in Hint, what to write instead. Err is the cause, if there is one.
+type Error struct {
+	File    string
+	Line    int // from 1
+	Column  int // in characters, from 1
+	Text    string
+	Message string
+	Hint    string
+	Err     error
+
+	offset int
+}
+
+// Error returns one line: file:line:column: message (hint).
+func (e *Error) Error() string {
+	var b strings.Builder
+	if e.File != "" {
+		b.WriteString(e.File + ":")
+	}
+	fmt.Fprintf(&b, "%d:%d: %s", e.Line, e.Column, e.Message)
+	if e.Err != nil && !errors.Is(e.Err, ErrNotBuilt) {
+		fmt.Fprintf(&b, ": %v", e.Err)
+	}
+	if e.Text != "" && !strings.Contains(e.Message, e.Text) {
+		b.WriteString(": " + e.Text)
+	}
+	if e.Hint != "" {
+		b.WriteString(" (" + e.Hint + ")")
+	}
+	return b.String()
+}
+
+// Unwrap returns Err.
+func (e *Error) Unwrap() error { return e.Err }
+
+// ErrorList is all the problems that one pass found, in the order of the file.
+type ErrorList []*Error
+
+// Error returns one line for each problem.
+func (l ErrorList) Error() string {
+	lines := make([]string, len(l))
+	for i, e := range l {
+		lines[i] = e.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap returns the problems, for errors.Is and errors.As.
+func (l ErrorList) Unwrap() []error {
+	list := make([]error, len(l))
+	for i, e := range l {
+		list[i] = e
+	}
+	return list
+}
+
+// err returns l as an error, nil when it is empty.
+func (l ErrorList) err() error {
+	if len(l) == 0 {
+		return nil
+	}
+	return l
+}
+
+// locate sorts the problems by place and fills in what their offsets mean.
+func (l ErrorList) locate(name, src string) {
+	slices.SortStableFunc(l, func(a, b *Error) int { return a.offset - b.offset })
+	where := locator{src: src}
+	for _, e := range l {
+		pos := where.at(e.offset)
+		e.File, e.Line, e.Column = name, pos.Line, pos.Column
+	}
+}
+
+// locator turns offsets into lines and columns. It goes on from the offset it
+// was asked for last, so that rising offsets cost one pass over the file.
+type locator struct {
+	src  string
+	last Position
+}
+
+func (l *locator) at(offset int) Position {
+	if l.last.Line == 0 || offset < l.last.Offset {
+		l.last = Position{Offset: 0, Line: 1, Column: 1}
+		if strings.HasPrefix(l.src, byteOrderMark) {
+			l.last.Offset = min(len(byteOrderMark), offset)
+		}
+	}
+	passed := l.src[l.last.Offset:offset]
+	if i := strings.LastIndexByte(passed, '\n'); i >= 0 {
+		l.last.Line += strings.Count(passed, "\n")
+		l.last.Column = 1
+		passed = passed[i+1:]
+	}
+	l.last.Column += utf8.RuneCountInString(passed)
+	l.last.Offset = offset
+	return l.last
+}
+
+// excerptLength is how many characters of a file a message repeats.
+const excerptLength = 60
+
+// excerpt returns the beginning of s, one line of it, for a message.
+func excerpt(s string) string {
+	s = strings.TrimLeft(s[:min(len(s), 8*excerptLength)], space)
+	if i := strings.IndexAny(s, "\r\n"); i >= 0 {
+		s = s[:i]
+	}
+	n := 0
+	for i := range s {
+		if n == excerptLength {
+			s = s[:i] + "…"
+			break
+		}
+		n++
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
+}

@@ -1,0 +1,334 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package chatmd
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxDepth is how deep elements may stand inside each other.
+const maxDepth = 64
+
+// parser reads a file into a tree. It never stops at a mistake: it reports it,
+// takes the likeliest reading and goes on. Every byte is visited a fixed number
+// of times.
+type parser struct {
+	src   string
+	pos   int
+	marks marks
+	where locator
+	open  []*node // the elements that are open, the root first
+
+	errs     ErrorList
+	warnings ErrorList
+	// tail is where the top-level element starts that the file ends in the
+	// middle of, -1 if it does not.
+	tail int
+	cut  bool // the end of the file has been reported
+}
+
+// parseTree reads src. The root is an element without a tag.
+func parseTree(src string) (*node, *parser) {
+	root := &node{end: len(src)}
+	p := &parser{src: src, marks: marks{src: src, angle: -1, fence: -1}, where: locator{src: src}, open: []*node{root}, tail: -1}
+	p.checkUTF8()
+	if strings.HasPrefix(src, byteOrderMark) {
+		p.pos = len(byteOrderMark)
+		p.add(&node{kind: text, text: byteOrderMark, end: p.pos})
+	}
+	for p.pos < len(src) {
+		if len(p.open) == 1 {
+			p.topLevel()
+		} else {
+			p.content(p.current())
+		}
+	}
+	p.finish()
+	return root, p
+}
+
+func (p *parser) current() *node { return p.open[len(p.open)-1] }
+
+func (p *parser) add(n *node) {
+	cur := p.current()
+	cur.nodes = append(cur.nodes, n)
+}
+
+func (p *parser) fail(offset int, text, message, hint string) {
+	p.errs = append(p.errs, &Error{offset: offset, Text: excerpt(text), Message: message, Hint: hint})
+}
+
+func (p *parser) warn(offset int, text, message, hint string) {
+	p.warnings = append(p.warnings, &Error{offset: offset, Text: excerpt(text), Message: message, Hint: hint})
+}
+
+// endsInside notes that the file ends within what starts at offset.
+func (p *parser) endsInside(offset int) {
+	p.cut = true
+	if len(p.open) > 1 {
+		offset = p.open[1].start
+	}
+	if p.tail < 0 {
+		p.tail = offset
+	}
+}
+
+func (p *parser) checkUTF8() {
+	if utf8.ValidString(p.src) {
+		return
+	}
+	first, count := -1, 0
+	for i := 0; i < len(p.src); {
+		r, size := utf8.DecodeRuneInString(p.src[i:])
+		if r == utf8.RuneError && size == 1 {
+			if first < 0 {
+				first = i
+			}
+			count++
+		}
+		i += size
+	}
+	message := fmt.Sprintf("invalid UTF-8: byte 0x%02x", p.src[first])
+	if count > 1 {
+		message += fmt.Sprintf(" and %d more in this file", count-1)
+	}
+	p.fail(first, "", message, "save the file as UTF-8")
+}
+
+// addText appends src[from:to] as text, joined to the text before it.
+func (p *parser) addText(from, to int) {
+	p.pos = to
+	if from == to {
+		return
+	}
+	cur := p.current()
+	if n := len(cur.nodes); n > 0 && cur.nodes[n-1].kind == text {
+		last := cur.nodes[n-1]
+		last.end = to
+		last.text = p.src[last.start:to]
+		return
+	}
+	p.add(&node{kind: text, text: p.src[from:to], start: from, end: to})
+}
+
+// content reads the next piece of an element's content.
+func (p *parser) content(cur *node) {
+	i := p.marks.next(p.pos)
+	p.addText(p.pos, i)
+	switch {
+	case i == len(p.src):
+	case p.src[i] == 'R':
+		p.fence()
+	case strings.HasPrefix(p.src[i:], "<!--"):
+		p.comment()
+	default:
+		name, closing := tagName(p.src, i)
+		if _, known := tags[name]; !known {
+			p.addText(i, i+1)
+		} else if closing {
+			p.closingTag(cur, name)
+		} else {
+			p.openingTag(cur, name)
+		}
+	}
+}
+
+func (p *parser) openingTag(cur *node, name string) {
+	switch place(cur.tag, name) {
+	case literal:
+		p.addText(p.pos, p.pos+1)
+	case child:
+		p.element(name)
+	case misplaced:
+		p.fail(p.pos, "<"+name, home(name)+", not inside <"+cur.tag+">", rawHint)
+		p.addText(p.pos, p.pos+1)
+	case nextTop:
+		p.leave(0, "is not closed before <"+name+">")
+		p.element(name)
+	}
+}
+
+const rawHint = "text that is no tag goes in RAW| … |RAW"
+
+// leave closes the open elements above the given depth, each with an error.
+func (p *parser) leave(depth int, problem string) {
+	for i := len(p.open) - 1; i > depth; i-- {
+		n := p.open[i]
+		n.end = p.pos
+		p.fail(n.start, p.src[n.start:], "<"+n.tag+"> "+problem, "end it with </"+n.tag+">; "+rawHint)
+	}
+	p.open = p.open[:depth+1]
+}
+
+// closingTag reads </name> in the content of cur.
+func (p *parser) closingTag(cur *node, name string) {
+	depth := len(p.open) - 1
+	for depth > 0 && p.open[depth].tag != name {
+		depth--
+	}
+	where := place(cur.tag, name)
+	switch {
+	case depth > 0:
+		p.leave(depth, "is not closed before </"+name+">")
+		p.close(name)
+	case where == literal || name == "file":
+		p.addText(p.pos, p.pos+1)
+	case where == nextTop:
+		at := p.where.at(p.open[1].start)
+		p.fail(p.pos, "</"+name+">", fmt.Sprintf("</%s> does not match <%s> of line %d", name, cur.tag, at.Line), "end it with </"+cur.tag+">; "+rawHint)
+		p.open = p.open[:2]
+		p.close(name)
+	default:
+		p.strayClosing(name)
+	}
+}
+
+// close reads the closing tag at pos and closes the current element with it.
+func (p *parser) close(name string) {
+	n := p.current()
+	n.end = p.closingEnd(name)
+	p.pos = n.end
+	p.open = p.open[:len(p.open)-1]
+}
+
+// closingEnd returns the index behind the closing tag at pos.
+func (p *parser) closingEnd(name string) int {
+	i := skipSpace(p.src, p.pos+len("</")+len(name))
+	if i < len(p.src) && p.src[i] == '>' {
+		return i + 1
+	}
+	p.fail(p.pos, p.src[p.pos:i], "</"+name+" is not ended by >", "")
+	if i == len(p.src) {
+		p.endsInside(p.pos)
+	}
+	return i
+}
+
+func (p *parser) strayClosing(name string) {
+	p.fail(p.pos, "</"+name+">", "</"+name+"> closes nothing", "")
+	p.addText(p.pos, p.closingEnd(name))
+}
+
+// element reads the opening tag of name at pos and what belongs to it.
+func (p *parser) element(name string) {
+	if len(p.open) > maxDepth {
+		p.fail(p.pos, "<"+name, fmt.Sprintf("elements stand more than %d deep", maxDepth), "")
+		p.addText(p.pos, p.pos+1)
+		return
+	}
+	t := readTag(p.src, p.pos, name)
+	n := &node{tag: name, attrs: t.attrs, start: p.pos, end: t.end, selfClosed: t.selfClosed}
+	if name == "file" && !isFileTag(n) {
+		p.addText(p.pos, p.pos+1)
+		return
+	}
+	p.errs = append(p.errs, t.problems...)
+	if t.cut {
+		p.endsInside(p.pos)
+	}
+	p.add(n)
+	p.pos = t.end
+	switch mode := n.mode(); {
+	case t.selfClosed:
+	case mode == emptyMode:
+		p.void(n, t.cut)
+	case mode == opaqueMode:
+		p.opaque(n)
+	default:
+		p.open = append(p.open, n)
+	}
+}
+
+// isFileTag tells the element <file src="…"/> from the tags that prompts put
+// around the text of a file.
+func isFileTag(n *node) bool {
+	named := n.has("src") || n.has("file_id")
+	return named && (n.selfClosed || n.has("local") || n.has("filename"))
+}
+
+// void ends an element that has no content and was not closed at once. The
+// ones that stand in text are taken as they are: older programs wrote them so.
+func (p *parser) void(n *node, cut bool) {
+	i := skipSpace(p.src, p.pos)
+	if strings.HasPrefix(p.src[i:], "</") {
+		if name, _ := tagName(p.src, i); name == n.tag {
+			p.pos = i
+			n.end = p.closingEnd(name)
+			p.pos = n.end
+			return
+		}
+	}
+	switch hint := "write <" + n.tag + " …/>"; {
+	case cut:
+	case n.tag == "doc" || n.tag == "img" || n.tag == "file":
+		p.warn(n.start, p.src[n.start:n.end], "<"+n.tag+"> is not closed", hint)
+	default:
+		p.fail(n.start, p.src[n.start:n.end], "<"+n.tag+"> is not closed", hint)
+	}
+}
+
+// opaque reads content that is kept as it is, up to the closing tag.
+func (p *parser) opaque(n *node) {
+	from := p.pos
+	for i := from; ; {
+		i = find(p.src, i, "</"+n.tag)
+		if i == len(p.src) {
+			p.fail(n.start, p.src[n.start:], "<"+n.tag+"> is never closed", "end it with </"+n.tag+">")
+			p.endsInside(n.start)
+			break
+		}
+		if name, _ := tagName(p.src, i); name == n.tag {
+			p.pos = i
+			n.nodes = []*node{{kind: text, text: p.src[from:i], start: from, end: i}}
+			n.end = p.closingEnd(name)
+			p.pos = n.end
+			return
+		}
+		i += len("</")
+	}
+	n.nodes = []*node{{kind: text, text: p.src[from:], start: from, end: len(p.src)}}
+	n.end, p.pos = len(p.src), len(p.src)
+}
+
+func (p *parser) comment() {
+	n := &node{kind: comment, start: p.pos, end: len(p.src)}
+	if i := strings.Index(p.src[p.pos+len("<!--"):], "-->"); i >= 0 {
+		n.end = p.pos + len("<!--") + i + len("-->")
+	} else {
+		p.fail(p.pos, p.src[p.pos:], "the comment is never closed", "end it with -->")
+		p.endsInside(p.pos)
+	}
+	p.add(n)
+	p.pos = n.end
+}
+
+func (p *parser) fence() {
+	size, closer := fenceAt(p.src, p.pos)
+	n := &node{kind: fence, start: p.pos, end: len(p.src)}
+	body := p.src[p.pos+size:]
+	if i := strings.Index(body, closer); i >= 0 {
+		body = body[:i]
+		n.end = p.pos + size + i + len(closer)
+	} else {
+		p.fail(p.pos, p.src[p.pos:p.pos+size], p.src[p.pos:p.pos+size]+" is never closed by "+closer, "")
+		p.endsInside(p.pos)
+	}
+	n.text = payload(body)
+	p.add(n)
+	p.pos = n.end
+}
+
+// finish reports what is open at the end of the file.
+func (p *parser) finish() {
+	if len(p.open) == 1 {
+		return
+	}
+	reported := p.cut
+	p.endsInside(p.pos)
+	if !reported {
+		p.leave(0, "is never closed")
+	}
+}

@@ -1,0 +1,104 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package chatmd
+
+import "strings"
+
+// topLevel reads the next piece of the top level.
+func (p *parser) topLevel() {
+	p.addText(p.pos, skipSpace(p.src, p.pos))
+	i := p.pos
+	if i == len(p.src) {
+		return
+	}
+	if strings.HasPrefix(p.src[i:], "<!--") {
+		p.comment()
+		return
+	}
+	if p.src[i] != '<' {
+		p.stray()
+		return
+	}
+	name, closing := tagName(p.src, i)
+	_, known := tags[name]
+	switch {
+	case name == "":
+		p.stray()
+	case closing && known:
+		p.strayClosing(name)
+	case closing:
+		p.stray()
+	case isTop(name):
+		p.element(name)
+	case known:
+		p.fail(i, "<"+name, home(name)+", not at the top level", "put it inside <user> … </user>")
+		p.skipElement(name)
+	default:
+		p.unknown(name)
+	}
+}
+
+// unknown reports a tag that the language does not have and skips its element.
+func (p *parser) unknown(name string) {
+	hint := "tags at the top level are: " + strings.ReplaceAll(topTags, " ", ", ")
+	if tag := suggest(name, topTags); tag != "" {
+		hint = "did you mean <" + tag + ">?"
+	}
+	p.fail(p.pos, "<"+name, "unknown tag <"+name+"> at the top level", hint)
+	p.skipElement(name)
+}
+
+// stray reports text that stands outside of any element.
+func (p *parser) stray() {
+	start := p.pos
+	if p.src[start:] == "<" {
+		p.endsInside(start)
+	}
+	p.fail(start, p.src[start:], "text outside of any element", "put it inside <user> … </user>")
+	p.skip(start+1, "")
+}
+
+// skipElement passes over an element that has no place here, to its closing tag
+// or, where there is none, to the next element of the top level.
+func (p *parser) skipElement(name string) {
+	t := readTag(p.src, p.pos, name)
+	if t.cut {
+		p.endsInside(p.pos)
+	}
+	if spec, known := tags[name]; t.selfClosed || known && spec.mode == emptyMode {
+		p.addText(p.pos, t.end)
+		return
+	}
+	p.skip(t.end, name)
+}
+
+// skip makes text of everything from pos to the next element of the top level,
+// passing i. A closing tag of name, or without a name a tag at the beginning of
+// a line, ends the text too.
+func (p *parser) skip(i int, name string) {
+	for {
+		i = p.marks.next(i)
+		if i == len(p.src) {
+			break
+		}
+		if n, closer := fenceAt(p.src, i); n > 0 {
+			i = min(len(p.src), find(p.src, i+n, closer)+len(closer))
+			continue
+		}
+		tag, closing := tagName(p.src, i)
+		if closing && name != "" && tag == name {
+			i = skipSpace(p.src, i+len("</")+len(name))
+			if strings.HasPrefix(p.src[i:], ">") {
+				i++
+			}
+			break
+		}
+		atLineStart := name == "" && (p.src[i-1] == '\n' || p.src[i-1] == '\r')
+		if strings.HasPrefix(p.src[i:], "<!--") || tag != "" && (!closing && isTop(tag) || atLineStart) {
+			break
+		}
+		i++
+	}
+	p.addText(p.pos, i)
+}

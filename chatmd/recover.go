@@ -1,0 +1,102 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package chatmd
+
+import "strings"
+
+// Recover returns how much of a transcript is whole: len(src), or the offset of
+// a last element that [Append] was in the middle of when the program or the
+// machine stopped. A caller that goes on with the file cuts it there, keeping
+// the rest for the person to see.
+//
+// What a person wrote is never cut off. The end of a file counts as torn only
+// if it is the beginning of what Append writes: a tag that is not ended, on one
+// line; an element of user, system, developer or assistant without an id whose
+// text is in a fence; a call, a response, a reasoning item or a reply with an
+// id. An unlabelled fence that is not closed counts only if no closing tag of
+// an element stands in it. Anything else that is not closed stays, and [Parse]
+// reports it.
+func Recover(src []byte) int {
+	s := string(src)
+	_, p := parseTree(s)
+	if p.tail >= 0 && torn(s[p.tail:]) {
+		return p.tail
+	}
+	return len(src)
+}
+
+// writtenTags are the elements that Append writes.
+const writtenTags = "user system developer assistant tool_call tool_response reasoning item"
+
+// torn reports whether the tail of a file, which ends within the element that
+// it begins with, is the beginning of what Append writes.
+func torn(tail string) bool {
+	name := tail[1:wordEnd(tail, 1)]
+	whole := len(name)+1 < len(tail)
+	known := false
+	for tag := range strings.FieldsSeq(writtenTags) {
+		known = known || tag == name || !whole && strings.HasPrefix(tag, name)
+	}
+	if !known || !whole {
+		return known
+	}
+	end := strings.IndexAny(tail[1:], "<>\n") + 1
+	if end == 0 {
+		return true
+	}
+	if tail[end] != '>' {
+		return false
+	}
+	plain := (name == "assistant" || name == "reasoning") && strings.Contains(tail[:end], " id=")
+	return tornBody(tail, end+1, plain)
+}
+
+func wordEnd(s string, i int) int {
+	for i < len(s) && isNameByte(s[i]) {
+		i++
+	}
+	return i
+}
+
+// tornBody reports whether s from i on is the beginning of a content that
+// Append writes; plain tells whether it may hold text without a fence.
+func tornBody(s string, i int, plain bool) bool {
+	for {
+		i = skipSpace(s, i)
+		if i == len(s) {
+			return true
+		}
+		if n, closer := fenceAt(s, i); n > 0 {
+			end := strings.Index(s[i+n:], closer)
+			if end < 0 {
+				return closer != "|RAW" || !holdsClosingTag(s[i+n:])
+			}
+			i += n + end + len(closer)
+			continue
+		}
+		if s[i] != '<' {
+			if !plain {
+				return tornMark(s[i:])
+			}
+			i = find(s, i, "<")
+			continue
+		}
+		end := strings.IndexAny(s[i+1:], "<>\n")
+		if end < 0 {
+			return true
+		}
+		if i += 1 + end; s[i] != '>' {
+			return false
+		}
+		i++
+	}
+}
+
+// tornMark reports whether s is the beginning of a fence's opening mark.
+func tornMark(s string) bool {
+	if len(s) < len("RAW:") {
+		return strings.HasPrefix("RAW:", s)
+	}
+	return strings.HasPrefix(s, "RAW:") && strings.Trim(s[len("RAW:"):], "x") == ""
+}

@@ -1,0 +1,123 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package chatmd
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Tool is a tool declaration. Its Attrs hold all that was given.
+type Tool struct {
+	Element
+
+	Name        string
+	Description string
+	Approval    string
+	Timeout     time.Duration // 0 when not given
+	MaxOutput   *int64
+	Parallel    *bool
+	// Roots are the read elements inside, in their order.
+	Roots []Root
+}
+
+// Root is a read element: a named directory that the tool may read. Path is as
+// written, with its variables.
+type Root struct {
+	Element
+
+	ID          string
+	Path        string
+	Description string
+}
+
+// unbuiltTool names the feature that the declaration asks for beyond a name, or
+// "" if there is none.
+func unbuiltTool(n *node) string {
+	if a, ok := n.attr("type"); ok {
+		return fmt.Sprintf("<tool type=%q>", excerpt(a.Value))
+	}
+	for _, name := range []string{"command", "agent", "mcp_server"} {
+		if n.has(name) {
+			return "<tool " + name + ">"
+		}
+	}
+	return ""
+}
+
+func (c *compiler) tool(n *node) {
+	feature := unbuiltTool(n)
+	if feature != "" {
+		c.notBuilt(n, feature)
+	}
+	t := &Tool{
+		Element:     n.element(&c.where),
+		Name:        strings.Trim(n.value("name"), space),
+		Description: strings.Trim(n.value("description"), space),
+		Approval:    n.value("approval"),
+		Timeout:     c.duration(n, "timeout"),
+		MaxOutput:   c.count(n, "max_output"),
+		Parallel:    c.optFlag(n, "parallel"),
+	}
+	if t.Name == "" && !n.has("mcp_server") {
+		c.fail(n, "<tool> needs a name", `write <tool name="…"/>`)
+	}
+	if feature == "" {
+		c.roots(n, t)
+	}
+	c.file.Tools = append(c.file.Tools, t)
+}
+
+// duration reads a time such as 30s, or a number of seconds.
+func (c *compiler) duration(n *node, name string) time.Duration {
+	a, ok := n.attr(name)
+	if !ok {
+		return 0
+	}
+	value := strings.Trim(a.Value, space)
+	if _, err := strconv.ParseUint(value, 10, 32); err == nil {
+		value += "s"
+	}
+	d, err := time.ParseDuration(value)
+	if err != nil || d <= 0 {
+		c.failAttr(n, a, fmt.Sprintf("%s is no time: %q", name, excerpt(a.Value)), `such as `+name+`="30s"`)
+		return 0
+	}
+	return d
+}
+
+// roots reads what stands inside a tool declaration.
+func (c *compiler) roots(n *node, t *Tool) {
+	seen := map[string]int{}
+	for _, k := range n.nodes {
+		switch {
+		case k.kind == comment || k.kind == text && strings.Trim(k.text, space) == "":
+		case k.kind != element:
+			c.fail(n, "<tool> holds text", "only <read/> elements belong inside")
+			return
+		default:
+			c.root(t, k, seen)
+		}
+	}
+}
+
+// root reads a root; seen holds the lines of those before it by their ids.
+func (c *compiler) root(t *Tool, n *node, seen map[string]int) {
+	if t.Name != "read_file" && t.Name != "get_contents" {
+		c.fail(n, home("read")+fmt.Sprintf(", not inside %q", t.Name), "")
+	}
+	r := Root{
+		Element:     n.element(&c.where),
+		ID:          c.required(n, "id"),
+		Path:        c.required(n, "path"),
+		Description: n.value("description"),
+	}
+	if line, ok := seen[r.ID]; ok && r.ID != "" {
+		c.fail(n, fmt.Sprintf("two roots have the id %q", excerpt(r.ID)), fmt.Sprintf("the other is in line %d", line))
+	}
+	seen[r.ID] = r.Line
+	t.Roots = append(t.Roots, r)
+}

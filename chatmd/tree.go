@@ -1,0 +1,89 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package chatmd
+
+// node is one piece of a file. The nodes of one parent follow each other
+// without gaps and hold their place in the source, comments included, so that
+// a file can be written again with nothing changed but what is meant to.
+type node struct {
+	kind       kind
+	tag        string  // of an element
+	attrs      []Attr  // of an element, as given
+	nodes      []*node // of an element, its content
+	text       string  // of text, as it stands; of a fence, its payload
+	start, end int     // place in the source, tags and fence marks included
+	selfClosed bool    // <tag/>
+}
+
+type kind int
+
+const (
+	element kind = iota
+	text
+	fence
+	comment
+)
+
+// Attr is an attribute as it was given, with its references decoded.
+type Attr struct {
+	Name  string
+	Value string
+	// Bare marks a name without a value, which is how flags are written.
+	Bare bool
+
+	start    int // of the name
+	from, to int // of the value, quotes included; from is 0 when bare
+}
+
+// attr returns the named attribute; of equal names the last counts.
+func (n *node) attr(name string) (*Attr, bool) {
+	for i := len(n.attrs) - 1; i >= 0; i-- {
+		if n.attrs[i].Name == name {
+			return &n.attrs[i], true
+		}
+	}
+	return nil, false
+}
+
+// value returns the value of the named attribute, or "".
+func (n *node) value(name string) string {
+	if a, ok := n.attr(name); ok {
+		return a.Value
+	}
+	return ""
+}
+
+// has reports whether the attribute is there.
+func (n *node) has(name string) bool {
+	_, ok := n.attr(name)
+	return ok
+}
+
+// flag reports whether the attribute is there and not "false".
+func (n *node) flag(name string) bool {
+	a, ok := n.attr(name)
+	return ok && a.Value != "false"
+}
+
+// mode says how the element's content is read. What belongs to features that
+// are not built yet is kept as it is.
+func (n *node) mode() mode {
+	if n.tag == "tool" && unbuiltTool(n) != "" {
+		return opaqueMode
+	}
+	return tags[n.tag].mode
+}
+
+// elements calls visit for the element and those inside it, in order.
+func (n *node) elements(visit func(*node)) {
+	if n.kind != element {
+		return
+	}
+	if n.tag != "" {
+		visit(n)
+	}
+	for _, k := range n.nodes {
+		k.elements(visit)
+	}
+}

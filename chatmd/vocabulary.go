@@ -1,0 +1,186 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package chatmd
+
+import "strings"
+
+// space is the white space of the language. Other Unicode spaces are text.
+const space = " \t\r\n"
+
+const byteOrderMark = "\uFEFF"
+
+// mode says how the content of an element is read.
+type mode int
+
+const (
+	textMode   mode = iota // text, fences, comments and the inline tags allowed there
+	emptyMode              // nothing: the element is closed at once
+	listMode               // white space, comments and the elements allowed there
+	opaqueMode             // anything up to the closing tag, kept as it is
+)
+
+// tags is the vocabulary: which attributes a tag knows and how its content is
+// read. A tool declaration may be opaque, see [node.mode].
+var tags = map[string]struct {
+	mode  mode
+	attrs string
+}{
+	"config": {emptyMode, "model max_tokens temperature reasoning_effort id show_tool_call base_url profile " +
+		"parallel_tool_calls tool_output max_turns budget collapse_reads auto_compact store"},
+	"tool": {listMode, "name command agent mcp_server include includes strict client_id_env client_secret_env " +
+		"description local approval timeout max_output parallel type"},
+	"read": {emptyMode, "id path description"},
+
+	"system":    {textMode, messageAttrs},
+	"developer": {textMode, messageAttrs},
+	"user":      {textMode, messageAttrs},
+	"assistant": {textMode, assistantAttrs},
+	"msg":       {textMode, "role name tool_call function_call " + assistantAttrs + " " + callAttrs + " output"},
+
+	"tool_call":     {textMode, callAttrs},
+	"tool_response": {textMode, "tool_call_id id status type output"},
+	"reasoning":     {textMode, "id status encrypted content"},
+	"summary":       {textMode, "type"},
+	"item":          {textMode, "type"},
+
+	"doc":    {emptyMode, "src local strip markdown"},
+	"img":    {emptyMode, "src local detail file_id"},
+	"file":   {emptyMode, "src local filename detail file_id"},
+	"agent":  {textMode, "src local"},
+	"import": {emptyMode, "src namespace local"},
+
+	"script":            {opaqueMode, ""},
+	"shell_access":      {opaqueMode, ""},
+	"moderator_runtime": {opaqueMode, ""},
+}
+
+const (
+	messageAttrs   = "id status phase content"
+	assistantAttrs = messageAttrs + " annotations logprobs refusal"
+	callAttrs      = "tool_call_id function_name namespace id status type"
+)
+
+// knows reports whether attr belongs to the tag.
+func knows(tag, attr string) bool {
+	for name := range strings.FieldsSeq(tags[tag].attrs) {
+		if name == attr {
+			return true
+		}
+	}
+	return false
+}
+
+// topTags are the tags that may stand at the top level, as a hint lists them.
+const topTags = "config tool system developer user assistant msg tool_call tool_response reasoning item import " +
+	"script shell_access moderator_runtime"
+
+func isTop(tag string) bool {
+	for t := range strings.FieldsSeq(topTags) {
+		if t == tag {
+			return true
+		}
+	}
+	return false
+}
+
+// placement says what a tag means in the content of an element.
+type placement int
+
+const (
+	literal   placement = iota // text
+	child                      // an element of the content
+	misplaced                  // a mistake
+	nextTop                    // a top-level element: the one before was not closed
+)
+
+// place tells what the vocabulary tag means inside parent. Words that people
+// use as tags of their own in prompts, such as <summary> or <file>, are text
+// wherever they have no meaning.
+func place(parent, tag string) placement {
+	message := parent == "system" || parent == "developer" || parent == "user" || parent == "msg" || parent == "agent"
+	body := message || parent == "assistant" || parent == "tool_call" || parent == "tool_response"
+	switch tag {
+	case "system", "developer", "user", "assistant", "msg", "tool_call", "tool_response", "reasoning":
+		return nextTop
+	case "config", "tool":
+		return either(body || parent == "tool", misplaced, literal)
+	case "doc":
+		return either(body || parent == "item", child, literal)
+	case "img", "file":
+		if message || parent == "tool_response" {
+			return child
+		}
+		return either(body, misplaced, literal)
+	case "agent":
+		return either(message, child, either(body, misplaced, literal))
+	case "import":
+		return either(message, child, literal)
+	case "summary":
+		return either(parent == "reasoning", child, literal)
+	case "read":
+		return either(parent == "tool", child, literal)
+	}
+	return literal
+}
+
+func either(cond bool, yes, no placement) placement {
+	if cond {
+		return yes
+	}
+	return no
+}
+
+// home says where a tag that stands in the wrong place belongs.
+func home(tag string) string {
+	switch tag {
+	case "doc":
+		return "<doc/> belongs inside a message, a tool call or a tool response"
+	case "img", "file":
+		return "<" + tag + "/> belongs inside a message or a tool response"
+	case "agent":
+		return "<agent> belongs inside a message"
+	case "summary":
+		return "<summary> belongs inside <reasoning>"
+	case "read":
+		return "<read/> belongs inside <tool name=\"read_file\">"
+	}
+	return "<" + tag + "> belongs at the top level"
+}
+
+// suggest returns the word of the list that was probably meant, or "".
+func suggest(word, list string) string {
+	word = strings.ToLower(word)
+	best, distance := "", max(2, len(word)/3)+1
+	if len(word) > 40 {
+		return ""
+	}
+	for w := range strings.FieldsSeq(list) {
+		d := editDistance(word, w)
+		if d < distance && d < len(w) {
+			best, distance = w, d
+		}
+	}
+	return best
+}
+
+// editDistance counts the letters to insert, delete or replace.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j+1]+1, row[j]+1)
+		}
+	}
+	return row[len(b)]
+}

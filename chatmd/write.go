@@ -1,0 +1,284 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package chatmd
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/antiphon-go/antiphon/item"
+)
+
+// Append appends it to dst as one element, on lines of its own. Reading the
+// element gives an equal item, and writing that one gives the same bytes.
+//
+// The elements that a person would write are used for items that they can hold
+// to the last member; each is read back and compared before it is used. Any
+// other item is written as <item> with its JSON. Equal means that the JSON says
+// the same: members in any order, numbers spelled alike.
+//
+// The error tells of an item without JSON.
+func Append(dst []byte, it item.Item) ([]byte, error) {
+	if it.IsZero() {
+		return dst, fmt.Errorf("chatmd: no item to write")
+	}
+	start := len(dst)
+	if out, ok := appendShort(dst, it); ok && readsAs(out[start:], it) {
+		return out, nil
+	}
+	return appendItem(dst[:start], it), nil
+}
+
+// readsAs reports whether the element is read as the item.
+func readsAs(src []byte, it item.Item) bool {
+	f, err := Parse("", src)
+	if err != nil {
+		return false
+	}
+	list, err := f.Items(context.Background(), nil)
+	return err == nil && len(list) == 1 && sameJSON(list[0].Item.JSON(), it.JSON())
+}
+
+func appendItem(dst []byte, it item.Item) []byte {
+	dst = append(dst, "<item"...)
+	dst = appendAttr(dst, "type", string(it.Type()))
+	dst = append(dst, ">\n"...)
+	dst = appendFence(dst, it.JSON())
+	return append(dst, "</item>\n"...)
+}
+
+// appendShort appends the element of the item's kind. It reports false for an
+// item that has none or holds more than the element can.
+func appendShort(dst []byte, it item.Item) ([]byte, bool) {
+	v, err := it.Decode()
+	if err != nil {
+		return dst, false
+	}
+	switch v := v.(type) {
+	case *item.Message:
+		return appendMessage(dst, v)
+	case *item.FunctionCall:
+		return appendCall(dst, v, ""), len(v.Extra) == 0
+	case *item.CustomToolCall:
+		call := item.FunctionCall{ID: v.ID, CallID: v.CallID, Name: v.Name, Namespace: v.Namespace, Arguments: v.Input, Status: v.Status}
+		return appendCall(dst, &call, "custom_tool_call"), len(v.Extra) == 0
+	case *item.FunctionCallOutput:
+		out, ok := appendResponse(dst, v, "")
+		return out, ok && len(v.Extra) == 0
+	case *item.CustomToolCallOutput:
+		response := item.FunctionCallOutput{ID: v.ID, CallID: v.CallID, Output: v.Output, Status: v.Status}
+		out, ok := appendResponse(dst, &response, "custom_tool_call")
+		return out, ok && len(v.Extra) == 0
+	case *item.Reasoning:
+		return appendReasoning(dst, v)
+	}
+	return dst, false
+}
+
+func appendMessage(dst []byte, m *item.Message) ([]byte, bool) {
+	if len(m.Extra) > 0 {
+		return dst, false
+	}
+	tag := string(m.Role)
+	switch m.Role {
+	case item.RoleUser, item.RoleSystem, item.RoleDeveloper, item.RoleAssistant:
+	default:
+		return dst, false
+	}
+	dst = append(append(dst, '<'), tag...)
+	dst = appendAttr(dst, "id", m.ID)
+	dst = appendAttr(dst, "status", m.Status)
+	dst = appendAttr(dst, "phase", m.Phase)
+	ok := true
+	if m.Role == item.RoleAssistant {
+		dst, ok = appendReply(dst, m)
+	} else {
+		dst, ok = appendInput(dst, m.Content)
+	}
+	dst = append(append(dst, "</"...), tag...)
+	return append(dst, ">\n"...), ok
+}
+
+// appendInput appends the content of a message to the model. Its text always
+// goes in a fence, so that [Recover] can tell it from what a person types.
+func appendInput(dst []byte, c item.Content) ([]byte, bool) {
+	if c.IsText() {
+		dst = appendAttr(dst, "content", "text")
+		dst = append(dst, ">\n"...)
+		return appendFence(dst, c.Text), true
+	}
+	dst = append(dst, ">\n"...)
+	return appendParts(dst, c.Parts, true)
+}
+
+// appendReply appends the content of a message from the model.
+func appendReply(dst []byte, m *item.Message) ([]byte, bool) {
+	s := m.Content.Text
+	switch {
+	case m.Content.IsText():
+		if m.ID != "" {
+			dst = appendAttr(dst, "content", "text")
+		}
+	case len(m.Content.Parts) != 1:
+		return dst, false
+	default:
+		if m.ID == "" {
+			dst = appendAttr(dst, "content", "parts")
+		}
+		switch p := m.Content.Parts[0].(type) {
+		case *item.OutputText:
+			s = p.Text
+			if p.Annotations != "[]" {
+				dst = appendAttr(dst, "annotations", orAbsent(p.Annotations))
+			}
+			dst = appendAttr(dst, "logprobs", string(p.Logprobs))
+		case *item.Refusal:
+			s = p.Refusal
+			dst = append(dst, " refusal"...)
+		default:
+			return dst, false
+		}
+	}
+	dst = append(dst, ">\n"...)
+	if m.ID == "" {
+		return appendFence(dst, s), true
+	}
+	return appendPlain(dst, s), true
+}
+
+func orAbsent(v item.JSON) string {
+	if v == "" {
+		return absent
+	}
+	return string(v)
+}
+
+// appendParts appends texts, images and files. Two texts in a row would be read
+// as one.
+func appendParts(dst []byte, parts []item.Part, message bool) ([]byte, bool) {
+	wasText := false
+	for _, p := range parts {
+		isText := false
+		switch p := p.(type) {
+		case *item.InputText:
+			if wasText || len(p.Extra) > 0 {
+				return dst, false
+			}
+			isText = true
+			dst = appendFence(dst, p.Text)
+		case *item.InputImage:
+			dst = append(dst, "<img"...)
+			dst = appendAttr(dst, "src", p.ImageURL)
+			dst = appendAttr(dst, "file_id", p.FileID)
+			if message && p.Detail == "" {
+				dst = append(dst, ` detail=""`...)
+			}
+			dst = appendAttr(dst, "detail", string(p.Detail))
+			dst = append(dst, "/>\n"...)
+		case *item.InputFile:
+			if p.FileData != "" && p.FileURL != "" {
+				return dst, false
+			}
+			dst = append(dst, "<file"...)
+			dst = appendAttr(dst, "src", p.FileData+p.FileURL)
+			dst = appendAttr(dst, "file_id", p.FileID)
+			dst = appendAttr(dst, "filename", p.Filename)
+			dst = appendAttr(dst, "detail", string(p.Detail))
+			dst = append(dst, "/>\n"...)
+		default:
+			return dst, false
+		}
+		wasText = isText
+	}
+	return dst, len(parts) > 0
+}
+
+func appendCall(dst []byte, v *item.FunctionCall, typ string) []byte {
+	dst = append(dst, "<tool_call"...)
+	dst = appendAttr(dst, "tool_call_id", v.CallID)
+	dst = appendAttr(dst, "function_name", v.Name)
+	dst = appendAttr(dst, "namespace", v.Namespace)
+	dst = appendAttr(dst, "id", v.ID)
+	dst = appendAttr(dst, "status", v.Status)
+	dst = appendAttr(dst, "type", typ)
+	dst = append(dst, ">\n"...)
+	dst = appendFence(dst, v.Arguments)
+	return append(dst, "</tool_call>\n"...)
+}
+
+// appendResponse appends a tool response. The output attribute says which
+// branch of the union it is, images and files show it by themselves.
+func appendResponse(dst []byte, v *item.FunctionCallOutput, typ string) ([]byte, bool) {
+	branch, text, err := v.Output.Persist()
+	if err != nil {
+		return dst, false
+	}
+	dst = append(dst, "<tool_response"...)
+	dst = appendAttr(dst, "tool_call_id", v.CallID)
+	dst = appendAttr(dst, "id", v.ID)
+	dst = appendAttr(dst, "status", v.Status)
+	dst = appendAttr(dst, "type", typ)
+	dst = appendAttr(dst, "output", string(branch))
+	dst = append(dst, ">\n"...)
+	body := len(dst)
+	ok := false
+	if branch == item.BranchContent && hasMedia(v.Output.Parts) {
+		dst, ok = appendParts(dst, v.Output.Parts, false)
+	}
+	if !ok {
+		dst = appendFence(dst[:body], text)
+	}
+	return append(dst, "</tool_response>\n"...), true
+}
+
+// hasMedia reports whether an image or a file is among the parts.
+func hasMedia(parts []item.Part) bool {
+	for _, p := range parts {
+		switch p.(type) {
+		case *item.InputImage, *item.InputFile:
+			return true
+		}
+	}
+	return false
+}
+
+func appendReasoning(dst []byte, v *item.Reasoning) ([]byte, bool) {
+	if len(v.Extra) > 0 {
+		return dst, false
+	}
+	dst = append(dst, "<reasoning"...)
+	dst = appendAttr(dst, "id", v.ID)
+	dst = appendAttr(dst, "status", v.Status)
+	dst = appendAttr(dst, "encrypted", v.EncryptedContent)
+	if v.Content != nil && len(v.Content) == 0 {
+		dst = appendAttr(dst, "content", "[]")
+	}
+	dst = append(dst, ">\n"...)
+	for _, p := range v.Content {
+		t, ok := p.(*item.ReasoningText)
+		if !ok {
+			return dst, false
+		}
+		dst = append(dst, "<summary type=\"reasoning_text\">\n"...)
+		dst = appendSummary(dst, t.Text, v.ID != "")
+	}
+	for _, p := range v.Summary {
+		t, ok := p.(*item.SummaryText)
+		if !ok {
+			return dst, false
+		}
+		dst = append(dst, "<summary>\n"...)
+		dst = appendSummary(dst, t.Text, v.ID != "")
+	}
+	return append(dst, "</reasoning>\n"...), true
+}
+
+func appendSummary(dst []byte, s string, plain bool) []byte {
+	if plain {
+		dst = appendPlain(dst, s)
+	} else {
+		dst = appendFence(dst, s)
+	}
+	return append(dst, "</summary>\n"...)
+}
