@@ -1,0 +1,105 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rehearsal is a scripted model behind a real Responses API server on
+// loopback. It makes a whole run possible (sockets, event stream, tools,
+// images, history) without a key, a network or a cost, and with the same
+// result every time. It does not think: it plays a script, or, without one,
+// calls each tool that only reads once and tells what came back. Use it to try
+// a file, to test a program, to demonstrate; do not use it to judge an answer.
+//
+// A [Server] is an [net/http.Handler]; [Server.Start] puts it on a free port:
+//
+//	script, err := rehearsal.Load("tour.script")
+//	…
+//	server := &rehearsal.Server{Script: script}
+//	baseURL, stop, err := server.Start()
+//	…
+//	defer stop()
+//
+// What it answers follows from the request alone: where the script goes on is
+// read off the history that the request carries. So a conversation can be
+// resumed against another server, retried and forked. Only the number of cached
+// input tokens depends on what the same server has seen before.
+//
+// The server is as strict as the real one about what it receives: every call
+// has its one output, after it, and every output has its call; names, ids and
+// inline images are well formed. A run against it is a check of the client.
+//
+// # Script files
+//
+// A script is UTF-8 text, one statement a line. Indentation counts and is made
+// of spaces. Lines of white space and lines that begin with # are left out.
+//
+//	# A comment.
+//	pace 10ms
+//
+//	turn look at the file
+//	  reason The question is about notes.txt.
+//	  say I read the file.
+//	  call read_file {"path": "notes.txt"}
+//
+//	turn answer
+//	  say It begins: {{output "read_file" 1 | first_line}}
+//
+//	again
+//	turn
+//	  say You said: {{question}}
+//
+// At the margin stand:
+//
+//   - turn [TITLE]: one response of the model. The statements under it are
+//     indented.
+//   - round: the turns below answer the next user message. Those before the
+//     first round line answer the first.
+//   - again: the turns below answer every user message after the last round.
+//     Without it, such a message is answered as if there were no script.
+//   - pace DURATION: a wait before each piece of text, such as 20ms, so that
+//     people can watch. Without it there is none.
+//
+// Under a turn stand, in the order in which they are sent:
+//
+//   - say TEXT: text of the answer. Several in a row are lines of one message.
+//   - reason TEXT: a reasoning item with TEXT as its summary.
+//   - call NAME [JSON]: a function call; the arguments are a JSON object, {} if
+//     left out. Several in one turn are parallel calls. The tool need not be
+//     one that the request declares.
+//   - call_raw NAME TEXT: a function call with TEXT as its arguments, valid or
+//     not.
+//   - custom NAME TEXT: a call of a custom tool.
+//   - pause DURATION: a wait, also between two says.
+//
+// A line indented deeper than the statement before it goes on with that
+// statement's text, whatever it begins with; the common indentation of such
+// lines is taken away, and blank lines between them stay.
+//
+// Turns are counted by what the history holds since the last user message: one
+// turn for each group of items from the model. A turn that was cut off before
+// its call or the end of its text is played again. User messages are counted by
+// those that come after something the model said. When a round has no turn
+// left, the answer tells what the tools returned.
+//
+// # Templates
+//
+// Texts and arguments are templates of [text/template]. These functions give
+// facts, and only such as the request carries; asking for one that it does not
+// carry makes the request fail with status 400 and the script's line.
+//
+//	output "NAME" N   text of the output of call N of a tool; images are markers
+//	error "NAME" N    the error in that output, which must be a failure
+//	failed "NAME" N   whether that output is a failure
+//	image "NAME" N    first image in that output: .MediaType .Size .SHA256
+//	user_image N      image N of the user messages, likewise
+//	user              text of the last user message
+//	question          its last line that is not blank
+//	instructions      the instructions, system and developer messages
+//	tools             names of the declared tools
+//	model             name of the model asked for
+//	first_line TEXT   line N TEXT   line_with "PART" TEXT: a line of a text
+//	lines TEXT        the number of its lines
+//	shorten N TEXT    at most N characters, in one line
+//	json VALUE        VALUE as JSON, for arguments
+//
+// N counts from 1 over the whole conversation, or back from the last with -1.
+// The name may be left out, to count all calls, and the number, for call 1.
+package rehearsal

@@ -1,0 +1,41 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rehearsal_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/rehearsal"
+	"github.com/antiphon-go/antiphon/responses"
+)
+
+// A program can be tried, and tested, against a model that plays a script.
+func Example() {
+	script, err := rehearsal.Parse("hello.script", []byte(`
+turn greet
+  say Hello. You said: {{question}}
+`))
+	if err != nil {
+		log.Fatal(err)
+	}
+	server := &rehearsal.Server{Script: script}
+	baseURL, stop, err := server.Start()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer stop()
+
+	client := &responses.Client{BaseURL: baseURL}
+	request := &item.Request{Model: "rehearsal", Input: item.NewList(item.User("Good evening."))}
+	for event, err := range client.Stream(context.Background(), request) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Print(event.Delta)
+	}
+	// Output: Hello. You said: Good evening.
+}

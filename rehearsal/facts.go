@@ -1,0 +1,161 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rehearsal
+
+import (
+	"strings"
+
+	"github.com/antiphon-go/antiphon/item"
+)
+
+// facts is what a request carries, in the form that turns need.
+type facts struct {
+	request *item.Request
+	items   []item.Item
+	at      position
+	calls   []fact
+	// userImages are the images of all user messages.
+	userImages []*item.InputImage
+	lastUser   string
+	system     []string
+}
+
+// fact is one call and its output.
+type fact struct {
+	name   string
+	args   string
+	output item.Content
+	round  int // the round it was made in
+}
+
+// position says which turn comes next.
+type position struct {
+	round int // user messages that came after something the model said
+	turn  int // turns of the model since
+	total int // turns of the model in all
+}
+
+// factsOf reads a request that was checked.
+func factsOf(req *item.Request, items []item.Item) (*facts, error) {
+	f := &facts{request: req, items: items}
+	if req.Instructions != "" {
+		f.system = append(f.system, req.Instructions)
+	}
+	var count counter
+	byID := map[string]int{}
+	for _, it := range items {
+		count.add(it)
+		v, err := it.Decode()
+		if err != nil {
+			return nil, err
+		}
+		switch v := v.(type) {
+		case *item.Message:
+			f.message(v)
+		case *item.FunctionCall:
+			byID[v.CallID] = len(f.calls)
+			f.calls = append(f.calls, fact{name: v.Name, args: v.Arguments, round: count.round})
+		case *item.CustomToolCall:
+			byID[v.CallID] = len(f.calls)
+			f.calls = append(f.calls, fact{name: v.Name, args: v.Input, round: count.round})
+		case *item.FunctionCallOutput:
+			f.calls[byID[v.CallID]].output = v.Output
+		case *item.CustomToolCallOutput:
+			f.calls[byID[v.CallID]].output = v.Output
+		}
+	}
+	f.at = count.end()
+	return f, nil
+}
+
+func (f *facts) message(m *item.Message) {
+	switch m.Role {
+	case item.RoleUser:
+		f.lastUser = textOf(m.Content)
+		for _, p := range m.Content.Parts {
+			if img, ok := p.(*item.InputImage); ok {
+				f.userImages = append(f.userImages, img)
+			}
+		}
+	case item.RoleSystem, item.RoleDeveloper:
+		f.system = append(f.system, textOf(m.Content))
+	}
+}
+
+// textOf returns the texts of a content, without images and files.
+func textOf(c item.Content) string {
+	if c.IsText() {
+		return c.Text
+	}
+	var texts []string
+	for _, p := range c.Parts {
+		switch p := p.(type) {
+		case *item.InputText:
+			texts = append(texts, p.Text)
+		case *item.OutputText:
+			texts = append(texts, p.Text)
+		}
+	}
+	return strings.Join(texts, "\n")
+}
+
+// question returns the last line of a text that is not blank: where documents
+// come before it, that is what was asked.
+func question(text string) string {
+	text = strings.TrimSpace(text)
+	return strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
+}
+
+// counter finds the position by walking over the history. A group of items
+// from the model is a turn when it came to its end: it holds a call, or a
+// message that was neither cut off nor said on the way to a call. Other groups
+// are what is left of a stream that broke off, and their turn is played again.
+type counter struct {
+	position
+	open  bool // in a group of items from the model
+	whole bool // the group is a turn
+	said  bool // the model said something since the last user message
+}
+
+func (c *counter) add(it item.Item) {
+	switch {
+	case it.Type() == item.TypeMessage && it.Role() == item.RoleUser:
+		c.close()
+		if c.said {
+			c.round, c.turn, c.said = c.round+1, 0, false
+		}
+	case it.Type() == item.TypeMessage && it.Role() != item.RoleAssistant:
+		// Instructions may come at any time and belong to nobody's turn.
+	case it.IsOutput():
+		c.close()
+	default:
+		c.open, c.said = true, true
+		c.whole = c.whole || endsTurn(it)
+	}
+}
+
+func endsTurn(it item.Item) bool {
+	phase, _ := it.Member("phase")
+	switch it.Type() {
+	case item.TypeReasoning:
+		return false
+	case item.TypeMessage:
+		return it.Status() != item.StatusIncomplete && phase != item.Quote(phaseCommentary)
+	}
+	return true
+}
+
+// close ends a group of items from the model.
+func (c *counter) close() {
+	if c.open && c.whole {
+		c.turn++
+		c.total++
+	}
+	c.open, c.whole = false, false
+}
+
+func (c *counter) end() position {
+	c.close()
+	return c.position
+}

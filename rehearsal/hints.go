@@ -1,0 +1,81 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rehearsal
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// hints are the things that a conversation mentions and a call could be about.
+type hints struct {
+	question string
+	files    []string
+	images   []string
+	url      string
+}
+
+var (
+	// fileName matches what looks like the name of a file, with or without
+	// directories before it.
+	fileName = regexp.MustCompile(`[\pL\pN_./\\-]*[\pL\pN_-]\.[A-Za-z][A-Za-z0-9]{0,5}\b`)
+	address  = regexp.MustCompile(`https?://[^\s"'<>)\]]+`)
+)
+
+var imageEndings = []string{".png", ".jpg", ".jpeg", ".gif", ".webp"}
+
+// notFiles are endings that prose and addresses have.
+var notFiles = []string{".com", ".org", ".net", ".io", ".dev", ".e", ".g", ".eg", ".ie"}
+
+// hintsOf looks at what the user said last, then at what tools returned, then
+// at the instructions.
+func hintsOf(f *facts) *hints {
+	h := &hints{question: question(f.lastUser)}
+	h.read(h.question)
+	h.read(f.lastUser)
+	for _, c := range slices.Backward(f.calls) {
+		if _, failed := failure(c.output.Display()); !failed {
+			h.read(textOf(c.output))
+		}
+	}
+	for _, s := range f.system {
+		h.read(s)
+	}
+	return h
+}
+
+// maxRead bounds how much of a text is searched, in bytes.
+const maxRead = 64 << 10
+
+func (h *hints) read(text string) {
+	text = text[:min(len(text), maxRead)]
+	if h.url == "" {
+		h.url = strings.TrimRight(address.FindString(text), ".,;:!?")
+	}
+	text = address.ReplaceAllString(text, " ")
+	for _, name := range fileName.FindAllString(text, -1) {
+		end := strings.ToLower(path.Ext(name))
+		switch {
+		case slices.Contains(notFiles, end):
+		case slices.Contains(imageEndings, end):
+			h.images = append(h.images, name)
+		default:
+			h.files = append(h.files, name)
+		}
+	}
+}
+
+// path returns a file that the conversation mentions, or "".
+func (h *hints) path(image bool) string {
+	list := h.files
+	if image {
+		list = h.images
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	return list[0]
+}

@@ -1,0 +1,103 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rehearsal
+
+import (
+	"fmt"
+
+	"github.com/antiphon-go/antiphon/item"
+)
+
+// outputTypes names the type that answers each type of call.
+var outputTypes = map[item.Type]item.Type{
+	item.TypeFunctionCall:       item.TypeFunctionCallOutput,
+	item.TypeCustomToolCall:     item.TypeCustomToolCallOutput,
+	item.TypeLocalShellCall:     item.TypeLocalShellCallOutput,
+	item.TypeShellCall:          item.TypeShellCallOutput,
+	item.TypeApplyPatchCall:     item.TypeApplyPatchCallOutput,
+	item.TypeComputerCall:       item.TypeComputerCallOutput,
+	item.TypeToolSearchCall:     item.TypeToolSearchOutput,
+	item.TypeMCPApprovalRequest: item.TypeMCPApprovalResponse,
+}
+
+// pairing walks over a history and finds calls and outputs that do not belong
+// together.
+type pairing struct {
+	calls map[string]*pair
+	order []*pair
+}
+
+type pair struct {
+	index    int
+	id       string
+	want     item.Type
+	answered bool
+}
+
+// checkPairs wants exactly one output of the right kind after each call, and
+// no other.
+func checkPairs(items []item.Item) *problem {
+	p := pairing{calls: map[string]*pair{}}
+	for i, it := range items {
+		var found *problem
+		switch {
+		case it.IsCall():
+			found = p.call(i, it)
+		case it.IsOutput():
+			found = p.output(i, it)
+		}
+		if found != nil {
+			return found
+		}
+	}
+	for _, c := range p.order {
+		if !c.answered {
+			return invalid("", "input", "No tool output found for %s %s.", kind(items[c.index].Type()), c.id)
+		}
+	}
+	return nil
+}
+
+func (p *pairing) call(i int, it item.Item) *problem {
+	id := it.CallID()
+	at := fmt.Sprintf("input[%d].call_id", i)
+	if id == "" {
+		return invalid("missing_required_parameter", at, "Missing required parameter: '%s'.", at)
+	}
+	if p.calls[id] != nil {
+		return invalid("invalid_value", at, "Invalid '%s': a second call has the call_id %s.", at, id)
+	}
+	c := &pair{index: i, id: id, want: outputTypes[it.Type()]}
+	p.calls[id] = c
+	p.order = append(p.order, c)
+	return nil
+}
+
+func (p *pairing) output(i int, it item.Item) *problem {
+	id := it.CallID()
+	at := fmt.Sprintf("input[%d].call_id", i)
+	if id == "" {
+		return invalid("missing_required_parameter", at, "Missing required parameter: '%s'.", at)
+	}
+	c := p.calls[id]
+	if c == nil || c.want != it.Type() {
+		return invalid("", "input", "No tool call found for %s with call_id %s.", kind(it.Type()), id)
+	}
+	if c.answered {
+		return invalid("invalid_value", at, "Invalid '%s': a second output for the call %s.", at, id)
+	}
+	c.answered = true
+	return nil
+}
+
+// kind names a type in a sentence: "function call output".
+func kind(t item.Type) string {
+	b := []byte(t)
+	for i, c := range b {
+		if c == '_' {
+			b[i] = ' '
+		}
+	}
+	return string(b)
+}

@@ -1,0 +1,98 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rehearsal
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"text/template"
+	"time"
+)
+
+// Model is the name of the rehearsal where a model is named, as in
+// <config model="rehearsal"/>. With a script it is "rehearsal:tour.script".
+const Model = "rehearsal"
+
+// ParseModel splits the name of a model. It reports whether the rehearsal is
+// meant, and which script file, "" for none. A relative path is relative to
+// the file that names the model; resolving it is the caller's part.
+func ParseModel(model string) (script string, ok bool) {
+	if model == Model {
+		return "", true
+	}
+	return strings.CutPrefix(model, Model+":")
+}
+
+// Script is a parsed script. It is immutable and safe for concurrent use. The
+// package documentation describes the language.
+type Script struct {
+	name   string
+	pace   time.Duration
+	rounds [][]turn
+	again  []turn
+}
+
+// turn is one response of the model.
+type turn struct {
+	line  int
+	title string
+	steps []statement
+}
+
+// verb is what a statement does.
+type verb string
+
+const (
+	verbReason  verb = "reason"
+	verbSay     verb = "say"
+	verbCall    verb = "call"
+	verbCallRaw verb = "call_raw"
+	verbCustom  verb = "custom"
+	verbPause   verb = "pause"
+)
+
+// statement is one line under a turn, with its continuation.
+type statement struct {
+	verb  verb
+	line  int
+	tool  string             // of a call
+	text  *template.Template // of all but a pause
+	span  span               // where text stands in the file
+	pause time.Duration
+}
+
+// MaxScript is the size limit of a script file in bytes.
+const MaxScript = 4 << 20
+
+// Load reads the script in a file. Errors in the text are those of [Parse].
+func Load(path string) (*Script, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("rehearsal script: %w", err)
+	}
+	if !info.Mode().IsRegular() || info.Size() > MaxScript {
+		return nil, fmt.Errorf("rehearsal script: %s: not a regular file of at most %d bytes", path, MaxScript)
+	}
+	src, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("rehearsal script: %w", err)
+	}
+	return Parse(path, src)
+}
+
+// Name returns the name that the script was parsed under.
+func (s *Script) Name() string { return s.name }
+
+// turns returns the turns that answer the user message of the given round,
+// counted from 0, or nil when the script has none for it.
+func (s *Script) turns(round int) []turn {
+	switch {
+	case s == nil:
+		return nil
+	case round < len(s.rounds):
+		return s.rounds[round]
+	}
+	return s.again
+}

@@ -1,0 +1,77 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rehearsal
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// step is a statement of a turn with its text made: what the model does next.
+type step struct {
+	verb  verb
+	tool  string
+	text  string
+	pause time.Duration
+}
+
+// steps returns what the next turn does: the script's, or what is made up in
+// its place.
+func (s *Server) steps(f *facts) ([]step, *problem) {
+	turns := s.Script.turns(f.at.round)
+	switch {
+	case f.at.turn < len(turns):
+		return s.Script.perform(turns[f.at.turn], f)
+	case len(turns) > 0:
+		return tell(f, nil), nil // the round is over, but an answer is wanted
+	}
+	return improvise(f, s.ReadOnly), nil
+}
+
+// perform renders a turn. What it cannot render is the script's mistake, and
+// asking again would not mend it: hence status 400.
+func (s *Script) perform(t turn, f *facts) ([]step, *problem) {
+	var steps []step
+	for i := range t.steps {
+		st := &t.steps[i]
+		if st.verb == verbPause {
+			steps = append(steps, step{verb: verbPause, pause: st.pause})
+			continue
+		}
+		text, err := st.render(f)
+		if err != nil {
+			line, offset, what := templateError(err)
+			return nil, s.mistake(st, line, offset, what)
+		}
+		if st.verb == verbCall {
+			if offset, what := checkArguments(text); what != "" {
+				what = fmt.Sprintf("%s, at byte %d of %q", what, offset, shorten(80, text))
+				return nil, s.mistake(st, 1, 0, what)
+			}
+		}
+		if st.tool == "" && strings.TrimSpace(text) == "" {
+			continue // a template that came to nothing, as conditions do
+		}
+		steps = append(steps, step{verb: st.verb, tool: st.tool, text: text})
+	}
+	for _, st := range steps {
+		if st.verb != verbPause {
+			return steps, nil
+		}
+	}
+	return nil, invalid(codeScript, "", "%s:%d:1: turn %s: all its statements came to nothing", s.name, t.line, t.title)
+}
+
+// codeScript is the error code of a mistake in the script.
+const codeScript = "rehearsal_script"
+
+func (s *Script) mistake(st *statement, line, offset int, what string) *problem {
+	l, c := st.span.at(line, offset)
+	head := string(st.verb)
+	if st.tool != "" {
+		head += " " + st.tool
+	}
+	return invalid(codeScript, "", "%s:%d:%d: %s: %s", s.name, l, c, head, what)
+}

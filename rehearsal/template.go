@@ -1,0 +1,61 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rehearsal
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"text/template"
+)
+
+// parseTemplate compiles a text. Its functions are known by name only until
+// [render] binds them to a request.
+func parseTemplate(text string) (*template.Template, error) {
+	return template.New("script").Option("missingkey=error").Funcs((&facts{}).functions()).Parse(text)
+}
+
+// render executes a statement's template over the facts of one request.
+func (st *statement) render(f *facts) (string, error) {
+	t, err := st.text.Clone()
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	if err := t.Funcs(f.functions()).Execute(&b, nil); err != nil {
+		return "", err
+	}
+	return b.String(), nil
+}
+
+// place matches how text/template words where an error is.
+var place = regexp.MustCompile(`^template: script:(\d+)(?::(\d+))?: (?s:(.*))$`)
+
+// templateError returns the line (from 1) and the offset in it at which a
+// template has an error, and the error without them.
+func templateError(err error) (line, offset int, problem string) {
+	line, problem = 1, err.Error()
+	if m := place.FindStringSubmatch(problem); m != nil {
+		line, _ = strconv.Atoi(m[1])
+		offset, _ = strconv.Atoi(m[2])
+		problem = strings.TrimPrefix(m[3], `executing "script" `)
+	}
+	var missing *missingError
+	if errors.As(err, &missing) {
+		problem = missing.problem
+	}
+	return line, offset, problem
+}
+
+// missingError says that a template asked for something the request does not
+// carry.
+type missingError struct{ problem string }
+
+func (e *missingError) Error() string { return e.problem }
+
+func missing(format string, args ...any) error {
+	return &missingError{fmt.Sprintf(format, args...)}
+}

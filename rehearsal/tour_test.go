@@ -1,0 +1,210 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rehearsal_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/antiphon-go/antiphon/endpoint"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/rehearsal"
+	"github.com/antiphon-go/antiphon/responses"
+	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/toolkit"
+)
+
+const tourDir = "../examples/tour"
+
+// run is the simplest loop there is: ask, run the calls, ask again. It returns
+// each turn as its calls, or its text.
+func run(t *testing.T, c *responses.Client, set *tool.Set, req *item.Request) (turns []string) {
+	t.Helper()
+	for range 10 {
+		var acc item.Accumulator
+		for e, err := range c.Stream(t.Context(), req) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := acc.Add(e); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r, _ := acc.Response()
+		req.Input.Append(r.Output...)
+		var made []string
+		for _, it := range r.Output {
+			if call, err := item.As[item.FunctionCall](it); err == nil {
+				made = append(made, call.Name+" "+call.Arguments)
+				o := set.Invoke(t.Context(), tool.Call{ID: call.CallID, Name: call.Name, Arguments: call.Arguments}, tool.Shape{})
+				out, err := item.Output(call.CallID, o.Content)
+				if err != nil {
+					t.Fatal(err)
+				}
+				req.Input.Append(out)
+			}
+		}
+		if len(made) == 0 {
+			return append(turns, r.Text())
+		}
+		turns = append(turns, strings.Join(made, "; "))
+	}
+	t.Fatal("no end")
+	return nil
+}
+
+func tour(t *testing.T) (*responses.Client, *tool.Set, *item.Request) {
+	t.Helper()
+	script, err := rehearsal.Load(filepath.Join(tourDir, "tour.script"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, stop, err := (&rehearsal.Server{Script: script}).Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	files, err := toolkit.Open(toolkit.Root{Name: "tour", Path: tourDir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { files.Close() })
+	var tools []tool.Tool
+	var defs []item.Tool
+	for _, name := range []string{"read_file", "import_image", "read_directory", "append_to_file"} {
+		tl, _ := toolkit.ByName(name, files)
+		tools, defs = append(tools, tl), append(defs, tl.Definition())
+	}
+	set, err := tool.NewSet(tools...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	programme, picture := read(t, "programme.txt"), read(t, "waves.png")
+	img, err := tool.Image([]byte(picture))
+	if err != nil {
+		t.Fatal(err)
+	}
+	user, err := item.UserParts(&item.InputText{Text: "This is the programme:\n\n" + programme}, img, &item.InputText{Text: "\nTell me."})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &responses.Client{BaseURL: base}, set, &item.Request{Model: "rehearsal:tour.script", Input: item.NewList(user), Tools: defs}
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(tourDir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// The tour, over a socket, through the client and with the built-in tools:
+// what the answer says is what the files hold.
+func TestTour(t *testing.T) {
+	client, set, req := tour(t)
+	turns := run(t, client, set, req)
+	want := []string{
+		`read_file {"path": "two-choirs.txt"}`,
+		`import_image {"path": "waves.png"}`,
+		`read_directory {"path": "."}; read_file {"path": "two-choirs.txt", "offset": 3, "limit": 2}`,
+		`read_file {"path": "two-chairs.txt"}`,
+		`listen {"path": "waves.png", "seconds": 4}`,
+	}
+	if d := cmp.Diff(want, turns[:len(turns)-1]); d != "" {
+		t.Errorf("turns (-want +got):\n%s", d)
+	}
+	answer, text, picture := turns[len(turns)-1], strings.Split(read(t, "two-choirs.txt"), "\n"), read(t, "waves.png")
+	entries, err := os.ReadDir(tourDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fact := range []string{
+		fmt.Sprintf("%d lines and begins:\n  %q", len(text)-1, text[0]),
+		fmt.Sprintf("%q", text[2]),
+		fmt.Sprintf("image/png, %d bytes, with the SHA-256\n  %x\n", len(picture), sha256.Sum256([]byte(picture))),
+		"and it is byte for byte the picture in your message",
+		strings.Split(read(t, "programme.txt"), "\n")[3],
+		fmt.Sprintf("holds %d entries", len(entries)),
+		"no such file or directory: two-chairs.txt. Similar names there: two-choirs.txt",
+		"listen", "read_file, import_image, read_directory, append_to_file",
+	} {
+		if !strings.Contains(answer, fact) {
+			t.Errorf("the answer lacks %q:\n%s", fact, answer)
+		}
+	}
+	if t.Failed() {
+		return
+	}
+	t.Log(answer)
+
+	// The conversation goes on.
+	req.Input.Append(item.User("And now?"))
+	turns = run(t, client, set, req)
+	if len(turns) != 2 || !strings.Contains(turns[1], `You said: "And now?"`) || !strings.Contains(turns[1], text[11]) {
+		t.Errorf("second message: %q", turns)
+	}
+}
+
+// E2: a mistake in a script is one request and a readable error.
+func TestClientReadsMistake(t *testing.T) {
+	script, err := rehearsal.Parse("x.script", []byte("turn\n  say {{output \"read_file\"}}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, stop, err := (&rehearsal.Server{Script: script}).Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	client := &responses.Client{BaseURL: base, OnRetry: func(err error, _ time.Duration, _ int) { t.Errorf("retried after %v", err) }}
+	_, err = client.Create(t.Context(), &item.Request{Model: "m", Input: item.NewList(item.User("x"))})
+	var e *endpoint.Error
+	if !errors.As(err, &e) || e.Class != endpoint.BadRequest || !strings.Contains(err.Error(), "x.script:2:9: say: no call 1 of read_file") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// S2 S8: stopping the server in mid-text is a stream that was cut.
+func TestClientSeesCut(t *testing.T) {
+	script, err := rehearsal.Parse("x.script", []byte("turn\n  say before\n  pause 10m\n  say after\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, stop, err := (&rehearsal.Server{Script: script}).Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	var acc item.Accumulator
+	var last error
+	for e, err := range (&responses.Client{BaseURL: base}).Stream(context.Background(), &item.Request{Model: "m", Input: item.NewList(item.User("x"))}) {
+		if last = err; err != nil {
+			break
+		}
+		if _, err := acc.Add(e); err != nil {
+			t.Error(err)
+		}
+		if e.Delta == "before" {
+			go stop()
+		}
+	}
+	var e *endpoint.Error
+	if !errors.As(last, &e) {
+		t.Errorf("got %v", last)
+	}
+	if p := acc.Partial(); len(p) != 1 || !strings.Contains(p[0].JSON(), `"text":"before"`) {
+		t.Errorf("partial items: %v", p)
+	}
+}

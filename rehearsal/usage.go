@@ -1,0 +1,145 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rehearsal
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"hash"
+	"sync"
+
+	"github.com/antiphon-go/antiphon/item"
+)
+
+// An estimate stands in for a tokenizer: four bytes of text are a token, an
+// image is a fixed number of them. The same history gives the same numbers.
+const (
+	bytesPerToken = 4
+	imageTokens   = 85
+)
+
+func tokens(bytes int) int64 { return int64(bytes+bytesPerToken-1) / bytesPerToken }
+
+// itemTokens estimates an item by the text that a model would see.
+func itemTokens(it item.Item) int64 {
+	v, err := it.Decode()
+	if err != nil {
+		return tokens(len(it.JSON()))
+	}
+	switch v := v.(type) {
+	case *item.Message:
+		return contentTokens(v.Content)
+	case *item.FunctionCall:
+		return tokens(len(v.Name) + len(v.Arguments))
+	case *item.CustomToolCall:
+		return tokens(len(v.Name) + len(v.Input))
+	case *item.FunctionCallOutput:
+		return contentTokens(v.Output)
+	case *item.CustomToolCallOutput:
+		return contentTokens(v.Output)
+	case *item.Reasoning:
+		return contentTokens(item.Content{Parts: append(append([]item.Part{}, v.Summary...), v.Content...)})
+	}
+	return tokens(len(it.JSON()))
+}
+
+func contentTokens(c item.Content) int64 {
+	if c.IsText() {
+		return tokens(len(c.Text))
+	}
+	var bytes int
+	var images int64
+	for _, p := range c.Parts {
+		switch p := p.(type) {
+		case *item.InputText:
+			bytes += len(p.Text)
+		case *item.OutputText:
+			bytes += len(p.Text)
+		case *item.SummaryText:
+			bytes += len(p.Text)
+		case *item.ReasoningText:
+			bytes += len(p.Text)
+		case *item.InputImage:
+			images++
+		case *item.InputFile:
+			bytes += len(p.FileData)
+		}
+	}
+	return tokens(bytes) + imageTokens*images
+}
+
+// prefixes remembers the inputs that a server has seen, to tell how much of
+// the next one could have been read from a cache.
+type prefixes struct {
+	mu   sync.Mutex
+	seen map[prefix]bool
+	ring []prefix // oldest first, from next on
+	next int
+}
+
+type prefix [sha256.Size]byte
+
+// maxPrefixes bounds what is remembered.
+const maxPrefixes = 1024
+
+func (p *prefixes) has(x prefix) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.seen[x]
+}
+
+func (p *prefixes) add(x prefix) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.seen[x]:
+		return
+	case p.seen == nil:
+		p.seen = map[prefix]bool{}
+		fallthrough
+	case len(p.ring) < maxPrefixes:
+		p.ring = append(p.ring, x)
+	default:
+		delete(p.seen, p.ring[p.next])
+		p.ring[p.next] = x
+		p.next = (p.next + 1) % maxPrefixes
+	}
+	p.seen[x] = true
+}
+
+// intake is what a request's input amounts to.
+type intake struct {
+	hash   string // of model, instructions, tools and items
+	input  int64  // tokens
+	cached int64  // tokens of the longest beginning that was an input before
+}
+
+// take hashes and counts a request's input, byte by byte as it came.
+func (p *prefixes) take(req *item.Request, tools item.JSON, items []item.Item) intake {
+	h := sha256.New()
+	for _, s := range []string{req.Model, req.Instructions, string(tools)} {
+		put(h, s)
+	}
+	in := intake{input: tokens(len(req.Instructions)) + tokens(len(tools))}
+	var x prefix
+	for _, it := range items {
+		put(h, it.JSON())
+		in.input += itemTokens(it)
+		if h.Sum(x[:0]); p.has(x) {
+			in.cached = in.input
+		}
+	}
+	p.add(x)
+	in.hash = hex.EncodeToString(x[:8])
+	return in
+}
+
+// put hashes a text with its length, so that no two lists of texts are alike.
+func put(h hash.Hash, s string) {
+	var n [8]byte
+	binary.LittleEndian.PutUint64(n[:], uint64(len(s)))
+	_, _ = h.Write(n[:]) // a hash takes everything
+	_, _ = h.Write([]byte(s))
+}
