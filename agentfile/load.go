@@ -1,0 +1,200 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agentfile
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/chatmd"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/rehearsal"
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/toolkit"
+)
+
+// Options are the places that a file can name.
+type Options struct {
+	// Workspace is ${workspace}: where tools work when a file declares no
+	// roots. Empty means the file's own folder.
+	Workspace string
+	// Home is ${home}.
+	Home string
+}
+
+// File is an agent file, read and resolved. It is not changed by runs; Close it
+// when its tools are no longer used.
+type File struct {
+	// Path is where it was read from.
+	Path string
+	// Doc is the parsed file.
+	Doc *chatmd.File
+	// Items are its messages, in order: the prompt, and in a transcript what
+	// followed.
+	Items []item.Item
+	// Tools are those that it declares.
+	Tools []tool.Tool
+	// Warnings are remarks on what was read all the same, one line each.
+	Warnings []error
+
+	policy agent.Policy
+	files  *toolkit.Files
+}
+
+// Load reads an agent file. All that is wrong with it is in the error: a
+// [chatmd.ErrorList] with places, or what the file system says of a file that
+// cannot be read.
+func Load(ctx context.Context, path string, o Options) (*File, error) {
+	src, err := read(path)
+	if err != nil {
+		return nil, err
+	}
+	return parse(ctx, path, path, src, o)
+}
+
+// read reads a file that a person named on the command line.
+func read(path string) ([]byte, error) {
+	src, err := os.ReadFile(path)
+	var pathErr *fs.PathError
+	if err != nil && errors.As(err, &pathErr) {
+		return nil, fmt.Errorf("%s: %w", path, pathErr.Err)
+	}
+	return src, err
+}
+
+// parse reads the text of a file that stands, or is to stand, at path. The name
+// is for messages.
+func parse(ctx context.Context, name, path string, src []byte, o Options) (*File, error) {
+	doc, err := chatmd.Parse(name, src)
+	f := &File{Path: path, Doc: doc}
+	var problems chatmd.ErrorList
+	if err != nil && !errors.As(err, &problems) {
+		return nil, err
+	}
+	for _, w := range doc.Warnings {
+		f.Warnings = append(f.Warnings, fmt.Errorf("%w [warning]", w))
+	}
+	places, err := placesOf(path, o)
+	if err != nil {
+		return nil, err
+	}
+	problems = append(problems, f.checkConfig()...)
+	problems = append(problems, f.makeTools(places)...)
+	problems = append(problems, f.resolve(ctx, places)...)
+	if len(problems) > 0 {
+		f.Close()
+		slices.SortStableFunc(problems, func(a, b *chatmd.Error) int {
+			return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+		})
+		return nil, problems
+	}
+	return f, nil
+}
+
+// Close gives back what the tools hold. It may be called more than once.
+func (f *File) Close() error {
+	if f.files == nil {
+		return nil
+	}
+	files := f.files
+	f.files = nil
+	return files.Close()
+}
+
+// Model returns the model that the file asks for, or "".
+func (f *File) Model() string {
+	if f.Doc.Config == nil {
+		return ""
+	}
+	return f.Doc.Config.Model
+}
+
+// BaseURL returns the endpoint that the file names, or "".
+func (f *File) BaseURL() string {
+	if f.Doc.Config == nil {
+		return ""
+	}
+	return f.Doc.Config.BaseURL
+}
+
+// Script loads a rehearsal script whose path is relative to the file.
+func (f *File) Script(path string) (*rehearsal.Script, error) {
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(filepath.Dir(f.Path), filepath.FromSlash(path))
+	}
+	return rehearsal.Load(path)
+}
+
+// Session returns a session in memory that begins with the file's items.
+func (f *File) Session(ctx context.Context) (*session.Session, error) {
+	s := session.New()
+	bodies := make([]session.Body, len(f.Items))
+	for i, it := range f.Items {
+		bodies[i] = session.Given{Item: it}
+	}
+	_, err := s.Append(ctx, bodies...)
+	return s, err
+}
+
+// Agent returns an agent as the file describes it. The caller may change it;
+// the file's messages are not in it, they are the session's.
+func (f *File) Agent(model agent.Model) *agent.Agent {
+	a := &agent.Agent{Model: model, Tools: slices.Clone(f.Tools), Policy: f.policy}
+	c := f.Doc.Config
+	if c == nil {
+		return a
+	}
+	a.Request.Model = c.Model
+	a.Request.MaxOutputTokens = c.MaxTokens
+	a.Request.Temperature = c.Temperature
+	a.Request.ParallelToolCalls = c.ParallelToolCalls
+	a.Request.Store = c.Store
+	if c.ReasoningEffort != "" {
+		a.Request.Reasoning = &item.ReasoningConfig{Effort: c.ReasoningEffort}
+	}
+	a.Shape.Envelope = c.ToolOutput == "envelope"
+	if c.MaxTurns != nil {
+		a.Limits.MaxTurns = int(min(*c.MaxTurns, 1<<30))
+	}
+	if c.Budget != nil {
+		a.Limits.MaxTokens = *c.Budget
+	}
+	return a
+}
+
+// minOutputTokens is the least that the API takes.
+const minOutputTokens = 16
+
+// checkConfig reports settings that cannot be acted on.
+func (f *File) checkConfig() (problems chatmd.ErrorList) {
+	c := f.Doc.Config
+	if c == nil {
+		return nil
+	}
+	bad := func(message, hint string) {
+		problems = append(problems, problemAt(f.Doc.Name, c.Element, message, hint, nil))
+	}
+	if c.MaxTokens != nil && *c.MaxTokens < minOutputTokens {
+		bad(fmt.Sprintf("<config>: max_tokens is %d, below what endpoints take", *c.MaxTokens), fmt.Sprintf("at least %d", minOutputTokens))
+	}
+	for feature, on := range map[string]bool{"collapse_reads": c.CollapseReads, "auto_compact": c.AutoCompact, "profile": c.Profile != ""} {
+		if on {
+			problems = append(problems, problemAt(f.Doc.Name, c.Element, "<config "+feature+"> is not built yet", "", chatmd.ErrNotBuilt))
+		}
+	}
+	return problems
+}
+
+// problemAt is a problem of an element.
+func problemAt(file string, e chatmd.Element, message, hint string, cause error) *chatmd.Error {
+	return &chatmd.Error{File: file, Line: e.Line, Column: e.Column, Message: message, Hint: hint, Err: cause}
+}

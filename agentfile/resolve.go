@@ -1,0 +1,65 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agentfile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/antiphon-go/antiphon/chatmd"
+)
+
+// maxSource bounds a document, an image or a file that a prompt includes.
+const maxSource = 64 << 20
+
+// resolve turns the file's messages into items.
+func (f *File) resolve(ctx context.Context, p places) chatmd.ErrorList {
+	located, err := f.Doc.Items(ctx, chatmd.ResolverFunc(p.fetch))
+	var problems chatmd.ErrorList
+	switch {
+	case errors.As(err, &problems):
+		return problems
+	case err != nil:
+		return chatmd.ErrorList{{File: f.Doc.Name, Line: 1, Column: 1, Message: err.Error()}}
+	}
+	for _, l := range located {
+		f.Items = append(f.Items, l.Item)
+	}
+	return nil
+}
+
+// fetch reads a local source. What the author of a file names in it may be
+// anywhere: a file is trusted as a program is.
+func (p places) fetch(_ context.Context, ref chatmd.Ref) ([]byte, string, error) {
+	if !ref.Local {
+		return nil, "", errors.New("sources from the network are not built yet; download it and add the flag local")
+	}
+	path, err := p.expand(ref.Src)
+	if err != nil {
+		return nil, "", err
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, "", plain(err)
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, "", plain(err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, "", errors.New("it is no file")
+	}
+	data, err := io.ReadAll(io.LimitReader(file, maxSource+1))
+	if err != nil {
+		return nil, "", plain(err)
+	}
+	if len(data) > maxSource {
+		return nil, "", fmt.Errorf("it is larger than %d MiB", maxSource>>20)
+	}
+	return data, "", nil
+}

@@ -1,0 +1,163 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/alecthomas/kong"
+	"golang.org/x/term"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/endpoint"
+)
+
+// The exit codes, as docs/commands.md documents them.
+const (
+	exitOK          = 0
+	exitFailed      = 1   // something else went wrong, such as a disk that is full
+	exitUsage       = 2   // bad arguments or a bad file: nothing was sent
+	exitProvider    = 3   // the endpoint could not be reached, refused, or broke off
+	exitLimit       = 4   // a limit ended the run
+	exitNeedsAllow  = 5   // the run ended well, but a call was refused for want of an approval
+	exitInterrupted = 130 // Ctrl-C
+)
+
+// stdio is what the program reads from and writes to.
+type stdio struct {
+	in  io.Reader
+	out io.Writer
+	err io.Writer
+}
+
+// terminal reports whether a stream is one that a person looks at.
+func terminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// environment is the process environment as a map.
+type environment map[string]string
+
+func parseEnv(list []string) environment {
+	env := environment{}
+	for _, kv := range list {
+		if name, value, ok := strings.Cut(kv, "="); ok {
+			env[name] = value
+		}
+	}
+	return env
+}
+
+// grammar is the command line.
+type grammar struct {
+	Run     runCommand     `cmd:"" help:"Run an agent file."`
+	Check   checkCommand   `cmd:"" help:"Report all problems of agent files."`
+	Version versionCommand `cmd:"" help:"Print the version."`
+}
+
+const description = `Agents as text files, over the Responses API.
+
+Exit codes: 0 done, 1 failed, 2 bad arguments or file, 3 the endpoint failed,
+4 a limit ended the run, 5 done but a call was refused for want of an approval,
+130 interrupted.`
+
+// parsed carries the exit code out of kong, which reports --help by exiting.
+type parsed struct{ code int }
+
+// run is the program: it returns the exit code. The tests call it as main does.
+func run(ctx context.Context, args, env []string, std stdio) (code int) {
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case parsed:
+			code = p.code
+		default:
+			panic(p)
+		}
+	}()
+	return dispatch(ctx, args, env, std)
+}
+
+func dispatch(ctx context.Context, args, env []string, std stdio) int {
+	var cli grammar
+	parser, err := kong.New(&cli,
+		kong.Name("antiphon"),
+		kong.Description(description),
+		kong.Writers(std.out, std.err),
+		kong.Exit(func(code int) { panic(parsed{code}) }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Bind(std, parseEnv(env)),
+	)
+	if err != nil {
+		return report(std, err)
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	command, err := parser.Parse(args)
+	if err != nil {
+		return report(std, usage(fmt.Errorf("%w; see antiphon --help", err)))
+	}
+	return report(std, command.Run())
+}
+
+// exitError is an error that has been given its exit code. A nil cause means
+// that everything has been said already.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+func usage(err error) error { return &exitError{exitUsage, err} }
+
+// report prints an error for a person and returns its exit code.
+func report(std stdio, err error) int {
+	if err == nil {
+		return exitOK
+	}
+	code := codeOf(err)
+	var exit *exitError
+	if errors.As(err, &exit) && exit.err == nil {
+		return code
+	}
+	if code == exitInterrupted {
+		fmt.Fprintln(std.err, "antiphon: interrupted")
+		return code
+	}
+	fmt.Fprintf(std.err, "antiphon: %v\n", err)
+	return code
+}
+
+func codeOf(err error) int {
+	var exit *exitError
+	var provider *endpoint.Error
+	var badURL *endpoint.URLError
+	switch {
+	case errors.As(err, &exit):
+		return exit.code
+	case errors.Is(err, context.Canceled):
+		return exitInterrupted
+	case errors.Is(err, agent.ErrNothingToSend), errors.As(err, &badURL):
+		return exitUsage
+	case errors.As(err, &provider):
+		return exitProvider
+	}
+	return exitFailed
+}

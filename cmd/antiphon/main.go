@@ -1,0 +1,27 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Command antiphon runs agents that are kept as ChatMarkdown files.
+//
+//	antiphon run FILE [PROMPT]   run an agent
+//	antiphon check FILE...       report all problems of files
+//	antiphon version             print the version
+//
+// This package is the only one that reads the environment.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-ctx.Done()
+		stop() // a second signal ends the program at once
+	}()
+	os.Exit(run(ctx, os.Args[1:], os.Environ(), stdio{os.Stdin, os.Stdout, os.Stderr}))
+}

@@ -1,0 +1,194 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/agentfile"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
+)
+
+// runCommand is antiphon run.
+type runCommand struct {
+	File   string `arg:"" help:"The agent: a ChatMarkdown file."`
+	Prompt string `arg:"" optional:"" help:"What to say to it, - for standard input. Without it, standard input is read unless it is a terminal."`
+
+	Out     string `placeholder:"FILE" xor:"out" help:"Append the transcript to FILE. If it is there, go on with the conversation in it."`
+	InPlace bool   `xor:"out" help:"Append the transcript to the agent's file itself."`
+	JSON    bool   `name:"json" help:"Print every event as a line of JSON on standard output."`
+
+	Model     string `placeholder:"NAME" help:"The model to ask, instead of the file's."`
+	BaseURL   string `name:"base-url" placeholder:"URL" help:"The endpoint, such as http://localhost:11434/v1. Default: the file's, $$OPENAI_BASE_URL, or OpenAI's where there is $$OPENAI_API_KEY."`
+	Rehearsal bool   `help:"Let the rehearsal model answer: no key, no network, no cost."`
+
+	Allow []string `placeholder:"TOOL" sep:"," help:"Tools that may run without asking; * means all."`
+	Deny  []string `placeholder:"TOOL" sep:"," help:"Tools that may not run. Wins over --allow."`
+
+	MaxTurns int           `placeholder:"N" help:"Ask the model at most N times."`
+	MaxTime  time.Duration `placeholder:"TIME" help:"Stop after this time, such as 90s or 5m."`
+}
+
+// Help is shown by antiphon run --help.
+func (runCommand) Help() string {
+	return `The model's text goes to standard output, everything else to standard error.
+
+Examples:
+  antiphon run examples/tour/tour.md
+  antiphon run agent.md "What is in this folder?"
+  git diff | antiphon run review.md --out review.log.md
+  antiphon run agent.md --base-url http://localhost:11434/v1 --model qwen3
+  antiphon run agent.md --allow append_to_file,find_and_replace`
+}
+
+// Run runs the agent.
+func (c *runCommand) Run(ctx context.Context, std stdio, env environment) error {
+	if c.MaxTurns < 0 || c.MaxTime < 0 {
+		return usage(errors.New("--max-turns and --max-time cannot be negative"))
+	}
+	if err := agent.CheckPatterns(append(c.Allow, c.Deny...)...); err != nil {
+		return usage(fmt.Errorf("--allow, --deny: %w", err))
+	}
+	file, sess, err := c.open(ctx, std)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	prompt, err := c.prompt(ctx, std)
+	if err != nil {
+		return err
+	}
+	provider, err := c.provider(file, env)
+	if err != nil {
+		return err
+	}
+	defer provider.stop()
+	if provider.note != "" {
+		fmt.Fprintln(std.err, provider.note)
+	}
+	var input []item.Item
+	if prompt != "" {
+		input = append(input, item.User(prompt))
+	}
+	return c.play(ctx, std, env, c.agent(file, provider, std), sess, input)
+}
+
+// open loads the agent and the session: the transcript's, if there is to be
+// one, else one in memory.
+func (c *runCommand) open(ctx context.Context, std stdio) (*agentfile.File, *session.Session, error) {
+	options, err := fileOptions()
+	if err != nil {
+		return nil, nil, err
+	}
+	out := c.Out
+	if c.InPlace {
+		out = c.File
+	}
+	if out == "" {
+		file, err := agentfile.Load(ctx, c.File, options)
+		if err != nil {
+			return nil, nil, usage(err)
+		}
+		warn(std, file)
+		sess, err := file.Session(ctx)
+		return file, sess, err
+	}
+	file, transcript, err := agentfile.OpenTranscript(ctx, c.File, out, options)
+	if err != nil {
+		return nil, nil, usage(err)
+	}
+	warn(std, file)
+	sess, err := session.Open(ctx, transcript, out)
+	return file, sess, err
+}
+
+func warn(std stdio, file *agentfile.File) {
+	for _, w := range file.Warnings {
+		fmt.Fprintf(std.err, "%v\n", w)
+	}
+}
+
+// fileOptions are the places that ChatMarkdown files can name.
+func fileOptions() (agentfile.Options, error) {
+	workspace, err := os.Getwd()
+	if err != nil {
+		return agentfile.Options{}, err
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		home = "" // only files that say ${home} need one
+	}
+	return agentfile.Options{Workspace: filepath.Clean(workspace), Home: home}, nil
+}
+
+func (c *runCommand) agent(file *agentfile.File, p *provider, std stdio) *agent.Agent {
+	a := file.Agent(p.model)
+	a.Request.Model = p.name
+	a.Policy.Allow = append(a.Policy.Allow, c.Allow...)
+	a.Policy.Deny = append(a.Policy.Deny, c.Deny...)
+	a.Policy.Hint = "Who runs the agent can allow it with --allow %s."
+	if terminal(std.in) && terminal(std.err) && !c.JSON {
+		a.Policy.Approver = newAsker(std).ask
+	}
+	if c.MaxTurns > 0 {
+		a.Limits.MaxTurns = c.MaxTurns
+	}
+	if c.MaxTime > 0 {
+		a.Limits.MaxTime = c.MaxTime
+	}
+	return a
+}
+
+// play runs the agent and shows what happens.
+func (c *runCommand) play(ctx context.Context, std stdio, env environment, a *agent.Agent, sess *session.Session, input []item.Item) error {
+	show := newPrinter(std, env).show
+	if c.JSON {
+		show = (&jsonLines{out: std.out}).show
+	}
+	var refused []string
+	var stopped agent.Stopped
+	var failure, showErr error
+	for ev, err := range a.Stream(ctx, sess, input...) {
+		if err != nil {
+			failure = err
+			break
+		}
+		switch ev := ev.(type) {
+		case agent.CallRefused:
+			if ev.NoApprover {
+				refused = append(refused, ev.Tool)
+			}
+		case agent.Stopped:
+			stopped = ev
+		}
+		if showErr = show(ev); showErr != nil {
+			break // nobody reads: the run is cancelled and put in order
+		}
+	}
+	if err := errors.Join(failure, showErr); err != nil {
+		return err
+	}
+	return verdict(stopped, refused)
+}
+
+// verdict turns the end of a run that did not fail into an exit code.
+func verdict(s agent.Stopped, refused []string) error {
+	switch s.Why {
+	case agent.Answered, agent.Refused:
+		if len(refused) == 0 {
+			return nil
+		}
+		return &exitError{exitNeedsAllow, fmt.Errorf("%s was refused: nobody could approve it; allow it with --allow %[1]s", refused[0])}
+	case agent.Incomplete:
+		return &exitError{exitProvider, fmt.Errorf("the reply is incomplete: %s", s.Detail)}
+	}
+	return &exitError{exitLimit, fmt.Errorf("stopped at %s: %s", s.Why, s.Detail)}
+}

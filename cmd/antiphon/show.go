@@ -1,0 +1,206 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/item"
+)
+
+// printer shows a run to a person: the model's text on standard output as it
+// comes, everything else on standard error.
+type printer struct {
+	out, err io.Writer
+	colour   bool
+	began    time.Time
+
+	midLine bool // the text on standard output has not ended its line
+	spoke   bool // the current message streamed text
+	// writeErr is the first error of standard output, such as a closed pipe.
+	writeErr error
+}
+
+func newPrinter(std stdio, env environment) *printer {
+	_, noColour := env["NO_COLOR"]
+	colour := terminal(std.err) && !(noColour && env["NO_COLOR"] != "") && env["TERM"] != "dumb"
+	return &printer{out: std.out, err: std.err, colour: colour, began: time.Now()}
+}
+
+// show prints one event. The error is that of standard output.
+func (p *printer) show(ev agent.Event) error {
+	switch ev := ev.(type) {
+	case agent.TextDelta:
+		p.text(ev.Text)
+		p.spoke = true
+	case agent.ItemDone:
+		p.itemDone(ev)
+	case agent.CallStarted:
+		p.note(dim, "-> %s %s", ev.Tool, shorten(ev.Arguments, 100))
+	case agent.CallRefused:
+		p.note(yellow, "!! %s: %s", ev.Tool, ev.Reason)
+	case agent.CallDone:
+		p.callDone(ev)
+	case agent.TurnEnded:
+		p.endLine()
+		if ev.Reason != "" {
+			p.note(yellow, "!! turn %d: %s: %s", ev.Turn, ev.Status, shorten(ev.Reason, 300))
+		}
+	case agent.Stopped:
+		p.stopped(ev)
+	}
+	return p.writeErr
+}
+
+func (p *printer) text(s string) {
+	if s == "" {
+		return
+	}
+	if _, err := io.WriteString(p.out, s); err != nil && p.writeErr == nil {
+		p.writeErr = err
+	}
+	p.midLine = !strings.HasSuffix(s, "\n")
+}
+
+func (p *printer) endLine() {
+	if p.midLine {
+		p.text("\n")
+	}
+}
+
+// itemDone ends a message's line, and prints a message that came without
+// deltas.
+func (p *printer) itemDone(ev agent.ItemDone) {
+	if m, err := item.As[item.Message](ev.Item); err == nil {
+		if !p.spoke {
+			p.text(m.Content.Display())
+		}
+		p.spoke = false
+		p.endLine()
+		if ev.Partial {
+			p.note(yellow, "!! the reply broke off here")
+		}
+	}
+}
+
+func (p *printer) callDone(ev agent.CallDone) {
+	took := ""
+	if !ev.Synthetic {
+		took = " " + duration(ev.Took)
+	}
+	if ev.Failed {
+		p.note(red, "<- %s%s failed: %s", ev.Tool, took, shorten(ev.Error, 200))
+		return
+	}
+	p.note(green, "<- %s%s %s", ev.Tool, took, sizeOf(ev.Item))
+}
+
+// sizeOf says how much an output holds.
+func sizeOf(out item.Item) string {
+	content, err := outputContent(out)
+	if err != nil {
+		return ""
+	}
+	if content.IsText() {
+		return fmt.Sprintf("%d bytes of text", len(content.Text))
+	}
+	counts := map[string]int{}
+	var order []string
+	for _, part := range content.Parts {
+		kind := strings.TrimPrefix(part.PartType(), "input_")
+		if counts[kind]++; counts[kind] == 1 {
+			order = append(order, kind)
+		}
+	}
+	for i, kind := range order {
+		order[i] = fmt.Sprintf("%d %s", counts[kind], kind)
+	}
+	return strings.Join(order, ", ")
+}
+
+func outputContent(out item.Item) (item.Content, error) {
+	if out.Type() == item.TypeCustomToolCallOutput {
+		o, err := item.As[item.CustomToolCallOutput](out)
+		if err != nil {
+			return item.Content{}, err
+		}
+		return o.Output, nil
+	}
+	o, err := item.As[item.FunctionCallOutput](out)
+	if err != nil {
+		return item.Content{}, err
+	}
+	return o.Output, nil
+}
+
+// stopped prints the totals.
+func (p *printer) stopped(ev agent.Stopped) {
+	p.endLine()
+	t := ev.Totals
+	line := fmt.Sprintf("%s, %s", plural(t.Turns, "turn"), plural(t.Calls, "call"))
+	if t.FailedCalls > 0 {
+		line += fmt.Sprintf(" (%d failed)", t.FailedCalls)
+	}
+	if t.TotalTokens > 0 {
+		line += fmt.Sprintf(", %d tokens (%d in, %d cached, %d out)", t.TotalTokens, t.InputTokens, t.CachedTokens, t.OutputTokens)
+	}
+	line += ", " + duration(time.Since(p.began))
+	if ev.Why != agent.Answered {
+		line = string(ev.Why) + ": " + line
+	}
+	p.note(dim, "-- %s", line)
+}
+
+// The colours of notes, as SGR parameters.
+const (
+	dim    = "2"
+	red    = "31"
+	green  = "32"
+	yellow = "33"
+)
+
+// note prints a line on standard error.
+func (p *printer) note(colour, format string, args ...any) {
+	p.endLine()
+	s := fmt.Sprintf(format, args...)
+	if p.colour {
+		s = "\x1b[" + colour + "m" + s + "\x1b[0m"
+	}
+	fmt.Fprintln(p.err, s)
+}
+
+// shorten makes foreign text one line of at most limit characters, without
+// control characters.
+func shorten(s string, limit int) string {
+	if cut := 4 * limit; len(s) > cut {
+		s = strings.ToValidUTF8(s[:cut], "") + "…"
+	}
+	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r <= ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 }), " ")
+	if utf8.RuneCountInString(s) <= limit {
+		return s
+	}
+	return string([]rune(s)[:limit-1]) + "…"
+}
+
+func duration(d time.Duration) string {
+	switch {
+	case d < time.Millisecond:
+		return d.Round(time.Microsecond).String()
+	case d < time.Second:
+		return d.Round(100 * time.Microsecond).String()
+	}
+	return d.Round(10 * time.Millisecond).String()
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -1,0 +1,32 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+)
+
+// version is set by release builds with -ldflags "-X main.version=…".
+var version = ""
+
+type versionCommand struct{}
+
+// Run prints the program's version, the Go version and the platform.
+func (versionCommand) Run(std stdio) error {
+	_, err := fmt.Fprintf(std.out, "antiphon %s %s %s/%s\n", programVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return err
+}
+
+func programVersion() string {
+	if version != "" {
+		return version
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" {
+		return "(devel)"
+	}
+	return info.Main.Version
+}
