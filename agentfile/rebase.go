@@ -5,9 +5,9 @@ package agentfile
 
 import (
 	"path/filepath"
-	"strings"
 
 	"github.com/antiphon-go/antiphon/chatmd"
+	"github.com/antiphon-go/antiphon/rehearsal"
 )
 
 // rebase returns the text of a file with its relative paths adjusted, so that
@@ -54,10 +54,7 @@ func movedRoot(path, from, to string) (string, bool) {
 }
 
 func movedScript(model, from, to string) (string, bool) {
-	script, ok := strings.CutPrefix(model, "rehearsal:")
-	if !ok {
-		return "", false
-	}
+	script, _ := rehearsal.ParseModel(model)
 	path, ok := moved(script, from, to)
-	return "rehearsal:" + path, ok
+	return rehearsal.Model + ":" + path, ok
 }

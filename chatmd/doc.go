@@ -28,5 +28,6 @@
 // content="parts" overrule that, logprobs="[]" adds that member and the flag
 // refusal makes the part a refusal. An image in a message has detail "auto"
 // unless given; detail="" leaves it out. A summary with type="reasoning_text"
-// is a part of the reasoning item's content.
+// is a part of the reasoning item's content. The attribute null names members
+// that are null, which some servers send for all that they leave out.
 package chatmd

@@ -44,7 +44,10 @@ func (c *compiler) message(n *node, role string) builder {
 	if len(parts) == 0 {
 		return nil
 	}
-	head := item.Message{ID: n.value("id"), Role: item.Role(role), Status: n.value("status"), Phase: n.value("phase")}
+	head := item.Message{
+		ID: n.value("id"), Role: item.Role(role), Status: n.value("status"), Phase: n.value("phase"),
+		Extra: nulls(n),
+	}
 	if role == "assistant" {
 		return c.assistant(n, head, parts, content)
 	}
@@ -126,6 +129,15 @@ func (c *compiler) json(n *node, name string) item.JSON {
 	return v
 }
 
+// nulls reads the attribute that names the members that are null.
+func nulls(n *node) item.Extra {
+	var x item.Extra
+	for name := range strings.FieldsSeq(n.value("null")) {
+		x.Set(name, "null")
+	}
+	return x
+}
+
 func (c *compiler) call(n *node) builder {
 	id, name := c.required(n, "tool_call_id"), c.required(n, "function_name")
 	custom := c.oneOf(n, "type", "function_call custom_tool_call") == "custom_tool_call"
@@ -137,12 +149,12 @@ func (c *compiler) call(n *node) builder {
 	return func(r *resolution) (item.Item, bool) {
 		s, ok := r.text(parts)
 		if custom {
-			return r.item(n, &item.CustomToolCall{ID: itemID, CallID: id, Name: name, Namespace: namespace, Input: s, Status: status}, ok)
+			return r.item(n, &item.CustomToolCall{ID: itemID, CallID: id, Name: name, Namespace: namespace, Input: s, Status: status, Extra: nulls(n)}, ok)
 		}
 		if len(parts) == 0 {
 			s = "{}"
 		}
-		return r.item(n, &item.FunctionCall{ID: itemID, CallID: id, Name: name, Namespace: namespace, Arguments: s, Status: status}, ok)
+		return r.item(n, &item.FunctionCall{ID: itemID, CallID: id, Name: name, Namespace: namespace, Arguments: s, Status: status, Extra: nulls(n)}, ok)
 	}
 }
 
@@ -164,9 +176,9 @@ func (c *compiler) response(n *node) builder {
 	return func(r *resolution) (item.Item, bool) {
 		out, ok := r.output(n, parts, output)
 		if typ == "custom_tool_call" || typ == "custom_tool_call_output" {
-			return r.item(n, &item.CustomToolCallOutput{ID: itemID, CallID: id, Output: out, Status: status}, ok)
+			return r.item(n, &item.CustomToolCallOutput{ID: itemID, CallID: id, Output: out, Status: status, Extra: nulls(n)}, ok)
 		}
-		return r.item(n, &item.FunctionCallOutput{ID: itemID, CallID: id, Output: out, Status: status}, ok)
+		return r.item(n, &item.FunctionCallOutput{ID: itemID, CallID: id, Output: out, Status: status, Extra: nulls(n)}, ok)
 	}
 }
 
@@ -215,7 +227,10 @@ func inputParts(s string) (item.Content, bool) {
 }
 
 func (c *compiler) reasoning(n *node) builder {
-	v := &item.Reasoning{ID: n.value("id"), Status: n.value("status"), EncryptedContent: n.value("encrypted")}
+	v := &item.Reasoning{
+		ID: n.value("id"), Status: n.value("status"), EncryptedContent: n.value("encrypted"),
+		Extra: nulls(n),
+	}
 	if c.oneOf(n, "content", "[]") != "" {
 		v.Content = []item.Part{}
 	}

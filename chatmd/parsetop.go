@@ -55,8 +55,12 @@ func (p *parser) stray() {
 	if p.src[start:] == "<" {
 		p.endsInside(start)
 	}
-	p.fail(start, p.src[start:], "text outside of any element", "put it inside <user> … </user>")
-	p.skip(start+1, "")
+	text := excerpt(p.src[start:])
+	p.fail(start, text, "text outside of any element: "+text, "put it inside <user> … </user>")
+	if p.src[start] == '<' {
+		start++
+	}
+	p.skip(start, "")
 }
 
 // skipElement passes over an element that has no place here, to its closing tag

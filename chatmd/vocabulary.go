@@ -39,8 +39,8 @@ var tags = map[string]struct {
 	"msg":       {textMode, "role name tool_call function_call " + assistantAttrs + " " + callAttrs + " output"},
 
 	"tool_call":     {textMode, callAttrs},
-	"tool_response": {textMode, "tool_call_id id status type output"},
-	"reasoning":     {textMode, "id status encrypted content"},
+	"tool_response": {textMode, "tool_call_id id status type output null"},
+	"reasoning":     {textMode, "id status encrypted content null"},
 	"summary":       {textMode, "type"},
 	"item":          {textMode, "type"},
 
@@ -56,9 +56,9 @@ var tags = map[string]struct {
 }
 
 const (
-	messageAttrs   = "id status phase content"
+	messageAttrs   = "id status phase content null"
 	assistantAttrs = messageAttrs + " annotations logprobs refusal"
-	callAttrs      = "tool_call_id function_name namespace id status type"
+	callAttrs      = "tool_call_id function_name namespace id status type null"
 )
 
 // knows reports whether attr belongs to the tag.

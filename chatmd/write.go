@@ -6,6 +6,7 @@ package chatmd
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/antiphon-go/antiphon/item"
 )
@@ -59,27 +60,38 @@ func appendShort(dst []byte, it item.Item) ([]byte, bool) {
 	case *item.Message:
 		return appendMessage(dst, v)
 	case *item.FunctionCall:
-		return appendCall(dst, v, ""), len(v.Extra) == 0
+		return appendCall(dst, v, "")
 	case *item.CustomToolCall:
-		call := item.FunctionCall{ID: v.ID, CallID: v.CallID, Name: v.Name, Namespace: v.Namespace, Arguments: v.Input, Status: v.Status}
-		return appendCall(dst, &call, "custom_tool_call"), len(v.Extra) == 0
+		call := item.FunctionCall{ID: v.ID, CallID: v.CallID, Name: v.Name, Namespace: v.Namespace, Arguments: v.Input, Status: v.Status, Extra: v.Extra}
+		return appendCall(dst, &call, "custom_tool_call")
 	case *item.FunctionCallOutput:
-		out, ok := appendResponse(dst, v, "")
-		return out, ok && len(v.Extra) == 0
+		return appendResponse(dst, v, "")
 	case *item.CustomToolCallOutput:
-		response := item.FunctionCallOutput{ID: v.ID, CallID: v.CallID, Output: v.Output, Status: v.Status}
-		out, ok := appendResponse(dst, &response, "custom_tool_call")
-		return out, ok && len(v.Extra) == 0
+		response := item.FunctionCallOutput{ID: v.ID, CallID: v.CallID, Output: v.Output, Status: v.Status, Extra: v.Extra}
+		return appendResponse(dst, &response, "custom_tool_call")
 	case *item.Reasoning:
 		return appendReasoning(dst, v)
 	}
 	return dst, false
 }
 
-func appendMessage(dst []byte, m *item.Message) ([]byte, bool) {
-	if len(m.Extra) > 0 {
-		return dst, false
+// appendNulls appends the names of further members when all of them are null,
+// and reports whether they are.
+func appendNulls(dst []byte, x item.Extra) ([]byte, bool) {
+	if len(x) == 0 {
+		return dst, true
 	}
+	names := make([]string, len(x))
+	for i, m := range x {
+		if m.Value != "null" {
+			return dst, false
+		}
+		names[i] = m.Name
+	}
+	return appendAttr(dst, "null", strings.Join(names, " ")), true
+}
+
+func appendMessage(dst []byte, m *item.Message) ([]byte, bool) {
 	tag := string(m.Role)
 	switch m.Role {
 	case item.RoleUser, item.RoleSystem, item.RoleDeveloper, item.RoleAssistant:
@@ -90,7 +102,10 @@ func appendMessage(dst []byte, m *item.Message) ([]byte, bool) {
 	dst = appendAttr(dst, "id", m.ID)
 	dst = appendAttr(dst, "status", m.Status)
 	dst = appendAttr(dst, "phase", m.Phase)
-	ok := true
+	dst, ok := appendNulls(dst, m.Extra)
+	if !ok {
+		return dst, false
+	}
 	if m.Role == item.RoleAssistant {
 		dst, ok = appendReply(dst, m)
 	} else {
@@ -194,7 +209,7 @@ func appendParts(dst []byte, parts []item.Part, message bool) ([]byte, bool) {
 	return dst, len(parts) > 0
 }
 
-func appendCall(dst []byte, v *item.FunctionCall, typ string) []byte {
+func appendCall(dst []byte, v *item.FunctionCall, typ string) ([]byte, bool) {
 	dst = append(dst, "<tool_call"...)
 	dst = appendAttr(dst, "tool_call_id", v.CallID)
 	dst = appendAttr(dst, "function_name", v.Name)
@@ -202,9 +217,10 @@ func appendCall(dst []byte, v *item.FunctionCall, typ string) []byte {
 	dst = appendAttr(dst, "id", v.ID)
 	dst = appendAttr(dst, "status", v.Status)
 	dst = appendAttr(dst, "type", typ)
+	dst, ok := appendNulls(dst, v.Extra)
 	dst = append(dst, ">\n"...)
 	dst = appendFence(dst, v.Arguments)
-	return append(dst, "</tool_call>\n"...)
+	return append(dst, "</tool_call>\n"...), ok
 }
 
 // appendResponse appends a tool response. The output attribute says which
@@ -220,16 +236,17 @@ func appendResponse(dst []byte, v *item.FunctionCallOutput, typ string) ([]byte,
 	dst = appendAttr(dst, "status", v.Status)
 	dst = appendAttr(dst, "type", typ)
 	dst = appendAttr(dst, "output", string(branch))
+	dst, ok := appendNulls(dst, v.Extra)
 	dst = append(dst, ">\n"...)
 	body := len(dst)
-	ok := false
+	asParts := false
 	if branch == item.BranchContent && hasMedia(v.Output.Parts) {
-		dst, ok = appendParts(dst, v.Output.Parts, false)
+		dst, asParts = appendParts(dst, v.Output.Parts, false)
 	}
-	if !ok {
+	if !asParts {
 		dst = appendFence(dst[:body], text)
 	}
-	return append(dst, "</tool_response>\n"...), true
+	return append(dst, "</tool_response>\n"...), ok
 }
 
 // hasMedia reports whether an image or a file is among the parts.
@@ -244,15 +261,16 @@ func hasMedia(parts []item.Part) bool {
 }
 
 func appendReasoning(dst []byte, v *item.Reasoning) ([]byte, bool) {
-	if len(v.Extra) > 0 {
-		return dst, false
-	}
 	dst = append(dst, "<reasoning"...)
 	dst = appendAttr(dst, "id", v.ID)
 	dst = appendAttr(dst, "status", v.Status)
 	dst = appendAttr(dst, "encrypted", v.EncryptedContent)
 	if v.Content != nil && len(v.Content) == 0 {
 		dst = appendAttr(dst, "content", "[]")
+	}
+	dst, ok := appendNulls(dst, v.Extra)
+	if !ok {
+		return dst, false
 	}
 	dst = append(dst, ">\n"...)
 	for _, p := range v.Content {

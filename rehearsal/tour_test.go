@@ -208,3 +208,56 @@ func TestClientSeesCut(t *testing.T) {
 		t.Errorf("partial items: %v", p)
 	}
 }
+
+// L6: wherever the tour is interrupted, a later run goes on to the answer. What
+// is kept is what was whole; calls that did not run are closed as failures.
+func TestTourInterrupted(t *testing.T) {
+	client, set, req := tour(t)
+	start := req.Input
+	for turn := range 6 {
+		for kept := range 4 {
+			if turn == 5 && kept > 0 {
+				continue // the answer was whole
+			}
+			req.Input = start.Clone()
+			for range turn {
+				step(t, client, set, req, 99)
+			}
+			step(t, client, nil, req, kept)
+			turns := run(t, client, set, req)
+			if answer := turns[len(turns)-1]; !strings.Contains(answer, "I am a rehearsal") {
+				t.Errorf("turn %d, %d items kept: %q", turn, kept, turns)
+			}
+		}
+	}
+}
+
+// step asks once, keeps the first items of the reply, and answers the calls
+// among them; without tools, as calls that did not run.
+func step(t *testing.T, c *responses.Client, set *tool.Set, req *item.Request, keep int) {
+	t.Helper()
+	r, err := c.Create(t.Context(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := r.Output[:min(keep, len(r.Output))]
+	req.Input.Append(kept...)
+	for _, it := range kept {
+		if !it.IsCall() {
+			continue
+		}
+		content := item.Text(tool.Envelope(true, it.Name(), tool.NotStarted, ""))
+		if set != nil {
+			call, err := item.As[item.FunctionCall](it)
+			if err != nil {
+				t.Fatal(err)
+			}
+			content = set.Invoke(t.Context(), tool.Call{ID: call.CallID, Name: call.Name, Arguments: call.Arguments}, tool.Shape{}).Content
+		}
+		out, err := item.Output(it.CallID(), content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Input.Append(out)
+	}
+}

@@ -29,11 +29,10 @@ type provider struct {
 	stop func()
 }
 
-// scheme is what the model's name begins with in a file that asks for the
-// rehearsal.
-const scheme = "rehearsal"
-
-func rehearsed(model string) bool { return model == scheme || strings.HasPrefix(model, scheme+":") }
+func rehearsed(model string) bool {
+	_, ok := rehearsal.ParseModel(model)
+	return ok
+}
 
 // provider chooses who answers. The rehearsal does when it is asked for on the
 // command line, when the file asks for it and the command line names nobody
@@ -45,7 +44,7 @@ func (c *runCommand) provider(file *agentfile.File, env environment) (*provider,
 		return nil, usage(errors.New("--rehearsal does not go with --base-url or --model"))
 	case c.Rehearsal:
 		if !rehearsed(asked) {
-			asked = scheme
+			asked = rehearsal.Model
 		}
 		return c.rehearse(file, asked)
 	case rehearsed(c.Model):
@@ -58,7 +57,7 @@ func (c *runCommand) provider(file *agentfile.File, env environment) (*provider,
 	}
 	base, key := c.endpoint(file, env)
 	if base == "" && key.IsZero() {
-		return c.rehearse(file, scheme)
+		return c.rehearse(file, rehearsal.Model)
 	}
 	name := cmp.Or(c.Model, asked, env["OPENAI_MODEL"])
 	if name == "" {
@@ -94,7 +93,7 @@ func sameHost(a, b string) bool {
 func (c *runCommand) rehearse(file *agentfile.File, model string) (*provider, error) {
 	server := &rehearsal.Server{ReadOnly: readOnly(file.Tools)}
 	by := "it calls each tool that only reads, once"
-	if path, ok := strings.CutPrefix(model, scheme+":"); ok {
+	if path, _ := rehearsal.ParseModel(model); path != "" {
 		script, err := file.Script(path)
 		if err != nil {
 			return nil, usage(err)
@@ -108,7 +107,7 @@ func (c *runCommand) rehearse(file *agentfile.File, model string) (*provider, er
 	}
 	client := &responses.Client{BaseURL: base, IdleTimeout: time.Minute}
 	note := "antiphon: the rehearsal model answers (" + by + "): no key, no network, no cost"
-	return &provider{model: client, name: scheme, note: note, stop: stop}, nil
+	return &provider{model: client, name: rehearsal.Model, note: note, stop: stop}, nil
 }
 
 func readOnly(tools []tool.Tool) func(string) bool {

@@ -1,0 +1,427 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package session_test
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
+)
+
+// randomLog draws logs. Every item bears a mark of its own, such as <12>, so
+// that a test can tell what became of it. An output repeats the mark of the call
+// it is for, as <for 12>.
+type randomLog struct {
+	t       *rapid.T
+	view    session.View
+	entries []session.Entry
+	marks   int
+	turn    int
+	inTurn  bool
+}
+
+func (l *randomLog) add(b session.Body) {
+	e := session.Entry{Seq: int64(len(l.entries) + 1), Body: b}
+	l.entries = append(l.entries, e)
+	l.view.Apply(e)
+}
+
+func (l *randomLog) pick(name string, n int) int { return rapid.IntRange(0, n-1).Draw(l.t, name) }
+
+func (l *randomLog) mark() string {
+	l.marks++
+	return fmt.Sprintf("<%d>", l.marks)
+}
+
+func parse(raw string) item.Item {
+	it, err := item.ParseString(raw)
+	if err != nil {
+		panic(raw + ": " + err.Error())
+	}
+	return it
+}
+
+// callID draws an id: one of few, so that they meet again, or one that cannot be
+// sent.
+func (l *randomLog) callID() string {
+	switch l.pick("id", 8) {
+	case 0:
+		return ""
+	case 1:
+		return strings.Repeat("long", 20)
+	case 2:
+		return fmt.Sprintf("call_%d", l.marks+1) // like those that the view makes up
+	}
+	return fmt.Sprintf("call_%d", l.pick("of few", 4))
+}
+
+func (l *randomLog) call() item.Item {
+	m := l.mark()
+	switch l.pick("kind", 9) {
+	case 0:
+		return parse(fmt.Sprintf(`{"type":"custom_tool_call","call_id":%q,"name":"n","input":%q}`, l.callID(), m))
+	case 1:
+		return parse(fmt.Sprintf(`{"type":"computer_call","id":"c%s","call_id":"u%s","pending_safety_checks":[],"status":"completed"}`, m, m))
+	case 2:
+		return parse(fmt.Sprintf(`{"type":"mcp_approval_request","id":"u%s","server_label":"s","name":"n","arguments":"{}"}`, m))
+	case 3:
+		return parse(fmt.Sprintf(`{"type":"shell_call","call_id":"u%s","action":{"commands":[]}}`, m))
+	case 4:
+		return parse(fmt.Sprintf(`{"type":"apply_patch_call","call_id":"u%s","status":"completed","operation":{}}`, m))
+	case 5:
+		return parse(fmt.Sprintf(`{"type":"tool_search_call","call_id":"u%s","execution":"client","arguments":{}}`, m))
+	}
+	return parse(fmt.Sprintf(`{"type":"function_call","call_id":%q,"name":"n","arguments":%q}`, l.callID(), m))
+}
+
+// spoken draws what a model can say.
+func (l *randomLog) spoken() item.Item {
+	switch l.pick("spoken", 6) {
+	case 0:
+		return parse(fmt.Sprintf(`{"type":"reasoning","id":"rs%s","summary":[],"encrypted_content":"e"}`, l.mark()))
+	case 1:
+		return parse(fmt.Sprintf(`{"type":"web_search_call","id":"ws%s","status":"completed"}`, l.mark()))
+	case 2:
+		return parse(fmt.Sprintf(`{"type":"message","role":"assistant","content":[{"type":"output_text","text":%q}]}`, l.mark()))
+	}
+	return l.call()
+}
+
+// heard draws what others can say.
+func (l *randomLog) heard() item.Item {
+	switch l.pick("heard", 5) {
+	case 0:
+		return item.System(l.mark())
+	case 1:
+		return item.Must(&item.Message{Role: item.RoleUser, Content: item.Parts(&item.InputText{Text: l.mark()}, &item.InputImage{ImageURL: "data:,x"})})
+	case 2:
+		return item.User("  \n")
+	}
+	return item.User(l.mark())
+}
+
+// first returns an open call that an output with its id reaches: the first of
+// that id and kind.
+func (l *randomLog) first() *session.OpenCall {
+	var choice []*session.OpenCall
+	seen := map[string]bool{}
+	for _, c := range l.view.Open() {
+		if key := string(c.Item.Type()) + c.CallID; !seen[key] {
+			seen[key] = true
+			choice = append(choice, c)
+		}
+	}
+	if len(choice) == 0 {
+		return nil
+	}
+	return choice[l.pick("call", len(choice))]
+}
+
+var markPattern = regexp.MustCompile(`<\d+>`)
+
+func markOf(it item.Item) string { return markPattern.FindString(it.JSON()) }
+
+// outputFor is an output of the call, the zero Item for kinds that have none.
+func outputFor(call item.Item, mark string) item.Item {
+	text := mark + "<for " + strings.Trim(markOf(call), "<>") + ">"
+	out, ok, err := item.OutputFor(call, item.Text(text))
+	if err != nil {
+		panic(err)
+	}
+	if !ok {
+		return item.Item{}
+	}
+	return out
+}
+
+func (l *randomLog) answer(given bool) {
+	c := l.first()
+	if c == nil {
+		return
+	}
+	out := outputFor(c.Item, l.mark())
+	switch {
+	case out.IsZero():
+		l.add(session.Withdrawn{CallID: c.CallID})
+	case given:
+		l.add(session.Given{Item: out})
+	default:
+		l.add(session.Answered{CallID: c.CallID, Item: out})
+	}
+}
+
+func (l *randomLog) orphan() {
+	out := item.Must(&item.FunctionCallOutput{CallID: "nobody's", Output: item.Text(l.mark())})
+	l.add(session.Given{Item: out})
+	l.add(session.Answered{CallID: "nobody's", Item: out})
+}
+
+// hosted is a call that the endpoint answered itself.
+func (l *randomLog) hosted() {
+	m := l.mark()
+	l.add(session.Received{Turn: l.turn, Item: parse(fmt.Sprintf(`{"type":"shell_call","call_id":"h%s","action":{}}`, m))})
+	l.add(session.Received{Turn: l.turn, Item: parse(fmt.Sprintf(`{"type":"shell_call_output","call_id":"h%s","output":[]}`, m))})
+}
+
+// step adds something that may happen at any time, sensible or not.
+func (l *randomLog) step() {
+	switch l.pick("step", 16) {
+	case 0, 1:
+		l.add(session.Given{Item: l.heard()})
+	case 2, 3:
+		l.add(session.Given{Item: l.spoken()})
+	case 4:
+		l.answer(true)
+	case 5:
+		l.orphan()
+	case 6:
+		l.add(session.RunStarted{})
+		l.inTurn = false
+	case 7:
+		l.add(session.Note{Item: item.User(l.mark() + "note")})
+	case 8:
+		if c := l.first(); c != nil {
+			l.add(session.CallStarted{CallID: c.CallID})
+		}
+	case 9, 10:
+		l.answer(false)
+	default:
+		l.talk()
+	}
+}
+
+// talk lets the model go on.
+func (l *randomLog) talk() {
+	switch choice := l.pick("talk", 8); {
+	case !l.inTurn:
+		l.turn++
+		l.inTurn = true
+		l.add(session.TurnStarted{Turn: l.turn})
+	case choice == 0:
+		l.hosted()
+	case choice == 1:
+		l.inTurn = false
+		l.add(session.TurnEnded{Turn: l.turn, Status: item.StatusFailed})
+	case choice <= 3:
+		l.inTurn = false
+		l.add(session.TurnEnded{Turn: l.turn, Status: item.StatusCompleted})
+	default:
+		l.add(session.Received{Turn: l.turn, Item: l.spoken()})
+	}
+}
+
+// draw makes a log, cuts it off at any entry as a crash would, and lets the
+// next run answer what is open, as an agent does.
+func draw(t *rapid.T) *randomLog {
+	whole := &randomLog{t: t}
+	for range rapid.IntRange(0, 40).Draw(t, "steps") {
+		whole.step()
+	}
+	kept := rapid.IntRange(0, len(whole.entries)).Draw(t, "kept")
+	l := &randomLog{t: t, marks: whole.marks, turn: whole.turn}
+	for _, e := range whole.entries[:kept] {
+		l.add(e.Body)
+	}
+	l.add(session.RunStarted{})
+	if rapid.Bool().Draw(t, "says more") {
+		l.add(session.Given{Item: l.heard()})
+	}
+	for len(l.view.Open()) > 0 {
+		l.answer(false)
+	}
+	l.add(session.TurnStarted{Turn: l.turn + 1})
+	return l
+}
+
+func bytesOf(v *session.View) string { return string(v.Items().AppendJSON(nil)) }
+
+func items(v *session.View) []item.Item {
+	var list []item.Item
+	for _, it := range v.Items().All() {
+		list = append(list, it)
+	}
+	return list
+}
+
+// P1 P3 P4 R6: whatever happened, the next request is well paired.
+func TestAnyLogPairs(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := draw(t)
+		if err := agenttest.CheckPairing(items(&l.view)...); err != nil {
+			t.Fatalf("%v\nin %s", err, bytesOf(&l.view))
+		}
+	})
+}
+
+// I12: the same log gives the same bytes, and a longer one begins with them.
+func TestAnyLogGrows(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := draw(t)
+		var again session.View
+		before := ""
+		for _, e := range l.entries {
+			again.Apply(e)
+			now := strings.TrimSuffix(bytesOf(&again), "]")
+			if !strings.HasPrefix(now, before) {
+				t.Fatalf("entry %d changed what was sent before:\n%s\nto\n%s", e.Seq, before, now)
+			}
+			before = now
+		}
+		if diff := cmp.Diff(bytesOf(&l.view), bytesOf(&again)); diff != "" {
+			t.Fatalf("folded again (-first +again):\n%s", diff)
+		}
+	})
+}
+
+// sentOnce counts the marks of the items.
+func counted(list []item.Item) map[string]int {
+	n := map[string]int{}
+	for _, it := range list {
+		if m := markOf(it); m != "" {
+			n[m+string(it.Type())]++
+		}
+	}
+	return n
+}
+
+// P1: nothing is lost and nothing doubled. What is not sent is a blank, a note,
+// a withdrawn call, reasoning that led to nothing, or named by Repairs.
+func TestAnyLogIsSentOnce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := draw(t)
+		var repaired []item.Item
+		for _, r := range l.view.Repairs() {
+			repaired = append(repaired, r.Item)
+		}
+		sent, repairs := counted(items(&l.view)), counted(repaired)
+		withdrawn := map[string]bool{}
+		want := map[string]int{}
+		for _, e := range l.entries {
+			switch b := e.Body.(type) {
+			case session.Given:
+				want[markOf(b.Item)+string(b.Item.Type())]++
+			case session.Received:
+				want[markOf(b.Item)+string(b.Item.Type())]++
+			case session.Answered:
+				want[markOf(b.Item)+string(b.Item.Type())]++
+			case session.Withdrawn:
+				withdrawn[b.CallID] = true
+			}
+		}
+		for key, n := range want {
+			mark := markPattern.FindString(key)
+			switch got := sent[key] + repairs[key]; {
+			case mark == "", got == n:
+			case strings.HasSuffix(key, string(item.TypeReasoning)) && got == 0:
+			case withdrawn["u"+mark] && got == 0:
+			default:
+				t.Fatalf("%s: said %d times, sent %d times, left out %d times\n%s", key, n, sent[key], repairs[key], bytesOf(&l.view))
+			}
+		}
+	})
+}
+
+var forPattern = regexp.MustCompile(`<for (\d+)>`)
+
+// L2 L3: each call has its own output and no other, in the order of the calls;
+// whoever speaks next does so behind them.
+func TestAnyLogKeepsOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := draw(t)
+		calls := map[string]string{} // by type and id as sent
+		var open, answered []string
+		for _, it := range items(&l.view) {
+			out := forPattern.FindStringSubmatch(it.JSON())
+			if it.IsOutput() && out == nil { // by the endpoint, behind its call
+				open = open[:len(open)-1]
+				continue
+			}
+			switch {
+			case it.IsCall():
+				calls[string(it.Type())+it.CallID()] = markOf(it)
+				open = append(open, markOf(it))
+			case out != nil:
+				call := strings.TrimSuffix(string(it.Type()), "_output")
+				call = strings.Replace(strings.Replace(call, "approval_response", "approval_request", 1), "tool_search", "tool_search_call", 1)
+				mark := "<" + out[1] + ">"
+				if got := calls[call+it.CallID()]; got != mark {
+					t.Fatalf("the output for %s is at the id of %q\n%s", mark, got, bytesOf(&l.view))
+				}
+				answered = append(answered, mark)
+			case it.Type() == item.TypeMessage && it.Role() != item.RoleAssistant:
+				if len(open) != len(answered) {
+					t.Fatalf("%v speaks between calls and their outputs\n%s", markOf(it), bytesOf(&l.view))
+				}
+			}
+		}
+		if diff := cmp.Diff(strings.Join(open, " "), strings.Join(answered, " ")); diff != "" {
+			t.Fatalf("order of calls and outputs (-calls +outputs):\n%s", diff)
+		}
+	})
+}
+
+// R1: items stand in the order in which they were said, but for what others
+// say while the model is speaking: that comes behind its reply.
+func TestAnyLogKeepsSpeech(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := draw(t)
+		type place struct {
+			at, after, seq int
+			mark           string
+		}
+		var places []place
+		turn := 0
+		for _, e := range l.entries {
+			i := int(e.Seq)
+			switch b := e.Body.(type) {
+			case session.TurnStarted:
+				turn = i
+			case session.TurnEnded, session.RunStarted:
+				turn = 0
+			case session.Given:
+				if at := i; !b.Item.IsOutput() {
+					if turn > 0 {
+						at = turn
+					}
+					places = append(places, place{at, 1, i, markOf(b.Item)})
+				}
+			case session.Received:
+				if at := i; !b.Item.IsOutput() {
+					if turn > 0 {
+						at = turn
+					}
+					places = append(places, place{at, 0, i, markOf(b.Item)})
+				}
+			}
+		}
+		slices.SortStableFunc(places, func(a, b place) int {
+			return slices.Compare([]int{a.at, a.after, a.seq}, []int{b.at, b.after, b.seq})
+		})
+		sent := map[string]bool{}
+		var got, want []string
+		for _, it := range items(&l.view) {
+			if m := markOf(it); m != "" && !it.IsOutput() {
+				sent[m] = true
+				got = append(got, m)
+			}
+		}
+		for _, p := range places {
+			if sent[p.mark] {
+				want = append(want, p.mark)
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("(-said +sent):\n%s", diff)
+		}
+	})
+}
