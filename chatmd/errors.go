@@ -4,6 +4,7 @@
 package chatmd
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -85,6 +86,18 @@ func (l ErrorList) err() error {
 		return nil
 	}
 	return l
+}
+
+// joined is the list of what parsing found and what reading sources found, in
+// the order of the file.
+func joined(parsed error, more ErrorList) error {
+	list, ok := parsed.(ErrorList)
+	if !ok || len(more) == 0 {
+		return cmp.Or(parsed, more.err())
+	}
+	list = slices.Concat(list, more)
+	slices.SortStableFunc(list, func(a, b *Error) int { return a.offset - b.offset })
+	return list
 }
 
 // locate sorts the problems by place and fills in what their offsets mean.

@@ -28,6 +28,7 @@ type parser struct {
 	// middle of, -1 if it does not.
 	tail int
 	cut  bool // the end of the file has been reported
+	deep bool // the depth has been reported
 }
 
 // parseTree reads src. The root is an element without a tag.
@@ -215,7 +216,10 @@ func (p *parser) strayClosing(name string) {
 // element reads the opening tag of name at pos and what belongs to it.
 func (p *parser) element(name string) {
 	if len(p.open) > maxDepth {
-		p.fail(p.pos, "<"+name, fmt.Sprintf("elements stand more than %d deep", maxDepth), "")
+		if !p.deep {
+			p.fail(p.pos, "<"+name, fmt.Sprintf("elements stand more than %d deep", maxDepth), "")
+			p.deep = true
+		}
 		p.addText(p.pos, p.pos+1)
 		return
 	}

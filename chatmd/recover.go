@@ -10,13 +10,14 @@ import "strings"
 // machine stopped. A caller that goes on with the file cuts it there, keeping
 // the rest for the person to see.
 //
-// What a person wrote is never cut off. The end of a file counts as torn only
-// if it is the beginning of what Append writes: a tag that is not ended, on one
+// What a person typed stays. The end of a file counts as torn only if it is the
+// beginning of what Append writes: a tag that is not ended, on one
 // line; an element of user, system, developer or assistant without an id whose
 // text is in a fence; a call, a response, a reasoning item or a reply with an
 // id. An unlabelled fence that is not closed counts only if no closing tag of
 // an element stands in it. Anything else that is not closed stays, and [Parse]
-// reports it.
+// reports it. The rule cannot tell a torn element from one of these kinds whose
+// end a person deleted.
 func Recover(src []byte) int {
 	s := string(src)
 	_, p := parseTree(s)

@@ -52,12 +52,9 @@ type Located struct {
 // Items returns the items of the file's messages, calls, responses and other
 // transcript elements in their order. The Resolver is asked for documents and
 // local sources, one after the other, and may be nil when there are none. The
-// error is an [ErrorList] of all sources that could not be used, or what
-// [Parse] returned, or that of ctx.
+// error is that of ctx, or an [ErrorList] of what [Parse] returned and all
+// sources that could not be used.
 func (f *File) Items(ctx context.Context, resolver Resolver) ([]Located, error) {
-	if f.err != nil {
-		return nil, f.err
-	}
 	r := &resolution{ctx: ctx, file: f, resolver: resolver, where: locator{src: f.src}}
 	list := make([]Located, 0, len(f.entries))
 	for _, e := range f.entries {
@@ -69,7 +66,7 @@ func (f *File) Items(ctx context.Context, resolver Resolver) ([]Located, error) 
 		}
 	}
 	r.errs.locate(f.Name, f.src)
-	return list, r.errs.err()
+	return list, joined(f.err, r.errs)
 }
 
 // resolution is one pass over the entries of a file.
