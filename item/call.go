@@ -4,47 +4,60 @@
 package item
 
 // FunctionCall is the model's call of a function. Arguments is the raw string
-// the model wrote, which need not be JSON. Schema: FunctionToolCall.
+// the model wrote, which need not be JSON. Schemas: FunctionToolCall,
+// FunctionToolCallResource.
 type FunctionCall struct {
 	ID        string
 	CallID    string
 	Name      string
 	Namespace string
 	Arguments string
+	Caller    *Caller
 	Status    string
+	CreatedBy string
 	Extra     Extra
 }
 
-// FunctionCallOutput answers a [FunctionCall] by its CallID. Schemas:
-// FunctionCallOutputItemParam, FunctionToolCallOutput.
+// FunctionCallOutput answers a [FunctionCall] by its CallID. Name and Namespace
+// say what was called, where there is no such call. Schemas:
+// FunctionCallOutputItemParam, FunctionToolCallOutput,
+// FunctionToolCallOutputResource.
 type FunctionCallOutput struct {
-	ID     string
-	CallID string
-	Output Content
-	Status string
-	Extra  Extra
+	ID        string
+	CallID    string
+	Output    Content
+	Name      string
+	Namespace string
+	Caller    *Caller
+	Status    string
+	CreatedBy string
+	Extra     Extra
 }
 
 // CustomToolCall is the model's call of a custom tool: its input is plain text,
-// perhaps after a grammar. Schema: CustomToolCall.
+// perhaps after a grammar. Schemas: CustomToolCall, CustomToolCallResource.
 type CustomToolCall struct {
 	ID        string
 	CallID    string
 	Name      string
 	Namespace string
 	Input     string
+	Caller    *Caller
 	Status    string
+	CreatedBy string
 	Extra     Extra
 }
 
 // CustomToolCallOutput answers a [CustomToolCall] by its CallID. Schema:
-// CustomToolCallOutput.
+// CustomToolCallOutput, CustomToolCallOutputResource.
 type CustomToolCallOutput struct {
-	ID     string
-	CallID string
-	Output Content
-	Status string
-	Extra  Extra
+	ID        string
+	CallID    string
+	Output    Content
+	Caller    *Caller
+	Status    string
+	CreatedBy string
+	Extra     Extra
 }
 
 // ItemType returns [TypeFunctionCall].
@@ -67,6 +80,8 @@ func (v *FunctionCall) fields(c *codec) {
 	c.str("call_id", &v.CallID)
 	c.str("name", &v.Name)
 	c.optString("namespace", &v.Namespace)
+	optRecord(c, "caller", &v.Caller)
+	c.optString("created_by", &v.CreatedBy)
 	c.rest(&v.Extra)
 }
 
@@ -76,6 +91,10 @@ func (v *FunctionCallOutput) fields(c *codec) {
 	c.optString("status", &v.Status)
 	c.optString("call_id", &v.CallID)
 	c.content("output", &v.Output)
+	c.optString("name", &v.Name)
+	c.optString("namespace", &v.Namespace)
+	optRecord(c, "caller", &v.Caller)
+	c.optString("created_by", &v.CreatedBy)
 	c.rest(&v.Extra)
 }
 
@@ -87,6 +106,8 @@ func (v *CustomToolCall) fields(c *codec) {
 	c.str("input", &v.Input)
 	c.str("name", &v.Name)
 	c.optString("namespace", &v.Namespace)
+	optRecord(c, "caller", &v.Caller)
+	c.optString("created_by", &v.CreatedBy)
 	c.rest(&v.Extra)
 }
 
@@ -96,6 +117,8 @@ func (v *CustomToolCallOutput) fields(c *codec) {
 	c.optString("status", &v.Status)
 	c.optString("call_id", &v.CallID)
 	c.content("output", &v.Output)
+	optRecord(c, "caller", &v.Caller)
+	c.optString("created_by", &v.CreatedBy)
 	c.rest(&v.Extra)
 }
 

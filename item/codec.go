@@ -65,6 +65,33 @@ func decodeRecord(s string, r record) error {
 	return c.err
 }
 
+// parseRecord is decodeRecord for text that has not been validated: it does
+// both in one pass.
+func parseRecord(s string, r record) error {
+	sc := scanner{s: s}
+	start := sc.space(0)
+	if start == len(s) || s[start] != '{' {
+		value, err := trimValue(s)
+		if err != nil {
+			return err
+		}
+		return decodeRecord(value, r)
+	}
+	c := newCodec(true)
+	defer c.free()
+	end, err := sc.object(start, c.add)
+	if err != nil {
+		return err
+	}
+	if rest := sc.space(end); rest != len(s) {
+		_, err := sc.fail(rest, "text after the value")
+		return err
+	}
+	c.dropEarlier()
+	r.fields(c)
+	return c.err
+}
+
 // appendRecord appends r as a JSON object. On error dst is returned as it was.
 func appendRecord(dst []byte, r record) ([]byte, error) {
 	c := newCodec(false)
@@ -80,11 +107,18 @@ func appendRecord(dst []byte, r record) ([]byte, error) {
 // manyMembers is the size from which duplicate names are found by a map.
 const manyMembers = 32
 
+// open lists the members of an object that has been validated.
 func (c *codec) open(s string) {
-	sc := scanner{s: s}
-	_, _ = sc.object(0, func(name, value string) {
-		c.members = append(c.members, member{name: unquote(name), value: value})
-	})
+	eachMember(s, c.add)
+	c.dropEarlier()
+}
+
+func (c *codec) add(name, value string) {
+	c.members = append(c.members, member{name: unquote(name), value: value})
+}
+
+// dropEarlier makes the last of equal names the one that counts.
+func (c *codec) dropEarlier() {
 	if len(c.members) > manyMembers {
 		last := make(map[string]int, len(c.members))
 		for i := range c.members {
@@ -98,7 +132,7 @@ func (c *codec) open(s string) {
 	for i := range c.members {
 		for k := range i {
 			if c.members[k].name == c.members[i].name {
-				c.members[k].taken = true // of equal names the last wins
+				c.members[k].taken = true
 			}
 		}
 	}
@@ -447,12 +481,6 @@ func (c *codec) extra(m Member) {
 		return
 	}
 	c.out = append(append(c.out, ':'), value...)
-}
-
-// eachElement visits the elements of a validated array.
-func eachElement(s string, visit func(value string)) {
-	sc := scanner{s: s}
-	_, _ = sc.array(0, visit)
 }
 
 func isNumber(s string) bool { return s != "" && (s[0] == '-' || s[0] >= '0' && s[0] <= '9') }

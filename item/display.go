@@ -54,7 +54,10 @@ func source(url string) string {
 		return summary(mediaType, payload, true)
 	}
 	if rest, ok := cutScheme(url); ok {
-		mediaType, payload, _ := strings.Cut(rest, ",")
+		mediaType, payload, ok := strings.Cut(rest, ",")
+		if !ok {
+			mediaType, payload = "", rest
+		}
 		return summary(mediaType, payload, false)
 	}
 	if len(url) <= 2048 && strings.Contains(url, ":") {

@@ -43,6 +43,7 @@ func FuzzItem(f *testing.F) {
 		if it.JSON() != strings.Trim(s, " \t\r\n") {
 			t.Fatalf("the bytes changed: %q", it.JSON())
 		}
+		checkMembers(t, it)
 		_, _, _ = it.String(), it.IsOutput(), it.Status()
 		v, err := it.Decode()
 		if err != nil {

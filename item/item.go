@@ -6,13 +6,14 @@ package item
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Type is the type member of an item.
 type Type string
 
-// The item types with a struct of their own. Items of every other type are
-// kept as they are and decode to [*Unknown].
+// The item types of the schema, each with a struct of its own. Items of every
+// other type are kept as they are and decode to [*Unknown].
 const (
 	TypeMessage              Type = "message"
 	TypeFunctionCall         Type = "function_call"
@@ -21,6 +22,10 @@ const (
 	TypeCustomToolCallOutput Type = "custom_tool_call_output"
 	TypeReasoning            Type = "reasoning"
 	TypeItemReference        Type = "item_reference"
+	TypeCompaction           Type = "compaction"
+	TypeCompactionTrigger    Type = "compaction_trigger"
+	TypeProgram              Type = "program"
+	TypeProgramOutput        Type = "program_output"
 
 	TypeLocalShellCall       Type = "local_shell_call"
 	TypeLocalShellCallOutput Type = "local_shell_call_output"
@@ -34,6 +39,14 @@ const (
 	TypeToolSearchOutput     Type = "tool_search_output"
 	TypeMCPApprovalRequest   Type = "mcp_approval_request"
 	TypeMCPApprovalResponse  Type = "mcp_approval_response"
+
+	TypeFileSearchCall      Type = "file_search_call"
+	TypeWebSearchCall       Type = "web_search_call"
+	TypeAdditionalTools     Type = "additional_tools"
+	TypeImageGenerationCall Type = "image_generation_call"
+	TypeCodeInterpreterCall Type = "code_interpreter_call"
+	TypeMCPListTools        Type = "mcp_list_tools"
+	TypeMCPCall             Type = "mcp_call"
 )
 
 // Item is one element of a conversation: the bytes as they were received or
@@ -47,9 +60,9 @@ type Item struct {
 	typ Type
 }
 
-// Value is a decoded copy of an item: [*Message], [*FunctionCall],
-// [*FunctionCallOutput], [*CustomToolCall], [*CustomToolCallOutput],
-// [*Reasoning] or [*Unknown]. Changing it changes no item; [New] makes one.
+// Value is a decoded copy of an item: the struct of its type, such as
+// [*Message] or [*FunctionCall], or [*Unknown]. Every Type constant has a
+// struct of its name. Changing it changes no item; [New] makes one.
 type Value interface {
 	ItemType() Type
 	record
@@ -80,22 +93,22 @@ func ParseList(s string) ([]Item, error) {
 	return itemsOf(value)
 }
 
-// itemsOf indexes a validated array.
+// itemsOf indexes a validated array in one pass.
 func itemsOf(s string) ([]Item, error) {
 	list := []Item{}
-	var err error
-	eachElement(s, func(v string) {
-		if err != nil {
-			return
+	i := skipSpace(s, 1)
+	for s[i] != ']' {
+		if s[i] != '{' {
+			_, err := itemOf(s[i:skipValue(s, i)])
+			return list, indexed(len(list), err)
 		}
-		it, e := itemOf(v)
-		if e != nil {
-			err = indexed(len(list), e)
-			return
-		}
+		it, n := leadingItem(s[i:])
 		list = append(list, it)
-	})
-	return list, err
+		if i = skipSpace(s, i+n); s[i] == ',' {
+			i = skipSpace(s, i+1)
+		}
+	}
+	return list, nil
 }
 
 // itemOf indexes a validated value.
@@ -103,17 +116,26 @@ func itemOf(s string) (Item, error) {
 	if s[0] != '{' {
 		return Item{}, &ShapeError{Problem: "found " + kindOf(s) + ", want an item"}
 	}
+	it, _ := leadingItem(s)
+	return it, nil
+}
+
+// leadingItem indexes the validated object at the start of s and returns its
+// length.
+func leadingItem(s string) (Item, int) {
 	var typ Type
 	var role, id bool
-	sc := scanner{s: s}
-	_, _ = sc.object(0, func(name, value string) {
-		switch unquote(name) {
-		case "type":
+	n := eachMember(s, func(name, value string) {
+		if strings.IndexByte(name, '\\') >= 0 {
+			name = string(Quote(unquote(name)))
+		}
+		switch name {
+		case `"type"`:
 			t, _ := JSON(value).Unquote()
 			typ = Type(t)
-		case "role":
+		case `"role"`:
 			role = true
-		case "id":
+		case `"id"`:
 			id = true
 		}
 	})
@@ -125,7 +147,7 @@ func itemOf(s string) (Item, error) {
 			typ = TypeItemReference
 		}
 	}
-	return Item{raw: s, typ: typ}, nil
+	return Item{raw: s[:n], typ: typ}, n
 }
 
 // New encodes v as an item. The error is a [*ShapeError] with the path of a
@@ -213,8 +235,7 @@ func memberOf(s, name string) (found JSON, ok bool) {
 	if s == "" || s[0] != '{' {
 		return "", false
 	}
-	sc := scanner{s: s}
-	_, _ = sc.object(0, func(n, value string) {
+	eachMember(s, func(n, value string) {
 		if unquote(n) == name {
 			found, ok = JSON(value), true
 		}
@@ -283,21 +304,8 @@ func (it Item) IsOutput() bool {
 // Decode returns a copy of the item in the struct of its type, or [*Unknown].
 // The error is a [*ShapeError] with the item's type and call_id.
 func (it Item) Decode() (Value, error) {
-	var v Value
-	switch it.typ {
-	case TypeMessage:
-		v = new(Message)
-	case TypeFunctionCall:
-		v = new(FunctionCall)
-	case TypeFunctionCallOutput:
-		v = new(FunctionCallOutput)
-	case TypeCustomToolCall:
-		v = new(CustomToolCall)
-	case TypeCustomToolCallOutput:
-		v = new(CustomToolCallOutput)
-	case TypeReasoning:
-		v = new(Reasoning)
-	default:
+	v := newValue(it.typ)
+	if v == nil {
 		return &Unknown{Raw: JSON(it.raw)}, nil
 	}
 	if err := decodeRecord(it.raw, v); err != nil {

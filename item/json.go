@@ -8,8 +8,6 @@ import (
 	"strings"
 	"unicode/utf8"
 	"unsafe"
-
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // JSON is the text of one JSON value, immutable because it is a string. The
@@ -62,13 +60,7 @@ func unquote(lit string) string {
 	if strings.IndexByte(body, '\\') < 0 {
 		return body
 	}
-	out, err := jsontext.AppendUnquote(nil, lit)
-	if err != nil {
-		// The literal was scanned before: only a lone surrogate is left to
-		// complain about, and AppendUnquote has put U+FFFD for it.
-		return string(out)
-	}
-	return string(out)
+	return text(appendUnescaped(make([]byte, 0, len(body)), body))
 }
 
 const hexDigits = "0123456789abcdef"

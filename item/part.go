@@ -4,8 +4,8 @@
 package item
 
 // Part is one element of a content list: [*InputText], [*InputImage],
-// [*InputFile], [*OutputText], [*Refusal], [*ReasoningText], [*SummaryText] or
-// [*UnknownPart].
+// [*InputFile], [*OutputText], [*Refusal], [*ReasoningText], [*SummaryText],
+// [*ComputerScreenshot], [*PlainText] or [*UnknownPart].
 type Part interface {
 	// PartType returns the part's type member.
 	PartType() string
@@ -27,8 +27,9 @@ const (
 
 // InputText is text for the model. Schema: InputTextContent.
 type InputText struct {
-	Text  string
-	Extra Extra
+	Text            string
+	CacheBreakpoint *CacheBreakpoint
+	Extra           Extra
 }
 
 // InputImage is an image for the model: a URL (http, https or data) or a file
@@ -36,25 +37,29 @@ type InputText struct {
 // An image_url of the older form {"url":…} is read as its URL.
 // Schemas: InputImageContent, InputImageContentParamAutoParam.
 type InputImage struct {
-	ImageURL string
-	FileID   string
-	Detail   Detail
-	Extra    Extra
+	ImageURL        string
+	FileID          string
+	Detail          Detail
+	CacheBreakpoint *CacheBreakpoint
+	Extra           Extra
 }
 
 // InputFile is a file for the model: data (a data URI, with a file name), a
 // URL, or a file id. Schema: InputFileContent.
 type InputFile struct {
-	FileID   string
-	Filename string
-	FileData string
-	FileURL  string
-	Detail   Detail
-	Extra    Extra
+	FileID          string
+	Filename        string
+	FileData        string
+	FileURL         string
+	Detail          Detail
+	CacheBreakpoint *CacheBreakpoint
+	Extra           Extra
 }
 
 // OutputText is text from the model. Annotations and Logprobs are kept as
-// JSON; nil or "" leaves the member out. Schema: OutputTextContent.
+// JSON, since most readers pass them on; "" leaves the member out.
+// [OutputText.Citations] and [OutputText.TokenLogprobs] read them. Schema:
+// OutputTextContent.
 type OutputText struct {
 	Text        string
 	Annotations JSON
@@ -106,6 +111,7 @@ func (p *UnknownPart) PartType() string {
 func (p *InputText) fields(c *codec) {
 	c.typ(p.PartType())
 	c.str("text", &p.Text)
+	optRecord(c, "prompt_cache_breakpoint", &p.CacheBreakpoint)
 	c.rest(&p.Extra)
 }
 
@@ -114,6 +120,7 @@ func (p *InputImage) fields(c *codec) {
 	c.imageURL("image_url", &p.ImageURL, &p.Detail)
 	c.optString("file_id", &p.FileID)
 	c.optString("detail", (*string)(&p.Detail))
+	optRecord(c, "prompt_cache_breakpoint", &p.CacheBreakpoint)
 	c.rest(&p.Extra)
 }
 
@@ -124,6 +131,7 @@ func (p *InputFile) fields(c *codec) {
 	c.optString("file_data", &p.FileData)
 	c.optString("file_url", &p.FileURL)
 	c.optString("detail", (*string)(&p.Detail))
+	optRecord(c, "prompt_cache_breakpoint", &p.CacheBreakpoint)
 	c.rest(&p.Extra)
 }
 
@@ -200,8 +208,30 @@ func newPart(typ string) Part {
 		return new(ReasoningText)
 	case "summary_text":
 		return new(SummaryText)
+	case "computer_screenshot":
+		return new(ComputerScreenshot)
+	case "text":
+		return new(PlainText)
 	}
 	return nil
+}
+
+// part is one part, left out when nil. What is no object stays for Extra.
+func (c *codec) part(name string, v *Part) {
+	if !c.decoding {
+		if *v != nil {
+			c.name(name)
+			out, err := appendPart(c.out, *v)
+			c.out = out
+			c.fail(name, err)
+		}
+		return
+	}
+	if m := c.find(name); m != nil && m.value[0] == '{' {
+		p, err := parsePart(m.value)
+		c.fail(name, err)
+		*v, m.taken = p, true
+	}
 }
 
 func parsePart(s string) (Part, error) {
@@ -258,13 +288,6 @@ func appendParts(dst []byte, parts []Part) ([]byte, error) {
 		dst = out
 	}
 	return append(dst, ']'), nil
-}
-
-// parts is a list that is always written, nil as [].
-func (c *codec) parts(name string, v *[]Part) {
-	if !c.decoding || c.find(name) != nil {
-		c.optParts(name, v, true)
-	}
 }
 
 // optParts is a list of parts, left out when nil unless always is set. What is

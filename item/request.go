@@ -3,10 +3,6 @@
 
 package item
 
-// IncludeEncryptedReasoning asks for reasoning items in the form that a
-// stateless caller can send back. Schema: IncludeEnum.
-const IncludeEncryptedReasoning = "reasoning.encrypted_content"
-
 // Request is the body of POST /responses. What is not set is not sent: there
 // are no hidden defaults. Members without a field go into Extra.
 // Schema: CreateResponse.
@@ -91,12 +87,8 @@ func (r *Request) MarshalJSON() ([]byte, error) {
 
 // ParseRequest reads a request's body from a copy of data.
 func ParseRequest(data []byte) (*Request, error) {
-	value, err := trimValue(string(data))
-	if err != nil {
-		return nil, err
-	}
 	r := new(Request)
-	if err := decodeRecord(value, r); err != nil {
+	if err := parseRecord(string(data), r); err != nil {
 		return nil, err
 	}
 	return r, nil

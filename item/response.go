@@ -56,13 +56,17 @@ func (r *Response) fields(c *codec) {
 }
 
 // ParseResponse reads a response from a copy of data. Its items share that
-// copy.
-func ParseResponse(data []byte) (*Response, error) {
-	value, err := trimValue(string(data))
-	if err != nil {
+// copy. The error is a [*SyntaxError] or a [*ShapeError].
+func ParseResponse(data []byte) (*Response, error) { return ParseResponseString(string(data)) }
+
+// ParseResponseString is [ParseResponse] without the copy: what it returns
+// shares the memory of s.
+func ParseResponseString(s string) (*Response, error) {
+	r := new(Response)
+	if err := parseRecord(s, r); err != nil {
 		return nil, err
 	}
-	return responseOf(value)
+	return r, nil
 }
 
 func responseOf(s string) (*Response, error) {

@@ -154,10 +154,12 @@ func digits(s string, i int) int {
 // lone surrogates are accepted, as in RFC 8259; bytes that are no UTF-8 are not.
 func (sc *scanner) str(i int) (int, error) {
 	s := sc.s
-	for i++; i < len(s); {
+	for i = plain(s, i+1); i < len(s); i = plain(s, i) {
 		switch c := s[i]; {
 		case c == '"':
 			return i + 1, nil
+		case c == '\\' && i+1 < len(s) && (s[i+1] == 'n' || s[i+1] == '"'):
+			i += 2 // most escapes of text are these
 		case c == '\\':
 			n, err := sc.escape(i)
 			if err != nil {
@@ -166,17 +168,28 @@ func (sc *scanner) str(i int) (int, error) {
 			i = n
 		case c < 0x20:
 			return sc.fail(i, fmt.Sprintf("control character %q in a string", rune(c)))
-		case c < utf8.RuneSelf:
-			i++
 		default:
-			r, n := utf8.DecodeRuneInString(s[i:])
-			if r == utf8.RuneError && n == 1 {
+			n := beyondASCII(s, i)
+			if n == i {
 				return i, &SyntaxError{Offset: i, Problem: "invalid UTF-8"}
 			}
-			i += n
+			i = n
 		}
 	}
 	return sc.fail(i, "")
+}
+
+// beyondASCII returns the index behind the run of UTF-8 characters beyond ASCII
+// that starts at i, which is i where there is none.
+func beyondASCII(s string, i int) int {
+	for i < len(s) && s[i] >= utf8.RuneSelf {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		if r == utf8.RuneError && n == 1 {
+			return i
+		}
+		i += n
+	}
+	return i
 }
 
 func (sc *scanner) escape(i int) (int, error) {

@@ -200,3 +200,64 @@ func TestUnquoteOtherKinds(t *testing.T) {
 		}
 	}
 }
+
+// checkMembers compares what the item finds by name, and what a list of its
+// values finds, with a walk by jsontext.
+func checkMembers(t tester, it item.Item) {
+	t.Helper()
+	d := jsontext.NewDecoder(strings.NewReader(it.JSON()), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	last := map[string]string{}
+	var objects []string
+	for d.PeekKind() != '}' {
+		token, err := d.ReadToken()
+		if err != nil {
+			t.Fatalf("%v in %q", err, it.JSON())
+		}
+		if token.Kind() == '{' {
+			continue
+		}
+		name := token.String()
+		value, err := d.ReadValue()
+		if err != nil {
+			t.Fatalf("%v in %q", err, it.JSON())
+		}
+		last[name] = string(value)
+		if value.Kind() == '{' {
+			objects = append(objects, string(value))
+		}
+	}
+	for name, want := range last {
+		if got, ok := it.Member(name); !ok || string(got) != want {
+			t.Errorf("member %q of %q: %q, %v; want %q", name, it.JSON(), got, ok, want)
+		}
+	}
+	items, err := item.ParseList("[ " + strings.Join(objects, "\n,") + "]")
+	if err != nil || len(items) != len(objects) {
+		t.Fatalf("%d items, %v; want %d", len(items), err, len(objects))
+	}
+	for i, it := range items {
+		if it.JSON() != objects[i] {
+			t.Errorf("item %d: %q, want %q", i, it.JSON(), objects[i])
+		}
+	}
+}
+
+// W8 W11: members are found where jsontext finds them.
+func TestMembersAgainstJSONText(t *testing.T) {
+	words := append([]string{`"a":`, `"b\"":`, `,"a":{"x":"}"}`, `,"c":[",",{}]`, `,"d":{}`, `:{"\\":"\\"}`, `,"\u0061":1`}, tokens...)
+	rapid.Check(t, func(t *rapid.T) {
+		s := "{" + strings.Join(rapid.SliceOfN(rapid.SampledFrom(words), 0, 10).Draw(t, "words"), "") + "}"
+		if it, err := item.ParseString(s); err == nil {
+			checkMembers(t, it)
+		}
+		var b strings.Builder
+		b.WriteString(`{"first" : null`)
+		for range rapid.IntRange(0, 6).Draw(t, "members") {
+			name := rapid.SampledFrom([]string{`"a"`, `"a\\"`, `"\""`, `"{"`, `"first"`, `"é"`}).Draw(t, "name")
+			value := rapid.SampledFrom([]string{`{}`, `{ "x" : "}" }`, `[ ]`, `[{},"]",[1]]`, `"\\\""`, `-1.5e+3`, `true`, `""`}).Draw(t, "value")
+			space := rapid.SampledFrom([]string{"", " ", "\n\t "}).Draw(t, "space")
+			b.WriteString(space + "," + space + name + space + ":" + space + value)
+		}
+		checkMembers(t, parse(t, b.String()+"\r}"))
+	})
+}

@@ -90,6 +90,7 @@ const errorGrace = 250 * time.Millisecond
 // events reads a stream up to its last event.
 func (s *stream) events(x *exchange) error {
 	rd := sse.NewReader(x.body, sse.Options{MaxEvent: s.call.client.MaxEvent})
+	var decoder item.EventDecoder
 	for n := 1; ; n++ {
 		raw, err := rd.Next()
 		if s.failure != nil && (err != nil || x.ctx.Err() != nil) {
@@ -107,7 +108,7 @@ func (s *stream) events(x *exchange) error {
 			}
 			return x.fail(&endpoint.Error{Class: endpoint.Truncated, Message: "the stream was declared done without its last event"})
 		}
-		ev, err := item.ParseEvent(raw.Data)
+		ev, err := decoder.Decode(raw.Data)
 		if err != nil {
 			return x.unreadable(fmt.Sprintf("event %d of the stream", n), raw.Data, raw.Unterminated, err)
 		}

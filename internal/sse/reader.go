@@ -180,7 +180,11 @@ func search(b []byte, from int, c byte) int {
 // field interprets the line buf[from:to].
 func (r *Reader) field(from, to int) {
 	name, value := r.buf[from:to], to
-	if i := bytes.IndexByte(name, ':'); i >= 0 {
+	i := len("data") // which most lines are, and they can be long
+	if !bytes.HasPrefix(name, []byte("data:")) {
+		i = bytes.IndexByte(name, ':')
+	}
+	if i >= 0 {
 		name, value = name[:i], from+i+1
 		if value < to && r.buf[value] == ' ' {
 			value++
