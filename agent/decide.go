@@ -60,10 +60,12 @@ func (s *State) Next() Effect {
 		return s.nextForCalls(open)
 	}
 	switch asked, last := s.run.ask, s.run.last; {
-	case asked.Why != "":
+	case asked.Why != "" && !asked.AfterTurn:
 		return Stop{Why: StopReason(asked.Why)}
 	case last.BrokeOff():
 		return Stop{Why: ProviderError, Detail: last.Reason}
+	case asked.Why != "":
+		return Stop{Why: StopReason(asked.Why)}
 	case !s.needs:
 		return s.settled()
 	}
@@ -132,6 +134,8 @@ func (s *State) settled() Stop {
 		return Stop{Why: Incomplete, Detail: last.Reason}
 	case s.run.refusal:
 		return Stop{Why: Refused}
+	case s.run.withdrawn != "":
+		return Stop{Why: Incomplete, Detail: s.run.withdrawn}
 	}
 	return Stop{Why: Answered}
 }

@@ -28,12 +28,13 @@ type State struct {
 
 // runState counts from the run's start.
 type runState struct {
-	turns   int
-	tokens  int64
-	last    session.TurnEnded
-	refusal bool // the last reply is one
-	ask     session.StopAsked
-	repeats repeats
+	turns     int
+	tokens    int64
+	last      session.TurnEnded
+	refusal   bool   // the last reply is one
+	withdrawn string // why a call of the last reply cannot be answered
+	ask       session.StopAsked
+	repeats   repeats
 }
 
 // repeats counts equal calls in a row.
@@ -72,7 +73,7 @@ func (s *State) Apply(e session.Entry) {
 	case session.TurnStarted:
 		s.turn, s.inTurn, s.needs = b.Turn, true, false
 		s.run.turns++
-		s.run.refusal = false
+		s.run.refusal, s.run.withdrawn = false, ""
 	case session.Received:
 		s.received(b.Item)
 	case session.TurnEnded:
@@ -87,6 +88,7 @@ func (s *State) Apply(e session.Entry) {
 		s.needs = true
 	case session.Withdrawn:
 		delete(s.verdicts, b.CallID)
+		s.run.withdrawn = b.Reason
 	case session.StopAsked:
 		if s.run.ask.Why == "" || !b.AfterTurn {
 			s.run.ask = b

@@ -41,7 +41,7 @@ func (m *Memory) Append(_ context.Context, id string, after int64, entries []Ent
 	defer m.mu.Unlock()
 	log := m.logs[id]
 	if int64(len(log)) != after {
-		return fmt.Errorf("session %q: %w: it has %d entries, not %d", id, ErrConflict, len(log), after)
+		return fmt.Errorf("%w: it has %d entries, not %d", ErrConflict, len(log), after)
 	}
 	if m.logs == nil {
 		m.logs = map[string][]Entry{}

@@ -40,6 +40,7 @@ type reply struct {
 
 // node is an item of a reply.
 type node struct {
+	seq    int64
 	item   item.Item // as it is sent
 	given  bool      // imported: more of the same reply may follow
 	call   *OpenCall // for a call
@@ -66,8 +67,8 @@ type OpenCall struct {
 	Cut bool
 }
 
-// Repair tells of an item that the view left out so that calls and outputs
-// pair up.
+// Repair tells of an item that the view left out because a request with it
+// would be refused.
 type Repair struct {
 	Seq    int64
 	Item   item.Item
@@ -139,9 +140,11 @@ func (v *View) Open() []*OpenCall {
 	return open
 }
 
-// Taken counts the items that the view has taken in. Those that are blank or
-// that it left out for a [Repair] do not count.
+// Taken counts the items that the view has taken in. Those that are blank, and
+// outputs that no call waits for, do not count.
 func (v *View) Taken() int { return v.taken }
+
+const ledNowhere = "reasoning that led to nothing: no item of its reply follows"
 
 // Repairs returns the items that were left out.
 func (v *View) Repairs() []Repair { return v.repairs }
@@ -174,7 +177,7 @@ func (v *View) given(seq int64, it item.Item) {
 		if last == nil || last == v.speaking || len(last.after) > 0 {
 			last = v.begin()
 		}
-		v.say(last, it, true)
+		v.say(last, seq, it, true)
 	case last != nil:
 		v.taken++
 		last.after = append(last.after, it)
@@ -189,6 +192,7 @@ func (v *View) given(seq int64, it item.Item) {
 // Reasoning that broke off led to nothing and is not sent.
 func (v *View) received(seq int64, b Received) {
 	if b.Partial && b.Item.Type() == item.TypeReasoning {
+		v.repairs = append(v.repairs, Repair{seq, b.Item, ledNowhere})
 		return
 	}
 	r := v.speaking
@@ -196,7 +200,7 @@ func (v *View) received(seq int64, b Received) {
 		r = v.begin()
 	}
 	if !b.Item.IsOutput() {
-		v.say(r, b.Item, false)
+		v.say(r, seq, b.Item, false)
 		return
 	}
 	n := v.callOf(b.Item, b.Item.CallID())
@@ -205,11 +209,11 @@ func (v *View) received(seq int64, b Received) {
 		return
 	}
 	n.closed = true
-	v.say(r, b.Item, false)
+	v.say(r, seq, b.Item, false)
 }
 
-func (v *View) say(r *reply, it item.Item, given bool) {
-	n := &node{item: it, given: given}
+func (v *View) say(r *reply, seq int64, it item.Item, given bool) {
+	n := &node{seq: seq, item: it, given: given}
 	if it.IsCall() {
 		n.call = &OpenCall{Item: it, CallID: it.CallID(), Given: given}
 		n.item, n.wireID = v.ids.take(it)
@@ -295,10 +299,13 @@ func (r *reply) mayGoOn() bool {
 // not there is left out, as are withdrawn calls.
 func (v *View) add(r *reply) {
 	for i, n := range r.nodes {
-		if n.gone || n.item.Type() == item.TypeReasoning && !r.followed(i) {
-			continue
+		switch {
+		case n.gone:
+		case n.item.Type() == item.TypeReasoning && !r.followed(i):
+			v.repairs = append(v.repairs, Repair{n.seq, n.item, ledNowhere})
+		default:
+			v.list.Append(n.item)
 		}
-		v.list.Append(n.item)
 	}
 	for _, n := range r.nodes {
 		v.list.Append(n.output)

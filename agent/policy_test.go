@@ -1,0 +1,188 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/tool"
+)
+
+func approver(v agent.Verdict, err error) agent.Approver {
+	return func(context.Context, tool.Call, tool.Traits) (agent.Verdict, error) { return v, err }
+}
+
+// A5 A4: one set of rules; deny over ask over allow; with no rule reading runs
+// and writing asks; with nobody to ask, no.
+func TestPolicy(t *testing.T) {
+	yes, no := approver(agent.Verdict{Allowed: true}, nil), approver(agent.Verdict{Reason: "not today"}, nil)
+	for _, c := range []struct {
+		name        string
+		policy      agent.Policy
+		read, write string // the output, or what the error begins with
+		unasked     bool
+	}{
+		{"no rule", agent.Policy{}, "done", "The call was refused: write needs an approval and there is nobody to give it. Nothing was done.", true},
+		{"hint", agent.Policy{Hint: "Use --allow %s."}, "done", "The call was refused: write needs an approval and there is nobody to give it. Nothing was done. Use --allow write.", true},
+		{"allow", agent.Policy{Allow: []string{"write"}}, "done", "done", false},
+		{"allow another", agent.Policy{Allow: []string{"writ", "rite"}}, "done", "The call was refused: write needs", true},
+		{"allow by pattern", agent.Policy{Allow: []string{"w*"}}, "done", "done", false},
+		{"deny", agent.Policy{Deny: []string{"*"}}, "The call was refused: a rule denies read.", "The call was refused: a rule denies write.", false},
+		{"deny over allow", agent.Policy{Allow: []string{"*"}, Deny: []string{"write"}}, "done", "The call was refused: a rule denies write.", false},
+		{"deny over ask", agent.Policy{Ask: []string{"*"}, Deny: []string{"write"}, Approver: yes}, "done", "The call was refused: a rule denies write.", false},
+		{"ask over allow", agent.Policy{Allow: []string{"*"}, Ask: []string{"*"}, Approver: no}, "not today", "not today", false},
+		{"ask over reading", agent.Policy{Ask: []string{"read"}}, "The call was refused: read needs an approval", "The call was refused: write needs", true},
+		{"approved", agent.Policy{Approver: yes}, "done", "done", false},
+		{"refused", agent.Policy{Approver: no}, "done", "not today", false},
+		{"refused in silence", agent.Policy{Approver: approver(agent.Verdict{}, nil)}, "done", "The call was refused by the person in charge. Nothing was done.", false},
+		{"refused by an error", agent.Policy{Approver: approver(agent.Verdict{Allowed: true}, errors.New("no line"))}, "done", "The call was refused: no approval could be got: no line. Nothing was done.", false},
+		{"a reason that is no text", agent.Policy{Approver: approver(agent.Verdict{Reason: "no\xff\x00way"}, nil)}, "done", "no\uFFFD\uFFFDway", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t, agenttest.Reply(call("r", "read", ""), call("w", "write", "")), agenttest.Reply(item.Assistant("I see")))
+			ran := map[string]bool{}
+			act := func(name string) func(context.Context, string) (string, error) {
+				return func(context.Context, string) (string, error) { ran[name] = true; return "done", nil }
+			}
+			r.agent.Parallel = 1
+			r.agent.Tools = []tool.Tool{textTool("read", act("read"), tool.ReadOnly()), textTool("write", act("write"))}
+			r.agent.Policy = c.policy
+			events, err := drain(r.agent.Stream(t.Context(), r.session, item.User("go")))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := outputs(r.last())
+			for id, want := range map[string]string{"r": c.read, "w": c.write} {
+				if out := strings.TrimPrefix(got[id], "error: "); !strings.HasPrefix(out, want) {
+					t.Errorf("%s: got %q, want %q", id, got[id], want)
+				}
+			}
+			if ran["read"] != (c.read == "done") || ran["write"] != (c.write == "done") {
+				t.Errorf("ran: %v", ran)
+			}
+			unasked := false
+			for _, ev := range ofType[agent.CallRefused](events) {
+				unasked = unasked || ev.NoApprover
+			}
+			if unasked != c.unasked {
+				t.Errorf("refused for want of an approver: %v, want %v", unasked, c.unasked)
+			}
+		})
+	}
+}
+
+// A5 P5: the approver gets the call as the model made it, one at a time, and
+// calls of a name that no tool has are not its business.
+func TestApproverIsAsked(t *testing.T) {
+	type asked struct {
+		ID, Name, Arguments string
+		Exclusive           bool
+	}
+	var got []asked
+	r := newRig(t, agenttest.Reply(
+		item.Must(&item.FunctionCall{ID: "fc_1", CallID: "call_1", Name: "write", Arguments: `{"text": "a"}`}), call("call_2", "write", "b"), call("call_3", "nobody", ""),
+	), agenttest.Reply(item.Assistant("done")))
+	r.agent.Tools = []tool.Tool{textTool("write", func(_ context.Context, s string) (string, error) { return s, nil }, tool.Exclusive())}
+	r.agent.Policy = agent.Policy{Approver: func(_ context.Context, c tool.Call, traits tool.Traits) (agent.Verdict, error) {
+		got = append(got, asked{c.ID, c.Name, c.Arguments, traits.Exclusive})
+		return agent.Verdict{Allowed: c.ID == "call_2", Reason: "not this"}, nil
+	}}
+	res := r.run(item.User("go"))
+	want := []asked{{"call_1", "write", `{"text": "a"}`, true}, {"call_2", "write", `{"text":"b"}`, true}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if res.RefusedCalls != 1 || res.Calls != 2 {
+		t.Errorf("result: %+v", res)
+	}
+	out := outputs(r.last())
+	if out["call_1"] != "error: not this" || out["call_2"] != "b" {
+		t.Errorf("outputs: %v", out)
+	}
+}
+
+// A5: a verdict is for one call. Another call with the same id, in the same
+// reply or a later one, does not inherit it.
+func TestVerdictIsForOneCall(t *testing.T) {
+	r := newRig(t,
+		agenttest.Reply(call("c", "write", "denied"), call("c", "write", "allowed"), call("c", "write", "denied too")),
+		agenttest.Reply(call("c", "write", "denied again")),
+		agenttest.Reply(item.Assistant("done")))
+	l := new(ledger)
+	r.agent.Tools = []tool.Tool{l.tool("write")}
+	r.agent.Policy = agent.Policy{Approver: func(_ context.Context, c tool.Call, _ tool.Traits) (agent.Verdict, error) {
+		return agent.Verdict{Allowed: strings.Contains(c.Arguments, `"allowed"`)}, nil
+	}}
+	r.run(item.User("go"))
+	if diff := cmp.Diff(map[string]int{"allowed": 1}, l.ran); diff != "" {
+		t.Errorf("ran (-want +got):\n%s", diff)
+	}
+	r.inputs()
+}
+
+// L6: an approver that gives up because the run was cancelled has not refused
+// anything: the call was not started, and may be approved in the next run.
+func TestCancelWhileAsking(t *testing.T) {
+	r := newRig(t, agenttest.Reply(call("c", "write", "x")), agenttest.Reply(item.Assistant("done")))
+	l := new(ledger)
+	r.agent.Tools = []tool.Tool{l.tool("write")}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r.agent.Policy = agent.Policy{Approver: func(ctx context.Context, _ tool.Call, _ tool.Traits) (agent.Verdict, error) {
+		cancel()
+		return agent.Verdict{}, ctx.Err()
+	}}
+	if _, err := r.agent.Run(ctx, r.session, item.User("go")); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	for e := range r.session.Entries() {
+		if _, ok := e.Body.(session.Approval); ok {
+			t.Error("a verdict was recorded")
+		}
+	}
+	r.reopen()
+	r.run()
+	contains(t, outputs(r.last())["c"], "not started")
+}
+
+// A verdict that was recorded before a crash holds.
+func TestVerdictOutlivesCrash(t *testing.T) {
+	r := newRig(t, agenttest.Reply(item.Assistant("done")))
+	l := new(ledger)
+	r.agent.Tools = []tool.Tool{l.tool("write")}
+	r.agent.Policy = agent.Policy{Approver: func(context.Context, tool.Call, tool.Traits) (agent.Verdict, error) {
+		t.Error("asked again")
+		return agent.Verdict{}, nil
+	}}
+	_, err := r.session.Append(t.Context(), session.RunStarted{}, session.Given{Item: item.User("go")}, session.TurnStarted{Turn: 1},
+		session.Received{Turn: 1, Item: call("c1", "write", "x")}, session.Received{Turn: 1, Item: call("c2", "write", "y")},
+		session.TurnEnded{Turn: 1, Status: item.StatusCompleted},
+		session.Approval{CallID: "c1", Allowed: true}, session.Approval{CallID: "c2", Reason: "not this"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.run()
+	if got := outputs(r.last()); got["c1"] != "x" || got["c2"] != "error: not this" {
+		t.Errorf("outputs: %v", got)
+	}
+}
+
+// The error of a pattern names it.
+func TestCheckPatterns(t *testing.T) {
+	if err := agent.CheckPatterns("*", "read_*", "[ab]c"); err != nil {
+		t.Error(err)
+	}
+	if err := agent.CheckPatterns("fine", "[a"); err == nil || !strings.Contains(err.Error(), `"[a"`) {
+		t.Errorf("got %v", err)
+	}
+}

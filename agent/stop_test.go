@@ -1,0 +1,445 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/endpoint"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/tool"
+)
+
+// endless answers every request with the same call under a new id.
+func endless(n int, _ agenttest.Request) agenttest.Answer {
+	return agenttest.Reply(call("c"+string(rune('a'+n)), "echo", "again"))
+}
+
+// L4: each limit stops the run with its reason, without an error; the work is
+// kept, the history is valid, and a second run goes on from there.
+func TestLimits(t *testing.T) {
+	for _, c := range []struct {
+		limits   agent.Limits
+		why      agent.StopReason
+		requests int
+		detail   string
+	}{
+		{agent.Limits{MaxTurns: 3}, agent.MaxTurns, 3, "3 times"},
+		{agent.Limits{MaxTokens: 1}, agent.MaxTokens, 1, "tokens"},
+		{agent.Limits{MaxRepeats: 4}, agent.RepeatedCall, 4, "echo was called 4 times"},
+	} {
+		t.Run(string(c.why), func(t *testing.T) {
+			r := newRig(t)
+			r.server.Otherwise(endless)
+			r.agent.Tools = []tool.Tool{echo()}
+			r.agent.Limits = c.limits
+			res := r.run(item.User("go"))
+			if res.Why != c.why || res.Turns != c.requests || res.Calls != c.requests || !strings.Contains(res.Detail, c.detail) {
+				t.Errorf("result: %+v", res)
+			}
+			if n := len(history(r.session)); n != 1+2*c.requests {
+				t.Errorf("%d items: the work was not kept", n)
+			}
+			r.reopen()
+			r.server.Add(agenttest.Reply(item.Assistant("done")))
+			if res := r.run(); res.Why != agent.Answered {
+				t.Errorf("then: %+v", res)
+			}
+			if sent := r.last(); len(sent) != 1+2*c.requests {
+				t.Errorf("then %d items were sent", len(sent))
+			}
+		})
+	}
+}
+
+// L4: other calls in between are no repetition.
+func TestRepeatsInARow(t *testing.T) {
+	r := newRig(t,
+		agenttest.Reply(call("c1", "echo", "a"), call("c2", "echo", "b")),
+		agenttest.Reply(call("c3", "echo", "a")),
+		agenttest.Reply(item.Assistant("done")))
+	r.agent.Tools = []tool.Tool{echo()}
+	r.agent.Limits.MaxRepeats = 2
+	if res := r.run(item.User("go")); res.Why != agent.Answered {
+		t.Errorf("result: %+v", res)
+	}
+}
+
+// S3: an incomplete reply and a refusal are ends of their own, not errors.
+func TestHowRepliesEnd(t *testing.T) {
+	r := newRig(t, agenttest.Incomplete("max_output_tokens", item.Assistant("So far")))
+	if res := r.run(item.User("go")); res.Why != agent.Incomplete || res.Detail != "max_output_tokens" || res.Text != "So far" {
+		t.Errorf("incomplete: %+v", res)
+	}
+	r = newRig(t, agenttest.Reply(item.Must(&item.Message{Role: item.RoleAssistant, Content: item.Parts(&item.Refusal{Refusal: "No."})})))
+	if res := r.run(item.User("go")); res.Why != agent.Refused {
+		t.Errorf("refusal: %+v", res)
+	}
+	r = newRig(t, agenttest.Failed("server_error", "it broke", item.Assistant("So far")))
+	res, err := r.agent.Run(t.Context(), r.session, item.User("go"))
+	var e *endpoint.Error
+	if !errors.As(err, &e) || e.Class != endpoint.Server || res.Why != agent.ProviderError {
+		t.Errorf("failed: %+v, %v", res, err)
+	}
+	want := []string{"user: go", "assistant: So far"}
+	if diff := cmp.Diff(want, outline(history(r.session))); diff != "" {
+		t.Errorf("failed (-want +got):\n%s", diff)
+	}
+}
+
+// S2: a model that just stops talking has not answered, and the error has its
+// class.
+func TestSilentEnd(t *testing.T) {
+	m := &memory{replies: []any{listen(func(context.Context, func(item.Event, error) bool) {})}}
+	a := &agent.Agent{Model: m}
+	res, err := a.Run(t.Context(), session.New(), item.User("go"))
+	var e *endpoint.Error
+	if !errors.As(err, &e) || e.Class != endpoint.Truncated || res.Why != agent.ProviderError {
+		t.Errorf("got %+v, %v", res, err)
+	}
+	cancelled := listen(func(_ context.Context, yield func(item.Event, error) bool) {
+		yield(event(`{"type":"response.cancelled","response":{"id":"r","status":"cancelled","output":[]}}`), nil)
+	})
+	m.replies = []any{cancelled}
+	if res, err = a.Run(t.Context(), session.New(), item.User("go")); err == nil || err.Error() == "" || res.Why != agent.ProviderError {
+		t.Errorf("got %+v, %v", res, err)
+	}
+}
+
+// E4 S2 S8: wherever a stream is cut, what was shown is never asked for again
+// by itself; what was complete is recorded, what was not is marked; the next run
+// goes on with a valid history in which nothing stands twice.
+func TestCutStreams(t *testing.T) {
+	const said = "One, two, three, four, five."
+	whole := agenttest.Reply(
+		item.Must(&item.Reasoning{ID: "rs_1", Summary: []item.Part{&item.SummaryText{Text: "Count, then."}}, EncryptedContent: "gAAA"}),
+		item.Assistant(said), call("c1", "echo", "x"))
+	for cut := 0; ; cut += 211 {
+		r := newRig(t, whole.CutAfter(cut))
+		again := 0
+		r.server.Otherwise(func(int, agenttest.Request) agenttest.Answer {
+			again++
+			return agenttest.Reply(item.Assistant("And on."))
+		})
+		r.agent.Tools = []tool.Tool{echo()}
+		var deltas strings.Builder
+		var failure error
+		events := 0
+		for ev, err := range r.agent.Stream(t.Context(), r.session, item.User("count")) {
+			failure = err
+			switch ev := ev.(type) {
+			case agent.TextDelta:
+				deltas.WriteString(ev.Text)
+				events++
+			case agent.ModelEvent, agent.ItemDone:
+				events++
+			}
+		}
+		if failure == nil {
+			if again != 1 {
+				t.Errorf("cut at %d: no error after %d further requests", cut, again)
+			}
+			if deltas.Len() > len(said)+len("And on.") {
+				t.Errorf("cut at %d: %q was shown", cut, deltas.String())
+			}
+			if cut > 0 && deltas.String() == said+"And on." {
+				break // it was not cut at all
+			}
+			continue // cut before the first event, and asked again
+		}
+		var e *endpoint.Error
+		if !errors.As(failure, &e) || events > 0 && again != 0 {
+			t.Errorf("cut at %d: %v, after %d further requests", cut, failure, again)
+		}
+		checkCut(t, r, cut, said, deltas.String())
+	}
+}
+
+// checkCut looks at the history after a cut and lets a second run go on.
+func checkCut(t *testing.T, r *rig, cut int, said, shown string) {
+	t.Helper()
+	got := strings.Join(outline(history(r.session)), "\n")
+	switch {
+	case shown == "":
+		if strings.Contains(got, "assistant") {
+			t.Errorf("cut at %d: nothing was shown, and there is\n%s", cut, got)
+		}
+	case !strings.HasPrefix(said, shown):
+		t.Errorf("cut at %d: %q was shown", cut, shown)
+	case !strings.Contains(got, "assistant: "+shown+" (incomplete)") && !strings.HasSuffix(got, "assistant: "+said) && !strings.Contains(got, "assistant: "+said+"\n"):
+		t.Errorf("cut at %d: %q was shown, and there is\n%s", cut, shown, got)
+	}
+	if strings.Contains(got, "c1 = ") && !strings.Contains(got, "c1 = error: The call was not started") {
+		t.Errorf("cut at %d: a call of a reply that broke off has run:\n%s", cut, got)
+	}
+	r.reopen()
+	if res := r.run(); res.Why != agent.Answered || res.Text != "And on." {
+		t.Errorf("cut at %d: then %+v", cut, res)
+	}
+	if n := strings.Count(strings.Join(outline(r.last()), "\n"), "One, "); n > 1 {
+		t.Errorf("cut at %d: the text was sent %d times", cut, n)
+	}
+}
+
+// L6 S8: a cancel in the middle of text, over a real socket.
+func TestCancelInText(t *testing.T) {
+	r := newRig(t, agenttest.Reply(item.Assistant("One, two, three.")).StallAfter(5, nil), agenttest.Reply(item.Assistant("Four.")))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	shown := ""
+	var failure error
+	var stopped agent.Stopped
+	for ev, err := range r.agent.Stream(ctx, r.session, item.User("count")) {
+		failure = err
+		switch ev := ev.(type) {
+		case agent.TextDelta:
+			shown += ev.Text
+			cancel()
+		case agent.TurnEnded:
+			if ev.Status != item.StatusCancelled {
+				t.Errorf("the turn ended as %s", ev.Status)
+			}
+		case agent.Stopped:
+			stopped = ev
+		}
+	}
+	if !errors.Is(failure, context.Canceled) || stopped.Why != agent.Cancelled {
+		t.Errorf("got %+v, %v", stopped, failure)
+	}
+	want := []string{"user: count", "assistant: " + shown + " (incomplete)"}
+	if diff := cmp.Diff(want, outline(history(r.session))); diff != "" || shown == "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	r.reopen()
+	r.run(item.User("go on"))
+	want = append(want, "user: go on")
+	if diff := cmp.Diff(want, outline(r.last())); diff != "" {
+		t.Errorf("sent then (-want +got):\n%s", diff)
+	}
+}
+
+// L6 T15: a cancel while tools run: each call has an output that says what is
+// known of it.
+func TestCancelInTool(t *testing.T) {
+	r := newRig(t, agenttest.Reply(call("c1", "echo", "one"), call("c2", "wait", ""), call("c3", "echo", "three")), agenttest.Reply(item.Assistant("I see.")))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	wait := textTool("wait", func(ctx context.Context, _ string) (string, error) {
+		cancel()
+		<-ctx.Done()
+		return "so far", ctx.Err()
+	})
+	r.agent.Tools = []tool.Tool{echo(), wait}
+	r.agent.Parallel = 1
+	if _, err := r.agent.Run(ctx, r.session, item.User("go")); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	r.reopen()
+	r.run()
+	got := outputs(r.last())
+	if got["c1"] != "one" {
+		t.Errorf("the finished call: %q", got["c1"])
+	}
+	contains(t, got["c2"], "interrupted")
+	contains(t, got["c3"], "not started")
+}
+
+// L6: stopping after the turn lets the reply and its calls finish.
+func TestStopAfterTurn(t *testing.T) {
+	for _, at := range []string{"turn_started", "item_done", "call_started", "call_done"} {
+		r := newRig(t, agenttest.Reply(call("c1", "echo", "one"), call("c2", "echo", "two")), agenttest.Reply(item.Assistant("done")))
+		r.agent.Tools = []tool.Tool{echo()}
+		run := r.agent.Start(r.session, item.User("go"))
+		var stopped agent.Stopped
+		for ev, err := range run.Events(t.Context()) {
+			if err != nil {
+				t.Errorf("%s: %v", at, err)
+				continue
+			}
+			if ev.Name() == at {
+				run.StopAfterTurn()
+			}
+			if ev, ok := ev.(agent.Stopped); ok {
+				stopped = ev
+			}
+		}
+		if n := len(r.server.Requests()); stopped.Why != agent.StoppedAfter || stopped.Totals.Calls != 2 || n != 1 {
+			t.Errorf("%s: %+v after %d requests", at, stopped, n)
+		}
+		r.reopen()
+		r.run()
+		if got := outputs(r.last()); got["c1"] != "one" || got["c2"] != "two" {
+			t.Errorf("%s: %v", at, got)
+		}
+	}
+}
+
+// L6: a cancel is stronger than a wish to stop after the turn.
+func TestStopAfterTurnThenCancel(t *testing.T) {
+	r := newRig(t, agenttest.Reply(call("c1", "cancel", ""), call("c2", "cancel", "")))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r.agent.Tools = []tool.Tool{textTool("cancel", func(context.Context, string) (string, error) { cancel(); return "ok", nil })}
+	r.agent.Parallel = 1
+	run := r.agent.Start(r.session, item.User("go"))
+	var failure error
+	for ev, err := range run.Events(ctx) {
+		if failure = err; err == nil && ev.Name() == "item_done" {
+			run.StopAfterTurn()
+		}
+	}
+	if !errors.Is(failure, context.Canceled) {
+		t.Errorf("got %v", failure)
+	}
+	got := outputs(history(r.session))
+	if got["c1"] != "ok" {
+		t.Errorf("the finished call: %q", got["c1"])
+	}
+	contains(t, got["c2"], "not started")
+}
+
+// L6: whoever leaves at the last event of the reply has all of it: it is not
+// asked for again.
+func TestLeaveAtLastEventOfReply(t *testing.T) {
+	r := newRig(t, agenttest.Reply(item.Assistant("done")))
+	for ev := range r.agent.Stream(t.Context(), r.session, item.User("go")) {
+		if m, ok := ev.(agent.ModelEvent); ok && m.Event.Terminal() {
+			break
+		}
+	}
+	r.reopen()
+	if _, err := r.agent.Run(t.Context(), r.session); !errors.Is(err, agent.ErrNothingToSend) {
+		t.Errorf("then got %v", err)
+	}
+	if diff := cmp.Diff([]string{"user: go", "assistant: done"}, outline(history(r.session))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A wish to stop hides no failure.
+func TestStopAfterTurnThatFails(t *testing.T) {
+	r := newRig(t, agenttest.Reply(item.Assistant("One, two.")).CutAfter(1500))
+	run := r.agent.Start(r.session, item.User("go"))
+	var failure error
+	for ev, err := range run.Events(t.Context()) {
+		if failure = err; err == nil && ev.Name() == "turn_started" {
+			run.StopAfterTurn()
+		}
+	}
+	var e *endpoint.Error
+	if !errors.As(failure, &e) || e.Class != endpoint.Truncated && e.Class != endpoint.Network {
+		t.Errorf("got %v", failure)
+	}
+}
+
+// P2: a call that nobody can answer leaves the view, and no answer is claimed.
+func TestCallThatHasNoOutput(t *testing.T) {
+	computer, err := item.ParseString(`{"type":"computer_call","id":"cu_1","call_id":"call_9","status":"completed","pending_safety_checks":[],"action":{"type":"screenshot"}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, agenttest.Reply(computer), agenttest.Reply(item.Assistant("done")))
+	if res := r.run(item.User("go")); res.Why != agent.Incomplete || !strings.Contains(res.Detail, "computer_call") {
+		t.Errorf("result: %+v", res)
+	}
+	r.run(item.User("without the screen"))
+	if diff := cmp.Diff([]string{"user: go", "user: without the screen"}, outline(r.last())); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// L5: what is said while the run goes on joins behind the pending outputs, once;
+// said when the answer is there, it is asked at once; too late, it is refused.
+func TestSay(t *testing.T) {
+	r := newRig(t, agenttest.Reply(call("c1", "echo", "one")), agenttest.Reply(item.Assistant("done")), agenttest.Reply(item.Assistant("more")))
+	r.agent.Tools = []tool.Tool{echo()}
+	run := r.agent.Start(r.session, item.User("go"))
+	for ev, err := range run.Events(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch ev := ev.(type) {
+		case agent.CallStarted:
+			if err := run.Say(item.User("wait")); err != nil {
+				t.Error(err)
+			}
+		case agent.TurnEnded:
+			if ev.Turn == 2 {
+				if err := run.Say(item.User("one more thing")); err != nil {
+					t.Error(err)
+				}
+			}
+		case agent.Stopped:
+			if err := run.Say(item.User("too late")); !errors.Is(err, agent.ErrStopped) {
+				t.Errorf("too late: %v", err)
+			}
+		}
+	}
+	if err := run.Say(item.User("far too late")); !errors.Is(err, agent.ErrStopped) {
+		t.Errorf("far too late: %v", err)
+	}
+	want := []string{"user: go", `c1: echo({"text":"one"})`, "c1 = one", "user: wait", "assistant: done", "user: one more thing"}
+	if diff := cmp.Diff(want, outline(r.last())); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// L5 L6: what is said to a run that is being stopped is kept for the next one.
+func TestSayWhileStopping(t *testing.T) {
+	r := newRig(t, agenttest.Reply(item.Assistant("done")), agenttest.Reply(item.Assistant("more")))
+	run := r.agent.Start(r.session, item.User("go"))
+	for ev, err := range run.Events(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ev.Name() == "turn_ended" {
+			run.StopAfterTurn()
+			if err := run.Say(item.User("kept")); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	r.run()
+	if diff := cmp.Diff([]string{"user: go", "assistant: done", "user: kept"}, outline(r.last())); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// The events of a run can be had once; a second range does nothing.
+func TestRangedOverTwice(t *testing.T) {
+	r := newRig(t, agenttest.Reply(item.Assistant("done")))
+	run := r.agent.Start(r.session, item.User("go"))
+	if _, err := drain(run.Events(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	if events, err := drain(run.Events(t.Context())); err == nil || len(events) > 0 {
+		t.Errorf("got %v, %v", events, err)
+	}
+}
+
+// An agent that cannot run says so before anything is recorded or sent.
+func TestUnfitAgent(t *testing.T) {
+	for name, break_ := range map[string]func(*agent.Agent){
+		"no model":    func(a *agent.Agent) { a.Model = nil },
+		"bad pattern": func(a *agent.Agent) { a.Policy.Deny = []string{"[a"} },
+		"two tools":   func(a *agent.Agent) { a.Tools = []tool.Tool{echo(), echo()} },
+	} {
+		r := newRig(t)
+		break_(r.agent)
+		if _, err := r.agent.Run(t.Context(), r.session, item.User("go")); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+		for range r.session.Entries() {
+			t.Errorf("%s: something was recorded", name)
+		}
+	}
+}

@@ -1,0 +1,205 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package session_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
+)
+
+func load(t *testing.T, store session.Store, id string) []session.Entry {
+	t.Helper()
+	var list []session.Entry
+	for e, err := range store.Load(t.Context(), id) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, e)
+	}
+	return list
+}
+
+var compare = cmp.Comparer(func(a, b item.Item) bool { return a == b })
+
+// A session reads back what it wrote, numbered without gaps.
+func TestOpenReadsBack(t *testing.T) {
+	var store session.Memory
+	s, err := session.Open(t.Context(), &store, "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Append(t.Context(), session.RunStarted{}, session.Given{Item: item.User("q")}); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := s.Append(t.Context(), session.TurnStarted{Turn: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(entries) != 1 || entries[0].Seq != 3 {
+		t.Errorf("appended %+v", entries)
+	}
+	again, err := session.Open(t.Context(), &store, "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []session.Entry
+	for e := range again.Entries() {
+		got = append(got, e)
+	}
+	want := []session.Entry{
+		{Seq: 1, Body: session.RunStarted{}},
+		{Seq: 2, Body: session.Given{Item: item.User("q")}},
+		{Seq: 3, Body: session.TurnStarted{Turn: 1}},
+	}
+	if diff := cmp.Diff(want, got, compare); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for range again.Entries() {
+		break // is no trouble
+	}
+}
+
+// Two writers of one session: one of them is told.
+func TestConflict(t *testing.T) {
+	var store session.Memory
+	one, _ := session.Open(t.Context(), &store, "s")
+	two, _ := session.Open(t.Context(), &store, "s")
+	if _, err := one.Append(t.Context(), session.RunStarted{}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := two.Append(t.Context(), session.RunStarted{}, session.Given{Item: item.User("q")})
+	if !errors.Is(err, session.ErrConflict) || !strings.Contains(err.Error(), `"s"`) {
+		t.Errorf("got %v, want a conflict that names the session", err)
+	}
+	if n := len(load(t, &store, "s")); n != 1 {
+		t.Errorf("%d entries, want the first writer's", n)
+	}
+	for range two.Entries() {
+		t.Error("the refused entries are in the session")
+	}
+	if _, err := two.Append(t.Context(), session.RunStarted{}); !errors.Is(err, session.ErrConflict) {
+		t.Errorf("then got %v", err)
+	}
+}
+
+// What has happened is written even if the context has ended.
+func TestAppendOutlivesCancel(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	store := &watching{Store: new(session.Memory)}
+	s, err := session.Open(t.Context(), store, "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Append(ctx, session.RunStarted{}); err != nil {
+		t.Fatal(err)
+	}
+	if store.err != nil {
+		t.Errorf("the store was called with %v", store.err)
+	}
+}
+
+// watching is a store that looks at the context.
+type watching struct {
+	session.Store
+	err error
+}
+
+func (w *watching) Append(ctx context.Context, id string, after int64, entries []session.Entry) error {
+	w.err = ctx.Err()
+	return w.Store.Append(ctx, id, after, entries)
+}
+
+// A log that cannot be read is an error, not a shorter log.
+func TestOpenFails(t *testing.T) {
+	broken := errors.New("disk on fire")
+	_, err := session.Open(t.Context(), failing{broken}, "s")
+	if !errors.Is(err, broken) || !strings.Contains(err.Error(), `"s"`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+type failing struct{ err error }
+
+func (f failing) Append(context.Context, string, int64, []session.Entry) error { return f.err }
+
+func (f failing) Load(context.Context, string) iter.Seq2[session.Entry, error] {
+	return func(yield func(session.Entry, error) bool) {
+		if yield(session.Entry{Seq: 1, Body: session.RunStarted{}}, nil) {
+			yield(session.Entry{}, f.err)
+		}
+	}
+}
+
+// A refused append leaves the session as it was, and can be tried again.
+func TestAppendFails(t *testing.T) {
+	store := &flaky{Store: new(session.Memory), err: errors.New("full")}
+	s, _ := session.Open(t.Context(), store, "s")
+	if _, err := s.Append(t.Context(), session.RunStarted{}); !errors.Is(err, store.err) {
+		t.Fatalf("got %v", err)
+	}
+	store.err = nil
+	entries, err := s.Append(t.Context(), session.RunStarted{})
+	if err != nil || entries[0].Seq != 1 {
+		t.Errorf("got %v, %v", entries, err)
+	}
+}
+
+type flaky struct {
+	session.Store
+	err error
+}
+
+func (f *flaky) Append(ctx context.Context, id string, after int64, entries []session.Entry) error {
+	if f.err != nil {
+		return f.err
+	}
+	return f.Store.Append(ctx, id, after, entries)
+}
+
+// Many sessions in one store, and readers beside writers.
+func TestMemoryConcurrently(t *testing.T) {
+	var store session.Memory
+	var wg sync.WaitGroup
+	for i := range 8 {
+		id := fmt.Sprintf("s%d", i%4)
+		wg.Go(func() {
+			for n := range 100 {
+				err := store.Append(t.Context(), id, int64(n), []session.Entry{{Seq: int64(n + 1), Body: session.TurnStarted{Turn: n}}})
+				if err != nil && !errors.Is(err, session.ErrConflict) {
+					t.Error(err)
+				}
+			}
+		})
+		wg.Go(func() {
+			for range 20 {
+				seq := int64(0)
+				for e := range store.Load(t.Context(), id) {
+					if seq++; e.Seq != seq {
+						t.Errorf("entry %d where %d belongs", e.Seq, seq)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for i := range 4 {
+		if n := len(load(t, &store, fmt.Sprintf("s%d", i))); n == 0 || n > 100 {
+			t.Errorf("session %d has %d entries", i, n)
+		}
+	}
+	if n := len(load(t, &store, "nobody's")); n != 0 {
+		t.Errorf("an unknown session has %d entries", n)
+	}
+}
