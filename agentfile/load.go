@@ -48,11 +48,14 @@ type File struct {
 
 	policy agent.Policy
 	files  *toolkit.Files
+	// brokeOff says that the file ends with a reply that broke off, so that the
+	// model is asked again although a reply is the last item.
+	brokeOff bool
 }
 
 // Load reads an agent file. All that is wrong with it is in the error: a
-// [chatmd.ErrorList] with places, or what the file system says of a file that
-// cannot be read.
+// [chatmd.ErrorList] with places, beside a File that holds only the warnings,
+// or what the file system says of a file that cannot be read.
 func Load(ctx context.Context, path string, o Options) (*File, error) {
 	src, err := read(path)
 	if err != nil {
@@ -75,7 +78,7 @@ func read(path string) ([]byte, error) {
 // is for messages.
 func parse(ctx context.Context, name, path string, src []byte, o Options) (*File, error) {
 	doc, err := chatmd.Parse(name, src)
-	f := &File{Path: path, Doc: doc}
+	f := &File{Path: path, Doc: doc, brokeOff: endsBrokenOff(doc)}
 	var problems chatmd.ErrorList
 	if err != nil && !errors.As(err, &problems) {
 		return nil, err
@@ -83,19 +86,23 @@ func parse(ctx context.Context, name, path string, src []byte, o Options) (*File
 	for _, w := range doc.Warnings {
 		f.Warnings = append(f.Warnings, fmt.Errorf("%w [warning]", w))
 	}
-	places, err := placesOf(path, o)
-	if err != nil {
-		return nil, err
+	places, placesErr := placesOf(path, o)
+	if placesErr != nil {
+		return nil, placesErr
 	}
 	problems = append(problems, f.checkConfig()...)
 	problems = append(problems, f.makeTools(places)...)
-	problems = append(problems, f.resolve(ctx, places)...)
+	if err == nil {
+		problems = append(problems, f.resolve(ctx, places)...)
+	} else {
+		problems = append(problems, f.checkSources(ctx, places)...)
+	}
 	if len(problems) > 0 {
 		f.Close()
 		slices.SortStableFunc(problems, func(a, b *chatmd.Error) int {
 			return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 		})
-		return nil, problems
+		return &File{Path: path, Doc: doc, Warnings: f.Warnings}, problems
 	}
 	return f, nil
 }
@@ -128,21 +135,35 @@ func (f *File) BaseURL() string {
 
 // Script loads a rehearsal script whose path is relative to the file.
 func (f *File) Script(path string) (*rehearsal.Script, error) {
+	full := path
 	if !filepath.IsAbs(path) {
-		path = filepath.Join(filepath.Dir(f.Path), filepath.FromSlash(path))
+		full = filepath.Join(filepath.Dir(f.Path), filepath.FromSlash(path))
 	}
-	return rehearsal.Load(path)
+	script, err := rehearsal.Load(full)
+	var pathErr *fs.PathError
+	if errors.As(err, &pathErr) {
+		return nil, fmt.Errorf("the rehearsal's script %s: %w", full, pathErr.Err)
+	}
+	return script, err
 }
 
 // Session returns a session in memory that begins with the file's items.
 func (f *File) Session(ctx context.Context) (*session.Session, error) {
 	s := session.New()
+	_, err := s.Append(ctx, f.log()...)
+	return s, err
+}
+
+// log is what the file says, as the beginning of a session's log.
+func (f *File) log() []session.Body {
 	bodies := make([]session.Body, len(f.Items))
 	for i, it := range f.Items {
 		bodies[i] = session.Given{Item: it}
 	}
-	_, err := s.Append(ctx, bodies...)
-	return s, err
+	if f.brokeOff {
+		bodies = append(bodies, session.TurnEnded{Status: item.StatusFailed})
+	}
+	return bodies
 }
 
 // Agent returns an agent as the file describes it. The caller may change it;
@@ -186,11 +207,14 @@ func (f *File) checkConfig() (problems chatmd.ErrorList) {
 	if c.MaxTokens != nil && *c.MaxTokens < minOutputTokens {
 		bad(fmt.Sprintf("<config>: max_tokens is %d, below what endpoints take", *c.MaxTokens), fmt.Sprintf("at least %d", minOutputTokens))
 	}
-	for feature, on := range map[string]bool{"collapse_reads": c.CollapseReads, "auto_compact": c.AutoCompact, "profile": c.Profile != ""} {
-		if on {
+	notBuilt := func(feature string, used bool) {
+		if used {
 			problems = append(problems, problemAt(f.Doc.Name, c.Element, "<config "+feature+"> is not built yet", "", chatmd.ErrNotBuilt))
 		}
 	}
+	notBuilt("auto_compact", c.AutoCompact)
+	notBuilt("collapse_reads", c.CollapseReads)
+	notBuilt("profile", c.Profile != "")
 	return problems
 }
 

@@ -85,8 +85,12 @@ func checkFolder(path string) error {
 // plain strips a file system error of the path, which the message has already.
 func plain(err error) error {
 	var pathErr *os.PathError
-	if errors.As(err, &pathErr) {
+	var linkErr *os.LinkError
+	switch {
+	case errors.As(err, &pathErr):
 		return pathErr.Err
+	case errors.As(err, &linkErr):
+		return linkErr.Err
 	}
 	return err
 }

@@ -18,10 +18,8 @@ func rebase(doc *chatmd.File, from, to string) string {
 	}
 	return doc.Rewrite(func(e chatmd.Element, a chatmd.Attr) (string, bool) {
 		switch {
-		case a.Name == "src" && e.Flag("local"):
-			return moved(a.Value, from, to)
-		case e.Tag == "read" && a.Name == "path":
-			return movedRoot(a.Value, from, to)
+		case isSource(e, a), e.Tag == "read" && a.Name == "path":
+			return movedPath(a.Value, from, to)
 		case e.Tag == "config" && a.Name == "model":
 			return movedScript(a.Value, from, to)
 		}
@@ -42,7 +40,8 @@ func moved(path, from, to string) (string, bool) {
 	return filepath.ToSlash(rel), true
 }
 
-func movedRoot(path, from, to string) (string, bool) {
+// movedPath is moved for a path that may begin with a variable.
+func movedPath(path, from, to string) (string, bool) {
 	name, rest, ok := cutVariable(path)
 	switch {
 	case !ok:

@@ -4,6 +4,7 @@
 package agentfile
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/antiphon-go/antiphon/chatmd"
@@ -27,13 +29,34 @@ import (
 // It holds one session, whatever the id. It is safe for concurrent use.
 type Transcript struct {
 	path  string
-	given []item.Item
+	given []session.Body
 
 	mu   sync.Mutex
 	seq  int64
-	size int64  // what the file is expected to hold
-	head []byte // what a new file begins with; nil once it is written
-	tail bool   // the file does not end in a newline
+	size int64     // what the file is expected to hold
+	head []byte    // what a new file begins with; nil once it is there
+	tail bool      // the file does not end in a newline
+	last item.Item // the last one appended
+}
+
+// brokeOff stands behind a reply whose turn broke off after it. It is a remark
+// for people and tells the next run that the model has to be asked again, which
+// a reply that is whole would not.
+const brokeOff = "<!-- the reply broke off here -->\n"
+
+// endsBrokenOff reports whether the remark is the last thing in a file.
+func endsBrokenOff(doc *chatmd.File) bool {
+	n := len(doc.Elements)
+	return n > 0 && strings.Contains(doc.Source()[doc.Elements[n-1].End:], strings.TrimSpace(brokeOff))
+}
+
+// whole returns how much of a transcript is whole; see [chatmd.Recover].
+func whole(src []byte) int {
+	last := bytes.LastIndexByte(src, '\n') + 1
+	if rest := src[last:]; len(rest) > 0 && bytes.HasPrefix([]byte(brokeOff), rest) {
+		return last
+	}
+	return chatmd.Recover(src)
 }
 
 // OpenTranscript opens the transcript at out for the agent file at path, and
@@ -45,7 +68,7 @@ type Transcript struct {
 // An element at the end that a crash cut short is moved to a file beside the
 // transcript, which a warning names.
 func OpenTranscript(ctx context.Context, path, out string, o Options) (*File, *Transcript, error) {
-	src, err := read(out)
+	src, err := readRegular(out)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return newTranscript(ctx, path, out, o)
@@ -55,19 +78,21 @@ func OpenTranscript(ctx context.Context, path, out string, o Options) (*File, *T
 	if _, err := os.Stat(path); err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", path, plain(err))
 	}
-	whole, warning, err := mend(out, src)
+	kept := src[:whole(src)]
+	file, err := parse(ctx, out, out, kept, o)
 	if err != nil {
 		return nil, nil, err
 	}
-	file, err := parse(ctx, out, out, whole, o)
-	if err != nil {
-		return nil, nil, err
+	if rest := src[len(kept):]; len(rest) > 0 {
+		beside, err := cutOff(out, int64(len(kept)), rest)
+		if err != nil {
+			file.Close()
+			return nil, nil, err
+		}
+		file.Warnings = append(file.Warnings, fmt.Errorf("%s: the last element was cut short by a crash; its %d bytes were moved to %s", out, len(rest), beside))
 	}
-	if warning != nil {
-		file.Warnings = append(file.Warnings, warning)
-	}
-	t := &Transcript{path: out, given: file.Items, size: int64(len(whole))}
-	t.tail = len(whole) > 0 && whole[len(whole)-1] != '\n'
+	t := &Transcript{path: out, given: file.log(), size: int64(len(kept))}
+	t.tail = len(kept) > 0 && kept[len(kept)-1] != '\n'
 	return file, t, nil
 }
 
@@ -93,40 +118,44 @@ func newTranscript(ctx context.Context, path, out string, o Options) (*File, *Tr
 	if head != "" && head[len(head)-1] != '\n' {
 		head += "\n"
 	}
-	return file, &Transcript{path: out, given: file.Items, head: []byte(head)}, nil
+	return file, &Transcript{path: out, given: file.log(), head: []byte(head)}, nil
 }
 
-// mend cuts off an element that a crash left unfinished at the end of a
-// transcript, after keeping it in a file of its own.
-func mend(path string, src []byte) (whole []byte, warning, err error) {
-	end := chatmd.Recover(src)
-	if end == len(src) {
-		return src, nil, nil
+// readRegular reads a file that can be appended to and cut.
+func readRegular(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		return nil, fmt.Errorf("%s: it is no regular file", path)
 	}
-	kept := path + ".cut"
+	return read(path)
+}
+
+// cutOff cuts a transcript down to the given size: an element that a crash left
+// unfinished at its end is moved to a file of its own, whose name it returns.
+func cutOff(path string, size int64, rest []byte) (kept string, err error) {
+	kept = path + ".cut"
 	f, err := os.OpenFile(kept, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: keeping its unfinished end: %w", path, err)
+		return "", fmt.Errorf("%s: keeping its unfinished end: %w", path, err)
 	}
-	_, err = f.Write(append(src[end:len(src):len(src)], '\n'))
+	_, err = f.Write(append(rest[:len(rest):len(rest)], '\n'))
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return nil, nil, fmt.Errorf("%s: keeping its unfinished end: %w", path, err)
+		return "", fmt.Errorf("%s: keeping its unfinished end: %w", path, err)
 	}
-	if err := os.Truncate(path, int64(end)); err != nil {
-		return nil, nil, fmt.Errorf("%s: cutting off its unfinished end: %w", path, plain(err))
+	if err := os.Truncate(path, size); err != nil {
+		return "", fmt.Errorf("%s: cutting off its unfinished end: %w", path, plain(err))
 	}
-	warning = fmt.Errorf("%s: the last element was cut short by a crash; its %d bytes were moved to %s", path, len(src)-end, kept)
-	return src[:end], warning, nil
+	return kept, nil
 }
 
-// Load implements [session.Store]: the items of the file, as given.
+// Load implements [session.Store]: what the file said when it was opened.
 func (t *Transcript) Load(context.Context, string) iter.Seq2[session.Entry, error] {
 	return func(yield func(session.Entry, error) bool) {
 		t.mu.Lock()
 		t.seq = int64(len(t.given))
 		t.mu.Unlock()
-		for i, it := range t.given {
-			if !yield(session.Entry{Seq: int64(i) + 1, Body: session.Given{Item: it}}, nil) {
+		for i, body := range t.given {
+			if !yield(session.Entry{Seq: int64(i) + 1, Body: body}, nil) {
 				return
 			}
 		}
@@ -134,7 +163,8 @@ func (t *Transcript) Load(context.Context, string) iter.Seq2[session.Entry, erro
 }
 
 // Append implements [session.Store]: it writes the entries' items at the end
-// of the file, in one write, and syncs. If that fails, the file is as before.
+// of the file, in one write, and syncs. If that fails, the file is as before. A
+// new file appears with the first item, or when the model is about to be asked.
 func (t *Transcript) Append(_ context.Context, _ string, after int64, entries []session.Entry) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -145,8 +175,17 @@ func (t *Transcript) Append(_ context.Context, _ string, after int64, entries []
 	if t.tail {
 		text = []byte("\n")
 	}
-	items := 0
+	due, last := false, t.last
 	for _, e := range entries {
+		switch b := e.Body.(type) {
+		case session.TurnStarted:
+			due = due || t.head != nil
+		case session.TurnEnded:
+			if b.BrokeOff() && isReply(last) {
+				text, due = append(text, brokeOff...), true
+			}
+			last = item.Item{}
+		}
 		it, ok := said(e.Body)
 		if !ok {
 			continue
@@ -155,15 +194,23 @@ func (t *Transcript) Append(_ context.Context, _ string, after int64, entries []
 		if text, err = chatmd.Append(text, it); err != nil {
 			return fmt.Errorf("%s: %w", t.path, err)
 		}
-		items++
+		due, last = true, it
 	}
-	if items > 0 || t.head != nil {
+	if due {
 		if err := t.write(text); err != nil {
-			return err
+			return fmt.Errorf("%s: %w", t.path, plain(err))
 		}
+		t.size += int64(len(text))
+		t.head, t.tail = nil, false
 	}
 	t.seq += int64(len(entries))
+	t.last = last
 	return nil
+}
+
+// isReply reports whether the item says that the model has answered.
+func isReply(it item.Item) bool {
+	return it.Role() == item.RoleAssistant && it.Status() != item.StatusIncomplete
 }
 
 // said returns the item that an entry adds to the conversation.
@@ -179,19 +226,19 @@ func said(b session.Body) (item.Item, bool) {
 	return item.Item{}, false
 }
 
-// write appends to the file, which must be as this transcript left it.
+// write appends to the file, which must be as this transcript left it. The
+// beginning of a new one appears as a whole or not at all: a file with half a
+// prompt would be taken for another agent.
 func (t *Transcript) write(text []byte) error {
-	flags := os.O_WRONLY | os.O_APPEND
 	if t.head != nil {
-		flags |= os.O_CREATE | os.O_EXCL
+		return create(t.path, text)
 	}
-	f, err := os.OpenFile(t.path, flags, 0o644)
+	f, err := os.OpenFile(t.path, os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
-		return fmt.Errorf("%s: %w", t.path, plain(err))
+		return err
 	}
 	if info, statErr := f.Stat(); statErr == nil && info.Size() != t.size {
-		f.Close()
-		return fmt.Errorf("%s: %w: somebody else wrote to it", t.path, session.ErrConflict)
+		return errors.Join(errMoved, f.Close())
 	}
 	_, err = f.Write(text)
 	if err == nil {
@@ -200,10 +247,39 @@ func (t *Transcript) write(text []byte) error {
 	if err != nil {
 		err = errors.Join(err, f.Truncate(t.size))
 	}
-	if err := errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("%s: %w", t.path, plain(err))
+	return errors.Join(err, f.Close())
+}
+
+var errMoved = fmt.Errorf("%w: somebody else wrote to it", session.ErrConflict)
+
+// create makes a file of the text unless there is one. It writes a file beside
+// it first, and links that.
+func create(path string, text []byte) error {
+	draft := fmt.Sprintf("%s.%d.new", path, os.Getpid())
+	f, err := os.OpenFile(draft, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
 	}
-	t.size += int64(len(text))
-	t.head, t.tail = nil, false
-	return nil
+	defer os.Remove(draft)
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	err = os.Link(draft, path)
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		err = moveUnlessThere(draft, path) // a file system without links
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return errMoved
+	}
+	return err
+}
+
+// moveUnlessThere renames a file. Somebody who creates the same file in between
+// loses it; where links work, it is not used.
+func moveUnlessThere(from, to string) error {
+	if _, err := os.Lstat(to); err == nil {
+		return fs.ErrExist
+	}
+	return os.Rename(from, to)
 }

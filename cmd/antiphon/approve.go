@@ -45,6 +45,7 @@ func (a *asker) ask(ctx context.Context, call tool.Call, _ tool.Traits) (agent.V
 		fmt.Fprintf(a.err, "?? %s %s\n   run it? [y]es, [n]o, [a]lways for this tool: ", call.Name, shorten(call.Arguments, 1000))
 		select {
 		case <-ctx.Done():
+			fmt.Fprintln(a.err)
 			return agent.Verdict{}, ctx.Err()
 		case line, ok := <-a.lines:
 			switch {

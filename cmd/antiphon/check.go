@@ -5,9 +5,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/antiphon-go/antiphon/agentfile"
+	"github.com/antiphon-go/antiphon/rehearsal"
 )
 
 // checkCommand is antiphon check.
@@ -33,15 +35,18 @@ func (c *checkCommand) Run(ctx context.Context, std stdio) error {
 	bad := 0
 	for _, path := range c.Files {
 		file, err := agentfile.Load(ctx, path, options)
+		if err == nil {
+			err = checkScript(file)
+		}
 		if err != nil {
 			bad++
-			fmt.Fprintln(std.out, err)
+			fmt.Fprintln(std.out, printable(err.Error()))
 		}
 		if file == nil {
 			continue
 		}
 		for _, w := range file.Warnings {
-			fmt.Fprintln(std.out, w)
+			fmt.Fprintln(std.out, printable(w.Error()))
 		}
 		file.Close()
 	}
@@ -50,4 +55,19 @@ func (c *checkCommand) Run(ctx context.Context, std stdio) error {
 	}
 	fmt.Fprintf(std.err, "antiphon: %s checked, no errors\n", plural(len(c.Files), "file"))
 	return nil
+}
+
+// checkScript reports what is wrong with the rehearsal's script that the file
+// names.
+func checkScript(file *agentfile.File) error {
+	path, ok := rehearsal.ParseModel(file.Model())
+	if !ok || path == "" {
+		return nil
+	}
+	_, err := file.Script(path)
+	if syntax := (*rehearsal.SyntaxError)(nil); err == nil || errors.As(err, &syntax) {
+		return err // it says where
+	}
+	at := file.Doc.Config
+	return fmt.Errorf("%s:%d:%d: <config>: %w", file.Path, at.Line, at.Column, err)
 }

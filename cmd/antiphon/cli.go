@@ -10,11 +10,13 @@ import (
 	"io"
 	"os"
 	"strings"
+	"syscall"
 
 	"github.com/alecthomas/kong"
 	"golang.org/x/term"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/chatmd"
 	"github.com/antiphon-go/antiphon/endpoint"
 )
 
@@ -104,9 +106,18 @@ func dispatch(ctx context.Context, args, env []string, std stdio) int {
 	}
 	command, err := parser.Parse(args)
 	if err != nil {
-		return report(std, usage(fmt.Errorf("%w; see antiphon --help", err)))
+		return report(std, usage(fmt.Errorf("%w; see %s --help", err, helpFor(err))))
 	}
 	return report(std, command.Run())
+}
+
+// helpFor returns the command whose help tells what was meant.
+func helpFor(err error) string {
+	var p *kong.ParseError
+	if errors.As(err, &p) && p.Context != nil && p.Context.Selected() != nil {
+		return "antiphon " + p.Context.Selected().Name
+	}
+	return "antiphon"
 }
 
 // exitError is an error that has been given its exit code. A nil cause means
@@ -137,11 +148,20 @@ func report(std stdio, err error) int {
 	if errors.As(err, &exit) && exit.err == nil {
 		return code
 	}
-	if code == exitInterrupted {
-		fmt.Fprintln(std.err, "antiphon: interrupted")
-		return code
+	message := err.Error()
+	var problems chatmd.ErrorList
+	switch {
+	case errors.As(err, &problems) && len(problems) > 1:
+		fmt.Fprintln(std.err, printable(message))
+		message = plural(len(problems), "problem") + " in the file; nothing was sent"
+	case code == exitInterrupted:
+		message = "interrupted"
+	case errors.Is(err, syscall.EPIPE):
+		message = "standard output was closed, so the run was stopped"
+	case errors.Is(err, agent.ErrNothingToSend):
+		message = "nothing to send: give a prompt, or add a <user> element to the file"
 	}
-	fmt.Fprintf(std.err, "antiphon: %v\n", err)
+	fmt.Fprintln(std.err, printable("antiphon: "+message))
 	return code
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/item"
 )
 
 // jsonLines writes every event as one line of JSON: an object whose first
@@ -30,7 +31,7 @@ func (j *jsonLines) show(ev agent.Event) error {
 		j.line = append(append(j.line, `,"data":`...), oneLine(m.Event.JSON())...)
 		j.line = append(j.line, '}')
 	} else {
-		members, err := json.Marshal(ev, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+		members, err := json.Marshal(lineOf(ev), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 		if err != nil {
 			return err
 		}
@@ -41,6 +42,24 @@ func (j *jsonLines) show(ev agent.Event) error {
 	}
 	_, err = j.out.Write(append(j.line, '\n'))
 	return err
+}
+
+// callDone is [agent.CallDone] with the time as a number.
+type callDone struct {
+	CallID    string    `json:"call_id"`
+	Tool      string    `json:"tool"`
+	Item      item.Item `json:"item"`
+	Failed    bool      `json:"failed"`
+	Error     string    `json:"error,omitempty"`
+	Synthetic bool      `json:"synthetic,omitempty"`
+	Took      int64     `json:"took_ns"`
+}
+
+func lineOf(ev agent.Event) any {
+	if d, ok := ev.(agent.CallDone); ok {
+		return callDone{d.CallID, d.Tool, d.Item, d.Failed, d.Error, d.Synthetic, d.Took.Nanoseconds()}
+	}
+	return ev
 }
 
 // oneLine returns a JSON text with its line breaks, which can only stand

@@ -18,6 +18,9 @@ import (
 )
 
 func main() {
+	// A reader that goes away, as head does, is an error of the write: the run
+	// can then be put in order. It would end the program otherwise.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	go func() {
 		<-ctx.Done()

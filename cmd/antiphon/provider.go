@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -29,58 +30,74 @@ type provider struct {
 	stop func()
 }
 
-func rehearsed(model string) bool {
-	_, ok := rehearsal.ParseModel(model)
-	return ok
-}
-
 // provider chooses who answers. The rehearsal does when it is asked for on the
 // command line, when the file asks for it and the command line names nobody
 // else, and when nothing else is configured.
-func (c *runCommand) provider(file *agentfile.File, env environment) (*provider, error) {
-	asked := file.Model()
+func (c *runCommand) provider(file *agentfile.File, env environment, std stdio) (*provider, error) {
+	named, wanted := rehearsal.ParseModel(c.Model)
+	script, asked := rehearsal.ParseModel(file.Model())
 	switch {
-	case c.Rehearsal && (c.BaseURL != "" || c.Model != "" && !rehearsed(c.Model)):
+	case c.Rehearsal && (c.BaseURL != "" || c.Model != "" && !wanted):
 		return nil, usage(errors.New("--rehearsal does not go with --base-url or --model"))
-	case c.Rehearsal:
-		if !rehearsed(asked) {
-			asked = rehearsal.Model
+	case wanted && named != "": // as all paths on a command line, relative to the working directory
+		full, err := filepath.Abs(named)
+		if err != nil {
+			return nil, err
 		}
-		return c.rehearse(file, asked)
-	case rehearsed(c.Model):
-		return c.rehearse(file, c.Model)
-	case rehearsed(asked) && c.BaseURL == "" && c.Model == "":
-		return c.rehearse(file, asked)
+		return rehearse(file, full)
+	case asked && (c.Rehearsal || c.BaseURL == "" && c.Model == ""):
+		return rehearse(file, script)
+	case wanted, c.Rehearsal:
+		return rehearse(file, "")
 	}
-	if rehearsed(asked) {
-		asked = ""
-	}
-	base, key := c.endpoint(file, env)
+	base, key, note := c.endpoint(file, env)
 	if base == "" && key.IsZero() {
-		return c.rehearse(file, rehearsal.Model)
+		return fallback(file)
 	}
-	name := cmp.Or(c.Model, asked, env["OPENAI_MODEL"])
-	if name == "" {
-		return nil, usage(errors.New(`no model is named; give --model NAME, or <config model="NAME"/> in the file`))
+	if _, err := endpoint.URL(cmp.Or(base, endpoint.DefaultBaseURL), endpoint.Generic.ResponsesPath); err != nil {
+		return nil, err
 	}
-	client := &responses.Client{BaseURL: base, Key: key, UserAgent: "antiphon/" + programVersion()}
-	return &provider{model: client, name: name, stop: func() {}}, nil
+	name := c.Model
+	if name == "" && !asked {
+		name = file.Model()
+	}
+	if name = cmp.Or(name, env["OPENAI_MODEL"]); name == "" {
+		return nil, usage(errors.New(`no model is named: give --model NAME, set OPENAI_MODEL, or write <config model="NAME"/> in the file`))
+	}
+	client := &responses.Client{BaseURL: base, Key: key, UserAgent: "antiphon/" + programVersion(), OnRetry: sayRetry(std)}
+	return &provider{model: client, name: name, note: note, stop: func() {}}, nil
+}
+
+// sayRetry tells of waits that a person would notice.
+func sayRetry(std stdio) func(error, time.Duration, int) {
+	return func(err error, wait time.Duration, _ int) {
+		var e *endpoint.Error
+		if wait < time.Second || !errors.As(err, &e) {
+			return
+		}
+		why := strings.ReplaceAll(string(e.Class), "_", " ")
+		if e.Status != 0 {
+			why += fmt.Sprintf(", status %d", e.Status)
+		}
+		fmt.Fprintf(std.err, "antiphon: no answer (%s), asking again in %s\n", why, duration(wait))
+	}
 }
 
 // endpoint returns the base URL and the key that may go there. The key belongs
 // to the person who runs the program: a file's own base_url gets it only where
-// the environment names the same host.
-func (c *runCommand) endpoint(file *agentfile.File, env environment) (base string, key endpoint.Key) {
+// the environment names the same host; the note says so where it does not.
+func (c *runCommand) endpoint(file *agentfile.File, env environment) (base string, key endpoint.Key, note string) {
 	key = endpoint.NewKey(env["OPENAI_API_KEY"])
 	fromEnv := env["OPENAI_BASE_URL"]
 	fromFile := file.BaseURL()
 	if c.BaseURL != "" || fromFile == "" {
-		return cmp.Or(c.BaseURL, fromEnv), key
+		return cmp.Or(c.BaseURL, fromEnv), key, ""
 	}
-	if !sameHost(fromFile, cmp.Or(fromEnv, endpoint.DefaultBaseURL)) {
+	if !key.IsZero() && !sameHost(fromFile, cmp.Or(fromEnv, endpoint.DefaultBaseURL)) {
 		key = endpoint.Key{}
+		note = "antiphon: OPENAI_API_KEY is not sent to the base_url of the file; name it with --base-url to send it"
 	}
-	return fromFile, key
+	return fromFile, key, note
 }
 
 func sameHost(a, b string) bool {
@@ -89,17 +106,29 @@ func sameHost(a, b string) bool {
 	return errA == nil && errB == nil && u.Host != "" && strings.EqualFold(u.Host, v.Host) && u.Scheme == v.Scheme
 }
 
-// rehearse starts the rehearsal's server on loopback and a client of it.
-func (c *runCommand) rehearse(file *agentfile.File, model string) (*provider, error) {
+// improvised says what the rehearsal does without a script.
+const improvised = "it calls each tool that only reads, once"
+
+// fallback is the rehearsal where nothing else is configured.
+func fallback(file *agentfile.File) (*provider, error) {
+	p, err := rehearse(file, "")
+	if err == nil {
+		p.note = "antiphon: no endpoint is configured, so the rehearsal model answers (" + improvised + "); for a real one give --base-url or set OPENAI_API_KEY"
+	}
+	return p, err
+}
+
+// rehearse starts the rehearsal's server on loopback and a client of it. The
+// script's path is relative to the file; "" is none.
+func rehearse(file *agentfile.File, script string) (*provider, error) {
 	server := &rehearsal.Server{ReadOnly: readOnly(file.Tools)}
-	by := "it calls each tool that only reads, once"
-	if path, _ := rehearsal.ParseModel(model); path != "" {
-		script, err := file.Script(path)
-		if err != nil {
+	by := improvised
+	if script != "" {
+		var err error
+		if server.Script, err = file.Script(script); err != nil {
 			return nil, usage(err)
 		}
-		server.Script = script
-		by = "scripted by " + path
+		by = "scripted by " + script
 	}
 	base, stop, err := server.Start()
 	if err != nil {

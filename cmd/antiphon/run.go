@@ -4,11 +4,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/antiphon-go/antiphon/agent"
@@ -66,7 +70,7 @@ func (c *runCommand) Run(ctx context.Context, std stdio, env environment) error 
 	if err != nil {
 		return err
 	}
-	provider, err := c.provider(file, env)
+	provider, err := c.provider(file, env, std)
 	if err != nil {
 		return err
 	}
@@ -74,11 +78,20 @@ func (c *runCommand) Run(ctx context.Context, std stdio, env environment) error 
 	if provider.note != "" {
 		fmt.Fprintln(std.err, provider.note)
 	}
-	var input []item.Item
-	if prompt != "" {
-		input = append(input, item.User(prompt))
+	return c.play(ctx, std, env, c.agent(file, provider, std), sess, input(prompt, file))
+}
+
+// input is the prompt as an item, unless the conversation ends with the very
+// same message: then an earlier run asked it, got no answer, and is repeated.
+func input(prompt string, file *agentfile.File) []item.Item {
+	if prompt == "" {
+		return nil
 	}
-	return c.play(ctx, std, env, c.agent(file, provider, std), sess, input)
+	said := item.User(prompt)
+	if n := len(file.Items); n > 0 && file.Items[n-1] == said {
+		return nil
+	}
+	return []item.Item{said}
 }
 
 // open loads the agent and the session: the transcript's, if there is to be
@@ -89,8 +102,11 @@ func (c *runCommand) open(ctx context.Context, std stdio) (*agentfile.File, *ses
 		return nil, nil, err
 	}
 	out := c.Out
-	if c.InPlace {
+	switch {
+	case c.InPlace:
 		out = c.File
+	case sameFile(c.File, out):
+		return nil, nil, usage(fmt.Errorf("--out %s is the agent's file itself; give --in-place to append to it", out))
 	}
 	if out == "" {
 		file, err := agentfile.Load(ctx, c.File, options)
@@ -110,9 +126,15 @@ func (c *runCommand) open(ctx context.Context, std stdio) (*agentfile.File, *ses
 	return file, sess, err
 }
 
+func sameFile(a, b string) bool {
+	infoA, errA := os.Stat(a)
+	infoB, errB := os.Stat(b)
+	return errA == nil && errB == nil && os.SameFile(infoA, infoB)
+}
+
 func warn(std stdio, file *agentfile.File) {
 	for _, w := range file.Warnings {
-		fmt.Fprintf(std.err, "%v\n", w)
+		fmt.Fprintln(std.err, printable(w.Error()))
 	}
 }
 
@@ -134,6 +156,8 @@ func (c *runCommand) agent(file *agentfile.File, p *provider, std stdio) *agent.
 	a.Request.Model = p.name
 	a.Policy.Allow = append(a.Policy.Allow, c.Allow...)
 	a.Policy.Deny = append(a.Policy.Deny, c.Deny...)
+	// What the file wants to be asked about is answered by --allow.
+	a.Policy.Ask = slices.DeleteFunc(slices.Clone(a.Policy.Ask), func(name string) bool { return matches(c.Allow, name) })
 	a.Policy.Hint = "Who runs the agent can allow it with --allow %s."
 	if terminal(std.in) && terminal(std.err) && !c.JSON {
 		a.Policy.Approver = newAsker(std).ask
@@ -145,6 +169,13 @@ func (c *runCommand) agent(file *agentfile.File, p *provider, std stdio) *agent.
 		a.Limits.MaxTime = c.MaxTime
 	}
 	return a
+}
+
+func matches(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool {
+		ok, err := path.Match(p, name)
+		return ok && err == nil
+	})
 }
 
 // play runs the agent and shows what happens.
@@ -163,7 +194,7 @@ func (c *runCommand) play(ctx context.Context, std stdio, env environment, a *ag
 		}
 		switch ev := ev.(type) {
 		case agent.CallRefused:
-			if ev.NoApprover {
+			if ev.NoApprover && !slices.Contains(refused, ev.Tool) {
 				refused = append(refused, ev.Tool)
 			}
 		case agent.Stopped:
@@ -176,19 +207,28 @@ func (c *runCommand) play(ctx context.Context, std stdio, env environment, a *ag
 	if err := errors.Join(failure, showErr); err != nil {
 		return err
 	}
-	return verdict(stopped, refused)
+	return c.verdict(stopped, refused)
 }
 
 // verdict turns the end of a run that did not fail into an exit code.
-func verdict(s agent.Stopped, refused []string) error {
+func (c *runCommand) verdict(s agent.Stopped, refused []string) error {
 	switch s.Why {
 	case agent.Answered, agent.Refused:
 		if len(refused) == 0 {
 			return nil
 		}
-		return &exitError{exitNeedsAllow, fmt.Errorf("%s was refused: nobody could approve it; allow it with --allow %[1]s", refused[0])}
+		names := strings.Join(refused, ",")
+		return &exitError{exitNeedsAllow, fmt.Errorf("nobody could approve calls of %s, so they were refused; --allow %s lets them run", strings.Join(refused, ", "), names)}
 	case agent.Incomplete:
-		return &exitError{exitProvider, fmt.Errorf("the reply is incomplete: %s", s.Detail)}
+		return &exitError{exitProvider, fmt.Errorf("the reply is incomplete: the endpoint cut it off (%s)", cmp.Or(s.Detail, "it did not say why"))}
 	}
-	return &exitError{exitLimit, fmt.Errorf("stopped at %s: %s", s.Why, s.Detail)}
+	detail := s.Detail
+	if s.Why == agent.MaxTime {
+		detail = fmt.Sprintf("%s have passed", c.MaxTime)
+	}
+	again := "; --out FILE would have kept the conversation to go on with"
+	if c.Out != "" || c.InPlace {
+		again = "; run it again to go on"
+	}
+	return &exitError{exitLimit, fmt.Errorf("stopped at the limit %s: %s%s", s.Why, detail, again)}
 }

@@ -19,10 +19,13 @@ import (
 type printer struct {
 	out, err io.Writer
 	colour   bool
+	plain    bool // standard output is a terminal, which control characters would steer
 	began    time.Time
 
-	midLine bool // the text on standard output has not ended its line
-	spoke   bool // the current message streamed text
+	midLine bool            // the text on standard output has not ended its line
+	spoke   bool            // the current message streamed text
+	refused map[string]bool // calls that were told of as refused
+	cut     string          // a remark on the last turn, told if another follows
 	// writeErr is the first error of standard output, such as a closed pipe.
 	writeErr error
 }
@@ -30,12 +33,20 @@ type printer struct {
 func newPrinter(std stdio, env environment) *printer {
 	_, noColour := env["NO_COLOR"]
 	colour := terminal(std.err) && !(noColour && env["NO_COLOR"] != "") && env["TERM"] != "dumb"
-	return &printer{out: std.out, err: std.err, colour: colour, began: time.Now()}
+	return &printer{
+		out: std.out, err: std.err, colour: colour, plain: terminal(std.out),
+		began: time.Now(), refused: map[string]bool{},
+	}
 }
 
 // show prints one event. The error is that of standard output.
 func (p *printer) show(ev agent.Event) error {
 	switch ev := ev.(type) {
+	case agent.TurnStarted:
+		if p.cut != "" {
+			p.note(yellow, "%s", p.cut)
+			p.cut = ""
+		}
 	case agent.TextDelta:
 		p.text(ev.Text)
 		p.spoke = true
@@ -44,13 +55,14 @@ func (p *printer) show(ev agent.Event) error {
 	case agent.CallStarted:
 		p.note(dim, "-> %s %s", ev.Tool, shorten(ev.Arguments, 100))
 	case agent.CallRefused:
-		p.note(yellow, "!! %s: %s", ev.Tool, ev.Reason)
+		p.refused[ev.CallID] = true
+		p.note(yellow, "!! %s: %s", ev.Tool, shorten(ev.Reason, 1000))
 	case agent.CallDone:
 		p.callDone(ev)
 	case agent.TurnEnded:
 		p.endLine()
-		if ev.Reason != "" {
-			p.note(yellow, "!! turn %d: %s: %s", ev.Turn, ev.Status, shorten(ev.Reason, 300))
+		if ev.Reason != "" { // what ends the run is told by its last line
+			p.cut = fmt.Sprintf("!! turn %d: %s: %s", ev.Turn, ev.Status, shorten(ev.Reason, 300))
 		}
 	case agent.Stopped:
 		p.stopped(ev)
@@ -59,6 +71,9 @@ func (p *printer) show(ev agent.Event) error {
 }
 
 func (p *printer) text(s string) {
+	if p.plain {
+		s = printable(s)
+	}
 	if s == "" {
 		return
 	}
@@ -91,6 +106,9 @@ func (p *printer) itemDone(ev agent.ItemDone) {
 
 func (p *printer) callDone(ev agent.CallDone) {
 	took := ""
+	if ev.Synthetic && p.refused[ev.CallID] {
+		return // it has been told
+	}
 	if !ev.Synthetic {
 		took = " " + duration(ev.Took)
 	}
@@ -139,20 +157,26 @@ func outputContent(out item.Item) (item.Content, error) {
 	return o.Output, nil
 }
 
-// stopped prints the totals.
+// stopped prints the totals of a run that asked the model.
 func (p *printer) stopped(ev agent.Stopped) {
 	p.endLine()
 	t := ev.Totals
+	if t.Turns == 0 {
+		return
+	}
 	line := fmt.Sprintf("%s, %s", plural(t.Turns, "turn"), plural(t.Calls, "call"))
-	if t.FailedCalls > 0 {
-		line += fmt.Sprintf(" (%d failed)", t.FailedCalls)
+	if failed := t.FailedCalls - t.RefusedCalls; failed > 0 {
+		line += fmt.Sprintf(" (%d failed)", failed)
+	}
+	if t.RefusedCalls > 0 {
+		line += fmt.Sprintf(", %d refused", t.RefusedCalls)
 	}
 	if t.TotalTokens > 0 {
 		line += fmt.Sprintf(", %d tokens (%d in, %d cached, %d out)", t.TotalTokens, t.InputTokens, t.CachedTokens, t.OutputTokens)
 	}
 	line += ", " + duration(time.Since(p.began))
 	if ev.Why != agent.Answered {
-		line = string(ev.Why) + ": " + line
+		line = strings.ReplaceAll(string(ev.Why), "_", " ") + ": " + line
 	}
 	p.note(dim, "-- %s", line)
 }
@@ -168,7 +192,7 @@ const (
 // note prints a line on standard error.
 func (p *printer) note(colour, format string, args ...any) {
 	p.endLine()
-	s := fmt.Sprintf(format, args...)
+	s := printable(fmt.Sprintf(format, args...))
 	if p.colour {
 		s = "\x1b[" + colour + "m" + s + "\x1b[0m"
 	}
@@ -186,6 +210,17 @@ func shorten(s string, limit int) string {
 		return s
 	}
 	return string([]rune(s)[:limit-1]) + "…"
+}
+
+// printable leaves out what would steer a terminal: control characters but for
+// line ends and tabs.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 {
+			return -1
+		}
+		return r
+	}, s)
 }
 
 func duration(d time.Duration) string {
