@@ -115,6 +115,70 @@ func TestSilentEnd(t *testing.T) {
 	}
 }
 
+// T13: a call that a limit of the endpoint cut is not run.
+func TestCallCutByALimit(t *testing.T) {
+	r := newRig(t, agenttest.Incomplete("max_output_tokens",
+		item.Must(&item.FunctionCall{CallID: "c1", Name: "echo", Arguments: `{"text":"x"}`, Status: item.StatusIncomplete})),
+		agenttest.Reply(item.Assistant("done")))
+	l := new(ledger)
+	r.agent.Tools = []tool.Tool{l.tool("echo")}
+	if res := r.run(item.User("go")); res.Why != agent.Answered || len(l.ran) != 0 {
+		t.Errorf("result: %+v, ran: %v", res, l.ran)
+	}
+	contains(t, outputs(r.last())["c1"], "not started", "before the call was complete")
+}
+
+// E1 E2 E4 S2 S3: whatever an endpoint does instead of answering, the run ends
+// with an error of the right class, what was complete is kept, and the session
+// goes on with the next answer.
+func TestBadEndpoints(t *testing.T) {
+	said := agenttest.Reply(item.Assistant("One, two."), item.Assistant("Three, four."))
+	all := []string{"user: go", "assistant: One, two.", "assistant: Three, four."}
+	for _, c := range []struct {
+		name     string
+		answer   agenttest.Answer
+		class    endpoint.Class
+		retried  bool
+		whatever []string // the history
+	}{
+		{"401", agenttest.Failure(401, "invalid_api_key", "no"), endpoint.Auth, false, all[:1]},
+		{"403", agenttest.Failure(403, "forbidden", "no"), endpoint.Forbidden, false, all[:1]},
+		{"404", agenttest.Failure(404, "not_found", "no"), endpoint.NotFound, false, all[:1]},
+		{"400", agenttest.Failure(400, "bad", "no"), endpoint.BadRequest, false, all[:1]},
+		{"429", agenttest.Failure(429, "rate_limit_exceeded", "later"), endpoint.RateLimit, true, all[:1]},
+		{"500", agenttest.Failure(500, "server_error", "oh"), endpoint.Server, true, all[:1]},
+		{"a web page", agenttest.WebPage(200, "Welcome"), endpoint.Protocol, false, all[:1]},
+		{"a reset", agenttest.Reset(), endpoint.Network, true, all[:1]},
+		{"an error event", agenttest.ErrorEvent("server_error", "oh", item.Assistant("One, two.")), endpoint.Server, false, all[:2]},
+		{"a failed response", agenttest.Failed("server_error", "oh", item.Assistant("One, two.")), endpoint.Server, false, all[:2]},
+		{"no last event", said.WithoutLast(), endpoint.Truncated, false, all},
+		{"done without a last event", said.WithoutLast().WithDone(), endpoint.Truncated, false, all},
+		{"an event that is no JSON", said.WithEvent(-2, "{oops"), endpoint.Protocol, false, append(all[:2:2], "assistant: Three, four. (incomplete)")},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t)
+			r.server.Otherwise(func(int, agenttest.Request) agenttest.Answer { return c.answer })
+			res, err := r.agent.Run(t.Context(), r.session, item.User("go"))
+			var e *endpoint.Error
+			if !errors.As(err, &e) || e.Class != c.class || res.Why != agent.ProviderError || res.Detail == "" {
+				t.Fatalf("got %+v, %v", res, err)
+			}
+			if n := len(r.server.Requests()); (n > 1) != c.retried {
+				t.Errorf("%d requests", n)
+			}
+			if diff := cmp.Diff(c.whatever, outline(history(r.session))); diff != "" {
+				t.Errorf("history (-want +got):\n%s", diff)
+			}
+			r.reopen()
+			r.server.Add(agenttest.Reply(item.Assistant("done")))
+			if res := r.run(); res.Text != "done" {
+				t.Errorf("then: %+v", res)
+			}
+			r.inputs()
+		})
+	}
+}
+
 // E4 S2 S8: wherever a stream is cut, what was shown is never asked for again
 // by itself; what was complete is recorded, what was not is marked; the next run
 // goes on with a valid history in which nothing stands twice.
