@@ -71,9 +71,9 @@ func (x *exchange) outcome(r *item.Response) error {
 	}
 	switch r.Status {
 	case item.StatusFailed:
-		return failureOf(x, item.Event{Type: item.EventFailed})
+		return failureOf(x, &item.Event{Type: item.EventFailed})
 	case item.StatusCancelled:
-		return failureOf(x, item.Event{Type: item.EventCancelled})
+		return failureOf(x, &item.Event{Type: item.EventCancelled})
 	}
 	return nil
 }
@@ -130,7 +130,7 @@ func (s *stream) whole(x *exchange) error {
 		if err != nil {
 			return x.unreadable("item "+n, []byte(it.JSON()), false, err)
 		}
-		if done, err := s.event(x, ev); done {
+		if done, err := s.event(x, &ev); done {
 			return err
 		}
 	}
@@ -143,7 +143,7 @@ func (s *stream) whole(x *exchange) error {
 	if err != nil {
 		return x.unreadable("the answer", text, false, err)
 	}
-	if done, err := s.event(x, ev); done {
+	if done, err := s.event(x, &ev); done {
 		return err
 	}
 	return x.fail(&endpoint.Error{Class: endpoint.Truncated, Message: "the response is still " + status})

@@ -30,6 +30,15 @@ var fields = map[string]func(*item.Request){
 	"truncation":           func(r *item.Request) { r.Truncation = "" },
 	"user":                 func(r *item.Request) { r.User = "" },
 	"metadata":             func(r *item.Request) { r.Metadata = "" },
+
+	"stream_options":         func(r *item.Request) { r.StreamOptions = nil },
+	"top_logprobs":           func(r *item.Request) { r.TopLogprobs = nil },
+	"conversation":           func(r *item.Request) { r.Conversation = "" },
+	"context_management":     func(r *item.Request) { r.ContextManagement = nil },
+	"prompt":                 func(r *item.Request) { r.Prompt = nil },
+	"prompt_cache_options":   func(r *item.Request) { r.PromptCacheOptions = nil },
+	"prompt_cache_retention": func(r *item.Request) { r.PromptCacheRetention = "" },
+	"moderation":             func(r *item.Request) { r.Moderation = nil },
 }
 
 // leaveOut removes the named member from r, which is a shallow copy of the

@@ -74,6 +74,7 @@ type Reader struct {
 	data, dataEnd int
 	typ, id       []byte
 	retry         time.Duration
+	head          []byte // the line that set typ, with its line feed
 }
 
 // NewReader returns a Reader of r. It reads ahead; r is the caller's to close.
@@ -90,7 +91,11 @@ func NewReader(r io.Reader, opts Options) *Reader {
 // an event of too many bytes is a [*TooLargeError]. Errors are final.
 func (r *Reader) Next() (Event, error) {
 	r.hasData = false
-	r.typ = r.typ[:0]
+	if r.sameHead() {
+		r.pos += len(r.head)
+	} else {
+		r.typ = r.typ[:0]
+	}
 	for {
 		from, to, ok := r.line()
 		switch {
@@ -106,6 +111,12 @@ func (r *Reader) Next() (Event, error) {
 			r.fill()
 		}
 	}
+}
+
+// sameHead reports whether the event begins with the line that named the type
+// of the one before, as the deltas of a reply do.
+func (r *Reader) sameHead() bool {
+	return len(r.head) > 0 && !r.skipLF && bytes.HasPrefix(r.buf[r.pos:r.end], r.head)
 }
 
 func (r *Reader) event() Event {
@@ -141,7 +152,9 @@ func (r *Reader) line() (from, to int, ok bool) {
 		}
 	}
 	r.lf = search(r.buf[:r.end], max(r.lf, r.pos), '\n')
-	r.cr = search(r.buf[:r.end], max(r.cr, r.pos), '\r')
+	if r.cr < r.end {
+		r.cr = search(r.buf[:r.end], max(r.cr, r.pos), '\r')
+	}
 	stop := min(r.lf, r.cr)
 	if stop-r.pos > r.max {
 		r.tooLarge()
@@ -195,6 +208,10 @@ func (r *Reader) field(from, to int) {
 		r.addData(value, to)
 	case "event":
 		r.typ = append(r.typ[:0], r.buf[value:to]...)
+		r.head = r.head[:0]
+		if !r.hasData && !r.skipLF && to < r.end {
+			r.head = append(append(r.head, r.buf[from:to]...), '\n')
+		}
 	case "id":
 		if id := r.buf[value:to]; bytes.IndexByte(id, 0) < 0 {
 			r.id = append(r.id[:0], id...)
