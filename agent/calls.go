@@ -178,9 +178,9 @@ func (r *Run) answer(ctx context.Context, d CallDone) error {
 	}
 	if !d.Synthetic {
 		r.totals.Calls++
-	}
-	if d.Failed {
-		r.totals.FailedCalls++
+		if d.Failed {
+			r.totals.FailedCalls++
+		}
 	}
 	r.emit(d)
 	return nil

@@ -148,7 +148,7 @@ func (s *State) limit() (Stop, bool) {
 	turns := cmp.Or(l.MaxTurns, defaultMaxTurns)
 	switch {
 	case r.turns >= turns:
-		return Stop{MaxTurns, fmt.Sprintf("the model was asked %d times", r.turns)}, true
+		return Stop{MaxTurns, fmt.Sprintf("%d of %d turns are used", r.turns, turns)}, true
 	case l.MaxTokens > 0 && r.tokens >= l.MaxTokens:
 		return Stop{MaxTokens, fmt.Sprintf("%d tokens were used, of %d", r.tokens, l.MaxTokens)}, true
 	case l.MaxRepeats > 0 && r.repeats.count >= l.MaxRepeats:

@@ -76,7 +76,7 @@ type CallDone struct {
 	Failed    bool          `json:"failed"`
 	Error     string        `json:"error,omitempty"`
 	Synthetic bool          `json:"synthetic,omitempty"`
-	Took      time.Duration `json:"took_ns,format:nano"`
+	Took      time.Duration `json:"took_ns"`
 }
 
 // TurnEnded says how a turn ended.

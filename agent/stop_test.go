@@ -33,7 +33,7 @@ func TestLimits(t *testing.T) {
 		requests int
 		detail   string
 	}{
-		{agent.Limits{MaxTurns: 3}, agent.MaxTurns, 3, "3 times"},
+		{agent.Limits{MaxTurns: 3}, agent.MaxTurns, 3, "3 of 3 turns"},
 		{agent.Limits{MaxTokens: 1}, agent.MaxTokens, 1, "tokens"},
 		{agent.Limits{MaxRepeats: 4}, agent.RepeatedCall, 4, "echo was called 4 times"},
 	} {

@@ -77,26 +77,18 @@ func read(path string) ([]byte, error) {
 // parse reads the text of a file that stands, or is to stand, at path. The name
 // is for messages.
 func parse(ctx context.Context, name, path string, src []byte, o Options) (*File, error) {
-	doc, err := chatmd.Parse(name, src)
+	doc, _ := chatmd.Parse(name, src) // the error comes again with its items
 	f := &File{Path: path, Doc: doc, brokeOff: endsBrokenOff(doc)}
-	var problems chatmd.ErrorList
-	if err != nil && !errors.As(err, &problems) {
-		return nil, err
-	}
 	for _, w := range doc.Warnings {
 		f.Warnings = append(f.Warnings, fmt.Errorf("%w [warning]", w))
 	}
-	places, placesErr := placesOf(path, o)
-	if placesErr != nil {
-		return nil, placesErr
+	places, err := placesOf(path, o)
+	if err != nil {
+		return nil, err
 	}
-	problems = append(problems, f.checkConfig()...)
+	problems := f.checkConfig()
 	problems = append(problems, f.makeTools(places)...)
-	if err == nil {
-		problems = append(problems, f.resolve(ctx, places)...)
-	} else {
-		problems = append(problems, f.checkSources(ctx, places)...)
-	}
+	problems = append(problems, f.resolve(ctx, places)...)
 	if len(problems) > 0 {
 		f.Close()
 		slices.SortStableFunc(problems, func(a, b *chatmd.Error) int {

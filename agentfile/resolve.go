@@ -33,20 +33,6 @@ func (f *File) resolve(ctx context.Context, p places) chatmd.ErrorList {
 	return nil
 }
 
-// checkSources reports the local sources that cannot be read in a file that is
-// not well formed, which makes no items.
-func (f *File) checkSources(ctx context.Context, p places) (problems chatmd.ErrorList) {
-	f.Doc.Rewrite(func(e chatmd.Element, a chatmd.Attr) (string, bool) {
-		if isSource(e, a) && a.Value != "" && (e.Tag == "doc" || e.Tag == "img" || e.Tag == "file") {
-			if _, _, err := p.fetch(ctx, chatmd.Ref{Tag: e.Tag, Src: a.Value, Local: true}); err != nil {
-				problems = append(problems, problemAt(f.Doc.Name, e, fmt.Sprintf("<%s src=%q> cannot be read", e.Tag, a.Value), "", err))
-			}
-		}
-		return "", false
-	})
-	return problems
-}
-
 // isSource reports whether the attribute names a local file.
 func isSource(e chatmd.Element, a chatmd.Attr) bool {
 	return a.Name == "src" && e.Flag("local") && !strings.HasPrefix(a.Value, "data:")

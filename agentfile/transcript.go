@@ -42,21 +42,22 @@ type Transcript struct {
 // brokeOff stands behind a reply whose turn broke off after it. It is a remark
 // for people and tells the next run that the model has to be asked again, which
 // a reply that is whole would not.
-const brokeOff = "<!-- the reply broke off here -->\n"
+const brokeOff = "<!-- the reply broke off here -->"
 
 // endsBrokenOff reports whether the remark is the last thing in a file.
 func endsBrokenOff(doc *chatmd.File) bool {
 	n := len(doc.Elements)
-	return n > 0 && strings.Contains(doc.Source()[doc.Elements[n-1].End:], strings.TrimSpace(brokeOff))
+	return n > 0 && strings.Contains(doc.Source()[doc.Elements[n-1].End:], brokeOff)
 }
 
 // whole returns how much of a transcript is whole; see [chatmd.Recover].
 func whole(src []byte) int {
+	n := chatmd.Recover(src)
 	last := bytes.LastIndexByte(src, '\n') + 1
-	if rest := src[last:]; len(rest) > 0 && bytes.HasPrefix([]byte(brokeOff), rest) {
+	if rest := string(src[last:]); n == len(src) && rest != brokeOff && strings.HasPrefix(brokeOff, rest) {
 		return last
 	}
-	return chatmd.Recover(src)
+	return n
 }
 
 // OpenTranscript opens the transcript at out for the agent file at path, and
@@ -165,11 +166,12 @@ func (t *Transcript) Load(context.Context, string) iter.Seq2[session.Entry, erro
 // Append implements [session.Store]: it writes the entries' items at the end
 // of the file, in one write, and syncs. If that fails, the file is as before. A
 // new file appears with the first item, or when the model is about to be asked.
+// Errors leave it to the session to name the file.
 func (t *Transcript) Append(_ context.Context, _ string, after int64, entries []session.Entry) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if after != t.seq {
-		return fmt.Errorf("%s: %w", t.path, session.ErrConflict)
+		return session.ErrConflict
 	}
 	text := t.head
 	if t.tail {
@@ -182,7 +184,7 @@ func (t *Transcript) Append(_ context.Context, _ string, after int64, entries []
 			due = due || t.head != nil
 		case session.TurnEnded:
 			if b.BrokeOff() && isReply(last) {
-				text, due = append(text, brokeOff...), true
+				text, due = append(text, brokeOff+"\n"...), true
 			}
 			last = item.Item{}
 		}
@@ -192,13 +194,13 @@ func (t *Transcript) Append(_ context.Context, _ string, after int64, entries []
 		}
 		var err error
 		if text, err = chatmd.Append(text, it); err != nil {
-			return fmt.Errorf("%s: %w", t.path, err)
+			return err
 		}
 		due, last = true, it
 	}
 	if due {
 		if err := t.write(text); err != nil {
-			return fmt.Errorf("%s: %w", t.path, plain(err))
+			return plain(err)
 		}
 		t.size += int64(len(text))
 		t.head, t.tail = nil, false

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -144,6 +145,7 @@ func excerpt(s string) string {
 	if i := strings.IndexAny(s, "\r\n"); i >= 0 {
 		s = s[:i]
 	}
+	s = strings.Map(visible, s)
 	n := 0
 	for i := range s {
 		if n == excerptLength {
@@ -153,4 +155,13 @@ func excerpt(s string) string {
 		n++
 	}
 	return strings.ToValidUTF8(s, "\uFFFD")
+}
+
+// visible keeps control characters of a file away from the terminal that its
+// errors are shown on.
+func visible(r rune) rune {
+	if unicode.IsControl(r) {
+		return unicode.ReplacementChar
+	}
+	return r
 }

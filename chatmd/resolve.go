@@ -143,6 +143,9 @@ func (r *resolution) parts(parts []part, detail item.Detail) ([]item.Part, bool)
 }
 
 func (r *resolution) fetch(n *node) (data []byte, mediaType string, ok bool) {
+	if n.tag == "agent" || n.flag("strip") || n.flag("markdown") {
+		return nil, "", false // not built, which parsing has said
+	}
 	if r.resolver == nil {
 		r.fail(n, "<"+n.tag+"> cannot be read here: "+excerpt(n.value("src")), "", nil)
 		return nil, "", false

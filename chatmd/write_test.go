@@ -120,7 +120,7 @@ func TestAppend(t *testing.T) {
 		{"null is not absent", `{"id":"rs","type":"reasoning","summary":[],"encrypted_content":null,"status":null}`,
 			"<reasoning id=\"rs\" null=\"encrypted_content status\">\n</reasoning>\n"},
 		{"null summary", `{"id":"rs","type":"reasoning","summary":null}`,
-			"<item type=\"reasoning\">\nRAW|\n{\"id\":\"rs\",\"type\":\"reasoning\",\"summary\":null}\n|RAW\n</item>\n"},
+			"<reasoning id=\"rs\" null=\"summary\">\n</reasoning>\n"},
 		{"lone surrogate", `{"type":"function_call_output","call_id":"c","output":"\ud800"}`,
 			"<item type=\"function_call_output\">\nRAW|\n{\"type\":\"function_call_output\",\"call_id\":\"c\",\"output\":\"\\ud800\"}\n|RAW\n</item>\n"},
 		{"no type", `{"role":"user","content":"a"}`,

@@ -6,7 +6,6 @@ package endpoint
 import (
 	"bytes"
 	"cmp"
-	"html"
 	"net/http"
 	"regexp"
 	"strings"
@@ -183,12 +182,16 @@ func LooksLikeHTML(body []byte) bool {
 
 var titleElement = regexp.MustCompile(`(?is)<title[^>]*>(.{0,500}?)</title>`)
 
+// entities are those that titles of error pages hold. The whole table of HTML
+// would be a visible part of a small program.
+var entities = strings.NewReplacer("&amp;", "&", "&lt;", "<", "&gt;", ">", "&quot;", `"`, "&#39;", "'", "&nbsp;", " ")
+
 func pageTitle(body []byte) string {
 	m := titleElement.FindSubmatch(body[:min(len(body), 16<<10)])
 	if m == nil {
 		return ""
 	}
-	return `"` + oneLine(html.UnescapeString(string(m[1])), 80) + `"`
+	return `"` + oneLine(entities.Replace(string(m[1])), 80) + `"`
 }
 
 func excerpt(body []byte, page bool) string {
@@ -209,7 +212,7 @@ func (e *Error) hint(resp *http.Response) string {
 	case Auth:
 		return profile.KeyHint
 	case NotFound:
-		if e.Code != "" || e.Param == "model" {
+		if e.Code == "model_not_found" || e.Param == "model" {
 			return "check the model's name and that this key may use it"
 		}
 		if !strings.Contains(path+"/", "/v1/") {

@@ -6,7 +6,6 @@ package endpoint
 import (
 	"fmt"
 	"io"
-	"log/slog"
 	"strings"
 )
 
@@ -54,9 +53,6 @@ func (k Key) GoString() string { return k.String() }
 
 // Format writes [Key.String] for every verb.
 func (k Key) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, k.String()) }
-
-// LogValue is [Key.String].
-func (k Key) LogValue() slog.Value { return slog.StringValue(k.String()) }
 
 // MarshalText is [Key.String]: encodings of a struct that holds a key lose it.
 func (k Key) MarshalText() ([]byte, error) { return []byte(k.String()), nil }

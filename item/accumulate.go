@@ -13,8 +13,11 @@ import (
 // that the response without a stream would have, also where a server sends only
 // done items, only added items and deltas, or a last event with no output. It
 // finds an event's item by item_id and by output_index, since servers leave out
-// the one or the other. The zero value is ready for one response; it is not
-// safe for concurrent use.
+// the one or the other. Deltas of text, refusal, reasoning, arguments, input,
+// code, commands and their output become part of their items, and so do
+// annotations; partial images and audio belong to no item, see [ImagePartialEvent]
+// and [AudioDeltaEvent]. The zero value is ready for one response; it is not safe
+// for concurrent use.
 type Accumulator struct {
 	slots    []*slot
 	response *Response
@@ -23,19 +26,13 @@ type Accumulator struct {
 
 // slot is one output item as far as it is known.
 type slot struct {
-	index   int
-	id      string
-	added   Item
-	done    Item
-	final   bool // added is what the final response says
-	texts   map[textKey]*strings.Builder
+	index int
+	id    string
+	added Item
+	done  Item
+	final bool // added is what the final response says
+	said
 	arrived int
-}
-
-// textKey names one text that deltas build: of which member and which part.
-type textKey struct {
-	kind EventType // the delta event's type
-	part int
 }
 
 // Add takes the next event and returns the items that are whole with it, each
@@ -53,24 +50,6 @@ func (a *Accumulator) Add(e Event) ([]Item, error) {
 		s.added = it
 	case EventItemDone:
 		return a.itemDone(e)
-	case EventTextDelta, EventRefusalDelta, EventReasoningTextDelta:
-		a.delta(e, max(e.ContentIndex, 0))
-	case EventSummaryTextDelta:
-		a.delta(e, max(e.SummaryIndex, 0))
-	case EventArgumentsDelta, EventCustomInputDelta:
-		a.delta(e, 0)
-	case EventTextDone:
-		a.whole(e, EventTextDelta, "text", e.ContentIndex)
-	case EventRefusalDone:
-		a.whole(e, EventRefusalDelta, "refusal", e.ContentIndex)
-	case EventReasoningTextDone:
-		a.whole(e, EventReasoningTextDelta, "text", e.ContentIndex)
-	case EventSummaryTextDone:
-		a.whole(e, EventSummaryTextDelta, "text", e.SummaryIndex)
-	case EventArgumentsDone:
-		a.whole(e, EventArgumentsDelta, "arguments", 0)
-	case EventCustomInputDone:
-		a.whole(e, EventCustomInputDelta, "input", 0)
 	case EventCreated, EventInProgress, EventQueued:
 		r, err := e.Response()
 		if err == nil {
@@ -79,14 +58,26 @@ func (a *Accumulator) Add(e Event) ([]Item, error) {
 	case EventCompleted, EventFailed, EventIncomplete, EventCancelled:
 		return a.finish(e)
 	case EventError:
-		a.terminal = e.Type
+		a.terminal = EventError
+	default:
+		a.hear(e)
 	}
 	return nil, nil
 }
 
-// slot finds or makes the slot of an item. An id decides; an index decides
-// where the id is missing on either side, or was changed under way.
+// slot finds or makes the slot of an item.
 func (a *Accumulator) slot(id string, index int, added bool) *slot {
+	if s := a.find(id, index, added); s != nil {
+		return s
+	}
+	s := &slot{index: index, id: strings.Clone(id), arrived: len(a.slots)}
+	a.slots = append(a.slots, s)
+	return s
+}
+
+// find returns the slot of an item, or nil. An id decides; an index decides
+// where the id is missing on either side, or was changed under way.
+func (a *Accumulator) find(id string, index int, added bool) *slot {
 	if id != "" {
 		for _, s := range a.slots {
 			if s.id == id {
@@ -102,13 +93,9 @@ func (a *Accumulator) slot(id string, index int, added bool) *slot {
 		}
 	}
 	if id == "" && index < 0 && !added {
-		if s := a.open(); s != nil {
-			return s
-		}
+		return a.open()
 	}
-	s := &slot{index: index, id: strings.Clone(id), arrived: len(a.slots)}
-	a.slots = append(a.slots, s)
-	return s
+	return nil
 }
 
 func (a *Accumulator) named(s *slot, id string) *slot {
@@ -142,38 +129,8 @@ func (a *Accumulator) itemDone(e Event) ([]Item, error) {
 		s = &slot{index: e.OutputIndex, arrived: len(a.slots)}
 		a.slots = append(a.slots, s)
 	}
-	s.done = it
+	s.done, s.said = it, said{}
 	return []Item{it}, nil
-}
-
-func (a *Accumulator) text(e Event, kind EventType, part int) *strings.Builder {
-	s := a.slot(e.ItemID, e.OutputIndex, false)
-	if s.texts == nil {
-		s.texts = map[textKey]*strings.Builder{}
-	}
-	key := textKey{kind, part}
-	if s.texts[key] == nil {
-		s.texts[key] = new(strings.Builder)
-	}
-	return s.texts[key]
-}
-
-func (a *Accumulator) delta(e Event, part int) {
-	kind := EventType(strings.Clone(string(e.Type)))
-	a.text(e, kind, part).WriteString(e.Delta)
-}
-
-// whole takes the text of a done event in place of its deltas, where the event
-// has one.
-func (a *Accumulator) whole(e Event, kind EventType, member string, part int) {
-	v, _ := e.Member(member)
-	s, ok := v.Unquote()
-	if !ok {
-		return
-	}
-	b := a.text(e, kind, max(part, 0))
-	b.Reset()
-	b.WriteString(s)
 }
 
 // finish takes the last event: the response, and whatever items were not done.
@@ -193,7 +150,7 @@ func (a *Accumulator) finish(e Event) ([]Item, error) {
 			continue
 		}
 		if it := s.assemble(StatusCompleted); !it.IsZero() {
-			s.done = it
+			s.done, s.said = it, said{}
 			rest = append(rest, it)
 		}
 	}
@@ -211,7 +168,7 @@ func (a *Accumulator) fromFinal(i int, it Item) {
 	}
 	s.index = i
 	if s.done.IsZero() {
-		s.added, s.final, s.texts = it, true, nil
+		s.added, s.final, s.said = it, true, said{}
 	}
 }
 
@@ -281,14 +238,16 @@ func (a *Accumulator) Response() (*Response, bool) {
 
 // Partial returns what was said of items that never became whole: messages and
 // reasoning with the text so far and the status incomplete, in output order.
-// Calls are left out, since arguments that are cut off mean nothing.
+// Calls are left out, those that the endpoint runs itself too, since arguments
+// that are cut off mean nothing.
 func (a *Accumulator) Partial() []Item {
 	var items []Item
 	for _, s := range a.sorted() {
-		if !s.done.IsZero() || s.added.IsCall() || len(s.texts) == 0 {
+		if !s.done.IsZero() || s.said.empty() {
 			continue
 		}
-		if it := s.assemble(StatusIncomplete); !it.IsZero() {
+		switch it := s.assemble(StatusIncomplete); it.Type() {
+		case TypeMessage, TypeReasoning:
 			items = append(items, it)
 		}
 	}

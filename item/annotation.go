@@ -98,7 +98,7 @@ func (p *OutputText) Citations() ([]Annotation, error) {
 func AnnotationList(list ...Annotation) (JSON, error) { return listJSON(list, appendUnion[Annotation]) }
 
 func (a *FileCitation) fields(c *codec) {
-	c.kind("type", "file_citation", &a.Extra)
+	c.kind("file_citation", &a.Extra)
 	c.text("file_id", &a.FileID, &a.Extra)
 	c.text("filename", &a.Filename, &a.Extra)
 	c.number("index", &a.Index, &a.Extra)
@@ -106,7 +106,7 @@ func (a *FileCitation) fields(c *codec) {
 }
 
 func (a *URLCitation) fields(c *codec) {
-	c.kind("type", "url_citation", &a.Extra)
+	c.kind("url_citation", &a.Extra)
 	c.number("end_index", &a.EndIndex, &a.Extra)
 	c.number("start_index", &a.StartIndex, &a.Extra)
 	c.text("title", &a.Title, &a.Extra)
@@ -115,7 +115,7 @@ func (a *URLCitation) fields(c *codec) {
 }
 
 func (a *ContainerFileCitation) fields(c *codec) {
-	c.kind("type", "container_file_citation", &a.Extra)
+	c.kind("container_file_citation", &a.Extra)
 	c.text("container_id", &a.ContainerID, &a.Extra)
 	c.number("end_index", &a.EndIndex, &a.Extra)
 	c.text("file_id", &a.FileID, &a.Extra)
@@ -125,7 +125,7 @@ func (a *ContainerFileCitation) fields(c *codec) {
 }
 
 func (a *FilePath) fields(c *codec) {
-	c.kind("type", "file_path", &a.Extra)
+	c.kind("file_path", &a.Extra)
 	c.text("file_id", &a.FileID, &a.Extra)
 	c.number("index", &a.Index, &a.Extra)
 	c.end(&a.Extra)

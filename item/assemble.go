@@ -9,39 +9,16 @@ import (
 )
 
 // assemble builds the item of a slot that saw no done event from its added
-// item and its deltas. It returns the zero Item when nothing was said.
+// item and what was said of it. It returns the zero Item when nothing was said.
 func (s *slot) assemble(status string) Item {
 	if s.final {
 		return s.added
 	}
-	if len(s.texts) == 0 && status != StatusCompleted {
+	if s.said.empty() && status != StatusCompleted {
 		return Item{}
 	}
 	v, err := s.base().Decode()
-	if err != nil {
-		return s.added
-	}
-	switch v := v.(type) {
-	case *Message:
-		v.Status = status
-		if len(s.texts) > 0 {
-			v.Content = Parts(s.messageParts(v.Content.Parts)...)
-		}
-	case *FunctionCall:
-		v.Status = status
-		v.Arguments = s.joined(EventArgumentsDelta, v.Arguments)
-	case *CustomToolCall:
-		if v.Status != "" {
-			v.Status = status
-		}
-		v.Input = s.joined(EventCustomInputDelta, v.Input)
-	case *Reasoning:
-		if v.Status != "" {
-			v.Status = status
-		}
-		v.Summary = s.replaced(v.Summary, EventSummaryTextDelta)
-		v.Content = s.replaced(v.Content, EventReasoningTextDelta)
-	default:
+	if err != nil || !s.fill(v, status) {
 		return s.added
 	}
 	it, err := New(v)
@@ -67,6 +44,73 @@ func (s *slot) base() Item {
 	return Item{} // a call without a name cannot be made up
 }
 
+// fill puts what was said into v, and reports false for a type that nothing is
+// said of.
+func (s *slot) fill(v Value, status string) bool {
+	switch v := v.(type) {
+	case *Message:
+		v.Status = status
+		if !s.said.empty() {
+			v.Content = Parts(s.messageParts(v.Content.Parts)...)
+		}
+	case *FunctionCall:
+		v.Status = status
+		v.Arguments = s.joined(EventArgumentsDelta, v.Arguments)
+	case *CustomToolCall:
+		if v.Status != "" {
+			v.Status = status
+		}
+		v.Input = s.joined(EventCustomInputDelta, v.Input)
+	case *Reasoning:
+		if v.Status != "" {
+			v.Status = status
+		}
+		v.Summary = s.reasoningParts(v.Summary, EventSummaryTextDelta, EventSummaryPartDone)
+		v.Content = s.reasoningParts(v.Content, EventReasoningTextDelta, EventPartDone)
+	default:
+		return s.fillHosted(v, status)
+	}
+	return true
+}
+
+// fillHosted is fill for calls that the endpoint runs, and for its shell.
+func (s *slot) fillHosted(v Value, status string) bool {
+	switch v := v.(type) {
+	case *MCPCall:
+		v.Arguments = s.joined(EventMCPArgumentsDelta, v.Arguments)
+		s.settle(&v.Status, status)
+	case *CodeInterpreterCall:
+		v.Code = s.joined(EventCodeDelta, v.Code)
+		s.settle(&v.Status, status)
+	case *ShellCall:
+		s.commands(v)
+		s.settle(&v.Status, status)
+	case *ShellCallOutput:
+		s.outputs(v)
+		s.settle(&v.Status, status)
+	case *WebSearchCall:
+		s.settle(&v.Status, "")
+	case *FileSearchCall:
+		s.settle(&v.Status, "")
+	case *ImageGenerationCall:
+		s.settle(&v.Status, "")
+	default:
+		return false
+	}
+	return !s.said.empty() || s.state != ""
+}
+
+// settle sets an item's status to what an event said it is, or, when something
+// was said of the item, to the other.
+func (s *slot) settle(v *string, other string) {
+	switch {
+	case s.state != "":
+		*v = s.state
+	case other != "" && *v != "" && !s.said.empty():
+		*v = other
+	}
+}
+
 func (s *slot) joined(kind EventType, otherwise string) string {
 	if b := s.texts[textKey{kind, 0}]; b != nil {
 		return b.String()
@@ -74,10 +118,24 @@ func (s *slot) joined(kind EventType, otherwise string) string {
 	return otherwise
 }
 
-// indexes returns the parts that deltas of the kinds built, in order.
+// text returns the text of a part, and whether there is one.
+func (s *slot) text(kind EventType, part int) (string, bool) {
+	b := s.texts[textKey{kind, part}]
+	if b == nil {
+		return "", false
+	}
+	return b.String(), true
+}
+
+// indexes returns the parts of which events of the kinds told, in order.
 func (s *slot) indexes(kinds ...EventType) []int {
 	var list []int
 	for key := range maps.Keys(s.texts) {
+		if slices.Contains(kinds, key.kind) {
+			list = append(list, key.part)
+		}
+	}
+	for key := range maps.Keys(s.whole) {
 		if slices.Contains(kinds, key.kind) {
 			list = append(list, key.part)
 		}
@@ -87,26 +145,66 @@ func (s *slot) indexes(kinds ...EventType) []int {
 }
 
 func (s *slot) messageParts(parts []Part) []Part {
-	for _, i := range s.indexes(EventTextDelta, EventRefusalDelta) {
-		var p Part
-		if b := s.texts[textKey{EventTextDelta, i}]; b != nil {
-			p = &OutputText{Text: b.String(), Annotations: "[]"}
-		} else {
-			p = &Refusal{Refusal: s.texts[textKey{EventRefusalDelta, i}].String()}
+	for _, i := range s.indexes(EventTextDelta, EventRefusalDelta, EventPartDone) {
+		p := s.wholePart(EventPartDone, i)
+		text, isText := s.text(EventTextDelta, i)
+		if out, ok := p.(*OutputText); ok {
+			if out.Text == "" {
+				out.Text = text
+			}
+			s.annotate(out, i)
+		}
+		if p == nil && isText {
+			out := &OutputText{Text: text, Annotations: "[]"}
+			s.annotate(out, i)
+			p = out
+		}
+		if p == nil {
+			refusal, _ := s.text(EventRefusalDelta, i)
+			p = &Refusal{Refusal: refusal}
 		}
 		parts = placed(parts, i, p)
 	}
 	return parts
 }
 
-func (s *slot) replaced(parts []Part, kind EventType) []Part {
-	for _, i := range s.indexes(kind) {
-		text := s.texts[textKey{kind, i}].String()
-		if kind == EventSummaryTextDelta {
-			parts = placed(parts, i, &SummaryText{Text: text})
-		} else {
-			parts = placed(parts, i, &ReasoningText{Text: text})
+// wholePart returns the part that a done event gave, or nil.
+func (s *slot) wholePart(kind EventType, i int) Part {
+	raw, ok := s.whole[textKey{kind, i}]
+	if !ok {
+		return nil
+	}
+	p, err := parsePart(raw)
+	if err != nil {
+		return nil
+	}
+	return p
+}
+
+// annotate gives a part the annotations that came by themselves, unless it has
+// some.
+func (s *slot) annotate(p *OutputText, i int) {
+	list := s.annotations[i]
+	if len(list) == 0 || p.Annotations != "" && p.Annotations != "[]" {
+		return
+	}
+	if j, err := listJSON(list, func(dst []byte, one JSON) ([]byte, error) { return append(dst, one...), nil }); err == nil {
+		p.Annotations = j
+	}
+}
+
+func (s *slot) reasoningParts(parts []Part, delta, done EventType) []Part {
+	for _, i := range s.indexes(delta, done) {
+		p := s.wholePart(done, i)
+		if p == nil {
+			text, _ := s.text(delta, i)
+			if delta == EventSummaryTextDelta {
+				p = &SummaryText{Text: text}
+			} else {
+				p = &ReasoningText{Text: text}
+			}
 		}
+		parts = placed(parts, i, p)
 	}
 	return parts
 }
@@ -118,4 +216,40 @@ func placed(parts []Part, i int, p Part) []Part {
 		return parts
 	}
 	return append(parts, p)
+}
+
+// commands puts the commands of a shell call together.
+func (s *slot) commands(v *ShellCall) {
+	list := s.indexes(EventShellCommandDelta)
+	if len(list) == 0 {
+		return
+	}
+	if v.Action == nil {
+		v.Action = new(ShellAction)
+	}
+	v.Action.Commands = nil
+	for _, i := range list {
+		text, _ := s.text(EventShellCommandDelta, i)
+		v.Action.Commands = append(v.Action.Commands, text)
+	}
+}
+
+// outputs puts the outputs of a shell call's commands together.
+func (s *slot) outputs(v *ShellCallOutput) {
+	var list []ShellOutput
+	for _, i := range s.indexes(shellStdout, shellStderr, EventShellOutputDone) {
+		if raw, ok := s.whole[textKey{EventShellOutputDone, i}]; ok {
+			var event ShellOutputDoneEvent
+			if decodeRecord(`{"output":`+raw+`}`, &event) == nil && event.Output != nil {
+				list = append(list, event.Output...)
+				continue
+			}
+		}
+		stdout, _ := s.text(shellStdout, i)
+		stderr, _ := s.text(shellStderr, i)
+		list = append(list, ShellOutput{Stdout: stdout, Stderr: stderr})
+	}
+	if list != nil {
+		v.Output = list
+	}
 }

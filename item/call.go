@@ -76,13 +76,13 @@ func (v *FunctionCall) fields(c *codec) {
 	c.optString("id", &v.ID)
 	c.typ(string(TypeFunctionCall))
 	c.optString("status", &v.Status)
-	c.str("arguments", &v.Arguments)
-	c.str("call_id", &v.CallID)
-	c.str("name", &v.Name)
+	c.needText("arguments", &v.Arguments, &v.Extra)
+	c.needText("call_id", &v.CallID, &v.Extra)
+	c.needText("name", &v.Name, &v.Extra)
 	c.optString("namespace", &v.Namespace)
 	optRecord(c, "caller", &v.Caller)
 	c.optString("created_by", &v.CreatedBy)
-	c.rest(&v.Extra)
+	c.end(&v.Extra)
 }
 
 func (v *FunctionCallOutput) fields(c *codec) {
@@ -90,25 +90,25 @@ func (v *FunctionCallOutput) fields(c *codec) {
 	c.typ(string(TypeFunctionCallOutput))
 	c.optString("status", &v.Status)
 	c.optString("call_id", &v.CallID)
-	c.content("output", &v.Output)
+	c.content("output", &v.Output, &v.Extra)
 	c.optString("name", &v.Name)
 	c.optString("namespace", &v.Namespace)
 	optRecord(c, "caller", &v.Caller)
 	c.optString("created_by", &v.CreatedBy)
-	c.rest(&v.Extra)
+	c.end(&v.Extra)
 }
 
 func (v *CustomToolCall) fields(c *codec) {
 	c.optString("id", &v.ID)
 	c.typ(string(TypeCustomToolCall))
 	c.optString("status", &v.Status)
-	c.str("call_id", &v.CallID)
-	c.str("input", &v.Input)
-	c.str("name", &v.Name)
+	c.needText("call_id", &v.CallID, &v.Extra)
+	c.needText("input", &v.Input, &v.Extra)
+	c.needText("name", &v.Name, &v.Extra)
 	c.optString("namespace", &v.Namespace)
 	optRecord(c, "caller", &v.Caller)
 	c.optString("created_by", &v.CreatedBy)
-	c.rest(&v.Extra)
+	c.end(&v.Extra)
 }
 
 func (v *CustomToolCallOutput) fields(c *codec) {
@@ -116,10 +116,10 @@ func (v *CustomToolCallOutput) fields(c *codec) {
 	c.typ(string(TypeCustomToolCallOutput))
 	c.optString("status", &v.Status)
 	c.optString("call_id", &v.CallID)
-	c.content("output", &v.Output)
+	c.content("output", &v.Output, &v.Extra)
 	optRecord(c, "caller", &v.Caller)
 	c.optString("created_by", &v.CreatedBy)
-	c.rest(&v.Extra)
+	c.end(&v.Extra)
 }
 
 // Call returns a function call, as an imported conversation needs it. Empty
@@ -142,51 +142,33 @@ func Output(callID string, out Content) (Item, error) {
 // call, and an item the client need not answer. An MCP approval request is
 // answered with a refusal that gives the text as its reason.
 func OutputFor(call Item, out Content) (Item, bool, error) {
-	id := call.CallID()
-	var v Value
-	switch call.Type() {
-	case TypeFunctionCall:
-		v = &FunctionCallOutput{CallID: id, Output: out}
-	case TypeCustomToolCall:
-		v = &CustomToolCallOutput{CallID: id, Output: out}
-	default:
-		members, ok := otherOutput(call.Type(), id, out.Display())
-		if !ok || !call.IsCall() {
-			return Item{}, false, nil
-		}
-		v = &built{members: members}
+	if !call.IsCall() {
+		return Item{}, false, nil
+	}
+	v := outputFor(call.Type(), call.CallID(), out)
+	if v == nil {
+		return Item{}, false, nil
 	}
 	it, err := New(v)
 	return it, err == nil, err
 }
 
-// otherOutput lists the members of an output whose kind has no struct yet.
-func otherOutput(call Type, id, text string) (Extra, bool) {
-	typ := func(t Type) Member { return Member{"type", Quote(string(t))} }
-	key, msg := Quote(id), Quote(text)
+func outputFor(call Type, id string, out Content) Value {
 	switch call {
+	case TypeFunctionCall:
+		return &FunctionCallOutput{CallID: id, Output: out}
+	case TypeCustomToolCall:
+		return &CustomToolCallOutput{CallID: id, Output: out}
 	case TypeMCPApprovalRequest:
-		return Extra{typ(TypeMCPApprovalResponse), {"approval_request_id", key}, {"approve", "false"}, {"reason", msg}}, true
+		return &MCPApprovalResponse{ApprovalRequestID: id, Reason: clean(out.Display())}
 	case TypeApplyPatchCall:
-		return Extra{typ(TypeApplyPatchCallOutput), {"call_id", key}, {"status", `"failed"`}, {"output", msg}}, true
+		return &ApplyPatchCallOutput{CallID: id, Status: StatusFailed, Output: clean(out.Display())}
 	case TypeLocalShellCall:
-		return Extra{typ(TypeLocalShellCallOutput), {"id", key}, {"output", msg}}, true
+		return &LocalShellCallOutput{ID: id, Output: clean(out.Display())}
 	case TypeShellCall:
-		out := `[{"stdout":"","stderr":` + msg + `,"outcome":{"type":"exit","exit_code":1}}]`
-		return Extra{typ(TypeShellCallOutput), {"call_id", key}, {"output", out}}, true
+		return &ShellCallOutput{CallID: id, Output: []ShellOutput{{Stderr: clean(out.Display()), Outcome: ShellExit(1)}}}
 	case TypeToolSearchCall:
-		return Extra{typ(TypeToolSearchOutput), {"call_id", key}, {"execution", `"client"`}, {"tools", "[]"}}, true
+		return &ToolSearchOutput{CallID: id, Execution: ExecutionClient}
 	}
-	return nil, false
+	return nil
 }
-
-// built is an item given by its members.
-type built struct{ members Extra }
-
-func (b *built) ItemType() Type {
-	v, _ := b.members.Get("type")
-	s, _ := v.Unquote()
-	return Type(s)
-}
-
-func (b *built) fields(c *codec) { c.rest(&b.members) }

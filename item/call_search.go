@@ -185,7 +185,7 @@ func (v *ToolSearchOutput) fields(c *codec) {
 	c.strictText("call_id", &v.CallID)
 	c.optString("execution", &v.Execution)
 	c.orEmpty("tools", "[]", v.Tools == nil, &v.Extra)
-	c.tools("tools", &v.Tools)
+	c.tools("tools", &v.Tools, parseTool)
 	c.optString("created_by", &v.CreatedBy)
 	c.end(&v.Extra)
 }
@@ -195,6 +195,6 @@ func (v *AdditionalTools) fields(c *codec) {
 	c.typ(string(TypeAdditionalTools))
 	c.optString("role", (*string)(&v.Role))
 	c.orEmpty("tools", "[]", v.Tools == nil, &v.Extra)
-	c.tools("tools", &v.Tools)
+	c.tools("tools", &v.Tools, parseTool)
 	c.end(&v.Extra)
 }

@@ -123,7 +123,7 @@ func (v *LocalShellCall) fields(c *codec) {
 }
 
 func (v *LocalShellAction) fields(c *codec) {
-	c.kind("type", "exec", &v.Extra)
+	c.kind("exec", &v.Extra)
 	c.orEmpty("command", "[]", v.Command == nil, &v.Extra)
 	c.optStrings("command", &v.Command)
 	c.orEmpty("env", "{}", v.Env == nil, &v.Extra)

@@ -218,23 +218,6 @@ func (c *codec) constant(name, want string) {
 	}
 }
 
-// str is a text that is always written. A value that is no text is an error.
-func (c *codec) str(name string, v *string) {
-	if !c.decoding {
-		c.writeString(name, *v)
-		return
-	}
-	m := c.find(name)
-	if m == nil {
-		return
-	}
-	if m.value[0] != '"' {
-		c.fail(name, &ShapeError{Problem: "found " + kindOf(m.value) + ", want a string"})
-		return
-	}
-	*v, m.taken = unquote(m.value), true
-}
-
 // optString is a text that is left out when empty. What it cannot hold, an
 // empty text included, stays for Extra.
 func (c *codec) optString(name string, v *string) {
@@ -246,18 +229,6 @@ func (c *codec) optString(name string, v *string) {
 	}
 	if m := c.find(name); m != nil && len(m.value) > 2 && m.value[0] == '"' {
 		*v, m.taken = unquote(m.value), true
-	}
-}
-
-// looseString is optString that reads a number as its text: error codes of
-// some servers are numbers.
-func (c *codec) looseString(name string, v *string) {
-	c.optString(name, v)
-	if !c.decoding || *v != "" {
-		return
-	}
-	if m := c.find(name); m != nil && isNumber(m.value) {
-		*v, m.taken = m.value, true
 	}
 }
 
@@ -311,18 +282,6 @@ func (c *codec) optInt(name string, v **int64) {
 		if n, ok := integer(m.value); ok {
 			*v, m.taken = new(n), true
 		}
-	}
-}
-
-// count is an integer that is always written.
-func (c *codec) count(name string, v *int64) {
-	p := v
-	if c.decoding {
-		p = nil
-	}
-	c.optInt(name, &p)
-	if c.decoding && p != nil {
-		*v = *p
 	}
 }
 

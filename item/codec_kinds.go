@@ -35,9 +35,12 @@ func (c *codec) end(x *Extra) {
 
 func unwritten(m Member) bool { return m.Value == "" }
 
-// kind is the constant type member. Where the object left it out or had null,
+// kind is the constant type member, see [codec.member].
+func (c *codec) kind(want string, x *Extra) { c.member("type", want, x) }
+
+// member is a text with one value. Where the object left it out or had another,
 // so does what is written.
-func (c *codec) kind(name, want string, x *Extra) {
+func (c *codec) member(name, want string, x *Extra) {
 	if !c.decoding {
 		if !x.has(name) {
 			c.writeString(name, want)
@@ -54,31 +57,33 @@ func (c *codec) kind(name, want string, x *Extra) {
 
 // text is a text that is always written. A value that is no text stays for
 // Extra.
-func (c *codec) text(name string, v *string, x *Extra) {
-	if !c.decoding {
-		if *v != "" || !x.has(name) {
-			c.writeString(name, *v)
-		}
-		return
-	}
-	switch m := c.find(name); {
-	case m == nil:
-		x.mark(name)
-	case m.value[0] == '"':
-		*v, m.taken = unquote(m.value), true
-	}
-}
+func (c *codec) text(name string, v *string, x *Extra) { c.textOrOther(name, v, x) }
 
 // needText is text for what a client acts on: a value that is no text is an
 // error.
 func (c *codec) needText(name string, v *string, x *Extra) {
-	c.text(name, v, x)
+	if other := c.textOrOther(name, v, x); other != nil {
+		c.fail(name, &ShapeError{Problem: "found " + kindOf(other.value) + ", want a string"})
+	}
+}
+
+// textOrOther returns the member that is no text, if it is there.
+func (c *codec) textOrOther(name string, v *string, x *Extra) (other *member) {
 	if !c.decoding {
-		return
+		if *v != "" || !x.has(name) {
+			c.writeString(name, *v)
+		}
+		return nil
 	}
-	if m := c.find(name); m != nil {
-		c.fail(name, &ShapeError{Problem: "found " + kindOf(m.value) + ", want a string"})
+	switch m := c.find(name); {
+	case m == nil:
+		x.mark(name)
+	case m.value[0] != '"':
+		return m
+	default:
+		*v, m.taken = unquote(m.value), true
 	}
+	return nil
 }
 
 // nullText is a text that is always written, null when empty.
@@ -111,6 +116,23 @@ func (c *codec) strictText(name string, v *string) {
 	}
 	if m := c.find(name); m != nil && m.value != "null" && m.value[0] != '"' {
 		c.fail(name, &ShapeError{Problem: "found " + kindOf(m.value) + ", want a string"})
+	}
+}
+
+// code is optString that also reads a number: error codes of some servers are
+// numbers. The number stays in Extra and is what is written while the field
+// has its text.
+func (c *codec) code(name string, v *string, x *Extra) {
+	if !c.decoding {
+		if other, _ := x.Get(name); other == "" || string(other) != *v {
+			c.optString(name, v)
+		}
+		return
+	}
+	if c.optString(name, v); *v == "" {
+		if m := c.find(name); m != nil && isNumber(m.value) {
+			*v = m.value
+		}
 	}
 }
 
@@ -294,11 +316,17 @@ func (c *codec) item(name string, v *Item) {
 // is [], {} or null, where Extra does not say otherwise. It comes before the
 // member's own field.
 func (c *codec) orEmpty(name string, empty JSON, isNil bool, x *Extra) {
-	switch {
-	case c.decoding && c.find(name) == nil:
+	if !c.decoding {
+		if isNil && !x.has(name) {
+			c.writeRaw(name, empty)
+		}
+		return
+	}
+	switch m := c.find(name); {
+	case m == nil:
 		x.mark(name)
-	case !c.decoding && isNil && !x.has(name):
-		c.writeRaw(name, empty)
+	case m.value == string(empty):
+		m.taken = true
 	}
 }
 

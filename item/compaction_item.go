@@ -47,7 +47,7 @@ func (v *CompactionTrigger) fields(c *codec) {
 }
 
 func (v *ItemReference) fields(c *codec) {
-	c.kind("type", string(TypeItemReference), &v.Extra)
+	c.kind(string(TypeItemReference), &v.Extra)
 	c.text("id", &v.ID, &v.Extra)
 	c.end(&v.Extra)
 }

@@ -142,7 +142,7 @@ func parseAction(s string) (ComputerAction, error) {
 }
 
 func (a *ClickAction) fields(c *codec) {
-	c.kind("type", "click", &a.Extra)
+	c.kind("click", &a.Extra)
 	c.needText("button", &a.Button, &a.Extra)
 	place(c, &a.X, &a.Y, &a.Extra)
 	c.optStrings("keys", &a.Keys)
@@ -150,7 +150,7 @@ func (a *ClickAction) fields(c *codec) {
 }
 
 func (a *DoubleClickAction) fields(c *codec) {
-	c.kind("type", "double_click", &a.Extra)
+	c.kind("double_click", &a.Extra)
 	place(c, &a.X, &a.Y, &a.Extra)
 	c.orEmpty("keys", "null", a.Keys == nil, &a.Extra)
 	c.optStrings("keys", &a.Keys)
@@ -158,7 +158,7 @@ func (a *DoubleClickAction) fields(c *codec) {
 }
 
 func (a *DragAction) fields(c *codec) {
-	c.kind("type", "drag", &a.Extra)
+	c.kind("drag", &a.Extra)
 	c.orEmpty("path", "[]", a.Path == nil, &a.Extra)
 	recordList(c, "path", &a.Path)
 	c.optStrings("keys", &a.Keys)
@@ -171,26 +171,26 @@ func (p *Coordinate) fields(c *codec) {
 }
 
 func (a *KeyPressAction) fields(c *codec) {
-	c.kind("type", "keypress", &a.Extra)
+	c.kind("keypress", &a.Extra)
 	c.orEmpty("keys", "[]", a.Keys == nil, &a.Extra)
 	c.optStrings("keys", &a.Keys)
 	c.end(&a.Extra)
 }
 
 func (a *MoveAction) fields(c *codec) {
-	c.kind("type", "move", &a.Extra)
+	c.kind("move", &a.Extra)
 	place(c, &a.X, &a.Y, &a.Extra)
 	c.optStrings("keys", &a.Keys)
 	c.end(&a.Extra)
 }
 
 func (a *ScreenshotAction) fields(c *codec) {
-	c.kind("type", "screenshot", &a.Extra)
+	c.kind("screenshot", &a.Extra)
 	c.end(&a.Extra)
 }
 
 func (a *ScrollAction) fields(c *codec) {
-	c.kind("type", "scroll", &a.Extra)
+	c.kind("scroll", &a.Extra)
 	place(c, &a.X, &a.Y, &a.Extra)
 	c.needNumber("scroll_x", &a.ScrollX, &a.Extra)
 	c.needNumber("scroll_y", &a.ScrollY, &a.Extra)
@@ -199,13 +199,13 @@ func (a *ScrollAction) fields(c *codec) {
 }
 
 func (a *TypeAction) fields(c *codec) {
-	c.kind("type", "type", &a.Extra)
+	c.kind("type", &a.Extra)
 	c.needText("text", &a.Text, &a.Extra)
 	c.end(&a.Extra)
 }
 
 func (a *WaitAction) fields(c *codec) {
-	c.kind("type", "wait", &a.Extra)
+	c.kind("wait", &a.Extra)
 	c.end(&a.Extra)
 }
 

@@ -211,9 +211,9 @@ const schema = `{ "type":["object","null"], "$defs":{"n":{"type":"integer","maxi
 func TestToolDefinitions(t *testing.T) {
 	tools := []item.Tool{
 		&item.FunctionTool{Name: "f", Description: "d", Parameters: schema, Strict: new(false)},
-		&item.FunctionTool{Name: "g", Parameters: "{}", Strict: new(true), Extra: item.Extra{{Name: "defer_loading", Value: "true"}}},
+		&item.FunctionTool{Name: "g", Parameters: "{}", Strict: new(true), DeferLoading: new(true)},
 		&item.CustomTool{Name: "c", Description: "d", Format: `{"type":"grammar","syntax":"regex","definition":"a+"}`},
-		&item.UnknownTool{Raw: `{"type":"web_search","search_context_size":"low"}`},
+		&item.WebSearchTool{SearchContextSize: "low"},
 	}
 	req := &item.Request{Model: "m", Input: item.NewList(item.User("q")), Tools: tools, ToolChoice: item.ChoiceAuto}
 	got := body(t, req.AppendJSON)
@@ -270,7 +270,7 @@ func fullRequest(t *testing.T) *item.Request {
 		Temperature: new(0.5), TopP: new(1.0), Reasoning: &item.ReasoningConfig{Effort: "low", Summary: "auto"},
 		Text: `{"format":{"type":"text"}}`, PreviousResponseID: "resp_1", PromptCacheKey: "k", SafetyIdentifier: "s",
 		ServiceTier: "auto", Truncation: "auto", User: "u", Metadata: `{"a":"b"}`,
-		Extra: item.Extra{{Name: "top_logprobs", Value: "2"}},
+		TopLogprobs: new(int64(2)),
 	}
 }
 

@@ -58,8 +58,11 @@ func parseContent(s string) (Content, error) {
 }
 
 // content is the union, always written. Another kind of value is an error.
-func (c *codec) content(name string, v *Content) {
+func (c *codec) content(name string, v *Content, x *Extra) {
 	if !c.decoding {
+		if v.IsText() && v.Text == "" && x.has(name) {
+			return
+		}
 		c.name(name)
 		out, err := appendContent(c.out, *v)
 		c.fail(name, err)
@@ -68,6 +71,7 @@ func (c *codec) content(name string, v *Content) {
 	}
 	m := c.find(name)
 	if m == nil {
+		x.mark(name)
 		return
 	}
 	got, err := parseContent(m.value)

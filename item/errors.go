@@ -43,12 +43,17 @@ var ErrType = errors.New("item is of another type")
 
 // APIError is an error as the API words it: the error member of a failed
 // response, the payload of an error event, the body of an HTTP error.
-// Schemas: ResponseError, ResponseErrorEvent, Error.
+// Schemas: ResponseError, ResponseErrorEvent, Error, ErrorPayload.
 type APIError struct {
+	// Code is a word; of servers that have numbers it is the number's text, and
+	// the number stands in Extra.
 	Code    string
 	Type    string
 	Message string
 	Param   string
+	// Headers are those that an answer over HTTP would have had; WebSockets tell
+	// them so.
+	Headers map[string]string
 	Extra   Extra
 }
 
@@ -64,9 +69,10 @@ func (e *APIError) Error() string {
 }
 
 func (e *APIError) fields(c *codec) {
-	c.looseString("code", &e.Code)
+	c.code("code", &e.Code, &e.Extra)
 	c.optString("type", &e.Type)
 	c.optString("message", &e.Message)
 	c.optString("param", &e.Param)
+	c.stringMap("headers", &e.Headers)
 	c.rest(&e.Extra)
 }

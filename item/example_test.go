@@ -10,11 +10,12 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// A tool's output with text and an image.
+// A tool's output with text and two images.
 func ExampleOutput() {
 	out, err := item.Output("call_1", item.Parts(
-		&item.InputText{Text: "the chart for May:"},
+		&item.InputText{Text: "the charts for May and June:"},
 		&item.InputImage{ImageURL: "data:image/png;base64,iVBORw0KGgo=", Detail: item.DetailHigh},
+		&item.InputImage{FileID: "file_june"},
 	))
 	if err != nil {
 		log.Fatal(err) // a part that cannot be encoded
@@ -28,8 +29,9 @@ func ExampleOutput() {
 	fmt.Println(v.Output.Display())
 	// Output:
 	// function_call_output call_1
-	// the chart for May:
+	// the charts for May and June:
 	// <image src="image/png, 8 bytes, sha256:4c4b6a3be1314ab8" detail="high"/>
+	// <image src="file_june"/>
 }
 
 const reply = `{"id":"resp_1","object":"response","status":"completed","output":[

@@ -9,7 +9,8 @@ import "slices"
 // the order in which they came: members this version does not know, and known
 // ones with a value that their field cannot hold, such as null for an optional
 // text. Encoding writes them back. A field that is set wins over a member of
-// the same name here.
+// the same name here. A member without a value says that one which is always
+// written was not there, and keeps it so.
 type Extra []Member
 
 // Member is one name and its value.

@@ -17,6 +17,12 @@ const (
 	RoleDeveloper Role = "developer"
 )
 
+// The phases of a [Message]. Schema: MessagePhase.
+const (
+	PhaseCommentary  = "commentary"
+	PhaseFinalAnswer = "final_answer"
+)
+
 // Message is a message of any role, in the short form with a text or the long
 // form with parts. A message received without its type member has it after
 // [New]. Schemas: EasyInputMessage, InputMessage, OutputMessage.
@@ -26,7 +32,7 @@ type Message struct {
 	Content Content
 	// Status is in_progress, completed, incomplete or "".
 	Status string
-	// Phase is commentary, final_answer or "". Schema: MessagePhase.
+	// Phase is [PhaseCommentary], [PhaseFinalAnswer] or "".
 	Phase string
 	Extra Extra
 }
@@ -38,10 +44,10 @@ func (m *Message) fields(c *codec) {
 	c.optString("id", &m.ID)
 	c.typ(string(TypeMessage))
 	c.optString("status", &m.Status)
-	c.content("content", &m.Content)
+	c.content("content", &m.Content, &m.Extra)
 	c.optString("phase", &m.Phase)
-	c.str("role", (*string)(&m.Role))
-	c.rest(&m.Extra)
+	c.needText("role", (*string)(&m.Role), &m.Extra)
+	c.end(&m.Extra)
 }
 
 // User returns a user message with one text part. As in the other short

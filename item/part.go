@@ -93,13 +93,26 @@ type UnknownPart struct {
 	Raw JSON
 }
 
-func (*InputText) PartType() string     { return "input_text" }
-func (*InputImage) PartType() string    { return "input_image" }
-func (*InputFile) PartType() string     { return "input_file" }
-func (*OutputText) PartType() string    { return "output_text" }
-func (*Refusal) PartType() string       { return "refusal" }
+// PartType returns "input_text".
+func (*InputText) PartType() string { return "input_text" }
+
+// PartType returns "input_image".
+func (*InputImage) PartType() string { return "input_image" }
+
+// PartType returns "input_file".
+func (*InputFile) PartType() string { return "input_file" }
+
+// PartType returns "output_text".
+func (*OutputText) PartType() string { return "output_text" }
+
+// PartType returns "refusal".
+func (*Refusal) PartType() string { return "refusal" }
+
+// PartType returns "reasoning_text".
 func (*ReasoningText) PartType() string { return "reasoning_text" }
-func (*SummaryText) PartType() string   { return "summary_text" }
+
+// PartType returns "summary_text".
+func (*SummaryText) PartType() string { return "summary_text" }
 
 // PartType returns the part's type member, or "" when it has none.
 func (p *UnknownPart) PartType() string {
@@ -110,9 +123,9 @@ func (p *UnknownPart) PartType() string {
 
 func (p *InputText) fields(c *codec) {
 	c.typ(p.PartType())
-	c.str("text", &p.Text)
+	c.needText("text", &p.Text, &p.Extra)
 	optRecord(c, "prompt_cache_breakpoint", &p.CacheBreakpoint)
-	c.rest(&p.Extra)
+	c.end(&p.Extra)
 }
 
 func (p *InputImage) fields(c *codec) {
@@ -121,7 +134,7 @@ func (p *InputImage) fields(c *codec) {
 	c.optString("file_id", &p.FileID)
 	c.optString("detail", (*string)(&p.Detail))
 	optRecord(c, "prompt_cache_breakpoint", &p.CacheBreakpoint)
-	c.rest(&p.Extra)
+	c.end(&p.Extra)
 }
 
 func (p *InputFile) fields(c *codec) {
@@ -132,33 +145,33 @@ func (p *InputFile) fields(c *codec) {
 	c.optString("file_url", &p.FileURL)
 	c.optString("detail", (*string)(&p.Detail))
 	optRecord(c, "prompt_cache_breakpoint", &p.CacheBreakpoint)
-	c.rest(&p.Extra)
+	c.end(&p.Extra)
 }
 
 func (p *OutputText) fields(c *codec) {
 	c.typ(p.PartType())
 	c.raw("annotations", &p.Annotations)
 	c.raw("logprobs", &p.Logprobs)
-	c.str("text", &p.Text)
-	c.rest(&p.Extra)
+	c.needText("text", &p.Text, &p.Extra)
+	c.end(&p.Extra)
 }
 
 func (p *Refusal) fields(c *codec) {
 	c.typ(p.PartType())
-	c.str("refusal", &p.Refusal)
-	c.rest(&p.Extra)
+	c.needText("refusal", &p.Refusal, &p.Extra)
+	c.end(&p.Extra)
 }
 
 func (p *ReasoningText) fields(c *codec) {
 	c.typ(p.PartType())
-	c.str("text", &p.Text)
-	c.rest(&p.Extra)
+	c.needText("text", &p.Text, &p.Extra)
+	c.end(&p.Extra)
 }
 
 func (p *SummaryText) fields(c *codec) {
 	c.typ(p.PartType())
-	c.str("text", &p.Text)
-	c.rest(&p.Extra)
+	c.needText("text", &p.Text, &p.Extra)
+	c.end(&p.Extra)
 }
 
 // fields is never reached: an unknown part is its raw text.
@@ -290,11 +303,11 @@ func appendParts(dst []byte, parts []Part) ([]byte, error) {
 	return append(dst, ']'), nil
 }
 
-// optParts is a list of parts, left out when nil unless always is set. What is
-// no list stays for Extra.
-func (c *codec) optParts(name string, v *[]Part, always bool) {
+// optParts is a list of parts, left out when nil. What is no list stays for
+// Extra.
+func (c *codec) optParts(name string, v *[]Part) {
 	if !c.decoding {
-		if *v != nil || always {
+		if *v != nil {
 			appendArray(c, name, *v, appendPart)
 		}
 		return

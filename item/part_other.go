@@ -37,7 +37,7 @@ func (*ComputerScreenshot) PartType() string { return "computer_screenshot" }
 func (*PlainText) PartType() string { return "text" }
 
 func (p *ComputerScreenshot) fields(c *codec) {
-	c.kind("type", "computer_screenshot", &p.Extra)
+	c.kind("computer_screenshot", &p.Extra)
 	c.imageURL("image_url", &p.ImageURL, &p.Detail)
 	c.optString("file_id", &p.FileID)
 	c.optString("detail", (*string)(&p.Detail))

@@ -22,10 +22,11 @@ func (v *Reasoning) fields(c *codec) {
 	c.optString("id", &v.ID)
 	c.typ(string(TypeReasoning))
 	c.optString("status", &v.Status)
-	c.optParts("content", &v.Content, false)
+	c.optParts("content", &v.Content)
 	c.optString("encrypted_content", &v.EncryptedContent)
-	c.optParts("summary", &v.Summary, true)
-	c.rest(&v.Extra)
+	c.orEmpty("summary", "[]", v.Summary == nil, &v.Extra)
+	c.optParts("summary", &v.Summary)
+	c.end(&v.Extra)
 }
 
 // Unknown is an item of a type that this version has no struct for. Raw is its

@@ -4,56 +4,57 @@
 package item
 
 // Request is the body of POST /responses. What is not set is not sent: there
-// are no hidden defaults. Members without a field go into Extra.
-// Schema: CreateResponse.
+// are no hidden defaults. Members without a field go into Extra. Fields of the
+// type [JSON] hold what has several forms, or what a client mostly passes on;
+// each names the functions that build and read it. Schema: CreateResponse.
 type Request struct {
 	Model        string
 	Instructions string
 	// Input is the history. A request that is parsed with a plain text as its
 	// input keeps that in Extra; see [Request.InputItems].
-	Input              *List
-	Tools              []Tool
-	ToolChoice         JSON
-	ParallelToolCalls  *bool
-	Stream             *bool
-	Store              *bool
-	Background         *bool
-	Include            []string
-	MaxOutputTokens    *int64
-	MaxToolCalls       *int64
-	Temperature        *float64
-	TopP               *float64
-	Reasoning          *ReasoningConfig
+	Input *List
+	Tools []Tool
+	// ToolChoice is such as [ChoiceAuto] or [ChooseFunction]; see
+	// [ParseToolChoice].
+	ToolChoice        JSON
+	ParallelToolCalls *bool
+	Stream            *bool
+	StreamOptions     *StreamOptions
+	Store             *bool
+	Background        *bool
+	// Include is such as [IncludeEncryptedReasoning].
+	Include         []string
+	MaxOutputTokens *int64
+	MaxToolCalls    *int64
+	Temperature     *float64
+	TopP            *float64
+	TopLogprobs     *int64
+	Reasoning       *ReasoningConfig
+	// Text is such as [TextAsSchema]; see [ParseTextConfig].
 	Text               JSON
 	PreviousResponseID string
-	PromptCacheKey     string
-	SafetyIdentifier   string
-	ServiceTier        string
-	Truncation         string
-	User               string
-	Metadata           JSON
-	Extra              Extra
-}
-
-// ReasoningConfig says how much a model thinks and what it shows of that.
-// Schema: Reasoning.
-type ReasoningConfig struct {
-	Effort  string
-	Summary string
-	Extra   Extra
-}
-
-func (r *ReasoningConfig) fields(c *codec) {
-	c.optString("effort", &r.Effort)
-	c.optString("summary", &r.Summary)
-	c.rest(&r.Extra)
+	// Conversation is such as [ConversationByID]; see [ConversationID].
+	Conversation         JSON
+	ContextManagement    []ContextManagement
+	Prompt               *Prompt
+	PromptCacheKey       string
+	PromptCacheOptions   *PromptCacheOptions
+	PromptCacheRetention string
+	Moderation           *ModerationConfig
+	SafetyIdentifier     string
+	ServiceTier          string
+	Truncation           string
+	User                 string
+	// Metadata is an object of texts, such as [Metadata].
+	Metadata JSON
+	Extra    Extra
 }
 
 func (r *Request) fields(c *codec) {
 	c.optString("model", &r.Model)
 	c.optString("instructions", &r.Instructions)
 	c.list("input", &r.Input)
-	c.tools("tools", &r.Tools)
+	c.tools("tools", &r.Tools, parseTool)
 	c.raw("tool_choice", &r.ToolChoice)
 	c.optBool("parallel_tool_calls", &r.ParallelToolCalls)
 	c.optBool("stream", &r.Stream)
@@ -73,6 +74,14 @@ func (r *Request) fields(c *codec) {
 	c.optString("truncation", &r.Truncation)
 	c.optString("user", &r.User)
 	c.raw("metadata", &r.Metadata)
+	optRecord(c, "stream_options", &r.StreamOptions)
+	c.optInt("top_logprobs", &r.TopLogprobs)
+	c.raw("conversation", &r.Conversation)
+	recordList(c, "context_management", &r.ContextManagement)
+	optRecord(c, "prompt", &r.Prompt)
+	optRecord(c, "prompt_cache_options", &r.PromptCacheOptions)
+	c.optString("prompt_cache_retention", &r.PromptCacheRetention)
+	optRecord(c, "moderation", &r.Moderation)
 	c.rest(&r.Extra)
 }
 

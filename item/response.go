@@ -13,8 +13,19 @@ const (
 	StatusIncomplete = "incomplete"
 )
 
-// Response is the answer to a [Request]. Members without a field, the echo of
-// the request among them, are in Extra. Schema: Response.
+// Further statuses of items, while the endpoint works at them. Schemas:
+// WebSearchToolCall.status, CodeInterpreterToolCall.status,
+// ImageGenToolCall.status, MCPToolCallStatus.
+const (
+	StatusSearching    = "searching"
+	StatusInterpreting = "interpreting"
+	StatusGenerating   = "generating"
+	StatusCalling      = "calling"
+)
+
+// Response is the answer to a [Request]. What it repeats of the request stands
+// in the fields behind Usage, as JSON where a reader seldom looks. Schema:
+// Response.
 type Response struct {
 	ID         string
 	CreatedAt  *float64
@@ -25,7 +36,40 @@ type Response struct {
 	// Output holds the items in order, ready to be sent back.
 	Output []Item
 	Usage  *Usage
-	Extra  Extra
+
+	CompletedAt  *float64
+	Background   *bool
+	Conversation *ConversationRef
+	// Instructions is a text or a list of items, see [ParseList].
+	Instructions         JSON
+	MaxOutputTokens      *int64
+	MaxToolCalls         *int64
+	Metadata             JSON
+	Moderation           *Moderation
+	ParallelToolCalls    *bool
+	PreviousResponseID   string
+	Prompt               *Prompt
+	PromptCacheKey       string
+	PromptCacheOptions   *PromptCacheOptions
+	PromptCacheRetention string
+	Reasoning            *ReasoningConfig
+	SafetyIdentifier     string
+	ServiceTier          string
+	Temperature          *float64
+	// TextConfig is the member text, see [ParseTextConfig].
+	TextConfig JSON
+	// ToolChoice is read by [ParseToolChoice].
+	ToolChoice JSON
+	// Tools is read by [Response.ToolList].
+	Tools       JSON
+	TopLogprobs *int64
+	TopP        *float64
+	Truncation  string
+	User        string
+	// OutputText is what client libraries add to a response that they store; see
+	// [Response.Text] for the text itself.
+	OutputText string
+	Extra      Extra
 }
 
 // IncompleteDetails says why a response stopped early, such as
@@ -41,10 +85,8 @@ func (d *IncompleteDetails) fields(c *codec) {
 }
 
 func (r *Response) fields(c *codec) {
-	c.str("id", &r.ID)
-	if _, other := r.Extra.Get("object"); !other {
-		c.constant("object", "response") // a compaction has another
-	}
+	c.needText("id", &r.ID, &r.Extra)
+	c.member("object", "response", &r.Extra) // a compaction has another
 	c.optFloat("created_at", &r.CreatedAt)
 	c.optString("status", &r.Status)
 	optRecord(c, "error", &r.Error)
@@ -52,7 +94,39 @@ func (r *Response) fields(c *codec) {
 	c.optString("model", &r.Model)
 	c.items("output", &r.Output)
 	optRecord(c, "usage", &r.Usage)
-	c.rest(&r.Extra)
+	r.echo(c)
+	c.end(&r.Extra)
+}
+
+// echo is what a response repeats of its request, in the order in which
+// endpoints write it.
+func (r *Response) echo(c *codec) {
+	c.optBool("background", &r.Background)
+	c.optFloat("completed_at", &r.CompletedAt)
+	optRecord(c, "conversation", &r.Conversation)
+	c.raw("instructions", &r.Instructions)
+	c.optInt("max_output_tokens", &r.MaxOutputTokens)
+	c.optInt("max_tool_calls", &r.MaxToolCalls)
+	optRecord(c, "moderation", &r.Moderation)
+	c.optString("output_text", &r.OutputText)
+	c.optBool("parallel_tool_calls", &r.ParallelToolCalls)
+	c.optString("previous_response_id", &r.PreviousResponseID)
+	optRecord(c, "prompt", &r.Prompt)
+	c.optString("prompt_cache_key", &r.PromptCacheKey)
+	optRecord(c, "prompt_cache_options", &r.PromptCacheOptions)
+	c.optString("prompt_cache_retention", &r.PromptCacheRetention)
+	optRecord(c, "reasoning", &r.Reasoning)
+	c.optString("safety_identifier", &r.SafetyIdentifier)
+	c.optString("service_tier", &r.ServiceTier)
+	c.optFloat("temperature", &r.Temperature)
+	c.raw("text", &r.TextConfig)
+	c.raw("tool_choice", &r.ToolChoice)
+	c.raw("tools", &r.Tools)
+	c.optInt("top_logprobs", &r.TopLogprobs)
+	c.optFloat("top_p", &r.TopP)
+	c.optString("truncation", &r.Truncation)
+	c.optString("user", &r.User)
+	c.raw("metadata", &r.Metadata)
 }
 
 // ParseResponse reads a response from a copy of data. Its items share that
@@ -115,7 +189,7 @@ type Usage struct {
 // ResponseUsage.input_tokens_details.
 type InputTokensDetails struct {
 	CachedTokens     int64
-	CacheWriteTokens *int64
+	CacheWriteTokens *int64 // nil where the endpoint does not say
 	Extra            Extra
 }
 
@@ -127,23 +201,23 @@ type OutputTokensDetails struct {
 }
 
 func (u *Usage) fields(c *codec) {
-	c.count("input_tokens", &u.InputTokens)
+	c.number("input_tokens", &u.InputTokens, &u.Extra)
 	optRecord(c, "input_tokens_details", &u.InputDetails)
-	c.count("output_tokens", &u.OutputTokens)
+	c.number("output_tokens", &u.OutputTokens, &u.Extra)
 	optRecord(c, "output_tokens_details", &u.OutputDetails)
-	c.count("total_tokens", &u.TotalTokens)
-	c.rest(&u.Extra)
+	c.number("total_tokens", &u.TotalTokens, &u.Extra)
+	c.end(&u.Extra)
 }
 
 func (d *InputTokensDetails) fields(c *codec) {
-	c.count("cached_tokens", &d.CachedTokens)
+	c.number("cached_tokens", &d.CachedTokens, &d.Extra)
 	c.optInt("cache_write_tokens", &d.CacheWriteTokens)
-	c.rest(&d.Extra)
+	c.end(&d.Extra)
 }
 
 func (d *OutputTokensDetails) fields(c *codec) {
-	c.count("reasoning_tokens", &d.ReasoningTokens)
-	c.rest(&d.Extra)
+	c.number("reasoning_tokens", &d.ReasoningTokens, &d.Extra)
+	c.end(&d.Extra)
 }
 
 // MarshalJSON returns the usage as JSON.

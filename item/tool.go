@@ -3,8 +3,9 @@
 
 package item
 
-// Tool is a tool's definition as a request carries it: [*FunctionTool],
-// [*CustomTool] or [*UnknownTool]. Schema: Tool.
+// Tool is a tool's definition as a request carries it: the struct of its type,
+// such as [*FunctionTool], [*CustomTool] or [*MCPTool], or [*UnknownTool].
+// Schema: Tool.
 type Tool interface {
 	// ToolType returns the type member.
 	ToolType() string
@@ -12,27 +13,36 @@ type Tool interface {
 }
 
 // FunctionTool defines a function with a JSON Schema for its arguments, which
-// passes through unchanged. Strict is written when it is not nil; the schema
-// asks for it, so set it. Schema: FunctionTool.
+// passes through unchanged; so does OutputSchema, for what it returns. Strict is
+// written when it is not nil; the schema asks for it, so set it. Schemas:
+// FunctionTool, FunctionToolParam.
 type FunctionTool struct {
-	Name        string
-	Description string
-	Parameters  JSON
-	Strict      *bool
-	Extra       Extra
+	Name         string
+	Description  string
+	Parameters   JSON
+	OutputSchema JSON
+	Strict       *bool
+	// DeferLoading holds the definition back until the model finds the tool by a
+	// search, see [ToolSearchTool].
+	DeferLoading *bool
+	// AllowedCallers is [AllowDirect], [AllowProgrammatic] or both.
+	AllowedCallers []string
+	Extra          Extra
 }
 
 // CustomTool defines a tool whose input is text, with a format that may hold a
-// grammar. Schema: CustomToolParam.
+// grammar, see [FormatGrammar]. Schema: CustomToolParam.
 type CustomTool struct {
-	Name        string
-	Description string
-	Format      JSON
-	Extra       Extra
+	Name           string
+	Description    string
+	Format         JSON
+	DeferLoading   *bool
+	AllowedCallers []string
+	Extra          Extra
 }
 
-// UnknownTool is a definition of a type without a struct, such as a hosted
-// tool, kept byte for byte.
+// UnknownTool is a definition of a type that this version does not know, kept
+// byte for byte.
 type UnknownTool struct {
 	Raw JSON
 }
@@ -44,27 +54,28 @@ func (*FunctionTool) ToolType() string { return "function" }
 func (*CustomTool) ToolType() string { return "custom" }
 
 // ToolType returns the type member, or "".
-func (t *UnknownTool) ToolType() string {
-	v, _ := memberOf(string(t.Raw), "type")
-	s, _ := v.Unquote()
-	return s
-}
+func (t *UnknownTool) ToolType() string { return typeOf(string(t.Raw)) }
 
 func (t *FunctionTool) fields(c *codec) {
 	c.typ("function")
-	c.str("name", &t.Name)
+	c.needText("name", &t.Name, &t.Extra)
 	c.optString("description", &t.Description)
 	c.raw("parameters", &t.Parameters)
 	c.optBool("strict", &t.Strict)
-	c.rest(&t.Extra)
+	c.raw("output_schema", &t.OutputSchema)
+	c.optBool("defer_loading", &t.DeferLoading)
+	c.optStrings("allowed_callers", &t.AllowedCallers)
+	c.end(&t.Extra)
 }
 
 func (t *CustomTool) fields(c *codec) {
 	c.typ("custom")
-	c.str("name", &t.Name)
+	c.needText("name", &t.Name, &t.Extra)
 	c.optString("description", &t.Description)
 	c.raw("format", &t.Format)
-	c.rest(&t.Extra)
+	c.optBool("defer_loading", &t.DeferLoading)
+	c.optStrings("allowed_callers", &t.AllowedCallers)
+	c.end(&t.Extra)
 }
 
 // fields is never reached: an unknown tool is its raw text.
@@ -74,18 +85,14 @@ func parseTool(s string) (Tool, error) {
 	if s[0] != '{' {
 		return nil, &ShapeError{Problem: "found " + kindOf(s) + ", want a tool"}
 	}
-	t := &UnknownTool{Raw: JSON(s)}
-	var known Tool
-	switch t.ToolType() {
-	case "function":
+	known := newTool(typeOf(s))
+	if _, function := known.(*FunctionTool); function {
 		if _, named := memberOf(s, "name"); !named {
-			return t, nil // the nested form of Chat Completions, say
+			known = nil // the nested form of Chat Completions, say
 		}
-		known = new(FunctionTool)
-	case "custom":
-		known = new(CustomTool)
-	default:
-		return t, nil
+	}
+	if known == nil {
+		return &UnknownTool{Raw: JSON(s)}, nil
 	}
 	if err := decodeRecord(s, known); err != nil {
 		return nil, err
@@ -101,8 +108,17 @@ func appendTool(dst []byte, t Tool) ([]byte, error) {
 	return appendRecord(dst, t)
 }
 
+// parseGrouped is parseTool inside a namespace, which holds no other: groups that
+// nest without end would be read without end.
+func parseGrouped(s string) (Tool, error) {
+	if s[0] == '{' && typeOf(s) == ToolNamespace {
+		return &UnknownTool{Raw: JSON(s)}, nil
+	}
+	return parseTool(s)
+}
+
 // tools is a list of definitions, left out when nil.
-func (c *codec) tools(name string, v *[]Tool) {
+func (c *codec) tools(name string, v *[]Tool, parse func(s string) (Tool, error)) {
 	if !c.decoding {
 		if *v != nil {
 			appendArray(c, name, *v, appendTool)
@@ -115,25 +131,11 @@ func (c *codec) tools(name string, v *[]Tool) {
 	}
 	list := []Tool{}
 	eachElement(m.value, func(s string) {
-		t, err := parseTool(s)
+		t, err := parse(s)
 		if err != nil {
 			c.fail(name, indexed(len(list), err))
 		}
 		list = append(list, t)
 	})
 	*v, m.taken = list, true
-}
-
-// The tool choices that are a word. Others are objects, see [ChooseFunction].
-// Schema: ToolChoiceOptions.
-const (
-	ChoiceAuto     JSON = `"auto"`
-	ChoiceNone     JSON = `"none"`
-	ChoiceRequired JSON = `"required"`
-)
-
-// ChooseFunction returns the tool choice that forces the named function.
-// Schema: ToolChoiceFunction.
-func ChooseFunction(name string) JSON {
-	return `{"type":"function","name":` + Quote(name) + `}`
 }

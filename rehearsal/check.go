@@ -85,8 +85,10 @@ func checkTools(req *item.Request) *problem {
 	seen := map[string]bool{}
 	for i, t := range req.Tools {
 		at := fmt.Sprintf("tools[%d]", i)
-		if _, hosted := t.(*item.UnknownTool); hosted {
-			continue
+		switch t.(type) {
+		case *item.FunctionTool, *item.CustomTool:
+		default:
+			continue // hosted, or of no use here
 		}
 		name := nameOf(t)
 		if !toolName.MatchString(name) {

@@ -174,20 +174,22 @@ func settlePart(p item.Part) (item.Part, int, error) {
 	switch p := p.(type) {
 	case *item.InputText:
 		if p != nil {
-			s, n := Sanitize(p.Text)
-			return &item.InputText{Text: s, Extra: p.Extra}, n, validExtra(p.Extra)
+			c := *p
+			var n int
+			c.Text, n = Sanitize(p.Text)
+			return &c, n, cmp.Or(validExtra(p.Extra), validBreakpoint(p.CacheBreakpoint))
 		}
 	case *item.InputImage:
 		if p != nil {
 			c := *p
-			return &c, 0, cmp.Or(checkImageURL(p.ImageURL), validText(p.FileID), validExtra(p.Extra))
+			return &c, 0, cmp.Or(checkImageURL(p.ImageURL), validText(p.FileID), validExtra(p.Extra), validBreakpoint(p.CacheBreakpoint))
 		}
 	case *item.InputFile:
 		if p != nil {
 			c := *p
 			var n int
 			c.Filename, n = Sanitize(p.Filename)
-			return &c, n, cmp.Or(validText(p.FileData), validText(p.FileURL), validText(p.FileID), validExtra(p.Extra))
+			return &c, n, cmp.Or(validText(p.FileData), validText(p.FileURL), validText(p.FileID), validExtra(p.Extra), validBreakpoint(p.CacheBreakpoint))
 		}
 	case *item.UnknownPart:
 		if p != nil {
@@ -209,6 +211,14 @@ func settlePart(p item.Part) (item.Part, int, error) {
 		if p != nil {
 			return textPart(p.Text)
 		}
+	case *item.PlainText:
+		if p != nil {
+			return textPart(p.Text)
+		}
+	case *item.ComputerScreenshot:
+		if p != nil { // an output holds pictures as images
+			return settlePart(&item.InputImage{ImageURL: p.ImageURL, FileID: p.FileID, Detail: p.Detail, CacheBreakpoint: p.CacheBreakpoint, Extra: p.Extra})
+		}
 	}
 	return nil, 0, nil
 }
@@ -227,8 +237,18 @@ func validText(s string) error {
 	return nil
 }
 
+func validBreakpoint(b *item.CacheBreakpoint) error {
+	if b == nil {
+		return nil
+	}
+	return cmp.Or(validText(b.Mode), validExtra(b.Extra))
+}
+
 func validExtra(x item.Extra) error {
 	for _, m := range x {
+		if m.Value == "" {
+			continue // says that a member is left out
+		}
 		if err := cmp.Or(validText(m.Name), m.Value.Valid()); err != nil {
 			return err
 		}

@@ -150,6 +150,7 @@ func report(std stdio, err error) int {
 	}
 	message := err.Error()
 	var problems chatmd.ErrorList
+	var provider *endpoint.Error
 	switch {
 	case errors.As(err, &problems) && len(problems) > 1:
 		fmt.Fprintln(std.err, printable(message))
@@ -160,6 +161,8 @@ func report(std stdio, err error) int {
 		message = "standard output was closed, so the run was stopped"
 	case errors.Is(err, agent.ErrNothingToSend):
 		message = "nothing to send: give a prompt, or add a <user> element to the file"
+	case errors.As(err, &provider) && provider.Class == endpoint.Truncated && provider.Hint == "":
+		message += "; run it again to go on"
 	}
 	fmt.Fprintln(std.err, printable("antiphon: "+message))
 	return code

@@ -5,7 +5,9 @@ package main
 
 import (
 	"net"
+	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -24,6 +26,7 @@ type fault struct {
 	says    string   // in the one message
 	notices []string // lines about waits before it
 	kept    string   // in the transcript beside the first reply
+	slow    bool     // the program waits, which it does as long in either mode
 }
 
 const (
@@ -47,14 +50,14 @@ func faults() []fault {
 		{name: "400", answers: one(agenttest.Failure(400, "invalid_value", "Bad value.")), code: 3, says: "400 Bad Request: Bad value."},
 		{name: "quota", answers: one(agenttest.Failure(429, "insufficient_quota", "Pay first.")), code: 3, says: "Pay first."},
 		{name: "429 with Retry-After", answers: again(soon(limited)), code: 3, says: "429 Too Many Requests: Slow down."},
-		{name: "429, then a second to wait", answers: append(one(limited.RetryAfter("1")), again(agenttest.Failure(400, "", "No."))[:1]...), code: 3, says: "400 Bad Request", notices: []string{"antiphon: no answer (rate limit, status 429), asking again in 1."}},
-		{name: "429 without", answers: again(limited), code: 3, says: "Slow down."},
+		{name: "429, then a second to wait", slow: true, answers: append(one(limited.RetryAfter("1")), again(agenttest.Failure(400, "", "No."))[:1]...), code: 3, says: "400 Bad Request", notices: []string{"antiphon: no answer (rate limit, status 429), asking again in 1"}},
+		{name: "429 without", slow: true, answers: again(limited), code: 3, says: "Slow down."},
 		{name: "500", answers: again(soon(agenttest.Failure(500, "", "Oops."))), code: 3, says: "500 Internal Server Error: Oops."},
 		{name: "503, HTML", answers: again(soon(agenttest.WebPage(503, "Down"))), code: 3, says: "503 Service Unavailable"},
 		{name: "a page instead of JSON", answers: one(agenttest.WebPage(200, "Sign in")), code: 3, says: `got a web page instead of JSON, titled "Sign in"`},
 		{name: "another API", answers: one(agenttest.Raw(200, "application/json", `{"choices":[]}`)), code: 3, says: "/v1/responses: "},
-		{name: "connection reset", answers: again(agenttest.Reset()), code: 3, says: "/v1/responses: "},
-		{name: "cut before the first event", answers: again(reply.CutAfter(10)), code: 3, says: "/v1/responses: "},
+		{name: "connection reset", slow: true, answers: again(agenttest.Reset()), code: 3, says: "/v1/responses: "},
+		{name: "cut before the first event", slow: true, answers: again(reply.CutAfter(10)), code: 3, says: "/v1/responses: "},
 		{name: "cut in the middle", answers: one(reply.CutAfter(2500)), code: 3, says: "/v1/responses: ", kept: partly[:4]},
 		{name: "no last event", answers: one(reply.WithoutLast()), code: 3, says: "/v1/responses: ", kept: partly},
 		{name: "[DONE] and no last event", answers: one(reply.WithoutLast().WithDone()), code: 3, says: "/v1/responses: ", kept: partly},
@@ -75,6 +78,9 @@ func TestFaults(t *testing.T) {
 	t.Parallel()
 	for _, f := range faults() {
 		for _, mode := range []string{"text", "json"} {
+			if f.slow && mode == "json" {
+				continue
+			}
 			t.Run(f.name+"/"+mode, func(t *testing.T) {
 				t.Parallel()
 				f.test(t, mode == "json")
@@ -293,5 +299,34 @@ func TestRequest(t *testing.T) {
 		if m, _ := it.Member("model"); m != `"named"` {
 			t.Errorf("model %s", m)
 		}
+	}
+}
+
+// TestNoPermission proves that what may not be read or written is told with its
+// name, before anything is sent.
+func TestNoPermission(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("runs as root, who may read everything: skipped; a folder in place of a file is tested in files.txtar")
+	}
+	if runtime.GOOS == "windows" {
+		t.Skip("needs the permissions of Unix: skipped")
+	}
+	agent := reader(t)
+	dir := filepath.Dir(agent)
+	shut := filepath.Join(dir, "shut")
+	if err := os.Mkdir(shut, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	secret := write(t, filepath.Join(dir, "secret.md"), "<user>x</user>")
+	if err := os.Chmod(secret, 0); err != nil {
+		t.Fatal(err)
+	}
+	o := program(t, "run", secret, "--rehearsal")
+	if o.code != exitUsage || o.err != "antiphon: "+secret+": permission denied\n" {
+		t.Errorf("exit code %d\n%s", o.code, o.err)
+	}
+	o = program(t, "run", agent, "--rehearsal", "--out", filepath.Join(shut, "talk.md"))
+	if o.code != exitFailed || len(o.messages()) != 2 || !strings.Contains(o.messages()[1], "permission denied") || o.out != "" {
+		t.Errorf("exit code %d\n%s%s", o.code, o.out, o.err)
 	}
 }

@@ -8,9 +8,9 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	jsonv1 "github.com/go-json-experiment/json/v1"
 
 	"github.com/antiphon-go/antiphon/agent"
-	"github.com/antiphon-go/antiphon/item"
 )
 
 // jsonLines writes every event as one line of JSON: an object whose first
@@ -20,6 +20,13 @@ type jsonLines struct {
 	out  io.Writer
 	line []byte
 }
+
+// lineOptions let items through as they are, and write times as nanoseconds.
+var lineOptions = json.JoinOptions(
+	jsontext.AllowDuplicateNames(true),
+	jsontext.AllowInvalidUTF8(true),
+	jsonv1.FormatDurationAsNano(true),
+)
 
 func (j *jsonLines) show(ev agent.Event) error {
 	name, err := jsontext.AppendQuote(nil, ev.Name())
@@ -31,7 +38,7 @@ func (j *jsonLines) show(ev agent.Event) error {
 		j.line = append(append(j.line, `,"data":`...), oneLine(m.Event.JSON())...)
 		j.line = append(j.line, '}')
 	} else {
-		members, err := json.Marshal(lineOf(ev), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+		members, err := json.Marshal(ev, lineOptions)
 		if err != nil {
 			return err
 		}
@@ -42,24 +49,6 @@ func (j *jsonLines) show(ev agent.Event) error {
 	}
 	_, err = j.out.Write(append(j.line, '\n'))
 	return err
-}
-
-// callDone is [agent.CallDone] with the time as a number.
-type callDone struct {
-	CallID    string    `json:"call_id"`
-	Tool      string    `json:"tool"`
-	Item      item.Item `json:"item"`
-	Failed    bool      `json:"failed"`
-	Error     string    `json:"error,omitempty"`
-	Synthetic bool      `json:"synthetic,omitempty"`
-	Took      int64     `json:"took_ns"`
-}
-
-func lineOf(ev agent.Event) any {
-	if d, ok := ev.(agent.CallDone); ok {
-		return callDone{d.CallID, d.Tool, d.Item, d.Failed, d.Error, d.Synthetic, d.Took.Nanoseconds()}
-	}
-	return ev
 }
 
 // oneLine returns a JSON text with its line breaks, which can only stand

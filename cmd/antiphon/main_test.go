@@ -24,6 +24,8 @@ import (
 // TestMain makes the program a command of the test scripts, and of the tests
 // that need a process of its own.
 func TestMain(m *testing.M) {
+	// Under the race detector a process waits a second before it exits.
+	os.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" atexit_sleep_ms=0"))
 	testscript.Main(m, map[string]func(){"antiphon": main})
 }
 
@@ -39,6 +41,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("HOME", env.WorkDir)
 			env.Setenv("USERPROFILE", env.WorkDir)
 			env.Setenv("TESTKEY", testKey)
+			env.Setenv("GORACE", os.Getenv("GORACE"))
 			return os.CopyFS(filepath.Join(env.WorkDir, "tour"), os.DirFS(tourDir))
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

@@ -5,16 +5,32 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // prompt returns what is said to the agent beside its file: the argument, or
-// what comes on standard input when that is no terminal.
+// what comes on standard input when that is no terminal. White space alone says
+// nothing.
 func (c *runCommand) prompt(ctx context.Context, std stdio) (string, error) {
+	text, err := c.given(ctx, std)
+	switch {
+	case err != nil:
+		return "", err
+	case !utf8.ValidString(text):
+		return "", usage(errors.New("the prompt is no UTF-8 text; convert it, or attach it with <file> in the agent's file"))
+	case strings.TrimSpace(text) == "":
+		return "", nil
+	}
+	return text, nil
+}
+
+func (c *runCommand) given(ctx context.Context, std stdio) (string, error) {
 	if c.Prompt != "" && c.Prompt != "-" {
 		return c.Prompt, nil
 	}

@@ -25,6 +25,7 @@ type printer struct {
 	midLine bool            // the text on standard output has not ended its line
 	spoke   bool            // the current message streamed text
 	refused map[string]bool // calls that were told of as refused
+	failed  int             // calls that ran and failed
 	cut     string          // a remark on the last turn, told if another follows
 	// writeErr is the first error of standard output, such as a closed pipe.
 	writeErr error
@@ -112,6 +113,9 @@ func (p *printer) callDone(ev agent.CallDone) {
 	if !ev.Synthetic {
 		took = " " + duration(ev.Took)
 	}
+	if ev.Failed && !ev.Synthetic {
+		p.failed++
+	}
 	if ev.Failed {
 		p.note(red, "<- %s%s failed: %s", ev.Tool, took, shorten(ev.Error, 200))
 		return
@@ -165,8 +169,8 @@ func (p *printer) stopped(ev agent.Stopped) {
 		return
 	}
 	line := fmt.Sprintf("%s, %s", plural(t.Turns, "turn"), plural(t.Calls, "call"))
-	if failed := t.FailedCalls - t.RefusedCalls; failed > 0 {
-		line += fmt.Sprintf(" (%d failed)", failed)
+	if p.failed > 0 {
+		line += fmt.Sprintf(" (%d failed)", p.failed)
 	}
 	if t.RefusedCalls > 0 {
 		line += fmt.Sprintf(", %d refused", t.RefusedCalls)

@@ -16,9 +16,12 @@ var optional = map[string][]string{
 	"ResponseTextDeltaEvent": {"logprobs"},
 	"ResponseTextDoneEvent":  {"logprobs"},
 	// These are required without being declared: left over from a renaming.
-	"LocalShellToolCallOutput":    {"call_id"},
-	"MCPApprovalResponse":         {"request_id"},
-	"MCPApprovalResponseResource": {"request_id"},
+	"LocalShellToolCallOutput":          {"call_id"},
+	"ResponseAudioDoneEvent":            {"response_id"},
+	"ResponseAudioTranscriptDeltaEvent": {"response_id"},
+	"ResponseAudioTranscriptDoneEvent":  {"response_id"},
+	"MCPApprovalResponse":               {"request_id"},
+	"MCPApprovalResponseResource":       {"request_id"},
 }
 
 // nullable lists members that the document's examples or OpenAI's clients set

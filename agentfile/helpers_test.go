@@ -1,0 +1,119 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agentfile_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/agentfile"
+	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/tool"
+)
+
+// png is the smallest thing that is sniffed as an image.
+const png = "\x89PNG\r\n\x1a\n and so on"
+
+// write makes a file and its folders, and returns its path.
+func write(t *testing.T, text string, elem ...string) string {
+	t.Helper()
+	path := filepath.Join(elem...)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// load loads a file that is in order.
+func load(t *testing.T, path string, o agentfile.Options) *agentfile.File {
+	t.Helper()
+	f, err := agentfile.Load(t.Context(), path, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+// open opens a transcript and the session in it.
+func open(t *testing.T, path, out string) (*agentfile.File, *session.Session) {
+	t.Helper()
+	f, store, err := agentfile.OpenTranscript(t.Context(), path, out, agentfile.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	s, err := session.Open(t.Context(), store, out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f, s
+}
+
+func appendTo(t *testing.T, s *session.Session, bodies ...session.Body) {
+	t.Helper()
+	if _, err := s.Append(t.Context(), bodies...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// invoke runs one of a file's tools.
+func invoke(t *testing.T, f *agentfile.File, name, arguments string) tool.Outcome {
+	t.Helper()
+	set, err := tool.NewSet(f.Tools...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set.Invoke(t.Context(), tool.Call{ID: "c", Name: name, Arguments: arguments}, tool.Shape{})
+}
+
+var errAsked = errors.New("asked")
+
+// witness is a model that says nothing and remembers what it was asked.
+type witness struct{ input []item.Item }
+
+func (w *witness) Stream(_ context.Context, req *item.Request) iter.Seq2[item.Event, error] {
+	w.input = nil
+	for _, it := range req.Input.All() {
+		w.input = append(w.input, it)
+	}
+	return func(yield func(item.Event, error) bool) { yield(item.Event{}, errAsked) }
+}
+
+// nextRequest runs an agent on the session and returns the input that its model
+// gets, which must pair. It returns nil when there is nothing to ask. P1
+func nextRequest(t *testing.T, f *agentfile.File, s *session.Session) []item.Item {
+	t.Helper()
+	w := new(witness)
+	_, err := f.Agent(w).Run(t.Context(), s)
+	if errors.Is(err, agent.ErrNothingToSend) {
+		return nil
+	}
+	if !errors.Is(err, errAsked) {
+		t.Fatal(err)
+	}
+	if err := agenttest.CheckPairing(w.input...); err != nil {
+		t.Errorf("%v\n%v", err, w.input)
+	}
+	return w.input
+}

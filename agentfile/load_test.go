@@ -1,0 +1,173 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agentfile_test
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/agentfile"
+	"github.com/antiphon-go/antiphon/chatmd"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/tool"
+)
+
+// TestLoadProblems proves that one pass reports all that is wrong with a file,
+// each problem once, at its place, in the order of the file. M4 M5
+func TestLoadProblems(t *testing.T) {
+	dir := t.TempDir()
+	path := write(t, `<config temperature="hot" max_tokens="15" auto_compact/>
+stray
+<tool name="telepathy"/>
+<tool name="read_file"><read id="a" path="nowhere"/><read id="b" path="${moon}"/><read id="c" path="agent.md"/></tool>
+<tool name="read_file"/>
+<tool name="append_to_file" approval="perhaps"/>
+<tool name="read_directory" max_output="5"/>
+<user>
+	<img src="nope.png" local/>
+</user>
+<user><doc src="https://example.com/"/></user>
+`, dir, "agent.md")
+	f, err := agentfile.Load(t.Context(), path, agentfile.Options{})
+	var list chatmd.ErrorList
+	if !errors.As(err, &list) {
+		t.Fatalf("%v", err)
+	}
+	if !errors.Is(err, chatmd.ErrNotBuilt) {
+		t.Error("no ErrNotBuilt in it")
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		t.Error("no fs.ErrNotExist in it")
+	}
+	if f == nil || f.Tools != nil || f.Items != nil || f.Close() != nil {
+		t.Errorf("the file is %+v", f)
+	}
+	var got []string
+	for _, p := range list {
+		if p.File != path {
+			t.Errorf("a problem of file %q", p.File)
+		}
+		p.File = "agent.md"
+		got = append(got, p.Error())
+	}
+	want := []string{
+		`agent.md:1:1: <config>: max_tokens is 15, below what endpoints take (at least 16)`,
+		`agent.md:1:1: <config auto_compact> is not built yet`,
+		`agent.md:1:9: <config>: temperature is no number: "hot": temperature="hot" (such as temperature="0.7")`,
+		`agent.md:2:1: text outside of any element: stray (put it inside <user> … </user>)`,
+		`agent.md:3:1: unknown tool "telepathy" (there are: append_to_file, find_and_replace, import_image, read_directory, read_file)`,
+		`agent.md:4:24: <read path="nowhere">: ` + fs.ErrNotExist.Error(),
+		`agent.md:4:53: <read path="${moon}">: unknown variable ${moon}: there are ${workspace}, ${prompt_dir}, ${tool_dir}, ${home}`,
+		`agent.md:4:82: <read path="agent.md">: it is no folder`,
+		`agent.md:5:1: a second tool "read_file" (declare each tool once)`,
+		`agent.md:6:1: <tool>: approval is "perhaps" (want "allow", "ask" or "deny")`,
+		`agent.md:7:1: <tool max_output> is not built yet`,
+		`agent.md:9:2: <img> cannot be read: ` + fs.ErrNotExist.Error() + `: <img src="nope.png" local/>`,
+		`agent.md:11:7: <doc> cannot be read: sources from the network are not built yet; download it and add the flag local: <doc src="https://example.com/"/>`,
+	}
+	for i := range got { // the system's words for a missing file
+		for _, words := range []string{"no such file or directory", "The system cannot find the file specified."} {
+			got[i] = strings.Replace(got[i], words, fs.ErrNotExist.Error(), 1)
+		}
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+// TestLoadUnreadable proves that a file that cannot be read says so once. M4
+func TestLoadUnreadable(t *testing.T) {
+	dir := t.TempDir()
+	for _, path := range []string{filepath.Join(dir, "nope.md"), dir} {
+		_, err := agentfile.Load(t.Context(), path, agentfile.Options{})
+		var list chatmd.ErrorList
+		if err == nil || errors.As(err, &list) || strings.Count(err.Error(), path) != 1 || !strings.HasPrefix(err.Error(), path+": ") {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// TestLoadWarnings proves that remarks come with the place, and with problems.
+func TestLoadWarnings(t *testing.T) {
+	path := write(t, "<config modle=\"m\"/>\n<user>x</user>\n", t.TempDir(), "a.md")
+	f := load(t, path, agentfile.Options{})
+	want := path + ":1:9: <config> has no attribute modle (did you mean model?) [warning]"
+	if len(f.Warnings) != 1 || f.Warnings[0].Error() != want {
+		t.Errorf("%v", f.Warnings)
+	}
+	path = write(t, "<config modle=\"m\"/>\n<tool name=\"x\"/>\n", t.TempDir(), "a.md")
+	f, err := agentfile.Load(t.Context(), path, agentfile.Options{})
+	if err == nil || len(f.Warnings) != 1 {
+		t.Errorf("%v %v", err, f)
+	}
+}
+
+// TestAgent proves that an agent is what its file says, and that what the file
+// does not say is not set. B7
+func TestAgent(t *testing.T) {
+	dir := t.TempDir()
+	f := load(t, write(t, "<user>x</user>", dir, "bare.md"), agentfile.Options{})
+	if a := f.Agent(nil); a.Request.Model != "" || a.Request.Temperature != nil || a.Request.Store != nil || a.Request.MaxOutputTokens != nil ||
+		a.Request.ParallelToolCalls != nil || a.Request.Reasoning != nil || a.Limits != (agent.Limits{}) || a.Shape != (tool.Shape{}) || a.Tools != nil {
+		t.Errorf("bare: %+v", a)
+	}
+	f = load(t, write(t, `<config model="m" base_url="http://h/v1" temperature="0" max_tokens="16" reasoning_effort="low"
+ parallel_tool_calls="false" store="false" tool_output="envelope" max_turns="3" budget="1000"/>
+<tool name="read_file" approval="ask" description="Mine." timeout="3s" parallel="false"/>
+<tool name="append_to_file" approval="allow"/>
+<tool name="find_and_replace" approval="deny"/>
+<user>x</user>`, dir, "full.md"), agentfile.Options{})
+	a := f.Agent(nil)
+	if f.Model() != "m" || f.BaseURL() != "http://h/v1" || a.Request.Model != "m" || *a.Request.Temperature != 0 || *a.Request.MaxOutputTokens != 16 ||
+		*a.Request.ParallelToolCalls || *a.Request.Store || a.Request.Reasoning.Effort != "low" || !a.Shape.Envelope ||
+		a.Limits != (agent.Limits{MaxTurns: 3, MaxTokens: 1000}) {
+		t.Errorf("full: %+v", a)
+	}
+	if d := cmp.Diff([][]string{{"append_to_file"}, {"read_file"}, {"find_and_replace"}}, [][]string{a.Policy.Allow, a.Policy.Ask, a.Policy.Deny}); d != "" {
+		t.Error(d)
+	}
+	def, _ := a.Tools[0].Definition().(*item.FunctionTool)
+	traits := tool.TraitsOf(a.Tools[0])
+	if def == nil || def.Description != "Mine." || !traits.ReadOnly || !traits.Exclusive || traits.Timeout.Seconds() != 3 {
+		t.Errorf("read_file: %+v %+v", def, traits)
+	}
+}
+
+// TestRoots proves where file tools may look: the folders that are declared,
+// with their variables, or else the workspace. A1
+func TestRoots(t *testing.T) {
+	dir := t.TempDir()
+	write(t, "at home", dir, "home", "notes", "x.txt")
+	write(t, "at work", dir, "work", "x.txt")
+	write(t, "beside", dir, "agents", "x.txt")
+	write(t, "below", dir, "agents", "sub", "x.txt")
+	o := agentfile.Options{Workspace: filepath.Join(dir, "work"), Home: filepath.Join(dir, "home")}
+	for _, c := range []struct{ tool, path, want string }{
+		{`<tool name="read_file"/>`, "x.txt", "at work"},
+		{`<tool name="read_file"><read id="r" path="${workspace}"/></tool>`, "x.txt", "at work"},
+		{`<tool name="read_file"><read id="r" path="${prompt_dir}"/></tool>`, "x.txt", "beside"},
+		{`<tool name="read_file"><read id="r" path="${tool_dir}/sub"/></tool>`, "x.txt", "below"},
+		{`<tool name="read_file"><read id="r" path="sub"/></tool>`, "x.txt", "below"},
+		{`<tool name="read_file"><read id="r" path="${home}/notes"/></tool>`, "x.txt", "at home"},
+		{`<tool name="read_file"><read id="r" path="` + filepath.Join(dir, "work") + `"/></tool>`, "x.txt", "at work"},
+		{`<tool name="read_file"><read id="r" path="."/><read id="s" path="sub"/></tool>`, "s:x.txt", "below"},
+		{`<tool name="read_file"><read id="r" path="sub"/></tool>`, "../x.txt", ""},
+	} {
+		f := load(t, write(t, c.tool+"<user>x</user>", dir, "agents", "agent.md"), o)
+		out := invoke(t, f, "read_file", `{"path":"`+c.path+`"}`)
+		if out.Failed != (c.want == "") || !out.Failed && out.Content.Text != c.want {
+			t.Errorf("%s: %+v", c.tool, out)
+		}
+	}
+	path := write(t, `<tool name="read_file"><read id="r" path="${home}"/></tool><user>x</user>`, dir, "agents", "agent.md")
+	if _, err := agentfile.Load(t.Context(), path, agentfile.Options{}); err == nil || !strings.Contains(err.Error(), "there is no home folder") {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,228 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/item"
+)
+
+// process is the program as a process of its own.
+type process struct {
+	cmd *exec.Cmd
+	out *bufio.Reader
+	end io.Closer // of its standard output that we read
+	err bytes.Buffer
+}
+
+// start starts the program. A real signal can be sent to it.
+func start(t *testing.T, stdin io.Reader, args ...string) *process {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("needs signals, which Windows has not: skipped")
+	}
+	p := &process{cmd: exec.Command("antiphon", args...)}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.cmd.Env = append(os.Environ(), "OPENAI_API_KEY="+testKey, "OPENAI_BASE_URL=", "OPENAI_MODEL=")
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = stdin, w, &p.err
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	p.out, p.end = bufio.NewReader(r), r
+	t.Cleanup(func() { r.Close() })
+	stuck := time.AfterFunc(20*time.Second, func() { _ = p.cmd.Process.Kill() })
+	t.Cleanup(func() { stuck.Stop() })
+	return p
+}
+
+// until reads the program's output up to a text.
+func (p *process) until(t *testing.T, text string) (got string) {
+	t.Helper()
+	for !strings.Contains(got, text) {
+		b, err := p.out.ReadByte()
+		if err != nil {
+			_ = p.cmd.Wait()
+			t.Fatalf("no %q in %q: %v\n%s", text, got, err, p.err.String())
+		}
+		got += string(b)
+	}
+	return got
+}
+
+func (p *process) signal(t *testing.T, s os.Signal) {
+	t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wait returns the exit code, -1 for a process that a signal ended, and what
+// was left of the output.
+func (p *process) wait(t *testing.T) (code int, rest string) {
+	t.Helper()
+	text, _ := io.ReadAll(p.out)
+	err := p.cmd.Wait()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	noKey(t, "standard output", string(text))
+	noKey(t, "standard error", p.err.String())
+	return p.cmd.ProcessState.ExitCode(), string(text)
+}
+
+// talk is an agent with a transcript whose first reply is a call and whose
+// second stalls.
+func talk(t *testing.T, second agenttest.Answer) (agent, out string, srv *agenttest.Server) {
+	agent = reader(t)
+	first := agenttest.Reply(item.Assistant("I look."), item.Call("call_1", "read_file", readNote))
+	return agent, filepath.Join(filepath.Dir(agent), "talk.md"), agenttest.NewServer(t, first, second)
+}
+
+// goesOn runs once more on the transcript and checks the request.
+func goesOn(t *testing.T, agent, out string, srv *agenttest.Server, want ...string) {
+	t.Helper()
+	srv.Add(agenttest.Reply(item.Assistant("It says: a note.")))
+	before := read(t, out)
+	o := program(t, "run", agent, "--out", out, "--base-url", srv.URL)
+	if o.code != 0 || o.out != "It says: a note.\n" || len(o.messages()) > 0 {
+		t.Errorf("the second run: exit code %d\n%s%s", o.code, o.out, o.err)
+	}
+	last := srv.Requests()[len(srv.Requests())-1]
+	validRequest(t, last)
+	for _, w := range want {
+		if !strings.Contains(string(last.Body), w) {
+			t.Errorf("the next request lacks %q:\n%s", w, last.Body)
+		}
+	}
+	if !strings.HasPrefix(read(t, out), before) {
+		t.Error("the second run changed what was written")
+	}
+}
+
+// stalled is a reply that says "one two" of its text and then nothing more.
+func stalled() agenttest.Answer {
+	return agenttest.Reply(item.Assistant("one two three four")).StallAfter(6, nil)
+}
+
+// TestInterruptText proves that Ctrl-C in the middle of text ends the run with
+// its own exit code and keeps what was said, marked as cut. L6 S8 M9
+func TestInterruptText(t *testing.T) {
+	t.Parallel()
+	agent, out, srv := talk(t, stalled())
+	p := start(t, nil, "run", agent, "--out", out, "--base-url", srv.URL)
+	p.until(t, "I look.\none two ")
+	p.signal(t, os.Interrupt)
+	code, rest := p.wait(t)
+	if code != exitInterrupted || strings.Trim(rest, "\n") != "" {
+		t.Errorf("exit code %d, output %q", code, rest)
+	}
+	if s := p.err.String(); !strings.HasSuffix(s, "\nantiphon: interrupted\n") || strings.Count(s, "antiphon: ") != 1 {
+		t.Errorf("standard error:\n%s", s)
+	}
+	if text := read(t, out); !strings.Contains(text, `status="incomplete"`) || !strings.Contains(text, "\none two ") {
+		t.Errorf("the transcript:\n%s", text)
+	}
+	goesOn(t, agent, out, srv, "one two ", `"status":"incomplete"`)
+}
+
+// TestInterruptWaiting proves the same for a reply that has not begun, and with
+// JSON lines. L6
+func TestInterruptWaiting(t *testing.T) {
+	t.Parallel()
+	agent, out, srv := talk(t, stalled().StallAfter(0, nil))
+	p := start(t, nil, "run", agent, "--out", out, "--json", "--base-url", srv.URL)
+	got := p.until(t, `{"event":"turn_started","turn":2}`)
+	for len(srv.Requests()) < 2 {
+		time.Sleep(time.Millisecond)
+	}
+	p.signal(t, os.Interrupt)
+	code, rest := p.wait(t)
+	if code != exitInterrupted || p.err.String() != "antiphon: interrupted\n" {
+		t.Errorf("exit code %d\n%s", code, p.err.String())
+	}
+	seen, problem := eventLines(got + rest)
+	if problem != "" || seen["stopped"] != 1 {
+		t.Errorf("%v %s", seen, problem)
+	}
+	goesOn(t, agent, out, srv)
+}
+
+// TestKill proves that a process that is killed in the middle of text leaves a
+// transcript that the next run goes on with. J1 M3
+func TestKill(t *testing.T) {
+	t.Parallel()
+	agent, out, srv := talk(t, stalled())
+	p := start(t, nil, "run", agent, "--out", out, "--base-url", srv.URL)
+	p.until(t, "one two ")
+	p.signal(t, os.Kill)
+	p.wait(t)
+	if text := read(t, out); !strings.Contains(text, "I look.") || !strings.Contains(text, "a note") {
+		t.Errorf("the transcript:\n%s", text)
+	}
+	goesOn(t, agent, out, srv, "a note")
+}
+
+// TestInterruptPrompt proves that a wait for standard input can be interrupted,
+// and that nothing is written or sent then.
+func TestInterruptPrompt(t *testing.T) {
+	t.Parallel()
+	agent := reader(t)
+	out := filepath.Join(filepath.Dir(agent), "talk.md")
+	ctx, cancel := context.WithCancel(t.Context())
+	var stdout, stderr bytes.Buffer
+	code := run(ctx, []string{"run", agent, "-", "--out", out, "--rehearsal"}, nil, stdio{silent{ctx, cancel}, &stdout, &stderr})
+	if code != exitInterrupted || stdout.Len() > 0 || stderr.String() != "antiphon: interrupted\n" {
+		t.Errorf("exit code %d, output %q\n%s", code, stdout.String(), stderr.String())
+	}
+	if read(t, out) != "" {
+		t.Error("there is a transcript")
+	}
+}
+
+// silent is standard input of somebody who presses Ctrl-C instead of typing.
+type silent struct {
+	ctx     context.Context
+	pressed func()
+}
+
+func (s silent) Read([]byte) (int, error) {
+	s.pressed()
+	<-s.ctx.Done()
+	runtime.Goexit() // a terminal would go on waiting
+	return 0, nil
+}
+
+// TestClosedOutput proves that a reader that goes away stops the run in order.
+func TestClosedOutput(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	agent, out, srv := talk(t, stalled().StallAfter(6, release))
+	p := start(t, nil, "run", agent, "--out", out, "--base-url", srv.URL)
+	p.until(t, "one two ")
+	p.end.Close()
+	close(release)
+	code, _ := p.wait(t)
+	if code != exitFailed || !strings.HasSuffix(p.err.String(), "\nantiphon: standard output was closed, so the run was stopped\n") {
+		t.Errorf("exit code %d\n%s", code, p.err.String())
+	}
+	goesOn(t, agent, out, srv, "one two ")
+}

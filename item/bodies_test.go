@@ -1,0 +1,187 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package item_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/antiphon-go/antiphon/internal/apispec"
+	"github.com/antiphon-go/antiphon/item"
+)
+
+// W12 B6: bodies built by hand are valid.
+func TestBodies(t *testing.T) {
+	spec := apispec.Load(t)
+	input := item.NewList(item.User("q"))
+	reply := item.Must(&item.Message{ID: "msg_1", Role: item.RoleAssistant, Status: item.StatusCompleted,
+		Content: item.Parts(&item.OutputText{Text: "a", Annotations: "[]", Logprobs: "[]"})})
+	usage := &item.Usage{InputTokens: 1, InputDetails: &item.InputTokensDetails{CacheWriteTokens: new(int64(0))}, OutputTokens: 1,
+		OutputDetails: &item.OutputTokensDetails{}, TotalTokens: 2}
+	meta := must(item.Metadata(map[string]string{"b": "1", "a": "2"}))
+	if meta != `{"a":"2","b":"1"}` {
+		t.Errorf("Metadata: %s", meta)
+	}
+	nulls := item.Extra{{Name: "code", Value: "null"}, {Name: "param", Value: "null"}}
+	req := &item.Request{Model: "m", Input: input, Text: must(item.TextAsSchema("answer", `{"type":"object"}`, true)),
+		Reasoning:            &item.ReasoningConfig{Effort: item.EffortXHigh, Summary: item.SummaryConcise, Context: "all_turns", Mode: "pro"},
+		StreamOptions:        &item.StreamOptions{IncludeObfuscation: new(false)},
+		Include:              []string{item.IncludeEncryptedReasoning, item.IncludeLogprobs},
+		TopLogprobs:          new(int64(3)),
+		Conversation:         item.ConversationByID("conv_1"),
+		ContextManagement:    []item.ContextManagement{{Type: "compaction", CompactThreshold: new(int64(2000))}},
+		Prompt:               &item.Prompt{ID: "pmpt_1", Version: "2", Variables: `{"a":"b","c":{"type":"input_text","text":"t"}}`},
+		PromptCacheOptions:   &item.PromptCacheOptions{Mode: "explicit", TTL: "30m"},
+		PromptCacheRetention: "24h",
+		Moderation:           &item.ModerationConfig{Model: "m", Policy: &item.ModerationPolicy{Input: &item.ModerationMode{Mode: "block"}}},
+		Metadata:             meta}
+	for _, test := range []struct {
+		schema string
+		body   interface {
+			AppendJSON([]byte) ([]byte, error)
+		}
+	}{
+		{"CreateResponse", req},
+		{"CreateResponse", &item.Request{Model: "m", Input: input, Text: item.TextAny}},
+		{"CreateResponse", &item.Request{Model: "m", Input: input, Text: item.TextAsObject}},
+		{"ResponsesClientEvent", clientEvent{&item.CreateEvent{StreamID: "s", Request: req}}},
+		{"CompactResponseMethodPublicBody", &item.CompactRequest{Input: input}},
+		{"CompactResponseMethodPublicBody", &item.CompactRequest{Model: "gpt-5", PreviousResponseID: "resp_1", Instructions: "i", PromptCacheKey: "k",
+			PromptCacheOptions: &item.PromptCacheOptions{}, PromptCacheRetention: "24h", ServiceTier: "auto"}},
+		{"CompactResource", &item.Compacted{ID: "resp_1", CreatedAt: 1, Output: []item.Item{reply}, Usage: usage}},
+		{"TokenCountsBody", item.CountOf(req)},
+		{"TokenCountsResource", &item.TokenCount{InputTokens: 5}},
+		{"ConversationResource", &item.Conversation{ID: "conv_1"}},
+		{"CreateConversationBody", &item.CreateConversation{Items: input, Metadata: meta}},
+		{"UpdateConversationBody", &item.UpdateConversation{}},
+		{"UpdateConversationBody", &item.UpdateConversation{Metadata: meta}},
+		{"DeletedConversationResource", &item.Deleted{ID: "conv_1", Deleted: true}},
+		{"ResponseItemList", &item.ItemPage{Data: []item.Item{reply}, FirstID: "msg_1", LastID: "msg_1"}},
+		{"ConversationItemList", &item.ItemPage{}},
+		{"ErrorResponse", &item.ErrorBody{Error: &item.APIError{Type: "server_error", Message: "m", Extra: nulls}}},
+	} {
+		spec.Check(t, test.schema, []byte(body(t, test.body.AppendJSON)))
+	}
+}
+
+type clientEvent struct{ e item.ClientEvent }
+
+func (c clientEvent) AppendJSON(dst []byte) ([]byte, error) { return item.AppendClientEvent(dst, c.e) }
+
+// W8: a request in a WebSocket event is the request, and its items are the
+// bytes that they were.
+func TestClientEvent(t *testing.T) {
+	in := `{"type":"response.create","stream_id":"s","model":"m","input":[{ "role":"user", "content":"\u0068i" }],"new":1}`
+	e, err := item.ParseClientEvent([]byte(in))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, ok := e.(*item.CreateEvent)
+	if !ok || c.StreamID != "s" || c.Request.Model != "m" || c.Request.Input.At(0).JSON() != `{ "role":"user", "content":"\u0068i" }` {
+		t.Fatalf("got %+v", e)
+	}
+	if out := body(t, clientEvent{e}.AppendJSON); out != in {
+		t.Errorf("got %s", out)
+	}
+	if out := body(t, clientEvent{&item.CreateEvent{}}.AppendJSON); out != `{"type":"response.create"}` {
+		t.Errorf("got %s", out)
+	}
+	other := `{"type":"response.cancel", "x":1.0}`
+	e, err = item.ParseClientEvent([]byte(other))
+	if err != nil || e.ClientEventType() != "response.cancel" {
+		t.Fatalf("%v, %v", e, err)
+	}
+	if out := body(t, clientEvent{e}.AppendJSON); out != other {
+		t.Errorf("got %s", out)
+	}
+}
+
+func TestConversationID(t *testing.T) {
+	for in, want := range map[item.JSON]string{item.ConversationByID("c"): "c", `{"id":"c","x":1}`: "c", `{}`: "", `5`: "", ``: "", `null`: ""} {
+		if got, ok := item.ConversationID(in); got != want || ok != (want != "") {
+			t.Errorf("%s: got %q, %v", in, got, ok)
+		}
+	}
+}
+
+// W7 W8: the recorded bodies of other paths are read without loss.
+func TestCorpusOther(t *testing.T) {
+	kinds := tally{}
+	for _, folder := range []string{"responses_other/requests/*.json", "responses_other/responses/*.json", "spec_examples/responses/*.json"} {
+		eachFile(t, folder, func(t *testing.T, name string, data []byte) {
+			kind, again := readerOf(t, filepath.Base(filepath.Dir(folder)), string(data))
+			kinds[kind]++
+			out, err := again(string(data))
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				return
+			}
+			sameJSON(t, name, out, string(data))
+		})
+	}
+	kinds.log(t)
+}
+
+// readerOf tells by its members which body it is.
+func readerOf(t *testing.T, side, s string) (kind string, again func(string) (string, error)) {
+	t.Helper()
+	object, _ := memberOf(t, s, "object")
+	_, items := memberOf(t, s, "items")
+	_, model := memberOf(t, s, "model")
+	switch {
+	case object == `"list"`:
+		return "page", reread(item.ParseItemPage)
+	case object == `"conversation"`:
+		return "conversation", reread(item.ParseConversation)
+	case object == `"response.compaction"`:
+		return "compacted", reread(item.ParseCompacted)
+	case object == `"response.input_tokens"`:
+		return "token count", reread(item.ParseTokenCount)
+	case strings.Contains(string(object), "deleted"):
+		return "deleted", reread(item.ParseDeleted)
+	case side == "requests" && model:
+		return "token count or compact request", both(reread(item.ParseTokenCountRequest), reread(item.ParseCompactRequest))
+	case side == "requests" && items:
+		return "create conversation", both(reread(item.ParseCreateConversation), reread(item.ParseAddItems))
+	case side == "requests":
+		return "update conversation", reread(item.ParseUpdateConversation)
+	}
+	return "response", reread(item.ParseResponse)
+}
+
+// both reads and writes by the one and then by the other.
+func both(one, other func(string) (string, error)) func(string) (string, error) {
+	return func(s string) (string, error) {
+		s, err := one(s)
+		if err != nil {
+			return "", err
+		}
+		return other(s)
+	}
+}
+
+// S3: the recorded bodies of errors that are worded as the API words them.
+func TestCorpusErrors(t *testing.T) {
+	counts := tally{}
+	eachFile(t, "errors/*", func(t *testing.T, name string, data []byte) {
+		_, text, _ := strings.Cut(strings.ReplaceAll(string(data), "\r\n", "\n"), "\n\n")
+		if item.JSON(text).Valid() != nil || !strings.HasPrefix(strings.TrimSpace(text), "{") {
+			counts["no object"]++
+			return
+		}
+		out, err := reread(item.ParseErrorBody)(text)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			return
+		}
+		sameJSON(t, name, out, text)
+		if b, _ := item.ParseErrorBody([]byte(text)); b.Error != nil && b.Error.Message != "" {
+			counts["error object"]++
+		} else {
+			counts["other object"]++
+		}
+	})
+	counts.log(t)
+}

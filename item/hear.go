@@ -1,0 +1,192 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package item
+
+import "strings"
+
+// said is what events told of an item besides the item itself: it counts where
+// no done item comes.
+type said struct {
+	texts map[textKey]*strings.Builder
+	// whole holds the JSON of what a done event gave as a whole: parts, and the
+	// output of a command.
+	whole map[textKey]string
+	// annotations are those of each part, in their order.
+	annotations map[int][]JSON
+	// state is the status that an event gave in its name, completed or failed.
+	state string
+}
+
+func (s *said) empty() bool { return len(s.texts) == 0 && len(s.whole) == 0 }
+
+// textKey names one text that deltas build: of which member and which part.
+type textKey struct {
+	kind EventType // the delta event's type, or one of the below
+	part int
+}
+
+// The two texts that the event of a command's output adds to.
+const (
+	shellStdout = EventShellOutputDelta + "/stdout"
+	shellStderr = EventShellOutputDelta + "/stderr"
+)
+
+// hear takes an event about what is inside an item.
+func (a *Accumulator) hear(e Event) {
+	switch e.Type {
+	case EventTextDelta:
+		a.delta(e, EventTextDelta, e.ContentIndex)
+	case EventTextDone:
+		a.text(e, EventTextDelta, "text", e.ContentIndex)
+	case EventRefusalDelta:
+		a.delta(e, EventRefusalDelta, e.ContentIndex)
+	case EventRefusalDone:
+		a.text(e, EventRefusalDelta, "refusal", e.ContentIndex)
+	case EventReasoningTextDelta:
+		a.delta(e, EventReasoningTextDelta, e.ContentIndex)
+	case EventReasoningTextDone:
+		a.text(e, EventReasoningTextDelta, "text", e.ContentIndex)
+	case EventSummaryTextDelta:
+		a.delta(e, EventSummaryTextDelta, e.SummaryIndex)
+	case EventSummaryTextDone:
+		a.text(e, EventSummaryTextDelta, "text", e.SummaryIndex)
+	case EventPartDone:
+		a.part(e, EventPartDone, e.ContentIndex)
+	case EventSummaryPartDone:
+		a.part(e, EventSummaryPartDone, e.SummaryIndex)
+	case EventAnnotationAdded:
+		a.annotation(e)
+	case EventArgumentsDelta:
+		a.delta(e, EventArgumentsDelta, 0)
+	case EventArgumentsDone:
+		a.text(e, EventArgumentsDelta, "arguments", 0)
+	case EventCustomInputDelta:
+		a.delta(e, EventCustomInputDelta, 0)
+	case EventCustomInputDone:
+		a.text(e, EventCustomInputDelta, "input", 0)
+	default:
+		a.hearHosted(e)
+	}
+}
+
+// hearHosted takes an event about what is inside a call that the endpoint runs.
+func (a *Accumulator) hearHosted(e Event) {
+	switch e.Type {
+	case EventMCPArgumentsDelta:
+		a.delta(e, EventMCPArgumentsDelta, 0)
+	case EventMCPArgumentsDone:
+		a.text(e, EventMCPArgumentsDelta, "arguments", 0)
+	case EventCodeDelta:
+		a.delta(e, EventCodeDelta, 0)
+	case EventCodeDone:
+		a.text(e, EventCodeDelta, "code", 0)
+	case EventShellCommandDelta:
+		a.delta(e, EventShellCommandDelta, e.number("command_index"))
+	case EventShellCommandAdded, EventShellCommandDone:
+		a.text(e, EventShellCommandDelta, "command", e.number("command_index"))
+	case EventShellOutputDelta:
+		a.shellDelta(e)
+	case EventShellOutputDone:
+		if v, ok := e.Member("output"); ok && v[0] == '[' {
+			a.about(e).keep(textKey{EventShellOutputDone, e.number("command_index")}, v)
+		}
+	case EventWebSearchCompleted, EventFileSearchCompleted, EventImageCompleted,
+		EventCodeCompleted, EventMCPCompleted, EventMCPListCompleted:
+		a.state(e, StatusCompleted)
+	case EventMCPFailed, EventMCPListFailed:
+		a.state(e, StatusFailed)
+	}
+}
+
+// number reads a member that counts from 0; what is no such number is 0.
+func (e Event) number(name string) int {
+	n := 0
+	v, _ := e.Member(name)
+	setIndex(&n, string(v))
+	return n
+}
+
+// state notes what an event says of its item, if that is known.
+func (a *Accumulator) state(e Event, state string) {
+	if s := a.find(e.ItemID, e.OutputIndex, false); s != nil {
+		s.state = state
+	}
+}
+
+// about returns the slot of the event's item.
+func (a *Accumulator) about(e Event) *slot { return a.slot(e.ItemID, e.OutputIndex, false) }
+
+func (s *said) builder(kind EventType, part int) *strings.Builder {
+	if s.texts == nil {
+		s.texts = map[textKey]*strings.Builder{}
+	}
+	key := textKey{kind, max(part, 0)}
+	if s.texts[key] == nil {
+		s.texts[key] = new(strings.Builder)
+	}
+	return s.texts[key]
+}
+
+func (s *said) keep(key textKey, v JSON) {
+	if s.whole == nil {
+		s.whole = map[textKey]string{}
+	}
+	s.whole[key] = strings.Clone(string(v))
+}
+
+func (a *Accumulator) delta(e Event, kind EventType, part int) {
+	a.about(e).builder(kind, part).WriteString(e.Delta)
+}
+
+// text takes the text of a done event in place of its deltas, where the event
+// has one.
+func (a *Accumulator) text(e Event, kind EventType, member string, part int) {
+	v, _ := e.Member(member)
+	if s, ok := v.Unquote(); ok {
+		b := a.about(e).builder(kind, part)
+		b.Reset()
+		b.WriteString(s)
+	}
+}
+
+func (a *Accumulator) part(e Event, kind EventType, part int) {
+	if v, ok := e.Member("part"); ok && v[0] == '{' {
+		a.about(e).keep(textKey{kind, max(part, 0)}, v)
+	}
+}
+
+// annotation puts an annotation in its place, or at the end where that is
+// beyond.
+func (a *Accumulator) annotation(e Event) {
+	v, ok := e.Member("annotation")
+	if !ok || v[0] != '{' {
+		return
+	}
+	s := a.about(e)
+	if s.annotations == nil {
+		s.annotations = map[int][]JSON{}
+	}
+	part := max(e.ContentIndex, 0)
+	list, at := s.annotations[part], -1
+	n, _ := e.Member("annotation_index")
+	setIndex(&at, string(n))
+	one := JSON(strings.Clone(string(v)))
+	if at >= 0 && at < len(list) {
+		list[at] = one
+		return
+	}
+	s.annotations[part] = append(list, one)
+}
+
+// shellDelta takes the event whose delta is an object.
+func (a *Accumulator) shellDelta(e Event) {
+	v, _ := e.Member("delta")
+	part := e.number("command_index")
+	for kind, member := range map[EventType]string{shellStdout: "stdout", shellStderr: "stderr"} {
+		text, _ := memberOf(string(v), member)
+		if s, ok := text.Unquote(); ok {
+			a.about(e).builder(kind, part).WriteString(s)
+		}
+	}
+}
