@@ -23,6 +23,7 @@ type ShapeError struct {
 	Problem string
 }
 
+// Error names the item, the path and the problem.
 func (e *ShapeError) Error() string {
 	var b strings.Builder
 	if e.Type != "" {
@@ -57,6 +58,7 @@ type APIError struct {
 	Extra   Extra
 }
 
+// Error returns the code and the message.
 func (e *APIError) Error() string {
 	msg := e.Message
 	if msg == "" {

@@ -84,31 +84,33 @@ func (d *IncompleteDetails) fields(c *codec) {
 	c.rest(&d.Extra)
 }
 
+// fields are in the order in which endpoints write them.
 func (r *Response) fields(c *codec) {
 	c.needText("id", &r.ID, &r.Extra)
 	c.member("object", "response", &r.Extra) // a compaction has another
 	c.optFloat("created_at", &r.CreatedAt)
 	c.optString("status", &r.Status)
-	optRecord(c, "error", &r.Error)
-	optRecord(c, "incomplete_details", &r.Incomplete)
-	c.optString("model", &r.Model)
-	c.items("output", &r.Output)
-	optRecord(c, "usage", &r.Usage)
-	r.echo(c)
-	c.end(&r.Extra)
-}
-
-// echo is what a response repeats of its request, in the order in which
-// endpoints write it.
-func (r *Response) echo(c *codec) {
 	c.optBool("background", &r.Background)
 	c.optFloat("completed_at", &r.CompletedAt)
 	optRecord(c, "conversation", &r.Conversation)
+	optRecord(c, "error", &r.Error)
+	optRecord(c, "incomplete_details", &r.Incomplete)
 	c.raw("instructions", &r.Instructions)
 	c.optInt("max_output_tokens", &r.MaxOutputTokens)
 	c.optInt("max_tool_calls", &r.MaxToolCalls)
+	c.optString("model", &r.Model)
 	optRecord(c, "moderation", &r.Moderation)
+	c.items("output", &r.Output)
 	c.optString("output_text", &r.OutputText)
+	r.echo(c)
+	optRecord(c, "usage", &r.Usage)
+	c.optString("user", &r.User)
+	c.raw("metadata", &r.Metadata)
+	c.end(&r.Extra)
+}
+
+// echo is most of what a response repeats of its request.
+func (r *Response) echo(c *codec) {
 	c.optBool("parallel_tool_calls", &r.ParallelToolCalls)
 	c.optString("previous_response_id", &r.PreviousResponseID)
 	optRecord(c, "prompt", &r.Prompt)
@@ -125,8 +127,6 @@ func (r *Response) echo(c *codec) {
 	c.optInt("top_logprobs", &r.TopLogprobs)
 	c.optFloat("top_p", &r.TopP)
 	c.optString("truncation", &r.Truncation)
-	c.optString("user", &r.User)
-	c.raw("metadata", &r.Metadata)
 }
 
 // ParseResponse reads a response from a copy of data. Its items share that
