@@ -17,8 +17,9 @@ func (s *slot) assemble(status string) Item {
 	if s.said.empty() && status != StatusCompleted {
 		return Item{}
 	}
-	v, err := s.base().Decode()
-	if err != nil || !s.fill(v, status) {
+	base := s.base()
+	v := newSpoken(base.typ)
+	if v == nil || decodeRecord(base.raw, v) != nil || !s.fill(v, status) {
 		return s.added
 	}
 	it, err := New(v)
@@ -26,6 +27,37 @@ func (s *slot) assemble(status string) Item {
 		return s.added
 	}
 	return it
+}
+
+// newSpoken returns an empty value of a type that is said piece by piece, nil
+// for others. It names them all, rather than [newValue], so that a program that
+// only streams does not link every type.
+func newSpoken(t Type) Value {
+	switch t {
+	case TypeMessage:
+		return new(Message)
+	case TypeFunctionCall:
+		return new(FunctionCall)
+	case TypeCustomToolCall:
+		return new(CustomToolCall)
+	case TypeReasoning:
+		return new(Reasoning)
+	case TypeMCPCall:
+		return new(MCPCall)
+	case TypeCodeInterpreterCall:
+		return new(CodeInterpreterCall)
+	case TypeShellCall:
+		return new(ShellCall)
+	case TypeShellCallOutput:
+		return new(ShellCallOutput)
+	case TypeWebSearchCall:
+		return new(WebSearchCall)
+	case TypeFileSearchCall:
+		return new(FileSearchCall)
+	case TypeImageGenerationCall:
+		return new(ImageGenerationCall)
+	}
+	return nil
 }
 
 // base is the added item, or an empty one of the kind that the deltas show.

@@ -357,41 +357,55 @@ func (c *codec) items(name string, v *[]Item) {
 }
 
 // optRecord is a nested object, left out when nil. What is no object stays for
-// Extra.
+// Extra. Like the other generic kinds it is thin: its body is linked once for
+// each type.
 func optRecord[T any, P interface {
 	*T
 	record
 }](c *codec, name string, v **T) {
 	if !c.decoding {
 		if *v != nil {
-			c.name(name)
-			out, err := appendRecord(c.out, P(*v))
-			c.out = out
-			c.fail(name, err)
+			c.writeRecord(name, P(*v))
 		}
 		return
 	}
-	m := c.find(name)
-	if m == nil || m.value[0] != '{' {
-		return
+	if m := c.find(name); m != nil && m.value[0] == '{' {
+		r := new(T)
+		if c.readRecord(m, P(r)) {
+			*v = r
+		}
 	}
-	r := new(T)
-	if err := decodeRecord(m.value, P(r)); err != nil {
-		c.fail(name, err)
-		return
+}
+
+func (c *codec) writeRecord(name string, r record) {
+	c.name(name)
+	out, err := appendRecord(c.out, r)
+	c.out = out
+	c.fail(name, err)
+}
+
+func (c *codec) readRecord(m *member, r record) bool {
+	if err := decodeRecord(m.value, r); err != nil {
+		c.fail(m.name, err)
+		return false
 	}
-	*v, m.taken = r, true
+	m.taken = true
+	return true
 }
 
 // appendArray appends a member that is a list.
 func appendArray[T any](c *codec, name string, list []T, one func([]byte, T) ([]byte, error)) {
+	c.writeArray(name, len(list), func(dst []byte, i int) ([]byte, error) { return one(dst, list[i]) })
+}
+
+func (c *codec) writeArray(name string, n int, one func(dst []byte, i int) ([]byte, error)) {
 	c.name(name)
 	c.out = append(c.out, '[')
-	for i, v := range list {
+	for i := range n {
 		if i > 0 {
 			c.out = append(c.out, ',')
 		}
-		out, err := one(c.out, v)
+		out, err := one(c.out, i)
 		if err != nil {
 			c.fail(name, indexed(i, err))
 			return

@@ -53,23 +53,29 @@ func withCallID(it item.Item, id string) (item.Item, bool) {
 	if id == "" {
 		return it, true
 	}
-	v, err := it.Decode()
+	switch it.Type() {
+	case item.TypeFunctionCall:
+		return edited(it, func(v *item.FunctionCall) { v.CallID = id })
+	case item.TypeFunctionCallOutput:
+		return edited(it, func(v *item.FunctionCallOutput) { v.CallID = id })
+	case item.TypeCustomToolCall:
+		return edited(it, func(v *item.CustomToolCall) { v.CallID = id })
+	case item.TypeCustomToolCallOutput:
+		return edited(it, func(v *item.CustomToolCallOutput) { v.CallID = id })
+	}
+	return it, false
+}
+
+func edited[T any, P interface {
+	*T
+	item.Value
+}](it item.Item, edit func(*T)) (item.Item, bool) {
+	v, err := item.As[T, P](it)
 	if err != nil {
 		return it, false
 	}
-	switch v := v.(type) {
-	case *item.FunctionCall:
-		v.CallID = id
-	case *item.FunctionCallOutput:
-		v.CallID = id
-	case *item.CustomToolCall:
-		v.CallID = id
-	case *item.CustomToolCallOutput:
-		v.CallID = id
-	default:
-		return it, false
-	}
-	changed, err := item.New(v)
+	edit(v)
+	changed, err := item.New(P(v))
 	return changed, err == nil
 }
 
