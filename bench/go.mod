@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/antiphon-go/antiphon v0.0.0
 	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3
+	github.com/goccy/go-json v0.12.0
 	github.com/openai/openai-go/v3 v3.96.0
 )
 

@@ -460,6 +460,9 @@ func isNumber(s string) bool { return s != "" && (s[0] == '-' || s[0] >= '0' && 
 
 // integer reads a JSON number that is a whole number, however it is spelled.
 func integer(s string) (int64, bool) {
+	if n, length := shortNumber(s); length == len(s) && length > 0 {
+		return n, true
+	}
 	if !isNumber(s) {
 		return 0, false
 	}

@@ -90,24 +90,35 @@ func ParseEvent(data []byte) (Event, error) {
 }
 
 func (e *Event) member(name, value string) {
-	switch unquote(name) {
-	case "type":
+	switch name {
+	case `"type"`:
 		t, _ := JSON(value).Unquote()
 		e.Type = EventType(t)
-	case "item_id":
+	case `"item_id"`:
 		e.ItemID, _ = JSON(value).Unquote()
-	case "delta":
+	case `"delta"`:
 		e.Delta, _ = JSON(value).Unquote()
-	case "sequence_number":
+	case `"sequence_number"`:
 		if n, ok := integer(value); ok {
 			e.SequenceNumber = n
 		}
-	case "output_index":
+	case `"output_index"`:
 		setIndex(&e.OutputIndex, value)
-	case "content_index":
+	case `"content_index"`:
 		setIndex(&e.ContentIndex, value)
-	case "summary_index":
+	case `"summary_index"`:
 		setIndex(&e.SummaryIndex, value)
+	default:
+		if strings.IndexByte(name, '\\') >= 0 {
+			e.escaped(name, value)
+		}
+	}
+}
+
+// escaped takes a member whose name is spelled with escapes.
+func (e *Event) escaped(name, value string) {
+	if plain := string(Quote(unquote(name))); plain != name {
+		e.member(plain, value)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 // concurrent use.
 type EventDecoder struct {
 	last    pattern
+	event   Event  // one that fits no pattern
 	scratch []byte // the text of a delta with escapes
 	skip    int    // events to go before another pattern is tried
 	misses  int    // patterns in a row that fit no event
@@ -45,52 +46,58 @@ const (
 )
 
 // Decode reads one event. The errors are those of [ParseEvent].
-func (d *EventDecoder) Decode(data []byte) (Event, error) {
+func (d *EventDecoder) Decode(data []byte) (*Event, error) {
 	s := text(data)
-	if d.last.n > 0 {
-		if e, ok := d.fit(s); ok {
-			return e, nil
-		}
+	if d.last.n > 0 && d.fit(s) {
+		return &d.last.event, nil
 	}
-	e, err := ParseEvent(data)
-	if err == nil && strings.HasSuffix(string(e.Type), ".delta") {
-		d.learn(e)
+	var err error
+	if d.event, err = ParseEvent(data); err != nil {
+		return nil, err
 	}
-	return e, err
+	if strings.HasSuffix(string(d.event.Type), ".delta") {
+		d.learn(d.event)
+	}
+	return &d.event, nil
 }
 
-// fit reads s as an event of the pattern.
-func (d *EventDecoder) fit(s string) (Event, bool) {
+// fit reads s into the pattern's event, and reports whether it is one of them.
+func (d *EventDecoder) fit(s string) bool {
 	p := &d.last
-	e := p.event
-	rest := s
+	e := &p.event
+	i := 0
 	for k := range p.n {
-		var ok bool
-		if rest, ok = strings.CutPrefix(rest, p.pieces[k]); !ok {
-			return e, false
+		piece := p.pieces[k]
+		if len(s)-i < len(piece) || s[i:i+len(piece)] != piece {
+			return false
 		}
-		n := 0
+		i += len(piece)
+		n, escaped := 0, false
 		switch p.holes[k] {
 		case holeNumber:
-			e.SequenceNumber, n = shortNumber(rest)
+			e.SequenceNumber, n = shortNumber(s[i:])
 		case holeText:
-			n = shortString(rest)
+			n, _ = shortString(s[i:])
 		case holeDelta:
-			if n = shortString(rest); n > 0 {
-				e.Delta = d.unescape(rest[1 : n-1])
+			if n, escaped = shortString(s[i:]); n > 0 {
+				e.Delta = s[i+1 : i+n-1]
+			}
+			if escaped {
+				d.scratch = appendUnescaped(d.scratch[:0], e.Delta)
+				e.Delta = text(d.scratch)
 			}
 		}
 		if n == 0 {
-			return e, false
+			return false
 		}
-		rest = rest[n:]
+		i += n
 	}
-	if rest != p.pieces[p.n] {
-		return e, false
+	if s[i:] != p.pieces[p.n] {
+		return false
 	}
 	e.raw = s
 	p.fitted = true
-	return e, true
+	return true
 }
 
 // shortNumber reads a whole number of up to 18 digits and returns its length,
@@ -107,25 +114,21 @@ func shortNumber(s string) (n int64, length int) {
 }
 
 // shortString returns the length of the string literal at the start of s, or 0
-// if there is none.
-func shortString(s string) int {
+// if there is none, and whether it has escapes.
+func shortString(s string) (length int, escaped bool) {
 	if s == "" || s[0] != '"' {
-		return 0
+		return 0, false
+	}
+	end := plain(s, 1)
+	if end < len(s) && s[end] == '"' {
+		return end + 1, false
 	}
 	sc := scanner{s: s}
 	end, err := sc.str(0)
 	if err != nil {
-		return 0
+		return 0, false
 	}
-	return end
-}
-
-func (d *EventDecoder) unescape(body string) string {
-	if strings.IndexByte(body, '\\') < 0 {
-		return body
-	}
-	d.scratch = appendUnescaped(d.scratch[:0], body)
-	return text(d.scratch)
+	return end, strings.IndexByte(s[:end], '\\') >= 0
 }
 
 // learn makes the event the pattern of those that follow. Where patterns do not

@@ -22,7 +22,7 @@ func sameEvents(t *testing.T, events []string) {
 		if fmt.Sprint(gotErr) != fmt.Sprint(wantErr) {
 			t.Fatalf("event %d %q: error %v, want %v", i, s, gotErr, wantErr)
 		}
-		if gotErr == nil && got != want {
+		if gotErr == nil && *got != want {
 			t.Fatalf("event %d %q:\n got %#v\nwant %#v", i, s, got, want)
 		}
 	}

@@ -4,7 +4,10 @@
 package item
 
 import (
+	"encoding/binary"
 	"fmt"
+	"math/bits"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -62,14 +65,15 @@ func trimValue(s string) (string, error) {
 
 // space returns the first index at or after i that is no white space.
 func (sc *scanner) space(i int) int {
-	s := sc.s
-	for i < len(s) {
-		switch s[i] {
-		case ' ', '\t', '\n', '\r':
-			i++
-		default:
-			return i
-		}
+	if i < len(sc.s) && sc.s[i] > ' ' {
+		return i // endpoints mostly write none
+	}
+	return spaces(sc.s, i)
+}
+
+func spaces(s string, i int) int {
+	for i < len(s) && (s[i] == ' ' || s[i] == '\t' || s[i] == '\n' || s[i] == '\r') {
+		i++
 	}
 	return i
 }
@@ -100,6 +104,9 @@ func (sc *scanner) value(i int) (int, error) {
 }
 
 func (sc *scanner) literal(i int, want string) (int, error) {
+	if strings.HasPrefix(sc.s[i:], want) {
+		return i + len(want), nil
+	}
 	for k := 0; k < len(want); k++ {
 		if i+k >= len(sc.s) || sc.s[i+k] != want[k] {
 			return sc.fail(i+k, "expected "+want)
@@ -118,7 +125,9 @@ func (sc *scanner) number(i int) (int, error) {
 	case i < len(s) && s[i] == '0':
 		i++
 	case i < len(s) && s[i] >= '1' && s[i] <= '9':
-		i = digits(s, i)
+		if i = digits(s, i+1); i < len(s) && (s[i] == ',' || s[i] == ']' || s[i] == '}') {
+			return i, nil // a whole number, as most are
+		}
 	default:
 		return sc.fail(i, "expected a digit")
 	}
@@ -144,7 +153,7 @@ func (sc *scanner) number(i int) (int, error) {
 }
 
 func digits(s string, i int) int {
-	for i < len(s) && s[i] >= '0' && s[i] <= '9' {
+	for i < len(s) && s[i]-'0' < 10 {
 		i++
 	}
 	return i
@@ -154,6 +163,12 @@ func digits(s string, i int) int {
 // lone surrogates are accepted, as in RFC 8259; bytes that are no UTF-8 are not.
 func (sc *scanner) str(i int) (int, error) {
 	s := sc.s
+	if i+9 <= len(s) { // a short one, as most names are
+		m := special(binary.LittleEndian.Uint64(bytesOf(s)[i+1:]))
+		if end := i + 1 + bits.TrailingZeros64(m)/8; m != 0 && s[end] == '"' {
+			return end + 1, nil
+		}
+	}
 	for i = plain(s, i+1); i < len(s); i = plain(s, i) {
 		switch c := s[i]; {
 		case c == '"':

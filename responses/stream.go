@@ -116,7 +116,7 @@ func (s *stream) events(x *exchange) error {
 		if ev.Type == "" {
 			ev.Type = item.EventType(raw.Type)
 		}
-		if done, err := s.event(x, &ev); done {
+		if done, err := s.event(x, ev); done {
 			return err
 		}
 	}

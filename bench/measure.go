@@ -1,0 +1,110 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"syscall"
+	"time"
+)
+
+// result is a row with its figures.
+type result struct {
+	row
+	figures []figure
+}
+
+// figure is what one library took for the row's work once.
+type figure struct {
+	lib    string
+	cpu    time.Duration // median over the rounds, of all the process's threads
+	ratio  float64       // median over the rounds of its time by ours
+	allocs float64
+	bytes  float64
+}
+
+// span is how long a library works in one round, at the least.
+const span = 150 * time.Millisecond
+
+// measure runs the row's libraries in turn, round by round, so that a machine
+// whose speed drifts does so for all of them.
+func measure(r row, rounds int) (result, error) {
+	times := make([][]time.Duration, len(r.libs))
+	res := result{row: r}
+	want := 0
+	for i, l := range r.libs {
+		got, err := l.run() // warm
+		if err != nil {
+			return res, fmt.Errorf("%s: %w", l.name, err)
+		}
+		if i == 0 {
+			want = got
+		}
+		if got != want {
+			return res, fmt.Errorf("%s comes to %d, antiphon to %d", l.name, got, want)
+		}
+		allocs, size := allocations(l)
+		res.figures = append(res.figures, figure{lib: l.name, allocs: allocs, bytes: size})
+	}
+	for range rounds {
+		for i, l := range r.libs {
+			d, err := once(l)
+			if err != nil {
+				return res, err
+			}
+			times[i] = append(times[i], d)
+		}
+	}
+	for i := range res.figures {
+		ratios := make([]float64, rounds)
+		for k := range ratios {
+			ratios[k] = float64(times[i][k]) / float64(times[0][k])
+		}
+		res.figures[i].ratio = median(ratios)
+		res.figures[i].cpu = median(times[i])
+	}
+	return res, nil
+}
+
+// once returns the processor time of one piece of work, taken over many.
+func once(l lib) (time.Duration, error) {
+	runtime.GC()
+	began, start, n := time.Now(), cpuTime(), 0
+	for time.Since(began) < span {
+		if _, err := l.run(); err != nil {
+			return 0, err
+		}
+		n++
+	}
+	return (cpuTime() - start) / time.Duration(n), nil
+}
+
+// cpuTime is the processor time that the process has used, collector included.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// allocations are those of one piece of work.
+func allocations(l lib) (count, bytes float64) {
+	const times = 3
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for range times {
+		_, _ = l.run() // it has run before
+	}
+	runtime.ReadMemStats(&after)
+	return float64(after.Mallocs-before.Mallocs) / times, float64(after.TotalAlloc-before.TotalAlloc) / times
+}
+
+func median[T time.Duration | float64](list []T) T {
+	slices.Sort(list)
+	return list[len(list)/2]
+}

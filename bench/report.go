@@ -1,0 +1,126 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+)
+
+// report is all that was measured.
+type report struct {
+	results []result
+	size    *sizes
+}
+
+func (r *report) add(res result) { r.results = append(r.results, res) }
+
+// ours and theirs are a row's first two libraries.
+func (r result) ours() figure   { return r.figures[0] }
+func (r result) theirs() figure { return r.figures[1] }
+
+// allocsPerUnit leaves out what a piece of work allocates once, such as its
+// buffer, by counting whole units only.
+func (r result) allocsPerUnit() float64 { return r.ours().allocs / float64(r.units) }
+
+// verdict compares a row with its gate and goal.
+func (r result) verdict() string {
+	switch got := r.theirs().ratio; {
+	case r.gate == 0:
+		return ""
+	case got < r.gate:
+		return "**missed**"
+	case r.maxAllocs >= 0 && r.allocsPerUnit() > r.maxAllocs+0.1:
+		return "**too many allocations**"
+	case got < r.goal:
+		return "gate holds"
+	}
+	return "goal reached"
+}
+
+func (r *report) markdown(what string, rounds int) string {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "# Results\n\nTaken on %s by `make bench` (%s, %d rounds).\n", time.Now().UTC().Format("2006-01-02"), what, rounds)
+	fmt.Fprintf(&b, "Machine: %s, %d processors, %s, %s/%s; libraries: %s.\n\n", processor(), runtime.NumCPU(), runtime.Version(), runtime.GOOS, runtime.GOARCH, libraries())
+	b.WriteString("Times are processor time of the whole process, garbage collection included, for the row's work once: medians of the\n" +
+		"rounds. \"× ours\" is the median over the rounds of a library's time by Antiphon's in the same round. The libraries of a row\n" +
+		"take turns within a round, and must come to the same sum. Machines are noisy: read ratios.\n")
+	for _, res := range r.results {
+		fmt.Fprintf(&b, "\n## %s\n\n%d %ss, %.0f KB.", title(res.name), res.units, res.unit, float64(res.bytes)/1000)
+		if res.gate > 0 {
+			fmt.Fprintf(&b, " Against openai-go: gate %g×, goal %g×, measured **%.1f×**: %s.", res.gate, res.goal, res.theirs().ratio, strings.Trim(res.verdict(), "*"))
+		}
+		fmt.Fprintf(&b, "\n\n| library | time | a %s | throughput | × ours | allocations | bytes allocated |\n|---|---|---|---|---|---|---|\n", res.unit)
+		for _, f := range res.figures {
+			fmt.Fprintf(&b, "| %s | %s | %s | %.0f MB/s | %.2f | %.0f | %.0f KB |\n", f.lib, short(f.cpu), short(f.cpu/time.Duration(res.units)),
+				float64(res.bytes)/f.cpu.Seconds()/1e6, f.ratio, f.allocs, f.bytes/1000)
+		}
+	}
+	if r.size != nil {
+		b.WriteString(r.size.markdown())
+	}
+	return b.String()
+}
+
+// failed returns an error that names the gates that do not hold.
+func (r *report) failed() error {
+	var errs []error
+	for _, res := range r.results {
+		if v := res.verdict(); strings.HasPrefix(v, "**") {
+			errs = append(errs, fmt.Errorf("%s: %.1f× of openai-go, gate %g×, %.2f allocations a %s: %s", res.name, res.theirs().ratio, res.gate, res.allocsPerUnit(), res.unit, strings.Trim(v, "*")))
+		}
+	}
+	if r.size != nil {
+		errs = append(errs, r.size.failed())
+	}
+	return errors.Join(errs...)
+}
+
+func title(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+
+func short(d time.Duration) string {
+	switch {
+	case d < 10*time.Microsecond:
+		return fmt.Sprintf("%d ns", d.Nanoseconds())
+	case d < 10*time.Millisecond:
+		return fmt.Sprintf("%.1f µs", float64(d.Nanoseconds())/1e3)
+	}
+	return fmt.Sprintf("%.1f ms", float64(d.Nanoseconds())/1e6)
+}
+
+// processor names the machine's processor, as far as it tells.
+func processor() string {
+	info, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return "unknown processor"
+	}
+	for line := range strings.Lines(string(info)) {
+		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return "unknown processor"
+}
+
+// libraries lists the versions that were measured.
+func libraries() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	var list []string
+	for _, m := range info.Deps {
+		switch m.Path {
+		case "github.com/openai/openai-go/v3", "github.com/go-json-experiment/json", "github.com/goccy/go-json":
+			list = append(list, strings.TrimPrefix(m.Path, "github.com/")+" "+m.Version)
+		}
+	}
+	return strings.Join(list, ", ")
+}

@@ -1,0 +1,84 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// sizes are those of a program that uses client, loop and tools, and of one
+// that uses net/http alone.
+type sizes struct {
+	ours, alone           int64
+	oursBuild, aloneBuild time.Duration // processor time of a build with an empty cache
+}
+
+// What DESIGN allows of a user's program, by net/http alone.
+const (
+	sizeGate  = 1.4
+	buildGate = 1.5
+)
+
+func (s *sizes) ratio() float64      { return float64(s.ours) / float64(s.alone) }
+func (s *sizes) buildRatio() float64 { return s.oursBuild.Seconds() / s.aloneBuild.Seconds() }
+
+// measureSize builds both programs from nothing.
+func measureSize() (*sizes, error) {
+	dir, err := os.MkdirTemp("", "antiphon-bench")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	s := new(sizes)
+	if s.alone, s.aloneBuild, err = build(dir, "./testdata/httponly"); err != nil {
+		return nil, err
+	}
+	s.ours, s.oursBuild, err = build(dir, "./testdata/umbrella")
+	return s, err
+}
+
+func build(dir, program string) (size int64, cpu time.Duration, err error) {
+	cache, err := os.MkdirTemp(dir, "cache")
+	if err != nil {
+		return 0, 0, err
+	}
+	out := filepath.Join(cache, "program")
+	cmd := exec.Command("go", "build", "-o", out, program)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOCACHE="+filepath.Join(cache, "go"))
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return 0, 0, fmt.Errorf("building %s: %w: %s", program, err, text)
+	}
+	if u, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
+		cpu = time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	}
+	info, err := os.Stat(out)
+	if err != nil {
+		return 0, 0, err
+	}
+	return info.Size(), cpu, nil
+}
+
+func (s *sizes) markdown() string {
+	return fmt.Sprintf("\n## A user's program\n\nClient, loop and one tool (`testdata/umbrella`) against net/http alone (`testdata/httponly`), without cgo.\n"+
+		"Gates: %g× the size, %g× the processor time of a build with an empty cache.\n\n"+
+		"| program | size | cold build |\n|---|---|---|\n| net/http alone | %.2f MB | %.1f s |\n| with Antiphon | %.2f MB (%.3f×) | %.1f s (%.2f×) |\n",
+		sizeGate, buildGate, float64(s.alone)/1e6, s.aloneBuild.Seconds(), float64(s.ours)/1e6, s.ratio(), s.oursBuild.Seconds(), s.buildRatio())
+}
+
+func (s *sizes) failed() error {
+	var errs []error
+	if s.ratio() > sizeGate {
+		errs = append(errs, fmt.Errorf("a user's program is %.3f× the size of one with net/http alone: gate %g", s.ratio(), sizeGate))
+	}
+	if s.buildRatio() > buildGate {
+		errs = append(errs, fmt.Errorf("a user's program takes %.2f× the time to build: gate %g", s.buildRatio(), buildGate))
+	}
+	return errors.Join(errs...)
+}

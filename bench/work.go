@@ -1,0 +1,302 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"unsafe"
+
+	jsonv2 "github.com/go-json-experiment/json"
+	goccy "github.com/goccy/go-json"
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/packages/ssestream"
+	oai "github.com/openai/openai-go/v3/responses"
+
+	"github.com/antiphon-go/antiphon/endpoint"
+	"github.com/antiphon-go/antiphon/internal/sse"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/responses"
+)
+
+// sum counts events and the bytes of their deltas in one number.
+type sum int
+
+func (s *sum) add(delta string) { *s += 1<<32 + sum(len(delta)) }
+
+// streamRow reads a stream's bytes to its last event.
+func streamRow(name string, stream []byte, gate, goal float64, keep bool) row {
+	r := row{
+		name: name, unit: "event", bytes: len(stream), gate: gate, goal: goal,
+		libs: []lib{{"antiphon", ourEvents(stream, keep)}, {"openai-go", theirEvents(stream, keep)}},
+	}
+	if !keep && strings.Contains(name, "stream") {
+		r.libs = append(r.libs, plainEvents(stream)...)
+	}
+	if keep {
+		r.maxAllocs = 1
+	}
+	r.units = countEvents(stream)
+	return r
+}
+
+// kept is where kept texts go: one place for each run, as a reader of a stream
+// would have.
+type kept struct{ texts []string }
+
+func (k *kept) add(s string) { k.texts = append(k.texts, strings.Clone(s)) }
+
+func ourEvents(stream []byte, keep bool) func() (int, error) {
+	return func() (int, error) {
+		var total sum
+		var k kept
+		rd := sse.NewReader(bytes.NewReader(stream), sse.Options{})
+		var decoder item.EventDecoder
+		for {
+			raw, err := rd.Next()
+			if err == io.EOF {
+				return int(total), nil
+			}
+			if err != nil {
+				return 0, err
+			}
+			if len(raw.Data) == 0 || raw.Data[0] != '{' {
+				continue
+			}
+			ev, err := decoder.Decode(raw.Data)
+			if err != nil {
+				return 0, err
+			}
+			total.add(ev.Delta)
+			if keep {
+				k.add(ev.Delta)
+			}
+		}
+	}
+}
+
+func theirEvents(stream []byte, keep bool) func() (int, error) {
+	return func() (int, error) {
+		var total sum
+		var k kept
+		res := &http.Response{
+			StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}},
+			Body: io.NopCloser(bytes.NewReader(stream)),
+		}
+		events := ssestream.NewStream[oai.ResponseStreamEventUnion](ssestream.NewDecoder(res), nil)
+		for events.Next() {
+			ev := events.Current()
+			total.add(ev.Delta)
+			if keep {
+				k.texts = append(k.texts, ev.Delta)
+			}
+		}
+		return int(total), events.Err()
+	}
+}
+
+// plainEvents decode each event's data with general JSON libraries, after our
+// own framing, into the members that the views show.
+func plainEvents(stream []byte) []lib {
+	type event struct {
+		Type           string          `json:"type"`
+		SequenceNumber int64           `json:"sequence_number"`
+		ItemID         string          `json:"item_id"`
+		OutputIndex    int             `json:"output_index"`
+		ContentIndex   int             `json:"content_index"`
+		SummaryIndex   int             `json:"summary_index"`
+		Delta          json.RawMessage `json:"delta"`
+	}
+	with := func(name string, unmarshal func([]byte, any) error) lib {
+		return lib{name, func() (int, error) {
+			var total sum
+			rd := sse.NewReader(bytes.NewReader(stream), sse.Options{})
+			for {
+				raw, err := rd.Next()
+				if err == io.EOF {
+					return int(total), nil
+				}
+				if err != nil {
+					return 0, err
+				}
+				if len(raw.Data) == 0 || raw.Data[0] != '{' {
+					continue
+				}
+				var ev event
+				if err := unmarshal(raw.Data, &ev); err != nil {
+					return 0, err
+				}
+				var delta string
+				if len(ev.Delta) > 0 && ev.Delta[0] == '"' {
+					if err := unmarshal(ev.Delta, &delta); err != nil {
+						return 0, err
+					}
+				}
+				total.add(delta)
+			}
+		}}
+	}
+	return []lib{
+		with("encoding/json", json.Unmarshal),
+		with("json/v2", func(b []byte, v any) error { return jsonv2.Unmarshal(b, v) }),
+		with("goccy", func(b []byte, v any) error { return goccy.Unmarshal(b, v) }),
+	}
+}
+
+// canned answers every request with the same stream, without a socket.
+type canned struct{ body []byte }
+
+func (c canned) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Body != nil {
+		_, _ = io.Copy(io.Discard, req.Body)
+		_ = req.Body.Close()
+	}
+	return &http.Response{
+		StatusCode: http.StatusOK, Status: "200 OK", Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header:  http.Header{"Content-Type": {"text/event-stream"}},
+		Body:    io.NopCloser(bytes.NewReader(c.body)),
+		Request: req,
+	}, nil
+}
+
+// clientRow reads the stream with each library's client, as its users would.
+func clientRow(name string, stream []byte) row {
+	httpClient := &http.Client{Transport: canned{stream}}
+	client := &responses.Client{Key: endpoint.NewKey("sk-bench-0123456789"), HTTP: httpClient}
+	req := &item.Request{Model: "gpt-5.1", Input: item.NewList(item.User("hi"))}
+	theirs := openai.NewClient(option.WithAPIKey("sk-bench-0123456789"), option.WithHTTPClient(httpClient))
+	params := oai.ResponseNewParams{Model: "gpt-5.1", Input: oai.ResponseNewParamsInputUnion{OfString: openai.String("hi")}}
+	return row{
+		name: name, unit: "event", units: countEvents(stream), bytes: len(stream), maxAllocs: -1,
+		libs: []lib{
+			{"antiphon", func() (int, error) {
+				var total sum
+				for ev, err := range client.Stream(context.Background(), req) {
+					if err != nil {
+						return 0, err
+					}
+					total.add(ev.Delta)
+				}
+				return int(total), nil
+			}},
+			{"openai-go", func() (int, error) {
+				var total sum
+				s := theirs.Responses.NewStreaming(context.Background(), params)
+				for s.Next() {
+					total.add(s.Current().Delta)
+				}
+				return int(total), s.Err()
+			}},
+		},
+	}
+}
+
+// wholeRow reads a response that is at hand as bytes: its items are counted, or
+// with views every item is read as what it is.
+func wholeRow(name string, body []byte, gate, goal float64, views bool) row {
+	text := unsafe.String(unsafe.SliceData(body), len(body)) // as a client has it that owns what it read
+	r := row{name: name, unit: "item", bytes: len(body), gate: gate, goal: goal, maxAllocs: -1}
+	r.libs = []lib{
+		{"antiphon", func() (int, error) {
+			resp, err := item.ParseResponseString(text)
+			if err != nil || !views {
+				return lengthOf(resp), err
+			}
+			return ourViews(resp)
+		}},
+		{"openai-go", func() (int, error) {
+			var resp oai.Response
+			if err := json.Unmarshal(body, &resp); err != nil || !views {
+				return len(resp.Output), err
+			}
+			return theirViews(&resp)
+		}},
+	}
+	if !views {
+		type plain struct {
+			Output []map[string]any `json:"output"`
+		}
+		for name, unmarshal := range map[string]func([]byte, any) error{
+			"encoding/json": json.Unmarshal,
+			"json/v2":       func(b []byte, v any) error { return jsonv2.Unmarshal(b, v) },
+			"goccy":         func(b []byte, v any) error { return goccy.Unmarshal(b, v) },
+		} {
+			r.libs = append(r.libs, lib{name, func() (int, error) {
+				var p plain
+				err := unmarshal(body, &p)
+				return len(p.Output), err
+			}})
+		}
+	}
+	resp, err := item.ParseResponseString(text)
+	if err != nil {
+		panic(err)
+	}
+	r.units = len(resp.Output)
+	return r
+}
+
+func lengthOf(r *item.Response) int {
+	if r == nil {
+		return 0
+	}
+	return len(r.Output)
+}
+
+var errKind = errors.New("an item of another kind")
+
+// ourViews reads every item and adds up the lengths of its texts.
+func ourViews(r *item.Response) (n int, err error) {
+	for _, it := range r.Output {
+		v, err := it.Decode()
+		if err != nil {
+			return 0, err
+		}
+		switch v := v.(type) {
+		case *item.Message:
+			n += len(v.ID) + len(v.Status)
+			for _, p := range v.Content.Parts {
+				n += len(p.(*item.OutputText).Text)
+			}
+		case *item.FunctionCall:
+			n += len(v.ID) + len(v.CallID) + len(v.Name) + len(v.Arguments)
+		case *item.Reasoning:
+			n += len(v.ID) + len(v.EncryptedContent)
+			for _, p := range v.Summary {
+				n += len(p.(*item.SummaryText).Text)
+			}
+		default:
+			return 0, errKind
+		}
+	}
+	return n, nil
+}
+
+func theirViews(r *oai.Response) (n int, err error) {
+	for i := range r.Output {
+		switch v := r.Output[i].AsAny().(type) {
+		case oai.ResponseOutputMessage:
+			n += len(v.ID) + len(v.Status)
+			for k := range v.Content {
+				n += len(v.Content[k].AsOutputText().Text)
+			}
+		case oai.ResponseFunctionToolCall:
+			n += len(v.ID) + len(v.CallID) + len(v.Name) + len(v.Arguments)
+		case oai.ResponseReasoningItem:
+			n += len(v.ID) + len(v.EncryptedContent)
+			for _, s := range v.Summary {
+				n += len(s.Text)
+			}
+		default:
+			return 0, errKind
+		}
+	}
+	return n, nil
+}
