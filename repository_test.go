@@ -143,6 +143,24 @@ func TestLicenceHeaders(t *testing.T) {
 	})
 }
 
+// TestReadmeProgram proves that the program in the README is one that is built:
+// the benchmarks build it to weigh it.
+func TestReadmeProgram(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(readme), "```go\n")
+	shown, _, found := strings.Cut(rest, "```")
+	program, err := os.ReadFile(filepath.FromSlash("bench/umbrella/main.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !found || !strings.HasSuffix(string(program), ")\n\n"+shown) {
+		t.Errorf("the program in the README is not bench/umbrella/main.go:\n%s", shown)
+	}
+}
+
 // TestPackagesExist proves that the list holds no package that is gone.
 func TestPackagesExist(t *testing.T) {
 	for dir := range levels {

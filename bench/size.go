@@ -37,10 +37,10 @@ func measureSize() (*sizes, error) {
 	}
 	defer os.RemoveAll(dir)
 	s := new(sizes)
-	if s.alone, s.aloneBuild, err = build(dir, "./testdata/httponly"); err != nil {
+	if s.alone, s.aloneBuild, err = build(dir, "./httponly"); err != nil {
 		return nil, err
 	}
-	s.ours, s.oursBuild, err = build(dir, "./testdata/umbrella")
+	s.ours, s.oursBuild, err = build(dir, "./umbrella")
 	return s, err
 }
 
@@ -66,7 +66,7 @@ func build(dir, program string) (size int64, cpu time.Duration, err error) {
 }
 
 func (s *sizes) markdown() string {
-	return fmt.Sprintf("\n## A user's program\n\nClient, loop and one tool (`testdata/umbrella`) against net/http alone (`testdata/httponly`), without cgo.\n"+
+	return fmt.Sprintf("\n## A user's program\n\nClient, loop and one tool (`umbrella`) against net/http alone (`httponly`), without cgo.\n"+
 		"Gates: %g× the size, %g× the processor time of a build with an empty cache.\n\n"+
 		"| program | size | cold build |\n|---|---|---|\n| net/http alone | %.2f MB | %.1f s |\n| with Antiphon | %.2f MB (%.3f×) | %.1f s (%.2f×) |\n",
 		sizeGate, buildGate, float64(s.alone)/1e6, s.aloneBuild.Seconds(), float64(s.ours)/1e6, s.ratio(), s.oursBuild.Seconds(), s.buildRatio())

@@ -140,6 +140,9 @@ func (a *Accumulator) finish(e Event) ([]Item, error) {
 	if err != nil {
 		return nil, err
 	}
+	if r.Status == "" {
+		r.Status = strings.TrimPrefix(string(a.terminal), "response.")
+	}
 	a.response = r
 	for i, it := range r.Output {
 		a.fromFinal(i, it)

@@ -19,12 +19,13 @@ import (
 )
 
 type place struct {
-	City string `json:"city"`
+	City string `json:"city" jsonschema:"the city's name"`
 }
 
 func main() {
 	weather := tool.Must("weather", "Tells the weather of a city.",
-		func(ctx context.Context, in place) (string, error) { return "Rain in " + in.City + ".", nil }, tool.ReadOnly())
+		func(ctx context.Context, in place) (string, error) { return "Rain in " + in.City + ".", nil },
+		tool.ReadOnly())
 	a := &agent.Agent{
 		Model:   &responses.Client{Key: endpoint.NewKey(os.Getenv("OPENAI_API_KEY"))},
 		Request: item.Request{Model: "gpt-5.1"},

@@ -1,0 +1,22 @@
+# What there is to run. `make ci` is what must pass before a change lands.
+
+.PHONY: test ci bench fuzz picture
+
+test:
+	go test ./...
+
+ci:
+	.ci/run
+
+# Benchmarks beside other libraries, with their gates; writes bench/RESULTS.md.
+bench:
+	cd bench && go run . -o RESULTS.md
+
+# Every fuzz target for a while: make fuzz TIME=1m
+TIME ?= 1m
+fuzz:
+	.ci/fuzz $(TIME)
+
+# Takes the README's picture anew; wants tmux.
+picture:
+	.ci/picture
