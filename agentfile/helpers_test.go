@@ -19,8 +19,9 @@ import (
 	"github.com/antiphon-go/antiphon/tool"
 )
 
-// png is the smallest thing that is sniffed as an image.
-const png = "\x89PNG\r\n\x1a\n and so on"
+// png is an image of one pixel.
+const png = "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\b\x06\x00\x00\x00\x1f\x15\xc4\x89" +
+	"\x00\x00\x00\rIDATx\x9cc\xf8\xcf\xc0\xf0\x1f\x00\x05\x00\x01\xff\x89\x99=\x1d\x00\x00\x00\x00IEND\xaeB`\x82"
 
 // write makes a file and its folders, and returns its path.
 func write(t *testing.T, text string, elem ...string) string {

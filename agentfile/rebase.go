@@ -53,7 +53,10 @@ func movedPath(path, from, to string) (string, bool) {
 }
 
 func movedScript(model, from, to string) (string, bool) {
-	script, _ := rehearsal.ParseModel(model)
+	script, rehearsed := rehearsal.ParseModel(model)
+	if !rehearsed {
+		return "", false
+	}
 	path, ok := moved(script, from, to)
 	return rehearsal.Model + ":" + path, ok
 }

@@ -17,6 +17,30 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
+// TestRebaseKeepsModels proves that a transcript in another folder asks the
+// same model: only a rehearsal's script is a path. M9
+func TestRebaseKeepsModels(t *testing.T) {
+	for _, model := range []string{"gpt-5.1", "Qwen/Qwen3-VL-8B-Instruct", "rehearsal", "../odd"} {
+		dir := t.TempDir()
+		path := write(t, `<config model="`+model+`"/><user>hi</user>`, dir, "a", "agent.md")
+		out := filepath.Join(dir, "b", "talk.md")
+		write(t, "", filepath.Dir(out), "keep")
+		f, store, err := agentfile.OpenTranscript(t.Context(), path, out, agentfile.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+		s, err := session.Open(t.Context(), store, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		appendTo(t, s, session.Given{Item: item.User("more")})
+		if got := load(t, out, agentfile.Options{}).Model(); got != model {
+			t.Errorf("model %q became %q", model, got)
+		}
+	}
+}
+
 // TestRebase proves that a transcript means in another folder what its prompt
 // means in its own: sources, roots and the rehearsal's script are found from
 // there, and nothing else of the text changes. M9

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/antiphon-go/antiphon/chatmd"
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/tool"
 )
 
 // maxSource bounds a document, an image or a file that a prompt includes.
@@ -27,8 +29,15 @@ func (f *File) resolve(ctx context.Context, p places) chatmd.ErrorList {
 	case err != nil:
 		return chatmd.ErrorList{{File: f.Doc.Name, Line: 1, Column: 1, Message: err.Error()}}
 	}
-	for _, l := range located {
+	var view session.View
+	for i, l := range located {
 		f.Items = append(f.Items, l.Item)
+		view.Apply(session.Entry{Seq: int64(i) + 1, Body: session.Given{Item: l.Item}})
+	}
+	for _, r := range view.Repairs() {
+		if at := located[r.Seq-1]; r.Item.IsOutput() {
+			f.Warnings = append(f.Warnings, fmt.Errorf("%s:%d:%d: not sent: %s [warning]", f.Doc.Name, at.Line, at.Column, r.Reason))
+		}
 	}
 	return nil
 }
@@ -66,6 +75,11 @@ func (p places) fetch(_ context.Context, ref chatmd.Ref) ([]byte, string, error)
 	}
 	if len(data) > maxSource {
 		return nil, "", fmt.Errorf("it is larger than %d MiB", maxSource>>20)
+	}
+	if ref.Tag == "img" && tool.SniffImage(data) != "" {
+		if _, err := tool.CheckImage(data); err != nil {
+			return nil, "", err // it begins as an image and is none
+		}
 	}
 	return data, "", nil
 }

@@ -134,19 +134,26 @@ func readRegular(path string) ([]byte, error) {
 // cutOff cuts a transcript down to the given size: an element that a crash left
 // unfinished at its end is moved to a file of its own, whose name it returns.
 func cutOff(path string, size int64, rest []byte) (kept string, err error) {
-	kept = path + ".cut"
-	f, err := os.OpenFile(kept, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	kept, err = keep(path, rest)
 	if err != nil {
-		return "", fmt.Errorf("%s: keeping its unfinished end: %w", path, err)
-	}
-	_, err = f.Write(append(rest[:len(rest):len(rest)], '\n'))
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return "", fmt.Errorf("%s: keeping its unfinished end: %w", path, err)
+		return "", fmt.Errorf("%s: keeping its unfinished end: %w", path, plain(err))
 	}
 	if err := os.Truncate(path, size); err != nil {
 		return "", fmt.Errorf("%s: cutting off its unfinished end: %w", path, plain(err))
 	}
 	return kept, nil
+}
+
+// keep appends what cannot stand in a transcript to a file beside it, whose
+// name it returns.
+func keep(path string, rest []byte) (kept string, err error) {
+	kept = path + ".cut"
+	f, err := os.OpenFile(kept, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return "", err
+	}
+	_, err = f.Write(append(rest[:len(rest):len(rest)], '\n'))
+	return kept, errors.Join(err, f.Sync(), f.Close())
 }
 
 // Load implements [session.Store]: what the file said when it was opened.
@@ -240,7 +247,7 @@ func (t *Transcript) write(text []byte) error {
 		return err
 	}
 	if info, statErr := f.Stat(); statErr == nil && info.Size() != t.size {
-		return errors.Join(errMoved, f.Close())
+		return errors.Join(t.moved(text), f.Close())
 	}
 	_, err = f.Write(text)
 	if err == nil {
@@ -253,6 +260,16 @@ func (t *Transcript) write(text []byte) error {
 }
 
 var errMoved = fmt.Errorf("%w: somebody else wrote to it", session.ErrConflict)
+
+// moved is the error of a file that somebody else has written to. What was to
+// be added is kept beside it.
+func (t *Transcript) moved(text []byte) error {
+	kept, err := keep(t.path, text)
+	if err != nil {
+		return errors.Join(errMoved, err)
+	}
+	return fmt.Errorf("%w; what this run was about to add is in %s", errMoved, kept)
+}
 
 // create makes a file of the text unless there is one. It writes a file beside
 // it first, and links that.

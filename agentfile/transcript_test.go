@@ -133,6 +133,12 @@ func TestTranscriptConflict(t *testing.T) {
 	if got := read(t, out); strings.Count(got, "more") != 2 || !strings.HasPrefix(got, text) {
 		t.Errorf("the file:\n%s", got)
 	}
+	if got := read(t, out+".cut"); !strings.Contains(got, "more") {
+		t.Errorf("what the second writer had to add was kept as %q", got)
+	}
+	if err := os.Remove(out + ".cut"); err != nil {
+		t.Fatal(err)
+	}
 
 	if err := os.Remove(out); err != nil {
 		t.Fatal(err)

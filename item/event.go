@@ -206,5 +206,8 @@ func (e Event) Err() (*APIError, bool) {
 	if apiErr.Type == string(EventError) {
 		apiErr.Type = ""
 	}
+	if v, ok := memberOf(src, "error"); ok && apiErr.Message == "" {
+		apiErr.Message, _ = v.Unquote() // some servers send the error as a text
+	}
 	return apiErr, true
 }

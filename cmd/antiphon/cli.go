@@ -11,6 +11,7 @@ import (
 	"os"
 	"strings"
 	"syscall"
+	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
 	"golang.org/x/term"
@@ -103,6 +104,11 @@ func dispatch(ctx context.Context, args, env []string, std stdio) int {
 	}
 	if len(args) == 0 {
 		args = []string{"--help"}
+	}
+	for _, arg := range args {
+		if !utf8.ValidString(arg) {
+			return report(std, usage(fmt.Errorf("the argument %q is no UTF-8 text; convert it, or name a file", arg)))
+		}
 	}
 	command, err := parser.Parse(args)
 	if err != nil {

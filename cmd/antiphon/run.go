@@ -19,6 +19,7 @@ import (
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/tool"
 )
 
 // runCommand is antiphon run.
@@ -75,6 +76,7 @@ func (c *runCommand) Run(ctx context.Context, std stdio, env environment) error 
 		return err
 	}
 	defer provider.stop()
+	c.sayUnmatched(std, file)
 	if provider.note != "" {
 		fmt.Fprintln(std.err, provider.note)
 	}
@@ -169,6 +171,20 @@ func (c *runCommand) agent(file *agentfile.File, p *provider, std stdio) *agent.
 		a.Limits.MaxTime = c.MaxTime
 	}
 	return a
+}
+
+// sayUnmatched tells of rules that fit no tool of the file: a slip in --deny
+// would let a call run.
+func (c *runCommand) sayUnmatched(std stdio, file *agentfile.File) {
+	set, err := tool.NewSet(file.Tools...)
+	if err != nil {
+		return
+	}
+	for _, pattern := range slices.Concat(c.Allow, c.Deny) {
+		if !slices.ContainsFunc(set.Names(), func(name string) bool { return matches([]string{pattern}, name) }) {
+			fmt.Fprintf(std.err, "antiphon: no tool of %s is called %q\n", printable(file.Path), printable(pattern))
+		}
+	}
 }
 
 func matches(patterns []string, name string) bool {
