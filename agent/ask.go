@@ -34,6 +34,8 @@ func (r *Run) ask(ctx context.Context, turn int) error {
 		if ctx.Err() != nil {
 			end.Status = item.StatusCancelled
 		}
+	}
+	if end.Status != item.StatusCompleted {
 		for _, it := range acc.Partial() {
 			if err := r.receive(ctx, turn, it, true); err != nil {
 				return err

@@ -14,6 +14,7 @@ import (
 	"unsafe"
 
 	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	goccy "github.com/goccy/go-json"
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
@@ -199,7 +200,8 @@ func clientRow(name string, stream []byte) row {
 }
 
 // wholeRow reads a response that is at hand as bytes: its items are counted, or
-// with views every item is read as what it is.
+// with views every item is read as what it is. The general libraries keep each
+// item as text, as we do; they do not read its type.
 func wholeRow(name string, body []byte, gate, goal float64, views bool) row {
 	text := unsafe.String(unsafe.SliceData(body), len(body)) // as a client has it that owns what it read
 	r := row{name: name, unit: "item", bytes: len(body), gate: gate, goal: goal, maxAllocs: -1}
@@ -220,20 +222,24 @@ func wholeRow(name string, body []byte, gate, goal float64, views bool) row {
 		}},
 	}
 	if !views {
-		type plain struct {
-			Output []map[string]any `json:"output"`
-		}
-		for name, unmarshal := range map[string]func([]byte, any) error{
-			"encoding/json": json.Unmarshal,
-			"json/v2":       func(b []byte, v any) error { return jsonv2.Unmarshal(b, v) },
-			"goccy":         func(b []byte, v any) error { return goccy.Unmarshal(b, v) },
-		} {
-			r.libs = append(r.libs, lib{name, func() (int, error) {
-				var p plain
-				err := unmarshal(body, &p)
+		r.libs = append(r.libs,
+			lib{"encoding/json", func() (int, error) {
+				var p struct{ Output []json.RawMessage }
+				err := json.Unmarshal(body, &p)
+				return len(p.Output), err
+			}},
+			lib{"json/v2", func() (int, error) {
+				var p struct {
+					Output []jsontext.Value `json:"output"`
+				}
+				err := jsonv2.Unmarshal(body, &p)
+				return len(p.Output), err
+			}},
+			lib{"goccy", func() (int, error) {
+				var p struct{ Output []json.RawMessage }
+				err := goccy.Unmarshal(body, &p)
 				return len(p.Output), err
 			}})
-		}
 	}
 	resp, err := item.ParseResponseString(text)
 	if err != nil {

@@ -20,6 +20,9 @@ import (
 // for concurrent use.
 type Accumulator struct {
 	slots    []*slot
+	byID     map[string]*slot // by each id that an item went by
+	byCall   map[string]*slot // calls, by type and call_id
+	byIndex  map[int][]*slot
 	response *Response
 	terminal EventType
 }
@@ -31,6 +34,7 @@ type slot struct {
 	added Item
 	done  Item
 	final bool // added is what the final response says
+	met   bool // the final response has it
 	said
 	arrived int
 }
@@ -46,8 +50,9 @@ func (a *Accumulator) Add(e Event) ([]Item, error) {
 		if err != nil {
 			return nil, err
 		}
-		s := a.slot(it.ID(), e.OutputIndex, true)
+		s := a.forItem(it, e.OutputIndex, true)
 		s.added = it
+		a.know(s, it)
 	case EventItemDone:
 		return a.itemDone(e)
 	case EventCreated, EventInProgress, EventQueued:
@@ -65,51 +70,131 @@ func (a *Accumulator) Add(e Event) ([]Item, error) {
 	return nil, nil
 }
 
-// slot finds or makes the slot of an item.
-func (a *Accumulator) slot(id string, index int, added bool) *slot {
-	if s := a.find(id, index, added); s != nil {
-		return s
+// forItem finds or makes the slot of an added or done item. Its id decides, or
+// its call_id, which no server changes; then its place, where the id is missing
+// on either side or was changed under way.
+func (a *Accumulator) forItem(it Item, index int, added bool) *slot {
+	id := it.ID()
+	s := a.known(it)
+	if added && s != nil && !s.done.IsZero() && a.byID[id] != s {
+		s = nil // another call with the call_id of one that is done
 	}
-	s := &slot{index: index, id: strings.Clone(id), arrived: len(a.slots)}
-	a.slots = append(a.slots, s)
-	return s
+	if s == nil && index >= 0 {
+		for _, c := range a.byIndex[index] {
+			if c.takes(it) && (c.done == it || c.done.IsZero() && (c.id == "" || id == "" || !added)) {
+				s = c
+				break
+			}
+		}
+	}
+	if s == nil && index < 0 && !added {
+		s = a.firstOpen(it)
+	}
+	return a.placed(s, id, index)
 }
 
-// find returns the slot of an item, or nil. An id decides; an index decides
-// where the id is missing on either side, or was changed under way.
-func (a *Accumulator) find(id string, index int, added bool) *slot {
-	if id != "" {
-		for _, s := range a.slots {
-			if s.id == id {
+// slot finds or makes the slot of an event that carries no item.
+func (a *Accumulator) slot(id string, index int) *slot { return a.placed(a.find(id, index), id, index) }
+
+// find returns the slot of an event that carries no item, or nil. Where several
+// items share a place, one that is not done is meant.
+func (a *Accumulator) find(id string, index int) *slot {
+	if s := a.byID[id]; s != nil && id != "" {
+		return s
+	}
+	if index >= 0 {
+		list := a.byIndex[index]
+		for _, s := range slices.Backward(list) {
+			if s.done.IsZero() {
 				return s
 			}
 		}
-	}
-	if index >= 0 {
-		for _, s := range a.slots {
-			if s.index == index && (s.id == "" || id == "" || !added && s.done.IsZero()) {
-				return a.named(s, id)
-			}
+		if len(list) > 0 && id == "" {
+			return list[len(list)-1]
 		}
+		return nil
 	}
-	if id == "" && index < 0 && !added {
-		return a.open()
+	if id == "" {
+		return a.lastOpen()
 	}
 	return nil
 }
 
-func (a *Accumulator) named(s *slot, id string) *slot {
-	if s.id == "" {
+// known returns the slot of an item that has been met by its id or call_id.
+func (a *Accumulator) known(it Item) *slot {
+	if id := it.ID(); id != "" && a.byID[id] != nil {
+		return a.byID[id]
+	}
+	if key := callKey(it); key != "" {
+		return a.byCall[key]
+	}
+	return nil
+}
+
+// callKey names a call or an output by its type and call_id, or is "".
+func callKey(it Item) string {
+	id, _ := it.Member("call_id")
+	if text, ok := id.Unquote(); ok && text != "" {
+		return string(it.typ) + " " + text
+	}
+	return ""
+}
+
+// takes reports whether the item may be another state of the slot's.
+func (s *slot) takes(it Item) bool {
+	now := s.current()
+	if now.IsZero() {
+		return true
+	}
+	was, is := callKey(now), callKey(it)
+	return now.typ == it.typ && (was == "" || is == "" || was == is)
+}
+
+// placed makes a slot if there is none, and notes what has been learnt of it.
+func (a *Accumulator) placed(s *slot, id string, index int) *slot {
+	if s == nil {
+		s = &slot{index: -1, arrived: len(a.slots)}
+		a.slots = append(a.slots, s)
+	}
+	if a.byID == nil {
+		a.byID, a.byCall, a.byIndex = map[string]*slot{}, map[string]*slot{}, map[int][]*slot{}
+	}
+	if s.id == "" && id != "" {
 		s.id = strings.Clone(id)
+		a.byID[s.id] = s
+	}
+	if s.index < 0 && index >= 0 {
+		s.index = index
+		a.byIndex[index] = append(a.byIndex[index], s)
 	}
 	return s
 }
 
-// open returns the last item that is not done, which an event without id and
-// index must mean.
-func (a *Accumulator) open() *slot {
+// know notes the names of an item, which may have changed.
+func (a *Accumulator) know(s *slot, it Item) {
+	if id := it.ID(); id != "" {
+		a.byID[id] = s
+	}
+	if key := callKey(it); key != "" {
+		a.byCall[key] = s
+	}
+}
+
+// lastOpen returns the last item that is not done, which an event without id
+// and index must mean.
+func (a *Accumulator) lastOpen() *slot {
 	for _, s := range slices.Backward(a.slots) {
 		if s.done.IsZero() {
+			return s
+		}
+	}
+	return nil
+}
+
+// firstOpen returns the first item that is not done and may be this one.
+func (a *Accumulator) firstOpen(it Item) *slot {
+	for _, s := range a.slots {
+		if s.done.IsZero() && s.takes(it) {
 			return s
 		}
 	}
@@ -121,15 +206,12 @@ func (a *Accumulator) itemDone(e Event) ([]Item, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := a.slot(it.ID(), e.OutputIndex, false)
+	s := a.forItem(it, e.OutputIndex, false)
 	if !s.done.IsZero() {
-		if s.done == it || it.ID() != "" {
-			return nil, nil // said twice
-		}
-		s = &slot{index: e.OutputIndex, arrived: len(a.slots)}
-		a.slots = append(a.slots, s)
+		return nil, nil // said twice
 	}
 	s.done, s.said = it, said{}
+	a.know(s, it)
 	return []Item{it}, nil
 }
 
@@ -144,13 +226,12 @@ func (a *Accumulator) finish(e Event) ([]Item, error) {
 		r.Status = strings.TrimPrefix(string(a.terminal), "response.")
 	}
 	a.response = r
-	for i, it := range r.Output {
-		a.fromFinal(i, it)
-	}
+	a.meetFinal(r.Output)
 	var rest []Item
 	for _, s := range a.sorted() {
-		if !s.done.IsZero() || len(r.Output) == 0 && e.Type != EventCompleted {
-			continue
+		hearsay := !s.final && (len(r.Output) > 0 || e.Type != EventCompleted)
+		if !s.done.IsZero() || hearsay {
+			continue // what is not whole is told by Partial
 		}
 		if it := s.assemble(StatusCompleted); !it.IsZero() {
 			s.done, s.said = it, said{}
@@ -161,36 +242,52 @@ func (a *Accumulator) finish(e Event) ([]Item, error) {
 	return rest, nil
 }
 
-// fromFinal matches item i of the final response with its slot. An item that
-// was added and never done counts as the final response has it.
-func (a *Accumulator) fromFinal(i int, it Item) {
-	s := a.match(i, it)
-	if s == nil {
-		a.slots = append(a.slots, &slot{index: i, id: it.ID(), added: it, final: true, arrived: len(a.slots)})
-		return
+// meetFinal matches the items of the final response with the slots: first by
+// what names them, then by place, then by their order. An item that was never
+// done counts as the final response has it.
+func (a *Accumulator) meetFinal(output []Item) {
+	slots := make([]*slot, len(output))
+	for i, it := range output {
+		if s := a.known(it); s != nil && !s.met {
+			slots[i], s.met = s, true
+		}
 	}
-	s.index = i
-	if s.done.IsZero() {
-		s.added, s.final, s.said = it, true, said{}
+	for _, find := range []func(int, Item) *slot{a.unmetAt, a.unmetLike} {
+		for i, it := range output {
+			if slots[i] != nil {
+				continue
+			}
+			if s := find(i, it); s != nil {
+				slots[i], s.met = s, true
+			}
+		}
+	}
+	for i, it := range output {
+		s := slots[i]
+		if s == nil {
+			s = a.placed(nil, it.ID(), i)
+		}
+		if s.index = i; s.done.IsZero() {
+			s.added, s.final, s.met, s.said = it, true, true, said{}
+		}
 	}
 }
 
-// match finds the slot of the final response's item i: by id, else by place
-// among items of its type.
-func (a *Accumulator) match(i int, it Item) *slot {
-	id := it.ID()
-	for _, s := range a.slots {
-		if id != "" && s.id == id {
+// unmetAt returns a slot at the place that may be the item.
+func (a *Accumulator) unmetAt(i int, it Item) *slot {
+	for _, s := range a.byIndex[i] {
+		if !s.met && s.takes(it) {
 			return s
 		}
 	}
+	return nil
+}
+
+// unmetLike returns a slot without a place that may be the item, or one that
+// is done and equal to it.
+func (a *Accumulator) unmetLike(_ int, it Item) *slot {
 	for _, s := range a.slots {
-		if s.index == i && s.current().Type() == it.Type() {
-			return s
-		}
-	}
-	for _, s := range a.slots {
-		if s.index < 0 && s.done == it {
+		if !s.met && (s.index < 0 && s.takes(it) || s.done == it) {
 			return s
 		}
 	}
@@ -204,16 +301,22 @@ func (s *slot) current() Item {
 	return s.added
 }
 
-// sorted returns the slots in output order; those without an index come in the
-// order of their arrival.
+// sorted returns the slots in output order; those without an index keep the
+// place of their arrival.
 func (a *Accumulator) sorted() []*slot {
-	out := slices.Clone(a.slots)
-	slices.SortStableFunc(out, func(x, y *slot) int {
-		if x.index >= 0 && y.index >= 0 {
-			return cmp.Compare(x.index, y.index)
+	var placed []*slot
+	for _, s := range a.slots {
+		if s.index >= 0 {
+			placed = append(placed, s)
 		}
-		return cmp.Compare(x.arrived, y.arrived)
-	})
+	}
+	slices.SortStableFunc(placed, func(x, y *slot) int { return cmp.Compare(x.index, y.index) })
+	out := slices.Clone(a.slots)
+	for i, s := range out {
+		if s.index >= 0 {
+			out[i], placed = placed[0], placed[1:]
+		}
+	}
 	return out
 }
 

@@ -67,7 +67,7 @@ func (*ContainerFileCitation) AnnotationType() string { return "container_file_c
 func (*FilePath) AnnotationType() string { return "file_path" }
 
 // AnnotationType returns the type member, or "".
-func (a *UnknownAnnotation) AnnotationType() string { return typeOf(string(a.Raw)) }
+func (a *UnknownAnnotation) AnnotationType() string { return typeOfRaw(a.Raw) }
 
 func newAnnotation(typ string) (Annotation, bool) {
 	switch typ {

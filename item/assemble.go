@@ -65,13 +65,15 @@ func (s *slot) base() Item {
 	if !s.added.IsZero() {
 		return s.added
 	}
+	kinds := map[EventType]bool{}
 	for key := range s.texts {
-		switch key.kind {
-		case EventTextDelta, EventRefusalDelta:
-			return Must(&Message{ID: clean(s.id), Role: RoleAssistant, Content: Parts()})
-		case EventReasoningTextDelta, EventSummaryTextDelta:
-			return Must(&Reasoning{ID: clean(s.id)})
-		}
+		kinds[key.kind] = true
+	}
+	switch {
+	case kinds[EventTextDelta], kinds[EventRefusalDelta]:
+		return Must(&Message{ID: clean(s.id), Role: RoleAssistant, Content: Parts()})
+	case kinds[EventReasoningTextDelta], kinds[EventSummaryTextDelta]:
+		return Must(&Reasoning{ID: clean(s.id)})
 	}
 	return Item{} // a call without a name cannot be made up
 }

@@ -32,7 +32,7 @@ type UnknownClientEvent struct{ Raw JSON }
 func (*CreateEvent) ClientEventType() string { return ClientCreate }
 
 // ClientEventType returns the type member, or "".
-func (e *UnknownClientEvent) ClientEventType() string { return typeOf(string(e.Raw)) }
+func (e *UnknownClientEvent) ClientEventType() string { return typeOfRaw(e.Raw) }
 
 func (e *CreateEvent) fields(c *codec) {
 	c.constant("type", ClientCreate)

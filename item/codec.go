@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"sync"
 )
 
@@ -285,7 +286,8 @@ func (c *codec) optInt(name string, v **int64) {
 	}
 }
 
-// optFloat is a number or absent.
+// optFloat is a number or absent. One that a float64 does not hold stays for
+// Extra: a whole number beyond 2^53, or one that would become 0.
 func (c *codec) optFloat(name string, v **float64) {
 	if !c.decoding {
 		if *v != nil {
@@ -294,10 +296,19 @@ func (c *codec) optFloat(name string, v **float64) {
 		return
 	}
 	if m := c.find(name); m != nil && isNumber(m.value) {
-		if f, err := strconv.ParseFloat(m.value, 64); err == nil {
+		if f, err := strconv.ParseFloat(m.value, 64); err == nil && holds(f, m.value) {
 			*v, m.taken = new(f), true
 		}
 	}
+}
+
+func holds(f float64, number string) bool {
+	if f == 0 {
+		mantissa, _, _ := strings.Cut(strings.ToLower(number), "e")
+		return !strings.ContainsAny(mantissa, "123456789")
+	}
+	n, err := strconv.ParseInt(number, 10, 64)
+	return err != nil || math.Abs(f) <= 1<<53 || float64(n) == f && int64(f) == n
 }
 
 func (c *codec) writeFloat(name string, f float64) {
@@ -338,11 +349,18 @@ func (c *codec) optStrings(name string, v *[]string) {
 	}
 }
 
-// items is a list of items, left out when nil.
+func appendItem(dst []byte, it Item) ([]byte, error) {
+	if it.raw == "" {
+		return dst, errors.New("found no item")
+	}
+	return append(dst, it.raw...), nil
+}
+
+// items is a list of items, left out when nil. A zero Item in it is an error.
 func (c *codec) items(name string, v *[]Item) {
 	if !c.decoding {
 		if *v != nil {
-			appendArray(c, name, *v, func(dst []byte, it Item) ([]byte, error) { return append(dst, it.raw...), nil })
+			appendArray(c, name, *v, appendItem)
 		}
 		return
 	}

@@ -111,7 +111,7 @@ func (*TypeAction) ActionType() string { return "type" }
 func (*WaitAction) ActionType() string { return "wait" }
 
 // ActionType returns the type member, or "".
-func (a *UnknownAction) ActionType() string { return typeOf(string(a.Raw)) }
+func (a *UnknownAction) ActionType() string { return typeOfRaw(a.Raw) }
 
 func newAction(typ string) (ComputerAction, bool) {
 	switch typ {

@@ -99,6 +99,7 @@ func (e *Event) member(name, value string) {
 	case `"delta"`:
 		e.Delta, _ = JSON(value).Unquote()
 	case `"sequence_number"`:
+		e.SequenceNumber = -1
 		if n, ok := integer(value); ok {
 			e.SequenceNumber = n
 		}
@@ -123,6 +124,7 @@ func (e *Event) escaped(name, value string) {
 }
 
 func setIndex(v *int, value string) {
+	*v = -1 // of equal names the last counts, whatever it holds
 	if n, ok := integer(value); ok && n >= 0 && n < 1<<31 {
 		*v = int(n)
 	}
@@ -156,7 +158,7 @@ func (e Event) Text(name string) string {
 func (e Event) Item() (Item, error) {
 	v, ok := e.Member("item")
 	if !ok || v[0] != '{' {
-		return Item{}, &ShapeError{Type: Type(e.Type), Path: "item", Problem: "found " + kindOf(string(v)) + ", want an item"}
+		return Item{}, &ShapeError{Type: Type(strings.Clone(string(e.Type))), Path: "item", Problem: "found " + kindOf(string(v)) + ", want an item"}
 	}
 	return itemOf(strings.Clone(string(v)))
 }
@@ -166,10 +168,13 @@ func (e Event) Item() (Item, error) {
 func (e Event) Response() (*Response, error) {
 	v, ok := e.Member("response")
 	if !ok || v[0] != '{' {
-		return nil, &ShapeError{Type: Type(e.Type), Path: "response", Problem: "found " + kindOf(string(v)) + ", want a response"}
+		return nil, &ShapeError{Type: Type(strings.Clone(string(e.Type))), Path: "response", Problem: "found " + kindOf(string(v)) + ", want a response"}
 	}
 	r, err := responseOf(strings.Clone(string(v)))
-	return r, withType(err, Type(e.Type), "")
+	if err != nil {
+		return nil, withType(err, Type(strings.Clone(string(e.Type))), "")
+	}
+	return r, nil
 }
 
 // Terminal reports whether the event ends its response. Behind an error event

@@ -55,7 +55,7 @@ type SummaryEvent struct {
 type UnknownEvent struct{ Raw JSON }
 
 // EventType returns the type member, or "".
-func (e *UnknownEvent) EventType() EventType { return EventType(typeOf(string(e.Raw))) }
+func (e *UnknownEvent) EventType() EventType { return EventType(typeOfRaw(e.Raw)) }
 
 // fields is never reached: an unknown event is its raw text.
 func (e *UnknownEvent) fields(*codec) {}

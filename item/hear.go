@@ -109,13 +109,13 @@ func (e Event) number(name string) int {
 
 // state notes what an event says of its item, if that is known.
 func (a *Accumulator) state(e Event, state string) {
-	if s := a.find(e.ItemID, e.OutputIndex, false); s != nil {
+	if s := a.find(e.ItemID, e.OutputIndex); s != nil {
 		s.state = state
 	}
 }
 
 // about returns the slot of the event's item.
-func (a *Accumulator) about(e Event) *slot { return a.slot(e.ItemID, e.OutputIndex, false) }
+func (a *Accumulator) about(e Event) *slot { return a.slot(e.ItemID, e.OutputIndex) }
 
 func (s *said) builder(kind EventType, part int) *strings.Builder {
 	if s.texts == nil {

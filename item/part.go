@@ -116,9 +116,7 @@ func (*SummaryText) PartType() string { return "summary_text" }
 
 // PartType returns the part's type member, or "" when it has none.
 func (p *UnknownPart) PartType() string {
-	v, _ := memberOf(string(p.Raw), "type")
-	s, _ := v.Unquote()
-	return s
+	return typeOfRaw(p.Raw)
 }
 
 func (p *InputText) fields(c *codec) {
@@ -281,6 +279,9 @@ func parseParts(s string) ([]Part, error) {
 }
 
 func appendPart(dst []byte, p Part) ([]byte, error) {
+	if p == nil {
+		return dst, &ShapeError{Problem: "found no part"}
+	}
 	if u, ok := p.(*UnknownPart); ok {
 		v, err := trimValue(string(u.Raw))
 		return append(dst, v...), err

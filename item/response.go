@@ -3,6 +3,8 @@
 
 package item
 
+import "strings"
+
 // The statuses of a [Response]. Schema: Response.status.
 const (
 	StatusCompleted  = "completed"
@@ -159,18 +161,13 @@ func (r *Response) MarshalJSON() ([]byte, error) { return r.AppendJSON(nil) }
 
 // Text returns the text of the response's messages, joined by newlines.
 func (r *Response) Text() string {
-	var s string
+	var texts []string
 	for _, it := range r.Output {
-		m, err := As[Message](it)
-		if err != nil {
-			continue
+		if m, err := As[Message](it); err == nil {
+			texts = append(texts, m.Content.Display())
 		}
-		if s != "" {
-			s += "\n"
-		}
-		s += m.Content.Display()
 	}
-	return s
+	return strings.Join(texts, "\n")
 }
 
 // Usage counts the tokens of one response, as the endpoint reports them.

@@ -54,7 +54,7 @@ func (*FunctionTool) ToolType() string { return "function" }
 func (*CustomTool) ToolType() string { return "custom" }
 
 // ToolType returns the type member, or "".
-func (t *UnknownTool) ToolType() string { return typeOf(string(t.Raw)) }
+func (t *UnknownTool) ToolType() string { return typeOfRaw(t.Raw) }
 
 func (t *FunctionTool) fields(c *codec) {
 	c.typ("function")

@@ -18,6 +18,9 @@ func appendUnescaped(dst []byte, s string) []byte {
 			return append(dst, s...)
 		}
 		dst = append(dst, s[:i]...)
+		if len(s) < i+2 || s[i+1] == 'u' && len(s) < i+6 {
+			return append(dst, s[i:]...) // no valid literal: a caller's own text
+		}
 		if s[i+1] != 'u' {
 			dst = append(dst, unescaped(s[i+1]))
 			s = s[i+2:]

@@ -15,6 +15,16 @@ func typeOf(s string) string {
 	return t
 }
 
+// typeOfRaw is typeOf for a text that a caller may have made, and which need not
+// be JSON.
+func typeOfRaw(raw JSON) string {
+	value, err := trimValue(string(raw))
+	if err != nil {
+		return ""
+	}
+	return typeOf(value)
+}
+
 // parseUnion reads an object into the struct of its type.
 func parseUnion[V record](s, what string, known func(typ string) (V, bool), other func(JSON) V) (V, error) {
 	if s == "" || s[0] != '{' {
