@@ -68,25 +68,32 @@ type Event struct {
 // the event is in use. The error is a [*SyntaxError], or a [*ShapeError] when
 // data is JSON but no object.
 func ParseEvent(data []byte) (Event, error) {
-	e := Event{SequenceNumber: -1, OutputIndex: -1, ContentIndex: -1, SummaryIndex: -1}
+	var e Event
+	err := e.parse(data)
+	return e, err
+}
+
+// parse reads the event in place, which spares copies of a view this size.
+func (e *Event) parse(data []byte) error {
+	*e = Event{SequenceNumber: -1, OutputIndex: -1, ContentIndex: -1, SummaryIndex: -1}
 	sc := scanner{s: text(data)}
 	start := sc.space(0)
 	if start >= len(data) || data[start] != '{' {
 		if err := checkJSON(sc.s); err != nil {
-			return e, err
+			return err
 		}
-		return e, &ShapeError{Problem: "found " + kindOf(sc.s[start:]) + ", want an event"}
+		return &ShapeError{Problem: "found " + kindOf(sc.s[start:]) + ", want an event"}
 	}
 	end, err := sc.object(start, e.member)
 	if err != nil {
-		return e, err
+		return err
 	}
 	if rest := sc.space(end); rest != len(data) {
 		_, err := sc.fail(rest, "text after the event")
-		return e, err
+		return err
 	}
 	e.raw = sc.s[start:end]
-	return e, nil
+	return nil
 }
 
 func (e *Event) member(name, value string) {

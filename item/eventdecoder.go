@@ -51,12 +51,11 @@ func (d *EventDecoder) Decode(data []byte) (*Event, error) {
 	if d.last.n > 0 && d.fit(s) {
 		return &d.last.event, nil
 	}
-	var err error
-	if d.event, err = ParseEvent(data); err != nil {
+	if err := d.event.parse(data); err != nil {
 		return nil, err
 	}
 	if strings.HasSuffix(string(d.event.Type), ".delta") {
-		d.learn(d.event)
+		d.learn(d.event.raw)
 	}
 	return &d.event, nil
 }
@@ -133,7 +132,7 @@ func shortString(s string) (length int, escaped bool) {
 
 // learn makes the event the pattern of those that follow. Where patterns do not
 // help, they are tried ever more rarely.
-func (d *EventDecoder) learn(e Event) {
+func (d *EventDecoder) learn(event string) {
 	if d.skip > 0 {
 		d.skip--
 		return
@@ -145,14 +144,14 @@ func (d *EventDecoder) learn(e Event) {
 	} else {
 		d.misses = 0
 	}
-	d.last.learn(e)
+	d.last.learn(event)
 }
 
-func (p *pattern) learn(e Event) {
+func (p *pattern) learn(event string) {
 	p.n, p.fitted = 0, false
-	p.own = append(p.own[:0], e.raw...)
-	own, err := ParseEvent(p.own)
-	if err != nil {
+	p.own = append(p.own[:0], event...)
+	own := &p.event
+	if own.parse(p.own) != nil {
 		return
 	}
 	start, good := 0, true
@@ -173,7 +172,6 @@ func (p *pattern) learn(e Event) {
 		}
 	})
 	p.pieces[p.n] = own.raw[start:]
-	p.event = own
 	if !good || own.Delta == "" {
 		p.n = 0 // a name given twice, or nothing to fill in
 	}
