@@ -144,7 +144,7 @@ func (d *diskFull) Append(ctx context.Context, id string, after int64, entries [
 func recorded(t *testing.T, store session.Store) map[item.Item]bool {
 	t.Helper()
 	items := map[item.Item]bool{}
-	for e, err := range store.Load(t.Context(), "s") {
+	for e, err := range store.Load(t.Context(), "s", 0) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -140,9 +140,13 @@ func keep(path string, rest []byte) (kept string, err error) {
 	return kept, errors.Join(err, f.Sync(), f.Close())
 }
 
-// Load implements [session.Store]: what the file said when it was opened.
-func (t *Transcript) Load(context.Context, string) iter.Seq2[session.Entry, error] {
+// Load implements [session.Store]: what the file said when it was opened. Later
+// entries are not read back.
+func (t *Transcript) Load(_ context.Context, _ string, after int64) iter.Seq2[session.Entry, error] {
 	return func(yield func(session.Entry, error) bool) {
+		if after > 0 {
+			return
+		}
 		t.mu.Lock()
 		t.seq = int64(len(t.given))
 		t.mu.Unlock()

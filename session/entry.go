@@ -3,19 +3,27 @@
 
 package session
 
-import "github.com/antiphon-go/antiphon/item"
+import (
+	"time"
+
+	"github.com/antiphon-go/antiphon/item"
+)
 
 // Entry is one step of a session, as a store keeps it.
 type Entry struct {
 	// Seq counts the session's entries from 1, without gaps.
 	Seq int64
+	// Time is when the store took it, for people: nothing is decided by it. It is
+	// zero where the store does not keep it, and in entries to be appended.
+	Time time.Time
 	Body
 }
 
 // Body is what an entry says: [Given], [RunStarted], [TurnStarted],
 // [Received], [TurnEnded], [ApprovalAsked], [Approval], [CallStarted],
 // [Nested], [Paused], [Answered], [Withdrawn], [ReasoningDropped],
-// [Quarantined], [StopAsked], [Stopped] or [Note].
+// [Quarantined], [Compacted], [Restored], [Collapsed], [StopAsked], [Stopped] or
+// [Note].
 type Body interface{ body() }
 
 // Given is an item that came from outside the run: what a person said, the
@@ -160,6 +168,46 @@ type Quarantined struct {
 	Reason string
 }
 
+// How a [Compacted] came about.
+const (
+	BySummary  = "summary"  // a model wrote what there is to know of it
+	ByEndpoint = "endpoint" // the endpoint's own compaction
+	ByDropping = "dropping" // nothing stands in its place but a remark
+)
+
+// Compacted records the decision to send something shorter in the place of
+// items that were sent before. The log keeps them: a [Restored] brings them
+// back, and a fork from before it has never lost them.
+type Compacted struct {
+	// Through is the number of the last entry that is replaced, with all items
+	// before it but the instructions: messages of the system and the developer
+	// stay as they are.
+	Through int64
+	// By says how: [BySummary], [ByEndpoint] or [ByDropping].
+	By string
+	// Items stand in the place of what was replaced.
+	Items []item.Item
+	// Before and After are estimates of what a request carries, in tokens.
+	Before, After int64
+	// Usage and Cost are what it took.
+	Usage *item.Usage
+	Cost  float64
+}
+
+// Restored takes the [Compacted] of entry Seq back, and those that came after
+// it: from here on the view carries again what they replaced.
+type Restored struct{ Seq int64 }
+
+// Collapsed records the decision to send a short marker in the place of the
+// outputs of reads, because a later read of the same brought it again. The log
+// keeps them.
+type Collapsed struct {
+	// Seqs are the numbers of the outputs' entries, By that of the output that
+	// holds what they did.
+	Seqs []int64
+	By   int64
+}
+
 // StopAsked records that the run should end: now, or when the turn under way
 // has ended. Why is the stop reason that follows from it.
 type StopAsked struct {
@@ -193,6 +241,9 @@ func (Answered) body()         {}
 func (Withdrawn) body()        {}
 func (ReasoningDropped) body() {}
 func (Quarantined) body()      {}
+func (Compacted) body()        {}
+func (Restored) body()         {}
+func (Collapsed) body()        {}
 func (StopAsked) body()        {}
 func (Stopped) body()          {}
 func (Note) body()             {}

@@ -74,7 +74,8 @@ func (s *Session) Log() []Entry { return slices.Clip(s.load) }
 
 // Fork begins the session id of the same store with the entries up to number
 // at, and returns it. Both go on independently. A session that is there
-// already, or a number that is none of s, is an error.
+// already, or a number that is none of s, is an error. A store that is a
+// [Forker] copies nothing.
 func (s *Session) Fork(ctx context.Context, at int64, id string) (*Session, error) {
 	if at < 0 || at > int64(len(s.load)) {
 		return nil, fmt.Errorf("session %q: entry %d to fork at: it has %d", s.id, at, len(s.load))
@@ -84,7 +85,13 @@ func (s *Session) Fork(ctx context.Context, at int64, id string) (*Session, erro
 	}
 	f := &Session{store: s.store, id: id}
 	entries := slices.Clip(s.load[:at])
-	if err := s.store.Append(ctx, id, 0, entries); err != nil {
+	var err error
+	if forker, ok := s.store.(Forker); ok {
+		err = forker.Fork(ctx, s.id, at, id)
+	} else {
+		err = s.store.Append(ctx, id, 0, entries)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("session %q: fork of %q: %w", id, s.id, err)
 	}
 	f.load, f.seq = entries, at

@@ -76,8 +76,8 @@ func (o *only) Append(ctx context.Context, _ string, after int64, entries []sess
 	return o.m.Append(ctx, "", after, entries)
 }
 
-func (o *only) Load(ctx context.Context, _ string) iter.Seq2[session.Entry, error] {
-	return o.m.Load(ctx, "")
+func (o *only) Load(ctx context.Context, _ string, after int64) iter.Seq2[session.Entry, error] {
+	return o.m.Load(ctx, "", after)
 }
 
 // F2: the session of a nested run is never in the log of the one around it. A

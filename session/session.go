@@ -5,6 +5,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -28,14 +29,42 @@ func New() *Session { return &Session{store: new(Memory), id: "memory"} }
 // exist yet is empty.
 func Open(ctx context.Context, store Store, id string) (*Session, error) {
 	s := &Session{store: store, id: id}
-	for e, err := range store.Load(ctx, id) {
-		if err != nil {
-			return nil, fmt.Errorf("session %q: %w", id, err)
-		}
-		s.load = append(s.load, e)
-		s.seq = e.Seq
+	if err := s.Refresh(ctx); err != nil {
+		return nil, err
 	}
 	return s, nil
+}
+
+// Refresh reads what others have appended to the log since it was read.
+func (s *Session) Refresh(ctx context.Context) error {
+	load := s.load
+	for e, err := range s.store.Load(ctx, s.id, s.seq) {
+		if err != nil {
+			return fmt.Errorf("session %q: %w", s.id, err)
+		}
+		load = append(load, e)
+	}
+	s.load, s.seq = load, s.seq+int64(len(load)-len(s.load))
+	return nil
+}
+
+// Lock makes this process the only one that writes to the session, until unlock
+// is called or the process ends, and reads what others have appended before. It
+// returns an error that wraps [ErrBusy] if somebody else is. Where the store is
+// no [Locker], there is nothing to lock: an append that comes second gets
+// [ErrConflict].
+func (s *Session) Lock(ctx context.Context) (unlock func() error, err error) {
+	l, ok := s.store.(Locker)
+	if !ok {
+		return func() error { return nil }, nil
+	}
+	if unlock, err = l.Lock(ctx, s.id); err != nil {
+		return nil, fmt.Errorf("session %q: %w", s.id, err)
+	}
+	if err = s.Refresh(ctx); err != nil {
+		return nil, errors.Join(err, unlock())
+	}
+	return unlock, nil
 }
 
 // ID returns the session's id in its store.

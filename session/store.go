@@ -21,11 +21,15 @@ var ErrConflict = errors.New("the session has moved on")
 // Append writes the entries, which follow entry number after, all or none of
 // them, and returns when they are as durable as the store makes them; with
 // another end of the log it returns [ErrConflict]. Load yields the entries of a
-// session in order; a session nobody wrote to has none. A Store is safe for
-// concurrent use; entries are immutable and may be shared.
+// session in order, those behind entry number after; a session nobody wrote to
+// has none. A Store is safe for concurrent use; entries are immutable and may be
+// shared.
+//
+// What a store can do beyond that it says by its methods: see [Nester],
+// [Locker], [Forker], [Watcher], [Catalog] and [Blobs].
 type Store interface {
 	Append(ctx context.Context, id string, after int64, entries []Entry) error
-	Load(ctx context.Context, id string) iter.Seq2[Entry, error]
+	Load(ctx context.Context, id string, after int64) iter.Seq2[Entry, error]
 }
 
 // Memory is a [Store] that lives as long as the process. The zero value is
@@ -51,9 +55,10 @@ func (m *Memory) Append(_ context.Context, id string, after int64, entries []Ent
 }
 
 // Load implements [Store].
-func (m *Memory) Load(_ context.Context, id string) iter.Seq2[Entry, error] {
+func (m *Memory) Load(_ context.Context, id string, after int64) iter.Seq2[Entry, error] {
 	m.mu.Lock()
-	log := slices.Clip(m.logs[id])
+	log := m.logs[id]
+	log = slices.Clip(log[min(max(after, 0), int64(len(log))):])
 	m.mu.Unlock()
 	return func(yield func(Entry, error) bool) {
 		for _, e := range log {

@@ -21,7 +21,7 @@ import (
 func load(t *testing.T, store session.Store, id string) []session.Entry {
 	t.Helper()
 	var list []session.Entry
-	for e, err := range store.Load(t.Context(), id) {
+	for e, err := range store.Load(t.Context(), id, 0) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -134,7 +134,7 @@ type failing struct{ err error }
 
 func (f failing) Append(context.Context, string, int64, []session.Entry) error { return f.err }
 
-func (f failing) Load(context.Context, string) iter.Seq2[session.Entry, error] {
+func (f failing) Load(context.Context, string, int64) iter.Seq2[session.Entry, error] {
 	return func(yield func(session.Entry, error) bool) {
 		if yield(session.Entry{Seq: 1, Body: session.RunStarted{}}, nil) {
 			yield(session.Entry{}, f.err)
@@ -185,7 +185,7 @@ func TestMemoryConcurrently(t *testing.T) {
 		wg.Go(func() {
 			for range 20 {
 				seq := int64(0)
-				for e := range store.Load(t.Context(), id) {
+				for e := range store.Load(t.Context(), id, 0) {
 					if seq++; e.Seq != seq {
 						t.Errorf("entry %d where %d belongs", e.Seq, seq)
 					}

@@ -1,0 +1,132 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"time"
+)
+
+// What stores say, wrapped, of sessions that they keep for several processes.
+var (
+	// ErrBusy: another process, or another run of this one, writes to the
+	// session.
+	ErrBusy = errors.New("somebody else is writing to the session")
+	// ErrNotFound: there is no such session.
+	ErrNotFound = errors.New("there is no such session")
+	// ErrExists: there is such a session already.
+	ErrExists = errors.New("there is such a session already")
+	// ErrNewer: a newer program wrote what is stored.
+	ErrNewer = errors.New("a newer version of the program wrote it")
+)
+
+// Locker is implemented by a [Store] that several processes share: one at a time
+// writes to a session.
+type Locker interface {
+	Store
+	// Lock gives the caller the session to write to, until unlock is called or
+	// its process ends, however it does. It does not wait: if somebody else has
+	// it, the error wraps [ErrBusy] and names who. Reading needs no lock.
+	Lock(ctx context.Context, id string) (unlock func() error, err error)
+}
+
+// Forker is implemented by a [Store] that begins a session with the entries of
+// another without copying them.
+type Forker interface {
+	Store
+	// Fork makes the session to, which begins with the entries of from up to
+	// number at. If there is one, the error wraps [ErrExists].
+	Fork(ctx context.Context, from string, at int64, to string) error
+}
+
+// Watcher is implemented by a [Store] that tells of entries as they come.
+type Watcher interface {
+	Store
+	// Watch yields the entries of a session behind number after, and goes on
+	// with those that are appended later, by whomever, each once and in order,
+	// until ctx ends, which is no error, or the session is deleted.
+	Watch(ctx context.Context, id string, after int64) iter.Seq2[Entry, error]
+}
+
+// Info is what a [Catalog] knows of a session besides its log.
+type Info struct {
+	ID string `json:"id"`
+	// Name is what people call it. Path is the agent's file that it belongs to,
+	// absolute and with links resolved, "" if none. No two sessions that are not
+	// archived share both, unless the name is "".
+	Name string `json:"name,omitempty"`
+	Path string `json:"path,omitempty"`
+	// Parent is the session that it is a fork of, from entry At on, or that it
+	// is nested in.
+	Parent string `json:"parent,omitempty"`
+	At     int64  `json:"at,omitempty"`
+	// Nested says that a call of its parent started it.
+	Nested bool `json:"nested,omitempty"`
+	// Title is the beginning of what was said first, for lists.
+	Title    string    `json:"title,omitempty"`
+	Entries  int64     `json:"entries"`
+	Created  time.Time `json:"created,omitzero"`
+	Updated  time.Time `json:"updated,omitzero"`
+	Archived bool      `json:"archived,omitempty"`
+}
+
+// Query chooses among the sessions of a [Catalog]. The zero Query is all but
+// those that are archived or nested.
+type Query struct {
+	// Name and Path must be equal, unless they are "".
+	Name, Path string
+	// Archived and Nested are listed too if these are set.
+	Archived, Nested bool
+}
+
+// Catalog is implemented by a [Store] that knows its sessions.
+type Catalog interface {
+	Store
+	// List yields the sessions that were written to last first.
+	List(ctx context.Context, q Query) iter.Seq2[Info, error]
+	// Info returns what is known of a session, or [ErrNotFound].
+	Info(ctx context.Context, id string) (Info, error)
+	// Create makes an empty session with the ID, Name, Path, Parent, At and
+	// Nested of info, or returns [ErrExists]. A first append makes one without.
+	Create(ctx context.Context, info Info) error
+	// Rename, Archive and Delete change one session, or return [ErrNotFound].
+	// Deleting takes its nested sessions along. What a fork shares with it stays,
+	// and so does what is in blobs until [Catalog.Sweep].
+	Rename(ctx context.Context, id, name string) error
+	Archive(ctx context.Context, id string, archived bool) error
+	Delete(ctx context.Context, id string) error
+	// Sweep removes what no session needs any more, or only counts it if dry is
+	// set.
+	Sweep(ctx context.Context, dry bool) (Swept, error)
+}
+
+// Swept is what [Catalog.Sweep] removed, or would.
+type Swept struct {
+	Blobs   int   `json:"blobs"`
+	Entries int   `json:"entries"`
+	Bytes   int64 `json:"bytes"`
+}
+
+// Hash is the SHA-256 of a blob's bytes.
+type Hash [32]byte
+
+// Blobs is implemented by a [Store] that keeps large payloads apart from the
+// log, each once, by its content. What entries carry it finds by itself; here
+// is what else is to be kept, such as the outputs that were too long to be sent.
+type Blobs interface {
+	Store
+	// PutBlob keeps a copy of data for the session, as long as that exists.
+	PutBlob(ctx context.Context, id string, data []byte) (Hash, error)
+	// OpenBlob returns a blob's bytes and their number, or [ErrNotFound].
+	OpenBlob(ctx context.Context, hash Hash) (blob Blob, size int64, err error)
+}
+
+// Blob reads what is kept under a hash.
+type Blob interface {
+	io.ReadCloser
+	io.ReaderAt
+}
