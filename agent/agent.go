@@ -47,6 +47,14 @@ type Agent struct {
 	Preamble []item.Item
 	// Tools are what the model may call.
 	Tools []tool.Tool
+	// ToolSource has further tools, which may come and go while a run is under
+	// way, such as those of servers; nil has none. It is asked when a run begins
+	// and before each request, and so should be quick where nothing changed: a
+	// tool that stays is to be the same value. Calls of a tool that is gone are
+	// answered as those of one that never was; what the history holds of it stays.
+	// An error ends the run before the model is asked. It may be called by
+	// several runs at once.
+	ToolSource func(ctx context.Context) ([]tool.Tool, error)
 	// Policy says which calls may run.
 	Policy Policy
 	// Limits bound a run.
@@ -70,6 +78,12 @@ type Agent struct {
 	Parallel int
 	// Shape says how outputs are written for the model.
 	Shape tool.Shape
+	// Compaction says when what is sent is made shorter, and how.
+	Compaction Compaction
+	// CollapseReads sends a marker in the place of what a tool read, once a later
+	// call has read the same again: see tool.Traits.Region. The log keeps all of
+	// it, and what was decided stays when the setting changes.
+	CollapseReads bool
 }
 
 // Limits bound one run. Zero means no limit, except for MaxTurns and MaxDepth.
@@ -112,7 +126,7 @@ const (
 	// ApprovalWanted: calls wait for somebody's answer. They are open in the
 	// history; see [Wanted] and [Decide].
 	ApprovalWanted StopReason = "approval_wanted"
-	Vetoed         StopReason = "vetoed"         // a hook objected
+	Vetoed         StopReason = "vetoed"         // a hook objected, or the tools could not be had
 	Cancelled      StopReason = "cancelled"      // the context ended, or the range over the events did
 	StoppedAfter   StopReason = "stopped"        // Run.StopAfterTurn
 	ProviderError  StopReason = "provider_error" // the model could not be asked, or its reply broke off
@@ -194,6 +208,8 @@ type Totals struct {
 	OutputTokens    int64 `json:"output_tokens"`
 	ReasoningTokens int64 `json:"reasoning_tokens"`
 	TotalTokens     int64 `json:"total_tokens"`
+	// Compactions counts the attempts, of which the tokens count too.
+	Compactions int `json:"compactions,omitempty"`
 	// Cost is in the unit of Agent.Prices; 0 if they are not known.
 	Cost float64 `json:"cost,omitempty"`
 	// Nested is what nested runs used besides.

@@ -88,6 +88,9 @@ func Wanted(ctx context.Context, s *session.Session) ([]Pending, error) {
 	var list []Pending
 	for _, c := range state.view.Open() {
 		if c.Paused != "" {
+			if c.Paused != s.NestedID(c) {
+				continue // it is answered in the session that s is a fork of
+			}
 			inner, err := s.Nested(ctx, c.Paused)
 			if err != nil {
 				return nil, err
@@ -278,7 +281,7 @@ func (d Decision) check(call item.Item) error {
 			return fmt.Errorf("%w: it changes the arguments of a call that it refuses", ErrMeaningless)
 		}
 		object := item.JSON(d.Arguments)
-		if call.Type() == item.TypeFunctionCall && (object.Valid() != nil || !strings.HasPrefix(strings.TrimSpace(d.Arguments), "{")) {
+		if call.Type() != item.TypeCustomToolCall && (object.Valid() != nil || !strings.HasPrefix(strings.TrimSpace(d.Arguments), "{")) {
 			return fmt.Errorf("%w: its arguments are no JSON object", ErrMeaningless)
 		}
 	}

@@ -14,8 +14,15 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// turn asks the model, if the budgets that the run shares allow it.
+// turn asks the model, if there are tools to be had and the budgets that the run
+// shares allow it.
 func (r *Run) turn(ctx context.Context, turn int) error {
+	if err := r.equip(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil // which ends the run
+		}
+		return r.stopFor(ctx, err)
+	}
 	if err := r.take(); err != nil {
 		return r.stopFor(ctx, err)
 	}
@@ -72,16 +79,17 @@ func (r *Run) ask(ctx context.Context, turn int) error {
 // hear records the reply and the turn's end. failure is what broke the reply
 // off, err what the store reported.
 func (r *Run) hear(inner, ctx context.Context, seen *ModelCall) (end session.TurnEnded, failure, err error) {
-	var acc item.Accumulator
 	turn := seen.Turn
-	shown, failure, err := r.listen(inner, ctx, seen, &acc)
+	l := &listener{run: r, ctx: ctx, seen: seen}
+	shown, failure, err := l.listen(inner)
+	acc := &l.acc
 	resp, _ := acc.Response()
 	seen.ResponseModel, seen.Output = resp.Model, resp.Output
 	if err != nil {
 		return session.TurnEnded{Turn: turn}, nil, err
 	}
-	failure = brokenOff(&acc, failure)
-	end = endOf(&acc, turn, failure)
+	failure = brokenOff(acc, failure)
+	end = endOf(acc, turn, failure)
 	end.Cost = r.price.Of(end.Usage)
 	var decision session.Body
 	if end.BrokeOff() {
@@ -136,40 +144,67 @@ func (r *Run) afterModel(ctx context.Context, hooks []Hooks, seen *ModelCall, en
 	return after(ctx, "AfterModel", hooks, afterModel, seen)
 }
 
+// listener is what hears a reply.
+type listener struct {
+	run  *Run
+	ctx  context.Context // of the run
+	seen *ModelCall
+	acc  item.Accumulator
+
+	shown   bool  // output came
+	failure error // what broke it off
+	err     error // what the store reported
+}
+
 // listen reads the reply, which is asked for in the context inner, and starts
-// what may start early in that of the run. shown says that output came, failure
-// is what broke it off, err what the store reported.
-func (r *Run) listen(inner, ctx context.Context, seen *ModelCall, acc *item.Accumulator) (shown bool, failure, err error) {
-	for ev, streamErr := range r.agent.Model.Stream(endpoint.WithBudget(inner, r.budget), seen.Request) {
-		if streamErr != nil {
-			return shown, streamErr, nil
+// what may start early in that of the run.
+func (l *listener) listen(inner context.Context) (shown bool, failure, err error) {
+	r := l.run
+	if r.asks == nil || len(r.agent.Hooks) > 0 {
+		r.asks = endpoint.WithBudget(inner, r.budget)
+	}
+	for ev, err := range r.agent.Model.Stream(r.asks, l.seen.Request) {
+		if err != nil {
+			l.failure = err
+			break
 		}
-		items, readErr := acc.Add(ev)
-		if readErr != nil {
-			return shown, &endpoint.Error{Class: endpoint.Protocol, Message: readErr.Error(), Err: readErr}, nil
-		}
-		if !shown && (len(items) > 0 || shows(ev.Type)) {
-			shown, seen.First = true, time.Now()
-		}
-		if !r.quiet {
-			r.emit(r.modelEvent(ev))
-		}
-		for _, it := range items {
-			if err := r.receive(ctx, seen.Turn, it, false); err != nil {
-				return shown, nil, err
-			}
-			if err := r.startEarly(ctx, it); err != nil {
-				return shown, nil, err
-			}
-		}
-		if apiErr, ok := ev.Err(); ok {
-			failure = asFailure(apiErr) // a Model may say it again as an error of its own
-		}
-		if r.left && !ev.Terminal() {
-			return shown, context.Canceled, nil
+		if !l.event(&ev) {
+			break
 		}
 	}
-	return shown, failure, nil
+	return l.shown, l.failure, l.err
+}
+
+// event takes the next event and reports whether the reply goes on.
+func (l *listener) event(ev *item.Event) bool {
+	r := l.run
+	items, err := l.acc.Add(*ev)
+	if err != nil {
+		l.failure = &endpoint.Error{Class: endpoint.Protocol, Message: err.Error(), Err: err}
+		return false
+	}
+	if !l.shown && (len(items) > 0 || shows(ev.Type)) {
+		l.shown, l.seen.First = true, time.Now()
+	}
+	if !r.quiet {
+		r.emit(r.modelEvent(*ev))
+	}
+	for _, it := range items {
+		if l.err = r.receive(l.ctx, l.seen.Turn, it, false); l.err != nil {
+			return false
+		}
+		if l.err = r.startEarly(l.ctx, it); l.err != nil {
+			return false
+		}
+	}
+	if apiErr, ok := ev.Err(); ok {
+		l.failure = asFailure(apiErr) // a Model may say it again as an error of its own
+	}
+	if r.left && !ev.Terminal() {
+		l.failure = context.Canceled
+		return false
+	}
+	return true
 }
 
 // shows reports whether an event is output: all are but those about the
@@ -265,6 +300,8 @@ func (r *Run) endTurn(ctx context.Context, end session.TurnEnded, decision sessi
 		r.emit(ReasoningDropped{Reason: d.Reason})
 	case session.Quarantined:
 		r.emit(Quarantined{Seq: d.Seq, Reason: d.Reason})
+	case session.Restored:
+		r.emit(Restored{Seq: d.Seq, Reason: "the endpoint cannot read what another has made of the history"})
 	}
 	return nil
 }

@@ -7,8 +7,9 @@ import "github.com/antiphon-go/antiphon/session"
 
 // Cache compares a turn's request with the one before, of the same session: an
 // endpoint that caches prompts can reuse what both begin with. It is about the
-// history as the log has it; tools and instructions stand in front of it and are
-// the same throughout a run.
+// history as the log has it. Tools and instructions stand in front of it; the
+// instructions are the same throughout a run, and so are the tools unless a
+// ToolSource has others.
 type Cache struct {
 	// Input is how many bytes of history the request carried, Previous how many
 	// the one before did, and Stable how many both begin with.
@@ -32,13 +33,20 @@ type CacheBreak struct {
 	// of its entry.
 	Index int   `json:"index"`
 	Seq   int64 `json:"seq"`
-	// Why is session.ByQuarantine or session.ByDroppedReasoning.
+	// Why is session.ByQuarantine, session.ByDroppedReasoning or another of
+	// those, or [ByTools], for which Index is -1: no item, but what stands in front
+	// of all.
 	Why string `json:"why"`
 }
+
+// ByTools is why a common beginning ends before it has begun: the tools are
+// others than they were.
+const ByTools = "tools"
 
 // cacheState folds what the report is made of.
 type cacheState struct {
 	last   Cache // of the turn under way or the last one
+	tools  bool  // they changed since the last request
 	asks   int
 	items  int   // of the last request
 	tokens int64 // input tokens of the last request whose count is known; 0 none
@@ -54,6 +62,10 @@ func (c *cacheState) asked(v *session.View) {
 		now.Stable = min(bytes, now.Stable)
 		now.Broken = &CacheBreak{index, seq, why}
 	}
+	if c.asks > 0 && c.tools {
+		now.Stable, now.Broken = 0, &CacheBreak{Index: -1, Why: ByTools}
+	}
+	c.tools = false
 	if c.warm > 0 {
 		now.Expected = c.tokens * int64(min(now.Stable, c.warm)) / int64(c.warm)
 	}

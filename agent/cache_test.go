@@ -19,7 +19,7 @@ import (
 func common(t *testing.T, a, b agenttest.Request) int {
 	t.Helper()
 	text := func(r agenttest.Request) string {
-		return strings.TrimSuffix(string(r.Parse(t).Input.AppendJSON(nil)), "]")[1:]
+		return strings.TrimSuffix(r.Parse(t).Input.JSON(), "]")[1:]
 	}
 	first, second := text(a), text(b)
 	n := 0

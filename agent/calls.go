@@ -18,23 +18,6 @@ import (
 
 const defaultParallel = 8
 
-// toolCall reads a call item as its tool sees it. The view lets only function
-// and custom calls come this far.
-func toolCall(it item.Item) (tool.Call, error) {
-	if it.Type() == item.TypeCustomToolCall {
-		c, err := item.As[item.CustomToolCall](it)
-		if err != nil {
-			return tool.Call{}, err
-		}
-		return tool.Call{ID: c.CallID, Name: c.Name, Arguments: c.Input, Custom: true}, nil
-	}
-	c, err := item.As[item.FunctionCall](it)
-	if err != nil {
-		return tool.Call{}, err
-	}
-	return tool.Call{ID: c.CallID, Name: c.Name, Arguments: c.Arguments}, nil
-}
-
 func (r *Run) traits(name string) (tool.Traits, bool) {
 	t, known := r.tools.Lookup(name)
 	if !known {
@@ -48,7 +31,11 @@ func (r *Run) traits(name string) (tool.Traits, bool) {
 func (r *Run) judge(call tool.Call, traits tool.Traits) judgement {
 	t, _ := r.tools.Lookup(call.Name)
 	for o := r.around; o != nil; o = o.run.around {
-		if j := o.run.agent.Policy.judge(t, call, traits, o.rules); j.verdict == session.Deny {
+		there := traits
+		if outer, ok := o.tools.Lookup(call.Name); ok {
+			there.Approval = tool.TraitsOf(outer).Approval
+		}
+		if j := o.run.agent.Policy.judge(t, call, there, o.rules); j.verdict == session.Deny {
 			return j
 		}
 	}
@@ -61,7 +48,7 @@ func (r *Run) judge(call tool.Call, traits tool.Traits) judgement {
 func (r *Run) approve(ctx context.Context, calls []*session.OpenCall) error {
 	for _, c := range calls {
 		verdict, judged, unasked := Verdict{Allowed: true}, judgement{}, false
-		call, err := toolCall(c.Item)
+		call, err := r.callOf(c)
 		traits, known := r.traits(call.Name)
 		switch {
 		case err != nil:
@@ -126,7 +113,7 @@ func (r *Run) verdict(ctx context.Context, c *session.OpenCall, v Verdict, unask
 	if !v.Allowed {
 		r.totals.RefusedCalls++
 		objection := r.showRefusal(ctx, c, v.Reason)
-		r.emit(CallRefused{CallID: c.CallID, Tool: c.Item.Name(), Reason: v.Reason, NoApprover: unasked})
+		r.emit(CallRefused{CallID: c.CallID, Tool: toolName(c.Item), Reason: v.Reason, NoApprover: unasked})
 		if objection != nil {
 			return r.stopFor(ctx, objection)
 		}
@@ -141,8 +128,8 @@ func (r *Run) showRefusal(ctx context.Context, c *session.OpenCall, reason strin
 	}
 	now := time.Now()
 	seen := ToolCall{Session: r.session.ID(), Depth: r.depth, Turn: r.state.turn, Started: now, Ended: now, Failure: tool.NotRun, Error: reason}
-	seen.Call, _ = toolCall(c.Item)
-	seen.Call.ID, seen.Call.Name = c.CallID, c.Item.Name() // also of a call that cannot be read
+	seen.Call, _ = CallOf(c.Item)
+	seen.Call.ID, seen.Call.Name = c.CallID, toolName(c.Item) // also of a call that cannot be read
 	seen.Traits, _ = r.traits(seen.Call.Name)
 	return after(ctx, "CallRefused", r.agent.Hooks, callRefused, &seen)
 }
@@ -166,7 +153,7 @@ func (r *Run) wait(ctx context.Context, c *session.OpenCall, call tool.Call, why
 // kind has no such output leaves the view.
 func (r *Run) close(ctx context.Context, calls []Closing) error {
 	for _, c := range calls {
-		text := tool.Envelope(true, c.Call.Item.Name(), c.Reason, "")
+		text := tool.Envelope(true, toolName(c.Call.Item), c.Reason, "")
 		out, ok, err := item.OutputFor(c.Call.Item, item.Text(text))
 		if err != nil {
 			return err
@@ -177,7 +164,7 @@ func (r *Run) close(ctx context.Context, calls []Closing) error {
 			}
 			continue
 		}
-		done := CallDone{CallID: c.Call.CallID, Tool: c.Call.Item.Name(), Item: out, Failed: true, Error: c.Reason, Synthetic: true}
+		done := CallDone{CallID: c.Call.CallID, Tool: toolName(c.Call.Item), Item: out, Failed: true, Error: c.Reason, Synthetic: true}
 		if err := r.answer(ctx, done); err != nil {
 			return err
 		}
@@ -204,7 +191,7 @@ func (r *Run) call(ctx context.Context, calls []*session.OpenCall) error {
 		if r.early[c] {
 			continue
 		}
-		t, _ := r.traits(c.Item.Name())
+		t, _ := r.traits(toolName(c.Item))
 		if t.Exclusive {
 			r.settle(ctx, 0, &failure)
 		} else {
@@ -306,34 +293,61 @@ type finished struct {
 	scope *scope    // of a nested run
 	given tool.Call // what the tool gets
 	out   tool.Outcome
+	// before says what is known of an earlier start of the call, "" if there was
+	// none.
+	before string
 }
 
 func (f *finished) invoke(r *Run) {
 	f.out = r.tools.Invoke(f.ctx, f.given, r.agent.Shape)
 	f.seen.Ended = time.Now()
+	switch f.out.Failure {
+	case tool.NotRun, tool.UnknownTool, tool.BadArguments:
+		if f.before != "" { // that nothing was done is true of this start only
+			f.out.Error = f.before
+			f.out.Content = item.Text(tool.Envelope(true, f.given.Name, f.before, ""))
+		}
+	}
+}
+
+// startedBefore is what there is to tell of an earlier start of a call.
+func startedBefore(c *session.OpenCall) string {
+	switch {
+	case c.Lost:
+		return outcomeUnknown
+	case c.Paused != "":
+		return stoppedWaiting
+	}
+	return ""
 }
 
 // start records that a call begins and starts its tool; the outcome comes to
 // settle. A call that turns out to be refused after all is not started: the next
 // effect closes it.
 func (r *Run) start(ctx context.Context, c *session.OpenCall, early bool) error {
-	call, err := toolCall(c.Item)
+	call, err := r.callOf(c)
 	if err != nil {
 		return err
 	}
 	said := call.Arguments
 	call.Arguments = cmp.Or(r.state.verdicts[c.CallID].Edited, said)
 	t, _ := r.tools.Lookup(call.Name)
-	f := &finished{call: c, ctx: ctx, given: call, seen: ToolCall{
+	f := &finished{call: c, ctx: ctx, given: call, before: startedBefore(c), seen: ToolCall{
 		Session: r.session.ID(), Depth: r.depth, Turn: r.state.turn, Call: call, Started: time.Now(),
 	}}
 	if t != nil {
 		f.seen.Traits = tool.TraitsOf(t)
 	}
-	if objection := r.admit(f); objection != "" {
-		return r.verdict(ctx, c, Verdict{Reason: objection}, false)
+	if c.Paused != "" && c.Paused != r.session.NestedID(c) {
+		return r.verdict(ctx, c, Verdict{Reason: sessionElsewhere}, false)
 	}
-	begun := session.CallStarted{CallID: c.CallID}
+	if c.Lost && !f.seen.Traits.Idempotent { // it was declared to be, then
+		return r.verdict(ctx, c, Verdict{Reason: outcomeUnknown}, false)
+	}
+	if objection := r.admit(f); objection != "" {
+		return r.verdict(ctx, c, Verdict{Reason: cmp.Or(f.before, objection)}, false)
+	}
+	begun := session.CallStarted{CallID: c.CallID, Repeatable: f.seen.Traits.Idempotent}
 	if f.given.Arguments != said {
 		f.given.Edited, begun.Arguments = true, f.given.Arguments
 	}
@@ -346,7 +360,9 @@ func (r *Run) start(ctx context.Context, c *session.OpenCall, early bool) error 
 		r.lose(f)
 		return err
 	}
-	r.emit(CallStarted{CallID: call.ID, Tool: call.Name, Arguments: f.given.Arguments, Edited: f.given.Edited, Early: early})
+	if !r.quiet {
+		r.emit(CallStarted{CallID: call.ID, Tool: call.Name, Arguments: f.given.Arguments, Edited: f.given.Edited, Early: early})
+	}
 	if f.scope != nil {
 		f.ctx = context.WithValue(f.ctx, scopeKey{}, f.scope)
 	}
@@ -429,8 +445,9 @@ func (r *Run) finish(ctx context.Context, f *finished) error {
 			d.Failed, d.Error = true, reason
 			seen.Output = item.Text(tool.Envelope(true, d.Tool, reason, ""))
 		}
-		d.Edited = !reflect.DeepEqual(seen.Output, out.Content)
-		out.Content = seen.Output
+		if d.Edited = !reflect.DeepEqual(seen.Output, out.Content); d.Edited {
+			out.Content, out.Commands, out.Failed = seen.Output, nil, d.Failed
+		}
 	}
 	if paused {
 		r.wanted = append(r.wanted, f.scope.wanted...)
@@ -456,7 +473,7 @@ func (r *Run) nested(bodies []session.Body) {
 // outputItem puts an outcome into the item that answers the call. Invoke made
 // the content valid; should it not encode all the same, the model is told.
 func outputItem(call item.Item, name string, out *tool.Outcome) item.Item {
-	it, ok, err := item.OutputFor(call, out.Content)
+	it, ok, err := answerTo(call, out)
 	if err == nil && ok {
 		return it
 	}
@@ -471,8 +488,8 @@ func outputItem(call item.Item, name string, out *tool.Outcome) item.Item {
 // answer records an output, behind what else is to be recorded with it, and
 // tells of it.
 func (r *Run) answer(ctx context.Context, d CallDone, bodies ...session.Body) error {
-	bodies = append(bodies, session.Answered{CallID: d.CallID, Item: d.Item, Failed: d.Failed, Edited: d.Edited})
-	if err := r.record(ctx, bodies...); err != nil {
+	answered := session.Answered{CallID: d.CallID, Item: d.Item, Failed: d.Failed, Edited: d.Edited}
+	if err := r.record(ctx, append(bodies, answered)...); err != nil {
 		return err
 	}
 	if !d.Synthetic {
@@ -493,7 +510,7 @@ func (r *Run) startEarly(ctx context.Context, it item.Item) error {
 		return nil
 	}
 	r.held = true
-	t, known := r.traits(it.Name())
+	t, known := r.traits(toolName(it))
 	if !known || !t.EarlyStart || t.Exclusive || t.Nested || r.running >= r.bound() || ctx.Err() != nil {
 		return nil
 	}
@@ -501,7 +518,7 @@ func (r *Run) startEarly(ctx context.Context, it item.Item) error {
 	if c == nil || r.state.hindrance(c) != "" {
 		return nil
 	}
-	call, err := toolCall(it)
+	call, err := CallOf(it)
 	if err != nil {
 		return nil // it is told when the reply is whole
 	}

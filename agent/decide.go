@@ -9,12 +9,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// Effect is what to do next: [Ask], [Close], [Approve], [Call] or
+// Effect is what to do next: [Ask], [Close], [Approve], [Call], [Compact] or
 // [Stop].
 type Effect interface{ effect() }
 
@@ -65,14 +64,15 @@ const contextFull = "the history no longer fits into the model's context; go on 
 // Next returns what to do. It changes nothing: an effect counts once its
 // outcome is applied.
 func (s *State) Next() Effect {
-	if open := s.view.Open(); len(open) > 0 {
+	var room [4]*session.OpenCall
+	if open := s.view.AppendOpen(room[:0]); len(open) > 0 {
 		return s.nextForCalls(open)
 	}
 	switch asked, last := s.run.ask, s.run.last; {
 	case asked.Why != "" && !asked.AfterTurn:
 		return Stop{Why: StopReason(asked.Why), Detail: asked.Detail}
-	case last.Class == string(endpoint.ContextOverflow):
-		return Stop{Why: ContextFull, Detail: contextFull + last.Reason}
+	case s.overflowed():
+		return s.nextForOverflow()
 	case last.BrokeOff() && last.Refused > 0:
 		return Stop{Why: BadItem, Detail: fmt.Sprintf("the endpoint refuses the item of entry %d: %s", last.Refused, last.Reason)}
 	case last.BrokeOff():
@@ -84,6 +84,9 @@ func (s *State) Next() Effect {
 	}
 	if stop, reached := s.limit(); reached {
 		return stop
+	}
+	if e := s.nextForRoom(); e != nil {
+		return e
 	}
 	return Ask{Turn: s.turn + 1}
 }
@@ -136,7 +139,7 @@ func (s *State) nextForCalls(open []*session.OpenCall) Effect {
 func (s *State) waiting(open []*session.OpenCall) string {
 	var names []string
 	for _, c := range open {
-		if name := c.Item.Name(); s.run.waits[c.CallID] && !slices.Contains(names, name) {
+		if name := toolName(c.Item); s.run.waits[c.CallID] && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
@@ -146,19 +149,22 @@ func (s *State) waiting(open []*session.OpenCall) string {
 // hindrance says why a call cannot run, whatever the policy says, or "".
 func (s *State) hindrance(c *session.OpenCall) string {
 	switch {
-	case c.Given && !c.Asked, c.Lost:
+	case c.Given && !c.Asked, c.Lost && (!c.Repeatable || s.stopNow()):
 		return outcomeUnknown
-	case s.run.ask.Why != "" && !s.run.ask.AfterTurn && c.Paused != "":
+	case s.stopNow() && c.Paused != "":
 		return stoppedWaiting
-	case s.run.ask.Why != "" && !s.run.ask.AfterTurn:
+	case s.stopNow():
 		return notStarted
 	case c.Item.Status() == item.StatusIncomplete:
 		return callCut
-	case c.Item.Type() != item.TypeFunctionCall && c.Item.Type() != item.TypeCustomToolCall:
+	case c.Item.Type() != item.TypeFunctionCall && c.Item.Type() != item.TypeCustomToolCall && !slices.Contains(s.Kinds, c.Item.Type()):
 		return fmt.Sprintf("This client does not run calls of type %s.", c.Item.Type())
 	}
 	return ""
 }
+
+// stopNow reports whether the run should end without waiting for its turn's end.
+func (s *State) stopNow() bool { return s.run.ask.Why != "" && !s.run.ask.AfterTurn }
 
 // settled says why there is nothing left to ask.
 func (s *State) settled() Stop {

@@ -11,10 +11,15 @@
 // what [Agent.Stream] yields.
 //
 // What a client repeats by itself is the same request, before anything of its
-// answer came. The loop asks again in two cases only, with something left out
-// and before any output: reasoning that the endpoint cannot read, and an item
-// that it refuses. Both are recorded decisions, and draw on the budget of the
+// answer came. The loop asks again in a few cases only, with something left out
+// and before any output: reasoning that the endpoint cannot read, an item that it
+// refuses, and, if [Compaction] is on, older items of a history that it finds too
+// long. All are recorded decisions; the first two draw on the budget of the
 // client's retries.
+//
+// Near the end of the model's context a run can put a summary in the place of
+// older items; see [Compaction], [Agent.Compact] and [Restore]. What a tool reads
+// again can be sent once; see [Agent].CollapseReads. The log keeps all of it.
 //
 // A call that needs an approval which nobody is there to give is refused, or
 // waits: the run stops, the log holds what is wanted, and whoever has the log can

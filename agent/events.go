@@ -13,7 +13,8 @@ import (
 // Event is something that happened in a run: [TurnStarted], [TextDelta],
 // [ReasoningDelta], [ModelEvent], [ItemDone], [ApprovalAsked], [CallStarted],
 // [CallRefused], [CallDone], [CallPaused], [TurnEnded], [ReasoningDropped],
-// [Quarantined], [Nested] or [Stopped].
+// [Quarantined], [Compacting], [Compacted], [Restored], [Collapsed], [Nested] or
+// [Stopped].
 type Event interface {
 	// Name is the event's name in JSON lines.
 	Name() string
@@ -157,6 +158,47 @@ type Quarantined struct {
 	Reason string `json:"reason"`
 }
 
+// Compacting says that something shorter is being made of what was sent before,
+// which may take as long as a reply.
+type Compacting struct {
+	// By is session.BySummary, ByEndpoint or ByDropping.
+	By string `json:"by"`
+	// Tokens is an estimate of the next request, Items the number of those in it
+	// that are to be replaced.
+	Tokens int64 `json:"tokens"`
+	Items  int   `json:"items"`
+}
+
+// Compacted says what came of it. The session's entry Seq tells of it;
+// [Restore] takes it back.
+type Compacted struct {
+	Seq int64  `json:"seq"`
+	By  string `json:"by"`
+	// Items is how many were replaced, and Before and After are estimates of what
+	// a request takes, in tokens.
+	Items  int         `json:"items"`
+	Before int64       `json:"before"`
+	After  int64       `json:"after"`
+	Usage  *item.Usage `json:"usage,omitempty"`
+	Cost   float64     `json:"cost,omitempty"`
+	// Failure says why nothing came of it: then all is sent as it was.
+	Failure string `json:"failure,omitempty"`
+}
+
+// Restored says that a compaction was taken back, that of the entry Seq, so that
+// the model is asked again with what it stood for.
+type Restored struct {
+	Seq    int64  `json:"seq"`
+	Reason string `json:"reason"`
+}
+
+// Collapsed says that markers are sent in the place of the outputs of the
+// entries Seqs from now on, because that of the entry By holds what they do.
+type Collapsed struct {
+	Seqs []int64 `json:"seqs"`
+	By   int64   `json:"by"`
+}
+
 // Stopped is the last event of every run.
 type Stopped struct {
 	Why    StopReason `json:"why"`
@@ -207,6 +249,18 @@ func (ReasoningDropped) Name() string { return "reasoning_dropped" }
 
 // Name implements [Event].
 func (Quarantined) Name() string { return "quarantined" }
+
+// Name implements [Event].
+func (Compacting) Name() string { return "compacting" }
+
+// Name implements [Event].
+func (Compacted) Name() string { return "compacted" }
+
+// Name implements [Event].
+func (Restored) Name() string { return "restored" }
+
+// Name implements [Event].
+func (Collapsed) Name() string { return "collapsed" }
 
 // Name implements [Event].
 func (Stopped) Name() string { return "stopped" }

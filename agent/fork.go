@@ -80,7 +80,7 @@ func forked(log []session.Entry, call *session.OpenCall) ([]session.Body, error)
 		}
 	}
 	for _, c := range v.Open() {
-		text, own := tool.Envelope(true, c.Item.Name(), notInFork, ""), c.Seq == call.Seq
+		text, own := tool.Envelope(true, toolName(c.Item), notInFork, ""), c.Seq == call.Seq
 		if own {
 			text = youAreTheFork
 		}

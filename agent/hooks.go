@@ -47,6 +47,13 @@ type Hooks struct {
 	// refused it. Error is the reason. There was no BeforeTool for it, unless it
 	// was a hook. An error ends the run with [Vetoed].
 	CallRefused func(ctx context.Context, c *ToolCall) error
+	// BeforeCompact is called when something shorter is about to be put in the
+	// place of older items. It may set Items, which then stand there, and nobody
+	// else is asked. An error keeps all as it is; the run goes on if it can.
+	BeforeCompact func(ctx context.Context, c *CompactCall) (context.Context, error)
+	// AfterCompact is called when that is done, or has failed, and before it is
+	// recorded. It may change Items. An error keeps all as it is.
+	AfterCompact func(ctx context.Context, c *CompactCall) error
 }
 
 // RunCall is one run, as hooks see it.
@@ -107,6 +114,31 @@ type ToolCall struct {
 	Failure tool.Failure
 	Error   string
 	Paused  bool
+}
+
+// CompactCall is one compaction, as hooks see it.
+type CompactCall struct {
+	Session string
+	Depth   int
+	// By says how, as session.Compacted has it.
+	By string
+	// Replaced are the items that will not be sent any more, as they are sent now.
+	Replaced []item.Item
+	// Before and After are estimates of what a request takes, in tokens.
+	Before, After int64
+	// Started and Ended are readings of the clock. What follows is set for
+	// AfterCompact, unless BeforeCompact did it.
+	Started, Ended time.Time
+	// Items will stand in the place of those that are replaced.
+	Items []item.Item
+	// Usage and Cost are what the requests took, all of them.
+	Usage *item.Usage
+	Cost  float64
+	// Err is why it failed.
+	Err error
+
+	all  []item.Item // with what is kept
+	kept []int64
 }
 
 // HookError is an error of a hook, or its panic.
@@ -179,6 +211,10 @@ func beforeModel(h *Hooks) func(context.Context, *ModelCall) (context.Context, e
 	return h.BeforeModel
 }
 func afterModel(h *Hooks) func(context.Context, *ModelCall) error { return h.AfterModel }
+func beforeCompact(h *Hooks) func(context.Context, *CompactCall) (context.Context, error) {
+	return h.BeforeCompact
+}
+func afterCompact(h *Hooks) func(context.Context, *CompactCall) error { return h.AfterCompact }
 func beforeTool(h *Hooks) func(context.Context, *ToolCall) (context.Context, error) {
 	return h.BeforeTool
 }

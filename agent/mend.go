@@ -25,9 +25,10 @@ type ItemRefused interface {
 	RefusedItem() int
 }
 
-// mend decides whether the model can be asked again for what it refused, with
-// something left out: reasoning that the endpoint cannot read, once a run, or
-// the one item that a request was refused for, once an item. It returns that
+// mend decides whether the model can be asked again for what it refused: with
+// the reasoning left out that the endpoint cannot read, once a run; with all of a
+// history in the place of what another endpoint has made of it; or with a marker
+// for the one item that a request was refused for, once an item. It returns that
 // decision, to be recorded, or nil. Nothing of a reply may have come, and the
 // decision takes one retry out of the budget that the client draws on too.
 func (r *Run) mend(failure error) session.Body {
@@ -39,10 +40,13 @@ func (r *Run) mend(failure error) session.Body {
 	switch e.Class {
 	case endpoint.EncryptedContent:
 		list := r.state.view.Items()
-		if r.state.run.dropped || reasoningIn(list, list.Len()) == 0 {
+		if packed := r.state.view.Packed(); !r.state.run.dropped && reasoningIn(list, list.Len()) > 0 {
+			decision = session.ReasoningDropped{Reason: reasonOf(e)}
+		} else if packed > 0 {
+			decision = session.Restored{Seq: packed}
+		} else {
 			return nil
 		}
-		decision = session.ReasoningDropped{Reason: reasonOf(e)}
 	case endpoint.BadRequest:
 		i, mendable := r.culprit(failure, e)
 		if !mendable {

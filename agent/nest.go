@@ -40,6 +40,7 @@ type scope struct {
 	id    string // of the nested session
 	goOn  bool   // it was paused
 	rules []session.Rule
+	tools *tool.Set
 	ended chan struct{} // closed when the nested run is over
 
 	mu     sync.Mutex
@@ -51,13 +52,14 @@ type scope struct {
 
 // scope prepares for a call of a nesting tool.
 func (r *Run) scope(c *session.OpenCall) *scope {
-	return &scope{run: r, call: c, log: r.session.Log(), id: r.session.NestedID(c), goOn: c.Paused != "", rules: slices.Clip(r.state.rules), ended: make(chan struct{})}
+	return &scope{run: r, call: c, log: r.session.Log(), id: r.session.NestedID(c), goOn: c.Paused != "", rules: slices.Clip(r.state.rules), tools: r.tools, ended: make(chan struct{})}
 }
 
 // What the model is told of calls that start no run.
 const (
-	tooDeep     = "The call was refused: runs may be nested %d deep here, and this one is. Do the work without it."
-	sessionGone = "The run that this call started did not end, and its session is gone. Whether it took effect is not known."
+	tooDeep          = "The call was refused: runs may be nested %d deep here, and this one is. Do the work without it."
+	sessionElsewhere = "The run that this call started belongs to another session, of which this one is a copy. Whether it took effect is not known."
+	sessionGone      = "The run that this call started did not end, and its session is gone. Whether it took effect is not known."
 )
 
 // told is an error whose text is for the model.

@@ -77,12 +77,12 @@ func TestFork(t *testing.T) {
 	}
 	reqs := r.server.Requests()
 	parent, child := reqs[1].Parse(t), reqs[2].Parse(t)
-	before := strings.TrimSuffix(string(parent.Input.AppendJSON(nil)), "]")
-	if !strings.HasPrefix(string(child.Input.AppendJSON(nil)), before) {
+	before := strings.TrimSuffix(parent.Input.JSON(), "]")
+	if !strings.HasPrefix(child.Input.JSON(), before) {
 		t.Errorf("the fork's history does not begin with the run's:\n%s\n%s", reqs[1].Body, reqs[2].Body)
 	}
 	rest := func(body []byte, req *item.Request) string {
-		return strings.Replace(string(body), string(req.Input.AppendJSON(nil)), "", 1)
+		return strings.Replace(string(body), req.Input.JSON(), "", 1)
 	}
 	if diff := cmp.Diff(rest(reqs[1].Body, parent), rest(reqs[2].Body, child)); diff != "" {
 		t.Errorf("around the history (-run +fork):\n%s", diff)

@@ -16,8 +16,9 @@ import (
 
 // Policy says which calls may run. Patterns are tool names, or globs over them
 // as path.Match reads them, such as "*". Patterns, Rules and what was remembered
-// in the session are one set: deny wins over ask, ask over allow, whichever is
-// more exact. Without one that fits, tools that only read run and all others
+// in the session are one set, together with what the tool's declaration says (see
+// tool.Traits.Approval): deny wins over ask, ask over allow, whichever is more
+// exact. Without one that fits, tools that only read run and all others
 // ask. The zero Policy so lets reading tools run and refuses the rest. What it
 // denies is denied to nested runs as well.
 type Policy struct {
@@ -57,6 +58,19 @@ func SuggestedRules(ctx context.Context) []session.Rule {
 		return nil
 	}
 	return suggest(q.tool, q.call)
+}
+
+// Allowed reports whether the rules alone would let the call run that an
+// [Approver] is asked about. It is for an approver that remembers what it was
+// told, also where a rule of the file asks every time, and takes the context that
+// this one got.
+func Allowed(ctx context.Context, rules ...session.Rule) bool {
+	q, ok := ctx.Value(questionKey{}).(question)
+	if !ok || len(rules) == 0 {
+		return false
+	}
+	p := Policy{Rules: rules}
+	return p.judge(q.tool, q.call, tool.Traits{}, nil).verdict == session.Allow
 }
 
 type questionKey struct{}
@@ -109,6 +123,7 @@ func (p *Policy) judge(t tool.Tool, call tool.Call, traits tool.Traits, remember
 		ask = ask || verdict == session.Ask
 		allow = allow || verdict == session.Allow
 	}
+	add(traits.Approval)
 	judge, expert := t.(Judge)
 	var handed []session.Rule
 	for _, list := range [...][]session.Rule{p.Rules, remembered} {

@@ -36,7 +36,7 @@ func CheckRules(rules ...session.Rule) error {
 			problem = fmt.Sprintf("tool %q: %v", r.Tool, err)
 		}
 		if problem != "" {
-			return fmt.Errorf("rule %+v: %s", r, problem)
+			return fmt.Errorf("rule %q for tool %q: %s", r.Verdict, r.Tool, problem)
 		}
 	}
 	return nil

@@ -31,6 +31,7 @@ type Run struct {
 	stopped   bool // nothing reads the inbox any more
 
 	tools  *tool.Set
+	found  []tool.Tool // of the agent's source, among them
 	state  State
 	totals Totals
 	// failure is what ended the last turn, to be reported when the run stops.
@@ -46,10 +47,12 @@ type Run struct {
 
 	around *scope // of a nested run
 	depth  int
-	asking sync.Mutex     // held while an approver is asked
-	inner  sync.WaitGroup // the goroutines of calls
-	inside chan any       // from the goroutines of calls to the run's own: *finished, or an Event
-	over   chan struct{}  // closed when nobody reads inside any more
+	asking sync.Mutex // held while an approver is asked
+	read   readCall
+	asks   context.Context // in which the model is asked, where hooks make no other
+	inner  sync.WaitGroup  // the goroutines of calls
+	inside chan any        // from the goroutines of calls to the run's own: *finished, or an Event
+	over   chan struct{}   // closed when nobody reads inside any more
 	// running counts the calls whose tools run, early are those that were started
 	// while the reply came, held says that no more of this reply are.
 	running int
@@ -58,9 +61,12 @@ type Run struct {
 	batch   batch
 	asked   ModelCall // of the turn under way
 	wanted  []Pending
-	why     Stop    // how it ended
-	purse   *Budget // what the run and those nested in it use
-	price   Price
+
+	shortened Compacted // the last compaction
+	reads     reads
+	why       Stop    // how it ended
+	purse     *Budget // what the run and those nested in it use
+	price     Price
 }
 
 // Start prepares a run that gives the input to the model. Nothing happens until
@@ -183,9 +189,13 @@ func (r *Run) windUp() {
 	r.inner.Wait()
 }
 
-// fillBudget makes a new budget of retries, unless it is the caller's.
+// fillBudget fills the budget of retries, unless it is the caller's.
 func (r *Run) fillBudget() {
-	if r.lent {
+	switch {
+	case r.lent:
+		return
+	case r.budget != nil:
+		r.budget.Refill()
 		return
 	}
 	policy := r.agent.Retry
@@ -209,6 +219,9 @@ func (r *Run) loop(ctx context.Context, veto error) error {
 		if err := r.arrivals(ctx); err != nil {
 			return err
 		}
+		if err := r.collapse(ctx); err != nil {
+			return err
+		}
 		var err error
 		switch e := r.state.Next().(type) {
 		case Ask:
@@ -219,6 +232,8 @@ func (r *Run) loop(ctx context.Context, veto error) error {
 			err = r.approve(ctx, e.Calls)
 		case Call:
 			err = r.call(ctx, e.Calls)
+		case Compact:
+			err = r.compact(ctx, e)
 		case Stop:
 			if r.closeInbox() {
 				return r.stop(ctx, e)
@@ -245,13 +260,10 @@ func (r *Run) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if r.tools, err = tool.NewSet(r.agent.Tools...); err != nil {
+	if err = r.equip(ctx); err != nil {
 		return err
 	}
-	r.state.Limits = r.agent.Limits
-	for e := range r.session.Entries() {
-		r.state.Apply(e)
-	}
+	r.fold(r.agent)
 	bodies := []session.Body{session.RunStarted{}}
 	for _, it := range r.input {
 		bodies = append(bodies, session.Given{Item: it})
@@ -267,9 +279,17 @@ func (r *Run) record(ctx context.Context, bodies ...session.Body) error {
 		return err
 	}
 	for _, e := range entries {
-		r.state.Apply(e)
+		r.apply(e)
 	}
 	return nil
+}
+
+// apply folds an entry of the log.
+func (r *Run) apply(e session.Entry) {
+	if r.agent.CollapseReads {
+		r.reads.apply(e, r)
+	}
+	r.state.Apply(e)
 }
 
 // emit tells whoever ranges over the events. Once they leave, the run is

@@ -6,6 +6,7 @@ package agent
 import (
 	"strings"
 
+	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 )
@@ -18,6 +19,11 @@ type State struct {
 	// Limits bound the run. MaxTime is not looked at: there is no clock in
 	// here, its passing arrives as an entry.
 	Limits Limits
+	// Room bounds what is sent. Zero, nothing is made shorter.
+	Room Room
+	// Kinds are the kinds of calls of the API's own tools that can be run, such
+	// as item.TypeApplyPatchCall.
+	Kinds []item.Type
 
 	view     session.View
 	turn     int  // the last turn's number
@@ -28,6 +34,7 @@ type State struct {
 	sent     int            // items of the last request
 	accepted int            // of these, how many some endpoint has taken
 	cache    cacheState
+	fill     fill
 
 	run runState
 }
@@ -45,6 +52,8 @@ type runState struct {
 	dropped   bool   // reasoning was left out
 	ask       session.StopAsked
 	repeats   repeats
+
+	compactions compactions
 }
 
 // repeats counts equal calls in a row.
@@ -54,11 +63,8 @@ type repeats struct {
 }
 
 func (r *repeats) add(it item.Item) {
-	arguments, ok := it.Member("arguments")
-	if !ok {
-		arguments, _ = it.Member("input")
-	}
-	if name := it.Name(); name != r.name || string(arguments) != r.arguments {
+	name, arguments := calledBy(it)
+	if name != r.name || string(arguments) != r.arguments {
 		*r = repeats{name: name, arguments: string(arguments)}
 	}
 	r.count++
@@ -72,7 +78,7 @@ func (s *State) Apply(e session.Entry) {
 	if _, ok := e.Body.(session.ReasoningDropped); ok {
 		s.accepted -= reasoningIn(s.view.Items(), s.accepted) // the rest moves up
 	}
-	taken := s.view.Taken()
+	taken, behind := s.view.Taken(), s.view.Items().Len()-s.accepted
 	s.view.Apply(e)
 	switch b := e.Body.(type) {
 	case session.RunStarted:
@@ -88,6 +94,9 @@ func (s *State) Apply(e session.Entry) {
 		s.run.turns++
 		s.sent = s.view.Items().Len()
 		s.cache.asked(&s.view)
+		if s.Room.On {
+			s.fill.asked = s.size()
+		}
 		s.run.refusal, s.run.withdrawn = false, ""
 	case session.Received:
 		s.received(b.Item)
@@ -111,9 +120,23 @@ func (s *State) Apply(e session.Entry) {
 		s.run.withdrawn = b.Reason
 	case session.ReasoningDropped:
 		s.run.dropped = true
+		s.fill.again()
 		s.mended()
 	case session.Quarantined:
+		s.fill.again()
 		s.mended()
+	case session.Compacted:
+		s.accepted = max(0, s.view.Items().Len()-behind)
+		s.fill.again()
+		s.compacted(b)
+	case session.Restored:
+		if s.run.last.Class == string(endpoint.EncryptedContent) {
+			s.mended()
+		}
+		s.accepted = max(0, s.view.Items().Len()-behind)
+		s.fill.again()
+	case session.Collapsed:
+		s.fill.again()
 	case session.StopAsked:
 		if s.run.ask.Why == "" || !b.AfterTurn {
 			s.run.ask = b
@@ -182,6 +205,8 @@ func (s *State) turnEnded(b session.TurnEnded) {
 		return
 	}
 	s.accepted = s.sent
+	s.run.compactions.retried = false
+	s.reported(b.Usage)
 }
 
 // mended makes the last turn one that is asked again.

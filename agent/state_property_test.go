@@ -14,6 +14,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 )
@@ -23,6 +24,7 @@ import (
 type driver struct {
 	t       *rapid.T
 	limits  agent.Limits
+	room    agent.Room
 	state   *agent.State
 	log     []session.Entry
 	calls   int
@@ -32,6 +34,7 @@ type driver struct {
 	allowed map[string]bool // by a call's own mark
 	ran     map[string]int
 	waits   map[int64]bool // calls, by their entry, that wait in this run
+	shorter int            // compactions since the model was asked
 }
 
 func (d *driver) add(bodies ...session.Body) {
@@ -50,7 +53,7 @@ func (d *driver) crash() bool {
 		return false
 	}
 	d.crashes--
-	d.state = &agent.State{Limits: d.limits}
+	d.state = &agent.State{Limits: d.limits, Room: d.room}
 	for _, e := range d.log {
 		d.state.Apply(e)
 	}
@@ -59,7 +62,7 @@ func (d *driver) crash() bool {
 }
 
 func (d *driver) start() {
-	d.turns = 0
+	d.turns, d.shorter = 0, 0
 	d.waits = map[int64]bool{}
 	d.add(session.RunStarted{})
 }
@@ -71,7 +74,7 @@ func (d *driver) next() agent.Effect {
 	if again := d.state.Next(); !reflect.DeepEqual(e, again) {
 		d.t.Fatalf("asked twice: %#v, then %#v", e, again)
 	}
-	other := agent.State{Limits: d.limits}
+	other := agent.State{Limits: d.limits, Room: d.room}
 	for _, entry := range d.log {
 		other.Apply(entry)
 	}
@@ -114,6 +117,7 @@ func (d *driver) ask(e agent.Ask) {
 	d.add(session.TurnStarted{Turn: e.Turn})
 	d.turnAt = len(d.log)
 	d.turns++
+	d.shorter = 0
 	if limit := d.limits.MaxTurns; d.turns > limit {
 		d.t.Fatalf("asked %d times, of %d", d.turns, limit)
 	}
@@ -131,8 +135,15 @@ func (d *driver) ask(e agent.Ask) {
 		d.early(it)
 	}
 	status := []string{"completed", "completed", "completed", "incomplete", "failed", "cancelled"}[d.pick("status", 6)]
-	d.add(session.TurnEnded{Turn: e.Turn, Status: status, Usage: &item.Usage{TotalTokens: 10}, Cost: 1})
-	if status == "failed" && len(d.log) == d.turnAt+1 && d.pick("mend", 2) == 0 {
+	end := session.TurnEnded{Turn: e.Turn, Status: status, Usage: &item.Usage{TotalTokens: 10}, Cost: 1}
+	if d.pick("reported", 2) == 0 {
+		end.Usage.InputTokens = int64(d.pick("input", 1000))
+	}
+	if status == "failed" && len(d.log) == d.turnAt && d.pick("full", 2) == 0 {
+		end.Class = string(endpoint.ContextOverflow)
+	}
+	d.add(end)
+	if status == "failed" && end.Class == "" && len(d.log) == d.turnAt+1 && d.pick("mend", 2) == 0 {
 		d.mend()
 	}
 }
@@ -165,6 +176,32 @@ func (d *driver) mend() {
 			d.t.Fatalf("%s is still sent", it.JSON())
 		}
 	}
+}
+
+// compact does what a run does, and what a model that fails does. C3 C4
+func (d *driver) compact(c agent.Compact) {
+	if d.shorter++; d.shorter > 2 { // the tail may be shorter than what is not yet seen
+		d.t.Fatalf("compaction number %d before the model is asked again", d.shorter)
+	}
+	if !d.room.On || c.Replaced <= 0 || c.Before <= 0 {
+		d.t.Fatalf("%+v", c)
+	}
+	if d.crash() {
+		return
+	}
+	b := session.Compacted{Through: c.Through, Kept: c.Kept, By: c.By, Before: c.Before, After: c.Before, Usage: &item.Usage{TotalTokens: 5}, Cost: 1}
+	if d.pick("shorter", 3) == 0 {
+		b.Failure = "why"
+		d.add(b)
+		return
+	}
+	b.Items, b.After = []item.Item{item.User("in short")}, c.Before-c.Replaced
+	before := d.state.View().Items().Len()
+	d.add(b)
+	if after := d.state.View().Items().Len(); after > before || d.state.View().Compaction() != int64(len(d.log)) {
+		d.t.Fatalf("%d items became %d by %+v", before, after, b)
+	}
+	d.paired()
 }
 
 func (d *driver) paired() {
@@ -326,8 +363,8 @@ func (d *driver) fork(c *session.OpenCall) {
 	if err := agenttest.CheckPairing(items...); err != nil {
 		d.t.Fatal(err)
 	}
-	own := strings.TrimSuffix(string(d.state.View().Items().AppendJSON(nil)), "]")
-	if got := string(v.Items().AppendJSON(nil)); !strings.HasPrefix(got, own) || !task {
+	own := strings.TrimSuffix(d.state.View().Items().JSON(), "]")
+	if got := v.Items().JSON(); !strings.HasPrefix(got, own) || !task {
 		d.t.Fatalf("the fork has\n%s, the run\n%s", got, own)
 	}
 }
@@ -357,7 +394,16 @@ func (d *driver) broken(call item.Item) bool {
 
 // arrivals are input and wishes to stop.
 func (d *driver) arrivals() {
-	switch d.pick("arrivals", 25) {
+	switch d.pick("arrivals", 27) {
+	case 6: // by hand, and back
+		if seq := d.state.View().Compaction(); seq > 0 && len(d.state.View().Open()) == 0 {
+			d.add(session.Restored{Seq: seq})
+		}
+	case 7:
+		if n := d.state.View().Items().Len(); n > 0 && len(d.state.View().Open()) == 0 {
+			through, _ := d.state.View().Boundary(d.pick("by hand", n+1))
+			d.add(session.Compacted{Through: through, Items: []item.Item{item.User("by hand")}})
+		}
 	case 0:
 		d.add(session.Given{Item: d.draw(6)})
 	case 1:
@@ -376,7 +422,7 @@ func (d *driver) arrivals() {
 	}
 }
 
-// P1 L3 L4 L6 L7: over random models, tools, approvals, early starts, nested
+// P1 L3 L4 L6 L7 C3 C4: over random models, tools, approvals, early starts, nested
 // runs, crashes and wishes, deciding always comes to an end, never asks with open
 // calls, never runs what nobody allowed or what may have run before, stops with
 // calls open only if all of them wait, and every stop leaves a history that can
@@ -387,7 +433,10 @@ func TestDecideAlwaysEnds(t *testing.T) {
 			t: t, crashes: 3, allowed: map[string]bool{}, ran: map[string]int{},
 			limits: agent.Limits{MaxTurns: 4, MaxRepeats: rapid.IntRange(0, 3).Draw(t, "repeats"), MaxTokens: int64(rapid.IntRange(0, 40).Draw(t, "tokens")), MaxCost: float64(rapid.IntRange(0, 4).Draw(t, "cost"))},
 		}
-		d.state = &agent.State{Limits: d.limits}
+		if rapid.Bool().Draw(t, "room") {
+			d.room = agent.Room{On: true, Start: int64(d.pick("start", 200)), Window: int64(d.pick("window", 400)), Keep: int64(d.pick("keep", 100)), By: session.BySummary}
+		}
+		d.state = &agent.State{Limits: d.limits, Room: d.room}
 		for range 3 {
 			d.start()
 			d.add(session.Given{Item: d.draw(6)})
@@ -401,7 +450,11 @@ func TestDecideAlwaysEnds(t *testing.T) {
 
 func (d *driver) untilStop() {
 	for range 200 {
+		n := len(d.log)
 		d.arrivals()
+		if len(d.log) > n {
+			d.shorter = 0
+		}
 		if d.crash() {
 			continue
 		}
@@ -414,6 +467,8 @@ func (d *driver) untilStop() {
 			d.approve(e.Calls)
 		case agent.Call:
 			d.call(e.Calls)
+		case agent.Compact:
+			d.compact(e)
 		case agent.Stop:
 			d.stop(e)
 			return

@@ -36,6 +36,20 @@ type Options struct {
 	Profiles *endpoint.Table
 	// Asker answers the tool ask_user. Nil means that nobody can.
 	Asker toolkit.Asker
+	// Allow are patterns over names of tools: whoever runs the file has answered
+	// what it wants to be asked about them, so that approval="ask" says nothing.
+	Allow []string
+
+	// Runner runs the agents that stand in messages, whose answers become part of
+	// the messages. Nil runs none, so that a file with such agents is not loaded.
+	Runner *Runner
+	// Check reads a file with all that is on this machine, to see what is wrong
+	// with it. Nothing is run and nothing is fetched: what an agent or the
+	// network would say is left out of Items.
+	Check bool
+	// Web says how documents are fetched that a file names by a URL. The zero
+	// value reaches the public internet only.
+	Web toolkit.WebPageOptions
 
 	loading []string // the files that are being loaded, by their paths
 }
@@ -50,7 +64,7 @@ type File struct {
 	// Items are its messages, in order: the prompt, and in a transcript what
 	// followed.
 	Items []item.Item
-	// Tools are those that it declares.
+	// Tools are those that it declares, without those of servers and agents.
 	Tools []tool.Tool
 	// Warnings are remarks on what was read all the same, one line each.
 	Warnings []error
@@ -58,12 +72,15 @@ type File struct {
 	policy  agent.Policy
 	files   *toolkit.Files
 	nested  []nested
-	servers []declared
-	bridges []*mcpbridge.Bridge
+	servers []*declared
+	bridge  *mcpbridge.Bridge
 	// broken holds the numbers of the items behind which a reply broke off.
 	broken map[int]bool
 	// waiting holds the numbers of the calls that wait for an approval.
 	waiting map[int]bool
+	// fetched holds what agents and the network said, by the offsets of the
+	// elements in the file itself.
+	fetched map[int]string
 }
 
 // Load reads an agent file. All that is wrong with it is in the error: a
@@ -90,18 +107,30 @@ func read(path string) ([]byte, error) {
 // parse reads the text of a file that stands, or is to stand, at path. The name
 // is for messages.
 func parse(ctx context.Context, name, path string, src []byte, o Options) (*File, error) {
-	doc, _ := chatmd.Parse(name, src) // the error comes again with its items
-	f := &File{Path: path, Doc: doc}
-	for _, w := range doc.Warnings {
-		f.Warnings = append(f.Warnings, fmt.Errorf("%w [warning]", w))
-	}
 	places, err := placesOf(path, o)
 	if err != nil {
 		return nil, err
 	}
+	if len(o.loading) == 0 {
+		o.loading = []string{filepath.Join(places.promptDir, filepath.Base(path))}
+	}
+	from := newSources(places, o)
+	// The error comes again with the items.
+	doc, _ := chatmd.Load(ctx, chatmd.Source{Name: name, Base: o.loading[len(o.loading)-1], Text: src}, from)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	f := &File{Path: path, Doc: doc}
+	for _, w := range doc.Warnings {
+		f.Warnings = append(f.Warnings, fmt.Errorf("%w [warning]", w))
+	}
 	problems := f.checkConfig(o.Profiles)
 	problems = append(problems, f.makeTools(ctx, places, o)...)
-	problems = append(problems, f.resolve(ctx, places)...)
+	problems = append(problems, f.resolve(ctx, from, len(problems) == 0)...)
+	if err := ctx.Err(); err != nil {
+		f.Close()
+		return nil, err
+	}
 	if len(problems) > 0 {
 		f.Close()
 		slices.SortStableFunc(problems, func(a, b *chatmd.Error) int {
@@ -119,10 +148,9 @@ func (f *File) Close() error {
 	for _, n := range f.nested {
 		problems = append(problems, n.file.Close())
 	}
-	for _, b := range f.bridges {
-		problems = append(problems, b.Close())
+	if f.bridge != nil {
+		problems = append(problems, f.bridge.Close())
 	}
-	f.bridges = nil
 	if f.files != nil {
 		problems = append(problems, f.files.Close())
 		f.files = nil
@@ -156,10 +184,7 @@ func (f *File) Profile() string {
 
 // Script loads a rehearsal script whose path is relative to the file.
 func (f *File) Script(path string) (*rehearsal.Script, error) {
-	full := path
-	if !filepath.IsAbs(path) {
-		full = filepath.Join(filepath.Dir(f.Path), filepath.FromSlash(path))
-	}
+	full := f.scriptPath(path)
 	script, err := rehearsal.Load(full)
 	var pathErr *fs.PathError
 	if errors.As(err, &pathErr) {
@@ -168,15 +193,27 @@ func (f *File) Script(path string) (*rehearsal.Script, error) {
 	return script, err
 }
 
+// scriptPath is where a script is that the file's config names.
+func (f *File) scriptPath(path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	dir := filepath.Dir(f.Path)
+	if c := f.Doc.Config; c != nil && c.Base != "" {
+		dir = filepath.Dir(c.Base)
+	}
+	return filepath.Join(dir, filepath.FromSlash(path))
+}
+
 // Session returns a session in memory that begins with the file's items.
 func (f *File) Session(ctx context.Context) (*session.Session, error) {
 	s := session.New()
-	_, err := s.Append(ctx, f.log()...)
+	_, err := s.Append(ctx, f.Log()...)
 	return s, err
 }
 
-// log is what the file says, as the beginning of a session's log.
-func (f *File) log() []session.Body {
+// Log returns what the file says, as the beginning of a session's log.
+func (f *File) Log() []session.Body {
 	bodies := make([]session.Body, 0, len(f.Items)+len(f.broken))
 	for i, it := range f.Items {
 		bodies = append(bodies, session.Given{Item: it})
@@ -191,6 +228,9 @@ func (f *File) log() []session.Body {
 // the file's messages are not in it, they are the session's.
 func (f *File) Agent(model agent.Model) *agent.Agent {
 	a := &agent.Agent{Model: model, Tools: slices.Clone(f.Tools), Policy: f.policy}
+	if len(f.servers) > 0 {
+		a.ToolSource = f.serverTools
+	}
 	c := f.Doc.Config
 	if c == nil {
 		return a
@@ -200,6 +240,7 @@ func (f *File) Agent(model agent.Model) *agent.Agent {
 	a.Request.Temperature = c.Temperature
 	a.Request.ParallelToolCalls = c.ParallelToolCalls
 	a.Request.Store = c.Store
+	a.CollapseReads, a.Compaction.Auto = c.CollapseReads, c.AutoCompact
 	if c.ReasoningEffort != "" {
 		a.Request.Reasoning = &item.ReasoningConfig{Effort: c.ReasoningEffort}
 	}
@@ -228,13 +269,6 @@ func (f *File) checkConfig(profiles *endpoint.Table) (problems chatmd.ErrorList)
 	if c.MaxTokens != nil && *c.MaxTokens < minOutputTokens {
 		bad(fmt.Sprintf("<config>: max_tokens is %d, below what endpoints take", *c.MaxTokens), fmt.Sprintf("at least %d", minOutputTokens))
 	}
-	notBuilt := func(feature string, used bool) {
-		if used {
-			problems = append(problems, problemAt(f.Doc.Name, c.Element, "<config "+feature+"> is not built yet", "", chatmd.ErrNotBuilt))
-		}
-	}
-	notBuilt("auto_compact", c.AutoCompact)
-	notBuilt("collapse_reads", c.CollapseReads)
 	if _, err := profiles.ByName(c.Profile); err != nil && c.Profile != "" {
 		bad("<config>: "+err.Error(), "or add it to the file that --profiles names")
 	}
@@ -243,5 +277,5 @@ func (f *File) checkConfig(profiles *endpoint.Table) (problems chatmd.ErrorList)
 
 // problemAt is a problem of an element.
 func problemAt(file string, e chatmd.Element, message, hint string, cause error) *chatmd.Error {
-	return &chatmd.Error{File: file, Line: e.Line, Column: e.Column, Message: message, Hint: hint, Err: cause}
+	return &chatmd.Error{File: cmp.Or(e.File, file), Line: e.Line, Column: e.Column, Message: message, Hint: hint, Err: cause}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -33,7 +34,8 @@ stray
 <user>
 	<img src="nope.png" local/>
 </user>
-<user><doc src="https://example.com/"/></user>
+<user><agent src="https://example.com/"/></user>
+<script id="a"/>
 `, dir, "agent.md")
 	f, err := agentfile.Load(t.Context(), path, agentfile.Options{})
 	var list chatmd.ErrorList
@@ -59,17 +61,17 @@ stray
 	}
 	want := []string{
 		`agent.md:1:1: <config>: max_tokens is 15, below what endpoints take (at least 16)`,
-		`agent.md:1:1: <config auto_compact> is not built yet`,
 		`agent.md:1:9: <config>: temperature is no number: "hot": temperature="hot" (such as temperature="0.7")`,
 		`agent.md:2:1: text outside of any element: stray (put it inside <user> … </user>)`,
-		`agent.md:3:1: unknown tool "telepathy" (there are: append_to_file, apply_patch, ask_user, find_and_replace, fork, import_image, read_directory, read_file, run_command, webpage_to_markdown)`,
+		`agent.md:3:1: unknown tool "telepathy" (there are: append_to_file, apply_patch, ask_user, find_and_replace, fork, import_image, local_shell, read_directory, read_file, run_command, shell, webpage_to_markdown)`,
 		`agent.md:4:24: <read path="nowhere">: ` + fs.ErrNotExist.Error(),
 		`agent.md:4:53: <read path="${moon}">: unknown variable ${moon}: there are ${workspace}, ${prompt_dir}, ${tool_dir}, ${home}`,
 		`agent.md:4:82: <read path="agent.md">: it is no folder`,
 		`agent.md:5:1: a second tool "read_file" (declare each tool once)`,
 		`agent.md:6:1: <tool>: approval is "perhaps" (want "allow", "ask" or "deny")`,
 		`agent.md:9:2: <img> cannot be read: ` + fs.ErrNotExist.Error() + `: <img src="nope.png" local/>`,
-		`agent.md:11:7: <doc> cannot be read: sources from the network are not built yet; download it and add the flag local: <doc src="https://example.com/"/>`,
+		`agent.md:11:7: <agent> cannot be read: agents from the network are not run; download the file and add the flag local: <agent src="https://example.com/"/>`,
+		`agent.md:12:1: <script> is not built yet: <script id="a"/>`,
 	}
 	for i := range got { // the system's words for a missing file
 		for _, words := range []string{"no such file or directory", "The system cannot find the file specified."} {
@@ -114,7 +116,7 @@ func TestAgent(t *testing.T) {
 	dir := t.TempDir()
 	f := load(t, write(t, "<user>x</user>", dir, "bare.md"), agentfile.Options{})
 	if a := f.Agent(nil); a.Request.Model != "" || a.Request.Temperature != nil || a.Request.Store != nil || a.Request.MaxOutputTokens != nil ||
-		a.Request.ParallelToolCalls != nil || a.Request.Reasoning != nil || a.Limits != (agent.Limits{}) || a.Shape != (tool.Shape{}) || a.Tools != nil {
+		a.Request.ParallelToolCalls != nil || a.Request.Reasoning != nil || a.Limits != (agent.Limits{}) || !reflect.ValueOf(a.Shape).IsZero() || a.Tools != nil {
 		t.Errorf("bare: %+v", a)
 	}
 	f = load(t, write(t, `<config model="m" base_url="http://h/v1" temperature="0" max_tokens="16" reasoning_effort="low"

@@ -27,7 +27,7 @@ func (f *File) addAgent(ctx context.Context, decl *chatmd.Tool, p places, o Opti
 	if !decl.Flag("local") {
 		return bad("agents from the network are not loaded", "name a file and add the flag local")
 	}
-	path, err := p.expand(decl.Value("agent"))
+	path, err := p.of(decl.Base).find(decl.Value("agent"))
 	if err != nil {
 		return bad(err.Error(), "")
 	}
@@ -39,8 +39,8 @@ func (f *File) addAgent(ctx context.Context, decl *chatmd.Tool, p places, o Opti
 	if err != nil {
 		return bad(err.Error(), "")
 	}
-	if decl.Description == "" {
-		return bad("it has no description", "say what the agent is for, so that the model can choose it")
+	if decl.Description == "" { // as older programs allow
+		decl.Description = fmt.Sprintf("Gives a task to the agent %s and returns its answer.", decl.Name)
 	}
 	f.nested = append(f.nested, nested{decl, file})
 	f.Warnings = append(f.Warnings, file.Warnings...)

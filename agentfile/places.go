@@ -14,7 +14,8 @@ import (
 
 // places are the folders that paths in a file are relative to.
 type places struct {
-	promptDir string // absolute
+	promptDir string // absolute; of the file that is read
+	toolDir   string // absolute; of the file that names the path, which may be an imported one
 	workspace string // absolute
 	home      string
 }
@@ -26,7 +27,33 @@ func placesOf(path string, o Options) (places, error) {
 	}
 	dir := filepath.Dir(abs)
 	workspace, err := filepath.Abs(cmp.Or(o.Workspace, dir))
-	return places{promptDir: dir, workspace: workspace, home: o.Home}, err
+	return places{promptDir: dir, toolDir: dir, workspace: workspace, home: o.Home}, err
+}
+
+// of returns the places for what stands in the file of the given base: see
+// [chatmd.Source].
+func (p places) of(base string) places {
+	if base != "" {
+		p.toolDir = filepath.Dir(base)
+	}
+	return p
+}
+
+// find is expand for a file that is to be read. One that is not in the folder
+// of the file that names it is looked for beside the prompt, and then in the
+// workspace, where older programs looked.
+func (p places) find(path string) (string, error) {
+	first, err := p.expand(path)
+	if err != nil || filepath.IsAbs(filepath.FromSlash(path)) || strings.HasPrefix(path, "${") {
+		return first, err
+	}
+	for _, dir := range []string{p.toolDir, p.promptDir, p.workspace} {
+		full := filepath.Join(dir, filepath.FromSlash(path))
+		if _, err := os.Stat(full); err == nil {
+			return full, nil
+		}
+	}
+	return first, nil
 }
 
 // expand returns the absolute path that a file means by path: its variables
@@ -41,7 +68,7 @@ func (p places) expand(path string) (string, error) {
 	}
 	path = filepath.FromSlash(path)
 	if !filepath.IsAbs(path) {
-		path = filepath.Join(p.promptDir, path)
+		path = filepath.Join(p.toolDir, path)
 	}
 	return filepath.Clean(path), nil
 }
@@ -60,8 +87,10 @@ func (p places) variable(name string) (string, error) {
 	switch name {
 	case "workspace":
 		return p.workspace, nil
-	case "prompt_dir", "tool_dir":
+	case "prompt_dir":
 		return p.promptDir, nil
+	case "tool_dir":
+		return p.toolDir, nil
 	case "home":
 		if p.home != "" {
 			return p.home, nil

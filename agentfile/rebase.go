@@ -5,31 +5,92 @@ package agentfile
 
 import (
 	"path/filepath"
+	"strings"
 
 	"github.com/antiphon-go/antiphon/chatmd"
 	"github.com/antiphon-go/antiphon/rehearsal"
 )
 
-// rebase returns the text of a file with its relative paths adjusted, so that
-// it means the same in another folder.
-func rebase(doc *chatmd.File, from, to string) string {
-	if from == to {
-		return doc.Source()
-	}
-	return doc.Rewrite(func(e chatmd.Element, a chatmd.Attr) (string, bool) {
-		switch {
-		case isSource(e, a), e.Tag == "read" && a.Name == "path", e.Tag == "tool" && a.Name == "agent":
-			return movedPath(a.Value, from, to)
-		case e.Tag == "config" && a.Name == "model":
-			return movedScript(a.Value, from, to)
+// head returns the text that a transcript of the file begins with in another
+// folder: the file's, with its relative paths adjusted so that they mean the
+// same. What agents and the network said stands in their place, for the
+// conversation is to go on with just that.
+func (f *File) head(from places, to string) (string, error) {
+	doc := f.Doc
+	if len(f.fetched) > 0 {
+		text := doc.Replace(func(e chatmd.Element) (string, bool) {
+			said, ok := f.fetched[e.Offset]
+			return inPlaceOf(e, said), ok
+		})
+		var err error
+		if doc, err = chatmd.Parse(doc.Name, []byte(text)); err != nil {
+			return "", err
 		}
-		return "", false
-	})
+	}
+	if from.promptDir == to {
+		return doc.Source(), nil
+	}
+	return doc.Rewrite(moving(from, to)), nil
 }
 
-// moved returns a relative path as seen from another folder.
+// Declarations returns what the file and its imports declare, without messages:
+// what a transcript at the path out begins with if the conversation comes from
+// elsewhere, such as the log of a session.
+func (f *File) Declarations(out string, o Options) (string, error) {
+	from, err := placesOf(f.Path, o)
+	if err != nil {
+		return "", err
+	}
+	to, err := placesOf(out, o)
+	if err != nil {
+		return "", err
+	}
+	return f.Doc.Declarations(moving(from, to.promptDir)), nil
+}
+
+// moving returns the edit of a file that is moved to another folder.
+func moving(from places, to string) func(chatmd.Element, chatmd.Attr) (string, bool) {
+	return func(e chatmd.Element, a chatmd.Attr) (string, bool) {
+		p := from.of(e.Base)
+		if p.toolDir == to && p.promptDir == to {
+			return "", false
+		}
+		switch {
+		case isSource(e, a), e.Tag == "tool" && a.Name == "agent":
+			return movedSource(a.Value, p, to)
+		case e.Tag == "read" && a.Name == "path":
+			return movedPath(a.Value, p, to)
+		case e.Tag == "config" && a.Name == "model":
+			return movedScript(a.Value, p.toolDir, to)
+		}
+		return "", false
+	}
+}
+
+// inPlaceOf is what stands in a transcript in place of an element: a remark that
+// names its source, and what the source said.
+func inPlaceOf(e chatmd.Element, said string) string {
+	remark := ""
+	if src := e.Value("src"); !strings.Contains(src, "--") && !strings.ContainsAny(src, ">\n\r") {
+		remark = "<!-- " + e.Tag + " " + src + " -->"
+	}
+	return remark + chatmd.Fence(said)
+}
+
+// movedSource is movedPath for a file that is looked for in several folders.
+func movedSource(path string, from places, to string) (string, bool) {
+	full, err := from.find(path)
+	first, _ := from.expand(path)
+	if err != nil || full == first {
+		return movedPath(path, from, to)
+	}
+	return moved(full, "", to)
+}
+
+// moved returns a relative path as seen from another folder; without a from, the
+// path is absolute.
 func moved(path, from, to string) (string, bool) {
-	if path == "" || filepath.IsAbs(path) {
+	if path == "" || from != "" && filepath.IsAbs(path) {
 		return "", false
 	}
 	abs := filepath.Join(from, filepath.FromSlash(path))
@@ -41,13 +102,15 @@ func moved(path, from, to string) (string, bool) {
 }
 
 // movedPath is moved for a path that may begin with a variable.
-func movedPath(path, from, to string) (string, bool) {
+func movedPath(path string, from places, to string) (string, bool) {
 	name, rest, ok := cutVariable(path)
 	switch {
 	case !ok:
-		return moved(path, from, to)
-	case name == "prompt_dir", name == "tool_dir":
-		return moved("./"+rest, from, to)
+		return moved(path, from.toolDir, to)
+	case name == "tool_dir":
+		return moved("./"+rest, from.toolDir, to)
+	case name == "prompt_dir":
+		return moved("./"+rest, from.promptDir, to)
 	}
 	return "", false
 }

@@ -7,21 +7,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 
 	"github.com/antiphon-go/antiphon/chatmd"
 	"github.com/antiphon-go/antiphon/session"
-	"github.com/antiphon-go/antiphon/tool"
 )
 
-// maxSource bounds a document, an image or a file that a prompt includes.
-const maxSource = 64 << 20
-
-// resolve turns the file's messages into items.
-func (f *File) resolve(ctx context.Context, p places) chatmd.ErrorList {
-	located, err := f.Doc.Items(ctx, chatmd.ResolverFunc(p.fetch))
+// resolve turns the file's messages into items. What agents and the network
+// say is asked for only when all else is in order.
+func (f *File) resolve(ctx context.Context, from *sources, inOrder bool) chatmd.ErrorList {
+	located, err := f.Doc.Items(ctx, from)
+	if err == nil && inOrder && from.deferred && !from.o.Check {
+		from.live = true
+		located, err = f.Doc.Items(ctx, from)
+	}
+	f.fetched = from.said
+	f.Warnings = append(f.Warnings, from.warnings...)
 	var problems chatmd.ErrorList
 	switch {
 	case errors.As(err, &problems):
@@ -45,7 +46,7 @@ func (f *File) resolve(ctx context.Context, p places) chatmd.ErrorList {
 func (f *File) repairs() []session.Repair {
 	var view session.View
 	seq := int64(-1)
-	for _, body := range f.log() {
+	for _, body := range f.Log() {
 		if _, ok := body.(session.Given); ok {
 			seq++
 		}
@@ -56,42 +57,5 @@ func (f *File) repairs() []session.Repair {
 
 // isSource reports whether the attribute names a local file.
 func isSource(e chatmd.Element, a chatmd.Attr) bool {
-	return a.Name == "src" && e.Flag("local") && !strings.HasPrefix(a.Value, "data:")
-}
-
-// fetch reads a local source. What the author of a file names in it may be
-// anywhere: a file is trusted as a program is.
-func (p places) fetch(_ context.Context, ref chatmd.Ref) ([]byte, string, error) {
-	if !ref.Local {
-		return nil, "", errors.New("sources from the network are not built yet; download it and add the flag local")
-	}
-	path, err := p.expand(ref.Src)
-	if err != nil {
-		return nil, "", err
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, "", plain(err)
-	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return nil, "", plain(err)
-	}
-	if !info.Mode().IsRegular() {
-		return nil, "", errors.New("it is no file")
-	}
-	data, err := io.ReadAll(io.LimitReader(file, maxSource+1))
-	if err != nil {
-		return nil, "", plain(err)
-	}
-	if len(data) > maxSource {
-		return nil, "", fmt.Errorf("it is larger than %d MiB", maxSource>>20)
-	}
-	if ref.Tag == "img" && tool.SniffImage(data) != "" {
-		if _, err := tool.CheckImage(data); err != nil {
-			return nil, "", err // it begins as an image and is none
-		}
-	}
-	return data, "", nil
+	return a.Name == "src" && (e.Flag("local") || e.Tag == "import") && !strings.HasPrefix(a.Value, "data:")
 }

@@ -5,18 +5,38 @@ package agentfile
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/antiphon-go/antiphon/chatmd"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/mcpbridge"
+	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
 )
 
+// declared is an MCP server and the lines of a file that declare it: those that
+// say the same but for which tools they take and who approves them.
+type declared struct {
+	lines  []*line
+	server mcpbridge.Server
+}
+
+// line is one declaration: the tools that it takes, all if it names none.
+type line struct {
+	decl    *chatmd.Tool
+	include []string
+}
+
+func (l *line) takes(name string) bool {
+	return len(l.include) == 0 || matches(l.include, name)
+}
+
 // addServer takes the declaration of an MCP server. It is not started yet.
-func (f *File) addServer(decl *chatmd.Tool, p places) *chatmd.Error {
+func (f *File) addServer(decl *chatmd.Tool, p places, o Options) *chatmd.Error {
 	bad := func(message, hint string) *chatmd.Error {
 		return problemAt(f.Doc.Name, decl.Element, "<tool mcp_server>: "+message, hint, nil)
 	}
@@ -24,48 +44,170 @@ func (f *File) addServer(decl *chatmd.Tool, p places) *chatmd.Error {
 	if err != nil {
 		return bad(err.Error(), `such as mcp_server="stdio:npx some-server" or an http URL`)
 	}
+	if _, problem := approval(f.Doc.Name, decl); problem != nil {
+		return problem
+	}
 	server.Name = decl.Name
 	server.Dir = p.workspace
 	server.Strict = decl.Flag("strict")
 	server.Timeout = decl.Timeout
+	if decl.MaxOutput != nil {
+		server.MaxOutput = outputLimit(decl)
+	}
+	l := &line{decl: decl}
 	for _, list := range []string{decl.Value("include"), decl.Value("includes")} {
 		names := strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' })
-		server.Include = append(server.Include, names...)
+		l.include = append(l.include, names...)
 	}
-	f.servers = append(f.servers, declared{decl, server})
+	server.Include = l.include
+	for _, d := range f.servers {
+		if d.sameAs(decl) {
+			d.join(l)
+			return nil
+		}
+	}
+	d := &declared{[]*line{l}, server}
+	d.server.Approval = func(tool, name string) string { return d.approval(tool, name, o.Allow) }
+	list := []mcpbridge.Server{server}
+	for _, other := range f.servers {
+		list = append(list, other.server)
+	}
+	if _, err := mcpbridge.ServerNames(list...); err != nil {
+		return bad(err.Error(), "lines that are to share one server differ in nothing but include and approval")
+	}
+	f.servers = append(f.servers, d)
 	return nil
 }
 
-// Connect starts the MCP servers that the file and its agents declare, and adds
-// their tools; without any it does nothing. It is not part of [Load], so that a
-// file can be checked without running anything. Lookup finds the environment
-// variables that the declarations name. Close ends the servers.
+// sameAs reports whether a line declares the same server.
+func (d *declared) sameAs(decl *chatmd.Tool) bool {
+	first := d.lines[0].decl
+	for _, name := range []string{"mcp_server", "client_id_env", "client_secret_env"} {
+		if first.Value(name) != decl.Value(name) {
+			return false
+		}
+	}
+	return first.Name == decl.Name && first.Timeout == decl.Timeout && first.Flag("strict") == decl.Flag("strict") &&
+		(first.MaxOutput == nil) == (decl.MaxOutput == nil) && (decl.MaxOutput == nil || *first.MaxOutput == *decl.MaxOutput)
+}
+
+// join adds a line, and takes the tools that any of the lines does.
+func (d *declared) join(l *line) {
+	d.lines = append(d.lines, l)
+	d.server.Include = nil
+	for _, l := range d.lines {
+		if len(l.include) == 0 {
+			d.server.Include = nil
+			return
+		}
+		d.server.Include = append(d.server.Include, l.include...)
+	}
+}
+
+// approval is what the lines that take a tool say of it together: deny wins over
+// ask, ask over allow.
+func (d *declared) approval(tool, name string, allowed []string) (verdict string) {
+	rank := []string{"", session.Allow, session.Ask, session.Deny}
+	for _, l := range d.lines {
+		says := l.decl.Approval
+		if says == session.Ask && matches(allowed, name) {
+			continue
+		}
+		if l.takes(tool) && slices.Index(rank, says) > slices.Index(rank, verdict) {
+			verdict = says
+		}
+	}
+	return verdict
+}
+
+// Connect starts the MCP servers that the file and its agents declare, all at
+// once; without any it does nothing. Their tools are those of the agents from
+// then on, and follow the servers while runs are under way. It is not part of
+// [Load], so that a file can be checked without running anything. Lookup finds
+// the environment variables that the declarations name. Close ends the servers.
 func (f *File) Connect(ctx context.Context, lookup func(string) (string, bool), notify func(mcpbridge.Event)) error {
 	for _, n := range f.nested {
 		if err := n.file.Connect(ctx, lookup, notify); err != nil {
 			return err
 		}
 	}
-	if len(f.bridges) > 0 {
+	if f.bridge != nil || len(f.servers) == 0 {
 		return nil
 	}
-	reserved := f.names()
-	for _, s := range f.servers {
-		bridge, err := s.connect(ctx, mcpbridge.Options{Notify: notify, LookupEnv: lookup, Reserved: reserved})
-		if err != nil {
-			return problemAt(f.Doc.Name, s.decl.Element, "<tool mcp_server>: "+err.Error(), "", nil)
+	opts := mcpbridge.Options{Notify: notify, LookupEnv: lookup, Reserved: append(f.names(), tool.ReadOutputName)}
+	var servers []mcpbridge.Server
+	for _, d := range f.servers {
+		if err := d.authorize(lookup); err != nil {
+			return f.serverProblem(d, err)
 		}
-		f.bridges = append(f.bridges, bridge)
-		for _, t := range bridge.Tools() {
-			name := nameOf(t)
-			reserved = append(reserved, name)
-			if problem := f.approve(s.decl, name); problem != nil {
-				return problem
+		servers = append(servers, d.server)
+	}
+	bridge, err := mcpbridge.Connect(ctx, opts, servers...)
+	if err != nil {
+		return f.connectProblems(err, servers)
+	}
+	f.bridge = bridge
+	return f.checkIncluded(servers)
+}
+
+// connectProblems puts what [mcpbridge.Connect] says at the lines of the servers
+// that it is about.
+func (f *File) connectProblems(err error, servers []mcpbridge.Server) error {
+	all, ok := err.(interface{ Unwrap() []error })
+	names, _ := mcpbridge.ServerNames(servers...)
+	if !ok {
+		return f.serverProblem(f.servers[0], err)
+	}
+	var problems chatmd.ErrorList
+	for _, err := range all.Unwrap() {
+		at := 0
+		var e *mcpbridge.ServerError
+		if errors.As(err, &e) {
+			at = max(slices.Index(names, e.Server), 0)
+		}
+		problems = append(problems, f.serverProblem(f.servers[at], err))
+	}
+	return problems
+}
+
+func (f *File) serverProblem(d *declared, err error) *chatmd.Error {
+	return problemAt(f.Doc.Name, d.lines[0].decl.Element, "<tool mcp_server>: "+err.Error(), "", nil)
+}
+
+// checkIncluded reports tools that a line names and its server does not have,
+// where another line takes all: the server knows then of no tool that is
+// missing.
+func (f *File) checkIncluded(servers []mcpbridge.Server) error {
+	names, err := mcpbridge.ServerNames(servers...)
+	if err != nil {
+		return err
+	}
+	has := map[string][]string{}
+	for _, t := range f.bridge.Tools() {
+		if server, name, ok := f.bridge.Origin(nameOf(t)); ok {
+			has[server] = append(has[server], name)
+		}
+	}
+	for i, d := range f.servers {
+		for _, l := range d.lines {
+			for _, name := range l.include {
+				if !strings.ContainsAny(name, `*?[\`) && !slices.Contains(has[names[i]], name) {
+					return problemAt(f.Doc.Name, l.decl.Element, fmt.Sprintf("<tool mcp_server>: MCP server %s has no tool %s", names[i], name), "", nil)
+				}
 			}
-			f.Tools = append(f.Tools, t)
 		}
 	}
 	return nil
+}
+
+// serverTools are the tools of the servers as they are now: an
+// [agent.Agent.ToolSource].
+func (f *File) serverTools(ctx context.Context) ([]tool.Tool, error) {
+	if f.bridge == nil {
+		return nil, nil
+	}
+	_ = f.bridge.Refresh(ctx) // a server that does not answer has the tools that it had
+	return f.bridge.Tools(), nil
 }
 
 // names are those of the tools that the file has without its servers.
@@ -85,29 +227,26 @@ func nameOf(t tool.Tool) string {
 		return def.Name
 	case *item.CustomTool:
 		return def.Name
+	case *item.ApplyPatchTool:
+		return tool.NameOfKind(item.TypeApplyPatchCall)
+	case *item.ShellTool:
+		return tool.NameOfKind(item.TypeShellCall)
+	case *item.LocalShellTool:
+		return tool.NameOfKind(item.TypeLocalShellCall)
 	}
 	return ""
 }
 
-// declared is an MCP server as a file declares it.
-type declared struct {
-	decl   *chatmd.Tool
-	server mcpbridge.Server
-}
-
-func (s *declared) connect(ctx context.Context, opts mcpbridge.Options) (*mcpbridge.Bridge, error) {
-	if err := s.authorize(opts.LookupEnv); err != nil {
-		return nil, err
-	}
-	return mcpbridge.Connect(ctx, opts, s.server)
-}
-
 // authorize reads the client's id and secret out of the variables that the
 // declaration names.
-func (s *declared) authorize(lookup func(string) (string, bool)) error {
-	idName, secretName := s.decl.Value("client_id_env"), s.decl.Value("client_secret_env")
+func (d *declared) authorize(lookup func(string) (string, bool)) error {
+	decl := d.lines[0].decl
+	idName, secretName := decl.Value("client_id_env"), decl.Value("client_secret_env")
 	if idName == "" && secretName == "" {
 		return nil
+	}
+	if idName == "" || secretName == "" {
+		return errors.New("client_id_env and client_secret_env go together")
 	}
 	id, okID := lookup(idName)
 	secret, okSecret := lookup(secretName)
@@ -115,6 +254,6 @@ func (s *declared) authorize(lookup func(string) (string, bool)) error {
 		return fmt.Errorf("the variables %q and %q are not both set", idName, secretName)
 	}
 	handler, err := mcpbridge.ClientCredentials(id, endpoint.NewKey(secret), "", nil)
-	s.server.OAuth = handler
+	d.server.OAuth = handler
 	return err
 }

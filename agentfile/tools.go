@@ -7,8 +7,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/chatmd"
@@ -33,7 +35,7 @@ func (f *File) makeTools(ctx context.Context, p places, o Options) (problems cha
 	seen := map[string]bool{}
 	for _, decl := range f.Doc.Tools {
 		if decl.Value("mcp_server") != "" {
-			problems = add(problems, f.addServer(decl, p))
+			problems = add(problems, f.addServer(decl, p, o))
 			continue
 		}
 		if decl.Name == "" || decl.Flag("type") {
@@ -58,7 +60,7 @@ func add(list chatmd.ErrorList, p *chatmd.Error) chatmd.ErrorList {
 
 // addTool makes one tool: an agent, a command, or one that is built in.
 func (f *File) addTool(ctx context.Context, decl *chatmd.Tool, p places, o Options) *chatmd.Error {
-	if problem := f.approve(decl, decl.Name); problem != nil {
+	if problem := f.approve(decl, o); problem != nil {
 		return problem
 	}
 	if decl.Value("agent") != "" {
@@ -97,8 +99,10 @@ var more = map[string]func(*File, *chatmd.Tool, Options) (tool.Tool, error){
 			return toolkit.ApplyPatch(decl.Name, f.files, toolkit.PatchCustom)
 		case "function":
 			return toolkit.ApplyPatch(decl.Name, f.files, toolkit.PatchFunction)
+		case "api":
+			return toolkit.PatchTool(f.files)
 		default:
-			return nil, fmt.Errorf(`<tool>: form is %q, want "custom" or "function"`, form)
+			return nil, fmt.Errorf(`<tool>: form is %q, want "custom", "function" or "api"`, form)
 		}
 	},
 	"ask_user": func(_ *File, decl *chatmd.Tool, o Options) (tool.Tool, error) {
@@ -106,6 +110,12 @@ var more = map[string]func(*File, *chatmd.Tool, Options) (tool.Tool, error){
 	},
 	"fork": func(*File, *chatmd.Tool, Options) (tool.Tool, error) {
 		return agent.ForkTool(), nil
+	},
+	"local_shell": func(f *File, decl *chatmd.Tool, _ Options) (tool.Tool, error) {
+		return toolkit.LocalShellTool(f.files, toolkit.CommandOptions{Timeout: decl.Timeout})
+	},
+	"shell": func(f *File, decl *chatmd.Tool, _ Options) (tool.Tool, error) {
+		return toolkit.ShellTool(f.files, toolkit.CommandOptions{Timeout: decl.Timeout})
 	},
 	"run_command": func(f *File, decl *chatmd.Tool, _ Options) (tool.Tool, error) {
 		return toolkit.RunCommand(decl.Name, f.files, toolkit.CommandOptions{Timeout: decl.Timeout, Shell: decl.Flag("shell")})
@@ -126,19 +136,34 @@ func builtins() []string {
 }
 
 // approve takes the approval attribute of a declaration into the policy.
-func (f *File) approve(decl *chatmd.Tool, pattern string) *chatmd.Error {
-	switch decl.Approval {
-	case "":
-	case "allow":
-		f.policy.Allow = append(f.policy.Allow, pattern)
-	case "ask":
-		f.policy.Ask = append(f.policy.Ask, pattern)
-	case "deny":
-		f.policy.Deny = append(f.policy.Deny, pattern)
-	default:
-		return problemAt(f.Doc.Name, decl.Element, fmt.Sprintf("<tool>: approval is %q", decl.Approval), `want "allow", "ask" or "deny"`, nil)
+func (f *File) approve(decl *chatmd.Tool, o Options) *chatmd.Error {
+	verdict, problem := approval(f.Doc.Name, decl)
+	switch {
+	case verdict == session.Allow:
+		f.policy.Allow = append(f.policy.Allow, decl.Name)
+	case verdict == session.Ask && !matches(o.Allow, decl.Name):
+		f.policy.Ask = append(f.policy.Ask, decl.Name)
+	case verdict == session.Deny:
+		f.policy.Deny = append(f.policy.Deny, decl.Name)
 	}
-	return nil
+	return problem
+}
+
+// approval is the approval attribute of a declaration, checked.
+func approval(file string, decl *chatmd.Tool) (string, *chatmd.Error) {
+	switch decl.Approval {
+	case "", session.Allow, session.Ask, session.Deny:
+		return decl.Approval, nil
+	}
+	return "", problemAt(file, decl.Element, fmt.Sprintf("<tool>: approval is %q", decl.Approval), `want "allow", "ask" or "deny"`, nil)
+}
+
+// matches reports whether a name fits one of the patterns.
+func matches(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool {
+		ok, err := path.Match(p, name)
+		return ok && err == nil
+	})
 }
 
 // declaredAs gives a tool the description and the traits of its declaration.
@@ -157,12 +182,24 @@ func declaredAs(t tool.Tool, decl *chatmd.Tool) tool.Tool {
 		a.traits.Exclusive = true
 	}
 	if decl.MaxOutput != nil {
-		a.traits.MaxOutput = tool.Limit{Tokens: int(min(*decl.MaxOutput, 1<<30))}
+		a.traits.MaxOutput = outputLimit(decl)
 	}
 	if advisor, ok := t.(advisor); ok {
+		if decl.Timeout > 0 { // a command ends itself then, and can say more
+			a.traits.Timeout = decl.Timeout + commandGrace
+		}
 		return &advised{a, advisor}
 	}
 	return a
+}
+
+// commandGrace is what a command whose time is up has to end and to hand over
+// what it put out.
+const commandGrace = 5 * time.Second
+
+// outputLimit is the attribute max_output, which there is.
+func outputLimit(decl *chatmd.Tool) tool.Limit {
+	return tool.Limit{Tokens: int(min(*decl.MaxOutput, 1<<30))}
 }
 
 // adjusted is a tool as a file declares it.
@@ -195,7 +232,7 @@ type advised struct {
 func (f *File) roots(p places) (roots []toolkit.Root, problems chatmd.ErrorList) {
 	for _, decl := range f.Doc.Tools {
 		for _, r := range decl.Roots {
-			path, err := p.expand(r.Path)
+			path, err := p.of(r.Base).expand(r.Path)
 			if err == nil {
 				err = checkFolder(path)
 			}

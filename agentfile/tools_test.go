@@ -73,7 +73,6 @@ func TestDeclaredAgent(t *testing.T) {
 		"agent.md":  `<tool name="critic" agent="critic.md" local description="Criticises."/><user>Ask the critic.</user>`,
 		"critic.md": `<system>You are severe.</system>`,
 		"loop.md":   `<tool name="self" agent="loop.md" local description="x"/><user>hi</user>`,
-		"mute.md":   `<tool name="critic" agent="critic.md" local/><user>hi</user>`,
 		"far.md":    `<tool name="critic" agent="https://example.com/a.md" description="x"/><user>hi</user>`,
 	})
 	f, err := Load(t.Context(), filepath.Join(dir, "agent.md"), Options{})
@@ -104,7 +103,7 @@ func TestDeclaredAgent(t *testing.T) {
 	if last := srv.Requests()[2]; !strings.Contains(string(last.Body), "It is bad.") || strings.Contains(string(last.Body), "severe") {
 		t.Errorf("the agent was asked %s", last.Body)
 	}
-	for name, says := range map[string]string{"loop.md": "a tool of itself", "mute.md": "no description", "far.md": "flag local"} {
+	for name, says := range map[string]string{"loop.md": "a tool of itself", "far.md": "flag local"} {
 		if _, err := Load(t.Context(), filepath.Join(dir, name), Options{}); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", name, err)
 		}

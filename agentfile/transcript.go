@@ -13,8 +13,7 @@ import (
 	"path/filepath"
 	"sync"
 
-	"github.com/antiphon-go/antiphon/chatmd"
-	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/chatmd/transcript"
 	"github.com/antiphon-go/antiphon/session"
 )
 
@@ -33,13 +32,14 @@ type Transcript struct {
 	path  string
 	given []session.Body
 
-	mu   sync.Mutex
-	seq  int64
-	size int64  // what the file is expected to hold
-	head []byte // what a new file begins with; nil once it is there
-	tail bool   // the file does not end in a newline
-	turn turnOf // the last one
-	wait waiting
+	payloads *payloads
+
+	mu     sync.Mutex
+	seq    int64
+	size   int64  // what the file is expected to hold
+	head   []byte // what a new file begins with; nil once it is there
+	tail   bool   // the file does not end in a newline
+	writer transcript.Writer
 }
 
 // OpenTranscript opens the transcript at out for the agent file at path, and
@@ -74,8 +74,8 @@ func OpenTranscript(ctx context.Context, path, out string, o Options) (*File, *T
 		}
 		file.Warnings = append(file.Warnings, fmt.Errorf("%s: the last element was cut short by a crash; its %d bytes were moved to %s", out, len(rest), beside))
 	}
-	t := &Transcript{path: out, given: file.log(), size: int64(len(kept))}
-	t.wait = waitingOf(t.given)
+	t := &Transcript{path: out, given: file.Log(), size: int64(len(kept)), payloads: payloadsOf(file, out)}
+	t.writer = transcript.After(t.given)
 	t.tail = len(kept) > 0 && kept[len(kept)-1] != '\n'
 	return file, t, nil
 }
@@ -98,12 +98,16 @@ func newTranscript(ctx context.Context, path, out string, o Options) (*File, *Tr
 		file.Close()
 		return nil, nil, fmt.Errorf("%s: the folder %s: %w", out, filepath.Dir(out), err)
 	}
-	head := rebase(file.Doc, from.promptDir, to.promptDir)
+	head, err := file.head(from, to.promptDir)
+	if err != nil {
+		file.Close()
+		return nil, nil, err
+	}
 	if head != "" && head[len(head)-1] != '\n' {
 		head += "\n"
 	}
-	given := file.log()
-	return file, &Transcript{path: out, given: given, head: []byte(head), wait: waitingOf(given)}, nil
+	given := file.Log()
+	return file, &Transcript{path: out, given: given, head: []byte(head), writer: transcript.After(given), payloads: payloadsOf(file, out)}, nil
 }
 
 // readRegular reads a file that can be appended to and cut.
@@ -159,7 +163,9 @@ func (t *Transcript) Load(_ context.Context, _ string, after int64) iter.Seq2[se
 }
 
 // Append implements [session.Store]: it writes the entries' items at the end
-// of the file, in one write, and syncs. If that fails, the file is as before. A
+// of the file, in one write, and syncs. Long payloads go into files of their
+// own, which are there before the element that names them. If that fails, the
+// file is as before. A
 // new file appears with the first item, or when the model is about to be asked.
 // Errors leave it to the session to name the file.
 func (t *Transcript) Append(_ context.Context, _ string, after int64, entries []session.Entry) error {
@@ -172,27 +178,21 @@ func (t *Transcript) Append(_ context.Context, _ string, after int64, entries []
 	if t.tail {
 		text = []byte("\n")
 	}
-	due, turn, wait := false, t.turn, t.wait
+	due, writer := false, t.writer
 	for _, e := range entries {
 		if _, asks := e.Body.(session.TurnStarted); asks {
 			due = due || t.head != nil
 		}
-		if it, ok := said(e.Body); ok {
-			var err error
-			if text, err = chatmd.Append(text, it); err != nil {
-				return err
-			}
-			due = true
+		var err error
+		before := len(text)
+		if writer, text, err = writer.Append(text, e.Body, t.payloads.append); err != nil {
+			t.payloads.discard()
+			return plain(err)
 		}
-		remark := ""
-		if wait, remark = wait.after(e.Body); remark != "" {
-			text, due = append(text, remark+"\n"...), true
-		}
-		if turn = turn.after(e.Body); turn.remark() {
-			text, due, turn = append(text, brokeOff+"\n"...), true, turnOf{}
-		}
+		due = due || len(text) > before
 	}
 	if due {
+		t.payloads.keep() // also if it fails: what was written may be kept elsewhere
 		if err := t.write(text); err != nil {
 			return plain(err)
 		}
@@ -200,21 +200,8 @@ func (t *Transcript) Append(_ context.Context, _ string, after int64, entries []
 		t.head, t.tail = nil, false
 	}
 	t.seq += int64(len(entries))
-	t.turn, t.wait = turn, wait
+	t.writer = writer
 	return nil
-}
-
-// said returns the item that an entry adds to the conversation.
-func said(b session.Body) (item.Item, bool) {
-	switch b := b.(type) {
-	case session.Given:
-		return b.Item, true
-	case session.Received:
-		return b.Item, true
-	case session.Answered:
-		return b.Item, true
-	}
-	return item.Item{}, false
 }
 
 // write appends to the file, which must be as this transcript left it. The

@@ -111,9 +111,9 @@ func bodyRow(name string, h *history, gate, goal float64) row {
 		panic(err)
 	}
 	n := h.ours.Len()
-	bars := []bar{{"allocations", func(r result) float64 { return r.ours().allocs }, 30, 10}}
+	bars := []bar{most("allocations", func(r result) float64 { return r.ours().allocs }, 30, 10)}
 	if gate > 0 {
-		bars = append(bars, bar{"ours of a plain copy", func(r result) float64 { return 1 / r.of(copied) }, 1.5, 1.1})
+		bars = append(bars, most("ours of a plain copy", func(r result) float64 { return 1 / r.of(copied) }, 1.5, 1.1))
 	}
 	return row{
 		name: name, unit: "item", units: n, bytes: len(body), gate: gate, goal: goal, maxAllocs: -1, bars: bars,
@@ -136,11 +136,11 @@ func bodyRow(name string, h *history, gate, goal float64) row {
 const copied = "a body at hand"
 
 func ourBody(req *item.Request, n int) (int, error) {
-	head, input, tail, err := req.Pieces()
+	body, err := req.Body()
 	if err != nil {
 		return 0, err
 	}
-	return n, send(strings.NewReader(head), strings.NewReader(input), strings.NewReader(tail))
+	return n, send(body.NewReader())
 }
 
 func theirBody(params *oai.ResponseNewParams, n int) (int, error) {

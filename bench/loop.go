@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"iter"
 	"math"
 	"net/http"
 	"runtime"
@@ -34,24 +35,84 @@ const (
 	bareHTTP = "net/http alone"
 )
 
+// way is how the client of a loop and its server are connected.
+type way struct {
+	name   string
+	client func() (web *http.Client, base string, err error)
+	gated  bool
+}
+
+var (
+	plainHTTP = way{"over a socket", overHTTP, true}
+	overTLS   = way{"over TLS, HTTP/1.1", func() (*http.Client, string, error) { return overHTTPS(false) }, false}
+	overTLS2  = way{"over TLS, as negotiated", func() (*http.Client, string, error) { return overHTTPS(true) }, false}
+)
+
+// wired is a way with its connections, which all libraries of a row share.
+type wired struct {
+	web  *http.Client
+	base string
+}
+
+func (w way) wired() (wired, error) {
+	web, base, err := w.client()
+	return wired{web, base}, err
+}
+
+const (
+	openaiGo = "openai-go"
+	jsSDK    = "Agents SDK for JavaScript"
+)
+
 // loopRow runs a conversation in which the model calls a tool each turn. The
 // server is another process.
-func loopRow(turns int) row {
-	web := &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}
-	return row{
-		name: fmt.Sprintf("loop of %d turns over a socket", turns), unit: "turn", units: turns, bytes: len(bareTurn()) * turns * (turns - 1) / 2, gate: 6, goal: 10, maxAllocs: -1,
-		bars: []bar{
-			{"ours of net/http alone", func(r result) float64 { return 1 / r.of(bareHTTP) }, 1.5, 1.25},
-			{"allocations a turn at the start", func(result) float64 { return loopAllocs().first }, 200, 120},
-			{fmt.Sprintf("at turn %d", turns), func(result) float64 { return loopAllocs().last }, 200, 120},
-			{"the one by the other", func(result) float64 { return loopAllocs().last / loopAllocs().first }, 1.1, 1.05},
-		},
+func loopRow(turns int, over way) row {
+	connect := sync.OnceValues(over.wired)
+	with := func(loop func(wired) (int, error)) func() (int, error) {
+		return func() (int, error) {
+			w, err := connect()
+			if err != nil {
+				return 0, err
+			}
+			return loop(w)
+		}
+	}
+	r := row{
+		name: fmt.Sprintf("loop of %d turns %s", turns, over.name), unit: "turn", units: turns, bytes: len(bareTurn()) * turns * (turns - 1) / 2, maxAllocs: -1,
 		libs: []lib{
-			{"antiphon", func() (int, error) { return ourLoop(web, turns, fileTool(func() {})) }},
-			{"openai-go", func() (int, error) { return theirLoop(web, turns) }},
-			{bareHTTP, func() (int, error) { return bareLoop(web, turns) }},
+			{"antiphon", with(func(w wired) (int, error) { return ourLoop(w, turns, fileTool(func() {})) })},
+			{openaiGo, with(func(w wired) (int, error) { return theirLoop(w, turns) })},
+			{bareHTTP, with(func(w wired) (int, error) { return bareLoop(w, turns) })},
 		},
 	}
+	if !over.gated {
+		return r
+	}
+	if hasNode() {
+		r.addApart(jsSDK, agentsJS, "/loop")
+		r.note = func() string {
+			return "The Agents SDK (" + versionJS() + ") runs in a process of its own and says how much of it was the loop."
+		}
+	}
+	if turns == 200 {
+		r.gate, r.goal = 6, 10
+		r.bars = loopBars(turns)
+	}
+	return r
+}
+
+// loopBars are the gates of the loop.
+func loopBars(turns int) []bar {
+	bars := []bar{
+		most("ours of net/http alone", func(r result) float64 { return 1 / r.of(bareHTTP) }, 1.5, 1.25),
+		most("allocations a turn at the start", func(result) float64 { return loopAllocs().first }, 200, 120),
+		most(fmt.Sprintf("at turn %d", turns), func(result) float64 { return loopAllocs().last }, 200, 120),
+		most("the one by the other", func(result) float64 { return loopAllocs().last / loopAllocs().first }, 1.1, 1.05),
+	}
+	if hasNode() {
+		bars = append(bars, least("against the Agents SDK for JavaScript", func(r result) float64 { return r.of(jsSDK) }, 20, 40))
+	}
+	return bars
 }
 
 type fileInput struct {
@@ -66,13 +127,13 @@ func fileTool(called func()) tool.Tool {
 	}, tool.ReadOnly())
 }
 
-func ourLoop(web *http.Client, turns int, t tool.Tool) (int, error) {
-	base, err := endpointURL()
-	if err != nil {
-		return 0, err
-	}
+func ourLoop(w wired, turns int, t tool.Tool) (int, error) {
+	return ourRun(&responses.Client{BaseURL: w.base + "/loop", Key: endpoint.NewKey(benchKey), HTTP: w.web}, turns, t)
+}
+
+func ourRun(model agent.Model, turns int, t tool.Tool) (int, error) {
 	a := &agent.Agent{
-		Model:   &responses.Client{BaseURL: base + "/loop", Key: endpoint.NewKey(benchKey), HTTP: web},
+		Model:   model,
 		Request: item.Request{Model: "gpt-5.1", Instructions: instructions},
 		Tools:   []tool.Tool{t},
 		Limits:  agent.Limits{MaxTurns: turns},
@@ -84,12 +145,8 @@ func ourLoop(web *http.Client, turns int, t tool.Tool) (int, error) {
 	return res.Turns, nil
 }
 
-func theirLoop(web *http.Client, turns int) (int, error) {
-	base, err := endpointURL()
-	if err != nil {
-		return 0, err
-	}
-	client := openai.NewClient(option.WithAPIKey(benchKey), option.WithHTTPClient(web), option.WithBaseURL(base+"/loop"))
+func theirLoop(w wired, turns int) (int, error) {
+	client := openai.NewClient(option.WithAPIKey(benchKey), option.WithHTTPClient(w.web), option.WithBaseURL(w.base+"/loop"))
 	h := &history{theirs: oai.ResponseInputParam{theirMessage(oai.ResponseInputContentParamOfInputText("Read on."))}}
 	params := h.theirParams()
 	for n := range turns {
@@ -120,11 +177,7 @@ func theirLoop(web *http.Client, turns int) (int, error) {
 
 // bareLoop sends what ours sends, as bytes that are there, and looks at nothing
 // that comes.
-func bareLoop(web *http.Client, turns int) (int, error) {
-	base, err := endpointURL()
-	if err != nil {
-		return 0, err
-	}
+func bareLoop(w wired, turns int) (int, error) {
 	req := (&history{ours: item.NewList(item.User("Read on."))}).ourRequest()
 	body, err := req.MarshalJSON()
 	if err != nil {
@@ -133,13 +186,13 @@ func bareLoop(web *http.Client, turns int) (int, error) {
 	more := bareTurn()
 	body = append(body[:len(body)-1], `,"input":[{}`...)
 	for n := range turns {
-		r, err := http.NewRequest(http.MethodPost, base+"/loop/responses", bytes.NewReader(append(body, "]}"...)))
+		r, err := http.NewRequest(http.MethodPost, w.base+"/loop/responses", bytes.NewReader(append(body, "]}"...)))
 		if err != nil {
 			return n, err
 		}
 		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set("Authorization", "Bearer "+benchKey)
-		if err := readAll(web, r); err != nil {
+		if err := readAll(w.web, r); err != nil {
 			return n, err
 		}
 		body = append(body, more...)
@@ -151,11 +204,7 @@ func bareLoop(web *http.Client, turns int) (int, error) {
 var bareTurn = sync.OnceValue(func() []byte {
 	var acc item.Accumulator
 	var out []byte
-	for data := range bytes.SplitSeq(callStream(100), []byte("\n\n")) {
-		_, data, ok := bytes.Cut(data, []byte("\ndata: "))
-		if !ok {
-			continue
-		}
+	for data := range dataOf(callStream(100)) {
 		ev, err := item.ParseEvent(data)
 		if err != nil {
 			panic(err)
@@ -170,6 +219,17 @@ var bareTurn = sync.OnceValue(func() []byte {
 	}
 	return append(append(out, ','), item.Must(&item.FunctionCallOutput{CallID: "call_100", Output: item.Text(fileText)}).JSON()...)
 })
+
+// dataOf is the data of the events in a stream.
+func dataOf(stream []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for event := range bytes.SplitSeq(stream, []byte("\n\n")) {
+			if _, data, ok := bytes.Cut(event, []byte("\ndata: ")); ok && !yield(data) {
+				return
+			}
+		}
+	}
+}
 
 func readAll(web *http.Client, r *http.Request) error {
 	resp, err := web.Do(r)
@@ -192,7 +252,10 @@ type turnAllocs struct{ first, last float64 }
 // included.
 var loopAllocs = sync.OnceValue(func() (a turnAllocs) {
 	const turns, window, runs = 201, 10, 4
-	web := &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}
+	w, err := plainHTTP.wired()
+	if err != nil {
+		return turnAllocs{math.NaN(), math.NaN()}
+	}
 	for run := range runs + 1 {
 		var marks []uint64
 		var m runtime.MemStats
@@ -200,7 +263,7 @@ var loopAllocs = sync.OnceValue(func() (a turnAllocs) {
 			runtime.ReadMemStats(&m)
 			marks = append(marks, m.Mallocs)
 		})
-		if _, err := ourLoop(web, turns, t); err != nil {
+		if _, err := ourLoop(w, turns, t); err != nil {
 			return turnAllocs{math.NaN(), math.NaN()} // the row itself tells of errors
 		}
 		if run == 0 {

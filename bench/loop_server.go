@@ -4,8 +4,10 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
 	"fmt"
 	"io"
 	"net"
@@ -25,8 +27,9 @@ const servesEnv = "ANTIPHON_BENCH_SERVES"
 // process is the server. It ends when its input does: with this process, or
 // when nobody holds the command any more.
 type process struct {
-	url     string
-	command *exec.Cmd
+	url, secure string
+	roots       *x509.CertPool // that the secure one is known by
+	command     *exec.Cmd
 }
 
 var startServer = sync.OnceValues(func() (*process, error) {
@@ -47,8 +50,11 @@ var startServer = sync.OnceValues(func() (*process, error) {
 	if err := p.command.Start(); err != nil {
 		return nil, err
 	}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	p.url = strings.TrimSpace(line)
+	var certificate string
+	if _, err := fmt.Fscan(out, &p.url, &p.secure, &certificate); err != nil {
+		return nil, err
+	}
+	p.roots, err = rootsOf(certificate)
 	return p, err
 })
 
@@ -82,14 +88,25 @@ func serve(until io.Reader, addr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(addr, "http://%s\n", l.Addr())
+	secure, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	certificate, err := selfSigned()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(addr, "http://%s https://%s %s\n", l.Addr(), secure.Addr(), base64.StdEncoding.EncodeToString(certificate.Certificate[0]))
 	var s answers
 	mux := http.NewServeMux()
 	mux.HandleFunc("/loop/responses", s.call)
+	mux.HandleFunc("/loop/chat/completions", s.chat)
 	mux.HandleFunc("/whole/responses", s.whole)
 	mux.HandleFunc("/streams/responses", s.stream)
 	mux.HandleFunc("/go", s.release)
 	go func() { _ = http.Serve(l, mux) }()
+	https := &http.Server{Handler: mux, TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}}}
+	go func() { _ = https.ServeTLS(secure, "", "") }()
 	_, err = io.Copy(io.Discard, until)
 	return err
 }

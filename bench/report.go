@@ -41,9 +41,9 @@ func (r result) of(lib string) float64 {
 func (b bar) verdict(r result) (got float64, verdict string) {
 	got = b.got(r)
 	switch {
-	case !(got <= b.gate):
+	case b.atLeast && !(got >= b.gate), !b.atLeast && !(got <= b.gate):
 		return got, "**missed**"
-	case got > b.goal:
+	case b.atLeast && got < b.goal, !b.atLeast && got > b.goal:
 		return got, "gate holds"
 	}
 	return got, "goal reached"
@@ -55,9 +55,10 @@ func (r result) allocsPerUnit() float64 { return r.ours().allocs / float64(r.uni
 
 // verdict compares a row with its gate and goal.
 func (r result) verdict() string {
-	switch got := r.theirs().ratio; {
-	case r.gate == 0:
+	if r.gate == 0 {
 		return ""
+	}
+	switch got := r.theirs().ratio; {
 	case got < r.gate:
 		return "**missed**"
 	case r.maxAllocs >= 0 && r.allocsPerUnit() > r.maxAllocs+0.1:
@@ -76,7 +77,11 @@ func (r *report) markdown(what string, rounds int) string {
 		"rounds. \"× ours\" is the median over the rounds of a library's time by Antiphon's in the same round. The libraries of a row\n" +
 		"take turns within a round, and must come to the same sum. Machines are noisy: read ratios.\n")
 	for _, res := range r.results {
-		fmt.Fprintf(&b, "\n## %s\n\n%d %ss, %.0f KB.", title(res.name), res.units, res.unit, float64(res.bytes)/1000)
+		fmt.Fprintf(&b, "\n## %s\n\n%d %ss", title(res.name), res.units, res.unit)
+		if res.bytes > 0 {
+			fmt.Fprintf(&b, ", %.0f KB", float64(res.bytes)/1000)
+		}
+		b.WriteString(".")
 		if res.gate > 0 {
 			fmt.Fprintf(&b, " Against openai-go: gate %g×, goal %g×, measured **%.1f×**: %s.", res.gate, res.goal, res.theirs().ratio, strings.Trim(res.verdict(), "*"))
 		}
@@ -87,10 +92,18 @@ func (r *report) markdown(what string, rounds int) string {
 		if res.note != nil {
 			b.WriteString(" " + res.note())
 		}
+		if len(res.figures) == 0 {
+			b.WriteString("\n")
+			continue
+		}
 		fmt.Fprintf(&b, "\n\n| library | time | a %s | throughput | × ours | allocations | bytes allocated |\n|---|---|---|---|---|---|---|\n", res.unit)
 		for _, f := range res.figures {
-			fmt.Fprintf(&b, "| %s | %s | %s | %.0f MB/s | %.2f | %.0f | %.0f KB |\n", f.lib, short(f.cpu), short(f.cpu/time.Duration(res.units)),
-				float64(res.bytes)/f.cpu.Seconds()/1e6, f.ratio, f.allocs, f.bytes/1000)
+			allocs := fmt.Sprintf("%.0f | %.0f KB", f.allocs, f.bytes/1000)
+			if math.IsNaN(f.allocs) {
+				allocs = "– | –" // in a process of its own
+			}
+			fmt.Fprintf(&b, "| %s | %s | %s | %.0f MB/s | %.2f | %s |\n", f.lib, short(f.cpu), short(f.cpu/time.Duration(res.units)),
+				float64(res.bytes)/f.cpu.Seconds()/1e6, f.ratio, allocs)
 		}
 	}
 	if r.size != nil {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // row is one kind of work, done by several libraries.
@@ -29,13 +30,26 @@ type row struct {
 	// rounds bounds how often slow work is repeated. 0 is no bound.
 	rounds int
 	libs   []lib
+	// apart has those of the libs that work in a process of their own, by name,
+	// which says how much processor time it took. They run once a round, in few
+	// rounds.
+	apart map[string]func() (int, time.Duration, error)
 }
 
-// bar bounds a figure of a row from above.
+// bar bounds a figure of a row, from above unless atLeast is set.
 type bar struct {
 	what       string
 	got        func(result) float64
 	gate, goal float64
+	atLeast    bool
+}
+
+func most(what string, got func(result) float64, gate, goal float64) bar {
+	return bar{what, got, gate, goal, false}
+}
+
+func least(what string, got func(result) float64, gate, goal float64) bar {
+	return bar{what, got, gate, goal, true}
 }
 
 // lib is a library at work. Its run returns a number that must be the same for
@@ -63,7 +77,10 @@ func rows() []row {
 	}
 	list = append(list, largestRow())
 	list = append(list, bodyRows()...)
-	return append(list, loopRow(200), streamsRow(5000))
+	for _, turns := range []int{50, 200} {
+		list = append(list, loopRow(turns, plainHTTP), chatRow(turns))
+	}
+	return append(list, loopRow(200, overTLS), loopRow(200, overTLS2), idleRow(1000), streamsRow(5000))
 }
 
 // recordedStreams are the recorded streams beside the project, one after the

@@ -16,7 +16,7 @@ type part struct {
 // piece is a stretch of a text: as it stands, or a document's.
 type piece struct {
 	text string
-	doc  *node
+	doc  *node // a document, or an agent whose answer stands here
 }
 
 // body reads the content of an element as parts. White space at the edges of a
@@ -24,20 +24,7 @@ type piece struct {
 // is no part. Comments are dropped.
 func body(n *node) []part {
 	var b bodyReader
-	for _, k := range n.nodes {
-		switch {
-		case k.kind == comment:
-		case k.kind == text:
-			b.plain(k.text)
-		case k.kind == fence:
-			b.exact(piece{text: k.text})
-		case k.tag == "doc":
-			b.exact(piece{doc: k})
-		default:
-			b.flush()
-			b.parts = append(b.parts, part{node: k})
-		}
-	}
+	b.nodes(n.nodes)
 	b.flush()
 	return b.parts
 }
@@ -47,6 +34,25 @@ type bodyReader struct {
 	parts     []part
 	pieces    []piece
 	lastPlain bool
+}
+
+func (b *bodyReader) nodes(list []*node) {
+	for _, k := range list {
+		switch {
+		case k.kind == comment:
+		case k.kind == text:
+			b.plain(k.text)
+		case k.kind == fence:
+			b.exact(piece{text: k.text})
+		case k.tag == "import" && k.read:
+			b.nodes(k.nodes)
+		case k.tag == "doc" || k.tag == "agent" || k.tag == "import":
+			b.exact(piece{doc: k})
+		default:
+			b.flush()
+			b.parts = append(b.parts, part{node: k})
+		}
+	}
 }
 
 func (b *bodyReader) plain(s string) {
@@ -74,11 +80,26 @@ func (b *bodyReader) flush() {
 	if b.lastPlain {
 		last := &b.pieces[len(b.pieces)-1]
 		last.text = strings.TrimRight(last.text, space)
+		if last.text == "" { // behind something exact
+			b.pieces = b.pieces[:len(b.pieces)-1]
+		}
 	}
 	if len(b.pieces) > 0 {
 		b.parts = append(b.parts, part{text: b.pieces})
 	}
 	b.pieces, b.lastPlain = nil, false
+}
+
+// payloads marks the documents of a body as payloads.
+func payloads(parts []part) []part {
+	for _, p := range parts {
+		for _, piece := range p.text {
+			if piece.doc != nil {
+				piece.doc.payload = true
+			}
+		}
+	}
+	return parts
 }
 
 // static returns the text of the parts when it needs no document, and whether

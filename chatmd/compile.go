@@ -6,6 +6,8 @@ package chatmd
 import (
 	"fmt"
 	"strings"
+
+	"github.com/antiphon-go/antiphon/item"
 )
 
 // compiler reads the meaning of a tree: the second layer. It checks everything
@@ -14,7 +16,8 @@ type compiler struct {
 	file     *File
 	errs     ErrorList
 	warnings ErrorList
-	where    locator
+	where    locators
+	top      Position // of the element of the file itself that is being read
 }
 
 // entry is an element that becomes an item once its sources are there.
@@ -24,36 +27,52 @@ type entry struct {
 }
 
 func (c *compiler) run() {
-	c.where = locator{src: c.file.src}
+	c.where = locators{}
 	for _, n := range c.file.root.nodes {
 		if n.kind == element {
-			c.file.Elements = append(c.file.Elements, n.element(&c.where))
-			c.topElement(n)
-			n.elements(func(k *node) { c.common(k, k != n) })
+			e := c.element(n)
+			c.file.Elements = append(c.file.Elements, e)
+			c.top = e.Position
+			c.topLevel(n)
 		}
 	}
 }
 
+// topLevel reads an element of the top level, or those of the file that it
+// imports.
+func (c *compiler) topLevel(n *node) {
+	if n.tag != "import" || !n.read {
+		c.topElement(n)
+		n.elements(c.common)
+		return
+	}
+	c.common(n)
+	for _, k := range n.nodes {
+		if k.kind == element {
+			c.topLevel(k)
+		}
+	}
+}
+
+func (c *compiler) element(n *node) Element { return n.element(c.where) }
+
 func (c *compiler) fail(n *node, message, hint string) {
-	c.errs = append(c.errs, &Error{offset: n.start, Text: c.openTag(n), Message: message, Hint: hint})
+	c.errs = append(c.errs, &Error{src: n.src, offset: n.start, Text: n.excerpt(), Message: message, Hint: hint})
 }
 
 func (c *compiler) failAttr(n *node, a *Attr, message, hint string) {
-	text := excerpt(c.file.src[a.start:max(a.to, a.start+len(a.Name))])
-	c.errs = append(c.errs, &Error{offset: a.start, Text: text, Message: "<" + n.tag + ">: " + message, Hint: hint})
+	text := excerpt(n.src.text[a.start:max(a.to, a.start+len(a.Name))])
+	c.errs = append(c.errs, &Error{src: n.src, offset: a.start, Text: text, Message: "<" + n.tag + ">: " + message, Hint: hint})
 }
 
-func (c *compiler) warn(offset int, text, message, hint string) {
-	c.warnings = append(c.warnings, &Error{offset: offset, Text: text, Message: message, Hint: hint})
+func (c *compiler) warn(n *node, offset int, text, message, hint string) {
+	c.warnings = append(c.warnings, &Error{src: n.src, offset: offset, Text: text, Message: message, Hint: hint})
 }
-
-// openTag returns the beginning of the element for a message.
-func (c *compiler) openTag(n *node) string { return excerpt(c.file.src[n.start:n.end]) }
 
 // notBuilt reports a feature that the file uses and this version lacks.
 func (c *compiler) notBuilt(n *node, feature string) {
 	c.errs = append(c.errs, &Error{
-		offset: n.start, Text: c.openTag(n),
+		src: n.src, offset: n.start, Text: n.excerpt(),
 		Message: feature + " is not built yet", Err: ErrNotBuilt,
 	})
 }
@@ -65,7 +84,9 @@ func (c *compiler) topElement(n *node) {
 		c.config(n)
 	case "tool":
 		c.tool(n)
-	case "import", "script", "shell_access", "moderator_runtime":
+	case "import":
+		build = unread(n)
+	case "script", "shell_access", "moderator_runtime":
 		c.notBuilt(n, "<"+n.tag+">")
 	case "tool_call":
 		build = c.call(n)
@@ -81,33 +102,34 @@ func (c *compiler) topElement(n *node) {
 		build = c.message(n, n.tag)
 	}
 	if build != nil {
-		c.file.entries = append(c.file.entries, entry{c.where.at(n.start), build})
+		c.file.entries = append(c.file.entries, entry{c.top, build})
+	}
+}
+
+// unread stands for a file that was not imported: [Parse] reads only one.
+func unread(n *node) builder {
+	return func(r *resolution) (item.Item, bool) {
+		r.unread(n)
+		return item.Item{}, false
 	}
 }
 
 // common checks what holds for every element, nested ones included.
-func (c *compiler) common(n *node, nested bool) {
+func (c *compiler) common(n *node) {
 	if tags[n.tag].mode != opaqueMode {
 		c.attrs(n)
 	}
 	switch n.tag {
 	case "doc":
 		c.source(n)
-		for _, name := range []string{"strip", "markdown"} {
-			if n.flag(name) {
-				c.notBuilt(n, "<doc "+name+"/>, the conversion of HTML,")
-			}
-		}
 	case "img", "file":
 		if n.value("file_id") == "" {
 			c.source(n)
 		}
 	case "agent":
-		c.notBuilt(n, "<agent> inside a message")
+		c.source(n)
 	case "import":
-		if nested {
-			c.notBuilt(n, "<import> inside a message")
-		}
+		c.imported(n)
 	}
 }
 
@@ -117,7 +139,7 @@ func (c *compiler) attrs(n *node) {
 	for i := range n.attrs {
 		a := &n.attrs[i]
 		if last, _ := n.attr(a.Name); last != a {
-			c.warn(a.start, a.Name, fmt.Sprintf("<%s>: %s is given twice", n.tag, a.Name), "the last one counts")
+			c.warn(n, a.start, a.Name, fmt.Sprintf("<%s>: %s is given twice", n.tag, a.Name), "the last one counts")
 		}
 		if knows(n.tag, a.Name) || unbuiltTool(n) != "" && n.tag == "tool" {
 			continue
@@ -126,7 +148,7 @@ func (c *compiler) attrs(n *node) {
 		if s := suggest(a.Name, tags[n.tag].attrs); s != "" {
 			hint = "did you mean " + s + "?"
 		}
-		c.warn(a.start, a.Name, fmt.Sprintf("<%s> has no attribute %s", n.tag, a.Name), hint)
+		c.warn(n, a.start, a.Name, fmt.Sprintf("<%s> has no attribute %s", n.tag, a.Name), hint)
 	}
 }
 
@@ -137,7 +159,7 @@ func (c *compiler) source(n *node) {
 	case !ok || a.Value == "":
 		c.fail(n, "<"+n.tag+"> needs a src", `write <`+n.tag+` src="…" local/>`)
 	case n.flag("local"), isURL(a.Value):
-	case n.tag != "doc" && strings.HasPrefix(a.Value, "data:"):
+	case (n.tag == "img" || n.tag == "file") && strings.HasPrefix(a.Value, "data:"):
 	default:
 		c.failAttr(n, a, "src is neither a URL nor marked as a file: "+excerpt(a.Value), "add the attribute local to read a file")
 	}

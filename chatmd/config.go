@@ -36,7 +36,7 @@ type Config struct {
 // config reads a config element. The first one counts.
 func (c *compiler) config(n *node) {
 	cfg := &Config{
-		Element:         n.element(&c.where),
+		Element:         c.element(n),
 		Model:           n.value("model"),
 		MaxTokens:       c.count(n, "max_tokens"),
 		Temperature:     c.number(n, "temperature"),
@@ -60,7 +60,7 @@ func (c *compiler) config(n *node) {
 		return
 	}
 	first := c.file.Config.Position
-	c.warn(n.start, c.openTag(n), "a second <config> is ignored", fmt.Sprintf("the one of line %d counts", first.Line))
+	c.warn(n, n.start, n.excerpt(), "a second <config> is ignored", fmt.Sprintf("the one of line %d counts", first.Line))
 }
 
 // count reads a whole number above zero, nil where it is not given.
@@ -100,7 +100,7 @@ func (c *compiler) flag(n *node, name string) bool {
 	switch a.Value {
 	case "", "true", "false", name:
 	default:
-		c.warn(a.start, excerpt(c.file.src[a.start:a.to]), fmt.Sprintf("<%s>: the flag %s is on: its value is neither true nor false", n.tag, name), `off is `+name+`="false"`)
+		c.warn(n, a.start, excerpt(n.src.text[a.start:a.to]), fmt.Sprintf("<%s>: the flag %s is on: its value is neither true nor false", n.tag, name), `off is `+name+`="false"`)
 	}
 	return a.Value != "false"
 }

@@ -35,6 +35,7 @@ type Error struct {
 	Hint    string
 	Err     error
 
+	src    *source
 	offset int
 }
 
@@ -97,18 +98,44 @@ func joined(parsed error, more ErrorList) error {
 		return cmp.Or(parsed, more.err())
 	}
 	list = slices.Concat(list, more)
-	slices.SortStableFunc(list, func(a, b *Error) int { return a.offset - b.offset })
+	list.sort()
 	return list
 }
 
-// locate sorts the problems by place and fills in what their offsets mean.
-func (l ErrorList) locate(name, src string) {
-	slices.SortStableFunc(l, func(a, b *Error) int { return a.offset - b.offset })
-	where := locator{src: src}
-	for _, e := range l {
-		pos := where.at(e.offset)
-		e.File, e.Line, e.Column = name, pos.Line, pos.Column
+// sort puts the problems in the order of the file; those of an imported file
+// stand where it is imported.
+func (l ErrorList) sort() {
+	at := func(e *Error) int {
+		if e.src.from == nil {
+			return e.offset
+		}
+		return e.src.at
 	}
+	slices.SortStableFunc(l, func(a, b *Error) int {
+		return cmp.Or(at(a)-at(b), a.src.order-b.src.order, a.offset-b.offset)
+	})
+}
+
+// locate sorts the problems by place and fills in what their offsets mean.
+func (l ErrorList) locate() {
+	l.sort()
+	where := locators{}
+	for _, e := range l {
+		pos := where.at(e.src, e.offset)
+		e.File, e.Line, e.Column = e.src.name, pos.Line, pos.Column
+	}
+}
+
+// locators are those of several files.
+type locators map[*source]*locator
+
+func (l locators) at(src *source, offset int) Position {
+	one := l[src]
+	if one == nil {
+		one = &locator{src: src.text}
+		l[src] = one
+	}
+	return one.at(offset)
 }
 
 // locator turns offsets into lines and columns. It goes on from the offset it

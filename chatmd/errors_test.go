@@ -36,8 +36,6 @@ func TestParseErrors(t *testing.T) {
 		{"unclosed config", "<config model=\"a\">\n<user>a</user>", "1:1: <config> is not closed: <config model=\"a\"> (write <config …/>)"},
 		{"bad attribute", "<user \"a\">b</user>", "1:7: bad attribute in <user>: \"a\" (write name=\"value\"; a quote may be missing before it)"},
 		{"no value", "<user id=>b</user>", "1:7: attribute id in <user> has no value: id= (write id=\"…\")"},
-		{"tool in a message", "<user><tool name=\"a\"/></user>", "1:7: <tool> belongs at the top level, not inside <user> (text that is no tag goes in RAW| … |RAW)"},
-		{"image in a reply", "<assistant><img src=\"https://x\"/></assistant>", "1:12: <img/> belongs inside a message or a tool response, not inside <assistant> (text that is no tag goes in RAW| … |RAW)"},
 		{"image in a long reply", "<msg role=\"assistant\"><img src=\"https://x\"/></msg>", "1:23: <img> cannot stand in this <msg>: <img src=\"https://x\"/> (it holds text only; text that is no tag goes in RAW| … |RAW)"},
 		{"invalid UTF-8", "<user>ü\xff\xfe</user>", "1:8: invalid UTF-8: byte 0xff and 1 more in this file (save the file as UTF-8)"},
 		{"numbers", "<config max_tokens=\"1e3\" temperature=\"warm\"\n max_turns=\"0\" budget=\"-1\"/>",
@@ -65,7 +63,10 @@ func TestParseErrors(t *testing.T) {
 		{"logprobs", "<assistant id=\"a\" logprobs=\"[\">b</assistant>", "1:19: <assistant>: logprobs is no JSON: "},
 		{"no source", "<user><img/> <doc src=\"\"/></user>", "1:7: <img> needs a src: <img/> (write <img src=\"…\" local/>)\n1:14: <doc> needs a src: <doc src=\"\"/> (write <doc src=\"…\" local/>)"},
 		{"a path that is not local", "<user><img src=\"a.png\"/></user>", "1:12: <img>: src is neither a URL nor marked as a file: a.png: src=\"a.png\" (add the attribute local to read a file)"},
-		{"older function call", "<msg role=\"assistant\" function_call function_name=\"f\">{}</msg>", "1:1: the older form function_call has no id that an answer could name: "},
+		{"import without a source", "<import/>", "1:1: <import> needs a src: <import/> (write <import src=\"…\"/>)"},
+		{"import from the network", "<import src=\"https://x/a.md\"/>", "1:9: <import>: files are not imported from the network: src=\"https://x/a.md\" (download it)"},
+		{"import with a bad namespace", "<import src=\"a\" namespace=\"a b\"/>", "1:17: <import>: namespace cannot be \"a b\": namespace=\"a b\" (a letter or _, then letters, digits, _ . -)"},
+		{"agent without a source", "<user><agent>a</agent></user>", "1:7: <agent> needs a src: <agent>a</agent> (write <agent src=\"…\" local/>)"},
 		{"refusal of a plain text", "<assistant refusal content=\"text\">a</assistant>", "1:1: annotations, logprobs and refusal go with content=\"parts\": "},
 		{"CRLF counts as one", "<config/>\r\n\r\nx\r\n", "3:1: text outside of any element: x (put it inside <user> … </user>)"},
 		{"column behind a byte order mark", "\ufeffx", "1:1: text outside of any element: x (put it inside <user> … </user>)"},
@@ -98,24 +99,16 @@ func TestParseErrors(t *testing.T) {
 // Issue 2: what is not built yet is an error that names it, before any request.
 func TestNotBuilt(t *testing.T) {
 	tests := []struct{ src, want string }{
-		{"<import src=\"a.md\"/>", "1:1: <import> is not built yet: <import src=\"a.md\"/>"},
-		{"<user>a <import src=\"a.md\"/></user>", "1:9: <import> inside a message is not built yet: <import src=\"a.md\"/>"},
-		{"<user>a <agent src=\"a.md\" local>b <doc src=\"x\" local/></agent></user>", "1:9: <agent> inside a message is not built yet: <agent src=\"a.md\" local>b <doc src=\"x\" local/></agent>"},
 		{"<script language=\"chatml\" id=\"m\">\nlet x = \"<user>\" </scripted\n</script>", "1:1: <script> is not built yet: <script language=\"chatml\" id=\"m\">"},
 		{"<shell_access id=\"a\"><capability x/></shell_access>", "1:1: <shell_access> is not built yet: <shell_access id=\"a\"><capability x/></shell_access>"},
 		{"<moderator_runtime shell_runtime=\"a\"/>", "1:1: <moderator_runtime> is not built yet: <moderator_runtime shell_runtime=\"a\"/>"},
 		{"<tool name=\"s\" type=\"shell\"><policy>allow</policy></tool>", "1:1: <tool type=\"shell\"> is not built yet: <tool name=\"s\" type=\"shell\"><policy>allow</policy></tool>"},
-		{"<user><doc src=\"a\" local strip/></user>", "1:7: <doc strip/>, the conversion of HTML, is not built yet: <doc src=\"a\" local strip/>"},
-		{"<user><doc src=\"a\" local markdown/></user>", "1:7: <doc markdown/>, the conversion of HTML, is not built yet: <doc src=\"a\" local markdown/>"},
 	}
 	for _, tt := range tests {
 		_, err := Parse("", []byte(tt.src))
 		if err == nil || err.Error() != tt.want || !errors.Is(err, ErrNotBuilt) {
 			t.Errorf("%s:\ngot  %v\nwant %s", tt.src, err, tt.want)
 		}
-	}
-	if _, err := Parse("", []byte("<user><doc src=\"a\" local strip=\"false\"/></user>")); err != nil {
-		t.Error(err)
 	}
 }
 
@@ -127,6 +120,9 @@ func TestWarnings(t *testing.T) {
 		{"<config store=\"no\"/>", "1:9: <config>: the flag store is on: its value is neither true nor false: store=\"no\" (off is store=\"false\")"},
 		{"<user><doc src=\"a\" local></user>", "1:7: <doc> is not closed: <doc src=\"a\" local> (write <doc …/>)"},
 		{"<user><doc src=\"a\" local></doc></user>", ""},
+		{"<user>put <tool name=\"a\"/> or <tool name=\"b\"></tool> there</user>", "1:11: <tool> belongs at the top level; inside <user> it is text (text that is meant goes in RAW| … |RAW)\n1:31: <tool> belongs at the top level; inside <user> it is text (text that is meant goes in RAW| … |RAW)"},
+		{"<assistant><img src=\"https://x\"/></assistant>", "1:12: <img/> belongs inside a message or a tool response; inside <assistant> it is text (text that is meant goes in RAW| … |RAW)"},
+		{"<msg role=\"assistant\" function_call function_name=\"f\">{}</msg>", "1:1: the older form function_call has no id that an answer could name: it is read as a text: <msg role=\"assistant\" function_call function_name=\"f\">{}</ms… (write <tool_call tool_call_id=\"…\" function_name=\"…\">)"},
 	}
 	for _, tt := range tests {
 		f, err := Parse("", []byte(tt.src))

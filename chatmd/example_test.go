@@ -34,7 +34,7 @@ What is in <doc src="notes.txt" local/>?
 	}
 	fmt.Println(file.Config.Model, items[0].Item.JSON())
 
-	reply := item.Must(&item.Message{ID: "msg_1", Role: item.RoleAssistant, Content: item.Parts(&item.OutputText{Text: "Milk.", Annotations: "[]"})})
+	reply := item.Must(&item.Message{ID: "msg_1", Role: item.RoleAssistant, Status: item.StatusCompleted, Content: item.Parts(&item.OutputText{Text: "Milk.", Annotations: "[]"})})
 	out, err := chatmd.Append(nil, reply)
 	if err != nil {
 		fmt.Println(err)
@@ -43,7 +43,7 @@ What is in <doc src="notes.txt" local/>?
 	_, _ = os.Stdout.Write(out)
 	// Output:
 	// gpt-5 {"type":"message","content":[{"type":"input_text","text":"What is in <milk>?"}],"role":"user"}
-	// <assistant id="msg_1">
+	// <assistant id="msg_1" status="completed">
 	// Milk.
 	// </assistant>
 }

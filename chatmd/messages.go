@@ -16,20 +16,21 @@ type builder func(r *resolution) (item.Item, bool)
 
 // msg reads the long form of a message.
 func (c *compiler) msg(n *node) builder {
-	switch role := n.value("role"); role {
-	case "user", "system", "developer":
-		return c.message(n, role)
-	case "assistant":
+	role := strings.ToLower(n.value("role"))
+	switch role {
+	case "assistant", "tool":
 		if n.flag("tool_call") {
 			return c.call(n)
 		}
+		if role == "tool" {
+			return c.response(n)
+		}
 		if n.flag("function_call") {
-			c.fail(n, "the older form function_call has no id that an answer could name", `write <tool_call tool_call_id="…" function_name="…">`)
-			return nil
+			c.warn(n, n.start, n.excerpt(), "the older form function_call has no id that an answer could name: it is read as a text", `write <tool_call tool_call_id="…" function_name="…">`)
 		}
 		return c.message(n, role)
-	case "tool":
-		return c.response(n)
+	case "user", "system", "developer":
+		return c.message(n, role)
 	}
 	c.required(n, "role")
 	c.oneOf(n, "role", "user assistant system developer tool")
@@ -62,6 +63,20 @@ func (c *compiler) message(n *node, role string) builder {
 	}
 }
 
+// replyStatus is the status of an output message, which has to have one; older
+// files leave out that it is complete.
+func replyStatus(n *node, x item.Extra) string {
+	a, ok := n.attr("status")
+	_, isNull := x.Get("status")
+	switch {
+	case ok && a.Value != absent:
+		return a.Value
+	case ok || isNull:
+		return ""
+	}
+	return item.StatusCompleted
+}
+
 // textMessage is a message whose content is a plain string.
 func (c *compiler) textMessage(n *node, head item.Message, parts []part) builder {
 	if !c.onlyText(n, parts) {
@@ -91,6 +106,9 @@ func (c *compiler) assistant(n *node, head item.Message, parts []part, content s
 			c.fail(n, `annotations, logprobs and refusal go with content="parts"`, "")
 		}
 		return c.textMessage(n, head, parts)
+	}
+	if head.ID != "" {
+		head.Status = replyStatus(n, head.Extra)
 	}
 	annotations, logprobs := c.json(n, "annotations"), c.json(n, "logprobs")
 	if !n.has("annotations") {
@@ -141,7 +159,7 @@ func nulls(n *node) item.Extra {
 func (c *compiler) call(n *node) builder {
 	id, name := c.required(n, "tool_call_id"), c.required(n, "function_name")
 	custom := c.oneOf(n, "type", "function_call custom_tool_call") == "custom_tool_call"
-	parts := body(n)
+	parts := payloads(body(n))
 	if !c.onlyText(n, parts) {
 		return nil
 	}
@@ -162,7 +180,7 @@ func (c *compiler) response(n *node) builder {
 	id := c.required(n, "tool_call_id")
 	typ := c.oneOf(n, "type", "function_call function_call_output custom_tool_call custom_tool_call_output")
 	output := c.oneOf(n, "output", "text content")
-	parts := body(n)
+	parts := payloads(body(n))
 	if output == "text" && !c.onlyText(n, parts) {
 		return nil
 	}
@@ -173,6 +191,9 @@ func (c *compiler) response(n *node) builder {
 		}
 	}
 	itemID, status := n.value("id"), n.value("status")
+	if isNumber(itemID) {
+		itemID = "" // older programs number the files of payloads so
+	}
 	return func(r *resolution) (item.Item, bool) {
 		out, ok := r.output(n, parts, output)
 		if typ == "custom_tool_call" || typ == "custom_tool_call_output" {
@@ -180,6 +201,10 @@ func (c *compiler) response(n *node) builder {
 		}
 		return r.item(n, &item.FunctionCallOutput{ID: itemID, CallID: id, Output: out, Status: status, Extra: nulls(n)}, ok)
 	}
+}
+
+func isNumber(s string) bool {
+	return s != "" && strings.Trim(s, "0123456789") == ""
 }
 
 // output reads the content of a tool response. Without an output attribute it
@@ -252,7 +277,7 @@ func (c *compiler) reasoning(n *node) builder {
 
 // item reads an element that holds the JSON of any item.
 func (c *compiler) item(n *node) builder {
-	parts := body(n)
+	parts := payloads(body(n))
 	if s, ok := static(parts); ok {
 		if problem := checkItem(n, s); problem != "" {
 			c.fail(n, problem, "")

@@ -16,11 +16,12 @@ const maxDepth = 64
 // takes the likeliest reading and goes on. Every byte is visited a fixed number
 // of times.
 type parser struct {
-	src   string
-	pos   int
-	marks marks
-	where locator
-	open  []*node // the elements that are open, the root first
+	source *source
+	src    string // its text
+	pos    int
+	marks  marks
+	where  locator
+	open   []*node // the elements that are open, the root first
 
 	errs     ErrorList
 	warnings ErrorList
@@ -31,20 +32,24 @@ type parser struct {
 	deep bool // the depth has been reported
 }
 
-// parseTree reads src. The root is an element without a tag.
-func parseTree(src string) (*node, *parser) {
-	root := &node{end: len(src)}
-	p := &parser{src: src, marks: marks{src: src, angle: -1, fence: -1}, where: locator{src: src}, open: []*node{root}, tail: -1}
+// parseTree reads a file. The root is an element without a tag, or that of the
+// message whose content the file is a part of.
+func parseTree(source *source, tag string) (*node, *parser) {
+	src := source.text
+	root := &node{tag: tag, end: len(src), src: source}
+	p := &parser{source: source, src: src, marks: marks{src: src, angle: -1, fence: -1}, where: locator{src: src}, open: []*node{root}, tail: -1}
 	p.checkUTF8()
 	if strings.HasPrefix(src, byteOrderMark) {
 		p.pos = len(byteOrderMark)
-		p.add(&node{kind: text, text: byteOrderMark, end: p.pos})
+		if tag == "" {
+			p.add(&node{kind: text, text: byteOrderMark, end: p.pos})
+		}
 	}
 	for p.pos < len(src) {
-		if len(p.open) == 1 {
+		if cur := p.current(); cur.tag == "" {
 			p.topLevel()
 		} else {
-			p.content(p.current())
+			p.content(cur)
 		}
 	}
 	p.finish()
@@ -54,16 +59,17 @@ func parseTree(src string) (*node, *parser) {
 func (p *parser) current() *node { return p.open[len(p.open)-1] }
 
 func (p *parser) add(n *node) {
+	n.src = p.source
 	cur := p.current()
 	cur.nodes = append(cur.nodes, n)
 }
 
 func (p *parser) fail(offset int, text, message, hint string) {
-	p.errs = append(p.errs, &Error{offset: offset, Text: excerpt(text), Message: message, Hint: hint})
+	p.errs = append(p.errs, &Error{src: p.source, offset: offset, Text: excerpt(text), Message: message, Hint: hint})
 }
 
 func (p *parser) warn(offset int, text, message, hint string) {
-	p.warnings = append(p.warnings, &Error{offset: offset, Text: excerpt(text), Message: message, Hint: hint})
+	p.warnings = append(p.warnings, &Error{src: p.source, offset: offset, Text: excerpt(text), Message: message, Hint: hint})
 }
 
 // endsInside notes that the file ends within what starts at offset.
@@ -138,15 +144,20 @@ func (p *parser) content(cur *node) {
 }
 
 func (p *parser) openingTag(cur *node, name string) {
-	switch place(cur.tag, name) {
+	switch placeIn(cur, name) {
 	case literal:
 		p.addText(p.pos, p.pos+1)
 	case child:
 		p.element(name)
 	case misplaced:
-		p.fail(p.pos, "<"+name, home(name)+", not inside <"+cur.tag+">", rawHint)
+		p.warn(p.pos, "<"+name, home(name)+"; inside <"+cur.tag+"> it is text", "text that is meant goes in RAW| … |RAW")
 		p.addText(p.pos, p.pos+1)
 	case nextTop:
+		if top := p.open[0].tag; top != "" {
+			p.fail(p.pos, "<"+name, home(name)+", not in a file that is imported inside <"+top+">", rawHint)
+			p.addText(p.pos, p.pos+1)
+			return
+		}
 		p.leave(0, "is not closed before <"+name+">")
 		p.element(name)
 	}
@@ -170,14 +181,14 @@ func (p *parser) closingTag(cur *node, name string) {
 	for depth > 0 && p.open[depth].tag != name {
 		depth--
 	}
-	where := place(cur.tag, name)
+	where := placeIn(cur, name)
 	switch {
 	case depth > 0:
 		p.leave(depth, "is not closed before </"+name+">")
 		p.close(name)
-	case where == literal || name == "file":
+	case where == literal || where == misplaced || name == "file":
 		p.addText(p.pos, p.pos+1)
-	case where == nextTop:
+	case where == nextTop && len(p.open) > 1:
 		at := p.where.at(p.open[1].start)
 		p.fail(p.pos, "</"+name+">", fmt.Sprintf("</%s> does not match <%s> of line %d", name, cur.tag, at.Line), "end it with </"+cur.tag+">; "+rawHint)
 		p.open = p.open[:2]
@@ -224,10 +235,13 @@ func (p *parser) element(name string) {
 		return
 	}
 	t := readTag(p.src, p.pos, name)
-	n := &node{tag: name, attrs: t.attrs, start: p.pos, end: t.end, selfClosed: t.selfClosed}
+	n := &node{tag: name, src: p.source, attrs: t.attrs, start: p.pos, end: t.end, selfClosed: t.selfClosed}
 	if name == "file" && !isFileTag(n) {
 		p.addText(p.pos, p.pos+1)
 		return
+	}
+	for _, e := range t.problems {
+		e.src = p.source
 	}
 	p.errs = append(p.errs, t.problems...)
 	if t.cut {
@@ -286,14 +300,14 @@ func (p *parser) opaque(n *node) {
 		}
 		if name, _ := tagName(p.src, i); name == n.tag {
 			p.pos = i
-			n.nodes = []*node{{kind: text, text: p.src[from:i], start: from, end: i}}
+			n.nodes = []*node{{kind: text, text: p.src[from:i], start: from, end: i, src: p.source}}
 			n.end = p.closingEnd(name)
 			p.pos = n.end
 			return
 		}
 		i += len("</")
 	}
-	n.nodes = []*node{{kind: text, text: p.src[from:], start: from, end: len(p.src)}}
+	n.nodes = []*node{{kind: text, text: p.src[from:], start: from, end: len(p.src), src: p.source}}
 	n.end, p.pos = len(p.src), len(p.src)
 }
 

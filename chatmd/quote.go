@@ -63,6 +63,9 @@ func appendAttr(dst []byte, name, value string) []byte {
 	return appendQuoted(dst, value)
 }
 
+// Fence returns s in a fence, for a text that is put together by hand.
+func Fence(s string) string { return strings.TrimSuffix(string(appendFence(nil, s)), "\n") }
+
 // appendFence appends s in a fence, with a newline behind it. A label keeps
 // text that holds a closing mark, or the closing tag of an element, from being
 // taken for the end: see [Recover] for the latter.

@@ -20,7 +20,7 @@ import "strings"
 // end a person deleted.
 func Recover(src []byte) int {
 	s := string(src)
-	_, p := parseTree(s)
+	_, p := parseTree(&source{text: s}, "")
 	if p.tail >= 0 && torn(s[p.tail:]) {
 		return p.tail
 	}

@@ -15,22 +15,34 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// Ref is what an element of a file refers to: a document, an image, a file.
+// Ref is what an element of a file refers to: a document, an image, a file, an
+// agent, or in [Load] a file to import.
 type Ref struct {
-	// Tag is doc, img or file.
+	// Tag is doc, img, file, agent or import.
 	Tag string
 	// Src is the source as written: with Local, a path relative to the file it
-	// stands in; without, a URL.
+	// stands in; without, a URL. What is imported is always local.
 	Src   string
 	Local bool
-	// File is the name of the file it stands in, Position the element's place.
-	File string
+	// Payload says that a document is what a call, an output or an item holds:
+	// its bytes are taken as they are.
+	Payload bool
+	// Strip and Markdown ask for the text of a document that is HTML, or for
+	// Markdown. Strip wins.
+	Strip, Markdown bool
+	// Input is what an agent is asked: texts, images and files.
+	Input []item.Part
+	// File is the name of the file that the element stands in, Base what tells
+	// that file from others (see [Source]), "" for the one that is read, and
+	// Position the element's place in it.
+	File, Base string
 	Position
 }
 
 // Resolver fetches what a file refers to. The media type may be "", it is found
 // out from the data then. An error is reported at the element's place. Images
-// and files with a URL are passed on as URLs and never fetched.
+// and files with a URL are passed on as URLs and never fetched. For an agent
+// the data are its answer.
 type Resolver interface {
 	Resolve(ctx context.Context, ref Ref) (data []byte, mediaType string, err error)
 }
@@ -55,7 +67,7 @@ type Located struct {
 // error is that of ctx, or an [ErrorList] of what [Parse] returned and all
 // sources that could not be used.
 func (f *File) Items(ctx context.Context, resolver Resolver) ([]Located, error) {
-	r := &resolution{ctx: ctx, file: f, resolver: resolver, where: locator{src: f.src}}
+	r := &resolution{ctx: ctx, file: f, resolver: resolver, where: locators{}}
 	list := make([]Located, 0, len(f.entries))
 	for _, e := range f.entries {
 		if err := ctx.Err(); err != nil {
@@ -65,7 +77,7 @@ func (f *File) Items(ctx context.Context, resolver Resolver) ([]Located, error) 
 			list = append(list, Located{Item: it, Position: e.Position})
 		}
 	}
-	r.errs.locate(f.Name, f.src)
+	r.errs.locate()
 	return list, joined(f.err, r.errs)
 }
 
@@ -74,13 +86,12 @@ type resolution struct {
 	ctx      context.Context
 	file     *File
 	resolver Resolver
-	where    locator
+	where    locators
 	errs     ErrorList
 }
 
 func (r *resolution) fail(n *node, message, hint string, err error) {
-	text := excerpt(r.file.src[n.start:n.end])
-	r.errs = append(r.errs, &Error{offset: n.start, Text: text, Message: message, Hint: hint, Err: err})
+	r.errs = append(r.errs, &Error{src: n.src, offset: n.start, Text: n.excerpt(), Message: message, Hint: hint, Err: err})
 }
 
 // item encodes v.
@@ -142,15 +153,27 @@ func (r *resolution) parts(parts []part, detail item.Detail) ([]item.Part, bool)
 	return list, all
 }
 
+// unread reports an import that was not followed.
+func (r *resolution) unread(n *node) {
+	r.fail(n, "<import> is not followed here: "+excerpt(n.value("src")), "", nil)
+}
+
 func (r *resolution) fetch(n *node) (data []byte, mediaType string, ok bool) {
-	if n.tag == "agent" || n.flag("strip") || n.flag("markdown") {
-		return nil, "", false // not built, which parsing has said
-	}
 	if r.resolver == nil {
 		r.fail(n, "<"+n.tag+"> cannot be read here: "+excerpt(n.value("src")), "", nil)
 		return nil, "", false
 	}
-	ref := Ref{Tag: n.tag, Src: n.value("src"), Local: n.flag("local"), File: r.file.Name, Position: r.where.at(n.start)}
+	ref := refTo(n, r.where)
+	ok = true
+	switch n.tag {
+	case "doc":
+		ref.Payload, ref.Strip, ref.Markdown = n.payload, n.flag("strip"), n.flag("markdown")
+	case "agent":
+		ref.Input, ok = r.parts(body(n), item.DetailAuto)
+	}
+	if !ok {
+		return nil, "", false
+	}
 	data, mediaType, err := r.resolver.Resolve(r.ctx, ref)
 	if err != nil {
 		r.fail(n, "<"+n.tag+"> cannot be read", "", err)
@@ -158,10 +181,19 @@ func (r *resolution) fetch(n *node) (data []byte, mediaType string, ok bool) {
 	return data, mediaType, err == nil
 }
 
+func refTo(n *node, where locators) Ref {
+	return Ref{Tag: n.tag, Src: n.value("src"), Local: n.flag("local"), File: n.src.name, Base: n.src.base, Position: where.at(n.src, n.start)}
+}
+
+// document returns the text that stands for a document or an agent.
 func (r *resolution) document(n *node) (string, bool) {
+	if n.tag == "import" {
+		r.unread(n)
+		return "", false
+	}
 	data, _, ok := r.fetch(n)
 	if ok && !utf8.Valid(data) {
-		r.fail(n, "<doc> is no text: "+excerpt(n.value("src")), "images go in <img/>, other files in <file/>", nil)
+		r.fail(n, "<"+n.tag+"> is no text: "+excerpt(n.value("src")), "images go in <img/>, other files in <file/>", nil)
 		return "", false
 	}
 	return string(data), ok

@@ -67,7 +67,7 @@ func (c *compiler) tool(n *node) {
 	}
 	c.kind(n)
 	t := &Tool{
-		Element:     n.element(&c.where),
+		Element:     c.element(n),
 		Name:        strings.Trim(n.value("name"), space),
 		Description: strings.Trim(n.value("description"), space),
 		Approval:    n.value("approval"),
@@ -123,7 +123,7 @@ func (c *compiler) root(t *Tool, n *node, seen map[string]int) {
 		c.fail(n, home("read")+fmt.Sprintf(", not inside %q", t.Name), "")
 	}
 	r := Root{
-		Element:     n.element(&c.where),
+		Element:     c.element(n),
 		ID:          c.required(n, "id"),
 		Path:        c.required(n, "path"),
 		Description: n.value("description"),

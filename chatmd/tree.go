@@ -14,7 +14,25 @@ type node struct {
 	text       string  // of text, as it stands; of a fence, its payload
 	start, end int     // place in the source, tags and fence marks included
 	selfClosed bool    // <tag/>
+	read       bool    // of an import: its nodes are those of the file it names
+	payload    bool    // of a document: it is the payload of a call, an output or an item
+	src        *source // the file it stands in
 }
+
+// source is the text of one file: the one that is read, or one that it imports.
+type source struct {
+	name string // for messages
+	base string // tells files apart, and what is relative to them; "" for the one that is read
+	text string
+	// For an import: the file that names it, the place in the file that is
+	// read that led here, and a number that rises in the order of reading.
+	from  *source
+	at    int
+	order int
+}
+
+// excerpt returns the beginning of the node for a message.
+func (n *node) excerpt() string { return excerpt(n.src.text[n.start:n.end]) }
 
 type kind int
 

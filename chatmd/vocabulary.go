@@ -124,6 +124,19 @@ func place(parent, tag string) placement {
 	return literal
 }
 
+// placeIn is [place] for the content of an element; the long form of a message
+// has that of its role.
+func placeIn(parent *node, tag string) placement {
+	if tag == "import" && parent.tag == "msg" {
+		switch strings.ToLower(parent.value("role")) {
+		case "user", "system", "developer":
+		default:
+			return literal
+		}
+	}
+	return place(parent.tag, tag)
+}
+
 func either(cond bool, yes, no placement) placement {
 	if cond {
 		return yes

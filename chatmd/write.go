@@ -4,6 +4,7 @@
 package chatmd
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"strings"
@@ -21,37 +22,96 @@ import (
 //
 // The error tells of an item without JSON.
 func Append(dst []byte, it item.Item) ([]byte, error) {
+	w := Writer{}
+	return w.Append(dst, it)
+}
+
+// Writer writes items with the payloads of calls and their outputs in files of
+// their own, where they are long. The zero value writes all in place.
+type Writer struct {
+	// Put keeps a payload that is longer than Inline bytes and returns the path
+	// that names it in the transcript. Nil keeps all payloads in place.
+	Put    func(payload string) (src string, err error)
+	Inline int
+}
+
+// Append is the function [Append], with payloads where w wants them. Its error
+// may be one of Put: nothing is appended then.
+func (w *Writer) Append(dst []byte, it item.Item) ([]byte, error) {
 	if it.IsZero() {
 		return dst, fmt.Errorf("chatmd: no item to write")
 	}
+	it, err := it.Whole()
+	if err != nil {
+		return dst, err
+	}
+	e := encoder{outside: w.Put != nil && (it.IsCall() || it.IsOutput()), inline: w.Inline}
 	start := len(dst)
-	if out, ok := appendShort(dst, it); ok && readsAs(out[start:], it) {
+	out, ok := e.short(dst, it)
+	if !ok || !e.readsAs(out[start:], it) {
+		e.payload = ""
+		out = e.item(dst[:start], it)
+	}
+	if e.payload == "" {
 		return out, nil
 	}
-	return appendItem(dst[:start], it), nil
+	src, err := w.Put(e.payload)
+	if err != nil {
+		return dst[:start], err
+	}
+	return e.named(out, start, src), nil
+}
+
+// encoder writes one item.
+type encoder struct {
+	outside bool // a payload longer than inline goes into a file
+	inline  int
+	payload string // what goes there, "" for nothing
+}
+
+// placeholder stands for the path of a payload until there is one.
+const placeholder = `<doc src="payload" local/>`
+
+// body appends the payload of a call or an output, or what refers to it.
+func (e *encoder) body(dst []byte, s string) []byte {
+	if !e.outside || len(s) <= e.inline || s == "" {
+		return appendFence(dst, s)
+	}
+	e.payload = s
+	return append(dst, placeholder+"\n"...)
+}
+
+// named puts the path of the payload in its place. The element ends with it.
+func (e *encoder) named(out []byte, start int, src string) []byte {
+	at := start + bytes.LastIndex(out[start:], []byte(placeholder))
+	rest := string(out[at+len(placeholder):])
+	out = appendAttr(append(out[:at], "<doc"...), "src", src)
+	return append(append(out, " local/>"...), rest...)
 }
 
 // readsAs reports whether the element is read as the item.
-func readsAs(src []byte, it item.Item) bool {
+func (e *encoder) readsAs(src []byte, it item.Item) bool {
 	f, err := Parse("", src)
 	if err != nil {
 		return false
 	}
-	list, err := f.Items(context.Background(), nil)
+	list, err := f.Items(context.Background(), ResolverFunc(func(context.Context, Ref) ([]byte, string, error) {
+		return []byte(e.payload), "", nil
+	}))
 	return err == nil && len(list) == 1 && sameJSON(list[0].Item.JSON(), it.JSON())
 }
 
-func appendItem(dst []byte, it item.Item) []byte {
+func (e *encoder) item(dst []byte, it item.Item) []byte {
 	dst = append(dst, "<item"...)
 	dst = appendAttr(dst, "type", string(it.Type()))
 	dst = append(dst, ">\n"...)
-	dst = appendFence(dst, it.JSON())
+	dst = e.body(dst, it.JSON())
 	return append(dst, "</item>\n"...)
 }
 
-// appendShort appends the element of the item's kind. It reports false for an
-// item that has none or holds more than the element can.
-func appendShort(dst []byte, it item.Item) ([]byte, bool) {
+// short appends the element of the item's kind. It reports false for an item
+// that has none or holds more than the element can.
+func (e *encoder) short(dst []byte, it item.Item) ([]byte, bool) {
 	v, err := it.Decode()
 	if err != nil {
 		return dst, false
@@ -60,15 +120,15 @@ func appendShort(dst []byte, it item.Item) ([]byte, bool) {
 	case *item.Message:
 		return appendMessage(dst, v)
 	case *item.FunctionCall:
-		return appendCall(dst, v, "")
+		return e.call(dst, v, "")
 	case *item.CustomToolCall:
 		call := item.FunctionCall{ID: v.ID, CallID: v.CallID, Name: v.Name, Namespace: v.Namespace, Arguments: v.Input, Status: v.Status, Extra: v.Extra}
-		return appendCall(dst, &call, "custom_tool_call")
+		return e.call(dst, &call, "custom_tool_call")
 	case *item.FunctionCallOutput:
-		return appendResponse(dst, v, "")
+		return e.response(dst, v, "")
 	case *item.CustomToolCallOutput:
 		response := item.FunctionCallOutput{ID: v.ID, CallID: v.CallID, Output: v.Output, Status: v.Status, Extra: v.Extra}
-		return appendResponse(dst, &response, "custom_tool_call")
+		return e.response(dst, &response, "custom_tool_call")
 	case *item.Reasoning:
 		return appendReasoning(dst, v)
 	}
@@ -100,7 +160,7 @@ func appendMessage(dst []byte, m *item.Message) ([]byte, bool) {
 	}
 	dst = append(append(dst, '<'), tag...)
 	dst = appendAttr(dst, "id", m.ID)
-	dst = appendAttr(dst, "status", m.Status)
+	dst = appendAttr(dst, "status", statusOf(m))
 	dst = appendAttr(dst, "phase", m.Phase)
 	dst, ok := appendNulls(dst, m.Extra)
 	if !ok {
@@ -113,6 +173,16 @@ func appendMessage(dst []byte, m *item.Message) ([]byte, bool) {
 	}
 	dst = append(append(dst, "</"...), tag...)
 	return append(dst, ">\n"...), ok
+}
+
+// statusOf is the status attribute of a message: an output message is complete
+// where it says nothing.
+func statusOf(m *item.Message) string {
+	_, isNull := m.Extra.Get("status")
+	if m.Status == "" && m.ID != "" && m.Role == item.RoleAssistant && !m.Content.IsText() && !isNull {
+		return absent
+	}
+	return m.Status
 }
 
 // appendInput appends the content of a message to the model. Its text always
@@ -209,7 +279,7 @@ func appendParts(dst []byte, parts []item.Part, message bool) ([]byte, bool) {
 	return dst, len(parts) > 0
 }
 
-func appendCall(dst []byte, v *item.FunctionCall, typ string) ([]byte, bool) {
+func (e *encoder) call(dst []byte, v *item.FunctionCall, typ string) ([]byte, bool) {
 	dst = append(dst, "<tool_call"...)
 	dst = appendAttr(dst, "tool_call_id", v.CallID)
 	dst = appendAttr(dst, "function_name", v.Name)
@@ -219,13 +289,13 @@ func appendCall(dst []byte, v *item.FunctionCall, typ string) ([]byte, bool) {
 	dst = appendAttr(dst, "type", typ)
 	dst, ok := appendNulls(dst, v.Extra)
 	dst = append(dst, ">\n"...)
-	dst = appendFence(dst, v.Arguments)
+	dst = e.body(dst, v.Arguments)
 	return append(dst, "</tool_call>\n"...), ok
 }
 
-// appendResponse appends a tool response. The output attribute says which
+// response appends a tool response. The output attribute says which
 // branch of the union it is, images and files show it by themselves.
-func appendResponse(dst []byte, v *item.FunctionCallOutput, typ string) ([]byte, bool) {
+func (e *encoder) response(dst []byte, v *item.FunctionCallOutput, typ string) ([]byte, bool) {
 	branch, text, err := v.Output.Persist()
 	if err != nil {
 		return dst, false
@@ -240,11 +310,11 @@ func appendResponse(dst []byte, v *item.FunctionCallOutput, typ string) ([]byte,
 	dst = append(dst, ">\n"...)
 	body := len(dst)
 	asParts := false
-	if branch == item.BranchContent && hasMedia(v.Output.Parts) {
+	if branch == item.BranchContent && hasMedia(v.Output.Parts) && (!e.outside || len(text) <= e.inline) {
 		dst, asParts = appendParts(dst, v.Output.Parts, false)
 	}
 	if !asParts {
-		dst = appendFence(dst[:body], text)
+		dst = e.body(dst[:body], text)
 	}
 	return append(dst, "</tool_response>\n"...), ok
 }

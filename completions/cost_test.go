@@ -62,13 +62,14 @@ func TestBodiesGrow(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if messages := body[1]; len(messages) <= len(before) || messages[:len(before)] != before {
+		messages, err := body[1:2].Text()
+		if err != nil || len(messages) <= len(before) || messages[:len(before)] != before {
 			t.Fatalf("%s does not begin with %s", messages, before)
 		}
-		before = body[1]
+		before = messages
 		whole, _, err := AppendRequest(nil, &item.Request{Input: l}, OptionsFor(profile))
-		if err != nil || body.String() != string(whole) {
-			t.Fatalf("%v: in one piece %s, grown %s", err, whole, body)
+		if grown, _ := body.Text(); err != nil || grown != string(whole) {
+			t.Fatalf("%v: in one piece %s, grown %v", err, whole, body)
 		}
 	}
 }

@@ -53,7 +53,7 @@ func TestToItems(t *testing.T) {
 			t.Errorf("%s: %v", c.rule, err)
 			continue
 		}
-		got := item.NewList(items...).AppendJSON(nil)
+		got := item.NewList(items...).JSON()
 		if d := cmp.Diff(c.items, string(got)); d != "" {
 			t.Errorf("%s (-want +got):\n%s", c.rule, d)
 		}

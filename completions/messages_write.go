@@ -29,7 +29,8 @@ func FromItems(list *item.List, o Options) ([]byte, []Loss, error) {
 	if dst.Len() == 0 {
 		return nil, losses, fmt.Errorf("input: %w", ErrNothing)
 	}
-	return dst.AppendJSON(nil), losses, nil
+	text, err := dst.MarshalJSON()
+	return text, losses, err
 }
 
 // write appends to dst the messages that the items of src from an index on

@@ -54,7 +54,7 @@ func (c *Client) call(ctx context.Context, req *item.Request, stream bool) (*wir
 
 // encode returns the body. The messages are kept with the history: what was
 // written once is not written again.
-func (c *Client) encode(r *item.Request, profile *endpoint.Profile) (wire.Body, error) {
+func (c *Client) encode(r *item.Request, profile *endpoint.Profile) (item.Body, error) {
 	o := c.options(r.Model, profile)
 	var losses []Loss
 	at := place{to: &losses}
@@ -72,8 +72,8 @@ func (c *Client) encode(r *item.Request, profile *endpoint.Profile) (wire.Body, 
 		return nil, err
 	}
 	c.lost(losses)
-	_, middle, _, err := (&item.Request{Input: messages}).Pieces()
-	return wire.Body{string(head), middle, string(tail)}, err
+	body := item.ListBody(string(head), messages, string(tail))
+	return body, body.Check()
 }
 
 // options are the caller's, or those of the profile. A gateway to a model that is

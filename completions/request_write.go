@@ -30,13 +30,8 @@ func AppendRequest(dst []byte, r *item.Request, o Options) ([]byte, []Loss, erro
 	if err != nil {
 		return dst, nil, err
 	}
-	dst = append(dst, head...)
-	if messages.Len() > 0 {
-		start := len(dst)
-		dst = messages.AppendJSON(dst)
-		dst = append(dst[:start], dst[start+1:len(dst)-1]...) // without its brackets
-	}
-	return append(dst, tail...), losses, nil
+	dst, err = item.ListBody(string(head), messages, string(tail)).Append(dst)
+	return dst, losses, err
 }
 
 // inputOf is the input as a list, also where it is a text.

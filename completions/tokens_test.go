@@ -206,7 +206,7 @@ func TestMessagesLoseNothingUnnamed(t *testing.T) {
 			t.Fatalf("%v in %s", err, text)
 		}
 		list := item.NewList(items...)
-		result := string(list.AppendJSON(nil))
+		result := list.JSON()
 		if missing := unaccounted(messages, "messages", result, losses); missing != nil {
 			t.Fatalf("lost without a word: %q\nfrom %s\nto   %s\n%v", missing, text, result, losses)
 		}

@@ -55,6 +55,13 @@ type Budget struct {
 // Budget returns a budget with nothing used.
 func (r Retry) Budget() *Budget { return &Budget{retry: r} }
 
+// Refill takes back all that was used: another piece of work begins.
+func (b *Budget) Refill() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.used, b.waited = 0, 0
+}
+
 // Next takes one retry after err out of the budget and returns how long to wait
 // before it; the caller waits with [Budget.Sleep]. It returns false when err is
 // no [*Error] that is safe to retry, or when the budget is spent.

@@ -20,10 +20,12 @@ import (
 // for concurrent use.
 type Accumulator struct {
 	slots    []*slot
+	room     []slot             // for those that come
 	byID     few[string, *slot] // by each id that an item went by
 	byCall   few[callName, *slot]
 	byIndex  few[int, []*slot]
-	begun    string // the response as an event told it that was not read yet
+	spare    []byte // room for a text
+	begun    []byte // the response as an event told it that was not read yet
 	response *Response
 	listed   bool // its output holds the items that are whole
 	terminal EventType
@@ -40,6 +42,7 @@ type slot struct {
 	met   bool // the final response has it
 	said
 	arrived int
+	alone   [1]*slot // at its index, as most are
 }
 
 // Add takes the next event and returns the items that are whole with it, each
@@ -49,19 +52,18 @@ type slot struct {
 func (a *Accumulator) Add(e Event) ([]Item, error) {
 	switch e.Type {
 	case EventItemAdded:
-		it, err := e.Item()
+		it, n, err := e.named()
 		if err != nil {
 			return nil, err
 		}
-		n := identify(it)
 		s := a.forItem(it, n, e.OutputIndex, true)
 		s.added = it
 		a.know(s, n)
 	case EventItemDone:
 		return a.itemDone(e)
 	case EventCreated, EventInProgress, EventQueued:
-		if v, ok := e.Member("response"); ok && v[0] == '{' {
-			a.begun = strings.Clone(string(v)) // to be read if no last event comes
+		if v := e.response; v != "" && v[0] == '{' {
+			a.begun = append(a.begun[:0], v...) // to be read if no last event comes
 		}
 	case EventCompleted, EventFailed, EventIncomplete, EventCancelled:
 		return a.finish(e)
@@ -177,13 +179,21 @@ func (s *slot) takes(it Item) bool {
 	return now.typ == it.typ && (was.id == "" || is.id == "" || was == is)
 }
 
+// roomForSlots is how many items there is room for at once: most replies have no
+// more.
+const roomForSlots = 2
+
 // placed makes a slot if there is none, and notes what has been learnt of it.
 func (a *Accumulator) placed(s *slot, id string, index int) *slot {
 	if s == nil {
-		if a.slots == nil {
-			a.slots = make([]*slot, 0, 4)
+		if len(a.room) == 0 {
+			a.room = make([]slot, roomForSlots)
 		}
-		s = &slot{index: -1, arrived: len(a.slots)}
+		s, a.room = &a.room[0], a.room[1:]
+		s.index, s.arrived = -1, len(a.slots)
+		if a.slots == nil {
+			a.slots = make([]*slot, 0, 2*roomForSlots)
+		}
 		a.slots = append(a.slots, s)
 	}
 	if s.id == "" && id != "" {
@@ -192,7 +202,11 @@ func (a *Accumulator) placed(s *slot, id string, index int) *slot {
 	}
 	if s.index < 0 && index >= 0 {
 		s.index, a.listed = index, false
-		a.byIndex.set(index, append(a.byIndex.get(index), s))
+		list := a.byIndex.get(index)
+		if list == nil {
+			list = s.alone[:0]
+		}
+		a.byIndex.set(index, append(list, s))
 	}
 	return s
 }
@@ -228,14 +242,16 @@ func (a *Accumulator) firstOpen(it Item) *slot {
 }
 
 func (a *Accumulator) itemDone(e Event) ([]Item, error) {
-	it, err := e.Item()
+	it, n, err := e.named()
 	if err != nil {
 		return nil, err
 	}
-	n := identify(it)
 	s := a.forItem(it, n, e.OutputIndex, false)
 	if !s.done.IsZero() {
 		return nil, nil // said twice
+	}
+	if len(s.texts.list) > 0 {
+		a.spare = s.texts.list[0].value
 	}
 	s.done, s.said = it, said{}
 	a.know(s, n)
@@ -253,7 +269,7 @@ func (a *Accumulator) finish(e Event) ([]Item, error) {
 	if r.Status == "" {
 		r.Status = strings.TrimPrefix(string(a.terminal), "response.")
 	}
-	a.response, a.begun = r, ""
+	a.response, a.begun = r, a.begun[:0]
 	a.meetFinal(r.Output)
 	var rest []Item
 	for _, s := range a.sorted() {
@@ -266,7 +282,7 @@ func (a *Accumulator) finish(e Event) ([]Item, error) {
 			rest = append(rest, it)
 		}
 	}
-	r.Output, a.listed = a.items(), true
+	r.Output, a.listed = a.items(r.Output[:0]), true
 	return rest, nil
 }
 
@@ -363,8 +379,8 @@ func (a *Accumulator) inOrder() bool {
 	return true
 }
 
-func (a *Accumulator) items() []Item {
-	items := make([]Item, 0, len(a.slots))
+// items appends the items that are whole.
+func (a *Accumulator) items(items []Item) []Item {
 	for _, s := range a.sorted() {
 		if !s.done.IsZero() {
 			items = append(items, s.done)
@@ -377,17 +393,17 @@ func (a *Accumulator) items() []Item {
 // whole as its output, and whether its last event was seen. Before any event of
 // a response it is an empty one, never nil.
 func (a *Accumulator) Response() (*Response, bool) {
-	if a.begun != "" {
-		if r, err := responseOf(a.begun); err == nil {
+	if len(a.begun) > 0 {
+		if r, err := responseOf(string(a.begun)); err == nil {
 			a.response, a.listed = r, false
 		}
-		a.begun = ""
+		a.begun = a.begun[:0]
 	}
 	if a.response == nil {
 		a.response = new(Response)
 	}
 	if !a.listed {
-		a.response.Output, a.listed = a.items(), true
+		a.response.Output, a.listed = a.items(make([]Item, 0, len(a.slots))), true
 	}
 	return a.response, a.terminal != ""
 }

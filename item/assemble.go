@@ -157,7 +157,7 @@ func (s *slot) settle(v *string, other string) {
 
 func (s *slot) joined(kind EventType, otherwise string) string {
 	if b := s.texts.get(textKey{kind, 0}); b != nil {
-		return b.String()
+		return string(b)
 	}
 	return otherwise
 }
@@ -168,7 +168,7 @@ func (s *slot) text(kind EventType, part int) (string, bool) {
 	if b == nil {
 		return "", false
 	}
-	return b.String(), true
+	return string(b), true
 }
 
 // indexes returns the parts of which events of the kinds told, in order.

@@ -70,4 +70,7 @@ func newClientEvent(typ string) (ClientEvent, bool) {
 
 // AppendClientEvent appends an event as JSON. Like a request's body it costs one
 // copy of the input.
-func AppendClientEvent(dst []byte, e ClientEvent) ([]byte, error) { return appendUnion(dst, e) }
+func AppendClientEvent(dst []byte, e ClientEvent) ([]byte, error) {
+	out, err := appendUnion(dst, e)
+	return wholeFrom(dst, out, err)
+}

@@ -33,6 +33,7 @@ type codec struct {
 	names []string // encoding: the members written
 	apart bool     // encoding: the items of a List are left out
 	cut   int      // and belong here
+	input *List    // this one's
 
 	scratch []byte // encoding: room that is used again, see recordText
 }
@@ -54,7 +55,7 @@ func newCodec(decoding bool) *codec {
 func (c *codec) free() {
 	clear(c.members)
 	clear(c.names)
-	c.out = nil
+	c.out, c.input = nil, nil
 	codecs.Put(c)
 }
 
@@ -110,6 +111,13 @@ func appendRecord(dst []byte, r record) ([]byte, error) {
 		return dst, c.err
 	}
 	return append(c.out, '}'), nil
+}
+
+// appendOutward is appendRecord for others to read: payloads that are held are
+// put in.
+func appendOutward(dst []byte, r record) ([]byte, error) {
+	out, err := appendRecord(dst, r)
+	return wholeFrom(dst, out, err)
 }
 
 // maxScratch is the size of the largest record that is encoded in a codec's

@@ -61,7 +61,7 @@ func ParseCompactRequest(data []byte) (*CompactRequest, error) {
 func ParseCompacted(data []byte) (*Compacted, error) { return parseBody[Compacted](data) }
 
 // AppendJSON appends the body.
-func (r *CompactRequest) AppendJSON(dst []byte) ([]byte, error) { return appendRecord(dst, r) }
+func (r *CompactRequest) AppendJSON(dst []byte) ([]byte, error) { return appendOutward(dst, r) }
 
 // AppendJSON appends the answer.
-func (r *Compacted) AppendJSON(dst []byte) ([]byte, error) { return appendRecord(dst, r) }
+func (r *Compacted) AppendJSON(dst []byte) ([]byte, error) { return appendOutward(dst, r) }

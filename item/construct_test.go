@@ -286,7 +286,7 @@ func TestFullRequest(t *testing.T) {
 		t.Errorf("got  %s\nthen %s", got, again)
 	}
 	if diff := cmp.Diff(req, back, cmp.Comparer(func(a, b *item.List) bool {
-		return string(a.AppendJSON(nil)) == string(b.AppendJSON(nil))
+		return a.JSON() == b.JSON()
 	})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

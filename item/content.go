@@ -93,10 +93,12 @@ const (
 // fails on parts that cannot be encoded.
 func (c Content) Persist() (Branch, string, error) {
 	if c.IsText() {
-		return BranchText, c.Text, nil
+		b, err := wholeFrom(nil, bytesOf(c.Text), nil)
+		return BranchText, text(b), err
 	}
 	b, err := appendParts(nil, c.Parts)
-	return BranchContent, string(b), err
+	b, err = wholeFrom(nil, b, err)
+	return BranchContent, text(b), err
 }
 
 // Restore reads what [Content.Persist] wrote. A text that merely looks like a

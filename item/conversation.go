@@ -135,10 +135,10 @@ func (v *CreateConversation) AppendJSON(dst []byte) ([]byte, error) { return app
 func (v *UpdateConversation) AppendJSON(dst []byte) ([]byte, error) { return appendRecord(dst, v) }
 
 // AppendJSON appends the body.
-func (v *AddItems) AppendJSON(dst []byte) ([]byte, error) { return appendRecord(dst, v) }
+func (v *AddItems) AppendJSON(dst []byte) ([]byte, error) { return appendOutward(dst, v) }
 
 // AppendJSON appends the page.
-func (v *ItemPage) AppendJSON(dst []byte) ([]byte, error) { return appendRecord(dst, v) }
+func (v *ItemPage) AppendJSON(dst []byte) ([]byte, error) { return appendOutward(dst, v) }
 
 // AppendJSON appends the confirmation.
 func (v *Deleted) AppendJSON(dst []byte) ([]byte, error) { return appendRecord(dst, v) }

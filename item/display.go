@@ -69,6 +69,9 @@ func source(url string) string {
 // summary names a payload by size and hash: of the bytes it stands for, where
 // it is base64.
 func summary(mediaType, payload string, encoded bool) string {
+	if t, ok := readToken(payload, 0); ok && len(payload) == tokenLen && nextToken(payload, 0) == 0 {
+		return describe(mediaType, t.size, t.hash[:])
+	}
 	h := sha256.New()
 	var data io.Reader = strings.NewReader(payload)
 	if encoded {
@@ -80,7 +83,11 @@ func summary(mediaType, payload string, encoded bool) string {
 		n = int64(len(payload))
 		_, _ = io.WriteString(h, payload)
 	}
-	return fmt.Sprintf("%s, %d bytes, sha256:%x", cmp.Or(mediaType, "text/plain"), n, h.Sum(nil)[:8])
+	return describe(mediaType, n, h.Sum(nil))
+}
+
+func describe(mediaType string, size int64, hash []byte) string {
+	return fmt.Sprintf("%s, %d bytes, sha256:%x", cmp.Or(mediaType, "text/plain"), size, hash[:8])
 }
 
 // CutDataURI splits a base64 data URI into its media type and its base64 text.

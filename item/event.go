@@ -61,7 +61,8 @@ type Event struct {
 	// Delta is the text that a delta event adds.
 	Delta string
 
-	raw string
+	raw            string
+	item, response string // the members of those names, which most readers want
 }
 
 // ParseEvent reads an event without copying data, which must not change while
@@ -119,6 +120,10 @@ func (e *Event) member(name, value string) {
 		setIndex(&e.ContentIndex, value)
 	case `"summary_index"`:
 		setIndex(&e.SummaryIndex, value)
+	case `"item"`:
+		e.item = value
+	case `"response"`:
+		e.response = value
 	default:
 		if strings.IndexByte(name, '\\') >= 0 {
 			e.escaped(name, value)
@@ -148,6 +153,7 @@ func (e Event) Keep() Event {
 	raw := strings.Clone(e.raw)
 	e.Type = EventType(moved(string(e.Type), e.raw, raw))
 	e.ItemID, e.Delta = moved(e.ItemID, e.raw, raw), moved(e.Delta, e.raw, raw)
+	e.item, e.response = moved(e.item, e.raw, raw), moved(e.response, e.raw, raw)
 	e.raw = raw
 	return e
 }
@@ -161,7 +167,15 @@ func moved(part, from, to string) string {
 }
 
 // Member returns the named member and whether there is one.
-func (e Event) Member(name string) (JSON, bool) { return memberOf(e.raw, name) }
+func (e Event) Member(name string) (JSON, bool) {
+	switch name {
+	case "item":
+		return JSON(e.item), e.item != ""
+	case "response":
+		return JSON(e.response), e.response != ""
+	}
+	return memberOf(e.raw, name)
+}
 
 // Text returns the named member's text, or "": the text of a done event, its
 // arguments, its input.
@@ -174,21 +188,26 @@ func (e Event) Text(name string) string {
 // Item returns a copy of the event's item. A [*ShapeError] says that there is
 // none.
 func (e Event) Item() (Item, error) {
-	v, ok := e.Member("item")
-	if !ok || v[0] != '{' {
-		return Item{}, &ShapeError{Type: Type(strings.Clone(string(e.Type))), Path: "item", Problem: "found " + kindOf(string(v)) + ", want an item"}
+	it, _, err := e.named()
+	return it, err
+}
+
+// named is Item with the names that the item goes by.
+func (e *Event) named() (Item, names, error) {
+	if e.item == "" || e.item[0] != '{' {
+		return Item{}, names{}, &ShapeError{Type: Type(strings.Clone(string(e.Type))), Path: "item", Problem: "found " + kindOf(e.item) + ", want an item"}
 	}
-	return itemOf(strings.Clone(string(v)))
+	it, n, _ := leadingItem(strings.Clone(e.item))
+	return it, n, nil
 }
 
 // Response returns a copy of the event's response. A [*ShapeError] says that
 // there is none, or what is wrong with it.
 func (e Event) Response() (*Response, error) {
-	v, ok := e.Member("response")
-	if !ok || v[0] != '{' {
-		return nil, &ShapeError{Type: Type(strings.Clone(string(e.Type))), Path: "response", Problem: "found " + kindOf(string(v)) + ", want a response"}
+	if e.response == "" || e.response[0] != '{' {
+		return nil, &ShapeError{Type: Type(strings.Clone(string(e.Type))), Path: "response", Problem: "found " + kindOf(e.response) + ", want a response"}
 	}
-	r, err := responseOf(strings.Clone(string(v)))
+	r, err := responseOf(strings.Clone(e.response))
 	if err != nil {
 		return nil, withType(err, Type(strings.Clone(string(e.Type))), "")
 	}
@@ -219,8 +238,7 @@ func (e Event) Err() (*APIError, bool) {
 			return nil, false
 		}
 	case EventFailed, EventCompleted, EventIncomplete:
-		v, _ := e.Member("response")
-		if src = string(v); e.Type != EventFailed && !hasFailed(src) {
+		if src = e.response; e.Type != EventFailed && !hasFailed(src) {
 			return nil, false
 		}
 	default:
@@ -265,6 +283,9 @@ func callsItselfError(src string) bool {
 
 // hasFailed reports a response that says of itself that it failed.
 func hasFailed(response string) bool {
+	if !strings.Contains(response, `"failed"`) {
+		return false // nearly all
+	}
 	status, _ := memberOf(response, "status")
 	failure, ok := memberOf(response, "error")
 	return status == `"failed"` && ok && failure != "null"

@@ -106,6 +106,7 @@ func EventAs[T any, P interface {
 // that is no JSON.
 func NewEvent(v EventValue) (Event, error) {
 	b, err := appendUnion(nil, v)
+	b, err = wholeFrom(nil, b, err)
 	if err != nil {
 		return Event{}, withType(err, Type(v.EventType()), "")
 	}

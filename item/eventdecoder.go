@@ -18,6 +18,9 @@ import (
 // zero value is ready; an EventDecoder is not safe for concurrent use.
 type EventDecoder struct {
 	patterns []*pattern // the one that fitted last comes first
+	order    [maxPatterns]*pattern
+	first    [2]pattern // where they stand: most streams have no more
+	learnt   int        // of these
 	known    known
 	event    Event  // one that fits no pattern
 	scratch  []byte // the text of a delta with escapes
@@ -164,7 +167,10 @@ func (d *EventDecoder) learn() {
 		return
 	}
 	var p *pattern
-	if n := len(d.patterns); n < maxPatterns {
+	if n := len(d.patterns); d.learnt < len(d.first) {
+		p = &d.first[d.learnt]
+		d.learnt++
+	} else if n < maxPatterns {
 		p = new(pattern)
 	} else {
 		p = d.patterns[n-1] // the one that has not fitted for longest
@@ -178,7 +184,7 @@ func (d *EventDecoder) learn() {
 	p.learn(&d.event)
 	if p.n > 0 {
 		if d.patterns == nil {
-			d.patterns = make([]*pattern, 0, maxPatterns)
+			d.patterns = d.order[:0]
 		}
 		d.patterns = append(d.patterns, nil)
 		copy(d.patterns[1:], d.patterns)

@@ -11,7 +11,7 @@ import (
 // said is what events told of an item besides the item itself: it counts where
 // no done item comes.
 type said struct {
-	texts few[textKey, *strings.Builder]
+	texts few[textKey, []byte]
 	// whole holds the JSON of what a done event gave as a whole: parts, and the
 	// output of a command.
 	whole map[textKey]string
@@ -148,13 +148,13 @@ func speaks(kind EventType) Type {
 	return ""
 }
 
-func (s *said) builder(kind EventType, part int) *strings.Builder {
-	key := textKey{kind, max(part, 0)}
-	b := s.texts.get(key)
-	if b == nil {
-		b = new(strings.Builder)
-		b.Grow(firstText)
-		s.texts.set(key, b)
+// heard returns the text of a part, to be changed.
+func (a *Accumulator) heard(s *slot, kind EventType, part int) *[]byte {
+	b := s.texts.at(textKey{kind, max(part, 0)})
+	if *b == nil && a.spare != nil {
+		*b, a.spare = a.spare[:0], nil
+	} else if *b == nil {
+		*b = make([]byte, 0, firstText)
 	}
 	return b
 }
@@ -170,17 +170,17 @@ func (s *said) keep(key textKey, v JSON) {
 }
 
 func (a *Accumulator) delta(e Event, kind EventType, part int) {
-	a.about(e, speaks(kind)).builder(kind, part).WriteString(e.Delta)
+	b := a.heard(a.about(e, speaks(kind)), kind, part)
+	*b = append(*b, e.Delta...)
 }
 
 // text takes the text of a done event in place of its deltas, where the event
 // has one.
 func (a *Accumulator) text(e Event, kind EventType, member string, part int) {
 	v, _ := e.Member(member)
-	if s, ok := v.Unquote(); ok {
-		b := a.about(e, speaks(kind)).builder(kind, part)
-		b.Reset()
-		b.WriteString(s)
+	if len(v) >= 2 && v[0] == '"' {
+		b := a.heard(a.about(e, speaks(kind)), kind, part)
+		*b = appendUnescaped((*b)[:0], string(v[1:len(v)-1]))
 	}
 }
 
@@ -229,7 +229,8 @@ func (a *Accumulator) shellDelta(e Event) {
 	for kind, member := range map[EventType]string{shellStdout: "stdout", shellStderr: "stderr"} {
 		text, _ := memberOf(string(v), member)
 		if s, ok := text.Unquote(); ok {
-			a.about(e, TypeShellCallOutput).builder(kind, part).WriteString(s)
+			b := a.heard(a.about(e, TypeShellCallOutput), kind, part)
+			*b = append(*b, s...)
 		}
 	}
 }

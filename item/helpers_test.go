@@ -137,7 +137,7 @@ func sameJSON(t tester, what, got, want string) {
 }
 
 // jsonOf joins the items to an array.
-func jsonOf(items []item.Item) string { return string(item.NewList(items...).AppendJSON(nil)) }
+func jsonOf(items []item.Item) string { return item.NewList(items...).JSON() }
 
 // wantShape fails the test unless err is a ShapeError with these members.
 func wantShape(t tester, err error, want item.ShapeError) {

@@ -74,7 +74,7 @@ func ParseTokenCountRequest(data []byte) (*TokenCountRequest, error) {
 func ParseTokenCount(data []byte) (*TokenCount, error) { return parseBody[TokenCount](data) }
 
 // AppendJSON appends the body.
-func (r *TokenCountRequest) AppendJSON(dst []byte) ([]byte, error) { return appendRecord(dst, r) }
+func (r *TokenCountRequest) AppendJSON(dst []byte) ([]byte, error) { return appendOutward(dst, r) }
 
 // AppendJSON appends the answer.
 func (r *TokenCount) AppendJSON(dst []byte) ([]byte, error) { return appendRecord(dst, r) }

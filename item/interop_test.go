@@ -63,7 +63,7 @@ func TestEncodersOfOthersBodies(t *testing.T) {
 		"list": l, "request": &item.Request{Model: "m", Input: l}, "response": &item.Response{ID: "r"},
 		"usage": &item.Usage{InputTokens: 1}, "absent": item.JSON(""),
 	}
-	want := `{"list":` + string(l.AppendJSON(nil)) + `,"request":{"model":"m","input":` + string(l.AppendJSON(nil)) + `},` +
+	want := `{"list":` + l.JSON() + `,"request":{"model":"m","input":` + l.JSON() + `},` +
 		`"response":{"id":"r","object":"response"},"usage":{"input_tokens":1,"output_tokens":0,"total_tokens":0},"absent":null}`
 	v1, err := json.Marshal(in)
 	if err != nil {

@@ -95,14 +95,17 @@ func ParseList(s string) ([]Item, error) {
 
 // itemsOf indexes a validated array in one pass.
 func itemsOf(s string) ([]Item, error) {
-	list := []Item{}
 	i := skipSpace(s, 1)
+	if s[i] == ']' {
+		return []Item{}, nil
+	}
+	list := make([]Item, 0, 4)
 	for s[i] != ']' {
 		if s[i] != '{' {
 			_, err := itemOf(s[i:skipValue(s, i)])
 			return list, indexed(len(list), err)
 		}
-		it, n := leadingItem(s[i:])
+		it, _, n := leadingItem(s[i:])
 		list = append(list, it)
 		if i = skipSpace(s, i+n); s[i] == ',' {
 			i = skipSpace(s, i+1)
@@ -116,38 +119,41 @@ func itemOf(s string) (Item, error) {
 	if s[0] != '{' {
 		return Item{}, &ShapeError{Problem: "found " + kindOf(s) + ", want an item"}
 	}
-	it, _ := leadingItem(s)
+	it, _, _ := leadingItem(s)
 	return it, nil
 }
 
-// leadingItem indexes the validated object at the start of s and returns its
-// length.
-func leadingItem(s string) (Item, int) {
-	var typ Type
-	var role, id bool
-	n := eachMember(s, func(name, value string) {
+// leadingItem indexes the validated object at the start of s and returns the
+// names that it goes by, and its length.
+func leadingItem(s string) (it Item, n names, length int) {
+	var typ, role, id, callID string
+	length = eachMember(s, func(name, value string) {
 		if strings.IndexByte(name, '\\') >= 0 {
 			name = string(Quote(unquote(name)))
 		}
 		switch name {
 		case `"type"`:
-			t, _ := JSON(value).Unquote()
-			typ = Type(t)
+			typ = value
 		case `"role"`:
-			role = true
+			role = value
 		case `"id"`:
-			id = true
+			id = value
+		case `"call_id"`:
+			callID = value
 		}
 	})
-	if typ == "" {
-		switch {
-		case role:
-			typ = TypeMessage
-		case id:
-			typ = TypeItemReference
-		}
+	t, _ := JSON(typ).Unquote()
+	switch {
+	case t != "":
+	case role != "":
+		t = string(TypeMessage)
+	case id != "":
+		t = string(TypeItemReference)
 	}
-	return Item{raw: s[:n], typ: typ}, n
+	n.call.typ = Type(t)
+	n.id, _ = JSON(id).Unquote()
+	n.call.id, _ = JSON(callID).Unquote()
+	return Item{raw: s[:length], typ: Type(t)}, n, length
 }
 
 // New encodes v as an item. The error is a [*ShapeError] with the path of a
@@ -187,7 +193,9 @@ func withType(err error, t Type, callID string) error {
 // type has "".
 func (it Item) Type() Type { return it.typ }
 
-// JSON returns the item's bytes, exactly as they were received or built.
+// JSON returns the item's bytes, exactly as they were received or built. In an
+// item that holds payloads, references stand in their place, which mean nothing
+// to anybody else: for those, see [Item.Whole].
 func (it Item) JSON() string { return it.raw }
 
 // IsZero reports whether it is no item at all.
@@ -210,7 +218,8 @@ func (it Item) String() string {
 	return s
 }
 
-// MarshalJSON returns a copy of the item's bytes; the zero Item is null.
+// MarshalJSON returns a copy of the item's bytes, with the payloads that it
+// holds; the zero Item is null.
 func (it Item) MarshalJSON() ([]byte, error) { return JSON(it.raw).MarshalJSON() }
 
 // UnmarshalJSON keeps a copy of data; null gives the zero Item.

@@ -16,10 +16,13 @@ import (
 type JSON string
 
 // MarshalJSON returns the text itself, so that other encoders embed the value
-// as it is. An absent value is written as null.
+// as it is, with the payloads that it holds. An absent value is written as null.
 func (j JSON) MarshalJSON() ([]byte, error) {
 	if j == "" {
 		return []byte("null"), nil
+	}
+	if HasHeld(string(j)) {
+		return appendWhole(nil, string(j))
 	}
 	return []byte(j), nil
 }

@@ -29,7 +29,8 @@ type known struct {
 
 	// The members of the last response, and of the one being read.
 	starts, next []uint32
-	at           int // of starts: the member that is expected next
+	room         [2][32]uint32 // members, as many as a response has
+	at           int           // of starts: the member that is expected next
 	inResponse   bool
 }
 
@@ -134,7 +135,7 @@ func (sc *scanner) fresh(i int) (int, error) {
 func (sc *scanner) response(i int) (int, error) {
 	k := sc.known
 	if k.next == nil {
-		k.next = make([]uint32, 0, 32) // members, as many as a response has
+		k.starts, k.next = k.room[0][:0], k.room[1][:0]
 	}
 	k.next, k.at = k.next[:0], 0
 	end, err := sc.object(i, nil)

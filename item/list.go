@@ -20,6 +20,8 @@ import (
 type List struct {
 	buf  []byte // the items, joined by commas
 	ends []listEnd
+	held []int // where in buf there are tokens of payloads
+	more int   // bytes that their payloads take up more than they
 
 	derived *derivations // of this list and its clones; nil while it is empty
 	cloned  bool         // and has not grown since
@@ -66,8 +68,15 @@ func (l *List) add(it Item) {
 	if len(l.ends) > 0 {
 		l.buf = append(l.buf, ',')
 	}
+	start := len(l.buf)
 	l.buf = append(l.buf, it.raw...)
 	l.ends = append(l.ends, listEnd{len(l.buf), it.typ})
+	eachToken(it.raw, func(at int, t token, ok bool) {
+		l.held = append(l.held, start+at)
+		if ok {
+			l.more += t.encoded() - tokenLen
+		}
+	})
 }
 
 // Len returns the number of items; a nil List has none.
@@ -83,7 +92,7 @@ func (l *List) Size() int {
 	if l == nil {
 		return 2
 	}
-	return len(l.buf) + 2
+	return len(l.buf) + l.more + 2
 }
 
 // At returns the item at index i, from 0. It shares the list's memory.
@@ -113,7 +122,7 @@ func (l *List) Clone() *List {
 	if l == nil {
 		return new(List)
 	}
-	return &List{buf: slices.Clip(l.buf), ends: slices.Clip(l.ends), derived: l.derived, cloned: true}
+	return &List{buf: slices.Clip(l.buf), ends: slices.Clip(l.ends), held: slices.Clip(l.held), more: l.more, derived: l.derived, cloned: true}
 }
 
 // Derive returns the list that rewrite makes of this one, such as the form in
@@ -231,10 +240,10 @@ func (k *derivation) extend(l *List, rewrite func(dst, src *List, from int) erro
 	if from == len(l.ends) {
 		return nil
 	}
-	before, whole := k.list.Clone(), false
+	before, whole := *k.list, false
 	defer func() {
 		if !whole {
-			k.list = before // a copy on the next write: what failed may be read still
+			k.list = before.Clone() // a copy on the next write: what failed may be read still
 		}
 	}()
 	if err := rewrite(k.list, l, from); err != nil {
@@ -244,38 +253,64 @@ func (k *derivation) extend(l *List, rewrite func(dst, src *List, from int) erro
 	return nil
 }
 
-// AppendJSON appends the list as a JSON array: one copy of its bytes.
-func (l *List) AppendJSON(dst []byte) []byte {
-	dst = append(dst, '[')
-	if l != nil {
-		dst = append(dst, l.buf...)
+// JSON returns the list as a JSON array of the items' own bytes: of what an item
+// holds, the reference. It is for comparing; [List.AppendJSON] is for others.
+func (l *List) JSON() string { return text(l.appendRaw(make([]byte, 0, 2))) }
+
+func (l *List) appendRaw(dst []byte) []byte {
+	if l == nil {
+		return append(dst, '[', ']')
 	}
-	return append(dst, ']')
+	dst = slices.Grow(dst, len(l.buf)+2)
+	return append(append(append(dst, '['), l.buf...), ']')
+}
+
+// AppendJSON appends the list as a JSON array: one copy of its bytes, with the
+// payloads that its items hold. The error is a [*HeldError].
+func (l *List) AppendJSON(dst []byte) ([]byte, error) {
+	if l == nil || len(l.held) == 0 {
+		return l.appendRaw(dst), nil
+	}
+	return ListBody("[", l, "]").Append(dst)
 }
 
 // MarshalJSON returns the list as a JSON array.
 func (l *List) MarshalJSON() ([]byte, error) {
-	return l.AppendJSON(make([]byte, 0, l.Size())), nil
+	return l.AppendJSON(make([]byte, 0, l.Size()))
 }
 
-// Pieces returns the request's body in three pieces that, joined, are what
-// [Request.AppendJSON] appends. The middle one is the list's own memory, which
-// never changes: a client that sends the pieces one after the other copies and
-// allocates nothing of the history.
-func (r *Request) Pieces() (head, input, tail string, err error) {
+// Body returns the request's body, which is what [Request.AppendJSON] appends.
+// The history in it is the list's own memory, which never changes: a client
+// that sends the body copies and allocates nothing of the history.
+func (r *Request) Body() (Body, error) { return bodyOf(r) }
+
+// Body returns the event, as [Request.Body] does a request.
+func (e *CreateEvent) Body() (Body, error) { return bodyOf(e) }
+
+// Body returns the request's body, as [Request.Body] does.
+func (r *CompactRequest) Body() (Body, error) { return bodyOf(r) }
+
+// Body returns the request's body, as [Request.Body] does.
+func (r *TokenCountRequest) Body() (Body, error) { return bodyOf(r) }
+
+// Body returns the request's body, as [Request.Body] does.
+func (v *AddItems) Body() (Body, error) { return bodyOf(v) }
+
+// bodyOf encodes a record without the items of its list, which it may have once.
+func bodyOf(r record) (Body, error) {
 	c := newCodec(false)
 	defer c.free()
 	c.apart = true
 	c.out = append(make([]byte, 0, 1024), '{')
 	r.fields(c)
 	if c.err != nil {
-		return "", "", "", c.err
+		return nil, c.err
 	}
 	c.out = append(c.out, '}')
-	if r.Input == nil {
-		return text(c.out), "", "", nil
+	if c.input == nil {
+		return TextBody(text(c.out)), nil
 	}
-	return text(c.out[:c.cut]), text(r.Input.buf), text(c.out[c.cut:]), nil
+	return ListBody(text(c.out[:c.cut]), c.input, text(c.out[c.cut:])), nil
 }
 
 // list is a list of items that is left out when nil.
@@ -285,10 +320,10 @@ func (c *codec) list(name string, v **List) {
 			c.name(name)
 			if c.apart {
 				c.out = append(c.out, '[', ']')
-				c.cut = len(c.out) - 1
+				c.cut, c.input = len(c.out)-1, *v
 				return
 			}
-			c.out = (*v).AppendJSON(c.out)
+			c.out = (*v).appendRaw(c.out)
 		}
 		return
 	}

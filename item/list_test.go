@@ -5,6 +5,7 @@ package item_test
 
 import (
 	"errors"
+	"io"
 	"slices"
 	"strconv"
 	"sync"
@@ -32,8 +33,8 @@ func checkList(t tester, l *item.List, want []item.Item) {
 		text += it.JSON()
 	}
 	text += "]"
-	if got := string(l.AppendJSON([]byte("before"))); got != "before"+text {
-		t.Errorf("AppendJSON: %s, want %s", got, text)
+	if got, err := l.AppendJSON([]byte("before")); err != nil || string(got) != "before"+text || l.JSON() != text {
+		t.Errorf("AppendJSON: %s, %v, JSON: %s, want %s", got, err, l.JSON(), text)
 	}
 	if l.Size() != len(text) {
 		t.Errorf("Size %d, want %d", l.Size(), len(text))
@@ -82,15 +83,15 @@ func TestListProperty(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"append": func(t *rapid.T) {
 				p, items := pick(), rapid.SliceOfN(anyItem(), 0, 3).Draw(t, "items")
-				before := p.list.AppendJSON(nil)
+				before := p.list.JSON()
 				p.list.Append(items...)
 				for _, it := range items {
 					if !it.IsZero() {
 						p.want = append(p.want, it)
 					}
 				}
-				after := p.list.AppendJSON(nil)
-				if cut := len(before) - 1; string(after[:cut]) != string(before[:cut]) {
+				after := p.list.JSON()
+				if cut := len(before) - 1; after[:cut] != before[:cut] {
 					t.Fatalf("%s does not begin with %s", after, before)
 				}
 			},
@@ -115,7 +116,7 @@ func TestListZero(t *testing.T) {
 	for range l.All() {
 		break // ends the range without a panic
 	}
-	if b, err := l.MarshalJSON(); err != nil || string(b) != string(l.AppendJSON(nil)) {
+	if b, err := l.MarshalJSON(); err != nil || string(b) != l.JSON() {
 		t.Errorf("MarshalJSON: %s, %v", b, err)
 	}
 }
@@ -217,11 +218,11 @@ func TestListDeriveProperty(t *testing.T) {
 				if rapid.Bool().Draw(t, "own") {
 					got.Append(item.Developer("the receiver's own"))
 				}
-				outcomes = append(outcomes, outcome{got, string(got.AppendJSON(nil))})
+				outcomes = append(outcomes, outcome{got, got.JSON()})
 			},
 			"": func(t *rapid.T) {
 				for _, o := range outcomes {
-					if now := string(o.list.AppendJSON(nil)); now != o.text {
+					if now := o.list.JSON(); now != o.text {
 						t.Fatalf("derived %s, now it is %s", o.text, now)
 					}
 				}
@@ -306,7 +307,7 @@ func TestListDeriveConcurrent(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				if got, want := string(got.AppendJSON(nil)), string(want.AppendJSON(nil)); got != want {
+				if got, want := got.JSON(), want.JSON(); got != want {
 					t.Errorf("derived %s, want %s", got, want)
 				}
 			})
@@ -333,9 +334,8 @@ func TestListAppendRaw(t *testing.T) {
 	}
 }
 
-// L9: the pieces of a request are its body, and the history in them is not
-// copied.
-func TestRequestPieces(t *testing.T) {
+// L9: the history is not copied into a request's body.
+func TestRequestBody(t *testing.T) {
 	l := item.NewList(item.User("a"))
 	for _, r := range []*item.Request{
 		{},
@@ -347,12 +347,18 @@ func TestRequestPieces(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		head, input, tail, err := r.Pieces()
-		if got := head + input + tail; err != nil || got != string(want) {
+		body, err := r.Body()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := body.Text(); err != nil || got != string(want) || body.Len() != int64(len(want)) || body.Held() {
 			t.Errorf("%s, want %s; %v", got, want, err)
 		}
+		if got, err := io.ReadAll(body.NewReader()); err != nil || string(got) != string(want) {
+			t.Errorf("read %s, want %s; %v", got, want, err)
+		}
 	}
-	if _, _, _, err := (&item.Request{Model: "\xff", Input: l}).Pieces(); err == nil {
+	if _, err := (&item.Request{Model: "\xff", Input: l}).Body(); err == nil {
 		t.Error("a model that is no UTF-8 was taken")
 	}
 	for _, n := range []int{10, 10_000} {
@@ -360,8 +366,8 @@ func TestRequestPieces(t *testing.T) {
 		for range n {
 			r.Input.Append(item.User("x"))
 		}
-		if n := testing.AllocsPerRun(100, func() { _, _, _, _ = r.Pieces() }); n > 2 {
-			t.Errorf("Pieces allocates %v times", n)
+		if n := testing.AllocsPerRun(100, func() { _, _ = r.Body() }); n > 2 {
+			t.Errorf("Body allocates %v times", n)
 		}
 	}
 }

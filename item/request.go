@@ -87,7 +87,7 @@ func (r *Request) fields(c *codec) {
 
 // AppendJSON appends the request's body. The input is one copy of the list's
 // bytes.
-func (r *Request) AppendJSON(dst []byte) ([]byte, error) { return appendRecord(dst, r) }
+func (r *Request) AppendJSON(dst []byte) ([]byte, error) { return appendOutward(dst, r) }
 
 // MarshalJSON returns the request's body.
 func (r *Request) MarshalJSON() ([]byte, error) {

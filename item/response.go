@@ -154,7 +154,7 @@ func responseOf(s string) (*Response, error) {
 }
 
 // AppendJSON appends the response as JSON.
-func (r *Response) AppendJSON(dst []byte) ([]byte, error) { return appendRecord(dst, r) }
+func (r *Response) AppendJSON(dst []byte) ([]byte, error) { return appendOutward(dst, r) }
 
 // MarshalJSON returns the response as JSON.
 func (r *Response) MarshalJSON() ([]byte, error) { return r.AppendJSON(nil) }
@@ -215,6 +215,15 @@ func (d *InputTokensDetails) fields(c *codec) {
 func (d *OutputTokensDetails) fields(c *codec) {
 	c.number("reasoning_tokens", &d.ReasoningTokens, &d.Extra)
 	c.end(&d.Extra)
+}
+
+// ParseUsage reads a usage, such as [Usage.MarshalJSON] writes it.
+func ParseUsage(j JSON) (*Usage, error) {
+	u := new(Usage)
+	if err := parseRecord(string(j), u); err != nil {
+		return nil, err
+	}
+	return u, nil
 }
 
 // MarshalJSON returns the usage as JSON.

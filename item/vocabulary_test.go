@@ -165,11 +165,11 @@ var (
 	approval = must((&item.MCPApproval{Always: &item.MCPToolFilter{ToolNames: []string{"a"}}, Never: &item.MCPToolFilter{ReadOnly: new(true)}}).JSON())
 )
 
-func must(j item.JSON, err error) item.JSON {
+func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
 	}
-	return j
+	return v
 }
 
 // W12 B6: every kind of tool, tool choice, text format and option, built by

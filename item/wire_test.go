@@ -313,7 +313,7 @@ func TestReasoningReplay(t *testing.T) {
 	}
 	next := item.NewList(item.User("q"))
 	next.Append(r.Output...)
-	if got := string(next.AppendJSON(nil)); got != "["+item.User("q").JSON()+","+joined[1:] {
+	if got := next.JSON(); got != "["+item.User("q").JSON()+","+joined[1:] {
 		t.Errorf("replayed as %s", got)
 	}
 	v := as[item.Reasoning](t, r.Output[2])

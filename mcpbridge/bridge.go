@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/antiphon-go/antiphon/tool"
 )
@@ -47,6 +48,7 @@ type EventKind string
 
 // The kinds of events.
 const (
+	Starting EventKind = "starting" // it takes long to start; Text says how long it may
 	Started  EventKind = "started"  // the server is there; Text is its name, version and protocol
 	Ended    EventKind = "ended"    // it is gone, not by Close; Text says why
 	Changed  EventKind = "changed"  // it has other tools than before
@@ -124,7 +126,11 @@ func Connect(ctx context.Context, opts Options, servers ...Server) (*Bridge, err
 	failures := make([]error, len(b.links))
 	var wg sync.WaitGroup
 	for i, l := range b.links {
-		wg.Go(func() { failures[i] = l.open(ctx) })
+		wg.Go(func() {
+			slow := time.AfterFunc(b.pace.slow, l.sayStarting)
+			failures[i] = l.open(ctx)
+			slow.Stop()
+		})
 	}
 	wg.Wait()
 	if err := errors.Join(failures...); err != nil {
@@ -138,25 +144,44 @@ func Connect(ctx context.Context, opts Options, servers ...Server) (*Bridge, err
 	return b, nil
 }
 
-// addLinks checks the servers and sees that no two are called the same.
 func (b *Bridge) addLinks(servers []Server) error {
-	seen := map[string]bool{}
+	servers, err := complete(servers)
 	for _, s := range servers {
-		named := s.Name != ""
-		s, err := s.complete()
-		if err != nil {
-			return err
+		b.links = append(b.links, newLink(b, s))
+	}
+	return err
+}
+
+// complete checks the servers and sees that no two are called the same.
+func complete(servers []Server) (list []Server, err error) {
+	seen := map[string]bool{}
+	for _, s := range servers { // those that have a name keep it
+		if s.Name != "" && seen[label(s.Name)] {
+			return nil, fmt.Errorf("MCP server %s: another is called so too", s.Name)
 		}
-		if named && seen[label(s.Name)] {
-			return fmt.Errorf("MCP server %s: another is called so too", s.Name)
+		seen[label(s.Name)] = s.Name != ""
+	}
+	for _, s := range servers {
+		given := s.Name != ""
+		if s, err = s.complete(); err != nil {
+			return nil, err
 		}
-		for name, n := s.Name, 2; seen[label(s.Name)]; n++ {
+		for name, n := s.Name, 2; !given && seen[label(s.Name)]; n++ {
 			s.Name = fmt.Sprintf("%s-%d", name, n)
 		}
 		seen[label(s.Name)] = true
-		b.links = append(b.links, newLink(b, s))
+		list = append(list, s)
 	}
-	return nil
+	return list, nil
+}
+
+// ServerNames checks servers as [Connect] does, and returns what it calls each.
+func ServerNames(servers ...Server) (list []string, err error) {
+	servers, err = complete(servers)
+	for _, s := range servers {
+		list = append(list, s.Name)
+	}
+	return list, err
 }
 
 // Tools returns the tools that there are now, in the order of the servers and

@@ -28,14 +28,16 @@ type carrier struct {
 	home   *url.URL
 	life   context.Context // of the session's connection
 	wait   time.Duration   // for the response to the request for a stream
+	// changed is told that the server has other tools.
+	changed func()
 	// lost reports that the server answered a request of the session as it does
 	// when it does not know the session any more.
 	lost atomic.Bool
 }
 
-func newCarrier(life context.Context, s *Server, next http.RoundTripper, wait time.Duration) (*carrier, error) {
+func newCarrier(life context.Context, s *Server, next http.RoundTripper, wait time.Duration, changed func()) (*carrier, error) {
 	home, err := s.endpoint()
-	return &carrier{next: next, server: s, home: home, life: life, wait: wait}, err
+	return &carrier{next: next, server: s, home: home, life: life, wait: wait, changed: changed}, err
 }
 
 // transport returns the SDK's transport over the carrier.
@@ -115,7 +117,7 @@ func (c *carrier) tapped(resp *http.Response) io.Reader {
 	case resp.StatusCode >= 300:
 		return io.LimitReader(resp.Body, 64<<10)
 	case kind == "text/event-stream":
-		return newTapReader(resp.Body, limit, fixEvent)
+		return newTapReader(resp.Body, limit, noticing(fixEvent, c.changed))
 	case kind == "application/json":
 		resp.ContentLength = -1
 		return &tapWhole{src: io.LimitReader(resp.Body, int64(limit)+1), max: limit}

@@ -13,6 +13,7 @@ func Hurried(o Options) Options {
 		ping:    100 * time.Millisecond,
 		refresh: 20 * time.Second,
 		stream:  100 * time.Millisecond,
+		slow:    100 * time.Millisecond,
 		grace:   100 * time.Millisecond,
 	}
 	return o

@@ -282,7 +282,7 @@ func TestCannotStart(t *testing.T) {
 		{"no program", with(mcpbridge.Server{Name: "probe", Command: []string{"/no/such/program"}}), []string{"cannot be started", "no such file"}},
 		{"exits", with(program("exit")), []string{"could not be started", "exit status 7", "no configuration, and [redacted]"}},
 		{"garbage", with(program("garbage")), []string{`no JSON-RPC message: "Listening on port 3000"`}},
-		{"mute", mute, []string{"could not be started"}},
+		{"mute", mute, []string{"could not be started within 300ms"}},
 		{"no such tool", unknown, []string{"has no tool ecko", "it has: echo"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -408,4 +408,16 @@ func (e *events) count(kind mcpbridge.EventKind) (n int) {
 		}
 	}
 	return n
+}
+
+// A server that takes long to start is told about while it does, with the time
+// that it has. X2
+func TestSlowStart(t *testing.T) {
+	var log events
+	s := program("mute")
+	s.StartTimeout = 400 * time.Millisecond
+	_, err := mcpbridge.Connect(t.Context(), mcpbridge.Hurried(mcpbridge.Options{Notify: log.add}), s)
+	if err == nil || !log.has(mcpbridge.Starting, "it may take 400ms") {
+		t.Error(err, log.all())
+	}
 }

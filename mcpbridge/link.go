@@ -20,6 +20,7 @@ type pace struct {
 	ping    time.Duration                    // how long a server that let a call time out has to answer
 	refresh time.Duration                    // what a server has between two turns to list its tools
 	stream  time.Duration                    // what a server has to begin a stream of notifications
+	slow    time.Duration                    // when it is told that a server is still being started
 	grace   time.Duration                    // what a program gets to end by itself, and again when it was asked to
 }
 
@@ -29,6 +30,7 @@ var defaultPace = pace{
 	ping:    5 * time.Second,
 	refresh: 5 * time.Second,
 	stream:  5 * time.Second,
+	slow:    3 * time.Second,
 	grace:   2 * time.Second,
 }
 
@@ -197,13 +199,23 @@ func (l *link) listed() []*listedTool {
 	return l.tools
 }
 
+// sayStarting tells of a start that takes long.
+func (l *link) sayStarting() {
+	l.bridge.notify(Event{Server: l.server.Name, Kind: Starting, Text: fmt.Sprintf("it may take %v", l.server.StartTimeout)})
+}
+
+// outdated notes that the server has other tools.
+func (l *link) outdated() {
+	l.mu.Lock()
+	l.stale = true
+	l.mu.Unlock()
+}
+
 // announced notes that the server has other tools, and lists them. It is called
 // from the goroutine that reads the server's messages and so must not ask
 // itself.
 func (l *link) announced() {
-	l.mu.Lock()
-	l.stale = true
-	l.mu.Unlock()
+	l.outdated()
 	l.bridge.background(func(ctx context.Context) { l.relist(ctx) })
 }
 

@@ -80,6 +80,12 @@ func (t *listedTool) named(name string) tool.Tool {
 	if t.idempotent {
 		opts = append(opts, tool.Idempotent())
 	}
+	if l, ok := server.MaxOutput.(tool.Limit); ok {
+		opts = append(opts, tool.MaxOutput(l))
+	}
+	if server.Approval != nil {
+		opts = append(opts, tool.Approval(server.Approval(t.name, name)))
+	}
 	def := &item.FunctionTool{Name: name, Description: t.description, Parameters: t.schema}
 	made, err := tool.Raw(def, t.run, opts...)
 	if err != nil { // a schema that cannot be used at all

@@ -34,7 +34,7 @@ type process struct {
 }
 
 // startProcess starts the server's program as the leader of a process group.
-func startProcess(s *Server, lookup func(string) (string, bool)) (*process, error) {
+func startProcess(s *Server, lookup func(string) (string, bool), changed func()) (*process, error) {
 	cmd := exec.Command(s.Command[0], s.Command[1:]...)
 	cmd.Dir = s.Dir
 	cmd.Env = s.environment(lookup)
@@ -54,7 +54,7 @@ func startProcess(s *Server, lookup func(string) (string, bool)) (*process, erro
 	var readers sync.WaitGroup
 	messages, feed := io.Pipe()
 	p.out = messages
-	readers.Go(func() { p.pump(newTapReader(out, s.MaxMessage, fixLine), out, feed) })
+	readers.Go(func() { p.pump(newTapReader(out, s.MaxMessage, noticing(fixLine, changed)), out, feed) })
 	readers.Go(func() { io.Copy(p.stderr, errs) })
 	go p.reap(&readers, out, errs)
 	return p, nil

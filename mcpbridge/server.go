@@ -18,6 +18,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/auth"
 
 	"github.com/antiphon-go/antiphon/endpoint"
+	"github.com/antiphon-go/antiphon/tool"
 )
 
 // The limits of a [Server] that names none.
@@ -73,11 +74,18 @@ type Server struct {
 	// TrustHints believes what the server says of its tools: that one only
 	// reads, or may be called twice.
 	TrustHints bool
+	// Approval says what was declared about the tool that the server gives the
+	// first name and a model calls by the second: "allow", "ask", "deny", or "" for
+	// nothing. It is asked once for each tool. nil says nothing of any.
+	Approval func(tool, name string) string
 	// Strict asks the endpoint to bind the model to the schemas.
 	Strict bool
 
 	// Timeout bounds each call. Zero is [DefaultTimeout].
 	Timeout time.Duration
+	// MaxOutput bounds the text of each output, in place of the limit for all
+	// tools.
+	MaxOutput tool.Limiter
 	// StartTimeout bounds starting the server and listing its tools. Zero is
 	// [DefaultStartTimeout].
 	StartTimeout time.Duration

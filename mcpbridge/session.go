@@ -102,6 +102,9 @@ func (l *link) dialVersion(ctx context.Context, version string) (*session, error
 		if s.proc == nil {
 			problem = "could not be reached"
 		}
+		if isDone(err) && l.bridge.life.Err() == nil {
+			problem += fmt.Sprintf(" within %v", l.server.StartTimeout)
+		}
 		err = s.explain(err, problem)
 		if s.cs != nil {
 			s.cs.Close()
@@ -119,13 +122,13 @@ func (s *session) transport() (mcp.Transport, error) {
 	server := &s.link.server
 	var err error
 	if len(server.Command) == 0 {
-		s.http, err = newCarrier(s.wire, server, s.link.bridge.http, s.link.bridge.pace.stream)
+		s.http, err = newCarrier(s.wire, server, s.link.bridge.http, s.link.bridge.pace.stream, s.link.outdated)
 		if err != nil {
 			return nil, err
 		}
 		return s.http.transport(), nil
 	}
-	s.proc, err = startProcess(server, s.link.bridge.opts.LookupEnv)
+	s.proc, err = startProcess(server, s.link.bridge.opts.LookupEnv, s.link.outdated)
 	return s.proc, err
 }
 

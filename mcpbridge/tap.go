@@ -98,6 +98,20 @@ func tapResult(raw jsontext.Value, result object) object {
 	return out
 }
 
+// noticing calls told for messages that say that the server has other tools, at
+// the moment when they are read: the SDK hands them on when it comes to it, and
+// the answer to the call that changed the tools may be there before.
+func noticing(fix func([]byte) ([]byte, error), told func()) func([]byte) ([]byte, error) {
+	return func(line []byte) ([]byte, error) {
+		if bytes.Contains(line, toolsChanged) {
+			told()
+		}
+		return fix(line)
+	}
+}
+
+var toolsChanged = []byte("notifications/tools/list_changed")
+
 // tapReader passes a stream on line by line, each as fix returns it.
 type tapReader struct {
 	src  *bufio.Reader

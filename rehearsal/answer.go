@@ -41,6 +41,10 @@ func (s *Server) answer(q *asked) (a *answer, wrong *problem) {
 	if wrong != nil {
 		return nil, wrong
 	}
+	tools, _ := q.body.Member("tools")
+	if wrong = s.overflow(countInput(q.req, tools, q.all())); wrong != nil {
+		return nil, wrong
+	}
 	f, err := factsOf(q.req, items)
 	if err != nil {
 		return nil, invalid("", "", "%v", err)
@@ -51,7 +55,6 @@ func (s *Server) answer(q *asked) (a *answer, wrong *problem) {
 			return nil, wrong
 		}
 	}
-	tools, _ := q.body.Member("tools")
 	in := s.seen.take(q.req, tools, q.all())
 	list, tail, err := build(steps, naming{in.hash, f.at.total + 1}, q.req)
 	if err != nil {
@@ -69,6 +72,19 @@ func (s *Server) now() int64 {
 		return s.Now().Unix()
 	}
 	return fixedTime.Unix()
+}
+
+// overflow is the problem of an input that is longer than the context.
+func (s *Server) overflow(tokens int64) *problem {
+	window := s.Window
+	if window == 0 && s.Script != nil {
+		window = s.Script.window
+	}
+	if window <= 0 || tokens <= window {
+		return nil
+	}
+	return invalid("context_length_exceeded", "input",
+		"Your input exceeds the context window of this model: it has %d tokens, of %d. Please adjust your input and try again.", tokens, window)
 }
 
 func (s *Server) pace() time.Duration {

@@ -47,7 +47,10 @@ const sumSize = 8
 
 // pack makes the content of a compaction.
 func pack(items []item.Item) (string, error) {
-	list := item.NewList(items...).AppendJSON(nil)
+	list, err := item.NewList(items...).MarshalJSON()
+	if err != nil {
+		return "", err
+	}
 	sum := sha256.Sum256(list)
 	var b bytes.Buffer
 	b.Write(sum[:sumSize])

@@ -80,6 +80,8 @@
 //     Without it, such a message is answered as if there were no script.
 //   - pace DURATION: a wait before each piece of text, such as 20ms, so that
 //     people can watch. Without it there is none.
+//   - window N: a request of more than N tokens, as this package counts them, is
+//     refused with the error context_length_exceeded.
 //
 // Under a turn stand, in the order in which they are sent:
 //

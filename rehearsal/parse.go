@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -108,7 +109,7 @@ func cutWord(text string, indent int) (word, rest string, column int) {
 	return body[:n], rest, len(text) - len(rest) + 1
 }
 
-var marginWords = []string{"turn", "round", "again", "pace"}
+var marginWords = []string{"turn", "round", "again", "pace", "window"}
 
 // margin reads a line without indentation.
 func (p *parser) margin(word, rest string, column int) {
@@ -128,6 +129,10 @@ func (p *parser) margin(word, rest string, column int) {
 	case "pace":
 		if p.once("pace", line) {
 			s.pace = p.duration(rest, line, column)
+		}
+	case "window":
+		if p.once("window", line) {
+			s.window = p.tokens(rest, line, column)
 		}
 	default:
 		hint := "at the margin stand " + strings.Join(marginWords, ", ")
@@ -226,6 +231,14 @@ func (p *parser) duration(text string, line, column int) time.Duration {
 		return 0
 	}
 	return d
+}
+
+func (p *parser) tokens(text string, line, column int) int64 {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n <= 0 {
+		p.fail(line, column, "such as 4000, in tokens", "%q is no size of a context", shorten(40, text))
+	}
+	return n
 }
 
 // span says where a text of several lines stands in the file.

@@ -30,6 +30,7 @@ func ParseModel(model string) (script string, ok bool) {
 type Script struct {
 	name   string
 	pace   time.Duration
+	window int64
 	rounds [][]turn
 	again  []turn
 }

@@ -28,6 +28,10 @@ type Server struct {
 	// Pace is a wait before each piece of text. 0 takes the script's, a
 	// negative one is none.
 	Pace time.Duration
+	// Window is the context of the model in tokens, as this package counts them: a
+	// request of more is refused with context_length_exceeded. 0 takes the
+	// script's, a negative one is without a limit.
+	Window int64
 	// Now gives the time for created_at. Nil means a fixed time, so that equal
 	// requests give equal answers.
 	Now func() time.Time

@@ -18,6 +18,7 @@ import (
 const (
 	bytesPerToken = 4
 	imageTokens   = 85
+	packedTokens  = 100 // a compaction, which holds more than a model would need of it
 )
 
 func tokens(bytes int) int64 { return int64(bytes+bytesPerToken-1) / bytesPerToken }
@@ -39,6 +40,8 @@ func itemTokens(it item.Item) int64 {
 		return contentTokens(v.Output)
 	case *item.CustomToolCallOutput:
 		return contentTokens(v.Output)
+	case *item.Compaction:
+		return packedTokens
 	case *item.Reasoning:
 		return contentTokens(item.Content{Parts: append(append([]item.Part{}, v.Summary...), v.Content...)})
 	}

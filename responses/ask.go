@@ -25,7 +25,7 @@ type ask struct {
 	path   string
 	ids    []string
 	query  url.Values
-	body   wire.Body
+	body   item.Body
 	accept string
 	part   part
 	// once is set where doing it twice does harm. It is repeated only when the

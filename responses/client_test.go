@@ -49,7 +49,7 @@ func TestBody(t *testing.T) {
 	full.Stream = new(false)
 	create(full)
 	got := srv.Requests()
-	if want := `{"model":"m","input":` + string(hello().Input.AppendJSON(nil)) + `,"stream":true}`; string(got[0].Body) != want {
+	if want := `{"model":"m","input":` + hello().Input.JSON() + `,"stream":true}`; string(got[0].Body) != want {
 		t.Errorf("got  %s\nwant %s", got[0].Body, want)
 	}
 	for i, stream := range map[int]*bool{1: new(true), 2: nil, 3: nil, 4: new(false)} {

@@ -24,11 +24,9 @@ func (c *Client) Compact(ctx context.Context, req *item.CompactRequest) (*item.C
 	}
 	r := *req
 	r.Model, r.Input, r.Instructions, r.PreviousResponseID = fit.Model, fit.Input, fit.Instructions, fit.PreviousResponseID
-	body, err := r.AppendJSON(make([]byte, 0, r.Input.Size()+1024))
-	if err != nil {
+	if a.body, err = r.Body(); err != nil {
 		return nil, err
 	}
-	a.body = wire.Body{string(body)}
 	return do(ctx, c, a, readCompacted)
 }
 

@@ -32,8 +32,8 @@ func TestCompact(t *testing.T) {
 	spec.Check(t, "CompactResponseMethodPublicBody", []byte(r.body))
 	// W9: the output is the next input, as it is.
 	next := item.NewList(got.Output...)
-	if want := `[{"type":"compaction","id":"cmp_1","encrypted_content":"gAAA"}]`; string(next.AppendJSON(nil)) != want {
-		t.Errorf("%s", next.AppendJSON(nil))
+	if want := `[{"type":"compaction","id":"cmp_1","encrypted_content":"gAAA"}]`; next.JSON() != want {
+		t.Errorf("%s", next.JSON())
 	}
 }
 

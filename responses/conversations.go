@@ -34,7 +34,7 @@ func (c *Client) CreateConversation(ctx context.Context, v *item.CreateConversat
 		return nil, err
 	}
 	a := conversation("create conversation", http.MethodPost, pathConversations)
-	a.body = wire.Body{string(body)}
+	a.body = item.TextBody(string(body))
 	return do(ctx, c, a, readConversation)
 }
 
@@ -50,7 +50,7 @@ func (c *Client) UpdateConversation(ctx context.Context, id string, v *item.Upda
 		return nil, err
 	}
 	a := conversation("update conversation", http.MethodPost, pathConversation, id)
-	a.body = wire.Body{string(body)}
+	a.body = item.TextBody(string(body))
 	return do(ctx, c, a, readConversation)
 }
 
@@ -74,12 +74,12 @@ func (c *Client) ConversationItems(ctx context.Context, id string, options *List
 // returns them as they are stored, with their ids. It is sent again only where
 // the server said that it would not begin: otherwise they could be there twice.
 func (c *Client) AddConversationItems(ctx context.Context, id string, items *item.List, included ...string) ([]item.Item, error) {
-	body, err := (&item.AddItems{Items: items}).AppendJSON(make([]byte, 0, items.Size()+64))
+	body, err := (&item.AddItems{Items: items}).Body()
 	if err != nil {
 		return nil, err
 	}
 	a := conversation("add conversation items", http.MethodPost, pathConversationItems, id)
-	a.body, a.once, a.query = wire.Body{string(body)}, true, url.Values{}
+	a.body, a.once, a.query = body, true, url.Values{}
 	include(a.query, included)
 	page, err := do(ctx, c, a, readAdded)
 	if err != nil {

@@ -144,11 +144,9 @@ func (c *Client) CountTokens(ctx context.Context, req *item.Request) (int64, err
 	if err != nil {
 		return 0, err
 	}
-	body, err := item.CountOf(fit).AppendJSON(make([]byte, 0, fit.Input.Size()+4096))
-	if err != nil {
+	if a.body, err = item.CountOf(fit).Body(); err != nil {
 		return 0, err
 	}
-	a.body = wire.Body{string(body)}
 	n, err := do(ctx, c, a, readCount)
 	if err != nil {
 		return 0, err

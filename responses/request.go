@@ -77,9 +77,9 @@ const responsesPath = "/responses"
 // streams reports an endpoint that answers with streams only.
 func streams(p *endpoint.Profile) bool { return p.Set["stream"] == "true" }
 
-// encode returns the request's body. Only stream is decided here.
-func encode(req *item.Request, stream bool) (wire.Body, error) {
-	r := *req
+// encode returns the body of a request, which it changes. Only stream is decided
+// here.
+func encode(r *item.Request, stream bool) (item.Body, error) {
 	r.Extra = slices.Clone(r.Extra)
 	r.Extra.Delete("stream")
 	if stream {
@@ -87,6 +87,9 @@ func encode(req *item.Request, stream bool) (wire.Body, error) {
 	} else if r.Stream != nil && *r.Stream {
 		r.Stream = nil
 	}
-	head, input, tail, err := r.Pieces()
-	return wire.Body{head, input, tail}, err
+	body, err := r.Body()
+	if err == nil {
+		err = body.Check()
+	}
+	return body, err
 }

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptrace"
@@ -180,7 +181,7 @@ func (s *socket) close() {
 
 // question is a request as it goes over a socket.
 type question struct {
-	body []byte
+	body item.Body
 	from string // the id of the response it goes on from
 	sure bool   // that the endpoint understands that
 }
@@ -192,9 +193,10 @@ func (s *socket) ask(x *wire.Exchange, q question) (*answer, error) {
 	if s.lost() {
 		return a, a.lost()
 	}
-	err := x.Do(func(ctx context.Context) error { return s.conn.Write(ctx, websocket.MessageText, q.body) })
-	if err == nil {
-		return a, nil
+	err := x.Do(func(ctx context.Context) error { return s.send(ctx, q.body) })
+	var held *item.HeldError
+	if err == nil || errors.As(err, &held) {
+		return a, err
 	}
 	// What the server said before it hung up tells more.
 	hurry := time.AfterFunc(closeTime, func() { _ = s.conn.CloseNow() })
@@ -204,6 +206,32 @@ func (s *socket) ask(x *wire.Exchange, q question) (*answer, error) {
 	case <-x.Context().Done():
 	}
 	return a, a.lost()
+}
+
+// frame is how much of a message goes into one frame, in bytes, where it is not
+// all at hand.
+const frame = 64 << 10
+
+// send writes a message: in one frame, or in several if it has payloads that are
+// read meanwhile.
+func (s *socket) send(ctx context.Context, body item.Body) error {
+	if !body.Held() {
+		text, err := body.Append(nil)
+		if err != nil {
+			return err
+		}
+		return s.conn.Write(ctx, websocket.MessageText, text)
+	}
+	w, err := s.conn.Writer(ctx, websocket.MessageText)
+	if err != nil {
+		return err
+	}
+	r := body.NewReader()
+	defer r.Close()
+	if _, err = io.CopyBuffer(w, r, make([]byte, frame)); err != nil {
+		return err // the message stays open, and the socket is given up
+	}
+	return w.Close()
 }
 
 // answer is the messages of one response. It is the [source] of a stream.

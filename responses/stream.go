@@ -49,14 +49,15 @@ func (c *Client) Stream(ctx context.Context, req *item.Request) iter.Seq2[item.E
 
 // stream passes the events of one reply on.
 type stream struct {
-	yield   func(item.Event, error) bool
-	yielded int         // events
-	sent    bool        // output was among them
-	lenient bool        // the response may begin again while none was
-	stopped bool        // the consumer has had enough
-	items   []item.Item // that were complete
-	places  []int       // their output indexes
-	failure *endpoint.Error
+	yield    func(item.Event, error) bool
+	yielded  int            // events
+	sent     bool           // output was among them
+	lenient  bool           // the response may begin again while none was
+	stopped  bool           // the consumer has had enough
+	complete []completeItem // items that were complete
+	text     []byte         // their JSON, one after the other
+	room     [4]completeItem
+	failure  *endpoint.Error
 	// background is nil unless the stream can be taken up again.
 	background *background
 	// held is a failure that came before all else: it is yielded only when the
@@ -97,8 +98,8 @@ func (s *stream) end(err error) {
 
 // partial adds the items that were complete to an error.
 func (s *stream) partial(err error) error {
-	if e, ok := err.(*endpoint.Error); ok && len(s.items) > 0 {
-		return &PartialError{Err: e, Items: s.items}
+	if e, ok := err.(*endpoint.Error); ok && len(s.complete) > 0 {
+		return &PartialError{Err: e, Items: s.items()}
 	}
 	return err
 }
@@ -233,22 +234,43 @@ func (s *stream) give(ev *item.Event) bool {
 	return !s.stopped
 }
 
-// done takes a complete item. One that is told twice is one item.
+// completeItem is a complete item: its output index, and where in the stream's
+// text it stands.
+type completeItem struct{ place, from, to int }
+
+// done takes a complete item. One that is told twice is one item. It is read
+// only where it is wanted, which is seldom.
 func (s *stream) done(ev *item.Event) {
-	it, err := ev.Item()
-	if err != nil {
+	v, ok := ev.Member("item")
+	if !ok || v[0] != '{' {
 		return
 	}
-	for i := range s.items {
-		if s.places[i] == ev.OutputIndex && (ev.OutputIndex >= 0 || s.items[i] == it) {
-			s.items[i] = it
+	told := completeItem{ev.OutputIndex, len(s.text), len(s.text) + len(v)}
+	if s.text == nil {
+		s.text = make([]byte, 0, max(1<<10, len(v)))
+	}
+	s.text = append(s.text, v...)
+	for i, w := range s.complete {
+		if w.place == told.place && (told.place >= 0 || string(s.text[w.from:w.to]) == string(v)) {
+			s.complete[i] = told
 			return
 		}
 	}
-	if s.items == nil { // of a few items, which is the most usual
-		s.items, s.places = make([]item.Item, 0, 4), make([]int, 0, 4)
+	if s.complete == nil {
+		s.complete = s.room[:0]
 	}
-	s.items, s.places = append(s.items, it), append(s.places, ev.OutputIndex)
+	s.complete = append(s.complete, told)
+}
+
+// items are the complete items.
+func (s *stream) items() []item.Item {
+	var items []item.Item
+	for _, w := range s.complete {
+		if it, err := item.Parse(s.text[w.from:w.to]); err == nil {
+			items = append(items, it)
+		}
+	}
+	return items
 }
 
 // failureOf is the error that an event reports, or nil.

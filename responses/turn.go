@@ -97,7 +97,7 @@ func (u *turn) posts(ctx context.Context) error {
 	if u.isDead(err) {
 		err = u.post(ctx, u.whole)
 	}
-	if now := u.covers(u.whole, u.s.items); err == nil && now != nil {
+	if now := u.covers(u.whole, u.s.items()); err == nil && now != nil {
 		u.t.last = now // else what was known before is as true as it was
 	}
 	return err
@@ -174,7 +174,7 @@ func (u *turn) talk(ctx context.Context, k *wire.Call) error {
 		return wire.Refusal(err, u.given.Input, req.Input)
 	}
 	// The endpoint remembers its last response, and no other.
-	if u.t.last = u.covers(u.whole, u.s.items); u.t.last != nil {
+	if u.t.last = u.covers(u.whole, u.s.items()); u.t.last != nil {
 		u.t.last.socket, u.t.last.warm = s, u.warm
 	}
 	kept = s.used // else what belongs to the next one could not be told
@@ -183,7 +183,7 @@ func (u *turn) talk(ctx context.Context, k *wire.Call) error {
 
 // message is the request as it goes over a socket, which has no use for the
 // members that say how an answer travels.
-func message(req *item.Request, warm bool) ([]byte, error) {
+func message(req *item.Request, warm bool) (item.Body, error) {
 	r := *req
 	r.Stream, r.Background = nil, nil
 	r.Extra = append(item.Extra(nil), req.Extra...)
@@ -195,7 +195,11 @@ func message(req *item.Request, warm bool) ([]byte, error) {
 	if r.Input == nil {
 		r.Input = new(item.List)
 	}
-	return item.AppendClientEvent(make([]byte, 0, r.Input.Size()+4096), &item.CreateEvent{Request: &r})
+	body, err := (&item.CreateEvent{Request: &r}).Body()
+	if err == nil {
+		err = body.Check()
+	}
+	return body, err
 }
 
 // tooBig reports that the server ended the socket for a message that is larger

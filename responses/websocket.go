@@ -5,6 +5,7 @@ package responses
 
 import (
 	"context"
+	"errors"
 
 	"github.com/antiphon-go/antiphon/internal/wire"
 	"github.com/antiphon-go/antiphon/item"
@@ -23,6 +24,10 @@ func (s *stream) talk(ctx context.Context, k *wire.Call, sock *socket, q questio
 	if err == nil {
 		sock.used = a.begun
 		return nil
+	}
+	var held *item.HeldError
+	if errors.As(err, &held) {
+		return held // nothing was answered, and never will be
 	}
 	e := k.Fill(asError(err), x.Response)
 	e.Sent = s.sent

@@ -9,37 +9,61 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// put adds an item at the end of the list, a marker for one in quarantine.
-func (v *View) put(seq int64, it item.Item) {
+// put adds an item at the end of the list, a marker for one in quarantine. It
+// reports whether there is one. first says that it begins a unit.
+func (v *View) put(seq int64, it item.Item, first bool) bool {
 	if it.IsZero() {
-		return
+		return false
 	}
-	if reason, refused := v.refused[seq]; refused {
-		it = v.replace(seq, it, reason)
-	}
-	v.list.Append(it)
-	v.seqs = append(v.seqs, seq)
+	v.lines = append(v.lines, line{seq, it, first})
+	v.tell(seq, it)
+	v.send(origin{seq, len(v.lines) - 1}, v.sent(seq, it))
+	return true
 }
 
-// replace returns the marker for an item and takes note of it.
-func (v *View) replace(seq int64, it item.Item, reason string) item.Item {
-	marker, ok := Marker(it, reason)
-	if !ok {
+// send adds what is sent for something to the list.
+func (v *View) send(from origin, it item.Item) {
+	v.list.Append(it)
+	v.from = append(v.from, from)
+}
+
+// sent returns what is sent in the place of an item: itself, or a marker.
+func (v *View) sent(seq int64, it item.Item) item.Item {
+	if reason, refused := v.refused[seq]; refused {
+		if marker, ok := Marker(it, reason); ok {
+			return marker
+		}
 		return it
 	}
-	v.repair(seq, it, "the endpoint refused it: "+reason)
-	return marker
+	if by, collapsed := v.collapsed[seq]; collapsed {
+		if _, gone := v.refused[by]; !gone {
+			return collapsedOutput(it)
+		}
+	}
+	return it
+}
+
+// tell takes note of an item that is replaced because it is in quarantine.
+func (v *View) tell(seq int64, it item.Item) {
+	reason, refused := v.refused[seq]
+	if !refused {
+		return
+	}
+	if _, ok := Marker(it, reason); ok {
+		v.repair(seq, it, "the endpoint refused it: "+reason)
+	}
 }
 
 // Seq returns the number of the entry that the item at index i of [View.Items]
 // is from, and whether the item is in quarantine.
 func (v *View) Seq(i int) (seq int64, quarantined bool) {
-	_, quarantined = v.refused[v.seqs[i]]
-	return v.seqs[i], quarantined
+	seq = v.from[i].seq
+	_, quarantined = v.refused[seq]
+	return seq, quarantined
 }
 
 // quarantine replaces the item of an entry, which may be in the list or still
-// to come.
+// to come. Of a [Compacted] all that stands in the place of others is meant.
 func (v *View) quarantine(q Quarantined) {
 	if _, again := v.refused[q.Seq]; again {
 		return
@@ -48,12 +72,19 @@ func (v *View) quarantine(q Quarantined) {
 		v.refused = map[int64]string{}
 	}
 	v.refused[q.Seq] = q.Reason
-	v.rewrite(ByQuarantine, func(seq int64, it item.Item) item.Item {
-		if seq != q.Seq {
-			return it
+	for _, l := range v.lines {
+		if l.seq == q.Seq {
+			v.tell(l.seq, l.item)
 		}
-		return v.replace(seq, it, q.Reason)
-	})
+	}
+	for _, c := range v.compactions {
+		for _, n := range c.items {
+			if c.seq == q.Seq {
+				v.tell(c.seq, n.item)
+			}
+		}
+	}
+	v.rewrite(ByQuarantine)
 }
 
 // dropReasoning leaves out all reasoning so far. What a model said in the same
@@ -61,20 +92,16 @@ func (v *View) quarantine(q Quarantined) {
 // belongs to it, and asks for it.
 func (v *View) dropReasoning(reason string) {
 	drop := func(seq int64, it item.Item) { v.repair(seq, it, "the endpoint cannot read it: "+reason) }
-	linked := false
-	v.rewrite(ByDroppedReasoning, func(seq int64, it item.Item) item.Item {
-		switch {
-		case it.Type() == item.TypeReasoning:
-			linked = true
-			drop(seq, it)
-			return item.Item{}
-		case it.IsOutput() || !said(it):
-			linked = false
-		case linked:
-			return withoutID(it)
+	for _, l := range v.lines[v.dropped:] {
+		if l.item.Type() == item.TypeReasoning {
+			drop(l.seq, l.item)
 		}
-		return it
-	})
+	}
+	v.dropped = len(v.lines)
+	for i := range v.compactions {
+		v.compactions[i].dropReasoning(drop)
+	}
+	v.rewrite(ByDroppedReasoning)
 	for _, r := range v.pending {
 		linked := false
 		for _, n := range r.nodes {
@@ -89,10 +116,30 @@ func (v *View) dropReasoning(reason string) {
 	}
 }
 
+// unlinking goes over items one by one and takes the reasoning out of them.
+type unlinking bool
+
+// next returns what is sent for the next item, the zero Item for nothing.
+func (linked *unlinking) next(it item.Item) item.Item {
+	switch {
+	case it.Type() == item.TypeReasoning:
+		*linked = true
+		return item.Item{}
+	case it.IsOutput() || !said(it):
+		*linked = false
+	case bool(*linked):
+		return withoutID(it)
+	}
+	return it
+}
+
 // Why items that were sent before changed; see [View.Changed].
 const (
 	ByQuarantine       = "quarantine"
 	ByDroppedReasoning = "reasoning_dropped"
+	ByCompaction       = "compaction"
+	ByRestoring        = "restored"
+	ByCollapsing       = "collapsed"
 )
 
 // change is the first item of the list that is not what it was.
@@ -112,28 +159,50 @@ func (v *View) Changed() (index, bytes int, seq int64, why string, changed bool)
 	return c.index, c.at, c.seq, c.why, c.why != ""
 }
 
-// rewrite makes the list anew: edit returns what is sent for an item, the zero
-// Item for nothing. It costs as much as the history is long, which only a
-// recorded decision is worth.
-func (v *View) rewrite(why string, edit func(seq int64, it item.Item) item.Item) {
-	var list item.List
-	var seqs []int64
-	first := change{}
+// rewrite makes the list anew, as all decisions so far have it. It costs as much
+// as the history is long, which only a recorded decision is worth.
+func (v *View) rewrite(why string) {
+	was, from := v.list.Clone(), v.from
+	v.list, v.from = item.List{}, make([]origin, 0, len(from))
+	v.each(v.send)
 	at := 0
-	for i, it := range v.list.All() {
-		sent := edit(v.seqs[i], it)
-		if !sent.IsZero() {
-			list.Append(sent)
-			seqs = append(seqs, v.seqs[i])
+	for i, it := range was.All() {
+		if i < v.list.Len() && v.list.At(i) == it {
+			at += it.Size() + 1
+			continue
 		}
-		if sent != it && first.why == "" {
-			first = change{i, at, v.seqs[i], why}
+		if c := v.changing; c.why == "" || i < c.index {
+			v.changing = change{i, at, from[i].seq, why}
 		}
-		at += len(it.JSON()) + 1
+		return
 	}
-	v.list, v.seqs = list, seqs
-	if c := v.changing; first.why != "" && (c.why == "" || first.index < c.index) {
-		v.changing = first
+}
+
+// each calls visit with all that is sent, and where it is from.
+func (v *View) each(visit func(from origin, it item.Item)) {
+	c := v.compaction()
+	var linked unlinking
+	for i, l := range v.lines {
+		if c != nil && i == c.at {
+			v.eachOf(c, visit)
+		}
+		sent := v.sent(l.seq, l.item)
+		if i < v.dropped {
+			sent = linked.next(sent)
+		}
+		if !sent.IsZero() && (c == nil || i >= c.at || c.spares(l)) {
+			visit(origin{l.seq, i}, sent)
+		}
+	}
+	if c != nil && c.at == len(v.lines) {
+		v.eachOf(c, visit)
+	}
+}
+
+// eachOf calls visit with what stands in the place of others.
+func (v *View) eachOf(c *compaction, visit func(from origin, it item.Item)) {
+	for i, n := range c.items {
+		visit(origin{c.seq, ^i}, v.sent(c.seq, n.item))
 	}
 }
 

@@ -119,6 +119,9 @@ type CallStarted struct {
 	// Session is where the run goes on that the call stands for, if it is one:
 	// then the call is not lost in a crash, but goes on as if it were [Paused].
 	Session string
+	// Repeatable says that the tool declares that the same call may be run again
+	// if a crash hides what became of it.
+	Repeatable bool
 }
 
 // Nested records what the run of another agent, or of a fork, came to that a
@@ -181,12 +184,20 @@ const (
 type Compacted struct {
 	// Through is the number of the last entry that is replaced, with all items
 	// before it but the instructions: messages of the system and the developer
-	// stay as they are.
+	// stay as they are. A reply and the outputs of its calls are replaced together:
+	// one of which Through has a part only stays, and so does what follows it. See
+	// [View.Boundary].
 	Through int64
+	// Kept are the numbers of entries before it whose items stay too: what
+	// others said, and not the model.
+	Kept []int64
 	// By says how: [BySummary], [ByEndpoint] or [ByDropping].
 	By string
-	// Items stand in the place of what was replaced.
+	// Items stand in the place of what was replaced, behind what stays of it.
 	Items []item.Item
+	// Failure says why nothing came of it; "" if something did. With one, all is
+	// sent as it was.
+	Failure string
 	// Before and After are estimates of what a request carries, in tokens.
 	Before, After int64
 	// Usage and Cost are what it took.
@@ -200,7 +211,7 @@ type Restored struct{ Seq int64 }
 
 // Collapsed records the decision to send a short marker in the place of the
 // outputs of reads, because a later read of the same brought it again. The log
-// keeps them.
+// keeps them. Only outputs of functions and custom tools can be meant.
 type Collapsed struct {
 	// Seqs are the numbers of the outputs' entries, By that of the output that
 	// holds what they did.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -18,11 +19,6 @@ type Nester interface {
 	// Nest returns the id for the session of a run that a call of session
 	// parent starts: the same for the same call, and unlike all others.
 	Nest(parent string, number int, callID string) string
-}
-
-// Nest implements [Nester].
-func (m *Memory) Nest(parent string, number int, callID string) string {
-	return NestedID(parent, number, callID)
 }
 
 // maxNestedID bounds what of a call's id is repeated in a session's.
@@ -41,6 +37,17 @@ func NestedID(parent string, number int, callID string) string {
 	}, callID)
 	safe = safe[:min(len(safe), maxNestedID)]
 	return fmt.Sprintf("%s/%d-%s", parent, number, safe)
+}
+
+// NestedIn returns the session that an id says its own is nested in, if
+// [NestedID] made it, and whether it may have.
+func NestedIn(id string) (parent string, ok bool) {
+	slash := strings.LastIndexByte(id, '/')
+	number, _, ok := strings.Cut(id[slash+1:], "-")
+	if n, err := strconv.Atoi(number); slash <= 0 || !ok || err != nil || n <= 0 {
+		return "", false
+	}
+	return id[:slash], true
 }
 
 // NestedID returns the id of the session of a run that the call starts.

@@ -57,7 +57,7 @@ func TestForkAtAnyEntry(t *testing.T) {
 				t.Errorf("at %d: %s (-want +got):\n%s", at, id, diff)
 			}
 		}
-		if _, err := s.Fork(t.Context(), at, "f"); !errors.Is(err, session.ErrConflict) && at > 0 {
+		if _, err := s.Fork(t.Context(), at, "f"); !errors.Is(err, session.ErrExists) && at > 0 {
 			t.Errorf("at %d: the same id again: %v", at, err)
 		}
 	}

@@ -6,10 +6,7 @@ package session
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
-	"slices"
-	"sync"
 )
 
 // ErrConflict is returned, wrapped, by an append that expected another end of
@@ -30,41 +27,4 @@ var ErrConflict = errors.New("the session has moved on")
 type Store interface {
 	Append(ctx context.Context, id string, after int64, entries []Entry) error
 	Load(ctx context.Context, id string, after int64) iter.Seq2[Entry, error]
-}
-
-// Memory is a [Store] that lives as long as the process. The zero value is
-// ready.
-type Memory struct {
-	mu   sync.Mutex
-	logs map[string][]Entry
-}
-
-// Append implements [Store].
-func (m *Memory) Append(_ context.Context, id string, after int64, entries []Entry) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	log := m.logs[id]
-	if int64(len(log)) != after {
-		return fmt.Errorf("%w: it has %d entries, not %d", ErrConflict, len(log), after)
-	}
-	if m.logs == nil {
-		m.logs = map[string][]Entry{}
-	}
-	m.logs[id] = append(log, entries...)
-	return nil
-}
-
-// Load implements [Store].
-func (m *Memory) Load(_ context.Context, id string, after int64) iter.Seq2[Entry, error] {
-	m.mu.Lock()
-	log := m.logs[id]
-	log = slices.Clip(log[min(max(after, 0), int64(len(log))):])
-	m.mu.Unlock()
-	return func(yield func(Entry, error) bool) {
-		for _, e := range log {
-			if !yield(e, nil) {
-				return
-			}
-		}
-	}
 }

@@ -21,20 +21,42 @@ import (
 // started because the reply that made them broke off. Applying the same entries
 // gives the same bytes, and a longer log gives a list that begins with the
 // shorter one's, unless an entry between them is a decision to send something
-// else: [ReasoningDropped] and [Quarantined].
+// else: [ReasoningDropped], [Quarantined], [Compacted], [Restored] and
+// [Collapsed].
 //
 // The zero View is ready. A View is not safe for concurrent use.
 type View struct {
 	list     item.List
-	seqs     []int64  // the entries that the list's items are from
-	pending  []*reply // not in the list yet, in order
+	from     []origin // what the list's items are from
+	lines    []line   // all that was settled, whatever is sent of it
+	pending  []*reply // not settled yet, in order
 	speaking *reply   // the last of a turn under way; the model may add to it
 	ids      callIDs
-	refused  map[int64]string // quarantined entries, and why
 	taken    int
 	repairs  []Repair
+
+	// What was decided.
+	refused     map[int64]string // quarantined entries, and why
+	dropped     int              // of how many lines the reasoning is left out
+	collapsed   map[int64]int64  // outputs of which a later one holds all there is to know
+	compactions []compaction     // that are in force, each of which replaces the one before
+
 	changing change // since the last turn began
 	changed  change // between the last two
+}
+
+// origin is what an item of the list is from: the entry, and the line, or ^i for
+// item i of the last compaction.
+type origin struct {
+	seq  int64
+	line int
+}
+
+// line is an item that is settled, as it is sent if nobody decides otherwise.
+type line struct {
+	seq   int64
+	item  item.Item
+	first bool // begins a unit: a reply with all its outputs, or what somebody else said
 }
 
 // reply is what an assistant said in one go, and what was said after it while
@@ -43,6 +65,7 @@ type reply struct {
 	nodes []*node
 	after []numbered
 	ended bool // nothing imported joins it any more
+	room  [3]*node
 }
 
 // numbered is an item and the entry that it is from.
@@ -81,6 +104,9 @@ type OpenCall struct {
 	// Lost says that it was started in an earlier run, which ended before the
 	// tool did: whether it took effect is not known.
 	Lost bool
+	// Repeatable says that it may be started again all the same: its tool declares
+	// that, and it was not lost too often.
+	Repeatable bool
 	// Asked says that somebody was asked about the call, so that it was not
 	// started by then, even if it came with an imported history.
 	Asked bool
@@ -89,6 +115,17 @@ type OpenCall struct {
 	Paused string
 
 	nested string // the session of the run that was started for it
+	starts int
+}
+
+// maxStarts bounds how often a call is started: it may be what brings the
+// process down.
+const maxStarts = 3
+
+func (c *OpenCall) start(b CallStarted) {
+	c.starts++
+	c.Started, c.Lost, c.Paused, c.nested = true, false, "", b.Session
+	c.Repeatable = b.Repeatable && c.starts < maxStarts
 }
 
 // Repair tells of an item that the view left out, or put a marker in the place
@@ -117,13 +154,19 @@ func (v *View) Apply(e Entry) {
 		v.dropReasoning(b.Reason)
 	case Quarantined:
 		v.quarantine(b)
+	case Compacted:
+		v.compact(e.Seq, b)
+	case Restored:
+		v.restore(b)
+	case Collapsed:
+		v.collapse(b)
 	case ApprovalAsked:
 		if n := v.unanswered(b.CallID, ""); n != nil {
 			n.call.Asked = true
 		}
 	case CallStarted:
 		if n := v.unanswered(b.CallID, ""); n != nil {
-			n.call.Started, n.call.Paused, n.call.nested = true, "", b.Session
+			n.call.start(b)
 		}
 	case Paused:
 		if n := v.unanswered(b.CallID, ""); n != nil {
@@ -179,8 +222,10 @@ func (v *View) endTurn(cut bool) {
 func (v *View) Items() *item.List { return &v.list }
 
 // Open returns the calls that have no output, in their order.
-func (v *View) Open() []*OpenCall {
-	var open []*OpenCall
+func (v *View) Open() []*OpenCall { return v.AppendOpen(nil) }
+
+// AppendOpen appends the calls that have no output, in their order.
+func (v *View) AppendOpen(open []*OpenCall) []*OpenCall {
 	for _, r := range v.pending {
 		for _, n := range r.nodes {
 			if n.open() {
@@ -214,6 +259,7 @@ func (n *node) open() bool { return n.call != nil && n.output.item.IsZero() && !
 // begin starts a reply behind all that there is.
 func (v *View) begin() *reply {
 	r := new(reply)
+	r.nodes = r.room[:0]
 	v.pending = append(v.pending, r)
 	return r
 }
@@ -246,7 +292,7 @@ func (v *View) given(seq int64, it item.Item) {
 		last.after = append(last.after, numbered{seq, it})
 	default:
 		v.taken++
-		v.put(seq, it)
+		v.put(seq, it, true)
 	}
 }
 
@@ -380,20 +426,26 @@ func (r *reply) mayGoOn() bool {
 // add puts a settled reply into the list. Reasoning whose following item is
 // not there is left out, as is what is gone.
 func (v *View) add(r *reply) {
+	first := true
+	put := func(seq int64, it item.Item) {
+		if v.put(seq, it, first) {
+			first = false
+		}
+	}
 	for i, n := range r.nodes {
 		switch {
 		case n.gone:
 		case n.item.Type() == item.TypeReasoning && !r.followed(i):
 			v.repair(n.seq, n.item, ledNowhere)
 		default:
-			v.put(n.seq, n.item)
+			put(n.seq, n.item)
 		}
 	}
 	for _, n := range r.nodes {
-		v.put(n.output.seq, n.output.item)
+		put(n.output.seq, n.output.item)
 	}
 	for _, a := range r.after {
-		v.put(a.seq, a.item)
+		v.put(a.seq, a.item, true)
 	}
 }
 

@@ -58,6 +58,11 @@ var jsonOptions = json.JoinOptions(
 // check parses args and validates them. No arguments at all are an empty
 // object.
 func (s *schema) check(tool, args string) error {
+	if jsontext.Value(args).IsValid() && isObject(item.JSON(args)) {
+		if _, fits := s.form.skim(args, 0); fits {
+			return nil
+		}
+	}
 	_, err := s.parse(tool, args)
 	return err
 }
@@ -68,7 +73,22 @@ func (s *schema) decode(tool, args string, in any) error {
 	if err != nil {
 		return err
 	}
-	err = json.Unmarshal([]byte(args), in, jsonOptions)
+	return s.store(tool, args, in)
+}
+
+// quick is decode for what fits at first sight. Where it reports false, nothing
+// is said of the arguments, and in may hold anything.
+func (s *schema) quick(args string, in any) bool {
+	if json.Unmarshal([]byte(args), in, jsonOptions) != nil {
+		return false // nor is it known to be JSON
+	}
+	_, fits := s.form.skim(args, 0)
+	return fits && isObject(item.JSON(args))
+}
+
+// store puts arguments that fit into the value that in points to.
+func (s *schema) store(tool, args string, in any) error {
+	err := json.Unmarshal([]byte(args), in, jsonOptions)
 	if err == nil {
 		return nil
 	}

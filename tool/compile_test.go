@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -368,6 +369,10 @@ func FuzzArguments(f *testing.F) {
 		var ae *ArgumentsError
 		if err != nil && (!errors.As(err, &ae) || ae.Problem == "") {
 			t.Fatalf("%v", err)
+		}
+		var fast searchInput
+		if s.quick(args, &fast) && (err != nil || !reflect.DeepEqual(fast, in)) {
+			t.Fatalf("taken at first sight as %+v, then %+v, %v", fast, in, err)
 		}
 		var v any
 		if json.Unmarshal([]byte(args), &v) != nil {

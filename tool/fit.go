@@ -200,7 +200,7 @@ func (f *fitting) cut(ctx context.Context, room int, o *Outcome) {
 	}
 	shares := Share(room, 0, more)
 	texts := make([]string, len(f.pieces))
-	o.LeftOut, o.Stored = 0, nil
+	o.LeftOut, o.Stored, o.Commands = 0, nil, nil
 	for i, p := range f.pieces {
 		if p.keeps && p.page == nil && shares[i] < more[i] {
 			f.keep(ctx, p, o)

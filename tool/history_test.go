@@ -48,7 +48,7 @@ func TestSentOutputsStay(t *testing.T) {
 		}
 		history.Append(call, output)
 	}
-	request := func() string { return strings.TrimSuffix(string(history.AppendJSON(nil)), "]") }
+	request := func() string { return strings.TrimSuffix(history.JSON(), "]") }
 	before := ""
 	for i, shape := range []tool.Shape{
 		{Limit: tool.Limit{Bytes: 2000}},

@@ -29,13 +29,13 @@ var (
 // model what it can do instead.
 func (s *Set) Invoke(ctx context.Context, call Call, shape Shape) Outcome {
 	e := s.lookup(call.Name)
-	if e == nil {
+	if e == nil || e.kind != call.Kind {
 		return (&target{shape: shape, name: call.Name, spill: s.kept()}).outcome(ctx, Result{Error: s.notFound(call.Name)}, UnknownTool)
 	}
 	if e.traits.Envelope {
 		shape.Envelope = true
 	}
-	t := &target{shape: shape, name: e.name, own: e.traits.MaxOutput, spill: s.kept()}
+	t := &target{shape: shape, name: e.name, own: e.traits.MaxOutput, usual: e.traits.UsualOutput, spill: s.kept()}
 	if ctx.Err() != nil {
 		return t.outcome(ctx, Result{Error: NotStarted}, NotRun)
 	}

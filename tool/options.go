@@ -47,6 +47,25 @@ func Enveloped() Option { return func(c *config) { c.traits.Envelope = true } }
 // limit leaves open, its mode or its sizes, is as the Shape has it.
 func MaxOutput(l Limit) Option { return func(c *config) { c.traits.MaxOutput = l } }
 
+// Region says what calls read. See [Regioner].
+func Region(f func(arguments string) (region string, ok bool)) Option {
+	return func(c *config) { c.traits.Region = &regions{f} }
+}
+
+type regions struct {
+	of func(arguments string) (string, bool)
+}
+
+func (r *regions) Region(arguments string) (string, bool) { return r.of(arguments) }
+
+// Approval is what whoever declares the tool says of its calls: "allow", "ask" or
+// "deny". See [Traits.Approval].
+func Approval(verdict string) Option { return func(c *config) { c.traits.Approval = verdict } }
+
+// UsualOutput bounds the text of each output where neither [MaxOutput] nor
+// [Shape.Limit] does.
+func UsualOutput(l Limit) Option { return func(c *config) { c.traits.UsualOutput = l } }
+
 // Strict asks the endpoint to bind the model to the schema. It is false unless
 // given. A strict schema must list every property as required and allow no
 // others; [New] checks that.
@@ -67,8 +86,17 @@ func configOf(opts []Option) (config, error) {
 	if c.traits.Timeout < 0 {
 		return c, fmt.Errorf("timeout %v is negative", c.traits.Timeout)
 	}
-	if c.traits.MaxOutput != nil {
-		return c, c.traits.MaxOutput.Check()
+	switch c.traits.Approval {
+	case "", "allow", "ask", "deny":
+	default:
+		return c, fmt.Errorf("approval is %q, want allow, ask or deny", c.traits.Approval)
+	}
+	for _, l := range []Limiter{c.traits.MaxOutput, c.traits.UsualOutput} {
+		if l != nil {
+			if err := l.Check(); err != nil {
+				return c, err
+			}
+		}
 	}
 	return c, nil
 }

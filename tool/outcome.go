@@ -63,6 +63,9 @@ type Outcome struct {
 	LeftOut int
 	// Stored are the ids under which texts that were shortened are kept whole.
 	Stored []string
+	// Commands are those of the [Result], for the answer to a shell_call. There
+	// are none where the Content is shorter than what the tool returned.
+	Commands []item.ShellOutput
 	// SpillError is why what was left out could not be stored. The marks say
 	// that it is gone.
 	SpillError error
@@ -92,6 +95,10 @@ type Shape struct {
 	Turn Limiter
 	// Tokens counts tokens; nil means [EstimateTokens].
 	Tokens Counter
+	// Secrets are texts that no model is to see, such as the key of the endpoint:
+	// where one stands in an output, there is [Redacted] in its place. Those of
+	// fewer than 8 bytes are passed over.
+	Secrets []string
 	// Images makes images fit; nil means that they are sent as they are if they
 	// look whole and have no more than [MaxImageBytes]. See package picture.
 	Images Imager
@@ -102,26 +109,32 @@ type target struct {
 	shape Shape
 	name  string
 	own   Limiter // of the tool; nil if it has none
+	usual Limiter // where there is neither own nor one of the shape
 	spill Spill
 }
 
 // outcome shapes a result: T1 to T7 and T9 to T11.
 func (t *target) outcome(ctx context.Context, res Result, why Failure) Outcome {
 	res.settle(t.shape.Images)
+	if len(res.Commands) > 0 {
+		res.settleCommands()
+	}
+	res.redact(t.shape.Secrets)
 	if res.Error != "" && why == NoFailure {
 		why = ToolError
 	}
-	o := Outcome{Failed: why != NoFailure, Failure: why, Repairs: res.repairs}
+	o := Outcome{Failed: why != NoFailure, Failure: why, Repairs: res.repairs, Commands: res.Commands}
 	if o.Failed {
 		var n int
 		o.Error, n = Sanitize(res.Error)
+		o.Error = redacted(o.Error, t.shape.Secrets)
 		o.Repairs += n
 		if strings.TrimSpace(o.Error) == "" {
 			o.Error = NoErrorText
 		}
 	}
 	o.Content = t.content(o.Failed, res.list, o.Error, res.Text, res.Parts)
-	if res.page == nil && t.own == nil && t.shape.Limit == nil && t.shape.Turn == nil {
+	if res.page == nil && t.own == nil && t.usual == nil && t.shape.Limit == nil && t.shape.Turn == nil {
 		return o
 	}
 	return t.limited(ctx, o, res)
@@ -132,7 +145,7 @@ func (t *target) outcome(ctx context.Context, res Result, why Failure) Outcome {
 func (t *target) limited(ctx context.Context, o Outcome, res Result) Outcome {
 	w := &whole{target: *t, failed: o.Failed, err: o.Error, text: res.Text, parts: res.Parts, list: res.list}
 	o.whole = w
-	for _, s := range []shortener{res.page, t.own, t.shape.Limit} {
+	for _, s := range []shortener{res.page, t.own, t.shape.Limit, t.usual} {
 		if s != nil {
 			s.shorten(ctx, &o, w)
 			break

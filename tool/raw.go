@@ -19,7 +19,8 @@ import (
 // JSON Schema 2020-12 or, if it says so, draft 7; otherwise the function does
 // not run. What cannot be checked here (remote references, unevaluated members,
 // patterns of another dialect) is no error: it is for the model and the
-// endpoint. A custom tool's input is not checked.
+// endpoint. A custom tool's input is not checked, nor are calls of the API's own
+// tools.
 func Raw(def item.Tool, fn func(context.Context, Call) (Result, error), opts ...Option) (Tool, error) {
 	name, err := nameOf(def)
 	if err != nil {
@@ -49,6 +50,11 @@ func Raw(def item.Tool, fn func(context.Context, Call) (Result, error), opts ...
 		}
 		custom := *d
 		t.custom = &custom
+	default:
+		if c.strict != nil {
+			return nil, fmt.Errorf("tool %s: option Strict: the tool has no schema of ours", name)
+		}
+		t.hosted = def
 	}
 	return t, nil
 }
@@ -68,14 +74,18 @@ type raw struct {
 	name     string
 	function *item.FunctionTool
 	custom   *item.CustomTool
+	hosted   item.Tool // of the API's own
 	traits   Traits
-	schema   *schema // nil for a custom tool
+	schema   *schema // nil for all but functions
 	fn       func(context.Context, Call) (Result, error)
 }
 
 func (t *raw) Definition() item.Tool {
 	if t.function != nil {
 		return cloneFunction(t.function)
+	}
+	if t.hosted != nil {
+		return t.hosted
 	}
 	c := *t.custom
 	return &c

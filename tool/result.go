@@ -24,6 +24,9 @@ type Result struct {
 	Parts []item.Part
 	// Error, unless empty, makes the call a failure that the model reads.
 	Error string
+	// Commands are what each command of a shell_call did. They answer it in place
+	// of Text, which then is the same in words, unless a limit shortens that.
+	Commands []item.ShellOutput
 
 	// repairs counts what resultOf had to change to get valid text.
 	repairs int

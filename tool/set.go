@@ -24,6 +24,7 @@ type entry struct {
 	name   string
 	tool   Tool
 	def    item.Tool
+	kind   item.Type // of the calls of one of the API's own tools, or ""
 	traits Traits
 	// schema checks the arguments of a function tool that does not do so
 	// itself, but for patterns; nil otherwise.
@@ -38,7 +39,7 @@ type keeper interface{ keeps() Spill }
 
 // NewSet makes a set. It fails on a name that the API would refuse, on a name
 // that occurs twice, and on a definition that is neither a function nor a
-// custom tool. Arguments of a tool that another package implements are checked
+// custom tool nor one of the API's own that can be run here. Arguments of a tool that another package implements are checked
 // against its schema, but for patterns; those of [New] and [Raw] are checked
 // whole.
 func NewSet(tools ...Tool) (*Set, error) {
@@ -69,7 +70,7 @@ func newEntry(t Tool) (*entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &entry{name: name, tool: t, def: def, traits: TraitsOf(t)}
+	e := &entry{name: name, tool: t, def: def, kind: callKindOf(def), traits: TraitsOf(t)}
 	f, isFunction := def.(*item.FunctionTool)
 	if !isFunction {
 		return e, nil

@@ -16,8 +16,9 @@ import (
 // safe for concurrent use: calls of one turn run at the same time unless its
 // traits say [Traits.Exclusive].
 type Tool interface {
-	// Definition returns what the model is told: an [*item.FunctionTool] or an
-	// [*item.CustomTool]. It must return an equal value every time; the caller
+	// Definition returns what the model is told: an [*item.FunctionTool], an
+	// [*item.CustomTool], or one of the API's own tools that are run here (see
+	// [NameOfKind]). It must return an equal value every time; the caller
 	// may keep it.
 	Definition() item.Tool
 
@@ -36,6 +37,9 @@ type Call struct {
 	// Arguments is the JSON text as the model sent it, or, for a custom tool,
 	// its input. Nothing about it is certain.
 	Arguments string
+	// Kind is the type of a call of the API's own tools, and "" for all others.
+	// Its Arguments are the JSON of its operation or action.
+	Kind item.Type
 	// Custom says that Arguments is the free text of a custom tool call.
 	Custom bool
 	// Edited says that Arguments is not what the model sent: somebody changed
@@ -66,6 +70,22 @@ type Traits struct {
 	Timeout time.Duration
 	// MaxOutput bounds the text of its outputs in place of [Shape.Limit].
 	MaxOutput Limiter
+	// UsualOutput bounds it where neither MaxOutput nor [Shape.Limit] does.
+	UsualOutput Limiter
+	// Region names what its calls read. nil: it does not say.
+	Region Regioner
+	// Approval is what whoever declared the tool says of its calls: "allow", "ask"
+	// or "deny", one rule beside those of an agent's policy; "" is none.
+	Approval string
+}
+
+// Regioner tells what calls of a tool read.
+type Regioner interface {
+	// Region names what a call with such arguments, as the tool gets them, reads,
+	// and reports whether it reads such a thing at all. Calls of the same tool with
+	// the same region bring the same, as long as that does not change. It must be
+	// quick.
+	Region(arguments string) (region string, ok bool)
 }
 
 // Trait is the optional interface of a [Tool] that has traits.
@@ -86,13 +106,28 @@ type callKey struct{}
 // FromContext returns the call that is being run, for a typed function that
 // needs its id. It reports false outside of a tool's run.
 func FromContext(ctx context.Context) (Call, bool) {
-	c, ok := ctx.Value(callKey{}).(Call)
-	return c, ok
+	c, ok := ctx.Value(callKey{}).(*callContext)
+	if !ok {
+		return Call{}, false
+	}
+	return c.call, true
 }
 
-func withCall(ctx context.Context, c Call) context.Context {
-	return context.WithValue(ctx, callKey{}, c)
+// callContext is a context that knows the call.
+type callContext struct {
+	context.Context
+	call Call
 }
+
+// Value implements [context.Context].
+func (c *callContext) Value(key any) any {
+	if key == (callKey{}) {
+		return c
+	}
+	return c.Context.Value(key)
+}
+
+func withCall(ctx context.Context, c Call) context.Context { return &callContext{ctx, c} }
 
 // CheckName reports a tool name that the API would refuse: it must be 1 to 64
 // letters, digits, underscores and hyphens.
@@ -119,7 +154,9 @@ func nameOf(def item.Tool) (string, error) {
 		}
 		name = d.Name
 	default:
-		return "", fmt.Errorf("tool: definition is %T: want *item.FunctionTool or *item.CustomTool", def)
+		if name = nameOfHosted(def); name == "" {
+			return "", fmt.Errorf("tool: definition is %T: want a function, a custom tool, or apply_patch, shell or local_shell of the API", def)
+		}
 	}
 	return name, CheckName(name)
 }

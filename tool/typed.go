@@ -77,11 +77,14 @@ func (t *typed[In, Out]) checksArguments()      {}
 
 func (t *typed[In, Out]) Run(ctx context.Context, call Call) (Result, error) {
 	var in In
-	if err := t.schema.decode(t.def.Name, call.Arguments, &in); err != nil {
-		return Result{}, err
+	if !t.schema.quick(call.Arguments, &in) {
+		in = *new(In)
+		if err := t.schema.decode(t.def.Name, call.Arguments, &in); err != nil {
+			return Result{}, err
+		}
 	}
 	out, err := t.fn(withCall(ctx, call), in)
-	if err != nil && reflect.ValueOf(&out).Elem().IsZero() {
+	if err != nil && reflect.ValueOf(new(out)).Elem().IsZero() {
 		return Result{}, err
 	}
 	res, encErr := resultOf(out)

@@ -29,9 +29,13 @@ var runShellText string
 // What [CommandOptions] leave at zero.
 const (
 	DefaultCommandTimeout = 2 * time.Minute
-	DefaultCommandKeep    = 32 << 10
+	DefaultCommandKeep    = 1 << 20
 	DefaultCommandOutput  = 64 << 20
 )
+
+// usualOutput is how much of what a command writes a model gets at once, unless
+// a limit for all tools or for this one says otherwise.
+var usualOutput = tool.Limit{Bytes: 64 << 10}
 
 // CommandOptions vary [RunCommand]. The zero value works: any program may be
 // asked for, and an agent asks a person before each.
@@ -46,7 +50,9 @@ type CommandOptions struct {
 	Timeout time.Duration
 	// Keep is how many bytes are kept of what a command writes, of each of
 	// stdout and stderr: half from the beginning, half from the end. The rest is
-	// gone, and the result says how much that is.
+	// gone, and the result says how much that is. A model gets less at once, 64
+	// KiB unless a limit says otherwise, and reads the rest with
+	// [tool.ReadOutput] where that is among the tools.
 	Keep int
 	// MaxOutput ends a command that writes more bytes than this.
 	MaxOutput int64
@@ -101,6 +107,24 @@ type asked struct {
 // own is out of reach. Windows knows no such groups: there only the program
 // itself is ended.
 func RunCommand(name string, f *Files, options CommandOptions) (*Command, error) {
+	c, err := newCommand(f, options)
+	if err != nil {
+		return nil, err
+	}
+	if options.Shell {
+		c.Tool, err = tool.New(name, f.describe(runShellText), func(ctx context.Context, in runShellInput) (tool.Result, error) {
+			return c.call(ctx, asked{script: in.Command, directory: in.Directory, timeout: in.Timeout})
+		}, tool.Exclusive(), tool.UsualOutput(usualOutput))
+	} else {
+		c.Tool, err = tool.New(name, f.describe(runCommandText), func(ctx context.Context, in runCommandInput) (tool.Result, error) {
+			return c.call(ctx, asked{argv: in.Command, directory: in.Directory, timeout: in.Timeout})
+		}, tool.Exclusive(), tool.UsualOutput(usualOutput))
+	}
+	return c, err
+}
+
+// newCommand checks the options of what runs commands, and completes them.
+func newCommand(f *Files, options CommandOptions) (*Command, error) {
 	options.Timeout = cmp.Or(options.Timeout, DefaultCommandTimeout)
 	options.Keep = cmp.Or(options.Keep, DefaultCommandKeep)
 	options.MaxOutput = cmp.Or(options.MaxOutput, DefaultCommandOutput)
@@ -122,16 +146,7 @@ func RunCommand(name string, f *Files, options CommandOptions) (*Command, error)
 	}
 	c := &Command{files: f, options: options}
 	c.env, c.dirs = absolutePath(env)
-	if options.Shell {
-		c.Tool, err = tool.New(name, f.describe(runShellText), func(ctx context.Context, in runShellInput) (tool.Result, error) {
-			return c.call(ctx, asked{script: in.Command, directory: in.Directory, timeout: in.Timeout})
-		}, tool.Exclusive())
-	} else {
-		c.Tool, err = tool.New(name, f.describe(runCommandText), func(ctx context.Context, in runCommandInput) (tool.Result, error) {
-			return c.call(ctx, asked{argv: in.Command, directory: in.Directory, timeout: in.Timeout})
-		}, tool.Exclusive())
-	}
-	return c, err
+	return c, nil
 }
 
 // Traits implements [tool.Trait].
@@ -295,8 +310,7 @@ func notFoundProgram(argv []string, err error) error {
 }
 
 // report puts together what a model reads of a command.
-func report(stdout, stderr *collector) string {
-	out, errs := stdout.text(), stderr.text()
+func report(out, errs []byte) string {
 	if len(errs) == 0 {
 		return string(out)
 	}

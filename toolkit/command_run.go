@@ -43,8 +43,35 @@ const (
 	drainTime  = 200 * time.Millisecond
 )
 
-// run runs the program to its end, or ends it, and returns what it put out.
+// run runs the program to its end, or ends it, and returns what a model reads of
+// it.
 func (p *process) run(ctx context.Context) (tool.Result, error) {
+	e, err := p.exec(ctx)
+	if e == nil {
+		return tool.Result{}, err
+	}
+	text := report(e.stdout, e.stderr)
+	if e.left {
+		text = withLine(text, leftBehind)
+	}
+	return tool.Result{Text: text, Error: e.problem}, err
+}
+
+// leftBehind is said where a command did not end all that it started.
+const leftBehind = "[processes that the command left in the background were ended]"
+
+// ended is a program that is over.
+type ended struct {
+	stdout, stderr []byte
+	left           bool   // processes were left in the background, and ended
+	problem        string // why it was no success, or ""
+	code           int    // its exit code, -1 if it was ended
+	late           bool   // its time was up
+}
+
+// exec runs the program to its end, or ends it. What it put out is returned also
+// beside an error, unless it could not be started.
+func (p *process) exec(ctx context.Context) (*ended, error) {
 	limited, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	limited, cancel := context.WithTimeoutCause(limited, p.timeout, errCommandTime)
@@ -55,35 +82,34 @@ func (p *process) run(ctx context.Context) (tool.Result, error) {
 	stderr := newCollector(p.keep, &budget, p.teller(true))
 	cmd, pipes, err := p.start(stdout, stderr)
 	if err != nil {
-		return tool.Result{}, notFoundProgram(p.argv, err)
+		return nil, notFoundProgram(p.argv, err)
 	}
 	kill := context.AfterFunc(limited, func() { killGroup(cmd.Process) })
 	state, err := cmd.Process.Wait()
-	ended := !kill() // before it was done
+	killed := !kill() // before it was done
 	drain := drainTime
 	if ctx.Err() != nil {
 		drain = tool.Grace / 2 // there is no more time to hand anything over
 	}
-	left := pipes.finish(limited, cmd.Process, drain)
-
-	text := report(stdout, stderr)
-	if left {
-		text = withLine(text, "[processes that the command left in the background were ended]")
-	}
-	res := tool.Result{Text: text}
+	e := &ended{code: -1}
+	e.left = pipes.finish(limited, cmd.Process, drain)
+	e.stdout, e.stderr = stdout.text(), stderr.text()
 	switch cause := context.Cause(limited); {
 	case err != nil:
-		return res, fmt.Errorf("waiting for the command: %w", err)
-	case ended && ctx.Err() != nil:
-		return res, ctx.Err()
-	case ended && errors.Is(cause, errCommandTime):
-		res.Error = fmt.Sprintf("the command was stopped after %v, its time limit, with all its processes", p.timeout)
-	case ended && errors.Is(cause, errCommandOutput):
-		res.Error = fmt.Sprintf("the command was stopped after it had put out %d bytes, the limit, with all its processes", p.most)
+		return e, fmt.Errorf("waiting for the command: %w", err)
+	case killed && ctx.Err() != nil:
+		return e, ctx.Err()
+	case killed && errors.Is(cause, errCommandTime):
+		e.late = true
+		e.problem = fmt.Sprintf("the command was stopped after %v, its time limit, with all its processes", p.timeout)
+	case killed && errors.Is(cause, errCommandOutput):
+		e.problem = fmt.Sprintf("the command was stopped after it had put out %d bytes, the limit, with all its processes", p.most)
 	case !state.Success():
-		res.Error = p.failure(state)
+		e.problem, e.code = p.failure(state), state.ExitCode()
+	default:
+		e.code = 0
 	}
-	return res, nil
+	return e, nil
 }
 
 // failure words how a program ended that did not succeed.

@@ -5,6 +5,7 @@ package toolkit
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -193,7 +194,7 @@ func (p *patchPlan) add(file *plannedFile, s *filePatch) error {
 	if file.exists {
 		return fmt.Errorf("%s exists already; change it with \"%s\", or put a section \"%s\" in front to replace it whole", quoted(file.shown), markUpdate, markDelete)
 	}
-	if err := p.parent(file.place); err != nil {
+	if err := cmp.Or(p.parent(file.place), p.directoryOf(file.place)); err != nil {
 		return err
 	}
 	file.exists, file.read, file.content = true, true, []byte(s.content)
@@ -220,6 +221,17 @@ func (p *patchPlan) parent(at place) error {
 			return err // a link to nowhere
 		}
 	}
+}
+
+// directoryOf refuses a new file in the place of a directory that an earlier
+// section needs.
+func (p *patchPlan) directoryOf(at place) error {
+	for _, f := range p.order {
+		if f.exists && f.root == at.root && strings.HasPrefix(f.rel, at.rel+"/") {
+			return fmt.Errorf("%s cannot be a file: an earlier section of this patch puts %s into a directory of that name", quoted(at.shown), quoted(f.shown))
+		}
+	}
+	return nil
 }
 
 func (p *patchPlan) remove(file *plannedFile) error {
@@ -275,7 +287,7 @@ func (p *patchPlan) move(file *plannedFile, name string) error {
 	if to.exists {
 		return fmt.Errorf("it cannot be moved to %s, which exists already; a section \"%s\" in front would make room", quoted(to.shown), markDelete)
 	}
-	if err := p.parent(to.place); err != nil {
+	if err := cmp.Or(p.parent(to.place), p.directoryOf(to.place)); err != nil {
 		return err
 	}
 	from := file.place

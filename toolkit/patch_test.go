@@ -229,6 +229,8 @@ func TestPatchRefused(t *testing.T) {
 		"directory":         {envelope(ok, "*** Delete File: d"), []string{"d is a directory"}},
 		"below a file":      {envelope(ok, "*** Add File: a/b/c", "+x"), []string{"a is a file, not a directory"}},
 		"below a new file":  {envelope(ok, "*** Add File: n", "+x", "*** Add File: n/m", "+x"), []string{"n is a file, not a directory"}},
+		"above a new file":  {envelope(ok, "*** Add File: n/m", "+x", "*** Add File: n", "+x"), []string{"n cannot be a file: an earlier section of this patch puts n/m into a directory of that name"}},
+		"above a moved one": {envelope("*** Update File: a", "*** Move to: n/m", "@@", "-one", "+x", "*** Add File: n", "+x"), []string{"n cannot be a file: an earlier section of this patch puts n/m into"}},
 		"root":              {envelope(ok, "*** Add File: .", "+x"), []string{"is a directory"}},
 		"image":             {envelope(ok, "*** Update File: img", "@@", "+x"), []string{"img is an image (image/png, 10 bytes), not text"}},
 		"binary":            {envelope(ok, "*** Update File: bin", "@@", "-a"), []string{"bin is a binary file"}},

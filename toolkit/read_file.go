@@ -8,9 +8,11 @@ import (
 	"bytes"
 	"context"
 	_ "embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"unicode/utf8"
 
 	"github.com/antiphon-go/antiphon/tool"
@@ -30,7 +32,21 @@ type readFileInput struct {
 }
 
 func newReadFile(name string, f *Files) (tool.Tool, error) {
-	return tool.New(name, f.describe(readFileText), f.readFile, tool.ReadOnly(), tool.Idempotent())
+	return tool.New(name, f.describe(readFileText), f.readFile, tool.ReadOnly(), tool.Idempotent(), tool.Region(f.region))
+}
+
+// region names what a call of read_file reads: one name for all spellings of a
+// path, whichever root it is reached by, and for each range of lines another.
+func (f *Files) region(arguments string) (string, bool) {
+	var in readFileInput
+	if err := json.Unmarshal([]byte(arguments), &in); err != nil {
+		return "", false
+	}
+	p, err := f.resolve(in.Path)
+	if err != nil {
+		return "", false
+	}
+	return fmt.Sprintf("%s\x00%d,%d,%d", filepath.Join(p.root.abs[0], p.osPath()), max(in.Offset, 1), in.Limit, in.Skip), true
 }
 
 func (f *Files) readFile(ctx context.Context, in readFileInput) (string, error) {

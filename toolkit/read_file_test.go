@@ -213,3 +213,47 @@ func TestShownIsOneSpelling(t *testing.T) {
 		t.Errorf("%+v %v", p, err)
 	}
 }
+
+// C1: all spellings of a path are one region; other ranges, other roots and
+// what is no read are others, or none.
+func TestReadFileRegion(t *testing.T) {
+	docs := t.TempDir()
+	k := newKit(t, Root{Name: "docs", Path: docs})
+	k.write("a/b.txt", "x")
+	read, _ := k.set.Lookup("read_file")
+	region := func(arguments string) string {
+		t.Helper()
+		r, ok := tool.TraitsOf(read).Region.Region(arguments)
+		if !ok {
+			return ""
+		}
+		return r
+	}
+	first := region(`{"path":"a/b.txt"}`)
+	if first == "" {
+		t.Fatal("a read has no region")
+	}
+	for _, path := range []string{"./a/b.txt", "a//b.txt", "a/../a/b.txt", "workspace:a/b.txt", "workspace/a/b.txt", filepath.ToSlash(filepath.Join(k.dir, "a", "b.txt"))} {
+		for _, more := range []string{``, `,"offset":1`, `,"offset":0,"skip":0`, `,"limit":0`} {
+			if got := region(`{"path":"` + path + `"` + more + `}`); got != first {
+				t.Errorf("%s%s: %q, want %q", path, more, got, first)
+			}
+		}
+	}
+	seen := map[string]string{}
+	for _, arguments := range []string{
+		`{"path":"a/b.txt"}`, `{"path":"a/b.txt","offset":2}`, `{"path":"a/b.txt","limit":2}`, `{"path":"a/b.txt","skip":2}`,
+		`{"path":"docs:a/b.txt"}`, `{"path":"a/B.txt"}`, `{"path":"b.txt"}`,
+	} {
+		r := region(arguments)
+		if other := seen[r]; r == "" || other != "" {
+			t.Errorf("%s has the region of %q: %q", arguments, other, r)
+		}
+		seen[r] = arguments
+	}
+	for _, arguments := range []string{``, `[]`, `{"path":7}`, `{"path":""}`, `{"path":"../../x"}`} {
+		if r := region(arguments); r != "" {
+			t.Errorf("%s: %q, want none", arguments, r)
+		}
+	}
+}

@@ -78,6 +78,15 @@ type webPageInput struct {
 // credentials and no referrer. The tool keeps the last few pages, to read on
 // in the same text, and no connections.
 func WebPageToMarkdown(name string, options WebPageOptions) (tool.Tool, error) {
+	w, err := newWebPages(options)
+	if err != nil {
+		return nil, err
+	}
+	return tool.New(name, strings.TrimSpace(webPageText), w.read, tool.Idempotent())
+}
+
+// newWebPages fills in what the options leave out, and checks the rest.
+func newWebPages(options WebPageOptions) (*webPages, error) {
 	options.Timeout = cmp.Or(options.Timeout, DefaultPageTimeout)
 	options.MaxBytes = cmp.Or(options.MaxBytes, DefaultPageBytes)
 	options.MaxRedirects = cmp.Or(options.MaxRedirects, DefaultPageRedirects)
@@ -92,7 +101,7 @@ func WebPageToMarkdown(name string, options WebPageOptions) (tool.Tool, error) {
 	}
 	w := &webPages{options: options}
 	w.client = w.newClient()
-	return tool.New(name, strings.TrimSpace(webPageText), w.read, tool.Idempotent())
+	return w, nil
 }
 
 // webPages reads pages and keeps the last few.

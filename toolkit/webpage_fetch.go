@@ -81,18 +81,7 @@ func sameURL(a, b *url.URL) bool {
 
 // fetch gets a page and converts it.
 func (w *webPages) fetch(ctx context.Context, u *url.URL) (*webPage, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
-	if err != nil {
-		return nil, fmt.Errorf("cannot ask for %s: %w", u, err)
-	}
-	req.Header.Set("User-Agent", w.options.UserAgent)
-	req.Header.Set("Accept", "text/markdown, text/html;q=0.9, text/plain;q=0.8, application/json;q=0.8, image/*;q=0.7, */*;q=0.1")
-	resp, err := w.client.Do(req)
-	if err != nil {
-		return nil, fetchProblem(u, err)
-	}
-	defer resp.Body.Close()
-	data, err := w.readBody(resp)
+	resp, data, err := w.ask(ctx, u, "text/markdown, text/html;q=0.9, text/plain;q=0.8, application/json;q=0.8, image/*;q=0.7, */*;q=0.1")
 	if err != nil {
 		return nil, err
 	}
@@ -104,6 +93,23 @@ func (w *webPages) fetch(ctx context.Context, u *url.URL) (*webPage, error) {
 		return nil, err
 	}
 	return p, nil
+}
+
+// ask gets the answer to a request, its body read and closed.
+func (w *webPages) ask(ctx context.Context, u *url.URL, accept string) (*http.Response, []byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, nil, fmt.Errorf("cannot ask for %s: %w", u, err)
+	}
+	req.Header.Set("User-Agent", w.options.UserAgent)
+	req.Header.Set("Accept", accept)
+	resp, err := w.client.Do(req)
+	if err != nil {
+		return nil, nil, fetchProblem(u, err)
+	}
+	defer resp.Body.Close()
+	data, err := w.readBody(resp)
+	return resp, data, err
 }
 
 // readBody reads an answer within the size limit. [http.Transport] has

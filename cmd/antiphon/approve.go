@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,13 +28,13 @@ type person struct {
 	err   io.Writer
 	once  sync.Once
 	lines chan string
-	// always are the tools that need not be asked about again, also where a file
-	// wants that, which a remembered rule would not overrule.
-	always map[string]bool
+	// liked are the rules that answers left behind. They count here also where a
+	// file asks every time, which a remembered rule would not overrule.
+	liked []session.Rule
 }
 
 func newPerson(std stdio) *person {
-	return &person{in: std.in, err: std.err, lines: make(chan string), always: map[string]bool{}}
+	return &person{in: std.in, err: std.err, lines: make(chan string)}
 }
 
 // read reads lines, from the first question on.
@@ -62,7 +63,7 @@ func (p *person) line(ctx context.Context) (string, bool, error) {
 
 // approve is an [agent.Approver]. At the end of input there is nobody.
 func (p *person) approve(ctx context.Context, call tool.Call, _ tool.Traits) (agent.Verdict, error) {
-	if p.always[call.Name] {
+	if p.always(call.Name) || agent.Allowed(ctx, p.liked...) {
 		return agent.Verdict{Allowed: true}, nil
 	}
 	rules := agent.SuggestedRules(ctx)
@@ -82,16 +83,27 @@ func (p *person) approve(ctx context.Context, call tool.Call, _ tool.Traits) (ag
 		case "n", "no":
 			return agent.Verdict{Reason: refusal(strings.TrimSpace(rest))}, nil
 		case "a", "always":
-			p.always[call.Name] = true
-			return agent.Verdict{Allowed: true, Remember: &rules[len(rules)-1]}, nil
+			return p.like(rules[len(rules)-1]), nil
 		case "l", "like":
 			if len(rules) > 1 {
-				return agent.Verdict{Allowed: true, Remember: &rules[0]}, nil
+				return p.like(rules[0]), nil
 			}
 		case "e", "edit":
 			return p.edit(ctx)
 		}
 	}
+}
+
+// always reports whether all calls of a tool were allowed, whatever it says of
+// them itself.
+func (p *person) always(name string) bool {
+	return slices.ContainsFunc(p.liked, func(r session.Rule) bool { return r.Tool == name && r.Member == "" })
+}
+
+// like allows a call and those that a rule covers.
+func (p *person) like(rule session.Rule) agent.Verdict {
+	p.liked = append(p.liked, rule)
+	return agent.Verdict{Allowed: true, Remember: &rule}
 }
 
 // maxShown bounds what is shown of the arguments of one call, in bytes.

@@ -58,7 +58,7 @@ func readAnswers(file string) (*answers, error) {
 		}
 		var one answer
 		if err := json.Unmarshal(line, &one, json.RejectUnknownMembers(true)); err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", file, n, err)
+			return nil, fmt.Errorf("%s:%d: %s", file, n, unreadable(err))
 		}
 		if err := one.check(); err != nil {
 			return nil, fmt.Errorf("%s:%d: %w", file, n, err)
@@ -66,6 +66,42 @@ func readAnswers(file string) (*answers, error) {
 		a.list = append(a.list, one)
 	}
 	return a, lines.Err()
+}
+
+// unreadable says what is wrong with a line, without the words of the program's
+// inside.
+func unreadable(err error) string {
+	var form *json.SemanticError
+	var syntax *jsontext.SyntacticError
+	switch {
+	case errors.As(err, &form) && errors.Is(err, json.ErrUnknownName):
+		return fmt.Sprintf("%q is not known there; a line has call_id, tool, allow, reason, arguments and remember, and remember has verdict, tool, member, prefix and under", form.JSONPointer.LastToken())
+	case errors.As(err, &form) && form.JSONPointer == "":
+		return fmt.Sprintf("it is no object such as {\"tool\":\"apply_patch\",\"allow\":true} but %s", kindName(form.JSONKind))
+	case errors.As(err, &form):
+		return fmt.Sprintf("%q cannot be %s", form.JSONPointer.LastToken(), kindName(form.JSONKind))
+	case errors.As(err, &syntax):
+		return fmt.Sprintf("it is no JSON: %v (at byte %d)", syntax.Err, syntax.ByteOffset)
+	}
+	return err.Error()
+}
+
+func kindName(k jsontext.Kind) string {
+	switch k {
+	case 'n':
+		return "null"
+	case 't', 'f':
+		return "true or false"
+	case '"':
+		return "a text"
+	case '0':
+		return "a number"
+	case '{':
+		return "an object"
+	case '[':
+		return "a list"
+	}
+	return "that"
 }
 
 func (a *answer) check() error {

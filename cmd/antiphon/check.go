@@ -36,6 +36,7 @@ func (c *checkCommand) Run(ctx context.Context, std stdio, env environment) erro
 	if options.Profiles, err = c.table(env); err != nil {
 		return err
 	}
+	options.Check = true
 	bad := 0
 	for _, path := range c.Files {
 		file, err := agentfile.Load(ctx, path, options)

@@ -53,6 +53,16 @@ func (e environment) lookup(name string) (string, bool) {
 	return value, ok
 }
 
+// secrets are what no model is to see, whatever a tool puts out.
+func (e environment) secrets() (list []string) {
+	for _, name := range []string{"OPENAI_API_KEY"} {
+		if value := strings.TrimSpace(e[name]); value != "" {
+			list = append(list, value)
+		}
+	}
+	return list
+}
+
 func parseEnv(list []string) environment {
 	env := environment{}
 	for _, kv := range list {
@@ -65,11 +75,13 @@ func parseEnv(list []string) environment {
 
 // grammar is the command line.
 type grammar struct {
-	Run     runCommand     `cmd:"" help:"Run an agent file."`
-	Check   checkCommand   `cmd:"" help:"Report all problems of agent files."`
-	Convert convertCommand `cmd:"" help:"Convert a conversation between Chat Completions, items, JSON lines and ChatMarkdown."`
-	Doctor  doctorCommand  `cmd:"" help:"Look at the configuration and try what an endpoint can do."`
-	Version versionCommand `cmd:"" help:"Print the version."`
+	Run      runCommand      `cmd:"" help:"Run an agent file."`
+	Check    checkCommand    `cmd:"" help:"Report all problems of agent files."`
+	Fmt      fmtCommand      `cmd:"" help:"Give agent files one layout, without changing what they say."`
+	Convert  convertCommand  `cmd:"" help:"Convert a conversation between Chat Completions, items, JSON lines and ChatMarkdown."`
+	Sessions sessionsCommand `cmd:"" help:"List, show, fork, compact, export and delete the sessions of run --session."`
+	Doctor   doctorCommand   `cmd:"" help:"Look at the configuration and try what an endpoint can do."`
+	Version  versionCommand  `cmd:"" help:"Print the version."`
 }
 
 const description = `Agents as text files, over the Responses API.
@@ -167,7 +179,10 @@ func report(std stdio, err error) int {
 	switch {
 	case errors.As(err, &problems) && len(problems) > 1:
 		fmt.Fprintln(std.err, printable(message))
-		message = plural(len(problems), "problem") + " in the file; nothing was sent"
+		message = plural(len(problems), "problem") + "; nothing was sent"
+		if code == exitUsage {
+			message = plural(len(problems), "problem") + " in the file; nothing was sent"
+		}
 	case code == exitInterrupted:
 		message = "interrupted"
 	case errors.Is(err, syscall.EPIPE):

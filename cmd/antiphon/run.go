@@ -22,19 +22,25 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/mcpbridge"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/tool"
 )
 
 // runCommand is antiphon run.
 type runCommand struct {
 	from  *answers // those of ApproveFrom
 	names []string // of all tools, those of nested agents included
+	spill tool.Spill
+	kept  *kept // that of Session
 
 	File   string `arg:"" help:"The agent: a ChatMarkdown file."`
 	Prompt string `arg:"" optional:"" help:"What to say to it, - for standard input. Without it, standard input is read unless it is a terminal."`
 
 	Out     string `placeholder:"FILE" xor:"out" help:"Append the transcript to FILE. If it is there, go on with the conversation in it."`
-	InPlace bool   `xor:"out" help:"Append the transcript to the agent's file itself."`
-	JSON    bool   `name:"json" help:"Print every event as a line of JSON on standard output."`
+	InPlace bool   `xor:"out,place" help:"Append the transcript to the agent's file itself."`
+	Session string `xor:"place" placeholder:"NAME" help:"Keep the conversation in the session NAME of this file, and go on with it if it is there. --out is an export of it then."`
+	Force   bool   `help:"With --session: let --out overwrite a file that is no export of it."`
+	storeFlag
+	JSON bool `name:"json" help:"Print every event as a line of JSON on standard output."`
 
 	endpointFlags
 
@@ -43,7 +49,7 @@ type runCommand struct {
 	Deny        []string `placeholder:"TOOL" sep:"," help:"Tools that may not run. Wins over all."`
 	ApproveFrom string   `placeholder:"FILE" help:"Take answers about calls from FILE: JSON lines such as {\"tool\":\"apply_patch\",\"allow\":true}, each used once."`
 
-	Pause bool `help:"Let calls that ask wait: the run stops with exit code 5, and goes on when it is run again with their answers. Needs --out or --in-place."`
+	Pause bool `help:"Let calls that ask wait: the run stops with exit code 5, and goes on when it is run again with their answers. Needs --session, --out or --in-place."`
 
 	MaxTurns  int           `placeholder:"N" help:"Ask the model at most N times."`
 	MaxTime   time.Duration `placeholder:"TIME" help:"Stop after this time, such as 90s or 5m."`
@@ -54,9 +60,13 @@ type runCommand struct {
 
 	MaxRepeats int `placeholder:"N" help:"Stop when the model makes the same call N times in a row."`
 
+	CollapseReads bool   `help:"Send a marker in the place of what a tool read if it read the same again later."`
+	Compact       string `placeholder:"auto|off|N" help:"Put a summary in the place of the older part of what is sent: near the end of the model's context (auto), never (off), or from N tokens on. Default: the file's, or off."`
+	CompactBy     string `enum:"summary,endpoint,dropping" default:"summary" help:"How: by a summary that the model writes, by the endpoint's own compaction, or by dropping (summary, endpoint, dropping)."`
+
 	MaxOutput     string `placeholder:"LIMIT" help:"Shorten each output of a tool, such as to 8000 (tokens), '8000 tail' or '65536 bytes sample'. The model gets the tool read_output for the rest."`
 	MaxTurnOutput string `placeholder:"LIMIT" help:"The same for all outputs of one turn together."`
-	Spill         string `placeholder:"FOLDER" help:"Keep what was left out of outputs in FOLDER, for later runs. Default: in memory."`
+	Spill         string `placeholder:"FOLDER" help:"Keep what was left out of outputs in FOLDER, for later runs. Default: beside the transcript, or in memory."`
 }
 
 // Help is shown by antiphon run --help.
@@ -70,11 +80,12 @@ Examples:
   antiphon run agent.md --base-url http://localhost:11434/v1 --model qwen3
   antiphon run agent.md --allow append_to_file,find_and_replace
   antiphon run agent.md --max-cost 0.50 --price 1.25,0.125,10
-  antiphon run agent.md --approve-from answers.jsonl`
+  antiphon run agent.md --approve-from answers.jsonl
+  antiphon run agent.md --session work "Where were we?"`
 }
 
 // Run runs the agent.
-func (c *runCommand) Run(ctx context.Context, std stdio, env environment) error {
+func (c *runCommand) Run(ctx context.Context, std stdio, env environment) (err error) {
 	if err := c.check(); err != nil {
 		return err
 	}
@@ -86,7 +97,10 @@ func (c *runCommand) Run(ctx context.Context, std stdio, env environment) error 
 	if terminal(std.in) && terminal(std.err) && !c.JSON {
 		who = newPerson(std)
 	}
-	file, sess, err := c.open(ctx, std, table, who)
+	runner, stop := c.inside(std, env, table, who)
+	defer stop()
+	file, sess, err := c.open(ctx, std, env, table, who, runner)
+	defer func() { err = errors.Join(err, c.kept.close()) }()
 	if err != nil {
 		return err
 	}
@@ -100,7 +114,7 @@ func (c *runCommand) Run(ctx context.Context, std stdio, env environment) error 
 	}
 	providers := &providers{flags: &c.endpointFlags, table: table, env: env, std: std}
 	defer providers.stop()
-	a, err := c.agent(file, providers.of, who)
+	a, err := c.agent(ctx, env, file, providers.of, who)
 	if err != nil {
 		return err
 	}
@@ -111,7 +125,11 @@ func (c *runCommand) Run(ctx context.Context, std stdio, env environment) error 
 	for _, note := range providers.notes {
 		fmt.Fprintln(std.err, note)
 	}
-	return c.play(ctx, std, env, a, sess, input(prompt, file))
+	err = c.play(ctx, std, env, a, sess, input(prompt, sess))
+	if c.kept != nil && c.Out != "" {
+		err = errors.Join(err, c.writeOut(ctx, env))
+	}
+	return err
 }
 
 // check looks at the flags by themselves.
@@ -125,13 +143,19 @@ func (c *runCommand) check() error {
 	if (c.MaxCost > 0) != (c.Price != "") {
 		return usage(errors.New("--max-cost and --price go together: what a model costs is not built in"))
 	}
-	if c.Pause && c.Out == "" && !c.InPlace {
-		return usage(errors.New("--pause needs --out FILE or --in-place, where the calls wait"))
+	if c.Pause && c.Out == "" && !c.InPlace && c.Session == "" {
+		return usage(errors.New("--pause needs --session NAME, --out FILE or --in-place, where the calls wait"))
+	}
+	if c.Session == "" && (c.Store != "" || c.Force) {
+		return usage(errors.New("--store and --force go with --session NAME"))
 	}
 	if _, err := c.price(); err != nil {
 		return err
 	}
 	if _, _, err := c.limits(); err != nil {
+		return err
+	}
+	if _, err := c.compaction(agent.Compaction{}); err != nil {
 		return err
 	}
 	if err := agent.CheckPatterns(slices.Concat(c.Allow, c.Ask, c.Deny)...); err != nil {
@@ -140,36 +164,45 @@ func (c *runCommand) check() error {
 	return nil
 }
 
-// sayServer tells of what goes wrong with MCP servers.
+// sayServer tells of what happens to MCP servers.
 func sayServer(std stdio) func(mcpbridge.Event) {
 	return func(ev mcpbridge.Event) {
-		if ev.Kind == mcpbridge.Ended {
-			fmt.Fprintf(std.err, "antiphon: the MCP server %s has ended: %s\n", printable(ev.Server), printable(ev.Text))
+		said := ""
+		switch ev.Kind {
+		case mcpbridge.Starting:
+			said = "is still being started"
+		case mcpbridge.Ended:
+			said = "has ended"
+		case mcpbridge.Changed:
+			said = "has other tools now"
+		default:
+			return
 		}
+		fmt.Fprintf(std.err, "antiphon: the MCP server %s %s: %s\n", printable(ev.Server), said, printable(ev.Text))
 	}
 }
 
 // input is the prompt as an item, unless the conversation ends with the very
 // same message: then an earlier run asked it, got no answer, and is repeated.
-func input(prompt string, file *agentfile.File) []item.Item {
+func input(prompt string, s *session.Session) []item.Item {
 	if prompt == "" {
 		return nil
 	}
 	said := item.User(prompt)
-	if n := len(file.Items); n > 0 && file.Items[n-1] == said {
+	if lastSaid(s) == said {
 		return nil
 	}
 	return []item.Item{said}
 }
 
-// open loads the agent and the session: the transcript's, if there is to be
-// one, else one in memory.
-func (c *runCommand) open(ctx context.Context, std stdio, table *endpoint.Table, who *person) (*agentfile.File, *session.Session, error) {
+// open loads the agent and the session: that of --session, the transcript's, or
+// one in memory.
+func (c *runCommand) open(ctx context.Context, std stdio, env environment, table *endpoint.Table, who *person, runner *agentfile.Runner) (*agentfile.File, *session.Session, error) {
 	options, err := fileOptions()
 	if err != nil {
 		return nil, nil, err
 	}
-	options.Profiles = table
+	options.Profiles, options.Allow, options.Runner = table, c.Allow, runner
 	if who != nil {
 		options.Asker = who
 	}
@@ -180,10 +213,13 @@ func (c *runCommand) open(ctx context.Context, std stdio, table *endpoint.Table,
 	case sameFile(c.File, out):
 		return nil, nil, usage(fmt.Errorf("--out %s is the agent's file itself; give --in-place to append to it", out))
 	}
+	if c.Session != "" {
+		return c.keep(ctx, std, env, options)
+	}
 	if out == "" {
 		file, err := agentfile.Load(ctx, c.File, options)
 		if err != nil {
-			return nil, nil, usage(err)
+			return nil, nil, unread(err)
 		}
 		warn(std, file)
 		sess, err := file.Session(ctx)
@@ -191,7 +227,7 @@ func (c *runCommand) open(ctx context.Context, std stdio, table *endpoint.Table,
 	}
 	file, transcript, err := agentfile.OpenTranscript(ctx, c.File, out, options)
 	if err != nil {
-		return nil, nil, usage(err)
+		return nil, nil, unread(err)
 	}
 	warn(std, file)
 	sess, err := session.Open(ctx, transcript, out)
@@ -300,8 +336,8 @@ func (c *runCommand) verdict(s agent.Stopped, refused []string) error {
 	if s.Why == agent.MaxTime {
 		detail = fmt.Sprintf("%s have passed", c.MaxTime)
 	}
-	again := "; --out FILE would have kept the conversation to go on with"
-	if c.Out != "" || c.InPlace {
+	again := "; --session NAME or --out FILE would have kept the conversation to go on with"
+	if c.Out != "" || c.InPlace || c.Session != "" {
 		again = "; run it again to go on"
 	}
 	return &exitError{exitLimit, fmt.Errorf("stopped at the limit %s: %s%s", s.Why, detail, again)}

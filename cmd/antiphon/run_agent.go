@@ -4,9 +4,11 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"math"
-	"slices"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -19,15 +21,21 @@ import (
 // agent is the file's agent as the flags change it. Rules, answers, prices and
 // the shape of outputs hold for the agents that it has as tools too; the limits
 // are shared by them.
-func (c *runCommand) agent(file *agentfile.File, models agentfile.Models, who *person) (a *agent.Agent, err error) {
+func (c *runCommand) agent(ctx context.Context, env environment, file *agentfile.File, models agentfile.Models, who *person) (a *agent.Agent, err error) {
 	if c.ApproveFrom != "" {
 		if c.from, err = readAnswers(c.ApproveFrom); err != nil {
 			return nil, usage(err)
 		}
 	}
-	if a, err = file.AgentBy(models, func(a *agent.Agent) error { return c.adjust(a, who) }); err != nil {
+	if a, err = file.AgentBy(models, func(a *agent.Agent) error { return c.adjust(ctx, env, a, who) }); err != nil {
 		return nil, err
 	}
+	c.limit(a)
+	return a, nil
+}
+
+// limit gives an agent the limits of the flags.
+func (c *runCommand) limit(a *agent.Agent) {
 	if c.MaxTurns > 0 {
 		a.Limits.MaxTurns = c.MaxTurns
 	}
@@ -38,22 +46,25 @@ func (c *runCommand) agent(file *agentfile.File, models agentfile.Models, who *p
 		a.Limits.MaxTokens = c.MaxTokens
 	}
 	a.Limits.MaxCost = c.MaxCost
-	return a, nil
 }
 
 // adjust changes one agent.
-func (c *runCommand) adjust(a *agent.Agent, who *person) error {
-	set, err := tool.NewSet(a.Tools...)
+func (c *runCommand) adjust(ctx context.Context, env environment, a *agent.Agent, who *person) error {
+	set, err := a.ToolSet(ctx)
 	if err != nil {
 		return usage(err)
+	}
+	if kinds := set.Kinds(); len(kinds) > 0 && c.API == "chat" {
+		return usage(fmt.Errorf("the tool %s is one of the Responses API's own, which Chat Completions does not have", tool.NameOfKind(kinds[0])))
 	}
 	c.names = append(c.names, set.Names()...)
 	a.Policy.Allow = append(a.Policy.Allow, c.Allow...)
 	a.Policy.Deny = append(a.Policy.Deny, c.Deny...)
-	// What the file wants to be asked about is answered by --allow.
-	a.Policy.Ask = slices.DeleteFunc(slices.Clone(a.Policy.Ask), func(name string) bool { return matches(c.Allow, name) })
 	a.Policy.Ask = append(a.Policy.Ask, c.Ask...)
 	a.Policy.Hint = "Who runs the agent can allow it with --allow %s."
+	if c.Pause { // then it is said of nested runs alone, whose sessions a transcript does not keep
+		a.Policy.Hint = "Who runs the agent can allow it with --allow %s, or let it wait in a session that keeps nested runs, with --session NAME."
+	}
 	if a.Policy.Pause = c.Pause; who != nil && !c.Pause {
 		a.Policy.Approver = who.approve
 	}
@@ -64,10 +75,34 @@ func (c *runCommand) adjust(a *agent.Agent, who *person) error {
 		a.Prices = func(string) (agent.Price, bool) { return price, true }
 	}
 	a.Limits.MaxRepeats = c.MaxRepeats
+	a.CollapseReads = a.CollapseReads || c.CollapseReads
+	if a.Compaction, err = c.compaction(a.Compaction); err != nil {
+		return err
+	}
 	if c.Parallel > 0 {
 		a.Parallel = c.Parallel
 	}
-	return c.shape(a)
+	a.Shape.Secrets = env.secrets()
+	return c.shape(a, set)
+}
+
+// compaction is what --compact makes of a file's own.
+func (c *runCommand) compaction(own agent.Compaction) (agent.Compaction, error) {
+	own.By = c.CompactBy
+	switch c.Compact {
+	case "":
+	case "auto":
+		own.Auto = true
+	case "off":
+		own = agent.Compaction{}
+	default:
+		n, err := strconv.ParseInt(c.Compact, 10, 64)
+		if err != nil || n <= 0 {
+			return own, usage(fmt.Errorf("--compact is %q, want auto, off or a number of tokens", c.Compact))
+		}
+		own.At = n
+	}
+	return own, nil
 }
 
 // price reads --price.
@@ -106,18 +141,58 @@ func (c *runCommand) limits() (output, turn tool.Limiter, err error) {
 
 // shape says how outputs are written: images fit for a model, long texts
 // shortened, with a tool to read the rest.
-func (c *runCommand) shape(a *agent.Agent) (err error) {
+func (c *runCommand) shape(a *agent.Agent, set *tool.Set) (err error) {
 	a.Shape.Images = picture.Limits{}
-	if a.Shape.Limit, a.Shape.Turn, err = c.limits(); err != nil || len(a.Tools) == 0 {
+	if a.Shape.Limit, a.Shape.Turn, err = c.limits(); err != nil || set.Len() == 0 {
 		return err
 	}
-	if a.Shape.Limit == nil && a.Shape.Turn == nil && c.Spill == "" {
+	folder := c.spillFolder()
+	asked := a.Shape.Limit != nil || a.Shape.Turn != nil || c.Spill != ""
+	if !asked && !shortens(set) && !isFolder(folder) {
 		return nil
 	}
-	var spill tool.Spill = new(tool.MemorySpill)
-	if c.Spill != "" {
-		spill = &tool.DirSpill{Dir: c.Spill}
+	if _, taken := set.Lookup(tool.ReadOutputName); taken && !asked {
+		return nil // what the tools shorten by themselves is then gone, as the marks say
+	} else if taken {
+		return usage(fmt.Errorf("the file declares a tool called %s, which is the name of the one that reads the rest of shortened outputs; call it something else", tool.ReadOutputName))
 	}
-	a.Tools = append(a.Tools, tool.ReadOutput(spill))
+	if c.spill == nil {
+		c.spill = new(tool.MemorySpill)
+		if folder != "" {
+			c.spill = &tool.DirSpill{Dir: folder}
+		}
+	}
+	a.Tools = append(a.Tools, tool.ReadOutput(c.spill))
 	return nil
+}
+
+// shortens reports whether a tool has a limit of its own.
+func shortens(set *tool.Set) bool {
+	for _, t := range set.All() {
+		if traits := tool.TraitsOf(t); traits.MaxOutput != nil || traits.UsualOutput != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// spillFolder is where the rest of outputs is kept: what --spill says, or else
+// beside the transcript, for the runs that go on with it; "" is in memory.
+func (c *runCommand) spillFolder() string {
+	out := c.Out
+	if c.InPlace {
+		out = c.File
+	}
+	switch {
+	case c.Spill != "":
+		return c.Spill
+	case out != "":
+		return filepath.Join(filepath.Dir(out), ".chatmd", filepath.Base(out), "outputs")
+	}
+	return ""
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }

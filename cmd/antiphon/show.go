@@ -62,6 +62,10 @@ func (p *printer) show(ev agent.Event) error {
 		p.note(yellow, "asking again without the earlier reasoning: %s", shorten(ev.Reason, 300))
 	case agent.Quarantined:
 		p.note(yellow, "asking again without one item, which the endpoint refused: %s", shorten(ev.Reason, 300))
+	case agent.Compacting:
+		p.note(dim, "-- making %s shorter, by %s: about %d tokens are too many", plural(ev.Items, "item"), ev.By, ev.Tokens)
+	case agent.Compacted:
+		p.compacted(ev)
 	case agent.CallRefused:
 		p.refused[ev.CallID] = true
 		p.note(yellow, "!! %s: %s", ev.Tool, shorten(ev.Reason, 1000))
@@ -128,6 +132,14 @@ func (p *printer) callDone(ev agent.CallDone) {
 		return
 	}
 	p.note(green, "<- %s%s %s", ev.Tool, took, sizeOf(ev.Item))
+}
+
+func (p *printer) compacted(ev agent.Compacted) {
+	if ev.Failure != "" {
+		p.note(yellow, "!! nothing came of that: %s", shorten(ev.Failure, 300))
+		return
+	}
+	p.note(dim, "-- about %d tokens became %d; nothing is lost: the log keeps all", ev.Before, ev.After)
 }
 
 // sizeOf says how much an output holds.
@@ -198,6 +210,7 @@ const (
 	red    = "31"
 	green  = "32"
 	yellow = "33"
+	bold   = "1"
 )
 
 // note prints a line on standard error.
@@ -265,7 +278,7 @@ func plural(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	return fmt.Sprintf("%d %s", n, manyOf(noun))
 }
 
 // nested tells of the calls of a nested run, further to the right.
@@ -281,4 +294,12 @@ func (p *printer) nested(n agent.Nested) {
 			p.note(yellow, "%s<- %s failed: %s", in, ev.Tool, shorten(ev.Error, 300))
 		}
 	}
+}
+
+// manyOf is a noun's plural.
+func manyOf(noun string) string {
+	if stem, ok := strings.CutSuffix(noun, "ry"); ok {
+		return stem + "ries"
+	}
+	return noun + "s"
 }

@@ -79,6 +79,7 @@ type Reader struct {
 	typ, id       []byte
 	retry         time.Duration
 	head          []byte // the line that set typ, with its line feed
+	names         [2 * maxType]byte
 }
 
 // NewReader returns a Reader of r. It reads ahead; r is the caller's to close.
@@ -87,8 +88,9 @@ func NewReader(r io.Reader, opts Options) *Reader {
 	if limit <= 0 {
 		limit = DefaultMaxEvent
 	}
-	names := make([]byte, 0, 2*maxType) // both are short, and grow on their own if not
-	return &Reader{src: r, max: limit, typ: names[:0:maxType], head: names[maxType:maxType]}
+	rd := &Reader{src: r, max: limit}
+	rd.typ, rd.head = rd.names[:0:maxType], rd.names[maxType:maxType] // both are short, and grow on their own if not
+	return rd
 }
 
 // Next returns the next event, as soon as the bytes that end it are there. At

@@ -21,8 +21,8 @@ type Request struct {
 	Method string // "" is POST
 	Path   string // below the base URL
 	Query  url.Values
-	Body   Body   // nil for none
-	Accept string // "" is application/json
+	Body   item.Body // nil for none
+	Accept string    // "" is application/json
 }
 
 // Media types.
@@ -40,7 +40,7 @@ type Call struct {
 	http    http.Client
 	url     *url.URL // not to be changed
 	accept  string
-	body    Body
+	body    item.Body
 	id      string // names the request to the server, which can then tell a repetition
 	key     endpoint.Key
 	budget  *endpoint.Budget
@@ -85,7 +85,7 @@ func (k *Call) request(ctx context.Context) *http.Request {
 		Header: k.header(),
 	}
 	k.authorize(r.Header)
-	k.body.attach(r)
+	attach(r, k.body)
 	return r.WithContext(ctx)
 }
 
@@ -119,13 +119,11 @@ func (k *Call) header() http.Header {
 // authorize puts the key and what else the profile wants into a header. What
 // the caller has put there stays.
 func (k *Call) authorize(h http.Header) {
-	own := http.Header{}
 	key := k.key
 	if h.Get("Authorization") != "" || k.profile.KeyHeader != "" && h.Get(k.profile.KeyHeader) != "" {
 		key = endpoint.Key{}
 	}
-	k.profile.SetHeader(own, key, k.link.Account)
-	for name, values := range own {
+	for name, values := range k.link.Learned.headers(k.profile, key, k.link.Account) {
 		if h.Get(name) == "" {
 			h[name] = values
 		}

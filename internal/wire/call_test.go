@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/antiphon-go/antiphon/endpoint"
+	"github.com/antiphon-go/antiphon/item"
 )
 
 // Requests to one place share its URL, and nobody can change it for the others.
@@ -24,7 +25,7 @@ func TestURLIsOwn(t *testing.T) {
 			t.Fatalf("%v, %v", u, err)
 		}
 		u.Path, u.RawQuery = "/changed", ""
-		k, err := l.Call(t.Context(), Request{Path: "/responses", Body: Body{"{}"}})
+		k, err := l.Call(t.Context(), Request{Path: "/responses", Body: item.TextBody("{}")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,17 +57,17 @@ func TestURLIsOwn(t *testing.T) {
 // A body is sent as it is, whatever its pieces, and again after that.
 func TestBodyAttached(t *testing.T) {
 	long := strings.Repeat("x", small)
-	for _, b := range []Body{{""}, {"one"}, {"a", "", "b"}, {long}, {long, "y"}, {"", long, "", "y"}} {
+	for _, texts := range [][]string{{""}, {"one"}, {"a", "", "b"}, {long}, {long, "y"}, {"", long, "", "y"}} {
 		r := &http.Request{}
-		b.attach(r)
-		want := strings.Join(b, "")
+		attach(r, item.TextBody(texts...))
+		want := strings.Join(texts, "")
 		again, err := r.GetBody()
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, body := range []io.Reader{r.Body, again} {
 			if got, err := io.ReadAll(body); err != nil || string(got) != want || r.ContentLength != int64(len(want)) {
-				t.Errorf("%d pieces: %d bytes of %d, length %d, %v", len(b), len(got), len(want), r.ContentLength, err)
+				t.Errorf("%d pieces: %d bytes of %d, length %d, %v", len(texts), len(got), len(want), r.ContentLength, err)
 			}
 		}
 	}

@@ -37,6 +37,8 @@ type Exchange struct {
 	head  []byte        // what sniffing has read of the body, and nobody else yet
 	first [maxHead]byte // where it stands
 	atEnd bool          // nothing more can be read
+
+	events Events
 }
 
 // body is what is read through [Exchange.Body]: the head, then the rest within
@@ -62,7 +64,8 @@ var (
 )
 
 // Open sends the request and waits for the beginning of the answer. What is no
-// answer of 2xx, or none of this API, is returned as an error, its body read.
+// answer of 2xx, or none of this API, is returned as an error, its body read. A
+// [*item.HeldError] says that a part of the request is not there any more.
 func (k *Call) Open(ctx context.Context) (*Exchange, error) {
 	x := &Exchange{call: k, outer: ctx}
 	x.ctx, x.cancel = context.WithCancelCause(ctx)
@@ -78,9 +81,12 @@ func (k *Call) Open(ctx context.Context) (*Exchange, error) {
 			_ = x.Response.Body.Close()
 			x.Response = nil
 		}
-		e := x.ended(func() *endpoint.Error { return endpoint.FromTransport(r.Method, r.URL, err) })
-		x.Close()
-		return nil, e
+		defer x.Close()
+		var held *item.HeldError
+		if x.outer.Err() == nil && errors.As(err, &held) {
+			return nil, held // trying again would not bring it back
+		}
+		return nil, x.ended(func() *endpoint.Error { return endpoint.FromTransport(r.Method, r.URL, err) })
 	}
 	endpoint.FillMeta(ctx, x.Response, k.attempt)
 	k.link.learn(x.Response)

@@ -6,7 +6,6 @@ package wire
 import (
 	"errors"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/antiphon-go/antiphon/endpoint"
@@ -47,7 +46,7 @@ func malformed(err error) bool {
 // Instead prepares the call for a request in another shape, out of the same
 // budget: false if it is the same, or the budget is spent.
 func (k *Call) Instead(other *Call) bool {
-	if slices.Equal(k.body, other.body) || !k.budget.Take() {
+	if k.body.Equal(other.body) || !k.budget.Take() {
 		return false
 	}
 	other.budget, other.attempt = k.budget, k.attempt

@@ -50,6 +50,28 @@ type Learned struct {
 	key     atomic.Pointer[endpoint.Key]
 	profile atomic.Pointer[endpoint.Profile]
 	place   atomic.Pointer[place]
+	own     atomic.Pointer[own]
+}
+
+// own are the headers that a profile, a key and an account make, which are the
+// same for most requests.
+type own struct {
+	profile *endpoint.Profile
+	key     endpoint.Key
+	account string
+	header  http.Header // not to be changed
+}
+
+// headers returns what the profile writes of the key and the account. It is not
+// to be changed.
+func (l *Learned) headers(p *endpoint.Profile, key endpoint.Key, account string) http.Header {
+	if o := l.own.Load(); o != nil && o.profile == p && o.key == key && o.account == account {
+		return o.header
+	}
+	o := &own{p, key, account, http.Header{}}
+	p.SetHeader(o.header, key, account)
+	l.own.Store(o)
+	return o.header
 }
 
 // place is where a request went, and what that was found by: most requests go
@@ -157,7 +179,11 @@ var sharedHTTP = sync.OnceValue(func() *http.Client {
 // client returns the HTTP client of the link, with its redirects guarded.
 func (l *Link) client() http.Client {
 	c := *cmp.Or(l.HTTP, sharedHTTP())
-	c.CheckRedirect = guardRedirects(c.CheckRedirect)
+	if c.CheckRedirect == nil {
+		c.CheckRedirect = guarded
+	} else {
+		c.CheckRedirect = guardRedirects(c.CheckRedirect)
+	}
 	return c
 }
 

@@ -22,7 +22,8 @@ type Events struct {
 
 // Events returns the reader of the exchange's stream.
 func (x *Exchange) Events() *Events {
-	return &Events{x: x, rd: sse.NewReader(x.Body, sse.Options{MaxEvent: x.call.link.MaxEvent})}
+	x.events = Events{x: x, rd: sse.NewReader(x.Body, sse.Options{MaxEvent: x.call.link.MaxEvent})}
+	return &x.events
 }
 
 // Next returns the next event that has data. It holds until the one after it.

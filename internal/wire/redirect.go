@@ -13,6 +13,9 @@ import (
 
 const maxRedirects = 5
 
+// guarded is the guard for a client without a policy of its own, as most are.
+var guarded = guardRedirects(nil)
+
 // guardRedirects follows a redirect only where it is the same request to the
 // same host: net/http would turn a POST into a GET without its body, and would
 // take headers that hold keys along to hosts below the first one. Next is the

@@ -211,7 +211,8 @@ func (w *rewriter) message(it item.Item) error {
 		return err
 	}
 	role := it.Role()
-	if content, _ := it.Member("content"); content != "" && content[0] == '[' {
+	short := w.p.ShortMessages && role == item.RoleAssistant
+	if content, _ := it.Member("content"); content != "" && content[0] == '[' && (short || !w.takesAllParts()) {
 		m, err := item.As[item.Message](it)
 		if err != nil {
 			return err
@@ -220,7 +221,7 @@ func (w *rewriter) message(it item.Item) error {
 		switch {
 		case err != nil:
 			return err
-		case w.p.ShortMessages && role == item.RoleAssistant && m.ID == "":
+		case short && m.ID == "":
 			if sent, err = item.New(&item.Message{Role: role, Content: item.Text(item.Parts(parts...).Display())}); err != nil {
 				return err
 			}

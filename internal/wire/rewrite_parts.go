@@ -143,6 +143,12 @@ func (w *rewriter) parts(parts []item.Part, role item.Role) ([]item.Part, bool, 
 	return out, changed, nil
 }
 
+// takesAllParts reports that there is no part that is not taken.
+func (how form) takesAllParts() bool {
+	p := how.profile
+	return p.Parts == nil && !how.blind && p.Images == endpoint.AnySource && p.Files == endpoint.AnySource
+}
+
 const imageType = "input_image"
 
 // untaken says why a part is not taken, "" if it is.

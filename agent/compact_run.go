@@ -1,0 +1,267 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/antiphon-go/antiphon/endpoint"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
+)
+
+// compact does what a [Compact] asks for and records what came of it, all or
+// nothing: until then nothing has changed. The error is the store's.
+func (r *Run) compact(ctx context.Context, e Compact) error {
+	seen := &CompactCall{Session: r.session.ID(), Depth: r.depth, By: e.By, Before: e.Before, Started: time.Now(), kept: e.Kept}
+	for i, it := range r.state.view.Replaceable(e.Through) {
+		if seq, _ := r.state.view.Seq(i); !slices.Contains(e.Kept, seq) {
+			seen.Replaced = append(seen.Replaced, it)
+		}
+		seen.all = append(seen.all, it)
+	}
+	r.emit(Compacting{By: e.By, Tokens: e.Before, Items: len(seen.Replaced)})
+	inner, n, err := before(ctx, "BeforeCompact", r.agent.Hooks, beforeCompact, seen)
+	if err == nil && seen.Items == nil {
+		err = r.shorten(inner, seen)
+	}
+	seen.After = r.remains(e, seen)
+	seen.Ended, seen.Err = time.Now(), err
+	objection := after(inner, "AfterCompact", r.agent.Hooks[:n], afterCompact, seen)
+	if err == nil {
+		err = objection
+	}
+	if err == nil {
+		seen.After = r.remains(e, seen)
+		err = seen.worth()
+	}
+	if err != nil && ctx.Err() != nil && seen.Usage == nil {
+		return nil // the run is over, and nothing has come of it
+	}
+	return r.compacted(e, seen, err)
+}
+
+// compacted records and tells what came of a compaction.
+func (r *Run) compacted(e Compact, seen *CompactCall, failure error) error {
+	b := session.Compacted{Through: e.Through, Kept: seen.kept, By: seen.By, Items: seen.Items, Before: e.Before, After: seen.After, Usage: seen.Usage, Cost: seen.Cost}
+	if failure != nil {
+		b.Failure, b.Items, b.Kept, b.After = failure.Error(), nil, nil, e.Before
+	}
+	if err := r.record(r.lasting, b); err != nil {
+		return err
+	}
+	r.totals.Compactions++
+	r.totals.Cost += b.Cost
+	if u := b.Usage; u != nil {
+		r.totals.InputTokens += u.InputTokens
+		r.totals.CachedTokens += u.Cached()
+		r.totals.OutputTokens += u.OutputTokens
+		r.totals.ReasoningTokens += u.Reasoning()
+		r.totals.TotalTokens += u.TotalTokens
+		r.purse.Spend(Spent{Tokens: u.TotalTokens, Cost: b.Cost})
+	}
+	r.shortened = Compacted{
+		Seq: r.lastEntry(), By: b.By, Items: len(seen.Replaced), Before: b.Before, After: b.After,
+		Usage: b.Usage, Cost: b.Cost, Failure: b.Failure,
+	}
+	r.emit(r.shortened)
+	return nil
+}
+
+// remains estimates what a request carries after a compaction.
+func (r *Run) remains(e Compact, seen *CompactCall) int64 {
+	gone := e.Replaced
+	if len(seen.kept) == 0 {
+		gone = r.weigh(seen.all)
+	}
+	return max(e.Before-gone, 0) + r.weigh(seen.Items)
+}
+
+// worth returns an error for a compaction that saves too little.
+func (c *CompactCall) worth() error {
+	if c.Before-c.After < c.Before/worthwhile {
+		return fmt.Errorf("it would make %d tokens out of %d: too little to gain", c.After, c.Before)
+	}
+	return nil
+}
+
+// weigh estimates items, as the endpoint's reports correct it.
+func (r *Run) weigh(items []item.Item) (tokens int64) {
+	for _, it := range items {
+		tokens += r.state.Room.tokens(it)
+	}
+	return r.state.corrected(tokens)
+}
+
+// shorten makes what is to stand in the place of the items.
+func (r *Run) shorten(ctx context.Context, seen *CompactCall) error {
+	if seen.By == session.ByDropping {
+		seen.Items = []item.Item{item.User(fmt.Sprintf(droppedText, len(seen.Replaced)))}
+		return nil
+	}
+	if seen.By == session.ByEndpoint {
+		done, err := r.byEndpoint(ctx, seen)
+		if done || err != nil {
+			return err
+		}
+		seen.By = session.BySummary
+	}
+	if seen.By != session.BySummary {
+		return fmt.Errorf("agent: Compaction.By is %q: want %q, %q or %q", seen.By, session.BySummary, session.ByEndpoint, session.ByDropping)
+	}
+	return r.bySummary(ctx, seen)
+}
+
+// droppedText is the remark that stands in the place of what was left out.
+const droppedText = "[%d earlier items of this conversation are left out here: it has become too long for the context. It goes on below.]"
+
+// byEndpoint has the endpoint make the history shorter. It reports false if that
+// cannot do so. What it returns holds what the user said too.
+func (r *Run) byEndpoint(ctx context.Context, seen *CompactCall) (done bool, err error) {
+	c, ok := r.agent.Model.(Compacter)
+	if !ok {
+		return false, nil
+	}
+	req := &item.CompactRequest{Model: r.agent.Request.Model, Input: item.NewList(seen.all...), Instructions: r.agent.Request.Instructions}
+	resp, err := c.Compact(endpoint.WithBudget(ctx, r.patience(r.agent.Model)), req)
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		return false, nil
+	case err != nil:
+		return false, err
+	case len(resp.Output) == 0:
+		return false, errors.New("the endpoint's compaction is empty")
+	}
+	seen.spend(resp.Usage, r.price)
+	seen.Items, seen.kept = resp.Output, nil
+	return true, nil
+}
+
+// spend counts what a request took.
+func (c *CompactCall) spend(u *item.Usage, p Price) {
+	if u == nil {
+		return
+	}
+	c.Cost += p.Of(u)
+	if c.Usage == nil {
+		c.Usage = u
+		return
+	}
+	sum := item.Usage{
+		InputTokens: c.Usage.InputTokens + u.InputTokens, OutputTokens: c.Usage.OutputTokens + u.OutputTokens, TotalTokens: c.Usage.TotalTokens + u.TotalTokens,
+		InputDetails:  &item.InputTokensDetails{CachedTokens: c.Usage.Cached() + u.Cached()},
+		OutputDetails: &item.OutputTokensDetails{ReasoningTokens: c.Usage.Reasoning() + u.Reasoning()},
+	}
+	c.Usage = &sum
+}
+
+// patience returns the budget of retries for a question that is no turn.
+func (r *Run) patience(m Model) *endpoint.Budget {
+	if r.lent {
+		return r.budget
+	}
+	policy := r.agent.Retry
+	if own, ok := m.(Retrier); ok && reflect.ValueOf(policy).IsZero() {
+		policy = own.RetryPolicy()
+	}
+	return policy.Budget()
+}
+
+// ErrNothingToCompact is what [Agent.Compact] returns if there is nothing, or too
+// little, that something shorter could stand for.
+var ErrNothingToCompact = errors.New("there is too little in the session that something shorter could stand for")
+
+// Compact makes what a session sends shorter now, whether it is near any limit
+// or not, in the way that the agent's Compaction says. No run may be under way.
+// Where it fails, nothing has changed, and the error says why; what it cost is
+// recorded.
+func (a *Agent) Compact(ctx context.Context, s *session.Session) (*Compacted, error) {
+	r := a.Start(s)
+	r.lasting = context.WithoutCancel(ctx)
+	r.budget = endpoint.BudgetFrom(ctx)
+	r.lent = r.budget != nil
+	r.yield = func(Event, error) bool { return true }
+	r.openPurse(ctx)
+	if err := r.findPrice(a.Request.Model); err != nil {
+		return nil, err
+	}
+	if err := r.equip(ctx); err != nil {
+		return nil, err
+	}
+	now := *a
+	now.Compaction.Auto = true
+	r.fold(&now)
+	state := &r.state
+	plan, ok := state.plan(min(state.Room.Keep, state.Tokens()/4))
+	if !ok {
+		return nil, ErrNothingToCompact
+	}
+	if err := r.compact(ctx, plan); err != nil {
+		return nil, err
+	}
+	done := r.shortened
+	switch {
+	case ctx.Err() != nil && (done.Seq == 0 || done.Failure != ""):
+		return nil, context.Cause(ctx)
+	case done.Failure != "":
+		return &done, fmt.Errorf("the session was not compacted: %s", done.Failure)
+	}
+	return &done, nil
+}
+
+// fold reads the log, as an agent's configuration has it.
+func (r *Run) fold(a *Agent) {
+	r.state.Limits, r.state.Room = a.Limits, a.room()
+	r.measure()
+	for e := range r.session.Entries() {
+		r.apply(e)
+	}
+}
+
+// measure estimates what the tools take of the context.
+func (r *Run) measure() {
+	if m := &r.state.Room; m.On {
+		b, _ := (&item.Request{Tools: r.tools.Definitions()}).AppendJSON(nil)
+		m.Around = int64(estimateText(r.agent.Request.Instructions) + estimateText(string(b)))
+	}
+}
+
+// lastEntry returns the number of the log's last entry.
+func (r *Run) lastEntry() int64 {
+	log := r.session.Log()
+	return log[len(log)-1].Seq
+}
+
+// Restore takes back the compaction of the entry seq, and those after it, so that
+// the session sends again what they stand for; 0 takes back all. It returns the
+// compaction that is in force then, 0 if none is. One that is not in force is an
+// error.
+func Restore(ctx context.Context, s *session.Session, seq int64) (left int64, err error) {
+	var v session.View
+	for e := range s.Entries() {
+		v.Apply(e)
+	}
+	inForce := v.Compactions()
+	if len(inForce) == 0 {
+		return 0, fmt.Errorf("session %q: no compaction is in force", s.ID())
+	}
+	seq = cmp.Or(seq, inForce[0])
+	i := slices.Index(inForce, seq)
+	if i < 0 {
+		return 0, fmt.Errorf("session %q: entry %d is no compaction that is in force: these are: %v", s.ID(), seq, inForce)
+	}
+	if _, err := s.Append(ctx, session.Restored{Seq: seq}); err != nil {
+		return 0, err
+	}
+	if i > 0 {
+		left = inForce[i-1]
+	}
+	return left, nil
+}

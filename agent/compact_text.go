@@ -1,0 +1,143 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/antiphon-go/antiphon/item"
+)
+
+// transcript writes items as a text to be summed up, each a block of its own.
+// Images and files are markers; there is no base64 in it, wherever it stood.
+func transcript(items []item.Item) []string {
+	names := map[string]string{}
+	var blocks []string
+	for _, it := range items {
+		if b := block(it, names); b != "" {
+			blocks = append(blocks, withoutBase64(item.ShowHeld(b))+"\n\n")
+		}
+	}
+	return blocks
+}
+
+// block writes one item, "" for one that says nothing. names are those of the
+// tools, by the ids of their calls.
+func block(it item.Item, names map[string]string) string {
+	if content, ok := contentOf(it); ok {
+		if it.IsOutput() {
+			return fmt.Sprintf("[output of %s]\n%s", cmp.Or(names[it.CallID()], "a call"), content.Display())
+		}
+		return fmt.Sprintf("[%s]\n%s", it.Role(), content.Display())
+	}
+	switch it.Type() {
+	case item.TypeReasoning:
+		v, err := item.As[item.Reasoning](it)
+		if err != nil || len(v.Summary) == 0 {
+			return ""
+		}
+		return "[the assistant's thoughts, in short]\n" + item.Parts(v.Summary...).Display()
+	case item.TypeCompaction:
+		return "[something that only the endpoint can read]"
+	}
+	if it.IsCall() {
+		name, with := calledBy(it)
+		names[it.CallID()] = name
+		arguments, quoted := with.Unquote()
+		if !quoted {
+			arguments = string(with)
+		}
+		return fmt.Sprintf("[call of %s]\n%s", name, arguments)
+	}
+	return fmt.Sprintf("[%s]", it.Type())
+}
+
+// A run of base64 at least so long is no text, with and without the head of a
+// data URI.
+const (
+	leastInURI  = 64
+	leastBase64 = 512
+)
+
+// withoutBase64 returns a text with a remark in the place of long base64.
+func withoutBase64(s string) string {
+	var out strings.Builder
+	last := 0
+	for i := 0; i < len(s); {
+		n := base64Run(s[i:])
+		least := leastBase64
+		if strings.HasSuffix(s[:i], ";base64,") {
+			least = leastInURI
+		}
+		if n >= least {
+			out.WriteString(s[last:i])
+			fmt.Fprintf(&out, "(%d bytes of base64)", n)
+			last = i + n
+		}
+		i += max(n, 1)
+	}
+	if last == 0 {
+		return s
+	}
+	out.WriteString(s[last:])
+	return out.String()
+}
+
+// base64Run returns how many characters at the beginning can be base64 of any
+// alphabet.
+func base64Run(s string) int {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '+', c == '/', c == '-', c == '_', c == '=':
+		default:
+			return i
+		}
+	}
+	return len(s)
+}
+
+// pack puts blocks together into pieces of at most so many tokens. A block that
+// is longer is split, at the end of a line where there is one.
+func pack(blocks []string, tokens int) (pieces []string) {
+	var piece strings.Builder
+	room := tokens
+	flush := func() {
+		if piece.Len() > 0 {
+			pieces = append(pieces, piece.String())
+		}
+		piece.Reset()
+		room = tokens
+	}
+	for _, b := range blocks {
+		n := estimateText(b)
+		if n > room {
+			flush()
+		}
+		for n > tokens {
+			head := cutAt(b, tokens)
+			pieces = append(pieces, head)
+			b = b[len(head):]
+			n = estimateText(b)
+		}
+		piece.WriteString(b)
+		room -= n
+	}
+	flush()
+	return pieces
+}
+
+// cutAt returns the beginning of a text, of at most so many tokens.
+func cutAt(s string, tokens int) string {
+	end := min(len(s), 3*tokens) // letters of three bytes count one
+	for end > 0 && end < len(s) && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	if line := strings.LastIndexByte(s[:end], '\n') + 1; line > end/2 {
+		end = line
+	}
+	return s[:max(end, 1)]
+}

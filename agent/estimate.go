@@ -1,0 +1,146 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"strings"
+
+	"github.com/antiphon-go/antiphon/item"
+)
+
+// Estimator guesses how many tokens of a model's context an item takes. It must
+// be pure: the same item gives the same number, whether its payloads are at hand
+// or held elsewhere.
+type Estimator interface {
+	Estimate(model string, it item.Item) int
+}
+
+// Estimate is the [Estimator] that is used if none is set. It counts bytes, for
+// there is no vocabulary in here; what endpoints report corrects it. Images
+// count by their detail and by how large they are, never by their base64, and
+// encrypted reasoning by what it holds.
+func Estimate(model string, it item.Item) int {
+	const perItem = 4 // what stands around it
+	s := it.JSON()
+	switch it.Type() {
+	case item.TypeReasoning, item.TypeCompaction:
+		return perItem + estimateEncrypted(it)
+	case item.TypeImageGenerationCall:
+		return perItem + estimateImage(model, item.DetailHigh, it.Size())
+	}
+	if !strings.Contains(s, `"input_image"`) && !strings.Contains(s, `"input_file"`) && !strings.Contains(s, `"computer_screenshot"`) {
+		return perItem + estimateText(s)
+	}
+	return perItem + estimateParts(model, it)
+}
+
+// estimateText counts a token for four bytes of ASCII, and one for three bytes
+// of other writings, which is one of their letters or so.
+func estimateText(s string) int {
+	other := 0
+	for i := range len(s) {
+		other += int(s[i] >> 7)
+	}
+	return (len(s)-other+3)/4 + (other+2)/3
+}
+
+// estimateEncrypted counts what can be read of reasoning, or of what an endpoint
+// made of a history, and what cannot: that is base64 of a text in a frame.
+func estimateEncrypted(it item.Item) int {
+	const frame = 650
+	secret, _ := it.Member("encrypted_content")
+	hidden := max(0, len(secret)*3/4-frame) / 4
+	if len(secret) == 0 {
+		return estimateText(it.JSON())
+	}
+	summary, _ := it.Member("summary")
+	content, _ := it.Member("content")
+	return hidden + estimateText(string(summary)) + estimateText(string(content))
+}
+
+// estimateParts counts the parts of a message or an output.
+func estimateParts(model string, it item.Item) (tokens int) {
+	content, ok := contentOf(it)
+	if !ok {
+		return estimateImage(model, item.DetailHigh, it.Size())
+	}
+	// What is held elsewhere is known by its sum alone.
+	payloads, bytes := 0, it.Size()-len(it.JSON())
+	for _, p := range content.Parts {
+		url := ""
+		switch p := p.(type) {
+		case *item.InputImage:
+			url = p.ImageURL
+		case *item.InputFile:
+			url = p.FileData
+		}
+		if _, data, ok := item.CutDataURI(url); ok {
+			payloads++
+			bytes += len(data)
+		}
+	}
+	for _, p := range content.Parts {
+		switch p := p.(type) {
+		case *item.InputImage:
+			tokens += estimateImage(model, p.Detail, bytes/max(payloads, 1))
+		case *item.InputFile:
+			tokens += estimateFile
+		default:
+			tokens += estimateText(item.Parts(p).Display())
+		}
+	}
+	return tokens
+}
+
+// estimateFile is what a file counts: what it comes to is known to the endpoint
+// alone, which reads its pages as text and as images.
+const estimateFile = 1500
+
+// contentOf returns the content of a message or an output.
+func contentOf(it item.Item) (item.Content, bool) {
+	// Decode would link every type of item.
+	if m, err := item.As[item.Message](it); err == nil {
+		return m.Content, true
+	}
+	if o, err := item.As[item.FunctionCallOutput](it); err == nil {
+		return o.Output, true
+	}
+	if o, err := item.As[item.CustomToolCallOutput](it); err == nil {
+		return o.Output, true
+	}
+	return item.Content{}, false
+}
+
+// estimateImage counts an image. Endpoints count tiles or patches of its pixels.
+// Those are not known of an image that is held elsewhere, so that the bytes of
+// its base64 stand for them, between one tile and what the largest image comes
+// to after it was scaled; one that is only pointed at is taken for large.
+func estimateImage(model string, detail item.Detail, base64 int) int {
+	const tileBytes, tiles = 40 << 10, 8
+	n := tiles
+	if base64 > 0 {
+		n = min(1+base64/tileBytes, tiles)
+	}
+	base, tile := imageTokens(model)
+	if detail == item.DetailLow {
+		return base
+	}
+	return base + n*tile
+}
+
+// imageTokens is what an image of low detail costs a model, and what each tile
+// of a closer look does.
+func imageTokens(model string) (base, tile int) {
+	switch {
+	case strings.Contains(model, "gpt-4o-mini"):
+		return 2833, 5667
+	case strings.Contains(model, "gpt-5"):
+		return 70, 140
+	case strings.Contains(model, "-mini"), strings.Contains(model, "-nano"):
+		return 415, 420 // patches, up to 1 536 times 1.62 to 2.46
+	case strings.HasPrefix(model, "o1"), strings.HasPrefix(model, "o3"):
+		return 75, 150
+	}
+	return 85, 170
+}

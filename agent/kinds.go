@@ -1,0 +1,110 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"fmt"
+
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/tool"
+)
+
+// toolName is what the tool is called that a call is for: calls of the API's own
+// tools name none.
+func toolName(it item.Item) string {
+	if name := tool.NameOfKind(it.Type()); name != "" {
+		return name
+	}
+	return it.Name()
+}
+
+// calledBy is the name that a call is made by and the text of what it is made
+// with.
+func calledBy(it item.Item) (name string, with item.JSON) {
+	for _, member := range [...]string{"arguments", "input", "operation", "action"} {
+		if v, ok := it.Member(member); ok {
+			return toolName(it), v
+		}
+	}
+	return toolName(it), ""
+}
+
+// readCall is the call that was read last: most are read for their verdict, and
+// at once again to be started.
+type readCall struct {
+	of   *session.OpenCall
+	call tool.Call
+	err  error
+}
+
+func (r *Run) callOf(c *session.OpenCall) (tool.Call, error) {
+	if r.read.of != c {
+		call, err := CallOf(c.Item)
+		r.read = readCall{c, call, err}
+	}
+	return r.read.call, r.read.err
+}
+
+// CallOf reads a call item as its tool sees it. It reads function calls, custom
+// calls, and those of the API's own tools that are run here, whose arguments are
+// the JSON of their operation or action.
+func CallOf(it item.Item) (tool.Call, error) {
+	switch it.Type() {
+	case item.TypeFunctionCall:
+		c, err := item.As[item.FunctionCall](it)
+		if err != nil {
+			return tool.Call{}, err
+		}
+		return tool.Call{ID: c.CallID, Name: c.Name, Arguments: c.Arguments}, nil
+	case item.TypeCustomToolCall:
+		c, err := item.As[item.CustomToolCall](it)
+		if err != nil {
+			return tool.Call{}, err
+		}
+		return tool.Call{ID: c.CallID, Name: c.Name, Arguments: c.Input, Custom: true}, nil
+	case item.TypeShellCall:
+		s, err := item.As[item.ShellCall](it)
+		if err != nil {
+			return tool.Call{}, err
+		}
+		if s.Environment != nil && s.Environment.Type != item.EnvironmentLocal {
+			return tool.Call{}, fmt.Errorf("it is for the environment %q, which is not here", s.Environment.Type)
+		}
+		fallthrough
+	case item.TypeApplyPatchCall, item.TypeLocalShellCall:
+		name, with := calledBy(it)
+		return tool.Call{ID: it.CallID(), Kind: it.Type(), Name: name, Arguments: string(with)}, nil
+	}
+	return tool.Call{}, fmt.Errorf("an item of type %s is no call that a tool is run for", it.Type())
+}
+
+// answerTo puts what a tool returned into the item that answers its call. Those
+// of the API's own tools say whether it went well in a form of their own.
+func answerTo(call item.Item, out *tool.Outcome) (item.Item, bool, error) {
+	if out.Failed {
+		return item.OutputFor(call, out.Content)
+	}
+	text := out.Content.Display()
+	switch call.Type() {
+	case item.TypeApplyPatchCall:
+		it, err := item.New(&item.ApplyPatchCallOutput{CallID: call.CallID(), Status: item.StatusCompleted, Output: text})
+		return it, err == nil, err
+	case item.TypeShellCall:
+		c, err := item.As[item.ShellCall](call)
+		if err != nil {
+			return item.Item{}, false, err
+		}
+		o := &item.ShellCallOutput{CallID: call.CallID(), Output: out.Commands}
+		if len(o.Output) == 0 { // a limit or a hook made another text of it
+			o.Output = []item.ShellOutput{{Stdout: text, Outcome: item.ShellExit(0)}}
+		}
+		if c.Action != nil {
+			o.MaxOutputLength = c.Action.MaxOutputLength
+		}
+		it, err := item.New(o)
+		return it, err == nil, err
+	}
+	return item.OutputFor(call, out.Content)
+}

@@ -1,0 +1,209 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agentfile
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/chatmd"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/rehearsal"
+)
+
+// Runner says how agents are run that stand in messages.
+type Runner struct {
+	// Models says who answers them.
+	Models Models
+	// Settings tells apart what the model's name and the file do not: the
+	// endpoint, flags that change replies.
+	Settings string
+	// Connect starts what the file's tools need. It may be nil.
+	Connect func(context.Context, *File) error
+	// Adjust may change the agents, as in [File.AgentBy]. It may be nil.
+	Adjust func(*agent.Agent) error
+	// Notify is told of each agent before it runs. It may be nil.
+	Notify func(*File)
+}
+
+// AgentError is the failure of an agent that stands in a message.
+type AgentError struct {
+	File string // that of the agent
+	Err  error
+}
+
+// Error names the agent's file.
+func (e *AgentError) Error() string { return fmt.Sprintf("the agent %s: %v", e.File, e.Err) }
+
+// Unwrap returns the cause.
+func (e *AgentError) Unwrap() error { return e.Err }
+
+// maxNested is how deep agents may stand within each other's messages.
+const maxNested = 16
+
+// ask returns the answer of an agent that stands in a message.
+func (s *sources) ask(ctx context.Context, ref chatmd.Ref) ([]byte, string, error) {
+	if !ref.Local {
+		return nil, "", errors.New("agents from the network are not run; download the file and add the flag local")
+	}
+	path, err := s.places.of(ref.Base).find(ref.Src)
+	if err != nil {
+		return nil, "", err
+	}
+	if at := slices.Index(s.o.loading, path); at >= 0 {
+		return nil, "", errors.New("it asks itself: " + strings.Join(append(slices.Clone(s.o.loading[at:]), path), " → "))
+	}
+	if len(s.o.loading) >= maxNested {
+		return nil, "", fmt.Errorf("agents stand more than %d deep in each other's messages", maxNested)
+	}
+	if !s.live && !s.o.Check && s.o.Runner == nil {
+		return nil, "", errors.New("agents are not run here")
+	}
+	o := s.o
+	o.loading = append(slices.Clip(o.loading), path)
+	o.Check = !s.live
+	file, err := Load(ctx, path, o)
+	if err != nil {
+		return nil, "", err
+	}
+	defer file.Close()
+	if !s.live {
+		s.deferred = true
+		return nil, "", nil
+	}
+	answer, err := s.answer(ctx, file, ref.Input)
+	if err != nil {
+		return nil, "", &AgentError{path, err}
+	}
+	s.keep(ref, answer)
+	return []byte(answer), "", nil
+}
+
+// answer looks the answer up, or runs the agent and keeps what it says. A folder
+// that cannot be written to only costs the next run its time.
+func (s *sources) answer(ctx context.Context, file *File, input []item.Part) (string, error) {
+	r := s.o.Runner
+	task, err := item.New(&item.Message{Role: item.RoleUser, Content: item.Parts(input...)})
+	if err != nil {
+		return "", err
+	}
+	a, err := file.AgentBy(r.Models, nil)
+	if err != nil {
+		return "", err
+	}
+	key, err := file.key(a, r.Settings, task)
+	if err != nil {
+		return "", err
+	}
+	kept := filepath.Join(s.places.promptDir, ".chatmd", "cache", key)
+	if text, err := os.ReadFile(kept); err == nil {
+		return string(text), nil
+	}
+	var given []item.Item
+	if len(input) > 0 {
+		given = append(given, task)
+	}
+	text, err := r.run(ctx, file, given)
+	if err != nil {
+		return "", err
+	}
+	if err := replaceFile(kept, []byte(text)); err != nil {
+		s.warnings = append(s.warnings, fmt.Errorf("the answer of %s is not kept: %w [warning]", file.Path, err))
+	}
+	return text, nil
+}
+
+// run asks an agent and returns its last reply.
+func (r *Runner) run(ctx context.Context, file *File, input []item.Item) (string, error) {
+	if r.Notify != nil {
+		r.Notify(file)
+	}
+	if r.Connect != nil {
+		if err := r.Connect(ctx, file); err != nil {
+			return "", err
+		}
+	}
+	a, err := file.AgentBy(r.Models, r.Adjust)
+	if err != nil {
+		return "", err
+	}
+	sess, err := file.Session(ctx)
+	if err != nil {
+		return "", err
+	}
+	res, err := a.Run(ctx, sess, input...)
+	switch {
+	case err != nil:
+		return "", err
+	case res.Why != agent.Answered:
+		return "", fmt.Errorf("it did not answer: %s: %s", res.Why, res.Detail)
+	case res.Text == "":
+		return "", errors.New("it answered nothing")
+	default:
+		return res.Text, nil
+	}
+}
+
+// key names an answer by all that it depends on: the agent's file and what it
+// includes, its tools' files, the model and its settings, and the task.
+func (f *File) key(a *agent.Agent, settings string, task item.Item) (string, error) {
+	h := sha256.New()
+	request := a.Request
+	request.Input = nil
+	text, err := request.MarshalJSON()
+	if err != nil {
+		return "", err
+	}
+	addTexts(h, "antiphon answer 1", settings, string(text), task.JSON())
+	if err := f.digest(h); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// digest adds what a file says, by content and not by name.
+func (f *File) digest(h hash.Hash) error {
+	addTexts(h, f.Doc.Source())
+	for _, src := range f.Doc.Imports {
+		addTexts(h, string(src.Text))
+	}
+	for _, it := range f.Items {
+		it, err := it.Whole()
+		if err != nil {
+			return err
+		}
+		addTexts(h, it.JSON())
+	}
+	if script, rehearsed := rehearsal.ParseModel(f.Model()); rehearsed && script != "" {
+		text, err := os.ReadFile(f.scriptPath(script))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		addTexts(h, string(text))
+	}
+	for _, n := range f.nested {
+		if err := n.file.digest(h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addTexts adds texts such that no two lists of them give the same bytes.
+func addTexts(h hash.Hash, texts ...string) {
+	for _, s := range texts {
+		fmt.Fprintf(h, "%d:", len(s))
+		h.Write([]byte(s))
+	}
+}

@@ -1,0 +1,163 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agentfile_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/agentfile"
+	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
+)
+
+// runner runs agents with a scripted model, and counts them.
+func runner(srv *agenttest.Server, name string, asked *[]string) *agentfile.Runner {
+	return &agentfile.Runner{
+		Models: func(*agentfile.File) (agent.Model, string, error) { return srv.Client(), name, nil },
+		Notify: func(f *agentfile.File) { *asked = append(*asked, filepath.Base(f.Path)) },
+	}
+}
+
+func answers(t *testing.T, texts ...string) *agenttest.Server {
+	var list []agenttest.Answer
+	for _, s := range texts {
+		list = append(list, agenttest.Reply(item.Assistant(s)))
+	}
+	return agenttest.NewServer(t, list...)
+}
+
+// CHATMD, <agent>: runs another file with the body as input and inserts its
+// answer; answers are kept by content, not by name.
+func TestAgentInMessage(t *testing.T) {
+	dir := t.TempDir()
+	write(t, "the notes", dir, "notes.txt")
+	write(t, "<config temperature=\"0\"/><system>Sum up. <doc src=\"style.txt\" local/></system>", dir, "sub", "sum.md")
+	write(t, "Briefly.", dir, "sub", "style.txt")
+	path := write(t, "<user>It says: <agent src=\"sub/sum.md\" local>\n<doc src=\"notes.txt\" local/>\n</agent>!</user>", dir, "agent.md")
+	var asked []string
+	srv := answers(t, "one", "two", "three", "four", "five")
+	o := agentfile.Options{Runner: runner(srv, "m", &asked)}
+	expect := func(what, want string, runs int) {
+		t.Helper()
+		f := load(t, path, o)
+		if got := textOf(t, f.Items[0]); got != "It says: "+want+"!" || len(asked) != runs {
+			t.Errorf("%s: %q after %d runs", what, got, len(asked))
+		}
+	}
+	expect("first", "one", 1)
+	if sent := srv.Requests()[0].Parse(t); sent.Model != "m" || sent.Input.Len() != 2 || textOf(t, sent.Input.At(0)) != "Sum up. Briefly." || textOf(t, sent.Input.At(1)) != "the notes" {
+		t.Errorf("it was asked %s", srv.Requests()[0].Body)
+	}
+	expect("again", "one", 1)
+	if err := os.Rename(filepath.Join(dir, "sub", "sum.md"), filepath.Join(dir, "sub", "other.md")); err != nil {
+		t.Fatal(err)
+	}
+	path = write(t, strings.Replace(read(t, path), "sum.md", "other.md", 1), dir, "agent.md")
+	expect("under another name", "one", 1)
+	write(t, "At length.", dir, "sub", "style.txt")
+	expect("with another text in what it includes", "two", 2)
+	write(t, "other notes", dir, "notes.txt")
+	expect("asked something else", "three", 3)
+	o.Runner = runner(srv, "n", &asked)
+	expect("by another model", "four", 4)
+	write(t, "<config temperature=\"1\"/><system>Sum up. <doc src=\"style.txt\" local/></system>", dir, "sub", "other.md")
+	expect("with other settings", "five", 5)
+	expect("and kept", "five", 5)
+
+	// Nothing runs where nothing is to run.
+	if _, err := agentfile.Load(t.Context(), path, agentfile.Options{}); err == nil || !strings.Contains(err.Error(), "agents are not run here") {
+		t.Error(err)
+	}
+	load(t, path, agentfile.Options{Check: true})
+	write(t, "<user><agent src=\"sub/other.md\" local/></user>\n<usr/>", dir, "bad.md")
+	if _, err := agentfile.Load(t.Context(), filepath.Join(dir, "bad.md"), o); err == nil || len(asked) != 5 {
+		t.Errorf("%v: a file with mistakes ran an agent", err)
+	}
+}
+
+// M9: a transcript holds the answer, so that the conversation goes on with it
+// whatever is kept or asked later.
+func TestAgentInTranscript(t *testing.T) {
+	dir := t.TempDir()
+	write(t, "<system>Sum up.</system>", dir, "sum.md")
+	path := write(t, "<user>It says: <agent src=\"sum.md\" local>x <doc src=\"sum.md\" local/></agent>!</user>\n", dir, "agent.md")
+	out := filepath.Join(dir, "elsewhere", "talk.md")
+	write(t, "", dir, "elsewhere", "keep")
+	var asked []string
+	o := agentfile.Options{Runner: runner(answers(t, "one |RAW </user>"), "m", &asked)}
+	f, store, err := agentfile.OpenTranscript(t.Context(), path, out, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	s, err := session.Open(t.Context(), store, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	appendTo(t, s, session.Given{Item: item.User("more")})
+	again := load(t, out, agentfile.Options{})
+	if len(again.Items) != 2 || again.Items[0] != f.Items[0] || !strings.Contains(read(t, out), "<!-- agent sum.md -->RAW:") {
+		t.Errorf("%v\n%s", again.Items, read(t, out))
+	}
+}
+
+// Circles and what is too deep are errors that name the way, before anything
+// runs; so is what fails.
+func TestAgentInMessageErrors(t *testing.T) {
+	dir := t.TempDir()
+	write(t, "<user><agent src=\"b.md\" local/></user>", dir, "a.md")
+	write(t, "<user><agent src=\"a.md\" local/></user>", dir, "b.md")
+	write(t, "<user><agent src=\"self.md\" local/></user>", dir, "self.md")
+	write(t, "<user><agent src=\"gone.md\" local/></user>", dir, "lost.md")
+	write(t, "<user><agent src=\"fine.md\" local/></user>", dir, "asks.md")
+	write(t, "<user>hi</user>", dir, "fine.md")
+	for i := range 20 {
+		write(t, "<user><agent src=\"d"+string(rune('a'+i+1))+".md\" local/></user>", dir, "d"+string(rune('a'+i))+".md")
+	}
+	var asked []string
+	srv := agenttest.NewServer(t, agenttest.Failed("server_error", "it broke"), agenttest.Failed("server_error", "it broke"), agenttest.Failed("server_error", "it broke"), agenttest.Failed("server_error", "it broke"))
+	o := agentfile.Options{Runner: runner(srv, "m", &asked)}
+	for name, want := range map[string]string{
+		"a.md": "it asks itself: ", "self.md": "self.md → ", "lost.md": "gone.md", "da.md": "agents stand more than 16 deep",
+	} {
+		for _, check := range []bool{true, false} {
+			o.Check = check
+			if _, err := agentfile.Load(t.Context(), filepath.Join(dir, name), o); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+	if len(asked) > 0 {
+		t.Errorf("%v were asked", asked)
+	}
+	var failed *agentfile.AgentError
+	if _, err := agentfile.Load(t.Context(), filepath.Join(dir, "asks.md"), o); !errors.As(err, &failed) || filepath.Base(failed.File) != "fine.md" || !strings.Contains(err.Error(), "asks.md:1:7: ") {
+		t.Error(err)
+	}
+}
+
+// An answer that cannot be kept is asked for again, with a remark.
+func TestAnswerIsNotKept(t *testing.T) {
+	dir := t.TempDir()
+	write(t, "<user>hi</user>", dir, "sum.md")
+	write(t, "no folder", dir, ".chatmd")
+	path := write(t, "<user><agent src=\"sum.md\" local/></user>", dir, "agent.md")
+	var asked []string
+	o := agentfile.Options{Runner: runner(answers(t, "one", "two"), "m", &asked)}
+	for range 2 {
+		f := load(t, path, o)
+		if len(f.Warnings) != 1 || !strings.Contains(f.Warnings[0].Error(), "is not kept") {
+			t.Errorf("%v", f.Warnings)
+		}
+	}
+	if len(asked) != 2 {
+		t.Errorf("asked %v", asked)
+	}
+}

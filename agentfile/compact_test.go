@@ -1,0 +1,112 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agentfile_test
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
+)
+
+// reader is a model that reads notes.txt over and over, and sums up when asked.
+type reader struct {
+	t    *testing.T
+	left int
+	sent []*item.Request
+	sums int
+}
+
+func (m *reader) Stream(_ context.Context, req *item.Request) iter.Seq2[item.Event, error] {
+	reply := item.Assistant("done")
+	switch {
+	case len(req.Tools) == 0:
+		m.sums++
+		reply = item.Assistant("in short")
+	case m.left > 0:
+		reply = item.Call(fmt.Sprintf("c%d", m.left), "read_file", `{"path":"notes.txt"}`)
+		fallthrough
+	default:
+		m.left--
+		m.sent = append(m.sent, req)
+		var items []item.Item
+		for _, it := range req.Input.All() {
+			items = append(items, it)
+		}
+		if err := agenttest.CheckPairing(items...); err != nil {
+			m.t.Error(err)
+		}
+	}
+	return func(yield func(item.Event, error) bool) {
+		for _, raw := range []string{
+			`{"type":"response.output_item.done","output_index":0,"item":` + reply.JSON() + `}`,
+			`{"type":"response.completed","response":{"id":"r","status":"completed","output":[` + reply.JSON() + `]}}`,
+		} {
+			ev, err := item.ParseEvent([]byte(raw))
+			if !yield(ev, err) {
+				return
+			}
+		}
+	}
+}
+
+// C1 C2 C4: a transcript holds what was said and no decisions. After each reload
+// they are made again, and the text of the file is as it would be without them.
+func TestTranscriptForgetsDecisions(t *testing.T) {
+	dir := t.TempDir()
+	write(t, strings.Repeat("a line of the notes\n", 100), dir, "notes.txt")
+	path := write(t, "<tool name=\"read_file\" approval=\"allow\"/>\n"+prompt, dir, "agent.md")
+	talks := map[string]string{}
+	for _, kind := range []string{"plain", "compacted", "collapsed"} {
+		out := filepath.Join(dir, kind+".md")
+		for range 3 {
+			m := &reader{t: t, left: 5}
+			f, s := open(t, path, out)
+			a := f.Agent(m)
+			a.Policy.Allow = []string{"*"}
+			switch kind {
+			case "compacted":
+				a.Compaction = agent.Compaction{At: 1500, Keep: 200}
+			case "collapsed":
+				a.CollapseReads = true
+			}
+			events := map[string]int{}
+			for ev, err := range a.Stream(t.Context(), s, item.User("read on")) {
+				if err != nil {
+					t.Fatal(kind, err)
+				}
+				events[ev.Name()]++
+			}
+			if kind == "compacted" && (m.sums == 0 || events["compacted"] == 0) {
+				t.Errorf("nothing was compacted: %v", events)
+			}
+			last := string(must(t, `{"type":"x","input":`+inputOf(t, m.sent[len(m.sent)-1])+`}`).JSON())
+			whole := strings.Count(last, strings.Repeat("a line of the notes\\n", 100))
+			if kind == "collapsed" && whole != 1 || kind != "plain" && whole > 2 {
+				t.Errorf("%s: the last request has the notes %d times", kind, whole)
+			}
+			session.Explain(s.Entries())
+		}
+		talks[kind] = read(t, out)
+	}
+	if talks["compacted"] != talks["plain"] || talks["collapsed"] != talks["plain"] {
+		t.Error("the transcripts are not alike")
+	}
+}
+
+func inputOf(t *testing.T, req *item.Request) string {
+	t.Helper()
+	b, err := req.Input.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}

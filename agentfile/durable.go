@@ -1,0 +1,60 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agentfile
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+)
+
+// replaceFile makes a file of the text, in folders that it makes too. After a
+// crash there is the file as it was, or the new one.
+func replaceFile(path string, text []byte) error {
+	dir := filepath.Dir(path)
+	if err := makeFolders(dir); err != nil {
+		return plain(err)
+	}
+	f, err := os.CreateTemp(dir, ".new-*")
+	if err != nil {
+		return plain(err)
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+		return plain(err)
+	}
+	syncFolder(dir)
+	return nil
+}
+
+// makeFolders makes a folder and those around it, and sees to it that they stay.
+func makeFolders(dir string) error {
+	if _, err := os.Stat(dir); err == nil {
+		return nil
+	}
+	if parent := filepath.Dir(dir); parent != dir {
+		if err := makeFolders(parent); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	syncFolder(filepath.Dir(dir))
+	return nil
+}
+
+// syncFolder makes the names in a folder last, where the system can.
+func syncFolder(dir string) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return
+	}
+	_ = f.Sync() // some systems have no such thing for folders
+	f.Close()
+}

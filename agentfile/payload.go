@@ -1,0 +1,106 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agentfile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/antiphon-go/antiphon/chatmd"
+	"github.com/antiphon-go/antiphon/item"
+)
+
+// MaxInline is how many bytes the payload of a call or an output may have to
+// stand in the transcript itself, unless its config says show_tool_call="false",
+// which puts all of them into files.
+const MaxInline = 32 << 10
+
+// payloads are the files beside a transcript, .chatmd/NAME/1.json and so on. A
+// name is never made of anything that a model or a tool said, and no file is
+// ever written over.
+type payloads struct {
+	out    string // the transcript
+	writer chatmd.Writer
+	next   int      // the number of the next file; 0 before the folder was looked at
+	made   []string // files whose names are not in the transcript yet
+}
+
+func payloadsOf(f *File, out string) *payloads {
+	p := &payloads{out: out, writer: chatmd.Writer{Inline: MaxInline}}
+	if c := f.Doc.Config; c != nil && c.Value("show_tool_call") == "false" {
+		p.writer.Inline = 0
+	}
+	p.writer.Put = p.put
+	return p
+}
+
+func (p *payloads) append(dst []byte, it item.Item) ([]byte, error) { return p.writer.Append(dst, it) }
+
+// folder is where the files are, and how the transcript names it.
+func (p *payloads) folder() (dir, name string) {
+	name = ".chatmd/" + filepath.Base(p.out)
+	return filepath.Join(filepath.Dir(p.out), filepath.FromSlash(name)), name
+}
+
+// put makes the next file.
+func (p *payloads) put(payload string) (src string, err error) {
+	dir, name := p.folder()
+	if err := makeFolders(dir); err != nil {
+		return "", err
+	}
+	if p.next == 0 {
+		if p.next, err = firstFree(dir); err != nil {
+			return "", err
+		}
+	}
+	for ; ; p.next++ {
+		file := strconv.Itoa(p.next) + ".json"
+		path := filepath.Join(dir, file)
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+		if errors.Is(err, fs.ErrExist) {
+			continue // another program's
+		}
+		if err != nil {
+			return "", err
+		}
+		p.made = append(p.made, path)
+		_, err = f.WriteString(payload)
+		if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+			return "", fmt.Errorf("a payload beside the transcript: %w", plain(err))
+		}
+		syncFolder(dir)
+		p.next++
+		return name + "/" + file, nil
+	}
+}
+
+// firstFree returns the first number behind those of all files that are there.
+func firstFree(dir string) (int, error) {
+	entries, err := os.ReadDir(dir)
+	last := 0
+	for _, e := range entries {
+		if number, ok := strings.CutSuffix(e.Name(), ".json"); ok {
+			if n, err := strconv.Atoi(number); err == nil {
+				last = max(last, n)
+			}
+		}
+	}
+	return last + 1, err
+}
+
+// keep says that the transcript names the files that were made.
+func (p *payloads) keep() { p.made = nil }
+
+// discard removes the files that the transcript does not name.
+func (p *payloads) discard() {
+	for _, path := range p.made {
+		os.Remove(path)
+	}
+	p.made = nil
+}

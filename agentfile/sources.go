@@ -1,0 +1,175 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agentfile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/antiphon-go/antiphon/chatmd"
+	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/toolkit"
+)
+
+// maxSource bounds a document, an image or a file that a prompt includes.
+const maxSource = 64 << 20
+
+// sources reads what a file refers to. What the author of a file names in it may
+// be anywhere on this machine: a file is trusted as a program is.
+//
+// It is asked twice for a file that holds agents or names documents of the
+// network: first all is checked, and those stand for themselves; then they are
+// asked, once each.
+type sources struct {
+	places places
+	o      Options
+
+	live     bool           // agents and the network may be asked
+	deferred bool           // one was left out
+	said     map[int]string // what they said, by places in the file itself
+	local    map[string][]byte
+	warnings []error
+}
+
+func newSources(p places, o Options) *sources {
+	return &sources{places: p, o: o, said: map[int]string{}, local: map[string][]byte{}}
+}
+
+// Import implements [chatmd.Importer].
+func (s *sources) Import(_ context.Context, ref chatmd.Ref) (chatmd.Source, error) {
+	path, err := s.places.of(ref.Base).find(ref.Src)
+	if err != nil {
+		return chatmd.Source{}, err
+	}
+	text, err := s.read(path)
+	name := ref.Src
+	if !filepath.IsAbs(name) && !strings.HasPrefix(name, "${") {
+		name = filepath.Join(filepath.Dir(ref.File), filepath.FromSlash(name))
+	}
+	return chatmd.Source{Name: name, Base: path, Text: text}, err
+}
+
+// Resolve implements [chatmd.Resolver].
+func (s *sources) Resolve(ctx context.Context, ref chatmd.Ref) ([]byte, string, error) {
+	switch {
+	case ref.Tag == "agent":
+		return s.ask(ctx, ref)
+	case !ref.Local:
+		return s.fetch(ctx, ref)
+	}
+	path, err := s.places.of(ref.Base).find(ref.Src)
+	if err != nil {
+		return nil, "", err
+	}
+	data, err := s.read(path)
+	if err != nil {
+		return nil, "", err
+	}
+	if ref.Tag == "img" && tool.SniffImage(data) != "" {
+		if _, err := tool.CheckImage(data); err != nil {
+			return nil, "", err // it begins as an image and is none
+		}
+	}
+	if ref.Tag != "doc" {
+		return data, "", nil
+	}
+	text, err := document(ctx, ref, data, "", "")
+	return text, "", err
+}
+
+// read reads a file of this machine.
+func (s *sources) read(path string) ([]byte, error) {
+	if data, ok := s.local[path]; ok {
+		return data, nil
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, plain(err)
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, plain(err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("it is no file")
+	}
+	data, err := io.ReadAll(io.LimitReader(file, maxSource+1))
+	if err != nil {
+		return nil, plain(err)
+	}
+	if len(data) > maxSource {
+		return nil, fmt.Errorf("it is larger than %d MiB", maxSource>>20)
+	}
+	s.local[path] = data
+	return data, nil
+}
+
+// document makes the text of a document that is no text yet.
+func document(ctx context.Context, ref chatmd.Ref, data []byte, contentType, base string) ([]byte, error) {
+	var text string
+	var err error
+	switch {
+	case ref.Payload:
+		return data, nil
+	case isPDF(data):
+		text, err = pdfText(ctx, data)
+	case !ref.Strip && !ref.Markdown || !isHTML(data, contentType):
+		return data, nil
+	case ref.Strip:
+		text, err = toolkit.HTMLToText(ctx, data, contentType)
+	default:
+		text, err = toolkit.HTMLToMarkdown(ctx, data, contentType, base)
+	}
+	return []byte(text), err
+}
+
+// isHTML tells HTML from texts that need no conversion, by what is declared or
+// how they begin.
+func isHTML(data []byte, contentType string) bool {
+	typ, _, _ := strings.Cut(strings.ToLower(contentType), ";")
+	switch strings.TrimSpace(typ) {
+	case "text/html", "application/xhtml+xml":
+		return true
+	case "", "text/plain", "application/octet-stream", "text/xml", "application/xml":
+	default:
+		return false
+	}
+	sniffed := http.DetectContentType(data)
+	return strings.HasPrefix(sniffed, "text/html") || strings.HasPrefix(sniffed, "text/xml") && strings.Contains(string(data[:min(len(data), 1024)]), "<html")
+}
+
+// fetch reads a document of the network.
+func (s *sources) fetch(ctx context.Context, ref chatmd.Ref) ([]byte, string, error) {
+	if !s.live {
+		s.deferred = true
+		return nil, "", nil
+	}
+	docs, err := toolkit.NewDocuments(s.o.Web)
+	if err != nil {
+		return nil, "", err
+	}
+	data, contentType, err := docs.Fetch(ctx, ref.Src)
+	if err != nil {
+		return nil, "", err
+	}
+	text, err := document(ctx, ref, data, contentType, ref.Src)
+	if err == nil {
+		s.keep(ref, string(text))
+	}
+	return text, "", err
+}
+
+// keep remembers what was said in the place of an element of the file itself.
+func (s *sources) keep(ref chatmd.Ref, text string) {
+	if ref.Base == "" && !ref.Payload {
+		s.said[ref.Offset] = text
+	}
+}

@@ -1,0 +1,210 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agenttest
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/antiphon-go/antiphon/session"
+)
+
+// Step is something that a store is about to do, or has done. Its name is
+// append with the kinds of the bodies, such as append/received; load, lock,
+// unlock, fork, create, rename, archive, delete, sweep or put; or, of a database,
+// sql and the statement. Programs may have steps of their own.
+type Step struct {
+	Name string
+	// Done says that it has been done, and Err what came of it.
+	Done bool
+	Err  error
+	// Session is the session that it is about, if it is about one. After and
+	// Entries are what is appended. From is the session that is forked, and After
+	// where.
+	Session string
+	After   int64
+	Entries []session.Entry
+	From    string
+}
+
+// String is the step's name with /before or /after.
+func (s Step) String() string {
+	if s.Done {
+		return s.Name + "/after"
+	}
+	return s.Name + "/before"
+}
+
+// At is told of each step before it is taken and when it has been. What it
+// returns before keeps the step from being taken, and what it returns after makes
+// it seem to have failed. It may also never return: a process that ends itself
+// here shows what is left of it. It is called from several goroutines at once.
+type At func(Step) error
+
+// Take takes a step between what at has to say.
+func (at At) Take(s Step, do func() error) error {
+	if err := at(s); err != nil {
+		return err
+	}
+	s.Done, s.Err = true, do()
+	if err := at(s); err != nil {
+		return err
+	}
+	return s.Err
+}
+
+// wholeStore is a store that can do all that stores can.
+type wholeStore interface {
+	session.Nester
+	session.Locker
+	session.Forker
+	session.Watcher
+	session.Catalog
+	session.Blobs
+}
+
+// StepStore returns a store that tells at of all that it does to a session.
+//
+// What store can do beyond session.Store the result can do if it can do all of
+// it, as those of package sqlstore; of others it keeps [session.Nester] alone.
+func StepStore(store session.Store, at At) session.Store {
+	s := &stepStore{store, at}
+	if whole, ok := store.(wholeStore); ok {
+		return &stepWhole{s, whole}
+	}
+	if n, ok := store.(session.Nester); ok {
+		return &stepNester{s, n}
+	}
+	return s
+}
+
+type stepStore struct {
+	store session.Store
+	at    At
+}
+
+func (s *stepStore) Append(ctx context.Context, id string, after int64, entries []session.Entry) error {
+	st := Step{Name: "append/" + kindsOf(entries), Session: id, After: after, Entries: entries}
+	return s.at.Take(st, func() error { return s.store.Append(ctx, id, after, entries) })
+}
+
+func (s *stepStore) Load(ctx context.Context, id string, after int64) iter.Seq2[session.Entry, error] {
+	return func(yield func(session.Entry, error) bool) {
+		st := Step{Name: "load", Session: id, After: after}
+		if err := s.at(st); err != nil {
+			yield(session.Entry{}, err)
+			return
+		}
+		for e, err := range s.store.Load(ctx, id, after) {
+			if !yield(e, err) {
+				return
+			}
+		}
+		st.Done = true
+		if err := s.at(st); err != nil {
+			yield(session.Entry{}, err)
+		}
+	}
+}
+
+// kindsOf names the kinds of the entries' bodies, each once.
+func kindsOf(entries []session.Entry) string {
+	var kinds []string
+	for _, e := range entries {
+		if k := session.Kind(e.Body); !slices.Contains(kinds, k) {
+			kinds = append(kinds, k)
+		}
+	}
+	if len(kinds) > 3 {
+		return "many"
+	}
+	return strings.Join(kinds, "+")
+}
+
+type stepNester struct {
+	*stepStore
+	nester session.Nester
+}
+
+func (s *stepNester) Nest(parent string, number int, callID string) string {
+	return s.nester.Nest(parent, number, callID)
+}
+
+type stepWhole struct {
+	*stepStore
+	whole wholeStore
+}
+
+func (s *stepWhole) Nest(parent string, number int, callID string) string {
+	return s.whole.Nest(parent, number, callID)
+}
+
+func (s *stepWhole) Lock(ctx context.Context, id string) (unlock func() error, err error) {
+	err = s.at.Take(Step{Name: "lock", Session: id}, func() (err error) {
+		unlock, err = s.whole.Lock(ctx, id)
+		return err
+	})
+	if err != nil {
+		if unlock != nil {
+			_ = unlock() // at's error counts
+		}
+		return nil, err
+	}
+	free := unlock
+	return func() error { return s.at.Take(Step{Name: "unlock", Session: id}, free) }, nil
+}
+
+func (s *stepWhole) Fork(ctx context.Context, from string, at int64, to string) error {
+	return s.at.Take(Step{Name: "fork", Session: to, From: from, After: at}, func() error { return s.whole.Fork(ctx, from, at, to) })
+}
+
+func (s *stepWhole) Watch(ctx context.Context, id string, after int64) iter.Seq2[session.Entry, error] {
+	return s.whole.Watch(ctx, id, after)
+}
+
+func (s *stepWhole) List(ctx context.Context, q session.Query) iter.Seq2[session.Info, error] {
+	return s.whole.List(ctx, q)
+}
+
+func (s *stepWhole) Info(ctx context.Context, id string) (session.Info, error) {
+	return s.whole.Info(ctx, id)
+}
+
+func (s *stepWhole) Create(ctx context.Context, info session.Info) error {
+	return s.at.Take(Step{Name: "create", Session: info.ID}, func() error { return s.whole.Create(ctx, info) })
+}
+
+func (s *stepWhole) Rename(ctx context.Context, id, name string) error {
+	return s.at.Take(Step{Name: "rename", Session: id}, func() error { return s.whole.Rename(ctx, id, name) })
+}
+
+func (s *stepWhole) Archive(ctx context.Context, id string, archived bool) error {
+	return s.at.Take(Step{Name: "archive", Session: id}, func() error { return s.whole.Archive(ctx, id, archived) })
+}
+
+func (s *stepWhole) Delete(ctx context.Context, id string) error {
+	return s.at.Take(Step{Name: "delete", Session: id}, func() error { return s.whole.Delete(ctx, id) })
+}
+
+func (s *stepWhole) Sweep(ctx context.Context, dry bool) (swept session.Swept, err error) {
+	err = s.at.Take(Step{Name: "sweep"}, func() (err error) {
+		swept, err = s.whole.Sweep(ctx, dry)
+		return err
+	})
+	return swept, err
+}
+
+func (s *stepWhole) PutBlob(ctx context.Context, id string, data []byte) (hash session.Hash, err error) {
+	err = s.at.Take(Step{Name: "put", Session: id}, func() (err error) {
+		hash, err = s.whole.PutBlob(ctx, id, data)
+		return err
+	})
+	return hash, err
+}
+
+func (s *stepWhole) OpenBlob(ctx context.Context, hash session.Hash) (session.Blob, int64, error) {
+	return s.whole.OpenBlob(ctx, hash)
+}

@@ -1,0 +1,466 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agenttest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/antiphon-go/antiphon/session"
+)
+
+// Witness knows what the sessions of a store must hold, from what the processes
+// that wrote to it reported while they lived: [Reporter] says what is about to be
+// done and that it was, [Witness.Hear] listens, and [Witness.Check] holds the
+// store against it. What was reported as done must be there, once, byte for byte,
+// in its place; what was begun and not reported as done, whole or not at all; and
+// nothing else.
+//
+// It judges a [session.Store] by what goes in and what comes out, so it can
+// judge any. The zero Witness has seen nothing and expects an empty store. It is
+// safe for concurrent use, but for Check, which is for when nobody writes.
+type Witness struct {
+	mu       sync.Mutex
+	sessions map[string]*witnessed
+	ops      []*witnessedOp
+	made     map[string]int64
+	counts   WitnessCounts
+}
+
+// WitnessCounts says how much a [Witness] has seen.
+type WitnessCounts struct {
+	// Entries were reported as appended and found.
+	Entries int
+	// Unsure are appends whose outcome nobody reported, UnsureThere those among
+	// them that were found. Failed are appends that were reported as failed,
+	// FailedThere those among them that were found all the same.
+	Unsure, UnsureThere, Failed, FailedThere int
+}
+
+// witnessed is a session: the fingerprints of its entries.
+type witnessed struct{ entries []string }
+
+// witnessedOp is something that was begun since the last check.
+type witnessedOp struct {
+	report
+	done, failed bool
+}
+
+// report is a line from a process.
+type report struct {
+	Do      string   `json:"do"` // begin, done or failed
+	N       int64    `json:"n"`
+	Name    string   `json:"name,omitempty"`
+	Session string   `json:"session,omitempty"`
+	From    string   `json:"from,omitempty"`
+	After   int64    `json:"after,omitempty"`
+	Entries []string `json:"entries,omitempty"`
+}
+
+// Reporter returns a listener for [StepStore] that reports to w what is appended
+// and forked and deleted, a line each. It comes before other listeners when a
+// step is about to be taken and behind them when it has been; see [Both].
+func Reporter(w io.Writer) At {
+	r := &reporter{w: w, begun: map[*session.Entry]int64{}, other: map[string]int64{}}
+	return r.at
+}
+
+// Both returns a listener that tells outer first of what is about to be done,
+// and last of what has been.
+func Both(outer, inner At) At {
+	return func(s Step) error {
+		first, second := outer, inner
+		if s.Done {
+			first, second = inner, outer
+		}
+		if err := first(s); err != nil {
+			return err
+		}
+		return second(s)
+	}
+}
+
+type reporter struct {
+	mu    sync.Mutex
+	w     io.Writer
+	n     int64
+	begun map[*session.Entry]int64 // appends, by the address of their first entry
+	other map[string]int64
+}
+
+func (r *reporter) at(s Step) error {
+	verb, _, _ := strings.Cut(s.Name, "/")
+	if verb != "append" && verb != "fork" && verb != "delete" || verb == "append" && len(s.Entries) == 0 {
+		return nil
+	}
+	line := report{Do: "begin", Name: verb, Session: s.Session, From: s.From, After: s.After}
+	if !s.Done {
+		for _, e := range s.Entries {
+			print, err := Fingerprint(e)
+			if err != nil {
+				return err
+			}
+			line.Entries = append(line.Entries, print)
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s.Done {
+		line = report{Do: "done", N: r.number(s, verb)}
+		if s.Err != nil {
+			line.Do = "failed"
+		}
+	} else {
+		r.n++
+		line.N = r.n
+		r.remember(s, verb)
+	}
+	b, err := json.Marshal(line)
+	if err != nil {
+		return err
+	}
+	_, err = r.w.Write(append(b, '\n'))
+	return err
+}
+
+func (r *reporter) remember(s Step, verb string) {
+	if verb == "append" {
+		r.begun[&s.Entries[0]] = r.n
+	} else {
+		r.other[verb+" "+s.Session] = r.n
+	}
+}
+
+func (r *reporter) number(s Step, verb string) int64 {
+	if verb == "append" {
+		n := r.begun[&s.Entries[0]]
+		delete(r.begun, &s.Entries[0])
+		return n
+	}
+	return r.other[verb+" "+s.Session]
+}
+
+// Hear reads the reports of one process until they end; a last line without its
+// end is left out. Lines that are no reports are given to other, which may be
+// nil.
+func (w *Witness) Hear(r io.Reader, other func(line string)) error {
+	begun := map[int64]*witnessedOp{}
+	in := bufio.NewReader(r)
+	for {
+		line, err := in.ReadBytes('\n')
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		case !bytes.HasPrefix(line, []byte(`{"do":`)):
+			if other != nil {
+				other(strings.TrimSuffix(string(line), "\n"))
+			}
+			continue
+		}
+		var rep report
+		if err := json.Unmarshal(line, &rep); err != nil {
+			return fmt.Errorf("witness: %w: %s", err, line)
+		}
+		w.hear(rep, begun)
+	}
+}
+
+func (w *Witness) hear(rep report, begun map[int64]*witnessedOp) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if rep.Do == "begin" {
+		op := &witnessedOp{report: rep}
+		begun[rep.N] = op
+		w.ops = append(w.ops, op)
+		return
+	}
+	if op := begun[rep.N]; op != nil {
+		op.done, op.failed = rep.Do == "done", rep.Do == "failed"
+	}
+}
+
+// Made returns how many entries a session was made with: what it has of the
+// session that it is a fork of, or its first append.
+func (w *Witness) Made(id string) int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.made[id]
+}
+
+// Sessions returns the ids of the sessions that there may be.
+func (w *Witness) Sessions() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	ids := map[string]bool{}
+	for id := range w.sessions {
+		ids[id] = true
+	}
+	for _, op := range w.ops {
+		ids[op.Session] = true
+	}
+	var list []string
+	for id := range ids {
+		list = append(list, id)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// Check holds the store against all that was reported, and from then on expects
+// what is there. visit, if it is not nil, gets each session that is there. Its
+// error, or what is wrong, is returned.
+func (w *Witness) Check(ctx context.Context, store session.Store, visit func(id string, log []session.Entry) error) (WitnessCounts, error) {
+	c := &witnessCheck{w: w, logs: map[string]*loaded{}}
+	for _, id := range w.Sessions() {
+		c.logs[id] = readLog(ctx, store, id)
+	}
+	w.mu.Lock()
+	if w.sessions == nil {
+		w.sessions, w.made = map[string]*witnessed{}, map[string]int64{}
+	}
+	var problems []error
+	problem := func(id string, err error) {
+		if err != nil {
+			problems = append(problems, fmt.Errorf("session %q: %w", id, err))
+		}
+	}
+	ids := slices.Sorted(maps.Keys(c.logs))
+	for _, id := range ids {
+		problem(id, c.settle(id))
+	}
+	w.ops = nil
+	counts := w.counts
+	w.mu.Unlock()
+	for _, id := range ids {
+		if l := c.logs[id]; l.err == nil && visit != nil && len(l.log) > 0 {
+			problem(id, visit(id, l.log))
+		}
+	}
+	return counts, errors.Join(problems...)
+}
+
+// witnessCheck is one look at a store.
+type witnessCheck struct {
+	w    *Witness
+	logs map[string]*loaded
+}
+
+// loaded is what a store has of a session.
+type loaded struct {
+	log     []session.Entry
+	prints  []string
+	err     error
+	settled bool
+}
+
+func readLog(ctx context.Context, store session.Store, id string) *loaded {
+	l := new(loaded)
+	for e, err := range store.Load(ctx, id, 0) {
+		print, printErr := "", err
+		if err == nil {
+			print, printErr = Fingerprint(e)
+		}
+		if printErr != nil {
+			l.err = fmt.Errorf("behind entry %d: %w", len(l.log), printErr)
+			break
+		}
+		l.log, l.prints = append(l.log, e), append(l.prints, print)
+	}
+	return l
+}
+
+// settle finds out what became of the operations on a session, and takes what
+// is there for what must be there.
+func (c *witnessCheck) settle(id string) error {
+	l := c.logs[id]
+	if l.settled || l.err != nil {
+		return l.err
+	}
+	l.settled = true
+	l.err = c.resolve(id, l.prints)
+	return l.err
+}
+
+func (c *witnessCheck) resolve(id string, there []string) error {
+	w := c.w
+	gone, err := w.deleted(id, there)
+	if gone || err != nil {
+		return err
+	}
+	want, err := c.begins(id, there)
+	if err != nil {
+		return err
+	}
+	fresh := w.sessions[id] == nil
+	if fresh {
+		w.made[id] = int64(len(want))
+	}
+	byPlace := map[int64][]*witnessedOp{}
+	for _, op := range w.ops {
+		if op.Name == "append" && op.Session == id {
+			byPlace[op.After] = append(byPlace[op.After], op)
+			w.unsure(op)
+		}
+	}
+	for {
+		op, err := chosen(byPlace[int64(len(want))], there[min(len(want), len(there)):])
+		if err != nil {
+			return fmt.Errorf("behind entry %d: %w", len(want), err)
+		}
+		if op == nil {
+			break
+		}
+		delete(byPlace, int64(len(want)))
+		if fresh && len(want) == 0 {
+			w.made[id] = int64(len(op.Entries))
+		}
+		want = append(want, op.Entries...)
+		w.counts.Entries += len(op.Entries)
+		w.found(op)
+	}
+	for place, ops := range byPlace {
+		for _, op := range ops {
+			if op.done {
+				return fmt.Errorf("an append behind entry %d was reported as done, and the log had not come to that", place)
+			}
+		}
+	}
+	if err := samePrints(want, there); err != nil {
+		return err
+	}
+	if len(there) > 0 {
+		w.sessions[id] = &witnessed{there}
+	}
+	return nil
+}
+
+func (w *Witness) unsure(op *witnessedOp) {
+	switch {
+	case op.failed:
+		w.counts.Failed++
+	case !op.done:
+		w.counts.Unsure++
+	}
+}
+
+func (w *Witness) found(op *witnessedOp) {
+	switch {
+	case op.failed:
+		w.counts.FailedThere++
+	case !op.done:
+		w.counts.UnsureThere++
+	}
+}
+
+// deleted reports whether a session is gone and was to be.
+func (w *Witness) deleted(id string, there []string) (bool, error) {
+	for _, op := range w.ops {
+		if op.Name != "delete" || op.Session != id && !strings.HasPrefix(id, op.Session+"/") {
+			continue
+		}
+		switch {
+		case len(there) == 0:
+			delete(w.sessions, id)
+			return true, nil
+		case op.done:
+			return false, fmt.Errorf("it was deleted, and has %d entries", len(there))
+		}
+	}
+	return false, nil
+}
+
+// begins returns what the session was when it was last looked at or, of one that
+// was forked since, what it was made with.
+func (c *witnessCheck) begins(id string, there []string) ([]string, error) {
+	if s := c.w.sessions[id]; s != nil {
+		return slices.Clip(s.entries), nil
+	}
+	for _, op := range c.w.ops {
+		if op.Name != "fork" || op.Session != id || op.failed {
+			continue
+		}
+		if !op.done && len(there) == 0 {
+			return nil, nil
+		}
+		if from := c.logs[op.From]; from != nil {
+			if err := c.settle(op.From); err != nil {
+				return nil, err
+			}
+		}
+		from, err := c.w.written(op.From, op.After)
+		if err != nil {
+			return nil, fmt.Errorf("fork of %q: %w", op.From, err)
+		}
+		return from, nil
+	}
+	return nil, nil
+}
+
+// written returns the first entries of a session, from what was reported of it.
+func (w *Witness) written(id string, most int64) ([]string, error) {
+	var list []string
+	if s := w.sessions[id]; s != nil {
+		list = slices.Clip(s.entries)
+	}
+	for int64(len(list)) < most {
+		i := slices.IndexFunc(w.ops, func(op *witnessedOp) bool {
+			return op.Name == "append" && op.Session == id && op.After == int64(len(list)) && op.done
+		})
+		if i < 0 {
+			return nil, fmt.Errorf("it had %d entries, not %d", len(list), most)
+		}
+		list = append(list, w.ops[i].Entries...)
+	}
+	return list[:most:most], nil
+}
+
+// chosen returns which of the appends to one place was made, nil if none: the
+// one that was reported as done, or one of which nothing is known and which is
+// there.
+func chosen(ops []*witnessedOp, there []string) (*witnessedOp, error) {
+	var done *witnessedOp
+	for _, op := range ops {
+		if op.done {
+			if done != nil {
+				return nil, errors.New("two appends to one place were reported as done")
+			}
+			done = op
+		}
+	}
+	if done != nil {
+		return done, nil
+	}
+	for _, op := range ops {
+		if len(there) >= len(op.Entries) && slices.Equal(op.Entries, there[:len(op.Entries)]) {
+			return op, nil
+		}
+	}
+	return nil, nil
+}
+
+func samePrints(want, there []string) error {
+	for i := range min(len(want), len(there)) {
+		if want[i] != there[i] {
+			return fmt.Errorf("entry %d is %s, and %s was written", i+1, there[i], want[i])
+		}
+	}
+	switch {
+	case len(there) < len(want):
+		return fmt.Errorf("it has %d entries, and %d were written: %s is lost", len(there), len(want), want[len(there)])
+	case len(there) > len(want):
+		return fmt.Errorf("it has %d entries, and %d were written: nobody wrote %s", len(there), len(want), there[len(want)])
+	}
+	return nil
+}

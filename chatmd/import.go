@@ -1,0 +1,207 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package chatmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// What one file may import, all in all. Files that import each other many times
+// over are stopped by the last two.
+const (
+	maxImportDepth = 32
+	maxImports     = 1000
+	maxImported    = 64 << 20
+)
+
+// Source is the text of a file.
+type Source struct {
+	// Name is the name for messages.
+	Name string
+	// Base tells the file from others, such as its absolute path: a file that
+	// imports itself has the same one again. Refs to what the file names carry it.
+	Base string
+	Text []byte
+}
+
+// Importer reads the files that import elements name. An error is reported at
+// the element's place.
+type Importer interface {
+	Import(ctx context.Context, ref Ref) (Source, error)
+}
+
+// ImporterFunc makes a function an [Importer].
+type ImporterFunc func(ctx context.Context, ref Ref) (Source, error)
+
+// Import calls f.
+func (f ImporterFunc) Import(ctx context.Context, ref Ref) (Source, error) { return f(ctx, ref) }
+
+// Load is [Parse] for a file together with all that it imports. Inside a
+// message an imported file is text of the message, tags of messages included;
+// at the top level it holds elements. Mistakes in imported files are reported
+// with their names. If ctx ends, the error is its.
+func Load(ctx context.Context, file Source, importer Importer) (*File, error) {
+	f, p := parseFile(file.Name, file.Text)
+	x := &expansion{ctx: ctx, file: f, importer: importer, base: file.Base, where: locators{}, errs: p.errs, warnings: p.warnings}
+	if err := x.nodes(f.root); err != nil {
+		f.err = err
+		return f, err
+	}
+	return f, f.compile(x.errs, x.warnings)
+}
+
+// expansion is one pass over the imports of a file.
+type expansion struct {
+	ctx      context.Context
+	file     *File
+	importer Importer
+	base     string
+	where    locators
+	top      int // where the element of the file itself stands
+	size     int
+	full     bool // a limit is reached, which has been said
+
+	errs     ErrorList
+	warnings ErrorList
+}
+
+// nodes follows the imports of an element. The error is that of the context.
+func (x *expansion) nodes(parent *node) error {
+	seen := map[string]bool{}
+	for _, n := range parent.nodes {
+		if n.kind != element {
+			continue
+		}
+		if n.src == x.file.source && parent == x.file.root {
+			x.top = n.start
+		}
+		if n.tag == "import" && !x.namespace(n, seen) {
+			continue
+		}
+		var err error
+		if n.tag == "import" {
+			err = x.follow(n, parent.tag)
+		} else {
+			err = x.nodes(n)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// namespace reports a second import of a file with the same namespace.
+func (x *expansion) namespace(n *node, seen map[string]bool) bool {
+	name := n.value("namespace")
+	if name == "" || !seen[name] {
+		seen[name] = true
+		return true
+	}
+	x.fail(n, "a second <import> has the namespace "+excerpt(name), "", nil)
+	return false
+}
+
+func (x *expansion) fail(n *node, message, hint string, cause error) {
+	n.read = true // it has been reported
+	x.errs = append(x.errs, &Error{src: n.src, offset: n.start, Text: n.excerpt(), Message: message, Hint: hint, Err: cause})
+}
+
+// follow reads the file that an import names; tag is that of the element around
+// it.
+func (x *expansion) follow(n *node, tag string) error {
+	if src := n.value("src"); src == "" || isURL(src) {
+		return nil // an error of its own
+	}
+	if err := x.ctx.Err(); err != nil || x.full {
+		n.read = true
+		return err
+	}
+	got, err := x.importer.Import(x.ctx, refTo(n, x.where))
+	switch {
+	case x.ctx.Err() != nil:
+		return x.ctx.Err()
+	case err != nil:
+		x.fail(n, "<import> cannot be read", "", err)
+		return nil
+	}
+	src := &source{name: got.Name, base: got.Base, text: string(got.Text), from: n.src, at: x.top, order: len(x.file.Imports) + 1}
+	if problem := x.refuse(src); problem != nil {
+		x.fail(n, "<import> is not followed", "", problem)
+		return nil
+	}
+	x.size += len(src.text)
+	x.file.Imports = append(x.file.Imports, got)
+	root, p := parseTree(src, tag)
+	x.errs, x.warnings = append(x.errs, p.errs...), append(x.warnings, p.warnings...)
+	n.nodes, n.read = root.nodes, true
+	return x.nodes(root)
+}
+
+// refuse reports a circle, and what is too much.
+func (x *expansion) refuse(src *source) error {
+	names, depth := []string{src.name}, 0
+	for at := src.from; at != nil; at = at.from {
+		base := at.base
+		if at.from == nil {
+			base = x.base
+		}
+		names = append(names, at.name)
+		if base == src.base && base != "" {
+			return errors.New("it imports itself: " + trail(names))
+		}
+		depth++
+	}
+	x.full = depth > maxImportDepth || len(x.file.Imports) >= maxImports || x.size+len(src.text) > maxImported
+	switch {
+	case depth > maxImportDepth:
+		return fmt.Errorf("imports stand more than %d deep: %s", maxImportDepth, trail(names))
+	case len(x.file.Imports) >= maxImports:
+		return fmt.Errorf("there are more than %d imports", maxImports)
+	case x.size+len(src.text) > maxImported:
+		return fmt.Errorf("the imported files have more than %d MiB together", maxImported>>20)
+	}
+	return nil
+}
+
+// trail is the way from the file that is read to the last one; names lead back.
+func trail(names []string) string {
+	var b strings.Builder
+	for i := len(names) - 1; i >= 0; i-- {
+		b.WriteString(excerpt(names[i]))
+		if i > 0 {
+			b.WriteString(" → ")
+		}
+	}
+	return b.String()
+}
+
+// imported checks an import element.
+func (c *compiler) imported(n *node) {
+	a, ok := n.attr("src")
+	switch {
+	case !ok || a.Value == "":
+		c.fail(n, "<import> needs a src", `write <import src="…"/>`)
+	case isURL(a.Value):
+		c.failAttr(n, a, "files are not imported from the network", "download it")
+	}
+	if a, ok := n.attr("namespace"); ok && !isNamespace(a.Value) {
+		c.failAttr(n, a, fmt.Sprintf("namespace cannot be %q", excerpt(a.Value)), "a letter or _, then letters, digits, _ . -")
+	}
+}
+
+func isNamespace(s string) bool {
+	if s == "" || !isLetter(s[0]) {
+		return false
+	}
+	for i := range len(s) {
+		if !isNameByte(s[i]) || s[i] == ':' {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,55 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/tool"
+)
+
+// TestLikeIt proves that what a person allows for calls like one, or for a tool,
+// holds for the rest of the run also where a file wants to be asked every time.
+// A5 L7
+func TestLikeIt(t *testing.T) {
+	look := tool.Must("look", "Looks.", func(_ context.Context, in struct {
+		Path string `json:"path"`
+	}) (string, error) {
+		return "saw " + in.Path, nil
+	})
+	call := func(id, path string) item.Item {
+		return item.Call(id, "look", `{"path":`+string(item.Quote(path))+`}`)
+	}
+	for _, tt := range []struct {
+		typed string
+		asked int
+		runs  int
+	}{
+		{"l\nn\n", 2, 2}, // d/a, and with it d/b; e/c is refused
+		{"a\n", 1, 3},
+		{"y\ny\nn it is secret\n", 3, 2},
+		{"what\nl\nl\n", 3, 3}, // asked again after a word that means nothing
+		{"", 1, 0},             // the end of the input: there is nobody any more
+	} {
+		srv := agenttest.NewServer(t, agenttest.Reply(call("c1", "d/a"), call("c2", "d/b"), call("c3", "e/c")), agenttest.Reply(item.Assistant("done")))
+		var screen bytes.Buffer
+		who := newPerson(stdio{in: strings.NewReader(tt.typed), err: &screen})
+		a := &agent.Agent{Model: srv.Client(), Tools: []tool.Tool{look}, Policy: agent.Policy{Ask: []string{"look"}, Approver: who.approve}}
+		a.Request.Model = "m"
+		res, err := a.Run(t.Context(), session.New(), item.User("go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Count(screen.String(), "run it?"); res.Calls != tt.runs || got < tt.asked || tt.typed != "" && got != tt.asked {
+			t.Errorf("%q: %d calls ran, %d questions\n%s", tt.typed, res.Calls, got, screen.String())
+		}
+	}
+}

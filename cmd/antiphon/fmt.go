@@ -1,0 +1,119 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/antiphon-go/antiphon/chatmd"
+)
+
+// fmtCommand is antiphon fmt.
+type fmtCommand struct {
+	Files []string `arg:"" name:"file" help:"Agent files or transcripts; - is standard input, formatted to standard output."`
+	Check bool     `help:"Change nothing: list the files that would change, with exit code 1 if there are any."`
+	Diff  bool     `short:"d" help:"Change nothing: show what would change."`
+}
+
+// Help is shown by antiphon fmt --help.
+func (fmtCommand) Help() string {
+	return `Elements get lines of their own, attributes quotes, tags without content their
+end. What messages say stays as it is, comments stay where they were. A file with
+mistakes is reported and left alone. Changed files are listed.
+
+Examples:
+  antiphon fmt agent.md
+  antiphon fmt --check agents/*.md
+  antiphon fmt - < draft.md > agent.md`
+}
+
+// Run formats the files.
+func (c *fmtCommand) Run(std stdio) error {
+	bad, differ := 0, 0
+	for _, path := range c.Files {
+		changed, err := c.format(std, path)
+		if err != nil {
+			bad++
+			fmt.Fprintln(std.err, printable(err.Error()))
+		}
+		if changed {
+			differ++
+		}
+	}
+	switch {
+	case bad > 0:
+		return usage(fmt.Errorf("%s of %d could not be formatted", plural(bad, "file"), len(c.Files)))
+	case c.Check && differ > 0:
+		return &exitError{code: exitFailed}
+	}
+	return nil
+}
+
+// format formats one file and reports whether its text is another now, or would
+// be.
+func (c *fmtCommand) format(std stdio, path string) (changed bool, err error) {
+	name, src := path, []byte(nil)
+	if path == "-" {
+		name = "standard input"
+		src, err = io.ReadAll(std.in)
+	} else {
+		src, err = os.ReadFile(path)
+	}
+	if err != nil {
+		return false, err
+	}
+	file, _ := chatmd.Parse(name, src) // what is wrong comes again with Format
+	out, err := file.Format()
+	if err != nil {
+		return false, err
+	}
+	changed = out != string(src)
+	switch {
+	case c.Diff && changed:
+		fmt.Fprint(std.out, printable(unifiedDiff(name, string(src), out)))
+	case c.Check && changed:
+		fmt.Fprintln(std.out, printable(name))
+	case c.Diff, c.Check:
+	case path == "-":
+		_, err = io.WriteString(std.out, out)
+	case changed:
+		if err = replace(path, out); err == nil {
+			fmt.Fprintln(std.out, printable(path))
+		}
+	}
+	return changed, err
+}
+
+// replace writes a file anew, all of it or nothing. A link is followed, and the
+// file keeps its mode.
+func replace(path, text string) error {
+	full, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(full)
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is no regular file", path)
+	}
+	draft, err := os.CreateTemp(filepath.Dir(full), ".fmt-*")
+	if err != nil {
+		return err
+	}
+	_, err = draft.WriteString(text)
+	err = errors.Join(err, draft.Chmod(info.Mode().Perm()), draft.Sync(), draft.Close())
+	if err == nil {
+		err = os.Rename(draft.Name(), full)
+	}
+	if err != nil {
+		os.Remove(draft.Name())
+	}
+	return err
+}

@@ -1,0 +1,195 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/antiphon-go/antiphon/agentfile"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
+)
+
+// kept is a session of a store, locked for a run.
+type kept struct {
+	store  keeper
+	info   session.Info
+	unlock func() error // nil as long as it is not locked
+}
+
+// close gives the session and the store back.
+func (k *kept) close() (err error) {
+	if k == nil {
+		return nil
+	}
+	if k.unlock != nil {
+		err = k.unlock()
+	}
+	return errors.Join(err, k.store.Close())
+}
+
+// keep opens the session that --session names, of this file, or begins it with
+// what the file says. What agents in the file's messages said is in the log of a
+// session that has begun: they are not asked again.
+func (c *runCommand) keep(ctx context.Context, std stdio, env environment, options agentfile.Options) (*agentfile.File, *session.Session, error) {
+	path, err := resolved(c.File)
+	if err != nil {
+		return nil, nil, usage(err)
+	}
+	store, err := c.storeFlag.open(ctx, env, true)
+	if err != nil {
+		return nil, nil, err
+	}
+	c.kept = &kept{store: store}
+	if c.kept.info, err = c.named(ctx, store, path); err != nil {
+		return nil, nil, err
+	}
+	s, err := session.Open(ctx, store, c.kept.info.ID)
+	if err != nil {
+		return nil, nil, err
+	}
+	if c.kept.unlock, err = s.Lock(ctx); err != nil {
+		return nil, nil, err
+	}
+	if err := c.checkOut(s.ID()); err != nil {
+		return nil, nil, err
+	}
+	if c.Spill == "" {
+		c.spill = store.Spill(s.ID())
+	}
+	begun := len(s.Log()) > 0
+	if begun {
+		options.Check, options.Runner = true, nil
+	}
+	file, err := agentfile.Load(ctx, c.File, options)
+	if err != nil {
+		return nil, nil, unread(err)
+	}
+	warn(std, file)
+	if begun {
+		if !beginsWith(s, file) {
+			fmt.Fprintf(std.err, "antiphon: the messages of %s are not those that the session %s began with; it goes on with its own (a session of another name begins anew)\n", printable(c.File), printable(c.Session))
+		}
+		return file, s, nil
+	}
+	_, err = s.Append(ctx, file.Log()...)
+	return file, s, err
+}
+
+// named returns the session of that name, or by that id, for the file at path.
+// One that is not there is made.
+func (c *runCommand) named(ctx context.Context, store keeper, path string) (session.Info, error) {
+	for info, err := range store.List(ctx, session.Query{Name: c.Session, Path: path}) {
+		return info, err
+	}
+	info, err := store.Info(ctx, c.Session)
+	if err == nil || !errors.Is(err, session.ErrNotFound) {
+		return info, err
+	}
+	if err := checkName(c.Session); err != nil {
+		return session.Info{}, usage(err)
+	}
+	info = session.Info{ID: newSessionID(c.Session), Name: c.Session, Path: path}
+	if err = store.Create(ctx, info); errors.Is(err, session.ErrExists) {
+		return c.named(ctx, store, path) // another process was quicker
+	}
+	return info, err
+}
+
+// beginsWith reports whether a session began with what the file says now.
+func beginsWith(s *session.Session, file *agentfile.File) bool {
+	log := s.Log()
+	for _, body := range file.Log() {
+		given, ok := body.(session.Given)
+		if !ok {
+			continue
+		}
+		for len(log) > 0 {
+			first, ok := log[0].Body.(session.Given)
+			if ok && first.Item == given.Item {
+				break
+			}
+			if ok {
+				return false
+			}
+			log = log[1:]
+		}
+		if len(log) == 0 {
+			return false
+		}
+		log = log[1:]
+	}
+	return true
+}
+
+// lastSaid returns the last item of a log.
+func lastSaid(s *session.Session) (last item.Item) {
+	log := s.Log()
+	for i := len(log) - 1; i >= 0; i-- {
+		switch b := log[i].Body.(type) {
+		case session.Given:
+			return b.Item
+		case session.Received, session.Answered:
+			return item.Item{}
+		}
+	}
+	return last
+}
+
+// resolved returns the path that tells a file from all others: absolute, with
+// its links followed.
+func resolved(path string) (string, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(abs)
+}
+
+const maxName = 64
+
+// checkName refuses what cannot be told apart, typed, or seen.
+func checkName(name string) error {
+	switch {
+	case name == "" || strings.TrimSpace(name) != name:
+		return fmt.Errorf("a session's name %q: give one without white space around it", name)
+	case utf8.RuneCountInString(name) > maxName:
+		return fmt.Errorf("a session's name has at most %d characters", maxName)
+	case strings.HasPrefix(name, "-"):
+		return fmt.Errorf("a session's name %q: it looks like a flag", name)
+	case strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) || reorders(r) || r == '/' || r == '\\' }):
+		return fmt.Errorf("a session's name %q: no slashes or control characters", name)
+	}
+	return nil
+}
+
+// newSessionID returns an id that begins with what can stand in one of the name.
+func newSessionID(name string) string {
+	slug := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '-', r == '_':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r - 'A' + 'a'
+		case r == ' ' || r == '.':
+			return '-'
+		}
+		return -1
+	}, name)
+	slug = strings.Trim(slug[:min(len(slug), 24)], "-")
+	if slug == "" {
+		slug = "session"
+	}
+	var random [5]byte
+	rand.Read(random[:])
+	return slug + "-" + hex.EncodeToString(random[:])
+}

@@ -1,0 +1,231 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/antiphon-go/antiphon/session"
+)
+
+// renameCommand is antiphon sessions rename.
+type renameCommand struct {
+	Session string `arg:"" help:"The session."`
+	Name    string `arg:"" help:"Its new name."`
+}
+
+// Run renames.
+func (c *renameCommand) Run(ctx context.Context, std stdio, env environment, all *sessionsCommand) error {
+	if err := checkName(c.Name); err != nil {
+		return usage(err)
+	}
+	return all.with(ctx, env, c.Session, func(store keeper, info session.Info) error {
+		if err := store.Rename(ctx, info.ID, c.Name); err != nil {
+			return taken(err, c.Name)
+		}
+		return all.changed(ctx, std, store, info.ID, "%s is called %s now", info.ID, c.Name)
+	})
+}
+
+// taken says what to do about a name that another session has.
+func taken(err error, name string) error {
+	if errors.Is(err, session.ErrExists) {
+		return usage(fmt.Errorf("another session of the same file is called %q; choose another name, or archive that one", name))
+	}
+	return err
+}
+
+// changed prints what a session is after a change.
+func (c *sessionsCommand) changed(ctx context.Context, std stdio, store keeper, id, format string, args ...any) error {
+	if !c.JSON {
+		return c.told(std, nil, format, args...)
+	}
+	info, err := store.Info(ctx, id)
+	if err != nil {
+		return err
+	}
+	return printJSON(std, info)
+}
+
+// forkCommand is antiphon sessions fork.
+type forkCommand struct {
+	Session string `arg:"" help:"The session."`
+	At      int64  `placeholder:"N" default:"-1" help:"Fork behind entry N, as sessions show counts them. Default: at the end."`
+	Name    string `placeholder:"NAME" help:"What to call the fork. Default: the session's name and a number."`
+}
+
+// Run forks.
+func (c *forkCommand) Run(ctx context.Context, std stdio, env environment, all *sessionsCommand) error {
+	if c.Name != "" {
+		if err := checkName(c.Name); err != nil {
+			return usage(err)
+		}
+	}
+	return all.with(ctx, env, c.Session, func(store keeper, info session.Info) error {
+		at := c.At
+		if at < 0 {
+			at = info.Entries
+		}
+		if at > info.Entries || at < 1 {
+			return usage(fmt.Errorf("--at %d: the session has the entries 1 to %d", at, info.Entries))
+		}
+		name, err := c.name(ctx, store, info)
+		if err != nil {
+			return err
+		}
+		id := newSessionID(name)
+		if err := store.Fork(ctx, info.ID, at, id); err != nil {
+			return err
+		}
+		if err := store.Rename(ctx, id, name); err != nil {
+			return taken(errors.Join(err, store.Delete(ctx, id)), name)
+		}
+		return all.changed(ctx, std, store, id, "%s is a fork of %s at entry %d; antiphon run FILE --session %s goes on with it", id, info.ID, at, name)
+	})
+}
+
+// name returns a name that no session of the same file has.
+func (c *forkCommand) name(ctx context.Context, store keeper, info session.Info) (string, error) {
+	if c.Name != "" {
+		return c.Name, nil
+	}
+	used := map[string]bool{}
+	for other, err := range store.List(ctx, session.Query{Path: info.Path}) {
+		if err != nil {
+			return "", err
+		}
+		used[other.Name] = true
+	}
+	for n := 2; ; n++ {
+		if name := fmt.Sprintf("%s-%d", cmp.Or(info.Name, "fork"), n); !used[name] {
+			return name, nil
+		}
+	}
+}
+
+// resetCommand is antiphon sessions reset.
+type resetCommand struct {
+	Session string `arg:"" help:"The session."`
+}
+
+// Run archives the session under another name.
+func (c *resetCommand) Run(ctx context.Context, std stdio, env environment, all *sessionsCommand) error {
+	return all.with(ctx, env, c.Session, func(store keeper, info session.Info) error {
+		if info.Archived {
+			return usage(fmt.Errorf("%s is archived already", info.ID))
+		}
+		if err := store.Archive(ctx, info.ID, true); err != nil {
+			return err
+		}
+		return all.changed(ctx, std, store, info.ID, "%s is archived; the next run with --session %s begins anew", info.ID, info.Name)
+	})
+}
+
+// archiveCommand is antiphon sessions archive.
+type archiveCommand struct {
+	Session string `arg:"" help:"The session."`
+	Undo    bool   `help:"Take it back."`
+}
+
+// Run archives.
+func (c *archiveCommand) Run(ctx context.Context, std stdio, env environment, all *sessionsCommand) error {
+	return all.with(ctx, env, c.Session, func(store keeper, info session.Info) error {
+		if err := store.Archive(ctx, info.ID, !c.Undo); err != nil {
+			return taken(err, info.Name)
+		}
+		word := "archived"
+		if c.Undo {
+			word = "back in the list"
+		}
+		return all.changed(ctx, std, store, info.ID, "%s is %s", info.ID, word)
+	})
+}
+
+// removeCommand is antiphon sessions rm.
+type removeCommand struct {
+	Sessions []string `arg:"" name:"session" help:"The sessions."`
+	Force    bool     `short:"f" help:"Do not ask."`
+}
+
+// Run deletes. At a terminal it asks first; elsewhere it wants --force.
+func (c *removeCommand) Run(ctx context.Context, std stdio, env environment, all *sessionsCommand) error {
+	return all.opened(ctx, env, false, func(store keeper) error {
+		deleted := []session.Info{}
+		for _, name := range c.Sessions {
+			info, err := find(ctx, store, name)
+			if err != nil {
+				return err
+			}
+			if yes, err := c.sure(ctx, std, info); err != nil || !yes {
+				return err
+			}
+			if err := remove(ctx, store, info); err != nil {
+				return err
+			}
+			deleted = append(deleted, info)
+			if !all.JSON {
+				fmt.Fprintf(std.out, "%s is deleted\n", info.ID)
+			}
+		}
+		if all.JSON {
+			return printJSON(std, deleted)
+		}
+		return nil
+	})
+}
+
+// remove deletes a session that nobody writes to.
+func remove(ctx context.Context, store keeper, info session.Info) error {
+	unlock, err := store.Lock(ctx, info.ID)
+	if err != nil {
+		return err
+	}
+	return errors.Join(store.Delete(ctx, info.ID), unlock())
+}
+
+func (c *removeCommand) sure(ctx context.Context, std stdio, info session.Info) (bool, error) {
+	if c.Force {
+		return true, nil
+	}
+	if !terminal(std.in) || !terminal(std.err) {
+		return false, usage(fmt.Errorf("deleting %s, which has %s, needs --force", info.ID, plural(int(info.Entries), "entry")))
+	}
+	fmt.Fprintf(std.err, "Delete %s (%s, last written to %s)? [y/N] ", info.ID, plural(int(info.Entries), "entry"), when(info.Updated))
+	answer, _, err := newPerson(std).line(ctx)
+	return answer == "y" || answer == "yes", err
+}
+
+// sweepCommand is antiphon sessions gc.
+type sweepCommand struct {
+	DryRun bool `help:"Only say what would be removed."`
+}
+
+// Run sweeps.
+func (c *sweepCommand) Run(ctx context.Context, std stdio, env environment, all *sessionsCommand) error {
+	return all.opened(ctx, env, false, func(store keeper) error {
+		swept, err := store.Sweep(ctx, c.DryRun)
+		if err != nil {
+			return err
+		}
+		word := "removed"
+		if c.DryRun {
+			word = "would be removed"
+		}
+		return all.told(std, swept, "%s and %s, %s in all, %s", plural(swept.Blobs, "blob"), plural(swept.Entries, "entry"), bytesOf(swept.Bytes), word)
+	})
+}
+
+func bytesOf(n int64) string {
+	switch {
+	case n < 10_000:
+		return fmt.Sprintf("%d bytes", n)
+	case n < 10_000_000:
+		return fmt.Sprintf("%.1f KB", float64(n)/1e3)
+	}
+	return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+}
+

@@ -1,0 +1,130 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/agentfile"
+	"github.com/antiphon-go/antiphon/session"
+)
+
+// compactCommand is antiphon sessions compact.
+type compactCommand struct {
+	Session string `arg:"" help:"The session."`
+	By      string `enum:"summary,endpoint,dropping" default:"summary" help:"How: by a summary that the model writes, by the endpoint's own compaction, or by dropping (summary, endpoint, dropping)."`
+	Keep    int64  `placeholder:"TOKENS" help:"How many of the newest tokens stay as they are."`
+	Restore bool   `help:"Take the compactions back: send again what they stand for."`
+	At      int64  `placeholder:"N" help:"With --restore: take back that of entry N and those after it. Default: all."`
+	File    string `placeholder:"AGENT" help:"The agent's file. Default: the one that the session belongs to."`
+
+	endpointFlags
+}
+
+// Help is shown by antiphon sessions compact --help.
+func (compactCommand) Help() string {
+	return `Nothing is deleted: the log keeps all, and --restore sends it again.
+
+Examples:
+  antiphon sessions compact work
+  antiphon sessions compact work --by dropping --keep 4000
+  antiphon sessions compact work --restore`
+}
+
+// Run compacts, or takes that back.
+func (c *compactCommand) Run(ctx context.Context, std stdio, env environment, all *sessionsCommand) error {
+	if c.Keep < 0 || c.At < 0 {
+		return usage(errors.New("--keep and --at cannot be negative"))
+	}
+	if c.At > 0 && !c.Restore {
+		return usage(errors.New("--at goes with --restore"))
+	}
+	return all.with(ctx, env, c.Session, func(store keeper, info session.Info) (err error) {
+		s, err := session.Open(ctx, store, info.ID)
+		if err != nil {
+			return err
+		}
+		unlock, err := s.Lock(ctx)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, unlock()) }()
+		if c.Restore {
+			return c.restore(ctx, std, all, s)
+		}
+		return c.compact(ctx, std, env, all, s, info)
+	})
+}
+
+// restored is what sessions compact --restore --json prints.
+type restored struct {
+	Session string `json:"session"`
+	// InForce is the compaction that is in force now, 0 if none is.
+	InForce int64 `json:"in_force"`
+}
+
+func (c *compactCommand) restore(ctx context.Context, std stdio, all *sessionsCommand, s *session.Session) error {
+	left, err := agent.Restore(ctx, s, c.At)
+	if err != nil {
+		return usage(err)
+	}
+	word := "all that was said is sent again"
+	if left > 0 {
+		word = fmt.Sprintf("the compaction of entry %d is in force again", left)
+	}
+	return all.told(std, restored{s.ID(), left}, "%s: %s", s.ID(), word)
+}
+
+// compacted is what sessions compact --json prints.
+type compacted struct {
+	Session string `json:"session"`
+	agent.Compacted
+}
+
+func (c *compactCommand) compact(ctx context.Context, std stdio, env environment, all *sessionsCommand, s *session.Session, info session.Info) error {
+	path := info.Path
+	if c.File != "" {
+		path = c.File
+	}
+	if path == "" {
+		return usage(errors.New("the session belongs to no agent's file; give --file AGENT"))
+	}
+	table, err := c.table(env)
+	if err != nil {
+		return err
+	}
+	options, err := fileOptions()
+	if err != nil {
+		return err
+	}
+	options.Profiles, options.Check = table, true
+	file, err := agentfile.Load(ctx, path, options)
+	if err != nil {
+		return usage(err)
+	}
+	defer file.Close()
+	providers := &providers{flags: &c.endpointFlags, table: table, env: env, std: std}
+	defer providers.stop()
+	model, name, err := providers.of(file)
+	if err != nil {
+		return err
+	}
+	for _, note := range providers.notes {
+		fmt.Fprintln(std.err, note)
+	}
+	a := file.Agent(model)
+	a.Request.Model, a.ToolSource = name, nil
+	a.Compaction.By, a.Compaction.Keep = c.By, c.Keep
+	done, err := a.Compact(ctx, s)
+	if errors.Is(err, agent.ErrNothingToCompact) {
+		return usage(err)
+	}
+	if err != nil {
+		return err
+	}
+	return all.told(std, compacted{s.ID(), *done}, "%s: about %d tokens became %d, by %s, in entry %d; --restore takes it back", s.ID(), done.Before, done.After, done.By, done.Seq)
+}

@@ -1,0 +1,236 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/antiphon-go/antiphon/agentfile"
+	"github.com/antiphon-go/antiphon/endpoint"
+	"github.com/antiphon-go/antiphon/export"
+	"github.com/antiphon-go/antiphon/session"
+)
+
+// exportCommand is antiphon sessions export.
+type exportCommand struct {
+	Session string `arg:"" help:"The session."`
+	To      string `enum:"auto,html,jsonl,chatmd" default:"auto" help:"The form: html, jsonl or chatmd. Default: what the name of --out ends in."`
+	Out     string `short:"o" placeholder:"FILE" help:"Write to FILE instead of standard output."`
+	Force   bool   `help:"Overwrite FILE."`
+}
+
+// Help is shown by antiphon sessions export --help.
+func (exportCommand) Help() string {
+	return `The forms:
+  html    one page for people, with all images in it, that needs no network
+  jsonl   the whole log with all payloads, which sessions import reads back
+  chatmd  the conversation, as a transcript of antiphon run --out
+
+Examples:
+  antiphon sessions export work -o work.html
+  antiphon sessions export work --to chatmd > work.md`
+}
+
+// exported is what sessions export --json prints.
+type exported struct {
+	Session string `json:"session"`
+	Form    string `json:"form"`
+	File    string `json:"file"`
+	Bytes   int64  `json:"bytes"`
+}
+
+// Run exports.
+func (c *exportCommand) Run(ctx context.Context, std stdio, env environment, all *sessionsCommand) error {
+	form, err := c.form()
+	if err != nil {
+		return err
+	}
+	if all.JSON && c.Out == "" {
+		return usage(errors.New("--json says what was written to a file: give -o FILE"))
+	}
+	return all.with(ctx, env, c.Session, func(store keeper, info session.Info) error {
+		log, err := logOf(ctx, store, info, env)
+		if err != nil {
+			return err
+		}
+		write := func(w io.Writer) error { return writeLog(ctx, w, form, log, c.Out) }
+		if c.Out == "" {
+			return write(std.out)
+		}
+		n, err := writeFile(c.Out, c.Force, write)
+		if err != nil {
+			return err
+		}
+		return all.told(std, exported{info.ID, form, c.Out, n}, "%s is in %s: %s", info.ID, c.Out, bytesOf(n))
+	})
+}
+
+func (c *exportCommand) form() (string, error) {
+	if c.To != "auto" {
+		return c.To, nil
+	}
+	switch strings.ToLower(filepath.Ext(c.Out)) {
+	case ".html", ".htm":
+		return "html", nil
+	case ".jsonl", ".ndjson":
+		return "jsonl", nil
+	case ".md", ".chatmd":
+		return "chatmd", nil
+	}
+	return "", usage(errors.New("give --to html, jsonl or chatmd, or a FILE whose name ends in .html, .jsonl or .md"))
+}
+
+// logOf reads a session with those that are nested in it.
+func logOf(ctx context.Context, store keeper, info session.Info, env environment) (export.Log, error) {
+	s, err := session.Open(ctx, store, info.ID)
+	if err != nil {
+		return export.Log{}, err
+	}
+	return export.Log{
+		Info:    info,
+		Entries: s.Log(),
+		Hide:    env.hide,
+		Nested: func(id string) ([]session.Entry, error) {
+			nested, err := session.Open(ctx, store, id)
+			if err != nil {
+				return nil, err
+			}
+			return nested.Log(), nil
+		},
+	}, nil
+}
+
+// hide returns a text without the keys of the environment.
+func (e environment) hide(text string) string {
+	for _, secret := range e.secrets() {
+		text = endpoint.NewKey(secret).Hide(text)
+	}
+	return text
+}
+
+// writeLog writes a session in a form. A transcript begins with what the
+// session's agent declares, so that it can be run, where its file is there.
+func writeLog(ctx context.Context, w io.Writer, form string, log export.Log, out string) error {
+	switch form {
+	case "html":
+		return export.HTML(w, log)
+	case "jsonl":
+		return export.JSONLines(w, log)
+	}
+	head, err := declarations(ctx, log.Info, cmp.Or(out, "transcript.md"))
+	if err != nil {
+		return err
+	}
+	if _, err := io.WriteString(w, head); err != nil {
+		return err
+	}
+	return export.ChatMarkdown(w, log)
+}
+
+// declarations is the head of a session's transcript at out, "" if the agent's
+// file cannot be read any more.
+func declarations(ctx context.Context, info session.Info, out string) (string, error) {
+	options, err := fileOptions()
+	if err != nil || info.Path == "" {
+		return "", err
+	}
+	options.Check = true
+	file, err := agentfile.Load(ctx, info.Path, options)
+	if err != nil {
+		return "", nil
+	}
+	defer file.Close()
+	return file.Declarations(out, options)
+}
+
+// writeFile writes a file whole or not at all, and returns its size.
+func writeFile(path string, force bool, write func(io.Writer) error) (n int64, err error) {
+	if _, err := os.Lstat(path); err == nil && !force {
+		return 0, usage(fmt.Errorf("%s is there already; --force overwrites it", path))
+	}
+	draft, err := os.CreateTemp(filepath.Dir(path), ".antiphon-*")
+	if err != nil {
+		return 0, err
+	}
+	defer os.Remove(draft.Name())
+	if err = write(draft); err == nil {
+		err = draft.Sync()
+	}
+	if info, statErr := draft.Stat(); statErr == nil {
+		n = info.Size()
+	}
+	if err = errors.Join(err, draft.Close()); err != nil {
+		return 0, err
+	}
+	if force {
+		return n, os.Rename(draft.Name(), path)
+	}
+	if err = os.Link(draft.Name(), path); errors.Is(err, fs.ErrExist) {
+		return 0, usage(fmt.Errorf("%s is there already; --force overwrites it", path))
+	} else if err != nil { // a file system without links
+		return n, os.Rename(draft.Name(), path)
+	}
+	return n, nil
+}
+
+// remark begins a transcript that is an export, so that a later one may take its
+// place.
+func remark(id string) string { return "<!-- an export of the session " + id + " -->\n" }
+
+// checkOut reports that --out names a file that is no export of the session.
+func (c *runCommand) checkOut(id string) error {
+	if c.Out == "" || c.Force {
+		return nil
+	}
+	f, err := os.Open(c.Out)
+	if errors.Is(err, fs.ErrNotExist) {
+		return checkFolder(c.Out)
+	} else if err != nil {
+		return usage(err)
+	}
+	defer f.Close()
+	want := []byte(remark(id))
+	begin := make([]byte, len(want))
+	if _, err := io.ReadFull(f, begin); err != nil || !bytes.Equal(begin, want) {
+		return usage(fmt.Errorf("%s is there and is no export of the session %s; with --session, --out writes one; --force overwrites the file", c.Out, id))
+	}
+	return nil
+}
+
+// checkFolder reports that a file cannot be made for want of a folder.
+func checkFolder(path string) error {
+	info, err := os.Stat(filepath.Dir(path))
+	if err == nil && !info.IsDir() {
+		err = errors.New("it is no folder")
+	}
+	if err != nil {
+		return usage(fmt.Errorf("--out %s: the folder %s: %w", path, filepath.Dir(path), err))
+	}
+	return nil
+}
+
+// writeOut writes the transcript of --out, beside a session.
+func (c *runCommand) writeOut(ctx context.Context, env environment) error {
+	ctx = context.WithoutCancel(ctx)
+	log, err := logOf(ctx, c.kept.store, c.kept.info, env)
+	if err != nil {
+		return err
+	}
+	_, err = writeFile(c.Out, true, func(w io.Writer) error {
+		if _, err := io.WriteString(w, remark(c.kept.info.ID)); err != nil {
+			return err
+		}
+		return writeLog(ctx, w, "chatmd", log, c.Out)
+	})
+	return err
+}

@@ -1,0 +1,106 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/agentfile"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
+)
+
+// asSent is what sessions show --as-sent prints as JSON.
+type asSent struct {
+	// Body is the next request, as far as its file and its log say it.
+	Body *item.Request `json:"body"`
+	*session.Account
+}
+
+// asSent prints what the next request would carry.
+func (c *showCommand) asSent(ctx context.Context, std stdio, env environment, all *sessionsCommand, store keeper, info session.Info) error {
+	s, err := session.Open(ctx, store, info.ID)
+	if err != nil {
+		return err
+	}
+	account := session.Explain(s.Entries())
+	request, err := preview(ctx, std, s, info)
+	if err != nil {
+		return err
+	}
+	if all.JSON {
+		return printJSON(std, asSent{request, account})
+	}
+	return newPage(std, env, c.Full).account(account, request)
+}
+
+// preview is the next request of the session's agent. Where its file is not
+// there any more, or is broken, the request has the history alone.
+func preview(ctx context.Context, std stdio, s *session.Session, info session.Info) (*item.Request, error) {
+	a := new(agent.Agent)
+	if info.Path != "" {
+		options, err := fileOptions()
+		if err != nil {
+			return nil, err
+		}
+		file, err := agentfile.Load(ctx, info.Path, options)
+		switch {
+		case os.IsNotExist(err):
+			fmt.Fprintf(std.err, "antiphon: %s is not there any more: its model and tools are left out\n", printable(info.Path))
+		case err != nil:
+			fmt.Fprintf(std.err, "antiphon: %s has problems, so its model and tools are left out; antiphon check tells them\n", printable(info.Path))
+		default:
+			defer file.Close()
+			a = file.Agent(nil)
+			if a.ToolSource != nil {
+				a.ToolSource = nil
+				fmt.Fprintln(std.err, "antiphon: the tools of MCP servers are left out: they are not started for this")
+			}
+		}
+	}
+	return a.Preview(ctx, s)
+}
+
+// account prints what becomes of each item, and sums it up.
+func (p *page) account(a *session.Account, request *item.Request) error {
+	for _, l := range a.Log {
+		colour := green
+		switch l.Fate {
+		case session.Sent:
+		case session.Changed, session.Replaced, session.Waiting:
+			colour = yellow
+		default:
+			colour = dim
+		}
+		why := ""
+		if l.Reason != "" {
+			why = "[" + l.Reason + "] "
+		}
+		p.line(l.Seq, colour, strings.ReplaceAll(string(l.Fate), "_", " "), why+kindOf(l.Item)+": "+inWords(l.Item))
+	}
+	for _, c := range a.Compactions {
+		p.line(c.Seq, dim, "compaction", fmt.Sprintf("by %s, %s: stands for %s", c.By, strings.ReplaceAll(c.State, "_", " "), plural(c.Replaces, "item")))
+	}
+	if p.failure != nil {
+		return p.failure
+	}
+	model := request.Model
+	if model == "" {
+		model = "no model named"
+	}
+	_, err := fmt.Fprintf(p.out, "\nThe next request: %s, %s, %s of input, %s.\n", printable(model), plural(len(a.Request), "item"), bytesOf(int64(request.Input.Size())), plural(len(request.Tools), "tool"))
+	return err
+}
+
+// kindOf names an item for people.
+func kindOf(it item.Item) string {
+	if it.Type() == item.TypeMessage {
+		return string(it.Role())
+	}
+	return string(it.Type())
+}

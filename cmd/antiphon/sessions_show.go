@@ -1,0 +1,235 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
+)
+
+// showCommand is antiphon sessions show.
+type showCommand struct {
+	Session string `arg:"" help:"The session."`
+	AsSent  bool   `help:"Print what the next request would carry, and why each part is there or not."`
+	Full    bool   `help:"Print texts in full instead of their beginnings."`
+	Follow  bool   `short:"f" help:"Go on with what is written, until Ctrl-C."`
+}
+
+// Help is shown by antiphon sessions show --help.
+func (showCommand) Help() string {
+	return `Each line begins with the entry's number, which sessions fork --at takes.
+
+Examples:
+  antiphon sessions show work
+  antiphon sessions show work --full | less
+  antiphon sessions show work --as-sent --json | jq .input
+  antiphon sessions show work --follow --json`
+}
+
+// Run shows.
+func (c *showCommand) Run(ctx context.Context, std stdio, env environment, all *sessionsCommand) error {
+	return all.with(ctx, env, c.Session, func(store keeper, info session.Info) error {
+		switch {
+		case c.AsSent:
+			return c.asSent(ctx, std, env, all, store, info)
+		case c.Follow:
+			return c.entries(std, env, all, store.Watch(ctx, info.ID, 0))
+		}
+		return c.entries(std, env, all, store.Load(ctx, info.ID, 0))
+	})
+}
+
+func (c *showCommand) entries(std stdio, env environment, all *sessionsCommand, entries func(func(session.Entry, error) bool)) error {
+	page := newPage(std, env, c.Full)
+	var line []byte
+	for e, err := range entries {
+		if err != nil {
+			return err
+		}
+		if !all.JSON {
+			page.entry(e)
+		} else if line, err = session.AppendEntry(line[:0], e); err == nil {
+			_, page.failure = std.out.Write(append(line, '\n'))
+		} else {
+			return err
+		}
+		if page.failure != nil {
+			return page.failure
+		}
+	}
+	return nil
+}
+
+// page prints entries for people.
+type page struct {
+	out     io.Writer
+	colour  bool
+	full    bool
+	failure error
+}
+
+func newPage(std stdio, env environment, full bool) *page {
+	_, noColour := env["NO_COLOR"]
+	return &page{out: std.out, colour: terminal(std.out) && !(noColour && env["NO_COLOR"] != "") && env["TERM"] != "dumb", full: full}
+}
+
+// line prints one line: the entry's number, a word that says what it is, and its
+// text.
+func (p *page) line(seq int64, colour, what, text string) {
+	if p.failure != nil {
+		return
+	}
+	if p.full {
+		text = strings.ReplaceAll(strings.TrimRight(printable(text), "\n"), "\n", "\n"+strings.Repeat(" ", 21))
+	} else {
+		text = shorten(text, 110)
+	}
+	what = fmt.Sprintf("%-12s", what)
+	if p.colour && colour != "" {
+		what = "\x1b[" + colour + "m" + what + "\x1b[0m"
+	}
+	_, p.failure = fmt.Fprintf(p.out, "%6d  %s %s\n", seq, what, text)
+}
+
+// entry prints what an entry says. What only the loop needs is left out.
+func (p *page) entry(e session.Entry) {
+	switch b := e.Body.(type) {
+	case session.Given:
+		p.item(e.Seq, b.Item, "")
+	case session.Received:
+		mark := ""
+		if b.Partial {
+			mark = "(broke off) "
+		}
+		p.item(e.Seq, b.Item, mark)
+	case session.Answered:
+		p.answer(e.Seq, b)
+	case session.Note:
+		p.line(e.Seq, dim, "note", inWords(b.Item))
+	default:
+		p.mark(e)
+	}
+}
+
+// item prints an item.
+func (p *page) item(seq int64, it item.Item, mark string) {
+	switch {
+	case it.Type() == item.TypeMessage:
+		p.line(seq, bold, string(it.Role()), mark+inWords(it))
+	case it.Type() == item.TypeReasoning:
+		p.line(seq, dim, "reasoning", mark+inWords(it))
+	case it.IsCall():
+		p.line(seq, yellow, "call", mark+inWords(it))
+	case it.IsOutput():
+		p.line(seq, green, "output", mark+inWords(it))
+	default:
+		p.line(seq, dim, string(it.Type()), mark+inWords(it))
+	}
+}
+
+func (p *page) answer(seq int64, b session.Answered) {
+	if b.Failed {
+		p.line(seq, red, "failed", inWords(b.Item))
+		return
+	}
+	p.line(seq, green, "output", inWords(b.Item))
+}
+
+// mark prints what happened between items.
+func (p *page) mark(e session.Entry) {
+	switch b := e.Body.(type) {
+	case session.TurnEnded:
+		text := b.Status
+		if b.Usage != nil {
+			text += fmt.Sprintf(", %d tokens (%d in, %d cached, %d out)", b.Usage.TotalTokens, b.Usage.InputTokens, b.Usage.Cached(), b.Usage.OutputTokens)
+		}
+		if b.Reason != "" {
+			text += ": " + b.Reason
+		}
+		p.line(e.Seq, dim, fmt.Sprintf("turn %d", b.Turn), text)
+	case session.ApprovalAsked:
+		p.line(e.Seq, yellow, "asked", b.Tool+" "+b.Arguments)
+	case session.Approval:
+		if b.By != "" || !b.Allowed {
+			p.line(e.Seq, yellow, "verdict", verdictOf(b))
+		}
+	case session.Nested:
+		p.line(e.Seq, dim, "nested", fmt.Sprintf("%s: %s, %d tokens", b.Session, plural(b.Turns, "turn"), b.Tokens))
+	case session.Withdrawn:
+		p.line(e.Seq, yellow, "withdrawn", b.Reason)
+	case session.ReasoningDropped:
+		p.line(e.Seq, yellow, "dropped", "the reasoning before: "+b.Reason)
+	case session.Quarantined:
+		p.line(e.Seq, yellow, "quarantine", fmt.Sprintf("entry %d: %s", b.Seq, b.Reason))
+	case session.Compacted:
+		p.line(e.Seq, yellow, "compacted", fmt.Sprintf("up to entry %d, by %s: about %d tokens became %d", b.Through, b.By, b.Before, b.After))
+	case session.Restored:
+		p.line(e.Seq, yellow, "restored", fmt.Sprintf("what entry %d replaced", b.Seq))
+	case session.Collapsed:
+		p.line(e.Seq, dim, "collapsed", fmt.Sprintf("%s, repeated by entry %d", plural(len(b.Seqs), "read"), b.By))
+	case session.Stopped:
+		p.line(e.Seq, dim, "stopped", strings.ReplaceAll(b.Why, "_", " ")+colon(b.Detail))
+	}
+}
+
+func verdictOf(b session.Approval) string {
+	word := "refused"
+	if b.Allowed {
+		word = "allowed"
+	}
+	if b.By != "" {
+		word += " by " + b.By
+	}
+	if b.Edited != "" {
+		word += " with other arguments: " + b.Edited
+	}
+	return word + colon(b.Reason)
+}
+
+// colon puts a text behind a colon, if there is one.
+func colon(text string) string {
+	if text == "" {
+		return ""
+	}
+	return ": " + text
+}
+
+// inWords is what an item says, for people: images and files as markers.
+func inWords(it item.Item) string {
+	switch {
+	case it.Type() == item.TypeMessage:
+		if m, err := item.As[item.Message](it); err == nil {
+			return m.Content.Display()
+		}
+	case it.Type() == item.TypeReasoning:
+		if r, err := item.As[item.Reasoning](it); err == nil {
+			return summaryOf(r)
+		}
+	case it.IsOutput():
+		if c, err := outputContent(it); err == nil {
+			return c.Display()
+		}
+	case it.IsCall() && it.Name() != "":
+		arguments, ok := it.Member("arguments")
+		if !ok {
+			arguments, _ = it.Member("input")
+		}
+		text, _ := arguments.Unquote()
+		return it.Name() + " " + text
+	}
+	return it.String()
+}
+
+// summaryOf is what there is to read of a reasoning.
+func summaryOf(r *item.Reasoning) string {
+	if text := (item.Content{Parts: r.Summary}).Display(); text != "" {
+		return text
+	}
+	return "(encrypted, or without a summary)"
+}

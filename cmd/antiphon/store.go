@@ -1,0 +1,118 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	_ "github.com/jackc/pgx/v5/stdlib"
+	_ "modernc.org/sqlite"
+
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/sqlstore"
+)
+
+// keeper is an open store of sessions.
+type keeper = *sqlstore.Store
+
+// storeFlag says where sessions are kept.
+type storeFlag struct {
+	Store string `placeholder:"PLACE" help:"Where sessions are kept: a file of SQLite's, or postgres://…. Default: $$ANTIPHON_STORE, or sessions.db in the folder for data."`
+}
+
+// open opens the store. A file that is not there is made if make is set.
+func (f *storeFlag) open(ctx context.Context, env environment, create bool) (keeper, error) {
+	place := cmp.Or(f.Store, env["ANTIPHON_STORE"])
+	if scheme, _, ok := strings.Cut(place, "://"); ok {
+		if scheme != "postgres" && scheme != "postgresql" {
+			return nil, usage(fmt.Errorf("--store: a store cannot be at %s://…; give the path of a file, or postgres://USER@HOST/DATABASE", printable(scheme)))
+		}
+		return sqlstore.OpenPostgres(ctx, place, opener("pgx"), sqlstore.Options{})
+	}
+	if place == "" {
+		var err error
+		if place, err = dataFile(env); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := os.Stat(place); errors.Is(err, os.ErrNotExist) && !create {
+		return nil, usage(fmt.Errorf("there are no sessions yet: %s is not there; antiphon run FILE --session NAME makes one", place))
+	}
+	return sqlstore.OpenSQLite(ctx, place, opener("sqlite"), sqlstore.Options{})
+}
+
+func opener(driver string) sqlstore.Opener {
+	return func(dsn string) (*sql.DB, error) { return sql.Open(driver, dsn) }
+}
+
+// dataFile is where sessions are kept by default: in the user's folder for data,
+// by the XDG base directory specification or what is usual elsewhere.
+func dataFile(env environment) (string, error) {
+	dir := env["XDG_DATA_HOME"]
+	if runtime.GOOS == "windows" && dir == "" {
+		dir = env["LOCALAPPDATA"]
+	}
+	if !filepath.IsAbs(dir) { // which includes ""
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", usage(errors.New("there is no home folder to keep sessions in; give --store FILE"))
+		}
+		dir = filepath.Join(home, ".local", "share")
+	}
+	return filepath.Join(dir, "antiphon", "sessions.db"), nil
+}
+
+// find returns the session that a person means: by its id, by its name, or by
+// the beginning of an id that no other has.
+func find(ctx context.Context, store session.Catalog, name string) (session.Info, error) {
+	info, err := store.Info(ctx, name)
+	if err == nil || !errors.Is(err, session.ErrNotFound) {
+		return info, err
+	}
+	var named, begun []session.Info
+	for info, err := range store.List(ctx, session.Query{Archived: true, Nested: true}) {
+		switch {
+		case err != nil:
+			return session.Info{}, err
+		case info.Name == name && !info.Nested:
+			named = append(named, info)
+		case strings.HasPrefix(info.ID, name) && !info.Nested:
+			begun = append(begun, info)
+		}
+	}
+	if live := unarchived(named); len(live) > 0 {
+		named = live
+	}
+	if len(named) == 0 {
+		named = begun
+	}
+	switch len(named) {
+	case 0:
+		return session.Info{}, usage(fmt.Errorf("there is no session %q; antiphon sessions list shows those that are there", name))
+	case 1:
+		return named[0], nil
+	}
+	var b strings.Builder
+	for _, info := range named {
+		fmt.Fprintf(&b, "\n  %s  %s", info.ID, cmp.Or(info.Path, info.Title))
+	}
+	return session.Info{}, usage(fmt.Errorf("%q means several sessions; name one by its id:%s", name, b.String()))
+}
+
+func unarchived(list []session.Info) (live []session.Info) {
+	for _, info := range list {
+		if !info.Archived {
+			live = append(live, info)
+		}
+	}
+	return live
+}

@@ -1,0 +1,370 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package export
+
+import (
+	"slices"
+	"time"
+
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
+)
+
+// talk is a log as people read it: rows in the order of what happened, each call
+// one row with all that became of it.
+type talk struct {
+	rows []*row
+	sums sums
+
+	open []*call          // calls without an output, in order
+	said map[int64]*row   // rows by the number of their entry
+	turn *turn            // under way
+	runs int              // so far
+	last map[string]*call // the last call of each id, answered or not
+}
+
+// row is an item, a call, or a mark: something that happened between items.
+type row struct {
+	seq   int64
+	id    string // of a row that is no entry's
+	time  time.Time
+	item  item.Item // the zero Item for a mark
+	given bool      // from outside the run
+	note  bool      // for people, never sent
+	notes []badge
+	call  *call
+	mark  *mark
+}
+
+// badge is a word or two about a row. Its class is ok, bad, warn or "".
+type badge struct{ Class, Text string }
+
+// mark is a row without an item, or one about a decision.
+type mark struct {
+	kind  string // stop, turn, problem, context or run
+	title string
+	text  string
+	items []item.Item // what stands in the place of others
+}
+
+// call is what became of a call.
+type call struct {
+	row       *row
+	id        string
+	outputs   []output
+	events    []event
+	arguments string // what the tool was given in place of what the model sent
+	session   []string
+	begun     time.Time
+	started   bool
+	asked     bool
+	allowed   bool
+	refused   bool
+	lost      bool
+	paused    bool
+	failed    bool
+	never     bool
+	withdrawn bool
+}
+
+// output is an item that answers a call.
+type output struct {
+	row    *row
+	edited bool
+}
+
+// event is something that happened to a call besides its output.
+type event struct {
+	seq   int64
+	class string
+	title string
+	text  string
+}
+
+// turn is what is known of a turn under way.
+type turn struct {
+	number int
+	begun  time.Time
+	rows   []*row
+}
+
+// sums are what the head of a page tells.
+type sums struct {
+	turns, calls, failed  int
+	input, cached         int64
+	output, reasoning     int64
+	nestedTurns           int
+	nestedTokens          int64
+	cost                  float64
+	first, last           time.Time
+	broken, waiting, lost int
+}
+
+// fold reads a log.
+func fold(entries []session.Entry, info session.Info) *talk {
+	t := &talk{said: map[int64]*row{}, last: map[string]*call{}}
+	for _, e := range entries {
+		t.apply(e)
+		if !e.Time.IsZero() {
+			if t.sums.first.IsZero() {
+				t.sums.first = e.Time
+			}
+			t.sums.last = e.Time
+		}
+		if info.Parent != "" && !info.Nested && e.Seq == info.At {
+			t.mark(session.Entry{Time: e.Time}, "context", "Fork", "From here on this session goes its own way; what stands above is shared with "+info.Parent+".").id = "fork"
+		}
+	}
+	if t.turn != nil {
+		t.breakOff(session.Entry{}, "The log ends within the turn.")
+	}
+	t.count()
+	return t
+}
+
+func (t *talk) count() {
+	for _, r := range t.rows {
+		if r.call == nil {
+			continue
+		}
+		t.sums.calls++
+		switch r.call.state().Text {
+		case stateFailed:
+			t.sums.failed++
+		case stateWaiting, statePaused:
+			t.sums.waiting++
+		case stateUnknown:
+			t.sums.lost++
+		}
+	}
+}
+
+func (t *talk) apply(e session.Entry) {
+	switch b := e.Body.(type) {
+	case session.Given:
+		t.item(e, b.Item).given = true
+	case session.Received:
+		r := t.item(e, b.Item)
+		if b.Partial {
+			r.notes = append(r.notes, badge{"warn", "broken off here"})
+		}
+		if t.turn != nil {
+			t.turn.rows = append(t.turn.rows, r)
+		}
+	case session.Answered:
+		t.answer(e, b.CallID, b.Item, b.Failed, b.Edited)
+	case session.Note:
+		t.add(&row{seq: e.Seq, time: e.Time, item: b.Item, note: true})
+	case session.TurnStarted, session.TurnEnded, session.RunStarted, session.StopAsked, session.Stopped:
+		t.progress(e)
+	case session.ApprovalAsked, session.Approval, session.CallStarted, session.Nested, session.Paused, session.Withdrawn:
+		t.about(e)
+	default:
+		t.decision(e)
+	}
+}
+
+func (t *talk) add(r *row) *row {
+	t.rows = append(t.rows, r)
+	if !r.item.IsZero() {
+		t.said[r.seq] = r
+	}
+	return r
+}
+
+// item adds the row of an item. An output belongs to its call's row.
+func (t *talk) item(e session.Entry, it item.Item) *row {
+	r := &row{seq: e.Seq, time: e.Time, item: it}
+	if it.IsOutput() {
+		if c := t.waits(it.CallID()); c != nil {
+			t.said[e.Seq] = r
+			t.close(c, output{row: r})
+			return r
+		}
+	}
+	t.add(r)
+	if it.IsCall() {
+		r.call = &call{row: r, id: it.CallID()}
+		t.open = append(t.open, r.call)
+		t.last[r.call.id] = r.call
+	}
+	return r
+}
+
+// waits returns the first call of that id without an output, or nil.
+func (t *talk) waits(id string) *call {
+	for _, c := range t.open {
+		if c.id == id {
+			return c
+		}
+	}
+	return nil
+}
+
+func (t *talk) close(c *call, o output) {
+	c.outputs = append(c.outputs, o)
+	t.open = slices.DeleteFunc(t.open, func(one *call) bool { return one == c })
+}
+
+func (t *talk) answer(e session.Entry, id string, it item.Item, failed, edited bool) {
+	c := t.waits(id)
+	if c == nil {
+		r := t.add(&row{seq: e.Seq, time: e.Time, item: it})
+		r.notes = append(r.notes, badge{"warn", "no call waits for it"})
+		return
+	}
+	r := &row{seq: e.Seq, time: e.Time, item: it}
+	t.said[e.Seq] = r
+	c.failed, c.paused = failed, false
+	t.close(c, output{r, edited})
+}
+
+// The states of calls.
+const (
+	stateOK         = "ok"
+	stateAnswered   = "answered"
+	stateFailed     = "failed"
+	stateRefused    = "refused"
+	stateUnknown    = "outcome unknown"
+	stateWaiting    = "waits for approval"
+	statePaused     = "its run waits"
+	stateNotStarted = "not started"
+	stateWithdrawn  = "withdrawn"
+)
+
+// state says what became of a call.
+func (c *call) state() badge {
+	switch {
+	case c.withdrawn:
+		return badge{"warn", stateWithdrawn}
+	case c.refused && !c.started:
+		return badge{"bad", stateRefused}
+	case c.lost:
+		return badge{"warn", stateUnknown}
+	case c.failed:
+		return badge{"bad", stateFailed}
+	case len(c.outputs) > 0 && c.outputs[0].row.given:
+		return badge{"", stateAnswered}
+	case len(c.outputs) > 0:
+		return badge{"ok", stateOK}
+	case c.paused:
+		return badge{"warn", statePaused}
+	case c.asked && !c.allowed && !c.started:
+		return badge{"warn", stateWaiting}
+	case c.never, !c.started && !c.row.given:
+		return badge{"", stateNotStarted}
+	}
+	return badge{"warn", stateUnknown}
+}
+
+// about takes what an entry says of a call.
+func (t *talk) about(e session.Entry) {
+	id := callOf(e.Body)
+	c := t.waits(id)
+	if c == nil {
+		c = t.last[id]
+	}
+	if c == nil {
+		t.mark(e, "problem", "About a call that is not in the log", id)
+		return
+	}
+	switch b := e.Body.(type) {
+	case session.ApprovalAsked:
+		c.asked, c.allowed = true, false
+		c.event(e, "warn", "Approval asked for", b.Reason)
+	case session.Approval:
+		c.verdict(e, b)
+	case session.CallStarted:
+		c.started, c.lost, c.paused, c.begun = true, false, false, e.Time
+		if b.Arguments != "" {
+			c.arguments = b.Arguments
+		}
+		c.within(b.Session)
+	case session.Nested:
+		c.within(b.Session)
+		t.sums.nestedTurns += b.Turns
+		t.sums.nestedTokens += b.Tokens
+		t.sums.cost += b.Cost
+		c.event(e, "", "Run of its own", joined(plural(int64(b.Turns), "turn"), plural(b.Tokens, "token"), costOf(b.Cost)))
+	case session.Paused:
+		c.started, c.paused = false, true
+		c.within(b.Session)
+	case session.Withdrawn:
+		c.withdrawn = true
+		c.event(e, "warn", "Withdrawn", b.Reason)
+	}
+}
+
+// callOf returns the id of the call that a body is about.
+func callOf(b session.Body) string {
+	switch b := b.(type) {
+	case session.ApprovalAsked:
+		return b.CallID
+	case session.Approval:
+		return b.CallID
+	case session.CallStarted:
+		return b.CallID
+	case session.Nested:
+		return b.CallID
+	case session.Paused:
+		return b.CallID
+	case session.Withdrawn:
+		return b.CallID
+	}
+	return ""
+}
+
+func (c *call) event(e session.Entry, class, title, text string) {
+	c.events = append(c.events, event{e.Seq, class, title, text})
+}
+
+// within notes a session that the call started.
+func (c *call) within(id string) {
+	if id != "" && !slices.Contains(c.session, id) {
+		c.session = append(c.session, id)
+	}
+}
+
+// verdict notes who allowed or refused the call. That the policy allows what it
+// allows anyway is not worth a word.
+func (c *call) verdict(e session.Entry, b session.Approval) {
+	c.allowed, c.refused = b.Allowed, !b.Allowed
+	if b.Edited != "" {
+		c.arguments = b.Edited
+	}
+	by := b.By
+	if by == "" {
+		by = "the policy"
+	}
+	switch {
+	case !b.Allowed:
+		c.event(e, "bad", "Refused by "+by, b.Reason)
+	case b.By != "" || b.Reason != "" || c.asked:
+		c.event(e, "ok", "Allowed by "+by, b.Reason)
+	}
+	if b.Edited != "" {
+		c.event(e, "warn", "Arguments changed by "+by, "")
+	}
+	if b.Remember != nil {
+		c.event(e, "", "Rule for later calls", ruleText(*b.Remember))
+	}
+}
+
+// ruleText says what a rule covers.
+func ruleText(r session.Rule) string {
+	s := r.Verdict + " " + r.Tool
+	if r.Member != "" {
+		s += " where " + r.Member
+		for i, word := range r.Prefix {
+			if i == 0 {
+				s += " begins with"
+			}
+			s += " " + word
+		}
+		if r.Under != "" {
+			s += " is under " + r.Under
+		}
+	}
+	return s
+}

@@ -1,0 +1,317 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package export
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"iter"
+	"slices"
+
+	"github.com/antiphon-go/antiphon/session"
+)
+
+// Format and Version stand in the first line of what [JSONLines] writes.
+const (
+	Format  = "antiphon session"
+	Version = 1
+)
+
+// MaxLine is the longest line that [ReadJSONLines] reads: an entry with all its
+// payloads.
+const MaxLine = 1 << 30
+
+// header begins a file.
+type header struct {
+	Format  string       `json:"format"`
+	Version int          `json:"version"`
+	Session session.Info `json:"session"`
+}
+
+// another begins another session: one that a call of an earlier one started.
+type another struct {
+	Session *session.Info `json:"session"`
+}
+
+// ending ends a file, so that one that was cut short can be told from a whole
+// one.
+type ending struct {
+	End *sums256 `json:"end"`
+}
+
+type sums256 struct {
+	Sessions int   `json:"sessions"`
+	Entries  int64 `json:"entries"`
+	// SHA256 is that of all bytes of the lines before, "" if it does not matter.
+	SHA256 string `json:"sha256,omitempty"`
+}
+
+// JSONLines writes a session as lines of JSON, with all that is in it: the first
+// line names the format, its version and the session, then each entry is a line
+// as [session.AppendEntry] has it, with all payloads. The sessions of nested runs
+// follow, each begun by a line of its own. The last line counts them.
+//
+// [ReadJSONLines] reads the same entries from it, byte for byte, unless Hide
+// changed them. Hide is applied to the lines; it does not look into payloads that
+// are in base64.
+func JSONLines(w io.Writer, log Log) error {
+	sum := sha256.New()
+	out := &lineWriter{out: bufio.NewWriterSize(io.MultiWriter(w, sum), 64<<10), hide: log.hide}
+	info := log.Info
+	info.Entries = int64(len(log.Entries))
+	out.value(header{Format, Version, info})
+	out.session(log, log.Entries, info.ID)
+	if out.err == nil {
+		out.err = out.out.Flush()
+	}
+	out.value(ending{&sums256{len(out.done), out.entries, hex.EncodeToString(sum.Sum(nil))}})
+	return errors.Join(out.err, out.out.Flush())
+}
+
+type lineWriter struct {
+	out     *bufio.Writer
+	hide    func(string) string
+	err     error
+	line    []byte
+	done    []string // sessions
+	entries int64
+}
+
+func (w *lineWriter) value(v any) {
+	data, err := json.Marshal(v)
+	w.write(data, err)
+}
+
+// write writes a line. What Hide makes of it must still be JSON.
+func (w *lineWriter) write(line []byte, err error) {
+	if w.err = errors.Join(w.err, err); w.err != nil {
+		return
+	}
+	said := w.hide(string(line))
+	if said != string(line) && !json.Valid([]byte(said)) {
+		w.err = errors.New("a secret that is part of the JSON itself cannot be hidden")
+		return
+	}
+	_, _ = w.out.WriteString(said) // Flush tells
+	_ = w.out.WriteByte('\n')
+}
+
+// session writes the entries of a session, and then the sessions nested in it.
+func (w *lineWriter) session(log Log, entries []session.Entry, id string) {
+	w.done = append(w.done, id)
+	for _, e := range entries {
+		if w.err != nil {
+			return
+		}
+		var err error
+		w.line, err = session.AppendEntry(w.line[:0], e)
+		w.write(w.line, err)
+		w.entries++
+	}
+	for _, inner := range nestedIn(entries) {
+		if slices.Contains(w.done, inner) || w.err != nil {
+			continue
+		}
+		below, err := log.nested(inner)
+		if w.err = err; len(below) == 0 {
+			continue
+		}
+		w.value(another{&session.Info{ID: inner, Parent: id, Nested: true, Entries: int64(len(below))}})
+		w.session(log, below, inner)
+	}
+}
+
+// Line is what a line says: that a session begins, or an entry of the last one.
+type Line struct {
+	// Number counts the lines from 1.
+	Number int
+	// Session is set in the line that begins a session: the exported one first,
+	// then those that are nested in it.
+	Session *session.Info
+	Entry   session.Entry
+}
+
+// ReadJSONLines reads what [JSONLines] wrote, line by line. The first error ends
+// it, and names the line. A file of a newer version gives one that wraps
+// [session.ErrNewer]. Since a file may be cut short anywhere, what was read
+// counts only if all of it was read: an importer either reads a file twice or
+// takes back what it imported.
+func ReadJSONLines(r io.Reader) iter.Seq2[Line, error] {
+	return func(yield func(Line, error) bool) {
+		read := &lineReader{in: bufio.NewReaderSize(r, 64<<10), sum: sha256.New()}
+		for {
+			line, err := read.next()
+			if err == io.EOF {
+				return
+			}
+			if err != nil {
+				yield(Line{Number: read.number}, fmt.Errorf("line %d: %w", read.number, err))
+				return
+			}
+			if !yield(line, nil) {
+				return
+			}
+		}
+	}
+}
+
+type lineReader struct {
+	in       *bufio.Reader
+	number   int
+	sum      hash.Hash // of the lines before
+	sessions int
+	entries  int64 // in all
+	seq      int64 // of the last entry of the session
+	info     session.Info
+}
+
+var errCut = errors.New("the file ends before its last line: it was cut short")
+
+// next reads a line. It returns io.EOF behind the last one.
+func (r *lineReader) next() (Line, error) {
+	raw, err := r.read()
+	if err == io.EOF {
+		return Line{}, errCut
+	}
+	if err != nil {
+		return Line{}, err
+	}
+	text := bytes.TrimRight(raw, "\r\n")
+	var line Line
+	switch {
+	case r.number == 1:
+		line, err = r.head(text)
+	case bytes.HasPrefix(text, []byte(`{"session":`)):
+		line, err = r.another(text)
+	case bytes.HasPrefix(text, []byte(`{"end":`)):
+		return Line{}, r.end(text)
+	default:
+		line, err = r.entry(text)
+	}
+	r.sum.Write(raw)
+	line.Number = r.number
+	return line, err
+}
+
+// read returns the next line with its end.
+func (r *lineReader) read() (line []byte, err error) {
+	r.number++
+	for {
+		part, err := r.in.ReadSlice('\n')
+		if line = append(line, part...); len(line) > MaxLine {
+			return nil, fmt.Errorf("it is longer than %d bytes", MaxLine)
+		}
+		switch {
+		case err == nil, err == io.EOF && len(line) > 0:
+			return line, nil
+		case err != bufio.ErrBufferFull:
+			return nil, err
+		}
+	}
+}
+
+// strict reads an object that may hold nothing else.
+func strict(text []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return err
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return errors.New("something stands behind the object")
+	}
+	return nil
+}
+
+func (r *lineReader) head(text []byte) (Line, error) {
+	var h header
+	if err := json.Unmarshal(text, &h); err != nil || h.Format != Format {
+		return Line{}, fmt.Errorf(`it is no exported session: the first line of one begins {"format":%q`, Format)
+	}
+	if h.Version > Version {
+		return Line{}, fmt.Errorf("%w: the file has version %d, this program reads up to version %d", session.ErrNewer, h.Version, Version)
+	}
+	if h.Version < 1 {
+		return Line{}, fmt.Errorf("there is no version %d", h.Version)
+	}
+	if err := strict(text, &h); err != nil {
+		return Line{}, err
+	}
+	return r.begin(h.Session), nil
+}
+
+func (r *lineReader) another(text []byte) (Line, error) {
+	var a another
+	if err := strict(text, &a); err != nil {
+		return Line{}, err
+	}
+	if a.Session == nil {
+		return Line{}, errors.New("it names no session")
+	}
+	if err := r.whole(); err != nil {
+		return Line{}, err
+	}
+	return r.begin(*a.Session), nil
+}
+
+func (r *lineReader) begin(info session.Info) Line {
+	r.sessions++
+	r.info, r.seq = info, 0
+	return Line{Session: &info}
+}
+
+// whole reports a session that lacks entries.
+func (r *lineReader) whole() error {
+	if r.seq != r.info.Entries {
+		return fmt.Errorf("session %q ends after %d of %d entries", r.info.ID, r.seq, r.info.Entries)
+	}
+	return nil
+}
+
+func (r *lineReader) entry(text []byte) (Line, error) {
+	e, err := session.ParseEntry(text)
+	if err != nil {
+		return Line{}, err
+	}
+	if r.seq++; e.Seq != r.seq {
+		return Line{}, fmt.Errorf("entry %d stands where entry %d should", e.Seq, r.seq)
+	}
+	r.entries++
+	return Line{Entry: e}, nil
+}
+
+// end checks the last line, and that nothing stands behind it.
+func (r *lineReader) end(text []byte) error {
+	var e ending
+	if err := strict(text, &e); err != nil {
+		return err
+	}
+	if e.End == nil {
+		return errors.New("it counts nothing")
+	}
+	if err := r.whole(); err != nil {
+		return err
+	}
+	if e.End.Sessions != r.sessions || e.End.Entries != r.entries {
+		return fmt.Errorf("it counts %d entries in %d sessions, and there are %d in %d", e.End.Entries, e.End.Sessions, r.entries, r.sessions)
+	}
+	if sum := hex.EncodeToString(r.sum.Sum(nil)); e.End.SHA256 != "" && e.End.SHA256 != sum {
+		return errors.New("the lines above are not what was exported: their SHA-256 differs; take the member sha256 out of this line to read them all the same")
+	}
+	rest, err := r.read()
+	if err == nil && len(bytes.TrimSpace(rest)) == 0 {
+		rest, err = r.read()
+	}
+	if err == nil && rest != nil {
+		return errors.New("something stands behind the last line")
+	}
+	return err
+}

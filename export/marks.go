@@ -1,0 +1,248 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package export
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
+)
+
+func (t *talk) mark(e session.Entry, kind, title, text string) *row {
+	return t.add(&row{seq: e.Seq, time: e.Time, mark: &mark{kind: kind, title: title, text: text}})
+}
+
+// progress takes the entries that tell how runs and turns begin and end.
+func (t *talk) progress(e session.Entry) {
+	switch b := e.Body.(type) {
+	case session.RunStarted:
+		if t.turn != nil {
+			t.breakOff(e, "The program stopped within the turn.")
+		}
+		for _, c := range t.open {
+			c.lost = c.lost || c.started && len(c.session) == 0
+		}
+		if t.runs++; t.runs > 1 {
+			t.mark(e, "run", "Run "+strconv.Itoa(t.runs), "")
+		}
+	case session.TurnStarted:
+		t.turn = &turn{number: b.Turn, begun: e.Time}
+		t.sums.turns++
+	case session.TurnEnded:
+		t.endTurn(e, b)
+	case session.StopAsked:
+		t.mark(e, "stop", "Stop asked for", joined(words(b.Why), b.Detail))
+	case session.Stopped:
+		t.mark(e, "stop", "Run ended", joined(words(b.Why), b.Detail))
+	}
+}
+
+// words makes words of a name.
+func words(name string) string { return strings.ReplaceAll(name, "_", " ") }
+
+func (t *talk) endTurn(e session.Entry, b session.TurnEnded) {
+	took := time.Duration(0)
+	if t.turn != nil && !e.Time.IsZero() && !t.turn.begun.IsZero() {
+		took = e.Time.Sub(t.turn.begun)
+	}
+	if b.Usage != nil {
+		t.sums.add(b.Usage)
+	}
+	t.sums.cost += b.Cost
+	title := "Turn"
+	if b.Turn > 0 {
+		title += " " + strconv.Itoa(b.Turn)
+	}
+	kind := "turn"
+	if b.Status != item.StatusCompleted && b.Status != "" {
+		kind = "problem"
+		title += " " + words(b.Status)
+	}
+	text := joined(b.Reason, usageText(b.Usage), costOf(b.Cost), tookText(took))
+	if b.BrokeOff() {
+		t.cut()
+		title = strings.TrimSuffix(title, " "+words(b.Status)) + " broke off"
+		if b.Status == item.StatusCancelled {
+			title += " (cancelled)"
+		}
+	}
+	t.turn = nil
+	t.mark(e, kind, title, text)
+}
+
+// breakOff ends a turn that has no end, before an entry or that of the log.
+func (t *talk) breakOff(e session.Entry, text string) {
+	t.cut()
+	r := t.mark(session.Entry{Time: e.Time}, "problem", "Turn "+strconv.Itoa(t.turn.number)+" has no end", text)
+	if e.Seq > 0 {
+		r.id = "before" + strconv.FormatInt(e.Seq, 10)
+	}
+	t.turn = nil
+}
+
+// cut notes that the reply of the turn under way broke off: calls of it that
+// were not started never will be.
+func (t *talk) cut() {
+	t.sums.broken++
+	if t.turn == nil {
+		return
+	}
+	for _, r := range t.turn.rows {
+		if r.call != nil && !r.call.started && len(r.call.outputs) == 0 {
+			r.call.never = true
+		}
+		if len(r.notes) == 0 {
+			r.notes = append(r.notes, badge{"warn", "of a reply that broke off"})
+		}
+	}
+}
+
+// decision takes the entries that change what is sent.
+func (t *talk) decision(e session.Entry) {
+	switch b := e.Body.(type) {
+	case session.ReasoningDropped:
+		t.mark(e, "context", "Reasoning so far is not sent any more", b.Reason)
+	case session.Quarantined:
+		t.noteOn(b.Seq, badge{"warn", "not sent: refused by the endpoint"})
+		t.mark(e, "problem", fmt.Sprintf("Entry %d is not sent any more", b.Seq), b.Reason)
+	case session.Compacted:
+		t.compacted(e, b)
+	case session.Restored:
+		t.mark(e, "context", "Restored", fmt.Sprintf("What the compaction of entry %d replaced is sent again.", b.Seq))
+	case session.Collapsed:
+		list := make([]string, len(b.Seqs))
+		for i, seq := range b.Seqs {
+			list[i] = strconv.FormatInt(seq, 10)
+			t.noteOn(seq, badge{"", fmt.Sprintf("sent as a marker, for entry %d has it again", b.By)})
+		}
+		t.mark(e, "context", "Repeated reads", fmt.Sprintf("Of %s a marker is sent, for entry %d has it again.", strings.Join(list, ", "), b.By))
+	default:
+		t.mark(e, "context", strings.TrimPrefix(fmt.Sprintf("%T", b), "session."), "")
+	}
+}
+
+func (t *talk) noteOn(seq int64, b badge) {
+	if r := t.said[seq]; r != nil {
+		r.notes = append(r.notes, b)
+	}
+}
+
+// howCompacted says how a compaction came about.
+var howCompacted = map[string]string{
+	session.BySummary:  "a summary by a model",
+	session.ByEndpoint: "the endpoint's own compaction",
+	session.ByDropping: "a remark",
+}
+
+func (t *talk) compacted(e session.Entry, b session.Compacted) {
+	how, known := howCompacted[b.By]
+	if !known {
+		how = b.By
+	}
+	if b.Usage != nil {
+		t.sums.add(b.Usage)
+	}
+	t.sums.cost += b.Cost
+	text := fmt.Sprintf("In the place of everything up to entry %d, %s is sent.", b.Through, how)
+	if b.Before > 0 {
+		text += fmt.Sprintf(" About %s tokens became %s.", number(b.Before), number(b.After))
+	}
+	if took := joined(usageText(b.Usage), costOf(b.Cost)); took != "" {
+		text += " It took " + took + "."
+	}
+	t.mark(e, "context", "Compacted", text).mark.items = b.Items
+}
+
+func (s *sums) add(u *item.Usage) {
+	s.input += u.InputTokens
+	s.output += u.OutputTokens
+	if u.InputDetails != nil {
+		s.cached += u.InputDetails.CachedTokens
+	}
+	if u.OutputDetails != nil {
+		s.reasoning += u.OutputDetails.ReasoningTokens
+	}
+}
+
+// usageText tells of a reply's tokens, "" if nothing is known.
+func usageText(u *item.Usage) string {
+	if u == nil {
+		return ""
+	}
+	var s sums
+	s.add(u)
+	return joined(aside(s.input, "in", s.cached, "cached"), aside(s.output, "out", s.reasoning, "reasoning"))
+}
+
+// aside is a number and, if there is one, the part of it that is told apart.
+func aside(n int64, what string, part int64, of string) string {
+	s := number(n) + " " + what
+	if part > 0 {
+		s += " (" + number(part) + " " + of + ")"
+	}
+	return s
+}
+
+// joined joins those of the texts that say something.
+func joined(texts ...string) string {
+	said := texts[:0]
+	for _, s := range texts {
+		if s != "" {
+			said = append(said, s)
+		}
+	}
+	return strings.Join(said, " · ")
+}
+
+// number writes n with its thousands apart.
+func number(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+func plural(n int64, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return number(n) + " " + what
+}
+
+// costOf writes what something cost, in the unit of whoever set the prices.
+func costOf(cost float64) string {
+	if cost == 0 {
+		return ""
+	}
+	return "cost " + strconv.FormatFloat(cost, 'g', 4, 64)
+}
+
+// tookText writes a duration as people say it.
+func tookText(d time.Duration) string {
+	switch {
+	case d <= 0:
+		return ""
+	case d < time.Second:
+		return strconv.FormatInt(max(d.Milliseconds(), 1), 10) + " ms"
+	case d < time.Minute:
+		return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + " s"
+	}
+	return d.Round(time.Second).String()
+}
+
+// sizeText writes a number of bytes.
+func sizeText(n int) string {
+	switch {
+	case n < 1000:
+		return plural(int64(n), "byte")
+	case n < 1000_000:
+		return strconv.FormatFloat(float64(n)/1000, 'f', 1, 64) + " kB"
+	}
+	return strconv.FormatFloat(float64(n)/1000_000, 'f', 1, 64) + " MB"
+}

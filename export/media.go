@@ -1,0 +1,189 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package export
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"html"
+	"html/template"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/antiphon-go/antiphon/item"
+)
+
+// picture is an image as a page shows it: a tag with its data in it, a link to
+// where it is, or words about it.
+type picture struct {
+	Tag     template.HTML
+	Link    string
+	Caption string
+	ID      string // of a picture that others refer to
+	Same    string // the ID of the same picture above
+}
+
+// shownTypes are the images that browsers show.
+var shownTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/bmp", "image/svg+xml"}
+
+// picture makes an image of a URL or a file id. A page loads nothing, so what is
+// elsewhere is a link.
+func (p *printer) picture(url, fileID string, detail item.Detail) picture {
+	caption := ""
+	if detail != "" && detail != item.DetailAuto {
+		caption = "detail " + plain(shorten(p.hide(string(detail)), 40))
+	}
+	mediaType, payload, ok := item.CutDataURI(url)
+	if !ok {
+		return p.elsewhere("image", url, fileID, caption)
+	}
+	mediaType = strings.ToLower(strings.TrimSpace(mediaType))
+	about := fmt.Sprintf("%s, %s", plain(shorten(mediaType, 60)), sizeText(decodedLen(payload)))
+	caption = joined(about, caption)
+	if !isBase64(payload) || !slices.Contains(shownTypes, mediaType) {
+		return picture{Caption: "an image that cannot be shown: " + caption}
+	}
+	return p.once(mediaType, payload, caption)
+}
+
+// largeImage is how large a payload is that stands in a page only once.
+const largeImage = 16 << 10
+
+// once returns an image with its data, or a reference to the same image above.
+func (p *printer) once(mediaType, payload, caption string) picture {
+	pic := picture{Caption: caption}
+	if len(payload) >= largeImage {
+		key := sha256.Sum256([]byte(payload))
+		if id, seen := p.pictures[key]; seen {
+			pic.Same = id
+			return pic
+		}
+		pic.ID = fmt.Sprintf("i%d", len(p.pictures)+1)
+		p.pictures[key] = pic.ID
+	}
+	// The template would copy and escape a long address byte by byte; this one
+	// is made of a name from a list and of the letters of base64.
+	pic.Tag = template.HTML(`<img alt="` + html.EscapeString(caption) + `" decoding="async" src="data:` + mediaType + `;base64,` + payload + `">`)
+	return pic
+}
+
+// elsewhere tells of an image or a file that is not in the log.
+func (p *printer) elsewhere(what, url, fileID, caption string) picture {
+	switch {
+	case url != "" && leadsOut(url):
+		return picture{Link: plain(p.hide(url)), Caption: caption}
+	case url != "":
+		caption = joined("an address that leads nowhere: "+shorten(p.hide(short(url)), 200), caption)
+	case fileID != "":
+		caption = joined(what+" "+shorten(p.hide(fileID), 100)+", kept by the endpoint", caption)
+	default:
+		caption = joined("no "+what, caption)
+	}
+	return picture{Caption: plain(caption)}
+}
+
+// file is a file as a page shows it: a link to save it by, or to where it is.
+type file struct {
+	Tag     template.HTML
+	Link    string
+	Name    string
+	Caption string
+}
+
+// file makes a file of a part. It is saved and never opened: its type is none
+// that a browser shows.
+func (p *printer) file(part *item.InputFile) file {
+	name := fileName(p.hide(part.Filename))
+	mediaType, payload, ok := item.CutDataURI(part.FileData)
+	if !ok {
+		payload = part.FileData
+	}
+	switch {
+	case part.FileData == "":
+		e := p.elsewhere("file", part.FileURL, part.FileID, "")
+		return file{Link: e.Link, Name: name, Caption: e.Caption}
+	case !isBase64(payload):
+		return file{Name: name, Caption: "data that cannot be read, " + sizeText(len(part.FileData))}
+	}
+	payload = p.hideIn(payload)
+	caption := joined(plain(shorten(mediaType, 60)), sizeText(decodedLen(payload)))
+	tag := `<a class="save" download="` + html.EscapeString(name) + `" href="data:application/octet-stream;base64,` + payload + `">`
+	return file{Tag: template.HTML(tag), Name: name, Caption: caption}
+}
+
+// hideIn hides secrets in a file that is in base64.
+func (p *printer) hideIn(payload string) string {
+	if p.log.Hide == nil {
+		return payload
+	}
+	data, err := base64.StdEncoding.DecodeString(payload)
+	if err != nil {
+		return payload
+	}
+	if said := p.hide(string(data)); said != string(data) {
+		return base64.StdEncoding.EncodeToString([]byte(said))
+	}
+	return payload
+}
+
+// fileName returns a name that a file can be saved under, of one that a model or
+// a person chose.
+func fileName(s string) string {
+	s = path.Base(strings.ReplaceAll(plain(s), `\`, "/"))
+	s = strings.Map(func(r rune) rune {
+		if strings.ContainsRune("<>:\"|?*\n\t/", r) {
+			return '_'
+		}
+		return r
+	}, s)
+	if s = strings.Trim(shortName(s), ". "); s == "" {
+		return "file"
+	}
+	return s
+}
+
+// shortName cuts a long name in front of its ending.
+func shortName(s string) string {
+	r := []rune(s)
+	if len(r) <= 100 {
+		return s
+	}
+	end := []rune(path.Ext(s))
+	if len(end) > 20 {
+		end = nil
+	}
+	return string(r[:100-len(end)]) + string(end)
+}
+
+// isBase64 reports whether s is made of the letters of base64, whole.
+func isBase64(s string) bool {
+	if len(s) == 0 || len(s)%4 != 0 {
+		return false
+	}
+	s = strings.TrimSuffix(strings.TrimSuffix(s, "="), "=")
+	for i := range len(s) {
+		if !base64Letters[s[i]] {
+			return false
+		}
+	}
+	return true
+}
+
+var base64Letters = func() (letters [256]bool) {
+	for _, c := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/") {
+		letters[c] = true
+	}
+	return letters
+}()
+
+// decodedLen is how many bytes a payload stands for.
+func decodedLen(payload string) int {
+	n := len(payload) / 4 * 3
+	for i := len(payload) - 1; i >= 0 && i >= len(payload)-2 && payload[i] == '='; i-- {
+		n--
+	}
+	return n
+}

@@ -1,0 +1,145 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package torture
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+var (
+	kills = flag.Int("kills", 0, "how many processes to kill")
+	seed  = flag.Uint64("seed", 0, "play the world of this seed alone")
+)
+
+func TestMain(m *testing.M) {
+	if text := os.Getenv(jobVariable); text != "" {
+		os.Exit(live(text))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// few is how many kills a plain go test does.
+const few = 30
+
+func wanted(t *testing.T) int {
+	if *kills > 0 {
+		return *kills
+	}
+	text := os.Getenv("ANTIPHON_KILLS")
+	if text == "" {
+		return few
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("ANTIPHON_KILLS: %v", err)
+	}
+	return n
+}
+
+// J1 J2 J4 P1: whatever a process is killed at, all that it completed is there,
+// once, and the next one goes on.
+func TestKills(t *testing.T) {
+	torture(t, wanted(t), func(t *testing.T) string { return t.TempDir() + "/sessions.db" })
+}
+
+// J1 J2 J4 P1: the same on Postgres, whose connections break too.
+func TestKillsOnPostgres(t *testing.T) {
+	server := os.Getenv("ANTIPHON_POSTGRES")
+	if server == "" {
+		t.Skip("wants a Postgres server: ANTIPHON_POSTGRES: skipped")
+	}
+	torture(t, max(few, wanted(t)/4), func(t *testing.T) string { return newSchema(t, server) })
+}
+
+// torture plays worlds until enough processes are killed, some at once.
+func torture(t *testing.T, want int, place func(t *testing.T) string) {
+	if runtime.GOOS == "windows" {
+		t.Skip("needs pipes that a child inherits by number, which Windows has not: skipped")
+	}
+	total := newTally()
+	if *seed > 0 {
+		play(t, *seed, place(t), total)
+		total.print(t)
+		return
+	}
+	var mu sync.Mutex
+	next := uint64(0)
+	draw := func() uint64 {
+		mu.Lock()
+		defer mu.Unlock()
+		if total.killed() >= want || t.Failed() {
+			return 0
+		}
+		next++
+		return next
+	}
+	var wg sync.WaitGroup
+	for range min(2*runtime.GOMAXPROCS(0), max(1, want/livesOfWorld)) {
+		wg.Go(func() {
+			for s := draw(); s > 0; s = draw() {
+				play(t, s, place(t), total)
+			}
+		})
+	}
+	wg.Wait()
+	total.print(t)
+}
+
+// play plays one world and says which, if something is wrong with it.
+func play(t *testing.T, seed uint64, place string, total *tally) {
+	w, err := newWorld(t, seed, place, total)
+	if err == nil {
+		err = w.play(t.Context())
+		w.close()
+	}
+	if err != nil {
+		t.Errorf("-seed %d: %v", seed, err)
+	}
+}
+
+// tally counts over all worlds.
+type tally struct {
+	mu sync.Mutex
+	counts
+	steps map[string]int
+}
+
+// counts are those of one world, or of all.
+type counts struct {
+	Kills, Lives, Rivals, Busy, Torn, Cuts    int
+	Entries, Items, Told, Sessions            int
+	Unsure, UnsureThere, Failed, FailedThere  int
+	Calls, Ran, Uncertain, Repeated, Requests int
+}
+
+func newTally() *tally { return &tally{steps: map[string]int{}} }
+
+func (t *tally) killed() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.Kills
+}
+
+func (t *tally) print(tt *testing.T) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	tt.Log(t.counts.String())
+	tt.Log("killed at:\n" + table(t.steps))
+}
+
+func (c counts) String() string {
+	return fmt.Sprintf("%d kills in %d lives (%d with a rival, %d times refused a lock, %d torn files, %d broken connections): %d sessions with %d entries and %d items, %d told of; "+
+		"%d appends without an outcome, of which %d are there, %d failed ones, of which %d are; "+
+		"%d calls, of which %d ran, %d uncertain, %d run again; %d requests",
+		c.Kills, c.Lives, c.Rivals, c.Busy, c.Torn, c.Cuts, c.Sessions, c.Entries, c.Items, c.Told,
+		c.Unsure, c.UnsureThere, c.Failed, c.FailedThere, c.Calls, c.Ran, c.Uncertain, c.Repeated, c.Requests)
+}

@@ -1,0 +1,468 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package torture
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/responses"
+	"github.com/antiphon-go/antiphon/session"
+)
+
+// job is what a worker is told.
+type job struct {
+	Store    string   `json:"store"` // a file or a connection string
+	Ledger   string   `json:"ledger"`
+	URL      string   `json:"url"`
+	Seed     uint64   `json:"seed"`
+	Life     int      `json:"life"`
+	Sessions []string `json:"sessions"`
+	Plan     plan     `json:"plan"`
+	// Beside says that another worker lives at the same time. Finish says that
+	// all sessions are to come to their ends, and nothing else.
+	Beside bool `json:"beside,omitempty"`
+	Finish bool `json:"finish,omitempty"`
+	// Rude is a worker that takes no locks, Clash one that may meet such a one.
+	Rude  bool `json:"rude,omitempty"`
+	Clash bool `json:"clash,omitempty"`
+	// Cut says that connections to the database break.
+	Cut bool `json:"cut,omitempty"`
+	// Clock is by how many seconds the worker's clock is wrong.
+	Clock int `json:"clock,omitempty"`
+}
+
+// jobVariable makes the test binary a worker.
+const jobVariable = "ANTIPHON_TORTURE_JOB"
+
+// worker is the process that is killed.
+type worker struct {
+	job
+	fate  *fate
+	store session.Store
+	agent *agent.Agent
+	out   *os.File
+
+	mu    sync.Mutex
+	forks int
+}
+
+// live is the whole life of a worker process.
+func live(text string) int {
+	w := &worker{out: os.NewFile(3, "report")}
+	if err := json.Unmarshal([]byte(text), &w.job); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	w.fate = &fate{plan: w.Plan, report: w.say}
+	ctx := context.Background()
+	defer w.say("ended")
+	if err := w.open(ctx); err != nil {
+		w.failed("open", err)
+		return 0
+	}
+	w.fate.mu.Lock()
+	w.fate.opened = true
+	w.fate.mu.Unlock()
+	if w.Finish {
+		w.finish(ctx)
+	} else {
+		w.wander(ctx)
+	}
+	return 0
+}
+
+// say reports a line that is not the witness's.
+func (w *worker) say(line string) { _, _ = w.out.WriteString(line + "\n") }
+
+// failed reports an error that nothing excuses, and forgets the others.
+func (w *worker) failed(what string, err error) {
+	w.fate.mu.Lock()
+	excused := w.fate.failing || w.Plan.Pages > 0 || w.Plan.FileSize > 0 || w.Cut
+	w.fate.mu.Unlock()
+	switch {
+	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, agent.ErrNothingToSend):
+	case excused, w.Beside && errors.Is(err, session.ErrBusy), w.Clash && errors.Is(err, session.ErrConflict):
+		w.say("excused " + strings.ReplaceAll(fmt.Sprint(what, ": ", err), "\n", " "))
+	default:
+		w.say("bad " + strings.ReplaceAll(fmt.Sprintf("%s: %v", what, err), "\n", " "))
+	}
+}
+
+func (w *worker) open(ctx context.Context) error {
+	if w.Plan.FileSize > 0 {
+		if err := limitFiles(uint64(w.Plan.FileSize)); err != nil {
+			w.Plan.FileSize = 0
+		}
+	}
+	store, err := openStore(ctx, w.Store, w.Plan.Pages, time.Duration(w.Clock)*time.Second, w.fate.at)
+	if err != nil {
+		return err
+	}
+	w.store = agenttest.StepStore(store, agenttest.Both(agenttest.Reporter(w.out), w.fate.at))
+	ledger, err := agenttest.OpenLedger(w.Ledger)
+	if err != nil {
+		return err
+	}
+	w.agent, err = agents(&responses.Client{BaseURL: w.URL}, ledger, w.fate)
+	return err
+}
+
+// wander does this and that.
+func (w *worker) wander(ctx context.Context) {
+	r := rand.New(rand.NewPCG(w.Seed, uint64(w.Life)))
+	switch verb, _, _ := strings.Cut(w.Plan.Step, "/"); verb { // what the plan is about comes sooner so
+	case "fork":
+		w.fork(ctx, r)
+	case "create":
+		w.create(ctx, r)
+	case "rename", "archive", "sweep":
+		w.tidy(ctx, r, verb)
+	case "put":
+		w.put(ctx, r)
+	case "sql":
+		w.failed("note", w.note(ctx, r))
+	case "delete":
+		w.fork(ctx, r)
+		w.remove(ctx, r)
+	}
+	for range 2 + r.IntN(8) {
+		switch n := r.IntN(100); {
+		case n < 55:
+			w.run(ctx, r, w.pick(ctx, r))
+		case n < 70:
+			w.both(ctx, r)
+		case n < 80:
+			w.fork(ctx, r)
+		case n < 86:
+			w.tidy(ctx, r, []string{"rename", "archive", "sweep", "sweep"}[r.IntN(4)])
+		case n < 92:
+			w.put(ctx, r)
+		case n < 95:
+			w.failed("note", w.note(ctx, r))
+		case n < 96:
+			w.create(ctx, r)
+		default:
+			w.remove(ctx, r)
+		}
+	}
+}
+
+// pick chooses one of the sessions.
+func (w *worker) pick(ctx context.Context, r *rand.Rand) string {
+	list := w.Sessions
+	for info, err := range w.store.(session.Catalog).List(ctx, session.Query{Archived: true}) {
+		if err != nil {
+			w.failed("list", err)
+			break
+		}
+		list = append(list, info.ID)
+	}
+	return list[r.IntN(len(list))]
+}
+
+// both runs two sessions at once, so that they are committed together.
+func (w *worker) both(ctx context.Context, r *rand.Rand) {
+	a, b := w.pick(ctx, r), w.pick(ctx, r)
+	other := rand.New(rand.NewPCG(r.Uint64(), 0))
+	if a == b {
+		w.run(ctx, r, a)
+		return
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { w.run(ctx, other, b) })
+	w.run(ctx, r, a)
+	wg.Wait()
+}
+
+// locked opens a session to write to it. If another process does, what there is
+// of it is read all the same.
+func (w *worker) locked(ctx context.Context, id string) (s *session.Session, unlock func()) {
+	s, err := session.Open(ctx, w.store, id)
+	if err != nil {
+		w.failed("open "+id, err)
+		return nil, nil
+	}
+	if w.Rude {
+		return s, func() {}
+	}
+	free, err := s.Lock(ctx)
+	if errors.Is(err, session.ErrBusy) && w.Beside {
+		w.say("busy " + id)
+		if err := agenttest.CheckLog(s.Log()); err != nil {
+			w.say("bad read beside a writer: " + strings.ReplaceAll(err.Error(), "\n", " "))
+		}
+		return nil, nil
+	}
+	if err != nil {
+		w.failed("lock "+id, err)
+		return nil, nil
+	}
+	return s, func() { w.failed("unlock "+id, free()) }
+}
+
+// run answers what waits for an approval and runs the agent, somehow.
+func (w *worker) run(ctx context.Context, r *rand.Rand, id string) {
+	s, unlock := w.locked(ctx, id)
+	if s == nil {
+		return
+	}
+	defer unlock()
+	if err := w.decide(ctx, r, s); err != nil {
+		w.failed("decide "+id, err)
+		return
+	}
+	a := *w.agent
+	var input []item.Item
+	if len(s.Log()) == 0 || r.IntN(3) > 0 {
+		input = append(input, w.question(r))
+	}
+	switch r.IntN(12) {
+	case 0:
+		a.Limits.MaxTurns = 1 + r.IntN(3)
+	case 1:
+		a.Limits.MaxTime = time.Duration(1+r.IntN(30)) * time.Millisecond
+	case 2:
+		a.Limits.MaxRepeats = 2
+	case 3:
+		a.Limits.MaxTokens = int64(1 + r.IntN(3000))
+	case 4:
+		no := false
+		a.Request.ParallelToolCalls = &no
+	}
+	if r.IntN(3) == 0 {
+		ways := []string{session.BySummary, session.ByEndpoint, session.ByDropping}
+		a.Compaction = agent.Compaction{At: 300 + r.Int64N(4000), Keep: 100 + r.Int64N(500), By: ways[r.IntN(3)]}
+	}
+	a.CollapseReads = r.IntN(2) == 0
+	w.failed("run "+id, w.events(ctx, r, id, a.Start(s, input...)))
+}
+
+func (w *worker) question(r *rand.Rand) item.Item {
+	text := fmt.Sprintf("Question %d?", r.IntN(1_000_000))
+	if r.IntN(5) > 0 {
+		return item.User(text)
+	}
+	uri, err := picture(r.IntN(12))
+	w.failed("picture", err)
+	it, err := item.UserParts(&item.InputText{Text: text}, &item.InputImage{ImageURL: uri})
+	w.failed("message", err)
+	return it
+}
+
+// events ranges over a run and meddles with it at one of its events.
+func (w *worker) events(ctx context.Context, r *rand.Rand, id string, run *agent.Run) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	at, what := r.IntN(40), r.IntN(10)
+	n := 0
+	for ev, err := range run.Events(ctx) {
+		if err != nil {
+			return err
+		}
+		w.told(id, ev)
+		name := ev.Name()
+		if n++; n == at {
+			switch what {
+			case 0:
+				cancel()
+			case 1:
+				return nil
+			case 2:
+				run.StopAfterTurn()
+			case 3, 4:
+				if err := run.Say(item.User(fmt.Sprintf("By the way %d.", r.IntN(1_000_000)))); err != nil && !errors.Is(err, agent.ErrStopped) {
+					return err
+				}
+			}
+		}
+		w.fate.step("event/" + name)
+	}
+	return nil
+}
+
+// told reports what somebody who ranges over the events was shown.
+func (w *worker) told(id string, ev agent.Event) {
+	switch ev := ev.(type) {
+	case agent.ItemDone:
+		w.say("told " + digest(ev.Item) + " " + id)
+	case agent.CallDone:
+		w.say("told " + digest(ev.Item) + " " + id)
+	case agent.Nested:
+		w.told(id, ev.Event)
+	}
+}
+
+// decide answers some of the calls that wait.
+func (w *worker) decide(ctx context.Context, r *rand.Rand, s *session.Session) error {
+	wanted, err := agent.Wanted(ctx, s)
+	if err != nil {
+		return err
+	}
+	var list []agent.Decision
+	for _, p := range wanted {
+		d := agent.Decision{Session: p.Session, Number: p.Number, CallID: p.CallID}
+		switch n := r.IntN(10); {
+		case n < 5:
+			d.Allow = true
+		case n < 6:
+			d.Allow, d.Arguments = true, `{"n": 99}`
+		case n < 8:
+			d.Reason = "not now"
+		default:
+			if !w.Finish {
+				continue
+			}
+			d.Allow = true
+		}
+		list = append(list, d)
+	}
+	return agent.Decide(ctx, s, list...)
+}
+
+// fork makes a session of another one, at any of its entries.
+func (w *worker) fork(ctx context.Context, r *rand.Rand) {
+	from := w.pick(ctx, r)
+	s, err := session.Open(ctx, w.store, from)
+	if err != nil {
+		w.failed("open "+from, err)
+		return
+	}
+	if len(s.Log()) == 0 {
+		return
+	}
+	w.mu.Lock()
+	w.forks++
+	id := fmt.Sprintf("f%d-%d-%d", w.Life, w.Seed%1000, w.forks)
+	w.mu.Unlock()
+	f, err := s.Fork(ctx, 1+r.Int64N(int64(len(s.Log()))), id)
+	if err != nil {
+		w.failed("fork "+from, err)
+		return
+	}
+	if r.IntN(2) == 0 {
+		w.run(ctx, r, f.ID())
+	}
+}
+
+// tidy sweeps, renames and archives.
+func (w *worker) tidy(ctx context.Context, r *rand.Rand, what string) {
+	c := w.store.(session.Catalog)
+	switch id := w.pick(ctx, r); what {
+	case "rename":
+		w.missing("rename", c.Rename(ctx, id, fmt.Sprintf("name %d", r.IntN(1_000_000))))
+	case "archive":
+		w.missing("archive", c.Archive(ctx, id, r.IntN(2) == 0))
+	default:
+		_, err := c.Sweep(ctx, r.IntN(4) == 0)
+		w.failed("sweep", err)
+	}
+}
+
+// create makes a session that has a name before it has entries.
+func (w *worker) create(ctx context.Context, r *rand.Rand) {
+	id := fmt.Sprintf("n%d-%d", w.Life, w.Seed%1000)
+	err := w.store.(session.Catalog).Create(ctx, session.Info{ID: id, Name: id, Path: "/a.md"})
+	w.failed("create", err)
+	if err == nil && r.IntN(2) == 0 {
+		w.run(ctx, r, id)
+	}
+}
+
+// missing is failed for what may be about a session that is not there.
+func (w *worker) missing(what string, err error) {
+	if !errors.Is(err, session.ErrNotFound) {
+		w.failed(what, err)
+	}
+}
+
+// put keeps something with a session and reads it again.
+func (w *worker) put(ctx context.Context, r *rand.Rand) {
+	data := make([]byte, r.IntN(300_000))
+	for i := range data {
+		data[i] = byte(r.Uint32())
+	}
+	b := w.store.(session.Blobs)
+	id := w.pick(ctx, r)
+	hash, err := b.PutBlob(ctx, id, data)
+	if err != nil {
+		w.missing("put", err)
+		return
+	}
+	w.say(fmt.Sprintf("put %x %s", hash, id))
+}
+
+// note writes what is never sent, some or a lot of it.
+func (w *worker) note(ctx context.Context, r *rand.Rand) error {
+	s, unlock := w.locked(ctx, w.pick(ctx, r))
+	if s == nil {
+		return nil
+	}
+	defer unlock()
+	var notes []session.Body
+	for range 1 + r.IntN(2)*r.IntN(200) { // many make the store tidy up
+		notes = append(notes, session.Note{Item: item.User(fmt.Sprintf("Note %d.", r.IntN(1_000_000)))})
+	}
+	_, err := s.Append(ctx, notes...)
+	return err
+}
+
+// remove deletes a fork, if nobody writes to it.
+func (w *worker) remove(ctx context.Context, r *rand.Rand) {
+	id := w.pick(ctx, r)
+	if !strings.HasPrefix(id, "f") && w.Plan.Step != "delete" || slices.Contains(w.Sessions, id) {
+		return
+	}
+	s, unlock := w.locked(ctx, id)
+	if s == nil {
+		return
+	}
+	err := w.store.(session.Catalog).Delete(ctx, id)
+	unlock()
+	w.missing("delete", err)
+}
+
+// finish brings all sessions to their ends.
+func (w *worker) finish(ctx context.Context) {
+	r := rand.New(rand.NewPCG(w.Seed, 0))
+	ids := w.Sessions
+	for info, err := range w.store.(session.Catalog).List(ctx, session.Query{Archived: true}) {
+		if err != nil {
+			w.failed("list", err)
+			return
+		}
+		ids = append(ids, info.ID)
+	}
+	for _, id := range ids {
+		s, unlock := w.locked(ctx, id)
+		for range 8 {
+			if s == nil {
+				break
+			}
+			res, err := w.agent.Run(ctx, s)
+			if errors.Is(err, agent.ErrNothingToSend) {
+				break
+			}
+			w.failed("finish "+id, err)
+			if err != nil || res.Why == agent.Answered {
+				break
+			}
+			w.failed("decide "+id, w.decide(ctx, r, s))
+		}
+		if s != nil {
+			unlock()
+		}
+	}
+}

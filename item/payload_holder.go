@@ -1,0 +1,294 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package item
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"slices"
+	"sync"
+)
+
+// Source is where the payloads are that items hold: the blobs of a store. It is
+// used by several goroutines at once.
+type Source interface {
+	// OpenPayload returns the bytes with this SHA-256. They are checked against
+	// it when they are read for the first time.
+	OpenPayload(hash [32]byte) (io.ReadCloser, error)
+}
+
+// Holder makes items of which the payloads stay in a [Source] until the item is
+// sent, written or asked for with [Item.Whole]. In the text of such an item,
+// which [Item.JSON] returns, a reference stands where the base64 of a payload
+// belongs: a text that means something in this process alone, until the Holder
+// is closed. Whatever is made of the item carries it along, and all that encodes
+// items for others puts the base64 back: [List.MarshalJSON], [Request.Body] and
+// the like. A program that writes [Item.JSON] or the fields of a decoded item to
+// a place of its own takes [Item.Whole] first.
+//
+// A Holder is safe for concurrent use.
+type Holder struct {
+	id  uint32
+	src Source
+
+	mu   sync.Mutex
+	seen map[[32]byte]bool // payloads that were what their hash says
+}
+
+// holders are those that are open, by their ids.
+var holders struct {
+	sync.RWMutex
+	last uint32
+	open map[uint32]*Holder
+}
+
+// NewHolder returns a Holder of what src has.
+func NewHolder(src Source) *Holder {
+	drawHead()
+	holders.Lock()
+	defer holders.Unlock()
+	if holders.open == nil {
+		holders.open = map[uint32]*Holder{}
+	}
+	holders.last++
+	h := &Holder{id: holders.last, src: src, seen: map[[32]byte]bool{}}
+	holders.open[h.id] = h
+	return h
+}
+
+// Close ends what the Holder is for: its items cannot be sent or written any
+// more. It does not close the source.
+func (h *Holder) Close() {
+	holders.Lock()
+	defer holders.Unlock()
+	delete(holders.open, h.id)
+}
+
+// Join makes an item of what [Item.Cut] made of one, without reading the
+// payloads. The error is that of [ParseString], or says which of the cuts is
+// wrong.
+func (h *Holder) Join(rest string, cuts []Cut) (Item, error) {
+	if len(cuts) == 0 {
+		return ParseString(rest)
+	}
+	b := make([]byte, 0, len(rest)+len(cuts)*tokenLen)
+	last := 0
+	for i, c := range cuts {
+		if c.At < last || c.At > len(rest) || c.Size < 1 || c.Size > maxHeld {
+			return Item{}, fmt.Errorf("payload %d: %d bytes at byte %d of %d: %w", i, c.Size, c.At, len(rest), errCut)
+		}
+		b = append(b, rest[last:c.At]...)
+		b = token{holder: h.id, hash: c.Hash, size: c.Size}.append(b)
+		last = c.At
+	}
+	return ParseString(text(append(b, rest[last:]...)))
+}
+
+var errCut = errors.New("not a place that a payload was cut out of")
+
+// A HeldError reports a payload that is not there when it is needed. What should
+// have held it was not written.
+type HeldError struct {
+	// Hash is the SHA-256 of the payload and Size its length in bytes; both are
+	// zero if the reference to it was cut in two.
+	Hash [32]byte
+	Size int64
+	// Err is why.
+	Err error
+}
+
+func (e *HeldError) Error() string {
+	if e.Size == 0 {
+		return e.Err.Error()
+	}
+	return fmt.Sprintf("payload sha256:%x of %d bytes: %v", e.Hash, e.Size, e.Err)
+}
+
+// Unwrap returns the reason.
+func (e *HeldError) Unwrap() error { return e.Err }
+
+var (
+	errClosed = errors.New("the store that keeps it was closed")
+	errBroken = errors.New("the reference to a payload was cut in two: shorten only what is whole")
+	errShort  = errors.New("the store has fewer bytes")
+	errLong   = errors.New("the store has more bytes")
+	errOther  = errors.New("the store has other bytes under this hash")
+)
+
+func (t token) fail(err error) error { return &HeldError{Hash: t.hash, Size: t.size, Err: err} }
+
+// find returns the holder of a token.
+func (t token) find() (*Holder, error) {
+	holders.RLock()
+	defer holders.RUnlock()
+	if h := holders.open[t.holder]; h != nil {
+		return h, nil
+	}
+	return nil, t.fail(errClosed)
+}
+
+// open opens the payload.
+func (t token) open() (*payload, error) {
+	h, err := t.find()
+	if err != nil {
+		return nil, err
+	}
+	r, err := h.src.OpenPayload(t.hash)
+	if err != nil {
+		return nil, t.fail(err)
+	}
+	p := &payload{token: t, from: h, r: r, left: t.size}
+	if !h.knows(t.hash) {
+		p.sum = sha256.New()
+	}
+	return p, nil
+}
+
+// load reads the payload into memory.
+func (t token) load() ([]byte, error) {
+	p, err := t.open()
+	if err != nil {
+		return nil, err
+	}
+	defer p.close()
+	var b bytes.Buffer // the size may be wrong: it grows with what comes
+	room := rooms.Get().(*room)
+	defer rooms.Put(room)
+	for {
+		n, err := p.fill(room.plain[:])
+		b.Write(room.plain[:n])
+		if err == io.EOF {
+			return b.Bytes(), nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (h *Holder) knows(hash [32]byte) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.seen[hash]
+}
+
+func (h *Holder) remember(hash [32]byte) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.seen[hash] = true
+}
+
+// payload is one that is being read.
+type payload struct {
+	token
+	from *Holder
+	r    io.ReadCloser
+	left int64
+	sum  hash.Hash // nil if it was checked before
+}
+
+func (p *payload) close() { _ = p.r.Close() } // it was only read
+
+// fill reads as many bytes as b holds, fewer only at the end. With the last ones
+// comes io.EOF, if the payload is what it should be.
+func (p *payload) fill(b []byte) (int, error) {
+	want := int(min(int64(len(b)), p.left))
+	n, err := io.ReadFull(p.r, b[:want])
+	if err != nil {
+		if err == io.EOF || err == io.ErrUnexpectedEOF {
+			err = errShort
+		}
+		return n, p.fail(err)
+	}
+	if p.sum != nil {
+		p.sum.Write(b[:n])
+	}
+	if p.left -= int64(n); p.left > 0 {
+		return n, nil
+	}
+	return n, p.end()
+}
+
+// end checks what was read.
+func (p *payload) end() error {
+	var more [1]byte
+	n, err := io.ReadFull(p.r, more[:])
+	switch {
+	case n > 0:
+		return p.fail(errLong)
+	case err != io.EOF:
+		return p.fail(err)
+	case p.sum == nil:
+		return io.EOF
+	case [32]byte(p.sum.Sum(nil)) != p.hash:
+		return p.fail(errOther)
+	}
+	p.from.remember(p.hash)
+	return io.EOF
+}
+
+// room is what payloads pass through: base64 of as many bytes as it takes to
+// fill the other half.
+type room struct {
+	plain   [24 << 10]byte
+	encoded [32 << 10]byte
+}
+
+var rooms = sync.Pool{New: func() any { return new(room) }}
+
+// appendWhole appends a text with the base64 of its payloads in the place of
+// their tokens. On error dst is returned as it was.
+func appendWhole(dst []byte, s string) ([]byte, error) {
+	out := dst
+	last := 0
+	for i := nextToken(s, 0); i >= 0; i = nextToken(s, last) {
+		t, ok := readToken(s, i)
+		if !ok {
+			return dst, &HeldError{Err: errBroken}
+		}
+		out = append(out, s[last:i]...)
+		last = i + tokenLen
+		var err error
+		if out, err = t.appendBase64(out); err != nil {
+			return dst, err
+		}
+	}
+	return append(out, s[last:]...), nil
+}
+
+func (t token) appendBase64(dst []byte) ([]byte, error) {
+	p, err := t.open()
+	if err != nil {
+		return dst, err
+	}
+	defer p.close()
+	room := rooms.Get().(*room)
+	defer rooms.Put(room)
+	for {
+		n, err := p.fill(room.plain[:])
+		if err != nil && err != io.EOF {
+			return dst, err
+		}
+		k := base64.StdEncoding.EncodedLen(n)
+		dst = slices.Grow(dst, k)[:len(dst)+k]
+		encodeBase64(dst[len(dst)-k:], room.plain[:n])
+		if err == io.EOF {
+			return dst, nil
+		}
+	}
+}
+
+// wholeFrom puts the base64 of payloads in the place of their tokens in what was
+// appended to dst. On error dst is returned as it was.
+func wholeFrom(dst, out []byte, err error) ([]byte, error) {
+	if err != nil || nextToken(text(out), len(dst)) < 0 {
+		return out, err
+	}
+	return appendWhole(dst, string(out[len(dst):]))
+}

@@ -1,0 +1,313 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/antiphon-go/antiphon/item"
+)
+
+// codec is one pass over the members of an entry. Writing, each call appends
+// the member if it is not zero; reading, it takes the member. What nobody took
+// is from a newer program.
+type codec struct {
+	out []byte // writing
+
+	decoding bool
+	members  []member // in the order of the text; one that was taken has no name
+	next     int      // where the next one should be
+
+	split *Split
+	err   error // the first one
+}
+
+type member struct {
+	name, value string
+	item        item.Item // if it was read on the way
+}
+
+func (c *codec) fail(err error) {
+	if c.err == nil {
+		c.err = err
+	}
+}
+
+func (c *codec) failf(format string, args ...any) { c.fail(fmt.Errorf(format, args...)) }
+
+// take returns the text of the named member, or "".
+func (c *codec) take(name string) string {
+	if m := c.find(name); m != nil {
+		return m.value
+	}
+	return ""
+}
+
+// find takes the named member; nil if there is none. Members mostly come in the
+// order in which they are asked for.
+func (c *codec) find(name string) *member {
+	if c.next == len(c.members) {
+		c.next = 0
+	}
+	for n := range c.members {
+		i := (c.next + n) % len(c.members)
+		if m := &c.members[i]; m.name == name {
+			m.name = ""
+			c.next = i + 1
+			return m
+		}
+	}
+	return nil
+}
+
+// close reports a member that nobody took.
+func (c *codec) close(what string) {
+	for _, m := range c.members {
+		if m.name != "" {
+			c.fail(fmt.Errorf("%w: member %q of kind %q", ErrNewer, m.name, what))
+		}
+	}
+}
+
+// name appends a member's name, which needs no escapes.
+func (c *codec) name(name string) {
+	if c.out[len(c.out)-1] != '{' {
+		c.out = append(c.out, ',')
+	}
+	c.out = append(append(append(c.out, '"'), name...), '"', ':')
+}
+
+func (c *codec) text(name string, v *string) {
+	if !c.decoding {
+		if *v != "" {
+			c.name(name)
+			c.out = appendText(c.out, *v)
+		}
+		return
+	}
+	if value := c.take(name); value != "" {
+		var err error
+		if *v, err = textOf(value); err != nil {
+			c.failf("%s: %w", name, err)
+		}
+	}
+}
+
+// appendText writes a text as a JSON string, and one that is no UTF-8 as an
+// object with its base64.
+func appendText(dst []byte, s string) []byte {
+	if !utf8.ValidString(s) {
+		dst = append(dst, `{"base64":"`...)
+		dst = base64.StdEncoding.AppendEncode(dst, []byte(s))
+		return append(dst, `"}`...)
+	}
+	return append(dst, item.Quote(s)...)
+}
+
+func textOf(value string) (string, error) {
+	if s, ok := unquoted(value); ok {
+		return s, nil
+	}
+	inner := codec{decoding: true}
+	inner.open(value)
+	s, ok := unquoted(inner.take("base64"))
+	b, err := base64.StdEncoding.Strict().DecodeString(s)
+	if !ok || err != nil || inner.err != nil {
+		return "", errors.New("no text")
+	}
+	return string(b), nil
+}
+
+// unquoted reads a JSON string.
+func unquoted(value string) (string, bool) {
+	if len(value) < 2 || value[0] != '"' || item.JSON(value).Valid() != nil {
+		return "", false
+	}
+	return item.JSON(value).Unquote()
+}
+
+func (c *codec) bool(name string, v *bool) {
+	if !c.decoding {
+		if *v {
+			c.name(name)
+			c.out = append(c.out, "true"...)
+		}
+		return
+	}
+	switch c.take(name) {
+	case "", "false":
+	case "true":
+		*v = true
+	default:
+		c.failf("%s: neither true nor false", name)
+	}
+}
+
+func (c *codec) int64(name string, v *int64) {
+	if !c.decoding {
+		if *v != 0 {
+			c.name(name)
+			c.out = strconv.AppendInt(c.out, *v, 10)
+		}
+		return
+	}
+	if value := c.take(name); value != "" {
+		*v = c.whole(name, value)
+	}
+}
+
+// whole reads an integer as it is written here.
+func (c *codec) whole(name, value string) int64 {
+	n, err := strconv.ParseInt(value, 10, 64)
+	var room [20]byte
+	if err != nil || string(strconv.AppendInt(room[:0], n, 10)) != value {
+		c.failf("%s: no whole number", name)
+	}
+	return n
+}
+
+func (c *codec) int(name string, v *int) {
+	n := int64(*v)
+	c.int64(name, &n)
+	if *v = int(n); int64(*v) != n {
+		c.failf("%s: %d is too large here", name, n)
+	}
+}
+
+func (c *codec) float(name string, v *float64) {
+	if !c.decoding {
+		if math.IsNaN(*v) || math.IsInf(*v, 0) {
+			c.failf("%s: %v cannot be written", name, *v)
+		} else if *v != 0 || math.Signbit(*v) {
+			c.name(name)
+			c.out = strconv.AppendFloat(c.out, *v, 'g', -1, 64)
+		}
+		return
+	}
+	if value := c.take(name); value != "" {
+		n, err := strconv.ParseFloat(value, 64)
+		if err != nil || item.JSON(value).Valid() != nil {
+			c.failf("%s: no number", name)
+		}
+		*v = n
+	}
+}
+
+// elements writes or reads a list that is left out when nil.
+func elements[T any](c *codec, name string, v *[]T, write func(T), read func(string) T) {
+	if !c.decoding {
+		if *v == nil {
+			return
+		}
+		c.name(name)
+		c.out = append(c.out, '[')
+		for i, x := range *v {
+			if i > 0 {
+				c.out = append(c.out, ',')
+			}
+			write(x)
+		}
+		c.out = append(c.out, ']')
+		return
+	}
+	value := c.take(name)
+	if value == "" {
+		return
+	}
+	*v = []T{}
+	if !eachElement(value, func(e string) { *v = append(*v, read(e)) }) {
+		c.failf("%s: no list", name)
+	}
+}
+
+func (c *codec) texts(name string, v *[]string) {
+	elements(c, name, v, func(s string) { c.out = appendText(c.out, s) }, func(e string) string {
+		s, err := textOf(e)
+		if err != nil {
+			c.failf("%s: %w", name, err)
+		}
+		return s
+	})
+}
+
+func (c *codec) int64s(name string, v *[]int64) {
+	elements(c, name, v, func(n int64) { c.out = strconv.AppendInt(c.out, n, 10) }, func(e string) int64 {
+		return c.whole(name, e)
+	})
+}
+
+// object writes or reads one object in place.
+func (c *codec) object(name, value string, v fielder) {
+	if !c.decoding {
+		c.out = append(c.out, '{')
+		v.fields(c)
+		c.out = append(c.out, '}')
+		return
+	}
+	inner := codec{decoding: true}
+	inner.open(value)
+	v.fields(&inner)
+	inner.close(name)
+	c.fail(inner.err)
+}
+
+// part is an object that is left out when nil.
+func part[T any, P interface {
+	*T
+	fielder
+}](c *codec, name string, v **T) {
+	if !c.decoding {
+		if *v != nil {
+			c.name(name)
+			c.object(name, "", P(*v))
+		}
+		return
+	}
+	if value := c.take(name); value != "" {
+		*v = new(T)
+		c.object(name, value, P(*v))
+	}
+}
+
+// list is a list of objects.
+func list[T any, P interface {
+	*T
+	fielder
+}](c *codec, name string, v *[]T) {
+	elements(c, name, v, func(x T) { c.object(name, "", P(&x)) }, func(e string) (x T) {
+		c.object(name, e, P(&x))
+		return x
+	})
+}
+
+func (c *codec) usage(name string, v **item.Usage) {
+	if !c.decoding {
+		if *v == nil {
+			return
+		}
+		b, err := (*v).MarshalJSON()
+		if err != nil {
+			c.failf("%s: %w", name, err)
+			return
+		}
+		c.name(name)
+		c.out = append(c.out, b...)
+		return
+	}
+	value := c.take(name)
+	if value == "" {
+		return
+	}
+	r, err := item.ParseResponseString(`{"usage":` + value + `}`)
+	if err != nil || r.Usage == nil {
+		c.failf("%s: no usage", name)
+		return
+	}
+	*v = r.Usage
+}

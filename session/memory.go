@@ -1,0 +1,388 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"sync"
+)
+
+// Memory is a [Store] that lives as long as the process, and all that a store
+// can be besides. It has no clock: its times are zero. The zero value is ready.
+type Memory struct {
+	mu       sync.Mutex
+	sessions map[string]*memorySession
+	blobs    map[Hash][]byte
+	touched  int64
+	locked   map[string]bool
+	changed  chan struct{} // closed when a session has changed; nil if nobody waits
+}
+
+type memorySession struct {
+	info    Info
+	log     []Entry
+	blobs   map[Hash]int64 // where the log ended when they were put
+	touched int64          // orders the sessions by their last append
+}
+
+// Append implements [Store].
+func (m *Memory) Append(_ context.Context, id string, after int64, entries []Entry) error {
+	if len(entries) == 0 {
+		return nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.sessions[id]
+	if s == nil && after == 0 {
+		s = m.begin(id)
+	}
+	if s == nil || int64(len(s.log)) != after {
+		return Conflict(m.end(id), after)
+	}
+	if err := CheckSeqs(after, entries); err != nil {
+		return err
+	}
+	s.log = append(s.log, entries...)
+	if s.info.Title == "" {
+		s.info.Title = TitleOf(entries)
+	}
+	m.touch(s)
+	return nil
+}
+
+func (m *Memory) end(id string) int64 {
+	if s := m.sessions[id]; s != nil {
+		return int64(len(s.log))
+	}
+	return 0
+}
+
+// begin makes the session that a first append makes.
+func (m *Memory) begin(id string) *memorySession {
+	s := &memorySession{info: Info{ID: id}}
+	if parent, ok := NestedIn(id); ok && m.sessions[parent] != nil {
+		s.info.Parent, s.info.Nested = parent, true
+	}
+	m.add(s)
+	return s
+}
+
+func (m *Memory) add(s *memorySession) {
+	if m.sessions == nil {
+		m.sessions = map[string]*memorySession{}
+	}
+	m.sessions[s.info.ID] = s
+	m.touch(s)
+}
+
+func (m *Memory) touch(s *memorySession) {
+	m.touched++
+	s.touched = m.touched
+	m.tell()
+}
+
+// tell wakes those who watch.
+func (m *Memory) tell() {
+	if m.changed != nil {
+		close(m.changed)
+		m.changed = nil
+	}
+}
+
+// Load implements [Store].
+func (m *Memory) Load(_ context.Context, id string, after int64) iter.Seq2[Entry, error] {
+	_, log := m.read(id, after)
+	return func(yield func(Entry, error) bool) {
+		for _, e := range log {
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+// read returns what can be read of a session, which is nil if it is not there.
+func (m *Memory) read(id string, after int64) (*memorySession, []Entry) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.sessions[id]
+	if s == nil {
+		return nil, nil
+	}
+	return s, slices.Clip(s.log[min(max(after, 0), int64(len(s.log))):])
+}
+
+// Nest implements [Nester].
+func (m *Memory) Nest(parent string, number int, callID string) string {
+	return NestedID(parent, number, callID)
+}
+
+// Lock implements [Locker], for the runs of this process.
+func (m *Memory) Lock(_ context.Context, id string) (unlock func() error, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.locked[id] {
+		return nil, fmt.Errorf("%w: another run of this process", ErrBusy)
+	}
+	if m.locked == nil {
+		m.locked = map[string]bool{}
+	}
+	m.locked[id] = true
+	return sync.OnceValue(func() error {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.locked, id)
+		return nil
+	}), nil
+}
+
+// Fork implements [Forker].
+func (m *Memory) Fork(_ context.Context, from string, at int64, to string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.sessions[from]
+	if s == nil {
+		return fmt.Errorf("%w: %q", ErrNotFound, from)
+	}
+	if at < 0 || at > int64(len(s.log)) {
+		return NoEntry(at, int64(len(s.log)))
+	}
+	if m.sessions[to] != nil {
+		return fmt.Errorf("%w: %q", ErrExists, to)
+	}
+	f := &memorySession{log: slices.Clip(s.log[:at]), blobs: maps.Clone(s.blobs)}
+	maps.DeleteFunc(f.blobs, func(_ Hash, put int64) bool { return put > at })
+	f.info = Info{ID: to, Path: s.info.Path, Parent: from, At: at, Title: TitleOf(f.log)}
+	m.add(f)
+	return nil
+}
+
+// Watch implements [Watcher].
+func (m *Memory) Watch(ctx context.Context, id string, after int64) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		var watched *memorySession
+		for after := max(after, 0); ; {
+			changed := m.wait()
+			s, log := m.read(id, after)
+			if watched != nil && s != watched || ctx.Err() != nil {
+				return
+			}
+			watched = s
+			for _, e := range log {
+				if !yield(e, nil) {
+					return
+				}
+				after++
+			}
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// wait returns a channel that is closed at the next change.
+func (m *Memory) wait() <-chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.changed == nil {
+		m.changed = make(chan struct{})
+	}
+	return m.changed
+}
+
+// List implements [Catalog].
+func (m *Memory) List(_ context.Context, q Query) iter.Seq2[Info, error] {
+	return func(yield func(Info, error) bool) {
+		m.mu.Lock()
+		sessions := slices.SortedFunc(maps.Values(m.sessions), func(a, b *memorySession) int {
+			return cmp.Compare(b.touched, a.touched)
+		})
+		var list []Info
+		for _, s := range sessions {
+			if q.takes(s.info) {
+				list = append(list, s.told())
+			}
+		}
+		m.mu.Unlock()
+		for _, info := range list {
+			if !yield(info, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (q Query) takes(i Info) bool {
+	return (q.Name == "" || q.Name == i.Name) && (q.Path == "" || q.Path == i.Path) &&
+		(q.Archived || !i.Archived) && (q.Nested || !i.Nested)
+}
+
+func (s *memorySession) told() Info {
+	info := s.info
+	info.Entries = int64(len(s.log))
+	return info
+}
+
+// Info implements [Catalog].
+func (m *Memory) Info(_ context.Context, id string) (Info, error) {
+	var info Info
+	err := m.change(id, func(s *memorySession) error {
+		info = s.told()
+		return nil
+	})
+	return info, err
+}
+
+// change calls f with a session that is there.
+func (m *Memory) change(id string, f func(s *memorySession) error) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.sessions[id]
+	if s == nil {
+		return fmt.Errorf("%w: %q", ErrNotFound, id)
+	}
+	return f(s)
+}
+
+// Create implements [Catalog].
+func (m *Memory) Create(_ context.Context, info Info) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.sessions[info.ID] != nil {
+		return fmt.Errorf("%w: %q", ErrExists, info.ID)
+	}
+	s := &memorySession{info: Info{ID: info.ID, Name: info.Name, Path: info.Path, Parent: info.Parent, At: info.At, Nested: info.Nested}}
+	if err := m.nameFree(s.info); err != nil {
+		return err
+	}
+	m.add(s)
+	return nil
+}
+
+// nameFree reports whether another session has the name.
+func (m *Memory) nameFree(i Info) error {
+	for _, s := range m.sessions {
+		if o := s.info; i.Name != "" && !i.Archived && !o.Archived && o.ID != i.ID && o.Name == i.Name && o.Path == i.Path {
+			return fmt.Errorf("%w: %q is the name of session %q", ErrExists, i.Name, o.ID)
+		}
+	}
+	return nil
+}
+
+// Rename implements [Catalog].
+func (m *Memory) Rename(_ context.Context, id, name string) error {
+	return m.change(id, func(s *memorySession) error {
+		info := s.info
+		info.Name = name
+		return m.put(s, info)
+	})
+}
+
+// Archive implements [Catalog].
+func (m *Memory) Archive(_ context.Context, id string, archived bool) error {
+	return m.change(id, func(s *memorySession) error {
+		info := s.info
+		info.Archived = archived
+		return m.put(s, info)
+	})
+}
+
+func (m *Memory) put(s *memorySession, info Info) error {
+	if err := m.nameFree(info); err != nil {
+		return err
+	}
+	s.info = info
+	return nil
+}
+
+// Delete implements [Catalog].
+func (m *Memory) Delete(_ context.Context, id string) error {
+	return m.change(id, func(s *memorySession) error {
+		gone := []string{id}
+		for len(gone) > 0 {
+			id, gone = gone[0], gone[1:]
+			delete(m.sessions, id)
+			for _, s := range m.sessions {
+				if s.info.Nested && s.info.Parent == id {
+					gone = append(gone, s.info.ID)
+				}
+			}
+		}
+		m.tell()
+		return nil
+	})
+}
+
+// Sweep implements [Catalog]. What was said is gone with the last session that
+// had it; blobs are left.
+func (m *Memory) Sweep(_ context.Context, dry bool) (Swept, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var swept Swept
+	for hash, data := range m.blobs {
+		used := false
+		for _, s := range m.sessions {
+			_, has := s.blobs[hash]
+			used = used || has
+		}
+		if used {
+			continue
+		}
+		swept.Blobs++
+		swept.Bytes += int64(len(data))
+		if !dry {
+			delete(m.blobs, hash)
+		}
+	}
+	return swept, nil
+}
+
+// PutBlob implements [Blobs].
+func (m *Memory) PutBlob(_ context.Context, id string, data []byte) (Hash, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.sessions[id]
+	if s == nil {
+		s = m.begin(id)
+	}
+	hash := Hash(sha256.Sum256(data))
+	if _, there := m.blobs[hash]; !there {
+		if m.blobs == nil {
+			m.blobs = map[Hash][]byte{}
+		}
+		m.blobs[hash] = bytes.Clone(data)
+	}
+	if _, has := s.blobs[hash]; !has {
+		if s.blobs == nil {
+			s.blobs = map[Hash]int64{}
+		}
+		s.blobs[hash] = int64(len(s.log))
+	}
+	return hash, nil
+}
+
+// OpenBlob implements [Blobs].
+func (m *Memory) OpenBlob(_ context.Context, hash Hash) (Blob, int64, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	data, ok := m.blobs[hash]
+	if !ok {
+		return nil, 0, fmt.Errorf("blob %x: %w", hash[:8], ErrNotFound)
+	}
+	return memoryBlob{bytes.NewReader(data)}, int64(len(data)), nil
+}
+
+type memoryBlob struct{ *bytes.Reader }
+
+func (memoryBlob) Close() error { return nil }

@@ -1,0 +1,152 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlstore
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+
+	"github.com/antiphon-go/antiphon/session"
+)
+
+// Error is what goes wrong with the database. It holds no password.
+type Error struct {
+	// Store is the file, or the Postgres host and database.
+	Store string
+	// Op is what was being done.
+	Op string
+	// Problem says what is wrong, and Hint what one can do about it, if
+	// anything.
+	Problem, Hint string
+	// Err is the driver's error, or nil if it may hold a password.
+	Err error
+}
+
+func (e *Error) Error() string {
+	s := e.Store + ": " + e.Op + ": " + e.Problem
+	if e.Hint != "" {
+		s += "\n  hint: " + e.Hint
+	}
+	return s
+}
+
+// Unwrap returns the driver's error.
+func (e *Error) Unwrap() error { return e.Err }
+
+// fail makes an error for people of the driver's. What a session's state is the
+// reason for stays as it is.
+func (s *Store) fail(op string, err error) error {
+	var known *Error
+	switch {
+	case err == nil, errors.As(err, &known), refuses(err), errors.Is(err, session.ErrBusy), errors.Is(err, session.ErrNewer),
+		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	}
+	problem, hint := s.diagnose(err)
+	if problem == "" {
+		problem = err.Error()
+	}
+	return &Error{Store: s.place, Op: op, Problem: problem, Hint: hint, Err: err}
+}
+
+// The result codes of SQLite that have a message here.
+const (
+	sqliteBusy     = 5
+	sqliteLocked   = 6
+	sqliteReadOnly = 8
+	sqliteIO       = 10
+	sqliteCorrupt  = 11
+	sqliteFull     = 13
+	sqliteCantOpen = 14
+	sqliteTooBig   = 18
+	sqliteNotADB   = 26
+)
+
+// diagnose says what an error of the driver means and what to do about it.
+func (s *Store) diagnose(err error) (problem, hint string) {
+	var lite interface{ Code() int }
+	var pg interface{ SQLState() string }
+	switch {
+	case errors.As(err, &pg):
+		return diagnosePostgres(pg.SQLState(), err)
+	case errors.As(err, &lite):
+		return diagnoseSQLite(lite.Code() & 0xff)
+	case s.postgres && lostConnection(err):
+		return "the connection was lost, or there is none" + networkReason(err), "see whether the server runs and can be reached, then run it again: the session goes on where it was"
+	case errors.Is(err, errClosed) || strings.Contains(err.Error(), "database is closed"):
+		return "the store was closed", ""
+	}
+	return "", ""
+}
+
+var errClosed = errors.New("closed")
+
+// lostConnection reports an error of the network, as the driver or the system
+// names it.
+func lostConnection(err error) bool {
+	var network net.Error
+	var unsent interface{ SafeToRetry() bool } // so pgx says that the connection is closed
+	return errors.As(err, &network) || errors.As(err, &unsent) || errors.Is(err, driver.ErrBadConn) ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed)
+}
+
+// networkReason is the part of an error that says why there is no connection.
+func networkReason(err error) string {
+	var dns *net.DNSError
+	var op *net.OpError
+	switch {
+	case errors.As(err, &dns):
+		return ": no such host: " + dns.Name
+	case errors.As(err, &op) && op.Err != nil:
+		return ": " + op.Err.Error()
+	}
+	return ""
+}
+
+func diagnoseSQLite(code int) (problem, hint string) {
+	switch code {
+	case sqliteBusy, sqliteLocked:
+		return "another process has been writing to the database all the time", "run it again, or end the other one"
+	case sqliteReadOnly:
+		return "the file or its folder cannot be written to", "change the permissions of both, or choose another place"
+	case sqliteIO:
+		return "the disk failed to read or write", "look at the system's log; copy the file to another disk"
+	case sqliteCorrupt:
+		return "the file is damaged", "restore a copy; `sqlite3 FILE .recover` reads what is left"
+	case sqliteFull:
+		return "the disk is full", "make room, then run it again: the session goes on where it was"
+	case sqliteCantOpen:
+		return "the file cannot be opened", "see whether its folder is there and may be read"
+	case sqliteTooBig:
+		return "one entry is larger than SQLite can hold", "the limit is 1 GB"
+	case sqliteNotADB:
+		return "this is no SQLite database", "choose another file"
+	}
+	return "", ""
+}
+
+func diagnosePostgres(state string, err error) (problem, hint string) {
+	switch {
+	case state == "53100":
+		return "the server's disk is full", "make room there, then run it again: the session goes on where it was"
+	case state == "53300":
+		return "the server has too many connections", "close some, or raise max_connections"
+	case strings.HasPrefix(state, "57P"):
+		return "the server is shutting down or starting", "run it again in a moment: the session goes on where it was"
+	case strings.HasPrefix(state, "28"):
+		return "the server did not accept user and password", "see the user and the password of the connection string"
+	case state == "3D000":
+		return "the server has no such database", "create it, or name another one"
+	case state == "42501":
+		return "the user may not do that in this database", "grant the user CREATE on its schema"
+	case state == "25006":
+		return "the server only reads: it is a replica", "connect to the primary server"
+	}
+	return fmt.Sprintf("the server answered %v", err), ""
+}

@@ -1,0 +1,28 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
+
+package sqlstore
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// flock locks the file, or returns errLocked. The lock ends when it is closed.
+func flock(f *os.File) error {
+	for {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, syscall.EINTR):
+		case errors.Is(err, syscall.EWOULDBLOCK):
+			return errLocked
+		default:
+			return os.NewSyscallError("flock", err)
+		}
+	}
+}

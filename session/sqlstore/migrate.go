@@ -1,0 +1,96 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlstore
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"embed"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/antiphon-go/antiphon/session"
+)
+
+//go:embed migrations
+var migrations embed.FS
+
+// migration brings a database from the version before to its own.
+type migration struct {
+	version int
+	sql     string
+}
+
+// migrationsOf returns the migrations of a dialect, in order: files named by the
+// version that they lead to.
+func migrationsOf(files fs.FS, dialect string) ([]migration, error) {
+	dir := path.Join("migrations", dialect)
+	list, err := fs.ReadDir(files, dir)
+	if err != nil {
+		return nil, err
+	}
+	var all []migration
+	for _, f := range list {
+		version, err := strconv.Atoi(strings.TrimSuffix(f.Name(), ".sql"))
+		if err != nil {
+			return nil, fmt.Errorf("migration %s: %w", f.Name(), err)
+		}
+		text, err := fs.ReadFile(files, path.Join(dir, f.Name()))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, migration{version, string(text)})
+	}
+	slices.SortFunc(all, func(a, b migration) int { return cmp.Compare(a.version, b.version) })
+	for i, m := range all {
+		if m.version != i+1 {
+			return nil, fmt.Errorf("migration %d of %s is missing", i+1, dialect)
+		}
+	}
+	return all, nil
+}
+
+// migrate brings the database to the newest version, in one transaction: a
+// program that comes second finds it done. A database of a newer program is
+// left alone.
+func migrate(ctx context.Context, t *tx, all []migration) error {
+	version, err := versionOf(ctx, t)
+	newest := all[len(all)-1].version
+	if err != nil || version == newest {
+		return err
+	}
+	if version > newest {
+		return fmt.Errorf("%w: the database has format %d, this program reads up to %d", session.ErrNewer, version, newest)
+	}
+	for _, m := range all[version:] {
+		for _, statement := range strings.Split(m.sql, ";\n") {
+			if strings.TrimSpace(statement) == "" {
+				continue
+			}
+			if _, err := t.q.ExecContext(ctx, statement); err != nil {
+				return fmt.Errorf("to format %d: %w", m.version, err)
+			}
+		}
+	}
+	if _, err := t.exec(ctx, `DELETE FROM antiphon_format`); err != nil {
+		return err
+	}
+	_, err = t.exec(ctx, `INSERT INTO antiphon_format (version) VALUES (?)`, newest)
+	return err
+}
+
+// versionOf returns the version of the database; 0 if it is empty.
+func versionOf(ctx context.Context, t *tx) (int, error) {
+	if _, err := t.q.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS antiphon_format (version INTEGER NOT NULL)`); err != nil {
+		return 0, err
+	}
+	var version sql.NullInt64
+	err := t.row(ctx, `SELECT max(version) FROM antiphon_format`).Scan(&version)
+	return int(version.Int64), err
+}

@@ -1,0 +1,54 @@
+CREATE TABLE antiphon_logs (
+	log     INTEGER PRIMARY KEY AUTOINCREMENT,
+	base    INTEGER NOT NULL DEFAULT 0,
+	base_at INTEGER NOT NULL DEFAULT 0
+);
+CREATE INDEX antiphon_logs_base ON antiphon_logs (base, base_at);
+
+CREATE TABLE antiphon_sessions (
+	id       TEXT NOT NULL PRIMARY KEY,
+	log      INTEGER NOT NULL UNIQUE,
+	entries  INTEGER NOT NULL,
+	merged   INTEGER NOT NULL,
+	tail     INTEGER NOT NULL DEFAULT 0,
+	touched  INTEGER NOT NULL,
+	created  INTEGER NOT NULL,
+	updated  INTEGER NOT NULL,
+	title    TEXT NOT NULL DEFAULT '',
+	name     TEXT NOT NULL DEFAULT '',
+	path     TEXT NOT NULL DEFAULT '',
+	parent   TEXT NOT NULL DEFAULT '',
+	at       INTEGER NOT NULL DEFAULT 0,
+	nested   BOOLEAN NOT NULL DEFAULT FALSE,
+	archived BOOLEAN NOT NULL DEFAULT FALSE
+) WITHOUT ROWID;
+CREATE INDEX antiphon_sessions_touched ON antiphon_sessions (touched);
+CREATE INDEX antiphon_sessions_parent ON antiphon_sessions (parent);
+CREATE UNIQUE INDEX antiphon_sessions_name ON antiphon_sessions (path, name) WHERE name <> '' AND NOT archived;
+
+CREATE TABLE antiphon_entries (
+	log  INTEGER NOT NULL,
+	last INTEGER NOT NULL,
+	n    INTEGER NOT NULL,
+	data BLOB NOT NULL,
+	PRIMARY KEY (log, last)
+) WITHOUT ROWID;
+
+CREATE TABLE antiphon_blobs (
+	blob INTEGER PRIMARY KEY AUTOINCREMENT,
+	hash BLOB NOT NULL UNIQUE,
+	size INTEGER NOT NULL
+);
+CREATE TABLE antiphon_chunks (
+	blob INTEGER NOT NULL,
+	n    INTEGER NOT NULL,
+	data BLOB NOT NULL,
+	PRIMARY KEY (blob, n)
+) WITHOUT ROWID;
+CREATE TABLE antiphon_refs (
+	log   INTEGER NOT NULL,
+	blob  INTEGER NOT NULL,
+	first INTEGER NOT NULL,
+	PRIMARY KEY (log, blob)
+) WITHOUT ROWID;
+CREATE INDEX antiphon_refs_blob ON antiphon_refs (blob);

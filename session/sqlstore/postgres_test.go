@@ -1,0 +1,341 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlstore_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/sqlstore"
+)
+
+// B5, J6: whatever is wrong with a connection string, its password is in no
+// error.
+func TestNoPasswordInErrors(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := listener.Addr().(*net.TCPAddr).Port
+	if err := listener.Close(); err != nil { // nobody listens there now
+		t.Fatal(err)
+	}
+	const secret = "hunter2-s3cr3t"
+	for _, dsn := range []string{
+		fmt.Sprintf("postgres://me:%s@127.0.0.1:%d/db?sslmode=disable", secret, port),
+		fmt.Sprintf("postgresql://me:%s@127.0.0.1:%d/db?connect_timeout=x", secret, port),
+		fmt.Sprintf("host=127.0.0.1 port=%d user=me password=%s", port, secret),
+		fmt.Sprintf("host=127.0.0.1 port=%d user=me password='%s' dbname=x", port, secret),
+		fmt.Sprintf("postgres://127.0.0.1:%d/db?user=me&password=%s", port, secret),
+		"postgres://me:" + secret + "@[::1/db",
+		"postgres://me:" + secret + "@127.0.0.1:port/db",
+		"password=" + secret + " host",
+		"postgres//me:" + secret + "@127.0.0.1",
+	} {
+		s, err := sqlstore.OpenPostgres(t.Context(), dsn, openPostgres, sqlstore.Options{})
+		if err == nil {
+			_ = s.Close()
+			t.Errorf("%s: no error", dsn)
+			continue
+		}
+		for e := err; e != nil; e = errors.Unwrap(e) {
+			if text := fmt.Sprintf("%v %+v %#v", e, e, e); strings.Contains(text, secret) {
+				t.Errorf("%s: the password is in %s", dsn, text)
+			}
+		}
+		var known *sqlstore.Error
+		if !errors.As(err, &known) || known.Hint == "" {
+			t.Errorf("%s: %v has no hint", dsn, err)
+		}
+	}
+}
+
+// proxy stands between a store and the server, and loses connections.
+type proxy struct {
+	net.Listener
+	network, server string
+
+	mu    sync.Mutex
+	cut   func(fromClient bool, data []byte) (lose bool) // nil loses nothing
+	conns map[net.Conn]bool
+	wg    sync.WaitGroup
+}
+
+// newProxy returns a connection string that leads by way of the proxy.
+func newProxy(t *testing.T) (*proxy, string) {
+	t.Helper()
+	dsn := postgresDSN(t)
+	var host string
+	var rest []string
+	for _, field := range strings.Fields(dsn) {
+		if value, ok := strings.CutPrefix(field, "host="); ok {
+			host = value
+			continue
+		}
+		rest = append(rest, field)
+	}
+	if !filepath.IsAbs(host) {
+		t.Skip("ANTIPHON_POSTGRES is no socket in a folder, as .ci/postgres makes it")
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{Listener: listener, network: "unix", server: filepath.Join(host, ".s.PGSQL.5432"), conns: map[net.Conn]bool{}}
+	p.wg.Go(p.accept)
+	t.Cleanup(func() {
+		_ = p.Close()
+		p.loseAll()
+		p.wg.Wait()
+	})
+	addr := listener.Addr().(*net.TCPAddr)
+	return p, fmt.Sprintf("host=127.0.0.1 port=%d sslmode=disable %s", addr.Port, strings.Join(rest, " "))
+}
+
+func (p *proxy) accept() {
+	for {
+		client, err := p.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial(p.network, p.server)
+		if err != nil {
+			_ = client.Close()
+			continue
+		}
+		p.mu.Lock()
+		p.conns[client], p.conns[server] = true, true
+		p.mu.Unlock()
+		p.wg.Go(func() { p.pump(client, server, true) })
+		p.wg.Go(func() { p.pump(server, client, false) })
+	}
+}
+
+// pump carries what comes from one to the other, until one of them ends or the
+// connection is to be lost.
+func (p *proxy) pump(from, to net.Conn, fromClient bool) {
+	defer from.Close()
+	defer to.Close()
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buf)
+		if n > 0 {
+			p.mu.Lock()
+			lose := p.cut != nil && p.cut(fromClient, buf[:n])
+			p.mu.Unlock()
+			if lose {
+				return
+			}
+			if _, err := to.Write(buf[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (p *proxy) setCut(cut func(fromClient bool, data []byte) bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cut = cut
+}
+
+func (p *proxy) loseAll() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		_ = c.Close()
+	}
+	clear(p.conns)
+}
+
+// The connection is lost in a COMMIT, before it reached the server or behind
+// it: the store finds out what became of it. Nothing is lost and nothing twice.
+func TestLostInCommit(t *testing.T) {
+	for _, reached := range []bool{false, true} {
+		t.Run(fmt.Sprintf("reached %v", reached), func(t *testing.T) {
+			p, dsn := newProxy(t)
+			s := newPostgres(t, dsn)
+			end := int64(0)
+			for round := range 5 {
+				mustAppend(t, s, "a", end, step(0)...)
+				end++
+				committing, lost := false, 0
+				p.setCut(func(fromClient bool, data []byte) bool {
+					if lost > 0 {
+						return false
+					}
+					if fromClient && bytes.Contains(bytes.ToLower(data), []byte("commit")) {
+						committing = true
+						if !reached {
+							lost++
+							return true
+						}
+					}
+					if !fromClient && committing && bytes.Contains(data, []byte("COMMIT")) {
+						lost++
+						return true
+					}
+					return false
+				})
+				bodies := []session.Body{session.Given{Item: image(9000, byte(round))}, session.RunStarted{}}
+				if err := s.Append(t.Context(), "a", end, numbered(end, bodies...)); err != nil {
+					t.Fatal(err)
+				}
+				p.setCut(nil)
+				if lost != 1 {
+					t.Fatalf("%d connections were lost", lost)
+				}
+				end += 2
+				if n := len(loadAll(t, s, "a")); int64(n) != end {
+					t.Fatalf("%d entries, want %d", n, end)
+				}
+			}
+		})
+	}
+}
+
+// The server is away: one error with a hint, at once or when it is known that
+// the outcome is not; and all goes on when it is back.
+func TestServerAway(t *testing.T) {
+	p, dsn := newProxy(t)
+	s, err := sqlstore.OpenPostgres(t.Context(), dsn, openPostgres, sqlstore.Options{Wait: 100 * time.Millisecond, Poll: fast.Poll})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	log, err := session.Open(t.Context(), s, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := log.Append(t.Context(), step(0)...); err != nil {
+		t.Fatal(err)
+	}
+	away := func(bool, []byte) bool { return true }
+	p.setCut(away)
+	p.loseAll()
+	_, err = log.Append(t.Context(), step(1)...)
+	wantError(t, err, "127.0.0.1", "lost", "run it again")
+	for _, err := range s.Load(t.Context(), "a", 0) {
+		wantError(t, err, "127.0.0.1", "lost", "")
+	}
+	p.setCut(nil)
+	if _, err := log.Append(t.Context(), step(1)...); err != nil {
+		t.Fatalf("it is back: %v", err)
+	}
+
+	// It goes away for good in the middle of a commit.
+	committing := false
+	p.setCut(func(fromClient bool, data []byte) bool {
+		committing = committing || fromClient && bytes.Contains(bytes.ToLower(data), []byte("commit"))
+		return committing && !fromClient || committing && !bytes.Contains(bytes.ToLower(data), []byte("commit"))
+	})
+	_, err = log.Append(t.Context(), step(2)...)
+	wantError(t, err, "127.0.0.1", "not known", "run it again")
+	p.setCut(nil)
+	if log, err = session.Open(t.Context(), s, "a"); err != nil {
+		t.Fatal(err)
+	}
+	checkSteps(t, s, "a")
+	if _, err := log.Append(t.Context(), step(len(log.Log()))...); err != nil {
+		t.Error(err)
+	}
+	checkSteps(t, s, "a")
+}
+
+// J2: a lock ends with its connection, and then somebody else may write; what
+// the first one writes afterwards is refused.
+func TestLockLost(t *testing.T) {
+	p, dsn := newProxy(t)
+	one := newPostgres(t, dsn)
+	log, err := session.Open(t.Context(), one, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock, err := log.Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.loseAll()
+	two := newPostgres(t, dsn)
+	other, err := lockSoon(t, two, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, two, "a", 0, step(0)...)
+	if _, err := log.Append(t.Context(), step(0)...); !errors.Is(err, session.ErrConflict) {
+		t.Errorf("got %v, want ErrConflict", err)
+	}
+	if err := unlock(); err != nil {
+		t.Errorf("what is lost is given back: %v", err)
+	}
+	if _, err := one.Lock(t.Context(), "a"); !errors.Is(err, session.ErrBusy) {
+		t.Errorf("the other one's lock is gone: %v", err)
+	}
+	if err := other(); err != nil {
+		t.Error(err)
+	}
+}
+
+// J5: as with files.
+func TestNewerServer(t *testing.T) {
+	dsn := postgresDSN(t)
+	s := newPostgres(t, dsn)
+	mustAppend(t, s, "a", 0, session.RunStarted{})
+	db, err := openPostgres(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec("UPDATE antiphon_format SET version = 99"); err != nil {
+		t.Fatal(err)
+	}
+	newest, _ := sqlstore.Formats("postgres")
+	_, err = sqlstore.OpenPostgres(t.Context(), dsn, openPostgres, sqlstore.Options{})
+	if !errors.Is(err, session.ErrNewer) || !strings.Contains(err.Error(), "format 99") || !strings.Contains(err.Error(), fmt.Sprintf("up to %d", newest)) {
+		t.Errorf("got %v, want ErrNewer with both versions", err)
+	}
+}
+
+// Stores that open an empty database at the same moment make it once.
+func TestOpenAtOnce(t *testing.T) {
+	places(t, func(t *testing.T, where string) {
+		var wg sync.WaitGroup
+		for n := range 8 {
+			wg.Go(func() {
+				s, err := openAny(context.Background(), where)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer s.Close()
+				if err := s.Append(context.Background(), fmt.Sprint(n), 0, numbered(0, step(0)...)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		n := 0
+		for _, err := range openHere(t, where).(session.Catalog).List(t.Context(), session.Query{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			n++
+		}
+		if n != 8 {
+			t.Errorf("%d sessions, want 8", n)
+		}
+	})
+}

@@ -1,0 +1,148 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// OpenSQLite opens the store in a file, which is made if it is not there, with
+// its folder, for the user alone. Beside it are SQLite's own files and a folder
+// of locks, all of the file's name with something behind it. The file must be on
+// a disk of this machine.
+func OpenSQLite(ctx context.Context, file string, open Opener, o Options) (*Store, error) {
+	s := &Store{place: file}
+	path, err := makeFile(file)
+	if err != nil {
+		return nil, &Error{Store: file, Op: "opening", Problem: err.Error(), Hint: "see whether the folder may be written to, or choose another place", Err: err}
+	}
+	s.wait = waitOf(o)
+	db, err := open(sqliteDSN(path, s.wait))
+	if err != nil {
+		return nil, s.fail("opening", err)
+	}
+	s = newStore(db, file, o)
+	s.locks = path + "-locks"
+	if err := s.openSQLite(ctx); err != nil {
+		_ = s.Close() // what failed is told already
+		return nil, s.fail("opening", err)
+	}
+	return s, nil
+}
+
+// makeFile makes the file and its folder, and returns its path with links
+// resolved: whoever opens it by another name shares the locks.
+func makeFile(file string) (string, error) {
+	if file == "" || file == ":memory:" {
+		return "", errors.New("a store wants a file; for one in memory there is session.Memory")
+	}
+	path, err := filepath.Abs(file)
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return "", err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	switch {
+	case err == nil:
+		err = f.Close()
+	case errors.Is(err, fs.ErrExist):
+		err = nil
+	}
+	if err != nil {
+		return "", err
+	}
+	if path, err = filepath.EvalSymlinks(path); err != nil {
+		return "", err
+	}
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return "", fmt.Errorf("%s is no file", path)
+	}
+	return path, nil
+}
+
+// sqliteDSN names the file as SQLite wants it, and how long connections wait for
+// each other.
+func sqliteDSN(path string, wait time.Duration) string {
+	path = filepath.ToSlash(path)
+	if !strings.HasPrefix(path, "/") {
+		path = "/" + path // a drive of Windows
+	}
+	u := url.URL{Scheme: "file", Path: path, OmitHost: true}
+	return fmt.Sprintf("%s?_pragma=busy_timeout(%d)", &u, wait.Milliseconds())
+}
+
+// openSQLite takes the connection that writes and brings the file up to date.
+func (s *Store) openSQLite(ctx context.Context) error {
+	conn, err := s.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	s.commit = &committer{conn: conn, tx: tx{q: conn, prepared: new(sync.Map)}}
+	for _, pragma := range []string{
+		"auto_vacuum = incremental", // of a new file
+		"journal_mode = WAL",
+		"synchronous = FULL",
+	} {
+		if _, err := conn.ExecContext(ctx, "PRAGMA "+pragma); err != nil {
+			return err
+		}
+	}
+	all, err := migrationsOf(migrations, "sqlite")
+	if err != nil {
+		return err
+	}
+	var version int
+	newest := all[len(all)-1].version
+	if conn.QueryRowContext(ctx, `SELECT max(version) FROM antiphon_format`).Scan(&version) == nil && version == newest {
+		return nil
+	}
+	return s.commit.write(context.WithoutCancel(ctx), func(ctx context.Context, t *tx) error {
+		var tables, ours int
+		err := t.row(ctx, `SELECT count(*), coalesce(sum(name = 'antiphon_format'), 0) FROM sqlite_master`).Scan(&tables, &ours)
+		if err != nil {
+			return err
+		}
+		if tables > 0 && ours == 0 {
+			return &Error{Store: s.place, Op: "opening", Problem: "this is the database of another program", Hint: "choose another file"}
+		}
+		return migrate(ctx, t, all)
+	})
+}
+
+// shrink gives back to the file system what was swept.
+func (s *Store) shrink(ctx context.Context) error {
+	for _, pragma := range []string{"incremental_vacuum", "wal_checkpoint(TRUNCATE)"} {
+		rows, err := s.db.QueryContext(ctx, "PRAGMA "+pragma)
+		if err != nil {
+			return err
+		}
+		for rows.Next() { // each row is work done
+		}
+		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *committer) close() error {
+	var err error
+	c.tx.prepared.Range(func(_, stmt any) bool {
+		err = errors.Join(err, stmt.(*sql.Stmt).Close())
+		return true
+	})
+	return errors.Join(err, c.conn.Close())
+}

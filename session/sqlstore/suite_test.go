@@ -1,0 +1,100 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlstore_test
+
+import (
+	"crypto/rand"
+	"database/sql"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib"
+	_ "modernc.org/sqlite"
+
+	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/sqlstore"
+)
+
+func openSQLite(dsn string) (*sql.DB, error)   { return sql.Open("sqlite", dsn) }
+func openPostgres(dsn string) (*sql.DB, error) { return sql.Open("pgx", dsn) }
+
+// fast makes watchers of tests look often.
+var fast = sqlstore.Options{Poll: 5 * time.Millisecond}
+
+// newSQLite opens a store in a file of its own.
+func newSQLite(t testing.TB) (*sqlstore.Store, string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "sessions.db")
+	return reopen(t, file), file
+}
+
+func reopen(t testing.TB, file string) *sqlstore.Store {
+	t.Helper()
+	s, err := sqlstore.OpenSQLite(t.Context(), file, openSQLite, fast)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// postgresDSN returns a connection string to a schema of the test's own.
+func postgresDSN(t testing.TB) string {
+	t.Helper()
+	dsn := os.Getenv("ANTIPHON_POSTGRES")
+	if dsn == "" {
+		t.Skip("no ANTIPHON_POSTGRES: `.ci/postgres go test ./session/sqlstore` starts a server and sets it")
+	}
+	schema := "test_" + strings.ToLower(rand.Text())
+	db, err := openPostgres(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.ExecContext(t.Context(), "CREATE SCHEMA "+schema); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := db.Exec("DROP SCHEMA " + schema + " CASCADE"); err != nil {
+			t.Error(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return dsn + " search_path=" + schema
+}
+
+func newPostgres(t testing.TB, dsn string) *sqlstore.Store {
+	t.Helper()
+	s, err := sqlstore.OpenPostgres(t.Context(), dsn, openPostgres, fast)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// The contract of stores, on a real file and on a real server.
+func TestStoreSQLite(t *testing.T) {
+	agenttest.TestStore(t, func(t *testing.T) session.Store {
+		s, _ := newSQLite(t)
+		return s
+	})
+}
+
+func TestStorePostgres(t *testing.T) {
+	agenttest.TestStore(t, func(t *testing.T) session.Store { return newPostgres(t, postgresDSN(t)) })
+}

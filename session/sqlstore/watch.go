@@ -1,0 +1,104 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"iter"
+	"time"
+
+	"github.com/antiphon-go/antiphon/session"
+)
+
+// Watch implements [session.Watcher]. Appends of this store are told at once,
+// those of others are looked for from time to time.
+func (s *Store) Watch(ctx context.Context, id string, after int64) iter.Seq2[session.Entry, error] {
+	return func(yield func(session.Entry, error) bool) {
+		w := watch{s: s, id: id, after: max(after, 0)}
+		for {
+			changed := s.change(id)
+			more, err := w.look(ctx, yield)
+			if !more || ctx.Err() != nil {
+				return
+			}
+			if err != nil {
+				yield(session.Entry{}, err)
+				return
+			}
+			if !s.sleep(ctx, changed) {
+				return
+			}
+		}
+	}
+}
+
+// watch is what one watcher has seen.
+type watch struct {
+	s     *Store
+	id    string
+	after int64
+	log   int64 // the session's, once there is one
+}
+
+// look yields what is new, and reports whether to look again: not if the
+// session was deleted, nor if whoever watches has had enough.
+func (w *watch) look(ctx context.Context, yield func(session.Entry, error) bool) (more bool, err error) {
+	var log, end int64
+	err = w.s.reads.row(ctx, `SELECT log, entries FROM antiphon_sessions WHERE id = ?`, w.id).Scan(&log, &end)
+	if errors.Is(err, sql.ErrNoRows) {
+		return w.log == 0, nil
+	}
+	if err != nil {
+		return true, w.s.fail("watching", err)
+	}
+	if w.log != 0 && w.log != log {
+		return false, nil
+	}
+	w.log = log
+	if end <= w.after {
+		return true, nil
+	}
+	var entries []session.Entry // no statement is open while they are used
+	for e, err := range w.s.Load(ctx, w.id, w.after) {
+		if err != nil {
+			return true, err
+		}
+		entries = append(entries, e)
+	}
+	for _, e := range entries {
+		if !yield(e, nil) {
+			return false, nil
+		}
+		w.after = e.Seq
+	}
+	return true, nil
+}
+
+// change returns a channel that is closed when this store changes the session.
+func (s *Store) change(id string) <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.changed[id]
+	if c == nil {
+		c = make(chan struct{})
+		s.changed[id] = c
+	}
+	return c
+}
+
+// sleep waits for a change or until it is time to look, and reports whether ctx
+// goes on.
+func (s *Store) sleep(ctx context.Context, changed <-chan struct{}) bool {
+	timer := time.NewTimer(s.poll)
+	defer timer.Stop()
+	select {
+	case <-changed:
+	case <-timer.C:
+	case <-ctx.Done():
+		return false
+	}
+	return true
+}

@@ -1,0 +1,259 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package toolkit
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/tool"
+)
+
+// The API has tools of its own whose calls are for the client to run. The models
+// that know them were trained on them; an endpoint must take them.
+
+// PatchTool returns the API's own tool apply_patch, run in the roots of f: each
+// call creates, updates or deletes one file. [ApplyPatch] is the same for other
+// endpoints, for many files at once. The tool is exclusive.
+func PatchTool(f *Files) (tool.Tool, error) {
+	return tool.Raw(new(item.ApplyPatchTool), func(ctx context.Context, call tool.Call) (tool.Result, error) {
+		var op struct {
+			Type string `json:"type"`
+			Path string `json:"path"`
+			Diff string `json:"diff"`
+		}
+		if err := readOnce(call.Arguments, &op); err != nil {
+			return tool.Result{}, fmt.Errorf("the operation cannot be read: %w. Nothing was changed", err)
+		}
+		text, err := f.ApplyOperation(ctx, &item.PatchOperation{Type: op.Type, Path: op.Path, Diff: op.Diff})
+		return tool.Result{Text: text}, err
+	}, tool.Exclusive())
+}
+
+// ShellTool returns the API's own tool shell: each call is a number of command
+// lines for sh -c, run one after the other in the first root of f. It is what
+// [RunCommand] with Shell is for other endpoints.
+func ShellTool(f *Files, options CommandOptions) (tool.Tool, error) {
+	options.Shell = true
+	return newShell(f, options, &item.ShellTool{Environment: &item.Environment{Type: item.EnvironmentLocal}})
+}
+
+// LocalShellTool returns the API's own tool local_shell: each call is one
+// command as a list, which no shell reads. It is what [RunCommand] is for other
+// endpoints.
+func LocalShellTool(f *Files, options CommandOptions) (tool.Tool, error) {
+	options.Shell = false
+	return newShell(f, options, new(item.LocalShellTool))
+}
+
+// shell runs the calls of the API's own shells.
+type shell struct {
+	tool.Tool
+	c *Command
+}
+
+func newShell(f *Files, options CommandOptions, def item.Tool) (*shell, error) {
+	c, err := newCommand(f, options)
+	if err != nil {
+		return nil, err
+	}
+	s := &shell{c: c}
+	s.Tool, err = tool.Raw(def, s.run, tool.Exclusive(), tool.UsualOutput(usualOutput))
+	c.Tool = s.Tool
+	return s, err
+}
+
+// Traits implements [tool.Trait].
+func (s *shell) Traits() tool.Traits { return tool.TraitsOf(s.Tool) }
+
+// action is what a call of either shell wants run.
+type action struct {
+	Commands         []string          `json:"commands"` // shell
+	Command          []string          `json:"command"`  // local_shell
+	MaxOutputLength  int               `json:"max_output_length"`
+	TimeoutMS        int64             `json:"timeout_ms"`
+	WorkingDirectory string            `json:"working_directory"`
+	Env              map[string]string `json:"env"`
+	User             string            `json:"user"`
+}
+
+// read reads a call as the commands that it is.
+func (s *shell) read(arguments string) (a action, list []asked, err error) {
+	if err := readOnce(arguments, &a); err != nil {
+		return a, nil, fmt.Errorf("the action cannot be read: %w", err)
+	}
+	switch {
+	case len(a.Env) > 0:
+		return a, nil, errors.New("variables cannot be set beside the command; put env NAME=value in front of it")
+	case a.User != "":
+		return a, nil, errors.New("a command cannot be run as another user")
+	case a.TimeoutMS < 0:
+		return a, nil, errors.New("timeout_ms cannot be negative")
+	}
+	seconds := int((a.TimeoutMS + 999) / 1000)
+	if !s.c.options.Shell {
+		return a, []asked{{argv: a.Command, directory: a.WorkingDirectory, timeout: seconds}}, nil
+	}
+	for _, script := range a.Commands {
+		list = append(list, asked{script: script, timeout: seconds})
+	}
+	if len(list) == 0 {
+		err = errors.New("there are no commands")
+	}
+	return a, list, err
+}
+
+// readOnce reads an object that says each member once.
+func readOnce(text string, into any) error {
+	d := json.NewDecoder(strings.NewReader(text))
+	if err := d.Decode(into); err != nil {
+		return err
+	}
+	seen := map[string]bool{}
+	d = json.NewDecoder(strings.NewReader(text))
+	for depth, key := 0, false; ; {
+		t, err := d.Token()
+		if err != nil {
+			return nil // its end
+		}
+		switch t {
+		case json.Delim('{'), json.Delim('['):
+			depth++
+			key = depth == 1
+			continue
+		case json.Delim('}'), json.Delim(']'):
+			depth--
+			key = depth == 1
+			continue
+		}
+		if depth != 1 {
+			continue
+		}
+		if name, ok := t.(string); ok && key {
+			if name = strings.ToLower(name); seen[name] {
+				return fmt.Errorf("it says %q twice", name)
+			}
+			seen[name] = true
+		}
+		key = !key
+	}
+}
+
+// Approval is that of [Command.Approval] for all the commands of a call: one that
+// is denied is enough, and all must be allowed for it to be.
+func (s *shell) Approval(call tool.Call, rules []session.Rule) (verdict, reason string) {
+	_, list, err := s.read(call.Arguments)
+	if err != nil {
+		return string(Unruled), "" // it will not be run
+	}
+	return s.judge(list, s.c.options.Policy.with(rules))
+}
+
+func (s *shell) judge(list []asked, policy CommandPolicy) (verdict, reason string) {
+	rank := []Decision{Allowed, Unruled, Asked, Denied}
+	strictest := Allowed
+	for _, a := range list {
+		d, why := s.c.judge(a, policy)
+		if slices.Index(rank, d) >= slices.Index(rank, strictest) {
+			strictest, reason = d, why
+		}
+	}
+	return string(strictest), reason
+}
+
+// Suggest is that of [Command.Suggest] for all the commands of a call.
+func (s *shell) Suggest(call tool.Call) (rules []session.Rule) {
+	_, list, err := s.read(call.Arguments)
+	if err != nil {
+		return nil
+	}
+	for _, a := range list {
+		for _, r := range s.c.inquire(a).suggest() {
+			rules = append(rules, session.Rule{Verdict: session.Allow, Tool: call.Name, Member: "command", Prefix: r})
+		}
+	}
+	if verdict, _ := s.Approval(call, rules); verdict != session.Allow {
+		return nil
+	}
+	return rules
+}
+
+// run runs the commands of a call that was approved. Of one that fails the next
+// ones run all the same, as the API has it; what stops the call stops them all.
+func (s *shell) run(ctx context.Context, call tool.Call) (tool.Result, error) {
+	a, list, err := s.read(call.Arguments)
+	if err != nil {
+		return tool.Result{}, fmt.Errorf("%w. Nothing was done", err)
+	}
+	if verdict, reason := s.judge(list, s.c.options.Policy); verdict == session.Deny {
+		return tool.Result{}, fmt.Errorf("the command was refused and not run: %s", reason)
+	}
+	var res tool.Result
+	var text strings.Builder
+	for i, one := range list {
+		e, err := s.exec(ctx, call, a, one)
+		s.tell(&res, &text, one, e)
+		if err != nil {
+			return tool.Result{Text: text.String()}, fmt.Errorf("%w (at command %d of %d)", err, i+1, len(list))
+		}
+	}
+	res.Text = text.String()
+	return res, nil
+}
+
+// exec runs one command within the limits of its call. One that cannot be
+// started is a command that failed; the error is that of the context.
+func (s *shell) exec(ctx context.Context, call tool.Call, a action, one asked) (*ended, error) {
+	spec, err := s.c.spec(one)
+	if err != nil {
+		return notRun(err), nil
+	}
+	if limit := time.Duration(a.TimeoutMS) * time.Millisecond; limit > 0 {
+		spec.timeout = min(spec.timeout, limit)
+	}
+	if a.MaxOutputLength > 0 {
+		spec.keep = min(spec.keep, a.MaxOutputLength)
+	}
+	if s.c.options.Live != nil {
+		spec.live = func(stderr bool, text []byte) { s.c.options.Live(call, stderr, text) }
+	}
+	e, err := spec.exec(ctx)
+	if err != nil && ctx.Err() == nil {
+		return notRun(err), nil
+	}
+	return cmp.Or(e, new(ended)), err
+}
+
+// notRun is what came of a command that could not be run: the exit code is what
+// a shell says then.
+func notRun(err error) *ended {
+	return &ended{stderr: []byte(err.Error()), problem: err.Error(), code: 127}
+}
+
+// tell adds what came of one command, in words and, for the tool shell, in the
+// form of the API.
+func (s *shell) tell(res *tool.Result, text *strings.Builder, one asked, e *ended) {
+	if e.left {
+		e.stderr = []byte(withLine(string(e.stderr), leftBehind))
+	}
+	if !s.c.options.Shell {
+		text.WriteString(report(e.stdout, e.stderr))
+		res.Error = e.problem
+		return
+	}
+	out := item.ShellOutput{Stdout: string(e.stdout), Stderr: string(e.stderr), Outcome: item.ShellExit(e.code)}
+	if e.late {
+		out.Outcome = item.ShellTimeout()
+	}
+	res.Commands = append(res.Commands, out)
+	fmt.Fprintf(text, "$ %s\n%s\n", clipped(one.script), withLine(report(e.stdout, e.stderr), "["+cmp.Or(e.problem, "exit code 0")+"]"))
+}
