@@ -1,6 +1,6 @@
 # What there is to run. `make ci` is what must pass before a change lands.
 
-.PHONY: test ci bench fuzz picture
+.PHONY: test ci bench fuzz picture torture
 
 test:
 	go test ./...
@@ -16,6 +16,10 @@ bench:
 TIME ?= 1m
 fuzz:
 	.ci/fuzz $(TIME)
+
+# The crash harness, ten thousand kills long.
+torture:
+	ANTIPHON_KILLS=10000 go test -count=1 -v -timeout 2h -run 'TestKills$$' ./internal/torture
 
 # Takes the README's picture anew; wants tmux.
 picture:

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/antiphon-go/antiphon/endpoint"
@@ -197,8 +198,10 @@ func (l *listener) event(ev *item.Event) bool {
 			return false
 		}
 	}
-	if apiErr, ok := ev.Err(); ok {
-		l.failure = asFailure(apiErr) // a Model may say it again as an error of its own
+	if !strings.HasSuffix(string(ev.Type), ".delta") { // as nearly all are
+		if apiErr, ok := ev.Err(); ok {
+			l.failure = asFailure(apiErr) // a Model may say it again as an error of its own
+		}
 	}
 	if r.left && !ev.Terminal() {
 		l.failure = context.Canceled

@@ -219,7 +219,7 @@ func (s *State) compacted(b session.Compacted) {
 	}
 	if b.Failure != "" {
 		s.run.compactions.failure = b.Failure
-		s.run.compactions.later = b.Before + b.Before/worthwhile
+		s.run.compactions.later = b.Before + b.Before/worthwhile + 1
 		return
 	}
 	if s.overflowed() {
@@ -283,8 +283,8 @@ func (s *State) nextForRoom() Effect {
 // plan names the compaction that leaves a tail of so many tokens, if one would
 // be worthwhile. What no request has carried is in the tail, however long it is.
 func (s *State) plan(keep int64) (Compact, bool) {
-	list := s.view.Items()
-	last := list.Len() - 1 // where the tail begins at the latest
+	list, words := s.view.Items(), keep/2 // what the user said before the tail
+	last := list.Len() - 1                // where the tail begins at the latest
 	if s.accepted > 0 {
 		last = min(last, s.accepted)
 	}
@@ -303,7 +303,7 @@ func (s *State) plan(keep int64) (Compact, bool) {
 		return Compact{}, false
 	}
 	c := Compact{Through: through, By: s.Room.By, Before: s.Tokens()}
-	c.Kept, c.Replaced = s.replaced(through, s.Room.Keep/2)
+	c.Kept, c.Replaced = s.replaced(through, words)
 	return c, c.Replaced > 0 && c.Replaced >= c.Before/worthwhile
 }
 

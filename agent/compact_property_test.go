@@ -27,7 +27,8 @@ func (g guess) Estimate(model string, it item.Item) int {
 
 // C2 C3 C4 P1: whatever a model says and however wrong the estimates are, a run
 // comes to its end; each compaction that counts saves a real share; every request
-// pairs up and begins with the instructions; and taken back, nothing is missing.
+// pairs up and begins with the instructions; what the model has not seen is never
+// replaced; and taken back, nothing is missing.
 func TestAnyModelCompacts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pick := func(name string, n int) int { return rapid.IntRange(0, n-1).Draw(t, name) }
@@ -84,15 +85,24 @@ func TestAnyModelCompacts(t *testing.T) {
 		}
 		var never session.View
 		tried, turns := 0, 0
+		began, answered := int64(0), int64(0) // the last turn, and the last one that ended well
 		for e := range s.Entries() {
 			switch b := e.Body.(type) {
 			case session.Compacted:
 				if tried++; b.Failure == "" && b.Before-b.After < b.Before/10 {
 					t.Fatalf("%+v", b)
 				}
+				if b.Failure == "" && answered > 0 && b.Through > answered {
+					t.Fatalf("it replaces what no request has carried since entry %d: %+v", answered, b)
+				}
 				continue
 			case session.TurnStarted:
 				turns++
+				began = e.Seq
+			case session.TurnEnded:
+				if !b.BrokeOff() {
+					answered = began
+				}
 			}
 			never.Apply(e)
 		}

@@ -373,6 +373,7 @@ func TestOverflowCompactsOnce(t *testing.T) {
 	}{
 		{"helped", 4000, agent.Compaction{Auto: true, Keep: 100}, agent.Answered, 2, 1, ""},
 		{"once", 50, agent.Compaction{Auto: true, Keep: 100, By: session.ByDropping}, agent.ContextFull, 2, 0, "although it was made shorter"},
+		{"long questions", 2000, agent.Compaction{Auto: true}, agent.Answered, 2, 1, ""},
 		{"nothing to gain", 50, agent.Compaction{Auto: true, Keep: 100}, agent.ContextFull, 1, 1, "could not be made shorter"},
 		{"off", 4000, agent.Compaction{}, agent.ContextFull, 1, 0, "go on in a new session"},
 	} {
@@ -381,7 +382,15 @@ func TestOverflowCompactsOnce(t *testing.T) {
 		a.Compaction = c.compaction
 		a.Compaction.Request.Model = "gpt-4" // which has a known window
 		s := session.New()
-		res, err := a.Run(t.Context(), s, long...)
+		input := long
+		if c.name == "long questions" {
+			input = nil
+			for n := range 5 {
+				input = append(input, item.User(strings.Repeat("word ", 400)), item.Assistant(fmt.Sprint("well ", n)))
+			}
+			input = append(input, item.User("and now?"))
+		}
+		res, err := a.Run(t.Context(), s, input...)
 		if res.Why != c.why || (err != nil) != (c.why == agent.ContextFull) || len(m.turns) != c.turns || len(m.sums) < c.sums || c.sums == 0 && len(m.sums) > 0 {
 			t.Errorf("%s: %s after %d turns and %d summaries: %v", c.name, res.Why, len(m.turns), len(m.sums), err)
 		}

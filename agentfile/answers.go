@@ -67,18 +67,17 @@ func (s *sources) ask(ctx context.Context, ref chatmd.Ref) ([]byte, string, erro
 	if len(s.o.loading) >= maxNested {
 		return nil, "", fmt.Errorf("agents stand more than %d deep in each other's messages", maxNested)
 	}
-	if !s.live && !s.o.Check && s.o.Runner == nil {
+	if !s.o.Check && s.o.Runner == nil {
 		return nil, "", errors.New("agents are not run here")
 	}
 	o := s.o
 	o.loading = append(slices.Clip(o.loading), path)
-	o.Check = !s.live
 	file, err := Load(ctx, path, o)
 	if err != nil {
 		return nil, "", err
 	}
 	defer file.Close()
-	if !s.live {
+	if s.o.Check {
 		s.deferred = true
 		return nil, "", nil
 	}

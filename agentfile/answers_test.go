@@ -161,3 +161,25 @@ func TestAnswerIsNotKept(t *testing.T) {
 		t.Errorf("asked %v", asked)
 	}
 }
+
+// M5: an agent in a message of an agent that is a tool runs only when all of the
+// file around it is in order.
+func TestAgentInMessageOfTool(t *testing.T) {
+	dir := t.TempDir()
+	write(t, "<user>hi</user>", dir, "fine.md")
+	write(t, "<system>It says <agent src=\"fine.md\" local/></system>", dir, "helper.md")
+	path := write(t, "<tool name=\"helper\" agent=\"helper.md\" local/>\n<user>go</user>\n<usr/>", dir, "agent.md")
+	var asked []string
+	srv := answers(t, "one")
+	o := agentfile.Options{Runner: runner(srv, "m", &asked)}
+	if _, err := agentfile.Load(t.Context(), path, o); err == nil || len(asked) > 0 {
+		t.Errorf("%v, %v were asked", err, asked)
+	}
+	write(t, "<tool name=\"helper\" agent=\"helper.md\" local/>\n<user>go</user>", dir, "agent.md")
+	if f := load(t, path, agentfile.Options{Check: true}); !f.Partial || len(asked) > 0 {
+		t.Errorf("partial %v, %v were asked", f.Partial, asked)
+	}
+	if f := load(t, path, o); f.Partial || len(asked) != 1 {
+		t.Errorf("partial %v, %v were asked", f.Partial, asked)
+	}
+}

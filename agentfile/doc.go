@@ -5,6 +5,8 @@
 // documents and images, makes the tools that the file declares, and keeps the
 // transcript that a run appends to.
 //
-// The package reads files and nothing else: it does not look at the
-// environment and sends nothing.
+// The package does not look at the environment. It sends nothing but requests
+// for documents that a file names by their URLs, and nothing at all where a file
+// is only checked. Agents that stand in messages are run by what the caller
+// gives: see [Runner].
 package agentfile

@@ -64,6 +64,9 @@ type File struct {
 	// Items are its messages, in order: the prompt, and in a transcript what
 	// followed.
 	Items []item.Item
+	// Partial says that Items leave out what agents or the network would say: the
+	// file was only checked.
+	Partial bool
 	// Tools are those that it declares, without those of servers and agents.
 	Tools []tool.Tool
 	// Warnings are remarks on what was read all the same, one line each.
@@ -105,8 +108,22 @@ func read(path string) ([]byte, error) {
 }
 
 // parse reads the text of a file that stands, or is to stand, at path. The name
-// is for messages.
+// is for messages. All is checked, agents that are tools included, before an
+// agent or the network is asked anything.
 func parse(ctx context.Context, name, path string, src []byte, o Options) (*File, error) {
+	checked := o
+	checked.Check = true
+	f, err := parseOnce(ctx, name, path, src, checked)
+	if err != nil || o.Check || !f.Partial {
+		return f, err
+	}
+	if err := f.Close(); err != nil {
+		return nil, err
+	}
+	return parseOnce(ctx, name, path, src, o)
+}
+
+func parseOnce(ctx context.Context, name, path string, src []byte, o Options) (*File, error) {
 	places, err := placesOf(path, o)
 	if err != nil {
 		return nil, err
@@ -126,7 +143,7 @@ func parse(ctx context.Context, name, path string, src []byte, o Options) (*File
 	}
 	problems := f.checkConfig(o.Profiles)
 	problems = append(problems, f.makeTools(ctx, places, o)...)
-	problems = append(problems, f.resolve(ctx, from, len(problems) == 0)...)
+	problems = append(problems, f.resolve(ctx, from)...)
 	if err := ctx.Err(); err != nil {
 		f.Close()
 		return nil, err

@@ -44,6 +44,7 @@ func (f *File) addAgent(ctx context.Context, decl *chatmd.Tool, p places, o Opti
 	}
 	f.nested = append(f.nested, nested{decl, file})
 	f.Warnings = append(f.Warnings, file.Warnings...)
+	f.Partial = f.Partial || file.Partial
 	return nil
 }
 

@@ -13,15 +13,10 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// resolve turns the file's messages into items. What agents and the network
-// say is asked for only when all else is in order.
-func (f *File) resolve(ctx context.Context, from *sources, inOrder bool) chatmd.ErrorList {
+// resolve turns the file's messages into items.
+func (f *File) resolve(ctx context.Context, from *sources) chatmd.ErrorList {
 	located, err := f.Doc.Items(ctx, from)
-	if err == nil && inOrder && from.deferred && !from.o.Check {
-		from.live = true
-		located, err = f.Doc.Items(ctx, from)
-	}
-	f.fetched = from.said
+	f.fetched, f.Partial = from.said, f.Partial || from.deferred
 	f.Warnings = append(f.Warnings, from.warnings...)
 	var problems chatmd.ErrorList
 	switch {

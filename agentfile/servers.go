@@ -47,7 +47,7 @@ func (f *File) addServer(decl *chatmd.Tool, p places, o Options) *chatmd.Error {
 	if _, problem := approval(f.Doc.Name, decl); problem != nil {
 		return problem
 	}
-	server.Name = decl.Name
+	server.Name = decl.Value("server")
 	server.Dir = p.workspace
 	server.Strict = decl.Flag("strict")
 	server.Timeout = decl.Timeout
@@ -59,9 +59,14 @@ func (f *File) addServer(decl *chatmd.Tool, p places, o Options) *chatmd.Error {
 		names := strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' })
 		l.include = append(l.include, names...)
 	}
+	if len(l.include) == 0 && decl.Name != "" {
+		l.include = []string{decl.Name} // as older files mean it
+	} else if server.Name == "" {
+		server.Name = decl.Name
+	}
 	server.Include = l.include
 	for _, d := range f.servers {
-		if d.sameAs(decl) {
+		if d.sameAs(decl, server.Name) {
 			d.join(l)
 			return nil
 		}
@@ -80,14 +85,14 @@ func (f *File) addServer(decl *chatmd.Tool, p places, o Options) *chatmd.Error {
 }
 
 // sameAs reports whether a line declares the same server.
-func (d *declared) sameAs(decl *chatmd.Tool) bool {
+func (d *declared) sameAs(decl *chatmd.Tool, name string) bool {
 	first := d.lines[0].decl
 	for _, name := range []string{"mcp_server", "client_id_env", "client_secret_env"} {
 		if first.Value(name) != decl.Value(name) {
 			return false
 		}
 	}
-	return first.Name == decl.Name && first.Timeout == decl.Timeout && first.Flag("strict") == decl.Flag("strict") &&
+	return d.server.Name == name && first.Timeout == decl.Timeout && first.Flag("strict") == decl.Flag("strict") &&
 		(first.MaxOutput == nil) == (decl.MaxOutput == nil) && (decl.MaxOutput == nil || *first.MaxOutput == *decl.MaxOutput)
 }
 
@@ -192,12 +197,20 @@ func (f *File) checkIncluded(servers []mcpbridge.Server) error {
 		for _, l := range d.lines {
 			for _, name := range l.include {
 				if !strings.ContainsAny(name, `*?[\`) && !slices.Contains(has[names[i]], name) {
-					return problemAt(f.Doc.Name, l.decl.Element, fmt.Sprintf("<tool mcp_server>: MCP server %s has no tool %s", names[i], name), "", nil)
+					return problemAt(f.Doc.Name, l.decl.Element, fmt.Sprintf("<tool mcp_server>: MCP server %s has no tool %s", names[i], name), hintOf(l, name), nil)
 				}
 			}
 		}
 	}
 	return nil
+}
+
+// hintOf is what to do about a tool that is not there.
+func hintOf(l *line, name string) string {
+	if l.decl.Name == name {
+		return fmt.Sprintf("name chooses one tool of the server; server=%q gives the server a name", name)
+	}
+	return ""
 }
 
 // serverTools are the tools of the servers as they are now: an

@@ -105,8 +105,8 @@ func TestServerNames(t *testing.T) {
 	_, one, _ := mcpServer(t, "get", "read_file", "alone", "read_output")
 	_, two, _ := mcpServer(t, "get", "alike")
 	text := fmt.Sprintf(`<tool name="read_file"/>
-<tool name="a" mcp_server="%s"/>
-<tool name="b.c" mcp_server="%s"/>
+<tool server="a" mcp_server="%s"/>
+<tool server="b.c" mcp_server="%s"/>
 <user>x</user>
 `, one, two)
 	want := map[string]string{"read_file": "", "a__get": "", "a__read_file": "", "alone": "", "a__read_output": "", "b_c__get": "", "alike": ""}
@@ -153,7 +153,7 @@ func TestServerToolsChange(t *testing.T) {
 func TestServerProblems(t *testing.T) {
 	_, url, _ := mcpServer(t, "look")
 	for text, want := range map[string]string{
-		`<tool name="a" mcp_server="` + url + `"/>` + "\n" + `<tool name="a" mcp_server="http://127.0.0.1:1/"/>`: "agent.md:2:1: <tool mcp_server>: MCP server a: another is called so too",
+		`<tool server="a" mcp_server="` + url + `"/>` + "\n" + `<tool server="a" mcp_server="http://127.0.0.1:1/"/>`: "agent.md:2:1: <tool mcp_server>: MCP server a: another is called so too",
 		`<tool mcp_server="` + url + `" approval="maybe"/>`:                                                      `agent.md:1:1: <tool>: approval is "maybe"`,
 		`<tool mcp_server="` + url + `" include="["/>`:                                                           "agent.md:1:1: <tool mcp_server>: ",
 		`<tool mcp_server="ftp://x"/>`:                                                                           "agent.md:1:1: <tool mcp_server>: ",
@@ -173,6 +173,21 @@ func TestServerProblems(t *testing.T) {
 	text = `<tool mcp_server="` + url + `"/>` + "\n" + `<tool mcp_server="` + url + `" include="loook" approval="deny"/><user>x</user>`
 	f = load(t, write(t, text, t.TempDir(), "agent.md"), agentfile.Options{})
 	if err := f.Connect(t.Context(), nil, nil); err == nil || !strings.Contains(err.Error(), "agent.md:2:1: ") || !strings.Contains(err.Error(), "has no tool loook") {
+		t.Error(err)
+	}
+}
+
+// X3: a name without include chooses one tool of a server, as older files mean
+// it; one that the server does not have is an error that says what to write.
+func TestServerNameChoosesATool(t *testing.T) {
+	_, url, _ := mcpServer(t, "look", "wreck")
+	_, a := connected(t, `<tool name="look" mcp_server="`+url+`"/><user>x</user>`, agentfile.Options{})
+	if diff := cmp.Diff(map[string]string{"look": ""}, approvals(t, a)); diff != "" {
+		t.Error(diff)
+	}
+	f := load(t, write(t, `<tool name="everything" mcp_server="`+url+`"/><user>x</user>`, t.TempDir(), "agent.md"), agentfile.Options{})
+	err := f.Connect(t.Context(), nil, func(mcpbridge.Event) {})
+	if err == nil || !strings.Contains(err.Error(), "agent.md:1:1:") || !strings.Contains(err.Error(), "everything") {
 		t.Error(err)
 	}
 }

@@ -23,17 +23,13 @@ const maxSource = 64 << 20
 
 // sources reads what a file refers to. What the author of a file names in it may
 // be anywhere on this machine: a file is trusted as a program is.
-//
-// It is asked twice for a file that holds agents or names documents of the
-// network: first all is checked, and those stand for themselves; then they are
-// asked, once each.
+// With [Options.Check] agents and the network are not asked.
 type sources struct {
 	places places
 	o      Options
 
-	live     bool           // agents and the network may be asked
-	deferred bool           // one was left out
-	said     map[int]string // what they said, by places in the file itself
+	deferred bool           // something was not asked
+	said     map[int]string // what was said, by places in the file itself
 	local    map[string][]byte
 	warnings []error
 }
@@ -148,7 +144,7 @@ func isHTML(data []byte, contentType string) bool {
 
 // fetch reads a document of the network.
 func (s *sources) fetch(ctx context.Context, ref chatmd.Ref) ([]byte, string, error) {
-	if !s.live {
+	if s.o.Check {
 		s.deferred = true
 		return nil, "", nil
 	}

@@ -165,9 +165,8 @@ func (t *Transcript) Load(_ context.Context, _ string, after int64) iter.Seq2[se
 // Append implements [session.Store]: it writes the entries' items at the end
 // of the file, in one write, and syncs. Long payloads go into files of their
 // own, which are there before the element that names them. If that fails, the
-// file is as before. A
-// new file appears with the first item, or when the model is about to be asked.
-// Errors leave it to the session to name the file.
+// file is as before. A new file appears with the first item, or when the model
+// is about to be asked. Errors leave it to the session to name the file.
 func (t *Transcript) Append(_ context.Context, _ string, after int64, entries []session.Entry) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -5,5 +5,8 @@
 // own: a Responses server on loopback that answers what a test tells it to,
 // right or wrong, over HTTP and WebSockets; recordings of real exchanges that
 // are played back; and a checker that tells what an endpoint would refuse in a
-// history.
+// history. For stores and crashes: steps at which a store or its database can be
+// made to fail or a process to end ([StepStore], [StepConnector]), a ledger of what
+// tools did ([Ledger]), a judge of logs ([CheckLog], [CheckCalls]), and a witness
+// that knows what a store must hold ([Witness]).
 package agenttest

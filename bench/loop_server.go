@@ -18,6 +18,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/coder/websocket"
 )
 
 // servesEnv makes this program the server of the rows with sockets, so that the
@@ -121,9 +123,37 @@ type answers struct {
 
 // call answers with some words and one call.
 func (s *answers) call(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("Upgrade") != "" {
+		s.talk(w, r)
+		return
+	}
 	_, _ = io.Copy(io.Discard, r.Body)
 	w.Header().Set("Content-Type", "text/event-stream")
 	_, _ = w.Write(callStream(s.calls.Add(1)))
+}
+
+// talk answers over a WebSocket, an event a message.
+func (s *answers) talk(w http.ResponseWriter, r *http.Request) {
+	conn, err := websocket.Accept(w, r, nil)
+	if err != nil {
+		return
+	}
+	defer func() { _ = conn.CloseNow() }()
+	conn.SetReadLimit(-1)
+	for {
+		_, in, err := conn.Reader(r.Context())
+		if err != nil {
+			return
+		}
+		if _, err := io.Copy(io.Discard, in); err != nil {
+			return
+		}
+		for data := range dataOf(callStream(s.calls.Add(1))) {
+			if err := conn.Write(r.Context(), websocket.MessageText, data); err != nil {
+				return
+			}
+		}
+	}
 }
 
 // whole answers with one message that is not streamed.

@@ -80,7 +80,7 @@ func rows() []row {
 	for _, turns := range []int{50, 200} {
 		list = append(list, loopRow(turns, plainHTTP), chatRow(turns))
 	}
-	return append(list, loopRow(200, overTLS), loopRow(200, overTLS2), idleRow(1000), streamsRow(5000))
+	return append(list, loopRow(200, overTLS), loopRow(200, overTLS2), idleRow(1000), durableRow(), openingRow(largeSession{10_000, 100, 2_000_000}), streamsRow(5000))
 }
 
 // recordedStreams are the recorded streams beside the project, one after the

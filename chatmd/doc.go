@@ -5,10 +5,12 @@
 // program (model, tools, instructions), a prompt and the transcript of its runs.
 //
 // [Parse] reads a file, checks all of it and reports every mistake with its
-// place. [File.Items] turns its messages into items; what they refer to is
-// fetched by a [Resolver], this package does no I/O. [Append] writes an item as
-// one element, such that reading it gives an equal item. [Recover] finds the
-// end of what is whole in a transcript that a crash cut short.
+// place; [Load] reads what it imports too. [File.Items] turns its messages into
+// items; what they refer to, documents, images, files and agents that are to be
+// asked, comes from a [Resolver], this package does no I/O. [Append] writes an
+// item as one element, such that reading it gives an equal item; a [Writer] puts
+// long payloads elsewhere. [Recover] finds the end of what is whole in a
+// transcript that a crash cut short. [File.Format] gives a file one layout.
 //
 // # White space
 //
@@ -25,7 +27,8 @@
 // content="text" makes the content a plain string. An assistant element gives a
 // plain string, or with an id one output_text part, whose annotations are []
 // unless the attribute of that name says otherwise; content="text" and
-// content="parts" overrule that, logprobs="[]" adds that member and the flag
+// content="parts" overrule that, the status is completed unless given
+// (status="none" leaves it out), logprobs="[]" adds that member and the flag
 // refusal makes the part a refusal. An image in a message has detail "auto"
 // unless given; detail="" leaves it out. A summary with type="reasoning_text"
 // is a part of the reasoning item's content. The attribute null names members

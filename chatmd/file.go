@@ -34,7 +34,8 @@ type File struct {
 
 // Element is an element as it stands in its file.
 type Element struct {
-	Tag   string
+	Tag string
+	// Attrs are the attributes as given. They are not to be changed.
 	Attrs []Attr
 	// File is the name of the file, Base what tells it from others: see
 	// [Source]. Base is "" for the one that is read.
@@ -167,7 +168,7 @@ func (f *File) Replace(edit func(e Element) (string, bool)) string {
 
 func (n *node) element(where locators) Element {
 	return Element{
-		Tag: n.tag, Attrs: slices.Clone(n.attrs), File: n.src.name, Base: n.src.base,
+		Tag: n.tag, Attrs: slices.Clip(n.attrs), File: n.src.name, Base: n.src.base,
 		Position: where.at(n.src, n.start), End: n.end,
 	}
 }

@@ -34,8 +34,8 @@ func (f *File) Format() (string, error) {
 		return "", f.err
 	}
 	w := &formatter{eol: "\n"}
-	if i := strings.IndexByte(f.src, '\n'); i > 0 && f.src[i-1] == '\r' {
-		w.eol = "\r\n"
+	if i := strings.LastIndexByte(f.src, '\n'); i > 0 && f.src[i-1] == '\r' {
+		w.eol = "\r\n" // as the last line ends, so that it is the same the next time
 	}
 	w.list(f.root.nodes, "")
 	if w.b.Len() > 0 {

@@ -97,6 +97,9 @@ func (t *openTag) attribute(s, tag string) bool {
 		i++
 	}
 	a := Attr{Name: s[t.end:i], start: t.end, Bare: true}
+	if t.attrs == nil {
+		t.attrs = make([]Attr, 0, 4)
+	}
 	if a.Name == "" {
 		for i++; i < len(s) && !isSpace(s[i]) && s[i] != '>' && s[i] != '<' && s[i] != '/'; i++ {
 		}

@@ -23,6 +23,8 @@ type parser struct {
 	where  locator
 	open   []*node // the elements that are open, the root first
 
+	slab []node // for the next nodes: one allocation for many
+
 	errs     ErrorList
 	warnings ErrorList
 	// tail is where the top-level element starts that the file ends in the
@@ -42,7 +44,7 @@ func parseTree(source *source, tag string) (*node, *parser) {
 	if strings.HasPrefix(src, byteOrderMark) {
 		p.pos = len(byteOrderMark)
 		if tag == "" {
-			p.add(&node{kind: text, text: byteOrderMark, end: p.pos})
+			p.add(p.node(node{kind: text, text: byteOrderMark, end: p.pos}))
 		}
 	}
 	for p.pos < len(src) {
@@ -59,9 +61,23 @@ func parseTree(source *source, tag string) (*node, *parser) {
 func (p *parser) current() *node { return p.open[len(p.open)-1] }
 
 func (p *parser) add(n *node) {
-	n.src = p.source
 	cur := p.current()
 	cur.nodes = append(cur.nodes, n)
+}
+
+// slabSize is how many nodes are allocated together.
+const slabSize = 64
+
+// node returns a new node of the source.
+func (p *parser) node(n node) *node {
+	if len(p.slab) == 0 {
+		p.slab = make([]node, slabSize)
+	}
+	place := &p.slab[0]
+	p.slab = p.slab[1:]
+	*place = n
+	place.src = p.source
+	return place
 }
 
 func (p *parser) fail(offset int, text, message, hint string) {
@@ -118,7 +134,7 @@ func (p *parser) addText(from, to int) {
 		last.text = p.src[last.start:to]
 		return
 	}
-	p.add(&node{kind: text, text: p.src[from:to], start: from, end: to})
+	p.add(p.node(node{kind: text, text: p.src[from:to], start: from, end: to}))
 }
 
 // content reads the next piece of an element's content.
@@ -235,7 +251,7 @@ func (p *parser) element(name string) {
 		return
 	}
 	t := readTag(p.src, p.pos, name)
-	n := &node{tag: name, src: p.source, attrs: t.attrs, start: p.pos, end: t.end, selfClosed: t.selfClosed}
+	n := p.node(node{tag: name, attrs: t.attrs, start: p.pos, end: t.end, selfClosed: t.selfClosed})
 	if name == "file" && !isFileTag(n) {
 		p.addText(p.pos, p.pos+1)
 		return
@@ -300,19 +316,19 @@ func (p *parser) opaque(n *node) {
 		}
 		if name, _ := tagName(p.src, i); name == n.tag {
 			p.pos = i
-			n.nodes = []*node{{kind: text, text: p.src[from:i], start: from, end: i, src: p.source}}
+			n.nodes = []*node{p.node(node{kind: text, text: p.src[from:i], start: from, end: i})}
 			n.end = p.closingEnd(name)
 			p.pos = n.end
 			return
 		}
 		i += len("</")
 	}
-	n.nodes = []*node{{kind: text, text: p.src[from:], start: from, end: len(p.src), src: p.source}}
+	n.nodes = []*node{p.node(node{kind: text, text: p.src[from:], start: from, end: len(p.src)})}
 	n.end, p.pos = len(p.src), len(p.src)
 }
 
 func (p *parser) comment() {
-	n := &node{kind: comment, start: p.pos, end: len(p.src)}
+	n := p.node(node{kind: comment, start: p.pos, end: len(p.src)})
 	if i := strings.Index(p.src[p.pos+len("<!--"):], "-->"); i >= 0 {
 		n.end = p.pos + len("<!--") + i + len("-->")
 	} else {
@@ -325,7 +341,7 @@ func (p *parser) comment() {
 
 func (p *parser) fence() {
 	size, closer := fenceAt(p.src, p.pos)
-	n := &node{kind: fence, start: p.pos, end: len(p.src)}
+	n := p.node(node{kind: fence, start: p.pos, end: len(p.src)})
 	body := p.src[p.pos+size:]
 	if i := strings.Index(body, closer); i >= 0 {
 		body = body[:i]

@@ -212,7 +212,7 @@ func heldImages(t testing.TB, size, count int) export.Log {
 
 // A page takes memory for one payload at a time, and so do lines.
 func TestPayloadsOneByOne(t *testing.T) {
-	const size, count = 1 << 20, 24
+	const size, count = 512 << 10, 16
 	log := heldImages(t, size, count)
 	for name, write := range map[string]func(io.Writer, export.Log) error{"HTML": export.HTML, "JSON lines": export.JSONLines, "ChatMarkdown": export.ChatMarkdown} {
 		w := new(measure)
@@ -240,7 +240,7 @@ type measure struct {
 
 func (m *measure) Write(p []byte) (int, error) {
 	if m.n += len(p); m.n >= m.next {
-		m.next = m.n + 1<<20
+		m.next = m.n + 512<<10
 		m.peak = max(m.peak, m.heap())
 	}
 	return len(p), nil

@@ -60,17 +60,17 @@ func (a *Accumulator) Add(e Event) ([]Item, error) {
 		s.added = it
 		a.know(s, n)
 	case EventItemDone:
-		return a.itemDone(e)
+		return a.itemDone(&e)
 	case EventCreated, EventInProgress, EventQueued:
 		if v := e.response; v != "" && v[0] == '{' {
 			a.begun = append(a.begun[:0], v...) // to be read if no last event comes
 		}
 	case EventCompleted, EventFailed, EventIncomplete, EventCancelled:
-		return a.finish(e)
+		return a.finish(&e)
 	case EventError:
 		a.terminal = EventError
 	default:
-		a.hear(e)
+		a.hear(&e)
 	}
 	return nil, nil
 }
@@ -241,7 +241,7 @@ func (a *Accumulator) firstOpen(it Item) *slot {
 	return nil
 }
 
-func (a *Accumulator) itemDone(e Event) ([]Item, error) {
+func (a *Accumulator) itemDone(e *Event) ([]Item, error) {
 	it, n, err := e.named()
 	if err != nil {
 		return nil, err
@@ -260,7 +260,7 @@ func (a *Accumulator) itemDone(e Event) ([]Item, error) {
 }
 
 // finish takes the last event: the response, and whatever items were not done.
-func (a *Accumulator) finish(e Event) ([]Item, error) {
+func (a *Accumulator) finish(e *Event) ([]Item, error) {
 	a.terminal = EventType(strings.Clone(string(e.Type)))
 	r, err := e.Response()
 	if err != nil {

@@ -36,7 +36,7 @@ const (
 )
 
 // hear takes an event about what is inside an item.
-func (a *Accumulator) hear(e Event) {
+func (a *Accumulator) hear(e *Event) {
 	switch e.Type {
 	case EventTextDelta:
 		a.delta(e, EventTextDelta, e.ContentIndex)
@@ -74,7 +74,7 @@ func (a *Accumulator) hear(e Event) {
 }
 
 // hearHosted takes an event about what is inside a call that the endpoint runs.
-func (a *Accumulator) hearHosted(e Event) {
+func (a *Accumulator) hearHosted(e *Event) {
 	switch e.Type {
 	case EventMCPArgumentsDelta:
 		a.delta(e, EventMCPArgumentsDelta, 0)
@@ -103,7 +103,7 @@ func (a *Accumulator) hearHosted(e Event) {
 }
 
 // number reads a member that counts from 0; what is no such number is 0.
-func (e Event) number(name string) int {
+func (e *Event) number(name string) int {
 	n := 0
 	v, _ := e.Member(name)
 	setIndex(&n, string(v))
@@ -111,7 +111,7 @@ func (e Event) number(name string) int {
 }
 
 // state notes what an event says of its item, if that is known.
-func (a *Accumulator) state(e Event, state string) {
+func (a *Accumulator) state(e *Event, state string) {
 	if s := a.find(e.ItemID, e.OutputIndex, ""); s != nil {
 		s.state = state
 	}
@@ -119,7 +119,7 @@ func (a *Accumulator) state(e Event, state string) {
 
 // about returns the slot of the item that the event is about, which makes it
 // one of that type.
-func (a *Accumulator) about(e Event, t Type) *slot {
+func (a *Accumulator) about(e *Event, t Type) *slot {
 	s := a.slot(e.ItemID, e.OutputIndex, t)
 	s.typ = cmp.Or(s.typ, t)
 	return s
@@ -169,14 +169,14 @@ func (s *said) keep(key textKey, v JSON) {
 	s.whole[key] = strings.Clone(string(v))
 }
 
-func (a *Accumulator) delta(e Event, kind EventType, part int) {
+func (a *Accumulator) delta(e *Event, kind EventType, part int) {
 	b := a.heard(a.about(e, speaks(kind)), kind, part)
 	*b = append(*b, e.Delta...)
 }
 
 // text takes the text of a done event in place of its deltas, where the event
 // has one.
-func (a *Accumulator) text(e Event, kind EventType, member string, part int) {
+func (a *Accumulator) text(e *Event, kind EventType, member string, part int) {
 	v, _ := e.Member(member)
 	if len(v) >= 2 && v[0] == '"' {
 		b := a.heard(a.about(e, speaks(kind)), kind, part)
@@ -184,7 +184,7 @@ func (a *Accumulator) text(e Event, kind EventType, member string, part int) {
 	}
 }
 
-func (a *Accumulator) part(e Event, kind EventType, part int) {
+func (a *Accumulator) part(e *Event, kind EventType, part int) {
 	v, ok := e.Member("part")
 	if !ok || v[0] != '{' {
 		return
@@ -201,7 +201,7 @@ func (a *Accumulator) part(e Event, kind EventType, part int) {
 
 // annotation puts an annotation in its place, or at the end where that is
 // beyond.
-func (a *Accumulator) annotation(e Event) {
+func (a *Accumulator) annotation(e *Event) {
 	v, ok := e.Member("annotation")
 	if !ok || v[0] != '{' {
 		return
@@ -223,7 +223,7 @@ func (a *Accumulator) annotation(e Event) {
 }
 
 // shellDelta takes the event whose delta is an object.
-func (a *Accumulator) shellDelta(e Event) {
+func (a *Accumulator) shellDelta(e *Event) {
 	v, _ := e.Member("delta")
 	part := e.number("command_index")
 	for kind, member := range map[EventType]string{shellStdout: "stdout", shellStderr: "stderr"} {

@@ -83,108 +83,177 @@ func (c *codec) free() {
 	codecs.Put(c)
 }
 
-// kind is one kind of body.
-type kind struct {
-	name  string
-	is    func(b Body) bool
-	write func(c *codec, b Body)
-	read  func(c *codec) Body
-}
-
-func of[T Body, P interface {
-	*T
-	fielder
-}](name string) kind {
-	return kind{name,
-		func(b Body) bool { _, ok := b.(T); return ok },
-		func(c *codec, b Body) {
-			v := b.(T)
-			P(&v).fields(c)
-		},
-		func(c *codec) Body {
-			var v T
-			P(&v).fields(c)
-			return v
-		},
-	}
-}
-
-// kinds are all kinds of bodies.
-var kinds = [...]kind{
-	of[Given]("given"),
-	of[RunStarted]("run_started"),
-	of[TurnStarted]("turn_started"),
-	of[Received]("received"),
-	of[TurnEnded]("turn_ended"),
-	of[ApprovalAsked]("approval_asked"),
-	of[Approval]("approval"),
-	of[CallStarted]("call_started"),
-	of[Nested]("nested"),
-	of[Paused]("paused"),
-	of[Answered]("answered"),
-	of[Withdrawn]("withdrawn"),
-	of[ReasoningDropped]("reasoning_dropped"),
-	of[Quarantined]("quarantined"),
-	of[Compacted]("compacted"),
-	of[Restored]("restored"),
-	of[Collapsed]("collapsed"),
-	of[StopAsked]("stop_asked"),
-	of[Stopped]("stopped"),
-	of[Note]("note"),
-}
-
 // Kind returns the name of the body's kind, as it is written: that of its type
 // in lower case, with underscores. It is "" for nil.
 func Kind(b Body) string {
-	for i := range kinds {
-		if kinds[i].is(b) {
-			return kinds[i].name
-		}
+	switch b.(type) {
+	case Given:
+		return "given"
+	case RunStarted:
+		return "run_started"
+	case TurnStarted:
+		return "turn_started"
+	case Received:
+		return "received"
+	case TurnEnded:
+		return "turn_ended"
+	case ApprovalAsked:
+		return "approval_asked"
+	case Approval:
+		return "approval"
+	case CallStarted:
+		return "call_started"
+	case Nested:
+		return "nested"
+	case Paused:
+		return "paused"
+	case Answered:
+		return "answered"
+	case Withdrawn:
+		return "withdrawn"
+	case ReasoningDropped:
+		return "reasoning_dropped"
+	case Quarantined:
+		return "quarantined"
+	case Compacted:
+		return "compacted"
+	case Restored:
+		return "restored"
+	case Collapsed:
+		return "collapsed"
+	case StopAsked:
+		return "stop_asked"
+	case Stopped:
+		return "stopped"
+	case Note:
+		return "note"
 	}
 	return ""
 }
 
+// What follows are switches and functions, and no tables or methods, so that a
+// program that keeps no sessions has none of it.
+
 // write appends the kind and the members of a body.
 func (c *codec) write(b Body) {
-	for i := range kinds {
-		if k := &kinds[i]; k.is(b) {
-			c.text("kind", &k.name)
-			k.write(c, b)
-			return
-		}
+	kind := Kind(b)
+	c.text("kind", &kind)
+	switch b := b.(type) {
+	case Given:
+		givenFields(c, &b)
+	case RunStarted:
+		runStartedFields(c, &b)
+	case TurnStarted:
+		turnStartedFields(c, &b)
+	case Received:
+		receivedFields(c, &b)
+	case TurnEnded:
+		turnEndedFields(c, &b)
+	case ApprovalAsked:
+		approvalAskedFields(c, &b)
+	case Approval:
+		approvalFields(c, &b)
+	case CallStarted:
+		callStartedFields(c, &b)
+	case Nested:
+		nestedFields(c, &b)
+	case Paused:
+		pausedFields(c, &b)
+	case Answered:
+		answeredFields(c, &b)
+	case Withdrawn:
+		withdrawnFields(c, &b)
+	case ReasoningDropped:
+		reasoningDroppedFields(c, &b)
+	case Quarantined:
+		quarantinedFields(c, &b)
+	case Compacted:
+		compactedFields(c, &b)
+	case Restored:
+		restoredFields(c, &b)
+	case Collapsed:
+		collapsedFields(c, &b)
+	case StopAsked:
+		stopAskedFields(c, &b)
+	case Stopped:
+		stoppedFields(c, &b)
+	case Note:
+		noteFields(c, &b)
+	default:
+		c.failf("a body of type %T cannot be written", b)
 	}
-	c.failf("a body of type %T cannot be written", b)
 }
 
 // read returns the body of a kind.
-func (c *codec) read(name string) Body {
-	for i := range kinds {
-		if kinds[i].name == name {
-			return kinds[i].read(c)
-		}
-	}
-	if name == "" {
+func (c *codec) read(kind string) Body {
+	switch kind {
+	case "given":
+		return readBody(c, givenFields)
+	case "run_started":
+		return readBody(c, runStartedFields)
+	case "turn_started":
+		return readBody(c, turnStartedFields)
+	case "received":
+		return readBody(c, receivedFields)
+	case "turn_ended":
+		return readBody(c, turnEndedFields)
+	case "approval_asked":
+		return readBody(c, approvalAskedFields)
+	case "approval":
+		return readBody(c, approvalFields)
+	case "call_started":
+		return readBody(c, callStartedFields)
+	case "nested":
+		return readBody(c, nestedFields)
+	case "paused":
+		return readBody(c, pausedFields)
+	case "answered":
+		return readBody(c, answeredFields)
+	case "withdrawn":
+		return readBody(c, withdrawnFields)
+	case "reasoning_dropped":
+		return readBody(c, reasoningDroppedFields)
+	case "quarantined":
+		return readBody(c, quarantinedFields)
+	case "compacted":
+		return readBody(c, compactedFields)
+	case "restored":
+		return readBody(c, restoredFields)
+	case "collapsed":
+		return readBody(c, collapsedFields)
+	case "stop_asked":
+		return readBody(c, stopAskedFields)
+	case "stopped":
+		return readBody(c, stoppedFields)
+	case "note":
+		return readBody(c, noteFields)
+	case "":
 		c.failf("it has no kind")
 	}
-	c.fail(fmt.Errorf("%w: kind %q", ErrNewer, name))
+	c.fail(fmt.Errorf("%w: kind %q", ErrNewer, kind))
 	return nil
 }
 
-// fielder names the members of a body, or of a part of one, for both
-// directions. What is zero is left out; items come last.
-type fielder interface{ fields(c *codec) }
+func readBody[T Body](c *codec, fields func(*codec, *T)) Body {
+	var b T
+	fields(c, &b)
+	return b
+}
 
-func (b *Given) fields(c *codec)       { c.item("item", &b.Item) }
-func (b *RunStarted) fields(*codec)    {}
-func (b *TurnStarted) fields(c *codec) { c.int("turn", &b.Turn) }
+// The functions below name the members of each body, for both directions. What
+// is zero is left out; items come last.
 
-func (b *Received) fields(c *codec) {
+func givenFields(c *codec, b *Given)             { c.item("item", &b.Item) }
+func runStartedFields(*codec, *RunStarted)       {}
+func turnStartedFields(c *codec, b *TurnStarted) { c.int("turn", &b.Turn) }
+
+func receivedFields(c *codec, b *Received) {
 	c.int("turn", &b.Turn)
 	c.bool("partial", &b.Partial)
 	c.item("item", &b.Item)
 }
 
-func (b *TurnEnded) fields(c *codec) {
+func turnEndedFields(c *codec, b *TurnEnded) {
 	c.int("turn", &b.Turn)
 	c.text("response_id", &b.ResponseID)
 	c.text("status", &b.Status)
@@ -195,7 +264,7 @@ func (b *TurnEnded) fields(c *codec) {
 	c.float("cost", &b.Cost)
 }
 
-func (b *ApprovalAsked) fields(c *codec) {
+func approvalAskedFields(c *codec, b *ApprovalAsked) {
 	c.text("call_id", &b.CallID)
 	c.int("number", &b.Number)
 	c.text("tool", &b.Tool)
@@ -205,7 +274,7 @@ func (b *ApprovalAsked) fields(c *codec) {
 	list(c, "rules", &b.Rules)
 }
 
-func (b *Approval) fields(c *codec) {
+func approvalFields(c *codec, b *Approval) {
 	c.text("call_id", &b.CallID)
 	c.int("number", &b.Number)
 	c.bool("allowed", &b.Allowed)
@@ -223,14 +292,14 @@ func (r *Rule) fields(c *codec) {
 	c.text("under", &r.Under)
 }
 
-func (b *CallStarted) fields(c *codec) {
+func callStartedFields(c *codec, b *CallStarted) {
 	c.text("call_id", &b.CallID)
 	c.text("arguments", &b.Arguments)
 	c.text("session", &b.Session)
 	c.bool("repeatable", &b.Repeatable)
 }
 
-func (b *Nested) fields(c *codec) {
+func nestedFields(c *codec, b *Nested) {
 	c.text("call_id", &b.CallID)
 	c.text("session", &b.Session)
 	c.int("turns", &b.Turns)
@@ -238,31 +307,31 @@ func (b *Nested) fields(c *codec) {
 	c.float("cost", &b.Cost)
 }
 
-func (b *Paused) fields(c *codec) {
+func pausedFields(c *codec, b *Paused) {
 	c.text("call_id", &b.CallID)
 	c.text("session", &b.Session)
 }
 
-func (b *Answered) fields(c *codec) {
+func answeredFields(c *codec, b *Answered) {
 	c.text("call_id", &b.CallID)
 	c.bool("failed", &b.Failed)
 	c.bool("edited", &b.Edited)
 	c.item("item", &b.Item)
 }
 
-func (b *Withdrawn) fields(c *codec) {
+func withdrawnFields(c *codec, b *Withdrawn) {
 	c.text("call_id", &b.CallID)
 	c.text("reason", &b.Reason)
 }
 
-func (b *ReasoningDropped) fields(c *codec) { c.text("reason", &b.Reason) }
+func reasoningDroppedFields(c *codec, b *ReasoningDropped) { c.text("reason", &b.Reason) }
 
-func (b *Quarantined) fields(c *codec) {
+func quarantinedFields(c *codec, b *Quarantined) {
 	c.int64("entry", &b.Seq)
 	c.text("reason", &b.Reason)
 }
 
-func (b *Compacted) fields(c *codec) {
+func compactedFields(c *codec, b *Compacted) {
 	c.int64("through", &b.Through)
 	c.int64s("kept", &b.Kept)
 	c.text("by", &b.By)
@@ -274,25 +343,25 @@ func (b *Compacted) fields(c *codec) {
 	c.items("items", &b.Items)
 }
 
-func (b *Restored) fields(c *codec) { c.int64("entry", &b.Seq) }
+func restoredFields(c *codec, b *Restored) { c.int64("entry", &b.Seq) }
 
-func (b *Collapsed) fields(c *codec) {
+func collapsedFields(c *codec, b *Collapsed) {
 	c.int64s("entries", &b.Seqs)
 	c.int64("by", &b.By)
 }
 
-func (b *StopAsked) fields(c *codec) {
+func stopAskedFields(c *codec, b *StopAsked) {
 	c.text("why", &b.Why)
 	c.bool("after_turn", &b.AfterTurn)
 	c.text("detail", &b.Detail)
 }
 
-func (b *Stopped) fields(c *codec) {
+func stoppedFields(c *codec, b *Stopped) {
 	c.text("why", &b.Why)
 	c.text("detail", &b.Detail)
 }
 
-func (b *Note) fields(c *codec) { c.item("item", &b.Item) }
+func noteFields(c *codec, b *Note) { c.item("item", &b.Item) }
 
 // time is RFC 3339 in UTC.
 func (c *codec) time(name string, v *time.Time) {

@@ -242,6 +242,9 @@ func (c *codec) int64s(name string, v *[]int64) {
 	})
 }
 
+// fielder names the members of a part of a body.
+type fielder interface{ fields(c *codec) }
+
 // object writes or reads one object in place.
 func (c *codec) object(name, value string, v fielder) {
 	if !c.decoding {
@@ -304,10 +307,10 @@ func (c *codec) usage(name string, v **item.Usage) {
 	if value == "" {
 		return
 	}
-	r, err := item.ParseResponseString(`{"usage":` + value + `}`)
-	if err != nil || r.Usage == nil {
-		c.failf("%s: no usage", name)
+	u, err := item.ParseUsage(item.JSON(value))
+	if err != nil {
+		c.failf("%s: %w", name, err)
 		return
 	}
-	*v = r.Usage
+	*v = u
 }

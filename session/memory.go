@@ -51,9 +51,6 @@ func (m *Memory) Append(_ context.Context, id string, after int64, entries []Ent
 		return err
 	}
 	s.log = append(s.log, entries...)
-	if s.info.Title == "" {
-		s.info.Title = TitleOf(entries)
-	}
 	m.touch(s)
 	return nil
 }
@@ -160,7 +157,7 @@ func (m *Memory) Fork(_ context.Context, from string, at int64, to string) error
 	}
 	f := &memorySession{log: slices.Clip(s.log[:at]), blobs: maps.Clone(s.blobs)}
 	maps.DeleteFunc(f.blobs, func(_ Hash, put int64) bool { return put > at })
-	f.info = Info{ID: to, Path: s.info.Path, Parent: from, At: at, Title: TitleOf(f.log)}
+	f.info = Info{ID: to, Path: s.info.Path, Parent: from, At: at}
 	m.add(f)
 	return nil
 }
@@ -230,7 +227,7 @@ func (q Query) takes(i Info) bool {
 
 func (s *memorySession) told() Info {
 	info := s.info
-	info.Entries = int64(len(s.log))
+	info.Entries, info.Title = int64(len(s.log)), TitleOf(s.log)
 	return info
 }
 

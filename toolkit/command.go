@@ -104,8 +104,8 @@ type asked struct {
 // A command gets no input, no terminal and an environment of a few variables.
 // It ends with all the processes of its group, when it is done as well as when
 // time, output or the call's context end; what made itself a session of its
-// own is out of reach. Windows knows no such groups: there only the program
-// itself is ended.
+// own is out of reach. On Windows a job object stands for the group, and what a
+// program starts in its first moment is out of reach too.
 func RunCommand(name string, f *Files, options CommandOptions) (*Command, error) {
 	c, err := newCommand(f, options)
 	if err != nil {

@@ -1,7 +1,7 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build !unix
+//go:build !unix && !windows
 
 package toolkit
 
@@ -11,14 +11,21 @@ import (
 )
 
 // ownGroup does nothing: there are no process groups here. What a program has
-// started outlives it when it is ended; a job object would be the way.
+// started outlives it when it is ended.
 func ownGroup(*exec.Cmd) {}
 
-// killGroup ends the program itself, if it runs.
-func killGroup(leader *os.Process) bool {
-	leader.Kill()
+// group is a program.
+type group struct{ leader *os.Process }
+
+func groupOf(leader *os.Process) *group { return &group{leader} }
+
+// kill ends the program itself, if it runs.
+func (g *group) kill() bool {
+	g.leader.Kill()
 	return false
 }
+
+func (g *group) release() {}
 
 // limitMemory is never asked for: [RunCommand] refuses it here.
 func (p *process) limitMemory(int64) {}

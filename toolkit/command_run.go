@@ -84,7 +84,9 @@ func (p *process) exec(ctx context.Context) (*ended, error) {
 	if err != nil {
 		return nil, notFoundProgram(p.argv, err)
 	}
-	kill := context.AfterFunc(limited, func() { killGroup(cmd.Process) })
+	all := groupOf(cmd.Process)
+	defer all.release()
+	kill := context.AfterFunc(limited, func() { all.kill() })
 	state, err := cmd.Process.Wait()
 	killed := !kill() // before it was done
 	drain := drainTime
@@ -92,7 +94,7 @@ func (p *process) exec(ctx context.Context) (*ended, error) {
 		drain = tool.Grace / 2 // there is no more time to hand anything over
 	}
 	e := &ended{code: -1}
-	e.left = pipes.finish(limited, cmd.Process, drain)
+	e.left = pipes.finish(limited, all, drain)
 	e.stdout, e.stderr = stdout.text(), stderr.text()
 	switch cause := context.Cause(limited); {
 	case err != nil:
@@ -184,9 +186,9 @@ func (ps *pipes) close() {
 // finish is called when the program has ended: it ends the rest of its group
 // and reads what there is to read. What has left the group may still hold the
 // pipes; it is not waited for. It reports whether there was a rest.
-func (ps *pipes) finish(ctx context.Context, leader *os.Process, drain time.Duration) (left bool) {
+func (ps *pipes) finish(ctx context.Context, all *group, drain time.Duration) (left bool) {
 	left = !ps.wait(ctx.Done(), lingerTime)
-	if killGroup(leader) {
+	if all.kill() {
 		left = true
 	}
 	if ctx.Err() != nil {

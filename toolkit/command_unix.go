@@ -17,13 +17,18 @@ import (
 // reach the terminal.
 func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
 
-// killGroup ends all that is in the group of a program, and reports whether
-// there was anything. The program itself may have ended: its number stays taken
-// as long as the group has members; when it has none left, the number could in
-// theory be another's already, though systems hand numbers out in turn.
-func killGroup(leader *os.Process) bool {
-	return syscall.Kill(-leader.Pid, syscall.SIGKILL) == nil
-}
+// group is a program and what it has started.
+type group struct{ leader *os.Process }
+
+func groupOf(leader *os.Process) *group { return &group{leader} }
+
+// kill ends all that is in the group of a program, and reports whether there was
+// anything. The program itself may have ended: its number stays taken as long as
+// the group has members; when it has none left, the number could in theory be
+// another's already, though systems hand numbers out in turn.
+func (g *group) kill() bool { return syscall.Kill(-g.leader.Pid, syscall.SIGKILL) == nil }
+
+func (g *group) release() {}
 
 // limitMemory bounds the address space, by a shell that sets the limit and then
 // becomes the program: so it is there before the program is, and all that the

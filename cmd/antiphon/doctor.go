@@ -99,7 +99,7 @@ func (c *doctorCommand) file(ctx context.Context, table *endpoint.Table) (said, 
 	if err != nil {
 		return said{}, err
 	}
-	options.Profiles = table
+	options.Profiles, options.Check = table, true
 	file, err := agentfile.Load(ctx, c.File, options)
 	if err != nil {
 		return said{}, usage(err)

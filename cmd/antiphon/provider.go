@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/antiphon-go/antiphon/agent"
@@ -93,7 +94,7 @@ func (c *endpointFlags) provider(file said, table *endpoint.Table, env environme
 	if link.model == "" {
 		return nil, usage(errors.New(`no model is named: give --model NAME, set OPENAI_MODEL, or write <config model="NAME"/> in the file`))
 	}
-	model, stop := link.client(sayRetry(std))
+	model, stop := link.client(std)
 	return &provider{model: model, name: link.model, note: link.note, stop: stop}, nil
 }
 
@@ -199,11 +200,12 @@ func (c *endpointFlags) link(file said, table *endpoint.Table, env environment) 
 }
 
 // client returns the client of the API that is to be spoken, and what ends it.
-func (l *link) client(onRetry func(error, time.Duration, int)) (agent.Model, func()) {
+func (l *link) client(std stdio) (agent.Model, func()) {
+	onRetry := sayRetry(std)
 	if l.api == endpoint.APIChat {
 		return &completions.Client{
 			BaseURL: l.base, Key: l.key, Account: l.account, Profile: l.profile, Table: l.table,
-			UserAgent: userAgent(), OnRetry: onRetry,
+			UserAgent: userAgent(), OnRetry: onRetry, OnLoss: sayLosses(std),
 		}, func() {}
 	}
 	client := &responses.Client{
@@ -219,6 +221,23 @@ func (l *link) client(onRetry func(error, time.Duration, int)) (agent.Model, fun
 		return client, func() {}
 	}
 	return thread, func() { _ = thread.Close() }
+}
+
+// sayLosses tells what has no form in Chat Completions, each kind of thing
+// once.
+func sayLosses(std stdio) func([]completions.Loss) {
+	var mu sync.Mutex
+	told := map[string]bool{}
+	return func(losses []completions.Loss) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, l := range losses {
+			if !told[l.What] {
+				told[l.What] = true
+				fmt.Fprintln(std.err, printable("antiphon: not sent, for Chat Completions has no place for it: "+l.String()))
+			}
+		}
+	}
 }
 
 func userAgent() string { return "antiphon/" + programVersion() }

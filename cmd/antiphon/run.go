@@ -32,6 +32,8 @@ type runCommand struct {
 	spill tool.Spill
 	kept  *kept // that of Session
 
+	models *endpoint.Table
+
 	File   string `arg:"" help:"The agent: a ChatMarkdown file."`
 	Prompt string `arg:"" optional:"" help:"What to say to it, - for standard input. Without it, standard input is read unless it is a terminal."`
 
@@ -93,11 +95,12 @@ func (c *runCommand) Run(ctx context.Context, std stdio, env environment) (err e
 	if err != nil {
 		return err
 	}
+	c.models = table
 	var who *person
 	if terminal(std.in) && terminal(std.err) && !c.JSON {
 		who = newPerson(std)
 	}
-	runner, stop := c.inside(std, env, table, who)
+	runner, stop := c.inside(ctx, std, env, table, who)
 	defer stop()
 	file, sess, err := c.open(ctx, std, env, table, who, runner)
 	defer func() { err = errors.Join(err, c.kept.close()) }()

@@ -79,6 +79,9 @@ func (c *runCommand) adjust(ctx context.Context, env environment, a *agent.Agent
 	if a.Compaction, err = c.compaction(a.Compaction); err != nil {
 		return err
 	}
+	if model, known := c.models.Model(a.Request.Model); known {
+		a.Compaction.Window = int64(model.ContextWindow)
+	}
 	if c.Parallel > 0 {
 		a.Parallel = c.Parallel
 	}
@@ -148,7 +151,7 @@ func (c *runCommand) shape(a *agent.Agent, set *tool.Set) (err error) {
 	}
 	folder := c.spillFolder()
 	asked := a.Shape.Limit != nil || a.Shape.Turn != nil || c.Spill != ""
-	if !asked && !shortens(set) && !isFolder(folder) {
+	if !asked && !shortens(set) && !isFolder(folder) && !c.kept.shortened() {
 		return nil
 	}
 	if _, taken := set.Lookup(tool.ReadOutputName); taken && !asked {

@@ -19,7 +19,7 @@ import (
 // inside says how agents are run that stand in messages: by the same flags as
 // those that are tools, each within limits of its own. What it returns ends what
 // they were given.
-func (c *runCommand) inside(std stdio, env environment, table *endpoint.Table, who *person) (*agentfile.Runner, func()) {
+func (c *runCommand) inside(ctx context.Context, std stdio, env environment, table *endpoint.Table, who *person) (*agentfile.Runner, func()) {
 	p := &providers{flags: &c.endpointFlags, table: table, env: env, std: std}
 	r := &agentfile.Runner{
 		Models:   p.of,
@@ -32,7 +32,7 @@ func (c *runCommand) inside(std stdio, env environment, table *endpoint.Table, w
 		},
 	}
 	r.Adjust = func(a *agent.Agent) error {
-		if err := c.adjust(context.Background(), env, a, who); err != nil {
+		if err := c.adjust(ctx, env, a, who); err != nil {
 			return err
 		}
 		c.limit(a)

@@ -17,13 +17,15 @@ import (
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/tool"
 )
 
 // kept is a session of a store, locked for a run.
 type kept struct {
 	store  keeper
 	info   session.Info
-	unlock func() error // nil as long as it is not locked
+	unlock func() error    // nil as long as it is not locked
+	log    []session.Entry // what earlier runs left
 }
 
 // close gives the session and the store back.
@@ -66,7 +68,8 @@ func (c *runCommand) keep(ctx context.Context, std stdio, env environment, optio
 	if c.Spill == "" {
 		c.spill = store.Spill(s.ID())
 	}
-	begun := len(s.Log()) > 0
+	c.kept.log = s.Log()
+	begun := len(c.kept.log) > 0
 	if begun {
 		options.Check, options.Runner = true, nil
 	}
@@ -76,13 +79,27 @@ func (c *runCommand) keep(ctx context.Context, std stdio, env environment, optio
 	}
 	warn(std, file)
 	if begun {
-		if !beginsWith(s, file) {
+		if !file.Partial && !beginsWith(s, file) {
 			fmt.Fprintf(std.err, "antiphon: the messages of %s are not those that the session %s began with; it goes on with its own (a session of another name begins anew)\n", printable(c.File), printable(c.Session))
 		}
 		return file, s, nil
 	}
 	_, err = s.Append(ctx, file.Log()...)
 	return file, s, err
+}
+
+// shortened reports whether an earlier run may have shortened an output, and told
+// the model how to read the rest.
+func (k *kept) shortened() bool {
+	if k == nil {
+		return false
+	}
+	for _, e := range k.log {
+		if b, ok := e.Body.(session.Answered); ok && strings.Contains(b.Item.JSON(), tool.ReadOutputName) {
+			return true
+		}
+	}
+	return false
 }
 
 // named returns the session of that name, or by that id, for the file at path.

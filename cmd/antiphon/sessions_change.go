@@ -228,4 +228,3 @@ func bytesOf(n int64) string {
 	}
 	return fmt.Sprintf("%.1f MB", float64(n)/1e6)
 }
-

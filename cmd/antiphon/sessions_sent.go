@@ -48,6 +48,7 @@ func preview(ctx context.Context, std stdio, s *session.Session, info session.In
 		if err != nil {
 			return nil, err
 		}
+		options.Check = true
 		file, err := agentfile.Load(ctx, info.Path, options)
 		switch {
 		case os.IsNotExist(err):

@@ -12,7 +12,9 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
+	"syscall"
 
 	_ "github.com/jackc/pgx/v5/stdlib"
 	_ "modernc.org/sqlite"
@@ -29,14 +31,15 @@ type storeFlag struct {
 	Store string `placeholder:"PLACE" help:"Where sessions are kept: a file of SQLite's, or postgres://…. Default: $$ANTIPHON_STORE, or sessions.db in the folder for data."`
 }
 
-// open opens the store. A file that is not there is made if make is set.
+// open opens the store. A file that is not there is made if create is set.
 func (f *storeFlag) open(ctx context.Context, env environment, create bool) (keeper, error) {
 	place := cmp.Or(f.Store, env["ANTIPHON_STORE"])
-	if scheme, _, ok := strings.Cut(place, "://"); ok {
-		if scheme != "postgres" && scheme != "postgresql" {
-			return nil, usage(fmt.Errorf("--store: a store cannot be at %s://…; give the path of a file, or postgres://USER@HOST/DATABASE", printable(scheme)))
-		}
-		return sqlstore.OpenPostgres(ctx, place, opener("pgx"), sqlstore.Options{})
+	if err := checkPlace(place); err != nil {
+		return nil, usage(err)
+	}
+	if isURL(place) {
+		store, err := sqlstore.OpenPostgres(ctx, place, opener("pgx"), sqlstore.Options{})
+		return store, misplaced(err, true)
 	}
 	if place == "" {
 		var err error
@@ -47,8 +50,60 @@ func (f *storeFlag) open(ctx context.Context, env environment, create bool) (kee
 	if _, err := os.Stat(place); errors.Is(err, os.ErrNotExist) && !create {
 		return nil, usage(fmt.Errorf("there are no sessions yet: %s is not there; antiphon run FILE --session NAME makes one", place))
 	}
-	return sqlstore.OpenSQLite(ctx, place, opener("sqlite"), sqlstore.Options{})
+	store, err := sqlstore.OpenSQLite(ctx, place, opener("sqlite"), sqlstore.Options{})
+	return store, misplaced(err, false)
 }
+
+// isURL reports a place that is a server's.
+func isURL(place string) bool {
+	return strings.HasPrefix(place, "postgres://") || strings.HasPrefix(place, "postgresql://")
+}
+
+// checkPlace refuses what is meant to be something else than the path of a file:
+// that file would have a password in its name.
+func checkPlace(place string) error {
+	if isURL(place) {
+		return nil
+	}
+	const want = "give the path of a file, or postgres://USER@HOST/DATABASE"
+	before, _, isScheme := strings.Cut(place, ":")
+	switch lower := strings.ToLower(before); {
+	case place == ":memory:":
+		return errors.New("--store :memory: would keep nothing; " + want)
+	case isScheme && (lower == "postgres" || lower == "postgresql"):
+		return errors.New("--store: a Postgres server is written postgres://USER@HOST/DATABASE, with two slashes and in small letters")
+	case isScheme && (lower == "file" || strings.HasPrefix(place[len(before):], "://")):
+		return fmt.Errorf("--store: a store cannot be at %s:…; %s", printable(before), want)
+	}
+	if name, _, ok := strings.Cut(place, "="); ok && slices.Contains([]string{"host", "user", "dbname", "password", "port", "service"}, name) {
+		return errors.New("--store: the form NAME=VALUE … is not read; " + want)
+	}
+	return nil
+}
+
+// misplaced gives an error of opening the exit code of a bad argument, where
+// what is wrong is the place itself, and not what goes on there.
+func misplaced(err error, server bool) error {
+	var e *sqlstore.Error
+	var lite interface{ Code() int }
+	switch {
+	case errors.Is(err, session.ErrNewer):
+		return usage(err)
+	case !errors.As(err, &e), errors.Is(err, syscall.ENOSPC), server && e.Err != nil:
+		return err
+	case errors.As(err, &lite) && slices.Contains([]int{sqliteBusy, sqliteLocked, sqliteIO, sqliteFull}, lite.Code()&0xff):
+		return err
+	}
+	return usage(err)
+}
+
+// The result codes of SQLite that say nothing against the place of a store.
+const (
+	sqliteBusy   = 5
+	sqliteLocked = 6
+	sqliteIO     = 10
+	sqliteFull   = 13
+)
 
 func opener(driver string) sqlstore.Opener {
 	return func(dsn string) (*sql.DB, error) { return sql.Open(driver, dsn) }
@@ -74,6 +129,9 @@ func dataFile(env environment) (string, error) {
 // find returns the session that a person means: by its id, by its name, or by
 // the beginning of an id that no other has.
 func find(ctx context.Context, store session.Catalog, name string) (session.Info, error) {
+	if name == "" {
+		return session.Info{}, usage(errors.New("a session is wanted, and its name is empty"))
+	}
 	info, err := store.Info(ctx, name)
 	if err == nil || !errors.Is(err, session.ErrNotFound) {
 		return info, err

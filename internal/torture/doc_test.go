@@ -13,6 +13,7 @@
 //	go test ./internal/torture                        about 30 kills
 //	go test ./internal/torture -v -kills 1000         as many as that
 //	go test ./internal/torture -v -seed 17            the world of that seed
+//	go test ./internal/torture -v -first 1000         other worlds than usual
 //
 // ANTIPHON_KILLS says how many kills too, and ANTIPHON_POSTGRES, a connection
 // string, has them done on Postgres as well.

@@ -290,6 +290,7 @@ func (v *view) closed(id string, log []session.Entry) error {
 	var view session.View
 	for _, e := range log {
 		view.Apply(e)
+		v.w.kinds[session.Kind(e.Body)]++
 		if e.Seq <= v.w.witness.Made(id) {
 			continue
 		}

@@ -22,8 +22,8 @@ func isPostgres(place string) bool {
 }
 
 // newSchema makes a schema of its own in the database and returns how to
-// connect to it.
-func newSchema(t *testing.T, server string) string {
+// connect to it, and what removes it.
+func newSchema(t *testing.T, server string) (place string, done func()) {
 	t.Helper()
 	name := fmt.Sprintf("torture_%d_%d", os.Getpid(), time.Now().UnixNano())
 	db := administer(server)
@@ -31,22 +31,28 @@ func newSchema(t *testing.T, server string) string {
 	if _, err := db.ExecContext(t.Context(), `CREATE SCHEMA `+name); err != nil {
 		t.Error(err)
 	}
-	t.Cleanup(func() {
+	return with(server, "search_path", name), func() {
 		db := administer(server)
 		defer db.Close()
 		if _, err := db.Exec(`DROP SCHEMA ` + name + ` CASCADE`); err != nil {
 			t.Error(err)
 		}
-	})
-	if strings.Contains(server, "://") {
-		join := "?"
-		if strings.Contains(server, "?") {
-			join = "&"
-		}
-		return server + join + "search_path=" + name + "&application_name=" + name
 	}
-	return server + " search_path=" + name + " application_name=" + name
 }
+
+// with adds a parameter to a connection string of either kind.
+func with(server, name, value string) string {
+	switch {
+	case !strings.Contains(server, "://"):
+		return server + " " + name + "=" + value
+	case strings.Contains(server, "?"):
+		return server + "&" + name + "=" + value
+	}
+	return server + "?" + name + "=" + value
+}
+
+// workerName is what the connections of a world's workers are called.
+func (w *world) workerName() string { return fmt.Sprintf("torture_%d_%d", os.Getpid(), w.seed) }
 
 func administer(server string) *sql.DB {
 	c, err := stdlib.GetDefaultDriver().(*stdlib.Driver).OpenConnector(server)
@@ -56,9 +62,9 @@ func administer(server string) *sql.DB {
 	return sql.OpenDB(c)
 }
 
-// cut breaks connections to the database, as a network does, until ctx ends.
-func cut(ctx context.Context, r *rand.Rand, place string) (int, error) {
-	db := administer(place)
+// cut breaks connections of workers, as a network does, until ctx ends.
+func (w *world) cut(ctx context.Context, r *rand.Rand) (int, error) {
+	db := administer(w.place)
 	defer db.Close()
 	total := 0
 	for {
@@ -68,8 +74,8 @@ func cut(ctx context.Context, r *rand.Rand, place string) (int, error) {
 		case <-time.After(time.Duration(5+r.IntN(60)) * time.Millisecond):
 		}
 		var n int
-		err := db.QueryRowContext(ctx, `SELECT count(pg_terminate_backend(pid)) FROM (SELECT pid FROM pg_stat_activity
-			WHERE application_name = current_setting('application_name') AND pid <> pg_backend_pid() AND query NOT LIKE '%pg_terminate_backend%' ORDER BY random() LIMIT 1) AS one`).Scan(&n)
+		err := db.QueryRowContext(ctx, `SELECT count(pg_terminate_backend(pid)) FROM
+			(SELECT pid FROM pg_stat_activity WHERE application_name = $1 ORDER BY random() LIMIT 1) AS one`, w.workerName()).Scan(&n)
 		if err != nil && ctx.Err() == nil {
 			return total, err
 		}

@@ -6,9 +6,13 @@ package torture
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"os"
+	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -18,6 +22,7 @@ import (
 var (
 	kills = flag.Int("kills", 0, "how many processes to kill")
 	seed  = flag.Uint64("seed", 0, "play the world of this seed alone")
+	first = flag.Uint64("first", 1, "the seed of the first world")
 )
 
 func TestMain(m *testing.M) {
@@ -48,7 +53,9 @@ func wanted(t *testing.T) int {
 // J1 J2 J4 P1: whatever a process is killed at, all that it completed is there,
 // once, and the next one goes on.
 func TestKills(t *testing.T) {
-	torture(t, wanted(t), func(t *testing.T) string { return t.TempDir() + "/sessions.db" })
+	torture(t, wanted(t), func(t *testing.T, dir string) (place string, done func()) {
+		return filepath.Join(dir, "sessions.db"), func() {}
+	})
 }
 
 // J1 J2 J4 P1: the same on Postgres, whose connections break too.
@@ -57,22 +64,25 @@ func TestKillsOnPostgres(t *testing.T) {
 	if server == "" {
 		t.Skip("wants a Postgres server: ANTIPHON_POSTGRES: skipped")
 	}
-	torture(t, max(few, wanted(t)/4), func(t *testing.T) string { return newSchema(t, server) })
+	torture(t, max(few, wanted(t)/4), func(t *testing.T, _ string) (place string, done func()) { return newSchema(t, server) })
 }
 
+// storePlace makes a place for a world's store, which has a folder of its own.
+type storePlace func(t *testing.T, dir string) (place string, done func())
+
 // torture plays worlds until enough processes are killed, some at once.
-func torture(t *testing.T, want int, place func(t *testing.T) string) {
+func torture(t *testing.T, want int, place storePlace) {
 	if runtime.GOOS == "windows" {
 		t.Skip("needs pipes that a child inherits by number, which Windows has not: skipped")
 	}
 	total := newTally()
 	if *seed > 0 {
-		play(t, *seed, place(t), total)
+		play(t, *seed, place, total)
 		total.print(t)
 		return
 	}
 	var mu sync.Mutex
-	next := uint64(0)
+	next := *first - 1
 	draw := func() uint64 {
 		mu.Lock()
 		defer mu.Unlock()
@@ -86,20 +96,60 @@ func torture(t *testing.T, want int, place func(t *testing.T) string) {
 	for range min(2*runtime.GOMAXPROCS(0), max(1, want/livesOfWorld)) {
 		wg.Go(func() {
 			for s := draw(); s > 0; s = draw() {
-				play(t, s, place(t), total)
+				play(t, s, place, total)
 			}
 		})
 	}
 	wg.Wait()
 	total.print(t)
+	if want >= many && !t.Failed() {
+		total.everywhere(t)
+	}
 }
 
-// play plays one world and says which, if something is wrong with it.
-func play(t *testing.T, seed uint64, place string, total *tally) {
-	w, err := newWorld(t, seed, place, total)
+// many kills meet everything that there is to meet.
+const many = 1000
+
+// everywhere wants kills at all kinds of steps, and something of all that the
+// checks are about: else they would prove nothing.
+func (t *tally) everywhere(tt *testing.T) {
+	for _, kind := range []string{
+		"append/given", "append/run_started", "append/turn_started", "append/received", "append/turn_ended", "append/approval",
+		"append/call_started", "append/answered", "append/nested", "append/stopped",
+		"lock", "unlock", "load", "create", "fork", "rename", "archive", "delete", "sweep", "put", "open/sql/", "tool/", "event/", "stream", "any moment",
+	} {
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(t.steps)), func(s string) bool { return strings.HasPrefix(s, kind) }) {
+			tt.Errorf("nothing was killed at %s", kind)
+		}
+	}
+	for what, n := range map[string]int{
+		"appends without an outcome that are there": t.UnsureThere, "appends without an outcome that are not": t.Unsure - t.UnsureThere,
+		"failed appends": t.Failed, "uncertain calls": t.Uncertain, "calls that ran again": t.Repeated, "refused locks": t.Busy,
+		"compactions": t.kinds["compacted"], "approvals": t.kinds["approval_asked"], "nested runs": t.kinds["nested"],
+	} {
+		if n == 0 {
+			tt.Errorf("there were no %s", what)
+		}
+	}
+}
+
+// play plays one world and says which, if something is wrong with it. Of a world
+// that is in order nothing is left.
+func play(t *testing.T, seed uint64, makePlace storePlace, total *tally) {
+	dir := filepath.Join(t.TempDir(), "world")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Error(err)
+		return
+	}
+	place, done := makePlace(t, dir)
+	defer done()
+	w, err := newWorld(seed, dir, place, total)
 	if err == nil {
 		err = w.play(t.Context())
 		w.close()
+	}
+	if err == nil {
+		err = os.RemoveAll(dir)
 	}
 	if err != nil {
 		t.Errorf("-seed %d: %v", seed, err)
@@ -110,18 +160,19 @@ func play(t *testing.T, seed uint64, place string, total *tally) {
 type tally struct {
 	mu sync.Mutex
 	counts
-	steps map[string]int
+	steps, kinds map[string]int
 }
 
 // counts are those of one world, or of all.
 type counts struct {
 	Kills, Lives, Rivals, Busy, Torn, Cuts    int
+	Excused                                   int // errors of a store that was made to fail
 	Entries, Items, Told, Sessions            int
 	Unsure, UnsureThere, Failed, FailedThere  int
 	Calls, Ran, Uncertain, Repeated, Requests int
 }
 
-func newTally() *tally { return &tally{steps: map[string]int{}} }
+func newTally() *tally { return &tally{steps: map[string]int{}, kinds: map[string]int{}} }
 
 func (t *tally) killed() int {
 	t.mu.Lock()
@@ -134,12 +185,13 @@ func (t *tally) print(tt *testing.T) {
 	defer t.mu.Unlock()
 	tt.Log(t.counts.String())
 	tt.Log("killed at:\n" + table(t.steps))
+	tt.Log("entries:\n" + table(t.kinds))
 }
 
 func (c counts) String() string {
-	return fmt.Sprintf("%d kills in %d lives (%d with a rival, %d times refused a lock, %d torn files, %d broken connections): %d sessions with %d entries and %d items, %d told of; "+
+	return fmt.Sprintf("%d kills in %d lives (%d with a rival, %d times refused a lock, %d torn files, %d broken connections, %d errors for a full disk and the like): %d sessions with %d entries and %d items, %d told of; "+
 		"%d appends without an outcome, of which %d are there, %d failed ones, of which %d are; "+
 		"%d calls, of which %d ran, %d uncertain, %d run again; %d requests",
-		c.Kills, c.Lives, c.Rivals, c.Busy, c.Torn, c.Cuts, c.Sessions, c.Entries, c.Items, c.Told,
+		c.Kills, c.Lives, c.Rivals, c.Busy, c.Torn, c.Cuts, c.Excused, c.Sessions, c.Entries, c.Items, c.Told,
 		c.Unsure, c.UnsureThere, c.Failed, c.FailedThere, c.Calls, c.Ran, c.Uncertain, c.Repeated, c.Requests)
 }

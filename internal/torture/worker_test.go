@@ -55,8 +55,8 @@ type worker struct {
 	agent *agent.Agent
 	out   *os.File
 
-	mu    sync.Mutex
-	forks int
+	mu   sync.Mutex
+	made int // sessions
 }
 
 // live is the whole life of a worker process.
@@ -135,8 +135,9 @@ func (w *worker) wander(ctx context.Context) {
 	case "sql":
 		w.failed("note", w.note(ctx, r))
 	case "delete":
-		w.fork(ctx, r)
-		w.remove(ctx, r)
+		for range w.Plan.Nth {
+			w.remove(ctx, r, w.fork(ctx, r))
+		}
 	}
 	for range 2 + r.IntN(8) {
 		switch n := r.IntN(100); {
@@ -155,7 +156,7 @@ func (w *worker) wander(ctx context.Context) {
 		case n < 96:
 			w.create(ctx, r)
 		default:
-			w.remove(ctx, r)
+			w.remove(ctx, r, w.pick(ctx, r))
 		}
 	}
 }
@@ -224,6 +225,10 @@ func (w *worker) run(ctx context.Context, r *rand.Rand, id string) {
 		w.failed("decide "+id, err)
 		return
 	}
+	if r.IntN(4) == 0 && compacted(s) {
+		_, err := agent.Restore(ctx, s, 0)
+		w.failed("restore "+id, err)
+	}
 	a := *w.agent
 	var input []item.Item
 	if len(s.Log()) == 0 || r.IntN(3) > 0 {
@@ -247,7 +252,16 @@ func (w *worker) run(ctx context.Context, r *rand.Rand, id string) {
 		a.Compaction = agent.Compaction{At: 300 + r.Int64N(4000), Keep: 100 + r.Int64N(500), By: ways[r.IntN(3)]}
 	}
 	a.CollapseReads = r.IntN(2) == 0
-	w.failed("run "+id, w.events(ctx, r, id, a.Start(s, input...)))
+	w.failed("run "+id, w.events(ctx, r, s, a.Start(s, input...)))
+}
+
+// compacted reports whether something stands in the place of what was sent.
+func compacted(s *session.Session) bool {
+	var v session.View
+	for _, e := range s.Log() {
+		v.Apply(e)
+	}
+	return v.Compaction() > 0
 }
 
 func (w *worker) question(r *rand.Rand) item.Item {
@@ -263,16 +277,20 @@ func (w *worker) question(r *rand.Rand) item.Item {
 }
 
 // events ranges over a run and meddles with it at one of its events.
-func (w *worker) events(ctx context.Context, r *rand.Rand, id string, run *agent.Run) error {
+func (w *worker) events(ctx context.Context, r *rand.Rand, s *session.Session, run *agent.Run) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	at, what := r.IntN(40), r.IntN(10)
+	if w.Plan.Step == "append/given" {
+		at, what = 1+r.IntN(8), 3
+	}
 	n := 0
+	said := ""
 	for ev, err := range run.Events(ctx) {
 		if err != nil {
-			return err
+			return errors.Join(err, w.heard(s, said, err))
 		}
-		w.told(id, ev)
+		w.told(s.ID(), ev)
 		name := ev.Name()
 		if n++; n == at {
 			switch what {
@@ -283,12 +301,33 @@ func (w *worker) events(ctx context.Context, r *rand.Rand, id string, run *agent
 			case 2:
 				run.StopAfterTurn()
 			case 3, 4:
-				if err := run.Say(item.User(fmt.Sprintf("By the way %d.", r.IntN(1_000_000)))); err != nil && !errors.Is(err, agent.ErrStopped) {
+				said = fmt.Sprintf("By the way %d.", r.IntN(1_000_000_000))
+				if err := run.Say(item.User(said)); errors.Is(err, agent.ErrStopped) {
+					said = ""
+				} else if err != nil {
 					return err
 				}
 			}
 		}
 		w.fate.step("event/" + name)
+	}
+	return w.heard(s, said, nil)
+}
+
+// heard wants what was said to a run to be in its log, once, unless it ended with
+// an error of the store. L5
+func (w *worker) heard(s *session.Session, said string, err error) error {
+	if said == "" || err != nil && !errors.Is(err, context.Canceled) {
+		return nil
+	}
+	n := 0
+	for _, e := range s.Log() {
+		if g, ok := e.Body.(session.Given); ok && strings.Contains(g.Item.JSON(), said) {
+			n++
+		}
+	}
+	if n != 1 {
+		return fmt.Errorf("what was said to a run is in its log %d times", n)
 	}
 	return nil
 }
@@ -332,29 +371,35 @@ func (w *worker) decide(ctx context.Context, r *rand.Rand, s *session.Session) e
 	return agent.Decide(ctx, s, list...)
 }
 
-// fork makes a session of another one, at any of its entries.
-func (w *worker) fork(ctx context.Context, r *rand.Rand) {
+// fork makes a session of another one, at any of its entries, and returns its
+// id, "" if it made none.
+func (w *worker) fork(ctx context.Context, r *rand.Rand) string {
 	from := w.pick(ctx, r)
 	s, err := session.Open(ctx, w.store, from)
 	if err != nil {
 		w.failed("open "+from, err)
-		return
+		return ""
 	}
 	if len(s.Log()) == 0 {
-		return
+		return ""
 	}
-	w.mu.Lock()
-	w.forks++
-	id := fmt.Sprintf("f%d-%d-%d", w.Life, w.Seed%1000, w.forks)
-	w.mu.Unlock()
-	f, err := s.Fork(ctx, 1+r.Int64N(int64(len(s.Log()))), id)
-	if err != nil {
+	id := w.fresh("f")
+	if _, err := s.Fork(ctx, 1+r.Int64N(int64(len(s.Log()))), id); err != nil {
 		w.failed("fork "+from, err)
-		return
+		return ""
 	}
 	if r.IntN(2) == 0 {
-		w.run(ctx, r, f.ID())
+		w.run(ctx, r, id)
 	}
+	return id
+}
+
+// fresh is an id that no session has.
+func (w *worker) fresh(kind string) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.made++
+	return fmt.Sprintf("%s%d-%d-%d", kind, w.Life, w.Seed%1_000_000, w.made)
 }
 
 // tidy sweeps, renames and archives.
@@ -373,7 +418,7 @@ func (w *worker) tidy(ctx context.Context, r *rand.Rand, what string) {
 
 // create makes a session that has a name before it has entries.
 func (w *worker) create(ctx context.Context, r *rand.Rand) {
-	id := fmt.Sprintf("n%d-%d", w.Life, w.Seed%1000)
+	id := w.fresh("n")
 	err := w.store.(session.Catalog).Create(ctx, session.Info{ID: id, Name: id, Path: "/a.md"})
 	w.failed("create", err)
 	if err == nil && r.IntN(2) == 0 {
@@ -419,10 +464,10 @@ func (w *worker) note(ctx context.Context, r *rand.Rand) error {
 	return err
 }
 
-// remove deletes a fork, if nobody writes to it.
-func (w *worker) remove(ctx context.Context, r *rand.Rand) {
-	id := w.pick(ctx, r)
-	if !strings.HasPrefix(id, "f") && w.Plan.Step != "delete" || slices.Contains(w.Sessions, id) {
+// remove deletes a session that is not one of those to begin with, if nobody
+// writes to it.
+func (w *worker) remove(ctx context.Context, r *rand.Rand, id string) {
+	if id == "" || slices.Contains(w.Sessions, id) || r.IntN(4) == 0 {
 		return
 	}
 	s, unlock := w.locked(ctx, id)

@@ -18,7 +18,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/antiphon-go/antiphon/agenttest"
@@ -43,13 +42,14 @@ type world struct {
 	mu      sync.Mutex
 	counts
 	killed  map[string]int
+	kinds   map[string]int    // of entries, at the end
 	told    map[string]string // digests of items that were shown, and the sessions of their runs
 	blobs   map[string]string // hashes, and the sessions that keep them
 	trouble []error
 	known   map[string]int // how long each session was when it was looked at
 }
 
-func newWorld(t *testing.T, seed uint64, place string, total *tally) (*world, error) {
+func newWorld(seed uint64, dir, place string, total *tally) (*world, error) {
 	r := rand.New(rand.NewPCG(seed, 6))
 	text := script(r)
 	s, err := rehearsal.Parse("world", []byte(text))
@@ -57,8 +57,8 @@ func newWorld(t *testing.T, seed uint64, place string, total *tally) (*world, er
 		return nil, fmt.Errorf("%w\n%s", err, text)
 	}
 	w := &world{
-		seed: seed, random: r, place: place, ledger: filepath.Join(t.TempDir(), "ledger"), total: total,
-		killed: map[string]int{}, told: map[string]string{}, blobs: map[string]string{}, known: map[string]int{},
+		seed: seed, random: r, place: place, ledger: filepath.Join(dir, "ledger"), total: total,
+		killed: map[string]int{}, kinds: map[string]int{}, told: map[string]string{}, blobs: map[string]string{}, known: map[string]int{},
 	}
 	w.model = &model{handler: &rehearsal.Server{Script: s}}
 	w.server = httptest.NewServer(w.model)
@@ -75,12 +75,18 @@ func (w *world) close() {
 	for step, n := range w.killed {
 		w.total.steps[step] += n
 	}
+	for kind, n := range w.kinds {
+		w.total.kinds[kind] += n
+	}
 }
 
 // play lives all lives and looks at what is left of each.
 func (w *world) play(ctx context.Context) error {
 	for life := range livesOfWorld {
 		jobs := []job{w.job(life, draw(w.random))}
+		if life == 0 && w.random.IntN(2) == 0 { // while the database is made
+			jobs[0].Plan = plan{Last: 1000, Step: "open/sql/", Nth: 1 + w.random.IntN(40)}
+		}
 		if w.random.IntN(5) == 0 {
 			jobs = append(jobs, w.job(life, draw(w.random)))
 			jobs[1].Rude = w.random.IntN(3) == 0
@@ -107,8 +113,12 @@ func (w *world) play(ctx context.Context) error {
 }
 
 func (w *world) job(life int, p plan) job {
+	place := w.place
+	if isPostgres(place) {
+		place = with(place, "application_name", w.workerName())
+	}
 	return job{
-		Store: w.place, Ledger: w.ledger, URL: w.server.URL + "/v1", Seed: w.random.Uint64(), Life: life, Plan: p,
+		Store: place, Ledger: w.ledger, URL: w.server.URL + "/v1", Seed: w.random.Uint64(), Life: life, Plan: p,
 		Sessions: []string{"a", "b", "c"},
 	}
 }
@@ -182,8 +192,10 @@ func (w *world) process(ctx context.Context, j job) error {
 	said := w.hear(from)
 	stopCutting()
 	w.model.killAt(0, nil)
-	err = cmd.Wait()
-	return w.buried(said, cmp.Or(said.step, end.by()), stderr.String(), err, ctx.Err())
+	said.exit = cmd.Wait()
+	said.killed, said.late, said.stderr = cmd.ProcessState.ExitCode() < 0, ctx.Err(), stderr.String()
+	said.step = cmp.Or(said.step, end.by())
+	return w.buried(said)
 }
 
 // cutting breaks the connections of a worker until it is stopped.
@@ -195,7 +207,7 @@ func (w *world) cutting(ctx context.Context, j job) (stop func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		n, err := cut(ctx, rand.New(rand.NewPCG(j.Seed, 1)), w.place)
+		n, err := w.cut(ctx, rand.New(rand.NewPCG(j.Seed, 1)))
 		if err != nil {
 			w.problem(err)
 		}
@@ -227,12 +239,16 @@ func (e *ending) by() string {
 	return e.what
 }
 
-// said is what a worker said of itself.
+// said is what a worker said of itself, and how it ended.
 type said struct {
-	step  string // that it ended itself at
-	ended bool
-	bad   []string
-	err   error
+	step   string // that it was killed at
+	ended  bool
+	bad    []string
+	err    error // of the reports
+	exit   error
+	killed bool // by a signal
+	late   error
+	stderr string
 }
 
 // hear listens to a worker until it is gone.
@@ -254,6 +270,8 @@ func (w *world) hear(from *os.File) said {
 			w.told[hash] = id
 		case "busy":
 			w.Busy++
+		case "excused":
+			w.Excused++
 		case "put":
 			hash, id, _ := strings.Cut(rest, " ")
 			w.blobs[hash] = id
@@ -263,7 +281,7 @@ func (w *world) hear(from *os.File) said {
 }
 
 // buried counts how a worker ended, if that is as it was to be.
-func (w *world) buried(s said, step, stderr string, err, late error) error {
+func (w *world) buried(s said) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
@@ -271,16 +289,18 @@ func (w *world) buried(s said, step, stderr string, err, late error) error {
 		return fmt.Errorf("the worker: %s", strings.Join(s.bad, "\n"))
 	case s.err != nil:
 		return s.err
-	case late != nil:
-		return fmt.Errorf("the worker did not end: %w\n%s", late, stderr)
-	case err != nil && step != "":
+	case strings.Contains(s.stderr, "DATA RACE"):
+		return fmt.Errorf("the worker: %s", s.stderr)
+	case s.late != nil:
+		return fmt.Errorf("the worker did not end: %w\n%s", s.late, s.stderr)
+	case s.killed && s.step != "":
 		w.Kills++
-		w.killed[step]++
+		w.killed[s.step]++
 		w.total.count()
-	case err != nil:
-		return fmt.Errorf("the worker: %w\n%s", err, stderr)
+	case s.exit != nil:
+		return fmt.Errorf("the worker: %w\n%s", s.exit, s.stderr)
 	case !s.ended:
-		return fmt.Errorf("the worker ended without a word\n%s", stderr)
+		return fmt.Errorf("the worker ended without a word\n%s", s.stderr)
 	}
 	return nil
 }
@@ -297,6 +317,7 @@ func (t *tally) add(c counts) {
 	t.Rivals += c.Rivals
 	t.Busy += c.Busy
 	t.Torn += c.Torn
+	t.Excused += c.Excused
 	t.Cuts += c.Cuts
 	t.Entries += c.Entries
 	t.Items += c.Items

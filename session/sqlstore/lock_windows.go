@@ -23,3 +23,12 @@ func flock(f *os.File) error {
 	}
 	return os.NewSyscallError("LockFileEx", err)
 }
+
+// writable reports a file that may not be written to.
+func writable(path string) error {
+	info, err := os.Stat(path)
+	if err == nil && info.Mode().Perm()&0o200 == 0 {
+		err = &os.PathError{Op: "write", Path: path, Err: os.ErrPermission}
+	}
+	return err
+}

@@ -50,10 +50,8 @@ func TestFormats(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%v: go test -run TestFormats -update writes it", err)
 				}
-				where := where
-				if dialect == "sqlite" {
-					where = filepath.Join(t.TempDir(), "old.db")
-				} else {
+				where := filepath.Join(t.TempDir(), "old.db")
+				if dialect == "postgres" {
 					where = postgresDSN(t)
 				}
 				restore(t, where, string(dump))

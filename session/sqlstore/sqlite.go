@@ -25,7 +25,7 @@ func OpenSQLite(ctx context.Context, file string, open Opener, o Options) (*Stor
 	s := &Store{place: file}
 	path, err := makeFile(file)
 	if err != nil {
-		return nil, &Error{Store: file, Op: "opening", Problem: err.Error(), Hint: "see whether the folder may be written to, or choose another place", Err: err}
+		return nil, &Error{Store: file, Op: "opening", Problem: err.Error(), Hint: "see whether the file and its folder may be written to, or choose another place", Err: err}
 	}
 	s.wait = waitOf(o)
 	db, err := open(sqliteDSN(path, s.wait))
@@ -70,7 +70,9 @@ func makeFile(file string) (string, error) {
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
 		return "", fmt.Errorf("%s is no file", path)
 	}
-	return path, nil
+	// SQLite would read it, and leave files beside it that cannot be written to
+	// later either.
+	return path, writable(path)
 }
 
 // sqliteDSN names the file as SQLite wants it, and how long connections wait for

@@ -32,7 +32,7 @@ CREATE TABLE antiphon_entries (
 	n    INTEGER NOT NULL,
 	data BLOB NOT NULL,
 	PRIMARY KEY (log, last)
-) WITHOUT ROWID;
+);
 
 CREATE TABLE antiphon_blobs (
 	blob INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -44,7 +44,7 @@ CREATE TABLE antiphon_chunks (
 	n    INTEGER NOT NULL,
 	data BLOB NOT NULL,
 	PRIMARY KEY (blob, n)
-) WITHOUT ROWID;
+);
 CREATE TABLE antiphon_refs (
 	log   INTEGER NOT NULL,
 	blob  INTEGER NOT NULL,

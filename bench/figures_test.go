@@ -1,0 +1,30 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"math"
+	"testing"
+)
+
+// TestFigures proves that the rows that measure no library come to figures, in
+// small.
+func TestFigures(t *testing.T) {
+	if d := measureDurable(5, 1); d.err != nil || !(d.step > 0) || !(d.many > 0) {
+		t.Errorf("durable step: %+v", d)
+	}
+	o := measureOpening(largeSession{items: 200, images: 4, imageSize: 100_000}, 5)
+	if o.err != nil || math.IsNaN(o.mb) || !(o.ms > 0) || !(o.http.cpu > 0) || !(o.socket.cpu > 0) {
+		t.Errorf("opening: %+v", o)
+	}
+	// Turns cost the same, however long the history is.
+	if o.http.allocs > 1.3 || o.socket.allocs > 1.3 {
+		t.Errorf("allocations of a turn by those in a new session: %.2f over HTTP, %.2f over a WebSocket", o.http.allocs, o.socket.allocs)
+	}
+	for name, one := range map[string]idler{"paused": pausedRun, "blocked": blockedRun, "goroutine": idleGoroutine} {
+		if kb := idleMemory(20, one); math.IsNaN(kb) {
+			t.Errorf("%s: no figure", name)
+		}
+	}
+}
