@@ -80,8 +80,10 @@ type Room struct {
 	Start int64
 	// Window is all that there is, 0 if that is not known.
 	Window int64
-	Keep   int64
-	By     string
+	// Keep is how many of the newest tokens stay, and By how the others are
+	// replaced; see Compaction.
+	Keep int64
+	By   string
 	// Around is what instructions and tools take of it.
 	Around int64
 	// Model and Estimator tell the size of items.

@@ -33,7 +33,7 @@ func (r *Run) compact(ctx context.Context, e Compact) error {
 		err = r.shorten(inner, seen)
 	}
 	seen.After = r.remains(e, seen)
-	seen.Ended, seen.Err = time.Now(), err
+	seen.Ended, seen.Err = time.Now(), cmp.Or(err, seen.worth())
 	objection := after(inner, "AfterCompact", r.agent.Hooks[:n], afterCompact, seen)
 	if err == nil {
 		err = objection
@@ -50,6 +50,7 @@ func (r *Run) compact(ctx context.Context, e Compact) error {
 
 // compacted records and tells what came of a compaction.
 func (r *Run) compacted(e Compact, seen *CompactCall, failure error) error {
+	r.spoiled = failure
 	b := session.Compacted{Through: e.Through, Kept: seen.kept, By: seen.By, Items: seen.Items, Before: e.Before, After: seen.After, Usage: seen.Usage, Cost: seen.Cost}
 	if failure != nil {
 		b.Failure, b.Items, b.Kept, b.After = failure.Error(), nil, nil, e.Before
@@ -130,6 +131,7 @@ func (r *Run) byEndpoint(ctx context.Context, seen *CompactCall) (done bool, err
 		return false, nil
 	}
 	req := &item.CompactRequest{Model: r.agent.Request.Model, Input: item.NewList(seen.all...), Instructions: r.agent.Request.Instructions}
+	seen.Model = req.Model
 	resp, err := c.Compact(endpoint.WithBudget(ctx, r.patience(r.agent.Model)), req)
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
@@ -211,7 +213,7 @@ func (a *Agent) Compact(ctx context.Context, s *session.Session) (*Compacted, er
 	case ctx.Err() != nil && (done.Seq == 0 || done.Failure != ""):
 		return nil, context.Cause(ctx)
 	case done.Failure != "":
-		return &done, fmt.Errorf("the session was not compacted: %s", done.Failure)
+		return &done, fmt.Errorf("the session was not compacted: %w", r.spoiled)
 	}
 	return &done, nil
 }

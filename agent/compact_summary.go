@@ -82,6 +82,7 @@ func (r *Run) writer(seen *CompactCall) *writer {
 	if w.req.Store == nil {
 		w.req.Store = own.Store
 	}
+	seen.Model = w.req.Model
 	w.req.Tools, w.req.ToolChoice, w.req.ParallelToolCalls, w.req.PreviousResponseID = nil, "", nil, ""
 	window := windowOf(w.req.Model)
 	if w.req.Model == own.Model {

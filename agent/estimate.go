@@ -16,8 +16,8 @@ type Estimator interface {
 	Estimate(model string, it item.Item) int
 }
 
-// Estimate is the [Estimator] that is used if none is set. It counts bytes, for
-// there is no vocabulary in here; what endpoints report corrects it. Images
+// Estimate guesses what an item takes where no [Estimator] is set. It counts bytes,
+// for there is no vocabulary in here; what endpoints report corrects it. Images
 // count by their detail and by how large they are, never by their base64, and
 // encrypted reasoning by what it holds.
 func Estimate(model string, it item.Item) int {

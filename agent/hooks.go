@@ -33,8 +33,8 @@ type Hooks struct {
 	// the model from being asked and ends the run with [Vetoed].
 	BeforeModel func(ctx context.Context, c *ModelCall) (context.Context, error)
 	// AfterModel is called when the reply and the turn's end are recorded, also
-	// for a reply that broke off, and when they could not be recorded. An error ends the run with [Vetoed]; calls
-	// that the reply made are not started.
+	// for a reply that broke off, and when they could not be recorded. An error
+	// ends the run with [Vetoed]; calls that the reply made are not started.
 	AfterModel func(ctx context.Context, c *ModelCall) error
 	// BeforeTool is called when a call that may run is about to. It may change
 	// Call.Arguments, which is recorded and which the model is told. An error
@@ -131,6 +131,8 @@ type CompactCall struct {
 	Started, Ended time.Time
 	// Items will stand in the place of those that are replaced.
 	Items []item.Item
+	// Model is the one that was asked for them, "" if none was.
+	Model string
 	// Usage and Cost are what the requests took, all of them.
 	Usage *item.Usage
 	Cost  float64

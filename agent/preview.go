@@ -10,20 +10,51 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// Preview returns the request that a run would send if it began now and decided
-// nothing new before. Where calls wait for their outputs, the history is as far
-// as they let it come; see [session.Explain] for what is not in it. Nothing is
-// recorded, asked or run. The Model may be nil.
-func (a *Agent) Preview(ctx context.Context, s *session.Session) (*item.Request, error) {
-	r := a.Start(s)
-	if err := r.equip(ctx); err != nil {
-		return nil, err
+// Preview returns the request that a run would send if it began now, and the
+// session as it would be then: a copy in memory, in which calls that cannot run
+// any more have their outputs. Where others are to run or wait for somebody, the
+// history is as far as they let it come; see [session.Explain] for what is not
+// in it. Nothing is recorded, asked or run. The Model may be nil.
+func (a *Agent) Preview(ctx context.Context, s *session.Session) (*item.Request, *session.Session, error) {
+	then, err := session.Open(ctx, new(session.Memory), s.ID())
+	if err != nil {
+		return nil, nil, err
 	}
+	var bodies []session.Body
 	for e := range s.Entries() {
-		r.state.Apply(e)
+		bodies = append(bodies, e.Body)
 	}
-	next := int64(len(s.Log())) + 1
-	r.state.Apply(session.Entry{Seq: next, Body: session.RunStarted{}})
-	r.state.Apply(session.Entry{Seq: next + 1, Body: session.TurnStarted{Turn: r.state.turn + 1}})
-	return r.request(), nil
+	if _, err := then.Append(ctx, bodies...); err != nil {
+		return nil, nil, err
+	}
+	r := a.Start(then)
+	r.lasting, r.yield = ctx, func(Event, error) bool { return true }
+	if err := r.equip(ctx); err != nil {
+		return nil, nil, err
+	}
+	r.fold(a)
+	if err := r.foresee(ctx); err != nil {
+		return nil, nil, err
+	}
+	return r.request(), then, nil
+}
+
+// foresee records what a run decides without asking anybody, up to its first
+// request.
+func (r *Run) foresee(ctx context.Context) error {
+	if err := r.record(ctx, session.RunStarted{}); err != nil {
+		return err
+	}
+	for {
+		if err := r.collapse(ctx); err != nil {
+			return err
+		}
+		end, ok := r.state.Next().(Close)
+		if !ok {
+			return r.record(ctx, session.TurnStarted{Turn: r.state.turn + 1})
+		}
+		if err := r.close(ctx, end.Calls); err != nil {
+			return err
+		}
+	}
 }

@@ -63,6 +63,7 @@ type Run struct {
 	wanted  []Pending
 
 	shortened Compacted // the last compaction
+	spoiled   error     // why it failed, if it did
 	reads     reads
 	why       Stop    // how it ended
 	purse     *Budget // what the run and those nested in it use

@@ -24,7 +24,8 @@ import (
 	"github.com/antiphon-go/antiphon/toolkit"
 )
 
-// Options are what a file can name: places and profiles.
+// Options are what a file can name, such as places and profiles, and what may be
+// done to load it. The zero value works.
 type Options struct {
 	// Workspace is ${workspace}: where tools work when a file declares no
 	// roots. Empty means the file's own folder.

@@ -154,9 +154,9 @@ func TestServerProblems(t *testing.T) {
 	_, url, _ := mcpServer(t, "look")
 	for text, want := range map[string]string{
 		`<tool server="a" mcp_server="` + url + `"/>` + "\n" + `<tool server="a" mcp_server="http://127.0.0.1:1/"/>`: "agent.md:2:1: <tool mcp_server>: MCP server a: another is called so too",
-		`<tool mcp_server="` + url + `" approval="maybe"/>`:                                                      `agent.md:1:1: <tool>: approval is "maybe"`,
-		`<tool mcp_server="` + url + `" include="["/>`:                                                           "agent.md:1:1: <tool mcp_server>: ",
-		`<tool mcp_server="ftp://x"/>`:                                                                           "agent.md:1:1: <tool mcp_server>: ",
+		`<tool mcp_server="` + url + `" approval="maybe"/>`:                                                          `agent.md:1:1: <tool>: approval is "maybe"`,
+		`<tool mcp_server="` + url + `" include="["/>`:                                                               "agent.md:1:1: <tool mcp_server>: ",
+		`<tool mcp_server="ftp://x"/>`:                                                                               "agent.md:1:1: <tool mcp_server>: ",
 	} {
 		path := write(t, text+"\n<user>x</user>", t.TempDir(), "agent.md")
 		if _, err := agentfile.Load(t.Context(), path, agentfile.Options{}); err == nil || !strings.Contains(err.Error(), want) {

@@ -388,7 +388,7 @@ func (c *witnessCheck) begins(id string, there []string) ([]string, error) {
 		return slices.Clip(s.entries), nil
 	}
 	for _, op := range c.w.ops {
-		if op.Name != "fork" || op.Session != id || op.failed {
+		if op.Name != "fork" || op.Session != id {
 			continue
 		}
 		if !op.done && len(there) == 0 {

@@ -132,6 +132,59 @@ func TestWitnessOfTheKilled(t *testing.T) {
 	}
 }
 
+// A fork that was reported as failed may have been made all the same.
+func TestWitnessOfFork(t *testing.T) {
+	for name, fail := range map[string]func(s agenttest.Step) error{
+		"done": func(agenttest.Step) error { return nil },
+		"failed, and there": func(s agenttest.Step) error {
+			if s.Name == "fork" && s.Done {
+				return errors.New("the connection was lost")
+			}
+			return nil
+		},
+		"failed, and not there": func(s agenttest.Step) error {
+			if s.Name == "fork" {
+				return errors.New("no space left")
+			}
+			return nil
+		},
+	} {
+		var reports bytes.Buffer
+		kept := new(session.Memory)
+		report := agenttest.Reporter(&reports)
+		store := agenttest.StepStore(agenttest.StepStore(kept, fail), report)
+		s, err := session.Open(t.Context(), store, "s")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Append(t.Context(), session.Given{Item: item.User("one")}, session.Given{Item: item.User("two")}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Fork(t.Context(), 1, "f"); err != nil != (name != "done") {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if name != "failed, and not there" {
+			f, err := session.Open(t.Context(), store, "f")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := f.Append(t.Context(), session.Given{Item: item.User("three")}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var w agenttest.Witness
+		if err := w.Hear(&reports, nil); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Check(t.Context(), kept, nil); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if made := w.Made("f"); made != 1 && name != "failed, and not there" {
+			t.Errorf("%s: the fork was made with %d entries", name, made)
+		}
+	}
+}
+
 // J1: what is wrong with a log is found without asking those who wrote it.
 func TestCheckLog(t *testing.T) {
 	call := item.Call("c1", "work", `{}`)

@@ -79,12 +79,17 @@ func startBrowser(t testing.TB) *browser {
 		t.Fatal(err)
 	}
 	b := &browser{t: t, waiting: map[int]chan reply{}}
+	gone := make(chan struct{}) // closed when the last of its processes has ended: until then one may write to its home
 	t.Cleanup(func() {
-		if b.conn != nil {
+		defer cancel()
+		if b.conn == nil {
+			cancel()
+		} else {
 			_ = b.send("", "Browser.close", nil, nil)
-			_ = b.conn.CloseNow()
+			defer b.conn.CloseNow()
+			defer time.AfterFunc(20*time.Second, cancel).Stop()
 		}
-		cancel()
+		<-gone
 		_ = cmd.Wait()
 	})
 	lines := bufio.NewScanner(log)
@@ -93,10 +98,14 @@ func startBrowser(t testing.TB) *browser {
 		said = append(said, lines.Text())
 		if _, url, ok := strings.Cut(lines.Text(), "DevTools listening on "); ok {
 			b.dial(ctx, url)
-			go func() { _, _ = io.Copy(io.Discard, log) }()
+			go func() {
+				defer close(gone)
+				_, _ = io.Copy(io.Discard, log)
+			}()
 			return b
 		}
 	}
+	close(gone)
 	t.Fatalf("the browser did not start:\n%s", strings.Join(said, "\n"))
 	return nil
 }

@@ -122,7 +122,7 @@ func (t *talk) decision(e session.Entry) {
 		}
 		t.mark(e, "context", "Repeated reads", fmt.Sprintf("Of %s a marker is sent, for entry %d has it again.", strings.Join(list, ", "), b.By))
 	default:
-		t.mark(e, "context", strings.TrimPrefix(fmt.Sprintf("%T", b), "session."), "")
+		t.mark(e, "context", strings.ReplaceAll(session.Kind(b), "_", " "), "")
 	}
 }
 

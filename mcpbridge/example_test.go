@@ -6,15 +6,36 @@ package mcpbridge_test
 import (
 	"context"
 	"fmt"
+	"log"
 	"net/http"
 	"net/http/httptest"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/mcpbridge"
 	"github.com/antiphon-go/antiphon/tool"
 )
+
+// Two servers, one a program and one at a URL. Their tools come and go as they say
+// while a run is under way.
+func ExampleBridge() {
+	ctx, a, token := context.Background(), &agent.Agent{}, "of the second one"
+	bridge, err := mcpbridge.Connect(ctx, mcpbridge.Options{Reserved: []string{"read_file"}},
+		mcpbridge.Server{Name: "files", Command: []string{"npx", "-y", "@modelcontextprotocol/server-filesystem", "/data"}},
+		mcpbridge.Server{URL: "https://mcp.example.com/mcp", Token: endpoint.NewKey(token), Include: []string{"search_*"}},
+	)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer bridge.Close()
+	a.ToolSource = func(ctx context.Context) ([]tool.Tool, error) {
+		_ = bridge.Refresh(ctx) // a server that does not answer has the tools that it had
+		return bridge.Tools(), nil
+	}
+}
 
 // The tools of a server are tools like any other. This one speaks HTTP; one
 // that is a program is mcpbridge.Server{Command: []string{"npx", "-y", "…"}}.

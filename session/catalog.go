@@ -66,7 +66,7 @@ type Info struct {
 	At     int64  `json:"at,omitempty"`
 	// Nested says that a call of its parent started it.
 	Nested bool `json:"nested,omitempty"`
-	// Title is the beginning of what was said first, for lists.
+	// Title is the beginning of a user's first message, for lists.
 	Title    string    `json:"title,omitempty"`
 	Entries  int64     `json:"entries"`
 	Created  time.Time `json:"created,omitzero"`
@@ -104,7 +104,8 @@ type Catalog interface {
 	Sweep(ctx context.Context, dry bool) (Swept, error)
 }
 
-// Swept is what [Catalog.Sweep] removed, or would.
+// Swept is what [Catalog.Sweep] removed, or would: so many blobs and entries,
+// and the bytes that both had.
 type Swept struct {
 	Blobs   int   `json:"blobs"`
 	Entries int   `json:"entries"`

@@ -56,13 +56,19 @@ const (
 	keyRefusedCalls  = attribute.Key("antiphon.run.refused_calls")
 	keyTokens        = attribute.Key("antiphon.run.tokens")
 	keyNestedTokens  = attribute.Key("antiphon.run.nested_tokens")
+	keyCompactions   = attribute.Key("antiphon.run.compactions")
+	keyCompactBy     = attribute.Key("antiphon.compact.by")
+	keyReplaced      = attribute.Key("antiphon.compact.replaced_items")
+	keyBefore        = attribute.Key("antiphon.compact.before_tokens")
+	keyAfter         = attribute.Key("antiphon.compact.after_tokens")
 )
 
 // The operations, which spans are named after.
 const (
-	opRun   = "invoke_agent"
-	opModel = "chat"
-	opTool  = "execute_tool"
+	opRun     = "invoke_agent"
+	opModel   = "chat"
+	opTool    = "execute_tool"
+	opCompact = "compact" // of our own
 )
 
 // eventRefused is the event of a run's span for a call that was refused.

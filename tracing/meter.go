@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/tool"
 )
 
@@ -42,13 +43,13 @@ type meter struct {
 func newMeter(m metric.Meter) *meter {
 	return &meter{
 		tokens: must(m.Int64Histogram(nameTokens, metric.WithUnit("{token}"), metric.WithExplicitBucketBoundaries(tokenBounds...),
-			metric.WithDescription("Tokens of one model call, those read from a cache and those of reasoning included."))),
+			metric.WithDescription("Tokens of one model call or compaction, those read from a cache and those of reasoning included."))),
 		duration: must(m.Float64Histogram(nameDuration, metric.WithUnit("s"), metric.WithExplicitBucketBoundaries(secondBounds...),
-			metric.WithDescription("How long a run, a model call or a tool call took."))),
+			metric.WithDescription("How long a run, a model call, a tool call or a compaction took."))),
 		first: must(m.Float64Histogram(nameFirstChunk, metric.WithUnit("s"), metric.WithExplicitBucketBoundaries(chunkBounds...),
 			metric.WithDescription("How long a model took to its first output."))),
-		cost:      must(m.Float64Counter(nameCost, metric.WithDescription("What model calls cost, in the unit of the agent's prices."))),
-		calls:     must(m.Int64Counter(nameCalls, metric.WithUnit("{call}"), metric.WithDescription("Runs, model calls and tool calls that ended."))),
+		cost:      must(m.Float64Counter(nameCost, metric.WithDescription("What model calls and compactions cost, in the unit of the agent's prices."))),
+		calls:     must(m.Int64Counter(nameCalls, metric.WithUnit("{call}"), metric.WithDescription("Runs, model calls, tool calls and compactions that ended."))),
 		failures:  must(m.Int64Counter(nameFailures, metric.WithUnit("{call}"), metric.WithDescription("Those among them that failed."))),
 		refused:   must(m.Int64Counter(nameRefused, metric.WithUnit("{call}"), metric.WithDescription("Tool calls that a rule, a person or a check refused."))),
 		reasoning: must(m.Int64Counter(nameReasoning, metric.WithUnit("{token}"), metric.WithDescription("Output tokens spent on reasoning."))),
@@ -101,18 +102,30 @@ func (m *meter) answered(ctx context.Context, c *agent.ModelCall, class string, 
 	if !c.First.IsZero() {
 		m.first.Record(ctx, c.First.Sub(c.Started).Seconds(), with())
 	}
-	if c.Cost > 0 {
-		m.cost.Add(ctx, c.Cost, with())
-	}
-	if u := c.Usage; u != nil {
-		m.tokens.Record(ctx, u.InputTokens, with(keyTokenType.String("input")))
-		m.tokens.Record(ctx, u.OutputTokens, with(keyTokenType.String("output")))
-		m.reasoning.Add(ctx, max(0, u.Reasoning()), with())
-		m.cached.Add(ctx, max(0, u.Cached()), with())
-	}
+	m.used(ctx, c.Usage, c.Cost, with)
 	if c.Cache != nil {
 		m.expected.Add(ctx, c.Cache.Expected, with())
 	}
+}
+
+// compacted counts a compaction, with all the requests that it took.
+func (m *meter) compacted(ctx context.Context, c *agent.CompactCall, class string, with labels) {
+	m.ended(ctx, class, c.Ended.Sub(c.Started), with)
+	m.used(ctx, c.Usage, c.Cost, with)
+}
+
+// used counts tokens and what they cost.
+func (m *meter) used(ctx context.Context, u *item.Usage, cost float64, with labels) {
+	if cost > 0 {
+		m.cost.Add(ctx, cost, with())
+	}
+	if u == nil {
+		return
+	}
+	m.tokens.Record(ctx, u.InputTokens, with(keyTokenType.String("input")))
+	m.tokens.Record(ctx, u.OutputTokens, with(keyTokenType.String("output")))
+	m.reasoning.Add(ctx, max(0, u.Reasoning()), with())
+	m.cached.Add(ctx, max(0, u.Cached()), with())
 }
 
 // called counts a tool call. One that was refused at the last moment is

@@ -111,13 +111,7 @@ func (t *tracer) replied(span trace.Span, c *agent.ModelCall) {
 	if !c.First.IsZero() {
 		attrs = append(attrs, keyFirstChunk.Float64(c.First.Sub(c.Started).Seconds()))
 	}
-	if u := c.Usage; u != nil {
-		attrs = append(attrs, keyInputTokens.Int64(u.InputTokens), keyOutputTokens.Int64(u.OutputTokens),
-			keyCachedTokens.Int64(u.Cached()), keyCacheWrite.Int64(u.CacheWrite()), keyReasoning.Int64(u.Reasoning()))
-	}
-	if c.Cost > 0 {
-		attrs = append(attrs, keyCost.Float64(c.Cost))
-	}
+	attrs = append(attrs, used(c.Usage, c.Cost)...)
 	if k := c.Cache; k != nil {
 		attrs = append(attrs, keyCacheExpected.Int64(k.Expected), keyCacheHit.Bool(k.Cached > 0))
 		if k.Broken != nil {
@@ -128,6 +122,18 @@ func (t *tracer) replied(span trace.Span, c *agent.ModelCall) {
 		attrs = append(attrs, keyOutputMessages.String(messages(c.Output)))
 	}
 	span.SetAttributes(attrs...)
+}
+
+// used tells of tokens and what they cost.
+func used(u *item.Usage, cost float64) (attrs []attribute.KeyValue) {
+	if u != nil {
+		attrs = append(attrs, keyInputTokens.Int64(u.InputTokens), keyOutputTokens.Int64(u.OutputTokens),
+			keyCachedTokens.Int64(u.Cached()), keyCacheWrite.Int64(u.CacheWrite()), keyReasoning.Int64(u.Reasoning()))
+	}
+	if cost > 0 {
+		attrs = append(attrs, keyCost.Float64(cost))
+	}
+	return attrs
 }
 
 // finish says why the model stopped; "" if it did not say.

@@ -37,6 +37,7 @@ func (t *tracer) afterRun(ctx context.Context, c *agent.RunCall) error {
 	o.span.SetAttributes(
 		keyWhy.String(string(c.Why)), keyTurns.Int(n.Turns), keyCalls.Int(n.Calls), keyFailedCalls.Int(n.FailedCalls),
 		keyRefusedCalls.Int(n.RefusedCalls), keyTokens.Int64(n.TotalTokens), keyNestedTokens.Int64(n.Nested.Tokens),
+		keyCompactions.Int(n.Compactions),
 	)
 	if cost := n.Cost + n.Nested.Cost; cost > 0 {
 		o.span.SetAttributes(keyCost.Float64(cost))

@@ -42,9 +42,9 @@ type Options struct {
 type tracer struct {
 	Options
 
-	spans            trace.Tracer
-	meter            *meter
-	run, model, tool *operation
+	spans                     trace.Tracer
+	meter                     *meter
+	run, model, tool, compact *operation
 }
 
 // operation is a kind of span. A context has the span of a tracer under it: the
@@ -76,18 +76,20 @@ func New(o Options) agent.Hooks {
 		run:     &operation{opRun, trace.SpanKindInternal},
 		model:   &operation{opModel, trace.SpanKindClient},
 		tool:    &operation{opTool, trace.SpanKindInternal},
+		compact: &operation{opCompact, trace.SpanKindInternal},
 	}
 	return agent.Hooks{
 		BeforeRun: t.beforeRun, AfterRun: t.afterRun, CallRefused: t.callRefused,
 		BeforeModel: t.beforeModel, AfterModel: t.afterModel,
 		BeforeTool: t.beforeTool, AfterTool: t.afterTool,
+		BeforeCompact: t.beforeCompact, AfterCompact: t.afterCompact,
 	}
 }
 
 // open is what a before leaves for its after.
 type open struct {
 	span trace.Span
-	meta *endpoint.Meta // of a model call
+	meta *endpoint.Meta // of what asks a model
 }
 
 // start opens a span. It returns nil for one that nobody records, which need

@@ -143,6 +143,7 @@ func TestAttributes(t *testing.T) {
 			"gen_ai.operation.name": "invoke_agent", "gen_ai.provider.name": "openai", "gen_ai.agent.name": "tester", "gen_ai.conversation.id": "memory",
 			"gen_ai.request.model": "test-model", "antiphon.depth": "0", "antiphon.run.why": "answered", "antiphon.run.turns": "3", "antiphon.run.calls": "5",
 			"antiphon.run.failed_calls": "2", "antiphon.run.refused_calls": "2", "antiphon.run.tokens": "*", "antiphon.run.nested_tokens": "*", "antiphon.cost": "*",
+			"antiphon.run.compactions": "0",
 		},
 	}
 	for name, want := range want {

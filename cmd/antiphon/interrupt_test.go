@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -218,7 +219,9 @@ func TestClosedOutput(t *testing.T) {
 	agent, out, srv := talk(t, stalled().StallAfter(6, release))
 	p := start(t, nil, "run", agent, "--out", out, "--base-url", srv.URL)
 	p.until(t, "one two ")
+	syscall.ForkLock.Lock() // no process of a parallel test is about to be started, with our end still open
 	p.end.Close()
+	syscall.ForkLock.Unlock()
 	close(release)
 	code, _ := p.wait(t)
 	if code != exitFailed || !strings.HasSuffix(p.err.String(), "\nantiphon: standard output was closed, so the run was stopped\n") {

@@ -130,7 +130,7 @@ func (c *runCommand) Run(ctx context.Context, std stdio, env environment) (err e
 	}
 	err = c.play(ctx, std, env, a, sess, input(prompt, sess))
 	if c.kept != nil && c.Out != "" {
-		err = errors.Join(err, c.writeOut(ctx, env))
+		err = errors.Join(err, c.writeOut(ctx, std, env))
 	}
 	return err
 }

@@ -10,9 +10,12 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/alecthomas/kong"
 
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/item"
@@ -55,14 +58,20 @@ func (c *runCommand) keep(ctx context.Context, std stdio, env environment, optio
 	if c.kept.info, err = c.named(ctx, store, path); err != nil {
 		return nil, nil, err
 	}
-	s, err := session.Open(ctx, store, c.kept.info.ID)
+	if err := c.checkOut(env, c.kept.info.ID); err != nil {
+		return nil, nil, err
+	}
+	var file *agentfile.File
+	if c.kept.info.ID == "" { // of a file with mistakes no session is made
+		if file, err = agentfile.Load(ctx, c.File, options); err != nil {
+			return nil, nil, unread(err)
+		}
+		if c.kept.info, err = c.begin(ctx, store, path); err != nil {
+			return nil, nil, err
+		}
+	}
+	s, err := c.kept.lock(ctx)
 	if err != nil {
-		return nil, nil, err
-	}
-	if c.kept.unlock, err = s.Lock(ctx); err != nil {
-		return nil, nil, err
-	}
-	if err := c.checkOut(s.ID()); err != nil {
 		return nil, nil, err
 	}
 	if c.Spill == "" {
@@ -73,9 +82,10 @@ func (c *runCommand) keep(ctx context.Context, std stdio, env environment, optio
 	if begun {
 		options.Check, options.Runner = true, nil
 	}
-	file, err := agentfile.Load(ctx, c.File, options)
-	if err != nil {
-		return nil, nil, unread(err)
+	if file == nil {
+		if file, err = agentfile.Load(ctx, c.File, options); err != nil {
+			return nil, nil, unread(err)
+		}
 	}
 	warn(std, file)
 	if begun {
@@ -86,6 +96,15 @@ func (c *runCommand) keep(ctx context.Context, std stdio, env environment, optio
 	}
 	_, err = s.Append(ctx, file.Log()...)
 	return file, s, err
+}
+
+// lock opens the session to write to it.
+func (k *kept) lock(ctx context.Context) (*session.Session, error) {
+	s, err := session.Open(ctx, k.store, k.info.ID)
+	if err == nil {
+		k.unlock, err = s.Lock(ctx)
+	}
+	return s, err
 }
 
 // shortened reports whether an earlier run may have shortened an output, and told
@@ -103,20 +122,29 @@ func (k *kept) shortened() bool {
 }
 
 // named returns the session of that name, or by that id, for the file at path.
-// One that is not there is made.
+// If there is none, it has no ID.
 func (c *runCommand) named(ctx context.Context, store keeper, path string) (session.Info, error) {
 	for info, err := range store.List(ctx, session.Query{Name: c.Session, Path: path}) {
 		return info, err
 	}
 	info, err := store.Info(ctx, c.Session)
-	if err == nil || !errors.Is(err, session.ErrNotFound) {
-		return info, err
+	if errors.Is(err, session.ErrNotFound) {
+		if err := checkName(c.Session); err != nil {
+			return session.Info{}, usage(err)
+		}
+		return session.Info{}, nil
 	}
-	if err := checkName(c.Session); err != nil {
-		return session.Info{}, usage(err)
+	if err == nil && info.Nested {
+		return session.Info{}, usage(fmt.Errorf("the session %s is part of %s, and goes on with that; to try something else with it, fork it", info.ID, info.Parent))
 	}
-	info = session.Info{ID: newSessionID(c.Session), Name: c.Session, Path: path}
-	if err = store.Create(ctx, info); errors.Is(err, session.ErrExists) {
+	return info, err
+}
+
+// begin makes the session of that name for the file at path.
+func (c *runCommand) begin(ctx context.Context, store keeper, path string) (session.Info, error) {
+	info := session.Info{ID: newSessionID(c.Session), Name: c.Session, Path: path}
+	err := store.Create(ctx, info)
+	if errors.Is(err, session.ErrExists) {
 		return c.named(ctx, store, path) // another process was quicker
 	}
 	return info, err
@@ -132,7 +160,7 @@ func beginsWith(s *session.Session, file *agentfile.File) bool {
 		}
 		for len(log) > 0 {
 			first, ok := log[0].Body.(session.Given)
-			if ok && first.Item == given.Item {
+			if ok && sameItem(first.Item, given.Item) {
 				break
 			}
 			if ok {
@@ -146,6 +174,17 @@ func beginsWith(s *session.Session, file *agentfile.File) bool {
 		log = log[1:]
 	}
 	return true
+}
+
+// sameItem reports whether two items are the same bytes, of which a store may
+// hold payloads. None is read for that.
+func sameItem(a, b item.Item) bool {
+	if a == b || !a.Held() && !b.Held() {
+		return a == b
+	}
+	restA, cutsA, _ := a.Cut(item.LeastPayload)
+	restB, cutsB, _ := b.Cut(item.LeastPayload)
+	return restA == restB && slices.Equal(cutsA, cutsB)
 }
 
 // lastSaid returns the last item of a log.
@@ -170,6 +209,17 @@ func resolved(path string) (string, error) {
 		return "", err
 	}
 	return filepath.EvalSymlinks(abs)
+}
+
+// Validate refuses an empty --session, such as that of a variable that is not
+// set: the run would be kept nowhere.
+func (c *runCommand) Validate(k *kong.Context) error {
+	for _, p := range k.Path {
+		if p.Flag != nil && p.Flag.Name == "session" && c.Session == "" {
+			return errors.New("--session wants a name, and this one is empty")
+		}
+	}
+	return nil
 }
 
 const maxName = 64

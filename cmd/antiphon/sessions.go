@@ -15,6 +15,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 )
 
@@ -22,6 +23,7 @@ import (
 type sessionsCommand struct {
 	storeFlag
 	JSON bool `name:"json" help:"Print the outcome as JSON."`
+	hide func(text string) string
 
 	List    listCommand    `cmd:"" help:"List the sessions, those written to last first."`
 	Show    showCommand    `cmd:"" help:"Print what was said, entry by entry."`
@@ -53,26 +55,26 @@ Examples:
 // told prints what a command did: one line for people, or a value as JSON.
 func (c *sessionsCommand) told(std stdio, value any, format string, args ...any) error {
 	if c.JSON {
-		return printJSON(std, value)
+		return c.printJSON(std, value)
 	}
-	_, err := fmt.Fprintf(std.out, format+"\n", args...)
+	_, err := fmt.Fprintln(std.out, printable(c.hide(fmt.Sprintf(format, args...))))
 	return err
 }
 
 // printJSON prints a value as indented JSON.
-func printJSON(std stdio, value any) error {
+func (c *sessionsCommand) printJSON(std stdio, value any) error {
 	text, err := json.Marshal(value, lineOptions, jsontext.WithIndent("  "))
 	if err != nil {
 		return err
 	}
-	_, err = std.out.Write(append(text, '\n'))
+	_, err = fmt.Fprintln(std.out, c.hide(string(text)))
 	return err
 }
 
 // with opens the store for what a command does with one session of it.
 func (c *sessionsCommand) with(ctx context.Context, env environment, name string, do func(store keeper, info session.Info) error) error {
 	return c.opened(ctx, env, false, func(store keeper) error {
-		info, err := find(ctx, store, name)
+		info, err := find(ctx, store, name, false)
 		if err != nil {
 			return err
 		}
@@ -82,6 +84,7 @@ func (c *sessionsCommand) with(ctx context.Context, env environment, name string
 
 // opened opens the store for what a command does with it.
 func (c *sessionsCommand) opened(ctx context.Context, env environment, create bool, do func(store keeper) error) error {
+	c.hide = env.hide
 	store, err := c.open(ctx, env, create)
 	if err != nil {
 		return err
@@ -119,13 +122,13 @@ func (c *listCommand) Run(ctx context.Context, std stdio, env environment, all *
 		return err
 	}
 	if all.JSON {
-		return printJSON(std, infos)
+		return all.printJSON(std, infos)
 	}
-	return table(std, infos)
+	return all.table(std, infos)
 }
 
 // table prints sessions for people.
-func table(std stdio, infos []session.Info) error {
+func (c *sessionsCommand) table(std stdio, infos []session.Info) error {
 	if len(infos) == 0 {
 		_, err := fmt.Fprintln(std.err, "antiphon: no sessions; antiphon run FILE --session NAME makes one")
 		return err
@@ -134,7 +137,7 @@ func table(std stdio, infos []session.Info) error {
 	fmt.Fprintln(w, "NAME\tID\tENTRIES\tUPDATED\tFILE\tBEGINS WITH")
 	for _, info := range infos {
 		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\n", cmp.Or(printable(info.Name), "-"), info.ID, info.Entries,
-			when(info.Updated), cmp.Or(shorten(info.Path, 60), "-"), shorten(info.Title, 40)+specials(info))
+			when(info.Updated), cmp.Or(shorten(info.Path, 60), "-"), shorten(c.hide(info.Title), 40)+specials(info))
 	}
 	return w.Flush()
 }
@@ -199,7 +202,7 @@ func (c *infoCommand) Run(ctx context.Context, std stdio, env environment, all *
 		}
 		a := accountOf(info, s)
 		if all.JSON {
-			return printJSON(std, a)
+			return all.printJSON(std, a)
 		}
 		return a.print(std)
 	})
@@ -221,13 +224,9 @@ func accountOf(info session.Info, s *session.Session) account {
 			}
 		case session.TurnEnded:
 			a.Turns++
-			a.Cost += b.Cost
-			if u := b.Usage; u != nil {
-				a.Tokens.Input += u.InputTokens
-				a.Tokens.Cached += u.Cached()
-				a.Tokens.Output += u.OutputTokens
-				a.Tokens.Total += u.TotalTokens
-			}
+			a.use(b.Usage, b.Cost)
+		case session.Compacted:
+			a.use(b.Usage, b.Cost)
 		case session.RunStarted:
 			a.Stop = "interrupted"
 		case session.Stopped:
@@ -238,6 +237,18 @@ func accountOf(info session.Info, s *session.Session) account {
 		a.Open = append(a.Open, fmt.Sprintf("%s %s", call.Item.Name(), call.CallID))
 	}
 	return a
+}
+
+// use counts what an answer of the endpoint has used.
+func (a *account) use(u *item.Usage, cost float64) {
+	a.Cost += cost
+	if u == nil {
+		return
+	}
+	a.Tokens.Input += u.InputTokens
+	a.Tokens.Cached += u.Cached()
+	a.Tokens.Output += u.OutputTokens
+	a.Tokens.Total += u.TotalTokens
 }
 
 func (a *account) print(std stdio) error {

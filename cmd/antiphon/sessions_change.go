@@ -8,6 +8,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/antiphon-go/antiphon/session"
 )
@@ -24,6 +26,9 @@ func (c *renameCommand) Run(ctx context.Context, std stdio, env environment, all
 		return usage(err)
 	}
 	return all.with(ctx, env, c.Session, func(store keeper, info session.Info) error {
+		if info.Nested {
+			return usage(fmt.Errorf("%s is part of %s, and has no name of its own", info.ID, info.Parent))
+		}
 		if err := store.Rename(ctx, info.ID, c.Name); err != nil {
 			return taken(err, c.Name)
 		}
@@ -48,13 +53,13 @@ func (c *sessionsCommand) changed(ctx context.Context, std stdio, store keeper, 
 	if err != nil {
 		return err
 	}
-	return printJSON(std, info)
+	return c.printJSON(std, info)
 }
 
 // forkCommand is antiphon sessions fork.
 type forkCommand struct {
 	Session string `arg:"" help:"The session."`
-	At      int64  `placeholder:"N" default:"-1" help:"Fork behind entry N, as sessions show counts them. Default: at the end."`
+	At      *int64 `placeholder:"N" help:"Fork behind entry N, as sessions show counts them. Default: at the end."`
 	Name    string `placeholder:"NAME" help:"What to call the fork. Default: the session's name and a number."`
 }
 
@@ -66,9 +71,12 @@ func (c *forkCommand) Run(ctx context.Context, std stdio, env environment, all *
 		}
 	}
 	return all.with(ctx, env, c.Session, func(store keeper, info session.Info) error {
-		at := c.At
-		if at < 0 {
-			at = info.Entries
+		at := info.Entries
+		if c.At != nil {
+			at = *c.At
+		}
+		if info.Entries == 0 {
+			return usage(fmt.Errorf("%s has no entries to begin a fork with", info.ID))
 		}
 		if at > info.Entries || at < 1 {
 			return usage(fmt.Errorf("--at %d: the session has the entries 1 to %d", at, info.Entries))
@@ -84,7 +92,10 @@ func (c *forkCommand) Run(ctx context.Context, std stdio, env environment, all *
 		if err := store.Rename(ctx, id, name); err != nil {
 			return taken(errors.Join(err, store.Delete(ctx, id)), name)
 		}
-		return all.changed(ctx, std, store, id, "%s is a fork of %s at entry %d; antiphon run FILE --session %s goes on with it", id, info.ID, at, name)
+		if info.Path == "" { // then only its id tells a run which it is
+			name = id
+		}
+		return all.changed(ctx, std, store, id, "%s is a fork of %s at entry %d; antiphon run FILE --session %s goes on with it", id, info.ID, at, quoted(name))
 	})
 }
 
@@ -107,6 +118,17 @@ func (c *forkCommand) name(ctx context.Context, store keeper, info session.Info)
 	}
 }
 
+// quoted is a name as a shell takes it.
+func quoted(name string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.'
+	}
+	if name != "" && strings.ContainsFunc(name, func(r rune) bool { return !plain(r) }) {
+		return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
+	}
+	return name
+}
+
 // resetCommand is antiphon sessions reset.
 type resetCommand struct {
 	Session string `arg:"" help:"The session."`
@@ -121,7 +143,7 @@ func (c *resetCommand) Run(ctx context.Context, std stdio, env environment, all 
 		if err := store.Archive(ctx, info.ID, true); err != nil {
 			return err
 		}
-		return all.changed(ctx, std, store, info.ID, "%s is archived; the next run with --session %s begins anew", info.ID, info.Name)
+		return all.changed(ctx, std, store, info.ID, "%s is archived; the next run with --session %s begins anew", info.ID, quoted(info.Name))
 	})
 }
 
@@ -133,7 +155,14 @@ type archiveCommand struct {
 
 // Run archives.
 func (c *archiveCommand) Run(ctx context.Context, std stdio, env environment, all *sessionsCommand) error {
-	return all.with(ctx, env, c.Session, func(store keeper, info session.Info) error {
+	return all.opened(ctx, env, false, func(store keeper) error {
+		info, err := find(ctx, store, c.Session, c.Undo)
+		if err != nil {
+			return err
+		}
+		if c.Undo && !info.Archived {
+			return usage(fmt.Errorf("%s is not archived", info.ID))
+		}
 		if err := store.Archive(ctx, info.ID, !c.Undo); err != nil {
 			return taken(err, info.Name)
 		}
@@ -154,12 +183,12 @@ type removeCommand struct {
 // Run deletes. At a terminal it asks first; elsewhere it wants --force.
 func (c *removeCommand) Run(ctx context.Context, std stdio, env environment, all *sessionsCommand) error {
 	return all.opened(ctx, env, false, func(store keeper) error {
+		list, err := findAll(ctx, store, c.Sessions)
+		if err != nil {
+			return err
+		}
 		deleted := []session.Info{}
-		for _, name := range c.Sessions {
-			info, err := find(ctx, store, name)
-			if err != nil {
-				return err
-			}
+		for _, info := range list {
 			if yes, err := c.sure(ctx, std, info); err != nil || !yes {
 				return err
 			}
@@ -168,19 +197,44 @@ func (c *removeCommand) Run(ctx context.Context, std stdio, env environment, all
 			}
 			deleted = append(deleted, info)
 			if !all.JSON {
-				fmt.Fprintf(std.out, "%s is deleted\n", info.ID)
+				if err := all.told(std, nil, "%s is deleted", info.ID); err != nil {
+					return err
+				}
 			}
 		}
 		if all.JSON {
-			return printJSON(std, deleted)
+			return all.printJSON(std, deleted)
 		}
 		return nil
 	})
 }
 
-// remove deletes a session that nobody writes to.
+// findAll finds sessions, each once, so that a slip in one name deletes none.
+func findAll(ctx context.Context, store keeper, names []string) (list []session.Info, err error) {
+	for _, name := range names {
+		info, err := find(ctx, store, name, false)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.ContainsFunc(list, func(other session.Info) bool { return other.ID == info.ID }) {
+			list = append(list, info)
+		}
+	}
+	return list, nil
+}
+
+// remove deletes a session that nobody writes to. One that is nested is written
+// to by whoever writes to the one around it.
 func remove(ctx context.Context, store keeper, info session.Info) error {
-	unlock, err := store.Lock(ctx, info.ID)
+	id := info.ID
+	for info.Nested {
+		parent, ok := session.NestedIn(id)
+		if !ok {
+			break
+		}
+		id = parent
+	}
+	unlock, err := store.Lock(ctx, id)
 	if err != nil {
 		return err
 	}

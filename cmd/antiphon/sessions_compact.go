@@ -103,22 +103,24 @@ func (c *compactCommand) compact(ctx context.Context, std stdio, env environment
 	}
 	options.Profiles, options.Check = table, true
 	file, err := agentfile.Load(ctx, path, options)
-	if err != nil {
+	if err != nil && c.File == "" && gone(path) {
+		return usage(fmt.Errorf("%w; give --file AGENT if it is elsewhere now", err))
+	} else if err != nil {
 		return usage(err)
 	}
 	defer file.Close()
 	providers := &providers{flags: &c.endpointFlags, table: table, env: env, std: std}
 	defer providers.stop()
-	model, name, err := providers.of(file)
+	a, err := c.agent(file, providers)
 	if err != nil {
 		return err
 	}
 	for _, note := range providers.notes {
 		fmt.Fprintln(std.err, note)
 	}
-	a := file.Agent(model)
-	a.Request.Model, a.ToolSource = name, nil
-	a.Compaction.By, a.Compaction.Keep = c.By, c.Keep
+	if known, ok := table.Model(a.Request.Model); ok {
+		a.Compaction.Window = int64(known.ContextWindow)
+	}
 	done, err := a.Compact(ctx, s)
 	if errors.Is(err, agent.ErrNothingToCompact) {
 		return usage(err)
@@ -127,4 +129,24 @@ func (c *compactCommand) compact(ctx context.Context, std stdio, env environment
 		return err
 	}
 	return all.told(std, compacted{s.ID(), *done}, "%s: about %d tokens became %d, by %s, in entry %d; --restore takes it back", s.ID(), done.Before, done.After, done.By, done.Seq)
+}
+
+// agent is the file's agent as it compacts. Dropping asks no model, and what a
+// rehearsal writes by rote is no summary unless it is asked for.
+func (c *compactCommand) agent(file *agentfile.File, providers *providers) (*agent.Agent, error) {
+	a := file.Agent(nil)
+	if c.By != "dropping" {
+		if _, why, err := c.rehearses(saidBy(file), providers.env); err == nil && why == fallback {
+			return nil, usage(fmt.Errorf("no endpoint is configured that could compact by %s; give --base-url or set OPENAI_API_KEY, or give --by dropping or --rehearsal", c.By))
+		}
+		model, name, err := providers.of(file)
+		if err != nil {
+			return nil, err
+		}
+		a = file.Agent(model)
+		a.Request.Model = name
+	}
+	a.ToolSource = nil
+	a.Compaction.By, a.Compaction.Keep = c.By, c.Keep
+	return a, nil
 }

@@ -51,6 +51,9 @@ type exported struct {
 
 // Run exports.
 func (c *exportCommand) Run(ctx context.Context, std stdio, env environment, all *sessionsCommand) error {
+	if c.Out == "-" {
+		c.Out = ""
+	}
 	form, err := c.form()
 	if err != nil {
 		return err
@@ -58,12 +61,15 @@ func (c *exportCommand) Run(ctx context.Context, std stdio, env environment, all
 	if all.JSON && c.Out == "" {
 		return usage(errors.New("--json says what was written to a file: give -o FILE"))
 	}
+	if err := checkTarget(&all.storeFlag, env, c.Out); err != nil {
+		return err
+	}
 	return all.with(ctx, env, c.Session, func(store keeper, info session.Info) error {
 		log, err := logOf(ctx, store, info, env)
 		if err != nil {
 			return err
 		}
-		write := func(w io.Writer) error { return writeLog(ctx, w, form, log, c.Out) }
+		write := func(w io.Writer) error { return writeLog(ctx, w, std, form, log, c.Out) }
 		if c.Out == "" {
 			return write(std.out)
 		}
@@ -120,14 +126,14 @@ func (e environment) hide(text string) string {
 
 // writeLog writes a session in a form. A transcript begins with what the
 // session's agent declares, so that it can be run, where its file is there.
-func writeLog(ctx context.Context, w io.Writer, form string, log export.Log, out string) error {
+func writeLog(ctx context.Context, w io.Writer, std stdio, form string, log export.Log, out string) error {
 	switch form {
 	case "html":
 		return export.HTML(w, log)
 	case "jsonl":
 		return export.JSONLines(w, log)
 	}
-	head, err := declarations(ctx, log.Info, cmp.Or(out, "transcript.md"))
+	head, err := declarations(ctx, std, log.Info, cmp.Or(out, "transcript.md"))
 	if err != nil {
 		return err
 	}
@@ -137,9 +143,9 @@ func writeLog(ctx context.Context, w io.Writer, form string, log export.Log, out
 	return export.ChatMarkdown(w, log)
 }
 
-// declarations is the head of a session's transcript at out, "" if the agent's
-// file cannot be read any more.
-func declarations(ctx context.Context, info session.Info, out string) (string, error) {
+// declarations is the head of a session's transcript at out; "", which is told,
+// if the agent's file cannot be read any more.
+func declarations(ctx context.Context, std stdio, info session.Info, out string) (string, error) {
 	options, err := fileOptions()
 	if err != nil || info.Path == "" {
 		return "", err
@@ -147,16 +153,43 @@ func declarations(ctx context.Context, info session.Info, out string) (string, e
 	options.Check = true
 	file, err := agentfile.Load(ctx, info.Path, options)
 	if err != nil {
+		fmt.Fprintf(std.err, "antiphon: %s cannot be read any more, so the transcript names no model and no tools\n", printable(info.Path))
 		return "", nil
 	}
 	defer file.Close()
 	return file.Declarations(out, options)
 }
 
-// writeFile writes a file whole or not at all, and returns its size.
+// checkTarget reports a file that cannot or must not be written to, whatever
+// the flags say; "" is standard output.
+func checkTarget(store *storeFlag, env environment, path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case path == "":
+		return nil
+	case errors.Is(err, fs.ErrNotExist):
+		return checkFolder(path)
+	case err != nil:
+		return usage(err)
+	case info.IsDir():
+		return usage(fmt.Errorf("--out %s is a folder; give the name of a file", path))
+	case store.isStore(env, path):
+		return usage(fmt.Errorf("--out %s is the store of the sessions itself", path))
+	}
+	return nil
+}
+
+// writeFile writes a file whole or not at all, and returns its size. What is
+// no file, such as a pipe, is written to.
 func writeFile(path string, force bool, write func(io.Writer) error) (n int64, err error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return writeThrough(path, write)
+	}
 	if _, err := os.Lstat(path); err == nil && !force {
 		return 0, usage(fmt.Errorf("%s is there already; --force overwrites it", path))
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
 	}
 	draft, err := os.CreateTemp(filepath.Dir(path), ".antiphon-*")
 	if err != nil {
@@ -183,26 +216,54 @@ func writeFile(path string, force bool, write func(io.Writer) error) (n int64, e
 	return n, nil
 }
 
+// writeThrough writes to a pipe or a device, and returns how much.
+func writeThrough(path string, write func(io.Writer) error) (n int64, err error) {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return 0, err
+	}
+	count := &counter{w: f}
+	err = errors.Join(write(count), f.Close())
+	return count.n, err
+}
+
+// counter counts what is written.
+type counter struct {
+	w io.Writer
+	n int64
+}
+
+func (c *counter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.n += int64(n)
+	return n, err
+}
+
 // remark begins a transcript that is an export, so that a later one may take its
 // place.
 func remark(id string) string { return "<!-- an export of the session " + id + " -->\n" }
 
-// checkOut reports that --out names a file that is no export of the session.
-func (c *runCommand) checkOut(id string) error {
-	if c.Out == "" || c.Force {
+// checkOut reports that --out names a file that is no export of the session; a
+// session that is still to be made has no id, and no export.
+func (c *runCommand) checkOut(env environment, id string) error {
+	if c.Out == "" {
 		return nil
 	}
+	if err := checkTarget(&c.storeFlag, env, c.Out); err != nil || c.Force {
+		return err
+	}
+	if info, err := os.Stat(c.Out); err != nil || !info.Mode().IsRegular() {
+		return nil // there is nothing to overwrite
+	}
 	f, err := os.Open(c.Out)
-	if errors.Is(err, fs.ErrNotExist) {
-		return checkFolder(c.Out)
-	} else if err != nil {
+	if err != nil {
 		return usage(err)
 	}
 	defer f.Close()
 	want := []byte(remark(id))
 	begin := make([]byte, len(want))
-	if _, err := io.ReadFull(f, begin); err != nil || !bytes.Equal(begin, want) {
-		return usage(fmt.Errorf("%s is there and is no export of the session %s; with --session, --out writes one; --force overwrites the file", c.Out, id))
+	if _, err := io.ReadFull(f, begin); err != nil || id == "" || !bytes.Equal(begin, want) {
+		return usage(fmt.Errorf("%s is there and is no export of the session %s; with --session, --out writes one; --force overwrites the file", c.Out, cmp.Or(id, c.Session)))
 	}
 	return nil
 }
@@ -220,7 +281,7 @@ func checkFolder(path string) error {
 }
 
 // writeOut writes the transcript of --out, beside a session.
-func (c *runCommand) writeOut(ctx context.Context, env environment) error {
+func (c *runCommand) writeOut(ctx context.Context, std stdio, env environment) error {
 	ctx = context.WithoutCancel(ctx)
 	log, err := logOf(ctx, c.kept.store, c.kept.info, env)
 	if err != nil {
@@ -230,7 +291,7 @@ func (c *runCommand) writeOut(ctx context.Context, env environment) error {
 		if _, err := io.WriteString(w, remark(c.kept.info.ID)); err != nil {
 			return err
 		}
-		return writeLog(ctx, w, "chatmd", log, c.Out)
+		return writeLog(ctx, w, std, "chatmd", log, c.Out)
 	})
 	return err
 }

@@ -58,12 +58,17 @@ func (c *importCommand) Run(ctx context.Context, std stdio, env environment, all
 	return all.opened(ctx, env, true, func(store keeper) error {
 		i := &importer{store: store, name: c.Name, path: path, ids: map[string]string{}}
 		if string(first) == "{" {
-			err = i.lines(ctx, f)
+			if err = i.lines(ctx, f); err != nil {
+				err = fmt.Errorf("%s: %w", c.File, err)
+			}
 		} else {
 			err = i.transcript(ctx, c.File)
 		}
+		if err == nil {
+			err = i.call(ctx)
+		}
 		if err != nil {
-			return errors.Join(fmt.Errorf("%s: %w", c.File, err), i.takeBack(ctx))
+			return errors.Join(err, i.takeBack(ctx))
 		}
 		return all.changed(ctx, std, store, i.made[0], "%s is made, of %s", i.made[0], plural(i.entries, "entry"))
 	})
@@ -78,10 +83,15 @@ type importer struct {
 	entries    int
 }
 
-// takeBack deletes what was made of a file that was not whole.
-func (i *importer) takeBack(ctx context.Context) (err error) {
-	for _, id := range i.made {
-		err = errors.Join(err, i.store.Delete(context.WithoutCancel(ctx), id))
+// takeBack deletes what was made of a file that was not whole: the first
+// session, and those that are nested in it with it.
+func (i *importer) takeBack(ctx context.Context) error {
+	if len(i.made) == 0 {
+		return nil
+	}
+	err := i.store.Delete(context.WithoutCancel(ctx), i.made[0])
+	if errors.Is(err, session.ErrNotFound) {
+		return nil
 	}
 	return err
 }
@@ -137,18 +147,30 @@ func (i *importer) begin(ctx context.Context, info session.Info) (string, error)
 		id := i.renamedID(old)
 		i.ids[old] = id
 		i.made = append(i.made, id)
-		return id, i.store.Create(ctx, session.Info{ID: id, Parent: i.made[0], Nested: true})
+		return id, i.store.Create(ctx, session.Info{ID: id, Parent: cmp.Or(i.ids[info.Parent], i.made[0]), Nested: true})
 	}
-	name, path := cmp.Or(i.name, info.Name), cmp.Or(i.path, info.Path)
-	id := newSessionID(cmp.Or(name, "imported"))
+	if i.name = cmp.Or(i.name, info.Name); i.name != "" {
+		if err := checkName(i.name); err != nil {
+			return "", usage(fmt.Errorf("%w; give another --name", err))
+		}
+	}
+	id := newSessionID(cmp.Or(i.name, "imported"))
 	i.ids[old] = id
-	err := i.store.Create(ctx, session.Info{ID: id, Name: name, Path: path})
-	if err == nil {
-		i.made = append(i.made, id)
-	} else if errors.Is(err, session.ErrExists) {
-		err = usage(fmt.Errorf("a session %q of the same file is there already; give another --name", name))
+	i.made = append(i.made, id)
+	return id, i.store.Create(ctx, session.Info{ID: id, Path: cmp.Or(i.path, info.Path)})
+}
+
+// call gives the session its name, when it is whole: what an import that was
+// killed leaves behind is nothing that a run would go on with.
+func (i *importer) call(ctx context.Context) error {
+	if i.name == "" {
+		return nil
 	}
-	return id, err
+	err := i.store.Rename(ctx, i.made[0], i.name)
+	if errors.Is(err, session.ErrExists) {
+		return usage(fmt.Errorf("a session %q of the same file is there already; give another --name", i.name))
+	}
+	return err
 }
 
 // renamedID is what a nested session of the file is called here: ids of nested
@@ -206,6 +228,9 @@ func (i *importer) transcript(ctx context.Context, path string) error {
 		return err
 	}
 	bodies := file.Log()
+	if len(bodies) == 0 {
+		return usage(fmt.Errorf("%s: nothing is said in it", path))
+	}
 	i.entries = len(bodies)
 	_, err = s.Append(ctx, bodies...)
 	return err

@@ -4,15 +4,21 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/rehearsal"
+	"github.com/antiphon-go/antiphon/responses"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/tool"
 )
 
 // asSent is what sessions show --as-sent prints as JSON.
@@ -28,43 +34,83 @@ func (c *showCommand) asSent(ctx context.Context, std stdio, env environment, al
 	if err != nil {
 		return err
 	}
-	account := session.Explain(s.Entries())
-	request, err := preview(ctx, std, s, info)
+	request, then, err := preview(ctx, std, env, store, s, info)
 	if err != nil {
 		return err
 	}
+	account := session.Explain(then.Entries())
 	if all.JSON {
-		return printJSON(std, asSent{request, account})
+		return all.printJSON(std, asSent{request, account})
 	}
 	return newPage(std, env, c.Full).account(account, request)
 }
 
-// preview is the next request of the session's agent. Where its file is not
-// there any more, or is broken, the request has the history alone.
-func preview(ctx context.Context, std stdio, s *session.Session, info session.Info) (*item.Request, error) {
+// preview is the next request of the session's agent, and the session as it is
+// then. Where its file is not there any more, or is broken, the request has the
+// history alone.
+func preview(ctx context.Context, std stdio, env environment, store keeper, s *session.Session, info session.Info) (*item.Request, *session.Session, error) {
 	a := new(agent.Agent)
 	if info.Path != "" {
 		options, err := fileOptions()
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		options.Check = true
 		file, err := agentfile.Load(ctx, info.Path, options)
 		switch {
-		case os.IsNotExist(err):
+		case err != nil && gone(info.Path):
 			fmt.Fprintf(std.err, "antiphon: %s is not there any more: its model and tools are left out\n", printable(info.Path))
 		case err != nil:
 			fmt.Fprintf(std.err, "antiphon: %s has problems, so its model and tools are left out; antiphon check tells them\n", printable(info.Path))
 		default:
 			defer file.Close()
-			a = file.Agent(nil)
-			if a.ToolSource != nil {
-				a.ToolSource = nil
-				fmt.Fprintln(std.err, "antiphon: the tools of MCP servers are left out: they are not started for this")
+			if a, err = previewed(ctx, std, env, store, s, file); err != nil {
+				return nil, nil, err
 			}
 		}
 	}
 	return a.Preview(ctx, s)
+}
+
+// gone reports that there is no file of that name.
+func gone(path string) bool {
+	_, err := os.Stat(path)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// previewed is the file's agent, with what a run adds to it.
+func previewed(ctx context.Context, std stdio, env environment, store keeper, s *session.Session, file *agentfile.File) (*agent.Agent, error) {
+	unasked := new(responses.Client) // a tool that is an agent wants a model
+	a, err := file.AgentBy(func(f *agentfile.File) (agent.Model, string, error) { return unasked, modelOf(f, env), nil }, nil)
+	if err != nil {
+		return nil, err
+	}
+	if a.ToolSource != nil {
+		a.ToolSource = nil
+		fmt.Fprintln(std.err, "antiphon: the tools of MCP servers are left out: they are not started for this")
+	}
+	return a, addReader(ctx, store, s, a)
+}
+
+// modelOf is the name of the file's model in requests, without flags.
+func modelOf(f *agentfile.File, env environment) string {
+	if _, rehearsed := rehearsal.ParseModel(f.Model()); rehearsed {
+		return rehearsal.Model
+	}
+	return cmp.Or(f.Model(), env["OPENAI_MODEL"])
+}
+
+// addReader gives the agent the tool for the rest of outputs, where a run would.
+func addReader(ctx context.Context, store keeper, s *session.Session, a *agent.Agent) error {
+	set, err := a.ToolSet(ctx)
+	if err != nil || set.Len() == 0 {
+		return err
+	}
+	before := &kept{log: s.Log()}
+	if _, taken := set.Lookup(tool.ReadOutputName); !taken && (shortens(set) || before.shortened()) {
+		a.Tools = append(a.Tools, tool.ReadOutput(store.Spill(s.ID())))
+	}
+	return nil
 }
 
 // account prints what becomes of each item, and sums it up.

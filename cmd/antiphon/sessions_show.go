@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -28,12 +29,15 @@ func (showCommand) Help() string {
 Examples:
   antiphon sessions show work
   antiphon sessions show work --full | less
-  antiphon sessions show work --as-sent --json | jq .input
+  antiphon sessions show work --as-sent --json | jq .body.input
   antiphon sessions show work --follow --json`
 }
 
 // Run shows.
 func (c *showCommand) Run(ctx context.Context, std stdio, env environment, all *sessionsCommand) error {
+	if c.AsSent && c.Follow {
+		return usage(errors.New("--follow goes on with the entries, --as-sent shows what the next request carries: choose one"))
+	}
 	return all.with(ctx, env, c.Session, func(store keeper, info session.Info) error {
 		switch {
 		case c.AsSent:
@@ -55,7 +59,7 @@ func (c *showCommand) entries(std stdio, env environment, all *sessionsCommand, 
 		if !all.JSON {
 			page.entry(e)
 		} else if line, err = session.AppendEntry(line[:0], e); err == nil {
-			_, page.failure = std.out.Write(append(line, '\n'))
+			_, page.failure = fmt.Fprintln(std.out, all.hide(string(line)))
 		} else {
 			return err
 		}
@@ -69,6 +73,7 @@ func (c *showCommand) entries(std stdio, env environment, all *sessionsCommand, 
 // page prints entries for people.
 type page struct {
 	out     io.Writer
+	hide    func(text string) string
 	colour  bool
 	full    bool
 	failure error
@@ -76,7 +81,7 @@ type page struct {
 
 func newPage(std stdio, env environment, full bool) *page {
 	_, noColour := env["NO_COLOR"]
-	return &page{out: std.out, colour: terminal(std.out) && !(noColour && env["NO_COLOR"] != "") && env["TERM"] != "dumb", full: full}
+	return &page{out: std.out, hide: env.hide, colour: terminal(std.out) && !(noColour && env["NO_COLOR"] != "") && env["TERM"] != "dumb", full: full}
 }
 
 // line prints one line: the entry's number, a word that says what it is, and its
@@ -85,12 +90,13 @@ func (p *page) line(seq int64, colour, what, text string) {
 	if p.failure != nil {
 		return
 	}
+	text = p.hide(text)
 	if p.full {
 		text = strings.ReplaceAll(strings.TrimRight(printable(text), "\n"), "\n", "\n"+strings.Repeat(" ", 21))
 	} else {
 		text = shorten(text, 110)
 	}
-	what = fmt.Sprintf("%-12s", what)
+	what = fmt.Sprintf("%-12s", shorten(what, 30))
 	if p.colour && colour != "" {
 		what = "\x1b[" + colour + "m" + what + "\x1b[0m"
 	}
@@ -168,6 +174,10 @@ func (p *page) mark(e session.Entry) {
 	case session.Quarantined:
 		p.line(e.Seq, yellow, "quarantine", fmt.Sprintf("entry %d: %s", b.Seq, b.Reason))
 	case session.Compacted:
+		if b.Failure != "" {
+			p.line(e.Seq, red, "as it was", fmt.Sprintf("not compacted by %s: %s", b.By, b.Failure))
+			return
+		}
 		p.line(e.Seq, yellow, "compacted", fmt.Sprintf("up to entry %d, by %s: about %d tokens became %d", b.Through, b.By, b.Before, b.After))
 	case session.Restored:
 		p.line(e.Seq, yellow, "restored", fmt.Sprintf("what entry %d replaced", b.Seq))

@@ -4,12 +4,19 @@
 package main
 
 import (
+	"errors"
+	"image"
+	"image/png"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/item"
@@ -215,6 +222,116 @@ func TestSessionCompactsByItself(t *testing.T) {
 	}
 	if o := program(t, "sessions", "--store", store, "compact", "work", "--restore"); o.code != 0 {
 		t.Errorf("restoring: %s", o.err)
+	}
+}
+
+// J7: a session that began with an image is known again: its payload is in a
+// blob, and the file's is not.
+func TestSessionBeginsWithAnImage(t *testing.T) {
+	dir := t.TempDir()
+	store := filepath.Join(dir, "s.db")
+	write(t, filepath.Join(dir, "a.png"), noise(t, 1))
+	agent := write(t, filepath.Join(dir, "agent.md"), `<config model="rehearsal"/>
+<user>What is this? <img src="a.png" local/></user>
+`)
+	for range 2 {
+		if o := program(t, "run", agent, "--session", "work", "--store", store, "--rehearsal", "Well?"); o.code != 0 || strings.Contains(o.err, "are not those") {
+			t.Fatalf("exit code %d\n%s", o.code, o.err)
+		}
+	}
+	write(t, filepath.Join(dir, "a.png"), noise(t, 2))
+	if o := program(t, "run", agent, "--session", "work", "--store", store, "--rehearsal", "And now?"); !strings.Contains(o.err, "are not those") {
+		t.Errorf("another image is not told of:\n%s", o.err)
+	}
+}
+
+// noise is an image that is large enough to be a blob.
+func noise(t *testing.T, seed uint64) string {
+	t.Helper()
+	m := image.NewRGBA(image.Rect(0, 0, 64, 64))
+	random := rand.New(rand.NewPCG(seed, 0))
+	for i := range m.Pix {
+		m.Pix[i] = byte(random.Uint32())
+	}
+	var b strings.Builder
+	if err := png.Encode(&b, m); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// C2 P2: what --as-sent shows is the next request, also after a crash in a tool:
+// its input to the byte, and its tools.
+func TestSessionAsSentIsWhatIsSent(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("needs signals and a shell, which Windows has not: skipped")
+	}
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "act.sh"), "echo acted\nsleep 30\n")
+	agent := write(t, filepath.Join(dir, "agent.md"), `<config model="test-model" temperature="0.5"/>
+<tool name="act" command="sh `+filepath.Join(dir, "act.sh")+`" description="Acts." approval="allow"/>
+<tool name="helper" agent="inner.md" local description="Helps."/>
+<user>Act.</user>
+`)
+	write(t, filepath.Join(dir, "inner.md"), "<config model=\"test-model\"/>\n<system>Help.</system>\n")
+	store := filepath.Join(dir, "s.db")
+	srv := agenttest.NewServer(t, agenttest.Reply(item.Assistant("é <b> \u2028"), item.Call("call_1", "act", `{"arguments":[]}`)))
+	flags := []string{"run", agent, "--session", "work", "--store", store, "--base-url", srv.URL, "--json", "--allow", "act"}
+	p := start(t, strings.NewReader(""), flags...)
+	p.until(t, `"call_started"`)
+	p.signal(t, os.Kill)
+	p.wait(t)
+	o := program(t, "sessions", "--store", store, "show", "work", "--as-sent", "--json")
+	if o.code != 0 || !strings.Contains(o.out, "Whether it took effect is not known") {
+		t.Fatalf("exit code %d\n%s%s", o.code, o.out, o.err)
+	}
+	srv.Add(agenttest.Reply(item.Assistant("Then I ask.")))
+	if o := program(t, flags...); o.code != 0 {
+		t.Fatal(o.err)
+	}
+	var shown struct {
+		Body map[string]jsontext.Value `json:"body"`
+	}
+	var sent map[string]jsontext.Value
+	if err := errors.Join(json.Unmarshal([]byte(o.out), &shown), json.Unmarshal(srv.Requests()[1].Body, &sent)); err != nil {
+		t.Fatal(err)
+	}
+	delete(sent, "stream") // how it travels is the client's
+	if len(sent) != len(shown.Body) {
+		t.Errorf("sent has %d members, shown %d", len(sent), len(shown.Body))
+	}
+	for name, value := range sent {
+		got := shown.Body[name]
+		if err := got.Compact(); err != nil || string(got) != string(value) {
+			t.Errorf("%s is shown as\n%s\nand sent as\n%s", name, got, value)
+		}
+	}
+}
+
+// J3: nothing that a model says steers the terminal of who looks at it later,
+// and a key of the environment is hidden wherever a session is shown.
+func TestSessionShownSafely(t *testing.T) {
+	const key = "sk-another-key-0123456789"
+	dir := t.TempDir()
+	store := filepath.Join(dir, "s.db")
+	agent := write(t, filepath.Join(dir, "agent.md"), "<config model=\"m\"/>\n<user>Go, "+key+".</user>\n")
+	odd, err := item.ParseString(`{"type":"odd\u001b[2J","id":"x_1"}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := agenttest.NewServer(t, agenttest.Reply(item.Assistant("\x1b[31mred\u202e "+key), odd))
+	env := []string{"OPENAI_API_KEY=" + key}
+	programEnv(t, env, "run", agent, "--session", "work", "--store", store, "--base-url", srv.URL)
+	for _, args := range [][]string{{"list"}, {"show", "work"}, {"show", "work", "--full"}, {"show", "work", "--as-sent"}, {"info", "work"}} {
+		for _, form := range []string{"", "--json"} {
+			if form != "" {
+				args = append(args, form)
+			}
+			o := programEnv(t, env, append([]string{"sessions", "--store", store}, args...)...)
+			if o.code != 0 || strings.ContainsAny(o.out, "\x1b") || strings.Contains(o.out, key) {
+				t.Errorf("%s: exit code %d\n%q\n%s", args, o.code, o.out, o.err)
+			}
+		}
 	}
 }
 

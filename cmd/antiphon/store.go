@@ -33,25 +33,37 @@ type storeFlag struct {
 
 // open opens the store. A file that is not there is made if create is set.
 func (f *storeFlag) open(ctx context.Context, env environment, create bool) (keeper, error) {
-	place := cmp.Or(f.Store, env["ANTIPHON_STORE"])
-	if err := checkPlace(place); err != nil {
-		return nil, usage(err)
+	place, err := f.place(env)
+	if err != nil {
+		return nil, err
 	}
 	if isURL(place) {
 		store, err := sqlstore.OpenPostgres(ctx, place, opener("pgx"), sqlstore.Options{})
 		return store, misplaced(err, true)
-	}
-	if place == "" {
-		var err error
-		if place, err = dataFile(env); err != nil {
-			return nil, err
-		}
 	}
 	if _, err := os.Stat(place); errors.Is(err, os.ErrNotExist) && !create {
 		return nil, usage(fmt.Errorf("there are no sessions yet: %s is not there; antiphon run FILE --session NAME makes one", place))
 	}
 	store, err := sqlstore.OpenSQLite(ctx, place, opener("sqlite"), sqlstore.Options{})
 	return store, misplaced(err, false)
+}
+
+// place is where the store is.
+func (f *storeFlag) place(env environment) (string, error) {
+	place := cmp.Or(f.Store, env["ANTIPHON_STORE"])
+	if place == "" {
+		return dataFile(env)
+	}
+	if err := checkPlace(place); err != nil {
+		return "", usage(err)
+	}
+	return place, nil
+}
+
+// isStore reports a path that is the store's own file.
+func (f *storeFlag) isStore(env environment, path string) bool {
+	place, err := f.place(env)
+	return err == nil && sameFile(place, path)
 }
 
 // isURL reports a place that is a server's.
@@ -127,8 +139,9 @@ func dataFile(env environment) (string, error) {
 }
 
 // find returns the session that a person means: by its id, by its name, or by
-// the beginning of an id that no other has.
-func find(ctx context.Context, store session.Catalog, name string) (session.Info, error) {
+// the beginning of an id that no other has. Of one name, those count that are
+// archived, or those that are not.
+func find(ctx context.Context, store session.Catalog, name string, archived bool) (session.Info, error) {
 	if name == "" {
 		return session.Info{}, usage(errors.New("a session is wanted, and its name is empty"))
 	}
@@ -147,8 +160,8 @@ func find(ctx context.Context, store session.Catalog, name string) (session.Info
 			begun = append(begun, info)
 		}
 	}
-	if live := unarchived(named); len(live) > 0 {
-		named = live
+	if meant := slices.DeleteFunc(slices.Clone(named), func(i session.Info) bool { return i.Archived != archived }); len(meant) > 0 {
+		named = meant
 	}
 	if len(named) == 0 {
 		named = begun
@@ -164,13 +177,4 @@ func find(ctx context.Context, store session.Catalog, name string) (session.Info
 		fmt.Fprintf(&b, "\n  %s  %s", info.ID, cmp.Or(info.Path, info.Title))
 	}
 	return session.Info{}, usage(fmt.Errorf("%q means several sessions; name one by its id:%s", name, b.String()))
-}
-
-func unarchived(list []session.Info) (live []session.Info) {
-	for _, info := range list {
-		if !info.Archived {
-			live = append(live, info)
-		}
-	}
-	return live
 }

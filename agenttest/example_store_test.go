@@ -1,0 +1,51 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agenttest_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"testing"
+
+	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
+)
+
+// TestStore is what a test of a store calls.
+func ExampleTestStore() {
+	// func TestMyStore(t *testing.T) {
+	_ = func(t *testing.T) {
+		agenttest.TestStore(t, func(t *testing.T) session.Store {
+			return new(session.Memory) // and with t.Cleanup what closes it
+		})
+	}
+}
+
+// A judge that knows nothing of how a session decides tells what is wrong with a
+// log: here a call was started again though it had its output.
+func ExampleCheckLog() {
+	output, err := item.Output("call_1", item.Text("gone"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	s := session.New()
+	_, err = s.Append(context.Background(),
+		session.RunStarted{},
+		session.Given{Item: item.User("Go.")},
+		session.TurnStarted{Turn: 1},
+		session.Received{Turn: 1, Item: item.Call("call_1", "go", "{}")},
+		session.TurnEnded{Turn: 1, Status: item.StatusCompleted},
+		session.CallStarted{CallID: "call_1"},
+		session.Answered{CallID: "call_1", Item: output},
+		session.CallStarted{CallID: "call_1"},
+	)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(agenttest.CheckLog(s.Log()))
+	// Output:
+	// entry 8 (call_started): no call call_1 waits to be started
+}
