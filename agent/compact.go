@@ -45,7 +45,8 @@ type Compaction struct {
 	// endpoint says that it has no such thing.
 	By string
 	// Model writes summaries, in answer to Request, of which Input, Instructions
-	// and Tools are not used. They are the agent's own if they are not set.
+	// and Tools are not used. Without it the agent's own does; without Request.Model
+	// it is asked for the agent's, and stores what the agent's requests do.
 	Model   Model
 	Request item.Request
 	// Estimator guesses how many tokens an item takes. nil is [Estimate].

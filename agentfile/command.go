@@ -31,7 +31,7 @@ const fixedSchema = `{"type":"object","properties":{"arguments":{"type":"array",
 	`"description":"further arguments of the command, one element each; no shell reads them"}},"additionalProperties":false}`
 
 func fixedCommand(decl *chatmd.Tool, command string, files *toolkit.Files) (tool.Tool, error) {
-	words := strings.Fields(command)
+	words := strings.Fields(strings.ReplaceAll(command, "%20", " ")) // older programs take it for a space
 	if strings.ContainsAny(command, "\"'\\`$|&;<>") {
 		return nil, fmt.Errorf("<tool command=%q>: the command is split at spaces and read by no shell", command)
 	}

@@ -82,9 +82,9 @@ type File struct {
 	broken map[int]bool
 	// waiting holds the numbers of the calls that wait for an approval.
 	waiting map[int]bool
-	// fetched holds what agents and the network said, by the offsets of the
-	// elements in the file itself.
-	fetched map[int]string
+	// fetched holds what agents and the network said, by the places of the
+	// elements.
+	fetched map[elementPlace]string
 }
 
 // Load reads an agent file. All that is wrong with it is in the error: a
@@ -134,7 +134,12 @@ func parseOnce(ctx context.Context, name, path string, src []byte, o Options) (*
 	}
 	from := newSources(places, o)
 	// The error comes again with the items.
-	doc, _ := chatmd.Load(ctx, chatmd.Source{Name: name, Base: o.loading[len(o.loading)-1], Text: src}, from)
+	self := o.loading[len(o.loading)-1]
+	id, linkErr := filepath.EvalSymlinks(self)
+	if linkErr != nil { // a transcript that is not there yet
+		id = self
+	}
+	doc, _ := chatmd.Load(ctx, chatmd.Source{Name: name, Base: self, ID: id, Text: src}, from)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

@@ -54,13 +54,20 @@ func pdfText(ctx context.Context, data []byte) (string, error) {
 
 func readPDF(ctx context.Context, data []byte) (text string, err error) {
 	defer func() {
-		if p := recover(); p != nil {
+		switch p := recover().(type) {
+		case nil:
+		case pdfStopped:
+			text, err = "", p.error
+		default:
 			text, err = "", fmt.Errorf("the PDF file is damaged: %v", p)
 		}
 	}()
 	data = plainPDF(data)
-	r, err := pdf.NewReader(bytes.NewReader(data), int64(len(data)))
+	r, err := pdf.NewReader(newPDFSource(ctx, data), int64(len(data)))
+	var stopped pdfStopped
 	switch {
+	case errors.As(err, &stopped):
+		return "", stopped.error
 	case errors.Is(err, pdf.ErrInvalidPassword):
 		return "", errors.New("the PDF file is locked by a password")
 	case err != nil:
@@ -106,7 +113,7 @@ func (w *pdfWriter) pages(part, resources pdf.Value, depth int) {
 		return
 	}
 	for i := range kids.Len() {
-		if depth > maxPDFDepth || w.count > maxPDFPages {
+		if w.parts++; depth > maxPDFDepth || w.count > maxPDFPages || w.parts > 4*maxPDFPages {
 			w.err = fmt.Errorf("the PDF file has more than %d pages, or its page tree no end", maxPDFPages)
 		}
 		if w.err != nil {
@@ -124,6 +131,7 @@ type pdfWriter struct {
 	b     strings.Builder
 	fonts map[string]*pdfFont // by what the file says of them
 	count int                 // pages
+	parts int                 // pages and parts of the page tree
 
 	ops      int
 	state    pdfState
@@ -169,14 +177,51 @@ func (w *pdfWriter) font(v pdf.Value) *pdfFont {
 		f.widths = append(f.widths, n/1000)
 	}
 	if v.Key("Subtype").Name() == "Type0" {
-		f.wide, f.widths = true, nil
-		if n := v.Key("DescendantFonts").Index(0).Key("DW").Float64() / 1000; n > 0 && n < 1 {
+		inner := v.Key("DescendantFonts").Index(0)
+		f.wide, f.first, f.widths = true, 0, nil
+		if n := inner.Key("DW").Float64() / 1000; n > 0 && n < 1 {
 			f.other = n
+		}
+		if v.Key("Encoding").Name() == "Identity-H" { // a code is the number of a glyph
+			f.widths = glyphWidths(inner.Key("W"))
 		}
 	}
 	w.fonts[key] = f
 	return f
 }
+
+// glyphWidths reads the widths of glyphs of two bytes: lists of the form
+// first [width width …] and first last width.
+func glyphWidths(list pdf.Value) (widths []float64) {
+	set := func(code int64, n float64) {
+		for int64(len(widths)) <= code {
+			widths = append(widths, 0)
+		}
+		widths[code] = n / 1000
+	}
+	for i := 0; i+1 < list.Len(); {
+		first, second := list.Index(i).Int64(), list.Index(i+1)
+		if first < 0 || first > maxGlyph {
+			return widths
+		}
+		if second.Kind() == pdf.Array {
+			for k := range min(int64(second.Len()), maxGlyph-first+1) {
+				set(first+k, second.Index(int(k)).Float64())
+			}
+			i += 2
+			continue
+		}
+		width := list.Index(i + 2).Float64()
+		for code := first; code <= min(second.Int64(), maxGlyph); code++ {
+			set(code, width)
+		}
+		i += 3
+	}
+	return widths
+}
+
+// maxGlyph is the largest number that two bytes can have.
+const maxGlyph = 0xffff
 
 // width is that of a glyph.
 func (f *pdfFont) width(code int) float64 {
@@ -374,11 +419,13 @@ func (w *pdfWriter) width(raw string) float64 {
 	s := &w.state
 	total := 0.0
 	for i := 0; i < len(raw); i++ {
-		if s.font.wide {
+		code := int(raw[i])
+		if s.font.wide && i+1 < len(raw) {
 			i++
+			code = code<<8 | int(raw[i])
 		}
-		total += (s.font.width(int(raw[min(i, len(raw)-1)]))*s.size + s.char) * s.scale
-		if raw[min(i, len(raw)-1)] == ' ' && !s.font.wide {
+		total += (s.font.width(code)*s.size + s.char) * s.scale
+		if code == ' ' && !s.font.wide {
 			total += s.word * s.scale
 		}
 	}

@@ -5,6 +5,7 @@ package agentfile
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/antiphon-go/antiphon/chatmd"
@@ -15,22 +16,39 @@ import (
 // folder: the file's, with its relative paths adjusted so that they mean the
 // same. What agents and the network said stands in their place, for the
 // conversation is to go on with just that.
-func (f *File) head(from places, to string) (string, error) {
-	doc := f.Doc
-	if len(f.fetched) > 0 {
-		text := doc.Replace(func(e chatmd.Element) (string, bool) {
-			said, ok := f.fetched[e.Offset]
+// So does what imports bring that is found by way of the prompt's folder.
+func (f *File) head(from places, to string) string {
+	return f.Doc.Copy(chatmd.Copying{
+		Attr: moving(from, to),
+		Element: func(e chatmd.Element) (string, bool) {
+			said, ok := f.fetched[placeOf(e.Base, e.Offset)]
 			return inPlaceOf(e, said), ok
-		})
-		var err error
-		if doc, err = chatmd.Parse(doc.Name, []byte(text)); err != nil {
-			return "", err
+		},
+		Bound: func(e chatmd.Element) bool {
+			_, said := f.fetched[placeOf(e.Base, e.Offset)]
+			return said || bound(e, from, to)
+		},
+	})
+}
+
+// bound reports whether an element of an imported file names something else once
+// the prompt is in another folder.
+func bound(e chatmd.Element, from places, to string) bool {
+	here := from.of(e.Base)
+	there := here
+	there.promptDir = to
+	return slices.ContainsFunc(e.Attrs, func(a chatmd.Attr) bool {
+		var one, other string
+		switch {
+		case isSource(e, a), e.Tag == "tool" && a.Name == "agent":
+			one, _ = here.find(a.Value)
+			other, _ = there.find(a.Value)
+		case e.Tag == "read" && a.Name == "path":
+			one, _ = here.expand(a.Value)
+			other, _ = there.expand(a.Value)
 		}
-	}
-	if from.promptDir == to {
-		return doc.Source(), nil
-	}
-	return doc.Rewrite(moving(from, to)), nil
+		return one != other
+	})
 }
 
 // Declarations returns what the file and its imports declare, without messages:

@@ -28,14 +28,14 @@ type sources struct {
 	places places
 	o      Options
 
-	deferred bool           // something was not asked
-	said     map[int]string // what was said, by places in the file itself
+	deferred bool                    // something was not asked
+	said     map[elementPlace]string // what was said
 	local    map[string][]byte
 	warnings []error
 }
 
 func newSources(p places, o Options) *sources {
-	return &sources{places: p, o: o, said: map[int]string{}, local: map[string][]byte{}}
+	return &sources{places: p, o: o, said: map[elementPlace]string{}, local: map[string][]byte{}}
 }
 
 // Import implements [chatmd.Importer].
@@ -45,11 +45,15 @@ func (s *sources) Import(_ context.Context, ref chatmd.Ref) (chatmd.Source, erro
 		return chatmd.Source{}, err
 	}
 	text, err := s.read(path)
+	id, linkErr := filepath.EvalSymlinks(path)
+	if linkErr != nil {
+		id = path
+	}
 	name := ref.Src
 	if !filepath.IsAbs(name) && !strings.HasPrefix(name, "${") {
 		name = filepath.Join(filepath.Dir(ref.File), filepath.FromSlash(name))
 	}
-	return chatmd.Source{Name: name, Base: path, Text: text}, err
+	return chatmd.Source{Name: name, Base: path, ID: id, Text: text}, err
 }
 
 // Resolve implements [chatmd.Resolver].
@@ -85,18 +89,18 @@ func (s *sources) read(path string) ([]byte, error) {
 	if data, ok := s.local[path]; ok {
 		return data, nil
 	}
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, plain(err)
-	}
-	defer file.Close()
-	info, err := file.Stat()
+	info, err := os.Stat(path) // to open a pipe would wait for somebody to write to it
 	if err != nil {
 		return nil, plain(err)
 	}
 	if !info.Mode().IsRegular() {
 		return nil, errors.New("it is no file")
 	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, plain(err)
+	}
+	defer file.Close()
 	data, err := io.ReadAll(io.LimitReader(file, maxSource+1))
 	if err != nil {
 		return nil, plain(err)
@@ -163,9 +167,18 @@ func (s *sources) fetch(ctx context.Context, ref chatmd.Ref) ([]byte, string, er
 	return text, "", err
 }
 
-// keep remembers what was said in the place of an element of the file itself.
+// elementPlace is where an element stands: in which file, as [chatmd.Source] has
+// it, and at which offset.
+type elementPlace struct {
+	base   string
+	offset int
+}
+
+func placeOf(base string, offset int) elementPlace { return elementPlace{base, offset} }
+
+// keep remembers what was said in the place of an element.
 func (s *sources) keep(ref chatmd.Ref, text string) {
-	if ref.Base == "" && !ref.Payload {
-		s.said[ref.Offset] = text
+	if !ref.Payload {
+		s.said[placeOf(ref.Base, ref.Offset)] = text
 	}
 }

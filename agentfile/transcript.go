@@ -98,11 +98,7 @@ func newTranscript(ctx context.Context, path, out string, o Options) (*File, *Tr
 		file.Close()
 		return nil, nil, fmt.Errorf("%s: the folder %s: %w", out, filepath.Dir(out), err)
 	}
-	head, err := file.head(from, to.promptDir)
-	if err != nil {
-		file.Close()
-		return nil, nil, err
-	}
+	head := file.head(from, to.promptDir)
 	if head != "" && head[len(head)-1] != '\n' {
 		head += "\n"
 	}

@@ -48,6 +48,7 @@ func TestStore(t *testing.T, open func(t *testing.T) session.Store) {
 		{"title", testTitle},
 		{"delete", testDelete},
 		{"delete below a fork", testDeleteBelowFork},
+		{"delete what a fork names", testDeleteNested},
 		{"blobs", testBlobs},
 		{"sweep", testSweep},
 		{"random", testRandom},

@@ -70,8 +70,8 @@ func testBlobs(t *testing.T, s session.Store) {
 			wantBlob(t, b, hash, data)
 		}
 	}
-	if _, _, err := b.OpenBlob(t.Context(), session.Hash{1}); !errors.Is(err, session.ErrNotFound) {
-		t.Errorf("one that is not there: got %v, want ErrNotFound", err)
+	if _, _, err := b.OpenBlob(t.Context(), session.Hash{1}); !errors.Is(err, session.ErrNoBlob) {
+		t.Errorf("one that is not there: got %v, want ErrNoBlob", err)
 	}
 	wantEntries(t, load(t, s, "a", 0), entries(0, said("1")))
 	if _, err := b.PutBlob(t.Context(), "new", []byte("x")); err != nil {
@@ -107,8 +107,8 @@ func testSweep(t *testing.T, s session.Store) {
 			t.Errorf("swept %+v, %v, want %+v", swept, err, want)
 		}
 	}
-	if _, _, err := b.OpenBlob(t.Context(), ofA); !errors.Is(err, session.ErrNotFound) {
-		t.Errorf("the swept blob: got %v, want ErrNotFound", err)
+	if _, _, err := b.OpenBlob(t.Context(), ofA); !errors.Is(err, session.ErrNoBlob) {
+		t.Errorf("the swept blob: got %v, want ErrNoBlob", err)
 	}
 	wantBlob(t, b, ofBoth, both)
 	testSweepBeside(t, b, c)

@@ -256,3 +256,58 @@ func testDeleteBelowFork(t *testing.T, s session.Store) {
 		t.Errorf("something is left: %+v, %v", swept, err)
 	}
 }
+
+// F3, J4: nested sessions outlive their parent as long as a fork of it is there,
+// which shows the calls that they are of, and no longer.
+func testDeleteNested(t *testing.T, s session.Store) {
+	f, c := has[session.Forker](t, s), has[session.Catalog](t, s)
+	all := session.Query{Nested: true}
+	put(t, s, "a", 0, said("1"), session.CallStarted{CallID: "x", Session: "a/1-x"})
+	put(t, s, "a/1-x", 0, said("inside"), session.CallStarted{CallID: "y", Session: "a/1-x/1-y"})
+	put(t, s, "a/1-x/1-y", 0, session.Given{Item: picture(9000, 1)})
+	for id, from := range map[string]string{"f": "a", "unrelated": "a/1-x"} {
+		if err := f.Fork(t.Context(), from, 1, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.Fork(t.Context(), "f", 1, "g"); err != nil {
+		t.Fatal(err)
+	}
+	put(t, s, "f", 1, session.CallStarted{CallID: "z", Session: "f/1-z"})
+	put(t, s, "f/1-z", 0, said("of the fork"))
+	for _, id := range []string{"a", "unrelated", "f"} {
+		if err := c.Delete(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Sweep(t.Context(), false); err != nil {
+			t.Fatal(err)
+		}
+		wantEntries(t, load(t, s, "a/1-x", 0), entries(0, said("inside"), session.CallStarted{CallID: "y", Session: "a/1-x/1-y"}))
+		wantEntries(t, load(t, s, "a/1-x/1-y", 0), entries(0, session.Given{Item: picture(9000, 1)}))
+	}
+	wantList(t, c, all, "g", "a/1-x/1-y", "a/1-x")
+	for what, err := range map[string]error{
+		"append": s.Append(t.Context(), "a", 0, entries(0, said("another"))),
+		"create": c.Create(t.Context(), session.Info{ID: "a"}),
+		"fork":   f.Fork(t.Context(), "g", 1, "a"),
+	} {
+		if !errors.Is(err, session.ErrExists) {
+			t.Errorf("%s: another session takes the nested ones over: got %v, want ErrExists", what, err)
+		}
+	}
+	if err := c.Delete(t.Context(), "g"); err != nil {
+		t.Fatal(err)
+	}
+	wantList(t, c, all)
+	put(t, s, "a", 0, said("another"))
+
+	// One that was made before its parent is its all the same.
+	if err := c.Create(t.Context(), session.Info{ID: "inner", Parent: "outer", Nested: true}); err != nil {
+		t.Fatal(err)
+	}
+	put(t, s, "outer", 0, said("1"))
+	if err := c.Delete(t.Context(), "outer"); err != nil {
+		t.Fatal(err)
+	}
+	wantList(t, c, all, "a")
+}

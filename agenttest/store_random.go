@@ -52,7 +52,13 @@ func kindOf(err error) string {
 
 // randomStep draws what to do with one of a few sessions.
 func randomStep(r *rand.Rand, prefix string) (what string, do func(*testing.T, whole) error) {
-	draw := func() string { return fmt.Sprint(prefix, "-", r.IntN(6)) }
+	draw := func() string {
+		id := fmt.Sprint(prefix, "-", r.IntN(6))
+		for r.IntN(5) == 0 {
+			id += fmt.Sprintf("/%d-x", 1+r.IntN(2))
+		}
+		return id
+	}
 	id, other, n, kind := draw(), draw(), r.IntN(40), r.IntN(14)
 	switch kind {
 	case 0:

@@ -157,10 +157,12 @@ func (c *compiler) source(n *node) {
 	a, ok := n.attr("src")
 	switch {
 	case !ok || a.Value == "":
+		n.refused = true
 		c.fail(n, "<"+n.tag+"> needs a src", `write <`+n.tag+` src="…" local/>`)
 	case n.flag("local"), isURL(a.Value):
 	case (n.tag == "img" || n.tag == "file") && strings.HasPrefix(a.Value, "data:"):
 	default:
+		n.refused = true
 		c.failAttr(n, a, "src is neither a URL nor marked as a file: "+excerpt(a.Value), "add the attribute local to read a file")
 	}
 }

@@ -77,7 +77,7 @@ func (c *compiler) count(n *node, name string) *int64 {
 	return &v
 }
 
-// number reads a number, nil where it is not given.
+// number reads a number of zero or more, nil where it is not given.
 func (c *compiler) number(n *node, name string) *float64 {
 	a, ok := n.attr(name)
 	if !ok {
@@ -86,6 +86,10 @@ func (c *compiler) number(n *node, name string) *float64 {
 	v, err := strconv.ParseFloat(strings.Trim(a.Value, space), 64)
 	if err != nil || math.IsInf(v, 0) || math.IsNaN(v) {
 		c.failAttr(n, a, fmt.Sprintf("%s is no number: %q", name, excerpt(a.Value)), `such as `+name+`="0.7"`)
+		return nil
+	}
+	if v < 0 {
+		c.failAttr(n, a, fmt.Sprintf("%s is below zero: %q", name, excerpt(a.Value)), `such as `+name+`="0.7"`)
 		return nil
 	}
 	return &v

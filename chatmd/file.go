@@ -119,51 +119,118 @@ func (f *File) Declarations(edit func(e Element, a Attr) (string, bool)) string 
 // rewritten returns the text of a node with attribute values replaced.
 func (n *node) rewritten(where locators, edit func(e Element, a Attr) (string, bool)) string {
 	var b strings.Builder
-	src, done := n.src.text, n.start
+	done := n.start
 	n.elements(func(k *node) {
 		if k.src != n.src {
 			return // imported
 		}
-		e := k.element(where)
-		for _, a := range k.attrs {
-			value, ok := edit(e, a)
-			if !ok {
-				continue
-			}
-			from, to := a.from, a.to
-			if a.Bare {
-				from, to = a.start, a.start+len(a.Name)
-			}
-			b.WriteString(src[done:from])
-			if a.Bare {
-				b.WriteString(a.Name + "=")
-			}
-			b.Write(appendQuoted(nil, value))
-			done = to
+		b.WriteString(n.src.text[done:k.start])
+		done = k.start
+		if len(k.attrs) > 0 {
+			done = k.attrsEnd()
+			b.WriteString(k.edited(where, edit, done))
 		}
 	})
-	b.WriteString(src[done:n.end])
+	b.WriteString(n.src.text[done:n.end])
 	return b.String()
 }
 
-// Replace returns the file's own text with whole elements replaced: those of
-// messages, and of the top level, for which edit returns a text.
-func (f *File) Replace(edit func(e Element) (string, bool)) string {
+// attrsEnd is the place behind the last attribute.
+func (n *node) attrsEnd() int {
+	last := n.attrs[len(n.attrs)-1]
+	return max(last.to, last.start+len(last.Name))
+}
+
+// edited returns the beginning of an element, its tag at least, with attribute
+// values replaced.
+func (n *node) edited(where locators, edit func(e Element, a Attr) (string, bool), end int) string {
 	var b strings.Builder
-	where := locators{}
-	done := 0
-	f.root.elements(func(n *node) {
-		if n.src != f.source || n.start < done {
-			return
+	src, done := n.src.text, n.start
+	e := n.element(where)
+	for _, a := range n.attrs {
+		value, ok := edit(e, a)
+		if !ok {
+			continue
 		}
-		if text, ok := edit(n.element(where)); ok {
-			b.WriteString(f.src[done:n.start])
-			b.WriteString(text)
-			done = n.end
+		from, to := a.from, a.to
+		if a.Bare {
+			from, to = a.start, a.start+len(a.Name)
 		}
-	})
-	b.WriteString(f.src[done:])
+		b.WriteString(src[done:from])
+		if a.Bare {
+			b.WriteString(a.Name + "=")
+		}
+		b.Write(appendQuoted(nil, value))
+		done = to
+	}
+	b.WriteString(src[done:end])
 	return b.String()
+}
+
+// Copying says what is different in a copy of a file. All of its functions are
+// there; they are asked about elements of imported files too.
+type Copying struct {
+	// Attr returns the new value of an attribute, and whether there is one.
+	Attr func(e Element, a Attr) (string, bool)
+	// Element returns what stands in the place of an element, and whether
+	// something does.
+	Element func(e Element) (string, bool)
+	// Bound reports whether an element of an imported file means what it does
+	// only because of the file that is read. What was imported stands in the
+	// copy itself then.
+	Bound func(e Element) bool
+}
+
+// Copy returns the file's own text with what c makes different. Imports stay,
+// unless what they bring is bound to the file.
+func (f *File) Copy(c Copying) string {
+	w := copier{Copying: c, where: locators{}}
+	w.list(f.root.nodes)
+	return w.b.String()
+}
+
+// copier writes a copy.
+type copier struct {
+	Copying
+	where locators
+	b     strings.Builder
+}
+
+func (c *copier) list(nodes []*node) {
+	for _, n := range nodes {
+		c.node(n)
+	}
+}
+
+func (c *copier) node(n *node) {
+	if n.kind != element {
+		c.b.WriteString(n.src.text[n.start:n.end])
+		return
+	}
+	if text, ok := c.Element(n.element(c.where)); ok {
+		c.b.WriteString(text)
+		return
+	}
+	if n.tag == "import" && n.read && slices.ContainsFunc(n.nodes, c.bound) {
+		for _, k := range n.nodes {
+			if k.kind != text || k.text != byteOrderMark {
+				c.node(k)
+			}
+		}
+		return
+	}
+	if n.tag == "import" || len(n.nodes) == 0 {
+		c.b.WriteString(n.edited(c.where, c.Attr, n.end))
+		return
+	}
+	c.b.WriteString(n.edited(c.where, c.Attr, n.nodes[0].start))
+	c.list(n.nodes)
+	c.b.WriteString(n.src.text[n.nodes[len(n.nodes)-1].end:n.end])
+}
+
+// bound reports whether something in an imported file is.
+func (c *copier) bound(n *node) bool {
+	return n.kind == element && (c.Bound(n.element(c.where)) || slices.ContainsFunc(n.nodes, c.bound))
 }
 
 func (n *node) element(where locators) Element {

@@ -4,6 +4,7 @@
 package chatmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,9 @@ type Source struct {
 	// Base tells the file from others, such as its absolute path: a file that
 	// imports itself has the same one again. Refs to what the file names carry it.
 	Base string
+	// ID tells the file from others where Base does not, because links give it
+	// several names. "" means that Base does.
+	ID   string
 	Text []byte
 }
 
@@ -46,7 +50,7 @@ func (f ImporterFunc) Import(ctx context.Context, ref Ref) (Source, error) { ret
 // with their names. If ctx ends, the error is its.
 func Load(ctx context.Context, file Source, importer Importer) (*File, error) {
 	f, p := parseFile(file.Name, file.Text)
-	x := &expansion{ctx: ctx, file: f, importer: importer, base: file.Base, where: locators{}, errs: p.errs, warnings: p.warnings}
+	x := &expansion{ctx: ctx, file: f, importer: importer, id: cmp.Or(file.ID, file.Base), where: locators{}, errs: p.errs, warnings: p.warnings}
 	if err := x.nodes(f.root); err != nil {
 		f.err = err
 		return f, err
@@ -59,7 +63,7 @@ type expansion struct {
 	ctx      context.Context
 	file     *File
 	importer Importer
-	base     string
+	id       string // of the file itself
 	where    locators
 	top      int // where the element of the file itself stands
 	size     int
@@ -129,7 +133,7 @@ func (x *expansion) follow(n *node, tag string) error {
 		x.fail(n, "<import> cannot be read", "", err)
 		return nil
 	}
-	src := &source{name: got.Name, base: got.Base, text: string(got.Text), from: n.src, at: x.top, order: len(x.file.Imports) + 1}
+	src := &source{name: got.Name, base: got.Base, id: cmp.Or(got.ID, got.Base), text: string(got.Text), from: n.src, at: x.top, order: len(x.file.Imports) + 1}
 	if problem := x.refuse(src); problem != nil {
 		x.fail(n, "<import> is not followed", "", problem)
 		return nil
@@ -146,12 +150,12 @@ func (x *expansion) follow(n *node, tag string) error {
 func (x *expansion) refuse(src *source) error {
 	names, depth := []string{src.name}, 0
 	for at := src.from; at != nil; at = at.from {
-		base := at.base
+		id := at.id
 		if at.from == nil {
-			base = x.base
+			id = x.id
 		}
 		names = append(names, at.name)
-		if base == src.base && base != "" {
+		if id == src.id && id != "" {
 			return errors.New("it imports itself: " + trail(names))
 		}
 		depth++
@@ -169,9 +173,15 @@ func (x *expansion) refuse(src *source) error {
 }
 
 // trail is the way from the file that is read to the last one; names lead back.
+// Of a long way the middle is left out.
 func trail(names []string) string {
+	const shown = 4 // at each end
 	var b strings.Builder
 	for i := len(names) - 1; i >= 0; i-- {
+		if len(names) > 2*shown+1 && i == len(names)-1-shown {
+			b.WriteString("… → ")
+			i = shown - 1
+		}
 		b.WriteString(excerpt(names[i]))
 		if i > 0 {
 			b.WriteString(" → ")
@@ -185,8 +195,10 @@ func (c *compiler) imported(n *node) {
 	a, ok := n.attr("src")
 	switch {
 	case !ok || a.Value == "":
+		n.refused = true
 		c.fail(n, "<import> needs a src", `write <import src="…"/>`)
 	case isURL(a.Value):
+		n.refused = true
 		c.failAttr(n, a, "files are not imported from the network", "download it")
 	}
 	if a, ok := n.attr("namespace"); ok && !isNamespace(a.Value) {

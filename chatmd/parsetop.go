@@ -32,7 +32,11 @@ func (p *parser) topLevel() {
 	case isTop(name):
 		p.element(name)
 	case known:
-		p.fail(i, "<"+name, home(name)+", not at the top level", "put it inside <user> … </user>")
+		hint := "" // home says it
+		if place("user", name) == child {
+			hint = "put it inside <user> … </user>"
+		}
+		p.fail(i, "<"+name, home(name)+", not at the top level", hint)
 		p.skipElement(name)
 	default:
 		p.unknown(name)

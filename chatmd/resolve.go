@@ -155,10 +155,16 @@ func (r *resolution) parts(parts []part, detail item.Detail) ([]item.Part, bool)
 
 // unread reports an import that was not followed.
 func (r *resolution) unread(n *node) {
+	if n.refused {
+		return
+	}
 	r.fail(n, "<import> is not followed here: "+excerpt(n.value("src")), "", nil)
 }
 
 func (r *resolution) fetch(n *node) (data []byte, mediaType string, ok bool) {
+	if n.refused {
+		return nil, "", false
+	}
 	if r.resolver == nil {
 		r.fail(n, "<"+n.tag+"> cannot be read here: "+excerpt(n.value("src")), "", nil)
 		return nil, "", false
@@ -193,7 +199,7 @@ func (r *resolution) document(n *node) (string, bool) {
 	}
 	data, _, ok := r.fetch(n)
 	if ok && !utf8.Valid(data) {
-		r.fail(n, "<"+n.tag+"> is no text: "+excerpt(n.value("src")), "images go in <img/>, other files in <file/>", nil)
+		r.fail(n, "<"+n.tag+"> is no text in UTF-8: "+excerpt(n.value("src")), "images go in <img/>, other files in <file/>", nil)
 		return "", false
 	}
 	return string(data), ok
@@ -214,7 +220,7 @@ func (r *resolution) image(n *node, detail item.Detail) (item.Part, bool) {
 	}
 	typ := http.DetectContentType(data)
 	if !strings.HasPrefix(typ, "image/") {
-		r.fail(n, "<img> is no image: "+excerpt(n.value("src")), "", errors.New("its data is "+typ))
+		r.fail(n, "<img> is no image: "+excerpt(n.value("src")), "models take PNG, JPEG, GIF and WebP", errors.New("its data is "+typ))
 		return p, false
 	}
 	p.ImageURL = dataURI(typ, data)

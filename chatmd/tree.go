@@ -15,6 +15,7 @@ type node struct {
 	start, end int     // place in the source, tags and fence marks included
 	selfClosed bool    // <tag/>
 	read       bool    // of an import: its nodes are those of the file it names
+	refused    bool    // its source is wrong, which has been reported
 	payload    bool    // of a document: it is the payload of a call, an output or an item
 	src        *source // the file it stands in
 }
@@ -22,7 +23,8 @@ type node struct {
 // source is the text of one file: the one that is read, or one that it imports.
 type source struct {
 	name string // for messages
-	base string // tells files apart, and what is relative to them; "" for the one that is read
+	base string // what is relative to the file; "" for the one that is read
+	id   string // tells files apart; "" for the one that is read
 	text string
 	// For an import: the file that names it, the place in the file that is
 	// read that led here, and a number that rises in the order of reading.

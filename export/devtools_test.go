@@ -97,11 +97,11 @@ func startBrowser(t testing.TB) *browser {
 	for lines.Scan() {
 		said = append(said, lines.Text())
 		if _, url, ok := strings.Cut(lines.Text(), "DevTools listening on "); ok {
-			b.dial(ctx, url)
 			go func() {
 				defer close(gone)
 				_, _ = io.Copy(io.Discard, log)
 			}()
+			b.dial(ctx, url)
 			return b
 		}
 	}

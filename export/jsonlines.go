@@ -73,7 +73,10 @@ func JSONLines(w io.Writer, log Log) error {
 		out.err = out.out.Flush()
 	}
 	out.value(ending{&sums256{len(out.done), out.entries, hex.EncodeToString(sum.Sum(nil))}})
-	return errors.Join(out.err, out.out.Flush())
+	if out.err == nil {
+		out.err = out.out.Flush()
+	}
+	return out.err
 }
 
 type lineWriter struct {

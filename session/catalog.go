@@ -18,6 +18,8 @@ var (
 	ErrBusy = errors.New("somebody else is writing to the session")
 	// ErrNotFound: there is no such session.
 	ErrNotFound = errors.New("there is no such session")
+	// ErrNoBlob: there is no such blob.
+	ErrNoBlob = errors.New("there is no such blob")
 	// ErrExists: there is such a session already.
 	ErrExists = errors.New("there is such a session already")
 	// ErrNewer: a newer program wrote what is stored.
@@ -92,10 +94,13 @@ type Catalog interface {
 	Info(ctx context.Context, id string) (Info, error)
 	// Create makes an empty session with the ID, Name, Path, Parent, At and
 	// Nested of info, or returns [ErrExists]. A first append makes one without.
+	// The id of a session that was deleted is free again when nothing is left that
+	// was nested in it.
 	Create(ctx context.Context, info Info) error
 	// Rename, Archive and Delete change one session, or return [ErrNotFound].
-	// Deleting takes its nested sessions along. What a fork shares with it stays,
-	// and so does what is in blobs until [Catalog.Sweep].
+	// What a fork shares with a deleted session stays as long as the fork, and with
+	// it the sessions that are nested in that; without forks those go along. Blobs
+	// stay until [Catalog.Sweep].
 	Rename(ctx context.Context, id, name string) error
 	Archive(ctx context.Context, id string, archived bool) error
 	Delete(ctx context.Context, id string) error
@@ -122,7 +127,7 @@ type Blobs interface {
 	Store
 	// PutBlob keeps a copy of data for the session, as long as that exists.
 	PutBlob(ctx context.Context, id string, data []byte) (Hash, error)
-	// OpenBlob returns a blob's bytes and their number, or [ErrNotFound].
+	// OpenBlob returns a blob's bytes and their number, or [ErrNoBlob].
 	OpenBlob(ctx context.Context, hash Hash) (blob Blob, size int64, err error)
 }
 

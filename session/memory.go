@@ -29,8 +29,17 @@ type Memory struct {
 type memorySession struct {
 	info    Info
 	log     []Entry
+	branch  *branch
+	owner   *branch        // of the session that it is nested in
 	blobs   map[Hash]int64 // where the log ended when they were put
 	touched int64          // orders the sessions by their last append
+}
+
+// branch is what a session has in common with its forks: a place in the tree of
+// sessions, where its own entries are, behind number at of those of the base.
+type branch struct {
+	base *branch
+	at   int64
 }
 
 // Append implements [Store].
@@ -42,7 +51,10 @@ func (m *Memory) Append(_ context.Context, id string, after int64, entries []Ent
 	defer m.mu.Unlock()
 	s := m.sessions[id]
 	if s == nil && after == 0 {
-		s = m.begin(id)
+		var err error
+		if s, err = m.begin(id); err != nil {
+			return err
+		}
 	}
 	if s == nil || int64(len(s.log)) != after {
 		return Conflict(m.end(id), after)
@@ -63,21 +75,34 @@ func (m *Memory) end(id string) int64 {
 }
 
 // begin makes the session that a first append makes.
-func (m *Memory) begin(id string) *memorySession {
-	s := &memorySession{info: Info{ID: id}}
+func (m *Memory) begin(id string) (*memorySession, error) {
+	s := &memorySession{info: Info{ID: id}, branch: new(branch)}
 	if parent, ok := NestedIn(id); ok && m.sessions[parent] != nil {
 		s.info.Parent, s.info.Nested = parent, true
 	}
-	m.add(s)
-	return s
+	return s, m.add(s)
 }
 
-func (m *Memory) add(s *memorySession) {
+// add adds a session, unless forks of one with its id still show sessions that
+// were nested in that.
+func (m *Memory) add(s *memorySession) error {
+	for _, n := range m.sessions {
+		if n.info.Nested && n.info.Parent == s.info.ID {
+			if n.owner != nil {
+				return fmt.Errorf("%w: %q was deleted, and forks of it still show sessions that were nested in it; take another id", ErrExists, s.info.ID)
+			}
+			n.owner = s.branch // it was made before the one that it is nested in
+		}
+	}
+	if parent := m.sessions[s.info.Parent]; parent != nil && s.info.Nested {
+		s.owner = parent.branch
+	}
 	if m.sessions == nil {
 		m.sessions = map[string]*memorySession{}
 	}
 	m.sessions[s.info.ID] = s
 	m.touch(s)
+	return nil
 }
 
 func (m *Memory) touch(s *memorySession) {
@@ -155,11 +180,18 @@ func (m *Memory) Fork(_ context.Context, from string, at int64, to string) error
 	if m.sessions[to] != nil {
 		return fmt.Errorf("%w: %q", ErrExists, to)
 	}
-	f := &memorySession{log: slices.Clip(s.log[:at]), blobs: maps.Clone(s.blobs)}
+	f := &memorySession{log: slices.Clip(s.log[:at]), blobs: maps.Clone(s.blobs), branch: s.branch.fork(at)}
 	maps.DeleteFunc(f.blobs, func(_ Hash, put int64) bool { return put > at })
 	f.info = Info{ID: to, Path: s.info.Path, Parent: from, At: at}
-	m.add(f)
-	return nil
+	return m.add(f)
+}
+
+// fork returns a branch that begins with the entries of b up to number at.
+func (b *branch) fork(at int64) *branch {
+	for b != nil && at <= b.at {
+		b = b.base
+	}
+	return &branch{base: b, at: at}
 }
 
 // Watch implements [Watcher].
@@ -259,12 +291,12 @@ func (m *Memory) Create(_ context.Context, info Info) error {
 	if m.sessions[info.ID] != nil {
 		return fmt.Errorf("%w: %q", ErrExists, info.ID)
 	}
-	s := &memorySession{info: Info{ID: info.ID, Name: info.Name, Path: info.Path, Parent: info.Parent, At: info.At, Nested: info.Nested}}
+	s := &memorySession{branch: new(branch)}
+	s.info = Info{ID: info.ID, Name: info.Name, Path: info.Path, Parent: info.Parent, At: info.At, Nested: info.Nested}
 	if err := m.nameFree(s.info); err != nil {
 		return err
 	}
-	m.add(s)
-	return nil
+	return m.add(s)
 }
 
 // nameFree reports whether another session has the name.
@@ -305,20 +337,28 @@ func (m *Memory) put(s *memorySession, info Info) error {
 
 // Delete implements [Catalog].
 func (m *Memory) Delete(_ context.Context, id string) error {
-	return m.change(id, func(s *memorySession) error {
-		gone := []string{id}
-		for len(gone) > 0 {
-			id, gone = gone[0], gone[1:]
-			delete(m.sessions, id)
-			for _, s := range m.sessions {
-				if s.info.Nested && s.info.Parent == id {
-					gone = append(gone, s.info.ID)
-				}
-			}
+	return m.change(id, func(*memorySession) error {
+		delete(m.sessions, id)
+		for again := true; again; {
+			before := len(m.sessions)
+			used := m.branches()
+			maps.DeleteFunc(m.sessions, func(_ string, s *memorySession) bool { return s.owner != nil && !used[s.owner] })
+			again = len(m.sessions) < before
 		}
 		m.tell()
 		return nil
 	})
+}
+
+// branches returns those that sessions need.
+func (m *Memory) branches() map[*branch]bool {
+	used := map[*branch]bool{}
+	for _, s := range m.sessions {
+		for b := s.branch; b != nil; b = b.base {
+			used[b] = true
+		}
+	}
+	return used
 }
 
 // Sweep implements [Catalog]. What was said is gone with the last session that
@@ -351,7 +391,10 @@ func (m *Memory) PutBlob(_ context.Context, id string, data []byte) (Hash, error
 	defer m.mu.Unlock()
 	s := m.sessions[id]
 	if s == nil {
-		s = m.begin(id)
+		var err error
+		if s, err = m.begin(id); err != nil {
+			return Hash{}, err
+		}
 	}
 	hash := Hash(sha256.Sum256(data))
 	if _, there := m.blobs[hash]; !there {
@@ -375,7 +418,7 @@ func (m *Memory) OpenBlob(_ context.Context, hash Hash) (Blob, int64, error) {
 	defer m.mu.Unlock()
 	data, ok := m.blobs[hash]
 	if !ok {
-		return nil, 0, fmt.Errorf("blob %x: %w", hash[:8], ErrNotFound)
+		return nil, 0, fmt.Errorf("%w: %x", ErrNoBlob, hash[:8])
 	}
 	return memoryBlob{bytes.NewReader(data)}, int64(len(data)), nil
 }

@@ -30,7 +30,7 @@ var (
 func (s *Set) Invoke(ctx context.Context, call Call, shape Shape) Outcome {
 	e := s.lookup(call.Name)
 	if e == nil || e.kind != call.Kind {
-		return (&target{shape: shape, name: call.Name, spill: s.kept()}).outcome(ctx, Result{Error: s.notFound(call.Name)}, UnknownTool)
+		return (&target{shape: shape, name: call.Name, spill: s.kept()}).outcome(ctx, Result{Error: s.notFound(call)}, UnknownTool)
 	}
 	if e.traits.Envelope {
 		shape.Envelope = true

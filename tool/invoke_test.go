@@ -115,6 +115,27 @@ func TestUnknownTool(t *testing.T) {
 	}
 }
 
+// T14: a tool that is there for calls of another form says so.
+func TestOtherKind(t *testing.T) {
+	shell, err := Raw(new(item.ShellTool), func(context.Context, Call) (Result, error) { return Result{}, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := mustSet(t, textTool("local_shell", says("")), shell)
+	for _, c := range []struct {
+		call Call
+		want string
+	}{
+		{Call{Name: "shell"}, "tool not found: shell is no function here, but takes items of type shell_call. Available: local_shell, shell"},
+		{Call{Name: "local_shell", Kind: item.TypeLocalShellCall}, "tool not found: local_shell does not take items of type local_shell_call here, but is called like any function. Available: local_shell, shell"},
+		{Call{Name: "apply_patch", Kind: item.TypeApplyPatchCall}, "tool not found: apply_patch. Available: local_shell, shell"},
+	} {
+		if o := s.Invoke(t.Context(), c.call, Shape{}); o.Error != c.want || o.Failure != UnknownTool {
+			t.Errorf("%+v", o)
+		}
+	}
+}
+
 // T15: a panic is an error output of that call; the stack is for the caller.
 func TestPanic(t *testing.T) {
 	s := mustSet(t,

@@ -149,10 +149,17 @@ func (s *Set) All() iter.Seq2[string, Tool] {
 	}
 }
 
-// notFound is what a model is told that calls a tool which does not exist.
-func (s *Set) notFound(name string) string {
-	if s.Len() == 0 {
-		return fmt.Sprintf("tool not found: %s. No tools are available.", plainName(name))
+// notFound is what a model is told that calls a tool which does not exist, or not
+// for calls of that type.
+func (s *Set) notFound(call Call) string {
+	text := "tool not found: " + plainName(call.Name)
+	switch e := s.lookup(call.Name); {
+	case s.Len() == 0:
+		return text + ". No tools are available."
+	case e != nil && e.kind != "":
+		text += fmt.Sprintf(" is no function here, but takes items of type %s", e.kind)
+	case e != nil:
+		text += fmt.Sprintf(" does not take items of type %s here, but is called like any function", call.Kind)
 	}
-	return fmt.Sprintf("tool not found: %s. Available: %s", plainName(name), strings.Join(s.Names(), ", "))
+	return text + ". Available: " + strings.Join(s.Names(), ", ")
 }

@@ -49,11 +49,11 @@ func (f *Files) problem(doing string, p place, err error) error {
 func cause(err error) error {
 	var pathErr *fs.PathError
 	if errors.As(err, &pathErr) {
-		return pathErr.Err
+		return cause(pathErr.Err)
 	}
 	var linkErr *os.LinkError
 	if errors.As(err, &linkErr) {
-		return linkErr.Err
+		return cause(linkErr.Err)
 	}
 	return err
 }

@@ -20,6 +20,8 @@ func builtins() []builtin {
 		{[]string{"append_to_file"}, newAppendToFile},
 		{[]string{"find_and_replace"}, newFindAndReplace},
 		{[]string{"import_image"}, newImportImage},
+		{[]string{"index_markdown_docs"}, newIndexMarkdownDocs},
+		{[]string{"markdown_search"}, newMarkdownSearch},
 		{[]string{"read_directory", "read_dir"}, newReadDirectory},
 		{[]string{"read_file", "get_contents"}, newReadFile},
 	}

@@ -126,7 +126,7 @@ func (k *kit) symlink(target, name string) {
 }
 
 func TestNames(t *testing.T) {
-	want := []string{"append_to_file", "find_and_replace", "import_image", "read_directory", "read_file"}
+	want := []string{"append_to_file", "find_and_replace", "import_image", "index_markdown_docs", "markdown_search", "read_directory", "read_file"}
 	if diff := cmp.Diff(want, Names()); diff != "" {
 		t.Error(diff)
 	}
@@ -155,6 +155,7 @@ func TestTraits(t *testing.T) {
 	writes := tool.Traits{Exclusive: true}
 	want := map[string]tool.Traits{
 		"append_to_file": writes, "find_and_replace": writes,
+		"index_markdown_docs": {Exclusive: true, Idempotent: true}, "markdown_search": reads,
 		"import_image": reads, "read_directory": reads, "read_file": reads,
 	}
 	for name, tl := range k.set.All() {
@@ -296,10 +297,12 @@ func TestNoEscape(t *testing.T) {
 	}
 	for _, p := range paths {
 		for name, a := range map[string]args{
-			"read_file":        {"path": p},
-			"import_image":     {"path": p},
-			"read_directory":   {"path": p},
-			"find_and_replace": {"path": p, "find": "secret", "replace": "x"},
+			"read_file":           {"path": p},
+			"import_image":        {"path": p},
+			"read_directory":      {"path": p},
+			"find_and_replace":    {"path": p, "find": "secret", "replace": "x"},
+			"markdown_search":     {"query": "secret", "vector_db_root": p},
+			"index_markdown_docs": {"root": p, "index_name": "x"},
 		} {
 			if o := k.call(name, a); !o.Failed {
 				t.Errorf("%s %q: %s", name, p, o.Content.Display())
@@ -308,6 +311,7 @@ func TestNoEscape(t *testing.T) {
 			}
 		}
 		k.call("append_to_file", args{"path": p, "content": "x"})
+		k.call("index_markdown_docs", args{"root": "sub", "index_name": "x", "vector_db_root": p})
 	}
 	if b, err := os.ReadFile(secret); err != nil || string(b) != "secret" {
 		t.Errorf("the file outside is now %q, %v", b, err)

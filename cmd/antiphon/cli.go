@@ -140,7 +140,7 @@ func dispatch(ctx context.Context, args, env []string, std stdio) int {
 func helpFor(err error) string {
 	var p *kong.ParseError
 	if errors.As(err, &p) && p.Context != nil && p.Context.Selected() != nil {
-		return "antiphon " + p.Context.Selected().Name
+		return p.Context.Selected().FullPath()
 	}
 	return "antiphon"
 }

@@ -128,6 +128,7 @@ func (c *runCommand) Run(ctx context.Context, std stdio, env environment) (err e
 	for _, note := range providers.notes {
 		fmt.Fprintln(std.err, note)
 	}
+	c.kept.stays()
 	err = c.play(ctx, std, env, a, sess, input(prompt, sess))
 	if c.kept != nil && c.Out != "" {
 		err = errors.Join(err, c.writeOut(ctx, std, env))

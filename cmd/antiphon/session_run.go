@@ -29,17 +29,29 @@ type kept struct {
 	info   session.Info
 	unlock func() error    // nil as long as it is not locked
 	log    []session.Entry // what earlier runs left
+	fresh  bool            // it was made for this run, which has not begun yet
 }
 
-// close gives the session and the store back.
+// close gives the session and the store back. A session of a run that could not
+// begin, for want of a model or a file, goes with it.
 func (k *kept) close() (err error) {
 	if k == nil {
 		return nil
 	}
 	if k.unlock != nil {
-		err = k.unlock()
+		if k.fresh && len(k.log) == 0 {
+			err = k.store.Delete(context.Background(), k.info.ID)
+		}
+		err = errors.Join(err, k.unlock())
 	}
 	return errors.Join(err, k.store.Close())
+}
+
+// stays says that the run begins.
+func (k *kept) stays() {
+	if k != nil {
+		k.fresh = false
+	}
 }
 
 // keep opens the session that --session names, of this file, or begins it with
@@ -69,6 +81,7 @@ func (c *runCommand) keep(ctx context.Context, std stdio, env environment, optio
 		if c.kept.info, err = c.begin(ctx, store, path); err != nil {
 			return nil, nil, err
 		}
+		c.kept.fresh = true
 	}
 	s, err := c.kept.lock(ctx)
 	if err != nil {
@@ -88,6 +101,7 @@ func (c *runCommand) keep(ctx context.Context, std stdio, env environment, optio
 		}
 	}
 	warn(std, file)
+	c.sayOther(std, path)
 	if begun {
 		if !file.Partial && !beginsWith(s, file) {
 			fmt.Fprintf(std.err, "antiphon: the messages of %s are not those that the session %s began with; it goes on with its own (a session of another name begins anew)\n", printable(c.File), printable(c.Session))
@@ -96,6 +110,18 @@ func (c *runCommand) keep(ctx context.Context, std stdio, env environment, optio
 	}
 	_, err = s.Append(ctx, file.Log()...)
 	return file, s, err
+}
+
+// sayOther tells of a session that was named by its id and is not where one
+// would look for it.
+func (c *runCommand) sayOther(std stdio, path string) {
+	info := c.kept.info
+	if info.Path != "" && info.Path != path {
+		fmt.Fprintf(std.err, "antiphon: the session %s belongs to %s; it goes on with %s\n", printable(info.ID), printable(info.Path), printable(c.File))
+	}
+	if info.Archived {
+		fmt.Fprintf(std.err, "antiphon: the session %s is archived; antiphon sessions archive --undo takes it back\n", printable(info.ID))
+	}
 }
 
 // lock opens the session to write to it.

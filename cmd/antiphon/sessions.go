@@ -130,7 +130,7 @@ func (c *listCommand) Run(ctx context.Context, std stdio, env environment, all *
 // table prints sessions for people.
 func (c *sessionsCommand) table(std stdio, infos []session.Info) error {
 	if len(infos) == 0 {
-		_, err := fmt.Fprintln(std.err, "antiphon: no sessions; antiphon run FILE --session NAME makes one")
+		_, err := fmt.Fprintln(std.err, "antiphon: no sessions (--archived lists those that are out of the way); antiphon run FILE --session NAME makes one")
 		return err
 	}
 	w := tabwriter.NewWriter(std.out, 0, 4, 2, ' ', 0)

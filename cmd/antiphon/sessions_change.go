@@ -188,9 +188,14 @@ func (c *removeCommand) Run(ctx context.Context, std stdio, env environment, all
 			return err
 		}
 		deleted := []session.Info{}
+		who := newPerson(std)
 		for _, info := range list {
-			if yes, err := c.sure(ctx, std, info); err != nil || !yes {
+			yes, err := c.sure(ctx, std, who, info)
+			if err != nil {
 				return err
+			}
+			if !yes {
+				continue
 			}
 			if err := remove(ctx, store, info); err != nil {
 				return err
@@ -241,15 +246,21 @@ func remove(ctx context.Context, store keeper, info session.Info) error {
 	return errors.Join(store.Delete(ctx, info.ID), unlock())
 }
 
-func (c *removeCommand) sure(ctx context.Context, std stdio, info session.Info) (bool, error) {
+func (c *removeCommand) sure(ctx context.Context, std stdio, who *person, info session.Info) (bool, error) {
 	if c.Force {
 		return true, nil
 	}
 	if !terminal(std.in) || !terminal(std.err) {
 		return false, usage(fmt.Errorf("deleting %s, which has %s, needs --force", info.ID, plural(int(info.Entries), "entry")))
 	}
-	fmt.Fprintf(std.err, "Delete %s (%s, last written to %s)? [y/N] ", info.ID, plural(int(info.Entries), "entry"), when(info.Updated))
-	answer, _, err := newPerson(std).line(ctx)
+	return who.agrees(ctx, fmt.Sprintf("Delete %s (%s, last written to %s)?", info.ID, plural(int(info.Entries), "entry"), when(info.Updated)))
+}
+
+// agrees asks a question that only a yes answers.
+func (p *person) agrees(ctx context.Context, question string) (bool, error) {
+	fmt.Fprintf(p.err, "%s [y/N] ", printable(question))
+	answer, _, err := p.line(ctx)
+	answer = strings.ToLower(answer)
 	return answer == "y" || answer == "yes", err
 }
 

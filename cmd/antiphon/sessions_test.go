@@ -7,6 +7,7 @@ import (
 	"errors"
 	"image"
 	"image/png"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -331,6 +332,16 @@ func TestSessionShownSafely(t *testing.T) {
 			if o.code != 0 || strings.ContainsAny(o.out, "\x1b") || strings.Contains(o.out, key) {
 				t.Errorf("%s: exit code %d\n%q\n%s", args, o.code, o.out, o.err)
 			}
+		}
+	}
+}
+
+// J3: each question gets the answer that was given to it.
+func TestDeletingAsksOneByOne(t *testing.T) {
+	who := newPerson(stdio{in: strings.NewReader("y\n\nYES\nsure\n"), err: io.Discard})
+	for i, want := range []bool{true, false, true, false, false} {
+		if got, err := who.agrees(t.Context(), "Delete it?"); got != want || err != nil {
+			t.Errorf("question %d: %v, %v", i+1, got, err)
 		}
 	}
 }

@@ -17,13 +17,6 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// When an append puts the rows of a log's end together in one: this many
-// entries, or this many bytes.
-const (
-	mergeEntries = 256
-	mergeBytes   = 256 << 10
-)
-
 // addition is what an append writes.
 type addition struct {
 	id    string
@@ -33,8 +26,6 @@ type addition struct {
 	title string
 	blobs []*blob
 	at    time.Time
-
-	xid string // of the transaction that wrote it; Postgres
 }
 
 func (s *Store) append(ctx context.Context, id string, after int64, entries []session.Entry) error {
@@ -45,17 +36,7 @@ func (s *Store) append(ctx context.Context, id string, after int64, entries []se
 	if err != nil {
 		return err
 	}
-	for {
-		err = s.write(ctx, a.write)
-		var lost *commitError
-		if !errors.As(err, &lost) {
-			return err
-		}
-		ctx = context.WithoutCancel(ctx)
-		if written, err := s.outcome(ctx, a.xid, lost); written || err != nil {
-			return err
-		}
-	}
+	return s.write(ctx, a.write)
 }
 
 // encode makes the rows of an append.
@@ -94,14 +75,29 @@ func checkID(id string) error {
 	return nil
 }
 
-// touched is the order of sessions by their last append: one more than the
-// largest, unless it is the largest.
-const touched = `(SELECT coalesce(max(touched), 0) FROM antiphon_sessions)`
-
-const moveOn = `UPDATE antiphon_sessions SET entries = entries + ?, tail = tail + ?, updated = ?,
-	title = CASE WHEN title = '' THEN ? ELSE title END,
-	touched = CASE WHEN touched = ` + touched + ` THEN touched ELSE ` + touched + ` + 1 END
-	WHERE id = ? AND entries = ? RETURNING log, merged, tail`
+// move moves the session's end on, and reports whether it was where the append
+// expects it.
+func (a *addition) move(ctx context.Context, t *tx) (moved bool, err error) {
+	if err := t.tick(ctx); err != nil {
+		return false, err
+	}
+	title := ""
+	args := []any{a.after + int64(a.n), a.at.UnixMilli(), a.id, a.after}
+	if a.title != "" {
+		title = `title = CASE WHEN title = '' THEN ? ELSE title END, `
+		args = append([]any{a.title}, args...)
+	}
+	query := `UPDATE antiphon_sessions SET ` + title + `entries = ?, updated = ?, touched = ` + t.now() + ` WHERE id = ? AND entries = ?`
+	if !t.postgres {
+		n, err := t.exec(ctx, query, args...)
+		return n > 0, err
+	}
+	err = t.row(ctx, query+` RETURNING pg_current_xact_id()::text`, args...).Scan(&t.xid)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, err
+}
 
 // write is the append's part of a transaction. It begins with the only thing
 // that can be refused.
@@ -111,37 +107,34 @@ func (a *addition) write(ctx context.Context, t *tx) error {
 			return err
 		}
 	}
-	log, merged, tail, err := a.move(ctx, t)
-	if errors.Is(err, sql.ErrNoRows) {
+	moved, err := a.move(ctx, t)
+	if err == nil && !moved {
 		if err = a.begin(ctx, t); err == nil {
-			log, merged, tail, err = a.move(ctx, t)
+			_, err = a.move(ctx, t)
 		}
 	}
 	if err != nil {
 		return err
 	}
+	if len(a.blobs) > 0 {
+		var end int64
+		log, err := t.logOf(ctx, a.id, &end)
+		if err != nil {
+			return err
+		}
+		if err := t.keepBlobs(ctx, a.blobs, log); err != nil {
+			return err
+		}
+	}
 	end := a.after + int64(a.n)
-	if err := t.keepBlobs(ctx, a.blobs, log); err != nil {
+	if _, err := t.exec(ctx, `INSERT INTO antiphon_entries (log, last, n, data)
+		SELECT log, entries, ?, ? FROM antiphon_sessions WHERE id = ?`, a.n, a.data, a.id); err != nil {
 		return err
 	}
-	if _, err := t.exec(ctx, `INSERT INTO antiphon_entries (log, last, n, data) VALUES (?, ?, ?, ?)`, log, end, a.n, a.data); err != nil {
-		return err
-	}
-	if end-merged < mergeEntries && tail < mergeBytes {
+	if a.after/mergeAlways == end/mergeAlways {
 		return nil
 	}
-	return t.merge(ctx, a.id, log, merged, end)
-}
-
-// move moves the session's end on. There is no row if it is elsewhere.
-func (a *addition) move(ctx context.Context, t *tx) (log, merged, tail int64, err error) {
-	args := []any{a.n, len(a.data), a.at.UnixMilli(), a.title, a.id, a.after}
-	if t.postgres {
-		err = t.row(ctx, moveOn+`, pg_current_xact_id()::text`, args...).Scan(&log, &merged, &tail, &a.xid)
-	} else {
-		err = t.row(ctx, moveOn, args...).Scan(&log, &merged, &tail)
-	}
-	return log, merged, tail, err
+	return t.merge(ctx, a.id)
 }
 
 // begin makes the session if there is none, and else reports the conflict.
@@ -156,48 +149,17 @@ func (a *addition) begin(ctx context.Context, t *tx) error {
 	}
 	info := session.Info{ID: a.id}
 	if parent, ok := session.NestedIn(a.id); ok {
-		var n int
-		if err := t.row(ctx, `SELECT count(*) FROM antiphon_sessions WHERE id = ?`, parent).Scan(&n); err != nil {
+		log, err := t.logOf(ctx, parent, &end)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
-		if n > 0 {
+		if log != 0 {
 			info.Parent, info.Nested = parent, true
 		}
 	}
 	err = t.insert(ctx, info, base{}, a.at)
-	if errors.Is(err, session.ErrExists) { // somebody else began it at the same moment
-		return session.Conflict(0, a.after)
+	if errors.Is(err, session.ErrExists) && t.row(ctx, `SELECT entries FROM antiphon_sessions WHERE id = ?`, a.id).Scan(&end) == nil {
+		return session.Conflict(end, a.after) // somebody else began it at the same moment
 	}
-	return err
-}
-
-// merge puts the rows behind entry number merged together in one.
-func (t *tx) merge(ctx context.Context, id string, log, merged, end int64) error {
-	rows, err := t.rows(ctx, `SELECT data FROM antiphon_entries WHERE log = ? AND last > ? ORDER BY last`, log, merged)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	var data []byte
-	n := 0
-	for ; rows.Next(); n++ {
-		var part sql.RawBytes
-		if err := rows.Scan(&part); err != nil {
-			return err
-		}
-		data = append(data, part...)
-	}
-	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-		return err
-	}
-	if n > 1 {
-		if _, err := t.exec(ctx, `DELETE FROM antiphon_entries WHERE log = ? AND last > ?`, log, merged); err != nil {
-			return err
-		}
-		if _, err := t.exec(ctx, `INSERT INTO antiphon_entries (log, last, n, data) VALUES (?, ?, ?, ?)`, log, end, end-merged, data); err != nil {
-			return err
-		}
-	}
-	_, err = t.exec(ctx, `UPDATE antiphon_sessions SET merged = ?, tail = 0 WHERE id = ?`, end, id)
 	return err
 }

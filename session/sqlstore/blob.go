@@ -126,7 +126,7 @@ func (s *Store) OpenBlob(ctx context.Context, hash session.Hash) (session.Blob, 
 	r := &reader{s: s, ctx: ctx, at: -1}
 	err := s.reads.row(ctx, `SELECT blob, size FROM antiphon_blobs WHERE hash = ?`, hash[:]).Scan(&r.blob, &r.size)
 	if errors.Is(err, sql.ErrNoRows) {
-		return nil, 0, fmt.Errorf("blob %x: %w", hash[:8], session.ErrNotFound)
+		return nil, 0, fmt.Errorf("%w: %x", session.ErrNoBlob, hash[:8])
 	}
 	if err != nil {
 		return nil, 0, s.fail("reading a blob", err)

@@ -26,17 +26,51 @@ func (t *tx) insert(ctx context.Context, i session.Info, b base, at time.Time) e
 	if err := t.nameFree(ctx, i.ID, i.Path, i.Name); err != nil {
 		return err
 	}
+	owner, err := t.ownerOf(ctx, i)
+	if err != nil {
+		return err
+	}
+	if err := t.tick(ctx); err != nil {
+		return err
+	}
 	var log int64
 	if err := t.row(ctx, `INSERT INTO antiphon_logs (base, base_at) VALUES (?, ?) RETURNING log`, b.log, b.at).Scan(&log); err != nil {
 		return err
 	}
-	n, err := t.exec(ctx, `INSERT INTO antiphon_sessions (id, log, entries, merged, touched, created, updated, title, name, path, parent, at, nested)
-		VALUES (?, ?, ?, ?, `+touched+` + 1, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-		i.ID, log, b.at, b.at, at.UnixMilli(), at.UnixMilli(), i.Title, i.Name, i.Path, i.Parent, i.At, i.Nested)
+	n, err := t.exec(ctx, `INSERT INTO antiphon_sessions (id, log, entries, merged, touched, created, updated, title, name, path, parent, at, nested, owner)
+		VALUES (?, ?, ?, ?, `+t.now()+`, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+		i.ID, log, b.at, b.at, at.UnixMilli(), at.UnixMilli(), i.Title, i.Name, i.Path, i.Parent, i.At, i.Nested, owner)
 	if err == nil && n == 0 { // somebody else made it at the same moment
 		return fmt.Errorf("%w: %q", session.ErrExists, i.ID)
 	}
+	if err == nil { // those that were made before the one that they are nested in
+		_, err = t.exec(ctx, `UPDATE antiphon_sessions SET owner = ? WHERE parent = ? AND nested AND owner = 0`, log, i.ID)
+	}
 	return err
+}
+
+// ownerOf returns the log that a nested session belongs to: its parent's, which
+// names it. The session lives as long as that, which forks of the parent may
+// need longer than the parent is there. An id that such sessions are nested in is
+// not free: what they hold would be taken for what a new session has done.
+func (t *tx) ownerOf(ctx context.Context, i session.Info) (owner int64, err error) {
+	var left int
+	err = t.row(ctx, `SELECT count(*) FROM antiphon_sessions WHERE parent = ? AND nested AND owner <> 0`, i.ID).Scan(&left)
+	if err == nil && left > 0 {
+		err = fmt.Errorf("%w: %q was deleted, and forks of it still show sessions that were nested in it; take another id", session.ErrExists, i.ID)
+	}
+	if err != nil || !i.Nested {
+		return 0, err
+	}
+	if err := t.shareTree(ctx); err != nil {
+		return 0, err
+	}
+	var end int64
+	owner, err = t.logOf(ctx, i.Parent, &end)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return owner, err
 }
 
 // nameFree reports whether another session has the name.

@@ -7,7 +7,9 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"runtime"
 	"sync"
+	"time"
 
 	"github.com/antiphon-go/antiphon/session"
 )
@@ -23,6 +25,7 @@ type committer struct {
 	mu    sync.Mutex
 	busy  bool
 	queue []*pending
+	last  int // how many writes were in the last transaction
 }
 
 // pending is a write that waits to be committed.
@@ -45,11 +48,13 @@ func (c *committer) write(ctx context.Context, do func(ctx context.Context, t *t
 	if wait && <-p.told {
 		return p.err
 	}
-	c.mu.Lock()
-	batch := c.queue
-	c.queue = nil
-	c.mu.Unlock()
+	batch := c.gather()
 	c.commit(ctx, batch)
+	for _, other := range batch {
+		if other != p {
+			other.told <- true
+		}
+	}
 	c.mu.Lock()
 	if len(c.queue) > 0 {
 		c.queue[0].told <- false
@@ -57,12 +62,32 @@ func (c *committer) write(ctx context.Context, do func(ctx context.Context, t *t
 		c.busy = false
 	}
 	c.mu.Unlock()
-	for _, other := range batch {
-		if other != p {
-			other.told <- true
-		}
-	}
 	return p.err
+}
+
+// maxGather is how long a commit waits for others, which is short beside the
+// time that a disk takes.
+const maxGather = 100 * time.Microsecond
+
+// gather takes the writes that are to be committed. Where the last transaction
+// was one of several, those who were in it may be about to write again: it lets
+// them.
+func (c *committer) gather() []*pending {
+	var began time.Time
+	for {
+		c.mu.Lock()
+		if len(c.queue) >= c.last || !began.IsZero() && time.Since(began) > maxGather {
+			batch := c.queue
+			c.queue, c.last = nil, len(batch)
+			c.mu.Unlock()
+			return batch
+		}
+		c.mu.Unlock()
+		if began.IsZero() {
+			began = time.Now()
+		}
+		runtime.Gosched()
+	}
 }
 
 // commit writes the batch: all in one transaction, or one by one if that fails,
@@ -85,6 +110,7 @@ func (c *committer) together(ctx context.Context, batch []*pending) error {
 	if _, err := c.tx.exec(ctx, `BEGIN IMMEDIATE`); err != nil {
 		return err
 	}
+	c.tx.ticked = false
 	for _, p := range batch {
 		if p.err = p.do(ctx, &c.tx); p.err != nil && (len(batch) == 1 || !refuses(p.err)) {
 			return c.undo(ctx, p.err)

@@ -4,6 +4,7 @@
 package sqlstore_test
 
 import (
+	"database/sql"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -143,14 +144,14 @@ func TestEveryStatementFails(t *testing.T) {
 			return nil
 		})
 		bodies := []session.Body{session.Given{Item: image(300_000+fail, byte(fail))}}
-		for len(bodies) < 256 { // enough to put rows together
+		for len(bodies) < 2048 { // enough to put rows together
 			bodies = append(bodies, session.TurnStarted{Turn: fail})
 		}
 		err := store.Append(t.Context(), "a", end, numbered(end, bodies...))
 		spy.watch(nil)
 		got := loadAll(t, store, "a")
 		if err == nil {
-			if len(got) != int(end)+256 || failed < 8 {
+			if len(got) != int(end)+2048 || failed < 8 {
 				t.Errorf("%d entries, %d statements that fail", len(got), failed)
 			}
 			return
@@ -201,22 +202,53 @@ func TestForkIsConstant(t *testing.T) {
 	}
 }
 
-// A long log is read in few rows.
+// A long log is read in few rows: they are put together when a writer lets go,
+// and now and then while nobody does.
 func TestRowsArePutTogether(t *testing.T) {
 	store, file := newSQLite(t)
-	for n := range int64(2000) {
-		mustAppend(t, store, "a", n, session.TurnStarted{Turn: int(n)})
-	}
 	db, err := openSQLite(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
+	unlock, err := store.Lock(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const each = 8
+	for end := int64(0); end < 2048+each; end += each {
+		switch end {
+		case 304:
+			wantRows(t, db, 38, int(end))
+			if err := unlock(); err != nil {
+				t.Fatal(err)
+			}
+			wantRows(t, db, 1, int(end))
+		case 2040:
+			wantRows(t, db, 1+(2040-304)/each, int(end))
+		case 2048:
+			wantRows(t, db, 2, int(end))
+		}
+		var bodies []session.Body
+		for n := range each {
+			bodies = append(bodies, session.TurnStarted{Turn: int(end) + n})
+		}
+		mustAppend(t, store, "a", end, bodies...)
+	}
+	for i, e := range loadAll(t, store, "a") {
+		if e.Body != (session.TurnStarted{Turn: i}) {
+			t.Fatalf("entry %d is %+v", i+1, e)
+		}
+	}
+}
+
+func wantRows(t *testing.T, db *sql.DB, want, entries int) {
+	t.Helper()
 	var rows, n int
 	if err := db.QueryRow("SELECT count(*), sum(n) FROM antiphon_entries").Scan(&rows, &n); err != nil {
 		t.Fatal(err)
 	}
-	if rows > 2000/256+256 || n != 2000 {
-		t.Errorf("%d entries in %d rows", n, rows)
+	if rows != want || n != entries {
+		t.Errorf("%d entries in %d rows, want %d in %d", n, rows, entries, want)
 	}
 }

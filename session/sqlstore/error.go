@@ -109,6 +109,12 @@ func networkReason(err error) string {
 	return ""
 }
 
+// isBusy reports that others have locked the SQLite file.
+func isBusy(err error) bool {
+	var lite interface{ Code() int }
+	return errors.As(err, &lite) && (lite.Code()&0xff == sqliteBusy || lite.Code()&0xff == sqliteLocked)
+}
+
 func diagnoseSQLite(code int) (problem, hint string) {
 	switch code {
 	case sqliteBusy, sqliteLocked:

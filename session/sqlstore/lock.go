@@ -28,15 +28,20 @@ func (s *Store) Lock(ctx context.Context, id string) (unlock func() error, err e
 	if err = checkID(id); err != nil {
 		return nil, err
 	}
+	lock := s.lockFile
 	if s.postgres {
-		unlock, err = s.lockPostgres(ctx, id)
-	} else {
-		unlock, err = s.lockFile(id)
+		lock = s.lockPostgres
 	}
+	release, err := lock(ctx, id)
 	if err != nil {
 		return nil, s.fail("locking the session", err)
 	}
-	return sync.OnceValue(unlock), nil
+	return sync.OnceValue(func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), s.wait)
+		defer cancel()
+		_ = s.tidy(ctx, id) // nothing is lost without it
+		return release()
+	}), nil
 }
 
 var (
@@ -64,7 +69,7 @@ func busy(who string) error {
 }
 
 // lockFile takes the session's lock file.
-func (s *Store) lockFile(id string) (unlock func() error, err error) {
+func (s *Store) lockFile(_ context.Context, id string) (unlock func() error, err error) {
 	if err := os.MkdirAll(s.locks, 0o700); err != nil {
 		return nil, err
 	}

@@ -181,6 +181,18 @@ func rowsOf(t *testing.T, where string) string {
 			fmt.Fprintf(&b, "SELECT setval(pg_get_serial_sequence('antiphon_%s', '%s'), 100);\n", table, columns[0])
 		}
 	}
+	var touches int
+	if postgres {
+		if err := db.QueryRow("SELECT last_value FROM antiphon_touches").Scan(&touches); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "SELECT setval('antiphon_touches', %d);\n", touches)
+	} else {
+		if err := db.QueryRow("SELECT n FROM antiphon_touches").Scan(&touches); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "UPDATE antiphon_touches SET n = %d;\n", touches)
+	}
 	return b.String()
 }
 

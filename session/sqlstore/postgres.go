@@ -76,19 +76,35 @@ func (s *Store) openPostgres(ctx context.Context) error {
 }
 
 // transact runs do in a transaction of its own, and again if the server wants
-// that.
+// that, or has lost it with the connection.
 func (s *Store) transact(ctx context.Context, do func(ctx context.Context, t *tx) error) error {
 	for try := 1; ; try++ {
 		err := s.transactOnce(ctx, do)
-		var pg interface{ SQLState() string }
-		if err == nil || try == 5 || !errors.As(err, &pg) || pg.SQLState() != "40001" && pg.SQLState() != "40P01" {
+		var lost *commitError
+		if errors.As(err, &lost) {
+			if written, err := s.outcome(ctx, lost); written || err != nil {
+				return err
+			}
+		} else if err == nil || !wantsAgain(err) {
+			return err
+		}
+		if try == 5 {
 			return err
 		}
 	}
 }
 
+// wantsAgain reports a transaction that stood in the way of another.
+func wantsAgain(err error) bool {
+	var pg interface{ SQLState() string }
+	return errors.As(err, &pg) && (pg.SQLState() == "40001" || pg.SQLState() == "40P01")
+}
+
 // commitError says that it is not known whether a transaction was committed.
-type commitError struct{ err error }
+type commitError struct {
+	err error
+	xid string // its number
+}
 
 func (e *commitError) Error() string {
 	return "the connection was lost while the transaction was committed: " + e.err.Error()
@@ -100,7 +116,11 @@ func (s *Store) transactOnce(ctx context.Context, do func(ctx context.Context, t
 	if err != nil {
 		return err
 	}
-	if err := do(ctx, &tx{q: trans, postgres: true}); err != nil {
+	t := &tx{q: trans, postgres: true}
+	if err = do(ctx, t); err == nil && t.xid == "" {
+		err = t.row(ctx, `SELECT pg_current_xact_id()::text`).Scan(&t.xid)
+	}
+	if err != nil {
 		_ = trans.Rollback() // what failed is told already
 		return err
 	}
@@ -111,17 +131,17 @@ func (s *Store) transactOnce(ctx context.Context, do func(ctx context.Context, t
 	if errors.As(err, &pg) && !strings.HasPrefix(pg.SQLState(), "57P") { // the server has answered
 		return err
 	}
-	return &commitError{err}
+	return &commitError{err, t.xid}
 }
 
 // outcome finds out what became of a transaction when the connection was lost
 // while it was committed: the server knows by its number.
-func (s *Store) outcome(ctx context.Context, xid string, lost error) (written bool, err error) {
+func (s *Store) outcome(ctx context.Context, lost *commitError) (written bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.wait)
 	defer cancel()
 	for {
 		var status sql.NullString
-		err := s.reads.row(ctx, `SELECT pg_xact_status(CAST(CAST(? AS text) AS xid8))`, xid).Scan(&status)
+		err := s.reads.row(ctx, `SELECT pg_xact_status(CAST(CAST(? AS text) AS xid8))`, lost.xid).Scan(&status)
 		if err == nil && (status.String == "committed" || status.String == "aborted") {
 			return status.String == "committed", nil
 		}

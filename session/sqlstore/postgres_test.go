@@ -172,38 +172,63 @@ func TestLostInCommit(t *testing.T) {
 			for round := range 5 {
 				mustAppend(t, s, "a", end, step(0)...)
 				end++
-				committing, lost := false, 0
-				p.setCut(func(fromClient bool, data []byte) bool {
-					if lost > 0 {
-						return false
-					}
-					if fromClient && bytes.Contains(bytes.ToLower(data), []byte("commit")) {
-						committing = true
-						if !reached {
-							lost++
-							return true
-						}
-					}
-					if !fromClient && committing && bytes.Contains(data, []byte("COMMIT")) {
-						lost++
-						return true
-					}
-					return false
-				})
 				bodies := []session.Body{session.Given{Item: image(9000, byte(round))}, session.RunStarted{}}
-				if err := s.Append(t.Context(), "a", end, numbered(end, bodies...)); err != nil {
-					t.Fatal(err)
-				}
-				p.setCut(nil)
-				if lost != 1 {
-					t.Fatalf("%d connections were lost", lost)
-				}
+				p.loseCommit(t, reached, func() error { return s.Append(t.Context(), "a", end, numbered(end, bodies...)) })
 				end += 2
 				if n := len(loadAll(t, s, "a")); int64(n) != end {
 					t.Fatalf("%d entries, want %d", n, end)
 				}
 			}
+			ctx := t.Context()
+			p.loseCommit(t, reached, func() error { return s.Create(ctx, session.Info{ID: "b"}) })
+			p.loseCommit(t, reached, func() error { return s.Rename(ctx, "b", "name") })
+			p.loseCommit(t, reached, func() error { return s.Archive(ctx, "b", true) })
+			p.loseCommit(t, reached, func() error { return s.Fork(ctx, "a", 2, "fork") })
+			p.loseCommit(t, reached, func() error { return s.Delete(ctx, "a") })
+			p.loseCommit(t, reached, func() error {
+				_, err := s.PutBlob(ctx, "fork", []byte("kept"))
+				return err
+			})
+			if i, err := s.Info(ctx, "b"); err != nil || i.Name != "name" || !i.Archived {
+				t.Errorf("%+v, %v", i, err)
+			}
+			if n := len(loadAll(t, s, "fork")); n != 2 {
+				t.Errorf("the fork has %d entries", n)
+			}
+			if _, err := s.Info(ctx, "a"); !errors.Is(err, session.ErrNotFound) {
+				t.Errorf("the deleted one: got %v, want ErrNotFound", err)
+			}
 		})
+	}
+}
+
+// loseCommit loses the connection in the COMMIT of what do does, or behind it.
+func (p *proxy) loseCommit(t *testing.T, behind bool, do func() error) {
+	t.Helper()
+	committing, lost := false, 0
+	p.setCut(func(fromClient bool, data []byte) bool {
+		if lost > 0 {
+			return false
+		}
+		if fromClient && bytes.Contains(bytes.ToLower(data), []byte("commit")) {
+			committing = true
+			if !behind {
+				lost++
+				return true
+			}
+		}
+		if !fromClient && committing && bytes.Contains(data, []byte("COMMIT")) {
+			lost++
+			return true
+		}
+		return false
+	})
+	defer p.setCut(nil)
+	if err := do(); err != nil {
+		t.Fatal(err)
+	}
+	if lost != 1 {
+		t.Fatalf("%d connections were lost", lost)
 	}
 }
 

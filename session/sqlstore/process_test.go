@@ -56,7 +56,7 @@ func TestKilled(t *testing.T) {
 			if n := checkSteps(t, s, "a"); n < said {
 				t.Fatalf("round %d: %d entries, and %d were said to be written", round, n, said)
 			}
-			unlock, err := s.(session.Locker).Lock(t.Context(), "a")
+			unlock, err := lockSoon(t, s.(session.Locker), "a") // a server has to see first that the client is gone
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -41,7 +41,7 @@ func (p *Spill) Get(ctx context.Context, id string, offset, n int) (data []byte,
 		return nil, 0, tool.ErrNotStored
 	}
 	b, length, err := p.store.OpenBlob(ctx, session.Hash(hash))
-	if errors.Is(err, session.ErrNotFound) {
+	if errors.Is(err, session.ErrNoBlob) {
 		return nil, 0, tool.ErrNotStored
 	}
 	if err != nil {

@@ -98,7 +98,7 @@ func (s *Store) openSQLite(ctx context.Context) error {
 		"journal_mode = WAL",
 		"synchronous = FULL",
 	} {
-		if _, err := conn.ExecContext(ctx, "PRAGMA "+pragma); err != nil {
+		if err := s.pragma(ctx, pragma); err != nil {
 			return err
 		}
 	}
@@ -122,6 +122,24 @@ func (s *Store) openSQLite(ctx context.Context) error {
 		}
 		return migrate(ctx, t, all)
 	})
+}
+
+// pragma runs a pragma on the connection that writes. Where others open the file
+// at the same moment it waits for them, which SQLite does not do by itself while
+// the file is not in WAL mode.
+func (s *Store) pragma(ctx context.Context, pragma string) error {
+	began := time.Now()
+	for {
+		_, err := s.commit.conn.ExecContext(ctx, "PRAGMA "+pragma)
+		if err == nil || !isBusy(err) || time.Since(began) > s.wait {
+			return err
+		}
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // shrink gives back to the file system what was swept.

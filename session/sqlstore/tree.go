@@ -69,14 +69,13 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 		if err := t.lockTree(ctx); err != nil {
 			return err
 		}
-		gone = nil
-		if err := t.nested(ctx, id, &gone); err != nil {
-			return err
-		}
-		for _, id := range gone {
-			if err := t.remove(ctx, id); err != nil {
+		gone = []string{id}
+		for n := 0; n < len(gone); n++ {
+			inside, err := t.remove(ctx, gone[n])
+			if err != nil {
 				return err
 			}
+			gone = append(gone, inside...)
 		}
 		return nil
 	})
@@ -89,64 +88,53 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 	return nil
 }
 
-// nested collects the session and those that are nested in it.
-func (t *tx) nested(ctx context.Context, id string, list *[]string) error {
-	var n int
-	err := t.row(ctx, `SELECT count(*) FROM antiphon_sessions WHERE id = ?`, id).Scan(&n)
-	if err == nil && n == 0 {
+// remove deletes a session, and its log and those below it as far as nobody
+// else needs them. It returns the sessions that are nested in it, or in one that
+// was deleted before, and that belong to those logs.
+func (t *tx) remove(ctx context.Context, id string) (inside []string, err error) {
+	var log int64
+	err = t.row(ctx, `DELETE FROM antiphon_sessions WHERE id = ? RETURNING log`, id).Scan(&log)
+	if errors.Is(err, sql.ErrNoRows) {
 		err = notFound(id)
 	}
-	if err != nil {
-		return err
-	}
-	*list = append(*list, id)
-	rows, err := t.rows(ctx, `SELECT id FROM antiphon_sessions WHERE parent = ? AND nested`, id)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	var inside []string
-	for rows.Next() {
-		var id string
-		if err := rows.Scan(&id); err != nil {
-			return err
-		}
-		inside = append(inside, id)
-	}
-	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-		return err
-	}
-	for _, id := range inside {
-		if err := t.nested(ctx, id, list); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// remove deletes a session, and its log and those below it as far as nobody
-// else needs them.
-func (t *tx) remove(ctx context.Context, id string) error {
-	var log int64
-	if err := t.row(ctx, `DELETE FROM antiphon_sessions WHERE id = ? RETURNING log`, id).Scan(&log); err != nil {
-		return err
-	}
-	for log != 0 {
+	for err == nil && log != 0 {
 		var users int
 		err := t.row(ctx, `SELECT (SELECT count(*) FROM antiphon_logs WHERE base = ?) + (SELECT count(*) FROM antiphon_sessions WHERE log = ?)`, log, log).Scan(&users)
 		if err != nil || users > 0 {
-			return err
+			return inside, err
 		}
+		owned, err := t.ownedBy(ctx, log)
+		if err != nil {
+			return nil, err
+		}
+		inside = append(inside, owned...)
 		for _, table := range []string{"antiphon_entries", "antiphon_refs"} {
 			if _, err := t.exec(ctx, `DELETE FROM `+table+` WHERE log = ?`, log); err != nil {
-				return err
+				return nil, err
 			}
 		}
 		if err := t.row(ctx, `DELETE FROM antiphon_logs WHERE log = ? RETURNING base`, log).Scan(&log); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return inside, err
+}
+
+// ownedBy returns the nested sessions that live as long as a log.
+func (t *tx) ownedBy(ctx context.Context, log int64) (ids []string, err error) {
+	rows, err := t.rows(ctx, `SELECT id FROM antiphon_sessions WHERE owner = ? AND owner <> 0`, log)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	return ids, errors.Join(rows.Err(), rows.Close())
 }
 
 // errDry undoes what would have been swept.

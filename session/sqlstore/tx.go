@@ -24,6 +24,28 @@ type tx struct {
 	q        querier
 	postgres bool
 	prepared *sync.Map // statements of q, by their text; nil if the driver keeps them itself
+	ticked   bool      // whether the order of sessions has moved on; SQLite
+	xid      string    // the number of the transaction, once it is known; Postgres
+}
+
+// tick makes the sessions that this transaction writes to the last ones. Those
+// that are written in one transaction are written at once.
+func (t *tx) tick(ctx context.Context) error {
+	if t.postgres || t.ticked {
+		return nil
+	}
+	t.ticked = true
+	_, err := t.exec(ctx, `UPDATE antiphon_touches SET n = n + 1`)
+	return err
+}
+
+// now is the expression for the place of a session in the order of their last
+// writes, behind [tx.tick].
+func (t *tx) now() string {
+	if t.postgres {
+		return `nextval('antiphon_touches')`
+	}
+	return `(SELECT n FROM antiphon_touches)`
 }
 
 func (t *tx) exec(ctx context.Context, query string, args ...any) (changed int64, err error) {

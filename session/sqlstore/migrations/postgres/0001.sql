@@ -10,7 +10,6 @@ CREATE TABLE antiphon_sessions (
 	log      BIGINT NOT NULL UNIQUE,
 	entries  BIGINT NOT NULL,
 	merged   BIGINT NOT NULL,
-	tail     BIGINT NOT NULL DEFAULT 0,
 	touched  BIGINT NOT NULL,
 	created  BIGINT NOT NULL,
 	updated  BIGINT NOT NULL,
@@ -20,11 +19,14 @@ CREATE TABLE antiphon_sessions (
 	parent   TEXT NOT NULL DEFAULT '',
 	at       BIGINT NOT NULL DEFAULT 0,
 	nested   BOOLEAN NOT NULL DEFAULT FALSE,
+	owner    BIGINT NOT NULL DEFAULT 0,
 	archived BOOLEAN NOT NULL DEFAULT FALSE
 );
-CREATE INDEX antiphon_sessions_touched ON antiphon_sessions (touched);
 CREATE INDEX antiphon_sessions_parent ON antiphon_sessions (parent);
+CREATE INDEX antiphon_sessions_owner ON antiphon_sessions (owner) WHERE owner <> 0;
 CREATE UNIQUE INDEX antiphon_sessions_name ON antiphon_sessions (path, name) WHERE name <> '' AND NOT archived;
+
+CREATE SEQUENCE antiphon_touches;
 
 CREATE TABLE antiphon_entries (
 	log  BIGINT NOT NULL,

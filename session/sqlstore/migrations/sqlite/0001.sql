@@ -6,11 +6,10 @@ CREATE TABLE antiphon_logs (
 CREATE INDEX antiphon_logs_base ON antiphon_logs (base, base_at);
 
 CREATE TABLE antiphon_sessions (
-	id       TEXT NOT NULL PRIMARY KEY,
-	log      INTEGER NOT NULL UNIQUE,
+	log      INTEGER PRIMARY KEY,
+	id       TEXT NOT NULL UNIQUE,
 	entries  INTEGER NOT NULL,
 	merged   INTEGER NOT NULL,
-	tail     INTEGER NOT NULL DEFAULT 0,
 	touched  INTEGER NOT NULL,
 	created  INTEGER NOT NULL,
 	updated  INTEGER NOT NULL,
@@ -20,11 +19,15 @@ CREATE TABLE antiphon_sessions (
 	parent   TEXT NOT NULL DEFAULT '',
 	at       INTEGER NOT NULL DEFAULT 0,
 	nested   BOOLEAN NOT NULL DEFAULT FALSE,
+	owner    INTEGER NOT NULL DEFAULT 0,
 	archived BOOLEAN NOT NULL DEFAULT FALSE
-) WITHOUT ROWID;
-CREATE INDEX antiphon_sessions_touched ON antiphon_sessions (touched);
+);
 CREATE INDEX antiphon_sessions_parent ON antiphon_sessions (parent);
+CREATE INDEX antiphon_sessions_owner ON antiphon_sessions (owner) WHERE owner <> 0;
 CREATE UNIQUE INDEX antiphon_sessions_name ON antiphon_sessions (path, name) WHERE name <> '' AND NOT archived;
+
+CREATE TABLE antiphon_touches (n INTEGER NOT NULL);
+INSERT INTO antiphon_touches VALUES (0);
 
 CREATE TABLE antiphon_entries (
 	log  INTEGER NOT NULL,

@@ -1,0 +1,61 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agentfile
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"runtime/metrics"
+)
+
+// maxPDFMemory is how much the heap may grow while a PDF file is read. A small
+// file can stand for gigabytes: streams are compressed.
+const maxPDFMemory = 256 << 20
+
+var errPDFMemory = errors.New("the PDF file takes too much memory to read")
+
+// pdfSource is the file as the library reads it. Reading is where the library is
+// stopped when its time is over or it has taken too much: it has no other way.
+type pdfSource struct {
+	*bytes.Reader
+	ctx    context.Context
+	sample []metrics.Sample
+	limit  uint64 // of the heap
+}
+
+func newPDFSource(ctx context.Context, data []byte) *pdfSource {
+	s := &pdfSource{Reader: bytes.NewReader(data), ctx: ctx, sample: []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}}
+	s.limit = s.heap() + maxPDFMemory
+	return s
+}
+
+func (s *pdfSource) heap() uint64 {
+	metrics.Read(s.sample)
+	if v := s.sample[0].Value; v.Kind() == metrics.KindUint64 {
+		return v.Uint64()
+	}
+	return 0
+}
+
+// ReadAt implements [io.ReaderAt].
+func (s *pdfSource) ReadAt(p []byte, off int64) (int, error) {
+	switch {
+	case s.ctx.Err() != nil:
+		panic(pdfStopped{context.Cause(s.ctx)})
+	case s.heap() > s.limit:
+		panic(pdfStopped{errPDFMemory})
+	}
+	return s.Reader.ReadAt(p, off)
+}
+
+// pdfStopped is the panic that ends the library's work. The library takes other
+// panics than those of the runtime for bad operands and goes on.
+type pdfStopped struct{ error }
+
+// RuntimeError makes it one of the runtime.
+func (pdfStopped) RuntimeError() {}
+
+// Unwrap returns why.
+func (p pdfStopped) Unwrap() error { return p.error }

@@ -1,0 +1,217 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package toolkit
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"maps"
+	"math/bits"
+	"path"
+	"slices"
+	"strings"
+)
+
+// docIndex tells which words are in which snippets of the Markdown files of a
+// folder. It holds places, not texts. It is not changed once it is made.
+type docIndex struct {
+	name        string // not in the file
+	description string
+	root        string // of the folder: its name, or "" for the default
+	folder      string // inside the root
+	files       []indexedFile
+	snippets    []indexedSnippet // by file
+	words       uint64           // the lengths of all snippets
+	dictionary  string           // the words in order, front-coded; see docindex_file.go
+	terms       int              // words in the dictionary
+	postings    string
+}
+
+type indexedFile struct {
+	path     string // inside the folder
+	hash     fileHash
+	from, to int // its snippets
+}
+
+// fileHash is the beginning of the SHA-256 of a file.
+type fileHash [16]byte
+
+type indexedSnippet struct {
+	snippet
+	file   int
+	sum    uint64 // of the text
+	length uint64 // in words
+	norm   uint64 // the square of the length of its vector; see weightOf
+}
+
+// posting says how often a word is in a snippet, or that it is in it.
+type posting struct {
+	id    int32 // of the snippet, or of the word
+	count int32
+}
+
+// hashOf returns the hash of a file, sumOf that of a snippet's text.
+func hashOf(text []byte) (h fileHash) {
+	sum := sha256.Sum256(text)
+	copy(h[:], sum[:])
+	return h
+}
+
+func sumOf(text string) uint64 {
+	sum := sha256.Sum256([]byte(text))
+	return binary.LittleEndian.Uint64(sum[:])
+}
+
+// weightOf is what a word that occurs so often weighs in a snippet's vector: 1
+// and the whole part of the binary logarithm. The index holds no fractions, so
+// that it is the same on every machine.
+func weightOf(count int32) uint64 { return uint64(bits.Len32(uint32(count))) }
+
+// Words of headings count as if they were in the text more often.
+const (
+	innerHeading = 2
+	outerHeading = 1
+	fileName     = 1
+)
+
+// indexer makes an index, file by file.
+type indexer struct {
+	ids   map[string]int32 // of words, in the order they came
+	index *docIndex
+	found [][]posting // the words of each snippet
+
+	counts map[int32]int32 // of the snippet that is read
+}
+
+func newIndexer(ix *docIndex) *indexer {
+	return &indexer{ids: map[string]int32{}, index: ix, counts: map[int32]int32{}}
+}
+
+func (x *indexer) id(word []byte) int32 {
+	id, ok := x.ids[string(word)]
+	if !ok {
+		id = int32(len(x.ids))
+		x.ids[string(word)] = id
+	}
+	return id
+}
+
+// read adds a file by its text.
+func (x *indexer) read(name string, hash fileHash, text string) {
+	from := len(x.index.snippets)
+	for _, s := range splitMarkdown(text) {
+		x.count(text[s.start:s.end], 1)
+		x.count(strings.TrimSuffix(path.Base(name), path.Ext(name)), fileName)
+		for i, h := range s.headings {
+			times := int32(outerHeading)
+			if i == len(s.headings)-1 {
+				times = innerHeading
+			}
+			x.count(h, times)
+		}
+		x.add(indexedSnippet{snippet: s, sum: sumOf(text[s.start:s.end])}, x.take())
+	}
+	x.file(name, hash, from)
+}
+
+// reuse adds a file that has not changed as another index has it.
+func (x *indexer) reuse(old *contents, file int) {
+	f := old.index.files[file]
+	from := len(x.index.snippets)
+	for i := f.from; i < f.to; i++ {
+		list := make([]posting, len(old.found[i]))
+		for j, p := range old.found[i] {
+			list[j] = posting{x.id([]byte(old.words[p.id])), p.count}
+		}
+		x.add(old.index.snippets[i], list)
+	}
+	x.file(f.path, f.hash, from)
+}
+
+func (x *indexer) file(name string, hash fileHash, from int) {
+	x.index.files = append(x.index.files, indexedFile{name, hash, from, len(x.index.snippets)})
+}
+
+func (x *indexer) count(text string, times int32) {
+	eachWord(text, func(w []byte) { x.counts[x.id(w)] += times })
+}
+
+// take ends the counting of a snippet.
+func (x *indexer) take() []posting {
+	list := make([]posting, 0, len(x.counts))
+	for id, n := range x.counts {
+		list = append(list, posting{id, n})
+	}
+	clear(x.counts)
+	return list
+}
+
+func (x *indexer) add(s indexedSnippet, list []posting) {
+	s.file, s.length, s.norm = len(x.index.files), 0, 0
+	for _, p := range list {
+		s.length += uint64(p.count)
+		s.norm += weightOf(p.count) * weightOf(p.count)
+	}
+	x.index.words += s.length
+	x.index.snippets = append(x.index.snippets, s)
+	x.found = append(x.found, list)
+}
+
+// finish writes the dictionary and the postings and returns the index.
+func (x *indexer) finish() *docIndex {
+	lists := x.byWord()
+	var d dictionaryWriter
+	for _, w := range slices.Sorted(maps.Keys(x.ids)) {
+		d.add(w, lists[x.ids[w]])
+	}
+	x.index.terms, x.index.dictionary, x.index.postings = d.n, string(d.words), string(d.postings)
+	return x.index
+}
+
+// byWord turns the words of snippets into the snippets of words.
+func (x *indexer) byWord() [][]posting {
+	sizes, all := make([]int, len(x.ids)), 0
+	for _, list := range x.found {
+		all += len(list)
+		for _, p := range list {
+			sizes[p.id]++
+		}
+	}
+	room := make([]posting, all)
+	lists := make([][]posting, len(x.ids))
+	for id, n := range sizes {
+		lists[id], room = room[:0:n], room[n:]
+	}
+	for s, list := range x.found {
+		for _, p := range list {
+			lists[p.id] = append(lists[p.id], posting{int32(s), p.count})
+		}
+	}
+	return lists
+}
+
+// contents are an index read back, to make another of.
+type contents struct {
+	index *docIndex
+	words []string
+	found [][]posting // the words of each snippet
+}
+
+func (ix *docIndex) contents() (*contents, error) {
+	c := &contents{index: ix, found: make([][]posting, len(ix.snippets))}
+	err := ix.eachTerm(func(t term) error {
+		id := int32(len(c.words))
+		c.words = append(c.words, string(t.word))
+		return ix.eachPosting(t, func(p posting) {
+			c.found[p.id] = append(c.found[p.id], posting{id, p.count})
+		})
+	})
+	return c, err
+}
+
+// byPath finds a file.
+func (ix *docIndex) byPath(name string) (int, bool) {
+	return slices.BinarySearchFunc(ix.files, name, func(f indexedFile, name string) int { return cmp.Compare(f.path, name) })
+}

@@ -1,0 +1,306 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package toolkit
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// The file of an index is a line that names format and version, then numbers
+// (varints) and texts (a number, then so many bytes), then the CRC-32C of all that:
+//
+//	description, root, folder
+//	files:      how many; each: path, 16 bytes of hash, how many snippets
+//	snippets:   how many; each: gap to the end of the one before, bytes, lines between,
+//	            lines, 8 bytes of sum, length, norm, headings kept from the one
+//	            before, headings more, those
+//	dictionary: how many words, bytes; each: bytes kept from the one before, the rest,
+//	            how many postings, their bytes
+//	postings:   bytes; each: 2 × the gap to the snippet before, + 1 if the word is in
+//	            it more than once, and then how often
+const (
+	indexMagic   = "antiphon markdown index "
+	indexVersion = 1
+)
+
+var (
+	errDamagedIndex = errors.New("it is damaged")
+	errNewerIndex   = errors.New("it was made by another version of this program")
+	castagnoli      = crc32.MakeTable(crc32.Castagnoli)
+)
+
+func appendText(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+// encode writes an index. Equal indexes give equal bytes.
+func (ix *docIndex) encode() []byte {
+	b := fmt.Appendf(nil, "%s%d\n", indexMagic, indexVersion)
+	for _, s := range []string{ix.description, ix.root, ix.folder} {
+		b = appendText(b, s)
+	}
+	b = binary.AppendUvarint(b, uint64(len(ix.files)))
+	for _, f := range ix.files {
+		b = append(appendText(b, f.path), f.hash[:]...)
+		b = binary.AppendUvarint(b, uint64(f.to-f.from))
+	}
+	b = binary.AppendUvarint(b, uint64(len(ix.snippets)))
+	for _, f := range ix.files {
+		var before snippet
+		for _, s := range ix.snippets[f.from:f.to] {
+			b = s.append(b, before)
+			before = s.snippet
+		}
+	}
+	b = binary.AppendUvarint(b, uint64(ix.terms))
+	b = appendText(b, ix.dictionary)
+	b = appendText(b, ix.postings)
+	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
+}
+
+func (s *indexedSnippet) append(b []byte, before snippet) []byte {
+	for _, n := range []int{s.start - before.end, s.end - s.start, s.first - before.last, s.last - s.first} {
+		b = binary.AppendUvarint(b, uint64(n))
+	}
+	b = binary.LittleEndian.AppendUint64(b, s.sum)
+	b = binary.AppendUvarint(b, s.length)
+	b = binary.AppendUvarint(b, s.norm)
+	kept := 0
+	for kept < len(s.headings) && kept < len(before.headings) && s.headings[kept] == before.headings[kept] {
+		kept++
+	}
+	b = binary.AppendUvarint(b, uint64(kept))
+	b = binary.AppendUvarint(b, uint64(len(s.headings)-kept))
+	for _, h := range s.headings[kept:] {
+		b = appendText(b, h)
+	}
+	return b
+}
+
+// decodeIndex reads an index. Of the words only as much is looked at as takes
+// no time; what eachTerm and eachPosting read is checked there.
+func decodeIndex(data string) (*docIndex, error) {
+	head, _, _ := strings.Cut(data[:min(len(data), 64)], "\n")
+	number, ok := strings.CutPrefix(head, indexMagic)
+	version, err := strconv.Atoi(number)
+	if !ok || err != nil {
+		return nil, errDamagedIndex
+	}
+	if version != indexVersion {
+		return nil, errNewerIndex
+	}
+	end := len(data) - 4
+	if end < len(head)+1 || crc32.Checksum([]byte(data[:end]), castagnoli) != binary.LittleEndian.Uint32([]byte(data[end:])) {
+		return nil, errDamagedIndex
+	}
+	d := indexDecoder{data: data[len(head)+1 : end]}
+	ix := &docIndex{description: d.text(), root: d.text(), folder: d.text()}
+	d.files(ix)
+	d.snippets(ix)
+	ix.terms = d.count()
+	ix.dictionary, ix.postings = d.text(), d.text()
+	if d.bad || d.data != "" || !filepath.IsLocal(filepath.FromSlash(ix.folder)) {
+		return nil, errDamagedIndex
+	}
+	return ix, nil
+}
+
+// indexDecoder reads what encode wrote. After a mistake it is bad, and all that
+// it gives is empty.
+type indexDecoder struct {
+	data string
+	bad  bool
+}
+
+func (d *indexDecoder) number() uint64 {
+	var n uint64
+	for i := 0; i < len(d.data) && i < binary.MaxVarintLen64; i++ {
+		c := d.data[i]
+		if c < 0x80 {
+			if i == binary.MaxVarintLen64-1 && c > 1 {
+				break
+			}
+			d.data = d.data[i+1:]
+			return n | uint64(c)<<(7*i)
+		}
+		n |= uint64(c&0x7f) << (7 * i)
+	}
+	d.bad, d.data = true, ""
+	return 0
+}
+
+// small is a number of bytes or lines of one file.
+func (d *indexDecoder) small() int {
+	n := d.number()
+	if n > 1<<28 {
+		d.bad, d.data = true, ""
+		return 0
+	}
+	return int(n)
+}
+
+// count is a number of things that take a byte or more each.
+func (d *indexDecoder) count() int {
+	n := d.number()
+	if n > uint64(len(d.data)) {
+		d.bad, d.data = true, ""
+		return 0
+	}
+	return int(n)
+}
+
+func (d *indexDecoder) take(n int) string {
+	if n > len(d.data) {
+		d.bad, d.data = true, ""
+		return strings.Repeat("\x00", min(n, 16))
+	}
+	s := d.data[:n]
+	d.data = d.data[n:]
+	return s
+}
+
+func (d *indexDecoder) text() string { return d.take(d.count()) }
+
+func (d *indexDecoder) files(ix *docIndex) {
+	n, at := d.count(), 0
+	for range n {
+		f := indexedFile{path: d.text(), from: at}
+		copy(f.hash[:], d.take(len(f.hash)))
+		at += d.small()
+		f.to = at
+		sorted := len(ix.files) == 0 || ix.files[len(ix.files)-1].path < f.path
+		if d.bad || !sorted || at > len(d.data) || !filepath.IsLocal(filepath.FromSlash(f.path)) {
+			d.bad, d.data = true, ""
+			return
+		}
+		ix.files = append(ix.files, f)
+	}
+}
+
+func (d *indexDecoder) snippets(ix *docIndex) {
+	n := d.count()
+	if !d.bad && (len(ix.files) == 0 && n > 0 || len(ix.files) > 0 && n != ix.files[len(ix.files)-1].to) {
+		d.bad, d.data = true, ""
+		return
+	}
+	for i, f := range ix.files {
+		var before snippet
+		for range f.to - f.from {
+			s := d.snippet(before)
+			if s.file = i; d.bad {
+				return
+			}
+			ix.words += s.length
+			ix.snippets = append(ix.snippets, s)
+			before = s.snippet
+		}
+	}
+}
+
+func (d *indexDecoder) snippet(before snippet) (s indexedSnippet) {
+	s.start = before.end + d.small()
+	s.end = s.start + d.small()
+	s.first = before.last + d.small()
+	s.last = s.first + d.small()
+	s.sum = binary.LittleEndian.Uint64([]byte(d.take(8)))
+	s.length, s.norm = d.number(), d.number()
+	kept, more := d.small(), d.count()
+	if kept > len(before.headings) || kept+more > 64 || s.last > 1<<28 || s.end > 1<<28 || s.length > 1<<30 || s.norm > 1<<40 {
+		d.bad, d.data = true, ""
+		return s
+	}
+	s.headings = before.headings[:kept:kept]
+	for range more {
+		s.headings = append(s.headings, d.text())
+	}
+	return s
+}
+
+// term is a word of the dictionary; its bytes are good until the next.
+type term struct {
+	word     []byte
+	count    int // of postings
+	from, to int // its postings
+}
+
+type dictionaryWriter struct {
+	n               int
+	before          string
+	words, postings []byte
+}
+
+func (w *dictionaryWriter) add(word string, list []posting) {
+	kept := 0
+	for kept < len(word) && kept < len(w.before) && word[kept] == w.before[kept] {
+		kept++
+	}
+	from, last := len(w.postings), int32(-1)
+	for _, p := range list {
+		code := uint64(p.id-last) << 1
+		if p.count > 1 {
+			w.postings = binary.AppendUvarint(w.postings, code|1)
+			code = uint64(p.count)
+		}
+		w.postings = binary.AppendUvarint(w.postings, code)
+		last = p.id
+	}
+	w.words = binary.AppendUvarint(w.words, uint64(kept))
+	w.words = appendText(w.words, word[kept:])
+	w.words = binary.AppendUvarint(w.words, uint64(len(list)))
+	w.words = binary.AppendUvarint(w.words, uint64(len(w.postings)-from))
+	w.n++
+	w.before = word
+}
+
+// eachTerm calls visit for every word, in order.
+func (ix *docIndex) eachTerm(visit func(t term) error) error {
+	d := indexDecoder{data: ix.dictionary}
+	var word []byte
+	at := 0
+	for range ix.terms {
+		kept, rest := d.small(), d.text()
+		t := term{count: d.small(), from: at}
+		at += d.small()
+		if t.to = at; d.bad || kept > len(word) || kept+len(rest) > 1<<10 || at > len(ix.postings) {
+			return errDamagedIndex
+		}
+		word = append(word[:kept], rest...)
+		t.word = word
+		if err := visit(t); err != nil {
+			return err
+		}
+	}
+	if d.data != "" || at != len(ix.postings) {
+		return errDamagedIndex
+	}
+	return nil
+}
+
+// eachPosting calls visit for every snippet with a word, in order.
+func (ix *docIndex) eachPosting(t term, visit func(p posting)) error {
+	d := indexDecoder{data: ix.postings[t.from:t.to]}
+	last := -1
+	for range t.count {
+		code, count := d.number(), 1
+		if code&1 == 1 {
+			count = d.small()
+		}
+		gap := code >> 1
+		if d.bad || count == 0 || gap == 0 || gap >= uint64(len(ix.snippets)-last) {
+			return errDamagedIndex
+		}
+		last += int(gap)
+		visit(posting{int32(last), int32(count)})
+	}
+	if d.data != "" {
+		return errDamagedIndex
+	}
+	return nil
+}

@@ -1,0 +1,129 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package toolkit
+
+import (
+	"io"
+	"path"
+	"regexp"
+	"strings"
+)
+
+// ignoreRule is a line of a .gitignore file.
+type ignoreRule struct {
+	folder  string // where the file is, in the root
+	pattern *regexp.Regexp
+	keep    bool // the line begins with !
+	folders bool // the line ends with /: it means folders only
+}
+
+const (
+	maxIgnoreBytes = 64 << 10
+	maxIgnoreRules = 1000
+)
+
+// ignoreRules adds the rules of a folder to those of the folders above it. A
+// file that cannot be read has none.
+func (f *Files) ignoreRules(above []ignoreRule, folder place) []ignoreRule {
+	file, _, err := f.openFile("read", folder.entry(".gitignore"))
+	if err != nil {
+		return above
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, maxIgnoreBytes))
+	if err != nil {
+		return above
+	}
+	rules := above[:len(above):len(above)]
+	for line := range strings.Lines(string(text)) {
+		if r, ok := parseIgnore(folder.rel, line); ok && len(rules) < maxIgnoreRules {
+			rules = append(rules, r)
+		}
+	}
+	return rules
+}
+
+func parseIgnore(folder, line string) (ignoreRule, bool) {
+	line = strings.TrimRight(line, "\r\n")
+	for strings.HasSuffix(line, " ") && !strings.HasSuffix(line, `\ `) {
+		line = strings.TrimSuffix(line, " ")
+	}
+	if line == "" || line[0] == '#' {
+		return ignoreRule{}, false
+	}
+	r := ignoreRule{folder: folder}
+	line, r.keep = strings.CutPrefix(line, "!")
+	line, r.folders = strings.CutSuffix(line, "/")
+	anywhere := !strings.Contains(line, "/")
+	expression := ignoreExpression(strings.TrimPrefix(line, "/"))
+	if anywhere {
+		expression = "(?:.*/)?" + expression
+	}
+	var err error
+	r.pattern, err = regexp.Compile("(?s)^" + expression + "$")
+	return r, err == nil && line != ""
+}
+
+// ignoreExpression is a pattern of .gitignore as a regular expression.
+func ignoreExpression(pattern string) string {
+	var b strings.Builder
+	for pattern != "" {
+		rest := pattern[1:]
+		switch c := pattern[0]; {
+		case strings.HasPrefix(pattern, "**/") && (b.Len() == 0 || strings.HasSuffix(b.String(), "/")):
+			b.WriteString("(?:.*/)?")
+			rest = pattern[3:]
+		case pattern == "**" && strings.HasSuffix(b.String(), "/"):
+			b.WriteString(".*")
+			rest = ""
+		case c == '*':
+			b.WriteString("[^/]*")
+			rest = strings.TrimLeft(rest, "*")
+		case c == '?':
+			b.WriteString("[^/]")
+		case c == '[' && strings.IndexByte(rest, ']') > 0:
+			class, behind, _ := strings.Cut(rest, "]")
+			if negated, ok := strings.CutPrefix(class, "!"); ok {
+				class = "^" + negated
+			}
+			b.WriteString("[" + strings.ReplaceAll(class, "[", `\[`) + "]")
+			rest = behind
+		case c == '\\' && rest != "":
+			b.WriteString(regexp.QuoteMeta(rest[:1]))
+			rest = rest[1:]
+		default:
+			b.WriteString(regexp.QuoteMeta(pattern[:1]))
+		}
+		pattern = rest
+	}
+	return b.String()
+}
+
+// ignored reports whether the last rule that fits an entry leaves it out.
+func ignored(rules []ignoreRule, p place, folder bool) bool {
+	out := false
+	for _, r := range rules {
+		rel := p.rel
+		if r.folder != "." {
+			rel = strings.TrimPrefix(rel, r.folder+"/")
+		}
+		if (folder || !r.folders) && r.pattern.MatchString(rel) {
+			out = !r.keep
+		}
+	}
+	return out
+}
+
+// ignoreAbove are the rules that hold in a folder by those above it.
+func (f *Files) ignoreAbove(folder place) (rules []ignoreRule) {
+	var above []place
+	for p := folder; p.rel != "."; {
+		p = p.root.place(path.Dir(p.rel))
+		above = append(above, p)
+	}
+	for i := len(above) - 1; i >= 0; i-- {
+		rules = f.ignoreRules(rules, above[i])
+	}
+	return rules
+}

@@ -1,0 +1,249 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package toolkit
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/antiphon-go/antiphon/tool"
+)
+
+// Limits of one index. A larger file is left out and named; a folder with more
+// is refused, and nothing is written.
+const (
+	MaxDocBytes   = 4 << 20
+	MaxDocFiles   = 20_000
+	MaxDocsBytes  = 64 << 20
+	maxDocEntries = 500_000 // files and folders that are looked at
+	maxSnippets   = 500_000
+	maxDescribed  = 500 // bytes of a description
+)
+
+//go:embed index_markdown_docs.md
+var indexMarkdownDocsText string
+
+type indexMarkdownDocsInput struct {
+	Root         string `json:"root" jsonschema:"the folder with the Markdown files, relative to a root, or name:path for a named root"`
+	IndexName    string `json:"index_name" jsonschema:"a name for the index: letters, digits, '.', '_' and '-'"`
+	Description  string `json:"description,omitzero" jsonschema:"one line about what is in the files"`
+	VectorDBRoot string `json:"vector_db_root,omitzero" jsonschema:"the folder to keep the index in; default .chatmd/index in the first root"`
+}
+
+func newIndexMarkdownDocs(name string, f *Files) (tool.Tool, error) {
+	return tool.New(name, f.describe(indexMarkdownDocsText), f.indexMarkdownDocs, tool.Exclusive(), tool.Idempotent())
+}
+
+func (f *Files) indexMarkdownDocs(ctx context.Context, in indexMarkdownDocsInput) (string, error) {
+	at, err := f.indexPlace(in.VectorDBRoot, in.IndexName)
+	if err != nil {
+		return "", err
+	}
+	folder, err := f.resolve(in.Root)
+	if err != nil {
+		return "", err
+	}
+	g := gatherer{ctx: ctx, files: f, folder: folder}
+	if err := g.walk(folder, f.ignoreAbove(folder)); err != nil {
+		return "", err
+	}
+	old := f.oldIndex(ctx, at)
+	ix, err := g.build(old, inOneLine(in.Description))
+	if err != nil {
+		return "", err
+	}
+	data := ix.encode()
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	if err := f.keepIndex(at, data); err != nil {
+		return "", err
+	}
+	return g.report(ix, at, len(data)), nil
+}
+
+// inOneLine is a description as it can stand in a listing.
+func inOneLine(s string) string {
+	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "\uFFFD")), " ")
+	if len(s) > maxDescribed {
+		s = s[:maxDescribed]
+		s = s[:len(s)-partialRune([]byte(s))] + "…"
+	}
+	return s
+}
+
+// gatherer finds and reads the Markdown files of a folder.
+type gatherer struct {
+	ctx    context.Context
+	files  *Files
+	folder place
+	docs   []place
+
+	seen, bytes                   int
+	fresh, changed, same, removed int
+	left                          []string // files that were left out, and why
+}
+
+// walk finds the files below a folder. What cannot be listed inside is left out.
+func (g *gatherer) walk(dir place, rules []ignoreRule) error {
+	entries, err := g.files.entries(dir)
+	if err != nil {
+		if dir.rel == g.folder.rel {
+			return err
+		}
+		g.left = append(g.left, err.Error())
+		return nil
+	}
+	rules = g.files.ignoreRules(rules, dir)
+	for _, e := range entries {
+		if err := g.ctx.Err(); err != nil {
+			return err
+		}
+		if g.seen++; g.seen > maxDocEntries {
+			return fmt.Errorf("%s holds more than %d files and folders; index the folders in it one by one", quoted(g.folder.shown), maxDocEntries)
+		}
+		if err := g.entry(dir.entry(e.Name()), e, rules); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *gatherer) entry(p place, e fs.DirEntry, rules []ignoreRule) error {
+	name := e.Name()
+	switch {
+	case strings.HasPrefix(name, "."), name == "node_modules":
+		return nil
+	case e.IsDir():
+		if ignored(rules, p, true) {
+			return nil
+		}
+		return g.walk(p, rules)
+	case !e.Type().IsRegular() || !isMarkdown(name) || ignored(rules, p, false):
+		return nil
+	case !utf8.ValidString(name):
+		g.left = append(g.left, quoted(p.shown)+": its name is no text")
+		return nil
+	}
+	if len(g.docs) == MaxDocFiles {
+		return fmt.Errorf("%s holds more than %d Markdown files; index the folders in it one by one", quoted(g.folder.shown), MaxDocFiles)
+	}
+	g.docs = append(g.docs, p)
+	return nil
+}
+
+func isMarkdown(name string) bool {
+	switch strings.ToLower(path.Ext(name)) {
+	case ".md", ".markdown", ".mdown", ".mkd", ".mdx":
+		return true
+	}
+	return false
+}
+
+// build makes the index. old may be nil.
+func (g *gatherer) build(old *contents, description string) (*docIndex, error) {
+	ix := &docIndex{description: description, folder: g.folder.rel}
+	if !g.folder.root.isDefault {
+		ix.root = g.folder.root.Name
+	}
+	if old != nil && (old.index.root != ix.root || old.index.folder != ix.folder) {
+		old = nil
+	}
+	slices.SortFunc(g.docs, func(a, b place) int { return cmp.Compare(a.rel, b.rel) })
+	x := newIndexer(ix)
+	kept := 0
+	for _, p := range g.docs {
+		was, err := g.index(x, p, old)
+		if err != nil {
+			return nil, err
+		}
+		if was {
+			kept++
+		}
+	}
+	if old != nil {
+		g.removed = len(old.index.files) - kept
+	}
+	return x.finish(), nil
+}
+
+// index adds one file, and reports whether the old index has it.
+func (g *gatherer) index(x *indexer, p place, old *contents) (was bool, err error) {
+	text, err := g.files.readDoc(g.ctx, p)
+	if g.ctx.Err() != nil {
+		return false, g.ctx.Err()
+	}
+	if err != nil {
+		g.left = append(g.left, err.Error())
+		return false, nil
+	}
+	if g.bytes += len(text); g.bytes > MaxDocsBytes {
+		return false, fmt.Errorf("the Markdown files of %s have more than %d bytes; index the folders in it one by one", quoted(g.folder.shown), MaxDocsBytes)
+	}
+	name := p.rel
+	if g.folder.rel != "." {
+		name = strings.TrimPrefix(name, g.folder.rel+"/")
+	}
+	hash := hashOf(text)
+	if old != nil {
+		if i, ok := old.index.byPath(name); ok {
+			if was = true; old.index.files[i].hash == hash {
+				g.same++
+				x.reuse(old, i)
+				return was, nil
+			}
+		}
+	}
+	if was {
+		g.changed++
+	} else {
+		g.fresh++
+	}
+	x.read(name, hash, string(text))
+	if len(x.found) > maxSnippets {
+		return false, fmt.Errorf("the Markdown files of %s have more than %d sections; index the folders in it one by one", quoted(g.folder.shown), maxSnippets)
+	}
+	return was, nil
+}
+
+// readDoc reads a Markdown file.
+func (f *Files) readDoc(ctx context.Context, p place) ([]byte, error) {
+	text, err := f.readAll(ctx, p, MaxDocBytes)
+	if err != nil {
+		return nil, err
+	}
+	return text, refuseBinary(p, text[:min(len(text), sniffBytes)], int64(len(text)))
+}
+
+// maxLeft is how many of the files that were left out are named.
+const maxLeft = 10
+
+func (g *gatherer) report(ix *docIndex, at place, size int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Indexed %s: %d files (%d new, %d changed, %d unchanged, %d removed), %d snippets, %d different words. The index is %s (%d bytes).",
+		quoted(g.folder.shown), len(ix.files), g.fresh, g.changed, g.same, g.removed, len(ix.snippets), ix.terms, quoted(at.shown), size)
+	if len(ix.files) == 0 {
+		b.WriteString(" There are no Markdown files in the folder.")
+	}
+	if len(g.left) > 0 {
+		fmt.Fprintf(&b, "\nLeft out (%d):", len(g.left))
+		for _, l := range g.left[:min(len(g.left), maxLeft)] {
+			b.WriteString("\n- " + l)
+		}
+		if len(g.left) > maxLeft {
+			b.WriteString("\n- …")
+		}
+	}
+	return b.String()
+}
+
+var errNoIndexName = errors.New(`index_name is missing; it is a short name such as "docs"`)

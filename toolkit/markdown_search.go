@@ -1,0 +1,280 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package toolkit
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/antiphon-go/antiphon/tool"
+)
+
+// Limits of one call of markdown_search.
+const (
+	usualResults     = 5
+	MaxSearchResults = 50
+	maxQuery         = 4000     // bytes
+	maxResultsBytes  = 48 << 10 // behind these, results come without their text
+	maxIndexes       = 64       // searched at once
+	maxGone          = 200      // results whose files were read in vain
+)
+
+//go:embed markdown_search.md
+var markdownSearchText string
+
+type markdownSearchInput struct {
+	Query        string `json:"query" jsonschema:"the words to look for"`
+	K            int    `json:"k,omitzero" jsonschema:"how many results, at most 50; default 5"`
+	IndexName    string `json:"index_name,omitzero" jsonschema:"the index to search; default: all"`
+	VectorDBRoot string `json:"vector_db_root,omitzero" jsonschema:"the folder that the indexes are kept in; default .chatmd/index in the first root"`
+}
+
+func newMarkdownSearch(name string, f *Files) (tool.Tool, error) {
+	return tool.New(name, f.describe(markdownSearchText), f.markdownSearch, tool.ReadOnly(), tool.Idempotent())
+}
+
+func (f *Files) markdownSearch(ctx context.Context, in markdownSearchInput) (string, error) {
+	switch {
+	case in.K < 0:
+		return "", errors.New("k cannot be negative; it is how many results are wanted")
+	case len(in.Query) > maxQuery:
+		return "", fmt.Errorf("the query has %d bytes; the limit is %d. Give the words that matter", len(in.Query), maxQuery)
+	case len(queryWords(in.Query)) == 0:
+		return "", errors.New("the query has no words; give the words to look for")
+	}
+	indexes, remarks, err := f.indexesFor(ctx, in)
+	if err != nil {
+		return "", err
+	}
+	hits, err := rank(indexes, in.Query)
+	if err != nil {
+		return "", fmt.Errorf("an index cannot be used: %w. Make %s again with index_markdown_docs", err, namesOf(indexes))
+	}
+	r := results{ctx: ctx, files: f, want: min(cmp.Or(in.K, usualResults), MaxSearchResults), many: len(indexes) > 1}
+	if err := r.add(hits); err != nil {
+		return "", err
+	}
+	return r.text(indexes, remarks), nil
+}
+
+// indexesFor loads the indexes that a call means. Of several, those that cannot
+// be used are left out with a remark.
+func (f *Files) indexesFor(ctx context.Context, in markdownSearchInput) (indexes []*docIndex, remarks []string, err error) {
+	places, err := f.indexPlaces(in.VectorDBRoot)
+	if err != nil {
+		return nil, nil, err
+	}
+	if in.IndexName != "" && in.IndexName != allIndexes {
+		at, err := f.indexPlace(in.VectorDBRoot, in.IndexName)
+		if err != nil {
+			return nil, nil, err
+		}
+		if !slices.ContainsFunc(places, func(p place) bool { return p.rel == at.rel }) {
+			return nil, nil, f.noIndex(ctx, in, places)
+		}
+		places = []place{at}
+	}
+	if len(places) == 0 {
+		return nil, nil, f.noIndex(ctx, in, nil)
+	}
+	return f.loadIndexes(ctx, places)
+}
+
+// loadIndexes reads indexes, as many as can be searched at once.
+func (f *Files) loadIndexes(ctx context.Context, places []place) (indexes []*docIndex, remarks []string, err error) {
+	var wrong error
+	size := 0
+	for i, p := range places {
+		if i == maxIndexes || size > maxIndexBytes {
+			remarks = append(remarks, fmt.Sprintf("Only the first %d of %d indexes were searched; choose one with index_name.", i, len(places)))
+			break
+		}
+		ix, err := f.loadIndex(ctx, p)
+		if ctx.Err() != nil {
+			return nil, nil, ctx.Err()
+		}
+		if err != nil {
+			wrong = cmp.Or(wrong, err)
+			remarks = append(remarks, "Not searched: "+err.Error()+".")
+			continue
+		}
+		size += len(ix.dictionary) + len(ix.postings)
+		indexes = append(indexes, ix)
+	}
+	if len(indexes) == 0 {
+		return nil, nil, wrong
+	}
+	return indexes, remarks, nil
+}
+
+// noIndex tells which indexes there are, or how to make one.
+func (f *Files) noIndex(ctx context.Context, in markdownSearchInput, places []place) error {
+	what := "there is no index"
+	if in.IndexName != "" && in.IndexName != allIndexes {
+		what = fmt.Sprintf("there is no index %q", in.IndexName)
+	}
+	if in.VectorDBRoot != "" {
+		what += " in " + quoted(in.VectorDBRoot)
+	}
+	if len(places) == 0 {
+		return errors.New(what + "; make one with index_markdown_docs, whose root is the folder with the Markdown files")
+	}
+	var names []string
+	for _, p := range places[:min(len(places), maxIndexes)] {
+		name := indexName(p)
+		if ix, err := f.loadIndex(ctx, p); err == nil && ix.description != "" {
+			name += " (" + quoted(ix.description) + ")"
+		}
+		names = append(names, name)
+	}
+	return fmt.Errorf("%s; there are: %s", what, strings.Join(names, ", "))
+}
+
+func namesOf(indexes []*docIndex) string {
+	var names []string
+	for _, ix := range indexes {
+		names = append(names, ix.name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// results are the hits with their texts, as the files have them now.
+type results struct {
+	ctx   context.Context
+	files *Files
+	want  int
+	many  bool // indexes
+	out   []result
+	gone  int // hits whose text is not there any more
+
+	doc  place // the file that was read last
+	body string
+	now  []snippet // of the body, once they are wanted
+	err  error
+}
+
+type result struct {
+	hit
+	place place
+	snippet
+	body string
+}
+
+// add takes the best hits whose text is still there, each text once.
+func (r *results) add(hits []hit) error {
+	for _, h := range hits {
+		if len(r.out) == r.want || r.gone == maxGone {
+			break
+		}
+		res, ok := r.read(h)
+		if err := r.ctx.Err(); err != nil {
+			return err
+		}
+		switch {
+		case !ok:
+			r.gone++
+		case !slices.ContainsFunc(r.out, func(o result) bool { return o.place == res.place && o.start == res.start }):
+			r.out = append(r.out, res)
+		}
+	}
+	return nil
+}
+
+// read finds the text of a hit in its file: where it was, or wherever the same
+// snippet is now.
+func (r *results) read(h hit) (res result, ok bool) {
+	s := h.index.snippets[h.snippet]
+	root := r.files.roots[0]
+	if h.index.root != "" {
+		root = r.files.root(h.index.root)
+	}
+	if root == nil {
+		return res, false
+	}
+	p := root.place(h.index.folder).entry(h.index.files[s.file].path)
+	if p != r.doc {
+		var text []byte
+		text, r.err = r.files.readDoc(r.ctx, p)
+		r.doc, r.body, r.now = p, string(text), nil
+	}
+	if r.err != nil {
+		return res, false
+	}
+	res = result{hit: h, place: p, snippet: s.snippet}
+	if s.end <= len(r.body) && sumOf(r.body[s.start:s.end]) == s.sum && strings.Count(r.body[:s.start], "\n") == s.first-1 {
+		res.body = r.body[s.start:s.end]
+		return res, true
+	}
+	if r.now == nil {
+		r.now = splitMarkdown(r.body)
+	}
+	for _, now := range r.now {
+		if text := r.body[now.start:now.end]; sumOf(text) == s.sum {
+			res.snippet, res.body = now, text
+			return res, true
+		}
+	}
+	return res, false
+}
+
+func (r *results) text(indexes []*docIndex, remarks []string) string {
+	var b strings.Builder
+	if len(r.out) == 0 {
+		snippets := 0
+		for _, ix := range indexes {
+			snippets += len(ix.snippets)
+		}
+		fmt.Fprintf(&b, "Nothing found in %d snippets (indexes: %s). Try other words.", snippets, namesOf(indexes))
+	}
+	for i, res := range r.out {
+		if i > 0 {
+			b.WriteString("\n\n")
+		}
+		res.write(&b, i+1, r.many)
+	}
+	if r.gone > 0 {
+		remarks = append(remarks, fmt.Sprintf("Hits that are left out, because their files have changed or are gone since they were indexed: %d. Index again with index_markdown_docs.", r.gone))
+	}
+	for _, remark := range remarks {
+		b.WriteString("\n\n" + remark)
+	}
+	return b.String()
+}
+
+// write gives one result: a line with its place, one with its headings, and its
+// text in a fence that the text cannot close.
+func (res *result) write(b *strings.Builder, number int, many bool) {
+	fmt.Fprintf(b, "[%d] %s, lines %d to %d, score %.2f", number, quoted(res.place.shown), res.first, res.last, res.score)
+	if many {
+		fmt.Fprintf(b, ", index %s", res.index.name)
+	}
+	if len(res.headings) > 0 {
+		b.WriteString("\n" + quoted(strings.Join(res.headings, " > ")))
+	}
+	if b.Len()+len(res.body) > maxResultsBytes {
+		b.WriteString("\n(the text is left out: the results before it are long; read it with read_file)")
+		return
+	}
+	fence := fenceFor(res.body)
+	b.WriteString("\n" + fence + "markdown\n" + strings.ToValidUTF8(res.body, "\uFFFD") + "\n" + fence)
+}
+
+// fenceFor is a fence that is longer than any run of its sign in a text.
+func fenceFor(text string) string {
+	longest, run := 2, 0
+	for _, c := range []byte(text) {
+		if c != '`' {
+			run = 0
+			continue
+		}
+		run++
+		longest = max(longest, run)
+	}
+	return strings.Repeat("`", longest+1)
+}

@@ -1,0 +1,416 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package toolkit
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/antiphon-go/antiphon/tool"
+)
+
+// manual is a small set of documents on which searches are tried.
+var manual = map[string]string{
+	"docs/harbour/mooring.md": `# Mooring
+
+How a boat is made fast in the harbour.
+
+## Lines and knots
+
+Take the bowline for a loop that must not slip. A cleat hitch holds a line that has to be let go quickly.
+Check the lines again when the tide turns.
+
+## Fenders
+
+Hang three fenders over the side, at the height of the quay. Round ones go to the stern.
+`,
+	"docs/harbour/fees.md": `---
+title: Fees and opening times
+tags: [money, office]
+---
+The harbour office opens at eight. Pay in cash or by card.
+
+| length | a night |
+|---|---|
+| up to 8 m | 14 |
+| up to 12 m | 21 |
+
+# Discounts
+
+Members of the sailing club pay half. Children are free.
+`,
+	"docs/engine.md": `# Engine
+
+## Starting in the cold
+
+Preheat for twenty seconds, then turn the key. When the diesel has gelled, nothing helps but warmth.
+
+## Maintenance
+
+### Changing the oil
+
+Every hundred hours. Warm the engine first, so that the oil runs.
+
+` + "```sh\n# reset the counter of hours\nenginectl resetServiceCounter --hours 0\n```" + `
+
+### Configuring the alarm
+
+The alarm of the cooling water is configured in ` + "`alarm.toml`" + `: set ` + "`max_coolant_temp`" + ` to 95.
+
+### Troubleshooting
+
+Black smoke tells of too much fuel, white smoke of water, blue smoke of oil that is burnt.
+`,
+	"docs/weather.md": `# Weather
+
+Forecasts come over the radio at six. A falling barometer and a ring around the moon announce wind.
+
+# Fog
+
+In fog sound the horn every two minutes and keep a lookout. Radar reflectors must hang high.
+`,
+}
+
+func newManual(t *testing.T) *kit {
+	k := newKit(t)
+	for name, text := range manual {
+		k.write(name, text)
+	}
+	return k
+}
+
+// What people ask finds the right snippet first: exact words, other forms of them,
+// typing errors, headings, parts of identifiers, questions.
+func TestSearchQuality(t *testing.T) {
+	k := newManual(t)
+	k.ok("index_markdown_docs", args{"root": "docs", "index_name": "manual", "description": "the boat"})
+	for query, want := range map[string]string{
+		"bowline":                 "Mooring > Lines and knots",
+		"cleat hitch":             "Mooring > Lines and knots",
+		"barometer":               "\nWeather\n",
+		"fender":                  "Mooring > Fenders",
+		"preheating":              "Engine > Starting in the cold",
+		"how do I change oil":     "Engine > Maintenance > Changing the oil",
+		"oil changes":             "Engine > Maintenance > Changing the oil",
+		"configuration of alarms": "Engine > Maintenance > Configuring the alarm",
+		"discount for a member":   "Fees and opening times > Discounts",
+		"baromter":                "\nWeather\n",
+		"bowlien":                 "Mooring > Lines and knots",
+		"confgiure the alram":     "Engine > Maintenance > Configuring the alarm",
+		"radar refelctor":         "\nFog\n",
+
+		"starting cold engine":                   "Engine > Starting in the cold",
+		"service counter":                        "Engine > Maintenance > Changing the oil",
+		"resetServiceCounter":                    "Engine > Maintenance > Changing the oil",
+		"max_coolant_temp":                       "Engine > Maintenance > Configuring the alarm",
+		"maxCoolantTemp":                         "Engine > Maintenance > Configuring the alarm",
+		"coolant":                                "Engine > Maintenance > Configuring the alarm",
+		"what does blue smoke mean?":             "Engine > Maintenance > Troubleshooting",
+		"when does the office open":              "fees.md, lines 1 to 10",
+		"money":                                  "fees.md, lines 1 to 10",
+		"what must I do in fog":                  "\nFog\n",
+		"FENDERS":                                "Mooring > Fenders",
+		"price for 12 m":                         "fees.md, lines 1 to 10",
+		"the harbor fees":                        "Fees and opening times",
+		"sound signals of the horn in the foggy": "\nFog\n",
+	} {
+		got := k.ok("markdown_search", args{"query": query, "k": 3})
+		first, _, _ := strings.Cut(got, "[2]")
+		if !strings.Contains(first, want) {
+			t.Errorf("%q: want %q first in\n%s", query, want, got)
+		}
+	}
+}
+
+func TestSearchResults(t *testing.T) {
+	k := newManual(t)
+	k.fails("markdown_search", args{"query": "x"}, "there is no index; make one with index_markdown_docs")
+	k.ok("index_markdown_docs", args{"root": "docs", "index_name": "manual", "description": "the boat"})
+	want := "[1] docs/harbour/mooring.md, lines 10 to 12, score 1.00\nMooring > Fenders\n```markdown\n## Fenders\n\nHang three fenders over the side, at the height of the quay. Round ones go to the stern.\n```"
+	if got := k.ok("markdown_search", args{"query": "fenders", "k": 1, "index_name": "manual"}); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if got := k.ok("markdown_search", args{"query": "resetServiceCounter", "k": 1}); !strings.Contains(got, "\n````markdown\n") || !strings.HasSuffix(got, "\n````") {
+		t.Errorf("the fence can be closed from inside:\n%s", got)
+	}
+	if got := k.ok("markdown_search", args{"query": "zzyzx"}); got != "Nothing found in 11 snippets (indexes: manual). Try other words." {
+		t.Error(got)
+	}
+	k.fails("markdown_search", args{"query": "x", "index_name": "other"}, `there is no index "other"; there are: manual (the boat)`)
+	k.fails("markdown_search", args{"query": "x", "vector_db_root": "docs"}, `there is no index in docs; make one`)
+	k.fails("markdown_search", args{"query": "x", "index_name": "../manual"}, "a name is 1 to 64 letters")
+	k.fails("markdown_search", args{"query": "!?"}, "the query has no words")
+	k.fails("markdown_search", args{"query": strings.Repeat("x ", 3000)}, "the limit is 4000")
+	k.fails("markdown_search", args{"query": "x", "k": -1}, "k cannot be negative")
+}
+
+// Outputs are bounded, whatever is asked for.
+func TestSearchBounded(t *testing.T) {
+	k := newKit(t)
+	for i := range 60 {
+		k.write(fmt.Sprintf("d/%d.md", i), "```\n"+strings.Repeat("needle in the fence\n", 300)+"```\n")
+	}
+	k.ok("index_markdown_docs", args{"root": "d", "index_name": "d"})
+	got := k.ok("markdown_search", args{"query": "needle", "k": 1000})
+	if n := strings.Count(got, "\n(the text is left out"); len(got) > maxResultsBytes+50*200 || n == 0 || !strings.Contains(got, "[50] ") || strings.Contains(got, "[51] ") {
+		t.Errorf("%d bytes, %d without text", len(got), n)
+	}
+}
+
+func TestSearchAll(t *testing.T) {
+	k := newManual(t)
+	k.ok("index_markdown_docs", args{"root": "docs/harbour", "index_name": "harbour"})
+	k.ok("index_markdown_docs", args{"root": "docs", "index_name": "whole"})
+	for _, name := range []string{"", "all"} {
+		a := args{"query": "fenders", "k": 10}
+		if name != "" {
+			a["index_name"] = name
+		}
+		got := k.ok("markdown_search", a)
+		if strings.Count(got, "> Fenders\n") != 1 || !strings.Contains(got, ", index harbour\n") {
+			t.Errorf("want one Fenders of the first index:\n%s", got)
+		}
+	}
+	k.write(".chatmd/index/broken.idx", "antiphon markdown index 1\nrubbish")
+	k.write(".chatmd/index/newer.idx", "antiphon markdown index 9\n")
+	got := k.ok("markdown_search", args{"query": "fenders"})
+	for _, want := range []string{"[1] docs/harbour/mooring.md", "the index .chatmd/index/broken.idx cannot be used: it is damaged. Make it again with index_markdown_docs", "made by another version"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("want %q in\n%s", want, got)
+		}
+	}
+	k.fails("markdown_search", args{"query": "x", "index_name": "broken"}, `it is damaged. Make it again with index_markdown_docs and index_name "broken"`)
+	k.fails("markdown_search", args{"query": "x", "index_name": "newer"}, "it was made by another version of this program. Make it again")
+	k.ok("index_markdown_docs", args{"root": "docs", "index_name": "broken"})
+	k.ok("markdown_search", args{"query": "fenders", "index_name": "broken"})
+}
+
+// What a search shows stands in the file now.
+func TestSearchChangedFiles(t *testing.T) {
+	k := newManual(t)
+	k.ok("index_markdown_docs", args{"root": "docs", "index_name": "manual"})
+	k.write("docs/weather.md", "A new beginning.\n\n"+manual["docs/weather.md"])
+	if got := k.ok("markdown_search", args{"query": "barometer", "k": 1}); !strings.Contains(got, "docs/weather.md, lines 3 to 5") {
+		t.Errorf("a snippet that has moved:\n%s", got)
+	}
+	k.write("docs/weather.md", "# Weather\n\nOther words.\n")
+	if got := k.ok("markdown_search", args{"query": "barometer", "k": 1}); strings.Contains(got, "Other words") || !strings.Contains(got, "since they were indexed: 1.") {
+		t.Errorf("a snippet that has changed:\n%s", got)
+	}
+	if err := os.RemoveAll(filepath.Join(k.dir, "docs")); err != nil {
+		t.Fatal(err)
+	}
+	if got := k.ok("markdown_search", args{"query": "fenders"}); !strings.Contains(got, "Nothing found") || !strings.Contains(got, "gone since they were indexed") {
+		t.Error(got)
+	}
+}
+
+func TestIndexMarkdownDocs(t *testing.T) {
+	k := newManual(t)
+	k.write("docs/.hidden/a.md", "secret")
+	k.write("docs/.b.md", "secret")
+	k.write("docs/node_modules/c.md", "secret")
+	k.write("docs/text.txt", "secret")
+	k.write("docs/binary.md", "a\x00b")
+	k.write("docs/large.MD", strings.Repeat("x", MaxDocBytes+1))
+	k.write("docs/bad.md", "words \xff\xfe that are not text")
+	k.write(".gitignore", "# generated\n/docs/out/\n*.gen.md\n!keep.gen.md\n")
+	k.write("docs/.gitignore", "draft?.md\n**/deep/x.md\n")
+	for _, name := range []string{"out/a.md", "sub/a.gen.md", "draft1.md", "a/deep/x.md"} {
+		k.write("docs/"+name, "secret")
+	}
+	k.write("docs/keep.gen.md", "kept")
+	got := k.ok("index_markdown_docs", args{"root": "docs", "index_name": "manual", "description": "two\nlines"})
+	for _, want := range []string{"Indexed docs: 6 files (6 new, 0 changed, 0 unchanged, 0 removed), 13 snippets", "The index is .chatmd/index/manual.idx (",
+		"Left out (2):", "docs/binary.md is a binary file", "docs/large.MD has 4194305 bytes; the limit is 4194304"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("want %q in\n%s", want, got)
+		}
+	}
+	if got := k.ok("markdown_search", args{"query": "secret"}); !strings.HasPrefix(got, "Nothing found") {
+		t.Error(got)
+	}
+	if got := k.ok("markdown_search", args{"query": "words that are not text", "k": 1}); !strings.Contains(got, "words \uFFFD") {
+		t.Error(got)
+	}
+	before := k.content(".chatmd/index/manual.idx")
+	k.ok("index_markdown_docs", args{"root": "docs", "index_name": "manual", "description": "two lines"})
+	if k.content(".chatmd/index/manual.idx") != before {
+		t.Error("the same files gave another index")
+	}
+	k.write("docs/engine.md", "# Engine\n\nIt is electric now.\n")
+	k.write("docs/new.md", "new")
+	if err := os.Remove(filepath.Join(k.dir, "docs", "weather.md")); err != nil {
+		t.Fatal(err)
+	}
+	if got := k.ok("index_markdown_docs", args{"root": "docs", "index_name": "manual"}); !strings.Contains(got, "6 files (1 new, 1 changed, 4 unchanged, 1 removed)") {
+		t.Error(got)
+	}
+	if got := k.ok("markdown_search", args{"query": "electric"}); !strings.Contains(got, "[1] docs/engine.md") {
+		t.Error(got)
+	}
+	k.noLeftovers()
+}
+
+func TestIndexMarkdownDocsRefuses(t *testing.T) {
+	k := newManual(t)
+	for want, a := range map[string]args{
+		"index_name is missing":                       {"root": "docs", "index_name": ""},
+		`"all" means all indexes`:                     {"root": "docs", "index_name": "all"},
+		"a name is 1 to 64 letters":                   {"root": "docs", "index_name": "a/b"},
+		"does not begin with '.'":                     {"root": "docs", "index_name": "..", "description": "x"},
+		"no such file or directory: doc. Similar":     {"root": "doc", "index_name": "a"},
+		"is a file, not a directory":                  {"root": "docs/engine.md", "index_name": "a"},
+		"../x is outside of what this tool may use":   {"root": "../x", "index_name": "a"},
+		"../out is outside of what this tool may use": {"root": "docs", "index_name": "a", "vector_db_root": "../out"},
+	} {
+		k.fails("index_markdown_docs", a, want)
+	}
+	k.fails("index_markdown_docs", args{"root": "docs", "index_name": "a", "vector_db_root": "docs/engine.md"}, "docs/engine.md")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := k.files.indexMarkdownDocs(ctx, indexMarkdownDocsInput{Root: "docs", IndexName: "a"}); err == nil {
+		t.Error("it went on")
+	}
+	if _, err := os.Stat(filepath.Join(k.dir, ".chatmd")); err == nil {
+		t.Error("something was written")
+	}
+}
+
+// A1: links out of the roots are neither read nor written through.
+func TestIndexLinks(t *testing.T) {
+	k := newManual(t)
+	outside := t.TempDir()
+	if err := os.WriteFile(filepath.Join(outside, "o.md"), []byte("outside"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	k.symlink(outside, "docs/folder")
+	k.symlink(filepath.Join(outside, "o.md"), "docs/file.md")
+	k.symlink(outside, "way")
+	k.ok("index_markdown_docs", args{"root": "docs", "index_name": "manual"})
+	if got := k.ok("markdown_search", args{"query": "outside"}); !strings.HasPrefix(got, "Nothing found") {
+		t.Error(got)
+	}
+	k.fails("index_markdown_docs", args{"root": "way", "index_name": "a"}, "leads out of the root")
+	k.fails("index_markdown_docs", args{"root": "docs", "index_name": "a", "vector_db_root": "way"}, "leads out of the root")
+	k.fails("index_markdown_docs", args{"root": "docs", "index_name": "a", "vector_db_root": "way/deeper"}, "")
+	k.symlink("../../docs/engine.md", ".chatmd/index/link.idx")
+	k.fails("index_markdown_docs", args{"root": "docs", "index_name": "link"}, "is a symbolic link")
+	// A file that has become a link since it was indexed is not shown.
+	if err := os.Remove(filepath.Join(k.dir, "docs", "weather.md")); err != nil {
+		t.Fatal(err)
+	}
+	k.symlink(filepath.Join(outside, "o.md"), "docs/weather.md")
+	if got := k.ok("markdown_search", args{"query": "barometer"}); strings.Contains(got, "outside") {
+		t.Error(got)
+	}
+	entries, err := os.ReadDir(outside)
+	if err != nil || len(entries) != 1 {
+		t.Errorf("written outside: %v %v", entries, err)
+	}
+}
+
+// Indexes may be of any root, and be kept in any.
+func TestIndexRoots(t *testing.T) {
+	other := t.TempDir()
+	k := newKit(t, Root{Name: "book", Path: other})
+	if err := os.WriteFile(filepath.Join(other, "chapter.md"), []byte("# Chapter\n\nwhales"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	k.write("keep/x.md", "here")
+	k.ok("index_markdown_docs", args{"root": "book:.", "index_name": "book", "vector_db_root": "keep"})
+	if got := k.ok("markdown_search", args{"query": "whale", "vector_db_root": "keep"}); !strings.HasPrefix(got, "[1] book:chapter.md, lines 1 to 3, ") {
+		t.Error(got)
+	}
+	k.ok("index_markdown_docs", args{"root": filepath.Join(other), "index_name": "book", "vector_db_root": other})
+	if got := k.ok("markdown_search", args{"query": "whale", "vector_db_root": "book:"}); !strings.Contains(got, "book:chapter.md") {
+		t.Error(got)
+	}
+}
+
+func TestIgnoreRules(t *testing.T) {
+	rules := func(lines string) (list []ignoreRule) {
+		for line := range strings.Lines(lines) {
+			if r, ok := parseIgnore(".", line); ok {
+				list = append(list, r)
+			}
+		}
+		return list
+	}
+	root := &openRoot{}
+	for _, c := range []struct {
+		rules, path string
+		folder, out bool
+	}{
+		{"a.md", "a.md", false, true}, {"a.md", "x/y/a.md", false, true}, {"/a.md", "x/a.md", false, false},
+		{"x/a.md", "x/a.md", false, true}, {"x/a.md", "y/x/a.md", false, false}, {"x/", "x", true, true}, {"x/", "x", false, false},
+		{"*.md\n!b.md", "b.md", false, false}, {"*.md\n!b.md", "a.md", false, true}, {"a*c", "a/c", false, false},
+		{"**/c", "a/b/c", false, true}, {"a/**", "a/b/c", false, true}, {"a/**/c", "a/c", false, true}, {"a/**/c", "a/x/y/c", false, true},
+		{"[ab].md", "b.md", false, true}, {"[!ab].md", "b.md", false, false}, {"[", "[", false, true}, {`\#x`, "#x", false, true}, {"# x", "# x", false, false},
+		{"a.md  ", "a.md", false, true}, {"a?c", "abc", false, true}, {"a.c", "abc", false, false}, {"/", "x", true, false}, {"\r", "x", false, false},
+	} {
+		if got := ignored(rules(c.rules), root.place(c.path), c.folder); got != c.out {
+			t.Errorf("%q of %q: %v", c.path, c.rules, got)
+		}
+	}
+}
+
+func BenchmarkIndexMarkdownDocs(b *testing.B) {
+	dir := b.TempDir()
+	size := 0
+	for name, text := range corpus(2000, 10<<20) {
+		p := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
+			b.Fatal(err)
+		}
+		if err := os.WriteFile(p, []byte(text), 0o644); err != nil {
+			b.Fatal(err)
+		}
+		size += len(text)
+	}
+	f, err := Open(Root{Path: dir})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	call := func(b *testing.B, name, arguments string) {
+		t, _ := ByName(name, f)
+		set, err := tool.NewSet(t)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if o := set.Invoke(b.Context(), tool.Call{Name: name, Arguments: arguments}, tool.Shape{}); o.Failed {
+			b.Fatal(o.Error)
+		}
+	}
+	index := func(b *testing.B) { call(b, "index_markdown_docs", `{"root":".","index_name":"all-of-it"}`) }
+	b.Run("anew", func(b *testing.B) {
+		b.SetBytes(int64(size))
+		for b.Loop() {
+			if err := os.RemoveAll(filepath.Join(dir, ".chatmd")); err != nil {
+				b.Fatal(err)
+			}
+			index(b)
+		}
+	})
+	b.Run("again", func(b *testing.B) {
+		b.SetBytes(int64(size))
+		for b.Loop() {
+			index(b)
+		}
+	})
+	b.Run("search", func(b *testing.B) {
+		for b.Loop() {
+			call(b, "markdown_search", `{"query":"bano korena stinoba wufu how do the gadorast"}`)
+		}
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		b.ReportMetric(float64(m.HeapSys)/(1<<20), "heap-MB")
+	})
+}
