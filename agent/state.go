@@ -150,7 +150,8 @@ func (s *State) given(it item.Item) {
 	switch {
 	case it.IsCall(), it.Type() == item.TypeReasoning:
 	case it.Role() == item.RoleAssistant:
-		s.needs = it.Status() == item.StatusIncomplete
+		phase, _ := it.Member("phase")
+		s.needs = it.Status() == item.StatusIncomplete || phase == `"`+item.PhaseCommentary+`"` // more was to come
 	default:
 		s.needs = true
 	}

@@ -155,7 +155,8 @@ func (r *Runner) run(ctx context.Context, file *File, input []item.Item) (string
 }
 
 // key names an answer by all that it depends on: the agent's file and what it
-// includes, its tools' files, the model and its settings, and the task.
+// includes, its tools' files and folders, the model and its settings, and the
+// task.
 func (f *File) key(a *agent.Agent, settings string, task item.Item) (string, error) {
 	h := sha256.New()
 	request := a.Request
@@ -190,6 +191,11 @@ func (f *File) digest(h hash.Hash) error {
 			return err
 		}
 		addTexts(h, string(text))
+	}
+	if f.files != nil && len(f.Tools)+len(f.servers) > 0 { // an equal file elsewhere sees other files
+		for _, r := range f.files.Roots() {
+			addTexts(h, r.Name, r.Path)
+		}
 	}
 	for _, n := range f.nested {
 		if err := n.file.digest(h); err != nil {

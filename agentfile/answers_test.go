@@ -183,3 +183,44 @@ func TestAgentInMessageOfTool(t *testing.T) {
 		t.Errorf("partial %v, %v were asked", f.Partial, asked)
 	}
 }
+
+// CHATMD, <agent>: an equal file in another folder, whose tools look into other
+// files, is asked too.
+func TestAgentsOfTwoFolders(t *testing.T) {
+	dir := t.TempDir()
+	for _, sub := range []string{"a", "b"} {
+		write(t, `<tool name="read_file"><read id="r" path="."/></tool><system>Look.</system>`, dir, sub, "look.md")
+	}
+	path := write(t, `<user><agent src="a/look.md" local>?</agent>, <agent src="b/look.md" local>?</agent>, <agent src="a/look.md" local>?</agent></user>`, dir, "agent.md")
+	var asked []string
+	f := load(t, path, agentfile.Options{Runner: runner(answers(t, "one", "two"), "m", &asked)})
+	if got := textOf(t, f.Items[0]); got != "one, two, one" {
+		t.Errorf("%q after %d runs", got, len(asked))
+	}
+}
+
+// CHATMD, M9: a transcript holds what an agent said that stands in an imported
+// file, and nobody is asked again.
+func TestAgentInImport(t *testing.T) {
+	dir := t.TempDir()
+	write(t, "<system>Say.</system>", dir, "say.md")
+	write(t, "<agent src=\"say.md\" local>?</agent>", dir, "ask.txt")
+	path := write(t, "<user>It says: <import src=\"ask.txt\"/></user>\n", dir, "agent.md")
+	var asked []string
+	o := agentfile.Options{Runner: runner(answers(t, "</user> RAW|"), "m", &asked)}
+	out := filepath.Join(dir, "talk.md")
+	f, store, err := agentfile.OpenTranscript(t.Context(), path, out, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	s, err := session.Open(t.Context(), store, out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	appendTo(t, s, session.Given{Item: item.User("go on")})
+	again := load(t, out, agentfile.Options{})
+	if got := textOf(t, again.Items[0]); got != "It says: </user> RAW|" || len(asked) != 1 {
+		t.Errorf("%q after %d runs, in\n%s", got, len(asked), read(t, out))
+	}
+}

@@ -31,23 +31,27 @@ func (f *File) head(from places, to string) string {
 	})
 }
 
-// bound reports whether an element of an imported file names something else once
-// the prompt is in another folder.
+// bound reports whether an element of an imported file names something by way of
+// the prompt's folder or the workspace, once the prompt is in another folder.
 func bound(e chatmd.Element, from places, to string) bool {
+	if from.promptDir == to {
+		return false
+	}
 	here := from.of(e.Base)
 	there := here
 	there.promptDir = to
 	return slices.ContainsFunc(e.Attrs, func(a chatmd.Attr) bool {
-		var one, other string
+		var full string
 		switch {
 		case isSource(e, a), e.Tag == "tool" && a.Name == "agent":
-			one, _ = here.find(a.Value)
-			other, _ = there.find(a.Value)
+			full, _ = here.find(a.Value)
 		case e.Tag == "read" && a.Name == "path":
-			one, _ = here.expand(a.Value)
-			other, _ = there.expand(a.Value)
+			full, _ = here.expand(a.Value)
+		default:
+			return false
 		}
-		return one != other
+		alone, _ := there.expand(a.Value)
+		return full != alone
 	})
 }
 

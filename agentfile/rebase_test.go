@@ -129,3 +129,33 @@ func texts(t *testing.T, items []item.Item) []string {
 	}
 	return list
 }
+
+// M6 M9: what an imported file finds by way of the prompt's folder, and what an
+// agent said in it, stands in a transcript of another folder itself, so that it
+// goes on with the same conversation. What needs neither stays an import.
+func TestRebaseImports(t *testing.T) {
+	dir := t.TempDir()
+	write(t, "notes", dir, "notes.txt")
+	write(t, "own", dir, "shared", "own.txt")
+	write(t, "x", dir, "data", "x.txt")
+	write(t, "<system>s</system>", dir, "shared", "deep", "critic.md")
+	write(t, "\ufeff<tool name=\"read_file\"><read id=\"d\" path=\"${prompt_dir}/data\"/></tool>\r\n<import src=\"deep/more.md\"/>", dir, "shared", "tools.md")
+	write(t, `<tool name="critic" agent="critic.md" local/>`, dir, "shared", "deep", "more.md")
+	write(t, `<doc src="own.txt" local/> <doc src="notes.txt" local/> <b>`, dir, "shared", "bound.txt")
+	write(t, `free <doc src="own.txt" local/>`, dir, "shared", "free.txt")
+	prompt := write(t, "<import src=\"shared/tools.md\"/>\n<user>A <import src=\"shared/bound.txt\"/> B</user>\n<user><import src=\"shared/free.txt\"/></user>\n", dir, "p.md")
+	write(t, "", dir, "elsewhere", "x")
+	out := filepath.Join(dir, "elsewhere", "talk.md")
+	before, s := open(t, prompt, out)
+	appendTo(t, s, session.Given{Item: item.User("go on")})
+	want := "<tool name=\"read_file\"><read id=\"d\" path=\"../data\"/></tool>\r\n<import src=\"../shared/deep/more.md\"/>\n" +
+		"<user>A <doc src=\"../shared/own.txt\" local/> <doc src=\"../notes.txt\" local/> <b> B</user>\n" +
+		"<user><import src=\"../shared/free.txt\"/></user>\n<user>\nRAW|\ngo on\n|RAW\n</user>\n"
+	if got := read(t, out); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	after := load(t, out, agentfile.Options{})
+	if len(after.Items) != 3 || after.Items[0] != before.Items[0] || after.Items[1] != before.Items[1] || len(after.Doc.Tools) != 2 {
+		t.Errorf("%d tools, %v", len(after.Doc.Tools), after.Items)
+	}
+}

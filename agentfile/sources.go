@@ -18,8 +18,12 @@ import (
 	"github.com/antiphon-go/antiphon/toolkit"
 )
 
-// maxSource bounds a document, an image or a file that a prompt includes.
-const maxSource = 64 << 20
+// maxSource bounds a document, an image or a file that a prompt includes,
+// maxPayload what a transcript keeps beside it.
+const (
+	maxSource  = 64 << 20
+	maxPayload = 1 << 30
+)
 
 // sources reads what a file refers to. What the author of a file names in it may
 // be anywhere on this machine: a file is trusted as a program is.
@@ -44,7 +48,7 @@ func (s *sources) Import(_ context.Context, ref chatmd.Ref) (chatmd.Source, erro
 	if err != nil {
 		return chatmd.Source{}, err
 	}
-	text, err := s.read(path)
+	text, err := s.read(path, maxSource)
 	id, linkErr := filepath.EvalSymlinks(path)
 	if linkErr != nil {
 		id = path
@@ -68,7 +72,11 @@ func (s *sources) Resolve(ctx context.Context, ref chatmd.Ref) ([]byte, string, 
 	if err != nil {
 		return nil, "", err
 	}
-	data, err := s.read(path)
+	limit := int64(maxSource)
+	if ref.Payload {
+		limit = maxPayload
+	}
+	data, err := s.read(path, limit)
 	if err != nil {
 		return nil, "", err
 	}
@@ -84,8 +92,8 @@ func (s *sources) Resolve(ctx context.Context, ref chatmd.Ref) ([]byte, string, 
 	return text, "", err
 }
 
-// read reads a file of this machine.
-func (s *sources) read(path string) ([]byte, error) {
+// read reads a file of this machine that has at most so many bytes.
+func (s *sources) read(path string, limit int64) ([]byte, error) {
 	if data, ok := s.local[path]; ok {
 		return data, nil
 	}
@@ -101,12 +109,12 @@ func (s *sources) read(path string) ([]byte, error) {
 		return nil, plain(err)
 	}
 	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, maxSource+1))
+	data, err := io.ReadAll(io.LimitReader(file, limit+1))
 	if err != nil {
 		return nil, plain(err)
 	}
-	if len(data) > maxSource {
-		return nil, fmt.Errorf("it is larger than %d MiB", maxSource>>20)
+	if int64(len(data)) > limit {
+		return nil, fmt.Errorf("it is larger than %d MiB", limit>>20)
 	}
 	s.local[path] = data
 	return data, nil

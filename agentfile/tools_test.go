@@ -32,7 +32,7 @@ func put(t *testing.T, dir string, files map[string]string) {
 // is decided about by what it would run.
 func TestDeclaredCommand(t *testing.T) {
 	dir := t.TempDir()
-	put(t, dir, map[string]string{"agent.md": `<tool name="say" command="echo -n one" description="Says it."/><user>hi</user>`})
+	put(t, dir, map[string]string{"agent.md": `<tool name="say" command="echo%20-n one" description="Says it."/><user>hi</user>`})
 	f, err := Load(t.Context(), filepath.Join(dir, "agent.md"), Options{})
 	if err != nil {
 		t.Fatal(err)

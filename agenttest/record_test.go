@@ -100,7 +100,7 @@ func TestRecordAndReplay(t *testing.T) {
 		c.BaseURL = base
 		for _, text := range []string{"a " + secret, "b"} {
 			for ev, err := range c.Stream(t.Context(), request(text)) {
-				out = append(out, strings.ReplaceAll(ev.JSON(), secretJSON, "[scrubbed]"), fmt.Sprint(err != nil))
+				out = append(out, strings.Clone(strings.ReplaceAll(ev.JSON(), secretJSON, "[scrubbed]")), fmt.Sprint(err != nil)) // an event is good until the next one
 			}
 		}
 		resp, err := c.Create(t.Context(), request("c"))

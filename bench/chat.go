@@ -31,7 +31,7 @@ func chatRow(turns int) row {
 				if err != nil {
 					return 0, err
 				}
-				model := &completions.Client{BaseURL: w.base + "/loop", Key: endpoint.NewKey(benchKey), HTTP: w.web}
+				model := &completions.Client{BaseURL: w.base + "/loop", Key: endpoint.NewKey(benchKey), HTTP: w.ours}
 				return ourRun(model, turns, fileTool(func() {}))
 			}},
 		},

@@ -39,24 +39,31 @@ const (
 type way struct {
 	name   string
 	client func() (web *http.Client, base string, err error)
+	usual  bool // nothing has to be set
 	gated  bool
 }
 
 var (
-	plainHTTP = way{"over a socket", overHTTP, true}
-	overTLS   = way{"over TLS, HTTP/1.1", func() (*http.Client, string, error) { return overHTTPS(false) }, false}
-	overTLS2  = way{"over TLS, as negotiated", func() (*http.Client, string, error) { return overHTTPS(true) }, false}
+	plainHTTP = way{"over a socket", overHTTP, true, true}
+	overTLS   = way{"over TLS, HTTP/1.1", func() (*http.Client, string, error) { return overHTTPS(false) }, false, false}
+	overTLS2  = way{"over TLS, as negotiated", func() (*http.Client, string, error) { return overHTTPS(true) }, false, false}
 )
 
-// wired is a way with its connections, which all libraries of a row share.
+// wired is a way with its connections. The libraries of a row share them, but
+// where nothing has to be set each has the client that it has by itself: ours is
+// nil then, for Antiphon's own, and web is as net/http's own.
 type wired struct {
-	web  *http.Client
-	base string
+	web, ours *http.Client
+	base      string
 }
 
 func (w way) wired() (wired, error) {
 	web, base, err := w.client()
-	return wired{web, base}, err
+	own := web
+	if w.usual {
+		own = nil
+	}
+	return wired{web, own, base}, err
 }
 
 const (
@@ -128,7 +135,7 @@ func fileTool(called func()) tool.Tool {
 }
 
 func ourLoop(w wired, turns int, t tool.Tool) (int, error) {
-	return ourRun(&responses.Client{BaseURL: w.base + "/loop", Key: endpoint.NewKey(benchKey), HTTP: w.web}, turns, t)
+	return ourRun(&responses.Client{BaseURL: w.base + "/loop", Key: endpoint.NewKey(benchKey), HTTP: w.ours}, turns, t)
 }
 
 func ourRun(model agent.Model, turns int, t tool.Tool) (int, error) {

@@ -198,3 +198,19 @@ func TestAgentInMessage(t *testing.T) {
 		t.Errorf("%+v", asked)
 	}
 }
+
+// M4: what is wrong with an element's source is told once, by Items too.
+func TestRefusedOnce(t *testing.T) {
+	for src, want := range map[string]string{
+		"<import src=\"https://x\"/>":                           "t.md:1:9: <import>: files are not imported from the network: src=\"https://x\" (download it)",
+		"<user><import/></user>":                                "t.md:1:7: <import> needs a src: <import/> (write <import src=\"…\"/>)",
+		"<user><agent src=\"a.md\">q</agent></user>":            "t.md:1:14: <agent>: src is neither a URL nor marked as a file: a.md: src=\"a.md\" (add the attribute local to read a file)",
+		"<user><doc src=\"a.txt\"/><img src=\"\"/></user>\n<b>": "t.md:1:12: <doc>: src is neither a URL nor marked as a file: a.txt: src=\"a.txt\" (add the attribute local to read a file)\nt.md:1:25: <img> needs a src: <img src=\"\"/> (write <img src=\"…\" local/>)\nt.md:2:1: unknown tag <b> at the top level (tags at the top level are: config, tool, system, developer, user, assistant, msg, tool_call, tool_response, reasoning, item, import, script, shell_access, moderator_runtime)",
+	} {
+		f, err := Parse("t.md", []byte(src))
+		_, again := f.Items(t.Context(), nil)
+		if err == nil || err.Error() != want || again == nil || again.Error() != want {
+			t.Errorf("%s: got\n%v\n%v\nwant\n%s", src, err, again, want)
+		}
+	}
+}

@@ -262,7 +262,8 @@ func (a *Accumulator) itemDone(e *Event) ([]Item, error) {
 // finish takes the last event: the response, and whatever items were not done.
 func (a *Accumulator) finish(e *Event) ([]Item, error) {
 	a.terminal = EventType(strings.Clone(string(e.Type)))
-	r, err := e.Response()
+	told := a.allDone()
+	r, err := e.responseWith(told)
 	if err != nil {
 		return nil, err
 	}
@@ -270,6 +271,10 @@ func (a *Accumulator) finish(e *Event) ([]Item, error) {
 		r.Status = strings.TrimPrefix(string(a.terminal), "response.")
 	}
 	a.response, a.begun = r, a.begun[:0]
+	if len(told) > 0 && len(r.Output) == len(told) && &r.Output[0] == &told[0] {
+		a.listed = true // nothing of it is new, as mostly
+		return nil, nil
+	}
 	a.meetFinal(r.Output)
 	var rest []Item
 	for _, s := range a.sorted() {
@@ -284,6 +289,15 @@ func (a *Accumulator) finish(e *Event) ([]Item, error) {
 	}
 	r.Output, a.listed = a.items(r.Output[:0]), true
 	return rest, nil
+}
+
+// allDone returns the items if all are whole.
+func (a *Accumulator) allDone() []Item {
+	items := a.items(make([]Item, 0, len(a.slots)))
+	if len(items) < len(a.slots) {
+		return nil
+	}
+	return items
 }
 
 // meetFinal matches the items of the final response with the slots: first by

@@ -28,6 +28,7 @@ type codec struct {
 
 	members []member // decoding: the object's members
 	next    int      // decoding: where the next field's member is expected
+	likely  []Item   // decoding: what a list of items most likely consists of
 
 	out   []byte   // encoding: the text so far
 	names []string // encoding: the members written
@@ -55,7 +56,7 @@ func newCodec(decoding bool) *codec {
 func (c *codec) free() {
 	clear(c.members)
 	clear(c.names)
-	c.out, c.input = nil, nil
+	c.out, c.input, c.likely = nil, nil, nil
 	codecs.Put(c)
 }
 
@@ -406,6 +407,10 @@ func (c *codec) items(name string, v *[]Item) {
 		return
 	}
 	if m := c.find(name); m != nil && m.value[0] == '[' {
+		if len(c.likely) > 0 && consistsOf(m.value, c.likely) {
+			*v, m.taken = c.likely, true
+			return
+		}
 		list, err := itemsOf(m.value)
 		if err != nil {
 			c.fail(name, err)

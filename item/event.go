@@ -203,11 +203,21 @@ func (e *Event) named() (Item, names, error) {
 
 // Response returns a copy of the event's response. A [*ShapeError] says that
 // there is none, or what is wrong with it.
-func (e Event) Response() (*Response, error) {
+func (e Event) Response() (*Response, error) { return e.responseWith(nil) }
+
+// responseWith is Response where it is likely that the output consists of these
+// items: then it is them.
+func (e *Event) responseWith(likely []Item) (*Response, error) {
 	if e.response == "" || e.response[0] != '{' {
 		return nil, &ShapeError{Type: Type(strings.Clone(string(e.Type))), Path: "response", Problem: "found " + kindOf(e.response) + ", want a response"}
 	}
-	r, err := responseOf(strings.Clone(e.response))
+	r := new(Response)
+	c := newCodec(true)
+	defer c.free()
+	c.likely = likely
+	c.open(strings.Clone(e.response))
+	r.fields(c)
+	err := c.err
 	if err != nil {
 		return nil, withType(err, Type(strings.Clone(string(e.Type))), "")
 	}

@@ -335,3 +335,50 @@ func TestDeltasOfAddedParts(t *testing.T) {
 		t.Errorf("got %s", jsonOf(r.Output))
 	}
 }
+
+// S5: items that are done stay as they are and come in the order of the last
+// event, however that repeats them.
+func TestFinalOutput(t *testing.T) {
+	const a, b, c = `{"id":"a","type":"message","role":"assistant","content":[]}`, `{"id":"b","type":"function_call","call_id":"b","name":"f","arguments":"{}"}`, `{"id":"c","type":"message","role":"assistant","content":[]}`
+	changed := strings.Replace(a, `"content"`, `"status":"completed","content"`, 1)
+	for _, test := range []struct {
+		output string
+		want   []string
+		rest   int // items that the last event brings
+	}{
+		{`[` + a + `,` + b + `]`, []string{a, b}, 0},
+		{`[ ` + a + `, ` + b + ` ]`, []string{a, b}, 0},
+		{`[` + changed + `,` + b + `]`, []string{a, b}, 0},
+		{`[` + b + `,` + a + `]`, []string{b, a}, 0},
+		{`[` + a + `,` + b + `,` + c + `]`, []string{a, b, c}, 1},
+		{`[` + a + `]`, []string{a, b}, 0},
+		{`[]`, []string{a, b}, 0},
+	} {
+		var acc item.Accumulator
+		rest := 0
+		for i, text := range []string{
+			`{"type":"response.output_item.done","output_index":0,"item":` + a + `}`, `{"type":"response.output_item.done","output_index":1,"item":` + b + `}`,
+			`{"type":"response.completed","response":{"id":"r","output":` + test.output + `,"status":"completed"}}`,
+		} {
+			ev, err := item.ParseEvent([]byte(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			items, err := acc.Add(ev)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i == 2 {
+				rest = len(items)
+			}
+		}
+		r, whole := acc.Response()
+		var got []string
+		for _, it := range r.Output {
+			got = append(got, it.JSON())
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" || !whole || r.ID != "r" || rest != test.rest || len(r.Extra) > 1 {
+			t.Errorf("%s: %d more, %v, extra %v (-want +got):\n%s", test.output, rest, whole, r.Extra, diff)
+		}
+	}
+}

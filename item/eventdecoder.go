@@ -28,6 +28,12 @@ type EventDecoder struct {
 	misses   int    // patterns in a row that fit no event
 }
 
+// Reset forgets all that the decoder has read: it is as new, with the memory
+// that it has. Its events are not good any more.
+func (d *EventDecoder) Reset() {
+	*d = EventDecoder{known: known{text: d.known.text[:0]}, scratch: d.scratch[:0]}
+}
+
 // maxPatterns is how many kinds of deltas may take turns.
 const maxPatterns = 4
 

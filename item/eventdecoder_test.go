@@ -188,3 +188,26 @@ func FuzzEventDecoder(f *testing.F) {
 		sameEvents(t, strings.Split(s, "\n"))
 	})
 }
+
+// S4: a decoder that was reset reads another stream as a new one does, and
+// remembers nothing of the first.
+func TestEventDecoderReset(t *testing.T) {
+	var d item.EventDecoder
+	long := strings.Repeat("text ", 400)
+	for round := range 3 {
+		id := fmt.Sprintf("msg_%d", round)
+		for i, s := range []string{
+			deltaEvent("1", `"a"`, `"x"`), strings.ReplaceAll(deltaEvent("2", `"b"`, `"x"`), "msg_1", id), strings.ReplaceAll(deltaEvent("3", `"\n"`, `"x"`), "msg_1", id),
+			`{"type":"response.output_item.done","item":{"id":"` + id + `","content":[{"text":"` + long + `"}]}}`,
+			`{"type":"response.completed","response":{"output":[{"id":"` + id + `","content":[{"text":"` + long + `"}]}]}}`,
+			`{"type":"response.completed","response":{"output":[{"id":"` + id + `","content":[{"text":"` + long + `}]}]}}`,
+		} {
+			want, wantErr := item.ParseEvent([]byte(s))
+			got, gotErr := d.Decode([]byte(s))
+			if fmt.Sprint(gotErr) != fmt.Sprint(wantErr) || gotErr == nil && *got != want {
+				t.Errorf("round %d, event %d: %v, %v", round, i, got, gotErr)
+			}
+		}
+		d.Reset()
+	}
+}

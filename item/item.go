@@ -114,6 +114,19 @@ func itemsOf(s string) ([]Item, error) {
 	return list, nil
 }
 
+// consistsOf reports whether the list s is of just these items, with nothing but
+// commas between them.
+func consistsOf(s string, items []Item) bool {
+	before := byte('[')
+	for _, it := range items {
+		if s[0] != before || !strings.HasPrefix(s[1:], it.raw) {
+			return false
+		}
+		s, before = s[1+len(it.raw):], ','
+	}
+	return s == "]"
+}
+
 // itemOf indexes a validated value.
 func itemOf(s string) (Item, error) {
 	if s[0] != '{' {

@@ -115,6 +115,20 @@ func (b Body) Text() (string, error) {
 	return text(out), err
 }
 
+// Buffers returns what is sent where it is, for a writer of several buffers at
+// once, unless there are payloads in it that have to be read. The buffers must
+// not be changed.
+func (b Body) Buffers() ([][]byte, bool) {
+	if b.Held() {
+		return nil, false
+	}
+	buffers := make([][]byte, len(b))
+	for i := range b {
+		buffers[i] = bytesOf(b[i].text)
+	}
+	return buffers, true
+}
+
 // NewReader returns a reader of what is sent: as many bytes as [Body.Len] says.
 // Payloads are read as they are needed, through little memory whatever their
 // size, which is given back by Close or at the end. The error of Read may be a

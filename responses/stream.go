@@ -7,6 +7,7 @@ import (
 	"context"
 	"iter"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/antiphon-go/antiphon/endpoint"
@@ -32,7 +33,7 @@ import (
 // left running when the range ends.
 func (c *Client) Stream(ctx context.Context, req *item.Request) iter.Seq2[item.Event, error] {
 	return func(yield func(item.Event, error) bool) {
-		s := &stream{yield: yield, background: c.backgroundOf(req)}
+		s := &stream{yield: yield, background: c.backgroundOf(req), scratch: scratches.Get().(*scratch)}
 		if s.background != nil {
 			ctx = c.shared(ctx)
 		}
@@ -44,6 +45,9 @@ func (c *Client) Stream(ctx context.Context, req *item.Request) iter.Seq2[item.E
 			err = c.follow(ctx, s, err)
 		}
 		s.end(err)
+		if s.over {
+			s.scratch.free()
+		}
 	}
 }
 
@@ -54,9 +58,10 @@ type stream struct {
 	sent     bool           // output was among them
 	lenient  bool           // the response may begin again while none was
 	stopped  bool           // the consumer has had enough
+	over     bool           // the response came to its end: the last event was told
 	complete []completeItem // items that were complete
-	text     []byte         // their JSON, one after the other
 	room     [4]completeItem
+	scratch  *scratch
 	failure  *endpoint.Error
 	// background is nil unless the stream can be taken up again.
 	background *background
@@ -79,6 +84,9 @@ func (s *stream) run(ctx context.Context, k *wire.Call) error {
 		err = s.events(x)
 	}
 	if err == nil {
+		if s.over {
+			x.Recycle()
+		}
 		return nil
 	}
 	e := k.Fill(asError(err), x.Response)
@@ -122,7 +130,11 @@ func (s *stream) events(x *wire.Exchange) error { return s.read(x, x.Events()) }
 
 // read passes events on up to the last one.
 func (s *stream) read(x *wire.Exchange, src source) error {
-	var decoder item.EventDecoder
+	if s.scratch == nil {
+		s.scratch = new(scratch)
+	}
+	decoder := &s.scratch.decoder
+	decoder.Reset()
 	for {
 		raw, err := src.Next()
 		if s.failure != nil && (err != nil || x.Ended()) {
@@ -167,6 +179,10 @@ func (s *stream) event(x *wire.Exchange, ev *item.Event) (done bool, err error) 
 		return true, failure
 	}
 	terminal := ev.Type != item.EventError && ev.Terminal()
+	if terminal && failure == nil {
+		last := ev.Keep() // which is good for as long as anybody keeps it
+		ev, s.over = &last, true
+	}
 	goOn := s.give(ev)
 	if failure != nil {
 		s.failure = failure
@@ -234,7 +250,7 @@ func (s *stream) give(ev *item.Event) bool {
 	return !s.stopped
 }
 
-// completeItem is a complete item: its output index, and where in the stream's
+// completeItem is a complete item: its output index, and where in the scratch's
 // text it stands.
 type completeItem struct{ place, from, to int }
 
@@ -245,13 +261,14 @@ func (s *stream) done(ev *item.Event) {
 	if !ok || v[0] != '{' {
 		return
 	}
-	told := completeItem{ev.OutputIndex, len(s.text), len(s.text) + len(v)}
-	if s.text == nil {
-		s.text = make([]byte, 0, max(1<<10, len(v)))
+	if s.scratch == nil {
+		s.scratch = new(scratch)
 	}
-	s.text = append(s.text, v...)
+	m := s.scratch
+	told := completeItem{ev.OutputIndex, len(m.text), len(m.text) + len(v)}
+	m.text = append(m.text, v...)
 	for i, w := range s.complete {
-		if w.place == told.place && (told.place >= 0 || string(s.text[w.from:w.to]) == string(v)) {
+		if w.place == told.place && (told.place >= 0 || string(m.text[w.from:w.to]) == string(v)) {
 			s.complete[i] = told
 			return
 		}
@@ -262,11 +279,31 @@ func (s *stream) done(ev *item.Event) {
 	s.complete = append(s.complete, told)
 }
 
+// scratch is memory that reading a stream takes, and that another one can use
+// when nobody looks at what the first has yielded any more.
+type scratch struct {
+	decoder item.EventDecoder
+	text    []byte // the JSON of the items that were complete, one after the other
+}
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
+// maxScratch bounds what is kept of a text.
+const maxScratch = 32 << 10
+
+func (m *scratch) free() {
+	if m.text = m.text[:0]; cap(m.text) > maxScratch {
+		m.text = nil
+	}
+	m.decoder.Reset()
+	scratches.Put(m)
+}
+
 // items are the complete items.
 func (s *stream) items() []item.Item {
 	var items []item.Item
 	for _, w := range s.complete {
-		if it, err := item.Parse(s.text[w.from:w.to]); err == nil {
+		if it, err := item.Parse(s.scratch.text[w.from:w.to]); err == nil {
 			items = append(items, it)
 		}
 	}

@@ -236,3 +236,25 @@ func TestStreamOfWholeResponse(t *testing.T) {
 		}
 	}
 }
+
+// S4: the last event stays as it is, whatever other streams are read meanwhile.
+func TestLastEventStays(t *testing.T) {
+	srv := agenttest.NewServer(t, agenttest.Reply(item.Assistant("one")), agenttest.Reply(item.Assistant("two")), agenttest.Reply(item.Assistant("three")))
+	var last []item.Event
+	var texts []string
+	for range 3 {
+		var ev item.Event
+		for e, err := range srv.Client().Stream(t.Context(), hello()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			ev = e
+		}
+		last, texts = append(last, ev), append(texts, strings.Clone(ev.JSON()))
+	}
+	for i, ev := range last {
+		if ev.JSON() != texts[i] || ev.Type != item.EventCompleted {
+			t.Errorf("event %d became %q %s", i, ev.Type, ev.JSON())
+		}
+	}
+}

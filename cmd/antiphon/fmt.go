@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -64,7 +65,11 @@ func (c *fmtCommand) format(std stdio, path string) (changed bool, err error) {
 	} else {
 		src, err = os.ReadFile(path)
 	}
-	if err != nil {
+	var problem *fs.PathError
+	switch {
+	case errors.As(err, &problem):
+		return false, fmt.Errorf("%s: %w", path, problem.Err)
+	case err != nil:
 		return false, err
 	}
 	file, _ := chatmd.Parse(name, src) // what is wrong comes again with Format

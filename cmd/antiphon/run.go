@@ -186,14 +186,14 @@ func sayServer(std stdio) func(mcpbridge.Event) {
 	}
 }
 
-// input is the prompt as an item, unless the conversation ends with the very
-// same message: then an earlier run asked it, got no answer, and is repeated.
+// input is the prompt as an item, unless the very same message waits for its
+// answer: then an earlier run asked it, did not get to the end, and is repeated.
 func input(prompt string, s *session.Session) []item.Item {
 	if prompt == "" {
 		return nil
 	}
 	said := item.User(prompt)
-	if lastSaid(s) == said {
+	if lastSaid(s) == said && unanswered(s) {
 		return nil
 	}
 	return []item.Item{said}

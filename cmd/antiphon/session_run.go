@@ -17,6 +17,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
@@ -213,18 +214,27 @@ func sameItem(a, b item.Item) bool {
 	return restA == restB && slices.Equal(cutsA, cutsB)
 }
 
-// lastSaid returns the last item of a log.
-func lastSaid(s *session.Session) (last item.Item) {
+// lastSaid returns the last message of a log that is not the model's.
+func lastSaid(s *session.Session) item.Item {
 	log := s.Log()
 	for i := len(log) - 1; i >= 0; i-- {
-		switch b := log[i].Body.(type) {
-		case session.Given:
-			return b.Item
-		case session.Received, session.Answered:
-			return item.Item{}
+		given, ok := log[i].Body.(session.Given)
+		if ok && given.Item.Type() == item.TypeMessage && given.Item.Role() != item.RoleAssistant {
+			return given.Item
 		}
 	}
-	return last
+	return item.Item{}
+}
+
+// unanswered reports whether a run that says nothing new would go on.
+func unanswered(s *session.Session) bool {
+	var state agent.State
+	for e := range s.Entries() {
+		state.Apply(e)
+	}
+	state.Apply(session.Entry{Body: session.RunStarted{}})
+	stop, ok := state.Next().(agent.Stop)
+	return !ok || stop.Why != agent.NothingToSend
 }
 
 // resolved returns the path that tells a file from all others: absolute, with

@@ -14,7 +14,8 @@ import (
 // DefaultMaxEvent is the size limit of one event when [Options] names none.
 const DefaultMaxEvent = 256 << 20
 
-const firstBuffer = 8 << 10
+// FirstBuffer is the size of the buffer that a [Reader] begins with.
+const FirstBuffer = 8 << 10
 
 // maxType is the length of an event's type for which there is room from the
 // start. It may be longer.
@@ -84,13 +85,20 @@ type Reader struct {
 
 // NewReader returns a Reader of r. It reads ahead; r is the caller's to close.
 func NewReader(r io.Reader, opts Options) *Reader {
+	rd := new(Reader)
+	rd.Reset(r, nil, 0, opts)
+	return rd
+}
+
+// Reset makes it a Reader of another stream: of the n bytes at the front of
+// buf, which becomes its buffer, and of what r has behind them.
+func (r *Reader) Reset(src io.Reader, buf []byte, n int, opts Options) {
 	limit := opts.MaxEvent
 	if limit <= 0 {
 		limit = DefaultMaxEvent
 	}
-	rd := &Reader{src: r, max: limit}
-	rd.typ, rd.head = rd.names[:0:maxType], rd.names[maxType:maxType] // both are short, and grow on their own if not
-	return rd
+	*r = Reader{src: src, max: limit, buf: buf, end: n}
+	r.typ, r.head = r.names[:0:maxType], r.names[maxType:maxType] // both are short, and grow on their own if not
 }
 
 // Next returns the next event, as soon as the bytes that end it are there. At
@@ -320,7 +328,7 @@ func (r *Reader) makeRoom() {
 	used := kept + r.end - r.pos
 	dst := r.buf
 	if used > len(dst)-len(dst)/4 || len(dst) == 0 {
-		dst = make([]byte, max(firstBuffer, 2*len(dst)))
+		dst = make([]byte, max(FirstBuffer, 2*len(dst)))
 	}
 	if r.hasData {
 		copy(dst, r.buf[r.data:r.dataEnd])

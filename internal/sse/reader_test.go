@@ -204,7 +204,7 @@ func TestReaderLimit(t *testing.T) {
 			if _, again := rd.Next(); again != err {
 				t.Errorf("%s, %s: error %v did not stick: %v", tt.name, how, err, again)
 			}
-			if len(rd.buf) > firstBuffer {
+			if len(rd.buf) > FirstBuffer {
 				t.Errorf("%s, %s: buffer grew to %d bytes", tt.name, how, len(rd.buf))
 			}
 		}
@@ -356,6 +356,31 @@ func BenchmarkReader(b *testing.B) {
 		for {
 			if _, err := rd.Next(); err != nil {
 				break
+			}
+		}
+	}
+}
+
+// S1: a reader that begins with what was read already gives the events that the
+// whole stream has, wherever it is cut, and so does one that is used again.
+func TestReaderReset(t *testing.T) {
+	const stream = "\xef\xbb\xbfevent: a\r\ndata: one\r\n\r\ndata: two\ndata: three\n\nid: 5\ndata: four\n\n"
+	want, err := readAll(strings.NewReader(stream), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rd Reader
+	buf := make([]byte, 64)
+	for cut := range len(stream) + 1 {
+		n := copy(buf, stream[:min(cut, len(buf))])
+		rd.Reset(strings.NewReader(stream[n:]), buf, n, Options{})
+		for i := 0; ; i++ {
+			ev, err := rd.Next()
+			if err == io.EOF && i == len(want) {
+				break
+			}
+			if err != nil || i >= len(want) || string(ev.Data) != want[i].Data || string(ev.Type) != want[i].Type {
+				t.Fatalf("cut at %d: event %d is %q %q, %v", cut, i, ev.Type, ev.Data, err)
 			}
 		}
 	}

@@ -6,6 +6,7 @@ package torture
 import (
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 
@@ -50,9 +51,10 @@ func draw(r *rand.Rand) plan {
 	p := plan{Last: 40 + r.IntN(1200)}
 	switch n := r.IntN(100); {
 	case n < 62:
-		p.Step, p.Nth = steps[r.IntN(len(steps))], 1+r.IntN(6)
+		p.Step, p.Nth = drawStep(r)
 	case n < 70:
-		p.Step, p.Nth, p.Fail = steps[r.IntN(len(steps))], 1+r.IntN(6), true
+		p.Step, p.Nth = drawStep(r)
+		p.Fail = true
 	case n < 76:
 		p.Pages = 1 + r.IntN(30)
 	case n < 80:
@@ -63,6 +65,18 @@ func draw(r *rand.Rand) plan {
 		p.after = 20_000 + r.IntN(150_000)
 	}
 	return p
+}
+
+// rare are the steps that a life meets once or twice, if at all.
+var rare = []string{"create", "fork", "rename", "archive", "delete", "sweep", "put", "unlock", "append/given", "append/compacted", "append/paused", "append/nested"}
+
+// drawStep draws a step, and which of those that a life meets.
+func drawStep(r *rand.Rand) (step string, nth int) {
+	step = steps[r.IntN(len(steps))]
+	if slices.Contains(rare, step) {
+		return step, 1 + r.IntN(2)
+	}
+	return step, 1 + r.IntN(6)
 }
 
 // fate carries out a plan in the process that it is about.

@@ -6,13 +6,15 @@ package wire
 import (
 	"io"
 	"net/http"
+	"strings"
 
 	"github.com/antiphon-go/antiphon/item"
 )
 
 // small is the length up to which a body is joined: net/http sends the headers
-// in a packet of their own before a body that it does not know.
-const small = 32 << 10
+// in a packet of their own before a body that it does not know. What is larger
+// takes several in any case.
+const small = 4 << 10
 
 // attach makes b the body of a request, with its length known. A nil body is
 // none.
@@ -21,11 +23,12 @@ func attach(r *http.Request, b item.Body) {
 		return
 	}
 	r.ContentLength = b.Len()
-	if len(b) > 1 && r.ContentLength <= small {
+	open := func() (io.ReadCloser, error) { return newBody(b), nil }
+	if r.ContentLength <= small {
 		if joined, err := b.Text(); err == nil { // otherwise its reader will tell
-			b = item.TextBody(joined)
+			open = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(joined)), nil }
 		}
 	}
-	r.Body = b.NewReader()
-	r.GetBody = func() (io.ReadCloser, error) { return b.NewReader(), nil }
+	r.Body, _ = open()
+	r.GetBody = open
 }

@@ -34,18 +34,18 @@ type Exchange struct {
 	Body     io.Reader
 	Kind     Kind
 
-	head  []byte        // what sniffing has read of the body, and nobody else yet
-	first [maxHead]byte // where it stands
-	atEnd bool          // nothing more can be read
+	room  *room  // where the body is read to
+	head  []byte // what sniffing has read of the body, and nobody else yet; at the front of room
+	atEnd bool   // nothing more can be read
 
 	events Events
 }
 
-// body is what is read through [Exchange.Body]: the head, then the rest within
+// answer is what is read through [Exchange.Body]: the head, then the rest within
 // the idle limit.
-type body struct{ x *Exchange }
+type answer struct{ x *Exchange }
 
-func (b body) Read(p []byte) (int, error) {
+func (b answer) Read(p []byte) (int, error) {
 	if x := b.x; len(x.head) > 0 {
 		n := copy(p, x.head)
 		x.head = x.head[n:]
@@ -69,7 +69,7 @@ var (
 func (k *Call) Open(ctx context.Context) (*Exchange, error) {
 	x := &Exchange{call: k, outer: ctx}
 	x.ctx, x.cancel = context.WithCancelCause(ctx)
-	x.Body = body{x}
+	x.Body = answer{x}
 	x.idle.open(k.link.idle(), x.cancel)
 	r := k.request(x.ctx)
 	var err error
@@ -110,7 +110,8 @@ func (x *Exchange) begin() error {
 		}
 		return x.call.Fill(endpoint.FromResponse(x.Response, text), x.Response)
 	}
-	head, err := readHead(x.Body, x.first[:0], contentType)
+	x.room = rooms.Get().(*room)
+	head, err := readHead(x.Body, x.room[:0], contentType)
 	if err != nil && err != io.EOF {
 		return x.Broken(err)
 	}

@@ -165,7 +165,7 @@ func (l *Link) find(p *endpoint.Profile, path string) (*url.URL, error) {
 }
 
 // sharedHTTP keeps more idle connections to one host than net/http would: many
-// runs talk to the same endpoint.
+// runs talk to the same endpoint. A history is sent from where it is.
 var sharedHTTP = sync.OnceValue(func() *http.Client {
 	t, ok := http.DefaultTransport.(*http.Transport)
 	if !ok {
@@ -173,6 +173,7 @@ var sharedHTTP = sync.OnceValue(func() *http.Client {
 	}
 	t = t.Clone()
 	t.MaxIdleConnsPerHost = 64
+	t.DialContext = straight(t.DialContext)
 	return &http.Client{Transport: t}
 })
 

@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"sync"
 
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/internal/sse"
@@ -16,14 +17,31 @@ import (
 // Events reads the event stream of an exchange.
 type Events struct {
 	x  *Exchange
-	rd *sse.Reader
+	rd sse.Reader
 	n  int
 }
 
-// Events returns the reader of the exchange's stream.
+// Events returns the reader of the exchange's stream, which begins with what
+// sniffing has read.
 func (x *Exchange) Events() *Events {
-	x.events = Events{x: x, rd: sse.NewReader(x.Body, sse.Options{MaxEvent: x.call.link.MaxEvent})}
-	return &x.events
+	e := &x.events
+	e.x = x
+	e.rd.Reset(x.Body, x.room[:], len(x.head), sse.Options{MaxEvent: x.call.link.MaxEvent})
+	x.head = nil
+	return e
+}
+
+// rooms are for the beginnings of answers, and for the streams that follow.
+var rooms = sync.Pool{New: func() any { return new(room) }}
+
+type room [sse.FirstBuffer]byte
+
+// Recycle says that nobody looks at the stream's events any more.
+func (x *Exchange) Recycle() {
+	if r := x.room; r != nil {
+		x.room, x.events.rd = nil, sse.Reader{}
+		rooms.Put(r)
+	}
 }
 
 // Next returns the next event that has data. It holds until the one after it.

@@ -52,7 +52,7 @@ const (
 )
 
 // readHead reads as much as it takes to tell what the body is, into head, which
-// has room for maxHead. It returns io.EOF, with the bytes, when that is all
+// has room for more than maxHead. It returns io.EOF, with the bytes, when that is all
 // there was.
 func readHead(r io.Reader, head []byte, contentType string) ([]byte, error) {
 	need := minHead
