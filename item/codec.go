@@ -433,12 +433,23 @@ func optRecord[T any, P interface {
 		}
 		return
 	}
-	if m := c.find(name); m != nil && m.value[0] == '{' {
+	if m := c.findObject(name); m != nil {
 		r := new(T)
 		if c.readRecord(m, P(r)) {
 			*v = r
 		}
 	}
+}
+
+// findObject returns the member of that name if it holds an object. It is apart
+// from optRecord, of which there is one for each type.
+//
+//go:noinline
+func (c *codec) findObject(name string) *member {
+	if m := c.find(name); m != nil && m.value[0] == '{' {
+		return m
+	}
+	return nil
 }
 
 func (c *codec) writeRecord(name string, r record) {

@@ -345,24 +345,39 @@ func recordList[T any, P interface {
 	record
 }](c *codec, name string, v *[]T) {
 	if !c.decoding {
-		if *v != nil {
-			appendArray(c, name, *v, func(dst []byte, one T) ([]byte, error) { return appendRecord(dst, P(&one)) })
+		if list := *v; list != nil {
+			c.writeArray(name, len(list), func(dst []byte, i int) ([]byte, error) { return appendRecord(dst, P(&list[i])) })
 		}
-		return
-	}
-	m := c.find(name)
-	if m == nil || !isListOf(m.value, '{') {
 		return
 	}
 	list := []T{}
+	if c.eachObject(name, func(s string) error {
+		list = append(list, *new(T))
+		return decodeRecord(s, P(&list[len(list)-1]))
+	}) {
+		*v = list
+	}
+}
+
+// eachObject calls read for each element of the member of that name, and reports
+// whether that is a list of objects. It is apart from recordList, of which there
+// is one for each type.
+//
+//go:noinline
+func (c *codec) eachObject(name string, read func(s string) error) bool {
+	m := c.find(name)
+	if m == nil || !isListOf(m.value, '{') {
+		return false
+	}
+	i := 0
 	eachElement(m.value, func(s string) {
-		var one T
-		if err := decodeRecord(s, P(&one)); err != nil {
-			c.fail(name, indexed(len(list), err))
+		if err := read(s); err != nil {
+			c.fail(name, indexed(i, err))
 		}
-		list = append(list, one)
+		i++
 	})
-	*v, m.taken = list, true
+	m.taken = true
+	return true
 }
 
 // isListOf reports whether s is a list of which every element begins with first.
