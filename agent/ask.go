@@ -81,7 +81,8 @@ func (r *Run) ask(ctx context.Context, turn int) error {
 // off, err what the store reported.
 func (r *Run) hear(inner, ctx context.Context, seen *ModelCall) (end session.TurnEnded, failure, err error) {
 	turn := seen.Turn
-	l := &listener{run: r, ctx: ctx, seen: seen}
+	l := &r.heard
+	*l = listener{run: r, ctx: ctx, seen: seen}
 	shown, failure, err := l.listen(inner)
 	acc := &l.acc
 	resp, _ := acc.Response()

@@ -489,7 +489,13 @@ func outputItem(call item.Item, name string, out *tool.Outcome) item.Item {
 // tells of it.
 func (r *Run) answer(ctx context.Context, d CallDone, bodies ...session.Body) error {
 	answered := session.Answered{CallID: d.CallID, Item: d.Item, Failed: d.Failed, Edited: d.Edited}
-	if err := r.record(ctx, append(bodies, answered)...); err != nil {
+	var err error
+	if len(bodies) == 0 { // as mostly
+		err = r.record(ctx, answered)
+	} else {
+		err = r.record(ctx, append(bodies, answered)...)
+	}
+	if err != nil {
 		return err
 	}
 	if !d.Synthetic {

@@ -60,6 +60,7 @@ type Run struct {
 	held    bool
 	batch   batch
 	asked   ModelCall // of the turn under way
+	heard   listener  // of its reply
 	wanted  []Pending
 
 	shortened Compacted // the last compaction

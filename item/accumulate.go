@@ -20,6 +20,7 @@ import (
 // for concurrent use.
 type Accumulator struct {
 	slots    []*slot
+	first    [roomForSlots]slot
 	room     []slot             // for those that come
 	byID     few[string, *slot] // by each id that an item went by
 	byCall   few[callName, *slot]
@@ -43,6 +44,7 @@ type slot struct {
 	said
 	arrived int
 	alone   [1]*slot // at its index, as most are
+	told    [1]Item  // done, for who added the event
 }
 
 // Add takes the next event and returns the items that are whole with it, each
@@ -186,7 +188,10 @@ const roomForSlots = 2
 // placed makes a slot if there is none, and notes what has been learnt of it.
 func (a *Accumulator) placed(s *slot, id string, index int) *slot {
 	if s == nil {
-		if len(a.room) == 0 {
+		switch {
+		case a.slots == nil:
+			a.room = a.first[:]
+		case len(a.room) == 0:
 			a.room = make([]slot, roomForSlots)
 		}
 		s, a.room = &a.room[0], a.room[1:]
@@ -256,12 +261,17 @@ func (a *Accumulator) itemDone(e *Event) ([]Item, error) {
 	s.done, s.said = it, said{}
 	a.know(s, n)
 	a.listed = false
-	return []Item{it}, nil
+	s.told = [1]Item{it}
+	return s.told[:], nil
 }
 
 // finish takes the last event: the response, and whatever items were not done.
 func (a *Accumulator) finish(e *Event) ([]Item, error) {
-	a.terminal = EventType(strings.Clone(string(e.Type)))
+	for _, t := range [...]EventType{EventCompleted, EventFailed, EventIncomplete, EventCancelled} {
+		if t == e.Type {
+			a.terminal = t // which holds when the event does not any more
+		}
+	}
 	told := a.allDone()
 	r, err := e.responseWith(told)
 	if err != nil {

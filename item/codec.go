@@ -27,6 +27,7 @@ type codec struct {
 	err      error
 
 	members []member // decoding: the object's members
+	marks   uint64   // decoding: those of the members' names
 	next    int      // decoding: where the next field's member is expected
 	likely  []Item   // decoding: what a list of items most likely consists of
 
@@ -152,7 +153,19 @@ func (c *codec) open(s string) {
 }
 
 func (c *codec) add(name, value string) {
-	c.members = append(c.members, member{name: unquote(name), value: value})
+	plain := unquote(name)
+	c.marks |= markOf(plain)
+	c.members = append(c.members, member{name: plain, value: value})
+}
+
+// markOf is one bit of 64, the same for the same name: most members that an
+// object has not got are known by theirs to be missing.
+func markOf(name string) uint64 {
+	n := len(name)
+	if n == 0 {
+		return 1
+	}
+	return 1 << ((uint(n)*5 + uint(name[0]) + uint(name[n-1])*3) % 64)
 }
 
 // dropEarlier makes the last of equal names the one that counts.
@@ -179,6 +192,9 @@ func (c *codec) dropEarlier() {
 // find returns the named member, or nil. Members mostly come in the order of
 // the fields, so the search starts behind the last one found.
 func (c *codec) find(name string) *member {
+	if c.marks&markOf(name) == 0 {
+		return nil
+	}
 	n := len(c.members)
 	for k := range n {
 		i := c.next + k

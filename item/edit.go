@@ -13,9 +13,10 @@ func (it Item) With(name string, value JSON) (Item, error) {
 	if err := value.Valid(); err != nil {
 		return Item{}, err
 	}
-	_, there := it.Member(name)
+	there := false
 	edited := it.edit(func(n string, v JSON) (JSON, bool) {
 		if n == name {
+			there = true
 			return value, true
 		}
 		return v, true
@@ -44,22 +45,28 @@ func (it Item) Without(names ...string) Item {
 // edit copies the item member by member. Of equal names the last stays, in the
 // place of the first.
 func (it Item) edit(change func(name string, value JSON) (JSON, bool), end func([]byte) []byte) string {
-	out := append(make([]byte, 0, len(it.raw)+64), '{')
-	var done []string
+	type named struct{ name, literal, value string }
+	var room [16]named
+	members := room[:0]
 	if it.raw != "" {
-		eachMember(it.raw, func(literal, _ string) {
+		eachMember(it.raw, func(literal, value string) {
 			name := unquote(literal)
-			if slices.Contains(done, name) {
-				return
+			for i := range members {
+				if members[i].name == name {
+					members[i].value = value
+					return
+				}
 			}
-			done = append(done, name)
-			last, _ := it.Member(name)
-			if value, keep := change(name, last); keep {
-				out = appendMember(out, literal, string(value))
-			}
+			members = append(members, named{name, literal, value})
 		})
 	}
-	return string(append(end(out), '}'))
+	out := append(make([]byte, 0, len(it.raw)+64), '{')
+	for _, m := range members {
+		if value, keep := change(m.name, JSON(m.value)); keep {
+			out = appendMember(out, m.literal, string(value))
+		}
+	}
+	return text(append(end(out), '}'))
 }
 
 func appendMember(dst []byte, literal, value string) []byte {

@@ -31,7 +31,9 @@ type EventDecoder struct {
 // Reset forgets all that the decoder has read: it is as new, with the memory
 // that it has. Its events are not good any more.
 func (d *EventDecoder) Reset() {
+	one, two := d.first[0].own, d.first[1].own
 	*d = EventDecoder{known: known{text: d.known.text[:0]}, scratch: d.scratch[:0]}
+	d.first[0].own, d.first[1].own = one[:0], two[:0]
 }
 
 // maxPatterns is how many kinds of deltas may take turns.

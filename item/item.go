@@ -257,12 +257,25 @@ func memberOf(s, name string) (found JSON, ok bool) {
 	if s == "" || s[0] != '{' {
 		return "", false
 	}
-	eachMember(s, func(n, value string) {
-		if unquote(n) == name {
+	eachMember(s, func(literal, value string) {
+		if means(literal, name) {
 			found, ok = JSON(value), true
 		}
 	})
 	return found, ok
+}
+
+// means reports whether a string's literal stands for name. Escapes only make it
+// longer.
+func means(literal, name string) bool {
+	body := literal[1 : len(literal)-1]
+	switch {
+	case len(body) < len(name):
+		return false
+	case len(body) == len(name):
+		return body == name && strings.IndexByte(body, '\\') < 0
+	}
+	return strings.IndexByte(body, '\\') >= 0 && unquote(literal) == name
 }
 
 func (it Item) text(name string) string {

@@ -24,15 +24,14 @@ type callIDs struct {
 // FunctionCallOutputItemParam.call_id.
 const maxCallID = 64
 
-// take returns the call as it is sent and the id that it has to itself, "" for
-// a call whose id is in use and cannot be changed: only calls of functions and
-// custom tools can get another.
-func (c *callIDs) take(call item.Item) (sent item.Item, id string) {
+// take returns the call as it is sent, whose own id the caller has read, and the
+// id that it has to itself, "" for a call whose id is in use and cannot be
+// changed: only calls of functions and custom tools can get another.
+func (c *callIDs) take(call item.Item, own string) (sent item.Item, id string) {
 	if c.used == nil {
 		c.used = map[string]bool{}
 	}
 	c.calls++
-	own := call.CallID()
 	if own != "" && len(own) <= maxCallID && !c.used[own] {
 		c.used[own] = true
 		return call, own
@@ -41,7 +40,7 @@ func (c *callIDs) take(call item.Item) (sent item.Item, id string) {
 	for c.used[id] {
 		id += "x"
 	}
-	sent, ok := withCallID(call, id)
+	sent, ok := renamed(call, id)
 	if !ok {
 		return call, ""
 	}
@@ -58,15 +57,14 @@ func withCallID(it item.Item, id string) (item.Item, bool) {
 	if id == "" || id == it.CallID() {
 		return it, true
 	}
+	return renamed(it, id)
+}
+
+func renamed(it item.Item, id string) (item.Item, bool) {
 	switch it.Type() {
-	case item.TypeFunctionCall:
-		return edited(it, func(v *item.FunctionCall) { v.CallID = id })
-	case item.TypeFunctionCallOutput:
-		return edited(it, func(v *item.FunctionCallOutput) { v.CallID = id })
-	case item.TypeCustomToolCall:
-		return edited(it, func(v *item.CustomToolCall) { v.CallID = id })
-	case item.TypeCustomToolCallOutput:
-		return edited(it, func(v *item.CustomToolCallOutput) { v.CallID = id })
+	case item.TypeFunctionCall, item.TypeFunctionCallOutput, item.TypeCustomToolCall, item.TypeCustomToolCallOutput:
+		changed, err := it.With("call_id", item.Quote(id))
+		return changed, err == nil
 	}
 	return it, false
 }

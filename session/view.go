@@ -341,7 +341,7 @@ func (v *View) say(r *reply, seq int64, it item.Item, given bool) {
 	n := &node{in: r, seq: seq, item: it, given: given}
 	if it.IsCall() {
 		n.call = &OpenCall{Item: it, Seq: seq, CallID: it.CallID(), Given: given}
-		n.item, n.wireID = v.ids.take(it)
+		n.item, n.wireID = v.ids.take(it, n.call.CallID)
 		n.call.Number = v.ids.calls
 	}
 	v.taken++

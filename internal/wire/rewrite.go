@@ -135,6 +135,9 @@ func (w *rewriter) item(it item.Item) error {
 // change is what becomes of an item as a whole. A call and its output fare
 // alike.
 func (w *rewriter) change(it item.Item) endpoint.Change {
+	if w.p.Items == nil && !w.p.StrictNames && !w.p.ObjectArguments {
+		return endpoint.Keep
+	}
 	if w.p.Items != nil && !slices.Contains(w.p.Items, string(it.Type())) {
 		return w.p.OtherItems
 	}
@@ -203,16 +206,16 @@ func (w *rewriter) reasoning(it item.Item) error {
 
 // message gives a message the role and the form that the endpoint knows.
 func (w *rewriter) message(it item.Item) error {
-	if !validRole(it.Role()) {
-		return w.refuse(fmt.Sprintf("unknown role %q, want user, assistant, system or developer", it.Role()))
+	role := it.Role()
+	if !validRole(role) {
+		return w.refuse(fmt.Sprintf("unknown role %q, want user, assistant, system or developer", role))
 	}
-	sent, err := w.typed(it)
+	sent, err := w.typed(it, role)
 	if err != nil {
 		return err
 	}
-	role := it.Role()
 	short := w.p.ShortMessages && role == item.RoleAssistant
-	if content, _ := it.Member("content"); content != "" && content[0] == '[' && (short || !w.takesAllParts()) {
+	if (short || !w.takesAllParts()) && hasParts(it) {
 		m, err := item.As[item.Message](it)
 		if err != nil {
 			return err
@@ -239,6 +242,11 @@ func (w *rewriter) message(it item.Item) error {
 	return nil
 }
 
+func hasParts(message item.Item) bool {
+	content, _ := message.Member("content")
+	return content != "" && content[0] == '['
+}
+
 func validRole(r item.Role) bool {
 	switch r {
 	case item.RoleUser, item.RoleAssistant, item.RoleSystem, item.RoleDeveloper:
@@ -248,15 +256,17 @@ func validRole(r item.Role) bool {
 }
 
 // typed sets the role and the type of a message.
-func (w *rewriter) typed(it item.Item) (item.Item, error) {
+func (w *rewriter) typed(it item.Item, role item.Role) (item.Item, error) {
 	var err error
-	if role, ok := w.p.Roles[string(it.Role())]; ok {
-		if it, err = it.With("role", item.Quote(role)); err != nil {
+	if other, ok := w.p.Roles[string(role)]; ok {
+		if it, err = it.With("role", item.Quote(other)); err != nil {
 			return it, err
 		}
 	}
-	if _, ok := it.Member("type"); !ok && w.p.TypedMessages {
-		return it.With("type", item.Quote(string(item.TypeMessage)))
+	if w.p.TypedMessages {
+		if _, ok := it.Member("type"); !ok {
+			return it.With("type", item.Quote(string(item.TypeMessage)))
+		}
 	}
 	return it, nil
 }

@@ -37,6 +37,10 @@ func outputOf(it item.Item) (item.Content, bool) {
 
 // output gives an output the shape that the endpoint takes.
 func (w *rewriter) output(it item.Item) error {
+	if w.p.Outputs != endpoint.OutputString && w.takesAllParts() {
+		w.put(it, false)
+		return nil
+	}
 	raw, _ := it.Member("output")
 	if raw == "" || raw[0] != '[' {
 		w.put(it, false)
