@@ -21,11 +21,7 @@ func AppendEntry(dst []byte, e Entry) ([]byte, error) { return appendEntry(dst, 
 // ParseEntry reads what [AppendEntry] appended, from a copy of line. What a
 // newer program wrote, a kind or a member that this one does not know, is an
 // error that wraps [ErrNewer] and names it.
-func ParseEntry(line []byte) (Entry, error) { return ParseEntryString(string(line)) }
-
-// ParseEntryString is [ParseEntry] without the copy: the entry shares the
-// memory of line.
-func ParseEntryString(line string) (Entry, error) { return parseEntry(line, nil) }
+func ParseEntry(line []byte) (Entry, error) { return parseEntry(string(line), nil) }
 
 // Split writes and reads entries whose items' large payloads are kept apart.
 type Split struct {
@@ -40,7 +36,7 @@ type Split struct {
 // AppendEntry is as the function of that name.
 func (s *Split) AppendEntry(dst []byte, e Entry) ([]byte, error) { return appendEntry(dst, e, s) }
 
-// ParseEntry is as [ParseEntryString].
+// ParseEntry is as the function of that name; the entry shares the line's memory.
 func (s *Split) ParseEntry(line string) (Entry, error) { return parseEntry(line, s) }
 
 func appendEntry(dst []byte, e Entry, split *Split) ([]byte, error) {

@@ -350,7 +350,7 @@ func TestCodecRoundTrip(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		e := anyEntry(rt)
 		line := encode(t, e)
-		got, err := session.ParseEntryString(line)
+		got, err := session.ParseEntry([]byte(line))
 		if err != nil {
 			rt.Fatalf("%s: %v", line, err)
 		}
@@ -368,14 +368,14 @@ func FuzzParseEntry(f *testing.F) {
 	f.Add(`{"kind":"received","item":{"a":1},"turn":2}`)
 	f.Add(`{"kind":"note","item":["{\"a\":\"\"}",{"at":6,"size":200,"sha256":"` + strings.Repeat("ab", 32) + `"}]}`)
 	f.Fuzz(func(t *testing.T, line string) {
-		e, err := session.ParseEntryString(line)
+		e, err := session.ParseEntry([]byte(line))
 		if err != nil {
 			return
 		}
 		if err := item.JSON(line).Valid(); err != nil {
 			t.Fatalf("read %q, which is no JSON: %v", line, err)
 		}
-		again, err := session.ParseEntryString(encode(t, e))
+		again, err := session.ParseEntry([]byte(encode(t, e)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -401,7 +401,7 @@ func BenchmarkCodec(b *testing.B) {
 	b.Run("parse", func(b *testing.B) {
 		b.ReportAllocs()
 		for i := range b.N {
-			if _, err := session.ParseEntryString(lines[i%len(lines)]); err != nil {
+			if _, err := session.ParseEntry([]byte(lines[i%len(lines)])); err != nil {
 				b.Fatal(err)
 			}
 		}

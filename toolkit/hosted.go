@@ -61,15 +61,17 @@ type shell struct {
 	c *Command
 }
 
-func newShell(f *Files, options CommandOptions, def item.Tool) (*shell, error) {
+func newShell(f *Files, options CommandOptions, def item.Tool) (tool.Tool, error) {
 	c, err := newCommand(f, options)
 	if err != nil {
 		return nil, err
 	}
 	s := &shell{c: c}
-	s.Tool, err = tool.Raw(def, s.run, tool.Exclusive(), tool.UsualOutput(usualOutput))
+	if s.Tool, err = tool.Raw(def, s.run, tool.Exclusive(), tool.UsualOutput(usualOutput)); err != nil {
+		return nil, err
+	}
 	c.Tool = s.Tool
-	return s, err
+	return s, nil
 }
 
 // Traits implements [tool.Trait].
