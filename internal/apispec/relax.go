@@ -32,8 +32,19 @@ var nullable = map[string][]string{
 	"ReasoningItem":           {"content"},
 }
 
+// answered lists members of a response that the document does not name, and
+// that the API's answers hold.
+var answered = []string{"store", "presence_penalty", "frequency_penalty"}
+
 // relax drops demands from the schemas.
 func relax(schemas map[string]any) {
+	for _, part := range list(object(schemas["Response"])["allOf"]) {
+		if props := object(object(part)["properties"]); props != nil {
+			for _, m := range answered {
+				props[m] = map[string]any{"type": []any{"boolean", "number", "null"}}
+			}
+		}
+	}
 	for name, members := range optional {
 		s := object(schemas[name])
 		required := slices.DeleteFunc(list(s["required"]), func(m any) bool {

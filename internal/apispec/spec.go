@@ -50,7 +50,10 @@ func New(document []byte, r Reading) (*Spec, error) {
 	if err != nil {
 		return nil, err
 	}
-	schemas := object(object(object(doc)["components"])["schemas"])
+	return newSpec(object(object(object(doc)["components"])["schemas"]), r)
+}
+
+func newSpec(schemas map[string]any, r Reading) (*Spec, error) {
 	if len(schemas) == 0 {
 		return nil, errors.New("no components.schemas")
 	}

@@ -189,7 +189,12 @@ func (k *Call) Fill(e *endpoint.Error, resp *http.Response) *endpoint.Error {
 	if resp != nil && e.RequestID == "" {
 		e.RequestID = resp.Header.Get("X-Request-Id")
 	}
-	texts := []*string{&e.Message, &e.Body, &e.Code, &e.Type, &e.Param, &e.RequestID}
+	texts := []*string{&e.Message, &e.Body, &e.Code, &e.Type, &e.Param, &e.RequestID, &e.Hint}
+	if e.Message == "" && e.Err != nil {
+		if cause := e.Err.Error(); k.Hide(cause) != cause {
+			e.Message = cause // which is told instead
+		}
+	}
 	if a, ok := e.Err.(*item.APIError); ok {
 		texts = append(texts, &a.Message, &a.Code, &a.Type, &a.Param)
 	}

@@ -36,6 +36,9 @@ func (k *Call) Dial(ctx context.Context, more map[string]string, up Upgrade) err
 	k.authorize(header)
 	return x.Do(func(ctx context.Context) error {
 		resp, err := up(ctx, k.url.String(), &k.http, header)
+		if resp != nil {
+			k.hideHeader(resp.Header)
+		}
 		endpoint.FillMeta(ctx, resp, max(k.attempt, 1))
 		switch {
 		case err == nil:
@@ -58,9 +61,9 @@ func (k *Call) refusal(resp *http.Response, err error) *endpoint.Error {
 	if resp.Body != nil {
 		body, _ = io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // half of it is better than nothing
 	}
-	e := endpoint.FromResponse(resp, body)
+	e := k.refused(resp, body)
 	e.Err = cmp.Or(e.Err, err)
-	return k.Fill(e, resp)
+	return e
 }
 
 // Refused reports an error of [Call.Dial] which says that the server does not

@@ -60,6 +60,7 @@ func (b answer) Read(p []byte) (int, error) {
 
 var (
 	errIdle   = errors.New("idle")
+	errSigns  = errors.New("nothing but signs of life")
 	errClosed = errors.New("closed")
 )
 
@@ -88,6 +89,7 @@ func (k *Call) Open(ctx context.Context) (*Exchange, error) {
 		}
 		return nil, x.ended(func() *endpoint.Error { return endpoint.FromTransport(r.Method, r.URL, err) })
 	}
+	k.hideHeader(x.Response.Header)
 	endpoint.FillMeta(ctx, x.Response, k.attempt)
 	k.link.learn(x.Response)
 	if err := x.begin(); err != nil {
@@ -108,18 +110,23 @@ func (x *Exchange) begin() error {
 		if context.Cause(x.ctx) != nil {
 			return x.Broken(context.Cause(x.ctx))
 		}
-		return x.call.Fill(endpoint.FromResponse(x.Response, text), x.Response)
+		return x.Refused(text)
 	}
 	x.room = rooms.Get().(*room)
 	head, err := readHead(x.Body, x.room[:0], contentType)
 	if err != nil && err != io.EOF {
 		return x.Broken(err)
 	}
+	if err == io.EOF && len(head) == 0 && x.Response.Request.Method == http.MethodPost { // an end that the server meant: a cut is another error
+		return x.Fail(&endpoint.Error{Class: endpoint.Protocol, Message: "the answer is empty"})
+	}
 	x.head = head
 	if x.Kind = kindOf(head, contentType); x.Kind == Other {
 		text, _ := io.ReadAll(io.LimitReader(x.Body, maxErrorBody))
-		e := x.call.Fill(endpoint.FromResponse(x.Response, text), x.Response)
-		if e.Message == "" {
+		e := x.Refused(text)
+		if what := encoding(trimStart(head)); what != "" {
+			e.Message, e.Body = "the answer is "+what, ""
+		} else if e.Message == "" {
 			e.Message = fmt.Sprintf("the answer is neither JSON nor an event stream but %s", cmp.Or(contentType, "of no type"))
 		}
 		return e
@@ -154,6 +161,10 @@ func (x *Exchange) Drain() {
 	_, _ = io.CopyN(io.Discard, x.Body, drainBytes)
 }
 
+// Heard says that something of the answer has come, other than a sign of life. A
+// reader of a stream says so once when it begins.
+func (x *Exchange) Heard() { x.idle.heard() }
+
 // CancelAfter gives the exchange up in a while, if it is not closed before.
 func (x *Exchange) CancelAfter(d time.Duration) { x.idle.end(d) }
 
@@ -163,6 +174,12 @@ func (x *Exchange) ended(other func() *endpoint.Error) *endpoint.Error {
 	switch {
 	case x.outer.Err() != nil:
 		return x.call.canceled(x.outer)
+	case context.Cause(x.ctx) == errSigns:
+		return x.Fail(&endpoint.Error{
+			Class:   endpoint.Idle,
+			Message: fmt.Sprintf("the server sent nothing but signs of life for %v", patience*x.idle.limit),
+			Hint:    "the model behind it may be gone; raise the idle limit if it thinks for so long",
+		})
 	case context.Cause(x.ctx) == errIdle:
 		return x.Fail(&endpoint.Error{
 			Class:   endpoint.Idle,
@@ -191,7 +208,7 @@ func (x *Exchange) Broken(err error) *endpoint.Error {
 // that ends too early at the end of the body was cut.
 func (x *Exchange) Unreadable(what string, text []byte, last bool, err error) *endpoint.Error {
 	e := &endpoint.Error{Class: endpoint.Protocol, Err: err}
-	e.Message = fmt.Sprintf("%s cannot be read: %v: %.200s", what, err, text)
+	e.Message = fmt.Sprintf("%s cannot be read: %v: %s", what, err, x.Quote(text, 200))
 	var syntax *item.SyntaxError
 	if last && errors.As(err, &syntax) && syntax.Offset >= len(bytes.TrimRight(text, " \t\r\n")) {
 		e.Class = endpoint.Truncated

@@ -40,7 +40,7 @@ func malformed(err error) bool {
 	var e *endpoint.Error
 	return errors.As(err, &e) && e.Class == endpoint.BadRequest &&
 		(e.Status == http.StatusBadRequest || e.Status == http.StatusUnprocessableEntity) &&
-		(e.Param == "" || strings.HasPrefix(e.Param, "input"))
+		(e.Param == "" || strings.HasPrefix(e.Param, "input") || strings.HasPrefix(e.Param, "messages"))
 }
 
 // Instead prepares the call for a request in another shape, out of the same

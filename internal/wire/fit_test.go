@@ -236,7 +236,7 @@ func history(rt *rapid.T) [][]item.Item {
 	text := rapid.SampledFrom([]string{"hi", "", "a\nb", "ä"})
 	parts := func() []item.Part {
 		var list []item.Part
-		for range rapid.IntRange(0, 3).Draw(rt, "parts") {
+		for range rapid.IntRange(1, 3).Draw(rt, "parts") { // a message says something
 			switch rapid.IntRange(0, 3).Draw(rt, "part") {
 			case 0:
 				list = append(list, &item.InputImage{ImageURL: pixel})
@@ -336,6 +336,26 @@ func paired(rt *rapid.T, list *item.List) {
 	for id, n := range open {
 		if n != 0 {
 			rt.Fatalf("call %s has %d outputs too few", id, n)
+		}
+	}
+}
+
+// W8, W9: what the API writes into an item and refuses in a request stays behind
+// with the openai profile; all other bytes are as they came.
+func TestOutputOnlyMembers(t *testing.T) {
+	const drawn = `{"id":"ig_1", "type":"image_generation_call","status":"completed","action":"generate","result":"aGk=","size":"1024x1024","tomorrow":1}`
+	it, err := item.ParseString(drawn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	history := func() *item.List { return item.NewList(item.User("draw"), it, item.User("and?")) }
+	for name, want := range map[string]string{
+		"openai":  `{"id":"ig_1","type":"image_generation_call","status":"completed","result":"aGk=","tomorrow":1}`,
+		"careful": drawn,
+	} {
+		body, err := fit(t, &item.Request{Model: "m", Input: history()}, profile(t, name))
+		if err != nil || !strings.Contains(body, want) {
+			t.Errorf("%s: %s, %v", name, body, err)
 		}
 	}
 }

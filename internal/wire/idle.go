@@ -6,6 +6,7 @@ package wire
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -18,9 +19,12 @@ type idleTimer struct {
 	cancel context.CancelCauseFunc
 
 	mu     sync.Mutex
-	timer  *time.Timer // nil: none is needed yet
-	since  time.Time   // when the waiting began; zero: nothing is waited for
-	until  time.Time   // when the exchange ends in any case; zero: it does not
+	timer  *time.Timer  // nil: none is needed yet
+	since  time.Time    // when the waiting began; zero: nothing is waited for
+	events atomic.Int64 // that came of a stream, as its reader counts them
+	seen   int64        // of these, when the timer last looked
+	quiet  time.Time    // since when none came; zero: nobody counts
+	until  time.Time    // when the exchange ends in any case; zero: it does not
 	closed bool
 }
 
@@ -45,10 +49,29 @@ func (t *idleTimer) look() {
 		t.cancel(errClosed)
 	case !t.since.IsZero() && t.limit > 0 && now.Sub(t.since) >= t.limit:
 		t.cancel(errIdle)
+	case t.limit > 0 && t.silent(now):
+		t.cancel(errSigns)
 	default:
 		t.timer.Reset(t.next(now))
 	}
 }
+
+// patience is how many times the idle limit a stream may go on with signs of life
+// and nothing else, such as the comments of a proxy whose model is gone.
+const patience = 12
+
+// silent reports a stream that has sent no event for too long, as far as the
+// timer looks. A slow consumer is no silent stream.
+func (t *idleTimer) silent(now time.Time) bool {
+	n := t.events.Load()
+	if n != t.seen || n > 0 && (t.quiet.IsZero() || t.since.IsZero()) {
+		t.seen, t.quiet = n, now
+	}
+	return !t.quiet.IsZero() && now.Sub(t.quiet) >= patience*t.limit
+}
+
+// heard counts an event. The first call says that events are counted.
+func (t *idleTimer) heard() { t.events.Add(1) }
 
 // next is how long it is until there is something to look at.
 func (t *idleTimer) next(now time.Time) time.Duration {

@@ -9,6 +9,7 @@ import (
 	"crypto/rand"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -49,9 +50,19 @@ type Link struct {
 type Learned struct {
 	key     atomic.Pointer[endpoint.Key]
 	profile atomic.Pointer[endpoint.Profile]
-	place   atomic.Pointer[place]
-	own     atomic.Pointer[own]
+	// recalled is what profile is if earlier answers told it, and no answer since.
+	recalled atomic.Pointer[endpoint.Profile]
+
+	place atomic.Pointer[place]
+	own   atomic.Pointer[own]
+	shown atomic.Pointer[shown]
+
+	asking  sync.Mutex // held while windows is used
+	windows windows
 }
+
+// shown is a base URL as logs may hold it.
+type shown struct{ base, url string }
 
 // own are the headers that a profile, a key and an account make, which are the
 // same for most requests.
@@ -116,15 +127,64 @@ func (l *Link) Known() (*endpoint.Profile, error) {
 	return l.Learned.profile.Load(), nil
 }
 
+// About says where the link leads. It costs little: most turns of a run ask.
+func (l *Link) About(api string) endpoint.About {
+	a := endpoint.About{API: api, Transport: "http"}
+	base := l.Base()
+	if last := l.Learned.shown.Load(); last != nil && last.base == base {
+		a.URL = last.url
+	} else if u, err := endpoint.URL(base, "/"); err == nil {
+		a.URL = strings.TrimSuffix(endpoint.ShowURL(u), "/")
+		l.Learned.shown.Store(&shown{base, a.URL})
+	}
+	if p, err := l.Known(); err == nil {
+		a.Profile = p.Name
+	}
+	return a
+}
+
+// Recall takes the kind of server that answers told an earlier link, where the
+// address is the same and tells nothing, and nobody says which kind it is. What an
+// answer tells from now on counts for more.
+func (l *Link) Recall(before endpoint.About) {
+	if l.Profile != nil || before.URL != l.About("").URL {
+		return
+	}
+	known, err := l.Known()
+	if err != nil || known.Name != endpoint.Careful.Name {
+		return
+	}
+	p, err := l.Table.ByName(before.Profile)
+	if err != nil || p.Name == known.Name {
+		return
+	}
+	if l.Learned.profile.CompareAndSwap(known, &p) {
+		l.Learned.recalled.Store(&p)
+	}
+}
+
 // learn takes the kind of server that an answer tells, where nothing else did.
 func (l *Link) learn(resp *http.Response) {
 	known := l.Learned.profile.Load()
-	if l.Profile != nil || known == nil || known.Name != endpoint.Careful.Name {
+	if l.Profile != nil || known == nil {
 		return
 	}
-	if p, ok := l.Table.DetectServer(resp.Header.Get("Server")); ok && p.Name != known.Name {
+	recalled := known == l.Learned.recalled.Load()
+	if known.Name != endpoint.Careful.Name && !recalled {
+		return
+	}
+	p, ok := l.Table.DetectServer(resp.Header.Get("Server"))
+	switch {
+	case ok && p.Name != known.Name:
 		told := p // a profile is large: on the heap only when it is told
 		l.Learned.profile.CompareAndSwap(known, &told)
+	case !ok && recalled && len(known.Servers) > 0 && resp.StatusCode < http.StatusInternalServerError:
+		// Another server is there now. An outage is what a proxy may tell of.
+		careful := endpoint.Careful
+		if p, err := l.Table.ByName(careful.Name); err == nil {
+			careful = p
+		}
+		l.Learned.profile.CompareAndSwap(known, &careful)
 	}
 }
 

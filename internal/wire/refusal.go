@@ -38,11 +38,23 @@ func Refusal(err error, given, sent *item.List) error {
 	if !errors.As(err, &e) || !strings.HasPrefix(e.Param, "input") {
 		return err
 	}
-	at := -1
-	if i, ok := inputIndex(e.Param); ok && i < sent.Len() {
-		at = origin(given, sent.At(i))
+	i, ok := inputIndex(e.Param)
+	if !ok {
+		i = -1
 	}
-	return &misplaced{e, at}
+	return RefusedAt(e, given, sent, i)
+}
+
+// RefusedAt returns err such that it names an item of given, where i is the item
+// of sent that the endpoint means, or -1 if it cannot be told.
+func RefusedAt(e *endpoint.Error, given, sent *item.List, i int) error {
+	switch {
+	case i < 0 || i >= sent.Len():
+		i = -1
+	case given != sent:
+		i = origin(given, sent.At(i))
+	}
+	return &misplaced{e, i}
 }
 
 // inputIndex reads the index out of input[3].output or input.3.

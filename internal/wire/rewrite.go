@@ -5,6 +5,7 @@ package wire
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,7 +18,9 @@ import (
 type form struct {
 	profile *endpoint.Profile
 	blind   bool // the model sees no images
+	part    bool // of a history whose beginning the endpoint keeps: roles are counted there
 	check   bool // only whether anything changes
+	joined  int  // how often a message joined one that a request had ended with
 }
 
 // input rewrites the history where the profile wants it otherwise than it is.
@@ -25,15 +28,31 @@ type form struct {
 // rewritten again. A history that needs no change is sent as it is. New items
 // are looked at in any case, for one that no endpoint takes.
 func (f *fitting) input() error {
-	how := form{profile: f.p, blind: f.model.Images == endpoint.No}
+	how := form{profile: f.p, blind: f.model.Images == endpoint.No, part: f.r.Conversation != "" || f.r.PreviousResponseID != ""}
 	how.check = true
 	changes, err := f.r.Input.Derive(how, how.rewrite)
-	if err != nil || changes.Len() == 0 {
-		return err
+	if err == nil && changes.Len() > 0 {
+		how.check = false
+		f.r.Input, err = how.derive(f.r.Input)
 	}
-	how.check = false
-	f.r.Input, err = f.r.Input.Derive(how, how.rewrite)
+	if err == nil && f.p.Alternate && !how.part {
+		f.r.Input = endsWithUser(f.r.Input)
+	}
 	return err
+}
+
+// derive rewrites a list. Where a message joins one that an earlier request ended
+// with, the list is rewritten anew, and remembered as such.
+func (how form) derive(list *item.List) (*item.List, error) {
+	const remembered = 4
+	for how.joined = 0; how.joined < remembered; how.joined++ {
+		if sent, err := list.Derive(how, how.rewrite); !errors.Is(err, errJoins) {
+			return sent, err
+		}
+	}
+	sent := new(item.List)
+	err := how.rewrite(sent, list, 0)
+	return sent, err
 }
 
 // rewrite is for [item.List.Derive]. To check, it appends an empty object for
@@ -44,6 +63,7 @@ func (how form) rewrite(dst, src *item.List, from int) error {
 	if w.p.Instructions == endpoint.Leading {
 		lead = leading(src)
 	}
+	w.begin(from)
 	for i := from; i < src.Len(); i++ {
 		it := src.At(i)
 		if w.behindBatch(i, it) {
@@ -52,7 +72,7 @@ func (how form) rewrite(dst, src *item.List, from int) error {
 			}
 		}
 		if i < lead {
-			w.put(item.Item{}, true) // it is among the instructions
+			w.append(item.Item{}, true) // it is among the instructions
 			continue
 		}
 		w.at = i
@@ -60,7 +80,11 @@ func (how form) rewrite(dst, src *item.List, from int) error {
 			return err
 		}
 	}
-	return w.flush()
+	if err := w.flush(); err != nil {
+		return err
+	}
+	w.settle()
+	return w.failure
 }
 
 // behindBatch reports whether an item comes after the calls and outputs of a
@@ -83,6 +107,8 @@ type rewriter struct {
 	at       int         // the item's index in src
 	told     []item.Item // calls and outputs of this batch that became text
 	late     []item.Part // images and files of its outputs
+	failure  error
+	alternator
 }
 
 // put appends what an item became; a zero item is left out.
@@ -91,12 +117,27 @@ func (w *rewriter) put(it item.Item, changed bool) {
 		less := it.Without(w.p.OmitInItems...)
 		it, changed = less, changed || less != it
 	}
+	if w.p.OmitOutputOnly && !it.IsZero() {
+		less := it.Without(endpoint.OutputOnly(string(it.Type()))...)
+		it, changed = less, changed || less != it
+	}
 	if w.p.OutputIDs && it.IsOutput() && it.ID() == "" {
 		named, err := it.With("id", item.Quote("fco_"+it.CallID()))
 		if err == nil {
 			it, changed = named, true
 		}
 	}
+	if w.p.Alternate && !w.part {
+		if err := w.alternate(it, changed); err != nil && w.failure == nil {
+			w.failure = err
+		}
+		return
+	}
+	w.append(it, changed)
+}
+
+// append adds an item to what is sent, or, to check, an object for a change.
+func (w *rewriter) append(it item.Item, changed bool) {
 	switch {
 	case !w.check:
 		w.dst.Append(it)

@@ -22,10 +22,12 @@ const (
 )
 
 func kindOf(head []byte, contentType string) Kind {
-	start := bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\ufeff")), " \t\r\n")
+	start := trimStart(head)
 	switch {
 	case len(start) == 0:
 		return Stream // an empty one: truncated
+	case encoding(start) != "":
+		return Other
 	case start[0] == '{' || start[0] == '[':
 		return JSON
 	case start[0] == '<' && endpoint.LooksLikeHTML(start):
@@ -39,6 +41,27 @@ func kindOf(head []byte, contentType string) Kind {
 		}
 	}
 	return Other
+}
+
+// trimStart takes the mark of UTF-8 and white space off.
+func trimStart(head []byte) []byte {
+	return bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\ufeff")), " \t\r\n")
+}
+
+// encoding names what bytes are in that are no text of UTF-8, "" for text: what
+// begins so was generated, may have been paid for, and would come again.
+func encoding(start []byte) string {
+	switch {
+	case bytes.HasPrefix(start, []byte{0x1f, 0x8b}):
+		return "gzip without a Content-Encoding header"
+	case bytes.HasPrefix(start, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		return "zstd without a Content-Encoding header"
+	case bytes.HasPrefix(start, []byte{0xff, 0xfe}), bytes.HasPrefix(start, []byte{0xfe, 0xff}), len(start) > 1 && (start[0] == 0) != (start[1] == 0):
+		return "text in UTF-16"
+	case start[0] < ' ' || start[0] >= 0x7f:
+		return "binary data"
+	}
+	return ""
 }
 
 func isEventStream(contentType string) bool {
@@ -57,7 +80,7 @@ const (
 func readHead(r io.Reader, head []byte, contentType string) ([]byte, error) {
 	need := minHead
 	if isEventStream(contentType) {
-		need = 1
+		need = 2 // the second byte tells UTF-16
 	}
 	for len(head) < maxHead {
 		n, err := r.Read(head[len(head):cap(head)])
