@@ -21,37 +21,61 @@ import (
 type Accumulator struct {
 	slots    []*slot
 	first    [roomForSlots]slot
-	room     []slot             // for those that come
-	byID     few[string, *slot] // by each id that an item went by
-	byCall   few[callName, *slot]
+	room     []slot               // for those that come
+	byID     few[string, []*slot] // by each id that an item went by
+	byCall   few[callName, []*slot]
 	byIndex  few[int, []*slot]
+	last     *slot  // that the last event was about
 	spare    []byte // room for a text
 	begun    []byte // the response as an event told it that was not read yet
 	response *Response
 	listed   bool // its output holds the items that are whole
 	terminal EventType
+	halves   halves // of events that no decoder has put together
 }
 
 // slot is one output item as far as it is known.
 type slot struct {
 	index int
-	id    string
-	typ   Type // what its events are about, before there is an item
+	id    string // the first one
+	names names  // of the item as it was told last
+	typ   Type   // what its events are about, before there is an item
 	added Item
 	done  Item
 	final bool // added is what the final response says
 	met   bool // the final response has it
 	said
 	arrived int
-	alone   [1]*slot // at its index, as most are
-	told    [1]Item  // done, for who added the event
+	alone   [3][1]*slot // by its index, its id and its call id, as most are
+	told    [1]Item     // done, for the caller of Add
+	heard   *heardText  // the last one, of an Auditor
 }
 
 // Add takes the next event and returns the items that are whole with it, each
 // item once: one at its done event, or at the response's last event those that
 // had none. An error tells of an event whose item or response cannot be read;
 // the accumulator stays usable.
-func (a *Accumulator) Add(e Event) ([]Item, error) {
+func (a *Accumulator) Add(e Event) ([]Item, error) { return a.add(&e) }
+
+// AddView is like [Accumulator.Add] for an event that is not there to stay: what
+// the accumulator keeps of it, and returns, are copies.
+func (a *Accumulator) AddView(v *EventView) ([]Item, error) {
+	if v == nil {
+		return nil, errNil
+	}
+	switch e := &v.event; e.Type {
+	case EventItemAdded, EventItemDone, EventCompleted, EventFailed, EventIncomplete, EventCancelled:
+		kept := v.Event() // these hold what stays
+		return a.add(&kept)
+	default:
+		return a.add(e)
+	}
+}
+
+// add takes an event, of which it keeps no texts unless it holds an item or a
+// whole response.
+func (a *Accumulator) add(e *Event) ([]Item, error) {
+	a.last = nil
 	switch e.Type {
 	case EventItemAdded:
 		it, n, err := e.named()
@@ -59,210 +83,58 @@ func (a *Accumulator) Add(e Event) ([]Item, error) {
 			return nil, err
 		}
 		s := a.forItem(it, n, e.OutputIndex, true)
-		s.added = it
-		a.know(s, n)
+		if s.added = it; s.done.IsZero() {
+			a.know(s, n)
+		}
 	case EventItemDone:
-		return a.itemDone(&e)
+		return a.itemDone(e)
 	case EventCreated, EventInProgress, EventQueued:
 		if v := e.response; v != "" && v[0] == '{' {
 			a.begun = append(a.begun[:0], v...) // to be read if no last event comes
 		}
 	case EventCompleted, EventFailed, EventIncomplete, EventCancelled:
-		return a.finish(&e)
+		return a.finish(e)
 	case EventError:
 		a.terminal = EventError
 	default:
-		a.hear(&e)
+		a.halves.join(e)
+		a.hear(e)
 	}
 	return nil, nil
-}
-
-// forItem finds or makes the slot of an added or done item. Its id decides, or
-// its call_id, which no server changes; then its place, where the id is missing
-// on either side or was changed under way.
-func (a *Accumulator) forItem(it Item, n names, index int, added bool) *slot {
-	s := a.known(n)
-	if added && s != nil && !s.done.IsZero() && a.byID.get(n.id) != s {
-		s = nil // another call with the call_id of one that is done
-	}
-	if s == nil && index >= 0 {
-		for _, c := range a.byIndex.get(index) {
-			if c.takes(it) && (c.done == it || c.done.IsZero() && (c.id == "" || n.id == "" || !added)) {
-				s = c
-				break
-			}
-		}
-	}
-	if s == nil && index < 0 && !added {
-		s = a.firstOpen(it)
-	}
-	return a.placed(s, n.id, index)
-}
-
-// slot finds or makes the slot of an event that carries no item, and is about
-// one of a type.
-func (a *Accumulator) slot(id string, index int, t Type) *slot {
-	return a.placed(a.find(id, index, t), id, index)
-}
-
-// find returns the slot of an event that carries no item, or nil. Where several
-// items share a place, or the event names none, one that is not done and may be
-// of the type is meant.
-func (a *Accumulator) find(id string, index int, t Type) *slot {
-	if s := a.byID.get(id); s != nil && id != "" {
-		return s
-	}
-	if index >= 0 {
-		list := a.byIndex.get(index)
-		if s := lastOpen(list, t); s != nil {
-			return s
-		}
-		if len(list) > 0 && id == "" && list[len(list)-1].mayBe(t) {
-			return list[len(list)-1]
-		}
-		return nil
-	}
-	if id == "" {
-		return lastOpen(a.slots, t)
-	}
-	return nil
-}
-
-// mayBe reports whether the slot's item may be of the type. "" is any type.
-func (s *slot) mayBe(t Type) bool {
-	own := s.typ
-	if it := s.current(); !it.IsZero() {
-		own = it.typ
-	}
-	return t == "" || own == "" || own == t
-}
-
-// names are what an item goes by.
-type names struct {
-	id   string
-	call callName
-}
-
-// callName names a call or an output by its type and call_id.
-type callName struct {
-	typ Type
-	id  string
-}
-
-// identify reads the names in one pass. What an item has not got is "".
-func identify(it Item) names {
-	n := names{call: callName{typ: it.typ}}
-	eachMember(it.raw, func(name, value string) {
-		switch unquote(name) {
-		case "id":
-			n.id, _ = JSON(value).Unquote()
-		case "call_id":
-			n.call.id, _ = JSON(value).Unquote()
-		}
-	})
-	return n
-}
-
-// known returns the slot of an item that has been met by its id or call_id.
-func (a *Accumulator) known(n names) *slot {
-	if s := a.byID.get(n.id); s != nil {
-		return s
-	}
-	return a.byCall.get(n.call)
-}
-
-// takes reports whether the item may be another state of the slot's.
-func (s *slot) takes(it Item) bool {
-	now := s.current()
-	if now.IsZero() {
-		return s.typ == "" || s.typ == it.typ
-	}
-	was, is := identify(now).call, identify(it).call
-	return now.typ == it.typ && (was.id == "" || is.id == "" || was == is)
 }
 
 // roomForSlots is how many items there is room for at once: most replies have no
 // more.
 const roomForSlots = 2
 
-// placed makes a slot if there is none, and notes what has been learnt of it.
-func (a *Accumulator) placed(s *slot, id string, index int) *slot {
-	if s == nil {
-		switch {
-		case a.slots == nil:
-			a.room = a.first[:]
-		case len(a.room) == 0:
-			a.room = make([]slot, roomForSlots)
-		}
-		s, a.room = &a.room[0], a.room[1:]
-		s.index, s.arrived = -1, len(a.slots)
-		if a.slots == nil {
-			a.slots = make([]*slot, 0, 2*roomForSlots)
-		}
-		a.slots = append(a.slots, s)
-	}
-	if s.id == "" && id != "" {
-		s.id = strings.Clone(id)
-		a.byID.set(s.id, s)
-	}
-	if s.index < 0 && index >= 0 {
-		s.index, a.listed = index, false
-		list := a.byIndex.get(index)
-		if list == nil {
-			list = s.alone[:0]
-		}
-		a.byIndex.set(index, append(list, s))
-	}
-	return s
-}
-
-// know notes the names of an item, which may have changed.
-func (a *Accumulator) know(s *slot, n names) {
-	if n.id != "" {
-		a.byID.set(n.id, s)
-	}
-	if n.call.id != "" {
-		a.byCall.set(n.call, s)
-	}
-}
-
-// lastOpen returns the last item that is not done and may be of the type.
-func lastOpen(slots []*slot, t Type) *slot {
-	for _, s := range slices.Backward(slots) {
-		if s.done.IsZero() && s.mayBe(t) {
-			return s
-		}
-	}
-	return nil
-}
-
-// firstOpen returns the first item that is not done and may be this one.
-func (a *Accumulator) firstOpen(it Item) *slot {
-	for _, s := range a.slots {
-		if s.done.IsZero() && s.takes(it) {
-			return s
-		}
-	}
-	return nil
-}
-
 func (a *Accumulator) itemDone(e *Event) ([]Item, error) {
 	it, n, err := e.named()
 	if err != nil {
 		return nil, err
 	}
-	s := a.forItem(it, n, e.OutputIndex, false)
-	if !s.done.IsZero() {
-		return nil, nil // said twice
+	s, again := a.settle(it, n, e.OutputIndex)
+	if again {
+		return nil, nil
 	}
+	a.listed = false
+	s.told = [1]Item{it}
+	return s.told[:], nil
+}
+
+// settle makes the item that of its slot, and reports whether there was one: then
+// the first counts.
+func (a *Accumulator) settle(it Item, n names, index int) (s *slot, again bool) {
+	s = a.forItem(it, n, index, false)
+	if !s.done.IsZero() {
+		return s, true
+	}
+	a.moveTo(s, index)
 	if len(s.texts.list) > 0 {
 		a.spare = s.texts.list[0].value
 	}
 	s.done, s.said = it, said{}
 	a.know(s, n)
-	a.listed = false
-	s.told = [1]Item{it}
-	return s.told[:], nil
+	return s, false
 }
 
 // finish takes the last event: the response, and whatever items were not done.
@@ -289,7 +161,7 @@ func (a *Accumulator) finish(e *Event) ([]Item, error) {
 	var rest []Item
 	for _, s := range a.sorted() {
 		hearsay := !s.final && (len(r.Output) > 0 || e.Type != EventCompleted)
-		if !s.done.IsZero() || hearsay {
+		if !s.done.IsZero() || hearsay || a.echoes(s) {
 			continue // what is not whole is told by Partial
 		}
 		if it := s.assemble(StatusCompleted); !it.IsZero() {
@@ -308,58 +180,6 @@ func (a *Accumulator) allDone() []Item {
 		return nil
 	}
 	return items
-}
-
-// meetFinal matches the items of the final response with the slots: first by
-// what names them, then by place, then by their order. An item that was never
-// done counts as the final response has it.
-func (a *Accumulator) meetFinal(output []Item) {
-	slots := make([]*slot, len(output))
-	for i, it := range output {
-		if s := a.known(identify(it)); s != nil && !s.met {
-			slots[i], s.met = s, true
-		}
-	}
-	for _, find := range []func(int, Item) *slot{a.unmetAt, a.unmetLike} {
-		for i, it := range output {
-			if slots[i] != nil {
-				continue
-			}
-			if s := find(i, it); s != nil {
-				slots[i], s.met = s, true
-			}
-		}
-	}
-	for i, it := range output {
-		s := slots[i]
-		if s == nil {
-			s = a.placed(nil, it.ID(), i)
-		}
-		if s.index = i; s.done.IsZero() {
-			s.added, s.final, s.met, s.said = it, true, true, said{}
-		}
-	}
-}
-
-// unmetAt returns a slot at the place that may be the item.
-func (a *Accumulator) unmetAt(i int, it Item) *slot {
-	for _, s := range a.byIndex.get(i) {
-		if !s.met && s.takes(it) {
-			return s
-		}
-	}
-	return nil
-}
-
-// unmetLike returns a slot without a place that may be the item, or one that
-// is done and equal to it.
-func (a *Accumulator) unmetLike(_ int, it Item) *slot {
-	for _, s := range a.slots {
-		if !s.met && (s.index < 0 && s.takes(it) || s.done == it) {
-			return s
-		}
-	}
-	return nil
 }
 
 func (s *slot) current() Item {
@@ -432,6 +252,43 @@ func (a *Accumulator) Response() (*Response, bool) {
 	return a.response, a.terminal != ""
 }
 
+// Left is what came of an item that never became whole. Number is that of
+// [Accumulator.About].
+type Left struct {
+	Item   Item
+	Number int
+}
+
+// Left returns what came of items that never became whole: not done, and not in the
+// last event's response. They have the status incomplete; calls are among them, of
+// which the name or the end of the arguments may be missing: see
+// [Accumulator.Partial].
+func (a *Accumulator) Left() []Left {
+	var list []Left
+	for _, s := range a.sorted() {
+		if !s.done.IsZero() || a.echoes(s) {
+			continue
+		}
+		call := s.added.IsCall() || s.typ == TypeFunctionCall || s.typ == TypeCustomToolCall
+		if s.said.empty() && !s.holds() && !call {
+			continue
+		}
+		it := s.assemble(StatusIncomplete)
+		if it.IsZero() {
+			it = s.added
+		}
+		if it.IsZero() && s.typ == TypeFunctionCall {
+			it = Must(&FunctionCall{ID: clean(s.id), Arguments: s.joined(EventArgumentsDelta, ""), Status: StatusIncomplete})
+		} else if it.IsZero() && s.typ == TypeCustomToolCall {
+			it = Must(&CustomToolCall{ID: clean(s.id), Input: s.joined(EventCustomInputDelta, ""), Status: StatusIncomplete})
+		}
+		if !it.IsZero() {
+			list = append(list, Left{it, s.arrived})
+		}
+	}
+	return list
+}
+
 // Partial returns what was said of items that never became whole: messages and
 // reasoning with the text so far and the status incomplete, in output order.
 // That goes for the end of a stream, and for a last event that cannot be read.
@@ -439,13 +296,10 @@ func (a *Accumulator) Response() (*Response, bool) {
 // that are cut off mean nothing.
 func (a *Accumulator) Partial() []Item {
 	var items []Item
-	for _, s := range a.sorted() {
-		if !s.done.IsZero() || s.said.empty() && !s.holds() {
-			continue
-		}
-		switch it := s.assemble(StatusIncomplete); it.Type() {
+	for _, left := range a.Left() {
+		switch left.Item.typ {
 		case TypeMessage, TypeReasoning:
-			items = append(items, it)
+			items = append(items, left.Item)
 		}
 	}
 	return items

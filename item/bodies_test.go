@@ -5,6 +5,7 @@ package item_test
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -184,4 +185,43 @@ func TestCorpusErrors(t *testing.T) {
 		}
 	})
 	counts.log(t)
+}
+
+// W11: numbers of an envelope are written as they came, while the field has them.
+// A field that was changed or taken away wins.
+func TestNumbersAreKept(t *testing.T) {
+	for _, n := range []string{"1.0", "1e3", "1E+03", "-0", "10", "0.10", "1.0000000000000000000001", "1e-400", "123456789012345678901234567890", "9007199254740993", "1e400", "0.5"} {
+		request := `{"model":"m","max_output_tokens":` + n + `,"temperature":` + n + `,"top_p":` + n + `,"top_logprobs":` + n + `,"max_tool_calls":1}`
+		r, err := item.ParseRequest([]byte(request))
+		if err != nil {
+			t.Fatal(err)
+		}
+		copied := *r
+		if got := string(must(copied.AppendJSON(nil))); !sameMembers(got, request) {
+			t.Errorf("request %s\nbecame  %s", request, got)
+		}
+		r.Temperature, r.MaxOutputTokens = new(0.25), nil
+		r.Extra = nil
+		if got := string(must(r.AppendJSON(nil))); !strings.Contains(got, `"temperature":0.25`) || strings.Contains(got, "max_output_tokens") {
+			t.Errorf("changed: %s", got)
+		}
+		response := `{"id":"r","object":"response","created_at":` + n + `,"temperature":` + n + `,"output":[],"usage":{"input_tokens":` + n + `,"output_tokens":2,"total_tokens":` + n + `}}`
+		p, err := item.ParseResponse([]byte(response))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(must(p.AppendJSON(nil))); !sameMembers(got, response) {
+			t.Errorf("response %s\nbecame   %s", response, got)
+		}
+	}
+}
+
+// sameMembers compares objects member by member, their values as they are spelled.
+func sameMembers(a, b string) bool {
+	members := func(s string) string {
+		list := strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune("{},", r) })
+		slices.Sort(list)
+		return strings.Join(list, ",")
+	}
+	return members(a) == members(b)
 }

@@ -3,6 +3,8 @@
 
 package item
 
+import "strings"
+
 // FunctionCall is the model's call of a function. Arguments is the raw string
 // the model wrote, which need not be JSON. Schemas: FunctionToolCall,
 // FunctionToolCallResource.
@@ -134,7 +136,59 @@ func Call(callID, name, arguments string) Item {
 // Output returns the output of a function call. The error tells of a part
 // that cannot be encoded.
 func Output(callID string, out Content) (Item, error) {
+	if callID == "" {
+		return Item{}, &ShapeError{Type: TypeFunctionCallOutput, Problem: "no call id: which call is it the output of?"}
+	}
 	return New(&FunctionCallOutput{CallID: callID, Output: out})
+}
+
+// answers names the type of call that each type of output answers.
+var answers = map[Type]Type{
+	TypeFunctionCallOutput:   TypeFunctionCall,
+	TypeCustomToolCallOutput: TypeCustomToolCall,
+	TypeLocalShellCallOutput: TypeLocalShellCall,
+	TypeShellCallOutput:      TypeShellCall,
+	TypeApplyPatchCallOutput: TypeApplyPatchCall,
+	TypeComputerCallOutput:   TypeComputerCall,
+	TypeToolSearchOutput:     TypeToolSearchCall,
+	TypeMCPApprovalResponse:  TypeMCPApprovalRequest,
+}
+
+// Answers returns the type of calls that items of type t answer. It is "" for a
+// type that is not an output's.
+func (t Type) Answers() Type { return answers[t] }
+
+// Answers reports whether the item is an output for call: of its kind, and with
+// its call id.
+func (it Item) Answers(call Item) bool {
+	wanted := it.Type().Answers()
+	return wanted != "" && wanted == call.Type() && it.CallID() == call.CallID()
+}
+
+// Instructs reports whether the item is a message of the system or the developer:
+// what a program says about the conversation, and nobody in it.
+func (it Item) Instructs() bool {
+	return it.Type() == TypeMessage && (it.Role() == RoleSystem || it.Role() == RoleDeveloper)
+}
+
+// SaysNothing reports whether nobody learns anything from an item of a reply:
+// reasoning, or a message without a word.
+func (it Item) SaysNothing() bool {
+	switch it.Type() {
+	case TypeReasoning:
+		return true
+	case TypeMessage:
+	default:
+		return false
+	}
+	const text = `"text":"`
+	if i := strings.Index(it.JSON(), text); i >= 0 {
+		if c := it.JSON()[i+len(text)]; c > ' ' && c != '"' && c != '\\' {
+			return false // nearly all messages
+		}
+	}
+	m, err := As[Message](it)
+	return err == nil && strings.TrimSpace(m.Content.Display()) == ""
 }
 
 // OutputFor returns the output item that answers call, of the kind that the

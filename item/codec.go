@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"strconv"
 	"strings"
 	"sync"
@@ -38,6 +39,8 @@ type codec struct {
 	input *List    // this one's
 
 	scratch []byte // encoding: room that is used again, see recordText
+
+	spelled *Extra // of the record's numbers, or nil
 }
 
 type member struct {
@@ -57,7 +60,7 @@ func newCodec(decoding bool) *codec {
 func (c *codec) free() {
 	clear(c.members)
 	clear(c.names)
-	c.out, c.input, c.likely = nil, nil, nil
+	c.out, c.input, c.likely, c.spelled = nil, nil, nil, nil
 	codecs.Put(c)
 }
 
@@ -105,6 +108,9 @@ func parseRecord(s string, r record) error {
 
 // appendRecord appends r as a JSON object. On error dst is returned as it was.
 func appendRecord(dst []byte, r record) ([]byte, error) {
+	if isNil(r) {
+		return dst, errNil
+	}
 	c := newCodec(false)
 	defer c.free()
 	c.out = append(dst, '{')
@@ -122,12 +128,28 @@ func appendOutward(dst []byte, r record) ([]byte, error) {
 	return wholeFrom(dst, out, err)
 }
 
+// errNil is about a value that somebody made by hand and that is nil, which an
+// interface can hide.
+var errNil = &ShapeError{Problem: "it is nil"}
+
+// isNil reports whether a value is nil, or a nil pointer of whatever type.
+func isNil(v any) bool {
+	if v == nil {
+		return true
+	}
+	r := reflect.ValueOf(v)
+	return r.Kind() == reflect.Pointer && r.IsNil()
+}
+
 // maxScratch is the size of the largest record that is encoded in a codec's
 // scratch.
 const maxScratch = 32 << 10
 
 // recordText returns r as a JSON object, in memory of its own that it fills.
 func recordText(r record) (string, error) {
+	if isNil(r) {
+		return "", errNil
+	}
 	c := newCodec(false)
 	defer c.free()
 	c.out = append(c.scratch[:0], '{')
@@ -332,14 +354,14 @@ func (c *codec) optBool(name string, v **bool) {
 func (c *codec) optInt(name string, v **int64) {
 	if !c.decoding {
 		if *v != nil {
-			c.name(name)
-			c.out = strconv.AppendInt(c.out, **v, 10)
+			c.writeInt(name, **v)
 		}
 		return
 	}
 	if m := c.find(name); m != nil {
 		if n, ok := integer(m.value); ok {
 			*v, m.taken = new(n), true
+			c.spellInt(name, m.value, n)
 		}
 	}
 }
@@ -356,6 +378,7 @@ func (c *codec) optFloat(name string, v **float64) {
 	if m := c.find(name); m != nil && isNumber(m.value) {
 		if f, err := strconv.ParseFloat(m.value, 64); err == nil && holds(f, m.value) {
 			*v, m.taken = new(f), true
+			c.spellFloat(name, m.value, f)
 		}
 	}
 }
@@ -374,12 +397,21 @@ func (c *codec) writeFloat(name string, f float64) {
 		c.fail(name, errors.New("not a finite number"))
 		return
 	}
+	text := c.spelling(name)
+	c.name(name)
+	if came, err := strconv.ParseFloat(text, 64); err == nil && came == f {
+		c.out = append(c.out, text...)
+		return
+	}
+	c.out = appendFloat(c.out, f)
+}
+
+func appendFloat(dst []byte, f float64) []byte {
 	format := byte('f') // plain digits, as clients expect of a time
 	if abs := math.Abs(f); abs != 0 && (abs < 1e-6 || abs >= 1e21) {
 		format = 'e'
 	}
-	c.name(name)
-	c.out = strconv.AppendFloat(c.out, f, format, -1, 64)
+	return strconv.AppendFloat(dst, f, format, -1, 64)
 }
 
 // optStrings is a list of texts, left out when nil.

@@ -148,8 +148,7 @@ func (c *codec) code(name string, v *string, x *Extra) {
 func (c *codec) number(name string, v *int64, x *Extra) {
 	if !c.decoding {
 		if *v != 0 || !x.has(name) {
-			c.name(name)
-			c.out = strconv.AppendInt(c.out, *v, 10)
+			c.writeInt(name, *v)
 		}
 		return
 	}
@@ -160,6 +159,7 @@ func (c *codec) number(name string, v *int64, x *Extra) {
 	}
 	if n, ok := integer(m.value); ok {
 		*v, m.taken = n, true
+		c.spellInt(name, m.value, n)
 	}
 }
 

@@ -130,7 +130,9 @@ func (c Content) Display() string {
 	}
 	lines := make([]string, len(c.Parts))
 	for i, p := range c.Parts {
-		lines[i] = p.display()
+		if !isNil(p) {
+			lines[i] = p.display()
+		}
 	}
 	return strings.Join(lines, "\n")
 }

@@ -30,6 +30,8 @@ func TestDisplay(t *testing.T) {
 		{"image", item.Parts(&item.InputImage{ImageURL: "https://x/y.png"}), `<image src="https://x/y.png"/>`},
 		{"image with detail", item.Parts(&item.InputImage{ImageURL: "https://x/y.png", Detail: item.DetailLow}),
 			`<image src="https://x/y.png" detail="low"/>`},
+		{"image without a scheme", item.Parts(&item.InputImage{ImageURL: "a.png"}, &item.InputImage{ImageURL: "//cdn.example/x.png"}), // W13
+			"<image src=\"a.png\"/>\n<image src=\"//cdn.example/x.png\"/>"},
 		{"image by id", item.Parts(&item.InputImage{FileID: "file_1"}), `<image src="file_1"/>`},
 		{"image data", item.Parts(&item.InputImage{ImageURL: "data:image/png;base64," + hello}),
 			`<image src="image/png, 5 bytes, sha256:2cf24dba5fb0a30e"/>`},

@@ -60,7 +60,7 @@ func source(url string) string {
 		}
 		return summary(mediaType, payload, false)
 	}
-	if len(url) <= 2048 && strings.Contains(url, ":") {
+	if len(url) <= 2048 && strings.ContainsAny(url, ":.") { // neither is base64
 		return url
 	}
 	return summary("base64", url, true) // without its scheme, as some clients send it

@@ -43,14 +43,13 @@ const (
 	EventSummaryTextDone    EventType = "response.reasoning_summary_text.done"
 )
 
-// Event is a view of one stream event: the members that most events share are
-// read, the rest is found by [Event.Member]. Members a server left out are ""
-// or -1.
+// Event is one stream event: the members that most events share are read, the
+// rest is found by [Event.Member]. Members a server left out are "" or -1.
 //
-// A view shares the memory it was parsed from. An event out of a stream is good
-// until the stream's next event; [Event.Keep] makes one that stays. Items and
-// responses taken out of an event are copies and stay. Schema:
-// ResponseStreamEvent.
+// An event is a value like any other: nothing that it holds, or that is taken out
+// of it, ever changes. Its texts share one piece of memory, that of [Event.JSON];
+// a program that keeps millions of short deltas saves memory by cloning them.
+// Schema: ResponseStreamEvent.
 type Event struct {
 	Type           EventType
 	SequenceNumber int64
@@ -58,19 +57,25 @@ type Event struct {
 	OutputIndex    int
 	ContentIndex   int
 	SummaryIndex   int
-	// Delta is the text that a delta event adds.
+	// Delta is the text that a delta event adds. Where a server cut a character in
+	// two, [EventDecoder] puts it whole into the second event; [ParseEvent], which
+	// knows one event alone, reads U+FFFD in both.
 	Delta string
 
+	half           bool // a part of a character was held back from the end of Delta
+	joined         bool // Delta is not what it would be by itself
 	raw            string
 	item, response string // the members of those names, which most readers want
 }
 
-// ParseEvent reads an event without copying data, which must not change while
-// the event is in use. The error is a [*SyntaxError], or a [*ShapeError] when
-// data is JSON but no object.
-func ParseEvent(data []byte) (Event, error) {
+// ParseEvent reads an event from a copy of data. The error is a [*SyntaxError],
+// or a [*ShapeError] when data is JSON but not an object.
+func ParseEvent(data []byte) (Event, error) { return ParseEventString(string(data)) }
+
+// ParseEventString is like [ParseEvent] without the copy.
+func ParseEventString(s string) (Event, error) {
 	var e Event
-	err := e.parse(scanner{s: text(data)}, e.member)
+	err := e.parse(scanner{s: s}, e.member)
 	return e, err
 }
 
@@ -148,24 +153,6 @@ func setIndex(v *int, value string) {
 // JSON returns the event's text.
 func (e Event) JSON() string { return e.raw }
 
-// Keep returns a copy that outlives the memory the event was read from.
-func (e Event) Keep() Event {
-	raw := strings.Clone(e.raw)
-	e.Type = EventType(moved(string(e.Type), e.raw, raw))
-	e.ItemID, e.Delta = moved(e.ItemID, e.raw, raw), moved(e.Delta, e.raw, raw)
-	e.item, e.response = moved(e.item, e.raw, raw), moved(e.response, e.raw, raw)
-	e.raw = raw
-	return e
-}
-
-// moved returns part where it is in to, a copy of from, or else a copy.
-func moved(part, from, to string) string {
-	if at := within(from, part); at >= 0 {
-		return to[at : at+len(part)]
-	}
-	return strings.Clone(part)
-}
-
 // Member returns the named member and whether there is one.
 func (e Event) Member(name string) (JSON, bool) {
 	switch name {
@@ -185,8 +172,7 @@ func (e Event) Text(name string) string {
 	return s
 }
 
-// Item returns a copy of the event's item. A [*ShapeError] says that there is
-// none.
+// Item returns the event's item. A [*ShapeError] says that there is none.
 func (e Event) Item() (Item, error) {
 	it, _, err := e.named()
 	return it, err
@@ -195,31 +181,31 @@ func (e Event) Item() (Item, error) {
 // named is Item with the names that the item goes by.
 func (e *Event) named() (Item, names, error) {
 	if e.item == "" || e.item[0] != '{' {
-		return Item{}, names{}, &ShapeError{Type: Type(strings.Clone(string(e.Type))), Path: "item", Problem: "found " + kindOf(e.item) + ", want an item"}
+		return Item{}, names{}, &ShapeError{Type: Type(e.Type), Path: "item", Problem: "found " + kindOf(e.item) + ", want an item"}
 	}
-	it, n, _ := leadingItem(strings.Clone(e.item))
+	it, n, _ := leadingItem(e.item)
 	return it, n, nil
 }
 
-// Response returns a copy of the event's response. A [*ShapeError] says that
-// there is none, or what is wrong with it.
+// Response returns the event's response. A [*ShapeError] says that there is
+// none, or what is wrong with it.
 func (e Event) Response() (*Response, error) { return e.responseWith(nil) }
 
 // responseWith is Response where it is likely that the output consists of these
 // items: then it is them.
 func (e *Event) responseWith(likely []Item) (*Response, error) {
 	if e.response == "" || e.response[0] != '{' {
-		return nil, &ShapeError{Type: Type(strings.Clone(string(e.Type))), Path: "response", Problem: "found " + kindOf(e.response) + ", want a response"}
+		return nil, &ShapeError{Type: Type(e.Type), Path: "response", Problem: "found " + kindOf(e.response) + ", want a response"}
 	}
 	r := new(Response)
 	c := newCodec(true)
 	defer c.free()
 	c.likely = likely
-	c.open(strings.Clone(e.response))
+	c.open(e.response)
 	r.fields(c)
 	err := c.err
 	if err != nil {
-		return nil, withType(err, Type(strings.Clone(string(e.Type))), "")
+		return nil, withType(err, Type(e.Type), "")
 	}
 	return r, nil
 }
@@ -234,9 +220,9 @@ func (e Event) Terminal() bool {
 	return false
 }
 
-// Err returns a copy of the error that an event carries: an error event, whose
-// members stand in the event or in an error object, a response that failed,
-// whatever its event says, or an untyped object that is an error in one of the
+// Err returns the error that an event carries: an error event, whose
+// members stand in the event or in an error object, a response that holds an
+// error, whatever its status and its event say, or an untyped object that is an error in one of the
 // shapes that servers send. An error of null is none.
 func (e Event) Err() (*APIError, bool) {
 	src := ""
@@ -248,7 +234,7 @@ func (e Event) Err() (*APIError, bool) {
 			return nil, false
 		}
 	case EventFailed, EventCompleted, EventIncomplete:
-		if src = e.response; e.Type != EventFailed && !hasFailed(src) {
+		if src = e.response; e.Type != EventFailed && !hasError(src) {
 			return nil, false
 		}
 	default:
@@ -263,7 +249,7 @@ func (e Event) Err() (*APIError, bool) {
 		return nil, false
 	}
 	apiErr := new(APIError)
-	_ = decodeRecord(strings.Clone(src), apiErr) // its fields take any shape
+	_ = decodeRecord(src, apiErr) // its fields take any shape
 	if apiErr.Type == string(EventError) {
 		apiErr.Type = ""
 	}
@@ -291,12 +277,20 @@ func callsItselfError(src string) bool {
 	return object == `"error"`
 }
 
-// hasFailed reports a response that says of itself that it failed.
-func hasFailed(response string) bool {
-	if !strings.Contains(response, `"failed"`) {
-		return false // nearly all
+// hasError reports a response that holds an error, whatever its status is.
+func hasError(response string) bool {
+	for rest := response; ; {
+		_, after, found := strings.Cut(rest, `"error"`)
+		if !found {
+			return false // nearly all, this or the other way
+		}
+		if rest = strings.TrimLeft(after, " \t\r\n"); !strings.HasPrefix(rest, ":") {
+			continue
+		}
+		if rest = strings.TrimLeft(rest[1:], " \t\r\n"); strings.HasPrefix(rest, "null") {
+			continue
+		}
+		failure, ok := memberOf(response, "error")
+		return ok && failure != "null"
 	}
-	status, _ := memberOf(response, "status")
-	failure, ok := memberOf(response, "error")
-	return status == `"failed"` && ok && failure != "null"
 }

@@ -53,15 +53,15 @@ func TestParseEvent(t *testing.T) {
 	}
 }
 
-// A kept event outlives the memory that it was read from; so do items and
-// responses taken out of one.
-func TestEventKeep(t *testing.T) {
+// An event does not change with the memory that it was read from; nor do items
+// and responses taken out of one.
+func TestEventStays(t *testing.T) {
 	data := []byte(`{"type":"response.completed","item_id":"abc","delta":"text","item":{"type":"message","role":"user","content":"hi"},"response":{"id":"resp_1","status":"completed","output":[{"role":"assistant","content":"yo"}]},"error":{"code":"c"}}`)
 	e, err := item.ParseEvent(data)
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept := e.Keep()
+	kept := e
 	it, err1 := e.Item()
 	r, err2 := e.Response()
 	if err1 != nil || err2 != nil {

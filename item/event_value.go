@@ -5,7 +5,6 @@ package item
 
 import (
 	"fmt"
-	"strings"
 )
 
 // EventValue is a decoded copy of a stream event: the struct of its type, such
@@ -55,24 +54,32 @@ type SummaryEvent struct {
 type UnknownEvent struct{ Raw JSON }
 
 // EventType returns the type member, or "".
-func (e *UnknownEvent) EventType() EventType { return EventType(typeOfRaw(e.Raw)) }
+func (e *UnknownEvent) EventType() EventType {
+	if e == nil {
+		return ""
+	}
+	return EventType(typeOfRaw(e.Raw))
+}
 
 // fields is never reached: an unknown event is its raw text.
 func (e *UnknownEvent) fields(*codec) {}
 
 func (e *UnknownEvent) rawJSON() JSON { return e.Raw }
 
-// Decode returns a copy of the event in the struct of its type, or
+// Decode returns the event in the struct of its type, or
 // [*UnknownEvent]. The error is a [*ShapeError] with the event's type: of an
 // item or a response inside that cannot be read.
 func (e Event) Decode() (EventValue, error) {
-	raw := strings.Clone(e.raw)
+	raw := e.raw
+	if raw == "" && e.Type == "" {
+		return nil, &ShapeError{Problem: "it is the zero Event"}
+	}
 	v := newEvent(e.Type)
 	if v == nil || raw == "" {
 		return &UnknownEvent{Raw: JSON(raw)}, nil
 	}
 	if err := decodeRecord(raw, v); err != nil {
-		return nil, withType(err, Type(strings.Clone(string(e.Type))), "")
+		return nil, withType(err, Type(e.Type), "")
 	}
 	return v, nil
 }
@@ -87,7 +94,7 @@ func EventAs[T any, P interface {
 	EventValue
 }](e Event) (*T, error) {
 	v := P(new(T))
-	raw := strings.Clone(e.raw)
+	raw := e.raw
 	if u, ok := any(v).(*UnknownEvent); ok {
 		u.Raw = JSON(raw)
 		return (*T)(v), nil
@@ -105,12 +112,15 @@ func EventAs[T any, P interface {
 // [*ShapeError] with the path of a text that is no UTF-8, or of an Extra member
 // that is no JSON.
 func NewEvent(v EventValue) (Event, error) {
+	if isNil(v) {
+		return Event{}, errNil
+	}
 	b, err := appendUnion(nil, v)
 	b, err = wholeFrom(nil, b, err)
 	if err != nil {
 		return Event{}, withType(err, Type(v.EventType()), "")
 	}
-	return ParseEvent(b)
+	return ParseEventString(text(b)) // nobody else has b
 }
 
 // head is the members that every event has.

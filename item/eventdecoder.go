@@ -11,28 +11,30 @@ import (
 // EventDecoder reads the events of one stream, faster than [ParseEvent] reads
 // each by itself: the delta events of a reply differ in few places, so each is
 // first held against those before, and what other events say again is compared
-// and not read twice. What it accepts and what it returns is the same.
+// and not read twice. What it accepts and what it returns is the same, but for
+// characters that a server cut in two: see [Event.Delta].
 //
-// An event shares the memory of its data and of the decoder: it is good until
-// the next call. The decoder keeps copies of events, up to 256 KB of them. The
-// zero value is ready; an EventDecoder is not safe for concurrent use.
+// The decoder keeps copies of events, up to 256 KB of them. The zero value is
+// ready; an EventDecoder is not safe for concurrent use.
 type EventDecoder struct {
 	patterns []*pattern // the one that fitted last comes first
 	order    [maxPatterns]*pattern
 	first    [2]pattern // where they stand: most streams have no more
 	learnt   int        // of these
 	known    known
-	event    Event  // one that fits no pattern
-	scratch  []byte // the text of a delta with escapes
-	skip     int    // events to go before another pattern is tried
-	misses   int    // patterns in a row that fit no event
+	event    EventView // one that fits no pattern
+	names    names16   // what events were called, to say it again without a copy
+	scratch  []byte    // the text of a delta with escapes
+	skip     int       // events to go before another pattern is tried
+	misses   int       // patterns in a row that fit no event
+	halves   halves
 }
 
 // Reset forgets all that the decoder has read: it is as new, with the memory
-// that it has. Its events are not good any more.
+// that it has. The views that it returned are not good any more.
 func (d *EventDecoder) Reset() {
 	one, two := d.first[0].own, d.first[1].own
-	*d = EventDecoder{known: known{text: d.known.text[:0]}, scratch: d.scratch[:0]}
+	*d = EventDecoder{known: known{text: d.known.text[:0]}, scratch: d.scratch[:0], names: d.names, halves: halves{text: d.halves.text[:0]}}
 	d.first[0].own, d.first[1].own = one[:0], two[:0]
 }
 
@@ -43,7 +45,7 @@ const maxPatterns = 4
 // copies in own.
 type pattern struct {
 	own    []byte
-	event  Event
+	event  EventView
 	pieces [maxHoles + 1]string // the text before, between and behind the holes
 	holes  [maxHoles]hole
 	n      int // holes
@@ -61,9 +63,21 @@ const (
 	maxHoles     = 4
 )
 
-// Decode reads one event. The errors are those of [ParseEvent].
-func (d *EventDecoder) Decode(data []byte) (*Event, error) {
-	s := text(data)
+// Decode reads one event from a copy of data. The errors are those of
+// [ParseEvent].
+func (d *EventDecoder) Decode(data []byte) (Event, error) {
+	v, err := d.View(data)
+	if err != nil {
+		return Event{}, err
+	}
+	return v.Event(), nil
+}
+
+// View reads one event without a copy. The view is good until the next call of
+// the decoder, and as long as data does not change. The errors are those of
+// [ParseEvent].
+func (d *EventDecoder) View(data []byte) (*EventView, error) {
+	s := text(data) // which leaves the decoder as bytes, or as a copy
 	if err := checkSize(s); err != nil {
 		return nil, err
 	}
@@ -73,21 +87,25 @@ func (d *EventDecoder) Decode(data []byte) (*Event, error) {
 				copy(d.patterns[1:i+1], d.patterns)
 				d.patterns[0] = p
 			}
+			d.halves.join(&p.event.event)
 			return &p.event, nil
 		}
 	}
-	if err := d.event.parse(scanner{s: s, known: d.known.begin(s)}, d.event.member); err != nil {
+	e := &d.event.event
+	if err := e.parse(scanner{s: s, known: d.known.begin(s)}, e.member); err != nil {
 		return nil, err
 	}
-	if strings.HasSuffix(string(d.event.Type), ".delta") && d.event.Delta != "" {
+	e.Type, e.ItemID = EventType(d.names.own(string(e.Type))), d.names.own(e.ItemID)
+	if strings.HasSuffix(string(e.Type), ".delta") && e.Delta != "" {
 		d.learn()
+		d.halves.join(e)
 	}
 	return &d.event, nil
 }
 
 // fit reads s into the pattern's event, and reports whether it is one of them.
 func (p *pattern) fit(s string, scratch *[]byte) bool {
-	e := &p.event
+	e := &p.event.event
 	i := 0
 	for k := range p.n {
 		piece := p.pieces[k]
@@ -120,7 +138,7 @@ func (p *pattern) fit(s string, scratch *[]byte) bool {
 	if s[i:] != p.pieces[p.n] {
 		return false
 	}
-	e.raw = s
+	e.raw, e.half, e.joined = s, false, false
 	p.fitted = true
 	return true
 }
@@ -189,7 +207,7 @@ func (d *EventDecoder) learn() {
 			d.skip = min(1<<d.misses, 1024)
 		}
 	}
-	p.learn(&d.event)
+	p.learn(&d.event.event)
 	if p.n > 0 {
 		if d.patterns == nil {
 			d.patterns = d.order[:0]
@@ -205,7 +223,7 @@ func (d *EventDecoder) learn() {
 func (p *pattern) learn(e *Event) {
 	p.own = append(p.own[:0], e.raw...)
 	own := text(p.own)
-	p.n, p.fitted, p.event = 0, false, *e
+	p.n, p.fitted, p.event.event = 0, false, *e
 	start, good := 0, true
 	var seen [maxHoles]bool
 	eachMember(own, func(name, value string) {
@@ -224,11 +242,10 @@ func (p *pattern) learn(e *Event) {
 		}
 	})
 	p.pieces[p.n] = own[start:]
+	p.event.event.item, p.event.event.response = moved(e.item, e.raw, own), moved(e.response, e.raw, own)
 	if !good {
 		p.n = 0
 	}
-	p.event.Type = EventType(moved(string(e.Type), e.raw, own))
-	p.event.ItemID = moved(e.ItemID, e.raw, own)
 }
 
 // within returns where in s its part begins, or -1 when part is no view of s.
@@ -238,6 +255,31 @@ func within(s, part string) int {
 		return -1
 	}
 	return int(at)
+}
+
+// names16 are the types and item ids that came last, as strings of their own: a
+// stream has few, and says each in most of its events.
+type names16 struct {
+	list [16]string
+	next int
+}
+
+// maxName is how long a name may be that is worth keeping.
+const maxName = 256
+
+// own returns a string equal to s whose memory never changes.
+func (n *names16) own(s string) string {
+	for i := range n.list {
+		if n.list[i] == s {
+			return n.list[i]
+		}
+	}
+	s = strings.Clone(s)
+	if len(s) <= maxName {
+		n.list[n.next] = s
+		n.next = (n.next + 1) % len(n.list)
+	}
+	return s
 }
 
 // holeOf says which members differ from event to event.

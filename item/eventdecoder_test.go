@@ -23,7 +23,7 @@ func sameEvents(t *testing.T, events []string) {
 		if fmt.Sprint(gotErr) != fmt.Sprint(wantErr) {
 			t.Fatalf("event %d %q: error %v, want %v", i, s, gotErr, wantErr)
 		}
-		if gotErr == nil && *got != want {
+		if gotErr == nil && got != want {
 			t.Fatalf("event %d %q:\n got %#v\nwant %#v", i, s, got, want)
 		}
 	}
@@ -204,7 +204,7 @@ func TestEventDecoderReset(t *testing.T) {
 		} {
 			want, wantErr := item.ParseEvent([]byte(s))
 			got, gotErr := d.Decode([]byte(s))
-			if fmt.Sprint(gotErr) != fmt.Sprint(wantErr) || gotErr == nil && *got != want {
+			if fmt.Sprint(gotErr) != fmt.Sprint(wantErr) || gotErr == nil && got != want {
 				t.Errorf("round %d, event %d: %v, %v", round, i, got, gotErr)
 			}
 		}

@@ -28,8 +28,6 @@ func (f *few[K, V]) get(key K) (v V) {
 	return v
 }
 
-func (f *few[K, V]) set(key K, value V) { *f.at(key) = value }
-
 // find returns where the value of a key is, nil if it has none.
 func (f *few[K, V]) find(key K) *V {
 	if f.many != nil {

@@ -4,7 +4,8 @@
 package item
 
 import (
-	"cmp"
+	"bytes"
+	"slices"
 	"strings"
 )
 
@@ -17,6 +18,8 @@ type said struct {
 	whole map[textKey]string
 	// annotations are those of each part, in their order.
 	annotations map[int][]JSON
+	// halved are the texts that end in half a character.
+	halved []textKey
 	// state is the status that an event gave in its name, completed or failed.
 	state string
 }
@@ -117,14 +120,6 @@ func (a *Accumulator) state(e *Event, state string) {
 	}
 }
 
-// about returns the slot of the item that the event is about, which makes it
-// one of that type.
-func (a *Accumulator) about(e *Event, t Type) *slot {
-	s := a.slot(e.ItemID, e.OutputIndex, t)
-	s.typ = cmp.Or(s.typ, t)
-	return s
-}
-
 // speaks returns the type of the items that events of the kind are about.
 func speaks(kind EventType) Type {
 	switch kind {
@@ -170,8 +165,27 @@ func (s *said) keep(key textKey, v JSON) {
 }
 
 func (a *Accumulator) delta(e *Event, kind EventType, part int) {
-	b := a.heard(a.about(e, speaks(kind)), kind, part)
+	s := a.about(e, speaks(kind))
+	b := a.heard(s, kind, part)
+	if (e.half || len(s.halved) > 0) && (e.Delta != "" || e.half) {
+		s.deltaWithHalf(b, textKey{kind, max(part, 0)}, e)
+		return
+	}
 	*b = append(*b, e.Delta...)
+}
+
+// deltaWithHalf is for a text that ended in half a character, or does now: that is
+// U+FFFD until the next delta completes it.
+func (s *said) deltaWithHalf(b *[]byte, key textKey, e *Event) {
+	if i := slices.Index(s.halved, key); i >= 0 {
+		s.halved = slices.Delete(s.halved, i, i+1)
+		*b = bytes.TrimSuffix(*b, []byte(replacement))
+	}
+	*b = append(*b, e.Delta...)
+	if e.half {
+		s.halved = append(s.halved, key)
+		*b = append(*b, replacement...)
+	}
 }
 
 // text takes the text of a done event in place of its deltas, where the event
@@ -179,8 +193,10 @@ func (a *Accumulator) delta(e *Event, kind EventType, part int) {
 func (a *Accumulator) text(e *Event, kind EventType, member string, part int) {
 	v, _ := e.Member(member)
 	if len(v) >= 2 && v[0] == '"' {
-		b := a.heard(a.about(e, speaks(kind)), kind, part)
+		s := a.about(e, speaks(kind))
+		b := a.heard(s, kind, part)
 		*b = appendUnescaped((*b)[:0], string(v[1:len(v)-1]))
+		s.halved = slices.DeleteFunc(s.halved, func(k textKey) bool { return k == textKey{kind, max(part, 0)} })
 	}
 }
 

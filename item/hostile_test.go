@@ -129,19 +129,6 @@ func TestMessageTypeNull(t *testing.T) {
 	}
 }
 
-// W7: an event that was put together by hand is kept as it is.
-func TestKeepByHand(t *testing.T) {
-	e := item.Event{Type: item.EventTextDelta, ItemID: "m", Delta: "a"}
-	if got := e.Keep(); got != e {
-		t.Errorf("got %+v, want %+v", got, e)
-	}
-	parsed := event(t, `{"type":"response.output_text.delta","item_id":"m\u0031","output_index":0,"delta":"a\n"}`)
-	parsed.OutputIndex = 7
-	if got := parsed.Keep(); got != parsed {
-		t.Errorf("got %+v, want %+v", got, parsed)
-	}
-}
-
 // W11: filters that nest without end are read in a time that grows with their
 // size, whatever stands behind the nested ones.
 func TestNestedFilters(t *testing.T) {

@@ -31,6 +31,9 @@ type TokenCount struct {
 
 // CountOf returns the request that counts the input of r. It shares r's values.
 func CountOf(r *Request) *TokenCountRequest {
+	if r == nil {
+		return new(TokenCountRequest)
+	}
 	t := &TokenCountRequest{
 		Model: r.Model, Input: r.Input, Instructions: r.Instructions,
 		Tools: r.Tools, ToolChoice: r.ToolChoice, ParallelToolCalls: r.ParallelToolCalls,

@@ -172,6 +172,9 @@ func leadingItem(s string) (it Item, n names, length int) {
 // New encodes v as an item. The error is a [*ShapeError] with the path of a
 // text that is no UTF-8, or of an Extra member that is no JSON.
 func New(v Value) (Item, error) {
+	if isNil(v) {
+		return Item{}, errNil
+	}
 	if u, ok := v.(*Unknown); ok {
 		return ParseString(string(u.Raw))
 	}
@@ -339,6 +342,9 @@ func (it Item) IsOutput() bool {
 // Decode returns a copy of the item in the struct of its type, or [*Unknown].
 // The error is a [*ShapeError] with the item's type and call_id.
 func (it Item) Decode() (Value, error) {
+	if it.raw == "" {
+		return nil, &ShapeError{Problem: "it is the zero Item"}
+	}
 	v := newValue(it.typ)
 	if v == nil {
 		return &Unknown{Raw: JSON(it.raw)}, nil

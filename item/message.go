@@ -3,7 +3,10 @@
 
 package item
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // Role says who speaks in a message. Roles that this version does not know are
 // kept. Schema: EasyInputMessage.role.
@@ -57,8 +60,14 @@ func User(s string) Item { return message(RoleUser, Parts(&InputText{Text: clean
 // UserParts returns a user message with the parts in their order. An image
 // without a detail gets [DetailAuto], which messages require.
 func UserParts(parts ...Part) (Item, error) {
+	if len(parts) == 0 {
+		return Item{}, &ShapeError{Type: TypeMessage, Problem: "no parts: a message says something"}
+	}
 	own := make([]Part, len(parts))
 	for i, p := range parts {
+		if img, ok := p.(*InputImage); ok && img != nil && img.ImageURL == "" && img.FileID == "" && len(img.Extra) == 0 {
+			return Item{}, &ShapeError{Type: TypeMessage, Problem: fmt.Sprintf("part %d is an image without a URL, data or file id", i+1)}
+		}
 		own[i] = withDetail(p)
 	}
 	return New(&Message{Role: RoleUser, Content: Parts(own...)})
@@ -66,7 +75,7 @@ func UserParts(parts ...Part) (Item, error) {
 
 func withDetail(p Part) Part {
 	img, ok := p.(*InputImage)
-	if !ok || img.Detail != "" {
+	if !ok || img == nil || img.Detail != "" {
 		return p
 	}
 	if _, given := img.Extra.Get("detail"); given {

@@ -116,6 +116,9 @@ func (*SummaryText) PartType() string { return "summary_text" }
 
 // PartType returns the part's type member, or "" when it has none.
 func (p *UnknownPart) PartType() string {
+	if p == nil {
+		return ""
+	}
 	return typeOfRaw(p.Raw)
 }
 

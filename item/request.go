@@ -48,9 +48,14 @@ type Request struct {
 	// Metadata is an object of texts, such as [Metadata].
 	Metadata JSON
 	Extra    Extra
+	// Spelled holds numbers as they came that encoding would spell in another
+	// way, such as 1.0 for 1. One of them is written while its field has the same
+	// number.
+	Spelled Extra
 }
 
 func (r *Request) fields(c *codec) {
+	c.spells(&r.Spelled)
 	c.optString("model", &r.Model)
 	c.optString("instructions", &r.Instructions)
 	c.list("input", &r.Input)
@@ -91,6 +96,9 @@ func (r *Request) AppendJSON(dst []byte) ([]byte, error) { return appendOutward(
 
 // MarshalJSON returns the request's body.
 func (r *Request) MarshalJSON() ([]byte, error) {
+	if r == nil {
+		return []byte("null"), nil // as package json has it for a nil pointer
+	}
 	return r.AppendJSON(make([]byte, 0, r.Input.Size()+4096))
 }
 
@@ -106,6 +114,9 @@ func ParseRequest(data []byte) (*Request, error) {
 // InputItems returns the input as items, also where it is a plain text, which
 // means one user message.
 func (r *Request) InputItems() []Item {
+	if r == nil {
+		return nil
+	}
 	if r.Input == nil {
 		v, _ := r.Extra.Get("input")
 		if s, ok := v.Unquote(); ok {

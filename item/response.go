@@ -72,6 +72,10 @@ type Response struct {
 	// [Response.Text] for the text itself.
 	OutputText string
 	Extra      Extra
+	// Spelled holds numbers as they came that encoding would spell in another
+	// way, such as 1.0 for 1. One of them is written while its field has the same
+	// number.
+	Spelled Extra
 }
 
 // IncompleteDetails says why a response stopped early, such as
@@ -88,6 +92,7 @@ func (d *IncompleteDetails) fields(c *codec) {
 
 // fields are in the order in which endpoints write them.
 func (r *Response) fields(c *codec) {
+	c.spells(&r.Spelled)
 	c.needText("id", &r.ID, &r.Extra)
 	c.member("object", "response", &r.Extra) // a compaction has another
 	c.optFloat("created_at", &r.CreatedAt)
@@ -161,6 +166,9 @@ func (r *Response) MarshalJSON() ([]byte, error) { return r.AppendJSON(nil) }
 
 // Text returns the text of the response's messages, joined by newlines.
 func (r *Response) Text() string {
+	if r == nil {
+		return ""
+	}
 	var texts []string
 	for _, it := range r.Output {
 		if m, err := As[Message](it); err == nil {
@@ -180,6 +188,10 @@ type Usage struct {
 	OutputDetails *OutputTokensDetails
 	TotalTokens   int64
 	Extra         Extra
+	// Spelled holds numbers as they came that encoding would spell in another
+	// way, such as 1.0 for 1. One of them is written while its field has the same
+	// number.
+	Spelled Extra
 }
 
 // InputTokensDetails splits the input tokens. Schema:
@@ -198,6 +210,7 @@ type OutputTokensDetails struct {
 }
 
 func (u *Usage) fields(c *codec) {
+	c.spells(&u.Spelled)
 	c.number("input_tokens", &u.InputTokens, &u.Extra)
 	optRecord(c, "input_tokens_details", &u.InputDetails)
 	c.number("output_tokens", &u.OutputTokens, &u.Extra)

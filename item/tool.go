@@ -54,7 +54,12 @@ func (*FunctionTool) ToolType() string { return "function" }
 func (*CustomTool) ToolType() string { return "custom" }
 
 // ToolType returns the type member, or "".
-func (t *UnknownTool) ToolType() string { return typeOfRaw(t.Raw) }
+func (t *UnknownTool) ToolType() string {
+	if t == nil {
+		return ""
+	}
+	return typeOfRaw(t.Raw)
+}
 
 func (t *FunctionTool) fields(c *codec) {
 	c.typ("function")

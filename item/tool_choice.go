@@ -113,6 +113,9 @@ func ParseToolChoice(j JSON) (ToolChoice, error) {
 
 // JSON returns the choice as [Request.ToolChoice] takes it.
 func (v *ToolChoice) JSON() (JSON, error) {
+	if v == nil {
+		return "", errNil
+	}
 	if v.Type == "" && v.Mode != "" && len(v.Extra) == 0 {
 		return Quote(v.Mode), nil
 	}

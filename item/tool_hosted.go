@@ -88,10 +88,20 @@ type ImageMask struct {
 type ProgrammaticTool struct{ Extra Extra }
 
 // ToolType returns Type, or [ToolWebSearch].
-func (t *WebSearchTool) ToolType() string { return cmp.Or(t.Type, ToolWebSearch) }
+func (t *WebSearchTool) ToolType() string {
+	if t == nil {
+		return ToolWebSearch
+	}
+	return cmp.Or(t.Type, ToolWebSearch)
+}
 
 // ToolType returns Type, or [ToolWebSearchPreview].
-func (t *WebSearchPreviewTool) ToolType() string { return cmp.Or(t.Type, ToolWebSearchPreview) }
+func (t *WebSearchPreviewTool) ToolType() string {
+	if t == nil {
+		return ToolWebSearchPreview
+	}
+	return cmp.Or(t.Type, ToolWebSearchPreview)
+}
 
 // ToolType returns [ToolCodeInterpreter].
 func (*CodeInterpreterTool) ToolType() string { return ToolCodeInterpreter }
