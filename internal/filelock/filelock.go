@@ -1,0 +1,159 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package filelock locks files. A lock is the operating system's: it ends with
+// its process, and a file that is left behind locks nothing.
+package filelock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// BusyError says that somebody else has the lock.
+type BusyError struct {
+	// Holder says who: "process 17 on host", or "" where that is not known.
+	Holder string
+}
+
+// Error names the holder.
+func (e *BusyError) Error() string {
+	if e.Holder == "" {
+		return "another process has the lock"
+	}
+	return e.Holder + " has the lock"
+}
+
+var errLocked = errors.New("the file is locked")
+
+// How long [Take] and [TakeFile] wait, and how long until they look again: a
+// process that was killed while it started another one leaves the lock to that one,
+// for an instant.
+const (
+	patience = 200 * time.Millisecond
+	pause    = 10 * time.Millisecond
+)
+
+// Lock is a lock that this process has.
+type Lock struct {
+	file *os.File
+	path string // of a file that goes with the lock, or ""
+}
+
+// Take makes the file at path, and the folders around it, and locks it. The file
+// says who has the lock; [Lock.Release] removes it. The error is a [*BusyError] if
+// somebody else has the lock, and wraps [errors.ErrUnsupported] where the file
+// system has no locks.
+func Take(path string) (*Lock, error) {
+	return TakeWithin(context.Background(), path, patience)
+}
+
+// TakeWithin is [Take] with a time to wait for somebody else who has the lock. It
+// tries at least once; if ctx ends, it returns the error of the last try.
+func TakeWithin(ctx context.Context, path string, patience time.Duration) (*Lock, error) {
+	return retry(ctx, patience, func() (*Lock, error) { return take(path) })
+}
+
+// TakeFile locks a file that is there. Its text stays as it is.
+func TakeFile(path string) (*Lock, error) {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	l, err := retry(context.Background(), patience, func() (*Lock, error) {
+		if err := flock(f); err != nil {
+			return nil, busyOr(err, "")
+		}
+		return &Lock{file: f}, nil
+	})
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return l, nil
+}
+
+// retry tries until there is a lock, or an error that does not pass by itself.
+func retry(ctx context.Context, patience time.Duration, try func() (*Lock, error)) (*Lock, error) {
+	for began := time.Now(); ; {
+		l, err := try()
+		var busy *BusyError
+		if err == nil || !errors.As(err, &busy) && !errors.Is(err, fs.ErrNotExist) || time.Since(began) > patience {
+			return l, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(pause):
+		}
+	}
+}
+
+func take(path string) (*Lock, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := flock(f); err != nil {
+		who, _ := io.ReadAll(io.LimitReader(f, 1024))
+		_ = f.Close() // it was only looked at
+		return nil, busyOr(err, strings.TrimSpace(string(who)))
+	}
+	if !same(f, path) { // the last holder removed it while it was opened
+		return nil, errors.Join(&BusyError{}, f.Close())
+	}
+	if err := errors.Join(f.Truncate(0), writeAt(f, self()+"\n")); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &Lock{file: f, path: path}, nil
+}
+
+func writeAt(f *os.File, text string) error {
+	_, err := f.WriteAt([]byte(text), 0)
+	return err
+}
+
+func busyOr(err error, who string) error {
+	if errors.Is(err, errLocked) {
+		return &BusyError{Holder: who}
+	}
+	return err
+}
+
+// same reports whether the open file is the one of that name.
+func same(f *os.File, name string) bool {
+	open, err1 := f.Stat()
+	named, err2 := os.Stat(name)
+	return err1 == nil && err2 == nil && os.SameFile(open, named)
+}
+
+// self says who this process is.
+func self() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "an unnamed host"
+	}
+	return fmt.Sprintf("process %d on %s", os.Getpid(), host)
+}
+
+// Release ends the lock. It may be called more than once, and on nil.
+func (l *Lock) Release() error {
+	if l == nil || l.file == nil {
+		return nil
+	}
+	f := l.file
+	l.file = nil
+	if l.path != "" {
+		_ = os.Remove(l.path) // one that is left locks nothing
+	}
+	return f.Close()
+}

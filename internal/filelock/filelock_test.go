@@ -1,0 +1,126 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package filelock_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/antiphon-go/antiphon/internal/filelock"
+)
+
+// TestTake proves that one has the lock at a time, that others are told who, and
+// that a file that is left behind locks nothing. J2
+func TestTake(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a", "lock")
+	one, err := filelock.Take(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var busy *filelock.BusyError
+	if _, err := filelock.Take(path); !errors.As(err, &busy) || !strings.HasPrefix(busy.Holder, "process ") {
+		t.Errorf("%v", err)
+	}
+	if err := errors.Join(one.Release(), one.Release()); err != nil {
+		t.Error(err)
+	}
+	if err := os.WriteFile(path, []byte("process 1 on a host\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	two, err := filelock.Take(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	two.Release()
+}
+
+// TestTakeTogether proves that many who take and release at once never have it
+// together. J2
+func TestTakeTogether(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a", "lock")
+	inside, taken := make(chan struct{}, 1), make(chan struct{}, 400)
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 50 {
+				l, err := filelock.Take(path)
+				if err != nil {
+					continue
+				}
+				select {
+				case inside <- struct{}{}:
+				default:
+					t.Error("two have the lock")
+				}
+				taken <- struct{}{}
+				<-inside
+				l.Release()
+				os.Remove(filepath.Dir(path)) // as those do who leave no folder behind
+			}
+		})
+	}
+	all.Wait()
+	if len(taken) == 0 {
+		t.Error("nobody had it")
+	}
+}
+
+// TestTakeFile proves that a file can be locked without a change to it. J2
+func TestTakeFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "talk.md")
+	if _, err := filelock.TakeFile(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("no file: %v", err)
+	}
+	if err := os.WriteFile(path, []byte("text"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, err := filelock.TakeFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var busy *filelock.BusyError
+	if _, err := filelock.TakeFile(path); !errors.As(err, &busy) {
+		t.Errorf("%v", err)
+	}
+	if text, err := os.ReadFile(path); err != nil || string(text) != "text" {
+		t.Errorf("%q %v", text, err)
+	}
+	if err := l.Release(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestTakeWithin proves that a lock is waited for, until it is given back or ctx
+// ends. J2
+func TestTakeWithin(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	one, err := filelock.Take(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var busy *filelock.BusyError
+	if _, err := filelock.TakeWithin(ctx, path, time.Hour); !errors.As(err, &busy) || busy.Holder == "" {
+		t.Errorf("ctx ended: %v", err)
+	}
+	got := make(chan error, 1)
+	go func() {
+		two, err := filelock.TakeWithin(t.Context(), path, time.Hour)
+		got <- errors.Join(err, two.Release())
+	}()
+	time.Sleep(30 * time.Millisecond) // it also passes if the other has not looked yet
+	if err := one.Release(); err != nil {
+		t.Error(err)
+	}
+	if err := <-got; err != nil {
+		t.Error(err)
+	}
+}
