@@ -24,6 +24,7 @@ func FromResponse(resp *http.Response, body []byte) *Error {
 		RetryAfter: retryAfter(resp.Header),
 		Limits:     limitsOf(resp.Header),
 		final:      resp.Header.Get("X-Should-Retry") == "false",
+		again:      resp.Header.Get("X-Should-Retry") == "true" && resp.StatusCode >= 400,
 	}
 	if resp.Request != nil {
 		e.Method, e.URL = resp.Request.Method, ShowURL(resp.Request.URL)
@@ -325,6 +326,9 @@ func (e *Error) hint(resp *http.Response) string {
 	case Auth:
 		return profile.KeyHint
 	case NotFound:
+		if e.Type == "api_error" { // Ollama's, whose path is right
+			return "check the model's name; if this is Ollama, get the model by: ollama pull NAME"
+		}
 		if e.Code == "model_not_found" || e.Param == "model" {
 			return "check the model's name and that this key may use it"
 		}

@@ -70,6 +70,7 @@ type Error struct {
 	Err error
 
 	final bool   // doing it again is known to be no use
+	again bool   // the server says that doing it again may be of use
 	kind  string // a finer code beside Code and Type
 }
 
@@ -77,10 +78,14 @@ type Error struct {
 func (e *Error) Unwrap() error { return e.Err }
 
 // SafeToRetry reports whether the same request may succeed later and nothing
-// was delivered that a second answer would double.
+// was delivered that a second answer would double. The server's own header
+// X-Should-Retry counts more than the class.
 func (e *Error) SafeToRetry() bool {
 	if e.Sent || e.final {
 		return false
+	}
+	if e.again {
+		return true
 	}
 	switch e.Class {
 	case RateLimit, Overloaded, Server, Network, Truncated, Reconnect:

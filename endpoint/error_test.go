@@ -125,6 +125,13 @@ func TestErrorMessage(t *testing.T) {
 	if s := FromResponse(resp, []byte("404 page not found")).Error(); !strings.Contains(s, "404 page not found; ") || !strings.Contains(s, "/v1") {
 		t.Errorf("no word of /v1: %s", s)
 	}
+	// Ollama's answer for a model that was not pulled: its path is right.
+	resp = response(404)
+	resp.Request.URL = &url.URL{Scheme: "http", Host: "localhost:11434", Path: "/v1/responses"}
+	e = FromResponse(resp, []byte(`{"error":{"message":"model 'x' not found","type":"api_error","param":null,"code":null}}`))
+	if s := e.Error(); e.Class != NotFound || !strings.Contains(s, "ollama pull") || strings.Contains(s, "Responses API") {
+		t.Errorf("for a model that is not there: %s", s)
+	}
 	if s := FromResponse(response(200), []byte("<html>")).Error(); !strings.Contains(s, "no Responses endpoint") {
 		t.Errorf("no hint: %s", s)
 	}
@@ -198,6 +205,12 @@ func TestRetryAfter(t *testing.T) {
 		if got := FromResponse(response(429, tt.header...), nil).RetryAfter; got != tt.want {
 			t.Errorf("%v: %v, want %v", tt.header, got, tt.want)
 		}
+	}
+	if e := FromResponse(response(400, "X-Should-Retry", "true"), nil); !e.SafeToRetry() {
+		t.Error("what the server calls worth a try is final")
+	}
+	if e := FromResponse(response(400, "X-Should-Retry", "true"), nil); e.Class != BadRequest {
+		t.Errorf("class %s", e.Class)
 	}
 	if e := FromResponse(response(503, "X-Should-Retry", "false"), nil); e.SafeToRetry() {
 		t.Error("repeated although the server said not to")

@@ -78,3 +78,27 @@ func TestSecretName(t *testing.T) {
 		}
 	}
 }
+
+// A10, B5: a key is found however its characters are escaped, and however often.
+func TestKeyHideEscaped(t *testing.T) {
+	const secret = "sk-test+/abc=0123"
+	k := NewKey(secret)
+	spell := func(format string) string {
+		s := ""
+		for _, c := range []byte(secret) {
+			s += fmt.Sprintf(format, c)
+		}
+		return s
+	}
+	for _, form := range []string{
+		secret, spell(`\u%04x`), spell(`\u%04X`), spell(`\\u%04x`), spell(`\\\\u%04x`), spell(`\x%02x`), spell("%%%02X"), spell("%%%02x"), spell("&#%d;"), spell("&#x%x;"),
+		`\u0073k-test+\/abc=0123`, "sk-test%2B%2Fabc%3D0123", "sk&#45;test+/abc&#x3d;0123",
+	} {
+		if got := k.Hide("the key " + form + " is bad, " + form); got != "the key [redacted] is bad, [redacted]" {
+			t.Errorf("%s: %s", form, got)
+		}
+		if cut := "50% & " + form[:len(form)-1]; k.Hide(cut) != cut {
+			t.Errorf("what is not the key is hidden: %s", k.Hide(cut))
+		}
+	}
+}

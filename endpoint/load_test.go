@@ -86,7 +86,7 @@ func TestLoadProfilesErrors(t *testing.T) {
 		{`{} {}`, "mine.json:1:4: something follows the object"},
 		{"{\n  \"profile\": []}", `mine.json:2:3: unknown member "profile"; did you mean "profiles"?`},
 		{"{\"profiles\": [\n\t{\"name\": \"ä\", \"host\": []}]}", `mine.json:2:16: unknown member "host"; did you mean "hosts"?`},
-		{`{"profiles":[{"name":"x","completely_else":1}]}`, "there are account_header, apis, "},
+		{`{"profiles":[{"name":"x","completely_else":1}]}`, "there are account_header, alternate, apis, "},
 		{`{"profiles":[{"name":"x","omit":["a"],"omit":[]}]}`, "mine.json:1:39: the same member twice"},
 		{`{"profiles":{}}`, `mine.json:1:13: "profiles" must be a list, not {}`},
 		{`{"profiles":[7]}`, `mine.json:1:14: "profiles" must be an object, not 7`},

@@ -18,8 +18,16 @@ import (
 // concurrent use, also while requests run.
 type Meta struct {
 	mu     sync.RWMutex
-	latest Answer
+	latest reply
+	count  int
 	around *Meta // of the context that this one's came of
+}
+
+// reply is an answer as it came. Most are never asked about, so it is read by
+// who asks. The header does not change any more.
+type reply struct {
+	status, attempt int
+	header          http.Header
 }
 
 // Answer is what one answer said besides its body, whether it succeeded or not.
@@ -68,10 +76,21 @@ func (r RateLimits) IsZero() bool {
 // Latest returns the latest answer; the zero Answer before the first.
 func (m *Meta) Latest() Answer {
 	m.mu.RLock()
-	defer m.mu.RUnlock()
-	a := m.latest
-	a.Header = a.Header.Clone()
+	r := m.latest
+	m.mu.RUnlock()
+	if r.status == 0 {
+		return Answer{}
+	}
+	a := AnswerOf(&http.Response{StatusCode: r.status, Header: r.header})
+	a.Attempts = r.attempt
 	return a
+}
+
+// RequestID returns the latest answer's, and how many answers came so far.
+func (m *Meta) RequestID() (id string, answers int) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return requestID(m.latest.header), m.count
 }
 
 type metaKey struct{}
@@ -92,11 +111,11 @@ func FillMeta(ctx context.Context, resp *http.Response, attempt int) {
 	if m == nil || resp == nil {
 		return
 	}
-	a := AnswerOf(resp)
-	a.Attempts = attempt
+	r := reply{status: resp.StatusCode, attempt: attempt, header: resp.Header}
 	for ; m != nil; m = m.around {
 		m.mu.Lock()
-		m.latest = a
+		m.latest = r
+		m.count++
 		m.mu.Unlock()
 	}
 }

@@ -83,6 +83,13 @@ type Profile struct {
 	// ShortMessages is set where an assistant message needs all members of an
 	// output message. One that lacks its id is sent as role and text instead.
 	ShortMessages bool
+	// Alternate is set where histories go through chat templates, of which several
+	// refuse neighbouring messages of a role, system messages behind others, or a
+	// message of the assistant at either end. Neighbours are joined, late system
+	// messages become the user's and say so, and short remarks stand where a role
+	// is missing. When a message joins the one that the last request ended with,
+	// the request does not begin with the bytes of that one.
+	Alternate bool
 	// OutputIDs is set where outputs of tools need an id of their own. One that
 	// lacks it gets one made of its call's id.
 	OutputIDs bool
@@ -93,6 +100,9 @@ type Profile struct {
 	OtherItems Change
 	// OmitInItems are members left out of every input item.
 	OmitInItems []string
+	// OmitOutputOnly is set where an item of a reply is refused as input for the
+	// members that [OutputOnly] names. They are left out.
+	OmitOutputOnly bool
 	// Reasoning is which reasoning items are sent back.
 	Reasoning Reasoning
 	// Parts are the types of content parts it takes; nil means all. The others
@@ -113,6 +123,11 @@ type Profile struct {
 	// becomes of the others: [Drop] or [Refuse].
 	Tools      []string
 	OtherTools Change
+
+	// Windows are the paths that tell the context windows of models, the best one
+	// first: below the base URL, or below the server's root if they begin with "//".
+	// Nothing else is ever asked for one.
+	Windows []string
 
 	// ChatMaxTokens is the member that limits the output of a chat completion.
 	// Empty means max_completion_tokens.

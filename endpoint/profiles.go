@@ -18,6 +18,7 @@ var profiles = []Profile{
 		MinOutputTokens:   16,
 		MaxCacheKey:       64,
 		StrictNames:       true,
+		OmitOutputOnly:    true,
 		ChatUsage:         Yes,
 		PreviousResponse:  Yes,
 		Conversations:     Yes,
@@ -42,6 +43,7 @@ var profiles = []Profile{
 		MinOutputTokens:   16,
 		MaxCacheKey:       64,
 		StrictNames:       true,
+		OmitOutputOnly:    true,
 		ChatUsage:         Yes,
 		PreviousResponse:  Yes,
 		Background:        Yes,
@@ -136,6 +138,7 @@ var profiles = []Profile{
 		KeyHint:         "a local Ollama takes any key; for ollama.com set OPENAI_API_KEY to a key from https://ollama.com/settings/keys",
 		Refuse:          []string{"previous_response_id", "conversation", "background", "prompt"},
 		Efforts:         []string{"none", "low", "medium", "high"}, // minimal and xhigh are errors
+		Alternate:       true,
 		Roles:           map[string]string{"developer": "system"},
 		Items:           []string{"message", "function_call", "function_call_output", "reasoning"},
 		OtherItems:      ToText,
@@ -149,6 +152,7 @@ var profiles = []Profile{
 		Tools:            []string{"function"},
 		OtherTools:       Refuse,
 		ChatMaxTokens:    "max_tokens",
+		Windows:          []string{"//api/ps"},
 		ChatReasoning:    "reasoning",
 		ChatUsage:        Yes,
 		PreviousResponse: No,
@@ -174,6 +178,7 @@ var profiles = []Profile{
 		Refuse:          []string{"previous_response_id", "conversation", "background", "prompt"},
 		// Many chat templates take one system message, the first.
 		Instructions:  Leading,
+		Alternate:     true,
 		Roles:         map[string]string{"developer": "system"},
 		TypedMessages: true, // of the assistant; those of others may do without
 		Items:         []string{"message", "function_call", "function_call_output", "reasoning"},
@@ -188,6 +193,7 @@ var profiles = []Profile{
 		Tools:            []string{"function"}, // others are skipped without a word
 		OtherTools:       Refuse,
 		ChatMaxTokens:    "max_tokens",
+		Windows:          []string{"/models", "//props"},
 		ChatReasoning:    "reasoning_content",
 		ChatUsage:        Yes,
 		PreviousResponse: No,
@@ -211,6 +217,7 @@ var profiles = []Profile{
 		KeyHint:         "set OPENAI_API_KEY to what the server was started with (--api-key)",
 		Refuse:          []string{"conversation", "prompt"},
 		Instructions:    Leading,
+		Alternate:       true,
 		Roles:           map[string]string{"developer": "system"},
 		TypedMessages:   true,
 		ShortMessages:   true,
@@ -221,6 +228,7 @@ var profiles = []Profile{
 		Files:           NoneOfThem,
 		Outputs:         OutputString,
 		ObjectArguments: true,
+		Windows:         []string{"/models"},
 		ChatReasoning:   "reasoning_content",
 		ChatUsage:       Yes,
 		// VLLM_ENABLE_RESPONSES_API_STORE in its environment turns these on;
@@ -255,6 +263,7 @@ var profiles = []Profile{
 		ChatPath:        "/chat/completions",
 		APIs:            []string{APIResponses, APIChat},
 		KeyHint:         "set OPENAI_API_KEY to the key of this server",
+		Alternate:       true,
 		Roles:           map[string]string{"developer": "system"},
 		TypedMessages:   true,
 		ShortMessages:   true,

@@ -30,8 +30,9 @@ type Retry struct {
 	// Base is the wait before the first retry. It doubles from one to the next
 	// up to Cap; chance takes off up to half.
 	Base, Cap time.Duration
-	// MaxAfter is how much at most of the wait that a server asks for is
-	// waited.
+	// MaxAfter is the longest wait that a server may ask for. A failure that asks
+	// for more is not retried: the server would refuse again, and the caller can
+	// read in [Error.RetryAfter] when to come back.
 	MaxAfter time.Duration
 	// MaxWait bounds all waits together.
 	MaxWait time.Duration
@@ -43,7 +44,8 @@ type Retry struct {
 }
 
 // Budget counts the retries of one piece of work, over all layers and requests
-// that share it. It is safe for concurrent use.
+// that share it. It is not about tokens or money, for which package agent has a
+// Budget. It is safe for concurrent use.
 type Budget struct {
 	retry Retry
 
@@ -64,7 +66,8 @@ func (b *Budget) Refill() {
 
 // Next takes one retry after err out of the budget and returns how long to wait
 // before it; the caller waits with [Budget.Sleep]. It returns false when err is
-// no [*Error] that is safe to retry, or when the budget is spent.
+// no [*Error] that is safe to retry, when it asks for a longer wait than
+// MaxAfter, or when the budget is spent.
 func (b *Budget) Next(err error) (wait time.Duration, ok bool) {
 	var e *Error
 	if !errors.As(err, &e) || !e.SafeToRetry() {
@@ -72,7 +75,7 @@ func (b *Budget) Next(err error) (wait time.Duration, ok bool) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.used >= cmp.Or(b.retry.Max, DefaultRetries) {
+	if b.used >= cmp.Or(b.retry.Max, DefaultRetries) || e.RetryAfter > cmp.Or(b.retry.MaxAfter, DefaultMaxAfter) {
 		return 0, false
 	}
 	wait = b.retry.wait(b.used, e.RetryAfter)
@@ -116,7 +119,6 @@ func (r Retry) wait(n int, asked time.Duration) time.Duration {
 	if asked > 0 {
 		// Never before the server's time; a little after it, so that all who
 		// were told the same do not come at once.
-		asked = min(asked, cmp.Or(r.MaxAfter, DefaultMaxAfter))
 		return asked + time.Duration(chance()*float64(asked)/10)
 	}
 	top := cmp.Or(r.Cap, DefaultCap)

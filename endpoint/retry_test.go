@@ -31,16 +31,23 @@ func TestBudgetBacksOff(t *testing.T) {
 	}
 }
 
-// E1: the server's wish is kept, up to a cap.
+// E1: the server's wish is kept, and what asks for more than the cap is not
+// retried.
 func TestBudgetHonoursRetryAfter(t *testing.T) {
 	b := Retry{Max: 3, Rand: never}.Budget()
 	for _, tt := range []struct{ asked, want time.Duration }{
 		{3 * time.Second, 3 * time.Second},
 		{time.Millisecond, time.Millisecond},
-		{24 * time.Hour, time.Minute},
+		{time.Minute, time.Minute},
 	} {
 		if got, ok := b.Next(&Error{Class: RateLimit, RetryAfter: tt.asked}); got != tt.want || !ok {
 			t.Errorf("asked for %v: %v, %v", tt.asked, got, ok)
+		}
+	}
+	b = Retry{Rand: never}.Budget()
+	for _, asked := range []time.Duration{time.Minute + time.Second, 24 * time.Hour} {
+		if wait, ok := b.Next(&Error{Class: RateLimit, RetryAfter: asked}); ok || b.Used() != 0 {
+			t.Errorf("asked for %v: waits %v all the same", asked, wait)
 		}
 	}
 }
@@ -63,7 +70,7 @@ func TestBudgetRefuses(t *testing.T) {
 		t.Error("retried with retries off")
 	}
 	b = Retry{Max: 100, MaxWait: 90 * time.Second, Rand: never}.Budget()
-	asked := &Error{Class: RateLimit, RetryAfter: time.Hour}
+	asked := &Error{Class: RateLimit, RetryAfter: time.Minute}
 	if _, ok := b.Next(asked); !ok {
 		t.Error("first wait refused")
 	}

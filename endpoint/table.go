@@ -131,7 +131,7 @@ func (p Profile) Clone() Profile {
 }
 
 func (p *Profile) lists() []*[]string {
-	return []*[]string{&p.Hosts, &p.Servers, &p.APIs, &p.Omit, &p.Refuse, &p.Efforts, &p.Items, &p.OmitInItems, &p.Parts, &p.Tools}
+	return []*[]string{&p.Hosts, &p.Servers, &p.APIs, &p.Omit, &p.Refuse, &p.Efforts, &p.Items, &p.OmitInItems, &p.Parts, &p.Tools, &p.Windows}
 }
 
 // matchBase reports whether a base URL is one that a pattern of

@@ -1,0 +1,79 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package endpoint
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// windowNames are the members that hold a context window: the one in force
+// before what a model was made for.
+var windowNames = []string{"n_ctx", "max_model_len", "context_length", "context_window"}
+
+// WindowIn returns the context window of a model in tokens, as one of
+// [Profile.Windows] tells it: a list of models, or an object about the only one
+// that there is. It returns 0 if the text does not tell.
+func WindowIn(text []byte, model string) int64 {
+	lists, err := object(text)
+	if err != nil {
+		return 0
+	}
+	for _, name := range []string{"data", "models"} {
+		all, err := elements(lists[name])
+		if err != nil {
+			continue
+		}
+		var found []map[string]jsontext.Value
+		for _, v := range all {
+			one, err := object(v)
+			if err == nil && (len(all) == 1 || isAbout(one, model)) { // a server of one model answers to any name
+				found = append(found, one)
+			}
+		}
+		for _, one := range found {
+			if n := windowOf(one); n > 0 {
+				return n
+			}
+		}
+	}
+	return windowOf(lists)
+}
+
+// isAbout reports whether an object is about a model. Ollama adds a tag to names
+// that have none.
+func isAbout(one map[string]jsontext.Value, model string) bool {
+	return slices.ContainsFunc([]string{"id", "name", "model"}, func(member string) bool {
+		v := one[member]
+		return v.Kind() == '"' && (unquote(v) == model || unquote(v) == model+":latest")
+	})
+}
+
+// windowOf reads the window out of an object, or out of what it says of the
+// model there.
+func windowOf(one map[string]jsontext.Value) int64 {
+	inside := []map[string]jsontext.Value{one}
+	for _, name := range []string{"meta", "default_generation_settings"} {
+		if facts, err := object(one[name]); err == nil {
+			inside = append(inside, facts)
+		}
+	}
+	for _, name := range windowNames {
+		for _, facts := range inside {
+			if n, err := strconv.ParseInt(string(facts[name]), 10, 64); err == nil && n > 0 {
+				return n
+			}
+		}
+	}
+	return 0
+}
+
+// object are the members of a JSON object.
+func object(v []byte) (map[string]jsontext.Value, error) {
+	all := map[string]jsontext.Value{}
+	err := members(v, func(name string, value jsontext.Value) { all[name] = value })
+	return all, err
+}
