@@ -89,6 +89,9 @@ func (a *ask) known(link *wire.Link) (*endpoint.Profile, error) {
 
 // fit is the request as the endpoint takes it.
 func (c *Client) fit(a *ask, req *item.Request) (*item.Request, error) {
+	if c == nil || req == nil {
+		return nil, errNilCall
+	}
 	link := c.link()
 	profile, err := a.known(link)
 	if err != nil {
@@ -224,7 +227,7 @@ func isNot(x *wire.Exchange, what string, text []byte, err error) error {
 	if errors.As(err, &syntax) {
 		return x.Unreadable("the answer", text, true, err)
 	}
-	e := endpoint.FromResponse(x.Response, text)
+	e := x.Refused(text)
 	if e.Message == "" {
 		e.Class, e.Err = endpoint.Protocol, err
 		e.Message, e.Hint = "the answer is JSON but no "+what, ""

@@ -126,7 +126,7 @@ type told struct {
 // backgroundOf is nil for a request that is not for the background, or not in
 // the shape in which the endpoint gets it.
 func (c *Client) backgroundOf(req *item.Request) *background {
-	if req.Background == nil || !*req.Background {
+	if c == nil || req == nil || req.Background == nil || !*req.Background {
 		return nil
 	}
 	link := c.link()
@@ -158,6 +158,10 @@ func (b *background) ask() *ask {
 	}
 	return a
 }
+
+// continues reports that the caller had the first events before: then the deltas
+// that it gets are not all of their texts.
+func (b *background) continues() bool { return b != nil && b.after >= 0 }
 
 func (b *background) follows() bool { return b != nil && b.following }
 

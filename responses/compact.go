@@ -15,6 +15,9 @@ import (
 // place of the input: send it as it is, with what comes next behind it. Some of
 // it only the endpoint can read.
 func (c *Client) Compact(ctx context.Context, req *item.CompactRequest) (*item.Compacted, error) {
+	if req == nil {
+		return nil, errNilCall
+	}
 	a := &ask{op: "compact conversation", method: http.MethodPost, path: "/responses/compact", part: partCompact}
 	fit, err := c.fit(a, &item.Request{
 		Model: req.Model, Input: req.Input, Instructions: req.Instructions, PreviousResponseID: req.PreviousResponseID,

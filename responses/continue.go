@@ -12,6 +12,7 @@ import (
 // the rest.
 type memory struct {
 	id     string
+	base   string // the caller's own previous_response_id, which stands before all
 	model  string
 	input  *item.List // all of it, as the endpoint takes it
 	output []item.Item
@@ -47,7 +48,7 @@ func (m *memory) rest(history *item.List) (*item.List, bool) {
 
 // after returns the request that goes on from m, or the whole one.
 func after(m *memory, whole *item.Request) *item.Request {
-	if m == nil || m.model != whole.Model {
+	if m == nil || m.model != whole.Model || m.base != whole.PreviousResponseID {
 		return whole
 	}
 	rest, ok := m.rest(whole.Input)
@@ -61,9 +62,9 @@ func after(m *memory, whole *item.Request) *item.Request {
 
 // goesAlone reports a request that a Thread has no part in: it names its
 // history itself, or there is none to cut.
-func goesAlone(r *item.Request) bool {
+func (t *Thread) goesAlone(r *item.Request) bool {
 	background := r.Background != nil && *r.Background
-	return background || r.PreviousResponseID != "" || r.Conversation != ""
+	return background || r.Conversation != "" || r.PreviousResponseID != "" && t.Transport == WebSocket
 }
 
 // isStored reports whether the endpoint is to keep the response.
@@ -108,7 +109,7 @@ func (w *witness) covers(req *item.Request, done []item.Item) *memory {
 	}
 	echo, _ := w.answer.Extra.Get("store")
 	return &memory{
-		id: w.answer.ID, model: req.Model, input: req.Input.Clone(), output: done,
+		id: w.answer.ID, base: req.PreviousResponseID, model: req.Model, input: req.Input.Clone(), output: done,
 		stored: isStored(req) && echo != "false",
 	}
 }

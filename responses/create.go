@@ -36,10 +36,15 @@ func (c *Client) Create(ctx context.Context, req *item.Request) (*item.Response,
 		if err == nil {
 			err = outcome(x, resp)
 		}
+		if err == nil && pending(resp) && len(resp.Output) == 0 && !isTrue(req.Background) && !isTrue(resp.Background) {
+			err = x.Fail(stillMade(resp))
+		}
 		return true, err
 	})
 	return resp, err
 }
+
+func isTrue(v *bool) bool { return v != nil && *v }
 
 // collect puts a response together from a stream.
 func collect(x *wire.Exchange) (*item.Response, error) {
@@ -92,13 +97,14 @@ func readResponse(x *wire.Exchange) (*item.Response, []byte, error) {
 	case errors.As(err, &syntax):
 		return nil, nil, x.Unreadable("the answer", text, true, err)
 	case err != nil, r.Output == nil && (r.ID == "" || cmp.Or(r.Status, item.StatusCompleted) == item.StatusCompleted):
-		e := endpoint.FromResponse(x.Response, text)
+		e := x.Refused(text)
 		if e.Message == "" {
 			e.Class, e.Err = endpoint.Protocol, err
 			e.Message = "the answer is JSON but no response"
 		}
 		return nil, nil, x.Fail(e)
 	}
+	x.CleanResponse(r)
 	return r, text, nil
 }
 
@@ -106,6 +112,7 @@ func readResponse(x *wire.Exchange) (*item.Response, []byte, error) {
 // each item done, then the last event. What was passed on before is left out; a
 // response that is to be waited for is none yet.
 func (s *stream) whole(x *wire.Exchange) error {
+	s.lenient = false // a response that is told as a whole exists, and may go on
 	r, text, err := readResponse(x)
 	if err != nil || s.background.goesOn(r) {
 		return err
@@ -119,11 +126,11 @@ func (s *stream) whole(x *wire.Exchange) error {
 		status = item.StatusFailed
 	}
 	last := `{"type":` + string(item.Quote("response."+status)) + `,"sequence_number":` + strconv.FormatInt(number, 10) + `,"response":`
-	ev, err := item.ParseEvent([]byte(last + string(bytes.TrimSpace(text)) + `}`))
+	ev, err := item.ParseEventString(last + string(bytes.TrimSpace(text)) + `}`)
 	if err != nil {
 		return x.Unreadable("the answer", text, false, err)
 	}
-	if done, err := s.event(x, &ev); done {
+	if done, err := s.pass(x, &ev); done {
 		return err
 	}
 	return x.Fail(&endpoint.Error{Class: endpoint.Truncated, Message: "the response is still " + status})
@@ -138,12 +145,12 @@ func (s *stream) rest(x *wire.Exchange, items []item.Item) (number int64, done b
 			continue
 		}
 		text := `{"type":"` + string(item.EventItemDone) + `","sequence_number":` + strconv.FormatInt(number, 10) + `,"output_index":` + strconv.Itoa(i) + `,"item":` + it.JSON() + `}`
-		ev, err := item.ParseEvent([]byte(text))
+		ev, err := item.ParseEventString(text)
 		if err != nil {
 			return number, false, x.Unreadable("item "+strconv.Itoa(i), []byte(it.JSON()), false, err)
 		}
 		number++
-		if done, err := s.event(x, &ev); done {
+		if done, err := s.pass(x, &ev); done {
 			return number, true, err
 		}
 	}

@@ -52,7 +52,7 @@ func TestFallback(t *testing.T) {
 	}
 	for _, r := range reqs[1:] {
 		in := r.Parse(t).Input
-		if in.Len() != 4 || in.At(3).Role() != item.RoleUser || !strings.Contains(in.At(3).JSON(), "iVBORw0KGgo=") {
+		if last := in.At(in.Len() - 1); in.Len() != 5 || last.Role() != item.RoleUser || !strings.Contains(last.JSON(), "iVBORw0KGgo=") {
 			t.Errorf("input %s", r.Body)
 		}
 	}

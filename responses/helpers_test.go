@@ -52,7 +52,7 @@ func drainContext(ctx context.Context, t *testing.T, c *responses.Client, req *i
 			presentable(t, err)
 			continue
 		}
-		d.events = append(d.events, ev.Keep())
+		d.events = append(d.events, ev)
 		items, err := acc.Add(ev)
 		if err != nil {
 			t.Errorf("event %s: %v", ev.Type, err)

@@ -6,6 +6,7 @@ package responses
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/antiphon-go/antiphon/endpoint"
@@ -15,14 +16,27 @@ import (
 
 const opCreate = "create response"
 
+// errNilCall is about a client or a request that is nil.
+var errNilCall = errors.New("responses: the *Client or the *Request is nil")
+
 // send makes the request, over all its attempts. An endpoint of which nothing
 // is known, and which cannot make sense of the request, gets it once more in
 // the shape of its profile's fallback, where that is another.
 func (c *Client) send(ctx context.Context, req *item.Request, stream bool, try func(*wire.Call) (again bool, err error)) error {
+	if c == nil || req == nil {
+		return errNilCall
+	}
 	link := c.link()
 	profile, err := link.Known()
 	if err != nil {
 		return err
+	}
+	if attempt := try; req.Conversation != "" {
+		// An attempt that came to nothing here may have added to the conversation.
+		try = func(k *wire.Call) (bool, error) {
+			again, err := attempt(k)
+			return again && (err == nil || refused(err)), err
+		}
 	}
 	k, sent, err := shaped(ctx, link, profile, req, stream)
 	if err != nil {

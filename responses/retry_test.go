@@ -48,7 +48,6 @@ func TestRetries(t *testing.T) {
 		"429 with seconds":     {rate.RetryAfter("7"), 7 * time.Second},
 		"429 with ms":          {rate.WithHeader("Retry-After-Ms", "70"), 70 * time.Millisecond},
 		"429 with a date":      {rate.RetryAfter("Sat, 21 Nov 2026 12:00:09 GMT").WithHeader("Date", "Sat, 21 Nov 2026 12:00:00 GMT"), 9 * time.Second},
-		"429 with absurdity":   {rate.RetryAfter("1e12"), time.Minute},
 		"500":                  {agenttest.Failure(500, "server_error", "oh"), 500 * time.Millisecond},
 		"502 with a web page":  {agenttest.WebPage(502, "Bad Gateway"), 500 * time.Millisecond},
 		"503":                  {agenttest.Raw(503, "text/plain", "no healthy upstream").RetryAfter("2"), 2 * time.Second},
@@ -119,6 +118,66 @@ func TestRetryOfFirstEvent(t *testing.T) {
 	}
 }
 
+// E1: a stream that breaks when the response has begun, and before any output, is
+// asked for again, as over a WebSocket. The beginning comes again; what was noted of
+// the first response is not held against the second.
+func TestRetryBehindTheBeginning(t *testing.T) {
+	begun := agenttest.Reply(item.Assistant("lost"))
+	const created = `{"type":"response.created","sequence_number":0,"response":{"id":"r","status":"queued"}}`
+	const queued = `{"type":"response.queued","sequence_number":1,"response":{"id":"r","status":"queued"}}`
+	const working = `{"type":"response.in_progress","sequence_number":2,"response":{"id":"r","status":"in_progress"}}`
+	for name, tt := range map[string]struct {
+		first    agenttest.Answer
+		requests int
+		class    endpoint.Class // "" for a whole answer in the end
+	}{
+		"an end":         {agenttest.Events(created, queued, working), 2, ""},
+		"a cut":          {agenttest.Events(created, queued, working).CutAfter(200), 2, ""},
+		"a failure":      {agenttest.Failed("server_error", "it broke"), 2, ""},
+		"an error event": {agenttest.Events(created, `{"type":"error","code":"server_error","message":"oh"}`), 2, ""},
+		"for good":       {agenttest.Failed("invalid_prompt", "not this"), 1, endpoint.Policy},
+		"output":         {begun.WithoutLast(), 1, endpoint.Truncated},
+		"still made":     {agenttest.Events(created, `{"type":"response.completed","response":{"id":"r","status":"in_progress","output":[]}}`), 1, endpoint.Truncated},
+		"one piece":      {agenttest.Raw(200, "application/json", `{"id":"r","object":"response","status":"queued","output":[]}`), 1, endpoint.Truncated},
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := agenttest.NewServer(t, tt.first)
+			if tt.class == "" {
+				srv.Add(agenttest.Reply(item.Assistant("hi")))
+			}
+			var notes []item.Note
+			ctx := item.WithNotes(t.Context(), func(n item.Note) { notes = append(notes, n) })
+			text, ids := "", []string{}
+			var failure error
+			for ev, err := range srv.Client().Stream(ctx, hello()) {
+				if failure = err; err == nil && ev.Type == item.EventCreated {
+					r, _ := ev.Response()
+					ids = append(ids, r.ID)
+				}
+				text += ev.Delta
+			}
+			if tt.class != "" {
+				wantClass(t, failure, tt.class)
+			} else if failure != nil || text != "hi" || len(ids) != 2 || ids[0] == ids[1] {
+				t.Errorf("%q from %q, %v", text, ids, failure)
+			}
+			if n := len(srv.Requests()); n != tt.requests || len(notes) > 0 {
+				t.Errorf("%d requests, want %d; %v", n, tt.requests, notes)
+			}
+			srv = agenttest.NewServer(t, tt.first) // what was begun may be in the conversation
+			req := hello()
+			req.Conversation = item.ConversationByID("conv_1")
+			c := srv.Client()
+			c.Profile = openAI(t)
+			for range c.Stream(t.Context(), req) {
+			}
+			if n := len(srv.Requests()); n != 1 {
+				t.Errorf("%d requests of a conversation", n)
+			}
+		})
+	}
+}
+
 // E2: what cannot pass is asked once.
 func TestNoRetries(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -137,6 +196,13 @@ func TestNoRetries(t *testing.T) {
 		"a page":         {agenttest.WebPage(200, "Sign in"), endpoint.Protocol, `got a web page instead of JSON, titled "Sign in" (request req_0); this URL is no Responses endpoint`},
 		"overflow":       {agenttest.Failure(400, "context_length_exceeded", "long"), endpoint.ContextOverflow, "compact"},
 		"not to be":      {agenttest.Failure(500, "server_error", "oh").WithHeader("X-Should-Retry", "false"), endpoint.Server, "oh"},
+		"too long":       {agenttest.Failure(503, "", "later").RetryAfter("1000"), endpoint.Server, "retry after 16m40s"},
+		"no content":     {agenttest.Raw(204, "", ""), endpoint.Protocol, "the answer is empty"},
+		"nothing":        {agenttest.Raw(200, "text/event-stream", ""), endpoint.Protocol, "the answer is empty"},
+		"gzip unsaid":    {agenttest.Raw(200, "text/event-stream", "\x1f\x8b\x08\x00rest"), endpoint.Protocol, "gzip without a Content-Encoding header"},
+		"UTF-16":         {agenttest.Raw(200, "text/event-stream", "d\x00a\x00t\x00a\x00:\x00"), endpoint.Protocol, "text in UTF-16"},
+		"UTF-16, marked": {agenttest.Raw(200, "text/event-stream", "\xfe\xff\x00d"), endpoint.Protocol, "text in UTF-16"},
+		"binary":         {agenttest.Raw(200, "text/event-stream", "\x00\x00\x01\x02"), endpoint.Protocol, "binary data"},
 		"moved":          {agenttest.Raw(304, "text/plain", ""), endpoint.Protocol, "304 Not Modified"},
 	} {
 		t.Run(name, func(t *testing.T) {

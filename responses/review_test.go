@@ -119,11 +119,17 @@ func TestNothingToSend(t *testing.T) {
 	}
 }
 
-// E1: the server's wish to wait is honoured at its cap for both retries.
+// E1: both retries may wait for as long as a server can ask for; one that asks
+// for longer is not asked again, and the error says when to come back.
 func TestTwoLongWaits(t *testing.T) {
+	absurd := agenttest.NewServer(t, agenttest.Failure(http.StatusTooManyRequests, "rate_limit_exceeded", "slow down").RetryAfter("1000"))
+	if e := wantClass(t, drain(t, absurd.Client(), hello()).err, endpoint.RateLimit); e.RetryAfter != 1000*time.Second || !strings.Contains(e.Error(), "retry after 16m40s") || len(absurd.Requests()) != 1 {
+		t.Errorf("%v, after %d requests", e, len(absurd.Requests()))
+	}
+
 	srv := agenttest.NewServer(t)
 	srv.Otherwise(func(int, agenttest.Request) agenttest.Answer {
-		return agenttest.Failure(http.StatusTooManyRequests, "rate_limit_exceeded", "slow down").RetryAfter("99999999")
+		return agenttest.Failure(http.StatusTooManyRequests, "rate_limit_exceeded", "slow down").RetryAfter("60")
 	})
 	c := srv.Client()
 	c.Retry.Rand = func() float64 { return 0.99 }

@@ -4,7 +4,9 @@
 package responses
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"iter"
 	"strings"
 	"sync"
@@ -18,25 +20,35 @@ import (
 
 // Stream sends the request with stream set and yields the events of the answer
 // as they come, up to the response's last one. It does nothing before it is
-// ranged over, and the request anew each time it is. An event is a view that
-// holds until the next; see [item.Event.Keep].
+// ranged over, and the request anew each time it is. Events are values that stay as
+// they are.
 //
 // If anything is wrong, the last pair that is yielded holds an error, mostly an
 // [*endpoint.Error]: a stream that ends without its last event is Truncated, and
 // a failed response or an error event is yielded as such and then comes again
-// as the error. An incomplete response is none. A failure is retried only while
-// nothing was yielded; one that comes after complete items is a [*PartialError]
+// as the error. An incomplete response is none. A failure is retried only while no
+// output was yielded, so that the events which begin a response may come twice, the
+// second time of another one; a failure that comes after complete items is a [*PartialError]
 // that holds them. But the stream of a request with Background set is taken up
 // again where it broke, as [Client.Follow] does; nothing is sent again for that.
+//
+// What is odd about a stream and not an error, such as a text that is another one
+// at its end than its deltas were, is reported to the function that
+// [item.WithNotes] put into ctx, before the event that shows it is yielded. What is
+// not an event of the API, such as the pings of a proxy, is reported so and left
+// out; a stream of nothing else is an error.
 //
 // Breaking off the range, or the end of ctx, closes the connection. Nothing is
 // left running when the range ends.
 func (c *Client) Stream(ctx context.Context, req *item.Request) iter.Seq2[item.Event, error] {
 	return func(yield func(item.Event, error) bool) {
-		s := &stream{yield: yield, background: c.backgroundOf(req), scratch: scratches.Get().(*scratch)}
+		s := &stream{yield: yield, background: c.backgroundOf(req), decoder: decoders.Get().(*item.EventDecoder)}
 		if s.background != nil {
 			ctx = c.shared(ctx)
 		}
+		// What runs in the background is taken up again where it broke, and what was
+		// begun in a conversation may be a part of it.
+		s.lenient = s.background == nil && (req == nil || req.Conversation == "")
 		err := c.send(ctx, req, true, func(k *wire.Call) (bool, error) {
 			err := s.run(ctx, k)
 			return s.fresh(), err
@@ -46,23 +58,31 @@ func (c *Client) Stream(ctx context.Context, req *item.Request) iter.Seq2[item.E
 		}
 		s.end(err)
 		if s.over {
-			s.scratch.free()
+			s.decoder.Reset()
+			decoders.Put(s.decoder)
 		}
 	}
 }
 
 // stream passes the events of one reply on.
 type stream struct {
-	yield    func(item.Event, error) bool
-	yielded  int            // events
-	sent     bool           // output was among them
-	lenient  bool           // the response may begin again while none was
-	stopped  bool           // the consumer has had enough
-	over     bool           // the response came to its end: the last event was told
-	complete []completeItem // items that were complete
-	room     [4]completeItem
-	scratch  *scratch
-	failure  *endpoint.Error
+	yield   func(item.Event, error) bool
+	yielded int          // events
+	sent    bool         // output was among them
+	lenient bool         // the response may begin again while none was
+	stopped bool         // the consumer has had enough
+	over    bool         // the response came to its end: the last event was told
+	told    []item.Event // those that begin and end items
+	room    [4]item.Event
+	decoder *item.EventDecoder
+	// take is told what is odd about the stream, which the auditor finds; nil if
+	// nobody wants to know.
+	take    func(item.Note)
+	auditor *item.Auditor
+	skipped int        // in a row
+	garbage error      // the first that was skipped, as long as nothing else came
+	event   item.Event // the one that is passed on
+	failure *endpoint.Error
 	// background is nil unless the stream can be taken up again.
 	background *background
 	// held is a failure that came before all else: it is yielded only when the
@@ -96,6 +116,13 @@ func (s *stream) run(ctx context.Context, k *wire.Call) error {
 
 // end yields what is left to say when there is no further attempt.
 func (s *stream) end(err error) {
+	defer func() {
+		if s.auditor != nil {
+			s.auditor.Reset()
+			auditors.Put(s.auditor)
+			s.auditor = nil
+		}
+	}()
 	if s.held.JSON() != "" && err != nil {
 		s.give(&s.held)
 	}
@@ -106,8 +133,10 @@ func (s *stream) end(err error) {
 
 // partial adds the items that were complete to an error.
 func (s *stream) partial(err error) error {
-	if e, ok := err.(*endpoint.Error); ok && len(s.complete) > 0 {
-		return &PartialError{Err: e, Items: s.items()}
+	if e, ok := err.(*endpoint.Error); ok {
+		if items := s.items(); len(items) > 0 {
+			return &PartialError{Err: e, Items: items}
+		}
 	}
 	return err
 }
@@ -130,15 +159,30 @@ func (s *stream) events(x *wire.Exchange) error { return s.read(x, x.Events()) }
 
 // read passes events on up to the last one.
 func (s *stream) read(x *wire.Exchange, src source) error {
-	if s.scratch == nil {
-		s.scratch = new(scratch)
+	if s.decoder == nil {
+		s.decoder = new(item.EventDecoder)
 	}
-	decoder := &s.scratch.decoder
-	decoder.Reset()
+	s.decoder.Reset()
+	s.take = item.NotesOf(x.Context())
+	switch {
+	case s.take == nil || s.background.continues():
+	case s.auditor == nil:
+		s.auditor = auditors.Get().(*item.Auditor)
+	case s.background == nil:
+		s.auditor.Reset() // the response begins again
+	}
+	if s.auditor != nil {
+		s.auditor.Hide = x.Hide
+	}
+	s.skipped, s.garbage = 0, nil
+	x.Heard()
 	for {
 		raw, err := src.Next()
 		if s.failure != nil && (err != nil || x.Ended()) {
 			return s.failure
+		}
+		if err != nil && s.garbage != nil && !x.Ended() {
+			return s.garbage
 		}
 		if err != nil {
 			return err
@@ -149,12 +193,19 @@ func (s *stream) read(x *wire.Exchange, src source) error {
 			}
 			return x.Fail(&endpoint.Error{Class: endpoint.Truncated, Message: "the stream was declared done without its last event"})
 		}
-		ev, err := decoder.Decode(raw.Data)
-		if err != nil {
-			return src.Unreadable(raw, err)
+		if s.event, err = s.decoder.Decode(raw.Data); err != nil {
+			if err := s.skip(x, src, raw, err); err != nil {
+				return err
+			}
+			continue
 		}
+		s.skipped, s.garbage = 0, nil
+		ev := &s.event
 		if ev.Type == "" {
 			ev.Type = item.EventType(raw.Type)
+		}
+		if ev.Type != eventKeepalive {
+			x.Heard()
 		}
 		if s.background.had(ev) {
 			if !ev.Terminal() {
@@ -162,26 +213,64 @@ func (s *stream) read(x *wire.Exchange, src source) error {
 			}
 			s.late(x, ev)
 		}
-		if done, err := s.event(x, ev); done {
+		if done, err := s.pass(x, ev); done {
 			return err
 		}
 	}
 }
 
-// event passes one event on and reports whether it was the last.
-func (s *stream) event(x *wire.Exchange, ev *item.Event) (done bool, err error) {
+// eventKeepalive is a sign of life in the form of an event.
+const eventKeepalive item.EventType = "keepalive"
+
+// maxSkipped is how many events in a row may be none. A stream that goes on so is
+// not one of the API.
+const maxSkipped = 100
+
+// skip passes over what is not an event of the API: not an object, or one by a
+// name that the API does not have, such as the pings of proxies. An object that
+// is cut or damaged is an error, for it may have been part of the reply.
+func (s *stream) skip(x *wire.Exchange, src source, raw sse.Event, err error) error {
+	broken := src.Unreadable(raw, err)
+	if data := bytes.TrimSpace(raw.Data); (len(data) > 0 && data[0] == '{' || raw.Unterminated) && ofAPI(string(raw.Type)) {
+		return broken
+	}
+	if s.skipped++; s.skipped > maxSkipped {
+		return broken
+	}
+	if s.yielded == 0 && s.garbage == nil {
+		s.garbage = broken
+	}
+	if s.take != nil && s.skipped <= 10 {
+		s.take(item.Note{Kind: item.NoteSkipped, Event: item.EventType(raw.Type), OutputIndex: -1,
+			Text: fmt.Sprintf("something in the stream is not an event, and was left out: %q", x.Quote(raw.Data, 60))})
+	}
+	return nil
+}
+
+// ofAPI reports a name that an event of the API may have.
+func ofAPI(name string) bool {
+	return name == "" || name == "message" || name == string(item.EventError) || strings.HasPrefix(name, "response.")
+}
+
+// pass passes one event on and reports whether it was the last.
+func (s *stream) pass(x *wire.Exchange, ev *item.Event) (done bool, err error) {
+	ev = x.Clean(ev)
 	failure := failureOf(x, ev)
+	if failure == nil && ev.Type == item.EventCompleted {
+		if failure = s.unfinished(x, ev); failure != nil {
+			s.lenient = false // that response may come to its end yet
+		}
+	}
 	if failure != nil {
 		ev = hidden(x, ev)
 	}
 	if failure != nil && s.fresh() && mayPass(failure) && !s.background.follows() {
-		s.held = ev.Keep()
+		s.held = *ev
 		return true, failure
 	}
 	terminal := ev.Type != item.EventError && ev.Terminal()
 	if terminal && failure == nil {
-		last := ev.Keep() // which is good for as long as anybody keeps it
-		ev, s.over = &last, true
+		s.over = true
 	}
 	goOn := s.give(ev)
 	if failure != nil {
@@ -224,7 +313,7 @@ func hidden(x *wire.Exchange, ev *item.Event) *item.Event {
 	if text == ev.JSON() {
 		return ev
 	}
-	clean, err := item.ParseEvent([]byte(text))
+	clean, err := item.ParseEventString(text)
 	if err != nil {
 		return &item.Event{Type: ev.Type, SequenceNumber: ev.SequenceNumber, OutputIndex: -1, ContentIndex: -1, SummaryIndex: -1}
 	}
@@ -236,13 +325,19 @@ func (s *stream) give(ev *item.Event) bool {
 	if s.stopped {
 		return false
 	}
+	if s.auditor != nil {
+		s.auditor.Add(ev, s.take)
+	}
 	s.yielded++
 	s.background.note(ev)
 	switch ev.Type {
 	case item.EventCreated, item.EventInProgress, item.EventQueued, item.EventFailed, item.EventCancelled, item.EventError, "":
-	case item.EventItemDone:
+	case item.EventItemAdded, item.EventItemDone:
 		s.sent = true
-		s.done(ev)
+		if s.told == nil {
+			s.told = s.room[:0]
+		}
+		s.told = append(s.told, *ev)
 	default:
 		s.sent = true
 	}
@@ -250,64 +345,41 @@ func (s *stream) give(ev *item.Event) bool {
 	return !s.stopped
 }
 
-// completeItem is a complete item: its output index, and where in the scratch's
-// text it stands.
-type completeItem struct{ place, from, to int }
+// auditors are for streams to come, like decoders.
+var auditors = sync.Pool{New: func() any { return new(item.Auditor) }}
 
-// done takes a complete item. One that is told twice is one item. It is read
-// only where it is wanted, which is seldom.
-func (s *stream) done(ev *item.Event) {
-	v, ok := ev.Member("item")
-	if !ok || v[0] != '{' {
-		return
-	}
-	if s.scratch == nil {
-		s.scratch = new(scratch)
-	}
-	m := s.scratch
-	told := completeItem{ev.OutputIndex, len(m.text), len(m.text) + len(v)}
-	m.text = append(m.text, v...)
-	for i, w := range s.complete {
-		if w.place == told.place && (told.place >= 0 || string(m.text[w.from:w.to]) == string(v)) {
-			s.complete[i] = told
-			return
-		}
-	}
-	if s.complete == nil {
-		s.complete = s.room[:0]
-	}
-	s.complete = append(s.complete, told)
-}
+// decoders are for streams to come, when one has come to its end.
+var decoders = sync.Pool{New: func() any { return new(item.EventDecoder) }}
 
-// scratch is memory that reading a stream takes, and that another one can use
-// when nobody looks at what the first has yielded any more.
-type scratch struct {
-	decoder item.EventDecoder
-	text    []byte // the JSON of the items that were complete, one after the other
-}
-
-var scratches = sync.Pool{New: func() any { return new(scratch) }}
-
-// maxScratch bounds what is kept of a text.
-const maxScratch = 32 << 10
-
-func (m *scratch) free() {
-	if m.text = m.text[:0]; cap(m.text) > maxScratch {
-		m.text = nil
-	}
-	m.decoder.Reset()
-	scratches.Put(m)
-}
-
-// items are the complete items.
+// items are the complete items. Which events are about the same one is for the
+// accumulator to say, here as for every reader of the stream.
 func (s *stream) items() []item.Item {
 	var items []item.Item
-	for _, w := range s.complete {
-		if it, err := item.Parse(s.scratch.text[w.from:w.to]); err == nil {
-			items = append(items, it)
-		}
+	var acc item.Accumulator
+	for i := range s.told {
+		done, _ := acc.Add(s.told[i]) // one that cannot be read is not complete
+		items = append(items, done...)
 	}
 	return items
+}
+
+// unfinished is the error of a last event whose response says that it is still
+// made, when nothing of it came. One that has output is taken at the event's word.
+func (s *stream) unfinished(at faults, ev *item.Event) *endpoint.Error {
+	text := ev.JSON()
+	if len(s.told) > 0 || !strings.Contains(text, `"`+item.StatusInProgress+`"`) && !strings.Contains(text, `"`+item.StatusQueued+`"`) {
+		return nil
+	}
+	r, err := ev.Response()
+	if err != nil || !pending(r) || len(r.Output) > 0 {
+		return nil
+	}
+	return at.Fail(stillMade(r))
+}
+
+// stillMade is the error of a response that has not come to its end.
+func stillMade(r *item.Response) *endpoint.Error {
+	return &endpoint.Error{Class: endpoint.Truncated, Message: "the response is still " + r.Status}
 }
 
 // failureOf is the error that an event reports, or nil.
@@ -323,6 +395,14 @@ func failureOf(at faults, ev *item.Event) *endpoint.Error {
 		return at.FromAPI(a)
 	}
 	switch ev.Type {
+	case item.EventCompleted, item.EventIncomplete:
+		// A response may say otherwise than its event.
+		if text := ev.JSON(); !strings.Contains(text, `"`+item.StatusFailed+`"`) && !strings.Contains(text, `"`+item.StatusCancelled+`"`) {
+			return nil
+		}
+		if r, err := ev.Response(); err == nil && (r.Status == item.StatusFailed || r.Status == item.StatusCancelled) {
+			return failureOf(at, &item.Event{Type: item.EventType("response." + r.Status)})
+		}
 	case item.EventFailed:
 		return at.Fail(&endpoint.Error{Class: endpoint.Server, Message: "the response failed, and the server does not say why"})
 	case item.EventCancelled:

@@ -5,6 +5,7 @@ package responses_test
 
 import (
 	"io"
+	"math"
 	"net/http"
 	"strings"
 	"testing"
@@ -30,20 +31,24 @@ func deltas(n int) *responses.Client {
 	return &responses.Client{BaseURL: "http://localhost", HTTP: &http.Client{Transport: canned(strings.Repeat(delta, n) + last)}}
 }
 
-// An event costs no allocation on its way to the consumer.
+// An event costs one allocation on its way to the consumer: its text.
 func TestStreamAllocations(t *testing.T) {
 	cost := func(n int) float64 {
 		c, req := deltas(n), hello()
-		return testing.AllocsPerRun(20, func() {
-			for _, err := range c.Stream(t.Context(), req) {
-				if err != nil {
-					t.Fatal(err)
+		fewest := math.Inf(1) // collections and the race detector empty pools
+		for range 20 {
+			fewest = min(fewest, testing.AllocsPerRun(1, func() {
+				for _, err := range c.Stream(t.Context(), req) {
+					if err != nil {
+						t.Fatal(err)
+					}
 				}
-			}
-		})
+			}))
+		}
+		return fewest
 	}
-	if few, many := cost(10), cost(10_000); many > few+2 { // the buffer grows to its size
-		t.Errorf("%v allocations for 10 events, %v for 10000", few, many)
+	if few, many := cost(10), cost(10_000); many-few > 10_000-10+2 { // the buffer grows to its size
+		t.Errorf("%v allocations for 10 events, %v for 10000; want one more for each more", few, many)
 	}
 }
 

@@ -54,9 +54,10 @@ const (
 // request over HTTP. A server that shows, on a WebSocket that its profile does
 // not promise, that it took no notice of the id is taken not to know it.
 //
-// A request with background, conversation or a previous_response_id of its own
-// goes to the Client as it is. So does one that is made while another is under
-// way. A Thread is safe for concurrent use therefore, but only one response at a
+// A request with background or conversation goes to the Client as it is. So does
+// one that is made while another is under way. A previous_response_id of the
+// request's own stands before the whole history: it is sent while there is nothing
+// later to go on from, and over HTTP alone, for a socket may not know it. A Thread is safe for concurrent use therefore, but only one response at a
 // time gets something out of it. It must not be copied after its first use.
 //
 // A socket is read by a goroutine, which answers the server's pings while tools
@@ -70,10 +71,11 @@ type Thread struct {
 	// Transport is what to use where the endpoint has it.
 	Transport Transport
 
-	own  Client // where Client is nil
-	busy atomic.Bool
-	last *memory // of the one who is busy, as are these
-	dead int     // ids in a row that the endpoint did not know
+	own   Client // where Client is nil
+	busy  atomic.Bool
+	last  *memory // of the one who is busy, as are these
+	dead  int     // ids in a row that the endpoint did not know
+	noted bool    // that the whole history is sent
 
 	refused atomic.Bool // there are no sockets here
 	mu      sync.Mutex
@@ -92,7 +94,11 @@ var errThreadClosed = errors.New("the thread was closed")
 // [Client.Stream] does. It is the agent's Model.
 func (t *Thread) Stream(ctx context.Context, req *item.Request) iter.Seq2[item.Event, error] {
 	return func(yield func(item.Event, error) bool) {
-		if goesAlone(req) || !t.busy.CompareAndSwap(false, true) {
+		if req == nil {
+			yield(item.Event{}, errNilCall)
+			return
+		}
+		if t.goesAlone(req) || !t.busy.CompareAndSwap(false, true) {
 			t.client().Stream(ctx, req)(yield)
 			return
 		}
@@ -117,7 +123,10 @@ func (t *Thread) Stream(ctx context.Context, req *item.Request) iter.Seq2[item.E
 // made. The request that follows, and may have more history, begins to answer
 // sooner. Over HTTP, or while a response is under way, there is nothing to do.
 func (t *Thread) Warm(ctx context.Context, req *item.Request) error {
-	if goesAlone(req) || !t.busy.CompareAndSwap(false, true) {
+	if req == nil {
+		return errNilCall
+	}
+	if t.goesAlone(req) || !t.busy.CompareAndSwap(false, true) {
 		return nil
 	}
 	defer t.busy.Store(false)
@@ -169,6 +178,48 @@ func (t *Thread) Uses() Transport {
 
 // RetryPolicy returns the Client's, for a run of package agent.
 func (t *Thread) RetryPolicy() endpoint.Retry { return t.client().Retry }
+
+// Window is that of the client.
+func (t *Thread) Window(ctx context.Context, model string) int64 {
+	return t.client().Window(ctx, model)
+}
+
+// About says where requests go, and over what as far as it is known by now.
+func (t *Thread) About() endpoint.About {
+	a := t.client().About()
+	if a.Transport = "continue"; t.Uses() == WebSocket {
+		a.Transport = string(WebSocket)
+	}
+	return a
+}
+
+// Resume takes over what another Thread left, perhaps in another process: the
+// response id was the answer to req, whose Input is the whole history before it,
+// and said output. A request that begins with these is sent as the id and the
+// rest, if the endpoint keeps responses and still knows it. A Thread that has
+// answered something goes on from that instead. It is an agent's Resumer.
+func (t *Thread) Resume(req *item.Request, id string, output []item.Item) {
+	if req == nil || id == "" || t.goesAlone(req) || !t.busy.CompareAndSwap(false, true) {
+		return
+	}
+	defer t.busy.Store(false)
+	if t.last != nil {
+		return
+	}
+	link := t.client().link()
+	p, err := link.Known()
+	if err != nil {
+		return // the request itself will tell what is wrong
+	}
+	if whole, err := link.Fit(req, p); err == nil {
+		t.last = &memory{
+			id: id, base: req.PreviousResponseID, model: whole.Model, input: whole.Input.Clone(), output: output, stored: isStored(whole),
+		}
+	}
+}
+
+// Recall is that of the client.
+func (t *Thread) Recall(before endpoint.About) { t.client().Recall(before) }
 
 func (t *Thread) client() *Client {
 	if t.Client == nil {

@@ -226,7 +226,7 @@ func drainModel(ctx context.Context, t *testing.T, m agent.Model, req *item.Requ
 			}
 			continue
 		}
-		d.events = append(d.events, ev.Keep())
+		d.events = append(d.events, ev)
 		items, err := acc.Add(ev)
 		if err != nil {
 			t.Errorf("event %s: %v", ev.Type, err)
@@ -579,4 +579,51 @@ func TestThreadProperty(t *testing.T) {
 			histories[at] = append(h, d.items...)
 		}
 	})
+}
+
+// H2: a Thread that cannot send what is new alone says so, once; one that can
+// says nothing.
+func TestThreadNotesTheWholeHistory(t *testing.T) {
+	yes, no := true, false
+	for name, tt := range map[string]struct {
+		over    responses.Transport
+		profile *endpoint.Profile
+		store   *bool
+		want    int
+	}{
+		"continues":             {responses.HTTP, openAI(t), &yes, 0},
+		"a socket":              {responses.WebSocket, openAI(t), &no, 0},
+		"store is off":          {responses.HTTP, openAI(t), &no, 1},
+		"an unknown endpoint":   {responses.HTTP, &endpoint.Careful, &yes, 1},
+		"nor has it any socket": {responses.WebSocket, &endpoint.Profile{Name: "none", WebSocket: endpoint.No, PreviousResponse: endpoint.No}, &yes, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := newKeeper(numbered)
+			srv := agenttest.NewServer(t)
+			srv.Otherwise(k.answer(t))
+			th := newThread(t, srv, tt.over)
+			th.Client.Profile = tt.profile
+			var notes []item.Note
+			ctx := item.WithNotes(t.Context(), func(n item.Note) { notes = append(notes, n) })
+			history := item.NewList()
+			for range 3 {
+				history.Append(item.User("question"))
+				for ev, err := range th.Stream(ctx, &item.Request{Model: "m", Store: tt.store, Input: history.Clone()}) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					if ev.Type == item.EventItemDone {
+						it, err := ev.Item()
+						if err != nil {
+							t.Fatal(err)
+						}
+						history.Append(it)
+					}
+				}
+			}
+			if len(notes) != tt.want || tt.want > 0 && notes[0].Kind != item.NoteWholeHistory {
+				t.Errorf("%+v", notes)
+			}
+		})
+	}
 }

@@ -89,6 +89,7 @@ func isClass(err error, c endpoint.Class) bool {
 
 // posts asks over HTTP.
 func (u *turn) posts(ctx context.Context) error {
+	u.noteWhole(ctx)
 	m := u.t.last
 	if m != nil && (!m.stored || u.shaky || u.profile.PreviousResponse != endpoint.Yes) {
 		m = nil
@@ -101,6 +102,31 @@ func (u *turn) posts(ctx context.Context) error {
 		u.t.last = now // else what was known before is as true as it was
 	}
 	return err
+}
+
+// noteWhole notes, once, that there is nothing to go on from here: who asked for a
+// Thread expects that what is new is sent alone.
+func (u *turn) noteWhole(ctx context.Context) {
+	take := item.NotesOf(ctx)
+	if take == nil || u.t.noted || u.t.Uses() != HTTP { // a socket goes on from its last response
+		return
+	}
+	why := ""
+	switch {
+	case u.profile.PreviousResponse != endpoint.Yes:
+		why = "endpoints of the profile " + u.profile.Name + " are not known to go on from a response of their own"
+	case !isStored(u.whole), u.t.last != nil && !u.t.last.stored:
+		why = "the endpoint keeps no response that it could go on from"
+	case u.t.dead >= maxDead:
+		why = "the endpoint does not know its own responses any more"
+	default:
+		return
+	}
+	if u.t.Transport == WebSocket {
+		why = "there is no WebSocket, and " + why
+	}
+	u.t.noted = true
+	take(item.Note{Kind: item.NoteWholeHistory, OutputIndex: -1, Text: "the whole history is sent with each request: " + why})
 }
 
 // post sends a request over HTTP, over all its attempts. The whole one is sent

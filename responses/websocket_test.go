@@ -760,8 +760,9 @@ func TestSocketGarbage(t *testing.T) {
 		answer agenttest.Answer
 		class  endpoint.Class
 	}{
-		"no JSON":  {ok.WithEvent(0, "hello"), endpoint.Protocol},
-		"a list":   {ok.WithEvent(0, "[]"), endpoint.Protocol},
+		"no JSON":  {ok.WithEvent(0, "hello"), ""}, // what is around it is whole
+		"a list":   {ok.WithEvent(0, "[]"), ""},
+		"damaged":  {ok.WithEvent(0, `{"type":nope}`), endpoint.Protocol},
 		"binary":   {ok.WithBinary(0, "{}"), endpoint.Protocol},
 		"empty":    {ok.WithEvent(0, ""), ""},
 		"blank":    {ok.WithEvent(0, " \n"), ""},
