@@ -81,15 +81,3 @@ func edited[T any, P interface {
 	changed, err := item.New(P(v))
 	return changed, err == nil
 }
-
-// callTypes names the type of call that each type of output answers.
-var callTypes = map[item.Type]item.Type{
-	item.TypeFunctionCallOutput:   item.TypeFunctionCall,
-	item.TypeCustomToolCallOutput: item.TypeCustomToolCall,
-	item.TypeLocalShellCallOutput: item.TypeLocalShellCall,
-	item.TypeShellCallOutput:      item.TypeShellCall,
-	item.TypeApplyPatchCallOutput: item.TypeApplyPatchCall,
-	item.TypeComputerCallOutput:   item.TypeComputerCall,
-	item.TypeToolSearchOutput:     item.TypeToolSearchCall,
-	item.TypeMCPApprovalResponse:  item.TypeMCPApprovalRequest,
-}

@@ -107,6 +107,8 @@ func Kind(b Body) string {
 		return "answered"
 	case Withdrawn:
 		return "withdrawn"
+	case ItemsWithdrawn:
+		return "items_withdrawn"
 	case ReasoningDropped:
 		return "reasoning_dropped"
 	case Quarantined:
@@ -117,6 +119,10 @@ func Kind(b Body) string {
 		return "restored"
 	case Collapsed:
 		return "collapsed"
+	case Noticed:
+		return "noticed"
+	case Superseded:
+		return "superseded"
 	case StopAsked:
 		return "stop_asked"
 	case Stopped:
@@ -159,6 +165,8 @@ func (c *codec) write(b Body) {
 		answeredFields(c, &b)
 	case Withdrawn:
 		withdrawnFields(c, &b)
+	case ItemsWithdrawn:
+		itemsWithdrawnFields(c, &b)
 	case ReasoningDropped:
 		reasoningDroppedFields(c, &b)
 	case Quarantined:
@@ -169,6 +177,10 @@ func (c *codec) write(b Body) {
 		restoredFields(c, &b)
 	case Collapsed:
 		collapsedFields(c, &b)
+	case Noticed:
+		noticedFields(c, &b)
+	case Superseded:
+		supersededFields(c, &b)
 	case StopAsked:
 		stopAskedFields(c, &b)
 	case Stopped:
@@ -207,6 +219,8 @@ func (c *codec) read(kind string) Body {
 		return readBody(c, answeredFields)
 	case "withdrawn":
 		return readBody(c, withdrawnFields)
+	case "items_withdrawn":
+		return readBody(c, itemsWithdrawnFields)
 	case "reasoning_dropped":
 		return readBody(c, reasoningDroppedFields)
 	case "quarantined":
@@ -217,6 +231,10 @@ func (c *codec) read(kind string) Body {
 		return readBody(c, restoredFields)
 	case "collapsed":
 		return readBody(c, collapsedFields)
+	case "noticed":
+		return readBody(c, noticedFields)
+	case "superseded":
+		return readBody(c, supersededFields)
 	case "stop_asked":
 		return readBody(c, stopAskedFields)
 	case "stopped":
@@ -239,9 +257,20 @@ func readBody[T Body](c *codec, fields func(*codec, *T)) Body {
 // The functions below name the members of each body, for both directions. What
 // is zero is left out; items come last.
 
-func givenFields(c *codec, b *Given)             { c.item("item", &b.Item) }
-func runStartedFields(*codec, *RunStarted)       {}
-func turnStartedFields(c *codec, b *TurnStarted) { c.int("turn", &b.Turn) }
+func givenFields(c *codec, b *Given) { c.item("item", &b.Item) }
+
+func runStartedFields(c *codec, b *RunStarted) {
+	c.text("conversation", &b.Conversation.ID)
+	c.text("of_session", &b.Conversation.Session)
+	part(c, "setup", &b.Setup)
+}
+
+func turnStartedFields(c *codec, b *TurnStarted) {
+	c.int("turn", &b.Turn)
+	c.int64("continues", &b.Continues)
+	c.text("conversation", &b.InConversation)
+	part(c, "setup", &b.Setup)
+}
 
 func receivedFields(c *codec, b *Received) {
 	c.int("turn", &b.Turn)
@@ -258,6 +287,13 @@ func turnEndedFields(c *codec, b *TurnEnded) {
 	c.usage("usage", &b.Usage)
 	c.int64("refused", &b.Refused)
 	c.float("cost", &b.Cost)
+	c.text("model", &b.Model)
+	c.text("service_tier", &b.ServiceTier)
+	c.text("request_id", &b.RequestID)
+	c.text("conversation", &b.InConversation)
+	c.int64("window", &b.Window)
+	c.text("profile", &b.Profile)
+	part(c, "setup", &b.Setup)
 }
 
 func approvalAskedFields(c *codec, b *ApprovalAsked) {
@@ -276,6 +312,8 @@ func approvalFields(c *codec, b *Approval) {
 	c.bool("allowed", &b.Allowed)
 	c.text("reason", &b.Reason)
 	c.text("by", &b.By)
+	c.text("from", &b.From)
+	c.text("rule", &b.Rule)
 	c.text("edited", &b.Edited)
 	part(c, "remember", &b.Remember)
 }
@@ -286,6 +324,7 @@ func (r *Rule) fields(c *codec) {
 	c.text("member", &r.Member)
 	c.texts("prefix", &r.Prefix)
 	c.text("under", &r.Under)
+	c.text("from", &r.From)
 }
 
 func callStartedFields(c *codec, b *CallStarted) {
@@ -320,10 +359,17 @@ func withdrawnFields(c *codec, b *Withdrawn) {
 	c.text("reason", &b.Reason)
 }
 
+func itemsWithdrawnFields(c *codec, b *ItemsWithdrawn) {
+	c.int64s("entries", &b.Seqs)
+	c.text("reason", &b.Reason)
+	c.text("by", &b.By)
+}
+
 func reasoningDroppedFields(c *codec, b *ReasoningDropped) { c.text("reason", &b.Reason) }
 
 func quarantinedFields(c *codec, b *Quarantined) {
 	c.int64("entry", &b.Seq)
+	c.text("member", &b.Member)
 	c.text("reason", &b.Reason)
 }
 
@@ -342,6 +388,19 @@ func compactedFields(c *codec, b *Compacted) {
 func restoredFields(c *codec, b *Restored) { c.int64("entry", &b.Seq) }
 
 func collapsedFields(c *codec, b *Collapsed) {
+	c.int64s("entries", &b.Seqs)
+	c.int64("by", &b.By)
+}
+
+func noticedFields(c *codec, b *Noticed) {
+	c.int("turn", &b.Turn)
+	c.text("notice", &b.Kind)
+	c.text("item_id", &b.ItemID)
+	c.text("call_id", &b.CallID)
+	c.text("text", &b.Text)
+}
+
+func supersededFields(c *codec, b *Superseded) {
 	c.int64s("entries", &b.Seqs)
 	c.int64("by", &b.By)
 }

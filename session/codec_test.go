@@ -48,27 +48,37 @@ func everyKind(t testing.TB) []session.Entry {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rule := session.Rule{Verdict: session.Allow, Tool: "run_*", Member: "argv", Prefix: []string{"go", "test \"x\""}, Under: "/w"}
+	rule := session.Rule{Verdict: session.Allow, Tool: "run_*", Member: "argv", Prefix: []string{"go", "test \"x\""}, Under: "/w", From: "--allow"}
 	message := must(t, `{ "type":"message","role":"user", "content":"caf\u00e9 \/ 1e3 <&>  ","n":1.0}`)
 	lines := must(t, "{\"type\":\"message\",\r\n\t\"role\":\"user\",\"content\":\"a\\nb\"}")
+	setup := session.Setup{
+		Model: "m", Endpoint: "https://host/v1", API: "responses", Transport: "http", Profile: "openai", Rehearsal: true,
+		Settings: `{"temperature":0.5, "text":{ } }`, Instructions: session.Fingerprint("Be brief."),
+		Tools:   []session.Hashed{{Name: "echo", Hash: session.Fingerprint("{}")}, {}},
+		Program: "antiphon v1", Files: []session.Hashed{{Name: "agent.md", Hash: "00"}},
+	}
 	bodies := []session.Body{
 		session.Given{Item: message},
-		session.RunStarted{},
-		session.TurnStarted{Turn: 7},
+		session.RunStarted{Setup: &setup, Conversation: session.Conversation{ID: "conv_1", Session: "s"}},
+		session.TurnStarted{Turn: 7, Continues: 5, InConversation: "conv_1", Setup: &session.Setup{}},
 		session.Received{Turn: 7, Item: lines, Partial: true},
-		session.TurnEnded{Turn: 7, ResponseID: "resp_1", Status: "failed", Reason: "it\nbroke", Class: "overloaded", Usage: usage.Usage, Refused: 3, Cost: 0.0125},
+		session.TurnEnded{Turn: 7, ResponseID: "resp_1", Status: "failed", Reason: "it\nbroke", Class: "overloaded", Usage: usage.Usage, Refused: 3, Cost: 0.0125,
+			Model: "m-2026", ServiceTier: "default", RequestID: "req_1", InConversation: "conv_1", Window: 4096, Profile: "ollama", Setup: &setup},
 		session.ApprovalAsked{CallID: "call_1", Number: 2, Tool: "run_command", Arguments: `{"a": 1}`, Custom: true, Reason: "why", Rules: []session.Rule{rule, {}}},
-		session.Approval{CallID: "call_1", Number: 2, Allowed: true, Reason: "r", By: "somebody", Edited: `{"a":2}`, Remember: &rule},
+		session.Approval{CallID: "call_1", Number: 2, Allowed: true, Reason: "r", By: "somebody", From: "terminal", Rule: "allow x", Edited: `{"a":2}`, Remember: &rule},
 		session.CallStarted{CallID: "call_1", Arguments: `{}`, Session: "s/1-call_1", Repeatable: true},
 		session.Nested{CallID: "call_1", Session: "s/1-call_1", Turns: 3, Tokens: 1 << 60, Cost: 1e-9},
 		session.Paused{CallID: "call_1", Session: "s/1-call_1"},
 		session.Answered{CallID: "call_1", Item: must(t, `{"type":"function_call_output","call_id":"call_1","output":"x"}`), Failed: true, Edited: true},
 		session.Withdrawn{CallID: "call_1", Reason: "computer"},
+		session.ItemsWithdrawn{Seqs: []int64{1, 4}, Reason: "no", By: "guard"},
 		session.ReasoningDropped{Reason: "invalid_encrypted_content"},
-		session.Quarantined{Seq: 4, Reason: "too large"},
+		session.Quarantined{Seq: 4, Member: "action", Reason: "too large"},
 		session.Compacted{Through: 9, Kept: []int64{1, 4}, By: session.BySummary, Items: []item.Item{message, lines}, Failure: "none", Before: 1000, After: 10, Usage: usage.Usage, Cost: 3},
 		session.Restored{Seq: 12},
 		session.Collapsed{Seqs: []int64{1, 2, math.MaxInt64}, By: 5},
+		session.Noticed{Turn: 7, Kind: session.NoticeTextDiffers, ItemID: "msg_1", CallID: "call_1", Text: "the final text differs"},
+		session.Superseded{Seqs: []int64{3, 4}, By: 9},
 		session.StopAsked{Why: "cancelled", AfterTurn: true, Detail: "ctrl-c\xff\x00"},
 		session.Stopped{Why: "answered", Detail: "d"},
 		session.Note{Item: message},
@@ -84,13 +94,14 @@ func everyKind(t testing.TB) []session.Entry {
 func lessThanEverything() []session.Entry {
 	list := []session.Entry{
 		{Seq: math.MaxInt64, Body: session.Given{}},
+		{Body: session.RunStarted{}},
 		{Body: session.Received{}},
 		{Body: session.TurnEnded{Usage: &item.Usage{}}},
 		{Body: session.Compacted{Items: []item.Item{}, Kept: []int64{}}},
 		{Body: session.Compacted{Items: []item.Item{{}, item.User("u")}}},
 		{Body: session.ApprovalAsked{Rules: []session.Rule{}}},
 		{Body: session.Approval{Remember: &session.Rule{Prefix: []string{}}}},
-		{Body: session.Collapsed{}},
+		{Body: session.Collapsed{}}, {Body: session.Superseded{}},
 	}
 	return list
 }
@@ -327,7 +338,7 @@ func anyEntry(t *rapid.T) session.Entry {
 		remember = &r
 	}
 	bodies := []session.Body{
-		session.Given{Item: anItem()}, session.RunStarted{}, session.TurnStarted{Turn: int(n())},
+		session.Given{Item: anItem()}, session.RunStarted{}, session.TurnStarted{Turn: int(n()), Continues: n()},
 		session.Received{Turn: int(n()), Item: anItem(), Partial: yes()},
 		session.TurnEnded{Turn: int(n()), ResponseID: draw(), Status: draw(), Reason: draw(), Class: draw(), Usage: usage(), Refused: n(), Cost: cost()},
 		session.ApprovalAsked{CallID: draw(), Number: int(n()), Tool: draw(), Arguments: draw(), Custom: yes(), Reason: draw(), Rules: []session.Rule{rule()}},
@@ -336,10 +347,13 @@ func anyEntry(t *rapid.T) session.Entry {
 		session.Nested{CallID: draw(), Session: draw(), Turns: int(n()), Tokens: n(), Cost: cost()},
 		session.Paused{CallID: draw(), Session: draw()},
 		session.Answered{CallID: draw(), Item: anItem(), Failed: yes(), Edited: yes()},
-		session.Withdrawn{CallID: draw(), Reason: draw()}, session.ReasoningDropped{Reason: draw()},
+		session.Withdrawn{CallID: draw(), Reason: draw()},
+		session.ItemsWithdrawn{Seqs: rapid.SliceOfN(rapid.Int64(), 1, 4).Draw(t, "withdrawn"), Reason: draw(), By: draw()}, session.ReasoningDropped{Reason: draw()},
 		session.Quarantined{Seq: n(), Reason: draw()},
 		session.Compacted{Through: n(), By: draw(), Items: items(), Before: n(), After: n(), Usage: usage(), Cost: cost(), Failure: draw()},
 		session.Restored{Seq: n()}, session.Collapsed{Seqs: rapid.SliceOfN(rapid.Int64(), 1, 4).Draw(t, "seqs"), By: n()},
+		session.Noticed{Turn: int(n()), Kind: draw(), ItemID: draw(), CallID: draw(), Text: draw()},
+		session.Restored{Seq: n()}, session.Superseded{Seqs: rapid.SliceOfN(rapid.Int64(), 1, 4).Draw(t, "entries"), By: n()}, session.Collapsed{Seqs: rapid.SliceOfN(rapid.Int64(), 1, 4).Draw(t, "seqs"), By: n()},
 		session.StopAsked{Why: draw(), AfterTurn: yes(), Detail: draw()}, session.Stopped{Why: draw(), Detail: draw()}, session.Note{Item: anItem()},
 	}
 	at := time.Unix(rapid.Int64Range(-1e9, 1e11).Draw(t, "second"), rapid.Int64Range(0, 1e9-1).Draw(t, "nanosecond")).UTC()

@@ -20,17 +20,7 @@ type compaction struct {
 
 // spares reports whether a line before the boundary is sent all the same.
 func (c *compaction) spares(l line) bool {
-	return instructs(l.item) || c.kept[l.seq] && !said(l.item)
-}
-
-// instructs reports whether an item is an instruction, which no compaction
-// touches.
-func instructs(it item.Item) bool {
-	if it.Type() != item.TypeMessage {
-		return false
-	}
-	role := it.Role()
-	return role == item.RoleSystem || role == item.RoleDeveloper
+	return l.item.Instructs() || c.kept[l.seq] && !said(l.item) && l.item != brokeOff
 }
 
 // dropReasoning leaves out the reasoning among what stands in the place of
@@ -91,7 +81,7 @@ func (v *View) replacesAny(c *compaction) bool {
 		return true
 	}
 	for i, l := range v.lines[:c.at] {
-		if !c.spares(l) && (i >= last.at || last.spares(l)) {
+		if !c.spares(l) && v.repeated[l.seq] == 0 && (i >= last.at || last.spares(l)) {
 			return true
 		}
 	}
@@ -199,6 +189,7 @@ func (v *View) Packed() int64 {
 // 0, and the index that of the first item which that left as it was.
 func (v *View) Boundary(i int) (through int64, first int) {
 	end := len(v.lines)
+	i = max(i, 0)
 	if i < v.list.Len() {
 		end = max(v.from[i].line, -1)
 	}
@@ -217,7 +208,7 @@ func (v *View) Boundary(i int) (through int64, first int) {
 	if end == len(v.lines) && end > start {
 		at, before = end, most
 	}
-	for first < i && v.from[first].line < at {
+	for first < min(i, len(v.from)) && v.from[first].line < at {
 		first++
 	}
 	if at == start {
@@ -247,7 +238,7 @@ func (v *View) Replaceable(through int64) iter.Seq2[int, item.Item] {
 			switch {
 			case from.line >= at:
 				return
-			case from.line >= 0 && instructs(v.lines[from.line].item):
+			case from.line >= 0 && v.lines[from.line].item.Instructs():
 			case !yield(i, v.list.At(i)):
 				return
 			}

@@ -4,6 +4,7 @@
 package session
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/antiphon-go/antiphon/item"
@@ -17,7 +18,9 @@ func (v *View) put(seq int64, it item.Item, first bool) bool {
 	}
 	v.lines = append(v.lines, line{seq, it, first})
 	v.tell(seq, it)
-	v.send(origin{seq, len(v.lines) - 1}, v.sent(seq, it))
+	if sent := v.sent(seq, it); !sent.IsZero() {
+		v.send(origin{seq, len(v.lines) - 1}, sent)
+	}
 	return true
 }
 
@@ -27,13 +30,23 @@ func (v *View) send(from origin, it item.Item) {
 	v.from = append(v.from, from)
 }
 
-// sent returns what is sent in the place of an item: itself, or a marker.
+// sent returns what is sent in the place of an item: itself, a marker, or
+// nothing, the zero Item.
 func (v *View) sent(seq int64, it item.Item) item.Item {
+	if w, withdrawn := v.withdrawn[seq]; withdrawn {
+		return w.instead
+	}
+	if v.repeated[seq] != 0 {
+		return item.Item{}
+	}
 	if reason, refused := v.refused[seq]; refused {
 		if marker, ok := Marker(it, reason); ok {
 			return marker
 		}
 		return it
+	}
+	if members := v.cut[seq]; members != nil {
+		it = it.Without(members...)
 	}
 	if by, collapsed := v.collapsed[seq]; collapsed {
 		if _, gone := v.refused[by]; !gone {
@@ -57,14 +70,25 @@ func (v *View) tell(seq int64, it item.Item) {
 // Seq returns the number of the entry that the item at index i of [View.Items]
 // is from, and whether the item is in quarantine.
 func (v *View) Seq(i int) (seq int64, quarantined bool) {
+	if i < 0 || i >= len(v.from) {
+		return 0, false
+	}
 	seq = v.from[i].seq
 	_, quarantined = v.refused[seq]
 	return seq, quarantined
 }
 
 // quarantine replaces the item of an entry, which may be in the list or still
-// to come. Of a [Compacted] all that stands in the place of others is meant.
+// to come, or leaves a member of it out. Of a [Compacted] all items are meant.
 func (v *View) quarantine(q Quarantined) {
+	if q.Member != "" {
+		if v.cut == nil {
+			v.cut = map[int64][]string{}
+		}
+		v.cut[q.Seq] = append(v.cut[q.Seq], q.Member)
+		v.rewrite(ByQuarantine)
+		return
+	}
 	if _, again := v.refused[q.Seq]; again {
 		return
 	}
@@ -140,6 +164,8 @@ const (
 	ByCompaction       = "compaction"
 	ByRestoring        = "restored"
 	ByCollapsing       = "collapsed"
+	ByRepetition       = "superseded"
+	ByWithdrawal       = "withdrawn"
 )
 
 // change is the first item of the list that is not what it was.
@@ -228,10 +254,20 @@ func withoutID(it item.Item) item.Item {
 	return short
 }
 
+// essential are members without which an item says something else, or nothing.
+var essential = []string{"type", "role", "content", "call_id", "name", "arguments", "input", "output", "summary", "encrypted_content", "operation", "server_label", "approve", "approval_request_id"}
+
+// Spare reports whether an item can be sent without the member, which it has:
+// what it says and what it belongs to stay.
+func Spare(it item.Item, member string) bool {
+	_, has := it.Member(member)
+	return has && !slices.Contains(essential, member)
+}
+
 // Marker returns what is sent for an item that the endpoint refused: for the
 // output of a function or a custom tool one of the same call that says so, for
-// a message its texts, with a remark in the place of each image and file. It
-// returns false for all else, which has no such form.
+// a message its texts, with a remark instead of each image and file. It returns
+// false for all else, which has no such form.
 func Marker(it item.Item, reason string) (item.Item, bool) {
 	reason = strings.ToValidUTF8(reason, "\uFFFD")
 	text := item.Text("The original output of this call is left out: the endpoint refused it. " + reason)

@@ -19,8 +19,9 @@ type Fate string
 const (
 	Sent      Fate = "sent"      // as it is
 	Changed   Fate = "changed"   // with another call id, or without the id that ties it to reasoning
-	Replaced  Fate = "replaced"  // by a marker: it is in quarantine, or a later output holds what it does
+	Replaced  Fate = "replaced"  // by a marker: it is in quarantine or withheld, or a later output holds what it does
 	Shortened Fate = "compacted" // a compaction stands in its place
+	TakenOut  Fate = "withdrawn" // a guard objected to it; see [ItemsWithdrawn]
 	LeftOut   Fate = "left_out"
 	Waiting   Fate = "waiting" // its reply is not settled yet
 	NotSent   Fate = "note"    // it was never meant to be sent
@@ -42,7 +43,8 @@ type Account struct {
 // Logged is an item of the log and its fate.
 type Logged struct {
 	Seq int64 `json:"seq"`
-	// Kind is given, received, answered, note or compacted: what the entry is.
+	// Kind is given, received, answered, note or compacted: what the entry is; or
+	// break for the note behind a message that broke off; see [IsBreakNote].
 	Kind string    `json:"kind"`
 	Item item.Item `json:"item"`
 	Fate Fate      `json:"fate"`
@@ -91,9 +93,11 @@ const (
 // Explain reads a log and accounts for each item in it. The next request is what
 // a run would send that begins now, before it decides anything new.
 func Explain(log iter.Seq[Entry]) *Account {
-	x := explanation{decided: map[int64]decision{}, withdrawn: map[int64]decision{}, states: map[int64]string{}}
-	for e := range log {
-		x.apply(e)
+	x := explanation{decided: map[int64]decision{}, withdrawn: map[int64]decision{}, withheld: map[int64]bool{}, states: map[int64]string{}, again: map[int64]int64{}}
+	if log != nil {
+		for e := range log {
+			x.apply(e)
+		}
 	}
 	x.view.Apply(Entry{Body: RunStarted{}})
 	x.view.Apply(Entry{Body: TurnStarted{}})
@@ -104,9 +108,11 @@ func Explain(log iter.Seq[Entry]) *Account {
 type explanation struct {
 	view      View
 	log       []Entry
-	decided   map[int64]decision // of items' entries: quarantines and collapses
+	decided   map[int64]decision // of items' entries: quarantines, collapses and withdrawals
 	withdrawn map[int64]decision // of calls' entries
+	withheld  map[int64]bool     // items' entries whose withdrawal is in decided
 	unread    []decision         // reasoning that was dropped
+	again     map[int64]int64    // what was said again, and the entry that decided it
 	states    map[int64]string   // of compactions
 
 	// Of the end of the log, by entry.
@@ -129,16 +135,26 @@ func (x *explanation) apply(e Entry) {
 			x.withdrawn[n.seq] = decision{e.Seq, b.Reason}
 		}
 	case Quarantined:
-		x.decided[b.Seq] = decision{e.Seq, "the endpoint refused it: " + b.Reason}
+		if b.Member == "" {
+			x.decided[b.Seq] = decision{e.Seq, "the endpoint refused it: " + b.Reason}
+		}
 	case ReasoningDropped:
 		x.unread = append(x.unread, decision{e.Seq, "the endpoint cannot read it: " + b.Reason})
 	}
 	x.view.Apply(e)
 	switch b := e.Body.(type) {
+	case ItemsWithdrawn:
+		x.withhold(decision{e.Seq, cmp.Or(b.Reason, "a guard objected to it")})
 	case Collapsed:
 		for _, seq := range b.Seqs {
 			if _, refused := x.decided[seq]; !refused && x.view.collapsed[seq] == b.By {
 				x.decided[seq] = decision{e.Seq, fmt.Sprintf("the output of entry %d holds what it did", b.By)}
+			}
+		}
+	case Superseded:
+		for _, seq := range b.Seqs {
+			if x.again[seq] == 0 && x.view.repeated[seq] == b.By {
+				x.again[seq] = e.Seq
 			}
 		}
 	case Compacted:
@@ -161,6 +177,16 @@ func (x *explanation) apply(e Entry) {
 	}
 }
 
+// withhold notes what a withdrawal took out: what it names, and what went along.
+func (x *explanation) withhold(d decision) {
+	for seq := range x.view.withdrawn {
+		if !x.withheld[seq] {
+			x.withheld[seq] = true
+			x.decided[seq] = d
+		}
+	}
+}
+
 // account says what became of everything.
 func (x *explanation) account() *Account {
 	x.sum()
@@ -175,9 +201,9 @@ func (x *explanation) account() *Account {
 	for _, e := range x.log {
 		switch b := e.Body.(type) {
 		case Given:
-			a.Log = append(a.Log, x.fate(Logged{Seq: e.Seq, Kind: "given", Item: b.Item}))
+			a.Log = x.withNote(append(a.Log, x.fate(Logged{Seq: e.Seq, Kind: "given", Item: b.Item})))
 		case Received:
-			a.Log = append(a.Log, x.fate(Logged{Seq: e.Seq, Kind: "received", Item: b.Item}))
+			a.Log = x.withNote(append(a.Log, x.fate(Logged{Seq: e.Seq, Kind: "received", Item: b.Item})))
 		case Answered:
 			a.Log = append(a.Log, x.fate(Logged{Seq: e.Seq, Kind: "answered", Item: b.Item}))
 		case Note:
@@ -208,10 +234,22 @@ func (x *explanation) sum() {
 		return
 	}
 	for _, l := range x.view.lines[:c.at] {
-		if !c.spares(l) {
+		if !c.spares(l) && x.view.repeated[l.seq] == 0 {
 			x.hidden[l.seq] = true
 		}
 	}
+}
+
+// withNote appends the note behind the last item, if there is one; see
+// [IsBreakNote].
+func (x *explanation) withNote(log []Logged) []Logged {
+	l := log[len(log)-1]
+	for _, at := range x.places[l.Seq] {
+		if it := x.view.list.At(at); it == brokeOff && l.Item != it {
+			return append(log, Logged{Seq: l.Seq, Kind: "break", Item: it, Fate: Sent, Index: at, Reason: "it stands behind a reply that broke off"})
+		}
+	}
+	return log
 }
 
 // standIns accounts for the items of a compaction.
@@ -243,6 +281,8 @@ func (x *explanation) fate(l Logged) Logged {
 	unread := repaired && l.Item.Type() == item.TypeReasoning
 	r := x.replyOf(l.Seq)
 	switch d, withdrawn := x.withdrawn[l.Seq]; {
+	case x.view.isGone(l.Seq):
+		l.Fate, l.By, l.Reason = TakenOut, x.decided[l.Seq].by, x.decided[l.Seq].reason
 	case withdrawn:
 		l.Fate, l.By, l.Reason = LeftOut, d.by, cmp.Or(d.reason, "the call was withdrawn")
 	case r != nil && !repaired:
@@ -251,7 +291,7 @@ func (x *explanation) fate(l Logged) Logged {
 		l.Fate, l.By = Shortened, x.view.Compaction()
 		l.Reason = fmt.Sprintf("the compaction of entry %d stands for it", l.By)
 	case repaired:
-		l.Fate, l.By, l.Reason = LeftOut, x.unreadBy(l.Seq, why), why
+		l.Fate, l.By, l.Reason = LeftOut, cmp.Or(x.again[l.Seq], x.unreadBy(l.Seq, why)), why
 	default:
 		l.Fate, l.Reason = LeftOut, "it says nothing"
 	}

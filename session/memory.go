@@ -12,7 +12,11 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
+
+	"github.com/antiphon-go/antiphon/internal/words"
 )
 
 // Memory is a [Store] that lives as long as the process, and all that a store
@@ -62,7 +66,7 @@ func (m *Memory) Append(_ context.Context, id string, after int64, entries []Ent
 	if err := CheckSeqs(after, entries); err != nil {
 		return err
 	}
-	s.log = append(s.log, entries...)
+	s.log = appendCloned(s.log, entries)
 	m.touch(s)
 	return nil
 }
@@ -91,11 +95,11 @@ func (m *Memory) add(s *memorySession) error {
 			if n.owner != nil {
 				return fmt.Errorf("%w: %q was deleted, and forks of it still show sessions that were nested in it; take another id", ErrExists, s.info.ID)
 			}
-			n.owner = s.branch // it was made before the one that it is nested in
+			n.owner, n.info.Owner = s.branch, s.info.Owner // it was made before the one that it is nested in
 		}
 	}
 	if parent := m.sessions[s.info.Parent]; parent != nil && s.info.Nested {
-		s.owner = parent.branch
+		s.owner, s.info.Owner = parent.branch, parent.info.Owner
 	}
 	if m.sessions == nil {
 		m.sessions = map[string]*memorySession{}
@@ -124,7 +128,7 @@ func (m *Memory) Load(_ context.Context, id string, after int64) iter.Seq2[Entry
 	_, log := m.read(id, after)
 	return func(yield func(Entry, error) bool) {
 		for _, e := range log {
-			if !yield(e, nil) {
+			if e.Body = cloned(e.Body); !yield(e, nil) {
 				return
 			}
 		}
@@ -182,7 +186,10 @@ func (m *Memory) Fork(_ context.Context, from string, at int64, to string) error
 	}
 	f := &memorySession{log: slices.Clip(s.log[:at]), blobs: maps.Clone(s.blobs), branch: s.branch.fork(at)}
 	maps.DeleteFunc(f.blobs, func(_ Hash, put int64) bool { return put > at })
-	f.info = Info{ID: to, Path: s.info.Path, Parent: from, At: at}
+	f.info = Info{ID: to, Path: s.info.Path, Parent: from, At: at, Owner: s.info.Owner}
+	if at > 0 {
+		f.info.Title = s.info.Title
+	}
 	return m.add(f)
 }
 
@@ -206,7 +213,7 @@ func (m *Memory) Watch(ctx context.Context, id string, after int64) iter.Seq2[En
 			}
 			watched = s
 			for _, e := range log {
-				if !yield(e, nil) {
+				if e.Body = cloned(e.Body); !yield(e, nil) {
 					return
 				}
 				after++
@@ -233,33 +240,81 @@ func (m *Memory) wait() <-chan struct{} {
 // List implements [Catalog].
 func (m *Memory) List(_ context.Context, q Query) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
-		m.mu.Lock()
-		sessions := slices.SortedFunc(maps.Values(m.sessions), func(a, b *memorySession) int {
-			return cmp.Compare(b.touched, a.touched)
-		})
-		var list []Info
-		for _, s := range sessions {
-			if q.takes(s.info) {
-				list = append(list, s.told())
-			}
-		}
-		m.mu.Unlock()
+		list, err := m.list(q)
 		for _, info := range list {
 			if !yield(info, nil) {
 				return
 			}
 		}
+		if err != nil {
+			yield(Info{}, err)
+		}
 	}
 }
 
-func (q Query) takes(i Info) bool {
+func (m *Memory) list(q Query) (list []Info, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	behind, err := q.behind()
+	if err != nil {
+		return nil, err
+	}
+	sessions := slices.SortedFunc(maps.Values(m.sessions), func(a, b *memorySession) int {
+		if q.Prefix != "" {
+			return cmp.Compare(a.info.ID, b.info.ID)
+		}
+		return cmp.Compare(b.touched, a.touched)
+	})
+	for _, s := range sessions {
+		if !q.Takes(s.info) || !behind(s) {
+			continue
+		}
+		info := s.told()
+		info.Cursor = strconv.FormatInt(s.touched, 10)
+		if q.Prefix != "" {
+			info.Cursor = "=" + info.ID
+		}
+		if list = append(list, info); len(list) == q.Limit {
+			break
+		}
+	}
+	return list, nil
+}
+
+// behind returns what reports whether a session comes behind the cursor.
+func (q Query) behind() (func(s *memorySession) bool, error) {
+	if q.After == "" {
+		return func(*memorySession) bool { return true }, nil
+	}
+	if id, ok := strings.CutPrefix(q.After, "="); ok == (q.Prefix != "") {
+		if ok {
+			return func(s *memorySession) bool { return s.info.ID > id }, nil
+		}
+		if touched, err := strconv.ParseInt(q.After, 10, 64); err == nil {
+			return func(s *memorySession) bool { return s.touched < touched }, nil
+		}
+	}
+	return nil, BadCursor(q.After)
+}
+
+// Takes reports whether a session is one of those that are asked for, for stores.
+func (q Query) Takes(i Info) bool {
+	for _, tag := range q.Tags {
+		if !slices.Contains(i.Tags, tag) {
+			return false
+		}
+	}
 	return (q.Name == "" || q.Name == i.Name) && (q.Path == "" || q.Path == i.Path) &&
+		(q.Owner == "" || q.Owner == i.Owner) && strings.HasPrefix(i.ID, q.Prefix) &&
 		(q.Archived || !i.Archived) && (q.Nested || !i.Nested)
 }
 
 func (s *memorySession) told() Info {
 	info := s.info
-	info.Entries, info.Title = int64(len(s.log)), TitleOf(s.log)
+	info.Entries, info.Tags = int64(len(s.log)), slices.Clone(info.Tags)
+	if info.Title == "" {
+		info.Title = TitleOf(s.log)
+	}
 	return info
 }
 
@@ -292,7 +347,11 @@ func (m *Memory) Create(_ context.Context, info Info) error {
 		return fmt.Errorf("%w: %q", ErrExists, info.ID)
 	}
 	s := &memorySession{branch: new(branch)}
-	s.info = Info{ID: info.ID, Name: info.Name, Path: info.Path, Parent: info.Parent, At: info.At, Nested: info.Nested}
+	s.info = Info{ID: info.ID, Name: info.Name, Path: info.Path, Parent: info.Parent, At: info.At, Nested: info.Nested,
+		Owner: info.Owner, Tags: cleanTags(info.Tags), Title: info.Title}
+	if err := CheckLabels(s.info); err != nil {
+		return err
+	}
 	if err := m.nameFree(s.info); err != nil {
 		return err
 	}
@@ -302,7 +361,7 @@ func (m *Memory) Create(_ context.Context, info Info) error {
 // nameFree reports whether another session has the name.
 func (m *Memory) nameFree(i Info) error {
 	for _, s := range m.sessions {
-		if o := s.info; i.Name != "" && !i.Archived && !o.Archived && o.ID != i.ID && o.Name == i.Name && o.Path == i.Path {
+		if o := s.info; i.Name != "" && !i.Archived && !o.Archived && o.ID != i.ID && o.Name == i.Name && o.Path == i.Path && o.Owner == i.Owner {
 			return fmt.Errorf("%w: %q is the name of session %q", ErrExists, i.Name, o.ID)
 		}
 	}
@@ -316,6 +375,31 @@ func (m *Memory) Rename(_ context.Context, id, name string) error {
 		info.Name = name
 		return m.put(s, info)
 	})
+}
+
+// Label implements [Catalog].
+func (m *Memory) Label(_ context.Context, id string, change Labels) error {
+	return m.change(id, func(s *memorySession) error {
+		info, err := change.Apply(s.info)
+		if err != nil {
+			return err
+		}
+		if err := m.put(s, info); err != nil {
+			return err
+		}
+		m.inherit(s)
+		return nil
+	})
+}
+
+// inherit gives what is nested in a session its owner.
+func (m *Memory) inherit(s *memorySession) {
+	for _, n := range m.sessions {
+		if n.owner != nil && n.owner == s.branch && n.info.Owner != s.info.Owner {
+			n.info.Owner = s.info.Owner
+			m.inherit(n)
+		}
+	}
 }
 
 // Archive implements [Catalog].
@@ -426,3 +510,125 @@ func (m *Memory) OpenBlob(_ context.Context, hash Hash) (Blob, int64, error) {
 type memoryBlob struct{ *bytes.Reader }
 
 func (memoryBlob) Close() error { return nil }
+
+// Search implements [Searcher]. It reads all that was said.
+func (m *Memory) Search(_ context.Context, s Search) iter.Seq2[Found, error] {
+	return func(yield func(Found, error) bool) {
+		found, err := m.search(s)
+		for _, f := range found {
+			if !yield(f, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield(Found{}, err)
+		}
+	}
+}
+
+func (m *Memory) search(s Search) (list []Found, err error) {
+	query, err := searched(s.Words)
+	if err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s.In != "" {
+		one := m.sessions[s.In]
+		if one == nil || s.Owner != "" && s.Owner != one.info.Owner {
+			return nil, fmt.Errorf("%w: %q", ErrNotFound, s.In)
+		}
+		list = one.find(query, func(*branch, int64) bool { return true })
+	} else {
+		list = m.findAll(s.Query, query)
+	}
+	if s.After != "" {
+		at := slices.IndexFunc(list, func(f Found) bool { return f.Cursor == s.After })
+		if at < 0 {
+			return nil, BadCursor(s.After)
+		}
+		list = list[at+1:]
+	}
+	if s.Limit > 0 {
+		list = list[:min(s.Limit, len(list))]
+	}
+	return list, nil
+}
+
+// findAll looks for words in the sessions that a query takes, each by its newest
+// place. A place that sessions share is that of the session which it was written
+// to, or of one of its forks.
+func (m *Memory) findAll(q Query, query words.Query) (list []Found) {
+	q.Name, q.Prefix = "", ""
+	type place struct {
+		in  *branch
+		seq int64
+	}
+	taken := map[place]bool{}
+	var sessions, own []*memorySession
+	for _, s := range m.sessions {
+		if q.Takes(s.info) {
+			sessions = append(sessions, s)
+		}
+	}
+	slices.SortFunc(sessions, func(a, b *memorySession) int { return cmp.Compare(b.touched, a.touched) })
+	for _, shared := range []bool{false, true} {
+		for _, s := range sessions {
+			if shared && slices.Contains(own, s) {
+				continue
+			}
+			newest := s.find(query, func(in *branch, seq int64) bool {
+				p := place{in, seq}
+				if shared == (in == s.branch) || shared && taken[p] {
+					return false
+				}
+				taken[p] = true
+				return true
+			})
+			if len(newest) > 0 {
+				list, own = append(list, newest[0]), append(own, s)
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Found) int {
+		return cmp.Compare(m.sessions[b.Session.ID].touched, m.sessions[a.Session.ID].touched)
+	})
+	return list
+}
+
+// find looks for words in a session, from its end on, in the places that takes
+// reports.
+func (s *memorySession) find(query words.Query, takes func(in *branch, seq int64) bool) (list []Found) {
+	unsaid := map[int64]bool{}
+	for i := len(s.log); i >= 0; i-- {
+		f := Found{By: "title"}
+		text := s.info.Title
+		if i > 0 {
+			e := s.log[i-1]
+			for _, seq := range Unsaid(e.Body) {
+				unsaid[seq] = true
+			}
+			f.Entry, f.Time = e.Seq, e.Time
+			f.By, text = SearchText(e.Body)
+		}
+		from, to, found := query.Find(text)
+		if !found || unsaid[f.Entry] || !takes(s.branch.holding(f.Entry), f.Entry) {
+			continue
+		}
+		f.Session, f.Snippet = s.told(), words.Snippet(text, from, to)
+		f.Cursor = fmt.Sprintf("%d=%s", f.Entry, s.info.ID)
+		list = append(list, f)
+	}
+	return list
+}
+
+// holding returns the branch that holds an entry, or a title.
+func (b *branch) holding(seq int64) *branch {
+	if seq == 0 {
+		return b
+	}
+	for b.base != nil && seq <= b.at {
+		b = b.base
+	}
+	return b
+}

@@ -5,6 +5,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -50,8 +51,22 @@ func NestedIn(id string) (parent string, ok bool) {
 	return id[:slash], true
 }
 
+// outermost returns the session that all others around this one are nested in.
+func outermost(id string) string {
+	for {
+		parent, ok := NestedIn(id)
+		if !ok {
+			return id
+		}
+		id = parent
+	}
+}
+
 // NestedID returns the id of the session of a run that the call starts.
 func (s *Session) NestedID(c *OpenCall) string {
+	if c == nil {
+		c = new(OpenCall)
+	}
 	if n, ok := s.store.(Nester); ok {
 		return n.Nest(s.id, c.Number, c.CallID)
 	}
@@ -63,10 +78,26 @@ func (s *Session) NestedID(c *OpenCall) string {
 // no place for it: then it lives as long as this Session does. Nested may be
 // called while another goroutine appends to s.
 func (s *Session) Nested(ctx context.Context, id string) (*Session, error) {
+	var store Store = &s.beside
 	if n, ok := s.store.(Nester); ok {
-		return Open(ctx, n, id)
+		store = n
 	}
-	return Open(ctx, &s.beside, id)
+	nested, err := Open(ctx, store, id)
+	if err != nil {
+		return nil, err
+	}
+	if c, ok := store.(Catalog); ok {
+		info, err := c.Info(ctx, id)
+		switch {
+		case errors.Is(err, ErrNotFound): // it begins with its first entry
+		case err != nil:
+			return nil, fmt.Errorf("session %q: %w", id, err)
+		case info.Parent != "" && (!info.Nested || info.Parent != s.id): // without one it began before s had an entry
+			return nil, fmt.Errorf("session %q: it is not nested in %q, but a session of its own or of another", id, s.id)
+		}
+	}
+	nested.within = s
+	return nested, nil
 }
 
 // KeepsNested reports whether the sessions of nested runs outlive this process
@@ -76,11 +107,19 @@ func (s *Session) KeepsNested() bool {
 	return ok
 }
 
-// Log returns the entries so far. They must not be changed.
-func (s *Session) Log() []Entry { return slices.Clip(s.load) }
+// Log returns the entries so far. They must not be changed: the session reads them
+// itself. The store has its own.
+func (s *Session) Log() []Entry {
+	if s == nil {
+		return nil
+	}
+	return slices.Clip(s.load)
+}
 
 // Fork begins the session id of the same store with the entries up to number
-// at, and returns it. Both go on independently. A session that is there
+// at, and returns it. Both go on independently. An approval of a call that is
+// still to run stays where it was given, for it is for one call: the fork's log
+// goes on with the [Revocations], and the fork asks again. A session that is there
 // already, or a number that is none of s, is an error. A store that is a
 // [Forker] copies nothing.
 func (s *Session) Fork(ctx context.Context, at int64, id string) (*Session, error) {
@@ -102,5 +141,10 @@ func (s *Session) Fork(ctx context.Context, at int64, id string) (*Session, erro
 		return nil, fmt.Errorf("session %q: fork of %q: %w", id, s.id, err)
 	}
 	f.load, f.seq = entries, at
+	if bodies := Revocations(entries); len(bodies) > 0 {
+		if _, err := f.Append(ctx, bodies...); err != nil {
+			return nil, fmt.Errorf("session %q: fork of %q: %w; do not go on with it: it may hold approvals of the other's calls", id, s.id, err)
+		}
+	}
 	return f, nil
 }

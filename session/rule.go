@@ -3,6 +3,8 @@
 
 package session
 
+import "strings"
+
 // Rule says of later calls what was said of one, or what a file or a flag says
 // of all. It is a plain value, for logs and files; package agent evaluates it.
 //
@@ -18,6 +20,38 @@ type Rule struct {
 	Member string   `json:"member,omitempty"`
 	Prefix []string `json:"prefix,omitempty"`
 	Under  string   `json:"under,omitempty"`
+	// From says where the rule comes from, for people and logs: a flag, a place in
+	// a file, the entry of an answer. Nothing is decided by it.
+	From string `json:"from,omitempty"`
+}
+
+// String returns the rule in words, such as "allow run_command where argv begins
+// with go test".
+func (r Rule) String() string {
+	s := r.Verdict + " " + r.Tool
+	switch {
+	case len(r.Prefix) > 0:
+		s += " where " + r.Member + " begins with " + strings.Join(r.Prefix, " ")
+	case r.Under != "":
+		s += " where " + r.Member + " is under " + r.Under
+	}
+	return s
+}
+
+// DecidedBy says in words, with a space before them, who or which rule decided
+// about a call, as [Approval] has it; "" if that is not known.
+func DecidedBy(by, from, rule string) string {
+	s := ""
+	switch {
+	case by != "":
+		s = " by " + by
+	case rule != "":
+		s = " by the rule: " + rule
+	}
+	if from != "" {
+		s += " (" + from + ")"
+	}
+	return s
 }
 
 // The verdicts of rules.

@@ -203,3 +203,26 @@ func TestMemoryConcurrently(t *testing.T) {
 		t.Errorf("an unknown session has %d entries", n)
 	}
 }
+
+// A session that was deleted while its lock was waited for is not gone on with:
+// its nested runs would leave sessions that belong to nothing.
+func TestLockOfADeletedSession(t *testing.T) {
+	store := new(session.Memory)
+	s, err := session.Open(t.Context(), store, "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Append(t.Context(), session.Given{Item: item.User("hello")}); err != nil {
+		t.Fatal(err)
+	}
+	again, err := session.Open(t.Context(), store, "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Delete(t.Context(), "s"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := again.Lock(t.Context()); !errors.Is(err, session.ErrNotFound) || !strings.Contains(err.Error(), "deleted since it was read") {
+		t.Error(err)
+	}
+}

@@ -21,8 +21,12 @@ import (
 // started because the reply that made them broke off. Applying the same entries
 // gives the same bytes, and a longer log gives a list that begins with the
 // shorter one's, unless an entry between them is a decision to send something
-// else: [ReasoningDropped], [Quarantined], [Compacted], [Restored] and
-// [Collapsed].
+// else: [ItemsWithdrawn], [ReasoningDropped], [Quarantined], [Compacted],
+// [Restored], [Collapsed] and [Superseded].
+//
+// Behind an assistant message that broke off stands a note that says so, so that
+// no server takes the message for the beginning of its own reply; see
+// [IsBreakNote].
 //
 // The zero View is ready. A View is not safe for concurrent use.
 type View struct {
@@ -36,10 +40,13 @@ type View struct {
 	repairs  []Repair
 
 	// What was decided.
-	refused     map[int64]string // quarantined entries, and why
-	dropped     int              // of how many lines the reasoning is left out
-	collapsed   map[int64]int64  // outputs of which a later one holds all there is to know
-	compactions []compaction     // that are in force, each of which replaces the one before
+	withdrawn   map[int64]withheld // items that a guard objected to
+	refused     map[int64]string   // quarantined entries, and why
+	cut         map[int64][]string // entries with members in quarantine, and which
+	dropped     int                // of how many lines the reasoning is left out
+	collapsed   map[int64]int64    // outputs of which a later one holds all there is to know
+	repeated    map[int64]int64    // what broke off and was said again, and where
+	compactions []compaction       // that are in force, each of which replaces the one before
 
 	changing change // since the last turn began
 	changed  change // between the last two
@@ -65,6 +72,7 @@ type reply struct {
 	nodes []*node
 	after []numbered
 	ended bool // nothing imported joins it any more
+	cut   bool // it broke off
 	room  [3]*node
 }
 
@@ -108,8 +116,14 @@ type OpenCall struct {
 	// that, and it was not lost too often.
 	Repeatable bool
 	// Asked says that somebody was asked about the call, so that it was not
-	// started by then, even if it came with an imported history.
-	Asked bool
+	// started by then, even if it came with an imported history. Question is the
+	// last entry that asked; nil if none did.
+	Asked    bool
+	Question *ApprovalAsked
+	// Verdict is the last verdict on this call, nil while there is none. It belongs
+	// to the call and not to its id: it ends when the call has an output or is gone,
+	// and when somebody is asked again.
+	Verdict *Approval
 	// Paused names the session of the nested run that the call stands for, if
 	// that waits for an approval, or was interrupted by a crash.
 	Paused string
@@ -150,6 +164,8 @@ func (v *View) Apply(e Entry) {
 		v.received(e.Seq, b)
 	case TurnEnded:
 		v.endTurn(b.BrokeOff())
+	case ItemsWithdrawn:
+		v.withdraw(b)
 	case ReasoningDropped:
 		v.dropReasoning(b.Reason)
 	case Quarantined:
@@ -160,17 +176,23 @@ func (v *View) Apply(e Entry) {
 		v.restore(b)
 	case Collapsed:
 		v.collapse(b)
+	case Superseded:
+		v.supersede(b)
 	case ApprovalAsked:
-		if n := v.unanswered(b.CallID, ""); n != nil {
-			n.call.Asked = true
+		if c := v.Call(b.CallID, b.Number); c != nil {
+			c.Asked, c.Question, c.Verdict = true, &b, nil
+		}
+	case Approval:
+		if c := v.Call(b.CallID, b.Number); c != nil {
+			c.Verdict = &b
 		}
 	case CallStarted:
-		if n := v.unanswered(b.CallID, ""); n != nil {
-			n.call.start(b)
+		if c := v.Call(b.CallID, 0); c != nil {
+			c.start(b)
 		}
 	case Paused:
-		if n := v.unanswered(b.CallID, ""); n != nil {
-			n.call.Started, n.call.Paused = false, b.Session
+		if c := v.Call(b.CallID, 0); c != nil {
+			c.Started, c.Paused = false, b.Session
 		}
 	case Answered:
 		v.answer(e.Seq, b.CallID, b.Item)
@@ -178,8 +200,20 @@ func (v *View) Apply(e Entry) {
 		if n := v.unanswered(b.CallID, ""); n != nil {
 			n.closed, n.gone = true, true
 		}
+	case Noticed:
+		if b.Kind == NoticeEntryLost || b.Kind == NoticePayloadLost {
+			v.lose()
+		}
 	}
 	v.settle()
+}
+
+// lose takes note of an entry that was lost: it may have been the start of any call
+// that has no output, or the output.
+func (v *View) lose() {
+	for _, c := range v.Open() {
+		c.Started, c.Lost, c.Repeatable, c.Paused, c.nested = true, true, false, "", ""
+	}
 }
 
 // resume takes note of what an earlier run left undone.
@@ -203,10 +237,14 @@ func (v *View) endTurn(cut bool) {
 	if r == nil {
 		r = v.last()
 	}
-	if r == nil || !cut {
+	switch {
+	case !cut:
+		return
+	case r == nil:
+		v.noteBreak() // it is settled
 		return
 	}
-	r.ended = true
+	r.ended, r.cut = true, true
 	for _, n := range r.nodes {
 		if n.open() && !n.call.Started {
 			n.closed, n.gone = true, true
@@ -234,6 +272,21 @@ func (v *View) AppendOpen(open []*OpenCall) []*OpenCall {
 		}
 	}
 	return open
+}
+
+// Call returns the call without an output that an entry means which names a call
+// by its id and number: the first one of that id, and with a number only the call
+// that has both. It is nil if there is none, as when the call that the entry was
+// written about has its output by now and a server uses the id again.
+func (v *View) Call(callID string, number int) *OpenCall {
+	for _, r := range v.pending {
+		for _, n := range r.nodes {
+			if n.open() && n.call.CallID == callID && (number == 0 || number == n.call.Number) {
+				return n.call
+			}
+		}
+	}
+	return nil
 }
 
 // Taken counts the items that the view has taken in. Those that are blank, and
@@ -373,7 +426,7 @@ func (v *View) leaveOut(seq int64, out item.Item) {
 
 // callOf returns the call that the output answers, or nil.
 func (v *View) callOf(out item.Item, callID string) *node {
-	if t, ok := callTypes[out.Type()]; ok {
+	if t := out.Type().Answers(); t != "" {
 		return v.unanswered(callID, t)
 	}
 	return nil
@@ -442,12 +495,22 @@ func (v *View) add(r *reply) {
 		}
 	}
 	for _, n := range r.nodes {
-		put(n.output.seq, n.output.item)
+		if !n.gone {
+			put(n.output.seq, n.output.item)
+		}
+	}
+	// Of an imported reply the message may be settled already.
+	imported := len(r.nodes) > 0 && r.nodes[0].given
+	if r.cut && (!first || imported) || !first && incomplete(v.lines[len(v.lines)-1].item) {
+		v.noteBreak()
 	}
 	for _, a := range r.after {
 		v.put(a.seq, a.item, true)
 	}
 }
+
+// incomplete reports whether a message says of itself that it broke off.
+func incomplete(it item.Item) bool { return spoken(it) && it.Status() == item.StatusIncomplete }
 
 // followed reports whether the first item behind i that is no reasoning is
 // sent.

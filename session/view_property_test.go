@@ -28,6 +28,7 @@ type randomLog struct {
 	marks   int
 	turn    int
 	inTurn  bool
+	guarded bool // a guard may withdraw items
 }
 
 func (l *randomLog) add(b session.Body) {
@@ -178,7 +179,13 @@ func (l *randomLog) hosted() {
 
 // decide adds a decision to send something else than was sent so far.
 func (l *randomLog) decide() {
-	switch l.pick("decision", 6) {
+	if l.guarded && l.pick("withdraw", 2) == 0 {
+		l.add(session.ItemsWithdrawn{Seqs: []int64{l.entry(), l.entry()}, Reason: "why"})
+		return
+	}
+	switch l.pick("decision", 7) {
+	case 6:
+		l.add(session.Superseded{Seqs: []int64{l.entry(), l.entry()}, By: l.entry()})
 	case 0:
 		l.add(session.ReasoningDropped{Reason: "why"})
 	case 1, 2:
@@ -236,7 +243,7 @@ func (l *randomLog) compact() {
 // decision reports whether an entry lets the view change what was sent before.
 func decision(b session.Body) bool {
 	switch b.(type) {
-	case session.ReasoningDropped, session.Quarantined, session.Compacted, session.Restored, session.Collapsed:
+	case session.ItemsWithdrawn, session.ReasoningDropped, session.Quarantined, session.Compacted, session.Restored, session.Collapsed, session.Superseded:
 		return true
 	}
 	return false
@@ -311,8 +318,10 @@ func (l *randomLog) talk() {
 
 // draw makes a log, cuts it off at any entry as a crash would, and lets the
 // next run answer what is open, as an agent does.
-func draw(t *rapid.T) *randomLog {
-	whole := &randomLog{t: t}
+func draw(t *rapid.T) *randomLog { return drawn(t, false) }
+
+func drawn(t *rapid.T, guarded bool) *randomLog {
+	whole := &randomLog{t: t, guarded: guarded}
 	for range rapid.IntRange(0, 40).Draw(t, "steps") {
 		whole.step()
 	}
@@ -330,6 +339,46 @@ func draw(t *rapid.T) *randomLog {
 	}
 	l.add(session.TurnStarted{Turn: l.turn + 1})
 	return l
+}
+
+// G2 P1: what was withdrawn is never sent again, and what is left pairs up. The
+// account of it agrees, and the log grows as any.
+func TestAnyWithdrawal(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := drawn(t, true)
+		if err := agenttest.CheckPairing(items(&l.view)...); err != nil {
+			t.Fatalf("%v\nin %s", err, bytesOf(&l.view))
+		}
+		withdrawn := map[int64]bool{}
+		for _, e := range l.entries {
+			if b, ok := e.Body.(session.ItemsWithdrawn); ok {
+				for _, seq := range b.Seqs {
+					withdrawn[seq] = withdrawn[seq] || seq < e.Seq
+				}
+			}
+		}
+		for i, it := range items(&l.view) {
+			seq, _ := l.view.Seq(i)
+			if withdrawn[seq] && !l.standsIn(i) && (!it.IsOutput() || !strings.Contains(it.JSON(), "withheld by a check")) {
+				t.Fatalf("entry %d is sent: %s", seq, it.JSON())
+			}
+		}
+		for _, logged := range session.Explain(slices.Values(l.entries)).Log {
+			if withdrawn[logged.Seq] && logged.Kind != "compacted" && logged.Fate == session.Sent {
+				t.Fatalf("%+v", logged)
+			}
+		}
+		var again session.View
+		before := ""
+		for _, e := range l.entries {
+			again.Apply(e)
+			now := strings.TrimSuffix(bytesOf(&again), "]")
+			if !decision(e.Body) && !strings.HasPrefix(now, before) {
+				t.Fatalf("entry %d changed what was sent before:\n%s\nto\n%s", e.Seq, before, now)
+			}
+			before = now
+		}
+	})
 }
 
 func bytesOf(v *session.View) string { return v.Items().JSON() }

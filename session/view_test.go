@@ -81,6 +81,10 @@ func outline(v *session.View) string {
 			if err != nil {
 				panic(err)
 			}
+			if session.IsBreakNote(it) {
+				words = append(words, "(broke off)")
+				continue
+			}
 			words = append(words, fmt.Sprintf("%s:%s", m.Role, m.Content.Display()))
 		case item.TypeFunctionCallOutput:
 			o, err := item.As[item.FunctionCallOutput](it)
@@ -121,7 +125,7 @@ func TestView(t *testing.T) {
 		{"reasoning before a withdrawn call", join(turn(1, reasoning("rs1"), parse(`{"type":"computer_call","id":"i","call_id":"c1"}`), reasoning("rs2"), reply),
 			[]session.Body{session.Withdrawn{CallID: "c1"}}), "rs2 assistant:a"},
 		{"partial reasoning", []session.Body{session.TurnStarted{Turn: 1}, session.Received{Item: reasoning("rs1"), Partial: true},
-			session.Received{Item: reply, Partial: true}, session.TurnEnded{Status: item.StatusFailed}}, "assistant:a"},
+			session.Received{Item: reply, Partial: true}, session.TurnEnded{Status: item.StatusFailed}}, "assistant:a (broke off)"},
 		{"partial reasoning, imported", given(user, parse(`{"type":"reasoning","id":"rs1","summary":[],"status":"incomplete"}`), reply), "user:q assistant:a"},
 		{"imported reasoning behind an output", given(call("c1"), reasoning("rs1"), result("c1", "one"), reply), "c1() c1=one assistant:a"},
 		{"imported reasoning waits for more", given(user, reasoning("rs1")), "user:q"},
@@ -132,18 +136,18 @@ func TestView(t *testing.T) {
 			"user:q rs1 c1() c1=one rs2 assistant:a"},
 		// E4 P1: a reply that broke off keeps what was said, and of its calls
 		// those that have an output or may have run.
-		{"broken off", broken(user, reasoning("rs1"), reply, call("c1")), "user:q rs1 assistant:a"},
-		{"broken off behind reasoning", broken(user, reply, reasoning("rs1"), call("c1")), "user:q assistant:a"},
-		{"broken off by a crash", broken(user, reply, call("c1"))[:4], "user:q assistant:a"},
+		{"broken off", broken(user, reasoning("rs1"), reply, call("c1")), "user:q rs1 assistant:a (broke off)"},
+		{"broken off behind reasoning", broken(user, reply, reasoning("rs1"), call("c1")), "user:q assistant:a (broke off)"},
+		{"broken off by a crash", broken(user, reply, call("c1"))[:4], "user:q assistant:a (broke off)"},
 		{"broken off, then asked again", join(broken(user, reply, call("c1")), turn(2, call("c1")), []session.Body{answered("c1", "one")}),
-			"user:q assistant:a c1() c1=one"},
+			"user:q assistant:a (broke off) c1() c1=one"},
 		{"broken off, with an output", join(broken(user, call("c1"), call("c2"))[:4], []session.Body{session.CallStarted{CallID: "c2"},
 			answered("c2", "two"), session.TurnEnded{Status: item.StatusFailed}}), "user:q c2() c2=two"},
 		{"broken off, the output comes", join(broken(user, call("c1"), call("c2"))[:4], []session.Body{session.CallStarted{CallID: "c2"},
 			session.TurnEnded{Status: item.StatusFailed}, answered("c2", "two")}), "user:q c2() c2=two"},
 		{"broken off before a word", broken(user, parse(`{"type":"message","id":"m","role":"assistant","status":"incomplete","content":[{"type":"output_text","text":"\n","annotations":[]}]}`)), "user:q"},
 		{"broken off, imported", append(given(user, reply, call("c1"), reasoning("rs1")), session.TurnEnded{Status: item.StatusFailed}, session.Given{Item: reply}),
-			"user:q assistant:a assistant:a"},
+			"user:q assistant:a (broke off) assistant:a"},
 		{"whole and imported, then broken off", join(given(call("c1")), broken(user, call("c2")), []session.Body{answered("c1", "one")}), "c1() c1=one user:q"},
 		// P3
 		{"misplaced output", given(call("c1"), user, reply, result("c1", "one")), "c1() c1=one user:q assistant:a"},
