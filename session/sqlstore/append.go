@@ -4,10 +4,12 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -19,13 +21,17 @@ import (
 
 // addition is what an append writes.
 type addition struct {
-	id    string
-	after int64
-	n     int
-	data  []byte // lines
-	title string
-	blobs []*blob
-	at    time.Time
+	id      string
+	after   int64
+	n       int
+	data    []byte // lines
+	title   string
+	retitle *string // instead of the one that it has, which was withdrawn
+	blobs   []*blob
+	at      time.Time
+	heads   *heads
+	quiet   bool        // it is not the first write under its lock, nor the end of a run
+	end     session.Sum // what the log's sum is then
 }
 
 func (s *Store) append(ctx context.Context, id string, after int64, entries []session.Entry) error {
@@ -36,7 +42,50 @@ func (s *Store) append(ctx context.Context, id string, after int64, entries []se
 	if err != nil {
 		return err
 	}
-	return s.write(ctx, a.write)
+	if a.retitle, err = s.withoutTitle(ctx, a, entries); err != nil {
+		return err
+	}
+	a.quiet = s.holds.wrote(id) && !endsRun(entries)
+	defer s.heads.begin(id)()
+	if err := s.write(ctx, a.write); err != nil {
+		return err
+	}
+	s.heads.put(id, head{after + int64(a.n), a.end})
+	s.holds.write(id)
+	return nil
+}
+
+// endsRun reports entries that close a run.
+func endsRun(entries []session.Entry) bool {
+	return slices.ContainsFunc(entries, func(e session.Entry) bool { _, ok := e.Body.(session.Stopped); return ok })
+}
+
+// withoutTitle returns the title that the session has after an append that
+// withdraws the message which gave it, nil for others.
+func (s *Store) withoutTitle(ctx context.Context, a *addition, entries []session.Entry) (*string, error) {
+	withdraws := func(e session.Entry) bool { _, ok := e.Body.(session.ItemsWithdrawn); return ok }
+	if a.after == 0 || !slices.ContainsFunc(entries, withdraws) {
+		return nil, nil
+	}
+	row, err := s.reads.find(ctx, a.id)
+	if err != nil || row.titled || row.Title == "" || row.Entries != a.after {
+		return nil, nil // the append itself says what is wrong
+	}
+	var all []session.Entry
+	for e, err := range s.Load(ctx, a.id, 0) {
+		if err != nil {
+			return nil, err
+		}
+		if _, given := e.Body.(session.Given); given || withdraws(e) {
+			all = append(all, e)
+		}
+	}
+	title := session.TitleOf(append(all, entries...))
+	if title == s.seal.openTitle(a.id, row.Title) {
+		return nil, nil
+	}
+	title = s.seal.title(a.id, title)
+	return &title, nil
 }
 
 // encode makes the rows of an append.
@@ -44,24 +93,26 @@ func (s *Store) encode(id string, after int64, entries []session.Entry) (*additi
 	if err := checkID(id); err != nil {
 		return nil, err
 	}
-	if err := session.CheckSeqs(after, entries); err != nil {
+	if err := cmp.Or(session.CheckSeqs(after, entries), s.seal.usable()); err != nil {
 		return nil, err
 	}
-	a := &addition{id: id, after: after, n: len(entries), title: session.TitleOf(entries), at: s.now().UTC().Truncate(time.Millisecond)}
+	a := &addition{id: id, after: after, n: len(entries), heads: &s.heads, title: session.TitleOf(entries), at: s.now().UTC().Truncate(time.Millisecond)}
 	split := s.split
 	split.Keep = func(cut item.Cut, payload func() ([]byte, error)) error {
-		a.keep(cut, payload)
+		a.keep(s.seal, cut, payload)
 		return nil
 	}
+	a.title = s.seal.title(id, a.title)
+	var line []byte
 	for _, e := range entries {
 		if e.Time.IsZero() {
 			e.Time = a.at
 		}
 		var err error
-		if a.data, err = split.AppendEntry(a.data, e); err != nil {
+		if line, err = split.AppendEntry(line[:0], e); err != nil {
 			return nil, err
 		}
-		a.data = append(a.data, '\n')
+		a.data = append(s.seal.line(a.data, id, e.Seq, line), '\n')
 	}
 	a.sortBlobs()
 	return a, nil
@@ -76,27 +127,57 @@ func checkID(id string) error {
 }
 
 // move moves the session's end on, and reports whether it was where the append
-// expects it.
-func (a *addition) move(ctx context.Context, t *tx) (moved bool, err error) {
-	if err := t.tick(ctx); err != nil {
-		return false, err
+// expects it: with as many entries, and these. The row learns its log. A quiet
+// append, of a run under way, leaves the order of sessions and the mark of those
+// that are to be indexed as they are, if that mark is set: no index changes.
+func (a *addition) move(ctx context.Context, t *tx, title *stored, p *packed) (moved bool, err error) {
+	if a.quiet {
+		if moved, err = a.moveBy(ctx, t, title, p, true); moved || err != nil {
+			return moved, err
+		}
 	}
-	title := ""
-	args := []any{a.after + int64(a.n), a.at.UnixMilli(), a.id, a.after}
-	if a.title != "" {
-		title = `title = CASE WHEN title = '' THEN ? ELSE title END, `
-		args = append([]any{a.title}, args...)
+	return a.moveBy(ctx, t, title, p, false)
+}
+
+func (a *addition) moveBy(ctx context.Context, t *tx, title *stored, p *packed, quiet bool) (moved bool, err error) {
+	from, end := p.sum(0), p.sum(p.n)
+	args := []any{p.last, end[:], a.at.UnixMilli(), a.id, a.after, from[:]}
+	set, where := "", ` AND stale`
+	if title != nil {
+		set = `title = ?, sum = ?, `
+		args = append([]any{title.Title, title.static()}, args...)
 	}
-	query := `UPDATE antiphon_sessions SET ` + title + `entries = ?, updated = ?, touched = ` + t.now() + ` WHERE id = ? AND entries = ?`
-	if !t.postgres {
-		n, err := t.exec(ctx, query, args...)
-		return n > 0, err
+	set += `entries = ?, head = ?, updated = ?`
+	if !quiet {
+		if err := t.tick(ctx); err != nil {
+			return false, err
+		}
+		set, where = set+`, stale = TRUE, touched = `+t.now(), ""
 	}
-	err = t.row(ctx, query+` RETURNING pg_current_xact_id()::text`, args...).Scan(&t.xid)
+	query := `UPDATE antiphon_sessions SET ` + set + ` WHERE id = ? AND entries = ? AND head = ?` + where + ` RETURNING log, tags`
+	var tags, setting string
+	if t.postgres {
+		err = t.row(ctx, query+`, `+durable, args...).Scan(&p.log, &tags, &t.xid, &setting)
+	} else {
+		err = t.row(ctx, query, args...).Scan(&p.log, &tags)
+	}
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
 	}
+	if err == nil && tags != "" && !quiet {
+		_, err = t.exec(ctx, `UPDATE antiphon_tags SET touched = (SELECT touched FROM antiphon_sessions s WHERE s.log = antiphon_tags.log) WHERE log = ?`, p.log)
+	}
 	return err == nil, err
+}
+
+// from returns the sum that the append goes on from, if it is known without
+// asking.
+func (a *addition) from() (sum session.Sum, known bool) {
+	if a.after == 0 {
+		return sum, true
+	}
+	end, ok := a.heads.get(a.id)
+	return end.sum, ok && end.entries == a.after
 }
 
 // write is the append's part of a transaction. It begins with the only thing
@@ -107,47 +188,77 @@ func (a *addition) write(ctx context.Context, t *tx) error {
 			return err
 		}
 	}
-	moved, err := a.move(ctx, t)
-	if err == nil && !moved {
-		if err = a.begin(ctx, t); err == nil {
-			_, err = a.move(ctx, t)
-		}
-	}
+	p, err := a.place(ctx, t)
 	if err != nil {
 		return err
 	}
-	if len(a.blobs) > 0 {
-		var end int64
-		log, err := t.logOf(ctx, a.id, &end)
-		if err != nil {
-			return err
-		}
-		if err := t.keepBlobs(ctx, a.blobs, log); err != nil {
-			return err
-		}
-	}
-	end := a.after + int64(a.n)
-	if _, err := t.exec(ctx, `INSERT INTO antiphon_entries (log, last, n, data)
-		SELECT log, entries, ?, ? FROM antiphon_sessions WHERE id = ?`, a.n, a.data, a.id); err != nil {
+	if err := t.keepBlobs(ctx, a.blobs, p.log); err != nil {
 		return err
 	}
-	if a.after/mergeAlways == end/mergeAlways {
+	if err := t.put(ctx, p); err != nil {
+		return err
+	}
+	a.end = p.sum(p.n)
+	if a.after/mergeAlways == p.last/mergeAlways {
 		return nil
 	}
 	return t.merge(ctx, a.id)
 }
 
+// put writes a row of entries.
+func (t *tx) put(ctx context.Context, p *packed) error {
+	_, err := t.exec(ctx, `INSERT INTO antiphon_entries (log, last, n, sums, data) VALUES (?, ?, ?, ?, ?)`, p.log, p.last, p.n, p.sums, p.data)
+	return err
+}
+
+// place moves the session's end on, or makes the session, and returns the row to
+// write.
+func (a *addition) place(ctx context.Context, t *tx) (*packed, error) {
+	from, known := a.from()
+	var title *stored
+	if !known || a.title != "" || a.retitle != nil {
+		row, err := t.take(ctx, a.id)
+		if errors.Is(err, session.ErrNotFound) {
+			row, err = nil, nil // it is to be made
+		}
+		if err != nil {
+			return nil, err
+		}
+		if row != nil && !known && row.Entries == a.after {
+			from = session.Sum(row.head)
+		}
+		if row != nil && row.Title == "" && a.title != "" {
+			title, row.Title = row, a.title
+		}
+		if row != nil && a.retitle != nil && !row.titled && row.Entries == a.after {
+			title, row.Title = row, *a.retitle
+		}
+	}
+	p := pack(0, a.after, int64(a.n), from, a.data)
+	moved, err := a.move(ctx, t, title, p)
+	if err == nil && !moved {
+		if err = a.begin(ctx, t); err == nil {
+			_, err = a.move(ctx, t, nil, p)
+		}
+	}
+	return p, err
+}
+
 // begin makes the session if there is none, and else reports the conflict.
 func (a *addition) begin(ctx context.Context, t *tx) error {
 	var end int64
-	err := t.row(ctx, `SELECT entries FROM antiphon_sessions WHERE id = ?`, a.id).Scan(&end)
-	if err == nil || errors.Is(err, sql.ErrNoRows) && a.after != 0 {
-		return session.Conflict(end, a.after)
-	}
-	if !errors.Is(err, sql.ErrNoRows) {
+	row, err := t.find(ctx, a.id)
+	switch {
+	case err == nil && row.Entries == a.after && a.n > 0:
+		return fmt.Errorf("%w: it has %d entries, and they are not those that were read", session.ErrConflict, row.Entries)
+	case err == nil:
+		return session.Conflict(row.Entries, a.after)
+	case !errors.Is(err, session.ErrNotFound):
 		return err
+	case a.after != 0:
+		return session.Conflict(0, a.after)
 	}
-	info := session.Info{ID: a.id}
+	info := session.Info{ID: a.id, Title: a.title}
 	if parent, ok := session.NestedIn(a.id); ok {
 		log, err := t.logOf(ctx, parent, &end)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
@@ -157,7 +268,7 @@ func (a *addition) begin(ctx context.Context, t *tx) error {
 			info.Parent, info.Nested = parent, true
 		}
 	}
-	err = t.insert(ctx, info, base{}, a.at)
+	err = t.insert(ctx, info, false, base{}, session.Sum{}, a.at)
 	if errors.Is(err, session.ErrExists) && t.row(ctx, `SELECT entries FROM antiphon_sessions WHERE id = ?`, a.id).Scan(&end) == nil {
 		return session.Conflict(end, a.after) // somebody else began it at the same moment
 	}

@@ -26,6 +26,7 @@ const (
 
 // blob is a payload that an append or a PutBlob needs.
 type blob struct {
+	seal    *seal
 	hash    session.Hash
 	size    int64
 	payload func() ([]byte, error)
@@ -33,9 +34,9 @@ type blob struct {
 }
 
 // keep notes a payload of the entry that is being written.
-func (a *addition) keep(cut item.Cut, payload func() ([]byte, error)) {
+func (a *addition) keep(s *seal, cut item.Cut, payload func() ([]byte, error)) {
 	entry := a.after + 1 + int64(bytes.Count(a.data, []byte{'\n'}))
-	a.blobs = append(a.blobs, &blob{hash: cut.Hash, size: cut.Size, payload: payload, first: entry})
+	a.blobs = append(a.blobs, &blob{seal: s, hash: cut.Hash, size: cut.Size, payload: payload, first: entry})
 }
 
 // sortBlobs puts each blob down once and in one order for all, so that two who
@@ -64,7 +65,8 @@ func (t *tx) keepBlobs(ctx context.Context, blobs []*blob, log int64) error {
 // keepBlob returns the number of a blob, which it writes if it is not there.
 func (t *tx) keepBlob(ctx context.Context, b *blob) (number int64, err error) {
 	const find = `SELECT blob FROM antiphon_blobs WHERE hash = ?`
-	if err = t.row(ctx, find, b.hash[:]).Scan(&number); !errors.Is(err, sql.ErrNoRows) {
+	name := b.seal.name(b.hash)
+	if err = t.row(ctx, find, name[:]).Scan(&number); !errors.Is(err, sql.ErrNoRows) {
 		return number, err
 	}
 	data, err := b.payload()
@@ -72,16 +74,17 @@ func (t *tx) keepBlob(ctx context.Context, b *blob) (number int64, err error) {
 		return 0, err
 	}
 	err = t.row(ctx, `INSERT INTO antiphon_blobs (hash, size) VALUES (?, ?) ON CONFLICT (hash) DO NOTHING RETURNING blob`,
-		b.hash[:], b.size).Scan(&number)
+		name[:], b.size).Scan(&number)
 	if errors.Is(err, sql.ErrNoRows) { // somebody else wrote it meanwhile
-		return number, t.row(ctx, find, b.hash[:]).Scan(&number)
+		return number, t.row(ctx, find, name[:]).Scan(&number)
 	}
 	if err != nil {
 		return 0, err
 	}
-	n := 0
+	n := int64(0)
 	for chunk := range slices.Chunk(data, chunkSize) {
-		if _, err := t.exec(ctx, `INSERT INTO antiphon_chunks (blob, n, data) VALUES (?, ?, ?)`, number, n, chunk); err != nil {
+		stored := b.seal.chunk(name, n, b.size, chunk)
+		if _, err := t.exec(ctx, `INSERT INTO antiphon_chunks (blob, n, data, sum) VALUES (?, ?, ?, ?)`, number, n, stored, chunkSum(name, n, stored)); err != nil {
 			return 0, err
 		}
 		n++
@@ -94,7 +97,10 @@ func (s *Store) PutBlob(ctx context.Context, id string, data []byte) (session.Ha
 	if err := checkID(id); err != nil {
 		return session.Hash{}, err
 	}
-	b := &blob{hash: sha256.Sum256(data), size: int64(len(data)), payload: func() ([]byte, error) { return data, nil }}
+	if err := s.seal.usable(); err != nil {
+		return session.Hash{}, err
+	}
+	b := &blob{seal: s.seal, hash: sha256.Sum256(data), size: int64(len(data)), payload: func() ([]byte, error) { return data, nil }}
 	err := s.write(ctx, func(ctx context.Context, t *tx) error {
 		if err := t.shareTree(ctx); err != nil {
 			return err
@@ -123,15 +129,29 @@ func (t *tx) logOf(ctx context.Context, id string, end *int64) (log int64, err e
 
 // OpenBlob implements [session.Blobs].
 func (s *Store) OpenBlob(ctx context.Context, hash session.Hash) (session.Blob, int64, error) {
-	r := &reader{s: s, ctx: ctx, at: -1}
-	err := s.reads.row(ctx, `SELECT blob, size FROM antiphon_blobs WHERE hash = ?`, hash[:]).Scan(&r.blob, &r.size)
-	if errors.Is(err, sql.ErrNoRows) {
+	if err := s.seal.usable(); err != nil {
+		return nil, 0, err
+	}
+	r, err := s.openNamed(ctx, s.seal.name(hash))
+	if errors.Is(err, session.ErrNoBlob) {
 		return nil, 0, fmt.Errorf("%w: %x", session.ErrNoBlob, hash[:8])
 	}
 	if err != nil {
-		return nil, 0, s.fail("reading a blob", err)
+		return nil, 0, err
 	}
 	return r, r.size, nil
+}
+
+// openNamed opens the blob of a name.
+func (s *Store) openNamed(ctx context.Context, name session.Hash) (*reader, error) {
+	r := &reader{s: s, ctx: ctx, name: name, at: -1}
+	err := s.reading(ctx, func() error {
+		return s.reads.row(ctx, `SELECT blob, size FROM antiphon_blobs WHERE hash = ?`, name[:]).Scan(&r.blob, &r.size)
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, session.ErrNoBlob
+	}
+	return r, s.fail("reading a blob", err)
 }
 
 // source is the store for the items that hold payloads of it.
@@ -147,6 +167,7 @@ func (src source) OpenPayload(hash [32]byte) (io.ReadCloser, error) {
 type reader struct {
 	s          *Store
 	ctx        context.Context
+	name       session.Hash
 	blob, size int64
 	next       int64 // where Read goes on
 
@@ -173,23 +194,52 @@ func (r *reader) Read(p []byte) (int, error) {
 }
 
 // load reads a chunk.
-func (r *reader) load(n int64, into []byte) ([]byte, error) {
-	rows, err := r.s.reads.rows(r.ctx, `SELECT data FROM antiphon_chunks WHERE blob = ? AND n = ?`, r.blob, n)
+func (r *reader) load(n int64, into []byte) (chunk []byte, err error) {
+	err = r.s.reading(r.ctx, func() error {
+		if chunk, err = r.stored(n, into[:0]); err == nil {
+			chunk, err = r.open(n, chunk)
+		}
+		return err
+	})
+	return chunk, err
+}
+
+// open returns what a chunk holds.
+func (r *reader) open(n int64, stored []byte) ([]byte, error) {
+	data, err := r.s.seal.openChunk(r.name, n, r.size, stored)
+	if err == errForeign {
+		err = r.s.fail("reading a blob", r.damage(n, err.Error()))
+	}
+	return data, err
+}
+
+func (r *reader) damage(n int64, problem string) error {
+	return &session.Damage{Place: fmt.Sprintf("table antiphon_chunks, part %d of payload %x", n+1, r.name[:8]), Problem: problem}
+}
+
+// stored reads a chunk as it is stored.
+func (r *reader) stored(n int64, into []byte) ([]byte, error) {
+	rows, err := r.s.reads.rows(r.ctx, `SELECT data, sum FROM antiphon_chunks WHERE blob = ? AND n = ?`, r.blob, n)
 	if err != nil {
 		return nil, r.s.fail("reading a blob", err)
 	}
 	defer rows.Close()
-	if rows.Next() {
-		var data sql.RawBytes
-		if err = rows.Scan(&data); err == nil {
-			into = append(into, data...)
+	there := rows.Next()
+	var sum []byte
+	if there {
+		var data, raw sql.RawBytes
+		if err = rows.Scan(&data, &raw); err == nil {
+			into, sum = append(into, data...), bytes.Clone(raw)
 		}
 	}
 	if err = errors.Join(err, rows.Err()); err != nil {
 		return nil, r.s.fail("reading a blob", err)
 	}
-	if want := min(r.size-n*chunkSize, chunkSize); int64(len(into)) != want {
+	if !there {
 		return nil, r.s.fail("reading a blob", errors.New("a part of it is missing: the database is damaged, or its last session was deleted"))
+	}
+	if want := r.s.seal.stored(min(r.size-n*chunkSize, chunkSize)); int64(len(into)) != want || !bytes.Equal(sum, chunkSum(r.name, n, into)) {
+		return nil, r.s.fail("reading a blob", r.damage(n, "its bytes do not have the checksum that was written with it"))
 	}
 	return into, nil
 }

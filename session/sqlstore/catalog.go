@@ -8,14 +8,17 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"iter"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/antiphon-go/antiphon/session"
 )
 
 // insert makes a session with a log of its own, which begins with base.
-func (t *tx) insert(ctx context.Context, i session.Info, b base, at time.Time) error {
+// The sum is the one that its log has by then; titled says that a person gave
+// the title.
+func (t *tx) insert(ctx context.Context, i session.Info, titled bool, b base, sum session.Sum, at time.Time) error {
 	var there int
 	if err := t.row(ctx, `SELECT count(*) FROM antiphon_sessions WHERE id = ?`, i.ID).Scan(&there); err != nil {
 		return err
@@ -23,30 +26,69 @@ func (t *tx) insert(ctx context.Context, i session.Info, b base, at time.Time) e
 	if there > 0 {
 		return fmt.Errorf("%w: %q", session.ErrExists, i.ID)
 	}
-	if err := t.nameFree(ctx, i.ID, i.Path, i.Name); err != nil {
+	belongs, err := t.ownerOf(ctx, i)
+	if err != nil {
 		return err
 	}
-	owner, err := t.ownerOf(ctx, i)
-	if err != nil {
+	if i.Nested && belongs != 0 {
+		err := t.row(ctx, `SELECT whose FROM antiphon_sessions WHERE id = ?`, i.Parent).Scan(&i.Owner)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+	}
+	i.Created, i.Archived = at, false
+	row := stored{Info: i, belongs: belongs, titled: titled}
+	if err := t.nameFree(ctx, row.Info); err != nil {
 		return err
 	}
 	if err := t.tick(ctx); err != nil {
 		return err
 	}
-	var log int64
-	if err := t.row(ctx, `INSERT INTO antiphon_logs (base, base_at) VALUES (?, ?) RETURNING log`, b.log, b.at).Scan(&log); err != nil {
+	if err := t.row(ctx, `INSERT INTO antiphon_logs (base, base_at, origin) VALUES (?, ?, ?) RETURNING log`, b.log, b.at, i.ID).Scan(&row.log); err != nil {
 		return err
 	}
-	n, err := t.exec(ctx, `INSERT INTO antiphon_sessions (id, log, entries, merged, touched, created, updated, title, name, path, parent, at, nested, owner)
-		VALUES (?, ?, ?, ?, `+t.now()+`, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-		i.ID, log, b.at, b.at, at.UnixMilli(), at.UnixMilli(), i.Title, i.Name, i.Path, i.Parent, i.At, i.Nested, owner)
+	n, err := t.exec(ctx, `INSERT INTO antiphon_sessions (id, log, entries, merged, touched, created, updated, title, name, path, parent, at, nested, owner, head, sum, key, whose, tags, titled, name_key, indexed)
+		VALUES (?, ?, ?, ?, `+t.now()+`, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+		i.ID, row.log, b.at, b.at, at.UnixMilli(), at.UnixMilli(), i.Title, i.Name, i.Path, i.Parent, i.At, i.Nested, belongs, sum[:], row.static(), keyOf(i.ID),
+		i.Owner, joinTags(i.Tags), titled, nameKeyOf(i.Name), b.at)
 	if err == nil && n == 0 { // somebody else made it at the same moment
 		return fmt.Errorf("%w: %q", session.ErrExists, i.ID)
 	}
-	if err == nil { // those that were made before the one that they are nested in
-		_, err = t.exec(ctx, `UPDATE antiphon_sessions SET owner = ? WHERE parent = ? AND nested AND owner = 0`, log, i.ID)
+	if err == nil {
+		err = t.putTags(ctx, &row)
+	}
+	if err == nil {
+		err = t.own(ctx, &row)
 	}
 	return err
+}
+
+// own gives a session those that were made before it and are nested in it.
+func (t *tx) own(ctx context.Context, outer *stored) error {
+	nested, err := t.texts(ctx, `SELECT id FROM antiphon_sessions WHERE parent = ? AND nested AND owner = 0`, outer.ID)
+	for _, id := range nested {
+		if err == nil {
+			err = t.change(ctx, id, func(r *stored) error { r.belongs, r.Owner = outer.log, outer.Owner; return nil })
+		}
+	}
+	return err
+}
+
+// texts returns a column of texts.
+func (t *tx) texts(ctx context.Context, query string, args ...any) (list []string, err error) {
+	rows, err := t.rows(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var text string
+		if err := rows.Scan(&text); err != nil {
+			return nil, err
+		}
+		list = append(list, text)
+	}
+	return list, errors.Join(rows.Err(), rows.Close())
 }
 
 // ownerOf returns the log that a nested session belongs to: its parent's, which
@@ -73,113 +115,211 @@ func (t *tx) ownerOf(ctx context.Context, i session.Info) (owner int64, err erro
 	return owner, err
 }
 
-// nameFree reports whether another session has the name.
-func (t *tx) nameFree(ctx context.Context, id, path, name string) error {
-	if name == "" {
+const nameQuery = `SELECT id FROM antiphon_sessions WHERE path = ? AND name = ? AND whose = ? AND name <> '' AND NOT archived AND id <> ?`
+
+// nameFree reports whether another session has the name. The condition on names
+// that are not empty is the one of the index, which is not used without it.
+func (t *tx) nameFree(ctx context.Context, i session.Info) error {
+	if i.Name == "" || i.Archived {
 		return nil
 	}
 	var other string
-	err := t.row(ctx, `SELECT id FROM antiphon_sessions WHERE path = ? AND name = ? AND NOT archived AND id <> ?`, path, name, id).Scan(&other)
+	err := t.row(ctx, nameQuery, i.Path, i.Name, i.Owner, i.ID).Scan(&other)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("%w: %q is the name of session %q", session.ErrExists, name, other)
+	return fmt.Errorf("%w: %q is the name of session %q", session.ErrExists, i.Name, other)
 }
 
-const columns = `id, name, path, parent, at, nested, title, entries, created, updated, archived`
+const columns = `id, s.log, name, path, parent, at, nested, title, entries, created, updated, archived, owner, head, sum, s.whose, tags, titled, s.touched`
 
-func scanInfo(row interface{ Scan(...any) error }) (i session.Info, err error) {
+// scanStored reads a row with those columns. Its error may be that the row is
+// damaged: then what was read is returned, too.
+func scanStored(row interface{ Scan(...any) error }) (r *stored, err error) {
+	r = new(stored)
 	var created, updated int64
-	err = row.Scan(&i.ID, &i.Name, &i.Path, &i.Parent, &i.At, &i.Nested, &i.Title, &i.Entries, &created, &updated, &i.Archived)
-	i.Created, i.Updated = time.UnixMilli(created).UTC(), time.UnixMilli(updated).UTC()
-	return i, err
+	var tags string
+	err = row.Scan(&r.ID, &r.log, &r.Name, &r.Path, &r.Parent, &r.At, &r.Nested, &r.Title, &r.Entries, &created, &updated, &r.Archived, &r.belongs, &r.head, &r.sum,
+		&r.Owner, &tags, &r.titled, &r.touched)
+	if err != nil {
+		return nil, err
+	}
+	r.Tags = splitTags(tags)
+	r.Created, r.Updated = time.UnixMilli(created).UTC(), time.UnixMilli(updated).UTC()
+	return r, r.check()
+}
+
+// find returns the row of a session, or [session.ErrNotFound].
+func (t *tx) find(ctx context.Context, id string) (*stored, error) { return t.findBy(ctx, id, "") }
+
+// take is like find; nobody else changes the row until the transaction ends.
+func (t *tx) take(ctx context.Context, id string) (*stored, error) {
+	if t.postgres {
+		return t.findBy(ctx, id, ` FOR UPDATE`)
+	}
+	return t.findBy(ctx, id, "")
+}
+
+func (t *tx) findBy(ctx context.Context, id, how string) (*stored, error) {
+	for {
+		r, err := scanStored(t.row(ctx, `SELECT `+columns+` FROM antiphon_sessions s WHERE id = ?`+how, id))
+		if errors.Is(err, sql.ErrNoRows) {
+			if err = t.missing(ctx, id); err == errAppeared {
+				continue
+			}
+			return nil, err
+		}
+		return r, err
+	}
+}
+
+// change changes what appends leave as it is.
+func (t *tx) change(ctx context.Context, id string, do func(r *stored) error) error {
+	r, err := t.take(ctx, id)
+	if err != nil {
+		return err
+	}
+	was := *r
+	if err := do(r); err != nil {
+		return err
+	}
+	_, err = t.exec(ctx, `UPDATE antiphon_sessions SET name = ?, name_key = ?, path = ?, archived = ?, owner = ?, title = ?, titled = ?, whose = ?, tags = ?, sum = ? WHERE id = ?`,
+		r.Name, nameKeyOf(r.Name), r.Path, r.Archived, r.belongs, r.Title, r.titled, r.Owner, joinTags(r.Tags), r.static(), id)
+	if err == nil && (r.Owner != was.Owner || !slices.Equal(r.Tags, was.Tags)) {
+		err = t.putTags(ctx, r)
+	}
+	if err == nil && (r.titled || was.titled) && r.Title != was.Title {
+		err = t.forgetTitle(ctx, r.log)
+	}
+	if err == nil && r.Owner != was.Owner {
+		err = t.changedOwner(ctx, r)
+	}
+	return err
+}
+
+// changedOwner gives what is nested in a session its owner, and has its words
+// found by that owner.
+func (t *tx) changedOwner(ctx context.Context, r *stored) error {
+	nested, err := t.ownedBy(ctx, r.log)
+	for _, id := range nested {
+		if err == nil {
+			err = t.change(ctx, id, func(n *stored) error { n.Owner = r.Owner; return nil })
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return t.indexAnew(ctx, r.log)
+}
+
+// joinTags and splitTags: tags have no white space.
+func joinTags(tags []string) string { return strings.Join(tags, " ") }
+
+func splitTags(tags string) []string {
+	if tags == "" {
+		return nil
+	}
+	return strings.Split(tags, " ")
+}
+
+// putTags writes a session's rows of antiphon_tags, which find it by a tag in the
+// order of the last writes.
+func (t *tx) putTags(ctx context.Context, r *stored) error {
+	if _, err := t.exec(ctx, `DELETE FROM antiphon_tags WHERE log = ?`, r.log); err != nil {
+		return err
+	}
+	for _, tag := range r.Tags {
+		_, err := t.exec(ctx, `INSERT INTO antiphon_tags (log, tag, whose, touched) SELECT log, ?, whose, touched FROM antiphon_sessions WHERE log = ?`, tag, r.log)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Info implements [session.Catalog].
 func (s *Store) Info(ctx context.Context, id string) (session.Info, error) {
-	i, err := scanInfo(s.reads.row(ctx, `SELECT `+columns+` FROM antiphon_sessions WHERE id = ?`, id))
-	if errors.Is(err, sql.ErrNoRows) {
-		return session.Info{}, notFound(id)
+	var r *stored
+	err := s.reading(ctx, func() (err error) {
+		r, err = s.reads.find(ctx, id)
+		return err
+	})
+	if err != nil {
+		return session.Info{}, s.fail("reading", err)
 	}
-	return i, s.fail("reading", err)
+	return s.seal.info(r), nil
 }
 
 func notFound(id string) error { return fmt.Errorf("%w: %q", session.ErrNotFound, id) }
-
-// List implements [session.Catalog].
-func (s *Store) List(ctx context.Context, q session.Query) iter.Seq2[session.Info, error] {
-	return func(yield func(session.Info, error) bool) {
-		list, err := s.list(ctx, q)
-		for _, i := range list {
-			if !yield(i, nil) {
-				return
-			}
-		}
-		if err != nil {
-			yield(session.Info{}, s.fail("reading", err))
-		}
-	}
-}
-
-func (s *Store) list(ctx context.Context, q session.Query) (list []session.Info, err error) {
-	rows, err := s.reads.rows(ctx, `SELECT `+columns+` FROM antiphon_sessions
-		WHERE (? = '' OR name = ?) AND (? = '' OR path = ?) AND (? OR NOT archived) AND (? OR NOT nested)
-		ORDER BY touched DESC, id`, q.Name, q.Name, q.Path, q.Path, q.Archived, q.Nested)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		i, err := scanInfo(rows)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, i)
-	}
-	return list, rows.Err()
-}
 
 // Create implements [session.Catalog].
 func (s *Store) Create(ctx context.Context, i session.Info) error {
 	if err := checkID(i.ID); err != nil {
 		return err
 	}
-	i.Title = ""
+	i, err := session.Labels{}.Apply(i)
+	if err != nil {
+		return err
+	}
+	titled := i.Title != ""
+	if titled {
+		if err := s.seal.usable(); err != nil {
+			return err
+		}
+	}
+	i.Title = s.seal.title(i.ID, i.Title)
 	return s.fail("writing", s.write(ctx, func(ctx context.Context, t *tx) error {
-		return t.insert(ctx, i, base{}, s.now())
+		return t.insert(ctx, i, titled, base{}, session.Sum{}, s.now())
 	}))
 }
 
 // Rename implements [session.Catalog].
 func (s *Store) Rename(ctx context.Context, id, name string) error {
-	return s.update(ctx, id, func(i *session.Info) { i.Name = name })
+	return s.update(ctx, id, func(r *stored) error { r.Name = name; return nil })
+}
+
+// Bind makes a session one of the agent's file at path, under the name given. It
+// returns [session.ErrNotFound], or [session.ErrExists] where another session of
+// that file has the name.
+func (s *Store) Bind(ctx context.Context, id, path, name string) error {
+	return s.update(ctx, id, func(r *stored) error { r.Path, r.Name = path, name; return nil })
+}
+
+// Label implements [session.Catalog].
+func (s *Store) Label(ctx context.Context, id string, change session.Labels) error {
+	return s.update(ctx, id, func(r *stored) (err error) {
+		title := r.Title // as it is stored
+		if r.Info, err = change.Apply(s.seal.info(r)); err != nil {
+			return err
+		}
+		if change.Title != nil {
+			title, r.titled, err = s.seal.title(id, r.Title), r.Title != "", s.seal.usable()
+		}
+		r.Title = title
+		return err
+	})
 }
 
 // Archive implements [session.Catalog].
 func (s *Store) Archive(ctx context.Context, id string, archived bool) error {
-	return s.update(ctx, id, func(i *session.Info) { i.Archived = archived })
+	return s.update(ctx, id, func(r *stored) error { r.Archived = archived; return nil })
 }
 
 // update changes what is known of a session besides its log.
-func (s *Store) update(ctx context.Context, id string, change func(i *session.Info)) error {
-	return s.fail("writing", s.write(ctx, func(ctx context.Context, t *tx) error {
-		i, err := scanInfo(t.row(ctx, `SELECT `+columns+` FROM antiphon_sessions WHERE id = ?`, id))
-		if errors.Is(err, sql.ErrNoRows) {
-			return notFound(id)
-		}
-		if err != nil {
-			return err
-		}
-		change(&i)
-		if !i.Archived {
-			if err := t.nameFree(ctx, id, i.Path, i.Name); err != nil {
+func (s *Store) update(ctx context.Context, id string, change func(r *stored) error) error {
+	err := s.write(ctx, func(ctx context.Context, t *tx) error {
+		return t.change(ctx, id, func(r *stored) error {
+			if err := change(r); err != nil {
 				return err
 			}
-		}
-		_, err = t.exec(ctx, `UPDATE antiphon_sessions SET name = ?, archived = ? WHERE id = ?`, i.Name, i.Archived, id)
+			return t.nameFree(ctx, r.Info)
+		})
+	})
+	if errors.Is(err, session.ErrBadLabel) {
 		return err
-	}))
+	}
+	return s.fail("writing", err)
 }

@@ -8,6 +8,7 @@ import (
 	"database/sql"
 	"errors"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,6 +31,7 @@ type committer struct {
 
 // pending is a write that waits to be committed.
 type pending struct {
+	bare bool // do makes its own transaction, or needs to be in none
 	do   func(ctx context.Context, t *tx) error
 	err  error
 	told chan bool // true: committed, or failed; false: commit for the others
@@ -39,7 +41,15 @@ type pending struct {
 // may be in the same one. do may be called again if that fails; an error of it
 // that refuses tells that it changed nothing.
 func (c *committer) write(ctx context.Context, do func(ctx context.Context, t *tx) error) error {
-	p := &pending{do: do, told: make(chan bool, 1)}
+	return c.wait(ctx, &pending{do: do, told: make(chan bool, 1)})
+}
+
+// alone runs do on the connection that writes, in no transaction.
+func (c *committer) alone(ctx context.Context, do func(ctx context.Context, t *tx) error) error {
+	return c.wait(ctx, &pending{bare: true, do: do, told: make(chan bool, 1)})
+}
+
+func (c *committer) wait(ctx context.Context, p *pending) error {
 	c.mu.Lock()
 	c.queue = append(c.queue, p)
 	wait := c.busy
@@ -93,6 +103,15 @@ func (c *committer) gather() []*pending {
 // commit writes the batch: all in one transaction, or one by one if that fails,
 // so that nobody fails for another.
 func (c *committer) commit(ctx context.Context, batch []*pending) {
+	batch = slices.DeleteFunc(slices.Clone(batch), func(p *pending) bool {
+		if p.bare {
+			p.err = p.do(ctx, &c.tx)
+		}
+		return p.bare
+	})
+	if len(batch) == 0 {
+		return
+	}
 	if err := c.together(ctx, batch); err == nil {
 		return
 	} else if len(batch) == 1 {

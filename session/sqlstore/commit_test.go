@@ -186,8 +186,8 @@ func TestForkIsConstant(t *testing.T) {
 			if strings.HasPrefix(query, "INSERT") {
 				inserted++
 			}
-			if strings.Contains(query, "antiphon_entries") {
-				t.Errorf("forking touches entries: %s", query)
+			if strings.Contains(query, "antiphon_entries") && !strings.HasPrefix(query, "SELECT last, n, sums") {
+				t.Errorf("forking reads or writes entries: %s", query)
 			}
 			return nil
 		})

@@ -14,6 +14,12 @@
 // SHA-256, in chunks; a log refers to those that it needs. A nested session
 // belongs to the log that names it, and is there as long as that is.
 //
+// # Encryption
+//
+// A database that is new and opened with [Options.Key] is encrypted: each entry,
+// each part of a blob and each title by itself, bound to its place. Ids, names,
+// paths, tags, owners, times and sizes stay readable. There is no index of words.
+//
 // # What is promised
 //
 // An append is in the database, with its payloads, or it is not; when it returns

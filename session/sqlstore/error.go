@@ -5,12 +5,14 @@ package sqlstore
 
 import (
 	"context"
+	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"strings"
+	"syscall"
 
 	"github.com/antiphon-go/antiphon/session"
 )
@@ -44,7 +46,7 @@ func (e *Error) Unwrap() error { return e.Err }
 func (s *Store) fail(op string, err error) error {
 	var known *Error
 	switch {
-	case err == nil, errors.As(err, &known), refuses(err), errors.Is(err, session.ErrBusy), errors.Is(err, session.ErrNewer),
+	case err == nil, errors.As(err, &known), refuses(err), errors.Is(err, session.ErrBusy), errors.Is(err, session.ErrNewer), errors.Is(err, session.ErrLost),
 		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	}
@@ -73,12 +75,16 @@ func (s *Store) diagnose(err error) (problem, hint string) {
 	var lite interface{ Code() int }
 	var pg interface{ SQLState() string }
 	switch {
+	case errors.Is(err, session.ErrDamaged):
+		return err.Error(), "`antiphon sessions verify` says what else is damaged; `antiphon sessions salvage SESSION --as NAME` saves what is whole"
 	case errors.As(err, &pg):
 		return diagnosePostgres(pg.SQLState(), err)
 	case errors.As(err, &lite):
-		return diagnoseSQLite(lite.Code() & 0xff)
+		return s.diagnoseSQLite(lite.Code() & 0xff)
 	case s.postgres && lostConnection(err):
 		return "the connection was lost, or there is none" + networkReason(err), "see whether the server runs and can be reached, then run it again: the session goes on where it was"
+	case !s.postgres && isOS(err):
+		return explain(err)
 	case errors.Is(err, errClosed) || strings.Contains(err.Error(), "database is closed"):
 		return "the store was closed", ""
 	}
@@ -92,7 +98,7 @@ var errClosed = errors.New("closed")
 func lostConnection(err error) bool {
 	var network net.Error
 	var unsent interface{ SafeToRetry() bool } // so pgx says that the connection is closed
-	return errors.As(err, &network) || errors.As(err, &unsent) || errors.Is(err, driver.ErrBadConn) ||
+	return errors.As(err, &network) || errors.As(err, &unsent) || errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) ||
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed)
 }
 
@@ -111,11 +117,34 @@ func networkReason(err error) string {
 
 // isBusy reports that others have locked the SQLite file.
 func isBusy(err error) bool {
-	var lite interface{ Code() int }
-	return errors.As(err, &lite) && (lite.Code()&0xff == sqliteBusy || lite.Code()&0xff == sqliteLocked)
+	code := codeOf(err)
+	return code == sqliteBusy || code == sqliteLocked
 }
 
-func diagnoseSQLite(code int) (problem, hint string) {
+// codeOf returns the result code of an error of SQLite, 0 if it is no such.
+func codeOf(err error) int {
+	var lite interface{ Code() int }
+	if !errors.As(err, &lite) {
+		return 0
+	}
+	return lite.Code() & 0xff
+}
+
+// isOS reports an error of the operating system.
+func isOS(err error) bool {
+	var errno syscall.Errno
+	return errors.As(err, &errno)
+}
+
+// diagnoseSQLite says what a result code means. Several codes stand for any
+// error of the operating system: what that is, is looked for.
+func (s *Store) diagnoseSQLite(code int) (problem, hint string) {
+	switch code {
+	case sqliteReadOnly, sqliteIO, sqliteCantOpen:
+		if problem, hint = explain(s.cause()); problem != "" {
+			return problem, hint
+		}
+	}
 	switch code {
 	case sqliteBusy, sqliteLocked:
 		return "another process has been writing to the database all the time", "run it again, or end the other one"
@@ -124,9 +153,9 @@ func diagnoseSQLite(code int) (problem, hint string) {
 	case sqliteIO:
 		return "the disk failed to read or write", "look at the system's log; copy the file to another disk"
 	case sqliteCorrupt:
-		return "the file is damaged", "restore a copy; `sqlite3 FILE .recover` reads what is left"
+		return "the file is damaged", "`antiphon sessions verify` says where; `antiphon sessions salvage SESSION --as NAME` saves what is whole; or restore a copy"
 	case sqliteFull:
-		return "the disk is full", "make room, then run it again: the session goes on where it was"
+		return explain(syscall.ENOSPC)
 	case sqliteCantOpen:
 		return "the file cannot be opened", "see whether its folder is there and may be read"
 	case sqliteTooBig:

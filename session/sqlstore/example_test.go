@@ -69,12 +69,7 @@ func say(ctx context.Context, a *agent.Agent, file, text string) error {
 	if err != nil {
 		return err
 	}
-	unlock, err := s.Lock(ctx) // one writer at a time
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	res, err := a.Run(ctx, s, item.User(text))
+	res, err := a.Run(ctx, s, item.User(text)) // locks the session while it runs
 	if err != nil {
 		return err
 	}

@@ -3,11 +3,36 @@
 
 package sqlstore
 
+import (
+	"context"
+	"time"
+)
+
+import (
+	"github.com/antiphon-go/antiphon/internal/words"
+	"github.com/antiphon-go/antiphon/session"
+)
+
 // Waiting returns how many writes wait for the next commit.
 func (s *Store) Waiting() int {
 	s.commit.mu.Lock()
 	defer s.commit.mu.Unlock()
 	return len(s.commit.queue)
+}
+
+// BePatient has the store wait for a lock until its holder ends.
+func (s *Store) BePatient() { s.patience = time.Hour }
+
+// LookWhenTold keeps the store from looking at its locks but by LookNow.
+func (s *Store) LookWhenTold() { s.watching = time.Hour }
+
+// LookNow looks at the locks, and reports whether all that are held here still
+// are, or are lost for good.
+func (s *Store) LookNow(ctx context.Context) (settled bool) {
+	s.holds.lookServer(ctx)
+	s.holds.mu.Lock()
+	defer s.holds.mu.Unlock()
+	return s.holds.conn != nil && len(s.holds.left) == 0
 }
 
 // Formats returns the version of the newest format of a dialect, and the SQL
@@ -22,3 +47,33 @@ func Formats(dialect string) (newest int, schema string) {
 	}
 	return len(all), schema
 }
+
+// NameQuery looks for a session of a name.
+const NameQuery = nameQuery
+
+// ListQuery and SearchQuery return the statements of a list and of a page of a
+// search.
+func ListQuery(q session.Query, postgres bool) (string, []any) {
+	query, args, err := listQuery(q, postgres)
+	if err != nil {
+		panic(err)
+	}
+	return query, args
+}
+
+func SearchQuery(s session.Search, before int64, postgres bool) (string, []any) {
+	w, err := words.Parse(s.Words)
+	if err != nil {
+		panic(err)
+	}
+	return searchQuery(s.Query, w, before, firstPage, postgres)
+}
+
+// Numbered returns a statement as Postgres wants it.
+func Numbered(query string) string { return (&tx{postgres: true}).text(query) }
+
+// OwnersQuery asks for the owners of a log.
+const OwnersQuery = ownersQuery
+
+// NameKey is the second index of a name.
+func NameKey(name string) int64 { return nameKeyOf(name) }

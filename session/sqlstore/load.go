@@ -4,13 +4,13 @@
 package sqlstore
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"iter"
 	"slices"
-	"strings"
 
 	"github.com/antiphon-go/antiphon/session"
 )
@@ -22,109 +22,211 @@ type base struct{ log, at int64 }
 // number to.
 type span struct{ log, from, to int64 }
 
-// Load implements [session.Store].
+// Load implements [session.Store]. It checks the sum of each entry that it
+// yields, and at the end that of the log: what it yields is what was written.
 func (s *Store) Load(ctx context.Context, id string, after int64) iter.Seq2[session.Entry, error] {
 	return func(yield func(session.Entry, error) bool) {
-		spans, err := s.spans(ctx, id, max(after, 0))
-		for _, part := range spans {
-			if err == nil {
-				err = s.loadSpan(ctx, part, yield)
-			}
-		}
-		if err != nil && err != errStopped {
-			yield(session.Entry{}, s.fail("reading", err))
+		l := &loading{s: s, id: id, next: max(after, 0) + 1, known: after <= 0, yield: yield}
+		if err := s.reading(ctx, func() error { return l.all(ctx) }); err != nil && err != errStopped {
+			yield(session.Entry{}, s.fail("reading", l.named(err)))
 		}
 	}
 }
 
-// errStopped: whoever reads has had enough.
+// errStopped: the caller has had enough.
 var errStopped = errors.New("stopped")
 
-// spans returns where the entries behind number after are. A session that is
-// not there has none.
-func (s *Store) spans(ctx context.Context, id string, after int64) ([]span, error) {
-	var end int64
-	var of span
-	var b base
-	err := s.reads.row(ctx, `SELECT s.entries, s.log, l.base, l.base_at FROM antiphon_sessions s
-		JOIN antiphon_logs l ON l.log = s.log WHERE s.id = ?`, id).Scan(&end, &of.log, &b.log, &b.at)
-	if errors.Is(err, sql.ErrNoRows) || err == nil && end <= after {
-		return nil, nil
+// loading is a Load under way.
+type loading struct {
+	s     *Store
+	id    string
+	next  int64       // the number of the entry that comes next
+	sum   session.Sum // after the entry before it, if that is known
+	known bool
+	from  string // the session that the span's log was made for; see [Store.origin]
+	yield func(session.Entry, error) bool
+}
+
+// named adds the session to an error that says what is damaged.
+func (l *loading) named(err error) error {
+	var d *session.Damage
+	if errors.As(err, &d) && d.Session == "" {
+		d.Session = l.id
 	}
-	if err != nil {
-		return nil, err
+	return err
+}
+
+// all yields what there is from entry next on.
+func (l *loading) all(ctx context.Context) error {
+	row, spans, err := l.s.spans(ctx, l.id, l.next-1)
+	if err != nil || len(spans) == 0 {
+		return err
 	}
-	of.from, of.to = max(after, b.at), end
-	spans := []span{of}
-	for b.log != 0 && b.at > after {
-		of = span{log: b.log, to: b.at}
-		if b, err = s.reads.baseOf(ctx, b.log); err != nil {
-			return nil, err
+	if err := l.s.seal.usable(); err != nil {
+		return err
+	}
+	for _, part := range spans {
+		if l.from, err = l.s.origin(ctx, row, part.log); err != nil {
+			return err
 		}
-		of.from = max(after, b.at)
-		if of.from < of.to {
-			spans = append(spans, of)
+		if err := l.span(ctx, part); err != nil {
+			return err
+		}
+	}
+	if !bytes.Equal(row.head, l.sum[:]) {
+		return &session.Damage{Entry: row.Entries, Place: fmt.Sprintf("table antiphon_sessions, log %d", row.log),
+			Problem: "the last entry is not the one that was written last"}
+	}
+	l.s.heads.put(l.id, head{row.Entries, l.sum})
+	return nil
+}
+
+// spans returns where the entries behind number after are. A session that does
+// not exist has none.
+func (s *Store) spans(ctx context.Context, id string, after int64) (*stored, []span, error) {
+	row, err := s.reads.find(ctx, id)
+	if errors.Is(err, session.ErrNotFound) {
+		return nil, nil, nil
+	}
+	if err != nil || row.Entries == after {
+		return nil, nil, err
+	}
+	var spans []span
+	for part, err := range s.reads.spansOf(ctx, row.log, row.Entries) {
+		if err != nil {
+			return nil, nil, err
+		}
+		begins := part.from
+		if part.from = max(after, begins); part.from < part.to {
+			spans = append(spans, part)
+		}
+		if begins <= after {
+			break
 		}
 	}
 	slices.Reverse(spans)
-	return spans, nil
+	return row, spans, nil
 }
 
+// spansOf ranges over the parts that a log of end entries consists of, the last
+// one first. Where a row of antiphon_logs is damaged, it yields the last part that
+// it knows of with the error, and ends: how much of it other logs hold is not known.
+func (t *tx) spansOf(ctx context.Context, log, end int64) iter.Seq2[span, error] {
+	return func(yield func(span, error) bool) {
+		for {
+			b, err := t.baseOf(ctx, log)
+			if err == nil && b.at > end {
+				err = badBase(log)
+			}
+			if err != nil {
+				yield(span{log: log, to: end}, err)
+				return
+			}
+			if !yield(span{log, b.at, end}, nil) || b.log == 0 {
+				return
+			}
+			log, end = b.log, b.at
+		}
+	}
+}
+
+// baseOf returns the log that a log begins with. That one was made before it, so
+// who goes on from base to base comes to an end.
 func (t *tx) baseOf(ctx context.Context, log int64) (b base, err error) {
 	err = t.row(ctx, `SELECT base, base_at FROM antiphon_logs WHERE log = ?`, log).Scan(&b.log, &b.at)
 	if errors.Is(err, sql.ErrNoRows) {
-		err = fmt.Errorf("log %d is missing, which others begin with", log)
+		return base{}, &session.Damage{Place: fmt.Sprintf("table antiphon_logs, log %d", log), Problem: "the row is missing"}
+	}
+	if err == nil && (b.log < 0 || b.at < 0 || b.log >= log || (b.log == 0) != (b.at == 0)) {
+		return base{}, badBase(log)
 	}
 	return b, err
 }
 
-// loadSpan yields the entries of a span.
-func (s *Store) loadSpan(ctx context.Context, p span, yield func(session.Entry, error) bool) error {
-	rows, err := s.reads.rows(ctx, `SELECT last - n, data FROM antiphon_entries WHERE log = ? AND last > ? ORDER BY last`, p.log, p.from)
+func badBase(log int64) error {
+	return &session.Damage{Place: fmt.Sprintf("table antiphon_logs, log %d", log), Problem: "what it says of the log that it begins with cannot be"}
+}
+
+// span yields the entries of a span.
+func (l *loading) span(ctx context.Context, part span) error {
+	rows, err := l.s.reads.rows(ctx, `SELECT last, n, sums, data FROM antiphon_entries WHERE log = ? AND last > ? ORDER BY last`, part.log, l.next-1)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
-	next := p.from + 1
-	for next <= p.to && rows.Next() {
-		var before int64
-		var data sql.RawBytes
-		if err := rows.Scan(&before, &data); err != nil {
+	for l.next <= part.to && rows.Next() {
+		p := packed{log: part.log}
+		if err := rows.Scan(&p.last, &p.n, (*sql.RawBytes)(&p.sums), (*sql.RawBytes)(&p.data)); err != nil {
 			return err
 		}
-		if next, err = s.loadRow(string(data), before, next, p.to, yield); err != nil {
+		if err = l.row(&p, part.to); err != nil {
 			return err
 		}
 	}
 	if err := rows.Err(); err != nil {
 		return err
 	}
-	if next <= p.to {
-		return fmt.Errorf("entry %d of log %d is missing: the database is damaged, or the session was deleted just now", next, p.log)
+	if l.next <= part.to {
+		return l.lacks(ctx, part.log)
 	}
 	return nil
 }
 
-// loadRow yields the entries of a row, the first of which follows number before,
-// from number next up to the last one, and returns the number that comes then.
-func (s *Store) loadRow(data string, before, next, last int64, yield func(session.Entry, error) bool) (int64, error) {
-	for n := before + 1; data != "" && next <= last; n++ {
-		line, rest, _ := strings.Cut(data, "\n")
-		data = rest
-		if n < next {
+// lacks is the error for the next entry, which is not there.
+func (l *loading) lacks(ctx context.Context, log int64) error {
+	if _, err := l.s.reads.find(ctx, l.id); err != nil {
+		return err // the session was deleted meanwhile
+	}
+	return &session.Damage{Entry: l.next, Place: fmt.Sprintf("table antiphon_entries, log %d", log), Problem: "the entry is missing"}
+}
+
+// row yields the entries of a row from number next up to the last one.
+func (l *loading) row(p *packed, last int64) error {
+	if !p.shaped() {
+		return p.damaged(l.next, 0, len(p.data), "the row does not have the checksums that belong to it")
+	}
+	switch n := p.before() + 1; {
+	case n > l.next:
+		return p.damaged(l.next, 0, 0, fmt.Sprintf("entry %d stands where it belongs", n))
+	case n == l.next && l.known && p.sum(0) != l.sum:
+		return p.damaged(l.next, 0, 0, "it does not follow the entry before it")
+	}
+	text := string(p.data) // all entries of the row share it
+	at := 0
+	for i := range p.n {
+		n := bytes.IndexByte(p.data[at:], '\n')
+		seq := p.before() + 1 + i
+		switch {
+		case seq > last:
+			return nil
+		case n < 0:
+			return p.damaged(max(seq, l.next), at, len(p.data), "the row ends before the entry does")
+		case seq < l.next:
+			at += n + 1
 			continue
+		case p.sum(i).Next(seq, p.data[at:at+n]) != p.sum(i+1):
+			return p.damaged(seq, at, at+n, "its bytes do not have the checksum that was written with it")
 		}
-		e, err := s.split.ParseEntry(line)
+		line := text[at : at+n]
+		if l.s.seal != nil {
+			opened, err := l.s.seal.openLine(l.from, seq, p.data[at:at+n])
+			if err != nil {
+				return p.damaged(seq, at, at+n, err.Error())
+			}
+			line = string(opened)
+		}
+		e, err := l.s.split.ParseEntry(line)
 		if err != nil {
-			return next, err
+			return err
 		}
-		if n != next || e.Seq != next {
-			return next, fmt.Errorf("entry %d stands where %d belongs: the database is damaged", e.Seq, next)
+		if e.Seq != seq {
+			return p.damaged(seq, at, at+n, fmt.Sprintf("entry %d stands where it belongs", e.Seq))
 		}
-		next++
-		if !yield(e, nil) {
-			return next, errStopped
+		at += n + 1
+		l.next, l.sum, l.known = seq+1, p.sum(i+1), true
+		if !l.yield(e, nil) {
+			return errStopped
 		}
 	}
-	return next, nil
+	return nil
 }

@@ -4,6 +4,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"database/sql/driver"
@@ -11,43 +12,16 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
+	"time"
 
+	"github.com/antiphon-go/antiphon/internal/filelock"
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// Lock implements [session.Locker]. On SQLite it is a lock of the operating
-// system on a file in a folder beside the database, on Postgres an advisory lock
-// of a connection: both end with their process, and no file or row that is left
-// behind locks anything.
-func (s *Store) Lock(ctx context.Context, id string) (unlock func() error, err error) {
-	if err = checkID(id); err != nil {
-		return nil, err
-	}
-	lock := s.lockFile
-	if s.postgres {
-		lock = s.lockPostgres
-	}
-	release, err := lock(ctx, id)
-	if err != nil {
-		return nil, s.fail("locking the session", err)
-	}
-	return sync.OnceValue(func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), s.wait)
-		defer cancel()
-		_ = s.tidy(ctx, id) // nothing is lost without it
-		return release()
-	}), nil
-}
-
-var (
-	errBadConn = driver.ErrBadConn
-	errLocked  = errors.New("the file is locked")
-)
+var errBadConn = driver.ErrBadConn
 
 // lockKey returns a number for a name.
 func lockKey(parts ...string) int64 {
@@ -68,51 +42,31 @@ func busy(who string) error {
 	return fmt.Errorf("%w: %s\n  hint: end it or wait for it; to try something else, fork the session", session.ErrBusy, strings.TrimSpace(who))
 }
 
+// lockPatience is how long a lock is waited for. A process that was killed may
+// have it for an instant longer: a child that it was about to start still has
+// the file open, or the server has not noticed yet.
+const lockPatience = 300 * time.Millisecond
+
+// wait waits, and reports whether ctx goes on.
+func wait(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
 // lockFile takes the session's lock file.
-func (s *Store) lockFile(_ context.Context, id string) (unlock func() error, err error) {
-	if err := os.MkdirAll(s.locks, 0o700); err != nil {
+func (s *Store) lockFile(ctx context.Context, id string) (unlock func() error, err error) {
+	sum := sha256.Sum256([]byte(id))
+	lock, err := filelock.TakeWithin(ctx, filepath.Join(s.locks, hex.EncodeToString(sum[:16])), s.patience)
+	var held *filelock.BusyError
+	switch {
+	case errors.As(err, &held):
+		return nil, busy(cmp.Or(held.Holder, "another process"))
+	case err != nil:
 		return nil, err
 	}
-	sum := sha256.Sum256([]byte(id))
-	name := filepath.Join(s.locks, hex.EncodeToString(sum[:16]))
-	for {
-		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
-		if err != nil {
-			return nil, err
-		}
-		if err := flock(f); err != nil {
-			who, _ := io.ReadAll(io.LimitReader(f, 1024))
-			_ = f.Close() // it was only looked at
-			if errors.Is(err, errLocked) {
-				return nil, busy(string(who))
-			}
-			return nil, err
-		}
-		if same(f, name) {
-			return holdFile(f, name)
-		}
-		_ = f.Close() // whoever had it before has removed it meanwhile
-	}
-}
-
-// same reports whether the open file is the one of that name.
-func same(f *os.File, name string) bool {
-	open, err1 := f.Stat()
-	named, err2 := os.Stat(name)
-	return err1 == nil && err2 == nil && os.SameFile(open, named)
-}
-
-// holdFile writes who has the lock. The file is removed before the lock ends,
-// where the system lets one.
-func holdFile(f *os.File, name string) (unlock func() error, err error) {
-	if err := f.Truncate(0); err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	if _, err := f.WriteAt([]byte(self()+"\n"), 0); err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return func() error {
-		_ = os.Remove(name) // one that is left locks nothing
-		return f.Close()
-	}, nil
+	return lock.Release, nil
 }

@@ -3,26 +3,7 @@
 
 package sqlstore
 
-import (
-	"errors"
-	"os"
-
-	"golang.org/x/sys/windows"
-)
-
-// flock locks the file, or returns errLocked. The lock ends when it is closed.
-// It is on a byte far behind the text, so that others can read who has it.
-func flock(f *os.File) error {
-	place := windows.Overlapped{OffsetHigh: 1 << 30}
-	err := windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &place)
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, windows.ERROR_LOCK_VIOLATION), errors.Is(err, windows.ERROR_IO_PENDING):
-		return errLocked
-	}
-	return os.NewSyscallError("LockFileEx", err)
-}
+import "os"
 
 // writable reports a file that may not be written to.
 func writable(path string) error {

@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 
 func openAny(ctx context.Context, where string) (*sqlstore.Store, error) {
 	if strings.HasPrefix(where, "host=") {
-		return sqlstore.OpenPostgres(ctx, where, openPostgres, fast)
+		return sqlstore.OpenPostgres(ctx, where+unsafe, openPostgres, fast)
 	}
 	return sqlstore.OpenSQLite(ctx, where, openSQLite, fast)
 }
@@ -46,11 +46,21 @@ func openAny(ctx context.Context, where string) (*sqlstore.Store, error) {
 // child does what its parent wants and says each step when it is done.
 func child(what, where string) error {
 	ctx := context.Background()
+	if what == "limited" {
+		if err := limitFiles(300_000); err != nil {
+			return err
+		}
+	}
 	s, err := openAny(ctx, where)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
+	if what == "backup" {
+		fmt.Println("begins")
+		_, err := s.Backup(ctx, where+".backup")
+		return err
+	}
 	log, err := session.Open(ctx, s, "a")
 	if err != nil {
 		return err

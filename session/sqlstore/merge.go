@@ -7,6 +7,8 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+
+	"github.com/antiphon-go/antiphon/session"
 )
 
 // Each append writes a row. Rows are put together in fewer when a writer lets go
@@ -36,7 +38,7 @@ type run struct {
 }
 
 // merge puts the rows together that a session's own log has got since the last
-// time.
+// time. It leaves damaged rows as they are.
 func (t *tx) merge(ctx context.Context, id string) error {
 	find := `SELECT log, merged, entries FROM antiphon_sessions WHERE id = ?`
 	if t.postgres {
@@ -64,41 +66,45 @@ func (t *tx) merge(ctx context.Context, id string) error {
 
 // runs plans what becomes of the rows behind entry number after.
 func (t *tx) runs(ctx context.Context, log, after int64) (runs []run, err error) {
-	rows, err := t.rows(ctx, `SELECT last, length(data) FROM antiphon_entries WHERE log = ? AND last > ? ORDER BY last`, log, after)
+	rows, err := t.rows(ctx, `SELECT last, n, length(data) FROM antiphon_entries WHERE log = ? AND last > ? ORDER BY last`, log, after)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var last int64
+		var last, n int64
 		var bytes int
-		if err := rows.Scan(&last, &bytes); err != nil {
+		if err := rows.Scan(&last, &n, &bytes); err != nil {
 			return nil, err
 		}
 		if n := len(runs); n == 0 || runs[n-1].bytes >= mergeBytes {
-			runs = append(runs, run{after: after})
+			runs = append(runs, run{})
 		}
 		r := &runs[len(runs)-1]
+		if r.rows == 0 {
+			r.after = last - n
+		}
 		r.last, r.rows, r.bytes = last, r.rows+1, r.bytes+bytes
-		after = last
 	}
 	return runs, errors.Join(rows.Err(), rows.Close())
 }
 
-// mergeRun makes one row of several.
+// mergeRun makes one row of several, if they are whole.
 func (t *tx) mergeRun(ctx context.Context, log int64, r run) error {
-	rows, err := t.rows(ctx, `SELECT data FROM antiphon_entries WHERE log = ? AND last > ? AND last <= ? ORDER BY last`, log, r.after, r.last)
+	rows, err := t.rows(ctx, `SELECT last, n, sums, data FROM antiphon_entries WHERE log = ? AND last > ? AND last <= ? ORDER BY last`, log, r.after, r.last)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
-	data := make([]byte, 0, r.bytes)
+	all := &packed{log: log, last: r.after, data: make([]byte, 0, r.bytes)}
 	for rows.Next() {
-		var part sql.RawBytes
-		if err := rows.Scan(&part); err != nil {
+		p := packed{log: log}
+		if err := rows.Scan(&p.last, &p.n, (*sql.RawBytes)(&p.sums), (*sql.RawBytes)(&p.data)); err != nil {
 			return err
 		}
-		data = append(data, part...)
+		if !p.whole() || !all.add(&p) {
+			return rows.Close()
+		}
 	}
 	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
 		return err
@@ -106,6 +112,19 @@ func (t *tx) mergeRun(ctx context.Context, log int64, r run) error {
 	if _, err := t.exec(ctx, `DELETE FROM antiphon_entries WHERE log = ? AND last > ? AND last <= ?`, log, r.after, r.last); err != nil {
 		return err
 	}
-	_, err = t.exec(ctx, `INSERT INTO antiphon_entries (log, last, n, data) VALUES (?, ?, ?, ?)`, log, r.last, r.last-r.after, data)
-	return err
+	return t.put(ctx, all)
+}
+
+// add puts a row behind this one, and reports whether it follows.
+func (p *packed) add(next *packed) bool {
+	if next.before() != p.last || p.n > 0 && p.sum(p.n) != next.sum(0) {
+		return false
+	}
+	sums := next.sums
+	if p.n > 0 {
+		sums = sums[len(session.Sum{}):]
+	}
+	p.last, p.n = next.last, p.n+next.n
+	p.sums, p.data = append(p.sums, sums...), append(p.data, next.data...)
+	return true
 }

@@ -21,10 +21,25 @@ import (
 //go:embed migrations
 var migrations embed.FS
 
-// migration brings a database from the version before to its own.
+// migration brings a database from the version before to its own: by the
+// statements of a file, and then by a function, if steps has one.
+//
+// To change the format, add migrations/sqlite/000N.sql and the same for
+// postgres, with a function in steps for what SQL cannot do; never change an
+// earlier one. Write the databases of the new format that later programs are
+// tested with: .ci/postgres go test ./session/sqlstore -run TestFormats -update
+// A table or a column that holds what was said needs a checksum (see sum.go), a
+// look in Verify, and deletion (see [Store.Sweep]).
 type migration struct {
 	version int
 	sql     string
+	do      func(ctx context.Context, t *tx) error
+}
+
+// steps are what migrations do besides their statements, by their version.
+var steps = map[int]func(ctx context.Context, t *tx) error{
+	2: addSums,
+	3: addNameKeys,
 }
 
 // migrationsOf returns the migrations of a dialect, in order: files named by the
@@ -45,7 +60,7 @@ func migrationsOf(files fs.FS, dialect string) ([]migration, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, migration{version, string(text)})
+		all = append(all, migration{version: version, sql: string(text)})
 	}
 	slices.SortFunc(all, func(a, b migration) int { return cmp.Compare(a.version, b.version) })
 	for i, m := range all {
@@ -54,6 +69,28 @@ func migrationsOf(files fs.FS, dialect string) ([]migration, error) {
 		}
 	}
 	return all, nil
+}
+
+// ours are the migrations of this program.
+func ours(dialect string) ([]migration, error) {
+	all, err := migrationsOf(migrations, dialect)
+	for i := range all {
+		all[i].do = steps[all[i].version]
+	}
+	return all, err
+}
+
+// upToDate brings the database to the newest version. One that is new becomes an
+// encrypted one if there is a key.
+func (s *Store) upToDate(ctx context.Context, t *tx, all []migration) error {
+	before, err := versionOf(ctx, t)
+	if err == nil {
+		err = migrate(ctx, t, all)
+	}
+	if err != nil || before != 0 || s.key == nil {
+		return err
+	}
+	return s.beginSeal(ctx, t)
 }
 
 // migrate brings the database to the newest version, in one transaction: a
@@ -65,6 +102,9 @@ func migrate(ctx context.Context, t *tx, all []migration) error {
 	if err != nil || version == newest {
 		return err
 	}
+	if version < 0 {
+		return &session.Damage{Place: "table antiphon_format", Problem: fmt.Sprintf("there is no format %d", version)}
+	}
 	if version > newest {
 		return fmt.Errorf("%w: the database has format %d, this program reads up to %d", session.ErrNewer, version, newest)
 	}
@@ -74,6 +114,11 @@ func migrate(ctx context.Context, t *tx, all []migration) error {
 				continue
 			}
 			if _, err := t.q.ExecContext(ctx, statement); err != nil {
+				return fmt.Errorf("to format %d: %w", m.version, err)
+			}
+		}
+		if m.do != nil {
+			if err := m.do(ctx, t); err != nil {
 				return fmt.Errorf("to format %d: %w", m.version, err)
 			}
 		}

@@ -210,7 +210,7 @@ func (p *proxy) loseCommit(t *testing.T, behind bool, do func() error) {
 		if lost > 0 {
 			return false
 		}
-		if fromClient && bytes.Contains(bytes.ToLower(data), []byte("commit")) {
+		if fromClient && bytes.Contains(bytes.ToLower(data), []byte("commit\x00")) {
 			committing = true
 			if !behind {
 				lost++
@@ -236,7 +236,7 @@ func (p *proxy) loseCommit(t *testing.T, behind bool, do func() error) {
 // the outcome is not; and all goes on when it is back.
 func TestServerAway(t *testing.T) {
 	p, dsn := newProxy(t)
-	s, err := sqlstore.OpenPostgres(t.Context(), dsn, openPostgres, sqlstore.Options{Wait: 100 * time.Millisecond, Poll: fast.Poll})
+	s, err := sqlstore.OpenPostgres(t.Context(), dsn+unsafe, openPostgres, sqlstore.Options{Wait: 100 * time.Millisecond, Retry: 100 * time.Millisecond, Poll: fast.Poll})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -264,8 +264,8 @@ func TestServerAway(t *testing.T) {
 	// It goes away for good in the middle of a commit.
 	committing := false
 	p.setCut(func(fromClient bool, data []byte) bool {
-		committing = committing || fromClient && bytes.Contains(bytes.ToLower(data), []byte("commit"))
-		return committing && !fromClient || committing && !bytes.Contains(bytes.ToLower(data), []byte("commit"))
+		committing = committing || fromClient && bytes.Contains(bytes.ToLower(data), []byte("commit\x00"))
+		return committing && !fromClient || committing && !bytes.Contains(bytes.ToLower(data), []byte("commit\x00"))
 	})
 	_, err = log.Append(t.Context(), step(2)...)
 	wantError(t, err, "127.0.0.1", "not known", "run it again")

@@ -117,7 +117,7 @@ func TestTwoProcesses(t *testing.T) {
 // moment later.
 func lockSoon(t *testing.T, l session.Locker, id string) (unlock func() error, err error) {
 	t.Helper()
-	for range 1000 {
+	for range 100 {
 		if unlock, err = l.Lock(t.Context(), id); !errors.Is(err, session.ErrBusy) {
 			break
 		}

@@ -9,35 +9,36 @@ import (
 	"regexp"
 	"testing"
 
+	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
 )
 
 // What one run stores another finds, as long as the session is there: it reads
-// as MemorySpill does.
+// as MemorySpill does, under the same id.
 func TestSpill(t *testing.T) {
 	s, file := newSQLite(t)
 	var memory tool.MemorySpill
 	data := bytes.Repeat([]byte("0123456789"), 60_000)
-	id, err := s.Spill("a").Put(t.Context(), data)
+	id, err := agent.BlobSpill(s, "a").Put(t.Context(), data)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := s.Spill("a").Put(t.Context(), data); err != nil || again != id {
+	if again, err := agent.BlobSpill(s, "a").Put(t.Context(), data); err != nil || again != id {
 		t.Errorf("the same data: %q and %q, %v", id, again, err)
 	}
 	if !regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`).MatchString(id) {
 		t.Errorf("the id is %q", id)
 	}
 	inMemory, err := memory.Put(t.Context(), data)
-	if err != nil {
-		t.Fatal(err)
+	if err != nil || inMemory != id {
+		t.Fatal(inMemory, id, err)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 	s = reopen(t, file)
-	spill := s.Spill("a")
+	spill := agent.BlobSpill(s, "a")
 	for _, at := range []int{-5, 0, 7, 262_143, 262_144, 599_990, 600_000, 700_000} {
 		for _, n := range []int{-1, 0, 1, 20, 300_000, 1 << 30} {
 			got, size, err := spill.Get(t.Context(), id, at, n)

@@ -4,8 +4,8 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -21,18 +21,34 @@ import (
 // its folder, for the user alone. Beside it are SQLite's own files and a folder
 // of locks, all of the file's name with something behind it. The file must be on
 // a disk of this machine.
-func OpenSQLite(ctx context.Context, file string, open Opener, o Options) (*Store, error) {
+func OpenSQLite(ctx context.Context, file string, open Opener, o Options) (s *Store, err error) {
+	room := &Store{path: file, retry: cmp.Or(o.Retry, sqliteRetry)}
+	err = room.again(ctx, room.isFull, func() error { // as an append is
+		s, err = openSQLite(ctx, file, open, o)
+		return err
+	})
+	return s, err
+}
+
+// sqliteRetry is the default of [Options.Retry].
+const sqliteRetry = 5 * time.Second
+
+func openSQLite(ctx context.Context, file string, open Opener, o Options) (*Store, error) {
 	s := &Store{place: file}
 	path, err := makeFile(file)
+	if problem, hint := explain(err); problem != "" {
+		return nil, &Error{Store: file, Op: "opening", Problem: problem + " (" + err.Error() + ")", Hint: hint, Err: err}
+	}
 	if err != nil {
 		return nil, &Error{Store: file, Op: "opening", Problem: err.Error(), Hint: "see whether the file and its folder may be written to, or choose another place", Err: err}
 	}
-	s.wait = waitOf(o)
+	s.wait, s.path = waitOf(o), path
 	db, err := open(sqliteDSN(path, s.wait))
 	if err != nil {
 		return nil, s.fail("opening", err)
 	}
 	s = newStore(db, file, o)
+	s.path, s.open, s.retry, s.locker = path, open, cmp.Or(o.Retry, sqliteRetry), s.lockFile
 	s.locks = path + "-locks"
 	if err := s.openSQLite(ctx); err != nil {
 		_ = s.Close() // what failed is told already
@@ -97,21 +113,28 @@ func (s *Store) openSQLite(ctx context.Context) error {
 		"auto_vacuum = incremental", // of a new file
 		"journal_mode = WAL",
 		"synchronous = FULL",
+		"fullfsync = ON", // on a Mac, where to wait for the disk is more than fsync
+		"checkpoint_fullfsync = ON",
+		"secure_delete = ON",
+		"cell_size_check = ON", // a damaged page is noticed before it is used
 	} {
 		if err := s.pragma(ctx, pragma); err != nil {
 			return err
 		}
 	}
-	all, err := migrationsOf(migrations, "sqlite")
+	if err := s.checkDurable(ctx); err != nil {
+		return err
+	}
+	all, err := ours("sqlite")
 	if err != nil {
 		return err
 	}
 	var version int
 	newest := all[len(all)-1].version
 	if conn.QueryRowContext(ctx, `SELECT max(version) FROM antiphon_format`).Scan(&version) == nil && version == newest {
-		return nil
+		return s.openSeal(ctx, &s.reads)
 	}
-	return s.commit.write(context.WithoutCancel(ctx), func(ctx context.Context, t *tx) error {
+	err = s.commit.write(context.WithoutCancel(ctx), func(ctx context.Context, t *tx) error {
 		var tables, ours int
 		err := t.row(ctx, `SELECT count(*), coalesce(sum(name = 'antiphon_format'), 0) FROM sqlite_master`).Scan(&tables, &ours)
 		if err != nil {
@@ -120,8 +143,27 @@ func (s *Store) openSQLite(ctx context.Context) error {
 		if tables > 0 && ours == 0 {
 			return &Error{Store: s.place, Op: "opening", Problem: "this is the database of another program", Hint: "choose another file"}
 		}
-		return migrate(ctx, t, all)
+		return s.upToDate(ctx, t, all)
 	})
+	if err != nil {
+		return err
+	}
+	return s.openSeal(ctx, &s.reads)
+}
+
+// checkDurable is the error for a file for which the settings that make it
+// durable were not taken, which SQLite does not report.
+func (s *Store) checkDurable(ctx context.Context) error {
+	list, err := s.durableSQLite(ctx)
+	if err != nil {
+		return err
+	}
+	for _, setting := range list {
+		if setting.Weak != "" && setting.Name != "file system" {
+			return &Error{Store: s.place, Op: "opening", Problem: setting.Name + " is " + setting.Value + ": " + setting.Weak, Hint: "choose another disk"}
+		}
+	}
+	return s.moved()
 }
 
 // pragma runs a pragma on the connection that writes. Where others open the file
@@ -142,27 +184,6 @@ func (s *Store) pragma(ctx context.Context, pragma string) error {
 	}
 }
 
-// shrink gives back to the file system what was swept.
-func (s *Store) shrink(ctx context.Context) error {
-	for _, pragma := range []string{"incremental_vacuum", "wal_checkpoint(TRUNCATE)"} {
-		rows, err := s.db.QueryContext(ctx, "PRAGMA "+pragma)
-		if err != nil {
-			return err
-		}
-		for rows.Next() { // each row is work done
-		}
-		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func (c *committer) close() error {
-	var err error
-	c.tx.prepared.Range(func(_, stmt any) bool {
-		err = errors.Join(err, stmt.(*sql.Stmt).Close())
-		return true
-	})
-	return errors.Join(err, c.conn.Close())
+	return errors.Join(closeStatements(c.tx.prepared), c.conn.Close())
 }

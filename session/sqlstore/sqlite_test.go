@@ -157,12 +157,45 @@ func TestNewerEntry(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if _, err := db.Exec(`UPDATE antiphon_entries SET data = CAST('{"seq":2,"kind":"dreamt"}' || char(10) AS BLOB) WHERE last = 2`); err != nil {
+	var sums []byte
+	if err := db.QueryRow(`SELECT sums FROM antiphon_entries WHERE last = 2`).Scan(&sums); err != nil {
+		t.Fatal(err)
+	}
+	tomorrow := `{"seq":2,"kind":"dreamt"}`
+	sum := session.Sum(sums[:16]).Next(2, []byte(tomorrow))
+	if _, err := db.Exec(`UPDATE antiphon_entries SET data = ?, sums = ? WHERE last = 2`, []byte(tomorrow+"\n"), append(sums[:16], sum[:]...)); err != nil {
 		t.Fatal(err)
 	}
 	_, err = session.Open(t.Context(), s, "a")
 	if !errors.Is(err, session.ErrNewer) || !strings.Contains(err.Error(), `kind "dreamt"`) {
 		t.Errorf("got %v, want ErrNewer with the kind", err)
+	}
+}
+
+// J11 N12: a store is opened as soon as there is room on the disk; if there is none
+// for as long as the options say, the error says so.
+func TestOpenOnFullDisk(t *testing.T) {
+	tries := 0
+	full := func(until int) sqlstore.Opener {
+		return func(dsn string) (*sql.DB, error) {
+			if tries++; tries < until {
+				dsn += "&_pragma=max_page_count(3)"
+			}
+			return sql.Open("sqlite", dsn)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "s.db")
+	_, err := sqlstore.OpenSQLite(t.Context(), file, full(1000), impatient)
+	wantError(t, err, file, "disk is full", "make room")
+	tries = 0
+	patient := fast
+	patient.Retry = time.Minute
+	s, err := sqlstore.OpenSQLite(t.Context(), file, full(4), patient)
+	if err != nil || tries != 4 {
+		t.Fatal(tries, err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -175,7 +208,7 @@ func TestDiskFull(t *testing.T) {
 			return sql.Open("sqlite", fmt.Sprintf("%s&_pragma=max_page_count(%d)", dsn, pages))
 		}
 	}
-	s, err := sqlstore.OpenSQLite(t.Context(), file, limit(200), fast)
+	s, err := sqlstore.OpenSQLite(t.Context(), file, limit(200), impatient)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +246,7 @@ func TestDiskFull(t *testing.T) {
 // is lost.
 func TestBusy(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "s.db")
-	s, err := sqlstore.OpenSQLite(t.Context(), file, openSQLite, sqlstore.Options{Wait: time.Millisecond})
+	s, err := sqlstore.OpenSQLite(t.Context(), file, openSQLite, sqlstore.Options{Wait: time.Millisecond, Retry: -1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 )
@@ -27,10 +28,24 @@ type Options struct {
 	// and for Postgres to say what became of a commit when the connection was
 	// lost. Default: 10 s.
 	Wait time.Duration
+	// Retry is for how long an opening, a read or a write is tried again when it fails for a
+	// reason that may pass: a server that restarts or hands over to another one,
+	// a file that others keep busy, a full disk. Less than zero is never. Default:
+	// 30 s with Postgres, 5 s with SQLite.
+	Retry time.Duration
+	// Key returns the key of an encrypted store: see [NewSecret]. A database that
+	// is new is encrypted with it: all entries and blobs, from then on and for
+	// good. One that was made without a key is refused, and so is another key than
+	// the first, with an error that wraps [ErrKey]. Default: none.
+	Key func(ctx context.Context) (endpoint.Key, error)
+	// Keyless opens an encrypted store without its key, for what needs none: to
+	// list, verify, back up, delete and sweep. What needs the key is an error
+	// that wraps [ErrKey]. It counts only where Key is nil.
+	Keyless bool
 }
 
 // Store keeps sessions in a database. It implements [session.Store] and all
-// that a store can be besides: [session.Nester], [session.Locker],
+// that a store can be besides: [session.Nester], [session.Locker], [session.Holder],
 // [session.Forker], [session.Watcher], [session.Catalog] and [session.Blobs]. It
 // is safe for concurrent use, and any number of processes may use one database.
 type Store struct {
@@ -40,13 +55,26 @@ type Store struct {
 	now      func() time.Time
 	poll     time.Duration
 	wait     time.Duration
+	patience time.Duration // lockPatience, but in tests
+	watching time.Duration // watchLocks, but in tests
+	retry    time.Duration
 
 	reads  tx
 	commit *committer // SQLite
+	path   string     // the file, with links resolved; SQLite
+	open   Opener     // SQLite
 	locks  string     // the folder of lock files; SQLite
-	schema string     // Postgres
+	file   identity   // SQLite
+	holds  holder
+	locker func(ctx context.Context, id string) (unlock func() error, err error)
+	schema string // Postgres
 	holder *item.Holder
 	split  session.Split
+	heads  heads
+
+	key     func(ctx context.Context) (endpoint.Key, error)
+	keyless bool
+	seal    *seal // nil if the store is not encrypted
 
 	closing sync.Once
 	mu      sync.Mutex
@@ -66,10 +94,14 @@ func newStore(db *sql.DB, place string, o Options) *Store {
 		db:      db,
 		place:   place,
 		now:     o.Now,
+		key:     o.Key,
+		keyless: o.Keyless,
 		poll:    cmp.Or(o.Poll, 250*time.Millisecond),
 		wait:    waitOf(o),
 		changed: map[string]chan struct{}{},
 	}
+	s.patience, s.watching = lockPatience, watchLocks
+	s.holds = holder{s: s, held: map[string]*hold{}}
 	if s.now == nil {
 		s.now = time.Now
 	}
@@ -82,31 +114,50 @@ func newStore(db *sql.DB, place string, o Options) *Store {
 
 func waitOf(o Options) time.Duration { return cmp.Or(o.Wait, 10*time.Second) }
 
+// Place says where the store is: its file, or its server and database, without a
+// password.
+func (s *Store) Place() string { return s.place }
+
 // Close closes the database. What was appended is there. Payloads that items of
 // this store hold cannot be read any more.
 func (s *Store) Close() (err error) {
 	s.closing.Do(func() {
+		s.holds.close()
 		s.holder.Close()
 		if s.commit != nil {
-			err = s.commit.close()
+			err = s.moved()
+			s.file.close()
+			err = errors.Join(err, s.commit.close())
 		}
 		err = s.fail("closing", errors.Join(err, s.db.Close()))
 	})
 	return err
 }
 
-// write runs do in a transaction, and once more if that is what the database
-// asks for; see [committer.write]. From here on the end of ctx changes nothing:
-// what has begun is finished.
+// write runs do in a transaction, and again if that fails for a reason that may
+// pass; see [committer.write]. The end of ctx only ends the waiting: what has
+// begun is finished.
 func (s *Store) write(ctx context.Context, do func(ctx context.Context, t *tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	ctx = context.WithoutCancel(ctx)
+	ctx = session.WithoutCancel(ctx)
+	once := s.transact
 	if s.commit != nil {
-		return s.commit.write(ctx, do)
+		once = s.commitHere
 	}
-	return s.transact(ctx, do)
+	return s.again(ctx, s.isTransient, func() error { return once(ctx, do) })
+}
+
+// commitHere writes to the file, if it is still the one that was opened.
+func (s *Store) commitHere(ctx context.Context, do func(ctx context.Context, t *tx) error) error {
+	if err := s.moved(); err != nil {
+		return err
+	}
+	if err := s.commit.write(ctx, do); err != nil {
+		return err
+	}
+	return s.moved()
 }
 
 // Append implements [session.Store].

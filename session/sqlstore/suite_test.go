@@ -24,7 +24,10 @@ func openSQLite(dsn string) (*sql.DB, error)   { return sql.Open("sqlite", dsn) 
 func openPostgres(dsn string) (*sql.DB, error) { return sql.Open("pgx", dsn) }
 
 // fast makes watchers of tests look often.
-var fast = sqlstore.Options{Poll: 5 * time.Millisecond}
+var fast = sqlstore.Options{Poll: 5 * time.Millisecond, Retry: 5 * time.Second}
+
+// impatient is for tests of errors that may pass, and do not.
+var impatient = sqlstore.Options{Poll: fast.Poll, Retry: -1}
 
 // newSQLite opens a store in a file of its own.
 func newSQLite(t testing.TB) (*sqlstore.Store, string) {
@@ -73,9 +76,12 @@ func postgresDSN(t testing.TB) string {
 	return dsn + " search_path=" + schema
 }
 
+// unsafe takes the server of .ci/postgres, which does not wait for its disk.
+const unsafe = " antiphon_unsafe=fsync"
+
 func newPostgres(t testing.TB, dsn string) *sqlstore.Store {
 	t.Helper()
-	s, err := sqlstore.OpenPostgres(t.Context(), dsn, openPostgres, fast)
+	s, err := sqlstore.OpenPostgres(t.Context(), dsn+unsafe, openPostgres, fast)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,6 +98,14 @@ func TestStoreSQLite(t *testing.T) {
 	agenttest.TestStore(t, func(t *testing.T) session.Store {
 		s, _ := newSQLite(t)
 		return s
+	})
+}
+
+// The contract of stores, where all that was said is encrypted; but there is no
+// index of words.
+func TestStoreEncrypted(t *testing.T) {
+	agenttest.TestStore(t, func(t *testing.T) session.Store {
+		return sealed(t, filepath.Join(t.TempDir(), "sessions.db"), sqlstore.NewSecret())
 	})
 }
 

@@ -4,10 +4,11 @@
 package sqlstore
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
-	"strings"
+	"fmt"
 
 	"github.com/antiphon-go/antiphon/session"
 )
@@ -22,44 +23,56 @@ func (s *Store) Fork(ctx context.Context, from string, at int64, to string) erro
 		if err := t.shareTree(ctx); err != nil {
 			return err
 		}
-		i, err := scanInfo(t.row(ctx, `SELECT `+columns+` FROM antiphon_sessions WHERE id = ?`, from))
-		if errors.Is(err, sql.ErrNoRows) {
-			return notFound(from)
-		}
+		i, err := t.find(ctx, from)
 		if err != nil {
 			return err
 		}
 		if at < 0 || at > i.Entries {
 			return session.NoEntry(at, i.Entries)
 		}
-		b, err := t.holderOf(ctx, from, at)
+		b, err := t.holderOf(ctx, i.log, i.Entries, at)
 		if err != nil {
 			return err
 		}
-		fork := session.Info{ID: to, Path: i.Path, Parent: from, At: at}
-		if at > 0 {
-			fork.Title = i.Title
+		sum := session.Sum(i.head)
+		if at < i.Entries {
+			if sum, err = t.sumAt(ctx, b); err != nil {
+				return err
+			}
 		}
-		return t.insert(ctx, fork, b, s.now())
+		fork := session.Info{ID: to, Path: i.Path, Parent: from, At: at, Owner: i.Owner}
+		if at > 0 {
+			fork.Title = s.seal.title(to, s.seal.openTitle(from, i.Title))
+		}
+		return t.insert(ctx, fork, i.titled && at > 0, b, sum, s.now())
 	}))
 }
 
-// holderOf returns the log that holds the session's entry number at itself.
-func (t *tx) holderOf(ctx context.Context, id string, at int64) (base, error) {
-	if at == 0 {
-		return base{}, nil
-	}
-	var b base
-	if err := t.row(ctx, `SELECT log FROM antiphon_sessions WHERE id = ?`, id).Scan(&b.log); err != nil {
-		return base{}, err
-	}
-	for {
-		below, err := t.baseOf(ctx, b.log)
-		if err != nil || at > below.at {
-			return base{b.log, at}, err
+// holderOf returns the log that holds entry number at itself, of those that a
+// log of end entries consists of.
+func (t *tx) holderOf(ctx context.Context, log, end, at int64) (base, error) {
+	for part, err := range t.spansOf(ctx, log, end) {
+		if err != nil || at > part.from {
+			return base{part.log, at}, err
 		}
-		b = below
 	}
+	return base{}, nil
+}
+
+// sumAt returns the sum of a log at an entry that it holds itself.
+func (t *tx) sumAt(ctx context.Context, b base) (session.Sum, error) {
+	if b.log == 0 {
+		return session.Sum{}, nil
+	}
+	p := packed{log: b.log}
+	err := t.row(ctx, `SELECT last, n, sums FROM antiphon_entries WHERE log = ? AND last >= ? ORDER BY last LIMIT 1`, b.log, b.at).Scan(&p.last, &p.n, &p.sums)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return session.Sum{}, err
+	}
+	if err != nil || p.n <= 0 || p.before() >= b.at || int64(len(p.sums)) != (p.n+1)*int64(len(session.Sum{})) {
+		return session.Sum{}, &session.Damage{Entry: b.at, Place: fmt.Sprintf("table antiphon_entries, log %d", b.log), Problem: "the entry or its checksum is missing"}
+	}
+	return p.sum(b.at - p.before()), nil
 }
 
 // Delete implements [session.Catalog].
@@ -70,6 +83,9 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 			return err
 		}
 		gone = []string{id}
+		if err := t.markDeleted(ctx); err != nil {
+			return err
+		}
 		for n := 0; n < len(gone); n++ {
 			inside, err := t.remove(ctx, gone[n])
 			if err != nil {
@@ -83,6 +99,7 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 		return s.fail("deleting", err)
 	}
 	for _, id := range gone {
+		s.heads.forget(id)
 		s.tell(id)
 	}
 	return nil
@@ -93,13 +110,23 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 // was deleted before, and that belong to those logs.
 func (t *tx) remove(ctx context.Context, id string) (inside []string, err error) {
 	var log int64
+	if t.postgres {
+		if _, err := t.exec(ctx, `DELETE FROM antiphon_writers WHERE id = ?`, id); err != nil {
+			return nil, err
+		}
+	}
 	err = t.row(ctx, `DELETE FROM antiphon_sessions WHERE id = ? RETURNING log`, id).Scan(&log)
 	if errors.Is(err, sql.ErrNoRows) {
-		err = notFound(id)
+		if err = t.missing(ctx, id); err == errAppeared {
+			err = notFound(id) // at the moment that counts, it was not there
+		}
+	}
+	if err == nil {
+		err = t.leave(ctx, log)
 	}
 	for err == nil && log != 0 {
 		var users int
-		err := t.row(ctx, `SELECT (SELECT count(*) FROM antiphon_logs WHERE base = ?) + (SELECT count(*) FROM antiphon_sessions WHERE log = ?)`, log, log).Scan(&users)
+		err = t.row(ctx, `SELECT (SELECT count(*) FROM antiphon_logs WHERE base = ? AND log <> base) + (SELECT count(*) FROM antiphon_sessions WHERE log = ?)`, log, log).Scan(&users)
 		if err != nil || users > 0 {
 			return inside, err
 		}
@@ -108,12 +135,19 @@ func (t *tx) remove(ctx context.Context, id string) (inside []string, err error)
 			return nil, err
 		}
 		inside = append(inside, owned...)
+		if err := t.forgetWords(ctx, log, -1); err != nil {
+			return nil, err
+		}
 		for _, table := range []string{"antiphon_entries", "antiphon_refs"} {
 			if _, err := t.exec(ctx, `DELETE FROM `+table+` WHERE log = ?`, log); err != nil {
 				return nil, err
 			}
 		}
-		if err := t.row(ctx, `DELETE FROM antiphon_logs WHERE log = ? RETURNING base`, log).Scan(&log); err != nil {
+		err = t.row(ctx, `DELETE FROM antiphon_logs WHERE log = ? RETURNING base`, log).Scan(&log)
+		if errors.Is(err, sql.ErrNoRows) {
+			return inside, nil // the row was lost before: what it began with is not known
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -122,29 +156,28 @@ func (t *tx) remove(ctx context.Context, id string) (inside []string, err error)
 
 // ownedBy returns the nested sessions that live as long as a log.
 func (t *tx) ownedBy(ctx context.Context, log int64) (ids []string, err error) {
-	rows, err := t.rows(ctx, `SELECT id FROM antiphon_sessions WHERE owner = ? AND owner <> 0`, log)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var id string
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		ids = append(ids, id)
-	}
-	return ids, errors.Join(rows.Err(), rows.Close())
+	return t.texts(ctx, `SELECT id FROM antiphon_sessions WHERE owner = ? AND owner <> 0`, log)
 }
 
 // errDry undoes what would have been swept.
 var errDry = errors.New("only counted")
 
 // Sweep implements [session.Catalog]: it removes blobs that no log needs, and
-// of the logs of deleted sessions what is behind the last fork.
+// of the logs of deleted sessions what is behind the last fork. Then it writes the
+// database anew, so that no bytes of what was deleted are left in it.
+//
+// It removes nothing where it sees damage, for then it is not certain what is
+// needed: it has SQLite check its file, and before it shortens a log it compares
+// the log with the forks that go on from it. Which blobs a log needs it takes from
+// antiphon_refs, which has no checksums. [Store.Verify] looks at everything; run it
+// first where the disk is in doubt.
 func (s *Store) Sweep(ctx context.Context, dry bool) (session.Swept, error) {
 	var swept session.Swept
-	err := s.write(ctx, func(ctx context.Context, t *tx) error {
+	if err := s.intact(ctx); err != nil {
+		return swept, s.fail("sweeping", err)
+	}
+	var deleted int64
+	err := s.write(ctx, func(ctx context.Context, t *tx) (err error) {
 		swept = session.Swept{}
 		if err := t.lockTree(ctx); err != nil {
 			return err
@@ -158,10 +191,16 @@ func (s *Store) Sweep(ctx context.Context, dry bool) (session.Swept, error) {
 		if dry {
 			return errDry
 		}
-		return nil
+		if swept.Blobs > 0 || swept.Entries > 0 {
+			if err := t.markDeleted(ctx); err != nil {
+				return err
+			}
+		}
+		deleted, err = t.deleted(ctx)
+		return err
 	})
-	if err == nil && !s.postgres {
-		err = s.shrink(context.WithoutCancel(ctx))
+	if err == nil {
+		swept.Left, err = s.erase(context.WithoutCancel(ctx), deleted)
 	}
 	if err != nil && !errors.Is(err, errDry) {
 		return session.Swept{}, s.fail("sweeping", err)
@@ -197,43 +236,87 @@ func (t *tx) sweepLogs(ctx context.Context, swept *session.Swept) error {
 	return nil
 }
 
-// cutLog removes what a log has behind an entry.
+// cutLog removes what a log has behind an entry. It does not cut a row that is
+// damaged, for where its entries end is not known, nor a log that does not fit
+// those that begin with it: one of them may need more.
 func (t *tx) cutLog(ctx context.Context, b base, swept *session.Swept) error {
-	rows, err := t.rows(ctx, `SELECT last - n, n, data FROM antiphon_entries WHERE log = ? AND last > ? ORDER BY last`, b.log, b.at)
+	rows, err := t.rows(ctx, `SELECT last, n, sums, data FROM antiphon_entries WHERE log = ? AND last > ? ORDER BY last`, b.log, b.at)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
-	var left string // of the row in which the cut is
-	var from int64
+	found := false
+	var left *packed // of the row in which the cut is
 	for rows.Next() {
-		var before, n int64
-		var data sql.RawBytes
-		if err := rows.Scan(&before, &n, &data); err != nil {
+		p := packed{log: b.log}
+		if err := rows.Scan(&p.last, &p.n, (*sql.RawBytes)(&p.sums), (*sql.RawBytes)(&p.data)); err != nil {
 			return err
 		}
-		if before < b.at {
-			lines := strings.SplitAfterN(string(data), "\n", int(b.at-before)+1)
-			left, from = strings.Join(lines[:b.at-before], ""), before
-			n -= b.at - before
+		found = true
+		swept.Entries += int(p.n)
+		swept.Bytes += int64(len(p.data))
+		if p.before() < b.at {
+			if !p.whole() {
+				return p.damaged(p.before()+1, 0, len(p.data), "an entry of this row is damaged")
+			}
+			left = p.until(b.at)
+			swept.Entries -= int(left.n)
+			swept.Bytes -= int64(len(left.data))
 		}
-		swept.Entries += int(n)
-		swept.Bytes += int64(len(data))
 	}
 	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
 		return err
 	}
-	swept.Bytes -= int64(len(left))
+	if !found {
+		return nil
+	}
+	if err := t.forksFit(ctx, b.log); err != nil {
+		return err
+	}
 	if _, err := t.exec(ctx, `DELETE FROM antiphon_entries WHERE log = ? AND last > ?`, b.log, b.at); err != nil {
 		return err
 	}
-	if left != "" {
-		if _, err := t.exec(ctx, `INSERT INTO antiphon_entries (log, last, n, data) VALUES (?, ?, ?, ?)`, b.log, b.at, b.at-from, []byte(left)); err != nil {
+	if left != nil {
+		if err := t.put(ctx, left); err != nil {
 			return err
 		}
 	}
-	_, err = t.exec(ctx, `DELETE FROM antiphon_refs WHERE log = ? AND first > ?`, b.log, b.at)
-	return err
+	if _, err := t.exec(ctx, `DELETE FROM antiphon_refs WHERE log = ? AND first > ?`, b.log, b.at); err != nil {
+		return err
+	}
+	return t.forgetWords(ctx, b.log, b.at)
+}
+
+// forksFit reports damage where a log that begins with another one does not go on
+// from the entry that antiphon_logs says.
+func (t *tx) forksFit(ctx context.Context, of int64) error {
+	forks, err := t.numbers(ctx, `SELECT log FROM antiphon_logs WHERE base = ?`, of)
+	if err != nil {
+		return err
+	}
+	for _, log := range forks {
+		b, err := t.baseOf(ctx, log)
+		if err != nil {
+			return err
+		}
+		sum, err := t.sumAt(ctx, b)
+		if err != nil {
+			return err
+		}
+		// A log without entries of its own ends where it begins.
+		first := packed{log: log, last: b.at, sums: sum[:]}
+		err = t.row(ctx, `SELECT last, n, sums FROM antiphon_entries WHERE log = ? ORDER BY last LIMIT 1`, log).Scan(&first.last, &first.n, &first.sums)
+		if errors.Is(err, sql.ErrNoRows) {
+			err = t.row(ctx, `SELECT entries, head FROM antiphon_sessions WHERE log = ?`, log).Scan(&first.last, &first.sums)
+		}
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		if first.before() != b.at || !bytes.HasPrefix(first.sums, sum[:]) {
+			return badBase(log)
+		}
+	}
+	return nil
 }
 
 // sweepBlobs removes the blobs that no log needs.

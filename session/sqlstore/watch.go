@@ -47,7 +47,9 @@ type watch struct {
 // session was deleted, nor if whoever watches has had enough.
 func (w *watch) look(ctx context.Context, yield func(session.Entry, error) bool) (more bool, err error) {
 	var log, end int64
-	err = w.s.reads.row(ctx, `SELECT log, entries FROM antiphon_sessions WHERE id = ?`, w.id).Scan(&log, &end)
+	err = w.s.reading(ctx, func() error {
+		return w.s.reads.row(ctx, `SELECT log, entries FROM antiphon_sessions WHERE id = ?`, w.id).Scan(&log, &end)
+	})
 	if errors.Is(err, sql.ErrNoRows) {
 		return w.log == 0, nil
 	}

@@ -1,0 +1,164 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"syscall"
+)
+
+// BackedUp is what a backup holds.
+type BackedUp struct {
+	Sessions int   `json:"sessions"`
+	Entries  int64 `json:"entries"`
+	Blobs    int   `json:"blobs"`
+	Bytes    int64 `json:"bytes"` // of the file
+}
+
+// Backup writes a copy of the whole store to a new file, with all payloads, while
+// others go on writing: the copy holds what was committed when it began. The copy
+// is a store like any other, in one file. It is read back, and every entry and
+// payload compared with its checksum, before the file gets its name; until then
+// a draft is beside it, and after a crash nothing has the name. A file that is
+// there is not replaced. The file is for its owner alone.
+//
+// Only a store in a file can do it. For Postgres there is pg_dump.
+func (s *Store) Backup(ctx context.Context, file string) (BackedUp, error) {
+	if s.postgres {
+		return BackedUp{}, &Error{Store: s.place, Op: "backing up", Problem: "this program copies only stores that are files",
+			Hint: "use the server's own tool: pg_dump --format=custom --table='antiphon_*', and pg_restore; one session goes to a file by `antiphon sessions export`"}
+	}
+	done, err := s.backup(ctx, file)
+	var known *Error
+	if problem, hint := explain(err); problem != "" && !errors.As(err, &known) {
+		return done, &Error{Store: file, Op: "backing up", Problem: problem, Hint: hint, Err: err}
+	}
+	return done, s.fail("backing up", err)
+}
+
+func (s *Store) backup(ctx context.Context, file string) (done BackedUp, err error) {
+	if file, err = filepath.Abs(file); err != nil {
+		return done, err
+	}
+	if _, err := os.Lstat(file); err == nil {
+		return done, fileExists(file)
+	}
+	draft, err := os.CreateTemp(filepath.Dir(file), ".antiphon-backup-*") // for its owner alone
+	if err != nil {
+		return done, err
+	}
+	defer os.Remove(draft.Name())
+	if err := draft.Close(); err != nil {
+		return done, err
+	}
+	if _, err := s.db.ExecContext(ctx, `VACUUM INTO ?`, draft.Name()); err != nil {
+		if freeBytes(draft.Name()) < probeSize {
+			return done, &fs.PathError{Op: "write", Path: file, Err: syscall.ENOSPC}
+		}
+		return done, err
+	}
+	if err := s.moved(); err != nil {
+		return done, err
+	}
+	if err := syncFile(draft.Name()); err != nil {
+		return done, err
+	}
+	if done, err = s.checkCopy(ctx, draft.Name()); err != nil {
+		return done, err
+	}
+	if err := nameFile(draft.Name(), file); err != nil {
+		return done, err
+	}
+	return done, syncFolder(filepath.Dir(file))
+}
+
+func fileExists(file string) error {
+	return &Error{Store: file, Op: "backing up", Problem: "the file is there already", Hint: "choose another name, or remove it: a backup replaces nothing", Err: fs.ErrExist}
+}
+
+// checkCopy reads a copy that is not in use, and says what it holds. The error is
+// the first damage.
+func (s *Store) checkCopy(ctx context.Context, file string) (done BackedUp, err error) {
+	db, err := s.open(sqliteDSN(file, s.wait) + "&mode=ro")
+	if err != nil {
+		return done, err
+	}
+	reads := tx{q: db, prepared: new(sync.Map)}
+	c := &Store{db: db, place: file, wait: s.wait, reads: reads, seal: s.seal}
+	defer func() { err = errors.Join(err, closeStatements(reads.prepared), db.Close()) }()
+	for d, err := range c.Verify(ctx) {
+		if err == nil {
+			err = fmt.Errorf("nothing was written, because what is stored is damaged: %w", &d)
+		}
+		return done, err
+	}
+	for query, into := range map[string]any{
+		`SELECT count(*) FROM antiphon_sessions`:                  &done.Sessions,
+		`SELECT coalesce(sum(entries), 0) FROM antiphon_sessions`: &done.Entries,
+		`SELECT count(*) FROM antiphon_blobs`:                     &done.Blobs,
+	} {
+		if err := db.QueryRowContext(ctx, query).Scan(into); err != nil {
+			return done, err
+		}
+	}
+	info, err := os.Stat(file)
+	if err == nil {
+		done.Bytes = info.Size()
+	}
+	return done, err
+}
+
+// closeStatements closes statements by their texts.
+func closeStatements(prepared *sync.Map) (err error) {
+	prepared.Range(func(_, stmt any) bool {
+		err = errors.Join(err, stmt.(*sql.Stmt).Close())
+		return true
+	})
+	return err
+}
+
+// nameFile gives a draft its name, unless another file has it.
+func nameFile(draft, file string) error {
+	err := os.Link(draft, file)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, fs.ErrExist):
+		return fileExists(file)
+	}
+	if _, err := os.Lstat(file); err == nil { // a file system without links
+		return fileExists(file)
+	}
+	return os.Rename(draft, file)
+}
+
+// syncFile waits until a file is on the disk.
+func syncFile(name string) error {
+	f, err := os.OpenFile(name, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// syncFolder waits until the names in a folder are on the disk, where the system
+// can say so.
+func syncFolder(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}

@@ -1,0 +1,35 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlstore
+
+import (
+	"fmt"
+	"syscall"
+)
+
+// fileSystem names the kind of a file's file system, and says why a database
+// there may lose what it has committed.
+func fileSystem(path string) (kind, weak string) {
+	var fs syscall.Statfs_t
+	if syscall.Statfs(path, &fs) != nil {
+		return "unknown", ""
+	}
+	switch uint32(fs.Type) {
+	case 0x01021994, 0x858458f6:
+		return "tmpfs", "it is in memory: all is lost when the machine stops"
+	case 0x6969:
+		return "nfs", "the store wants a disk of this machine: locks and durability over a network are not certain"
+	case 0x517b, 0xff534d42, 0xfe534d42:
+		return "smb", "the store wants a disk of this machine: locks and durability over a network are not certain"
+	case 0xef53:
+		return "ext4", ""
+	case 0x9123683e:
+		return "btrfs", ""
+	case 0x58465342:
+		return "xfs", ""
+	case 0x794c7630:
+		return "overlay", ""
+	}
+	return fmt.Sprintf("type %x", uint32(fs.Type)), ""
+}

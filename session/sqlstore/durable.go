@@ -1,0 +1,228 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlstore
+
+import (
+	"context"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// unsafeParameter is the parameter of a connection string that names what is
+// accepted of a server that may lose what it has committed.
+const unsafeParameter = "antiphon_unsafe"
+
+// cutUnsafe takes the parameter out of a connection string, which the driver
+// would send to the server. The rest stays as it is, byte for byte.
+func cutUnsafe(dsn string) (rest string, accepted []string) {
+	list := parameters(dsn)
+	for i, p := range slices.Backward(list) {
+		if p.name != unsafeParameter {
+			continue
+		}
+		accepted = append(accepted, strings.Split(p.value, ",")...)
+		from, to := p.from, p.to
+		switch rest := strings.TrimLeft(dsn[to:], spaces); {
+		case !isURL(dsn) && rest != "":
+			to = len(dsn) - len(rest) // with the space behind it
+		case !isURL(dsn) && i > 0:
+			from, to = list[i-1].to, len(dsn) // with the space before it
+		case strings.HasPrefix(rest, "&"):
+			to++
+		case isURL(dsn):
+			from-- // with the & or ? before it
+		}
+		dsn = dsn[:from] + dsn[to:]
+	}
+	return dsn, accepted
+}
+
+// spaces are what may stand between parameters.
+const spaces = " \t\n\r\v\f"
+
+// parameter is a setting of a connection string, and the bytes from and to of
+// the string that hold it.
+type parameter struct {
+	name, value string
+	from, to    int
+}
+
+// isURL reports a connection string that drivers read as a URL.
+func isURL(dsn string) bool {
+	return strings.HasPrefix(dsn, "postgres://") || strings.HasPrefix(dsn, "postgresql://")
+}
+
+// parameters finds the settings of a connection string: those behind the question
+// mark of a URL, or else keywords and values as libpq reads them. What is behind
+// a mistake is left out: the driver reports it.
+func parameters(dsn string) []parameter {
+	if isURL(dsn) {
+		return queryParameters(dsn)
+	}
+	var list []parameter
+	for at := 0; ; {
+		at += len(dsn[at:]) - len(strings.TrimLeft(dsn[at:], spaces))
+		name, behind, ok := strings.Cut(dsn[at:], "=")
+		if !ok {
+			return list
+		}
+		p := parameter{name: strings.TrimRight(name, spaces), from: at}
+		behind = strings.TrimLeft(behind, spaces)
+		if p.value, behind, ok = parameterValue(behind); !ok {
+			return list
+		}
+		at = len(dsn) - len(behind)
+		p.to = at
+		list = append(list, p)
+	}
+}
+
+// parameterValue reads a value, which may be in quotes. A backslash stands before
+// a character that is meant as it is.
+func parameterValue(s string) (value, behind string, ok bool) {
+	s, quoted := strings.CutPrefix(s, "'")
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case quoted && c == '\'':
+			return b.String(), s[i+1:], true
+		case !quoted && strings.IndexByte(spaces, c) >= 0:
+			return b.String(), s[i:], true
+		case c == '\\' && i+1 < len(s):
+			i++
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String(), "", !quoted
+}
+
+func queryParameters(dsn string) []parameter {
+	text, _, _ := strings.Cut(dsn, "#")
+	before, query, ok := strings.Cut(text, "?")
+	if !ok {
+		return nil
+	}
+	var list []parameter
+	at := len(before) + 1
+	for field := range strings.SplitSeq(query, "&") {
+		name, value, _ := strings.Cut(field, "=")
+		name, err := url.QueryUnescape(name)
+		if value, bad := url.QueryUnescape(value); err == nil && bad == nil {
+			list = append(list, parameter{name, value, at, at + len(field)})
+		}
+		at += len(field) + 1
+	}
+	return list
+}
+
+// Durability is what a database does for what it has committed.
+type Durability struct {
+	// Format is the version of the tables.
+	Format int
+	// Settings are what decides it, by name, as the database itself reports them.
+	Settings []Setting
+}
+
+// Setting is one of [Durability].
+type Setting struct {
+	Name, Value string
+	// Weak says why what was committed may be lost with this value, "" if it is
+	// good.
+	Weak string
+	// Note says more about it, for people.
+	Note string
+}
+
+// Durability asks the database what it does with what is committed.
+func (s *Store) Durability(ctx context.Context) (d Durability, err error) {
+	if err = s.reads.row(ctx, `SELECT max(version) FROM antiphon_format`).Scan(&d.Format); err == nil {
+		if s.postgres {
+			d.Settings, err = s.durablePostgres(ctx)
+		} else {
+			d.Settings, err = s.durableSQLite(ctx)
+		}
+	}
+	return d, s.fail("looking at its settings", err)
+}
+
+func (s *Store) durablePostgres(ctx context.Context) ([]Setting, error) {
+	var version, fsync, pages, commit, standbys, checksums string
+	var unlogged int
+	var replica bool
+	err := s.reads.row(ctx, `SELECT current_setting('server_version'), current_setting('fsync'), current_setting('full_page_writes'),
+		current_setting('synchronous_commit'), current_setting('synchronous_standby_names'), current_setting('data_checksums'), pg_is_in_recovery(),
+		(SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+			WHERE n.nspname = current_schema() AND c.relname LIKE 'antiphon\_%' AND c.relpersistence <> 'p')`).
+		Scan(&version, &fsync, &pages, &commit, &standbys, &checksums, &replica, &unlogged)
+	if err != nil {
+		return nil, err
+	}
+	list := []Setting{
+		{Name: "server", Value: version},
+		{Name: "fsync", Value: fsync},
+		{Name: "full_page_writes", Value: pages},
+		{Name: "unlogged", Value: "none"},
+		{Name: "synchronous_commit", Value: commit},
+		{Name: "synchronous_standby_names", Value: standbys, Note: "no standby has to have a commit: a failover may lose the newest"},
+		{Name: "data_checksums", Value: checksums, Note: "entries and payloads have checksums of their own"},
+	}
+	if fsync != "on" {
+		list[1].Weak = "the server does not wait for its disk: a power cut loses what was committed"
+	}
+	if pages != "on" {
+		list[2].Weak = "a power cut may tear pages, unless the file system never does"
+	}
+	if unlogged > 0 {
+		list[3].Value = "some tables"
+		list[3].Weak = "a crash of the server empties tables that are not logged; ALTER TABLE … SET LOGGED mends that"
+	}
+	if commit != "on" && commit != "remote_apply" {
+		list[4].Note = "overridden: each commit of ours waits for the disk"
+	}
+	if standbys != "" {
+		list[5].Note = ""
+	}
+	return list, nil
+}
+
+// refuseUnsafe is the error for a server that loses what it has committed,
+// unless that was accepted by name.
+func (s *Store) refuseUnsafe(ctx context.Context, accepted []string) error {
+	list, err := s.durablePostgres(ctx)
+	if err != nil {
+		return err
+	}
+	for _, setting := range list {
+		if setting.Weak != "" && !slices.Contains(accepted, setting.Name) {
+			return &Error{Store: s.place, Op: "opening", Problem: setting.Name + " = " + setting.Value + ": " + setting.Weak,
+				Hint: "change that, or accept it with the parameter " + unsafeParameter + "=" + setting.Name + " of the connection string"}
+		}
+	}
+	return nil
+}
+
+func (s *Store) durableSQLite(ctx context.Context) ([]Setting, error) {
+	var list []Setting
+	for _, name := range []string{"journal_mode", "synchronous", "secure_delete", "page_size"} {
+		var value string
+		if err := s.commit.conn.QueryRowContext(ctx, "PRAGMA "+name).Scan(&value); err != nil {
+			return nil, err
+		}
+		setting := Setting{Name: name, Value: value}
+		switch {
+		case name == "journal_mode" && value != "wal":
+			setting.Weak = "the store wants wal"
+		case name == "synchronous" && value == "2":
+			setting.Value = "FULL"
+		case name == "synchronous" && value != "3":
+			setting.Weak = "it does not wait for the disk: a power cut loses what was committed"
+		case name == "secure_delete" && value != "1":
+			setting.Note = "what is deleted stays in the file until sessions gc"
+		}
+		list = append(list, setting)
+	}
+	kind, weak := fileSystem(s.path)
+	return append(list, Setting{Name: "file system", Value: kind, Weak: weak}), nil
+}

@@ -1,0 +1,350 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/sqlstore"
+)
+
+// A name is looked up by the index of names, however many sessions there are:
+// both databases say that they would.
+func TestNamesUseTheirIndex(t *testing.T) {
+	places(t, func(t *testing.T, where string) {
+		s := openHere(t, where).(*sqlstore.Store)
+		for n := range 50 {
+			if err := s.Create(t.Context(), session.Info{ID: fmt.Sprint("id-", n), Name: fmt.Sprint("name-", n), Path: "/p"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		db := openPlain(t, where)
+		db.SetMaxOpenConns(1)
+		explain := "EXPLAIN QUERY PLAN "
+		if strings.HasPrefix(where, "host=") {
+			explain = "EXPLAIN "
+			if _, err := db.Exec("SET enable_seqscan = off"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, query := range []string{
+			strings.NewReplacer("path = ?", "path = '/p'", "name = ?", "name = 'name-7'", "whose = ?", "whose = ''", "id <> ?", "id <> 'x'").Replace(sqlstore.NameQuery),
+		} {
+			rows, err := db.Query(explain + query)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer rows.Close()
+			columns, _ := rows.Columns()
+			var plan strings.Builder
+			for rows.Next() {
+				values, into := make([]any, len(columns)), make([]any, len(columns))
+				for i := range values {
+					into[i] = &values[i]
+				}
+				if err := rows.Scan(into...); err != nil {
+					t.Fatal(err)
+				}
+				fmt.Fprintln(&plan, values...)
+			}
+			if !strings.Contains(plan.String(), "antiphon_sessions_name") {
+				t.Errorf("%s\nis planned as\n%s", query, &plan)
+			}
+		}
+	})
+}
+
+// J10: whatever the database says about synchronous_commit, no commit of ours
+// goes without waiting for the disk.
+func TestCommitsWaitForTheDisk(t *testing.T) {
+	dsn := postgresDSN(t)
+	db := openPlain(t, dsn)
+	newPostgres(t, dsn) // makes the tables
+	for _, statement := range []string{
+		`CREATE FUNCTION awake() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+			IF current_setting('synchronous_commit') NOT IN ('on', 'remote_apply') THEN RAISE EXCEPTION 'this commit does not wait: %', current_setting('synchronous_commit'); END IF;
+			RETURN NULL; END $$`,
+		`CREATE CONSTRAINT TRIGGER awake1 AFTER INSERT OR UPDATE OR DELETE ON antiphon_sessions DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION awake()`,
+		`CREATE CONSTRAINT TRIGGER awake2 AFTER INSERT OR UPDATE OR DELETE ON antiphon_entries DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION awake()`,
+		`CREATE CONSTRAINT TRIGGER awake3 AFTER INSERT OR UPDATE OR DELETE ON antiphon_refs DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION awake()`,
+	} {
+		if _, err := db.Exec(statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := db.Exec("INSERT INTO antiphon_refs (log, blob, first) VALUES (0, 0, 0)"); err != nil {
+		t.Fatalf("with the server's own setting: %v", err)
+	}
+	for _, setting := range []string{"off", "local", "remote_write", "remote_apply"} {
+		s := newPostgres(t, dsn+" synchronous_commit="+setting)
+		id := "with-" + setting
+		ctx := t.Context()
+		for what, err := range map[string]error{
+			"create":  s.Create(ctx, session.Info{ID: id}),
+			"append":  s.Append(ctx, id, 0, numbered(0, session.Given{Item: item.User("x")}, session.Given{Item: image(9000, 1)})),
+			"fork":    s.Fork(ctx, id, 1, id+"-fork"),
+			"rename":  s.Rename(ctx, id, setting),
+			"archive": s.Archive(ctx, id, true),
+			"delete":  s.Delete(ctx, id+"-fork"),
+		} {
+			if err != nil {
+				t.Errorf("%s: %s: %v", setting, what, err)
+			}
+		}
+	}
+}
+
+// J10: what weakens durability and cannot be overridden is refused by name,
+// unless it was accepted by name.
+func TestUnsafeServersAreRefused(t *testing.T) {
+	dsn := postgresDSN(t)
+	newPostgres(t, dsn)
+	db := openPlain(t, dsn)
+	var fsync string
+	if err := db.QueryRow("SHOW fsync").Scan(&fsync); err != nil {
+		t.Fatal(err)
+	}
+	try := func(parameter string) error {
+		s, err := sqlstore.OpenPostgres(t.Context(), dsn+parameter, openPostgres, sqlstore.Options{})
+		if err == nil {
+			err = s.Close()
+		}
+		return err
+	}
+	if fsync == "off" {
+		wantError(t, try(""), "postgres", "fsync = off", "antiphon_unsafe=fsync")
+	}
+	if _, err := db.Exec("ALTER TABLE antiphon_chunks SET UNLOGGED"); err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, try(" antiphon_unsafe=fsync"), "postgres", "unlogged", "antiphon_unsafe=unlogged")
+	if err := try(" antiphon_unsafe=fsync,unlogged"); err != nil {
+		t.Error(err)
+	}
+}
+
+// J11: while all connections are cut again and again, runs go on, and what they
+// wrote is there once.
+func TestConnectionsAreCut(t *testing.T) {
+	dsn := postgresDSN(t)
+	s, err := sqlstore.OpenPostgres(t.Context(), dsn+unsafe+" application_name=cut_here", openPostgres, sqlstore.Options{Poll: fast.Poll, Retry: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	admin := openPlain(t, dsn)
+	ctx, cancel := context.WithCancel(t.Context())
+	var cutting, writing sync.WaitGroup
+	const enough = 10
+	var cut atomic.Int64
+	cutting.Go(func() {
+		for ctx.Err() == nil {
+			var n int
+			if err := admin.QueryRow("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'cut_here'").Scan(&n); err != nil {
+				t.Error(err)
+				return
+			}
+			cut.Add(int64(n))
+			time.Sleep(60 * time.Millisecond) // or else nobody comes to write anything
+		}
+	})
+	for w := range 4 {
+		writing.Go(func() {
+			id := fmt.Sprint("s", w)
+			log, err := session.Open(ctx, s, id)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			unlock, err := log.Lock(ctx)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			for n := 0; n < 40 || cut.Load() < enough && n < 100_000; n++ {
+				if _, err := log.Append(ctx, step(len(log.Log()))...); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+			if err := unlock(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	writing.Wait()
+	cancel()
+	cutting.Wait()
+	for w := range 4 {
+		if n := checkSteps(t, s, fmt.Sprint("s", w)); n < 40 {
+			t.Errorf("%d entries", n)
+		}
+	}
+	if n := cut.Load(); n < enough {
+		t.Errorf("only %d connections were cut", n)
+	}
+}
+
+// J11: a lock whose connection was cut is taken again; if somebody else took it
+// meanwhile, the context of those who work under it ends and says so.
+func TestLockIsTakenAgain(t *testing.T) {
+	dsn := postgresDSN(t)
+	one, two := newPostgres(t, dsn+" application_name=one_here"), newPostgres(t, dsn)
+	one.LookWhenTold()
+	admin := openPlain(t, dsn)
+	cut := func() {
+		t.Helper()
+		if _, err := admin.Exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'one_here'"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	held, unlock, err := one.Hold(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, one, "a", 0, step(0)...)
+	cut()
+	other, otherUnlock, err := hold(t, two, "b") // somebody else is not in the way
+	if err != nil {
+		t.Fatal(err)
+	}
+	for !one.LookNow(t.Context()) { // the server may not have noticed yet that the connection is gone
+		time.Sleep(10 * time.Millisecond)
+	}
+	if _, err := two.Lock(t.Context(), "a"); !errors.Is(err, session.ErrBusy) {
+		t.Errorf("it was not taken again: got %v, want ErrBusy", err)
+	}
+	if err := context.Cause(held); err != nil {
+		t.Errorf("who holds it was told %v", err)
+	}
+	if err := unlock(); err != nil {
+		t.Error(err)
+	}
+
+	// Now somebody takes it, and writes.
+	held, unlock, err = one.Hold(t.Context(), "c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, one, "c", 0, step(0)...)
+	cut()
+	thief, err := lockSoon(t, two, "c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, two, "c", 1, step(1)...)
+	for held.Err() == nil {
+		one.LookNow(t.Context())
+	}
+	if err := context.Cause(held); !errors.Is(err, session.ErrLost) || !strings.Contains(err.Error(), "run it again") {
+		t.Errorf("got %v, want ErrLost with a hint", err)
+	}
+	for _, unlock := range []func() error{thief, otherUnlock} {
+		if err := unlock(); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := unlock(); !errors.Is(err, session.ErrLost) {
+		t.Errorf("giving it back: got %v, want ErrLost", err)
+	}
+	if other.Err() == nil {
+		t.Error("the context goes on though the lock was given back")
+	}
+}
+
+func hold(t *testing.T, s *sqlstore.Store, id string) (context.Context, func() error, error) {
+	return s.Hold(t.Context(), id)
+}
+
+// Any number of sessions is locked by one connection.
+func TestLocksShareAConnection(t *testing.T) {
+	dsn := postgresDSN(t)
+	s := newPostgres(t, dsn+" application_name=many_locks")
+	for n := range 150 {
+		unlock, err := s.Lock(t.Context(), fmt.Sprint("s", n))
+		if err != nil {
+			t.Fatalf("lock %d: %v", n, err)
+		}
+		defer unlock()
+		if _, err := s.Lock(t.Context(), fmt.Sprint("s", n)); n == 0 && !errors.Is(err, session.ErrBusy) {
+			t.Errorf("a second time: %v", err)
+		}
+		if n == 0 {
+			break // a refused lock takes its time
+		}
+	}
+	var connections int
+	if err := openPlain(t, dsn).QueryRow("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'many_locks'").Scan(&connections); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 150 {
+		unlock, err := s.Lock(t.Context(), fmt.Sprint("t", n))
+		if err != nil {
+			t.Fatalf("lock %d: %v", n, err)
+		}
+		defer unlock()
+	}
+	var now int
+	if err := openPlain(t, dsn).QueryRow("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'many_locks'").Scan(&now); err != nil {
+		t.Fatal(err)
+	}
+	if now > connections+8 {
+		t.Errorf("%d connections, %d before", now, connections)
+	}
+}
+
+// J11: a database that is deleted or replaced while it is written to is noticed:
+// by the next append, by those who hold a session, and at the end.
+func TestDeletedUnderARun(t *testing.T) {
+	for name, remove := range map[string]func(file string) error{
+		"deleted": func(file string) error {
+			return errors.Join(os.Remove(file), os.Remove(file+"-wal"), os.Remove(file+"-shm"))
+		},
+		"log deleted": func(file string) error { return os.Remove(file + "-wal") },
+		"replaced": func(file string) error {
+			return errors.Join(os.WriteFile(file+".new", []byte("another"), 0o600), os.Rename(file+".new", file))
+		},
+		"folder deleted": func(file string) error { return os.RemoveAll(filepath.Dir(file)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "folder", "s.db")
+			s, err := sqlstore.OpenSQLite(t.Context(), file, openSQLite, fast)
+			if err != nil {
+				t.Fatal(err)
+			}
+			held, unlock, err := s.Hold(t.Context(), "a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			mustAppend(t, s, "a", 0, step(0)...)
+			if err := remove(file); err != nil {
+				t.Skip(err) // Windows keeps files that are open
+			}
+			<-held.Done()
+			if err := context.Cause(held); !errors.Is(err, session.ErrLost) || !strings.Contains(err.Error(), "while it was in use") {
+				t.Errorf("who holds it: got %v, want ErrLost", err)
+			}
+			if err := s.Append(t.Context(), "a", 1, numbered(1, step(1)...)); !errors.Is(err, session.ErrLost) {
+				t.Errorf("the next append: got %v, want ErrLost", err)
+			}
+			if err := unlock(); !errors.Is(err, session.ErrLost) {
+				t.Errorf("giving it back: got %v, want ErrLost", err)
+			}
+			if err := s.Close(); !errors.Is(err, session.ErrLost) {
+				t.Errorf("at the end: got %v, want ErrLost", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,41 @@
+ALTER TABLE antiphon_sessions ADD COLUMN whose TEXT NOT NULL DEFAULT '';
+ALTER TABLE antiphon_sessions ADD COLUMN tags TEXT NOT NULL DEFAULT '';
+ALTER TABLE antiphon_sessions ADD COLUMN titled BOOLEAN NOT NULL DEFAULT FALSE;
+ALTER TABLE antiphon_sessions ADD COLUMN name_key INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE antiphon_sessions ADD COLUMN indexed INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE antiphon_sessions ADD COLUMN stale BOOLEAN NOT NULL DEFAULT TRUE;
+
+DROP INDEX antiphon_sessions_name;
+CREATE UNIQUE INDEX antiphon_sessions_name ON antiphon_sessions (path, name, whose) WHERE name <> '' AND NOT archived;
+CREATE INDEX antiphon_sessions_name_key ON antiphon_sessions (name_key) WHERE name <> '';
+CREATE INDEX antiphon_sessions_begins ON antiphon_sessions (id, nested, archived);
+CREATE INDEX antiphon_sessions_stale ON antiphon_sessions (log) WHERE stale;
+
+CREATE INDEX antiphon_sessions_touched ON antiphon_sessions (touched, log, nested, archived);
+CREATE INDEX antiphon_sessions_by_name ON antiphon_sessions (name, touched, log, nested, archived) WHERE name <> '';
+CREATE INDEX antiphon_sessions_by_path ON antiphon_sessions (path, touched, log, nested, archived) WHERE path <> '';
+CREATE INDEX antiphon_sessions_by_whose ON antiphon_sessions (whose, touched, log, nested, archived) WHERE whose <> '';
+
+CREATE TABLE antiphon_tags (
+	log     INTEGER NOT NULL,
+	tag     TEXT NOT NULL,
+	whose   TEXT NOT NULL,
+	touched INTEGER NOT NULL,
+	PRIMARY KEY (log, tag)
+) WITHOUT ROWID;
+CREATE INDEX antiphon_tags_by_tag ON antiphon_tags (tag, touched, log);
+CREATE INDEX antiphon_tags_by_whose ON antiphon_tags (whose, tag, touched, log) WHERE whose <> '';
+
+CREATE TABLE antiphon_docs (
+	doc INTEGER PRIMARY KEY AUTOINCREMENT,
+	log INTEGER NOT NULL,
+	seq INTEGER NOT NULL
+);
+CREATE UNIQUE INDEX antiphon_docs_entry ON antiphon_docs (log, seq);
+CREATE TABLE antiphon_hidden (
+	log INTEGER NOT NULL,
+	seq INTEGER NOT NULL,
+	PRIMARY KEY (log, seq)
+) WITHOUT ROWID;
+CREATE VIRTUAL TABLE antiphon_words USING fts5 (words, owners, content = '', contentless_delete = 1, tokenize = 'ascii');
+INSERT INTO antiphon_state VALUES ('search', 1);

@@ -1,0 +1,195 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/antiphon-go/antiphon/session"
+)
+
+// Salvaged says what [Store.Salvage] saved.
+type Salvaged struct {
+	// Session is the new session, Entries how many of its entries are whole.
+	Session string
+	Entries int64
+	// Damage is what was found; entries that are named there and could not be
+	// saved are replaced by a [session.Noticed] of the kind NoticeEntryLost or
+	// NoticePayloadLost.
+	Damage []session.Damage
+	// Gaps are the sessions among the copies that a run refuses to go on with, for
+	// what their lost entries did is not known: see [session.NoticeEntryLost].
+	Gaps []string
+}
+
+// Salvage copies what is whole of the session from into a new session to, with
+// those that are nested in it. Each entry keeps its number. In the place of one
+// that is lost stands a notice that says so and quotes what is stored there, and
+// the last entry of the copy says what it is a copy of. The damaged session stays
+// as it is.
+//
+// The copy takes no consent over that may have been used: of calls without an
+// output that a lost entry follows, it is not known whether they ran; approvals
+// that led to nothing are void. Where an entry is lost that may have withdrawn words,
+// nothing is sent until that is accepted: see [Salvaged.Gaps].
+func (s *Store) Salvage(ctx context.Context, from, to string) (Salvaged, error) {
+	done := Salvaged{Session: to}
+	err := s.salvage(ctx, from, to, &done)
+	return done, s.fail("salvaging", err)
+}
+
+func (s *Store) salvage(ctx context.Context, from, to string, done *Salvaged) error {
+	if err := s.seal.usable(); err != nil {
+		return err
+	}
+	ids, err := s.reads.texts(ctx, `SELECT id FROM antiphon_sessions ORDER BY id`)
+	if err != nil && !errors.Is(err, session.ErrDamaged) && codeOf(err) != sqliteCorrupt {
+		return err
+	}
+	if err := s.salvageOne(ctx, from, to, from, to, done); err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if inner, nested := strings.CutPrefix(id, from+"/"); nested {
+			if err := s.salvageOne(ctx, id, to+"/"+inner, from, to, done); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// salvageBatch is how many entries are appended at once.
+const salvageBatch = 256
+
+// salvageOne copies a session: one called outer, or one that is nested in it.
+func (s *Store) salvageOne(ctx context.Context, from, to, outer, newOuter string, done *Salvaged) error {
+	found := len(done.Damage)
+	row, err := s.reads.find(ctx, from)
+	if row == nil {
+		return err
+	}
+	note := func(d *session.Damage) {
+		d.Session = row.ID
+		done.Damage = append(done.Damage, *d)
+	}
+	var damage *session.Damage
+	if errors.As(err, &damage) {
+		note(damage)
+	}
+	info := session.Info{ID: to, Path: row.Path}
+	if parent, ok := session.NestedIn(to); ok && from != outer {
+		info = session.Info{ID: to, Parent: parent, Nested: true}
+	}
+	if damage == nil { // then the row is as it was written
+		if info.Tags = row.Tags; row.titled && s.seal.usable() == nil {
+			info.Title = s.seal.info(row).Title
+		}
+	}
+	if err := s.Create(ctx, info); err != nil {
+		return err
+	}
+	var batch []session.Entry
+	var end int64
+	flush := func() error {
+		err := s.Append(ctx, to, end, batch)
+		end += int64(len(batch))
+		batch = nil
+		return err
+	}
+	c := &scan{s: s, row: row}
+	whole, gap, torn := int64(0), false, false
+	for at := range c.entries(ctx) {
+		if at.damage != nil {
+			note(at.damage)
+		}
+		if at.seq == 0 {
+			torn = true
+			continue
+		}
+		e, ok, d := s.saved(at)
+		if d != nil {
+			note(d)
+		}
+		if ok {
+			whole++
+			e.Body = renamedBody(e.Body, outer, newOuter)
+		} else {
+			gap = gap || e.Body.(session.Noticed).Kind == session.NoticeEntryLost
+		}
+		if batch = append(batch, e); len(batch) == salvageBatch {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+	}
+	if c.err != nil {
+		return c.err
+	}
+	last := func(kind, text string) {
+		batch = append(batch, session.Entry{Seq: end + int64(len(batch)) + 1, Body: session.Noticed{Kind: kind, Text: text}})
+	}
+	if torn {
+		gap = true
+		last(session.NoticeEntryLost, "entries may have been lost here: how the log went on is not known")
+	}
+	text := fmt.Sprintf("salvaged from the damaged session %s: %d of its entries are whole", row.ID, whole)
+	if len(done.Damage) == found {
+		text = fmt.Sprintf("salvaged from the session %s, which is not damaged: its %d entries are whole", row.ID, whole)
+	}
+	last(session.NoticeSalvaged, text)
+	done.Entries += whole
+	if gap {
+		done.Gaps = append(done.Gaps, to)
+	}
+	return flush()
+}
+
+// saved returns the entry, or the notice that stands for it.
+func (s *Store) saved(found scanned) (e session.Entry, whole bool, damage *session.Damage) {
+	if found.line != nil {
+		e, err := s.split.ParseEntry(string(found.line))
+		if err == nil && e.Seq == found.seq {
+			if _, err = session.AppendEntry(nil, e); err == nil { // which reads its payloads
+				return e, true, nil
+			}
+		}
+		damage = &session.Damage{Entry: found.seq, Place: "a payload of it, or its form", Problem: fmt.Sprint(err)}
+		found.raw, found.damage = found.line, damage
+	}
+	kind := session.NoticeEntryLost
+	if _, err := texts.ParseEntry(string(found.line)); err == nil {
+		kind = session.NoticePayloadLost // all but the payload is there
+	}
+	text := fmt.Sprintf("entry %d was lost: %s", found.seq, found.damage.Problem)
+	if len(found.raw) > 0 {
+		text += fmt.Sprintf("; damaged, this is stored in its place: %q", found.raw)
+	}
+	return session.Entry{Seq: found.seq, Body: session.Noticed{Kind: kind, Text: text}}, false, damage
+}
+
+// renamedBody is a body that names nested sessions as their copies are called.
+func renamedBody(body session.Body, outer, newOuter string) session.Body {
+	renamed := func(id string) string {
+		if inner, nested := strings.CutPrefix(id, outer+"/"); nested {
+			return newOuter + "/" + inner
+		}
+		return id
+	}
+	switch b := body.(type) {
+	case session.CallStarted:
+		b.Session = renamed(b.Session)
+		return b
+	case session.Nested:
+		b.Session = renamed(b.Session)
+		return b
+	case session.Paused:
+		b.Session = renamed(b.Session)
+		return b
+	}
+	return body
+}

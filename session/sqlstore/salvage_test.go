@@ -1,0 +1,186 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlstore_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/sqlstore"
+)
+
+// J8: an undamaged store verifies, on either database.
+func TestVerifyFindsNothing(t *testing.T) {
+	places(t, func(t *testing.T, where string) {
+		s := openHere(t, where).(*sqlstore.Store)
+		populate(t, s)
+		for d, err := range s.Verify(t.Context()) {
+			t.Errorf("%v, %v", d, err)
+		}
+		for d, err := range s.Verify(t.Context(), "fork") {
+			t.Errorf("%v, %v", d, err)
+		}
+		for _, err := range s.Verify(t.Context(), "nobody") {
+			if !errors.Is(err, session.ErrNotFound) {
+				t.Errorf("got %v, want ErrNotFound", err)
+			}
+		}
+	})
+}
+
+// J8: a damaged entry, payload or row is found and named; the rest is saved, each
+// entry under its number, and where one is lost the copy says so.
+func TestSalvage(t *testing.T) {
+	s, file := newSQLite(t)
+	ctx := t.Context()
+	for i := range int64(300) {
+		mustAppend(t, s, "talk", i, session.Given{Item: item.User(fmt.Sprintf("number %d", i+1))})
+	}
+	mustAppend(t, s, "talk", 300, session.Given{Item: image(9000, 1)}, session.CallStarted{CallID: "c", Session: "talk/1-c"})
+	mustAppend(t, s, "talk/1-c", 0, session.Given{Item: item.User("inside")})
+	unlock, err := s.Lock(ctx, "talk")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(unlock(), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := bytes.ReplaceAll(whole, []byte("number 17\""), []byte("number 71\""))
+	broken = bytes.ReplaceAll(broken, []byte("number 42\"}]}}\n"), []byte("number 42\"}]}} "))
+	pixels := bytes.Repeat([]byte("\x01pixels"), 20)
+	if at := bytes.Index(broken, pixels); at > 0 {
+		broken[at] ^= 1
+	}
+	if err := os.WriteFile(file, broken, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s = reopen(t, file)
+	var found []string
+	for d, err := range s.Verify(ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		found = append(found, fmt.Sprintf("%s %d", d.Session, d.Entry))
+	}
+	for _, want := range []string{"talk 17", "talk 0"} {
+		if !strings.Contains(strings.Join(found, "|")+"|", want+"|") {
+			t.Errorf("verify found %q, want %q", found, want)
+		}
+	}
+	done, err := s.Salvage(ctx, "talk", "saved")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := loadAll(t, s, "saved")
+	lost := 0
+	for i, e := range got[:300] {
+		given, ok := e.Body.(session.Given)
+		switch {
+		case !ok:
+			lost++
+			if n, ok := e.Body.(session.Noticed); !ok || n.Kind != session.NoticeEntryLost || !strings.Contains(n.Text, fmt.Sprintf("entry %d was lost", i+1)) {
+				t.Errorf("entry %d is %+v", i+1, e.Body)
+			}
+		case !strings.Contains(given.Item.JSON(), fmt.Sprintf("number %d\"", i+1)):
+			t.Errorf("entry %d has other words: %s", i+1, given.Item.JSON())
+		}
+	}
+	if n, ok := got[16].Body.(session.Noticed); !ok || !strings.Contains(n.Text, "number 71") {
+		t.Errorf("what is left of entry 17 is not quoted: %+v", got[16].Body)
+	}
+	if _, ok := got[300].Body.(session.Noticed); !ok {
+		t.Error("an entry whose payload is damaged passes for whole")
+	}
+	if b, ok := got[301].Body.(session.CallStarted); !ok || b.Session != "saved/1-c" {
+		t.Errorf("the nested session is not named as its copy: %+v", got[301].Body)
+	}
+	if e := loadAll(t, s, "saved/1-c"); len(e) != 2 || session.Kind(e[1].Body) != "noticed" {
+		t.Errorf("the nested session is %+v", e)
+	}
+	if n, ok := got[len(got)-1].Body.(session.Noticed); len(got) != 303 || !ok || n.Kind != session.NoticeSalvaged {
+		t.Errorf("the copy does not end with what it is a copy of: %+v", got[len(got)-1].Body)
+	}
+	if n, ok := got[300].Body.(session.Noticed); !ok || n.Kind != session.NoticePayloadLost {
+		t.Errorf("an entry of which a payload is lost is %+v", got[300].Body)
+	}
+	if len(done.Gaps) != 1 || done.Gaps[0] != "saved" {
+		t.Errorf("the sessions with gaps are %q", done.Gaps)
+	}
+	if lost == 0 || lost > 3 || len(done.Damage) == 0 || done.Entries < 299 {
+		t.Errorf("%d are lost, %d saved, damage %v", lost, done.Entries, done.Damage)
+	}
+	for d, err := range s.Verify(ctx, "saved") {
+		t.Errorf("the copy: %v, %v", d, err)
+	}
+}
+
+// J8: whatever is damaged, salvaging saves no other words, and does not panic.
+// What reading finds damaged, verifying finds, too.
+func TestSalvageOfAnything(t *testing.T) {
+	file, told := conversation(t)
+	whole, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(3, 4))
+	saved := 0
+	copied := filepath.Join(t.TempDir(), "copy.db")
+	lines := map[string]bool{}
+	for _, text := range told {
+		for _, line := range strings.SplitAfter(strings.ReplaceAll(text, "}{", "}\n{"), "\n") {
+			lines[strings.TrimSuffix(line, "\n")] = true
+		}
+	}
+	for n := range 150 {
+		broken, what := damage(r, whole, file)
+		if err := os.WriteFile(copied, broken, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if s, err := sqlstore.OpenSQLite(t.Context(), copied, openSQLite, sqlstore.Options{Wait: 1, Retry: -1}); err == nil {
+			damaged := read(t.Context(), copied, told) != "the same"
+			found := false
+			for range s.Verify(t.Context()) {
+				found = true
+			}
+			if damaged && !found {
+				t.Errorf("copy %d, %s: reading fails, and verifying finds nothing", n, what)
+			}
+			if _, err := s.Salvage(t.Context(), "main", "saved"); err == nil {
+				for e, err := range s.Load(t.Context(), "saved", 0) {
+					if err != nil {
+						break // the file is damaged where the copy is now, too
+					}
+					if _, lost := e.Body.(session.Noticed); lost {
+						continue
+					}
+					line, err := session.AppendEntry(nil, e)
+					if err != nil || !lines[string(line)] {
+						t.Errorf("copy %d, %s: entry %d was saved with other words: %.200s, %v", n, what, e.Seq, line, err)
+						break
+					}
+					saved++
+				}
+			}
+			_ = s.Close() // it is damaged
+		}
+		for _, rest := range []string{"-wal", "-shm", "-journal"} {
+			_ = os.Remove(copied + rest) // most copies have none
+		}
+	}
+	if saved < 10_000 {
+		t.Errorf("only %d entries were saved", saved)
+	}
+}

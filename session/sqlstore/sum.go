@@ -1,0 +1,237 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlstore
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/antiphon-go/antiphon/session"
+)
+
+// How the store knows that what it reads is what it wrote:
+//
+//   - antiphon_entries.sums holds the [session.Sum] before a row's first entry
+//     and that after each of its entries.
+//   - antiphon_sessions.head is the sum at the session's last entry, and sum
+//     covers the columns that an append does not change.
+//   - antiphon_chunks.sum covers a chunk, its place and the blob's hash.
+//   - antiphon_sessions.key is a second index of ids, and name_key one of names: a
+//     session whose id or name, or the index of those, is damaged does not pass for
+//     one that does not exist.
+
+// packed is a row of antiphon_entries: n lines, the last of which is entry
+// number last.
+type packed struct {
+	log, last, n int64
+	sums, data   []byte
+}
+
+// before is the number of the entry before the row's first one.
+func (p *packed) before() int64 { return p.last - p.n }
+
+// sum returns the sum after the row's i-th entry; i is 0 before the first one.
+func (p *packed) sum(i int64) session.Sum {
+	const size = int64(len(session.Sum{}))
+	return session.Sum(p.sums[i*size : (i+1)*size])
+}
+
+// shaped reports whether the row has a sum for each entry.
+func (p *packed) shaped() bool {
+	return p.n > 0 && p.n <= int64(len(p.data)) && int64(len(p.sums)) == (p.n+1)*int64(len(session.Sum{}))
+}
+
+// whole reports whether all the row's entries are what was written.
+func (p *packed) whole() bool {
+	if !p.shaped() {
+		return false
+	}
+	rest := p.data
+	for i := range p.n {
+		line, after, ended := bytes.Cut(rest, newline)
+		if !ended || p.sum(i).Next(p.before()+i+1, line) != p.sum(i+1) {
+			return false
+		}
+		rest = after
+	}
+	return len(rest) == 0
+}
+
+// until returns a copy of the row that ends with an entry within it.
+func (p *packed) until(last int64) *packed {
+	n, end := last-p.before(), 0
+	for range n {
+		end += bytes.IndexByte(p.data[end:], '\n') + 1
+	}
+	return &packed{log: p.log, last: last, n: n, data: bytes.Clone(p.data[:end]), sums: bytes.Clone(p.sums[:(n+1)*int64(len(session.Sum{}))])}
+}
+
+var newline = []byte{'\n'}
+
+// pack makes the row of lines that follow entry number after, behind the sum.
+func pack(log, after, n int64, head session.Sum, data []byte) *packed {
+	p := &packed{log: log, last: after + n, n: n, data: data}
+	p.sums = append(make([]byte, 0, (n+1)*int64(len(head))), head[:]...)
+	rest := data
+	for i := range n {
+		var line []byte
+		line, rest, _ = bytes.Cut(rest, newline)
+		head = head.Next(after+i+1, line)
+		p.sums = append(p.sums, head[:]...)
+	}
+	return p
+}
+
+// place says where an entry is stored: the bytes from and to of its row.
+func (p *packed) place(from, to int) string {
+	return fmt.Sprintf("table antiphon_entries, log %d, the row that ends with entry %d, bytes %d to %d", p.log, p.last, from, to)
+}
+
+// damaged is the error for an entry of a row.
+func (p *packed) damaged(entry int64, from, to int, problem string) error {
+	return &session.Damage{Entry: entry, Place: p.place(from, to), Problem: problem}
+}
+
+// stored is a row of antiphon_sessions.
+type stored struct {
+	session.Info
+	log       int64
+	belongs   int64 // the log that a nested session belongs to: the column owner
+	titled    bool  // a person gave the title
+	touched   int64
+	head, sum []byte
+}
+
+// static covers what appends leave as it is.
+func (r *stored) static() []byte {
+	h := sha256.New()
+	for _, text := range []string{r.ID, r.Name, r.Path, r.Parent, r.Title} {
+		fmt.Fprintf(h, "%d:%s,", len(text), text)
+	}
+	fmt.Fprint(h, r.log, " ", r.belongs, " ", r.At, " ", r.Nested, " ", r.Archived, " ", r.Created.UnixMilli())
+	if r.Owner != "" || len(r.Tags) > 0 || r.titled { // which rows of earlier formats do not have
+		tags := joinTags(r.Tags)
+		fmt.Fprintf(h, " %d:%s,%d:%s,%t", len(r.Owner), r.Owner, len(tags), tags, r.titled)
+	}
+	return h.Sum(nil)[:len(session.Sum{})]
+}
+
+// check reports a row that is not the one that was written.
+func (r *stored) check() error {
+	if !bytes.Equal(r.sum, r.static()) || len(r.head) != len(session.Sum{}) {
+		return &session.Damage{Session: r.ID, Place: fmt.Sprintf("table antiphon_sessions, log %d", r.log), Problem: "what is known of the session does not have the checksum that was written with it"}
+	}
+	return nil
+}
+
+// keyOf is the second index of an id, and nameKeyOf that of a name.
+func keyOf(id string) int64 { return lockKey("id", id) }
+
+func nameKeyOf(name string) int64 { return lockKey("name", name) }
+
+// errAppeared: a session was made while it was looked for.
+var errAppeared = errors.New("the session was made just now; try again")
+
+// missing is the error for a session that is not found by its id: it does not
+// exist, or it can be found in another way, and then the database is damaged.
+func (t *tx) missing(ctx context.Context, id string) error {
+	var other string
+	err := t.row(ctx, `SELECT id FROM antiphon_sessions WHERE key = ?`, keyOf(id)).Scan(&other)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return notFound(id)
+	case err == nil && other == id:
+		err = t.row(ctx, `SELECT id FROM antiphon_sessions WHERE id = ?`, id).Scan(&other)
+		if err == nil {
+			return errAppeared
+		}
+	}
+	if err == nil || errors.Is(err, sql.ErrNoRows) {
+		err = &session.Damage{Session: id, Place: "table antiphon_sessions", Problem: fmt.Sprintf("it cannot be found by its id; its row is that of %q now", other)}
+	}
+	return err
+}
+
+// chunkSum covers a chunk of a blob.
+func chunkSum(hash session.Hash, n int64, data []byte) []byte {
+	h := sha256.New()
+	var place [len(hash) + 8]byte
+	copy(place[:], hash[:])
+	binary.BigEndian.PutUint64(place[len(hash):], uint64(n))
+	_, _ = h.Write(place[:]) // a hash never fails
+	_, _ = h.Write(data)
+	return h.Sum(nil)[:len(session.Sum{})]
+}
+
+// heads are the ends of the sessions that this store has read or written to, so
+// that an append need not ask for the sum that it goes on from.
+type heads struct {
+	mu   sync.Mutex
+	at   map[string]head
+	busy map[string]int // appends under way
+}
+
+// head is the sum of a session's log at its last entry.
+type head struct {
+	entries int64
+	sum     session.Sum
+}
+
+// maxHeads bounds the memory of heads to less than a megabyte.
+const maxHeads = 8192
+
+func (h *heads) put(id string, end head) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.at) >= maxHeads {
+		clear(h.at)
+	}
+	if h.at == nil {
+		h.at = map[string]head{}
+	}
+	h.at[id] = end
+}
+
+// begin says that an append is under way, and end that its outcome is known.
+func (h *heads) begin(id string) (end func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.busy == nil {
+		h.busy = map[string]int{}
+	}
+	h.busy[id]++
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.busy[id]--; h.busy[id] == 0 {
+			delete(h.busy, id)
+		}
+	}
+}
+
+// writing reports that an append to the session is under way.
+func (h *heads) writing(id string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.busy[id] > 0
+}
+
+func (h *heads) get(id string) (end head, ok bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	end, ok = h.at[id]
+	return end, ok
+}
+
+func (h *heads) forget(id string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.at, id)
+}

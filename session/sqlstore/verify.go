@@ -1,0 +1,435 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlstore
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/antiphon-go/antiphon/session"
+)
+
+// Verify implements [session.Verifier]. Without ids it has SQLite check its file,
+// too, and looks at every payload, also those that no session needs.
+func (s *Store) Verify(ctx context.Context, ids ...string) iter.Seq2[session.Damage, error] {
+	return func(yield func(session.Damage, error) bool) {
+		v := &verifying{s: s, yield: yield}
+		err := v.all(ctx, ids)
+		if err != nil && err != errStopped {
+			yield(session.Damage{}, s.fail("verifying", err))
+		}
+	}
+}
+
+type verifying struct {
+	s     *Store
+	yield func(session.Damage, error) bool
+}
+
+// found yields the damage that an error tells of, and returns other errors.
+func (v *verifying) found(id string, err error) error {
+	var d *session.Damage
+	switch {
+	case errors.As(err, &d):
+	case codeOf(err) == sqliteCorrupt:
+		d = &session.Damage{Place: v.s.place, Problem: err.Error()}
+	default:
+		return err
+	}
+	one := *d
+	one.Session = cmp.Or(one.Session, id)
+	if !v.yield(one, nil) {
+		return errStopped
+	}
+	return nil
+}
+
+func (v *verifying) all(ctx context.Context, ids []string) error {
+	everything := len(ids) == 0
+	if everything {
+		if err := v.found("", v.s.intact(ctx)); err != nil {
+			return err
+		}
+		var err error
+		ids, err = v.s.reads.texts(ctx, `SELECT id FROM antiphon_sessions ORDER BY id`)
+		if err = v.found("", err); err != nil {
+			return err
+		}
+	}
+	if everything {
+		if err := v.orphans(ctx); err != nil {
+			return err
+		}
+	}
+	payloads := map[int64]string{} // those that are needed, with a session that needs them
+	for _, id := range ids {
+		if err := v.session(ctx, id, payloads); err != nil {
+			return err
+		}
+	}
+	if everything {
+		others, err := v.s.reads.numbers(ctx, `SELECT blob FROM antiphon_blobs`)
+		if err = v.found("", err); err != nil {
+			return err
+		}
+		for _, blob := range others {
+			payloads[blob] = cmp.Or(payloads[blob], "")
+		}
+	}
+	for _, blob := range slices.Sorted(maps.Keys(payloads)) {
+		if err := v.found(payloads[blob], v.s.checkBlob(ctx, blob)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// orphans finds entries whose session is not there. When a session is deleted, its
+// log goes with it, but for what forks begin with; a sweep cuts off the rest.
+func (v *verifying) orphans(ctx context.Context) error {
+	logs, err := v.s.reads.numbers(ctx, `SELECT DISTINCT e.log FROM antiphon_entries e
+		LEFT JOIN (SELECT base, max(base_at) AS until FROM antiphon_logs GROUP BY base) f ON f.base = e.log
+		WHERE NOT EXISTS (SELECT 1 FROM antiphon_sessions s WHERE s.log = e.log)
+		AND (f.until IS NULL OR e.last > f.until AND (SELECT max(value) FROM antiphon_state WHERE name = 'deleted') = 0)
+		ORDER BY e.log`)
+	if err = v.found("", err); err != nil {
+		return err
+	}
+	for _, log := range logs {
+		if err := v.found("", &session.Damage{Place: fmt.Sprintf("table antiphon_entries, log %d", log), Problem: "it has entries, and the row of their session is missing in antiphon_sessions"}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// session verifies a session, and notes the payloads that it needs.
+func (v *verifying) session(ctx context.Context, id string, payloads map[int64]string) error {
+	row, err := v.s.reads.find(ctx, id)
+	if row == nil && errors.Is(err, session.ErrNotFound) {
+		return err
+	}
+	if err = v.found(id, err); err != nil || row == nil {
+		return err
+	}
+	c := &scan{s: v.s, row: row}
+	for e := range c.entries(ctx) {
+		if e.damage != nil && !v.yield(*e.damage, nil) {
+			return errStopped
+		}
+	}
+	if c.err != nil {
+		return v.found(id, c.err)
+	}
+	for _, part := range c.spans {
+		needed, err := v.s.reads.numbers(ctx, `SELECT blob FROM antiphon_refs WHERE log = ?`, part.log)
+		if err = v.found(id, err); err != nil {
+			return err
+		}
+		for _, blob := range needed {
+			payloads[blob] = id
+		}
+	}
+	return nil
+}
+
+// checkBlob reads a payload and compares it with its hash.
+func (s *Store) checkBlob(ctx context.Context, blob int64) error {
+	place := fmt.Sprintf("table antiphon_blobs, payload %d", blob)
+	var hash []byte
+	err := s.reads.row(ctx, `SELECT hash FROM antiphon_blobs WHERE blob = ?`, blob).Scan(&hash)
+	if errors.Is(err, sql.ErrNoRows) || err == nil && len(hash) != len(session.Hash{}) {
+		return &session.Damage{Place: place, Problem: "the payload or its hash is missing"}
+	}
+	if err != nil {
+		return err
+	}
+	b, err := s.openNamed(ctx, session.Hash(hash))
+	if errors.Is(err, session.ErrNoBlob) {
+		return &session.Damage{Place: place, Problem: "it cannot be found by its hash"}
+	}
+	if err != nil {
+		return err
+	}
+	if s.seal.closed() {
+		return b.check()
+	}
+	sum := sha256.New()
+	if _, err := io.Copy(sum, b); err != nil {
+		return err
+	}
+	if s.seal.name(session.Hash(sum.Sum(nil))) != b.name {
+		return &session.Damage{Place: place, Problem: "its bytes are not those of its hash"}
+	}
+	return nil
+}
+
+// check compares what is stored with its checksums, without the store's key.
+func (r *reader) check() error {
+	var chunk []byte
+	for n := int64(0); n*chunkSize < r.size; n++ {
+		err := r.s.reading(r.ctx, func() (err error) {
+			chunk, err = r.stored(n, chunk[:0])
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// scan reads all that can be read of a session, however damaged it is.
+type scan struct {
+	s     *Store
+	row   *stored
+	spans []span
+	err   error // why not everything could be looked at
+}
+
+// scanned is one entry.
+type scanned struct {
+	seq  int64
+	line []byte // nil if it is lost
+	raw  []byte // what is stored in its place, if anything
+	// damage says what is wrong, also where the entry is whole and its checksum is
+	// not.
+	damage *session.Damage
+}
+
+// entries yields each entry of the session once, in order, lost or not.
+func (c *scan) entries(ctx context.Context) iter.Seq[scanned] {
+	return func(yield func(scanned) bool) {
+		found := c.plan(ctx)
+		for _, d := range found {
+			if !yield(scanned{damage: d}) {
+				return
+			}
+		}
+		var sum session.Sum
+		known := true
+		for _, part := range c.spans {
+			from, err := c.s.origin(ctx, c.row, part.log)
+			if damage := new(session.Damage); errors.As(err, &damage) {
+				from, err = c.row.ID, nil // its entries say the same
+			}
+			if err != nil {
+				c.err = err
+				return
+			}
+			keys := c.keys(ctx, part)
+			next := part.from + 1
+			for _, last := range keys {
+				p, err := c.packed(ctx, part.log, last)
+				if err != nil || !p.shaped() || p.before() >= part.to || p.last < next {
+					continue // its entries are reported as missing
+				}
+				if known = known && p.before() < next; known && p.before()+1 == next && p.sum(0) != sum {
+					if !yield(scanned{damage: &session.Damage{Session: c.row.ID, Entry: next, Place: p.place(0, 0), Problem: "it does not follow the entry before it"}}) {
+						return
+					}
+				}
+				for _, e := range p.scan(sum, known && p.before()+1 == next) {
+					if e.seq < next || e.seq > part.to {
+						continue
+					}
+					for ; next < e.seq; next++ {
+						if !yield(c.lost(part.log, next)) {
+							return
+						}
+					}
+					c.open(&e, from, p)
+					if e.damage != nil {
+						e.damage.Session = c.row.ID
+					}
+					if !yield(e) {
+						return
+					}
+					next++
+				}
+				i := min(p.last, part.to) - p.before()
+				sum, known = p.sum(i), true
+			}
+			for ; next <= part.to; next++ {
+				known = false
+				if !yield(c.lost(part.log, next)) {
+					return
+				}
+			}
+		}
+		if !bytes.Equal(sum[:], c.row.head) {
+			yield(scanned{damage: &session.Damage{Session: c.row.ID, Place: fmt.Sprintf("table antiphon_sessions, log %d", c.row.log),
+				Problem: "the log does not end with the entry that was written last"}})
+		}
+	}
+}
+
+// open decrypts an entry, where the store has its key.
+func (c *scan) open(e *scanned, from string, p *packed) {
+	if c.s.seal == nil || c.s.seal.closed() || e.line == nil {
+		return
+	}
+	opened, err := c.s.seal.openLine(from, e.seq, e.line)
+	if err != nil {
+		e.line, e.damage = nil, &session.Damage{Entry: e.seq, Place: p.place(0, len(p.data)), Problem: err.Error()}
+		return
+	}
+	e.line = opened
+}
+
+// lost is an entry that is not there.
+func (c *scan) lost(log, seq int64) scanned {
+	return scanned{seq: seq, damage: &session.Damage{Session: c.row.ID, Entry: seq, Place: fmt.Sprintf("table antiphon_entries, log %d", log), Problem: "the entry is missing, or the row with it cannot be read"}}
+}
+
+// plan finds out where the session's entries should be.
+func (c *scan) plan(ctx context.Context) (found []*session.Damage) {
+	end := c.row.Entries
+	if c.row.check() != nil { // the number may be damaged; the log has its own
+		var last sql.NullInt64
+		if c.s.reads.row(ctx, `SELECT max(last) FROM antiphon_entries WHERE log = ?`, c.row.log).Scan(&last) == nil && last.Valid {
+			end = last.Int64
+		}
+	}
+	for part, err := range c.s.reads.spansOf(ctx, c.row.log, end) {
+		var d *session.Damage
+		if errors.As(err, &d) {
+			d.Session = c.row.ID
+			found = append(found, d)
+		} else if err != nil {
+			c.err = err
+			return found
+		}
+		if part.from < part.to {
+			c.spans = append(c.spans, part)
+		}
+	}
+	slices.Reverse(c.spans)
+	return found
+}
+
+// keys returns the rows of a span, by their last entries, as far as they can be
+// found: by the index and without it, from the front and from the back.
+func (c *scan) keys(ctx context.Context, part span) []int64 {
+	set := map[int64]bool{}
+	queries := []string{` WHERE log = ? AND last > ? ORDER BY last`, ` WHERE log = ? AND last > ? ORDER BY last DESC`}
+	if !c.s.postgres {
+		queries = append(queries, ` NOT INDEXED WHERE log = ? AND last > ? ORDER BY rowid`, ` NOT INDEXED WHERE log = ? AND last > ? ORDER BY rowid DESC`)
+	}
+	for i, query := range queries {
+		if i > 0 && len(set) > 0 && c.complete(ctx, part, set) {
+			break
+		}
+		rows, err := c.s.db.QueryContext(ctx, (&tx{postgres: c.s.postgres}).text(`SELECT last FROM antiphon_entries`+query), part.log, part.from)
+		if err != nil {
+			continue
+		}
+		for rows.Next() {
+			var last int64
+			if rows.Scan(&last) == nil {
+				set[last] = true
+			}
+		}
+		_ = rows.Close() // what there is, is there
+	}
+	return slices.Sorted(maps.Keys(set))
+}
+
+// complete reports whether the rows cover a span without a gap.
+func (c *scan) complete(ctx context.Context, part span, set map[int64]bool) bool {
+	next := part.from + 1
+	for _, last := range slices.Sorted(maps.Keys(set)) {
+		var n int64
+		if c.s.reads.row(ctx, `SELECT n FROM antiphon_entries WHERE log = ? AND last = ?`, part.log, last).Scan(&n) != nil || last-n+1 > next {
+			return false
+		}
+		next = last + 1
+	}
+	return next > part.to
+}
+
+// packed reads one row.
+func (c *scan) packed(ctx context.Context, log, last int64) (*packed, error) {
+	p := &packed{log: log, last: last}
+	query := `SELECT n, sums, data FROM antiphon_entries WHERE log = ? AND last = ?`
+	err := c.s.reads.row(ctx, query, log, last).Scan(&p.n, &p.sums, &p.data)
+	if err != nil && !c.s.postgres {
+		err = c.s.db.QueryRowContext(ctx, `SELECT n, sums, data FROM antiphon_entries NOT INDEXED WHERE log = ? AND last = ?`, log, last).Scan(&p.n, &p.sums, &p.data)
+	}
+	return p, err
+}
+
+// reach is how many entries on a line of a damaged row may be another's: a
+// changed byte may have joined or cut lines.
+const reach = 8
+
+// scan returns the entries of a row, behind a sum if that is known.
+func (p *packed) scan(before session.Sum, known bool) []scanned {
+	var list []scanned
+	var raw []byte // lines that are nobody's
+	i, at := int64(0), 0
+	lost := func(upTo int64) {
+		for ; i < upTo; i++ {
+			seq := p.before() + 1 + i
+			list = append(list, scanned{seq: seq, raw: raw, damage: &session.Damage{Entry: seq, Place: p.place(at-len(raw), at), Problem: "its bytes do not have the checksum that was written with it"}})
+			raw = nil
+		}
+	}
+	computed := before
+	if !known {
+		computed = p.sum(0)
+	}
+	for at < len(p.data) {
+		n := bytes.IndexByte(p.data[at:], '\n')
+		if n < 0 {
+			n = len(p.data) - at
+		}
+		line := p.data[at : at+n]
+		match := int64(-1)
+		for j := i; j < min(i+reach, p.n); j++ {
+			if p.sum(j).Next(p.before()+1+j, line) == p.sum(j+1) {
+				match = j
+				break
+			}
+		}
+		switch {
+		case match >= 0:
+			lost(match)
+			list = append(list, scanned{seq: p.before() + 1 + i, line: line})
+			computed = p.sum(i + 1)
+			i++
+		case i < p.n && computed.Next(p.before()+1+i, line) == p.sum(i+1), i < p.n && p.proven(i, at+n+1, line):
+			// The line is whole; a sum beside it is not.
+			computed = p.sum(i).Next(p.before()+1+i, line)
+			seq := p.before() + 1 + i
+			list = append(list, scanned{seq: seq, line: line, damage: &session.Damage{Entry: seq, Place: p.place(at, at+n), Problem: "its checksum is damaged; the entry itself is whole"}})
+			i++
+		default:
+			raw = append(append(raw, line...), '\n')
+		}
+		at = min(at+n+1, len(p.data))
+	}
+	lost(p.n)
+	return list
+}
+
+// proven reports that a line whose own sum is damaged is whole: the next line's
+// sum follows from it.
+func (p *packed) proven(i int64, at int, line []byte) bool {
+	if i+1 >= p.n || at >= len(p.data) {
+		return false
+	}
+	next, _, _ := bytes.Cut(p.data[at:], newline)
+	seq := p.before() + 1 + i
+	return p.sum(i).Next(seq, line).Next(seq+1, next) == p.sum(i+2)
+}
