@@ -11,7 +11,7 @@ import (
 
 // piece is one text of an output, valid UTF-8.
 type piece struct {
-	text string
+	text body
 	mode Mode
 	// keeps says that the whole text is stored if any of it is left out; stored
 	// is the id, once it is known.
@@ -37,20 +37,20 @@ const minKept = 48
 // cut returns the text within limit bytes, marks included, and how much of it
 // is gone. Below its smallest size it does not go: the marks and minKept bytes.
 func (p *piece) cut(limit int) (text string, gone int) {
-	end := p.end()
-	if end <= len(p.text) && len(p.text) <= max(limit, p.smallest()) {
-		return p.text, 0
+	end, n := p.end(), p.text.Len()
+	if end <= n && n <= max(limit, p.smallest()) {
+		return p.text.Slice(0, n), 0
 	}
 	m := p.marker()
 	var b strings.Builder
-	b.Grow(min(limit, len(p.text)) + m.longest)
+	b.Grow(min(limit, n) + m.longest)
 	at := 0
 	for _, s := range p.keep(limit, m) {
 		if s.a > at {
 			m.write(&b, span{at, s.a})
 		}
 		gone += s.a - at
-		b.WriteString(p.text[s.a:s.b])
+		b.WriteString(p.text.Slice(s.a, s.b))
 		at = s.b
 	}
 	if at < end {
@@ -65,15 +65,15 @@ func (p *piece) end() int {
 	if p.page != nil {
 		return p.page.size - p.page.offset
 	}
-	return len(p.text)
+	return p.text.Len()
 }
 
 // wants is the size of a text of which nothing more is left out.
 func (p *piece) wants() int {
-	if p.end() > len(p.text) {
-		return len(p.text) + p.marker().longest
+	if n := p.text.Len(); p.end() > n {
+		return n + p.marker().longest
 	}
-	return len(p.text)
+	return p.text.Len()
 }
 
 // smallest is the size to which a text can be cut.
@@ -82,7 +82,7 @@ func (p *piece) smallest() int { return min(p.wants(), p.marker().longest+minKep
 // keep chooses what stays: blocks that begin and end with lines where that
 // costs no more than half of a block.
 func (p *piece) keep(limit int, m *marker) []span {
-	n := len(p.text)
+	n := p.text.Len()
 	if p.page != nil {
 		return []span{{0, p.lineEnd(0, min(n, roomFor(limit-m.longest)))}}
 	}
@@ -105,7 +105,7 @@ func roomFor(room int) int { return max(room, minKept) }
 // blocks keeps k blocks of size bytes at equal distances, the first at the
 // start and the last at the end. Such as touch become one.
 func (p *piece) blocks(k, size int) []span {
-	n := len(p.text)
+	n := p.text.Len()
 	var kept []span
 	for i := range k {
 		a := i * (n - size) / (k - 1)
@@ -127,13 +127,13 @@ func (p *piece) blocks(k, size int) []span {
 
 // lineStart moves a forward to where a line begins, or at least a character.
 func (p *piece) lineStart(a, b int) int {
-	if a == 0 || p.text[a-1] == '\n' {
+	if a == 0 || p.at(a-1) == '\n' {
 		return a
 	}
-	if i := strings.IndexByte(p.text[a:(a+b)/2], '\n'); i >= 0 {
+	if i := strings.IndexByte(p.text.Slice(a, max(a, (a+b)/2)), '\n'); i >= 0 {
 		return a + i + 1
 	}
-	for a < b && (!utf8.RuneStart(p.text[a]) || p.splitsLineEnd(a)) {
+	for a < b && p.within(a) {
 		a++
 	}
 	return a
@@ -141,22 +141,26 @@ func (p *piece) lineStart(a, b int) int {
 
 // lineEnd moves b back to where a line ends, or at least a character.
 func (p *piece) lineEnd(a, b int) int {
-	if b == len(p.text) || b > 0 && p.text[b-1] == '\n' {
+	if b == p.text.Len() || b > 0 && p.at(b-1) == '\n' {
 		return b
 	}
 	if half := (a + b) / 2; half < b {
-		if i := strings.LastIndexByte(p.text[half:b], '\n'); i >= 0 {
+		if i := strings.LastIndexByte(p.text.Slice(half, b), '\n'); i >= 0 {
 			return half + i + 1
 		}
 	}
-	for b > a && (!utf8.RuneStart(p.text[b]) || p.splitsLineEnd(b)) {
+	for b > a && p.within(b) {
 		b--
 	}
 	return b
 }
 
-func (p *piece) splitsLineEnd(i int) bool {
-	return i > 0 && p.text[i] == '\n' && p.text[i-1] == '\r'
+func (p *piece) at(i int) byte { return p.text.Slice(i, i+1)[0] }
+
+// within reports whether i is inside a character or a line end of two.
+func (p *piece) within(i int) bool {
+	c := p.at(i)
+	return !utf8.RuneStart(c) || i > 0 && c == '\n' && p.at(i-1) == '\r'
 }
 
 // marker writes what stands in the place of what is gone:
@@ -181,13 +185,14 @@ type marker struct {
 const maxID = 64
 
 func (p *piece) marker() *marker {
-	m := &marker{p: p, id: p.stored, size: len(p.text)}
+	n := p.text.Len()
+	m := &marker{p: p, id: p.stored, size: n}
 	if p.page != nil {
 		m.id, m.base, m.size = p.page.id, p.page.offset, p.page.size
 	} else {
 		if p.lines == 0 {
-			p.lines = max(1, strings.Count(p.text, "\n"))
-			if len(p.text) > 0 && !strings.HasSuffix(p.text, "\n") && strings.Contains(p.text, "\n") {
+			newlines := p.text.Lines(0, n)
+			if p.lines = max(1, newlines); newlines > 0 && p.at(n-1) != '\n' {
 				p.lines++
 			}
 		}
@@ -204,7 +209,7 @@ func (p *piece) marker() *marker {
 }
 
 func (m *marker) write(b *strings.Builder, gap span) {
-	if b.Len() > 0 && m.p.text[gap.a-1] != '\n' {
+	if b.Len() > 0 && m.p.at(gap.a-1) != '\n' {
 		b.WriteByte('\n')
 	}
 	from, to := 0, 0
@@ -214,7 +219,7 @@ func (m *marker) write(b *strings.Builder, gap span) {
 	}
 	b.WriteString(m.mark(gap.b-gap.a, from, to, m.base+gap.a, m.written == 0))
 	m.written++
-	if gap.b < len(m.p.text) {
+	if gap.b < m.p.text.Len() {
 		b.WriteByte('\n')
 	}
 }
@@ -222,7 +227,7 @@ func (m *marker) write(b *strings.Builder, gap span) {
 // line returns the line, counted from 1, that a byte belongs to. It is asked in
 // ascending order.
 func (m *marker) line(at int) int {
-	m.nth += strings.Count(m.p.text[m.at:at], "\n")
+	m.nth += m.p.text.Lines(m.at, at)
 	m.at = at
 	return m.nth + 1
 }
@@ -244,7 +249,7 @@ func (m *marker) mark(gone, from, to, offset int, first bool) string {
 	}
 	switch {
 	case m.id != "" && first:
-		b.WriteString(". To read them, call " + ReadOutputName + " with id " + m.id + " and offset " + strconv.Itoa(max(offset, 0)))
+		b.WriteString(". To read them, call " + storedWhole + m.id + " and offset " + strconv.Itoa(max(offset, 0)))
 	case m.id != "":
 		b.WriteString(", offset " + strconv.Itoa(offset))
 	case first:

@@ -92,7 +92,7 @@ func someText() *rapid.Generator[string] {
 func TestCutProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := someText().Draw(t, "text")
-		p := piece{text: text, mode: rapid.SampledFrom(allModes).Draw(t, "mode"), stored: "id1"}
+		p := piece{text: stringBody(text), mode: rapid.SampledFrom(allModes).Draw(t, "mode"), stored: "id1"}
 		limit := rapid.IntRange(0, 3000).Draw(t, "limit")
 		got, gone := p.cut(limit)
 		if !utf8.ValidString(got) {
@@ -123,7 +123,7 @@ func FuzzCut(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string, limit, mode int) {
 		text, _ = Sanitize(strings.ReplaceAll(text, "[", "("))
 		limit = min(max(limit, 0), 1<<20)
-		p := piece{text: text, mode: allModes[uint(mode)%uint(len(allModes))], stored: "id1"}
+		p := piece{text: stringBody(text), mode: allModes[uint(mode)%uint(len(allModes))], stored: "id1"}
 		got, gone := p.cut(limit)
 		if !utf8.ValidString(got) || len(got) > max(limit, p.smallest()) {
 			t.Fatalf("%d bytes of limit %d: %q", len(got), limit, got)
@@ -147,7 +147,7 @@ func TestCutModes(t *testing.T) {
 		HeadTail: {[]string{"line 001\n", "line 400\n"}, []string{"line 200"}},
 		Sample:   {[]string{"line 001\n", "line 400\n", "line 2", "line 1", "line 3"}, []string{"line 050\n"}},
 	} {
-		p := piece{text: text, mode: mode, stored: "id1"}
+		p := piece{text: stringBody(text), mode: mode, stored: "id1"}
 		got, _ := p.cut(1024)
 		checkCut(t, text, got, "id1")
 		for _, s := range want.has {
@@ -174,12 +174,12 @@ func TestCutModes(t *testing.T) {
 // T6: the exact marks.
 func TestMarks(t *testing.T) {
 	text := strings.Repeat("123456789\n", 100)
-	p := piece{text: text, mode: Head, stored: "3f9a"}
+	p := piece{text: stringBody(text), mode: Head, stored: "3f9a"}
 	got, _ := p.cut(180)
 	if want := text[:50] + "[950 of 1000 bytes left out here (lines 6 to 100 of 100). To read them, call read_output with id 3f9a and offset 50]"; got != want {
 		t.Errorf("%q", got)
 	}
-	p = piece{text: strings.Repeat("x", 1000), mode: HeadTail}
+	p = piece{text: stringBody(strings.Repeat("x", 1000)), mode: HeadTail}
 	got, _ = p.cut(300)
 	if !strings.Contains(got, "x\n[") || !strings.Contains(got, " bytes left out here (lines 1 to 1 of 1). They were not kept; to see them, call the tool for less at a time]\nx") {
 		t.Errorf("%q", got)

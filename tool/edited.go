@@ -17,7 +17,7 @@ func (c Call) noted(res Result, why Failure) Result {
 	}
 	note := "Note: the arguments of this call were changed before it ran, to: " + arguments
 	switch {
-	case res.Text != "":
+	case res.Text != "" || res.Long != nil:
 		note += "\n\n" + res.Text
 	case res.Error == "" && len(res.Parts) == 0:
 		note += "\n\n" + NoOutput

@@ -33,7 +33,7 @@ func ExampleReadOutput() {
 	fmt.Println(lines[len(lines)-1])
 	// Output:
 	// 0 of many lines
-	// [17067 of 17890 bytes left out here (lines 50 to 1000 of 1000). To read them, call read_output with id e56f79fd5715d1a80265702117ba0358 and offset 823]
+	// [17067 of 17890 bytes left out here (lines 50 to 1000 of 1000). To read them, call read_output with id e56f79fd5715d1a80265702117ba0358fd7404efa926af2fb37d68a0870aaa50 and offset 823]
 }
 
 // Two outputs of one turn share its limit: what the small one leaves goes to

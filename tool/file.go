@@ -43,8 +43,8 @@ func File(name string, data []byte) (*item.InputFile, error) {
 func SniffFile(name string, data []byte) string {
 	kind := kindZip
 	switch {
-	case SniffImage(data) != "":
-		return SniffImage(data)
+	case SniffPicture(data) != "":
+		return SniffPicture(data)
 	case isPDF(data):
 		return kindPDF
 	case isZip(data):
@@ -127,6 +127,15 @@ func isZip(data []byte) bool {
 
 func isText(data []byte) bool { return bytes.IndexByte(data, 0) < 0 && utf8.Valid(data) }
 
+// originalFile returns the bytes of a file that is refused, as far as they can be
+// read.
+func originalFile(f *item.InputFile) []byte {
+	if _, data, inline, err := openDataURI("file", f.FileData); inline && err == nil {
+		return data
+	}
+	return []byte(f.FileData)
+}
+
 // settleFile verifies a file that is sent inline: base64, not too large, a PDF
 // if it is said to be one, text if it is said to be text. Of other types the
 // bytes are not known here.
@@ -146,7 +155,7 @@ func settleFile(f *item.InputFile) error {
 	case len(data) > MaxFileBytes:
 		return fmt.Errorf("the file has %d bytes, more than the limit of %d", len(data), MaxFileBytes)
 	case kind == kindPDF && !isPDF(data), kind == kindZip && !isZip(data), kind == kindText && !isText(data),
-		strings.HasPrefix(kind, "image/") && SniffImage(data) != kind:
+		strings.HasPrefix(kind, "image/") && !sameImageType(kind, SniffPicture(data)):
 		return fmt.Errorf("the file is declared as %q but its data is something else", declared)
 	}
 	return nil

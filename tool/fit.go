@@ -5,7 +5,6 @@ package tool
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -13,10 +12,24 @@ import (
 )
 
 func (l Limit) shorten(ctx context.Context, o *Outcome, w *whole) {
-	each, _ := w.shape.Limit.(Limit)
-	l = w.shape.unit(l.or(each).floor())
+	l = l.or(w.each()).floor()
+	if asked, ok := w.asked.(Limit); ok {
+		l = l.within(asked.floor())
+	}
+	l = w.shape.unit(l)
 	w.limit = l
 	o.write(ctx, w, l)
+}
+
+// each is what bounds the output but for its tool's own limit.
+func (w *whole) each() (each Limit) {
+	for _, l := range []Limiter{w.shape.Limit, w.usual, w.shape.Usual} {
+		if l != nil {
+			each, _ = l.(Limit)
+			break
+		}
+	}
+	return each
 }
 
 // shorten writes a page with the mark of what follows it, within the limits
@@ -32,9 +45,15 @@ func (p *page) behind(n int) paged { return &page{id: p.id, offset: p.offset - n
 // write puts the output into the outcome, within the limit.
 func (o *Outcome) write(ctx context.Context, w *whole, l Limit) {
 	o.LeftOut, o.Stored = 0, nil
+	if w.long != nil && l.allow(w.shape.far(w.long.Len())) {
+		w.text, w.long = w.long.whole(), nil
+	}
 	o.Content = w.content(w.failed, w.list, w.err, w.text, w.parts)
 	size := w.shape.measure(o.Content, l)
-	if w.page == nil && l.allow(size) {
+	if w.long != nil {
+		more := w.shape.far(w.long.Len())
+		size.Bytes, size.Tokens = size.Bytes+more.Bytes, size.Tokens+more.Tokens
+	} else if w.page == nil && l.allow(size) {
 		return
 	}
 	f := &fitting{w: w, limit: l, total: size}
@@ -48,6 +67,11 @@ func (o *Outcome) write(ctx context.Context, w *whole, l Limit) {
 // allow reports whether a size keeps to the limit.
 func (l Limit) allow(size Limit) bool {
 	return (l.Bytes <= 0 || size.Bytes <= l.Bytes) && (l.Tokens <= 0 || size.Tokens <= l.Tokens)
+}
+
+// far is the size of a text that is too long to be measured.
+func (sh Shape) far(n int) Limit {
+	return Limit{Bytes: n, Tokens: (n + bytesPerToken - 1) / bytesPerToken}
 }
 
 // fitting shortens one output.
@@ -66,14 +90,17 @@ type fitting struct {
 func (f *fitting) split() {
 	w := f.w
 	f.parts = slices.Clone(w.parts)
-	f.pieces = []*piece{f.piece(w.err), f.piece(w.text)}
+	f.pieces = []*piece{f.piece(stringBody(w.err)), f.piece(stringBody(w.text))}
+	if w.long != nil {
+		f.pieces[1].text = w.long
+	}
 	if p, ok := w.page.(*page); ok {
 		f.pieces[1].page = p
 		f.total.Bytes += f.pieces[1].wants() - len(w.text)
 	}
 	for i, p := range f.parts {
 		if t, ok := p.(*item.InputText); ok {
-			f.pieces = append(f.pieces, f.piece(t.Text))
+			f.pieces = append(f.pieces, f.piece(stringBody(t.Text)))
 			f.at = append(f.at, i)
 		}
 	}
@@ -82,19 +109,18 @@ func (f *fitting) split() {
 	}
 }
 
-func (f *fitting) piece(text string) *piece {
+func (f *fitting) piece(text body) *piece {
 	return &piece{text: text, mode: f.limit.Mode, keeps: f.w.spill != nil}
 }
 
 func (f *fitting) join() {
 	var texts []string
-	if f.w.text != "" {
-		texts = append(texts, f.w.text)
+	for i, p := range f.pieces[1:] {
+		if n := p.text.Len(); i > 0 || n > 0 {
+			texts = append(texts, p.text.Slice(0, n))
+		}
 	}
-	for _, p := range f.pieces[2:] {
-		texts = append(texts, p.text)
-	}
-	f.pieces = []*piece{f.pieces[0], f.piece(strings.Join(texts, "\n"))}
+	f.pieces = []*piece{f.pieces[0], f.piece(stringBody(strings.Join(texts, "\n")))}
 	f.parts = slices.DeleteFunc(f.parts, func(p item.Part) bool {
 		_, ok := p.(*item.InputText)
 		return ok
@@ -220,11 +246,8 @@ func (f *fitting) cut(ctx context.Context, room int, o *Outcome) {
 // keep stores the whole of a piece, once, so that the rest of it can be read.
 func (f *fitting) keep(ctx context.Context, p *piece, o *Outcome) {
 	if p.stored == "" && o.SpillError == nil {
-		id, err := f.w.spill.Put(context.WithoutCancel(ctx), []byte(p.text))
-		if err == nil && (id == "" || len(id) > maxID || CheckName(id) != nil) {
-			err = fmt.Errorf("the id %q of a stored output is not 1 to %d letters, digits, '_' and '-'", id, maxID)
-		}
-		if err != nil {
+		id, err := p.store(context.WithoutCancel(ctx), f.w.spill)
+		if err = checkStoredID(id, err); err != nil {
 			o.SpillError = err
 			return
 		}
@@ -233,4 +256,12 @@ func (f *fitting) keep(ctx context.Context, p *piece, o *Outcome) {
 	if p.stored != "" {
 		o.Stored = append(o.Stored, p.stored)
 	}
+}
+
+// store keeps all of the piece's text in a spill.
+func (p *piece) store(ctx context.Context, s Spill) (id string, err error) {
+	if l, ok := p.text.(*long); ok {
+		return l.store(ctx, s)
+	}
+	return s.Put(ctx, []byte(p.text.Slice(0, p.text.Len())))
 }

@@ -33,11 +33,40 @@ func SniffImage(data []byte) string {
 	return ""
 }
 
-// CheckImage returns the media type of an image, or an error for bytes that are
-// none or that end too early. It looks at the frame of the file, not at the
-// pixels.
+// SniffPicture is SniffImage that also knows image/bmp and image/tiff: no model
+// takes them, and an [Imager] such as package picture's makes a PNG of them.
+func SniffPicture(data []byte) string {
+	if mediaType := SniffImage(data); mediaType != "" {
+		return mediaType
+	}
+	switch {
+	case bytes.HasPrefix(data, []byte("II*\x00")), bytes.HasPrefix(data, []byte("MM\x00*")):
+		return "image/tiff"
+	case isBMP(data):
+		return "image/bmp"
+	}
+	return ""
+}
+
+// isBMP looks at more than the two letters that a BMP begins with, which a text
+// may begin with too: the size of one of its headers stands behind reserved zeros.
+func isBMP(data []byte) bool {
+	const head = 18
+	if len(data) < head || string(data[:2]) != "BM" || binary.LittleEndian.Uint32(data[6:]) != 0 {
+		return false
+	}
+	switch binary.LittleEndian.Uint32(data[14:]) {
+	case 12, 40, 52, 56, 64, 108, 124:
+		return true
+	}
+	return false
+}
+
+// CheckImage returns the media type of an image as [SniffPicture] does, or an
+// error for bytes that are none or that end too early. It looks at the frame of
+// the file, not at the pixels.
 func CheckImage(data []byte) (mediaType string, err error) {
-	switch mediaType = SniffImage(data); mediaType {
+	switch mediaType = SniffPicture(data); mediaType {
 	case "image/png":
 		err = checkPNG(data)
 	case "image/jpeg":
@@ -50,6 +79,14 @@ func CheckImage(data []byte) (mediaType string, err error) {
 		}
 	case "image/webp":
 		if len(data) < 20 || int64(binary.LittleEndian.Uint32(data[4:]))+8 > int64(len(data)) {
+			err = cutOff(mediaType)
+		}
+	case "image/bmp":
+		if int64(binary.LittleEndian.Uint32(data[10:])) > int64(len(data)) {
+			err = cutOff(mediaType)
+		}
+	case "image/tiff":
+		if len(data) < 8 {
 			err = cutOff(mediaType)
 		}
 	default:
@@ -77,8 +114,8 @@ func cutOff(mediaType string) error {
 const MaxImageBytes = 20 << 20
 
 // Imager makes images fit for a model: picture.Limits is one. It is given the
-// bytes of an image in one of the formats of [SniffImage] and returns those to
-// send, in one of the formats, and a short note if the model should know what
+// bytes of an image in one of the formats of [SniffPicture] and returns those to
+// send, in one of those of [SniffImage], and a short note if the model should know what
 // was done to it. An error keeps the image from being sent, and the model reads
 // it. An Imager must be safe for concurrent use, return the same for the same
 // image, and be comparable.
@@ -87,7 +124,8 @@ type Imager interface {
 }
 
 // Image returns an image part that holds data as a data URI with the media
-// type that its bytes show and detail auto. It fails as [CheckImage] does.
+// type that its bytes show and detail auto. It fails as [CheckImage] does. Where
+// no [Imager] makes a PNG of a BMP or TIFF, that is an error in the output.
 func Image(data []byte) (*item.InputImage, error) {
 	mediaType, err := CheckImage(data)
 	if err != nil {
@@ -121,35 +159,56 @@ func openDataURI(what, url string) (mediaType string, data []byte, inline bool, 
 	return declared, data, true, nil
 }
 
-// fitImage verifies an image that is sent inline and makes it fit.
-func fitImage(img *item.InputImage, images Imager) (note string, err error) {
+// sameImageType reports whether a declared type means what the bytes show.
+func sameImageType(declared, is string) bool {
+	switch declared = strings.ToLower(declared); declared {
+	case "image/jpg", "image/pjpeg":
+		declared = "image/jpeg"
+	case "image/x-bmp", "image/x-ms-bmp", "image/x-windows-bmp":
+		declared = "image/bmp"
+	case "image/x-png":
+		declared = "image/png"
+	}
+	return declared == is
+}
+
+// fitImage verifies an image that is sent inline and makes it fit. The original is
+// set if it is refused, or another is sent in its place.
+func fitImage(img *item.InputImage, images Imager) (note string, original []byte, err error) {
 	declared, data, inline, err := openDataURI("image", img.ImageURL)
-	if err != nil || !inline {
-		return "", err
+	if !inline {
+		return "", nil, err
+	}
+	if err != nil {
+		return "", []byte(img.ImageURL), err
 	}
 	mediaType, err := CheckImage(data)
-	if err != nil {
-		return "", fmt.Errorf("the image's data: %w", err)
-	}
-	if !strings.EqualFold(declared, mediaType) {
-		return "", fmt.Errorf("the image is declared as %q but its data is %s", declared, mediaType)
-	}
-	if images == nil {
-		if len(data) > MaxImageBytes {
-			return "", fmt.Errorf("the image has %d bytes, more than the limit of %d", len(data), MaxImageBytes)
-		}
-		return "", nil
+	switch {
+	case err != nil:
+		return "", data, fmt.Errorf("the image's data: %w", err)
+	case !sameImageType(declared, mediaType):
+		return "", data, fmt.Errorf("the image is declared as %q but its data is %s", declared, mediaType)
+	case images == nil && SniffImage(data) == "":
+		return "", data, fmt.Errorf("the image is %s, and models take PNG, JPEG, GIF and WebP", mediaType)
+	case images == nil && len(data) > MaxImageBytes:
+		return "", data, fmt.Errorf("the image has %d bytes, more than the limit of %d", len(data), MaxImageBytes)
+	case images == nil:
+		return "", nil, nil
 	}
 	fit, note, err := images.Fit(data)
 	if err != nil {
-		return "", fmt.Errorf("the image: %w", err)
-	}
-	if !bytes.Equal(fit, data) {
-		if mediaType, err = CheckImage(fit); err != nil {
-			return "", fmt.Errorf("the image, made smaller: %w", err)
-		}
-		img.ImageURL = dataURI(mediaType, fit)
+		return "", data, fmt.Errorf("the image: %w", err)
 	}
 	note, _ = Sanitize(note)
-	return note, nil
+	if bytes.Equal(fit, data) {
+		return note, nil, nil
+	}
+	if mediaType = SniffImage(fit); mediaType == "" {
+		return "", data, errors.New("the image, made to fit, is not a PNG, JPEG, GIF or WebP image")
+	}
+	if _, err = CheckImage(fit); err != nil {
+		return "", data, fmt.Errorf("the image, made to fit: %w", err)
+	}
+	img.ImageURL = dataURI(mediaType, fit)
+	return note, data, nil
 }

@@ -38,7 +38,8 @@ func infer[In any]() (*schema, error) {
 }
 
 func inferType(t reflect.Type) (*schema, error) {
-	d, err := make(deriver).derive(t)
+	r := deriver{inside: map[reflect.Type]bool{}, zero: new(bool)}
+	d, err := r.derive(t)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +50,7 @@ func inferType(t reflect.Type) (*schema, error) {
 		d.body = ""
 		text = `{"properties":{},` + d.text()[1:]
 	}
-	return &schema{text: item.JSON(text), form: d.form}, nil
+	return &schema{text: item.JSON(text), form: d.form, zero: r.zero}, nil
 }
 
 // checkZero finds out at registration whether the JSON of a type and its
@@ -63,6 +64,10 @@ func (s *schema) checkZero(zero any) error {
 	if err := json.Unmarshal(b, &v); err != nil {
 		return err
 	}
+	if s.zero != nil {
+		*s.zero = true
+		defer func() { *s.zero = false }()
+	}
 	if problem := s.form.explain(v); problem != "" {
 		return fmt.Errorf("its JSON does not fit the schema inferred for it (%s): use the option Parameters, or Raw", problem)
 	}
@@ -72,7 +77,9 @@ func (s *schema) checkZero(zero any) error {
 // derived is the schema of a Go type: the form, and the parts of its text.
 type derived struct {
 	form        *form
+	whole       string // the text, of a type that has its own
 	kind        string // "" for anything
+	takesNull   bool   // null is taken
 	null        bool   // the model is told that it may be null
 	body, tail  string // keywords before and behind the description
 	description string
@@ -81,6 +88,10 @@ type derived struct {
 func (d *derived) text() string {
 	var list []string
 	switch {
+	case d.whole != "" && d.description != "":
+		return strings.TrimSuffix(d.whole, "}") + `,"description":` + quote(d.description) + "}"
+	case d.whole != "":
+		return d.whole
 	case d.kind != "" && d.null:
 		list = append(list, `"type":["null","`+d.kind+`"]`)
 	case d.kind != "":
@@ -109,7 +120,10 @@ func (f *form) allowNull() {
 }
 
 // deriver holds the named types that it is inside of.
-type deriver map[reflect.Type]bool
+type deriver struct {
+	inside map[reflect.Type]bool
+	zero   *bool // the zero value is looked at, which need not keep to what tags ask
+}
 
 // derive follows pointers: the schema of *T is that of T or null.
 func (r deriver) derive(t reflect.Type) (*derived, error) {
@@ -118,15 +132,20 @@ func (r deriver) derive(t reflect.Type) (*derived, error) {
 		pointer, t = true, t.Elem()
 	}
 	if t.Name() != "" {
-		if r[t] {
+		if r.inside[t] {
 			return nil, fmt.Errorf("type %v contains itself", t)
 		}
-		r[t] = true
-		defer delete(r, t)
+		r.inside[t] = true
+		defer delete(r.inside, t)
 	}
-	d := known(t)
+	d, err := r.ownSchema(t)
+	if err != nil {
+		return nil, err
+	}
 	if d == nil {
-		var err error
+		d = known(t)
+	}
+	if d == nil {
 		if d, err = r.byKind(t); err != nil {
 			return nil, err
 		}
@@ -136,7 +155,7 @@ func (r deriver) derive(t reflect.Type) (*derived, error) {
 	}
 	if pointer {
 		d.form.allowNull()
-		d.null = d.kind != "array"
+		d.null, d.takesNull = d.kind != "array", true
 	}
 	if d.kind == "array" && t.Kind() == reflect.Slice {
 		d.form.allowNull()
@@ -247,11 +266,15 @@ func (r deriver) object(d *derived, t reflect.Type) error {
 		if err == nil {
 			err = m.describe(f)
 		}
+		if err == nil {
+			err = m.constrain(r.zero, f)
+		}
 		if err != nil {
 			return fmt.Errorf("field %s: %w", f.Name, err)
 		}
 		if f.optional {
 			m.form.allowNull()
+			m.takesNull = true
 		} else {
 			required = append(required, quote(f.name))
 			d.form.required = append(d.form.required, f.name)
@@ -271,6 +294,11 @@ func (r deriver) object(d *derived, t reflect.Type) error {
 
 // describe takes the description from a field's tag.
 func (d *derived) describe(f field) error {
+	for _, other := range []string{"jsonschema_description", "jsonschema_extras"} {
+		if _, ok := f.Tag.Lookup(other); ok {
+			return fmt.Errorf("its tag %s is not read here: %s", other, tagHint)
+		}
+	}
 	tag, ok := f.Tag.Lookup("jsonschema")
 	if !ok {
 		return nil
@@ -280,7 +308,12 @@ func (d *derived) describe(f field) error {
 	}
 	// Other packages have settings there, which would be told to the model.
 	if i := strings.IndexAny(tag, " \t\n="); i >= 0 && tag[i] == '=' {
-		return fmt.Errorf("its jsonschema tag %q must be a description, not a setting", tag)
+		return fmt.Errorf("its jsonschema tag %q must be a description, not a setting: %s", tag, tagHint)
+	}
+	for word := range strings.SplitSeq(tag, ",") {
+		if foreignWords[strings.TrimSpace(word)] {
+			return fmt.Errorf("its jsonschema tag %q must be a description, and %q is a setting of another package: %s", tag, word, tagHint)
+		}
 	}
 	d.description = tag
 	return nil

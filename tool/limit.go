@@ -21,9 +21,10 @@ type Limit struct {
 	Mode Mode
 }
 
-// Limiter is a [Limit] where there may be none: nil bounds nothing. It is an
-// interface only so that a program without limits does not carry what shortens
-// outputs. No other type is one.
+// Limiter is a [Limit] where there may be none: nil says nothing about a bound,
+// and Limit{} says that there is none. It is an interface only so that a program
+// that calls tools by itself does not carry what shortens outputs. No other type
+// is one.
 type Limiter interface {
 	shortener
 	// Check is [Limit.Check].
@@ -43,6 +44,13 @@ type paged interface {
 	// behind is for a text that n bytes were put in front of.
 	behind(n int) paged
 }
+
+// What an agent gives a model of the outputs of tools where nothing else is
+// asked for, in bytes: of each, and of those of a turn together.
+const (
+	DefaultOutput     = 64 << 10
+	DefaultTurnOutput = 256 << 10
+)
 
 // The smallest limits: enough for an envelope, a mark and some of the text.
 const (
@@ -164,5 +172,17 @@ func (l Limit) inBytes() Limit {
 		}
 		l.Tokens = 0
 	}
+	return l
+}
+
+// within returns the limit that keeps to both.
+func (l Limit) within(other Limit) Limit {
+	smaller := func(a, b int) int {
+		if a == 0 || b == 0 {
+			return max(a, b)
+		}
+		return min(a, b)
+	}
+	l.Bytes, l.Tokens = smaller(l.Bytes, other.Bytes), smaller(l.Tokens, other.Tokens)
 	return l
 }

@@ -63,6 +63,9 @@ type Outcome struct {
 	LeftOut int
 	// Stored are the ids under which texts that were shortened are kept whole.
 	Stored []string
+	// Originals are the ids under which images and files are kept that were refused,
+	// or in whose place others are sent.
+	Originals []string
 	// Commands are those of the [Result], for the answer to a shell_call. There
 	// are none where the Content is shorter than what the tool returned.
 	Commands []item.ShellOutput
@@ -93,6 +96,9 @@ type Shape struct {
 	// floor that each has: see [Share]. Whoever invokes the calls of a turn
 	// applies it, by [Shape.Fit]. Its mode is not used.
 	Turn Limiter
+	// Usual bounds the text of each output where neither its tool nor Limit says
+	// anything. Package agent sets it; Limit{} as the Limit asks for no bound.
+	Usual Limiter
 	// Tokens counts tokens; nil means [EstimateTokens].
 	Tokens Counter
 	// Secrets are texts that no model is to see, such as the key of the endpoint:
@@ -115,15 +121,33 @@ type target struct {
 
 // outcome shapes a result: T1 to T7 and T9 to T11.
 func (t *target) outcome(ctx context.Context, res Result, why Failure) Outcome {
-	res.settle(t.shape.Images)
+	res.settleLong(t.shape.Secrets)
+	var originals []string
+	res.settle(t.shape.Images, func(data []byte) string {
+		id, said := t.keepOriginal(ctx, data)
+		if id != "" {
+			originals = append(originals, id)
+		}
+		return said
+	})
 	if len(res.Commands) > 0 {
 		res.settleCommands()
 	}
 	res.redact(t.shape.Secrets)
+	begin := res.Text
+	if res.long != nil {
+		begin = res.long.Slice(0, pieceSize)
+	}
+	if posesAsEnvelope(begin) {
+		t.shape.Envelope = true
+	}
+	if res.page == nil {
+		res.Text = disown(res.Text)
+	}
 	if res.Error != "" && why == NoFailure {
 		why = ToolError
 	}
-	o := Outcome{Failed: why != NoFailure, Failure: why, Repairs: res.repairs, Commands: res.Commands}
+	o := Outcome{Failed: why != NoFailure, Failure: why, Repairs: res.repairs, Commands: res.Commands, Originals: originals}
 	if o.Failed {
 		var n int
 		o.Error, n = Sanitize(res.Error)
@@ -133,23 +157,89 @@ func (t *target) outcome(ctx context.Context, res Result, why Failure) Outcome {
 			o.Error = NoErrorText
 		}
 	}
-	o.Content = t.content(o.Failed, res.list, o.Error, res.Text, res.Parts)
-	if res.page == nil && t.own == nil && t.usual == nil && t.shape.Limit == nil && t.shape.Turn == nil {
+	bounded := res.page != nil || res.Limit != nil || t.own != nil || t.usual != nil || t.shape.Limit != nil || t.shape.Turn != nil || t.shape.Usual != nil
+	if res.long != nil && !bounded {
+		res.Text, res.long = res.long.whole(), nil
+	}
+	if res.long == nil {
+		o.Content = t.content(o.Failed, res.list, o.Error, res.Text, res.Parts)
+	}
+	if !bounded {
 		return o
 	}
 	return t.limited(ctx, o, res)
 }
 
+// keepOriginal keeps what the model does not get, and returns the id and the words
+// that say so, for the end of a sentence. Without a spill there are none.
+func (t *target) keepOriginal(ctx context.Context, data []byte) (id, said string) {
+	if t.spill == nil || len(data) == 0 {
+		return "", ""
+	}
+	id, err := putChecked(ctx, t.spill, data)
+	if err != nil {
+		return "", "; the original is lost, for it could not be kept: " + shorten(err.Error(), maxProblemText)
+	}
+	return id, "; the original is " + storedOriginal + id
+}
+
+// What stands before the id of something that is kept.
+const (
+	storedWhole    = ReadOutputName + " with id "
+	storedOriginal = "kept with the id "
+)
+
+// StoredIDs returns the ids that an output's text names, in the words in which this
+// package names what it kept: the whole of what was shortened, and originals that
+// were refused or replaced. A text that only looks like that names ids under which
+// nothing is kept. The text may be the output item's JSON.
+func StoredIDs(text string) (ids []string) {
+	for {
+		at, length := strings.Index(text, storedWhole), len(storedWhole)
+		if i := strings.Index(text, storedOriginal); i >= 0 && (at < 0 || i < at) {
+			at, length = i, len(storedOriginal)
+		}
+		if at < 0 {
+			return ids
+		}
+		text = text[at+length:]
+		id := text[:len(text)-len(strings.TrimLeft(text, nameLetters))]
+		if checkStoredID(id, nil) == nil {
+			ids = append(ids, id)
+		}
+	}
+}
+
+const nameLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
+
+// putChecked keeps data in a spill, also when the call is cancelled.
+func putChecked(ctx context.Context, s Spill, data []byte) (id string, err error) {
+	id, err = s.Put(context.WithoutCancel(ctx), data)
+	return id, checkStoredID(id, err)
+}
+
+// checkStoredID reports an id that no mark can name.
+func checkStoredID(id string, err error) error {
+	if err == nil && (id == "" || len(id) > maxID || CheckName(id) != nil) {
+		return fmt.Errorf("the id %q of a stored output is not 1 to %d letters, digits, '_' and '-'", id, maxID)
+	}
+	return err
+}
+
 // limited shapes an outcome that a limit may be for. It is apart from outcome,
 // which then keeps nothing.
 func (t *target) limited(ctx context.Context, o Outcome, res Result) Outcome {
-	w := &whole{target: *t, failed: o.Failed, err: o.Error, text: res.Text, parts: res.Parts, list: res.list}
+	w := &whole{target: *t, failed: o.Failed, err: o.Error, text: res.Text, long: res.long, parts: res.Parts, list: res.list, asked: res.Limit}
 	o.whole = w
-	for _, s := range []shortener{res.page, t.own, t.shape.Limit, t.usual} {
+	for _, s := range []shortener{res.page, t.own, t.shape.Limit, t.usual, t.shape.Usual, res.Limit} {
 		if s != nil {
 			s.shorten(ctx, &o, w)
-			break
+			return o
 		}
+	}
+	if w.long != nil { // the limit of the turn cuts from the whole
+		w.text, w.long = w.long.whole(), nil
+		o.Content = w.content(w.failed, w.list, w.err, w.text, w.parts)
 	}
 	return o
 }
@@ -160,7 +250,9 @@ type whole struct {
 	failed bool
 	err    string
 	text   string
+	long   *long       // in place of the text, if it is too long for the memory
 	parts  []item.Part // after the text
+	asked  Limiter     // by the tool, of this output
 	list   bool        // the content is a list, even if it has one text alone
 	page   paged       // of the text, or nil
 	limit  Limiter     // of this output by itself, or nil

@@ -11,8 +11,6 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/antiphon-go/antiphon/item"
 )
 
 // ReadOutputName is the name of [ReadOutput]'s tool, which the marks of
@@ -29,16 +27,10 @@ const (
 //go:embed read_output.md
 var readOutputText string
 
-const readOutputSchema item.JSON = `{"type":"object","properties":{` +
-	`"id":{"type":"string","description":"the id in the mark"},` +
-	`"offset":{"type":"integer","minimum":0,"description":"the byte to begin at; 0 unless given"},` +
-	`"limit":{"type":"integer","minimum":1,"description":"how many bytes to give, at most 65536; 16384 unless given"}},` +
-	`"required":["id"],"additionalProperties":false}`
-
 type readOutputInput struct {
-	ID     string `json:"id"`
-	Offset int    `json:"offset"`
-	Limit  int    `json:"limit"`
+	ID     string `json:"id" jsonschema:"the id in the mark"`
+	Offset int    `json:"offset,omitempty" minimum:"0" jsonschema:"the byte to begin at; 0 unless given"`
+	Limit  int    `json:"limit,omitempty" minimum:"1" jsonschema:"how many bytes to give, at most 65536; 16384 unless given"`
 }
 
 // ReadOutput returns the tool that reads what was left out of an output. Its
@@ -47,7 +39,7 @@ type readOutputInput struct {
 // are pages: they end where a limit says so and are never stored again.
 func ReadOutput(s Spill) Tool {
 	r := &readOutput{spill: s}
-	r.Tool = Must(ReadOutputName, strings.TrimSpace(readOutputText), r.run, Parameters(readOutputSchema))
+	r.Tool = Must(ReadOutputName, strings.TrimSpace(readOutputText), r.run)
 	return r
 }
 
@@ -79,8 +71,23 @@ func (r *readOutput) run(ctx context.Context, in readOutputInput) (Result, error
 	for start > 0 && !utf8.RuneStart(text[start]) {
 		start--
 	}
-	p := piece{text: text[start:]}
-	end := p.lineEnd(0, min(len(p.text), max(limit, around)))
-	p.text = p.text[:end]
-	return Result{Text: p.text, page: &page{id: in.ID, offset: from + start, size: size}}, nil
+	text = text[start:]
+	if !isStoredText(text) {
+		return Result{}, fmt.Errorf("what is kept with the id %s is not text but an image or a file of %d bytes: it cannot be read here, and the session keeps it", in.ID, size)
+	}
+	p := piece{text: stringBody(text)}
+	end := p.lineEnd(0, min(len(text), max(limit, around)))
+	return Result{Text: text[:end], page: &page{id: in.ID, offset: from + start, size: size}}, nil
+}
+
+// isStoredText reports whether a part of what was kept is of a text, which is valid
+// and has no NUL, and not of an image or a file. Its last character may be cut.
+func isStoredText(part string) bool {
+	for range utf8.UTFMax - 1 {
+		if r, n := utf8.DecodeLastRuneInString(part); r != utf8.RuneError || n != 1 {
+			break
+		}
+		part = part[:len(part)-1]
+	}
+	return isText([]byte(part))
 }

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"io"
 	"strings"
 	"unicode/utf8"
 
@@ -20,13 +21,24 @@ import (
 type Result struct {
 	// Text is the output, or, with an error, the output so far.
 	Text string
+	// Long, unless nil, is text behind Text that may be too long for the memory: it
+	// is read once, to its end, and is not closed. Reading must not wait, as for a
+	// network: the output is in a file by then. What the model does not get of it is
+	// streamed to the [Spill]. Where no limit bounds the output, all is loaded.
+	Long io.Reader
 	// Parts are images and files, sent after the text.
 	Parts []item.Part
 	// Error, unless empty, makes the call a failure that the model reads.
 	Error string
+	// Unsent are what the tool put out and no model can be sent, such as a damaged
+	// image: each makes the call a failure, and the [Spill] keeps it.
+	Unsent []Unsent
 	// Commands are what each command of a shell_call did. They answer it in place
 	// of Text, which then is the same in words, unless a limit shortens that.
 	Commands []item.ShellOutput
+	// Limit bounds this output further than the limits of its tool and of its
+	// [Shape] do; nil does not.
+	Limit Limiter
 
 	// repairs counts what resultOf had to change to get valid text.
 	repairs int
@@ -34,6 +46,16 @@ type Result struct {
 	list bool
 	// page says that Text is a page of a stored output; nil if it is not.
 	page paged
+	// long is Text and Long where these are too long for the memory: Text is empty
+	// then.
+	long *long
+}
+
+// Unsent is a part of an output that cannot be sent.
+type Unsent struct {
+	// Problem says what it is and why it is not sent, for the model.
+	Problem string
+	Data    []byte
 }
 
 // resultOf turns the value of a typed function into a result: T1, T2 and T5.
@@ -71,8 +93,8 @@ func resultOf(out any) (Result, error) {
 // bytesResult takes bytes for what they are: an image, a PDF, or text.
 func bytesResult(b []byte) (Result, error) {
 	switch {
-	case SniffImage(b) != "":
-		return Result{Parts: []item.Part{&item.InputImage{ImageURL: dataURI(SniffImage(b), b), Detail: item.DetailAuto}}}, nil
+	case SniffPicture(b) != "":
+		return Result{Parts: []item.Part{&item.InputImage{ImageURL: dataURI(SniffPicture(b), b), Detail: item.DetailAuto}}}, nil
 	case isPDF(b):
 		return Result{Parts: []item.Part{&item.InputFile{Filename: "output.pdf", FileData: dataURI(kindPDF, b)}}}, nil
 	case !isText(b):
@@ -172,18 +194,25 @@ func loneSurrogates(lit string) int {
 // settle gives the parts of a result their final form: text first, only kinds
 // that an output may hold, valid text throughout, images that fit. An image or
 // file that is not what it says makes it a failure.
-func (r *Result) settle(images Imager) {
+func (r *Result) settle(images Imager, keep func(original []byte) string) {
 	parts := make([]item.Part, 0, len(r.Parts))
 	for i, p := range r.Parts {
 		var note string
+		var original []byte
 		p, n, err := settlePart(p)
 		r.repairs += n
+		if f, ok := p.(*item.InputFile); ok && err != nil {
+			original = originalFile(f)
+		}
 		if img, ok := p.(*item.InputImage); ok && err == nil {
-			note, err = fitImage(img, images)
+			note, original, err = fitImage(img, images)
 		}
 		if err != nil {
-			r.fail(fmt.Sprintf("part %d of the output: %v", i+1, err))
+			r.fail(fmt.Sprintf("part %d of the output: %v%s", i+1, err, keep(original)))
 			continue
+		}
+		if original != nil {
+			note = strings.TrimSuffix(cmp.Or(note, "[image sent in another form]"), "]") + keep(original) + "]"
 		}
 		if note != "" {
 			parts = append(parts, &item.InputText{Text: note})
@@ -192,11 +221,18 @@ func (r *Result) settle(images Imager) {
 			parts = append(parts, p)
 		}
 	}
+	for _, u := range r.Unsent {
+		r.fail(u.Problem + keep(u.Data))
+	}
+	r.Unsent = nil
 	r.list = len(parts) > 0
+	if len(parts) == 0 && len(r.Parts) > 0 && r.Text == "" && r.long == nil && r.Error == "" {
+		r.fail("the output is a list of parts that are nil")
+	}
 	var n int
 	r.Text, n = Sanitize(r.Text)
 	r.repairs += n
-	if r.Text == "" && len(parts) > 0 {
+	if r.Text == "" && r.long == nil && len(parts) > 0 {
 		if t, ok := parts[0].(*item.InputText); ok && len(t.Extra) == 0 {
 			r.Text, parts = t.Text, parts[1:]
 		}

@@ -17,6 +17,7 @@ import (
 // model is given, and the form that arguments are checked against. A nil form
 // takes everything.
 type schema struct {
+	zero *bool // of an inferred one: see deriver
 	text item.JSON
 	form *form
 }

@@ -6,6 +6,7 @@ package tool
 import (
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -98,6 +99,26 @@ func (s *Set) kept() Spill {
 		return nil
 	}
 	return s.spill
+}
+
+// Keeping returns a set whose outputs are kept in spill where they are shortened.
+// With offer it also has the tool of [ReadOutput] for them. Without it the marks
+// name a tool that is not there: whoever made the set offers it with the next
+// request. A set is returned as it is if it has no tools, a ReadOutput of its
+// own, or another tool of that name.
+func (s *Set) Keeping(spill Spill, offer bool) (*Set, error) {
+	if s.Len() == 0 || s.spill != nil || s.lookup(ReadOutputName) != nil {
+		return s, nil
+	}
+	kept := &Set{entries: slices.Clone(s.entries), byName: maps.Clone(s.byName), spill: spill}
+	if offer {
+		e, err := newEntry(ReadOutput(spill))
+		if err != nil {
+			return nil, err
+		}
+		kept.entries, kept.byName[e.name] = append(kept.entries, e), e
+	}
+	return kept, nil
 }
 
 func (s *Set) list() []*entry {

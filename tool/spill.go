@@ -4,6 +4,7 @@
 package tool
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -13,6 +14,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 	"sync"
 )
 
@@ -21,7 +23,8 @@ import (
 //
 // The id comes from what is stored, never from a model: the same data has the
 // same id and is kept once. An id is 1 to 64 letters, digits, underscores and
-// hyphens, and nobody can guess one.
+// hyphens, and nobody can guess one. Those of this module are the SHA-256 of the
+// data, so that what one Spill kept another can take over under the same id.
 type Spill interface {
 	// Put keeps a copy of data and returns its id. When it returns, the data
 	// can be read.
@@ -35,17 +38,25 @@ type Spill interface {
 // ErrNotStored is what [Spill.Get] returns for an id that it does not have.
 var ErrNotStored = errors.New("no output is stored under this id")
 
-// idBytes of a SHA-256 make an id: nobody finds two outputs that share one.
-const idBytes = 16
-
-func idOf(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:idBytes])
+// StreamSpill is a [Spill] that takes an output of which not all is in memory.
+// Outputs that are too long for that are given to Put whole otherwise.
+type StreamSpill interface {
+	Spill
+	// PutFrom is Put for all that r returns up to [io.EOF].
+	PutFrom(ctx context.Context, r io.Reader) (id string, err error)
 }
 
+// idOf returns the id of data: its SHA-256.
+func idOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// isID reports whether s is an id, or one as older versions made it: the first
+// half.
 func isID(s string) bool {
 	b, err := hex.DecodeString(s)
-	return err == nil && len(b) == idBytes && hex.EncodeToString(b) == s
+	return err == nil && (len(b) == sha256.Size || len(b) == sha256.Size/2) && hex.EncodeToString(b) == s
 }
 
 // MemorySpill is a [Spill] that lasts as long as the program and grows with
@@ -82,56 +93,68 @@ func (m *MemorySpill) Get(_ context.Context, id string, offset, n int) ([]byte, 
 	return append([]byte{}, data[from:to]...), len(data), nil
 }
 
-// DirSpill is a [Spill] in a directory: one file for each output, named by its
-// content. Several programs may share it. Nothing is ever removed.
+// DirSpill is a [Spill] in a directory: one file for each output, named by the
+// SHA-256 of its content. Several programs may share it. Nothing is ever removed.
+//
+// The directory may have come with somebody else's transcript, or be changed by
+// anybody: a file that does not have the content that its name says is an error,
+// and is not given to a model.
 type DirSpill struct {
 	// Dir is made when the first output is stored, for its owner alone.
 	Dir string
 }
 
 // Put implements [Spill]. The file appears whole or not at all, also when the
-// machine stops.
-func (d *DirSpill) Put(_ context.Context, data []byte) (string, error) {
+// machine stops. One of this name that has another content is replaced.
+func (d *DirSpill) Put(ctx context.Context, data []byte) (string, error) {
 	id := idOf(data)
-	if err := os.MkdirAll(d.Dir, 0o700); err != nil {
-		return "", fmt.Errorf("storing an output: %w", err)
-	}
-	root, err := os.OpenRoot(d.Dir)
-	if err != nil {
-		return "", fmt.Errorf("storing an output: %w", err)
-	}
-	defer root.Close()
-	if info, err := root.Lstat(id); err == nil && info.Mode().IsRegular() && info.Size() == int64(len(data)) {
+	if _, _, err := d.Get(ctx, id, 0, 0); err == nil {
 		return id, nil
 	}
-	if err := writeWhole(root, id, data); err != nil {
+	return d.PutFrom(ctx, bytes.NewReader(data))
+}
+
+// PutFrom implements [StreamSpill].
+func (d *DirSpill) PutFrom(_ context.Context, r io.Reader) (string, error) {
+	id, err := d.write(r)
+	if err != nil {
 		return "", fmt.Errorf("storing an output: %w", err)
 	}
 	return id, nil
 }
 
-// writeWhole makes the file beside its place and moves it there.
-func writeWhole(root *os.Root, id string, data []byte) error {
-	name := "." + id + "-" + rand.Text()
+// write makes the file beside its place and moves it there.
+func (d *DirSpill) write(r io.Reader) (id string, err error) {
+	if err := os.MkdirAll(d.Dir, 0o700); err != nil {
+		return "", err
+	}
+	root, err := os.OpenRoot(d.Dir)
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	name := ".new-" + rand.Text()
 	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return err
+		return "", err
 	}
-	_, err = f.Write(data)
+	h := sha256.New()
+	_, err = io.Copy(io.MultiWriter(f, h), r)
 	if err == nil {
 		err = f.Sync()
 	}
 	if closed := f.Close(); err == nil {
 		err = closed
 	}
+	id = hex.EncodeToString(h.Sum(nil))
 	if err == nil {
 		err = root.Rename(name, id)
 	}
 	if err != nil {
 		_ = root.Remove(name) // what failed is told already
-		return err
+		return "", err
 	}
-	return syncDir(root)
+	return id, syncDir(root)
 }
 
 // syncDir makes the new name last, where the system can say so.
@@ -147,17 +170,26 @@ func syncDir(root *os.Root) error {
 	return nil
 }
 
-// Get implements [Spill].
+// Get implements [Spill]. It reads all of the file, in pieces, so that what it
+// returns is what was verified, whoever writes to the file meanwhile.
 func (d *DirSpill) Get(_ context.Context, id string, offset, n int) ([]byte, int, error) {
 	if !isID(id) {
 		return nil, 0, ErrNotStored
 	}
+	data, size, err := d.read(id, offset, n)
+	if err != nil && err != ErrNotStored {
+		err = fmt.Errorf("reading the stored output %s: %w", id, err)
+	}
+	return data, size, err
+}
+
+func (d *DirSpill) read(id string, offset, n int) ([]byte, int, error) {
 	root, err := os.OpenRoot(d.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, 0, ErrNotStored
 	}
 	if err != nil {
-		return nil, 0, fmt.Errorf("reading a stored output: %w", err)
+		return nil, 0, err
 	}
 	defer root.Close()
 	info, err := root.Stat(id)
@@ -165,18 +197,29 @@ func (d *DirSpill) Get(_ context.Context, id string, offset, n int) ([]byte, int
 		return nil, 0, ErrNotStored
 	}
 	if err != nil {
-		return nil, 0, fmt.Errorf("reading a stored output: %w", err)
+		return nil, 0, err
 	}
 	f, err := root.Open(id)
 	if err != nil {
-		return nil, 0, fmt.Errorf("reading a stored output: %w", err)
+		return nil, 0, err
 	}
 	defer f.Close()
 	size := int(info.Size())
 	from := min(max(offset, 0), size)
-	data := make([]byte, min(max(n, 0), size-from))
-	if _, err := io.ReadFull(io.NewSectionReader(f, int64(from), int64(len(data))), data); err != nil {
-		return nil, 0, fmt.Errorf("reading a stored output: %w", err)
+	wanted := make([]byte, min(max(n, 0), size-from))
+	h := sha256.New()
+	_, err = io.CopyN(h, f, int64(from))
+	if err == nil {
+		_, err = io.ReadFull(io.TeeReader(f, h), wanted)
 	}
-	return data, size, nil
+	if err == nil {
+		_, err = io.CopyN(h, f, int64(size-from-len(wanted)))
+	}
+	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+		return nil, 0, err
+	}
+	if err != nil || !strings.HasPrefix(hex.EncodeToString(h.Sum(nil)), id) {
+		return nil, 0, errors.New("it was changed or damaged after it was stored, so it is not given")
+	}
+	return wanted, size, nil
 }

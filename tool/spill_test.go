@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -44,7 +45,7 @@ func TestSpill(t *testing.T) {
 			} else if _, size, err := s.Get(t.Context(), empty, 0, 5); size != 0 || err != nil {
 				t.Error(size, err)
 			}
-			for _, bad := range []string{"", ".", "..", "../" + id, id + "/", id[:31], id + "0", "a/../" + id, "\x00", string(bytes.ToUpper([]byte("abcdef"))) + id[6:]} {
+			for _, bad := range []string{"", ".", "..", "../" + id, id + "/", id[:63], id + "0", "a/../" + id, "\x00", string(bytes.ToUpper([]byte("abcdef"))) + id[6:]} {
 				if _, _, err := s.Get(t.Context(), bad, 0, 1); !errors.Is(err, ErrNotStored) {
 					t.Errorf("%q: %v", bad, err)
 				}
@@ -104,5 +105,62 @@ func TestDirSpill(t *testing.T) {
 	}
 	if _, err := (&DirSpill{Dir: file}).Put(t.Context(), []byte("x")); err == nil {
 		t.Error("stored in a file")
+	}
+}
+
+// K7: a file is believed only if it has the hash that it is named by, and one that
+// has not is made anew.
+func TestOutputsAreVerified(t *testing.T) {
+	dir := t.TempDir()
+	o := &DirSpill{Dir: dir}
+	data := bytes.Repeat([]byte("0123456789abcdef"), 150_000) // more than two pieces
+	id, err := o.Put(t.Context(), data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range []int{-1, 0, 5, 1<<20 - 3, 1 << 20, 2<<20 + 7, len(data) - 4, len(data), len(data) + 9} {
+		got, size, err := o.Get(t.Context(), id, at, 1<<20+10)
+		from := min(max(at, 0), len(data))
+		if want := data[from:min(from+1<<20+10, len(data))]; err != nil || size != len(data) || !bytes.Equal(got, want) {
+			t.Errorf("from %d: %d bytes of %d, want %d, %v", at, len(got), size, len(want), err)
+		}
+	}
+	file := filepath.Join(dir, id)
+	changed := bytes.Clone(data)
+	changed[len(changed)-1]++
+	for name, text := range map[string][]byte{"changed": changed, "cut off": data[:100], "empty": nil, "longer": append(bytes.Clone(data), 'x')} {
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, _, err := o.Get(t.Context(), id, 0, 10); err == nil || !strings.Contains(err.Error(), "changed or damaged") {
+			t.Errorf("%s: %q %v", name, got, err)
+		}
+		if again, err := o.Put(t.Context(), data); err != nil || again != id {
+			t.Fatal(err)
+		}
+		if got, _, err := o.Get(t.Context(), id, 0, 10); err != nil || !bytes.Equal(got, data[:10]) {
+			t.Errorf("%s, stored again: %q %v", name, got, err)
+		}
+	}
+	for _, other := range []string{"", "../" + id, strings.ToUpper(id), strings.Repeat("0", len(id))} {
+		if _, _, err := o.Get(t.Context(), other, 0, 1); !errors.Is(err, ErrNotStored) {
+			t.Errorf("%q: %v", other, err)
+		}
+	}
+	if err := os.Rename(file, file[:len(file)-32]); err != nil { // as older versions named it
+		t.Fatal(err)
+	}
+	if got, _, err := o.Get(t.Context(), id[:32], 3, 4); err != nil || string(got) != "3456" {
+		t.Errorf("under an id of an older version: %q %v", got, err)
+	}
+	if _, _, err := o.Get(t.Context(), id, 3, 4); !errors.Is(err, ErrNotStored) {
+		t.Errorf("under a name that is not there: %v", err)
+	}
+	none, err := o.Put(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, size, err := o.Get(t.Context(), none, 0, 1); err != nil || len(got)+size > 0 {
+		t.Errorf("of nothing: %q %v", got, err)
 	}
 }

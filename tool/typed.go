@@ -15,7 +15,11 @@ import (
 // keys; its JSON Schema is inferred and becomes the tool's parameters. Field
 // names come from json tags, a field with omitzero or omitempty is optional,
 // and a jsonschema tag is the field's description. Members that In does not
-// have are refused.
+// have are refused. The tags enum, minimum, maximum, minLength, maxLength,
+// pattern, format, default and examples set the keywords of those names (a list
+// has commas between its values); arguments are held to them, but for pattern and
+// format, which the model is told. A type that is a [SchemaOwner] says itself what
+// its JSON looks like.
 //
 // Out may be a string, a [Result], an [item.Content], []item.Part, []byte (an
 // image or text), or any value that encodes as JSON: an object with a string

@@ -14,21 +14,26 @@ import (
 	"image/jpeg"
 	"image/png"
 
+	"golang.org/x/image/bmp"
+	"golang.org/x/image/tiff"
 	"golang.org/x/image/webp"
 )
 
 // header is what a file says of its image before the pixels.
 type header struct {
-	format        string // png, jpeg, gif, webp
+	format        string // png, jpeg, gif, webp, bmp, tiff
 	width, height int    // as stored
 	perPixel      int    // bytes that decoding takes for each
 	orientation   int    // by EXIF: 1 to 8
-	frames        int    // of a GIF
+	frames        int    // of a GIF; the pages of a TIFF
 }
 
 func (h *header) memory() int64 { return int64(h.width) * int64(h.height) * int64(h.perPixel) }
 
-var errFormat = errors.New("it is not a PNG, JPEG, GIF or WebP image")
+var errFormat = errors.New("it is not a PNG, JPEG, GIF, WebP, BMP or TIFF image")
+
+// foreign reports a format that models do not take.
+func (h *header) foreign() bool { return h.format == "bmp" || h.format == "tiff" }
 
 // readHeader reads the frame of the file, never the pixels.
 func readHeader(data []byte) (*header, error) {
@@ -56,6 +61,14 @@ func readHeader(data []byte) (*header, error) {
 			return nil, errors.New("it is an animated WebP: only still images can be sent")
 		}
 		config, err = webp.DecodeConfig(r)
+	case bytes.HasPrefix(data, []byte("BM")):
+		h.format, h.perPixel = "bmp", 4
+		config, err = bmp.DecodeConfig(r)
+	case bytes.HasPrefix(data, []byte("II*\x00")), bytes.HasPrefix(data, []byte("MM\x00*")):
+		h.format = "tiff"
+		config, err = tiff.DecodeConfig(r)
+		h.perPixel = 2 * bytesOf(config.ColorModel) // strips are decompressed one by one
+		h.orientation, h.frames = exifOrientation(data), tiffPages(data)
 	default:
 		return nil, errFormat
 	}
@@ -209,4 +222,26 @@ func gifFrames(data []byte) int {
 		}
 	}
 	return frames
+}
+
+// tiffPages counts the pages of a TIFF, up to where their chain ends or goes back.
+func tiffPages(tiff []byte) (pages int) {
+	var order binary.ByteOrder = binary.BigEndian
+	if bytes.HasPrefix(tiff, []byte("II")) {
+		order = binary.LittleEndian
+	}
+	const head, entry = 8, 12
+	if len(tiff) < head {
+		return 0
+	}
+	last := int64(0)
+	for at := int64(order.Uint32(tiff[4:])); at > last && at+2 <= int64(len(tiff)); {
+		pages, last = pages+1, at
+		next := at + 2 + entry*int64(order.Uint16(tiff[at:]))
+		if next+4 > int64(len(tiff)) {
+			break
+		}
+		at = int64(order.Uint32(tiff[next:]))
+	}
+	return pages
 }

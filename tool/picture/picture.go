@@ -20,7 +20,10 @@ import (
 	"image/gif"
 	"image/jpeg"
 	"image/png"
+	"strings"
 
+	"golang.org/x/image/bmp"
+	"golang.org/x/image/tiff"
 	"golang.org/x/image/webp"
 )
 
@@ -54,13 +57,20 @@ const (
 // Every image is decoded, so that one that is damaged is an error here and not
 // at the endpoint. A smaller one keeps its proportions and the way it is to be
 // turned. It is a PNG if the image has transparency, or if it came without loss
-// and a PNG is small enough; otherwise a JPEG. Metadata and colour profiles do
+// and a PNG is small enough and no larger than the image was or than a JPEG;
+// otherwise a JPEG. Metadata and colour profiles do
 // not survive. Of an animated GIF the first frame is sent; an animated WebP
-// cannot be read and is refused.
+// cannot be read and is refused. BMP and TIFF, which models do not take, become a
+// PNG of the same pixels, or are made smaller like other images; of a TIFF of
+// several pages the first is sent.
+//
+// A PNG whose pixels are whole and whose metadata is damaged is sent without
+// the chunks that are: what shows pictures to people passes over them, too.
 func (l Limits) Fit(data []byte) (fit []byte, note string, err error) {
 	if most := cmp.Or(l.Input, DefaultInput); len(data) > most {
 		return nil, "", fmt.Errorf("it has %d bytes, more than the limit of %d", len(data), most)
 	}
+	data, lost := mend(data)
 	h, err := readHeader(data)
 	if err != nil {
 		return nil, "", err
@@ -70,16 +80,28 @@ func (l Limits) Fit(data []byte) (fit []byte, note string, err error) {
 	}
 	img, err := h.decode(data)
 	side, size := cmp.Or(l.Side, DefaultSide), cmp.Or(l.Bytes, DefaultBytes)
-	fits := len(data) <= size && max(h.width, h.height) <= side && h.frames <= 1
+	fits := len(data) <= size && max(h.width, h.height) <= side && h.frames <= 1 && !h.foreign()
 	switch {
 	case err != nil && fits && unsupported(err):
-		return data, "", nil // it is whole, for those who can read it
+		return data, without(lost, ""), nil // it is whole, for those who can read it
 	case err != nil:
 		return nil, "", fmt.Errorf("its %s data cannot be decoded: %w", h.format, err)
 	case fits:
-		return data, "", nil
+		return data, without(lost, ""), nil
 	}
-	return l.shrink(h, img, side, size)
+	fit, note, err = l.shrink(h, img, side, size, len(data))
+	return fit, without(lost, note), err
+}
+
+// without adds to a note that damaged chunks were left out.
+func without(lost []string, note string) string {
+	switch {
+	case len(lost) == 0:
+		return note
+	case note == "":
+		note = "[image sent]"
+	}
+	return strings.TrimSuffix(note, "]") + " without damaged metadata (" + strings.Join(lost, ", ") + ")]"
 }
 
 func unsupported(err error) bool {
@@ -103,6 +125,10 @@ func (h *header) decode(data []byte) (img image.Image, err error) {
 		return jpeg.Decode(r)
 	case "webp":
 		return webp.Decode(r)
+	case "bmp":
+		return bmp.Decode(r)
+	case "tiff":
+		return tiff.Decode(r)
 	}
 	img, err = gif.Decode(r)
 	if err != nil {

@@ -7,21 +7,26 @@ import (
 	"bytes"
 	"fmt"
 	"image"
+	"image/color"
 	"image/draw"
 	"image/jpeg"
 	"image/png"
+	"strings"
 )
 
 // qualities are those of a JPEG, the later where the one before is too large.
 var qualities = []int{90, 75, 60}
 
 // shrink makes the image small enough. Should no quality do, it gets smaller
-// and smaller.
-func (l Limits) shrink(h *header, img image.Image, side, size int) ([]byte, string, error) {
+// and smaller. The file had was bytes before.
+func (l Limits) shrink(h *header, img image.Image, side, size, was int) ([]byte, string, error) {
 	width, height := fitInto(h.width, h.height, side)
 	for {
 		small := turn(scale(img, width, height), h.orientation)
-		fit, format, err := encode(small, h.format == "jpeg", size)
+		if h.foreign() && width == h.width && height == h.height {
+			was = size // a PNG of the same pixels, if it is small enough
+		}
+		fit, format, err := encode(small, h.format == "jpeg", size, was)
 		if err != nil {
 			return nil, "", err
 		}
@@ -42,8 +47,14 @@ func (h *header) note(width, height int, format string) string {
 	if h.orientation >= 5 {
 		was, wasHeight = wasHeight, was
 	}
-	if h.frames > 1 {
+	switch {
+	case h.frames > 1 && h.format == "tiff":
+		note += fmt.Sprintf("is the first of %d pages, ", h.frames)
+	case h.frames > 1:
 		note += fmt.Sprintf("is the first of %d frames, ", h.frames)
+	}
+	if h.foreign() {
+		note += "made of a " + strings.ToUpper(h.format) + ", "
 	}
 	if was != width || wasHeight != height {
 		note += fmt.Sprintf("scaled from %dx%d to %dx%d pixels, ", was, wasHeight, width, height)
@@ -63,31 +74,80 @@ func fitInto(width, height, side int) (int, int) {
 }
 
 // encode returns the image as a PNG or a JPEG of no more than size bytes, or
-// nothing if there is none.
-func encode(img *image.RGBA, lossy bool, size int) (data []byte, format string, err error) {
-	var b bytes.Buffer
+// nothing if there is none. Scaling blurs edges, so that a PNG can become several
+// times what the larger image was: a JPEG is taken if it is smaller than that PNG.
+func encode(img *image.RGBA, lossy bool, size, was int) (data []byte, format string, err error) {
 	opaque := img.Opaque()
 	if !lossy || !opaque {
-		if err := png.Encode(&b, img); err != nil {
+		if data, err = encodePNG(img, size, was); err != nil {
 			return nil, "", err
 		}
-		if b.Len() <= size {
-			return b.Bytes(), "image/png", nil
+		if len(data) <= size && (len(data) <= was || !opaque) {
+			return data, "image/png", nil
+		}
+		if len(data) > size {
+			data = nil
 		}
 	}
 	if !opaque {
 		return nil, "", nil
 	}
 	for _, q := range qualities {
-		b.Reset()
+		var b bytes.Buffer
 		if err := jpeg.Encode(&b, img, &jpeg.Options{Quality: q}); err != nil {
 			return nil, "", err
 		}
-		if b.Len() <= size {
+		switch {
+		case data != nil && len(data) <= b.Len():
+			return data, "image/png", nil
+		case b.Len() <= size:
 			return b.Bytes(), "image/jpeg", nil
 		}
 	}
 	return nil, "", nil
+}
+
+// encodePNG takes its time only where the image would be too large, or larger
+// than it was.
+func encodePNG(img *image.RGBA, size, was int) ([]byte, error) {
+	var b bytes.Buffer
+	if err := png.Encode(&b, img); err != nil || b.Len() <= min(size, was) {
+		return b.Bytes(), err
+	}
+	var small image.Image = img
+	if p := paletted(img); p != nil {
+		small = p
+	}
+	var best bytes.Buffer
+	e := png.Encoder{CompressionLevel: png.BestCompression}
+	if err := e.Encode(&best, small); err != nil || best.Len() < b.Len() {
+		return best.Bytes(), err
+	}
+	return b.Bytes(), nil
+}
+
+// paletted returns the same image by its palette, or nil if it has more colours
+// than one holds.
+func paletted(img *image.RGBA) *image.Paletted {
+	const most = 256
+	seen := make(map[color.RGBA]uint8, most)
+	p := image.NewPaletted(img.Rect, nil)
+	for y := range img.Rect.Dy() {
+		row := img.Pix[y*img.Stride:][:img.Rect.Dx()*4]
+		for x := range img.Rect.Dx() {
+			c := color.RGBA{row[x*4], row[x*4+1], row[x*4+2], row[x*4+3]}
+			n, ok := seen[c]
+			if !ok {
+				if len(seen) == most {
+					return nil
+				}
+				n = uint8(len(seen))
+				seen[c], p.Palette = n, append(p.Palette, c)
+			}
+			p.Pix[y*p.Stride+x] = n
+		}
+	}
+	return p
 }
 
 // onCanvas returns a frame in its place on a transparent canvas.
