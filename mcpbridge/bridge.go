@@ -54,6 +54,8 @@ const (
 	Changed  EventKind = "changed"  // it has other tools than before
 	Progress EventKind = "progress" // a call goes on: Done of Total, and Text
 	Log      EventKind = "log"      // the server logs Text
+	Stray    EventKind = "stray"    // it printed Text, a line that is no message and was skipped; the first few are told
+	Missing  EventKind = "missing"  // it is optional and could not be started; Text says why
 )
 
 // Event is something that a server does besides answering.
@@ -106,7 +108,8 @@ type Bridge struct {
 }
 
 // Connect starts the servers, all at once, and lists their tools. If one cannot
-// be had, there is no bridge: the error names every server that failed. ctx
+// be had, there is no bridge: the error names every server that failed, except
+// those that are optional, whose tools are missing. ctx
 // bounds the connecting alone; the bridge lives until [Bridge.Close].
 func Connect(ctx context.Context, opts Options, servers ...Server) (*Bridge, error) {
 	b := &Bridge{opts: opts, pace: defaultPace, names: newNames(opts.AlwaysPrefix, opts.Reserved), changed: make(chan struct{})}
@@ -133,6 +136,12 @@ func Connect(ctx context.Context, opts Options, servers ...Server) (*Bridge, err
 		})
 	}
 	wg.Wait()
+	for i, l := range b.links {
+		if failures[i] != nil && l.server.Optional && ctx.Err() == nil && !l.up() {
+			b.notify(Event{Server: l.server.Name, Kind: Missing, Text: failures[i].Error()})
+			failures[i] = nil
+		}
+	}
 	if err := errors.Join(failures...); err != nil {
 		b.Close()
 		return nil, err

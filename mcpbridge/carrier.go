@@ -33,6 +33,9 @@ type carrier struct {
 	// lost reports that the server answered a request of the session as it does
 	// when it does not know the session any more.
 	lost atomic.Bool
+	// unread reports that an answer could not be read: the SDK gives up the session
+	// for that, some time later.
+	unread atomic.Bool
 }
 
 func newCarrier(life context.Context, s *Server, next http.RoundTripper, wait time.Duration, changed func()) (*carrier, error) {
@@ -120,7 +123,7 @@ func (c *carrier) tapped(resp *http.Response) io.Reader {
 		return newTapReader(resp.Body, limit, noticing(fixEvent, c.changed))
 	case kind == "application/json":
 		resp.ContentLength = -1
-		return &tapWhole{src: io.LimitReader(resp.Body, int64(limit)+1), max: limit}
+		return &tapWhole{src: io.LimitReader(resp.Body, int64(limit)+1), max: limit, unread: &c.unread}
 	}
 	return io.LimitReader(resp.Body, int64(limit))
 }
@@ -148,20 +151,22 @@ func (r *releasing) Close() error {
 
 // tapWhole is a body that is one message.
 type tapWhole struct {
-	src  io.Reader
-	max  int
-	text *bytes.Reader
+	src    io.Reader
+	max    int
+	unread *atomic.Bool
+	text   *bytes.Reader
 }
 
 // Read implements [io.Reader].
 func (t *tapWhole) Read(p []byte) (int, error) {
 	if t.text == nil {
 		b, err := io.ReadAll(t.src)
-		if err != nil {
-			return 0, err
+		if err == nil && len(b) > t.max {
+			err = tooLong(t.max)
 		}
-		if len(b) > t.max {
-			return 0, tooLong(t.max)
+		if err != nil {
+			t.unread.Store(true)
+			return 0, err
 		}
 		t.text = bytes.NewReader(tap(b))
 	}

@@ -291,6 +291,13 @@ func (l *link) list(ctx context.Context) ([]*listedTool, error) {
 	return tools, nil
 }
 
+// up reports whether the server was started and has told its tools.
+func (l *link) up() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.tools != nil
+}
+
 func (l *link) info() Info {
 	l.mu.Lock()
 	defer l.mu.Unlock()

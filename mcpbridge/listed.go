@@ -138,6 +138,9 @@ func (t *listedTool) failed(ctx context.Context, s *session, err error) error {
 	if op := (*net.OpError)(nil); errors.As(err, &op) && op.Op == "dial" {
 		return &ServerError{Server: t.link.server.Name, Err: err, Problem: fmt.Sprintf("cannot be reached: %s. Nothing was done.", s.said(plain(err)))}
 	}
+	if s.http != nil && s.http.unread.Load() {
+		s.end(io.EOF) // so that the next call is not made in it
+	}
 	return &ServerError{Server: t.link.server.Name, Err: err,
 		Problem: fmt.Sprintf("gave no result of %s, and whether it ran is not known: %s", t.name, s.said(plain(err)))}
 }

@@ -31,10 +31,41 @@ type process struct {
 	mu    sync.Mutex
 	fault error // why its output is not read any more, but for its end
 	state string
+	stray string // the first line of its output that was no message
+	lines int    // how many were not
+}
+
+// maxNotices bounds how many stray lines of one program are told.
+const maxNotices = 5
+
+// strayed counts a line of output that is no message, and tells the first ones.
+func (p *process) strayed(line string, tell func(line string)) {
+	p.mu.Lock()
+	p.lines++
+	n := p.lines
+	if n == 1 {
+		p.stray = line
+	}
+	p.mu.Unlock()
+	if n == maxNotices {
+		line += " (further lines are skipped without a remark)"
+	}
+	if n <= maxNotices {
+		tell(line)
+	}
+}
+
+// strayLine returns the first line of output that was no message, or "".
+func (p *process) strayLine() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stray
 }
 
 // startProcess starts the server's program as the leader of a process group.
-func startProcess(s *Server, lookup func(string) (string, bool), changed func()) (*process, error) {
+// changed is called when its list of tools has changed, stray for the first lines
+// of its output that are no messages.
+func startProcess(s *Server, lookup func(string) (string, bool), changed func(), stray func(line string)) (*process, error) {
 	cmd := exec.Command(s.Command[0], s.Command[1:]...)
 	cmd.Dir = s.Dir
 	cmd.Env = s.environment(lookup)
@@ -54,7 +85,8 @@ func startProcess(s *Server, lookup func(string) (string, bool), changed func())
 	var readers sync.WaitGroup
 	messages, feed := io.Pipe()
 	p.out = messages
-	readers.Go(func() { p.pump(newTapReader(out, s.MaxMessage, noticing(fixLine, changed)), out, feed) })
+	fix := noticing(fixLines(func(line string) { p.strayed(line, stray) }), changed)
+	readers.Go(func() { p.pump(newTapReader(out, s.MaxMessage, fix), out, feed) })
 	readers.Go(func() { io.Copy(p.stderr, errs) })
 	go p.reap(&readers, out, errs)
 	return p, nil

@@ -18,10 +18,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/mcpbridge"
+	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/tool/picture"
 )
 
 // reference returns the command of a reference server, which .ci/mcp installs.
@@ -113,6 +117,40 @@ func checkPicture(t *testing.T, o tool.Outcome) {
 	}
 	if cfg, err := png.DecodeConfig(bytes.NewReader(data)); err != nil || cfg.Width < 2 {
 		t.Errorf("%+v %v", cfg, err)
+	}
+}
+
+// D3, N3: the picture of the reference server, a PNG that is whole but for the
+// checksum of a chunk that no pixel needs, reaches the model, and what the server
+// sent is kept.
+func TestTinyImageReachesTheModel(t *testing.T) {
+	r := connect(t, mcpbridge.Options{}, mcpbridge.Server{Name: "probe", Command: reference(t, "server-everything", "stdio"), Include: []string{"get-tiny-image"}})
+	server := agenttest.NewServer(t, agenttest.Reply(item.Call("c1", "get-tiny-image", "{}")), agenttest.Reply(item.Assistant("I see.")))
+	s := session.New()
+	a := &agent.Agent{Model: server.Client(), Tools: r.bridge.Tools(), Shape: tool.Shape{Images: picture.Limits{}}, Policy: agent.Policy{Allow: []string{"*"}}}
+	if _, err := a.Run(t.Context(), s, item.User("show me")); err != nil {
+		t.Fatal(err)
+	}
+	sent := server.Requests()[1].Parse(t).Input
+	out, err := item.As[item.FunctionCallOutput](sent.At(sent.Len() - 1))
+	if err != nil || len(out.Output.Parts) != 4 {
+		t.Fatalf("%v %s", err, out.Output.Display())
+	}
+	note := out.Output.Parts[1].(*item.InputText).Text
+	id, found := strings.CutPrefix(note, "[image sent without damaged metadata (iCCP); the original is kept with the id ")
+	if !found {
+		t.Fatalf("the note is %q", note)
+	}
+	data, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(out.Output.Parts[2].(*item.InputImage).ImageURL, "data:image/png;base64,"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if img, err := png.Decode(bytes.NewReader(data)); err != nil || img.Bounds().Dx() < 2 {
+		t.Errorf("the model cannot decode it: %v", err)
+	}
+	original, _, err := agent.BlobSpill(s.Blobs(), s.ID()).Get(t.Context(), strings.TrimSuffix(id, "]"), 0, 1<<20)
+	if _, bad := png.Decode(bytes.NewReader(original)); err != nil || bad == nil || len(original) <= len(data) {
+		t.Errorf("%d bytes of the original are kept, %d were sent: %v", len(original), len(data), err)
 	}
 }
 

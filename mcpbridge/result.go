@@ -72,6 +72,7 @@ type output struct {
 	link     *link
 	parts    []item.Part
 	problems []string
+	unsent   []tool.Unsent
 	shown    []string // the base64 of what became a part
 }
 
@@ -81,6 +82,11 @@ func (o *output) text(s string) {
 
 func (o *output) problem(format string, args ...any) {
 	o.problems = append(o.problems, fmt.Sprintf(format, args...))
+}
+
+// refuse keeps what cannot be sent out of the output, and has it kept elsewhere.
+func (o *output) refuse(data []byte, format string, args ...any) {
+	o.unsent = append(o.unsent, tool.Unsent{Problem: fmt.Sprintf(format, args...), Data: data})
 }
 
 // texts returns the blocks that are text, in order.
@@ -115,6 +121,10 @@ func (o *output) result(failed bool) tool.Result {
 		res.Text = text
 	default:
 		res.Parts = o.parts
+	}
+	for _, u := range o.unsent {
+		u.Problem = fmt.Sprintf("MCP server %s: %s", o.link.server.Name, u.Problem)
+		res.Unsent = append(res.Unsent, u)
 	}
 	if len(o.problems) > 0 {
 		problems := fmt.Sprintf("MCP server %s: %s", o.link.server.Name, strings.Join(o.problems, "; "))
@@ -203,7 +213,7 @@ func (o *output) decode(what, data string) ([]byte, bool) {
 		return nil, false
 	}
 	if err != nil {
-		o.problem("the %s is not base64: %v", what, err)
+		o.refuse([]byte(data), "the %s is not base64: %v", what, err)
 		return nil, false
 	}
 	return b, true
@@ -217,11 +227,11 @@ func (o *output) image(data, mediaType string) {
 	}
 	img, err := tool.Image(b)
 	if err != nil {
-		o.problem("the image, declared as %q: %v", mediaType, err)
+		o.refuse(b, "the image, declared as %q: %v", mediaType, err)
 		return
 	}
-	if is := tool.SniffImage(b); mediaType != "" && !sameType(mediaType, is) {
-		o.problem("the image is declared as %q but its data is %s", mediaType, is)
+	if is := tool.SniffPicture(b); mediaType != "" && !sameType(mediaType, is) {
+		o.refuse(b, "the image is declared as %q but its data is %s", mediaType, is)
 		return
 	}
 	o.parts = append(o.parts, img)
@@ -231,7 +241,15 @@ func (o *output) image(data, mediaType string) {
 func sameType(declared, is string) bool {
 	declared, _, _ = strings.Cut(declared, ";")
 	declared = strings.ToLower(strings.TrimSpace(declared))
-	return declared == is || declared == "image/jpg" && is == "image/jpeg" || declared == "image/*"
+	switch declared {
+	case "image/jpg":
+		declared = "image/jpeg"
+	case "image/x-bmp", "image/x-ms-bmp":
+		declared = "image/bmp"
+	case "image/*":
+		return true
+	}
+	return declared == is
 }
 
 // resource takes an embedded resource: its text, or what its bytes are. What it
@@ -253,7 +271,7 @@ func (o *output) resource(r *resource) {
 	data, ok := o.decode("resource "+r.URI, *r.Blob)
 	switch {
 	case !ok:
-	case tool.SniffImage(data) != "":
+	case tool.SniffPicture(data) != "":
 		o.text(head)
 		o.image(*r.Blob, "")
 	case isText(r.MIMEType, data):

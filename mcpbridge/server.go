@@ -78,6 +78,10 @@ type Server struct {
 	// first name and a model calls by the second: "allow", "ask", "deny", or "" for
 	// nothing. It is asked once for each tool. nil says nothing of any.
 	Approval func(tool, name string) string
+	// Optional lets [Connect] go on without the server if it cannot be started:
+	// its tools are missing then, and [Options.Notify] is told why. A call of one
+	// of them is answered as a call of any unknown tool.
+	Optional bool
 	// Strict asks the endpoint to bind the model to the schemas.
 	Strict bool
 

@@ -128,7 +128,9 @@ func (s *session) transport() (mcp.Transport, error) {
 		}
 		return s.http.transport(), nil
 	}
-	s.proc, err = startProcess(server, s.link.bridge.opts.LookupEnv, s.link.outdated)
+	s.proc, err = startProcess(server, s.link.bridge.opts.LookupEnv, s.link.outdated, func(line string) {
+		s.link.bridge.notify(Event{Server: server.Name, Kind: Stray, Text: s.said(line)})
+	})
 	return s.proc, err
 }
 
@@ -300,6 +302,11 @@ func (s *session) explain(err error, problem string) error {
 	e := &ServerError{Server: s.link.server.Name, Err: err, Problem: problem}
 	if why := s.why(err); why != "" {
 		e.Problem += ": " + why
+	}
+	if s.proc != nil {
+		if line := s.proc.strayLine(); line != "" && !strings.Contains(e.Problem, "no JSON-RPC message") {
+			e.Problem += "; before, it " + (&StrayOutputError{Line: beginning([]byte(s.clean(line)), maxStray)}).Error()
+		}
 	}
 	if s.proc != nil {
 		e.Stderr = s.proc.stderr.show(s.clean)

@@ -164,16 +164,34 @@ func tooLong(limit int) error {
 	return fmt.Errorf("sent a message of more than %d bytes, which is the limit", limit)
 }
 
-// fixLine taps a message of the stdio transport, which is one line.
-func fixLine(line []byte) ([]byte, error) {
-	text := bytes.TrimSpace(line)
-	switch {
-	case len(text) == 0:
-		return nil, nil
-	case text[0] != '{' && text[0] != '[' || !jsontext.Value(text).IsValid(lenient):
-		return nil, &StrayOutputError{Line: string(bytes.ToValidUTF8(text[:min(len(text), 200)], []byte("\uFFFD")))}
+// fixLines returns the fix of the stdio transport, whose messages are one line
+// each. A line that is no message, such as the banner that many servers print, is
+// skipped: stray gets its beginning. But a line that was meant to be a message and
+// cannot be read ends the session, because the call that it answers would wait
+// for nothing.
+func fixLines(stray func(line string)) func(line []byte) ([]byte, error) {
+	return func(line []byte) ([]byte, error) {
+		text := bytes.TrimSpace(line)
+		if len(text) == 0 {
+			return nil, nil
+		}
+		switch {
+		case !bytes.Contains(text, []byte(`"jsonrpc"`)):
+			stray(beginning(text, maxKept))
+			return nil, nil
+		case text[0] != '{' && text[0] != '[' || !jsontext.Value(text).IsValid(lenient):
+			return nil, &StrayOutputError{Line: beginning(text, maxStray)}
+		}
+		return append(tap(text), '\n'), nil
 	}
-	return append(tap(text), '\n'), nil
+}
+
+// maxStray is how much of a stray line an error holds, in bytes. More is kept, so
+// that a secret is not cut before it can be recognised.
+const maxStray = 200
+
+func beginning(text []byte, n int) string {
+	return string(bytes.ToValidUTF8(text[:min(len(text), n)], []byte("\uFFFD")))
 }
 
 var dataField = []byte("data:")

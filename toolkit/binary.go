@@ -17,7 +17,7 @@ const sniffBytes = 8 << 10
 // in an older encoding passes: its letters are ASCII for the most part.
 func refuseBinary(p place, head []byte, size int64) error {
 	shown := quoted(p.shown)
-	if t := tool.SniffImage(head); t != "" {
+	if t := tool.SniffPicture(head); t != "" {
 		return fmt.Errorf("%s is an image (%s, %d bytes), not text; use import_image to look at it", shown, t, size)
 	}
 	switch {

@@ -4,7 +4,6 @@
 package toolkit
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	_ "embed"
@@ -48,13 +47,15 @@ type CommandOptions struct {
 	Shell bool
 	// Timeout ends a command. The model may ask for less, not for more.
 	Timeout time.Duration
-	// Keep is how many bytes are kept of what a command writes, of each of
-	// stdout and stderr: half from the beginning, half from the end. The rest is
-	// gone, and the result says how much that is. A model gets less at once, 64
-	// KiB unless a limit says otherwise, and reads the rest with
-	// [tool.ReadOutput] where that is among the tools.
+	// Keep is how many bytes of what a command writes, of each of stdout and
+	// stderr, are held in memory. More is in a temporary file until the call has
+	// its output. A model gets less at once, 64 KiB unless a limit says otherwise;
+	// the whole goes to the [tool.Spill], and the model reads the rest with
+	// [tool.ReadOutput] where that is among the tools. Only where there is no room
+	// for the file, the middle is lost, and the result says how much that is.
 	Keep int
-	// MaxOutput ends a command that writes more bytes than this.
+	// MaxOutput ends a command that writes more bytes than this: no more of it
+	// is ever kept.
 	MaxOutput int64
 	// Memory bounds the address space of each process, in bytes. It needs
 	// Linux; elsewhere RunCommand refuses it. Programs that reserve much more
@@ -307,22 +308,4 @@ func notFoundProgram(argv []string, err error) error {
 		return fmt.Errorf("there is no program %s; give each argument as an element of its own: no shell takes the text apart", clip(argv[0]))
 	}
 	return fmt.Errorf("cannot run %s: %w", clip(argv[0]), cause(err))
-}
-
-// report puts together what a model reads of a command.
-func report(out, errs []byte) string {
-	if len(errs) == 0 {
-		return string(out)
-	}
-	var b bytes.Buffer
-	if len(out) > 0 {
-		b.WriteString("stdout:\n")
-		b.Write(out)
-		if out[len(out)-1] != '\n' {
-			b.WriteByte('\n')
-		}
-	}
-	b.WriteString("stderr:\n")
-	b.Write(errs)
-	return b.String()
 }

@@ -4,6 +4,7 @@
 package toolkit
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -57,7 +58,9 @@ func (r CommandRule) check() error {
 // it. All the programs that a command would run must be allowed for it to be;
 // one that is denied is enough. What cannot be told from the text, such as a
 // program named by a variable, is asked about when there are rules that it could
-// break, and is never allowed by one.
+// break, and is never allowed by one. A command line that shells are known to read
+// in different ways, such as one with a carriage return, is refused when there are
+// Deny rules, since none can be held against it; the reason says how to write it.
 //
 // It is a policy, not a sandbox: an allowed program does what it can do. Do not
 // allow interpreters, or programs that take commands as options, unless all they
@@ -111,10 +114,18 @@ func (s simple) String() string {
 // not be told, and what keeps it from being allowed by a rule.
 type inquiry struct {
 	commands []simple
+	differs  string // why a shell may run something else than was read, or ""
 	unclear  []string
 	tainted  []string
 	moved    bool // a command runs elsewhere than in the working directory
 	depth    int
+}
+
+// misread notes that a shell may read the command line differently, so that
+// nothing that was found out about it is sure.
+func (q *inquiry) misread(format string, a ...any) {
+	q.opaque(format, a...)
+	q.differs = cmp.Or(q.differs, q.unclear[len(q.unclear)-1])
 }
 
 func (q *inquiry) opaque(format string, a ...any) {
@@ -192,6 +203,9 @@ func (q *inquiry) suggest() (rules []CommandRule) {
 func (p CommandPolicy) judge(q *inquiry, in *programs) (Decision, string) {
 	if q.moved && slices.ContainsFunc(q.commands, relativeProgram) {
 		q.taint("a program is named from a directory that the command goes to")
+	}
+	if q.differs != "" && len(p.Deny) > 0 {
+		return Denied, "shells may read the command line differently, so no rule can be held against it: " + q.differs
 	}
 	var doubt string
 	names := make([]named, len(q.commands))

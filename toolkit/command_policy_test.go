@@ -515,7 +515,7 @@ func TestCommandPolicyAgainstShells(t *testing.T) {
 }
 
 // posixShells are the shells that a tool may be given as /bin/sh.
-var posixShells = []string{"sh", "bash", "dash"}
+var posixShells = []string{"sh", "bash", "dash", "ash"}
 
 // No text makes the reading of command lines panic or allow what is denied.
 func FuzzCommandPolicy(f *testing.F) {
@@ -531,4 +531,24 @@ func FuzzCommandPolicy(f *testing.F) {
 		}
 		p.judge(inquireArgv(strings.Fields(script)), in)
 	})
+}
+
+// A7 A8: each shell is read by all grammars that it may have, and one that is not
+// known is asked about, under whatever name a distribution has it.
+func TestShellsByTheirNames(t *testing.T) {
+	_, in := policyKit(t)
+	policy := CommandPolicy{Allow: []CommandRule{{"ls"}}, Deny: []CommandRule{{"p1"}}}
+	for _, name := range []string{"sh", "dash", "ash"} {
+		if v, why := policy.judge(inquireArgv([]string{name, "-c", `ls $'\'' ; p1 #'`}), in); v != Asked && v != Denied {
+			t.Errorf("%s: %s", name, why)
+		}
+	}
+	for _, name := range []string{"yash", "posh", "lksh", "rbash", "mksh-static", "ksh93", "ksh2020", "rksh93", "zsh5", "zsh-static", "bash-static", "bash5.2", "sash", "oksh", "fish", "csh", "bsd-csh", "tcsh", "rc", "es"} {
+		if v, why := policy.judge(inquireArgv([]string{name, "-c", "p1"}), in); v != Asked && v != Denied || why == "" {
+			t.Errorf("%s: %v %s", name, v, why)
+		}
+		if v, _ := (CommandPolicy{Allow: []CommandRule{{name}}, Deny: []CommandRule{{"p1"}}}).judge(inquireArgv([]string{name, "-c", "p1"}), in); v != Asked && v != Denied {
+			t.Errorf("%s is allowed by its name, whatever it runs", name)
+		}
+	}
 }

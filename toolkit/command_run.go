@@ -10,9 +10,11 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/antiphon-go/antiphon/internal/spool"
 	"github.com/antiphon-go/antiphon/tool"
 )
 
@@ -50,11 +52,11 @@ func (p *process) run(ctx context.Context) (tool.Result, error) {
 	if e == nil {
 		return tool.Result{}, err
 	}
-	text := report(e.stdout, e.stderr)
-	if e.left {
-		text = withLine(text, leftBehind)
-	}
-	return tool.Result{Text: text, Error: e.problem}, err
+	var r report
+	r.add(e)
+	res := r.result()
+	res.Error = e.problem
+	return res, err
 }
 
 // leftBehind is said where a command did not end all that it started.
@@ -62,7 +64,7 @@ const leftBehind = "[processes that the command left in the background were ende
 
 // ended is a program that is over.
 type ended struct {
-	stdout, stderr []byte
+	stdout, stderr *spool.Spool
 	left           bool   // processes were left in the background, and ended
 	problem        string // why it was no success, or ""
 	code           int    // its exit code, -1 if it was ended
@@ -95,7 +97,7 @@ func (p *process) exec(ctx context.Context) (*ended, error) {
 	}
 	e := &ended{code: -1}
 	e.left = pipes.finish(limited, all, drain)
-	e.stdout, e.stderr = stdout.text(), stderr.text()
+	e.stdout, e.stderr = stdout.seal(), stderr.seal()
 	switch cause := context.Cause(limited); {
 	case err != nil:
 		return e, fmt.Errorf("waiting for the command: %w", err)
@@ -231,28 +233,22 @@ type outputBudget struct {
 	mute bool // the one who is told has panicked
 }
 
-// collector keeps the beginning and the end of what is written to it, takes all
-// of it, and never fails.
+// collector takes all that is written to it, and never fails.
 type collector struct {
 	budget *outputBudget
 	tell   func([]byte)
-	half   int
-	head   []byte
-	tail   []byte // a ring once it is full
-	next   int    // where the ring goes on
-	total  int64
+	all    *spool.Spool
 }
 
 func newCollector(keep int, budget *outputBudget, tell func([]byte)) *collector {
-	return &collector{budget: budget, tell: tell, half: max(keep/2, 1)}
+	return &collector{budget: budget, tell: tell, all: spool.New(keep)}
 }
 
 // Write implements [io.Writer].
 func (c *collector) Write(b []byte) (int, error) {
 	c.budget.mu.Lock()
 	defer c.budget.mu.Unlock()
-	c.total += int64(len(b))
-	c.keep(b)
+	c.all.Write(b)
 	if c.tell != nil && !c.budget.mute {
 		c.told(b)
 	}
@@ -272,41 +268,78 @@ func (c *collector) told(b []byte) {
 	c.tell(b)
 }
 
-func (c *collector) keep(b []byte) {
-	n := min(c.half-len(c.head), len(b))
-	c.head = append(c.head, b[:n]...)
-	b = b[n:]
-	if len(b) > c.half {
-		b = b[len(b)-c.half:]
-	}
-	n = min(c.half-len(c.tail), len(b))
-	c.tail = append(c.tail, b[:n]...)
-	for b = b[n:]; len(b) > 0; b = b[n:] {
-		n = copy(c.tail[c.next:], b)
-		c.next = (c.next + n) % c.half
-	}
-}
-
-// text returns what was kept, whole runes only, and says between the two ends
-// how much is gone.
-func (c *collector) text() []byte {
+// seal returns what was collected. Where there was no room for all of it, it says
+// between the two ends how much is gone.
+func (c *collector) seal() *spool.Spool {
 	c.budget.mu.Lock()
 	defer c.budget.mu.Unlock()
-	tail := append(c.tail[c.next:len(c.tail):len(c.tail)], c.tail[:c.next]...)
-	if c.total == int64(len(c.head)+len(tail)) {
-		return append(c.head, tail...)
+	mark := ""
+	if lost, err := c.all.Lost(); lost > 0 {
+		mark = fmt.Sprintf("\n[%d bytes of %d are lost here and cannot be read again: there was no room for them (%v)]\n", lost, c.all.Total(), err)
 	}
-	head := c.head[:len(c.head)-partialRune(c.head)]
-	for n := 0; n < 3 && len(tail) > 0 && tail[0]&0xc0 == 0x80; n++ {
-		tail = tail[1:]
-	}
-	gone := c.total - int64(len(head)+len(tail))
-	return fmt.Appendf(nil, "%s\n[… %d bytes of %d left out here; they were not kept and cannot be read again. Send long output to a file, or ask for less …]\n%s", head, gone, c.total, tail)
+	c.all.Seal(mark, "")
+	return c.all
 }
 
-func withLine(text, line string) string {
-	if text != "" && text[len(text)-1] != '\n' {
-		text += "\n"
+// report is what a model reads of commands.
+type report struct {
+	parts []io.Reader
+	last  byte
+	long  bool // more than is to be held in memory
+}
+
+func (r *report) say(text string) {
+	if text != "" {
+		r.parts, r.last = append(r.parts, strings.NewReader(text)), text[len(text)-1]
 	}
-	return text + line
+}
+
+// line says something on a line of its own.
+func (r *report) line(text string) {
+	if len(r.parts) > 0 && r.last != '\n' {
+		text = "\n" + text
+	}
+	r.say(text)
+}
+
+func (r *report) stream(s *spool.Spool) {
+	var last [1]byte
+	if n := s.Size(); n > 0 {
+		_, _ = s.ReadAt(last[:], n-1) // who reads all of it is told what is wrong
+		r.parts, r.last, r.long = append(r.parts, s.Reader()), last[0], r.long || !s.InMemory()
+	}
+}
+
+// add adds what a command put out, and what of it is lost or was ended with it.
+func (r *report) add(e *ended) {
+	if e.stderr.Size() == 0 {
+		r.stream(e.stdout)
+	} else {
+		if e.stdout.Size() > 0 {
+			r.line("stdout:\n")
+			r.stream(e.stdout)
+		}
+		r.line("stderr:\n")
+		r.stream(e.stderr)
+	}
+	out, _ := e.stdout.Lost()
+	errs, _ := e.stderr.Lost()
+	if out+errs > 0 { // said at the end, for the middle is what the next limit hides
+		r.line(fmt.Sprintf("[the command put out %d bytes in all; %d of them are lost and cannot be read again]", e.stdout.Total()+e.stderr.Total(), out+errs))
+	}
+	if e.left {
+		r.line(leftBehind)
+	}
+}
+
+func (r *report) result() tool.Result {
+	all := io.MultiReader(r.parts...)
+	if r.long {
+		return tool.Result{Long: all}
+	}
+	text, err := io.ReadAll(all)
+	if err != nil { // of memory: it does not happen
+		return tool.Result{Text: string(text), Error: err.Error()}
+	}
+	return tool.Result{Text: string(text)}
 }

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -31,18 +32,23 @@ func (q *inquiry) script(text, shell string) {
 			q.opaque("the command line cannot be read")
 		}
 	}()
-	langs := []syntax.LangVariant{syntax.LangPOSIX}
-	switch shell {
-	case "sh": // which may be either
-		langs = append(langs, syntax.LangBash)
-	case "bash":
-		langs[0] = syntax.LangBash
+	if what := misreadable(text); what != "" {
+		q.misread("%s", what)
+	}
+	// Only bash is known to read what bash reads. The others may be any shell that
+	// calls itself so: busybox's ash knows $'…', and newer ones of dash may.
+	langs := []syntax.LangVariant{syntax.LangPOSIX, syntax.LangBash}
+	if shell == "bash" {
+		langs = langs[1:]
 	}
 	for _, lang := range langs {
-		file, err := syntax.NewParser(syntax.Variant(lang)).Parse(strings.NewReader(text), "")
+		file, err := syntax.NewParser(syntax.Variant(lang), syntax.KeepComments(true)).Parse(strings.NewReader(text), "")
 		if err != nil {
 			q.opaque("the command line cannot be read: %v", err)
 			continue
+		}
+		if strangeComment(text, file) {
+			q.misread("a # that may begin a comment or be a part of a word; put white space before it, or quote the word with it")
 		}
 		q.statements(file.Stmts)
 	}
@@ -146,10 +152,14 @@ func (q *inquiry) loop(c *syntax.ForClause) {
 func (q *inquiry) redirect(r *syntax.Redirect) {
 	to := q.word(r.Word)
 	if r.Hdoc != nil {
-		q.word(r.Hdoc)
+		q.parts(r.Hdoc.Parts, true)
 	}
-	if r.N != nil && strings.Trim(r.N.Value, "0123456789") != "" {
+	switch {
+	case r.N == nil:
+	case strings.Trim(r.N.Value, "0123456789") != "":
 		q.opaque("a redirection sets a variable")
+	case len(r.N.Value) > 1:
+		q.misread("the number before %s is an argument to some shells", r.Op)
 	}
 	switch r.Op {
 	case syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc:
@@ -159,19 +169,28 @@ func (q *inquiry) redirect(r *syntax.Redirect) {
 			return
 		}
 	case syntax.DplIn, syntax.DplOut:
-		if !to.unknown && to.text != "" && strings.Trim(to.text, "0123456789-") == "" {
+		if !to.unknown && duplicated.MatchString(to.text) {
 			return
+		}
+		if strings.Trim(to.text[:min(1, len(to.text))], "0123456789-!|") == "" && (to.text != "" || !to.unknown) {
+			q.misread("what follows %s%s is a program to some shells", r.Op, clipped(to.text))
 		}
 	case syntax.RdrOut, syntax.AppOut, syntax.RdrAll, syntax.AppAll:
 		if !to.unknown && slices.Contains([]string{"/dev/null", "/dev/stdout", "/dev/stderr"}, to.text) {
 			return
 		}
 	}
+	if strings.HasPrefix(to.text, "!") {
+		q.misread("a redirection to a name that begins with !, which is part of the operator to zsh")
+	}
 	if to.unknown {
 		to.text = "what is only known when it runs"
 	}
 	q.taint("it is redirected (%s %s)", r.Op, clipped(to.text))
 }
+
+// duplicated fits what a stream may be joined with: another, or nothing.
+var duplicated = regexp.MustCompile(`^([0-9]|-|[0-9]-)$`)
 
 // plainName fits variables that belong to the command line: those that
 // programs look at are in capitals.
@@ -213,10 +232,30 @@ func (q *inquiry) call(c *syntax.CallExpr) {
 		q.assign(a, len(c.Args) > 0)
 	}
 	var s simple
-	for _, w := range c.Args {
+	for i, w := range c.Args {
 		s.words = append(s.words, q.word(w))
+		if lit, ok := oneLit(w.Parts); i > 0 && ok && lit == "[[" {
+			q.misread("the word [[ as an argument, behind which busybox reads && and || as texts")
+		}
+		if i > 0 {
+			continue
+		}
+		if !plainLetters(w) {
+			q.misread("letters beyond ASCII, which some shells take for the name of a variable")
+		}
+		if lit, ok := w.Parts[0].(*syntax.Lit); ok && strings.HasPrefix(lit.Value, "!") {
+			q.misread("a program's name that begins with !, which zsh takes for an operator behind &")
+		}
 	}
 	q.shellCommand(s)
+}
+
+// plainLetters reports whether what stands in a word without quotes is ASCII.
+func plainLetters(w *syntax.Word) bool {
+	return !slices.ContainsFunc(w.Parts, func(part syntax.WordPart) bool {
+		lit, ok := part.(*syntax.Lit)
+		return ok && strings.ContainsFunc(lit.Value, func(r rune) bool { return r >= utf8.RuneSelf })
+	})
 }
 
 // shellCommand notes a command as a shell runs it: one of its own, or a program.
@@ -244,6 +283,9 @@ func (q *inquiry) shellCommand(c simple) {
 // the shell itself does.
 func (q *inquiry) wrappedByShell(c simple, w wrapping) {
 	inner, ok := q.unwrap(c, w)
+	if c.words[0].text == "exec" && len(c.words) > 1 && strings.HasPrefix(c.words[1].text, "-") {
+		q.misread("options of exec: after -a, busybox runs the name instead of the program")
+	}
 	c.neutral = true // whatever is wrong with it has been noted
 	q.commands = append(q.commands, c)
 	if q.depth++; q.depth > maxWrapping {
@@ -285,8 +327,12 @@ func (q *inquiry) parts(parts []syntax.WordPart, quoted bool) word {
 	for i, part := range parts {
 		switch p := part.(type) {
 		case *syntax.Lit:
+			if !quoted && i > 0 && strings.HasPrefix(p.Value, "{") {
+				q.misread("a brace behind an expansion or a quote, as in $${, which zsh reads as the beginning of an expansion")
+			}
 			text, ok := literal(p.Value, quoted, i == 0)
 			b.WriteString(text)
+			ok = ok && (i == len(parts)-1 || !endsInDollar(p.Value)) // what follows is an expansion to zsh
 			out.unknown = out.unknown || !ok
 			out.many = out.many || !ok
 		case *syntax.SglQuoted:
@@ -300,6 +346,9 @@ func (q *inquiry) parts(parts []syntax.WordPart, quoted bool) word {
 		default:
 			out.unknown = true
 			out.many = out.many || !quoted || severalWords(p)
+			if exp, ok := p.(*syntax.ParamExp); ok && quoted && exp.Exp != nil && singleQuotes(exp.Exp.Word) {
+				q.misread("quotes in an expansion that stands in quotes or a here-document, where they do not quote")
+			}
 			q.expansion(part)
 		}
 	}
@@ -307,6 +356,28 @@ func (q *inquiry) parts(parts []syntax.WordPart, quoted bool) word {
 		out.unknown, out.many = true, true
 	}
 	return out
+}
+
+// singleQuotes reports single quotes in a word, but for those in the commands of
+// a substitution.
+func singleQuotes(w *syntax.Word) (found bool) {
+	if w == nil {
+		return false
+	}
+	syntax.Walk(w, func(n syntax.Node) bool {
+		switch n.(type) {
+		case *syntax.SglQuoted:
+			found = true
+		case *syntax.CmdSubst:
+			return false
+		}
+		return true
+	})
+	return found
+}
+
+func endsInDollar(text string) bool {
+	return strings.HasSuffix(text, "$") && !strings.HasSuffix(text, `\$`)
 }
 
 // severalWords reports whether an expansion in quotes may be more or fewer words
@@ -363,7 +434,7 @@ func oneLit(parts []syntax.WordPart) (string, bool) {
 // for itself: not for file names, a home directory, or a control character.
 func literal(text string, quoted, first bool) (string, bool) {
 	var b strings.Builder
-	sure := quoted || !first || !strings.HasPrefix(text, "~")
+	sure := quoted || !(first && strings.HasPrefix(text, "~") || strings.Contains(text, "=~") || strings.Contains(text, ":~"))
 	for i := 0; i < len(text); i++ {
 		switch ch := text[i]; {
 		case ch == '\\' && i+1 < len(text):
@@ -375,6 +446,9 @@ func literal(text string, quoted, first bool) (string, bool) {
 			}
 			b.WriteByte(text[i])
 		case !quoted && strings.IndexByte("*?[", ch) >= 0 && text != "[":
+			sure = false
+			b.WriteByte(ch)
+		case ch == '$' && i+1 < len(text): // $^x and the like are expansions to zsh
 			sure = false
 			b.WriteByte(ch)
 		default:

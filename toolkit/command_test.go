@@ -15,10 +15,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
-	"pgregory.net/rapid"
 
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
@@ -183,15 +181,40 @@ func TestCommandFailure(t *testing.T) {
 	}
 }
 
-// T6: of a long output the two ends are kept, in whole runes.
+// T6: of a long output the whole is kept, and the mark tells its true size.
 func TestCommandLongOutput(t *testing.T) {
+	line := strings.Repeat("é", 500) + "\n"
+	want := "stdout:\n" + strings.Repeat(line, 2000) + "stderr:\n" + strings.Repeat(line, 2000)
 	k := commandKit(t, CommandOptions{Keep: 1001})
-	got := k.ok("run_command", helper(t, "much"))
-	if !utf8.ValidString(got) || strings.Count(got, "left out here") != 2 || strings.ContainsRune(got, utf8.RuneError) {
-		t.Errorf("%s", got)
+	o := k.shaped("run_command", helper(t, "much"), tool.Shape{Limit: tool.Limit{}})
+	if o.Content.Text != want {
+		t.Errorf("without a limit: %d bytes, want %d", len(o.Content.Text), len(want))
 	}
-	if n := len(got); n < 1500 || n > 2600 {
-		t.Errorf("%d bytes", n)
+	spill := new(tool.MemorySpill)
+	var err error
+	if k.set, err = k.set.Keeping(spill, true); err != nil {
+		t.Fatal(err)
+	}
+	o = k.shaped("run_command", helper(t, "much"), tool.Shape{Limit: tool.Limit{Bytes: 3000}})
+	if o.Failed || !strings.Contains(o.Content.Text, fmt.Sprintf(" of %d bytes left out here", len(want))) || len(o.Stored) != 1 {
+		t.Fatalf("%s", o.Content.Text)
+	}
+	if data, _, err := spill.Get(t.Context(), o.Stored[0], 0, len(want)); err != nil || string(data) != want {
+		t.Errorf("%d bytes are kept, want %d: %v", len(data), len(want), err)
+	}
+}
+
+// T6: where there is no room for all of it, both ends are kept, and the end says
+// how much there was.
+func TestCommandWithoutRoom(t *testing.T) {
+	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "none"))
+	t.Setenv("TMP", filepath.Join(t.TempDir(), "none"))
+	got := commandKit(t, CommandOptions{Keep: 1000}).ok("run_command", helper(t, "much"))
+	if last := got[strings.LastIndexByte(got, '\n')+1:]; last != fmt.Sprintf("[the command put out %d bytes in all; %d of them are lost and cannot be read again]", 4000*1001, 4000*1001-2*(1000+1000)) {
+		t.Errorf("the end says %q", last)
+	}
+	if strings.Count(got, " are lost here and cannot be read again: there was no room for them") != 2 || len(got) > 6000 {
+		t.Errorf("%d bytes", len(got))
 	}
 }
 
@@ -387,30 +410,4 @@ func TestCommandsAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-}
-
-// The collector keeps what a plain one would, however it is written to.
-func TestCollectorProperty(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		keep := rapid.IntRange(1, 20).Draw(rt, "keep")
-		c := newCollector(keep, &outputBudget{left: 1 << 20}, nil)
-		var all []byte
-		for _, s := range rapid.SliceOf(rapid.StringMatching(`[a-z]{0,30}`)).Draw(rt, "writes") {
-			all = append(all, s...)
-			if n, err := io.WriteString(c, s); n != len(s) || err != nil {
-				rt.Fatal(n, err)
-			}
-		}
-		half := max(keep/2, 1)
-		got := string(c.text())
-		if len(all) <= 2*half {
-			if got != string(all) {
-				rt.Fatalf("%q, want %q", got, all)
-			}
-			return
-		}
-		if !strings.HasPrefix(got, string(all[:half])+"\n[") || !strings.HasSuffix(got, "]\n"+string(all[len(all)-half:])) || !strings.Contains(got, fmt.Sprintf("%d bytes of %d left out", len(all)-2*half, len(all))) {
-			rt.Fatalf("%q of %q", got, all)
-		}
-	})
 }

@@ -4,6 +4,7 @@
 package toolkit
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -50,8 +51,12 @@ var runners = []string{
 	"su", "runuser", "pkexec", "chroot", "unshare", "nsenter", "bwrap", "firejail", "proot", "fakeroot", "systemd-run",
 	"strace", "ltrace", "gdb", "valgrind", "perf", "script", "watch", "parallel", "ssh", "rsh", "at", "batch", "crontab",
 	"taskset", "chrt", "prlimit", "choom", "flock", "caffeinate", "dbus-run-session", "xvfb-run", "entr", "expect",
-	"ksh", "mksh", "zsh", "fish", "csh", "tcsh", "pwsh", "powershell", "cmd", "fd", "fdfind",
+	"cmd", "fd", "fdfind",
 }
+
+// otherShell fits shells that are not read here, as distributions call them:
+// restricted, static, and with a version.
+var otherShell = regexp.MustCompile(`^(bsd-)?(r?(ba|da|a|k|mk|lk|pdk|ok|lok|po|ya|z|fi|c|tc|sa|b|sc|elvi|xon|o|y|hu|m|mr|ga|pw|tcl|wi|n|v|s)?sh|es|rc|nu|ion|oil|osh|murex|powershell|hilbish|closh|rush|bashdb)([-._]?[0-9][-._0-9a-z]*)?([-._]static)?(\.exe)?$`)
 
 // shells are read by their grammar.
 var shells = []string{"sh", "bash", "dash", "ash"}
@@ -83,7 +88,7 @@ func (q *inquiry) command(c simple) {
 		q.find(c)
 	case slices.Contains(shells, name):
 		q.shell(c)
-	case slices.Contains(runners, name):
+	case slices.Contains(runners, name), otherShell.MatchString(name):
 		q.commands = append(q.commands, c)
 		q.opaque("%s runs commands in a way that is not looked into", name)
 	default:

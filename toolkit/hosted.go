@@ -9,10 +9,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/antiphon-go/antiphon/internal/spool"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
@@ -199,31 +201,43 @@ func (s *shell) run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	if verdict, reason := s.judge(list, s.c.options.Policy); verdict == session.Deny {
 		return tool.Result{}, fmt.Errorf("the command was refused and not run: %s", reason)
 	}
-	var res tool.Result
-	var text strings.Builder
+	t := &told{most: a.MaxOutputLength}
 	for i, one := range list {
-		e, err := s.exec(ctx, call, a, one)
-		s.tell(&res, &text, one, e)
+		e, err := s.exec(ctx, call, one, a.TimeoutMS)
+		s.tell(t, one, e)
 		if err != nil {
-			return tool.Result{Text: text.String()}, fmt.Errorf("%w (at command %d of %d)", err, i+1, len(list))
+			return t.result(), fmt.Errorf("%w (at command %d of %d)", err, i+1, len(list))
 		}
 	}
-	res.Text = text.String()
+	res := t.result()
+	res.Error = t.problem
+	if res.Long == nil && !t.over {
+		res.Commands = t.commands
+	} else if t.most > 0 {
+		res.Limit = tool.Limit{Bytes: t.most * len(list)}
+	}
 	return res, nil
+}
+
+// told is what came of the commands of a call, in words and in the form of the
+// API.
+type told struct {
+	report
+	commands []item.ShellOutput
+	most     int  // bytes that the model wants of each stream, if it says so
+	over     bool // there were more
+	problem  string
 }
 
 // exec runs one command within the limits of its call. One that cannot be
 // started is a command that failed; the error is that of the context.
-func (s *shell) exec(ctx context.Context, call tool.Call, a action, one asked) (*ended, error) {
+func (s *shell) exec(ctx context.Context, call tool.Call, one asked, timeout int64) (*ended, error) {
 	spec, err := s.c.spec(one)
 	if err != nil {
 		return notRun(err), nil
 	}
-	if limit := time.Duration(a.TimeoutMS) * time.Millisecond; limit > 0 {
+	if limit := time.Duration(timeout) * time.Millisecond; limit > 0 {
 		spec.timeout = min(spec.timeout, limit)
-	}
-	if a.MaxOutputLength > 0 {
-		spec.keep = min(spec.keep, a.MaxOutputLength)
 	}
 	if s.c.options.Live != nil {
 		spec.live = func(stderr bool, text []byte) { s.c.options.Live(call, stderr, text) }
@@ -232,30 +246,60 @@ func (s *shell) exec(ctx context.Context, call tool.Call, a action, one asked) (
 	if err != nil && ctx.Err() == nil {
 		return notRun(err), nil
 	}
-	return cmp.Or(e, new(ended)), err
+	if e == nil {
+		e = &ended{stdout: putOut(""), stderr: putOut("")}
+	}
+	return e, err
 }
 
 // notRun is what came of a command that could not be run: the exit code is what
 // a shell says then.
 func notRun(err error) *ended {
-	return &ended{stderr: []byte(err.Error()), problem: err.Error(), code: 127}
+	return &ended{stdout: putOut(""), stderr: putOut(err.Error()), problem: err.Error(), code: 127}
+}
+
+// putOut returns a text as what a command put out.
+func putOut(text string) *spool.Spool {
+	s := spool.New(len(text))
+	_, _ = io.WriteString(s, text) // it never fails
+	s.Seal("", "")
+	return s
 }
 
 // tell adds what came of one command, in words and, for the tool shell, in the
 // form of the API.
-func (s *shell) tell(res *tool.Result, text *strings.Builder, one asked, e *ended) {
-	if e.left {
-		e.stderr = []byte(withLine(string(e.stderr), leftBehind))
-	}
+func (s *shell) tell(t *told, one asked, e *ended) {
 	if !s.c.options.Shell {
-		text.WriteString(report(e.stdout, e.stderr))
-		res.Error = e.problem
+		t.add(e)
+		t.problem = e.problem
 		return
 	}
-	out := item.ShellOutput{Stdout: string(e.stdout), Stderr: string(e.stderr), Outcome: item.ShellExit(e.code)}
+	t.say(fmt.Sprintf("$ %s\n", clipped(one.script)))
+	t.add(e)
+	t.line("[" + cmp.Or(e.problem, "exit code 0") + "]\n")
+	if t.over = t.over || t.most > 0 && max(e.stdout.Size(), e.stderr.Size()) > int64(t.most); t.over || !e.stdout.InMemory() || !e.stderr.InMemory() {
+		t.over = true
+		return // the words alone are the answer
+	}
+	out := item.ShellOutput{Stdout: stringOf(e.stdout), Stderr: stringOf(e.stderr), Outcome: item.ShellExit(e.code)}
+	if e.left {
+		out.Stderr = withLine(out.Stderr, leftBehind)
+	}
 	if e.late {
 		out.Outcome = item.ShellTimeout()
 	}
-	res.Commands = append(res.Commands, out)
-	fmt.Fprintf(text, "$ %s\n%s\n", clipped(one.script), withLine(report(e.stdout, e.stderr), "["+cmp.Or(e.problem, "exit code 0")+"]"))
+	t.commands = append(t.commands, out)
+}
+
+// stringOf returns what is in memory anyway.
+func stringOf(s *spool.Spool) string {
+	data, _ := io.ReadAll(s.Reader()) // memory does not fail
+	return string(data)
+}
+
+func withLine(text, line string) string {
+	if text != "" && text[len(text)-1] != '\n' {
+		text += "\n"
+	}
+	return text + line
 }

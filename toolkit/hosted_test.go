@@ -98,7 +98,7 @@ func TestShellTool(t *testing.T) {
 	} {
 		if o := call(arguments); says != "" && (!o.Failed || !strings.Contains(o.Error, says)) {
 			t.Errorf("%s: %q", arguments, o.Content.Display())
-		} else if says == "" && len(o.Content.Text) > 1000 {
+		} else if says == "" && len(o.Content.Text) > tool.MinBytes {
 			t.Errorf("%s: %d bytes", arguments, len(o.Content.Text))
 		}
 	}

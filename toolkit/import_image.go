@@ -14,6 +14,8 @@ import (
 	_ "image/png"  // likewise
 	"io"
 
+	_ "golang.org/x/image/bmp"  // likewise
+	_ "golang.org/x/image/tiff" // likewise
 	_ "golang.org/x/image/webp" // likewise
 
 	"github.com/antiphon-go/antiphon/item"
@@ -63,7 +65,7 @@ func (f *Files) importImage(ctx context.Context, in importImageInput) (tool.Resu
 	}
 	config, format, err := image.DecodeConfig(bytes.NewReader(data))
 	if err != nil {
-		return tool.Result{}, fmt.Errorf("%s cannot be imported: it begins as %s but its header is damaged (%v)", shown, tool.SniffImage(data), err)
+		return tool.Result{}, fmt.Errorf("%s cannot be imported: it begins as %s but its header is damaged (%v)", shown, tool.SniffPicture(data), err)
 	}
 	text := fmt.Sprintf("%s: image/%s, %dx%d pixels, %d bytes", shown, format, config.Width, config.Height, len(data))
 	return tool.Result{Text: text, Parts: []item.Part{part}}, nil

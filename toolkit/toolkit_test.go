@@ -87,11 +87,16 @@ func (k *kit) content(name string) string {
 
 func (k *kit) call(name string, a args) tool.Outcome {
 	k.t.Helper()
+	return k.shaped(name, a, tool.Shape{})
+}
+
+func (k *kit) shaped(name string, a args, shape tool.Shape) tool.Outcome {
+	k.t.Helper()
 	b, err := json.Marshal(a)
 	if err != nil {
 		k.t.Fatal(err)
 	}
-	return k.set.Invoke(k.t.Context(), tool.Call{Name: name, Arguments: string(b)}, tool.Shape{})
+	return k.set.Invoke(k.t.Context(), tool.Call{Name: name, Arguments: string(b)}, shape)
 }
 
 func (k *kit) ok(name string, a args) string {

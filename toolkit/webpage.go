@@ -122,6 +122,7 @@ type webPage struct {
 	note   string // what was left out, "" for nothing
 	text   string
 	image  *item.InputImage // with text telling its size
+	unsent []tool.Unsent    // an image that cannot be sent
 }
 
 func (w *webPages) read(ctx context.Context, in webPageInput) (tool.Result, error) {
@@ -148,6 +149,7 @@ func (w *webPages) read(ctx context.Context, in webPageInput) (tool.Result, erro
 		return tool.Result{}, err
 	}
 	res := tool.Result{Text: p.head() + text}
+	res.Unsent = p.unsent
 	if p.image != nil {
 		res.Parts = []item.Part{p.image}
 	}

@@ -28,7 +28,7 @@ func (p *webPage) convert(ctx context.Context, data []byte, contentType string) 
 	case len(data) == 0:
 		p.note = "the answer is empty"
 		return nil
-	case tool.SniffImage(data) != "":
+	case tool.SniffPicture(data) != "":
 		return p.convertImage(data)
 	case mediaType == "text/html", mediaType == "application/xhtml+xml":
 		return p.convertHTML(ctx, decodeText(data, contentType, true))
@@ -93,15 +93,22 @@ func (p *webPage) convertImage(data []byte) error {
 	}
 	part, err := tool.Image(data)
 	if err != nil {
-		return fmt.Errorf("the image %s cannot be used: %w", p.url, err)
+		p.refuse(data, "the image %s cannot be used: %v", p.url, err)
+		return nil
 	}
 	config, format, err := image.DecodeConfig(bytes.NewReader(data))
 	if err != nil {
-		return fmt.Errorf("the image %s cannot be used: it begins as %s but its header is damaged (%v)", p.url, tool.SniffImage(data), err)
+		p.refuse(data, "the image %s cannot be used: it begins as %s but its header is damaged (%v)", p.url, tool.SniffPicture(data), err)
+		return nil
 	}
 	p.image = part
 	p.text = fmt.Sprintf("image/%s, %dx%d pixels, %d bytes", format, config.Width, config.Height, len(data))
 	return nil
+}
+
+// refuse takes an image that is none: it is kept, and the model is told why.
+func (p *webPage) refuse(data []byte, format string, args ...any) {
+	p.unsent = []tool.Unsent{{Problem: fmt.Sprintf(format, args...), Data: data}}
 }
 
 // convertHTML makes Markdown of a page.

@@ -1,0 +1,112 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package toolkit
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// A command line is decided on by a parser that is not the shell that runs it.
+// Where the two disagree, the policy judges other commands than those that run:
+// the parser joins lines at "\" CR LF and at a "\" that ends a comment, and no
+// shell does. So a text is looked at as bytes first, and only what every shell is
+// known to read as the parser does goes on to it. TestCommandAgainstShells
+// compares the two with the shells of this machine; what it finds is added here.
+
+// misreadable returns what in a command line a shell may read differently, or "".
+func misreadable(text string) string {
+	if what := strangeCharacter(text); what != "" {
+		return what
+	}
+	if strings.HasSuffix(text, `\`) {
+		return "it ends in a backslash"
+	}
+	return strangeContinuation(text)
+}
+
+// strangeCharacter finds characters other than tab, newline, printable ASCII,
+// and letters, digits, marks, punctuation and symbols beyond it. Some shells
+// take blanks of Unicode for blanks, some skip NUL, none agrees about CR.
+func strangeCharacter(text string) string {
+	if !utf8.ValidString(text) {
+		return "it holds bytes that are not UTF-8"
+	}
+	for _, r := range text {
+		switch {
+		case r == '\t' || r == '\n' || r >= ' ' && r < 0x7f:
+		case r == '\r':
+			return "it holds a carriage return"
+		case r < ' ' || !unicode.In(r, unicode.L, unicode.M, unicode.N, unicode.P, unicode.S):
+			return "it holds a control character or an unusual blank"
+		}
+	}
+	return ""
+}
+
+// strangeContinuation lets lines go on with a backslash only between words of
+// one command: not near a comment or a here-document, and not inside an operator
+// or a name.
+func strangeContinuation(text string) string {
+	if !strings.Contains(text, "\\\n") {
+		return ""
+	}
+	if strings.Contains(text, "<<") {
+		return "a backslash at the end of a line beside a here-document"
+	}
+	lines := strings.Split(text, "\n")
+	for i, line := range lines[:len(lines)-1] {
+		rest, ok := strings.CutSuffix(line, `\`)
+		switch {
+		case !ok:
+		case strings.Contains(line, "#") || strings.HasPrefix(strings.TrimLeft(lines[i+1], " \t"), "#"):
+			return "a backslash at the end of a line beside a #, which may begin a comment"
+		case strings.HasSuffix(rest, `\`):
+			return "several backslashes at the end of a line"
+		case strings.TrimSpace(rest) == "":
+			return "a line that is nothing but a backslash, behind which ksh93 begins a command"
+		}
+	}
+	return ""
+}
+
+// strangeComment reports a # that the parser takes for a comment's and a shell
+// for a part of a word, as in ( ls 'a'# ; rm b ): the parser loses the rest of
+// the line. Each # must be in a text or an expansion that the parser read, or in
+// a comment that begins where every shell begins one.
+func strangeComment(text string, file *syntax.File) bool {
+	if !strings.Contains(text, "#") {
+		return false
+	}
+	known, strange := make([]bool, len(text)), false
+	mark := func(from, to syntax.Pos) {
+		for i := from.Offset(); i < min(to.Offset(), uint(len(text))); i++ {
+			known[i] = true
+		}
+	}
+	syntax.Walk(file, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.Comment:
+			at := n.Pos().Offset()
+			strange = strange || at > 0 && !strings.ContainsRune(" \t\n;&|(", rune(text[at-1]))
+			mark(n.Pos(), n.End())
+		case *syntax.Lit, *syntax.SglQuoted:
+			mark(n.Pos(), n.End())
+		case *syntax.ParamExp:
+			end := n.End()
+			if n.Exp != nil && n.Exp.Word != nil {
+				end = n.Exp.Word.Pos()
+			}
+			mark(n.Pos(), end)
+		}
+		return true
+	})
+	for i, seen := range known {
+		strange = strange || text[i] == '#' && !seen
+	}
+	return strange
+}
