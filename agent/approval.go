@@ -4,6 +4,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,8 +55,9 @@ type Decision struct {
 	// decides this call alone. Deny wins over ask, and ask over allow, so a rule
 	// that allows does not silence one that asks.
 	Remember *session.Rule `json:"remember,omitempty"`
-	// By names who decides.
-	By string `json:"by,omitempty"`
+	// By names who decides, and From says how: "" is by [Decide].
+	By   string `json:"by,omitempty"`
+	From string `json:"from,omitempty"`
 }
 
 // The ways in which a decision can be wrong.
@@ -102,7 +104,7 @@ func Wanted(ctx context.Context, s *session.Session) ([]Pending, error) {
 			list = append(list, more...)
 			continue
 		}
-		if _, decided := state.verdicts[c.CallID]; c.Asked && !decided && !c.Started {
+		if c.Asked && c.Verdict == nil && !c.Started {
 			list = append(list, pendingOf(s, c))
 		}
 	}
@@ -120,12 +122,8 @@ func fold(s *session.Session) *State {
 // pendingOf is a call that was asked about, as the last entry about it says.
 func pendingOf(s *session.Session, c *session.OpenCall) Pending {
 	p := Pending{Session: s.ID(), Number: c.Number, CallID: c.CallID}
-	log := s.Log()
-	for i := len(log) - 1; i >= 0; i-- {
-		if a, ok := log[i].Body.(session.ApprovalAsked); ok && a.CallID == c.CallID {
-			p.Tool, p.Arguments, p.Custom, p.Reason, p.Rules = a.Tool, a.Arguments, a.Custom, a.Reason, a.Rules
-			break
-		}
+	if a := c.Question; a != nil {
+		p.Tool, p.Arguments, p.Custom, p.Reason, p.Rules = a.Tool, a.Arguments, a.Custom, a.Reason, a.Rules
 	}
 	return p
 }
@@ -133,9 +131,14 @@ func pendingOf(s *session.Session, c *session.OpenCall) Pending {
 // Decide answers calls that wait. The decisions for one session are recorded
 // all or none; the next run goes on with them. A decision that is recorded
 // already is no error and is not recorded again, others that do not fit give a
-// [*DecisionError]. No run of the session may be under way: s is its only writer
-// meanwhile.
-func Decide(ctx context.Context, s *session.Session, decisions ...Decision) error {
+// [*DecisionError]. It takes the session's lock as a run does; while a run is under
+// way the error wraps [session.ErrBusy].
+func Decide(ctx context.Context, s *session.Session, decisions ...Decision) (err error) {
+	release, err := s.Hold(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = cmp.Or(err, release()) }()
 	var ids []string
 	bySession := map[string][]Decision{}
 	for _, d := range decisions {
@@ -154,7 +157,7 @@ func Decide(ctx context.Context, s *session.Session, decisions ...Decision) erro
 				return &DecisionError{bySession[id][0], fmt.Errorf("%w: session %q is none of %q", ErrNotWanted, id, s.ID())}
 			}
 			var err error
-			if target, err = s.Nested(ctx, id); err != nil {
+			if target, err = nestedIn(ctx, s, id); err != nil {
 				return err
 			}
 		}
@@ -163,6 +166,18 @@ func Decide(ctx context.Context, s *session.Session, decisions ...Decision) erro
 		}
 	}
 	return nil
+}
+
+// nestedIn opens a session that is nested in s at any depth, each in the one around
+// it.
+func nestedIn(ctx context.Context, s *session.Session, id string) (*session.Session, error) {
+	if around, ok := session.NestedIn(id); ok && strings.HasPrefix(around, s.ID()+"/") {
+		var err error
+		if s, err = nestedIn(ctx, s, around); err != nil {
+			return nil, err
+		}
+	}
+	return s.Nested(ctx, id)
 }
 
 func decideIn(ctx context.Context, s *session.Session, decisions []Decision) error {
@@ -175,7 +190,7 @@ func decideIn(ctx context.Context, s *session.Session, decisions []Decision) err
 		}
 		if !known {
 			bodies = append(bodies, approval)
-			state.decided(approval)
+			state.Apply(session.Entry{Body: approval})
 		}
 	}
 	if len(bodies) == 0 {
@@ -196,11 +211,10 @@ func (s *State) approval(log *session.Session, d Decision) (a session.Approval, 
 			return a, false, ErrNotWanted
 		}
 		a = d.approval(c.Number)
-		verdict, decided := s.verdicts[c.CallID]
 		switch {
-		case decided && same(verdict, a):
+		case c.Verdict != nil && same(*c.Verdict, a):
 			return a, true, nil
-		case decided || c.Started:
+		case c.Verdict != nil || c.Started:
 			return a, false, ErrDecided
 		}
 		return a, false, d.check(c.Item)
@@ -255,10 +269,14 @@ func (d Decision) names(log []session.Entry) bool {
 	return false
 }
 
-func same(a, b session.Approval) bool { return reflect.DeepEqual(a, b) }
+// same reports whether two verdicts say the same, however they came.
+func same(a, b session.Approval) bool {
+	a.From, b.From = "", ""
+	return reflect.DeepEqual(a, b)
+}
 
 func (d Decision) approval(number int) session.Approval {
-	a := session.Approval{CallID: d.CallID, Number: number, Allowed: d.Allow, By: d.By, Edited: d.Arguments, Remember: d.Remember}
+	a := session.Approval{CallID: d.CallID, Number: number, Allowed: d.Allow, By: d.By, From: cmp.Or(d.From, "agent.Decide"), Edited: d.Arguments, Remember: d.Remember}
 	if a.By == "" {
 		a.By = someone
 	}
@@ -277,6 +295,9 @@ const someone = "someone"
 // check reports a decision that cannot be carried out.
 func (d Decision) check(call item.Item) error {
 	if d.Arguments != "" {
+		if hosted(call) {
+			return fmt.Errorf("%w: the endpoint makes this call, with the arguments that it has; allow it or not", ErrMeaningless)
+		}
 		if !d.Allow {
 			return fmt.Errorf("%w: it changes the arguments of a call that it refuses", ErrMeaningless)
 		}

@@ -341,3 +341,35 @@ func TestEditedArgumentsDoNotFit(t *testing.T) {
 		}
 	}
 }
+
+// A decision reaches a run that is nested in a nested one.
+func TestDecideDeepInside(t *testing.T) {
+	store := new(session.Memory)
+	s, err := session.Open(t.Context(), store, "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	deep := s
+	for _, id := range []string{"", "x", "y"} {
+		if id != "" {
+			if deep, err = deep.Nested(t.Context(), session.NestedID(deep.ID(), 1, id)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err := deep.Append(t.Context(), session.RunStarted{}, session.TurnStarted{Turn: 1}, session.Received{Turn: 1, Item: item.Call("c", "f", "{}")},
+			session.TurnEnded{Turn: 1, Status: item.StatusCompleted}, session.ApprovalAsked{CallID: "c", Tool: "f", Arguments: "{}"})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := agent.Decide(t.Context(), s, agent.Decision{Session: deep.ID(), CallID: "c", Allow: true}); err != nil {
+		t.Fatal(err)
+	}
+	again, err := session.Open(t.Context(), store, deep.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if log := again.Log(); len(log) != 6 || !log[5].Body.(session.Approval).Allowed {
+		t.Errorf("%d entries", len(log))
+	}
+}

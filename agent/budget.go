@@ -17,7 +17,8 @@ import (
 // Budget bounds what several runs use together. Set it on the agents that share
 // it, or lend it to runs with [WithBudget]. Budgets are a tree: what a run uses,
 // nested runs and forks draw from the budgets of the run around them too. Zero
-// means no limit.
+// means no limit. The retries of requests have a budget of their own, which is an
+// [endpoint.Budget].
 //
 // The fields must not change once a run draws on it. A Budget must not be
 // copied; it is safe for concurrent use.
@@ -45,9 +46,10 @@ type Spent struct {
 	Cost   float64 `json:"cost,omitempty"`
 }
 
-func (s *Spent) add(o Spent) {
+// Add counts what o holds too.
+func (s *Spent) Add(o Spent) {
 	s.Turns += o.Turns
-	s.Tokens += o.Tokens
+	s.Tokens = plus(s.Tokens, o.Tokens)
 	s.Cost += o.Cost
 }
 
@@ -57,6 +59,9 @@ func (b *Budget) Child() *Budget { return &Budget{around: []*Budget{b}} }
 
 // Used returns what was drawn so far.
 func (b *Budget) Used() Spent {
+	if b == nil {
+		return Spent{}
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.used
@@ -129,7 +134,7 @@ func (b *Budget) Spend(s Spent) {
 func (b *Budget) spendHere(s Spent) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.used.add(s)
+	b.used.Add(s)
 }
 
 // all visits the budget and those around it.

@@ -51,6 +51,8 @@ type cacheState struct {
 	items  int   // of the last request
 	tokens int64 // input tokens of the last request whose count is known; 0 none
 	warm   int   // bytes of that request
+	short  bool  // tokens is what there should be at least: the endpoint counted only a part
+	other  bool  // since then something else than the history changed, or it was not only added to
 }
 
 // asked takes note of a request.
@@ -65,6 +67,7 @@ func (c *cacheState) asked(v *session.View) {
 	if c.asks > 0 && c.tools {
 		now.Stable, now.Broken = 0, &CacheBreak{Index: -1, Why: ByTools}
 	}
+	c.other = c.other || now.Broken != nil
 	c.tools = false
 	if c.warm > 0 {
 		now.Expected = c.tokens * int64(min(now.Stable, c.warm)) / int64(c.warm)
@@ -73,13 +76,19 @@ func (c *cacheState) asked(v *session.View) {
 	c.asks++
 }
 
-// told takes note of what the endpoint said.
-func (c *cacheState) told(b session.TurnEnded) {
+// told takes note of what the endpoint said, and whether it left out the
+// beginning of the history.
+func (c *cacheState) told(b session.TurnEnded, cut bool) {
 	if b.Usage == nil || b.BrokeOff() {
 		return
 	}
 	c.last.Cached = b.Usage.Cached()
-	c.tokens, c.warm = b.Usage.InputTokens, c.last.Input
+	if c.short = cut; cut {
+		c.tokens += int64(max(0, c.last.Input-c.warm)) / leastTokens
+	} else {
+		c.tokens = b.Usage.InputTokens
+	}
+	c.warm, c.other = c.last.Input, b.Profile != ""
 }
 
 // report returns the comparison of the last turn, nil for a session's first:

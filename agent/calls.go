@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -47,13 +48,15 @@ func (r *Run) judge(call tool.Call, traits tool.Traits) judgement {
 // of those that do.
 func (r *Run) approve(ctx context.Context, calls []*session.OpenCall) error {
 	for _, c := range calls {
-		verdict, judged, unasked := Verdict{Allowed: true}, judgement{}, false
+		verdict, judged, unasked := Verdict{Allowed: true, rule: "allow calls of unknown tools, which run nothing", From: byDefault}, judgement{}, false
 		call, err := r.callOf(c)
 		traits, known := r.traits(call.Name)
 		switch {
 		case err != nil:
-			verdict = Verdict{Reason: "The call cannot be read: " + err.Error()}
-		case known && c.Paused == "": // what goes on was allowed before
+			verdict = Verdict{Reason: "The call cannot be read: " + err.Error(), rule: "deny calls that cannot be read", From: byDefault}
+		case c.Paused != "" && !r.goesOn(c, traits): // known or not: it was started once
+			verdict = Verdict{Reason: sessionElsewhere, rule: denyElsewhere, From: byDefault}
+		case known || hosted(c.Item):
 			judged = r.judge(call, traits)
 			verdict, unasked = r.decide(ctx, call, traits, judged)
 		}
@@ -83,7 +86,7 @@ func (r *Run) decide(ctx context.Context, call tool.Call, traits tool.Traits, ju
 	t, _ := r.tools.Lookup(call.Name)
 	v, unasked := r.agent.Policy.decide(ctx, t, call, traits, judged)
 	if v.Later && !v.Allowed && root != r && !root.session.KeepsNested() {
-		return r.agent.Policy.unasked(cannotWait, call.Name), true
+		return r.agent.Policy.unasked(cannotWait, call.Name, judged), true
 	}
 	return v, unasked
 }
@@ -103,7 +106,7 @@ func (r *Run) root() *Run {
 // verdict records what was decided about a call.
 func (r *Run) verdict(ctx context.Context, c *session.OpenCall, v Verdict, unasked bool) error {
 	v.Reason, _ = tool.Sanitize(v.Reason)
-	a := session.Approval{CallID: c.CallID, Allowed: v.Allowed, Reason: v.Reason, By: v.By, Remember: v.Remember}
+	a := session.Approval{CallID: c.CallID, Allowed: v.Allowed, Reason: v.Reason, By: v.By, From: v.From, Rule: v.rule, Remember: v.Remember}
 	if v.Allowed {
 		a.Edited = v.Arguments
 	}
@@ -113,7 +116,7 @@ func (r *Run) verdict(ctx context.Context, c *session.OpenCall, v Verdict, unask
 	if !v.Allowed {
 		r.totals.RefusedCalls++
 		objection := r.showRefusal(ctx, c, v.Reason)
-		r.emit(CallRefused{CallID: c.CallID, Tool: toolName(c.Item), Reason: v.Reason, NoApprover: unasked})
+		r.emit(CallRefused{CallID: c.CallID, Tool: toolName(c.Item), Reason: v.Reason, NoApprover: unasked, By: a.By, From: a.From, Rule: a.Rule})
 		if objection != nil {
 			return r.stopFor(ctx, objection)
 		}
@@ -140,7 +143,11 @@ func (r *Run) wait(ctx context.Context, c *session.OpenCall, call tool.Call, why
 	asked := session.ApprovalAsked{
 		CallID: c.CallID, Number: c.Number, Tool: call.Name, Arguments: call.Arguments, Custom: call.Custom, Reason: why, Rules: suggest(t, call),
 	}
-	if err := r.record(ctx, asked); err != nil {
+	if c.Asked && asksTheSame(pendingOf(r.session, c), asked) {
+		// The log says so already. A run that is started to see whether there is
+		// an answer by now must not make it longer each time.
+		r.state.wait(c)
+	} else if err := r.record(ctx, asked); err != nil {
 		return err
 	}
 	p := pendingOf(r.session, c)
@@ -149,11 +156,23 @@ func (r *Run) wait(ctx context.Context, c *session.OpenCall, call tool.Call, why
 	return nil
 }
 
+// asksTheSame reports whether what is asked about a call is what was asked. A
+// transcript does not keep the reason and the rules.
+func asksTheSame(before Pending, now session.ApprovalAsked) bool {
+	if before.Tool != now.Tool || before.Arguments != now.Arguments || before.Custom != now.Custom {
+		return false
+	}
+	return before.Reason == "" && before.Rules == nil || before.Reason == now.Reason && reflect.DeepEqual(before.Rules, now.Rules)
+}
+
 // close gives calls that will not run the output that says why. A call whose
 // kind has no such output leaves the view.
 func (r *Run) close(ctx context.Context, calls []Closing) error {
 	for _, c := range calls {
-		text := tool.Envelope(true, toolName(c.Call.Item), c.Reason, "")
+		text := c.Reason
+		if !hosted(c.Call.Item) {
+			text = tool.Envelope(true, toolName(c.Call.Item), c.Reason, "")
+		}
 		out, ok, err := item.OutputFor(c.Call.Item, item.Text(text))
 		if err != nil {
 			return err
@@ -243,11 +262,11 @@ func (r *Run) settle(ctx context.Context, until int, failure *error) {
 
 // returned records an output, unless its size depends on the others.
 func (r *Run) returned(ctx context.Context, f *finished) error {
-	if r.agent.Shape.Turn == nil {
+	if r.agent.shape().Turn == nil {
 		return r.finish(ctx, f)
 	}
 	r.batch.outs = append(r.batch.outs, &f.out)
-	if r.agent.Shape.Settled(&f.out, r.batch.size) {
+	if r.agent.shape().Settled(&f.out, r.batch.size) {
 		return r.finish(ctx, f)
 	}
 	r.batch.large = append(r.batch.large, f)
@@ -260,7 +279,7 @@ func (r *Run) fit(ctx context.Context, calls []*session.OpenCall) (err error) {
 	if len(r.batch.large) == 0 {
 		return nil
 	}
-	r.agent.Shape.Fit(r.lasting, r.batch.outs...)
+	r.agent.shape().Fit(r.lasting, r.batch.outs...)
 	for _, c := range calls {
 		for _, f := range r.batch.large {
 			if f.call == c {
@@ -299,7 +318,7 @@ type finished struct {
 }
 
 func (f *finished) invoke(r *Run) {
-	f.out = r.tools.Invoke(f.ctx, f.given, r.agent.Shape)
+	f.out = r.tools.Invoke(f.ctx, f.given, r.agent.shape())
 	f.seen.Ended = time.Now()
 	switch f.out.Failure {
 	case tool.NotRun, tool.UnknownTool, tool.BadArguments:
@@ -308,6 +327,15 @@ func (f *finished) invoke(r *Run) {
 			f.out.Content = item.Text(tool.Envelope(true, f.given.Name, f.before, ""))
 		}
 	}
+}
+
+const denyElsewhere = "deny what was started as a run of another session"
+
+// goesOn reports whether a call that was started goes on where it was: its tool
+// starts runs, and the run that the log names is the one this very call starts.
+// What the log says of it is not enough, for a log can be copied.
+func (r *Run) goesOn(c *session.OpenCall, traits tool.Traits) bool {
+	return traits.Nested && c.Paused == r.session.NestedID(c)
 }
 
 // startedBefore is what there is to tell of an earlier start of a call.
@@ -330,7 +358,8 @@ func (r *Run) start(ctx context.Context, c *session.OpenCall, early bool) error 
 		return err
 	}
 	said := call.Arguments
-	call.Arguments = cmp.Or(r.state.verdicts[c.CallID].Edited, said)
+	allowed := *cmp.Or(c.Verdict, &session.Approval{})
+	call.Arguments = cmp.Or(allowed.Edited, said)
 	t, _ := r.tools.Lookup(call.Name)
 	f := &finished{call: c, ctx: ctx, given: call, before: startedBefore(c), seen: ToolCall{
 		Session: r.session.ID(), Depth: r.depth, Turn: r.state.turn, Call: call, Started: time.Now(),
@@ -338,14 +367,17 @@ func (r *Run) start(ctx context.Context, c *session.OpenCall, early bool) error 
 	if t != nil {
 		f.seen.Traits = tool.TraitsOf(t)
 	}
-	if c.Paused != "" && c.Paused != r.session.NestedID(c) {
-		return r.verdict(ctx, c, Verdict{Reason: sessionElsewhere}, false)
+	if c.Paused != "" && !r.goesOn(c, f.seen.Traits) {
+		return r.verdict(ctx, c, Verdict{Reason: sessionElsewhere, rule: denyElsewhere, From: byDefault}, false)
 	}
 	if c.Lost && !f.seen.Traits.Idempotent { // it was declared to be, then
-		return r.verdict(ctx, c, Verdict{Reason: outcomeUnknown}, false)
+		return r.verdict(ctx, c, Verdict{Reason: outcomeUnknown, From: byDefault}, false)
 	}
-	if objection := r.admit(f); objection != "" {
-		return r.verdict(ctx, c, Verdict{Reason: cmp.Or(f.before, objection)}, false)
+	if objection, j := r.admit(f); objection != "" {
+		return r.verdict(ctx, c, Verdict{Reason: cmp.Or(f.before, objection), rule: j.rule, From: j.from}, false)
+	}
+	if hosted(c.Item) {
+		return r.approveHosted(ctx, f, said)
 	}
 	begun := session.CallStarted{CallID: c.CallID, Repeatable: f.seen.Traits.Idempotent}
 	if f.given.Arguments != said {
@@ -361,7 +393,7 @@ func (r *Run) start(ctx context.Context, c *session.OpenCall, early bool) error 
 		return err
 	}
 	if !r.quiet {
-		r.emit(CallStarted{CallID: call.ID, Tool: call.Name, Arguments: f.given.Arguments, Edited: f.given.Edited, Early: early})
+		r.emit(CallStarted{CallID: call.ID, Tool: call.Name, Arguments: f.given.Arguments, Edited: f.given.Edited, Early: early, By: allowed.By, From: allowed.From, Rule: allowed.Rule})
 	}
 	if f.scope != nil {
 		f.ctx = context.WithValue(f.ctx, scopeKey{}, f.scope)
@@ -383,26 +415,40 @@ func (r *Run) start(ctx context.Context, c *session.OpenCall, early bool) error 
 	return nil
 }
 
+// notEditable answers the endpoint about a call whose arguments somebody changed:
+// the endpoint takes yes or no, and nothing else.
+const notEditable = "The call was not approved: its arguments were changed, and a call that the endpoint makes can only be approved as it is."
+
+// approveHosted tells the endpoint that it may make the call it asked about.
+func (r *Run) approveHosted(ctx context.Context, f *finished, said string) error {
+	f.seen.Ended = time.Now()
+	if f.given.Arguments != said {
+		f.out.Failed, f.out.Failure, f.out.Error, f.out.Content = true, tool.NotRun, notEditable, item.Text(notEditable)
+	}
+	return r.finish(ctx, f)
+}
+
 // admit lets hooks see a call, and rules see what became of it. It returns what
 // the model is told if the call is not to run after all.
-func (r *Run) admit(f *finished) (objection string) {
+func (r *Run) admit(f *finished) (objection string, by judgement) {
 	hooks := r.agent.Hooks
 	if len(hooks) > 0 {
 		inner, n, err := before(f.ctx, "BeforeTool", hooks, beforeTool, &f.seen)
 		f.ctx, f.hooks = inner, hooks[:n]
 		if err != nil {
 			objection = "The call was refused by a check: " + hookText(err) + " Nothing was done."
+			by = judgement{rule: "deny what a check objects to", from: "a hook"}
 		}
 	}
 	f.given.Arguments = f.seen.Call.Arguments // nothing else of it is a hook's to change
 	if j := r.judge(f.given, f.seen.Traits); j.verdict == session.Deny && objection == "" {
-		objection = j.denied(f.given.Name)
+		objection, by = j.denied(f.given.Name), j
 	}
 	if objection != "" && len(f.hooks) > 0 {
 		f.seen.Ended, f.seen.Failure, f.seen.Error = time.Now(), tool.NotRun, objection
 		_ = after(f.ctx, "AfterTool", f.hooks, afterTool, &f.seen) // the call is refused already
 	}
-	return objection
+	return objection, by
 }
 
 // hookText is what the model is told of a hook's error: what the hook says, and
@@ -429,7 +475,9 @@ func (r *Run) lose(calls ...*finished) {
 // finish records what came of a call.
 func (r *Run) finish(ctx context.Context, f *finished) error {
 	seen, out := &f.seen, &f.out
-	d := CallDone{CallID: f.call.CallID, Tool: seen.Call.Name, Failed: out.Failed, Error: out.Error, Took: seen.Ended.Sub(seen.Started)}
+	r.cut = r.cut || len(out.Stored) > 0
+	d := CallDone{CallID: f.call.CallID, Tool: seen.Call.Name, Synthetic: hosted(f.call.Item), Failed: out.Failed, Error: out.Error, Took: seen.Ended.Sub(seen.Started),
+		LeftOut: out.LeftOut, Kept: slices.Concat(out.Stored, out.Originals)}
 	var bodies []session.Body
 	paused := false
 	if f.scope != nil {
@@ -465,7 +513,7 @@ func (r *Run) finish(ctx context.Context, f *finished) error {
 func (r *Run) nested(bodies []session.Body) {
 	for _, b := range bodies {
 		if n, ok := b.(session.Nested); ok {
-			r.totals.Nested.add(Spent{n.Turns, n.Tokens, n.Cost})
+			r.totals.Nested.Add(Spent{n.Turns, n.Tokens, n.Cost})
 		}
 	}
 }
@@ -512,7 +560,7 @@ func (r *Run) answer(ctx context.Context, d CallDone, bodies ...session.Body) er
 // and so do the rules, and every call of the reply before it was started too.
 // What its verdict is does not depend on anybody who would have to be asked.
 func (r *Run) startEarly(ctx context.Context, it item.Item) error {
-	if r.held || !it.IsCall() {
+	if r.held || r.holding || !it.IsCall() {
 		return nil
 	}
 	r.held = true
@@ -528,10 +576,11 @@ func (r *Run) startEarly(ctx context.Context, it item.Item) error {
 	if err != nil {
 		return nil // it is told when the reply is whole
 	}
-	if r.judge(call, t).verdict != session.Allow {
+	j := r.judge(call, t)
+	if j.verdict != session.Allow {
 		return nil
 	}
-	if err := r.record(ctx, session.Approval{CallID: c.CallID, Allowed: true}); err != nil {
+	if err := r.record(ctx, session.Approval{CallID: c.CallID, Allowed: true, From: j.from, Rule: j.rule}); err != nil {
 		return err
 	}
 	running := r.running

@@ -59,8 +59,9 @@ type Compacter interface {
 	Compact(ctx context.Context, req *item.CompactRequest) (*item.Compacted, error)
 }
 
-// Compact puts something shorter in the place of what was sent before. See
-// [session.Compacted].
+// Compact is the effect of putting something shorter in the place of what was sent
+// before. To do that to a session, see [Agent.Compact]; for what is in the log,
+// [session.Compacted]; for the event, [Compacted].
 type Compact struct {
 	Through int64
 	Kept    []int64
@@ -85,6 +86,13 @@ type Room struct {
 	// replaced; see Compaction.
 	Keep int64
 	By   string
+	// Learn lets what the endpoint tells of the model's context, or gives away by
+	// cutting a history, take the place of Window and Start. Share and Reply are what
+	// Start is made of then: the share of the window that may be filled, and the
+	// longest reply, 0 if that is not known.
+	Learn bool
+	Share float64
+	Reply int64
 	// Around is what instructions and tools take of it.
 	Around int64
 	// Model and Estimator tell the size of items.
@@ -102,10 +110,11 @@ const (
 // room is what the agent's configuration comes to.
 func (a *Agent) room() Room {
 	c := &a.Compaction
-	if !c.Auto && c.At <= 0 {
-		return Room{}
-	}
 	model := a.Request.Model
+	if !c.Auto && c.At <= 0 {
+		_, told := a.Model.(Sizer)
+		return Room{Learn: told, Model: model, Estimator: c.Estimator}
+	}
 	window := cmp.Or(c.Window, windowOf(model))
 	start := c.At
 	if start <= 0 && window > 0 {
@@ -117,6 +126,7 @@ func (a *Agent) room() Room {
 	}
 	return Room{
 		On: true, Start: start, Window: window, Keep: keep, By: cmp.Or(c.By, session.BySummary),
+		Learn: c.Window <= 0 && c.At <= 0, Share: cmp.Or(c.Share, defaultShare), Reply: longestReply(&a.Request),
 		Model: model, Estimator: c.Estimator,
 	}
 }
@@ -128,12 +138,19 @@ func windowOf(model string) int64 {
 }
 
 // replyOf returns how much of the window is for the reply.
-func replyOf(req *item.Request, window int64) int64 {
-	m, _ := endpoint.LookupModel(req.Model)
-	reply := int64(m.MaxOutput)
+func replyOf(req *item.Request, window int64) int64 { return within(longestReply(req), window) }
+
+// longestReply returns how long a reply can be, 0 if that is not known.
+func longestReply(req *item.Request) int64 {
 	if req.MaxOutputTokens != nil {
-		reply = *req.MaxOutputTokens
+		return *req.MaxOutputTokens
 	}
+	m, _ := endpoint.LookupModel(req.Model)
+	return int64(m.MaxOutput)
+}
+
+// within returns how much of a window a reply may take.
+func within(reply, window int64) int64 {
 	if reply <= 0 || reply >= window { // not known, or out of the same window
 		return window / 4
 	}
@@ -182,7 +199,7 @@ func (s *State) size() int64 {
 // far as its items are settled: what the endpoint reported of the last one, and
 // an estimate of what is new. It is 0 if there is no Room.
 func (s *State) Tokens() int64 {
-	if !s.Room.On {
+	if !s.Room.measures() {
 		return 0
 	}
 	f, size := &s.fill, s.size()
@@ -209,7 +226,7 @@ func (s *State) corrected(size int64) int64 {
 
 // reported takes note of what the endpoint said of the last request.
 func (s *State) reported(u *item.Usage) {
-	if s.Room.On && u != nil && u.InputTokens > 0 && s.fill.asked > 0 {
+	if s.Room.measures() && u != nil && u.InputTokens > 0 && s.fill.asked > 0 {
 		s.fill.sent, s.fill.reported, s.fill.rewritten = s.fill.asked, u.InputTokens, false
 	}
 }
@@ -217,14 +234,15 @@ func (s *State) reported(u *item.Usage) {
 // compacted folds a compaction.
 func (s *State) compacted(b session.Compacted) {
 	s.run.cost += b.Cost
-	if b.Usage != nil {
-		s.run.tokens += b.Usage.TotalTokens
+	if u, _ := counted(b.Usage); u != nil { // a log may be foreign
+		s.run.tokens = plus(s.run.tokens, u.TotalTokens)
 	}
 	if b.Failure != "" {
 		s.run.compactions.failure = b.Failure
 		s.run.compactions.later = b.Before + b.Before/worthwhile + 1
 		return
 	}
+	s.run.cut = ""
 	if s.overflowed() {
 		s.run.compactions.retried = true
 		s.mended()
@@ -262,8 +280,13 @@ func (s *State) nextForOverflow() Effect {
 // nextForRoom returns a compaction if one is due, a stop if the request is
 // certain not to fit, or nil.
 func (s *State) nextForRoom() Effect {
-	m := &s.Room
-	if !m.On || m.Start <= 0 {
+	m := s.learned()
+	switch {
+	case s.run.cut != "":
+		return s.nextForCut()
+	case !m.On:
+		return s.tooMuch(m.Window)
+	case m.Start <= 0:
 		return nil
 	}
 	tokens := s.Tokens()
@@ -319,7 +342,7 @@ func (s *State) replaced(through, keep int64) (kept []int64, size int64) {
 		n := s.corrected(s.Room.tokens(it))
 		size += n
 		seq, refused := s.view.Seq(i)
-		if it.Type() == item.TypeMessage && it.Role() == item.RoleUser && seq != s.view.Compaction() && !refused {
+		if it.Type() == item.TypeMessage && it.Role() == item.RoleUser && seq != s.view.Compaction() && !refused && !session.IsBreakNote(it) {
 			words = append(words, word{seq, n})
 		}
 	}

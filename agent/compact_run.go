@@ -61,11 +61,7 @@ func (r *Run) compacted(e Compact, seen *CompactCall, failure error) error {
 	r.totals.Compactions++
 	r.totals.Cost += b.Cost
 	if u := b.Usage; u != nil {
-		r.totals.InputTokens += u.InputTokens
-		r.totals.CachedTokens += u.Cached()
-		r.totals.OutputTokens += u.OutputTokens
-		r.totals.ReasoningTokens += u.Reasoning()
-		r.totals.TotalTokens += u.TotalTokens
+		r.totals.count(u)
 		r.purse.Spend(Spent{Tokens: u.TotalTokens, Cost: b.Cost})
 	}
 	r.shortened = Compacted{
@@ -73,8 +69,13 @@ func (r *Run) compacted(e Compact, seen *CompactCall, failure error) error {
 		Usage: b.Usage, Cost: b.Cost, Failure: b.Failure,
 	}
 	r.emit(r.shortened)
+	if seen.instead && failure == nil {
+		return r.notice(r.lasting, Noticed{Kind: session.NoticeSummaryInstead, Text: summaryInstead})
+	}
 	return nil
 }
+
+const summaryInstead = "the endpoint has no compaction of its own, so the model wrote a summary"
 
 // remains estimates what a request carries after a compaction.
 func (r *Run) remains(e Compact, seen *CompactCall) int64 {
@@ -112,7 +113,7 @@ func (r *Run) shorten(ctx context.Context, seen *CompactCall) error {
 		if done || err != nil {
 			return err
 		}
-		seen.By = session.BySummary
+		seen.By, seen.instead = session.BySummary, true
 	}
 	if seen.By != session.BySummary {
 		return fmt.Errorf("agent: Compaction.By is %q: want %q, %q or %q", seen.By, session.BySummary, session.ByEndpoint, session.ByDropping)
@@ -148,6 +149,7 @@ func (r *Run) byEndpoint(ctx context.Context, seen *CompactCall) (done bool, err
 
 // spend counts what a request took.
 func (c *CompactCall) spend(u *item.Usage, p Price) {
+	u, _ = counted(u)
 	if u == nil {
 		return
 	}
@@ -183,8 +185,18 @@ var ErrNothingToCompact = errors.New("there is too little in the session that so
 // Compact makes what a session sends shorter now, whether it is near any limit
 // or not, in the way that the agent's Compaction says. No run may be under way.
 // Where it fails, nothing has changed, and the error says why; what it cost is
-// recorded.
-func (a *Agent) Compact(ctx context.Context, s *session.Session) (*Compacted, error) {
+// recorded. It is the error of an AfterModel hook if that objects to a reply that it
+// had not seen yet.
+func (a *Agent) Compact(ctx context.Context, s *session.Session) (done *Compacted, err error) {
+	release, err := s.Hold(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = cmp.Or(err, release()) }()
+	return a.compact(ctx, s)
+}
+
+func (a *Agent) compact(ctx context.Context, s *session.Session) (*Compacted, error) {
 	r := a.Start(s)
 	r.lasting = context.WithoutCancel(ctx)
 	r.budget = endpoint.BudgetFrom(ctx)
@@ -200,6 +212,12 @@ func (a *Agent) Compact(ctx context.Context, s *session.Session) (*Compacted, er
 	now := *a
 	now.Compaction.Auto = true
 	r.fold(&now)
+	if err := r.state.whole(s.ID()); err != nil {
+		return nil, err
+	}
+	if veto := r.judgeStored(ctx); veto != nil {
+		return nil, cmp.Or(r.withdrawStored(ctx, veto, nil), veto)
+	}
 	state := &r.state
 	plan, ok := state.plan(min(state.Room.Keep, state.Tokens()/4))
 	if !ok {
@@ -222,15 +240,18 @@ func (a *Agent) Compact(ctx context.Context, s *session.Session) (*Compacted, er
 func (r *Run) fold(a *Agent) {
 	r.state.Limits, r.state.Room = a.Limits, a.room()
 	r.measure()
+	_, resumes := r.agent.Model.(Resumer)
+	r.state.kept.on = resumes || r.agent.Request.Conversation != ""
 	for e := range r.session.Entries() {
 		r.apply(e)
 	}
+	r.recall()
 }
 
 // measure estimates what the tools take of the context.
 func (r *Run) measure() {
-	if m := &r.state.Room; m.On {
-		b, _ := (&item.Request{Tools: r.tools.Definitions()}).AppendJSON(nil)
+	if m := &r.state.Room; m.measures() {
+		b, _ := (&item.Request{Tools: append(r.tools.Definitions(), r.agent.Request.Tools...)}).AppendJSON(nil)
 		m.Around = int64(estimateText(r.agent.Request.Instructions) + estimateText(string(b)))
 	}
 }
@@ -246,6 +267,11 @@ func (r *Run) lastEntry() int64 {
 // compaction that is in force then, 0 if none is. One that is not in force is an
 // error.
 func Restore(ctx context.Context, s *session.Session, seq int64) (left int64, err error) {
+	release, err := s.Hold(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = cmp.Or(err, release()) }()
 	var v session.View
 	for e := range s.Entries() {
 		v.Apply(e)

@@ -444,6 +444,15 @@ func TestEndpointCompaction(t *testing.T) {
 		if len(done) == 0 || done[0].By != c.want || done[0].Failure != "" || (len(m.requests) > 0) != (c.by != "") {
 			t.Fatalf("%s: %+v, %d requests", c.name, done, len(m.requests))
 		}
+		said := 0
+		for _, n := range bodies[session.Noticed](s) {
+			if n.Kind == session.NoticeSummaryInstead {
+				said++
+			}
+		}
+		if instead := c.by == session.ByEndpoint && c.want == session.BySummary; said > 1 || (said == 1) != instead {
+			t.Errorf("%s: said %d times that there is none", c.name, said)
+		}
 		if c.want != session.ByEndpoint {
 			continue
 		}

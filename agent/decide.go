@@ -13,14 +13,16 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// Effect is what to do next: [Ask], [Close], [Approve], [Call], [Compact] or
-// [Stop].
+// Effect is what a run does next: [Ask], [Close], [Approve], [Call], [Compact] or
+// [Stop]. Effects are what [State.Next] says, for tests and for tools that look into
+// a log; a program that runs agents does not need them.
 type Effect interface{ effect() }
 
-// Ask asks the model.
+// Ask is the effect of asking the model.
 type Ask struct{ Turn int }
 
-// Close answers calls that will not run, so that each has an output.
+// Close is the effect of answering calls that will not run, so that each has an
+// output.
 type Close struct{ Calls []Closing }
 
 // Closing is one call to close and what the model is told.
@@ -29,14 +31,16 @@ type Closing struct {
 	Reason string
 }
 
-// Approve gets a verdict on each of the calls.
+// Approve is the effect of getting a verdict on each of the calls. To give one,
+// see [Decide] and [Agent].Approver.
 type Approve struct{ Calls []*session.OpenCall }
 
-// Call runs the calls' tools, and waits for those that run already: calls that
+// Call is the effect of running the calls' tools, and of waiting for those that run already: calls that
 // were started while the reply still came.
 type Call struct{ Calls []*session.OpenCall }
 
-// Stop ends the run.
+// Stop is the effect of ending the run. To end one, end its context, or call
+// [Run.StopAfterTurn].
 type Stop struct {
 	Why    StopReason
 	Detail string
@@ -109,17 +113,16 @@ func (s *State) nextForCalls(open []*session.OpenCall) Effect {
 		if seen != nil {
 			seen[c.CallID] = true
 		}
-		verdict, decided := s.verdicts[c.CallID]
 		switch reason := s.hindrance(c); {
 		case c.Started && !c.Lost:
 			ready = append(ready, c) // it runs already
 		case reason != "":
 			closing = append(closing, Closing{c, reason})
-		case s.run.waits[c.CallID]:
-		case !decided:
+		case s.run.waits[c.Seq]:
+		case c.Verdict == nil:
 			undecided = append(undecided, c)
-		case !verdict.Allowed:
-			closing = append(closing, Closing{c, verdict.Reason})
+		case !c.Verdict.Allowed:
+			closing = append(closing, Closing{c, c.Verdict.Reason})
 		default:
 			ready = append(ready, c)
 		}
@@ -139,7 +142,7 @@ func (s *State) nextForCalls(open []*session.OpenCall) Effect {
 func (s *State) waiting(open []*session.OpenCall) string {
 	var names []string
 	for _, c := range open {
-		if name := toolName(c.Item); s.run.waits[c.CallID] && !slices.Contains(names, name) {
+		if name := toolName(c.Item); s.run.waits[c.Seq] && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
@@ -149,7 +152,7 @@ func (s *State) waiting(open []*session.OpenCall) string {
 // hindrance says why a call cannot run, whatever the policy says, or "".
 func (s *State) hindrance(c *session.OpenCall) string {
 	switch {
-	case c.Given && !c.Asked, c.Lost && (!c.Repeatable || s.stopNow()):
+	case c.Given && !c.Asked && !hosted(c.Item), c.Lost && (!c.Repeatable || s.stopNow()):
 		return outcomeUnknown
 	case s.stopNow() && c.Paused != "":
 		return stoppedWaiting
@@ -157,6 +160,7 @@ func (s *State) hindrance(c *session.OpenCall) string {
 		return notStarted
 	case c.Item.Status() == item.StatusIncomplete:
 		return callCut
+	case hosted(c.Item): // whether it runs is what we are asked
 	case c.Item.Type() != item.TypeFunctionCall && c.Item.Type() != item.TypeCustomToolCall && !slices.Contains(s.Kinds, c.Item.Type()):
 		return fmt.Sprintf("This client does not run calls of type %s.", c.Item.Type())
 	}
@@ -177,6 +181,10 @@ func (s *State) settled() Stop {
 		return Stop{Why: Refused}
 	case s.run.withdrawn != "":
 		return Stop{Why: Incomplete, Detail: s.run.withdrawn}
+	case s.run.empty:
+		return Stop{Why: EmptyReply, Detail: "the model said nothing and called nothing"}
+	case s.run.cut != "" && !s.Room.On:
+		return Stop{Why: ContextFull, Detail: "the reply was made without the beginning of the history: " + s.run.cut}
 	}
 	return Stop{Why: Answered}
 }

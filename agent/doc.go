@@ -10,6 +10,13 @@
 // effects and appends their outcomes. There is one loop: [Agent.Run] drains
 // what [Agent.Stream] yields.
 //
+// Programs that run agents need [Agent], [Result] and the events. [State], [Room]
+// and the effects ([Ask], [Close], [Approve], [Call], [Compact], [Stop]) are the
+// parts of the loop, exported for those who test decisions or look into a log:
+// none of them is called to stop a run, to approve a call or to compact a session.
+// For that there are [Run.StopAfterTurn] and the context, [Decide], and
+// [Agent.Compact].
+//
 // What a client repeats by itself is the same request, before anything of its
 // answer came. The loop asks again in a few cases only, with something left out
 // and before any output: reasoning that the endpoint cannot read, an item that it

@@ -4,17 +4,17 @@
 package agent
 
 import (
-	"strings"
 	"time"
 
 	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
 )
 
 // Event is something that happened in a run: [TurnStarted], [TextDelta],
 // [ReasoningDelta], [ModelEvent], [ItemDone], [ApprovalAsked], [CallStarted],
 // [CallRefused], [CallDone], [CallPaused], [TurnEnded], [ReasoningDropped],
-// [Quarantined], [Compacting], [Compacted], [Restored], [Collapsed], [Nested] or
-// [Stopped].
+// [ItemsWithdrawn], [Quarantined], [Compacting], [Compacted], [Restored], [Collapsed], [Noticed],
+// [Nested] or [Stopped].
 type Event interface {
 	// Name is the event's name in JSON lines.
 	Name() string
@@ -23,12 +23,19 @@ type Event interface {
 // TurnStarted says that the model is being asked.
 type TurnStarted struct {
 	Turn int `json:"turn"`
+	// Setup says who is asked, with what: in the first turn of a run, and when it
+	// changed. It is not to be changed.
+	Setup *session.Setup `json:"setup,omitempty"`
 }
 
-// TextDelta is text of the reply as it comes. A refusal comes as text too.
+// TextDelta is text of the reply as it comes. A refusal comes as text too. The texts
+// of a reply's messages come one after another, each part whole before the next:
+// where a server mixes them, what belongs to a later one waits.
 type TextDelta struct {
 	ItemID string `json:"item_id,omitempty"`
 	Text   string `json:"text"`
+	// Part is the part of the message that the text belongs to, from 0.
+	Part int `json:"part,omitempty"`
 }
 
 // ReasoningDelta is reasoning, or a summary of it, as it comes.
@@ -37,8 +44,7 @@ type ReasoningDelta struct {
 	Text   string `json:"text"`
 }
 
-// ModelEvent is every other event of the model's stream. The view is good until
-// the next event; see [item.Event.Keep].
+// ModelEvent is every other event of the model's stream.
 type ModelEvent struct {
 	Event item.Event `json:"-"`
 }
@@ -66,6 +72,10 @@ type CallStarted struct {
 	Arguments string `json:"arguments"`
 	Edited    bool   `json:"edited,omitempty"`
 	Early     bool   `json:"early,omitempty"`
+	// By, From and Rule say who allowed it, or which rule: see session.Approval.
+	By   string `json:"by,omitempty"`
+	From string `json:"from,omitempty"`
+	Rule string `json:"rule,omitempty"`
 }
 
 // CallRefused says that a call will not run because the policy, or somebody
@@ -77,6 +87,10 @@ type CallRefused struct {
 	// NoApprover says that the call would have needed an approval and that
 	// there was nobody to give one.
 	NoApprover bool `json:"no_approver"`
+	// By, From and Rule say who refused it, or which rule: see session.Approval.
+	By   string `json:"by,omitempty"`
+	From string `json:"from,omitempty"`
+	Rule string `json:"rule,omitempty"`
 }
 
 // CallDone is the output of a call, recorded. Synthetic says that no tool ran
@@ -91,6 +105,11 @@ type CallDone struct {
 	Took      time.Duration `json:"took_ns"`
 	// Edited says that a hook changed the output.
 	Edited bool `json:"edited,omitzero"`
+	// LeftOut is how many bytes of text the model does not get, as the marks in the
+	// output say. Kept are the ids under which texts are kept whole, and images and
+	// files as they were before they were refused or replaced: see [tool.Spill].
+	LeftOut int      `json:"left_out,omitzero"`
+	Kept    []string `json:"kept,omitempty"`
 	// Session is that of the nested run that the call was, if it was one.
 	Session string `json:"session,omitempty"`
 }
@@ -114,6 +133,11 @@ type TurnEnded struct {
 	Partial    bool        `json:"partial,omitempty"`
 	// Cost is what the reply cost, by [Agent.Prices].
 	Cost float64 `json:"cost,omitempty"`
+	// Model and ServiceTier are what the endpoint says answered, RequestID its
+	// name for the exchange.
+	Model       string `json:"model,omitempty"`
+	ServiceTier string `json:"service_tier,omitempty"`
+	RequestID   string `json:"request_id,omitempty"`
 	// Cache compares the request with the one before; nil for a session's first.
 	Cache *Cache `json:"cache,omitempty"`
 }
@@ -150,11 +174,13 @@ type ReasoningDropped struct {
 	Reason string `json:"reason"`
 }
 
-// Quarantined says that the endpoint refused the request for one item, so that
+// Quarantined says that the endpoint refused the request for one item, or for
+// one Member of it, so that
 // the model is asked again with a marker in its place. Seq is the number of the
 // session's entry that holds the item.
 type Quarantined struct {
 	Seq    int64  `json:"seq"`
+	Member string `json:"member,omitempty"`
 	Reason string `json:"reason"`
 }
 
@@ -169,7 +195,9 @@ type Compacting struct {
 	Items  int   `json:"items"`
 }
 
-// Compacted says what came of it. The session's entry Seq tells of it;
+// Compacted is the event that says what came of [Compacting]; the entry of the log
+// is a [session.Compacted], and what an endpoint returns an [item.Compacted]. The
+// session's entry Seq tells of it;
 // [Restore] takes it back.
 type Compacted struct {
 	Seq int64  `json:"seq"`
@@ -199,11 +227,26 @@ type Collapsed struct {
 	By   int64   `json:"by"`
 }
 
+// Noticed is something that the person of the run is to know and that is not an
+// error. It is recorded as a session.Noticed, which says what its members mean;
+// a run tells of one kind about one item or call once.
+type Noticed struct {
+	Turn   int    `json:"turn,omitempty"`
+	Kind   string `json:"kind"`
+	ItemID string `json:"item_id,omitempty"`
+	CallID string `json:"call_id,omitempty"`
+	Text   string `json:"text"`
+}
+
 // Stopped is the last event of every run.
 type Stopped struct {
 	Why    StopReason `json:"why"`
 	Detail string     `json:"detail,omitempty"`
-	Totals Totals     `json:"totals"`
+	// Guard is the name of the Hooks that objected, if they have one.
+	Guard  string `json:"guard,omitempty"`
+	Totals Totals `json:"totals"`
+	// All is what the run used, nested runs included: [Totals.All].
+	All Spent `json:"all"`
 	// Wanted are the calls that wait for an answer.
 	Wanted []Pending `json:"wanted,omitempty"`
 }
@@ -263,25 +306,18 @@ func (Restored) Name() string { return "restored" }
 func (Collapsed) Name() string { return "collapsed" }
 
 // Name implements [Event].
+func (Noticed) Name() string { return "noticed" }
+
+// Name implements [Event].
 func (Stopped) Name() string { return "stopped" }
 
-// modelEvent says a stream event the way a reader of the run wants it. Texts
-// are copies, good for as long as the reader keeps them.
+// modelEvent says a stream event the way a reader of the run wants it.
 func (r *Run) modelEvent(e item.Event) Event {
 	switch e.Type {
 	case item.EventTextDelta, item.EventRefusalDelta:
-		return TextDelta{ItemID: r.speaking(e.ItemID), Text: strings.Clone(e.Delta)}
+		return TextDelta{ItemID: e.ItemID, Text: e.Delta}
 	case item.EventReasoningTextDelta, item.EventSummaryTextDelta:
-		return ReasoningDelta{ItemID: r.speaking(e.ItemID), Text: strings.Clone(e.Delta)}
+		return ReasoningDelta{ItemID: e.ItemID, Text: e.Delta}
 	}
 	return ModelEvent{Event: e}
-}
-
-// speaking returns a copy of the item id, the same one for all deltas of an
-// item.
-func (r *Run) speaking(itemID string) string {
-	if r.itemID != itemID {
-		r.itemID = strings.Clone(itemID)
-	}
-	return r.itemID
 }

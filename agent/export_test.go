@@ -5,3 +5,6 @@ package agent
 
 // Forked is what a fork's log begins with, for property tests.
 var Forked = forked
+
+// Notice is what the loop tells the person with.
+var Notice = (*Run).notice

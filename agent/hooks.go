@@ -5,6 +5,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"time"
@@ -22,19 +23,35 @@ import (
 // so that the first is outermost. A context that a before returns, which must
 // come of the one it got, is that of what follows: a span of a trace.
 type Hooks struct {
+	// Name says whose hooks they are, in errors, events and the log.
+	Name string
 	// BeforeRun is called when a run begins, also one that is nested. The context
 	// is that of all that the run does. An error ends the run with [Vetoed].
 	BeforeRun func(ctx context.Context, c *RunCall) (context.Context, error)
 	// AfterRun is called when a run and all that it started have ended, however
 	// they did. An error is the run's, unless that has one.
 	AfterRun func(ctx context.Context, c *RunCall) error
+	// BeforeInput is called when input is about to be recorded: what the run was
+	// started with, or what [Run.Say] added. An error, or a panic, ends the run with
+	// [Vetoed]; the input is recorded as withdrawn and no request carries it, now or
+	// later, but for messages of the system and the developer, which are the
+	// program's. For an error that does not object to the input, see [StopError].
+	BeforeInput func(ctx context.Context, c *InputCall) error
 	// BeforeModel is called when the model is about to be asked. It may change
 	// the request, which is this turn's own, but for its Input. An error keeps
-	// the model from being asked and ends the run with [Vetoed].
+	// the model from being asked and ends the run with [Vetoed]. It also withdraws
+	// what the request carries for the first time: the user's messages, and of
+	// outputs the content; so a hook that reads the whole history does not meet it
+	// again. A [StopError] or a panic withdraws nothing.
 	BeforeModel func(ctx context.Context, c *ModelCall) (context.Context, error)
 	// AfterModel is called when the reply and the turn's end are recorded, also
-	// for a reply that broke off, and when they could not be recorded. An error
-	// ends the run with [Vetoed]; calls that the reply made are not started.
+	// for a reply that broke off, and when they could not be recorded. An error, or
+	// a panic, ends the run with [Vetoed] and withdraws the reply: it is not in the
+	// [Result], no request carries it, and its calls are not started, but for those
+	// that were while it came (see tool.Traits.EarlyStart). What was yielded by then
+	// was shown, unless [Agent].HoldOutput is set. A [StopError] withdraws nothing.
+	// A reply that was recorded by a process that ended before this hook was called is
+	// shown to it by the next run, before anything else; see [ModelCall].Stored.
 	AfterModel func(ctx context.Context, c *ModelCall) error
 	// BeforeTool is called when a call that may run is about to. It may change
 	// Call.Arguments, which is recorded and which the model is told. An error
@@ -47,6 +64,9 @@ type Hooks struct {
 	// refused it. Error is the reason. There was no BeforeTool for it, unless it
 	// was a hook. An error ends the run with [Vetoed].
 	CallRefused func(ctx context.Context, c *ToolCall) error
+	// Noticed is called when a notice is recorded. An error ends the run with
+	// [Vetoed].
+	Noticed func(ctx context.Context, n *Noticed) error
 	// BeforeCompact is called when something shorter is about to be put in the
 	// place of older items. It may set Items, which then stand there, and nobody
 	// else is asked. An error keeps all as it is; the run goes on if it can.
@@ -56,7 +76,8 @@ type Hooks struct {
 	AfterCompact func(ctx context.Context, c *CompactCall) error
 }
 
-// RunCall is one run, as hooks see it.
+// RunCall is one run, as hooks see it. It is an argument of hooks, not a call that
+// a model made.
 type RunCall struct {
 	Session string
 	Depth   int
@@ -71,13 +92,18 @@ type RunCall struct {
 	Totals Totals
 }
 
-// ModelCall is one question to the model, as hooks see it.
+// ModelCall is one question to the model, as hooks see it. It is an argument of
+// hooks, not a call that a model made.
 type ModelCall struct {
 	// Session is the session's id, Depth 0 but for nested runs.
 	Session string
 	Depth   int
 	Turn    int
 	Request *item.Request
+	// Stored says that an earlier run recorded the reply and ended, by a crash say,
+	// before its hooks were called. Such a call had no BeforeModel in this run, its
+	// Request is what this run would have sent, and the times are zero.
+	Stored bool
 	// Started and Ended are readings of the clock; the first Output came at
 	// First. What follows is set for AfterModel.
 	Started, First, Ended time.Time
@@ -141,28 +167,37 @@ type CompactCall struct {
 
 	all  []item.Item // with what is kept
 	kept []int64
+	// instead: the endpoint could not do it.
+	instead bool
 }
 
 // HookError is an error of a hook, or its panic.
 type HookError struct {
 	Hook string
+	// Name is that of the [Hooks].
+	Name string
 	Err  error
 	// Stack is that of a panic.
 	Stack []byte
 }
 
-func (e *HookError) Error() string { return fmt.Sprintf("hook %s: %v", e.Hook, e.Err) }
+func (e *HookError) Error() string {
+	if e.Name != "" {
+		return fmt.Sprintf("hook %s of %s: %v", e.Hook, e.Name, e.Err)
+	}
+	return fmt.Sprintf("hook %s: %v", e.Hook, e.Err)
+}
 func (e *HookError) Unwrap() error { return e.Err }
 
 // guarded calls a hook.
-func guarded(name string, hook func() error) (err error) {
+func guarded(of *Hooks, name string, hook func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = &HookError{name, fmt.Errorf("it panicked: %v", v), debug.Stack()}
+			err = &HookError{name, of.Name, fmt.Errorf("it panicked: %v", v), debug.Stack()}
 		}
 	}()
 	if err := hook(); err != nil {
-		return &HookError{Hook: name, Err: err}
+		return &HookError{Hook: name, Name: of.Name, Err: err}
 	}
 	return nil
 }
@@ -175,7 +210,7 @@ func before[T any](ctx context.Context, name string, hooks []Hooks, pick func(*H
 		if hook == nil {
 			continue
 		}
-		err := guarded(name, func() error {
+		err := guarded(&hooks[i], name, func() error {
 			inner, err := hook(ctx, arg)
 			if inner != nil && err == nil {
 				ctx = inner
@@ -189,19 +224,23 @@ func before[T any](ctx context.Context, name string, hooks []Hooks, pick func(*H
 	return ctx, len(hooks), nil
 }
 
-// after calls the first n hooks in reverse, all of them, and returns the first
-// error.
-func after[T any](ctx context.Context, name string, hooks []Hooks, pick func(*Hooks) func(context.Context, T) error, arg T) (first error) {
+// after calls hooks in reverse, all of them, and returns what they said: one that
+// stops the run does not speak for another that objects.
+func after[T any](ctx context.Context, name string, hooks []Hooks, pick func(*Hooks) func(context.Context, T) error, arg T) error {
+	var said []error
 	for i := len(hooks) - 1; i >= 0; i-- {
 		hook := pick(&hooks[i])
 		if hook == nil {
 			continue
 		}
-		if err := guarded(name, func() error { return hook(ctx, arg) }); err != nil && first == nil {
-			first = err
+		if err := guarded(&hooks[i], name, func() error { return hook(ctx, arg) }); err != nil {
+			said = append(said, err)
 		}
 	}
-	return first
+	if len(said) == 1 {
+		return said[0]
+	}
+	return errors.Join(said...)
 }
 
 func beforeRun(h *Hooks) func(context.Context, *RunCall) (context.Context, error) {
@@ -209,6 +248,7 @@ func beforeRun(h *Hooks) func(context.Context, *RunCall) (context.Context, error
 }
 func afterRun(h *Hooks) func(context.Context, *RunCall) error     { return h.AfterRun }
 func callRefused(h *Hooks) func(context.Context, *ToolCall) error { return h.CallRefused }
+func noticed(h *Hooks) func(context.Context, *Noticed) error      { return h.Noticed }
 func beforeModel(h *Hooks) func(context.Context, *ModelCall) (context.Context, error) {
 	return h.BeforeModel
 }

@@ -91,7 +91,7 @@ func TestHooksVeto(t *testing.T) {
 			c.Request.Input.Append(item.User("psst"))
 			return ctx, nil
 		}}, agent.Vetoed, 0, ""},
-		{"after model", agent.Hooks{AfterModel: func(context.Context, *agent.ModelCall) error { return no }}, agent.Vetoed, 1, "error: The call was not started: the run was stopped first. Nothing was done."},
+		{"after model", agent.Hooks{AfterModel: func(context.Context, *agent.ModelCall) error { return no }}, agent.Vetoed, 1, ""},
 		{"before tool", agent.Hooks{BeforeTool: func(ctx context.Context, _ *agent.ToolCall) (context.Context, error) { return ctx, no }}, agent.Answered, 2, "error: The call was refused by a check: not on my watch. Nothing was done."},
 		{"before tool, panic", agent.Hooks{BeforeTool: func(context.Context, *agent.ToolCall) (context.Context, error) { panic("secret") }}, agent.Answered, 2, "error: The call was refused by a check: the check itself failed. Nothing was done."},
 		{"after tool", agent.Hooks{AfterTool: func(context.Context, *agent.ToolCall) error { return no }}, agent.Answered, 2, "error: The output of this call was withheld by a check: not on my watch."},

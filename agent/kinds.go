@@ -5,6 +5,7 @@ package agent
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
@@ -12,12 +13,33 @@ import (
 )
 
 // toolName is what the tool is called that a call is for: calls of the API's own
-// tools name none.
+// tools name none. A call that the endpoint makes on an MCP server is called
+// LABEL.TOOL, which no tool of ours can be: their names have no dots.
 func toolName(it item.Item) string {
+	if hosted(it) {
+		label, _ := it.Member("server_label")
+		text, _ := label.Unquote()
+		return plainName(text) + "." + plainName(it.Name())
+	}
 	if name := tool.NameOfKind(it.Type()); name != "" {
 		return name
 	}
 	return it.Name()
+}
+
+// hosted reports whether an item asks whether the endpoint may make a call.
+func hosted(it item.Item) bool { return it.Type() == item.TypeMCPApprovalRequest }
+
+// plainName returns a name as patterns can match it: a slash would stand between
+// a pattern such as * and the name.
+func plainName(name string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '-', r == '.':
+			return r
+		}
+		return '_'
+	}, name)
 }
 
 // calledBy is the name that a call is made by and the text of what it is made
@@ -49,7 +71,9 @@ func (r *Run) callOf(c *session.OpenCall) (tool.Call, error) {
 
 // CallOf reads a call item as its tool sees it. It reads function calls, custom
 // calls, and those of the API's own tools that are run here, whose arguments are
-// the JSON of their operation or action.
+// the JSON of their operation or action. It also reads the question whether the
+// endpoint may call a tool of an MCP server, as a call of LABEL.TOOL with those
+// arguments.
 func CallOf(it item.Item) (tool.Call, error) {
 	switch it.Type() {
 	case item.TypeFunctionCall:
@@ -64,6 +88,12 @@ func CallOf(it item.Item) (tool.Call, error) {
 			return tool.Call{}, err
 		}
 		return tool.Call{ID: c.CallID, Name: c.Name, Arguments: c.Input, Custom: true}, nil
+	case item.TypeMCPApprovalRequest:
+		m, err := item.As[item.MCPApprovalRequest](it)
+		if err != nil {
+			return tool.Call{}, err
+		}
+		return tool.Call{ID: m.ID, Kind: it.Type(), Name: toolName(it), Arguments: m.Arguments}, nil
 	case item.TypeShellCall:
 		s, err := item.As[item.ShellCall](it)
 		if err != nil {
@@ -88,6 +118,9 @@ func answerTo(call item.Item, out *tool.Outcome) (item.Item, bool, error) {
 	}
 	text := out.Content.Display()
 	switch call.Type() {
+	case item.TypeMCPApprovalRequest:
+		it, err := item.New(&item.MCPApprovalResponse{ApprovalRequestID: call.CallID(), Approve: true})
+		return it, err == nil, err
 	case item.TypeApplyPatchCall:
 		it, err := item.New(&item.ApplyPatchCallOutput{CallID: call.CallID(), Status: item.StatusCompleted, Output: text})
 		return it, err == nil, err

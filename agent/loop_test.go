@@ -248,7 +248,6 @@ func TestEverythingGiven(t *testing.T) {
 		Model: "m", Instructions: "Be short.", Temperature: &temperature, MaxOutputTokens: &limit, Store: &store,
 		ParallelToolCalls: &parallel, Include: []string{"reasoning.encrypted_content"},
 		Reasoning: &item.ReasoningConfig{Effort: "low"},
-		Input:     item.NewList(item.User("not this")),
 	}
 	schema := item.JSON(`{"type":"object","properties":{"a":{"anyOf":[{"$ref":"#/$defs/x"},{"type":["string","null"],"pattern":"^a+$"}]}},"$defs":{"x":{"type":"integer"}},"required":[]}`)
 	raw, err := tool.Raw(&item.FunctionTool{Name: "raw", Description: "Raw.", Parameters: schema},
@@ -320,6 +319,22 @@ func TestNothingToSend(t *testing.T) {
 	r.run(item.User("go"))
 	if _, err := r.agent.Run(t.Context(), r.session); !errors.Is(err, agent.ErrNothingToSend) {
 		t.Errorf("when all is answered: %v", err)
+	}
+}
+
+// U6: a reply without a word is not an answer.
+func TestEmptyReply(t *testing.T) {
+	for name, reply := range map[string]agenttest.Answer{
+		"no items":    agenttest.Reply(),
+		"no content":  agenttest.Reply(item.Must(&item.Message{Role: item.RoleAssistant, Content: item.Parts()})),
+		"white space": agenttest.Reply(item.Assistant("\n ")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, reply)
+			if res := r.run(item.User("go")); res.Why != agent.EmptyReply || res.Turns != 1 {
+				t.Errorf("got %+v", res)
+			}
+		})
 	}
 }
 
@@ -395,7 +410,8 @@ func TestCallIDsOfSloppyServers(t *testing.T) {
 	}
 }
 
-// P2: calls that this client cannot run, and the approvals of MCP servers.
+// P2: calls that this client cannot run, and the approvals of MCP servers, which
+// the rig's policy gives.
 func TestForeignCalls(t *testing.T) {
 	parse := func(s string) item.Item {
 		it, err := item.ParseString(s)
@@ -415,7 +431,7 @@ func TestForeignCalls(t *testing.T) {
 	for _, it := range r.last() {
 		got = append(got, string(it.Type()))
 		if it.Type() == item.TypeMCPApprovalResponse {
-			contains(t, it.JSON(), `"approve":false`, `"approval_request_id":"mcpr_1"`)
+			contains(t, it.JSON(), `"approve":true`, `"approval_request_id":"mcpr_1"`)
 		}
 	}
 	want := []string{"message", "mcp_approval_request", "function_call", "mcp_approval_response", "function_call_output"}

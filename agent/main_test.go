@@ -120,10 +120,17 @@ func history(s *session.Session) []item.Item {
 	return items
 }
 
+// brokenOff is how outline shows the note behind a reply that broke off.
+const brokenOff = "(broke off)"
+
 // outline shows items in short, without the ids that the server makes up.
 func outline(items []item.Item) []string {
 	var lines []string
 	for _, it := range items {
+		if session.IsBreakNote(it) {
+			lines = append(lines, brokenOff)
+			continue
+		}
 		switch it.Type() {
 		case item.TypeMessage:
 			m, err := item.As[item.Message](it)

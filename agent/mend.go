@@ -26,11 +26,13 @@ type ItemRefused interface {
 }
 
 // mend decides whether the model can be asked again for what it refused: with
-// the reasoning left out that the endpoint cannot read, once a run; with all of a
-// history in the place of what another endpoint has made of it; or with a marker
-// for the one item that a request was refused for, once an item. It returns that
-// decision, to be recorded, or nil. Nothing of a reply may have come, and the
-// decision takes one retry out of the budget that the client draws on too.
+// the reasoning left out that the endpoint cannot read, once a run; with the whole
+// history instead of what another endpoint has made of it, or of a conversation
+// that the endpoint does not know; without the one member that the endpoint does
+// not take; or with a marker for the one item that a request was refused for, once
+// an item. It returns that decision, to be recorded, or nil. Nothing of a reply may
+// have come, and the decision takes one retry out of the budget that the client
+// draws on too.
 func (r *Run) mend(failure error) session.Body {
 	var e *endpoint.Error
 	if !errors.As(failure, &e) || e.Sent {
@@ -49,11 +51,16 @@ func (r *Run) mend(failure error) session.Body {
 		}
 	case endpoint.BadRequest:
 		i, mendable := r.culprit(failure, e)
-		if !mendable {
+		member := r.spare(failure, e, i)
+		if !mendable && member == "" {
 			return nil
 		}
 		seq, _ := r.state.view.Seq(i)
-		decision = session.Quarantined{Seq: seq, Reason: reasonOf(e)}
+		decision = session.Quarantined{Seq: seq, Member: member, Reason: reasonOf(e)}
+	case endpoint.NotFound, endpoint.PreviousResponse:
+		if decision = r.forgotten(e); decision == nil {
+			return nil
+		}
 	default:
 		return nil
 	}
@@ -92,14 +99,35 @@ func (r *Run) culprit(failure error, e *endpoint.Error) (i int, mendable bool) {
 	var mapped ItemRefused
 	switch i, member, named := placeIn(e.Param); {
 	case errors.As(failure, &mapped):
-		i = mapped.RefusedItem()
-		return i, i >= 0 && r.replaceable(i)
+		switch i = mapped.RefusedItem(); {
+		case i < 0 && imageCodes[e.Code]:
+			return r.onlyImage()
+		case i < 0:
+			return -1, false
+		}
+		i += r.skip
+		return i, r.replaceable(i)
 	case named:
+		i += r.skip
 		return i, r.replaceable(i) && fits(r.state.view.Items().At(i), member)
 	case imageCodes[e.Code]:
 		return r.onlyImage()
 	}
 	return -1, false
+}
+
+// spare returns the member of item i that a request was refused for, if one is
+// named that the item can do without, and "" otherwise.
+func (r *Run) spare(failure error, e *endpoint.Error, i int) string {
+	var mapped ItemRefused
+	if i < 0 || i >= r.state.view.Items().Len() || errors.As(failure, &mapped) {
+		return ""
+	}
+	_, member, named := placeIn(e.Param)
+	if !named || !session.Spare(r.state.view.Items().At(i), member) {
+		return ""
+	}
+	return member
 }
 
 // blamed returns the entry of the item that a request was refused for, 0 if

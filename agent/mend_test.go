@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"image"
@@ -127,6 +128,65 @@ func TestReasoningIsDroppedOnce(t *testing.T) {
 			}
 			r.inputs()
 		})
+	}
+}
+
+// T12: whatever member of an item the endpoint does not take, the run goes on
+// without it, the log keeps it, and no later prompt meets the same refusal.
+func TestRefusedMember(t *testing.T) {
+	const drawn = `{"id":"ig_1","type":"image_generation_call","status":"completed","result":"aGk=","action":"generate","size":"1024x1024","background":"opaque"}`
+	image, err := item.ParseString(drawn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// As the API does: the first member of an item that it does not know is refused.
+	strict := func(_ int, req agenttest.Request) agenttest.Answer {
+		var body struct{ Input []map[string]any }
+		if err := json.Unmarshal(req.Body, &body); err != nil {
+			t.Error(err)
+		}
+		for i, it := range body.Input {
+			for _, name := range []string{"action", "background", "size"} {
+				if _, there := it[name]; there {
+					return agenttest.Raw(400, "application/json", fmt.Sprintf(`{"error":{"message":"Unknown parameter: 'input[%d].%s'.","type":"invalid_request_error","param":"input[%d].%s","code":"unknown_parameter"}}`, i, name, i, name))
+				}
+			}
+		}
+		return agenttest.Reply(item.Assistant("nice"))
+	}
+	r := newRig(t, agenttest.Reply(image))
+	r.run(item.User("draw"))
+	r.server.Otherwise(strict)
+	var quarantined []string
+	for n := 1; ; n++ { // each run has two retries, and each decision stays
+		events, err := drain(r.agent.Stream(t.Context(), r.session, item.User("and?")))
+		for _, q := range ofType[agent.Quarantined](events) {
+			quarantined = append(quarantined, q.Member)
+		}
+		if err == nil {
+			break
+		}
+		if n > 2 {
+			t.Fatalf("still refused: %v", err)
+		}
+	}
+	if diff := cmp.Diff([]string{"action", "background", "size"}, quarantined); diff != "" {
+		t.Errorf("left out (-want +got):\n%s", diff)
+	}
+	r.reopen()
+	before := len(r.server.Requests())
+	r.run(item.User("once more"))
+	if n := len(r.server.Requests()) - before; n != 1 {
+		t.Errorf("the next run asked %d times", n)
+	}
+	const sent = `{"id":"ig_1","type":"image_generation_call","status":"completed","result":"aGk="}`
+	if last := r.server.Requests()[before]; !strings.Contains(string(last.Body), sent) {
+		t.Errorf("sent %s", last.Body)
+	}
+	for e := range r.session.Entries() {
+		if b, ok := e.Body.(session.Received); ok && b.Item.ID() == "ig_1" && b.Item.JSON() != drawn {
+			t.Errorf("the log has %s", b.Item.JSON())
+		}
 	}
 }
 
@@ -486,7 +546,7 @@ func TestPartialResult(t *testing.T) {
 	if len(res.Items) != 5 {
 		t.Errorf("%d items", len(res.Items))
 	}
-	want := []string{"user: go", "reasoning", `c1: echo({"text":"one"})`, "c1 = one", "assistant: So far"}
+	want := []string{"user: go", "reasoning", `c1: echo({"text":"one"})`, "c1 = one", "assistant: So far", brokenOff}
 	if diff := cmp.Diff(want, outline(history(r.session))); diff != "" {
 		t.Errorf("history (-want +got):\n%s", diff)
 	}

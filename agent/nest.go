@@ -59,6 +59,7 @@ func (r *Run) scope(c *session.OpenCall) *scope {
 const (
 	tooDeep          = "The call was refused: runs may be nested %d deep here, and this one is. Do the work without it."
 	sessionElsewhere = "The run that this call started belongs to another session, of which this one is a copy. Whether it took effect is not known."
+	sessionThere     = "The run was not started: the session that it would be kept in is there already, and is not of this call."
 	sessionGone      = "The run that this call started did not end, and its session is gone. Whether it took effect is not known."
 )
 
@@ -90,8 +91,11 @@ func (sc *scope) open(ctx context.Context) (*session.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	if sc.goOn && len(s.Log()) == 0 && !sc.run.session.KeepsNested() {
+	switch begun := len(s.Log()) > 0; {
+	case sc.goOn && !begun && !sc.run.session.KeepsNested():
 		return nil, told(sessionGone)
+	case begun && !sc.goOn: // somebody else wrote it; its words are not this task's
+		return nil, told(sessionThere)
 	}
 	return s, nil
 }
@@ -108,7 +112,7 @@ func (sc *scope) play(ctx context.Context, a *Agent, s *session.Session, input .
 	sc.mu.Lock()
 	sc.ran = true
 	if child.purse != nil {
-		sc.spent.add(child.purse.Used())
+		sc.spent.Add(child.purse.Used())
 	}
 	sc.paused, sc.wanted = res.Why == ApprovalWanted, res.Wanted
 	sc.mu.Unlock()
@@ -129,10 +133,7 @@ func (sc *scope) play(ctx context.Context, a *Agent, s *session.Session, input .
 
 // tell passes an event on to whoever ranges over those of the run around.
 func (sc *scope) tell(ev Event) {
-	switch e := ev.(type) {
-	case ModelEvent:
-		ev = ModelEvent{Event: e.Event.Keep()}
-	case Nested:
+	if e, ok := ev.(Nested); ok {
 		sc.run.send(e)
 		return
 	}

@@ -4,10 +4,12 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/antiphon-go/antiphon/session"
@@ -86,8 +88,9 @@ type Verdict struct {
 	Allowed bool
 	// Reason tells the model why not.
 	Reason string
-	// By names who answers. It is recorded.
-	By string
+	// By names who answers, and From says how, such as "terminal". Both are
+	// recorded.
+	By, From string
 	// Arguments is what the tool gets in place of what the model sent, "" for
 	// that. The model is told.
 	Arguments string
@@ -95,6 +98,8 @@ type Verdict struct {
 	Remember *session.Rule
 	// Later lets the call wait, as Policy.Pause does.
 	Later bool
+
+	rule string // that decided where nobody was asked
 }
 
 // Judge is implemented by a tool that knows what a rule about its arguments
@@ -112,18 +117,37 @@ type Judge interface {
 type judgement struct {
 	verdict string // session.Allow, Ask or Deny
 	ruled   bool   // a rule spoke, and not the default
+	rule    string // that rule in words, and where it comes from
+	from    string
 	reason  string // of the tool's own, if it says the same, or ""
 }
 
 // judge applies the rules, and those that the session remembers.
 func (p *Policy) judge(t tool.Tool, call tool.Call, traits tool.Traits, remembered []session.Rule) judgement {
-	deny, ask, allow := matches(p.Deny, call.Name), matches(p.Ask, call.Name), matches(p.Allow, call.Name)
-	add := func(verdict string) {
-		deny = deny || verdict == session.Deny
-		ask = ask || verdict == session.Ask
-		allow = allow || verdict == session.Allow
+	var deny, ask, allow session.Rule // the first of each verdict
+	add := func(r session.Rule) {
+		first := &allow
+		switch r.Verdict {
+		case "":
+			return
+		case session.Deny:
+			first = &deny
+		case session.Ask:
+			first = &ask
+		}
+		if first.Verdict == "" {
+			*first = r
+		}
 	}
-	add(traits.Approval)
+	for _, patterns := range [...]struct {
+		verdict string
+		list    []string
+	}{{session.Deny, p.Deny}, {session.Ask, p.Ask}, {session.Allow, p.Allow}} {
+		if pattern, ok := match(patterns.list, call.Name); ok {
+			add(session.Rule{Verdict: patterns.verdict, Tool: pattern, From: "the policy"})
+		}
+	}
+	add(session.Rule{Verdict: traits.Approval, Tool: call.Name, From: "the tool's declaration"})
 	judge, expert := t.(Judge)
 	var handed []session.Rule
 	for _, list := range [...][]session.Rule{p.Rules, remembered} {
@@ -134,31 +158,67 @@ func (p *Policy) judge(t tool.Tool, call tool.Call, traits tool.Traits, remember
 					handed = append(handed, r)
 				}
 			case covers(r, call):
-				add(r.Verdict)
+				add(r)
 			}
 		}
 	}
 	opinion, reason := "", ""
 	if expert {
 		opinion, reason = judge.Approval(call, handed)
-		add(opinion)
 	}
-	j := judgement{verdict: session.Ask, ruled: true}
+	j, r := judgement{ruled: true}, deny
 	switch {
-	case deny:
+	case opinion == session.Deny || deny.Verdict != "":
 		j.verdict = session.Deny
-	case ask:
-	case allow:
-		j.verdict = session.Allow
+	case opinion == session.Ask || ask.Verdict != "":
+		j.verdict, r = session.Ask, ask
+	case opinion == session.Allow || allow.Verdict != "":
+		j.verdict, r = session.Allow, allow
 	case traits.ReadOnly:
-		j = judgement{verdict: session.Allow}
+		return judgement{verdict: session.Allow, rule: "allow what only reads", from: byDefault}
 	default:
-		j.ruled = false
+		return judgement{verdict: session.Ask, rule: "ask about all that does more than read", from: byDefault}
 	}
-	if j.ruled && opinion == j.verdict {
+	if opinion == j.verdict {
 		j.reason = reason
+		if r.Verdict == "" {
+			r = ruleOf(judge, call, handed, opinion)
+		}
 	}
+	j.rule, j.from = r.String(), cmp.Or(r.From, "the policy")
 	return j
+}
+
+// byDefault is where a verdict comes from that no rule gave.
+const byDefault = "default"
+
+// ruleOf finds the rule by which a tool came to its opinion of a call: none but
+// its own, one of those that it was handed, or several of them together.
+func ruleOf(judge Judge, call tool.Call, handed []session.Rule, opinion string) session.Rule {
+	own := session.Rule{Verdict: opinion, Tool: call.Name, From: "the tool itself"}
+	if v, _ := judge.Approval(call, nil); v == opinion || len(handed) == 0 {
+		return own
+	}
+	for _, r := range handed {
+		if v, _ := judge.Approval(call, []session.Rule{r}); v == opinion && r.Verdict == opinion {
+			return r
+		}
+	}
+	var words, from []string
+	for _, r := range handed {
+		if r.Verdict == opinion {
+			words = append(words, r.String())
+			if r.From != "" && !slices.Contains(from, r.From) {
+				from = append(from, r.From)
+			}
+		}
+	}
+	if len(words) == 0 {
+		return own
+	}
+	own.Tool = strings.TrimPrefix(strings.Join(words, "; "), opinion+" ")
+	own.From = strings.Join(from, ", ")
+	return own
 }
 
 // whyAsk tells people why a call is asked about.
@@ -185,9 +245,9 @@ func (j judgement) denied(name string) string {
 func (p *Policy) decide(ctx context.Context, t tool.Tool, call tool.Call, traits tool.Traits, j judgement) (v Verdict, unasked bool) {
 	switch j.verdict {
 	case session.Deny:
-		return Verdict{Reason: j.denied(call.Name)}, false
+		return Verdict{Reason: j.denied(call.Name), rule: j.rule, From: j.from}, false
 	case session.Allow:
-		return Verdict{Allowed: true}, false
+		return Verdict{Allowed: true, rule: j.rule, From: j.from}, false
 	}
 	err := ErrNobody
 	if p.Approver != nil {
@@ -197,12 +257,15 @@ func (p *Policy) decide(ctx context.Context, t tool.Tool, call tool.Call, traits
 	case errors.Is(err, ErrNobody) && p.Pause:
 		return Verdict{Later: true}, false
 	case errors.Is(err, ErrNobody):
-		return p.unasked("The call was refused: %s needs an approval and there is nobody to give it. Nothing was done.", call.Name), true
+		return p.unasked("The call was refused: %s needs an approval and there is nobody to give it. Nothing was done.", call.Name, j), true
 	case err == nil && v.Remember != nil:
 		err = CheckRules(*v.Remember)
 	}
 	if err != nil {
-		return Verdict{Reason: fmt.Sprintf("The call was refused: no approval could be got: %v. Nothing was done.", err)}, false
+		return Verdict{Reason: fmt.Sprintf("The call was refused: no approval could be got: %v. Nothing was done.", err), rule: j.rule, From: j.from}, false
+	}
+	if v.By == "" && v.From == "" {
+		v.From = "the approver"
 	}
 	if !v.Allowed && !v.Later && v.Reason == "" {
 		v.Reason = refusedByPerson
@@ -211,23 +274,29 @@ func (p *Policy) decide(ctx context.Context, t tool.Tool, call tool.Call, traits
 }
 
 // unasked is a refusal for want of an approver, with the hint.
-func (p *Policy) unasked(reason, name string) Verdict {
+func (p *Policy) unasked(reason, name string, j judgement) Verdict {
 	reason = fmt.Sprintf(reason, name)
 	if p.Hint != "" {
 		reason += " " + fmt.Sprintf(p.Hint, name)
 	}
-	return Verdict{Reason: reason}
+	return Verdict{Reason: reason, rule: j.rule, From: j.from}
 }
 
 const refusedByPerson = "The call was refused by the person in charge. Nothing was done."
 
 func matches(patterns []string, name string) bool {
+	_, ok := match(patterns, name)
+	return ok
+}
+
+// match returns the first pattern that a name fits.
+func match(patterns []string, name string) (string, bool) {
 	for _, p := range patterns {
 		if ok, err := path.Match(p, name); ok && err == nil {
-			return true
+			return p, true
 		}
 	}
-	return false
+	return "", false
 }
 
 // CheckPatterns returns an error for the first pattern that is none.

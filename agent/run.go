@@ -18,12 +18,14 @@ import (
 )
 
 // Run is one run of an agent on a session, from [Agent.Start] until it stops.
-// It is the session's only writer meanwhile. [Run.Say] and [Run.StopAfterTurn]
+// It is the session's only writer meanwhile, by the session's lock: see
+// [Agent.Run]. [Run.Say] and [Run.StopAfterTurn]
 // may be called from other goroutines.
 type Run struct {
 	agent   *Agent
 	session *session.Session
 	input   []item.Item
+	until   time.Time // when the time is over; zero is never
 
 	mu        sync.Mutex
 	inbox     []item.Item
@@ -31,7 +33,10 @@ type Run struct {
 	stopped   bool // nothing reads the inbox any more
 
 	tools  *tool.Set
+	base   *tool.Set   // of them, without the one that reads what was left out
 	found  []tool.Tool // of the agent's source, among them
+	cut    bool        // the model has marks that say how to read what was left out
+	offers bool        // and it has the tool for that
 	state  State
 	totals Totals
 	// failure is what ended the last turn, to be reported when the run stops.
@@ -39,20 +44,22 @@ type Run struct {
 	budget  *endpoint.Budget
 	lent    bool // the budget is the caller's
 	yield   func(Event, error) bool
-	itemID  string          // of the item whose deltas come
 	lasting context.Context // what has happened is written in any case
 	quiet   bool            // nobody looks at the events of the stream
 	left    bool            // nobody ranges over the events any more
 	cancel  context.CancelFunc
 
-	around *scope // of a nested run
-	depth  int
-	asking sync.Mutex // held while an approver is asked
-	read   readCall
-	asks   context.Context // in which the model is asked, where hooks make no other
-	inner  sync.WaitGroup  // the goroutines of calls
-	inside chan any        // from the goroutines of calls to the run's own: *finished, or an Event
-	over   chan struct{}   // closed when nobody reads inside any more
+	around  *scope // of a nested run
+	depth   int
+	asking  sync.Mutex // held while an approver is asked
+	read    readCall
+	asks    context.Context // in which the model is asked, where hooks make no other
+	meta    *endpoint.Meta  // of asks; answers counts those that were heard
+	answers int
+	made    made
+	inner   sync.WaitGroup // the goroutines of calls
+	inside  chan any       // from the goroutines of calls to the run's own: *finished, or an Event
+	over    chan struct{}  // closed when nobody reads inside any more
 	// running counts the calls whose tools run, early are those that were started
 	// while the reply came, held says that no more of this reply are.
 	running int
@@ -60,11 +67,15 @@ type Run struct {
 	held    bool
 	batch   batch
 	asked   ModelCall // of the turn under way
+	skip    int       // items that it leaves out, since the endpoint's conversation holds them
 	heard   listener  // of its reply
 	wanted  []Pending
+	holding bool    // events wait until hooks have seen the reply
+	waiting []Event // those
 
-	shortened Compacted // the last compaction
-	spoiled   error     // why it failed, if it did
+	noticed   map[Noticed]bool // kinds with what they are about
+	shortened Compacted        // the last compaction
+	spoiled   error            // why it failed, if it did
 	reads     reads
 	why       Stop    // how it ended
 	purse     *Budget // what the run and those nested in it use
@@ -127,6 +138,10 @@ func (r *Run) Events(ctx context.Context) iter.Seq2[Event, error] {
 			yield(nil, errTwice)
 			return
 		}
+		if r.agent == nil {
+			yield(nil, errors.New("agent: the *Agent is nil"))
+			return
+		}
 		ctx, r.cancel = context.WithCancel(ctx)
 		defer r.cancel()
 		defer func() {
@@ -136,7 +151,8 @@ func (r *Run) Events(ctx context.Context) iter.Seq2[Event, error] {
 		}()
 		if d := r.agent.Limits.MaxTime; d > 0 {
 			var stop context.CancelFunc
-			ctx, stop = context.WithTimeoutCause(ctx, d, errMaxTime)
+			r.until = time.Now().Add(d)
+			ctx, stop = context.WithDeadlineCause(ctx, r.until, errMaxTime)
 			defer stop()
 		}
 		r.openPurse(ctx)
@@ -144,6 +160,9 @@ func (r *Run) Events(ctx context.Context) iter.Seq2[Event, error] {
 			var stop context.CancelFunc
 			ctx, stop = context.WithDeadlineCause(ctx, end, errMaxTime)
 			defer stop()
+			if r.until.IsZero() || end.Before(r.until) {
+				r.until = end
+			}
 		}
 		r.inside, r.over = make(chan any), make(chan struct{})
 		r.budget = endpoint.BudgetFrom(ctx)
@@ -170,8 +189,36 @@ func (r *Run) hooked(ctx context.Context) (err error) {
 			err = objection
 		}
 	}()
+	release := func() error { return nil }
+	defer func() {
+		if failure := release(); err == nil {
+			err = failure
+		}
+	}()
 	defer r.windUp()
-	return r.loop(ctx, veto)
+	if err = r.check(); err != nil {
+		return err
+	}
+	if release, err = r.claim(ctx); err != nil {
+		return err
+	}
+	guarded, stop := r.session.Guard(ctx)
+	defer stop()
+	err = r.loop(guarded, veto)
+	if lost := context.Cause(guarded); errors.Is(lost, session.ErrLost) {
+		err = lost // J11: whatever the run came to, nobody will find it in the session
+	}
+	return err
+}
+
+// claim makes the run the session's only writer: G4. Without it, a second run
+// would find out by an append that fails, when tools have run already.
+func (r *Run) claim(ctx context.Context) (release func() error, err error) {
+	release, err = r.session.Hold(ctx)
+	if err != nil {
+		return func() error { return nil }, err
+	}
+	return release, nil
 }
 
 // windUp waits for all that the run has started. In a run that came to its end
@@ -201,7 +248,7 @@ func (r *Run) fillBudget() {
 		return
 	}
 	policy := r.agent.Retry
-	if own, ok := r.agent.Model.(Retrier); ok && reflect.ValueOf(policy).IsZero() {
+	if own, ok := r.agent.Model.(Retrier); ok && r.agent.hasModel() && reflect.ValueOf(policy).IsZero() {
 		policy = own.RetryPolicy()
 	}
 	r.budget = policy.Budget()
@@ -247,30 +294,51 @@ func (r *Run) loop(ctx context.Context, veto error) error {
 	}
 }
 
-// open reads the log, checks the agent and records the run's start.
-func (r *Run) open(ctx context.Context) error {
-	if r.agent.Model == nil {
+// hasModel reports whether there is a model to ask, and not a nil of some type.
+func (a *Agent) hasModel() bool {
+	m := reflect.ValueOf(a.Model)
+	return m.IsValid() && (m.Kind() != reflect.Pointer || !m.IsNil())
+}
+
+// check reports what is wrong with the agent or the input, before anything is
+// locked, read or written.
+func (r *Run) check() error {
+	if !r.agent.hasModel() {
 		return errors.New("agent: no Model is set")
 	}
 	if err := checkInput(r.input); err != nil {
 		return err
 	}
+	if err := checkRequest(&r.agent.Request); err != nil {
+		return err
+	}
 	if err := r.agent.Policy.check(); err != nil {
 		return err
 	}
-	err := r.findPrice(r.agent.Request.Model)
-	if err != nil {
-		return err
-	}
-	if err = r.equip(ctx); err != nil {
+	return r.findPrice(r.agent.Request.Model)
+}
+
+// open reads the log and records the run's start.
+func (r *Run) open(ctx context.Context) error {
+	if err := r.equip(ctx); err != nil {
 		return err
 	}
 	r.fold(r.agent)
-	bodies := []session.Body{session.RunStarted{}}
-	for _, it := range r.input {
-		bodies = append(bodies, session.Given{Item: it})
+	if err := r.state.whole(r.session.ID()); err != nil {
+		return err
 	}
-	return r.record(ctx, bodies...)
+	if err := r.resume(); err != nil {
+		return err
+	}
+	begun := []session.Body{session.RunStarted{Setup: r.changed(), Conversation: r.conversation()}}
+	if veto := r.judgeStored(ctx); veto != nil {
+		r.failure = veto
+		if err := r.withdrawStored(ctx, veto, begun, vetoed(veto)); err != nil || len(r.input) == 0 {
+			return err
+		}
+		begun = nil
+	}
+	return r.give(ctx, begun, r.input)
 }
 
 // record appends to the log and folds what it appended. It comes before
@@ -297,6 +365,10 @@ func (r *Run) apply(e session.Entry) {
 // emit tells whoever ranges over the events. Once they leave, the run is
 // cancelled and goes on in silence until it is in order.
 func (r *Run) emit(ev Event) {
+	if r.holding {
+		r.waiting = append(r.waiting, ev)
+		return
+	}
 	if r.left || r.yield(ev, nil) {
 		return
 	}
@@ -313,24 +385,22 @@ func (r *Run) arrivals(ctx context.Context) error {
 	r.mu.Unlock()
 
 	var bodies []session.Body
-	for _, it := range inbox {
-		bodies = append(bodies, session.Given{Item: it})
-	}
 	asked := r.state.run.ask
 	if after && asked.Why == "" {
 		bodies = append(bodies, session.StopAsked{Why: string(StoppedAfter), AfterTurn: true})
 	}
-	if ctx.Err() != nil && (asked.Why == "" || asked.AfterTurn) {
-		why := Cancelled
-		if errors.Is(context.Cause(ctx), errMaxTime) {
-			why = MaxTime
+	late := !r.until.IsZero() && !time.Now().Before(r.until) // a nested run may be told before ctx is
+	if (ctx.Err() != nil || late) && (asked.Why == "" || asked.AfterTurn) {
+		why := MaxTime
+		if ctx.Err() != nil && !errors.Is(context.Cause(ctx), errMaxTime) {
+			why = Cancelled
 		}
 		bodies = append(bodies, session.StopAsked{Why: string(why)})
 	}
-	if len(bodies) == 0 {
+	if len(bodies)+len(inbox) == 0 {
 		return nil
 	}
-	return r.record(ctx, bodies...)
+	return r.give(ctx, nil, inbox, bodies...)
 }
 
 // stop records and tells the end of the run, and returns the error it ended
@@ -340,7 +410,11 @@ func (r *Run) stop(ctx context.Context, s Stop) error {
 		return err
 	}
 	r.why = s
-	stopped := Stopped{Why: s.Why, Detail: s.Detail, Totals: r.totals}
+	stopped := Stopped{Why: s.Why, Detail: s.Detail, Totals: r.totals, All: r.totals.All()}
+	var hook *HookError
+	if s.Why == Vetoed && errors.As(r.failure, &hook) {
+		stopped.Guard = hook.Name
+	}
 	if s.Why == ApprovalWanted {
 		stopped.Wanted = r.wanted
 	}
@@ -353,7 +427,10 @@ func (r *Run) stop(ctx context.Context, s Stop) error {
 	case Vetoed:
 		return r.failure
 	case ProviderError, ContextFull, BadItem:
-		if r.failure == nil {
+		switch {
+		case r.failure == nil && s.Why == ContextFull:
+			return contextFullError(s.Detail)
+		case r.failure == nil:
 			return errors.New(s.Detail)
 		}
 		return r.failure

@@ -45,17 +45,29 @@ func sameTool(a, b tool.Tool) bool {
 
 // equip takes the tools that there are now. No call runs meanwhile.
 func (r *Run) equip(ctx context.Context) error {
-	if r.tools != nil && r.agent.ToolSource == nil {
+	if r.tools == nil {
+		r.cut = Shortened(r.session.Log())
+	}
+	if r.tools != nil && r.agent.ToolSource == nil && r.offers == r.cut {
 		return nil
 	}
-	set, found, err := r.agent.toolSet(ctx, r.tools, r.found)
+	base, found, err := r.agent.toolSet(ctx, r.base, r.found)
 	if err != nil {
 		return err
 	}
-	if set != r.tools {
-		r.state.cache.tools = r.tools != nil
-		r.tools, r.found, r.state.Kinds = set, found, set.Kinds()
-		r.measure()
+	if base == r.base && r.offers == r.cut && r.tools != nil {
+		return nil
 	}
+	set, err := base.Keeping(r.spill(), r.cut)
+	if err != nil {
+		return err
+	}
+	r.base, r.found, r.offers = base, found, r.cut
+	if set == r.tools {
+		return nil // it had the tool for the rest before
+	}
+	r.state.cache.tools = r.tools != nil
+	r.tools, r.state.Kinds = set, set.Kinds()
+	r.measure()
 	return nil
 }

@@ -4,6 +4,9 @@
 package agent
 
 import (
+	"errors"
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/antiphon-go/antiphon/endpoint"
@@ -14,7 +17,8 @@ import (
 // State is what a log comes to: the view for the next request, and what there
 // is left to do. [State.Apply] folds one entry, [State.Next] names the next
 // effect. Both are pure: the same entries give the same effect, whenever and
-// wherever they are read. A State is not safe for concurrent use.
+// wherever they are read. A [Run] keeps one of its own: a program needs a State
+// only to find out what a log would lead to. A State is not safe for concurrent use.
 type State struct {
 	// Limits bound the run. MaxTime is not looked at: there is no clock in
 	// here, its passing arrives as an entry.
@@ -26,15 +30,25 @@ type State struct {
 	Kinds []item.Type
 
 	view     session.View
-	turn     int  // the last turn's number
-	inTurn   bool // it has not ended
-	needs    bool // something waits for an answer
-	verdicts map[string]session.Approval
+	turn     int   // the last turn's number
+	turnAt   int64 // the entry of its start
+	inTurn   bool  // it has not ended
+	needs    bool  // something waits for an answer
+	owes     bool  // needs, without the items in asking
+	asking   []asking
+	called   bool           // the reply under way, or the last one, calls a tool
+	obeyed   bool           // a reply to the present input has called one
+	over     bool           // the last run has stopped
+	gap      int64          // an entry that was lost, which nobody has accepted; 0 if none is
 	rules    []session.Rule // that the session remembers
 	sent     int            // items of the last request
 	accepted int            // of these, how many some endpoint has taken
 	cache    cacheState
 	fill     fill
+	window   window
+	setup    session.Setup // as the log has it
+	server   serverKind
+	kept     kept
 
 	run runState
 }
@@ -44,12 +58,14 @@ type runState struct {
 	turns     int
 	tokens    int64
 	cost      float64
-	nested    Spent           // what nested runs used
-	waits     map[string]bool // calls that wait for an approval, or whose nested run does
+	nested    Spent          // what nested runs used
+	waits     map[int64]bool // calls, by their entry, that wait for an approval, or whose nested run does
 	last      session.TurnEnded
 	refusal   bool   // the last reply is one
+	empty     bool   // the last reply says nothing
 	withdrawn string // why a call of the last reply cannot be answered
 	dropped   bool   // reasoning was left out
+	cut       string // the endpoint left out the beginning of the history: what is said of it
 	ask       session.StopAsked
 	repeats   repeats
 
@@ -78,45 +94,54 @@ func (s *State) Apply(e session.Entry) {
 	if _, ok := e.Body.(session.ReasoningDropped); ok {
 		s.accepted -= reasoningIn(s.view.Items(), s.accepted) // the rest moves up
 	}
+	if b, ok := e.Body.(session.ItemsWithdrawn); ok {
+		s.withdrawn(e, b)
+		return
+	}
 	taken, behind := s.view.Taken(), s.view.Items().Len()-s.accepted
 	s.view.Apply(e)
+	if s.setup.Apply(e.Body) {
+		s.cache.other = true // another model counts otherwise
+	}
+	s.server.apply(e.Body, s.setup.Endpoint)
+	s.keeps(e)
 	switch b := e.Body.(type) {
 	case session.RunStarted:
-		s.run = runState{}
+		s.run, s.over = runState{}, false
 		s.needs = s.needs || s.inTurn
 		s.inTurn = false
 	case session.Given:
 		if s.view.Taken() > taken {
-			s.given(b.Item)
+			s.given(e.Seq, b.Item)
 		}
 	case session.TurnStarted:
-		s.turn, s.inTurn, s.needs = b.Turn, true, false
+		s.turn, s.inTurn, s.needs, s.turnAt = b.Turn, true, false, e.Seq
 		s.run.turns++
 		s.sent = s.view.Items().Len()
 		s.cache.asked(&s.view)
-		if s.Room.On {
+		if s.Room.measures() {
 			s.fill.asked = s.size()
 		}
-		s.run.refusal, s.run.withdrawn = false, ""
+		s.run.refusal, s.run.withdrawn, s.run.empty, s.called = false, "", true, false
 	case session.Received:
 		s.received(b.Item)
 	case session.TurnEnded:
 		s.turnEnded(b)
 	case session.ApprovalAsked:
-		s.wait(b.CallID)
+		s.wait(s.view.Call(b.CallID, b.Number))
 	case session.Approval:
-		s.decided(b)
+		s.decided(b, e.Seq)
 	case session.CallStarted:
-		delete(s.run.waits, b.CallID)
+		if c := s.view.Call(b.CallID, 0); c != nil {
+			delete(s.run.waits, c.Seq)
+		}
 	case session.Nested:
-		s.run.nested.add(Spent{b.Turns, b.Tokens, b.Cost})
+		s.run.nested.Add(Spent{b.Turns, b.Tokens, b.Cost})
 	case session.Paused:
-		s.wait(b.CallID)
+		s.wait(s.view.Call(b.CallID, 0))
 	case session.Answered:
-		delete(s.verdicts, b.CallID)
-		s.needs = true
+		s.need(true)
 	case session.Withdrawn:
-		delete(s.verdicts, b.CallID)
 		s.run.withdrawn = b.Reason
 	case session.ReasoningDropped:
 		s.run.dropped = true
@@ -124,7 +149,9 @@ func (s *State) Apply(e session.Entry) {
 		s.mended()
 	case session.Quarantined:
 		s.fill.again()
-		s.mended()
+		if !s.inTurn { // else the reply under way is to the request without it
+			s.mended()
+		}
 	case session.Compacted:
 		s.accepted = max(0, s.view.Items().Len()-behind)
 		s.fill.again()
@@ -137,6 +164,13 @@ func (s *State) Apply(e session.Entry) {
 		s.fill.again()
 	case session.Collapsed:
 		s.fill.again()
+	case session.Superseded:
+		s.accepted = max(0, s.view.Items().Len()-behind)
+		s.fill.again()
+	case session.Noticed:
+		s.noticed(e.Seq, b)
+	case session.Stopped:
+		s.over = true
 	case session.StopAsked:
 		if s.run.ask.Why == "" || !b.AfterTurn {
 			s.run.ask = b
@@ -144,40 +178,112 @@ func (s *State) Apply(e session.Entry) {
 	}
 }
 
+// noticed folds what a notice says of the log itself: that it is a copy of one
+// that was damaged.
+func (s *State) noticed(seq int64, b session.Noticed) {
+	switch b.Kind {
+	case session.NoticeEntryLost:
+		s.gap = seq
+	case session.NoticeGapsAccepted:
+		s.gap = 0
+		return
+	case session.NoticePayloadLost, session.NoticeSalvaged:
+	default:
+		return
+	}
+	for _, c := range s.view.Open() {
+		c.Verdict = nil // it may have been used already
+	}
+	clear(s.run.waits)
+}
+
+// ErrEntriesLost is wrapped by the error of a run on a session that was salvaged
+// and in which entries are lost, until a [session.Noticed] of the kind
+// NoticeGapsAccepted is appended to it.
+var ErrEntriesLost = errors.New("entries of the session were lost")
+
+// whole is the error for a log in which an entry was lost: that may have taken back
+// words that would be sent again.
+func (s *State) whole(id string) error {
+	if s.gap == 0 {
+		return nil
+	}
+	return fmt.Errorf("session %q: %w: one was entry %d; it may have withdrawn words that would be sent now\n"+
+		"  hint: see what would be sent: antiphon sessions show %s --as-sent; to go on with it, salvage it with --accept-gaps", id, ErrEntriesLost, s.gap, id)
+}
+
 // given decides whether an item from outside waits for an answer: all do but
 // a finished reply.
-func (s *State) given(it item.Item) {
+func (s *State) given(seq int64, it item.Item) {
 	switch {
 	case it.IsCall(), it.Type() == item.TypeReasoning:
+		return
 	case it.Role() == item.RoleAssistant:
 		phase, _ := it.Member("phase")
 		s.needs = it.Status() == item.StatusIncomplete || phase == `"`+item.PhaseCommentary+`"` // more was to come
 	default:
 		s.needs = true
+		if s.over || s.run.turns == 0 { // what is said while a run is under way goes on with its question
+			s.obeyed = s.obeyed && it.IsOutput()
+		}
+	}
+	s.asking = append(s.asking, asking{seq, s.needs})
+}
+
+// asking is an item from outside that no reply has answered yet, and whether
+// something waits for an answer with it.
+type asking struct {
+	seq   int64
+	needs bool
+}
+
+// need says whether something waits for an answer, whatever was given before.
+func (s *State) need(yes bool) { s.needs, s.owes, s.asking = yes, yes, nil }
+
+// withdrawn folds what a guard objected to. Input that is gone waits for no
+// answer; what the last reply answered waits for another, if the reply is gone.
+func (s *State) withdrawn(e session.Entry, b session.ItemsWithdrawn) {
+	s.view.Apply(e)
+	s.accepted = min(s.accepted, s.view.Items().Len())
+	s.fill.again()
+	asked := len(s.asking)
+	s.asking = slices.DeleteFunc(s.asking, func(a asking) bool { return slices.Contains(b.Seqs, a.seq) })
+	switch {
+	case len(s.asking) == asked:
+		s.needs = s.needs || !s.inTurn && slices.ContainsFunc(b.Seqs, func(seq int64) bool { return seq > s.turnAt })
+	case len(s.asking) > 0:
+		s.needs = s.asking[len(s.asking)-1].needs
+	default:
+		s.needs = s.owes
 	}
 }
 
 // wait keeps a call from being run until the next run. A verdict comes before
 // that.
-func (s *State) wait(callID string) {
-	if s.run.waits == nil {
-		s.run.waits = map[string]bool{}
+func (s *State) wait(c *session.OpenCall) {
+	if c == nil {
+		return
 	}
-	s.run.waits[callID] = true
+	if s.run.waits == nil {
+		s.run.waits = map[int64]bool{}
+	}
+	s.run.waits[c.Seq] = true
 }
 
-func (s *State) decided(b session.Approval) {
-	if s.verdicts == nil {
-		s.verdicts = map[string]session.Approval{}
+func (s *State) decided(b session.Approval, seq int64) {
+	if c := s.view.Call(b.CallID, b.Number); c != nil {
+		delete(s.run.waits, c.Seq)
 	}
-	s.verdicts[b.CallID] = b
-	delete(s.run.waits, b.CallID)
 	if b.Remember != nil {
-		s.rules = append(s.rules, *b.Remember)
+		rule := *b.Remember
+		rule.From = fmt.Sprintf("the answer of entry %d", seq)
+		s.rules = append(s.rules, rule)
 	}
 }
 
 func (s *State) received(it item.Item) {
+	s.run.empty = s.run.empty && it.SaysNothing() // U6
+	s.called = s.called || it.IsCall() || strings.HasSuffix(string(it.Type()), "_call")
 	if it.IsCall() {
 		s.run.repeats.add(it)
 		return
@@ -197,16 +303,30 @@ func (s *State) turnEnded(b session.TurnEnded) {
 	s.inTurn = false
 	s.run.last = b
 	s.run.cost += b.Cost
-	if b.Usage != nil {
-		s.run.tokens += b.Usage.TotalTokens
+	if u, _ := counted(b.Usage); u != nil { // a log may be foreign
+		s.run.tokens = plus(s.run.tokens, u.TotalTokens)
 	}
-	s.cache.told(b)
+	if b.Window > 0 {
+		s.window = window{told: b.Window}
+	}
+	was := s.cache.tokens
+	cut := s.cache.cut(b, s.view.Items()) || s.window.filled(b)
+	s.cache.told(b, cut)
 	if b.BrokeOff() {
 		s.needs = true // what was asked is not answered
 		return
 	}
+	s.need(s.needs)
+	s.obeyed = s.obeyed || s.called
 	s.accepted = s.sent
 	s.run.compactions.retried = false
+	if cut {
+		s.historyCut(was, b.Usage.InputTokens)
+		return
+	}
+	if b.Usage != nil && b.Usage.InputTokens > s.window.cut {
+		s.window.cut = 0 // it holds more than that by now
+	}
 	s.reported(b.Usage)
 }
 

@@ -90,7 +90,7 @@ func TestHowRepliesEnd(t *testing.T) {
 	if !errors.As(err, &e) || e.Class != endpoint.Server || res.Why != agent.ProviderError {
 		t.Errorf("failed: %+v, %v", res, err)
 	}
-	want := []string{"user: go", "assistant: So far"}
+	want := []string{"user: go", "assistant: So far", brokenOff}
 	if diff := cmp.Diff(want, outline(history(r.session))); diff != "" {
 		t.Errorf("failed (-want +got):\n%s", diff)
 	}
@@ -133,7 +133,8 @@ func TestCallCutByALimit(t *testing.T) {
 // goes on with the next answer.
 func TestBadEndpoints(t *testing.T) {
 	said := agenttest.Reply(item.Assistant("One, two."), item.Assistant("Three, four."))
-	all := []string{"user: go", "assistant: One, two.", "assistant: Three, four."}
+	all := []string{"user: go", "assistant: One, two.", "assistant: Three, four.", brokenOff}
+	first := []string{"user: go", "assistant: One, two.", brokenOff}
 	for _, c := range []struct {
 		name     string
 		answer   agenttest.Answer
@@ -149,11 +150,11 @@ func TestBadEndpoints(t *testing.T) {
 		{"500", agenttest.Failure(500, "server_error", "oh"), endpoint.Server, true, all[:1]},
 		{"a web page", agenttest.WebPage(200, "Welcome"), endpoint.Protocol, false, all[:1]},
 		{"a reset", agenttest.Reset(), endpoint.Network, true, all[:1]},
-		{"an error event", agenttest.ErrorEvent("server_error", "oh", item.Assistant("One, two.")), endpoint.Server, false, all[:2]},
-		{"a failed response", agenttest.Failed("server_error", "oh", item.Assistant("One, two.")), endpoint.Server, false, all[:2]},
+		{"an error event", agenttest.ErrorEvent("server_error", "oh", item.Assistant("One, two.")), endpoint.Server, false, first},
+		{"a failed response", agenttest.Failed("server_error", "oh", item.Assistant("One, two.")), endpoint.Server, false, first},
 		{"no last event", said.WithoutLast(), endpoint.Truncated, false, all},
 		{"done without a last event", said.WithoutLast().WithDone(), endpoint.Truncated, false, all},
-		{"an event that is no JSON", said.WithEvent(-2, "{oops"), endpoint.Protocol, false, append(all[:2:2], "assistant: Three, four. (incomplete)")},
+		{"an event that is no JSON", said.WithEvent(-2, "{oops"), endpoint.Protocol, false, append(all[:2:2], "assistant: Three, four. (incomplete)", brokenOff)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRig(t)
@@ -279,7 +280,7 @@ func TestCancelInText(t *testing.T) {
 	if !errors.Is(failure, context.Canceled) || stopped.Why != agent.Cancelled {
 		t.Errorf("got %+v, %v", stopped, failure)
 	}
-	want := []string{"user: count", "assistant: " + shown + " (incomplete)"}
+	want := []string{"user: count", "assistant: " + shown + " (incomplete)", brokenOff}
 	if diff := cmp.Diff(want, outline(history(r.session))); diff != "" || shown == "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -1,0 +1,139 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/tool"
+)
+
+// mayI is the question whether the endpoint may call search of the server maps.
+func mayI(id string) item.Item {
+	return item.Must(&item.MCPApprovalRequest{ID: id, ServerLabel: "maps", Name: "search", Arguments: `{"q":"bars"}`})
+}
+
+// hostedRig is asked twice at most: whether it may, and what it says then.
+func hostedRig(t *testing.T) *rig {
+	r := newRig(t, agenttest.Reply(mayI("mcpr_1")), agenttest.Reply(item.Assistant("done")))
+	r.agent.Policy = agent.Policy{}
+	r.agent.Request.Tools = []item.Tool{&item.MCPTool{ServerLabel: "maps", ServerURL: "https://maps.example"}}
+	return r
+}
+
+// answerSent returns the answer to the question in the last request.
+func answerSent(t *testing.T, r *rig) item.MCPApprovalResponse {
+	t.Helper()
+	for _, it := range r.last() {
+		if it.Type() == item.TypeMCPApprovalResponse {
+			a, err := item.As[item.MCPApprovalResponse](it)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return *a
+		}
+	}
+	t.Fatalf("no answer was sent: %v", outline(r.last()))
+	return item.MCPApprovalResponse{}
+}
+
+// A call that the endpoint wants to make on an MCP server goes through the same
+// rules, questions and hooks as any call, by the name LABEL.TOOL. G1 A4
+func TestHostedApproval(t *testing.T) {
+	veto := agent.Hooks{BeforeTool: func(ctx context.Context, c *agent.ToolCall) (context.Context, error) {
+		return ctx, errors.New("not to " + c.Call.Name)
+	}}
+	for _, c := range []struct {
+		name   string
+		policy agent.Policy
+		hooks  []agent.Hooks
+		yes    bool
+		reason string
+	}{
+		{name: "allowed", policy: agent.Policy{Allow: []string{"maps.*"}}, yes: true},
+		{name: "by a rule", policy: agent.Policy{Rules: []session.Rule{{Verdict: session.Allow, Tool: "maps.search"}}}, yes: true},
+		{name: "denied", policy: agent.Policy{Allow: []string{"*"}, Deny: []string{"maps.search"}}, reason: "a rule denies maps.search"},
+		{name: "nobody to ask", policy: agent.Policy{Allow: []string{"search"}, Hint: "Use --allow %s."}, reason: "maps.search needs an approval and there is nobody to give it. Nothing was done. Use --allow maps.search."},
+		{name: "asked, yes", policy: agent.Policy{Approver: func(_ context.Context, call tool.Call, _ tool.Traits) (agent.Verdict, error) {
+			return agent.Verdict{Allowed: call.Name == "maps.search" && call.Arguments == `{"q":"bars"}`, By: "ann"}, nil
+		}}, yes: true},
+		{name: "asked, no", policy: agent.Policy{Approver: func(context.Context, tool.Call, tool.Traits) (agent.Verdict, error) {
+			return agent.Verdict{Reason: "Not today."}, nil
+		}}, reason: "Not today."},
+		{name: "asked, changed", policy: agent.Policy{Approver: func(context.Context, tool.Call, tool.Traits) (agent.Verdict, error) {
+			return agent.Verdict{Allowed: true, Arguments: `{"q":"inns"}`}, nil
+		}}, reason: "its arguments were changed"},
+		{name: "a hook", policy: agent.Policy{Allow: []string{"*"}}, hooks: []agent.Hooks{veto}, reason: "not to maps.search"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := hostedRig(t)
+			r.agent.Policy, r.agent.Hooks = c.policy, c.hooks
+			if res := r.run(item.User("go")); res.Why != agent.Answered || res.Calls != 0 {
+				t.Errorf("%+v", res)
+			}
+			got := answerSent(t, r)
+			if got.Approve != c.yes || got.ApprovalRequestID != "mcpr_1" || c.yes && got.Reason != "" {
+				t.Errorf("%+v", got)
+			}
+			contains(t, got.Reason, c.reason)
+		})
+	}
+}
+
+// Where nobody answers now, the question waits, is shown, and is answered later:
+// by a decision, or by an item that the caller gives. G1 L7
+func TestHostedApprovalWaits(t *testing.T) {
+	for _, how := range []string{"decide", "deny", "given", "given no"} {
+		r := hostedRig(t)
+		r.agent.Policy.Pause = true
+		events, err := drain(r.agent.Stream(t.Context(), r.session, item.User("go")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked, stopped := ofType[agent.ApprovalAsked](events), ofType[agent.Stopped](events)
+		if len(asked) != 1 || asked[0].Tool != "maps.search" || asked[0].Arguments != `{"q":"bars"}` || stopped[0].Why != agent.ApprovalWanted || len(stopped[0].Wanted) != 1 {
+			t.Fatalf("%s: %+v, %+v", how, asked, stopped)
+		}
+		r.reopen()
+		wanted, err := agent.Wanted(t.Context(), r.session)
+		if err != nil || len(wanted) != 1 {
+			t.Fatalf("%s: %+v, %v", how, wanted, err)
+		}
+		edited := agent.Decision{CallID: wanted[0].CallID, Allow: true, Arguments: "{}"}
+		if err := agent.Decide(t.Context(), r.session, edited); !errors.Is(err, agent.ErrMeaningless) {
+			t.Errorf("%s: %v", how, err)
+		}
+		var input []item.Item
+		switch how {
+		case "decide", "deny":
+			err = agent.Decide(t.Context(), r.session, agent.Decision{CallID: wanted[0].CallID, Allow: how == "decide", Reason: "No."})
+		case "given", "given no":
+			input = append(input, item.Must(&item.MCPApprovalResponse{ApprovalRequestID: "mcpr_1", Approve: how == "given", Reason: "Mine."}))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res := r.run(input...); res.Text != "done" {
+			t.Errorf("%s: %+v", how, res)
+		}
+		got := answerSent(t, r)
+		if got.Approve != (how == "decide" || how == "given") || (got.Reason == "Mine.") != (len(input) > 0) {
+			t.Errorf("%s: %+v", how, got)
+		}
+	}
+}
+
+// A label that patterns cannot match does not get around a rule.
+func TestHostedApprovalName(t *testing.T) {
+	r := newRig(t, agenttest.Reply(item.Must(&item.MCPApprovalRequest{ID: "m", ServerLabel: "a/b", Name: "c/../d", Arguments: "{}"})), agenttest.Reply(item.Assistant("done")))
+	r.agent.Policy = agent.Policy{Deny: []string{"*"}, Pause: true}
+	r.run(item.User("go"))
+	contains(t, answerSent(t, r).Reason, "a rule denies a_b.c_.._d")
+}

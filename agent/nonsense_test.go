@@ -1,0 +1,503 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"runtime/debug"
+	"strings"
+	"testing"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/responses"
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/tool"
+)
+
+// What is here calls all that the packages export with zero values, nils, typed
+// nils and other nonsense. The answer is an error or a sensible value; never a
+// panic, but where a doc comment promises one. G8
+
+// nonsense are values to choose arguments from, beside the zero value of each
+// type. Of pointer types, nil and a new zero value are tried anyhow.
+var nonsense = []any{
+	"", "\xff\xfe", "x", -1, 1, int64(-1), item.Item{}, item.User("x"),
+	(*item.Message)(nil), new(item.Message), (*item.Unknown)(nil), new(item.Unknown), (*item.InputImage)(nil), new(item.InputImage),
+	(*item.FunctionTool)(nil), new(item.FunctionTool), (*item.CompletedEvent)(nil), new(item.CompletedEvent),
+	new(session.Memory), (*session.Memory)(nil), session.Given{}, session.Answered{}, (*nothing)(nil), nothing{},
+	bytes.NewReader(nil), []item.Part{nil, nil}, []item.Part{(*item.InputImage)(nil)}, []item.Item{{}}, []item.Tool{nil, (*item.FunctionTool)(nil)},
+	[]tool.Tool{nil, (*nothing)(nil)}, []session.Body{nil, session.Given{}}, []agent.Decision{{}}, []session.Rule{{}},
+}
+
+// nothing implements interfaces and does nothing.
+type nothing struct{}
+
+func (nothing) Definition() item.Tool { return nil }
+func (nothing) Run(context.Context, tool.Call) (tool.Result, error) {
+	return tool.Result{Parts: []item.Part{nil, (*item.InputImage)(nil)}}, nil
+}
+func (nothing) Call(context.Context, tool.Call) (tool.Result, error) {
+	return tool.Result{Parts: []item.Part{nil, (*item.InputImage)(nil)}}, nil
+}
+
+// poker calls functions with nonsense.
+type poker struct {
+	t     *testing.T
+	ctx   context.Context
+	calls int
+}
+
+var contextType = reflect.TypeFor[context.Context]()
+
+// choices are arguments of a type.
+func (p *poker) choices(typ reflect.Type) []reflect.Value {
+	if typ == contextType {
+		return []reflect.Value{reflect.ValueOf(&p.ctx).Elem()}
+	}
+	list := []reflect.Value{reflect.Zero(typ)}
+	if typ.Kind() == reflect.Pointer {
+		list = append(list, reflect.New(typ.Elem()))
+	}
+	for _, v := range nonsense {
+		if v := reflect.ValueOf(v); v.Type().AssignableTo(typ) {
+			list = append(list, v)
+		} else if v.CanConvert(typ) && v.Kind() == typ.Kind() && typ.Kind() != reflect.Pointer {
+			list = append(list, v.Convert(typ))
+		}
+	}
+	return list
+}
+
+// poke calls a function with each choice of each argument, the others zero.
+func (p *poker) poke(name string, f reflect.Value) {
+	typ := f.Type()
+	n := typ.NumIn()
+	variadic := 0
+	if typ.IsVariadic() {
+		variadic = 1
+	}
+	zero := make([]reflect.Value, n)
+	all := make([][]reflect.Value, n)
+	for i := range n {
+		all[i] = p.choices(typ.In(i))
+		zero[i] = all[i][0]
+	}
+	p.call(name, f, zero, variadic > 0)
+	if n > 0 {
+		last := make([]reflect.Value, n)
+		for i := range n {
+			last[i] = all[i][len(all[i])-1]
+		}
+		p.call(name, f, last, variadic > 0)
+	}
+	for i := range n {
+		for _, v := range all[i][1:] {
+			args := append([]reflect.Value(nil), zero...)
+			args[i] = v
+			p.call(name, f, args, variadic > 0)
+		}
+	}
+}
+
+func (p *poker) call(name string, f reflect.Value, args []reflect.Value, variadic bool) {
+	p.calls++
+	defer func() {
+		if v := recover(); v != nil {
+			var shown []string
+			for _, a := range args {
+				shown = append(shown, fmt.Sprintf("%T(%.60v)", a.Interface(), plain(a)))
+			}
+			p.t.Errorf("%s(%s) panicked: %v\n%s", name, strings.Join(shown, ", "), v, where(debug.Stack()))
+		}
+	}()
+	var out []reflect.Value
+	if variadic {
+		out = f.CallSlice(args)
+	} else {
+		out = f.Call(args)
+	}
+	for _, v := range out {
+		if v.Kind() == reflect.Func && !v.IsNil() && v.Type().NumIn() == 1 && v.Type().In(0).Kind() == reflect.Func {
+			n := 0
+			yield := reflect.MakeFunc(v.Type().In(0), func([]reflect.Value) []reflect.Value {
+				n++
+				return []reflect.Value{reflect.ValueOf(n < 3)}
+			})
+			v.Call([]reflect.Value{yield})
+		}
+	}
+}
+
+func plain(v reflect.Value) (s string) {
+	defer func() { _ = recover() }()
+	return fmt.Sprintf("%v", v.Interface())
+}
+
+// where is the place of a panic.
+func where(stack []byte) string {
+	var lines []string
+	for line := range strings.Lines(string(stack)) {
+		if strings.Contains(line, "antiphon") && strings.Contains(line, ".go:") && !strings.Contains(line, "nonsense_test") {
+			lines = append(lines, strings.TrimSpace(line))
+		}
+	}
+	return strings.Join(lines[:min(len(lines), 4)], "\n")
+}
+
+// methods pokes all methods of a value, but those that are named.
+func (p *poker) methods(v any, except ...string) {
+	r := reflect.ValueOf(v)
+	for i := range r.NumMethod() {
+		name := r.Type().Method(i).Name
+		skip := false
+		for _, e := range except {
+			skip = skip || e == name
+		}
+		if !skip {
+			p.poke(fmt.Sprintf("(%T)(%.40s).%s", v, plain(r), name), r.Method(i))
+		}
+	}
+}
+
+func newPoker(t *testing.T) *poker {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel() // so that nothing is asked of anybody
+	return &poker{t: t, ctx: ctx}
+}
+
+// exported returns the names of the functions that a package exports, without
+// those that are generic.
+func exported(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%s: no files: %v", dir, err)
+	}
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.IsExported() && f.Type.TypeParams == nil && !strings.HasPrefix(f.Name.Name, "Must") {
+				names = append(names, f.Name.Name)
+			}
+		}
+	}
+	return names
+}
+
+// functions pokes the functions of a package, and complains of those that the
+// table lacks.
+func (p *poker) functions(dir string, table map[string]any) {
+	for _, name := range exported(p.t, dir) {
+		f, ok := table[name]
+		if !ok {
+			p.t.Errorf("%s.%s is not in the table", dir, name)
+			continue
+		}
+		if f != nil {
+			p.poke(dir+"."+name, reflect.ValueOf(f))
+		}
+	}
+}
+
+func TestNonsenseItem(t *testing.T) {
+	p := newPoker(t)
+	p.functions("../item", map[string]any{
+		"AnnotationList":          item.AnnotationList,
+		"AppendClientEvent":       item.AppendClientEvent,
+		"Assistant":               item.Assistant,
+		"Call":                    item.Call,
+		"ChooseAllowed":           item.ChooseAllowed,
+		"ChooseCustom":            item.ChooseCustom,
+		"ChooseFunction":          item.ChooseFunction,
+		"ChooseHosted":            item.ChooseHosted,
+		"ChooseMCP":               item.ChooseMCP,
+		"ConversationByID":        item.ConversationByID,
+		"ConversationID":          item.ConversationID,
+		"CountOf":                 item.CountOf,
+		"CutDataURI":              item.CutDataURI,
+		"Developer":               item.Developer,
+		"FormatGrammar":           item.FormatGrammar,
+		"HasHeld":                 item.HasHeld,
+		"ListBody":                item.ListBody,
+		"LogprobList":             item.LogprobList,
+		"Metadata":                item.Metadata,
+		"New":                     item.New,
+		"NewEvent":                item.NewEvent,
+		"NewHolder":               item.NewHolder,
+		"NewList":                 item.NewList,
+		"Output":                  item.Output,
+		"OutputFor":               item.OutputFor,
+		"Parse":                   item.Parse,
+		"ParseAddItems":           item.ParseAddItems,
+		"ParseClientEvent":        item.ParseClientEvent,
+		"ParseCompactRequest":     item.ParseCompactRequest,
+		"ParseCompacted":          item.ParseCompacted,
+		"ParseConversation":       item.ParseConversation,
+		"ParseCreateConversation": item.ParseCreateConversation,
+		"ParseCustomFormat":       item.ParseCustomFormat,
+		"ParseDeleted":            item.ParseDeleted,
+		"ParseErrorBody":          item.ParseErrorBody,
+		"ParseEvent":              item.ParseEvent,
+		"ParseEventString":        item.ParseEventString,
+		"ParseFilter":             item.ParseFilter,
+		"ParseItemPage":           item.ParseItemPage,
+		"ParseList":               item.ParseList,
+		"ParseRequest":            item.ParseRequest,
+		"ParseResponse":           item.ParseResponse,
+		"ParseResponseString":     item.ParseResponseString,
+		"ParseString":             item.ParseString,
+		"ParseTextConfig":         item.ParseTextConfig,
+		"ParseTokenCount":         item.ParseTokenCount,
+		"ParseTokenCountRequest":  item.ParseTokenCountRequest,
+		"ParseToolChoice":         item.ParseToolChoice,
+		"ParseUpdateConversation": item.ParseUpdateConversation,
+		"ParseUsage":              item.ParseUsage,
+		"Parts":                   item.Parts,
+		"Quote":                   item.Quote,
+		"Restore":                 item.Restore,
+		"SetMaxSize":              nil, // it is for the whole process,
+		"ShellExit":               item.ShellExit,
+		"ShellTimeout":            item.ShellTimeout,
+		"ShowHeld":                item.ShowHeld,
+		"System":                  item.System,
+		"Text":                    item.Text,
+		"TextAsSchema":            item.TextAsSchema,
+		"TextBody":                item.TextBody,
+		"WithNotes":               item.WithNotes,
+		"NotesOf":                 item.NotesOf,
+		"User":                    item.User,
+		"UserParts":               item.UserParts,
+	})
+	source, err := os.ReadFile("../item/item.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile(`Type = "([a-z_]+)"`).FindAllSubmatch(source, -1) {
+		it, err := item.ParseString(`{"type":"` + string(m[1]) + `"}`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.methods(it)
+		if v, err := it.Decode(); err == nil {
+			p.value(v)
+		}
+	}
+	for _, v := range []any{
+		new(item.List), new(item.Request), new(item.CompactRequest),
+		new(item.InputText), new(item.InputImage), new(item.InputFile), new(item.Refusal), new(item.UnknownPart),
+		new(item.FunctionTool), new(item.CustomTool), new(item.WebSearchTool), new(item.MCPTool), new(item.MCPApproval), new(item.ToolChoice),
+		new(item.CompletedEvent), new(item.UnknownEvent), new(item.TextConfig), new(item.Usage),
+	} {
+		p.value(v)
+	}
+	// Of these nil is no value that anything hides: a program that calls them on nil
+	// has itself to blame, as with any pointer of Go.
+	for _, v := range []any{new(item.Response), new(item.Accumulator), new(item.EventDecoder), new(item.OutputText), &item.APIError{}} {
+		p.methods(v)
+	}
+	p.methods(item.Item{})
+	p.methods(item.Event{})
+	p.methods(item.Content{})
+	p.methods(item.Parts(nil, (*item.InputImage)(nil)))
+	p.methods((*item.List)(nil), "Append", "AppendList")
+}
+
+func TestNonsenseSession(t *testing.T) {
+	p := newPoker(t)
+	p.functions("../session", map[string]any{
+		"AppendEntry":   session.AppendEntry,
+		"Caller":        session.Caller,
+		"CheckSeqs":     session.CheckSeqs,
+		"Collapses":     session.Collapses,
+		"BadCursor":     session.BadCursor,
+		"CheckLabels":   session.CheckLabels,
+		"Conflict":      session.Conflict,
+		"Consents":      session.Consents,
+		"DecidedBy":     session.DecidedBy,
+		"Explain":       session.Explain,
+		"Fingerprint":   session.Fingerprint,
+		"IsBreakNote":   session.IsBreakNote,
+		"Kind":          session.Kind,
+		"Marker":        session.Marker,
+		"NestedID":      session.NestedID,
+		"NestedIn":      session.NestedIn,
+		"New":           session.New,
+		"NoEntry":       session.NoEntry,
+		"Open":          session.Open,
+		"ParseEntry":    session.ParseEntry,
+		"Revocations":   session.Revocations,
+		"Spare":         session.Spare,
+		"SearchText":    session.SearchText,
+		"TitleOf":       session.TitleOf,
+		"Unsaid":        session.Unsaid,
+		"WithoutCancel": session.WithoutCancel,
+	})
+	p.methods(session.New())
+	p.methods(new(session.Session))
+	p.methods(new(session.Memory))
+	p.methods(new(session.View))
+	p.methods(new(session.Split))
+}
+
+func TestNonsenseTool(t *testing.T) {
+	p := newPoker(t)
+	p.functions("../tool", map[string]any{
+		"Approval":       tool.Approval,
+		"CheckImage":     tool.CheckImage,
+		"CheckName":      tool.CheckName,
+		"EarlyStart":     tool.EarlyStart,
+		"Envelope":       tool.Envelope,
+		"Enveloped":      tool.Enveloped,
+		"EstimateTokens": tool.EstimateTokens,
+		"Exclusive":      tool.Exclusive,
+		"File":           tool.File,
+		"FromContext":    tool.FromContext,
+		"Idempotent":     tool.Idempotent,
+		"Image":          tool.Image,
+		"MaxOutput":      tool.MaxOutput,
+		"NameOfKind":     tool.NameOfKind,
+		"Nested":         tool.Nested,
+		"NewSet":         tool.NewSet,
+		"Parameters":     tool.Parameters,
+		"ParseLimit":     tool.ParseLimit,
+		"Raw":            tool.Raw,
+		"ReadOnly":       tool.ReadOnly,
+		"ReadOutput":     tool.ReadOutput,
+		"Region":         tool.Region,
+		"Sanitize":       tool.Sanitize,
+		"Share":          tool.Share,
+		"SniffFile":      tool.SniffFile,
+		"SniffImage":     tool.SniffImage,
+		"SniffPicture":   tool.SniffPicture,
+		"StoredIDs":      tool.StoredIDs,
+		"Strict":         tool.Strict,
+		"Timeout":        tool.Timeout,
+		"TraitsOf":       tool.TraitsOf,
+		"UsualOutput":    tool.UsualOutput,
+	})
+	set, err := tool.NewSet(echo())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.methods(set)
+	p.methods(new(tool.Set))
+	p.methods((*tool.Set)(nil))
+	p.methods(tool.Shape{})
+	p.methods(new(tool.Shape))
+	p.methods(echo())
+	p.methods(new(tool.Outcome))
+}
+
+func TestNonsenseAgent(t *testing.T) {
+	p := newPoker(t)
+	p.functions(".", map[string]any{
+		"Allowed":        agent.Allowed,
+		"AsTool":         agent.AsTool,
+		"BlobSpill":      agent.BlobSpill,
+		"CallOf":         agent.CallOf,
+		"CheckPatterns":  agent.CheckPatterns,
+		"CheckRules":     agent.CheckRules,
+		"Decide":         agent.Decide,
+		"Estimate":       agent.Estimate,
+		"ForkTool":       agent.ForkTool,
+		"Recall":         agent.Recall,
+		"Restore":        agent.Restore,
+		"Shortened":      agent.Shortened,
+		"Suggest":        agent.Suggest,
+		"SuggestedRules": agent.SuggestedRules,
+		"Wanted":         agent.Wanted,
+		"WithBudget":     agent.WithBudget,
+	})
+	p.methods(&agent.Agent{Model: new(memory)})
+	p.methods(new(agent.Agent))
+	p.methods(agent.BlobSpill(nil, ""))
+	p.methods(new(agent.State))
+	p.methods(new(agent.Budget))
+	p.methods(new(agent.Spent))
+	p.methods((*agent.Budget)(nil))
+	p.methods((&agent.Agent{Model: new(memory)}).Start(nil))
+	for _, s := range []*session.Session{nil, new(session.Session)} {
+		if _, err := (&agent.Agent{Model: new(memory)}).Run(t.Context(), s, item.User("x")); err == nil {
+			t.Error("a run without a session succeeds")
+		}
+	}
+	for _, m := range []agent.Model{nil, (*memory)(nil), (*responses.Client)(nil), (*responses.Thread)(nil)} {
+		if _, err := (&agent.Agent{Model: m}).Run(t.Context(), session.New(), item.User("x")); err == nil {
+			t.Error("a run without a model succeeds")
+		}
+	}
+}
+
+func TestNonsenseResponses(t *testing.T) {
+	p := newPoker(t)
+	p.functions("../responses", map[string]any{})
+	client := &responses.Client{BaseURL: "http://127.0.0.1:1"}
+	p.methods(client)
+	p.methods(&responses.Thread{Client: client})
+}
+
+// What means nothing is an error, and not something that goes wrong later. G8
+func TestNonsenseIsRefused(t *testing.T) {
+	s := session.New()
+	for name, err := range map[string]error{
+		"an item of nothing":             failed(item.New(nil)),
+		"an item of a nil":               failed(item.New((*item.Message)(nil))),
+		"a part that is a nil":           failed(item.UserParts((*item.InputImage)(nil))),
+		"a message without parts":        failed(item.UserParts()),
+		"an image of nothing":            failed(item.UserParts(&item.InputImage{})),
+		"an output of no call":           failed(item.Output("", item.Text("x"))),
+		"an output with a nil":           failed(item.Output("c", item.Parts((*item.InputImage)(nil)))),
+		"the zero Item":                  failed(item.Item{}.Decode()),
+		"the zero Event":                 failed(item.Event{}.Decode()),
+		"an entry of nothing":            failed(s.Append(t.Context(), nil)),
+		"an entry without an item":       failed(s.Append(t.Context(), session.Given{})),
+		"an output without an item":      failed(s.Append(t.Context(), session.Answered{CallID: "c"})),
+		"a store that is nil":            failed(session.Open(t.Context(), nil, "x")),
+		"a store that is a nil":          failed(session.Open(t.Context(), (*session.Memory)(nil), "x")),
+		"a session without an id":        failed(session.Open(t.Context(), new(session.Memory), "")),
+		"a session that is not open":     failed(new(session.Session).Append(t.Context(), session.RunStarted{})),
+		"a request that is nil":          failed((&responses.Client{BaseURL: "http://127.0.0.1:1"}).Create(t.Context(), nil)),
+		"a count of a nil request":       failed((&responses.Client{BaseURL: "http://127.0.0.1:1"}).CountTokens(t.Context(), nil)),
+		"a compaction of a nil request":  failed((&responses.Client{BaseURL: "http://127.0.0.1:1"}).Compact(t.Context(), nil)),
+		"a decision about a nil session": agent.Decide(t.Context(), nil),
+	} {
+		if err == nil {
+			t.Errorf("%s is taken", name)
+		}
+	}
+	if len(s.Log()) > 0 {
+		t.Errorf("it was stored: %v", s.Log())
+	}
+	set, err := tool.NewSet(tool.Must("parts", "Returns nothing.", func(context.Context, textInput) ([]item.Part, error) { return []item.Part{nil, nil}, nil }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out := set.Invoke(t.Context(), tool.Call{ID: "c", Name: "parts", Arguments: `{"text":""}`}, tool.Shape{}); !out.Failed {
+		t.Errorf("a tool that returns parts that are nil: %+v", out)
+	}
+}
+
+func failed(_ any, err error) error { return err }
+
+// value pokes a value and a nil of its type.
+func (p *poker) value(v any) {
+	p.methods(v)
+	p.methods(reflect.Zero(reflect.TypeOf(v)).Interface())
+}

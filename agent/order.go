@@ -1,0 +1,157 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"slices"
+
+	"github.com/antiphon-go/antiphon/item"
+)
+
+// order tells the texts of a reply's messages one after another, part by part, as
+// they are kept. Nearly all servers send them so; where one mixes them, what belongs
+// to a later text waits until the earlier is whole. Then who prints all deltas has
+// printed what the session keeps.
+type order struct {
+	run  *Run
+	now  textPlace // the text that was told last
+	busy bool      // its message goes on
+	held []heldEvent
+}
+
+// textPlace is a text: the number of its item, as [item.Accumulator.About] gives it,
+// its part, and whether that is a refusal. Names are those of its events.
+type textPlace struct {
+	item, part int
+	kind       item.EventType
+	ended      bool // the part is whole
+	names      textNames
+}
+
+// textNames are what events call a text.
+type textNames struct {
+	id          string
+	index, part int
+}
+
+func namesOf(e *item.Event) textNames {
+	return textNames{e.ItemID, e.OutputIndex, max(e.ContentIndex, 0)}
+}
+
+// is reports whether both are one text.
+func (t *textPlace) is(o *textPlace) bool {
+	return t.item == o.item && t.part == o.part && t.kind == o.kind
+}
+
+// heldEvent is an event that waits. One that ends its message has no text.
+type heldEvent struct {
+	at   textPlace
+	ev   Event
+	ends bool
+}
+
+// text takes a delta of a text.
+func (o *order) text(at textPlace, ev Event) {
+	switch {
+	case !o.busy, o.now.is(&at), o.now.item == at.item && o.now.ended && !o.waits(at.item):
+		at.ended = at.ended || o.busy && o.now.is(&at) && o.now.ended
+		o.now, o.busy = at, true
+		o.run.emit(ev)
+	default:
+		o.held = append(o.held, heldEvent{at: at, ev: ev})
+	}
+}
+
+// waits reports whether a part of the item waits.
+func (o *order) waits(number int) bool {
+	return slices.ContainsFunc(o.held, func(h heldEvent) bool { return h.at.item == number })
+}
+
+// partEnded says that a text is whole, so that the next part of its message may
+// follow.
+func (o *order) partEnded(at textPlace) {
+	if !o.busy || !o.now.is(&at) {
+		return
+	}
+	o.now.ended = true
+	for _, h := range o.held {
+		if h.at.item == o.now.item && !h.ends {
+			o.now = h.at
+			o.tell(func(h *heldEvent) bool { return !h.ends && h.at.is(&o.now) })
+			return
+		}
+	}
+}
+
+// ended takes the event that ends a message.
+func (o *order) ended(number int, ev Event) {
+	o.held = append(o.held, heldEvent{at: textPlace{item: number}, ev: ev, ends: true})
+	if !o.busy || o.now.item == number {
+		o.busy = false
+		o.next(number)
+	}
+}
+
+// next tells what waits, beginning with an item that has ended, up to the first text
+// of a message that goes on.
+func (o *order) next(number int) {
+	for {
+		for { // its texts, part by part
+			i := slices.IndexFunc(o.held, func(h heldEvent) bool { return h.at.item == number && !h.ends })
+			if i < 0 {
+				break
+			}
+			o.now = o.held[i].at
+			ended := slices.ContainsFunc(o.held, func(h heldEvent) bool { return h.at.item == number && h.ends })
+			o.tell(func(h *heldEvent) bool { return !h.ends && h.at.is(&o.now) })
+			if !ended {
+				o.busy = true
+				return
+			}
+		}
+		o.tell(func(h *heldEvent) bool { return h.at.item == number })
+		if len(o.held) == 0 {
+			return
+		}
+		number = o.held[0].at.item
+	}
+}
+
+// tell emits what waits and is meant.
+func (o *order) tell(meant func(*heldEvent) bool) {
+	held := o.held
+	o.held = nil
+	for i := range held {
+		if meant(&held[i]) {
+			o.run.emit(held[i].ev)
+		} else {
+			o.held = append(o.held, held[i])
+		}
+	}
+}
+
+// rest takes text that came without a delta, at the end of the text that goes by the
+// names. It reports false if something else was told behind that already.
+func (o *order) rest(kind item.EventType, names textNames, ev TextDelta) bool {
+	if o.busy && o.now.kind == kind && o.now.names == names {
+		ev.Part = o.now.part
+		o.run.emit(ev)
+		return true
+	}
+	for _, h := range slices.Backward(o.held) {
+		if !h.ends && h.at.kind == kind && h.at.names == names {
+			ev.Part = h.at.part
+			o.held = append(o.held, heldEvent{at: h.at, ev: ev})
+			return true
+		}
+	}
+	return false
+}
+
+// flush tells all that waits: the reply is over.
+func (o *order) flush() {
+	for o.busy = false; len(o.held) > 0; o.busy = false {
+		o.next(o.held[0].at.item)
+	}
+}

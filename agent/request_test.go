@@ -1,0 +1,109 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/tool"
+)
+
+// A tool choice that forces a call is auto once a reply to the present input has
+// made one, in a later run too that goes on with it; new input forces again. G6
+func TestToolChoiceReset(t *testing.T) {
+	const required, auto = string(item.ChoiceRequired), string(item.ChoiceAuto)
+	named := string(item.ChooseFunction("echo"))
+	for _, c := range []struct {
+		name   string
+		choice item.JSON
+		keep   bool
+		want   []string
+	}{
+		{"required", item.ChoiceRequired, false, []string{required, auto, auto, required, auto}},
+		{"named", item.JSON(named), false, []string{named, auto, auto, named, auto}},
+		{"kept", item.ChoiceRequired, true, []string{required, required, required, required, required}},
+		{"auto", "", false, []string{auto, auto, auto, auto, auto}},
+	} {
+		model := &memory{replies: []any{
+			[]item.Item{call("a", "echo", "1")}, []item.Item{call("b", "echo", "2")}, // the first run stops behind this
+			[]item.Item{item.Assistant("x")},                                      // the second goes on
+			[]item.Item{call("c", "echo", "3")}, []item.Item{item.Assistant("y")}, // the third has new input
+		}}
+		a := &agent.Agent{Model: model, Tools: []tool.Tool{echo()}, KeepToolChoice: c.keep, Policy: agent.Policy{Allow: []string{"*"}}}
+		a.Request.ToolChoice = c.choice
+		a.Limits.MaxTurns = 2
+		store := new(session.Memory)
+		run := func(input ...item.Item) {
+			s, err := session.Open(t.Context(), store, "s")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := a.Run(t.Context(), s, input...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		run(item.User("one"))
+		run()
+		run(item.User("two"))
+		var got []string
+		for _, req := range model.asked {
+			got = append(got, string(req.ToolChoice))
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
+	}
+}
+
+// Tools that the endpoint runs are sent behind those that run here.
+func TestHostedToolsAreSent(t *testing.T) {
+	model := &memory{replies: []any{[]item.Item{item.Assistant("x")}}}
+	a := &agent.Agent{Model: model, Tools: []tool.Tool{echo()}}
+	a.Request.Tools = []item.Tool{&item.WebSearchTool{}, &item.MCPTool{ServerLabel: "maps", ServerURL: "https://maps.example"}}
+	for range 2 {
+		if _, err := a.Run(t.Context(), session.New(), item.User("hi")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, req := range model.asked {
+		var got []string
+		for _, def := range req.Tools {
+			got = append(got, def.ToolType())
+		}
+		if diff := cmp.Diff([]string{"function", "web_search", "mcp"}, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+}
+
+// What a run cannot do as asked, it refuses by name before anything is recorded
+// or sent. G5
+func TestRequestRefused(t *testing.T) {
+	var none *item.WebSearchTool
+	for want, edit := range map[string]func(*item.Request){
+		"Request.Conversation is {}":     func(r *item.Request) { r.Conversation = "{}" },
+		"an endpoint that keeps nothing": func(r *item.Request) { r.Conversation, r.Store = item.ConversationByID("conv_1"), new(bool) },
+		"are both set": func(r *item.Request) {
+			r.Conversation, r.PreviousResponseID = item.ConversationByID("conv_1"), "resp_1"
+		},
+		"Request.Input":                        func(r *item.Request) { r.Input = item.NewList(item.User("x")) },
+		`Request.Tools[1] is the function "f"`: func(r *item.Request) { r.Tools = []item.Tool{&item.WebSearchTool{}, &item.FunctionTool{Name: "f"}} },
+		`Request.Tools[0] is the custom tool`:  func(r *item.Request) { r.Tools = []item.Tool{&item.CustomTool{Name: "f"}} },
+		"Request.Tools[0] is nil":              func(r *item.Request) { r.Tools = []item.Tool{none} },
+	} {
+		a := &agent.Agent{Model: &memory{}}
+		edit(&a.Request)
+		s := session.New()
+		if _, err := a.Run(context.Background(), s, item.User("hi")); err == nil || !strings.Contains(err.Error(), want) || len(s.Log()) > 0 {
+			t.Errorf("%s: %v, %d entries", want, err, len(s.Log()))
+		}
+	}
+}
