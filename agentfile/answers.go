@@ -12,9 +12,10 @@ import (
 	"hash"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/go-json-experiment/json"
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/chatmd"
@@ -26,13 +27,16 @@ import (
 type Runner struct {
 	// Models says who answers them.
 	Models Models
-	// Settings tells apart what the model's name and the file do not: the
-	// endpoint, flags that change replies.
+	// Settings tells kept answers apart where the model's name and the file do
+	// not: the endpoint, flags that change replies. See [Options.Answers].
 	Settings string
 	// Connect starts what the file's tools need. It may be nil.
 	Connect func(context.Context, *File) error
 	// Adjust may change the agents, as in [File.AgentBy]. It may be nil.
 	Adjust func(*agent.Agent) error
+	// Used is told what each agent that ran has used, without what agents in its own
+	// messages used: they are told of by themselves. It may be nil.
+	Used func(*File, agent.Spent)
 	// Notify is told of each agent before it runs. It may be nil.
 	Notify func(*File)
 }
@@ -77,6 +81,9 @@ func (s *sources) ask(ctx context.Context, ref chatmd.Ref) ([]byte, string, erro
 		return nil, "", err
 	}
 	defer file.Close()
+	if len(ref.Input) == 0 && !file.asks() {
+		return nil, "", fmt.Errorf("nobody asks %s anything: add a <user> message to it, or write the question between <agent …> and </agent>", path)
+	}
 	if s.o.Check {
 		s.deferred = true
 		return nil, "", nil
@@ -89,8 +96,18 @@ func (s *sources) ask(ctx context.Context, ref chatmd.Ref) ([]byte, string, erro
 	return []byte(answer), "", nil
 }
 
-// answer looks the answer up, or runs the agent and keeps what it says. A folder
-// that cannot be written to only costs the next run its time.
+// asks reports whether the messages hold more than instructions and replies: an
+// agent that nobody asks anything is not worth a request.
+func (f *File) asks() bool {
+	return f.Partial || slices.ContainsFunc(f.Items, func(it item.Item) bool {
+		return !it.Instructs() && it.Role() != item.RoleAssistant
+	})
+}
+
+// answer looks the answer up among those of the user, or runs the agent and keeps
+// what it says. Nothing is looked up beside the file: what comes with a folder may
+// be anybody's words. A folder that cannot be written to only costs the next run
+// its time.
 func (s *sources) answer(ctx context.Context, file *File, input []item.Part) (string, error) {
 	r := s.o.Runner
 	task, err := item.New(&item.Message{Role: item.RoleUser, Content: item.Parts(input...)})
@@ -105,58 +122,66 @@ func (s *sources) answer(ctx context.Context, file *File, input []item.Part) (st
 	if err != nil {
 		return "", err
 	}
-	kept := filepath.Join(s.places.promptDir, ".chatmd", "cache", key)
-	if text, err := os.ReadFile(kept); err == nil {
-		return string(text), nil
+	s.used = append(s.used, file.used...) // by agents in its own messages
+	kept := keptAnswers(s.o.Answers)
+	if text, ok := kept.load(key); ok {
+		return text, nil
 	}
+	s.sayUnread()
 	var given []item.Item
 	if len(input) > 0 {
 		given = append(given, task)
 	}
-	text, err := r.run(ctx, file, given)
+	text, used, err := r.run(ctx, file, given)
+	s.used = append(s.used, used)
+	if r.Used != nil {
+		r.Used(file, used)
+	}
 	if err != nil {
 		return "", err
 	}
-	if err := replaceFile(kept, []byte(text)); err != nil {
+	if err := kept.save(key, text); err != nil {
 		s.warnings = append(s.warnings, fmt.Errorf("the answer of %s is not kept: %w [warning]", file.Path, err))
 	}
 	return text, nil
 }
 
-// run asks an agent and returns its last reply.
-func (r *Runner) run(ctx context.Context, file *File, input []item.Item) (string, error) {
+// run asks an agent and returns its last reply, and what was used for it, without
+// what agents in its own messages used when it was loaded.
+func (r *Runner) run(ctx context.Context, file *File, input []item.Item) (text string, used agent.Spent, err error) {
 	if r.Notify != nil {
 		r.Notify(file)
 	}
 	if r.Connect != nil {
 		if err := r.Connect(ctx, file); err != nil {
-			return "", err
+			return "", used, err
 		}
 	}
 	a, err := file.AgentBy(r.Models, r.Adjust)
 	if err != nil {
-		return "", err
+		return "", used, err
 	}
 	sess, err := file.Session(ctx)
 	if err != nil {
-		return "", err
+		return "", used, err
 	}
 	res, err := a.Run(ctx, sess, input...)
+	used = res.All()
 	switch {
 	case err != nil:
-		return "", err
+		return "", used, err
 	case res.Why != agent.Answered:
-		return "", fmt.Errorf("it did not answer: %s: %s", res.Why, res.Detail)
+		return "", used, fmt.Errorf("it did not answer: %s: %s", res.Why, res.Detail)
 	case res.Text == "":
-		return "", errors.New("it answered nothing")
+		return "", used, errors.New("it answered nothing")
 	default:
-		return res.Text, nil
+		return res.Text, used, nil
 	}
 }
 
 // key names an answer by all that it depends on: the agent's file and what it
-// includes, its tools' files and folders, the model and its settings, and the
-// task.
+// includes, what its tools are and the folders that they look into, the model and
+// its settings, and the task.
 func (f *File) key(a *agent.Agent, settings string, task item.Item) (string, error) {
 	h := sha256.New()
 	request := a.Request
@@ -165,7 +190,7 @@ func (f *File) key(a *agent.Agent, settings string, task item.Item) (string, err
 	if err != nil {
 		return "", err
 	}
-	addTexts(h, "antiphon answer 1", settings, string(text), task.JSON())
+	addTexts(h, "antiphon answer 2", settings, string(text), task.JSON())
 	if err := f.digest(h); err != nil {
 		return "", err
 	}
@@ -192,10 +217,20 @@ func (f *File) digest(h hash.Hash) error {
 		}
 		addTexts(h, string(text))
 	}
+	for _, t := range f.Tools { // another version of the program may have others
+		text, err := json.Marshal(t.Definition())
+		if err != nil {
+			return err
+		}
+		addTexts(h, string(text))
+	}
 	if f.files != nil && len(f.Tools)+len(f.servers) > 0 { // an equal file elsewhere sees other files
 		for _, r := range f.files.Roots() {
 			addTexts(h, r.Name, r.Path)
 		}
+	}
+	for _, d := range f.servers { // started in it, so that the same words may start another program
+		addTexts(h, d.server.Dir)
 	}
 	for _, n := range f.nested {
 		if err := n.file.digest(h); err != nil {

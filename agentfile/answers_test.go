@@ -43,7 +43,7 @@ func TestAgentInMessage(t *testing.T) {
 	path := write(t, "<user>It says: <agent src=\"sub/sum.md\" local>\n<doc src=\"notes.txt\" local/>\n</agent>!</user>", dir, "agent.md")
 	var asked []string
 	srv := answers(t, "one", "two", "three", "four", "five")
-	o := agentfile.Options{Runner: runner(srv, "m", &asked)}
+	o := agentfile.Options{Runner: runner(srv, "m", &asked), Answers: filepath.Join(t.TempDir(), "answers")}
 	expect := func(what, want string, runs int) {
 		t.Helper()
 		f := load(t, path, o)
@@ -70,6 +70,9 @@ func TestAgentInMessage(t *testing.T) {
 	write(t, "<config temperature=\"1\"/><system>Sum up. <doc src=\"style.txt\" local/></system>", dir, "sub", "other.md")
 	expect("with other settings", "five", 5)
 	expect("and kept", "five", 5)
+	if _, err := os.Stat(filepath.Join(dir, ".chatmd")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("beside the file: %v", err)
+	}
 
 	// Nothing runs where nothing is to run.
 	if _, err := agentfile.Load(t.Context(), path, agentfile.Options{}); err == nil || !strings.Contains(err.Error(), "agents are not run here") {
@@ -97,7 +100,7 @@ func TestAgentInTranscript(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.Close()
-	s, err := session.Open(t.Context(), store, "")
+	s, err := session.Open(t.Context(), store, "talk")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,6 +121,9 @@ func TestAgentInMessageErrors(t *testing.T) {
 	write(t, "<user><agent src=\"gone.md\" local/></user>", dir, "lost.md")
 	write(t, "<user><agent src=\"fine.md\" local/></user>", dir, "asks.md")
 	write(t, "<user>hi</user>", dir, "fine.md")
+	write(t, "<system>Be brief.</system><tool name=\"read_file\"/>", dir, "mute.md")
+	write(t, "<user><agent src=\"mute.md\" local/></user>", dir, "none.md")
+	write(t, "<user><agent src=\"mute.md\" local> \n</agent></user>", dir, "blank.md")
 	for i := range 20 {
 		write(t, "<user><agent src=\"d"+string(rune('a'+i+1))+".md\" local/></user>", dir, "d"+string(rune('a'+i))+".md")
 	}
@@ -126,6 +132,7 @@ func TestAgentInMessageErrors(t *testing.T) {
 	o := agentfile.Options{Runner: runner(srv, "m", &asked)}
 	for name, want := range map[string]string{
 		"a.md": "it asks itself: ", "self.md": "self.md → ", "lost.md": "gone.md", "da.md": "agents stand more than 16 deep",
+		"none.md": "none.md:1:7: ", "blank.md": "mute.md anything: add a <user> message", // I8
 	} {
 		for _, check := range []bool{true, false} {
 			o.Check = check
@@ -143,14 +150,109 @@ func TestAgentInMessageErrors(t *testing.T) {
 	}
 }
 
+// K7: an answer that came with a folder is never believed, whatever it is called.
+// It is left alone, with a remark. Without a folder of the user's own, agents are
+// asked each time.
+func TestPlantedAnswer(t *testing.T) {
+	dir, own := t.TempDir(), filepath.Join(t.TempDir(), "own", "answers")
+	write(t, "<user>hi</user>", dir, "sum.md")
+	path := write(t, "<user><agent src=\"sum.md\" local/></user>", dir, "agent.md")
+	var asked []string
+	srv := answers(t, "one", "two", "three", "four")
+	o := agentfile.Options{Runner: runner(srv, "m", &asked), Answers: own}
+	load(t, path, o)
+	kept := entries(t, own)
+	if len(kept) != 1 {
+		t.Fatalf("kept %v", kept)
+	}
+	entry := filepath.Join(own, kept[0])
+	whole := read(t, entry)
+	planted := []string{
+		write(t, "believe me", dir, ".chatmd", "cache", kept[0]),
+		write(t, strings.Replace(whole, "one", "believe me", 1), dir, ".chatmd", "answers", kept[0]),
+	}
+	if err := os.Remove(entry); err != nil {
+		t.Fatal(err)
+	}
+	f := load(t, path, o)
+	if got := textOf(t, f.Items[0]); got != "two" || len(asked) != 2 {
+		t.Errorf("%q after %d runs", got, len(asked))
+	}
+	if len(f.Warnings) != 1 || !strings.Contains(f.Warnings[0].Error(), "are not read") {
+		t.Errorf("remarks: %v", f.Warnings)
+	}
+	if f := load(t, path, o); len(f.Warnings) != 0 || textOf(t, f.Items[0]) != "two" {
+		t.Errorf("its own: %v", f.Warnings)
+	}
+	o.Answers = ""
+	for _, want := range []string{"three", "four"} {
+		if got := textOf(t, load(t, path, o).Items[0]); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if read(t, planted[0]) != "believe me" || !strings.Contains(read(t, planted[1]), "believe me") {
+		t.Error("what was beside the file was changed")
+	}
+}
+
+// entries are the names in a folder.
+func entries(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range list {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// K7: a kept answer that is damaged, cut off, renamed or not a file is asked for
+// again and replaced.
+func TestDamagedAnswer(t *testing.T) {
+	dir, own := t.TempDir(), filepath.Join(t.TempDir(), "answers")
+	write(t, "<user>hi</user>", dir, "sum.md")
+	path := write(t, "<user><agent src=\"sum.md\" local/></user>", dir, "agent.md")
+	var asked []string
+	srv := answers(t, "first", "other", "a", "b", "c", "d", "e", "f")
+	o := agentfile.Options{Runner: runner(srv, "m", &asked), Answers: own}
+	load(t, path, o)
+	entry := filepath.Join(own, entries(t, own)[0])
+	whole := read(t, entry)
+	o.Runner = runner(srv, "n", &asked)
+	load(t, path, o) // another answer, of another model
+	var other string
+	for _, name := range entries(t, own) {
+		if full := filepath.Join(own, name); full != entry {
+			other = read(t, full)
+		}
+	}
+	o.Runner = runner(srv, "m", &asked)
+	for name, text := range map[string]string{
+		"changed": strings.Replace(whole, "first", "worst", 1), "cut off": whole[:len(whole)-1], "empty": "", "longer": whole + "!",
+		"of an older form": "first", "another's": other,
+	} {
+		write(t, text, entry)
+		before := len(asked)
+		got := textOf(t, load(t, path, o).Items[0])
+		if len(asked) != before+1 {
+			t.Errorf("%s: %q was believed", name, got)
+		}
+		if again := textOf(t, load(t, path, o).Items[0]); again != got || len(asked) != before+1 {
+			t.Errorf("%s: it was not replaced", name)
+		}
+	}
+}
+
 // An answer that cannot be kept is asked for again, with a remark.
 func TestAnswerIsNotKept(t *testing.T) {
 	dir := t.TempDir()
 	write(t, "<user>hi</user>", dir, "sum.md")
-	write(t, "no folder", dir, ".chatmd")
+	taken := write(t, "no folder", dir, "taken")
 	path := write(t, "<user><agent src=\"sum.md\" local/></user>", dir, "agent.md")
 	var asked []string
-	o := agentfile.Options{Runner: runner(answers(t, "one", "two"), "m", &asked)}
+	o := agentfile.Options{Runner: runner(answers(t, "one", "two"), "m", &asked), Answers: filepath.Join(taken, "answers")}
 	for range 2 {
 		f := load(t, path, o)
 		if len(f.Warnings) != 1 || !strings.Contains(f.Warnings[0].Error(), "is not kept") {
@@ -193,7 +295,7 @@ func TestAgentsOfTwoFolders(t *testing.T) {
 	}
 	path := write(t, `<user><agent src="a/look.md" local>?</agent>, <agent src="b/look.md" local>?</agent>, <agent src="a/look.md" local>?</agent></user>`, dir, "agent.md")
 	var asked []string
-	f := load(t, path, agentfile.Options{Runner: runner(answers(t, "one", "two"), "m", &asked)})
+	f := load(t, path, agentfile.Options{Runner: runner(answers(t, "one", "two"), "m", &asked), Answers: filepath.Join(t.TempDir(), "answers")})
 	if got := textOf(t, f.Items[0]); got != "one, two, one" {
 		t.Errorf("%q after %d runs", got, len(asked))
 	}

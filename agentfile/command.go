@@ -30,12 +30,12 @@ type fixed struct {
 const fixedSchema = `{"type":"object","properties":{"arguments":{"type":"array","items":{"type":"string"},` +
 	`"description":"further arguments of the command, one element each; no shell reads them"}},"additionalProperties":false}`
 
-func fixedCommand(decl *chatmd.Tool, command string, files *toolkit.Files) (tool.Tool, error) {
+func fixedCommand(decl *chatmd.Tool, command string, files *toolkit.Files, o Options) (tool.Tool, error) {
 	words := strings.Fields(strings.ReplaceAll(command, "%20", " ")) // older programs take it for a space
 	if strings.ContainsAny(command, "\"'\\`$|&;<>") {
 		return nil, fmt.Errorf("<tool command=%q>: the command is split at spaces and read by no shell", command)
 	}
-	inner, err := toolkit.RunCommand(decl.Name, files, toolkit.CommandOptions{Timeout: decl.Timeout})
+	inner, err := toolkit.RunCommand(decl.Name, files, toolkit.CommandOptions{Timeout: decl.Timeout, Live: o.Live})
 	if err != nil {
 		return nil, err
 	}

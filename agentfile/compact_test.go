@@ -8,8 +8,11 @@ import (
 	"fmt"
 	"iter"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agenttest"
@@ -58,9 +61,11 @@ func (m *reader) Stream(_ context.Context, req *item.Request) iter.Seq2[item.Eve
 	}
 }
 
-// C1 C2 C4: a transcript holds what was said and no decisions. After each reload
-// they are made again, and the text of the file is as it would be without them.
-func TestTranscriptForgetsDecisions(t *testing.T) {
+var decisions = regexp.MustCompile(`<(decision|run) [^>]*>\n`)
+
+// C1 C2 C4: a transcript holds decisions as marks. Without those the text of the
+// file is as it would be if nothing had been decided.
+func TestTranscriptHoldsDecisions(t *testing.T) {
 	dir := t.TempDir()
 	write(t, strings.Repeat("a line of the notes\n", 100), dir, "notes.txt")
 	path := write(t, "<tool name=\"read_file\" approval=\"allow\"/>\n"+prompt, dir, "agent.md")
@@ -94,12 +99,32 @@ func TestTranscriptForgetsDecisions(t *testing.T) {
 				t.Errorf("%s: the last request has the notes %d times", kind, whole)
 			}
 			session.Explain(s.Entries())
+			here := sentBy(s)
+			f.Close()
+			f, s = open(t, path, out) // C2: another process sends what this one would
+			if diff := cmp.Diff(here, sentBy(s)); diff != "" {
+				t.Errorf("%s: after reopening (-before +after):\n%s", kind, diff)
+			}
+			f.Close()
 		}
-		talks[kind] = read(t, out)
+		talks[kind] = decisions.ReplaceAllString(read(t, out), "")
 	}
 	if talks["compacted"] != talks["plain"] || talks["collapsed"] != talks["plain"] {
 		t.Error("the transcripts are not alike")
 	}
+}
+
+// sentBy is what the next request of a session carries.
+func sentBy(s *session.Session) (list []string) {
+	var v session.View
+	for e := range s.Entries() {
+		v.Apply(e)
+	}
+	v.Apply(session.Entry{Body: session.TurnStarted{}})
+	for _, it := range v.Items().All() {
+		list = append(list, it.JSON())
+	}
+	return list
 }
 
 func inputOf(t *testing.T, req *item.Request) string {

@@ -42,15 +42,16 @@ func makeFolders(dir string) error {
 			return err
 		}
 	}
-	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return err
 	}
 	syncFolder(filepath.Dir(dir))
 	return nil
 }
 
-// syncFolder makes the names in a folder last, where the system can.
-func syncFolder(dir string) {
+// syncFolder makes the names in a folder last, where the system can. Tests watch
+// it.
+var syncFolder = func(dir string) {
 	f, err := os.Open(dir)
 	if err != nil {
 		return

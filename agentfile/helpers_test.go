@@ -9,6 +9,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/antiphon-go/antiphon/agent"
@@ -56,13 +57,21 @@ func load(t *testing.T, path string, o agentfile.Options) *agentfile.File {
 	return f
 }
 
-// open opens a transcript and the session in it.
+// opened are the files that tests have open, by their transcripts.
+var opened sync.Map
+
+// open opens a transcript and the session in it. What had it open before is gone,
+// as a process that died is.
 func open(t *testing.T, path, out string) (*agentfile.File, *session.Session) {
 	t.Helper()
+	if before, ok := opened.Load(out); ok {
+		before.(*agentfile.File).Close()
+	}
 	f, store, err := agentfile.OpenTranscript(t.Context(), path, out, agentfile.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	opened.Store(out, f)
 	t.Cleanup(func() { f.Close() })
 	s, err := session.Open(t.Context(), store, out)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/chatmd"
@@ -37,17 +38,35 @@ type Options struct {
 	Profiles *endpoint.Table
 	// Asker answers the tool ask_user. Nil means that nobody can.
 	Asker toolkit.Asker
+	// Live is told of what commands put out while they run: see
+	// toolkit.CommandOptions. It may be nil.
+	Live func(call tool.Call, stderr bool, text []byte)
 	// Allow are patterns over names of tools: whoever runs the file has answered
 	// what it wants to be asked about them, so that approval="ask" says nothing.
 	Allow []string
 
+	// KeepAgent lets [OpenTranscript] go on with a transcript that another agent's
+	// file began.
+	KeepAgent bool
+
 	// Runner runs the agents that stand in messages, whose answers become part of
 	// the messages. Nil runs none, so that a file with such agents is not loaded.
 	Runner *Runner
+	// Answers is a folder to keep the answers of such agents in, so that an equal
+	// agent is not asked the same again. It is made when it is needed, for its
+	// owner alone. What is in it is believed: it must be the user's own, such as
+	// one in [os.UserCacheDir], and must not come with the files of somebody else.
+	// If others may write to it, it is not used, which is a warning. Several
+	// programs may share it. Empty keeps no answers.
+	Answers string
 	// Check reads a file with all that is on this machine, to see what is wrong
 	// with it. Nothing is run and nothing is fetched: what an agent or the
 	// network would say is left out of Items.
 	Check bool
+	// Salvage reads what the file says, whether or not it could be run: tools and
+	// features that are not there are left out, and documents, images and files
+	// that cannot be read stay references. [File.Left] names them.
+	Salvage bool
 	// Web says how documents are fetched that a file names by a URL. The zero
 	// value reaches the public internet only.
 	Web toolkit.WebPageOptions
@@ -73,15 +92,18 @@ type File struct {
 	// Warnings are remarks on what was read all the same, one line each.
 	Warnings []error
 
+	// Left is what [Options.Salvage] left out, or left as a reference.
+	Left chatmd.ErrorList
+
 	policy  agent.Policy
 	files   *toolkit.Files
 	nested  []nested
 	servers []*declared
 	bridge  *mcpbridge.Bridge
-	// broken holds the numbers of the items behind which a reply broke off.
-	broken map[int]bool
-	// waiting holds the numbers of the calls that wait for an approval.
-	waiting map[int]bool
+	log     []session.Body
+	release func() error // of the lock on the transcript
+	// used is what agents in messages used that ran when the file was loaded.
+	used []agent.Spent
 	// fetched holds what agents and the network said, by the places of the
 	// elements.
 	fetched map[elementPlace]string
@@ -139,7 +161,11 @@ func parseOnce(ctx context.Context, name, path string, src []byte, o Options) (*
 	if linkErr != nil { // a transcript that is not there yet
 		id = self
 	}
-	doc, _ := chatmd.Load(ctx, chatmd.Source{Name: name, Base: self, ID: id, Text: src}, from)
+	var importer chatmd.Importer = from
+	if o.Salvage {
+		importer = salvaging{from}
+	}
+	doc, _ := chatmd.Load(ctx, chatmd.Source{Name: name, Base: self, ID: id, Text: src}, importer)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -147,8 +173,12 @@ func parseOnce(ctx context.Context, name, path string, src []byte, o Options) (*
 	for _, w := range doc.Warnings {
 		f.Warnings = append(f.Warnings, fmt.Errorf("%w [warning]", w))
 	}
+	f.checkEffort()
 	problems := f.checkConfig(o.Profiles)
 	problems = append(problems, f.makeTools(ctx, places, o)...)
+	if o.Salvage {
+		f.Left, problems = problems, nil
+	}
 	problems = append(problems, f.resolve(ctx, from)...)
 	if err := ctx.Err(); err != nil {
 		f.Close()
@@ -164,10 +194,14 @@ func parseOnce(ctx context.Context, name, path string, src []byte, o Options) (*
 	return f, nil
 }
 
-// Close gives back what the tools hold, and ends the servers. It may be called
-// more than once.
+// Close gives back what the tools hold, and ends the servers and the lock on a
+// transcript. It may be called more than once.
 func (f *File) Close() error {
 	var problems []error
+	if f.release != nil {
+		defer func() { f.release = nil }()
+		problems = append(problems, f.release())
+	}
 	for _, n := range f.nested {
 		problems = append(problems, n.file.Close())
 	}
@@ -235,22 +269,22 @@ func (f *File) Session(ctx context.Context) (*session.Session, error) {
 	return s, err
 }
 
-// Log returns what the file says, as the beginning of a session's log.
+// Log returns what the file says, as the beginning of a session's log: items that
+// are given, and behind the first mark of a run what the runs recorded, as far as
+// a transcript holds it. See [Transcript].
+// What agents in messages used to answer is at its end.
 func (f *File) Log() []session.Body {
-	bodies := make([]session.Body, 0, len(f.Items)+len(f.broken))
-	for i, it := range f.Items {
-		bodies = append(bodies, session.Given{Item: it})
-		if f.broken[i] {
-			bodies = append(bodies, session.TurnEnded{Status: item.StatusFailed})
-		}
+	bodies := slices.Clone(f.log)
+	for _, used := range f.used {
+		bodies = append(bodies, session.Nested{Turns: used.Turns, Tokens: used.Tokens, Cost: used.Cost})
 	}
-	return append(bodies, askedAbout(f.Items, f.waiting)...)
+	return bodies
 }
 
 // Agent returns an agent as the file describes it. The caller may change it;
 // the file's messages are not in it, they are the session's.
 func (f *File) Agent(model agent.Model) *agent.Agent {
-	a := &agent.Agent{Model: model, Tools: slices.Clone(f.Tools), Policy: f.policy}
+	a := &agent.Agent{Model: model, Tools: slices.Clone(f.Tools), Policy: f.policy, Setup: session.Setup{Files: f.hashes()}}
 	if len(f.servers) > 0 {
 		a.ToolSource = f.serverTools
 	}
@@ -261,6 +295,7 @@ func (f *File) Agent(model agent.Model) *agent.Agent {
 	a.Request.Model = c.Model
 	a.Request.MaxOutputTokens = c.MaxTokens
 	a.Request.Temperature = c.Temperature
+	a.Request.ToolChoice = f.toolChoice(c.ToolChoice)
 	a.Request.ParallelToolCalls = c.ParallelToolCalls
 	a.Request.Store = c.Store
 	a.CollapseReads, a.Compaction.Auto = c.CollapseReads, c.AutoCompact
@@ -275,6 +310,50 @@ func (f *File) Agent(model agent.Model) *agent.Agent {
 		a.Limits.MaxTokens = *c.Budget
 	}
 	return a
+}
+
+// toolChoice is the config's, as requests have it. Names that the file's tools do
+// not have are of agents and of servers, which are functions.
+func (f *File) toolChoice(name string) item.JSON {
+	switch choice := item.JSON(item.Quote(name)); choice {
+	case `""`:
+		return ""
+	case item.ChoiceAuto, item.ChoiceNone, item.ChoiceRequired:
+		return choice
+	}
+	for _, t := range f.Tools {
+		switch def := t.Definition().(type) {
+		case *item.FunctionTool:
+		case *item.CustomTool:
+			if def.Name == name {
+				return item.ChooseCustom(name)
+			}
+		default:
+			if def.ToolType() == name { // the API's own have no other name
+				return item.ChooseHosted(name)
+			}
+		}
+	}
+	return item.ChooseFunction(name)
+}
+
+// checkToolChoice says what is wrong with the config's tool choice, "" if nothing
+// is. What tools a server has is not known before it was started.
+func (f *File) checkToolChoice(choice string) (message, hint string) {
+	var names []string
+	for _, decl := range f.Doc.Tools {
+		if decl.Value("mcp_server") != "" || decl.Name == choice {
+			return "", ""
+		}
+		names = append(names, decl.Name)
+	}
+	switch {
+	case choice == "", choice == item.ModeAuto, choice == item.ModeNone, choice == item.ModeRequired && len(names) > 0:
+		return "", ""
+	case len(names) == 0:
+		return fmt.Sprintf("<config>: tool_choice is %q, and the file declares no tool", choice), "declare one with <tool>"
+	}
+	return fmt.Sprintf("<config>: tool_choice is %q, and no tool of the file is called so", choice), "auto, none, required or one of: " + strings.Join(names, ", ")
 }
 
 // minOutputTokens is the least that the API takes.
@@ -292,10 +371,35 @@ func (f *File) checkConfig(profiles *endpoint.Table) (problems chatmd.ErrorList)
 	if c.MaxTokens != nil && *c.MaxTokens < minOutputTokens {
 		bad(fmt.Sprintf("<config>: max_tokens is %d, below what endpoints take", *c.MaxTokens), fmt.Sprintf("at least %d", minOutputTokens))
 	}
+	if message, hint := f.checkToolChoice(c.ToolChoice); message != "" {
+		bad(message, hint)
+	}
 	if _, err := profiles.ByName(c.Profile); err != nil && c.Profile != "" {
 		bad("<config>: "+err.Error(), "or add it to the file that --profiles names")
 	}
 	return problems
+}
+
+// efforts are the reasoning efforts that are known. Others are sent, with a remark:
+// an endpoint may know more.
+const efforts = "none minimal low medium high xhigh max"
+
+// checkEffort remarks on a reasoning effort that is probably mistyped.
+func (f *File) checkEffort() {
+	c := f.Doc.Config
+	if c == nil || c.ReasoningEffort == "" || slices.Contains(strings.Fields(efforts), c.ReasoningEffort) {
+		return
+	}
+	p := problemAt(f.Doc.Name, c.Element, fmt.Sprintf("<config>: reasoning_effort %q is not known and is sent as it is", c.ReasoningEffort), unknownHint(c.ReasoningEffort, efforts), nil)
+	f.Warnings = append(f.Warnings, fmt.Errorf("%w [warning]", p))
+}
+
+// unknownHint says which word was probably meant, or which are known.
+func unknownHint(word, known string) string {
+	if meant := chatmd.Suggest(word, known); meant != "" {
+		return "did you mean " + meant + "?"
+	}
+	return "known are: " + strings.ReplaceAll(known, " ", ", ")
 }
 
 // problemAt is a problem of an element.

@@ -17,6 +17,7 @@ import (
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/chatmd"
 	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
 )
 
@@ -131,7 +132,12 @@ func TestAgent(t *testing.T) {
 		a.Limits != (agent.Limits{MaxTurns: 3, MaxTokens: 1000}) {
 		t.Errorf("full: %+v", a)
 	}
-	if d := cmp.Diff([][]string{{"append_to_file"}, {"read_file"}, {"find_and_replace"}}, [][]string{a.Policy.Allow, a.Policy.Ask, a.Policy.Deny}); d != "" {
+	rules := []session.Rule{ // in the order of the file
+		{Verdict: session.Ask, Tool: "read_file", From: "full.md:3"},
+		{Verdict: session.Allow, Tool: "append_to_file", From: "full.md:4"},
+		{Verdict: session.Deny, Tool: "find_and_replace", From: "full.md:5"},
+	}
+	if d := cmp.Diff(rules, a.Policy.Rules); d != "" {
 		t.Error(d)
 	}
 	def, _ := a.Tools[0].Definition().(*item.FunctionTool)
@@ -170,5 +176,52 @@ func TestRoots(t *testing.T) {
 	path := write(t, `<tool name="read_file"><read id="r" path="${home}"/></tool><user>x</user>`, dir, "agents", "agent.md")
 	if _, err := agentfile.Load(t.Context(), path, agentfile.Options{}); err == nil || !strings.Contains(err.Error(), "there is no home folder") {
 		t.Errorf("%v", err)
+	}
+}
+
+// M4: a tool or a folder of the original system that is not here is an error that
+// names it as not built; a name that was mistyped gets the one that was meant.
+func TestLoadNotBuilt(t *testing.T) {
+	for text, want := range map[string]string{
+		`<tool name="odoc_search"/>`:                                           `a.md:1:1: the tool "odoc_search" of the original system is not built yet (there are: append_to_file, `,
+		`<tool name="add_line_numbers"/>`:                                      `a.md:1:1: the tool "add_line_numbers" of the original system is not built yet (`,
+		`<tool name="read_fil"/>`:                                              `a.md:1:1: unknown tool "read_fil" (did you mean read_file? there are: append_to_file, `,
+		`<tool name="read_file"><read id="a" path="${session_dir}/x"/></tool>`: "a.md:1:24: <read path=\"${session_dir}/x\">: ${session_dir} of the original system: not built yet; there are ${workspace}, ",
+		`<user><doc src="${cache_dir}/x" local/></user>`:                       "a.md:1:7: <doc> cannot be read: ${cache_dir} of the original system: not built yet; there are ",
+		`<user><img src="${source_dir}/x" local/></user>`:                      "a.md:1:7: <img> cannot be read: ${source_dir} of the original system: not built yet; there are ",
+		"<user>x <!-- META_REFINE --></user>":                                  "a.md:1:9: <!-- META_REFINE --> is not built yet",
+	} {
+		dir := t.TempDir()
+		path := write(t, text, dir, "a.md")
+		_, err := agentfile.Load(t.Context(), path, agentfile.Options{})
+		if err == nil || !strings.HasPrefix(err.Error(), filepath.Join(dir, want[:4])+want[4:]) || errors.Is(err, chatmd.ErrNotBuilt) == strings.Contains(text, "read_fil\"") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// M4: what is sent as it is and was probably mistyped has a remark, and so have
+// two calls that share an id.
+func TestLoadRemarks(t *testing.T) {
+	const call = "<tool_call tool_call_id=\"c\" function_name=\"f\"/>\n"
+	const answer = "<tool_response tool_call_id=\"c\">x</tool_response>\n"
+	for text, want := range map[string]string{
+		`<config reasoning_effort="hgih"/>`:                                `a.md:1:1: <config>: reasoning_effort "hgih" is not known and is sent as it is (did you mean high?) [warning]`,
+		`<config reasoning_effort="xhigh"/>`:                               "",
+		`<user><img src="https://x/a.png" detail="super"/></user>`:         `a.md:1:1: the detail "super" of an image is not known and is sent as it is (known are: low, high, auto, original) [warning]`,
+		`<user><img src="https://x/a.png" detail="original"/></user>`:      "",
+		call + call + answer + answer:                                      `a.md:2:1: the call of line 1 has the same id "c" and no response before this one; give each call its own id [warning]`,
+		call + answer + call + answer:                                      "",
+		`<user>“x” <img src="https://x/a.png" detail="auto"/> |RAW</user>`: "",
+	} {
+		dir := t.TempDir()
+		f := load(t, write(t, text, dir, "a.md"), agentfile.Options{})
+		got := ""
+		for _, w := range f.Warnings {
+			got += strings.TrimPrefix(w.Error(), dir+string(filepath.Separator))
+		}
+		if got != want {
+			t.Errorf("%s:\ngot  %s\nwant %s", text, got, want)
+		}
 	}
 }

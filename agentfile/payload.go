@@ -32,7 +32,7 @@ type payloads struct {
 }
 
 func payloadsOf(f *File, out string) *payloads {
-	p := &payloads{out: out, writer: chatmd.Writer{Inline: MaxInline}}
+	p := &payloads{out: out, writer: chatmd.Writer{Inline: MaxInline, Exact: true}}
 	if c := f.Doc.Config; c != nil && c.Value("show_tool_call") == "false" {
 		p.writer.Inline = 0
 	}
@@ -58,11 +58,13 @@ func (p *payloads) put(payload string) (src string, err error) {
 		if p.next, err = firstFree(dir); err != nil {
 			return "", err
 		}
+		syncFolder(filepath.Dir(dir)) // the lock may have made the folders
+		syncFolder(filepath.Dir(filepath.Dir(dir)))
 	}
 	for ; ; p.next++ {
 		file := strconv.Itoa(p.next) + ".json"
 		path := filepath.Join(dir, file)
-		f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 		if errors.Is(err, fs.ErrExist) {
 			continue // another program's
 		}

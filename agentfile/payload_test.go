@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,6 +37,7 @@ func TestPayloadFiles(t *testing.T) {
 		_, s := open(t, path, out)
 		appendTo(t, s, bodies...)
 		names, err := os.ReadDir(filepath.Join(dir, ".chatmd", "the talk.md"))
+		names = slices.DeleteFunc(names, func(e os.DirEntry) bool { return e.Name() == "lock" })
 		if err != nil || len(names) != files {
 			t.Fatalf("%q: %v, %v", flag, names, err)
 		}
@@ -83,10 +86,52 @@ func TestPayloadCannotBeKept(t *testing.T) {
 	_, s := open(t, path, out)
 	appendTo(t, s, session.Given{Item: item.User("hi")})
 	before := read(t, out)
+	if err := os.RemoveAll(filepath.Join(dir, ".chatmd")); err != nil {
+		t.Skip(err) // the lock is in it
+	}
 	write(t, "no folder", dir, ".chatmd")
 	_, err := s.Append(t.Context(), session.TurnStarted{Turn: 1}, session.Received{Turn: 1, Item: item.Must(&item.FunctionCall{CallID: "c", Name: "f", Arguments: strings.Repeat("x", agentfile.MaxInline+1)})})
 	if err == nil || read(t, out) != before {
 		t.Errorf("%v\n%s", err, read(t, out))
+	}
+}
+
+// TestPayloadOfAnother proves that a payload is found beside its transcript alone,
+// and only if it is the one that the transcript names: nothing of another
+// conversation is read or sent. K7 M8
+func TestPayloadOfAnother(t *testing.T) {
+	long := strings.Repeat("secret of project one ", 2000)
+	for _, older := range []bool{false, true} {
+		dir := t.TempDir()
+		path := write(t, prompt, dir, "agent.md")
+		one, two := filepath.Join(dir, "one", "talk.md"), filepath.Join(dir, "two", "talk.md")
+		write(t, "", dir, "two", "x")
+		write(t, "", dir, "one", "x")
+		for _, out := range []string{one, two} {
+			_, s := open(t, path, out)
+			appendTo(t, s, session.TurnStarted{Turn: 1}, session.Received{Turn: 1, Item: item.Call("c", "f", "{}")}, session.TurnEnded{Turn: 1, Status: item.StatusCompleted},
+				session.CallStarted{CallID: "c"}, session.Answered{CallID: "c", Item: item.Must(&item.FunctionCallOutput{CallID: "c", Output: item.Text(long + out)})})
+			if text := read(t, out); older {
+				write(t, regexp.MustCompile(` sha256="[0-9a-f]{64}"`).ReplaceAllString(text, ""), out)
+			} else if strings.Count(text, `<doc src=".chatmd/talk.md/1.json" local sha256="`) != 1 {
+				t.Fatal(text)
+			}
+			load(t, out, agentfile.Options{})
+		}
+		mine := filepath.Join(dir, "two", ".chatmd", "talk.md", "1.json")
+		if err := os.Remove(mine); err != nil {
+			t.Fatal(err)
+		}
+		o := agentfile.Options{Workspace: filepath.Join(dir, "one")}
+		_, err := agentfile.Load(t.Context(), two, o)
+		if err == nil || !strings.Contains(err.Error(), "two/talk.md:") || !strings.Contains(err.Error(), "<doc> cannot be read: no such file") {
+			t.Errorf("older %v, its payload is gone: %v", older, err)
+		}
+		write(t, long+"garbled", mine)
+		_, err = agentfile.Load(t.Context(), two, o)
+		if older != (err == nil) || err != nil && !strings.Contains(err.Error(), "<doc> does not hold what the transcript names: .chatmd/talk.md/1.json") {
+			t.Errorf("older %v, another payload: %v", older, err)
+		}
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/antiphon-go/antiphon/chatmd"
 )
 
 // places are the folders that paths in a file are relative to.
@@ -96,6 +98,8 @@ func (p places) variable(name string) (string, error) {
 			return p.home, nil
 		}
 		return "", errors.New("there is no home folder")
+	case "source_dir", "session_dir", "cache_dir":
+		return "", fmt.Errorf("${%s} of the original system: %w; there are ${workspace}, ${prompt_dir}, ${tool_dir}, ${home}", name, chatmd.ErrNotBuilt)
 	}
 	return "", fmt.Errorf("unknown variable ${%s}: there are ${workspace}, ${prompt_dir}, ${tool_dir}, ${home}", name)
 }

@@ -43,6 +43,8 @@ func bound(e chatmd.Element, from places, to string) bool {
 	return slices.ContainsFunc(e.Attrs, func(a chatmd.Attr) bool {
 		var full string
 		switch {
+		case isPayload(e, a):
+			full, _ = here.expand(a.Value)
 		case isSource(e, a), e.Tag == "tool" && a.Name == "agent":
 			full, _ = here.find(a.Value)
 		case e.Tag == "read" && a.Name == "path":
@@ -78,12 +80,16 @@ func moving(from places, to string) func(chatmd.Element, chatmd.Attr) (string, b
 			return "", false
 		}
 		switch {
+		case isPayload(e, a):
+			return movedPath(a.Value, p, to)
 		case isSource(e, a), e.Tag == "tool" && a.Name == "agent":
 			return movedSource(a.Value, p, to)
 		case e.Tag == "read" && a.Name == "path":
 			return movedPath(a.Value, p, to)
 		case e.Tag == "config" && a.Name == "model":
 			return movedScript(a.Value, p.toolDir, to)
+		case e.Tag == chatmd.RunTag && a.Name == "agent":
+			return moved(a.Value, p.toolDir, to)
 		}
 		return "", false
 	}

@@ -30,7 +30,7 @@ func TestRebaseKeepsModels(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.Close()
-		s, err := session.Open(t.Context(), store, "")
+		s, err := session.Open(t.Context(), store, "talk")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +62,7 @@ func TestRebase(t *testing.T) {
 <user>
 <img src='pic ture.png' local/> <file src="paper.pdf" local filename="p.pdf"/>
 <doc src="${workspace}/w.txt" local/> <doc src="${home}/h.txt" local/> <doc src="${prompt_dir}/parts/doc.txt" local/>
-<doc src="` + absolute + `" local/> <img src="https://example.com/x.png" detail="low"/> <img src="data:image/png;base64,AAAA" local/>
+<doc src="` + absolute + `" local/> <img src="https://example.com/x.png" detail="low"/> <img src="data:image/png;base64,iVBORw0KGgpyZXN0" local/>
 </user>`
 	path := write(t, prompt, dir, "agents", "agent.md")
 	want := load(t, path, o)
@@ -77,7 +77,7 @@ func TestRebase(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.Close()
-		s, err := session.Open(t.Context(), store, "")
+		s, err := session.Open(t.Context(), store, "talk")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,28 +7,52 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
+	"slices"
 	"strings"
 
 	"github.com/antiphon-go/antiphon/chatmd"
+	"github.com/antiphon-go/antiphon/chatmd/transcript"
+	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 )
 
 // resolve turns the file's messages into items.
 func (f *File) resolve(ctx context.Context, from *sources) chatmd.ErrorList {
-	located, err := f.Doc.Items(ctx, from)
+	var resolver chatmd.Resolver = from
+	if from.o.Salvage {
+		resolver = salvaging{from}
+	}
+	located, err := f.Doc.Items(ctx, resolver)
 	f.fetched, f.Partial = from.said, f.Partial || from.deferred
 	f.Warnings = append(f.Warnings, from.warnings...)
+	f.used = from.used
 	var problems chatmd.ErrorList
+	listed := errors.As(err, &problems)
+	if from.o.Salvage {
+		f.Left = append(f.Left, from.left...)
+		if listed {
+			problems = f.leaveUnbuilt(problems)
+		}
+	}
 	switch {
-	case errors.As(err, &problems):
+	case listed && len(problems) > 0:
 		return problems
+	case listed:
 	case err != nil:
 		return chatmd.ErrorList{{File: f.Doc.Name, Line: 1, Column: 1, Message: err.Error()}}
 	}
+	located, misplaced, problems := pair(f.Doc, located)
+	if len(problems) > 0 {
+		return problems
+	}
+	f.Warnings = append(f.Warnings, misplaced...)
+	f.checkDetails(located[:olderItems(f.Doc, located)])
 	for _, l := range located {
 		f.Items = append(f.Items, l.Item)
 	}
-	f.broken, f.waiting = brokenOff(f.Doc, located), waitingIn(f.Doc)
+	log, remarks := logOf(f.Doc, located)
+	f.log, f.Warnings = log, append(f.Warnings, remarks...)
 	for _, r := range f.repairs() {
 		if at := located[r.Seq]; r.Item.IsOutput() {
 			f.Warnings = append(f.Warnings, fmt.Errorf("%s:%d:%d: not sent: %s [warning]", f.Doc.Name, at.Line, at.Column, r.Reason))
@@ -37,20 +61,73 @@ func (f *File) resolve(ctx context.Context, from *sources) chatmd.ErrorList {
 	return nil
 }
 
+// details are the values of an image's detail that are known.
+const details = "low high auto original"
+
+// checkDetails remarks on details of images that are probably mistyped. They are
+// sent as they are.
+func (f *File) checkDetails(list []chatmd.Located) {
+	for _, l := range list {
+		if !strings.Contains(l.Item.JSON(), `"detail"`) {
+			continue
+		}
+		var content item.Content
+		switch v, _ := l.Item.Decode(); v := v.(type) {
+		case *item.Message:
+			content = v.Content
+		case *item.FunctionCallOutput:
+			content = v.Output
+		case *item.CustomToolCallOutput:
+			content = v.Output
+		}
+		for _, p := range content.Parts {
+			image, ok := p.(*item.InputImage)
+			if ok && image.Detail != "" && !slices.Contains(strings.Fields(details), string(image.Detail)) {
+				f.Warnings = append(f.Warnings, fmt.Errorf("%s:%d:%d: the detail %q of an image is not known and is sent as it is (%s) [warning]",
+					f.Doc.Name, l.Line, l.Column, image.Detail, unknownHint(string(image.Detail), details)))
+			}
+		}
+	}
+}
+
+// leaveUnbuilt takes the features that this version does not have out of what is
+// wrong with the file.
+func (f *File) leaveUnbuilt(problems chatmd.ErrorList) (rest chatmd.ErrorList) {
+	for _, p := range problems {
+		if errors.Is(p, chatmd.ErrNotBuilt) {
+			f.Left = append(f.Left, p)
+		} else {
+			rest = append(rest, p)
+		}
+	}
+	return rest
+}
+
 // repairs returns what a request would leave out. Seq is the item's number.
 func (f *File) repairs() []session.Repair {
 	var view session.View
-	seq := int64(-1)
-	for _, body := range f.Log() {
-		if _, ok := body.(session.Given); ok {
-			seq++
+	items := map[int64]int64{}
+	for i, body := range f.log {
+		seq := int64(i) + 1
+		if transcript.HoldsItem(body) {
+			items[seq] = int64(len(items))
 		}
 		view.Apply(session.Entry{Seq: seq, Body: body})
 	}
-	return view.Repairs()
+	list := slices.Clone(view.Repairs())
+	for i := range list {
+		list[i].Seq = items[list[i].Seq]
+	}
+	return list
 }
 
 // isSource reports whether the attribute names a local file.
 func isSource(e chatmd.Element, a chatmd.Attr) bool {
 	return a.Name == "src" && (e.Flag("local") || e.Tag == "import") && !strings.HasPrefix(a.Value, "data:")
+}
+
+// isPayload reports whether the attribute names a file that a transcript keeps
+// beside it, and nowhere else.
+func isPayload(e chatmd.Element, a chatmd.Attr) bool {
+	return isSource(e, a) && e.Tag == "doc" && (e.Value("sha256") != "" || strings.HasPrefix(path.Clean(a.Value), ".chatmd/"))
 }

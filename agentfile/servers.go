@@ -50,7 +50,8 @@ func (f *File) addServer(decl *chatmd.Tool, p places, o Options) *chatmd.Error {
 	server.Name = decl.Value("server")
 	server.Dir = p.workspace
 	server.Strict = decl.Flag("strict")
-	server.Timeout = decl.Timeout
+	server.Optional = decl.Flag("optional")
+	server.Timeout, server.StartTimeout = decl.Timeout, decl.StartTimeout
 	if decl.MaxOutput != nil {
 		server.MaxOutput = outputLimit(decl)
 	}
@@ -92,7 +93,8 @@ func (d *declared) sameAs(decl *chatmd.Tool, name string) bool {
 			return false
 		}
 	}
-	return d.server.Name == name && first.Timeout == decl.Timeout && first.Flag("strict") == decl.Flag("strict") &&
+	return d.server.Name == name && first.Timeout == decl.Timeout && first.StartTimeout == decl.StartTimeout && first.Flag("strict") == decl.Flag("strict") &&
+		first.Flag("optional") == decl.Flag("optional") &&
 		(first.MaxOutput == nil) == (decl.MaxOutput == nil) && (decl.MaxOutput == nil || *first.MaxOutput == *decl.MaxOutput)
 }
 
@@ -176,7 +178,11 @@ func (f *File) connectProblems(err error, servers []mcpbridge.Server) error {
 }
 
 func (f *File) serverProblem(d *declared, err error) *chatmd.Error {
-	return problemAt(f.Doc.Name, d.lines[0].decl.Element, "<tool mcp_server>: "+err.Error(), "", nil)
+	hint := ""
+	if errors.Is(err, context.DeadlineExceeded) {
+		hint = `a program that had to be downloaded or built first may be ready now: run it again; start_timeout="5m" gives it more time`
+	}
+	return problemAt(f.Doc.Name, d.lines[0].decl.Element, "<tool mcp_server>: "+err.Error(), hint, nil)
 }
 
 // checkIncluded reports tools that a line names and its server does not have,
@@ -193,7 +199,14 @@ func (f *File) checkIncluded(servers []mcpbridge.Server) error {
 			has[server] = append(has[server], name)
 		}
 	}
+	up := map[string]bool{}
+	for _, info := range f.bridge.Servers() {
+		up[info.Name] = info.Up
+	}
 	for i, d := range f.servers {
+		if d.server.Optional && !up[names[i]] {
+			continue // that was told
+		}
 		for _, l := range d.lines {
 			for _, name := range l.include {
 				if !strings.ContainsAny(name, `*?[\`) && !slices.Contains(has[names[i]], name) {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -50,6 +51,30 @@ func addTool(server *mcp.Server, name string) {
 		func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
 			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "I am " + name}}}, nil, nil
 		})
+}
+
+// TestStartTimeout: a file says how long a server may take to start, and the
+// error of one that took longer says what to do.
+func TestStartTimeout(t *testing.T) {
+	started := make(chan struct{})
+	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-started:
+		case <-r.Context().Done():
+		}
+	}))
+	defer srv.Close()
+	defer close(started)
+	path := write(t, fmt.Sprintf("<tool mcp_server=%q start_timeout=\"50ms\"/><user>hi</user>", srv.URL), t.TempDir(), "agent.md")
+	f := load(t, path, agentfile.Options{})
+	err := f.Connect(t.Context(), func(string) (string, bool) { return "", false }, nil)
+	if err == nil || !strings.Contains(err.Error(), "within 50ms") || !strings.Contains(err.Error(), `run it again; start_timeout="5m"`) {
+		t.Error(err)
+	}
+	bad := write(t, `<tool name="read_file" start_timeout="5s"/><user>hi</user>`, t.TempDir(), "agent.md")
+	if _, err := agentfile.Load(t.Context(), bad, agentfile.Options{}); err == nil || !strings.Contains(err.Error(), "start_timeout is for mcp_server") {
+		t.Error(err)
+	}
 }
 
 func connected(t *testing.T, text string, o agentfile.Options) (*agentfile.File, *agent.Agent) {
@@ -189,5 +214,19 @@ func TestServerNameChoosesATool(t *testing.T) {
 	err := f.Connect(t.Context(), nil, func(mcpbridge.Event) {})
 	if err == nil || !strings.Contains(err.Error(), "agent.md:1:1:") || !strings.Contains(err.Error(), "everything") {
 		t.Error(err)
+	}
+}
+
+// X2: a server that is optional and does not start is told, and its line is no
+// error; without the attribute it ends the run.
+func TestOptionalServer(t *testing.T) {
+	for attr, want := range map[string]bool{"optional": true, `optional="false"`: false} {
+		path := write(t, `<tool mcp_server="stdio:/no/such/program" include="x" `+attr+"/>\n<user>Hello</user>", t.TempDir(), "a.md")
+		f := load(t, path, agentfile.Options{})
+		told := make(chan mcpbridge.Event, 10)
+		err := f.Connect(t.Context(), os.LookupEnv, func(ev mcpbridge.Event) { told <- ev })
+		if len(f.Warnings) > 0 || (err == nil) != want || (len(told) > 0) != want {
+			t.Errorf("%s: %v %v, told %d times", attr, err, f.Warnings, len(told))
+		}
 	}
 }

@@ -8,13 +8,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/chatmd"
+	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/tool/picture"
 	"github.com/antiphon-go/antiphon/toolkit"
 )
 
@@ -36,6 +40,10 @@ type sources struct {
 	said     map[elementPlace]string // what was said
 	local    map[string][]byte
 	warnings []error
+	left     chatmd.ErrorList // what stays a reference, with [Options.Salvage]
+	used     []agent.Spent    // by the agents that were asked
+
+	toldUnread bool // see sayUnread
 }
 
 func newSources(p places, o Options) *sources {
@@ -62,25 +70,78 @@ func (s *sources) Import(_ context.Context, ref chatmd.Ref) (chatmd.Source, erro
 
 // Resolve implements [chatmd.Resolver].
 func (s *sources) Resolve(ctx context.Context, ref chatmd.Ref) ([]byte, string, error) {
+	data, mediaType, err := s.get(ctx, ref)
+	if err != nil && ctx.Err() == nil {
+		err = s.leave(ref, err)
+	}
+	return data, mediaType, err
+}
+
+// leave notes what cannot be read, where that is to stay a reference.
+func (s *sources) leave(ref chatmd.Ref, err error) error {
+	if !s.o.Salvage {
+		return err
+	}
+	src, _, inline := strings.Cut(ref.Src, ",")
+	if inline && strings.HasPrefix(src, "data:") {
+		src += ",…"
+	} else {
+		src = ref.Src
+	}
+	s.left = append(s.left, &chatmd.Error{
+		File: ref.File, Line: ref.Line, Column: ref.Column,
+		Message: fmt.Sprintf("<%s src=%q> cannot be read and stays a reference", ref.Tag, src), Err: err,
+	})
+	return chatmd.ErrLeft
+}
+
+// FitImage implements [chatmd.ImageFitter]: a BMP or a TIFF, which models do not
+// take, becomes a PNG of the same pixels.
+func (s *sources) FitImage(_ context.Context, ref chatmd.Ref, data []byte, problem error) ([]byte, error) {
+	mediaType := tool.SniffPicture(data)
+	declared, _, _ := item.CutDataURI(ref.Src)
+	known := declared == "" || declared == mediaType || declared == "image/x-ms-bmp" && mediaType == "image/bmp"
+	if mediaType == "" || tool.SniffImage(data) != "" || !known {
+		return nil, s.leave(ref, problem)
+	}
+	fit, note, err := picture.Limits{Bytes: tool.MaxImageBytes, Side: math.MaxInt32}.Fit(data)
+	if err != nil {
+		return nil, s.leave(ref, err)
+	}
+	s.warnings = append(s.warnings, fmt.Errorf("%s:%d:%d: <img>: %s; the original stays where it is [warning]", ref.File, ref.Line, ref.Column, strings.Trim(note, "[]")))
+	return fit, nil
+}
+
+// salvaging is what reads the sources with [Options.Salvage]: what cannot be used
+// stays a reference.
+type salvaging struct{ *sources }
+
+// Leave implements [chatmd.Leaver].
+func (s salvaging) Leave(e *chatmd.Error) {
+	e.Message += ", and stays as it is written"
+	s.left = append(s.left, e)
+}
+
+func (s *sources) get(ctx context.Context, ref chatmd.Ref) ([]byte, string, error) {
 	switch {
 	case ref.Tag == "agent":
 		return s.ask(ctx, ref)
 	case !ref.Local:
 		return s.fetch(ctx, ref)
 	}
-	path, err := s.places.of(ref.Base).find(ref.Src)
+	find, limit := s.places.of(ref.Base).find, int64(maxSource)
+	if ref.Payload { // that of a transcript elsewhere is another's
+		find, limit = s.places.of(ref.Base).expand, maxPayload
+	}
+	path, err := find(ref.Src)
 	if err != nil {
 		return nil, "", err
-	}
-	limit := int64(maxSource)
-	if ref.Payload {
-		limit = maxPayload
 	}
 	data, err := s.read(path, limit)
 	if err != nil {
 		return nil, "", err
 	}
-	if ref.Tag == "img" && tool.SniffImage(data) != "" {
+	if ref.Tag == "img" && tool.SniffPicture(data) != "" {
 		if _, err := tool.CheckImage(data); err != nil {
 			return nil, "", err // it begins as an image and is none
 		}

@@ -165,7 +165,7 @@ func TestImportedFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	moved.Close()
-	s, err := session.Open(t.Context(), store, "")
+	s, err := session.Open(t.Context(), store, "talk")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +233,7 @@ func TestRemoteDocument(t *testing.T) {
 	if got := textOf(t, f.Items[0]); got != "See Answer 1 |RAW." || asked != 1 {
 		t.Errorf("%q, asked %d times", got, asked)
 	}
-	s, err := session.Open(t.Context(), store, "")
+	s, err := session.Open(t.Context(), store, "talk")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -71,7 +72,7 @@ func (f *File) addTool(ctx context.Context, decl *chatmd.Tool, p places, o Optio
 		return problemAt(f.Doc.Name, decl.Element, err.Error(), "", nil)
 	}
 	if t == nil {
-		return problemAt(f.Doc.Name, decl.Element, fmt.Sprintf("unknown tool %q", decl.Name), "there are: "+strings.Join(builtins(), ", "), nil)
+		return f.unknownTool(decl)
 	}
 	f.Tools = append(f.Tools, declaredAs(t, decl))
 	return nil
@@ -80,7 +81,7 @@ func (f *File) addTool(ctx context.Context, decl *chatmd.Tool, p places, o Optio
 // tool makes a command or a built-in tool; nil is one that is not known.
 func (f *File) tool(decl *chatmd.Tool, o Options) (tool.Tool, error) {
 	if command := decl.Value("command"); command != "" {
-		return fixedCommand(decl, command, f.files)
+		return fixedCommand(decl, command, f.files, o)
 	}
 	if make, ok := more[decl.Name]; ok {
 		return make(f, decl, o)
@@ -111,14 +112,14 @@ var more = map[string]func(*File, *chatmd.Tool, Options) (tool.Tool, error){
 	"fork": func(*File, *chatmd.Tool, Options) (tool.Tool, error) {
 		return agent.ForkTool(), nil
 	},
-	"local_shell": func(f *File, decl *chatmd.Tool, _ Options) (tool.Tool, error) {
-		return toolkit.LocalShellTool(f.files, toolkit.CommandOptions{Timeout: decl.Timeout})
+	"local_shell": func(f *File, decl *chatmd.Tool, o Options) (tool.Tool, error) {
+		return toolkit.LocalShellTool(f.files, toolkit.CommandOptions{Timeout: decl.Timeout, Live: o.Live})
 	},
-	"shell": func(f *File, decl *chatmd.Tool, _ Options) (tool.Tool, error) {
-		return toolkit.ShellTool(f.files, toolkit.CommandOptions{Timeout: decl.Timeout})
+	"shell": func(f *File, decl *chatmd.Tool, o Options) (tool.Tool, error) {
+		return toolkit.ShellTool(f.files, toolkit.CommandOptions{Timeout: decl.Timeout, Live: o.Live})
 	},
-	"run_command": func(f *File, decl *chatmd.Tool, _ Options) (tool.Tool, error) {
-		return toolkit.RunCommand(decl.Name, f.files, toolkit.CommandOptions{Timeout: decl.Timeout, Shell: decl.Flag("shell")})
+	"run_command": func(f *File, decl *chatmd.Tool, o Options) (tool.Tool, error) {
+		return toolkit.RunCommand(decl.Name, f.files, toolkit.CommandOptions{Timeout: decl.Timeout, Live: o.Live, Shell: decl.Flag("shell")})
 	},
 	"webpage_to_markdown": func(_ *File, decl *chatmd.Tool, _ Options) (tool.Tool, error) {
 		return toolkit.WebPageToMarkdown(decl.Name, toolkit.WebPageOptions{Timeout: decl.Timeout})
@@ -135,17 +136,32 @@ func builtins() []string {
 	return names
 }
 
+// unbuilt are the built-in tools of the original system that this version does
+// not have.
+var unbuilt = []string{
+	"add_line_numbers", "get_url_content", "index_ocaml_code", "make_dir", "meta_refine", "odoc_search", "query_vector_db",
+}
+
+// unknownTool is the problem of a name that is not a built-in tool.
+func (f *File) unknownTool(decl *chatmd.Tool) *chatmd.Error {
+	hint := "there are: " + strings.Join(builtins(), ", ")
+	if slices.Contains(unbuilt, decl.Name) {
+		return problemAt(f.Doc.Name, decl.Element, fmt.Sprintf("the tool %q of the original system is not built yet", decl.Name), hint, chatmd.ErrNotBuilt)
+	}
+	if name := chatmd.Suggest(decl.Name, strings.Join(builtins(), " ")+" get_contents read_dir"); name != "" {
+		hint = "did you mean " + name + "? " + hint
+	}
+	return problemAt(f.Doc.Name, decl.Element, fmt.Sprintf("unknown tool %q", decl.Name), hint, nil)
+}
+
 // approve takes the approval attribute of a declaration into the policy.
 func (f *File) approve(decl *chatmd.Tool, o Options) *chatmd.Error {
 	verdict, problem := approval(f.Doc.Name, decl)
-	switch {
-	case verdict == session.Allow:
-		f.policy.Allow = append(f.policy.Allow, decl.Name)
-	case verdict == session.Ask && !matches(o.Allow, decl.Name):
-		f.policy.Ask = append(f.policy.Ask, decl.Name)
-	case verdict == session.Deny:
-		f.policy.Deny = append(f.policy.Deny, decl.Name)
+	if verdict == "" || verdict == session.Ask && matches(o.Allow, decl.Name) {
+		return problem
 	}
+	from := fmt.Sprintf("%s:%d", filepath.Base(cmp.Or(decl.File, f.Doc.Name)), decl.Line)
+	f.policy.Rules = append(f.policy.Rules, session.Rule{Verdict: verdict, Tool: decl.Name, From: from})
 	return problem
 }
 

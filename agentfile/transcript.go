@@ -20,12 +20,18 @@ import (
 // Transcript is a [session.Store] that is a ChatMarkdown file. The file is the
 // truth: it begins with the prompt and is only ever appended to, element by
 // element, each written and synced before the run goes on. Of a log it holds
-// the items, a remark behind each reply that broke off, and one about each call
-// that waits for an approval. What it cannot say is read back in the safe
-// direction, so that a call without a response has an unknown outcome, unless a
-// remark says that it was never started. Decisions about what an endpoint refused
-// are not in it: should it refuse the same again, they are made again. Nor are
-// rules that somebody wanted remembered, and the sessions of nested runs.
+// the items, where runs and replies begin, how replies ended, which calls were
+// started, wait for an approval or were withdrawn, and which items were
+// quarantined or collapsed; see [chatmd.IsMark]. So a crash leaves what it leaves
+// of a session in a store: a reply without its end has broken off, and a call
+// without a mark of its start was not started. Before the first mark, where people
+// and earlier programs wrote, a call without a response has an unknown outcome.
+//
+// Notices, usage, and what was decided about compactions are marks too, so that
+// totals and what the next run sends are those of a session in a store. Not in it
+// are verdicts on calls that were not started yet, which are asked about again,
+// rules that somebody wanted remembered, and the sessions of nested runs: only
+// what those came to.
 //
 // It holds one session, whatever the id. It is safe for concurrent use.
 type Transcript struct {
@@ -38,6 +44,7 @@ type Transcript struct {
 	seq    int64
 	size   int64  // what the file is expected to hold
 	head   []byte // what a new file begins with; nil once it is there
+	owed   []byte // what agents in messages used, to be written with what comes next
 	tail   bool   // the file does not end in a newline
 	writer transcript.Writer
 }
@@ -46,25 +53,58 @@ type Transcript struct {
 // returns the agent that runs on it. If there is no transcript yet, it will
 // begin with the agent's file, its relative paths adjusted; it is created by
 // the first append. If there is one, the agent and its conversation are read
-// from it, and path must only exist. Both may be the same file.
+// from it. Both may be the same file; if another file than path began it, the error
+// is an [*OtherAgentError], unless [Options.KeepAgent] is set.
+//
+// The transcript is locked until the File is closed or the process ends. If
+// somebody else has the lock, the error wraps [session.ErrBusy] and says who;
+// nothing was read then, asked or written.
 //
 // An element at the end that a crash cut short is moved to a file beside the
 // transcript, which a warning names.
 func OpenTranscript(ctx context.Context, path, out string, o Options) (*File, *Transcript, error) {
-	src, err := readRegular(out)
+	if err := regular(out); err != nil {
+		return nil, nil, err
+	}
+	release, err := hold(out)
+	if err != nil {
+		return nil, nil, err
+	}
+	file, t, err := openHeld(ctx, path, out, o)
+	if err != nil {
+		return nil, nil, errors.Join(err, release())
+	}
+	file.release = release
+	return file, t, nil
+}
+
+func openHeld(ctx context.Context, path, out string, o Options) (*File, *Transcript, error) {
+	src, err := read(out)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return newTranscript(ctx, path, out, o)
 	case err != nil:
 		return nil, nil, err
 	}
-	if _, err := os.Stat(path); err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", path, plain(err))
-	}
 	kept := src[:whole(src)]
-	file, err := parse(ctx, out, out, kept, o)
+	before := o // a look at it, before agents in its messages are asked
+	before.Check = true
+	file, err := parse(ctx, out, out, kept, before)
 	if err != nil {
 		return nil, nil, err
+	}
+	remark, err := file.checkOrigin(path, out, kept, o)
+	if err != nil {
+		return nil, nil, errors.Join(err, file.Close())
+	}
+	if file.Partial && !o.Check {
+		file.Close()
+		if file, err = parse(ctx, out, out, kept, o); err != nil {
+			return nil, nil, err
+		}
+	}
+	if remark != nil {
+		file.Warnings = append(file.Warnings, remark)
 	}
 	if rest := src[len(kept):]; len(rest) > 0 {
 		beside, err := cutOff(out, int64(len(kept)), rest)
@@ -76,6 +116,10 @@ func OpenTranscript(ctx context.Context, path, out string, o Options) (*File, *T
 	}
 	t := &Transcript{path: out, given: file.Log(), size: int64(len(kept)), payloads: payloadsOf(file, out)}
 	t.writer = transcript.After(t.given)
+	if sameFile(path, out) && !file.namesAgent() {
+		t.writer.Agent = asSeenFrom(out, path)
+	}
+	t.owed = file.owes()
 	t.tail = len(kept) > 0 && kept[len(kept)-1] != '\n'
 	return file, t, nil
 }
@@ -103,16 +147,27 @@ func newTranscript(ctx context.Context, path, out string, o Options) (*File, *Tr
 		head += "\n"
 	}
 	given := file.Log()
-	return file, &Transcript{path: out, given: given, head: []byte(head), writer: transcript.After(given), payloads: payloadsOf(file, out)}, nil
+	t := &Transcript{path: out, given: given, head: []byte(head), writer: transcript.After(given), payloads: payloadsOf(file, out)}
+	t.writer.Agent = asSeenFrom(out, path)
+	t.owed = file.owes()
+	return file, t, nil
 }
 
-// readRegular reads a file that can be appended to and cut.
-func readRegular(path string) ([]byte, error) {
+// owes is the marks of what agents in messages used to answer just now.
+func (f *File) owes() (marks []byte) {
+	for _, used := range f.used {
+		marks = transcript.AppendNested(marks, session.Nested{Turns: used.Turns, Tokens: used.Tokens, Cost: used.Cost})
+	}
+	return marks
+}
+
+// regular refuses what can neither be appended to nor cut.
+func regular(path string) error {
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() && !info.IsDir() {
-		return nil, fmt.Errorf("%s: it is no regular file", path)
+		return fmt.Errorf("%s: it is not a regular file", path)
 	}
-	return read(path)
+	return nil
 }
 
 // cutOff cuts a transcript down to the given size: an element that a crash left
@@ -122,7 +177,11 @@ func cutOff(path string, size int64, rest []byte) (kept string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("%s: keeping its unfinished end: %w", path, plain(err))
 	}
-	if err := os.Truncate(path, size); err != nil {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err == nil {
+		err = errors.Join(f.Truncate(size), f.Sync(), f.Close())
+	}
+	if err != nil {
 		return "", fmt.Errorf("%s: cutting off its unfinished end: %w", path, plain(err))
 	}
 	return kept, nil
@@ -137,7 +196,9 @@ func keep(path string, rest []byte) (kept string, err error) {
 		return "", err
 	}
 	_, err = f.Write(append(rest[:len(rest):len(rest)], '\n'))
-	return kept, errors.Join(err, f.Sync(), f.Close())
+	err = errors.Join(err, f.Sync(), f.Close())
+	syncFolder(filepath.Dir(kept))
+	return kept, err
 }
 
 // Load implements [session.Store]: what the file said when it was opened. Later
@@ -173,6 +234,7 @@ func (t *Transcript) Append(_ context.Context, _ string, after int64, entries []
 	if t.tail {
 		text = []byte("\n")
 	}
+	text = append(text[:len(text):len(text)], t.owed...)
 	due, writer := false, t.writer
 	for _, e := range entries {
 		if _, asks := e.Body.(session.TurnStarted); asks {
@@ -180,7 +242,7 @@ func (t *Transcript) Append(_ context.Context, _ string, after int64, entries []
 		}
 		var err error
 		before := len(text)
-		if writer, text, err = writer.Append(text, e.Body, t.payloads.append); err != nil {
+		if writer, text, err = writer.Append(text, e, t.payloads.append); err != nil {
 			t.payloads.discard()
 			return plain(err)
 		}
@@ -192,7 +254,7 @@ func (t *Transcript) Append(_ context.Context, _ string, after int64, entries []
 			return plain(err)
 		}
 		t.size += int64(len(text))
-		t.head, t.tail = nil, false
+		t.head, t.owed, t.tail = nil, nil, false
 	}
 	t.seq += int64(len(entries))
 	t.writer = writer
@@ -213,14 +275,25 @@ func (t *Transcript) write(text []byte) error {
 	if info, statErr := f.Stat(); statErr == nil && info.Size() != t.size {
 		return errors.Join(t.moved(text), f.Close())
 	}
-	_, err = f.Write(text)
+	n, err := f.Write(text)
 	if err == nil {
 		err = f.Sync()
 	}
 	if err != nil {
-		err = errors.Join(err, f.Truncate(t.size))
+		err = errors.Join(err, t.takeBack(f, int64(n)))
 	}
 	return errors.Join(err, f.Close())
+}
+
+// takeBack cuts off the beginning of a text that could not be written whole, n
+// bytes of it, unless somebody else has written behind it: then it stays, and what
+// is not whole is cut off when the file is opened again.
+func (t *Transcript) takeBack(f *os.File, n int64) error {
+	info, err := f.Stat()
+	if err != nil || info.Size() != t.size+n {
+		return err
+	}
+	return errors.Join(f.Truncate(t.size), f.Sync())
 }
 
 var errMoved = fmt.Errorf("%w: somebody else wrote to it", session.ErrConflict)
@@ -235,11 +308,11 @@ func (t *Transcript) moved(text []byte) error {
 	return fmt.Errorf("%w; what this run was about to add is in %s", errMoved, kept)
 }
 
-// create makes a file of the text unless there is one. It writes a file beside
-// it first, and links that.
+// create makes a file of the text unless there is one, for its owner's eyes. It
+// writes a file beside it first, and links that.
 func create(path string, text []byte) error {
 	draft := fmt.Sprintf("%s.%d.new", path, os.Getpid())
-	f, err := os.OpenFile(draft, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o644)
+	f, err := os.OpenFile(draft, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
@@ -255,6 +328,7 @@ func create(path string, text []byte) error {
 	if errors.Is(err, fs.ErrExist) {
 		return errMoved
 	}
+	syncFolder(filepath.Dir(path)) // without its name the text is lost
 	return err
 }
 

@@ -5,9 +5,11 @@ package agentfile_test
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -111,30 +113,36 @@ func TestTranscriptRoundTrip(t *testing.T) {
 	}
 }
 
-// TestTranscriptConflict proves that a transcript that somebody else writes to
-// is left alone. M9 J2
+// TestTranscriptConflict proves that a transcript that somebody else writes to,
+// who does not ask for its lock, is left alone. M9 J2
 func TestTranscriptConflict(t *testing.T) {
 	dir := t.TempDir()
 	path, out := write(t, prompt, dir, "agent.md"), filepath.Join(dir, "talk.md")
 	more := session.Given{Item: item.User("more")}
-	_, one := open(t, path, out)
-	_, two := open(t, path, out)
-	appendTo(t, one, more)
-	text := read(t, out)
-	if _, err := two.Append(t.Context(), more); !errors.Is(err, session.ErrConflict) || !strings.Contains(err.Error(), "somebody else wrote to it") {
-		t.Errorf("a second writer of a new file: %v", err)
+	_, s := open(t, path, out)
+	write(t, "by hand", out)
+	if _, err := s.Append(t.Context(), more); !errors.Is(err, session.ErrConflict) || !strings.Contains(err.Error(), "somebody else wrote to it") {
+		t.Errorf("another writer of a new file: %v", err)
+	}
+	if got := read(t, out); got != "by hand" {
+		t.Errorf("the file is now %q", got)
+	}
+	if err := os.Remove(out); err != nil {
+		t.Fatal(err)
 	}
 
-	_, two = open(t, path, out)
-	appendTo(t, one, more)
-	if _, err := two.Append(t.Context(), more); !errors.Is(err, session.ErrConflict) {
-		t.Errorf("a second writer: %v", err)
+	_, s = open(t, path, out)
+	appendTo(t, s, more)
+	text := read(t, out) + "<user>by hand</user>\n"
+	write(t, text, out)
+	if _, err := s.Append(t.Context(), more); !errors.Is(err, session.ErrConflict) {
+		t.Errorf("another writer: %v", err)
 	}
-	if got := read(t, out); strings.Count(got, "more") != 2 || !strings.HasPrefix(got, text) {
+	if got := read(t, out); got != text {
 		t.Errorf("the file:\n%s", got)
 	}
 	if got := read(t, out+".cut"); !strings.Contains(got, "more") {
-		t.Errorf("what the second writer had to add was kept as %q", got)
+		t.Errorf("what was to be added was kept as %q", got)
 	}
 	if err := os.Remove(out + ".cut"); err != nil {
 		t.Fatal(err)
@@ -143,11 +151,88 @@ func TestTranscriptConflict(t *testing.T) {
 	if err := os.Remove(out); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := one.Append(t.Context(), more); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := s.Append(t.Context(), more); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a file that is gone: %v", err)
 	}
 	if left, _ := filepath.Glob(out + "*"); len(left) != 0 {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+// TestTranscriptLock proves that one has a transcript, by whatever path, until its
+// file is closed, and that nothing of the lock is left behind. J2
+func TestTranscriptLock(t *testing.T) {
+	dir := t.TempDir()
+	path, out := write(t, prompt, dir, "agent.md"), filepath.Join(dir, "talk.md")
+	link := filepath.Join(dir, "link.md")
+	if err := os.Symlink(out, link); err != nil {
+		t.Skip(err)
+	}
+	for range 2 { // one that is to be made, and one that is there
+		f, s := open(t, path, out)
+		for _, name := range []string{out, link} {
+			if _, err := os.Stat(out); name == link && err != nil {
+				continue
+			}
+			_, _, err := agentfile.OpenTranscript(t.Context(), path, name, agentfile.Options{})
+			if !errors.Is(err, session.ErrBusy) || !strings.Contains(err.Error(), fmt.Sprintf("process %d on ", os.Getpid())) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		appendTo(t, s, session.Given{Item: item.User("more")})
+		if err := errors.Join(f.Close(), f.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if entries, err := os.ReadDir(dir); err != nil || len(entries) != 3 {
+			t.Errorf("%v %v", entries, err)
+		}
+	}
+	write(t, "notes of mine", out) // what cannot be opened is not locked either
+	for range 2 {
+		if _, _, err := agentfile.OpenTranscript(t.Context(), path, out, agentfile.Options{}); err == nil || errors.Is(err, session.ErrBusy) {
+			t.Error(err)
+		}
+	}
+}
+
+// TestTranscriptLasts proves that a new transcript and what is kept beside it are
+// for their owner alone, that the folder is synced after each new name, and that
+// what a crash left of a file that was not there yet is removed. J1 J6
+func TestTranscriptLasts(t *testing.T) {
+	dir := t.TempDir()
+	path, out := write(t, "<config show_tool_call=\"false\"/>\n"+prompt, dir, "agent.md"), filepath.Join(dir, "talk.md")
+	names := map[string]bool{}
+	defer agentfile.WatchSync(func(folder string) {
+		entries, err := os.ReadDir(folder)
+		if err != nil {
+			t.Error(err)
+		}
+		for _, e := range entries {
+			names[e.Name()] = true
+		}
+	})()
+	draft := write(t, prompt, dir, "talk.md.4711.new")
+	mine := write(t, prompt, dir, "talk.md.new")
+	_, s := open(t, path, out)
+	if _, err := os.Stat(draft); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the draft is there: %v", err)
+	}
+	read(t, mine)
+	appendTo(t, s, talk(t)...)
+	text := read(t, out)
+	write(t, text+"<user", out)
+	open(t, path, out)
+	for _, name := range []string{"talk.md", ".chatmd", ".chatmd/talk.md", ".chatmd/talk.md/1.json", "talk.md.cut"} {
+		info, err := os.Stat(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !names[filepath.Base(name)] {
+			t.Errorf("%s: the folder is not synced", name)
+		}
+		if mode := info.Mode().Perm(); mode&0o077 != 0 && runtime.GOOS != "windows" {
+			t.Errorf("%s: %v", name, mode)
+		}
 	}
 }
 
@@ -198,10 +283,10 @@ func TestTranscriptTorn(t *testing.T) {
 		if kept+cut != full[:end] {
 			t.Fatalf("byte %d: %q and %q are not %q", end, kept, cut, full[:end])
 		}
-		if strings.Contains(kept, "There is x.") {
+		if strings.Contains(kept, `<turn_end number="2"`) {
 			continue // nothing is left to ask
 		}
-		if input := nextRequest(t, f, s); input == nil && !strings.Contains(kept, "I look.") {
+		if input := nextRequest(t, f, s); input == nil {
 			t.Errorf("byte %d: nothing to ask", end)
 		}
 	}
@@ -244,18 +329,18 @@ func TestTranscriptNotMine(t *testing.T) {
 func TestTranscriptBrokeOff(t *testing.T) {
 	dir := t.TempDir()
 	path, out := write(t, prompt, dir, "agent.md"), filepath.Join(dir, "talk.md")
-	const remark = "<!-- the reply broke off here -->\n"
+	const mark = "<turn_end number=\"1\" status=\"failed\" reason=\"gone\"/>\n"
 	_, s := open(t, path, out)
 	turn := talk(t)[2:5]
 	appendTo(t, s, turn...)
 	appendTo(t, s, session.TurnEnded{Turn: 1, Status: item.StatusFailed, Reason: "gone"}, session.Stopped{Why: "provider_error"})
 	text := read(t, out)
-	if !strings.HasSuffix(text, "</assistant>\n"+remark) {
+	if !strings.HasSuffix(text, "</assistant>\n"+mark) {
 		t.Errorf("the transcript:\n%s", text)
 	}
 
 	f, s := open(t, path, out)
-	if input := nextRequest(t, f, s); len(input) != 4 {
+	if input := nextRequest(t, f, s); len(input) != 5 {
 		t.Errorf("the request: %v", input)
 	}
 	if got := read(t, out); got != text {
@@ -266,17 +351,17 @@ func TestTranscriptBrokeOff(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if input := nextRequest(t, f, mem); len(input) != 4 {
+	if input := nextRequest(t, f, mem); len(input) != 5 {
 		t.Errorf("the request of a session in memory: %v", input)
 	}
 
-	for end := len(text) - len(remark); end < len(text); end++ { // M3
+	for end := len(text) - len(mark); end < len(text); end++ { // M3
 		torn := write(t, text[:end], dir, "torn.md")
 		f, s := open(t, path, torn)
-		if got := read(t, torn); got != text[:len(text)-len(remark)] && end < len(text)-1 {
-			t.Errorf("byte %d: %q", end, got[len(text)-len(remark):])
+		if got := read(t, torn); got != text[:len(text)-len(mark)] && end < len(text)-1 {
+			t.Errorf("byte %d: %q", end, got[len(text)-len(mark):])
 		}
-		if input := nextRequest(t, f, s); (input != nil) != (end == len(text)-1) {
+		if input := nextRequest(t, f, s); len(input) != 5 { // without the mark it broke off too
 			t.Errorf("byte %d: %v", end, input)
 		}
 	}

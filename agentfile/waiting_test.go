@@ -123,7 +123,7 @@ func TestTranscriptWaitsNoMore(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := read(t, out)
-	const started = "call 2 was started -->"
+	const started = `<call tool_call_id="call_2" state="started"/>`
 	begun := strings.Index(text, started)
 	if begun < 0 {
 		t.Fatalf("the start is not told:\n%s", text)
@@ -174,7 +174,7 @@ func TestTranscriptForkCannotWait(t *testing.T) {
 	if err != nil || res.Text != "Done." || len(res.Wanted) > 0 || len(ran) > 0 {
 		t.Fatalf("%+v, %v, ran %v", res, err, ran)
 	}
-	if text := read(t, out); !strings.Contains(text, "I was not allowed to.") || strings.Contains(text, "waits for an approval") {
+	if text := read(t, out); !strings.Contains(text, "I was not allowed to.") || strings.Contains(text, `state="waiting"`) {
 		t.Errorf("the transcript:\n%s", text)
 	}
 }

@@ -18,6 +18,13 @@ type compiler struct {
 	warnings ErrorList
 	where    locators
 	top      Position // of the element of the file itself that is being read
+
+	// Calls by their ids, and the responses that do not say what kind of call they
+	// answer.
+	calls   map[string][]calledAs
+	untyped []*untyped
+
+	compared int // how many names of attributes were looked at, for a test
 }
 
 // entry is an element that becomes an item once its sources are there.
@@ -28,6 +35,7 @@ type entry struct {
 
 func (c *compiler) run() {
 	c.where = locators{}
+	c.comments(c.file.root)
 	for _, n := range c.file.root.nodes {
 		if n.kind == element {
 			e := c.element(n)
@@ -36,6 +44,7 @@ func (c *compiler) run() {
 			c.topLevel(n)
 		}
 	}
+	c.giveKinds()
 }
 
 // topLevel reads an element of the top level, or those of the file that it
@@ -88,6 +97,8 @@ func (c *compiler) topElement(n *node) {
 		build = unread(n)
 	case "script", "shell_access", "moderator_runtime":
 		c.notBuilt(n, "<"+n.tag+">")
+	case RunTag, TurnTag, TurnEndTag, CallTag, DecisionTag, NoticeTag, NestedTag:
+		c.mark(n)
 	case "tool_call":
 		build = c.call(n)
 	case "tool_response":
@@ -103,6 +114,26 @@ func (c *compiler) topElement(n *node) {
 	}
 	if build != nil {
 		c.file.entries = append(c.file.entries, entry{c.top, build})
+	}
+}
+
+// meaningful are the comments that ask the original system for something.
+const meaningful = "META_REFINE"
+
+// comments reports the comments that mean something and are not built, in the
+// file and in what it imports. Other comments say nothing.
+func (c *compiler) comments(n *node) {
+	if n.kind == comment {
+		text := n.src.text[n.start:n.end]
+		inner := strings.Trim(strings.TrimSuffix(strings.TrimPrefix(text, "<!--"), "-->"), space)
+		for word := range strings.FieldsSeq(meaningful) {
+			if inner == word {
+				c.notBuilt(n, "<!-- "+word+" -->")
+			}
+		}
+	}
+	for _, k := range n.nodes {
+		c.comments(k)
 	}
 }
 
@@ -122,6 +153,9 @@ func (c *compiler) common(n *node) {
 	switch n.tag {
 	case "doc":
 		c.source(n)
+		if a, ok := n.attr("sha256"); ok && !n.payload {
+			c.warn(n, a.start, a.Name, "<doc>: sha256 is looked at in a call, a response or an item only", "")
+		}
 	case "img", "file":
 		if n.value("file_id") == "" {
 			c.source(n)
@@ -136,9 +170,10 @@ func (c *compiler) common(n *node) {
 // attrs remarks on attributes that are given twice or that the tag does not
 // know.
 func (c *compiler) attrs(n *node) {
+	isLast := c.lastOfName(n.attrs)
 	for i := range n.attrs {
 		a := &n.attrs[i]
-		if last, _ := n.attr(a.Name); last != a {
+		if !isLast(i) {
 			c.warn(n, a.start, a.Name, fmt.Sprintf("<%s>: %s is given twice", n.tag, a.Name), "the last one counts")
 		}
 		if knows(n.tag, a.Name) || unbuiltTool(n) != "" && n.tag == "tool" {
@@ -150,6 +185,31 @@ func (c *compiler) attrs(n *node) {
 		}
 		c.warn(n, a.start, a.Name, fmt.Sprintf("<%s> has no attribute %s", n.tag, a.Name), hint)
 	}
+}
+
+// manyAttrs is from how many attributes on a table of their names is made.
+const manyAttrs = 16
+
+// lastOfName tells which of the attributes are the last of their names, in time
+// that grows with their number: a stranger's file may have any number.
+func (c *compiler) lastOfName(attrs []Attr) func(i int) bool {
+	if len(attrs) < manyAttrs {
+		return func(i int) bool {
+			for k := i + 1; k < len(attrs); k++ {
+				c.compared++
+				if attrs[k].Name == attrs[i].Name {
+					return false
+				}
+			}
+			return true
+		}
+	}
+	last := make(map[string]int, len(attrs))
+	for i, a := range attrs {
+		c.compared++
+		last[a.Name] = i
+	}
+	return func(i int) bool { return last[attrs[i].Name] == i }
 }
 
 // source checks the src of a document, an image or a file.

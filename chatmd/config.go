@@ -24,6 +24,7 @@ type Config struct {
 
 	BaseURL           string
 	Profile           string
+	ToolChoice        string // "auto", "none", "required" or the name of a tool
 	ParallelToolCalls *bool
 	ToolOutput        string // "envelope", "plain" or ""
 	MaxTurns          *int64
@@ -46,6 +47,7 @@ func (c *compiler) config(n *node) {
 
 		BaseURL:       n.value("base_url"),
 		Profile:       n.value("profile"),
+		ToolChoice:    n.value("tool_choice"),
 		ToolOutput:    c.oneOf(n, "tool_output", "envelope plain"),
 		MaxTurns:      c.count(n, "max_turns"),
 		Budget:        c.count(n, "budget"),

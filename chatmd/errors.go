@@ -46,7 +46,7 @@ func (e *Error) Error() string {
 		b.WriteString(e.File + ":")
 	}
 	fmt.Fprintf(&b, "%d:%d: %s", e.Line, e.Column, e.Message)
-	if e.Err != nil && !errors.Is(e.Err, ErrNotBuilt) {
+	if e.Err != nil && e.Err != ErrNotBuilt {
 		fmt.Fprintf(&b, ": %v", e.Err)
 	}
 	if e.Text != "" && !strings.Contains(e.Message, e.Text) {
@@ -113,6 +113,30 @@ func (l ErrorList) sort() {
 	}
 	slices.SortStableFunc(l, func(a, b *Error) int {
 		return cmp.Or(at(a)-at(b), a.src.order-b.src.order, a.offset-b.offset)
+	})
+}
+
+// notUTF8 begins the message about bytes that are not UTF-8.
+const notUTF8 = "invalid UTF-8: "
+
+// withoutEcho leaves out what else is wrong in lines that are not UTF-8, in the
+// files where that is reported: it has mostly the same cause.
+func (l ErrorList) withoutEcho() ErrorList {
+	bad := map[*source]bool{}
+	for _, e := range l {
+		if strings.HasPrefix(e.Message, notUTF8) {
+			bad[e.src] = true
+		}
+	}
+	if len(bad) == 0 {
+		return l
+	}
+	return slices.DeleteFunc(l, func(e *Error) bool {
+		if !bad[e.src] || strings.HasPrefix(e.Message, notUTF8) {
+			return false
+		}
+		text := e.src.text
+		return !utf8.ValidString(text[strings.LastIndexByte(text[:e.offset], '\n')+1 : lineEnd(text, e.offset)])
 	})
 }
 

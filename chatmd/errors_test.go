@@ -5,6 +5,7 @@ package chatmd
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -38,6 +39,10 @@ func TestParseErrors(t *testing.T) {
 		{"no value", "<user id=>b</user>", "1:7: attribute id in <user> has no value: id= (write id=\"…\")"},
 		{"image in a long reply", "<msg role=\"assistant\"><img src=\"https://x\"/></msg>", "1:23: <img> cannot stand in this <msg>: <img src=\"https://x\"/> (it holds text only; text that is no tag goes in RAW| … |RAW)"},
 		{"invalid UTF-8", "<user>ü\xff\xfe</user>", "1:8: invalid UTF-8: byte 0xff and 1 more in this file (save the file as UTF-8)"},
+		{"one error for one byte", "<config/>\n\xe9t\xe9\n<user>a</user>", "2:1: invalid UTF-8: byte 0xe9 and 1 more in this file (save the file as UTF-8)"},
+		{"typographic quotes", "<config model=“gpt-5”/>", "1:9: the value of model in <config> begins with the typographic quote “: model=“gpt-5” (write model=\"…\" with straight quotes)"},
+		{"no-break space", "<config/>\n\u00a0\n<user>a</user>", "2:1: text outside of any element: the invisible character U+00A0 (delete it; white space between elements is spaces, tabs and line ends)"},
+		{"zero-width space", "<config/>\u200b<user>a</user>", "1:10: text outside of any element: the invisible character U+200B (delete it; white space between elements is spaces, tabs and line ends)"},
 		{"numbers", "<config max_tokens=\"1e3\" temperature=\"warm\"\n max_turns=\"0\" budget=\"-1\"/>",
 			"1:9: <config>: max_tokens is no whole number above zero: \"1e3\": max_tokens=\"1e3\" (such as max_tokens=\"1000\")\n" +
 				"1:26: <config>: temperature is no number: \"warm\": temperature=\"warm\" (such as temperature=\"0.7\")\n" +
@@ -104,6 +109,9 @@ func TestNotBuilt(t *testing.T) {
 		{"<script language=\"chatml\" id=\"m\">\nlet x = \"<user>\" </scripted\n</script>", "1:1: <script> is not built yet: <script language=\"chatml\" id=\"m\">"},
 		{"<shell_access id=\"a\"><capability x/></shell_access>", "1:1: <shell_access> is not built yet: <shell_access id=\"a\"><capability x/></shell_access>"},
 		{"<moderator_runtime shell_runtime=\"a\"/>", "1:1: <moderator_runtime> is not built yet: <moderator_runtime shell_runtime=\"a\"/>"},
+		{"<user>a <!-- other --></user>\n<!--META_REFINE -->", "2:1: <!-- META_REFINE --> is not built yet: <!--META_REFINE -->"},
+		{"<user>\n<!-- META_REFINE -->\na</user>", "2:1: <!-- META_REFINE --> is not built yet"},
+		{"<tool name=\"s\" type=\"custom\"/>", "1:1: <tool type=\"custom\"> is not built yet: <tool name=\"s\" type=\"custom\"/>"},
 		{"<tool name=\"s\" type=\"shell\"><policy>allow</policy></tool>", "1:1: <tool type=\"shell\"> is not built yet: <tool name=\"s\" type=\"shell\"><policy>allow</policy></tool>"},
 	}
 	for _, tt := range tests {
@@ -123,6 +131,8 @@ func TestWarnings(t *testing.T) {
 		{"<user><doc src=\"a\" local></user>", "1:7: <doc> is not closed: <doc src=\"a\" local> (write <doc …/>)"},
 		{"<user><doc src=\"a\" local></doc></user>", ""},
 		{"<user>put <tool name=\"a\"/> or <tool name=\"b\"></tool> there</user>", "1:11: <tool> belongs at the top level; inside <user> it is text (text that is meant goes in RAW| … |RAW)\n1:31: <tool> belongs at the top level; inside <user> it is text (text that is meant goes in RAW| … |RAW)"},
+		{"<user>RAW|a |RAW b|RAW</user>", "1:19: |RAW closes nothing: the fence before it ended at the first |RAW (a text that holds |RAW goes in a labelled fence, RAW:x| … |RAW:x)"},
+		{"<user>RAW|a|RAW b RAW|c|RAW and <b>RAW</b></user><user>b|RAW</user>", ""},
 		{"<assistant><img src=\"https://x\"/></assistant>", "1:12: <img/> belongs inside a message or a tool response; inside <assistant> it is text (text that is meant goes in RAW| … |RAW)"},
 		{"<msg role=\"assistant\" function_call function_name=\"f\">{}</msg>", "1:1: the older form function_call has no id that an answer could name: it is read as a text: <msg role=\"assistant\" function_call function_name=\"f\">{}</ms… (write <tool_call tool_call_id=\"…\" function_name=\"…\">)"},
 	}
@@ -140,5 +150,33 @@ func TestDepth(t *testing.T) {
 	_, err := Parse("", []byte(src))
 	if err == nil || !strings.Contains(err.Error(), "elements stand more than 64 deep") {
 		t.Errorf("got %.200v", err)
+	}
+}
+
+// M4: attributes are compared in steps that grow with their number, and elements
+// that are not closed with one error each.
+func TestManyAttributes(t *testing.T) {
+	for _, count := range []int{1, 10, 16_000} {
+		var b strings.Builder
+		b.WriteString("<user")
+		for i := range count {
+			fmt.Fprintf(&b, " a%d=x", i)
+		}
+		b.WriteString(" a0=y>x</user>")
+		f, p := parseFile("", []byte(b.String()))
+		c := &compiler{file: f, errs: p.errs}
+		c.run()
+		if c.compared > manyAttrs*(count+1) {
+			t.Errorf("%d attributes: %d names are compared", count, c.compared)
+		}
+		if len(c.warnings) != count+2 { // each is unknown, and a0 is given twice
+			t.Errorf("%d attributes: %d warnings", count, len(c.warnings))
+		}
+	}
+	const count = 20_000
+	_, err := Parse("", []byte(strings.Repeat("<user>", count)))
+	var list ErrorList
+	if !errors.As(err, &list) || len(list) != count {
+		t.Errorf("%d errors", len(list))
 	}
 }

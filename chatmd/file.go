@@ -74,6 +74,7 @@ func parseFile(name string, src []byte) (*File, *parser) {
 func (f *File) compile(errs, warnings ErrorList) error {
 	c := &compiler{file: f, errs: errs, warnings: warnings}
 	c.run()
+	c.errs = c.errs.withoutEcho()
 	c.errs.locate()
 	c.warnings.locate()
 	f.Warnings = c.warnings

@@ -115,6 +115,13 @@ func (x *expansion) fail(n *node, message, hint string, cause error) {
 	x.errs = append(x.errs, &Error{src: n.src, offset: n.start, Text: n.excerpt(), Message: message, Hint: hint, Err: cause})
 }
 
+// leaveOrFail reports an import that is not followed. See [Leaver].
+func (x *expansion) leaveOrFail(n *node, message string, cause error) {
+	if n.left = leave(x.importer, n, x.where, message, "", cause); !n.left {
+		x.fail(n, message, "", cause)
+	}
+}
+
 // follow reads the file that an import names; tag is that of the element around
 // it.
 func (x *expansion) follow(n *node, tag string) error {
@@ -130,12 +137,12 @@ func (x *expansion) follow(n *node, tag string) error {
 	case x.ctx.Err() != nil:
 		return x.ctx.Err()
 	case err != nil:
-		x.fail(n, "<import> cannot be read", "", err)
+		x.leaveOrFail(n, "<import> cannot be read", err)
 		return nil
 	}
 	src := &source{name: got.Name, base: got.Base, id: cmp.Or(got.ID, got.Base), text: string(got.Text), from: n.src, at: x.top, order: len(x.file.Imports) + 1}
 	if problem := x.refuse(src); problem != nil {
-		x.fail(n, "<import> is not followed", "", problem)
+		x.leaveOrFail(n, "<import> is not followed", problem)
 		return nil
 	}
 	x.size += len(src.text)

@@ -140,11 +140,17 @@ func (t *openTag) value(s, tag string, a *Attr) bool {
 	}
 	a.to, t.end = i, i
 	a.Value = decode(s[a.from:i], 0)
+	if r, _ := utf8.DecodeRuneInString(a.Value); strings.ContainsRune(typographic, r) && r != utf8.RuneError {
+		t.fail(a.start, s[a.start:i], "the value of "+a.Name+" in <"+tag+"> begins with the typographic quote "+string(r), `write `+a.Name+`="…" with straight quotes`)
+	}
 	if i == a.from {
 		t.fail(a.start, s[a.start:i], "attribute "+a.Name+" in <"+tag+"> has no value", `write `+a.Name+`="…"`)
 	}
 	return true
 }
+
+// typographic are quotes that word processors write. They quote no value.
+const typographic = "\u201C\u201D\u201E\u2018\u2019\u201A\u00AB\u00BB"
 
 // quoteEnd returns the index behind the quoted value that starts at s[i], or
 // -1. A backslash before a quote makes it part of the value.

@@ -164,6 +164,7 @@ func (c *compiler) call(n *node) builder {
 		return nil
 	}
 	itemID, status, namespace := n.value("id"), n.value("status"), n.value("namespace")
+	c.called(id, custom, c.where.at(n.src, n.start).Line)
 	return func(r *resolution) (item.Item, bool) {
 		s, ok := r.text(parts)
 		if custom {
@@ -190,13 +191,17 @@ func (c *compiler) response(n *node) builder {
 			return nil
 		}
 	}
+	custom := strings.HasPrefix(typ, "custom_tool_call")
+	if !n.has("type") && output == "" {
+		c.untyped = append(c.untyped, &untyped{id, n, &custom})
+	}
 	itemID, status := n.value("id"), n.value("status")
 	if isNumber(itemID) {
 		itemID = "" // older programs number the files of payloads so
 	}
 	return func(r *resolution) (item.Item, bool) {
 		out, ok := r.output(n, parts, output)
-		if typ == "custom_tool_call" || typ == "custom_tool_call_output" {
+		if custom {
 			return r.item(n, &item.CustomToolCallOutput{ID: itemID, CallID: id, Output: out, Status: status, Extra: nulls(n)}, ok)
 		}
 		return r.item(n, &item.FunctionCallOutput{ID: itemID, CallID: id, Output: out, Status: status, Extra: nulls(n)}, ok)
@@ -282,6 +287,9 @@ func (c *compiler) item(n *node) builder {
 		if problem := checkItem(n, s); problem != "" {
 			c.fail(n, problem, "")
 			return nil
+		}
+		if it, err := item.ParseString(s); err == nil && (it.Type() == item.TypeFunctionCall || it.Type() == item.TypeCustomToolCall) {
+			c.called(it.CallID(), it.Type() == item.TypeCustomToolCall, c.where.at(n.src, n.start).Line)
 		}
 	}
 	return func(r *resolution) (item.Item, bool) {

@@ -114,7 +114,7 @@ func (p *parser) checkUTF8() {
 		}
 		i += size
 	}
-	message := fmt.Sprintf("invalid UTF-8: byte 0x%02x", p.src[first])
+	message := fmt.Sprintf(notUTF8+"byte 0x%02x", p.src[first])
 	if count > 1 {
 		message += fmt.Sprintf(" and %d more in this file", count-1)
 	}
@@ -140,6 +140,7 @@ func (p *parser) addText(from, to int) {
 // content reads the next piece of an element's content.
 func (p *parser) content(cur *node) {
 	i := p.marks.next(p.pos)
+	p.strayCloser(cur, i)
 	p.addText(p.pos, i)
 	switch {
 	case i == len(p.src):
@@ -157,6 +158,17 @@ func (p *parser) content(cur *node) {
 			p.openingTag(cur, name)
 		}
 	}
+}
+
+// strayCloser remarks on a mark that closes nothing behind a fence in the same
+// element: the fence's text held the mark, and the fence ended too early.
+func (p *parser) strayCloser(cur *node, to int) {
+	at := strings.Index(p.src[p.pos:to], "|RAW")
+	if at < 0 || !cur.fenced {
+		return
+	}
+	at += p.pos
+	p.warn(at, "|RAW", "|RAW closes nothing: the fence before it ended at the first |RAW", "a text that holds |RAW goes in a labelled fence, RAW:x| … |RAW:x")
 }
 
 func (p *parser) openingTag(cur *node, name string) {
@@ -351,6 +363,7 @@ func (p *parser) fence() {
 		p.endsInside(p.pos)
 	}
 	n.text = payload(body)
+	p.current().fenced = true
 	p.add(n)
 	p.pos = n.end
 }

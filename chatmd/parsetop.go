@@ -3,7 +3,12 @@
 
 package chatmd
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
 
 // topLevel reads the next piece of the top level.
 func (p *parser) topLevel() {
@@ -60,7 +65,11 @@ func (p *parser) stray() {
 		p.endsInside(start)
 	}
 	text := excerpt(p.src[start:])
-	p.fail(start, text, "text outside of any element: "+text, "put it inside <user> … </user>")
+	hint := "put it inside <user> … </user>"
+	if r, _ := utf8.DecodeRuneInString(p.src[start:]); unicode.In(r, unicode.Z, unicode.Cf) { // nothing that could be seen
+		text, hint = fmt.Sprintf("the invisible character %U", r), "delete it; white space between elements is spaces, tabs and line ends"
+	}
+	p.fail(start, text, "text outside of any element: "+text, hint)
 	if p.src[start] == '<' {
 		start++
 	}

@@ -73,7 +73,7 @@ func TestPayloadLimit(t *testing.T) {
 	}
 	w.Inline = 4
 	out, err = w.Append([]byte("before\n"), it)
-	want := "before\n<tool_response tool_call_id=\"c\" output=\"text\">\n<doc src='.chatmd/a \"b\" &amp; &lt;c&gt;/1.json' local/>\n</tool_response>\n"
+	want := "before\n<tool_response tool_call_id=\"c\" output=\"text\">\n<doc src='.chatmd/a \"b\" &amp; &lt;c&gt;/1.json' local sha256=\"5994471abb01112afcc18159f6cc74b4f511b99806da59b3caf5a9c173cacfc5\"/>\n</tool_response>\n"
 	if err != nil || string(out) != want {
 		t.Errorf("%v: %s", err, out)
 	}

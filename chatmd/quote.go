@@ -107,7 +107,7 @@ func freeLabel(s string) string {
 // stands in s.
 func holdsClosingTag(s string) bool {
 	for i := find(s, 0, "</"); i < len(s); i = find(s, i+1, "</") {
-		if name, _ := tagName(s, i); isTop(name) {
+		if name, _ := tagName(s, i); isTop(name) && !IsMark(name) { // marks have no closing tag
 			return true
 		}
 	}

@@ -151,7 +151,7 @@ func TestReadElements(t *testing.T) {
 		{"item in a fence", `<item type="x">RAW|{"type":"x","s":"</item>"}|RAW</item>`, `{"type":"x","s":"</item>"}`},
 		{"url image", `<user><img src="https://a/b.png"/></user>`, `{"type":"message","content":[{"type":"input_image","image_url":"https://a/b.png","detail":"auto"}],"role":"user"}`},
 		{"url image, older form", `<user>a <img src="https://a/b.png"> b</user>`, `{"type":"message","content":[{"type":"input_text","text":"a"},{"type":"input_image","image_url":"https://a/b.png","detail":"auto"},{"type":"input_text","text":"b"}],"role":"user"}`},
-		{"order of parts (I2)", "<user>\n a \n<img src=\"data:image/png;base64,AA==\" detail=\"low\"/>\n b\n<file src=\"https://a/b.pdf\"/>\n</user>", `{"type":"message","content":[{"type":"input_text","text":"a"},{"type":"input_image","image_url":"data:image/png;base64,AA==","detail":"low"},{"type":"input_text","text":"b"},{"type":"input_file","file_url":"https://a/b.pdf"}],"role":"user"}`},
+		{"order of parts (I2)", "<user>\n a \n<img src=\"data:image/png;base64,iVBORw0KGgpyZXN0\" detail=\"low\"/>\n b\n<file src=\"https://a/b.pdf\"/>\n</user>", `{"type":"message","content":[{"type":"input_text","text":"a"},{"type":"input_image","image_url":"data:image/png;base64,iVBORw0KGgpyZXN0","detail":"low"},{"type":"input_text","text":"b"},{"type":"input_file","file_url":"https://a/b.pdf"}],"role":"user"}`},
 		{"file data (I3)", `<user><file src="data:text/plain;base64,YQ==" filename="a.txt"/></user>`, `{"type":"message","content":[{"type":"input_file","filename":"a.txt","file_data":"data:text/plain;base64,YQ=="}],"role":"user"}`},
 		{"file id", `<user><file file_id="f1"/></user>`, `{"type":"message","content":[{"type":"input_file","file_id":"f1"}],"role":"user"}`},
 	}
@@ -217,14 +217,14 @@ func TestReadBlankMessages(t *testing.T) {
 // CHATMD, <config/>: typed, absent stays absent, the first one wins.
 func TestConfig(t *testing.T) {
 	f, err := Parse("test.md", []byte(`<config model="m" max_tokens="1_000" temperature="0.0" reasoning_effort="low" id="i" show_tool_call
-		base_url="http://x/v1" profile="p" parallel_tool_calls="false" tool_output="envelope" max_turns="3" budget="9" collapse_reads auto_compact store="false"/>
+		base_url="http://x/v1" profile="p" tool_choice="required" parallel_tool_calls="false" tool_output="envelope" max_turns="3" budget="9" collapse_reads auto_compact store="false"/>
 		<config model="other"/>`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := f.Config
 	if c.Model != "m" || *c.MaxTokens != 1000 || *c.Temperature != 0 || c.ReasoningEffort != "low" || c.ID != "i" || !c.ShowToolCall ||
-		c.BaseURL != "http://x/v1" || c.Profile != "p" || *c.ParallelToolCalls || c.ToolOutput != "envelope" || *c.MaxTurns != 3 ||
+		c.BaseURL != "http://x/v1" || c.Profile != "p" || c.ToolChoice != "required" || *c.ParallelToolCalls || c.ToolOutput != "envelope" || *c.MaxTurns != 3 ||
 		*c.Budget != 9 || !c.CollapseReads || !c.AutoCompact || *c.Store || c.Line != 1 {
 		t.Errorf("got %+v", c)
 	}

@@ -27,8 +27,9 @@ func Recover(src []byte) int {
 	return len(src)
 }
 
-// writtenTags are the elements that Append writes.
-const writtenTags = "user system developer assistant tool_call tool_response reasoning item"
+// writtenTags are the elements that Append and AppendMark write.
+const writtenTags = "user system developer assistant tool_call tool_response reasoning item " +
+	RunTag + " " + TurnTag + " " + TurnEndTag + " " + CallTag + " " + DecisionTag + " " + NoticeTag + " " + NestedTag
 
 // torn reports whether the tail of a file, which ends within the element that
 // it begins with, is the beginning of what Append writes.

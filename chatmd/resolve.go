@@ -4,9 +4,11 @@
 package chatmd
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"net/http"
 	"path"
 	"strings"
@@ -25,7 +27,8 @@ type Ref struct {
 	Src   string
 	Local bool
 	// Payload says that a document is what a call, an output or an item holds:
-	// its bytes are taken as they are.
+	// its bytes are taken as they are, and checked against the digest that the
+	// element may name. It is to be looked for beside the file alone.
 	Payload bool
 	// Strip and Markdown ask for the text of a document that is HTML, or for
 	// Markdown. Strip wins.
@@ -45,6 +48,38 @@ type Ref struct {
 // the data are its answer.
 type Resolver interface {
 	Resolve(ctx context.Context, ref Ref) (data []byte, mediaType string, err error)
+}
+
+// ImageFitter is a [Resolver] that may have an image in place of one in a message
+// that no model takes, such as a PNG made of a BMP. The data is nil where it cannot
+// be read, and problem says what is wrong; an error is reported at the element's
+// place, and with [ErrLeft] the element stays as it is.
+type ImageFitter interface {
+	Resolver
+	FitImage(ctx context.Context, ref Ref, data []byte, problem error) (fit []byte, err error)
+}
+
+// ErrLeft is what a [Resolver] returns for an element that is to stay a
+// reference, because what it refers to cannot be had: an image or a file with its
+// source as the URL, a document or an agent as the text of its element.
+var ErrLeft = errors.New("left as a reference")
+
+// Leaver is implemented by a [Resolver] or an [Importer] for which what cannot be
+// used is not an error: an element whose source is missing, is not what its digest
+// says, is no image or no text, or imports itself. It stays a reference, as with
+// [ErrLeft]; an import outside of messages adds nothing. Leave is told what is
+// wrong, and where.
+type Leaver interface{ Leave(e *Error) }
+
+// leave reports whether somebody wants the element left as a reference, and tells
+// what is wrong with it.
+func leave(who any, n *node, where locators, message, hint string, cause error) bool {
+	l, ok := who.(Leaver)
+	if ok {
+		at := refTo(n, where)
+		l.Leave(&Error{File: at.File, Line: at.Line, Column: at.Column, Text: n.excerpt(), Message: message, Hint: hint, Err: cause})
+	}
+	return ok
 }
 
 // ResolverFunc makes a function a [Resolver].
@@ -101,9 +136,19 @@ func (r *resolution) item(n *node, v item.Value, ok bool) (item.Item, bool) {
 	}
 	it, err := item.New(v)
 	if err != nil {
-		r.fail(n, "<"+n.tag+"> cannot be an item", "", err)
+		if utf8.ValidString(n.src.text[n.start:n.end]) { // else that was reported
+			r.fail(n, "<"+n.tag+"> cannot be an item", "", err)
+		}
+		return it, false
 	}
-	return it, err == nil
+	if order := n.value("members"); order != "" { // one that does not fit any more says nothing
+		if text, ok := reorder(it.JSON(), order); ok {
+			if ordered, err := item.ParseString(text); err == nil {
+				return ordered, true
+			}
+		}
+	}
+	return it, true
 }
 
 // text returns the text of a body that holds nothing else.
@@ -155,19 +200,20 @@ func (r *resolution) parts(parts []part, detail item.Detail) ([]item.Part, bool)
 
 // unread reports an import that was not followed.
 func (r *resolution) unread(n *node) {
-	if n.refused {
+	if n.refused || n.left {
 		return
 	}
 	r.fail(n, "<import> is not followed here: "+excerpt(n.value("src")), "", nil)
 }
 
-func (r *resolution) fetch(n *node) (data []byte, mediaType string, ok bool) {
+// fetch asks the resolver. left says that the element stays a reference.
+func (r *resolution) fetch(n *node) (data []byte, mediaType string, left, ok bool) {
 	if n.refused {
-		return nil, "", false
+		return nil, "", false, false
 	}
 	if r.resolver == nil {
 		r.fail(n, "<"+n.tag+"> cannot be read here: "+excerpt(n.value("src")), "", nil)
-		return nil, "", false
+		return nil, "", false, false
 	}
 	ref := refTo(n, r.where)
 	ok = true
@@ -178,13 +224,25 @@ func (r *resolution) fetch(n *node) (data []byte, mediaType string, ok bool) {
 		ref.Input, ok = r.parts(body(n), item.DetailAuto)
 	}
 	if !ok {
-		return nil, "", false
+		return nil, "", false, false
 	}
 	data, mediaType, err := r.resolver.Resolve(r.ctx, ref)
+	if errors.Is(err, ErrLeft) {
+		return nil, "", true, true
+	}
 	if err != nil {
 		r.fail(n, "<"+n.tag+"> cannot be read", "", err)
+		return nil, "", false, false
 	}
-	return data, mediaType, err == nil
+	if want := n.value("sha256"); n.payload && n.has("sha256") && digest(string(data)) != strings.ToLower(want) {
+		message := "<doc> does not hold what the transcript names: " + excerpt(n.value("src"))
+		if leave(r.resolver, n, r.where, message, "", nil) {
+			return nil, "", true, true
+		}
+		r.fail(n, message, "its SHA-256 is another; put the file that was written with the transcript in its place, or take the element out", nil)
+		return nil, "", false, false
+	}
+	return data, mediaType, false, true
 }
 
 func refTo(n *node, where locators) Ref {
@@ -193,38 +251,111 @@ func refTo(n *node, where locators) Ref {
 
 // document returns the text that stands for a document or an agent.
 func (r *resolution) document(n *node) (string, bool) {
-	if n.tag == "import" {
+	if n.tag == "import" && !n.left {
 		r.unread(n)
 		return "", false
 	}
-	data, _, ok := r.fetch(n)
+	if n.left {
+		return n.src.text[n.start:n.end], true
+	}
+	data, _, left, ok := r.fetch(n)
+	if left {
+		return n.src.text[n.start:n.end], true
+	}
 	if ok && !utf8.Valid(data) {
-		r.fail(n, "<"+n.tag+"> is no text in UTF-8: "+excerpt(n.value("src")), "images go in <img/>, other files in <file/>", nil)
+		message := "<" + n.tag + "> is no text in UTF-8: " + excerpt(n.value("src"))
+		if leave(r.resolver, n, r.where, message, "", nil) {
+			return n.src.text[n.start:n.end], true
+		}
+		r.fail(n, message, "images go in <img/>, other files in <file/>", nil)
 		return "", false
 	}
 	return string(data), ok
 }
 
-// image makes the part of an img element. A local image becomes a data URI.
+// image makes the part of an img element. A local image becomes a data URI. What a
+// message holds as data must be an image that models take; what a tool put out is
+// as it was.
 func (r *resolution) image(n *node, detail item.Detail) (item.Part, bool) {
 	p := &item.InputImage{ImageURL: n.value("src"), FileID: n.value("file_id"), Detail: detail}
 	if a, ok := n.attr("detail"); ok {
 		p.Detail = item.Detail(a.Value)
 	}
-	if !n.flag("local") || strings.HasPrefix(p.ImageURL, "data:") {
+	inline := strings.HasPrefix(p.ImageURL, "data:")
+	switch {
+	case inline && detail == "", !inline && !n.flag("local"):
 		return p, true
+	case inline:
+		data, err := imageData(p.ImageURL)
+		if err == nil {
+			return p, true
+		}
+		return p, r.fitted(n, p, data, err)
 	}
-	data, _, ok := r.fetch(n)
-	if !ok {
-		return p, false
+	data, _, left, ok := r.fetch(n)
+	if !ok || left {
+		return p, ok
 	}
-	typ := http.DetectContentType(data)
-	if !strings.HasPrefix(typ, "image/") {
-		r.fail(n, "<img> is no image: "+excerpt(n.value("src")), "models take PNG, JPEG, GIF and WebP", errors.New("its data is "+typ))
-		return p, false
+	if err := checkImage(data, ""); err != nil {
+		return p, r.fitted(n, p, data, err)
 	}
-	p.ImageURL = dataURI(typ, data)
+	p.ImageURL = dataURI(http.DetectContentType(data), data)
 	return p, true
+}
+
+// fitted asks the resolver for an image in place of one that no model takes.
+func (r *resolution) fitted(n *node, p *item.InputImage, data []byte, problem error) bool {
+	if n.refused {
+		return false
+	}
+	err := problem
+	if f, ok := r.resolver.(ImageFitter); ok {
+		if data, err = f.FitImage(r.ctx, refTo(n, r.where), data, problem); errors.Is(err, ErrLeft) {
+			return true
+		}
+	}
+	if err == nil && checkImage(data, "") == nil {
+		p.ImageURL = dataURI(http.DetectContentType(data), data)
+		return true
+	}
+	message := "<img> is no image: " + excerpt(n.value("src"))
+	if leave(r.resolver, n, r.where, message, "", cmp.Or(err, problem)) {
+		return true
+	}
+	r.fail(n, message, "models take PNG, JPEG, GIF and WebP", cmp.Or(err, problem))
+	return false
+}
+
+// imageData returns the bytes of a data URI, and says why it is no image that models
+// take.
+func imageData(uri string) ([]byte, error) {
+	mediaType, payload, ok := item.CutDataURI(uri)
+	if !ok {
+		return nil, errors.New("its data is not base64: it wants data:image/png;base64,…")
+	}
+	if at := strings.IndexAny(payload, "\r\n"); at >= 0 {
+		return nil, fmt.Errorf("its base64 is broken by a line end after %d letters", at)
+	}
+	data, err := base64.StdEncoding.DecodeString(payload)
+	if err != nil {
+		return nil, fmt.Errorf("its data is not base64: %w", err)
+	}
+	return data, checkImage(data, mediaType)
+}
+
+// checkImage reports bytes that are no image that models take, or another than is
+// declared.
+func checkImage(data []byte, declared string) error {
+	is := http.DetectContentType(data)
+	switch is {
+	case "image/png", "image/jpeg", "image/gif", "image/webp":
+	default:
+		return errors.New("its data is " + is)
+	}
+	if declared = strings.ToLower(declared); declared != "" && declared != is && (declared != "image/jpg" || is != "image/jpeg") {
+		return fmt.Errorf("it is declared as %s and its data is %s", excerpt(declared), is)
+	}
+	return nil
 }
 
 // attachment makes the part of a file element. A local file becomes a data URI
@@ -238,9 +369,12 @@ func (r *resolution) attachment(n *node) (item.Part, bool) {
 	case !n.flag("local"):
 		p.FileURL = src
 	default:
-		data, typ, ok := r.fetch(n)
-		if !ok {
-			return p, false
+		data, typ, left, ok := r.fetch(n)
+		if left {
+			p.FileURL = src
+		}
+		if !ok || left {
+			return p, ok
 		}
 		if typ == "" {
 			typ = http.DetectContentType(data)

@@ -18,8 +18,10 @@ type Tool struct {
 	Description string
 	Approval    string
 	Timeout     time.Duration // 0 when not given
-	MaxOutput   *int64
-	Parallel    *bool
+	// StartTimeout is how long an MCP server may take to start; 0 when not given.
+	StartTimeout time.Duration
+	MaxOutput    *int64
+	Parallel     *bool
 	// Roots are the read elements inside, in their order.
 	Roots []Root
 }
@@ -67,16 +69,20 @@ func (c *compiler) tool(n *node) {
 	}
 	c.kind(n)
 	t := &Tool{
-		Element:     c.element(n),
-		Name:        strings.Trim(n.value("name"), space),
-		Description: strings.Trim(n.value("description"), space),
-		Approval:    n.value("approval"),
-		Timeout:     c.duration(n, "timeout"),
-		MaxOutput:   c.count(n, "max_output"),
-		Parallel:    c.optFlag(n, "parallel"),
+		Element:      c.element(n),
+		Name:         strings.Trim(n.value("name"), space),
+		Description:  strings.Trim(n.value("description"), space),
+		Approval:     n.value("approval"),
+		Timeout:      c.duration(n, "timeout"),
+		StartTimeout: c.duration(n, "start_timeout"),
+		MaxOutput:    c.count(n, "max_output"),
+		Parallel:     c.optFlag(n, "parallel"),
 	}
 	if t.Name == "" && !n.has("mcp_server") {
 		c.fail(n, "<tool> needs a name", `write <tool name="…"/>`)
+	}
+	if a, ok := n.attr("start_timeout"); ok && !n.has("mcp_server") {
+		c.failAttr(n, a, "<tool>: start_timeout is for mcp_server", "timeout bounds a call")
 	}
 	if feature == "" {
 		c.roots(n, t)

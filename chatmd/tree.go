@@ -15,7 +15,9 @@ type node struct {
 	start, end int     // place in the source, tags and fence marks included
 	selfClosed bool    // <tag/>
 	read       bool    // of an import: its nodes are those of the file it names
+	fenced     bool    // a fence stands in it
 	refused    bool    // its source is wrong, which has been reported
+	left       bool    // of an import: it could not be followed, and stays a reference
 	payload    bool    // of a document: it is the payload of a call, an output or an item
 	src        *source // the file it stands in
 }

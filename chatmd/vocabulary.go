@@ -27,9 +27,9 @@ var tags = map[string]struct {
 	attrs string
 }{
 	"config": {emptyMode, "model max_tokens temperature reasoning_effort id show_tool_call base_url profile " +
-		"parallel_tool_calls tool_output max_turns budget collapse_reads auto_compact store"},
-	"tool": {listMode, "name command agent mcp_server include includes strict client_id_env client_secret_env " +
-		"description local approval timeout max_output parallel type form shell"},
+		"tool_choice parallel_tool_calls tool_output max_turns budget collapse_reads auto_compact store"},
+	"tool": {listMode, "name command agent mcp_server server include includes strict optional client_id_env client_secret_env " +
+		"description local approval timeout start_timeout max_output parallel type form shell"},
 	"read": {emptyMode, "id path description"},
 
 	"system":    {textMode, messageAttrs},
@@ -39,16 +39,24 @@ var tags = map[string]struct {
 	"msg":       {textMode, "role name tool_call function_call " + assistantAttrs + " " + callAttrs + " output"},
 
 	"tool_call":     {textMode, callAttrs},
-	"tool_response": {textMode, "tool_call_id id status type output null"},
-	"reasoning":     {textMode, "id status encrypted content null"},
+	"tool_response": {textMode, "tool_call_id id status type output null members"},
+	"reasoning":     {textMode, "id status encrypted content null members"},
 	"summary":       {textMode, "type"},
 	"item":          {textMode, "type"},
 
-	"doc":    {emptyMode, "src local strip markdown"},
+	"doc":    {emptyMode, "src local strip markdown sha256"},
 	"img":    {emptyMode, "src local detail file_id"},
 	"file":   {emptyMode, "src local filename detail file_id"},
 	"agent":  {textMode, "src local"},
 	"import": {emptyMode, "src namespace local"},
+
+	RunTag:      {emptyMode, "agent conversation of_session " + setupAttrs},
+	TurnTag:     {emptyMode, "number continues conversation " + setupAttrs},
+	TurnEndTag:  {emptyMode, "number status reason class response_id model service_tier request_id conversation profile window usage cost"},
+	CallTag:     {emptyMode, "tool_call_id state repeatable"},
+	DecisionTag: {emptyMode, "kind items by reason member kept content failure before after usage cost"},
+	NoticeTag:   {emptyMode, "kind turn item_id tool_call_id text"},
+	NestedTag:   {emptyMode, "tool_call_id turns tokens cost"},
 
 	"script":            {opaqueMode, ""},
 	"shell_access":      {opaqueMode, ""},
@@ -56,9 +64,10 @@ var tags = map[string]struct {
 }
 
 const (
-	messageAttrs   = "id status phase content null"
+	setupAttrs     = "program model rehearsal endpoint api transport profile settings instructions tools files"
+	messageAttrs   = "id status phase content null members"
 	assistantAttrs = messageAttrs + " annotations logprobs refusal"
-	callAttrs      = "tool_call_id function_name namespace id status type null"
+	callAttrs      = "tool_call_id function_name namespace id status type null members"
 )
 
 // knows reports whether attr belongs to the tag.
@@ -76,6 +85,9 @@ const topTags = "config tool system developer user assistant msg tool_call tool_
 	"script shell_access moderator_runtime"
 
 func isTop(tag string) bool {
+	if IsMark(tag) {
+		return true
+	}
 	for t := range strings.FieldsSeq(topTags) {
 		if t == tag {
 			return true
@@ -160,6 +172,10 @@ func home(tag string) string {
 	}
 	return "<" + tag + "> belongs at the top level"
 }
+
+// Suggest returns the word of a list, separated by spaces, that was probably
+// meant, or "". It is for hints in messages.
+func Suggest(word, list string) string { return suggest(word, list) }
 
 // suggest returns the word of the list that was probably meant, or "".
 func suggest(word, list string) string {

@@ -6,7 +6,10 @@ package chatmd
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/antiphon-go/antiphon/item"
@@ -18,7 +21,8 @@ import (
 // The elements that a person would write are used for items that they can hold
 // to the last member; each is read back and compared before it is used. Any
 // other item is written as <item> with its JSON. Equal means that the JSON says
-// the same: members in any order, numbers spelled alike.
+// the same: members in any order, numbers spelled alike; see [Writer.Exact] for
+// more than that.
 //
 // The error tells of an item without JSON.
 func Append(dst []byte, it item.Item) ([]byte, error) {
@@ -33,6 +37,9 @@ type Writer struct {
 	// that names it in the transcript. Nil keeps all payloads in place.
 	Put    func(payload string) (src string, err error)
 	Inline int
+	// Exact asks for elements that are read back as the very bytes of the item's
+	// JSON. What no short element can give is written as <item>.
+	Exact bool
 }
 
 // Append is the function [Append], with payloads where w wants them. Its error
@@ -45,10 +52,13 @@ func (w *Writer) Append(dst []byte, it item.Item) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	e := encoder{outside: w.Put != nil && (it.IsCall() || it.IsOutput()), inline: w.Inline}
+	e := encoder{outside: w.Put != nil && (it.IsCall() || it.IsOutput()), inline: w.Inline, exact: w.Exact}
 	start := len(dst)
 	out, ok := e.short(dst, it)
-	if !ok || !e.readsAs(out[start:], it) {
+	if ok {
+		out, ok = e.fit(out, start, it)
+	}
+	if !ok {
 		e.payload = ""
 		out = e.item(dst[:start], it)
 	}
@@ -65,6 +75,7 @@ func (w *Writer) Append(dst []byte, it item.Item) ([]byte, error) {
 // encoder writes one item.
 type encoder struct {
 	outside bool // a payload longer than inline goes into a file
+	exact   bool
 	inline  int
 	payload string // what goes there, "" for nothing
 }
@@ -81,24 +92,54 @@ func (e *encoder) body(dst []byte, s string) []byte {
 	return append(dst, placeholder+"\n"...)
 }
 
-// named puts the path of the payload in its place. The element ends with it.
+// named puts the path of the payload in its place, and what tells it from others.
+// The element ends with it.
 func (e *encoder) named(out []byte, start int, src string) []byte {
 	at := start + bytes.LastIndex(out[start:], []byte(placeholder))
 	rest := string(out[at+len(placeholder):])
 	out = appendAttr(append(out[:at], "<doc"...), "src", src)
-	return append(append(out, " local/>"...), rest...)
+	out = appendAttr(append(out, " local"...), "sha256", digest(e.payload))
+	return append(append(out, "/>"...), rest...)
 }
 
-// readsAs reports whether the element is read as the item.
-func (e *encoder) readsAs(src []byte, it item.Item) bool {
+// digest is the SHA-256 of a payload, in hexadecimal.
+func digest(payload string) string {
+	sum := sha256.Sum256([]byte(payload))
+	return hex.EncodeToString(sum[:])
+}
+
+// fit reports whether the element at start is read as the item, if need be with
+// its members in order.
+func (e *encoder) fit(out []byte, start int, it item.Item) ([]byte, bool) {
+	got, want := e.read(out[start:]), it.JSON()
+	if got == want || got != "" && !e.exact && sameJSON(got, want) {
+		return out, true
+	}
+	if got == "" || !e.exact {
+		return out, false
+	}
+	order, ok := orderOf(got, want)
+	if !ok {
+		return out, false
+	}
+	end := start + bytes.IndexByte(out[start:], '>') // in attributes there is none
+	out = slices.Insert(out, end, appendAttr(nil, "members", order)...)
+	return out, e.read(out[start:]) == want
+}
+
+// read returns the JSON of the item that an element is read as, or "".
+func (e *encoder) read(src []byte) string {
 	f, err := Parse("", src)
 	if err != nil {
-		return false
+		return ""
 	}
 	list, err := f.Items(context.Background(), ResolverFunc(func(context.Context, Ref) ([]byte, string, error) {
 		return []byte(e.payload), "", nil
 	}))
-	return err == nil && len(list) == 1 && sameJSON(list[0].Item.JSON(), it.JSON())
+	if err != nil || len(list) != 1 {
+		return ""
+	}
+	return list[0].Item.JSON()
 }
 
 func (e *encoder) item(dst []byte, it item.Item) []byte {
@@ -253,6 +294,9 @@ func appendParts(dst []byte, parts []item.Part, message bool) ([]byte, bool) {
 			isText = true
 			dst = appendFence(dst, p.Text)
 		case *item.InputImage:
+			if _, err := imageData(p.ImageURL); message && err != nil && strings.HasPrefix(p.ImageURL, "data:") {
+				return dst, false // it would not be read
+			}
 			dst = append(dst, "<img"...)
 			dst = appendAttr(dst, "src", p.ImageURL)
 			dst = appendAttr(dst, "file_id", p.FileID)

@@ -30,6 +30,14 @@ func roundTrip(t testing.TB, it item.Item) string {
 	if string(first) != string(second) {
 		t.Fatalf("second write differs:\n%s\nfirst:\n%s", second, first)
 	}
+	w := Writer{Exact: true}
+	exact, err := w.Append(nil, it)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := readOne(t, string(exact)).JSON(); got != it.JSON() { // W8
+		t.Fatalf("exactly written and read:\n%s\nis\n%s\nwant\n%s", exact, got, it.JSON())
+	}
 	return string(first)
 }
 
@@ -77,8 +85,8 @@ func TestAppend(t *testing.T) {
 			"<user content=\"text\">\nRAW|\nhello\n|RAW\n</user>\n"},
 		{"empty", `{"type":"message","content":[{"type":"input_text","text":""}],"role":"system"}`,
 			"<system>\nRAW||RAW\n</system>\n"},
-		{"image", `{"type":"message","role":"user","content":[{"type":"input_text","text":"a"},{"type":"input_image","image_url":"data:image/png;base64,AA==","detail":"high"},{"type":"input_image","file_id":"f1"}]}`,
-			"<user>\nRAW|\na\n|RAW\n<img src=\"data:image/png;base64,AA==\" detail=\"high\"/>\n<img file_id=\"f1\" detail=\"\"/>\n</user>\n"},
+		{"image", `{"type":"message","role":"user","content":[{"type":"input_text","text":"a"},{"type":"input_image","image_url":"data:image/png;base64,iVBORw0KGgpyZXN0","detail":"high"},{"type":"input_image","file_id":"f1"}]}`,
+			"<user>\nRAW|\na\n|RAW\n<img src=\"data:image/png;base64,iVBORw0KGgpyZXN0\" detail=\"high\"/>\n<img file_id=\"f1\" detail=\"\"/>\n</user>\n"},
 		{"file", `{"type":"message","role":"user","content":[{"type":"input_file","file_data":"data:text/plain;base64,AA==","filename":"a \"b\".txt"}]}`,
 			"<user>\n<file src=\"data:text/plain;base64,AA==\" filename='a \"b\".txt'/>\n</user>\n"},
 		{"reply", `{"id":"msg_1","type":"message","status":"completed","content":[{"type":"output_text","annotations":[],"logprobs":[],"text":"Yes.\n\n- *one*"}],"role":"assistant","phase":"final_answer"}`,
@@ -167,7 +175,7 @@ func carriers(s string) []item.Item {
 		item.User(s), item.System(s), item.Developer(s), item.Assistant(s),
 		item.Must(&item.Message{ID: s, Role: item.RoleUser, Content: item.Text(s), Status: s, Phase: s}),
 		item.Must(&item.Message{ID: "m", Role: item.RoleAssistant, Content: item.Parts(&item.OutputText{Text: s, Annotations: "[]", Logprobs: item.Quote(s)})}),
-		item.Must(&item.Message{Role: item.RoleUser, Content: item.Parts(&item.InputText{Text: s}, &item.InputImage{ImageURL: "data:image/png;base64,AA==" + s, Detail: item.Detail(s)}, &item.InputText{Text: s})}),
+		item.Must(&item.Message{Role: item.RoleUser, Content: item.Parts(&item.InputText{Text: s}, &item.InputImage{ImageURL: "data:image/png;base64,iVBORw0KGgpyZXN0" + s, Detail: item.Detail(s)}, &item.InputText{Text: s})}),
 		item.Must(&item.FunctionCall{ID: s, CallID: "c" + s, Name: "n" + s, Arguments: s, Namespace: s, Status: s}),
 		item.Must(&item.CustomToolCall{CallID: "c", Name: "n", Input: s}),
 		item.Must(&item.FunctionCallOutput{CallID: "c", Output: item.Text(s)}),

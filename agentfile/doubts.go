@@ -1,0 +1,58 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agentfile
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/antiphon-go/antiphon/chatmd"
+)
+
+// Doubts returns what will probably go wrong when the file is run on this
+// machine, each with its place: programs of commands and MCP servers that are not
+// found, and commands that the model knows too little about. It looks for
+// programs and runs none. They are not among the Warnings, since a run need not
+// call every tool.
+func (f *File) Doubts() (list []error) {
+	if f.files == nil { // it has no tools, or was not loaded
+		return nil
+	}
+	doubt := func(decl *chatmd.Tool, message, hint string) {
+		list = append(list, fmt.Errorf("%w [warning]", problemAt(f.Doc.Name, decl.Element, message, hint, nil)))
+	}
+	for _, decl := range f.Doc.Tools {
+		words := strings.Fields(decl.Value("command"))
+		if len(words) == 0 {
+			continue
+		}
+		if !found(words[0], f.files.Roots()[0].Path) {
+			doubt(decl, fmt.Sprintf("<tool command>: there is no program %s here", words[0]), "install it, or look at PATH")
+		}
+		if decl.Description == "" {
+			doubt(decl, fmt.Sprintf("<tool command>: %s has no description, so the model knows nothing but the command line", decl.Name), `description="…" says what it does and when to call it`)
+		}
+	}
+	for _, d := range f.servers {
+		if c := d.server.Command; len(c) > 0 && !found(c[0], d.server.Dir) {
+			doubt(d.lines[0].decl, fmt.Sprintf("<tool mcp_server>: there is no program %s here", c[0]), "install it, or look at PATH")
+		}
+	}
+	for _, n := range f.nested {
+		list = append(list, n.file.Doubts()...)
+	}
+	return list
+}
+
+// found reports whether a program would be found: by PATH, or if its name has a
+// slash from the folder where it is started.
+func found(name, dir string) bool {
+	if strings.ContainsRune(filepath.ToSlash(name), '/') && !filepath.IsAbs(name) {
+		name = filepath.Join(dir, name)
+	}
+	_, err := exec.LookPath(name)
+	return err == nil
+}

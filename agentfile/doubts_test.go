@@ -1,0 +1,57 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agentfile_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/antiphon-go/antiphon/agentfile"
+)
+
+// TestDoubts: a check says which programs are not there and which command the
+// model knows nothing about, also of an agent that is a tool; a run is not told.
+// U8
+func TestDoubts(t *testing.T) {
+	dir := t.TempDir()
+	write(t, `<tool name="deep" command="./gone.sh" description="Runs."/>`, dir, "inner.md")
+	path := write(t, `<tool name="build" command="no-such-program --all"/>
+<tool name="go" command="go version" description="Says which Go there is."/>
+<tool mcp_server="stdio:no-such-server x"/>
+<tool server="net" mcp_server="http://localhost:1/mcp"/>
+<tool name="inner" agent="inner.md" local description="Helps."/>
+<user>hi</user>
+`, dir, "agent.md")
+	f := load(t, path, agentfile.Options{Check: true})
+	var got []string
+	for _, d := range f.Doubts() {
+		got = append(got, strings.ReplaceAll(d.Error(), dir+string(filepath.Separator), ""))
+	}
+	want := []string{
+		"agent.md:1:1: <tool command>: there is no program no-such-program here",
+		"agent.md:1:1: <tool command>: build has no description",
+		"agent.md:3:1: <tool mcp_server>: there is no program no-such-server here",
+		"inner.md:1:1: <tool command>: there is no program ./gone.sh here",
+	}
+	if len(got) != len(want) {
+		t.Fatalf("%q", got)
+	}
+	for i := range want {
+		if !strings.HasPrefix(got[i], want[i]) || !strings.HasSuffix(got[i], "[warning]") {
+			t.Errorf("%q, want %q", got[i], want[i])
+		}
+	}
+	if len(f.Warnings) > 0 {
+		t.Errorf("%v", f.Warnings)
+	}
+	broken := write(t, `<tool name="build" command="no-such-program"/><tool name="build" command="x"/><user>hi</user>`, dir, "broken.md")
+	if f, err := agentfile.Load(t.Context(), broken, agentfile.Options{Check: true}); err == nil || len(f.Doubts()) > 0 {
+		t.Errorf("%v, %v", f.Doubts(), err)
+	}
+	none := load(t, write(t, "<user>hi</user>", dir, "none.md"), agentfile.Options{})
+	if d := none.Doubts(); len(d) > 0 {
+		t.Errorf("%v", d)
+	}
+}

@@ -1,0 +1,336 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agentfile
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/chatmd"
+	"github.com/antiphon-go/antiphon/chatmd/transcript"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
+)
+
+// logOf reads a file as a log: its items, and what the marks between them say.
+// What stands before the first mark, or was written by hand or by earlier
+// programs, is given, and two kinds of remarks have a meaning there.
+func logOf(doc *chatmd.File, items []chatmd.Located) ([]session.Body, []error) {
+	l := logReader{file: doc.Name, waits: map[int]bool{}}
+	for i, e := range doc.Elements {
+		if chatmd.IsMark(e.Tag) {
+			l.mark(e)
+		}
+		for len(items) > 0 && items[0].Offset < e.End {
+			l.item(items[0].Item)
+			items = items[1:]
+		}
+		gap := doc.Source()[e.End:]
+		if i+1 < len(doc.Elements) {
+			gap = gap[:doc.Elements[i+1].Offset-e.End]
+		}
+		l.remarks(gap)
+	}
+	l.endOlder()
+	return l.bodies, l.warnings
+}
+
+// logReader collects what a file says.
+type logReader struct {
+	file     string
+	warnings []error
+
+	bodies []session.Body
+	view   session.View
+	items  []int64 // the entries that are items
+	turn   int
+	inTurn bool
+	marked bool // a mark was read: remarks say nothing any more
+	// compacted are the entries of compactions, 0 for one that is not as it was written.
+	compacted []int64
+
+	calls []item.Item  // before the first mark
+	waits map[int]bool // the numbers of those of them that wait
+}
+
+func (l *logReader) add(b session.Body) {
+	l.bodies = append(l.bodies, b)
+	seq := int64(len(l.bodies))
+	l.view.Apply(session.Entry{Seq: seq, Body: b})
+	if transcript.HoldsItem(b) {
+		l.items = append(l.items, seq)
+	}
+}
+
+// item adds an item. In a reply it is the model's, unless it can only be somebody
+// else's: a message, or the output of a call that runs here.
+func (l *logReader) item(it item.Item) {
+	call := l.open(it)
+	switch {
+	case it.IsOutput() && call != nil && !call.Given && (call.Started || !l.inTurn):
+		l.add(session.Answered{CallID: call.CallID, Item: it})
+	case l.inTurn && (it.Type() != item.TypeMessage || it.Role() == item.RoleAssistant):
+		l.add(session.Received{Turn: l.turn, Item: it})
+	default:
+		if !l.marked && it.IsCall() {
+			l.calls = append(l.calls, it)
+		}
+		l.add(session.Given{Item: it})
+	}
+}
+
+// open returns the call that waits for the output, or nil.
+func (l *logReader) open(out item.Item) *session.OpenCall {
+	if !out.IsOutput() {
+		return nil
+	}
+	for _, c := range l.view.Open() {
+		if c.CallID == out.CallID() && out.Type().Answers() == c.Item.Type() {
+			return c
+		}
+	}
+	return nil
+}
+
+func (l *logReader) mark(e chatmd.Element) {
+	l.endOlder()
+	number, err := strconv.Atoi(e.Value("number"))
+	if err != nil {
+		number = l.turn // of a mark that somebody wrote by hand
+	}
+	switch e.Tag {
+	case chatmd.RunTag:
+		l.inTurn = false
+		l.add(session.RunStarted{Setup: l.setup(e), Conversation: session.Conversation{ID: e.Value("conversation"), Session: e.Value("of_session")}})
+	case chatmd.TurnTag:
+		l.turn, l.inTurn = number, true
+		l.add(session.TurnStarted{Turn: number, Continues: l.view.Unfinished(), InConversation: e.Value("conversation")})
+	case chatmd.TurnEndTag:
+		l.inTurn = false
+		status := e.Value("status")
+		if status == "" {
+			status = item.StatusCompleted
+		}
+		l.add(session.TurnEnded{
+			Turn: number, Status: status, Reason: e.Value("reason"), Class: e.Value("class"), ResponseID: e.Value("response_id"),
+			Model: e.Value("model"), ServiceTier: e.Value("service_tier"), RequestID: e.Value("request_id"), Profile: e.Value("profile"),
+			InConversation: e.Value("conversation"), Window: l.number(e, "window"), Usage: l.usage(e), Cost: l.cost(e),
+		})
+	case chatmd.CallTag:
+		l.call(e)
+	case chatmd.DecisionTag:
+		l.decision(e)
+	case chatmd.NoticeTag:
+		l.add(session.Noticed{Turn: int(l.number(e, "turn")), Kind: e.Value("kind"), ItemID: e.Value("item_id"), CallID: e.Value("tool_call_id"), Text: e.Value("text")})
+	case chatmd.NestedTag:
+		l.add(session.Nested{CallID: e.Value("tool_call_id"), Turns: int(l.number(e, "turns")), Tokens: l.number(e, "tokens"), Cost: l.cost(e)})
+	}
+}
+
+// odd remarks on an attribute of a mark that is not as it was written.
+func (l *logReader) odd(e chatmd.Element, what string) {
+	l.warnings = append(l.warnings, fmt.Errorf("%s:%d:%d: <%s> is not as it was written: %s [warning]", l.file, e.Line, e.Column, e.Tag, what))
+}
+
+// number reads an attribute; 0 if it is not there.
+func (l *logReader) number(e chatmd.Element, name string) int64 {
+	text := e.Value(name)
+	n, err := strconv.ParseInt(text, 10, 64)
+	if text != "" && (err != nil || n < 0) {
+		l.odd(e, fmt.Sprintf("%s is %.20q, not a number", name, text))
+		return 0
+	}
+	return n
+}
+
+func (l *logReader) cost(e chatmd.Element) float64 {
+	text := e.Value("cost")
+	n, err := strconv.ParseFloat(text, 64)
+	if text != "" && (err != nil || !(n >= 0) || math.IsInf(n, 0)) {
+		l.odd(e, fmt.Sprintf("cost is %.20q, not a number", text))
+		return 0
+	}
+	return n
+}
+
+func (l *logReader) usage(e chatmd.Element) *item.Usage {
+	text := e.Value("usage")
+	if text == "" {
+		return nil
+	}
+	u, err := item.ParseUsage(item.JSON(text))
+	if err != nil {
+		l.odd(e, "usage: "+err.Error())
+		return nil
+	}
+	return u
+}
+
+// setup reads what makes the turns that follow.
+func (l *logReader) setup(e chatmd.Element) *session.Setup {
+	s, err := transcript.SetupOf(e)
+	if err != nil {
+		l.odd(e, err.Error())
+	}
+	return s
+}
+
+// decision adds a decision, unless it names what is not there: then somebody has
+// taken it out of the file.
+func (l *logReader) decision(e chatmd.Element) {
+	items, reason := l.back(e.Value("items")), e.Value("reason")
+	switch e.Value("kind") {
+	case chatmd.DecisionCollapsed:
+		if by := l.back(e.Value("by")); len(items) > 0 && len(by) == 1 {
+			l.add(session.Collapsed{Seqs: items, By: by[0]})
+		}
+	case chatmd.DecisionSuperseded:
+		if by := l.back(e.Value("by")); len(items) > 0 && len(by) == 1 {
+			l.add(session.Superseded{Seqs: items, By: by[0]})
+		}
+	case chatmd.DecisionQuarantined:
+		if len(items) == 1 {
+			l.add(session.Quarantined{Seq: items[0], Member: e.Value("member"), Reason: reason})
+		}
+	case chatmd.DecisionWithdrawn:
+		if len(items) > 0 {
+			l.add(session.ItemsWithdrawn{Seqs: items, Reason: reason, By: e.Value("by")})
+		}
+	case chatmd.DecisionReasoning:
+		l.add(session.ReasoningDropped{Reason: reason})
+	case chatmd.DecisionCompacted:
+		l.compaction(e, items)
+	case chatmd.DecisionRestored:
+		if n, err := strconv.Atoi(e.Value("items")); err == nil && n > 0 && n <= len(l.compacted) && l.compacted[len(l.compacted)-n] > 0 {
+			l.add(session.Restored{Seq: l.compacted[len(l.compacted)-n]})
+		}
+	}
+}
+
+// compaction reads what was made shorter. Where its items or those that it
+// replaced are not there as they were, the whole history is sent.
+func (l *logReader) compaction(e chatmd.Element, through []int64) {
+	l.compacted = append(l.compacted, 0)
+	b := session.Compacted{
+		By: e.Value("by"), Failure: e.Value("failure"), Before: l.number(e, "before"), After: l.number(e, "after"),
+		Usage: l.usage(e), Cost: l.cost(e), Kept: l.back(e.Value("kept")),
+	}
+	if len(through) == 1 {
+		b.Through = through[0]
+	}
+	content := e.Value("content")
+	if content != "" {
+		list, err := item.ParseList(content)
+		if err != nil {
+			l.odd(e, "content: "+err.Error())
+			return
+		}
+		b.Items = list
+	}
+	if b.Failure == "" && (content == "" || b.Through == 0) || e.Value("kept") != "" && len(b.Kept) == 0 {
+		l.odd(e, "it names items that are not there, or has no content")
+		return
+	}
+	l.add(b)
+	l.compacted[len(l.compacted)-1] = int64(len(l.bodies))
+}
+
+// back returns the entries of items that are counted backwards, or nil.
+func (l *logReader) back(numbers string) (seqs []int64) {
+	for number := range strings.FieldsSeq(numbers) {
+		n, err := strconv.Atoi(number)
+		if err != nil || n < 1 || n > len(l.items) {
+			return nil
+		}
+		seqs = append(seqs, l.items[len(l.items)-n])
+	}
+	return seqs
+}
+
+func (l *logReader) call(e chatmd.Element) {
+	id := e.Value("tool_call_id")
+	switch e.Value("state") {
+	case chatmd.CallStarted:
+		l.add(session.CallStarted{CallID: id, Repeatable: e.Flag("repeatable")})
+	case chatmd.CallWithdrawn:
+		l.add(session.Withdrawn{CallID: id, Reason: "it was withdrawn in an earlier run"})
+	case chatmd.CallWaiting:
+		for _, c := range l.view.Open() {
+			if c.CallID == id {
+				l.add(asked(c.Item, c.Number))
+				return
+			}
+		}
+	}
+}
+
+// asked is the entry of a call that waits for an approval.
+func asked(it item.Item, number int) session.ApprovalAsked {
+	a := session.ApprovalAsked{CallID: it.CallID(), Number: number, Tool: it.Name(), Reason: "it was asked about in an earlier run"}
+	if c, err := agent.CallOf(it); err == nil {
+		a.Tool, a.Arguments, a.Custom = c.Name, c.Arguments, c.Custom
+	}
+	return a
+}
+
+// remarks reads what earlier programs said in remarks. See [transcript.BrokeOff].
+func (l *logReader) remarks(gap string) {
+	if l.marked {
+		return
+	}
+	if len(l.bodies) > 0 && strings.Contains(gap, transcript.BrokeOff) {
+		l.add(session.TurnEnded{Status: item.StatusFailed})
+	}
+	for line := range strings.Lines(gap) {
+		rest, ok := strings.CutPrefix(strings.TrimSpace(line), transcript.AboutCall)
+		if !ok {
+			continue
+		}
+		if number, ok := strings.CutSuffix(rest, transcript.Waits); ok {
+			if n, err := strconv.Atoi(number); err == nil {
+				l.waits[n] = true
+			}
+		} else if number, ok := strings.CutSuffix(rest, transcript.Started); ok {
+			if n, err := strconv.Atoi(number); err == nil {
+				delete(l.waits, n)
+			}
+		}
+	}
+}
+
+// endOlder ends the part in which remarks have a meaning.
+func (l *logReader) endOlder() {
+	if l.marked {
+		return
+	}
+	l.marked = true
+	for i, it := range l.calls {
+		if l.waits[i+1] {
+			l.add(asked(it, i+1))
+		}
+	}
+}
+
+// whole returns how much of a transcript is whole; see [chatmd.Recover].
+func whole(src []byte) int {
+	n := chatmd.Recover(src)
+	last := bytes.LastIndexByte(src, '\n') + 1
+	if rest := string(src[last:]); n == len(src) && unfinished(rest) {
+		return last
+	}
+	return n
+}
+
+// unfinished reports whether a last line is the beginning of a remark that an
+// earlier program wrote.
+func unfinished(line string) bool {
+	return slices.ContainsFunc([]string{transcript.BrokeOff, transcript.AboutCall}, func(remark string) bool {
+		return line != remark && strings.HasPrefix(remark, line) || remark == transcript.AboutCall && strings.HasPrefix(line, remark) && !strings.HasSuffix(line, "-->")
+	})
+}
