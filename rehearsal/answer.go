@@ -17,6 +17,7 @@ type answer struct {
 	pace    time.Duration
 	outputs []output
 	usage   item.Usage
+	echoes  item.Extra    // what it repeats of the request
 	tail    time.Duration // wait before the end
 }
 
@@ -60,7 +61,11 @@ func (s *Server) answer(q *asked) (a *answer, wrong *problem) {
 	if err != nil {
 		return nil, invalid(codeScript, "", "%v", err)
 	}
-	a = &answer{asked: q, id: "resp_" + in.hash, created: s.now(), pace: s.pace(), outputs: list, usage: usageOf(in, list), tail: tail}
+	echoes, err := s.echoes(q)
+	if err != nil {
+		return nil, invalid("", "", "%v", err)
+	}
+	a = &answer{asked: q, echoes: echoes, id: "resp" + idMark + in.hash, created: s.now(), pace: s.pace(), outputs: list, usage: usageOf(in, list), tail: tail}
 	if q.warm {
 		a.id += "_warm"
 	}

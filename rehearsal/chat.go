@@ -46,7 +46,7 @@ func (s *Server) readChat(body []byte) (*asked, *problem) {
 		return nil, unreadable(err)
 	}
 	for _, l := range losses {
-		if l.Content || l.Path == "n" {
+		if l.Kind == completions.LostContent || l.Path == "n" {
 			return nil, invalid("unsupported_value", l.Path, "Unsupported value: '%s' %s.", l.Path, l.What)
 		}
 	}

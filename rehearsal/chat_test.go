@@ -31,7 +31,7 @@ func TestChat(t *testing.T) {
 	base := serve(t, "turn\n  say Hello.\n  call look {\"at\": \"it\"}\n  call look {\"at\": \"that\"}\nturn\n  say You: {{question}}; it: {{output 1}} {{output 2}} {{tools}} {{instructions}}\n", nil)
 	own := new(http.Transport)
 	defer own.CloseIdleConnections()
-	c := &completions.Client{BaseURL: base, Profile: full, HTTP: &http.Client{Transport: &checked{t, apispec.Load(t), own}}}
+	c := &completions.Client{BaseURL: base, Profile: full, HTTP: &http.Client{Transport: &checked{t, apispec.Load(t), apispec.LoadOpen(t), own}}}
 	for _, streamed := range []bool{false, true} {
 		req := &item.Request{
 			Model: "m", Instructions: "Be brief.", Input: users("Hello?"),

@@ -34,12 +34,12 @@ func (s *Server) compact(c *call) *problem {
 	}
 	tools, _ := q.body.Member("tools")
 	in := s.seen.take(q.req, tools, q.all())
-	it, err := item.New(&item.Compaction{ID: "cmp_" + in.hash, EncryptedContent: text})
+	it, err := item.New(&item.Compaction{ID: "cmp" + idMark + in.hash, EncryptedContent: text})
 	if err != nil {
 		return internal(err)
 	}
 	usage := usageOf(in, []output{{done: it}})
-	return c.send(&item.Compacted{ID: "resp_" + in.hash + "_compact", CreatedAt: s.now(), Output: []item.Item{it}, Usage: &usage})
+	return c.send(&item.Compacted{ID: "resp" + idMark + in.hash + "_compact", CreatedAt: s.now(), Output: []item.Item{it}, Usage: &usage})
 }
 
 // sumSize is how much of the hash of what is packed stands before it.

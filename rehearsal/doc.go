@@ -85,7 +85,8 @@
 //
 // Under a turn stand, in the order in which they are sent:
 //
-//   - say TEXT: text of the answer. Several in a row are lines of one message.
+//   - say TEXT: text of the answer. Several in a row are lines of one message;
+//     one without TEXT is an empty line between two others.
 //   - reason TEXT: a reasoning item with TEXT as its summary.
 //   - call NAME [JSON]: a function call; the arguments are a JSON object, {} if
 //     left out. Several in one turn are parallel calls. The tool need not be

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
 )
 
 // facts is what a request carries, in the form that turns need.
@@ -63,7 +64,9 @@ func factsOf(req *item.Request, items []item.Item) (*facts, error) {
 		}
 		switch v := v.(type) {
 		case *item.Message:
-			f.message(v)
+			if !session.IsBreakNote(it) { // nobody said it
+				f.message(v)
+			}
 		case *item.FunctionCall:
 			byID[v.CallID] = len(f.calls)
 			f.calls = append(f.calls, fact{name: v.Name, args: v.Arguments, round: count.round})
@@ -131,6 +134,8 @@ type counter struct {
 
 func (c *counter) add(it item.Item) {
 	switch {
+	case session.IsBreakNote(it):
+		c.open, c.whole = false, false
 	case it.Type() == item.TypeMessage && it.Role() == item.RoleUser:
 		c.close()
 		if c.said {

@@ -143,7 +143,7 @@ func events(t *testing.T, r io.Reader) []item.Event {
 		if string(raw.Type) != string(e.Type) || raw.Unterminated {
 			t.Errorf("event %q holds %q, unterminated: %v", raw.Type, e.Type, raw.Unterminated)
 		}
-		list = append(list, e.Keep())
+		list = append(list, e)
 	}
 }
 

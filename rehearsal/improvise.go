@@ -79,7 +79,7 @@ func tell(f *facts, readOnly func(string) bool) []step {
 	var b strings.Builder
 	b.WriteString("This is a rehearsal: it answers by rote and does not think.\n\n")
 	if q := question(f.lastUser); q != "" {
-		fmt.Fprintf(&b, "You said: %q\n", shorten(160, q))
+		fmt.Fprintf(&b, "You said: %q%s\n", shorten(160, q), before(f.lastUser))
 	}
 	for i := range f.userImages {
 		if img, err := imageOf(f.userImages[i]); err == nil {
@@ -158,4 +158,14 @@ func count(n int, unit string) string {
 		return "1 " + unit
 	}
 	return fmt.Sprintf("%d %ss", n, unit)
+}
+
+// before says that a message has more lines than the last, which is the only one
+// that an improvised answer repeats: nobody should think that the rest was lost.
+func before(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	if len(lines) == 1 {
+		return ""
+	}
+	return fmt.Sprintf(", the last of %d lines that begin with %q", len(lines), shorten(80, strings.TrimSpace(lines[0])))
 }

@@ -64,7 +64,7 @@ type naming struct {
 }
 
 func (n naming) id(prefix string, index int) string {
-	return fmt.Sprintf("%s_%s%02d", prefix, n.hash, index)
+	return fmt.Sprintf("%s%s%s%02d", prefix, idMark, n.hash, index)
 }
 
 func (n naming) callID(index int) string {

@@ -208,6 +208,8 @@ func (p *parser) finish() {
 		for _, t := range list {
 			if len(t.steps) == 0 {
 				p.fail(t.line, 1, "indent at least one statement under it, such as: say Hello.", "a turn without statements")
+			} else if !slices.ContainsFunc(t.steps, func(st statement) bool { return !st.blank }) {
+				p.fail(t.steps[0].line, 1, "write text behind it, or indented deeper below it", "a turn that says nothing: an empty say is an empty line between two others")
 			}
 		}
 	}

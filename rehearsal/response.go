@@ -4,6 +4,7 @@
 package rehearsal
 
 import (
+	"cmp"
 	"strconv"
 
 	"github.com/antiphon-go/antiphon/item"
@@ -28,7 +29,8 @@ func usageOf(in intake, list []output) item.Usage {
 }
 
 // echoed are the members of the request that the response repeats, with what
-// stands there when the request has none; "" leaves the member out.
+// stands there when the request has none; "" leaves the member out. The Open
+// Responses specification requires all of them but user.
 var echoed = item.Extra{
 	{Name: "instructions", Value: "null"},
 	{Name: "metadata", Value: "{}"},
@@ -40,13 +42,87 @@ var echoed = item.Extra{
 	{Name: "top_p", Value: "1"},
 	{Name: "truncation", Value: `"disabled"`},
 	{Name: "background", Value: "false"},
-	{Name: "max_output_tokens"},
-	{Name: "max_tool_calls"},
-	{Name: "previous_response_id"},
-	{Name: "prompt_cache_key"},
-	{Name: "reasoning"},
-	{Name: "safety_identifier"},
+	{Name: "max_output_tokens", Value: "null"},
+	{Name: "max_tool_calls", Value: "null"},
+	{Name: "previous_response_id", Value: "null"},
+	{Name: "prompt_cache_key", Value: "null"},
+	{Name: "reasoning", Value: `{"effort":null,"summary":null}`},
+	{Name: "safety_identifier", Value: "null"},
+	{Name: "presence_penalty", Value: "0"},
+	{Name: "frequency_penalty", Value: "0"},
+	{Name: "top_logprobs", Value: "0"},
+	{Name: "service_tier", Value: `"default"`},
 	{Name: "user"},
+}
+
+// required are the members that objects in an echo have, by what they are, with
+// what a request that leaves them out means.
+var required = map[string]item.Extra{
+	"reasoning":   {{Name: "effort", Value: "null"}, {Name: "summary", Value: "null"}},
+	"text":        {{Name: "format", Value: `{"type":"text"}`}},
+	"json_schema": {{Name: "description", Value: "null"}, {Name: "strict", Value: "false"}},
+	"function":    {{Name: "description", Value: "null"}, {Name: "parameters", Value: "null"}, {Name: "strict", Value: "true"}},
+}
+
+// echo returns a member of the request as the response repeats it.
+func echo(name string, v item.JSON) (item.JSON, error) {
+	switch name {
+	case "service_tier":
+		if v == `"auto"` {
+			v = `"default"`
+		}
+	case "reasoning":
+		object, err := filled(v, name)
+		return item.JSON(object.JSON()), err
+	case "text":
+		object, err := filled(v, name)
+		if err != nil {
+			return "", err
+		}
+		format, _ := object.Member("format")
+		inner, err := filled(format, "")
+		if err != nil {
+			return "", err
+		}
+		object, err = object.With("format", item.JSON(inner.JSON()))
+		return item.JSON(object.JSON()), err
+	case "tools":
+		return echoTools(v)
+	}
+	return v, nil
+}
+
+// echoTools returns tools with all the members of functions.
+func echoTools(v item.JSON) (item.JSON, error) {
+	tools, err := item.ParseList(string(v))
+	if err != nil {
+		return "", err
+	}
+	for i := range tools {
+		if tools[i], err = filled(item.JSON(tools[i].JSON()), ""); err != nil {
+			return "", err
+		}
+	}
+	b, err := item.NewList(tools...).MarshalJSON()
+	return item.JSON(b), err
+}
+
+// filled returns an object with the members that are required of one of its
+// kind, which is its type if it is not given.
+func filled(v item.JSON, kind string) (item.Item, error) {
+	object, err := item.ParseString(string(v))
+	if err != nil {
+		return object, err
+	}
+	for _, m := range required[cmp.Or(kind, string(object.Type()))] {
+		if v, ok := object.Member(m.Name); ok && v != "null" {
+			continue
+		}
+		if object, err = object.With(m.Name, m.Value); err != nil {
+			return object, err
+		}
+	}
+	return object, nil
 }
 
 // items returns what was said.
@@ -67,17 +143,33 @@ func (a *answer) response(status string, outputs []item.Item) *item.Response {
 	if status == item.StatusCompleted {
 		r.Usage = &a.usage
 		r.Extra.Set("completed_at", created)
+	} else {
+		r.Extra.Set("completed_at", "null")
+		r.Extra.Set("usage", "null")
 	}
 	if a.talk != nil {
 		r.Conversation = &item.ConversationRef{ID: a.talk.id}
 	}
+	r.Extra = append(r.Extra, a.echoes...)
+	return r
+}
+
+// echoes returns what every response to a request repeats of it.
+func (s *Server) echoes(q *asked) (item.Extra, error) {
+	list := item.Extra{{Name: "store", Value: "false"}}
+	if s.keeps(q.req) {
+		list[0].Value = "true"
+	}
 	for _, m := range echoed {
-		if v, ok := a.body.Member(m.Name); ok && v != "null" {
-			m.Value = v
+		if v, ok := q.body.Member(m.Name); ok && v != "null" {
+			var err error
+			if m.Value, err = echo(m.Name, v); err != nil {
+				return nil, err
+			}
 		}
 		if m.Value != "" {
-			r.Extra = append(r.Extra, m)
+			list = append(list, m)
 		}
 	}
-	return r
+	return list, nil
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"text/template"
 	"time"
+
+	"github.com/antiphon-go/antiphon/item"
 )
 
 // Model is the name of the rehearsal where a model is named, as in
@@ -24,6 +26,14 @@ func ParseModel(model string) (script string, ok bool) {
 	}
 	return strings.CutPrefix(model, Model+":")
 }
+
+// idMark stands in the ids of all that the rehearsal says.
+const idMark = "_" + Model + "_"
+
+// Said reports whether the rehearsal model said an item. Its ids say so, and a
+// session, a transcript and an export keep them. What a person wrote or edited
+// has no such id.
+func Said(it item.Item) bool { return strings.Contains(it.ID(), idMark) }
 
 // Script is a parsed script. It is immutable and safe for concurrent use. The
 // package documentation describes the language.
@@ -62,6 +72,7 @@ type statement struct {
 	text  *template.Template // of all but a pause
 	span  span               // where text stands in the file
 	pause time.Duration
+	blank bool // a say without text: an empty line
 }
 
 // MaxScript is the size limit of a script file in bytes.

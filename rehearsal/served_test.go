@@ -49,7 +49,7 @@ func clientOf(t testing.TB, base string) *responses.Client {
 	own := new(http.Transport)
 	t.Cleanup(own.CloseIdleConnections)
 	return &responses.Client{
-		BaseURL: base, Profile: full, HTTP: &http.Client{Transport: &checked{t, apispec.Load(t), own}},
+		BaseURL: base, Profile: full, HTTP: &http.Client{Transport: &checked{t, apispec.Load(t), apispec.LoadOpen(t), own}},
 		Retry: endpoint.Retry{Max: -1},
 	}
 }
@@ -58,6 +58,7 @@ func clientOf(t testing.TB, base string) *responses.Client {
 type checked struct {
 	t    testing.TB
 	spec *apispec.Spec
+	open *apispec.Spec
 	next http.RoundTripper
 }
 
@@ -96,6 +97,14 @@ func (c *checked) check(schema string, body []byte) {
 		body = []byte(inner)
 	}
 	c.spec.Check(c.t, schema, body)
+	if open := openSchemas[schema]; open != "" {
+		c.open.Check(c.t, open, body)
+	}
+}
+
+// openSchemas are the names of the Open Responses specification for what it has.
+var openSchemas = map[string]string{
+	"Response": "ResponseResource", "ResponseStreamEvent": apispec.OpenEvent, "CompactResource": "CompactResource", "Error": "ErrorPayload",
 }
 
 // events checks a stream and passes it on.
@@ -109,7 +118,7 @@ func (c *checked) events(body io.ReadCloser, to *io.PipeWriter, schema string) {
 			return
 		}
 		if string(raw.Data) != "[DONE]" {
-			c.spec.Check(c.t, schema, raw.Data)
+			c.check(schema, raw.Data)
 		}
 	}
 }

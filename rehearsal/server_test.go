@@ -25,6 +25,26 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
+// A say without text is an empty line between two others, and nothing where
+// there is no other.
+func TestEmptySay(t *testing.T) {
+	script := parse(t, `
+turn
+  say
+  say One.
+  say
+  pause 1ms
+  say
+    {{if false}}nothing{{end}}
+  say Two.
+  say
+`)
+	got := create(t, start(t, &Server{Script: script}), request(nil, item.User("Hello"))).Text()
+	if want := "One.\n\nTwo."; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // Facts come from what was received, and from nothing else.
 func TestFacts(t *testing.T) {
 	script := parse(t, `

@@ -4,6 +4,7 @@
 package rehearsal
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -143,11 +144,14 @@ func memberText(frame []byte, name string) string {
 	return text
 }
 
-// frame returns the error as an event of a WebSocket.
+// frame returns the error as an event of a WebSocket. Its code is a string by the
+// Open Responses specification, where that of an HTTP error may be null.
 func (p *problem) frame(lane string) []byte {
+	coded := *p
+	coded.code = cmp.Or(p.code, p.typ)
 	at := ""
 	if lane != "" {
 		at = `,"stream_id":` + string(item.Quote(lane))
 	}
-	return fmt.Appendf(nil, `{"type":"error","status":%d,"error":%s%s}`, p.status, p.object(), at)
+	return fmt.Appendf(nil, `{"type":"error","status":%d,"error":%s%s}`, p.status, coded.object(), at)
 }

@@ -40,7 +40,7 @@ func dial(t *testing.T, base string) *websocket.Conn {
 // of it valid by the schema.
 func say(t *testing.T, conn *websocket.Conn, frame string) (list []item.Event) {
 	t.Helper()
-	spec := apispec.Load(t)
+	spec, open := apispec.Load(t), apispec.LoadOpen(t)
 	if err := conn.Write(t.Context(), websocket.MessageText, []byte(frame)); err != nil {
 		t.Fatal(err)
 	}
@@ -53,6 +53,11 @@ func say(t *testing.T, conn *websocket.Conn, frame string) (list []item.Event) {
 		ev, err := item.ParseEvent(data)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if ev.Type == item.EventError {
+			open.Check(t, "WebSocketErrorEvent", data)
+		} else {
+			open.Check(t, apispec.OpenEvent, data)
 		}
 		if list = append(list, ev); ev.Terminal() {
 			return list
@@ -97,12 +102,12 @@ func TestSocket(t *testing.T) {
 		class       endpoint.Class
 	}{
 		{next, "previous_response_not_found", endpoint.PreviousResponse}, // only the last one is remembered
-		{`{"type":"response.create"`, "", endpoint.BadRequest},
+		{`{"type":"response.create"`, "invalid_request_error", endpoint.BadRequest},
 		{`[]`, "invalid_type", endpoint.BadRequest},
 		{`{"type":"response.cancel","stream_id":"b"}`, "invalid_value", endpoint.BadRequest},
 		{`{"type":"response.create","model":"m","input":"x","background":true}`, "unsupported_parameter", endpoint.BadRequest},
 		{`{"type":"response.create","input":"x"}`, "missing_required_parameter", endpoint.BadRequest},
-		{`{"type":"response.create","model":"m","input":[{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}]}`, "", endpoint.BadRequest},
+		{`{"type":"response.create","model":"m","input":[{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}]}`, "invalid_request_error", endpoint.BadRequest},
 	} {
 		list := say(t, conn, test.frame)
 		e := endpoint.FromEvent([]byte(list[0].JSON()))

@@ -41,7 +41,8 @@ func (p *parser) statement(indent int, word, rest string, column int) {
 		st.tool, rest, column = name, args, column+at-1
 	}
 	text, at := p.continuation(indent, rest, column)
-	if text == "" && !isCall {
+	st.blank = text == "" && st.verb == verbSay
+	if text == "" && !isCall && !st.blank {
 		p.fail(st.line, column, "write text behind it, or indented deeper below it", "%q without text", word)
 		return
 	}

@@ -34,10 +34,16 @@ func (s *Server) steps(f *facts) ([]step, *problem) {
 // asking again would not mend it: hence status 400.
 func (s *Script) perform(t turn, f *facts) ([]step, *problem) {
 	var steps []step
+	var saying bool // the last statement was a say
+	var blank int   // the empty lines behind it
 	for i := range t.steps {
 		st := &t.steps[i]
-		if st.verb == verbPause {
+		switch {
+		case st.verb == verbPause:
 			steps = append(steps, step{verb: verbPause, pause: st.pause})
+			continue
+		case st.blank:
+			blank++
 			continue
 		}
 		text, err := st.render(f)
@@ -54,6 +60,10 @@ func (s *Script) perform(t turn, f *facts) ([]step, *problem) {
 		if st.tool == "" && strings.TrimSpace(text) == "" {
 			continue // a template that came to nothing, as conditions do
 		}
+		if st.verb == verbSay && saying {
+			text = strings.Repeat("\n", blank) + text
+		}
+		saying, blank = st.verb == verbSay, 0
 		steps = append(steps, step{verb: st.verb, tool: st.tool, text: text})
 	}
 	for _, st := range steps {
