@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
 )
 
 // callView is a call as its folded form shows it.
@@ -71,6 +72,9 @@ func (p *printer) answer(o output, callID string) {
 		return
 	}
 	p.output(it)
+	for _, id := range KeptIn(session.Entry{Body: session.Answered{Item: it}}) {
+		p.kept(id)
+	}
 	p.show("answer-close", nil)
 }
 

@@ -4,7 +4,10 @@
 package export
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/antiphon-go/antiphon/item"
@@ -21,6 +24,8 @@ type talk struct {
 	said map[int64]*row   // rows by the number of their entry
 	turn *turn            // under way
 	runs int              // so far
+	made session.Setup    // what makes the turns, as the log has it by now
+	by   []string         // who answered, in words, each once
 	last map[string]*call // the last call of each id, answered or not
 }
 
@@ -32,6 +37,7 @@ type row struct {
 	item  item.Item // the zero Item for a mark
 	given bool      // from outside the run
 	note  bool      // for people, never sent
+	again bool      // it broke off, and a later row says it again
 	notes []badge
 	call  *call
 	mark  *mark
@@ -46,6 +52,7 @@ type mark struct {
 	title string
 	text  string
 	items []item.Item // what stands in the place of others
+	facts []fact      // details, folded
 }
 
 // call is what became of a call.
@@ -84,9 +91,10 @@ type event struct {
 
 // turn is what is known of a turn under way.
 type turn struct {
-	number int
-	begun  time.Time
-	rows   []*row
+	number    int
+	continues int64 // the message that broke off before
+	begun     time.Time
+	rows      []*row
 }
 
 // sums are what the head of a page tells.
@@ -99,6 +107,13 @@ type sums struct {
 	cost                  float64
 	first, last           time.Time
 	broken, waiting, lost int
+}
+
+// nested counts the run of another agent.
+func (s *sums) nested(b session.Nested) {
+	s.nestedTurns += b.Turns
+	s.nestedTokens += b.Tokens
+	s.cost += b.Cost
 }
 
 // fold reads a log.
@@ -141,6 +156,7 @@ func (t *talk) count() {
 }
 
 func (t *talk) apply(e session.Entry) {
+	changed := t.made.Apply(e.Body)
 	switch b := e.Body.(type) {
 	case session.Given:
 		t.item(e, b.Item).given = true
@@ -150,6 +166,10 @@ func (t *talk) apply(e session.Entry) {
 			r.notes = append(r.notes, badge{"warn", "broken off here"})
 		}
 		if t.turn != nil {
+			if t.turn.continues != 0 && b.Item.Type() == item.TypeMessage {
+				r.notes = append(r.notes, badge{"", fmt.Sprintf("goes on with entry %d", t.turn.continues)})
+				t.turn.continues = 0
+			}
 			t.turn.rows = append(t.turn.rows, r)
 		}
 	case session.Answered:
@@ -157,7 +177,7 @@ func (t *talk) apply(e session.Entry) {
 	case session.Note:
 		t.add(&row{seq: e.Seq, time: e.Time, item: b.Item, note: true})
 	case session.TurnStarted, session.TurnEnded, session.RunStarted, session.StopAsked, session.Stopped:
-		t.progress(e)
+		t.progress(e, changed)
 	case session.ApprovalAsked, session.Approval, session.CallStarted, session.Nested, session.Paused, session.Withdrawn:
 		t.about(e)
 	default:
@@ -261,6 +281,11 @@ func (c *call) state() badge {
 // about takes what an entry says of a call.
 func (t *talk) about(e session.Entry) {
 	id := callOf(e.Body)
+	if b, ok := e.Body.(session.Nested); ok && id == "" { // an agent in a message
+		t.sums.nested(b)
+		t.mark(e, "run", "An agent in a message answered", joined(plural(int64(b.Turns), "turn"), plural(b.Tokens, "token"), costOf(b.Cost)))
+		return
+	}
 	c := t.waits(id)
 	if c == nil {
 		c = t.last[id]
@@ -283,9 +308,7 @@ func (t *talk) about(e session.Entry) {
 		c.within(b.Session)
 	case session.Nested:
 		c.within(b.Session)
-		t.sums.nestedTurns += b.Turns
-		t.sums.nestedTokens += b.Tokens
-		t.sums.cost += b.Cost
+		t.sums.nested(b)
 		c.event(e, "", "Run of its own", joined(plural(int64(b.Turns), "turn"), plural(b.Tokens, "token"), costOf(b.Cost)))
 	case session.Paused:
 		c.started, c.paused = false, true
@@ -333,38 +356,23 @@ func (c *call) verdict(e session.Entry, b session.Approval) {
 	if b.Edited != "" {
 		c.arguments = b.Edited
 	}
-	by := b.By
-	if by == "" {
+	by := cmp.Or(b.By, "a rule")
+	if b.Rule == "" && b.By == "" { // an older log, or the approver did not say
 		by = "the policy"
 	}
-	switch {
-	case !b.Allowed:
-		c.event(e, "bad", "Refused by "+by, b.Reason)
-	case b.By != "" || b.Reason != "" || c.asked:
-		c.event(e, "ok", "Allowed by "+by, b.Reason)
+	rule := b.Rule
+	if b.From != "" {
+		rule = strings.TrimSpace(rule + " (" + b.From + ")")
+	}
+	if b.Allowed {
+		c.event(e, "ok", "Allowed by "+by, joined(rule, b.Reason))
+	} else {
+		c.event(e, "bad", "Refused by "+by, joined(rule, b.Reason))
 	}
 	if b.Edited != "" {
 		c.event(e, "warn", "Arguments changed by "+by, "")
 	}
 	if b.Remember != nil {
-		c.event(e, "", "Rule for later calls", ruleText(*b.Remember))
+		c.event(e, "", "Rule for later calls", b.Remember.String())
 	}
-}
-
-// ruleText says what a rule covers.
-func ruleText(r session.Rule) string {
-	s := r.Verdict + " " + r.Tool
-	if r.Member != "" {
-		s += " where " + r.Member
-		for i, word := range r.Prefix {
-			if i == 0 {
-				s += " begins with"
-			}
-			s += " " + word
-		}
-		if r.Under != "" {
-			s += " is under " + r.Under
-		}
-	}
-	return s
 }

@@ -249,8 +249,12 @@ func hostileBody(t *rapid.T, s func() string) session.Body {
 			return session.Answered{CallID: id(), Item: it(), Failed: n() > 3, Edited: n() > 3}
 		},
 		func() session.Body { return session.Withdrawn{CallID: id(), Reason: s()} },
+		func() session.Body {
+			return session.Noticed{Turn: int(n()), Kind: s(), ItemID: s(), CallID: s(), Text: s()}
+		},
 		func() session.Body { return session.ReasoningDropped{Reason: s()} },
 		func() session.Body { return session.Quarantined{Seq: n(), Reason: s()} },
+		func() session.Body { return session.ItemsWithdrawn{Seqs: []int64{n()}, Reason: s(), By: s()} },
 		func() session.Body {
 			return session.Compacted{Through: n(), By: s(), Items: []item.Item{it()}, Before: n(), After: n()}
 		},

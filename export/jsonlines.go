@@ -22,7 +22,10 @@ import (
 // Format and Version stand in the first line of what [JSONLines] writes.
 const (
 	Format  = "antiphon session"
-	Version = 1
+	Version = 3
+	// withoutBlobs is the version of a file that holds no blobs, which older
+	// programs read.
+	withoutBlobs = 2
 )
 
 // MaxLine is the longest line that [ReadJSONLines] reads: an entry with all its
@@ -41,6 +44,18 @@ type another struct {
 	Session *session.Info `json:"session"`
 }
 
+// kept holds what the entries of the session above only point at.
+type kept struct {
+	Blob *Blob `json:"blob"`
+}
+
+// Blob is what an entry names and does not hold: the whole of an output that the
+// model got shortened, or an original that was refused.
+type Blob struct {
+	ID   string `json:"id"`
+	Data []byte `json:"data"`
+}
+
 // ending ends a file, so that one that was cut short can be told from a whole
 // one.
 type ending struct {
@@ -56,7 +71,9 @@ type sums256 struct {
 
 // JSONLines writes a session as lines of JSON, with all that is in it: the first
 // line names the format, its version and the session, then each entry is a line
-// as [session.AppendEntry] has it, with all payloads. The sessions of nested runs
+// as [session.AppendEntry] has it, with all payloads, and a member sum behind it:
+// the [session.Sum] of the session's lines up to it, without their sums. Then each
+// blob that they name is a line: see [Log.Blob]. The sessions of nested runs
 // follow, each begun by a line of its own. The last line counts them.
 //
 // [ReadJSONLines] reads the same entries from it, byte for byte, unless Hide
@@ -65,14 +82,26 @@ type sums256 struct {
 func JSONLines(w io.Writer, log Log) error {
 	sum := sha256.New()
 	out := &lineWriter{out: bufio.NewWriterSize(io.MultiWriter(w, sum), 64<<10), hide: log.hide}
-	info := log.Info
-	info.Entries = int64(len(log.Entries))
-	out.value(header{Format, Version, info})
-	out.session(log, log.Entries, info.ID)
+	parts, err := log.parts()
+	if err != nil {
+		return err
+	}
+	info, version := log.Info, withoutBlobs
+	info.Entries = parts[0].entries
+	if log.Blob != nil && slices.ContainsFunc(parts, func(p part) bool { return len(p.blobs) > 0 }) {
+		version = Version
+	}
+	out.value(header{Format, version, info})
+	for n, p := range parts {
+		if n > 0 {
+			out.value(another{&session.Info{ID: p.id, Parent: p.parent, Nested: true, Entries: p.entries}})
+		}
+		out.session(log, p)
+	}
 	if out.err == nil {
 		out.err = out.out.Flush()
 	}
-	out.value(ending{&sums256{len(out.done), out.entries, hex.EncodeToString(sum.Sum(nil))}})
+	out.value(ending{&sums256{len(parts), out.entries, hex.EncodeToString(sum.Sum(nil))}})
 	if out.err == nil {
 		out.err = out.out.Flush()
 	}
@@ -84,7 +113,6 @@ type lineWriter struct {
 	hide    func(string) string
 	err     error
 	line    []byte
-	done    []string // sessions
 	entries int64
 }
 
@@ -93,53 +121,82 @@ func (w *lineWriter) value(v any) {
 	w.write(data, err)
 }
 
-// write writes a line. What Hide makes of it must still be JSON.
+// write writes a line.
 func (w *lineWriter) write(line []byte, err error) {
+	if said := w.hidden(line, err); w.err == nil {
+		_, _ = w.out.WriteString(said) // Flush tells
+		_ = w.out.WriteByte('\n')
+	}
+}
+
+// hidden is a line without secrets. What Hide makes of it must still be JSON.
+func (w *lineWriter) hidden(line []byte, err error) string {
 	if w.err = errors.Join(w.err, err); w.err != nil {
-		return
+		return ""
 	}
 	said := w.hide(string(line))
 	if said != string(line) && !json.Valid([]byte(said)) {
 		w.err = errors.New("a secret that is part of the JSON itself cannot be hidden")
-		return
 	}
-	_, _ = w.out.WriteString(said) // Flush tells
-	_ = w.out.WriteByte('\n')
+	return said
 }
 
-// session writes the entries of a session, and then the sessions nested in it.
-func (w *lineWriter) session(log Log, entries []session.Entry, id string) {
-	w.done = append(w.done, id)
-	for _, e := range entries {
-		if w.err != nil {
-			return
+// entry writes the entry that is in w.line, with its sum behind that of those
+// before it.
+func (w *lineWriter) entry(seq int64, sum session.Sum, err error) session.Sum {
+	said := w.hidden(w.line, err)
+	if w.err != nil {
+		return sum
+	}
+	w.line = append(w.line[:0], said...)
+	sum = sum.Next(seq, w.line)
+	_, _ = w.out.WriteString(said[:len(said)-1]) // Flush tells
+	_, _ = w.out.WriteString(sumMember + sum.String() + "\"}\n")
+	return sum
+}
+
+// sumMember begins the member that ends an entry's line.
+const sumMember = `,"sum":"`
+
+// session writes a session's entries, and what they name.
+func (w *lineWriter) session(log Log, p part) {
+	var sum session.Sum
+	left := p.entries
+	for e, err := range log.load(p.id) {
+		if w.err = errors.Join(w.err, err); w.err != nil || left == 0 {
+			break
 		}
-		var err error
+		left--
 		w.line, err = session.AppendEntry(w.line[:0], e)
-		w.write(w.line, err)
+		sum = w.entry(e.Seq, sum, err)
 		w.entries++
 	}
-	for _, inner := range nestedIn(entries) {
-		if slices.Contains(w.done, inner) || w.err != nil {
-			continue
+	if w.err == nil && left > 0 {
+		w.err = fmt.Errorf("session %q lost entries while it was read: it was deleted or replaced; export it again", p.id)
+	}
+	for _, id := range p.blobs {
+		if log.Blob == nil || w.err != nil {
+			return
 		}
-		below, err := log.nested(inner)
-		if w.err = err; len(below) == 0 {
-			continue
+		data, err := log.Blob(id)
+		if w.err = err; data != nil {
+			w.value(kept{&Blob{id, data}})
 		}
-		w.value(another{&session.Info{ID: inner, Parent: id, Nested: true, Entries: int64(len(below))}})
-		w.session(log, below, inner)
 	}
 }
 
-// Line is what a line says: that a session begins, or an entry of the last one.
+// Line is what a line says: that a session begins, an entry of the last one, or
+// a blob that entries of it name.
 type Line struct {
 	// Number counts the lines from 1.
 	Number int
 	// Session is set in the line that begins a session: the exported one first,
 	// then those that are nested in it.
 	Session *session.Info
+	Blob    *Blob
 	Entry   session.Entry
+	// Size is the line's length in bytes.
+	Size int
 }
 
 // ReadJSONLines reads what [JSONLines] wrote, line by line. The first error ends
@@ -168,12 +225,15 @@ func ReadJSONLines(r io.Reader) iter.Seq2[Line, error] {
 
 type lineReader struct {
 	in       *bufio.Reader
+	line     []byte // memory for the next line
 	number   int
 	sum      hash.Hash // of the lines before
 	sessions int
 	entries  int64 // in all
 	seq      int64 // of the last entry of the session
 	info     session.Info
+	chain    session.Sum // of the session's lines
+	broken   bool        // a line had no sum, so that those behind it prove nothing
 }
 
 var errCut = errors.New("the file ends before its last line: it was cut short")
@@ -194,19 +254,26 @@ func (r *lineReader) next() (Line, error) {
 		line, err = r.head(text)
 	case bytes.HasPrefix(text, []byte(`{"session":`)):
 		line, err = r.another(text)
+	case bytes.HasPrefix(text, []byte(`{"blob":`)):
+		var k kept
+		if err = strict(text, &k); err == nil && k.Blob == nil {
+			err = errors.New("it holds no blob")
+		}
+		line.Blob = k.Blob
 	case bytes.HasPrefix(text, []byte(`{"end":`)):
 		return Line{}, r.end(text)
 	default:
 		line, err = r.entry(text)
 	}
 	r.sum.Write(raw)
-	line.Number = r.number
+	line.Number, line.Size = r.number, len(raw)
 	return line, err
 }
 
-// read returns the next line with its end.
+// read returns the next line with its end, which is there until the next call.
 func (r *lineReader) read() (line []byte, err error) {
 	r.number++
+	line = r.line[:0]
 	for {
 		part, err := r.in.ReadSlice('\n')
 		if line = append(line, part...); len(line) > MaxLine {
@@ -214,6 +281,7 @@ func (r *lineReader) read() (line []byte, err error) {
 		}
 		switch {
 		case err == nil, err == io.EOF && len(line) > 0:
+			r.line = line
 			return line, nil
 		case err != bufio.ErrBufferFull:
 			return nil, err
@@ -268,6 +336,7 @@ func (r *lineReader) another(text []byte) (Line, error) {
 func (r *lineReader) begin(info session.Info) Line {
 	r.sessions++
 	r.info, r.seq = info, 0
+	r.chain, r.broken = session.Sum{}, false
 	return Line{Session: &info}
 }
 
@@ -280,6 +349,12 @@ func (r *lineReader) whole() error {
 }
 
 func (r *lineReader) entry(text []byte) (Line, error) {
+	text, sum := cutSum(text)
+	if r.chain = r.chain.Next(r.seq+1, text); sum == "" {
+		r.broken = true // of version 1, or edited: the last line decides
+	} else if !r.broken && sum != r.chain.String() {
+		return Line{}, fmt.Errorf("entry %d of session %q is not what was exported: its checksum differs; take the member sum out of the entries, and sha256 out of the last line, to read them all the same", r.seq+1, r.info.ID)
+	}
 	e, err := session.ParseEntry(text)
 	if err != nil {
 		return Line{}, err
@@ -289,6 +364,17 @@ func (r *lineReader) entry(text []byte) (Line, error) {
 	}
 	r.entries++
 	return Line{Entry: e}, nil
+}
+
+// cutSum takes the sum off the end of an entry's line; it is "" if there is none.
+func cutSum(text []byte) (entry []byte, sum string) {
+	const length = len(sumMember) + 2*len(session.Sum{}) + len(`"}`)
+	at := len(text) - length
+	if at < 1 || string(text[at:at+len(sumMember)]) != sumMember || !bytes.HasSuffix(text, []byte(`"}`)) {
+		return text, ""
+	}
+	sum = string(text[at+len(sumMember) : len(text)-2])
+	return append(text[:at:at], '}'), sum
 }
 
 // end checks the last line, and that nothing stands behind it.

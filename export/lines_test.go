@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -37,6 +38,15 @@ func readBack(r io.Reader) (logs []export.Log, err error) {
 			return logs, err
 		case line.Session != nil:
 			logs = append(logs, export.Log{Info: *line.Session})
+		case line.Blob != nil:
+			last := &logs[len(logs)-1]
+			id, data := line.Blob.ID, line.Blob.Data
+			last.Blob = func(asked string) ([]byte, error) {
+				if asked != id {
+					return nil, nil
+				}
+				return data, nil
+			}
 		default:
 			last := &logs[len(logs)-1]
 			last.Entries = append(last.Entries, line.Entry)
@@ -133,10 +143,40 @@ func TestJSONLinesDamage(t *testing.T) {
 // J5: a file of a newer version is refused with both versions named.
 func TestJSONLinesNewer(t *testing.T) {
 	data := jsonLines(t, export.Log{})
-	newer := bytes.Replace(data, []byte(`"version":1`), []byte(`"version":7,"more":{}`), 1)
+	newer := bytes.Replace(data, []byte(`"version":2`), []byte(`"version":7,"more":{}`), 1)
 	_, err := readBack(bytes.NewReader(newer))
-	if !errors.Is(err, session.ErrNewer) || !strings.Contains(err.Error(), "7") || !strings.Contains(err.Error(), "1") {
+	if !errors.Is(err, session.ErrNewer) || !strings.Contains(err.Error(), "7") || !strings.Contains(err.Error(), "3") {
 		t.Error(err)
+	}
+}
+
+// J8: each line has a sum over those before it, so that a changed letter is an
+// error that names the entry, also where nobody looks at the last line. Lines of
+// version 1 have none.
+func TestJSONLinesSums(t *testing.T) {
+	log := export.Log{Info: session.Info{ID: "talk"}, Entries: []session.Entry{
+		{Seq: 1, Body: session.Given{Item: item.User("one")}}, {Seq: 2, Body: session.Given{Item: item.User("two")}}, {Seq: 3, Body: session.Stopped{Why: "answered"}}}}
+	data := string(jsonLines(t, log))
+	unsealed := regexp.MustCompile(`,"sha256":"[0-9a-f]+"`).ReplaceAllString(data, "")
+	if _, err := readBack(strings.NewReader(unsealed)); err != nil {
+		t.Error(err)
+	}
+	for name, text := range map[string]string{
+		"a letter":     strings.Replace(unsealed, "two", "tvo", 1),
+		"its sum":      strings.Replace(unsealed, `"sum":"`, `"sum":"0`, 1),
+		"other order":  strings.NewReplacer("one", "two", "two", "one").Replace(unsealed),
+		"before a sum": strings.Replace(unsealed, "one", "two", 1),
+	} {
+		if _, err := readBack(strings.NewReader(text)); err == nil || name == "a letter" && !strings.Contains(err.Error(), `entry 2 of session "talk"`) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	old := regexp.MustCompile(`,"sum":"[0-9a-f]+"`).ReplaceAllString(strings.Replace(unsealed, `"version":2`, `"version":1`, 1), "")
+	if strings.Contains(old, "sum") {
+		t.Fatal(old)
+	}
+	if _, err := readBack(strings.NewReader(old)); err != nil {
+		t.Errorf("version 1: %v", err)
 	}
 }
 
@@ -186,31 +226,34 @@ func TestChatMarkdownThereAndBack(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out.Bytes())
 	}
 	defer file.Close()
-	var want, got []string
+	var bodies []session.Body
 	for _, e := range log.Entries {
-		switch b := e.Body.(type) {
-		case session.Given:
-			want = append(want, compact(t, b.Item))
-		case session.Received:
-			want = append(want, compact(t, b.Item))
-		case session.Answered:
-			want = append(want, compact(t, b.Item))
-		}
+		bodies = append(bodies, e.Body)
 	}
-	broken := 0
-	for i, b := range file.Log() {
+	if d := cmp.Diff(told(t, bodies), told(t, file.Log())); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+// told lists what a transcript tells of a log.
+func told(t *testing.T, bodies []session.Body) (list []string) {
+	for _, b := range bodies {
 		switch b := b.(type) {
 		case session.Given:
-			got = append(got, compact(t, b.Item))
+			list = append(list, "given "+compact(t, b.Item))
+		case session.Received:
+			list = append(list, "received "+compact(t, b.Item))
+		case session.Answered:
+			list = append(list, "answered "+compact(t, b.Item))
 		case session.TurnEnded:
-			broken++
-		default:
-			t.Errorf("entry %d: %T", i, b)
+			list = append(list, fmt.Sprintf("turn %d: %s %s", b.Turn, b.Status, b.ResponseID))
+		case session.CallStarted:
+			list = append(list, fmt.Sprintf("started %s %v", b.CallID, b.Repeatable))
+		case session.RunStarted, session.TurnStarted, session.Withdrawn:
+			list = append(list, fmt.Sprintf("%T", b))
 		}
 	}
-	if d := cmp.Diff(want, got); d != "" || broken != 1 {
-		t.Errorf("%d broken off (-want +got):\n%s", broken, d)
-	}
+	return list
 }
 
 // compact spells an item by its typed form, so that equal items are equal texts.
@@ -265,4 +308,48 @@ func FuzzReadJSONLines(f *testing.F) {
 			t.Error(d)
 		}
 	})
+}
+
+// J13: what was left out of an output is in the lines, once; a log that names
+// nothing is written as before.
+func TestJSONLinesBlobs(t *testing.T) {
+	whole := []byte(strings.Repeat("a long output\n", 9000))
+	answer := func(id, text string) item.Item {
+		it, err := item.Output(id, item.Text(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return it
+	}
+	out := answer("c", "a long\n[125986 of 126000 bytes left out here. To read them, call read_output with id 03e522ad1a and offset 14]")
+	log := export.Log{Info: session.Info{ID: "s"}, Entries: []session.Entry{
+		{Seq: 1, Body: session.Answered{CallID: "c", Item: out}},
+		{Seq: 2, Body: session.Answered{CallID: "d", Item: answer("d", "read_output with id nothing-here")}},
+	}}
+	if lines := jsonLines(t, log); !bytes.Contains(lines, []byte(`"version":2`)) {
+		t.Errorf("without blobs: %s", lines)
+	}
+	log.Blob = func(id string) ([]byte, error) {
+		if id == "03e522ad1a" {
+			return whole, nil
+		}
+		return nil, nil
+	}
+	lines := jsonLines(t, log)
+	back, err := readBack(bytes.NewReader(lines))
+	if err != nil || len(back) != 1 || back[0].Blob == nil {
+		t.Fatalf("%d sessions, %v", len(back), err)
+	}
+	if data, _ := back[0].Blob("03e522ad1a"); !bytes.Equal(data, whole) {
+		t.Errorf("%d bytes came back of %d", len(data), len(whole))
+	}
+	if diff := cmp.Diff(spelled(t, log.Entries), spelled(t, back[0].Entries)); diff != "" {
+		t.Errorf("entries (-want +got):\n%s", diff)
+	}
+	if again := jsonLines(t, back[0]); !bytes.Equal(again, lines) {
+		t.Error("the same log gives other lines")
+	}
+	if _, err := readBack(bytes.NewReader(bytes.Replace(lines, []byte("YSBsb25n"), []byte("YSBsb25h"), 1))); err == nil {
+		t.Error("a changed blob is taken for what was exported")
+	}
 }

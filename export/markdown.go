@@ -253,10 +253,8 @@ func (m *markdownWriter) run(n *ast.Text) {
 	}
 	m.text(s.String())
 	switch {
-	case n.HardLineBreak():
-		m.out.WriteString("<br>")
-	case n.SoftLineBreak():
-		m.out.WriteString("\n")
+	case n.HardLineBreak(), n.SoftLineBreak(): // models break lines where they mean it
+		m.out.WriteString("<br>\n")
 	}
 }
 

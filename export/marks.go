@@ -5,6 +5,7 @@ package export
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,7 +19,7 @@ func (t *talk) mark(e session.Entry, kind, title, text string) *row {
 }
 
 // progress takes the entries that tell how runs and turns begin and end.
-func (t *talk) progress(e session.Entry) {
+func (t *talk) progress(e session.Entry, changed bool) {
 	switch b := e.Body.(type) {
 	case session.RunStarted:
 		if t.turn != nil {
@@ -28,10 +29,15 @@ func (t *talk) progress(e session.Entry) {
 			c.lost = c.lost || c.started && len(c.session) == 0
 		}
 		if t.runs++; t.runs > 1 {
-			t.mark(e, "run", "Run "+strconv.Itoa(t.runs), "")
+			t.mark(e, "run", "Run "+strconv.Itoa(t.runs), t.setupText(changed)).mark.facts = t.setupFacts(changed)
+		} else if changed {
+			t.mark(e, "run", "Run", t.setupText(true)).mark.facts = t.setupFacts(true)
 		}
 	case session.TurnStarted:
-		t.turn = &turn{number: b.Turn, begun: e.Time}
+		if changed {
+			t.mark(e, "run", "Turn "+strconv.Itoa(b.Turn)+" is made otherwise", t.setupText(true)).mark.facts = t.setupFacts(true)
+		}
+		t.turn = &turn{number: b.Turn, begun: e.Time, continues: b.Continues}
 		t.sums.turns++
 	case session.TurnEnded:
 		t.endTurn(e, b)
@@ -40,6 +46,52 @@ func (t *talk) progress(e session.Entry) {
 	case session.Stopped:
 		t.mark(e, "stop", "Run ended", joined(words(b.Why), b.Detail))
 	}
+}
+
+// setupText says who answers from here on.
+func (t *talk) setupText(changed bool) string {
+	if !changed {
+		return ""
+	}
+	return t.made.String()
+}
+
+// setupFacts are what else is known of how the turns from here on are made.
+func (t *talk) setupFacts(changed bool) (facts []fact) {
+	if !changed {
+		return nil
+	}
+	for name, value := range t.made.Details() {
+		facts = append(facts, fact{Name: name, Value: value})
+	}
+	return facts
+}
+
+// answeredBy says which model the endpoint says answered a turn, where that is
+// not the name that was asked for, and in which service tier.
+func (t *talk) answeredBy(b session.TurnEnded) string {
+	made := &t.made
+	if b.Setup != nil {
+		made = b.Setup
+	}
+	who := made.String()
+	if made.IsZero() {
+		who = b.Model
+	}
+	if who != "" && !slices.Contains(t.by, who) {
+		t.by = append(t.by, who)
+	}
+	text := ""
+	if b.Setup != nil {
+		text = "a hook had " + b.Setup.String() + " asked"
+	}
+	if b.Model != "" && b.Model != made.Model && !made.Rehearsal {
+		text = joined(text, "by "+b.Model)
+	}
+	if b.ServiceTier != "" && b.ServiceTier != "default" {
+		text = joined(text, "service tier "+b.ServiceTier)
+	}
+	return text
 }
 
 // words makes words of a name.
@@ -63,7 +115,7 @@ func (t *talk) endTurn(e session.Entry, b session.TurnEnded) {
 		kind = "problem"
 		title += " " + words(b.Status)
 	}
-	text := joined(b.Reason, usageText(b.Usage), costOf(b.Cost), tookText(took))
+	text := joined(b.Reason, t.answeredBy(b), usageText(b.Usage), costOf(b.Cost), tookText(took))
 	if b.BrokeOff() {
 		t.cut()
 		title = strings.TrimSuffix(title, " "+words(b.Status)) + " broke off"
@@ -107,7 +159,23 @@ func (t *talk) decision(e session.Entry) {
 	switch b := e.Body.(type) {
 	case session.ReasoningDropped:
 		t.mark(e, "context", "Reasoning so far is not sent any more", b.Reason)
+	case session.ItemsWithdrawn:
+		list := make([]string, len(b.Seqs))
+		for i, seq := range b.Seqs {
+			list[i] = strconv.FormatInt(seq, 10)
+			t.noteOn(seq, badge{"warn", "not sent: withdrawn"})
+		}
+		by := ""
+		if b.By != "" {
+			by = ", by " + b.By
+		}
+		t.mark(e, "problem", "Withdrawn"+by+": "+strings.Join(list, ", "), b.Reason)
 	case session.Quarantined:
+		if b.Member != "" {
+			t.noteOn(b.Seq, badge{"", "sent without " + b.Member + ", which the endpoint refused"})
+			t.mark(e, "context", fmt.Sprintf("Entry %d is sent without its member %s", b.Seq, b.Member), b.Reason)
+			break
+		}
 		t.noteOn(b.Seq, badge{"warn", "not sent: refused by the endpoint"})
 		t.mark(e, "problem", fmt.Sprintf("Entry %d is not sent any more", b.Seq), b.Reason)
 	case session.Compacted:
@@ -121,6 +189,15 @@ func (t *talk) decision(e session.Entry) {
 			t.noteOn(seq, badge{"", fmt.Sprintf("sent as a marker, for entry %d has it again", b.By)})
 		}
 		t.mark(e, "context", "Repeated reads", fmt.Sprintf("Of %s a marker is sent, for entry %d has it again.", strings.Join(list, ", "), b.By))
+	case session.Noticed:
+		t.mark(e, "problem", "Notice", b.Text)
+	case session.Superseded:
+		for _, seq := range b.Seqs {
+			t.noteOn(seq, badge{"", fmt.Sprintf("not sent: entry %d says it again from the beginning", b.By)})
+			if r := t.said[seq]; r != nil {
+				r.again = true
+			}
+		}
 	default:
 		t.mark(e, "context", strings.ReplaceAll(session.Kind(b), "_", " "), "")
 	}

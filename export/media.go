@@ -9,9 +9,11 @@ import (
 	"fmt"
 	"html"
 	"html/template"
+	"net/http"
 	"path"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/antiphon-go/antiphon/item"
 )
@@ -112,6 +114,35 @@ func (p *printer) file(part *item.InputFile) file {
 	caption := joined(plain(shorten(mediaType, 60)), sizeText(decodedLen(payload)))
 	tag := `<a class="save" download="` + html.EscapeString(name) + `" href="data:application/octet-stream;base64,` + payload + `">`
 	return file{Tag: template.HTML(tag), Name: name, Caption: caption}
+}
+
+// kept offers what an output names and does not hold, to be saved: the whole of one
+// that was shortened, or an original. It is in the page once.
+func (p *printer) kept(id string) {
+	if p.log.Blob == nil || p.saved[id] || p.err != nil {
+		return
+	}
+	data, err := p.log.Blob(id)
+	if err != nil {
+		p.err = err
+		return
+	}
+	if p.saved == nil {
+		p.saved = map[string]bool{}
+	}
+	if p.saved[id] = true; data == nil {
+		p.show("label", "What is kept with the id "+shorten(id, 64)+" was not there when this page was made.")
+		return
+	}
+	mediaType, _, _ := strings.Cut(http.DetectContentType(data), ";")
+	ending := ".bin"
+	if kind, name, _ := strings.Cut(mediaType, "/"); kind == "image" {
+		ending = "." + name
+	} else if utf8.Valid(data) {
+		mediaType, ending = "text/plain", ".txt"
+	}
+	p.show("label", "Kept beside the output:")
+	p.show("file", p.file(&item.InputFile{Filename: shorten(id, 16) + ending, FileData: "data:" + mediaType + ";base64," + base64.StdEncoding.EncodeToString(data)}))
 }
 
 // hideIn hides secrets in a file that is in base64.

@@ -48,7 +48,8 @@ func hashOf(s string) string {
 //
 // The log may hold anything: none of it becomes markup or script, characters
 // that cannot be seen are shown by name, and the page's own policy forbids it
-// all but its one script. The same log gives the same bytes.
+// all but its one script. The same log gives the same bytes. What outputs name as
+// kept beside the log can be saved from the page: see [Log.Blob].
 //
 // Large payloads are in memory one at a time, and an image that was sent again
 // stands in the page once.
@@ -68,6 +69,7 @@ type printer struct {
 	log      Log
 	err      error
 	pictures map[[32]byte]string // ids of those shown, by the hash of their data
+	saved    map[string]bool     // ids of what is kept beside outputs and stands in the page
 }
 
 func (p *printer) show(name string, data any) {
@@ -82,7 +84,10 @@ func (p *printer) hide(s string) string { return p.log.hide(s) }
 func (p *printer) line(s string, n int) string { return plain(shorten(p.hide(s), n)) }
 
 // fact is one of the things that the head of a page tells.
-type fact struct{ Name, Value, Detail string }
+type fact struct {
+	Name, Value, Detail string
+	Date                string // of a time, for machines
+}
 
 // prompt leads to what a person said.
 type prompt struct{ ID, Text string }
@@ -98,6 +103,9 @@ func (p *printer) head(t *talk) any {
 	}
 	add("Session", p.line(cmp.Or(info.Name, info.ID), 120))
 	add("Agent", p.line(info.Path, 200))
+	add("Answered by", p.line(strings.Join(t.by, "; "), 400))
+	add("Settings", p.line(string(t.made.Settings), 300))
+	add("Program", p.line(t.made.Program, 80))
 	if info.Parent != "" {
 		add(map[bool]string{true: "Started by", false: "Fork of"}[info.Nested], p.line(info.Parent, 120)+" at entry "+number(info.At))
 	}
@@ -105,8 +113,14 @@ func (p *printer) head(t *talk) any {
 	if first.IsZero() {
 		first, last = info.Created, info.Updated
 	}
-	add("From", dayText(first))
-	add("To", dayText(last))
+	addTime := func(name string, at time.Time) {
+		if !at.IsZero() {
+			about = append(about, fact{Name: name, Value: dayText(at), Date: at.UTC().Format(time.RFC3339)})
+		}
+	}
+	addTime("From", first)
+	addTime("To", last)
+	add("Took", tookText(last.Sub(first)))
 	return map[string]any{
 		"Title": title, "Policy": policy, "Style": template.HTML("<style>" + pageCSS + "</style>"),
 		"About": about, "Facts": t.facts(len(p.log.Entries)), "Prompts": p.prompts(t),
@@ -125,7 +139,10 @@ func (t *talk) facts(entries int) []fact {
 	s := t.sums
 	var list []fact
 	add := func(name string, n int64, details ...string) {
-		list = append(list, fact{name, number(n), joined(details...)})
+		if n == 1 {
+			name = strings.TrimSuffix(strings.Replace(name, "entries", "entry", 1), "s")
+		}
+		list = append(list, fact{Name: name, Value: number(n), Detail: joined(details...)})
 	}
 	some := func(n int64, what string) string {
 		if n == 0 {
@@ -135,11 +152,11 @@ func (t *talk) facts(entries int) []fact {
 	}
 	add("entries", int64(entries))
 	inner := some(int64(s.nestedTurns), "more in nested runs")
-	if s.nestedTokens > 0 {
-		inner += " (" + plural(s.nestedTokens, "token") + ")"
-	}
 	add("turns", int64(s.turns), some(int64(s.broken), "broken off"), inner)
 	add("calls", int64(s.calls), some(int64(s.failed), "failed"), some(int64(s.lost), "of unknown outcome"), some(int64(s.waiting), "waiting"))
+	if all := s.input + s.output + s.nestedTokens; all > 0 {
+		add("tokens", all, some(s.nestedTokens, "in nested runs"))
+	}
 	if s.input+s.output > 0 {
 		add("tokens in", s.input, some(s.cached, "cached"))
 		add("tokens out", s.output, some(s.reasoning, "reasoning"))

@@ -23,6 +23,14 @@
     setTheme(v);
   });
 
+  // Times as the reader's clock has them; the page itself has them in UTC.
+  for (const t of document.querySelectorAll("time[datetime]")) {
+    const at = new Date(t.dateTime);
+    if (Number.isNaN(at.getTime())) continue;
+    t.title = at.toLocaleString() + " (" + t.dateTime + ")";
+    t.textContent = t.closest(".about") ? at.toLocaleString() : at.toLocaleTimeString();
+  }
+
   // Copying: the text that the model wrote, or what is seen.
   document.addEventListener("click", async (e) => {
     const button = e.target.closest("button.copy");

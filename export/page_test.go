@@ -103,6 +103,7 @@ func everything(t testing.TB) export.Log {
 		session.Compacted{Through: 9, By: session.ByDropping, Items: []item.Item{item.Developer("Left out.")}, Before: 9000, After: 100},
 		session.Restored{Seq: 23},
 		session.Collapsed{Seqs: []int64{15}, By: 17},
+		session.Noticed{Turn: 1, Kind: session.NoticeTextDiffers, Text: "the final text differs from what was shown"},
 		session.Note{Item: item.Assistant("a note")},
 		session.StopAsked{Why: "interrupted", AfterTurn: true},
 		session.Stopped{Why: "max_turns", Detail: "1 is the limit"},

@@ -24,6 +24,7 @@ type entryView struct {
 	Problem         bool
 	Source          string // what the copy button copies, if that is not what is seen
 	Copy            bool   // there is a button
+	Again           bool   // a later row says it again
 }
 
 // talk shows a conversation. Its rows' ids are the prefix and the number of the
@@ -32,7 +33,7 @@ func (p *printer) talk(t *talk, prefix string, level int, within []string) {
 	for _, r := range t.rows {
 		v := entryView{
 			ID: prefix + strconv.FormatInt(r.seq, 10), Number: strconv.FormatInt(r.seq, 10),
-			Level: level, Badges: r.notes,
+			Level: level, Badges: r.notes, Again: r.again,
 		}
 		if r.seq == 0 {
 			v.ID, v.Number = prefix+cmp.Or(r.id, "end"), ""
@@ -113,10 +114,14 @@ func (p *printer) message(it item.Item, v entryView) {
 	if !said {
 		v.Source = "" // it is what is seen
 	}
-	folded := v.Class == "system"
+	title, preview := "Instructions", p.line(textOf(m.Content), 100)
+	if v.Again {
+		title, preview = "Said again below", ""
+	}
+	folded := v.Class == "system" || v.Again
 	p.show("open", v)
 	if folded {
-		p.show("fold-open", map[string]any{"Title": "Instructions", "Text": p.line(textOf(m.Content), 100), "Class": "quiet"})
+		p.show("fold-open", map[string]any{"Title": title, "Text": preview, "Class": "quiet"})
 	}
 	p.content(m.Content, said)
 	if folded {
@@ -235,6 +240,15 @@ func (p *printer) mark(r *row, v entryView) {
 	v.Kind, v.Class = "mark", "mark "+r.mark.kind
 	v.Problem = r.mark.kind == "problem"
 	p.show("mark-open", map[string]any{"Entry": v, "Title": p.line(r.mark.title, 300), "Text": markup(p.hide(r.mark.text))})
+	if len(r.mark.facts) > 0 {
+		p.show("fold-open", map[string]any{"Title": "Made with", "Text": "", "Class": "quiet"})
+		list := make([]member, 0, len(r.mark.facts))
+		for _, f := range r.mark.facts {
+			list = append(list, member{Name: p.line(f.Name, 120), Value: markup(p.hide(f.Value))})
+		}
+		p.show("members", list)
+		p.show("fold-close", nil)
+	}
 	if len(r.mark.items) > 0 {
 		p.show("fold-open", map[string]any{"Title": "What is sent instead", "Text": "", "Class": "quiet"})
 		for _, it := range r.mark.items {

@@ -59,6 +59,8 @@ const (
 	keyCompactions   = attribute.Key("antiphon.run.compactions")
 	keyCompactBy     = attribute.Key("antiphon.compact.by")
 	keyReplaced      = attribute.Key("antiphon.compact.replaced_items")
+	keyNotice        = attribute.Key("antiphon.notice.kind")
+	keyNoticeText    = attribute.Key("antiphon.notice.text") // with Content only
 	keyBefore        = attribute.Key("antiphon.compact.before_tokens")
 	keyAfter         = attribute.Key("antiphon.compact.after_tokens")
 )
@@ -73,6 +75,9 @@ const (
 
 // eventRefused is the event of a run's span for a call that was refused.
 const eventRefused = "antiphon.call_refused"
+
+// eventNoticed is the event of a run's span for a notice.
+const eventNoticed = "antiphon.noticed"
 
 // The instruments.
 const (

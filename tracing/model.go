@@ -27,6 +27,9 @@ func (t *tracer) beforeModel(ctx context.Context, c *agent.ModelCall) (context.C
 }
 
 func (t *tracer) afterModel(ctx context.Context, c *agent.ModelCall) error {
+	if c.Stored {
+		return nil // it was asked in another process
+	}
 	class := cmp.Or(c.Class, classOf(c.Err))
 	if t.meter.on(ctx) {
 		model := ""

@@ -63,3 +63,23 @@ func (t *tracer) callRefused(ctx context.Context, c *agent.ToolCall) error {
 	}
 	return nil
 }
+
+// noticed adds an event to the span of the run.
+func (t *tracer) noticed(ctx context.Context, n *agent.Noticed) error {
+	o := opened(ctx, t.run)
+	if o == nil {
+		return nil
+	}
+	attrs := []attribute.KeyValue{keyNotice.String(name(n.Kind))}
+	if n.Turn > 0 {
+		attrs = append(attrs, keyTurn.Int(n.Turn))
+	}
+	if n.CallID != "" {
+		attrs = append(attrs, keyCallID.String(name(n.CallID)))
+	}
+	if t.Content {
+		attrs = append(attrs, keyNoticeText.String(shown(n.Text, maxText)))
+	}
+	o.span.AddEvent(eventNoticed, trace.WithAttributes(attrs...))
+	return nil
+}

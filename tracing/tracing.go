@@ -79,7 +79,7 @@ func New(o Options) agent.Hooks {
 		compact: &operation{opCompact, trace.SpanKindInternal},
 	}
 	return agent.Hooks{
-		BeforeRun: t.beforeRun, AfterRun: t.afterRun, CallRefused: t.callRefused,
+		BeforeRun: t.beforeRun, AfterRun: t.afterRun, CallRefused: t.callRefused, Noticed: t.noticed,
 		BeforeModel: t.beforeModel, AfterModel: t.afterModel,
 		BeforeTool: t.beforeTool, AfterTool: t.afterTool,
 		BeforeCompact: t.beforeCompact, AfterCompact: t.afterCompact,
