@@ -55,7 +55,8 @@ type Client struct {
 	// OnRetry, if set, is told before each wait.
 	OnRetry func(err error, wait time.Duration, attempt int)
 
-	// IdleTimeout is how long the endpoint may send nothing at all.
+	// IdleTimeout is how long the endpoint may send nothing at all. A stream of
+	// comments alone is given up after twelve times that.
 	IdleTimeout time.Duration
 	// MaxEvent bounds one event of a stream, in bytes.
 	MaxEvent int
@@ -114,3 +115,18 @@ func (c *Client) lost(losses []Loss) {
 // RetryPolicy returns Retry. A run of package agent goes by it, so that the
 // client and the loop share one budget.
 func (c *Client) RetryPolicy() endpoint.Retry { return c.Retry }
+
+// Window returns how many tokens the endpoint says that the model's context has,
+// or 0. Few say so; those are asked once for each model, for a second at most.
+func (c *Client) Window(ctx context.Context, model string) int64 {
+	return c.link().Window(ctx, model)
+}
+
+// About says where requests go.
+func (c *Client) About() endpoint.About { return c.link().About(endpoint.APIChat) }
+
+// Recall tells the client what [Client.About] said when the endpoint was last
+// asked, by another client perhaps. Where the address is the same, tells nothing
+// of the kind of server, and Profile is nil, the first request is made for the
+// kind that the server's answers told then. A run of package agent calls it.
+func (c *Client) Recall(before endpoint.About) { c.link().Recall(before) }

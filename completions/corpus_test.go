@@ -47,7 +47,7 @@ func TestRecordedRequests(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, l := range losses {
-			if l.Content {
+			if l.Kind == completions.LostContent {
 				t.Errorf("content is lost: %v", l)
 			}
 		}
@@ -171,7 +171,7 @@ func decode(t rapid.TB, chunks []string) *decoded {
 	var d completions.Decoder
 	out := &decoded{}
 	yield := func(ev item.Event) bool {
-		kept := ev.Keep()
+		kept := ev
 		out.events = append(out.events, kept)
 		items, err := out.acc.Add(ev)
 		if err != nil {

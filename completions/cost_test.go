@@ -31,7 +31,12 @@ func TestTurnCost(t *testing.T) {
 	cost := func(turns int) float64 {
 		c, l := &Client{BaseURL: "http://somewhere"}, turnsOf(turns) // of a profile that rewrites
 		encode := func() {
-			if _, err := c.call(t.Context(), &item.Request{Model: "m", Input: l.Clone()}, true); err != nil {
+			link := c.link()
+			profile, err := link.Known()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.call(t.Context(), link, profile, &item.Request{Model: "m", Input: l.Clone()}, true); err != nil {
 				t.Fatal(err)
 			}
 		}

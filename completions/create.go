@@ -16,12 +16,8 @@ import (
 // response that failed is returned together with its error. Endpoints that
 // stream all the same are understood.
 func (c *Client) Create(ctx context.Context, req *item.Request) (*item.Response, error) {
-	k, err := c.call(ctx, req, false)
-	if err != nil {
-		return nil, err
-	}
 	var resp *item.Response
-	err = k.Retry(ctx, func() (bool, error) {
+	err := c.send(ctx, req, false, func(k *wire.Call) (bool, error) {
 		resp = nil
 		x, err := k.Open(ctx)
 		if err != nil {
@@ -101,7 +97,7 @@ func (c *Client) read(x *wire.Exchange) (*item.Response, []byte, error) {
 	case errors.As(err, &syntax):
 		return nil, nil, x.Unreadable("the answer", text, true, err)
 	case err != nil:
-		e := endpoint.FromResponse(x.Response, text)
+		e := x.Refused(text)
 		if e.Message == "" {
 			e.Class, e.Err = endpoint.Protocol, err
 			e.Message = "the answer is JSON but no chat completion: " + err.Error()
@@ -109,5 +105,6 @@ func (c *Client) read(x *wire.Exchange) (*item.Response, []byte, error) {
 		return nil, nil, x.Fail(e)
 	}
 	c.lost(losses)
+	x.CleanResponse(r)
 	return r, text, nil
 }

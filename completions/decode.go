@@ -36,6 +36,8 @@ type Decoder struct {
 	failed  bool // by an error in a chunk
 	reason  string
 	usage   item.JSON
+	counted bool  // the last chunk reported usage
+	closed  bool  // the stream said [DONE]
 	n       int64 // events so far
 	yield   func(item.Event) bool
 	stopped bool
@@ -68,12 +70,13 @@ type liveText struct {
 	liveItem
 	part        int
 	text        strings.Builder
+	half        string // of a character, which the next delta completes
 	annotations []item.JSON
 	logprobs    []item.JSON
 }
 
 // Decode reads one chunk and passes the events that it makes on to yield, which
-// returns false to have no more. An event is good until the next. The error is
+// returns false to have no more. The error is
 // an [*item.SyntaxError], or an [*item.ShapeError] for what is no chunk.
 func (d *Decoder) Decode(chunk []byte, yield func(item.Event) bool) error {
 	text := item.JSON(chunk)
@@ -91,6 +94,11 @@ func (d *Decoder) Decode(chunk []byte, yield func(item.Event) bool) error {
 	return errors.Join(err, d.fault)
 }
 
+// Done says that the stream said [DONE]. Call it before [Decoder.Finish]: some
+// servers never give a finish_reason, and [DONE] behind a report of usage is the
+// only end that their replies have.
+func (d *Decoder) Done() { d.closed = true }
+
 // Losses returns what the chunks so far held that has no place, each once.
 func (d *Decoder) Losses() []Loss { return d.losses }
 
@@ -100,6 +108,7 @@ func (d *Decoder) Reason() string { return d.reason }
 // chunk reads one chunk. What is read stays, so it must not be of the chunk's
 // memory.
 func (d *Decoder) chunk(v item.JSON) error {
+	d.counted = false
 	var choices, fault, object item.JSON
 	foreign := ""
 	eachMember(v, func(name string, v item.JSON) {
@@ -193,7 +202,7 @@ func (d *Decoder) keep(name string, v item.JSON) {
 
 func (d *Decoder) count(v item.JSON) {
 	if readUsage(v) != nil {
-		d.usage = item.JSON(strings.Clone(string(v)))
+		d.usage, d.counted = item.JSON(strings.Clone(string(v))), true
 	}
 }
 
@@ -271,8 +280,8 @@ func (d *Decoder) delta(v, logprobs item.JSON) error {
 	eachElement(p.annotations, func(_ int, a item.JSON) { d.early = append(d.early, flatAnnotation(a)) })
 	d.annotate()
 	var err error
-	if p.function != "" {
-		d.lose("choices[0].delta.function_call", `"the older form"`)
+	if p.function != "" && (len(d.calls) > 0 || !emptyCall(p.function)) {
+		d.note(Loss{Path: "choices[0].delta.function_call", What: olderCall, Kind: Moved})
 		err = d.call(`{"type":"function","function":`+p.function+`}`, 0)
 	}
 	eachElement(p.calls, func(i int, c item.JSON) {
@@ -281,6 +290,14 @@ func (d *Decoder) delta(v, logprobs item.JSON) error {
 		}
 	})
 	return err
+}
+
+// emptyCall reports a call of the older form that names nothing and gives
+// nothing, as some servers send with each answer.
+func emptyCall(v item.JSON) bool {
+	name, _ := member(v, "name").Unquote()
+	input, isText := member(v, "arguments").Unquote()
+	return name == "" && input == "" && (isText || blank(member(v, "arguments")))
 }
 
 // chunkDelta is what a chunk adds, each "" where it adds nothing.
@@ -334,10 +351,17 @@ func (d *Decoder) say(v, logprobs item.JSON) {
 		d.write(v, logprobs)
 	case v[0] == '[':
 		eachElement(v, func(_ int, p item.JSON) { d.sayPart(p, logprobs) })
+	case v[0] == '{': // of servers that parse what they were asked to write as JSON
+		d.note(Loss{Path: "choices[0].delta.content", What: "an object: becomes its JSON text", Kind: Moved})
+		d.write(item.Quote(string(v)), logprobs)
 	default:
 		d.loseContent("choices[0].delta.content", "is neither a string nor a list of parts")
 	}
-	d.lose("choices[0].logprobs.refusal", member(logprobs, "refusal"))
+	eachMember(logprobs, func(name string, v item.JSON) {
+		if name != "content" {
+			d.lose("choices[0].logprobs."+name, v)
+		}
+	})
 }
 
 func (d *Decoder) sayPart(v, logprobs item.JSON) {
@@ -361,7 +385,9 @@ func (d *Decoder) lose(path string, v item.JSON) {
 	}
 }
 
-func (d *Decoder) loseContent(path, what string) { d.note(Loss{Path: path, What: what, Content: true}) }
+func (d *Decoder) loseContent(path, what string) {
+	d.note(Loss{Path: path, What: what, Kind: LostContent})
+}
 
 // maxLost bounds the losses that are told of one stream.
 const maxLost = 1000

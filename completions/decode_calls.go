@@ -23,7 +23,8 @@ type liveCall struct {
 	name   string
 	custom bool
 	input  strings.Builder
-	told   int // bytes of the input that were passed on
+	half   string // of a character, which the next delta completes
+	told   int    // bytes of the input that were passed on
 	added  bool
 }
 
@@ -100,7 +101,9 @@ func (d *Decoder) call(v item.JSON, at int) error {
 		c.name += delta.name
 	}
 	whole := delta.input != "" && delta.input[0] != '"'
-	if s, ok := delta.input.Unquote(); ok {
+	if s, ok := delta.input.Unquote(); ok && s != "" {
+		delta.input, c.half = delta.input.WithHalf(c.half).CutHalf()
+		s, _ = delta.input.Unquote()
 		c.input.WriteString(s)
 	} else if whole {
 		c.input.WriteString(string(delta.input))
@@ -192,6 +195,11 @@ func (d *Decoder) finishCall(index int, status string) {
 	for _, c := range d.calls {
 		if !c.added || c.index != index {
 			continue
+		}
+		if c.half != "" {
+			c.half = ""
+			c.input.WriteString("\uFFFD")
+			d.loseContent("choices[0].delta.tool_calls", "the input of a call ends in half a character, which became U+FFFD")
 		}
 		if c.input.Len() == 0 && !c.custom {
 			c.input.WriteString("{}") // I6

@@ -80,7 +80,7 @@ func (d *Decoder) tellDelta(typ item.EventType, it liveItem, part int, delta, lo
 		d.fault = err
 		return
 	}
-	d.stopped = !d.yield(*ev)
+	d.stopped = !d.yield(ev)
 }
 
 // begin opens an output item.
@@ -102,11 +102,38 @@ func (d *Decoder) think(v item.JSON) {
 		return
 	}
 	d.openThinking()
-	if d.thinking.text.Len() == 0 {
+	if d.thinking.text.Len() == 0 && d.thinking.half == "" {
 		d.tell(&item.PartAddedEvent{PartEvent: d.part(d.thinking), Part: &item.ReasoningText{}})
 	}
-	d.thinking.text.WriteString(s)
-	d.tellDelta(item.EventReasoningTextDelta, d.thinking.liveItem, d.thinking.part, v, "")
+	if v = d.thinking.whole(v); v != "" {
+		d.tellDelta(item.EventReasoningTextDelta, d.thinking.liveItem, d.thinking.part, v, "")
+	}
+}
+
+// whole adds a delta to the text and returns it in whole characters: a server may
+// cut one in two, of which the first half waits for the second.
+func (t *liveText) whole(v item.JSON) item.JSON {
+	v, t.half = v.WithHalf(t.half).CutHalf()
+	s, _ := v.Unquote()
+	if s == "" {
+		return ""
+	}
+	t.text.WriteString(s)
+	return v
+}
+
+// half is U+FFFD as JSON, which stands for half a character.
+const half = `"\ufffd"`
+
+// endHalf ends a text whose last character is half there.
+func (d *Decoder) endHalf(t *liveText, kind item.EventType) {
+	if t == nil || t.half == "" {
+		return
+	}
+	t.half = ""
+	t.text.WriteString("\uFFFD")
+	d.loseContent("choices[0].delta", "a text ends in half a character, which became U+FFFD")
+	d.tellDelta(kind, t.liveItem, t.part, half, "")
 }
 
 // openThinking opens the reasoning.
@@ -139,7 +166,7 @@ func (d *Decoder) write(v, logprobs item.JSON) {
 	if d.text == nil {
 		d.text = d.speak(&item.OutputText{Annotations: "[]"})
 	}
-	d.text.text.WriteString(s)
+	v = d.text.whole(v)
 	probs := member(logprobs, "content")
 	if blank(probs) || probs[0] != '[' {
 		probs = "[]"
@@ -147,7 +174,9 @@ func (d *Decoder) write(v, logprobs item.JSON) {
 	eachElement(probs, func(_ int, p item.JSON) {
 		d.text.logprobs = append(d.text.logprobs, item.JSON(strings.Clone(string(p))))
 	})
-	d.tellDelta(item.EventTextDelta, d.text.liveItem, d.text.part, v, probs)
+	if v != "" {
+		d.tellDelta(item.EventTextDelta, d.text.liveItem, d.text.part, v, probs)
+	}
 }
 
 func (d *Decoder) refuse(v item.JSON) {
@@ -158,8 +187,9 @@ func (d *Decoder) refuse(v item.JSON) {
 	if d.refusal == nil {
 		d.refusal = d.speak(&item.Refusal{})
 	}
-	d.refusal.text.WriteString(s)
-	d.tellDelta(item.EventRefusalDelta, d.refusal.liveItem, d.refusal.part, v, "")
+	if v = d.refusal.whole(v); v != "" {
+		d.tellDelta(item.EventRefusalDelta, d.refusal.liveItem, d.refusal.part, v, "")
+	}
 }
 
 // annotate tells the annotations of the text, once there is one.
@@ -183,14 +213,15 @@ func (d *Decoder) fail(e *item.APIError) {
 	d.tell(&item.ErrorEvent{EventHead: d.here(), Error: e})
 }
 
-// Finish tells that the stream is over: that it ended, or said [DONE]. It passes
-// on the events that end all items and the response, or returns [ErrTruncated]
-// when there is more to come. Behind an error there is nothing to end.
+// Finish tells that the stream is over. It passes on the events that end all
+// items and the response, or returns [ErrTruncated] when the choice gave no
+// finish_reason and did not end in another way either; see [Decoder.Done]. Behind
+// an error there is nothing to end.
 func (d *Decoder) Finish(yield func(item.Event) bool) error {
 	if d.ended || d.failed {
 		return nil
 	}
-	if d.reason == "" {
+	if d.reason == "" && !d.whole() {
 		return ErrTruncated
 	}
 	d.yield, d.ended = yield, true
@@ -210,6 +241,22 @@ func (d *Decoder) Finish(yield func(item.Event) bool) error {
 		d.tell(&item.CompletedEvent{ResponseEvent: last})
 	}
 	return d.fault
+}
+
+// whole reports whether a reply without a finish_reason is whole all the same:
+// its usage was reported behind all of it, the stream said [DONE], and no call
+// breaks off in its arguments.
+func (d *Decoder) whole() bool {
+	if !d.closed || !d.counted || d.next == 0 {
+		return false
+	}
+	for _, c := range d.calls {
+		if input := item.JSON(c.input.String()); !c.custom && input != "" && input.Valid() != nil {
+			return false
+		}
+	}
+	d.note(Loss{Path: "choices[0].finish_reason", What: "was never given: usage and [DONE] ended the reply"})
+	return true
 }
 
 // settle makes the response of all that was said.
@@ -253,6 +300,7 @@ func (d *Decoder) done(index int, v item.Value) {
 }
 
 func (d *Decoder) finishThinking(status string) {
+	d.endHalf(d.thinking, item.EventReasoningTextDelta)
 	v := &item.Reasoning{ID: d.thinking.id}
 	if s := d.thinking.text.String(); s != "" {
 		p := &item.ReasoningText{Text: s}
@@ -271,6 +319,8 @@ func (d *Decoder) finishThinking(status string) {
 
 func (d *Decoder) finishMessage(status string) {
 	parts := make([]item.Part, d.inParts)
+	d.endHalf(d.text, item.EventTextDelta)
+	d.endHalf(d.refusal, item.EventRefusalDelta)
 	if t := d.text; t != nil {
 		p := &item.OutputText{Text: t.text.String(), Annotations: jsonList(t.annotations)}
 		if len(t.logprobs) > 0 {

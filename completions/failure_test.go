@@ -14,6 +14,7 @@ import (
 	"github.com/antiphon-go/antiphon/completions"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
+	"github.com/google/go-cmp/cmp"
 )
 
 // E2, E7: an error in a stream is of the class that its status and its code say,
@@ -218,5 +219,67 @@ func TestUsualMembers(t *testing.T) {
 		if _, _, err := completions.ParseResponse([]byte(body)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", body, err)
 		}
+	}
+}
+
+// A loss says how much it matters: what is moved, and labels that no model
+// reads, are told apart from what is missing.
+func TestKindsOfLoss(t *testing.T) {
+	raw := func(text string) item.Item {
+		it, err := item.ParseString(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return it
+	}
+	history := item.NewList(
+		item.User("look"),
+		raw(`{"type":"function_call","id":"fc_1","status":"completed","call_id":"c1","name":"see","arguments":"{}"}`),
+		raw(`{"type":"function_call_output","call_id":"c1","output":[{"type":"input_text","text":"here"},{"type":"input_image","image_url":"https://x/1.png"}]}`),
+		raw(`{"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search","query":"q"}}`),
+	)
+	_, losses, err := completions.AppendRequest(nil, &item.Request{Model: "m", Instructions: "Be brief.", Input: history, Truncation: "auto"}, completions.Options{Plain: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]completions.LossKind{
+		"instructions":       completions.Moved,
+		"input[1].id":        completions.LostLabel,
+		"input[1].status":    completions.LostLabel,
+		"input[2].output[1]": completions.Moved,
+		"input[2].output":    completions.Moved,
+		"input[3]":           completions.LostMember,
+		"truncation":         completions.LostMember,
+	}
+	got := map[string]completions.LossKind{}
+	for _, l := range losses {
+		got[l.Path] = l.Kind
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("kinds (-want +got):\n%s", d)
+	}
+	_, losses, err = completions.ParseResponse([]byte(`{"id":"r","choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":"hi"},"logprobs":{"content":null,"reasoning_content":[{"token":"a"}]}}]}`))
+	if err != nil || lines(losses) != "choices[0].logprobs.reasoning_content: has no counterpart" {
+		t.Errorf("log probabilities of the reasoning: %v %v", losses, err)
+	}
+}
+
+// Servers of the field that answer in ways of their own: nothing of it is lost
+// and nothing is refused.
+func TestOddAnswers(t *testing.T) {
+	for _, tt := range []struct{ name, message, want, losses string }{
+		{"an empty call of the older form", `{"role":"assistant","content":"hi","function_call":{"arguments":"","name":""}}`, "hi", ""},
+		{"JSON that the server parsed", `{"role":"assistant","content":{"a": [1, 2.0]}}`, `{"a": [1, 2.0]}`, "choices[0].message.content: an object: becomes its JSON text"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r, losses, err := completions.ParseResponse([]byte(`{"id":"r","choices":[{"index":0,"finish_reason":"stop","message":` + tt.message + `}]}`))
+			if err != nil || r.Text() != tt.want || len(r.Output) != 1 || lines(losses) != tt.losses {
+				t.Errorf("whole: %v, %v, %v", r, losses, err)
+			}
+			got := decode(t, []string{`{"id":"r","choices":[{"index":0,"delta":` + tt.message + `}]}`, finish("stop")})
+			if got.err != nil || got.text.String() != tt.want || len(got.items) != 1 {
+				t.Errorf("streamed: %q, %v", got.text.String(), got.err)
+			}
+		})
 	}
 }

@@ -15,15 +15,30 @@ import (
 // send.
 var ErrNothing = errors.New("there is nothing to send")
 
-// Loss names something that the other side has no form for.
+// LossKind says how much a [Loss] matters.
+type LossKind int
+
+const (
+	// LostMember is a setting or a member that the other side does not have.
+	LostMember LossKind = iota
+	// LostContent is a part of a message or of an output, such as an image: the
+	// model was meant to see it and does not.
+	LostContent
+	// LostLabel is an id, a state or an origin of an item. The model never sees
+	// it, and a log of items keeps it.
+	LostLabel
+	// Moved is not a loss: it stands at another place or in another form.
+	Moved
+)
+
+// Loss names something that the other side has no form for, or has at another
+// place.
 type Loss struct {
 	// Path leads to it in what was converted, such as "messages[2].name".
 	Path string
 	// What says what became of it.
 	What string
-	// Content is set when a part of a message or of an output is missing, such
-	// as an image: something the model was meant to see.
-	Content bool
+	Kind LossKind
 }
 
 // String returns the path and what became of it.
@@ -33,6 +48,7 @@ func (l Loss) String() string { return l.Path + ": " + l.What }
 const (
 	noCounterpart = "has no counterpart"
 	reordered     = "moved: the order of the two is not the same"
+	olderCall     = "the older form: becomes a call of a tool"
 )
 
 // place is where in the source a conversion is, and takes its losses.
@@ -54,8 +70,14 @@ func (p place) index(i int) place {
 
 func (p place) lose(what string) { p.add(Loss{Path: p.path, What: what}) }
 
+// move names what is not missing, but stands elsewhere or in another form.
+func (p place) move(what string) { p.add(Loss{Path: p.path, What: what, Kind: Moved}) }
+
+// label names an id, a state or an origin that has no counterpart.
+func (p place) label() { p.add(Loss{Path: p.path, What: noCounterpart, Kind: LostLabel}) }
+
 // loseContent is for parts that the model does not get to see.
-func (p place) loseContent(what string) { p.add(Loss{Path: p.path, What: what, Content: true}) }
+func (p place) loseContent(what string) { p.add(Loss{Path: p.path, What: what, Kind: LostContent}) }
 
 func (p place) add(l Loss) {
 	if p.to != nil {

@@ -307,7 +307,7 @@ func (r *reader) functionCall(o *object) error {
 		return shapeError(at.path, "found no name of what is called")
 	}
 	f.rest()
-	at.lose("the older form: becomes a call of a tool")
+	at.move(olderCall)
 	err := r.made(c)
 	r.calls[len(r.calls)-1].legacy = true
 	return err
@@ -331,8 +331,8 @@ func (r *reader) functionOutput(o *object) error {
 	name := o.text("name")
 	for i := range r.calls {
 		if c := &r.calls[i]; c.legacy && !c.answered && c.name == name {
-			o.at("role").lose("the older form: becomes the output of a tool")
-			return r.outputOf(o, c, c.id, name)
+			o.at("role").move("the older form: becomes the output of a tool")
+			return r.outputOf(o, c, c.id, "")
 		}
 	}
 	return shapeError(o.path+".name", fmt.Sprintf("no call of %q waits for an output", name))
@@ -382,6 +382,8 @@ func (r *reader) outputOf(o *object, call *madeCall, id, name string) error {
 		call.answered, custom = true, call.custom
 		if name != "" && name != call.name {
 			o.at("name").lose("differs from the name of the call")
+		} else if name != "" {
+			o.at("name").move("stands in the call")
 		}
 		name = ""
 	}

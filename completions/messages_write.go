@@ -60,13 +60,33 @@ type messages struct {
 	until   int      // where one of their outputs is
 	later   []int    // items that wait for the outputs
 	pending writer   // parts of the user message that follows the outputs
+
+	origins *[]origin // of the messages; nil: nobody asks
+	now     int       // the item that is written
+	shown   []int     // the items that the parts in pending are of
+}
+
+// add appends a message, of which the items are known that it is made of.
+func (m *messages) add(text []byte, from origin) error {
+	if m.origins != nil {
+		*m.origins = append(*m.origins, from)
+	}
+	return m.dst.AppendRaw(text)
+}
+
+// mark notes the item that is written, if anybody asks.
+func (m *messages) mark(list *[]int) {
+	if m.origins != nil {
+		*list = append(*list, m.now)
+	}
 }
 
 func (m *messages) item(i int) error {
+	m.now = i
 	it := m.src.At(i)
 	at := m.at.index(i)
 	if !it.IsOutput() && m.must(i) {
-		at.lose("moved: outputs follow their calls at once")
+		at.move("moved: outputs follow their calls at once")
 		m.later = append(m.later, i)
 		return nil
 	}
@@ -144,7 +164,7 @@ func (m *messages) message(it item.Item, at place) error {
 		return nil
 	}
 	w.close('}')
-	return m.dst.AppendRaw(w.buf)
+	return m.add(w.buf, origin{content: []int{m.now}})
 }
 
 // content writes the content of a message that is not the model's, and reports
@@ -186,7 +206,7 @@ func (m *messages) output(it item.Item, at place) error {
 	w.text("tool_call_id", id)
 	m.outputContent(w, out, at.at("output"))
 	w.close('}')
-	if err := m.dst.AppendRaw(w.buf); err != nil {
+	if err := m.add(w.buf, origin{content: []int{m.now}}); err != nil {
 		return err
 	}
 	if i := slices.Index(m.waiting, id); i >= 0 {
@@ -225,8 +245,9 @@ func (m *messages) flush() error {
 	w.text("role", string(item.RoleUser))
 	w.name("content")
 	w.buf = append(append(append(w.buf, '['), m.pending.buf...), "]}"...)
-	m.pending = writer{}
-	return m.dst.AppendRaw(w.buf)
+	shown := m.shown
+	m.pending, m.shown = writer{}, nil
+	return m.add(w.buf, origin{content: shown, parts: true})
 }
 
 func readOutput(it item.Item, at place) (item.Content, error) {
@@ -246,7 +267,7 @@ func readOutput(it item.Item, at place) (item.Content, error) {
 	at.identity(v.ID, v.Status, v.Extra)
 	at.origin(v.Namespace, v.CreatedBy, v.Caller)
 	if v.Name != "" {
-		at.at("name").lose(noCounterpart)
+		at.at("name").label()
 	}
 	return v.Output, nil
 }
@@ -266,7 +287,8 @@ func (m *messages) outputContent(w *writer, c item.Content, at place) {
 		}
 		shown[i] = &item.InputText{Text: item.Parts(p).Display()}
 		if writePart(&m.pending, p, at.index(i)) {
-			at.index(i).lose("follows in a user message, with a marker in its place")
+			m.mark(&m.shown)
+			at.index(i).move("follows in a user message, with a marker in its place")
 		}
 	}
 	m.options.writeText(w, "content", item.Parts(shown...), at)
@@ -288,10 +310,10 @@ func (m *messages) end() error {
 func (p place) identity(id, status string, x item.Extra) {
 	made := isMade(id)
 	if id != "" && !made {
-		p.at("id").lose(noCounterpart)
+		p.at("id").label()
 	}
 	if status != "" && !(made && status == item.StatusCompleted) {
-		p.at("status").lose(noCounterpart)
+		p.at("status").label()
 	}
 	p.extra(x)
 }
@@ -299,12 +321,12 @@ func (p place) identity(id, status string, x item.Extra) {
 // origin names who made a call, and where the tool is from.
 func (p place) origin(namespace, createdBy string, caller *item.Caller) {
 	if namespace != "" {
-		p.at("namespace").lose(noCounterpart)
+		p.at("namespace").label()
 	}
 	if caller != nil {
-		p.at("caller").lose(noCounterpart)
+		p.at("caller").label()
 	}
 	if createdBy != "" {
-		p.at("created_by").lose(noCounterpart)
+		p.at("created_by").label()
 	}
 }

@@ -74,7 +74,7 @@ func (o Options) writeText(w *writer, name string, c item.Content, at place) {
 	list := texts(c, at)
 	if c.IsText() || o.Plain {
 		if len(list) > 1 {
-			at.lose("several parts become one text, a line break between them")
+			at.move("several parts become one text, a line break between them")
 		}
 		w.text(name, strings.Join(list, "\n"))
 		return

@@ -18,13 +18,38 @@ const (
 	chatPath = "/chat/completions"
 )
 
-// call prepares the request, encoded once for all its attempts.
-func (c *Client) call(ctx context.Context, req *item.Request, stream bool) (*wire.Call, error) {
+// send makes the request, over all its attempts. An endpoint of which nothing is
+// known, and which cannot make sense of the request, gets it once more in the
+// shape of its profile's fallback, where that is another.
+func (c *Client) send(ctx context.Context, req *item.Request, stream bool, try func(*wire.Call) (again bool, err error)) error {
 	link := c.link()
 	profile, err := link.Known()
 	if err != nil {
-		return nil, err
+		return err
 	}
+	k, err := c.call(ctx, link, profile, req, stream)
+	if err != nil {
+		return err
+	}
+	err = k.Retry(ctx, func() (bool, error) { return try(k) })
+	fallback := link.Fallback(profile, err)
+	if fallback == nil {
+		return c.refused(err, link, profile, req)
+	}
+	other, unfit := c.call(ctx, link, fallback, req, stream)
+	if unfit != nil || !k.Instead(other) {
+		return c.refused(err, link, profile, req)
+	}
+	second := other.Retry(ctx, func() (bool, error) { return try(other) })
+	if link.Adopt(profile, fallback, second) {
+		return c.refused(second, link, fallback, req)
+	}
+	return c.refused(err, link, profile, req)
+}
+
+// call prepares the request in the shape of a profile, encoded once for all its
+// attempts.
+func (c *Client) call(ctx context.Context, link *wire.Link, profile *endpoint.Profile, req *item.Request, stream bool) (*wire.Call, error) {
 	if len(profile.APIs) > 0 && !slices.Contains(profile.APIs, endpoint.APIChat) {
 		return nil, &endpoint.RefusedError{By: profile.Name, Problem: "this endpoint has no Chat Completions", Hint: "use its Responses API"}
 	}
@@ -92,7 +117,7 @@ func (c *Client) options(model string, profile *endpoint.Profile) Options {
 // refuse is an error if the model would not see something that it was meant to.
 func refuse(losses []Loss, profile *endpoint.Profile) error {
 	for _, l := range losses {
-		if l.Content {
+		if l.Kind == LostContent {
 			return &endpoint.RefusedError{By: profile.Name, Param: l.Path, Problem: l.What}
 		}
 	}

@@ -123,9 +123,11 @@ func readSampling(r *item.Request, o *object) {
 	r.MaxOutputTokens = o.number("max_completion_tokens")
 	older := o.number("max_tokens")
 	switch {
+	case older == nil:
 	case r.MaxOutputTokens == nil:
 		r.MaxOutputTokens = older
-	case older != nil && *older != *r.MaxOutputTokens:
+		o.at("max_tokens").move("the older form: becomes max_output_tokens") // see Options.MaxTokens
+	case *older != *r.MaxOutputTokens:
 		o.at("max_tokens").lose("differs from max_completion_tokens")
 	}
 	effort := o.text("reasoning_effort")

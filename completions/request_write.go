@@ -123,7 +123,7 @@ func (o Options) writeInstructions(w *writer, r *item.Request, at place) {
 	if r.Instructions == "" {
 		return
 	}
-	at.at("instructions").lose("become the first message")
+	at.at("instructions").move("become the first message")
 	w.open('{')
 	w.text("role", o.role(item.RoleSystem))
 	w.text("content", r.Instructions)

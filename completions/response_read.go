@@ -60,7 +60,7 @@ func readError(v item.JSON) *item.APIError {
 	if s, ok := v.Unquote(); ok {
 		return &item.APIError{Message: s}
 	}
-	if ev, err := item.ParseEvent([]byte(`{"type":"error","error":` + string(v) + `}`)); err == nil {
+	if ev, err := item.ParseEventString(`{"type":"error","error":` + string(v) + `}`); err == nil {
 		if e, ok := ev.Err(); ok && v[0] == '{' {
 			return e
 		}
@@ -98,10 +98,12 @@ func readFirst(r *item.Response, o *object) error {
 	}
 	reply := reply{stem: stem(r.ID)}
 	probs := o.take("logprobs")
-	reply.logprobs, reply.refusalLogprobs = member(probs, "content"), member(probs, "refusal")
-	if !blank(reply.refusalLogprobs) {
-		o.at("logprobs.refusal").lose(noCounterpart)
-	}
+	reply.logprobs = member(probs, "content")
+	eachMember(probs, func(name string, v item.JSON) {
+		if name != "content" && !blank(v) {
+			o.at("logprobs").at(name).lose(noCounterpart)
+		}
+	})
 	inner := o.at("message").open(m)
 	if err := reply.read(inner); err != nil {
 		return err
@@ -123,7 +125,7 @@ type reply struct {
 	parts     []item.Part
 	calls     []calling
 
-	logprobs, refusalLogprobs item.JSON
+	logprobs item.JSON
 }
 
 // read reads the message of a choice.
@@ -184,10 +186,13 @@ func (y *reply) readCalls(o *object) error {
 	})
 	if v := o.take("function_call"); err == nil && !blank(v) && v[0] == '{' {
 		at := o.at("function_call")
+		if emptyCall(v) {
+			return nil
+		}
 		f := at.open(v)
 		c := calling{name: f.text("name"), input: f.arguments()}
 		f.rest()
-		at.lose("the older form: becomes a call of a tool")
+		at.move(olderCall)
 		if c.name == "" {
 			return shapeError(at.path, "found no name of what is called")
 		}

@@ -126,7 +126,7 @@ func (a *answer) message(m *messages, it item.Item, at place) error {
 	}
 	at.identity(v.ID, v.Status, v.Extra)
 	if a.speaks() {
-		at.lose("joined with the message before")
+		at.move("joined with the message before")
 	}
 	for i, p := range v.Content.Parts {
 		t, ok := p.(*item.OutputText)

@@ -4,8 +4,10 @@
 package completions
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"strconv"
 	"time"
@@ -17,28 +19,28 @@ import (
 
 // Stream sends the request with stream set and yields the answer as the events
 // of the Responses API, up to the response's last one. It does nothing before
-// it is ranged over, and the request anew each time it is. An event is a view
-// that holds until the next; see [item.Event.Keep].
+// it is ranged over, and the request anew each time it is. Events are values that
+// stay as they are.
 //
 // If anything is wrong, the last pair that is yielded holds an error, mostly an
 // [*endpoint.Error]: a stream that ends before its choice gave a finish_reason
-// is Truncated, whether it said [DONE] or not, and an error in a chunk is
+// is Truncated, unless it ended with its usage and [DONE], and an error in a chunk is
 // yielded as an error event and then comes again as the error. An incomplete
-// response is none. A failure is retried only while nothing was yielded.
+// response is none. A failure is retried only while no output was yielded, so that
+// the events which begin a response may come twice.
+//
+// What is not a chunk, such as the pings of a proxy, is left out and reported to
+// the function that [item.WithNotes] put into ctx; a stream of nothing else is an
+// error. What has no place in the Responses API is told to Client.OnLoss.
 //
 // Breaking off the range, or the end of ctx, closes the connection. Nothing is
 // left running when the range ends.
 func (c *Client) Stream(ctx context.Context, req *item.Request) iter.Seq2[item.Event, error] {
 	return func(yield func(item.Event, error) bool) {
-		k, err := c.call(ctx, req, true)
-		if err != nil {
-			yield(item.Event{}, err)
-			return
-		}
 		s := &stream{client: c, yield: yield}
-		err = k.Retry(ctx, func() (bool, error) {
+		err := c.send(ctx, req, true, func(k *wire.Call) (bool, error) {
 			err := s.run(ctx, k)
-			return s.yielded == 0, err
+			return !s.sent, err
 		})
 		if s.held.JSON() != "" && err != nil {
 			s.pass(s.held)
@@ -94,23 +96,50 @@ func (s *stream) run(ctx context.Context, k *wire.Call) error {
 // comes then.
 const usageGrace = 5 * time.Second
 
+// maxSkipped is how many events in a row may be no chunks, such as the pings of
+// proxies. A stream that goes on so is not one of the API.
+const maxSkipped = 100
+
+var errNoChunk = errors.New("it is not a chunk")
+
 // chunks reads a stream up to its end.
 func (s *stream) chunks(ctx context.Context) error {
 	var d Decoder
 	defer func() { s.client.lost(d.Losses()) }()
 	src := s.x.Events()
+	skipped := 0
+	s.x.Heard()
+	var garbage error // the first that was skipped
 	for {
 		raw, err := src.Next()
 		switch {
+		case err != nil && garbage != nil && s.yielded == 0 && ctx.Err() == nil:
+			return garbage
 		case err != nil && (d.Reason() == "" || ctx.Err() != nil):
 			return err
 		case err != nil:
 			return s.finish(&d) // all was said
 		case wire.Done(raw.Data):
 			s.x.Drain()
+			d.Done()
 			return s.finish(&d)
 		}
 		data := raw.Data
+		if d := bytes.TrimSpace(data); len(d) == 0 || d[0] != '{' {
+			if skipped++; skipped > maxSkipped || raw.Unterminated {
+				return src.Unreadable(raw, errNoChunk)
+			}
+			if garbage == nil {
+				garbage = src.Unreadable(raw, errNoChunk)
+			}
+			if take := item.NotesOf(ctx); take != nil && skipped <= 10 {
+				take(item.Note{Kind: item.NoteSkipped, Event: item.EventType(raw.Type), OutputIndex: -1,
+					Text: fmt.Sprintf("something in the stream is not a chunk, and was left out: %q", s.x.Quote(data, 60))})
+			}
+			continue
+		}
+		skipped = 0
+		s.x.Heard()
 		s.said = data
 		if string(raw.Type) == "error" && item.JSON(data).Valid() == nil && member(trim(item.JSON(data)), "error") == "" {
 			data = []byte(`{"error":` + string(data) + `}`)
@@ -147,10 +176,11 @@ func (s *stream) finish(d *Decoder) error {
 
 // give passes an event on, unless it is a failure that is worth another try.
 func (s *stream) give(ev item.Event) bool {
+	ev = *s.x.Clean(&ev)
 	if e := s.failureOf(ev); e != nil {
 		s.failure, ev = e, s.hidden(ev)
-		if s.yielded == 0 && (e.SafeToRetry() || e.Class == endpoint.Auth) { // a new key may do
-			s.held = ev.Keep()
+		if !s.sent && (e.SafeToRetry() || e.Class == endpoint.Auth) { // a new key may do
+			s.held = ev
 			return false
 		}
 	}
@@ -187,7 +217,7 @@ func (s *stream) hidden(ev item.Event) item.Event {
 	if clean == ev.JSON() {
 		return ev
 	}
-	own, err := item.ParseEvent([]byte(clean))
+	own, err := item.ParseEventString(clean)
 	if err != nil { // it stood where JSON wants something else
 		return item.Event{Type: ev.Type, SequenceNumber: ev.SequenceNumber, OutputIndex: -1, ContentIndex: -1, SummaryIndex: -1}
 	}

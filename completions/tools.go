@@ -83,7 +83,7 @@ func readFunctions(v item.JSON, at place) []item.Tool {
 		list = append(list, readFunction(at.index(i).open(e)))
 	})
 	if len(list) > 0 {
-		at.lose("the older form: become tools")
+		at.move("the older form: become tools")
 	}
 	return list
 }
@@ -129,7 +129,7 @@ func readFunctionChoice(v item.JSON, at place) item.JSON {
 	if blank(v) {
 		return ""
 	}
-	at.lose("the older form: becomes the tool choice")
+	at.move("the older form: becomes the tool choice")
 	if name, ok := member(v, "name").Unquote(); ok {
 		return item.ChooseFunction(name)
 	}
@@ -172,7 +172,9 @@ func writeFunction(w *writer, t *item.FunctionTool, at place) {
 	w.text("name", t.Name)
 	w.optText("description", t.Description)
 	w.optRaw("parameters", t.Parameters)
-	w.optBool("strict", t.Strict)
+	if t.Strict != nil && *t.Strict { // false is what Chat Completions takes for granted
+		w.optBool("strict", t.Strict)
+	}
 	w.close('}')
 	w.close('}')
 	at.extra(t.Extra)

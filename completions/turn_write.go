@@ -19,6 +19,7 @@ type turn struct {
 	refusal  string
 	calls    writer
 	ids      []string // of the calls
+	from     origin
 }
 
 func (t *turn) speaks() bool { return len(t.said) > 0 || t.refusal != "" }
@@ -37,7 +38,7 @@ func (m *messages) reasoning(it item.Item, at place) error {
 	case m.options.Reasoning == "":
 		at.lose("reasoning is not sent back")
 	case t.isCalling():
-		at.lose(reordered)
+		at.move(reordered)
 		t.addReasoning(v, m.options, at)
 	case t.speaks():
 		m.behind = append(m.behind, thought{v, at})
@@ -73,7 +74,7 @@ func (m *messages) goOn() error {
 // addReasoning adds the reasoning in the form that the options name.
 func (t *turn) addReasoning(v *item.Reasoning, o Options, at place) {
 	if t.thinks() {
-		at.lose("joined with the reasoning before")
+		at.move("joined with the reasoning before")
 	}
 	x := slices.Clone(v.Extra)
 	details, _ := x.Get(ReasoningDetails)
@@ -109,9 +110,9 @@ func (m *messages) spoken(v *item.Message, at place) error {
 	}
 	switch t := &m.turn; {
 	case t.isCalling() && t.speaks():
-		at.lose("joined with the text before the calls")
+		at.move("joined with the text before the calls")
 	case t.isCalling():
-		at.lose(reordered)
+		at.move(reordered)
 	case t.speaks():
 		if err := m.close(); err != nil {
 			return err
@@ -121,6 +122,7 @@ func (m *messages) spoken(v *item.Message, at place) error {
 	t.short = v.Content.IsText() && !t.speaks()
 	t.said = append(t.said, said...)
 	t.refusal = joined(t.refusal, refusal)
+	m.mark(&t.from.content)
 	return nil
 }
 
@@ -138,7 +140,7 @@ func (m *messages) sayable(c item.Content, at place) (said []item.Part, refusal 
 		if r, ok := p.(*item.Refusal); ok {
 			at.extra(r.Extra)
 			if refusal != "" {
-				at.lose("joined with the refusal before")
+				at.move("joined with the refusal before")
 			}
 			refusal = joined(refusal, r.Refusal)
 			continue
@@ -149,7 +151,7 @@ func (m *messages) sayable(c item.Content, at place) (said []item.Part, refusal 
 			continue
 		}
 		if refusal != "" {
-			at.lose(reordered)
+			at.move(reordered)
 		}
 		said = append(said, &item.OutputText{Text: s})
 	}
@@ -176,6 +178,7 @@ func (m *messages) call(it item.Item, at place) error {
 	t := &m.turn
 	writeCall(&t.calls, c)
 	t.ids = append(t.ids, c.id)
+	m.mark(&t.from.calls)
 	return nil
 }
 
@@ -219,7 +222,7 @@ func writeCall(w *writer, c calling) {
 // close writes the turn, if one is open.
 func (m *messages) close() error {
 	for _, v := range m.behind {
-		v.at.lose(reordered)
+		v.at.move(reordered)
 		m.turn.addReasoning(v.value, m.options, v.at)
 	}
 	t := m.turn
@@ -249,7 +252,7 @@ func (m *messages) close() error {
 		w.buf = append(append(append(w.buf, '['), t.calls.buf...), ']')
 	}
 	w.close('}')
-	return m.dst.AppendRaw(w.buf)
+	return m.add(w.buf, t.from)
 }
 
 func (o Options) writeReasoning(w *writer, t *turn) {
