@@ -14,7 +14,7 @@ import (
 
 // Step is something that a store is about to do, or has done. Its name is
 // append with the kinds of the bodies, such as append/received; load, lock,
-// unlock, fork, create, rename, archive, delete, sweep or put; or, of a database,
+// unlock, fork, create, rename, label, archive, delete, sweep or put; or, of a database,
 // sql and the statement. Programs may have steps of their own.
 type Step struct {
 	Name string
@@ -179,6 +179,10 @@ func (s *stepWhole) Create(ctx context.Context, info session.Info) error {
 
 func (s *stepWhole) Rename(ctx context.Context, id, name string) error {
 	return s.at.Take(Step{Name: "rename", Session: id}, func() error { return s.whole.Rename(ctx, id, name) })
+}
+
+func (s *stepWhole) Label(ctx context.Context, id string, change session.Labels) error {
+	return s.at.Take(Step{Name: "label", Session: id}, func() error { return s.whole.Label(ctx, id, change) })
 }
 
 func (s *stepWhole) Archive(ctx context.Context, id string, archived bool) error {

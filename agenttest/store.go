@@ -20,8 +20,8 @@ import (
 
 // TestStore proves that a store keeps the contract of [session.Store], and of
 // each of the interfaces beside it that the store has: [session.Nester],
-// [session.Locker], [session.Forker], [session.Watcher], [session.Catalog] and
-// [session.Blobs]. Open returns an empty store; it is called for each subtest,
+// [session.Locker], [session.Forker], [session.Watcher], [session.Catalog],
+// [session.Searcher], [session.Blobs] and [session.Verifier]. Open returns an empty store; it is called for each subtest,
 // and closes what it opened by t.Cleanup.
 func TestStore(t *testing.T, open func(t *testing.T) session.Store) {
 	for _, test := range []struct {
@@ -46,11 +46,19 @@ func TestStore(t *testing.T, open func(t *testing.T) session.Store) {
 		{"catalog", testCatalog},
 		{"names", testNames},
 		{"title", testTitle},
+		{"labels", testLabels},
+		{"owners", testOwners},
+		{"pages", testPages},
+		{"search", testSearch},
+		{"search what was withdrawn", testSearchWithdrawn},
+		{"search by owner", testSearchOwners},
+		{"search forks", testSearchForks},
 		{"delete", testDelete},
 		{"delete below a fork", testDeleteBelowFork},
 		{"delete what a fork names", testDeleteNested},
 		{"blobs", testBlobs},
 		{"sweep", testSweep},
+		{"verify", testVerify},
 		{"random", testRandom},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })
@@ -180,9 +188,11 @@ func everyBody() []session.Body {
 		session.CallStarted{CallID: "c", Arguments: "{\n}", Session: "s", Repeatable: true},
 		session.Nested{CallID: "c", Session: "s", Turns: 1, Tokens: 2, Cost: 1e-300}, session.Paused{CallID: "c", Session: "s"},
 		session.Answered{CallID: "c", Item: odd, Failed: true, Edited: true}, session.Withdrawn{CallID: "c", Reason: "r"},
+		session.ItemsWithdrawn{Seqs: []int64{1, 2}, Reason: "r", By: "b"},
 		session.ReasoningDropped{Reason: "r"}, session.Quarantined{Seq: 1, Reason: "r"},
 		session.Compacted{Through: 1, Kept: []int64{1}, By: session.BySummary, Items: []item.Item{odd, picture(9000, 1)}, Failure: "f", Before: 2, After: 1, Cost: 1},
-		session.Restored{Seq: 1}, session.Collapsed{Seqs: []int64{1, 2}, By: 3}, session.StopAsked{Why: "w", AfterTurn: true, Detail: "d"},
+		session.Restored{Seq: 1}, session.Collapsed{Seqs: []int64{1, 2}, By: 3}, session.Noticed{Turn: 1, Kind: "k", ItemID: "i", CallID: "c", Text: "t"},
+		session.Superseded{Seqs: []int64{1, 2}, By: 3}, session.StopAsked{Why: "w", AfterTurn: true, Detail: "d"},
 		session.Stopped{Why: "w", Detail: "d"}, session.Note{Item: odd},
 	}
 }
@@ -210,6 +220,40 @@ func testEveryKind(t *testing.T, s session.Store) {
 		t.Fatal(err)
 	}
 	wantEntries(t, load(t, s, "a copy", 0), want)
+}
+
+// J8: what a store wrote is what it finds, also after appends that were refused,
+// forks, nested sessions and payloads; a session that does not exist is an error.
+func testVerify(t *testing.T, s session.Store) {
+	v := has[session.Verifier](t, s)
+	put(t, s, "a", 0, everyBody()...)
+	end := int64(len(everyBody()))
+	if err := s.Append(t.Context(), "a", 3, entries(3, said("refused"))); !errors.Is(err, session.ErrConflict) {
+		t.Fatalf("got %v, want ErrConflict", err)
+	}
+	put(t, s, "a", end, session.Given{Item: picture(300_000, 7)})
+	put(t, s, "a/1-c", 0, said("nested"))
+	if f, ok := s.(session.Forker); ok {
+		for _, at := range []int64{1, 7, end + 1} {
+			to := fmt.Sprint("fork-", at)
+			if err := f.Fork(t.Context(), "a", at, to); err != nil {
+				t.Fatal(err)
+			}
+			put(t, s, to, at, said("on"), said("and on"))
+		}
+	}
+	for _, ids := range [][]string{nil, {"a"}, {"a/1-c", "a"}} {
+		for d, err := range v.Verify(t.Context(), ids...) {
+			t.Errorf("%q: %v, %v", ids, d, err)
+		}
+	}
+	failed := false
+	for _, err := range v.Verify(t.Context(), "nobody's") {
+		failed = errors.Is(err, session.ErrNotFound)
+	}
+	if !failed {
+		t.Error("a session that does not exist: want ErrNotFound")
+	}
 }
 
 func testConflict(t *testing.T, s session.Store) {

@@ -94,7 +94,7 @@ func testSweep(t *testing.T, s session.Store) {
 	one, both := some(5000, 1), some(300_000, 2)
 	ofA, ofBoth := keep("a", one), keep("a", both)
 	keep("b", both)
-	if swept, err := c.Sweep(t.Context(), false); err != nil || swept != (session.Swept{}) {
+	if swept, err := c.Sweep(t.Context(), false); unleft(&swept, err) != nil || swept != (session.Swept{}) {
 		t.Errorf("nothing is free: swept %+v, %v", swept, err)
 	}
 	if err := c.Delete(t.Context(), "a"); err != nil {
@@ -103,7 +103,7 @@ func testSweep(t *testing.T, s session.Store) {
 	want := session.Swept{Blobs: 1, Bytes: 5000}
 	for _, dry := range []bool{true, true, false} {
 		wantBlob(t, b, ofA, one) // until it is swept
-		if swept, err := c.Sweep(t.Context(), dry); err != nil || swept != want {
+		if swept, err := c.Sweep(t.Context(), dry); unleft(&swept, err) != nil || swept != want {
 			t.Errorf("swept %+v, %v, want %+v", swept, err, want)
 		}
 	}
@@ -153,4 +153,10 @@ func testSweepBeside(t *testing.T, s session.Blobs, c session.Catalog) {
 	writing.Wait()
 	stop()
 	sweeping.Wait()
+}
+
+// unleft forgets what a store says about places that it has no say in.
+func unleft(swept *session.Swept, err error) error {
+	swept.Left = ""
+	return err
 }

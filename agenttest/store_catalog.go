@@ -6,6 +6,7 @@ package agenttest
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -57,7 +58,7 @@ func testCatalog(t *testing.T, s session.Store) {
 	if err := c.Create(t.Context(), full); err != nil {
 		t.Fatal(err)
 	}
-	if got := infoOf(t, c, "a"); got != full {
+	if got := infoOf(t, c, "a"); !reflect.DeepEqual(got, full) {
 		t.Errorf("created %+v, want %+v", got, full)
 	}
 	if err := c.Create(t.Context(), session.Info{ID: "a"}); !errors.Is(err, session.ErrExists) {
@@ -69,11 +70,11 @@ func testCatalog(t *testing.T, s session.Store) {
 	put(t, s, "a", 0, said("first"), said("second"))
 
 	full.Title, full.Entries = "first", 2
-	if got := infoOf(t, c, "a"); got != full {
+	if got := infoOf(t, c, "a"); !reflect.DeepEqual(got, full) {
 		t.Errorf("then %+v, want %+v", got, full)
 	}
 	want := session.Info{ID: "b/1-call", Parent: "b", Nested: true, Title: "inner", Entries: 1}
-	if got := infoOf(t, c, "b/1-call"); got != want {
+	if got := infoOf(t, c, "b/1-call"); !reflect.DeepEqual(got, want) {
 		t.Errorf("nested: %+v, want %+v", got, want)
 	}
 	wantList(t, c, session.Query{}, "a", "nobody/1-call", "b")
@@ -98,7 +99,7 @@ func testCatalog(t *testing.T, s session.Store) {
 			t.Fatal(err)
 		}
 		want := session.Info{ID: "f", Path: "/p/a.md", Parent: "a", At: 1, Title: "first", Entries: 1}
-		if got := infoOf(t, c, "f"); got != want {
+		if got := infoOf(t, c, "f"); !reflect.DeepEqual(got, want) {
 			t.Errorf("the fork is %+v, want %+v", got, want)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -99,7 +100,7 @@ func wantSame(t *testing.T, tested, plain whole) {
 		t.Fatalf("sessions %q, want %q", got, want)
 	}
 	for _, id := range want {
-		if got, want := infoOf(t, tested, id), infoOf(t, plain, id); got != want {
+		if got, want := infoOf(t, tested, id), infoOf(t, plain, id); !reflect.DeepEqual(got, want) {
 			t.Errorf("%+v, want %+v", got, want)
 		}
 		wantEntries(t, load(t, tested, id, 0), load(t, plain, id, 0))

@@ -15,6 +15,8 @@
 //	go test ./internal/torture -v -seed 17            the world of that seed
 //	go test ./internal/torture -v -first 1000         other worlds than usual
 //
+// Transcripts are killed too, a tenth as often as stores.
+//
 // ANTIPHON_KILLS says how many kills too, and ANTIPHON_POSTGRES, a connection
 // string, has them done on Postgres as well.
 package torture

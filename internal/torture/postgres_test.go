@@ -74,8 +74,12 @@ func (w *world) cut(ctx context.Context, r *rand.Rand) (int, error) {
 		case <-time.After(time.Duration(5+r.IntN(60)) * time.Millisecond):
 		}
 		var n int
+		most := 1
+		if r.IntN(4) == 0 { // all at once, as a failover does
+			most = 1000
+		}
 		err := db.QueryRowContext(ctx, `SELECT count(pg_terminate_backend(pid)) FROM
-			(SELECT pid FROM pg_stat_activity WHERE application_name = $1 ORDER BY random() LIMIT 1) AS one`, w.workerName()).Scan(&n)
+			(SELECT pid FROM pg_stat_activity WHERE application_name = $1 ORDER BY random() LIMIT $2) AS chosen`, w.workerName(), most).Scan(&n)
 		if err != nil && ctx.Err() == nil {
 			return total, err
 		}

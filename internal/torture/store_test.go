@@ -20,9 +20,9 @@ import (
 // openStore opens a store whose statements are steps. With pages, a SQLite
 // database can grow by so many. The clock is off by that much.
 func openStore(ctx context.Context, place string, pages int, off time.Duration, at agenttest.At) (*sqlstore.Store, error) {
-	options := sqlstore.Options{Now: func() time.Time { return time.Now().Add(off) }}
+	options := sqlstore.Options{Now: func() time.Time { return time.Now().Add(off) }, Retry: time.Second}
 	if isPostgres(place) {
-		return sqlstore.OpenPostgres(ctx, place, func(dsn string) (*sql.DB, error) {
+		return sqlstore.OpenPostgres(ctx, with(place, "antiphon_unsafe", "fsync"), func(dsn string) (*sql.DB, error) {
 			c, err := stdlib.GetDefaultDriver().(driver.DriverContext).OpenConnector(dsn)
 			if err != nil {
 				return nil, err

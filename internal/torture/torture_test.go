@@ -29,6 +29,9 @@ func TestMain(m *testing.M) {
 	if text := os.Getenv(jobVariable); text != "" {
 		os.Exit(live(text))
 	}
+	if text := os.Getenv(transcriptVariable); text != "" {
+		os.Exit(liveInFile(text))
+	}
 	goleak.VerifyTestMain(m)
 }
 

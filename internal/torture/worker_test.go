@@ -57,6 +57,10 @@ type worker struct {
 
 	mu   sync.Mutex
 	made int // sessions
+
+	// linger keeps a lock for longer than a store waits for one, once, so that
+	// another worker is refused.
+	linger sync.Once
 }
 
 // live is the whole life of a worker process.
@@ -208,8 +212,11 @@ func (w *worker) locked(ctx context.Context, id string) (s *session.Session, unl
 		return nil, nil
 	}
 	if err != nil {
-		w.failed("lock "+id, err)
+		w.missing("lock "+id, err)
 		return nil, nil
+	}
+	if w.Beside && w.Seed%8 == 0 && !isPostgres(w.Store) {
+		w.linger.Do(func() { time.Sleep(500 * time.Millisecond) })
 	}
 	return s, func() { w.failed("unlock "+id, free()) }
 }
