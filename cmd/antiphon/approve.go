@@ -13,10 +13,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/antiphon-go/antiphon/agent"
-	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
 	"github.com/antiphon-go/antiphon/toolkit"
@@ -31,6 +28,9 @@ type person struct {
 	// liked are the rules that answers left behind. They count here also where a
 	// file asks every time, which a remembered rule would not overrule.
 	liked []session.Rule
+
+	colour  bool
+	columns func() int // of the terminal; nil is 80
 }
 
 func newPerson(std stdio) *person {
@@ -64,11 +64,12 @@ func (p *person) line(ctx context.Context) (string, bool, error) {
 // approve is an [agent.Approver]. At the end of input there is nobody.
 func (p *person) approve(ctx context.Context, call tool.Call, _ tool.Traits) (agent.Verdict, error) {
 	if p.always(call.Name) || agent.Allowed(ctx, p.liked...) {
-		return agent.Verdict{Allowed: true}, nil
+		return byPerson(agent.Verdict{Allowed: true}, "terminal, by an answer before"), nil
 	}
 	rules := agent.SuggestedRules(ctx)
+	hidden := p.present(call)
 	for {
-		fmt.Fprintf(p.err, "?? %s %s\n%s   run it? [y]es, [n]o, %s[e]dit its arguments: ", call.Name, shorten(call.Arguments, 1000), inFull(call), offer(rules))
+		fmt.Fprint(p.err, p.ask(rules, hidden))
 		line, ok, err := p.line(ctx)
 		if err == nil && !ok {
 			err = agent.ErrNobody
@@ -77,11 +78,21 @@ func (p *person) approve(ctx context.Context, call tool.Call, _ tool.Traits) (ag
 			return agent.Verdict{}, err
 		}
 		answer, rest, _ := strings.Cut(line, " ")
-		switch strings.ToLower(answer) {
+		answer = strings.ToLower(answer)
+		if hidden > 0 && answer != "" && strings.Contains("yal", answer[:1]) {
+			fmt.Fprintf(p.err, "   %s not been shown yet; here they are:\n", have(hidden))
+			answer = "s"
+		}
+		switch answer {
+		case "s", "show":
+			for _, row := range p.rowsOf(call) {
+				fmt.Fprintln(p.err, row)
+			}
+			hidden = 0
 		case "y", "yes":
-			return agent.Verdict{Allowed: true}, nil
+			return byPerson(agent.Verdict{Allowed: true}, atTerminal), nil
 		case "n", "no":
-			return agent.Verdict{Reason: refusal(strings.TrimSpace(rest))}, nil
+			return byPerson(agent.Verdict{Reason: refusal(strings.TrimSpace(rest))}, atTerminal), nil
 		case "a", "always":
 			return p.like(rules[len(rules)-1]), nil
 		case "l", "like":
@@ -90,8 +101,53 @@ func (p *person) approve(ctx context.Context, call tool.Call, _ tool.Traits) (ag
 			}
 		case "e", "edit":
 			return p.edit(ctx)
+		case "?", "h", "help":
+			fmt.Fprintln(p.err, "   y: run it once; n: do not run it, and n with words behind it tells the model why; e: run it with other arguments;\n   a, l: run it, and do not ask again about such calls")
 		}
 	}
+}
+
+// present shows a call, and returns how many of its rows are hidden.
+func (p *person) present(call tool.Call) (hidden int) {
+	title := "?? " + inFull(call).title
+	if p.colour {
+		title = "\x1b[" + yellow + "m" + title + "\x1b[0m"
+	}
+	rows, hidden := folded(p.rowsOf(call))
+	fmt.Fprintln(p.err, title)
+	for _, row := range rows {
+		fmt.Fprintln(p.err, row)
+	}
+	return hidden
+}
+
+func (p *person) rowsOf(call tool.Call) []string {
+	s := inFull(call)
+	return s.rows(p.width(), p.colour)
+}
+
+func (p *person) width() int {
+	if p.columns == nil {
+		return 80
+	}
+	return p.columns()
+}
+
+// ask is the question, broken between its words.
+func (p *person) ask(rules []session.Rule, hidden int) string {
+	show := ""
+	if hidden > 0 {
+		show = fmt.Sprintf("[s]how the %s that are hidden, ", plural(hidden, "line"))
+	}
+	question := fmt.Sprintf("run it? [y]es, [n]o, %s%s[e]dit its arguments:", show, visible(offer(rules)))
+	return "   " + wrapped(question, p.width()-4, "   ") + " "
+}
+
+func have(hidden int) string {
+	if hidden == 1 {
+		return "1 line has"
+	}
+	return fmt.Sprintf("%d lines have", hidden)
 }
 
 // always reports whether all calls of a tool were allowed, whatever it says of
@@ -103,53 +159,15 @@ func (p *person) always(name string) bool {
 // like allows a call and those that a rule covers.
 func (p *person) like(rule session.Rule) agent.Verdict {
 	p.liked = append(p.liked, rule)
-	return agent.Verdict{Allowed: true, Remember: &rule}
+	return byPerson(agent.Verdict{Allowed: true, Remember: &rule}, atTerminal)
 }
 
-// maxShown bounds what is shown of the arguments of one call, in bytes.
-const maxShown = 64 << 10
+const atTerminal = "terminal"
 
-// inFull is the arguments of a call line by line, with their escapes resolved,
-// where the short form would hide some of them: nobody should approve what they
-// cannot see.
-func inFull(call tool.Call) string {
-	if len(call.Arguments) <= 1000 && !strings.Contains(call.Arguments, `\u`) && !(call.Custom && strings.Contains(call.Arguments, "\n")) {
-		return ""
-	}
-	var lines []string
-	show := func(text string) {
-		for line := range strings.Lines(text) {
-			lines = append(lines, "   | "+printable(strings.TrimRight(line, "\n")))
-		}
-	}
-	args, err := item.Parse([]byte(call.Arguments))
-	if call.Custom || err != nil {
-		show(call.Arguments)
-	} else {
-		for _, name := range memberNames(args.JSON()) {
-			value, _ := args.Member(name)
-			text, isText := value.Unquote()
-			if !isText {
-				text = plainJSON(value)
-			}
-			show(name + ": " + text)
-		}
-	}
-	text := strings.Join(lines, "\n") + "\n"
-	if len(text) > maxShown {
-		head, tail := text[:maxShown/2], text[len(text)-maxShown/2:]
-		text = fmt.Sprintf("%s\n   | … %d bytes are not shown; answer n if you do not know them …\n%s", strings.ToValidUTF8(head, ""), len(text)-maxShown, strings.ToValidUTF8(tail, ""))
-	}
-	return text
-}
-
-// plainJSON is a JSON value with the escapes of its texts resolved.
-func plainJSON(value item.JSON) string {
-	v := jsontext.Value(value)
-	if err := v.Canonicalize(); err != nil {
-		return string(value)
-	}
-	return string(v)
+// byPerson says in the log who answered and how.
+func byPerson(v agent.Verdict, how string) agent.Verdict {
+	v.By, v.From = "the person at the terminal", how
+	return v
 }
 
 // refusal is what the model is told of a reason; "" is the usual words.
@@ -177,17 +195,19 @@ func (p *person) edit(ctx context.Context) (agent.Verdict, error) {
 	fmt.Fprint(p.err, "   the arguments in place of these: ")
 	line, ok, err := p.line(ctx)
 	if err != nil || !ok || line == "" {
-		return agent.Verdict{}, err
+		return byPerson(agent.Verdict{}, atTerminal), err
 	}
-	return agent.Verdict{Allowed: true, Arguments: line}, nil
+	return byPerson(agent.Verdict{Allowed: true, Arguments: line}, atTerminal), nil
 }
 
 // Ask puts a question of the model's to the person, for the tool ask_user. The
 // number of a choice stands for it.
 func (p *person) Ask(ctx context.Context, q toolkit.Question) (string, error) {
-	fmt.Fprintf(p.err, "?? %s\n", q.Text)
+	for line := range strings.Lines(q.Text) {
+		fmt.Fprintf(p.err, "?? %s\n", visible(strings.TrimRight(line, "\n")))
+	}
 	for i, choice := range q.Choices {
-		fmt.Fprintf(p.err, "   %d. %s\n", i+1, choice)
+		fmt.Fprintf(p.err, "   %d. %s\n", i+1, visible(choice))
 	}
 	fmt.Fprint(p.err, "   your answer: ")
 	line, ok, err := p.line(ctx)

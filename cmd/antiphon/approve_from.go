@@ -38,6 +38,7 @@ type answer struct {
 	Arguments jsontext.Value `json:"arguments"` // an object, or a text for a custom tool
 	Remember  *session.Rule  `json:"remember"`
 
+	line int // of the file
 	used bool
 }
 
@@ -63,6 +64,7 @@ func readAnswers(file string) (*answers, error) {
 		if err := one.check(); err != nil {
 			return nil, fmt.Errorf("%s:%d: %w", file, n, err)
 		}
+		one.line = n
 		a.list = append(a.list, one)
 	}
 	return a, lines.Err()
@@ -140,13 +142,56 @@ func (a *answers) take(call tool.Call) (agent.Verdict, bool) {
 			continue
 		}
 		one.used = true
-		v := agent.Verdict{Allowed: *one.Allow, Reason: refusal(one.Reason), Remember: one.Remember, By: a.file, Arguments: string(one.Arguments)}
+		v := agent.Verdict{Allowed: *one.Allow, Reason: refusal(one.Reason), Remember: one.Remember, By: a.file, From: fmt.Sprintf("--approve-from, line %d", one.line), Arguments: string(one.Arguments)}
 		if call.Custom && one.Arguments.Kind() == '"' {
 			_ = json.Unmarshal(one.Arguments, &v.Arguments) // it was read before
 		}
 		return v, true
 	}
 	return agent.Verdict{}, false
+}
+
+// sayUnused names the answers that no call has used, and why. Those that say what
+// the log says already are not worth a word: the file may be given again with
+// each run of a conversation.
+func (a *answers) sayUnused(std stdio, sess *session.Session) {
+	if a == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, one := range a.list {
+		if why := one.unused(sess); why != "" && !one.used {
+			fmt.Fprintf(std.err, "antiphon: %s:%d: the answer was not used: %s\n", printable(a.file), one.line, unbroken(why))
+		}
+	}
+}
+
+// unused says why no call of a session has used an answer, or "".
+func (a *answer) unused(sess *session.Session) string {
+	if a.CallID == "" {
+		return fmt.Sprintf("no call of %s waits", a.Tool)
+	}
+	why := fmt.Sprintf("no call has the id %q", a.CallID)
+	for e := range sess.Entries() {
+		switch b := e.Body.(type) {
+		case session.Received:
+			if b.Item.IsCall() && b.Item.CallID() == a.CallID {
+				why = "the call does not ask, or another tool is called"
+			}
+		case session.Approval:
+			switch {
+			case b.CallID != a.CallID:
+			case b.Allowed == *a.Allow:
+				return ""
+			case b.Allowed:
+				why = "the call has been allowed before"
+			default:
+				why = "the call has been refused before"
+			}
+		}
+	}
+	return why
 }
 
 func (a *answer) fits(call tool.Call) bool {
@@ -175,7 +220,7 @@ func (c *runCommand) answer(ctx context.Context, sess *session.Session) error {
 		}
 		decisions = append(decisions, agent.Decision{
 			Session: p.Session, Number: p.Number, CallID: p.CallID, Allow: v.Allowed,
-			Reason: v.Reason, Arguments: v.Arguments, Remember: v.Remember, By: v.By,
+			Reason: v.Reason, Arguments: v.Arguments, Remember: v.Remember, By: v.By, From: v.From,
 		})
 	}
 	return agent.Decide(ctx, sess, decisions...)
@@ -184,7 +229,7 @@ func (c *runCommand) answer(ctx context.Context, sess *session.Session) error {
 // waiting tells of the calls that wait.
 func waiting(std stdio, wanted []agent.Pending) error {
 	for _, p := range wanted {
-		fmt.Fprintf(std.err, "?? %s %s (call %s)\n", p.Tool, printable(shorten(p.Arguments, 1000)), printable(p.CallID))
+		fmt.Fprintf(std.err, "?? %s %s (call %s)\n", shorten(p.Tool, 100), shorten(p.Arguments, 1000), shorten(p.CallID, 100))
 	}
 	wait := "wait"
 	if len(wanted) == 1 {

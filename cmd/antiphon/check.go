@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/rehearsal"
@@ -40,8 +41,8 @@ func (c *checkCommand) Run(ctx context.Context, std stdio, env environment) erro
 	bad := 0
 	for _, path := range c.Files {
 		file, err := agentfile.Load(ctx, path, options)
-		if err == nil {
-			err = checkScript(file)
+		if file != nil { // all problems at once
+			err = errors.Join(err, checkScript(file))
 		}
 		if err != nil {
 			bad++
@@ -50,7 +51,7 @@ func (c *checkCommand) Run(ctx context.Context, std stdio, env environment) erro
 		if file == nil {
 			continue
 		}
-		for _, w := range file.Warnings {
+		for _, w := range slices.Concat(file.Warnings, file.Doubts()) {
 			fmt.Fprintln(std.out, printable(w.Error()))
 		}
 		file.Close()

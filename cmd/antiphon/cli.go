@@ -8,7 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"unicode/utf8"
@@ -41,7 +42,7 @@ type stdio struct {
 
 // terminal reports whether a stream is one that a person looks at.
 func terminal(stream any) bool {
-	f, ok := stream.(*os.File)
+	f, ok := stream.(interface{ Fd() uintptr }) // a file, or a file with a screen over it
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
@@ -55,7 +56,7 @@ func (e environment) lookup(name string) (string, bool) {
 
 // secrets are what no model is to see, whatever a tool puts out.
 func (e environment) secrets() (list []string) {
-	for _, name := range []string{"OPENAI_API_KEY"} {
+	for _, name := range []string{"OPENAI_API_KEY", secretVariable} {
 		if value := strings.TrimSpace(e[name]); value != "" {
 			list = append(list, value)
 		}
@@ -82,6 +83,16 @@ type grammar struct {
 	Sessions sessionsCommand `cmd:"" help:"List, show, fork, compact, export and delete the sessions of run --session."`
 	Doctor   doctorCommand   `cmd:"" help:"Look at the configuration and try what an endpoint can do."`
 	Version  versionCommand  `cmd:"" help:"Print the version."`
+}
+
+// flagGroups are the headings over the many flags of antiphon run.
+var flagGroups = []kong.Group{
+	{Key: "keep", Title: "Where the conversation is kept:"},
+	{Key: "show", Title: "What is shown:"},
+	{Key: "who", Title: "Who answers:"},
+	{Key: "may", Title: "What tools may do:"},
+	{Key: "limits", Title: "Limits:"},
+	{Key: "long", Title: "Long conversations and outputs:"},
 }
 
 const description = `Agents as text files, over the Responses API.
@@ -115,15 +126,14 @@ func dispatch(ctx context.Context, args, env []string, std stdio) int {
 		kong.Writers(std.out, std.err),
 		kong.Exit(func(code int) { panic(parsed{code}) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
+		kong.ExplicitGroups(flagGroups),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(std, parseEnv(env)),
 	)
 	if err != nil {
 		return report(std, err)
 	}
-	if len(args) == 0 {
-		args = []string{"--help"}
-	}
+	args = usual(args)
 	for _, arg := range args {
 		if !utf8.ValidString(arg) {
 			return report(std, usage(fmt.Errorf("the argument %q is no UTF-8 text; convert it, or name a file", arg)))
@@ -131,9 +141,29 @@ func dispatch(ctx context.Context, args, env []string, std stdio) int {
 	}
 	command, err := parser.Parse(args)
 	if err != nil {
-		return report(std, usage(fmt.Errorf("%w; see %s --help", err, helpFor(err))))
+		return report(std, usage(fmt.Errorf("%s; see %s --help", plainer(err), helpFor(err))))
 	}
-	return report(std, command.Run())
+	err = command.Run()
+	if errors.Is(err, syscall.EPIPE) && command.Selected().Name != "run" {
+		err = &exitError{codeOf(err), errors.New("standard output was closed before everything was written")}
+	}
+	return report(std, err)
+}
+
+// usual gives what people type to a program that they do not know the form that
+// this one has.
+func usual(args []string) []string {
+	switch {
+	case len(args) == 0:
+		return []string{"--help"}
+	case args[0] == "help":
+		return append(slices.Clone(args[1:]), "--help")
+	case len(args) == 1 && (args[0] == "--version" || args[0] == "-v"):
+		return []string{"version"}
+	case len(args) == 1 && args[0] == "sessions":
+		return []string{"sessions", "--help"}
+	}
+	return tagsLast(args)
 }
 
 // helpFor returns the command whose help tells what was meant.
@@ -143,6 +173,30 @@ func helpFor(err error) string {
 		return p.Context.Selected().FullPath()
 	}
 	return "antiphon"
+}
+
+// slips are what the parser says of a flag's value in a programmer's words, and
+// the same in plain ones.
+var slips = []struct {
+	said  *regexp.Regexp
+	plain string
+}{
+	{regexp.MustCompile(`expected \w+ value but got "EOL" \(<EOL>\)$`), "its value is missing"},
+	{regexp.MustCompile(`expected a valid \d+ bit int but got (".*")$`), "$1 is not a whole number"},
+	{regexp.MustCompile(`expected duration but got (".*"): .*$`), "$1 is not a time such as 90s or 5m"},
+	{regexp.MustCompile(`^missing flags: (.*)$`), "missing: $1"},
+}
+
+// plainer is an error of the parser in plain words, with what to do next.
+func plainer(err error) string {
+	said := err.Error()
+	for _, slip := range slips {
+		said = slip.said.ReplaceAllString(said, slip.plain)
+	}
+	if strings.HasPrefix(said, "unexpected argument ") && helpFor(err) == "antiphon run" {
+		said += ": put a prompt of several words in quotes"
+	}
+	return said
 }
 
 // exitError is an error that has been given its exit code. A nil cause means
@@ -188,10 +242,10 @@ func report(std stdio, err error) int {
 	case errors.Is(err, syscall.EPIPE):
 		message = "standard output was closed, so the run was stopped"
 	case errors.Is(err, agent.ErrNothingToSend):
-		message = "nothing to send: give a prompt, or add a <user> element to the file"
+		message = "nothing to answer: give a prompt, or add a <user> element to the file"
 	case errors.As(err, &provider) && provider.Class == endpoint.Truncated && provider.Hint == "":
 		message += "; run it again to go on"
-	case provider != nil && provider.Class == endpoint.NotFound && strings.HasSuffix(provider.URL, "/responses"):
+	case provider != nil && provider.Class == endpoint.NotFound && strings.HasSuffix(provider.URL, "/responses") && strings.Contains(provider.Hint, "at this path"):
 		message += "; if it has nothing but Chat Completions, give --api chat"
 	}
 	fmt.Fprintln(std.err, printable("antiphon: "+message))
@@ -210,7 +264,7 @@ func codeOf(err error) int {
 		return exitInterrupted
 	case errors.Is(err, agent.ErrNothingToSend), errors.As(err, &badURL), errors.As(err, &refused):
 		return exitUsage
-	case errors.As(err, &provider):
+	case errors.As(err, &provider), errors.Is(err, agent.ErrContextFull):
 		return exitProvider
 	}
 	return exitFailed

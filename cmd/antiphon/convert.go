@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 
 	"github.com/antiphon-go/antiphon/completions"
 	"github.com/antiphon-go/antiphon/item"
@@ -18,8 +19,8 @@ import (
 // convertCommand is antiphon convert.
 type convertCommand struct {
 	File   string `arg:"" default:"-" help:"What to convert; - is standard input."`
-	From   string `enum:"auto,messages,chat,items,request,jsonl,chatmd" default:"auto" help:"What it is: ${enum}."`
-	To     string `enum:"messages,chat,items,request,jsonl,chatmd" required:"" help:"What it becomes: ${enum}."`
+	From   string `enum:"auto,messages,chat,items,lines,request,session,chatmd" default:"auto" help:"What it is: ${enum}."`
+	To     string `enum:"messages,chat,items,lines,request,chatmd" required:"" placeholder:"messages|chat|items|lines|request|chatmd" help:"What it becomes: ${enum}."`
 	Out    string `placeholder:"FILE" help:"Write to FILE instead of standard output."`
 	Force  bool   `help:"Overwrite the file of --out."`
 	Strict bool   `help:"Write nothing where something would be lost."`
@@ -31,8 +32,9 @@ func (convertCommand) Help() string {
   messages  the list of messages of Chat Completions
   chat      the body of a request to Chat Completions; read also: its answer
   items     the list of items of the Responses API
+  lines     the same, one item a line
   request   the body of a request to the Responses API; read also: a response
-  jsonl     one item a line
+  session   what sessions export writes as JSON lines; it is only read
   chatmd    ChatMarkdown
 
 Nothing is lost silently: what the other form has no place for is named on
@@ -41,7 +43,7 @@ standard error, a line each. With --strict that is an error.
 Examples:
   antiphon convert history.json --to chatmd --out history.md
   antiphon convert agent.md --to request | jq .
-  antiphon convert messages.json --to jsonl --strict`
+  antiphon convert messages.json --to lines --strict`
 }
 
 // document is a conversation between two forms: a request, of which only the
@@ -50,6 +52,12 @@ type document struct {
 	from    string
 	request *item.Request
 	losses  []completions.Loss
+
+	// Of ChatMarkdown: what it declares, as it stands in a file at the path out;
+	// and what every other form has no place for.
+	declared  func(out string) (string, error)
+	elsewhere []completions.Loss
+	out       string // the file that is written, "" for standard output
 }
 
 func (d *document) lose(path, format string, args ...any) {
@@ -70,14 +78,20 @@ func (c *convertCommand) Run(ctx context.Context, std stdio) error {
 	if err != nil {
 		return usage(explainForm(c.From, form, err))
 	}
+	doc.out = c.Out
 	out, err := doc.write(c.To)
 	if err != nil {
 		return usage(err)
 	}
+	n := 0
 	for _, l := range doc.losses {
-		fmt.Fprintln(std.err, printable("antiphon: lost: "+l.String()))
+		label := "moved"
+		if l.Kind != completions.Moved {
+			label, n = "lost", n+1
+		}
+		fmt.Fprintln(std.err, unbroken("antiphon: "+label+": "+l.String()))
 	}
-	if n := len(doc.losses); n > 0 && c.Strict {
+	if n > 0 && c.Strict {
 		return usage(fmt.Errorf("nothing was written, for %s would be lost (--strict)", plural(n, "thing")))
 	}
 	return c.output(std, out)
@@ -106,6 +120,9 @@ func (c *convertCommand) input(std stdio) (name string, data []byte, err error) 
 // output writes the whole or, to a file, nothing.
 func (c *convertCommand) output(std stdio, out []byte) error {
 	if c.Out == "" {
+		if terminal(std.out) {
+			out = []byte(forTerminal(c.To, string(out)))
+		}
 		_, err := std.out.Write(out)
 		return err
 	}
@@ -113,7 +130,7 @@ func (c *convertCommand) output(std stdio, out []byte) error {
 	if c.Force {
 		mode = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
 	}
-	file, err := os.OpenFile(c.Out, mode, 0o666)
+	file, err := os.OpenFile(c.Out, mode, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return usage(fmt.Errorf("%s is there already; --force overwrites it", c.Out))
 	} else if err != nil {
@@ -121,6 +138,25 @@ func (c *convertCommand) output(std stdio, out []byte) error {
 	}
 	_, err = file.Write(out)
 	return errors.Join(err, file.Close())
+}
+
+// forTerminal is a converted text as a terminal may show it: without what would
+// move the cursor, set the clipboard or make text look like another. In JSON it is
+// escaped, so that nothing is lost; ChatMarkdown has no escapes, and loses it here
+// and not in a file or a pipe.
+func forTerminal(form, text string) string {
+	if form == formChatmd {
+		return printable(text)
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if r >= 0x7f && r < 0xa0 || reorders(r) {
+			fmt.Fprintf(&b, `\u%04x`, r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }
 
 // placeless says what has no place for a request's parameters.
@@ -161,7 +197,7 @@ func (d *document) lead(r *item.Request) error {
 	if r.Instructions == "" {
 		return nil
 	}
-	d.lose("instructions", "become the first message")
+	d.losses = append(d.losses, completions.Loss{Path: "instructions", What: "become the first message", Kind: completions.Moved})
 	first, err := item.New(&item.Message{Role: item.RoleSystem, Content: item.Text(r.Instructions)})
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/antiphon-go/antiphon/chatmd"
+	"github.com/antiphon-go/antiphon/completions"
 	"github.com/antiphon-go/antiphon/item"
 )
 
@@ -25,14 +26,15 @@ func takeConfig(r *item.Request, c *chatmd.Config) {
 	}
 }
 
-// settings names what a <config> holds besides.
-func (d *document) settings(c *chatmd.Config) {
+// settings names what a <config> holds besides. A tool choice that was taken into
+// the request is none of it.
+func (d *document) settings(c *chatmd.Config, choice bool) {
 	if c == nil {
 		return
 	}
 	for _, a := range c.Attrs {
-		if !slices.Contains(configured, a.Name) {
-			d.lose("<config "+a.Name+">", "is no part of the conversation and is left out")
+		if !slices.Contains(configured, a.Name) && !(a.Name == "tool_choice" && choice) {
+			d.elsewhere = append(d.elsewhere, completions.Loss{Path: "<config " + a.Name + ">", What: "is no part of the conversation and is left out"})
 		}
 	}
 }
@@ -62,6 +64,12 @@ func appendConfig(out []byte, r *item.Request) []byte {
 	}
 	if b := r.Store; b != nil && w.keeps("store", strconv.FormatBool(*b), func(c *chatmd.Config) bool { return same(c.Store, b) }) {
 		r.Store = nil
+	}
+	if c := r.ToolChoice; c == item.ChoiceAuto || c == item.ChoiceNone { // the others need tools, which are not in it
+		mode, _ := c.Unquote()
+		if w.text("tool_choice", mode, func(c *chatmd.Config) string { return c.ToolChoice }) {
+			r.ToolChoice = ""
+		}
 	}
 	if len(w.attrs) == 0 {
 		return out

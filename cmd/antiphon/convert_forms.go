@@ -6,9 +6,14 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -16,7 +21,9 @@ import (
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/chatmd"
 	"github.com/antiphon-go/antiphon/completions"
+	"github.com/antiphon-go/antiphon/export"
 	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
 )
 
@@ -26,7 +33,8 @@ const (
 	formChat     = "chat"
 	formItems    = "items"
 	formRequest  = "request"
-	formLines    = "jsonl"
+	formLines    = "lines"
+	formSession  = "session"
 	formChatmd   = "chatmd"
 )
 
@@ -40,6 +48,8 @@ func sniffForm(data []byte) string {
 		return sniffList(text)
 	case text[0] != '{':
 		return formChatmd
+	case isSession(text):
+		return formSession
 	}
 	names := memberNames(string(text))
 	for _, name := range names {
@@ -53,6 +63,71 @@ func sniffForm(data []byte) string {
 		}
 	}
 	return formLines
+}
+
+// isSession reports the first line of what sessions export writes as JSON lines.
+// Its lines are entries of a log, and none of them is an item.
+func isSession(text []byte) bool {
+	line, _, _ := bytes.Cut(bytes.TrimPrefix(text, []byte("\ufeff")), []byte("\n"))
+	it, err := item.Parse(bytes.TrimSpace(line))
+	if err != nil {
+		return false
+	}
+	format, _ := it.Member("format")
+	return string(format) == strconv.Quote(export.Format)
+}
+
+// isExport reports a file that sessions export has written as JSON lines. It is
+// not an agent, and not a list of items.
+func isExport(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	head, _ := bufio.NewReaderSize(f, 64<<10).ReadSlice('\n')
+	return isSession(head)
+}
+
+// readSession takes the items of an exported session: all that was said in it,
+// compacted or not, each call with its output.
+func (d *document) readSession(name string, data []byte) ([]item.Item, error) {
+	var view session.View
+	var nested int
+	left := map[string]int{}
+	for line, err := range export.ReadJSONLines(bytes.NewReader(data)) {
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("%s: %w", name, err)
+		case line.Session != nil && line.Session.Nested:
+			nested++
+		case line.Session != nil || line.Blob != nil || nested > 0:
+		default:
+			switch line.Entry.Body.(type) {
+			case session.Compacted, session.Restored, session.Collapsed:
+			default:
+				view.Apply(line.Entry)
+			}
+			left[session.Kind(line.Entry.Body)]++
+		}
+	}
+	for _, kind := range []string{"given", "received", "answered"} {
+		delete(left, kind)
+	}
+	if n := len(view.Open()); n > 0 {
+		d.lose("session", "%s without an output", plural(n, "call"))
+	}
+	if len(left) > 0 {
+		d.lose("session", "entries of the log: %s; antiphon sessions import reads them", strings.Join(slices.Sorted(maps.Keys(left)), ", "))
+	}
+	if nested > 0 {
+		d.lose("session", "%s of nested runs", plural(nested, "session"))
+	}
+	var items []item.Item
+	for _, it := range view.Items().All() {
+		items = append(items, it)
+	}
+	return items, nil
 }
 
 // hasType reports an object that is an item, which may have an output too.
@@ -115,6 +190,8 @@ func readForm(ctx context.Context, form, name string, data []byte) (*document, e
 		items, err = item.ParseList(string(data))
 	case formLines:
 		items, err = readLines(name, data)
+	case formSession:
+		items, err = doc.readSession(name, data)
 	case formChat:
 		return doc, doc.readChat(data)
 	case formRequest:
@@ -203,11 +280,13 @@ func (d *document) readChatmd(ctx context.Context, name string, data []byte) err
 	if err != nil {
 		return err
 	}
+	options.Salvage = true // what is not converted need not be there
 	file, err := agentfile.Load(ctx, name, options)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
+	d.left(file.Doc, file.Left)
 	set, err := tool.NewSet(file.Tools...)
 	if err != nil {
 		return err
@@ -218,21 +297,56 @@ func (d *document) readChatmd(ctx context.Context, name string, data []byte) err
 		r.Tools = set.Definitions()
 	}
 	d.request = &r
-	d.settings(file.Doc.Config)
+	d.settings(file.Doc.Config, r.ToolChoice != "")
+	d.declared = func(out string) (string, error) { return file.Declarations(cmp.Or(out, name), options) }
 	return nil
 }
 
+// left names what the file has and the conversation does not get. What is wrong
+// with a declaration matters only where the declarations do not stay.
+func (d *document) left(file *chatmd.File, list chatmd.ErrorList) {
+	for _, e := range list {
+		l := completions.Loss{Path: fmt.Sprintf("%s:%d:%d", e.File, e.Line, e.Column), What: e.Message}
+		if e.Err != nil && !errors.Is(e, chatmd.ErrNotBuilt) {
+			l.What += ": " + e.Err.Error()
+		}
+		if declares(file, e) {
+			d.elsewhere = append(d.elsewhere, l)
+		} else {
+			d.losses = append(d.losses, l)
+		}
+	}
+}
+
+// declares reports whether a problem is one of the config or of a tool.
+func declares(file *chatmd.File, e *chatmd.Error) bool {
+	here := func(at chatmd.Element) bool {
+		return cmp.Or(at.File, file.Name) == e.File && at.Line == e.Line && at.Column == e.Column
+	}
+	return file.Config != nil && here(file.Config.Element) || slices.ContainsFunc(file.Tools, func(t *chatmd.Tool) bool {
+		return here(t.Element) || slices.ContainsFunc(t.Roots, func(r chatmd.Root) bool { return here(r.Element) })
+	})
+}
+
 func (d *document) readText(ctx context.Context, data []byte) error {
-	file, err := chatmd.Parse("standard input", data)
-	if err != nil {
-		return err
-	}
-	located, err := file.Items(ctx, chatmd.ResolverFunc(func(context.Context, chatmd.Ref) ([]byte, string, error) {
-		return nil, "", errors.New("standard input has no folder; name the file instead")
+	file, _ := chatmd.Parse("standard input", data) // the error comes again with the items
+	var left chatmd.ErrorList
+	located, err := file.Items(ctx, chatmd.ResolverFunc(func(_ context.Context, ref chatmd.Ref) ([]byte, string, error) {
+		left = append(left, &chatmd.Error{
+			File: ref.File, Line: ref.Line, Column: ref.Column,
+			Message: fmt.Sprintf("<%s src=%q> stays a reference: standard input has no folder; name the file instead", ref.Tag, ref.Src),
+		})
+		return nil, "", chatmd.ErrLeft
 	}))
-	if err != nil {
+	var problems chatmd.ErrorList
+	if err != nil && !errors.As(err, &problems) {
 		return err
 	}
+	unbuilt := func(e *chatmd.Error) bool { return errors.Is(e, chatmd.ErrNotBuilt) }
+	if slices.ContainsFunc(problems, func(e *chatmd.Error) bool { return !unbuilt(e) }) {
+		return problems
+	}
+	d.left(file, append(left, problems...))
 	d.request.Input = new(item.List)
 	for _, l := range located {
 		d.request.Input.Append(l.Item)
@@ -240,15 +354,23 @@ func (d *document) readText(ctx context.Context, data []byte) error {
 	if file.Config != nil {
 		takeConfig(d.request, file.Config)
 	}
-	d.settings(file.Config)
+	d.settings(file.Config, false) // what a tool choice names is not known
 	for _, t := range file.Tools {
-		d.lose(fmt.Sprintf("%d:%d <tool name=%q>", t.Line, t.Column, t.Name), "tools are known of files only; name the file instead")
+		d.elsewhere = append(d.elsewhere, completions.Loss{
+			Path: fmt.Sprintf("%d:%d <tool name=%q>", t.Line, t.Column, t.Name), What: "tools are known of files only; name the file instead",
+		})
+	}
+	d.declared = func(string) (string, error) {
+		return file.Declarations(func(chatmd.Element, chatmd.Attr) (string, bool) { return "", false }), nil
 	}
 	return nil
 }
 
 // write gives the conversation another form.
 func (d *document) write(form string) (out []byte, err error) {
+	if form != formChatmd || d.declared == nil {
+		d.losses = append(d.losses, d.elsewhere...)
+	}
 	switch form {
 	case formRequest:
 		if err := d.fitParts(); err != nil {
@@ -258,11 +380,22 @@ func (d *document) write(form string) (out []byte, err error) {
 		return append(out, '\n'), err
 	case formChat:
 		var losses []completions.Loss
-		out, losses, err = completions.AppendRequest(nil, d.request, completions.Options{})
+		out, losses, err = completions.AppendRequest(nil, d.request, d.options())
 		d.losses = append(d.losses, losses...)
 		return append(out, '\n'), err
 	}
 	return d.writeList(form)
+}
+
+// options keep the spelling of a limit that the source used: a server that
+// knows only the older member would run without a limit.
+func (d *document) options() completions.Options {
+	for _, l := range d.losses {
+		if l.Path == "max_tokens" && l.Kind == completions.Moved {
+			return completions.Options{MaxTokens: "max_tokens"}
+		}
+	}
+	return completions.Options{}
 }
 
 // writeList writes a form that is no request.
@@ -271,7 +404,13 @@ func (d *document) writeList(form string) (out []byte, err error) {
 	if err := d.lead(&r); err != nil {
 		return nil, err
 	}
-	if form == formChatmd {
+	if form == formChatmd && d.declared != nil {
+		declared, err := d.declared(d.out)
+		if err != nil {
+			return nil, err
+		}
+		out, r = append(out, declared...), item.Request{Input: r.Input}
+	} else if form == formChatmd {
 		out = appendConfig(out, &r)
 	}
 	d.parameters(r, form)

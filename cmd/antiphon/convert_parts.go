@@ -70,7 +70,7 @@ func (d *document) fitContent(c *item.Content, model bool, at string) bool {
 			continue
 		}
 		d.losses = append(d.losses, completions.Loss{
-			Path: fmt.Sprintf("%s[%d]", at, i), What: fmt.Sprintf("%s has no counterpart here and is left out", p.PartType()), Content: true,
+			Path: fmt.Sprintf("%s[%d]", at, i), What: fmt.Sprintf("%s has no counterpart here and is left out", p.PartType()), Kind: completions.LostContent,
 		})
 	}
 	if len(kept) == len(c.Parts) {

@@ -4,6 +4,10 @@
 package main
 
 import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -97,4 +101,137 @@ func TestConfigThereAndBack(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", out, d)
 		}
 	})
+}
+
+// At a terminal a stranger's file can neither move the cursor nor set the
+// clipboard, and JSON loses nothing.
+func TestConvertAtATerminal(t *testing.T) {
+	const hostile = "a\x1b]52;c;eA==\x07\x1b[2J\x7f\u009b31m\u202eb"
+	if got := forTerminal(formChatmd, hostile); got != "a]52;c;eA==[2J31m<U+202E>b" {
+		t.Errorf("ChatMarkdown: %q", got)
+	}
+	text, _ := json.Marshal(hostile)
+	shown := forTerminal(formLines, string(text))
+	var back string
+	if err := json.Unmarshal([]byte(shown), &back); err != nil || back != hostile || strings.ContainsAny(shown, "\x1b\x7f\u009b\u202e") {
+		t.Errorf("JSON: %q became %q: %v", hostile, shown, err)
+	}
+}
+
+// J6: what a conversation holds is its owner's alone, as in the store.
+func TestTranscriptsArePrivate(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("files have no such modes here")
+	}
+	dir := t.TempDir()
+	file := write(t, filepath.Join(dir, "agent.md"), "<config model=\"rehearsal\"/>\n<user>Hello</user>\n")
+	for _, args := range [][]string{
+		{"run", file, "--out", filepath.Join(dir, "out.md"), "--rehearsal"},
+		{"convert", file, "--to", "lines", "--out", filepath.Join(dir, "out.jsonl")},
+		{"run", file, "--out", filepath.Join(dir, "too.md"), "--session", "s", "--store", filepath.Join(dir, "store.db"), "--rehearsal"},
+	} {
+		if o := program(t, args...); o.code != 0 {
+			t.Fatalf("%v: %s", args, o.err)
+		}
+	}
+	for _, name := range []string{"out.md", "out.jsonl", "too.md"} {
+		info, err := os.Stat(filepath.Join(dir, name))
+		if err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v %v", name, info.Mode(), err)
+		}
+	}
+}
+
+// I11: a conversation is converted whatever its tools, features and images are:
+// what is not there is named, or stays a reference, and --strict refuses it.
+func TestConvertNeedsOnlyWhatItConverts(t *testing.T) {
+	dir := t.TempDir()
+	file := write(t, filepath.Join(dir, "talk.md"), `<config model="m" base_url="http://localhost:1/v1" profile="of-another-machine"/>
+<tool name="odoc_search"/>
+<tool name="s" type="shell"/>
+<tool name="read_file"><read id="a" path="no-such-folder"/></tool>
+<script language="chatml">let x = 1</script>
+<user>See <img src="gone.png" local/> and <doc src="gone.txt" local/> and <file src="gone.csv" local/></user>
+<tool_call tool_call_id="c" function_name="odoc_search">{"q":"WORD"}</tool_call>
+<tool_response tool_call_id="c">FOUND</tool_response>
+`)
+	for _, form := range []string{"items", "lines", "messages", "chat", "request", "chatmd"} {
+		o := program(t, "convert", file, "--to", form)
+		if o.code != 0 {
+			t.Fatalf("%s: %s", form, o.err)
+		}
+		for _, kept := range []string{"gone.png", "gone.txt", "gone.csv", "WORD", "FOUND", "odoc_search"} {
+			if !strings.Contains(o.out, kept) && !strings.Contains(o.err, kept) {
+				t.Errorf("%s: %s is not there:\n%s\n%s", form, kept, o.out, o.err)
+			}
+		}
+		for _, named := range []string{`talk.md:6:11: <img src="gone.png"> cannot be read and stays a reference`, "talk.md:5:1: <script> is not built yet"} {
+			if !strings.Contains(o.err, named) {
+				t.Errorf("%s: %q is not named:\n%s", form, named, o.err)
+			}
+		}
+		toolLost := strings.Contains(o.err, "odoc_search") && strings.Contains(o.err, "type=") && strings.Contains(o.err, "no-such-folder")
+		if toolLost == (form == "chatmd") {
+			t.Errorf("%s: %s", form, o.err)
+		}
+		if form == "chatmd" && (!strings.Contains(o.out, "<tool name=\"read_file\"><read id=\"a\" path=\"no-such-folder\"/></tool>\n") || !strings.Contains(o.out, `base_url="http://localhost:1/v1"`)) {
+			t.Error(o.out)
+		}
+		if o := program(t, "convert", file, "--to", form, "--strict"); o.code == 0 || o.out != "" {
+			t.Errorf("%s --strict: %d %s", form, o.code, o.out)
+		}
+	}
+	good := write(t, filepath.Join(dir, "good.md"), "<config model=\"m\" max_turns=\"3\"/>\n<tool name=\"read_file\"/>\n<user>Hi</user>\n")
+	if o := program(t, "convert", good, "--to", "chatmd", "--strict"); o.code != 0 || !strings.HasPrefix(o.out, "<config model=\"m\" max_turns=\"3\"/>\n<tool name=\"read_file\"/>\n<user>") {
+		t.Errorf("%d %s %s", o.code, o.out, o.err)
+	}
+}
+
+// F8: what cannot be used of a file does not lock in its conversation: it stays as
+// it is written, and is named with its place.
+func TestConvertSalvages(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "latin.txt"), "caf\xe9")
+	write(t, filepath.Join(dir, "words.png"), "no image")
+	if err := os.MkdirAll(filepath.Join(dir, ".chatmd", "a.md"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, ".chatmd", "a.md", "1.json"), "others")
+	for text, want := range map[string][2]string{
+		"<system>Be <import src=\"gone.md\"/></system>":       {"1:12: <import> cannot be read", `Be <import src=\"gone.md\"/>`},
+		"<import src=\"gone.md\"/>":                           {"1:1: <import> cannot be read", `"hi"`},
+		"<import src=\"a.md\"/>":                              {"1:1: <import> is not followed, and stays as it is written: it imports itself", `"hi"`},
+		"<user><doc src=\"gone.txt\" local/></user>":          {"1:7: <doc src=\"gone.txt\"> cannot be read", `<doc src=\"gone.txt\" local/>`},
+		"<user><doc src=\"latin.txt\" local/></user>":         {"1:7: <doc> is no text in UTF-8", `<doc src=\"latin.txt\" local/>`},
+		"<user><img src=\"words.png\" local/></user>":         {"1:7: <img src=\"words.png\"> cannot be read", `"image_url":"words.png"`},
+		"<user><file src=\"gone.pdf\" local/></user>":         {"1:7: <file src=\"gone.pdf\"> cannot be read", `"file_url":"gone.pdf"`},
+		"<user><agent src=\"gone.md\" local>q</agent></user>": {"1:7: <agent src=\"gone.md\"> cannot be read", `<agent src=\"gone.md\" local>q</agent>`},
+		"<tool name=\"nosuch\"/>":                             {"1:1: unknown tool", `"hi"`},
+		"<script>x</script>":                                  {"1:1: <script> is not built yet", `"hi"`},
+		"<tool_call tool_call_id=\"c\" function_name=\"f\"><doc src=\".chatmd/a.md/1.json\" local sha256=\"00\"/></tool_call>": {
+			"<doc> does not hold what the transcript names", `sha256=\"00\"`},
+	} {
+		file := write(t, filepath.Join(dir, "a.md"), text+"\n<user>hi</user>\n")
+		o := program(t, "convert", file, "--to", "items")
+		wantAll(t, text, o.err, want[0])
+		wantAll(t, text, o.out, want[1], `"hi"`)
+		if o.code != 0 {
+			t.Errorf("%s: exit code %d", text, o.code)
+		}
+		if o := program(t, "convert", file, "--to", "items", "--strict"); o.code == 0 || o.out != "" {
+			t.Errorf("%s, --strict: exit code %d, %s", text, o.code, o.out)
+		}
+	}
+}
+
+// A tool choice that is in the request is not told as lost.
+func TestConvertToolChoice(t *testing.T) {
+	file := write(t, filepath.Join(t.TempDir(), "a.md"), "<config tool_choice=\"required\"/>\n<tool name=\"read_file\"/>\n<user>hi</user>\n")
+	o := program(t, "convert", file, "--to", "request", "--strict")
+	wantAll(t, "the request", o.out, `"tool_choice":"required"`)
+	if o.code != 0 || strings.Contains(o.err, "lost") {
+		t.Errorf("exit code %d\n%s", o.code, o.err)
+	}
+	body := write(t, filepath.Join(t.TempDir(), "a.json"), `{"model":"m","tool_choice":"none","input":"hi"}`)
+	wantAll(t, "ChatMarkdown", program(t, "convert", body, "--from", "request", "--to", "chatmd").out, `tool_choice="none"`)
 }

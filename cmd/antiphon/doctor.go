@@ -24,6 +24,7 @@ import (
 type doctorCommand struct {
 	File string `arg:"" optional:"" help:"An agent's file, whose model and endpoint are looked at."`
 	endpointFlags
+	Store   string        `placeholder:"PLACE" help:"Look at a store of sessions instead: a file, postgres://…, or default for the usual one."`
 	Offline bool          `help:"Look at the configuration only; send nothing."`
 	JSON    bool          `name:"json" help:"Print the findings as one JSON object on standard output."`
 	Timeout time.Duration `default:"60s" placeholder:"TIME" help:"How long one probe may take."`
@@ -32,15 +33,19 @@ type doctorCommand struct {
 // Help is shown by antiphon doctor --help.
 func (doctorCommand) Help() string {
 	return `Says which endpoint and model would answer and why, then tries what the endpoint
-can do: a dozen small requests of a few tokens each, which a real endpoint may
-charge for. With no endpoint configured, the rehearsal model is looked at.
+can do, by what comes of it: some twenty small requests of a few tokens each, which
+a real endpoint may charge for. With no endpoint configured, the rehearsal model is looked at.
+
+Marks: ok works, no does not (the request was refused, or taken and ignored), ?? the
+model did not show it either way, !! failed, -- was not tried.
 
 The exit code is 0 when a model answered, 3 when none did.
 
 Examples:
   antiphon doctor --offline
   antiphon doctor --base-url http://localhost:11434/v1 --model qwen3
-  antiphon doctor agent.md --json`
+  antiphon doctor agent.md --json
+  antiphon doctor --store default`
 }
 
 // finding is one line of the doctor's report.
@@ -57,12 +62,16 @@ const (
 	works   verdict = "yes"
 	missing verdict = "no"
 	broken  verdict = "error"
+	unclear verdict = "unclear" // the server may do its part, but the model did not show it
 	skipped verdict = "skipped"
 	told    verdict = "info" // a fact of the configuration
 )
 
 // Run looks at the configuration and at the endpoint.
 func (c *doctorCommand) Run(ctx context.Context, std stdio, env environment) error {
+	if c.Store != "" {
+		return c.lookAtStore(ctx, std, env)
+	}
 	table, err := c.table(env)
 	if err != nil {
 		return err
@@ -87,7 +96,7 @@ func (c *doctorCommand) Run(ctx context.Context, std stdio, env environment) err
 	if !report.answered() {
 		return report.end(nil, false)
 	}
-	return report.end(suggestion(l, report.found), true)
+	return report.end(suggestion(report.prober, report.found), true)
 }
 
 // file reads the agent's file, if one is given.
@@ -124,8 +133,9 @@ func (c *doctorCommand) subject(file said, table *endpoint.Table, env environmen
 		return nil, nil, fmt.Errorf("rehearsal: %w", err)
 	}
 	l := &link{base: base, model: rehearsal.Model, table: table, api: endpoint.APIResponses}
-	if l.note = "the rehearsal model"; rehearsed == fallback {
-		l.note += ", since no endpoint is configured: give --base-url or set OPENAI_API_KEY"
+	l.notes = []string{"the rehearsal model"}
+	if rehearsed == fallback {
+		l.notes[0] += ", since no endpoint is configured: give --base-url or set OPENAI_API_KEY"
 	}
 	return l, stop, nil
 }
@@ -143,7 +153,7 @@ func (c *doctorCommand) configuration(l *link, table *endpoint.Table, env enviro
 	}
 	list := []finding{
 		{"version", told, userAgent()},
-		{"endpoint", told, strings.TrimSuffix(shownURL(base)+", "+l.note, ", ")},
+		{"endpoint", told, strings.Join(append([]string{shownURL(base)}, l.notes...), ", ")},
 		{"profile", told, known.Name + " (" + how + ")"},
 		{"api", told, l.api},
 		{"key", told, keyNote(l, known, env)},
@@ -201,34 +211,47 @@ type doctorReport struct {
 	std    stdio
 	json   bool
 	colour bool
+	hide   func(string) string // what an endpoint says may repeat the key
 	config []finding
 	found  []finding
+	prober *prober
 }
 
 func newDoctorReport(std stdio, env environment, asJSON bool) *doctorReport {
-	return &doctorReport{std: std, json: asJSON, colour: terminal(std.out) && env["NO_COLOR"] == "" && env["TERM"] != "dumb"}
+	return &doctorReport{std: std, json: asJSON, hide: env.hide, colour: terminal(std.out) && env["NO_COLOR"] == "" && env["TERM"] != "dumb"}
 }
 
 // section prints the configuration's facts.
 func (r *doctorReport) section(title string, list []finding) {
+	for i := range list {
+		list[i].Note = r.hide(list[i].Note)
+	}
 	r.config = list
 	if r.json {
 		return
 	}
 	fmt.Fprintf(r.std.out, "%s\n", title)
 	for _, f := range list {
-		fmt.Fprintf(r.std.out, "  %-10s %s\n", f.Name, printable(f.Note))
+		mark := ""
+		if f.Result == broken {
+			mark = "!! "
+		}
+		fmt.Fprintf(r.std.out, "  %-10s %s%s\n", f.Name, mark, printable(f.Note))
 	}
 }
 
 var marks = map[verdict]struct{ sign, colour string }{
-	works: {"ok", green}, missing: {"no", dim}, broken: {"!!", red}, skipped: {"--", dim},
+	works: {"ok", green}, missing: {"no", dim}, broken: {"!!", red}, unclear: {"??", dim}, skipped: {"--", dim},
 }
 
 // add prints what a probe found.
 func (r *doctorReport) add(f finding) {
 	if len(r.found) == 0 && !r.json {
 		fmt.Fprintf(r.std.out, "\nProbes\n")
+	}
+	f.Note = r.hide(printable(r.hide(f.Note)))
+	if f.Result != works && !strings.Contains(f.Note, "\n") {
+		f.Note = shorten(f.Note, 240)
 	}
 	r.found = append(r.found, f)
 	if r.json {

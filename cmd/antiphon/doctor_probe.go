@@ -4,15 +4,10 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
-	"image"
-	"image/png"
-	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -24,6 +19,7 @@ import (
 	"github.com/antiphon-go/antiphon/completions"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/rehearsal"
 	"github.com/antiphon-go/antiphon/responses"
 )
 
@@ -32,7 +28,14 @@ const (
 	probeModels    = "models are listed"
 	probeCreate    = "responses"
 	probeStream    = "responses, streamed"
+	probeUsage     = "usage"
+	probeCut       = "max_output_tokens"
+	probeWindow    = "context window"
+	probeSchema    = "output by a JSON schema"
+	probePicture   = "image in a message"
 	probeTools     = "function calls"
+	probeForced    = "a call is required"
+	probeNamed     = "a tool is chosen by name"
 	probeOutput    = "tool output as text"
 	probeParts     = "tool output with an image"
 	probePrevious  = "previous_response_id"
@@ -52,11 +55,24 @@ type prober struct {
 	dead    bool      // nobody is there
 	call    item.Item // what the model called in the tools' probe
 	id      string    // of a response that should be stored
+
+	first    *item.Response
+	streamed *item.Usage
+	listed   []byte // the list of models, as it came
+	asText   bool   // outputs with images are refused, and their images in messages are not
+	byHeader bool   // the Server header told the profile
+	ollama   bool   // it answers as Ollama does, at whatever address
+	secret   func(string) string
 }
+
+// short is the beginning of what an endpoint said, without the keys: one that
+// is cut in two would not be found any more.
+func (p *prober) short(text string) string { return shorten(p.secret(text), 30) }
 
 // probes tries everything, in an order in which one builds on the other.
 func (c *doctorCommand) probes(ctx context.Context, l *link, report *doctorReport) error {
-	p := &prober{link: l, timeout: c.Timeout, known: endpoint.Careful}
+	p := &prober{link: l, timeout: c.Timeout, known: endpoint.Careful, secret: report.hide}
+	report.prober = p
 	if u, err := endpoint.URL(cmp.Or(l.base, endpoint.DefaultBaseURL), "/"); err == nil {
 		p.known = l.table.Detect(u)
 	}
@@ -64,6 +80,9 @@ func (c *doctorCommand) probes(ctx context.Context, l *link, report *doctorRepor
 		p.known = *l.profile
 	}
 	report.add(p.try(ctx, probeModels, p.models))
+	if p.byHeader {
+		report.add(finding{"profile", works, p.known.Name + ", told by its Server header"})
+	}
 	if l.model == "" && !p.dead {
 		return usage(errors.New("no model is named and the endpoint lists none: give --model NAME"))
 	}
@@ -71,7 +90,9 @@ func (c *doctorCommand) probes(ctx context.Context, l *link, report *doctorRepor
 		name string
 		run  func(context.Context) (string, error)
 	}{
-		{probeCreate, p.create}, {probeStream, p.stream}, {probeTools, p.tools}, {probeOutput, p.textOutput}, {probeParts, p.partsOutput},
+		{probeCreate, p.create}, {probeStream, p.stream}, {probeUsage, p.usage}, {probeCut, p.cut}, {probeWindow, p.window},
+		{probeSchema, p.schema}, {probePicture, p.picture}, {probeTools, p.tools}, {probeForced, p.forced}, {probeNamed, p.named},
+		{probeOutput, p.textOutput}, {probeParts, p.partsOutput},
 		{probePrevious, p.previous}, {probeStored, p.stored}, {probeTokens, p.tokens}, {probeTalks, p.conversations},
 		{probeSocket, p.socket}, {probeChat, p.chat},
 	} {
@@ -99,11 +120,17 @@ func (p *prober) try(ctx context.Context, name string, run func(context.Context)
 	began := time.Now()
 	note, err := run(ctx)
 	var skip errSkip
+	var ignored errIgnored
+	var doubt errUnclear
 	switch {
 	case err == nil:
 		return finding{name, works, strings.TrimPrefix(note+", ", ", ") + duration(time.Since(began))}
 	case errors.As(err, &skip):
 		return finding{name, skipped, skip.Error()}
+	case errors.As(err, &ignored):
+		return finding{name, missing, ignored.Error()}
+	case errors.As(err, &doubt):
+		return finding{name, unclear, doubt.Error()}
 	case absent(err):
 		return finding{name, missing, brief(err)}
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
@@ -125,7 +152,7 @@ func brief(err error) string {
 	}
 	short := *e
 	short.Method, short.URL, short.Op, short.Hint, short.RequestID = "", "", "", "", ""
-	return shorten(short.Error(), 160)
+	return short.Error()
 }
 
 // absent reports an error that says the endpoint has no such thing.
@@ -142,7 +169,7 @@ func absent(err error) bool {
 func (p *prober) client() *responses.Client {
 	return &responses.Client{
 		BaseURL: p.link.base, Key: p.link.key, Account: p.link.account, Profile: p.link.profile, Table: p.link.table,
-		UserAgent: userAgent(), Retry: endpoint.Retry{Max: -1}, IdleTimeout: p.timeout,
+		UserAgent: userAgent(), Retry: endpoint.Retry{Max: 1}, IdleTimeout: p.timeout,
 	}
 }
 
@@ -174,23 +201,12 @@ func (p *prober) models(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	header, body, err := p.get(ctx, u.String())
 	if err != nil {
 		return "", err
 	}
-	p.known.SetHeader(req.Header, p.link.key, p.link.account)
-	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	resp, err := client.Do(req)
-	if err != nil {
-		return "", endpoint.FromTransport(req.Method, req.URL, err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, 16<<20))
-	if err != nil {
-		return "", endpoint.FromTransport(req.Method, req.URL, err)
-	}
-	if resp.StatusCode != http.StatusOK {
-		return "", endpoint.FromResponse(resp, body)
+	if known, ok := p.link.table.DetectServer(header.Get("Server")); ok && p.link.profile == nil {
+		p.byHeader, p.known = known.Name != p.known.Name, known
 	}
 	var list struct {
 		Data []struct {
@@ -205,6 +221,7 @@ func (p *prober) models(ctx context.Context) (string, error) {
 		p.link.model = list.Data[0].ID
 		note += "; none was named, so " + p.link.model + " is tried"
 	}
+	p.listed = body
 	return note, nil
 }
 
@@ -213,7 +230,8 @@ func (p *prober) create(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s said %q", cmp.Or(resp.Model, p.link.model), shorten(resp.Text(), 30)), nil
+	p.first = resp
+	return fmt.Sprintf("%s said %q", cmp.Or(resp.Model, p.link.model), p.short(resp.Text())), nil
 }
 
 func (p *prober) stream(ctx context.Context) (string, error) {
@@ -225,6 +243,11 @@ func (p *prober) stream(ctx context.Context) (string, error) {
 		if ev.Type == item.EventTextDelta {
 			deltas++
 			text += ev.Delta
+		}
+		if ev.Type == item.EventCompleted || ev.Type == item.EventIncomplete {
+			if resp, err := ev.Response(); err == nil {
+				p.streamed = resp.Usage
+			}
 		}
 	}
 	return fmt.Sprintf("%d text deltas", deltas), nil
@@ -241,7 +264,7 @@ func (p *prober) tools(ctx context.Context) (string, error) {
 	r.Tools, r.ToolChoice = []item.Tool{probeTool}, item.ChoiceRequired
 	resp, err := p.client().Create(ctx, r)
 	if err != nil {
-		return "", err
+		return "", asNo(err)
 	}
 	for _, it := range resp.Output {
 		if it.Type() == item.TypeFunctionCall {
@@ -249,67 +272,60 @@ func (p *prober) tools(ctx context.Context) (string, error) {
 			return "", nil
 		}
 	}
-	return "", errors.New("the model called nothing, though it had to")
+	return "", errUnclear("nothing was called: the server takes no notice of tools, or the model cannot call")
 }
 
 // answered sends the call with an output.
-func (p *prober) answered(ctx context.Context, c *responses.Client, out item.Content) error {
+func (p *prober) answered(ctx context.Context, c *responses.Client, out item.Content) (*item.Response, error) {
 	if p.call.IsZero() {
-		return errSkip("nothing was called")
+		return nil, errSkip("nothing was called")
 	}
 	output, err := item.Output(p.call.CallID(), out)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	r := p.request(item.User("Call the tool ping."), p.call, output)
+	r := p.request(item.User("Call the tool ping, and say what colour it answers."), p.call, output)
 	r.Tools = []item.Tool{probeTool}
-	_, err = c.Create(ctx, r)
-	return err
+	return c.Create(ctx, r)
 }
 
 func (p *prober) textOutput(ctx context.Context) (string, error) {
-	return "", p.answered(ctx, p.client(), item.Text("pong"))
-}
-
-func (p *prober) partsOutput(ctx context.Context) (string, error) {
-	parts := item.Parts(&item.InputText{Text: "pong"}, &item.InputImage{ImageURL: probeImage()})
-	err := p.answered(ctx, p.bare(), parts)
-	var e *endpoint.Error
-	if !errors.As(err, &e) || e.Class != endpoint.BadRequest {
-		return "", err
-	}
-	if again := p.answered(ctx, p.client(), parts); again == nil {
-		return "as text and a message, as the profile " + p.known.Name + " has it", nil
-	}
+	_, err := p.answered(ctx, p.client(), item.Text("pong"))
 	return "", err
 }
 
-// probeImage is a grey square as a data URI.
-func probeImage() string {
-	img := image.NewGray(image.Rect(0, 0, 32, 32))
-	for i := range img.Pix {
-		img.Pix[i] = 128
-	}
-	var b bytes.Buffer
-	_ = png.Encode(&b, img) // into memory
-	return "data:image/png;base64," + base64.StdEncoding.EncodeToString(b.Bytes())
-}
-
-func (p *prober) previous(ctx context.Context) (string, error) {
-	yes := true
-	r := p.request(probeQuestion)
-	r.Store = &yes
-	c := p.bare()
-	first, err := c.Create(ctx, r)
+// partsOutput sends an image in an output: as specified and, where that is
+// refused, as a run would, which may take the form plain for it.
+func (p *prober) partsOutput(ctx context.Context) (string, error) {
+	without, err := p.answered(ctx, p.client(), item.Text("pong"))
 	if err != nil {
 		return "", err
 	}
-	next := p.request(item.User("Say it again."))
-	next.PreviousResponseID = first.ID
-	if _, err = c.Create(ctx, next); err == nil {
-		p.id = first.ID
+	parts := item.Parts(&item.InputText{Text: "pong"}, &item.InputImage{ImageURL: probeImage()})
+	note := ""
+	with, err := p.answered(ctx, p.bare(), parts)
+	if refused(err) {
+		c := p.client()
+		c.Retry = endpoint.Retry{Max: 1}
+		again, failed := p.answered(ctx, c, parts)
+		if failed != nil {
+			return "", asNoImage(err)
+		}
+		p.asText, with, err, note = true, again, nil, "as text and a message, as antiphon sends it here; "
 	}
-	return "", err
+	if err != nil {
+		return "", asNoImage(err)
+	}
+	seen, err := arrived(with, inputOf(with)-inputOf(without))
+	var doubt errUnclear
+	var ignored errIgnored
+	switch {
+	case errors.As(err, &doubt):
+		err = errUnclear(note + string(doubt))
+	case errors.As(err, &ignored):
+		err = errIgnored(note + string(ignored))
+	}
+	return note + seen, err
 }
 
 func (p *prober) stored(ctx context.Context) (string, error) {
@@ -354,7 +370,7 @@ func (p *prober) socket(ctx context.Context) (string, error) {
 func (p *prober) chat(ctx context.Context) (string, error) {
 	var c agent.Model = &completions.Client{
 		BaseURL: p.link.base, Key: p.link.key, Account: p.link.account, Profile: p.link.profile, Table: p.link.table,
-		UserAgent: userAgent(), Retry: endpoint.Retry{Max: -1}, IdleTimeout: p.timeout,
+		UserAgent: userAgent(), Retry: endpoint.Retry{Max: 1}, IdleTimeout: p.timeout,
 	}
 	return "", drained(c.Stream(ctx, p.request(probeQuestion)))
 }
@@ -370,46 +386,55 @@ func drained(events func(func(item.Event, error) bool)) error {
 }
 
 // suggestion is a profile for an endpoint that is not known, as far as the
-// probes tell.
-func suggestion(l *link, found []finding) jsontext.Value {
+// probes tell. It begins with the one that fits best, so that keeping it is never
+// worse than keeping none; where a built-in one is found by itself, there is none.
+func suggestion(p *prober, found []finding) jsontext.Value {
+	l := p.link
 	base := cmp.Or(l.base, endpoint.DefaultBaseURL)
 	u, err := endpoint.URL(base, "/")
-	if err != nil || l.profile != nil || l.table.Detect(u).Name != endpoint.Careful.Name || strings.Contains(l.note, "rehearsal") {
+	if err != nil || l.profile != nil || p.known.Name != endpoint.Careful.Name || l.model == rehearsal.Model {
 		return nil
 	}
-	p := endpoint.Careful.Clone()
-	p.Name, p.Hosts = u.Hostname(), []string{u.Host}
+	if p.ollama { // its own profile fits better than what is found here
+		return indented(fmt.Appendf(nil, `{"profiles":[{"name":%q,"like":"ollama","hosts":[%q]}]}`, u.Hostname(), u.Host))
+	}
+	best := endpoint.Careful.Clone()
+	best.Name, best.Hosts = u.Hostname(), []string{u.Host}
 	for _, f := range found {
-		support := endpoint.No
+		support := endpoint.Unknown
 		switch f.Result {
 		case works:
 			support = endpoint.Yes
-		case skipped:
-			support = endpoint.Unknown
+		case missing, broken:
+			support = endpoint.No
 		}
 		switch f.Name {
 		case probeCreate:
 			if support == endpoint.No {
-				p.APIs = []string{endpoint.APIChat}
+				best.APIs = []string{endpoint.APIChat}
 			}
 		case probeParts:
-			if support == endpoint.No || strings.HasPrefix(f.Note, "as text") {
-				p.Outputs = endpoint.OutputString
+			if support == endpoint.No || p.asText {
+				best.Outputs = endpoint.OutputString
 			}
 		case probePrevious:
-			p.PreviousResponse = support
+			best.PreviousResponse = support
 		case probeStored:
-			p.Stored = support
+			best.Stored = support
 		case probeTokens:
-			p.InputTokens = support
+			best.InputTokens = support
 		case probeTalks:
-			p.Conversations = support
+			best.Conversations = support
 		case probeSocket:
-			p.WebSocket = support
+			best.WebSocket = support
 		}
 	}
-	text := append([]byte(`{"profiles":[`), p.AppendJSON(nil)...)
-	v := jsontext.Value(append(text, "]}"...))
+	text := append([]byte(`{"profiles":[`), best.AppendJSON(nil)...)
+	return indented(append(text, "]}"...))
+}
+
+func indented(text []byte) jsontext.Value {
+	v := jsontext.Value(text)
 	if v.Indent() != nil {
 		return nil
 	}

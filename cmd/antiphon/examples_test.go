@@ -4,6 +4,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -81,6 +82,7 @@ func TestExamples(t *testing.T) {
 				if c.asks {
 					continue
 				}
+				sh.warned.Reset()
 				switch out, code := sh.run(t, c.line); {
 				case code != c.code:
 					t.Errorf("%s\nexit code %d, want %d\n%s", c.line, code, c.code, out)
@@ -88,6 +90,9 @@ func TestExamples(t *testing.T) {
 					sh.seen.WriteString(out)
 				case strings.Contains(out, "the rehearsal model answers"):
 					t.Errorf("%s\nis not answered by a real model:\n%s", c.line, out)
+				}
+				if s := unexpected(sh.warned.String(), c.code); s != "" {
+					t.Errorf("%s\nwarns: %s", c.line, s)
 				}
 			}
 			for _, text := range promised {
@@ -97,6 +102,28 @@ func TestExamples(t *testing.T) {
 			}
 			sameTree(t, filepath.Join(examplesDir, name), filepath.Join(sh.dir, "examples", name))
 		})
+	}
+}
+
+// TestExamplesHaveNoWarnings: a file that is shown to newcomers has nothing for
+// check to warn of.
+func TestExamplesHaveNoWarnings(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(examplesDir, "*", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, path := range files {
+		if filepath.Base(path) == "README.md" || !strings.Contains(read(t, path), "<system>") {
+			continue
+		}
+		n++
+		if o := program(t, "check", path); o.code != exitOK || o.out != "" {
+			t.Errorf("%s: exit code %d\n%s%s", path, o.code, o.out, o.err)
+		}
+	}
+	if n < len(examples) {
+		t.Errorf("%d agents were checked, of %d examples", n, len(examples))
 	}
 }
 
@@ -142,6 +169,7 @@ type shell struct {
 	bin            string // what the commands find before all else
 	standIn        string // where the real models are
 	seen           strings.Builder
+	warned         bytes.Buffer // what was on standard error
 }
 
 func newShell(t *testing.T, name string) *shell {
@@ -240,12 +268,30 @@ func (sh *shell) run(t *testing.T, line string) (out string, code int) {
 	if strings.Contains(line, "OPENAI_API_KEY=") {
 		cmd.Env = append(cmd.Env, "OPENAI_BASE_URL="+sh.standIn)
 	}
-	text, err := cmd.CombinedOutput()
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &sh.warned
+	err := cmd.Run()
+	text := said.String() + sh.warned.String() // not as they came, which might take a line apart
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		t.Fatalf("%s: %v\n%s", line, err, text)
 	}
-	return string(text), cmd.ProcessState.ExitCode()
+	return text, cmd.ProcessState.ExitCode()
+}
+
+// unexpected returns what the program says on standard error beside who answers,
+// a server that is still being built, and what the run does. The last line of a
+// run that does not end well is expected.
+func unexpected(text string, code int) string {
+	var list []string
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	for i, line := range lines {
+		known := strings.Contains(line, " answers (") || strings.Contains(line, "is still being started") || code != 0 && i == len(lines)-1
+		if strings.HasPrefix(line, "antiphon: ") && !known || strings.HasSuffix(line, "[warning]") {
+			list = append(list, line)
+		}
+	}
+	return strings.Join(list, "\n")
 }
 
 var localEndpoint = regexp.MustCompile(`http://localhost:\d+/v1`)

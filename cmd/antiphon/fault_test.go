@@ -63,7 +63,7 @@ func faults() []fault {
 		{name: "[DONE] and no last event", answers: one(reply.WithoutLast().WithDone()), code: 3, says: "/v1/responses: ", kept: partly},
 		{name: "error event", answers: one(agenttest.ErrorEvent("server_error", "It broke.", said)), code: 3, says: "It broke.", kept: partly},
 		{name: "failed", answers: one(agenttest.Failed("server_error", "It failed.", said)), code: 3, says: "It failed.", kept: partly},
-		{name: "failed at once", answers: one(agenttest.Failed("server_error", "It failed.")), code: 3, says: "It failed."},
+		{name: "failed at once", slow: true, answers: again(agenttest.Failed("server_error", "It failed.")), code: 3, says: "It failed."},
 		{name: "invalid JSON in an event", answers: one(reply.WithEvent(-1, `{"type":"response.output_text.delta",`)), code: 3, says: "/v1/responses: ", kept: partly},
 		{name: "incomplete", answers: one(agenttest.Incomplete("max_output_tokens", said)), code: 3, says: "the reply is incomplete: the endpoint cut it off (max_output_tokens)", kept: partly},
 		{name: "a call in a reply that broke off", answers: one(agenttest.Reply(item.Call("call_cut", "read_file", readNote)).WithoutLast()), code: 3, says: "/v1/responses: ", kept: "call_cut"},
@@ -331,7 +331,8 @@ func TestNoPermission(t *testing.T) {
 		t.Errorf("exit code %d\n%s", o.code, o.err)
 	}
 	o = program(t, "run", agent, "--rehearsal", "--out", filepath.Join(shut, "talk.md"))
-	if o.code != exitFailed || len(o.messages()) != 2 || !strings.Contains(o.messages()[1], "permission denied") || o.out != "" {
+	// The file is locked before anybody is named or asked.
+	if o.code != exitUsage || len(o.messages()) != 1 || !strings.Contains(o.messages()[0], "permission denied") || o.out != "" {
 		t.Errorf("exit code %d\n%s%s", o.code, o.out, o.err)
 	}
 }

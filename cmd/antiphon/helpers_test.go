@@ -46,10 +46,11 @@ func noKey(t *testing.T, where, text string) {
 	}
 }
 
-// messages returns the lines in which the program itself speaks.
+// messages returns the lines in which the program itself speaks, without the one
+// that says who answers.
 func (o outcome) messages() (list []string) {
 	for line := range strings.Lines(o.err) {
-		if strings.HasPrefix(line, "antiphon: ") {
+		if strings.HasPrefix(line, "antiphon: ") && !strings.Contains(line, " answers (profile ") {
 			list = append(list, strings.TrimSpace(line))
 		}
 	}

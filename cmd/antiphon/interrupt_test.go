@@ -136,7 +136,7 @@ func TestInterruptText(t *testing.T) {
 	if code != exitInterrupted || strings.Trim(rest, "\n") != "" {
 		t.Errorf("exit code %d, output %q", code, rest)
 	}
-	if s := p.err.String(); !strings.HasSuffix(s, "\nantiphon: interrupted\n") || strings.Count(s, "antiphon: ") != 1 {
+	if s := p.err.String(); !strings.HasSuffix(s, "\nantiphon: interrupted\n") || strings.Count(s, "antiphon: ") != 2 { // the other says who answers
 		t.Errorf("standard error:\n%s", s)
 	}
 	if text := read(t, out); !strings.Contains(text, `status="incomplete"`) || !strings.Contains(text, "\none two ") {
@@ -157,7 +157,7 @@ func TestInterruptWaiting(t *testing.T) {
 	}
 	p.signal(t, os.Interrupt)
 	code, rest := p.wait(t)
-	if code != exitInterrupted || p.err.String() != "antiphon: interrupted\n" {
+	if messages := (outcome{err: p.err.String()}).messages(); code != exitInterrupted || len(messages) != 1 || messages[0] != "antiphon: interrupted" {
 		t.Errorf("exit code %d\n%s", code, p.err.String())
 	}
 	seen, problem := eventLines(got + rest)
@@ -216,7 +216,10 @@ func (s silent) Read([]byte) (int, error) {
 func TestClosedOutput(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
-	agent, out, srv := talk(t, stalled().StallAfter(6, release))
+	// The rest is long, so that it cannot all be written while a process of a
+	// parallel test still has our end.
+	long := agenttest.Reply(item.Assistant("one two " + strings.Repeat("three four ", 5000)))
+	agent, out, srv := talk(t, long.StallAfter(6, release))
 	p := start(t, nil, "run", agent, "--out", out, "--base-url", srv.URL)
 	p.until(t, "one two ")
 	syscall.ForkLock.Lock() // no process of a parallel test is about to be started, with our end still open
@@ -228,4 +231,19 @@ func TestClosedOutput(t *testing.T) {
 		t.Errorf("exit code %d\n%s", code, p.err.String())
 	}
 	goesOn(t, agent, out, srv, "one two ")
+}
+
+// closed is a standard output that nobody reads any more.
+type closed struct{}
+
+func (closed) Write([]byte) (int, error) { return 0, syscall.EPIPE }
+
+// Where there is no run, none is said to have stopped.
+func TestClosedOutputWithoutRun(t *testing.T) {
+	file := write(t, filepath.Join(t.TempDir(), "talk.md"), "<user>hello</user>\n")
+	var said bytes.Buffer
+	code := run(t.Context(), []string{"convert", file, "--to", "items"}, nil, stdio{in: strings.NewReader(""), out: closed{}, err: &said})
+	if code != exitFailed || said.String() != "antiphon: standard output was closed before everything was written\n" {
+		t.Errorf("exit code %d, %q", code, said.String())
+	}
 }

@@ -14,38 +14,65 @@ import (
 	"unicode/utf8"
 )
 
-// prompt returns what is said to the agent beside its file: the argument, or
-// what comes on standard input when that is no terminal. White space alone says
-// nothing.
-func (c *runCommand) prompt(ctx context.Context, std stdio) (string, error) {
-	text, err := c.given(ctx, std)
+// asked is what a person says to the agent beside its file.
+type asked struct {
+	text string
+	// empty says that standard input was attached for it and held nothing.
+	empty bool
+}
+
+// prompt returns what is said to the agent beside its file: the argument, then
+// a blank line and what is piped in, where there is such input. Nothing that a
+// person gives is dropped, but for white space alone, which says nothing. U2
+func (c *runCommand) prompt(ctx context.Context, std stdio) (asked, error) {
+	argument := c.Prompt
+	if argument == "-" {
+		argument = ""
+	} else if !hasInput(std.in) {
+		return asked{text: spoken(argument)}, nil
+	}
+	piped, err := readInput(ctx, std, awaited(argument))
 	switch {
 	case err != nil:
-		return "", err
-	case !utf8.ValidString(text):
-		return "", usage(errors.New("the prompt is no UTF-8 text; convert it, or attach it with <file> in the agent's file"))
-	case strings.TrimSpace(text) == "":
-		return "", nil
+		return asked{}, err
+	case !utf8.ValidString(piped):
+		return asked{}, usage(errors.New("standard input is not UTF-8 text; convert it, or attach it with <file> in the agent's file"))
+	case spoken(piped) == "":
+		return asked{text: spoken(argument), empty: spoken(argument) == ""}, nil
+	case spoken(argument) == "":
+		return asked{text: withoutLineEnd(piped)}, nil
 	}
-	return text, nil
+	return asked{text: argument + "\n\n" + withoutLineEnd(piped)}, nil
 }
 
-func (c *runCommand) given(ctx context.Context, std stdio) (string, error) {
-	if c.Prompt != "" && c.Prompt != "-" {
-		return c.Prompt, nil
+// withoutLineEnd returns the text without the end of its last line, whole.
+func withoutLineEnd(text string) string {
+	if line, ok := strings.CutSuffix(text, "\r\n"); ok {
+		return line
 	}
-	if c.Prompt == "" && !hasInput(std.in) {
-		return "", nil
-	}
-	text, err := readInput(ctx, std)
-	if err != nil {
-		return "", err
-	}
-	return strings.TrimSuffix(text, "\n"), nil
+	return strings.TrimSuffix(text, "\n")
 }
 
-// hasInput reports whether standard input may hold a prompt: a pipe or a file
-// does, a terminal or the null device does not.
+// spoken returns the text, or "" where it is white space alone.
+func spoken(text string) string {
+	if strings.TrimSpace(text) == "" {
+		return ""
+	}
+	return text
+}
+
+// awaited says what a run waits for that reads standard input: a pipe that a
+// supervisor never closes must not look like a model that never answers.
+func awaited(argument string) string {
+	if spoken(argument) != "" {
+		return "standard input is a pipe and has not ended; what comes of it is sent behind the prompt. Give </dev/null to send the prompt alone"
+	}
+	return "reading the prompt from standard input; end it with Ctrl-D, or give </dev/null for none"
+}
+
+// hasInput reports whether standard input may hold something to send: a pipe, a
+// socket (some programs start others so) or a file does, a terminal or the null
+// device does not.
 func hasInput(in io.Reader) bool {
 	f, ok := in.(*os.File)
 	if !ok {
@@ -55,22 +82,26 @@ func hasInput(in io.Reader) bool {
 	if err != nil {
 		return false
 	}
-	return info.Mode().IsRegular() || info.Mode()&os.ModeNamedPipe != 0
+	return info.Mode().IsRegular() || info.Mode()&(os.ModeNamedPipe|os.ModeSocket) != 0
 }
 
-// patience is how long standard input may stay silent before a line says that
+// patience is how long standard input may stay open before a line says that
 // it is being read.
-const patience = 2 * time.Second
+const patience = time.Second
+
+// maxInput bounds what is read from standard input, in bytes. It is more than
+// any model takes, and less than what makes a machine slow.
+const maxInput = 32 << 20
 
 // readInput reads all of standard input. A cancel does not wait for it.
-func readInput(ctx context.Context, std stdio) (string, error) {
+func readInput(ctx context.Context, std stdio, awaited string) (string, error) {
 	type read struct {
 		text []byte
 		err  error
 	}
 	done := make(chan read, 1)
 	go func() {
-		text, err := io.ReadAll(std.in)
+		text, err := io.ReadAll(io.LimitReader(std.in, maxInput+1))
 		done <- read{text, err}
 	}()
 	slow := time.NewTimer(patience)
@@ -81,9 +112,12 @@ func readInput(ctx context.Context, std stdio) (string, error) {
 			if r.err != nil {
 				return "", fmt.Errorf("standard input: %w", r.err)
 			}
+			if len(r.text) > maxInput {
+				return "", usage(fmt.Errorf("standard input is longer than %d bytes, more than a model can take; send less, or let a tool read the file", maxInput))
+			}
 			return string(r.text), nil
 		case <-slow.C:
-			fmt.Fprintln(std.err, "antiphon: reading the prompt from standard input; end it with Ctrl-D, or give </dev/null for none")
+			fmt.Fprintln(std.err, "antiphon: "+awaited)
 		case <-ctx.Done():
 			return "", ctx.Err()
 		}

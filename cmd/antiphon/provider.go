@@ -5,6 +5,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net/url"
@@ -21,6 +22,7 @@ import (
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/rehearsal"
 	"github.com/antiphon-go/antiphon/responses"
+	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
 )
 
@@ -59,13 +61,14 @@ type endpointFlags struct {
 
 // said is what an agent's file says of who is to answer.
 type said struct {
+	path                    string // for messages
 	model, baseURL, profile string
 	script                  func(path string) (*rehearsal.Script, error)
 	tools                   []tool.Tool
 }
 
 func saidBy(file *agentfile.File) said {
-	return said{file.Model(), file.BaseURL(), file.Profile(), file.Script, file.Tools}
+	return said{file.Path, file.Model(), file.BaseURL(), file.Profile(), file.Script, file.Tools}
 }
 
 // provider is who answers.
@@ -73,14 +76,20 @@ type provider struct {
 	model agent.Model
 	// name is the model's name in requests.
 	name string
-	// note is the line that says who answers, where that is not plain.
-	note string
-	stop func()
+	// rehearsed says that the rehearsal model answers.
+	rehearsed bool
+	// who is a line for a person that says who answers. It is empty if notes
+	// say it.
+	who  string
+	link *link // nil for the rehearsal
+	// notes are lines that warn a person.
+	notes []string
+	stop  func()
 }
 
 // provider chooses who answers. The rehearsal does when it is asked for on the
-// command line, when the file asks for it and the command line names nobody
-// else, and when nothing else is configured.
+// command line, when the file or OPENAI_MODEL asks for it and the command line
+// names nobody else, and when no model and no endpoint is named anywhere.
 func (c *endpointFlags) provider(file said, table *endpoint.Table, env environment, std stdio) (*provider, error) {
 	if script, rehearsed, err := c.rehearses(file, env); err != nil {
 		return nil, err
@@ -95,7 +104,7 @@ func (c *endpointFlags) provider(file said, table *endpoint.Table, env environme
 		return nil, usage(errors.New(`no model is named: give --model NAME, set OPENAI_MODEL, or write <config model="NAME"/> in the file`))
 	}
 	model, stop := link.client(std)
-	return &provider{model: model, name: link.model, note: link.note, stop: stop}, nil
+	return &provider{model: model, name: link.model, who: link.who(), link: link, notes: link.notes, stop: stop}, nil
 }
 
 // providers are who answers the agents of a run: the one that the file
@@ -105,7 +114,9 @@ type providers struct {
 	table *endpoint.Table
 	env   environment
 	std   stdio
-	notes []string // each once
+	quiet bool      // notes are warnings only
+	main  *provider // who answers the agent that is run
+	notes []string  // each once
 	stops []func()
 }
 
@@ -115,9 +126,15 @@ func (p *providers) of(file *agentfile.File) (agent.Model, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
+	p.main = cmp.Or(p.main, who)
 	p.stops = append(p.stops, who.stop)
-	if who.note != "" && !slices.Contains(p.notes, who.note) {
-		p.notes = append(p.notes, who.note)
+	for _, note := range append([]string{who.who}, who.notes...) {
+		if note == "" || p.quiet && note == who.who {
+			continue
+		}
+		if !slices.Contains(p.notes, note) {
+			p.notes = append(p.notes, note)
+		}
 	}
 	return who.model, who.name, nil
 }
@@ -128,6 +145,48 @@ func (p *providers) stop() {
 	}
 }
 
+// say prints the notes, with the kind of server that answered the session before.
+func (p *providers) say(sess *session.Session) {
+	if m := p.main; m != nil && m.link != nil {
+		agent.Recall(m.model, sess)
+		if i := slices.Index(p.notes, m.who); i >= 0 {
+			m.link.known.Name = m.model.(agent.Describer).About().Profile
+			p.notes[i] = m.link.who()
+		}
+	}
+	for _, note := range p.notes {
+		fmt.Fprintln(p.std.err, note)
+	}
+}
+
+// sayRehearsed warns that a real model is about to read what the rehearsal model
+// said as its own words.
+func (p *providers) sayRehearsed(sess *session.Session) {
+	if p.main == nil || p.main.rehearsed {
+		return
+	}
+	n := 0
+	for e := range sess.Entries() {
+		switch b := e.Body.(type) {
+		case session.Given:
+			n += count(rehearsal.Said(b.Item))
+		case session.Received:
+			n += count(rehearsal.Said(b.Item))
+		}
+	}
+	if n > 0 {
+		fmt.Fprintf(p.std.err, "!! the rehearsal model said %s of this conversation; %s reads that as its own words. A new session or transcript begins without it.\n",
+			plural(n, "item"), printable(p.main.name))
+	}
+}
+
+func count(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
 // Why the rehearsal model answers.
 const (
 	wanted   = "wanted"
@@ -135,10 +194,12 @@ const (
 )
 
 // rehearses says whether the rehearsal model answers, why, and by which script;
-// "" is none.
+// "" is none. A model that somebody named is never replaced by the rehearsal:
+// without an endpoint it is an [unreachable].
 func (c *endpointFlags) rehearses(file said, env environment) (script, why string, err error) {
 	named, byFlag := rehearsal.ParseModel(c.Model)
 	script, byFile := rehearsal.ParseModel(file.model)
+	byEnv := env["OPENAI_MODEL"] == rehearsal.Model && file.model == ""
 	base, key, _ := c.address(file, env)
 	switch {
 	case c.Rehearsal && (c.BaseURL != "" || c.Model != "" && !byFlag):
@@ -148,12 +209,73 @@ func (c *endpointFlags) rehearses(file said, env environment) (script, why strin
 		return full, wanted, err
 	case byFile && (c.Rehearsal || c.BaseURL == "" && c.Model == ""):
 		return script, wanted, nil
-	case byFlag, c.Rehearsal:
+	case byFlag, c.Rehearsal, byEnv && c.BaseURL == "" && c.Model == "":
 		return "", wanted, nil
-	case base == "" && key.IsZero():
+	case base != "" || !key.IsZero():
+		return "", "", nil
+	case c.Model == "" && file.model == "" && env["OPENAI_MODEL"] == "":
 		return "", fallback, nil
 	}
-	return "", "", nil
+	return "", "", usage(c.unreachable(file, env))
+}
+
+// unreachable is a model that was named and has no endpoint.
+type unreachable struct {
+	model, by string
+	emptyKey  bool // OPENAI_API_KEY is set, and to nothing
+}
+
+func (c *endpointFlags) unreachable(file said, env environment) *unreachable {
+	u := &unreachable{model: c.Model, by: "--model"}
+	if u.model == "" {
+		u.model, u.by = file.model, file.path
+	}
+	if u.model == "" {
+		u.model, u.by = env["OPENAI_MODEL"], "OPENAI_MODEL"
+	}
+	_, u.emptyKey = env["OPENAI_API_KEY"]
+	return u
+}
+
+// Error says which model it is, and how to go on.
+func (u *unreachable) Error() string {
+	key := "set OPENAI_API_KEY"
+	if u.emptyKey {
+		key = "OPENAI_API_KEY is empty: set it"
+	}
+	return fmt.Sprintf("no endpoint is configured for the model %q, which %s names; %s for OpenAI, give --base-url URL for another endpoint, or give --rehearsal to try without a model", u.model, u.by, key)
+}
+
+// reachable refuses a model that nobody can answer for, before anything is made,
+// started or asked for the run. It reads the file once more, and only where no
+// flag and no variable names an endpoint. What else is wrong with the file is
+// left to the run, which reports it.
+func (c *runCommand) reachable(ctx context.Context, env environment, table *endpoint.Table) error {
+	if _, _, err := c.rehearses(said{path: c.File, model: "any"}, env); !errors.As(err, new(*unreachable)) {
+		return nil
+	}
+	options, err := fileOptions()
+	if err != nil {
+		return err
+	}
+	options.Profiles, options.Check = table, true
+	path := c.File
+	if _, err := os.Stat(c.Out); err == nil && c.Out != "" && !c.inSession() {
+		path = c.Out
+	}
+	file, err := agentfile.Load(ctx, path, options)
+	if err != nil {
+		return nil
+	}
+	defer file.Close()
+	_, err = file.AgentBy(func(f *agentfile.File) (agent.Model, string, error) {
+		_, _, err := c.rehearses(saidBy(f), env)
+		return &responses.Client{}, rehearsal.Model, err
+	}, nil)
+	if errors.As(err, new(*unreachable)) {
+		return err
+	}
+	return nil
 }
 
 // link is how an endpoint is reached.
@@ -162,16 +284,30 @@ type link struct {
 	key         endpoint.Key
 	account     string
 	profile     *endpoint.Profile // nil: what the address and the answers tell
+	known       endpoint.Profile  // what the address tells, or profile
+	host        string
 	table       *endpoint.Table
 	api         string
 	transport   string
-	note        string
+	notes       []string
+}
+
+// who says who answers, and as what kind of endpoint it is treated.
+func (l *link) who() string {
+	kind := "profile " + l.known.Name
+	if l.api == endpoint.APIChat {
+		kind += ", Chat Completions"
+	}
+	return printable(fmt.Sprintf("antiphon: %s at %s answers (%s)", l.model, l.host, kind))
 }
 
 // link puts together what flags, file and environment say of the endpoint.
 func (c *endpointFlags) link(file said, table *endpoint.Table, env environment) (*link, error) {
 	l := &link{table: table, account: env["OPENAI_ACCOUNT"], transport: c.Transport}
-	l.base, l.key, l.note = c.address(file, env)
+	var held string
+	if l.base, l.key, held = c.address(file, env); held != "" {
+		l.notes = append(l.notes, held)
+	}
 	u, err := endpoint.URL(cmp.Or(l.base, endpoint.DefaultBaseURL), "/")
 	if err != nil {
 		return nil, err
@@ -183,6 +319,7 @@ func (c *endpointFlags) link(file said, table *endpoint.Table, env environment) 
 		}
 		l.profile = &known
 	}
+	l.known, l.host = known, u.Host
 	l.api = c.API
 	if l.api == "" || l.api == "auto" {
 		l.api = known.APIs[0]
@@ -223,8 +360,9 @@ func (l *link) client(std stdio) (agent.Model, func()) {
 	return thread, func() { _ = thread.Close() }
 }
 
-// sayLosses tells what has no form in Chat Completions, each kind of thing
-// once.
+// sayLosses names what has no form in Chat Completions, each kind of thing once.
+// Labels that no model reads, and what is only moved, are not worth a line: a
+// reader would learn to pass over the one that matters.
 func sayLosses(std stdio) func([]completions.Loss) {
 	var mu sync.Mutex
 	told := map[string]bool{}
@@ -232,9 +370,9 @@ func sayLosses(std stdio) func([]completions.Loss) {
 		mu.Lock()
 		defer mu.Unlock()
 		for _, l := range losses {
-			if !told[l.What] {
+			if (l.Kind == completions.LostMember || l.Kind == completions.LostContent) && !told[l.What] {
 				told[l.What] = true
-				fmt.Fprintln(std.err, printable("antiphon: not sent, for Chat Completions has no place for it: "+l.String()))
+				fmt.Fprintln(std.err, unbroken("antiphon: not sent, Chat Completions has no place for it: "+l.String()))
 			}
 		}
 	}
@@ -299,11 +437,21 @@ func rehearse(file said, script, why string) (*provider, error) {
 		return nil, fmt.Errorf("rehearsal: %w", err)
 	}
 	client := &responses.Client{BaseURL: base, IdleTimeout: time.Minute}
-	note := "antiphon: the rehearsal model answers (" + by + "): no key, no network, no cost"
-	if why == fallback {
-		note = "antiphon: no endpoint is configured, so the rehearsal model answers (" + improvised + "); for a real one give --base-url or set OPENAI_API_KEY"
+	p := &provider{model: rehearsed{client}, name: rehearsal.Model, rehearsed: true, stop: stop}
+	p.who = "antiphon: the rehearsal model answers (" + by + "): no key, no network, no cost"
+	if why == fallback { // a warning: what is made up may be taken for an answer
+		p.who, p.notes = "", []string{"antiphon: no endpoint is configured, so the rehearsal model answers (" + improvised + "); for a real one name a model, and give --base-url or set OPENAI_API_KEY"}
 	}
-	return &provider{model: client, name: rehearsal.Model, note: note, stop: stop}, nil
+	return p, nil
+}
+
+// rehearsed is the client of a rehearsal. What it says of itself is the same for
+// each run, whatever port the rehearsal has.
+type rehearsed struct{ *responses.Client }
+
+// About marks in logs that no model answered.
+func (rehearsed) About() endpoint.About {
+	return endpoint.About{API: endpoint.APIResponses, Rehearsal: true}
 }
 
 func readOnly(tools []tool.Tool) func(string) bool {

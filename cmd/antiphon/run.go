@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/antiphon-go/antiphon/agent"
@@ -27,48 +28,58 @@ import (
 
 // runCommand is antiphon run.
 type runCommand struct {
-	from  *answers // those of ApproveFrom
-	names []string // of all tools, those of nested agents included
-	spill tool.Spill
-	kept  *kept // that of Session
+	from   *answers     // those of ApproveFrom
+	names  []string     // of all tools, those of nested agents included
+	unsure *atomic.Bool // an MCP server is missing, so that names may be too
+	spill  tool.Spill
+	kept   *kept // that of Session
+	screen *screen
+	asked  agent.Spent // by agents in messages, before the run
 
 	models *endpoint.Table
 
 	File   string `arg:"" help:"The agent: a ChatMarkdown file."`
-	Prompt string `arg:"" optional:"" help:"What to say to it, - for standard input. Without it, standard input is read unless it is a terminal."`
+	Prompt string `arg:"" optional:"" help:"What to say to it. What is piped in is sent behind it; - insists on standard input."`
 
-	Out     string `placeholder:"FILE" xor:"out" help:"Append the transcript to FILE. If it is there, go on with the conversation in it."`
-	InPlace bool   `xor:"out,place" help:"Append the transcript to the agent's file itself."`
-	Session string `xor:"place" placeholder:"NAME" help:"Keep the conversation in the session NAME of this file, and go on with it if it is there. --out is an export of it then."`
-	Force   bool   `help:"With --session: let --out overwrite a file that is no export of it."`
-	storeFlag
-	JSON bool `name:"json" help:"Print every event as a line of JSON on standard output."`
+	Out        string   `group:"keep" placeholder:"FILE" xor:"out" help:"Append the transcript to FILE. If it is there, go on with the conversation in it."`
+	KeepAgent  bool     `group:"keep" help:"With --out: go on with FILE although another agent's file began it. FILE's own model and tools are used."`
+	InPlace    bool     `group:"keep" xor:"out,place" help:"Append the transcript to the agent's file itself."`
+	Session    string   `group:"keep" xor:"place" placeholder:"NAME" help:"Keep the conversation in the session NAME of this file, and go on with it if it is there. --out is an export of it then."`
+	Owner      string   `group:"keep" placeholder:"OWNER" help:"Whose session it is: a new one gets this owner, and no other owner's is taken."`
+	Tag        []string `group:"keep" sep:"none" placeholder:"TAG" help:"A tag that the session gets; several times for several."`
+	Last       bool     `group:"keep" xor:"place" aliases:"continue" help:"Go on with the session of this file that was written to last."`
+	Force      bool     `group:"keep" help:"With --session: let --out overwrite a file that is no export of it."`
+	storeFlag  `group:"keep"`
+	ShowOutput bool `group:"show" short:"v" help:"Show the outputs of tools whole, not their last lines."`
+	Quiet      bool `group:"show" short:"q" help:"Tell only warnings and errors: no calls, no outputs, no totals."`
+	Plain      bool `group:"show" help:"No colours and no line that changes, for screen readers: a new line every 10 seconds while something is waited for. Also $$ANTIPHON_PLAIN."`
+	JSON       bool `group:"show" name:"json" help:"Print every event as a line of JSON on standard output."`
 
-	endpointFlags
+	endpointFlags `group:"who"`
 
-	Allow       []string `placeholder:"TOOL" sep:"," help:"Tools that may run without asking; * means all."`
-	Ask         []string `placeholder:"TOOL" sep:"," help:"Tools that must be asked about. Wins over --allow."`
-	Deny        []string `placeholder:"TOOL" sep:"," help:"Tools that may not run. Wins over all."`
-	ApproveFrom string   `placeholder:"FILE" help:"Take answers about calls from FILE: JSON lines such as {\"tool\":\"apply_patch\",\"allow\":true}, each used once."`
+	Allow       []string `group:"may" placeholder:"TOOL" sep:"," help:"Tools that may run without asking; * means all."`
+	Ask         []string `group:"may" placeholder:"TOOL" sep:"," help:"Tools that must be asked about. Wins over --allow."`
+	Deny        []string `group:"may" placeholder:"TOOL" sep:"," help:"Tools that may not run. Wins over all."`
+	ApproveFrom string   `group:"may" placeholder:"FILE" help:"Take answers about calls from FILE: JSON lines such as {\"tool\":\"apply_patch\",\"allow\":true}, each used once."`
 
-	Pause bool `help:"Let calls that ask wait: the run stops with exit code 5, and goes on when it is run again with their answers. Needs --session, --out or --in-place."`
+	Pause bool `group:"may" help:"Let calls that ask wait: the run stops with exit code 5, and goes on when it is run again with their answers. Needs --session, --out or --in-place."`
 
-	MaxTurns  int           `placeholder:"N" help:"Ask the model at most N times."`
-	MaxTime   time.Duration `placeholder:"TIME" help:"Stop after this time, such as 90s or 5m."`
-	MaxTokens int64         `placeholder:"N" help:"Stop when the endpoint has counted N tokens."`
-	MaxCost   float64       `placeholder:"COST" help:"Stop when the tokens cost this much, by --price."`
-	Price     string        `placeholder:"IN,CACHED,OUT" help:"What a million input, cached and output tokens cost, such as 1.25,0.125,10."`
-	Parallel  int           `placeholder:"N" help:"Run at most N calls at once."`
+	MaxTurns  int           `group:"limits" placeholder:"N" help:"Ask the model at most N times."`
+	MaxTime   time.Duration `group:"limits" placeholder:"TIME" help:"Stop after this time, such as 90s or 5m."`
+	MaxTokens int64         `group:"limits" placeholder:"N" help:"Stop when the endpoint has counted N tokens."`
+	MaxCost   float64       `group:"limits" placeholder:"COST" help:"Stop when the tokens cost this much, by --price. It is checked between turns, so the last turn may go beyond it."`
+	Price     string        `group:"limits" placeholder:"IN,CACHED,OUT" help:"What a million input, cached and output tokens cost, such as 1.25,0.125,10."`
+	Parallel  int           `group:"limits" placeholder:"N" help:"Run at most N calls at once."`
 
-	MaxRepeats int `placeholder:"N" help:"Stop when the model makes the same call N times in a row."`
+	MaxRepeats int `group:"limits" placeholder:"N" help:"Stop when the model makes the same call N times in a row."`
 
-	CollapseReads bool   `help:"Send a marker in the place of what a tool read if it read the same again later."`
-	Compact       string `placeholder:"auto|off|N" help:"Put a summary in the place of the older part of what is sent: near the end of the model's context (auto), never (off), or from N tokens on. Default: the file's, or off."`
-	CompactBy     string `enum:"summary,endpoint,dropping" default:"summary" help:"How: by a summary that the model writes, by the endpoint's own compaction, or by dropping (summary, endpoint, dropping)."`
+	CollapseReads bool   `group:"long" help:"Send a marker in the place of what a tool read if it read the same again later."`
+	Compact       string `group:"long" placeholder:"auto|off|N" help:"Put a summary in the place of the older part of what is sent: near the end of the model's context (auto), never (off), or from N tokens on. Default: the file's, or off."`
+	CompactBy     string `group:"long" enum:"summary,endpoint,dropping" default:"summary" help:"How: by a summary that the model writes, by the endpoint's own compaction, or by dropping (summary, endpoint, dropping)."`
 
-	MaxOutput     string `placeholder:"LIMIT" help:"Shorten each output of a tool, such as to 8000 (tokens), '8000 tail' or '65536 bytes sample'. The model gets the tool read_output for the rest."`
-	MaxTurnOutput string `placeholder:"LIMIT" help:"The same for all outputs of one turn together."`
-	Spill         string `placeholder:"FOLDER" help:"Keep what was left out of outputs in FOLDER, for later runs. Default: beside the transcript, or in memory."`
+	MaxOutput     string `group:"long" placeholder:"LIMIT" help:"Shorten each output of a tool, such as to 8000 (tokens), '8000 tail' or '65536 bytes sample'. The model gets the tool read_output for the rest."`
+	MaxTurnOutput string `group:"long" placeholder:"LIMIT" help:"The same for all outputs of one turn together."`
+	Spill         string `group:"long" placeholder:"FOLDER" help:"Keep what was left out of outputs in FOLDER, for later runs. Default: beside the transcript, or in memory."`
 }
 
 // Help is shown by antiphon run --help.
@@ -78,7 +89,7 @@ func (runCommand) Help() string {
 Examples:
   antiphon run examples/tour/tour.md
   antiphon run agent.md "What is in this folder?"
-  git diff | antiphon run review.md --out review.log.md
+  git diff | antiphon run review.md "Only security, please" --out review.log.md
   antiphon run agent.md --base-url http://localhost:11434/v1 --model qwen3
   antiphon run agent.md --allow append_to_file,find_and_replace
   antiphon run agent.md --max-cost 0.50 --price 1.25,0.125,10
@@ -95,10 +106,33 @@ func (c *runCommand) Run(ctx context.Context, std stdio, env environment) (err e
 	if err != nil {
 		return err
 	}
-	c.models = table
+	if c.Profile != "" { // a slip is one on the rehearsal too
+		if _, err := table.ByName(c.Profile); err != nil {
+			return usage(fmt.Errorf("--profile: %w", err))
+		}
+	}
+	c.models, c.unsure = table, new(atomic.Bool)
+	for _, path := range []string{c.File, c.Out} {
+		if isExport(path) && !(c.inSession() && path == c.Out) {
+			return usage(fmt.Errorf("%s is an exported session, not an agent; antiphon sessions import %s --for AGENT makes a session of it to go on with", path, path))
+		}
+	}
+	// Agents in messages and the run itself share what the limits leave.
+	ctx = agent.WithBudget(ctx, &agent.Budget{Tokens: c.MaxTokens, Cost: c.MaxCost})
+	if err := c.reachable(ctx, env, table); err != nil {
+		return err
+	}
+	c.Plain = c.Plain || env["ANTIPHON_PLAIN"] != ""
+	if !c.JSON && !c.Quiet {
+		c.screen, std = newScreen(std, env, c.Plain)
+		defer c.screen.close()
+	}
 	var who *person
 	if terminal(std.in) && terminal(std.err) && !c.JSON {
 		who = newPerson(std)
+		if c.screen != nil {
+			who.colour, who.columns = c.screen.colour, c.screen.size
+		}
 	}
 	runner, stop := c.inside(ctx, std, env, table, who)
 	defer stop()
@@ -112,28 +146,42 @@ func (c *runCommand) Run(ctx context.Context, std stdio, env environment) (err e
 	if err != nil {
 		return err
 	}
-	if err := file.Connect(ctx, env.lookup, sayServer(std)); err != nil {
+	if done, err := c.settled(std, env, sess, prompt); done {
+		return c.exported(ctx, std, env, err)
+	}
+	c.screen.wait("servers", "the MCP servers to start")
+	err = file.Connect(ctx, env.lookup, c.sayServer(std, env))
+	c.screen.done("servers")
+	if err != nil {
 		return err
 	}
-	providers := &providers{flags: &c.endpointFlags, table: table, env: env, std: std}
+	providers := &providers{flags: &c.endpointFlags, table: table, env: env, std: std, quiet: c.Quiet}
 	defer providers.stop()
 	a, err := c.agent(ctx, env, file, providers.of, who)
 	if err != nil {
 		return err
 	}
+	if err := c.unmatched(std, file.Partial); err != nil {
+		return err
+	}
 	if err := c.answer(ctx, sess); err != nil {
 		return err
 	}
-	c.sayUnmatched(std)
-	for _, note := range providers.notes {
-		fmt.Fprintln(std.err, note)
-	}
+	providers.say(sess)
+	providers.sayRehearsed(sess)
 	c.kept.stays()
-	err = c.play(ctx, std, env, a, sess, input(prompt, sess))
-	if c.kept != nil && c.Out != "" {
-		err = errors.Join(err, c.writeOut(ctx, std, env))
+	err = c.play(ctx, std, env, a, sess, input(prompt.text, sess))
+	c.from.sayUnused(std, sess)
+	return c.exported(ctx, std, env, c.rescued(std, env, sess, err))
+}
+
+// exported writes the export that --out is beside --session, whatever came of
+// the run. A session that is about to be deleted has none.
+func (c *runCommand) exported(ctx context.Context, std stdio, env environment, err error) error {
+	if c.kept == nil || c.kept.fresh || c.Out == "" {
+		return err
 	}
-	return err
+	return errors.Join(err, c.writeOut(ctx, std, env))
 }
 
 // check looks at the flags by themselves.
@@ -144,14 +192,14 @@ func (c *runCommand) check() error {
 	if math.IsNaN(c.MaxCost) || math.IsInf(c.MaxCost, 0) {
 		return usage(errors.New("--max-cost is no number"))
 	}
-	if (c.MaxCost > 0) != (c.Price != "") {
-		return usage(errors.New("--max-cost and --price go together: what a model costs is not built in"))
+	if c.MaxCost > 0 && c.Price == "" {
+		return usage(errors.New("--max-cost needs --price: what a model costs is not built in"))
 	}
-	if c.Pause && c.Out == "" && !c.InPlace && c.Session == "" {
+	if c.Pause && c.Out == "" && !c.InPlace && !c.inSession() {
 		return usage(errors.New("--pause needs --session NAME, --out FILE or --in-place, where the calls wait"))
 	}
-	if c.Session == "" && (c.Store != "" || c.Force) {
-		return usage(errors.New("--store and --force go with --session NAME"))
+	if err := c.checkKept(); err != nil {
+		return err
 	}
 	if _, err := c.price(); err != nil {
 		return err
@@ -168,10 +216,44 @@ func (c *runCommand) check() error {
 	return nil
 }
 
+// checkKept refuses flags that would do nothing, because the conversation is not
+// kept where they say something about it.
+func (c *runCommand) checkKept() error {
+	if c.KeepAgent && (c.Out == "" || c.inSession()) {
+		return usage(errors.New("--keep-agent goes with --out FILE, where FILE is the transcript that the run goes on with"))
+	}
+	if c.inSession() {
+		return nil
+	}
+	for _, flag := range []struct {
+		name  string
+		given bool
+	}{{"--store", c.Store != ""}, {"--force", c.Force}, {"--owner", c.Owner != ""}, {"--tag", len(c.Tag) > 0}} {
+		if flag.given {
+			return usage(fmt.Errorf("%s goes with --session NAME or --last", flag.name))
+		}
+	}
+	return nil
+}
+
+// inSession reports whether the run is kept in a session of a store.
+func (c *runCommand) inSession() bool { return c.Session != "" || c.Last }
+
 // sayServer tells of what happens to MCP servers.
-func sayServer(std stdio) func(mcpbridge.Event) {
+func (c *runCommand) sayServer(std stdio, env environment) func(mcpbridge.Event) {
 	return func(ev mcpbridge.Event) {
 		said := ""
+		switch ev.Kind {
+		case mcpbridge.Progress:
+			text := env.hide(ev.Text)
+			if ev.Total > 0 {
+				text = fmt.Sprintf("%g of %g %s", ev.Done, ev.Total, text)
+			}
+			c.screen.last(callKey(ev.Call.ID), text)
+			return
+		case mcpbridge.Ended, mcpbridge.Changed, mcpbridge.Missing:
+			c.unsure.Store(true)
+		}
 		switch ev.Kind {
 		case mcpbridge.Starting:
 			said = "is still being started"
@@ -179,10 +261,14 @@ func sayServer(std stdio) func(mcpbridge.Event) {
 			said = "has ended"
 		case mcpbridge.Changed:
 			said = "has other tools now"
+		case mcpbridge.Stray:
+			said = "printed a line that is no message and is skipped"
+		case mcpbridge.Missing:
+			said = "is optional and missing, with its tools"
 		default:
 			return
 		}
-		fmt.Fprintf(std.err, "antiphon: the MCP server %s %s: %s\n", printable(ev.Server), said, printable(ev.Text))
+		fmt.Fprintf(std.err, "antiphon: the MCP server %s %s: %s\n", unbroken(ev.Server), said, unbroken(ev.Text))
 	}
 }
 
@@ -206,9 +292,13 @@ func (c *runCommand) open(ctx context.Context, std stdio, env environment, table
 	if err != nil {
 		return nil, nil, err
 	}
-	options.Profiles, options.Allow, options.Runner = table, c.Allow, runner
+	options.Profiles, options.Allow, options.Runner, options.KeepAgent = table, c.Allow, runner, c.KeepAgent
+	options.Answers = answersFolder(env)
 	if who != nil {
 		options.Asker = who
+	}
+	if c.screen != nil {
+		options.Live = func(call tool.Call, _ bool, text []byte) { c.screen.last(callKey(call.ID), env.hide(string(text))) }
 	}
 	out := c.Out
 	switch {
@@ -217,7 +307,7 @@ func (c *runCommand) open(ctx context.Context, std stdio, env environment, table
 	case sameFile(c.File, out):
 		return nil, nil, usage(fmt.Errorf("--out %s is the agent's file itself; give --in-place to append to it", out))
 	}
-	if c.Session != "" {
+	if c.inSession() {
 		return c.keep(ctx, std, env, options)
 	}
 	if out == "" {
@@ -230,6 +320,10 @@ func (c *runCommand) open(ctx context.Context, std stdio, env environment, table
 		return file, sess, err
 	}
 	file, transcript, err := agentfile.OpenTranscript(ctx, c.File, out, options)
+	var other *agentfile.OtherAgentError
+	if errors.As(err, &other) {
+		return nil, nil, usage(fmt.Errorf("%w, or add --keep-agent", err))
+	}
 	if err != nil {
 		return nil, nil, unread(err)
 	}
@@ -263,14 +357,30 @@ func fileOptions() (agentfile.Options, error) {
 	return agentfile.Options{Workspace: filepath.Clean(workspace), Home: home}, nil
 }
 
-// sayUnmatched tells of rules that fit no tool of the file: a slip in --deny
-// would let a call run.
-func (c *runCommand) sayUnmatched(std stdio) {
-	for _, pattern := range slices.Concat(c.Allow, c.Ask, c.Deny) {
-		if !slices.ContainsFunc(c.names, func(name string) bool { return matches([]string{pattern}, name) }) {
-			fmt.Fprintf(std.err, "antiphon: no tool of %s is called %q\n", printable(c.File), printable(pattern))
+// unmatched looks for rules that fit no tool of the file. A name in --deny or --ask
+// is refused then: a slip would let a call run. Patterns are warned of, and so are
+// names as long as not all tools are known: those of an agent in a message that is
+// not asked again, or of an MCP server that did not start.
+func (c *runCommand) unmatched(std stdio, partial bool) error {
+	for _, flag := range []struct {
+		name     string
+		patterns []string
+	}{{"--deny", c.Deny}, {"--ask", c.Ask}, {"--allow", c.Allow}} {
+		for _, pattern := range flag.patterns {
+			if slices.ContainsFunc(c.names, func(name string) bool { return matches([]string{pattern}, name) }) {
+				continue
+			}
+			err := fmt.Errorf("%s: no tool of %s is called %q", flag.name, c.File, pattern)
+			if i := slices.IndexFunc(c.names, func(name string) bool { return nearly(name, pattern) }); i >= 0 {
+				err = fmt.Errorf("%w; did you mean %s?", err, c.names[i])
+			}
+			if flag.name != "--allow" && !strings.ContainsAny(pattern, `*?[\`) && !partial && !c.unsure.Load() {
+				return usage(err)
+			}
+			fmt.Fprintln(std.err, printable("antiphon: "+err.Error()))
 		}
 	}
+	return nil
 }
 
 func matches(patterns []string, name string) bool {
@@ -282,7 +392,10 @@ func matches(patterns []string, name string) bool {
 
 // play runs the agent and shows what happens.
 func (c *runCommand) play(ctx context.Context, std stdio, env environment, a *agent.Agent, sess *session.Session, input []item.Item) error {
-	show := newPrinter(std, env).show
+	p := newPrinter(std, env)
+	p.screen, p.quiet, p.whole = c.screen, c.Quiet, c.ShowOutput
+	p.colour = p.colour && !c.Plain
+	show := p.show
 	if c.JSON {
 		show = (&jsonLines{out: std.out}).show
 	}
@@ -301,19 +414,40 @@ func (c *runCommand) play(ctx context.Context, std stdio, env environment, a *ag
 			}
 		}
 		if end, ok := ev.(agent.Stopped); ok {
-			stopped = end
+			end.Totals.Nested.Add(c.asked)
+			end.All = end.Totals.All()
+			stopped, ev = end, end
 		}
 		if showErr = show(ev); showErr != nil {
 			break // nobody reads: the run is cancelled and put in order
 		}
 	}
 	if err := errors.Join(failure, showErr); err != nil {
-		return err
+		return c.roomHint(err, a.Compaction)
 	}
 	if stopped.Why == agent.ApprovalWanted {
 		return waiting(std, stopped.Wanted)
 	}
 	return c.verdict(stopped, refused)
+}
+
+// roomHint adds to the error of a full context the flags that make room, unless
+// the history is made shorter already.
+func (c *runCommand) roomHint(err error, by agent.Compaction) error {
+	var provider *endpoint.Error
+	full := errors.Is(err, agent.ErrContextFull) || errors.As(err, &provider) && provider.Class == endpoint.ContextOverflow
+	if !full || by.Auto || by.At > 0 {
+		return err
+	}
+	switch named := strings.Contains(err.Error(), "--compact auto"); {
+	case named && c.keeps():
+		return err
+	case named:
+		return fmt.Errorf("%w; --session NAME keeps the conversation to go on with", err)
+	case c.keeps():
+		return fmt.Errorf("%w; run it again with --compact auto to go on with a shorter history", err)
+	}
+	return fmt.Errorf("%w; --compact auto makes the history shorter, and --session NAME keeps the conversation to go on with", err)
 }
 
 // innermost is what a nested run's event says.
@@ -333,6 +467,8 @@ func (c *runCommand) verdict(s agent.Stopped, refused []string) error {
 		}
 		names := strings.Join(refused, ",")
 		return &exitError{exitNeedsAllow, fmt.Errorf("nobody could approve calls of %s, so they were refused; --allow %s lets them run", strings.Join(refused, ", "), names)}
+	case agent.EmptyReply:
+		return &exitError{exitProvider, errors.New("the reply is empty: the model said nothing and called nothing; give a prompt to go on, or look at the endpoint with antiphon doctor")}
 	case agent.Incomplete:
 		return &exitError{exitProvider, fmt.Errorf("the reply is incomplete: the endpoint cut it off (%s)", cmp.Or(s.Detail, "it did not say why"))}
 	}
@@ -341,7 +477,7 @@ func (c *runCommand) verdict(s agent.Stopped, refused []string) error {
 		detail = fmt.Sprintf("%s have passed", c.MaxTime)
 	}
 	again := "; --session NAME or --out FILE would have kept the conversation to go on with"
-	if c.Out != "" || c.InPlace || c.Session != "" {
+	if c.keeps() {
 		again = "; run it again to go on"
 	}
 	return &exitError{exitLimit, fmt.Errorf("stopped at the limit %s: %s%s", s.Why, detail, again)}

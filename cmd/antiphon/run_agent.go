@@ -14,6 +14,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agentfile"
+	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
 	"github.com/antiphon-go/antiphon/tool/picture"
 )
@@ -57,10 +58,15 @@ func (c *runCommand) adjust(ctx context.Context, env environment, a *agent.Agent
 	if kinds := set.Kinds(); len(kinds) > 0 && c.API == "chat" {
 		return usage(fmt.Errorf("the tool %s is one of the Responses API's own, which Chat Completions does not have", tool.NameOfKind(kinds[0])))
 	}
-	c.names = append(c.names, set.Names()...)
-	a.Policy.Allow = append(a.Policy.Allow, c.Allow...)
-	a.Policy.Deny = append(a.Policy.Deny, c.Deny...)
-	a.Policy.Ask = append(a.Policy.Ask, c.Ask...)
+	c.names = append(append(c.names, set.Names()...), tool.ReadOutputName)
+	for _, flag := range []struct {
+		verdict, name string
+		patterns      []string
+	}{{session.Deny, "--deny", c.Deny}, {session.Ask, "--ask", c.Ask}, {session.Allow, "--allow", c.Allow}} {
+		for _, pattern := range flag.patterns {
+			a.Policy.Rules = append(a.Policy.Rules, session.Rule{Verdict: flag.verdict, Tool: pattern, From: flag.name})
+		}
+	}
 	a.Policy.Hint = "Who runs the agent can allow it with --allow %s."
 	if c.Pause { // then it is said of nested runs alone, whose sessions a transcript does not keep
 		a.Policy.Hint = "Who runs the agent can allow it with --allow %s, or let it wait in a session that keeps nested runs, with --session NAME."
@@ -86,6 +92,7 @@ func (c *runCommand) adjust(ctx context.Context, env environment, a *agent.Agent
 		a.Parallel = c.Parallel
 	}
 	a.Shape.Secrets = env.secrets()
+	a.Setup.Program = "antiphon " + programVersion()
 	return c.shape(a, set)
 }
 
@@ -132,6 +139,9 @@ func (c *runCommand) limits() (output, turn tool.Limiter, err error) {
 		if text == "" || err != nil {
 			return nil
 		}
+		if text == "none" {
+			return tool.Limit{}
+		}
 		limit, problem := tool.ParseLimit(text)
 		if problem != nil {
 			err = usage(fmt.Errorf("%s: %w", flag, problem))
@@ -150,6 +160,18 @@ func (c *runCommand) shape(a *agent.Agent, set *tool.Set) (err error) {
 		return err
 	}
 	folder := c.spillFolder()
+	if c.spill == nil {
+		c.spill = new(tool.MemorySpill)
+		if folder != "" {
+			c.spill = &tool.DirSpill{Dir: folder}
+		}
+		if folder != "" && c.Spill == "" {
+			if err := besideOnly(folder); err != nil {
+				return err
+			}
+		}
+	}
+	a.Spill = c.spill
 	asked := a.Shape.Limit != nil || a.Shape.Turn != nil || c.Spill != ""
 	if !asked && !shortens(set) && !isFolder(folder) && !c.kept.shortened() {
 		return nil
@@ -158,12 +180,6 @@ func (c *runCommand) shape(a *agent.Agent, set *tool.Set) (err error) {
 		return nil // what the tools shorten by themselves is then gone, as the marks say
 	} else if taken {
 		return usage(fmt.Errorf("the file declares a tool called %s, which is the name of the one that reads the rest of shortened outputs; call it something else", tool.ReadOutputName))
-	}
-	if c.spill == nil {
-		c.spill = new(tool.MemorySpill)
-		if folder != "" {
-			c.spill = &tool.DirSpill{Dir: folder}
-		}
 	}
 	a.Tools = append(a.Tools, tool.ReadOutput(c.spill))
 	return nil
@@ -190,7 +206,7 @@ func (c *runCommand) spillFolder() string {
 	case c.Spill != "":
 		return c.Spill
 	case out != "":
-		return filepath.Join(filepath.Dir(out), ".chatmd", filepath.Base(out), "outputs")
+		return outputsOf(out)
 	}
 	return ""
 }
@@ -198,4 +214,17 @@ func (c *runCommand) spillFolder() string {
 func isFolder(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
+}
+
+// besideOnly reports a link in the way to the outputs beside a transcript: it would
+// lead out of the folder that the transcript is in.
+func besideOnly(folder string) error {
+	for range 3 { // outputs, the transcript's name, .chatmd
+		info, err := os.Lstat(folder)
+		if err == nil && !info.IsDir() {
+			return usage(fmt.Errorf("%s is not a folder of its own, so outputs are not kept or read there; remove it, or give --spill FOLDER", folder))
+		}
+		folder = filepath.Dir(folder)
+	}
+	return nil
 }

@@ -8,27 +8,37 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"runtime"
 	"strings"
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/rehearsal"
+	"github.com/antiphon-go/antiphon/session"
 )
 
 // inside says how agents are run that stand in messages: by the same flags as
 // those that are tools, each within limits of its own. What it returns ends what
 // they were given.
 func (c *runCommand) inside(ctx context.Context, std stdio, env environment, table *endpoint.Table, who *person) (*agentfile.Runner, func()) {
-	p := &providers{flags: &c.endpointFlags, table: table, env: env, std: std}
+	p := &providers{flags: &c.endpointFlags, table: table, env: env, std: std, quiet: c.Quiet}
 	r := &agentfile.Runner{
 		Models:   p.of,
 		Settings: c.settings(env),
 		Notify: func(file *agentfile.File) {
-			fmt.Fprintf(std.err, "antiphon: asking the agent %s\n", printable(file.Path))
+			if !c.Quiet {
+				fmt.Fprintf(std.err, "antiphon: asking the agent %s\n", printable(file.Path))
+			}
+			c.screen.wait("agent in a message", "the agent "+filepath.Base(file.Path))
+		},
+		Used: func(_ *agentfile.File, used agent.Spent) {
+			c.screen.done("agent in a message")
+			c.asked.Add(used)
 		},
 		Connect: func(ctx context.Context, file *agentfile.File) error {
-			return file.Connect(ctx, env.lookup, sayServer(std))
+			return file.Connect(ctx, env.lookup, c.sayServer(std, env))
 		},
 	}
 	r.Adjust = func(a *agent.Agent) error {
@@ -49,14 +59,40 @@ func (c *runCommand) settings(env environment) string {
 	if err != nil {
 		text = nil // none, or the run says what is wrong with it
 	}
-	return strings.Join([]string{c.Model, c.BaseURL, c.Profile, c.API, env["OPENAI_BASE_URL"], string(text)}, "\x00")
+	said := []string{c.Model, c.BaseURL, c.Profile, c.API, env["OPENAI_BASE_URL"], string(text), c.MaxOutput, c.MaxTurnOutput}
+	for _, rules := range [][]string{c.Allow, c.Ask, c.Deny} { // what a call was denied is missing from the answer
+		said = append(said, strings.Join(rules, "\x01"))
+	}
+	return strings.Join(said, "\x00")
+}
+
+// answersFolder is where answers of agents in messages are kept: in the user's
+// folder for what can be made again, and never beside a file, which may have come
+// from somebody else. It is "", which keeps none, if the user has no such folder.
+func answersFolder(env environment) string {
+	dir := env["XDG_CACHE_HOME"]
+	if !filepath.IsAbs(dir) {
+		switch runtime.GOOS {
+		case "windows":
+			dir = env["LOCALAPPDATA"]
+		case "darwin", "ios":
+			dir = filepath.Join(env["HOME"], "Library", "Caches")
+		default:
+			dir = filepath.Join(env["HOME"], ".cache")
+		}
+	}
+	if !filepath.IsAbs(dir) {
+		return ""
+	}
+	return filepath.Join(dir, "antiphon", "answers")
 }
 
 // unread is the error of a file that was not loaded: one of its author, unless
-// an agent in it failed, which is like the failure of a run.
+// an agent in it failed, which is like the failure of a run, or another run writes
+// to it.
 func unread(err error) error {
 	var inner *agentfile.AgentError
-	if errors.As(err, &inner) {
+	if errors.As(err, &inner) || errors.Is(err, session.ErrBusy) {
 		return err
 	}
 	return usage(err)

@@ -12,10 +12,13 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/item"
 )
 
@@ -33,10 +36,16 @@ type deviant struct {
 }
 
 func (d *deviant) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodGet { // a question about the window
+		http.NotFound(w, r)
+		return
+	}
 	body, _ := io.ReadAll(r.Body)
-	d.mu.Lock()
-	d.bodies = append(d.bodies, string(body))
-	d.mu.Unlock()
+	if r.Method == http.MethodPost { // what is asked about windows is no request for a reply
+		d.mu.Lock()
+		d.bodies = append(d.bodies, string(body))
+		d.mu.Unlock()
+	}
 	if d.server != "" {
 		w.Header().Set("Server", d.server)
 	}
@@ -160,6 +169,64 @@ func TestDeviantServers(t *testing.T) {
 			t.Errorf("exit code %d\n%s", o.code, o.err)
 		}
 	})
+}
+
+// E7: what the server's header said holds for the next process, in a session and
+// in a transcript, over both APIs.
+func TestServerIsKnownAgain(t *testing.T) {
+	for _, api := range []string{"responses", "chat"} {
+		for _, where := range []string{"--session", "--out"} {
+			l := agenttest.StartLocal(t, &agenttest.Local{Server: "llama.cpp", Text: "It is so."})
+			dir := t.TempDir()
+			file := write(t, filepath.Join(dir, "a.md"), "<user>Hello</user>\n<user>You there?</user>\n")
+			args := []string{"run", file, "--base-url", l.URL, "--model", "m", "--api", api, "--out", filepath.Join(dir, "talk.md")}
+			if where == "--session" {
+				args = append(args[:len(args)-2], "--session", "s", "--store", filepath.Join(dir, "store.db"))
+			}
+			for i, want := range []int{2, 3} { // the two at the beginning are one for llama.cpp
+				if i > 0 {
+					args = append(args, "And now?")
+				}
+				o := program(t, args...)
+				requests := l.Requests()
+				if n := len(requests[len(requests)-1].Messages); o.code != 0 || n != want || len(requests) != i+1 {
+					t.Errorf("%s %s, process %d: %d messages in %d requests, want %d\n%s", api, where, i+1, n, len(requests), want, o.err)
+				}
+			}
+		}
+	}
+}
+
+// H2: what was asked for and the endpoint does not have is said, once.
+func TestWhatAnEndpointLacksIsSaid(t *testing.T) {
+	l := agenttest.StartLocal(t, &agenttest.Local{Text: strings.Repeat("word ", 300)})
+	dir := t.TempDir()
+	file := write(t, filepath.Join(dir, "a.md"), "<user>Hello</user>\n")
+	store := []string{"--store", filepath.Join(dir, "store.db")}
+	at := []string{"--base-url", l.URL, "--model", "m"}
+	run := func(args ...string) outcome { return program(t, slices.Concat(args, at, store)...) }
+	for _, transport := range []string{"continue", "websocket"} {
+		o := run("run", file, "--session", transport, "--transport", transport)
+		if o.code != 0 || strings.Count(o.err, "!! the whole history is sent with each request: ") != 1 {
+			t.Errorf("%s: exit code %d\n%s", transport, o.code, o.err)
+		}
+		if socketless := strings.Contains(o.err, "there is no WebSocket"); socketless != (transport == "websocket") {
+			t.Errorf("%s\n%s", transport, o.err)
+		}
+	}
+	if o := run("run", file, "--session", "http"); o.code != 0 || strings.Contains(o.err, "!!") {
+		t.Errorf("exit code %d\n%s", o.code, o.err)
+	}
+	for range 3 {
+		run("run", file, strings.Repeat("word ", 300), "--session", "http")
+	}
+	info := program(t, append([]string{"sessions", "list", "--json"}, store...)...)
+	id := regexp.MustCompile(`http-[0-9a-f]+`).FindString(info.out)
+	l.Text = "A short summary."
+	o := program(t, slices.Concat([]string{"sessions", "compact", id, "--by", "endpoint", "--keep", "100"}, at, store)...)
+	if o.code != 0 || !strings.Contains(o.err, "!! the endpoint has no compaction of its own, so the model wrote a summary") {
+		t.Errorf("exit code %d\n%s%s", o.code, o.out, o.err)
+	}
 }
 
 // What an endpoint or a model is known not to take is refused by its name, and

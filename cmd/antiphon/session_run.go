@@ -4,11 +4,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,9 +23,9 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agentfile"
+	"github.com/antiphon-go/antiphon/export"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
-	"github.com/antiphon-go/antiphon/tool"
 )
 
 // kept is a session of a store, locked for a run.
@@ -63,6 +67,11 @@ func (c *runCommand) keep(ctx context.Context, std stdio, env environment, optio
 	if err != nil {
 		return nil, nil, usage(err)
 	}
+	if place, err := c.place(env); c.Last && err == nil && !isURL(place) {
+		if _, err := os.Stat(place); errors.Is(err, fs.ErrNotExist) { // no store is made to look into
+			return nil, nil, c.noLast()
+		}
+	}
 	store, err := c.storeFlag.open(ctx, env, true)
 	if err != nil {
 		return nil, nil, err
@@ -70,6 +79,9 @@ func (c *runCommand) keep(ctx context.Context, std stdio, env environment, optio
 	c.kept = &kept{store: store}
 	if c.kept.info, err = c.named(ctx, store, path); err != nil {
 		return nil, nil, err
+	}
+	if c.Last {
+		c.Session = c.kept.info.ID
 	}
 	if err := c.checkOut(env, c.kept.info.ID); err != nil {
 		return nil, nil, err
@@ -88,8 +100,13 @@ func (c *runCommand) keep(ctx context.Context, std stdio, env environment, optio
 	if err != nil {
 		return nil, nil, err
 	}
+	if len(c.Tag) > 0 && !c.kept.fresh {
+		if err := store.Label(ctx, s.ID(), session.Labels{Tags: c.Tag}); err != nil {
+			return nil, nil, unlabelled(err)
+		}
+	}
 	if c.Spill == "" {
-		c.spill = store.Spill(s.ID())
+		c.spill = agent.BlobSpill(store, s.ID())
 	}
 	c.kept.log = s.Log()
 	begun := len(c.kept.log) > 0
@@ -107,7 +124,11 @@ func (c *runCommand) keep(ctx context.Context, std stdio, env environment, optio
 		if !file.Partial && !beginsWith(s, file) {
 			fmt.Fprintf(std.err, "antiphon: the messages of %s are not those that the session %s began with; it goes on with its own (a session of another name begins anew)\n", printable(c.File), printable(c.Session))
 		}
+		c.sayContinues(std)
 		return file, s, nil
+	}
+	if err := c.sayNew(ctx, std, path); err != nil {
+		return nil, nil, err
 	}
 	_, err = s.Append(ctx, file.Log()...)
 	return file, s, err
@@ -125,6 +146,91 @@ func (c *runCommand) sayOther(std stdio, path string) {
 	}
 }
 
+// called is what a person calls a session.
+func called(info session.Info) string { return printable(cmp.Or(info.Name, info.ID)) }
+
+// sayContinues says which conversation the run goes on with. U7
+func (c *runCommand) sayContinues(std stdio) {
+	if c.Quiet {
+		return
+	}
+	info := c.kept.info
+	fmt.Fprintf(std.err, "antiphon: continues %s, %s, last %s\n", called(info), plural(len(c.kept.log), "entry"), when(info.Updated))
+}
+
+// maxNearby is how many sessions are named that may have been meant.
+const maxNearby = 3
+
+// maxLooked is among how many sessions of the file, those written to last, a name
+// that is nearly the same is looked for.
+const maxLooked = 1000
+
+// sayNew says that a session begins, and which others may have been meant: of
+// another file under the same name, such as one that was moved, and of the same
+// file under a name that is nearly the same. U7
+func (c *runCommand) sayNew(ctx context.Context, std stdio, path string) error {
+	if !c.Quiet {
+		fmt.Fprintf(std.err, "antiphon: new session %s\n", called(c.kept.info))
+	}
+	left := maxNearby
+	say := func(q session.Query, meant func(session.Info) bool, format string, args func(session.Info) []any) error {
+		for info, err := range c.kept.store.List(ctx, q) {
+			if err != nil {
+				return err
+			}
+			if info.ID == c.kept.info.ID || !meant(info) {
+				continue
+			}
+			if left--; left < 0 {
+				return nil
+			}
+			fmt.Fprintf(std.err, "antiphon: "+format+"\n", args(info)...)
+		}
+		return nil
+	}
+	err := say(session.Query{Name: c.Session, Owner: c.Owner}, func(i session.Info) bool { return i.Path != path },
+		"there is also %s of %s, with %s; antiphon sessions rename %s OTHER-NAME --for %s makes it this file's",
+		func(i session.Info) []any {
+			return []any{called(i), printable(cmp.Or(i.Path, "no file")), plural(int(i.Entries), "entry"), i.ID, printable(quoted(c.File))}
+		})
+	if err != nil {
+		return err
+	}
+	return say(session.Query{Path: path, Owner: c.Owner, Limit: maxLooked}, func(i session.Info) bool { return nearly(i.Name, c.Session) },
+		"there is also %s of this file, with %s; --session %s goes on with it",
+		func(i session.Info) []any {
+			return []any{called(i), plural(int(i.Entries), "entry"), printable(quoted(i.Name))}
+		})
+}
+
+// nearly reports whether one name may be a slip of the other: the same letters
+// but for case or order, or one edit for each four letters.
+func nearly(a, b string) bool {
+	if a == "" || b == "" {
+		return false
+	}
+	x, y := []rune(strings.ToLower(a)), []rune(strings.ToLower(b))
+	if a, b := slices.Sorted(slices.Values(x)), slices.Sorted(slices.Values(y)); slices.Equal(a, b) {
+		return true
+	}
+	row := make([]int, len(y)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range x {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range y {
+			edits := diagonal
+			if x[i] != y[j] {
+				edits = 1 + min(diagonal, row[j], row[j+1])
+			}
+			diagonal, row[j+1] = row[j+1], edits
+		}
+	}
+	return row[len(y)] <= max(1, min(len(x), len(y))/4)
+}
+
 // lock opens the session to write to it.
 func (k *kept) lock(ctx context.Context) (*session.Session, error) {
 	s, err := session.Open(ctx, k.store, k.info.ID)
@@ -137,24 +243,27 @@ func (k *kept) lock(ctx context.Context) (*session.Session, error) {
 // shortened reports whether an earlier run may have shortened an output, and told
 // the model how to read the rest.
 func (k *kept) shortened() bool {
-	if k == nil {
-		return false
-	}
-	for _, e := range k.log {
-		if b, ok := e.Body.(session.Answered); ok && strings.Contains(b.Item.JSON(), tool.ReadOutputName) {
-			return true
-		}
-	}
-	return false
+	return k != nil && agent.Shortened(k.log)
 }
 
 // named returns the session of that name, or by that id, for the file at path.
 // If there is none, it has no ID.
 func (c *runCommand) named(ctx context.Context, store keeper, path string) (session.Info, error) {
-	for info, err := range store.List(ctx, session.Query{Name: c.Session, Path: path}) {
-		return info, err
+	if c.Last {
+		for info, err := range store.List(ctx, session.Query{Path: path, Owner: c.Owner, Limit: 1}) {
+			return info, err
+		}
+		return session.Info{}, c.noLast()
+	}
+	for info, err := range store.List(ctx, session.Query{Name: c.Session, Path: path, Owner: c.Owner}) {
+		if err != nil || info.Owner == c.Owner { // without --owner, those that are nobody's
+			return info, err
+		}
 	}
 	info, err := store.Info(ctx, c.Session)
+	if err == nil && c.Owner != "" && info.Owner != c.Owner {
+		return session.Info{}, usage(fmt.Errorf("--owner %s: the session %s is not theirs", c.Owner, info.ID))
+	}
 	if errors.Is(err, session.ErrNotFound) {
 		if err := checkName(c.Session); err != nil {
 			return session.Info{}, usage(err)
@@ -164,13 +273,21 @@ func (c *runCommand) named(ctx context.Context, store keeper, path string) (sess
 	if err == nil && info.Nested {
 		return session.Info{}, usage(fmt.Errorf("the session %s is part of %s, and goes on with that; to try something else with it, fork it", info.ID, info.Parent))
 	}
+	if err == nil && info.Path == "" { // K5: what was imported is somebody's who may not have meant this agent
+		return session.Info{}, usage(fmt.Errorf("the session %s belongs to no agent; antiphon sessions import FILE --for %s makes one that does (sessions export %s --to jsonl writes such a FILE)", info.ID, c.File, info.ID))
+	}
 	return info, err
+}
+
+// noLast is the error of --last where the file has no session.
+func (c *runCommand) noLast() error {
+	return usage(fmt.Errorf("--last: there is no session of %s yet; --session NAME begins one", c.File))
 }
 
 // begin makes the session of that name for the file at path.
 func (c *runCommand) begin(ctx context.Context, store keeper, path string) (session.Info, error) {
-	info := session.Info{ID: newSessionID(c.Session), Name: c.Session, Path: path}
-	err := store.Create(ctx, info)
+	info := session.Info{ID: newSessionID(c.Session), Name: c.Session, Path: path, Owner: c.Owner, Tags: c.Tag}
+	err := unlabelled(store.Create(ctx, info))
 	if errors.Is(err, session.ErrExists) {
 		return c.named(ctx, store, path) // another process was quicker
 	}
@@ -247,6 +364,19 @@ func resolved(path string) (string, error) {
 	return filepath.EvalSymlinks(abs)
 }
 
+// resolvedOnce is the path that a file has, or had before it was moved or deleted.
+func resolvedOnce(path string) (string, error) {
+	now, err := resolved(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return now, err
+	}
+	folder, err := resolved(filepath.Dir(path))
+	if errors.Is(err, fs.ErrNotExist) {
+		return filepath.Abs(path)
+	}
+	return filepath.Join(folder, filepath.Base(path)), err
+}
+
 // Validate refuses an empty --session, such as that of a variable that is not
 // set: the run would be kept nowhere.
 func (c *runCommand) Validate(k *kong.Context) error {
@@ -295,4 +425,42 @@ func newSessionID(name string) string {
 	var random [5]byte
 	rand.Read(random[:])
 	return slug + "-" + hex.EncodeToString(random[:])
+}
+
+// rescued saves what was said in a session whose file was deleted or replaced
+// under the run, as far as it is in memory, and says where. It goes to the folder
+// for temporary files: the store's own may be gone.
+func (c *runCommand) rescued(std stdio, env environment, s *session.Session, err error) error {
+	place, _ := c.place(env) // it was opened
+	if c.kept == nil || !errors.Is(err, session.ErrLost) || isURL(place) {
+		return err
+	}
+	if c.kept.store.Encrypted() {
+		id := c.kept.info.ID
+		file, failed := c.saveEncrypted(context.Background(), env, id, func(store keeper) error {
+			return store.Append(context.Background(), id, 0, s.Log())
+		})
+		if failed != nil {
+			return errors.Join(err, fmt.Errorf("what was said could not be saved: %w", failed))
+		}
+		fmt.Fprintf(std.err, "!! what was said is saved in %s, encrypted with the same key; antiphon sessions export %s --store %s writes it out\n", printable(file), id, printable(quoted(file)))
+		return err
+	}
+	file := filepath.Join(os.TempDir(), c.kept.info.ID+".jsonl")
+	ctx := context.Background() // the run's has ended
+	log := storedLog(ctx, std, c.kept.store, c.kept.info, env)
+	log.Load, log.Entries = nil, s.Log()
+	log.Nested = func(id string) ([]session.Entry, error) {
+		nested, err := session.Open(ctx, c.kept.store, id)
+		if err != nil || len(nested.Log()) == 0 {
+			fmt.Fprintf(std.err, "!! the nested session %s could not be read any more, and so is not saved\n", printable(id))
+			return nil, nil
+		}
+		return nested.Log(), nil
+	}
+	if _, failed := writeFile(file, true, func(w io.Writer) error { return export.JSONLines(w, log) }); failed != nil {
+		return errors.Join(err, fmt.Errorf("what was said could not be saved: %w", failed))
+	}
+	fmt.Fprintf(std.err, "!! what was said is saved in %s; antiphon sessions import reads it back\n", printable(file))
+	return err
 }

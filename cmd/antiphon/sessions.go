@@ -4,10 +4,13 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -15,8 +18,10 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/sqlstore"
 )
 
 // sessionsCommand is antiphon sessions.
@@ -26,9 +31,11 @@ type sessionsCommand struct {
 	hide func(text string) string
 
 	List    listCommand    `cmd:"" help:"List the sessions, those written to last first."`
+	Search  searchCommand  `cmd:"" help:"Find sessions by what was said in them."`
 	Show    showCommand    `cmd:"" help:"Print what was said, entry by entry."`
 	Info    infoCommand    `cmd:"" help:"Print what is known of a session, and what it has used."`
-	Rename  renameCommand  `cmd:"" help:"Give a session another name."`
+	Rename  renameCommand  `cmd:"" help:"Give a session another name, title, owner or agent's file."`
+	Tag     tagCommand     `cmd:"" help:"Add tags to a session, or take them away."`
 	Fork    forkCommand    `cmd:"" help:"Begin a session with the entries of another."`
 	Compact compactCommand `cmd:"" help:"Send something shorter in the place of what was said, or take that back."`
 	Export  exportCommand  `cmd:"" help:"Write a session as one HTML page, JSON lines or ChatMarkdown."`
@@ -37,16 +44,23 @@ type sessionsCommand struct {
 	Archive archiveCommand `cmd:"" help:"Put a session out of the way, or take it back."`
 	Rm      removeCommand  `cmd:"" help:"Delete sessions, with those of their nested runs."`
 	Gc      sweepCommand   `cmd:"" help:"Remove what no session needs any more."`
+	Backup  backupCommand  `cmd:"" help:"Copy the whole store to a new file, also while it is in use."`
+	Key     keyCommand     `cmd:"" help:"Make a key for stores that are to be encrypted."`
+	Index   indexCommand   `cmd:"" help:"Build the index that is searched anew, or remove it."`
+	Verify  verifyCommand  `cmd:"" help:"Check that what is stored is what was written."`
+	Salvage salvageCommand `cmd:"" help:"Copy what is whole of a damaged session into a new one."`
 }
 
 // Help is shown by antiphon sessions --help.
 func (sessionsCommand) Help() string {
-	return `A session is named by its id, by the beginning of one, or by its name where no
-other has the same.
+	return `A session is named by its name where no other has the same, or by its id.
+Commands that only read also take the beginning of an id, with at least four of
+the digits at its end.
 
 Examples:
   antiphon run agent.md --session work "What is there to do?"
-  antiphon sessions list
+  antiphon sessions list --tag bug
+  antiphon sessions search 'parser "off by one"'
   antiphon sessions show work --as-sent
   antiphon sessions fork work --at 42 --name another-way
   antiphon sessions export work --to html -o work.html`
@@ -63,18 +77,62 @@ func (c *sessionsCommand) told(std stdio, value any, format string, args ...any)
 
 // printJSON prints a value as indented JSON.
 func (c *sessionsCommand) printJSON(std stdio, value any) error {
-	text, err := json.Marshal(value, lineOptions, jsontext.WithIndent("  "))
-	if err != nil {
-		return err
+	out := &hidingWriter{out: bufio.NewWriterSize(std.out, 64<<10), hide: c.hide}
+	err := json.MarshalWrite(out, value, lineOptions, jsontext.WithIndent("  "))
+	return errors.Join(err, out.end())
+}
+
+// hidingWriter writes lines without secrets, one at a time. No secret reaches
+// over the end of a line: in JSON it has none, and in a header neither.
+type hidingWriter struct {
+	out  *bufio.Writer
+	hide func(text string) string
+	line []byte
+}
+
+func (w *hidingWriter) Write(p []byte) (int, error) {
+	for rest := p; len(rest) > 0; {
+		part, after, ended := bytes.Cut(rest, []byte{'\n'})
+		w.line = append(w.line, part...)
+		if rest = after; ended {
+			if err := w.flush(); err != nil {
+				return 0, err
+			}
+		}
 	}
-	_, err = fmt.Fprintln(std.out, c.hide(string(text)))
+	return len(p), nil
+}
+
+// flush writes the line, and ends it.
+func (w *hidingWriter) flush() error {
+	_, err := w.out.WriteString(w.hide(string(w.line)) + "\n")
+	w.line = w.line[:0]
 	return err
 }
 
-// with opens the store for what a command does with one session of it.
+// end writes what is left.
+func (w *hidingWriter) end() error {
+	if len(w.line) == 0 {
+		return w.out.Flush()
+	}
+	return errors.Join(w.flush(), w.out.Flush())
+}
+
+// with opens the store for what a command reads of one session of it.
 func (c *sessionsCommand) with(ctx context.Context, env environment, name string, do func(store keeper, info session.Info) error) error {
 	return c.opened(ctx, env, false, func(store keeper) error {
 		info, err := find(ctx, store, name, false)
+		if err != nil {
+			return err
+		}
+		return do(store, info)
+	})
+}
+
+// withWhole is like with for commands that change the session; see [findWhole].
+func (c *sessionsCommand) withWhole(ctx context.Context, env environment, name string, do func(store keeper, info session.Info) error) error {
+	return c.opened(ctx, env, false, func(store keeper) error {
+		info, err := findWhole(ctx, store, name, false)
 		if err != nil {
 			return err
 		}
@@ -89,57 +147,11 @@ func (c *sessionsCommand) opened(ctx context.Context, env environment, create bo
 	if err != nil {
 		return err
 	}
-	return errors.Join(do(store), store.Close())
-}
-
-// listCommand is antiphon sessions list.
-type listCommand struct {
-	File     string `arg:"" optional:"" help:"Only those of this agent's file."`
-	Archived bool   `help:"Those that are archived, too."`
-	Nested   bool   `help:"Those of nested runs, too."`
-}
-
-// Run lists.
-func (c *listCommand) Run(ctx context.Context, std stdio, env environment, all *sessionsCommand) error {
-	q := session.Query{Archived: c.Archived, Nested: c.Nested}
-	if c.File != "" {
-		var err error
-		if q.Path, err = resolved(c.File); err != nil {
-			return usage(err)
-		}
+	err = errors.Join(do(store), store.Close())
+	if errors.Is(err, sqlstore.ErrKey) {
+		return usage(err)
 	}
-	infos := []session.Info{}
-	err := all.opened(ctx, env, false, func(store keeper) error {
-		for info, err := range store.List(ctx, q) {
-			if err != nil {
-				return err
-			}
-			infos = append(infos, info)
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	if all.JSON {
-		return all.printJSON(std, infos)
-	}
-	return all.table(std, infos)
-}
-
-// table prints sessions for people.
-func (c *sessionsCommand) table(std stdio, infos []session.Info) error {
-	if len(infos) == 0 {
-		_, err := fmt.Fprintln(std.err, "antiphon: no sessions (--archived lists those that are out of the way); antiphon run FILE --session NAME makes one")
-		return err
-	}
-	w := tabwriter.NewWriter(std.out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "NAME\tID\tENTRIES\tUPDATED\tFILE\tBEGINS WITH")
-	for _, info := range infos {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\n", cmp.Or(printable(info.Name), "-"), info.ID, info.Entries,
-			when(info.Updated), cmp.Or(shorten(info.Path, 60), "-"), shorten(c.hide(info.Title), 40)+specials(info))
-	}
-	return w.Flush()
+	return err
 }
 
 // specials says what is special about a session.
@@ -147,6 +159,12 @@ func specials(info session.Info) string {
 	var words []string
 	if info.Archived {
 		words = append(words, "archived")
+	}
+	if info.Owner != "" {
+		words = append(words, "of "+info.Owner)
+	}
+	for _, tag := range info.Tags {
+		words = append(words, "#"+tag)
 	}
 	switch {
 	case info.Nested:
@@ -175,14 +193,26 @@ type infoCommand struct {
 // account is what sessions info prints.
 type account struct {
 	session.Info
-	Items  int            `json:"items"`
-	Turns  int            `json:"turns"`
-	Calls  int            `json:"calls"`
-	Tokens tokens         `json:"tokens"`
+	Items  int    `json:"items"`
+	Turns  int    `json:"turns"`
+	Calls  int    `json:"calls"`
+	Tokens tokens `json:"tokens"`
+	// Cost is what this session's own turns cost, Nested what nested runs used
+	// besides, and All both together.
 	Cost   float64        `json:"cost,omitempty"`
+	Nested agent.Spent    `json:"nested,omitzero"`
+	All    agent.Spent    `json:"all"`
 	Stop   string         `json:"stopped,omitempty"`
 	Open   []string       `json:"open_calls,omitempty"`
 	Kinds  map[string]int `json:"kinds"`
+	// Approvals counts the verdicts that let a call run, Rules are those that the
+	// session remembers.
+	Approvals int            `json:"approvals"`
+	Rules     []session.Rule `json:"rules,omitempty"`
+	// Setup is what makes the next turn, if nothing changes, and Models are those
+	// that the endpoints said answered.
+	Setup  *session.Setup `json:"setup,omitempty"`
+	Models []string       `json:"models,omitempty"`
 }
 
 // tokens are as the endpoint reported them.
@@ -204,16 +234,18 @@ func (c *infoCommand) Run(ctx context.Context, std stdio, env environment, all *
 		if all.JSON {
 			return all.printJSON(std, a)
 		}
-		return a.print(std)
+		return a.print(std, all.hide)
 	})
 }
 
 func accountOf(info session.Info, s *session.Session) account {
 	a := account{Info: info, Kinds: map[string]int{}}
 	var view session.View
+	var setup session.Setup
 	for e := range s.Entries() {
 		view.Apply(e)
 		a.Kinds[session.Kind(e.Body)]++
+		setup.Apply(e.Body)
 		switch b := e.Body.(type) {
 		case session.Given, session.Answered:
 			a.Items++
@@ -222,16 +254,33 @@ func accountOf(info session.Info, s *session.Session) account {
 			if b.Item.IsCall() {
 				a.Calls++
 			}
+		case session.Approval:
+			if b.Allowed {
+				a.Approvals++
+			}
+			if b.Remember != nil {
+				a.Rules = append(a.Rules, *b.Remember)
+			}
 		case session.TurnEnded:
 			a.Turns++
+			if b.Model != "" && !slices.Contains(a.Models, b.Model) {
+				a.Models = append(a.Models, b.Model)
+			}
 			a.use(b.Usage, b.Cost)
 		case session.Compacted:
 			a.use(b.Usage, b.Cost)
+		case session.Nested:
+			a.Nested.Add(agent.Spent{Turns: b.Turns, Tokens: b.Tokens, Cost: b.Cost})
 		case session.RunStarted:
 			a.Stop = "interrupted"
 		case session.Stopped:
 			a.Stop = b.Why
 		}
+	}
+	sum := agent.Totals{Turns: a.Turns, TotalTokens: a.Tokens.Total, Cost: a.Cost, Nested: a.Nested}
+	a.All = sum.All()
+	if !setup.IsZero() {
+		a.Setup = &setup
 	}
 	for _, call := range view.Open() {
 		a.Open = append(a.Open, fmt.Sprintf("%s %s", call.Item.Name(), call.CallID))
@@ -251,26 +300,47 @@ func (a *account) use(u *item.Usage, cost float64) {
 	a.Tokens.Total += u.TotalTokens
 }
 
-func (a *account) print(std stdio) error {
-	w := tabwriter.NewWriter(std.out, 0, 4, 2, ' ', 0)
+func (a *account) print(std stdio, hide func(string) string) error {
+	out := &hidingWriter{out: bufio.NewWriter(std.out), hide: hide}
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	line := func(name, format string, args ...any) {
-		fmt.Fprintf(w, "%s\t%s\n", name, printable(fmt.Sprintf(format, args...)))
+		fmt.Fprintf(w, "%s\t%s\n", name, unbroken(fmt.Sprintf(format, args...)))
 	}
 	line("id", "%s%s", a.ID, specials(a.Info))
 	line("name", "%s", cmp.Or(a.Name, "-"))
 	line("file", "%s", cmp.Or(a.Path, "-"))
+	line("title", "%s", cmp.Or(a.Title, "-"))
+	if a.Owner != "" {
+		line("owner", "%s", a.Owner)
+	}
+	if len(a.Tags) > 0 {
+		line("tags", "%s", strings.Join(a.Tags, " "))
+	}
 	line("created", "%s", when(a.Created))
 	line("updated", "%s", when(a.Updated))
-	line("log", "%s, %s, %s, %s", plural(int(a.Entries), "entry"), plural(a.Items, "item"), plural(a.Turns, "turn"), plural(a.Calls, "call"))
-	line("tokens", "%d (%d in, %d cached, %d out)", a.Tokens.Total, a.Tokens.Input, a.Tokens.Cached, a.Tokens.Output)
-	if a.Cost > 0 {
-		line("cost", "%.6g", a.Cost)
+	if a.Setup != nil {
+		line("answers", "%s", a.Setup)
+		for name, value := range a.Setup.Details() {
+			kind, of, _ := strings.Cut(name, " ")
+			line(kind, "%s", strings.TrimSpace(of+" "+value))
+		}
 	}
+	if len(a.Models) > 0 {
+		line("reported", "%s", strings.Join(a.Models, ", "))
+	}
+	line("log", "%s, %s, %s, %s", plural(int(a.Entries), "entry"), plural(a.Items, "item"), plural(a.Turns, "turn"), plural(a.Calls, "call"))
+	line("used", "%s", cmp.Or(strings.TrimPrefix(usedText(a.All, a.Nested, a.Tokens), ", "), "nothing"))
 	if a.Stop != "" {
 		line("last run", "%s", strings.ReplaceAll(a.Stop, "_", " "))
+	}
+	if a.Approvals > 0 {
+		line("allowed", "%s", plural(a.Approvals, "call"))
+	}
+	for _, rule := range a.Rules {
+		line("remembers", "%s", rule)
 	}
 	for _, call := range a.Open {
 		line("waits", "%s", call)
 	}
-	return w.Flush()
+	return errors.Join(w.Flush(), out.end())
 }

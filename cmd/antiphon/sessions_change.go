@@ -16,18 +16,38 @@ import (
 
 // renameCommand is antiphon sessions rename.
 type renameCommand struct {
-	Session string `arg:"" help:"The session."`
-	Name    string `arg:"" help:"Its new name."`
+	Session string  `arg:"" help:"The session."`
+	Name    string  `arg:"" optional:"" help:"Its new name. Default: the one that it has."`
+	For     string  `placeholder:"AGENT" help:"The agent's file that it belongs to from now on, such as one that was moved."`
+	Title   *string `placeholder:"TEXT" help:"What lists show of it. Empty: the beginning of the user's next message."`
+	Owner   *string `placeholder:"OWNER" help:"Whose it is from now on. Empty: nobody's."`
 }
 
 // Run renames.
 func (c *renameCommand) Run(ctx context.Context, std stdio, env environment, all *sessionsCommand) error {
-	if err := checkName(c.Name); err != nil {
-		return usage(err)
+	switch {
+	case c.Name == "" && c.For == "" && c.Title == nil && c.Owner == nil:
+		return usage(errors.New("give the session's new NAME, --for AGENT, --title TEXT or --owner OWNER"))
+	case c.Name != "":
+		if err := checkName(c.Name); err != nil {
+			return usage(err)
+		}
 	}
-	return all.with(ctx, env, c.Session, func(store keeper, info session.Info) error {
+	return all.withWhole(ctx, env, c.Session, func(store keeper, info session.Info) error {
 		if info.Nested {
 			return usage(fmt.Errorf("%s is part of %s, and has no name of its own", info.ID, info.Parent))
+		}
+		if c.Title != nil || c.Owner != nil {
+			err := store.Label(ctx, info.ID, session.Labels{Title: c.Title, Owner: c.Owner})
+			if err != nil {
+				return taken(unlabelled(err), info.Name)
+			}
+			if c.Name == "" && c.For == "" {
+				return all.changed(ctx, std, store, info.ID, "%s is changed: antiphon sessions info shows its title and owner", info.ID)
+			}
+		}
+		if c.For != "" {
+			return c.bind(ctx, std, all, store, info)
 		}
 		if err := store.Rename(ctx, info.ID, c.Name); err != nil {
 			return taken(err, c.Name)
@@ -36,10 +56,31 @@ func (c *renameCommand) Run(ctx context.Context, std stdio, env environment, all
 	})
 }
 
+// bind gives a session to another agent's file.
+func (c *renameCommand) bind(ctx context.Context, std stdio, all *sessionsCommand, store keeper, info session.Info) error {
+	path, err := resolved(c.For)
+	if err != nil {
+		return usage(err)
+	}
+	name := cmp.Or(c.Name, info.Name)
+	if err := store.Bind(ctx, info.ID, path, name); err != nil {
+		return taken(err, name)
+	}
+	return all.changed(ctx, std, store, info.ID, "%s belongs to %s now; antiphon run %s --session %s%s goes on with it", info.ID, path, quoted(c.For), quoted(cmp.Or(name, info.ID)), all.again())
+}
+
 // taken says what to do about a name that another session has.
 func taken(err error, name string) error {
 	if errors.Is(err, session.ErrExists) {
 		return usage(fmt.Errorf("another session of the same file is called %q; choose another name, or archive that one", name))
+	}
+	return err
+}
+
+// unlabelled is the error for labels that a store does not take.
+func unlabelled(err error) error {
+	if errors.Is(err, session.ErrBadLabel) {
+		return usage(err)
 	}
 	return err
 }
@@ -86,7 +127,8 @@ func (c *forkCommand) Run(ctx context.Context, std stdio, env environment, all *
 			return err
 		}
 		id := newSessionID(name)
-		if err := store.Fork(ctx, info.ID, at, id); err != nil {
+		dropped, err := forkOf(ctx, store, info.ID, at, id)
+		if err != nil {
 			return err
 		}
 		if err := store.Rename(ctx, id, name); err != nil {
@@ -95,8 +137,54 @@ func (c *forkCommand) Run(ctx context.Context, std stdio, env environment, all *
 		if info.Path == "" { // then only its id tells a run which it is
 			name = id
 		}
-		return all.changed(ctx, std, store, id, "%s is a fork of %s at entry %d; antiphon run FILE --session %s goes on with it", id, info.ID, at, quoted(name))
+		if all.JSON {
+			if info, err = store.Info(ctx, id); err != nil {
+				return err
+			}
+			return all.printJSON(std, importedSession{info, dropped})
+		}
+		for _, d := range dropped {
+			fmt.Fprintln(std.err, "!! "+unbroken(all.hide("not taken over: "+d.What)))
+		}
+		return all.told(std, nil, "%s is a fork of %s at entry %d; antiphon run FILE --session %s%s goes on with it", id, info.ID, at, quoted(name), all.again())
 	})
+}
+
+// forkOf forks a session, and takes the approvals back that would count in the
+// fork as well. It returns what it took back. It reads no entry behind at, which
+// may be damaged.
+func forkOf(ctx context.Context, store keeper, from string, at int64, id string) ([]dropped, error) {
+	var log []session.Entry
+	for e, err := range store.Load(ctx, from, 0) {
+		if err != nil {
+			return nil, err
+		}
+		if log = append(log, e); e.Seq == at {
+			break
+		}
+	}
+	if err := store.Fork(ctx, from, at, id); err != nil {
+		return nil, err
+	}
+	took := []dropped{}
+	var more []session.Entry
+	for i, b := range session.Revocations(log) {
+		seq := at + int64(i) + 1
+		more = append(more, session.Entry{Seq: seq, Body: b})
+		switch b := b.(type) {
+		case session.ApprovalAsked:
+			took = append(took, dropped{id, seq, fmt.Sprintf("the approval of call %s, %s %s: an approval is for one call; the fork asks again", b.CallID, b.Tool, b.Arguments)})
+		case session.ItemsWithdrawn:
+			took = append(took, dropped{id, seq, b.Reason})
+		}
+	}
+	if len(more) == 0 {
+		return took, nil
+	}
+	if err := store.Append(ctx, id, at, more); err != nil {
+		return nil, errors.Join(err, store.Delete(context.WithoutCancel(ctx), id))
+	}
+	return took, nil
 }
 
 // name returns a name that no session of the same file has.
@@ -136,7 +224,7 @@ type resetCommand struct {
 
 // Run archives the session under another name.
 func (c *resetCommand) Run(ctx context.Context, std stdio, env environment, all *sessionsCommand) error {
-	return all.with(ctx, env, c.Session, func(store keeper, info session.Info) error {
+	return all.withWhole(ctx, env, c.Session, func(store keeper, info session.Info) error {
 		if info.Archived {
 			return usage(fmt.Errorf("%s is archived already", info.ID))
 		}
@@ -156,7 +244,7 @@ type archiveCommand struct {
 // Run archives.
 func (c *archiveCommand) Run(ctx context.Context, std stdio, env environment, all *sessionsCommand) error {
 	return all.opened(ctx, env, false, func(store keeper) error {
-		info, err := find(ctx, store, c.Session, c.Undo)
+		info, err := findWhole(ctx, store, c.Session, c.Undo)
 		if err != nil {
 			return err
 		}
@@ -217,7 +305,7 @@ func (c *removeCommand) Run(ctx context.Context, std stdio, env environment, all
 // findAll finds sessions, each once, so that a slip in one name deletes none.
 func findAll(ctx context.Context, store keeper, names []string) (list []session.Info, err error) {
 	for _, name := range names {
-		info, err := find(ctx, store, name, false)
+		info, err := findWhole(ctx, store, name, false)
 		if err != nil {
 			return nil, err
 		}
@@ -262,26 +350,6 @@ func (p *person) agrees(ctx context.Context, question string) (bool, error) {
 	answer, _, err := p.line(ctx)
 	answer = strings.ToLower(answer)
 	return answer == "y" || answer == "yes", err
-}
-
-// sweepCommand is antiphon sessions gc.
-type sweepCommand struct {
-	DryRun bool `help:"Only say what would be removed."`
-}
-
-// Run sweeps.
-func (c *sweepCommand) Run(ctx context.Context, std stdio, env environment, all *sessionsCommand) error {
-	return all.opened(ctx, env, false, func(store keeper) error {
-		swept, err := store.Sweep(ctx, c.DryRun)
-		if err != nil {
-			return err
-		}
-		word := "removed"
-		if c.DryRun {
-			word = "would be removed"
-		}
-		return all.told(std, swept, "%s and %s, %s in all, %s", plural(swept.Blobs, "blob"), plural(swept.Entries, "entry"), bytesOf(swept.Bytes), word)
-	})
 }
 
 func bytesOf(n int64) string {

@@ -43,7 +43,7 @@ func (c *compactCommand) Run(ctx context.Context, std stdio, env environment, al
 	if c.At > 0 && !c.Restore {
 		return usage(errors.New("--at goes with --restore"))
 	}
-	return all.with(ctx, env, c.Session, func(store keeper, info session.Info) (err error) {
+	return all.withWhole(ctx, env, c.Session, func(store keeper, info session.Info) (err error) {
 		s, err := session.Open(ctx, store, info.ID)
 		if err != nil {
 			return err
@@ -115,9 +115,7 @@ func (c *compactCommand) compact(ctx context.Context, std stdio, env environment
 	if err != nil {
 		return err
 	}
-	for _, note := range providers.notes {
-		fmt.Fprintln(std.err, note)
-	}
+	providers.say(s)
 	if known, ok := table.Model(a.Request.Model); ok {
 		a.Compaction.Window = int64(known.ContextWindow)
 	}
@@ -127,6 +125,9 @@ func (c *compactCommand) compact(ctx context.Context, std stdio, env environment
 	}
 	if err != nil {
 		return err
+	}
+	if c.By == session.ByEndpoint && done.By == session.BySummary {
+		fmt.Fprintln(std.err, "!! the endpoint has no compaction of its own, so the model wrote a summary")
 	}
 	return all.told(std, compacted{s.ID(), *done}, "%s: about %d tokens became %d, by %s, in entry %d; --restore takes it back", s.ID(), done.Before, done.After, done.By, done.Seq)
 }

@@ -11,14 +11,17 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/export"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/tool"
 )
 
 // exportCommand is antiphon sessions export.
@@ -27,6 +30,8 @@ type exportCommand struct {
 	To      string `enum:"auto,html,jsonl,chatmd" default:"auto" help:"The form: html, jsonl or chatmd. Default: what the name of --out ends in."`
 	Out     string `short:"o" placeholder:"FILE" help:"Write to FILE instead of standard output."`
 	Force   bool   `help:"Overwrite FILE."`
+
+	FullPaths bool `help:"Let the page and the lines name the agent's file by its full path, not by its name alone."`
 }
 
 // Help is shown by antiphon sessions export --help.
@@ -65,11 +70,29 @@ func (c *exportCommand) Run(ctx context.Context, std stdio, env environment, all
 		return err
 	}
 	return all.with(ctx, env, c.Session, func(store keeper, info session.Info) error {
-		log, err := logOf(ctx, store, info, env)
-		if err != nil {
-			return err
+		log := storedLog(ctx, std, store, info, env)
+		if form != "jsonl" {
+			if log, err = logOf(ctx, std, store, info, env); err != nil {
+				return err
+			}
+		}
+		if form != "chatmd" && !c.FullPaths && log.Info.Path != "" { // where somebody keeps it goes nowhere with it
+			log.Info.Path = filepath.Base(log.Info.Path)
 		}
 		write := func(w io.Writer) error { return writeLog(ctx, w, std, form, log, c.Out) }
+		if c.Out == "" && terminal(std.out) && form == "chatmd" {
+			var text strings.Builder
+			if err := write(&text); err != nil {
+				return err
+			}
+			_, err := io.WriteString(std.out, forTerminal(form, text.String()))
+			return err
+		}
+		if form == "chatmd" {
+			if err := keepBeside(ctx, std, log, c.Out); err != nil {
+				return err
+			}
+		}
 		if c.Out == "" {
 			return write(std.out)
 		}
@@ -97,23 +120,44 @@ func (c *exportCommand) form() (string, error) {
 }
 
 // logOf reads a session with those that are nested in it.
-func logOf(ctx context.Context, store keeper, info session.Info, env environment) (export.Log, error) {
+func logOf(ctx context.Context, std stdio, store keeper, info session.Info, env environment) (export.Log, error) {
 	s, err := session.Open(ctx, store, info.ID)
 	if err != nil {
 		return export.Log{}, err
 	}
+	log := storedLog(ctx, std, store, info, env)
+	log.Entries = s.Log()
+	log.Nested = func(id string) ([]session.Entry, error) {
+		nested, err := session.Open(ctx, store, id)
+		if err != nil {
+			return nil, err
+		}
+		return nested.Log(), nil
+	}
+	return log, nil
+}
+
+// storedLog is a session whose entries are read when they are written.
+func storedLog(ctx context.Context, std stdio, store keeper, info session.Info, env environment) export.Log {
 	return export.Log{
-		Info:    info,
-		Entries: s.Log(),
-		Hide:    env.hide,
-		Nested: func(id string) ([]session.Entry, error) {
-			nested, err := session.Open(ctx, store, id)
-			if err != nil {
-				return nil, err
+		Info: info,
+		Hide: env.hide,
+		Load: func(id string) iter.Seq2[session.Entry, error] { return store.Load(ctx, id, 0) },
+		Blob: func(id string) ([]byte, error) {
+			spill := agent.BlobSpill(store, info.ID)
+			_, size, err := spill.Get(ctx, id, 0, 0)
+			if err == nil {
+				var data []byte
+				data, _, err = spill.Get(ctx, id, 0, size)
+				return data, err
 			}
-			return nested.Log(), nil
+			if errors.Is(err, tool.ErrNotStored) {
+				fmt.Fprintf(std.err, "!! what is kept with the id %s is not in the store, and so is not exported: an output names it\n", printable(id))
+				return nil, nil
+			}
+			return nil, err
 		},
-	}, nil
+	}
 }
 
 // hide returns a text without the keys of the environment.
@@ -141,6 +185,43 @@ func writeLog(ctx context.Context, w io.Writer, std stdio, form string, log expo
 		return err
 	}
 	return export.ChatMarkdown(w, log)
+}
+
+// outputsOf is the folder beside a transcript for what outputs name as kept.
+func outputsOf(transcript string) string {
+	return filepath.Join(filepath.Dir(transcript), ".chatmd", filepath.Base(transcript), "outputs")
+}
+
+// keepBeside writes what the outputs of a session name as kept beside its transcript
+// at out, where a run that goes on with it looks. Of standard output there is no
+// beside: then it is told.
+func keepBeside(ctx context.Context, std stdio, log export.Log, out string) error {
+	ids, err := log.Kept()
+	if err != nil || len(ids) == 0 {
+		return err
+	}
+	if out == "" {
+		fmt.Fprintf(std.err, "!! the outputs name %s that the transcript does not hold; with -o FILE it is kept beside that, in .chatmd\n", plural(len(ids), "kept output"))
+		return nil
+	}
+	folder := outputsOf(out)
+	if err := besideOnly(folder); err != nil {
+		return err
+	}
+	beside := &tool.DirSpill{Dir: folder}
+	for _, id := range ids {
+		data, err := log.Blob(id)
+		if err != nil {
+			return err
+		}
+		if data == nil {
+			continue // it is told
+		}
+		if _, err := beside.Put(ctx, data); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // declarations is the head of a session's transcript at out; "", which is told,
@@ -283,8 +364,11 @@ func checkFolder(path string) error {
 // writeOut writes the transcript of --out, beside a session.
 func (c *runCommand) writeOut(ctx context.Context, std stdio, env environment) error {
 	ctx = context.WithoutCancel(ctx)
-	log, err := logOf(ctx, c.kept.store, c.kept.info, env)
+	log, err := logOf(ctx, std, c.kept.store, c.kept.info, env)
 	if err != nil {
+		return err
+	}
+	if err := keepBeside(ctx, std, log, c.Out); err != nil {
 		return err
 	}
 	_, err = writeFile(c.Out, true, func(w io.Writer) error {

@@ -7,27 +7,36 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/export"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/tool"
 )
 
 // importCommand is antiphon sessions import.
 type importCommand struct {
 	File string `arg:"" help:"JSON lines of sessions export, or a transcript in ChatMarkdown."`
 	Name string `placeholder:"NAME" help:"What to call the session. Default: the name that it had, or the file's."`
-	For  string `placeholder:"AGENT" help:"The agent's file that it belongs to. Default: the one it belonged to, or the transcript itself."`
+	For  string `placeholder:"AGENT" help:"The agent's file that it belongs to, so that a run can go on with it. Default: none."`
 }
 
 // Help is shown by antiphon sessions import --help.
 func (importCommand) Help() string {
 	return `What is imported is a new session; nothing that is there is changed.
+
+It brings no authority: approvals of calls that have not run, remembered rules
+and the like are dropped, and each is listed. Without --for it belongs to no
+agent: it can be shown, exported and forked, and no run takes it.
 
 Examples:
   antiphon sessions import work.jsonl --for agent.md
@@ -55,9 +64,12 @@ func (c *importCommand) Run(ctx context.Context, std stdio, env environment, all
 	defer f.Close()
 	in := bufio.NewReader(f)
 	first, _ := in.Peek(1)
+	if (string(first) == "{" || string(first) == "[") && !isExport(c.File) {
+		return usage(fmt.Errorf("%s is not an exported session, whose first line begins {\"format\":%q; if it is a conversation in another form, make a transcript of it first: antiphon convert %s --to chatmd --out NEW.md", c.File, export.Format, c.File))
+	}
 	return all.opened(ctx, env, true, func(store keeper) error {
-		i := &importer{store: store, name: c.Name, path: path, ids: map[string]string{}}
-		if string(first) == "{" {
+		i := &importer{store: store, name: c.Name, path: path, asked: c.For, ids: map[string]string{}, parents: map[string]string{}, kept: map[string]bool{}}
+		if string(first) == "{" { // an exported session
 			if err = i.lines(ctx, f); err != nil {
 				err = fmt.Errorf("%s: %w", c.File, err)
 			}
@@ -70,7 +82,7 @@ func (c *importCommand) Run(ctx context.Context, std stdio, env environment, all
 		if err != nil {
 			return errors.Join(err, i.takeBack(ctx))
 		}
-		return all.changed(ctx, std, store, i.made[0], "%s is made, of %s", i.made[0], plural(i.entries, "entry"))
+		return i.tell(ctx, std, all)
 	})
 }
 
@@ -78,9 +90,61 @@ func (c *importCommand) Run(ctx context.Context, std stdio, env environment, all
 type importer struct {
 	store      keeper
 	name, path string
+	asked      string            // --for, as it was given
 	ids        map[string]string // of the sessions in the file, as they are here
 	made       []string
 	entries    int
+	dropped    []dropped
+	title      string            // that the file says
+	kept       map[string]bool   // ids that outputs name, and whether they were there
+	named      []dropped         // the same in order, each with its id as What
+	armed      []*agent.Disarm   // one for each session of the file, in order
+	parents    map[string]string // of the sessions in the file, by the ids that they have there
+}
+
+// dropped is one thing that an import did not take over.
+type dropped struct {
+	Session string `json:"session"`
+	Entry   int64  `json:"entry"`
+	What    string `json:"what"`
+}
+
+// importedSession is what sessions import --json prints.
+type importedSession struct {
+	session.Info
+	Dropped []dropped `json:"dropped"`
+}
+
+// tell says what was made and what was dropped.
+func (i *importer) tell(ctx context.Context, std stdio, all *sessionsCommand) error {
+	info, err := i.store.Info(ctx, i.made[0])
+	if err != nil {
+		return err
+	}
+	if all.JSON {
+		return all.printJSON(std, importedSession{info, append([]dropped{}, i.dropped...)})
+	}
+	for _, d := range i.dropped {
+		where := fmt.Sprintf("entry %d", d.Entry)
+		if d.Session != info.ID {
+			where += " of " + d.Session
+		}
+		fmt.Fprintln(std.err, "!! "+unbroken(all.hide(fmt.Sprintf("dropped, %s: %s", where, d.What))))
+	}
+	owner := "it belongs to no agent, and no run takes it; import it with --for AGENT for that"
+	if info.Path != "" {
+		owner = fmt.Sprintf("antiphon run %s --session %s%s goes on with it", quoted(i.asked), quoted(cmp.Or(info.Name, info.ID)), all.again())
+	}
+	return all.told(std, nil, "%s is made, of %s; %s", info.ID, plural(i.entries, "entry"), owner)
+}
+
+// disarmed is an entry without what would let something run.
+func (i *importer) disarmed(d *agent.Disarm, id string, e session.Entry) session.Entry {
+	kept, what := d.Entry(e)
+	for _, text := range what {
+		i.dropped = append(i.dropped, dropped{id, e.Seq, text})
+	}
+	return kept
 }
 
 // takeBack deletes what was made of a file that was not whole: the first
@@ -96,32 +160,71 @@ func (i *importer) takeBack(ctx context.Context) error {
 	return err
 }
 
-// importBatch is how many entries are appended at once.
-const importBatch = 256
+// Entries are appended together up to so many, and up to so many bytes of the
+// file: a batch is in memory.
+const (
+	importBatch = 256
+	importBytes = 1 << 20
+)
+
+// learn reads the file once to see which calls were carried out.
+func (i *importer) learn(f *os.File) error {
+	if _, err := f.Seek(0, 0); err != nil {
+		return err
+	}
+	for line, err := range export.ReadJSONLines(f) {
+		switch {
+		case err != nil:
+			return usage(err)
+		case line.Session != nil:
+			d, id := new(agent.Disarm), line.Session.ID
+			d.Child = func(number int, callID, child string) bool {
+				return child == session.NestedID(id, number, callID) && i.parents[child] == id
+			}
+			if i.armed = append(i.armed, d); line.Session.Nested {
+				i.parents[id] = line.Session.Parent
+			}
+		case line.Blob != nil:
+		default:
+			i.armed[len(i.armed)-1].Learn(line.Entry)
+		}
+	}
+	_, err := f.Seek(0, 0)
+	return err
+}
 
 // lines makes sessions of JSON lines.
 func (i *importer) lines(ctx context.Context, f *os.File) error {
-	if _, err := f.Seek(0, 0); err != nil {
+	if err := i.learn(f); err != nil {
 		return err
 	}
 	var id string
 	var batch []session.Entry
 	var end int64
+	size := 0
 	flush := func() error {
 		err := i.store.Append(ctx, id, end, batch)
 		end += int64(len(batch))
 		i.entries += len(batch)
-		batch = batch[:0:0]
+		batch, size = batch[:0:0], 0
 		return err
 	}
 	for line, err := range export.ReadJSONLines(f) {
 		if err != nil {
 			return usage(err)
 		}
-		if line.Session == nil {
-			batch = append(batch, i.renamed(line.Entry))
+		if line.Blob != nil {
+			if err := i.keep(ctx, line.Blob); err != nil {
+				return err
+			}
+			continue
 		}
-		if len(batch) > 0 && (line.Session != nil || len(batch) == importBatch) {
+		if line.Session == nil {
+			i.note(id, line.Entry)
+			batch = append(batch, i.renamed(i.disarmed(i.armed[len(i.made)-1], id, line.Entry)))
+			size += line.Size
+		}
+		if len(batch) > 0 && (line.Session != nil || len(batch) == importBatch || size >= importBytes) {
 			if err := flush(); err != nil {
 				return err
 			}
@@ -136,7 +239,65 @@ func (i *importer) lines(ctx context.Context, f *os.File) error {
 	if id == "" {
 		return usage(errors.New("no session is in it"))
 	}
+	i.missing("in the file")
 	return flush()
+}
+
+// note remembers what an entry names as kept beside the log.
+func (i *importer) note(id string, e session.Entry) {
+	for _, named := range export.KeptIn(e) {
+		if _, known := i.kept[named]; !known {
+			i.kept[named] = false
+			i.named = append(i.named, dropped{id, e.Seq, named})
+		}
+	}
+}
+
+// missing tells what outputs name as kept and was not there.
+func (i *importer) missing(where string) {
+	for _, d := range i.named {
+		if !i.kept[d.What] {
+			d.What = fmt.Sprintf("what is kept with the id %s: an output names it, and it is not %s", d.What, where)
+			i.dropped = append(i.dropped, d)
+		}
+	}
+}
+
+// keep takes over what entries name: under the same id, which is its hash, so
+// that what was left out of an output can be read here as there.
+func (i *importer) keep(ctx context.Context, b *export.Blob) error {
+	if sum := sha256.Sum256(b.Data); b.ID != hex.EncodeToString(sum[:]) {
+		return usage(fmt.Errorf("the blob %s is not what was exported: its SHA-256 differs", printable(b.ID)))
+	}
+	_, err := i.store.PutBlob(ctx, i.made[len(i.made)-1], b.Data)
+	i.kept[b.ID] = err == nil
+	return err
+}
+
+// beside takes over what the outputs of a transcript name and the folder beside it
+// has, as far as it is named by its whole hash, which older versions did not do.
+func (i *importer) beside(ctx context.Context, transcript string) error {
+	folder := outputsOf(transcript)
+	if err := besideOnly(folder); err != nil {
+		return err
+	}
+	spill := &tool.DirSpill{Dir: folder}
+	for _, d := range i.named {
+		data, _, err := spill.Get(ctx, d.What, 0, math.MaxInt)
+		if errors.Is(err, tool.ErrNotStored) {
+			continue
+		}
+		if err != nil {
+			return usage(err)
+		}
+		if sum := sha256.Sum256(data); d.What == hex.EncodeToString(sum[:]) {
+			if err := i.keep(ctx, &export.Blob{ID: d.What, Data: data}); err != nil {
+				return err
+			}
+		}
+	}
+	i.missing("beside the transcript under its whole SHA-256")
+	return nil
 }
 
 // begin makes the session that a line begins. Those that are nested keep the end
@@ -157,12 +318,23 @@ func (i *importer) begin(ctx context.Context, info session.Info) (string, error)
 	id := newSessionID(cmp.Or(i.name, "imported"))
 	i.ids[old] = id
 	i.made = append(i.made, id)
-	return id, i.store.Create(ctx, session.Info{ID: id, Path: cmp.Or(i.path, info.Path)})
+	i.title = info.Title
+	// What the file says of the path and the owner counts for nothing.
+	return id, unlabelled(i.store.Create(ctx, session.Info{ID: id, Path: i.path, Tags: info.Tags}))
 }
 
 // call gives the session its name, when it is whole: what an import that was
 // killed leaves behind is nothing that a run would go on with.
 func (i *importer) call(ctx context.Context) error {
+	if i.title != "" {
+		info, err := i.store.Info(ctx, i.made[0])
+		if err == nil && info.Title != i.title { // a person gave it
+			err = unlabelled(i.store.Label(ctx, i.made[0], session.Labels{Title: &i.title}))
+		}
+		if err != nil {
+			return err
+		}
+	}
 	if i.name == "" {
 		return nil
 	}
@@ -213,11 +385,6 @@ func (i *importer) transcript(ctx context.Context, path string) error {
 		return unread(err)
 	}
 	defer file.Close()
-	if i.path == "" {
-		if i.path, err = resolved(path); err != nil {
-			return err
-		}
-	}
 	name := cmp.Or(i.name, strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)))
 	id, err := i.begin(ctx, session.Info{Name: name})
 	if err != nil {
@@ -232,6 +399,18 @@ func (i *importer) transcript(ctx context.Context, path string) error {
 		return usage(fmt.Errorf("%s: nothing is said in it", path))
 	}
 	i.entries = len(bodies)
-	_, err = s.Append(ctx, bodies...)
-	return err
+	var d agent.Disarm
+	for n, body := range bodies {
+		d.Learn(session.Entry{Seq: int64(n + 1), Body: body})
+	}
+	for n, body := range bodies {
+		bodies[n] = i.disarmed(&d, id, session.Entry{Seq: int64(n + 1), Body: body}).Body
+	}
+	for n, body := range bodies {
+		i.note(id, session.Entry{Seq: int64(n + 1), Body: body})
+	}
+	if _, err = s.Append(ctx, bodies...); err != nil {
+		return err
+	}
+	return i.beside(ctx, path)
 }

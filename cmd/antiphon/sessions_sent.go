@@ -8,9 +8,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agentfile"
@@ -26,6 +30,76 @@ type asSent struct {
 	// Body is the next request, as far as its file and its log say it.
 	Body *item.Request `json:"body"`
 	*session.Account
+}
+
+// MarshalJSONTo writes it item by item: a long history is not in memory once
+// more as text.
+func (a asSent) MarshalJSONTo(enc *jsontext.Encoder) error {
+	body, err := a.Body.Body()
+	if err != nil {
+		return err
+	}
+	in := body.NewReader()
+	defer in.Close()
+	w := &jsonWriter{enc: enc}
+	w.token(jsontext.BeginObject)
+	w.token(jsontext.String("body"))
+	w.copy(in)
+	w.token(jsontext.String("log"))
+	writeArray(w, a.Log)
+	w.token(jsontext.String("request"))
+	writeArray(w, a.Request)
+	if len(a.Compactions) > 0 {
+		w.token(jsontext.String("compactions"))
+		writeArray(w, a.Compactions)
+	}
+	w.token(jsontext.EndObject)
+	return w.err
+}
+
+// jsonWriter writes JSON until its first error.
+type jsonWriter struct {
+	enc *jsontext.Encoder
+	err error
+}
+
+func (w *jsonWriter) token(t jsontext.Token) {
+	if w.err == nil {
+		w.err = w.enc.WriteToken(t)
+	}
+}
+
+// copy writes the value that is read from in.
+func (w *jsonWriter) copy(in io.Reader) {
+	dec := jsontext.NewDecoder(in, lineOptions)
+	for w.err == nil {
+		switch dec.PeekKind() {
+		case '{', '[', '}', ']':
+			var t jsontext.Token
+			if t, w.err = dec.ReadToken(); w.err == nil {
+				w.err = w.enc.WriteToken(t)
+			}
+		default:
+			var v jsontext.Value
+			if v, w.err = dec.ReadValue(); w.err == nil {
+				w.err = w.enc.WriteValue(v)
+			}
+		}
+		if dec.StackDepth() == 0 {
+			return
+		}
+	}
+}
+
+// writeArray writes a list one by one.
+func writeArray[T any](w *jsonWriter, list []T) {
+	w.token(jsontext.BeginArray)
+	for _, v := range list {
+		if w.err == nil {
+			w.err = json.MarshalEncode(w.enc, v)
+		}
+	}
+	w.token(jsontext.EndArray)
 }
 
 // asSent prints what the next request would carry.
@@ -108,7 +182,7 @@ func addReader(ctx context.Context, store keeper, s *session.Session, a *agent.A
 	}
 	before := &kept{log: s.Log()}
 	if _, taken := set.Lookup(tool.ReadOutputName); !taken && (shortens(set) || before.shortened()) {
-		a.Tools = append(a.Tools, tool.ReadOutput(store.Spill(s.ID())))
+		a.Tools = append(a.Tools, tool.ReadOutput(agent.BlobSpill(store, s.ID())))
 	}
 	return nil
 }

@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
@@ -77,6 +79,15 @@ type page struct {
 	colour  bool
 	full    bool
 	failure error
+	setup   session.Setup // that holds now
+	last    spokenEntry   // what the model said last
+	parts   spokenEntry   // what the reply under way goes on with
+}
+
+// spokenEntry is an assistant message and its entry.
+type spokenEntry struct {
+	seq  int64
+	text string
 }
 
 func newPage(std stdio, env environment, full bool) *page {
@@ -109,11 +120,12 @@ func (p *page) entry(e session.Entry) {
 	case session.Given:
 		p.item(e.Seq, b.Item, "")
 	case session.Received:
-		mark := ""
-		if b.Partial {
-			mark = "(broke off) "
+		p.received(e.Seq, b)
+	case session.TurnStarted:
+		if p.parts = (spokenEntry{}); b.Continues != 0 && b.Continues == p.last.seq {
+			p.parts = p.last
 		}
-		p.item(e.Seq, b.Item, mark)
+		p.mark(e)
 	case session.Answered:
 		p.answer(e.Seq, b)
 	case session.Note:
@@ -121,6 +133,45 @@ func (p *page) entry(e session.Entry) {
 	default:
 		p.mark(e)
 	}
+}
+
+// received prints what a model said. Of a reply that goes on with one that broke
+// off, and says again what was there, the rest is printed.
+func (p *page) received(seq int64, b session.Received) {
+	mark := ""
+	if b.Partial {
+		mark = "(broke off) "
+	}
+	if b.Item.Type() != item.TypeMessage {
+		p.item(seq, b.Item, mark)
+		return
+	}
+	text := inWords(b.Item)
+	p.last = spokenEntry{seq, text}
+	if before := p.parts; before.seq != 0 {
+		p.parts = spokenEntry{}
+		mark += fmt.Sprintf("(goes on with entry %d) ", before.seq)
+		if rest, again := behind(text, before.text); again {
+			text = "… " + rest
+		}
+	}
+	p.line(seq, bold, string(b.Item.Role()), mark+text)
+}
+
+// behind returns what a text says behind its beginning, and whether it has that
+// beginning, white space aside.
+func behind(text, beginning string) (rest string, ok bool) {
+	at := 0
+	for _, word := range strings.Fields(beginning) {
+		for _, r := range word {
+			next := strings.TrimLeftFunc(text[at:], unicode.IsSpace)
+			if !strings.HasPrefix(next, string(r)) {
+				return "", false
+			}
+			at = len(text) - len(next) + len(string(r))
+		}
+	}
+	return text[at:], at > 0
 }
 
 // item prints an item.
@@ -149,9 +200,26 @@ func (p *page) answer(seq int64, b session.Answered) {
 
 // mark prints what happened between items.
 func (p *page) mark(e session.Entry) {
+	changed := p.setup.Apply(e.Body)
 	switch b := e.Body.(type) {
+	case session.RunStarted, session.TurnStarted:
+		if changed {
+			p.line(e.Seq, dim, "setup", p.inWords(&p.setup))
+		}
 	case session.TurnEnded:
 		text := b.Status
+		if b.Model != "" && b.Model != p.setup.Model && !p.setup.Rehearsal {
+			text += ", by " + b.Model
+		}
+		if b.Setup != nil {
+			text += ", a hook had " + b.Setup.String() + " asked"
+		}
+		if b.ServiceTier != "" && b.ServiceTier != "default" {
+			text += ", service tier " + b.ServiceTier
+		}
+		if p.full && b.RequestID != "" {
+			text += ", request " + b.RequestID
+		}
 		if b.Usage != nil {
 			text += fmt.Sprintf(", %d tokens (%d in, %d cached, %d out)", b.Usage.TotalTokens, b.Usage.InputTokens, b.Usage.Cached(), b.Usage.OutputTokens)
 		}
@@ -162,17 +230,28 @@ func (p *page) mark(e session.Entry) {
 	case session.ApprovalAsked:
 		p.line(e.Seq, yellow, "asked", b.Tool+" "+b.Arguments)
 	case session.Approval:
-		if b.By != "" || !b.Allowed {
-			p.line(e.Seq, yellow, "verdict", verdictOf(b))
+		colour := yellow
+		if b.Allowed && b.By == "" {
+			colour = dim
+		}
+		p.line(e.Seq, colour, "verdict", verdictOf(b))
+		if b.Remember != nil {
+			p.line(e.Seq, yellow, "rule", "remembered: "+b.Remember.String())
 		}
 	case session.Nested:
 		p.line(e.Seq, dim, "nested", fmt.Sprintf("%s: %s, %d tokens", b.Session, plural(b.Turns, "turn"), b.Tokens))
 	case session.Withdrawn:
 		p.line(e.Seq, yellow, "withdrawn", b.Reason)
+	case session.ItemsWithdrawn:
+		p.line(e.Seq, yellow, "withdrawn", strings.TrimPrefix(fmt.Sprintf("%s: entries %v: %s", b.By, b.Seqs, b.Reason), ": "))
 	case session.ReasoningDropped:
 		p.line(e.Seq, yellow, "dropped", "the reasoning before: "+b.Reason)
 	case session.Quarantined:
-		p.line(e.Seq, yellow, "quarantine", fmt.Sprintf("entry %d: %s", b.Seq, b.Reason))
+		what := fmt.Sprintf("entry %d", b.Seq)
+		if b.Member != "" {
+			what = fmt.Sprintf("%s of entry %d", b.Member, b.Seq)
+		}
+		p.line(e.Seq, yellow, "quarantine", what+": "+b.Reason)
 	case session.Compacted:
 		if b.Failure != "" {
 			p.line(e.Seq, red, "as it was", fmt.Sprintf("not compacted by %s: %s", b.By, b.Failure))
@@ -183,9 +262,46 @@ func (p *page) mark(e session.Entry) {
 		p.line(e.Seq, yellow, "restored", fmt.Sprintf("what entry %d replaced", b.Seq))
 	case session.Collapsed:
 		p.line(e.Seq, dim, "collapsed", fmt.Sprintf("%s, repeated by entry %d", plural(len(b.Seqs), "read"), b.By))
+	case session.Noticed:
+		p.line(e.Seq, yellow, "notice", b.Text)
+	case session.Superseded:
+		p.line(e.Seq, dim, "superseded", fmt.Sprintf("%s, said again from the beginning by entry %d", entriesOf(b.Seqs), b.By))
 	case session.Stopped:
 		p.line(e.Seq, dim, "stopped", strings.ReplaceAll(b.Why, "_", " ")+colon(b.Detail))
 	}
+}
+
+// inWords says what makes turns: on one line, or in full.
+func (p *page) inWords(s *session.Setup) string {
+	text := s.String()
+	if len(s.Tools) > 0 {
+		text += ", " + plural(len(s.Tools), "tool")
+	}
+	if len(s.Files) > 0 {
+		text += ", " + s.Files[0].Name
+	}
+	if s.Program != "" {
+		text += ", " + s.Program
+	}
+	if !p.full {
+		return text
+	}
+	for name, value := range s.Details() {
+		text += "\n" + name + " " + value
+	}
+	return text
+}
+
+// entriesOf names entries.
+func entriesOf(seqs []int64) string {
+	var list []string
+	for _, seq := range seqs {
+		list = append(list, strconv.FormatInt(seq, 10))
+	}
+	if len(list) == 1 {
+		return "entry " + list[0]
+	}
+	return "entries " + strings.Join(list, ", ")
 }
 
 func verdictOf(b session.Approval) string {
@@ -193,9 +309,7 @@ func verdictOf(b session.Approval) string {
 	if b.Allowed {
 		word = "allowed"
 	}
-	if b.By != "" {
-		word += " by " + b.By
-	}
+	word += session.DecidedBy(b.By, b.From, b.Rule)
 	if b.Edited != "" {
 		word += " with other arguments: " + b.Edited
 	}

@@ -4,11 +4,16 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"image"
 	"image/png"
 	"io"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -150,10 +155,10 @@ func TestSessionGoesAndComesBack(t *testing.T) {
 		return regexp.MustCompile(`"time":"[^"]*",?`).ReplaceAllString(entries, "")
 	}
 	before := lines("work", "a.jsonl")
-	if o := program(t, "sessions", "--store", flags[5], "import", filepath.Join(dir, "a.jsonl")); o.code != exitUsage {
+	if o := program(t, "sessions", "--store", flags[5], "import", filepath.Join(dir, "a.jsonl"), "--for", agent); o.code != exitUsage {
 		t.Errorf("under a name that is taken: exit code %d\n%s", o.code, o.err)
 	}
-	if o := program(t, "sessions", "--store", flags[5], "import", filepath.Join(dir, "a.jsonl"), "--name", "back"); o.code != 0 {
+	if o := program(t, "sessions", "--store", flags[5], "import", filepath.Join(dir, "a.jsonl"), "--name", "back", "--for", agent); o.code != 0 {
 		t.Fatal(o.err)
 	}
 	if after := lines("back", "b.jsonl"); after != before {
@@ -353,7 +358,7 @@ func TestSessionOnPostgres(t *testing.T) {
 	if host == nil {
 		t.Skip("no ANTIPHON_POSTGRES: `.ci/postgres go test ./cmd/antiphon` starts a server and sets it")
 	}
-	store := "postgres://antiphon@/postgres?host=" + host[1]
+	store := "postgres://antiphon@/postgres?antiphon_unsafe=fsync&host=" + host[1]
 	agent := reader(t)
 	srv := agenttest.NewServer(t, agenttest.Reply(item.Assistant("One.")), agenttest.Reply(item.Assistant("Two.")))
 	defer program(t, "sessions", "--store", store, "rm", "--force", "on-postgres")
@@ -369,5 +374,126 @@ func TestSessionOnPostgres(t *testing.T) {
 	}
 	if o := program(t, "sessions", "--store", "postgres://antiphon:"+testKey+"@/nowhere?host=/nonexistent", "list"); o.code == 0 {
 		t.Error("a server that is not there")
+	}
+}
+
+// J8: sessions verify finds a changed letter and exits with 1; sessions salvage
+// saves the rest.
+func TestVerifyAndSalvage(t *testing.T) {
+	agent := reader(t)
+	srv := agenttest.NewServer(t, agenttest.Reply(item.Assistant("An answer to keep.")), agenttest.Reply(item.Assistant("Another answer.")))
+	store := filepath.Join(t.TempDir(), "s.db")
+	if o := program(t, "run", agent, "--session", "work", "--store", store, "--base-url", srv.URL, "A question."); o.code != 0 {
+		t.Fatal(o.err)
+	}
+	if o := program(t, "sessions", "--store", store, "verify", "work"); o.code != 0 || !strings.Contains(o.out, "as it was written") {
+		t.Fatalf("exit code %d\n%s%s", o.code, o.out, o.err)
+	}
+	for _, args := range [][]string{{"tag", "work", "+bug"}, {"rename", "work", "--title", "A title"}} {
+		if o := program(t, append([]string{"sessions", "--store", store}, args...)...); o.code != 0 {
+			t.Fatal(o.err)
+		}
+	}
+	o := program(t, "sessions", "--store", store, "salvage", "work", "--as", "copy")
+	if o.code != 0 || !strings.Contains(o.err, "nothing is damaged") || !strings.Contains(o.out, "--session copy --store "+quoted(store)+" goes on with it") {
+		t.Errorf("salvaging what is whole: exit code %d\n%s%s", o.code, o.out, o.err)
+	}
+	if o := program(t, "sessions", "--store", store, "info", "copy"); !strings.Contains(o.out, "A title") || !strings.Contains(o.out, "#bug") {
+		t.Errorf("the copy has another title and other tags:\n%s", o.out)
+	}
+	if o := program(t, "sessions", "--store", store, "show", "copy", "--full"); strings.Contains(o.out, "the damaged session") {
+		t.Errorf("a whole session is called damaged:\n%s", o.out)
+	}
+	if o := program(t, "sessions", "--store", store, "rm", "copy", "--force"); o.code != 0 {
+		t.Error(o.err)
+	}
+	data, err := os.ReadFile(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(store, bytes.ReplaceAll(data, []byte("to keep"), []byte("to kewp")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"verify"}, {"verify", "work"}, {"--json", "verify"}, {"export", "work", "--to", "jsonl"}} {
+		o := program(t, append([]string{"sessions", "--store", store}, args...)...)
+		if all := o.out + o.err; o.code != 1 || strings.Contains(all, "kewp") || !strings.Contains(all, "work-") || !strings.Contains(all, "antiphon_entries") {
+			t.Errorf("%s: exit code %d\n%s", args, o.code, all)
+		}
+	}
+	if o := program(t, "sessions", "--store", store, "salvage", "work", "--as", "saved"); o.code != 0 || !strings.Contains(o.err, "!! ") {
+		t.Errorf("exit code %d\n%s%s", o.code, o.out, o.err)
+	}
+	if o := program(t, "run", agent, "--session", "saved", "--store", store, "--base-url", srv.URL, "Another."); o.code == 0 || !strings.Contains(o.err, "--accept-gaps") {
+		t.Errorf("a run goes on though an entry is lost: exit code %d\n%s%s", o.code, o.out, o.err)
+	}
+	if o := program(t, "sessions", "--store", store, "salvage", "work", "--as", "accepted", "--accept-gaps"); o.code != 0 {
+		t.Errorf("exit code %d\n%s%s", o.code, o.out, o.err)
+	}
+	if o := program(t, "run", agent, "--session", "accepted", "--store", store, "--base-url", srv.URL, "Another."); o.code != 0 {
+		t.Errorf("exit code %d\n%s%s", o.code, o.out, o.err)
+	}
+	if o := program(t, "sessions", "--store", store, "show", "saved", "--full"); o.code != 0 || !strings.Contains(o.out, "A question.") || !strings.Contains(o.out, "was lost") {
+		t.Errorf("exit code %d\n%s%s", o.code, o.out, o.err)
+	}
+}
+
+// J10: doctor --store says what the store does for what it has committed.
+func TestDoctorLooksAtStores(t *testing.T) {
+	store := filepath.Join(t.TempDir(), "s.db")
+	if o := program(t, "doctor", "--store", store); o.code != exitUsage {
+		t.Errorf("a store that is not there: exit code %d", o.code)
+	}
+	agent := reader(t)
+	srv := agenttest.NewServer(t, agenttest.Reply(item.Assistant("Yes.")))
+	if o := program(t, "run", agent, "--session", "work", "--store", store, "--base-url", srv.URL, "A question."); o.code != 0 {
+		t.Fatal(o.err)
+	}
+	o := program(t, "doctor", "--store", store)
+	for _, want := range []string{store, "format", "journal_mode", "wal", "synchronous", "FULL", "file system"} {
+		if !strings.Contains(o.out, want) {
+			t.Errorf("%q is missing:\n%s%s", want, o.out, o.err)
+		}
+	}
+	if o := program(t, "doctor", "--json", "--store", store); !strings.Contains(o.out, `"journal_mode"`) {
+		t.Errorf("as JSON:\n%s", o.out)
+	}
+}
+
+// J11: a store that is deleted under a run is noticed before the run ends, and
+// what was said is saved elsewhere, in nested sessions too.
+func TestStoreDeletedUnderARun(t *testing.T) {
+	temporary := t.TempDir()
+	t.Setenv("TMPDIR", temporary)
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "inner.md"), "<config model=\"m\"/>\n<system>Inner.</system>\n")
+	agent := write(t, filepath.Join(dir, "agent.md"), "<config model=\"m\"/>\n<tool name=\"inner\" agent=\"inner.md\" local description=\"Asks another.\"/>\n")
+	folder := filepath.Join(t.TempDir(), "folder")
+	store := filepath.Join(folder, "s.db")
+	var removed error
+	srv := agenttest.NewServer(t, agenttest.Reply(item.Call("c", "inner", `{"task":"x"}`)),
+		agenttest.Reply(item.Assistant("Said inside.")), agenttest.Reply(item.Assistant("Nobody finds this.")))
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost && len(srv.Requests()) == 2 {
+			removed = os.RemoveAll(folder)
+		}
+		url, _ := url.Parse(srv.URL)
+		httputil.NewSingleHostReverseProxy(url).ServeHTTP(w, r)
+	}))
+	defer front.Close()
+	o := program(t, "run", agent, "--session", "work", "--store", store, "--base-url", front.URL, "A question to keep.")
+	if removed != nil {
+		t.Skip(removed) // Windows keeps files that are open
+	}
+	if o.code == 0 || !strings.Contains(o.err, "was deleted while it was in use") || !strings.Contains(o.err, "is saved in") {
+		t.Fatalf("exit code %d\n%s%s", o.code, o.out, o.err)
+	}
+	files, _ := filepath.Glob(filepath.Join(temporary, "work-*.jsonl"))
+	if len(files) != 1 {
+		t.Fatalf("saved: %q", files)
+	}
+	wantAll(t, "what was saved", read(t, files[0]), "A question to keep.", "Said inside.")
+	again := filepath.Join(t.TempDir(), "again.db")
+	if o := program(t, "sessions", "--store", again, "import", files[0]); o.code != 0 {
+		t.Errorf("import: %s", o.err)
 	}
 }

@@ -13,6 +13,8 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/tool"
 )
 
 // printer shows a run to a person: the model's text on standard output as it
@@ -23,26 +25,36 @@ type printer struct {
 	plain    bool // standard output is a terminal, which control characters would steer
 	began    time.Time
 
+	screen  *screen
+	watched bool   // somebody looks at standard error
+	quiet   bool   // only warnings and errors are told
+	whole   bool   // outputs of tools are shown whole
+	asked   string // the model and its host
+	thought string // reasoning whose line has not ended
+
 	midLine bool            // the text on standard output has not ended its line
 	spoke   bool            // the current message streamed text
+	part    int             // of which part
 	refused map[string]bool // calls that were told of as refused
 	failed  int             // calls that ran and failed
 	cut     string          // a remark on the last turn, told if another follows
+	differs *agent.Noticed  // the message whose text is another one than what was printed
+	missing *agent.Noticed  // the message that the reply's end lacks
 	// writeErr is the first error of standard output, such as a closed pipe.
 	writeErr error
 }
 
 func newPrinter(std stdio, env environment) *printer {
-	_, noColour := env["NO_COLOR"]
-	colour := terminal(std.err) && !(noColour && env["NO_COLOR"] != "") && env["TERM"] != "dumb"
+	colour := terminal(std.err) && env["NO_COLOR"] == "" && env["TERM"] != "dumb"
 	return &printer{
 		out: std.out, err: std.err, colour: colour, plain: terminal(std.out),
-		began: time.Now(), refused: map[string]bool{},
+		began: time.Now(), refused: map[string]bool{}, watched: terminal(std.err),
 	}
 }
 
 // show prints one event. The error is that of standard output.
 func (p *printer) show(ev agent.Event) error {
+	p.follow("", ev)
 	switch ev := ev.(type) {
 	case agent.TurnStarted:
 		if p.cut != "" {
@@ -50,20 +62,40 @@ func (p *printer) show(ev agent.Event) error {
 			p.cut = ""
 		}
 	case agent.TextDelta:
+		if p.spoke && ev.Part != p.part {
+			p.text("\n") // as between the parts of a whole message
+		}
 		p.text(ev.Text)
-		p.spoke = true
+		p.spoke, p.part = true, ev.Part
+	case agent.ReasoningDelta:
+		p.reasoning(ev.Text)
 	case agent.ItemDone:
+		p.reasoning("\n")
 		p.itemDone(ev)
 	case agent.CallStarted:
-		p.note(dim, "-> %s %s", ev.Tool, shorten(ev.Arguments, 100))
+		p.tell(dim, "-> %s %s", ev.Tool, shorten(ev.Arguments, 100))
 	case agent.Nested:
 		p.nested(ev)
 	case agent.ReasoningDropped:
 		p.note(yellow, "asking again without the earlier reasoning: %s", shorten(ev.Reason, 300))
+	case agent.ItemsWithdrawn:
+		p.note(yellow, "!! withdrawn, and not sent any more: %s", shorten(ev.Reason, 300))
 	case agent.Quarantined:
-		p.note(yellow, "asking again without one item, which the endpoint refused: %s", shorten(ev.Reason, 300))
+		what := "one item"
+		if ev.Member != "" {
+			what = "the member " + shorten(ev.Member, 50) + " of one item"
+		}
+		p.note(yellow, "asking again without %s, which the endpoint refused: %s", what, shorten(ev.Reason, 300))
+	case agent.Noticed:
+		p.note(yellow, "!! %s", shorten(ev.Text, 1000))
+		switch ev.Kind {
+		case session.NoticeTextDiffers:
+			p.differs = &ev
+		case session.NoticeItemMissing:
+			p.missing = &ev
+		}
 	case agent.Compacting:
-		p.note(dim, "-- making %s shorter, by %s: about %d tokens are too many", plural(ev.Items, "item"), ev.By, ev.Tokens)
+		p.tell(dim, "-- making %s shorter, by %s: about %d tokens are too many", plural(ev.Items, "item"), ev.By, ev.Tokens)
 	case agent.Compacted:
 		p.compacted(ev)
 	case agent.CallRefused:
@@ -73,6 +105,7 @@ func (p *printer) show(ev agent.Event) error {
 		p.callDone(ev)
 	case agent.TurnEnded:
 		p.endLine()
+		p.differs, p.missing = nil, nil
 		if ev.Reason != "" { // what ends the run is told by its last line
 			p.cut = fmt.Sprintf("!! turn %d: %s: %s", ev.Turn, ev.Status, shorten(ev.Reason, 300))
 		}
@@ -102,15 +135,22 @@ func (p *printer) endLine() {
 }
 
 // itemDone ends a message's line, and prints a message that came without
-// deltas.
+// deltas, or with the wrong ones: then standard output has both texts, and the
+// right one at its end.
 func (p *printer) itemDone(ev agent.ItemDone) {
 	if m, err := item.As[item.Message](ev.Item); err == nil {
-		if !p.spoke {
+		again := p.differs != nil && (p.differs.ItemID == "" || p.differs.ItemID == m.ID)
+		if again {
+			p.note(yellow, "!! the whole text, as it is kept:")
+			p.endLine()
+			p.differs = nil
+		}
+		if !p.spoke || again {
 			p.text(m.Content.Display())
 		}
 		p.spoke = false
 		p.endLine()
-		if ev.Partial {
+		if ev.Partial && (p.missing == nil || p.missing.ItemID != m.ID) {
 			p.note(yellow, "!! the reply broke off here")
 		}
 	}
@@ -128,10 +168,94 @@ func (p *printer) callDone(ev agent.CallDone) {
 		p.failed++
 	}
 	if ev.Failed {
-		p.note(red, "<- %s%s failed: %s", ev.Tool, took, shorten(ev.Error, 200))
+		p.note(red, "<- %s%s failed: %s%s", ev.Tool, took, shorten(ev.Error, 200), leftOut(ev))
 		return
 	}
-	p.note(green, "<- %s%s %s", ev.Tool, took, sizeOf(ev.Item))
+	p.tell(green, "<- %s%s %s%s", ev.Tool, took, sizeOf(ev.Item), leftOut(ev))
+	p.output(ev.Item)
+}
+
+// maxTail is how many lines of an output are shown unless all are asked for.
+const maxTail = 3
+
+// output shows what a tool put out: the end of it to who looks, all of it where
+// that was asked for.
+func (p *printer) output(out item.Item) {
+	content, err := outputContent(out)
+	if err != nil || p.quiet || !p.whole && !p.watched {
+		return
+	}
+	lines := strings.Split(strings.TrimRight(content.Display(), "\n"), "\n")
+	if len(lines) == 1 && lines[0] == "" {
+		return
+	}
+	if hidden := len(lines) - maxTail; !p.whole && hidden > 0 {
+		lines = lines[hidden:]
+		p.tell(dim, "   | … %s above, which --show-output shows", plural(hidden, "line"))
+	}
+	for _, line := range lines {
+		if line = visible(strings.TrimRight(line, "\r")); !p.whole {
+			line = shorten(line, 140)
+		}
+		p.tell(dim, "   | %s", line)
+	}
+}
+
+// reasoning shows reasoning, or its summary, line by line as it comes. What has
+// not ended its line stands in the line of the screen.
+func (p *printer) reasoning(text string) {
+	if !p.watched || p.quiet {
+		return
+	}
+	p.thought += text
+	for {
+		line, rest, ended := strings.Cut(p.thought, "\n")
+		if !ended {
+			break
+		}
+		p.thought = rest
+		if line = strings.TrimSpace(visible(line)); line != "" {
+			p.tell(dim, "   %s", line)
+		}
+	}
+	p.screen.last(modelKey(""), p.thought)
+}
+
+// follow keeps the screen's line about what is being waited for.
+func (p *printer) follow(session string, ev agent.Event) {
+	switch ev := ev.(type) {
+	case agent.TurnStarted:
+		if s := ev.Setup; s != nil {
+			p.asked = asking(s.Model, s.Endpoint)
+			if s.Rehearsal {
+				p.asked = "the rehearsal"
+			}
+		}
+		p.screen.wait(modelKey(session), p.asked)
+	case agent.TextDelta:
+		p.screen.last(modelKey(session), "")
+	case agent.TurnEnded:
+		p.screen.done(modelKey(session))
+	case agent.CallStarted:
+		p.screen.wait(callKey(ev.CallID), ev.Tool)
+	case agent.CallDone:
+		p.screen.done(callKey(ev.CallID))
+	case agent.CallPaused:
+		p.screen.done(callKey(ev.CallID))
+	case agent.Compacting:
+		p.screen.wait("compaction", "a shorter history")
+	case agent.Compacted:
+		p.screen.done("compaction")
+	case agent.Nested:
+		p.follow(ev.Session, ev.Innermost())
+	}
+}
+
+// tell prints a note that a quiet run leaves out.
+func (p *printer) tell(colour, format string, args ...any) {
+	if !p.quiet {
+		p.note(colour, format, args...)
+	}
 }
 
 func (p *printer) compacted(ev agent.Compacted) {
@@ -139,7 +263,18 @@ func (p *printer) compacted(ev agent.Compacted) {
 		p.note(yellow, "!! nothing came of that: %s", shorten(ev.Failure, 300))
 		return
 	}
-	p.note(dim, "-- about %d tokens became %d; nothing is lost: the log keeps all", ev.Before, ev.After)
+	p.tell(dim, "-- about %d tokens became %d; nothing is lost: the log keeps all", ev.Before, ev.After)
+}
+
+// leftOut says how much more there was than the model gets.
+func leftOut(ev agent.CallDone) string {
+	switch {
+	case ev.LeftOut == 0 || ev.Tool == tool.ReadOutputName: // a page of what is kept
+		return ""
+	case len(ev.Kept) == 0:
+		return fmt.Sprintf(", %d bytes were left out and not kept", ev.LeftOut)
+	}
+	return fmt.Sprintf(", %d bytes were left out and are kept", ev.LeftOut)
 }
 
 // sizeOf says how much an output holds.
@@ -194,14 +329,29 @@ func (p *printer) stopped(ev agent.Stopped) {
 	if t.RefusedCalls > 0 {
 		line += fmt.Sprintf(", %d refused", t.RefusedCalls)
 	}
-	if t.TotalTokens > 0 {
-		line += fmt.Sprintf(", %d tokens (%d in, %d cached, %d out)", t.TotalTokens, t.InputTokens, t.CachedTokens, t.OutputTokens)
-	}
+	line += usedText(ev.All, t.Nested, tokens{t.InputTokens, t.CachedTokens, t.OutputTokens, t.TotalTokens})
 	line += ", " + duration(time.Since(p.began))
 	if ev.Why != agent.Answered {
 		line = strings.ReplaceAll(string(ev.Why), "_", " ") + ": " + line
 	}
-	p.note(dim, "-- %s", line)
+	p.tell(dim, "-- %s", line)
+}
+
+// usedText says what was used, nested runs included, and what it cost where
+// prices are known.
+func usedText(all, nested agent.Spent, own tokens) string {
+	text := ""
+	if all.Tokens > 0 {
+		text = fmt.Sprintf(", %d tokens (%d in, %d cached, %d out", all.Tokens, own.Input, own.Cached, own.Output)
+		if nested.Tokens > 0 {
+			text += fmt.Sprintf(", %d in %s of nested runs", nested.Tokens, plural(nested.Turns, "turn"))
+		}
+		text += ")"
+	}
+	if all.Cost > 0 {
+		text += fmt.Sprintf(", cost %.6g", all.Cost)
+	}
+	return text
 }
 
 // The colours of notes, as SGR parameters.
@@ -213,10 +363,13 @@ const (
 	bold   = "1"
 )
 
-// note prints a line on standard error.
+// note prints a line on standard error. Where standard output is a terminal too, the
+// text there ends its line; what is piped gets no byte that the model did not say.
 func (p *printer) note(colour, format string, args ...any) {
-	p.endLine()
-	s := printable(fmt.Sprintf(format, args...))
+	if p.plain {
+		p.endLine()
+	}
+	s := unbroken(fmt.Sprintf(format, args...))
 	if p.colour {
 		s = "\x1b[" + colour + "m" + s + "\x1b[0m"
 	}
@@ -259,6 +412,12 @@ func printable(s string) string {
 	return b.String()
 }
 
+// unbroken is what has texts by others in it as one line: none of them can begin
+// a line that looks like one of ours.
+func unbroken(s string) string {
+	return printable(strings.NewReplacer("\r\n", " ", "\n", " ", "\r", " ", "\t", " ").Replace(s))
+}
+
 // reorders reports a character that makes text look like another.
 func reorders(r rune) bool {
 	return unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029'
@@ -286,9 +445,11 @@ func (p *printer) nested(n agent.Nested) {
 	in := strings.Repeat("   ", n.Depth)
 	switch ev := n.Innermost().(type) {
 	case agent.CallStarted:
-		p.note(dim, "%s-> %s %s", in, ev.Tool, shorten(ev.Arguments, 100))
+		p.tell(dim, "%s-> %s %s", in, ev.Tool, shorten(ev.Arguments, 100))
 	case agent.CallRefused:
 		p.note(yellow, "%s!! %s: %s", in, ev.Tool, shorten(ev.Reason, 1000))
+	case agent.Noticed:
+		p.note(yellow, "%s!! %s", in, shorten(ev.Text, 1000))
 	case agent.CallDone:
 		if ev.Failed {
 			p.note(yellow, "%s<- %s failed: %s", in, ev.Tool, shorten(ev.Error, 300))

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib"
 	_ "modernc.org/sqlite"
@@ -29,6 +30,10 @@ type keeper = *sqlstore.Store
 // storeFlag says where sessions are kept.
 type storeFlag struct {
 	Store string `placeholder:"PLACE" help:"Where sessions are kept: a file of SQLite's, or postgres://…. Default: $$ANTIPHON_STORE, or sessions.db in the folder for data."`
+
+	StoreRetry time.Duration `name:"store-retry" placeholder:"D" help:"For how long to try again while the server of the store cannot be reached, others keep it busy or its disk is full. Default: 30s for Postgres, 5s for a file."`
+
+	StoreKey string `name:"store-key" placeholder:"WHERE" help:"Where the key of an encrypted store is: file:PATH, keyring, keyring:NAME, env ($$ANTIPHON_STORE_SECRET) or none. A new store is encrypted with it. Default: $$ANTIPHON_STORE_KEY, or none."`
 }
 
 // open opens the store. A file that is not there is made if create is set.
@@ -37,14 +42,21 @@ func (f *storeFlag) open(ctx context.Context, env environment, create bool) (kee
 	if err != nil {
 		return nil, err
 	}
+	o, err := f.options(env, create)
+	if err != nil {
+		return nil, err
+	}
+	if o.Retry = f.StoreRetry; o.Retry < 0 {
+		return nil, usage(fmt.Errorf("--store-retry is %v, want a time such as 2m", f.StoreRetry))
+	}
 	if isURL(place) {
-		store, err := sqlstore.OpenPostgres(ctx, place, opener("pgx"), sqlstore.Options{})
+		store, err := sqlstore.OpenPostgres(ctx, place, opener("pgx"), o)
 		return store, misplaced(err, true)
 	}
 	if _, err := os.Stat(place); errors.Is(err, os.ErrNotExist) && !create {
 		return nil, usage(fmt.Errorf("there are no sessions yet: %s is not there; antiphon run FILE --session NAME makes one", place))
 	}
-	store, err := sqlstore.OpenSQLite(ctx, place, opener("sqlite"), sqlstore.Options{})
+	store, err := sqlstore.OpenSQLite(ctx, place, opener("sqlite"), o)
 	return store, misplaced(err, false)
 }
 
@@ -64,6 +76,22 @@ func (f *storeFlag) place(env environment) (string, error) {
 func (f *storeFlag) isStore(env environment, path string) bool {
 	place, err := f.place(env)
 	return err == nil && sameFile(place, path)
+}
+
+// again returns the flags that name the same store in a command that is
+// proposed. An address may hold a password, so that it is not repeated.
+func (f *storeFlag) again() string {
+	flags := ""
+	switch {
+	case isURL(f.Store):
+		flags = " --store PLACE"
+	case f.Store != "":
+		flags = " --store " + quoted(f.Store)
+	}
+	if f.StoreKey != "" {
+		flags += " --store-key " + quoted(f.StoreKey)
+	}
+	return flags
 }
 
 // isURL reports a place that is a server's.
@@ -99,7 +127,7 @@ func misplaced(err error, server bool) error {
 	var e *sqlstore.Error
 	var lite interface{ Code() int }
 	switch {
-	case errors.Is(err, session.ErrNewer):
+	case errors.Is(err, session.ErrNewer), errors.Is(err, sqlstore.ErrKey):
 		return usage(err)
 	case !errors.As(err, &e), errors.Is(err, syscall.ENOSPC), server && e.Err != nil:
 		return err
@@ -139,8 +167,8 @@ func dataFile(env environment) (string, error) {
 }
 
 // find returns the session that a person means: by its id, by its name, or by
-// the beginning of an id that no other has. Of one name, those count that are
-// archived, or those that are not.
+// the beginning of an id that no other has; see [beginsID]. Of one name, those
+// count that are archived, or those that are not.
 func find(ctx context.Context, store session.Catalog, name string, archived bool) (session.Info, error) {
 	if name == "" {
 		return session.Info{}, usage(errors.New("a session is wanted, and its name is empty"))
@@ -149,32 +177,97 @@ func find(ctx context.Context, store session.Catalog, name string, archived bool
 	if err == nil || !errors.Is(err, session.ErrNotFound) {
 		return info, err
 	}
-	var named, begun []session.Info
-	for info, err := range store.List(ctx, session.Query{Archived: true, Nested: true}) {
-		switch {
-		case err != nil:
-			return session.Info{}, err
-		case info.Name == name && !info.Nested:
-			named = append(named, info)
-		case strings.HasPrefix(info.ID, name) && !info.Nested:
-			begun = append(begun, info)
-		}
+	named, more, err := few(ctx, store, session.Query{Name: name, Archived: true})
+	if err != nil {
+		return session.Info{}, err
 	}
 	if meant := slices.DeleteFunc(slices.Clone(named), func(i session.Info) bool { return i.Archived != archived }); len(meant) > 0 {
 		named = meant
 	}
+	var alike []session.Info
 	if len(named) == 0 {
-		named = begun
+		if alike, more, err = few(ctx, store, session.Query{Prefix: name, Archived: true}); err != nil {
+			return session.Info{}, err
+		}
+		for _, i := range alike {
+			if beginsID(i.ID, name) {
+				named = append(named, i)
+			}
+		}
 	}
 	switch len(named) {
 	case 0:
-		return session.Info{}, usage(fmt.Errorf("there is no session %q; antiphon sessions list shows those that are there", name))
+		return session.Info{}, usage(fmt.Errorf("there is no session %q%s; antiphon sessions list shows those that are there", name, butThese(alike)))
 	case 1:
 		return named[0], nil
 	}
 	var b strings.Builder
 	for _, info := range named {
-		fmt.Fprintf(&b, "\n  %s  %s", info.ID, cmp.Or(info.Path, info.Title))
+		fmt.Fprintf(&b, "\n  %s  %s%s", info.ID, cmp.Or(info.Path, info.Title), specials(info))
+	}
+	if more {
+		b.WriteString("\n  and others")
 	}
 	return session.Info{}, usage(fmt.Errorf("%q means several sessions; name one by its id:%s", name, b.String()))
+}
+
+// findWhole is like find for commands that change or delete a session: a few
+// digits of an id that were mistyped must not mean another session, so these
+// commands need a whole name or id.
+func findWhole(ctx context.Context, store session.Catalog, name string, archived bool) (session.Info, error) {
+	info, err := find(ctx, store, name, archived)
+	if err == nil && info.ID != name && info.Name != name {
+		return session.Info{}, usage(fmt.Errorf("%q is only the beginning of an id; to change or delete the session, give its whole name or id: %s", name, info.ID))
+	}
+	return info, err
+}
+
+// leastDigits is how many digits of an id have to be given.
+const leastDigits = 4
+
+// beginsID reports whether a text is the beginning of an id with some of its
+// digits. The part in front of the digits is the session's first name and does
+// not tell sessions apart: plan would also mean plan-final, and a session that
+// has another name by now.
+func beginsID(id, text string) bool {
+	rest, ok := strings.CutPrefix(id, text)
+	digits := text[strings.LastIndexByte(text, '-')+1:]
+	return ok && len(digits) < len(text) && len(digits) >= leastDigits && isHex(digits) && isHex(rest)
+}
+
+func isHex(text string) bool { return strings.Trim(text, "0123456789abcdef") == "" }
+
+// butThese names the first sessions whose ids begin with what a person typed.
+func butThese(alike []session.Info) string {
+	var names []string
+	for _, info := range alike {
+		if name := cmp.Or(info.Name, info.ID); !slices.Contains(names, name) && len(names) < 3 {
+			names = append(names, name)
+		}
+	}
+	switch len(names) {
+	case 0:
+		return ""
+	case 1:
+		return "; there is " + names[0]
+	}
+	return "; there are " + strings.Join(names, ", ")
+}
+
+// maxAmbiguous is how many sessions are named that may be meant.
+const maxAmbiguous = 20
+
+// few returns the first sessions of a list, and whether there are more.
+func few(ctx context.Context, store session.Catalog, q session.Query) (list []session.Info, more bool, err error) {
+	q.Limit = maxAmbiguous + 1
+	for info, err := range store.List(ctx, q) {
+		if err != nil {
+			return nil, false, err
+		}
+		list = append(list, info)
+	}
+	if len(list) > maxAmbiguous {
+		return list[:maxAmbiguous], true, nil
+	}
+	return list, false, nil
 }

@@ -1,0 +1,329 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"image"
+	"image/color"
+	"image/png"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/antiphon-go/antiphon/endpoint"
+	"github.com/antiphon-go/antiphon/item"
+)
+
+// A server that takes a request need not do what it asks. These probes look at
+// the effect: at what the model said, at the tokens that were counted, at what the
+// answer repeats. A small model may fail where the server did its part, so what
+// only the model could have shown is unclear, and not a no.
+
+// errIgnored is a request that was answered as if a part of it were not there.
+type errIgnored string
+
+func (e errIgnored) Error() string { return string(e) }
+
+// errUnclear is an answer that shows neither that it works nor that it does not.
+type errUnclear string
+
+func (e errUnclear) Error() string { return string(e) }
+
+// refused reports a 4xx that is about the request, which for a part of the API
+// that may be missing is a no.
+func refused(err error) bool {
+	var e *endpoint.Error
+	return errors.As(err, &e) && (e.Status == http.StatusBadRequest || e.Status == http.StatusUnprocessableEntity || e.Status == http.StatusNotImplemented)
+}
+
+// asNo makes a refusal a finding: the endpoint has it not.
+func asNo(err error) error {
+	if refused(err) {
+		return errIgnored("refused: " + brief(err))
+	}
+	return err
+}
+
+// previous asks at turn two for a word of turn one.
+func (p *prober) previous(ctx context.Context) (string, error) {
+	const word = "marzipan"
+	yes := true
+	r := p.request(item.User("The password is " + word + ". Say ok."))
+	r.Store = &yes
+	c := p.bare()
+	first, err := c.Create(ctx, r)
+	if err != nil {
+		return "", err
+	}
+	next := p.request(item.User("What is the password?"))
+	next.PreviousResponseID = first.ID
+	second, err := c.Create(ctx, next)
+	if err != nil {
+		return "", asNo(err)
+	}
+	knows := strings.Contains(strings.ToLower(second.Text()), word)
+	switch {
+	case second.PreviousResponseID != first.ID && !knows:
+		return "", errIgnored("taken and ignored: the answer does not name the response, and knows nothing of it")
+	case !knows && inputOf(second) > 0 && inputOf(second) <= inputOf(first):
+		return "", errIgnored(fmt.Sprintf("taken and ignored: %d input tokens, after %d for the first turn", inputOf(second), inputOf(first)))
+	case !knows && inputOf(second) == 0:
+		return "", errUnclear("the answer names the response, but the model did not know what was said in it")
+	}
+	p.id = first.ID
+	if knows {
+		return "a word of turn one was known at turn two", nil
+	}
+	return fmt.Sprintf("%d input tokens, after %d for the first turn; the model did not repeat its word", inputOf(second), inputOf(first)), nil
+}
+
+func inputOf(r *item.Response) int64 {
+	if r.Usage == nil {
+		return 0
+	}
+	return r.Usage.InputTokens
+}
+
+// usage looks whether tokens are counted.
+func (p *prober) usage(context.Context) (string, error) {
+	switch {
+	case p.first == nil:
+		return "", errSkip("nothing was answered")
+	case p.first.Usage == nil || p.first.Usage.InputTokens+p.first.Usage.OutputTokens == 0:
+		return "", errIgnored("the answer counts no tokens: limits and costs cannot be kept")
+	case p.streamed == nil:
+		return "", errIgnored("counted, but not in a stream")
+	}
+	return fmt.Sprintf("%d in, %d out", p.first.Usage.InputTokens, p.first.Usage.OutputTokens), nil
+}
+
+// cut asks for more than the reply may be.
+func (p *prober) cut(ctx context.Context) (string, error) {
+	const limit = 16 // the least that the API takes
+	r := p.request(item.User("Count from one to two hundred, in words."))
+	r.Instructions = "Do what the user asks, in full."
+	*r.MaxOutputTokens = limit
+	resp, err := p.client().Create(ctx, r)
+	if err != nil {
+		return "", asNo(err)
+	}
+	n := int64(0)
+	if resp.Usage != nil {
+		n = resp.Usage.OutputTokens
+	}
+	switch {
+	case resp.Status == item.StatusIncomplete:
+		return "and the reply says that it was cut", nil
+	case n > limit:
+		return "", errIgnored(fmt.Sprintf("ignored: %d tokens came, though %d were the most", n, limit))
+	case n == limit:
+		return fmt.Sprintf("but the cut reply says %q; the count of its tokens tells", resp.Status), nil
+	}
+	return "", errUnclear("the model ended its reply by itself")
+}
+
+// schema asks for JSON where the model would say something else.
+func (p *prober) schema(ctx context.Context) (string, error) {
+	text, err := item.TextAsSchema("answer", `{"type":"object","properties":{"colour":{"type":"string","enum":["blue"]}},"required":["colour"],"additionalProperties":false}`, true)
+	if err != nil {
+		return "", err
+	}
+	r := p.request(probeQuestion)
+	r.Text = text
+	resp, err := p.client().Create(ctx, r)
+	if err != nil {
+		return "", asNo(err)
+	}
+	var got map[string]string
+	switch err := json.Unmarshal([]byte(resp.Text()), &got); {
+	case err == nil && len(got) == 1 && got["colour"] == "blue":
+		return "the reply obeys its schema", nil
+	case resp.Status == item.StatusIncomplete && strings.HasPrefix(strings.TrimSpace(resp.Text()), "{"):
+		return "", errUnclear("the reply was cut before its JSON was whole")
+	}
+	return "", errIgnored(fmt.Sprintf("taken and ignored: the reply is %q", p.short(resp.Text())))
+}
+
+// forced asks for a call where the model would say something: first for any, and
+// then for one of two by its name.
+func (p *prober) forced(ctx context.Context) (string, error) {
+	r := p.request(probeQuestion)
+	r.Tools, r.ToolChoice = []item.Tool{probeTool}, item.ChoiceRequired
+	resp, err := p.client().Create(ctx, r)
+	if err != nil {
+		return "", asNo(err)
+	}
+	if len(callsIn(resp)) == 0 {
+		return "", errIgnored("taken and ignored: the model could answer without a call")
+	}
+	return "", nil
+}
+
+func (p *prober) named(ctx context.Context) (string, error) {
+	other := *probeTool
+	other.Name = "pong"
+	r := p.request(item.User("Call a tool."))
+	r.Tools, r.ToolChoice = []item.Tool{probeTool, &other}, item.ChooseFunction(other.Name)
+	resp, err := p.client().Create(ctx, r)
+	if err != nil {
+		return "", asNo(err)
+	}
+	switch calls := callsIn(resp); {
+	case len(calls) == 0:
+		return "", errIgnored("taken and ignored: the model could answer without a call")
+	case slices.Contains(calls, probeTool.Name):
+		return "", errIgnored("taken and ignored: " + probeTool.Name + " was called, though " + other.Name + " was named")
+	}
+	return "", nil
+}
+
+// callsIn are the names of the functions that were called.
+func callsIn(r *item.Response) (names []string) {
+	for _, it := range r.Output {
+		if it.Type() == item.TypeFunctionCall {
+			names = append(names, it.Name())
+		}
+	}
+	return names
+}
+
+// leastImage is how many tokens an image takes at least: those of a square of 256
+// pixels are 64 and more for every model known. A marker in its place is a few.
+const leastImage = 40
+
+const imageQuestion = "What colour is it? Answer with one word."
+
+// picture sends an image in a message and asks what it shows.
+func (p *prober) picture(ctx context.Context) (string, error) {
+	c := p.client()
+	without, err := c.Create(ctx, p.request(item.User(imageQuestion)))
+	if err != nil {
+		return "", err
+	}
+	m, err := item.New(&item.Message{Role: item.RoleUser, Content: item.Parts(&item.InputText{Text: imageQuestion}, &item.InputImage{ImageURL: probeImage()})})
+	if err != nil {
+		return "", err
+	}
+	with, err := c.Create(ctx, p.request(m))
+	if err != nil {
+		return "", asNoImage(err)
+	}
+	return arrived(with, inputOf(with)-inputOf(without))
+}
+
+// asNoImage makes a refusal of what went well without the image a finding. That
+// of llama-server without --mmproj has the status 500.
+func asNoImage(err error) error {
+	var e *endpoint.Error
+	if errors.As(err, &e) && e.Status == http.StatusInternalServerError {
+		return errIgnored("refused: " + brief(err))
+	}
+	return asNo(err)
+}
+
+// arrived says whether an image reached the model, which took so many tokens
+// more.
+func arrived(with *item.Response, more int64) (string, error) {
+	words := strings.FieldsFunc(strings.ToLower(with.Text()), func(r rune) bool { return !unicode.IsLetter(r) })
+	switch {
+	case slices.Contains(words, "red"):
+		return "the model saw it", nil
+	case inputOf(with) == 0:
+		return "", errUnclear("taken, but the model did not say what it shows, and no tokens are counted")
+	case more < leastImage:
+		return "", errIgnored(fmt.Sprintf("taken and dropped: it counts %d tokens, and the model did not say what it shows", max(more, 0)))
+	}
+	return "", errUnclear(fmt.Sprintf("it counts %d tokens, but the model did not say what it shows", more))
+}
+
+// probeImage is a red square as a data URI.
+func probeImage() string {
+	img := image.NewPaletted(image.Rect(0, 0, 256, 256), color.Palette{color.RGBA{220, 0, 0, 255}})
+	var b bytes.Buffer
+	_ = png.Encode(&b, img) // into memory
+	return "data:image/png;base64," + base64.StdEncoding.EncodeToString(b.Bytes())
+}
+
+// window asks how many tokens the model's context has: where the profile says that
+// it is told, and of a server that nobody knows wherever a local one tells it.
+func (p *prober) window(ctx context.Context) (string, error) {
+	if n := endpoint.WindowIn(p.listed, p.link.model); n > 0 {
+		return fmt.Sprintf("%d tokens, as the list of models says", n), nil
+	}
+	paths := p.known.Windows
+	if p.known.Name == endpoint.Careful.Name || p.known.Name == "plain" {
+		paths = []string{"//props", "//api/ps"}
+	}
+	for _, path := range paths {
+		below, atRoot := strings.CutPrefix(path, "//")
+		if !atRoot {
+			continue // the list of models
+		}
+		body, err := p.atRoot(ctx, "/"+below)
+		if err != nil {
+			continue
+		}
+		says, n := "", endpoint.WindowIn(body, p.link.model)
+		if below == "api/ps" {
+			p.ollama, says = true, "; Ollama cuts what exceeds it without a word, OLLAMA_CONTEXT_LENGTH makes it larger"
+		}
+		if n > 0 {
+			return fmt.Sprintf("%d tokens, as /%s says%s", n, below, says), nil
+		}
+	}
+	if m, ok := p.link.table.Model(p.link.model); ok && m.ContextWindow > 0 {
+		return fmt.Sprintf("%d tokens, as the table of models says", m.ContextWindow), nil
+	}
+	return "", errIgnored(`not told; "context_window" in a file of --profiles says it, so that histories are compacted in time`)
+}
+
+// atRoot reads JSON from a path at the root of the endpoint's host.
+func (p *prober) atRoot(ctx context.Context, path string) (jsontext.Value, error) {
+	u, err := p.known.URL(cmp.Or(p.link.base, endpoint.DefaultBaseURL), "/")
+	if err != nil {
+		return nil, err
+	}
+	root := *u
+	root.Path, root.RawPath, root.RawQuery = path, "", ""
+	_, body, err := p.get(ctx, root.String())
+	if err == nil && !jsontext.Value(body).IsValid() {
+		err = errors.New("the answer is no JSON")
+	}
+	return body, err
+}
+
+// get asks for a document, at this address and no other: a redirect would carry
+// the key away.
+func (p *prober) get(ctx context.Context, address string) (http.Header, []byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	p.known.SetHeader(req.Header, p.link.key, p.link.account)
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, nil, endpoint.FromTransport(req.Method, req.URL, err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 16<<20))
+	if err != nil {
+		return nil, nil, endpoint.FromTransport(req.Method, req.URL, err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return nil, nil, endpoint.FromResponse(resp, []byte(p.secret(string(body)))) // before any of it is cut
+	}
+	return resp.Header, body, nil
+}

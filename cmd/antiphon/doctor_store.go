@@ -1,0 +1,46 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// lookAtStore reports what a store does for what it has committed (J10).
+func (c *doctorCommand) lookAtStore(ctx context.Context, std stdio, env environment) (err error) {
+	flag := storeFlag{Store: c.Store}
+	if c.Store == "default" {
+		flag.Store = ""
+	}
+	store, err := flag.open(ctx, env, false)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	d, err := store.Durability(ctx)
+	if err != nil {
+		return err
+	}
+	list := []finding{{"store", told, store.Place()}, {"format", told, fmt.Sprint(d.Format)}}
+	weak := 0
+	for _, s := range d.Settings {
+		f := finding{s.Name, told, s.Value}
+		if s.Note != "" {
+			f.Note += " (" + s.Note + ")"
+		}
+		if s.Weak != "" {
+			f.Result, f.Note = broken, s.Value+": "+s.Weak
+			weak++
+		}
+		list = append(list, f)
+	}
+	report := newDoctorReport(std, env, c.JSON)
+	report.section("Store", list)
+	if err := report.end(nil, true); err != nil || weak == 0 {
+		return err
+	}
+	return fmt.Errorf("what is committed to this store may be lost: %s", plural(weak, "setting"))
+}

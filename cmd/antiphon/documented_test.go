@@ -1,0 +1,132 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+)
+
+// documents returns the text of README.md and docs, by their names.
+func documents(t *testing.T) map[string]string {
+	t.Helper()
+	root := filepath.Join("..", "..")
+	files, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	if err != nil || len(files) == 0 {
+		t.Fatal("no documents", err)
+	}
+	texts := map[string]string{}
+	for _, file := range append(files, filepath.Join(root, "README.md")) {
+		texts[filepath.Base(file)] = read(t, file)
+	}
+	return texts
+}
+
+// foreign are flags in the documents that belong to other programs.
+var foreign = map[string]bool{}
+
+func init() {
+	for name := range strings.FieldsSeq("jinja port mmproj enable-auto-tool-choice tool-call-parser ctx-size prefill-assistant") {
+		foreign[name] = true
+	}
+}
+
+// TestDocumentedFlags: every flag and command of the program is documented, and
+// every flag that the documents give it exists. U8
+func TestDocumentedFlags(t *testing.T) {
+	var cli grammar
+	parser, err := kong.New(&cli, kong.Name("antiphon"), kong.Vars{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := documents(t)
+	var all strings.Builder
+	for _, text := range texts {
+		all.WriteString(text + "\n")
+	}
+	known := map[string]bool{}
+	err = kong.Visit(parser.Model, func(node kong.Visitable, next kong.Next) error {
+		switch n := node.(type) {
+		case *kong.Flag:
+			known[n.Name] = true
+			for _, alias := range n.Aliases {
+				known[alias] = true
+			}
+			if !n.Hidden && n.Name != "help" && !regexp.MustCompile("--"+n.Name+`\b`).MatchString(all.String()) {
+				t.Errorf("--%s is not documented", n.Name)
+			}
+		case *kong.Node:
+			if n.Type == kong.CommandNode && !n.Hidden && !regexp.MustCompile("(antiphon |sessions |`)"+n.Name+"\\b").MatchString(all.String()) {
+				t.Errorf("the command %s is not documented", n.Name)
+			}
+		}
+		return next(nil)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	flag := regexp.MustCompile("(?:^|[\\s`(])--([a-z][a-z-]+)")
+	for name, text := range texts {
+		for line := range strings.Lines(text) {
+			for _, m := range flag.FindAllStringSubmatch(line, -1) {
+				if !known[m[1]] && !foreign[m[1]] && (strings.Contains(line, "antiphon") || strings.Contains(line, "`--"+m[1])) {
+					t.Errorf("%s: --%s does not exist: %s", name, m[1], strings.TrimSpace(line))
+				}
+			}
+		}
+	}
+}
+
+// section returns what a document has under a heading of the second level.
+func section(t *testing.T, text, heading string) string {
+	t.Helper()
+	_, rest, found := strings.Cut(text, "\n"+heading)
+	if !found {
+		t.Fatalf("no section %q", heading)
+	}
+	body, _, _ := strings.Cut(rest, "\n## ")
+	return body
+}
+
+// TestCommandsPage: docs/commands.md says "every flag": each flag of run and
+// doctor stands in the section of its command, and each command of sessions
+// stands there and in README.md. U8
+func TestCommandsPage(t *testing.T) {
+	var cli grammar
+	parser, err := kong.New(&cli, kong.Name("antiphon"), kong.Vars{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := documents(t)
+	page := texts["commands.md"]
+	lists := map[string]string{
+		"docs/commands.md": section(t, page, "## antiphon sessions"),
+		"README.md":        section(t, texts["README.md"], "## Commands"),
+	}
+	for _, command := range parser.Model.Children {
+		switch command.Name {
+		case "run", "doctor":
+			text := section(t, page, "## antiphon "+command.Name)
+			for _, group := range command.AllFlags(true) {
+				for _, f := range group {
+					if f.Name != "help" && !regexp.MustCompile("--"+f.Name+"([^a-z-]|$)").MatchString(text) {
+						t.Errorf("docs/commands.md, antiphon %s: --%s is missing", command.Name, f.Name)
+					}
+				}
+			}
+		case "sessions":
+			for _, sub := range command.Children {
+				for name, text := range lists {
+					if !sub.Hidden && !strings.Contains(text, "`"+sub.Name+"`") {
+						t.Errorf("%s: `%s` of antiphon sessions is missing", name, sub.Name)
+					}
+				}
+			}
+		}
+	}
+}

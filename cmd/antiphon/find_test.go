@@ -1,0 +1,75 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/antiphon-go/antiphon/session"
+)
+
+func TestBeginningOfAnID(t *testing.T) {
+	for _, c := range []struct {
+		id, text string
+		want     bool
+	}{
+		{"plan-1f0c2d9a3b", "plan-1f0c", true},
+		{"plan-1f0c2d9a3b", "plan-1f0c2d9a3b", true},
+		{"plan-1f0c2d9a3b", "plan-1f0", false},
+		{"plan-1f0c2d9a3b", "plan-", false},
+		{"plan-1f0c2d9a3b", "plan", false},
+		{"plan-1f0c2d9a3b", "p", false},
+		{"plan-final-1f0c2d9a3b", "plan-1f0c", false},
+		{"plan-cafe-1f0c2d9a3b", "plan-cafe", false}, // a name
+		{"cafe-1f0c2d9a3b", "cafe", false},
+		{"plan-1f0c2d9a3b/1-call", "plan-1f0c", false}, // nested
+	} {
+		if got := beginsID(c.id, c.text); got != c.want {
+			t.Errorf("%s begins %s: %v, want %v", c.text, c.id, got, c.want)
+		}
+	}
+}
+
+// J3: a command that changes or deletes a session takes no beginning of an id.
+func TestChangesNeedAWholeNameOrID(t *testing.T) {
+	ctx := context.Background()
+	store := &session.Memory{}
+	id := newSessionID("plan")
+	if err := store.Create(ctx, session.Info{ID: id, Name: "plan", Path: "/agent.md"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, whole := range []string{id, "plan"} {
+		if info, err := findWhole(ctx, store, whole, false); err != nil || info.ID != id {
+			t.Errorf("%s means %q: %v", whole, info.ID, err)
+		}
+	}
+	part := id[:len(id)-5]
+	if info, err := find(ctx, store, part, false); err != nil || info.ID != id {
+		t.Errorf("%s means %q: %v", part, info.ID, err)
+	}
+	if _, err := findWhole(ctx, store, part, false); err == nil || !strings.Contains(err.Error(), id) {
+		t.Errorf("%s: %v, want an error that names %s", part, err, id)
+	}
+}
+
+// How to go on stands behind the page.
+func TestMoreStandsBehindThePage(t *testing.T) {
+	dir := t.TempDir()
+	store := filepath.Join(dir, "s.db")
+	file := write(t, filepath.Join(dir, "agent.md"), "<config model=\"rehearsal\"/>\n<user>Hello?</user>\n")
+	for _, name := range []string{"a", "b"} {
+		program(t, "run", file, "--session", name, "--store", store)
+	}
+	var both bytes.Buffer
+	if code := run(t.Context(), []string{"sessions", "--store", store, "list", "--limit", "1"}, nil, stdio{strings.NewReader(""), &both, &both}); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	if lines := strings.Split(strings.TrimSpace(both.String()), "\n"); len(lines) != 3 || !strings.Contains(lines[2], "there is more") {
+		t.Errorf("%q", lines)
+	}
+}

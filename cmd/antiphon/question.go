@@ -1,0 +1,218 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/tool"
+)
+
+// shortCall is the length in characters up to which a call is shown on one line.
+const shortCall = 100
+
+// shown is a call as a person reads it before they allow it: every character of
+// it once. Nobody should approve what they cannot see.
+type shown struct {
+	title string
+	lines []shownLine // of the arguments, unless the title has them
+}
+
+// shownLine is a line of arguments. Its mark stands before it, also where it is
+// broken, so that no text can look like what the program says.
+type shownLine struct{ mark, text, colour string }
+
+// inFull lays a call out: a script as its lines, a patch as a diff, other
+// arguments by their names.
+func inFull(call tool.Call) shown {
+	if !call.Custom && len([]rune(call.Arguments)) <= shortCall && !strings.ContainsAny(call.Arguments, "\n\r") && !strings.Contains(call.Arguments, `\u`) {
+		return shown{title: visible(call.Name + " " + call.Arguments)}
+	}
+	s := shown{title: visible(call.Name)}
+	args, err := item.Parse([]byte(call.Arguments))
+	if call.Custom || err != nil {
+		s.text(call.Arguments)
+		return s
+	}
+	for _, name := range memberNames(args.JSON()) {
+		value, _ := args.Member(name)
+		if strings.ContainsFunc(name, func(r rune) bool { return r > 0x7e || strings.ContainsRune(" ?:[]|", r) || r < ' ' }) {
+			name = string(item.Quote(name)) // so that none looks like what the program says
+		}
+		s.value(visible(name), value)
+	}
+	return s
+}
+
+// value adds a value under its name: a text as it reads, a list of texts one by
+// one, all else as JSON.
+func (s *shown) value(name string, value item.JSON) {
+	if text, isText := value.Unquote(); isText {
+		s.named(name, text)
+		return
+	}
+	var texts []string
+	if list, ok := elementsOf(value); ok && len(list) > 0 {
+		for _, e := range list {
+			if text, isText := e.Unquote(); isText {
+				texts = append(texts, text)
+			}
+		}
+		if len(texts) == len(list) {
+			s.add("   ", name+":", bold)
+			for _, text := range texts {
+				s.named("-", text)
+			}
+			return
+		}
+	}
+	s.named(name, plainJSON(value))
+}
+
+// named adds a text: behind its name if it is one line, else below it.
+func (s *shown) named(name, text string) {
+	if name != "-" {
+		name += ":"
+	}
+	if !strings.Contains(text, "\n") {
+		s.add("   ", name+" "+visible(text), "")
+		return
+	}
+	s.add("   ", name, bold)
+	s.text(text)
+}
+
+// text adds the lines of a text, coloured where they are those of a diff.
+func (s *shown) text(text string) {
+	patch := strings.HasPrefix(text, "*** Begin Patch") || strings.HasPrefix(text, "diff --git ") || strings.HasPrefix(text, "--- ")
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		colour := ""
+		if patch {
+			colour = diffColour(line)
+		}
+		s.add("   | ", visible(line), colour)
+	}
+}
+
+func (s *shown) add(mark, text, colour string) {
+	s.lines = append(s.lines, shownLine{mark, text, colour})
+}
+
+// diffColour is the colour of a line of a patch.
+func diffColour(line string) string {
+	switch {
+	case strings.HasPrefix(line, "+++"), strings.HasPrefix(line, "---"), strings.HasPrefix(line, "***"), strings.HasPrefix(line, "diff "):
+		return bold
+	case strings.HasPrefix(line, "+"):
+		return green
+	case strings.HasPrefix(line, "-"):
+		return red
+	case strings.HasPrefix(line, "@@"):
+		return dim
+	}
+	return ""
+}
+
+// rows breaks the lines at the terminal's width.
+func (s *shown) rows(columns int, colour bool) (rows []string) {
+	for _, l := range s.lines {
+		text := l.text
+		for first := true; first || text != ""; first = false {
+			mark := l.mark
+			if !first {
+				mark = "   ⋮ "
+			}
+			part := head(text, max(10, columns-columnsOf(mark)-1))
+			text = text[len(part):]
+			if colour && l.colour != "" {
+				part = "\x1b[" + l.colour + "m" + part + "\x1b[0m"
+			}
+			rows = append(rows, mark+part)
+		}
+	}
+	return rows
+}
+
+// head is the beginning of a text that takes at most so many columns.
+func head(s string, columns int) string {
+	n := 0
+	for i, r := range s {
+		if n += columnsOfRune(r); n > columns {
+			return s[:i]
+		}
+	}
+	return s
+}
+
+// mostRows is how many rows of a call are shown before somebody asks for more.
+const mostRows = 40
+
+// folded leaves out the middle of many rows, and says how many are hidden.
+func folded(rows []string) (seen []string, hidden int) {
+	if len(rows) <= mostRows {
+		return rows, 0
+	}
+	hidden = len(rows) - mostRows + 1
+	half := mostRows / 2
+	seen = append(seen, rows[:half]...)
+	seen = append(seen, fmt.Sprintf("   … %s hidden here: answer s to see all …", plural(hidden, "line")))
+	return append(seen, rows[half+hidden:]...), hidden
+}
+
+// wrapped breaks a text between its words. Lines after the first are set in.
+func wrapped(text string, columns int, in string) string {
+	var b strings.Builder
+	used := 0
+	for i, word := range strings.Fields(text) {
+		n := columnsOf(word)
+		switch {
+		case i == 0:
+		case used+1+n > columns:
+			b.WriteString("\n" + in)
+			used = len(in)
+		default:
+			b.WriteByte(' ')
+			used++
+		}
+		b.WriteString(word)
+		used += n
+	}
+	return b.String()
+}
+
+// plainJSON is a JSON value over several lines, with the escapes of its texts
+// resolved. Line ends within texts stay escaped: they belong to the text.
+func plainJSON(value item.JSON) string {
+	v := jsontext.Value(value)
+	if err := v.Canonicalize(); err != nil {
+		return string(value)
+	}
+	if len(v) > shortCall {
+		if err := v.Indent(); err != nil {
+			return string(value)
+		}
+	}
+	return string(v)
+}
+
+// elementsOf returns the elements of a list.
+func elementsOf(value item.JSON) (list []item.JSON, ok bool) {
+	d := jsontext.NewDecoder(strings.NewReader(string(value)))
+	if t, err := d.ReadToken(); err != nil || t.Kind() != '[' {
+		return nil, false
+	}
+	for d.PeekKind() != ']' {
+		v, err := d.ReadValue()
+		if err != nil {
+			return nil, false
+		}
+		list = append(list, item.JSON(v.Clone()))
+	}
+	return list, true
+}

@@ -1,0 +1,117 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/tool"
+)
+
+// questioned returns what a person sees who is asked about a call and types these
+// lines.
+func questioned(t *testing.T, call tool.Call, colour bool, typed string) (string, agent.Verdict) {
+	t.Helper()
+	var screen bytes.Buffer
+	who := newPerson(stdio{in: strings.NewReader(typed), err: &screen})
+	who.colour = colour
+	v, err := who.approve(t.Context(), call, tool.Traits{})
+	if err != nil && typed != "" {
+		t.Fatal(err)
+	}
+	return screen.String(), v
+}
+
+func arguments(t *testing.T, members ...string) string {
+	t.Helper()
+	var b strings.Builder
+	for i := 0; i < len(members); i += 2 {
+		fmt.Fprintf(&b, ",%s:%s", item.Quote(members[i]), item.Quote(members[i+1]))
+	}
+	return "{" + b.String()[1:] + "}"
+}
+
+// N10: a script is shown once, as its lines, whole before it can be allowed; what
+// is hidden is counted, and y shows it first.
+func TestAskAboutScript(t *testing.T) {
+	var script strings.Builder
+	for i := range 122 {
+		fmt.Fprintf(&script, "echo step %d\n", i)
+		if i == 60 {
+			script.WriteString("rm -rf ~/important\n")
+		}
+	}
+	call := tool.Call{Name: "run_command", Arguments: arguments(t, "command", script.String(), "directory", ".")}
+	screen, _ := questioned(t, call, false, "n\n")
+	if strings.Contains(screen, `\n`) || strings.Contains(screen, "important") || strings.Count(screen, "| echo step 3\n") != 1 {
+		t.Errorf("folded:\n%s", screen)
+	}
+	wantAll(t, "the question", screen, "   command:\n   | echo step 0\n", "lines hidden here: answer s to see all", "[s]how the ", "directory: .")
+
+	screen, v := questioned(t, call, false, "y\nn\n")
+	if v.Allowed || strings.Count(screen, "| rm -rf ~/important\n") != 1 || !strings.Contains(screen, "have not been shown yet") {
+		t.Errorf("y without having seen it: %+v\n%s", v, screen)
+	}
+	if screen, v = questioned(t, call, false, "s\ny\n"); !v.Allowed || strings.Count(screen, "| rm -rf ~/important\n") != 1 {
+		t.Errorf("s, y: %+v\n%s", v, screen)
+	}
+}
+
+// N10: a patch is a diff, once, coloured where colours are on.
+func TestAskAboutPatch(t *testing.T) {
+	patch := "*** Begin Patch\n*** Update File: a.go\n@@\n-old\n+new\n kept\n*** End Patch\n"
+	for _, call := range []tool.Call{
+		{Name: "apply_patch", Arguments: patch, Custom: true},
+		{Name: "apply_patch", Arguments: arguments(t, "patch", patch+strings.Repeat(" ", 100))},
+	} {
+		screen, _ := questioned(t, call, true, "n\n")
+		wantAll(t, "in colours", screen, "   | \x1b[31m-old\x1b[0m\n", "   | \x1b[32m+new\x1b[0m\n", "   |  kept\n")
+		screen, _ = questioned(t, call, false, "n\n")
+		if strings.Contains(screen, "\x1b") || strings.Count(screen, "+new") != 1 {
+			t.Errorf("without colours: %q", screen)
+		}
+	}
+}
+
+// N10: what cannot be seen is shown by its number, long lines are broken behind a
+// mark of their own, and the question between its words.
+func TestAskHidesNothing(t *testing.T) {
+	long := strings.Repeat("x", 200) + "?? read_file {} run it?"
+	call := tool.Call{Name: "run_command", Arguments: arguments(t, "command", "a\u200bb\x1b[2J\u202e\r\nrm -rf /\n"+long, "?? y", strings.Repeat("z", 50))}
+	screen, _ := questioned(t, call, false, "n\n")
+	wantAll(t, "the question", screen, "   | a<U+200B>b<U+001B>[2J<U+202E><U+000D>\n", "   | rm -rf /\n", "\n   ⋮ xxx", `"?? y": zzz`)
+	for line := range strings.Lines(screen) {
+		if columnsOf(strings.TrimRight(line, "\n")) > 80 {
+			t.Errorf("too long: %q", line)
+		}
+		if strings.HasPrefix(line, "??") && !strings.HasPrefix(line, "?? run_command\n") {
+			t.Errorf("the arguments speak as the program: %q", line)
+		}
+	}
+	if !strings.Contains(strings.Join(strings.Fields(screen), " "), "run it? [y]es, [n]o, always for") && !strings.Contains(screen, "[a]lways for this tool") {
+		t.Errorf("the question is torn:\n%s", screen)
+	}
+}
+
+// N10: short calls stay on one line, others are named values and readable JSON.
+func TestAskAboutOthers(t *testing.T) {
+	screen, _ := questioned(t, tool.Call{Name: "read_file", Arguments: `{"path":"a"}`}, false, "n\n")
+	wantAll(t, "a short call", screen, "?? read_file {\"path\":\"a\"}\n   run it?")
+	screen, _ = questioned(t, tool.Call{Name: "run_command", Arguments: `{"command":["bash","-c","one\ntwo\n"],"deep":{"a":[1,2,{"b":"` + strings.Repeat("c", 120) + `"}]}}`}, false, "n\n")
+	wantAll(t, "a list", screen, "   command:\n   - bash\n   - -c\n   -\n   | one\n   | two\n", "\"b\": \"ccc")
+}
+
+// N10: somebody who does not know the letters can ask what they mean.
+func TestAskWhatAnswersMean(t *testing.T) {
+	screen, v := questioned(t, tool.Call{Name: "read_file", Arguments: `{"path":"a"}`}, false, "?\nn\n")
+	wantAll(t, "the answers", screen, "y: run it once", "n: do not run it", "e: run it with other arguments")
+	if v.Allowed {
+		t.Error("the call was allowed")
+	}
+}

@@ -1,0 +1,33 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/item"
+)
+
+// TestQuiet: a quiet run that goes well says nothing beside the answer, in a
+// session too; what a person must know is said all the same. U8
+func TestQuiet(t *testing.T) {
+	dir := t.TempDir()
+	file := write(t, filepath.Join(dir, "agent.md"), "<user>Hello?</user>\n")
+	srv := agenttest.NewServer(t, agenttest.Reply(item.Assistant("All is well.")), agenttest.Reply(item.Assistant("All is well.")))
+	for _, more := range [][]string{nil, {"--session", "s", "--store", filepath.Join(dir, "s.db")}} {
+		args := append([]string{"run", file, "-q", "--model", "m", "--base-url", srv.URL}, more...)
+		if o := alone(t, args...); o.code != exitOK || o.out != "All is well.\n" || o.err != "" {
+			t.Errorf("%v: exit code %d, output %q\n%s", more, o.code, o.out, o.err)
+		}
+	}
+	if o := alone(t, "run", file, "-q"); o.code != exitOK || !strings.Contains(o.err, "no endpoint is configured, so the rehearsal model answers") {
+		t.Errorf("an answer that is made up, without a warning: exit code %d\n%s", o.code, o.err)
+	}
+	if o := alone(t, "run", file, "-q", "--model", "m"); o.code != exitUsage || !strings.Contains(o.err, "no endpoint is configured for the model") {
+		t.Errorf("an error: exit code %d\n%s", o.code, o.err)
+	}
+}

@@ -1,0 +1,313 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"golang.org/x/term"
+)
+
+// screen is a terminal with one line at its bottom that says what is being
+// waited for. All that is written to the terminal goes through it, so that the
+// line is gone before anything else appears; it never reaches a pipe or a file.
+// It is safe for concurrent use. The nil screen does nothing.
+type screen struct {
+	mu     sync.Mutex
+	to     *os.File // standard error
+	size   func() (columns int)
+	plain  bool // no cursor moves and no colours: a new line now and then
+	colour bool
+
+	waits []wait
+	drawn int  // columns of the line that is there now
+	mid   bool // the cursor is behind something that ends no line
+	wrote time.Time
+	told  time.Time // the last plain line
+	quit  chan struct{}
+	over  chan struct{}
+}
+
+// wait is something that is being waited for.
+type wait struct {
+	key, what, last string
+	began           time.Time
+}
+
+const (
+	// The line appears when a wait is no blink, and is drawn anew while it lasts.
+	drawAfter, drawEvery = 250 * time.Millisecond, 250 * time.Millisecond
+	// plainEvery is how often people are told who hear each line read aloud.
+	plainEvery = 10 * time.Second
+)
+
+// newScreen returns a screen over the terminal that standard error is, and the
+// streams to write to from now on; nil, and the same streams, if it is none.
+func newScreen(std stdio, env environment, plain bool) (*screen, stdio) {
+	if !terminal(std.err) {
+		return nil, std
+	}
+	file := std.err.(*os.File)
+	s := &screen{to: file, plain: plain || env["TERM"] == "dumb", quit: make(chan struct{}), over: make(chan struct{})}
+	s.colour = !s.plain && env["NO_COLOR"] == ""
+	s.size = func() int {
+		columns, _, err := term.GetSize(int(file.Fd()))
+		if err != nil || columns <= 0 {
+			columns = 80
+		}
+		return columns
+	}
+	std.err = &onScreen{s, file}
+	if out, ok := std.out.(*os.File); ok && terminal(out) {
+		std.out = &onScreen{s, out}
+	}
+	go s.run()
+	return s, std
+}
+
+// onScreen is a stream that leads to the terminal.
+type onScreen struct {
+	screen *screen
+	file   *os.File
+}
+
+// Write takes the line away first.
+func (w *onScreen) Write(b []byte) (int, error) {
+	s := w.screen
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.erase()
+	if len(b) > 0 {
+		s.mid, s.wrote = b[len(b)-1] != '\n', time.Now()
+	}
+	return w.file.Write(b)
+}
+
+// Fd is for [terminal].
+func (w *onScreen) Fd() uintptr { return w.file.Fd() }
+
+func (s *screen) run() {
+	defer close(s.over)
+	tick := time.NewTicker(drawEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.quit:
+			return
+		case now := <-tick.C:
+			s.mu.Lock()
+			s.draw(now)
+			s.mu.Unlock()
+		}
+	}
+}
+
+// close takes the line away for good.
+func (s *screen) close() {
+	if s == nil {
+		return
+	}
+	close(s.quit)
+	<-s.over
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waits = nil
+	s.erase()
+}
+
+// wait says that something is being waited for, until done is told of its key.
+func (s *screen) wait(key, what string) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.drop(key)
+	s.waits = append(s.waits, wait{key: key, what: what, began: time.Now()})
+}
+
+func (s *screen) done(key string) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.drop(key)
+}
+
+func (s *screen) drop(key string) {
+	s.waits = slices.DeleteFunc(s.waits, func(w wait) bool { return w.key == key })
+}
+
+// last keeps the last line of what something that is waited for puts out.
+func (s *screen) last(key, text string) {
+	if s == nil {
+		return
+	}
+	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
+	for i := len(lines) - 1; i >= 0; i-- {
+		if strings.TrimSpace(lines[i]) == "" {
+			continue
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for j := range s.waits {
+			if s.waits[j].key == key {
+				s.waits[j].last = shorten(lines[i], 300)
+			}
+		}
+		return
+	}
+}
+
+// draw writes the line anew. Behind text that ends no line there is no room.
+func (s *screen) draw(now time.Time) {
+	if len(s.waits) == 0 || s.mid {
+		s.erase()
+		return
+	}
+	w := s.waits[len(s.waits)-1]
+	if now.Sub(w.began) < drawAfter || now.Sub(s.wrote) < drawAfter {
+		return
+	}
+	took := now.Sub(w.began).Truncate(time.Second)
+	line := fmt.Sprintf("%s, %s", visible(w.what), took)
+	if n := len(s.waits) - 1; n > 0 {
+		line += fmt.Sprintf(" (and %d more)", n)
+	}
+	if w.last != "" {
+		line += ": " + visible(w.last)
+	}
+	if s.plain {
+		if since := now.Sub(laterOf(s.told, w.began)); since >= plainEvery {
+			s.told = now
+			fmt.Fprintf(s.to, "waiting for %s\n", line)
+		}
+		return
+	}
+	s.erase()
+	line = fitted("… "+line, s.size()-1)
+	s.drawn = columnsOf(line)
+	if s.colour {
+		line = "\x1b[2m" + line + "\x1b[0m"
+	}
+	io.WriteString(s.to, line)
+}
+
+func laterOf(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// erase takes the line away. A terminal that became narrower since has broken it
+// into several rows.
+func (s *screen) erase() {
+	if s.drawn == 0 {
+		return
+	}
+	up := ""
+	if rows := (s.drawn - 1) / max(1, s.size()); rows > 0 {
+		up = fmt.Sprintf("\x1b[%dA", rows)
+	}
+	io.WriteString(s.to, up+"\r\x1b[J")
+	s.drawn = 0
+}
+
+// fitted cuts a text to so many columns.
+func fitted(s string, columns int) string {
+	if columnsOf(s) <= columns {
+		return s
+	}
+	n := 0
+	for i, r := range s {
+		if n += columnsOfRune(r); n > max(0, columns-1) {
+			return s[:i] + "…"
+		}
+	}
+	return s
+}
+
+func columnsOf(s string) (n int) {
+	for _, r := range s {
+		n += columnsOfRune(r)
+	}
+	return n
+}
+
+// wide are the characters that take two columns, and some that take one in some
+// terminals: a line that is too short does no harm.
+var wide = &unicode.RangeTable{
+	R16: []unicode.Range16{
+		{0x1100, 0x115f, 1}, {0x231a, 0x231b, 1}, {0x23e9, 0x23f3, 1}, {0x2600, 0x27bf, 1}, {0x2b05, 0x2b55, 1}, {0x2e80, 0x303e, 1},
+		{0x3041, 0x4dbf, 1}, {0x4e00, 0xa4cf, 1}, {0xa960, 0xa97c, 1}, {0xac00, 0xd7a3, 1}, {0xf900, 0xfaff, 1}, {0xfe30, 0xfe6f, 1}, {0xff00, 0xff60, 1}, {0xffe0, 0xffe6, 1},
+	},
+	R32: []unicode.Range32{{0x16fe0, 0x18cff, 1}, {0x1aff0, 0x1b2ff, 1}, {0x1f000, 0x1faff, 1}, {0x20000, 0x3fffd, 1}},
+}
+
+func columnsOfRune(r rune) int {
+	switch {
+	case unicode.In(r, unicode.Mn, unicode.Me):
+		return 0
+	case unicode.Is(wide, r):
+		return 2
+	}
+	return 1
+}
+
+// visible shows every character that a person could not see, or not tell from
+// nothing, by its number. It is a list of what is printable: letters, marks,
+// numbers, punctuation, symbols, the space; a tab counts as a space.
+func visible(s string) string {
+	clean := true
+	for _, r := range s {
+		clean = clean && seen(r)
+	}
+	if clean {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case seen(r):
+			b.WriteRune(r)
+		case r == '\t':
+			b.WriteString("    ")
+		default:
+			fmt.Fprintf(&b, "<U+%04X>", r)
+		}
+	}
+	return b.String()
+}
+
+// seen reports a character that has a shape of its own.
+func seen(r rune) bool {
+	return unicode.IsPrint(r) && r != unicode.ReplacementChar && r != 0x2800 && // a blank of Braille
+		!unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
+}
+
+// modelKey is the key of waiting for a session's model.
+func modelKey(session string) string { return "model " + session }
+
+// callKey is the key of waiting for a call.
+func callKey(callID string) string { return "call " + callID }
+
+// asking says who is asked.
+func asking(model, endpoint string) string {
+	host := strings.TrimPrefix(strings.TrimPrefix(endpoint, "https://"), "http://")
+	host, _, _ = strings.Cut(host, "/")
+	if host == "" {
+		return cmp.Or(model, "the model")
+	}
+	return cmp.Or(model, "the model") + " at " + host
+}

@@ -1,0 +1,132 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/item"
+)
+
+// slow makes a folder with an agent whose command prints a line and waits for the
+// file go.
+func slow(t *testing.T, line string) (dir string) {
+	dir = t.TempDir()
+	write(t, filepath.Join(dir, "slow.sh"), "#!/bin/sh\nprintf '"+line+"\\n'\nwhile [ ! -e go ]; do sleep 0.05; done\necho the end\n")
+	write(t, filepath.Join(dir, "agent.md"), `<config model="rehearsal:agent.script"/>
+<tool name="build" command="sh slow.sh" approval="allow"/>
+<user>Build.</user>
+`)
+	write(t, filepath.Join(dir, "agent.script"), "turn\n  call build {}\nturn\n  say Built.\n")
+	return dir
+}
+
+// U4: at a terminal a line says what runs and how long, with the last line of its
+// output; it goes when the call ends, survives a resize, and neither wide
+// characters nor escapes of the tool garble it.
+func TestStatusLine(t *testing.T) {
+	t.Parallel()
+	dir := slow(t, `step one \\033]0;title\\007\\033[2J\\033[31mred 世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界`)
+	term := openTerminal(t, dir, "antiphon run agent.md")
+	screen := term.until(t, "… build, ")
+	if !strings.Contains(screen, "step one") {
+		screen = term.until(t, "step one")
+	}
+	for line := range strings.Lines(screen) {
+		if columnsOf(strings.TrimRight(line, "\n")) > 150 {
+			t.Errorf("a line is too long: %q", line)
+		}
+	}
+	term.until(t, "… build, 1s")
+	term.tmux(t, "resize-window", "-x", "60", "-y", "40")
+	screen = term.until(t, "… build, 2s")
+	if n := strings.Count(screen, "… build"); n != 1 {
+		t.Errorf("the line is there %d times:\n%s", n, screen)
+	}
+	write(t, filepath.Join(dir, "go"), "")
+	screen = term.until(t, "[exit code 0]")
+	if strings.Contains(screen, "… build") || !strings.Contains(screen, "Built.") || !strings.Contains(screen, "| the end") {
+		t.Errorf("the screen at the end:\n%s", screen)
+	}
+	raw := term.written(t)
+	if strings.Contains(raw, "\x1b]0;") || strings.Contains(raw, "\x1b[2J") {
+		t.Errorf("escapes of the tool reach the terminal: %q", raw)
+	}
+}
+
+// U4: who is asked is said while the endpoint is silent; standard output that is
+// no terminal has the answer and nothing else.
+func TestStatusLineOfModel(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	srv := agenttest.NewServer(t, agenttest.Reply(item.Assistant("Hello.")).StallAfter(0, release))
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "agent.md"), "<config model=\"big-model\"/>\n<user>Hi.</user>\n")
+	term := openTerminal(t, dir, "antiphon run agent.md --base-url "+srv.URL+" >answer.txt")
+	term.until(t, "… big-model at 127.0.0.1")
+	term.until(t, ", 1s")
+	close(release)
+	screen := term.until(t, "[exit code 0]")
+	if strings.Contains(screen, "… big-model") {
+		t.Errorf("the line stays:\n%s", screen)
+	}
+	if got := read(t, filepath.Join(dir, "answer.txt")); got != "Hello.\n" {
+		t.Errorf("standard output holds %q", got)
+	}
+}
+
+// U4: in plain mode, and in a terminal that moves no cursor, nothing is drawn
+// over anything.
+func TestPlainMode(t *testing.T) {
+	t.Parallel()
+	for _, line := range []string{"antiphon run agent.md --plain", "TERM=dumb antiphon run agent.md", "ANTIPHON_PLAIN=1 antiphon run agent.md"} {
+		t.Run(line, func(t *testing.T) {
+			t.Parallel()
+			dir := slow(t, "step one")
+			term := openTerminal(t, dir, line)
+			term.until(t, "-> build")
+			write(t, filepath.Join(dir, "go"), "")
+			term.until(t, "[exit code 0]")
+			if raw := term.written(t); strings.Contains(raw, "\x1b[J") || strings.Contains(raw, "\x1b[2m") || strings.Contains(raw, "…") {
+				t.Errorf("the terminal got %q", raw)
+			}
+		})
+	}
+}
+
+// U4: outputs are shown by their end, whole, or not at all.
+func TestShownOutputs(t *testing.T) {
+	agent := func(t *testing.T) string {
+		dir := t.TempDir()
+		write(t, filepath.Join(dir, "note.txt"), "one\ntwo\nthree\nfour\nfive\x1b[31m\u200b\n")
+		write(t, filepath.Join(dir, "agent.script"), "turn\n  call read_file {\"path\": \"note.txt\"}\nturn\n  say Read.\n")
+		return write(t, filepath.Join(dir, "agent.md"), "<config model=\"rehearsal:agent.script\"/>\n<tool name=\"read_file\"><read id=\"here\" path=\"${prompt_dir}\"/></tool>\n<user>Read.</user>\n")
+	}
+	o := program(t, "run", agent(t), "-v")
+	wantAll(t, "-v", o.err, "   | one\n", "   | four\n", "five", "<U+200B>")
+	if o = program(t, "run", agent(t), "--quiet"); strings.Contains(o.err, "->") || strings.Contains(o.err, "--") || o.out != "Read.\n" {
+		t.Errorf("--quiet: %q and %q", o.out, o.err)
+	}
+	if o = program(t, "run", agent(t)); strings.Contains(o.err, "   |") {
+		t.Errorf("a pipe gets %q", o.err)
+	}
+}
+
+// What a person cannot see is shown by its number: the list is of what is
+// printable.
+func TestVisible(t *testing.T) {
+	for text, want := range map[string]string{
+		"plain é 世界 👍 «ok»":                  "plain é 世界 👍 «ok»",
+		"a\u200bb\u2060c\ufeffd\u202ee":      "a<U+200B>b<U+2060>c<U+FEFF>d<U+202E>e",
+		"\x1b[31m\x07\u00ad\u00a0":           "<U+001B>[31m<U+0007><U+00AD><U+00A0>",
+		"\u3164\u115f\u2800\ufe0f\U000e0041": "<U+3164><U+115F><U+2800><U+FE0F><U+E0041>",
+	} {
+		if got := visible(text); got != want {
+			t.Errorf("visible(%q) = %q, want %q", text, got, want)
+		}
+	}
+}

@@ -1,0 +1,182 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/antiphon-go/antiphon/session"
+)
+
+// sweepCommand is antiphon sessions gc.
+type sweepCommand struct {
+	OlderThan string `placeholder:"AGE" help:"Also delete the sessions that nobody wrote to for AGE, such as 30d, 2w or 12h."`
+	Expired   bool   `help:"The same, for the age in $$ANTIPHON_KEEP."`
+	Archived  bool   `help:"Of those, only the archived ones."`
+	DryRun    bool   `help:"Only say what would be removed."`
+	Force     bool   `short:"f" help:"Do not ask."`
+}
+
+// Help is shown by antiphon sessions gc --help.
+func (sweepCommand) Help() string {
+	return `Removes payloads that no session needs. Sessions it deletes only if you say so by
+--older-than or --expired; it names them first, and at a terminal it asks. A
+session that is in use is left alone.
+
+Also writes the database anew if something was deleted, so that no bytes of it
+are left. Of a Postgres server that is true of its tables; its write-ahead log,
+archives, standbys and backups have their own times.
+
+Examples:
+  antiphon sessions gc --older-than 90d --dry-run
+  antiphon sessions gc --older-than 30d --archived --force
+  ANTIPHON_KEEP=1y antiphon sessions gc --expired --force`
+}
+
+// sweptOut is what sessions gc --json prints.
+type sweptOut struct {
+	// Sessions are those that were deleted for their age, InUse those that were
+	// left alone.
+	Sessions []session.Info `json:"sessions,omitempty"`
+	InUse    []session.Info `json:"in_use,omitempty"`
+	session.Swept
+}
+
+// Run deletes and sweeps.
+func (c *sweepCommand) Run(ctx context.Context, std stdio, env environment, all *sessionsCommand) error {
+	age, err := c.age(env)
+	if err != nil {
+		return usage(err)
+	}
+	return all.opened(ctx, env, false, func(store keeper) error {
+		var out sweptOut
+		if age > 0 {
+			if out, err = c.expire(ctx, std, all, store, time.Now().Add(-age)); err != nil {
+				return err
+			}
+		}
+		if out.Swept, err = store.Sweep(ctx, c.DryRun); err != nil {
+			return err
+		}
+		word := "removed"
+		if c.DryRun {
+			word = "would be removed"
+		}
+		if out.Left == "" && !c.DryRun {
+			word += "; the database holds no bytes of what was deleted"
+		}
+		if out.Left != "" && !all.JSON {
+			fmt.Fprintf(std.err, "antiphon: bytes of what was deleted are still in %s\n", out.Left)
+		}
+		deleted := ""
+		if age > 0 {
+			deleted = plural(len(out.Sessions), "session") + ", "
+		}
+		return all.told(std, out, "%s%s and %s, %s in all, %s", deleted, plural(out.Blobs, "blob"), plural(out.Entries, "entry"), bytesOf(out.Bytes), word)
+	})
+}
+
+// age is how long a session is kept, 0 if for ever.
+func (c *sweepCommand) age(env environment) (time.Duration, error) {
+	switch {
+	case c.OlderThan != "" && c.Expired:
+		return 0, errors.New("--older-than says an age, --expired takes that of $ANTIPHON_KEEP: choose one")
+	case c.OlderThan != "":
+		return parseAge("--older-than", c.OlderThan)
+	case c.Expired && env["ANTIPHON_KEEP"] == "":
+		return 0, errors.New("--expired: $ANTIPHON_KEEP does not say how long sessions are kept; set it to an age such as 90d")
+	case c.Expired:
+		return parseAge("$ANTIPHON_KEEP", env["ANTIPHON_KEEP"])
+	case c.Archived:
+		return 0, errors.New("--archived chooses among the sessions that --older-than or --expired deletes: give one of them")
+	}
+	return 0, nil
+}
+
+// parseAge reads a number with a unit.
+func parseAge(what, text string) (time.Duration, error) {
+	const day = 24 * time.Hour
+	units := map[string]time.Duration{"h": time.Hour, "d": day, "w": 7 * day, "y": 365 * day}
+	n, err := strconv.ParseUint(strings.TrimRight(text, "hdwy"), 10, 32)
+	unit := units[strings.TrimLeft(text, "0123456789")]
+	if err != nil || n == 0 || unit == 0 || n > 200*365*24 || time.Duration(n) > 200*365*day/unit {
+		return 0, fmt.Errorf("%s %s: not an age; write a number and a unit: 12h, 30d, 4w or 1y", what, text)
+	}
+	return time.Duration(n) * unit, nil
+}
+
+// expire deletes the sessions that nobody wrote to since then.
+func (c *sweepCommand) expire(ctx context.Context, std stdio, all *sessionsCommand, store keeper, since time.Time) (out sweptOut, err error) {
+	old := func(i session.Info) bool { return i.Updated.Before(since) && (i.Archived || !c.Archived) }
+	var list []session.Info
+	for info, err := range store.List(ctx, session.Query{Archived: true}) {
+		if err != nil {
+			return out, err
+		}
+		if old(info) {
+			list = append(list, info)
+		}
+	}
+	if !all.JSON && len(list) > 0 {
+		fmt.Fprintf(std.err, "Not written to since %s:\n", when(since))
+		for _, i := range list {
+			fmt.Fprintf(std.err, "  %s  %s  %s  %s%s\n", i.ID, when(i.Updated), plural(int(i.Entries), "entry"), shorten(all.hide(cmp.Or(i.Name, i.Title, "-")), 40), specials(i))
+		}
+	}
+	if c.DryRun || len(list) == 0 {
+		out.Sessions = list
+		return out, nil
+	}
+	if yes, err := c.sure(ctx, std, len(list)); err != nil || !yes {
+		return out, err
+	}
+	for _, info := range list {
+		gone, err := expireOne(ctx, store, info.ID, old)
+		switch {
+		case errors.Is(err, session.ErrBusy):
+			out.InUse = append(out.InUse, info)
+			if !all.JSON {
+				fmt.Fprintf(std.err, "antiphon: %s is in use, and stays\n", info.ID)
+			}
+		case err != nil:
+			return out, err
+		case gone:
+			out.Sessions = append(out.Sessions, info)
+		}
+	}
+	return out, nil
+}
+
+// expireOne deletes a session if it is still old once nobody else can write to it.
+func expireOne(ctx context.Context, store keeper, id string, old func(session.Info) bool) (gone bool, err error) {
+	unlock, err := store.Lock(ctx, id)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	info, err := store.Info(ctx, id)
+	if errors.Is(err, session.ErrNotFound) { // somebody else deleted it
+		return false, nil
+	}
+	if err != nil || !old(info) {
+		return false, err
+	}
+	return true, store.Delete(ctx, id)
+}
+
+func (c *sweepCommand) sure(ctx context.Context, std stdio, n int) (bool, error) {
+	if c.Force {
+		return true, nil
+	}
+	if !terminal(std.in) || !terminal(std.err) {
+		return false, usage(fmt.Errorf("deleting %s needs --force; --dry-run only lists them", plural(n, "session")))
+	}
+	return newPerson(std).agrees(ctx, fmt.Sprintf("Delete %s?", plural(n, "session")))
+}

@@ -1,0 +1,343 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/antiphon-go/antiphon/session"
+)
+
+// filter chooses sessions, and a page of them.
+type filter struct {
+	Archived bool     `help:"Those that are archived, too."`
+	Nested   bool     `help:"Those of nested runs, too."`
+	Owner    string   `placeholder:"OWNER" help:"Only this owner's."`
+	Tag      []string `sep:"none" placeholder:"TAG" help:"Only those with this tag; several times for those with all of them."`
+	After    string   `placeholder:"CURSOR" help:"Go on behind the page that ended with this cursor."`
+}
+
+// query returns the sessions of an agent's file, "" for all.
+func (f *filter) query(file string, limit int) (q session.Query, err error) {
+	q = session.Query{Archived: f.Archived, Nested: f.Nested, Owner: f.Owner, Tags: f.Tag, After: f.After}
+	if limit < 0 {
+		return q, usage(fmt.Errorf("--limit %d: give 0 for all, or how many", limit))
+	}
+	if limit > 0 {
+		q.Limit = limit + 1 // which tells whether there is more
+	}
+	if file != "" {
+		if q.Path, err = resolvedOnce(file); err != nil {
+			return q, usage(err)
+		}
+	}
+	return q, nil
+}
+
+// upTo yields what a page has. Behind it, more tells people how to go on if there
+// is more.
+func upTo[T any](std stdio, limit int, all iter.Seq2[T, error], cursor func(T) string) (page iter.Seq2[T, error], more func()) {
+	next := ""
+	more = func() {
+		if next != "" {
+			fmt.Fprintf(std.err, "antiphon: there is more: --after %s goes on, --limit 0 has all\n", next)
+		}
+	}
+	return func(yield func(T, error) bool) {
+		n, last := 0, ""
+		for one, err := range all {
+			if err == nil && limit > 0 && n == limit {
+				next = last
+				return
+			}
+			if n++; err == nil {
+				last = cursor(one)
+			}
+			if !yield(one, err) {
+				return
+			}
+		}
+	}, more
+}
+
+// printEach prints values as one JSON array, each when it is there.
+func printEach[T any](c *sessionsCommand, std stdio, values iter.Seq2[T, error]) error {
+	out := &hidingWriter{out: bufio.NewWriterSize(std.out, 64<<10), hide: c.hide}
+	enc := jsontext.NewEncoder(out, jsontext.WithIndent("  "))
+	err := enc.WriteToken(jsontext.BeginArray)
+	for value, failed := range values {
+		if err = errors.Join(err, failed); err != nil {
+			return err
+		}
+		err = json.MarshalEncode(enc, value, lineOptions)
+	}
+	if err == nil {
+		err = enc.WriteToken(jsontext.EndArray)
+	}
+	return errors.Join(err, out.end())
+}
+
+// listCommand is antiphon sessions list.
+type listCommand struct {
+	File  string `arg:"" optional:"" help:"Only those of this agent's file."`
+	Limit int    `default:"50" help:"How many at most; 0 is all."`
+	filter
+}
+
+// Run lists.
+func (c *listCommand) Run(ctx context.Context, std stdio, env environment, all *sessionsCommand) error {
+	q, err := c.query(c.File, c.Limit)
+	if err != nil {
+		return err
+	}
+	return all.opened(ctx, env, false, func(store keeper) error {
+		infos, more := upTo(std, c.Limit, store.List(ctx, q), func(i session.Info) string { return i.Cursor })
+		defer more()
+		if all.JSON {
+			return badAfter(printEach(all, std, infos))
+		}
+		nothing := "no sessions (--archived lists those that are out of the way); antiphon run FILE --session NAME makes one"
+		if c.File != "" || c.Owner != "" || len(c.Tag) > 0 || c.After != "" {
+			nothing = "no session matches (--archived and --nested look at those sessions, too)"
+		}
+		return badAfter(all.table(std, infos, nothing))
+	})
+}
+
+// badAfter is the error for a cursor that is none.
+func badAfter(err error) error {
+	if errors.Is(err, session.ErrBadCursor) {
+		return usage(fmt.Errorf("--after: %w", err))
+	}
+	return err
+}
+
+// tableBlock is how many lines of a table have columns of one width.
+const tableBlock = 500
+
+// table prints sessions for people, or says that there is nothing.
+func (c *sessionsCommand) table(std stdio, infos iter.Seq2[session.Info, error], nothing string) error {
+	w := tabwriter.NewWriter(std.out, 0, 4, 2, ' ', 0)
+	n := 0
+	for info, err := range infos {
+		if err != nil {
+			return errors.Join(w.Flush(), err)
+		}
+		if n == 0 {
+			fmt.Fprintln(w, "NAME\tID\tENTRIES\tUPDATED\tFILE\tTITLE")
+		}
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\n", cmp.Or(printable(info.Name), "-"), info.ID, info.Entries,
+			when(info.Updated), cmp.Or(shorten(info.Path, 60), "-"), shorten(c.hide(info.Title), 40)+printable(specials(info)))
+		if n++; n%tableBlock == 0 {
+			if err := w.Flush(); err != nil {
+				return err
+			}
+		}
+	}
+	if n == 0 {
+		_, err := fmt.Fprintln(std.err, "antiphon: "+nothing)
+		return err
+	}
+	return w.Flush()
+}
+
+// searchCommand is antiphon sessions search.
+type searchCommand struct {
+	Words []string `arg:"" help:"What one entry must have, in any order; words in double quotes follow one another."`
+	In    string   `placeholder:"SESSION" help:"Each place in this session."`
+	File  string   `placeholder:"AGENT" help:"Only in sessions of this agent's file."`
+	Limit int      `default:"20" help:"How many at most; 0 is all."`
+	filter
+}
+
+// Help is shown by antiphon sessions search --help.
+func (searchCommand) Help() string {
+	return `Looks in what users and models said, in outputs of tools, and in titles that
+people gave. A word is a whole word. Case, accents and punctuation do not matter, and there is no other
+syntax than double quotes. Each session is printed once, with its newest place;
+--in prints each place of one. Not found is what was withdrawn, and what is kept
+apart from its entry: files, and the rest of an output that was too long.`
+}
+
+// Run searches.
+func (c *searchCommand) Run(ctx context.Context, std stdio, env environment, all *sessionsCommand) error {
+	q, err := c.query(c.File, c.Limit)
+	if err != nil {
+		return err
+	}
+	what := session.Search{Words: strings.Join(c.Words, " "), Query: q}
+	return all.opened(ctx, env, false, func(store keeper) error {
+		if c.In != "" {
+			info, err := find(ctx, store, c.In, false)
+			if err != nil {
+				return err
+			}
+			what.In = info.ID
+		}
+		places, more := upTo(std, c.Limit, store.Search(ctx, what), func(f session.Found) string { return f.Cursor })
+		defer more()
+		if all.JSON {
+			return badSearch(printEach(all, std, places))
+		}
+		nothing := "nothing found: one entry must have all words, each as a whole (--archived and --nested look in those sessions, too)"
+		if c.In != "" {
+			nothing = "nothing found in " + printable(c.In) + ": one entry must have all words, each as a whole"
+		}
+		return badSearch(all.places(std, places, nothing))
+	})
+}
+
+// badSearch gives errors that the words or the cursor are to blame for the exit
+// code of a bad argument.
+func badSearch(err error) error {
+	switch {
+	case errors.Is(err, session.ErrNoWords):
+		return usage(err)
+	case errors.Is(err, session.ErrNoIndex):
+		return usage(fmt.Errorf("%w\n  hint: antiphon sessions index builds it where the store is not encrypted; --in SESSION needs none", err))
+	}
+	return badAfter(err)
+}
+
+// places prints what was found for people.
+func (c *sessionsCommand) places(std stdio, places iter.Seq2[session.Found, error], nothing string) error {
+	n := 0
+	for f, err := range places {
+		if err != nil {
+			return err
+		}
+		n++
+		at := "title"
+		if f.Entry > 0 {
+			at = fmt.Sprintf("entry %d, %s, %s", f.Entry, when(f.Time), f.By)
+		}
+		text := fmt.Sprintf("%s  %s%s", cmp.Or(f.Session.Name, "-"), f.Session.ID, specials(f.Session))
+		if _, err := fmt.Fprintf(std.out, "%s\n  %s: %s\n", printable(text), at, printable(c.hide(f.Snippet))); err != nil {
+			return err
+		}
+	}
+	if n == 0 {
+		_, err := fmt.Fprintln(std.err, "antiphon: "+nothing)
+		return err
+	}
+	return nil
+}
+
+// tagCommand is antiphon sessions tag.
+type tagCommand struct {
+	Session string   `arg:"" help:"The session."`
+	Tags    []string `arg:"" help:"+TAG adds a tag, -TAG takes it away."`
+}
+
+// tagsLast puts the tags that antiphon sessions tag takes away behind a --, so
+// that -TAG is not read as a flag. Only -h and what begins with -- is one.
+func tagsLast(args []string) []string {
+	command := 0 // how many words of sessions tag were seen
+	var kept, tags []string
+	for i := 0; i < len(args); i++ {
+		arg := args[i]
+		switch {
+		case arg == "--":
+			return slices.Concat(kept, args[i:], tags)
+		case slices.Contains([]string{"--store", "--store-key", "--store-retry"}, arg) && i+1 < len(args):
+			kept = append(kept, arg, args[i+1])
+			i++
+		case command == 2 && arg != "-h" && (strings.HasPrefix(arg, "+") || strings.HasPrefix(arg, "-") && !strings.HasPrefix(arg, "--")):
+			tags = append(tags, arg)
+		default:
+			if command < 2 && !strings.HasPrefix(arg, "-") {
+				if arg != [...]string{"sessions", "tag"}[command] {
+					return args
+				}
+				command++
+			}
+			kept = append(kept, arg)
+		}
+	}
+	if len(tags) == 0 {
+		return args
+	}
+	return append(append(kept, "--"), tags...)
+}
+
+// Help is shown by antiphon sessions tag --help.
+func (tagCommand) Help() string {
+	return `A tag is one word, such as bug or customer=4711.
+
+Examples:
+  antiphon sessions tag work +bug -open
+  antiphon sessions tag work -open --json`
+}
+
+// Run tags.
+func (c *tagCommand) Run(ctx context.Context, std stdio, env environment, all *sessionsCommand) error {
+	var change session.Labels
+	for _, word := range c.Tags {
+		tag := word[min(1, len(word)):]
+		switch {
+		case word == "+" || word == "-":
+			return usage(fmt.Errorf("%q: write the tag behind it: a tag is one word", word))
+		case strings.HasPrefix(word, "+"):
+			change.Tags = append(change.Tags, tag)
+		case strings.HasPrefix(word, "-"):
+			change.Untag = append(change.Untag, tag)
+		default:
+			return usage(fmt.Errorf("%q: write +%[1]s to add the tag, -%[1]s to take it away", word))
+		}
+	}
+	return all.withWhole(ctx, env, c.Session, func(store keeper, info session.Info) error {
+		if err := store.Label(ctx, info.ID, change); err != nil {
+			return unlabelled(err)
+		}
+		for _, tag := range change.Untag {
+			if !slices.Contains(info.Tags, tag) {
+				fmt.Fprintln(std.err, printable(fmt.Sprintf("antiphon: %s had no tag %s to take away", info.ID, all.hide(tag))))
+			}
+		}
+		now, err := store.Info(ctx, info.ID)
+		if err != nil {
+			return err
+		}
+		return all.changed(ctx, std, store, info.ID, "%s has the tags: %s", info.ID, cmp.Or(strings.Join(now.Tags, " "), "none"))
+	})
+}
+
+// indexCommand is antiphon sessions index.
+type indexCommand struct {
+	Off bool `help:"Remove it: no word is left in it, and sessions search does not work until it is built again."`
+}
+
+// Help is shown by antiphon sessions index --help.
+func (indexCommand) Help() string {
+	return `A search uses an index of the words that were said. It is kept up to date by
+itself; building it anew repairs one that is damaged. With --off the store keeps
+none, for all programs that use it.`
+}
+
+// Run indexes.
+func (c *indexCommand) Run(ctx context.Context, std stdio, env environment, all *sessionsCommand) error {
+	return all.opened(ctx, env, false, func(store keeper) error {
+		if err := store.Index(ctx, !c.Off); err != nil {
+			return err
+		}
+		outcome := struct {
+			Index bool `json:"index"`
+		}{!c.Off}
+		if c.Off {
+			return all.told(std, outcome, "the index is removed; antiphon sessions gc erases its bytes")
+		}
+		return all.told(std, outcome, "the index is built")
+	})
+}

@@ -1,0 +1,205 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/sqlstore"
+)
+
+// verifyCommand is antiphon sessions verify.
+type verifyCommand struct {
+	Sessions []string `arg:"" optional:"" name:"session" help:"The sessions. Default: all that the store holds."`
+}
+
+// Help is shown by antiphon sessions verify --help.
+func (verifyCommand) Help() string {
+	return `Reads every entry and every payload and compares it with the checksum that was
+written with it. Without a session it also has SQLite check its file.
+
+The exit code is 0 when all is as it was written, 1 when something is damaged.`
+}
+
+// verified is what sessions verify --json prints.
+type verified struct {
+	Store  string           `json:"store,omitempty"`
+	Whole  bool             `json:"whole"`
+	Damage []session.Damage `json:"damage"`
+}
+
+// Run verifies.
+func (c *verifyCommand) Run(ctx context.Context, std stdio, env environment, all *sessionsCommand) error {
+	return all.opened(ctx, env, false, func(store keeper) error {
+		ids, err := namedIDs(ctx, store, c.Sessions)
+		if err != nil {
+			return err
+		}
+		found := verified{Damage: []session.Damage{}}
+		for d, err := range store.Verify(ctx, ids...) {
+			if err != nil {
+				return err
+			}
+			found.Damage = append(found.Damage, d)
+			if !all.JSON {
+				fmt.Fprintln(std.out, unbroken(all.hide(d.Error())))
+			}
+		}
+		found.Whole = len(found.Damage) == 0
+		if all.JSON {
+			err = all.printJSON(std, found)
+		} else if found.Whole {
+			err = all.told(std, nil, "all is as it was written")
+		}
+		if err == nil && !found.Whole {
+			err = fmt.Errorf("the store is damaged\n  hint: antiphon sessions salvage SESSION --as NAME%s saves what is whole of a session; antiphon sessions export SESSION%[1]s saves one that is whole", all.again())
+		}
+		return err
+	})
+}
+
+// namedIDs returns the ids of the sessions that a person means. A session whose
+// row is damaged can be meant by its whole id only.
+func namedIDs(ctx context.Context, store keeper, names []string) ([]string, error) {
+	var ids []string
+	for _, name := range names {
+		info, err := find(ctx, store, name, false)
+		if errors.Is(err, session.ErrDamaged) {
+			info, err = session.Info{ID: name}, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, info.ID)
+	}
+	return ids, nil
+}
+
+// backupCommand is antiphon sessions backup.
+type backupCommand struct {
+	File string `arg:"" help:"The new file. One that is there is not replaced."`
+}
+
+// Help is shown by antiphon sessions backup --help.
+func (backupCommand) Help() string {
+	return `The copy holds every session with its images and outputs, as it was when the
+backup began; others may write meanwhile. It is read back and compared with its
+checksums before it gets its name. It is a store: --store FILE opens it.
+
+Examples:
+  antiphon sessions backup ~/backups/sessions-$(date +%F).db
+  antiphon sessions list --store ~/backups/sessions-2026-03-01.db`
+}
+
+// backedUp is what sessions backup --json prints.
+type backedUp struct {
+	Store string `json:"store"`
+	File  string `json:"file"`
+	sqlstore.BackedUp
+}
+
+// Run copies the store.
+func (c *backupCommand) Run(ctx context.Context, std stdio, env environment, all *sessionsCommand) error {
+	return all.opened(ctx, env, false, func(store keeper) error {
+		done, err := store.Backup(ctx, c.File)
+		if errors.Is(err, fs.ErrExist) {
+			return usage(err)
+		}
+		if err != nil {
+			return err
+		}
+		return all.told(std, backedUp{store.Place(), c.File, done}, "%s holds %s, %s and %s, %s; all is as it was written",
+			c.File, plural(done.Sessions, "session"), plural(int(done.Entries), "entry"), plural(done.Blobs, "blob"), bytesOf(done.Bytes))
+	})
+}
+
+// salvageCommand is antiphon sessions salvage.
+type salvageCommand struct {
+	Session string `arg:"" help:"The damaged session."`
+	As      string `required:"" placeholder:"NAME" help:"What to call the copy."`
+
+	AcceptGaps bool `help:"Let runs go on with the copy though entries are lost that may have withdrawn words."`
+}
+
+// Help is shown by antiphon sessions salvage --help.
+func (salvageCommand) Help() string {
+	return `The copy has every entry that is whole, under its number. In the place of one
+that is lost stands a notice that says so and quotes what is stored there. The
+damaged session stays as it is.
+
+The copy has no approval that may have been used: calls that were open where an
+entry is lost count as calls whose outcome is not known, and are not run again. A
+lost entry may also have withdrawn words from what is sent. So a run refuses to go
+on with such a copy, until you have looked at it (sessions show NAME --as-sent) and
+make another one with --accept-gaps.
+
+Examples:
+  antiphon sessions verify work
+  antiphon sessions salvage work --as work-saved`
+}
+
+// saved is what sessions salvage --json prints.
+type saved struct {
+	Session string           `json:"session"`
+	Entries int64            `json:"entries"`
+	Damage  []session.Damage `json:"damage"`
+	Gaps    []string         `json:"gaps"`
+}
+
+// Run salvages.
+func (c *salvageCommand) Run(ctx context.Context, std stdio, env environment, all *sessionsCommand) error {
+	if err := checkName(c.As); err != nil {
+		return usage(err)
+	}
+	return all.opened(ctx, env, false, func(store keeper) error {
+		ids, err := namedIDs(ctx, store, []string{c.Session})
+		if err != nil {
+			return err
+		}
+		id := newSessionID(c.As)
+		done, err := store.Salvage(ctx, ids[0], id)
+		if err == nil {
+			err = taken(store.Rename(ctx, id, c.As), c.As)
+		}
+		if err == nil && c.AcceptGaps {
+			err = acceptGaps(ctx, store, done.Gaps)
+			done.Gaps = nil
+		}
+		if err != nil {
+			return err
+		}
+		if all.JSON {
+			return all.printJSON(std, saved{id, done.Entries, append([]session.Damage{}, done.Damage...), append([]string{}, done.Gaps...)})
+		}
+		for _, d := range done.Damage {
+			fmt.Fprintln(std.err, unbroken(all.hide("!! "+d.Error())))
+		}
+		if len(done.Gaps) > 0 {
+			return all.told(std, nil, "%s is made of %s that are whole; antiphon sessions show %s --as-sent%s shows what is left. "+
+				"A lost entry may have withdrawn some of it: to go on with it, salvage again with --accept-gaps", id, plural(int(done.Entries), "entry"), quoted(c.As), all.again())
+		}
+		if len(done.Damage) == 0 {
+			fmt.Fprintln(std.err, "antiphon: nothing is damaged in it; sessions fork copies a session that is whole")
+		}
+		return all.told(std, nil, "%s is made of %s that are whole; antiphon run FILE --session %s%s goes on with it", id, plural(int(done.Entries), "entry"), quoted(c.As), all.again())
+	})
+}
+
+// acceptGaps writes to sessions with lost entries that they may be gone on with.
+func acceptGaps(ctx context.Context, store session.Store, ids []string) error {
+	for _, id := range ids {
+		s, err := session.Open(ctx, store, id)
+		if err == nil {
+			_, err = s.Append(ctx, session.Noticed{Kind: session.NoticeGapsAccepted, Text: "accepted with --accept-gaps: entries were lost, and what they did is not known"})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,227 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/zalando/go-keyring"
+
+	"github.com/antiphon-go/antiphon/endpoint"
+	"github.com/antiphon-go/antiphon/session/sqlstore"
+)
+
+// keyService is the name of the program in keyrings.
+const keyService = "antiphon"
+
+// secretVariable holds the key of the source env.
+const secretVariable = "ANTIPHON_STORE_SECRET"
+
+// keySource is where the key of an encrypted store is kept.
+type keySource struct {
+	kind string // file, keyring, env
+	name string // of the file, or in the keyring
+}
+
+// source returns where the store's key is, nil if there is none.
+func (f *storeFlag) source(env environment) (*keySource, error) {
+	return parseSource(cmp.Or(f.StoreKey, env["ANTIPHON_STORE_KEY"]))
+}
+
+// parseSource reads a source. An error does not repeat it: it may be the key.
+func parseSource(text string) (*keySource, error) {
+	kind, name, named := strings.Cut(text, ":")
+	switch {
+	case text == "" || text == "none":
+		return nil, nil
+	case text == "env", kind == "file" && name != "":
+		return &keySource{kind, name}, nil
+	case text == "keyring", kind == "keyring" && named && name != "":
+		return &keySource{kind, cmp.Or(name, "sessions")}, nil
+	}
+	return nil, fmt.Errorf("--store-key or $ANTIPHON_STORE_KEY: not a place where a key is kept; give file:PATH, keyring, keyring:NAME, env (for $%s) or none, never the key itself", secretVariable)
+}
+
+// options are those of the store, with its key.
+func (f *storeFlag) options(env environment, create bool) (sqlstore.Options, error) {
+	o := sqlstore.Options{Keyless: !create}
+	source, err := f.source(env)
+	if err != nil {
+		return o, usage(err)
+	}
+	if source != nil {
+		o.Key = func(context.Context) (endpoint.Key, error) { return source.read(env) }
+	}
+	return o, nil
+}
+
+// read returns the key.
+func (k *keySource) read(env environment) (endpoint.Key, error) {
+	var text string
+	var err error
+	switch k.kind {
+	case "env":
+		if text = env[secretVariable]; text == "" {
+			return endpoint.Key{}, k.fail(fmt.Errorf("$%s is not set", secretVariable))
+		}
+	case "keyring":
+		if text, err = keyring.Get(keyService, k.name); errors.Is(err, keyring.ErrNotFound) {
+			err = fmt.Errorf("it has no key called %q; antiphon sessions key %s makes one", k.name, quoted(k.String()))
+		} else if err != nil {
+			err = noKeyring(err)
+		}
+	default:
+		text, err = readKeyFile(k.name)
+	}
+	if err != nil {
+		return endpoint.Key{}, k.fail(k.next(err))
+	}
+	key := endpoint.NewKey(text)
+	if err := sqlstore.CheckSecret(key); err != nil {
+		return endpoint.Key{}, k.fail(err)
+	}
+	return key, nil
+}
+
+// String names the source as --store-key takes it.
+func (k *keySource) String() string {
+	if k.kind == "env" {
+		return k.kind
+	}
+	return k.kind + ":" + k.name
+}
+
+func (k *keySource) fail(err error) error {
+	return usage(fmt.Errorf("the key of the store (%s): %w", k, err))
+}
+
+// next says what to do about a file that is not there.
+func (k *keySource) next(err error) error {
+	if k.kind == "file" && errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w\n  hint: antiphon sessions key %s makes one", err, quoted(k.String()))
+	}
+	return err
+}
+
+// noKeyring says what to do about a keyring that cannot be used.
+func noKeyring(err error) error {
+	return fmt.Errorf("this system has no keyring that can be used: %w\n  hint: keep the key in a file: file:PATH", err)
+}
+
+// readKeyFile reads a file that holds a key and that nobody else can read.
+func readKeyFile(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return "", err
+	case !info.Mode().IsRegular():
+		return "", errors.New("it is not a file")
+	case runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0:
+		return "", fmt.Errorf("others may read the file (mode %04o); chmod 600 it, and think about a new key", info.Mode().Perm())
+	}
+	text, err := io.ReadAll(io.LimitReader(f, 1024))
+	return string(text), err
+}
+
+// keyCommand is antiphon sessions key.
+type keyCommand struct {
+	Place string `arg:"" help:"file:PATH, keyring or keyring:NAME."`
+}
+
+// Help is shown by antiphon sessions key --help.
+func (keyCommand) Help() string {
+	return `The key is random and is not printed. A store that is new is encrypted with the
+key that --store-key names, for good; without the key nobody can read it.
+
+Examples:
+  antiphon sessions key keyring
+  antiphon sessions key file:$HOME/antiphon.key
+  antiphon run agent.md --session work --store private.db --store-key keyring
+  export ANTIPHON_STORE=~/private.db ANTIPHON_STORE_KEY=keyring`
+}
+
+// madeKey is what sessions key --json prints.
+type madeKey struct {
+	Key string `json:"key"` // where it is
+}
+
+// Run makes a key.
+func (c *keyCommand) Run(std stdio, env environment, all *sessionsCommand) error {
+	all.hide = env.hide
+	source, err := parseSource(c.Place)
+	switch {
+	case err != nil:
+		return usage(err)
+	case source == nil || source.kind == "env":
+		return usage(fmt.Errorf("give file:PATH, keyring or keyring:NAME: this program cannot set a variable of your shell"))
+	}
+	if err := source.make(); err != nil {
+		return source.fail(err)
+	}
+	return all.told(std, madeKey{source.String()}, "a new key is in %s; keep a copy in a safe place: without it nobody can read the stores that are made with it", source)
+}
+
+// make keeps a new key, unless there is one.
+func (k *keySource) make() error {
+	if k.kind == "keyring" {
+		_, err := keyring.Get(keyService, k.name)
+		if err == nil {
+			return fmt.Errorf("there is a key called %q already; give another NAME", k.name)
+		}
+		if errors.Is(err, keyring.ErrNotFound) {
+			err = keyring.Set(keyService, k.name, sqlstore.NewSecret())
+		}
+		if err != nil {
+			return noKeyring(err)
+		}
+		return nil
+	}
+	f, err := os.OpenFile(k.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return errors.New("the file is there already; give another name")
+	}
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(sqlstore.NewSecret() + "\n")
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return errors.Join(err, os.Remove(k.name))
+	}
+	return nil
+}
+
+// saveEncrypted keeps a session in a new store with the same key, in the folder
+// for temporary files.
+func (f *storeFlag) saveEncrypted(ctx context.Context, env environment, id string, save func(store keeper) error) (file string, err error) {
+	draft, err := os.CreateTemp("", filepath.Base(id)+"-*.db")
+	if err != nil {
+		return "", err
+	}
+	if err := draft.Close(); err != nil {
+		return "", err
+	}
+	o, err := f.options(env, true)
+	if err != nil {
+		return "", err
+	}
+	store, err := sqlstore.OpenSQLite(ctx, draft.Name(), opener("sqlite"), o)
+	if err != nil {
+		return "", err
+	}
+	return draft.Name(), errors.Join(save(store), store.Close())
+}
