@@ -30,9 +30,10 @@ import (
 // sum counts events and the bytes of their deltas in one number.
 type sum int
 
-func (s *sum) add(delta string) { *s += 1<<32 + sum(len(delta)) }
+func (s *sum) add(length int) { *s += 1<<32 + sum(length) }
 
-// streamRow reads a stream's bytes to its last event.
+// streamRow reads a stream's bytes to its last event. Where the deltas are kept,
+// we read events that are values, as the clients yield them; else views.
 func streamRow(name string, stream []byte, gate, goal float64, keep bool) row {
 	r := row{
 		name: name, unit: "event", bytes: len(stream), gate: gate, goal: goal,
@@ -48,16 +49,16 @@ func streamRow(name string, stream []byte, gate, goal float64, keep bool) row {
 	return r
 }
 
-// kept is where kept texts go: one place for each run, as a reader of a stream
-// would have.
-type kept struct{ texts []string }
-
-func (k *kept) add(s string) { k.texts = append(k.texts, strings.Clone(s)) }
+// mayAllocate lets a row take allocations for each unit.
+func mayAllocate(r row, n float64) row {
+	r.maxAllocs = n
+	return r
+}
 
 func ourEvents(stream []byte, keep bool) func() (int, error) {
 	return func() (int, error) {
 		var total sum
-		var k kept
+		var texts []string
 		rd := sse.NewReader(bytes.NewReader(stream), sse.Options{})
 		var decoder item.EventDecoder
 		for {
@@ -71,14 +72,20 @@ func ourEvents(stream []byte, keep bool) func() (int, error) {
 			if len(raw.Data) == 0 || raw.Data[0] != '{' {
 				continue
 			}
-			ev, err := decoder.Decode(raw.Data)
+			if keep {
+				ev, err := decoder.Decode(raw.Data)
+				if err != nil {
+					return 0, err
+				}
+				total.add(len(ev.Delta))
+				texts = append(texts, ev.Delta)
+				continue
+			}
+			ev, err := decoder.View(raw.Data)
 			if err != nil {
 				return 0, err
 			}
-			total.add(ev.Delta)
-			if keep {
-				k.add(ev.Delta)
-			}
+			total.add(len(ev.Delta()))
 		}
 	}
 }
@@ -86,7 +93,7 @@ func ourEvents(stream []byte, keep bool) func() (int, error) {
 func theirEvents(stream []byte, keep bool) func() (int, error) {
 	return func() (int, error) {
 		var total sum
-		var k kept
+		var texts []string
 		res := &http.Response{
 			StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}},
 			Body: io.NopCloser(bytes.NewReader(stream)),
@@ -94,9 +101,9 @@ func theirEvents(stream []byte, keep bool) func() (int, error) {
 		events := ssestream.NewStream[oai.ResponseStreamEventUnion](ssestream.NewDecoder(res), nil)
 		for events.Next() {
 			ev := events.Current()
-			total.add(ev.Delta)
+			total.add(len(ev.Delta))
 			if keep {
-				k.texts = append(k.texts, ev.Delta)
+				texts = append(texts, ev.Delta)
 			}
 		}
 		return int(total), events.Err()
@@ -140,7 +147,7 @@ func plainEvents(stream []byte) []lib {
 						return 0, err
 					}
 				}
-				total.add(delta)
+				total.add(len(delta))
 			}
 		}}
 	}
@@ -175,7 +182,7 @@ func clientRow(name string, stream []byte) row {
 	theirs := openai.NewClient(option.WithAPIKey("sk-bench-0123456789"), option.WithHTTPClient(httpClient))
 	params := oai.ResponseNewParams{Model: "gpt-5.1", Input: oai.ResponseNewParamsInputUnion{OfString: openai.String("hi")}}
 	return row{
-		name: name, unit: "event", units: countEvents(stream), bytes: len(stream), maxAllocs: -1,
+		name: name, unit: "event", units: countEvents(stream), bytes: len(stream), gate: 40, goal: 80, maxAllocs: 1,
 		libs: []lib{
 			{"antiphon", func() (int, error) {
 				var total sum
@@ -183,7 +190,7 @@ func clientRow(name string, stream []byte) row {
 					if err != nil {
 						return 0, err
 					}
-					total.add(ev.Delta)
+					total.add(len(ev.Delta))
 				}
 				return int(total), nil
 			}},
@@ -191,7 +198,7 @@ func clientRow(name string, stream []byte) row {
 				var total sum
 				s := theirs.Responses.NewStreaming(context.Background(), params)
 				for s.Next() {
-					total.add(s.Current().Delta)
+					total.add(len(s.Current().Delta))
 				}
 				return int(total), s.Err()
 			}},
