@@ -1,12 +1,16 @@
 # What there is to run. `make ci` is what must pass before a change lands.
 
-.PHONY: test ci bench fuzz picture torture
+.PHONY: test ci nightly bench fuzz picture torture
 
 test:
 	go test ./...
 
 ci:
 	.ci/run
+
+# The program against llama-server and Ollama, which are built once.
+nightly:
+	.ci/nightly
 
 # Benchmarks beside other libraries, with their gates; writes bench/RESULTS.md.
 bench:
