@@ -21,31 +21,35 @@ const module = "github.com/antiphon-go/antiphon"
 // levels is the list of packages. A package imports only packages of lower
 // levels: arrows point down.
 var levels = map[string]int{
-	".":                   0,
-	"item":                0,
-	"internal/sse":        0,
-	"endpoint":            0,
-	"tool/picture":        0,
-	"tool":                1,
-	"chatmd":              1,
-	"session":             1,
-	"internal/wire":       1,
-	"agent":               2,
-	"chatmd/transcript":   2,
-	"session/sqlstore":    2,
-	"completions":         2,
-	"responses":           2,
-	"toolkit":             3,
-	"mcpbridge":           3,
-	"tracing":             3,
-	"rehearsal":           3,
-	"agenttest":           3,
-	"export":              3,
-	"agentfile":           4,
-	"cmd/antiphon":        5,
-	"examples/mcp/server": 0,
-	"internal/apispec":    5, // test support, imported by tests alone
-	"internal/torture":    5, // nothing but tests
+	".":                    0,
+	"item":                 0,
+	"internal/sse":         0,
+	"internal/filelock":    0,
+	"internal/spool":       0,
+	"internal/words":       0,
+	"endpoint":             0,
+	"tool/picture":         0,
+	"tool":                 1,
+	"chatmd":               1,
+	"session":              1,
+	"internal/wire":        1,
+	"agent":                2,
+	"chatmd/transcript":    2,
+	"session/sqlstore":     2,
+	"completions":          2,
+	"responses":            2,
+	"toolkit":              3,
+	"mcpbridge":            3,
+	"tracing":              3,
+	"rehearsal":            3,
+	"agenttest":            3,
+	"export":               3,
+	"agentfile":            4,
+	"cmd/antiphon":         5,
+	"examples/mcp/server":  0,
+	"internal/apispec":     5, // test support, imported by tests alone
+	"internal/torture":     5, // nothing but tests
+	"internal/realservers": 0, // models for tests with real servers, and these tests
 }
 
 // foreign lists what a package may import from other modules. What is not
@@ -54,6 +58,7 @@ var foreign = map[string][]string{
 	"item":                {"github.com/go-json-experiment/json"},
 	"endpoint":            {"github.com/go-json-experiment/json"},
 	"chatmd":              {"github.com/go-json-experiment/json"},
+	"chatmd/transcript":   {"github.com/go-json-experiment/json"},
 	"responses":           {"github.com/go-json-experiment/json", "github.com/coder/websocket"},
 	"rehearsal":           {"github.com/go-json-experiment/json", "github.com/coder/websocket"},
 	"completions":         {"github.com/go-json-experiment/json"},
@@ -66,9 +71,12 @@ var foreign = map[string][]string{
 	"export":              {"github.com/go-json-experiment/json", "github.com/yuin/goldmark"},
 	"tool":                {"github.com/go-json-experiment/json"},
 	"toolkit":             {"golang.org/x/sys", "golang.org/x/image", "mvdan.cc/sh", "golang.org/x/net"},
-	"session/sqlstore":    {"golang.org/x/sys"},
-	"cmd/antiphon":        {"github.com/go-json-experiment/json", "github.com/alecthomas/kong", "golang.org/x/term", "github.com/jackc/pgx", "modernc.org/sqlite"},
+	"internal/filelock":   {"golang.org/x/sys"},
+	"session":             {"github.com/go-json-experiment/json"},
+	"session/sqlstore":    {"golang.org/x/crypto"},
+	"cmd/antiphon":        {"github.com/go-json-experiment/json", "github.com/alecthomas/kong", "golang.org/x/term", "github.com/jackc/pgx", "modernc.org/sqlite", "github.com/zalando/go-keyring"},
 	"examples/mcp/server": {"github.com/modelcontextprotocol/go-sdk"},
+	"internal/words":      {"golang.org/x/text"},
 	"internal/apispec":    {"github.com/santhosh-tekuri/jsonschema", "golang.org/x/text"},
 }
 
