@@ -158,6 +158,7 @@ func (a *addition) moveBy(ctx context.Context, t *tx, title *stored, p *packed, 
 	var tags, setting string
 	if t.postgres {
 		err = t.row(ctx, query+`, `+durable, args...).Scan(&p.log, &tags, &t.xid, &setting)
+		t.proof = p.isThere
 	} else {
 		err = t.row(ctx, query, args...).Scan(&p.log, &tags)
 	}

@@ -77,3 +77,37 @@ const OwnersQuery = ownersQuery
 
 // NameKey is the second index of a name.
 func NameKey(name string) int64 { return nameKeyOf(name) }
+
+// Outcome runs a transaction of the entries, or an empty one if there are none,
+// commits it or gives it up, and returns what the store finds out of it when a
+// later transaction, which was committed, has its number.
+func (s *Store) Outcome(ctx context.Context, id string, after int64, entries []session.Entry, commit bool) (written bool, err error) {
+	trans, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return false, err
+	}
+	t := &tx{q: trans, postgres: true}
+	if len(entries) > 0 {
+		a, err := s.encode(id, after, entries)
+		if err == nil {
+			err = a.write(ctx, t)
+		}
+		if err != nil {
+			return false, err
+		}
+	} else if err := s.sign(ctx, t); err != nil {
+		return false, err
+	}
+	end := trans.Rollback
+	if commit {
+		end = trans.Commit
+	}
+	if err := end(); err != nil {
+		return false, err
+	}
+	var xid string
+	if err := s.db.QueryRowContext(ctx, `SELECT pg_current_xact_id()::text`).Scan(&xid); err != nil {
+		return false, err
+	}
+	return s.outcome(ctx, &commitError{nil, xid, t.proof})
+}

@@ -6,6 +6,7 @@ package sqlstore
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"errors"
 	"net/url"
@@ -74,6 +75,7 @@ func (s *Store) openPostgres(ctx context.Context, unsafe []string) error {
 		if _, err := t.exec(ctx, `SELECT pg_advisory_xact_lock(?)`, migrateLock); err != nil {
 			return err
 		}
+		t.proof = doAgain
 		return s.upToDate(ctx, t, all)
 	})
 	if err == nil {
@@ -85,8 +87,8 @@ func (s *Store) openPostgres(ctx context.Context, unsafe []string) error {
 	return s.refuseUnsafe(ctx, unsafe)
 }
 
-// transact runs do in a transaction of its own, and again if the server wants
-// that, or has lost it with the connection.
+// transact runs do in a transaction of its own, and finds out what became of it
+// if the connection was lost while it was committed.
 func (s *Store) transact(ctx context.Context, do func(ctx context.Context, t *tx) error) error {
 	err := s.transactOnce(ctx, do)
 	var lost *commitError
@@ -101,14 +103,23 @@ func (s *Store) transact(ctx context.Context, do func(ctx context.Context, t *tx
 
 // commitError says that it is not known whether a transaction was committed.
 type commitError struct {
-	err error
-	xid string // its number
+	err   error
+	xid   string // its number
+	proof proof
 }
 
 func (e *commitError) Error() string {
 	return "the connection was lost while the transaction was committed: " + e.err.Error()
 }
 func (e *commitError) Unwrap() error { return e.err }
+
+// proof reports whether what a transaction wrote is there. Its number alone does
+// not tell: a server that was killed gives the numbers of those that it has lost
+// to others.
+type proof func(ctx context.Context, t *tx) (there bool, err error)
+
+// doAgain is the proof for a transaction that finds out by itself that it was done.
+func doAgain(context.Context, *tx) (bool, error) { return false, nil }
 
 // durable are two expressions that each transaction computes in one of its
 // statements: its number, and the setting that makes its commit wait until it is
@@ -123,7 +134,9 @@ func (s *Store) transactOnce(ctx context.Context, do func(ctx context.Context, t
 		return err
 	}
 	t := &tx{q: trans, postgres: true}
-	if err = do(ctx, t); err == nil && t.xid == "" {
+	if err = do(ctx, t); err == nil && t.proof == nil {
+		err = s.sign(ctx, t)
+	} else if err == nil && t.xid == "" {
 		var setting string
 		err = t.row(ctx, `SELECT `+durable).Scan(&t.xid, &setting)
 	}
@@ -138,21 +151,46 @@ func (s *Store) transactOnce(ctx context.Context, do func(ctx context.Context, t
 	if errors.As(err, &pg) && !strings.HasPrefix(pg.SQLState(), "57P") { // the server has answered
 		return err
 	}
-	return &commitError{err, t.xid}
+	return &commitError{err, t.xid, t.proof}
+}
+
+// signed is how long the mark of a transaction stays.
+const signed = 24 * time.Hour
+
+// sign leaves a mark of the transaction in the database, which proves that it was
+// committed, and removes those that nobody asks for any more.
+func (s *Store) sign(ctx context.Context, t *tx) error {
+	mark, at := "commit "+rand.Text(), s.now()
+	if _, err := t.exec(ctx, `DELETE FROM antiphon_state WHERE name LIKE 'commit %' AND value < ?`, at.Add(-signed).UnixMilli()); err != nil {
+		return err
+	}
+	var setting string
+	err := t.row(ctx, `INSERT INTO antiphon_state (name, value) VALUES (?, ?) RETURNING `+durable, mark, at.UnixMilli()).Scan(&t.xid, &setting)
+	t.proof = func(ctx context.Context, t *tx) (there bool, err error) {
+		err = t.row(ctx, `SELECT EXISTS (SELECT 1 FROM antiphon_state WHERE name = ?)`, mark).Scan(&there)
+		return there, err
+	}
+	return err
 }
 
 // outcome finds out what became of a transaction when the connection was lost
-// while it was committed: the server knows by its number.
+// while it was committed: the server knows by its number whether it has ended,
+// and what it wrote proves how.
 func (s *Store) outcome(ctx context.Context, lost *commitError) (written bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, max(s.wait, s.retry))
 	defer cancel()
 	for {
 		var status sql.NullString
 		err := s.reads.row(ctx, `SELECT pg_xact_status(CAST(CAST(? AS text) AS xid8))`, lost.xid).Scan(&status)
-		if err == nil && (status.String == "committed" || status.String == "aborted") {
-			return status.String == "committed", nil
+		if err == nil && status.String == "aborted" {
+			return false, nil
 		}
-		if stateOf(err) == "22023" { // another server has taken over, and has not got so far
+		if err == nil && status.String == "committed" {
+			if written, err = lost.proof(ctx, &s.reads); err == nil {
+				return written, nil
+			}
+		}
+		if stateOf(err) == "22023" { // the server has not got so far: it has lost the transaction
 			return false, nil
 		}
 		select {

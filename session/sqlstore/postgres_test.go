@@ -232,6 +232,27 @@ func (p *proxy) loseCommit(t *testing.T, behind bool, do func() error) {
 	}
 }
 
+// J11: a server that was killed gives the numbers of transactions that it has
+// lost to others. That one of them was committed proves nothing of the first.
+func TestNumberGivenTwice(t *testing.T) {
+	s := newPostgres(t, postgresDSN(t))
+	mustAppend(t, s, "a", 0, step(0)...)
+	mustAppend(t, s, "b", 0, step(0)...)
+	end := int64(len(step(0)))
+	next := numbered(end, step(1)...)
+	for _, commit := range []bool{false, true} {
+		written, err := s.Outcome(t.Context(), "a", end, next, commit)
+		if written != commit || err != nil {
+			t.Errorf("an append, committed: %t: the store says %t, %v", commit, written, err)
+		}
+		written, err = s.Outcome(t.Context(), "", 0, nil, commit)
+		if written != commit || err != nil {
+			t.Errorf("another write, committed: %t: the store says %t, %v", commit, written, err)
+		}
+	}
+	checkSteps(t, s, "a")
+}
+
 // The server is away: one error with a hint, at once or when it is known that
 // the outcome is not; and all goes on when it is back.
 func TestServerAway(t *testing.T) {

@@ -43,6 +43,17 @@ func (p *packed) sum(i int64) session.Sum {
 	return session.Sum(p.sums[i*size : (i+1)*size])
 }
 
+// isThere reports whether a log has these entries, where they are one row or part
+// of another.
+func (p *packed) isThere(ctx context.Context, t *tx) (bool, error) {
+	sum, err := t.sumAt(ctx, base{p.log, p.last})
+	var none *session.Damage
+	if errors.As(err, &none) {
+		return false, nil
+	}
+	return err == nil && sum == p.sum(p.n), err
+}
+
 // shaped reports whether the row has a sum for each entry.
 func (p *packed) shaped() bool {
 	return p.n > 0 && p.n <= int64(len(p.data)) && int64(len(p.sums)) == (p.n+1)*int64(len(session.Sum{}))

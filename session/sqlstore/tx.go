@@ -26,6 +26,7 @@ type tx struct {
 	prepared *sync.Map // statements of q, by their text; nil if the driver keeps them itself
 	ticked   bool      // whether the order of sessions has moved on; SQLite
 	xid      string    // the number of the transaction, once it is known; Postgres
+	proof    proof     // asks whether it was committed; Postgres
 }
 
 // tick makes the sessions that this transaction writes to the last ones. Those
