@@ -29,7 +29,7 @@ type kept struct {
 	last  answered
 }
 
-// talk is a conversation at the endpoint (RULES G5).
+// talk is a conversation at the endpoint (G5).
 type talk struct {
 	session.Conversation
 	endpoint string

@@ -19,7 +19,7 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// F12: BMP and TIFF in a message become a PNG of the same pixels, whose place is told;
+// T10: BMP and TIFF in a message become a PNG of the same pixels, whose place is told;
 // what is no image, or another than it says, is an error at its place.
 func TestImagesInMessages(t *testing.T) {
 	dir := t.TempDir()

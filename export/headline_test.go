@@ -15,7 +15,7 @@ import (
 
 // J12 U5: the head of a page tells the model, the settings, the program, all
 // tokens and the cost with nested runs, and how long it took, with times that a
-// reader's clock can show. N14: line ends of a reply are line ends.
+// reader's clock can show. Line ends of a reply are line ends.
 func TestHeadline(t *testing.T) {
 	at := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	var entries []session.Entry

@@ -12,7 +12,7 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// J13 N21: the page has what outputs name as kept, once each and without secrets, and
+// J13: the page has what outputs name as kept, once each and without secrets, and
 // says what was not there.
 func TestPageHasWhatIsKept(t *testing.T) {
 	named := func(seq int64, call, id string) session.Entry {

@@ -32,7 +32,7 @@ func output(t *testing.T, c item.Content) item.Item {
 	return it
 }
 
-// constructed is everything that the constructors build.
+// constructed is everything that the constructors build. I3
 func constructed(t *testing.T) map[string]item.Item {
 	t.Helper()
 	image := &item.InputImage{ImageURL: "data:image/png;base64,AAAA"}

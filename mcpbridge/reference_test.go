@@ -120,7 +120,7 @@ func checkPicture(t *testing.T, o tool.Outcome) {
 	}
 }
 
-// D3, N3: the picture of the reference server, a PNG that is whole but for the
+// T10: the picture of the reference server, a PNG that is whole but for the
 // checksum of a chunk that no pixel needs, reaches the model, and what the server
 // sent is kept.
 func TestTinyImageReachesTheModel(t *testing.T) {

@@ -95,7 +95,7 @@ func wantedEvents(raw string) (events []string, class endpoint.Class) {
 	return events, class
 }
 
-// S1-S5, S9: every recorded stream, in the pieces in which it once came.
+// S1 S2 S3 S4 S5 S9: every recorded stream, in the pieces in which it once came.
 func TestCorpusStreams(t *testing.T) {
 	dir := corpusDir(t)
 	sizes := chunkSizes(t, dir)
@@ -253,7 +253,7 @@ func (x *interaction) load(t *testing.T, dir string, sizes []int, pieces pieceCo
 	return pieces.cut(a, len(body), 500, sizes), body
 }
 
-// S1-S5, E2, E7: every recorded exchange, at its path, with its status and
+// S1 S2 S3 S4 S5 E2 E7: every recorded exchange, at its path, with its status and
 // headers, in its pieces, streamed and whole.
 func TestCorpusInteractions(t *testing.T) {
 	dir := corpusDir(t)

@@ -581,7 +581,7 @@ func TestThreadProperty(t *testing.T) {
 	})
 }
 
-// H2: a Thread that cannot send what is new alone says so, once; one that can
+// B3: a Thread that cannot send what is new alone says so, once; one that can
 // says nothing.
 func TestThreadNotesTheWholeHistory(t *testing.T) {
 	yes, no := true, false

@@ -12,7 +12,7 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// J13, N3: what is refused, and what another is sent for, is kept as it was, and the
+// J13: what is refused, and what another is sent for, is kept as it was, and the
 // place where it is missing says so.
 func TestOriginalsAreKept(t *testing.T) {
 	png := pixelPNG(t)

@@ -187,7 +187,7 @@ func TestConvertNeedsOnlyWhatItConverts(t *testing.T) {
 	}
 }
 
-// F8: what cannot be used of a file does not lock in its conversation: it stays as
+// What cannot be used of a file does not lock in its conversation: it stays as
 // it is written, and is named with its place.
 func TestConvertSalvages(t *testing.T) {
 	dir := t.TempDir()

@@ -37,7 +37,7 @@ func arguments(t *testing.T, members ...string) string {
 	return "{" + b.String()[1:] + "}"
 }
 
-// N10: a script is shown once, as its lines, whole before it can be allowed; what
+// A script is shown once, as its lines, whole before it can be allowed; what
 // is hidden is counted, and y shows it first.
 func TestAskAboutScript(t *testing.T) {
 	var script strings.Builder
@@ -63,7 +63,7 @@ func TestAskAboutScript(t *testing.T) {
 	}
 }
 
-// N10: a patch is a diff, once, coloured where colours are on.
+// A patch is a diff, once, coloured where colours are on.
 func TestAskAboutPatch(t *testing.T) {
 	patch := "*** Begin Patch\n*** Update File: a.go\n@@\n-old\n+new\n kept\n*** End Patch\n"
 	for _, call := range []tool.Call{
@@ -79,7 +79,7 @@ func TestAskAboutPatch(t *testing.T) {
 	}
 }
 
-// N10: what cannot be seen is shown by its number, long lines are broken behind a
+// What cannot be seen is shown by its number, long lines are broken behind a
 // mark of their own, and the question between its words.
 func TestAskHidesNothing(t *testing.T) {
 	long := strings.Repeat("x", 200) + "?? read_file {} run it?"
@@ -99,7 +99,7 @@ func TestAskHidesNothing(t *testing.T) {
 	}
 }
 
-// N10: short calls stay on one line, others are named values and readable JSON.
+// Short calls stay on one line, others are named values and readable JSON.
 func TestAskAboutOthers(t *testing.T) {
 	screen, _ := questioned(t, tool.Call{Name: "read_file", Arguments: `{"path":"a"}`}, false, "n\n")
 	wantAll(t, "a short call", screen, "?? read_file {\"path\":\"a\"}\n   run it?")
@@ -107,7 +107,7 @@ func TestAskAboutOthers(t *testing.T) {
 	wantAll(t, "a list", screen, "   command:\n   - bash\n   - -c\n   -\n   | one\n   | two\n", "\"b\": \"ccc")
 }
 
-// N10: somebody who does not know the letters can ask what they mean.
+// Somebody who does not know the letters can ask what they mean.
 func TestAskWhatAnswersMean(t *testing.T) {
 	screen, v := questioned(t, tool.Call{Name: "read_file", Arguments: `{"path":"a"}`}, false, "?\nn\n")
 	wantAll(t, "the answers", screen, "y: run it once", "n: do not run it", "e: run it with other arguments")

@@ -197,7 +197,7 @@ func TestServerIsKnownAgain(t *testing.T) {
 	}
 }
 
-// H2: what was asked for and the endpoint does not have is said, once.
+// B3: what was asked for and the endpoint does not have is said, once.
 func TestWhatAnEndpointLacksIsSaid(t *testing.T) {
 	l := agenttest.StartLocal(t, &agenttest.Local{Text: strings.Repeat("word ", 300)})
 	dir := t.TempDir()

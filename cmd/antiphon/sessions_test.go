@@ -497,3 +497,43 @@ func TestStoreDeletedUnderARun(t *testing.T) {
 		t.Errorf("import: %s", o.err)
 	}
 }
+
+// U7: a run with a session says whether it is new or goes on, and which others may
+// have been meant.
+func TestSessionSaysWhetherItIsNew(t *testing.T) {
+	dir := t.TempDir()
+	agent := write(t, filepath.Join(dir, "agent.md"), "<user>Hello.</user>\n")
+	store := filepath.Join(dir, "s.db")
+	run := func(file, name string, more ...string) string {
+		t.Helper()
+		o := program(t, append([]string{"run", file, "--session", name, "--store", store, "--rehearsal"}, more...)...)
+		if o.code != 0 {
+			t.Fatalf("exit code %d: %s", o.code, o.err)
+		}
+		return o.err
+	}
+	first := run(agent, "weather")
+	wantAll(t, "the first run", first, "antiphon: new session weather\n")
+	if strings.Contains(first, "there is also") || strings.Contains(first, "continues") {
+		t.Errorf("the first run knows of others: %s", first)
+	}
+	second := run(agent, "weather", "And again.")
+	wantAll(t, "the second run", second, "antiphon: continues weather, ", " entries, last ")
+	if strings.Contains(second, "new session") {
+		t.Errorf("the second run calls it new: %s", second)
+	}
+	for _, slip := range []string{"wether", "Weather", "waether"} {
+		wantAll(t, "a run with a slip", run(agent, slip), "antiphon: new session "+slip+"\n", "there is also weather of this file", "--session weather goes on with it")
+	}
+	if far := run(agent, "invoices"); strings.Contains(far, "there is also") {
+		t.Errorf("a name of its own brings others up: %s", far)
+	}
+	moved := filepath.Join(dir, "moved.md")
+	if err := os.Rename(agent, moved); err != nil {
+		t.Fatal(err)
+	}
+	wantAll(t, "the file that was moved", run(moved, "weather"), "antiphon: new session weather\n", "there is also weather of "+agent, "antiphon sessions rename", "--for '"+moved)
+	if quiet := run(moved, "weather", "Quietly.", "--quiet"); strings.Contains(quiet, "continues") {
+		t.Errorf("--quiet: %s", quiet)
+	}
+}

@@ -67,7 +67,7 @@ func wantAll(t *testing.T, what, text string, parts ...string) {
 	}
 }
 
-// D6 J12: the log, the page, show and --json name the rule that allowed a call and
+// J12: the log, the page, show and --json name the rule that allowed a call and
 // where it comes from.
 func TestWhoAllowed(t *testing.T) {
 	dir := t.TempDir()
@@ -93,7 +93,7 @@ func TestWhoAllowed(t *testing.T) {
 	wantAll(t, "the page", read(t, page), "allow *_directory (--allow)", "allow what only reads (default)", "(--approve-from, line 2)")
 }
 
-// N15: what leaves a session does not tell where somebody keeps their files,
+// What leaves a session does not tell where somebody keeps their files,
 // unless that was asked for.
 func TestExportHidesFolders(t *testing.T) {
 	agent, flags, _ := keeping(t, agenttest.Reply(item.Assistant("It says: a note.")))

@@ -172,7 +172,7 @@ func TestNewerEntry(t *testing.T) {
 	}
 }
 
-// J11 N12: a store is opened as soon as there is room on the disk; if there is none
+// J11: a store is opened as soon as there is room on the disk; if there is none
 // for as long as the options say, the error says so.
 func TestOpenOnFullDisk(t *testing.T) {
 	tries := 0

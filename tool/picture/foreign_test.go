@@ -33,7 +33,7 @@ func tiffOf(t testing.TB, img image.Image) []byte {
 	return b.Bytes()
 }
 
-// T10, F12: BMP and TIFF become a PNG of the same pixels, also where that is the
+// T10: BMP and TIFF become a PNG of the same pixels, also where that is the
 // larger file, and are made smaller like other images.
 func TestForeignFormats(t *testing.T) {
 	for _, img := range []*image.NRGBA{flat(60, 40, red, blue), noise(50, 50, false)} {
