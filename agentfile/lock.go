@@ -16,11 +16,17 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// hold makes this process the only one that writes to the transcript at out, and
-// removes what a writer that died before the file was there has left. The lock is
-// on a file beside it, since the transcript may not be there yet, and an editor
-// may put another file in its place. In a folder that cannot be written to it is
-// on the transcript itself.
+// Hold makes this process the only one that writes to the transcript at out, as
+// [OpenTranscript] does, for a program that puts another file in its place. The
+// error wraps [session.ErrBusy] if somebody else has it, and
+// [errors.ErrUnsupported] where the file system has no locks.
+func Hold(out string) (release func() error, err error) { return hold(out) }
+
+// hold takes the lock, and removes what a writer that died before the file was
+// there has left. The lock is on a file beside it, since the transcript may not be
+// there yet, and an editor may put another file in its place. One that is there is
+// locked as well, for it may have another name that is no link; in a folder that
+// cannot be written to, it alone.
 func hold(out string) (release func() error, err error) {
 	path, err := real(out)
 	if err != nil {
@@ -30,12 +36,24 @@ func hold(out string) (release func() error, err error) {
 	hidden := filepath.Join(dir, ".chatmd")
 	lock, err := filelock.Take(filepath.Join(hidden, name, "lock"))
 	if err != nil && isReadOnly(err) {
-		onFile, fileErr := filelock.TakeFile(path)
+		itself, fileErr := filelock.TakeFile(path)
 		switch {
 		case fileErr == nil:
-			return onFile.Release, nil
+			return itself.Release, nil
 		case !errors.Is(fileErr, fs.ErrNotExist): // else the folder is what is in the way
 			err = fileErr
+		}
+	}
+	var onFile *filelock.Lock
+	release = func() error {
+		err := errors.Join(lock.Release(), onFile.Release())
+		_ = os.Remove(filepath.Join(hidden, name)) // unless there are payloads in it
+		_ = os.Remove(hidden)
+		return err
+	}
+	if err == nil {
+		if onFile, err = alsoItself(path); err != nil {
+			err = errors.Join(err, release())
 		}
 	}
 	var busy *filelock.BusyError
@@ -49,12 +67,7 @@ func hold(out string) (release func() error, err error) {
 		return nil, fmt.Errorf("%s: locking it: %w", out, err)
 	}
 	removeDrafts(dir, name)
-	return func() error {
-		err := lock.Release()
-		_ = os.Remove(filepath.Join(hidden, name)) // unless there are payloads in it
-		_ = os.Remove(hidden)
-		return err
-	}, nil
+	return release, nil
 }
 
 // real returns the path of a file, or of one that is to be made, with links

@@ -168,14 +168,21 @@ func TestTranscriptLock(t *testing.T) {
 	if err := os.Symlink(out, link); err != nil {
 		t.Skip(err)
 	}
+	other := filepath.Join(dir, "other.md")
 	for range 2 { // one that is to be made, and one that is there
+		if _, err := os.Stat(out); err == nil && runtime.GOOS != "windows" {
+			if err := os.Link(out, other); err != nil {
+				t.Fatal(err)
+			}
+		}
 		f, s := open(t, path, out)
-		for _, name := range []string{out, link} {
-			if _, err := os.Stat(out); name == link && err != nil {
+		for _, name := range []string{out, link, other} {
+			if _, err := os.Stat(name); name != out && err != nil {
 				continue
 			}
 			_, _, err := agentfile.OpenTranscript(t.Context(), path, name, agentfile.Options{})
-			if !errors.Is(err, session.ErrBusy) || !strings.Contains(err.Error(), fmt.Sprintf("process %d on ", os.Getpid())) {
+			holder := fmt.Sprintf("process %d on ", os.Getpid())
+			if !errors.Is(err, session.ErrBusy) || name != other && !strings.Contains(err.Error(), holder) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -183,6 +190,7 @@ func TestTranscriptLock(t *testing.T) {
 		if err := errors.Join(f.Close(), f.Close()); err != nil {
 			t.Fatal(err)
 		}
+		_ = os.Remove(other) // where it was made
 		if entries, err := os.ReadDir(dir); err != nil || len(entries) != 3 {
 			t.Errorf("%v %v", entries, err)
 		}

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -361,9 +362,20 @@ func checkFolder(path string) error {
 	return nil
 }
 
-// writeOut writes the transcript of --out, beside a session.
+// writeOut writes the transcript of --out, beside a session. The file may have
+// come, or changed, since the run began: see checkOut.
 func (c *runCommand) writeOut(ctx context.Context, std stdio, env environment) error {
 	ctx = context.WithoutCancel(ctx)
+	if err := c.checkOut(env, c.kept.info.ID); err != nil {
+		return err
+	}
+	release, err := agentfile.Hold(c.Out)
+	if err != nil && !errors.Is(err, errors.ErrUnsupported) { // without locks nobody goes on with a transcript
+		return fmt.Errorf("the export was not written: %w", err)
+	}
+	if err == nil {
+		defer release()
+	}
 	log, err := logOf(ctx, std, c.kept.store, c.kept.info, env)
 	if err != nil {
 		return err
@@ -372,10 +384,62 @@ func (c *runCommand) writeOut(ctx context.Context, std stdio, env environment) e
 		return err
 	}
 	_, err = writeFile(c.Out, true, func(w io.Writer) error {
-		if _, err := io.WriteString(w, remark(c.kept.info.ID)); err != nil {
-			return err
+		before := c.before()
+		_, err := io.WriteString(io.MultiWriter(w, before), remark(c.kept.info.ID))
+		if err == nil {
+			err = writeLog(ctx, io.MultiWriter(w, before), std, "chatmd", log, c.Out)
 		}
-		return writeLog(ctx, w, std, "chatmd", log, c.Out)
+		return errors.Join(err, before.end(c.Out))
 	})
 	return err
+}
+
+// before compares the export with the file that it is to take the place of: there
+// the export begins as it does now, or somebody has changed it, or gone on with
+// it as a transcript. With --force nothing is compared.
+func (c *runCommand) before() *beginning {
+	if info, err := os.Stat(c.Out); c.Force || err != nil || !info.Mode().IsRegular() {
+		return &beginning{}
+	}
+	f, err := os.Open(c.Out)
+	if err != nil {
+		return &beginning{differs: true}
+	}
+	return &beginning{file: f, text: bufio.NewReader(f)}
+}
+
+// beginning is a text that another one, which is written to it, should begin with.
+type beginning struct {
+	file    *os.File // nil if there is none
+	text    *bufio.Reader
+	differs bool
+}
+
+func (b *beginning) Write(p []byte) (int, error) {
+	if b.file == nil || b.differs {
+		return len(p), nil
+	}
+	for want := p; len(want) > 0; {
+		have, err := b.text.Peek(min(len(want), b.text.Size()))
+		b.differs = !bytes.HasPrefix(want, have) || err != nil && err != io.EOF
+		if b.differs || len(have) == 0 {
+			break
+		}
+		_, _ = b.text.Discard(len(have)) // they are there
+		want = want[len(have):]
+	}
+	return len(p), nil
+}
+
+// end closes the file, and is an error if the other text does not begin with it.
+func (b *beginning) end(path string) error {
+	if b.file != nil {
+		_, err := b.text.ReadByte()
+		b.differs = b.differs || err != io.EOF
+		_ = b.file.Close() // it was only read
+	}
+	if b.differs {
+		return fmt.Errorf("%s was changed since it was exported, and stays as it is; the session has what was said; --force overwrites the file", path)
+	}
+	return nil
 }

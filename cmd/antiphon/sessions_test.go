@@ -24,6 +24,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/item"
 )
@@ -133,6 +134,53 @@ func TestSessionOutIsAnExport(t *testing.T) {
 	}
 	if o := program(t, "check", out); o.code != 0 {
 		t.Errorf("the export is no agent's file: %s", o.err)
+	}
+}
+
+// TestExportBesideASessionOverwritesNothing proves that the export of a run takes the
+// place of nothing but an export: not of a file that came while the run was under
+// way, not of an export that somebody went on with, and not while another run
+// writes to the file. J2 J3
+func TestExportBesideASessionOverwritesNothing(t *testing.T) {
+	agent, flags, srv := keeping(t)
+	out := filepath.Join(filepath.Dir(agent), "talk.md")
+	flags = append(flags, "--out", out)
+
+	release := make(chan struct{})
+	srv.Add(agenttest.Reply(item.Assistant("Yes.")).Stall(release))
+	p := start(t, strings.NewReader(""), flags...)
+	p.until(t, "I look.\n")
+	write(t, out, "mine\n")
+	close(release)
+	if code, _ := p.wait(t); code == 0 || read(t, out) != "mine\n" {
+		t.Errorf("a file that came meanwhile: exit code %d\n%s", code, read(t, out))
+	}
+
+	srv.Add(agenttest.Reply(item.Assistant("No.")))
+	if o := program(t, append(flags, "--force", "Sure?")...); o.code != 0 {
+		t.Fatalf("with --force: exit code %d\n%s", o.code, o.err)
+	}
+	srv.Add(agenttest.Reply(item.Assistant("Another way.")))
+	if o := program(t, "run", agent, "--out", out, "--base-url", srv.URL, "Another?"); o.code != 0 {
+		t.Fatalf("the export as a transcript: exit code %d\n%s", o.code, o.err)
+	}
+	other := read(t, out)
+	srv.Add(agenttest.Reply(item.Assistant("As before.")))
+	if o := program(t, append(flags, "Again?")...); o.code == 0 || !strings.Contains(o.err, "--force") || read(t, out) != other {
+		t.Errorf("an export that somebody went on with: exit code %d\n%s", o.code, o.err)
+	}
+	if o := program(t, "sessions", "--store", flags[5], "show", "work"); !strings.Contains(o.out, "As before.") {
+		t.Errorf("the session lacks what the export lacks:\n%s", o.out)
+	}
+
+	f, _, err := agentfile.OpenTranscript(t.Context(), agent, out, agentfile.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	srv.Add(agenttest.Reply(item.Assistant("As ever.")))
+	if o := program(t, append(flags, "--force", "And now?")...); o.code == 0 || !strings.Contains(o.err, "somebody else is writing") || read(t, out) != other {
+		t.Errorf("an export that another run writes to: exit code %d\n%s", o.code, o.err)
 	}
 }
 
