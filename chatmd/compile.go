@@ -170,13 +170,13 @@ func (c *compiler) common(n *node) {
 // attrs remarks on attributes that are given twice or that the tag does not
 // know.
 func (c *compiler) attrs(n *node) {
-	isLast := c.lastOfName(n.attrs)
+	isLast, unbuilt := c.lastOfName(n.attrs), c.unbuilt(n)
 	for i := range n.attrs {
 		a := &n.attrs[i]
 		if !isLast(i) {
 			c.warn(n, a.start, a.Name, fmt.Sprintf("<%s>: %s is given twice", n.tag, a.Name), "the last one counts")
 		}
-		if knows(n.tag, a.Name) || unbuiltTool(n) != "" && n.tag == "tool" {
+		if knows(n.tag, a.Name) || unbuilt {
 			continue
 		}
 		hint := ""
@@ -185,6 +185,13 @@ func (c *compiler) attrs(n *node) {
 		}
 		c.warn(n, a.start, a.Name, fmt.Sprintf("<%s> has no attribute %s", n.tag, a.Name), hint)
 	}
+}
+
+// unbuilt reports whether the element is of a feature that is not there, whose
+// attributes nobody knows.
+func (c *compiler) unbuilt(n *node) bool {
+	c.compared += len(n.attrs)
+	return n.tag == "tool" && unbuiltTool(n) != ""
 }
 
 // manyAttrs is from how many attributes on a table of their names is made.
