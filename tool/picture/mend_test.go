@@ -40,6 +40,41 @@ func TestDamagedMetadata(t *testing.T) {
 	}
 }
 
+// T10: dense lines, whose edges become many shades when they are scaled down, are
+// written with fewer shades, so close that nobody sees it.
+func TestScaledLinesAreSmall(t *testing.T) {
+	lines := image.NewPaletted(image.Rect(0, 0, 1501, 1499), color.Palette{color.White, color.Black, red})
+	for i := range lines.Pix {
+		if x, y := i%1501, i/1501; (x+y)%6 == 0 || y%17 == 3 {
+			lines.Pix[i] = uint8(1 + y%17/3%2)
+		}
+	}
+	data := pngOf(t, lines)
+	fit, note, err := (Limits{Side: 1000}).Fit(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	exact := scale(lines, 1000, 999)
+	if plain := pngOf(t, exact); len(fit)*8 > len(plain) {
+		t.Errorf("%d bytes became %d, and %d as a plain PNG: %s", len(data), len(fit), len(plain), note)
+	}
+	got, _, err := image.Decode(bytes.NewReader(fit))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for y := range 999 {
+		for x := range 1000 {
+			r, g, b, a := got.At(x, y).RGBA()
+			want := exact.RGBAAt(x, y)
+			for i, c := range [][2]int{{int(r >> 8), int(want.R)}, {int(g >> 8), int(want.G)}, {int(b >> 8), int(want.B)}, {int(a >> 8), int(want.A)}} {
+				if d := c[0] - c[1]; d < -9 || d > 9 {
+					t.Fatalf("pixel %d,%d: sample %d is %d, want %d", x, y, i, c[0], c[1])
+				}
+			}
+		}
+	}
+}
+
 // T10: what is scaled down is written as small as it can be without a loss that
 // is seen: by a palette, or as a JPEG where that is smaller.
 func TestScaledIsSmall(t *testing.T) {

@@ -58,8 +58,9 @@ const (
 // at the endpoint. A smaller one keeps its proportions and the way it is to be
 // turned. It is a PNG if the image has transparency, or if it came without loss
 // and a PNG is small enough and no larger than the image was or than a JPEG;
-// otherwise a JPEG. Metadata and colour profiles do
-// not survive. Of an animated GIF the first frame is sent; an animated WebP
+// otherwise a JPEG. Where the PNG would be larger than the image was, and few
+// colours do, shades that are nearly the same become one. Metadata and colour
+// profiles do not survive. Of an animated GIF the first frame is sent; an animated WebP
 // cannot be read and is refused. BMP and TIFF, which models do not take, become a
 // PNG of the same pixels, or are made smaller like other images; of a TIFF of
 // several pages the first is sent.

@@ -118,12 +118,35 @@ func encodePNG(img *image.RGBA, size, was int) ([]byte, error) {
 	if p := paletted(img); p != nil {
 		small = p
 	}
-	var best bytes.Buffer
+	tries := []image.Image{small}
+	if p := paletted(rounded(img)); p != nil {
+		tries = append(tries, p)
+	}
 	e := png.Encoder{CompressionLevel: png.BestCompression}
-	if err := e.Encode(&best, small); err != nil || best.Len() < b.Len() {
-		return best.Bytes(), err
+	for _, t := range tries {
+		var less bytes.Buffer
+		if err := e.Encode(&less, t); err != nil {
+			return nil, err
+		}
+		if less.Len() < b.Len() {
+			b = less
+		}
+		if b.Len() <= min(size, was) {
+			break
+		}
 	}
 	return b.Bytes(), nil
+}
+
+// rounded returns the image with 16 shades of each colour. Of lines and flat
+// areas, whose edges become many shades when they are scaled down, nobody sees
+// that; what has more colours than a palette holds is not sent so.
+func rounded(img *image.RGBA) *image.RGBA {
+	r := image.NewRGBA(img.Rect)
+	for i, p := range img.Pix {
+		r.Pix[i] = uint8((int(p) + 8) / 17 * 17)
+	}
+	return r
 }
 
 // paletted returns the same image by its palette, or nil if it has more colours
