@@ -5,6 +5,7 @@ package session_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"regexp"
 	"slices"
 	"strings"
@@ -23,6 +24,7 @@ import (
 // it is for, as <for 12>.
 type randomLog struct {
 	t       *rapid.T
+	dice    *rand.Rand // draws in the place of t, where nothing is to be shrunk
 	view    session.View
 	entries []session.Entry
 	marks   int
@@ -37,7 +39,12 @@ func (l *randomLog) add(b session.Body) {
 	l.view.Apply(e)
 }
 
-func (l *randomLog) pick(name string, n int) int { return rapid.IntRange(0, n-1).Draw(l.t, name) }
+func (l *randomLog) pick(name string, n int) int {
+	if l.dice != nil {
+		return l.dice.IntN(n)
+	}
+	return rapid.IntRange(0, n-1).Draw(l.t, name)
+}
 
 func (l *randomLog) mark() string {
 	l.marks++
