@@ -182,11 +182,20 @@ func (s *State) settled() Stop {
 	case s.run.withdrawn != "":
 		return Stop{Why: Incomplete, Detail: s.run.withdrawn}
 	case s.run.empty:
-		return Stop{Why: EmptyReply, Detail: "the model said nothing and called nothing"}
+		return Stop{Why: EmptyReply, Detail: s.silence()}
 	case s.run.cut != "" && !s.Room.On:
 		return Stop{Why: ContextFull, Detail: "the reply was made without the beginning of the history: " + s.run.cut}
 	}
 	return Stop{Why: Answered}
+}
+
+// silence describes a reply that says nothing. Its calls, if it has any, were answered
+// by the endpoint: others would have outputs that the model is asked about.
+func (s *State) silence() string {
+	if s.called {
+		return "the reply holds calls that the endpoint answered itself, and no word about what came of them"
+	}
+	return "the model said nothing and called nothing"
 }
 
 const defaultMaxTurns = 100

@@ -338,6 +338,44 @@ func TestEmptyReply(t *testing.T) {
 	}
 }
 
+// TestRepliesOfStepsAlone: a reply whose calls the endpoint answered itself, and that
+// has no word for anybody, is not an answer; it is kept, and a prompt goes on with it. U6
+func TestRepliesOfStepsAlone(t *testing.T) {
+	call := item.Must(&item.FunctionCall{CallID: "c1", Name: "lookup", Arguments: "{}"})
+	output := item.Must(&item.FunctionCallOutput{CallID: "c1", Output: item.Text("42")})
+	search, err := item.ParseString(`{"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search","query":"q"}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	picture, err := item.ParseString(`{"type":"image_generation_call","id":"ig_1","status":"completed","result":"aGk="}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		reply []item.Item
+		why   agent.StopReason
+	}{
+		"a call with its output": {[]item.Item{call, output}, agent.EmptyReply},
+		"a search":               {[]item.Item{search}, agent.EmptyReply},
+		"a call and words":       {[]item.Item{call, output, item.Assistant("It is 42.")}, agent.Answered},
+		"a picture":              {[]item.Item{picture}, agent.Answered},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, agenttest.Reply(c.reply...), agenttest.Reply(item.Assistant("done")))
+			res := r.run(item.User("go"))
+			if res.Why != c.why || res.Turns != 1 || len(res.Items) != len(c.reply) {
+				t.Errorf("got %+v", res)
+			}
+			if c.why == agent.EmptyReply && !strings.Contains(res.Detail, "the endpoint") {
+				t.Errorf("detail %q", res.Detail)
+			}
+			if res := r.run(item.User("and?")); res.Text != "done" {
+				t.Errorf("went on with %+v", res)
+			}
+		})
+	}
+}
+
 // I8: a message in an unknown role is refused before anything happens.
 func TestUnknownRole(t *testing.T) {
 	r := newRig(t)

@@ -171,15 +171,16 @@ func (it Item) Instructs() bool {
 	return it.Type() == TypeMessage && (it.Role() == RoleSystem || it.Role() == RoleDeveloper)
 }
 
-// SaysNothing reports whether nobody learns anything from an item of a reply:
-// reasoning, or a message without a word.
+// SaysNothing reports whether an item of a reply tells its reader nothing: a message
+// without a word, or a step on the way to an answer, such as reasoning, a call, or
+// the output of a call. An item of an unknown type may be an answer.
 func (it Item) SaysNothing() bool {
 	switch it.Type() {
-	case TypeReasoning:
-		return true
 	case TypeMessage:
+	case TypeImageGenerationCall:
+		return false // its result is a picture
 	default:
-		return false
+		return newValue(it.Type()) != nil
 	}
 	const text = `"text":"`
 	if i := strings.Index(it.JSON(), text); i >= 0 {

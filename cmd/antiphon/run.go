@@ -468,7 +468,7 @@ func (c *runCommand) verdict(s agent.Stopped, refused []string) error {
 		names := strings.Join(refused, ",")
 		return &exitError{exitNeedsAllow, fmt.Errorf("nobody could approve calls of %s, so they were refused; --allow %s lets them run", strings.Join(refused, ", "), names)}
 	case agent.EmptyReply:
-		return &exitError{exitProvider, errors.New("the reply is empty: the model said nothing and called nothing; give a prompt to go on, or look at the endpoint with antiphon doctor")}
+		return &exitError{exitProvider, fmt.Errorf("the reply is empty: %s; give a prompt to go on, or look at the endpoint with antiphon doctor", s.Detail)}
 	case agent.Incomplete:
 		return &exitError{exitProvider, fmt.Errorf("the reply is incomplete: the endpoint cut it off (%s)", cmp.Or(s.Detail, "it did not say why"))}
 	}

@@ -59,6 +59,8 @@ type reply struct {
 	ended  bool
 	status string
 	reason string
+
+	silence string // what the run said of a reply that says nothing
 }
 
 // lastReply returns the reply that a log ends with.
@@ -81,6 +83,10 @@ func lastReply(s *session.Session) (last reply) {
 			}
 		case session.TurnEnded:
 			last.ended, last.status, last.reason = true, cmp.Or(b.Status, last.status), b.Reason
+		case session.Stopped:
+			if b.Why == string(agent.EmptyReply) {
+				last.silence = b.Detail
+			}
 		}
 	}
 	return last
@@ -93,7 +99,7 @@ func (c *runCommand) showStored(std stdio, env environment, last reply) error {
 	case last.status == item.StatusIncomplete:
 		stop.Why, stop.Detail = agent.Incomplete, last.reason
 	case !slices.ContainsFunc(last.items, func(it item.Item) bool { return !it.SaysNothing() }):
-		stop.Why, stop.Detail = agent.EmptyReply, "the model said nothing and called nothing"
+		stop.Why, stop.Detail = agent.EmptyReply, cmp.Or(last.silence, "the model said nothing")
 	}
 	p := newPrinter(std, env)
 	p.quiet = c.Quiet

@@ -67,11 +67,13 @@ func TestEmptyReply(t *testing.T) {
 	for name, reply := range map[string]agenttest.Answer{
 		"no items":   agenttest.Reply(),
 		"no content": agenttest.Reply(item.Must(&item.Message{Role: item.RoleAssistant, Content: item.Parts()})),
+		"a call that the endpoint answered itself": agenttest.Reply(item.Call("c1", "lookup", "{}"),
+			item.Must(&item.FunctionCallOutput{CallID: "c1", Output: item.Text("42")})),
 	} {
 		srv := agenttest.NewServer(t, reply)
 		for n := range 2 {
 			o := alone(t, "run", file, "--model", "m", "--base-url", srv.URL, "--session", name, "--store", filepath.Join(dir, "s.db"))
-			if o.code != exitProvider || o.out != "" || !strings.Contains(o.err, "antiphon: the reply is empty") {
+			if o.code != exitProvider || o.out != "" || !strings.Contains(o.err, "antiphon: the reply is empty: ") {
 				t.Errorf("%s, run %d: exit code %d, output %q\n%s", name, n, o.code, o.out, o.err)
 			}
 		}
