@@ -38,15 +38,15 @@ type Config struct {
 func (c *compiler) config(n *node) {
 	cfg := &Config{
 		Element:         c.element(n),
-		Model:           n.value("model"),
+		Model:           c.filled(n, "model"),
 		MaxTokens:       c.count(n, "max_tokens"),
 		Temperature:     c.number(n, "temperature"),
 		ReasoningEffort: n.value("reasoning_effort"),
 		ID:              n.value("id"),
 		ShowToolCall:    c.flag(n, "show_tool_call"),
 
-		BaseURL:       n.value("base_url"),
-		Profile:       n.value("profile"),
+		BaseURL:       c.filled(n, "base_url"),
+		Profile:       c.filled(n, "profile"),
 		ToolChoice:    n.value("tool_choice"),
 		ToolOutput:    c.oneOf(n, "tool_output", "envelope plain"),
 		MaxTurns:      c.count(n, "max_turns"),
@@ -63,6 +63,19 @@ func (c *compiler) config(n *node) {
 	}
 	first := c.file.Config.Position
 	c.warn(n, n.start, n.excerpt(), "a second <config> is ignored", fmt.Sprintf("the one of line %d counts", first.Line))
+}
+
+// filled reads a text, which must not be empty: who would be asked where it is not
+// given is somebody else.
+func (c *compiler) filled(n *node, name string) string {
+	a, ok := n.attr(name)
+	if !ok {
+		return ""
+	}
+	if strings.Trim(a.Value, space) == "" && (a.Bare || a.to > a.from) { // another error is about a broken one
+		c.failAttr(n, a, name+" is empty", "give it a value, or leave it out")
+	}
+	return a.Value
 }
 
 // count reads a whole number above zero, nil where it is not given.

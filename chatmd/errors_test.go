@@ -77,6 +77,10 @@ func TestParseErrors(t *testing.T) {
 		{"refusal of a plain text", "<assistant refusal content=\"text\">a</assistant>", "1:1: annotations, logprobs and refusal go with content=\"parts\": "},
 		{"CRLF counts as one", "<config/>\r\n\r\nx\r\n", "3:1: text outside of any element: x (put it inside <user> … </user>)"},
 		{"column behind a byte order mark", "\ufeffx", "1:1: text outside of any element: x (put it inside <user> … </user>)"},
+		{"empty names", "<config model=\"\" base_url=\" \" profile/>\n<user>a</user>",
+			"1:9: <config>: model is empty: model=\"\" (give it a value, or leave it out)\n" +
+				"1:18: <config>: base_url is empty: base_url=\" \" (give it a value, or leave it out)\n" +
+				"1:31: <config>: profile is empty (give it a value, or leave it out)"},
 		{"all of them", "x\n<usr/>\n<user>a</system>\n<config max_tokens=\"a\"/>\n<user>RAW|", "1:1: text outside of any element: x (put it inside <user> … </user>)\n2:1: unknown tag <usr> at the top level (did you mean <user>?)\n3:8: </system> does not match <user> of line 3 (end it with </user>; text that is no tag goes in RAW| … |RAW)\n4:9: <config>: max_tokens is no whole number above zero: \"a\": max_tokens=\"a\" (such as max_tokens=\"1000\")\n5:7: RAW| is never closed by |RAW"},
 	}
 	for _, tt := range tests {

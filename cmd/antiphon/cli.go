@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -52,6 +53,17 @@ type environment map[string]string
 func (e environment) lookup(name string) (string, bool) {
 	value, ok := e[name]
 	return value, ok
+}
+
+// filled returns an error for a variable that is set and empty. It is meant to say
+// something: what is used where it is not set is somebody or something else. U1
+func (e environment) filled(names ...string) error {
+	for _, name := range names {
+		if value, set := e[name]; set && strings.TrimSpace(value) == "" {
+			return usage(fmt.Errorf("%s is empty: give it a value, or unset it", name))
+		}
+	}
+	return nil
 }
 
 // secrets are what no model is to see, whatever a tool puts out.
@@ -143,11 +155,28 @@ func dispatch(ctx context.Context, args, env []string, std stdio) int {
 	if err != nil {
 		return report(std, usage(fmt.Errorf("%s; see %s --help", plainer(err), helpFor(err))))
 	}
+	if err := filledFlags(command); err != nil {
+		return report(std, err)
+	}
 	err = command.Run()
 	if errors.Is(err, syscall.EPIPE) && command.Selected().Name != "run" {
 		err = &exitError{codeOf(err), errors.New("standard output was closed before everything was written")}
 	}
 	return report(std, err)
+}
+
+// filledFlags returns an error for a flag whose text is empty, as an unset variable
+// of a script leaves it. A flag that may be empty is a pointer.
+func filledFlags(command *kong.Context) error {
+	for _, p := range command.Path {
+		if p.Flag == nil || p.Flag.Target.Kind() != reflect.String {
+			continue
+		}
+		if text, ok := command.FlagValue(p.Flag).(string); ok && strings.TrimSpace(text) == "" {
+			return usage(fmt.Errorf("--%s is empty: give it a value, or leave it out", p.Flag.Name))
+		}
+	}
+	return nil
 }
 
 // usual gives what people type to a program that they do not know the form that

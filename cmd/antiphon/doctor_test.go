@@ -188,7 +188,11 @@ func TestDoctorFindsTheWindow(t *testing.T) {
 	srv := httptest.NewServer(mux)
 	defer srv.Close()
 	for profile, want := range map[string]string{"box": "4096 tokens, as /api/ps says; Ollama cuts", "rack": "8192 tokens, as /props says", "": "8192 tokens, as /props says"} {
-		o := program(t, "doctor", "--base-url", srv.URL+"/v1", "--model", "m", "--profiles", profiles, "--profile", profile)
+		args := []string{"doctor", "--base-url", srv.URL + "/v1", "--model", "m", "--profiles", profiles}
+		if profile != "" {
+			args = append(args, "--profile", profile)
+		}
+		o := program(t, args...)
 		if !strings.Contains(o.out, want) {
 			t.Errorf("%q: no %q in\n%s%s", profile, want, o.out, o.err)
 		}

@@ -33,6 +33,9 @@ type profilesFlag struct {
 
 // table reads the file of profiles, if there is one.
 func (c *profilesFlag) table(env environment) (*endpoint.Table, error) {
+	if err := env.filled("ANTIPHON_PROFILES"); err != nil && c.Profiles == "" {
+		return nil, err
+	}
 	path := cmp.Or(c.Profiles, env["ANTIPHON_PROFILES"])
 	if path == "" {
 		return nil, nil
@@ -101,6 +104,9 @@ func (c *endpointFlags) provider(file said, table *endpoint.Table, env environme
 		return nil, err
 	}
 	if link.model == "" {
+		if err := env.filled("OPENAI_MODEL"); err != nil {
+			return nil, err
+		}
 		return nil, usage(errors.New(`no model is named: give --model NAME, set OPENAI_MODEL, or write <config model="NAME"/> in the file`))
 	}
 	model, stop := link.client(std)
@@ -214,7 +220,7 @@ func (c *endpointFlags) rehearses(file said, env environment) (script, why strin
 	case base != "" || !key.IsZero():
 		return "", "", nil
 	case c.Model == "" && file.model == "" && env["OPENAI_MODEL"] == "":
-		return "", fallback, nil
+		return "", fallback, env.filled("OPENAI_MODEL", "OPENAI_BASE_URL")
 	}
 	return "", "", usage(c.unreachable(file, env))
 }
@@ -303,6 +309,9 @@ func (l *link) who() string {
 
 // link puts together what flags, file and environment say of the endpoint.
 func (c *endpointFlags) link(file said, table *endpoint.Table, env environment) (*link, error) {
+	if err := env.filled("OPENAI_BASE_URL"); err != nil && c.BaseURL == "" && file.baseURL == "" {
+		return nil, err
+	}
 	l := &link{table: table, account: env["OPENAI_ACCOUNT"], transport: c.Transport}
 	var held string
 	if l.base, l.key, held = c.address(file, env); held != "" {

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -42,6 +43,52 @@ func TestSaysKnownServer(t *testing.T) {
 				t.Errorf("%s, run %d: no %s in\n%s", api, i, step.profile, said)
 			}
 		}
+	}
+}
+
+// TestEmptyNames: a name that is given and empty, as an unset variable of a script
+// leaves it, is an error. Nobody else answers in its place, nothing is kept
+// elsewhere, and nothing is sent. U1
+func TestEmptyNames(t *testing.T) {
+	dir := t.TempDir()
+	file := write(t, filepath.Join(dir, "agent.md"), "<user>Hello?</user>\n")
+	empty := write(t, filepath.Join(dir, "empty.md"), "<config model=\"\"/>\n<user>Hello?</user>\n")
+	store := filepath.Join(dir, "s.db")
+	key := "OPENAI_API_KEY=" + testKey
+	for name, c := range map[string]struct {
+		env, args []string
+		want      string
+	}{
+		"--model":                {nil, []string{"run", file, "--model", ""}, "--model is empty"},
+		"--model=":               {[]string{key}, []string{"run", file, "--model="}, "--model is empty"},
+		"--base-url":             {[]string{key}, []string{"run", file, "--model", "m", "--base-url", " "}, "--base-url is empty"},
+		"--session":              {nil, []string{"run", file, "--rehearsal", "--session", "", "--store", store}, "--session wants a name, and this one is empty"},
+		"--out":                  {nil, []string{"run", file, "--rehearsal", "--out", ""}, "--out is empty"},
+		"--store-key":            {nil, []string{"sessions", "list", "--store", store, "--store-key", ""}, "--store-key is empty"},
+		"a file's model":         {nil, []string{"run", empty}, "<config>: model is empty"},
+		"OPENAI_MODEL":           {[]string{"OPENAI_MODEL="}, []string{"run", file}, "OPENAI_MODEL is empty"},
+		"OPENAI_MODEL with key":  {[]string{"OPENAI_MODEL=", key}, []string{"run", file}, "OPENAI_MODEL is empty"},
+		"no model, with key":     {[]string{key}, []string{"run", file}, `no model is named: give --model NAME, set OPENAI_MODEL, or write <config model="NAME"/> in the file`},
+		"OPENAI_BASE_URL":        {[]string{"OPENAI_BASE_URL=", key}, []string{"run", file, "--model", "m"}, "OPENAI_BASE_URL is empty"},
+		"OPENAI_BASE_URL, alone": {[]string{"OPENAI_BASE_URL="}, []string{"run", file}, "OPENAI_BASE_URL is empty"},
+		"ANTIPHON_STORE_KEY":     {[]string{"ANTIPHON_STORE_KEY="}, []string{"run", file, "--rehearsal", "--session", "s", "--store", store}, "ANTIPHON_STORE_KEY is empty"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := programEnv(t, c.env, c.args...)
+			if o.code != exitUsage || o.out != "" || !strings.Contains(o.err, c.want) {
+				t.Errorf("exit code %d, output %q, want %q in\n%s", o.code, o.out, c.want, o.err)
+			}
+			if _, err := os.Stat(store); err == nil {
+				t.Error("a store was made")
+			}
+		})
+	}
+	unused := []string{"OPENAI_MODEL=", "OPENAI_BASE_URL="}
+	if o := programEnv(t, unused, "run", file, "--model", "m", "--base-url", standIn(t)); o.code != exitOK {
+		t.Errorf("variables that flags take the place of: exit code %d\n%s", o.code, o.err)
+	}
+	if o := programEnv(t, unused, "run", file, "--rehearsal"); o.code != exitOK {
+		t.Errorf("variables that the rehearsal does not read: exit code %d\n%s", o.code, o.err)
 	}
 }
 

@@ -62,6 +62,9 @@ func (f *storeFlag) open(ctx context.Context, env environment, create bool) (kee
 
 // place is where the store is.
 func (f *storeFlag) place(env environment) (string, error) {
+	if err := env.filled("ANTIPHON_STORE"); err != nil && f.Store == "" {
+		return "", err
+	}
 	place := cmp.Or(f.Store, env["ANTIPHON_STORE"])
 	if place == "" {
 		return dataFile(env)

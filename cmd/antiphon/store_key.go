@@ -35,6 +35,9 @@ type keySource struct {
 
 // source returns where the store's key is, nil if there is none.
 func (f *storeFlag) source(env environment) (*keySource, error) {
+	if err := env.filled("ANTIPHON_STORE_KEY"); err != nil && f.StoreKey == "" {
+		return nil, err
+	}
 	return parseSource(cmp.Or(f.StoreKey, env["ANTIPHON_STORE_KEY"]))
 }
 
