@@ -161,9 +161,13 @@ func (f *File) owes() (marks []byte) {
 	return marks
 }
 
-// regular refuses what can neither be appended to nor cut.
+// regular refuses what can neither be appended to nor cut, and a link to a file that
+// is not there: a new transcript would have to take the link's place.
 func regular(path string) error {
 	info, err := os.Stat(path)
+	if to, linkErr := os.Readlink(path); linkErr == nil && errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s is a symbolic link to %s, which is not there; remove the link, or name the file itself", path, to)
+	}
 	if err == nil && !info.Mode().IsRegular() && !info.IsDir() {
 		return fmt.Errorf("%s: it is not a regular file", path)
 	}

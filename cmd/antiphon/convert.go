@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"strings"
 
@@ -126,18 +125,11 @@ func (c *convertCommand) output(std stdio, out []byte) error {
 		_, err := std.out.Write(out)
 		return err
 	}
-	mode := os.O_WRONLY | os.O_CREATE | os.O_EXCL
-	if c.Force {
-		mode = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
-	}
-	file, err := os.OpenFile(c.Out, mode, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return usage(fmt.Errorf("%s is there already; --force overwrites it", c.Out))
-	} else if err != nil {
+	_, err := writeFile(c.Out, c.Force, func(w io.Writer) error {
+		_, err := w.Write(out)
 		return err
-	}
-	_, err = file.Write(out)
-	return errors.Join(err, file.Close())
+	})
+	return err
 }
 
 // forTerminal is a converted text as a terminal may show it: without what would

@@ -250,7 +250,7 @@ func checkTarget(store *storeFlag, env environment, path string) error {
 	case path == "":
 		return nil
 	case errors.Is(err, fs.ErrNotExist):
-		return checkFolder(path)
+		return errors.Join(checkFolder(path), notDangling(path))
 	case err != nil:
 		return usage(err)
 	case info.IsDir():
@@ -261,11 +261,28 @@ func checkTarget(store *storeFlag, env environment, path string) error {
 	return nil
 }
 
-// writeFile writes a file whole or not at all, and returns its size. What is
-// no file, such as a pipe, is written to.
+// notDangling refuses a link to a file that is not there. To make that file could put
+// it where nobody looks, and to replace the link would undo what somebody has set up.
+func notDangling(path string) error {
+	to, err := os.Readlink(path)
+	if err != nil {
+		return nil // it is no link
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return usage(fmt.Errorf("%s is a symbolic link to %s, which is not there; remove the link, or name the file itself", path, to))
+	}
+	return nil
+}
+
+// writeFile writes a file whole or not at all, and returns its size. One that it
+// replaces keeps its mode. What is no file, such as a pipe, is written to.
 func writeFile(path string, force bool, write func(io.Writer) error) (n int64, err error) {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+	before, err := os.Stat(path)
+	if err == nil && !before.Mode().IsRegular() {
 		return writeThrough(path, write)
+	}
+	if err := notDangling(path); err != nil {
+		return 0, err
 	}
 	if _, err := os.Lstat(path); err == nil && !force {
 		return 0, usage(fmt.Errorf("%s is there already; --force overwrites it", path))
@@ -278,6 +295,9 @@ func writeFile(path string, force bool, write func(io.Writer) error) (n int64, e
 		return 0, err
 	}
 	defer os.Remove(draft.Name())
+	if before != nil {
+		_ = draft.Chmod(before.Mode().Perm()) // else it is for its owner alone
+	}
 	if err = write(draft); err == nil {
 		err = draft.Sync()
 	}
