@@ -11,6 +11,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/internal/wire"
+	"github.com/antiphon-go/antiphon/item"
 )
 
 // Defaults of [Client].
@@ -109,6 +110,29 @@ func (c *Client) address() (base, path string) {
 func (c *Client) lost(losses []Loss) {
 	if c.OnLoss != nil && len(losses) > 0 {
 		c.OnLoss(losses)
+	}
+}
+
+// maxNamed bounds what a note names of one reply.
+const maxNamed = 10
+
+// lostOf tells of what was lost of a reply. Words that the model said, such as those
+// of a second choice, are noted too, so that the log of a run says that it lacks them.
+func (c *Client) lostOf(ctx context.Context, x *wire.Exchange, losses []Loss) {
+	c.lost(losses)
+	take := item.NotesOf(ctx)
+	if take == nil {
+		return
+	}
+	var named []string
+	for _, l := range losses {
+		if l.Kind == LostContent && len(named) < maxNamed {
+			named = append(named, l.String())
+		}
+	}
+	if len(named) > 0 {
+		take(item.Note{Kind: item.NoteLost, OutputIndex: -1,
+			Text: x.Hide("the reply holds what a response has no place for, and it is not kept: " + strings.Join(named, "; "))})
 	}
 }
 

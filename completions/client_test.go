@@ -305,6 +305,31 @@ func TestKeepAlive(t *testing.T) {
 	}
 }
 
+// TestLossesOfReplies: words of a reply that a response has no place for, such as
+// those of a second choice, are named to who takes the notes of a run.
+func TestLossesOfReplies(t *testing.T) {
+	for name, answer := range map[string]agenttest.Answer{
+		"a stream":  agenttest.Events(delta(`"content":"one"`), `{"choices":[{"index":1,"delta":{"content":"two"}}]}`, finish("stop")).WithDone(),
+		"one piece": agenttest.Raw(http.StatusOK, "application/json", `{"choices":[{"index":0,"message":{"role":"assistant","content":"one"},"finish_reason":"stop"},{"index":1,"message":{"role":"assistant","content":"two"},"finish_reason":"stop"}]}`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := agenttest.NewServer(t, answer)
+			c := client(srv)
+			var told []completions.Loss
+			c.OnLoss = func(list []completions.Loss) { told = append(told, list...) }
+			var notes []item.Note
+			d := drain(item.WithNotes(t.Context(), func(n item.Note) { notes = append(notes, n) }), t, c, hello())
+			if d.err != nil || len(told) != 1 || told[0].Kind != completions.LostContent {
+				t.Errorf("%v, told %v", d.err, told)
+			}
+			const want = "the reply holds what a response has no place for, and it is not kept: choices[1]: a response has one choice"
+			if len(notes) != 1 || notes[0].Kind != item.NoteLost || notes[0].Text != want {
+				t.Errorf("notes: %+v", notes)
+			}
+		})
+	}
+}
+
 // What the model would not see is not sent; what is lost otherwise is told,
 // once.
 func TestLosses(t *testing.T) {

@@ -28,7 +28,7 @@ func (c *Client) Create(ctx context.Context, req *item.Request) (*item.Response,
 		if x.Kind == wire.Stream {
 			resp, err = c.collect(ctx, x)
 		} else {
-			resp, text, err = c.read(x)
+			resp, text, err = c.read(ctx, x)
 		}
 		if err == nil && (resp.Error != nil || resp.Status == item.StatusFailed) {
 			err = failure(x, resp.Error, text)
@@ -86,7 +86,7 @@ func hide(x *wire.Exchange, a *item.APIError) {
 }
 
 // read reads a body that is one chat completion, and returns its text too.
-func (c *Client) read(x *wire.Exchange) (*item.Response, []byte, error) {
+func (c *Client) read(ctx context.Context, x *wire.Exchange) (*item.Response, []byte, error) {
 	text, err := x.ReadAll()
 	if err != nil {
 		return nil, nil, err
@@ -104,7 +104,7 @@ func (c *Client) read(x *wire.Exchange) (*item.Response, []byte, error) {
 		}
 		return nil, nil, x.Fail(e)
 	}
-	c.lost(losses)
+	c.lostOf(ctx, x, losses)
 	x.CleanResponse(r)
 	return r, text, nil
 }

@@ -31,7 +31,8 @@ import (
 //
 // What is not a chunk, such as the pings of a proxy, is left out and reported to
 // the function that [item.WithNotes] put into ctx; a stream of nothing else is an
-// error. What has no place in the Responses API is told to Client.OnLoss.
+// error. What has no place in the Responses API is told to Client.OnLoss, and words
+// among it to that function too.
 //
 // Breaking off the range, or the end of ctx, closes the connection. Nothing is
 // left running when the range ends.
@@ -76,7 +77,7 @@ func (s *stream) run(ctx context.Context, k *wire.Call) error {
 	defer x.Close()
 	s.x = x
 	if x.Kind == wire.JSON {
-		err = s.whole()
+		err = s.whole(ctx)
 	} else {
 		err = s.chunks(ctx)
 	}
@@ -105,7 +106,7 @@ var errNoChunk = errors.New("it is not a chunk")
 // chunks reads a stream up to its end.
 func (s *stream) chunks(ctx context.Context) error {
 	var d Decoder
-	defer func() { s.client.lost(d.Losses()) }()
+	defer func() { s.client.lostOf(ctx, s.x, d.Losses()) }()
 	src := s.x.Events()
 	skipped := 0
 	s.x.Heard()
@@ -226,8 +227,8 @@ func (s *stream) hidden(ev item.Event) item.Event {
 
 // whole passes an answer that came in one piece on as the events that matter:
 // each item done, then the last event.
-func (s *stream) whole() error {
-	r, text, err := s.client.read(s.x)
+func (s *stream) whole(ctx context.Context) error {
+	r, text, err := s.client.read(ctx, s.x)
 	if err != nil {
 		return err
 	}

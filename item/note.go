@@ -41,7 +41,8 @@ const (
 	// text of an item than its done event. That of the done event counts, which was
 	// there first.
 	NoteFinalDiffers NoteKind = "final_differs"
-	// NoteLost: deltas said something that no item holds. Text quotes it.
+	// NoteLost: a reply said something that no item holds. Text quotes it, or names
+	// where it stood.
 	NoteLost NoteKind = "lost"
 	// NoteHalf: a text ended in half a character, which is U+FFFD.
 	NoteHalf NoteKind = "half"

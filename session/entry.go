@@ -329,8 +329,8 @@ const (
 	// NoticeSameCallID: two calls of a reply have one call id. Both are kept; what is
 	// sent gives the second another id.
 	NoticeSameCallID = "same_call_id"
-	// NoticeTextLost: text that was shown while the reply came is part of no item that
-	// is stored.
+	// NoticeTextLost: a reply said something that is part of no item that is stored, such
+	// as text that was shown while it came, or a second choice of Chat Completions.
 	NoticeTextLost = "text_lost"
 	// NoticeItemMissing: a reply that was completed lacks an item of which a part had
 	// come. A message is kept as one that broke off; a call is not run.

@@ -379,9 +379,16 @@ func sayLosses(std stdio) func([]completions.Loss) {
 		mu.Lock()
 		defer mu.Unlock()
 		for _, l := range losses {
-			if (l.Kind == completions.LostMember || l.Kind == completions.LostContent) && !told[l.What] {
-				told[l.What] = true
-				fmt.Fprintln(std.err, unbroken("antiphon: not sent, Chat Completions has no place for it: "+l.String()))
+			said := "not sent, Chat Completions has no place for it: "
+			if strings.HasPrefix(l.Path, "choices[") {
+				if l.Kind == completions.LostContent {
+					continue // the run tells it, and logs it
+				}
+				said = "not kept, a response has no place for it: "
+			}
+			if (l.Kind == completions.LostMember || l.Kind == completions.LostContent) && !told[said+l.What] {
+				told[said+l.What] = true
+				fmt.Fprintln(std.err, unbroken("antiphon: "+said+l.String()))
 			}
 		}
 	}
