@@ -268,7 +268,7 @@ func (c *runCommand) sayServer(std stdio, env environment) func(mcpbridge.Event)
 		default:
 			return
 		}
-		fmt.Fprintf(std.err, "antiphon: the MCP server %s %s: %s\n", unbroken(ev.Server), said, unbroken(ev.Text))
+		fmt.Fprintf(std.err, "antiphon: the MCP server %s %s: %s\n", unbroken(ev.Server), said, unbroken(env.hide(ev.Text)))
 	}
 }
 

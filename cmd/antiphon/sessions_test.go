@@ -252,6 +252,25 @@ func TestSessionHoldsNoKey(t *testing.T) {
 	}
 }
 
+// TestKeysThatAModelRepeats: what a model says stays as it said it, on standard output
+// and in the log. What is told about it on standard error has no key. J6
+func TestKeysThatAModelRepeats(t *testing.T) {
+	const key = "sk-another-key-0123456789"
+	dir := t.TempDir()
+	srv := agenttest.NewServer(t,
+		agenttest.Reply(item.Call("c1", "nope_"+key, `{"path":"`+key+`"}`), item.Call("c2", "read_file", `{"path":"`+strings.Repeat("a/", 35)+key+`"}`)),
+		agenttest.Reply(item.Assistant("It is "+key+".")))
+	agent := write(t, filepath.Join(dir, "agent.md"), "<tool name=\"read_file\"/>\n<user>Say it.</user>\n")
+	out := filepath.Join(dir, "talk.md")
+	o := programEnv(t, []string{"OPENAI_API_KEY=" + key}, "run", agent, "--model", "m", "--base-url", srv.URL, "--out", out)
+	if o.code != exitOK || o.out != "It is "+key+".\n" || !strings.Contains(read(t, out), "It is "+key+".") {
+		t.Errorf("exit code %d, output %q\n%s", o.code, o.out, o.err)
+	}
+	if strings.Contains(o.err, "sk-") || !strings.Contains(o.err, "-> read_file") {
+		t.Errorf("standard error:\n%s", o.err)
+	}
+}
+
 // C4 E5: a session whose history becomes too long for its model is made shorter
 // by itself, once each time, and goes on; nothing of it is lost.
 func TestSessionCompactsByItself(t *testing.T) {

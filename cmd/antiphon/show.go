@@ -23,6 +23,7 @@ type printer struct {
 	out, err io.Writer
 	colour   bool
 	plain    bool // standard output is a terminal, which control characters would steer
+	hide     func(text string) string
 	began    time.Time
 
 	screen  *screen
@@ -47,7 +48,7 @@ type printer struct {
 func newPrinter(std stdio, env environment) *printer {
 	colour := terminal(std.err) && env["NO_COLOR"] == "" && env["TERM"] != "dumb"
 	return &printer{
-		out: std.out, err: std.err, colour: colour, plain: terminal(std.out),
+		out: std.out, err: std.err, colour: colour, plain: terminal(std.out), hide: env.hide,
 		began: time.Now(), refused: map[string]bool{}, watched: terminal(std.err),
 	}
 }
@@ -73,21 +74,21 @@ func (p *printer) show(ev agent.Event) error {
 		p.reasoning("\n")
 		p.itemDone(ev)
 	case agent.CallStarted:
-		p.tell(dim, "-> %s %s", ev.Tool, shorten(ev.Arguments, 100))
+		p.tell(dim, "-> %s %s", ev.Tool, p.short(ev.Arguments, 100))
 	case agent.Nested:
 		p.nested(ev)
 	case agent.ReasoningDropped:
-		p.note(yellow, "asking again without the earlier reasoning: %s", shorten(ev.Reason, 300))
+		p.note(yellow, "asking again without the earlier reasoning: %s", p.short(ev.Reason, 300))
 	case agent.ItemsWithdrawn:
-		p.note(yellow, "!! withdrawn, and not sent any more: %s", shorten(ev.Reason, 300))
+		p.note(yellow, "!! withdrawn, and not sent any more: %s", p.short(ev.Reason, 300))
 	case agent.Quarantined:
 		what := "one item"
 		if ev.Member != "" {
-			what = "the member " + shorten(ev.Member, 50) + " of one item"
+			what = "the member " + p.short(ev.Member, 50) + " of one item"
 		}
-		p.note(yellow, "asking again without %s, which the endpoint refused: %s", what, shorten(ev.Reason, 300))
+		p.note(yellow, "asking again without %s, which the endpoint refused: %s", what, p.short(ev.Reason, 300))
 	case agent.Noticed:
-		p.note(yellow, "!! %s", shorten(ev.Text, 1000))
+		p.note(yellow, "!! %s", p.short(ev.Text, 1000))
 		switch ev.Kind {
 		case session.NoticeTextDiffers:
 			p.differs = &ev
@@ -100,14 +101,14 @@ func (p *printer) show(ev agent.Event) error {
 		p.compacted(ev)
 	case agent.CallRefused:
 		p.refused[ev.CallID] = true
-		p.note(yellow, "!! %s: %s", ev.Tool, shorten(ev.Reason, 1000))
+		p.note(yellow, "!! %s: %s", ev.Tool, p.short(ev.Reason, 1000))
 	case agent.CallDone:
 		p.callDone(ev)
 	case agent.TurnEnded:
 		p.endLine()
 		p.differs, p.missing = nil, nil
 		if ev.Reason != "" { // what ends the run is told by its last line
-			p.cut = fmt.Sprintf("!! turn %d: %s: %s", ev.Turn, ev.Status, shorten(ev.Reason, 300))
+			p.cut = fmt.Sprintf("!! turn %d: %s: %s", ev.Turn, ev.Status, p.short(ev.Reason, 300))
 		}
 	case agent.Stopped:
 		p.stopped(ev)
@@ -168,7 +169,7 @@ func (p *printer) callDone(ev agent.CallDone) {
 		p.failed++
 	}
 	if ev.Failed {
-		p.note(red, "<- %s%s failed: %s%s", ev.Tool, took, shorten(ev.Error, 200), leftOut(ev))
+		p.note(red, "<- %s%s failed: %s%s", ev.Tool, took, p.short(ev.Error, 200), leftOut(ev))
 		return
 	}
 	p.tell(green, "<- %s%s %s%s", ev.Tool, took, sizeOf(ev.Item), leftOut(ev))
@@ -194,7 +195,7 @@ func (p *printer) output(out item.Item) {
 		p.tell(dim, "   | … %s above, which --show-output shows", plural(hidden, "line"))
 	}
 	for _, line := range lines {
-		if line = visible(strings.TrimRight(line, "\r")); !p.whole {
+		if line = visible(strings.TrimRight(p.hide(line), "\r")); !p.whole {
 			line = shorten(line, 140)
 		}
 		p.tell(dim, "   | %s", line)
@@ -218,7 +219,7 @@ func (p *printer) reasoning(text string) {
 			p.tell(dim, "   %s", line)
 		}
 	}
-	p.screen.last(modelKey(""), p.thought)
+	p.screen.last(modelKey(""), p.hide(p.thought))
 }
 
 // follow keeps the screen's line about what is being waited for.
@@ -260,7 +261,7 @@ func (p *printer) tell(colour, format string, args ...any) {
 
 func (p *printer) compacted(ev agent.Compacted) {
 	if ev.Failure != "" {
-		p.note(yellow, "!! nothing came of that: %s", shorten(ev.Failure, 300))
+		p.note(yellow, "!! nothing came of that: %s", p.short(ev.Failure, 300))
 		return
 	}
 	p.tell(dim, "-- about %d tokens became %d; nothing is lost: the log keeps all", ev.Before, ev.After)
@@ -369,12 +370,16 @@ func (p *printer) note(colour, format string, args ...any) {
 	if p.plain {
 		p.endLine()
 	}
-	s := unbroken(fmt.Sprintf(format, args...))
+	s := unbroken(p.hide(fmt.Sprintf(format, args...)))
 	if p.colour {
 		s = "\x1b[" + colour + "m" + s + "\x1b[0m"
 	}
 	fmt.Fprintln(p.err, s)
 }
+
+// short is foreign text in one line, without the keys of the environment: they are
+// hidden before it is cut, for what a cut leaves of one would not be found.
+func (p *printer) short(s string, limit int) string { return shorten(p.hide(s), limit) }
 
 // shorten makes foreign text one line of at most limit characters, without
 // control characters.
@@ -445,14 +450,14 @@ func (p *printer) nested(n agent.Nested) {
 	in := strings.Repeat("   ", n.Depth)
 	switch ev := n.Innermost().(type) {
 	case agent.CallStarted:
-		p.tell(dim, "%s-> %s %s", in, ev.Tool, shorten(ev.Arguments, 100))
+		p.tell(dim, "%s-> %s %s", in, ev.Tool, p.short(ev.Arguments, 100))
 	case agent.CallRefused:
-		p.note(yellow, "%s!! %s: %s", in, ev.Tool, shorten(ev.Reason, 1000))
+		p.note(yellow, "%s!! %s: %s", in, ev.Tool, p.short(ev.Reason, 1000))
 	case agent.Noticed:
-		p.note(yellow, "%s!! %s", in, shorten(ev.Text, 1000))
+		p.note(yellow, "%s!! %s", in, p.short(ev.Text, 1000))
 	case agent.CallDone:
 		if ev.Failed {
-			p.note(yellow, "%s<- %s failed: %s", in, ev.Tool, shorten(ev.Error, 300))
+			p.note(yellow, "%s<- %s failed: %s", in, ev.Tool, p.short(ev.Error, 300))
 		}
 	}
 }
