@@ -5,11 +5,13 @@
 
 usage: antiphon sessions export work --to jsonl | python3 read.py [--request]
 
+It wants Python 3.9 or later, and the schema that is beside it.
+
 It prints the view, an item a line, and an empty line behind it. With --request
 it prints what the next request carries, as one line of JSON: for an endpoint
 that takes items as they are, and an agent without tools. The steps have the
-numbers of docs/format.md, which says what all this means. What the schema beside
-this file does not know is refused.
+numbers of docs/format.md, which says what all this means. What the schema does
+not know is refused.
 
 Standard input is an exported session, or bare entries, one a line; an empty line
 ends a log, and another may follow.
@@ -42,7 +44,9 @@ REFUSED = "The original output of this call is left out: the endpoint refused it
 WITHHELD = "The output of this call was withheld by a check."
 BROKE_OFF = ("[The reply above broke off here before it was complete. Unless something else is asked below,"
              " go on from exactly where it stops, and do not repeat what is there.]")
-BLANK = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+LINE_ENDS = "\n\r\v\f\x85\u2028\u2029"
+SPACES = "\t \xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
+HEADING = re.compile("(^|[%s])((?:status|toolName|error|output):[%s]*(?=[%s]|$))" % (LINE_ENDS, SPACES, LINE_ENDS))
 
 
 class Refused(Exception):
@@ -113,9 +117,9 @@ class Item:
     def wordless(self):
         content = self.value("content") if "content" in self.raw else ""
         if not isinstance(content, list):
-            return isinstance(content, str) and not content.strip(BLANK)
+            return isinstance(content, str) and not content.strip(LINE_ENDS + SPACES)
         for part in content:
-            if part.get("type") not in ("input_text", "output_text") or part["text"].strip(BLANK):
+            if part.get("type") not in ("input_text", "output_text") or part["text"].strip(LINE_ENDS + SPACES):
                 return False
         return True
 
@@ -148,16 +152,17 @@ NOTE = new("message", content=[{"type": "input_text", "text": BROKE_OFF}], role=
 def output_for(call, text):
     """What answers a call with a text, or None."""
     by_id = {"call_id": call.call_id}
-    if call.is_call and call.type != "computer_call":
-        return {
-            "function_call": lambda: new("function_call_output", **some(by_id), output=text),
-            "custom_tool_call": lambda: new("custom_tool_call_output", **some(by_id), output=text),
-            "mcp_approval_request": lambda: new("mcp_approval_response", approval_request_id=call.call_id, approve=False, **some({"reason": text})),
-            "apply_patch_call": lambda: new("apply_patch_call_output", **by_id, status="failed", output=text),
-            "local_shell_call": lambda: new("local_shell_call_output", **some({"id": call.call_id}), output=text),
-            "shell_call": lambda: new("shell_call_output", **by_id, output=[{"stdout": "", "stderr": text, "outcome": {"type": "exit", "exit_code": 1}}]),
-            "tool_search_call": lambda: new("tool_search_output", **some(by_id), execution="client", tools=[]),
-        }[call.type]()
+    if not call.is_call or call.type == "computer_call":
+        return None
+    return new({v: k for k, v in CALLS.items()}[call.type], **{
+        "function_call": some({**by_id, "output": text}),
+        "custom_tool_call": some({**by_id, "output": text}),
+        "mcp_approval_request": {"approval_request_id": call.call_id, "approve": False, **some({"reason": text})},
+        "apply_patch_call": {**by_id, "status": "failed", "output": text},
+        "local_shell_call": some({"id": call.call_id, "output": text}),
+        "shell_call": {**by_id, "output": [{"stdout": "", "stderr": text, "outcome": {"type": "exit", "exit_code": 1}}]},
+        "tool_search_call": {**some(by_id), "execution": "client", "tools": []},
+    }[call.type])
 
 
 def some(members):
@@ -190,10 +195,12 @@ class Node:
     """An item of a reply; for a call also what is known of it."""
 
     def __init__(self, reply, seq, item, given):
-        self.reply, self.seq, self.said, self.item, self.given = reply, seq, item, item, given
-        self.call_id, self.wire, self.number, self.output, self.closed, self.gone = item.call_id, "", 0, None, False, False
+        self.reply, self.seq, self.given = reply, seq, given
+        self.said, self.item = item, item  # as it was said, and as it is sent
+        self.call_id, self.wire = item.call_id, ""  # the call's own id, and the one that it is sent with
+        self.number, self.output, self.closed, self.gone = 0, None, False, False
         self.started = self.lost = self.repeatable = self.asked = False
-        self.nested, self.paused, self.starts, self.verdict = "", "", 0, None
+        self.nested, self.starts, self.verdict = "", 0, None
 
     def open(self):
         return self.item.is_call and not self.output and not self.closed
@@ -219,7 +226,7 @@ class View:
 
     # What is said: steps 1 to 10.
 
-    def on_given(self, seq, b):
+    def on_given(self, seq, b):  # step 1
         item, last = b["item"], self.pending[-1] if self.pending else None
         if item is None or item.type == "message" and not item.id and item.wordless():
             return
@@ -236,10 +243,10 @@ class View:
         else:
             self.lines.append(Line(seq, item, True))
 
-    def on_turn_started(self, seq, b):
+    def on_turn_started(self, seq, b):  # step 2
         self.speaking = self.begin()
 
-    def on_received(self, seq, b):
+    def on_received(self, seq, b):  # step 3
         item = b["item"]
         if self.useless(item, b.get("partial")):
             return
@@ -251,21 +258,21 @@ class View:
             call.closed = True
         self.say(reply, seq, item, False)
 
-    def on_turn_ended(self, seq, b):
+    def on_turn_ended(self, seq, b):  # step 7
         self.end_turn(b.get("status") in ("failed", "cancelled"))
 
-    def on_run_started(self, seq, b):
+    def on_run_started(self, seq, b):  # steps 8 and 21
         for c in self.open():
             if c.started and c.nested:
-                c.started, c.paused = False, c.nested
+                c.started = False  # it goes on
             c.lost = c.lost or c.started
         if self.speaking:
             self.end_turn(True)
 
-    def on_answered(self, seq, b):
+    def on_answered(self, seq, b):  # step 5
         self.answer(seq, b.get("call_id", ""), b["item"])
 
-    def on_withdrawn(self, seq, b):
+    def on_withdrawn(self, seq, b):  # step 6
         call = self.unanswered(b.get("call_id", ""), None)
         if call:
             call.closed = call.gone = True
@@ -279,7 +286,7 @@ class View:
             return False
         return item.type == "reasoning" or item.wordless()
 
-    def say(self, reply, seq, item, given):
+    def say(self, reply, seq, item, given):  # step 4
         node = Node(reply, seq, item, given)
         if item.is_call:
             self.calls += 1
@@ -296,7 +303,7 @@ class View:
                 self.used.add(node.wire)
         reply.nodes.append(node)
 
-    def answer(self, seq, call_id, out):
+    def answer(self, seq, call_id, out):  # step 5
         call = self.unanswered(call_id, CALLS[out.type]) if out.type in CALLS else None
         if not call:
             return
@@ -312,7 +319,7 @@ class View:
     def open(self):
         return [n for r in self.pending for n in r.nodes if n.open()]
 
-    def end_turn(self, cut):
+    def end_turn(self, cut):  # step 7
         reply, self.speaking = self.speaking or (self.pending[-1] if self.pending else None), None
         if not cut:
             return
@@ -328,7 +335,7 @@ class View:
         if self.lines and self.lines[-1].item.spoken:
             self.lines.append(Line(self.lines[-1].seq, NOTE, False))
 
-    def settle(self, reply):
+    def settle(self, reply):  # step 10
         start = len(self.lines)
         for i, n in enumerate(reply.nodes):
             if not n.gone and (n.item.type != "reasoning" or reply.followed(i)):
@@ -344,50 +351,50 @@ class View:
 
     # What is decided: steps 11 to 17.
 
-    def on_items_withdrawn(self, seq, b):
+    def on_items_withdrawn(self, seq, b):  # step 11
         named, reason = set(b.get("entries", ())), b.get("reason", "")
         text = WITHHELD + (" " + reason if reason else "")
         for unit in self.units():
-            if any(l.seq in named for l in unit):
+            if any(line.seq in named for line in unit):
                 self.withdraw_lines(unit, named, text)
         for r in self.pending:
             self.withdraw_nodes(r, named, text)
 
     def units(self):
         units = []
-        for l in self.lines:
-            if l.first or not units:
+        for line in self.lines:
+            if line.first or not units:
                 units.append([])
-            units[-1].append(l)
+            units[-1].append(line)
         return units
 
     def gone(self, seq):
         return seq in self.withdrawn and self.withdrawn[seq] is None
 
     def withdraw_lines(self, unit, named, text):
-        self.withdrawn.update((l.seq, None) for l in unit if l.seq in named and not l.item.is_output)
-        for l in unit:
-            if not l.item.is_output:
+        self.withdrawn.update((line.seq, None) for line in unit if line.seq in named and not line.item.is_output)
+        for line in unit:
+            if not line.item.is_output:
                 continue
-            call = next((c for c in unit if l.item.answers(c.item)), None)
-            if call and self.gone(call.seq) or not call and l.seq in named:
-                self.withdrawn[l.seq] = None
-            elif l.seq in named:
-                self.withdrawn[l.seq] = output_for(call.item, text)
-                if not self.withdrawn[l.seq]:
+            call = next((c for c in unit if line.item.answers(c.item)), None)
+            if call and self.gone(call.seq) or not call and line.seq in named:
+                self.withdrawn[line.seq] = None
+            elif line.seq in named:
+                self.withdrawn[line.seq] = output_for(call.item, text)
+                if not self.withdrawn[line.seq]:
                     self.withdrawn[call.seq] = None
         followed = linked = False
-        for l in reversed(unit):
-            if l.item.type == "reasoning":
+        for line in reversed(unit):
+            if line.item.type == "reasoning":
                 if not followed:
-                    self.withdrawn[l.seq] = None
-            elif not l.item.is_output:
-                followed = not self.gone(l.seq)
-        for l in unit:
-            if l.item.type == "reasoning" and self.gone(l.seq):
+                    self.withdrawn[line.seq] = None
+            elif not line.item.is_output:
+                followed = not self.gone(line.seq)
+        for line in unit:
+            if line.item.type == "reasoning" and self.gone(line.seq):
                 linked = True
-            elif linked and l.item.by_model and not l.item.is_output:
-                l.item = l.item.without_id()
+            elif linked and line.item.by_model and not line.item.is_output:
+                line.item = line.item.without_id()
 
     def withdraw_nodes(self, reply, named, text):
         linked = False
@@ -410,7 +417,7 @@ class View:
                     self.withdrawn[call.seq] = self.withdrawn[out.seq] = None
         self.withdrawn.update((seq, None) for seq, _ in reply.after if seq in named)
 
-    def on_reasoning_dropped(self, seq, b):
+    def on_reasoning_dropped(self, seq, b):  # step 12
         self.unread = len(self.lines)
         for c in self.compactions:
             c["items"] = [item for item in unlinked(c["items"]) if item]
@@ -422,22 +429,22 @@ class View:
                 elif linked:
                     n.item = n.item.without_id()
 
-    def on_quarantined(self, seq, b):
+    def on_quarantined(self, seq, b):  # step 13
         if b.get("member"):
             self.cut.setdefault(b.get("entry", 0), []).append(b["member"])
         else:
             self.refused.setdefault(b.get("entry", 0), b.get("reason", ""))
 
-    def on_collapsed(self, seq, b):
+    def on_collapsed(self, seq, b):  # step 16
         by = b.get("by", 0)
         outputs = [n.output[0] for r in self.pending for n in r.nodes if n.output]
-        line = next((l for l in reversed(self.lines) if l.seq == by), None)
+        line = next((line for line in reversed(self.lines) if line.seq == by), None)
         if by in outputs or line and line.item.is_output:
             for s in b.get("entries", ()):
                 if s < by:
                     self.collapsed.setdefault(s, by)
 
-    def on_superseded(self, seq, b):
+    def on_superseded(self, seq, b):  # step 17
         by, entries = b.get("by", 0), b.get("entries", [])
         said = self.item_of(by)
         if said and said.spoken and by not in self.repeated and by not in entries:
@@ -448,9 +455,10 @@ class View:
 
     def item_of(self, seq):
         nodes = [n.item for r in self.pending for n in r.nodes if n.seq == seq and not n.gone]
-        return next(iter(nodes + [l.item for l in reversed(self.lines) if l.seq == seq and l.item.text != NOTE.text]), None)
+        lines = [line.item for line in reversed(self.lines) if line.seq == seq and line.item.text != NOTE.text]
+        return next(iter(nodes + lines), None)
 
-    def on_compacted(self, seq, b):
+    def on_compacted(self, seq, b):  # step 14
         if b.get("failure"):
             return
         c = {"seq": seq, "at": self.boundary(b.get("through", 0)), "kept": b.get("kept", [])}
@@ -460,25 +468,25 @@ class View:
 
     def boundary(self, through):
         at = 0
-        for i, l in enumerate(self.lines):
-            at = i if l.first else at
-            if l.seq > through:
+        for i, line in enumerate(self.lines):
+            at = i if line.first else at
+            if line.seq > through:
                 return at
         return len(self.lines)
 
-    def spares(self, c, l):
-        return l.item.instructs or l.seq in c["kept"] and not l.item.by_model and l.item.text != NOTE.text
+    def spares(self, c, line):
+        return line.item.instructs or line.seq in c["kept"] and not line.item.by_model and line.item.text != NOTE.text
 
     def replaces_any(self, c):
         last = self.compactions[-1] if self.compactions else {"at": 0, "items": [], "kept": []}
         if c["at"] < last["at"]:
             return False
         return bool(last["items"]) or any(
-            not self.spares(c, l) and l.seq not in self.repeated and (i >= last["at"] or self.spares(last, l))
-            for i, l in enumerate(self.lines[:c["at"]]))
+            not self.spares(c, line) and line.seq not in self.repeated and (i >= last["at"] or self.spares(last, line))
+            for i, line in enumerate(self.lines[:c["at"]]))
 
     def paired(self, items, at):
-        own = View([l.item.call_id for l in self.lines[at:] if l.item.is_call])
+        own = View([line.item.call_id for line in self.lines[at:] if line.item.is_call])
         own.used |= {n.wire for r in self.pending for n in r.nodes if n.item.is_call}
         for i, item in enumerate(items):
             own.on_given(i + 1, {"item": item})
@@ -486,9 +494,9 @@ class View:
             n.closed = n.gone = True
         own.apply(0, "turn_started", {})
         self.used |= own.used
-        return [l.item for l in own.lines]
+        return [line.item for line in own.lines]
 
-    def on_restored(self, seq, b):
+    def on_restored(self, seq, b):  # step 15
         for i, c in enumerate(self.compactions):
             if c["seq"] == b.get("entry"):
                 del self.compactions[i:]
@@ -497,48 +505,44 @@ class View:
     # What is known of calls: step 21.
 
     def call(self, b):
-        return next((c for c in self.open() if c.call_id == b.get("call_id", "") and b.get("number", 0) in (0, c.number)), None)
+        """The call that an entry means; one that does not count if there is none."""
+        meant = (c for c in self.open() if c.call_id == b.get("call_id", "") and b.get("number", 0) in (0, c.number))
+        return next(meant, None) or Node(None, 0, NOTE, False)
 
     def on_approval_asked(self, seq, b):
         c = self.call(b)
-        if c:
-            c.asked, c.verdict = True, None
+        c.asked, c.verdict = True, None
 
     def on_approval(self, seq, b):
-        c = self.call(b)
-        if c:
-            c.verdict = b
+        self.call(b).verdict = b
 
     def on_call_started(self, seq, b):
         c = self.call(b)
-        if c:
-            c.starts += 1
-            c.started, c.lost, c.paused, c.nested = True, False, "", b.get("session", "")
-            c.repeatable = b.get("repeatable", False) and c.starts < 3
+        c.starts += 1
+        c.started, c.lost, c.nested = True, False, b.get("session", "")
+        c.repeatable = b.get("repeatable", False) and c.starts < 3
 
     def on_paused(self, seq, b):
-        c = self.call(b)
-        if c:
-            c.started, c.paused = False, b.get("session", "")
+        self.call(b).started = False
 
     def on_noticed(self, seq, b):
         for c in self.open() if b.get("notice") in ("entry_lost", "payload_lost", "salvaged") else ():
             c.verdict = None
             if b["notice"] != "salvaged":
                 c.started = c.lost = True
-                c.repeatable, c.paused, c.nested = False, "", ""
+                c.repeatable, c.nested = False, ""
 
     # What is sent: steps 18 and 19.
 
-    def items(self):
+    def items(self):  # step 19
         c = self.compactions[-1] if self.compactions else {"seq": 0, "at": 0, "kept": [], "items": []}
         instead = [self.sent(c["seq"], item) for item in c["items"]]
-        lines = [self.sent(l.seq, l.item) for l in self.lines]
+        lines = [self.sent(line.seq, line.item) for line in self.lines]
         lines = unlinked(lines[:self.unread]) + lines[self.unread:]
-        before = [item for l, item in zip(self.lines, lines[:c["at"]]) if self.spares(c, l)]
+        before = [item for line, item in zip(self.lines, lines[:c["at"]]) if self.spares(c, line)]
         return [item for item in before + instead + lines[c["at"]:] if item]
 
-    def sent(self, seq, item):
+    def sent(self, seq, item):  # step 18
         if seq in self.withdrawn:
             return self.withdrawn[seq]
         if seq in self.repeated:
@@ -573,10 +577,13 @@ def refused(item, reason):
         return new(item.type, **some({"call_id": item.call_id}), output=REFUSED + reason)
     what = {"input_image": "An image", "input_file": "A file"}
     content = item.value("content")
-    if item.type != "message" or not isinstance(content, list) or not any(p.get("type") in what for p in content):
+    if item.type != "message" or not isinstance(content, list) or not any(part.get("type") in what for part in content):
         return item
-    return item.put(content=[{"type": "input_text", "text": "%s is left out here: the endpoint refused it. %s" % (what[p["type"]], reason)}
-                             if p.get("type") in what else p for p in content], type="message")
+    for i, part in enumerate(content):
+        if part.get("type") in what:
+            text = what[part["type"]] + " is left out here: the endpoint refused it. " + reason
+            content[i] = {"type": "input_text", "text": text}
+    return item.put(type="message", content=content)
 
 
 # The next request: steps 22 to 24.
@@ -592,7 +599,7 @@ def request(view):
         for c, why in closing:
             name = {"apply_patch_call": "apply_patch", "shell_call": "shell", "local_shell_call": "local_shell"}.get(c.item.type)
             text = why if c.item.type == "mcp_approval_request" else failure(name or c.item.get("name"), why)
-            # the item of the output bears the call's own id, for the view gives it the other
+            # with the call's own id, by which it is found; the view gives it the other
             out = output_for(c.said, text)
             view.apply(view.seq + 1, "answered" if out else "withdrawn", {"call_id": c.call_id, "item": out})
     view.apply(view.seq + 1, "turn_started", {})
@@ -615,9 +622,8 @@ def hindrance(c):
 
 def failure(tool, why):
     """A failure as the model reads it; see tool-output-format.md."""
-    ends = "\n\r\v\f\x85\u2028\u2029"
-    heading = re.compile("(^|[%s])((?:status|toolName|error|output):[%s]*(?=[%s]|$))" % (ends, BLANK.translate({ord(c): None for c in ends}), ends))
-    tool, why = (heading.sub(r"\1 \2", text) for text in (tool if tool.isprintable() else json.dumps(tool), why))
+    tool = tool if tool.isprintable() else json.dumps(tool)
+    tool, why = HEADING.sub(r"\1 \2", tool), HEADING.sub(r"\1 \2", why)  # nothing may look like the next heading
     return "status:\nerror\n\ntoolName:\n%s\n\nerror:\n%s\n\noutput:\n" % (tool, why)
 
 
@@ -632,7 +638,9 @@ def no_constant(name):
 
 def text_of(value):
     """A text of an entry; one that is not UTF-8 stands as its base64."""
-    return base64.b64decode(value["base64"]).decode("utf-8", "replace") if isinstance(value, dict) and "base64" in value else value
+    if isinstance(value, dict) and "base64" in value:
+        return base64.b64decode(value["base64"]).decode("utf-8", "replace")
+    return value
 
 
 def item_of(text):
@@ -696,40 +704,64 @@ class Log:
         self.view.apply(self.seq, *entry(text.decode("utf-8"), self.seq))
 
 
-def logs(lines):
-    """Yields each log that the lines hold."""
-    log, expected, ended, all_bytes, counted = None, None, False, hashlib.sha256(), [0, 0]
-    for number, line in enumerate(lines, 1):
-        try:
+class File:
+    """Lines that hold one log after the other, or an exported session with those that are nested in it."""
+
+    def __init__(self):
+        self.log, self.session, self.ended = None, None, False
+        self.sessions, self.entries, self.bytes = 0, 0, hashlib.sha256()
+
+    def read(self, lines):
+        """Yields each log when it is complete."""
+        for number, line in enumerate(lines, 1):
             text = line.rstrip(b"\r\n")
-            head = json.loads(text) if text.startswith((b'{"format":', b'{"session":', b'{"end":')) else {}
-            if ended and text:
+            try:
+                done = self.line(text)
+            except (Refused, ValueError, LookupError, TypeError, AttributeError, RecursionError) as e:
+                raise Refused("line %d: %s" % (number, e)) from e
+            self.bytes.update(line)
+            if done:
+                yield done
+        if self.session and not self.ended:
+            raise Refused("it ends before its last line: it was cut short")
+        if self.log:
+            yield self.log
+
+    def line(self, text):
+        """Reads a line, and returns the log that it ends."""
+        if self.ended:
+            if text:
                 raise Refused("something stands behind the last line")
-            if head.get("version", 1) > 3 or head.get("format", "antiphon session") != "antiphon session":
-                raise Refused("it is of another or a newer format: %s" % text.decode())
-            if head or not text:
-                if expected is not None and log and log.seq != expected:
-                    raise Refused("the session ends after %d of %d entries" % (log.seq, expected))
-                if log or not head:
-                    yield log or Log()
-                log = None
-            if "session" in head:
-                log, expected, counted[0] = Log(), head["session"].get("entries", 0), counted[0] + 1
-            elif "end" in head:
-                end, ended = head["end"], True
-                if [end["sessions"], end["entries"]] != counted or end.get("sha256", all_bytes.hexdigest()) != all_bytes.hexdigest():
-                    raise Refused("the lines are not those that were exported: their number or their checksum differs")
-            elif text and not text.startswith(b'{"blob":'):
-                log = log or Log()
-                log.add(text)
-                counted[1] += 1
-            all_bytes.update(line)
-        except (Refused, ValueError, LookupError, TypeError, AttributeError) as e:
-            raise Refused("line %d: %s" % (number, e)) from e
-    if expected is not None and not ended:
-        raise Refused("it ends before its last line: it was cut short")
-    if log:
-        yield log
+        elif not text:
+            return self.end(Log())
+        elif text.startswith(b'{"blob":'):
+            pass
+        elif text.startswith((b'{"format":', b'{"session":')):
+            return self.begin(**json.loads(text))
+        elif text.startswith(b'{"end":'):
+            return self.count(**json.loads(text)["end"])
+        else:
+            self.log = self.log or Log()
+            self.log.add(text)
+            self.entries += 1
+
+    def begin(self, session, format="antiphon session", version=1):
+        if format != "antiphon session" or version not in (1, 2, 3):
+            raise Refused("version %s of the format %r: another program wrote it, or a newer one" % (version, format))
+        done, self.log, self.session, self.sessions = self.end(None), Log(), session, self.sessions + 1
+        return done
+
+    def end(self, empty):
+        done, self.log = self.log or empty, None
+        if done and self.session and done.seq != self.session["entries"]:
+            raise Refused("the session ends after %d of %d entries" % (done.seq, self.session["entries"]))
+        return done
+
+    def count(self, sessions, entries, sha256=None):
+        self.ended = True
+        if (sessions, entries) != (self.sessions, self.entries) or sha256 not in (None, self.bytes.hexdigest()):
+            raise Refused("the lines are not those that were exported: their number or their checksum differs")
+        return self.end(None)
 
 
 def main():
@@ -738,7 +770,7 @@ def main():
     if len(sys.argv) > 2 or sys.argv[1:] not in ([], ["--request"]):
         sys.exit(__doc__)
     try:
-        for log in logs(sys.stdin.buffer):
+        for log in File().read(sys.stdin.buffer):
             items = request(log.view) if sys.argv[1:] else log.view.items()
             texts = [item.text.replace("\n", " ").replace("\r", " ") for item in items]
             print('{"input":[%s]}' % ",".join(texts) if sys.argv[1:] else "".join(text + "\n" for text in texts))
