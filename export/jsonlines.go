@@ -87,7 +87,7 @@ func JSONLines(w io.Writer, log Log) error {
 		return err
 	}
 	info, version := log.Info, withoutBlobs
-	info.Entries = parts[0].entries
+	info.Entries, info.Cursor = parts[0].entries, "" // which is a place in somebody's list
 	if log.Blob != nil && slices.ContainsFunc(parts, func(p part) bool { return len(p.blobs) > 0 }) {
 		version = Version
 	}

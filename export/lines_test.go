@@ -102,6 +102,14 @@ func TestJSONLinesThereAndBack(t *testing.T) {
 	}
 }
 
+// A place in a list of sessions means nothing in a file.
+func TestJSONLinesCursor(t *testing.T) {
+	got, err := readBack(bytes.NewReader(jsonLines(t, export.Log{Info: session.Info{ID: "s", Cursor: "3-1"}})))
+	if err != nil || got[0].Info.ID != "s" || got[0].Info.Cursor != "" {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 // J3: a file that was cut short anywhere, or in which a byte is another, is an
 // error that names a line.
 func TestJSONLinesDamage(t *testing.T) {
