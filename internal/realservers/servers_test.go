@@ -20,6 +20,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -178,7 +179,10 @@ type outcome struct {
 // run runs the program in a folder.
 func run(t *testing.T, dir string, args ...string) outcome {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), antiphon, args...)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // a server may say nothing for good
+	defer cancel()
+	cmd := exec.CommandContext(ctx, antiphon, args...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGQUIT) } // it says where it waits
 	cmd.Dir = dir
 	cmd.Env = []string{"HOME=" + dir, "PATH=" + os.Getenv("PATH"), "ANTIPHON_STORE=" + filepath.Join(dir, "sessions.db")}
 	var out, errs bytes.Buffer
