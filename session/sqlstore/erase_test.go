@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
@@ -98,7 +99,12 @@ func TestDeletedIsErased(t *testing.T) {
 // J9: while another process reads what was before, a sweep says that not
 // everything is erased, and the next one erases it.
 func TestErasureWaitsForReaders(t *testing.T) {
-	s, file := newSQLite(t)
+	file := filepath.Join(t.TempDir(), "sessions.db")
+	s, err := sqlstore.OpenSQLite(t.Context(), file, openSQLite, sqlstore.Options{Wait: 100 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
 	secret := plant(t, s)
 	db, err := openSQLite(file)
 	if err != nil {
