@@ -171,7 +171,7 @@ func (r *Runner) run(ctx context.Context, file *File, input []item.Item) (text s
 	case err != nil:
 		return "", used, err
 	case res.Why != agent.Answered:
-		return "", used, fmt.Errorf("it did not answer: %s: %s", res.Why, res.Detail)
+		return "", used, errors.New(strings.TrimSuffix(fmt.Sprintf("it did not answer: %s: %s", res.Why, res.Detail), ": "))
 	case res.Text == "":
 		return "", used, errors.New("it answered nothing")
 	default:

@@ -35,6 +35,7 @@ type runCommand struct {
 	kept   *kept // that of Session
 	screen *screen
 	asked  agent.Spent // by agents in messages, before the run
+	until  time.Time   // when MaxTime has passed
 
 	models *endpoint.Table
 
@@ -102,6 +103,7 @@ func (c *runCommand) Run(ctx context.Context, std stdio, env environment) (err e
 	if err := c.check(); err != nil {
 		return err
 	}
+	c.until = time.Now().Add(c.MaxTime)
 	table, err := c.table(env)
 	if err != nil {
 		return err
@@ -139,7 +141,7 @@ func (c *runCommand) Run(ctx context.Context, std stdio, env environment) (err e
 	file, sess, err := c.open(ctx, std, env, table, who, runner)
 	defer func() { err = errors.Join(err, c.kept.close()) }()
 	if err != nil {
-		return err
+		return c.late(err)
 	}
 	defer file.Close()
 	prompt, err := c.prompt(ctx, std)
@@ -150,10 +152,10 @@ func (c *runCommand) Run(ctx context.Context, std stdio, env environment) (err e
 		return c.exported(ctx, std, env, err)
 	}
 	c.screen.wait("servers", "the MCP servers to start")
-	err = file.Connect(ctx, env.lookup, c.sayServer(std, env))
+	err = c.connect(ctx, std, env, file)
 	c.screen.done("servers")
 	if err != nil {
-		return err
+		return c.late(err)
 	}
 	providers := &providers{flags: &c.endpointFlags, table: table, env: env, std: std, quiet: c.Quiet}
 	defer providers.stop()
@@ -173,6 +175,24 @@ func (c *runCommand) Run(ctx context.Context, std stdio, env environment) (err e
 	err = c.play(ctx, std, env, a, sess, input(prompt.text, sess))
 	c.from.sayUnused(std, sess)
 	return c.exported(ctx, std, env, c.rescued(std, env, sess, err))
+}
+
+// connect starts the MCP servers of a file, in the time that the run has left.
+func (c *runCommand) connect(ctx context.Context, std stdio, env environment, file *agentfile.File) error {
+	if c.MaxTime > 0 {
+		bounded, stop := context.WithDeadline(ctx, c.until)
+		defer stop()
+		ctx = bounded
+	}
+	return file.Connect(ctx, env.lookup, c.sayServer(std, env))
+}
+
+// late is the error of what was not ready when the run's time was up.
+func (c *runCommand) late(err error) error {
+	if c.MaxTime == 0 || time.Now().Before(c.until) {
+		return err
+	}
+	return &exitError{exitLimit, fmt.Errorf("stopped at the limit %s: %s have passed: %w", agent.MaxTime, c.MaxTime, err)}
 }
 
 // exported writes the export that --out is beside --session, whatever came of

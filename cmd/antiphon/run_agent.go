@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agentfile"
@@ -40,8 +41,8 @@ func (c *runCommand) limit(a *agent.Agent) {
 	if c.MaxTurns > 0 {
 		a.Limits.MaxTurns = c.MaxTurns
 	}
-	if c.MaxTime > 0 {
-		a.Limits.MaxTime = c.MaxTime
+	if c.MaxTime > 0 { // what is left of it: agents in messages and servers have had their part
+		a.Limits.MaxTime = max(1, time.Until(c.until))
 	}
 	if c.MaxTokens > 0 {
 		a.Limits.MaxTokens = c.MaxTokens

@@ -20,8 +20,8 @@ import (
 )
 
 // inside says how agents are run that stand in messages: by the same flags as
-// those that are tools, each within limits of its own. What it returns ends what
-// they were given.
+// those that are tools, each within limits of its own, and all in the time of the
+// run. What it returns ends what they were given.
 func (c *runCommand) inside(ctx context.Context, std stdio, env environment, table *endpoint.Table, who *person) (*agentfile.Runner, func()) {
 	p := &providers{flags: &c.endpointFlags, table: table, env: env, std: std, quiet: c.Quiet}
 	r := &agentfile.Runner{
@@ -38,7 +38,7 @@ func (c *runCommand) inside(ctx context.Context, std stdio, env environment, tab
 			c.asked.Add(used)
 		},
 		Connect: func(ctx context.Context, file *agentfile.File) error {
-			return file.Connect(ctx, env.lookup, c.sayServer(std, env))
+			return c.connect(ctx, std, env, file)
 		},
 	}
 	r.Adjust = func(a *agent.Agent) error {

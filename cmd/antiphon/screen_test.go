@@ -4,6 +4,7 @@
 package main
 
 import (
+	"database/sql"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -76,6 +77,45 @@ func TestStatusLineOfModel(t *testing.T) {
 	}
 	if got := read(t, filepath.Join(dir, "answer.txt")); got != "Hello.\n" {
 		t.Errorf("standard output holds %q", got)
+	}
+}
+
+// U4: a store that others keep busy is waited for with a line, too, and of a long
+// thought the line has the newest words.
+func TestStatusLineOfStoreAndThought(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	thought := strings.Repeat("First I look at it. ", 20) + "Now I know."
+	const whole = `{"type":"message","id":"m","role":"assistant","status":"completed","content":[{"type":"output_text","text":"Hello.","annotations":[]}]}`
+	srv := agenttest.NewServer(t, agenttest.Reply(item.Assistant("One.")), agenttest.Events(
+		`{"type":"response.output_item.added","output_index":0,"item":{"type":"reasoning","id":"r","summary":[]}}`,
+		`{"type":"response.reasoning_summary_text.delta","item_id":"r","output_index":0,"summary_index":0,"delta":"`+thought+`"}`,
+		`{"type":"response.output_item.done","output_index":0,"item":{"type":"reasoning","id":"r","summary":[{"type":"summary_text","text":"`+thought+`"}]}}`,
+		`{"type":"response.output_item.done","output_index":1,"item":`+whole+`}`,
+		`{"type":"response.completed","response":{"id":"r","status":"completed"}}`).StallAfter(2, release))
+	dir := t.TempDir()
+	file, store := write(t, filepath.Join(dir, "agent.md"), "<config model=\"m\"/>\n<user>Hi.</user>\n"), filepath.Join(dir, "s.db")
+	if o := program(t, "run", file, "--session", "work", "--store", store, "--base-url", srv.URL); o.code != 0 {
+		t.Fatal(o.err)
+	}
+	db, err := sql.Open("sqlite", store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	if _, err := db.Exec("BEGIN IMMEDIATE"); err != nil {
+		t.Fatal(err)
+	}
+	term := openTerminal(t, dir, "antiphon run agent.md --session work --store s.db --store-retry 60s --base-url "+srv.URL+" More")
+	term.until(t, "… the store of the sessions, ")
+	if _, err := db.Exec("ROLLBACK"); err != nil {
+		t.Fatal(err)
+	}
+	term.until(t, "Now I know.")
+	close(release)
+	if screen := term.until(t, "[exit code 0]"); strings.Contains(screen, "… the store") {
+		t.Errorf("the line stays:\n%s", screen)
 	}
 }
 

@@ -72,6 +72,8 @@ func (c *runCommand) keep(ctx context.Context, std stdio, env environment, optio
 			return nil, nil, c.noLast()
 		}
 	}
+	c.screen.wait("store", "the store of the sessions")
+	defer c.screen.done("store")
 	store, err := c.storeFlag.open(ctx, env, true)
 	if err != nil {
 		return nil, nil, err
@@ -100,6 +102,7 @@ func (c *runCommand) keep(ctx context.Context, std stdio, env environment, optio
 	if err != nil {
 		return nil, nil, err
 	}
+	c.screen.done("store")
 	if len(c.Tag) > 0 && !c.kept.fresh {
 		if err := store.Label(ctx, s.ID(), session.Labels{Tags: c.Tag}); err != nil {
 			return nil, nil, unlabelled(err)

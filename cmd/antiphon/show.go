@@ -219,7 +219,17 @@ func (p *printer) reasoning(text string) {
 			p.tell(dim, "   %s", line)
 		}
 	}
-	p.screen.last(modelKey(""), p.hide(p.thought))
+	p.screen.last(modelKey(""), newest(p.hide(p.thought)))
+}
+
+// newest is the end of a long thought: its beginning has been seen.
+func newest(thought string) string {
+	const most = 40
+	words := []rune(strings.TrimRight(thought, " "))
+	if len(words) <= most {
+		return thought
+	}
+	return "… " + string(words[len(words)-most:])
 }
 
 // follow keeps the screen's line about what is being waited for.

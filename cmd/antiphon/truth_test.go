@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/item"
 )
 
 // S4: where the text that came in pieces is not the text that is kept, the
@@ -102,5 +103,28 @@ func TestPipedTextIsTheModels(t *testing.T) {
 				t.Errorf("standard output %q, want %q\n%s", o.out, test.out, o.err)
 			}
 		})
+	}
+}
+
+// TestMaxTimeIsOfTheWholeRun proves that the time of a run includes that of agents
+// in its messages and of its MCP servers' start, and that its end is told as any
+// limit's. L4
+func TestMaxTimeIsOfTheWholeRun(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "sub.md"), "<config model=\"m\"/>\n<user>Hi.</user>\n")
+	srv := agenttest.NewServer(t)
+	srv.Otherwise(func(int, agenttest.Request) agenttest.Answer {
+		return agenttest.Reply(item.Assistant("Hello.")).Stall(nil)
+	})
+	for _, text := range []string{
+		`<user><agent src="sub.md" local/> and so on</user>`,
+		`<tool mcp_server="stdio:sleep 60" start_timeout="3s"/><user>Hi.</user>`,
+	} {
+		file := write(t, filepath.Join(dir, "agent.md"), text)
+		o := program(t, "run", file, "--model", "m", "--base-url", srv.URL, "--max-time", "500ms")
+		if o.code != exitLimit || !strings.Contains(o.err, "stopped at the limit max_time: 500ms have passed") || strings.Contains(o.err, ": :") {
+			t.Errorf("%s\nexit code %d\n%s", text, o.code, o.err)
+		}
 	}
 }
