@@ -23,7 +23,7 @@ import (
 // a disk of this machine.
 func OpenSQLite(ctx context.Context, file string, open Opener, o Options) (s *Store, err error) {
 	room := &Store{path: file, retry: cmp.Or(o.Retry, sqliteRetry)}
-	err = room.again(ctx, room.isFull, func() error { // as an append is
+	err = room.again(ctx, room.isTransient, func() error { // as an append is
 		s, err = openSQLite(ctx, file, open, o)
 		return err
 	})

@@ -199,6 +199,45 @@ func TestOpenOnFullDisk(t *testing.T) {
 	}
 }
 
+// J11: a file that others keep busy is opened as soon as they let it go, for as
+// long as the options say.
+func TestOpenBusy(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "s.db")
+	s, err := sqlstore.OpenSQLite(t.Context(), file, openSQLite, fast)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	db, err := openSQLite(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	if _, err := db.Exec("BEGIN IMMEDIATE"); err != nil {
+		t.Fatal(err)
+	}
+	_, err = sqlstore.OpenSQLite(t.Context(), file, openSQLite, sqlstore.Options{Wait: time.Millisecond, Retry: -1})
+	wantError(t, err, file, "another process", "end the other one")
+	tries := 0
+	s, err = sqlstore.OpenSQLite(t.Context(), file, func(dsn string) (*sql.DB, error) {
+		if tries++; tries == 3 {
+			if _, err := db.Exec("ROLLBACK"); err != nil {
+				t.Error(err)
+			}
+		}
+		return openSQLite(dsn)
+	}, sqlstore.Options{Wait: time.Millisecond, Retry: time.Minute})
+	if err != nil || tries != 3 {
+		t.Fatal(tries, err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // J1: a full disk is one error with a hint; the session stays where it was, and
 // goes on when there is room.
 func TestDiskFull(t *testing.T) {
