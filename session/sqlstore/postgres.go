@@ -28,7 +28,11 @@ func OpenPostgres(ctx context.Context, dsn string, open Opener, o Options) (*Sto
 	s.postgres, s.reads = true, tx{q: db, postgres: true}
 	s.retry = cmp.Or(o.Retry, 30*time.Second)
 	s.locker = s.lockPostgres
-	if err := s.openPostgres(ctx, unsafe); err != nil {
+	passes := isStarting
+	if o.Retry > 0 { // else a wrong address would be told late
+		passes = s.isTransient
+	}
+	if err := s.openPostgres(ctx, unsafe, passes); err != nil {
 		_ = s.Close() // what failed is told already
 		if strings.HasPrefix(err.Error(), "cannot parse") {
 			return nil, badDSN(place) // pgx reads it when it connects
@@ -58,9 +62,11 @@ func badDSN(place string) error {
 	return &Error{Store: place, Op: "opening", Problem: "the connection string cannot be read", Hint: "write it as postgres://USER:PASSWORD@HOST:PORT/DATABASE, with % escapes in the password"}
 }
 
-func (s *Store) openPostgres(ctx context.Context, unsafe []string) error {
+// openPostgres looks at the server, again as long as what fails passes, and brings
+// the tables up to date.
+func (s *Store) openPostgres(ctx context.Context, unsafe []string, passes func(error) bool) error {
 	var schema sql.NullString
-	err := s.again(ctx, isStarting, func() error { return s.reads.row(ctx, `SELECT current_schema()`).Scan(&schema) })
+	err := s.again(ctx, passes, func() error { return s.reads.row(ctx, `SELECT current_schema()`).Scan(&schema) })
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -384,4 +385,36 @@ func TestOpenAtOnce(t *testing.T) {
 			t.Errorf("%d sessions, want 8", n)
 		}
 	})
+}
+
+// J11: a server that cannot be reached is told at once, since its address may be
+// wrong; one who says for how long to try has it tried for that long.
+func TestOpenUnreachable(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var dialled atomic.Int32
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			c.Close()
+			if dialled.Add(1) == 20 {
+				stop()
+			}
+		}
+	}()
+	dsn := "postgres://u@" + l.Addr().String() + "/x?sslmode=disable"
+	if _, err := sqlstore.OpenPostgres(ctx, dsn, openPostgres, sqlstore.Options{}); err == nil || ctx.Err() != nil {
+		t.Errorf("without a time: %v, after %d tries", err, dialled.Load())
+	}
+	if _, err := sqlstore.OpenPostgres(ctx, dsn, openPostgres, sqlstore.Options{Retry: time.Hour}); err == nil || ctx.Err() == nil {
+		t.Errorf("with a time: %v, after %d tries", err, dialled.Load())
+	}
 }

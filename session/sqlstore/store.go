@@ -31,7 +31,8 @@ type Options struct {
 	// Retry is for how long an opening, a read or a write is tried again when it fails for a
 	// reason that may pass: a server that restarts or hands over to another one,
 	// a file that others keep busy, a full disk. Less than zero is never. Default:
-	// 30 s with Postgres, 5 s with SQLite.
+	// 30 s with Postgres, 5 s with SQLite; but a server that cannot be reached when
+	// the store is opened is told at once then, since its address may be wrong.
 	Retry time.Duration
 	// Key returns the key of an encrypted store: see [NewSecret]. A database that
 	// is new is encrypted with it: all entries and blobs, from then on and for
