@@ -179,12 +179,17 @@ func (c *runCommand) Run(ctx context.Context, std stdio, env environment) (err e
 
 // connect starts the MCP servers of a file, in the time that the run has left.
 func (c *runCommand) connect(ctx context.Context, std stdio, env environment, file *agentfile.File) error {
-	if c.MaxTime > 0 {
-		bounded, stop := context.WithDeadline(ctx, c.until)
-		defer stop()
-		ctx = bounded
-	}
+	ctx, stop := c.bounded(ctx)
+	defer stop()
 	return file.Connect(ctx, env.lookup, c.sayServer(std, env))
+}
+
+// bounded is a context for what happens before the run itself, in its time.
+func (c *runCommand) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	if c.MaxTime == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithDeadline(ctx, c.until)
 }
 
 // late is the error of what was not ready when the run's time was up.

@@ -74,7 +74,12 @@ func (c *runCommand) keep(ctx context.Context, std stdio, env environment, optio
 	}
 	c.screen.wait("store", "the store of the sessions")
 	defer c.screen.done("store")
-	store, err := c.storeFlag.open(ctx, env, true)
+	opening, stop := c.bounded(ctx)
+	store, err := c.storeFlag.open(opening, env, true)
+	if err != nil && ctx.Err() == nil && opening.Err() != nil {
+		err = fmt.Errorf("opening the store of the sessions: %w", err)
+	}
+	stop()
 	if err != nil {
 		return nil, nil, err
 	}

@@ -122,9 +122,14 @@ func TestMaxTimeIsOfTheWholeRun(t *testing.T) {
 		`<tool mcp_server="stdio:sleep 60" start_timeout="3s"/><user>Hi.</user>`,
 	} {
 		file := write(t, filepath.Join(dir, "agent.md"), text)
-		o := program(t, "run", file, "--model", "m", "--base-url", srv.URL, "--max-time", "500ms")
+		o := program(t, "run", file, "--model", "m", "--base-url", srv.URL, "--max-time", "500ms", "--session", "work", "--store", filepath.Join(dir, "s.db"))
 		if o.code != exitLimit || !strings.Contains(o.err, "stopped at the limit max_time: 500ms have passed") || strings.Contains(o.err, ": :") {
 			t.Errorf("%s\nexit code %d\n%s", text, o.code, o.err)
 		}
+	}
+	store := "postgres://u@" + strings.TrimPrefix(agenttest.DeadURL(t, agenttest.Refusing), "http://")
+	o := program(t, "run", filepath.Join(dir, "sub.md"), "--base-url", srv.URL, "--max-time", "500ms", "--session", "work", "--store", store, "--store-retry", "1h")
+	if o.code != exitLimit || !strings.Contains(o.err, "500ms have passed: opening the store") {
+		t.Errorf("a store that is away: exit code %d\n%s", o.code, o.err)
 	}
 }
