@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -166,13 +165,21 @@ func dispatch(ctx context.Context, args, env []string, std stdio) int {
 }
 
 // filledFlags returns an error for a flag whose text is empty, as an unset variable
-// of a script leaves it. A flag that may be empty is a pointer.
+// of a script leaves it, or whose list has nothing in it. A flag that may be empty
+// is a pointer.
 func filledFlags(command *kong.Context) error {
 	for _, p := range command.Path {
-		if p.Flag == nil || p.Flag.Target.Kind() != reflect.String {
+		if p.Flag == nil {
 			continue
 		}
-		if text, ok := command.FlagValue(p.Flag).(string); ok && strings.TrimSpace(text) == "" {
+		said, ok := "", false
+		switch value := command.FlagValue(p.Flag).(type) {
+		case string:
+			said, ok = value, true
+		case []string:
+			said, ok = strings.Join(value, ""), true
+		}
+		if ok && strings.TrimSpace(said) == "" {
 			return usage(fmt.Errorf("--%s is empty: give it a value, or leave it out", p.Flag.Name))
 		}
 	}

@@ -95,3 +95,21 @@ func TestHasInput(t *testing.T) {
 		t.Error("null device, file, pipe, none:", hasInput(null), hasInput(file), hasInput(r), hasInput(nil))
 	}
 }
+
+// TestEmptyValues proves that a flag whose value is empty, such as that of a
+// variable that is not set, is refused by its name: it would drop what somebody
+// meant, such as a model, a rule or a place to keep the conversation. U1 U2
+func TestEmptyValues(t *testing.T) {
+	file := write(t, filepath.Join(t.TempDir(), "agent.md"), "<user>hi</user>\n")
+	for _, flag := range []string{"--model", "--base-url", "--out", "--store", "--approve-from", "--allow", "--deny", "--price"} {
+		if o := program(t, "run", file, flag, ""); o.code != exitUsage || o.out != "" || !strings.Contains(o.err, flag+" is empty") {
+			t.Errorf("%s: exit code %d\n%s%s", flag, o.code, o.out, o.err)
+		}
+	}
+	for _, args := range [][]string{{"list", "--owner="}, {"search", "word", "--tag", ""}, {"gc", "--older-than="}} {
+		store := filepath.Join(t.TempDir(), "s.db")
+		if o := program(t, append([]string{"sessions", "--store", store}, args...)...); o.code != exitUsage || !strings.Contains(o.err, " is empty") {
+			t.Errorf("%v: exit code %d\n%s%s", args, o.code, o.out, o.err)
+		}
+	}
+}
