@@ -115,6 +115,8 @@ func mayBeImages(e *endpoint.Error) bool {
 	case http.StatusBadRequest, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity, http.StatusRequestEntityTooLarge,
 		http.StatusInternalServerError, http.StatusNotImplemented:
 		return true
+	case http.StatusNotFound: // gateways have no model of that name that sees
+		return e.Code != "model_not_found"
 	}
 	return false
 }

@@ -6,6 +6,7 @@ package agent_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/antiphon-go/antiphon/agent"
@@ -57,6 +58,30 @@ func TestImagesRefusedAsOutage(t *testing.T) {
 				t.Errorf("%d requests", n)
 			}
 		})
+	}
+}
+
+// T12: an image is put in quarantine whatever status a server refuses it with; a
+// gateway says 404, for it has no such model that sees.
+func TestImagesRefusedByAnyStatus(t *testing.T) {
+	for _, c := range []struct {
+		status  int
+		code    string
+		asked   int
+		refuses bool
+	}{{404, "", 2, true}, {415, "", 2, true}, {422, "", 2, true}, {501, "", 2, true}, {404, "model_not_found", 1, false}, {401, "", 1, false}} {
+		r := newRig(t)
+		r.server.Otherwise(func(_ int, q agenttest.Request) agenttest.Answer {
+			if strings.Contains(string(q.Body), "input_image") {
+				return agenttest.Failure(c.status, c.code, "No endpoints found that support image input")
+			}
+			return agenttest.Reply(item.Assistant("I see a marker."))
+		})
+		r.agent.Retry = endpoint.Retry{Max: -1}
+		res, err := r.agent.Run(t.Context(), r.session, dotPicture(t))
+		if (err == nil && res.Why == agent.Answered) != c.refuses || len(r.server.Requests()) != c.asked {
+			t.Errorf("%d %s: %d requests, %v", c.status, c.code, len(r.server.Requests()), err)
+		}
 	}
 }
 
