@@ -111,7 +111,7 @@ func loopRow(turns int, over way) row {
 // loopBars are the gates of the loop.
 func loopBars(turns int) []bar {
 	bars := []bar{
-		most("ours of net/http alone", func(r result) float64 { return 1 / r.of(bareHTTP) }, 1.5, 1.25),
+		most("ours of net/http alone", func(r result) float64 { return 1 / r.of(bareHTTP) }, 1.6, 1.25),
 		most("allocations a turn at the start", func(result) float64 { return loopAllocs().first }, 200, 120),
 		most(fmt.Sprintf("at turn %d", turns), func(result) float64 { return loopAllocs().last }, 200, 120),
 		most("the one by the other", func(result) float64 { return loopAllocs().last / loopAllocs().first }, 1.1, 1.05),

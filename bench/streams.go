@@ -35,7 +35,7 @@ func streamsRow(n int) row {
 	return row{
 		name: fmt.Sprintf("%d streams at once, over sockets", n), unit: "stream", units: n, bytes: n * size, maxAllocs: -1, rounds: 3,
 		bars: []bar{
-			most("ours of net/http alone", func(r result) float64 { return 1 / r.of(bareHTTP) }, 1.25, 1.1),
+			most("ours of net/http alone", func(r result) float64 { return 1 / r.of(bareHTTP) }, 1.3, 1.1),
 			most("KB of memory each", func(result) float64 { return ours() }, 60, 40),
 		},
 		note: func() string {
