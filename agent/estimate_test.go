@@ -74,9 +74,9 @@ func TestEstimateOfHeld(t *testing.T) {
 			}
 		}
 		it := item.Must(&item.FunctionCallOutput{CallID: "c", Output: item.Parts(parts...)})
-		rest, cuts, payload := it.Cut(item.LeastPayload)
+		rest, payloads, payload := it.Split(item.LeastPayload)
 		source := held{}
-		for i := range cuts {
+		for i := range payloads {
 			b, err := payload(i)
 			if err != nil {
 				t.Fatal(err)
@@ -85,7 +85,7 @@ func TestEstimateOfHeld(t *testing.T) {
 		}
 		h := item.NewHolder(source)
 		defer h.Close()
-		back, err := h.Join(rest, cuts)
+		back, err := h.Join(rest, payloads)
 		if err != nil {
 			t.Fatal(err)
 		}

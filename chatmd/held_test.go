@@ -30,18 +30,18 @@ func (v vault) OpenPayload(hash [32]byte) (io.ReadCloser, error) {
 func TestAppendHeld(t *testing.T) {
 	data := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("pixels"), 1000))
 	whole := item.Must(&item.FunctionCallOutput{CallID: "c", Output: item.Parts(&item.InputText{Text: "see"}, &item.InputImage{ImageURL: "data:image/png;base64," + data})})
-	rest, cuts, payload := whole.Cut(1000)
-	if len(cuts) != 1 {
-		t.Fatalf("%d cuts", len(cuts))
+	rest, payloads, payload := whole.Split(1000)
+	if len(payloads) != 1 {
+		t.Fatalf("%d payloads", len(payloads))
 	}
 	kept := vault{}
 	var err error
-	if kept[cuts[0].Hash], err = payload(0); err != nil {
+	if kept[payloads[0].Hash], err = payload(0); err != nil {
 		t.Fatal(err)
 	}
 	holder := item.NewHolder(kept)
 	defer holder.Close()
-	held, err := holder.Join(rest, cuts)
+	held, err := holder.Join(rest, payloads)
 	if err != nil || !held.Held() {
 		t.Fatal(err)
 	}

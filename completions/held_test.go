@@ -42,11 +42,11 @@ func TestHeldSent(t *testing.T) {
 	src := blobs{}
 	h := item.NewHolder(src)
 	hold := func(it item.Item) item.Item {
-		rest, cuts, payload := it.Cut(0)
-		for i, c := range cuts {
+		rest, payloads, payload := it.Split(0)
+		for i, c := range payloads {
 			src[c.Hash], _ = payload(i)
 		}
-		held, err := h.Join(rest, cuts)
+		held, err := h.Join(rest, payloads)
 		if err != nil || !held.Held() {
 			t.Fatal("not held", err)
 		}

@@ -201,8 +201,8 @@ func heldImages(t testing.TB, size, count int) export.Log {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rest, cuts, _ := it.Cut(1000)
-		held, err := holder.Join(rest, cuts)
+		rest, payloads, _ := it.Split(1000)
+		held, err := holder.Join(rest, payloads)
 		if err != nil || !held.Held() {
 			t.Fatalf("%v: nothing is held", err)
 		}

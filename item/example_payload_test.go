@@ -25,16 +25,16 @@ func ExampleHolder() {
 	image := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, 3000))
 	received, _ := item.ParseString(`{"type":"image_generation_call","id":"ig_1","result":"` + image + `"}`)
 
-	rest, cuts, payload := received.Cut(1024)
+	rest, payloads, payload := received.Split(1024)
 	fmt.Println(rest)
 	blobs := shelf{}
-	for i, c := range cuts {
+	for i, c := range payloads {
 		blobs[c.Hash], _ = payload(i)
 	}
 
 	holder := item.NewHolder(blobs)
 	defer holder.Close()
-	held, _ := holder.Join(rest, cuts)
+	held, _ := holder.Join(rest, payloads)
 	fmt.Println(held.ID(), len(held.JSON()) < 200, held.Size())
 
 	whole, _ := held.Whole()

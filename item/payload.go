@@ -9,9 +9,9 @@ import (
 	"slices"
 )
 
-// Cut tells of one payload that [Item.Cut] took out of an item's text: the
+// Payload describes a payload that [Item.Split] took out of an item's text: the
 // base64 of an image or a file.
-type Cut struct {
+type Payload struct {
 	// At is where in the rest of the text the base64 belongs, in bytes.
 	At int
 	// Size is the number of bytes that the base64 stands for.
@@ -20,11 +20,11 @@ type Cut struct {
 	Hash [32]byte
 }
 
-// LeastPayload is the size in bytes below which [Item.Cut] takes nothing out: a
-// Cut would be larger.
+// LeastPayload is the size in bytes below which [Item.Split] takes nothing out: a
+// Payload would be larger.
 const LeastPayload = 128
 
-// Cut splits an item for a store that keeps large payloads apart, each once:
+// Split splits an item for a store that keeps large payloads apart, each once:
 // into the item's text without them, where each belongs, and the payloads
 // themselves. [Holder.Join] puts them together again, byte for byte.
 //
@@ -34,10 +34,10 @@ const LeastPayload = 128
 // ends or escapes. Names, ids, what is said in words, and encrypted_content stay
 // where they are, whatever they look like.
 //
-// A payload that the item holds already is told of without being read. Payload
-// returns the bytes of one, and reads those that are held.
-func (it Item) Cut(least int) (rest string, cuts []Cut, payload func(i int) ([]byte, error)) {
-	c := cutter{s: it.raw}
+// A payload that the item holds already is described without being read. Read
+// returns the bytes of one, and loads those that are held.
+func (it Item) Split(least int) (rest string, payloads []Payload, read func(i int) ([]byte, error)) {
+	c := splitter{s: it.raw}
 	eachToken(it.raw, func(at int, t token, ok bool) {
 		if ok {
 			c.found = append(c.found, found{from: at, to: at + tokenLen, token: t, held: true})
@@ -47,15 +47,15 @@ func (it Item) Cut(least int) (rest string, cuts []Cut, payload func(i int) ([]b
 		c.found = append(c.found, found{from: from, to: to})
 	})
 	if len(c.found) == 0 {
-		return it.raw, nil, c.payload
+		return it.raw, nil, c.read
 	}
 	slices.SortFunc(c.found, func(a, b found) int { return a.from - b.from })
-	rest, cuts = c.cut()
-	return rest, cuts, c.payload
+	rest, payloads = c.split()
+	return rest, payloads, c.read
 }
 
-// cutter is one cutting of a text.
-type cutter struct {
+// splitter splits one text.
+type splitter struct {
 	s     string
 	found []found
 }
@@ -67,8 +67,8 @@ type found struct {
 	token    token
 }
 
-func (c *cutter) cut() (string, []Cut) {
-	cuts := make([]Cut, len(c.found))
+func (c *splitter) split() (string, []Payload) {
+	payloads := make([]Payload, len(c.found))
 	rest := make([]byte, 0, len(c.s)-c.found[0].to+c.found[0].from)
 	last := 0
 	for i := range c.found {
@@ -76,16 +76,16 @@ func (c *cutter) cut() (string, []Cut) {
 		rest = append(rest, c.s[last:f.from]...)
 		last = f.to
 		if f.held {
-			cuts[i] = Cut{At: len(rest), Size: f.token.size, Hash: f.token.hash}
+			payloads[i] = Payload{At: len(rest), Size: f.token.size, Hash: f.token.hash}
 			continue
 		}
 		size, hash := sumBase64(c.s[f.from:f.to])
-		cuts[i] = Cut{At: len(rest), Size: size, Hash: hash}
+		payloads[i] = Payload{At: len(rest), Size: size, Hash: hash}
 	}
-	return text(append(rest, c.s[last:]...)), cuts
+	return text(append(rest, c.s[last:]...)), payloads
 }
 
-func (c *cutter) payload(i int) ([]byte, error) {
+func (c *splitter) read(i int) ([]byte, error) {
 	if i < 0 || i >= len(c.found) {
 		return nil, fmt.Errorf("there is no payload %d, but %d of them", i, len(c.found))
 	}
@@ -101,7 +101,7 @@ func (c *cutter) payload(i int) ([]byte, error) {
 func (it Item) Held() bool { return HasHeld(it.raw) }
 
 // Whole returns the item with all its payloads in it, byte for byte as it was
-// before [Item.Cut]. An item that holds none is returned as it is. The error is
+// before [Item.Split]. An item that holds none is returned as it is. The error is
 // a [*HeldError].
 func (it Item) Whole() (Item, error) {
 	if !it.Held() {

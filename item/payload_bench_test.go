@@ -33,7 +33,7 @@ func heldImage(tb testing.TB, h *item.Holder, z zeros, n int64) item.Item {
 	hash := [32]byte(sum.Sum(nil))
 	z[hash] = n
 	const head = `{"type":"message","role":"user","content":[{"type":"input_image","image_url":"data:image/png;base64,`
-	it, err := h.Join(head+`"}]}`, []item.Cut{{At: len(head), Size: n, Hash: hash}})
+	it, err := h.Join(head+`"}]}`, []item.Payload{{At: len(head), Size: n, Hash: hash}})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -137,19 +137,19 @@ func BenchmarkAppend(b *testing.B) {
 func BenchmarkCut(b *testing.B) {
 	h, src := newHolder(b)
 	it := pictured(1 << 20)
-	rest, cuts, _ := it.Cut(0)
+	rest, payloads, _ := it.Split(0)
 	hold(b, h, src, it)
 	b.Run("cut", func(b *testing.B) {
 		b.ReportAllocs()
 		b.SetBytes(int64(len(it.JSON())))
 		for b.Loop() {
-			it.Cut(0)
+			it.Split(0)
 		}
 	})
 	b.Run("join", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			_, _ = h.Join(rest, cuts)
+			_, _ = h.Join(rest, payloads)
 		}
 	})
 }

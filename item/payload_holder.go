@@ -70,33 +70,33 @@ func (h *Holder) Close() {
 	delete(holders.open, h.id)
 }
 
-// Join makes an item of what [Item.Cut] made of one, without reading the
-// payloads. The error is that of [ParseString], or says which of the cuts is
+// Join makes the item again that [Item.Split] split, without reading the
+// payloads. The error is that of [ParseString], or says which of the payloads is
 // wrong.
-func (h *Holder) Join(rest string, cuts []Cut) (Item, error) {
-	if len(cuts) == 0 {
+func (h *Holder) Join(rest string, payloads []Payload) (Item, error) {
+	if len(payloads) == 0 {
 		return ParseString(rest)
 	}
-	b := make([]byte, 0, len(rest)+len(cuts)*tokenLen)
+	b := make([]byte, 0, len(rest)+len(payloads)*tokenLen)
 	last := 0
-	for i, c := range cuts {
-		if c.At < last || c.At > len(rest) || c.Size < 1 || c.Size > maxHeld {
-			return Item{}, fmt.Errorf("payload %d: %d bytes at byte %d of %d: %w", i, c.Size, c.At, len(rest), errCut)
+	for i, p := range payloads {
+		if p.At < last || p.At > len(rest) || p.Size < 1 || p.Size > maxHeld {
+			return Item{}, fmt.Errorf("payload %d: %d bytes at byte %d of %d: %w", i, p.Size, p.At, len(rest), errPlace)
 		}
-		b = append(b, rest[last:c.At]...)
-		b = token{holder: h.id, hash: c.Hash, size: c.Size}.append(b)
-		last = c.At
+		b = append(b, rest[last:p.At]...)
+		b = token{holder: h.id, hash: p.Hash, size: p.Size}.append(b)
+		last = p.At
 	}
 	return ParseString(text(append(b, rest[last:]...)))
 }
 
-var errCut = errors.New("not a place that a payload was cut out of")
+var errPlace = errors.New("not a place that a payload was taken out of")
 
 // A HeldError reports a payload that is not there when it is needed. What should
 // have held it was not written.
 type HeldError struct {
 	// Hash is the SHA-256 of the payload and Size its length in bytes; both are
-	// zero if the reference to it was cut in two.
+	// zero if the reference to it was split.
 	Hash [32]byte
 	Size int64
 	// Err is why.
@@ -115,7 +115,7 @@ func (e *HeldError) Unwrap() error { return e.Err }
 
 var (
 	errClosed = errors.New("the store that keeps it was closed")
-	errBroken = errors.New("the reference to a payload was cut in two: shorten only what is whole")
+	errBroken = errors.New("the reference to a payload was split: shorten only what is whole")
 	errShort  = errors.New("the store has fewer bytes")
 	errLong   = errors.New("the store has more bytes")
 	errOther  = errors.New("the store has other bytes under this hash")

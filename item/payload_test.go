@@ -65,8 +65,8 @@ func newHolder(t testing.TB) (*item.Holder, *blobs) {
 // hold stores an item and reads it back.
 func hold(t testing.TB, h *item.Holder, src *blobs, it item.Item) item.Item {
 	t.Helper()
-	rest, cuts, payload := it.Cut(0)
-	for i, c := range cuts {
+	rest, payloads, payload := it.Split(0)
+	for i, c := range payloads {
 		b, err := payload(i)
 		if err != nil {
 			t.Fatal(err)
@@ -76,7 +76,7 @@ func hold(t testing.TB, h *item.Holder, src *blobs, it item.Item) item.Item {
 		}
 		src.kept[c.Hash] = b
 	}
-	held, err := h.Join(rest, cuts)
+	held, err := h.Join(rest, payloads)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,8 +108,8 @@ func TestCut(t *testing.T) {
 	b64 := encoded(300, 1)
 	even := encoded(301, 1) // ends in ==
 	for _, c := range []struct {
-		text string
-		cuts int
+		text     string
+		payloads int
 	}{
 		{`{"type":"message","role":"user","content":[{"type":"input_image","image_url":"data:image/png;base64,` + b64 + `"}]}`, 1},
 		{`{"type":"x","image_url":"data:image\/png;base64,` + b64 + `","file_data": "` + even + `"}`, 2},
@@ -136,23 +136,23 @@ func TestCut(t *testing.T) {
 	} {
 		h, src := newHolder(t)
 		it := mustParse(t, c.text)
-		rest, cuts, _ := it.Cut(0)
-		if len(cuts) != c.cuts {
-			t.Errorf("%.80s: %d cuts, want %d", c.text, len(cuts), c.cuts)
+		rest, payloads, _ := it.Split(0)
+		if len(payloads) != c.payloads {
+			t.Errorf("%.80s: %d payloads, want %d", c.text, len(payloads), c.payloads)
 		}
-		if c.cuts > 0 && strings.Contains(rest, b64[:100]) && c.cuts*300 > len(c.text)-len(rest) {
+		if c.payloads > 0 && strings.Contains(rest, b64[:100]) && c.payloads*300 > len(c.text)-len(rest) {
 			t.Errorf("%.80s: the payload is there still", c.text)
 		}
 		held := hold(t, h, src, it)
-		if held.Held() != (c.cuts > 0) || held.Type() != it.Type() || held.Size() != len(c.text) {
+		if held.Held() != (c.payloads > 0) || held.Type() != it.Type() || held.Size() != len(c.text) {
 			t.Errorf("%.80s: held %v, %d bytes of %d", c.text, held.Held(), held.Size(), len(c.text))
 		}
 		whole, err := held.Whole()
 		if err != nil || whole != it {
 			t.Errorf("%.80s: not the same when whole: %v", c.text, err)
 		}
-		again, more, _ := held.Cut(0)
-		if again != rest || fmt.Sprint(more) != fmt.Sprint(cuts) {
+		again, more, _ := held.Split(0)
+		if again != rest || fmt.Sprint(more) != fmt.Sprint(payloads) {
 			t.Errorf("%.80s: a held item is cut in another way", c.text)
 		}
 	}
@@ -183,13 +183,13 @@ func TestHeldErrors(t *testing.T) {
 		t.Errorf("after all: %v", err)
 	}
 	if cut, err := item.ParseString(held.JSON()[:len(held.JSON())-20] + `"}]}`); err == nil {
-		check(cut, "cut in two")
+		check(cut, "was split")
 	}
 	delete(src.kept, sum)
 	check(held, os.ErrNotExist.Error())
 	h.Close()
 	check(held, "was closed")
-	for _, at := range [][]item.Cut{
+	for _, at := range [][]item.Payload{
 		{{At: 5, Size: 1}, {At: 4, Size: 1}}, {{At: -1, Size: 1}}, {{At: 1000, Size: 1}}, {{At: 5}}, {{At: 5, Size: 1 << 50}},
 	} {
 		if _, err := h.Join(`{"type":"x"}`, at); err == nil {
@@ -210,15 +210,15 @@ func FuzzCut(f *testing.F) {
 		if err != nil || it.Held() {
 			return
 		}
-		rest, cuts, payload := it.Cut(least)
-		for i, c := range cuts {
+		rest, payloads, payload := it.Split(least)
+		for i, c := range payloads {
 			b, err := payload(i)
 			if err != nil || int64(len(b)) != c.Size || sha256.Sum256(b) != c.Hash {
 				t.Fatalf("payload %d: %v", i, err)
 			}
 			src.kept[c.Hash] = b
 		}
-		held, err := h.Join(rest, cuts)
+		held, err := h.Join(rest, payloads)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -249,11 +249,11 @@ func TestCutAny(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rest, cuts, payload := it.Cut(rapid.IntRange(0, 500).Draw(t, "least"))
-		for i, c := range cuts {
+		rest, payloads, payload := it.Split(rapid.IntRange(0, 500).Draw(t, "least"))
+		for i, c := range payloads {
 			src.kept[c.Hash], _ = payload(i)
 		}
-		held, err := h.Join(rest, cuts)
+		held, err := h.Join(rest, payloads)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -43,8 +43,8 @@ func holding(t testing.TB, items ...item.Item) ([]item.Item, *blobs) {
 	t.Cleanup(h.Close)
 	held := make([]item.Item, len(items))
 	for i, it := range items {
-		rest, cuts, payload := it.Cut(0)
-		for k, c := range cuts {
+		rest, payloads, payload := it.Split(0)
+		for k, c := range payloads {
 			b, err := payload(k)
 			if err != nil {
 				t.Fatal(err)
@@ -52,7 +52,7 @@ func holding(t testing.TB, items ...item.Item) ([]item.Item, *blobs) {
 			src.kept[c.Hash] = b
 		}
 		var err error
-		if held[i], err = h.Join(rest, cuts); err != nil {
+		if held[i], err = h.Join(rest, payloads); err != nil {
 			t.Fatal(err)
 		}
 		if held[i].Held() != strings.Contains(it.JSON(), "YW50aXBob2") {

@@ -25,18 +25,19 @@ func ParseEntry(line []byte) (Entry, error) { return parseEntry(string(line), ni
 
 // Split writes and reads entries whose items' large payloads are kept apart.
 type Split struct {
-	// Min is the number of decoded bytes from which on a payload is cut out.
+	// Min is the number of decoded bytes from which on a payload is kept apart.
 	Min int
-	// Keep is told of each payload that was cut out while an entry is written.
-	Keep func(cut item.Cut, payload func() ([]byte, error)) error
-	// Join makes the item of what was left of it and the payloads' places.
-	Join func(skeleton string, cuts []item.Cut) (item.Item, error)
+	// Keep is called with each payload that is taken out while an entry is written.
+	Keep func(p item.Payload, read func() ([]byte, error)) error
+	// Join makes the item of its skeleton, which is what was left of it, and the
+	// payloads' places.
+	Join func(skeleton string, payloads []item.Payload) (item.Item, error)
 }
 
-// AppendEntry is as the function of that name.
+// AppendEntry is like the function [AppendEntry], with payloads kept apart.
 func (s *Split) AppendEntry(dst []byte, e Entry) ([]byte, error) { return appendEntry(dst, e, s) }
 
-// ParseEntry is as the function of that name; the entry shares the line's memory.
+// ParseEntry is like the function [ParseEntry], with payloads kept apart; the entry shares the line's memory.
 func (s *Split) ParseEntry(line string) (Entry, error) { return parseEntry(line, s) }
 
 func appendEntry(dst []byte, e Entry, split *Split) ([]byte, error) {

@@ -33,19 +33,19 @@ func (c *codec) items(name string, v *[]item.Item) {
 }
 
 // writeItem appends an item: as it is; as a JSON string if there are newlines
-// in it; null for none. One whose payloads were cut out is a list: what is left
-// of it, and then the cuts.
+// in it; null for none. One whose payloads are kept apart is a list: what is
+// left of it, and then the payloads.
 func (c *codec) writeItem(it item.Item) {
 	if it.IsZero() {
 		c.out = append(c.out, "null"...)
 		return
 	}
-	skeleton, cuts, err := c.cut(it)
+	skeleton, payloads, err := c.splitItem(it)
 	if err != nil {
 		c.fail(err)
 		return
 	}
-	if len(cuts) > 0 {
+	if len(payloads) > 0 {
 		c.out = append(c.out, '[')
 	}
 	if strings.ContainsAny(skeleton, "\n\r") {
@@ -53,12 +53,12 @@ func (c *codec) writeItem(it item.Item) {
 	} else {
 		c.out = append(c.out, skeleton...)
 	}
-	for _, cut := range cuts {
+	for _, p := range payloads {
 		c.out = append(c.out, `,{`...)
-		(*cutting)(&cut).fields(c)
+		(*payloadFields)(&p).fields(c)
 		c.out = append(c.out, '}')
 	}
-	if len(cuts) > 0 {
+	if len(payloads) > 0 {
 		c.out = append(c.out, ']')
 	}
 }
@@ -88,13 +88,13 @@ func (c *codec) parseItem(value string) (item.Item, error) {
 	return item.ParseString(value)
 }
 
-// joined reads an item and its cuts.
+// joined reads an item and its payloads.
 func (c *codec) joined(value string) (it item.Item, err error) {
 	if c.split == nil {
 		return it, errors.New("its payloads are kept elsewhere")
 	}
 	var skeleton string
-	var cuts []item.Cut
+	var payloads []item.Payload
 	first := true
 	whole := eachElement(value, func(e string) {
 		if first {
@@ -104,39 +104,39 @@ func (c *codec) joined(value string) (it item.Item, err error) {
 			first = false
 			return
 		}
-		var cut item.Cut
-		c.object("cut", e, (*cutting)(&cut))
-		cuts = append(cuts, cut)
+		var p item.Payload
+		c.object("payload", e, (*payloadFields)(&p))
+		payloads = append(payloads, p)
 	})
 	if !whole || first {
-		return it, errors.New("no item with cuts")
+		return it, errors.New("not an item with payloads")
 	}
 	if c.err != nil {
 		return it, c.err
 	}
-	return c.split.Join(skeleton, cuts)
+	return c.split.Join(skeleton, payloads)
 }
 
-// cut returns the text of an item to be written, and what was cut out of it.
-// Without a split it is the whole item.
-func (c *codec) cut(it item.Item) (skeleton string, cuts []item.Cut, err error) {
+// splitItem returns the text of an item to be written, and the payloads that were
+// taken out of it. Without a split it is the whole item.
+func (c *codec) splitItem(it item.Item) (skeleton string, payloads []item.Payload, err error) {
 	if c.split == nil {
 		it, err = it.Whole()
 		return it.JSON(), nil, err
 	}
-	skeleton, cuts, payload := it.Cut(c.split.Min)
-	for i, cut := range cuts {
-		if err := c.split.Keep(cut, func() ([]byte, error) { return payload(i) }); err != nil {
+	skeleton, payloads, read := it.Split(c.split.Min)
+	for i, p := range payloads {
+		if err := c.split.Keep(p, func() ([]byte, error) { return read(i) }); err != nil {
 			return "", nil, err
 		}
 	}
-	return skeleton, cuts, nil
+	return skeleton, payloads, nil
 }
 
-// cutting is a payload that was cut out, as it is written.
-type cutting item.Cut
+// payloadFields writes and reads a payload that is kept apart.
+type payloadFields item.Payload
 
-func (p *cutting) fields(c *codec) {
+func (p *payloadFields) fields(c *codec) {
 	c.int("at", &p.At)
 	c.int64("size", &p.Size)
 	c.hash("sha256", &p.Hash)

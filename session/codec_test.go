@@ -257,12 +257,12 @@ func TestSplit(t *testing.T) {
 	kept := blobs{}
 	holder := item.NewHolder(kept)
 	defer holder.Close()
-	split := &session.Split{Min: 4096, Join: holder.Join, Keep: func(cut item.Cut, payload func() ([]byte, error)) error {
+	split := &session.Split{Min: 4096, Join: holder.Join, Keep: func(p item.Payload, payload func() ([]byte, error)) error {
 		b, err := payload()
-		if cut.Size != int64(len(b)) || cut.Hash != sha256.Sum256(b) {
-			t.Errorf("%+v is about %d bytes", cut, len(b))
+		if p.Size != int64(len(b)) || p.Hash != sha256.Sum256(b) {
+			t.Errorf("%+v is about %d bytes", p, len(b))
 		}
-		kept[cut.Hash] = b
+		kept[p.Hash] = b
 		return err
 	}}
 	for _, space := range []string{"", "\n "} {
@@ -293,7 +293,7 @@ func TestSplit(t *testing.T) {
 		t.Errorf("%d payloads are kept, want one", len(kept))
 	}
 	broken := errors.New("full")
-	bad := &session.Split{Min: 4096, Keep: func(item.Cut, func() ([]byte, error)) error { return broken }}
+	bad := &session.Split{Min: 4096, Keep: func(item.Payload, func() ([]byte, error)) error { return broken }}
 	it := must(t, `{"type":"x","result":"`+base64.StdEncoding.EncodeToString(data)+`"}`)
 	if _, err := bad.AppendEntry(nil, session.Entry{Body: session.Note{Item: it}}); !errors.Is(err, broken) {
 		t.Errorf("got %v", err)

@@ -334,9 +334,9 @@ func sameItem(a, b item.Item) bool {
 	if a == b || !a.Held() && !b.Held() {
 		return a == b
 	}
-	restA, cutsA, _ := a.Cut(item.LeastPayload)
-	restB, cutsB, _ := b.Cut(item.LeastPayload)
-	return restA == restB && slices.Equal(cutsA, cutsB)
+	restA, payloadsA, _ := a.Split(item.LeastPayload)
+	restB, payloadsB, _ := b.Split(item.LeastPayload)
+	return restA == restB && slices.Equal(payloadsA, payloadsB)
 }
 
 // lastSaid returns the last message of a log that is not the model's.

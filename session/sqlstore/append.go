@@ -98,8 +98,8 @@ func (s *Store) encode(id string, after int64, entries []session.Entry) (*additi
 	}
 	a := &addition{id: id, after: after, n: len(entries), heads: &s.heads, title: session.TitleOf(entries), at: s.now().UTC().Truncate(time.Millisecond)}
 	split := s.split
-	split.Keep = func(cut item.Cut, payload func() ([]byte, error)) error {
-		a.keep(s.seal, cut, payload)
+	split.Keep = func(p item.Payload, payload func() ([]byte, error)) error {
+		a.keep(s.seal, p, payload)
 		return nil
 	}
 	a.title = s.seal.title(id, a.title)

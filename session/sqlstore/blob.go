@@ -34,9 +34,9 @@ type blob struct {
 }
 
 // keep notes a payload of the entry that is being written.
-func (a *addition) keep(s *seal, cut item.Cut, payload func() ([]byte, error)) {
+func (a *addition) keep(s *seal, p item.Payload, payload func() ([]byte, error)) {
 	entry := a.after + 1 + int64(bytes.Count(a.data, []byte{'\n'}))
-	a.blobs = append(a.blobs, &blob{seal: s, hash: cut.Hash, size: cut.Size, payload: payload, first: entry})
+	a.blobs = append(a.blobs, &blob{seal: s, hash: p.Hash, size: p.Size, payload: payload, first: entry})
 }
 
 // sortBlobs puts each blob down once and in one order for all, so that two who

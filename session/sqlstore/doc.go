@@ -10,7 +10,7 @@
 // that it begins with, up to an entry: logs are a tree, and forking copies
 // nothing. A row holds the entries of one append, one line of JSON each; when a
 // writer lets go of a session, rows are put together, so that a long log is read
-// in few. Payloads of 4 KiB and more are cut out of items and kept once, by their
+// in few. Payloads of 4 KiB and more are taken out of items and kept once, by their
 // SHA-256, in chunks; a log refers to those that it needs. A nested session
 // belongs to the log that names it, and is there as long as that is.
 //

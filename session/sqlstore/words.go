@@ -189,7 +189,7 @@ func (i *indexing) read(ctx context.Context, after, last int64, left *int) (list
 }
 
 // texts reads entries without their payloads, which hold no words.
-var texts = session.Split{Join: func(skeleton string, _ []item.Cut) (item.Item, error) { return item.ParseString(skeleton) }}
+var texts = session.Split{Join: func(skeleton string, _ []item.Payload) (item.Item, error) { return item.ParseString(skeleton) }}
 
 // entry indexes an entry.
 func (i *indexing) entry(ctx context.Context, line string) error {
