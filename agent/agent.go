@@ -155,7 +155,7 @@ const (
 	Answered     StopReason = "answered"      // the model replied and called nothing
 	Refused      StopReason = "refused"       // its reply is a refusal
 	EmptyReply   StopReason = "empty_reply"   // its reply says nothing, and leaves no call to run
-	Incomplete   StopReason = "incomplete"    // its reply was cut by a limit of the endpoint, or made a call that nobody can answer
+	Incomplete   StopReason = "incomplete"    // its reply reached a limit of the endpoint, or made a call that nobody can answer
 	MaxTurns     StopReason = "max_turns"     // Limits.MaxTurns
 	MaxTime      StopReason = "max_time"      // Limits.MaxTime
 	MaxTokens    StopReason = "max_tokens"    // Limits.MaxTokens

@@ -408,7 +408,7 @@ func endOf(acc *item.Accumulator, turn int, failure error) session.TurnEnded {
 		if errors.As(failure, &e) {
 			end.Class = string(e.Class)
 		}
-	case cutShort(resp):
+	case incompleteReply(resp):
 		end.Status = item.StatusIncomplete
 		if d := resp.Incomplete; d != nil {
 			end.Reason = d.Reason
@@ -419,25 +419,25 @@ func endOf(acc *item.Accumulator, turn int, failure error) session.TurnEnded {
 	return end
 }
 
-// cutShort reports a reply that is incomplete: also one that the server calls
-// completed, while it says why it is not.
-func cutShort(resp *item.Response) bool {
+// incompleteReply reports whether a reply is incomplete. So is one that the server
+// calls completed, but gives a reason for not being complete.
+func incompleteReply(resp *item.Response) bool {
 	if cmp.Or(resp.Status, item.StatusCompleted) == item.StatusCompleted {
 		return resp.Incomplete != nil && resp.Incomplete.Reason != ""
 	}
 	return resp.Status == item.StatusIncomplete
 }
 
-// cutAtLimit is the reason of a reply that reached the limit of its length.
-const cutAtLimit = "max_output_tokens"
+// maxTokensReached is the reason of a reply that reached the limit of its length.
+const maxTokensReached = "max_output_tokens"
 
 // atLimit makes a reply incomplete that has exactly as many tokens as the request
 // allows: llama-server and Ollama call it completed. One that came to its end at
-// just that length is taken for cut, which is the safe mistake. More than the
+// just that length is taken for incomplete, which is the safe mistake. More than the
 // limit means that the endpoint does not know it, or counts otherwise.
 func atLimit(end *session.TurnEnded, req *item.Request) {
 	if end.Status == item.StatusCompleted && req != nil && reached(req.MaxOutputTokens, end.Usage) {
-		end.Status, end.Reason = item.StatusIncomplete, cutAtLimit
+		end.Status, end.Reason = item.StatusIncomplete, maxTokensReached
 	}
 }
 
@@ -469,8 +469,8 @@ func (r *Run) endTurn(ctx context.Context, end session.TurnEnded, decision sessi
 		Partial: end.BrokeOff(), Cost: end.Cost, Cache: r.state.cache.report(),
 		Model: end.Model, ServiceTier: end.ServiceTier, RequestID: end.RequestID,
 	})
-	if cut := r.state.run.cut; cut != "" {
-		if err := r.notice(ctx, Noticed{Turn: end.Turn, Kind: session.NoticeHistoryCut, Text: cut}); err != nil {
+	if truncation := r.state.run.truncation; truncation != "" {
+		if err := r.notice(ctx, Noticed{Turn: end.Turn, Kind: session.NoticeHistoryCut, Text: truncation}); err != nil {
 			return err
 		}
 	}

@@ -78,12 +78,12 @@ func (c *cacheState) asked(v *session.View) {
 
 // told takes note of what the endpoint said, and whether it left out the
 // beginning of the history.
-func (c *cacheState) told(b session.TurnEnded, cut bool) {
+func (c *cacheState) told(b session.TurnEnded, truncated bool) {
 	if b.Usage == nil || b.BrokeOff() {
 		return
 	}
 	c.last.Cached = b.Usage.Cached()
-	if c.short = cut; cut {
+	if c.short = truncated; truncated {
 		c.tokens += int64(max(0, c.last.Input-c.warm)) / leastTokens
 	} else {
 		c.tokens = b.Usage.InputTokens

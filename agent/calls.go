@@ -475,7 +475,7 @@ func (r *Run) lose(calls ...*finished) {
 // finish records what came of a call.
 func (r *Run) finish(ctx context.Context, f *finished) error {
 	seen, out := &f.seen, &f.out
-	r.cut = r.cut || len(out.Stored) > 0
+	r.marks = r.marks || len(out.Stored) > 0
 	d := CallDone{CallID: f.call.CallID, Tool: seen.Call.Name, Synthetic: hosted(f.call.Item), Failed: out.Failed, Error: out.Error, Took: seen.Ended.Sub(seen.Started),
 		LeftOut: out.LeftOut, Kept: slices.Concat(out.Stored, out.Originals)}
 	var bodies []session.Body

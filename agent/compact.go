@@ -242,7 +242,7 @@ func (s *State) compacted(b session.Compacted) {
 		s.run.compactions.later = b.Before + b.Before/worthwhile + 1
 		return
 	}
-	s.run.cut = ""
+	s.run.truncation = ""
 	if s.overflowed() {
 		s.run.compactions.retried = true
 		s.mended()
@@ -282,8 +282,8 @@ func (s *State) nextForOverflow() Effect {
 func (s *State) nextForRoom() Effect {
 	m := s.learned()
 	switch {
-	case s.run.cut != "":
-		return s.nextForCut()
+	case s.run.truncation != "":
+		return s.nextForTruncation()
 	case !m.On:
 		return s.tooMuch(m.Window)
 	case m.Start <= 0:

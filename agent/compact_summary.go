@@ -194,7 +194,7 @@ func summaryOf(resp *item.Response) (string, error) {
 		text.WriteString(m.Content.Display())
 	}
 	switch {
-	case cutShort(resp):
+	case incompleteReply(resp):
 		return "", errors.New("the reply is incomplete")
 	case strings.TrimSpace(text.String()) == "":
 		return "", errors.New("the model said nothing")

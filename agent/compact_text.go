@@ -118,7 +118,7 @@ func pack(blocks []string, tokens int) (pieces []string) {
 			flush()
 		}
 		for n > tokens {
-			head := cutAt(b, tokens)
+			head := headOf(b, tokens)
 			pieces = append(pieces, head)
 			b = b[len(head):]
 			n = estimateText(b)
@@ -130,8 +130,8 @@ func pack(blocks []string, tokens int) (pieces []string) {
 	return pieces
 }
 
-// cutAt returns the beginning of a text, of at most so many tokens.
-func cutAt(s string, tokens int) string {
+// headOf returns the beginning of a text, of at most so many tokens.
+func headOf(s string, tokens int) string {
 	end := min(len(s), 3*tokens) // letters of three bytes count one
 	for end > 0 && end < len(s) && !utf8.RuneStart(s[end]) {
 		end--

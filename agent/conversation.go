@@ -191,12 +191,12 @@ func (r *Run) parts(req *item.Request) *item.Request {
 	if r.skip == 0 {
 		return req
 	}
-	cut := *req
-	cut.Input = new(item.List)
+	part := *req
+	part.Input = new(item.List)
 	for i := r.skip; i < req.Input.Len(); i++ {
-		cut.Input.Append(req.Input.At(i))
+		part.Input.Append(req.Input.At(i))
 	}
-	return &cut
+	return &part
 }
 
 // forgotten is the decision that follows when the endpoint does not know the

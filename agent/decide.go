@@ -57,7 +57,7 @@ const (
 	outcomeUnknown = "The run was interrupted while this call was under way. Whether it took effect is not known."
 	notStarted     = "The call was not started: the run was stopped first. Nothing was done."
 	stoppedWaiting = "The run that this call started had not ended when all was stopped. What it did until then is done."
-	callCut        = "The call was not started: the reply ended before the call was complete. Nothing was done."
+	callBrokeOff   = "The call was not started: the reply ended before the call was complete. Nothing was done."
 )
 
 // contextFull says what to do about a history that has become too long. Doing
@@ -159,7 +159,7 @@ func (s *State) hindrance(c *session.OpenCall) string {
 	case s.stopNow():
 		return notStarted
 	case c.Item.Status() == item.StatusIncomplete:
-		return callCut
+		return callBrokeOff
 	case hosted(c.Item): // whether it runs is what we are asked
 	case c.Item.Type() != item.TypeFunctionCall && c.Item.Type() != item.TypeCustomToolCall && !slices.Contains(s.Kinds, c.Item.Type()):
 		return fmt.Sprintf("This client does not run calls of type %s.", c.Item.Type())
@@ -179,12 +179,12 @@ func (s *State) settled() Stop {
 		return Stop{Why: Incomplete, Detail: last.Reason}
 	case s.run.refusal:
 		return Stop{Why: Refused}
-	case s.run.withdrawn != "":
-		return Stop{Why: Incomplete, Detail: s.run.withdrawn}
+	case s.run.unanswerable != "":
+		return Stop{Why: Incomplete, Detail: s.run.unanswerable}
 	case s.run.empty:
 		return Stop{Why: EmptyReply, Detail: s.silence()}
-	case s.run.cut != "" && !s.Room.On:
-		return Stop{Why: ContextFull, Detail: "the reply was made without the beginning of the history: " + s.run.cut}
+	case s.run.truncation != "" && !s.Room.On:
+		return Stop{Why: ContextFull, Detail: "the reply was made without the beginning of the history: " + s.run.truncation}
 	}
 	return Stop{Why: Answered}
 }

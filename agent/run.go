@@ -35,7 +35,7 @@ type Run struct {
 	tools  *tool.Set
 	base   *tool.Set   // of them, without the one that reads what was left out
 	found  []tool.Tool // of the agent's source, among them
-	cut    bool        // the model has marks that say how to read what was left out
+	marks  bool        // the model has marks that say how to read what was left out
 	offers bool        // and it has the tool for that
 	state  State
 	totals Totals
@@ -130,7 +130,7 @@ var (
 // event is [Stopped]; a run that ended because of an error yields that after
 // it. Ending ctx, or breaking out of the range, cancels what is under way; what
 // was complete is recorded, and calls without an output get one that says so.
-// Calls of a reply that was cut get none: they were never started, and no
+// Calls of a reply that broke off get none: they were never started, and no
 // request carries them.
 func (r *Run) Events(ctx context.Context) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {

@@ -46,23 +46,23 @@ func sameTool(a, b tool.Tool) bool {
 // equip takes the tools that there are now. No call runs meanwhile.
 func (r *Run) equip(ctx context.Context) error {
 	if r.tools == nil {
-		r.cut = Shortened(r.session.Log())
+		r.marks = Shortened(r.session.Log())
 	}
-	if r.tools != nil && r.agent.ToolSource == nil && r.offers == r.cut {
+	if r.tools != nil && r.agent.ToolSource == nil && r.offers == r.marks {
 		return nil
 	}
 	base, found, err := r.agent.toolSet(ctx, r.base, r.found)
 	if err != nil {
 		return err
 	}
-	if base == r.base && r.offers == r.cut && r.tools != nil {
+	if base == r.base && r.offers == r.marks && r.tools != nil {
 		return nil
 	}
-	set, err := base.Keeping(r.spill(), r.cut)
+	set, err := base.Keeping(r.spill(), r.marks)
 	if err != nil {
 		return err
 	}
-	r.base, r.found, r.offers = base, found, r.cut
+	r.base, r.found, r.offers = base, found, r.marks
 	if set == r.tools {
 		return nil // it had the tool for the rest before
 	}

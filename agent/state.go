@@ -55,19 +55,19 @@ type State struct {
 
 // runState counts from the run's start.
 type runState struct {
-	turns     int
-	tokens    int64
-	cost      float64
-	nested    Spent          // what nested runs used
-	waits     map[int64]bool // calls, by their entry, that wait for an approval, or whose nested run does
-	last      session.TurnEnded
-	refusal   bool   // the last reply is one
-	empty     bool   // the last reply says nothing
-	withdrawn string // why a call of the last reply cannot be answered
-	dropped   bool   // reasoning was left out
-	cut       string // the endpoint left out the beginning of the history: what is said of it
-	ask       session.StopAsked
-	repeats   repeats
+	turns        int
+	tokens       int64
+	cost         float64
+	nested       Spent          // what nested runs used
+	waits        map[int64]bool // calls, by their entry, that wait for an approval, or whose nested run does
+	last         session.TurnEnded
+	refusal      bool   // the last reply is one
+	empty        bool   // the last reply says nothing
+	unanswerable string // why a call of the last reply cannot be answered
+	dropped      bool   // reasoning was left out
+	truncation   string // the endpoint left out the beginning of the history: what is said of it
+	ask          session.StopAsked
+	repeats      repeats
 
 	compactions compactions
 }
@@ -122,7 +122,7 @@ func (s *State) Apply(e session.Entry) {
 		if s.Room.measures() {
 			s.fill.asked = s.size()
 		}
-		s.run.refusal, s.run.withdrawn, s.run.empty, s.called = false, "", true, false
+		s.run.refusal, s.run.unanswerable, s.run.empty, s.called = false, "", true, false
 	case session.Received:
 		s.received(b.Item)
 	case session.TurnEnded:
@@ -142,7 +142,7 @@ func (s *State) Apply(e session.Entry) {
 	case session.Answered:
 		s.need(true)
 	case session.Withdrawn:
-		s.run.withdrawn = b.Reason
+		s.run.unanswerable = b.Reason
 	case session.ReasoningDropped:
 		s.run.dropped = true
 		s.fill.again()
@@ -310,8 +310,8 @@ func (s *State) turnEnded(b session.TurnEnded) {
 		s.window = window{told: b.Window}
 	}
 	was := s.cache.tokens
-	cut := s.cache.cut(b, s.view.Items()) || s.window.filled(b)
-	s.cache.told(b, cut)
+	truncated := s.cache.truncated(b, s.view.Items()) || s.window.filled(b)
+	s.cache.told(b, truncated)
 	if b.BrokeOff() {
 		s.needs = true // what was asked is not answered
 		return
@@ -320,12 +320,12 @@ func (s *State) turnEnded(b session.TurnEnded) {
 	s.obeyed = s.obeyed || s.called
 	s.accepted = s.sent
 	s.run.compactions.retried = false
-	if cut {
-		s.historyCut(was, b.Usage.InputTokens)
+	if truncated {
+		s.historyTruncated(was, b.Usage.InputTokens)
 		return
 	}
-	if b.Usage != nil && b.Usage.InputTokens > s.window.cut {
-		s.window.cut = 0 // it holds more than that by now
+	if b.Usage != nil && b.Usage.InputTokens > s.window.truncated {
+		s.window.truncated = 0 // it holds more than that by now
 	}
 	s.reported(b.Usage)
 }

@@ -12,8 +12,8 @@ import (
 
 // window is what endpoints said of the model's context, in tokens.
 type window struct {
-	told int64 // in words
-	cut  int64 // by cutting a history to about so many
+	told      int64 // in words
+	truncated int64 // by truncating a history to about so many
 }
 
 // measures reports whether the size of requests is estimated.
@@ -24,7 +24,7 @@ func (s *State) learned() Room {
 	m := s.Room
 	n := s.window.told
 	if n == 0 {
-		n = s.window.cut
+		n = s.window.truncated
 	}
 	if !m.Learn || n == 0 {
 		return m
@@ -37,14 +37,14 @@ func (s *State) learned() Room {
 	return m
 }
 
-// What must be the case for reported tokens to give a cut away.
+// What must be the case for reported tokens to show that a history was truncated.
 const (
-	leastCut    = 256 // tokens that are reported: less is no history
+	leastInput  = 256 // tokens that are reported: less is no history
 	leastGrown  = 400 // bytes of history that are new
 	leastTokens = 16  // so many bytes of history are a token at least
 )
 
-// cut reports whether an endpoint left out the beginning of the history that it
+// truncated reports whether an endpoint left out the beginning of the history that it
 // was sent: the input tokens that it reports fell, or stayed, although the request
 // begins with the whole of the one before and goes on. Some servers, such as
 // Ollama, do so without a word when their context is full.
@@ -52,7 +52,7 @@ const (
 // Tokens fall for other reasons too, and then nothing is said: another model,
 // other tools; a history that was edited; reasoning, which many leave out once a
 // user speaks; endpoints that do not count what they have in their cache.
-func (c *cacheState) cut(b session.TurnEnded, list *item.List) bool {
+func (c *cacheState) truncated(b session.TurnEnded, list *item.List) bool {
 	if b.Usage == nil || b.BrokeOff() || c.other || c.warm == 0 {
 		return false
 	}
@@ -60,7 +60,7 @@ func (c *cacheState) cut(b session.TurnEnded, list *item.List) bool {
 	if now < b.Usage.Cached() {
 		now += b.Usage.Cached()
 	}
-	if now < leastCut || now > c.tokens || now < c.tokens/2 && !c.short || grown < leastGrown {
+	if now < leastInput || now > c.tokens || now < c.tokens/2 && !c.short || grown < leastGrown {
 		return false
 	}
 	missing := c.tokens - now + grown/leastTokens
@@ -81,22 +81,22 @@ func (w *window) filled(b session.TurnEnded) bool {
 	return w.told > 0 && b.Usage != nil && !b.BrokeOff() && b.Usage.InputTokens >= w.told
 }
 
-// historyCut takes note of a cut.
-func (s *State) historyCut(was, now int64) {
-	s.window.cut = now
-	s.run.cut = fmt.Sprintf("the endpoint left out the beginning of the history: it counted %d input tokens (%d for the request before, which was shorter), so its context is full; give it a larger one (Ollama: OLLAMA_CONTEXT_LENGTH), or have the history compacted (--compact auto)", now, was)
+// historyTruncated takes note of a truncated history.
+func (s *State) historyTruncated(was, now int64) {
+	s.window.truncated = now
+	s.run.truncation = fmt.Sprintf("the endpoint left out the beginning of the history: it counted %d input tokens (%d for the request before, which was shorter), so its context is full; give it a larger one (Ollama: OLLAMA_CONTEXT_LENGTH), or have the history compacted (--compact auto)", now, was)
 }
 
-// nextForCut says what to do before the model is asked again after a cut: make
-// the history shorter, or stop.
-func (s *State) nextForCut() Effect {
+// nextForTruncation says what to do before the model is asked again after an
+// endpoint truncated the history: make it shorter, or stop.
+func (s *State) nextForTruncation() Effect {
 	m := s.learned()
 	if m.On && s.run.compactions.failure == "" {
 		if c, ok := s.plan(min(m.Keep, s.Tokens()/4)); ok {
 			return c
 		}
 	}
-	return Stop{Why: ContextFull, Detail: s.run.cut}
+	return Stop{Why: ContextFull, Detail: s.run.truncation}
 }
 
 // tooMuch stops a run that would send certainly more than the window holds.

@@ -48,7 +48,7 @@ func TestImagesInMessages(t *testing.T) {
 		{"a BMP by another name", `<img src="lying.png" local/>`, "image made of a BMP", ""},
 		{"a TIFF", `<img src="a.tiff" local/>`, "image made of a TIFF", ""},
 		{"a BMP as data", data("image/bmp", asBMP.Bytes()), "image made of a BMP", ""},
-		{"a BMP that is cut off", `<img src="cut.bmp" local/>`, "", "f.md:2:7: <img> cannot be read: begins as image/bmp but is cut off or damaged"},
+		{"a BMP that is cut off", `<img src="cut.bmp" local/>`, "", "f.md:2:7: <img> cannot be read: begins as image/bmp but is incomplete or damaged"},
 		{"a text", `<img src="text.bmp" local/>`, "", "f.md:2:7: <img> is no image: text.bmp: its data is "},
 		{"a lying type", data("image/jpeg", asPNG.Bytes()), "", "it is declared as image/jpeg and its data is image/png"},
 		{"a lying BMP", data("image/png", asBMP.Bytes()), "", "its data is image/bmp"},

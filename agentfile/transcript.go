@@ -60,7 +60,7 @@ type Transcript struct {
 // somebody else has the lock, the error wraps [session.ErrBusy] and says who;
 // nothing was read then, asked or written.
 //
-// An element at the end that a crash cut short is moved to a file beside the
+// An element that a crash left unfinished at the end is moved to a file beside the
 // transcript, which a warning names.
 func OpenTranscript(ctx context.Context, path, out string, o Options) (*File, *Transcript, error) {
 	if err := regular(out); err != nil {
@@ -107,12 +107,12 @@ func openHeld(ctx context.Context, path, out string, o Options) (*File, *Transcr
 		file.Warnings = append(file.Warnings, remark)
 	}
 	if rest := src[len(kept):]; len(rest) > 0 {
-		beside, err := cutOff(out, int64(len(kept)), rest)
+		beside, err := moveEnd(out, int64(len(kept)), rest)
 		if err != nil {
 			file.Close()
 			return nil, nil, err
 		}
-		file.Warnings = append(file.Warnings, fmt.Errorf("%s: the last element was cut short by a crash; its %d bytes were moved to %s", out, len(rest), beside))
+		file.Warnings = append(file.Warnings, fmt.Errorf("%s: a crash left the last element unfinished; its %d bytes were moved to %s", out, len(rest), beside))
 	}
 	t := &Transcript{path: out, given: file.Log(), size: int64(len(kept)), payloads: payloadsOf(file, out)}
 	t.writer = transcript.After(t.given)
@@ -161,7 +161,7 @@ func (f *File) owes() (marks []byte) {
 	return marks
 }
 
-// regular refuses what can neither be appended to nor cut, and a link to a file that
+// regular refuses what can neither be appended to nor truncated, and a link to a file that
 // is not there: a new transcript would have to take the link's place.
 func regular(path string) error {
 	info, err := os.Stat(path)
@@ -174,9 +174,9 @@ func regular(path string) error {
 	return nil
 }
 
-// cutOff cuts a transcript down to the given size: an element that a crash left
+// moveEnd truncates a transcript to the given size: an element that a crash left
 // unfinished at its end is moved to a file of its own, whose name it returns.
-func cutOff(path string, size int64, rest []byte) (kept string, err error) {
+func moveEnd(path string, size int64, rest []byte) (kept string, err error) {
 	kept, err = keep(path, rest)
 	if err != nil {
 		return "", fmt.Errorf("%s: keeping its unfinished end: %w", path, plain(err))
@@ -186,7 +186,7 @@ func cutOff(path string, size int64, rest []byte) (kept string, err error) {
 		err = errors.Join(f.Truncate(size), f.Sync(), f.Close())
 	}
 	if err != nil {
-		return "", fmt.Errorf("%s: cutting off its unfinished end: %w", path, plain(err))
+		return "", fmt.Errorf("%s: removing its unfinished end: %w", path, plain(err))
 	}
 	return kept, nil
 }
@@ -291,7 +291,7 @@ func (t *Transcript) write(text []byte) error {
 
 // takeBack cuts off the beginning of a text that could not be written whole, n
 // bytes of it, unless somebody else has written behind it: then it stays, and what
-// is not whole is cut off when the file is opened again.
+// is not whole is moved away when the file is opened again.
 func (t *Transcript) takeBack(f *os.File, n int64) error {
 	info, err := f.Stat()
 	if err != nil || info.Size() != t.size+n {

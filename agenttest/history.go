@@ -109,7 +109,7 @@ func (h *history) add(e session.Entry) {
 	case session.Given:
 		h.given(e, b.Item)
 	case session.RunStarted:
-		h.cut()
+		h.brokeOff()
 		for _, c := range h.calls {
 			c.running = false
 		}
@@ -119,7 +119,7 @@ func (h *history) add(e session.Entry) {
 		h.received(e, b)
 	case session.TurnEnded:
 		if b.BrokeOff() {
-			h.cut()
+			h.brokeOff()
 		}
 		h.inTurn = false
 	case session.CallStarted:
@@ -135,9 +135,9 @@ func (h *history) add(e session.Entry) {
 	}
 }
 
-// cut drops the calls of a reply that broke off, but for those that were
+// brokeOff drops the calls of a reply that broke off, but for those that were
 // started.
-func (h *history) cut() {
+func (h *history) brokeOff() {
 	for _, c := range h.calls {
 		if h.inTurn && c.turn == h.turn && c.open() && len(c.starts) == 0 {
 			c.gone = true

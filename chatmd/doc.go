@@ -10,7 +10,7 @@
 // asked, comes from a [Resolver], this package does no I/O. [Append] writes an
 // item as one element, such that reading it gives an equal item; a [Writer] puts
 // long payloads elsewhere. [Recover] finds the end of what is whole in a
-// transcript that a crash cut short. [File.Format] gives a file one layout.
+// transcript that a crash left unfinished. [File.Format] gives a file one layout.
 //
 // # White space
 //

@@ -49,7 +49,7 @@ type openTag struct {
 	end        int // behind the '>'
 	selfClosed bool
 	problems   []*Error
-	cut        bool // the file ends before the tag does
+	unfinished bool // the file ends before the tag does
 }
 
 // readTag reads the opening tag of name at s[at]. After a mistake it goes on as
@@ -60,7 +60,7 @@ func readTag(s string, at int, name string) openTag {
 		i := skipSpace(s, t.end)
 		switch {
 		case i == len(s):
-			t.cut = true
+			t.unfinished = true
 			t.unterminated(s, at, name, len(s))
 			return t
 		case s[i] == '>':
@@ -127,7 +127,7 @@ func (t *openTag) value(s, tag string, a *Attr) bool {
 		end := quoteEnd(s, i)
 		if end < 0 {
 			t.fail(i, s[i:], "the value of "+a.Name+" in <"+tag+"> has no closing "+s[i:i+1], `a quote inside a value is written &quot;, and \ before a closing quote &#92;`)
-			t.cut = true
+			t.unfinished = true
 			t.end = lineEnd(s, i)
 			return false
 		}

@@ -29,9 +29,9 @@ type parser struct {
 	warnings ErrorList
 	// tail is where the top-level element starts that the file ends in the
 	// middle of, -1 if it does not.
-	tail int
-	cut  bool // the end of the file has been reported
-	deep bool // the depth has been reported
+	tail  int
+	ended bool // the end of the file has been reported
+	deep  bool // the depth has been reported
 }
 
 // parseTree reads a file. The root is an element without a tag, or that of the
@@ -90,7 +90,7 @@ func (p *parser) warn(offset int, text, message, hint string) {
 
 // endsInside notes that the file ends within what starts at offset.
 func (p *parser) endsInside(offset int) {
-	p.cut = true
+	p.ended = true
 	if len(p.open) > 1 {
 		offset = p.open[1].start
 	}
@@ -272,7 +272,7 @@ func (p *parser) element(name string) {
 		e.src = p.source
 	}
 	p.errs = append(p.errs, t.problems...)
-	if t.cut {
+	if t.unfinished {
 		p.endsInside(p.pos)
 	}
 	p.add(n)
@@ -280,7 +280,7 @@ func (p *parser) element(name string) {
 	switch mode := n.mode(); {
 	case t.selfClosed:
 	case mode == emptyMode:
-		p.void(n, t.cut)
+		p.void(n, t.unfinished)
 	case mode == opaqueMode:
 		p.opaque(n)
 	default:
@@ -297,7 +297,7 @@ func isFileTag(n *node) bool {
 
 // void ends an element that has no content and was not closed at once. The
 // ones that stand in text are taken as they are: older programs wrote them so.
-func (p *parser) void(n *node, cut bool) {
+func (p *parser) void(n *node, unfinished bool) {
 	i := skipSpace(p.src, p.pos)
 	if strings.HasPrefix(p.src[i:], "</") {
 		if name, _ := tagName(p.src, i); name == n.tag {
@@ -308,7 +308,7 @@ func (p *parser) void(n *node, cut bool) {
 		}
 	}
 	switch hint := "write <" + n.tag + " …/>"; {
-	case cut:
+	case unfinished:
 	case n.tag == "doc" || n.tag == "img" || n.tag == "file":
 		p.warn(n.start, p.src[n.start:n.end], "<"+n.tag+"> is not closed", hint)
 	default:
@@ -373,7 +373,7 @@ func (p *parser) finish() {
 	if len(p.open) == 1 {
 		return
 	}
-	reported := p.cut
+	reported := p.ended
 	p.endsInside(p.pos)
 	if !reported {
 		p.leave(0, "is never closed")

@@ -80,7 +80,7 @@ func (p *parser) stray() {
 // or, where there is none, to the next element of the top level.
 func (p *parser) skipElement(name string) {
 	t := readTag(p.src, p.pos, name)
-	if t.cut {
+	if t.unfinished {
 		p.endsInside(p.pos)
 	}
 	if spec, known := tags[name]; t.selfClosed || known && spec.mode == emptyMode {

@@ -111,7 +111,7 @@ func (d *Decoder) think(v item.JSON) {
 }
 
 // whole adds a delta to the text and returns it in whole characters: a server may
-// cut one in two, of which the first half waits for the second.
+// split one in two, of which the first half waits for the second.
 func (t *liveText) whole(v item.JSON) item.JSON {
 	v, t.half = v.WithHalf(t.half).CutHalf()
 	s, _ := v.Unquote()

@@ -59,7 +59,7 @@ func (o Options) around(r *item.Request, n int, at place) (head, tail []byte, er
 	if n > 0 && r.Instructions != "" {
 		w.buf = append(w.buf, ',')
 	}
-	cut := len(w.buf)
+	end := len(w.buf)
 	w.close(']')
 	o.writeToolMembers(w, r, at)
 	o.writeTextMembers(w, r, at)
@@ -83,7 +83,7 @@ func (o Options) around(r *item.Request, n int, at place) (head, tail []byte, er
 	}
 	w.close('}')
 	unsent(r, at)
-	return w.buf[:cut], w.buf[cut:], nil
+	return w.buf[:end], w.buf[end:], nil
 }
 
 // stored refuses a request whose history is at the endpoint.

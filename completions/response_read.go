@@ -217,7 +217,7 @@ func (y *reply) callItemID(i int, custom bool) string {
 }
 
 // items are the items of the reply: what it thought, said and calls. When it
-// was cut off, the last is incomplete.
+// broke off, the last is incomplete.
 func (y *reply) items(status string) ([]item.Item, error) {
 	var values []item.Value
 	if v := y.reasoning; v != nil {

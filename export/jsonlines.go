@@ -56,7 +56,7 @@ type Blob struct {
 	Data []byte `json:"data"`
 }
 
-// ending ends a file, so that one that was cut short can be told from a whole
+// ending ends a file, so that a file without its end can be told from a whole
 // one.
 type ending struct {
 	End *sums256 `json:"end"`
@@ -201,7 +201,7 @@ type Line struct {
 
 // ReadJSONLines reads what [JSONLines] wrote, line by line. The first error ends
 // it, and names the line. A file of a newer version gives one that wraps
-// [session.ErrNewer]. Since a file may be cut short anywhere, what was read
+// [session.ErrNewer]. Since a file may end anywhere, what was read
 // counts only if all of it was read: an importer either reads a file twice or
 // takes back what it imported.
 func ReadJSONLines(r io.Reader) iter.Seq2[Line, error] {
@@ -236,13 +236,13 @@ type lineReader struct {
 	broken   bool        // a line had no sum, so that those behind it prove nothing
 }
 
-var errCut = errors.New("the file ends before its last line: it was cut short")
+var errNoEnd = errors.New("the file ends before its last line")
 
 // next reads a line. It returns io.EOF behind the last one.
 func (r *lineReader) next() (Line, error) {
 	raw, err := r.read()
 	if err == io.EOF {
-		return Line{}, errCut
+		return Line{}, errNoEnd
 	}
 	if err != nil {
 		return Line{}, err

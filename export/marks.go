@@ -117,7 +117,7 @@ func (t *talk) endTurn(e session.Entry, b session.TurnEnded) {
 	}
 	text := joined(b.Reason, t.answeredBy(b), usageText(b.Usage), costOf(b.Cost), tookText(took))
 	if b.BrokeOff() {
-		t.cut()
+		t.brokeOff()
 		title = strings.TrimSuffix(title, " "+words(b.Status)) + " broke off"
 		if b.Status == item.StatusCancelled {
 			title += " (cancelled)"
@@ -129,7 +129,7 @@ func (t *talk) endTurn(e session.Entry, b session.TurnEnded) {
 
 // breakOff ends a turn that has no end, before an entry or that of the log.
 func (t *talk) breakOff(e session.Entry, text string) {
-	t.cut()
+	t.brokeOff()
 	r := t.mark(session.Entry{Time: e.Time}, "problem", "Turn "+strconv.Itoa(t.turn.number)+" has no end", text)
 	if e.Seq > 0 {
 		r.id = "before" + strconv.FormatInt(e.Seq, 10)
@@ -137,9 +137,9 @@ func (t *talk) breakOff(e session.Entry, text string) {
 	t.turn = nil
 }
 
-// cut notes that the reply of the turn under way broke off: calls of it that
+// brokeOff notes that the reply of the turn under way broke off: calls of it that
 // were not started never will be.
-func (t *talk) cut() {
+func (t *talk) brokeOff() {
 	t.sums.broken++
 	if t.turn == nil {
 		return

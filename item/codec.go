@@ -32,11 +32,11 @@ type codec struct {
 	next    int      // decoding: where the next field's member is expected
 	likely  []Item   // decoding: what a list of items most likely consists of
 
-	out   []byte   // encoding: the text so far
-	names []string // encoding: the members written
-	apart bool     // encoding: the items of a List are left out
-	cut   int      // and belong here
-	input *List    // this one's
+	out     []byte   // encoding: the text so far
+	names   []string // encoding: the members written
+	apart   bool     // encoding: the items of a List are left out
+	inputAt int      // and belong here
+	input   *List    // this one's
 
 	scratch []byte // encoding: room that is used again, see recordText
 

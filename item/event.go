@@ -57,7 +57,7 @@ type Event struct {
 	OutputIndex    int
 	ContentIndex   int
 	SummaryIndex   int
-	// Delta is the text that a delta event adds. Where a server cut a character in
+	// Delta is the text that a delta event adds. Where a server split a character in
 	// two, [EventDecoder] puts it whole into the second event; [ParseEvent], which
 	// knows one event alone, reads U+FFFD in both.
 	Delta string

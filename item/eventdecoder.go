@@ -12,7 +12,7 @@ import (
 // each by itself: the delta events of a reply differ in few places, so each is
 // first held against those before, and what other events say again is compared
 // and not read twice. What it accepts and what it returns is the same, but for
-// characters that a server cut in two: see [Event.Delta].
+// characters that a server split in two: see [Event.Delta].
 //
 // The decoder keeps copies of events, up to 256 KB of them. The zero value is
 // ready; an EventDecoder is not safe for concurrent use.

@@ -5,7 +5,7 @@ package item
 
 import "strings"
 
-// A character beyond U+FFFF is two in UTF-16. A server that cuts texts by UTF-16,
+// A character beyond U+FFFF is two in UTF-16. A server that splits texts by UTF-16,
 // as JavaScript does, may end one delta in the first half of a character and begin
 // the next with the second, each written as an escape. Decoded one by one, they
 // would be U+FFFD twice. This file puts the halves together.

@@ -137,7 +137,7 @@ func (l *List) Clone() *List {
 // rewrite appends to dst what src.At(from) and the items behind it become. It
 // may look at the items before from, and at those of dst, but not change what
 // came of them: what was sent once stays as it is. So the outcome must be the
-// same wherever a list is cut, as long as it is cut where a request can end:
+// same wherever a list ends, as long as it ends where a request can end:
 // behind a whole reply, and behind the outputs of all its calls. An error of
 // rewrite is returned and nothing remembered of that call.
 //
@@ -317,7 +317,7 @@ func bodyOf(r record) (Body, error) {
 	if c.input == nil {
 		return TextBody(text(c.out)), nil
 	}
-	return ListBody(text(c.out[:c.cut]), c.input, text(c.out[c.cut:])), nil
+	return ListBody(text(c.out[:c.inputAt]), c.input, text(c.out[c.inputAt:])), nil
 }
 
 // list is a list of items that is left out when nil.
@@ -327,7 +327,7 @@ func (c *codec) list(name string, v **List) {
 			c.name(name)
 			if c.apart {
 				c.out = append(c.out, '[', ']')
-				c.cut, c.input = len(c.out)-1, *v
+				c.inputAt, c.input = len(c.out)-1, *v
 				return
 			}
 			c.out = (*v).appendRaw(c.out)

@@ -30,7 +30,7 @@ type session struct {
 	life    context.Context // ends with the session; its cause says why
 	cancel  context.CancelCauseFunc
 	wire    context.Context // ends after the server was told of that
-	cut     context.CancelFunc
+	hangUp  context.CancelFunc
 	gone    chan struct{} // closed when nothing of it is left
 	counted bool          // guarded by link.mu
 
@@ -75,11 +75,11 @@ func worthAnother(err error) bool {
 func (l *link) dialVersion(ctx context.Context, version string) (*session, error) {
 	s := &session{link: l, gone: make(chan struct{}), calls: map[string]tool.Call{}}
 	s.life, s.cancel = context.WithCancelCause(l.bridge.life)
-	s.wire, s.cut = context.WithCancel(context.Background())
+	s.wire, s.hangUp = context.WithCancel(context.Background())
 	transport, err := s.transport()
 	if err != nil {
 		s.cancel(err)
-		s.cut()
+		s.hangUp()
 		return nil, &ServerError{Server: l.server.Name, Problem: "cannot be started: " + l.server.hideAll(err.Error()), Err: errors.Join(errNotStarted, err)}
 	}
 	greeted := make(chan error, 1)
@@ -137,7 +137,7 @@ func (s *session) transport() (mcp.Transport, error) {
 // abandon ends what a greeting waits for.
 func (s *session) abandon(err error) {
 	s.cancel(err)
-	s.cut()
+	s.hangUp()
 	if s.proc != nil {
 		s.proc.end(s.link.bridge.pace.grace)
 	}
@@ -158,10 +158,10 @@ func (s *session) watch() {
 	if s.proc != nil {
 		s.proc.end(s.link.bridge.pace.grace)
 	}
-	late := time.AfterFunc(s.link.bridge.pace.grace, s.cut)
+	late := time.AfterFunc(s.link.bridge.pace.grace, s.hangUp)
 	s.cs.Close()
 	late.Stop()
-	s.cut()
+	s.hangUp()
 	<-over
 	if cause := s.cause(); !errors.Is(cause, errClosed) { // we did that
 		s.link.bridge.notify(Event{Server: s.link.server.Name, Kind: Ended, Text: cause.Error()})

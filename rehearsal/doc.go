@@ -101,7 +101,7 @@
 // lines is taken away, and blank lines between them stay.
 //
 // Turns are counted by what the history holds since the last user message: one
-// turn for each group of items from the model. A turn that was cut off before
+// turn for each group of items from the model. A turn that broke off before
 // its call or the end of its text is played again. User messages are counted by
 // those that come after something the model said; the message with the images
 // of tool outputs that clients send where outputs are text alone is none, and its

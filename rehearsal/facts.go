@@ -123,7 +123,7 @@ func question(text string) string {
 
 // counter finds the position by walking over the history. A group of items
 // from the model is a turn when it came to its end: it holds a call, or a
-// message that was neither cut off nor said on the way to a call. Other groups
+// message that did not break off and was not said on the way to a call. Other groups
 // are what is left of a stream that broke off, and their turn is played again.
 type counter struct {
 	position

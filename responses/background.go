@@ -365,7 +365,7 @@ func (c *Client) look(ctx context.Context, s *stream) (waits bool, err error) {
 	return false, err
 }
 
-// emptied reports a stream that came to a proper end: nothing was cut off.
+// emptied reports a stream that came to a proper end: nothing is missing.
 func emptied(x *wire.Exchange) bool {
 	x.CancelAfter(errorGrace)
 	_, err := io.CopyN(io.Discard, x.Body, 64<<10)

@@ -61,7 +61,7 @@ func after(m *memory, whole *item.Request) *item.Request {
 }
 
 // goesAlone reports a request that a Thread has no part in: it names its
-// history itself, or there is none to cut.
+// history itself, or there is none to leave out.
 func (t *Thread) goesAlone(r *item.Request) bool {
 	background := r.Background != nil && *r.Background
 	return background || r.Conversation != "" || r.PreviousResponseID != "" && t.Transport == WebSocket

@@ -228,7 +228,7 @@ const maxSkipped = 100
 
 // skip passes over what is not an event of the API: not an object, or one by a
 // name that the API does not have, such as the pings of proxies. An object that
-// is cut or damaged is an error, for it may have been part of the reply.
+// is incomplete or damaged is an error, for it may have been part of the reply.
 func (s *stream) skip(x *wire.Exchange, src source, raw sse.Event, err error) error {
 	broken := src.Unreadable(raw, err)
 	if data := bytes.TrimSpace(raw.Data); (len(data) > 0 && data[0] == '{' || raw.Unterminated) && ofAPI(string(raw.Type)) {

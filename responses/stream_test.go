@@ -100,9 +100,9 @@ func TestStreamFaults(t *testing.T) {
 	}{
 		{"no last event", reply.WithoutLast(), endpoint.Truncated, "one two three", 2, "without its last event"},
 		{"[DONE] instead of the last event", reply.WithoutLast().WithDone(), endpoint.Truncated, "one two three", 2, "done without its last event"},
-		{"cut in the middle", reply.CutAfter(1700), endpoint.Truncated, "one two ", 0, "is cut off"},
+		{"cut in the middle", reply.CutAfter(1700), endpoint.Truncated, "one two ", 0, "ends too early"},
 		{"Content-Length too large", reply.WithoutLast().WithHeader("Content-Length", "100000"), endpoint.Truncated, "one two three", 2, "broke before the end"},
-		{"Content-Length too small", reply.WithHeader("Content-Length", "1700"), endpoint.Truncated, "one two ", 0, "is cut off"},
+		{"Content-Length too small", reply.WithHeader("Content-Length", "1700"), endpoint.Truncated, "one two ", 0, "ends too early"},
 		{"invalid JSON in one event", reply.WithEvent(7, `{"type":"response.output_text.delta",`+"\n"+`"delta":nope}`), endpoint.Protocol, "one two three", 0, "event 8 of the stream cannot be read: invalid JSON at byte 47"},
 		{"error event", agenttest.ErrorEvent("server_error", "it broke", item.Assistant("one")), endpoint.Server, "one", 1, "it broke"},
 		{"nested error event", one.WithEvent(99, `{"type":"error","error":{"code":"rate_limit_exceeded","message":"slow"}}`), endpoint.RateLimit, "one", 1, "slow"},

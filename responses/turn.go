@@ -26,7 +26,7 @@ type turn struct {
 	whole   *item.Request // given, as the endpoint takes it
 	s       *stream
 	warm    bool
-	cut     bool // the last attempt sent what is new alone
+	partial bool // the last attempt sent what is new alone
 	refused bool // the endpoint has no sockets
 	shaky   bool // a new socket did not last to the first event
 }
@@ -63,10 +63,10 @@ func (u *turn) run(ctx context.Context) error {
 // the whole history can be sent instead. The id is retired.
 func (u *turn) isDead(err error) bool {
 	switch {
-	case err == nil && u.cut:
+	case err == nil && u.partial:
 		u.t.dead = 0
 	// Some servers just say that something was not found. The model was.
-	case u.cut && u.s.fresh() && (isClass(err, endpoint.PreviousResponse) || isClass(err, endpoint.NotFound)):
+	case u.partial && u.s.fresh() && (isClass(err, endpoint.PreviousResponse) || isClass(err, endpoint.NotFound)):
 		u.t.last = nil
 		u.t.dead++
 		return true
@@ -136,7 +136,7 @@ func (u *turn) post(ctx context.Context, req *item.Request) error {
 		err := u.s.run(ctx, k)
 		return u.s.fresh(), err
 	}
-	if u.cut = req != u.whole; !u.cut {
+	if u.partial = req != u.whole; !u.partial {
 		return u.t.client().send(ctx, u.given, true, try)
 	}
 	k, err := create(ctx, u.link, u.profile, req, true)
@@ -189,7 +189,7 @@ func (u *turn) talk(ctx context.Context, k *wire.Call) error {
 		m = nil
 	}
 	req := u.from(m)
-	u.cut = req != u.whole
+	u.partial = req != u.whole
 	body, err := message(req, u.warm)
 	if err != nil {
 		return err

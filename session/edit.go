@@ -45,7 +45,7 @@ func (v *View) sent(seq int64, it item.Item) item.Item {
 		}
 		return it
 	}
-	if members := v.cut[seq]; members != nil {
+	if members := v.without[seq]; members != nil {
 		it = it.Without(members...)
 	}
 	if by, collapsed := v.collapsed[seq]; collapsed {
@@ -82,10 +82,10 @@ func (v *View) Seq(i int) (seq int64, quarantined bool) {
 // to come, or leaves a member of it out. Of a [Compacted] all items are meant.
 func (v *View) quarantine(q Quarantined) {
 	if q.Member != "" {
-		if v.cut == nil {
-			v.cut = map[int64][]string{}
+		if v.without == nil {
+			v.without = map[int64][]string{}
 		}
-		v.cut[q.Seq] = append(v.cut[q.Seq], q.Member)
+		v.without[q.Seq] = append(v.without[q.Seq], q.Member)
 		v.rewrite(ByQuarantine)
 		return
 	}

@@ -93,7 +93,7 @@ const (
 // Explain reads a log and accounts for each item in it. The next request is what
 // a run would send that begins now, before it decides anything new.
 func Explain(log iter.Seq[Entry]) *Account {
-	x := explanation{decided: map[int64]decision{}, withdrawn: map[int64]decision{}, withheld: map[int64]bool{}, states: map[int64]string{}, again: map[int64]int64{}}
+	x := explanation{decided: map[int64]decision{}, calls: map[int64]decision{}, withheld: map[int64]bool{}, states: map[int64]string{}, again: map[int64]int64{}}
 	if log != nil {
 		for e := range log {
 			x.apply(e)
@@ -106,14 +106,14 @@ func Explain(log iter.Seq[Entry]) *Account {
 
 // explanation folds what an account is made of.
 type explanation struct {
-	view      View
-	log       []Entry
-	decided   map[int64]decision // of items' entries: quarantines, collapses and withdrawals
-	withdrawn map[int64]decision // of calls' entries
-	withheld  map[int64]bool     // items' entries whose withdrawal is in decided
-	unread    []decision         // reasoning that was dropped
-	again     map[int64]int64    // what was said again, and the entry that decided it
-	states    map[int64]string   // of compactions
+	view     View
+	log      []Entry
+	decided  map[int64]decision // of items' entries: quarantines, collapses and withdrawals
+	calls    map[int64]decision // of the entries of withdrawn calls
+	withheld map[int64]bool     // items' entries whose withdrawal is in decided
+	unread   []decision         // reasoning that was dropped
+	again    map[int64]int64    // what was said again, and the entry that decided it
+	states   map[int64]string   // of compactions
 
 	// Of the end of the log, by entry.
 	places  map[int64][]int // in the request
@@ -132,7 +132,7 @@ func (x *explanation) apply(e Entry) {
 	switch b := e.Body.(type) {
 	case Withdrawn:
 		if n := x.view.unanswered(b.CallID, ""); n != nil {
-			x.withdrawn[n.seq] = decision{e.Seq, b.Reason}
+			x.calls[n.seq] = decision{e.Seq, b.Reason}
 		}
 	case Quarantined:
 		if b.Member == "" {
@@ -280,7 +280,7 @@ func (x *explanation) fate(l Logged) Logged {
 	why, repaired := x.repairs[l.Seq]
 	unread := repaired && l.Item.Type() == item.TypeReasoning
 	r := x.replyOf(l.Seq)
-	switch d, withdrawn := x.withdrawn[l.Seq]; {
+	switch d, withdrawn := x.calls[l.Seq]; {
 	case x.view.isGone(l.Seq):
 		l.Fate, l.By, l.Reason = TakenOut, x.decided[l.Seq].by, x.decided[l.Seq].reason
 	case withdrawn:

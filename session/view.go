@@ -42,7 +42,7 @@ type View struct {
 	// What was decided.
 	withdrawn   map[int64]withheld // items that a guard objected to
 	refused     map[int64]string   // quarantined entries, and why
-	cut         map[int64][]string // entries with members in quarantine, and which
+	without     map[int64][]string // entries with members in quarantine, and which
 	dropped     int                // of how many lines the reasoning is left out
 	collapsed   map[int64]int64    // outputs of which a later one holds all there is to know
 	repeated    map[int64]int64    // what broke off and was said again, and where
@@ -72,7 +72,7 @@ type reply struct {
 	nodes []*node
 	after []numbered
 	ended bool // nothing imported joins it any more
-	cut   bool // it broke off
+	broke bool // it broke off
 	room  [3]*node
 }
 
@@ -231,20 +231,20 @@ func (v *View) resume() {
 
 // endTurn ends the reply under way. Where there is none, the last one that was
 // imported is meant: a transcript says so of a reply that broke off.
-func (v *View) endTurn(cut bool) {
+func (v *View) endTurn(brokeOff bool) {
 	r := v.speaking
 	v.speaking = nil
 	if r == nil {
 		r = v.last()
 	}
 	switch {
-	case !cut:
+	case !brokeOff:
 		return
 	case r == nil:
 		v.noteBreak() // it is settled
 		return
 	}
-	r.ended, r.cut = true, true
+	r.ended, r.broke = true, true
 	for _, n := range r.nodes {
 		if n.open() && !n.call.Started {
 			n.closed, n.gone = true, true
@@ -501,7 +501,7 @@ func (v *View) add(r *reply) {
 	}
 	// Of an imported reply the message may be settled already.
 	imported := len(r.nodes) > 0 && r.nodes[0].given
-	if r.cut && (!first || imported) || !first && incomplete(v.lines[len(v.lines)-1].item) {
+	if r.broke && (!first || imported) || !first && incomplete(v.lines[len(v.lines)-1].item) {
 		v.noteBreak()
 	}
 	for _, a := range r.after {

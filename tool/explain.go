@@ -175,14 +175,14 @@ func joinPath(path, name string) string {
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// shorten cuts a text at a rune's boundary and says so.
+// shorten ends a text at a rune's boundary and says so.
 func shorten(s string, limit int) string {
 	if len(s) <= limit {
 		return s
 	}
-	cut := limit
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
+	end := limit
+	for end > 0 && !utf8.RuneStart(s[end]) {
+		end--
 	}
-	return fmt.Sprintf("%s… (%d more bytes)", s[:cut], len(s)-cut)
+	return fmt.Sprintf("%s… (%d more bytes)", s[:end], len(s)-end)
 }

@@ -128,7 +128,7 @@ func (f *fitting) join() {
 	f.at = nil
 }
 
-// smallest is what the output can be cut to.
+// smallest is what the output can be shortened to.
 func (f *fitting) smallest() int {
 	n := f.overhead()
 	for _, p := range f.pieces {
@@ -157,19 +157,19 @@ func (f *fitting) bytes() int {
 	return n
 }
 
-// fit cuts until the limit is kept, and reports whether it is. Bytes are kept at
+// fit shortens until the limit is kept, and reports whether it is. Bytes are kept at
 // the first try, but for an error that is indented; tokens are a matter of
 // approaching them.
 func (f *fitting) fit(ctx context.Context, o *Outcome) bool {
 	const tries = 8
 	if f.limit.isZero() { // a page
-		f.cut(ctx, f.total.Bytes, o)
+		f.shorten(ctx, f.total.Bytes, o)
 		return true
 	}
 	smallest := f.smallest()
 	room, low, high := f.bytes(), 0, 0
 	for range tries {
-		f.cut(ctx, room, o)
+		f.shorten(ctx, room, o)
 		size := f.w.shape.measure(o.Content, f.limit)
 		if f.limit.allow(size) {
 			if low = room; f.limit.Tokens <= 0 || size.Tokens >= f.limit.Tokens*9/10 || high == 0 && room >= f.most() {
@@ -183,7 +183,7 @@ func (f *fitting) fit(ctx context.Context, o *Outcome) bool {
 		}
 		room = f.next(room, low, high, size)
 	}
-	f.cut(ctx, low, o)
+	f.shorten(ctx, low, o)
 	return low > 0 || f.limit.allow(f.w.shape.measure(o.Content, f.limit))
 }
 
@@ -215,9 +215,9 @@ func (f *fitting) next(room, low, high int, size Limit) int {
 	return max(guess, 1)
 }
 
-// cut shortens the pieces so that they take room together and puts the output
+// shorten shortens the pieces so that they take room together and puts the output
 // together again.
-func (f *fitting) cut(ctx context.Context, room int, o *Outcome) {
+func (f *fitting) shorten(ctx context.Context, room int, o *Outcome) {
 	more := make([]int, len(f.pieces)) // than the smallest
 	room -= f.overhead()
 	for i, p := range f.pieces {
@@ -232,7 +232,7 @@ func (f *fitting) cut(ctx context.Context, room int, o *Outcome) {
 			f.keep(ctx, p, o)
 		}
 		gone := 0
-		texts[i], gone = p.cut(p.smallest() + shares[i])
+		texts[i], gone = p.shorten(p.smallest() + shares[i])
 		o.LeftOut += gone
 	}
 	for i, at := range f.at {

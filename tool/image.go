@@ -71,23 +71,23 @@ func CheckImage(data []byte) (mediaType string, err error) {
 		err = checkPNG(data)
 	case "image/jpeg":
 		if bytes.LastIndex(data, []byte{0xff, 0xd9}) < 0 {
-			err = cutOff(mediaType)
+			err = errDamaged(mediaType)
 		}
 	case "image/gif":
 		if len(data) < 14 {
-			err = cutOff(mediaType)
+			err = errDamaged(mediaType)
 		}
 	case "image/webp":
 		if len(data) < 20 || int64(binary.LittleEndian.Uint32(data[4:]))+8 > int64(len(data)) {
-			err = cutOff(mediaType)
+			err = errDamaged(mediaType)
 		}
 	case "image/bmp":
 		if int64(binary.LittleEndian.Uint32(data[10:])) > int64(len(data)) {
-			err = cutOff(mediaType)
+			err = errDamaged(mediaType)
 		}
 	case "image/tiff":
 		if len(data) < 8 {
-			err = cutOff(mediaType)
+			err = errDamaged(mediaType)
 		}
 	default:
 		err = errNoImage
@@ -97,16 +97,16 @@ func CheckImage(data []byte) (mediaType string, err error) {
 
 func checkPNG(data []byte) error {
 	if len(data) < 33 || string(data[12:16]) != "IHDR" {
-		return cutOff("image/png")
+		return errDamaged("image/png")
 	}
 	if bytes.LastIndex(data, []byte("IEND")) < 0 {
-		return cutOff("image/png")
+		return errDamaged("image/png")
 	}
 	return nil
 }
 
-func cutOff(mediaType string) error {
-	return fmt.Errorf("begins as %s but is cut off or damaged", mediaType)
+func errDamaged(mediaType string) error {
+	return fmt.Errorf("begins as %s but is incomplete or damaged", mediaType)
 }
 
 // MaxImageBytes is the largest image that an output carries inline where no

@@ -144,17 +144,17 @@ func (c *cleaning) copy(from io.Reader) error {
 			return err
 		}
 		if len(rest) >= pieceSize {
-			cut := safeCut(rest)
-			c.add(string(rest[:cut]))
-			rest = slices.Delete(rest, 0, cut)
+			end := splitPoint(rest)
+			c.add(string(rest[:end]))
+			rest = slices.Delete(rest, 0, end)
 		}
 	}
 }
 
-// safeCut is where a text can be taken apart without a change to what Sanitize
+// splitPoint is where a text can be taken apart without a change to what Sanitize
 // makes of it: behind a newline, which ends whatever it repairs. A line that is
 // very long is taken apart between characters.
-func safeCut(text []byte) int {
+func splitPoint(text []byte) int {
 	if at := bytes.LastIndexByte(text, '\n'); at >= 0 {
 		return at + 1
 	}

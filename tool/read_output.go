@@ -81,7 +81,7 @@ func (r *readOutput) run(ctx context.Context, in readOutputInput) (Result, error
 }
 
 // isStoredText reports whether a part of what was kept is of a text, which is valid
-// and has no NUL, and not of an image or a file. Its last character may be cut.
+// and has no NUL, and not of an image or a file. Its last character may be incomplete.
 func isStoredText(part string) bool {
 	for range utf8.UTFMax - 1 {
 		if r, n := utf8.DecodeLastRuneInString(part); r != utf8.RuneError || n != 1 {

@@ -22,7 +22,7 @@ const (
 // level is as high as the budget allows. Nobody is given less than floor or
 // what it wants, if that is less, even where the budget is too small for that.
 // What one gets does not depend on the order. Nobody who wants no more than
-// budget/len(sizes) is ever cut.
+// budget/len(sizes) is ever shortened.
 func Share(budget, floor int, sizes []int) []int {
 	level := max(waterLevel(budget, sizes), floor)
 	shares := make([]int, len(sizes))
@@ -90,14 +90,14 @@ func (l Limit) fit(ctx context.Context, outs []*Outcome) {
 	byteShares, tokenShares := Share(turn.Bytes, FloorBytes, bytes), Share(turn.Tokens, FloorTokens, tokens)
 	for i, o := range outs {
 		own, _ := o.whole.limit.(Limit)
-		cut := false
+		less := false
 		if turn.Bytes > 0 && byteShares[i] < bytes[i] {
-			own.Bytes, cut = byteShares[i], true
+			own.Bytes, less = byteShares[i], true
 		}
 		if turn.Tokens > 0 && tokenShares[i] < tokens[i] {
-			own.Tokens, cut = tokenShares[i], true
+			own.Tokens, less = tokenShares[i], true
 		}
-		if cut {
+		if less {
 			o.write(ctx, o.whole, own)
 		}
 	}

@@ -34,9 +34,9 @@ type span struct{ a, b int }
 // minKept is what of a text stays at least, if it has as much.
 const minKept = 48
 
-// cut returns the text within limit bytes, marks included, and how much of it
+// shorten returns the text within limit bytes, marks included, and how much of it
 // is gone. Below its smallest size it does not go: the marks and minKept bytes.
-func (p *piece) cut(limit int) (text string, gone int) {
+func (p *piece) shorten(limit int) (text string, gone int) {
 	end, n := p.end(), p.text.Len()
 	if end <= n && n <= max(limit, p.smallest()) {
 		return p.text.Slice(0, n), 0
@@ -76,7 +76,7 @@ func (p *piece) wants() int {
 	return p.text.Len()
 }
 
-// smallest is the size to which a text can be cut.
+// smallest is the size to which a text can be shortened.
 func (p *piece) smallest() int { return min(p.wants(), p.marker().longest+minKept) }
 
 // keep chooses what stays: blocks that begin and end with lines where that

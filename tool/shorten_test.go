@@ -94,7 +94,7 @@ func TestCutProperties(t *testing.T) {
 		text := someText().Draw(t, "text")
 		p := piece{text: stringBody(text), mode: rapid.SampledFrom(allModes).Draw(t, "mode"), stored: "id1"}
 		limit := rapid.IntRange(0, 3000).Draw(t, "limit")
-		got, gone := p.cut(limit)
+		got, gone := p.shorten(limit)
 		if !utf8.ValidString(got) {
 			t.Fatalf("not valid: %q", got)
 		}
@@ -110,7 +110,7 @@ func TestCutProperties(t *testing.T) {
 		if text != "" && gone >= len(text) {
 			t.Fatalf("nothing is left of %q", text)
 		}
-		if again, _ := p.cut(limit); again != got {
+		if again, _ := p.shorten(limit); again != got {
 			t.Fatalf("another result: %q", again)
 		}
 	})
@@ -124,7 +124,7 @@ func FuzzCut(f *testing.F) {
 		text, _ = Sanitize(strings.ReplaceAll(text, "[", "("))
 		limit = min(max(limit, 0), 1<<20)
 		p := piece{text: stringBody(text), mode: allModes[uint(mode)%uint(len(allModes))], stored: "id1"}
-		got, gone := p.cut(limit)
+		got, gone := p.shorten(limit)
 		if !utf8.ValidString(got) || len(got) > max(limit, p.smallest()) {
 			t.Fatalf("%d bytes of limit %d: %q", len(got), limit, got)
 		}
@@ -148,7 +148,7 @@ func TestCutModes(t *testing.T) {
 		Sample:   {[]string{"line 001\n", "line 400\n", "line 2", "line 1", "line 3"}, []string{"line 050\n"}},
 	} {
 		p := piece{text: stringBody(text), mode: mode, stored: "id1"}
-		got, _ := p.cut(1024)
+		got, _ := p.shorten(1024)
 		checkCut(t, text, got, "id1")
 		for _, s := range want.has {
 			if !strings.Contains(got, s) {
@@ -175,12 +175,12 @@ func TestCutModes(t *testing.T) {
 func TestMarks(t *testing.T) {
 	text := strings.Repeat("123456789\n", 100)
 	p := piece{text: stringBody(text), mode: Head, stored: "3f9a"}
-	got, _ := p.cut(180)
+	got, _ := p.shorten(180)
 	if want := text[:50] + "[950 of 1000 bytes left out here (lines 6 to 100 of 100). To read them, call read_output with id 3f9a and offset 50]"; got != want {
 		t.Errorf("%q", got)
 	}
 	p = piece{text: stringBody(strings.Repeat("x", 1000)), mode: HeadTail}
-	got, _ = p.cut(300)
+	got, _ = p.shorten(300)
 	if !strings.Contains(got, "x\n[") || !strings.Contains(got, " bytes left out here (lines 1 to 1 of 1). They were not kept; to see them, call the tool for less at a time]\nx") {
 		t.Errorf("%q", got)
 	}

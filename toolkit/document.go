@@ -51,8 +51,8 @@ func (d *Documents) Fetch(ctx context.Context, rawURL string) (data []byte, cont
 	return data, resp.Header.Get("Content-Type"), nil
 }
 
-// errCut says that a document is longer than what is made of one.
-var errCut = errors.New("it is too large to be converted")
+// errTooLong says that a document is longer than what is made of one.
+var errTooLong = errors.New("it is too large to be converted")
 
 // HTMLToMarkdown makes Markdown of an HTML document, as [WebPageToMarkdown]
 // does: of its main part, without what surrounds it. Base is what its links are
@@ -66,8 +66,8 @@ func HTMLToMarkdown(ctx context.Context, data []byte, contentType, base string) 
 	m := newMarkdown(ctx, doc.base)
 	m.children(doc.main())
 	s, err := m.done()
-	if err == nil && (m.full || doc.cut) {
-		err = errCut
+	if err == nil && (m.full || doc.partial) {
+		err = errTooLong
 	}
 	return s, err
 }
@@ -81,8 +81,8 @@ func HTMLToText(ctx context.Context, data []byte, contentType string) (string, e
 	}
 	var w plainText
 	w.children(doc.main())
-	if doc.cut {
-		return "", errCut
+	if doc.partial {
+		return "", errTooLong
 	}
 	return w.b.String(), ctx.Err()
 }

@@ -152,7 +152,7 @@ func parsePatch(text string) ([]filePatch, error) {
 	for {
 		p.skipBlank()
 		if p.done() {
-			return nil, p.problem(p.next, "the patch has no line %q, so it may have been cut off; send it again, whole", markEnd)
+			return nil, p.problem(p.next, "the patch has no line %q, so its end may be missing; send it again, whole", markEnd)
 		}
 		if p.trimmed() == markEnd {
 			break
@@ -489,6 +489,6 @@ func clipped(line string) string {
 	if len(line) <= maxShownLine {
 		return line
 	}
-	cut := line[:maxShownLine]
-	return cut[:len(cut)-partialRune([]byte(cut))] + "…"
+	shown := line[:maxShownLine]
+	return shown[:len(shown)-partialRune([]byte(shown))] + "…"
 }

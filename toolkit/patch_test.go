@@ -240,7 +240,7 @@ func TestPatchRefused(t *testing.T) {
 		"no change":         {envelope("*** Update File: a", "@@", "-one", "+one"), []string{"nothing was changed: the files are as the patch wants them already"}},
 		"nothing":           {"  \n", []string{"the patch is empty"}},
 		"no begin":          {"*** Delete File: a\n*** End Patch", []string{`line 1 of the patch: a patch begins with the line "*** Begin Patch"`, `begins with "*** Delete File: a"`}},
-		"no end":            {"*** Begin Patch\n*** Delete File: a\n", []string{"so it may have been cut off"}},
+		"no end":            {"*** Begin Patch\n*** Delete File: a\n", []string{"so its end may be missing"}},
 		"behind the end":    {envelope("*** Delete File: a") + "so\n", []string{`line 4 of the patch: there is text after "*** End Patch": "so"`}},
 		"no files":          {envelope(""), []string{"the patch has no files"}},
 		"no file":           {envelope("*** Delete File: "), []string{"line 2 of the patch: the line names no file"}},

@@ -97,7 +97,7 @@ type toldError string
 func (e toldError) Error() string { return string(e) }
 
 // readLines returns the wanted lines exactly as they are in the file, up to the
-// size limit. What is cut off is named in a last line, with the arguments that
+// size limit. What is left out is named in a last line, with the arguments that
 // read on from there.
 func readLines(r *bufio.Reader, p place, in readFileInput) (string, error) {
 	from := max(in.Offset, 1)
@@ -112,7 +112,7 @@ func readLines(r *bufio.Reader, p place, in readFileInput) (string, error) {
 	for in.Limit == 0 || line < from+in.Limit {
 		piece, err := r.ReadSlice('\n')
 		if room := MaxReadBytes - len(text); len(piece) > room {
-			return cutText(text, piece[:room], p, in, line, column), nil
+			return endText(text, piece[:room], p, in, line, column), nil
 		}
 		text = append(text, piece...)
 		column += int64(len(piece))
@@ -172,10 +172,10 @@ func shortLine(p place, line int, skip int64) error {
 	return toldError(fmt.Sprintf("line %d of %s has no more than %d bytes", line, quoted(p.shown), skip))
 }
 
-// cutText ends a text that has reached the limit: at the end of a line, or,
+// endText ends a text that has reached the limit: at the end of a line, or,
 // when the line began the text, between two runes of it. fits is what there is room
 // for of the next piece, which begins at line and column.
-func cutText(text, fits []byte, p place, in readFileInput, line int, column int64) string {
+func endText(text, fits []byte, p place, in readFileInput, line int, column int64) string {
 	end := bytes.LastIndexByte(text, '\n') + 1
 	if end > 0 {
 		return string(text[:end]) + readOn(p, in, line, 0, end)

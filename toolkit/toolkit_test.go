@@ -470,7 +470,7 @@ func TestImportImage(t *testing.T) {
 	k.write("damaged.jpg", "\xff\xd8\xff\xe0\x00\x00\xff\xd9")
 	k.write("text.png", "hello")
 	k.write("empty.png", "")
-	k.fails("import_image", args{"path": "cut.png"}, "begins as image/png but is cut off")
+	k.fails("import_image", args{"path": "cut.png"}, "begins as image/png but is incomplete")
 	k.fails("import_image", args{"path": "damaged.jpg"}, "header is damaged")
 	k.fails("import_image", args{"path": "text.png"}, "not a PNG, JPEG, GIF or WebP image; it looks like text: use read_file")
 	k.fails("import_image", args{"path": "empty.png"}, "not a PNG, JPEG, GIF or WebP image")

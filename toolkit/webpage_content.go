@@ -131,7 +131,7 @@ func (p *webPage) convertHTML(ctx context.Context, source string) error {
 		return err
 	}
 	switch {
-	case m.full || doc.cut:
+	case m.full || doc.partial:
 		p.note = "the page is too large; its end is missing"
 	case p.text == "" && doc.refresh != "":
 		p.note = "the page only leads on to " + doc.refresh

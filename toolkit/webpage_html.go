@@ -28,13 +28,13 @@ type pageTree struct {
 	title   string
 	base    *url.URL // what its links are relative to
 	refresh string   // where it sends its readers by itself, "" for nowhere
-	cut     bool     // its end was not read
+	partial bool     // its end was not read
 }
 
 // parsePage parses a page. Memory and time are bounded by the size of the
 // source: see [tame].
 func parsePage(ctx context.Context, source string, base *url.URL) (*pageTree, error) {
-	tamed, cut, err := tame(ctx, source)
+	tamed, partial, err := tame(ctx, source)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func parsePage(ctx context.Context, source string, base *url.URL) (*pageTree, er
 		}
 		return nil, errTooDeep // it takes anything else
 	}
-	t := &pageTree{root: root, base: base, cut: cut}
+	t := &pageTree{root: root, base: base, partial: partial}
 	t.readHead()
 	return t, nil
 }
@@ -55,7 +55,7 @@ func parsePage(ctx context.Context, source string, base *url.URL) (*pageTree, er
 // one that left them open: a page of 4 MB could ask for a billion of them. So
 // each kind is written once at a time, without attributes. What is no text is
 // left out on the way: scripts, styles, comments.
-func tame(ctx context.Context, source string) (tamed []byte, cut bool, err error) {
+func tame(ctx context.Context, source string) (tamed []byte, partial bool, err error) {
 	z := html.NewTokenizer(strings.NewReader(source))
 	open := map[atom.Atom]int{}
 	b := make([]byte, 0, len(source)/2)

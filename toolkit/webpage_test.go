@@ -384,7 +384,7 @@ func TestPageTypes(t *testing.T) {
 		{name: "zip", contentType: "application/zip", body: "PK\x03\x04", fails: "application/zip"},
 		{name: "binary as text", contentType: "text/plain", body: "a\x00b", fails: "is not text"},
 		{name: "HTML as image", contentType: "image/png", body: "<html>", fails: "image/png"},
-		{name: "image cut off", contentType: "image/png", body: picture.String()[:20], fails: "cut off or damaged"},
+		{name: "image cut off", contentType: "image/png", body: picture.String()[:20], fails: "incomplete or damaged"},
 		{name: "Latin-1", contentType: "text/html; charset=iso-8859-1", body: "<p>caf\xe9", want: "café"},
 		{name: "Windows by meta", contentType: "text/html", body: "<meta charset=windows-1252><p>\x93q\x94", want: "“q”"},
 		{name: "Shift JIS by meta", contentType: "text/html", body: "<meta http-equiv=content-type content='text/html; charset=shift_jis'><p>\x93\xfa\x96\x7b", want: "日本"},

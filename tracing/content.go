@@ -38,9 +38,9 @@ func shown(s string, limit int) string {
 		}
 		return fmt.Sprintf("(%s, %d characters)", head, len(d))
 	})
-	cut := len(s) > limit || total > 8*limit
+	longer := len(s) > limit || total > 8*limit
 	s = prefix(s, limit)
-	if cut {
+	if longer {
 		s += fmt.Sprintf("… (of %d bytes)", total)
 	}
 	return s

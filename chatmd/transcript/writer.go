@@ -37,7 +37,7 @@ const (
 //
 // The marks of a run and of a turn are written with the first thing that the run
 // or the reply brings, so that a run which adds nothing leaves the text as it is.
-// Whatever has no mark of its end has broken off: a text that a crash cut short
+// Whatever has no mark of its end has broken off: a text that a crash left unfinished
 // says so by itself.
 type Writer struct {
 	// Agent is the path of the agent's file, as seen from the text. The mark of

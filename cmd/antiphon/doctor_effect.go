@@ -109,8 +109,8 @@ func (p *prober) usage(context.Context) (string, error) {
 	return fmt.Sprintf("%d in, %d out", p.first.Usage.InputTokens, p.first.Usage.OutputTokens), nil
 }
 
-// cut asks for more than the reply may be.
-func (p *prober) cut(ctx context.Context) (string, error) {
+// maxTokens asks for more than the reply may be.
+func (p *prober) maxTokens(ctx context.Context) (string, error) {
 	const limit = 16 // the least that the API takes
 	r := p.request(item.User("Count from one to two hundred, in words."))
 	r.Instructions = "Do what the user asks, in full."
@@ -125,11 +125,11 @@ func (p *prober) cut(ctx context.Context) (string, error) {
 	}
 	switch {
 	case resp.Status == item.StatusIncomplete:
-		return "and the reply says that it was cut", nil
+		return "and the reply says that it is incomplete", nil
 	case n > limit:
 		return "", errIgnored(fmt.Sprintf("ignored: %d tokens came, though %d were the most", n, limit))
 	case n == limit:
-		return fmt.Sprintf("but the cut reply says %q; the count of its tokens tells", resp.Status), nil
+		return fmt.Sprintf("but the incomplete reply says %q; the count of its tokens tells", resp.Status), nil
 	}
 	return "", errUnclear("the model ended its reply by itself")
 }
@@ -151,7 +151,7 @@ func (p *prober) schema(ctx context.Context) (string, error) {
 	case err == nil && len(got) == 1 && got["colour"] == "blue":
 		return "the reply obeys its schema", nil
 	case resp.Status == item.StatusIncomplete && strings.HasPrefix(strings.TrimSpace(resp.Text()), "{"):
-		return "", errUnclear("the reply was cut before its JSON was whole")
+		return "", errUnclear("the reply ended before its JSON did")
 	}
 	return "", errIgnored(fmt.Sprintf("taken and ignored: the reply is %q", p.short(resp.Text())))
 }

@@ -29,7 +29,7 @@ const (
 	probeCreate    = "responses"
 	probeStream    = "responses, streamed"
 	probeUsage     = "usage"
-	probeCut       = "max_output_tokens"
+	probeLimit     = "max_output_tokens"
 	probeWindow    = "context window"
 	probeSchema    = "output by a JSON schema"
 	probePicture   = "image in a message"
@@ -90,7 +90,7 @@ func (c *doctorCommand) probes(ctx context.Context, l *link, report *doctorRepor
 		name string
 		run  func(context.Context) (string, error)
 	}{
-		{probeCreate, p.create}, {probeStream, p.stream}, {probeUsage, p.usage}, {probeCut, p.cut}, {probeWindow, p.window},
+		{probeCreate, p.create}, {probeStream, p.stream}, {probeUsage, p.usage}, {probeLimit, p.maxTokens}, {probeWindow, p.window},
 		{probeSchema, p.schema}, {probePicture, p.picture}, {probeTools, p.tools}, {probeForced, p.forced}, {probeNamed, p.named},
 		{probeOutput, p.textOutput}, {probeParts, p.partsOutput},
 		{probePrevious, p.previous}, {probeStored, p.stored}, {probeTokens, p.tokens}, {probeTalks, p.conversations},

@@ -137,7 +137,7 @@ func TestDoctorLooksAtTheEffect(t *testing.T) {
 		}},
 		"does as it is asked": {pretender{remembers: true, obeys: true, sees: true, calls: true, cuts: true}, []string{
 			"ok previous_response_id +a word of turn one", "ok output by a JSON schema", "ok image in a message +the model saw it", "ok function calls",
-			"ok a call is required", "ok a tool is chosen by name", "ok tool output with an image +the model saw it", "ok max_output_tokens +and the reply says that it was cut",
+			"ok a call is required", "ok a tool is chosen by name", "ok tool output with an image +the model saw it", "ok max_output_tokens +and the reply says that it is incomplete",
 			`"previous_response": "yes"`,
 		}},
 	} {

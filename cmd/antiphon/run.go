@@ -495,7 +495,7 @@ func (c *runCommand) verdict(s agent.Stopped, refused []string) error {
 	case agent.EmptyReply:
 		return &exitError{exitProvider, fmt.Errorf("the reply is empty: %s; give a prompt to go on, or look at the endpoint with antiphon doctor", s.Detail)}
 	case agent.Incomplete:
-		return &exitError{exitProvider, fmt.Errorf("the reply is incomplete: the endpoint cut it off (%s)", cmp.Or(s.Detail, "it did not say why"))}
+		return &exitError{exitProvider, fmt.Errorf("the reply is incomplete: the endpoint ended it (%s)", cmp.Or(s.Detail, "it did not say why"))}
 	}
 	detail := s.Detail
 	if s.Why == agent.MaxTime {

@@ -38,7 +38,7 @@ type printer struct {
 	part    int             // of which part
 	refused map[string]bool // calls that were told of as refused
 	failed  int             // calls that ran and failed
-	cut     string          // a remark on the last turn, told if another follows
+	remark  string          // a remark on the last turn, told if another follows
 	differs *agent.Noticed  // the message whose text is another one than what was printed
 	missing *agent.Noticed  // the message that the reply's end lacks
 	// writeErr is the first error of standard output, such as a closed pipe.
@@ -58,9 +58,9 @@ func (p *printer) show(ev agent.Event) error {
 	p.follow("", ev)
 	switch ev := ev.(type) {
 	case agent.TurnStarted:
-		if p.cut != "" {
-			p.note(yellow, "%s", p.cut)
-			p.cut = ""
+		if p.remark != "" {
+			p.note(yellow, "%s", p.remark)
+			p.remark = ""
 		}
 	case agent.TextDelta:
 		if p.spoke && ev.Part != p.part {
@@ -108,7 +108,7 @@ func (p *printer) show(ev agent.Event) error {
 		p.endLine()
 		p.differs, p.missing = nil, nil
 		if ev.Reason != "" { // what ends the run is told by its last line
-			p.cut = fmt.Sprintf("!! turn %d: %s: %s", ev.Turn, ev.Status, p.short(ev.Reason, 300))
+			p.remark = fmt.Sprintf("!! turn %d: %s: %s", ev.Turn, ev.Status, p.short(ev.Reason, 300))
 		}
 	case agent.Stopped:
 		p.stopped(ev)
@@ -394,8 +394,8 @@ func (p *printer) short(s string, limit int) string { return shorten(p.hide(s), 
 // shorten makes foreign text one line of at most limit characters, without
 // control characters.
 func shorten(s string, limit int) string {
-	if cut := 4 * limit; len(s) > cut {
-		s = strings.ToValidUTF8(s[:cut], "") + "…"
+	if most := 4 * limit; len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "") + "…"
 	}
 	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r <= ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 }), " ")
 	if utf8.RuneCountInString(s) > limit {

@@ -117,7 +117,7 @@ func (x *Exchange) begin() error {
 	if err != nil && err != io.EOF {
 		return x.Broken(err)
 	}
-	if err == io.EOF && len(head) == 0 && x.Response.Request.Method == http.MethodPost { // an end that the server meant: a cut is another error
+	if err == io.EOF && len(head) == 0 && x.Response.Request.Method == http.MethodPost { // an end that the server meant: a truncated one is another error
 		return x.Fail(&endpoint.Error{Class: endpoint.Protocol, Message: "the answer is empty"})
 	}
 	x.head = head
@@ -205,14 +205,14 @@ func (x *Exchange) Broken(err error) *endpoint.Error {
 }
 
 // Unreadable is the error for JSON that is none, what names its place. A text
-// that ends too early at the end of the body was cut.
+// that ends too early at the end of the body was truncated.
 func (x *Exchange) Unreadable(what string, text []byte, last bool, err error) *endpoint.Error {
 	e := &endpoint.Error{Class: endpoint.Protocol, Err: err}
 	e.Message = fmt.Sprintf("%s cannot be read: %v: %s", what, err, x.Quote(text, 200))
 	var syntax *item.SyntaxError
 	if last && errors.As(err, &syntax) && syntax.Offset >= len(bytes.TrimRight(text, " \t\r\n")) {
 		e.Class = endpoint.Truncated
-		e.Message = what + " is cut off"
+		e.Message = what + " ends too early"
 	}
 	return x.Fail(e)
 }

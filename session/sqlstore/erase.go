@@ -132,12 +132,12 @@ func (s *Store) intact(ctx context.Context) error {
 	}
 	found, err := t.texts(ctx, `PRAGMA integrity_check(1)`)
 	if err == nil && (len(found) != 1 || found[0] != "ok") {
-		err = &session.Damage{Place: s.place, Problem: cutText(found)}
+		err = &session.Damage{Place: s.place, Problem: listed(found)}
 	}
 	return err
 }
 
-func cutText(found []string) string {
+func listed(found []string) string {
 	if len(found) == 0 {
 		return "SQLite's integrity_check says nothing"
 	}

@@ -229,24 +229,24 @@ func (t *tx) sweepLogs(ctx context.Context, swept *session.Swept) error {
 		return err
 	}
 	for _, b := range orphans {
-		if err := t.cutLog(ctx, b, swept); err != nil {
+		if err := t.truncateLog(ctx, b, swept); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// cutLog removes what a log has behind an entry. It does not cut a row that is
+// truncateLog removes what a log has behind an entry. It does not split a row that is
 // damaged, for where its entries end is not known, nor a log that does not fit
 // those that begin with it: one of them may need more.
-func (t *tx) cutLog(ctx context.Context, b base, swept *session.Swept) error {
+func (t *tx) truncateLog(ctx context.Context, b base, swept *session.Swept) error {
 	rows, err := t.rows(ctx, `SELECT last, n, sums, data FROM antiphon_entries WHERE log = ? AND last > ? ORDER BY last`, b.log, b.at)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
 	found := false
-	var left *packed // of the row in which the cut is
+	var left *packed // of the row in which the log ends now
 	for rows.Next() {
 		p := packed{log: b.log}
 		if err := rows.Scan(&p.last, &p.n, (*sql.RawBytes)(&p.sums), (*sql.RawBytes)(&p.data)); err != nil {
