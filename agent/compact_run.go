@@ -70,12 +70,13 @@ func (r *Run) compacted(e Compact, seen *CompactCall, failure error) error {
 	}
 	r.emit(r.shortened)
 	if seen.instead && failure == nil {
-		return r.notice(r.lasting, Noticed{Kind: session.NoticeSummaryInstead, Text: summaryInstead})
+		return r.notice(r.lasting, Noticed{Kind: session.NoticeSummaryInstead, Text: SummaryInstead})
 	}
 	return nil
 }
 
-const summaryInstead = "the endpoint has no compaction of its own, so the model wrote a summary"
+// SummaryInstead is the text of a notice of the kind [session.NoticeSummaryInstead].
+const SummaryInstead = "the endpoint has no compaction of its own, so the model wrote a summary"
 
 // remains estimates what a request carries after a compaction.
 func (r *Run) remains(e Compact, seen *CompactCall) int64 {

@@ -91,10 +91,10 @@ func (s *State) View() *session.View { return &s.view }
 
 // Apply folds the log's next entry.
 func (s *State) Apply(e session.Entry) {
-	if _, ok := e.Body.(session.ReasoningDropped); ok {
+	switch b := e.Body.(type) {
+	case session.ReasoningDropped:
 		s.accepted -= reasoningIn(s.view.Items(), s.accepted) // the rest moves up
-	}
-	if b, ok := e.Body.(session.ItemsWithdrawn); ok {
+	case session.ItemsWithdrawn:
 		s.withdrawn(e, b)
 		return
 	}
@@ -105,28 +105,54 @@ func (s *State) Apply(e session.Entry) {
 	}
 	s.server.apply(e.Body, s.setup.Endpoint)
 	s.keeps(e)
+	s.applyRun(e, s.view.Taken() > taken)
+	s.applyCall(e)
+	s.applyDecision(e.Body, behind)
+}
+
+// applyRun folds an entry about a run or a turn. Taken says that the view took an
+// item from outside.
+func (s *State) applyRun(e session.Entry, taken bool) {
 	switch b := e.Body.(type) {
 	case session.RunStarted:
 		s.run, s.over = runState{}, false
 		s.needs = s.needs || s.inTurn
 		s.inTurn = false
 	case session.Given:
-		if s.view.Taken() > taken {
+		if taken {
 			s.given(e.Seq, b.Item)
 		}
 	case session.TurnStarted:
-		s.turn, s.inTurn, s.needs, s.turnAt = b.Turn, true, false, e.Seq
-		s.run.turns++
-		s.sent = s.view.Items().Len()
-		s.cache.asked(&s.view)
-		if s.Room.measures() {
-			s.fill.asked = s.size()
-		}
-		s.run.refusal, s.run.unanswerable, s.run.empty, s.called = false, "", true, false
+		s.turnStarted(e.Seq, b.Turn)
 	case session.Received:
 		s.received(b.Item)
 	case session.TurnEnded:
 		s.turnEnded(b)
+	case session.Noticed:
+		s.noticed(e.Seq, b)
+	case session.Stopped:
+		s.over = true
+	case session.StopAsked:
+		if s.run.ask.Why == "" || !b.AfterTurn {
+			s.run.ask = b
+		}
+	}
+}
+
+func (s *State) turnStarted(seq int64, turn int) {
+	s.turn, s.inTurn, s.needs, s.turnAt = turn, true, false, seq
+	s.run.turns++
+	s.sent = s.view.Items().Len()
+	s.cache.asked(&s.view)
+	if s.Room.measures() {
+		s.fill.asked = s.size()
+	}
+	s.run.refusal, s.run.unanswerable, s.run.empty, s.called = false, "", true, false
+}
+
+// applyCall folds an entry about a call.
+func (s *State) applyCall(e session.Entry) {
+	switch b := e.Body.(type) {
 	case session.ApprovalAsked:
 		s.wait(s.view.Call(b.CallID, b.Number))
 	case session.Approval:
@@ -143,6 +169,13 @@ func (s *State) Apply(e session.Entry) {
 		s.need(true)
 	case session.Withdrawn:
 		s.run.unanswerable = b.Reason
+	}
+}
+
+// applyDecision folds a decision about what is sent. Behind is how many items
+// followed the accepted ones before it.
+func (s *State) applyDecision(body session.Body, behind int) {
+	switch b := body.(type) {
 	case session.ReasoningDropped:
 		s.run.dropped = true
 		s.fill.again()
@@ -167,14 +200,6 @@ func (s *State) Apply(e session.Entry) {
 	case session.Superseded:
 		s.accepted = max(0, s.view.Items().Len()-behind)
 		s.fill.again()
-	case session.Noticed:
-		s.noticed(e.Seq, b)
-	case session.Stopped:
-		s.over = true
-	case session.StopAsked:
-		if s.run.ask.Why == "" || !b.AfterTurn {
-			s.run.ask = b
-		}
 	}
 }
 

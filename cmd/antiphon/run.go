@@ -100,42 +100,14 @@ Examples:
 
 // Run runs the agent.
 func (c *runCommand) Run(ctx context.Context, std stdio, env environment) (err error) {
-	if err := c.check(); err != nil {
-		return err
-	}
-	c.until = time.Now().Add(c.MaxTime)
-	table, err := c.table(env)
+	// Agents in messages and the run itself share what the limits leave.
+	ctx = agent.WithBudget(ctx, &agent.Budget{Tokens: c.MaxTokens, Cost: c.MaxCost})
+	table, err := c.prepare(ctx, env)
 	if err != nil {
 		return err
 	}
-	if c.Profile != "" { // a slip is one on the rehearsal too
-		if _, err := table.ByName(c.Profile); err != nil {
-			return usage(fmt.Errorf("--profile: %w", err))
-		}
-	}
-	c.models, c.unsure = table, new(atomic.Bool)
-	for _, path := range []string{c.File, c.Out} {
-		if isExport(path) && !(c.inSession() && path == c.Out) {
-			return usage(fmt.Errorf("%s is an exported session, not an agent; antiphon sessions import %s --for AGENT makes a session of it to go on with", path, path))
-		}
-	}
-	// Agents in messages and the run itself share what the limits leave.
-	ctx = agent.WithBudget(ctx, &agent.Budget{Tokens: c.MaxTokens, Cost: c.MaxCost})
-	if err := c.reachable(ctx, env, table); err != nil {
-		return err
-	}
-	c.Plain = c.Plain || env["ANTIPHON_PLAIN"] != ""
-	if !c.JSON && !c.Quiet {
-		c.screen, std = newScreen(std, env, c.Plain)
-		defer c.screen.close()
-	}
-	var who *person
-	if terminal(std.in) && terminal(std.err) && !c.JSON {
-		who = newPerson(std)
-		if c.screen != nil {
-			who.colour, who.columns = c.screen.colour, c.screen.size
-		}
-	}
+	std, who := c.watch(std, env)
+	defer c.screen.close()
 	runner, stop := c.inside(ctx, std, env, table, who)
 	defer stop()
 	file, sess, err := c.open(ctx, std, env, table, who, runner)
@@ -144,6 +116,53 @@ func (c *runCommand) Run(ctx context.Context, std stdio, env environment) (err e
 		return c.late(err)
 	}
 	defer file.Close()
+	return c.converse(ctx, std, env, table, who, file, sess)
+}
+
+// prepare looks at all that can be wrong before a file is opened.
+func (c *runCommand) prepare(ctx context.Context, env environment) (*endpoint.Table, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	c.until = time.Now().Add(c.MaxTime)
+	table, err := c.table(env)
+	if err != nil {
+		return nil, err
+	}
+	if c.Profile != "" { // a slip is one on the rehearsal too
+		if _, err := table.ByName(c.Profile); err != nil {
+			return nil, usage(fmt.Errorf("--profile: %w", err))
+		}
+	}
+	c.models, c.unsure = table, new(atomic.Bool)
+	for _, path := range []string{c.File, c.Out} {
+		if isExport(path) && !(c.inSession() && path == c.Out) {
+			return nil, usage(fmt.Errorf("%s is an exported session, not an agent; antiphon sessions import %s --for AGENT makes a session of it to go on with", path, path))
+		}
+	}
+	return table, c.reachable(ctx, env, table)
+}
+
+// watch returns the streams to write to beside the status line, if there is one,
+// and the person at the terminal, or nil.
+func (c *runCommand) watch(std stdio, env environment) (stdio, *person) {
+	c.Plain = c.Plain || env["ANTIPHON_PLAIN"] != ""
+	if !c.JSON && !c.Quiet {
+		c.screen, std = newScreen(std, env, c.Plain)
+	}
+	if !terminal(std.in) || !terminal(std.err) || c.JSON {
+		return std, nil
+	}
+	who := newPerson(std)
+	if c.screen != nil {
+		who.colour, who.columns = c.screen.colour, c.screen.size
+	}
+	return std, who
+}
+
+// converse runs the agent of the file that was opened, unless the session needs no
+// run.
+func (c *runCommand) converse(ctx context.Context, std stdio, env environment, table *endpoint.Table, who *person, file *agentfile.File, sess *session.Session) error {
 	prompt, err := c.prompt(ctx, std)
 	if err != nil {
 		return err

@@ -127,7 +127,7 @@ func (c *compactCommand) compact(ctx context.Context, std stdio, env environment
 		return err
 	}
 	if c.By == session.ByEndpoint && done.By == session.BySummary {
-		fmt.Fprintln(std.err, "!! the endpoint has no compaction of its own, so the model wrote a summary")
+		fmt.Fprintln(std.err, "!! "+agent.SummaryInstead)
 	}
 	return all.told(std, compacted{s.ID(), *done}, "%s: about %d tokens became %d, by %s, in entry %d; --restore takes it back", s.ID(), done.Before, done.After, done.By, done.Seq)
 }

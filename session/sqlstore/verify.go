@@ -210,68 +210,98 @@ type scanned struct {
 // entries yields each entry of the session once, in order, lost or not.
 func (c *scan) entries(ctx context.Context) iter.Seq[scanned] {
 	return func(yield func(scanned) bool) {
-		found := c.plan(ctx)
-		for _, d := range found {
+		for _, d := range c.plan(ctx) {
 			if !yield(scanned{damage: d}) {
 				return
 			}
 		}
-		var sum session.Sum
-		known := true
+		w := &walk{scan: c, yield: yield, known: true}
 		for _, part := range c.spans {
-			from, err := c.s.origin(ctx, c.row, part.log)
-			if damage := new(session.Damage); errors.As(err, &damage) {
-				from, err = c.row.ID, nil // its entries say the same
-			}
-			if err != nil {
-				c.err = err
+			if !w.span(ctx, part) {
 				return
 			}
-			keys := c.keys(ctx, part)
-			next := part.from + 1
-			for _, last := range keys {
-				p, err := c.packed(ctx, part.log, last)
-				if err != nil || !p.shaped() || p.before() >= part.to || p.last < next {
-					continue // its entries are reported as missing
-				}
-				if known = known && p.before() < next; known && p.before()+1 == next && p.sum(0) != sum {
-					if !yield(scanned{damage: &session.Damage{Session: c.row.ID, Entry: next, Place: p.place(0, 0), Problem: "it does not follow the entry before it"}}) {
-						return
-					}
-				}
-				for _, e := range p.scan(sum, known && p.before()+1 == next) {
-					if e.seq < next || e.seq > part.to {
-						continue
-					}
-					for ; next < e.seq; next++ {
-						if !yield(c.lost(part.log, next)) {
-							return
-						}
-					}
-					c.open(&e, from, p)
-					if e.damage != nil {
-						e.damage.Session = c.row.ID
-					}
-					if !yield(e) {
-						return
-					}
-					next++
-				}
-				i := min(p.last, part.to) - p.before()
-				sum, known = p.sum(i), true
-			}
-			for ; next <= part.to; next++ {
-				known = false
-				if !yield(c.lost(part.log, next)) {
-					return
-				}
-			}
 		}
-		if !bytes.Equal(sum[:], c.row.head) {
+		if !bytes.Equal(w.sum[:], c.row.head) {
 			yield(scanned{damage: &session.Damage{Session: c.row.ID, Place: fmt.Sprintf("table antiphon_sessions, log %d", c.row.log),
 				Problem: "the log does not end with the entry that was written last"}})
 		}
 	}
+}
+
+// walk goes over the entries of a session in order. Its methods return false
+// where it ends early.
+type walk struct {
+	*scan
+	yield func(scanned) bool
+	next  int64       // the entry that comes next
+	sum   session.Sum // of the entry before it, if known
+	known bool
+}
+
+// span yields the entries of a span.
+func (w *walk) span(ctx context.Context, part span) bool {
+	from, err := w.s.origin(ctx, w.row, part.log)
+	if damage := new(session.Damage); errors.As(err, &damage) {
+		from, err = w.row.ID, nil // its entries say the same
+	}
+	if err != nil {
+		w.err = err
+		return false
+	}
+	w.next = part.from + 1
+	for _, last := range w.keys(ctx, part) {
+		p, err := w.packed(ctx, part.log, last)
+		if err != nil || !p.shaped() || p.before() >= part.to || p.last < w.next {
+			continue // its entries are reported as missing
+		}
+		if !w.packedRow(p, part, from) {
+			return false
+		}
+	}
+	if w.next <= part.to {
+		w.known = false
+	}
+	return w.missing(part.log, part.to+1)
+}
+
+// packedRow yields the entries of a row that are in a span, and those missing
+// before them.
+func (w *walk) packedRow(p *packed, part span, from string) bool {
+	w.known = w.known && p.before() < w.next
+	follows := w.known && p.before()+1 == w.next
+	if follows && p.sum(0) != w.sum {
+		if !w.yield(scanned{damage: &session.Damage{Session: w.row.ID, Entry: w.next, Place: p.place(0, 0), Problem: "it does not follow the entry before it"}}) {
+			return false
+		}
+	}
+	for _, e := range p.scan(w.sum, follows) {
+		if e.seq < w.next || e.seq > part.to {
+			continue
+		}
+		if !w.missing(part.log, e.seq) {
+			return false
+		}
+		w.open(&e, from, p)
+		if e.damage != nil {
+			e.damage.Session = w.row.ID
+		}
+		if !w.yield(e) {
+			return false
+		}
+		w.next++
+	}
+	w.sum, w.known = p.sum(min(p.last, part.to)-p.before()), true
+	return true
+}
+
+// missing yields the entries up to one that is there as lost.
+func (w *walk) missing(log, upTo int64) bool {
+	for ; w.next < upTo; w.next++ {
+		if !w.yield(w.lost(log, w.next)) {
+			return false
+		}
+	}
+	return true
 }
 
 // open decrypts an entry, where the store has its key.
@@ -370,58 +400,75 @@ func (c *scan) packed(ctx context.Context, log, last int64) (*packed, error) {
 }
 
 // reach is how many entries on a line of a damaged row may be another's: a
-// changed byte may have joined or cut lines.
+// changed byte may have joined or split lines.
 const reach = 8
 
-// scan returns the entries of a row, behind a sum if that is known.
+// scan returns the entries of a row. The first follows an entry with the sum
+// before, if that is known.
 func (p *packed) scan(before session.Sum, known bool) []scanned {
-	var list []scanned
-	var raw []byte // lines that are nobody's
-	i, at := int64(0), 0
-	lost := func(upTo int64) {
-		for ; i < upTo; i++ {
-			seq := p.before() + 1 + i
-			list = append(list, scanned{seq: seq, raw: raw, damage: &session.Damage{Entry: seq, Place: p.place(at-len(raw), at), Problem: "its bytes do not have the checksum that was written with it"}})
-			raw = nil
-		}
-	}
-	computed := before
+	r := &rowScan{packed: p, computed: before}
 	if !known {
-		computed = p.sum(0)
+		r.computed = p.sum(0)
 	}
-	for at < len(p.data) {
-		n := bytes.IndexByte(p.data[at:], '\n')
-		if n < 0 {
-			n = len(p.data) - at
-		}
-		line := p.data[at : at+n]
-		match := int64(-1)
-		for j := i; j < min(i+reach, p.n); j++ {
-			if p.sum(j).Next(p.before()+1+j, line) == p.sum(j+1) {
-				match = j
-				break
-			}
-		}
-		switch {
-		case match >= 0:
-			lost(match)
-			list = append(list, scanned{seq: p.before() + 1 + i, line: line})
-			computed = p.sum(i + 1)
-			i++
-		case i < p.n && computed.Next(p.before()+1+i, line) == p.sum(i+1), i < p.n && p.proven(i, at+n+1, line):
-			// The line is whole; a sum beside it is not.
-			computed = p.sum(i).Next(p.before()+1+i, line)
-			seq := p.before() + 1 + i
-			list = append(list, scanned{seq: seq, line: line, damage: &session.Damage{Entry: seq, Place: p.place(at, at+n), Problem: "its checksum is damaged; the entry itself is whole"}})
-			i++
-		default:
-			raw = append(append(raw, line...), '\n')
-		}
-		at = min(at+n+1, len(p.data))
+	for r.at < len(p.data) {
+		line, _, _ := bytes.Cut(p.data[r.at:], newline)
+		r.take(line)
+		r.at = min(r.at+len(line)+1, len(p.data))
 	}
-	lost(p.n)
-	return list
+	r.lost(p.n)
+	return r.list
 }
+
+// rowScan assigns the lines of a row to its entries, by their sums.
+type rowScan struct {
+	*packed
+	list     []scanned
+	i        int64       // the entry of the row that comes next
+	at       int         // where its line should begin
+	raw      []byte      // the lines before it that belong to no entry
+	computed session.Sum // of the entry before it
+}
+
+// take assigns the next line.
+func (r *rowScan) take(line []byte) {
+	if match := r.match(line); match >= 0 {
+		r.lost(match)
+		r.list = append(r.list, scanned{seq: r.seq(r.i), line: line})
+		r.computed = r.sum(r.i + 1)
+		r.i++
+		return
+	}
+	if r.i == r.n || r.computed.Next(r.seq(r.i), line) != r.sum(r.i+1) && !r.proven(r.i, r.at+len(line)+1, line) {
+		r.raw = append(append(r.raw, line...), '\n')
+		return
+	}
+	// The line is whole; a sum beside it is not.
+	r.computed = r.sum(r.i).Next(r.seq(r.i), line)
+	r.list = append(r.list, scanned{seq: r.seq(r.i), line: line, damage: &session.Damage{Entry: r.seq(r.i), Place: r.place(r.at, r.at+len(line)), Problem: "its checksum is damaged; the entry itself is whole"}})
+	r.i++
+}
+
+// match returns the next entry whose sum the line has, or -1.
+func (r *rowScan) match(line []byte) int64 {
+	for j := r.i; j < min(r.i+reach, r.n); j++ {
+		if r.sum(j).Next(r.seq(j), line) == r.sum(j+1) {
+			return j
+		}
+	}
+	return -1
+}
+
+// lost adds the entries before one as lost. The first has the bytes that belong to
+// no entry.
+func (r *rowScan) lost(upTo int64) {
+	for ; r.i < upTo; r.i++ {
+		r.list = append(r.list, scanned{seq: r.seq(r.i), raw: r.raw, damage: &session.Damage{Entry: r.seq(r.i), Place: r.place(r.at-len(r.raw), r.at), Problem: "its bytes do not have the checksum that was written with it"}})
+		r.raw = nil
+	}
+}
+
+// seq is the number of an entry of the row.
+func (p *packed) seq(i int64) int64 { return p.before() + 1 + i }
 
 // proven reports that a line whose own sum is damaged is whole: the next line's
 // sum follows from it.
@@ -430,6 +477,6 @@ func (p *packed) proven(i int64, at int, line []byte) bool {
 		return false
 	}
 	next, _, _ := bytes.Cut(p.data[at:], newline)
-	seq := p.before() + 1 + i
+	seq := p.seq(i)
 	return p.sum(i).Next(seq, line).Next(seq+1, next) == p.sum(i+2)
 }
