@@ -115,7 +115,7 @@ type Agent struct {
 	Spill tool.Spill
 	// Compaction says when what is sent is made shorter, and how.
 	Compaction Compaction
-	// CollapseReads sends a marker in the place of what a tool read, once a later
+	// CollapseReads sends a marker instead of what a tool read, once a later
 	// call has read the same again: see tool.Traits.Region. The log keeps all of
 	// it, and what was decided stays when the setting changes.
 	CollapseReads bool
@@ -231,8 +231,8 @@ func checkRequest(req *item.Request) error {
 	return nil
 }
 
-// checkInput returns an error for the first item that is none, or is a message
-// in a role that the API does not know.
+// checkInput returns an error for the first value that is not an item, or is a
+// message in a role that the API does not know.
 func checkInput(input []item.Item) error {
 	for i, it := range input {
 		switch {

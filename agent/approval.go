@@ -128,11 +128,11 @@ func pendingOf(s *session.Session, c *session.OpenCall) Pending {
 	return p
 }
 
-// Decide answers calls that wait. The decisions for one session are recorded
-// all or none; the next run goes on with them. A decision that is recorded
-// already is no error and is not recorded again, others that do not fit give a
-// [*DecisionError]. It takes the session's lock as a run does; while a run is under
-// way the error wraps [session.ErrBusy].
+// Decide answers calls that wait. The decisions for one session are recorded all
+// or none; the next run goes on with them. A decision that is recorded already
+// is not an error and is not recorded again, others that do not fit give a
+// [*DecisionError]. It takes the session's lock as a run does; while a run is
+// under way the error wraps [session.ErrBusy].
 func Decide(ctx context.Context, s *session.Session, decisions ...Decision) (err error) {
 	release, err := s.Hold(ctx)
 	if err != nil {
@@ -154,7 +154,7 @@ func Decide(ctx context.Context, s *session.Session, decisions ...Decision) (err
 		target := s
 		if id != s.ID() {
 			if !strings.HasPrefix(id, s.ID()+"/") {
-				return &DecisionError{bySession[id][0], fmt.Errorf("%w: session %q is none of %q", ErrNotWanted, id, s.ID())}
+				return &DecisionError{bySession[id][0], fmt.Errorf("%w: session %q does not belong to %q", ErrNotWanted, id, s.ID())}
 			}
 			var err error
 			if target, err = nestedIn(ctx, s, id); err != nil {
@@ -303,7 +303,7 @@ func (d Decision) check(call item.Item) error {
 		}
 		object := item.JSON(d.Arguments)
 		if call.Type() != item.TypeCustomToolCall && (object.Valid() != nil || !strings.HasPrefix(strings.TrimSpace(d.Arguments), "{")) {
-			return fmt.Errorf("%w: its arguments are no JSON object", ErrMeaningless)
+			return fmt.Errorf("%w: its arguments are not a JSON object", ErrMeaningless)
 		}
 	}
 	if d.Remember != nil {

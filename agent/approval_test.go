@@ -104,7 +104,7 @@ func TestPauseAndDecide(t *testing.T) {
 	}
 }
 
-// L7: an answer is given once. The same again is no error, another is, and so
+// L7: an answer is given once. The same again is not an error, another is, and so
 // is one that nobody waits for or that makes no sense. Of several, all or none
 // are recorded.
 func TestDecideRefuses(t *testing.T) {
@@ -309,8 +309,8 @@ func TestCrashWhileItWaits(t *testing.T) {
 	}
 }
 
-// L7 T13: arguments that somebody put in the place of the model's and that do
-// not fit are not held against the model.
+// L7 T13: arguments that somebody put instead of the model's and that do not fit
+// are not held against the model.
 func TestEditedArgumentsDoNotFit(t *testing.T) {
 	const wrong = `{"txt":1}`
 	for name, set := range map[string]func(a *agent.Agent){

@@ -13,7 +13,7 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// Compaction says when a run puts something shorter in the place of the older
+// Compaction says when a run sends something shorter instead of the older
 // part of what it sends, and what. The zero value is off: then a history that
 // no longer fits ends the run with [ContextFull].
 //
@@ -59,7 +59,7 @@ type Compacter interface {
 	Compact(ctx context.Context, req *item.CompactRequest) (*item.Compacted, error)
 }
 
-// Compact is the effect of putting something shorter in the place of what was sent
+// Compact is the effect of sending something shorter instead of what was sent
 // before. To do that to a session, see [Agent.Compact]; for what is in the log,
 // [session.Compacted]; for the event, [Compacted].
 type Compact struct {
@@ -173,7 +173,7 @@ type fill struct {
 
 	// Of the last request whose size the endpoint reported.
 	sent, reported int64
-	rewritten      bool // it is no beginning of what is sent now
+	rewritten      bool // what is sent now does not begin with it
 }
 
 // again makes the estimate anew, for a decision changed what is sent.

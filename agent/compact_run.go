@@ -103,7 +103,7 @@ func (r *Run) weigh(items []item.Item) (tokens int64) {
 	return r.state.corrected(tokens)
 }
 
-// shorten makes what is to stand in the place of the items.
+// shorten makes what is sent instead of the items.
 func (r *Run) shorten(ctx context.Context, seen *CompactCall) error {
 	if seen.By == session.ByDropping {
 		seen.Items = []item.Item{item.User(fmt.Sprintf(droppedText, len(seen.Replaced)))}
@@ -122,7 +122,7 @@ func (r *Run) shorten(ctx context.Context, seen *CompactCall) error {
 	return r.bySummary(ctx, seen)
 }
 
-// droppedText is the remark that stands in the place of what was left out.
+// droppedText is the remark that is sent instead of what was left out.
 const droppedText = "[%d earlier items of this conversation are left out here: it has become too long for the context. It goes on below.]"
 
 // byEndpoint has the endpoint make the history shorter. It reports false if that
@@ -167,7 +167,7 @@ func (c *CompactCall) spend(u *item.Usage, p Price) {
 	c.Usage = &sum
 }
 
-// patience returns the budget of retries for a question that is no turn.
+// patience returns the budget of retries for a request that is not a turn.
 func (r *Run) patience(m Model) *endpoint.Budget {
 	if r.lent {
 		return r.budget
@@ -284,7 +284,7 @@ func Restore(ctx context.Context, s *session.Session, seq int64) (left int64, er
 	seq = cmp.Or(seq, inForce[0])
 	i := slices.Index(inForce, seq)
 	if i < 0 {
-		return 0, fmt.Errorf("session %q: entry %d is no compaction that is in force: these are: %v", s.ID(), seq, inForce)
+		return 0, fmt.Errorf("session %q: entry %d is not a compaction in force; these are: %v", s.ID(), seq, inForce)
 	}
 	if _, err := s.Append(ctx, session.Restored{Seq: seq}); err != nil {
 		return 0, err

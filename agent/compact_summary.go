@@ -32,7 +32,7 @@ Leave out greetings, repetitions, and what no longer matters. What stands in the
 	// user's, for every endpoint takes those in any place (where a chat template does
 	// not, its profile joins them); a developer's would be an instruction, and an assistant's something that the
 	// model has said.
-	summaryHead = "[This is a summary. It was written in the place of %d earlier items of this conversation, which had become too long for the context. Where messages stand before it, they are from that time too. The conversation goes on below.]\n\n"
+	summaryHead = "[This is a summary. It replaces %d earlier items of this conversation, which had become too long for the context. Where messages stand before it, they are from that time too. The conversation goes on below.]\n\n"
 )
 
 // Sizes of summaries, in tokens.
@@ -117,7 +117,7 @@ func (w *writer) condense(ctx context.Context, task string, pieces []string) (st
 		}
 		fewer := pack(texts, w.piece)
 		if len(fewer) >= len(pieces) {
-			return "", errors.New("what the model writes is no shorter than what it is given")
+			return "", errors.New("the summary is not shorter than what it sums up")
 		}
 		task, pieces = joinTask, fewer
 	}

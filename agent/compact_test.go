@@ -512,7 +512,7 @@ func TestCompactAndRestore(t *testing.T) {
 		t.Errorf("the fork (-before +now):\n%s", diff)
 	}
 	if _, err := agent.Restore(t.Context(), s, 3); err == nil {
-		t.Error("an entry was restored that is no compaction")
+		t.Error("an entry was restored that is not a compaction")
 	}
 	if left, err := agent.Restore(t.Context(), s, 0); err != nil || left != 0 {
 		t.Fatal(left, err)
@@ -544,7 +544,7 @@ func TestContextFullOfTheNewest(t *testing.T) {
 	contains(t, res.Detail, "of the model's 8000", "too little")
 }
 
-// C4 X: hooks may look, object, and write what stands in the place of others.
+// C4 X: hooks may look, object, and write what replaces others.
 func TestCompactionHooks(t *testing.T) {
 	m := &small{reply: reading(8, 2000)}
 	a := compacting(m)

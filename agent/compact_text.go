@@ -56,14 +56,14 @@ func block(it item.Item, names map[string]string) string {
 	return fmt.Sprintf("[%s]", it.Type())
 }
 
-// A run of base64 at least so long is no text, with and without the head of a
+// A run of base64 at least so long is not text, with and without the head of a
 // data URI.
 const (
 	leastInURI  = 64
 	leastBase64 = 512
 )
 
-// withoutBase64 returns a text with a remark in the place of long base64.
+// withoutBase64 returns a text with a remark instead of long base64.
 func withoutBase64(s string) string {
 	var out strings.Builder
 	last := 0

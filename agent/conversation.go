@@ -207,7 +207,7 @@ func (r *Run) forgotten(e *endpoint.Error) session.Body {
 		return nil
 	}
 	return session.Noticed{Turn: r.state.turn, Kind: session.NoticeWholeHistory, Text: fmt.Sprintf(
-		"the endpoint does not know the conversation %s (%s): from here on the whole history goes with each request, and is no part of it", t.ID, reasonOf(e))}
+		"the endpoint does not know the conversation %s (%s): from here on the whole history goes with each request, and is not part of it", t.ID, reasonOf(e))}
 }
 
 // checkKept returns an error for a request that goes on from something at the

@@ -341,7 +341,7 @@ func (d *Disarm) said(seq int64, b session.Body, it item.Item) (session.Body, []
 }
 
 // compactedWithout takes requests to MCP servers and the answers to them out of
-// what stands in the place of others: a summary needs none.
+// what replaces other items: a summary needs none.
 func compactedWithout(b session.Compacted) (session.Body, []string) {
 	var dropped []string
 	var kept []item.Item

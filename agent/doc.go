@@ -24,7 +24,7 @@
 // long. All are recorded decisions; the first two draw on the budget of the
 // client's retries.
 //
-// Near the end of the model's context a run can put a summary in the place of
+// Near the end of the model's context a run can send a summary instead of
 // older items; see [Compaction], [Agent.Compact] and [Restore]. What a tool reads
 // again can be sent once; see [Agent].CollapseReads. The log keeps all of it.
 //

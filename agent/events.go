@@ -220,8 +220,8 @@ type Restored struct {
 	Reason string `json:"reason"`
 }
 
-// Collapsed says that markers are sent in the place of the outputs of the
-// entries Seqs from now on, because that of the entry By holds what they do.
+// Collapsed says that markers are sent instead of the outputs of the entries
+// Seqs from now on, because that of the entry By holds what they do.
 type Collapsed struct {
 	Seqs []int64 `json:"seqs"`
 	By   int64   `json:"by"`

@@ -155,7 +155,7 @@ type CompactCall struct {
 	// Started and Ended are readings of the clock. What follows is set for
 	// AfterCompact, unless BeforeCompact did it.
 	Started, Ended time.Time
-	// Items will stand in the place of those that are replaced.
+	// Items are sent instead of those that are replaced.
 	Items []item.Item
 	// Model is the one that was asked for them, "" if none was.
 	Model string

@@ -107,7 +107,7 @@ func CallOf(it item.Item) (tool.Call, error) {
 		name, with := calledBy(it)
 		return tool.Call{ID: it.CallID(), Kind: it.Type(), Name: name, Arguments: string(with)}, nil
 	}
-	return tool.Call{}, fmt.Errorf("an item of type %s is no call that a tool is run for", it.Type())
+	return tool.Call{}, fmt.Errorf("no tool runs for an item of type %s", it.Type())
 }
 
 // answerTo puts what a tool returned into the item that answers its call. Those

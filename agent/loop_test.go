@@ -478,7 +478,7 @@ func TestForeignCalls(t *testing.T) {
 	}
 }
 
-// S4: the texts of deltas may be kept: they are no views of a buffer that the
+// S4: the texts of deltas may be kept: they are not views of a buffer that the
 // next event overwrites.
 func TestDeltasMayBeKept(t *testing.T) {
 	var text strings.Builder

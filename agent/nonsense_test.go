@@ -307,8 +307,8 @@ func TestNonsenseItem(t *testing.T) {
 	} {
 		p.value(v)
 	}
-	// Of these nil is no value that anything hides: a program that calls them on nil
-	// has itself to blame, as with any pointer of Go.
+	// Of these nil is not a value that anything hides: a program that calls them on
+	// nil has itself to blame, as with any pointer of Go.
 	for _, v := range []any{new(item.Response), new(item.Accumulator), new(item.EventDecoder), new(item.OutputText), &item.APIError{}} {
 		p.methods(v)
 	}

@@ -103,11 +103,12 @@ type Verdict struct {
 }
 
 // Judge is implemented by a tool that knows what a rule about its arguments
-// covers, such as one that runs commands: of the prefix `ls` that `env rm` is none
-// of its calls. Approval gets the rules with a Prefix that name the tool, and
-// returns what they and the tool itself say of a call: session.Deny, Ask or Allow,
-// or "" for nothing. It counts as one more rule; where it is the one that counts,
-// the reason is for the person who is asked and for the model.
+// covers, such as one that runs commands: a rule for the prefix `ls` does not
+// cover a call that runs `env rm`. Approval gets the rules with a Prefix that
+// name the tool, and returns what they and the tool itself say of a call:
+// session.Deny, Ask or Allow, or "" for nothing. It counts as one more rule;
+// where it is the one that counts, the reason is for the person who is asked and
+// for the model.
 type Judge interface {
 	tool.Tool
 	Approval(call tool.Call, rules []session.Rule) (verdict, reason string)
@@ -299,7 +300,7 @@ func match(patterns []string, name string) (string, bool) {
 	return "", false
 }
 
-// CheckPatterns returns an error for the first pattern that is none.
+// CheckPatterns returns an error for the first invalid pattern.
 func CheckPatterns(patterns ...string) error {
 	for _, p := range patterns {
 		if _, err := path.Match(p, ""); err != nil {

@@ -49,7 +49,7 @@ func TestPolicy(t *testing.T) {
 		{"refused by an error", agent.Policy{Approver: approver(agent.Verdict{Allowed: true}, errors.New("no line"))}, "done", "The call was refused: no approval could be got: no line. Nothing was done.", false},
 		{"nobody to ask", agent.Policy{Approver: approver(agent.Verdict{Allowed: true}, agent.ErrNobody)}, "done", "The call was refused: write needs an approval and there is nobody to give it. Nothing was done.", true},
 		{"nobody to ask, hint", agent.Policy{Approver: approver(agent.Verdict{}, fmt.Errorf("no line: %w", agent.ErrNobody)), Hint: "Use --allow %s."}, "done", "The call was refused: write needs an approval and there is nobody to give it. Nothing was done. Use --allow write.", true},
-		{"a reason that is no text", agent.Policy{Approver: approver(agent.Verdict{Reason: "no\xff\x00way"}, nil)}, "done", "no\uFFFD\uFFFDway", false},
+		{"a reason that is not text", agent.Policy{Approver: approver(agent.Verdict{Reason: "no\xff\x00way"}, nil)}, "done", "no\uFFFD\uFFFDway", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRig(t, agenttest.Reply(call("r", "read", ""), call("w", "write", "")), agenttest.Reply(item.Assistant("I see")))

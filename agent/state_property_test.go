@@ -128,7 +128,7 @@ func (d *driver) ask(e agent.Ask) {
 		}
 		kind := d.pick("kind", 9)
 		if kind == 6 {
-			continue // a model is no user
+			continue // a model is not a user
 		}
 		it := d.draw(kind)
 		d.add(session.Received{Turn: e.Turn, Item: it})

@@ -61,7 +61,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// L4: other calls in between are no repetition.
+// L4: other calls in between are not a repetition.
 func TestRepeatsInARow(t *testing.T) {
 	r := newRig(t,
 		agenttest.Reply(call("c1", "echo", "a"), call("c2", "echo", "b")),
@@ -154,7 +154,7 @@ func TestBadEndpoints(t *testing.T) {
 		{"a failed response", agenttest.Failed("server_error", "oh", item.Assistant("One, two.")), endpoint.Server, false, first},
 		{"no last event", said.WithoutLast(), endpoint.Truncated, false, all},
 		{"done without a last event", said.WithoutLast().WithDone(), endpoint.Truncated, false, all},
-		{"an event that is no JSON", said.WithEvent(-2, "{oops"), endpoint.Protocol, false, append(all[:2:2], "assistant: Three, four. (incomplete)", brokenOff)},
+		{"an event that is not JSON", said.WithEvent(-2, "{oops"), endpoint.Protocol, false, append(all[:2:2], "assistant: Three, four. (incomplete)", brokenOff)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRig(t)

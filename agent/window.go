@@ -39,7 +39,7 @@ func (s *State) learned() Room {
 
 // What must be the case for reported tokens to show that a history was truncated.
 const (
-	leastInput  = 256 // tokens that are reported: less is no history
+	leastInput  = 256 // tokens that are reported: fewer say nothing about a history
 	leastGrown  = 400 // bytes of history that are new
 	leastTokens = 16  // so many bytes of history are a token at least
 )

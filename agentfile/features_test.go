@@ -75,7 +75,7 @@ func TestEveryFeatureOfOlderFiles(t *testing.T) {
 		`<msg role="narrator">x</msg>`:                    "narrator",
 		`<tool_response>x</tool_response>`:                "tool_call_id",
 		`<item type="x">{</item>`:                         "<item>",
-		`<user><img src="notes.txt" local/></user>`:       "no image",
+		`<user><img src="notes.txt" local/></user>`:       "not an image",
 		"<user>caf\xe9</user>":                            "invalid UTF-8",
 	} {
 		path := write(t, text+"\n<user>go</user>\n", dir, "talk.md")

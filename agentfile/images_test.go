@@ -20,7 +20,7 @@ import (
 )
 
 // T10: BMP and TIFF in a message become a PNG of the same pixels, whose place is told;
-// what is no image, or another than it says, is an error at its place.
+// what is not an image, or another than it says, is an error at its place.
 func TestImagesInMessages(t *testing.T) {
 	dir := t.TempDir()
 	img := image.NewNRGBA(image.Rect(0, 0, 3, 2))
@@ -49,10 +49,10 @@ func TestImagesInMessages(t *testing.T) {
 		{"a TIFF", `<img src="a.tiff" local/>`, "image made of a TIFF", ""},
 		{"a BMP as data", data("image/bmp", asBMP.Bytes()), "image made of a BMP", ""},
 		{"a BMP that is cut off", `<img src="cut.bmp" local/>`, "", "f.md:2:7: <img> cannot be read: begins as image/bmp but is incomplete or damaged"},
-		{"a text", `<img src="text.bmp" local/>`, "", "f.md:2:7: <img> is no image: text.bmp: its data is "},
+		{"a text", `<img src="text.bmp" local/>`, "", "f.md:2:7: <img> is not an image: text.bmp: its data is "},
 		{"a lying type", data("image/jpeg", asPNG.Bytes()), "", "it is declared as image/jpeg and its data is image/png"},
 		{"a lying BMP", data("image/png", asBMP.Bytes()), "", "its data is image/bmp"},
-		{"not base64", `<img src="data:image/png;base64,iVBOR*w0KGgo="/>`, "", "f.md:2:7: <img> is no image: data:image/png"},
+		{"not base64", `<img src="data:image/png;base64,iVBOR*w0KGgo="/>`, "", "f.md:2:7: <img> is not an image: data:image/png"},
 		{"not base64 at all", `<img src="data:image/svg+xml,%3Csvg/%3E"/>`, "", "its data is not base64"},
 		{"padding", `<img src="data:image/png;base64,iVBORw0KGgpyZX"/>`, "", "its data is not base64: illegal base64 data"},
 		{"no data", `<img src="data:image/png;base64,"/>`, "", "its data is text/plain"},

@@ -62,12 +62,12 @@ stray
 	}
 	want := []string{
 		`agent.md:1:1: <config>: max_tokens is 15, below what endpoints take (at least 16)`,
-		`agent.md:1:9: <config>: temperature is no number: "hot": temperature="hot" (such as temperature="0.7")`,
+		`agent.md:1:9: <config>: temperature is not a number: "hot": temperature="hot" (such as temperature="0.7")`,
 		`agent.md:2:1: text outside of any element: stray (put it inside <user> … </user>)`,
 		`agent.md:3:1: unknown tool "telepathy" (there are: append_to_file, apply_patch, ask_user, find_and_replace, fork, import_image, index_markdown_docs, local_shell, markdown_search, read_directory, read_file, run_command, shell, webpage_to_markdown)`,
 		`agent.md:4:24: <read path="nowhere">: ` + fs.ErrNotExist.Error(),
 		`agent.md:4:53: <read path="${moon}">: unknown variable ${moon}: there are ${workspace}, ${prompt_dir}, ${tool_dir}, ${home}`,
-		`agent.md:4:82: <read path="agent.md">: it is no folder`,
+		`agent.md:4:82: <read path="agent.md">: it is not a folder`,
 		`agent.md:5:1: a second tool "read_file" (declare each tool once)`,
 		`agent.md:6:1: <tool>: approval is "perhaps" (want "allow", "ask" or "deny")`,
 		`agent.md:9:2: <img> cannot be read: ` + fs.ErrNotExist.Error() + `: <img src="nope.png" local/>`,

@@ -25,7 +25,7 @@ func Hold(out string) (release func() error, err error) { return hold(out) }
 // hold takes the lock, and removes what a writer that died before the file was
 // there has left. The lock is on a file beside it, since the transcript may not be
 // there yet, and an editor may put another file in its place. One that is there is
-// locked as well, for it may have another name that is no link; in a folder that
+// locked as well, for it may have another name that is not a link; in a folder that
 // cannot be written to, it alone.
 func hold(out string) (release func() error, err error) {
 	path, err := real(out)

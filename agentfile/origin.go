@@ -30,7 +30,7 @@ type OtherAgentError struct {
 func (e *OtherAgentError) Error() string {
 	const hint = "\n  hint: to go on with it, run %s --in-place; for a new conversation, give another file"
 	if e.Begun == "" {
-		return fmt.Sprintf("%s: it is no transcript of %s, and its own model and tools would be used"+hint, e.Transcript, e.Agent, e.Transcript)
+		return fmt.Sprintf("%s: it is not a transcript of %s, and its own model and tools would be used"+hint, e.Transcript, e.Agent, e.Transcript)
 	}
 	return fmt.Sprintf("%s: %s began it, not %s, and its own model and tools would be used"+hint, e.Transcript, e.Begun, e.Agent, e.Transcript)
 }

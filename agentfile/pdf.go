@@ -450,7 +450,7 @@ func (w *pdfWriter) separate(x, y, size float64, next string) {
 	}
 }
 
-// printablePDF leaves out what is no text.
+// printablePDF leaves out what is not text.
 func printablePDF(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' && r != '\t' || r == 0x7f || r == '\uFFFD' {

@@ -110,7 +110,7 @@ func checkFolder(path string) error {
 		return plain(err)
 	}
 	if !info.IsDir() {
-		return errors.New("it is no folder")
+		return errors.New("it is not a folder")
 	}
 	return nil
 }

@@ -217,8 +217,8 @@ func TestServerNameChoosesATool(t *testing.T) {
 	}
 }
 
-// X2: a server that is optional and does not start is told, and its line is no
-// error; without the attribute it ends the run.
+// X2: a server that is optional and does not start is told, and its line is not
+// an error; without the attribute it ends the run.
 func TestOptionalServer(t *testing.T) {
 	for attr, want := range map[string]bool{"optional": true, `optional="false"`: false} {
 		path := write(t, `<tool mcp_server="stdio:/no/such/program" include="x" `+attr+"/>\n<user>Hello</user>", t.TempDir(), "a.md")

@@ -143,7 +143,7 @@ func (s *sources) get(ctx context.Context, ref chatmd.Ref) ([]byte, string, erro
 	}
 	if ref.Tag == "img" && tool.SniffPicture(data) != "" {
 		if _, err := tool.CheckImage(data); err != nil {
-			return nil, "", err // it begins as an image and is none
+			return nil, "", err // it begins like an image, but is not one
 		}
 	}
 	if ref.Tag != "doc" {
@@ -163,7 +163,7 @@ func (s *sources) read(path string, limit int64) ([]byte, error) {
 		return nil, plain(err)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, errors.New("it is no file")
+		return nil, errors.New("it is not a file")
 	}
 	file, err := os.Open(path)
 	if err != nil {
@@ -181,7 +181,7 @@ func (s *sources) read(path string, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// document makes the text of a document that is no text yet.
+// document makes the text of a document that is not text yet.
 func document(ctx context.Context, ref chatmd.Ref, data []byte, contentType, base string) ([]byte, error) {
 	var text string
 	var err error
@@ -245,7 +245,7 @@ type elementPlace struct {
 
 func placeOf(base string, offset int) elementPlace { return elementPlace{base, offset} }
 
-// keep remembers what was said in the place of an element.
+// keep remembers what was said instead of an element.
 func (s *sources) keep(ref chatmd.Ref, text string) {
 	if !ref.Payload {
 		s.said[placeOf(ref.Base, ref.Offset)] = text

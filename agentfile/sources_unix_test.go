@@ -27,14 +27,14 @@ func TestImportLinks(t *testing.T) {
 	}
 }
 
-// A pipe in the place of a file is an error; opening it would wait for ever.
+// A pipe instead of a file is an error; opening it would wait for ever.
 func TestPipe(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
 		t.Skip(err)
 	}
 	_, err := agentfile.Load(t.Context(), write(t, `<user><import src="pipe"/><doc src="pipe" local/></user>`, dir, "p.md"), agentfile.Options{})
-	if err == nil || strings.Count(err.Error(), "it is no file") != 2 {
+	if err == nil || strings.Count(err.Error(), "it is not a file") != 2 {
 		t.Errorf("got %v", err)
 	}
 }

@@ -300,7 +300,7 @@ func TestTranscriptTorn(t *testing.T) {
 	}
 }
 
-// TestTranscriptNotMine proves that a file that is no transcript is not
+// TestTranscriptNotMine proves that a file that is not a transcript is not
 // touched.
 func TestTranscriptNotMine(t *testing.T) {
 	dir := t.TempDir()

@@ -58,7 +58,7 @@ type Request struct {
 	Socket int
 }
 
-// Parse reads the body. A body that is no request fails the test.
+// Parse reads the body. A body that is not a request fails the test.
 func (r Request) Parse(tb testing.TB) *item.Request {
 	tb.Helper()
 	if r.Socket > 0 {

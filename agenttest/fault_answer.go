@@ -140,8 +140,8 @@ func PreviousResponseNotFound(id string) Answer {
 }
 
 // Raw is an answer of any status, content type and body, taken as one piece. On
-// a WebSocket the events of a stream become frames, and what is no stream one
-// frame.
+// a WebSocket the events of a stream become frames, and an answer that is not a
+// stream one frame.
 func Raw(status int, contentType, body string) Answer {
 	a := newAnswer(fmt.Sprintf("Raw(%d, %s, %d bytes)", status, contentType, len(body)), func(int, Request) (string, []piece) {
 		return contentType, []piece{{pieceRaw, body}}

@@ -134,7 +134,7 @@ func (o *output) write(s string) {
 		o.left -= len(s)
 	}
 	o.sent(s)
-	_, _ = o.w.Write([]byte(s)) // a client that is gone is none of ours
+	_, _ = o.w.Write([]byte(s)) // a client that is gone is not our concern
 	_ = http.NewResponseController(o.w).Flush()
 	if breaks && o.reset {
 		hangUp(o.w, true)

@@ -61,7 +61,7 @@ func randomFailure(dice Dice) Answer {
 	return Failure(status, "no_luck", "no luck")
 }
 
-// randomFault adds a fault, or an oddity that is none.
+// randomFault adds a fault, or an oddity that is not a fault.
 func randomFault(dice Dice, a Answer) Answer {
 	one := faults[dice.IntN(len(faults))]
 	return one(dice, a)

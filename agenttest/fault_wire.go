@@ -161,7 +161,7 @@ func (o *rawOutput) write(s string) {
 	} else if o.wire >= 0 {
 		o.wire -= len(s)
 	}
-	_, _ = io.WriteString(o.conn, s) // a client that is gone is none of ours
+	_, _ = io.WriteString(o.conn, s) // a client that is gone is not our concern
 	if breaks {
 		o.hangUp()
 	}

@@ -45,7 +45,7 @@ type exchange struct {
 	method, url string
 	header      http.Header
 	body        []byte
-	status      int // 0 is no answer
+	status      int // 0 is not an answer
 	respHeader  http.Header
 	chunks      [][]byte
 	end         string // how the body ended, if not well

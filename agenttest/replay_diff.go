@@ -12,7 +12,7 @@ import (
 )
 
 // normal is a JSON text in one spelling: no white space, members in order,
-// numbers as they are. What is no JSON stays.
+// numbers as they are. What is not JSON stays.
 func normal(body []byte) jsontext.Value {
 	v := jsontext.Value(bytes.Clone(body))
 	if v.Canonicalize(jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false)) != nil {

@@ -42,7 +42,7 @@ func (t *Tape) serve(w http.ResponseWriter, r *http.Request) {
 	w.Header().Del("Transfer-Encoding")
 	w.WriteHeader(p.status)
 	for _, chunk := range p.chunks {
-		_, _ = w.Write(chunk) // a client that is gone is none of ours
+		_, _ = w.Write(chunk) // a client that is gone is not our concern
 		_ = http.NewResponseController(w).Flush()
 	}
 	if p.end != "" {

@@ -12,9 +12,10 @@ import (
 )
 
 // StepConnector returns a connector to the same database that tells at before
-// and after all that is written: begin, commit, rollback, and each statement that
-// is no query, by its first word and the table, such as sql/INSERT entries/after.
-// With it a store can be stopped, or made to fail, within a transaction:
+// and after all that is written: begin, commit, rollback, and each statement
+// that is not a query, by its first word and the table, such as sql/INSERT
+// entries/after. With it a store can be stopped, or made to fail, within a
+// transaction:
 //
 //	db := sql.OpenDB(agenttest.StepConnector(connector, at))
 //

@@ -151,7 +151,7 @@ func (r *reporter) number(s Step, verb string) int64 {
 }
 
 // Hear reads the reports of one process until they end; a last line without its
-// end is left out. Lines that are no reports are given to other, which may be
+// end is left out. Lines that are not reports are given to other, which may be
 // nil.
 func (w *Witness) Hear(r io.Reader, other func(line string)) error {
 	begun := map[int64]*witnessedOp{}

@@ -19,15 +19,15 @@ type row struct {
 	units int
 	bytes int
 	// gate is by how many times less processor time than openai-go ours must
-	// take, goal what we are after. 0 is none.
+	// take, goal what we are after. 0 means none.
 	gate, goal float64
-	// maxAllocs bounds our allocations a unit; below 0 is no bound.
+	// maxAllocs bounds our allocations a unit; below 0 means no bound.
 	maxAllocs float64
 	// bars are further gates.
 	bars []bar
 	// note, if set, says more in the report.
 	note func() string
-	// rounds bounds how often slow work is repeated. 0 is no bound.
+	// rounds bounds how often slow work is repeated. 0 means no bound.
 	rounds int
 	libs   []lib
 	// apart has those of the libs that work in a process of their own, by name,

@@ -21,7 +21,7 @@ type piece struct {
 
 // body reads the content of an element as parts. White space at the edges of a
 // text is dropped unless it is in a fence or a document; a text of nothing else
-// is no part. Comments are dropped.
+// is not a part. Comments are dropped.
 func body(n *node) []part {
 	var b bodyReader
 	b.nodes(n.nodes)
@@ -130,7 +130,7 @@ func join(pieces []piece) string {
 	return b.String()
 }
 
-// media returns the first part that is no text, or nil.
+// media returns the first part that is not text, or nil.
 func media(parts []part) *node {
 	for _, p := range parts {
 		if p.node != nil {

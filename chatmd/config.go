@@ -86,7 +86,7 @@ func (c *compiler) count(n *node, name string) *int64 {
 	}
 	v, err := strconv.ParseInt(strings.ReplaceAll(strings.Trim(a.Value, space), "_", ""), 10, 64)
 	if err != nil || v <= 0 {
-		c.failAttr(n, a, fmt.Sprintf("%s is no whole number above zero: %q", name, excerpt(a.Value)), `such as `+name+`="1000"`)
+		c.failAttr(n, a, fmt.Sprintf("%s is not a whole number above zero: %q", name, excerpt(a.Value)), `such as `+name+`="1000"`)
 		return nil
 	}
 	return &v
@@ -100,7 +100,7 @@ func (c *compiler) number(n *node, name string) *float64 {
 	}
 	v, err := strconv.ParseFloat(strings.Trim(a.Value, space), 64)
 	if err != nil || math.IsInf(v, 0) || math.IsNaN(v) {
-		c.failAttr(n, a, fmt.Sprintf("%s is no number: %q", name, excerpt(a.Value)), `such as `+name+`="0.7"`)
+		c.failAttr(n, a, fmt.Sprintf("%s is not a number: %q", name, excerpt(a.Value)), `such as `+name+`="0.7"`)
 		return nil
 	}
 	if v < 0 {

@@ -13,7 +13,7 @@ import (
 // M4 M5: every mistake has its place, the text and mostly a hint, and one pass
 // finds them all.
 func TestParseErrors(t *testing.T) {
-	raw := " (end it with </user>; text that is no tag goes in RAW| … |RAW)"
+	raw := " (end it with </user>; text that is not a tag goes in RAW| … |RAW)"
 	tests := []struct{ name, src, want string }{
 		{"stray text", "<config/>\n  Hello\n<user>a</user>", "2:3: text outside of any element: Hello (put it inside <user> … </user>)"},
 		{"stray text with markup", "Hello <b>you</b>\n<user>a</user>", "1:1: text outside of any element: Hello <b>you</b> (put it inside <user> … </user>)"},
@@ -23,7 +23,7 @@ func TestParseErrors(t *testing.T) {
 		{"unknown tag, no idea", "<blockquote/>", "1:1: unknown tag <blockquote> at the top level (tags at the top level are: config, tool, system, developer, user, assistant, msg, tool_call, tool_response, reasoning, item, import, script, shell_access, moderator_runtime)"},
 		{"two unknown tags", "<usr>a</usr><sytem>b</sytem>", "1:1: unknown tag <usr> at the top level (did you mean <user>?)\n1:13: unknown tag <sytem> at the top level (did you mean <system>?)"},
 		{"image at the top", "<img src=\"x\"/>", "1:1: <img/> belongs inside a message or a tool response, not at the top level (put it inside <user> … </user>)"},
-		{"mismatch", "<user>a</assistant>\n<user>b</user>", "1:8: </assistant> does not match <user> of line 1 (end it with </user>; text that is no tag goes in RAW| … |RAW)"},
+		{"mismatch", "<user>a</assistant>\n<user>b</user>", "1:8: </assistant> does not match <user> of line 1 (end it with </user>; text that is not a tag goes in RAW| … |RAW)"},
 		{"closes nothing", "<user>a</user></user>", "1:15: </user> closes nothing"},
 		{"closes nothing inside", "<user>a</img></user>", "1:8: </img> closes nothing"},
 		{"unclosed before the next", "<user>a\n<assistant>b</assistant>", "1:1: <user> is not closed before <assistant>: <user>a" + raw},
@@ -37,23 +37,23 @@ func TestParseErrors(t *testing.T) {
 		{"unclosed config", "<config model=\"a\">\n<user>a</user>", "1:1: <config> is not closed: <config model=\"a\"> (write <config …/>)"},
 		{"bad attribute", "<user \"a\">b</user>", "1:7: bad attribute in <user>: \"a\" (write name=\"value\"; a quote may be missing before it)"},
 		{"no value", "<user id=>b</user>", "1:7: attribute id in <user> has no value: id= (write id=\"…\")"},
-		{"image in a long reply", "<msg role=\"assistant\"><img src=\"https://x\"/></msg>", "1:23: <img> cannot stand in this <msg>: <img src=\"https://x\"/> (it holds text only; text that is no tag goes in RAW| … |RAW)"},
+		{"image in a long reply", "<msg role=\"assistant\"><img src=\"https://x\"/></msg>", "1:23: <img> cannot stand in this <msg>: <img src=\"https://x\"/> (it holds text only; text that is not a tag goes in RAW| … |RAW)"},
 		{"invalid UTF-8", "<user>ü\xff\xfe</user>", "1:8: invalid UTF-8: byte 0xff and 1 more in this file (save the file as UTF-8)"},
 		{"one error for one byte", "<config/>\n\xe9t\xe9\n<user>a</user>", "2:1: invalid UTF-8: byte 0xe9 and 1 more in this file (save the file as UTF-8)"},
 		{"typographic quotes", "<config model=“gpt-5”/>", "1:9: the value of model in <config> begins with the typographic quote “: model=“gpt-5” (write model=\"…\" with straight quotes)"},
 		{"no-break space", "<config/>\n\u00a0\n<user>a</user>", "2:1: text outside of any element: the invisible character U+00A0 (delete it; white space between elements is spaces, tabs and line ends)"},
 		{"zero-width space", "<config/>\u200b<user>a</user>", "1:10: text outside of any element: the invisible character U+200B (delete it; white space between elements is spaces, tabs and line ends)"},
 		{"numbers", "<config max_tokens=\"1e3\" temperature=\"warm\"\n max_turns=\"0\" budget=\"-1\"/>",
-			"1:9: <config>: max_tokens is no whole number above zero: \"1e3\": max_tokens=\"1e3\" (such as max_tokens=\"1000\")\n" +
-				"1:26: <config>: temperature is no number: \"warm\": temperature=\"warm\" (such as temperature=\"0.7\")\n" +
-				"2:2: <config>: max_turns is no whole number above zero: \"0\": max_turns=\"0\" (such as max_turns=\"1000\")\n" +
-				"2:16: <config>: budget is no whole number above zero: \"-1\": budget=\"-1\" (such as budget=\"1000\")"},
-		{"not a number", "<config temperature=\"NaN\"/>", "1:9: <config>: temperature is no number: \"NaN\": temperature=\"NaN\" (such as temperature=\"0.7\")"},
+			"1:9: <config>: max_tokens is not a whole number above zero: \"1e3\": max_tokens=\"1e3\" (such as max_tokens=\"1000\")\n" +
+				"1:26: <config>: temperature is not a number: \"warm\": temperature=\"warm\" (such as temperature=\"0.7\")\n" +
+				"2:2: <config>: max_turns is not a whole number above zero: \"0\": max_turns=\"0\" (such as max_turns=\"1000\")\n" +
+				"2:16: <config>: budget is not a whole number above zero: \"-1\": budget=\"-1\" (such as budget=\"1000\")"},
+		{"not a number", "<config temperature=\"NaN\"/>", "1:9: <config>: temperature is not a number: \"NaN\": temperature=\"NaN\" (such as temperature=\"0.7\")"},
 		{"below zero", "<config temperature=\"-0.5\"/>", "1:9: <config>: temperature is below zero: \"-0.5\": temperature=\"-0.5\" (such as temperature=\"0.7\")"},
 		{"summary at the top", "<summary>a</summary>", "1:1: <summary> belongs inside <reasoning>, not at the top level"},
 		{"tool output", "<config tool_output=\"x\"/>", "1:9: <config>: tool_output cannot be \"x\": tool_output=\"x\" (one of: envelope, plain)"},
 		{"no tool name", "<tool/>", "1:1: <tool> needs a name: <tool/> (write <tool name=\"…\"/>)"},
-		{"tool timeout", "<tool name=\"a\" timeout=\"soon\"/>", "1:16: <tool>: timeout is no time: \"soon\": timeout=\"soon\" (such as timeout=\"30s\")"},
+		{"tool timeout", "<tool name=\"a\" timeout=\"soon\"/>", "1:16: <tool>: timeout is not a duration: \"soon\": timeout=\"soon\" (such as timeout=\"30s\")"},
 		{"root without path", "<tool name=\"read_file\"><read id=\"a\"/></tool>", "1:24: <read> needs the attribute path: <read id=\"a\"/>"},
 		{"equal roots", "<tool name=\"read_file\"><read id=\"a\" path=\"b\"/>\n<read id=\"a\" path=\"c\"/></tool>", "2:1: two roots have the id \"a\": <read id=\"a\" path=\"c\"/> (the other is in line 1)"},
 		{"root elsewhere", "<tool name=\"a\"><read id=\"a\" path=\"b\"/></tool>", "1:16: <read/> belongs inside <tool name=\"read_file\">, not inside \"a\": <read id=\"a\" path=\"b\"/>"},
@@ -67,7 +67,7 @@ func TestParseErrors(t *testing.T) {
 		{"text that is none", "<tool_response tool_call_id=\"a\" output=\"text\"><img src=\"https://x\"/></tool_response>", "1:47: <img> cannot stand in this <tool_response>: "},
 		{"item without JSON", "<item type=\"x\">{\"type\":</item>", "1:1: <item> does not hold the JSON of an item: "},
 		{"item of another type", "<item type=\"x\">{\"type\":\"y\"}</item>", "1:1: <item> says type x, its JSON y: <item type=\"x\">{\"type\":\"y\"}</item>"},
-		{"logprobs", "<assistant id=\"a\" logprobs=\"[\">b</assistant>", "1:19: <assistant>: logprobs is no JSON: "},
+		{"logprobs", "<assistant id=\"a\" logprobs=\"[\">b</assistant>", "1:19: <assistant>: logprobs is not JSON: "},
 		{"no source", "<user><img/> <doc src=\"\"/></user>", "1:7: <img> needs a src: <img/> (write <img src=\"…\" local/>)\n1:14: <doc> needs a src: <doc src=\"\"/> (write <doc src=\"…\" local/>)"},
 		{"a path that is not local", "<user><img src=\"a.png\"/></user>", "1:12: <img>: src is neither a URL nor marked as a file: a.png: src=\"a.png\" (add the attribute local to read a file)"},
 		{"import without a source", "<import/>", "1:1: <import> needs a src: <import/> (write <import src=\"…\"/>)"},
@@ -81,7 +81,7 @@ func TestParseErrors(t *testing.T) {
 			"1:9: <config>: model is empty: model=\"\" (give it a value, or leave it out)\n" +
 				"1:18: <config>: base_url is empty: base_url=\" \" (give it a value, or leave it out)\n" +
 				"1:31: <config>: profile is empty (give it a value, or leave it out)"},
-		{"all of them", "x\n<usr/>\n<user>a</system>\n<config max_tokens=\"a\"/>\n<user>RAW|", "1:1: text outside of any element: x (put it inside <user> … </user>)\n2:1: unknown tag <usr> at the top level (did you mean <user>?)\n3:8: </system> does not match <user> of line 3 (end it with </user>; text that is no tag goes in RAW| … |RAW)\n4:9: <config>: max_tokens is no whole number above zero: \"a\": max_tokens=\"a\" (such as max_tokens=\"1000\")\n5:7: RAW| is never closed by |RAW"},
+		{"all of them", "x\n<usr/>\n<user>a</system>\n<config max_tokens=\"a\"/>\n<user>RAW|", "1:1: text outside of any element: x (put it inside <user> … </user>)\n2:1: unknown tag <usr> at the top level (did you mean <user>?)\n3:8: </system> does not match <user> of line 3 (end it with </user>; text that is not a tag goes in RAW| … |RAW)\n4:9: <config>: max_tokens is not a whole number above zero: \"a\": max_tokens=\"a\" (such as max_tokens=\"1000\")\n5:7: RAW| is never closed by |RAW"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

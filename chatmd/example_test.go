@@ -55,5 +55,5 @@ func ExampleParse_errors() {
 	// Output:
 	// agent.md:1:1: text outside of any element: Hello (put it inside <user> … </user>)
 	// agent.md:2:1: unknown tag <usr> at the top level (did you mean <user>?)
-	// agent.md:3:9: <config>: temperature is no number: "warm": temperature="warm" (such as temperature="0.7")
+	// agent.md:3:9: <config>: temperature is not a number: "warm": temperature="warm" (such as temperature="0.7")
 }

@@ -173,8 +173,7 @@ func (n *node) edited(where locators, edit func(e Element, a Attr) (string, bool
 type Copying struct {
 	// Attr returns the new value of an attribute, and whether there is one.
 	Attr func(e Element, a Attr) (string, bool)
-	// Element returns what stands in the place of an element, and whether
-	// something does.
+	// Element returns what replaces an element, and whether something does.
 	Element func(e Element) (string, bool)
 	// Bound reports whether an element of an imported file means what it does
 	// only because of the file that is read. What was imported stands in the

@@ -203,7 +203,7 @@ func decode(s string, quote byte) string {
 }
 
 // reference reads a character reference at the start of s and returns what it
-// stands for and its length, 0 if it is none.
+// stands for and its length, 0 if it is not a reference.
 func reference(s string) (string, int) {
 	const longest = len("&#x10FFFF;") + 6 // leading zeros
 	end := strings.IndexByte(s[:min(len(s), longest)], ';')

@@ -141,7 +141,7 @@ func (c *compiler) json(n *node, name string) item.JSON {
 	}
 	v := item.JSON(a.Value)
 	if err := v.Valid(); err != nil {
-		c.failAttr(n, a, name+" is no JSON: "+err.Error(), `write `+name+`="[]" or `+name+`="`+absent+`"`)
+		c.failAttr(n, a, name+" is not JSON: "+err.Error(), `write `+name+`="[]" or `+name+`="`+absent+`"`)
 		return ""
 	}
 	return v

@@ -116,7 +116,7 @@ func TestOlderSession(t *testing.T) {
 	}
 	b.WriteString("\n<user>\n\n</user>")
 	if b.Len() < 500_000 {
-		t.Fatalf("%d bytes are no long session", b.Len())
+		t.Fatalf("%d bytes are not a long session", b.Len())
 	}
 	l := library{"more-tools.md": "<tool name=\"log\" command=\"git log\"/>\n"}
 	for n := range turns {

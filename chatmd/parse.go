@@ -191,7 +191,7 @@ func (p *parser) openingTag(cur *node, name string) {
 	}
 }
 
-const rawHint = "text that is no tag goes in RAW| … |RAW"
+const rawHint = "text that is not a tag goes in RAW| … |RAW"
 
 // leave closes the open elements above the given depth, each with an error.
 func (p *parser) leave(depth int, problem string) {

@@ -64,11 +64,11 @@ type ImageFitter interface {
 // source as the URL, a document or an agent as the text of its element.
 var ErrLeft = errors.New("left as a reference")
 
-// Leaver is implemented by a [Resolver] or an [Importer] for which what cannot be
-// used is not an error: an element whose source is missing, is not what its digest
-// says, is no image or no text, or imports itself. It stays a reference, as with
-// [ErrLeft]; an import outside of messages adds nothing. Leave is told what is
-// wrong, and where.
+// Leaver is implemented by a [Resolver] or an [Importer] for which what cannot
+// be used is not an error: an element whose source is missing, is not what its
+// digest says, is not an image or not text, or imports itself. It stays a
+// reference, as with [ErrLeft]; an import outside of messages adds nothing.
+// Leave is told what is wrong, and where.
 type Leaver interface{ Leave(e *Error) }
 
 // leave reports whether somebody wants the element left as a reference, and tells
@@ -263,7 +263,7 @@ func (r *resolution) document(n *node) (string, bool) {
 		return n.src.text[n.start:n.end], true
 	}
 	if ok && !utf8.Valid(data) {
-		message := "<" + n.tag + "> is no text in UTF-8: " + excerpt(n.value("src"))
+		message := "<" + n.tag + "> is not text in UTF-8: " + excerpt(n.value("src"))
 		if leave(r.resolver, n, r.where, message, "", nil) {
 			return n.src.text[n.start:n.end], true
 		}
@@ -318,7 +318,7 @@ func (r *resolution) fitted(n *node, p *item.InputImage, data []byte, problem er
 		p.ImageURL = dataURI(http.DetectContentType(data), data)
 		return true
 	}
-	message := "<img> is no image: " + excerpt(n.value("src"))
+	message := "<img> is not an image: " + excerpt(n.value("src"))
 	if leave(r.resolver, n, r.where, message, "", cmp.Or(err, problem)) {
 		return true
 	}
@@ -326,8 +326,8 @@ func (r *resolution) fitted(n *node, p *item.InputImage, data []byte, problem er
 	return false
 }
 
-// imageData returns the bytes of a data URI, and says why it is no image that models
-// take.
+// imageData returns the bytes of a data URI, and says why it is not an image
+// that models take.
 func imageData(uri string) ([]byte, error) {
 	mediaType, payload, ok := item.CutDataURI(uri)
 	if !ok {
@@ -343,8 +343,8 @@ func imageData(uri string) ([]byte, error) {
 	return data, checkImage(data, mediaType)
 }
 
-// checkImage reports bytes that are no image that models take, or another than is
-// declared.
+// checkImage reports bytes that are not an image that models take, or another
+// image than declared.
 func checkImage(data []byte, declared string) error {
 	is := http.DetectContentType(data)
 	switch is {

@@ -102,7 +102,7 @@ func (c *compiler) duration(n *node, name string) time.Duration {
 	}
 	d, err := time.ParseDuration(value)
 	if err != nil || d <= 0 {
-		c.failAttr(n, a, fmt.Sprintf("%s is no time: %q", name, excerpt(a.Value)), `such as `+name+`="30s"`)
+		c.failAttr(n, a, fmt.Sprintf("%s is not a duration: %q", name, excerpt(a.Value)), `such as `+name+`="30s"`)
 		return 0
 	}
 	return d

@@ -77,7 +77,7 @@ type liveText struct {
 
 // Decode reads one chunk and passes the events that it makes on to yield, which
 // returns false to have no more. The error is
-// an [*item.SyntaxError], or an [*item.ShapeError] for what is no chunk.
+// an [*item.SyntaxError], or an [*item.ShapeError] for what is not a chunk.
 func (d *Decoder) Decode(chunk []byte, yield func(item.Event) bool) error {
 	text := item.JSON(chunk)
 	if err := text.Valid(); err != nil {

@@ -171,7 +171,7 @@ func TestStreamEnds(t *testing.T) {
 	}
 }
 
-// S2: [DONE] without a finish_reason is no end.
+// S2: [DONE] without a finish_reason is not an end.
 func TestStreamTruncated(t *testing.T) {
 	got := decode(t, []string{delta(`"content":"a"`), delta(`"tool_calls":[{"index":0,"id":"c","function":{"name":"f","arguments":"{\"a\""}}]`)})
 	_, whole := got.acc.Response()

@@ -33,7 +33,7 @@ type Encoder struct {
 
 // sentItem is what of an output item was sent.
 type sentItem struct {
-	call   int  // its number, -1 if it is none
+	call   int  // its number, -1 if it is not a call
 	said   bool // something
 	whole  bool
 	custom bool

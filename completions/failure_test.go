@@ -45,7 +45,7 @@ func TestStreamedErrorClasses(t *testing.T) {
 				return agenttest.Events(tt.chunk)
 			})
 			if kind == "whole" && strings.Contains(tt.chunk, "choices") {
-				continue // a chunk is no answer
+				continue // a chunk is not an answer
 			}
 			var err error
 			if kind == "create" {
@@ -173,7 +173,7 @@ func TestCallIDs(t *testing.T) {
 	}
 }
 
-// I11: what was made up on the way to items is no loss on the way back.
+// I11: what was made up on the way to items is not a loss on the way back.
 func TestMadeUpIsNoLoss(t *testing.T) {
 	for _, messages := range []string{
 		`[{"role":"user","content":"q"},{"role":"assistant","content":null,"refusal":"no"}]`,
@@ -198,7 +198,7 @@ func TestMadeUpIsNoLoss(t *testing.T) {
 	}
 }
 
-// What says what is so without it is no loss, and what is missing is told.
+// What says what is so without it is not a loss, and what is missing is told.
 func TestUsualMembers(t *testing.T) {
 	for member, want := range map[string]string{
 		`"modalities":["text"]`:         "",

@@ -209,7 +209,7 @@ func (o *object) each(visit func(name string, v item.JSON)) {
 	}
 }
 
-// isEmpty reports what is no list, or one of nothing.
+// isEmpty reports what is not a list, or one of nothing.
 func isEmpty(v item.JSON) bool {
 	return v == "" || v[0] != '[' || v[skipSpace(string(v), 1)] == ']'
 }

@@ -85,7 +85,7 @@ func stem(id string) string {
 }
 
 // madeMark stands in the ids that this package gives to items, which messages
-// have none of: such an id is no loss where messages are written.
+// have none of: such an id is not a loss where messages are written.
 const madeMark = "chat_"
 
 func madeID(kind, rest string) string { return kind + "_" + madeMark + rest }

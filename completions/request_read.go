@@ -181,7 +181,7 @@ func (o *object) float(name string) *float64 {
 	}
 	f, err := strconv.ParseFloat(string(v), 64)
 	if err != nil {
-		o.at(name).lose("is no number")
+		o.at(name).lose("is not a number")
 		return nil
 	}
 	return &f

@@ -15,7 +15,7 @@ import (
 // only the first is read. Items get ids that are made of the response's. A body
 // that holds an error is a failed response.
 //
-// The error is an [*item.SyntaxError], or an [*item.ShapeError] for what is no
+// The error is an [*item.SyntaxError], or an [*item.ShapeError] for what is not a
 // chat completion.
 func ParseResponse(body []byte) (*item.Response, []Loss, error) {
 	text := item.JSON(body)

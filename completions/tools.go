@@ -156,7 +156,7 @@ func writeTools(w *writer, tools []item.Tool, at place) (n int, search *item.Web
 				n++
 				break
 			}
-			at.lose("is no JSON and is left out")
+			at.lose("is not JSON and is left out")
 		default:
 			at.lose("a tool of the type " + t.ToolType() + " has no counterpart and is left out")
 		}

@@ -57,7 +57,7 @@ func FromAPI(code, typ, message, param string) *Error {
 // also holds a status and headers; or response.failed. Anything else that holds
 // an "error" is read alike, null excepted, and so is an object without a type
 // that holds a "detail", or a "message" and a "code". It returns nil for an
-// event that is no error.
+// event that is not an error.
 func FromEvent(data []byte) *Error {
 	env, ok := parseEnvelope(data)
 	if !ok {
@@ -265,7 +265,7 @@ func (e *Error) notThisAPI(body []byte) {
 	}
 	if page || e.Status < 400 {
 		e.Class = Protocol
-		e.Hint = "this URL is no Responses endpoint; check the base URL"
+		e.Hint = "this URL is not a Responses endpoint; check the base URL"
 	}
 	e.Body = excerpt(body, page)
 }

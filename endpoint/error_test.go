@@ -132,7 +132,7 @@ func TestErrorMessage(t *testing.T) {
 	if s := e.Error(); e.Class != NotFound || !strings.Contains(s, "ollama pull") || strings.Contains(s, "Responses API") {
 		t.Errorf("for a model that is not there: %s", s)
 	}
-	if s := FromResponse(response(200), []byte("<html>")).Error(); !strings.Contains(s, "no Responses endpoint") {
+	if s := FromResponse(response(200), []byte("<html>")).Error(); !strings.Contains(s, "not a Responses endpoint") {
 		t.Errorf("no hint: %s", s)
 	}
 	long := FromResponse(response(400), []byte(`{"error":{"message":"`+strings.Repeat("ä", 1<<20)+`"}}`))

@@ -14,7 +14,7 @@ const redacted = "[redacted]"
 
 // Key is a secret that is sent and never shown: printed, logged or marshalled
 // in any way, it is "[redacted]". Also inside other structs, where fmt sees
-// only a pointer. The zero Key is none. Keys are immutable; == compares
+// only a pointer. The zero Key holds no key. Keys are immutable; == compares
 // identity, not secrets.
 type Key struct {
 	secret *string
@@ -166,7 +166,7 @@ func entity(text string, at, base int, c byte) int {
 }
 
 // SecretName reports whether a header or a parameter of that name holds a secret,
-// as far as names tell. An idempotency key is none.
+// as far as names tell. An idempotency key is not one.
 func SecretName(name string) bool {
 	name = strings.ToLower(name)
 	for _, part := range []string{"auth", "token", "secret", "cookie", "session", "password", "credential", "signature", "apikey"} {

@@ -264,7 +264,7 @@ func (l *loader) check(t *Table, list []place, p Profile) error {
 		switch m.name {
 		case "base_path", "responses_path", "chat_path":
 			if s := unquote(m.value); s != "" && !strings.HasPrefix(s, "/") {
-				return bad("begin it with /", "%q is no path", s)
+				return bad("begin it with /", "%q is not a path", s)
 			}
 		case "apis":
 			for _, a := range p.APIs {
@@ -276,7 +276,7 @@ func (l *loader) check(t *Table, list []place, p Profile) error {
 			for _, h := range []map[string]string{p.Header, p.SocketHeader} {
 				for name, v := range h {
 					if strings.ContainsAny(name+v, "\r\n\x00") || name == "" {
-						return bad("", "%q is no header", name)
+						return bad("", "%q is not a header", name)
 					}
 					if SecretName(name) {
 						return bad("the key goes where key_header says", "%q: no secret may stand in this file", name)

@@ -11,7 +11,7 @@ import (
 )
 
 // requestMembers are the members of a request that a profile can name. Those of
-// gateways are not among them, so a name that is none of these must look like
+// gateways are not among them, so a name that is not one of these must look like
 // one of their own: nearly like one of these it is a slip.
 var requestMembers = []string{
 	"model", "instructions", "input", "tools", "tool_choice", "parallel_tool_calls", "stream", "stream_options", "store", "background",
@@ -68,7 +68,7 @@ func (t *Table) own(name string) bool { return t.replaced(name) }
 func hostFlaw(h string) (problem, hint string) {
 	const example = `write a host such as "llm.example.com", ".example.com" or ":8080"`
 	if strings.Contains(h, "://") || strings.ContainsAny(h, "@?# *") || h == "" || h == "." {
-		return fmt.Sprintf("%q is no host", show(h)), example
+		return fmt.Sprintf("%q is not a host", show(h)), example
 	}
 	host, _, _ := strings.Cut(h, "/")
 	if _, port, ok := cutPort(host); ok {

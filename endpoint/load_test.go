@@ -104,8 +104,8 @@ func TestLoadProfilesErrors(t *testing.T) {
 		{`{"profiles":[{"name":"x","roles":[]}]}`, `"roles" must be an object, not []`},
 		{`{"profiles":[{"name":"x","outputs":"text"}]}`, `"outputs": no such value "text"; it may be "string"`},
 		{`{"profiles":[{"name":"x","compact":true}]}`, `"compact" must be a text, not true`},
-		{`{"profiles":[{"name":"x","hosts":["https://me:hunter2@a.example"]}]}`, `"https://a.example" is no host; write a host`},
-		{`{"profiles":[{"name":"x","chat_path":"chat"}]}`, `"chat" is no path; begin it with /`},
+		{`{"profiles":[{"name":"x","hosts":["https://me:hunter2@a.example"]}]}`, `"https://a.example" is not a host; write a host`},
+		{`{"profiles":[{"name":"x","chat_path":"chat"}]}`, `"chat" is not a path; begin it with /`},
 		{`{"profiles":[{"name":"x","apis":["grpc"]}]}`, `no API "grpc"; write "responses" or "chat"`},
 		{`{"models":[{"reasoning":"yes"}]}`, "mine.json:1:12: a model without a name"},
 		{`{"models":[{"names":["x"],"sampling":"sometimes"}]}`, `it may be "yes", "no", "without_reasoning"`},
@@ -116,7 +116,7 @@ func TestLoadProfilesErrors(t *testing.T) {
 		{`{"profiles":[{"name":"x","header":{"X-My-Auth":"hunter2"}}]}`, `"X-My-Auth": no secret may stand`},
 		{`{"profiles":[{"name":"x","set":{"a":{"token":"hunter2"}}}]}`, `"token": no secret may stand`},
 		{`{"profiles":[{"name":"x","key_hint":"sk-hunter2-hunter2-hunter2"}]}`, "this looks like a key"},
-		{`{"profiles":[{"name":"x","header":{"a":"b\r\nc"}}]}`, `"a" is no header`},
+		{`{"profiles":[{"name":"x","header":{"a":"b\r\nc"}}]}`, `"a" is not a header`},
 	} {
 		_, err := LoadProfiles([]byte(tt.text), "mine.json")
 		var bad *FileError
@@ -206,7 +206,7 @@ func FuzzLoadProfiles(f *testing.F) {
 // What is a mistake whatever its kind is told with its place.
 func TestProfileFlaws(t *testing.T) {
 	for _, tt := range []struct{ profile, says string }{
-		{`"hosts":["*.x.com"]`, `"*.x.com" is no host`},
+		{`"hosts":["*.x.com"]`, `"*.x.com" is not a host`},
 		{`"hosts":["a.com:99999"]`, "has no port"},
 		{`"fallback":"nope"`, `no profile "nope"`},
 		{`"fallback":"mine"`, "the profile itself"},

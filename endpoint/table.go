@@ -166,7 +166,7 @@ func cutPort(pattern string) (host, port string, ok bool) {
 	return pattern[:at], pattern[at+1:], true
 }
 
-// matchPath compares whole segments. A path with dots for steps is no match:
+// matchPath compares whole segments. A path with dots for steps is not a match:
 // where it leads is for the server to say.
 func matchPath(pattern, path string) bool {
 	pattern = strings.Trim(pattern, "/")

@@ -32,7 +32,7 @@ type talk struct {
 // row is an item, a call, or a mark: something that happened between items.
 type row struct {
 	seq   int64
-	id    string // of a row that is no entry's
+	id    string // of a row that is not an entry's
 	time  time.Time
 	item  item.Item // the zero Item for a mark
 	given bool      // from outside the run
@@ -51,7 +51,7 @@ type mark struct {
 	kind  string // stop, turn, problem, context or run
 	title string
 	text  string
-	items []item.Item // what stands in the place of others
+	items []item.Item // what replaces others
 	facts []fact      // details, folded
 }
 

@@ -305,7 +305,7 @@ func strict(text []byte, v any) error {
 func (r *lineReader) head(text []byte) (Line, error) {
 	var h header
 	if err := json.Unmarshal(text, &h); err != nil || h.Format != Format {
-		return Line{}, fmt.Errorf(`it is no exported session: the first line of one begins {"format":%q`, Format)
+		return Line{}, fmt.Errorf(`it is not an exported session: its first line would begin {"format":%q`, Format)
 	}
 	if h.Version > Version {
 		return Line{}, fmt.Errorf("%w: the file has version %d, this program reads up to version %d", session.ErrNewer, h.Version, Version)

@@ -32,13 +32,13 @@ var markdownParser = goldmark.New(goldmark.WithExtensions(extension.GFM)).Parser
 // markdown returns what a model said as markup of our own: only the elements
 // and attributes that this file names come out, whatever the text holds. HTML in
 // the text is text, an image is a link, and a link leads to the web or to a
-// mailbox or is no link. hide is applied to each text once more, for what
+// mailbox or is not a link. hide is applied to each text once more, for what
 // Markdown puts together. It returns false for what is better shown as it is.
 func markdown(s string, hide func(string) string) (template.HTML, bool) {
 	if len(s) > maxMarkdown || heavy(s) {
 		return "", false
 	}
-	// A hidden character is no Markdown, and no entity may become one unseen: the
+	// A hidden character is not Markdown, and no entity may become one unseen: the
 	// renderer's texts go through the same sieve.
 	src := []byte(strings.ToValidUTF8(s, "\uFFFD"))
 	m := &markdownWriter{src: src, hide: hide}
@@ -261,7 +261,7 @@ func (m *markdownWriter) run(n *ast.Text) {
 func joins(n *ast.Text) bool { return !n.HardLineBreak() && !n.SoftLineBreak() }
 
 // resolve decodes escapes and entities, in one pass as Markdown has it: what an
-// escape leaves is no part of an entity.
+// escape leaves is not part of an entity.
 func resolve(s []byte) []byte {
 	var out []byte
 	for len(s) > 0 {

@@ -152,7 +152,7 @@ func (p *printer) content(c item.Content, markdown bool) {
 	}
 }
 
-// part shows a part that is no text.
+// part shows a part that is not text.
 func (p *printer) part(part item.Part) {
 	switch part := part.(type) {
 	case *item.InputImage:
@@ -259,7 +259,7 @@ func (p *printer) mark(r *row, v entryView) {
 	p.show("mark-close", nil)
 }
 
-// inPlace shows an item that stands in the place of others.
+// inPlace shows an item that replaces others.
 func (p *printer) inPlace(it item.Item) {
 	it, err := it.Whole()
 	if err != nil {

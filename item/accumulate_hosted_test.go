@@ -119,7 +119,7 @@ func TestMediaEvents(t *testing.T) {
 	}
 }
 
-// Code and arguments that were broken off are no partial items.
+// Code and arguments that were broken off are not partial items.
 func TestHostedPartial(t *testing.T) {
 	var a item.Accumulator
 	for _, s := range []string{created,

@@ -88,7 +88,7 @@ func parseAnnotation(s string) (Annotation, error) {
 }
 
 // Citations reads the annotations. The error is a [*ShapeError] with the place
-// of what is no annotation.
+// of what is not an annotation.
 func (p *OutputText) Citations() ([]Annotation, error) {
 	return parseListOf(p.Annotations, parseAnnotation)
 }

@@ -468,9 +468,9 @@ func (c *codec) items(name string, v *[]Item) {
 	}
 }
 
-// optRecord is a nested object, left out when nil. What is no object stays for
-// Extra. Like the other generic kinds it is thin: its body is linked once for
-// each type.
+// optRecord is a nested object, left out when nil. What is not an object stays
+// for Extra. Like the other generic kinds it is thin: its body is linked once
+// for each type.
 func optRecord[T any, P interface {
 	*T
 	record

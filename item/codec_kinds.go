@@ -63,11 +63,11 @@ func (c *codec) member(name, want string, x *Extra) {
 	}
 }
 
-// text is a text that is always written. A value that is no text stays for
+// text is a text that is always written. A value that is not text stays for
 // Extra.
 func (c *codec) text(name string, v *string, x *Extra) { c.textOrOther(name, v, x) }
 
-// needText is text for what a client acts on: a value that is no text is an
+// needText is text for what a client acts on: a value that is not text is an
 // error.
 func (c *codec) needText(name string, v *string, x *Extra) {
 	if other := c.textOrOther(name, v, x); other != nil {
@@ -75,7 +75,7 @@ func (c *codec) needText(name string, v *string, x *Extra) {
 	}
 }
 
-// textOrOther returns the member that is no text, if it is there.
+// textOrOther returns the member that is not text, if it is there.
 func (c *codec) textOrOther(name string, v *string, x *Extra) (other *member) {
 	if !c.decoding {
 		if *v != "" || !x.has(name) {
@@ -304,7 +304,7 @@ func appendStringMap(dst []byte, m map[string]string) ([]byte, error) {
 	return append(dst, '}'), nil
 }
 
-// item is one item, left out when zero. What is no object stays for Extra.
+// item is one item, left out when zero. What is not an object stays for Extra.
 func (c *codec) item(name string, v *Item) {
 	if !c.decoding {
 		if !v.IsZero() {
@@ -338,7 +338,7 @@ func (c *codec) orEmpty(name string, empty JSON, isNil bool, x *Extra) {
 	}
 }
 
-// recordList is a list of objects, left out when nil. What is no list of
+// recordList is a list of objects, left out when nil. What is not a list of
 // objects stays for Extra.
 func recordList[T any, P interface {
 	*T

@@ -37,7 +37,7 @@ func TestDisplay(t *testing.T) {
 			`<image src="image/png, 5 bytes, sha256:2cf24dba5fb0a30e"/>`},
 		{"scheme in capitals", item.Parts(&item.InputImage{ImageURL: "DATA:image/png;base64," + hello}),
 			`<image src="image/png, 5 bytes, sha256:2cf24dba5fb0a30e"/>`},
-		{"data that is no base64", item.Parts(&item.InputImage{ImageURL: "data:image/png;base64,!"}),
+		{"data that is not a base64", item.Parts(&item.InputImage{ImageURL: "data:image/png;base64,!"}),
 			`<image src="image/png, 1 bytes, sha256:bb7208bc9b5d7c04"/>`},
 		{"text data", item.Parts(&item.InputFile{FileURL: "data:text/csv,hello"}),
 			`<file src="text/csv, 5 bytes, sha256:2cf24dba5fb0a30e"/>`},

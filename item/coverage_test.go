@@ -167,7 +167,7 @@ var records = map[string]record{
 	"MCPToolFilter": new(MCPToolFilter), "MCPTool.require_approval": new(MCPApproval), "ImageGenTool.input_image_mask": new(ImageMask),
 }
 
-// elsewhere lists the objects of the document that are no part of the Responses
+// elsewhere lists the objects of the document that are not part of the Responses
 // API, or are parts of others.
 var elsewhere = []string{
 	"CompletionUsage", "CustomToolChatCompletions", "FunctionObject", "PredictionContent", "ResponseFormatJsonSchema", "WebSearchLocation",

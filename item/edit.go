@@ -8,7 +8,7 @@ import "slices"
 // With returns a copy of the item with the member set: replaced where it
 // stands, or added at the end; of equal names only the last stays. All other
 // members keep their bytes and their order, which editing by decoding does not
-// promise. The error is a [*SyntaxError] for a value that is no JSON.
+// promise. The error is a [*SyntaxError] for a value that is not JSON.
 func (it Item) With(name string, value JSON) (Item, error) {
 	if err := value.Valid(); err != nil {
 		return Item{}, err

@@ -35,7 +35,7 @@ func TestEdit(t *testing.T) {
 		}
 	}
 	if _, err := parse(`{}`).With("a", `{`); err == nil {
-		t.Error("a value that is no JSON was taken")
+		t.Error("a value that is not JSON was taken")
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // A ShapeError reports JSON that is well formed but not of the shape the schema
-// asks for, where no lenient reading is left: a call whose arguments are no
+// asks for, where no lenient reading is left: a call whose arguments are not
 // string, an output that is a number. The item itself stays readable as JSON.
 type ShapeError struct {
 	// Type is the item's type, or that of the object the path starts from.

@@ -223,7 +223,7 @@ func (e Event) Terminal() bool {
 // Err returns the error that an event carries: an error event, whose
 // members stand in the event or in an error object, a response that holds an
 // error, whatever its status and its event say, or an untyped object that is an error in one of the
-// shapes that servers send. An error of null is none.
+// shapes that servers send. An error of null is not an error.
 func (e Event) Err() (*APIError, bool) {
 	src := ""
 	switch e.Type {

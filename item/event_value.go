@@ -109,8 +109,8 @@ func EventAs[T any, P interface {
 }
 
 // NewEvent encodes v as an event, as a server sends it. The error is a
-// [*ShapeError] with the path of a text that is no UTF-8, or of an Extra member
-// that is no JSON.
+// [*ShapeError] with the path of a text that is not UTF-8, or of an Extra member
+// that is not JSON.
 func NewEvent(v EventValue) (Event, error) {
 	if isNil(v) {
 		return Event{}, errNil

@@ -236,7 +236,7 @@ func TestUnknownEvents(t *testing.T) {
 		}
 	}
 	if _, err := NewEvent(&TextDeltaEvent{Delta: "\xff"}); err == nil {
-		t.Error("a text that is no UTF-8 was written")
+		t.Error("a text that is not UTF-8 was written")
 	}
 }
 

@@ -248,7 +248,7 @@ func (p *pattern) learn(e *Event) {
 	}
 }
 
-// within returns where in s its part begins, or -1 when part is no view of s.
+// within returns where in s its part begins, or -1 when part is not a view of s.
 func within(s, part string) int {
 	at := uintptr(unsafe.Pointer(unsafe.StringData(part))) - uintptr(unsafe.Pointer(unsafe.StringData(s)))
 	if part == "" || at >= uintptr(len(s)) {

@@ -12,10 +12,10 @@ import (
 )
 
 // W11: values that a caller made wrongly give errors, never a panic and never
-// text that is no JSON.
+// text that is not JSON.
 func TestWrongValues(t *testing.T) {
 	if _, err := item.NewEvent(&item.UnknownEvent{Raw: "{"}); err == nil {
-		t.Error("an event that is no JSON was made")
+		t.Error("an event that is not JSON was made")
 	}
 	if s, ok := item.JSON(`"\"`).Unquote(); ok && s == "" {
 		t.Error("half a literal became the empty text")

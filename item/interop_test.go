@@ -135,7 +135,7 @@ func TestErrorTexts(t *testing.T) {
 func TestMust(t *testing.T) {
 	defer func() {
 		if recover() == nil {
-			t.Error("Must took a text that is no UTF-8")
+			t.Error("Must took a text that is not UTF-8")
 		}
 	}()
 	item.Must(&item.CustomToolCall{Input: "\xff"})
@@ -152,6 +152,6 @@ func TestContentJSON(t *testing.T) {
 		}
 	}
 	if _, err := item.Parts(&item.UnknownPart{Raw: "{"}).JSON(); err == nil {
-		t.Error("a part that is no JSON was encoded")
+		t.Error("a part that is not JSON was encoded")
 	}
 }

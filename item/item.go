@@ -51,7 +51,7 @@ const (
 
 // Item is one element of a conversation: the bytes as they were received or
 // built, immutable, with the type read. Items compare with ==, which compares
-// their bytes. The zero Item is no item.
+// their bytes. The zero Item is not an item.
 //
 // One type serves both directions: an output item of a response goes into the
 // next request as it is. Schemas: InputItem, OutputItem.
@@ -170,7 +170,7 @@ func leadingItem(s string) (it Item, n names, length int) {
 }
 
 // New encodes v as an item. The error is a [*ShapeError] with the path of a
-// text that is no UTF-8, or of an Extra member that is no JSON.
+// text that is not UTF-8, or of an Extra member that is not JSON.
 func New(v Value) (Item, error) {
 	if isNil(v) {
 		return Item{}, errNil
@@ -214,7 +214,7 @@ func (it Item) Type() Type { return it.typ }
 // to anybody else: for those, see [Item.Whole].
 func (it Item) JSON() string { return it.raw }
 
-// IsZero reports whether it is no item at all.
+// IsZero reports whether it is not an item at all.
 func (it Item) IsZero() bool { return it.raw == "" }
 
 // String returns a short description for people, never the whole payload.

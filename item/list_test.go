@@ -369,7 +369,7 @@ func TestRequestBody(t *testing.T) {
 		}
 	}
 	if _, err := (&item.Request{Model: "\xff", Input: l}).Body(); err == nil {
-		t.Error("a model that is no UTF-8 was taken")
+		t.Error("a model that is not UTF-8 was taken")
 	}
 	for _, n := range []int{10, 10_000} {
 		r := &item.Request{Model: "m", Input: new(item.List)}

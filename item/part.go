@@ -230,7 +230,7 @@ func newPart(typ string) Part {
 	return nil
 }
 
-// part is one part, left out when nil. What is no object stays for Extra.
+// part is one part, left out when nil. What is not an object stays for Extra.
 func (c *codec) part(name string, v *Part) {
 	if !c.decoding {
 		if *v != nil {
@@ -307,7 +307,7 @@ func appendParts(dst []byte, parts []Part) ([]byte, error) {
 	return append(dst, ']'), nil
 }
 
-// optParts is a list of parts, left out when nil. What is no list stays for
+// optParts is a list of parts, left out when nil. What is not a list stays for
 // Extra.
 func (c *codec) optParts(name string, v *[]Part) {
 	if !c.decoding {

@@ -131,8 +131,8 @@ func (it Item) Size() int {
 // this at what came out.
 func HasHeld(s string) bool { return nextToken(s, 0) >= 0 }
 
-// ShowHeld returns a text for people with a short description in the place of
-// each reference to a payload that is held, such as a log takes it.
+// ShowHeld returns a text for people with a short description instead of each
+// reference to a payload that is held, such as a log takes it.
 func ShowHeld(s string) string {
 	if !HasHeld(s) {
 		return s

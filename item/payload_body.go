@@ -14,7 +14,7 @@ import (
 // Body is the encoded text of a request in pieces, which are sent one after the
 // other: the history that a [List] keeps encoded is not copied into it, and
 // payloads that items hold are read when they are sent, see [Body.NewReader].
-// A Body never changes. The nil Body is none.
+// A Body never changes. The nil Body is empty.
 type Body []Piece
 
 // Piece is a part of a [Body].

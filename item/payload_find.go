@@ -85,7 +85,7 @@ func canonical(s string, pad int) bool {
 const maxDataHead = 1024
 
 // dataHead reports what stands before the payload of a data URI as
-// [CutDataURI] finds it. An escape other than that of a slash is none.
+// [CutDataURI] finds it. An escape other than that of a slash is not base64.
 func dataHead(s string) bool {
 	_, ok := cutScheme(s)
 	return ok && len(s) <= maxDataHead && strings.HasSuffix(s, ";base64,") && strings.IndexByte(s, ',') == len(s)-1 &&

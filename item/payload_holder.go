@@ -242,8 +242,8 @@ type room struct {
 
 var rooms = sync.Pool{New: func() any { return new(room) }}
 
-// appendWhole appends a text with the base64 of its payloads in the place of
-// their tokens. On error dst is returned as it was.
+// appendWhole appends a text with the base64 of its payloads instead of their
+// tokens. On error dst is returned as it was.
 func appendWhole(dst []byte, s string) ([]byte, error) {
 	out := dst
 	last := 0
@@ -284,7 +284,7 @@ func (t token) appendBase64(dst []byte) ([]byte, error) {
 	}
 }
 
-// wholeFrom puts the base64 of payloads in the place of their tokens in what was
+// wholeFrom puts the base64 of payloads where their tokens were in what was
 // appended to dst. On error dst is returned as it was.
 func wholeFrom(dst, out []byte, err error) ([]byte, error) {
 	if err != nil || nextToken(text(out), len(dst)) < 0 {

@@ -13,9 +13,9 @@ import (
 	"sync/atomic"
 )
 
-// A token stands in an item's text in the place of the base64 of a payload that
-// is held elsewhere. As text within a string it goes with whatever is made of
-// the item: an edit, a decoded value, another form. It is
+// A token stands in an item's text instead of the base64 of a payload that is
+// held elsewhere. As text within a string it goes with whatever is made of the
+// item: an edit, a decoded value, another form. It is
 //
 //	^ 26 letters drawn by the process, 8 digits the holder, 64 digits the hash, 12 digits the size
 //

@@ -94,7 +94,7 @@ func trimValue(s string) (string, error) {
 	return s[start:end], nil
 }
 
-// space returns the first index at or after i that is no white space.
+// space returns the first index at or after i that is not white space.
 func (sc *scanner) space(i int) int {
 	if i < len(sc.s) && sc.s[i] > ' ' {
 		return i // endpoints mostly write none
@@ -218,7 +218,7 @@ func digits(s string, i int) int {
 }
 
 // str returns the index behind the string literal that starts at i. Escaped
-// lone surrogates are accepted, as in RFC 8259; bytes that are no UTF-8 are not.
+// lone surrogates are accepted, as in RFC 8259; bytes that are not UTF-8 are not.
 // It looks at eight bytes at a time.
 func (sc *scanner) str(i int) (int, error) {
 	s := sc.s

@@ -15,7 +15,7 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// W11: what is no JSON is refused with the offset.
+// W11: what is not JSON is refused with the offset.
 func TestSyntaxErrors(t *testing.T) {
 	for _, test := range []struct {
 		in      string

@@ -47,7 +47,7 @@ func TextAsSchema(name string, schema JSON, strict bool) (JSON, error) {
 }
 
 // ParseTextConfig reads [Request.Text] or [Response.TextConfig]. Formats that
-// this version does not know are no error.
+// this version does not know are not errors.
 func ParseTextConfig(j JSON) (*TextConfig, error) { return parseBody[TextConfig]([]byte(j)) }
 
 // JSON returns the configuration as [Request.Text] takes it.

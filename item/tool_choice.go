@@ -24,7 +24,7 @@ const (
 	ModeRequired = "required"
 )
 
-// The types of a [ToolChoice] that are no type of [Tool]. Schemas:
+// The types of a [ToolChoice] that are not types of [Tool]. Schemas:
 // ToolChoiceAllowed, ToolChoiceTypes.
 const (
 	ChoiceTypeAllowed     = "allowed_tools"
@@ -90,7 +90,7 @@ func ChooseAllowed(mode string, tools ...JSON) JSON {
 }
 
 // ParseToolChoice reads a tool choice. Types that this version does not know
-// are no error. An absent choice is the zero ToolChoice.
+// are not errors. An absent choice is the zero ToolChoice.
 func ParseToolChoice(j JSON) (ToolChoice, error) {
 	var v ToolChoice
 	if j == "" {

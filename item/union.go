@@ -50,8 +50,8 @@ func appendUnion[V record](dst []byte, v V) ([]byte, error) {
 	return appendRecord(dst, v)
 }
 
-// optUnion is one value of a union, left out when nil. What is no object stays
-// for Extra.
+// optUnion is one value of a union, left out when nil. What is not an object
+// stays for Extra.
 func optUnion[V record](c *codec, name string, v *V, parse func(s string) (V, error)) {
 	if !c.decoding {
 		if any(*v) != nil {
@@ -70,7 +70,7 @@ func optUnion[V record](c *codec, name string, v *V, parse func(s string) (V, er
 	}
 }
 
-// unionList is a list of values of a union, left out when nil. What is no list
+// unionList is a list of values of a union, left out when nil. What is not a list
 // of objects stays for Extra.
 func unionList[V record](c *codec, name string, v *[]V, parse func(s string) (V, error)) {
 	if !c.decoding {

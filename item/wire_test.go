@@ -194,7 +194,7 @@ func TestBytesAreKept(t *testing.T) {
 	}
 }
 
-// W7: unknown types, members and enum values are no error and stay.
+// W7: unknown types, members and enum values are not errors and stay.
 func TestUnknown(t *testing.T) {
 	in := `{"type":"message","status":"paused","content":[{"type":"hologram","b":2,"a":1},{"type":"input_text","text":"t","new":[1]},{"no":"type"}],"role":"narrator","z":1.0,"y":null}`
 	m := as[item.Message](t, parse(t, in))

@@ -54,7 +54,7 @@ const (
 	Changed  EventKind = "changed"  // it has other tools than before
 	Progress EventKind = "progress" // a call goes on: Done of Total, and Text
 	Log      EventKind = "log"      // the server logs Text
-	Stray    EventKind = "stray"    // it printed Text, a line that is no message and was skipped; the first few are told
+	Stray    EventKind = "stray"    // it printed Text, a line that is not a message and was skipped; the first few are told
 	Missing  EventKind = "missing"  // it is optional and could not be started; Text says why
 )
 

@@ -39,21 +39,21 @@ func (e *ServerError) Error() string {
 // Unwrap returns the cause.
 func (e *ServerError) Unwrap() error { return e.Err }
 
-// errNoAnswer is the cause where time ran out. It is no error of a context: what
-// is known of the server should be told beside that.
+// errNoAnswer is the cause where time ran out. It is not an error of a context:
+// what is known of the server should be told beside that.
 var errNoAnswer = errors.New("no answer in time")
 
 // errClosed is what calls get after [Bridge.Close].
 var errClosed = errors.New("the bridge is closed")
 
-// StrayOutputError is a line on a server's standard output that is no message.
+// StrayOutputError is a line on a server's standard output that is not a message.
 type StrayOutputError struct {
 	// Line is how it begins.
 	Line string
 }
 
 func (e *StrayOutputError) Error() string {
-	return "wrote to its standard output what is no JSON-RPC message: " + strconv.Quote(e.Line)
+	return "wrote to its standard output what is not a JSON-RPC message: " + strconv.Quote(e.Line)
 }
 
 // maxQuoted is how much of a server's text is repeated in an error.

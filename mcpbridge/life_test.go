@@ -201,7 +201,7 @@ func TestGivenUp(t *testing.T) {
 	r.wantError("die", `{"text":""}`, "failed 3 times in a row and is not started again", "exit status 3")
 }
 
-// X2: lines on standard output that are no messages are skipped and told, a few
+// X2: lines on standard output that are not messages are skipped and told, a few
 // of them, and calls go on. A damaged message ends the session, for the call that
 // it answers has no other answer.
 func TestStrayOutput(t *testing.T) {
@@ -225,7 +225,7 @@ func TestStrayOutput(t *testing.T) {
 	if len(lines) != 5 || lines[0] != "Debug: here I am" || !strings.Contains(lines[4], "further lines are skipped") {
 		t.Errorf("%q", lines)
 	}
-	r.wantError("print", `{"text":"Debug: {\"jsonrpc\":\"2.0\"}"}`, `it wrote to its standard output what is no JSON-RPC message: "Debug: {`)
+	r.wantError("print", `{"text":"Debug: {\"jsonrpc\":\"2.0\"}"}`, `it wrote to its standard output what is not a JSON-RPC message: "Debug: {`)
 	r.want("echo", `{"text":"again"}`, "again")
 }
 
@@ -251,7 +251,7 @@ func TestOptional(t *testing.T) {
 	wrong := program("sdk")
 	wrong.Optional, wrong.Include = true, []string{"ecko"}
 	if _, err := mcpbridge.Connect(t.Context(), mcpbridge.Options{}, wrong); err == nil {
-		t.Error("a server that runs and lacks a tool that was named is no error")
+		t.Error("a server that runs and lacks a tool that was named is not an error")
 	}
 }
 
@@ -275,7 +275,7 @@ func TestMaxMessage(t *testing.T) {
 	}
 }
 
-// X2: noise on standard error is no harm, and keys in it are not shown.
+// X2: noise on standard error is not a harm, and keys in it are not shown.
 func TestNoise(t *testing.T) {
 	s := program("noise")
 	s.SecretEnv = map[string]endpoint.Key{"PROBE_KEY": endpoint.NewKey("sk-very-secret-1234")}
@@ -330,7 +330,7 @@ func TestCannotStart(t *testing.T) {
 	}{
 		{"no program", with(mcpbridge.Server{Name: "probe", Command: []string{"/no/such/program"}}), []string{"cannot be started", "no such file"}},
 		{"exits", with(program("exit")), []string{"could not be started", "exit status 7", "no configuration, and [redacted]"}},
-		{"garbage", garbage, []string{`no JSON-RPC message: "Listening on port 3000"`}},
+		{"garbage", garbage, []string{`not a JSON-RPC message: "Listening on port 3000"`}},
 		{"mute", mute, []string{"could not be started within 3s"}},
 		{"no such tool", unknown, []string{"has no tool ecko", "it has: echo"}},
 	} {

@@ -31,14 +31,15 @@ type process struct {
 	mu    sync.Mutex
 	fault error // why its output is not read any more, but for its end
 	state string
-	stray string // the first line of its output that was no message
+	stray string // the first line of its output that was not a message
 	lines int    // how many were not
 }
 
 // maxNotices bounds how many stray lines of one program are told.
 const maxNotices = 5
 
-// strayed counts a line of output that is no message, and tells the first ones.
+// strayed counts a line of output that is not a message, and tells the first
+// ones.
 func (p *process) strayed(line string, tell func(line string)) {
 	p.mu.Lock()
 	p.lines++
@@ -55,7 +56,7 @@ func (p *process) strayed(line string, tell func(line string)) {
 	}
 }
 
-// strayLine returns the first line of output that was no message, or "".
+// strayLine returns the first line of output that was not a message, or "".
 func (p *process) strayLine() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -64,7 +65,7 @@ func (p *process) strayLine() string {
 
 // startProcess starts the server's program as the leader of a process group.
 // changed is called when its list of tools has changed, stray for the first lines
-// of its output that are no messages.
+// of its output that are not messages.
 func startProcess(s *Server, lookup func(string) (string, bool), changed func(), stray func(line string)) (*process, error) {
 	cmd := exec.Command(s.Command[0], s.Command[1:]...)
 	cmd.Dir = s.Dir
@@ -92,7 +93,7 @@ func startProcess(s *Server, lookup func(string) (string, bool), changed func(),
 	return p, nil
 }
 
-// pump passes on what the program writes, until it is no message any more; the
+// pump passes on what the program writes, until it is not a message any more; the
 // rest is read and dropped, so that the program does not block.
 func (p *process) pump(messages io.Reader, out io.Reader, feed *io.PipeWriter) {
 	_, err := io.Copy(feed, messages)

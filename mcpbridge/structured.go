@@ -65,7 +65,7 @@ func mirrors(raw, content jsontext.Value) bool {
 
 // says reports whether the texts are what the structured value holds: the value
 // is their text, or a list with one of them each, or an object with nothing but
-// one of these, as servers wrap what is no object.
+// one of these, as servers wrap what is not an object.
 func says(texts []*item.InputText, raw jsontext.Value) bool {
 	if len(texts) == 0 {
 		return false

@@ -165,10 +165,10 @@ func tooLong(limit int) error {
 }
 
 // fixLines returns the fix of the stdio transport, whose messages are one line
-// each. A line that is no message, such as the banner that many servers print, is
-// skipped: stray gets its beginning. But a line that was meant to be a message and
-// cannot be read ends the session, because the call that it answers would wait
-// for nothing.
+// each. A line that is not a message, such as the banner that many servers
+// print, is skipped: stray gets its beginning. But a line that was meant to be a
+// message and cannot be read ends the session, because the call that it answers
+// would wait for nothing.
 func fixLines(stray func(line string)) func(line []byte) ([]byte, error) {
 	return func(line []byte) ([]byte, error) {
 		text := bytes.TrimSpace(line)

@@ -65,7 +65,7 @@ func (s *schema) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 
 var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
-// parseSchema returns nil for what is no schema.
+// parseSchema returns nil for what is not a schema.
 func parseSchema(text item.JSON) *schema {
 	s := new(schema)
 	if json.Unmarshal([]byte(text), s, lenient) != nil {

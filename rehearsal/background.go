@@ -136,6 +136,6 @@ func (r *run) reach(ctx context.Context, i int) error {
 
 // follow answers with the stream of a response that is made in the background.
 func (c *call) follow(rec *record, after int) *problem {
-	_ = rec.run.follow(c.r.Context(), after, c.live()) // a client that is gone is no error
+	_ = rec.run.follow(c.r.Context(), after, c.live()) // a client that is gone is not an error
 	return nil
 }

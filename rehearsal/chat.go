@@ -130,6 +130,6 @@ func (c *call) streamChat(a *answer, usage bool) {
 	}
 	st := &stream{to: to}
 	if a.stream(st); st.err == nil {
-		_ = w.Event("", []byte(completions.Done)) // a client that is gone is no error
+		_ = w.Event("", []byte(completions.Done)) // a client that is gone is not an error
 	}
 }

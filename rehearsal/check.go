@@ -53,7 +53,7 @@ func notFound(kind, id string) *problem {
 	return &problem{http.StatusNotFound, invalidRequest, "", "", fmt.Sprintf("%s with id '%s' not found.", kind, id)}
 }
 
-// unreadable is a body that is no request.
+// unreadable is a body that is not a request.
 func unreadable(err error) *problem {
 	var shape *item.ShapeError
 	if errors.As(err, &shape) {

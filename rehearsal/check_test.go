@@ -171,7 +171,7 @@ func TestScriptMistakes(t *testing.T) {
 		{"no failure", "turn\n  say {{error \"read_file\"}}\n", `s:2:9: say: the call of read_file did not fail; its output is "one two"`},
 		{"no image", "turn\n  say {{(image 1).Size}}\n", `s:2:10: say: the output of read_file holds no image; it is "one two"`},
 		{"no user image", "turn\n  say {{(user_image 1).Size}}\n", `s:2:10: say: no image 1 was received in a user message; the request has 0`},
-		{"remote image", "turn\n  say {{(image 3).Size}}\n", `s:2:10: say: the image was not sent inline: "https://example.com/a.png" is no base64 data URI`},
+		{"remote image", "turn\n  say {{(image 3).Size}}\n", `s:2:10: say: the image was not sent inline: "https://example.com/a.png" is not a base64 data URI`},
 		{"no line", "turn\n  say {{output 1 | line 3}}\n", `s:2:20: say: the text has 2 lines, not line 3`},
 		{"no part", "turn\n  say {{output 1 | line_with \"zz\"}}\n", `s:2:20: say: no line of the text holds "zz"`},
 		{"no field", "turn\n  say {{(image 2).Width}}\n", `s:2:16: say: at <2>: can't evaluate field Width in type rehearsal.Image`},

@@ -64,7 +64,7 @@ func pack(items []item.Item) (string, error) {
 	return base64.StdEncoding.EncodeToString(b.Bytes()), err
 }
 
-var errPacked = errors.New("this is no content of a compaction of the rehearsal's")
+var errPacked = errors.New("this is not the content of a compaction of the rehearsal's")
 
 // unpack is the reverse of pack, up to a size.
 func unpack(text string, limit int64) ([]item.Item, error) {

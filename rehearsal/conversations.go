@@ -160,7 +160,7 @@ func (s *Server) newTalk(metadata item.JSON, items []item.Item) (object, *proble
 	return t.object()
 }
 
-// listed returns the items that are to be added. Extra holds what is no list.
+// listed returns the items that are to be added. Extra holds what is not a list.
 func listed(l *item.List, x item.Extra) ([]item.Item, *problem) {
 	if v, _ := x.Get("items"); v != "" && v != "null" {
 		return nil, invalid("invalid_type", "items", "Invalid type for 'items': expected a list.")

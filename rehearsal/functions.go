@@ -161,7 +161,7 @@ func imageOf(img *item.InputImage) (Image, error) {
 func decodeImage(uri string) (mediaType string, data []byte, err error) {
 	mediaType, payload, ok := item.CutDataURI(uri)
 	if !ok {
-		return "", nil, missing("%q is no base64 data URI", shorten(60, uri))
+		return "", nil, missing("%q is not a base64 data URI", shorten(60, uri))
 	}
 	mediaType, _, _ = strings.Cut(mediaType, ";")
 	data, err = base64.StdEncoding.Strict().DecodeString(payload)

@@ -194,7 +194,7 @@ func serveJSON(rt *rapid.T, s *Server, path, body string) []byte {
 	return w.Body.Bytes()
 }
 
-// The images of outputs that are text alone follow in a user message; it is no
+// The images of outputs that are text alone follow in a user message; it is not a
 // new round, and the images are those of the outputs.
 func TestCarried(t *testing.T) {
 	call := func(id string) item.Item { return item.Call(id, "look", "") }

@@ -229,7 +229,7 @@ const maxPause = 10 * time.Minute
 func (p *parser) duration(text string, line, column int) time.Duration {
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 || d > maxPause {
-		p.fail(line, column, fmt.Sprintf("such as 20ms or 1.5s, at most %v", maxPause), "%q is no duration", shorten(40, text))
+		p.fail(line, column, fmt.Sprintf("such as 20ms or 1.5s, at most %v", maxPause), "%q is not a duration", shorten(40, text))
 		return 0
 	}
 	return d
@@ -238,7 +238,7 @@ func (p *parser) duration(text string, line, column int) time.Duration {
 func (p *parser) tokens(text string, line, column int) int64 {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n <= 0 {
-		p.fail(line, column, "such as 4000, in tokens", "%q is no size of a context", shorten(40, text))
+		p.fail(line, column, "such as 4000, in tokens", "%q is not a context size", shorten(40, text))
 	}
 	return n
 }

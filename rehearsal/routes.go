@@ -81,7 +81,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if wrong != nil {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(wrong.status)
-		_, _ = w.Write(wrong.body()) // a client that is gone is no error
+		_, _ = w.Write(wrong.body()) // a client that is gone is not an error
 	}
 }
 
@@ -198,5 +198,5 @@ func (c *call) send(v object) *problem {
 func (c *call) sendJSON(b []byte) {
 	c.w.Header().Set("Content-Type", "application/json")
 	c.w.Header().Set("Content-Length", strconv.Itoa(len(b)))
-	_, _ = c.w.Write(b) // a client that is gone is no error
+	_, _ = c.w.Write(b) // a client that is gone is not an error
 }

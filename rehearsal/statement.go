@@ -34,7 +34,7 @@ func (p *parser) statement(indent int, word, rest string, column int) {
 	if isCall {
 		name, args, at := cutWord(rest, 0)
 		if !toolName.MatchString(name) {
-			p.fail(st.line, column, "such as: "+word+" read_file …", "%q is no name of a tool", shorten(40, name))
+			p.fail(st.line, column, "such as: "+word+" read_file …", "%q is not the name of a tool", shorten(40, name))
 			p.continuation(indent, "", 0)
 			return
 		}
@@ -82,7 +82,7 @@ func (p *parser) nothingDeeper(indent int, word string) {
 	}
 }
 
-// compile parses a statement's text as a template, and what is no template as
+// compile parses a statement's text as a template, and what is not a template as
 // what it is.
 func (p *parser) compile(st *statement, text string) {
 	t, err := parseTemplate(text)

@@ -73,7 +73,7 @@ func TestGivingUp(t *testing.T) {
 		"slow bytes":                        {answer: reply.ByteByByte().StallAfter(firstDelta, nil), at: firstDelta, class: endpoint.Canceled, sent: true},
 		"an error event before the end":     {answer: agenttest.ErrorEvent("server_error", "oh", item.Assistant("x")).WithEvent(99, "{}").StallAfter(99, nil), at: 3, class: endpoint.Canceled, sent: true},
 		"in the body of an error":           {answer: agenttest.Failure(500, "c", "m").WrongLength(100).StallAfter(1, nil), class: endpoint.Canceled},
-		"in a body that is no stream":       {answer: agenttest.Raw(200, "application/json", `{"id":"r","out`).WrongLength(100).StallAfter(1, nil), class: endpoint.Canceled},
+		"in a body that is not a stream":    {answer: agenttest.Raw(200, "application/json", `{"id":"r","out`).WrongLength(100).StallAfter(1, nil), class: endpoint.Canceled},
 		"a connection that ends with bytes": {answer: reply.UntilClose().StallAfter(firstDelta, nil), at: firstDelta, class: endpoint.Canceled, sent: true},
 	} {
 		t.Run(name, func(t *testing.T) { tt.run(t) })

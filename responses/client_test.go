@@ -196,7 +196,7 @@ func TestKeyInErrors(t *testing.T) {
 	}
 }
 
-// S7: silence at any point ends the request; a slow reader is no silence.
+// S7: silence at any point ends the request; a slow reader is not a silence.
 func TestIdle(t *testing.T) {
 	const limit = 50 * time.Millisecond
 	reply := agenttest.Reply(item.Assistant("one two three"))

@@ -367,7 +367,7 @@ func (x *interaction) checkWhole(t *testing.T, resp *item.Response, err error, b
 	}
 }
 
-// checkError holds for an answer that is no success: typed, with the server's
+// checkError holds for an answer that is not a success: typed, with the server's
 // own words, and of a class that its status allows.
 func (x *interaction) checkError(t *testing.T, err error, body []byte) {
 	var e *endpoint.Error

@@ -228,7 +228,8 @@ func (f *faultyRun) ask(ctx context.Context, rt *rapid.T, req *item.Request) see
 	return r
 }
 
-// promises reports an event that is no output: a thread may ask again behind it.
+// promises reports an event that is not an output: a thread may ask again behind
+// it.
 func promises(t item.EventType) bool {
 	switch t {
 	case item.EventCreated, item.EventInProgress, item.EventQueued, item.EventError, item.EventFailed:

@@ -44,8 +44,8 @@ func include(q url.Values, names []string) {
 }
 
 // Retrieve returns a response that the endpoint has stored, as far as it is
-// made: see its Status. A response that failed is no error here. Options may be
-// nil.
+// made: see its Status. A response that failed is not an error here. Options may
+// be nil.
 //
 // Of this and all other methods that ask for more than a new response: where
 // the endpoint does not have it, or its profile says so beforehand, the error

@@ -17,7 +17,7 @@ import (
 )
 
 // S3, E7: an error without a type keeps its words, in a stream and over a
-// socket, and is no output: the request may be repeated.
+// socket, and is not an output: the request may be repeated.
 func TestUntypedErrors(t *testing.T) {
 	for _, data := range []string{
 		`{"error":"boom"}`,
@@ -43,7 +43,7 @@ func TestUntypedErrors(t *testing.T) {
 	}
 }
 
-// S3: a response that failed is no success, whatever its event says.
+// S3: a response that failed is not a success, whatever its event says.
 func TestFailedInCompleted(t *testing.T) {
 	srv := agenttest.NewServer(t)
 	srv.Otherwise(func(int, agenttest.Request) agenttest.Answer {

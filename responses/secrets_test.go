@@ -47,7 +47,7 @@ func TestKeyIsHiddenBeforeTheCut(t *testing.T) {
 		"type of the content": func(pad string) agenttest.Answer {
 			return agenttest.Raw(http.StatusOK, "text/"+pad+secretKey, "hello")
 		},
-		"body that is no answer": func(pad string) agenttest.Answer {
+		"body that is not an answer": func(pad string) agenttest.Answer {
 			return agenttest.Raw(http.StatusOK, "application/json", `{"output":"`+pad+secretKey)
 		},
 		"event that is none": func(pad string) agenttest.Answer {

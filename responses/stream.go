@@ -150,7 +150,7 @@ type source interface {
 	// Next returns the next event that has data, which holds until the one
 	// after it, or why there is none.
 	Next() (sse.Event, error)
-	// Unreadable is the error for an event that is no JSON.
+	// Unreadable is the error for an event that is not JSON.
 	Unreadable(sse.Event, error) *endpoint.Error
 }
 

@@ -224,7 +224,7 @@ func TestStreamOfWholeResponse(t *testing.T) {
 		`{"object":"list"}`:                                                                         endpoint.Protocol,
 		`[]`:                                                                                        endpoint.Protocol,
 		`{"choices":[{"message":{"content":"a chat completion"}}]}`:                                 endpoint.Protocol,
-		`hello there, this is no stream at all`:                                                     endpoint.Protocol,
+		`hello there, this is not a stream at all`:                                                  endpoint.Protocol,
 		"<!doctype html><title>Sign in</title>":                                                     endpoint.Protocol,
 		"":                                                                                          endpoint.Protocol,
 	} {

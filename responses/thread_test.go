@@ -368,7 +368,7 @@ func TestThreadOtherHistories(t *testing.T) {
 // E6: a dead id is retired, and the whole history is sent, once and at once.
 func TestThreadDeadID(t *testing.T) {
 	overBoth(t, func(t *testing.T, th *responses.Thread, k *keeper, srv *agenttest.Server) {
-		th.Client.Retry.Max = -1 // it is no retry
+		th.Client.Retry.Max = -1 // it is not a retry
 		var c talk
 		c.say(t, th, "one")
 		c.say(t, th, "two")

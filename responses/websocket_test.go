@@ -311,7 +311,7 @@ func TestSocketAge(t *testing.T) {
 	}
 }
 
-// What a server says between two responses is no part of either.
+// What a server says between two responses is not part of either.
 func TestSocketUnasked(t *testing.T) {
 	for name, tt := range map[string]struct {
 		late    []string
@@ -901,7 +901,7 @@ func TestSocketManners(t *testing.T) {
 	}
 }
 
-// S7: pings are no life.
+// S7: pings are not life.
 func TestSocketPingsAreNoLife(t *testing.T) {
 	th := plainSocket(t, func(conn *websocket.Conn) {
 		_, _, _ = conn.Read(context.Background())

@@ -62,7 +62,7 @@ type Watcher interface {
 	Store
 	// Watch yields the entries of a session behind number after, and goes on
 	// with those that are appended later, by whomever, each once and in order,
-	// until ctx ends, which is no error, or the session is deleted.
+	// until ctx ends, which is not an error, or the session is deleted.
 	Watch(ctx context.Context, id string, after int64) iter.Seq2[Entry, error]
 }
 

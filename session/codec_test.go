@@ -387,7 +387,7 @@ func FuzzParseEntry(f *testing.F) {
 			return
 		}
 		if err := item.JSON(line).Valid(); err != nil {
-			t.Fatalf("read %q, which is no JSON: %v", line, err)
+			t.Fatalf("read %q, which is not JSON: %v", line, err)
 		}
 		again, err := session.ParseEntry([]byte(encode(t, e)))
 		if err != nil {

@@ -99,7 +99,7 @@ func (c *codec) text(name string, v *string) {
 	}
 }
 
-// appendText writes a text as a JSON string, and one that is no UTF-8 as an
+// appendText writes a text as a JSON string, and one that is not UTF-8 as an
 // object with its base64.
 func appendText(dst []byte, s string) []byte {
 	if !utf8.ValidString(s) {

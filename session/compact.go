@@ -23,8 +23,7 @@ func (c *compaction) spares(l line) bool {
 	return l.item.Instructs() || c.kept[l.seq] && !said(l.item) && l.item != brokeOff
 }
 
-// dropReasoning leaves out the reasoning among what stands in the place of
-// others.
+// dropReasoning leaves out the reasoning among what replaces others.
 func (c *compaction) dropReasoning(drop func(seq int64, it item.Item)) {
 	var linked unlinking
 	var items []numbered
@@ -47,7 +46,7 @@ func (v *View) compaction() *compaction {
 	return &v.compactions[len(v.compactions)-1]
 }
 
-// compact puts something shorter in the place of what was settled up to the
+// compact sends something shorter instead of what was settled up to the
 // boundary, unless that would replace nothing.
 func (v *View) compact(seq int64, b Compacted) {
 	if b.Failure != "" {
@@ -114,9 +113,9 @@ func (v *View) boundary(through int64) int {
 	return len(v.lines)
 }
 
-// paired returns what stands in the place of others so that it can be sent in
-// front of the lines from at on: calls with their outputs, and with ids that no
-// other call has. What has no such form is left out.
+// paired returns what replaces others so that it can be sent in front of the
+// lines from at on: calls with their outputs, and with ids that no other call
+// has. What has no such form is left out.
 func (v *View) paired(items []item.Item, at int) []numbered {
 	own := View{ids: callIDs{used: map[string]bool{}}}
 	for _, l := range v.lines[at:] {

@@ -64,8 +64,8 @@ func TestCompacted(t *testing.T) {
 	}
 }
 
-// P1 P4 C6: what stands in the place of others may hold calls of its own; their
-// ids are not those of others.
+// P1 P4 C6: what replaces others may hold calls of its own; their ids are not
+// those of others.
 func TestCompactedWithCalls(t *testing.T) {
 	items := []item.Item{call("c2"), result("c2", "in it"), call("open"), result("nobody's", "x"), reasoning("rs9")}
 	v := fold(append(long(), session.Compacted{Through: 10, Items: items})...)
@@ -90,9 +90,9 @@ func TestCompactionChanges(t *testing.T) {
 	}
 }
 
-// C1: markers for what was read again; what is no output, or is shorter than the
-// marker, stays; an output that the endpoint refused is no reason to leave another
-// out.
+// C1: markers for what was read again; what is not an output, or is shorter than
+// the marker, stays; an output that the endpoint refused is no reason to leave
+// another out.
 func TestCollapsed(t *testing.T) {
 	text := strings.Repeat("text ", 40)
 	log := []session.Body{session.Given{Item: item.User("q")}} // 1

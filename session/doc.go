@@ -9,6 +9,6 @@
 // What a request sends is derived: [View] folds entries one by one, keeps every
 // call together with its output and holds back what must wait. A decision to
 // send something else than before, such as a marker for an item that the
-// endpoint refuses, or a summary in the place of older items, is an entry too;
+// endpoint refuses, or a summary instead of older items, is an entry too;
 // [Explain] says what became of each item.
 package session

@@ -30,8 +30,8 @@ func (v *View) send(from origin, it item.Item) {
 	v.from = append(v.from, from)
 }
 
-// sent returns what is sent in the place of an item: itself, a marker, or
-// nothing, the zero Item.
+// sent returns what is sent for an item: itself, a marker, or nothing, the zero
+// Item.
 func (v *View) sent(seq int64, it item.Item) item.Item {
 	if w, withdrawn := v.withdrawn[seq]; withdrawn {
 		return w.instead
@@ -225,7 +225,7 @@ func (v *View) each(visit func(from origin, it item.Item)) {
 	}
 }
 
-// eachOf calls visit with what stands in the place of others.
+// eachOf calls visit with what replaces others.
 func (v *View) eachOf(c *compaction, visit func(from origin, it item.Item)) {
 	for i, n := range c.items {
 		visit(origin{c.seq, ^i}, v.sent(c.seq, n.item))

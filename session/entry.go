@@ -207,7 +207,7 @@ type Withdrawn struct {
 // that says so. A compaction that was made of such an item before stays as it is.
 type ItemsWithdrawn struct {
 	Seqs []int64
-	// Reason says why, for people; the model reads it in the place of an output.
+	// Reason says why, for people; the model reads it instead of an output.
 	Reason string
 	// By names the guard.
 	By string
@@ -237,9 +237,9 @@ const (
 	ByDropping = "dropping" // nothing stands in its place but a remark
 )
 
-// Compacted records the decision to send something shorter in the place of
-// items that were sent before. The log keeps them: a [Restored] brings them
-// back, and a fork from before it has never lost them.
+// Compacted records the decision to send something shorter instead of items that
+// were sent before. The log keeps them: a [Restored] brings them back, and a
+// fork from before it has never lost them.
 type Compacted struct {
 	// Through is the number of the last entry that is replaced, with all items
 	// before it but the instructions: messages of the system and the developer
@@ -252,7 +252,7 @@ type Compacted struct {
 	Kept []int64
 	// By says how: [BySummary], [ByEndpoint] or [ByDropping].
 	By string
-	// Items stand in the place of what was replaced, behind what stays of it.
+	// Items are sent instead of what was replaced, after what stays of it.
 	Items []item.Item
 	// Failure says why nothing came of it; "" if something did. With one, all is
 	// sent as it was.
@@ -268,7 +268,7 @@ type Compacted struct {
 // it: from here on the view carries again what they replaced.
 type Restored struct{ Seq int64 }
 
-// Collapsed records the decision to send a short marker in the place of the
+// Collapsed records the decision to send a short marker instead of the
 // outputs of reads, because a later read of the same brought it again. The log
 // keeps them. Only outputs of functions and custom tools can be meant.
 type Collapsed struct {
@@ -352,7 +352,7 @@ const (
 	// beginning, for its context does not hold all of it.
 	NoticeHistoryCut = "history_cut"
 	// NoticeImagesRefused: the endpoint refused a request, and took it with markers
-	// in the place of its images.
+	// instead of its images.
 	NoticeImagesRefused = "images_refused"
 	// NoticeWholeHistory: the transport that was asked for sends what is new alone;
 	// at this endpoint the whole history goes with each request.

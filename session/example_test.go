@@ -68,7 +68,7 @@ func ExampleExplain() {
 		fmt.Printf("%d %s: %s\n", l.Seq, l.Kind, l.Fate)
 	}
 	for _, c := range account.Request {
-		fmt.Println("sent:", c.Seq, c.Item, "in the place of", c.For)
+		fmt.Println("sent:", c.Seq, c.Item, "instead of", c.For)
 	}
 	// Output:
 	// 1 given: sent
@@ -76,9 +76,9 @@ func ExampleExplain() {
 	// 3 given: compacted
 	// 4 compacted: sent
 	// 5 given: sent
-	// sent: 1 message system in the place of 0
-	// sent: 4 message user in the place of 2
-	// sent: 5 message user in the place of 0
+	// sent: 1 message system instead of 0
+	// sent: 4 message user instead of 2
+	// sent: 5 message user instead of 0
 }
 
 // A watcher is told of each entry as it comes, whoever writes it.

@@ -63,7 +63,7 @@ type Logged struct {
 type Carried struct {
 	Seq  int64     `json:"seq"`
 	Item item.Item `json:"item"`
-	// For says that it stands in the place of how many others.
+	// For is how many others it replaces.
 	For int `json:"for,omitempty"`
 }
 

@@ -22,7 +22,7 @@ const (
 
 // ErrBadLabel is wrapped by errors for an owner, a tag or a title that cannot be
 // kept.
-var ErrBadLabel = errors.New("that is no label")
+var ErrBadLabel = errors.New("not a label")
 
 // Apply returns what is known of a session after the change, for stores. It
 // refuses labels that cannot be told apart, seen or kept; see [CheckLabels].

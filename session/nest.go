@@ -120,7 +120,7 @@ func (s *Session) Log() []Entry {
 // at, and returns it. Both go on independently. An approval of a call that is
 // still to run stays where it was given, for it is for one call: the fork's log
 // goes on with the [Revocations], and the fork asks again. A session that is there
-// already, or a number that is none of s, is an error. A store that is a
+// already, or a number that s does not have, is an error. A store that is a
 // [Forker] copies nothing.
 func (s *Session) Fork(ctx context.Context, at int64, id string) (*Session, error) {
 	if at < 0 || at > int64(len(s.load)) {

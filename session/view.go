@@ -512,7 +512,7 @@ func (v *View) add(r *reply) {
 // incomplete reports whether a message says of itself that it broke off.
 func incomplete(it item.Item) bool { return spoken(it) && it.Status() == item.StatusIncomplete }
 
-// followed reports whether the first item behind i that is no reasoning is
+// followed reports whether the first item behind i that is not reasoning is
 // sent.
 func (r *reply) followed(i int) bool {
 	for _, n := range r.nodes[i+1:] {
@@ -536,7 +536,7 @@ func said(it item.Item) bool {
 }
 
 // blank reports whether a message says nothing at all. A message with an id
-// was said by a model and is no such message.
+// was said by a model and is not such a message.
 func blank(it item.Item) bool {
 	if it.IsZero() {
 		return true

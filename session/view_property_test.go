@@ -24,7 +24,7 @@ import (
 // it is for, as <for 12>.
 type randomLog struct {
 	t       *rapid.T
-	dice    *rand.Rand // draws in the place of t, where nothing is to be shrunk
+	dice    *rand.Rand // draws instead of t, where nothing is to be shrunk
 	view    session.View
 	entries []session.Entry
 	marks   int
@@ -429,8 +429,7 @@ func TestAnyLogGrows(t *testing.T) {
 	})
 }
 
-// standsIn reports whether what is sent at an index stands in the place of other
-// items.
+// standsIn reports whether what is sent at an index replaces other items.
 func (l *randomLog) standsIn(i int) bool {
 	seq, _ := l.view.Seq(i)
 	_, compacted := l.entries[seq-1].Body.(session.Compacted)
@@ -461,12 +460,12 @@ func counted(list []item.Item) map[string]int {
 	return n
 }
 
-// refused reports whether an item is a marker in the place of another, or the
+// refused reports whether an item is a marker instead of another, or the
 // repair of one that keeps its text.
 func refused(s string) bool { return strings.Contains(s, "the endpoint refused it") }
 
-// collapsed reports whether an item is a marker in the place of an output that
-// was repeated.
+// collapsed reports whether an item is a marker instead of an output that was
+// repeated.
 func collapsed(it item.Item) bool {
 	return it.IsOutput() && strings.Contains(it.JSON(), "a later call read the same")
 }

@@ -45,7 +45,7 @@ func lessThan(m float64) assertion {
 }
 
 func multipleOf(m float64) assertion {
-	return ofNumber(func(n float64) bool { _, rest := math.Modf(n / m); return rest == 0 }, "no multiple of", m)
+	return ofNumber(func(n float64) bool { _, rest := math.Modf(n / m); return rest == 0 }, "not a multiple of", m)
 }
 
 // counted is what a value has a number of.

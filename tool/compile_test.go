@@ -282,7 +282,7 @@ func TestExplained(t *testing.T) {
 		{`{"properties":{"a":{"type":["null","integer"]}}}`, `{"a":[1,"x"]}`, `a: type: [1,"x"] has type "array", want one of "null, integer"`},
 		{`{"properties":{"a":{"enum":["up","down"]}}}`, `{"a":"left"}`, `a: got "left", want one of "up", "down"`},
 		{`{"properties":{"a":{"const":1}}}`, `{"a":2}`, `a: got 2, want 1`},
-		{`{"properties":{"a":{"minimum":1,"multipleOf":2}}}`, `{"a":-1}`, `a: -1 is less than the minimum 1; a: -1 is no multiple of 2`},
+		{`{"properties":{"a":{"minimum":1,"multipleOf":2}}}`, `{"a":-1}`, `a: -1 is less than the minimum 1; a: -1 is not a multiple of 2`},
 		{`{"properties":{"a":{"maxLength":3,"pattern":"^a"}}}`, `{"a":"long"}`, `a: it has 4 characters: want at most 3; a: pattern: "long" does not match ^a`},
 		{`{"properties":{"a":{"minItems":1,"items":{"minProperties":1}}}}`, `{"a":[{}]}`, `a[0]: it has 0 members: want at least 1`},
 		{`{"properties":{"a":{"uniqueItems":true}}}`, `{"a":[1,2,1.0]}`, `a: elements 0 and 2 are equal`},

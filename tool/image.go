@@ -63,8 +63,8 @@ func isBMP(data []byte) bool {
 }
 
 // CheckImage returns the media type of an image as [SniffPicture] does, or an
-// error for bytes that are none or that end too early. It looks at the frame of
-// the file, not at the pixels.
+// error for bytes that are not an image or that end too early. It looks at the
+// frame of the file, not at the pixels.
 func CheckImage(data []byte) (mediaType string, err error) {
 	switch mediaType = SniffPicture(data); mediaType {
 	case "image/png":

@@ -244,7 +244,7 @@ func (r deriver) list(d *derived, t reflect.Type) error {
 
 func (r deriver) dictionary(d *derived, t reflect.Type) error {
 	if k := t.Key(); k.Kind() != reflect.String && !k.Implements(reflect.TypeFor[encoding.TextMarshaler]()) {
-		return fmt.Errorf("map key %v is no text", k)
+		return fmt.Errorf("map key %v is not text", k)
 	}
 	e, err := r.derive(t.Elem())
 	if err != nil {
@@ -351,7 +351,7 @@ func fieldsOf(t reflect.Type) (fields []field, some bool) {
 	return fields, some
 }
 
-// fieldOf reads a field's json tag. It reports false for a field that is no
+// fieldOf reads a field's json tag. It reports false for a field that is not a
 // member, or whose own fields are members in its place.
 func fieldOf(sf reflect.StructField) (f field, ok bool) {
 	tag := sf.Tag.Get("json")

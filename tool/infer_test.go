@@ -290,7 +290,7 @@ func TestInferenceErrors(t *testing.T) {
 		"field F: type func() has no JSON":                        reflect.TypeFor[struct{ F func() }](),
 		"field A: element: field Z: type complex128 has no JSON":  reflect.TypeFor[struct{ A []struct{ Z complex128 } }](),
 		"field M: map value: type chan bool has no JSON":          reflect.TypeFor[struct{ M map[string]chan bool }](),
-		"field M: map key int is no text":                         reflect.TypeFor[struct{ M map[int]bool }](),
+		"field M: map key int is not text":                        reflect.TypeFor[struct{ M map[int]bool }](),
 		"field P: type chan int has no JSON":                      reflect.TypeFor[struct{ P **chan int }](),
 		"field Children: element: type tool.loop contains itself": reflect.TypeFor[loop](),
 		"field A: its jsonschema tag is empty": reflect.TypeFor[struct {

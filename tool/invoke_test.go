@@ -126,7 +126,7 @@ func TestOtherKind(t *testing.T) {
 		call Call
 		want string
 	}{
-		{Call{Name: "shell"}, "tool not found: shell is no function here, but takes items of type shell_call. Available: local_shell, shell"},
+		{Call{Name: "shell"}, "tool not found: shell is not a function here; it takes items of type shell_call. Available: local_shell, shell"},
 		{Call{Name: "local_shell", Kind: item.TypeLocalShellCall}, "tool not found: local_shell does not take items of type local_shell_call here, but is called like any function. Available: local_shell, shell"},
 		{Call{Name: "apply_patch", Kind: item.TypeApplyPatchCall}, "tool not found: apply_patch. Available: local_shell, shell"},
 	} {

@@ -61,7 +61,7 @@ func TestOriginalsAreKept(t *testing.T) {
 	}
 }
 
-// What is kept and is no text is not read as text.
+// What is kept and is not text is not read as text.
 func TestReadOutputOfAnImage(t *testing.T) {
 	spill := new(MemorySpill)
 	id, err := spill.Put(t.Context(), pixelPNG(t))

@@ -18,7 +18,7 @@ import (
 // Arguments of a function tool must be a JSON object that matches the schema, of
 // JSON Schema 2020-12 or, if it says so, draft 7; otherwise the function does
 // not run. What cannot be checked here (remote references, unevaluated members,
-// patterns of another dialect) is no error: it is for the model and the
+// patterns of another dialect) is not an error: it is for the model and the
 // endpoint. A custom tool's input is not checked, nor are calls of the API's own
 // tools.
 func Raw(def item.Tool, fn func(context.Context, Call) (Result, error), opts ...Option) (Tool, error) {

@@ -50,7 +50,7 @@ func compileGiven(text item.JSON) (*schema, error) { return compile(text, goExpr
 const anyObject item.JSON = `{"type":"object","properties":{}}`
 
 // schemaOf prepares the schema of a definition that came from outside. Only a
-// schema that is no JSON object is an error.
+// schema that is not a JSON object is an error.
 func schemaOf(def *item.FunctionTool, expressions expressions) (*schema, error) {
 	if def.Parameters == "null" {
 		return &schema{text: anyObject}, nil

@@ -178,7 +178,7 @@ func (s *Set) notFound(call Call) string {
 	case s.Len() == 0:
 		return text + ". No tools are available."
 	case e != nil && e.kind != "":
-		text += fmt.Sprintf(" is no function here, but takes items of type %s", e.kind)
+		text += fmt.Sprintf(" is not a function here; it takes items of type %s", e.kind)
 	case e != nil:
 		text += fmt.Sprintf(" does not take items of type %s here, but is called like any function", call.Kind)
 	}

@@ -164,8 +164,8 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// T11: bytes that are no image, or not the one declared: an error, and the rest
-// of the output.
+// T11: bytes that are not an image, or not the one declared: an error, and the
+// rest of the output.
 func TestBadImages(t *testing.T) {
 	png := pixelPNG(t)
 	uri := func(mediaType string, data []byte) *item.InputImage {

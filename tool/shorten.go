@@ -163,7 +163,7 @@ func (p *piece) within(i int) bool {
 	return !utf8.RuneStart(c) || i > 0 && c == '\n' && p.at(i-1) == '\r'
 }
 
-// marker writes what stands in the place of what is gone:
+// marker writes what replaces the text that is gone:
 //
 //	[48210 of 65536 bytes left out here (lines 120 to 911 of 1200). To read them, call read_output with id 3f9a… and offset 17326]
 //

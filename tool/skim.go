@@ -41,8 +41,8 @@ func (f *form) takesType(t string) bool {
 	return slices.Contains(f.types, t) || (t == "integer" || t == "") && slices.Contains(f.types, "number")
 }
 
-// scalarType returns the type of a value that is no object and no array, "" for
-// a number that is written with a point or an exponent.
+// scalarType returns the type of a value that is neither an object nor an array,
+// "" for a number that is written with a point or an exponent.
 func scalarType(text string) string {
 	switch text[0] {
 	case '"':

@@ -30,7 +30,7 @@ type Spill interface {
 	// can be read.
 	Put(ctx context.Context, data []byte) (id string, err error)
 	// Get returns up to n bytes from offset on, fewer only at the end, and the
-	// size of all of it. From the end on there are none, which is no error. An
+	// size of all of it. From the end on there are none, which is not an error. An
 	// id that is not there is an error that wraps [ErrNotStored].
 	Get(ctx context.Context, id string, offset, n int) (data []byte, size int, err error)
 }

@@ -75,7 +75,7 @@ type Traits struct {
 	// Region names what its calls read. nil: it does not say.
 	Region Regioner
 	// Approval is what whoever declared the tool says of its calls: "allow", "ask"
-	// or "deny", one rule beside those of an agent's policy; "" is none.
+	// or "deny", one rule beside those of an agent's policy; "" means no rule.
 	Approval string
 }
 

@@ -13,7 +13,7 @@ import (
 // sniffBytes is how much of a file decides whether it is text.
 const sniffBytes = 8 << 10
 
-// refuseBinary tells what a file is that is no text, by its first bytes. Text
+// refuseBinary tells what a file is that is not text, by its first bytes. Text
 // in an older encoding passes: its letters are ASCII for the most part.
 func refuseBinary(p place, head []byte, size int64) error {
 	shown := quoted(p.shown)

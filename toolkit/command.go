@@ -156,7 +156,8 @@ func (c *Command) Traits() tool.Traits { return tool.TraitsOf(c.Tool) }
 // Approval returns what the policy and more rules about the argument "command"
 // say of a call, for an agent's policy to take into account: deny and ask stand
 // whatever else allows, allow stands unless something else denies or asks, and
-// "" is no opinion. The reason is for the person who is asked, and for the model.
+// "" means no opinion. The reason is for the person who is asked, and for the
+// model.
 //
 // A rule's prefix is taken as a [CommandRule]: it is about the programs that
 // would run, not about how the list begins. Rules without one are the agent's.

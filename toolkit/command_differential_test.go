@@ -167,7 +167,7 @@ func (a *arena) run(t testing.TB, s realShell, script, locale string) (calls [][
 	cmd.Wait()
 	late.Stop()
 	if strings.ContainsRune(script, '&') {
-		time.Sleep(20 * time.Millisecond) // what is in the background may come late; then it is not seen, which is no failure
+		time.Sleep(20 * time.Millisecond) // what is in the background may come late; then it is not seen, which is not a failure
 	}
 	syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	data, err := os.ReadFile(a.log)

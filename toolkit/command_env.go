@@ -44,7 +44,7 @@ func commandEnv(more []string) ([]string, error) {
 		name, _, set := strings.Cut(v, "=")
 		switch {
 		case name == "" || strings.ContainsRune(v, 0):
-			return nil, fmt.Errorf("toolkit: %q is no environment variable", v)
+			return nil, fmt.Errorf("toolkit: %q is not an environment variable", v)
 		case set:
 			env = append(env, v)
 		case secretName.MatchString(name):

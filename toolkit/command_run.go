@@ -66,7 +66,7 @@ const leftBehind = "[processes that the command left in the background were ende
 type ended struct {
 	stdout, stderr *spool.Spool
 	left           bool   // processes were left in the background, and ended
-	problem        string // why it was no success, or ""
+	problem        string // why it failed, or ""
 	code           int    // its exit code, -1 if it was ended
 	late           bool   // its time was up
 }

@@ -56,7 +56,7 @@ var errTooLong = errors.New("it is too large to be converted")
 
 // HTMLToMarkdown makes Markdown of an HTML document, as [WebPageToMarkdown]
 // does: of its main part, without what surrounds it. Base is what its links are
-// relative to; without one, links that are no whole URLs are left out. Time and
+// relative to; without one, links that are not whole URLs are left out. Time and
 // memory are bounded by its size.
 func HTMLToMarkdown(ctx context.Context, data []byte, contentType, base string) (string, error) {
 	doc, err := readHTML(ctx, data, contentType, base)

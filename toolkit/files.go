@@ -49,7 +49,7 @@ type openRoot struct {
 var rootName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
 
 // Open opens the roots. It fails when there are none, when a name is invalid or
-// given twice, and when a path is no directory that can be opened. The caller
+// given twice, and when a path is not a directory that can be opened. The caller
 // closes the Files when no tool uses it any more.
 func Open(roots ...Root) (*Files, error) {
 	if len(roots) == 0 {

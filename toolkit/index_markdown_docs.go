@@ -131,7 +131,7 @@ func (g *gatherer) entry(p place, e fs.DirEntry, rules []ignoreRule) error {
 	case !e.Type().IsRegular() || !isMarkdown(name) || ignored(rules, p, false):
 		return nil
 	case !utf8.ValidString(name):
-		g.left = append(g.left, quoted(p.shown)+": its name is no text")
+		g.left = append(g.left, quoted(p.shown)+": its name is not text")
 		return nil
 	}
 	if len(g.docs) == MaxDocFiles {

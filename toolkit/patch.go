@@ -114,7 +114,7 @@ func (f *Files) ApplyOperation(ctx context.Context, op *item.PatchOperation) (st
 // no such call, or it cannot be read.
 func (f *Files) AnswerPatchCall(ctx context.Context, call item.Item) (item.Item, error) {
 	if call.Type() != item.TypeApplyPatchCall {
-		return item.Item{}, fmt.Errorf("toolkit: an item of type %q is no apply_patch_call", call.Type())
+		return item.Item{}, fmt.Errorf("toolkit: an item of type %q is not an apply_patch_call", call.Type())
 	}
 	c, err := item.As[item.ApplyPatchCall](call)
 	if err != nil {

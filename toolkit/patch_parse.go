@@ -294,7 +294,7 @@ func (p *patchParser) file() (filePatch, error) {
 		}
 	}
 	if !ok {
-		return file, p.problem(p.next+1, "%s is no beginning of a file; want %s", clip(header), sectionMarks)
+		return file, p.problem(p.next+1, "%s is not the beginning of a file; want %s", clip(header), sectionMarks)
 	}
 	if file.path == "" {
 		return file, p.problem(p.next+1, "the line names no file")

@@ -223,7 +223,7 @@ func (p *patchPlan) parent(at place) error {
 	}
 }
 
-// directoryOf refuses a new file in the place of a directory that an earlier
+// directoryOf refuses a new file where a directory was that an earlier
 // section needs.
 func (p *patchPlan) directoryOf(at place) error {
 	for _, f := range p.order {

@@ -249,7 +249,7 @@ func TestPatchRefused(t *testing.T) {
 		"empty hunk":        {envelope("*** Update File: a", "@@", "*** End of File"), []string{"a, hunk 1 (line 3 of the patch): the hunk has no lines"}},
 		"bad line":          {envelope("*** Update File: a", "@@", "-one", "two"), []string{`a, hunk 1 (line 5 of the patch): every line of a hunk begins with " "`, `this one is "two"`}},
 		"bad addition":      {envelope("*** Add File: n", "+1", long), []string{`every line of a new file begins with "+"`, `xxx…"`}},
-		"bad header":        {envelope("*** Rename File: a"), []string{`"*** Rename File: a" is no beginning of a file; want "*** Add File: PATH"`}},
+		"bad header":        {envelope("*** Rename File: a"), []string{`"*** Rename File: a" is not the beginning of a file; want "*** Add File: PATH"`}},
 		"too long":          {strings.Repeat("x", MaxPatchBytes+1), []string{"the limit is 4194304"}},
 		"too many files":    {envelope(slices.Repeat([]string{"*** Delete File: a"}, maxPatchFiles+1)...), []string{"more than 500 files"}},
 		"too many hunks":    {envelope("*** Update File: a", strings.Repeat("@@\n+x\n", maxPatchHunks+1)), []string{"more than 5000 hunks"}},

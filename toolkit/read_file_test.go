@@ -215,7 +215,7 @@ func TestShownIsOneSpelling(t *testing.T) {
 }
 
 // C1: all spellings of a path are one region; other ranges, other roots and
-// what is no read are others, or none.
+// what is not a read are others, or none.
 func TestReadFileRegion(t *testing.T) {
 	docs := t.TempDir()
 	k := newKit(t, Root{Name: "docs", Path: docs})

@@ -28,7 +28,7 @@ type snippet struct {
 	start, end  int // bytes of the file
 	first, last int // lines, counted from 1
 	// headings are those that the piece stands under, the outermost first; when
-	// the front matter has a title that is none of them, it is the first.
+	// the front matter has a title that is not one of them, it is the first.
 	headings []string
 }
 

@@ -175,7 +175,7 @@ func FuzzSplitMarkdown(f *testing.F) {
 	})
 }
 
-// The worst that a file can do takes as long as any, and headings alone are no
+// The worst that a file can do takes as long as any, and headings alone are not
 // snippets each.
 func TestSplitMarkdownBounded(t *testing.T) {
 	for _, unit := range []string{"#\n", "# a\n", "a\n=\n", "`", "```\n", "<!--\n", "<pre>\n", "[", "[a](", "<", "- ", "> ", "    ", "---\n", "a ", "\xff", "title:", "{#", "*", "_ ", "<div\n"} {

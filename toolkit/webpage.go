@@ -96,7 +96,7 @@ func newWebPages(options WebPageOptions) (*webPages, error) {
 	}
 	for _, p := range options.Allow {
 		if !p.IsValid() || p.Addr().Is4In6() {
-			return nil, fmt.Errorf("toolkit: %v is no range of addresses; write IPv4 as such", p)
+			return nil, fmt.Errorf("toolkit: %v is not a range of addresses; write IPv4 as such", p)
 		}
 	}
 	w := &webPages{options: options}

@@ -53,7 +53,7 @@ func (w *webPages) checkURL(raw string) (*url.URL, error) {
 	}
 	if port := u.Port(); port != "" {
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			return nil, fmt.Errorf("%s: %s is no port", shown, port)
+			return nil, fmt.Errorf("%s: %s is not a port", shown, port)
 		}
 	}
 	u.Fragment, u.RawFragment = "", ""

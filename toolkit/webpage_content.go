@@ -106,7 +106,7 @@ func (p *webPage) convertImage(data []byte) error {
 	return nil
 }
 
-// refuse takes an image that is none: it is kept, and the model is told why.
+// refuse takes an invalid image: it is kept, and the model is told why.
 func (p *webPage) refuse(data []byte, format string, args ...any) {
 	p.unsent = []tool.Unsent{{Problem: fmt.Sprintf(format, args...), Data: data}}
 }

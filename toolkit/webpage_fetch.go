@@ -165,7 +165,7 @@ func fetchProblem(u *url.URL, err error) error {
 	return fmt.Errorf("%s cannot be read: %w", host, err)
 }
 
-// statusError tells a status that is none of success.
+// statusError reports a status other than 2xx.
 func (p *webPage) statusError() error {
 	hint := "Try another page"
 	switch {

@@ -53,7 +53,7 @@ func parsePage(ctx context.Context, source string, base *url.URL) (*pageTree, er
 // tame rewrites a page so that parsing it costs no more than its size. The
 // standard has a parser open formatting elements again in every block after
 // one that left them open: a page of 4 MB could ask for a billion of them. So
-// each kind is written once at a time, without attributes. What is no text is
+// each kind is written once at a time, without attributes. What is not text is
 // left out on the way: scripts, styles, comments.
 func tame(ctx context.Context, source string) (tamed []byte, partial bool, err error) {
 	z := html.NewTokenizer(strings.NewReader(source))

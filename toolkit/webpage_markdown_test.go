@@ -168,7 +168,7 @@ func FuzzPage(f *testing.F) {
 }
 
 // FuzzPageURL: a URL that passes the check has a scheme, a host and no user,
-// and its host is no address that is refused.
+// and its host is not an address that is refused.
 func FuzzPageURL(f *testing.F) {
 	for _, s := range []string{"http://example.com/a?b#c", "http://127.1/", "http://[::ffff:127.0.0.1]:80/", "HTTPS://u@h", "http://0x7f.1", "http://a%00b/"} {
 		f.Add(s)

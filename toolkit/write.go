@@ -94,8 +94,7 @@ func (f *Files) refuseLink(p place) error {
 	return fmt.Errorf("%s is a symbolic link; write to the file itself: %s", quoted(p.shown), quoted(to.shown))
 }
 
-// replace puts content in the place of a file whose state was old, nil for
-// none.
+// replace replaces the content of a file whose state was old, nil for none.
 func (p place) replace(content []byte, old fs.FileInfo) (err error) {
 	dir := p.root.dir
 	mode := fs.FileMode(0o666)

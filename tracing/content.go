@@ -95,7 +95,7 @@ func messages(items []item.Item) string {
 	return string(text)
 }
 
-// messageOf writes an item. Of kinds that are no words it tells the type.
+// messageOf writes an item. Of kinds without words it tells the type.
 func messageOf(it item.Item, limit int) message {
 	v, err := it.Decode()
 	if err == nil {

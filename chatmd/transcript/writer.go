@@ -180,7 +180,7 @@ func AppendNested(dst []byte, b session.Nested) []byte {
 		chatmd.Attr{Name: "tool_call_id", Value: b.CallID}, number("turns", int64(b.Turns)), number("tokens", b.Tokens), money(b.Cost))
 }
 
-// compaction writes a compaction, its items in an attribute: they are no part of
+// compaction writes a compaction, its items in an attribute: they are not part of
 // what was said.
 func (w Writer) compaction(dst []byte, b session.Compacted) (Writer, []byte, error) {
 	usage, err := usageOf(b.Usage)
@@ -194,7 +194,7 @@ func (w Writer) compaction(dst []byte, b session.Compacted) (Writer, []byte, err
 	attrs := []chatmd.Attr{{Name: "by", Value: b.By}}
 	if last, found := slices.BinarySearch(w.items, b.Through); found || last > 0 {
 		if !found {
-			last-- // what Through names is no item: the last one before it
+			last-- // what Through names is not an item: the last one before it
 		}
 		attrs = append(attrs, chatmd.Attr{Name: "items", Value: strconv.Itoa(len(w.items) - last)})
 	}

@@ -79,11 +79,11 @@ func unreadable(err error) string {
 	case errors.As(err, &form) && errors.Is(err, json.ErrUnknownName):
 		return fmt.Sprintf("%q is not known there; a line has call_id, tool, allow, reason, arguments and remember, and remember has verdict, tool, member, prefix and under", form.JSONPointer.LastToken())
 	case errors.As(err, &form) && form.JSONPointer == "":
-		return fmt.Sprintf("it is no object such as {\"tool\":\"apply_patch\",\"allow\":true} but %s", kindName(form.JSONKind))
+		return fmt.Sprintf("it is not an object such as {\"tool\":\"apply_patch\",\"allow\":true} but %s", kindName(form.JSONKind))
 	case errors.As(err, &form):
 		return fmt.Sprintf("%q cannot be %s", form.JSONPointer.LastToken(), kindName(form.JSONKind))
 	case errors.As(err, &syntax):
-		return fmt.Sprintf("it is no JSON: %v (at byte %d)", syntax.Err, syntax.ByteOffset)
+		return fmt.Sprintf("it is not JSON: %v (at byte %d)", syntax.Err, syntax.ByteOffset)
 	}
 	return err.Error()
 }

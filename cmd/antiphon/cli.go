@@ -147,7 +147,7 @@ func dispatch(ctx context.Context, args, env []string, std stdio) int {
 	args = usual(args)
 	for _, arg := range args {
 		if !utf8.ValidString(arg) {
-			return report(std, usage(fmt.Errorf("the argument %q is no UTF-8 text; convert it, or name a file", arg)))
+			return report(std, usage(fmt.Errorf("the argument %q is not UTF-8 text; convert it, or name a file", arg)))
 		}
 	}
 	command, err := parser.Parse(args)

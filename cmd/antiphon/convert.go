@@ -46,7 +46,7 @@ Examples:
 }
 
 // document is a conversation between two forms: a request, of which only the
-// input counts where the form is no request.
+// input counts where the form is not a request.
 type document struct {
 	from    string
 	request *item.Request

@@ -27,14 +27,14 @@ func takeConfig(r *item.Request, c *chatmd.Config) {
 }
 
 // settings names what a <config> holds besides. A tool choice that was taken into
-// the request is none of it.
+// the request is not part of it.
 func (d *document) settings(c *chatmd.Config, choice bool) {
 	if c == nil {
 		return
 	}
 	for _, a := range c.Attrs {
 		if !slices.Contains(configured, a.Name) && !(a.Name == "tool_choice" && choice) {
-			d.elsewhere = append(d.elsewhere, completions.Loss{Path: "<config " + a.Name + ">", What: "is no part of the conversation and is left out"})
+			d.elsewhere = append(d.elsewhere, completions.Loss{Path: "<config " + a.Name + ">", What: "is not part of the conversation and is left out"})
 		}
 	}
 }

@@ -398,7 +398,7 @@ func (d *document) options() completions.Options {
 	return completions.Options{}
 }
 
-// writeList writes a form that is no request.
+// writeList writes a form that is not a request.
 func (d *document) writeList(form string) (out []byte, err error) {
 	r := *d.request
 	if err := d.lead(&r); err != nil {

@@ -202,7 +202,7 @@ func TestConvertSalvages(t *testing.T) {
 		"<import src=\"gone.md\"/>":                           {"1:1: <import> cannot be read", `"hi"`},
 		"<import src=\"a.md\"/>":                              {"1:1: <import> is not followed, and stays as it is written: it imports itself", `"hi"`},
 		"<user><doc src=\"gone.txt\" local/></user>":          {"1:7: <doc src=\"gone.txt\"> cannot be read", `<doc src=\"gone.txt\" local/>`},
-		"<user><doc src=\"latin.txt\" local/></user>":         {"1:7: <doc> is no text in UTF-8", `<doc src=\"latin.txt\" local/>`},
+		"<user><doc src=\"latin.txt\" local/></user>":         {"1:7: <doc> is not text in UTF-8", `<doc src=\"latin.txt\" local/>`},
 		"<user><img src=\"words.png\" local/></user>":         {"1:7: <img src=\"words.png\"> cannot be read", `"image_url":"words.png"`},
 		"<user><file src=\"gone.pdf\" local/></user>":         {"1:7: <file src=\"gone.pdf\"> cannot be read", `"file_url":"gone.pdf"`},
 		"<user><agent src=\"gone.md\" local>q</agent></user>": {"1:7: <agent src=\"gone.md\"> cannot be read", `<agent src=\"gone.md\" local>q</agent>`},

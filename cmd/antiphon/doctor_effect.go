@@ -299,7 +299,7 @@ func (p *prober) atRoot(ctx context.Context, path string) (jsontext.Value, error
 	root.Path, root.RawPath, root.RawQuery = path, "", ""
 	_, body, err := p.get(ctx, root.String())
 	if err == nil && !jsontext.Value(body).IsValid() {
-		err = errors.New("the answer is no JSON")
+		err = errors.New("the answer is not JSON")
 	}
 	return body, err
 }

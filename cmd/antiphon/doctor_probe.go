@@ -214,7 +214,7 @@ func (p *prober) models(ctx context.Context) (string, error) {
 		} `json:"data"`
 	}
 	if err := json.Unmarshal(body, &list); err != nil || len(list.Data) == 0 {
-		return "", errors.New("the answer is no list of models")
+		return "", errors.New("the answer is not a list of models")
 	}
 	note := fmt.Sprintf("%d of them", len(list.Data))
 	if p.link.model == "" {

@@ -25,7 +25,7 @@ func TestDoctorHidesKeys(t *testing.T) {
 		"a long message": func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, `{"error":{"message":"`+long+`"}}`, http.StatusBadRequest)
 		},
-		"a body that is no JSON": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, long, http.StatusTeapot) },
+		"a body that is not JSON": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, long, http.StatusTeapot) },
 		"headers": func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("X-Request-Id", r.Header.Get("Authorization"))
 			w.Header().Set("Retry-After", testKey)

@@ -65,7 +65,7 @@ func faults() []fault {
 		{name: "failed", answers: one(agenttest.Failed("server_error", "It failed.", said)), code: 3, says: "It failed.", kept: partly},
 		{name: "failed at once", slow: true, answers: again(agenttest.Failed("server_error", "It failed.")), code: 3, says: "It failed."},
 		{name: "invalid JSON in an event", answers: one(reply.WithEvent(-1, `{"type":"response.output_text.delta",`)), code: 3, says: "/v1/responses: ", kept: partly},
-		{name: "incomplete", answers: one(agenttest.Incomplete("max_output_tokens", said)), code: 3, says: "the reply is incomplete: the endpoint cut it off (max_output_tokens)", kept: partly},
+		{name: "incomplete", answers: one(agenttest.Incomplete("max_output_tokens", said)), code: 3, says: "the reply is incomplete: the endpoint ended it (max_output_tokens)", kept: partly},
 		{name: "a call in a reply that broke off", answers: one(agenttest.Reply(item.Call("call_cut", "read_file", readNote)).WithoutLast()), code: 3, says: "/v1/responses: ", kept: "call_cut"},
 	}
 }

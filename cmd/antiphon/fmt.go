@@ -106,7 +106,7 @@ func replace(path, text string) error {
 		return err
 	}
 	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is no regular file", path)
+		return fmt.Errorf("%s is not a regular file", path)
 	}
 	draft, err := os.CreateTemp(filepath.Dir(full), ".fmt-*")
 	if err != nil {

@@ -200,7 +200,7 @@ const (
 )
 
 // rehearses says whether the rehearsal model answers, why, and by which script;
-// "" is none. A model that somebody named is never replaced by the rehearsal:
+// "" means none. A model that somebody named is never replaced by the rehearsal:
 // without an endpoint it is an [unreachable].
 func (c *endpointFlags) rehearses(file said, env environment) (script, why string, err error) {
 	named, byFlag := rehearsal.ParseModel(c.Model)
@@ -437,7 +437,7 @@ func sameHost(a, b string) bool {
 const improvised = "it calls each tool that only reads, once"
 
 // rehearse starts the rehearsal's server on loopback and a client of it. The
-// script's path is relative to the file; "" is none.
+// script's path is relative to the file; "" means none.
 func rehearse(file said, script, why string) (*provider, error) {
 	server := &rehearsal.Server{ReadOnly: readOnly(file.tools)}
 	by := improvised

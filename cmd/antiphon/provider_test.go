@@ -13,7 +13,7 @@ import (
 	"github.com/antiphon-go/antiphon/rehearsal"
 )
 
-// standIn is an endpoint that is no rehearsal as far as the program knows.
+// standIn is an endpoint that is not a rehearsal as far as the program knows.
 func standIn(t *testing.T) string {
 	t.Helper()
 	base, stop, err := new(rehearsal.Server).Start()

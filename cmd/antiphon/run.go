@@ -49,7 +49,7 @@ type runCommand struct {
 	Owner      string   `group:"keep" placeholder:"OWNER" help:"Whose session it is: a new one gets this owner, and no other owner's is taken."`
 	Tag        []string `group:"keep" sep:"none" placeholder:"TAG" help:"A tag that the session gets; several times for several."`
 	Last       bool     `group:"keep" xor:"place" aliases:"continue" help:"Go on with the session of this file that was written to last."`
-	Force      bool     `group:"keep" help:"With --session: let --out overwrite a file that is no export of it."`
+	Force      bool     `group:"keep" help:"With --session: let --out overwrite a file that is not an export of it."`
 	storeFlag  `group:"keep"`
 	ShowOutput bool `group:"show" short:"v" help:"Show the outputs of tools whole, not their last lines."`
 	Quiet      bool `group:"show" short:"q" help:"Tell only warnings and errors: no calls, no outputs, no totals."`
@@ -74,8 +74,8 @@ type runCommand struct {
 
 	MaxRepeats int `group:"limits" placeholder:"N" help:"Stop when the model makes the same call N times in a row."`
 
-	CollapseReads bool   `group:"long" help:"Send a marker in the place of what a tool read if it read the same again later."`
-	Compact       string `group:"long" placeholder:"auto|off|N" help:"Put a summary in the place of the older part of what is sent: near the end of the model's context (auto), never (off), or from N tokens on. Default: the file's, or off."`
+	CollapseReads bool   `group:"long" help:"Send a marker instead of what a tool read if it read the same again later."`
+	Compact       string `group:"long" placeholder:"auto|off|N" help:"Send a summary instead of the older part of the conversation: near the end of the model's context (auto), never (off), or from N tokens on. Default: the file's, or off."`
 	CompactBy     string `group:"long" enum:"summary,endpoint,dropping" default:"summary" help:"How: by a summary that the model writes, by the endpoint's own compaction, or by dropping (summary, endpoint, dropping)."`
 
 	MaxOutput     string `group:"long" placeholder:"LIMIT" help:"Shorten each output of a tool, such as to 8000 (tokens), '8000 tail' or '65536 bytes sample'. The model gets the tool read_output for the rest."`
@@ -234,7 +234,7 @@ func (c *runCommand) check() error {
 		return usage(errors.New("--max-turns, --max-time, --max-tokens, --max-cost, --max-repeats and --parallel cannot be negative"))
 	}
 	if math.IsNaN(c.MaxCost) || math.IsInf(c.MaxCost, 0) {
-		return usage(errors.New("--max-cost is no number"))
+		return usage(errors.New("--max-cost is not a number"))
 	}
 	if c.MaxCost > 0 && c.Price == "" {
 		return usage(errors.New("--max-cost needs --price: what a model costs is not built in"))
@@ -306,7 +306,7 @@ func (c *runCommand) sayServer(std stdio, env environment) func(mcpbridge.Event)
 		case mcpbridge.Changed:
 			said = "has other tools now"
 		case mcpbridge.Stray:
-			said = "printed a line that is no message and is skipped"
+			said = "printed a line that is not a message and is skipped"
 		case mcpbridge.Missing:
 			said = "is optional and missing, with its tools"
 		default:

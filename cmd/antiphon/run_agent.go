@@ -134,7 +134,7 @@ func (c *runCommand) price() (p agent.Price, err error) {
 	return p, nil
 }
 
-// limits reads the limits of outputs; nil is none.
+// limits reads the limits of outputs; nil means none.
 func (c *runCommand) limits() (output, turn tool.Limiter, err error) {
 	read := func(flag, text string) tool.Limiter {
 		if text == "" || err != nil {

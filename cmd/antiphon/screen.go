@@ -44,14 +44,16 @@ type wait struct {
 }
 
 const (
-	// The line appears when a wait is no blink, and is drawn anew while it lasts.
+	// The line appears when a wait is longer than a blink, and is drawn anew while
+	// it lasts.
 	drawAfter, drawEvery = 250 * time.Millisecond, 250 * time.Millisecond
 	// plainEvery is how often people are told who hear each line read aloud.
 	plainEvery = 10 * time.Second
 )
 
 // newScreen returns a screen over the terminal that standard error is, and the
-// streams to write to from now on; nil, and the same streams, if it is none.
+// streams to write to from now on; nil, and the same streams, if it is not a
+// terminal.
 func newScreen(std stdio, env environment, plain bool) (*screen, stdio) {
 	if !terminal(std.err) {
 		return nil, std

@@ -41,7 +41,7 @@ func (d *deviant) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	body, _ := io.ReadAll(r.Body)
-	if r.Method == http.MethodPost { // what is asked about windows is no request for a reply
+	if r.Method == http.MethodPost { // what is asked about windows is not a request for a reply
 		d.mu.Lock()
 		d.bodies = append(d.bodies, string(body))
 		d.mu.Unlock()

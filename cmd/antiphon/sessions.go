@@ -37,7 +37,7 @@ type sessionsCommand struct {
 	Rename  renameCommand  `cmd:"" help:"Give a session another name, title, owner or agent's file."`
 	Tag     tagCommand     `cmd:"" help:"Add tags to a session, or take them away."`
 	Fork    forkCommand    `cmd:"" help:"Begin a session with the entries of another."`
-	Compact compactCommand `cmd:"" help:"Send something shorter in the place of what was said, or take that back."`
+	Compact compactCommand `cmd:"" help:"Send something shorter instead of what was said, or take that back."`
 	Export  exportCommand  `cmd:"" help:"Write a session as one HTML page, JSON lines or ChatMarkdown."`
 	Import  importCommand  `cmd:"" help:"Read a session from JSON lines or ChatMarkdown."`
 	Reset   resetCommand   `cmd:"" help:"Archive a session, so that its name begins anew with the next run."`

@@ -133,7 +133,7 @@ func (c *compactCommand) compact(ctx context.Context, std stdio, env environment
 }
 
 // agent is the file's agent as it compacts. Dropping asks no model, and what a
-// rehearsal writes by rote is no summary unless it is asked for.
+// rehearsal writes by rote is not a summary unless it is asked for.
 func (c *compactCommand) agent(file *agentfile.File, providers *providers) (*agent.Agent, error) {
 	a := file.Agent(nil)
 	if c.By != "dropping" {

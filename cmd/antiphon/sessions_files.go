@@ -266,7 +266,7 @@ func checkTarget(store *storeFlag, env environment, path string) error {
 func notDangling(path string) error {
 	to, err := os.Readlink(path)
 	if err != nil {
-		return nil // it is no link
+		return nil // it is not a link
 	}
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return usage(fmt.Errorf("%s is a symbolic link to %s, which is not there; remove the link, or name the file itself", path, to))
@@ -275,7 +275,7 @@ func notDangling(path string) error {
 }
 
 // writeFile writes a file whole or not at all, and returns its size. One that it
-// replaces keeps its mode. What is no file, such as a pipe, is written to.
+// replaces keeps its mode. What is not a file, such as a pipe, is written to.
 func writeFile(path string, force bool, write func(io.Writer) error) (n int64, err error) {
 	before, err := os.Stat(path)
 	if err == nil && !before.Mode().IsRegular() {
@@ -345,8 +345,8 @@ func (c *counter) Write(p []byte) (int, error) {
 // place.
 func remark(id string) string { return "<!-- an export of the session " + id + " -->\n" }
 
-// checkOut reports that --out names a file that is no export of the session; a
-// session that is still to be made has no id, and no export.
+// checkOut reports that --out names a file that is not an export of the session;
+// a session that is still to be made has no id, and no export.
 func (c *runCommand) checkOut(env environment, id string) error {
 	if c.Out == "" {
 		return nil
@@ -365,7 +365,7 @@ func (c *runCommand) checkOut(env environment, id string) error {
 	want := []byte(remark(id))
 	begin := make([]byte, len(want))
 	if _, err := io.ReadFull(f, begin); err != nil || id == "" || !bytes.Equal(begin, want) {
-		return usage(fmt.Errorf("%s is there and is no export of the session %s; with --session, --out writes one; --force overwrites the file", c.Out, cmp.Or(id, c.Session)))
+		return usage(fmt.Errorf("%s exists and is not an export of the session %s; with --session, --out writes one; --force overwrites the file", c.Out, cmp.Or(id, c.Session)))
 	}
 	return nil
 }
@@ -374,7 +374,7 @@ func (c *runCommand) checkOut(env environment, id string) error {
 func checkFolder(path string) error {
 	info, err := os.Stat(filepath.Dir(path))
 	if err == nil && !info.IsDir() {
-		err = errors.New("it is no folder")
+		err = errors.New("it is not a folder")
 	}
 	if err != nil {
 		return usage(fmt.Errorf("--out %s: the folder %s: %w", path, filepath.Dir(path), err))

@@ -116,7 +116,7 @@ func (c *listCommand) Run(ctx context.Context, std stdio, env environment, all *
 	})
 }
 
-// badAfter is the error for a cursor that is none.
+// badAfter is the error for an invalid cursor.
 func badAfter(err error) error {
 	if errors.Is(err, session.ErrBadCursor) {
 		return usage(fmt.Errorf("--after: %w", err))

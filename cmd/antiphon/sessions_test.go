@@ -118,7 +118,7 @@ func TestSessionOutIsAnExport(t *testing.T) {
 	out := filepath.Join(filepath.Dir(agent), "talk.md")
 	write(t, out, "mine\n")
 	if o := program(t, append(flags, "--out", out)...); o.code != exitUsage || read(t, out) != "mine\n" || len(srv.Requests()) > 0 {
-		t.Fatalf("over a file that is no export: exit code %d\n%s", o.code, o.err)
+		t.Fatalf("over a file that is not an export: exit code %d\n%s", o.code, o.err)
 	}
 	if o := program(t, append(flags, "--out", out, "--force")...); o.code != 0 {
 		t.Fatalf("with --force: exit code %d\n%s", o.code, o.err)
@@ -133,7 +133,7 @@ func TestSessionOutIsAnExport(t *testing.T) {
 		t.Errorf("the second export does not go on where the first one ended:\n%s", second)
 	}
 	if o := program(t, "check", out); o.code != 0 {
-		t.Errorf("the export is no agent's file: %s", o.err)
+		t.Errorf("the export is not an agent's file: %s", o.err)
 	}
 }
 

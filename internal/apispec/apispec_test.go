@@ -63,7 +63,7 @@ func TestErrors(t *testing.T) {
 		t.Error("a schema that does not exist was taken")
 	}
 	if _, err := s.Faults("Thing", []byte(`{`)); err == nil {
-		t.Error("a body that is no JSON was taken")
+		t.Error("a body that is not JSON was taken")
 	}
 	if _, err := apispec.New([]byte(`{}`), apispec.Lenient); err == nil {
 		t.Error("a document without schemas was taken")

@@ -262,7 +262,7 @@ func (w *worker) run(ctx context.Context, r *rand.Rand, id string) {
 	w.failed("run "+id, w.events(ctx, r, s, a.Start(s, input...)))
 }
 
-// compacted reports whether something stands in the place of what was sent.
+// compacted reports whether something replaces what was sent.
 func compacted(s *session.Session) bool {
 	var v session.View
 	for _, e := range s.Log() {

@@ -21,7 +21,7 @@ type Upgrade func(ctx context.Context, url string, client *http.Client, header h
 
 // Dial has up open a connection to the call's URL, within the idle limit: with
 // the link's HTTP client and its guard of redirects, the call's headers and
-// those of more, and the key. An answer that is no upgrade is returned as the
+// those of more, and the key. An answer that is not an upgrade is returned as the
 // error that it is, see [Refused].
 func (k *Call) Dial(ctx context.Context, more map[string]string, up Upgrade) error {
 	x := k.Talk(ctx, nil)
@@ -52,7 +52,7 @@ func (k *Call) Dial(ctx context.Context, more map[string]string, up Upgrade) err
 	})
 }
 
-// refusal is the error for an answer that is no upgrade, or a wrong one.
+// refusal is the error for an answer that is not an upgrade, or a wrong one.
 func (k *Call) refusal(resp *http.Response, err error) *endpoint.Error {
 	if resp.StatusCode == http.StatusSwitchingProtocols {
 		return k.Fill(&endpoint.Error{Class: endpoint.Protocol, Status: resp.StatusCode, Message: err.Error(), Err: err}, resp)
@@ -68,7 +68,7 @@ func (k *Call) refusal(resp *http.Response, err error) *endpoint.Error {
 
 // Refused reports an error of [Call.Dial] which says that the server does not
 // speak the protocol at this address. What it says of the key, of limits and of
-// its health is none.
+// its health is not one.
 func Refused(err error) bool {
 	var e *endpoint.Error
 	if !errors.As(err, &e) {

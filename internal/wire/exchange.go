@@ -64,9 +64,9 @@ var (
 	errClosed = errors.New("closed")
 )
 
-// Open sends the request and waits for the beginning of the answer. What is no
-// answer of 2xx, or none of this API, is returned as an error, its body read. A
-// [*item.HeldError] says that a part of the request is not there any more.
+// Open sends the request and waits for the beginning of the answer. What is not
+// an answer of 2xx, or none of this API, is returned as an error, its body read.
+// A [*item.HeldError] says that a part of the request is not there any more.
 func (k *Call) Open(ctx context.Context) (*Exchange, error) {
 	x := &Exchange{call: k, outer: ctx}
 	x.ctx, x.cancel = context.WithCancelCause(ctx)
@@ -204,8 +204,8 @@ func (x *Exchange) Broken(err error) *endpoint.Error {
 	})
 }
 
-// Unreadable is the error for JSON that is none, what names its place. A text
-// that ends too early at the end of the body was truncated.
+// Unreadable is the error for invalid JSON; what names its place. A text that
+// ends too early at the end of the body was truncated.
 func (x *Exchange) Unreadable(what string, text []byte, last bool, err error) *endpoint.Error {
 	e := &endpoint.Error{Class: endpoint.Protocol, Err: err}
 	e.Message = fmt.Sprintf("%s cannot be read: %v: %s", what, err, x.Quote(text, 200))

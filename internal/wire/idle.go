@@ -11,7 +11,7 @@ import (
 )
 
 // idleTimer cancels an exchange when nothing comes for too long. That counts
-// only while something is waited for: a slow consumer is no silent server.
+// only while something is waited for: a slow consumer is not a silent server.
 // There is one timer for the whole exchange, which is set anew when it fires and
 // not at each read. It must be closed.
 type idleTimer struct {
@@ -61,7 +61,7 @@ func (t *idleTimer) look() {
 const patience = 12
 
 // silent reports a stream that has sent no event for too long, as far as the
-// timer looks. A slow consumer is no silent stream.
+// timer looks. A slow consumer is not a silent stream.
 func (t *idleTimer) silent(now time.Time) bool {
 	n := t.events.Load()
 	if n != t.seen || n > 0 && (t.quiet.IsZero() || t.since.IsZero()) {

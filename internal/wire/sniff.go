@@ -48,7 +48,7 @@ func trimStart(head []byte) []byte {
 	return bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\ufeff")), " \t\r\n")
 }
 
-// encoding names what bytes are in that are no text of UTF-8, "" for text: what
+// encoding names what bytes are in that are not text of UTF-8, "" for text: what
 // begins so was generated, may have been paid for, and would come again.
 func encoding(start []byte) string {
 	switch {

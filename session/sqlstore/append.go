@@ -121,7 +121,7 @@ func (s *Store) encode(id string, after int64, entries []session.Entry) (*additi
 // checkID reports an id that a database cannot hold.
 func checkID(id string) error {
 	if id == "" || !utf8.ValidString(id) || strings.ContainsFunc(id, unicode.IsControl) {
-		return fmt.Errorf("%q is no id for a session: it must be a text without control characters", id)
+		return fmt.Errorf("%q cannot be the id of a session: an id is text without control characters", id)
 	}
 	return nil
 }

@@ -121,7 +121,7 @@ func isBusy(err error) bool {
 	return code == sqliteBusy || code == sqliteLocked
 }
 
-// codeOf returns the result code of an error of SQLite, 0 if it is no such.
+// codeOf returns the result code of an SQLite error, 0 for other errors.
 func codeOf(err error) int {
 	var lite interface{ Code() int }
 	if !errors.As(err, &lite) {
@@ -161,7 +161,7 @@ func (s *Store) diagnoseSQLite(code int) (problem, hint string) {
 	case sqliteTooBig:
 		return "one entry is larger than SQLite can hold", "the limit is 1 GB"
 	case sqliteNotADB:
-		return "this is no SQLite database", "choose another file"
+		return "this is not an SQLite database", "choose another file"
 	}
 	return "", ""
 }

@@ -114,7 +114,7 @@ func probe(dir string) error {
 }
 
 // explain says what an error of the operating system means for a store, and what
-// to do about it; "" if it is none of those.
+// to do about it; "" for other errors.
 func explain(err error) (problem, hint string) {
 	switch {
 	case errors.Is(err, syscall.ENOSPC):

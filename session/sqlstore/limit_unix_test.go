@@ -25,8 +25,8 @@ func limitFiles(size uint64) error {
 	return syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: size, Max: size})
 }
 
-// A limit on the size of files is no failure of the disk: the error says what it
-// is and what to do, and what was written is there.
+// A limit on the size of files is not a failure of the disk: the error says what
+// it is and what to do, and what was written is there.
 func TestFileSizeLimit(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "s.db")
 	if err := reopen(t, file).Close(); err != nil { // it makes the tables

@@ -86,7 +86,7 @@ func newProxy(t *testing.T) (*proxy, string) {
 		rest = append(rest, field)
 	}
 	if !filepath.IsAbs(host) {
-		t.Skip("ANTIPHON_POSTGRES is no socket in a folder, as .ci/postgres makes it")
+		t.Skip("ANTIPHON_POSTGRES is not a socket in a folder, as .ci/postgres makes it")
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

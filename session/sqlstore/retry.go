@@ -79,7 +79,7 @@ func isStarting(err error) bool {
 	return strings.HasPrefix(state, "57P0") || state == "53300"
 }
 
-// stateOf returns the code of an error of Postgres, "" if it is no such.
+// stateOf returns the code of a Postgres error, "" for other errors.
 func stateOf(err error) string {
 	var pg interface{ SQLState() string }
 	if !errors.As(err, &pg) {

@@ -29,7 +29,7 @@ import (
 //     XChaCha20-Poly1305 with a random nonce of 24 bytes in front of it. What it
 //     is and where it belongs is authenticated with it: of an entry the session
 //     and the number, of a chunk the blob, the number and the blob's size. So
-//     nobody without the key can change one, or put it in the place of another.
+//     nobody without the key can change one, or put it where another was.
 //   - A sealed entry is written in base64, so that it is a line like any other:
 //     the checksums are those of what is stored, and can be verified without the
 //     key.

@@ -84,7 +84,7 @@ func makeFile(file string) (string, error) {
 		return "", err
 	}
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
-		return "", fmt.Errorf("%s is no file", path)
+		return "", fmt.Errorf("%s is not a file", path)
 	}
 	// SQLite would read it, and leave files beside it that cannot be written to
 	// later either.

@@ -72,11 +72,11 @@ func wantError(t *testing.T, err error, place, problem, hint string) {
 	}
 }
 
-// Files that are no store are told apart and left as they are.
+// Files that are not stores are told apart and left as they are.
 func TestNoStore(t *testing.T) {
 	dir := t.TempDir()
 	text := filepath.Join(dir, "text.db")
-	if err := os.WriteFile(text, []byte(strings.Repeat("this is no database at all\n", 200)), 0o600); err != nil {
+	if err := os.WriteFile(text, []byte(strings.Repeat("this is not a database at all\n", 200)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	other := filepath.Join(dir, "other.db")
@@ -97,7 +97,7 @@ func TestNoStore(t *testing.T) {
 	for _, test := range []struct{ file, problem, hint string }{
 		{text, "no SQLite database", "another file"},
 		{other, "of another program", "another file"},
-		{dir, "is no file", "another place"},
+		{dir, "is not a file", "another place"},
 		{filepath.Join(blocked, "s.db"), "", "another place"},
 		{"", "wants a file", ""},
 		{":memory:", "session.Memory", ""},
