@@ -190,7 +190,7 @@ func (e contextFullError) Is(target error) bool { return target == ErrContextFul
 // ErrStopped is what [Run.Say] returns when the run has stopped.
 var ErrStopped = errors.New("the run has stopped")
 
-// InputError tells of an input item that no request can carry. Nothing was
+// InputError reports an input item that no request can carry. Nothing was
 // recorded and no request was made.
 type InputError struct {
 	// Index is the item's place among the input.
@@ -290,7 +290,7 @@ type Totals struct {
 	OutputTokens    int64 `json:"output_tokens"`
 	ReasoningTokens int64 `json:"reasoning_tokens"`
 	TotalTokens     int64 `json:"total_tokens"`
-	// Compactions counts the attempts, of which the tokens count too.
+	// Compactions counts the attempts. Their tokens count too.
 	Compactions int `json:"compactions,omitempty"`
 	// Cost is in the unit of Agent.Prices; 0 if they are not known.
 	Cost float64 `json:"cost,omitempty"`

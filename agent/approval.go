@@ -70,7 +70,7 @@ var (
 	ErrMeaningless = errors.New("the decision makes no sense")
 )
 
-// DecisionError tells of a decision that was not taken. Nothing was recorded of
+// DecisionError reports a decision that was not taken. Nothing was recorded of
 // the decisions given with it for the same session.
 type DecisionError struct {
 	Decision Decision
@@ -289,7 +289,7 @@ func (d Decision) approval(number int) session.Approval {
 	return a
 }
 
-// someone stands for whoever decides and does not say a name.
+// someone stands for a person who decides without a name.
 const someone = "someone"
 
 // check reports a decision that cannot be carried out.

@@ -159,7 +159,7 @@ func (r *Run) admitModel(ctx context.Context, seen *ModelCall) (context.Context,
 	return inner, hooks[:n], err
 }
 
-// afterModel lets hooks see what came of a request.
+// afterModel lets hooks see the outcome of a request.
 func (r *Run) afterModel(ctx context.Context, hooks []Hooks, seen *ModelCall, end session.TurnEnded, failure error) error {
 	if len(hooks) == 0 {
 		return nil
@@ -309,8 +309,8 @@ func (l *listener) receive(it item.Item, number int, partial bool) error {
 	return nil
 }
 
-// leftOver records what came of items that never became whole. If the reply was
-// completed all the same, that is told: a person has seen it.
+// leftOver records what arrived of items that never became whole. If the reply
+// was completed all the same, a notice says so: a person has seen it.
 func (l *listener) leftOver(completed bool) error {
 	defer l.order.flush()
 	for _, left := range l.acc.Left() {
@@ -336,9 +336,9 @@ func missing(turn int, it item.Item, said bool) Noticed {
 	switch {
 	case it.Type() == item.TypeMessage:
 		m, _ := item.As[item.Message](it)
-		n.Text = fmt.Sprintf("a message that was shown is not in the reply's last event; what came of it is kept: %q", clip(m.Content.Display()))
+		n.Text = fmt.Sprintf("a message that was shown is not in the reply's last event; what arrived of it is kept: %q", clip(m.Content.Display()))
 	case said:
-		n.Text = "reasoning that was shown is not in the reply's last event; what came of it is kept in the log"
+		n.Text = "reasoning that was shown is not in the reply's last event; what arrived of it is kept in the log"
 	default:
 		_, arguments := calledBy(it)
 		n.Text = fmt.Sprintf("a call that had begun is not in the reply's last event, and is not run: %s %s", it.Name(), clip(string(arguments)))

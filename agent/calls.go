@@ -91,7 +91,7 @@ func (r *Run) decide(ctx context.Context, call tool.Call, traits tool.Traits, ju
 	return v, unasked
 }
 
-// cannotWait is what the model of a nested run is told of a call whose session
+// cannotWait is what the model of a nested run reads about a call whose session
 // would be gone by the time that somebody answers.
 const cannotWait = "The call was refused: %s needs an approval, and calls of nested runs cannot wait for one here. Nothing was done."
 
@@ -451,7 +451,7 @@ func (r *Run) admit(f *finished) (objection string, by judgement) {
 	return objection, by
 }
 
-// hookText is what the model is told of a hook's error: what the hook says, and
+// hookText is what the model reads about a hook's error: what the hook says, and
 // of a panic nothing.
 func hookText(err error) string {
 	var h *HookError
@@ -472,7 +472,7 @@ func (r *Run) lose(calls ...*finished) {
 	}
 }
 
-// finish records what came of a call.
+// finish records the outcome of a call.
 func (r *Run) finish(ctx context.Context, f *finished) error {
 	seen, out := &f.seen, &f.out
 	r.marks = r.marks || len(out.Stored) > 0

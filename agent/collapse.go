@@ -86,7 +86,7 @@ func (rs *reads) decided(b session.Collapsed) {
 	}
 }
 
-// failedOutput reports whether an output from elsewhere tells of a failure, and
+// failedOutput reports whether an output from elsewhere reports a failure, and
 // whether it says so at all.
 func failedOutput(it item.Item) (failed, known bool) {
 	content, _ := contentOf(it)

@@ -22,8 +22,8 @@ import (
 // what the user said last. Replies are replaced together with the outputs of
 // their calls.
 type Compaction struct {
-	// Auto starts it by itself: near the end of the model's context, and when the
-	// endpoint says that the history is too long, once for each time.
+	// Auto starts it automatically: near the end of the model's context, and when
+	// the endpoint says that the history is too long, once for each time.
 	Auto bool
 	// At is how many tokens a request may be estimated at before it starts. If it
 	// is set, Auto need not be. 0 is Share of what the window leaves for input; if
@@ -86,7 +86,7 @@ type Room struct {
 	// replaced; see Compaction.
 	Keep int64
 	By   string
-	// Learn lets what the endpoint tells of the model's context, or gives away by
+	// Learn lets what the endpoint says about the model's context, or gives away by
 	// cutting a history, take the place of Window and Start. Share and Reply are what
 	// Start is made of then: the share of the window that may be filled, and the
 	// longest reply, 0 if that is not known.
@@ -179,7 +179,7 @@ type fill struct {
 // again makes the estimate anew, for a decision changed what is sent.
 func (f *fill) again() { f.items, f.size, f.rewritten = 0, 0, true }
 
-// compactions folds what came of them in this run.
+// compactions folds their outcomes in this run.
 type compactions struct {
 	retried bool   // one since the endpoint last found the history too long
 	later   int64  // not before so many tokens

@@ -17,7 +17,7 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// compact does what a [Compact] asks for and records what came of it, all or
+// compact does what a [Compact] asks for and records the outcome, all or
 // nothing: until then nothing has changed. The error is the store's.
 func (r *Run) compact(ctx context.Context, e Compact) error {
 	seen := &CompactCall{Session: r.session.ID(), Depth: r.depth, By: e.By, Before: e.Before, Started: time.Now(), kept: e.Kept}
@@ -43,12 +43,12 @@ func (r *Run) compact(ctx context.Context, e Compact) error {
 		err = seen.worth()
 	}
 	if err != nil && ctx.Err() != nil && seen.Usage == nil {
-		return nil // the run is over, and nothing has come of it
+		return nil // the run is over, and nothing was compacted
 	}
 	return r.compacted(e, seen, err)
 }
 
-// compacted records and tells what came of a compaction.
+// compacted records and reports the outcome of a compaction.
 func (r *Run) compacted(e Compact, seen *CompactCall, failure error) error {
 	r.spoiled = failure
 	b := session.Compacted{Through: e.Through, Kept: seen.kept, By: seen.By, Items: seen.Items, Before: e.Before, After: seen.After, Usage: seen.Usage, Cost: seen.Cost}

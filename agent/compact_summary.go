@@ -14,7 +14,7 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// What a model is told that writes a summary.
+// What a model reads that writes a summary.
 const (
 	summaryTask = `You write the memory of an assistant. Below is the older part of its conversation with a user and with tools. It will be replaced by your text, and the assistant will go on with the work from that alone.
 
@@ -102,7 +102,7 @@ func (r *Run) writer(seen *CompactCall) *writer {
 	return w
 }
 
-// condense sums pieces up: each, and then what came of them, until one text is
+// condense sums pieces up: each, and then the summaries, until one text is
 // left.
 func (w *writer) condense(ctx context.Context, task string, pieces []string) (string, error) {
 	for len(pieces) > 1 {

@@ -25,7 +25,7 @@ type Ask struct{ Turn int }
 // output.
 type Close struct{ Calls []Closing }
 
-// Closing is one call to close and what the model is told.
+// Closing is one call to close, and what the model reads about it.
 type Closing struct {
 	Call   *session.OpenCall
 	Reason string
@@ -52,7 +52,7 @@ func (Approve) effect() {}
 func (Call) effect()    {}
 func (Stop) effect()    {}
 
-// What the model is told about calls that did not run.
+// What the model reads about calls that did not run.
 const (
 	outcomeUnknown = "The run was interrupted while this call was under way. Whether it took effect is not known."
 	notStarted     = "The call was not started: the run was stopped first. Nothing was done."

@@ -29,8 +29,8 @@
 // again can be sent once; see [Agent].CollapseReads. The log keeps all of it.
 //
 // A call that needs an approval which nobody is there to give is refused, or
-// waits: the run stops, the log holds what is wanted, and whoever has the log can
-// answer, now or next week. See [Policy], [Wanted] and [Decide].
+// waits: the run stops, the log holds what is wanted, and anyone who has the log
+// can answer, now or next week. See [Policy], [Wanted] and [Decide].
 //
 // A tool can be a run: of a copy that knows the history so far ([ForkTool]), or
 // of another agent ([AsTool]). It is the same loop on a session of its own, ends

@@ -195,10 +195,9 @@ type Compacting struct {
 	Items  int   `json:"items"`
 }
 
-// Compacted is the event that says what came of [Compacting]; the entry of the log
-// is a [session.Compacted], and what an endpoint returns an [item.Compacted]. The
-// session's entry Seq tells of it;
-// [Restore] takes it back.
+// Compacted is the event with the outcome of [Compacting]; the entry of the log
+// is a [session.Compacted], and what an endpoint returns an [item.Compacted].
+// The session's entry Seq records it; [Restore] takes it back.
 type Compacted struct {
 	Seq int64  `json:"seq"`
 	By  string `json:"by"`
@@ -209,7 +208,7 @@ type Compacted struct {
 	After  int64       `json:"after"`
 	Usage  *item.Usage `json:"usage,omitempty"`
 	Cost   float64     `json:"cost,omitempty"`
-	// Failure says why nothing came of it: then all is sent as it was.
+	// Failure says why it failed: then all is sent as it was.
 	Failure string `json:"failure,omitempty"`
 }
 

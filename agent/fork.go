@@ -52,7 +52,7 @@ func ForkTool(opts ...tool.Option) tool.Tool {
 	return t
 }
 
-// instruction is what the fork is told.
+// instruction is what the fork reads first.
 func (in forkInput) instruction() string {
 	if len(in.Arguments) == 0 {
 		return in.Command

@@ -63,7 +63,7 @@ func (ItemsWithdrawn) Name() string { return "items_withdrawn" }
 // objection is the first error of a hook that objects to what the hook was shown,
 // nil if none does: each hook speaks for itself, so that one which only stops the
 // run takes back nothing that another says. A hook that panicked has not agreed,
-// which counts only where nobody will look again.
+// which counts only where no later run will look again.
 func objection(err error, panics bool) *HookError {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, one := range joined.Unwrap() {

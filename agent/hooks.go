@@ -54,8 +54,8 @@ type Hooks struct {
 	// shown to it by the next run, before anything else; see [ModelCall].Stored.
 	AfterModel func(ctx context.Context, c *ModelCall) error
 	// BeforeTool is called when a call that may run is about to. It may change
-	// Call.Arguments, which is recorded and which the model is told. An error
-	// refuses the call; the model is told that too.
+	// Call.Arguments, which is recorded and which the model sees. An error
+	// refuses the call; the model reads that too.
 	BeforeTool func(ctx context.Context, c *ToolCall) (context.Context, error)
 	// AfterTool is called before the output is recorded. It may change Output.
 	// An error withholds the output: the model gets the error in its place.

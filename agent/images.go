@@ -61,7 +61,7 @@ func (r *Run) withoutImages(inner, ctx context.Context, seen *ModelCall, failure
 	return shown, second, r.notice(ctx, Noticed{Turn: seen.Turn, Kind: session.NoticeImagesRefused, Text: text})
 }
 
-// refused reports that nothing came of a request, at the endpoint neither.
+// refused reports that a request had no effect, not even at the endpoint.
 func refused(failure error) bool {
 	var e *endpoint.Error
 	return errors.As(failure, &e) && !e.Sent && notBegun(e.Class)

@@ -55,10 +55,10 @@ func (r *Run) scope(c *session.OpenCall) *scope {
 	return &scope{run: r, call: c, log: r.session.Log(), id: r.session.NestedID(c), goOn: c.Paused != "", rules: slices.Clip(r.state.rules), tools: r.tools, ended: make(chan struct{})}
 }
 
-// What the model is told of calls that start no run.
+// What the model reads about calls that start no run.
 const (
 	tooDeep          = "The call was refused: runs may be nested %d deep here, and this one is. Do the work without it."
-	sessionElsewhere = "The run that this call started belongs to another session, of which this one is a copy. Whether it took effect is not known."
+	sessionElsewhere = "The run that this call started belongs to another session; this one is a copy of it. Whether it took effect is not known."
 	sessionThere     = "The run was not started: the session that it would be kept in is there already, and is not of this call."
 	sessionGone      = "The run that this call started did not end, and its session is gone. Whether it took effect is not known."
 )

@@ -10,8 +10,8 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// takeNote is told by the client what is odd about the reply. It is called within
-// the stream; see [listener.notes].
+// takeNote is called by the client with what is odd about the reply. It is
+// called within the stream; see [listener.notes].
 func (r *Run) takeNote(n item.Note) { r.heard.notes = append(r.heard.notes, n) }
 
 // tellNotes tells what the client noted. Text that came without deltas is told as
@@ -48,7 +48,7 @@ func (l *listener) rest(n *item.Note) bool {
 	return true
 }
 
-// kindOfNotice returns the kind of notice that tells of a note.
+// kindOfNotice returns the kind of notice for a note.
 func kindOfNotice(n item.Note) string {
 	switch n.Kind {
 	case item.NoteDiffers, item.NoteExtends:

@@ -41,8 +41,8 @@ type Policy struct {
 }
 
 // Approver is asked about one call at a time, those of nested runs included. An
-// error refuses the call and is told to the model; one that comes of ctx ends
-// the run with it, and with [ErrNobody] it is as if there were no Approver.
+// error refuses the call, and the model reads it; an error of ctx ends the run
+// with it, and with [ErrNobody] it is as if there were no Approver.
 // [SuggestedRules] has the rules that the answer could leave behind.
 type Approver func(ctx context.Context, call tool.Call, traits tool.Traits) (Verdict, error)
 
@@ -99,7 +99,7 @@ type Verdict struct {
 	// Later lets the call wait, as Policy.Pause does.
 	Later bool
 
-	rule string // that decided where nobody was asked
+	rule string // that decided, if no person was asked
 }
 
 // Judge is implemented by a tool that knows what a rule about its arguments
@@ -233,7 +233,7 @@ func (j judgement) whyAsk(name string) string {
 	return name + " does more than read, and no rule allows it"
 }
 
-// denied is what a model is told of a call that a rule denies.
+// denied is what a model reads about a call that a rule denies.
 func (j judgement) denied(name string) string {
 	if j.reason != "" {
 		return fmt.Sprintf("The call was refused: %s. Nothing was done.", strings.TrimSuffix(j.reason, "."))

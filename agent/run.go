@@ -45,8 +45,8 @@ type Run struct {
 	lent    bool // the budget is the caller's
 	yield   func(Event, error) bool
 	lasting context.Context // what has happened is written in any case
-	quiet   bool            // nobody looks at the events of the stream
-	left    bool            // nobody ranges over the events any more
+	quiet   bool            // the caller does not read the events of the stream
+	left    bool            // the caller stopped iterating
 	cancel  context.CancelFunc
 
 	around  *scope // of a nested run
@@ -59,7 +59,7 @@ type Run struct {
 	made    made
 	inner   sync.WaitGroup // the goroutines of calls
 	inside  chan any       // from the goroutines of calls to the run's own: *finished, or an Event
-	over    chan struct{}  // closed when nobody reads inside any more
+	over    chan struct{}  // closed when inside is not read any more
 	// running counts the calls whose tools run, early are those that were started
 	// while the reply came, held says that no more of this reply are.
 	running int

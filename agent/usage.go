@@ -61,7 +61,7 @@ func counted(u *item.Usage) (right *item.Usage, wrong string) {
 	return &own, wrong
 }
 
-// plus adds counts, of which the sum is at most the largest number there is.
+// plus adds counts; the sum is at most the largest number there is.
 func plus(a, b int64) int64 {
 	if b > 0 && a > math.MaxInt64-b {
 		return math.MaxInt64

@@ -19,7 +19,7 @@ type window struct {
 // measures reports whether the size of requests is estimated.
 func (m *Room) measures() bool { return m.On || m.Learn }
 
-// learned is the Room with what the log tells of the window.
+// learned is the Room with what the log says about the window.
 func (s *State) learned() Room {
 	m := s.Room
 	n := s.window.told

@@ -34,10 +34,10 @@ type Runner struct {
 	Connect func(context.Context, *File) error
 	// Adjust may change the agents, as in [File.AgentBy]. It may be nil.
 	Adjust func(*agent.Agent) error
-	// Used is told what each agent that ran has used, without what agents in its own
-	// messages used: they are told of by themselves. It may be nil.
+	// Used is called with what each agent that ran has used, without what agents in
+	// its own messages used: it is called for each of those. It may be nil.
 	Used func(*File, agent.Spent)
-	// Notify is told of each agent before it runs. It may be nil.
+	// Notify is called with each agent before it runs. It may be nil.
 	Notify func(*File)
 }
 
@@ -82,7 +82,7 @@ func (s *sources) ask(ctx context.Context, ref chatmd.Ref) ([]byte, string, erro
 	}
 	defer file.Close()
 	if len(ref.Input) == 0 && !file.asks() {
-		return nil, "", fmt.Errorf("nobody asks %s anything: add a <user> message to it, or write the question between <agent …> and </agent>", path)
+		return nil, "", fmt.Errorf("%s has no question to answer: add a <user> message to it, or write the question between <agent …> and </agent>", path)
 	}
 	if s.o.Check {
 		s.deferred = true

@@ -132,7 +132,7 @@ func TestAgentInMessageErrors(t *testing.T) {
 	o := agentfile.Options{Runner: runner(srv, "m", &asked)}
 	for name, want := range map[string]string{
 		"a.md": "it asks itself: ", "self.md": "self.md → ", "lost.md": "gone.md", "da.md": "agents stand more than 16 deep",
-		"none.md": "none.md:1:7: ", "blank.md": "mute.md anything: add a <user> message", // I8
+		"none.md": "none.md:1:7: ", "blank.md": "mute.md has no question to answer: add a <user> message", // I8
 	} {
 		for _, check := range []bool{true, false} {
 			o.Check = check

@@ -26,7 +26,7 @@ type fixed struct {
 	words []string
 }
 
-// fixedSchema is what the model is told of such a tool.
+// fixedSchema is what the model sees of such a tool.
 const fixedSchema = `{"type":"object","properties":{"arguments":{"type":"array","items":{"type":"string"},` +
 	`"description":"further arguments of the command, one element each; no shell reads them"}},"additionalProperties":false}`
 

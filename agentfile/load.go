@@ -36,13 +36,14 @@ type Options struct {
 	// Profiles is where a file's profile is looked up. Nil is the built-in
 	// table.
 	Profiles *endpoint.Table
-	// Asker answers the tool ask_user. Nil means that nobody can.
+	// Asker answers the tool ask_user. Nil means that there is no one to ask.
 	Asker toolkit.Asker
-	// Live is told of what commands put out while they run: see
+	// Live is called with what commands put out while they run: see
 	// toolkit.CommandOptions. It may be nil.
 	Live func(call tool.Call, stderr bool, text []byte)
-	// Allow are patterns over names of tools: whoever runs the file has answered
-	// what it wants to be asked about them, so that approval="ask" says nothing.
+	// Allow are patterns over names of tools: the person who runs the file has
+	// answered what it wants to be asked about them, so that approval="ask" says
+	// nothing.
 	Allow []string
 
 	// KeepAgent lets [OpenTranscript] go on with a transcript that another agent's

@@ -27,7 +27,7 @@ type delivery struct {
 	got    Request
 	gone   context.Context // ends when the client goes away
 	closed <-chan struct{} // the server's end
-	sent   func(string)    // is told what of the body goes out
+	sent   func(string)    // called with what of the body goes out
 }
 
 // wait stalls, and reports whether to go on.

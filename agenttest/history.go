@@ -64,7 +64,7 @@ func CheckCalls(id string, log []session.Entry, from int64, ran map[string]Ran) 
 
 func sessionOfKey(key string) string { return key[:max(strings.LastIndex(key, " turn "), 0)] }
 
-// history is a log read by somebody who believes nothing of it.
+// history is a log whose reader trusts nothing in it.
 type history struct {
 	calls    []*loggedCall
 	turn     int

@@ -97,7 +97,7 @@ func (t *ledgerTool) Run(ctx context.Context, c tool.Call) (res tool.Result, err
 type Ran struct{ Began, Ended int }
 
 // ReadLedger reads the ledger in a file, by [CallKey]. A line without its end is
-// left out: whoever wrote it did not come further.
+// left out: its writer did not come further.
 func ReadLedger(path string) (map[string]Ran, error) {
 	data, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -18,7 +18,7 @@ import (
 // sql and the statement. Programs may have steps of their own.
 type Step struct {
 	Name string
-	// Done says that it has been done, and Err what came of it.
+	// Done says that it has been done, and Err is its error.
 	Done bool
 	Err  error
 	// Session is the session that it is about, if it is about one. After and
@@ -38,10 +38,10 @@ func (s Step) String() string {
 	return s.Name + "/before"
 }
 
-// At is told of each step before it is taken and when it has been. What it
-// returns before keeps the step from being taken, and what it returns after makes
-// it seem to have failed. It may also never return: a process that ends itself
-// here shows what is left of it. It is called from several goroutines at once.
+// At is called with each step before it is taken and after. What it returns
+// before keeps the step from being taken, and what it returns after makes it
+// seem to have failed. It may also never return: a process that ends itself here
+// shows what is left of it. It is called from several goroutines at once.
 type At func(Step) error
 
 // Take takes a step between what at has to say.

@@ -18,7 +18,8 @@ const (
 	// DecisionTag says that something else is sent from there on than was said:
 	// see [DecisionCollapsed].
 	DecisionTag = "decision"
-	// NoticeTag holds what the person of a run was told that is not an error.
+	// NoticeTag holds a notice: what the person at a run must know and is not an
+	// error.
 	NoticeTag = "notice"
 	// NestedTag says what a run came to that a call started; without a call, the run
 	// of an agent in a message.
@@ -55,7 +56,7 @@ const (
 	DecisionReasoning = "reasoning_dropped"
 	// DecisionCompacted: the content, a JSON array of items, is sent for the items
 	// before the mark up to the one that items names, but for those in kept and the
-	// instructions. With a failure nothing came of it.
+	// instructions. With a failure it had no effect.
 	DecisionCompacted = "compacted"
 	// DecisionRestored: what compactions replaced is sent again. The items count
 	// compactions, backwards: 1 takes the last one back, 2 the last two.

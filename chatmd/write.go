@@ -24,7 +24,7 @@ import (
 // the same: members in any order, numbers spelled alike; see [Writer.Exact] for
 // more than that.
 //
-// The error tells of an item without JSON.
+// The error names an item without JSON.
 func Append(dst []byte, it item.Item) ([]byte, error) {
 	w := Writer{}
 	return w.Append(dst, it)

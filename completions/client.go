@@ -45,7 +45,7 @@ type Client struct {
 	Header http.Header
 	// UserAgent names the program.
 	UserAgent string
-	// Profile is the endpoint's kind; nil means the one that is found out.
+	// Profile is the endpoint's kind; nil means the one found by the address.
 	Profile *endpoint.Profile
 	// Table holds the profiles and models to go by. Nil means the built-in one.
 	Table *endpoint.Table
@@ -53,7 +53,7 @@ type Client struct {
 	HTTP *http.Client
 	// Retry says how often a request is repeated.
 	Retry endpoint.Retry
-	// OnRetry, if set, is told before each wait.
+	// OnRetry, if set, is called before each wait.
 	OnRetry func(err error, wait time.Duration, attempt int)
 
 	// IdleTimeout is how long the endpoint may send nothing at all. A stream of
@@ -66,7 +66,7 @@ type Client struct {
 
 	// Options say how messages are written. Nil means [OptionsFor] the profile.
 	Options *Options
-	// OnLoss, if set, is told what has no form in Chat Completions: of each
+	// OnLoss, if set, is called with what has no form in Chat Completions: of each
 	// item once, when it is first sent, and of each request and answer. A
 	// request whose images, files or texts would be lost is not sent at all. It
 	// may be called from several goroutines at once.

@@ -24,14 +24,14 @@ import (
 //
 // If anything is wrong, the last pair that is yielded holds an error, mostly an
 // [*endpoint.Error]: a stream that ends before its choice gave a finish_reason
-// is Truncated, unless it ended with its usage and [DONE], and an error in a chunk is
-// yielded as an error event and then comes again as the error. An incomplete
-// response is none. A failure is retried only while no output was yielded, so that
-// the events which begin a response may come twice.
+// is Truncated, unless it ended with its usage and [DONE], and an error in a
+// chunk is yielded as an error event and then comes again as the error. An
+// incomplete response is not one. A failure is retried only while no output was
+// yielded, so that the events which begin a response may come twice.
 //
 // What is not a chunk, such as the pings of a proxy, is left out and reported to
 // the function that [item.WithNotes] put into ctx; a stream of nothing else is an
-// error. What has no place in the Responses API is told to Client.OnLoss, and words
+// error. What has no place in the Responses API goes to Client.OnLoss, and words
 // among it to that function too.
 //
 // Breaking off the range, or the end of ctx, closes the connection. Nothing is

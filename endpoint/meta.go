@@ -20,7 +20,7 @@ type Meta struct {
 	mu     sync.RWMutex
 	latest reply
 	count  int
-	around *Meta // of the context that this one's came of
+	around *Meta // of the context around this one's
 }
 
 // reply is an answer as it came. Most are never asked about, so it is read by

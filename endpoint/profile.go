@@ -83,12 +83,12 @@ type Profile struct {
 	// ShortMessages is set where an assistant message needs all members of an
 	// output message. One that lacks its id is sent as role and text instead.
 	ShortMessages bool
-	// Alternate is set where histories go through chat templates, of which several
-	// refuse neighbouring messages of a role, system messages behind others, or a
-	// message of the assistant at either end. Neighbours are joined, late system
-	// messages become the user's and say so, and short remarks stand where a role
-	// is missing. When a message joins the one that the last request ended with,
-	// the request does not begin with the bytes of that one.
+	// Alternate is set where histories go through chat templates; several refuse
+	// neighbouring messages of a role, system messages behind others, or a message
+	// of the assistant at either end. Neighbours are joined, late system messages
+	// become the user's and say so, and short remarks stand where a role is
+	// missing. When a message joins the one that the last request ended with, the
+	// request does not begin with the bytes of that one.
 	Alternate bool
 	// OutputIDs is set where outputs of tools need an id of their own. One that
 	// lacks it gets one made of its call's id.
@@ -229,9 +229,9 @@ const (
 	NoneOfThem Source = "none"
 )
 
-// Careful is the profile of an endpoint of which nothing is known, such as a
-// local server or a gateway: the API as specified and nothing that is optional,
-// and, should that be refused, the shapes that every server was seen to take.
+// Careful is the profile of an unknown endpoint, such as a local server or a
+// gateway: the API as specified and nothing that is optional, and, should that
+// be refused, the shapes that every server was seen to take.
 var Careful = byName("careful")
 
 // Detect returns the profile for a base URL out of the built-in [Table], by its

@@ -5,7 +5,7 @@ package endpoint
 
 import "fmt"
 
-// RefusedError tells of a request that was not sent, since the endpoint or the
+// RefusedError reports a request that was not sent, since the endpoint or the
 // model is known not to take it.
 type RefusedError struct {
 	// By is the profile or the model that does not take it.

@@ -53,7 +53,7 @@ type slot struct {
 
 // Add takes the next event and returns the items that are whole with it, each
 // item once: one at its done event, or at the response's last event those that
-// had none. An error tells of an event whose item or response cannot be read;
+// had none. An error reports an event whose item or response cannot be read;
 // the accumulator stays usable.
 func (a *Accumulator) Add(e Event) ([]Item, error) { return a.add(&e) }
 
@@ -252,16 +252,16 @@ func (a *Accumulator) Response() (*Response, bool) {
 	return a.response, a.terminal != ""
 }
 
-// Left is what came of an item that never became whole. Number is that of
+// Left is what arrived of an item that never became whole. Number is that of
 // [Accumulator.About].
 type Left struct {
 	Item   Item
 	Number int
 }
 
-// Left returns what came of items that never became whole: not done, and not in the
-// last event's response. They have the status incomplete; calls are among them, of
-// which the name or the end of the arguments may be missing: see
+// Left returns what arrived of items that never became whole: not done, and not
+// in the last event's response. They have the status incomplete; calls are among
+// them, of which the name or the end of the arguments may be missing: see
 // [Accumulator.Partial].
 func (a *Accumulator) Left() []Left {
 	var list []Left

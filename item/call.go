@@ -133,8 +133,8 @@ func Call(callID, name, arguments string) Item {
 	return Must(&FunctionCall{CallID: clean(callID), Name: clean(name), Arguments: clean(arguments)})
 }
 
-// Output returns the output of a function call. The error tells of a part
-// that cannot be encoded.
+// Output returns the output of a function call. The error names a part that
+// cannot be encoded.
 func Output(callID string, out Content) (Item, error) {
 	if callID == "" {
 		return Item{}, &ShapeError{Type: TypeFunctionCallOutput, Problem: "no call id: which call is it the output of?"}

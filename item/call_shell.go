@@ -93,7 +93,7 @@ type ShellOutcome struct {
 	Extra    Extra
 }
 
-// ShellExit is the outcome of a command that ended by itself.
+// ShellExit is the outcome of a command that was not stopped.
 func ShellExit(code int) *ShellOutcome {
 	return &ShellOutcome{Type: "exit", ExitCode: new(int64(code))}
 }

@@ -24,7 +24,7 @@ type Piece struct {
 	size int   // in bytes, with the payloads
 }
 
-// TextBody returns the body of texts, which may have come of items that hold
+// TextBody returns the body of texts, which may be made of items that hold
 // payloads.
 func TextBody(texts ...string) Body {
 	b := make(Body, len(texts))
@@ -79,8 +79,7 @@ func (b Body) Equal(other Body) bool {
 	return slices.EqualFunc(b, other, func(p, q Piece) bool { return p.text == q.text })
 }
 
-// Check returns a [*HeldError] for a payload of which it is known already that
-// it cannot be read.
+// Check returns a [*HeldError] for a payload that is known to be unreadable.
 func (b Body) Check() error {
 	for _, p := range b {
 		for _, at := range p.held {

@@ -23,7 +23,7 @@ type Source interface {
 	OpenPayload(hash [32]byte) (io.ReadCloser, error)
 }
 
-// Holder makes items of which the payloads stay in a [Source] until the item is
+// Holder makes items whose payloads stay in a [Source] until the item is
 // sent, written or asked for with [Item.Whole]. In the text of such an item,
 // which [Item.JSON] returns, a reference stands where the base64 of a payload
 // belongs: a text that means something in this process alone, until the Holder

@@ -24,15 +24,15 @@ type Options struct {
 	// AlwaysPrefix calls every tool server__tool, not only those whose names
 	// clash.
 	AlwaysPrefix bool
-	// Roots are directories, as file URIs or absolute paths, that are told to
+	// Roots are directories, as file URIs or absolute paths, that are sent to
 	// servers which ask what they may work on. Without any, the bridge does not
 	// offer roots.
 	Roots []string
 	// Files says which media types of audio and files become parts of an
 	// output. Others are described in its text. nil takes all.
 	Files func(mediaType string) bool
-	// Notify is told what servers do besides answering. It must return soon and
-	// may be called from several goroutines at once.
+	// Notify is called with what servers do besides answering. It must return soon
+	// and may be called from several goroutines at once.
 	Notify func(Event)
 	// LookupEnv finds the variables that programs get. nil is [os.LookupEnv].
 	LookupEnv func(name string) (string, bool)
@@ -43,7 +43,7 @@ type Options struct {
 	pace *pace // for tests
 }
 
-// EventKind says what an [Event] tells of.
+// EventKind is the kind of an [Event].
 type EventKind string
 
 // The kinds of events.

@@ -32,7 +32,7 @@ const (
 // Command or URL is set.
 type Server struct {
 	// Name is what the server is called in messages and, where names clash, in
-	// names of tools. By default it comes of the command or the host.
+	// names of tools. By default it is made from the command or the host.
 	Name string
 
 	// Command is the program and its arguments, as they are: no shell reads
@@ -78,8 +78,8 @@ type Server struct {
 	// first name and a model calls by the second: "allow", "ask", "deny", or "" for
 	// nothing. It is asked once for each tool. nil says nothing of any.
 	Approval func(tool, name string) string
-	// Optional lets [Connect] go on without the server if it cannot be started:
-	// its tools are missing then, and [Options.Notify] is told why. A call of one
+	// Optional lets [Connect] go on without the server if it cannot be started: its
+	// tools are missing then, and [Options.Notify] gets the reason. A call of one
 	// of them is answered as a call of any unknown tool.
 	Optional bool
 	// Strict asks the endpoint to bind the model to the schemas.

@@ -51,16 +51,16 @@ type Client struct {
 	// Table holds the profiles and models to go by. Nil means the built-in one.
 	Table *endpoint.Table
 
-	// HTTP sends the requests; nil means a client of this package's own, which
-	// all Clients share. A Timeout set on it cuts long answers off. Its
-	// redirect policy is asked after this package's, which follows redirects
-	// only within a host and only where the body is sent again.
+	// HTTP sends the requests; nil means a client of this package's own, which all
+	// Clients share. A Timeout set on it ends long answers. Its redirect policy is
+	// asked after this package's, which follows redirects only within a host and
+	// only where the body is sent again.
 	HTTP *http.Client
 	// Retry says how often a request is repeated, where the context brings no
 	// [endpoint.Budget] of its own.
 	Retry endpoint.Retry
-	// OnRetry, if set, is told before each wait: what failed, how long the wait
-	// is, and which attempt just failed, counted from 1.
+	// OnRetry, if set, is called before each wait, with what failed, how long the
+	// wait is, and which attempt just failed, counted from 1.
 	OnRetry func(err error, wait time.Duration, attempt int)
 
 	// IdleTimeout is how long the endpoint may send nothing at all, comments

@@ -25,12 +25,13 @@ import (
 //
 // If anything is wrong, the last pair that is yielded holds an error, mostly an
 // [*endpoint.Error]: a stream that ends without its last event is Truncated, and
-// a failed response or an error event is yielded as such and then comes again
-// as the error. An incomplete response is none. A failure is retried only while no
-// output was yielded, so that the events which begin a response may come twice, the
-// second time of another one; a failure that comes after complete items is a [*PartialError]
-// that holds them. But the stream of a request with Background set is taken up
-// again where it broke, as [Client.Follow] does; nothing is sent again for that.
+// a failed response or an error event is yielded as such and then comes again as
+// the error. An incomplete response is not one. A failure is retried only while
+// no output was yielded, so that the events which begin a response may come
+// twice, the second time of another one; a failure that comes after complete
+// items is a [*PartialError] that holds them. But the stream of a request with
+// Background set is taken up again where it broke, as [Client.Follow] does;
+// nothing is sent again for that.
 //
 // What is odd about a stream and not an error, such as a text that is another one
 // at its end than its deltas were, is reported to the function that

@@ -57,7 +57,7 @@ type Forker interface {
 	Fork(ctx context.Context, from string, at int64, to string) error
 }
 
-// Watcher is implemented by a [Store] that tells of entries as they come.
+// Watcher is implemented by a [Store] that reports entries as they come.
 type Watcher interface {
 	Store
 	// Watch yields the entries of a session behind number after, and goes on

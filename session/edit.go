@@ -176,7 +176,7 @@ type change struct {
 	why   string // "" if nothing changed
 }
 
-// Changed tells of the first item that changed, or went, between the last two
+// Changed names the first item that changed, or went, between the last two
 // turns' beginnings: its index in the list as it was before, the bytes of the
 // list in front of it, its entry, and why. It reports false if all that was in
 // the list still stands as it did.

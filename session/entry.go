@@ -136,7 +136,7 @@ type Approval struct {
 	// others. See [OpenCall].
 	Number  int
 	Allowed bool
-	// Reason is what the model is told about a refusal.
+	// Reason is what the model reads about a refusal.
 	Reason string
 	// By names the person who gave the verdict, or the file it was taken from; ""
 	// is a rule. From says how they answered, such as "terminal" or
@@ -254,8 +254,8 @@ type Compacted struct {
 	By string
 	// Items are sent instead of what was replaced, after what stays of it.
 	Items []item.Item
-	// Failure says why nothing came of it; "" if something did. With one, all is
-	// sent as it was.
+	// Failure says why it failed; "" if it did not. With one, all is sent as it
+	// was.
 	Failure string
 	// Before and After are estimates of what a request carries, in tokens.
 	Before, After int64
@@ -320,7 +320,7 @@ const (
 	// with those that are stored.
 	NoticeArgumentsDiffer = "arguments_differ"
 	// NoticeFinalDiffers: the last event of a reply had another text of an item than
-	// the item that was told as done. That one is stored and sent.
+	// the item that was announced as done. That one is stored and sent.
 	NoticeFinalDiffers = "final_differs"
 	// NoticeEventsMissing: the numbers of a reply's events have gaps.
 	NoticeEventsMissing = "events_missing"

@@ -25,7 +25,7 @@ const (
 	LeftOut   Fate = "left_out"
 	Waiting   Fate = "waiting" // its reply is not settled yet
 	NotSent   Fate = "note"    // it was never meant to be sent
-	Undone    Fate = "undone"  // what stood for others, and does no more
+	Undone    Fate = "undone"  // an item of a compaction that was undone or replaced
 )
 
 // Account tells what the next request carries, and what becomes of all else
@@ -36,7 +36,7 @@ type Account struct {
 	// Request is the next request's input. Where calls wait for their outputs, it
 	// is as far as they let it come.
 	Request []Carried `json:"request"`
-	// Compactions are the compactions that the log tells of.
+	// Compactions are the compactions in the log.
 	Compactions []CompactionAccount `json:"compactions,omitempty"`
 }
 

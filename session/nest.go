@@ -14,7 +14,7 @@ import (
 
 // Nester is implemented by a [Store] that keeps any number of sessions, each
 // under its id, so that those of nested runs can be kept in it beside the one
-// that they came of.
+// that started them.
 type Nester interface {
 	Store
 	// Nest returns the id for the session of a run that a call of session

@@ -142,7 +142,7 @@ func (c *OpenCall) start(b CallStarted) {
 	c.Repeatable = b.Repeatable && c.starts < maxStarts
 }
 
-// Repair tells of an item that the view left out, or put a marker in the place
+// Repair names an item that the view left out, or put a marker in the place
 // of, because a request with it would be refused or would make no sense.
 type Repair struct {
 	Seq    int64

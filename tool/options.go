@@ -58,7 +58,7 @@ type regions struct {
 
 func (r *regions) Region(arguments string) (string, bool) { return r.of(arguments) }
 
-// Approval is what whoever declares the tool says of its calls: "allow", "ask" or
+// Approval is the declaring file's rule for calls to this tool: "allow", "ask" or
 // "deny". See [Traits.Approval].
 func Approval(verdict string) Option { return func(c *config) { c.traits.Approval = verdict } }
 

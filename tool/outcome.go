@@ -40,7 +40,7 @@ const (
 	Cancelled    Failure = "cancelled"     // the caller's context ended
 )
 
-// Outcome is what came of one call: the output to send, and what happened.
+// Outcome is the outcome of one call: the output to send, and what happened.
 type Outcome struct {
 	// Content is the output as the model sees it, never empty.
 	Content item.Content
@@ -50,7 +50,7 @@ type Outcome struct {
 	// Error is the text of a failure without the envelope.
 	Error string
 	// Panic holds the value and the stack of a panic, for the caller's log. The
-	// model is told the value only.
+	// model sees the value only.
 	Panic *PanicError
 	// Abandoned reports that the tool did not return when its context ended.
 	// Its goroutine may still be running; what it returns is dropped.

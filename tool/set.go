@@ -170,7 +170,7 @@ func (s *Set) All() iter.Seq2[string, Tool] {
 	}
 }
 
-// notFound is what a model is told that calls a tool which does not exist, or not
+// notFound is what a model reads that calls a tool which does not exist, or not
 // for calls of that type.
 func (s *Set) notFound(call Call) string {
 	text := "tool not found: " + plainName(call.Name)

@@ -17,7 +17,7 @@ const (
 	FloorTokens = MinTokens
 )
 
-// Share divides a budget among sizes as water finds its level: whoever wants
+// Share divides a budget among sizes as water finds its level: a size that wants
 // less than the level gets all of it, everybody else gets the level, and the
 // level is as high as the budget allows. Nobody is given less than floor or
 // what it wants, if that is less, even where the budget is too small for that.

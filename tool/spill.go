@@ -38,7 +38,7 @@ type Spill interface {
 // ErrNotStored is what [Spill.Get] returns for an id that it does not have.
 var ErrNotStored = errors.New("no output is stored under this id")
 
-// StreamSpill is a [Spill] that takes an output of which not all is in memory.
+// StreamSpill is a [Spill] that takes an output without all of it in memory.
 // Outputs that are too long for that are given to Put whole otherwise.
 type StreamSpill interface {
 	Spill
@@ -96,7 +96,7 @@ func (m *MemorySpill) Get(_ context.Context, id string, offset, n int) ([]byte, 
 // DirSpill is a [Spill] in a directory: one file for each output, named by the
 // SHA-256 of its content. Several programs may share it. Nothing is ever removed.
 //
-// The directory may have come with somebody else's transcript, or be changed by
+// The directory may have come with another person's transcript, or be changed by
 // anybody: a file that does not have the content that its name says is an error,
 // and is not given to a model.
 type DirSpill struct {

@@ -16,7 +16,7 @@ import (
 // safe for concurrent use: calls of one turn run at the same time unless its
 // traits say [Traits.Exclusive].
 type Tool interface {
-	// Definition returns what the model is told: an [*item.FunctionTool], an
+	// Definition returns what the model sees: an [*item.FunctionTool], an
 	// [*item.CustomTool], or one of the API's own tools that are run here (see
 	// [NameOfKind]). It must return an equal value every time; the caller
 	// may keep it.
@@ -74,7 +74,7 @@ type Traits struct {
 	UsualOutput Limiter
 	// Region names what its calls read. nil: it does not say.
 	Region Regioner
-	// Approval is what whoever declared the tool says of its calls: "allow", "ask"
+	// Approval is the declaring file's rule for calls to this tool: "allow", "ask"
 	// or "deny", one rule beside those of an agent's policy; "" means no rule.
 	Approval string
 }

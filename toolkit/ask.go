@@ -26,7 +26,7 @@ const (
 
 // The fixed sentences of ask_user.
 const (
-	// NobodyToAsk is the error when nobody can answer.
+	// NobodyToAsk is the error when there is no one to answer.
 	NobodyToAsk = "Nobody can answer questions in this run. Go on with your best guess, and say in your answer what you assumed."
 	// EmptyAnswer is the output when the user answered with nothing.
 	EmptyAnswer = "The user gave no answer. Go on with your best guess, and say in your answer what you assumed."

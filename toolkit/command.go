@@ -39,7 +39,7 @@ var usualOutput = tool.Limit{Bytes: 64 << 10}
 // CommandOptions vary [RunCommand]. The zero value works: any program may be
 // asked for, and an agent asks a person before each.
 type CommandOptions struct {
-	// Policy decides about commands. What it denies is not run, whoever asks;
+	// Policy decides about commands. What it denies is not run, no matter who asks;
 	// for the rest see [Command.Approval].
 	Policy CommandPolicy
 	// Shell hands the model's text to sh -c. Without it the model gives a list,
@@ -65,7 +65,7 @@ type CommandOptions struct {
 	// variable of this process, "NAME=value" sets one. Names that look like
 	// those of secrets are not handed on.
 	Env []string
-	// Live is told what a command writes, as it writes it, from one goroutine
+	// Live is called with what a command writes, as it writes it, from one goroutine
 	// at a time. It must not keep text. A slow one slows the command.
 	Live func(call tool.Call, stderr bool, text []byte)
 }

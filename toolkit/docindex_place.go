@@ -69,7 +69,7 @@ func (f *Files) readAll(ctx context.Context, p place, most int64) ([]byte, error
 	return b.Bytes(), nil
 }
 
-// loadIndex reads an index. What is wrong with it is told with what to do.
+// loadIndex reads an index. Errors say how to fix it.
 func (f *Files) loadIndex(ctx context.Context, at place) (*docIndex, error) {
 	data, err := f.readAll(ctx, at, maxIndexBytes)
 	if err != nil {

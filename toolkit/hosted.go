@@ -219,7 +219,7 @@ func (s *shell) run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	return res, nil
 }
 
-// told is what came of the commands of a call, in words and in the form of the
+// told is the outcome of the commands of a call, in words and in the form of the
 // API.
 type told struct {
 	report
@@ -252,7 +252,7 @@ func (s *shell) exec(ctx context.Context, call tool.Call, one asked, timeout int
 	return e, err
 }
 
-// notRun is what came of a command that could not be run: the exit code is what
+// notRun is the outcome of a command that could not be run: the exit code is what
 // a shell says then.
 func notRun(err error) *ended {
 	return &ended{stdout: putOut(""), stderr: putOut(err.Error()), problem: err.Error(), code: 127}
@@ -266,7 +266,7 @@ func putOut(text string) *spool.Spool {
 	return s
 }
 
-// tell adds what came of one command, in words and, for the tool shell, in the
+// tell adds the outcome of one command, in words and, for the tool shell, in the
 // form of the API.
 func (s *shell) tell(t *told, one asked, e *ended) {
 	if !s.c.options.Shell {

@@ -23,9 +23,9 @@ var errChanged = errors.New("the file was changed by another program at the same
 
 // edit replaces the content of a file by what change makes of it. The file is
 // never seen half-written: the new content goes to a file beside it, which then
-// takes its place, with the mode of the old one; its owner is whoever runs this
-// program, and other hard links keep the old content. With create, a missing file
-// counts as empty. Nothing is written when change fails.
+// takes its place, with the mode of the old one; its owner is the user who runs
+// this program, and other hard links keep the old content. With create, a
+// missing file counts as empty. Nothing is written when change fails.
 //
 // A second writer in this program waits; a change by another program since the
 // file was read is noticed and refused, short of the instant of the renaming.

@@ -170,7 +170,7 @@ func byPerson(v agent.Verdict, how string) agent.Verdict {
 	return v
 }
 
-// refusal is what the model is told of a reason; "" is the usual words.
+// refusal is what the model reads about a reason; "" is the usual words.
 func refusal(reason string) string {
 	if reason == "" {
 		return ""

@@ -226,7 +226,7 @@ func (c *runCommand) answer(ctx context.Context, sess *session.Session) error {
 	return agent.Decide(ctx, sess, decisions...)
 }
 
-// waiting tells of the calls that wait.
+// waiting names the calls that wait.
 func waiting(std stdio, wanted []agent.Pending) error {
 	for _, p := range wanted {
 		fmt.Fprintf(std.err, "?? %s %s (call %s)\n", shorten(p.Tool, 100), shorten(p.Arguments, 1000), shorten(p.CallID, 100))

@@ -33,7 +33,7 @@ type doctorCommand struct {
 // Help is shown by antiphon doctor --help.
 func (doctorCommand) Help() string {
 	return `Says which endpoint and model would answer and why, then tries what the endpoint
-can do, by what comes of it: some twenty small requests of a few tokens each, which
+can do, by the effect: some twenty small requests of a few tokens each, which
 a real endpoint may charge for. With no endpoint configured, the rehearsal model is looked at.
 
 Marks: ok works, no does not (the request was refused, or taken and ignored), ?? the

@@ -131,7 +131,7 @@ func (p *prober) maxTokens(ctx context.Context) (string, error) {
 	case n == limit:
 		return fmt.Sprintf("but the incomplete reply says %q; the count of its tokens tells", resp.Status), nil
 	}
-	return "", errUnclear("the model ended its reply by itself")
+	return "", errUnclear("the model ended its reply before the limit")
 }
 
 // schema asks for JSON where the model would say something else.

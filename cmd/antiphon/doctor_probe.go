@@ -52,7 +52,7 @@ type prober struct {
 	link    *link
 	known   endpoint.Profile
 	timeout time.Duration
-	dead    bool      // nobody is there
+	dead    bool      // nothing answers there
 	call    item.Item // what the model called in the tools' probe
 	id      string    // of a response that should be stored
 
@@ -113,7 +113,7 @@ type errSkip string
 
 func (e errSkip) Error() string { return string(e) }
 
-// try runs one probe and says what came of it.
+// try runs one probe and reports its outcome.
 func (p *prober) try(ctx context.Context, name string, run func(context.Context) (string, error)) finding {
 	ctx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()

@@ -65,7 +65,7 @@ func spoken(text string) string {
 // supervisor never closes must not look like a model that never answers.
 func awaited(argument string) string {
 	if spoken(argument) != "" {
-		return "standard input is a pipe and has not ended; what comes of it is sent behind the prompt. Give </dev/null to send the prompt alone"
+		return "standard input is a pipe and has not ended; what it holds is sent after the prompt. Give </dev/null to send the prompt alone"
 	}
 	return "reading the prompt from standard input; end it with Ctrl-D, or give </dev/null for none"
 }

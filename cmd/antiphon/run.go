@@ -52,7 +52,7 @@ type runCommand struct {
 	Force      bool     `group:"keep" help:"With --session: let --out overwrite a file that is not an export of it."`
 	storeFlag  `group:"keep"`
 	ShowOutput bool `group:"show" short:"v" help:"Show the outputs of tools whole, not their last lines."`
-	Quiet      bool `group:"show" short:"q" help:"Tell only warnings and errors: no calls, no outputs, no totals."`
+	Quiet      bool `group:"show" short:"q" help:"Print only warnings and errors: no calls, no outputs, no totals."`
 	Plain      bool `group:"show" help:"No colours and no line that changes, for screen readers: a new line every 10 seconds while something is waited for. Also $$ANTIPHON_PLAIN."`
 	JSON       bool `group:"show" name:"json" help:"Print every event as a line of JSON on standard output."`
 

@@ -20,7 +20,7 @@ type renameCommand struct {
 	Name    string  `arg:"" optional:"" help:"Its new name. Default: the one that it has."`
 	For     string  `placeholder:"AGENT" help:"The agent's file that it belongs to from now on, such as one that was moved."`
 	Title   *string `placeholder:"TEXT" help:"What lists show of it. Empty: the beginning of the user's next message."`
-	Owner   *string `placeholder:"OWNER" help:"Whose it is from now on. Empty: nobody's."`
+	Owner   *string `placeholder:"OWNER" help:"The new owner. Empty: no owner."`
 }
 
 // Run renames.

@@ -28,7 +28,7 @@ type printer struct {
 
 	screen  *screen
 	watched bool   // somebody looks at standard error
-	quiet   bool   // only warnings and errors are told
+	quiet   bool   // only warnings and errors are printed
 	whole   bool   // outputs of tools are shown whole
 	asked   string // the model and its host
 	thought string // reasoning whose line has not ended
@@ -36,7 +36,7 @@ type printer struct {
 	midLine bool            // the text on standard output has not ended its line
 	spoke   bool            // the current message streamed text
 	part    int             // of which part
-	refused map[string]bool // calls that were told of as refused
+	refused map[string]bool // calls whose refusal was printed
 	failed  int             // calls that ran and failed
 	remark  string          // a remark on the last turn, told if another follows
 	differs *agent.Noticed  // the message whose text is another one than what was printed
@@ -271,7 +271,7 @@ func (p *printer) tell(colour, format string, args ...any) {
 
 func (p *printer) compacted(ev agent.Compacted) {
 	if ev.Failure != "" {
-		p.note(yellow, "!! nothing came of that: %s", p.short(ev.Failure, 300))
+		p.note(yellow, "!! that failed: %s", p.short(ev.Failure, 300))
 		return
 	}
 	p.tell(dim, "-- about %d tokens became %d; nothing is lost: the log keeps all", ev.Before, ev.After)

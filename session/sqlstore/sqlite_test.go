@@ -95,7 +95,7 @@ func TestNoStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, test := range []struct{ file, problem, hint string }{
-		{text, "no SQLite database", "another file"},
+		{text, "not an SQLite database", "another file"},
 		{other, "of another program", "another file"},
 		{dir, "is not a file", "another place"},
 		{filepath.Join(blocked, "s.db"), "", "another place"},
