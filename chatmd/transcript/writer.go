@@ -92,28 +92,10 @@ func (w Writer) Append(dst []byte, e session.Entry, element func(dst []byte, it 
 		w.setup, w.talk = cmp.Or(b.Setup, w.setup), b.Conversation
 		return w, dst, nil
 	case session.TurnStarted:
-		w.turn, w.inTurn = []chatmd.Attr{{Name: "number", Value: strconv.Itoa(b.Turn)}}, false
-		if from, ok := w.back(b.Continues); ok {
-			w.turn = append(w.turn, chatmd.Attr{Name: "continues", Value: from})
-		}
-		w.setup = cmp.Or(b.Setup, w.setup)
-		if b.InConversation != "" { // which may hold the request, whatever comes of it here
-			w.turn = append(w.turn, chatmd.Attr{Name: "conversation", Value: b.InConversation})
-			w, dst = w.begin(dst, true)
-		}
+		w, dst = w.turnStarted(dst, b)
 		return w, dst, nil
 	case session.TurnEnded:
-		if !w.inTurn && b.BrokeOff() && b.Usage == nil { // before a word was said
-			w.turn = nil
-			return w, dst, nil
-		}
-		usage, err := usageOf(b.Usage)
-		if err != nil {
-			return w, dst, err
-		}
-		w, dst = w.begin(dst, true)
-		w.inTurn = false
-		return w, appendTurnEnd(dst, b, usage), nil
+		return w.turnEnded(dst, b)
 	case session.Given:
 		return w.item(dst, b.Item, false, element)
 	case session.Received:
@@ -124,6 +106,54 @@ func (w Writer) Append(dst []byte, e session.Entry, element func(dst []byte, it 
 			next.wait = next.wait.without(b.CallID)
 		}
 		return next, dst, err
+	case session.ApprovalAsked, session.CallStarted, session.Withdrawn:
+		return w.callState(dst, b)
+	case session.Noticed:
+		w, dst = w.begin(dst, false)
+		return w, chatmd.AppendMark(dst, chatmd.NoticeTag,
+			chatmd.Attr{Name: "kind", Value: b.Kind}, number("turn", int64(b.Turn)), chatmd.Attr{Name: "item_id", Value: b.ItemID},
+			chatmd.Attr{Name: "tool_call_id", Value: b.CallID}, chatmd.Attr{Name: "text", Value: b.Text}), nil
+	case session.Nested:
+		if b.CallID != "" { // else it answered in a message, before the run
+			w, dst = w.begin(dst, false)
+		}
+		return w, AppendNested(dst, b), nil
+	}
+	return w.decided(dst, e)
+}
+
+// turnStarted takes note of a turn, whose mark is written with its first item. In a
+// conversation it is written at once: that may hold the request, whatever follows.
+func (w Writer) turnStarted(dst []byte, b session.TurnStarted) (Writer, []byte) {
+	w.turn, w.inTurn = []chatmd.Attr{{Name: "number", Value: strconv.Itoa(b.Turn)}}, false
+	if from, ok := w.back(b.Continues); ok {
+		w.turn = append(w.turn, chatmd.Attr{Name: "continues", Value: from})
+	}
+	w.setup = cmp.Or(b.Setup, w.setup)
+	if b.InConversation == "" {
+		return w, dst
+	}
+	w.turn = append(w.turn, chatmd.Attr{Name: "conversation", Value: b.InConversation})
+	return w.begin(dst, true)
+}
+
+func (w Writer) turnEnded(dst []byte, b session.TurnEnded) (Writer, []byte, error) {
+	if !w.inTurn && b.BrokeOff() && b.Usage == nil { // before a word was said
+		w.turn = nil
+		return w, dst, nil
+	}
+	usage, err := usageOf(b.Usage)
+	if err != nil {
+		return w, dst, err
+	}
+	w, dst = w.begin(dst, true)
+	w.inTurn = false
+	return w, appendTurnEnd(dst, b, usage), nil
+}
+
+// callState appends the mark of an entry that changes what a call waits for.
+func (w Writer) callState(dst []byte, body session.Body) (Writer, []byte, error) {
+	switch b := body.(type) {
 	case session.ApprovalAsked:
 		if n, ok := w.wait[b.CallID]; ok && n == b.Number {
 			return w, dst, nil
@@ -139,6 +169,13 @@ func (w Writer) Append(dst []byte, e session.Entry, element func(dst []byte, it 
 	case session.Withdrawn:
 		w.wait = w.wait.without(b.CallID)
 		return w.call(dst, b.CallID, chatmd.CallWithdrawn)
+	}
+	return w, dst, nil
+}
+
+// decided appends the mark of a decision to send something else, if the entry is one.
+func (w Writer) decided(dst []byte, e session.Entry) (Writer, []byte, error) {
+	switch b := e.Body.(type) {
 	case session.Collapsed:
 		return w.instead(dst, chatmd.DecisionCollapsed, b.Seqs, b.By)
 	case session.Superseded:
@@ -160,16 +197,6 @@ func (w Writer) Append(dst []byte, e session.Entry, element func(dst []byte, it 
 		if at, found := slices.BinarySearch(w.compacted, b.Seq); found {
 			return w.decision(dst, chatmd.DecisionRestored, "", chatmd.Attr{Name: "items", Value: strconv.Itoa(len(w.compacted) - at)})
 		}
-	case session.Noticed:
-		w, dst = w.begin(dst, false)
-		return w, chatmd.AppendMark(dst, chatmd.NoticeTag,
-			chatmd.Attr{Name: "kind", Value: b.Kind}, number("turn", int64(b.Turn)), chatmd.Attr{Name: "item_id", Value: b.ItemID},
-			chatmd.Attr{Name: "tool_call_id", Value: b.CallID}, chatmd.Attr{Name: "text", Value: b.Text}), nil
-	case session.Nested:
-		if b.CallID != "" { // else it answered in a message, before the run
-			w, dst = w.begin(dst, false)
-		}
-		return w, AppendNested(dst, b), nil
 	}
 	return w, dst, nil
 }

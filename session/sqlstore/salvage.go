@@ -68,18 +68,14 @@ const salvageBatch = 256
 
 // salvageOne copies a session: one called outer, or one that is nested in it.
 func (s *Store) salvageOne(ctx context.Context, from, to, outer, newOuter string, done *Salvaged) error {
-	found := len(done.Damage)
 	row, err := s.reads.find(ctx, from)
 	if row == nil {
 		return err
 	}
-	note := func(d *session.Damage) {
-		d.Session = row.ID
-		done.Damage = append(done.Damage, *d)
-	}
+	c := &salvage{s: s, row: row, to: to, done: done, found: len(done.Damage)}
 	var damage *session.Damage
 	if errors.As(err, &damage) {
-		note(damage)
+		c.note(damage)
 	}
 	info := session.Info{ID: to, Path: row.Path}
 	if parent, ok := session.NestedIn(to); ok && from != outer {
@@ -93,60 +89,88 @@ func (s *Store) salvageOne(ctx context.Context, from, to, outer, newOuter string
 	if err := s.Create(ctx, info); err != nil {
 		return err
 	}
-	var batch []session.Entry
-	var end int64
-	flush := func() error {
-		err := s.Append(ctx, to, end, batch)
-		end += int64(len(batch))
-		batch = nil
+	if err := c.copy(ctx, outer, newOuter); err != nil {
 		return err
 	}
-	c := &scan{s: s, row: row}
-	whole, gap, torn := int64(0), false, false
-	for at := range c.entries(ctx) {
+	return c.finish(ctx)
+}
+
+// salvage is the copying of one session.
+type salvage struct {
+	s     *Store
+	row   *stored
+	to    string
+	done  *Salvaged
+	found int // how much damage was known before
+	batch []session.Entry
+	end   int64 // the last entry of the copy that is written
+	whole int64 // entries that are copied
+	gap   bool  // one was lost
+	torn  bool  // how the log went on is not known
+}
+
+func (c *salvage) note(d *session.Damage) {
+	d.Session = c.row.ID
+	c.done.Damage = append(c.done.Damage, *d)
+}
+
+// copy appends each entry, or the notice that stands for it.
+func (c *salvage) copy(ctx context.Context, outer, newOuter string) error {
+	all := &scan{s: c.s, row: c.row}
+	for at := range all.entries(ctx) {
 		if at.damage != nil {
-			note(at.damage)
+			c.note(at.damage)
 		}
 		if at.seq == 0 {
-			torn = true
+			c.torn = true
 			continue
 		}
-		e, ok, d := s.saved(at)
+		e, ok, d := c.s.saved(at)
 		if d != nil {
-			note(d)
+			c.note(d)
 		}
 		if ok {
-			whole++
+			c.whole++
 			e.Body = renamedBody(e.Body, outer, newOuter)
 		} else {
-			gap = gap || e.Body.(session.Noticed).Kind == session.NoticeEntryLost
+			c.gap = c.gap || e.Body.(session.Noticed).Kind == session.NoticeEntryLost
 		}
-		if batch = append(batch, e); len(batch) == salvageBatch {
-			if err := flush(); err != nil {
+		if c.batch = append(c.batch, e); len(c.batch) == salvageBatch {
+			if err := c.flush(ctx); err != nil {
 				return err
 			}
 		}
 	}
-	if c.err != nil {
-		return c.err
+	return all.err
+}
+
+// finish ends the copy with notices that say what it is.
+func (c *salvage) finish(ctx context.Context) error {
+	if c.torn {
+		c.gap = true
+		c.say(session.NoticeEntryLost, "entries may have been lost here: how the log went on is not known")
 	}
-	last := func(kind, text string) {
-		batch = append(batch, session.Entry{Seq: end + int64(len(batch)) + 1, Body: session.Noticed{Kind: kind, Text: text}})
+	text := fmt.Sprintf("salvaged from the damaged session %s: %d of its entries are whole", c.row.ID, c.whole)
+	if len(c.done.Damage) == c.found {
+		text = fmt.Sprintf("salvaged from the session %s, which is not damaged: its %d entries are whole", c.row.ID, c.whole)
 	}
-	if torn {
-		gap = true
-		last(session.NoticeEntryLost, "entries may have been lost here: how the log went on is not known")
+	c.say(session.NoticeSalvaged, text)
+	c.done.Entries += c.whole
+	if c.gap {
+		c.done.Gaps = append(c.done.Gaps, c.to)
 	}
-	text := fmt.Sprintf("salvaged from the damaged session %s: %d of its entries are whole", row.ID, whole)
-	if len(done.Damage) == found {
-		text = fmt.Sprintf("salvaged from the session %s, which is not damaged: its %d entries are whole", row.ID, whole)
-	}
-	last(session.NoticeSalvaged, text)
-	done.Entries += whole
-	if gap {
-		done.Gaps = append(done.Gaps, to)
-	}
-	return flush()
+	return c.flush(ctx)
+}
+
+func (c *salvage) say(kind, text string) {
+	c.batch = append(c.batch, session.Entry{Seq: c.end + int64(len(c.batch)) + 1, Body: session.Noticed{Kind: kind, Text: text}})
+}
+
+func (c *salvage) flush(ctx context.Context) error {
+	err := c.s.Append(ctx, c.to, c.end, c.batch)
+	c.end += int64(len(c.batch))
+	c.batch = nil
+	return err
 }
 
 // saved returns the entry, or the notice that stands for it.
