@@ -40,7 +40,7 @@ type Agent struct {
 	// Request is what every request carries besides the history and the Tools
 	// below: model, instructions, sampling. What is not set is not sent, but for
 	// the tool choice, which is auto when there are tools. Its Tools are tools that
-	// the endpoint runs, such as item.WebSearchTool; they are sent behind those
+	// the endpoint runs, such as item.WebSearchTool; they are sent after those
 	// below. Its Input must be empty: the session has the history.
 	//
 	// With a Conversation, requests carry only what that does not hold yet; the log
@@ -53,7 +53,7 @@ type Agent struct {
 	// else may add to it meanwhile.
 	//
 	// PreviousResponseID is a response from before the session: the history stands
-	// behind it. To send only what is new without a conversation, use a
+	// after it. To send only what is new without a conversation, use a
 	// responses.Thread as Model.
 	Request item.Request
 	// KeepToolChoice sends a Request.ToolChoice that forces a call with every

@@ -533,7 +533,7 @@ func outputItem(call item.Item, name string, out *tool.Outcome) item.Item {
 	return it
 }
 
-// answer records an output, behind what else is to be recorded with it, and
+// answer records an output, after what else is to be recorded with it, and
 // tells of it.
 func (r *Run) answer(ctx context.Context, d CallDone, bodies ...session.Body) error {
 	answered := session.Answered{CallID: d.CallID, Item: d.Item, Failed: d.Failed, Edited: d.Edited}

@@ -17,8 +17,8 @@
 // For that there are [Run.StopAfterTurn] and the context, [Decide], and
 // [Agent.Compact].
 //
-// What a client repeats by itself is the same request, before anything of its
-// answer came. The loop asks again in a few cases only, with something left out
+// A client repeats only the same request, and only before any of its answer
+// arrived. The loop asks again in a few cases only, with something left out
 // and before any output: reasoning that the endpoint cannot read, an item that it
 // refuses, and, if [Compaction] is on, older items of a history that it finds too
 // long. All are recorded decisions; the first two draw on the budget of the
@@ -33,9 +33,9 @@
 // can answer, now or next week. See [Policy], [Wanted] and [Decide].
 //
 // A tool can be a run: of a copy that knows the history so far ([ForkTool]), or
-// of another agent ([AsTool]). It is the same loop on a session of its own, ends
-// with the run around it, draws on its limits and on every [Budget] it draws on,
-// and is denied what that is denied. What happens in it is told as [Nested].
+// of another agent ([AsTool]). It is the same loop on a session of its own. It
+// inherits the limits, every [Budget] and the denials of the run around it, and
+// ends with it. Its events arrive as [Nested].
 //
 // [Hooks] see each question and each call, and can change or stop them.
 package agent

@@ -135,7 +135,7 @@ func (r *Run) nextSeq() int64 { return int64(len(r.session.Log())) + 1 }
 
 // vetoRequest stops the run for a hook that objects to a request. Of that, what
 // no reply has followed yet is withdrawn: the rest was agreed to before. The
-// caller gets also what the hooks behind it said, which changes nothing of that.
+// caller gets also what the hooks after it said, which changes nothing of that.
 func (r *Run) vetoRequest(ctx context.Context, veto, also error) error {
 	var err error
 	if objects(veto, false) {
@@ -229,7 +229,7 @@ func (r *Run) judgeStored(ctx context.Context) error {
 }
 
 // withdrawStored records an objection to a stored reply, with bodies before and
-// behind it.
+// after it.
 func (r *Run) withdrawStored(ctx context.Context, veto error, before []session.Body, behind ...session.Body) error {
 	var w *session.ItemsWithdrawn
 	if objects(veto, true) {
@@ -246,7 +246,7 @@ func (r *Run) withdrawStored(ctx context.Context, veto error, before []session.B
 }
 
 // unjudged returns the log's last reply, nil if hooks have seen it: a run writes
-// nothing of what follows from a reply before they have. What may stand behind it
+// nothing of what follows from a reply before they have. What may stand after it
 // all the same comes from others, belongs to the turn's end, or is the output of a
 // call that was started while the reply came.
 func unjudged(log []session.Entry) *ModelCall {

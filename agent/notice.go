@@ -33,7 +33,7 @@ func (l *listener) tellNotes() error {
 }
 
 // rest tells text that came without a delta as one. It reports false if that would
-// stand behind another text: then the whole text is told to differ from what was
+// stand after another text: then the whole text is told to differ from what was
 // shown.
 func (l *listener) rest(n *item.Note) bool {
 	if l.run.quiet {

@@ -132,7 +132,7 @@ func (o *order) tell(meant func(*heldEvent) bool) {
 }
 
 // rest takes text that came without a delta, at the end of the text that goes by the
-// names. It reports false if something else was told behind that already.
+// names. It reports false if something else was told after that already.
 func (o *order) rest(kind item.EventType, names textNames, ev TextDelta) bool {
 	if o.busy && o.now.kind == kind && o.now.names == names {
 		ev.Part = o.now.part

@@ -89,7 +89,7 @@ func (a *Agent) Start(s *session.Session, input ...item.Item) *Run {
 }
 
 // Say adds input to a run under way. It reaches the model with the next
-// request, behind the outputs that are pending by then; a run that is about to
+// request, after the outputs that are pending by then; a run that is about to
 // stop for a limit or a cancel records it for the next run. Input that comes
 // when the run has stopped is not taken: the error is [ErrStopped]. Input that
 // cannot be sent gives an [*InputError].

@@ -13,7 +13,7 @@ import (
 )
 
 // ToolSet returns the tools that a request of this moment would have: the
-// agent's Tools, and behind them those that its ToolSource has.
+// agent's Tools, and after them those that its ToolSource has.
 func (a *Agent) ToolSet(ctx context.Context) (*tool.Set, error) {
 	set, _, err := a.toolSet(ctx, nil, nil)
 	return set, err

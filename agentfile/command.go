@@ -19,7 +19,7 @@ import (
 )
 
 // fixed is a command that a file declares: its words stand first, the model's
-// arguments behind them, and no shell reads either.
+// arguments after them, and no shell reads either.
 type fixed struct {
 	tool.Tool
 	inner *toolkit.Command

@@ -271,7 +271,7 @@ func (f *File) Session(ctx context.Context) (*session.Session, error) {
 }
 
 // Log returns what the file says, as the beginning of a session's log: items that
-// are given, and behind the first mark of a run what the runs recorded, as far as
+// are given, and after the first mark of a run what the runs recorded, as far as
 // a transcript holds it. See [Transcript].
 // What agents in messages used to answer is at its end.
 func (f *File) Log() []session.Body {

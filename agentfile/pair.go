@@ -14,7 +14,7 @@ import (
 
 // pair sees that the responses which people and older programs wrote, those
 // before the first mark, answer the calls that they name. A response above its
-// call is moved behind it, with a remark. A response of another kind than its
+// call is moved after it, with a remark. A response of another kind than its
 // call is a problem: the model would read that the call was interrupted, though
 // its response stands in the file.
 func pair(doc *chatmd.File, list []chatmd.Located) (paired []chatmd.Located, remarks []error, problems chatmd.ErrorList) {
@@ -37,7 +37,7 @@ func pair(doc *chatmd.File, list []chatmd.Located) (paired []chatmd.Located, rem
 			open = slices.Delete(open, at, at+1)
 		}
 	}
-	moved := map[int][]int{} // responses, by the item that they go behind
+	moved := map[int][]int{} // responses, by the item that they go after
 	for _, i := range lone {
 		out := older[i]
 		if at := slices.IndexFunc(open, func(c int) bool { return out.Item.Answers(older[c].Item) }); at >= 0 {
@@ -89,7 +89,7 @@ func lastCall(list []chatmd.Located, i int) int {
 	return i
 }
 
-// move returns the list with items moved behind others.
+// move returns the list with items moved after others.
 func move(list []chatmd.Located, moved map[int][]int) []chatmd.Located {
 	gone := map[int]bool{}
 	for _, behind := range moved {

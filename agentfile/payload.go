@@ -82,7 +82,7 @@ func (p *payloads) put(payload string) (src string, err error) {
 	}
 }
 
-// firstFree returns the first number behind those of all files that are there.
+// firstFree returns the first number after those of all files that are there.
 func firstFree(dir string) (int, error) {
 	entries, err := os.ReadDir(dir)
 	last := 0

@@ -290,7 +290,7 @@ func (t *Transcript) write(text []byte) error {
 }
 
 // takeBack cuts off the beginning of a text that could not be written whole, n
-// bytes of it, unless somebody else has written behind it: then it stays, and what
+// bytes of it, unless somebody else has written after it: then it stays, and what
 // is not whole is moved away when the file is opened again.
 func (t *Transcript) takeBack(f *os.File, n int64) error {
 	info, err := f.Stat()

@@ -129,7 +129,7 @@ func (s *Server) Client() *responses.Client {
 // HTTP returns what [Server.Client] sends with: it trusts the server.
 func (s *Server) HTTP() *http.Client { return s.client }
 
-// Add puts further answers behind those left.
+// Add puts further answers after those left.
 func (s *Server) Add(answers ...Answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -186,7 +186,7 @@ func (a Answer) with(change func(*Answer), format string, args ...any) Answer {
 
 // WithHeader sets a header of the answer. A Content-Length that is less than
 // the body cuts it, one that is more breaks the connection; see
-// [Answer.WrongLength] for a body that goes on behind its length.
+// [Answer.WrongLength] for a body that goes on after its length.
 func (a Answer) WithHeader(name, value string) Answer {
 	a = a.more("WithHeader(%s, %.40s)", name, value)
 	a.header = a.header.Clone()

@@ -178,7 +178,7 @@ func (st style) frame(data string) string {
 	return b.String()
 }
 
-// breakJSON puts a newline behind each comma that stands outside of strings.
+// breakJSON puts a newline after each comma that stands outside of strings.
 func breakJSON(data string) string {
 	var b strings.Builder
 	inString, escaped := false, false
@@ -199,7 +199,7 @@ func breakJSON(data string) string {
 	return b.String()
 }
 
-// compress packs the parts as one gzip stream, flushed behind each.
+// compress packs the parts as one gzip stream, flushed after each.
 func compress(parts []string) []string {
 	var buf bytes.Buffer
 	z := gzip.NewWriter(&buf)

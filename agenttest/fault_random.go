@@ -67,7 +67,7 @@ func randomFault(dice Dice, a Answer) Answer {
 	return one(dice, a)
 }
 
-// far is the range of places in a body or among events: behind its end too.
+// far is the range of places in a body or among events: after its end too.
 const (
 	farBytes  = 6000
 	farEvents = 24

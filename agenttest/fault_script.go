@@ -201,7 +201,7 @@ func (s *script) reasoning(v *item.Reasoning, id string, index int) {
 	s.done(index, v)
 }
 
-// deltas writes a text in pieces, which end behind white space, as tokens
+// deltas writes a text in pieces, which end after white space, as tokens
 // mostly do. An empty text has none.
 func (s *script) deltas(t item.EventType, text string, members ...any) {
 	s.spoken += len(text)

@@ -32,7 +32,7 @@ type socketFaults struct {
 
 // CloseAfter closes the WebSocket after n events, with a close frame of the
 // given code, 0 for one without a code. Codes that the standard forbids are
-// sent as well. Beyond the events, the close frame comes behind the last.
+// sent as well. Beyond the events, the close frame comes after the last.
 func (a Answer) CloseAfter(n, code int, reason string) Answer {
 	return a.with(func(a *Answer) { a.socket.closeAfter, a.socket.code, a.socket.reason = n, code, reason }, "CloseAfter(%d, %d)", n, code)
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // wireFaults are those that a proper HTTP server cannot be made to commit: the
-// answer is then written byte for byte, and its connection closed behind it.
+// answer is then written byte for byte, and its connection closed after it.
 type wireFaults struct {
 	wrongLength bool
 	off         int // of the Content-Length
@@ -29,7 +29,7 @@ type wireFaults struct {
 func (f wireFaults) any() bool { return f != wireFaults{} }
 
 // WrongLength sends the whole body under a Content-Length that is off by so
-// many bytes: below 0 it goes on behind its length, above 0 it ends too early.
+// many bytes: below 0 it goes on after its length, above 0 it ends too early.
 func (a Answer) WrongLength(off int) Answer {
 	return a.with(func(a *Answer) { a.wire.wrongLength, a.wire.off = true, off }, "WrongLength(%d)", off)
 }
@@ -40,7 +40,7 @@ func (a Answer) UntilClose() Answer {
 	return a.with(func(a *Answer) { a.wire.untilClose = true }, "UntilClose()")
 }
 
-// Trailing sends more bytes behind the end of the answer.
+// Trailing sends more bytes after the end of the answer.
 func (a Answer) Trailing(garbage string) Answer {
 	return a.with(func(a *Answer) { a.wire.trailing += garbage }, "Trailing(%.40q)", garbage)
 }

@@ -70,7 +70,7 @@ func (l *Ledger) Hooks() agent.Hooks {
 }
 
 // Tool returns t with an entry in the ledger before each call of it and another
-// one behind it, however it ends.
+// one after it, however it ends.
 func (l *Ledger) Tool(t tool.Tool) tool.Tool { return &ledgerTool{t, l} }
 
 type ledgerTool struct {

@@ -11,7 +11,7 @@ import (
 )
 
 // CheckPairing reports what the API would refuse in a request's input: a call
-// that does not have exactly one output of its kind behind it, an output without
+// that does not have exactly one output of its kind after it, an output without
 // its call before it, two calls with one id, and reasoning that no item of its
 // reply follows. The error has a line for each. It knows nothing of how a
 // session builds its history, so that it can judge it.

@@ -24,8 +24,8 @@ import (
 //	> POST https://host/path     a request; its headers follow
 //	> Name: value
 //	< 200 OK                     its answer; its headers follow
-//	| text                       a line of a body, with the newline behind it
-//	/ text                       the same, with CR and LF behind it
+//	| text                       a line of a body, with the newline after it
+//	/ text                       the same, with CR and LF after it
 //	. text                       text of a body without a newline
 //	"text\r\n"                   bytes of a body as a Go string
 //	= SGVsbG8=                   bytes of a body in base64
@@ -35,7 +35,7 @@ import (
 //	> text, < binary             a WebSocket's frame and its direction
 //	< close 1000 reason          a close frame
 //
-// A long JSON text is broken behind its commas, into lines without newlines: a
+// A long JSON text is broken after its commas, into lines without newlines: a
 // change of one member is then a change of one line.
 
 const magic = "antiphon recording 1"
@@ -203,8 +203,8 @@ type recordReader struct {
 	x    *exchange
 	line int
 	into *[]byte // where the lines of a body go
-	// headers is where header lines go: behind the first line of a request or
-	// an answer.
+	// headers is where header lines go: after the first line of a request or an
+	// answer.
 	headers http.Header
 	base64  strings.Builder
 }

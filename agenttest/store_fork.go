@@ -129,7 +129,7 @@ func bodiesOf(list []session.Entry) []session.Body {
 	return bodies
 }
 
-// F3: forks of forks, from before and behind where they begin.
+// F3: forks of forks, from before and after where they begin.
 func testForkOfFork(t *testing.T, s session.Store) {
 	f := has[session.Forker](t, s)
 	id := "0"

@@ -69,7 +69,7 @@ type report struct {
 
 // Reporter returns a listener for [StepStore] that reports to w what is appended
 // and forked and deleted, a line each. It comes before other listeners when a
-// step is about to be taken and behind them when it has been; see [Both].
+// step is about to be taken and after them when it has been; see [Both].
 func Reporter(w io.Writer) At {
 	r := &reporter{w: w, begun: map[*session.Entry]int64{}, other: map[string]int64{}}
 	return r.at

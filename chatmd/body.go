@@ -80,7 +80,7 @@ func (b *bodyReader) flush() {
 	if b.lastPlain {
 		last := &b.pieces[len(b.pieces)-1]
 		last.text = strings.TrimRight(last.text, space)
-		if last.text == "" { // behind something exact
+		if last.text == "" { // after something exact
 			b.pieces = b.pieces[:len(b.pieces)-1]
 		}
 	}

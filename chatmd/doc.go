@@ -16,7 +16,7 @@
 //
 // White space at the beginning and the end of a message's text is not part of
 // it, nor is white space around its images and files. Text in a fence,
-// RAW| … |RAW, is exact, but for the one newline behind the opener and the one
+// RAW| … |RAW, is exact, but for the one newline after the opener and the one
 // before the closer. White space is space, tab, carriage return and newline. A
 // message with nothing in it adds no item; with an empty fence, RAW||RAW, it is
 // a message with an empty text.

@@ -41,7 +41,7 @@ type Element struct {
 	// [Source]. Base is "" for the one that is read.
 	File, Base string
 	Position
-	// End is the offset behind the element.
+	// End is the offset after the element.
 	End int
 }
 
@@ -136,7 +136,7 @@ func (n *node) rewritten(where locators, edit func(e Element, a Attr) (string, b
 	return b.String()
 }
 
-// attrsEnd is the place behind the last attribute.
+// attrsEnd is the place after the last attribute.
 func (n *node) attrsEnd() int {
 	last := n.attrs[len(n.attrs)-1]
 	return max(last.to, last.start+len(last.Name))

@@ -46,7 +46,7 @@ func skipSpace(s string, i int) int {
 // openTag is an opening tag, read from its source.
 type openTag struct {
 	attrs      []Attr
-	end        int // behind the '>'
+	end        int // after the '>'
 	selfClosed bool
 	problems   []*Error
 	unfinished bool // the file ends before the tag does
@@ -152,7 +152,7 @@ func (t *openTag) value(s, tag string, a *Attr) bool {
 // typographic are quotes that word processors write. They quote no value.
 const typographic = "\u201C\u201D\u201E\u2018\u2019\u201A\u00AB\u00BB"
 
-// quoteEnd returns the index behind the quoted value that starts at s[i], or
+// quoteEnd returns the index after the quoted value that starts at s[i], or
 // -1. A backslash before a quote makes it part of the value.
 func quoteEnd(s string, i int) int {
 	quote := s[i]
@@ -258,7 +258,7 @@ func fenceAt(s string, i int) (n int, closer string) {
 	return 3 + k + 1, "|RAW" + rest[:k]
 }
 
-// payload is the text between the marks of a fence: one newline behind the
+// payload is the text between the marks of a fence: one newline after the
 // opener and one before the closer belong to the fence. A file whose fences
 // open with CRLF is taken to close them so too; after a bare newline a carriage
 // return at the end is text, which keeps what [Append] writes exact.
@@ -279,10 +279,10 @@ func payload(s string) string {
 // kind stands, so that no byte is searched twice.
 type marks struct {
 	src          string
-	angle, fence int // index of the next '<' and "RAW" at or behind the last search; len(src) if none
+	angle, fence int // index of the next '<' and "RAW" at or after the last search; len(src) if none
 }
 
-// next returns the index of the first '<' or fence at or behind i.
+// next returns the index of the first '<' or fence at or after i.
 func (m *marks) next(i int) int {
 	if m.angle < i {
 		m.angle = find(m.src, i, "<")

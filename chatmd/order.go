@@ -13,7 +13,7 @@ import (
 // The attribute members says in which order an item's JSON has its members, where
 // that is not the one in which this program writes them: servers differ in it, and
 // what was received is sent again as the same bytes. It names the members of the
-// object; behind a name stand in parentheses those of the objects in it, an array's
+// object; after a name stand in parentheses those of the objects in it, an array's
 // apart by a bar: id content(text type|type) role.
 
 // orderOf returns the order that turns the text of a JSON value into that of

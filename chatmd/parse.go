@@ -160,7 +160,7 @@ func (p *parser) content(cur *node) {
 	}
 }
 
-// strayCloser remarks on a mark that closes nothing behind a fence in the same
+// strayCloser remarks on a mark that closes nothing after a fence in the same
 // element: the fence's text held the mark, and the fence ended too early.
 func (p *parser) strayCloser(cur *node, to int) {
 	at := strings.Index(p.src[p.pos:to], "|RAW")
@@ -234,7 +234,7 @@ func (p *parser) close(name string) {
 	p.open = p.open[:len(p.open)-1]
 }
 
-// closingEnd returns the index behind the closing tag at pos.
+// closingEnd returns the index after the closing tag at pos.
 func (p *parser) closingEnd(name string) int {
 	i := skipSpace(p.src, p.pos+len("</")+len(name))
 	if i < len(p.src) && p.src[i] == '>' {

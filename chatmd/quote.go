@@ -66,7 +66,7 @@ func appendAttr(dst []byte, name, value string) []byte {
 // Fence returns s in a fence, for a text that is put together by hand.
 func Fence(s string) string { return strings.TrimSuffix(string(appendFence(nil, s)), "\n") }
 
-// appendFence appends s in a fence, with a newline behind it. A label keeps
+// appendFence appends s in a fence, with a newline after it. A label keeps
 // text that holds a closing mark, or the closing tag of an element, from being
 // taken for the end: see [Recover] for the latter.
 func appendFence(dst []byte, s string) []byte {

@@ -23,7 +23,7 @@ var ErrTruncated = errors.New("the stream ended before the choice gave its finis
 // It reads what servers really send: calls without an index, or all with the
 // same one; an id or a name in the first chunk, in each, or in none; arguments
 // that are an object; contents that are a list; usage beside the last choice or
-// behind it. Items are done when the stream is, for only then is it known that
+// after it. Items are done when the stream is, for only then is it known that
 // nothing follows.
 //
 // The zero value is ready for one stream; a Decoder is not safe for concurrent
@@ -95,7 +95,7 @@ func (d *Decoder) Decode(chunk []byte, yield func(item.Event) bool) error {
 }
 
 // Done says that the stream said [DONE]. Call it before [Decoder.Finish]: some
-// servers never give a finish_reason, and [DONE] behind a report of usage is the
+// servers never give a finish_reason, and [DONE] after a report of usage is the
 // only end that their replies have.
 func (d *Decoder) Done() { d.closed = true }
 

@@ -137,7 +137,7 @@ func (d *Decoder) callFor(delta callDelta) *liveCall {
 	case delta.id != "" && found.callID != "" && delta.id != found.callID:
 		return nil // servers that give all calls one index, or none
 	case delta.id == "" && delta.name != found.name && found.input.Len() > 0:
-		return nil // a name behind the arguments
+		return nil // a name after the arguments
 	case strings.HasSuffix(found.input.String(), "}") && delta.begins():
 		return nil // one more whole call
 	}

@@ -244,7 +244,7 @@ func (d *Decoder) Finish(yield func(item.Event) bool) error {
 }
 
 // whole reports whether a reply without a finish_reason is whole all the same:
-// its usage was reported behind all of it, the stream said [DONE], and no call
+// its usage was reported after all of it, the stream said [DONE], and no call
 // breaks off in its arguments.
 func (d *Decoder) whole() bool {
 	if !d.closed || !d.counted || d.next == 0 {

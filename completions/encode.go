@@ -11,7 +11,7 @@ import (
 const Done = "[DONE]"
 
 // Encoder turns the events of a response into the chunks of a streamed chat
-// completion, for servers. The event [Done] behind the last is the caller's to
+// completion, for servers. The event [Done] after the last is the caller's to
 // send.
 //
 // The zero value is ready for one response; an Encoder is not safe for

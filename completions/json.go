@@ -56,7 +56,7 @@ func skipSpace(s string, i int) int {
 	return i
 }
 
-// skipString returns the index behind the literal that starts at i.
+// skipString returns the index after the literal that starts at i.
 func skipString(s string, i int) int {
 	for i++; s[i] != '"'; i++ {
 		if s[i] == '\\' {
@@ -254,7 +254,7 @@ func kindOf(v item.JSON) string {
 	return cmp.Or(string(v), "nothing")
 }
 
-// writer appends JSON behind the first base bytes of buf. Commas are put where
+// writer appends JSON after the first base bytes of buf. Commas are put where
 // they are needed.
 type writer struct {
 	buf  []byte

@@ -15,7 +15,7 @@ import (
 // name the ids and states of items too, which messages do not have.
 //
 // The images and files of tool outputs, which there are text, follow as one
-// user message behind all outputs of the same calls; the text holds a marker
+// user message after all outputs of the same calls; the text holds a marker
 // for each.
 //
 // The error is an [*item.ShapeError] with the place of an item that cannot be
@@ -218,7 +218,7 @@ func (m *messages) output(it item.Item, at place) error {
 	return m.resume()
 }
 
-// resume goes on behind the outputs of a turn's calls: with their images, and
+// resume goes on after the outputs of a turn's calls: with their images, and
 // with what waited.
 func (m *messages) resume() error {
 	m.waiting = nil

@@ -42,7 +42,7 @@ func inputOf(r *item.Request) *item.List {
 	return item.NewList(r.InputItems()...)
 }
 
-// around is the body before and behind the messages, of which there are n.
+// around is the body before and after the messages, of which there are n.
 func (o Options) around(r *item.Request, n int, at place) (head, tail []byte, err error) {
 	if err := stored(r); err != nil {
 		return nil, nil, err

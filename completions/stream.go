@@ -147,7 +147,7 @@ func (s *stream) chunks(ctx context.Context) error {
 		}
 		if err := d.Decode(data, s.give); err != nil {
 			if raw.Unterminated && d.Reason() != "" {
-				return s.finish(&d) // what is missing came behind the end
+				return s.finish(&d) // what is missing came after the end
 			}
 			return src.Unreadable(raw, err)
 		}

@@ -48,14 +48,14 @@ func (m *messages) reasoning(it item.Item, at place) error {
 	return nil
 }
 
-// thought is reasoning that came behind what the model said. It belongs to what
+// thought is reasoning that came after what the model said. It belongs to what
 // follows, or, where nothing does, to what was before.
 type thought struct {
 	value *item.Reasoning
 	at    place
 }
 
-// goOn begins another turn if there is reasoning behind this one.
+// goOn begins another turn if there is reasoning after this one.
 func (m *messages) goOn() error {
 	if len(m.behind) == 0 {
 		return nil

@@ -13,7 +13,7 @@ import (
 type Model struct {
 	// Names are the model's names. Each also stands for its dated snapshots
 	// (gpt-5-2025-08-07), for fine-tunings of it (ft:gpt-4o:…) and for itself
-	// behind the name of a provider (openai/gpt-5).
+	// after the name of a provider (openai/gpt-5).
 	Names []string
 
 	// Reasoning says whether it thinks before it answers, and so takes the

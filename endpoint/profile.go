@@ -84,7 +84,7 @@ type Profile struct {
 	// output message. One that lacks its id is sent as role and text instead.
 	ShortMessages bool
 	// Alternate is set where histories go through chat templates; several refuse
-	// neighbouring messages of a role, system messages behind others, or a message
+	// neighbouring messages of a role, system messages after others, or a message
 	// of the assistant at either end. Neighbours are joined, late system messages
 	// become the user's and say so, and short remarks stand where a role is
 	// missing. When a message joins the one that the last request ended with, the

@@ -14,7 +14,7 @@ import (
 )
 
 // ChatMarkdown writes a session as a transcript, what a run with --out would
-// have written of it behind the prompt: its items, and the marks between them
+// have written of it after the prompt: its items, and the marks between them
 // ([chatmd.IsMark]). All payloads stand in it. Verdicts and the sessions of nested
 // runs have no place in a transcript; [JSONLines] has them. Nor has it a head: what model and which tools is what an agent's file says.
 //

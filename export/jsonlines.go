@@ -71,7 +71,7 @@ type sums256 struct {
 
 // JSONLines writes a session as lines of JSON, with all that is in it: the first
 // line names the format, its version and the session, then each entry is a line
-// as [session.AppendEntry] has it, with all payloads, and a member sum behind it:
+// as [session.AppendEntry] has it, with all payloads, and a member sum after it:
 // the [session.Sum] of the session's lines up to it, without their sums. Then each
 // blob that they name is a line: see [Log.Blob]. The sessions of nested runs
 // follow, each begun by a line of its own. The last line counts them.
@@ -141,7 +141,7 @@ func (w *lineWriter) hidden(line []byte, err error) string {
 	return said
 }
 
-// entry writes the entry that is in w.line, with its sum behind that of those
+// entry writes the entry that is in w.line, with its sum after that of those
 // before it.
 func (w *lineWriter) entry(seq int64, sum session.Sum, err error) session.Sum {
 	said := w.hidden(w.line, err)
@@ -233,12 +233,12 @@ type lineReader struct {
 	seq      int64 // of the last entry of the session
 	info     session.Info
 	chain    session.Sum // of the session's lines
-	broken   bool        // a line had no sum, so that those behind it prove nothing
+	broken   bool        // a line had no sum, so that those after it prove nothing
 }
 
 var errNoEnd = errors.New("the file ends before its last line")
 
-// next reads a line. It returns io.EOF behind the last one.
+// next reads a line. It returns io.EOF after the last one.
 func (r *lineReader) next() (Line, error) {
 	raw, err := r.read()
 	if err == io.EOF {
@@ -377,7 +377,7 @@ func cutSum(text []byte) (entry []byte, sum string) {
 	return append(text[:at:at], '}'), sum
 }
 
-// end checks the last line, and that nothing stands behind it.
+// end checks the last line, and that nothing stands after it.
 func (r *lineReader) end(text []byte) error {
 	var e ending
 	if err := strict(text, &e); err != nil {

@@ -310,7 +310,7 @@ func (m *markdownWriter) autoLink(n *ast.AutoLink) {
 	m.link(to, func() { m.text(label) })
 }
 
-// link writes what label writes as a link, or with its address behind it if that
+// link writes what label writes as a link, or with its address after it if that
 // leads nowhere that a link here may lead.
 func (m *markdownWriter) link(to string, label func()) {
 	to = m.hide(to)

@@ -66,7 +66,7 @@ type heardText struct {
 type longText struct {
 	head []byte
 	size int
-	hash maphash.Hash // of what is behind the head
+	hash maphash.Hash // of what is after the head
 }
 
 // maxHead is how much of a text is kept.
@@ -406,7 +406,7 @@ func (a *Auditor) changed(s *slot, it Item, format string) {
 	})
 }
 
-// unspoken notes what was heard and will be in no item: what came behind the end of
+// unspoken notes what was heard and will be in no item: what came after the end of
 // one. And it ends texts that end in half a character.
 func (a *Auditor) unspoken() {
 	for _, t := range a.order {

@@ -212,7 +212,7 @@ func (c *codec) dropEarlier() {
 }
 
 // find returns the named member, or nil. Members mostly come in the order of
-// the fields, so the search starts behind the last one found.
+// the fields, so the search starts after the last one found.
 func (c *codec) find(name string) *member {
 	if c.marks&markOf(name) == 0 {
 		return nil

@@ -46,7 +46,7 @@ const maxPatterns = 4
 type pattern struct {
 	own    []byte
 	event  EventView
-	pieces [maxHoles + 1]string // the text before, between and behind the holes
+	pieces [maxHoles + 1]string // the text before, between and after the holes
 	holes  [maxHoles]hole
 	n      int // holes
 	fitted bool

@@ -28,7 +28,7 @@ type List struct {
 }
 
 type listEnd struct {
-	at  int // index behind the item in buf
+	at  int // index after the item in buf
 	typ Type
 }
 
@@ -134,11 +134,11 @@ func (l *List) Clone() *List {
 // rewritten before: the outcome is remembered under key, for the list and all
 // its clones, and once the list has grown only the new items are rewritten.
 //
-// rewrite appends to dst what src.At(from) and the items behind it become. It
+// rewrite appends to dst what src.At(from) and the items after it become. It
 // may look at the items before from, and at those of dst, but not change what
 // came of them: what was sent once stays as it is. So the outcome must be the
 // same wherever a list ends, as long as it ends where a request can end:
-// behind a whole reply, and behind the outputs of all its calls. An error of
+// after a whole reply, and after the outputs of all its calls. An error of
 // rewrite is returned and nothing remembered of that call.
 //
 // A list that goes another way than its original is remembered separately.

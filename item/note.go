@@ -32,7 +32,7 @@ type NoteKind string
 
 // The kinds of notes.
 const (
-	// NoteExtends: the whole text goes on behind what the deltas said.
+	// NoteExtends: the whole text goes on after what the deltas said.
 	NoteExtends NoteKind = "extends"
 	// NoteDiffers: the whole text, as a done event has it, is another one than what
 	// the deltas said. It is the one that counts.

@@ -28,7 +28,7 @@ const LeastPayload = 128
 // into the item's text without them, where each belongs, and the payloads
 // themselves. [Holder.Join] puts them together again, byte for byte.
 //
-// A payload is a string of the item that is base64, as a whole or behind the
+// A payload is a string of the item that is base64, as a whole or after the
 // head of a data URI, of at least least bytes. It is taken out only if encoding
 // it again gives the same text: in the standard alphabet, padded, without line
 // ends or escapes. Names, ids, what is said in words, and encrypted_content stay

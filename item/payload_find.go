@@ -53,7 +53,7 @@ func keepsValue(literal string) bool {
 }
 
 // payloadIn returns where in a string literal's body its payload begins: what
-// is to the end canonical base64, alone or behind the head of a data URI. It
+// is to the end canonical base64, alone or after the head of a data URI. It
 // returns the length where there is none.
 func payloadIn(body string) int {
 	end := len(body)

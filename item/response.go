@@ -26,7 +26,7 @@ const (
 )
 
 // Response is the answer to a [Request]. What it repeats of the request stands
-// in the fields behind Usage, as JSON where a reader seldom looks. Schema:
+// in the fields after Usage, as JSON where a reader seldom looks. Schema:
 // Response.
 type Response struct {
 	ID         string

@@ -109,7 +109,7 @@ func spaces(s string, i int) int {
 	return i
 }
 
-// value returns the index behind the value that starts at i.
+// value returns the index after the value that starts at i.
 func (sc *scanner) value(i int) (int, error) {
 	if i >= len(sc.s) {
 		return sc.fail(i, "")
@@ -181,7 +181,7 @@ func (sc *scanner) number(i int) (int, error) {
 	return i, nil
 }
 
-// exponent reads what stands behind the e of a number.
+// exponent reads what stands after the e of a number.
 func (sc *scanner) exponent(i int) (int, error) {
 	if i < len(sc.s) && (sc.s[i] == '+' || sc.s[i] == '-') {
 		i++
@@ -193,7 +193,7 @@ func (sc *scanner) exponent(i int) (int, error) {
 	return end, nil
 }
 
-// wholeNumber returns the index behind a plain number at i that another element
+// wholeNumber returns the index after a plain number at i that another element
 // or the end of the list follows, as in lists of bytes; i for anything else.
 func wholeNumber(s string, i int) int {
 	if i >= len(s) || s[i]-'1' > 8 {
@@ -217,7 +217,7 @@ func digits(s string, i int) int {
 	return i
 }
 
-// str returns the index behind the string literal that starts at i. Escaped
+// str returns the index after the string literal that starts at i. Escaped
 // lone surrogates are accepted, as in RFC 8259; bytes that are not UTF-8 are not.
 // It looks at eight bytes at a time.
 func (sc *scanner) str(i int) (int, error) {
@@ -254,7 +254,7 @@ func (sc *scanner) str(i int) (int, error) {
 	return sc.fail(i, "")
 }
 
-// odd returns the index behind what stands at i in a string: a character that
+// odd returns the index after what stands at i in a string: a character that
 // is written as it is, an escape, or a run of characters beyond ASCII.
 func (sc *scanner) odd(i int) (int, error) {
 	s := sc.s
@@ -279,7 +279,7 @@ func (sc *scanner) odd(i int) (int, error) {
 	return n, nil
 }
 
-// beyondASCII returns the index behind the run of UTF-8 characters beyond ASCII
+// beyondASCII returns the index after the run of UTF-8 characters beyond ASCII
 // that starts at i, which is i where there is none.
 func beyondASCII(s string, i int) int {
 	for i < len(s) && s[i] >= utf8.RuneSelf {

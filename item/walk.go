@@ -9,7 +9,7 @@ import "strings"
 // check nothing, and pass over strings as fast as a quote can be found.
 
 // eachMember visits the members of the object at the start of s, the name's
-// literal and the value as slices of s, and returns the index behind it.
+// literal and the value as slices of s, and returns the index after it.
 func eachMember(s string, visit func(name, value string)) int {
 	i := skipSpace(s, 1)
 	for s[i] == '"' {
@@ -48,7 +48,7 @@ func skipSpace(s string, i int) int {
 	return i
 }
 
-// skipString returns the index behind the literal that starts at i.
+// skipString returns the index after the literal that starts at i.
 func skipString(s string, i int) int {
 	for i++; ; {
 		i += strings.IndexByte(s[i:], '"')
@@ -63,7 +63,7 @@ func skipString(s string, i int) int {
 	}
 }
 
-// skipValue returns the index behind the value that starts at i.
+// skipValue returns the index after the value that starts at i.
 func skipValue(s string, i int) int {
 	switch s[i] {
 	case '"':

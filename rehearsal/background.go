@@ -104,7 +104,7 @@ func (r *run) cancel() {
 	}
 }
 
-// follow sends the events behind the one with the number after, each in its
+// follow sends the events after the one with the number after, each in its
 // time, up to the last one or to where the run was cancelled.
 func (r *run) follow(ctx context.Context, after int, to sink) error {
 	for i := after + 1; i < len(r.log); i++ {

@@ -11,7 +11,7 @@ import (
 )
 
 // Where outputs are text alone, as in Chat Completions, their images follow in
-// a user message right behind them, which nobody said: it is not a new round, and
+// a user message right after them, which nobody said: it is not a new round, and
 // the images are those of the outputs. Such a message holds images and files
 // only, or before those of each output a line that names its call.
 

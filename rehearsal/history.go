@@ -20,7 +20,7 @@ type asked struct {
 	lane    string        // of a WebSocket
 }
 
-// all returns the history with the input behind it.
+// all returns the history with the input after it.
 func (q *asked) all() []item.Item {
 	return append(q.history[:len(q.history):len(q.history)], q.input...)
 }

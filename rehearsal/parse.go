@@ -97,7 +97,7 @@ func (p *parser) indent(i int) int {
 	return n
 }
 
-// cutWord splits a line behind its indentation into its first word and the
+// cutWord splits a line after its indentation into its first word and the
 // rest, with the rest's column.
 func cutWord(text string, indent int) (word, rest string, column int) {
 	body := text[indent:]

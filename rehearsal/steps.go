@@ -35,7 +35,7 @@ func (s *Server) steps(f *facts) ([]step, *problem) {
 func (s *Script) perform(t turn, f *facts) ([]step, *problem) {
 	var steps []step
 	var saying bool // the last statement was a say
-	var blank int   // the empty lines behind it
+	var blank int   // the empty lines after it
 	for i := range t.steps {
 		st := &t.steps[i]
 		switch {

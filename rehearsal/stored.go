@@ -42,7 +42,7 @@ func (s *Server) retrieve(c *call) *problem {
 	return c.follow(rec, after)
 }
 
-// startOf returns the number of the event that a stream begins behind.
+// startOf returns the number of the event that a stream begins after.
 func startOf(query url.Values) (int, *problem) {
 	v := query.Get("starting_after")
 	if v == "" {

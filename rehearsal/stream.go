@@ -194,8 +194,8 @@ func (s *stream) deltas(o *output, event func(text string) *event) {
 // maxWord is where text without spaces is cut, in bytes.
 const maxWord = 24
 
-// words cuts a text behind its white space; joined they are the text. A rune
-// is never cut.
+// words cuts a text after its white space; joined they are the text. A rune is
+// never cut.
 func words(text string) []string {
 	var list []string
 	begin, space := 0, false

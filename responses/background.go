@@ -18,11 +18,11 @@ import (
 )
 
 // Follow yields the events of a response that is made in the background, up to
-// its last one, beginning behind the event with the sequence number after; -1
+// its last one, beginning after the event with the sequence number after; -1
 // is the beginning. Include is such as [item.IncludeEncryptedReasoning]. Errors
 // and the life of events are as with [Client.Stream].
 //
-// A connection that is lost is taken up again behind the last event that came,
+// A connection that is lost is taken up again after the last event that came,
 // as often as the retry budget allows; raise Retry.Max where that is often. No
 // event is yielded twice or left out, and the last one is yielded in any case,
 // whatever after is.
@@ -105,7 +105,7 @@ type background struct {
 	after int64 // sequence number of the last event that the caller had before, or -1
 	last  int64 // and of the last one that was yielded since
 	// loose is set once an event came that does not follow its number: what is
-	// behind it cannot be asked for.
+	// after it cannot be asked for.
 	loose bool
 	done  []told
 

@@ -12,7 +12,7 @@ import (
 )
 
 // Compact has the endpoint make a conversation shorter. The output takes the
-// place of the input: send it as it is, with what comes next behind it. Some of
+// place of the input: send it as it is, with what comes next after it. Some of
 // it only the endpoint can read.
 func (c *Client) Compact(ctx context.Context, req *item.CompactRequest) (*item.Compacted, error) {
 	if req == nil {

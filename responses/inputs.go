@@ -18,7 +18,7 @@ import (
 
 // ListOptions say what of a list of items is wanted, and how it is fetched.
 type ListOptions struct {
-	// After is the id of the item behind which the list begins.
+	// After is the id of the item after which the list begins.
 	After string
 	// Limit is how many items are fetched at once, 1 to 100; 0 leaves it to the
 	// endpoint. It does not limit the list.

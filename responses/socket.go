@@ -96,7 +96,7 @@ func (s *socket) read() {
 			select {
 			case h.messages <- msg:
 			case <-h.over:
-				s.err = unasked(msg.Bytes()) // it came behind the last event
+				s.err = unasked(msg.Bytes()) // it came after the last event
 			case <-s.left:
 			}
 		}

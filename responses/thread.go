@@ -31,7 +31,7 @@ const (
 // asked as a [Client] is, always with the whole history. Where that begins, byte
 // for byte, with the history of the last request and the items of its answer,
 // the Thread sends the id of that answer as previous_response_id and the items
-// behind; instructions, tools and all the rest are sent each time, for the
+// after; instructions, tools and all the rest are sent each time, for the
 // endpoint does not keep them. Any other history is sent whole: one that was
 // edited, forked, compacted or rewritten for the endpoint. What the model reads
 // is the same either way.

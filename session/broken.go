@@ -18,11 +18,11 @@ import (
 // follows, so that the next request begins as this one does.
 var brokeOff = item.User("[The reply above broke off here before it was complete. Unless something else is asked below, go on from exactly where it stops, and do not repeat what is there.]")
 
-// IsBreakNote reports whether an item of [View.Items] is the note behind a reply
+// IsBreakNote reports whether an item of [View.Items] is the note after a reply
 // that broke off. Nobody said it: its entry is that of the message before it.
 func IsBreakNote(it item.Item) bool { return it == brokeOff }
 
-// noteBreak puts the note behind the last line if that is a message of the
+// noteBreak puts the note after the last line if that is a message of the
 // assistant.
 func (v *View) noteBreak() {
 	if len(v.lines) == 0 {

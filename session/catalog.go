@@ -60,7 +60,7 @@ type Forker interface {
 // Watcher is implemented by a [Store] that reports entries as they come.
 type Watcher interface {
 	Store
-	// Watch yields the entries of a session behind number after, and goes on
+	// Watch yields the entries of a session that follow number after, and goes on
 	// with those that are appended later, by whomever, each once and in order,
 	// until ctx ends, which is not an error, or the session is deleted.
 	Watch(ctx context.Context, id string, after int64) iter.Seq2[Entry, error]
@@ -94,7 +94,7 @@ type Info struct {
 	Created  time.Time `json:"created,omitzero"`
 	Updated  time.Time `json:"updated,omitzero"`
 	Archived bool      `json:"archived,omitempty"`
-	// Cursor is set by List: the list goes on behind this session with it as
+	// Cursor is set by List: the list goes on after this session with it as
 	// [Query.After].
 	Cursor string `json:"cursor,omitempty"`
 }

@@ -81,7 +81,7 @@ func spaces(s string, i int) int {
 	return min(i, len(s))
 }
 
-// skip returns the index behind the value that starts at i, at most len(s).
+// skip returns the index after the value that starts at i, at most len(s).
 func skip(s string, i int) int {
 	for depth := 0; i < len(s); {
 		switch s[i] {
@@ -111,7 +111,7 @@ func skip(s string, i int) int {
 	return i
 }
 
-// skipString returns the index behind the string literal that starts at i.
+// skipString returns the index after the string literal that starts at i.
 func skipString(s string, i int) int {
 	for i++; i < len(s); i++ {
 		k := strings.IndexByte(s[i:], '"')

@@ -184,7 +184,7 @@ func (v *View) Packed() int64 {
 // Boundary returns the last place at or before index i of [View.Items] where a
 // compaction can end, so that no reply is separated from the outputs of its
 // calls: the number of the entry to go through, and the index of the first item
-// behind it. If there is none behind the compaction that is in force, the entry is
+// after it. If there is none after the compaction that is in force, the entry is
 // 0, and the index that of the first item which that left as it was.
 func (v *View) Boundary(i int) (through int64, first int) {
 	end := len(v.lines)

@@ -112,7 +112,7 @@ func (v *View) quarantine(q Quarantined) {
 }
 
 // dropReasoning leaves out all reasoning so far. What a model said in the same
-// reply behind it loses its id: by that an endpoint knows which reasoning
+// reply after it loses its id: by that an endpoint knows which reasoning
 // belongs to it, and asks for it.
 func (v *View) dropReasoning(reason string) {
 	drop := func(seq int64, it item.Item) { v.repair(seq, it, "the endpoint cannot read it: "+reason) }

@@ -44,7 +44,7 @@ type Account struct {
 type Logged struct {
 	Seq int64 `json:"seq"`
 	// Kind is given, received, answered, note or compacted: what the entry is; or
-	// break for the note behind a message that broke off; see [IsBreakNote].
+	// break for the note after a message that broke off; see [IsBreakNote].
 	Kind string    `json:"kind"`
 	Item item.Item `json:"item"`
 	Fate Fate      `json:"fate"`
@@ -240,7 +240,7 @@ func (x *explanation) sum() {
 	}
 }
 
-// withNote appends the note behind the last item, if there is one; see
+// withNote appends the note after the last item, if there is one; see
 // [IsBreakNote].
 func (x *explanation) withNote(log []Logged) []Logged {
 	l := log[len(log)-1]

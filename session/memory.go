@@ -40,7 +40,7 @@ type memorySession struct {
 }
 
 // branch is what a session has in common with its forks: a place in the tree of
-// sessions, where its own entries are, behind number at of those of the base.
+// sessions, where its own entries are, after number at of those of the base.
 type branch struct {
 	base *branch
 	at   int64

@@ -72,7 +72,7 @@ type Found struct {
 	Time  time.Time `json:"time,omitzero"`
 	// Snippet is what stands around the first of the words, in one line.
 	Snippet string `json:"snippet"`
-	// Cursor goes on behind this place, as [Query.After].
+	// Cursor goes on after this place, as [Query.After].
 	Cursor string `json:"cursor"`
 }
 

@@ -18,9 +18,9 @@ var ErrConflict = errors.New("the session has moved on")
 // Append writes the entries, which follow entry number after, all or none of
 // them, and returns when they are as durable as the store makes them; with
 // another end of the log it returns [ErrConflict]. Load yields the entries of a
-// session in order, those behind entry number after; a session nobody wrote to
-// has none. A Store is safe for concurrent use; entries are immutable and may be
-// shared.
+// session in order, those that follow entry number after; a session nobody wrote
+// to has none. A Store is safe for concurrent use; entries are immutable and may
+// be shared.
 //
 // What a store can do beyond that it says by its methods: see [Nester],
 // [Locker], [Forker], [Watcher], [Catalog] and [Blobs].

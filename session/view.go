@@ -12,7 +12,7 @@ import (
 
 // View is what the next request carries, folded from the log entry by entry.
 //
-// Its invariant: every call in [View.Items] has exactly one output behind it,
+// Its invariant: every call in [View.Items] has exactly one output after it,
 // every output its call before it, no two calls share an id, and no reasoning
 // stands without the item it led to. To hold it, the view keeps a reply back
 // until all its calls have their outputs, and then lists it, the outputs in the
@@ -309,7 +309,7 @@ func (v *View) Repairs() []Repair { return v.repairs }
 
 func (n *node) open() bool { return n.call != nil && n.output.item.IsZero() && !n.closed }
 
-// begin starts a reply behind all that there is.
+// begin starts a reply after all that there is.
 func (v *View) begin() *reply {
 	r := new(reply)
 	r.nodes = r.room[:0]
@@ -402,7 +402,7 @@ func (v *View) say(r *reply, seq int64, it item.Item, given bool) {
 }
 
 // answer pairs an output with the first call of its id and kind that has none.
-// Whatever is imported behind an output belongs to another reply.
+// Whatever is imported after an output belongs to another reply.
 func (v *View) answer(seq int64, callID string, out item.Item) {
 	n := v.callOf(out, callID)
 	if n == nil {
@@ -512,7 +512,7 @@ func (v *View) add(r *reply) {
 // incomplete reports whether a message says of itself that it broke off.
 func incomplete(it item.Item) bool { return spoken(it) && it.Status() == item.StatusIncomplete }
 
-// followed reports whether the first item behind i that is not reasoning is
+// followed reports whether the first item after i that is not reasoning is
 // sent.
 func (r *reply) followed(i int) bool {
 	for _, n := range r.nodes[i+1:] {

@@ -67,7 +67,7 @@ func (v *View) withdrawUnit(unit []line, named map[int64]bool, reason string) {
 }
 
 // withdrawReasoning takes out reasoning whose following item is gone, and unties
-// the items behind reasoning that is.
+// the items after reasoning that is.
 func (v *View) withdrawReasoning(unit []line) {
 	followed := false // by an item that is sent
 	for i := len(unit) - 1; i >= 0; i-- {

@@ -81,7 +81,7 @@ type fitting struct {
 	total  Limit // the sizes of the whole
 	pieces []*piece
 	parts  []item.Part // of the output; texts among them are pieces
-	at     []int       // where among the parts the pieces stand that are behind error and text
+	at     []int       // where among the parts the pieces stand that are after error and text
 }
 
 // split finds the texts of an output: the error, the text, and those among the

@@ -18,7 +18,7 @@ type form struct {
 	patterns   []pattern   // of members by their names
 	others     *form       // members that neither names; nil: anything
 	first      []*form     // the first elements, one by one
-	items      *form       // the elements behind them; nil: anything
+	items      *form       // the elements after them; nil: anything
 	all        []*form     // what the value must fit as well
 	assertions []assertion // whatever else is asked of it
 }

@@ -49,7 +49,7 @@ func SniffPicture(data []byte) string {
 }
 
 // isBMP looks at more than the two letters that a BMP begins with, which a text
-// may begin with too: the size of one of its headers stands behind reserved zeros.
+// may begin with too: the size of one of its headers stands after reserved zeros.
 func isBMP(data []byte) bool {
 	const head = 18
 	if len(data) < head || string(data[:2]) != "BM" || binary.LittleEndian.Uint32(data[6:]) != 0 {

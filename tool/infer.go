@@ -81,7 +81,7 @@ type derived struct {
 	kind        string // "" for anything
 	takesNull   bool   // null is taken
 	null        bool   // the model is told that it may be null
-	body, tail  string // keywords before and behind the description
+	body, tail  string // keywords before and after the description
 	description string
 }
 

@@ -152,7 +152,7 @@ func (c *cleaning) copy(from io.Reader) error {
 }
 
 // splitPoint is where a text can be taken apart without a change to what Sanitize
-// makes of it: behind a newline, which ends whatever it repairs. A line that is
+// makes of it: after a newline, which ends whatever it repairs. A line that is
 // very long is taken apart between characters.
 func splitPoint(text []byte) int {
 	if at := bytes.LastIndexByte(text, '\n'); at >= 0 {

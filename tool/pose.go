@@ -9,10 +9,10 @@ import (
 	"unicode"
 )
 
-// A success is the text that a tool returned, and that may be a stranger's: a page
-// or a file can be written so that it reads like a failure of the tool, or like a
-// mark of this package. The first is wrapped, and behind the second a line says whose
-// words they are: neither changes the text itself.
+// A success is the text that a tool returned, and that may be a stranger's: a
+// page or a file can be written so that it reads like a failure of the tool, or
+// like a mark of this package. The first is wrapped, and after the second a line
+// says whose words they are: neither changes the text itself.
 
 // posesAsEnvelope reports a text that begins like an [Envelope].
 func posesAsEnvelope(text string) bool {
@@ -48,14 +48,14 @@ func readsLikeMark(line string) bool {
 	return ok && strings.HasPrefix(line, "bytes left out here")
 }
 
-// cutNumber cuts a number and the blank behind it off the text.
+// cutNumber cuts a number and the blank after it off the text.
 func cutNumber(text string) (string, bool) {
 	rest := strings.TrimLeft(text, "0123456789")
 	after, ok := strings.CutPrefix(rest, " ")
 	return after, ok && len(rest) < len(text)
 }
 
-// disown says behind a text that its lines that read like marks are its own.
+// disown says after a text that its lines that read like marks are its own.
 func disown(text string) string {
 	n := 0
 	for line := range strings.FieldsFuncSeq(text, isLineEnd) {

@@ -21,7 +21,7 @@ import (
 type Result struct {
 	// Text is the output, or, with an error, the output so far.
 	Text string
-	// Long, unless nil, is text behind Text that may be too long for the memory: it
+	// Long, unless nil, is text after Text that may be too long for the memory: it
 	// is read once, to its end, and is not closed. Reading must not wait, as for a
 	// network: the output is in a file by then. What the model does not get of it is
 	// streamed to the [Spill]. Where no limit bounds the output, all is loaded.

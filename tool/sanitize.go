@@ -56,7 +56,7 @@ func firstDirty(s string) int {
 }
 
 // dirtyAt returns how long the dirt at the start of s is and whether it leaves
-// a replacement character behind.
+// a replacement character after.
 func dirtyAt(s string) (n int, replace bool) {
 	switch s[0] {
 	case 0:

@@ -78,7 +78,7 @@ func (f *form) skimObject(s string, i int) (end int, takes bool) {
 		if k := slices.Index(required, name); k >= 0 {
 			missing &^= 1 << k
 		}
-		i = skipSpace(s, i+len(name)+2) + 1 // behind the colon
+		i = skipSpace(s, i+len(name)+2) + 1 // after the colon
 		if i, takes = f.member(name).skim(s, i); !takes {
 			return i, false
 		}
@@ -126,7 +126,7 @@ func skipSpace(s string, i int) int {
 	return i
 }
 
-// skipScalar returns the index behind the text or the number, true, false or
+// skipScalar returns the index after the text or the number, true, false or
 // null that begins at i.
 func skipScalar(s string, i int) int {
 	if s[i] != '"' {

@@ -6,6 +6,5 @@
 //
 // Those that work on files do so inside declared directories, the roots of a
 // [Files]; no path a model can write leads out of them. A command starts there
-// and can do what it can do. What goes wrong is told in words that name what the
-// model could do instead.
+// and can do what it can do. Errors name what the model could do instead.
 package toolkit

@@ -20,7 +20,7 @@ const (
 	usualResults     = 5
 	MaxSearchResults = 50
 	maxQuery         = 4000     // bytes
-	maxResultsBytes  = 48 << 10 // behind these, results come without their text
+	maxResultsBytes  = 48 << 10 // after these, results come without their text
 	maxIndexes       = 64       // searched at once
 	maxGone          = 200      // results whose files were read in vain
 )

@@ -144,7 +144,7 @@ func (x *lineIndex) anchorAt(anchor string) []int {
 }
 
 // anchors returns the places that a chain of anchors leads to, each found
-// behind the one before, or the first anchor that leads nowhere.
+// after the one before, or the first anchor that leads nowhere.
 func (x *lineIndex) anchors(chain []string) (at []int, lost string) {
 	for i, anchor := range chain {
 		next := x.anchorAt(anchor)
@@ -159,7 +159,7 @@ func (x *lineIndex) anchors(chain []string) (at []int, lost string) {
 	return at, ""
 }
 
-// following returns for each start the first place that is at least gap behind
+// following returns for each start the first place that is at least gap after
 // it, each place once. Both lists are in order.
 func following(starts, places []int, gap int) []int {
 	var at []int

@@ -242,7 +242,7 @@ func withoutCR(lines []string) []string {
 // heredoc is a line that hands a patch to a command.
 var heredoc = regexp.MustCompile(`^(?:[\w./-]+\s+)?<<-?\s*(['"]?)(\w+)(['"]?)$`)
 
-// open goes behind the first line, and takes the wrapper off that some models
+// open goes after the first line, and takes the wrapper off that some models
 // put around a patch: a here-document or a fence.
 func (p *patchParser) open() error {
 	p.skipBlank()

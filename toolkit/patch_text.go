@@ -77,7 +77,7 @@ func (t *patchText) apply(ctx context.Context, path string, hunks []hunk) (conte
 
 var differs = [likenesses]string{alikeStart: "white space at the ends of lines", alikeText: "white space", alikeSigns: "quotes, dashes or spaces"}
 
-// place finds where a hunk goes, behind the hunks before it or, if it fits
+// place finds where a hunk goes, after the hunks before it or, if it fits
 // nowhere there, in one other place. It goes nowhere unless there is only one
 // place: a change at the wrong one is worse than none.
 func (t *patchText) place(h *hunk, from int, done []placed) (placed, string) {
@@ -137,7 +137,7 @@ func (t *patchText) fit(h *hunk, starts []int, from int) (placed, string) {
 	return placed{}, notFound
 }
 
-// insertion places a hunk that only adds: behind its anchor, or at the end.
+// insertion places a hunk that only adds: after its anchor, or at the end.
 func (t *patchText) insertion(h *hunk, from int, done []placed) (placed, string) {
 	p := placed{hunk: *h, start: len(t.index.lines)}
 	if len(h.anchors) == 0 || h.atEnd {

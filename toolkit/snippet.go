@@ -158,7 +158,7 @@ func (p *packer) path() (path []string) {
 	return path
 }
 
-// breakIn says where to cut a text that is too long: behind a line, a sentence
+// breakIn says where to cut a text that is too long: after a line, a sentence
 // or a word of its second half, else between two runes.
 func breakIn(text string, lines bool) int {
 	half := len(text) / 2

@@ -21,7 +21,7 @@ const (
 // block is a run of lines of one kind.
 type block struct {
 	kind       kind
-	start, end int    // bytes; the end is behind the last line
+	start, end int    // bytes; the end is after the last line
 	level      int    // of a heading
 	title      string // of a heading
 }
@@ -217,7 +217,7 @@ func isRule(bare string) bool {
 	return strings.Count(bare, bare[:1]) >= 3 && strings.IndexByte("*-_", bare[0]) >= 0 && strings.Trim(bare, bare[:1]+" \t") == ""
 }
 
-// withoutClosing takes off the signs that may stand behind a heading.
+// withoutClosing takes off the signs that may stand after a heading.
 func withoutClosing(title string) string {
 	rest := strings.TrimRight(title, "#")
 	if rest == "" || strings.HasSuffix(rest, " ") || strings.HasSuffix(rest, "\t") {

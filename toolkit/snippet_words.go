@@ -34,7 +34,7 @@ type tokenizer struct {
 	yield  func([]byte)
 	word   []rune
 	packed rune // the rune before, in a script without spaces
-	skip   bool // the rest of a word behind an apostrophe: 's, 't, 'll
+	skip   bool // the rest of a word after an apostrophe: 's, 't, 'll
 	skips  int
 	buf    []byte
 }

@@ -82,7 +82,7 @@ func tame(ctx context.Context, source string) (tamed []byte, partial bool, err e
 	}
 }
 
-// tameTag writes a tag if it counts, and says whether the text behind it is
+// tameTag writes a tag if it counts, and says whether the text after it is
 // none to read.
 func tameTag(b []byte, t html.Token, open map[atom.Atom]int) ([]byte, bool) {
 	starts := t.Type != html.EndTagToken

@@ -80,7 +80,7 @@ func (f *Files) readForEdit(p place, create bool) ([]byte, fs.FileInfo, error) {
 }
 
 // refuseLink refuses to write through a symbolic link: replacing it would leave
-// its target behind, unchanged.
+// its target after, unchanged.
 func (f *Files) refuseLink(p place) error {
 	info, err := p.root.dir.Lstat(p.osPath())
 	if err != nil || info.Mode()&fs.ModeSymlink == 0 {

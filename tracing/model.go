@@ -52,7 +52,7 @@ func (t *tracer) afterModel(ctx context.Context, c *agent.ModelCall) error {
 	return nil
 }
 
-// asked tells of the request as it was sent, which hooks behind may have
+// asked tells of the request as it was sent, which hooks after may have
 // changed.
 func (t *tracer) asked(span trace.Span, req *item.Request) {
 	if req == nil {
@@ -77,7 +77,7 @@ func (t *tracer) asked(span trace.Span, req *item.Request) {
 	span.SetAttributes(attrs...)
 }
 
-// fresh are the items of a request behind the model's last reply.
+// fresh are the items of a request after the model's last reply.
 func fresh(req *item.Request) []item.Item {
 	if req.Input == nil {
 		return nil

@@ -56,7 +56,7 @@ type operation struct {
 
 // New returns hooks that trace every run of the agents that have them. They
 // change nothing and object to nothing. As the first of several Hooks they see
-// what those behind them make of a call, and the spans that these open are
+// what those after them make of a call, and the spans that these open are
 // inside of theirs.
 //
 // The spans of a run are below that of the caller's context. Those of an agent

@@ -17,7 +17,7 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// BrokeOff is what programs before [chatmd.TurnEndTag] wrote behind a reply that
+// BrokeOff is what programs before [chatmd.TurnEndTag] wrote after a reply that
 // broke off: the model has to be asked again, and calls of the reply that have no
 // response were never started.
 const BrokeOff = "<!-- the reply broke off here -->"

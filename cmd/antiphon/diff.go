@@ -115,7 +115,7 @@ func compareLines(a, b []string) (out []diffLine) {
 
 // compareAll compares each line with each.
 func compareAll(x, y []string) (out []diffLine) {
-	shared := make([][]int32, len(x)+1) // of the rests behind i and j
+	shared := make([][]int32, len(x)+1) // of the rests after i and j
 	for i := range shared {
 		shared[i] = make([]int32, len(y)+1)
 	}

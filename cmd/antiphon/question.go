@@ -74,7 +74,7 @@ func (s *shown) value(name string, value item.JSON) {
 	s.named(name, plainJSON(value))
 }
 
-// named adds a text: behind its name if it is one line, else below it.
+// named adds a text: after its name if it is one line, else below it.
 func (s *shown) named(name, text string) {
 	if name != "-" {
 		name += ":"

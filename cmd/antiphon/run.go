@@ -40,7 +40,7 @@ type runCommand struct {
 	models *endpoint.Table
 
 	File   string `arg:"" help:"The agent: a ChatMarkdown file."`
-	Prompt string `arg:"" optional:"" help:"What to say to it. What is piped in is sent behind it; - insists on standard input."`
+	Prompt string `arg:"" optional:"" help:"What to say to it. What is piped in is sent after it; - insists on standard input."`
 
 	Out        string   `group:"keep" placeholder:"FILE" xor:"out" help:"Append the transcript to FILE. If it is there, go on with the conversation in it."`
 	KeepAgent  bool     `group:"keep" help:"With --out: go on with FILE although another agent's file began it. FILE's own model and tools are used."`

@@ -30,7 +30,7 @@ type screen struct {
 
 	waits []wait
 	drawn int  // columns of the line that is there now
-	mid   bool // the cursor is behind something that ends no line
+	mid   bool // the cursor is after something that ends no line
 	wrote time.Time
 	told  time.Time // the last plain line
 	quit  chan struct{}

@@ -100,7 +100,7 @@ func (c *sessionsCommand) changed(ctx context.Context, std stdio, store keeper, 
 // forkCommand is antiphon sessions fork.
 type forkCommand struct {
 	Session string `arg:"" help:"The session."`
-	At      *int64 `placeholder:"N" help:"Fork behind entry N, as sessions show counts them. Default: at the end."`
+	At      *int64 `placeholder:"N" help:"Fork after entry N, as sessions show counts them. Default: at the end."`
 	Name    string `placeholder:"NAME" help:"What to call the fork. Default: the session's name and a number."`
 }
 
@@ -151,7 +151,7 @@ func (c *forkCommand) Run(ctx context.Context, std stdio, env environment, all *
 }
 
 // forkOf forks a session, and takes the approvals back that would count in the
-// fork as well. It returns what it took back. It reads no entry behind at, which
+// fork as well. It returns what it took back. It reads no entry after at, which
 // may be damaged.
 func forkOf(ctx context.Context, store keeper, from string, at int64, id string) ([]dropped, error) {
 	var log []session.Entry

@@ -301,7 +301,7 @@ func (i *importer) beside(ctx context.Context, transcript string) error {
 }
 
 // begin makes the session that a line begins. Those that are nested keep the end
-// of their ids, behind that of the first one.
+// of their ids, after that of the first one.
 func (i *importer) begin(ctx context.Context, info session.Info) (string, error) {
 	old := info.ID
 	if len(i.made) > 0 {

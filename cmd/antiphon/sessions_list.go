@@ -26,7 +26,7 @@ type filter struct {
 	Nested   bool     `help:"Those of nested runs, too."`
 	Owner    string   `placeholder:"OWNER" help:"Only this owner's."`
 	Tag      []string `sep:"none" placeholder:"TAG" help:"Only those with this tag; several times for those with all of them."`
-	After    string   `placeholder:"CURSOR" help:"Go on behind the page that ended with this cursor."`
+	After    string   `placeholder:"CURSOR" help:"Go on after the page that ended with this cursor."`
 }
 
 // query returns the sessions of an agent's file, "" for all.
@@ -241,7 +241,7 @@ type tagCommand struct {
 	Tags    []string `arg:"" help:"+TAG adds a tag, -TAG takes it away."`
 }
 
-// tagsLast puts the tags that antiphon sessions tag takes away behind a --, so
+// tagsLast puts the tags that antiphon sessions tag takes away after a --, so
 // that -TAG is not read as a flag. Only -h and what begins with -- is one.
 func tagsLast(args []string) []string {
 	command := 0 // how many words of sessions tag were seen

@@ -316,7 +316,7 @@ func verdictOf(b session.Approval) string {
 	return word + colon(b.Reason)
 }
 
-// colon puts a text behind a colon, if there is one.
+// colon puts a text after a colon, if there is one.
 func colon(text string) string {
 	if text == "" {
 		return ""

@@ -11,7 +11,7 @@ import (
 )
 
 // flock locks the file, or returns errLocked. The lock ends when it is closed.
-// It is on a byte far behind the text, so that others can read who has it.
+// It is on a byte far after the text, so that others can read who has it.
 func flock(f *os.File) error {
 	place := windows.Overlapped{OffsetHigh: 1 << 30}
 	err := windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &place)

@@ -110,7 +110,7 @@ func (s *Spool) Lost() (int64, error) { return s.total - s.held - int64(len(s.en
 func (s *Spool) InMemory() bool { return s.file == nil }
 
 // Seal ends the writing. If bytes are lost, mark stands where they were and end
-// behind the last ones.
+// after the last ones.
 func (s *Spool) Seal(mark, end string) {
 	s.all = nil
 	if s.file != nil {

@@ -91,7 +91,7 @@ func NewReader(r io.Reader, opts Options) *Reader {
 }
 
 // Reset makes it a Reader of another stream: of the n bytes at the front of
-// buf, which becomes its buffer, and of what r has behind them.
+// buf, which becomes its buffer, and of what r has after them.
 func (r *Reader) Reset(src io.Reader, buf []byte, n int, opts Options) {
 	limit := opts.MaxEvent
 	if limit <= 0 {
@@ -301,7 +301,7 @@ func (r *Reader) setRetry(digits []byte) {
 // error before it counts as broken.
 const maxEmptyReads = 100
 
-// fill reads more bytes behind buf[:end].
+// fill reads more bytes after buf[:end].
 func (r *Reader) fill() {
 	if r.pos == r.end && !r.hasData || r.end == len(r.buf) {
 		r.makeRoom()

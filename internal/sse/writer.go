@@ -48,7 +48,7 @@ func (w *Writer) Comment(text string) error {
 	return w.send()
 }
 
-// lines appends each line of data behind the prefix.
+// lines appends each line of data after the prefix.
 func (w *Writer) lines(prefix string, data []byte) {
 	for {
 		w.buf = append(w.buf, prefix...)

@@ -21,7 +21,7 @@ var (
 	brokeOffHere    = item.User("[The reply above is not complete. Go on from exactly where it stops, and do not repeat what is there.]")
 )
 
-// lateSystem begins a system message that stands behind others.
+// lateSystem begins a system message that stands after others.
 const lateSystem = "[From the system, not from the user:]\n"
 
 // errJoins says that a message belongs to one that a request ended with: what was

@@ -144,7 +144,7 @@ func (x *Exchange) Close() {
 	}
 }
 
-// What is read behind the last event, so that the connection can be used again:
+// What is read after the last event, so that the connection can be used again:
 // little, and not for long, for some servers never end their streams.
 const (
 	drainBytes = 64 << 10

@@ -66,7 +66,7 @@ func (e *Events) Unreadable(raw sse.Event, err error) *endpoint.Error {
 }
 
 // Done reports the text that some servers send in place of a last event, or
-// behind it.
+// after it.
 func Done(data []byte) bool {
 	return data[0] != '{' && bytes.Equal(bytes.TrimSpace(data), []byte("[DONE]"))
 }

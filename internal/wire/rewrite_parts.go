@@ -75,7 +75,7 @@ func (w *rewriter) output(it item.Item) error {
 }
 
 // textOf is the text of an output. Its images and files are put by for the
-// message behind the batch.
+// message after the batch.
 func (w *rewriter) textOf(content item.Content, callID string) (string, error) {
 	if content.IsText() {
 		return content.Text, nil

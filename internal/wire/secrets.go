@@ -43,7 +43,7 @@ func (k *Call) Hide(text string) string {
 	return text
 }
 
-// hideValue hides a value, and what stands behind the name of a scheme in it.
+// hideValue hides a value, and what stands after the name of a scheme in it.
 func hideValue(text, value string) string {
 	if _, secret, ok := strings.Cut(value, " "); ok {
 		text = endpoint.NewKey(secret).Hide(text)

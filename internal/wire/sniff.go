@@ -71,7 +71,7 @@ func isEventStream(contentType string) bool {
 
 const (
 	maxHead = 512
-	minHead = 16 // bytes behind leading white space that decide
+	minHead = 16 // bytes after leading white space that decide
 )
 
 // readHead reads as much as it takes to tell what the body is, into head, which

@@ -202,7 +202,7 @@ func ends(words []Word, phrase []string) bool {
 	return true
 }
 
-// How many bytes of a text stand before and behind what was found.
+// How many bytes of a text stand before and after what was found.
 const (
 	before = 40
 	behind = 80

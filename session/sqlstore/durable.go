@@ -26,7 +26,7 @@ func cutUnsafe(dsn string) (rest string, accepted []string) {
 		from, to := p.from, p.to
 		switch rest := strings.TrimLeft(dsn[to:], spaces); {
 		case !isURL(dsn) && rest != "":
-			to = len(dsn) - len(rest) // with the space behind it
+			to = len(dsn) - len(rest) // with the space after it
 		case !isURL(dsn) && i > 0:
 			from, to = list[i-1].to, len(dsn) // with the space before it
 		case strings.HasPrefix(rest, "&"):
@@ -54,8 +54,8 @@ func isURL(dsn string) bool {
 	return strings.HasPrefix(dsn, "postgres://") || strings.HasPrefix(dsn, "postgresql://")
 }
 
-// parameters finds the settings of a connection string: those behind the question
-// mark of a URL, or else keywords and values as libpq reads them. What is behind
+// parameters finds the settings of a connection string: those after the question
+// mark of a URL, or else keywords and values as libpq reads them. What is after
 // a mistake is left out: the driver reports it.
 func parameters(dsn string) []parameter {
 	if isURL(dsn) {

@@ -78,7 +78,7 @@ func (l *listing) all(ctx context.Context) error {
 	return l.damaged
 }
 
-// cursorOf says where a list goes on behind a session.
+// cursorOf says where a list goes on after a session.
 func cursorOf(q session.Query, r *stored) string {
 	if q.Prefix != "" {
 		return "=" + r.ID

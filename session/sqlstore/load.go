@@ -18,8 +18,8 @@ import (
 // base is the log that another one begins with, up to an entry; none is zero.
 type base struct{ log, at int64 }
 
-// span is a part of a session that one log holds: the entries behind from up to
-// number to.
+// span is a part of a session that one log holds: the entries that follow number
+// from, up to number to.
 type span struct{ log, from, to int64 }
 
 // Load implements [session.Store]. It checks the sum of each entry that it
@@ -81,8 +81,8 @@ func (l *loading) all(ctx context.Context) error {
 	return nil
 }
 
-// spans returns where the entries behind number after are. A session that does
-// not exist has none.
+// spans returns where the entries that follow number after are. A session that
+// does not exist has none.
 func (s *Store) spans(ctx context.Context, id string, after int64) (*stored, []span, error) {
 	row, err := s.reads.find(ctx, id)
 	if errors.Is(err, session.ErrNotFound) {

@@ -31,7 +31,7 @@ func (s *Store) tidy(ctx context.Context, id string) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error { return t.merge(ctx, id) })
 }
 
-// run is rows that become one: the entries behind number after up to last.
+// run is rows that become one: the entries that follow number after up to last.
 type run struct {
 	after, last int64
 	rows, bytes int
@@ -64,7 +64,7 @@ func (t *tx) merge(ctx context.Context, id string) error {
 	return err
 }
 
-// runs plans what becomes of the rows behind entry number after.
+// runs plans what becomes of the rows that follow entry number after.
 func (t *tx) runs(ctx context.Context, log, after int64) (runs []run, err error) {
 	rows, err := t.rows(ctx, `SELECT last, n, length(data) FROM antiphon_entries WHERE log = ? AND last > ? ORDER BY last`, log, after)
 	if err != nil {
@@ -115,7 +115,7 @@ func (t *tx) mergeRun(ctx context.Context, log int64, r run) error {
 	return t.put(ctx, all)
 }
 
-// add puts a row behind this one, and reports whether it follows.
+// add puts a row after this one, and reports whether it follows.
 func (p *packed) add(next *packed) bool {
 	if next.before() != p.last || p.n > 0 && p.sum(p.n) != next.sum(0) {
 		return false

@@ -19,7 +19,7 @@ import (
 
 // OpenSQLite opens the store in a file, which is made if it is not there, with
 // its folder, for the user alone. Beside it are SQLite's own files and a folder
-// of locks, all of the file's name with something behind it. The file must be on
+// of locks, all of the file's name with something after it. The file must be on
 // a disk of this machine.
 func OpenSQLite(ctx context.Context, file string, open Opener, o Options) (s *Store, err error) {
 	room := &Store{path: file, retry: cmp.Or(o.Retry, sqliteRetry)}

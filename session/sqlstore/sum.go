@@ -86,7 +86,7 @@ func (p *packed) until(last int64) *packed {
 
 var newline = []byte{'\n'}
 
-// pack makes the row of lines that follow entry number after, behind the sum.
+// pack makes the row of lines that follow entry number after, whose sum is head.
 func pack(log, after, n int64, head session.Sum, data []byte) *packed {
 	p := &packed{log: log, last: after + n, n: n, data: data}
 	p.sums = append(make([]byte, 0, (n+1)*int64(len(head))), head[:]...)

@@ -163,7 +163,7 @@ func (t *tx) ownedBy(ctx context.Context, log int64) (ids []string, err error) {
 var errDry = errors.New("only counted")
 
 // Sweep implements [session.Catalog]: it removes blobs that no log needs, and
-// of the logs of deleted sessions what is behind the last fork. Then it writes the
+// of the logs of deleted sessions what is after the last fork. Then it writes the
 // database anew, so that no bytes of what was deleted are left in it.
 //
 // It removes nothing where it sees damage, for then it is not certain what is
@@ -236,8 +236,8 @@ func (t *tx) sweepLogs(ctx context.Context, swept *session.Swept) error {
 	return nil
 }
 
-// truncateLog removes what a log has behind an entry. It does not split a row that is
-// damaged, for where its entries end is not known, nor a log that does not fit
+// truncateLog removes what a log has after an entry. It does not split a row that
+// is damaged, for where its entries end is not known, nor a log that does not fit
 // those that begin with it: one of them may need more.
 func (t *tx) truncateLog(ctx context.Context, b base, swept *session.Swept) error {
 	rows, err := t.rows(ctx, `SELECT last, n, sums, data FROM antiphon_entries WHERE log = ? AND last > ? ORDER BY last`, b.log, b.at)

@@ -41,7 +41,7 @@ func (t *tx) tick(ctx context.Context) error {
 }
 
 // now is the expression for the place of a session in the order of their last
-// writes, behind [tx.tick].
+// writes, after [tx.tick].
 func (t *tx) now() string {
 	if t.postgres {
 		return `nextval('antiphon_touches')`

@@ -142,8 +142,8 @@ type indexing struct {
 	known  bool   // whether owners are
 }
 
-// rows indexes entries behind number after up to the last one, and returns how
-// far it came. It leaves out what is damaged: reading that tells.
+// rows indexes entries that follow number after up to the last one, and returns
+// how far it came. It leaves out what is damaged: reading that tells.
 func (i *indexing) rows(ctx context.Context, after, last int64, left *int) (done int64, err error) {
 	list, err := i.read(ctx, after, last, left)
 	if err != nil {
@@ -237,7 +237,7 @@ func (i *indexing) add(ctx context.Context, seq int64, text string) (err error) 
 	return err
 }
 
-// maxPosition is the last place of a word in a tsvector; those behind it share
+// maxPosition is the last place of a word in a tsvector; those after it share
 // it.
 const maxPosition = 16383
 
@@ -302,7 +302,7 @@ func (t *tx) forget(ctx context.Context, where string, args ...any) (found bool,
 	return n > 0, err
 }
 
-// forgetWords removes the words of a log behind an entry, which are deleted.
+// forgetWords removes the words of a log after an entry, which are deleted.
 func (t *tx) forgetWords(ctx context.Context, log, after int64) error {
 	if after < 0 {
 		if _, err := t.exec(ctx, `DELETE FROM antiphon_hidden WHERE log = ?`, log); err != nil {
