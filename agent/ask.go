@@ -73,10 +73,15 @@ func (r *Run) ask(ctx context.Context, turn int) error {
 		end := session.TurnEnded{Turn: turn, Status: item.StatusCancelled, Reason: veto.Error()}
 		err := r.endTurn(ctx, end, nil)
 		objection := r.afterModel(inner, hooks, seen, end, veto)
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
+		case !interrupted(ctx, veto):
+			return r.vetoRequest(ctx, veto, objection)
+		case objection != nil && !interrupted(ctx, objection):
+			return r.stopFor(ctx, objection)
 		}
-		return r.vetoRequest(ctx, veto, objection)
+		return nil // the run ends for what ended its context
 	}
 
 	r.holding = r.agent.HoldOutput

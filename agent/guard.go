@@ -83,6 +83,12 @@ func objection(err error, panics bool) *HookError {
 
 func objects(err error, panics bool) bool { return objection(err, panics) != nil }
 
+// interrupted reports a hook that failed because the run's context ended: it has
+// neither agreed nor objected, and is asked again before anything is sent.
+func interrupted(ctx context.Context, err error) bool {
+	return ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx)))
+}
+
 // guardInput lets hooks see input before it is recorded.
 func (r *Run) guardInput(ctx context.Context, input []item.Item) error {
 	if len(input) == 0 {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -428,5 +429,44 @@ func TestGuardBeforeCompact(t *testing.T) {
 	r.reopen()
 	if _, err := r.agent.Compact(t.Context(), r.session); !errors.Is(err, errBomb) || noBombs(history(r.session)...) != nil {
 		t.Errorf("%v: %v", err, outline(history(r.session)))
+	}
+}
+
+// A hook that fails because the run is cancelled, or its time is up, has not
+// objected to what it was reading: nothing is withdrawn, the run ends for the
+// reason that it has, and the next one has the hook read it again. G2 L4 L6
+func TestGuardCutShort(t *testing.T) {
+	for _, why := range []agent.StopReason{agent.Cancelled, agent.MaxTime} {
+		t.Run(string(why), func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			read, later := 0, false
+			r := guardedRig(t, agent.Hooks{Name: "police", BeforeModel: func(ctx context.Context, _ *agent.ModelCall) (context.Context, error) {
+				if read++; later {
+					return ctx, nil
+				}
+				if why == agent.Cancelled {
+					cancel()
+				}
+				<-ctx.Done()
+				return ctx, fmt.Errorf("asking the police: %w", ctx.Err())
+			}}, agenttest.Reply(item.Assistant("Hello.")))
+			if why == agent.MaxTime {
+				r.agent.Limits.MaxTime = 20 * time.Millisecond
+			}
+			res, _ := r.agent.Run(ctx, r.session, item.User("good morning"))
+			if res == nil || res.Why != why {
+				t.Errorf("%+v", res)
+			}
+			for e := range r.session.Entries() {
+				if w, ok := e.Body.(session.ItemsWithdrawn); ok {
+					t.Errorf("withdrawn: %+v", w)
+				}
+			}
+			r.agent.Limits.MaxTime, later, read = 0, true, 0
+			if res := r.run(); res.Why != agent.Answered || read != 1 || !strings.Contains(r.last()[0].JSON(), "good morning") {
+				t.Errorf("%+v, read %d times, %v", res, read, outline(r.last()))
+			}
+		})
 	}
 }

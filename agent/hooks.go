@@ -42,7 +42,8 @@ type Hooks struct {
 	// the model from being asked and ends the run with [Vetoed]. It also withdraws
 	// what the request carries for the first time: the user's messages, and of
 	// outputs the content; so a hook that reads the whole history does not meet it
-	// again. A [StopError] or a panic withdraws nothing.
+	// again. A [StopError] or a panic withdraws nothing, and neither does the error
+	// of a context that ended: the next run asks again.
 	BeforeModel func(ctx context.Context, c *ModelCall) (context.Context, error)
 	// AfterModel is called when the reply and the turn's end are recorded, also
 	// for a reply that broke off, and when they could not be recorded. An error, or
