@@ -83,6 +83,38 @@ func TestDocumentedFlags(t *testing.T) {
 	}
 }
 
+// TestDocumentedCommands: every command that the documents give the program in
+// code exists. U8
+func TestDocumentedCommands(t *testing.T) {
+	var cli grammar
+	parser, err := kong.New(&cli, kong.Name("antiphon"), kong.Vars{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{"help": true}
+	var learn func(before string, n *kong.Node)
+	learn = func(before string, n *kong.Node) {
+		for _, c := range n.Children {
+			known[before+c.Name] = true
+			learn(c.Name+" ", c)
+		}
+	}
+	learn("", parser.Model.Node)
+	code := regexp.MustCompile("(?s)```.*?\n```|`[^`\n]+`")
+	command := regexp.MustCompile(`(?:^|[\s` + "`" + `/])antiphon (?:(sessions) )?([a-z][a-z-]*)`)
+	texts := documents(t)
+	delete(texts, "rules.md") // it says also what is to come
+	for name, text := range texts {
+		for _, span := range code.FindAllString(text, -1) {
+			for _, m := range command.FindAllStringSubmatch(span, -1) {
+				if said := strings.TrimSpace(m[1] + " " + m[2]); !known[said] {
+					t.Errorf("%s: there is no command antiphon %s: %.80s", name, said, span)
+				}
+			}
+		}
+	}
+}
+
 // section returns what a document has under a heading of the second level.
 func section(t *testing.T, text, heading string) string {
 	t.Helper()
