@@ -42,6 +42,7 @@ func TestParseErrors(t *testing.T) {
 		{"one error for one byte", "<config/>\n\xe9t\xe9\n<user>a</user>", "2:1: invalid UTF-8: byte 0xe9 and 1 more in this file (save the file as UTF-8)"},
 		{"typographic quotes", "<config model=“gpt-5”/>", "1:9: the value of model in <config> begins with the typographic quote “: model=“gpt-5” (write model=\"…\" with straight quotes)"},
 		{"no-break space", "<config/>\n\u00a0\n<user>a</user>", "2:1: text outside of any element: the invisible character U+00A0 (delete it; white space between elements is spaces, tabs and line ends)"},
+		{"no-break space in a tag", "<user\u00a0name=x>a</user>", "1:1: text outside of any element: the invisible character U+00A0 ends the name of the tag in <user\u00a0name=x>a</user> (write a space in its place, or delete it)"},
 		{"zero-width space", "<config/>\u200b<user>a</user>", "1:10: text outside of any element: the invisible character U+200B (delete it; white space between elements is spaces, tabs and line ends)"},
 		{"numbers", "<config max_tokens=\"1e3\" temperature=\"warm\"\n max_turns=\"0\" budget=\"-1\"/>",
 			"1:9: <config>: max_tokens is not a whole number above zero: \"1e3\": max_tokens=\"1e3\" (such as max_tokens=\"1000\")\n" +

@@ -64,16 +64,27 @@ func (p *parser) stray() {
 	if p.src[start:] == "<" {
 		p.endsInside(start)
 	}
-	text := excerpt(p.src[start:])
-	hint := "put it inside <user> … </user>"
-	if r, _ := utf8.DecodeRuneInString(p.src[start:]); unicode.In(r, unicode.Z, unicode.Cf) { // nothing that could be seen
-		text, hint = fmt.Sprintf("the invisible character %U", r), "delete it; white space between elements is spaces, tabs and line ends"
+	text, hint := excerpt(p.src[start:]), "put it inside <user> … </user>"
+	said := text
+	behind := strings.TrimLeft(p.src[start+1:], "/abcdefghijklmnopqrstuvwxyz_") // the name, of a tag
+	if r, ok := unseen(p.src[start:]); ok {
+		text = fmt.Sprintf("the invisible character %U", r)
+		said, hint = text, "delete it; white space between elements is spaces, tabs and line ends"
+	} else if r, ok := unseen(behind); ok && p.src[start] == '<' {
+		said, hint = fmt.Sprintf("the invisible character %U ends the name of the tag in %s", r, text), "write a space in its place, or delete it"
 	}
-	p.fail(start, text, "text outside of any element: "+text, hint)
+	p.fail(start, text, "text outside of any element: "+said, hint)
 	if p.src[start] == '<' {
 		start++
 	}
 	p.skip(start, "")
+}
+
+// unseen returns the first character of a text if nobody could see it and it is no
+// white space of the language.
+func unseen(s string) (rune, bool) {
+	r, _ := utf8.DecodeRuneInString(s)
+	return r, r > unicode.MaxASCII && unicode.In(r, unicode.Z, unicode.Cf)
 }
 
 // skipElement passes over an element that has no place here, to its closing tag
