@@ -233,7 +233,9 @@ func (l *randomLog) messages() (seqs []int64) {
 // strange draws items as only some servers and clients write them.
 func (l *randomLog) strange() item.Item {
 	m := l.mark()
-	switch l.pick("strange", 15) {
+	switch l.pick("strange", 16) {
+	case 14: // as long as an id may be
+		return parse(fmt.Sprintf(`{"type":"function_call","call_id":%q,"name":"n","arguments":"{}"}`, strings.Repeat("x", 64)))
 	case 13:
 		return parse(fmt.Sprintf(`{"type":"shell_call","call_id":%q,"action":{"commands":[]}}`, l.callID()))
 	case 0:
