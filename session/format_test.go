@@ -177,7 +177,36 @@ func (l *randomLog) odd() {
 		c := open[l.pick("of open", len(open))]
 		id, number = c.CallID, c.Number*l.pick("numbered", 2)
 	}
-	switch l.pick("odd", 15) {
+	switch l.pick("odd", 20) {
+	case 15, 16: // reasoning, and what an endpoint ties to it by an id
+		m := l.mark()
+		thought := parse(fmt.Sprintf(`{"type":"reasoning","id":"rs%s","summary":[]}`, m))
+		tied := parse(fmt.Sprintf(`{"type":"message","id":"m%s","role":"assistant","content":[{"type":"output_text","text":%q}]}`, m, m))
+		if l.pick("call", 2) == 0 {
+			tied = parse(fmt.Sprintf(`{"type":"function_call","id":"f%s","call_id":"u%s","name":"n","arguments":"{}"}`, m, m))
+		}
+		for _, it := range []item.Item{thought, tied} {
+			if l.inTurn {
+				l.add(session.Received{Turn: l.turn, Item: it})
+			} else {
+				l.add(session.Given{Item: it})
+			}
+		}
+	case 17, 18: // decisions about what was said just now
+		recent := func() int64 { return max(1, int64(len(l.entries)-l.pick("recent", 8))) }
+		l.add([]session.Body{
+			session.ItemsWithdrawn{Seqs: []int64{recent()}}, session.ItemsWithdrawn{Seqs: []int64{recent(), recent()}, Reason: "why"},
+			session.ReasoningDropped{}, session.Quarantined{Seq: recent(), Reason: "why"},
+			session.Compacted{Through: recent(), Items: []item.Item{l.spoken(), l.spoken()}}, session.Restored{Seq: l.view.Compaction()},
+		}[l.pick("decision", 6)])
+	case 19:
+		for range l.pick("starts", 4) {
+			l.add(session.CallStarted{CallID: id, Repeatable: true})
+		}
+		if l.pick("paused", 3) == 0 {
+			l.add(session.CallStarted{CallID: id, Session: "inner"})
+			l.add(session.Paused{CallID: id, Session: "inner"})
+		}
 	case 0, 1:
 		l.add(session.Approval{CallID: id, Number: number, Allowed: l.pick("allowed", 3) == 0, Reason: []string{"", "no\nerror: \r\noutput:x\u2028status:"}[l.pick("reason", 2)]})
 	case 2:
