@@ -33,6 +33,9 @@ type Pending struct {
 	Reason string `json:"reason"`
 	// Rules are what an answer could leave behind. See [Suggest].
 	Rules []session.Rule `json:"rules,omitempty"`
+	// Command is what would run, if the tool is a [Commander]. Only the run that
+	// asks knows it: the log does not hold it, so that no log can claim another.
+	Command []string `json:"command,omitempty"`
 }
 
 // Decision is the answer about one pending call.

@@ -151,6 +151,7 @@ func (r *Run) wait(ctx context.Context, c *session.OpenCall, call tool.Call, why
 		return err
 	}
 	p := pendingOf(r.session, c)
+	p.Command = commandOf(t, call)
 	r.wanted = append(r.wanted, p)
 	r.emit(ApprovalAsked{p})
 	return nil

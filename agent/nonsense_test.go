@@ -414,6 +414,7 @@ func TestNonsenseAgent(t *testing.T) {
 		"CallOf":         agent.CallOf,
 		"CheckPatterns":  agent.CheckPatterns,
 		"CheckRules":     agent.CheckRules,
+		"CommandOf":      agent.CommandOf,
 		"Decide":         agent.Decide,
 		"Estimate":       agent.Estimate,
 		"ForkTool":       agent.ForkTool,

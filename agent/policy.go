@@ -75,6 +75,34 @@ func Allowed(ctx context.Context, rules ...session.Rule) bool {
 	return p.judge(q.tool, q.call, tool.Traits{}, nil).verdict == session.Allow
 }
 
+// Commander is implemented by a tool whose calls run a command that their
+// arguments do not show whole, such as one that puts its own words first.
+type Commander interface {
+	tool.Tool
+	// Command returns the program and its arguments as the call would run them, nil
+	// if the call cannot be read.
+	Command(call tool.Call) []string
+}
+
+// CommandOf returns the command that would run if the call were allowed that an
+// [Approver] is asked about, nil if its tool is not a [Commander]. The approver
+// should show it: nobody can judge a call by half of its command. It takes the
+// context that the approver got; any other has none.
+func CommandOf(ctx context.Context) []string {
+	q, ok := ctx.Value(questionKey{}).(question)
+	if !ok {
+		return nil
+	}
+	return commandOf(q.tool, q.call)
+}
+
+func commandOf(t tool.Tool, call tool.Call) []string {
+	if c, ok := t.(Commander); ok {
+		return c.Command(call)
+	}
+	return nil
+}
+
 type questionKey struct{}
 
 // question is what an approver is asked about.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -197,6 +198,34 @@ func TestNobodyToAskPauses(t *testing.T) {
 	res := r.run(item.User("go"))
 	if res.Why != agent.ApprovalWanted || len(res.Wanted) != 2 || res.RefusedCalls != 0 || l.ran["r"] != 1 {
 		t.Errorf("%+v, ran %v", res, l.ran)
+	}
+}
+
+// commanding says which command its calls run.
+type commanding struct{ tool.Tool }
+
+func (commanding) Command(call tool.Call) []string { return []string{"echo", "first", call.Arguments} }
+
+// A5: the person who is asked gets the command as it would run, at once or later.
+func TestCommandOf(t *testing.T) {
+	want := []string{"echo", "first", `{"text":"x"}`}
+	l := new(ledger)
+	r := newRig(t, agenttest.Reply(call("c", "say", "x"), call("d", "plain", "x")), agenttest.Reply(item.Assistant("done")))
+	r.agent.Tools = []tool.Tool{commanding{l.tool("say")}, l.tool("plain")}
+	got := map[string][]string{}
+	r.agent.Policy = agent.Policy{Pause: true, Approver: func(ctx context.Context, call tool.Call, _ tool.Traits) (agent.Verdict, error) {
+		got[call.Name] = agent.CommandOf(ctx)
+		return agent.Verdict{Later: true}, nil
+	}}
+	res := r.run(item.User("go"))
+	if diff := cmp.Diff(map[string][]string{"say": want, "plain": nil}, got); diff != "" {
+		t.Errorf("the approver (-want +got):\n%s", diff)
+	}
+	if len(res.Wanted) != 2 || !slices.Equal(res.Wanted[0].Command, want) || res.Wanted[1].Command != nil {
+		t.Errorf("what waits: %+v", res.Wanted)
+	}
+	if got := agent.CommandOf(t.Context()); got != nil {
+		t.Errorf("outside of an approver: %v", got)
 	}
 }
 

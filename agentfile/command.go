@@ -6,6 +6,7 @@ package agentfile
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -23,7 +24,7 @@ import (
 type fixed struct {
 	tool.Tool
 	inner *toolkit.Command
-	words []string
+	first []string
 }
 
 // fixedSchema is what the model sees of such a tool.
@@ -39,7 +40,7 @@ func fixedCommand(decl *chatmd.Tool, command string, files *toolkit.Files, o Opt
 	if err != nil {
 		return nil, err
 	}
-	f := &fixed{inner: inner, words: words}
+	f := &fixed{inner: inner, first: words}
 	def := &item.FunctionTool{
 		Name:        decl.Name,
 		Description: fmt.Sprintf("Runs the command `%s` with the given arguments and returns what it prints.", strings.Join(words, " ")),
@@ -57,17 +58,26 @@ func (f *fixed) run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	return f.inner.Run(ctx, whole)
 }
 
-// whole is the call that the model means, with all words of the command.
-func (f *fixed) whole(call tool.Call) (tool.Call, error) {
+// words are all words of the command that a call means.
+func (f *fixed) words(call tool.Call) ([]string, error) {
 	var in struct {
 		Arguments []string `json:"arguments"`
 	}
 	if strings.TrimSpace(call.Arguments) != "" {
 		if err := json.Unmarshal([]byte(call.Arguments), &in); err != nil {
-			return call, err
+			return nil, err
 		}
 	}
-	command, err := json.Marshal(map[string]any{"command": append(append([]string(nil), f.words...), in.Arguments...)}, jsontext.AllowInvalidUTF8(false))
+	return slices.Concat(f.first, in.Arguments), nil
+}
+
+// whole is the call that the model means, with all words of the command.
+func (f *fixed) whole(call tool.Call) (tool.Call, error) {
+	words, err := f.words(call)
+	if err != nil {
+		return call, err
+	}
+	command, err := json.Marshal(map[string]any{"command": words}, jsontext.AllowInvalidUTF8(false))
 	call.Arguments = string(command)
 	return call, err
 }
@@ -82,6 +92,15 @@ func (f *fixed) Approval(call tool.Call, rules []session.Rule) (verdict, reason 
 		return "", ""
 	}
 	return f.inner.Approval(whole, rules)
+}
+
+// Command implements [agent.Commander].
+func (f *fixed) Command(call tool.Call) []string {
+	words, err := f.words(call)
+	if err != nil {
+		return nil
+	}
+	return words
 }
 
 // Suggest is that of run_command for the whole command.

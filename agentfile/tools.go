@@ -243,6 +243,14 @@ type advised struct {
 	advisor
 }
 
+// Command implements [agent.Commander], for a command that the file declares.
+func (a *advised) Command(call tool.Call) []string {
+	if c, ok := a.Tool.(agent.Commander); ok {
+		return c.Command(call)
+	}
+	return nil
+}
+
 // roots are the folders that the file tools may look into: those declared, or
 // else the workspace.
 func (f *File) roots(p places) (roots []toolkit.Root, problems chatmd.ErrorList) {

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -43,6 +44,12 @@ func TestDeclaredCommand(t *testing.T) {
 		t.Error("a command is taken for a tool that only reads")
 	}
 	call := tool.Call{ID: "c", Name: "say", Arguments: `{"arguments":["$HOME; rm -rf /","two"]}`}
+	if got := say.(agent.Commander).Command(call); !slices.Equal(got, []string{"echo", "-n", "one", "$HOME; rm -rf /", "two"}) {
+		t.Errorf("the question shows %q", got)
+	}
+	if got := say.(agent.Commander).Command(tool.Call{Name: "say", Arguments: `{"arguments":5}`}); got != nil {
+		t.Errorf("of a call that cannot be read: %q", got)
+	}
 	res, err := say.Run(t.Context(), call)
 	if err != nil || !strings.Contains(res.Text, "one $HOME; rm -rf / two") {
 		t.Errorf("%q, %v", res.Text, err)

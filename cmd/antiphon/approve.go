@@ -67,7 +67,8 @@ func (p *person) approve(ctx context.Context, call tool.Call, _ tool.Traits) (ag
 		return byPerson(agent.Verdict{Allowed: true}, "terminal, by an answer before"), nil
 	}
 	rules := agent.SuggestedRules(ctx)
-	hidden := p.present(call)
+	s := asRun(call, agent.CommandOf(ctx))
+	hidden := p.present(s)
 	for {
 		fmt.Fprint(p.err, p.ask(rules, hidden))
 		line, ok, err := p.line(ctx)
@@ -85,7 +86,7 @@ func (p *person) approve(ctx context.Context, call tool.Call, _ tool.Traits) (ag
 		}
 		switch answer {
 		case "s", "show":
-			for _, row := range p.rowsOf(call) {
+			for _, row := range s.rows(p.width(), p.colour) {
 				fmt.Fprintln(p.err, row)
 			}
 			hidden = 0
@@ -108,22 +109,17 @@ func (p *person) approve(ctx context.Context, call tool.Call, _ tool.Traits) (ag
 }
 
 // present shows a call, and returns how many of its rows are hidden.
-func (p *person) present(call tool.Call) (hidden int) {
-	title := "?? " + inFull(call).title
+func (p *person) present(s shown) (hidden int) {
+	title := "?? " + s.title
 	if p.colour {
 		title = "\x1b[" + yellow + "m" + title + "\x1b[0m"
 	}
-	rows, hidden := folded(p.rowsOf(call))
+	rows, hidden := folded(s.rows(p.width(), p.colour))
 	fmt.Fprintln(p.err, title)
 	for _, row := range rows {
 		fmt.Fprintln(p.err, row)
 	}
 	return hidden
-}
-
-func (p *person) rowsOf(call tool.Call) []string {
-	s := inFull(call)
-	return s.rows(p.width(), p.colour)
 }
 
 func (p *person) width() int {

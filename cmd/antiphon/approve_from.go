@@ -230,6 +230,9 @@ func (c *runCommand) answer(ctx context.Context, sess *session.Session) error {
 func waiting(std stdio, wanted []agent.Pending) error {
 	for _, p := range wanted {
 		fmt.Fprintf(std.err, "?? %s %s (call %s)\n", shorten(p.Tool, 100), shorten(p.Arguments, 1000), shorten(p.CallID, 100))
+		if p.Command != nil {
+			fmt.Fprintf(std.err, "   runs: %s\n", shorten(visible(commandLine(p.Command)), 1000))
+		}
 	}
 	wait := "wait"
 	if len(wanted) == 1 {

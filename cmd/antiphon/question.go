@@ -27,6 +27,35 @@ type shown struct {
 // broken, so that no text can look like what the program says.
 type shownLine struct{ mark, text, colour string }
 
+// asRun lays out a call of a tool that runs a command: the arguments are a part of
+// the command, so the command stands in their place unless they are short.
+func asRun(call tool.Call, command []string) shown {
+	s := inFull(call)
+	if command == nil {
+		return s
+	}
+	s.lines = nil
+	if line := commandLine(command); len(line) <= shortCall && !strings.Contains(line, "\n") {
+		s.add("   ", "runs: "+visible(line), "")
+		return s
+	}
+	s.add("   ", "runs:", bold)
+	for _, word := range command {
+		s.named("-", word)
+	}
+	return s
+}
+
+// commandLine is a command as a shell takes it, so that a person sees where each
+// argument ends.
+func commandLine(command []string) string {
+	var words []string
+	for _, word := range command {
+		words = append(words, quoted(word))
+	}
+	return strings.Join(words, " ")
+}
+
 // inFull lays a call out: a script as its lines, a patch as a diff, other
 // arguments by their names.
 func inFull(call tool.Call) shown {

@@ -5,12 +5,17 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/go-json-experiment/json"
+
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
 )
 
@@ -113,5 +118,58 @@ func TestAskWhatAnswersMean(t *testing.T) {
 	wantAll(t, "the answers", screen, "y: run it once", "n: do not run it", "e: run it with other arguments")
 	if v.Allowed {
 		t.Error("the call was allowed")
+	}
+}
+
+// commanding is a tool whose calls run a command of which the model gives a part.
+type commanding struct{ tool.Tool }
+
+func (commanding) Command(call tool.Call) []string {
+	var in struct {
+		Arguments []string `json:"arguments"`
+	}
+	if json.Unmarshal([]byte(call.Arguments), &in) != nil {
+		return nil
+	}
+	return append([]string{"git", "log"}, in.Arguments...)
+}
+
+// A2: a person who is asked about a command that a file declares sees it as it
+// would run, each argument by itself, at once and where the call waits.
+func TestAskAboutDeclaredCommand(t *testing.T) {
+	for args, want := range map[string][]string{
+		`{"arguments":["-3","a b",""]}`:             {`?? log {"arguments":["-3","a b",""]}` + "\n", "   runs: git log -3 'a b' ''\n"},
+		`{"arguments":["x\u001b[2J\u202e"]}`:        {"?? log\n", "   runs: git log 'x<U+001B>[2J<U+202E>'\n"},
+		`{}`:                                        {"?? log {}\n", "   runs: git log\n"},
+		`{"arguments":["one\\ntwo"]}`:               {"   runs: git log 'one\\ntwo'\n"},
+		`{"arguments":["one\ntwo"]}`:                {"?? log {", "   runs:\n   - git\n   - log\n   -\n   | one\n   | two\n"},
+		arguments(t, "x", strings.Repeat("y", 120)): {"?? log\n", "   runs: git log\n"},
+		`{"arguments":5}`:                           {`?? log {"arguments":5}` + "\n   run it?"},
+	} {
+		log := commanding{tool.Must("log", "Logs.", func(context.Context, struct {
+			Arguments []string `json:"arguments,omitzero"`
+		}) (string, error) {
+			return "", nil
+		})}
+		a := &agent.Agent{Tools: []tool.Tool{log}}
+		a.Request.Model = "m"
+		ask := func(approver agent.Approver) *agent.Result {
+			srv := agenttest.NewServer(t, agenttest.Reply(item.Call("c1", "log", args)), agenttest.Reply(item.Assistant("done")))
+			a.Model, a.Policy = srv.Client(), agent.Policy{Ask: []string{"log"}, Approver: approver, Pause: approver == nil}
+			res, err := a.Run(t.Context(), session.New(), item.User("go"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return res
+		}
+		var screen bytes.Buffer
+		who := newPerson(stdio{in: strings.NewReader("n\n"), err: &screen})
+		ask(who.approve)
+		wantAll(t, args, screen.String(), want...)
+		screen.Reset()
+		_ = waiting(stdio{err: &screen}, ask(nil).Wanted)
+		if command := strings.Contains(args, "-3"); command && !strings.Contains(screen.String(), "   runs: git log -3 'a b' ''\n") {
+			t.Errorf("where it waits:\n%s", screen.String())
+		}
 	}
 }

@@ -211,7 +211,7 @@ func quoted(name string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.'
 	}
-	if name != "" && strings.ContainsFunc(name, func(r rune) bool { return !plain(r) }) {
+	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return !plain(r) }) {
 		return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
 	}
 	return name
