@@ -13,16 +13,21 @@ import (
 )
 
 // Doubts returns what will probably go wrong when the file is run on this
-// machine, each with its place: programs of commands and MCP servers that are not
-// found, and commands that the model knows too little about. It looks for
-// programs and runs none. They are not among the Warnings, since a run need not
+// machine, each with its place: a file that says nothing, programs of commands and
+// MCP servers that are not found, and commands that the model knows too little
+// about. It looks for programs and runs none. They are not among the Warnings, since a run need not
 // call every tool.
 func (f *File) Doubts() (list []error) {
-	if f.files == nil { // it has no tools, or was not loaded
-		return nil
+	doubtAt := func(at chatmd.Element, message, hint string) {
+		list = append(list, fmt.Errorf("%w [warning]", problemAt(f.Doc.Name, at, message, hint, nil)))
 	}
-	doubt := func(decl *chatmd.Tool, message, hint string) {
-		list = append(list, fmt.Errorf("%w [warning]", problemAt(f.Doc.Name, decl.Element, message, hint, nil)))
+	doubt := func(decl *chatmd.Tool, message, hint string) { doubtAt(decl.Element, message, hint) }
+	if f.empty {
+		start := chatmd.Element{Position: chatmd.Position{Line: 1, Column: 1}}
+		doubtAt(start, "the file says nothing: it has no message, no tool and no <config/>", "put what you ask between <user> and </user>")
+	}
+	if f.files == nil { // it has no tools, or was not loaded
+		return list
 	}
 	for _, decl := range f.Doc.Tools {
 		words := strings.Fields(decl.Value("command"))

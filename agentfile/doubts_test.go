@@ -50,6 +50,12 @@ func TestDoubts(t *testing.T) {
 	if f, err := agentfile.Load(t.Context(), broken, agentfile.Options{Check: true}); err == nil || len(f.Doubts()) > 0 {
 		t.Errorf("%v, %v", f.Doubts(), err)
 	}
+	for _, nothing := range []string{"", " \n\t\n", "<!-- later -->\n"} {
+		f := load(t, write(t, nothing, dir, "nothing.md"), agentfile.Options{Check: true})
+		if d := f.Doubts(); len(d) != 1 || !strings.Contains(d[0].Error(), "nothing.md:1:1: the file says nothing: it has no message") {
+			t.Errorf("%q: %v", nothing, d)
+		}
+	}
 	none := load(t, write(t, "<user>hi</user>", dir, "none.md"), agentfile.Options{})
 	if d := none.Doubts(); len(d) > 0 {
 		t.Errorf("%v", d)

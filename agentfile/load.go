@@ -96,6 +96,7 @@ type File struct {
 	// Left is what [Options.Salvage] left out, or left as a reference.
 	Left chatmd.ErrorList
 
+	empty   bool // it was loaded, and says nothing
 	policy  agent.Policy
 	files   *toolkit.Files
 	nested  []nested
@@ -119,6 +120,13 @@ func Load(ctx context.Context, path string, o Options) (*File, error) {
 		return nil, err
 	}
 	return parse(ctx, path, path, src, o)
+}
+
+// Parse is like [Load] for a text that is in no file, such as standard input. It
+// counts as a file called name in the working folder: messages name it so, and
+// relative paths begin there.
+func Parse(ctx context.Context, name string, src []byte, o Options) (*File, error) {
+	return parse(ctx, name, name, src, o)
 }
 
 // read reads a file that a person named on the command line.
@@ -192,6 +200,7 @@ func parseOnce(ctx context.Context, name, path string, src []byte, o Options) (*
 		})
 		return &File{Path: path, Doc: doc, Warnings: f.Warnings}, problems
 	}
+	f.empty = len(doc.Elements) == 0
 	return f, nil
 }
 

@@ -28,6 +28,9 @@ const (
 	withoutBlobs = 2
 )
 
+// begin begins the first line of a file.
+const begin = `{"format":"` + Format + `"`
+
 // MaxLine is the longest line that [ReadJSONLines] reads: an entry with all its
 // payloads.
 const MaxLine = 1 << 30
@@ -236,13 +239,14 @@ type lineReader struct {
 	broken   bool        // a line had no sum, so that those after it prove nothing
 }
 
-var errNoEnd = errors.New("the file ends before its last line")
+// ErrCut is wrapped by the error of [ReadJSONLines] for a file that lacks its end.
+var ErrCut = errors.New("it was cut short")
 
 // next reads a line. It returns io.EOF after the last one.
 func (r *lineReader) next() (Line, error) {
 	raw, err := r.read()
 	if err == io.EOF {
-		return Line{}, errNoEnd
+		return Line{}, fmt.Errorf("the file ends before its last line: %w", ErrCut)
 	}
 	if err != nil {
 		return Line{}, err
@@ -250,6 +254,8 @@ func (r *lineReader) next() (Line, error) {
 	text := bytes.TrimRight(raw, "\r\n")
 	var line Line
 	switch {
+	case !bytes.HasSuffix(raw, []byte("\n")) && !json.Valid(text) && (r.number > 1 || bytes.HasPrefix(text, []byte(begin))):
+		return Line{}, fmt.Errorf("the file ends in the middle of this line: %w", ErrCut)
 	case r.number == 1:
 		line, err = r.head(text)
 	case bytes.HasPrefix(text, []byte(`{"session":`)):
@@ -305,7 +311,7 @@ func strict(text []byte, v any) error {
 func (r *lineReader) head(text []byte) (Line, error) {
 	var h header
 	if err := json.Unmarshal(text, &h); err != nil || h.Format != Format {
-		return Line{}, fmt.Errorf(`it is not an exported session: its first line would begin {"format":%q`, Format)
+		return Line{}, fmt.Errorf("it is not an exported session: its first line would begin %s", begin)
 	}
 	if h.Version > Version {
 		return Line{}, fmt.Errorf("%w: the file has version %d, this program reads up to version %d", session.ErrNewer, h.Version, Version)

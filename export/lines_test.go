@@ -120,6 +120,8 @@ func TestJSONLinesDamage(t *testing.T) {
 	for n := range len(data) - 1 { // without its last newline it is whole
 		if _, err := readBack(bytes.NewReader(data[:n])); err == nil || !strings.HasPrefix(err.Error(), "line ") {
 			t.Errorf("cut at %d: %v", n, err)
+		} else if n > len(`{"format":"antiphon session"`) && !errors.Is(err, export.ErrCut) {
+			t.Errorf("cut at %d, which is not said: %v", n, err)
 		}
 	}
 	for n := range data {

@@ -15,17 +15,19 @@ import (
 
 // checkCommand is antiphon check.
 type checkCommand struct {
-	Files []string `arg:"" name:"file" help:"Agent files or transcripts."`
+	Files []string `arg:"" name:"file" help:"Agent files or transcripts; - is standard input."`
 	profilesFlag
 }
 
 // Help is shown by antiphon check --help.
 func (checkCommand) Help() string {
 	return `Every problem is a line FILE:LINE:COLUMN: MESSAGE on standard output. Nothing
-is sent, and nothing is run. The exit code is 0 when no file has an error.
+is sent, and nothing is run. The exit code is 0 when no file has an error; lines
+that end with [warning], such as that of an empty file, are none.
 
-Example:
-  antiphon check agents/*.md`
+Examples:
+  antiphon check agents/*.md
+  antiphon check - < draft.md`
 }
 
 // Run checks the files.
@@ -40,7 +42,7 @@ func (c *checkCommand) Run(ctx context.Context, std stdio, env environment) erro
 	options.Check = true
 	bad := 0
 	for _, path := range c.Files {
-		file, err := agentfile.Load(ctx, path, options)
+		file, err := loadGiven(ctx, std, path, options)
 		if file != nil { // all problems at once
 			err = errors.Join(err, checkScript(file))
 		}
@@ -61,6 +63,21 @@ func (c *checkCommand) Run(ctx context.Context, std stdio, env environment) erro
 	}
 	fmt.Fprintf(std.err, "antiphon: %s checked, no errors\n", plural(len(c.Files), "file"))
 	return nil
+}
+
+// standardInput is what messages call the file that - names.
+const standardInput = "standard input"
+
+// loadGiven loads a file that an argument names; - is standard input.
+func loadGiven(ctx context.Context, std stdio, path string, options agentfile.Options) (*agentfile.File, error) {
+	if path != "-" {
+		return agentfile.Load(ctx, path, options)
+	}
+	text, err := readInput(ctx, std, readingInput)
+	if err != nil {
+		return nil, err
+	}
+	return agentfile.Parse(ctx, standardInput, []byte(text), options)
 }
 
 // checkScript reports what is wrong with the rehearsal's script that the file

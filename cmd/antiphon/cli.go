@@ -144,6 +144,7 @@ func dispatch(ctx context.Context, args, env []string, std stdio) int {
 	if err != nil {
 		return report(std, err)
 	}
+	parser.Model.HelpFlag.Help = "Show this help."
 	args = usual(args)
 	for _, arg := range args {
 		if !utf8.ValidString(arg) {

@@ -26,3 +26,16 @@ func TestRunHelpIsGrouped(t *testing.T) {
 		t.Errorf("without a heading:\n%s", loose)
 	}
 }
+
+// U8: the helps that speak of transcripts say what one is.
+func TestHelpSaysWhatATranscriptIs(t *testing.T) {
+	for _, args := range [][]string{{"help", "run"}, {"sessions"}, {"help", "sessions", "import"}} {
+		said := strings.ToLower(strings.Join(strings.Fields(program(t, args...).out), " "))
+		if !strings.Contains(said, "transcript: a text file") && !strings.Contains(said, "transcript is one in a text file") && !strings.Contains(said, "a transcript, of run --out") {
+			t.Errorf("%v: %s", args, said)
+		}
+		if strings.Contains(said, "context-sensitive") {
+			t.Errorf("%v: --help is explained in a programmer's words", args)
+		}
+	}
+}

@@ -95,31 +95,43 @@ const maxInput = 32 << 20
 
 // readInput reads all of standard input. A cancel does not wait for it.
 func readInput(ctx context.Context, std stdio, awaited string) (string, error) {
-	type read struct {
-		text []byte
-		err  error
+	text := make(chan []byte, 1)
+	err := await(ctx, std, awaited, func() error {
+		all, err := io.ReadAll(io.LimitReader(std.in, maxInput+1))
+		text <- all
+		return err
+	})
+	if err != nil {
+		return "", err
 	}
-	done := make(chan read, 1)
-	go func() {
-		text, err := io.ReadAll(io.LimitReader(std.in, maxInput+1))
-		done <- read{text, err}
-	}()
+	all := <-text
+	if len(all) > maxInput {
+		return "", usage(fmt.Errorf("standard input is longer than %d bytes, more than a model can take; send less, or let a tool read the file", maxInput))
+	}
+	return string(all), nil
+}
+
+// readingInput is what is told of a command that reads a file from standard input.
+const readingInput = "reading standard input; end it with Ctrl-D"
+
+// await reads standard input, and says what it waits for if that takes long. A
+// cancel does not wait for it.
+func await(ctx context.Context, std stdio, awaited string, read func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- read() }()
 	slow := time.NewTimer(patience)
 	defer slow.Stop()
 	for {
 		select {
-		case r := <-done:
-			if r.err != nil {
-				return "", fmt.Errorf("standard input: %w", r.err)
+		case err := <-done:
+			if err != nil {
+				return fmt.Errorf("standard input: %w", err)
 			}
-			if len(r.text) > maxInput {
-				return "", usage(fmt.Errorf("standard input is longer than %d bytes, more than a model can take; send less, or let a tool read the file", maxInput))
-			}
-			return string(r.text), nil
+			return nil
 		case <-slow.C:
 			fmt.Fprintln(std.err, "antiphon: "+awaited)
 		case <-ctx.Done():
-			return "", ctx.Err()
+			return ctx.Err()
 		}
 	}
 }

@@ -42,9 +42,9 @@ type runCommand struct {
 	File   string `arg:"" help:"The agent: a ChatMarkdown file."`
 	Prompt string `arg:"" optional:"" help:"What to say to it. What is piped in is sent after it; - insists on standard input."`
 
-	Out        string   `group:"keep" placeholder:"FILE" xor:"out" help:"Append the transcript to FILE. If it is there, go on with the conversation in it."`
+	Out        string   `group:"keep" placeholder:"FILE" xor:"out" help:"Append what is said to FILE, a transcript. If it is there, go on with the conversation in it."`
 	KeepAgent  bool     `group:"keep" help:"With --out: go on with FILE although another agent's file began it. FILE's own model and tools are used."`
-	InPlace    bool     `group:"keep" xor:"out,place" help:"Append the transcript to the agent's file itself."`
+	InPlace    bool     `group:"keep" xor:"out,place" help:"Append what is said to the agent's file itself, which becomes a transcript."`
 	Session    string   `group:"keep" xor:"place" placeholder:"NAME" help:"Keep the conversation in the session NAME of this file, and go on with it if it is there. --out is an export of it then."`
 	Owner      string   `group:"keep" placeholder:"OWNER" help:"Whose session it is: a new one gets this owner, and no other owner's is taken."`
 	Tag        []string `group:"keep" sep:"none" placeholder:"TAG" help:"A tag that the session gets; several times for several."`
@@ -86,6 +86,10 @@ type runCommand struct {
 // Help is shown by antiphon run --help.
 func (runCommand) Help() string {
 	return `The model's text goes to standard output, everything else to standard error.
+
+The conversation is not kept unless you say where. --out keeps a transcript: a
+text file with the agent and all that was said, which can be read, edited and run
+again. --session keeps a session in a database: see antiphon sessions --help.
 
 Examples:
   antiphon run examples/tour/tour.md

@@ -38,8 +38,8 @@ type sessionsCommand struct {
 	Tag     tagCommand     `cmd:"" help:"Add tags to a session, or take them away."`
 	Fork    forkCommand    `cmd:"" help:"Begin a session with the entries of another."`
 	Compact compactCommand `cmd:"" help:"Send something shorter instead of what was said, or take that back."`
-	Export  exportCommand  `cmd:"" help:"Write a session as one HTML page, JSON lines or ChatMarkdown."`
-	Import  importCommand  `cmd:"" help:"Read a session from JSON lines or ChatMarkdown."`
+	Export  exportCommand  `cmd:"" help:"Write a session as one HTML page, as JSON lines or as a transcript."`
+	Import  importCommand  `cmd:"" help:"Make a session of JSON lines or of a transcript."`
 	Reset   resetCommand   `cmd:"" help:"Archive a session, so that its name begins anew with the next run."`
 	Archive archiveCommand `cmd:"" help:"Put a session out of the way, or take it back."`
 	Rm      removeCommand  `cmd:"" help:"Delete sessions, with those of their nested runs."`
@@ -53,7 +53,11 @@ type sessionsCommand struct {
 
 // Help is shown by antiphon sessions --help.
 func (sessionsCommand) Help() string {
-	return `A session is named by its name where no other has the same, or by its id.
+	return `A session is a conversation in a database: antiphon run --session NAME makes it.
+A transcript is one in a text file: antiphon run --out FILE makes it, and sessions
+export and import turn the one into the other.
+
+A session is named by its name where no other has the same, or by its id.
 Commands that only read also take the beginning of an id, with at least four of
 the digits at its end.
 

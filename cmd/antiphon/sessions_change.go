@@ -209,7 +209,7 @@ func (c *forkCommand) name(ctx context.Context, store keeper, info session.Info)
 // quoted is a name as a shell takes it.
 func quoted(name string) string {
 	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.'
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.' || r == '/'
 	}
 	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return !plain(r) }) {
 		return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"

@@ -4,13 +4,13 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -18,6 +18,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agentfile"
+	"github.com/antiphon-go/antiphon/chatmd"
 	"github.com/antiphon-go/antiphon/export"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
@@ -25,22 +26,27 @@ import (
 
 // importCommand is antiphon sessions import.
 type importCommand struct {
-	File string `arg:"" help:"JSON lines of sessions export, or a transcript in ChatMarkdown."`
+	File string `arg:"" help:"JSON lines or a transcript; - is standard input."`
 	Name string `placeholder:"NAME" help:"What to call the session. Default: the name that it had, or the file's."`
 	For  string `placeholder:"AGENT" help:"The agent's file that it belongs to, so that a run can go on with it. Default: none."`
 }
 
 // Help is shown by antiphon sessions import --help.
 func (importCommand) Help() string {
-	return `What is imported is a new session; nothing that is there is changed.
+	return `FILE is one of two. JSON lines, of sessions export --to jsonl, hold everything, and
+come back entry by entry. A transcript, of run --out or sessions export --to chatmd,
+holds what was said. Anything else, such as an HTML page, and a file that was cut
+short, is refused with what it seems to be, and nothing of it stays.
 
-It brings no authority: approvals of calls that have not run, remembered rules
-and the like are dropped, and each is listed. Without --for it belongs to no
-agent: it can be shown, exported and forked, and no run takes it.
+What is imported is a new session; nothing that is there is changed. It brings no
+authority: approvals of calls that have not run, remembered rules and the like
+are dropped, and each is listed. Without --for it belongs to no agent: it can be
+shown, exported and forked, and no run takes it.
 
 Examples:
   antiphon sessions import work.jsonl --for agent.md
-  antiphon sessions import talk.md --name talk --for agent.md`
+  antiphon sessions import talk.md --name talk --for agent.md
+  ssh host antiphon sessions export work | antiphon sessions import -`
 }
 
 // Run imports.
@@ -57,24 +63,24 @@ func (c *importCommand) Run(ctx context.Context, std stdio, env environment, all
 			return usage(err)
 		}
 	}
-	f, err := os.Open(c.File)
+	f, name, done, err := c.input(ctx, std)
 	if err != nil {
 		return usage(err)
 	}
-	defer f.Close()
-	in := bufio.NewReader(f)
-	first, _ := in.Peek(1)
-	if (string(first) == "{" || string(first) == "[") && !isExport(c.File) {
-		return usage(fmt.Errorf("%s is not an exported session, whose first line begins {\"format\":%q; if it is a conversation in another form, make a transcript of it first: antiphon convert %s --to chatmd --out NEW.md", c.File, export.Format, c.File))
+	defer done()
+	head, err := io.ReadAll(io.LimitReader(f, sniffed))
+	if err == nil {
+		err = notImportable(name, head, len(head) < sniffed)
+	}
+	if err != nil {
+		return usage(err)
 	}
 	return all.opened(ctx, env, true, func(store keeper) error {
 		i := &importer{store: store, name: c.Name, path: path, asked: c.For, ids: map[string]string{}, parents: map[string]string{}, kept: map[string]bool{}}
-		if string(first) == "{" { // an exported session
-			if err = i.lines(ctx, f); err != nil {
-				err = fmt.Errorf("%s: %w", c.File, err)
-			}
+		if head[0] == '{' { // an exported session
+			err = damaged(name, i.lines(ctx, f))
 		} else {
-			err = i.transcript(ctx, c.File)
+			err = severalProblems(std, i.transcript(ctx, name, f))
 		}
 		if err == nil {
 			err = i.call(ctx)
@@ -84,6 +90,52 @@ func (c *importCommand) Run(ctx context.Context, std stdio, env environment, all
 		}
 		return i.tell(ctx, std, all)
 	})
+}
+
+// input opens the file. Standard input is first written to a temporary file, since
+// an export is read twice and need not fit into memory; done removes that.
+func (c *importCommand) input(ctx context.Context, std stdio) (f *os.File, name string, done func(), err error) {
+	if c.File != "-" {
+		f, err = os.Open(c.File)
+		return f, c.File, func() { f.Close() }, err
+	}
+	if f, err = os.CreateTemp("", "antiphon-import-*"); err != nil {
+		return nil, "", nil, err
+	}
+	done = func() { f.Close(); os.Remove(f.Name()) }
+	err = await(ctx, std, readingInput, func() error {
+		_, err := io.Copy(f, std.in)
+		return err
+	})
+	if err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		done()
+	}
+	return f, standardInput, done, err
+}
+
+// damaged names the file in the error about exported lines.
+func damaged(name string, err error) error {
+	switch {
+	case errors.Is(err, export.ErrCut):
+		return fmt.Errorf("%s: %w\n  hint: nothing was imported; export the session again, or copy the whole file", name, err)
+	case err != nil:
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// severalProblems prints what is wrong with a transcript, each problem on a line of
+// its own, since it is no run that was not begun.
+func severalProblems(std stdio, err error) error {
+	var problems chatmd.ErrorList
+	if !errors.As(err, &problems) || len(problems) < 2 {
+		return err
+	}
+	fmt.Fprintln(std.err, printable(problems.Error()))
+	return usage(fmt.Errorf("%s in the file; nothing was imported", plural(len(problems), "problem")))
 }
 
 // importer makes sessions of a file.
@@ -340,7 +392,11 @@ func (i *importer) call(ctx context.Context) error {
 	}
 	err := i.store.Rename(ctx, i.made[0], i.name)
 	if errors.Is(err, session.ErrExists) {
-		return usage(fmt.Errorf("a session %q of the same file is there already; give another --name", i.name))
+		whose := "of the same file"
+		if i.path == "" {
+			whose = "that belongs to no agent"
+		}
+		return usage(fmt.Errorf("a session %q %s is there already; give another --name", i.name, whose))
 	}
 	return err
 }
@@ -375,17 +431,27 @@ func (i *importer) renamed(e session.Entry) session.Entry {
 }
 
 // transcript makes a session of a ChatMarkdown file.
-func (i *importer) transcript(ctx context.Context, path string) error {
+func (i *importer) transcript(ctx context.Context, path string, f *os.File) error {
 	options, err := fileOptions()
 	if err != nil {
 		return err
 	}
-	file, err := agentfile.Load(ctx, path, options)
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	text, err := io.ReadAll(f)
+	if err != nil {
+		return err
+	}
+	file, err := agentfile.Parse(ctx, path, text, options)
 	if err != nil {
 		return unread(err)
 	}
 	defer file.Close()
 	name := cmp.Or(i.name, strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)))
+	if path == standardInput {
+		name = cmp.Or(i.name, "imported")
+	}
 	id, err := i.begin(ctx, session.Info{Name: name})
 	if err != nil {
 		return err

@@ -1,0 +1,116 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/antiphon-go/antiphon/export"
+)
+
+// sniffed is how much of a file is looked at to say what it is. A conversation in
+// one line of JSON that is longer is not read to its end only for that.
+const sniffed = 1 << 20
+
+// beginsSession begins the first line of what sessions export writes as JSON lines.
+const beginsSession = `{"format":"` + export.Format + `"`
+
+// onlyExports says what sessions import can read.
+const onlyExports = "sessions import reads what sessions export --to jsonl and --to chatmd write"
+
+// notImportable says what a file is that is neither an exported session nor ChatMarkdown,
+// and what to do; nil if it may be one of them. Head is the beginning of the file,
+// and all of it if whole is set.
+func notImportable(name string, head []byte, whole bool) error {
+	text := bytes.TrimLeft(head, " \t\r\n")
+	is := func(what, hint string) error {
+		return fmt.Errorf("%s: %s, not a session\n  hint: %s", name, what, hint)
+	}
+	switch lower := strings.ToLower(string(text[:min(len(text), 20)])); {
+	case len(head) == 0:
+		return is("an empty file", "the export or the copy may have failed; make it again")
+	case len(text) == 0:
+		return is("a file of blanks only", onlyExports)
+	case strings.HasPrefix(lower, "<!doctype html") || strings.HasPrefix(lower, "<html"):
+		return is("an HTML page", "the page of sessions export is for reading; export the session with --to jsonl, and import that")
+	case bytes.HasPrefix(head, []byte("SQLite format 3\x00")):
+		return is("a database of SQLite's", "if it is a store of sessions, "+antiphonWith(name))
+	case bytes.HasPrefix(head, []byte("\x1f\x8b")), bytes.HasPrefix(head, []byte("PK\x03\x04")), bytes.HasPrefix(head, []byte("\x28\xb5\x2f\xfd")):
+		return is("a compressed file", "unpack it first")
+	case bytes.HasPrefix(head, []byte("\xff\xfe")), bytes.HasPrefix(head, []byte("\xfe\xff")):
+		return is("text in UTF-16", "export it with -o FILE, which writes UTF-8; the > of some shells does not")
+	case bytes.IndexByte(head, 0) >= 0:
+		return is("a binary file", onlyExports)
+	case text[0] == '{' || text[0] == '[':
+		return otherJSON(name, head, whole)
+	}
+	return nil
+}
+
+// antiphonWith is the command that looks into a store.
+func antiphonWith(file string) string {
+	return fmt.Sprintf("antiphon sessions list --store %s shows what is in it", quoted(file))
+}
+
+// forms are what files of JSON seem to be.
+var forms = map[string]string{
+	formMessages: "a list of messages",
+	formChat:     "a request to Chat Completions, or its answer",
+	formItems:    "a list of items",
+	formRequest:  "a request to the Responses API, or its answer",
+	formLines:    "items, one a line",
+}
+
+// otherJSON is notImportable for JSON.
+func otherJSON(name string, head []byte, whole bool) error {
+	if bytes.HasPrefix(head, []byte(beginsSession)) {
+		return nil
+	}
+	if at, err := badJSON(head); err != nil && (whole || !errors.Is(err, io.ErrUnexpectedEOF)) {
+		problem, hint := "not valid JSON", "mend it, or export the session again"
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			problem, hint = "JSON that was cut short: it ends here", "make the file again, or copy all of it"
+		}
+		line, column := placeOf(head, at)
+		return fmt.Errorf("%s:%d:%d: %s\n  hint: %s", name, line, column, problem, hint)
+	}
+	form := sniffForm(head)
+	if what, ok := forms[form]; ok && (form != formLines || hasType(head)) {
+		file := quoted(name)
+		if name == standardInput {
+			file = "FILE"
+		}
+		return fmt.Errorf("%s is not an exported session; it seems to be %s\n  hint: make a transcript of it, and import that: antiphon convert %s --to chatmd --out NEW.md", name, what, file)
+	}
+	return fmt.Errorf("%s is not an exported session, whose first line begins %s; it is JSON of another kind\n  hint: %s", name, beginsSession, onlyExports)
+}
+
+// badJSON reports where JSON values stop being valid.
+func badJSON(data []byte) (at int, err error) {
+	d := jsontext.NewDecoder(bytes.NewReader(data), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	for err == nil {
+		err = d.SkipValue()
+	}
+	var syntax *jsontext.SyntacticError
+	switch {
+	case err == io.EOF:
+		return 0, nil
+	case errors.As(err, &syntax):
+		return int(syntax.ByteOffset), err
+	}
+	return int(d.InputOffset()), err
+}
+
+// placeOf is the line and the column of an offset, from 1.
+func placeOf(text []byte, at int) (line, column int) {
+	before := text[:min(max(at, 0), len(text))]
+	start := bytes.LastIndexByte(before, '\n') + 1
+	return bytes.Count(before, []byte("\n")) + 1, len([]rune(string(before[start:]))) + 1
+}
