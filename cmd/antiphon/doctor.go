@@ -24,10 +24,11 @@ import (
 type doctorCommand struct {
 	File string `arg:"" optional:"" help:"An agent's file, whose model and endpoint are looked at."`
 	endpointFlags
-	Store   string        `placeholder:"PLACE" help:"Look at a store of sessions instead: a file, postgres://…, or default for the usual one."`
-	Offline bool          `help:"Look at the configuration only; send nothing."`
-	JSON    bool          `name:"json" help:"Print the findings as one JSON object on standard output."`
-	Timeout time.Duration `default:"60s" placeholder:"TIME" help:"How long one probe may take."`
+	Store    string        `placeholder:"PLACE" help:"Look at a store of sessions instead: a file, postgres://…, or default for the usual one."`
+	StoreKey string        `name:"store-key" placeholder:"WHERE" help:"With --store: where the key of an encrypted store is, as with antiphon sessions."`
+	Offline  bool          `help:"Look at the configuration only; send nothing."`
+	JSON     bool          `name:"json" help:"Print the findings as one JSON object on standard output."`
+	Timeout  time.Duration `default:"60s" placeholder:"TIME" help:"How long one probe may take."`
 }
 
 // Help is shown by antiphon doctor --help.
@@ -45,7 +46,8 @@ Examples:
   antiphon doctor --offline
   antiphon doctor --base-url http://localhost:11434/v1 --model qwen3
   antiphon doctor agent.md --json
-  antiphon doctor --store default`
+  antiphon doctor --store default
+  antiphon doctor --store private.db --store-key keyring`
 }
 
 // finding is one line of the doctor's report.
@@ -69,8 +71,11 @@ const (
 
 // Run looks at the configuration and at the endpoint.
 func (c *doctorCommand) Run(ctx context.Context, std stdio, env environment) error {
-	if c.Store != "" {
+	switch {
+	case c.Store != "":
 		return c.lookAtStore(ctx, std, env)
+	case c.StoreKey != "":
+		return usage(errors.New("--store-key is about a store: give --store PLACE, or --store default, too"))
 	}
 	table, err := c.table(env)
 	if err != nil {

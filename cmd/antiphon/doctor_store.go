@@ -11,20 +11,20 @@ import (
 
 // lookAtStore reports what a store does for what it has committed (J10).
 func (c *doctorCommand) lookAtStore(ctx context.Context, std stdio, env environment) (err error) {
-	flag := storeFlag{Store: c.Store}
+	flag := storeFlag{Store: c.Store, StoreKey: c.StoreKey}
 	if c.Store == "default" {
 		flag.Store = ""
 	}
 	store, err := flag.open(ctx, env, false)
 	if err != nil {
-		return err
+		return wrongKey(err)
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	d, err := store.Durability(ctx)
 	if err != nil {
 		return err
 	}
-	list := []finding{{"store", told, store.Place()}, {"format", told, fmt.Sprint(d.Format)}}
+	list := []finding{{"store", told, store.Place()}, {"format", told, fmt.Sprint(d.Format)}, {"encrypted", told, flag.encryption(env, store)}}
 	weak := 0
 	for _, s := range d.Settings {
 		f := finding{s.Name, told, s.Value}
@@ -43,4 +43,16 @@ func (c *doctorCommand) lookAtStore(ctx context.Context, std stdio, env environm
 		return err
 	}
 	return fmt.Errorf("what is committed to this store may be lost: %s", plural(weak, "setting"))
+}
+
+// encryption says whether a store is encrypted, and whether its key is there.
+func (f *storeFlag) encryption(env environment, store keeper) string {
+	switch source, _ := f.source(env); {
+	case !store.Encrypted():
+		return "no"
+	case f.unread(env, store):
+		return "yes; without its key the sessions cannot be read: --store-key WHERE, or $ANTIPHON_STORE_KEY"
+	default:
+		return fmt.Sprintf("yes, and the key (%s) opens it", source)
+	}
 }

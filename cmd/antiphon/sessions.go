@@ -151,7 +151,12 @@ func (c *sessionsCommand) opened(ctx context.Context, env environment, create bo
 	if err != nil {
 		return err
 	}
-	err = errors.Join(do(store), store.Close())
+	return wrongKey(errors.Join(do(store), store.Close()))
+}
+
+// wrongKey gives the error about a missing or wrong key the exit code of a bad
+// argument.
+func wrongKey(err error) error {
 	if errors.Is(err, sqlstore.ErrKey) {
 		return usage(err)
 	}

@@ -112,7 +112,7 @@ func (c *listCommand) Run(ctx context.Context, std stdio, env environment, all *
 		if c.File != "" || c.Owner != "" || len(c.Tag) > 0 || c.After != "" {
 			nothing = "no session matches (--archived and --nested look at those sessions, too)"
 		}
-		return badAfter(all.table(std, infos, nothing))
+		return badAfter(all.table(std, infos, nothing, all.unread(env, store)))
 	})
 }
 
@@ -124,11 +124,18 @@ func badAfter(err error) error {
 	return err
 }
 
+// unread reports a store whose titles cannot be read for want of its key.
+func (f *storeFlag) unread(env environment, store keeper) bool {
+	source, err := f.source(env)
+	return store.Encrypted() && (source == nil || err != nil)
+}
+
 // tableBlock is how many lines of a table have columns of one width.
 const tableBlock = 500
 
-// table prints sessions for people, or says that there is nothing.
-func (c *sessionsCommand) table(std stdio, infos iter.Seq2[session.Info, error], nothing string) error {
+// table prints sessions for people, or says that there is nothing. With unread
+// their titles are encrypted.
+func (c *sessionsCommand) table(std stdio, infos iter.Seq2[session.Info, error], nothing string, unread bool) error {
 	w := tabwriter.NewWriter(std.out, 0, 4, 2, ' ', 0)
 	n := 0
 	for info, err := range infos {
@@ -138,19 +145,26 @@ func (c *sessionsCommand) table(std stdio, infos iter.Seq2[session.Info, error],
 		if n == 0 {
 			fmt.Fprintln(w, "NAME\tID\tENTRIES\tUPDATED\tFILE\tTITLE")
 		}
+		title := shorten(c.hide(info.Title), 40)
+		if unread {
+			title = "(encrypted)"
+		}
 		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\n", cmp.Or(printable(info.Name), "-"), info.ID, info.Entries,
-			when(info.Updated), cmp.Or(shorten(info.Path, 60), "-"), shorten(c.hide(info.Title), 40)+printable(specials(info)))
+			when(info.Updated), cmp.Or(shorten(info.Path, 60), "-"), title+printable(specials(info)))
 		if n++; n%tableBlock == 0 {
 			if err := w.Flush(); err != nil {
 				return err
 			}
 		}
 	}
-	if n == 0 {
-		_, err := fmt.Fprintln(std.err, "antiphon: "+nothing)
-		return err
+	err := w.Flush()
+	switch {
+	case n == 0:
+		fmt.Fprintln(std.err, "antiphon: "+nothing)
+	case unread:
+		fmt.Fprintln(std.err, "antiphon: the store is encrypted; to see titles and what was said, give its key: --store-key WHERE, or $ANTIPHON_STORE_KEY")
 	}
-	return w.Flush()
+	return err
 }
 
 // searchCommand is antiphon sessions search.

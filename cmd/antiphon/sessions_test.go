@@ -17,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"runtime"
 	"strings"
 	"testing"
@@ -516,13 +517,49 @@ func TestDoctorLooksAtStores(t *testing.T) {
 		t.Fatal(o.err)
 	}
 	o := program(t, "doctor", "--store", store)
-	for _, want := range []string{store, "format", "journal_mode", "wal", "synchronous", "FULL", "file system"} {
+	for _, want := range []string{store, "format", "encrypted  no", "journal_mode", "wal", "synchronous", "FULL", "file system"} {
 		if !strings.Contains(o.out, want) {
 			t.Errorf("%q is missing:\n%s%s", want, o.out, o.err)
 		}
 	}
 	if o := program(t, "doctor", "--json", "--store", store); !strings.Contains(o.out, `"journal_mode"`) {
 		t.Errorf("as JSON:\n%s", o.out)
+	}
+	if o := program(t, "doctor", "--store-key", "env"); o.code != exitUsage || !strings.Contains(o.err, "--store PLACE") {
+		t.Errorf("a key without a store: exit code %d\n%s", o.code, o.err)
+	}
+}
+
+// J14: doctor --store and the list say that a store is encrypted, and what to do
+// without its key.
+func TestEncryptedStoreIsTold(t *testing.T) {
+	dir := t.TempDir()
+	store, key := filepath.Join(dir, "s.db"), "file:"+filepath.Join(dir, "key")
+	agent := write(t, filepath.Join(dir, "agent.md"), "<config model=\"rehearsal\"/>\n<user>A question.</user>\n")
+	for _, args := range [][]string{{"sessions", "key", key}, {"sessions", "key", key + "2"}, {"run", agent, "--session", "work", "--store", store, "--store-key", key}} {
+		if o := program(t, args...); o.code != 0 {
+			t.Fatal(o.err)
+		}
+	}
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"doctor", "--store", store}, 0, "encrypted  yes; without its key the sessions cannot be read: --store-key WHERE, or $ANTIPHON_STORE_KEY"},
+		{[]string{"doctor", "--store", store, "--store-key", key}, 0, "encrypted  yes, and the key (" + key + ") opens it"},
+		{[]string{"doctor", "--store", store, "--store-key", key + "2"}, exitUsage, "the key is not the one that the store was made with"},
+		{[]string{"sessions", "list", "--store", store}, 0, "  (encrypted)\n"},
+		{[]string{"sessions", "list", "--store", store}, 0, "antiphon: the store is encrypted; to see titles and what was said, give its key: --store-key WHERE, or $ANTIPHON_STORE_KEY\n"},
+		{[]string{"sessions", "list", "--store", store, "--store-key", key}, 0, "  A question.\n"},
+	} {
+		o := program(t, c.args...)
+		if all := o.out + o.err; o.code != c.code || !strings.Contains(all, c.want) {
+			t.Errorf("%v: exit code %d\n%s", c.args, o.code, all)
+		}
+		if slices.Contains(c.args, key) && strings.Contains(o.out+o.err, "(encrypted)") {
+			t.Errorf("%v: with the key\n%s", c.args, o.out)
+		}
 	}
 }
 
