@@ -22,7 +22,7 @@ const (
 
 // ErrBadLabel is wrapped by errors for an owner, a tag or a title that cannot be
 // kept.
-var ErrBadLabel = errors.New("not a label")
+var ErrBadLabel = errors.New("not a valid label")
 
 // Apply returns what is known of a session after the change, for stores. It
 // refuses labels that cannot be told apart, seen or kept; see [CheckLabels].
@@ -48,36 +48,38 @@ func cleanTags(tags []string) []string {
 	return slices.Compact(tags)
 }
 
-// CheckLabels reports, by an error that wraps [ErrBadLabel], an owner, a tag or a title that stores do not keep: tags
-// are words of up to 64 characters, at most 32 of them; an owner has up to 256
-// characters, a title up to 80; none has control characters.
+// CheckLabels reports, by an error that wraps [ErrBadLabel] and says what one may
+// be, an owner, a tag or a title that stores do not keep: tags are words of up to
+// 64 characters, at most 32 of them; an owner has up to 256 characters, a title up
+// to 80; none has control characters.
 func CheckLabels(i Info) error {
-	if err := checkLabel("owner", i.Owner, maxOwner); err != nil {
-		return err
-	}
-	if err := checkLabel("title", i.Title, maxTitle); err != nil {
-		return err
-	}
-	if len(i.Tags) > maxTags {
-		return fmt.Errorf("%w: %d tags: a session has at most %d", ErrBadLabel, len(i.Tags), maxTags)
+	switch {
+	case !onOneLine(i.Owner, maxOwner):
+		return badLabel("owner", i.Owner, fmt.Sprintf("an owner is a text of up to %d characters on one line", maxOwner))
+	case !onOneLine(i.Title, maxTitle):
+		return badLabel("title", i.Title, fmt.Sprintf("a title is a text of up to %d characters on one line", maxTitle))
+	case len(i.Tags) > maxTags:
+		return fmt.Errorf("%w: %d tags: a session has up to %d", ErrBadLabel, len(i.Tags), maxTags)
 	}
 	for _, tag := range i.Tags {
-		if tag == "" || strings.ContainsFunc(tag, unicode.IsSpace) {
-			return fmt.Errorf("%w: tag %q: a tag is one word", ErrBadLabel, tag)
-		}
-		if err := checkLabel("tag", tag, maxTag); err != nil {
-			return err
+		if tag == "" || strings.ContainsFunc(tag, unicode.IsSpace) || !onOneLine(tag, maxTag) {
+			return badLabel("tag", tag, fmt.Sprintf("a tag is one word of up to %d characters, such as bug or customer=4711", maxTag))
 		}
 	}
 	return nil
 }
 
-func checkLabel(what, text string, most int) error {
-	switch {
-	case !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl):
-		return fmt.Errorf("%w: %s %q: it must be a text without control characters", ErrBadLabel, what, text)
-	case utf8.RuneCountInString(text) > most:
-		return fmt.Errorf("%w: %s %q: it may have at most %d characters", ErrBadLabel, what, text, most)
+// onOneLine reports a text that has no more characters than it may have, and none
+// that controls a terminal.
+func onOneLine(text string, most int) bool {
+	return utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl) && utf8.RuneCountInString(text) <= most
+}
+
+// badLabel says what is wrong, and what would not be. Of a long text it shows the
+// beginning.
+func badLabel(what, text, may string) error {
+	if r := []rune(text); len(r) > maxTag {
+		text = string(r[:maxTag]) + "…"
 	}
-	return nil
+	return fmt.Errorf("%w: the %s %q: %s", ErrBadLabel, what, text, may)
 }

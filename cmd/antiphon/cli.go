@@ -230,8 +230,12 @@ func plainer(err error) string {
 	for _, slip := range slips {
 		said = slip.said.ReplaceAllString(said, slip.plain)
 	}
-	if strings.HasPrefix(said, "unexpected argument ") && helpFor(err) == "antiphon run" {
+	switch flag, unknown := strings.CutPrefix(said, "unknown flag "); {
+	case strings.HasPrefix(said, "unexpected argument ") && helpFor(err) == "antiphon run":
 		said += ": put a prompt of several words in quotes"
+	case unknown && helpFor(err) == "antiphon sessions search":
+		flag, _, _ = strings.Cut(flag, ", did you mean")
+		said = fmt.Sprintf("unknown flag %s; to search for a word that begins with -, put it behind --: antiphon sessions search -- %s", flag, quoted(flag))
 	}
 	return said
 }

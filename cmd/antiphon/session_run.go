@@ -404,11 +404,11 @@ func checkName(name string) error {
 	case name == "" || strings.TrimSpace(name) != name:
 		return fmt.Errorf("a session's name %q: give one without white space around it", name)
 	case utf8.RuneCountInString(name) > maxName:
-		return fmt.Errorf("a session's name has at most %d characters", maxName)
+		return fmt.Errorf("a session's name %s: it has up to %d characters", shorten(fmt.Sprintf("%q", name), 40), maxName)
 	case strings.HasPrefix(name, "-"):
-		return fmt.Errorf("a session's name %q: it looks like a flag", name)
+		return fmt.Errorf("a session's name %q: it cannot begin with -, or it would be read as a flag", name)
 	case strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) || reorders(r) || r == '/' || r == '\\' }):
-		return fmt.Errorf("a session's name %q: no slashes or control characters", name)
+		return fmt.Errorf("a session's name %q: it can have letters, digits, blanks and signs, but no slashes or control characters", name)
 	}
 	return nil
 }

@@ -272,34 +272,60 @@ type removeCommand struct {
 func (c *removeCommand) Run(ctx context.Context, std stdio, env environment, all *sessionsCommand) error {
 	return all.opened(ctx, env, false, func(store keeper) error {
 		list, err := findAll(ctx, store, c.Sessions)
+		if err != nil && len(c.Sessions) > 1 {
+			err = &exitError{codeOf(err), fmt.Errorf("nothing was deleted: %w", err)}
+		}
 		if err != nil {
 			return err
 		}
-		deleted := []session.Info{}
-		who := newPerson(std)
-		for _, info := range list {
-			yes, err := c.sure(ctx, std, who, info)
-			if err != nil {
-				return err
-			}
-			if !yes {
-				continue
-			}
-			if err := remove(ctx, store, info); err != nil {
-				return err
-			}
-			deleted = append(deleted, info)
-			if !all.JSON {
-				if err := all.told(std, nil, "%s is deleted", info.ID); err != nil {
-					return err
-				}
-			}
+		deleted, err := c.removeAll(ctx, std, all, store, list)
+		switch {
+		case err != nil && len(deleted) > 0:
+			err = &exitError{codeOf(err), fmt.Errorf("deleted %d of %d, then: %w", len(deleted), len(list), err)}
+		case err != nil && len(list) > 1:
+			err = &exitError{codeOf(err), fmt.Errorf("nothing was deleted: %w", err)}
 		}
-		if all.JSON {
-			return all.printJSON(std, deleted)
+		if all.JSON && (err == nil || len(deleted) > 0) {
+			err = errors.Join(err, all.printJSON(std, deleted))
 		}
-		return nil
+		return err
 	})
+}
+
+// removeAll deletes sessions until one cannot be deleted, and returns those that
+// are gone.
+func (c *removeCommand) removeAll(ctx context.Context, std stdio, all *sessionsCommand, store keeper, list []session.Info) ([]session.Info, error) {
+	deleted := []session.Info{}
+	who := newPerson(std)
+	for _, info := range list {
+		yes, err := c.sure(ctx, std, who, info)
+		if err == nil && !yes {
+			continue
+		}
+		if err == nil {
+			err = inUse(remove(ctx, store, info), info, all.again())
+		}
+		if err != nil {
+			return deleted, err
+		}
+		deleted = append(deleted, info)
+		if !all.JSON {
+			if err := all.told(std, nil, "%s is deleted", info.ID); err != nil {
+				return deleted, err
+			}
+		}
+	}
+	return deleted, nil
+}
+
+// inUse says what to do about a session that cannot be deleted because somebody
+// writes to it.
+func inUse(err error, info session.Info, flags string) error {
+	if !errors.Is(err, session.ErrBusy) {
+		return err
+	}
+	said, _, _ := strings.Cut(err.Error(), "\n")
+	return fmt.Errorf("%s is in use: %s\n  hint: end that process or wait for it, and delete again; antiphon sessions archive %s%s takes it out of the list now", info.ID, said, quoted(info.ID), flags)
 }
 
 // findAll finds sessions, each once, so that a slip in one name deletes none.

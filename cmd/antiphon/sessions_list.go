@@ -182,7 +182,11 @@ func (searchCommand) Help() string {
 people gave. A word is a whole word. Case, accents and punctuation do not matter, and there is no other
 syntax than double quotes. Each session is printed once, with its newest place;
 --in prints each place of one. Not found is what was withdrawn, and what is kept
-apart from its entry: files, and the rest of an output that was too long.`
+apart from its entry: files, and the rest of an output that was too long.
+
+Examples:
+  antiphon sessions search 'parser "off by one"'
+  antiphon sessions search --in work -- --verbose`
 }
 
 // Run searches.

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -21,15 +23,18 @@ type showCommand struct {
 	Session string `arg:"" help:"The session."`
 	AsSent  bool   `help:"Print what the next request would carry, and why each part is there or not."`
 	Full    bool   `help:"Print texts in full instead of their beginnings."`
+	All     bool   `help:"Print also the entries that only a run needs."`
 	Follow  bool   `short:"f" help:"Go on with what is written, until Ctrl-C."`
 }
 
 // Help is shown by antiphon sessions show --help.
 func (showCommand) Help() string {
-	return `Each line begins with the entry's number, which sessions fork --at takes.
+	return `Each line begins with the entry's number, which sessions fork --at takes. Entries
+that only a run needs, such as the start of a turn, are counted at the end.
 
 Examples:
   antiphon sessions show work
+  antiphon sessions show work --all
   antiphon sessions show work --full | less
   antiphon sessions show work --as-sent --json | jq .body.input
   antiphon sessions show work --follow --json`
@@ -53,6 +58,7 @@ func (c *showCommand) Run(ctx context.Context, std stdio, env environment, all *
 
 func (c *showCommand) entries(std stdio, env environment, all *sessionsCommand, entries func(func(session.Entry, error) bool)) error {
 	page := newPage(std, env, c.Full)
+	page.all = c.All
 	var line []byte
 	for e, err := range entries {
 		if err != nil {
@@ -69,6 +75,9 @@ func (c *showCommand) entries(std stdio, env environment, all *sessionsCommand, 
 			return page.failure
 		}
 	}
+	if !all.JSON {
+		page.leftOut(std)
+	}
 	return nil
 }
 
@@ -82,6 +91,9 @@ type page struct {
 	setup   session.Setup // that holds now
 	last    spokenEntry   // what the model said last
 	parts   spokenEntry   // what the reply under way goes on with
+	all     bool          // also what only the loop needs
+	lines   int
+	unshown map[string]int // entries without a line, by their kind
 }
 
 // spokenEntry is an assistant message and its entry.
@@ -92,7 +104,7 @@ type spokenEntry struct {
 
 func newPage(std stdio, env environment, full bool) *page {
 	_, noColour := env["NO_COLOR"]
-	return &page{out: std.out, hide: env.hide, colour: terminal(std.out) && !(noColour && env["NO_COLOR"] != "") && env["TERM"] != "dumb", full: full}
+	return &page{out: std.out, hide: env.hide, colour: terminal(std.out) && !(noColour && env["NO_COLOR"] != "") && env["TERM"] != "dumb", full: full, unshown: map[string]int{}}
 }
 
 // line prints one line: the entry's number, a word that says what it is, and its
@@ -101,6 +113,7 @@ func (p *page) line(seq int64, colour, what, text string) {
 	if p.failure != nil {
 		return
 	}
+	p.lines++
 	text = p.hide(text)
 	if p.full {
 		text = strings.ReplaceAll(strings.TrimRight(printable(text), "\n"), "\n", "\n"+strings.Repeat(" ", 21))
@@ -114,8 +127,42 @@ func (p *page) line(seq int64, colour, what, text string) {
 	_, p.failure = fmt.Fprintf(p.out, "%6d  %s %s\n", seq, what, text)
 }
 
-// entry prints what an entry says. What only the loop needs is left out.
+// entry prints what an entry says. What only the loop needs is counted.
 func (p *page) entry(e session.Entry) {
+	before := p.lines
+	p.say(e)
+	switch kind := session.Kind(e.Body); {
+	case p.lines > before:
+	case p.all:
+		text, err := session.AppendEntry(nil, session.Entry{Seq: e.Seq, Body: e.Body})
+		if err != nil {
+			text = []byte(err.Error())
+		}
+		p.line(e.Seq, dim, strings.ReplaceAll(kind, "_", " "), string(text))
+	default:
+		p.unshown[kind]++
+	}
+}
+
+// leftOut tells what has no line, so that a gap in the numbers is no riddle.
+func (p *page) leftOut(std stdio) {
+	n := 0
+	var kinds []string
+	for _, kind := range slices.Sorted(maps.Keys(p.unshown)) {
+		n += p.unshown[kind]
+		kinds = append(kinds, fmt.Sprintf("%d %s", p.unshown[kind], strings.ReplaceAll(kind, "_", " ")))
+	}
+	if n > 0 {
+		are := "are"
+		if n == 1 {
+			are = "is"
+		}
+		fmt.Fprintf(std.err, "antiphon: %s that only a run needs %s not shown (%s); --all shows all\n", plural(n, "entry"), are, strings.Join(kinds, ", "))
+	}
+}
+
+// say prints what an entry says to people.
+func (p *page) say(e session.Entry) {
 	switch b := e.Body.(type) {
 	case session.Given:
 		p.item(e.Seq, b.Item, "")

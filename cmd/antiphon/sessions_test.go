@@ -17,8 +17,8 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,8 +56,24 @@ func TestSessionIsOneWritersAtATime(t *testing.T) {
 	if o := program(t, "sessions", "--store", flags[5], "show", "work"); o.code != 0 || !strings.Contains(o.out, "I look.") {
 		t.Errorf("reading meanwhile: exit code %d\n%s%s", o.code, o.out, o.err)
 	}
-	if o := program(t, "sessions", "--store", flags[5], "rm", "--force", "work"); o.code != exitFailed {
+	if o := program(t, "sessions", "--store", flags[5], "rm", "--force", "work"); o.code != exitFailed ||
+		!strings.Contains(o.err, " is in use: ") || !strings.Contains(o.err, "hint: end that process or wait for it, and delete again; antiphon sessions archive work-") || strings.Contains(o.err, "fork") {
 		t.Errorf("deleting meanwhile: exit code %d\n%s%s", o.code, o.out, o.err)
+	}
+	// What was deleted before it is said.
+	for _, name := range []string{"one", "two"} {
+		if o := program(t, "run", flags[1], "--session", name, "--store", flags[5], "--rehearsal", "Hello?"); o.code != 0 {
+			t.Fatal(o.err)
+		}
+	}
+	if o := program(t, "sessions", "--store", flags[5], "rm", "--force", "one", "work", "two"); o.code != exitFailed || !strings.Contains(o.err, "antiphon: deleted 1 of 3, then: work-") {
+		t.Errorf("deleting several meanwhile: exit code %d\n%s%s", o.code, o.out, o.err)
+	}
+	if o := program(t, "sessions", "--store", flags[5], "rm", "--force", "--json", "two", "work"); o.code != exitFailed || !strings.Contains(o.out, `"name": "two"`) {
+		t.Errorf("deleting several meanwhile, as JSON: exit code %d\n%s%s", o.code, o.out, o.err)
+	}
+	if o := program(t, "sessions", "--store", flags[5], "rm", "--force", "work", "work"); !strings.HasPrefix(o.err, "antiphon: work-") {
+		t.Errorf("the same twice is one: %s", o.err)
 	}
 
 	p.signal(t, os.Kill)

@@ -11,6 +11,7 @@
 package words
 
 import (
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -153,7 +154,10 @@ func Parse(text string) (Query, error) {
 	}
 	switch {
 	case len(q) == 0:
-		return nil, fmt.Errorf("%q has no words to search for: give letters or digits", text)
+		if strings.TrimSpace(text) == "" {
+			return nil, errors.New("no words were given")
+		}
+		return nil, fmt.Errorf("%#q has no letters and no digits", text)
 	case len(q) > maxPhrases:
 		return nil, fmt.Errorf("%d words and phrases to search for: give at most %d", len(q), maxPhrases)
 	}
