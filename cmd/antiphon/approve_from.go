@@ -46,7 +46,7 @@ type answer struct {
 func readAnswers(file string) (*answers, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("--approve-from: %w", err)
 	}
 	a := &answers{file: file}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))

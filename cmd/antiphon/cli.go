@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -222,6 +223,9 @@ var slips = []struct {
 	{regexp.MustCompile(`expected a valid \d+ bit int but got (".*")$`), "$1 is not a whole number"},
 	{regexp.MustCompile(`expected duration but got (".*"): .*$`), "$1 is not a time such as 90s or 5m"},
 	{regexp.MustCompile(`^missing flags: (.*)$`), "missing: $1"},
+	{regexp.MustCompile(`^expected "(<\S+>).*"$`), "missing: $1"},
+	{regexp.MustCompile(`expected \w+ value but got "([^"]*)" \(.*flag\); perhaps try (--[^"]+="[^"]*")\?$`), "$1 looks like a flag; if it is the value, write $2"},
+	{regexp.MustCompile(`^(--\S+) must be one of (.*) but got (".*")$`), "$1: $3 is none of $2"},
 }
 
 // plainer is an error of the parser in plain words, with what to do next.
@@ -230,14 +234,39 @@ func plainer(err error) string {
 	for _, slip := range slips {
 		said = slip.said.ReplaceAllString(said, slip.plain)
 	}
-	switch flag, unknown := strings.CutPrefix(said, "unknown flag "); {
-	case strings.HasPrefix(said, "unexpected argument ") && helpFor(err) == "antiphon run":
-		said += ": put a prompt of several words in quotes"
-	case unknown && helpFor(err) == "antiphon sessions search":
+	flag, unknown := strings.CutPrefix(said, "unknown flag ")
+	if unknown && helpFor(err) == "antiphon sessions search" {
 		flag, _, _ = strings.Cut(flag, ", did you mean")
-		said = fmt.Sprintf("unknown flag %s; to search for a word that begins with -, put it behind --: antiphon sessions search -- %s", flag, quoted(flag))
+		return fmt.Sprintf("unknown flag %s; to search for a word that begins with -, put it behind --: antiphon sessions search -- %s", flag, quoted(flag))
+	}
+	if arg, unexpected := strings.CutPrefix(said, "unexpected argument "); unexpected {
+		return "unexpected argument " + arg + meant(helpFor(err), arg)
 	}
 	return said
+}
+
+// verbs are what other programs call what sessions does.
+var verbs = map[string]string{
+	"cat": "show", "copy": "fork", "cp": "fork", "del": "rm", "delete": "rm", "find": "search", "grep": "search",
+	"log": "show", "move": "rename", "mv": "rename", "print": "show", "remove": "rm", "unarchive": "archive --undo", "view": "show",
+}
+
+// meant says what to type for an argument that a command does not take.
+func meant(command, arg string) string {
+	info, err := os.Stat(arg)
+	switch {
+	case command == "antiphon run":
+		return ": put a prompt of several words in quotes"
+	case command == "antiphon" && err == nil && info.Mode().IsRegular():
+		return fmt.Sprintf(": antiphon run %s runs it", quoted(arg))
+	case command == "antiphon" && strings.ContainsAny(arg, " ?") && !strings.Contains(arg, "did you mean"):
+		return `: a question goes to an agent's file: antiphon run FILE "QUESTION"`
+	case command == "antiphon sessions" && verbs[arg] != "":
+		return ", did you mean " + verbs[arg] + "?"
+	case strings.HasPrefix(command, "antiphon sessions "):
+		return ": put a name with blanks in quotes"
+	}
+	return ""
 }
 
 // exitError is an error that has been given its exit code. A nil cause means

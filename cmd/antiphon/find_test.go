@@ -52,6 +52,9 @@ func TestChangesNeedAWholeNameOrID(t *testing.T) {
 	if info, err := find(ctx, store, part, false); err != nil || info.ID != id {
 		t.Errorf("%s means %q: %v", part, info.ID, err)
 	}
+	if _, err := find(ctx, store, "paln", false); err == nil || !strings.Contains(err.Error(), `there is no session "paln"; there is plan; `) {
+		t.Errorf("a slip: %v", err)
+	}
 	if _, err := findWhole(ctx, store, part, false); err == nil || !strings.Contains(err.Error(), id) {
 		t.Errorf("%s: %v, want an error that names %s", part, err, id)
 	}

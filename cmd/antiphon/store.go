@@ -200,6 +200,11 @@ func find(ctx context.Context, store session.Catalog, name string, archived bool
 	}
 	switch len(named) {
 	case 0:
+		if len(alike) == 0 {
+			if alike, err = similar(ctx, store, name); err != nil {
+				return session.Info{}, err
+			}
+		}
 		return session.Info{}, usage(fmt.Errorf("there is no session %q%s; antiphon sessions list shows those that are there", name, butThese(alike)))
 	case 1:
 		return named[0], nil
@@ -212,6 +217,20 @@ func find(ctx context.Context, store session.Catalog, name string, archived bool
 		b.WriteString("\n  and others")
 	}
 	return session.Info{}, usage(fmt.Errorf("%q means several sessions; name one by its id:%s", name, b.String()))
+}
+
+// similar returns the sessions, of those written to last, whose names the one that
+// was typed may be a slip of.
+func similar(ctx context.Context, store session.Catalog, name string) (list []session.Info, err error) {
+	for info, err := range store.List(ctx, session.Query{Archived: true, Limit: maxLooked}) {
+		if err != nil {
+			return nil, err
+		}
+		if nearly(info.Name, name) {
+			list = append(list, info)
+		}
+	}
+	return list, nil
 }
 
 // findWhole is like find for commands that change or delete a session: a few
@@ -240,7 +259,7 @@ func beginsID(id, text string) bool {
 
 func isHex(text string) bool { return strings.Trim(text, "0123456789abcdef") == "" }
 
-// butThese names the first sessions whose ids begin with what a person typed.
+// butThese names the first sessions that a person may have meant.
 func butThese(alike []session.Info) string {
 	var names []string
 	for _, info := range alike {

@@ -168,10 +168,10 @@ func (c *keyCommand) Run(std stdio, env environment, all *sessionsCommand) error
 	all.hide = env.hide
 	source, err := parseSource(c.Place)
 	switch {
-	case err != nil:
-		return usage(err)
+	case err != nil: // what was given may be a key, so it is not repeated
+		return usage(errors.New("give file:PATH, keyring or keyring:NAME: where the new key is to be kept, never a key"))
 	case source == nil || source.kind == "env":
-		return usage(fmt.Errorf("give file:PATH, keyring or keyring:NAME: this program cannot set a variable of your shell"))
+		return usage(errors.New("give file:PATH, keyring or keyring:NAME: this program cannot set a variable of your shell"))
 	}
 	if err := source.make(); err != nil {
 		return source.fail(err)
