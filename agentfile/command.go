@@ -34,7 +34,7 @@ const fixedSchema = `{"type":"object","properties":{"arguments":{"type":"array",
 func fixedCommand(decl *chatmd.Tool, command string, files *toolkit.Files, o Options) (tool.Tool, error) {
 	words := strings.Fields(strings.ReplaceAll(command, "%20", " ")) // older programs take it for a space
 	if strings.ContainsAny(command, "\"'\\`$|&;<>") {
-		return nil, fmt.Errorf("<tool command=%q>: the command is split at spaces and read by no shell", command)
+		return nil, fmt.Errorf("<tool command=%q>: the command is split at spaces and read by no shell; put what needs one into a script, and name that", command)
 	}
 	inner, err := toolkit.RunCommand(decl.Name, files, toolkit.CommandOptions{Timeout: decl.Timeout, Live: o.Live})
 	if err != nil {

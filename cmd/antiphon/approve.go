@@ -135,7 +135,7 @@ func (p *person) ask(rules []session.Rule, hidden int) string {
 	if hidden > 0 {
 		show = fmt.Sprintf("[s]how the %s that are hidden, ", plural(hidden, "line"))
 	}
-	question := fmt.Sprintf("run it? [y]es, [n]o, %s%s[e]dit its arguments:", show, visible(offer(rules)))
+	question := fmt.Sprintf("run it? [y]es, [n]o, %s%s[e]dit its arguments:", show, offer(rules))
 	return "   " + wrapped(question, p.width()-4, "   ") + " "
 }
 
@@ -182,9 +182,9 @@ func offer(rules []session.Rule) string {
 	narrow := rules[0]
 	like := "under " + narrow.Under
 	if len(narrow.Prefix) > 0 {
-		like = "beginning with " + strings.Join(narrow.Prefix, " ")
+		like = "beginning with " + commandLine(narrow.Prefix)
 	}
-	return fmt.Sprintf("always for those [l]ike it (%s), [a]lways for this tool, ", shorten(like, 60))
+	return fmt.Sprintf("always for those [l]ike it (%s), [a]lways for this tool, ", shorten(visible(like), 60))
 }
 
 func (p *person) edit(ctx context.Context) (agent.Verdict, error) {

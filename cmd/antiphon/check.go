@@ -71,6 +71,9 @@ const standardInput = "standard input"
 // loadGiven loads a file that an argument names; - is standard input.
 func loadGiven(ctx context.Context, std stdio, path string, options agentfile.Options) (*agentfile.File, error) {
 	if path != "-" {
+		if err := notAgent(path); err != nil {
+			return nil, err
+		}
 		return agentfile.Load(ctx, path, options)
 	}
 	text, err := readInput(ctx, std, readingInput)

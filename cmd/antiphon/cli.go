@@ -239,11 +239,19 @@ func plainer(err error) string {
 		flag, _, _ = strings.Cut(flag, ", did you mean")
 		return fmt.Sprintf("unknown flag %s; to search for a word that begins with -, put it behind --: antiphon sessions search -- %s", flag, quoted(flag))
 	}
+	if name, _, guessed := strings.Cut(flag, ", did you mean"); unknown && usualFlags[name] != "" && helpFor(err) == "antiphon run" {
+		return fmt.Sprintf("unknown flag %s, did you mean %s?", name, usualFlags[name])
+	} else if unknown && guessed && len(name) == 2 { // every letter is like every other
+		return "unknown flag " + name
+	}
 	if arg, unexpected := strings.CutPrefix(said, "unexpected argument "); unexpected {
 		return "unexpected argument " + arg + meant(helpFor(err), arg)
 	}
 	return said
 }
+
+// usualFlags are what other programs call flags of run.
+var usualFlags = map[string]string{"-m": "--model", "-o": "--out", "-s": "--session", "--verbose": "--show-output", "--yes": "--allow"}
 
 // verbs are what other programs call what sessions does.
 var verbs = map[string]string{

@@ -134,6 +134,15 @@ func (commanding) Command(call tool.Call) []string {
 	return append([]string{"git", "log"}, in.Arguments...)
 }
 
+// A5: what an answer allows from then on is shown with each word by itself, and
+// nothing in it is left out.
+func TestOfferShowsEachWord(t *testing.T) {
+	rules := []session.Rule{{Tool: "run", Member: "command", Prefix: []string{"rm", "a b", "x\x1b\u202e"}}, {Tool: "run"}}
+	if got, want := offer(rules), "(beginning with rm 'a b' 'x<U+001B><U+202E>'), "; !strings.Contains(got, want) {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
 // A2: a person who is asked about a command that a file declares sees it as it
 // would run, each argument by itself, at once and where the call waits.
 func TestAskAboutDeclaredCommand(t *testing.T) {

@@ -144,6 +144,12 @@ func (c *runCommand) prepare(ctx context.Context, env environment) (*endpoint.Ta
 			return nil, usage(fmt.Errorf("%s is an exported session, not an agent; antiphon sessions import %s --for AGENT makes a session of it to go on with", path, path))
 		}
 	}
+	if c.File == "-" {
+		return nil, usage(errors.New("give the agent's file: what is piped in is the prompt, antiphon run FILE -"))
+	}
+	if err := notAgent(c.File); err != nil {
+		return nil, usage(err)
+	}
 	return table, c.reachable(ctx, env, table)
 }
 

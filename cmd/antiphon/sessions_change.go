@@ -60,7 +60,7 @@ func (c *renameCommand) Run(ctx context.Context, std stdio, env environment, all
 func (c *renameCommand) bind(ctx context.Context, std stdio, all *sessionsCommand, store keeper, info session.Info) error {
 	path, err := resolved(c.For)
 	if err != nil {
-		return usage(err)
+		return usage(fmt.Errorf("--for: %w", err))
 	}
 	name := cmp.Or(c.Name, info.Name)
 	if err := store.Bind(ctx, info.ID, path, name); err != nil {

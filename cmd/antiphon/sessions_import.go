@@ -55,7 +55,7 @@ func (c *importCommand) Run(ctx context.Context, std stdio, env environment, all
 	if c.For != "" {
 		var err error
 		if path, err = resolved(c.For); err != nil {
-			return usage(err)
+			return usage(fmt.Errorf("--for: %w", err))
 		}
 	}
 	if c.Name != "" {

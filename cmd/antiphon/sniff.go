@@ -8,10 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/antiphon-go/antiphon/chatmd"
 	"github.com/antiphon-go/antiphon/export"
 )
 
@@ -25,33 +27,88 @@ const beginsSession = `{"format":"` + export.Format + `"`
 // onlyExports says what sessions import can read.
 const onlyExports = "sessions import reads what sessions export --to jsonl and --to chatmd write"
 
-// notImportable says what a file is that is neither an exported session nor ChatMarkdown,
-// and what to do; nil if it may be one of them. Head is the beginning of the file,
-// and all of it if whole is set.
-func notImportable(name string, head []byte, whole bool) error {
+// kindOfFile says what a file is by its beginning, if it is not a text like any other.
+func kindOfFile(head []byte) string {
 	text := bytes.TrimLeft(head, " \t\r\n")
-	is := func(what, hint string) error {
-		return fmt.Errorf("%s: %s, not a session\n  hint: %s", name, what, hint)
-	}
 	switch lower := strings.ToLower(string(text[:min(len(text), 20)])); {
-	case len(head) == 0:
-		return is("an empty file", "the export or the copy may have failed; make it again")
-	case len(text) == 0:
-		return is("a file of blanks only", onlyExports)
 	case strings.HasPrefix(lower, "<!doctype html") || strings.HasPrefix(lower, "<html"):
-		return is("an HTML page", "the page of sessions export is for reading; export the session with --to jsonl, and import that")
+		return htmlPage
 	case bytes.HasPrefix(head, []byte("SQLite format 3\x00")):
-		return is("a database of SQLite's", "if it is a store of sessions, "+antiphonWith(name))
+		return database
 	case bytes.HasPrefix(head, []byte("\x1f\x8b")), bytes.HasPrefix(head, []byte("PK\x03\x04")), bytes.HasPrefix(head, []byte("\x28\xb5\x2f\xfd")):
-		return is("a compressed file", "unpack it first")
+		return "a compressed file"
 	case bytes.HasPrefix(head, []byte("\xff\xfe")), bytes.HasPrefix(head, []byte("\xfe\xff")):
-		return is("text in UTF-16", "export it with -o FILE, which writes UTF-8; the > of some shells does not")
+		return wideText
 	case bytes.IndexByte(head, 0) >= 0:
-		return is("a binary file", onlyExports)
-	case text[0] == '{' || text[0] == '[':
-		return otherJSON(name, head, whole)
+		return "a binary file"
 	}
-	return nil
+	return ""
+}
+
+// Kinds of files that more is said of.
+const (
+	htmlPage = "an HTML page"
+	database = "a database of SQLite's"
+	wideText = "text in UTF-16"
+)
+
+// notImportable says what a file is that is neither an exported session nor
+// ChatMarkdown, and what to do; nil if it may be one of them. Head is the beginning
+// of the file, and all of it if whole is set.
+func notImportable(name string, head []byte, whole bool) error {
+	kind, hint := kindOfFile(head), onlyExports
+	text := bytes.TrimLeft(head, " \t\r\n")
+	switch {
+	case len(head) == 0:
+		kind, hint = "an empty file", "the export or the copy may have failed; make it again"
+	case len(text) == 0:
+		kind = "a file of blanks only"
+	case kind == "" && (text[0] == '{' || text[0] == '['):
+		return otherJSON(name, head, whole)
+	case kind == "":
+		return nil
+	case kind == htmlPage:
+		hint = "the page of sessions export is for reading; export the session with --to jsonl, and import that"
+	case kind == database:
+		hint = "if it is a store of sessions, " + antiphonWith(name)
+	case kind == wideText:
+		hint = "export it with -o FILE, which writes UTF-8; the > of some shells does not"
+	case kind == "a compressed file":
+		hint = "unpack it first"
+	}
+	return fmt.Errorf("%s: %s, not a session\n  hint: %s", name, kind, hint)
+}
+
+// notAgent says what a file is that cannot be an agent's file by its beginning, and
+// what to do; nil for others, and for one that cannot be read. A page of HTML would
+// be told of line by line.
+func notAgent(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	head, err := io.ReadAll(io.LimitReader(f, sniffed))
+	if err != nil {
+		return nil
+	}
+	text := bytes.TrimLeft(head, " \t\r\n")
+	kind, hint := kindOfFile(head), "an agent's file is text: see docs/chatmarkdown.md"
+	switch {
+	case kind == wideText:
+		hint = "save it as UTF-8"
+	case kind == "" && isSession(text):
+		kind, hint = "an exported session", fmt.Sprintf("antiphon sessions import %s --for AGENT makes a session of it to go on with", quoted(path))
+	case kind == "" && len(text) > 0 && (text[0] == '{' || text[0] == '['):
+		kind = "JSON"
+		if form := sniffForm(head); forms[form] != "" && (form != formLines || hasType(head)) {
+			kind, hint = forms[form], fmt.Sprintf("antiphon convert %s --to chatmd --out NEW.md makes an agent's file of it", quoted(path))
+		}
+	}
+	if kind == "" {
+		return nil
+	}
+	return &chatmd.Error{File: path, Line: 1, Column: 1, Message: kind + ", not an agent's file", Hint: hint}
 }
 
 // antiphonWith is the command that looks into a store.
