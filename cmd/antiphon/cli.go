@@ -245,6 +245,9 @@ func plainer(err error) string {
 		return "unknown flag " + name
 	}
 	if arg, unexpected := strings.CutPrefix(said, "unexpected argument "); unexpected {
+		if isVerb(err, arg) {
+			return fmt.Sprintf("unexpected argument %s, did you mean antiphon sessions %[1]s?", arg)
+		}
 		return "unexpected argument " + arg + meant(helpFor(err), arg)
 	}
 	return said
@@ -257,6 +260,20 @@ var usualFlags = map[string]string{"-m": "--model", "-o": "--out", "-s": "--sess
 var verbs = map[string]string{
 	"cat": "show", "copy": "fork", "cp": "fork", "del": "rm", "delete": "rm", "find": "search", "grep": "search",
 	"log": "show", "move": "rename", "mv": "rename", "print": "show", "remove": "rm", "unarchive": "archive --undo", "view": "show",
+}
+
+// isVerb reports what stands behind antiphon and belongs behind antiphon sessions.
+func isVerb(err error, arg string) bool {
+	var p *kong.ParseError
+	if helpFor(err) != "antiphon" || !errors.As(err, &p) || p.Context == nil {
+		return false
+	}
+	for _, command := range p.Context.Model.Children {
+		if command.Name == "sessions" {
+			return slices.ContainsFunc(command.Children, func(verb *kong.Node) bool { return verb.Name == arg })
+		}
+	}
+	return false
 }
 
 // meant says what to type for an argument that a command does not take.

@@ -207,24 +207,26 @@ func (c *searchCommand) Run(ctx context.Context, std stdio, env environment, all
 		places, more := upTo(std, c.Limit, store.Search(ctx, what), func(f session.Found) string { return f.Cursor })
 		defer more()
 		if all.JSON {
-			return badSearch(printEach(all, std, places))
+			return badSearch(printEach(all, std, places), store.Encrypted())
 		}
 		nothing := "nothing found: one entry must have all words, each as a whole (--archived and --nested look in those sessions, too)"
 		if c.In != "" {
 			nothing = "nothing found in " + printable(c.In) + ": one entry must have all words, each as a whole"
 		}
-		return badSearch(all.places(std, places, nothing))
+		return badSearch(all.places(std, places, nothing), store.Encrypted())
 	})
 }
 
 // badSearch gives errors that the words or the cursor are to blame for the exit
 // code of a bad argument.
-func badSearch(err error) error {
+func badSearch(err error, encrypted bool) error {
 	switch {
 	case errors.Is(err, session.ErrNoWords):
 		return usage(err)
+	case errors.Is(err, session.ErrNoIndex) && encrypted:
+		return usage(fmt.Errorf("%w\n  hint: --in SESSION searches in one session", err))
 	case errors.Is(err, session.ErrNoIndex):
-		return usage(fmt.Errorf("%w\n  hint: antiphon sessions index builds it where the store is not encrypted; --in SESSION needs none", err))
+		return usage(fmt.Errorf("%w\n  hint: antiphon sessions index builds it; --in SESSION searches in one session without it", err))
 	}
 	return badAfter(err)
 }

@@ -652,7 +652,7 @@ func TestSessionSaysWhetherItIsNew(t *testing.T) {
 	if err := os.Rename(agent, moved); err != nil {
 		t.Fatal(err)
 	}
-	wantAll(t, "the file that was moved", run(moved, "weather"), "antiphon: new session weather\n", "there is also weather of "+agent, "antiphon sessions rename", "--for '"+moved)
+	wantAll(t, "the file that was moved", run(moved, "weather"), "antiphon: new session weather\n", "there is also weather of "+agent, "antiphon sessions rename", "--for "+quoted(moved))
 	if quiet := run(moved, "weather", "Quietly.", "--quiet"); strings.Contains(quiet, "continues") {
 		t.Errorf("--quiet: %s", quiet)
 	}
