@@ -245,8 +245,8 @@ func plainer(err error) string {
 		return "unknown flag " + name
 	}
 	if arg, unexpected := strings.CutPrefix(said, "unexpected argument "); unexpected {
-		if isVerb(err, arg) {
-			return fmt.Sprintf("unexpected argument %s, did you mean antiphon sessions %[1]s?", arg)
+		if word, _, _ := strings.Cut(arg, ", did you mean"); isVerb(err, word) {
+			return fmt.Sprintf("unexpected argument %s, did you mean antiphon sessions %[1]s?", word)
 		}
 		return "unexpected argument " + arg + meant(helpFor(err), arg)
 	}

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -80,13 +79,7 @@ func isSession(text []byte) bool {
 // isExport reports a file that sessions export has written as JSON lines. It is
 // not an agent, and not a list of items.
 func isExport(path string) bool {
-	f, err := os.Open(path)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	head, _ := bufio.NewReaderSize(f, 64<<10).ReadSlice('\n')
-	return isSession(head)
+	return isSession(headOf(path, 64<<10))
 }
 
 // readSession takes the items of an exported session: all that was said in it,

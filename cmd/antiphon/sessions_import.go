@@ -46,7 +46,7 @@ shown, exported and forked, and no run takes it.
 Examples:
   antiphon sessions import work.jsonl --for agent.md
   antiphon sessions import talk.md --name talk --for agent.md
-  ssh host antiphon sessions export work | antiphon sessions import -`
+  ssh host antiphon sessions export work --to jsonl | antiphon sessions import -`
 }
 
 // Run imports.
@@ -92,19 +92,33 @@ func (c *importCommand) Run(ctx context.Context, std stdio, env environment, all
 	})
 }
 
-// input opens the file. Standard input is first written to a temporary file, since
-// an export is read twice and need not fit into memory; done removes that.
+// input opens the file. Standard input and a pipe are first written to a temporary
+// file, since an export is read twice and need not fit into memory; done removes
+// that.
 func (c *importCommand) input(ctx context.Context, std stdio) (f *os.File, name string, done func(), err error) {
-	if c.File != "-" {
-		f, err = os.Open(c.File)
+	if c.File == "-" {
+		f, done, err = spooled(ctx, std, std.in)
+		return f, standardInput, done, err
+	}
+	if f, err = os.Open(c.File); err != nil {
+		return nil, "", nil, err
+	}
+	if info, err := f.Stat(); err != nil || info.Mode()&os.ModeNamedPipe == 0 {
 		return f, c.File, func() { f.Close() }, err
 	}
+	defer f.Close()
+	whole, done, err := spooled(ctx, std, f)
+	return whole, c.File, done, err
+}
+
+// spooled is what a pipe brings, as a temporary file that can be read twice.
+func spooled(ctx context.Context, std stdio, in io.Reader) (f *os.File, done func(), err error) {
 	if f, err = os.CreateTemp("", "antiphon-import-*"); err != nil {
-		return nil, "", nil, err
+		return nil, nil, err
 	}
 	done = func() { f.Close(); os.Remove(f.Name()) }
 	err = await(ctx, std, readingInput, func() error {
-		_, err := io.Copy(f, std.in)
+		_, err := io.Copy(f, in)
 		return err
 	})
 	if err == nil {
@@ -113,7 +127,7 @@ func (c *importCommand) input(ctx context.Context, std stdio) (f *os.File, name 
 	if err != nil {
 		done()
 	}
-	return f, standardInput, done, err
+	return f, done, err
 }
 
 // damaged names the file in the error about exported lines.

@@ -83,15 +83,7 @@ func notImportable(name string, head []byte, whole bool) error {
 // what to do; nil for others, and for one that cannot be read. A page of HTML would
 // be told of line by line.
 func notAgent(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	head, err := io.ReadAll(io.LimitReader(f, sniffed))
-	if err != nil {
-		return nil
-	}
+	head := headOf(path, sniffed)
 	text := bytes.TrimLeft(head, " \t\r\n")
 	kind, hint := kindOfFile(head), "an agent's file is text: see docs/chatmarkdown.md"
 	switch {
@@ -111,6 +103,25 @@ func notAgent(path string) error {
 	return &chatmd.Error{File: path, Line: 1, Column: 1, Message: kind + ", not an agent's file", Hint: hint}
 }
 
+// headOf is the beginning of a file; nil if there is none, or if it is a pipe, which
+// can be read only once.
+func headOf(path string, most int64) []byte {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	head, err := io.ReadAll(io.LimitReader(f, most))
+	if err != nil {
+		return nil
+	}
+	return head
+}
+
 // antiphonWith is the command that looks into a store.
 func antiphonWith(file string) string {
 	return fmt.Sprintf("antiphon sessions list --store %s shows what is in it", quoted(file))
@@ -127,7 +138,7 @@ var forms = map[string]string{
 
 // otherJSON is notImportable for JSON.
 func otherJSON(name string, head []byte, whole bool) error {
-	if bytes.HasPrefix(head, []byte(beginsSession)) {
+	if isSession(head) || bytes.HasPrefix(head, []byte(beginsSession)) {
 		return nil
 	}
 	if at, err := badJSON(head); err != nil && (whole || !errors.Is(err, io.ErrUnexpectedEOF)) {

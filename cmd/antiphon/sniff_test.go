@@ -6,6 +6,7 @@ package main
 import (
 	"bytes"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -21,6 +22,11 @@ func TestImportOfOtherFiles(t *testing.T) {
 	store := filepath.Join(dir, "s.db")
 	if o := program(t, "sessions", "--store", store, "import", filepath.Join(dir, "forged.jsonl")); o.code != 0 {
 		t.Fatal(o.err)
+	}
+	// Lines that another program wrote anew are lines all the same.
+	spaced := strings.Replace(regexp.MustCompile(`,"sum":"[^"]*"|,"sha256":"[^"]*"`).ReplaceAllString(whole, ""), `{"format":`, `{ "format" : `, 1)
+	if o := program(t, "sessions", "--store", store, "import", write(t, filepath.Join(dir, "spaced.jsonl"), spaced), "--name", "spaced"); o.code != 0 {
+		t.Error(o.err)
 	}
 	for name, c := range map[string]struct{ text, want string }{
 		"page.html":  {"\n<!DOCTYPE html>\n<html>", ": an HTML page, not a session\n  hint: the page of sessions export is for reading; export the session with --to jsonl, "},
@@ -44,7 +50,7 @@ func TestImportOfOtherFiles(t *testing.T) {
 			t.Errorf("%s: exit code %d\n%s\nwant %s", name, o.code, o.err, c.want)
 		}
 	}
-	if o := program(t, "sessions", "--store", store, "list"); strings.Count(o.out, "\n") != 2 {
+	if o := program(t, "sessions", "--store", store, "list"); strings.Count(o.out, "\n") != 3 {
 		t.Errorf("something was made:\n%s", o.out)
 	}
 }

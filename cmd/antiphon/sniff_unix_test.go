@@ -1,0 +1,56 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/antiphon-go/antiphon/session"
+)
+
+// U8: a pipe with a name, as shells make it of <(command), is read once and whole.
+func TestFilesMayBePipes(t *testing.T) {
+	dir := t.TempDir()
+	lines := read(t, forged(t, filepath.Join(dir, "agent.md"), session.RunStarted{}, session.Stopped{Why: "answered"}))
+	pipe, store := filepath.Join(dir, "pipe"), filepath.Join(dir, "s.db")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Skip(err)
+	}
+	const talk = "<config model=\"rehearsal\"/>\n<user>hello</user>\n"
+	for _, c := range []struct {
+		text string
+		args []string
+	}{
+		{talk, []string{"check", pipe}},
+		{talk, []string{"sessions", "--store", store, "import", pipe}},
+		{lines, []string{"sessions", "--store", store, "import", pipe, "--name", "lines"}},
+	} {
+		written := make(chan error, 1)
+		go func() {
+			w, err := os.OpenFile(pipe, os.O_WRONLY, 0)
+			if err == nil {
+				_, err = w.WriteString(c.text)
+				w.Close()
+			}
+			written <- err
+		}()
+		o := program(t, c.args...)
+		r, err := os.OpenFile(pipe, os.O_RDONLY|syscall.O_NONBLOCK, 0) // which ends the writer, if nobody read
+		if err != nil {
+			t.Fatal(err)
+		}
+		if o.code != 0 {
+			t.Errorf("%v: exit code %d\n%s%s", c.args, o.code, o.out, o.err)
+		}
+		if err := <-written; err != nil {
+			t.Error(err)
+		}
+		r.Close() // before the next: a writer that finds this reader has gone before the program opens the pipe
+	}
+}
