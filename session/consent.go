@@ -28,7 +28,7 @@ func Consents(it item.Item) bool {
 // plainly reports whether an object has no member twice, and no other members
 // than these if there are any.
 func plainly(object string, only ...string) bool {
-	d := jsontext.NewDecoder(strings.NewReader(object), jsontext.AllowDuplicateNames(true))
+	d := jsontext.NewDecoder(strings.NewReader(object), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if t, err := d.ReadToken(); err != nil || t.Kind() != '{' {
 		return false
 	}
