@@ -157,7 +157,7 @@ func Parse(text string) (Query, error) {
 		if strings.TrimSpace(text) == "" {
 			return nil, errors.New("no words were given")
 		}
-		return nil, fmt.Errorf("%#q has no letters and no digits", text)
+		return nil, fmt.Errorf("there are no words in %#q: it has no letters and no digits", text)
 	case len(q) > maxPhrases:
 		return nil, fmt.Errorf("%d words and phrases to search for: give at most %d", len(q), maxPhrases)
 	}
