@@ -147,6 +147,9 @@ func (c *runCommand) prepare(ctx context.Context, env environment) (*endpoint.Ta
 	if c.File == "-" {
 		return nil, usage(errors.New("give the agent's file: what is piped in is the prompt, antiphon run FILE -"))
 	}
+	if info, err := os.Stat(c.File); err == nil && info.Mode()&os.ModeNamedPipe != 0 {
+		return nil, usage(fmt.Errorf("%s is a pipe, and the agent's file is read more than once\n  hint: write it to a file first", c.File))
+	}
 	if err := notAgent(c.File); err != nil {
 		return nil, usage(err)
 	}

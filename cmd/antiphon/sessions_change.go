@@ -296,6 +296,13 @@ func (c *removeCommand) Run(ctx context.Context, std stdio, env environment, all
 // are gone.
 func (c *removeCommand) removeAll(ctx context.Context, std stdio, all *sessionsCommand, store keeper, list []session.Info) ([]session.Info, error) {
 	deleted := []session.Info{}
+	if !c.Force && !(terminal(std.in) && terminal(std.err)) {
+		each := make([]string, len(list))
+		for i, info := range list {
+			each[i] = fmt.Sprintf("%s, which has %s,", info.ID, plural(int(info.Entries), "entry"))
+		}
+		return nil, usage(fmt.Errorf("deleting %s needs --force", strings.Join(each, " and ")))
+	}
 	who := newPerson(std)
 	for _, info := range list {
 		yes, err := c.sure(ctx, std, who, info)
@@ -363,9 +370,6 @@ func remove(ctx context.Context, store keeper, info session.Info) error {
 func (c *removeCommand) sure(ctx context.Context, std stdio, who *person, info session.Info) (bool, error) {
 	if c.Force {
 		return true, nil
-	}
-	if !terminal(std.in) || !terminal(std.err) {
-		return false, usage(fmt.Errorf("deleting %s, which has %s, needs --force", info.ID, plural(int(info.Entries), "entry")))
 	}
 	return who.agrees(ctx, fmt.Sprintf("Delete %s (%s, last written to %s)?", info.ID, plural(int(info.Entries), "entry"), when(info.Updated)))
 }

@@ -63,6 +63,8 @@ func notImportable(name string, head []byte, whole bool) error {
 		kind, hint = "an empty file", "the export or the copy may have failed; make it again"
 	case len(text) == 0:
 		kind = "a file of blanks only"
+	case bytes.HasPrefix(head, []byte("\ufeff"+beginsSession)):
+		kind, hint = "an exported session behind a byte order mark", "save it as UTF-8 without that mark"
 	case kind == "" && (text[0] == '{' || text[0] == '['):
 		return otherJSON(name, head, whole)
 	case kind == "":

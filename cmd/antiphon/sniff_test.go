@@ -32,6 +32,7 @@ func TestImportOfOtherFiles(t *testing.T) {
 		"page.html":  {"\n<!DOCTYPE html>\n<html>", ": an HTML page, not a session\n  hint: the page of sessions export is for reading; export the session with --to jsonl, "},
 		"empty":      {"", ": an empty file, not a session\n  hint: "},
 		"blank":      {" \r\n\t\n", ": a file of blanks only, not a session\n  hint: "},
+		"marked":     {"\ufeff" + beginsSession + "}\n", ": an exported session behind a byte order mark, not a session\n  hint: save it as UTF-8 without that mark"},
 		"a.gz":       {"\x1f\x8b\x08\x00", ": a compressed file, not a session\n  hint: unpack it"},
 		"a.db":       {"SQLite format 3\x00abc", " shows what is in it"},
 		"wide.jsonl": {"\xff\xfe{\x00", ": text in UTF-16, not a session\n  hint: export it with -o FILE"},

@@ -8,6 +8,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -52,5 +53,17 @@ func TestFilesMayBePipes(t *testing.T) {
 			t.Error(err)
 		}
 		r.Close() // before the next: a writer that finds this reader has gone before the program opens the pipe
+	}
+}
+
+// U8: an agent's file is read more than once, so a pipe cannot be one; run says so
+// and does not wait for it.
+func TestAgentIsNoPipe(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Skip(err)
+	}
+	if o := program(t, "run", pipe); o.code != exitUsage || !strings.Contains(o.err, "is a pipe") {
+		t.Errorf("exit code %d\n%s%s", o.code, o.out, o.err)
 	}
 }
