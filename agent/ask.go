@@ -90,11 +90,17 @@ func (r *Run) ask(ctx context.Context, turn int) error {
 		end.Status, end.Reason, failure = item.StatusFailed, err.Error(), err
 	}
 	objection := r.afterModel(inner, hooks, seen, end, failure)
-	r.release(err == nil && !objects(objection, true))
-	if err != nil || objection == nil {
+	objection, judged := uninterrupted(ctx, objection)
+	r.release(err == nil && judged && !objects(objection, true))
+	switch {
+	case err != nil:
 		return err
+	case !judged && !objects(objection, true):
+		return r.leaveUnjudged(ctx, objection)
+	case objection != nil:
+		return r.vetoReply(ctx, objection)
 	}
-	return r.vetoReply(ctx, objection)
+	return nil
 }
 
 // hear records the reply and the turn's end. failure is what broke the reply

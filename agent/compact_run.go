@@ -216,8 +216,11 @@ func (a *Agent) compact(ctx context.Context, s *session.Session) (*Compacted, er
 	if err := r.state.whole(s.ID()); err != nil {
 		return nil, err
 	}
-	if veto := r.judgeStored(ctx); veto != nil {
+	switch veto, judged := uninterrupted(ctx, r.judgeStored(ctx)); {
+	case veto != nil:
 		return nil, cmp.Or(r.withdrawStored(ctx, veto, nil), veto)
+	case !judged:
+		return nil, context.Cause(ctx)
 	}
 	state := &r.state
 	plan, ok := state.plan(min(state.Room.Keep, state.Tokens()/4))

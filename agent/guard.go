@@ -89,6 +89,33 @@ func interrupted(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx)))
 }
 
+// uninterrupted is what those hooks said that were not interrupted, nil if they
+// said nothing. All says that there are no others.
+func uninterrupted(ctx context.Context, err error) (said error, all bool) {
+	joined, ok := err.(interface{ Unwrap() []error })
+	switch {
+	case err == nil:
+		return nil, true
+	case !ok && interrupted(ctx, err):
+		return nil, false
+	case !ok:
+		return err, true
+	}
+	all = true
+	var rest []error
+	for _, one := range joined.Unwrap() {
+		if interrupted(ctx, one) {
+			all = false
+			continue
+		}
+		rest = append(rest, one)
+	}
+	if all {
+		return err, true
+	}
+	return errors.Join(rest...), false
+}
+
 // guardInput lets hooks see input before it is recorded.
 func (r *Run) guardInput(ctx context.Context, input []item.Item) error {
 	if len(input) == 0 {
@@ -158,20 +185,26 @@ func (r *Run) vetoRequest(ctx context.Context, veto, also error) error {
 // vetoReply stops the run for a hook that objects to a reply. Calls that were
 // started while it came get their outputs first: what tools did is in the log.
 func (r *Run) vetoReply(ctx context.Context, veto error) error {
-	if len(r.early) > 0 {
-		var calls []*session.OpenCall
-		for c := range r.early {
-			calls = append(calls, c)
-		}
-		slices.SortFunc(calls, func(a, b *session.OpenCall) int { return int(a.Seq - b.Seq) })
-		if err := r.call(ctx, calls); err != nil {
-			return err
-		}
+	if err := r.endEarly(ctx); err != nil {
+		return err
 	}
 	if !objects(veto, true) {
 		return r.stopFor(ctx, veto)
 	}
 	return r.withdraw(ctx, veto, saidIn(r.session.Log()), false)
+}
+
+// endEarly waits for the calls that were started while the reply came.
+func (r *Run) endEarly(ctx context.Context) error {
+	if len(r.early) == 0 {
+		return nil
+	}
+	var calls []*session.OpenCall
+	for c := range r.early {
+		calls = append(calls, c)
+	}
+	slices.SortFunc(calls, func(a, b *session.OpenCall) int { return int(a.Seq - b.Seq) })
+	return r.call(ctx, calls)
 }
 
 // withdraw records an objection, what it takes out of the view, and that the run
@@ -213,8 +246,8 @@ func withdrawal(veto error, seqs []int64) *session.ItemsWithdrawn {
 // errCrashed is why a reply that the log holds has no end.
 var errCrashed = errors.New("the run ended before the reply did")
 
-// judgeStored lets the hooks see the last reply of the log if the process that
-// recorded it ended before they could, and returns their objection. G2
+// judgeStored lets the hooks see the last reply of the log if the run that recorded
+// it ended before they had judged it, and returns what they said. G2
 func (r *Run) judgeStored(ctx context.Context) error {
 	if !slices.ContainsFunc(r.agent.Hooks, func(h Hooks) bool { return h.AfterModel != nil }) {
 		return nil
@@ -234,6 +267,32 @@ func (r *Run) judgeStored(ctx context.Context) error {
 	return after(ctx, "AfterModel", r.agent.Hooks, afterModel, seen)
 }
 
+// notJudged says in the log that a reply is still to be judged, since hooks were
+// interrupted: the next run asks them.
+var notJudged = session.Noticed{
+	Kind: session.NoticeNotJudged,
+	Text: "the run ended while its hooks looked at the reply; the next run asks them before anything is sent",
+}
+
+// leaveUnjudged ends a turn whose reply not all hooks could judge. Said is what the
+// others said, who do not object to it. Calls of the reply do not run: the run ends
+// for what ended its context.
+func (r *Run) leaveUnjudged(ctx context.Context, said error) error {
+	if err := r.endEarly(ctx); err != nil {
+		return err
+	}
+	n := notJudged
+	n.Turn = r.asked.Turn
+	if err := r.record(ctx, n); err != nil {
+		return err
+	}
+	r.emit(Noticed(n))
+	if said == nil {
+		return nil
+	}
+	return r.stopFor(ctx, said)
+}
+
 // withdrawStored records an objection to a stored reply, with bodies before and
 // after it.
 func (r *Run) withdrawStored(ctx context.Context, veto error, before []session.Body, behind ...session.Body) error {
@@ -251,10 +310,11 @@ func (r *Run) withdrawStored(ctx context.Context, veto error, before []session.B
 	return nil
 }
 
-// unjudged returns the log's last reply, nil if hooks have seen it: a run writes
+// unjudged returns the log's last reply, nil if hooks have judged it: a run writes
 // nothing of what follows from a reply before they have. What may stand after it
-// all the same comes from others, belongs to the turn's end, or is the output of a
-// call that was started while the reply came.
+// all the same comes from others, belongs to the turn's end, is the output of a
+// call that was started while the reply came, or is the end of a run that says it
+// could not wait for them.
 func unjudged(log []session.Entry) *ModelCall {
 	first := len(log) - 1
 	for ; first >= 0; first-- {
@@ -266,7 +326,7 @@ func unjudged(log []session.Entry) *ModelCall {
 		return nil
 	}
 	seen := &ModelCall{Stored: true, Status: item.StatusFailed, Reason: errCrashed.Error(), Err: errCrashed}
-	ended, early := false, map[string]bool{}
+	ended, left, judged, early := false, false, false, map[string]bool{}
 	for _, e := range log[first:] {
 		switch b := e.Body.(type) {
 		case session.TurnStarted:
@@ -282,15 +342,25 @@ func unjudged(log []session.Entry) *ModelCall {
 			}
 			early[b.CallID] = true
 		case session.Answered:
-			if !early[b.CallID] {
+			if !early[b.CallID] && !left {
 				return nil
 			}
-		case session.Approval, session.Noticed, session.Note, session.Nested, session.ReasoningDropped, session.Quarantined, session.Restored:
+		case session.RunStarted:
+			left, judged = false, true // unless that run was interrupted, too
+		case session.Given, session.StopAsked, session.Stopped, session.Withdrawn:
+			if !left {
+				return nil
+			}
+		case session.Noticed:
+			if b.Kind == session.NoticeNotJudged {
+				left, judged = true, false
+			}
+		case session.Approval, session.Note, session.Nested, session.ReasoningDropped, session.Quarantined, session.Restored:
 		default:
 			return nil
 		}
 	}
-	if len(seen.Output) == 0 {
+	if judged || len(seen.Output) == 0 {
 		return nil
 	}
 	return seen

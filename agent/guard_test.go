@@ -470,3 +470,77 @@ func TestGuardCutShort(t *testing.T) {
 		})
 	}
 }
+
+// A guard of replies that was cut short has neither agreed nor objected: nothing is
+// withdrawn and nothing that was held back is told, the run ends for the reason
+// that it has, and the next one asks the guard before anything else, as often as it
+// is cut short again. What another hook says counts all the same. G2 L4 L6
+func TestGuardOfRepliesCutShort(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		reply  string
+		times  int   // that the guard is cut short
+		beside error // what a second hook says
+		why    agent.StopReason
+		want   []string
+	}{
+		{"a reply that is fine", "fine", 1, nil, agent.Cancelled, []string{"user: one", "c: get({\"text\":\"x\"})", "assistant: fine", "c = error: The call was not started: the run was stopped first. Nothing was done.", "assistant: hi", "user: hello"}},
+		{"a reply that is not", "a bomb", 1, nil, agent.Cancelled, []string{"user: one", "user: hello"}},
+		{"cut short again and again", "a bomb", 3, nil, agent.Cancelled, []string{"user: one", "user: again", "user: again", "user: hello"}},
+		{"another hook objects", "fine", 1, errBomb, agent.Vetoed, []string{"user: one", "assistant: hi", "user: hello"}},
+		{"another hook stops the run", "a bomb", 1, &agent.StopError{Err: errBomb}, agent.Vetoed, []string{"user: one", "user: hello"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var cancel context.CancelFunc
+			left, stored := c.times, 0
+			r := guardedRig(t, agent.Hooks{Name: "police", AfterModel: func(ctx context.Context, call *agent.ModelCall) error {
+				if call.Stored {
+					stored++
+				}
+				if left--; left >= 0 {
+					cancel()
+					return fmt.Errorf("asking the police: %w", ctx.Err())
+				}
+				return noBombs(call.Output...)
+			}}, agenttest.Reply(call("c", "get", "x"), item.Assistant(c.reply)))
+			r.server.Otherwise(func(int, agenttest.Request) agenttest.Answer { return agenttest.Reply(item.Assistant("hi")) })
+			r.agent.HoldOutput = true
+			r.agent.Hooks = append(r.agent.Hooks, agent.Hooks{Name: "other", AfterModel: func(context.Context, *agent.ModelCall) error {
+				if stored > 0 || left < c.times {
+					return nil
+				}
+				return c.beside
+			}})
+			input := "one"
+			for range c.times {
+				var ctx context.Context
+				ctx, cancel = context.WithCancel(t.Context())
+				res, err := r.agent.Run(ctx, r.session, item.User(input))
+				if res.Why != c.why || err == nil || res.Text != "" || strings.Contains(fmt.Sprint(res.Items), "message") {
+					t.Errorf("%+v, %v", res, err)
+				}
+				input = "again"
+				r.reopen()
+			}
+			res, err := r.agent.Run(t.Context(), r.session)
+			if bad := strings.Contains(c.reply, "bomb"); bad != errors.Is(err, errBomb) || bad && (res.Guard != "police" || res.Why != agent.Vetoed) {
+				t.Errorf("%+v, %v", res, err)
+			}
+			r.reopen()
+			if res := r.run(item.User("hello")); res.Text != "hi" {
+				t.Errorf("%+v", res)
+			}
+			asked := c.times
+			if errors.Is(c.beside, errBomb) && !errors.As(c.beside, new(*agent.StopError)) {
+				asked = 0 // it is withdrawn
+			}
+			if stored != asked {
+				t.Errorf("the guard saw %d stored replies, want %d", stored, asked)
+			}
+			if diff := cmp.Diff(c.want, outline(r.last())); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			checkClosed(t, r.session, c.name)
+		})
+	}
+}

@@ -50,9 +50,10 @@ type Hooks struct {
 	// a panic, ends the run with [Vetoed] and withdraws the reply: it is not in the
 	// [Result], no request carries it, and its calls are not started, but for those
 	// that were while it came (see tool.Traits.EarlyStart). What was yielded by then
-	// was shown, unless [Agent].HoldOutput is set. A [StopError] withdraws nothing.
-	// A reply that was recorded by a process that ended before this hook was called is
-	// shown to it by the next run, before anything else; see [ModelCall].Stored.
+	// was shown, unless [Agent].HoldOutput is set. A [StopError] withdraws nothing,
+	// and neither does the error of a context that ended. A reply that this hook has
+	// not judged, for that reason or because the process ended before it was called,
+	// is shown to it by the next run, before anything else; see [ModelCall].Stored.
 	AfterModel func(ctx context.Context, c *ModelCall) error
 	// BeforeTool is called when a call that may run is about to. It may change
 	// Call.Arguments, which is recorded and which the model sees. An error
@@ -102,7 +103,7 @@ type ModelCall struct {
 	Turn    int
 	Request *item.Request
 	// Stored says that an earlier run recorded the reply and ended, by a crash say,
-	// before its hooks were called. Such a call had no BeforeModel in this run, its
+	// before its hooks had judged it. Such a call had no BeforeModel in this run, its
 	// Request is what this run would have sent, and the times are zero.
 	Stored bool
 	// Started and Ended are readings of the clock; the first Output came at

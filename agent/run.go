@@ -331,7 +331,11 @@ func (r *Run) open(ctx context.Context) error {
 		return err
 	}
 	begun := []session.Body{session.RunStarted{Setup: r.changed(), Conversation: r.conversation()}}
-	if veto := r.judgeStored(ctx); veto != nil {
+	veto, judged := uninterrupted(ctx, r.judgeStored(ctx))
+	if !judged && !objects(veto, true) {
+		begun = append(begun, notJudged)
+	}
+	if veto != nil {
 		r.failure = veto
 		if err := r.withdrawStored(ctx, veto, begun, vetoed(veto)); err != nil || len(r.input) == 0 {
 			return err

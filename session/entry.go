@@ -360,6 +360,9 @@ const (
 	// NoticeSummaryInstead: a compaction by the endpoint was asked for, which has
 	// none, and the model wrote a summary.
 	NoticeSummaryInstead = "summary_instead"
+	// NoticeNotJudged: the run ended while its hooks looked at the last reply. The
+	// next run has them judge it before anything is sent.
+	NoticeNotJudged = "not_judged"
 )
 
 // Superseded records the decision to leave out what was said of a reply before it
