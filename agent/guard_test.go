@@ -513,8 +513,9 @@ func TestGuardOfRepliesCutShort(t *testing.T) {
 			}})
 			input := "one"
 			for range c.times {
-				var ctx context.Context
-				ctx, cancel = context.WithCancel(t.Context())
+				ctx, end := context.WithCancel(t.Context())
+				defer end()
+				cancel = end
 				res, err := r.agent.Run(ctx, r.session, item.User(input))
 				if res.Why != c.why || err == nil || res.Text != "" || strings.Contains(fmt.Sprint(res.Items), "message") {
 					t.Errorf("%+v, %v", res, err)
