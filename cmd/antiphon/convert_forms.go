@@ -88,7 +88,8 @@ func (d *document) readSession(name string, data []byte) ([]item.Item, error) {
 	var view session.View
 	var nested int
 	left := map[string]int{}
-	for line, err := range export.ReadJSONLines(bytes.NewReader(data)) {
+	whole := bytes.TrimLeft(bytes.TrimPrefix(data, []byte("\ufeff")), " \t\r\n")
+	for line, err := range export.ReadJSONLines(bytes.NewReader(whole)) {
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("%s: %w", name, err)
@@ -212,9 +213,25 @@ func readLines(name string, data []byte) ([]item.Item, error) {
 		if _, ok := it.Member("messages"); ok {
 			return nil, fmt.Errorf("%s:%d: the line is a conversation of its own: convert each by itself, with --from chat", name, n)
 		}
+		if isExported(it) {
+			return nil, fmt.Errorf("%s:%d: a line of an exported session, whose first line is missing: convert the whole of it", name, n)
+		}
 		items = append(items, it)
 	}
 	return items, lines.Err()
+}
+
+// isExported reports a line of an exported session, none of which is an item.
+func isExported(it item.Item) bool {
+	names := memberNames(it.JSON())
+	if it.Type() != "" || it.Role() != "" || len(names) == 0 {
+		return false
+	}
+	switch names[0] {
+	case "session", "blob", "end":
+		return len(names) == 1
+	}
+	return slices.Contains(names, "seq") && slices.Contains(names, "kind")
 }
 
 // readChat reads a request to Chat Completions, or an answer.

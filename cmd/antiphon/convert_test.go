@@ -17,6 +17,7 @@ import (
 	"github.com/antiphon-go/antiphon/chatmd"
 	"github.com/antiphon-go/antiphon/internal/apispec"
 	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
 )
 
 // B6, I11: whatever parts messages have, the request that they become is valid,
@@ -234,4 +235,30 @@ func TestConvertToolChoice(t *testing.T) {
 	}
 	body := write(t, filepath.Join(t.TempDir(), "a.json"), `{"model":"m","tool_choice":"none","input":"hi"}`)
 	wantAll(t, "ChatMarkdown", program(t, "convert", body, "--from", "request", "--to", "chatmd").out, `tool_choice="none"`)
+}
+
+// U8: entries of an exported session are no items, also where the file's first line
+// is missing; what stands before that line changes nothing.
+func TestConvertPartsOfAnExport(t *testing.T) {
+	dir := t.TempDir()
+	said := session.Given{Item: item.User("hello there")}
+	whole := read(t, forged(t, filepath.Join(dir, "agent.md"), session.RunStarted{}, said, session.Stopped{Why: "answered"}))
+	lines := strings.SplitAfter(whole, "\n")
+	for name, text := range map[string]string{
+		"head cut":  strings.Join(lines[1:], ""),
+		"one entry": lines[2],
+		"the end":   lines[len(lines)-2],
+		"spaced":    strings.NewReplacer(":", ": ", ",", ", ").Replace(lines[1] + lines[2]),
+	} {
+		o := program(t, "convert", write(t, filepath.Join(dir, "part.jsonl"), text), "--to", "chatmd")
+		if o.code != exitUsage || o.out != "" || !strings.Contains(o.err, "part.jsonl:1: a line of an exported session") {
+			t.Errorf("%s: exit code %d\n%s%s", name, o.code, o.out, o.err)
+		}
+	}
+	for _, before := range []string{"\ufeff", "\n", "\ufeff \r\n"} {
+		o := program(t, "convert", write(t, filepath.Join(dir, "late.jsonl"), before+whole), "--to", "chatmd")
+		if o.code != 0 || !strings.Contains(o.out, "hello there") {
+			t.Errorf("%q: exit code %d\n%s%s", before, o.code, o.out, o.err)
+		}
+	}
 }
