@@ -350,6 +350,10 @@ var misread = []string{
 	"case a in a) ls ${x}# ; p1 b\n;; esac",
 	"x=$(ls; y='a'#; p1 b\n)",
 	"cat <<E\n$(ls 'a'# ; p1 b\n)\nE",
+	"sh +c 'p1 b'", // +c is -c to most shells, and says that a file follows to the others
+	"ls; bash -e +xc 'p1 b'",
+	"sh 'p1 b'", // ksh93 runs the name of a file that is not there
+	"dash -e 'p1;p2'",
 }
 
 // A8: what may be read in two ways is never allowed by a rule, is refused under

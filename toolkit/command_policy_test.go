@@ -281,6 +281,8 @@ func TestCommandPolicyScript(t *testing.T) {
 		{"time rm x", Denied},
 		{"! rm x", Denied},
 		{"sh -c 'rm x'", Denied},
+		{"sh +c 'rm x'", Denied},
+		{"sh 'rm x'", Denied},
 		{"ls 2>$(rm x)", Denied},
 		{"export x=$(rm y)", Denied},
 		{"ls &>/dev/null; git push --force", Denied},

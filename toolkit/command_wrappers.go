@@ -258,15 +258,29 @@ func (q *inquiry) shell(c simple) {
 		q.opaque("the arguments of %q are not looked into", c)
 	case !given:
 		q.commands = append(q.commands, c) // a file, by the shell's own rule
+		if !plainFile.MatchString(script) {
+			q.misread("a shell's file by the name %s, which ksh93 runs as a command line if there is no such file", clipped(script))
+		}
 	default:
+		if slices.ContainsFunc(c.words, plusC) {
+			q.misread("the option +c, which is -c to some shells and not to others")
+		}
 		c.through = true
 		q.commands = append(q.commands, c)
 		q.script(script, strings.ToLower(baseName(c.words[0].text)))
 	}
 }
 
-// shellScript returns the word after -c. It reports false for options that are
-// not known here.
+// plainFile fits names of files that no shell takes for more than one word.
+var plainFile = regexp.MustCompile(`^[-+.,:@%/_0-9A-Za-z]+$`)
+
+// plusC reports an option with c that begins with a plus.
+func plusC(w word) bool {
+	return strings.HasPrefix(w.text, "+") && strings.Contains(w.text, "c")
+}
+
+// shellScript returns the word after -c, or the name of a file. It reports false
+// for options that are not known here.
 func shellScript(words []word) (script string, given, ok bool) {
 	withC := false
 	for i := 1; i < len(words); i++ {
@@ -288,9 +302,9 @@ func shellScript(words []word) (script string, given, ok bool) {
 				return "", withC, false
 			}
 		case strings.Trim(name, "celuxvfn") == "":
-			withC = withC || w.text[0] == '-' && strings.Contains(name, "c")
+			withC = withC || strings.Contains(name, "c")
 		case name == "o" || strings.Trim(name, "celuxvfn") == "o" && strings.HasSuffix(name, "o"):
-			withC = withC || w.text[0] == '-' && strings.Contains(name, "c")
+			withC = withC || strings.Contains(name, "c")
 			if i++; i == len(words) || words[i].unknown || !slices.Contains(shellOptions, words[i].text) {
 				return "", withC, false
 			}
