@@ -6,6 +6,7 @@ package responses_test
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -14,6 +15,34 @@ import (
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 )
+
+// A10, B5: secrets of the base URL are hidden as they are written, and as the
+// header says them that is made of them.
+func TestSecretsOfTheBaseURL(t *testing.T) {
+	const parameter = "parameter-0123456789"
+	for name, user := range map[string]*url.Userinfo{
+		"name and password": url.UserPassword("someone", secretKey+":/%"),
+		"name alone":        url.User(secretKey),
+	} {
+		srv := agenttest.NewServer(t)
+		said := ""
+		srv.Otherwise(func(_ int, r agenttest.Request) agenttest.Answer {
+			said = strings.TrimPrefix(r.Header.Get("Authorization"), "Basic ")
+			return agenttest.Failure(http.StatusBadRequest, "x", fmt.Sprint(r.Header, user, parameter))
+		})
+		c := srv.Client()
+		base, err := url.Parse(c.BaseURL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		base.User, base.RawQuery = user, "api_key="+parameter
+		c.BaseURL, c.Key = base.String(), endpoint.Key{}
+		err = drain(t, c, hello()).err
+		if err == nil || said == "" || strings.Contains(err.Error(), strings.TrimRight(said, "=")) || partOf(err.Error()) || strings.Contains(err.Error(), parameter) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
 
 const secretKey = "sk-0123456789abcdefghij"
 

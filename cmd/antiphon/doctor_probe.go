@@ -18,6 +18,7 @@ import (
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/completions"
 	"github.com/antiphon-go/antiphon/endpoint"
+	"github.com/antiphon-go/antiphon/internal/wire"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/rehearsal"
 	"github.com/antiphon-go/antiphon/responses"
@@ -71,6 +72,8 @@ func (p *prober) short(text string) string { return shorten(p.secret(text), 30) 
 
 // probes tries everything, in an order in which one builds on the other.
 func (c *doctorCommand) probes(ctx context.Context, l *link, report *doctorReport) error {
+	keys := report.hide
+	report.hide = func(text string) string { return wire.HideURL(keys(text), l.base) }
 	p := &prober{link: l, timeout: c.Timeout, known: endpoint.Careful, secret: report.hide}
 	report.prober = p
 	if u, err := endpoint.URL(cmp.Or(l.base, endpoint.DefaultBaseURL), "/"); err == nil {

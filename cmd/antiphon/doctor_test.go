@@ -4,6 +4,7 @@
 package main
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -14,6 +15,23 @@ import (
 	"strings"
 	"testing"
 )
+
+// B5: secrets of the base URL are as hidden as the key, in every probe.
+func TestDoctorHidesTheBaseURL(t *testing.T) {
+	const password, parameter = "password-0123456789", "parameter-0123456789"
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, fmt.Sprint(r.URL, r.Header, password), http.StatusBadRequest)
+	}))
+	defer srv.Close()
+	base := strings.Replace(srv.URL, "//", "//someone:"+password+"@", 1) + "/v1?api_key=" + parameter
+	o := program(t, "doctor", "--base-url", base, "--model", "m")
+	basic := base64.RawStdEncoding.EncodeToString([]byte("someone:" + password))
+	for _, secret := range []string{password, parameter, basic} {
+		if text := o.out + o.err; strings.Contains(text, secret) {
+			t.Errorf("%s is shown:\n%s", secret, text)
+		}
+	}
+}
 
 // B5: whatever an endpoint repeats of what it was sent, the doctor's report has
 // no key, and no beginning of one that was cut in two.

@@ -4,6 +4,8 @@
 package wire
 
 import (
+	"cmp"
+	"encoding/base64"
 	"net/http"
 	"net/url"
 	"slices"
@@ -26,12 +28,22 @@ func (k *Call) Hide(text string) string {
 			}
 		}
 	}
-	u, err := url.Parse(k.link.Base())
+	return HideURL(text, k.link.Base())
+}
+
+// HideURL returns text with what of a base URL is a secret replaced: parameters
+// that hold one, and what stands before the host, as it is written and as the
+// header Authorization says it.
+func HideURL(text, base string) string {
+	u, err := url.Parse(base)
 	if err != nil {
 		return text
 	}
-	if password, ok := u.User.Password(); ok {
-		text = hideValue(text, password)
+	if u.User != nil {
+		password, _ := u.User.Password()
+		basic := base64.StdEncoding.EncodeToString([]byte(u.User.Username() + ":" + password))
+		text = hideValue(text, strings.TrimRight(basic, "="))
+		text = hideValue(text, cmp.Or(password, u.User.Username())) // a name alone is a key
 	}
 	for name, values := range u.Query() {
 		for _, value := range values {
