@@ -322,7 +322,7 @@ func report(std stdio, err error) int {
 	if errors.As(err, &exit) && exit.err == nil {
 		return code
 	}
-	message := err.Error()
+	message := strings.Join(eachOnce(err), "\n")
 	var problems chatmd.ErrorList
 	var provider *endpoint.Error
 	switch {
@@ -345,6 +345,23 @@ func report(std stdio, err error) int {
 	}
 	fmt.Fprintln(std.err, printable("antiphon: "+message))
 	return code
+}
+
+// eachOnce is what joined errors say, none of it twice: one fault of a store meets
+// all that end with it.
+func eachOnce(err error) (said []string) {
+	var joined interface{ Unwrap() []error }
+	if !errors.As(err, &joined) || errors.Join(joined.Unwrap()...).Error() != err.Error() {
+		return []string{err.Error()} // or it adds words of its own
+	}
+	for _, one := range joined.Unwrap() {
+		for _, text := range eachOnce(one) {
+			if !slices.ContainsFunc(said, func(before string) bool { return strings.Contains(before, text) }) {
+				said = append(said, text)
+			}
+		}
+	}
+	return said
 }
 
 func codeOf(err error) int {

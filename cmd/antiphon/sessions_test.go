@@ -604,7 +604,7 @@ func TestStoreDeletedUnderARun(t *testing.T) {
 	if removed != nil {
 		t.Skip(removed) // Windows keeps files that are open
 	}
-	if o.code == 0 || !strings.Contains(o.err, "was deleted while it was in use") || !strings.Contains(o.err, "is saved in") {
+	if o.code == 0 || strings.Count(o.err, "was deleted while it was in use") != 1 || !strings.Contains(o.err, "is saved in") {
 		t.Fatalf("exit code %d\n%s%s", o.code, o.out, o.err)
 	}
 	files, _ := filepath.Glob(filepath.Join(temporary, "work-*.jsonl"))
