@@ -60,6 +60,11 @@ func testLabels(t *testing.T, s session.Store) {
 	if got := infoOf(t, c, "b"); got.Title != "Called" || got.Tags != nil {
 		t.Errorf("got %+v", got)
 	}
+	put(t, s, "of-a-message", 0, said("%s and more", strings.Repeat("x", 79)))
+	label(t, c, "of-a-message", session.Labels{Tags: []string{"long"}}) // a title that nobody gave is in nobody's way
+	if err := c.Delete(t.Context(), "of-a-message"); err != nil {
+		t.Fatal(err)
+	}
 	for what, change := range map[string]session.Labels{
 		"two words":  {Tags: []string{"a b"}},
 		"no tag":     {Tags: []string{""}},

@@ -35,7 +35,11 @@ func (l Labels) Apply(i Info) (Info, error) {
 	}
 	tags := slices.DeleteFunc(slices.Clone(i.Tags), func(tag string) bool { return slices.Contains(l.Untag, tag) })
 	i.Tags = cleanTags(append(tags, l.Tags...))
-	return i, CheckLabels(i)
+	given := i
+	if l.Title == nil {
+		given.Title = "" // [TitleOf] made it, and it may be longer
+	}
+	return i, CheckLabels(given)
 }
 
 // cleanTags sorts tags and takes out those that are there twice. No tags are nil.
