@@ -217,6 +217,8 @@ func (r *reader) damage(n int64, problem string) error {
 	return &session.Damage{Place: fmt.Sprintf("table antiphon_chunks, part %d of payload %x", n+1, r.name[:8]), Problem: problem}
 }
 
+var errNoPart = errors.New("a part of it is missing: the database is damaged, or its last session was deleted")
+
 // stored reads a chunk as it is stored.
 func (r *reader) stored(n int64, into []byte) ([]byte, error) {
 	rows, err := r.s.reads.rows(r.ctx, `SELECT data, sum FROM antiphon_chunks WHERE blob = ? AND n = ?`, r.blob, n)
@@ -236,7 +238,7 @@ func (r *reader) stored(n int64, into []byte) ([]byte, error) {
 		return nil, r.s.fail("reading a blob", err)
 	}
 	if !there {
-		return nil, r.s.fail("reading a blob", errors.New("a part of it is missing: the database is damaged, or its last session was deleted"))
+		return nil, r.s.fail("reading a blob", errNoPart)
 	}
 	if want := r.s.seal.stored(min(r.size-n*chunkSize, chunkSize)); int64(len(into)) != want || !bytes.Equal(sum, chunkSum(r.name, n, into)) {
 		return nil, r.s.fail("reading a blob", r.damage(n, "its bytes do not have the checksum that was written with it"))

@@ -4,6 +4,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -118,15 +119,13 @@ func (c *salvage) note(d *session.Damage) {
 func (c *salvage) copy(ctx context.Context, outer, newOuter string) error {
 	all := &scan{s: c.s, row: c.row}
 	for at := range all.entries(ctx) {
-		if at.damage != nil {
-			c.note(at.damage)
-		}
 		if at.seq == 0 {
+			c.note(at.damage)
 			c.torn = true
 			continue
 		}
 		e, ok, d := c.s.saved(at)
-		if d != nil {
+		if d = cmp.Or(d, at.damage); d != nil {
 			c.note(d)
 		}
 		if ok {

@@ -338,6 +338,9 @@ func (s *Store) origin(ctx context.Context, of *stored, log int64) (string, erro
 		return "", nil
 	}
 	id, err := s.reads.originOf(ctx, log)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", &session.Damage{Session: of.ID, Place: fmt.Sprintf("table antiphon_logs, log %d", log), Problem: "the row is missing"}
+	}
 	if err == nil && log == of.log && id != of.ID {
 		err = &session.Damage{Session: of.ID, Place: fmt.Sprintf("table antiphon_logs, log %d", log), Problem: fmt.Sprintf("the log is that of session %q", id)}
 	}

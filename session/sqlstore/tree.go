@@ -169,7 +169,7 @@ var errDry = errors.New("only counted")
 // It removes nothing where it sees damage, for then it is not certain what is
 // needed: it has SQLite check its file, and before it shortens a log it compares
 // the log with the forks that go on from it. Which blobs a log needs it takes from
-// antiphon_refs, which has no checksums. [Store.Verify] looks at everything; run it
+// antiphon_refs, which has no checksums. [Store.Verify] finds what it lacks; run it
 // first where the disk is in doubt.
 func (s *Store) Sweep(ctx context.Context, dry bool) (session.Swept, error) {
 	var swept session.Swept

@@ -161,11 +161,16 @@ func (s *Store) checkBlob(ctx context.Context, blob int64) error {
 	if err != nil {
 		return err
 	}
-	if s.seal.closed() {
-		return b.check()
-	}
 	sum := sha256.New()
-	if _, err := io.Copy(sum, b); err != nil {
+	if s.seal.closed() {
+		err = b.check()
+	} else {
+		_, err = io.Copy(sum, b)
+	}
+	if errors.Is(err, errNoPart) {
+		return &session.Damage{Place: place, Problem: "a part of it is missing"}
+	}
+	if err != nil || s.seal.closed() {
 		return err
 	}
 	if s.seal.name(session.Hash(sum.Sum(nil))) != b.name {
@@ -254,7 +259,7 @@ func (w *walk) span(ctx context.Context, part span) bool {
 		if err != nil || !p.shaped() || p.before() >= part.to || p.last < w.next {
 			continue // its entries are reported as missing
 		}
-		if !w.packedRow(p, part, from) {
+		if !w.packedRow(ctx, p, part, from) {
 			return false
 		}
 	}
@@ -266,7 +271,7 @@ func (w *walk) span(ctx context.Context, part span) bool {
 
 // packedRow yields the entries of a row that are in a span, and those missing
 // before them.
-func (w *walk) packedRow(p *packed, part span, from string) bool {
+func (w *walk) packedRow(ctx context.Context, p *packed, part span, from string) bool {
 	w.known = w.known && p.before() < w.next
 	follows := w.known && p.before()+1 == w.next
 	if follows && p.sum(0) != w.sum {
@@ -282,6 +287,9 @@ func (w *walk) packedRow(p *packed, part span, from string) bool {
 			return false
 		}
 		w.open(&e, from, p)
+		if w.err = w.needs(ctx, &e, part.log); w.err != nil {
+			return false
+		}
 		if e.damage != nil {
 			e.damage.Session = w.row.ID
 		}
