@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"image"
 	_ "image/gif"  // so that its header is read
@@ -14,7 +15,7 @@ import (
 	_ "image/png"  // likewise
 	"io"
 
-	_ "golang.org/x/image/bmp"  // likewise
+	"golang.org/x/image/bmp"
 	_ "golang.org/x/image/tiff" // likewise
 	_ "golang.org/x/image/webp" // likewise
 
@@ -64,6 +65,9 @@ func (f *Files) importImage(ctx context.Context, in importImageInput) (tool.Resu
 		return tool.Result{}, fmt.Errorf("%s cannot be imported: %w%s", shown, err, readInstead(p, data))
 	}
 	config, format, err := image.DecodeConfig(bytes.NewReader(data))
+	if errors.Is(err, bmp.ErrUnsupported) { // what makes a PNG of it may know it
+		return tool.Result{Text: fmt.Sprintf("%s: image/bmp, %d bytes", shown, len(data)), Parts: []item.Part{part}}, nil
+	}
 	if err != nil {
 		return tool.Result{}, fmt.Errorf("%s cannot be imported: it begins as %s but its header is damaged (%v)", shown, tool.SniffPicture(data), err)
 	}

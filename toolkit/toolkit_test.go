@@ -474,6 +474,9 @@ func TestImportImage(t *testing.T) {
 	k.fails("import_image", args{"path": "damaged.jpg"}, "header is damaged")
 	k.fails("import_image", args{"path": "text.png"}, "not a PNG, JPEG, GIF or WebP image; it looks like text: use read_file")
 	k.fails("import_image", args{"path": "empty.png"}, "not a PNG, JPEG, GIF or WebP image")
+	// Of a BMP that only the program's images know, nothing but its size is told.
+	k.write("os2.bmp", "BM\x1e\x00\x00\x00\x00\x00\x00\x00\x1a\x00\x00\x00\x0c\x00\x00\x00\x01\x00\x01\x00\x01\x00\x18\x00\x01\x02\x03\x00")
+	k.fails("import_image", args{"path": "os2.bmp"}, "the image is image/bmp, and models take PNG, JPEG, GIF and WebP")
 	big := k.write("big.png", "")
 	if err := os.Truncate(big, MaxImageBytes+1); err != nil {
 		t.Fatal(err)

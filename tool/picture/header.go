@@ -63,7 +63,9 @@ func readHeader(data []byte) (*header, error) {
 		config, err = webp.DecodeConfig(r)
 	case bytes.HasPrefix(data, []byte("BM")):
 		h.format, h.perPixel = "bmp", 4
-		config, err = bmp.DecodeConfig(r)
+		if config, err = bmp.DecodeConfig(r); errors.Is(err, bmp.ErrUnsupported) {
+			config.Width, config.Height, err = bmpConfig(data)
+		}
 	case bytes.HasPrefix(data, []byte("II*\x00")), bytes.HasPrefix(data, []byte("MM\x00*")):
 		h.format = "tiff"
 		config, err = tiff.DecodeConfig(r)
@@ -71,6 +73,9 @@ func readHeader(data []byte) (*header, error) {
 		h.orientation, h.frames = exifOrientation(data), tiffPages(data)
 	default:
 		return nil, errFormat
+	}
+	if errors.Is(err, bmp.ErrUnsupported) {
+		return nil, errors.New("it is a BMP of a kind that cannot be read: make a PNG of it")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("it begins as %s but its header is damaged: %w", h.format, err)

@@ -127,7 +127,10 @@ func (h *header) decode(data []byte) (img image.Image, err error) {
 	case "webp":
 		return webp.Decode(r)
 	case "bmp":
-		return bmp.Decode(r)
+		if img, err = bmp.Decode(r); errors.Is(err, bmp.ErrUnsupported) {
+			img, err = decodeBitmap(data)
+		}
+		return img, err
 	case "tiff":
 		return tiff.Decode(r)
 	}
