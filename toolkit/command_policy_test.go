@@ -282,6 +282,8 @@ func TestCommandPolicyScript(t *testing.T) {
 		{"! rm x", Denied},
 		{"sh -c 'rm x'", Denied},
 		{"sh +c 'rm x'", Denied},
+		{"ls | xargs --max-lines rm x", Denied},
+		{"ls | xargs --max-lines=1 rm x", Denied},
 		{"sh 'rm x'", Denied},
 		{"ls 2>$(rm x)", Denied},
 		{"export x=$(rm y)", Denied},

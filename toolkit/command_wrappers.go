@@ -34,7 +34,7 @@ var wrappers = map[string]wrapping{
 	"setsid":  {flags: "cfw", long: []string{"ctty", "fork", "wait"}, self: true},
 	"sudo":    {flags: "AbEHKknPSvV", values: "aCcDghpRrtTUu", long: []string{"non-interactive", "preserve-env", "set-home", "stdin", "user ", "group "}, assigns: true, self: true},
 	"doas":    {flags: "Ln", values: "Cu", self: true},
-	"xargs":   {flags: "0oprtx", values: "adELnPsS", long: []string{"null", "no-run-if-empty", "verbose", "interactive", "exit", "open-tty", "arg-file ", "delimiter ", "max-args ", "max-procs ", "max-chars ", "max-lines "}, open: true},
+	"xargs":   {flags: "0oprtx", values: "adELnPsS", long: []string{"null", "no-run-if-empty", "verbose", "interactive", "exit", "open-tty", "arg-file ", "delimiter ", "max-args ", "max-procs ", "max-chars ", "max-lines"}, open: true},
 	"busybox": {self: true},
 	"toybox":  {self: true},
 }
