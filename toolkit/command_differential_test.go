@@ -354,6 +354,9 @@ var misread = []string{
 	"ls; bash -e +xc 'p1 b'",
 	"sh 'p1 b'", // ksh93 runs the name of a file that is not there
 	"dash -e 'p1;p2'",
+	"ls >&'$(p1)'", // bash expands the name of the file twice
+	"ls 1>& \\`p1\\`",
+	"x='$(p1)'; { ls; } >&\"$x\"",
 }
 
 // A8: what may be read in two ways is never allowed by a rule, is refused under

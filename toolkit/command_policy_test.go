@@ -286,6 +286,8 @@ func TestCommandPolicyScript(t *testing.T) {
 		{"ls | xargs --max-lines=1 rm x", Denied},
 		{"sh 'rm x'", Denied},
 		{"ls 2>$(rm x)", Denied},
+		{"ls >&'$(rm x)'", Denied},
+		{"'rm x'wait >&'a[$(rm)]' ls", Denied},
 		{"export x=$(rm y)", Denied},
 		{"ls &>/dev/null; git push --force", Denied},
 		{"git push $x", Asked},
