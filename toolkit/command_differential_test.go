@@ -240,7 +240,7 @@ func forbidden(script string) bool {
 // with others.
 func TestCommandAgainstShells(t *testing.T) {
 	a := newArena(t)
-	for _, script := range misread {
+	for _, script := range slices.Concat(misread, computed) {
 		if wrong, _ := a.compare(t, script, "C.UTF-8"); len(wrong) > 0 {
 			t.Errorf("%q:\n\t%s", script, strings.Join(wrong, "\n\t"))
 		}
@@ -357,6 +357,33 @@ var misread = []string{
 	"ls >&'$(p1)'", // bash expands the name of the file twice
 	"ls 1>& \\`p1\\`",
 	"x='$(p1)'; { ls; } >&\"$x\"",
+}
+
+// computed are scripts that set a variable whose value some shell computes, and
+// so runs.
+var computed = []string{
+	"COLUMNS='a[$(p1)]' ls",
+	"LINES='a[$(p1)]'; ls",
+	"readonly LINES='a[$(p1)]'; ls",
+	"for COLUMNS in 'a[$(p1)]'; do ls; done",
+	"USER_ID='a[$(p1)]' ls",
+	"PGRP='a[$(p1)]'; ls",
+}
+
+// A8: a variable is not set to what a shell would run.
+func TestCommandComputed(t *testing.T) {
+	_, in := policyKit(t)
+	p := CommandPolicy{Allow: []CommandRule{{"*"}}, Deny: ruleSet(t, "rm")}
+	for _, script := range computed {
+		if got, reason := p.judge(inquireScript(script), in); got != Asked {
+			t.Errorf("%q: %q (%s)", script, got, reason)
+		}
+	}
+	for _, script := range []string{"COLUMNS=80 ls", "LINES=24; ls", "COLUMNS= ls", "env COLUMNS=80 ls", "COLUMNS=$? ls"} {
+		if got, reason := p.judge(inquireScript(script), in); got != Allowed {
+			t.Errorf("%q: %q (%s)", script, got, reason)
+		}
+	}
 }
 
 // A8: what may be read in two ways is never allowed by a rule, is refused under

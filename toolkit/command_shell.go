@@ -201,22 +201,27 @@ var plainName = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
 
 // variable notes that a variable of the shell is set.
 func (q *inquiry) variable(name string) {
+	if slices.Contains(sizeNames, name) {
+		q.opaque("mksh computes what the variable %s holds, unless it is a number", name)
+	}
 	if !plainName.MatchString(name) || strings.HasSuffix(name, "_proxy") {
 		q.sets(name)
 	}
 }
 
 func (q *inquiry) assign(a *syntax.Assign, exported bool) {
+	value := word{number: true} // or nothing
+	if a.Value != nil {
+		value = q.word(a.Value)
+	}
 	switch {
 	case a.Name == nil || a.Index != nil || a.Array != nil:
 		q.opaque("an assignment to what is only known when it runs")
-	case exported:
+	case slices.Contains(sizeNames, a.Name.Value) && isDigits(value):
+	case exported && !slices.Contains(sizeNames, a.Name.Value):
 		q.sets(a.Name.Value)
 	default:
 		q.variable(a.Name.Value)
-	}
-	if a.Value != nil {
-		q.word(a.Value)
 	}
 }
 

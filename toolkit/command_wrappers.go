@@ -194,11 +194,16 @@ func (w wrapping) option(text string) (used int, run bool) {
 // command for it.
 var harmlessNames = []string{"LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LC_MESSAGES", "LC_COLLATE", "LC_NUMERIC", "LC_TIME", "TZ", "TERM", "NO_COLOR", "CI", "COLUMNS", "LINES"}
 
+// sizeNames are those of them that mksh takes as arithmetic when a script sets
+// them, which can run commands. Those of the environment are safe.
+var sizeNames = []string{"COLUMNS", "LINES"}
+
 // evaluatedNames are variables whose value a shell runs, or takes as arithmetic,
 // which can run commands too.
 var evaluatedNames = []string{
 	"PS0", "PS1", "PS2", "PS3", "PS4", "PROMPT_COMMAND", "ENV", "BASH_ENV", "SHELLOPTS", "BASHOPTS", "MAILPATH", "FCEDIT", "EXECIGNORE",
 	"RANDOM", "SRANDOM", "SECONDS", "LINENO", "HISTCMD", "OPTIND", "BASHPID", "PPID", "UID", "EUID", "EPOCHSECONDS", "EPOCHREALTIME", "TMOUT",
+	"KSHEGID", "KSHGID", "KSHUID", "PGRP", "PIPESTATUS", "USER_ID",
 }
 
 // sets notes that a variable is set for a command: PATH, LD_PRELOAD and many
