@@ -67,3 +67,15 @@ func TestAgentIsNoPipe(t *testing.T) {
 		t.Errorf("exit code %d\n%s%s", o.code, o.out, o.err)
 	}
 }
+
+// J14: the file of a key is no pipe, and the program does not wait for one.
+func TestKeyIsNoPipe(t *testing.T) {
+	dir := t.TempDir()
+	pipe := filepath.Join(dir, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Skip(err)
+	}
+	if o := program(t, "run", reader(t), "--rehearsal", "--session", "work", "--store", filepath.Join(dir, "s.db"), "--store-key", "file:"+pipe); o.code != exitUsage || !strings.Contains(o.err, "not a file") {
+		t.Errorf("exit code %d\n%s%s", o.code, o.out, o.err)
+	}
+}

@@ -79,7 +79,7 @@ func (k *keySource) read(env environment) (endpoint.Key, error) {
 		}
 	case "keyring":
 		if text, err = keyring.Get(keyService, k.name); errors.Is(err, keyring.ErrNotFound) {
-			err = fmt.Errorf("it has no key called %q; antiphon sessions key %s makes one", k.name, quoted(k.String()))
+			err = fmt.Errorf("it has no key called %q; antiphon sessions key %s makes one, for a new store", k.name, quoted(k.String()))
 		} else if err != nil {
 			err = noKeyring(err)
 		}
@@ -111,7 +111,7 @@ func (k *keySource) fail(err error) error {
 // next says what to do about a file that is not there.
 func (k *keySource) next(err error) error {
 	if k.kind == "file" && errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w\n  hint: antiphon sessions key %s makes one", err, quoted(k.String()))
+		return fmt.Errorf("%w\n  hint: antiphon sessions key %s makes one, for a new store; a store that is there needs the key that it was made with", err, quoted(k.String()))
 	}
 	return err
 }
@@ -123,17 +123,19 @@ func noKeyring(err error) error {
 
 // readKeyFile reads a file that holds a key and that nobody else can read.
 func readKeyFile(path string) (string, error) {
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() { // opening a pipe would wait
+		return "", errors.New("it is not a file")
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
-	info, err := f.Stat()
+	info, err = f.Stat()
 	switch {
 	case err != nil:
 		return "", err
-	case !info.Mode().IsRegular():
-		return "", errors.New("it is not a file")
 	case runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0:
 		return "", fmt.Errorf("others may read the file (mode %04o); chmod 600 it, and think about a new key", info.Mode().Perm())
 	}
