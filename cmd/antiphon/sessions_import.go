@@ -219,7 +219,12 @@ func (i *importer) takeBack(ctx context.Context) error {
 	if len(i.made) == 0 {
 		return nil
 	}
-	err := i.store.Delete(context.WithoutCancel(ctx), i.made[0])
+	return takeBack(ctx, i.store, i.made[0])
+}
+
+// takeBack deletes what was begun of a session that cannot be made.
+func takeBack(ctx context.Context, store session.Catalog, id string) error {
+	err := store.Delete(context.WithoutCancel(ctx), id)
 	if errors.Is(err, session.ErrNotFound) {
 		return nil
 	}

@@ -488,6 +488,12 @@ func TestVerifyAndSalvage(t *testing.T) {
 	if o := program(t, "sessions", "--store", store, "show", "copy", "--full"); strings.Contains(o.out, "the damaged session") {
 		t.Errorf("a whole session is called damaged:\n%s", o.out)
 	}
+	if o := program(t, "sessions", "--store", store, "salvage", "work", "--as", "copy"); o.code != exitUsage || !strings.Contains(o.err, "another") {
+		t.Errorf("salvaging under a name that is taken: exit code %d\n%s%s", o.code, o.out, o.err)
+	}
+	if o := program(t, "sessions", "--store", store, "list"); strings.Count(o.out, "copy-") != 1 {
+		t.Errorf("a copy that could not be named stays:\n%s", o.out)
+	}
 	if o := program(t, "sessions", "--store", store, "rm", "copy", "--force"); o.code != 0 {
 		t.Error(o.err)
 	}

@@ -171,7 +171,7 @@ func (c *salvageCommand) Run(ctx context.Context, std stdio, env environment, al
 			done.Gaps = nil
 		}
 		if err != nil {
-			return err
+			return errors.Join(err, takeBack(ctx, store, id))
 		}
 		if all.JSON {
 			return all.printJSON(std, saved{id, done.Entries, append([]session.Damage{}, done.Damage...), append([]string{}, done.Gaps...)})
