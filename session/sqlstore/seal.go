@@ -278,11 +278,8 @@ func (s *Store) openSeal(ctx context.Context, t *tx) error {
 	var salt, proof, sum []byte
 	err := t.row(ctx, `SELECT salt, proof, sum FROM antiphon_seal`).Scan(&salt, &proof, &sum)
 	switch {
-	case errors.Is(err, sql.ErrNoRows) && s.key == nil:
-		return nil
 	case errors.Is(err, sql.ErrNoRows):
-		return s.refuse("the store is not encrypted, and a key was given: it was made without one",
-			"to read it, leave the key out; to encrypt it, export its sessions, and import them into a new store with the key")
+		return s.openPlain(ctx, t)
 	case err != nil:
 		return err
 	case !bytes.Equal(sum, sealSum(salt, proof)):
@@ -305,6 +302,26 @@ func (s *Store) openSeal(ctx context.Context, t *tx) error {
 		return s.refuse("the key is not the one that the store was made with", keyHint)
 	}
 	s.seal = opened
+	return nil
+}
+
+// openPlain opens a database that has no row in antiphon_seal. If it has entries
+// that are encrypted all the same, the row was lost: without it they cannot be
+// opened, and what were written now could be read.
+func (s *Store) openPlain(ctx context.Context, t *tx) error {
+	var begins []byte // of an entry, where there is no index of words: an encrypted store has none
+	err := t.row(ctx, `SELECT substr(data, 1, 8) FROM antiphon_entries WHERE (SELECT max(value) FROM antiphon_state WHERE name = 'search') = 0 LIMIT 1`).Scan(&begins)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	if _, err := base64.RawStdEncoding.DecodeString(string(begins)); err == nil && len(begins) > 0 {
+		return &Error{Store: s.place, Op: "opening", Problem: "the store is encrypted, and the row of table antiphon_seal is missing, without which no key opens it",
+			Hint: "restore a backup", Err: &session.Damage{Place: "table antiphon_seal", Problem: "its row is missing"}}
+	}
+	if s.key != nil {
+		return s.refuse("the store is not encrypted, and a key was given: it was made without one",
+			"to read it, leave the key out; to encrypt it, export its sessions, and import them into a new store with the key")
+	}
 	return nil
 }
 

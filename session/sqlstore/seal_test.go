@@ -244,6 +244,25 @@ func TestEncryptedIsBound(t *testing.T) {
 	}
 }
 
+// J14 J8: a store that has lost what its key is made with is not opened as one that
+// is not encrypted: nothing readable gets into it, and it does not pass for whole.
+func TestEncryptedWithoutItsSeal(t *testing.T) {
+	secret := sqlstore.NewSecret()
+	places(t, func(t *testing.T, where string) {
+		s := sealed(t, where, secret)
+		mustAppend(t, s, "a", 0, session.Given{Item: item.User("words")})
+		if _, err := openPlain(t, where).Exec(`DELETE FROM antiphon_seal`); err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range []sqlstore.Options{withKey(secret), {}, {Keyless: true}} {
+			s, err := openWith(t, where, o)
+			if !errors.Is(err, session.ErrDamaged) || !strings.Contains(err.Error(), "antiphon_seal") {
+				t.Errorf("got %v and %v, want an error that names the table", s, err)
+			}
+		}
+	})
+}
+
 // Every bit of an encrypted store that is changed is noticed; see damage_test.go
 // for those that are not encrypted.
 func TestEncryptedSalvage(t *testing.T) {
