@@ -34,6 +34,7 @@ type Witness struct {
 	sessions map[string]*witnessed
 	ops      []*witnessedOp
 	made     map[string]int64
+	forks    map[string]string // the session that each fork was made of
 	counts   WitnessCounts
 }
 
@@ -228,7 +229,12 @@ func (w *Witness) Check(ctx context.Context, store session.Store, visit func(id 
 	}
 	w.mu.Lock()
 	if w.sessions == nil {
-		w.sessions, w.made = map[string]*witnessed{}, map[string]int64{}
+		w.sessions, w.made, w.forks = map[string]*witnessed{}, map[string]int64{}, map[string]string{}
+	}
+	for _, op := range w.ops {
+		if op.Name == "fork" && len(c.logs[op.Session].prints) > 0 {
+			w.forks[op.Session] = op.From
+		}
 	}
 	var problems []error
 	problem := func(id string, err error) {
@@ -295,7 +301,7 @@ func (c *witnessCheck) settle(id string) error {
 
 func (c *witnessCheck) resolve(id string, there []string) error {
 	w := c.w
-	gone, err := w.deleted(id, there)
+	gone, err := c.deleted(id, there)
 	if gone || err != nil {
 		return err
 	}
@@ -364,21 +370,46 @@ func (w *Witness) found(op *witnessedOp) {
 	}
 }
 
-// deleted reports whether a session is gone and was to be.
-func (w *Witness) deleted(id string, there []string) (bool, error) {
-	for _, op := range w.ops {
-		if op.Name != "delete" || op.Session != id && !strings.HasPrefix(id, op.Session+"/") {
+// deleted reports whether a session is gone and was to be. One that is nested in
+// a deleted session stays for the forks of that, and goes with the last of them.
+func (c *witnessCheck) deleted(id string, there []string) (bool, error) {
+	for _, op := range c.w.ops {
+		itself := op.Session == id || strings.HasPrefix(id, op.Session+"/")
+		if op.Name != "delete" || !itself && !c.w.shows(op.Session, id) {
 			continue
 		}
 		switch {
 		case len(there) == 0:
-			delete(w.sessions, id)
+			delete(c.w.sessions, id)
 			return true, nil
-		case op.done:
+		case op.done && itself && !c.shown(id):
 			return false, fmt.Errorf("it was deleted, and has %d entries", len(there))
 		}
 	}
 	return false, nil
+}
+
+// shown reports whether a fork that is there may show calls of a nested session.
+func (c *witnessCheck) shown(id string) bool {
+	for fork, l := range c.logs {
+		if len(l.prints) > 0 && c.w.shows(fork, id) {
+			return true
+		}
+	}
+	return false
+}
+
+// shows reports whether a session was made of one that another is nested in, be
+// it by way of forks that are gone.
+func (w *Witness) shows(fork, nested string) bool {
+	from := w.forks[fork]
+	for range w.forks { // at most: an id that is free again may close a circle
+		if from != "" && strings.HasPrefix(nested, from+"/") {
+			return true
+		}
+		from = w.forks[from]
+	}
+	return false
 }
 
 // begins returns what the session was when it was last looked at or, of one that

@@ -185,6 +185,52 @@ func TestWitnessOfFork(t *testing.T) {
 	}
 }
 
+// J4: what is nested in a deleted session stays for its forks, also for one that
+// was made before the last check, and goes with the last of them.
+func TestWitnessOfDeleted(t *testing.T) {
+	kept, stray := new(session.Memory), new(session.Memory)
+	var reports bytes.Buffer
+	var w agenttest.Witness
+	check := func(store session.Store) error {
+		t.Helper()
+		if err := w.Hear(&reports, nil); err != nil {
+			t.Fatal(err)
+		}
+		_, err := w.Check(t.Context(), store, nil)
+		return err
+	}
+	store := agenttest.StepStore(kept, agenttest.Reporter(&reports))
+	one := []session.Entry{{Seq: 1, Body: session.Given{Item: item.User("one")}}}
+	call := []session.Entry{{Seq: 2, Body: session.CallStarted{CallID: "x", Session: "s/1-x"}}}
+	if err := errors.Join(
+		store.Append(t.Context(), "s", 0, one), store.Append(t.Context(), "s", 1, call), store.Append(t.Context(), "s/1-x", 0, one),
+		store.(session.Forker).Fork(t.Context(), "s", 2, "f"), check(kept),
+		store.(session.Forker).Fork(t.Context(), "f", 2, "g"),
+	); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"s", "f", "g"} {
+		if err := errors.Join(store.(session.Catalog).Delete(t.Context(), id), check(kept)); err != nil {
+			t.Errorf("after %s was deleted: %v", id, err)
+		}
+	}
+	if got := w.Sessions(); len(got) > 0 {
+		t.Errorf("there should be nothing left, and there is %q", got)
+	}
+
+	// Without a fork it has to go at once.
+	store = agenttest.StepStore(stray, agenttest.Reporter(&reports))
+	if err := errors.Join(
+		store.Append(t.Context(), "s", 0, one), store.Append(t.Context(), "s", 1, call), store.Append(t.Context(), "s/1-x", 0, one),
+		check(stray), store.(session.Catalog).Delete(t.Context(), "s"), stray.Append(t.Context(), "s/1-x", 0, one),
+	); err != nil {
+		t.Fatal(err)
+	}
+	if err := check(stray); err == nil || !strings.Contains(err.Error(), "it was deleted, and has 1 entries") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // J1: what is wrong with a log is found without asking those who wrote it.
 func TestCheckLog(t *testing.T) {
 	call := item.Call("c1", "work", `{}`)
