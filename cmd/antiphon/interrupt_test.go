@@ -33,10 +33,16 @@ type process struct {
 // start starts the program. A real signal can be sent to it.
 func start(t *testing.T, stdin io.Reader, args ...string) *process {
 	t.Helper()
+	return startAs(t, stdin, "antiphon", args...)
+}
+
+// startAs starts the program by another.
+func startAs(t *testing.T, stdin io.Reader, name string, args ...string) *process {
+	t.Helper()
 	if runtime.GOOS == "windows" {
 		t.Skip("needs signals, which Windows has not: skipped")
 	}
-	p := &process{cmd: exec.Command("antiphon", args...)}
+	p := &process{cmd: exec.Command(name, args...)}
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -125,24 +131,66 @@ func stalled() agenttest.Answer {
 }
 
 // TestInterruptText proves that Ctrl-C in the middle of text ends the run with
-// its own exit code and keeps what was said, marked as cut. L6 S8 M9
+// its own exit code and keeps what was said, marked as cut; and so does a request to
+// end, and a terminal that is closed. L6 S8 M9
 func TestInterruptText(t *testing.T) {
 	t.Parallel()
-	agent, out, srv := talk(t, stalled())
-	p := start(t, nil, "run", agent, "--out", out, "--base-url", srv.URL)
-	p.until(t, "I look.\none two ")
-	p.signal(t, os.Interrupt)
-	code, rest := p.wait(t)
-	if code != exitInterrupted || strings.Trim(rest, "\n") != "" {
-		t.Errorf("exit code %d, output %q", code, rest)
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
+		agent, out, srv := talk(t, stalled())
+		p := start(t, nil, "run", agent, "--out", out, "--base-url", srv.URL)
+		p.until(t, "I look.\none two ")
+		p.signal(t, s)
+		code, rest := p.wait(t)
+		if code != exitInterrupted || strings.Trim(rest, "\n") != "" {
+			t.Errorf("%v: exit code %d, output %q", s, code, rest)
+		}
+		if said := p.err.String(); !strings.HasSuffix(said, "\nantiphon: interrupted\n") || strings.Count(said, "antiphon: ") != 2 { // the other says who answers
+			t.Errorf("%v: standard error:\n%s", s, said)
+		}
+		if text := read(t, out); !strings.Contains(text, `status="incomplete"`) || !strings.Contains(text, "\none two ") {
+			t.Errorf("%v: the transcript:\n%s", s, text)
+		}
+		goesOn(t, agent, out, srv, "one two ", `"status":"incomplete"`)
 	}
-	if s := p.err.String(); !strings.HasSuffix(s, "\nantiphon: interrupted\n") || strings.Count(s, "antiphon: ") != 2 { // the other says who answers
-		t.Errorf("standard error:\n%s", s)
+}
+
+// TestHangUp proves that a run whose terminal is closed ends the tools that it
+// started, however often it is told, and that nohup is obeyed. A9 L6
+func TestHangUp(t *testing.T) {
+	t.Parallel()
+	for _, ignored := range []bool{false, true} {
+		dir := t.TempDir()
+		begun := filepath.Join(dir, "begun")
+		script := write(t, filepath.Join(dir, "wait.sh"), "echo > "+begun+"\nwhile test -e "+begun+"; do sleep 0.02; done\n")
+		agent := write(t, filepath.Join(dir, "agent.md"), "<config model=\"m\"/>\n<tool name=\"wait\" command=\"sh "+script+"\" description=\"Waits.\"/>\n<user>Wait.</user>\n")
+		srv := agenttest.NewServer(t, agenttest.Reply(item.Call("c", "wait", "{}")), agenttest.Reply(item.Assistant("It waited.")))
+		line := "antiphon run " + agent + " --allow wait --json --base-url " + srv.URL
+		if ignored {
+			line = "trap '' HUP; " + line
+		}
+		p := startAs(t, nil, "sh", "-c", strings.Replace(line, "antiphon", "exec antiphon", 1))
+		p.until(t, `"call_started"`)
+		for {
+			if _, err := os.Stat(begun); err == nil {
+				break
+			}
+			time.Sleep(time.Millisecond)
+		}
+		for range 3 {
+			p.signal(t, syscall.SIGHUP)
+		}
+		if ignored {
+			os.Remove(begun)
+		}
+		code, rest := p.wait(t)
+		want, text := exitInterrupted, "The call was interrupted before the tool finished."
+		if ignored {
+			want, text = 0, "It waited."
+		}
+		if code != want || !strings.Contains(rest, text) {
+			t.Errorf("ignored %v: exit code %d\n%s%s", ignored, code, rest, p.err.String())
+		}
 	}
-	if text := read(t, out); !strings.Contains(text, `status="incomplete"`) || !strings.Contains(text, "\none two ") {
-		t.Errorf("the transcript:\n%s", text)
-	}
-	goesOn(t, agent, out, srv, "one two ", `"status":"incomplete"`)
 }
 
 // TestInterruptWaiting proves the same for a reply that has not begun, and with

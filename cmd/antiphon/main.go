@@ -21,9 +21,20 @@ func main() {
 	// A reader that goes away, as head does, is an error of the write: the run
 	// can then be put in order. It would end the program otherwise.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, end := context.WithCancel(context.Background())
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	// A terminal that is closed ends the run in order, too, and the tools with it.
+	// Shells and systems may say so twice, and nohup says that nobody wants to know.
+	hangup := make(chan os.Signal, 1)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(hangup, syscall.SIGHUP)
+	}
 	go func() {
-		<-ctx.Done()
+		select {
+		case <-hangup:
+			end()
+		case <-ctx.Done():
+		}
 		stop() // a second signal ends the program at once
 	}()
 	os.Exit(run(ctx, os.Args[1:], os.Environ(), stdio{os.Stdin, os.Stdout, os.Stderr}))
