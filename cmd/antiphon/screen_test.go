@@ -156,6 +156,27 @@ func TestShownOutputs(t *testing.T) {
 	}
 }
 
+// U4: what a tool put out before it failed is shown, too: it says what went wrong.
+func TestShownOutputsOfFailures(t *testing.T) {
+	dir := t.TempDir()
+	command := write(t, filepath.Join(dir, "build.sh"), "echo one\necho two\necho three\necho four\necho no such thing >&2\nexit 3\n")
+	write(t, filepath.Join(dir, "agent.script"), "turn\n  call build {}\nturn\n  say Read.\n")
+	agent := write(t, filepath.Join(dir, "agent.md"), "<config model=\"rehearsal:agent.script\"/>\n<tool name=\"build\" command=\"sh "+filepath.ToSlash(command)+"\" description=\"Builds.\"/>\n<user>Build.</user>\n")
+	o := program(t, "run", agent, "-v", "--allow", "build")
+	wantAll(t, "-v", o.err, "failed: the command failed with exit code 3", "   | one\n", "   | four\n", "   | no such thing\n")
+	if strings.Contains(o.err, "   | status:") || strings.Contains(o.err, "   | error:") {
+		t.Errorf("-v: the error comes twice:\n%s", o.err)
+	}
+	term := openTerminal(t, dir, "antiphon run agent.md --allow build")
+	wantAll(t, "a terminal", term.until(t, "[exit code 0]"), "above, which --show-output shows\n", "   | no such thing\n")
+	if o = program(t, "run", agent, "--allow", "build"); strings.Contains(o.err, "   |") {
+		t.Errorf("a pipe gets %q", o.err)
+	}
+	if o = program(t, "run", agent, "--allow", "nothing", "-v"); strings.Contains(o.err, "   |") {
+		t.Errorf("a refused call put out %q", o.err)
+	}
+}
+
 // What a person cannot see is shown by its number: the list is of what is
 // printable.
 func TestVisible(t *testing.T) {

@@ -170,23 +170,28 @@ func (p *printer) callDone(ev agent.CallDone) {
 	}
 	if ev.Failed {
 		p.note(red, "<- %s%s failed: %s%s", ev.Tool, took, p.short(ev.Error, 200), leftOut(ev))
-		return
+	} else {
+		p.tell(green, "<- %s%s %s%s", ev.Tool, took, sizeOf(ev.Item), leftOut(ev))
 	}
-	p.tell(green, "<- %s%s %s%s", ev.Tool, took, sizeOf(ev.Item), leftOut(ev))
-	p.output(ev.Item)
+	p.output(ev.Item, ev.Failed)
 }
 
 // maxTail is how many lines of an output are shown unless all are asked for.
 const maxTail = 3
 
 // output shows what a tool put out: the end of it to who looks, all of it where
-// that was asked for.
-func (p *printer) output(out item.Item) {
+// that was asked for. Of a call that failed it is what follows the error, which
+// says what went wrong where the error is an exit code.
+func (p *printer) output(out item.Item, failed bool) {
 	content, err := outputContent(out)
 	if err != nil || p.quiet || !p.whole && !p.watched {
 		return
 	}
-	lines := strings.Split(strings.TrimRight(content.Display(), "\n"), "\n")
+	text := content.Display()
+	if failed {
+		_, text, _ = strings.Cut(text, "\n\noutput:\n")
+	}
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	if len(lines) == 1 && lines[0] == "" {
 		return
 	}
