@@ -155,7 +155,7 @@ func TestInterruptText(t *testing.T) {
 }
 
 // TestHangUp proves that a run whose terminal is closed ends the tools that it
-// started, however often it is told, and that nohup is obeyed. A9 L6
+// started, however often it is told, and that nohup is obeyed. L6
 func TestHangUp(t *testing.T) {
 	t.Parallel()
 	for _, ignored := range []bool{false, true} {

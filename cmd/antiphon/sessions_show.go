@@ -393,6 +393,28 @@ func inWords(it item.Item) string {
 		}
 		text, _ := arguments.Unquote()
 		return it.Name() + " " + text
+	case it.IsCall():
+		return hostedCall(it)
+	}
+	return it.String()
+}
+
+// hostedCall is what a call of a kind of the API's own asks for.
+func hostedCall(it item.Item) string {
+	body, _ := it.Decode()
+	switch c := body.(type) {
+	case *item.ShellCall:
+		if c.Action != nil {
+			return "shell " + strings.Join(c.Action.Commands, "\n")
+		}
+	case *item.LocalShellCall:
+		if c.Action != nil {
+			return "local_shell " + strings.Join(c.Action.Command, " ")
+		}
+	case *item.ApplyPatchCall:
+		if c.Operation != nil {
+			return "apply_patch " + c.Operation.Type + " " + c.Operation.Path
+		}
 	}
 	return it.String()
 }

@@ -663,3 +663,24 @@ func TestSessionSaysWhetherItIsNew(t *testing.T) {
 		t.Errorf("--quiet: %s", quiet)
 	}
 }
+
+// J3: calls of the API's own kinds are shown by what they ask for, and their outputs
+// by what was put out.
+func TestShownCallsOfTheAPI(t *testing.T) {
+	exit := func(code int) *item.ShellOutcome { return item.ShellExit(code) }
+	for _, c := range []struct {
+		it   item.Value
+		want string
+	}{
+		{&item.ShellCall{CallID: "c", Action: &item.ShellAction{Commands: []string{"echo a", "false"}}}, "shell echo a\nfalse"},
+		{&item.ShellCallOutput{CallID: "c", Output: []item.ShellOutput{{Stdout: "a\n", Outcome: exit(0)}, {Stderr: "no", Outcome: exit(3)}, {Outcome: item.ShellTimeout()}}}, "a\nno\n(exit code 3)\n(timeout)\n"},
+		{&item.LocalShellCall{ID: "l", CallID: "c", Status: item.StatusCompleted, Action: &item.LocalShellAction{Command: []string{"sh", "-c", "ls"}}}, "local_shell sh -c ls"},
+		{&item.LocalShellCallOutput{ID: "c", Output: "b"}, "b"},
+		{&item.ApplyPatchCall{CallID: "c", Status: item.StatusCompleted, Operation: &item.PatchOperation{Type: "delete_file", Path: "x.go"}}, "apply_patch delete_file x.go"},
+		{&item.ApplyPatchCallOutput{CallID: "c", Status: item.StatusCompleted, Output: "Deleted."}, "Deleted."},
+	} {
+		if got := inWords(item.Must(c.it)); got != c.want {
+			t.Errorf("%T: %q, want %q", c.it, got, c.want)
+		}
+	}
+}

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -188,7 +189,7 @@ func (p *printer) output(out item.Item, failed bool) {
 		return
 	}
 	text := content.Display()
-	if failed {
+	if failed && out.Type() != item.TypeShellCallOutput { // which has no error beside it
 		_, text, _ = strings.Cut(text, "\n\noutput:\n")
 	}
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
@@ -317,18 +318,42 @@ func sizeOf(out item.Item) string {
 }
 
 func outputContent(out item.Item) (item.Content, error) {
-	if out.Type() == item.TypeCustomToolCallOutput {
-		o, err := item.As[item.CustomToolCallOutput](out)
-		if err != nil {
-			return item.Content{}, err
+	body, err := out.Decode()
+	switch o := body.(type) {
+	case *item.FunctionCallOutput:
+		return o.Output, err
+	case *item.CustomToolCallOutput:
+		return o.Output, err
+	case *item.LocalShellCallOutput:
+		return item.Text(o.Output), err
+	case *item.ApplyPatchCallOutput:
+		return item.Text(o.Output), err
+	case *item.ShellCallOutput:
+		return item.Text(shellText(o.Output)), err
+	}
+	return item.Content{}, cmp.Or(err, fmt.Errorf("%s has no text", out.Type()))
+}
+
+// shellText is what commands wrote, and how they ended unless all was well.
+func shellText(outputs []item.ShellOutput) string {
+	var b strings.Builder
+	line := func(text string) {
+		if b.WriteString(text); text != "" && !strings.HasSuffix(text, "\n") {
+			b.WriteByte('\n')
 		}
-		return o.Output, nil
 	}
-	o, err := item.As[item.FunctionCallOutput](out)
-	if err != nil {
-		return item.Content{}, err
+	for _, o := range outputs {
+		line(o.Stdout)
+		line(o.Stderr)
+		switch end := o.Outcome; {
+		case end == nil:
+		case end.ExitCode == nil:
+			line("(" + end.Type + ")")
+		case *end.ExitCode != 0:
+			line(fmt.Sprintf("(exit code %d)", *end.ExitCode))
+		}
 	}
-	return o.Output, nil
+	return b.String()
 }
 
 // stopped prints the totals of a run that asked the model.
