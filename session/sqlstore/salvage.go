@@ -140,7 +140,63 @@ func (c *salvage) copy(ctx context.Context, outer, newOuter string) error {
 			}
 		}
 	}
-	return all.err
+	if all.err != nil {
+		return all.err
+	}
+	if err := c.flush(ctx); err != nil {
+		return err
+	}
+	for _, part := range all.spans {
+		if err := c.keep(ctx, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keep has the copy keep the whole payloads that a part of the damaged session
+// keeps, also those that only texts of it name, such as the whole of a long output:
+// the session may be deleted now.
+func (c *salvage) keep(ctx context.Context, part span) error {
+	blobs, err := c.s.reads.numbers(ctx, `SELECT blob FROM antiphon_refs WHERE log = ? AND first <= ?`, part.log, part.to)
+	for _, blob := range blobs {
+		if err == nil {
+			err = c.s.checkBlob(ctx, blob)
+		}
+		if err == nil {
+			err = c.keepBlob(ctx, blob, part.log)
+		}
+		if err = c.noted(err); err != nil {
+			return err
+		}
+	}
+	return c.noted(err)
+}
+
+// noted notes the damage that an error tells of, and returns other errors.
+func (c *salvage) noted(err error) error {
+	var d *session.Damage
+	switch {
+	case errors.As(err, &d):
+		c.note(d)
+	case codeOf(err) == sqliteCorrupt:
+		c.note(&session.Damage{Place: c.s.place, Problem: err.Error()})
+	default:
+		return err
+	}
+	return nil
+}
+
+func (c *salvage) keepBlob(ctx context.Context, blob, log int64) error {
+	return c.s.write(ctx, func(ctx context.Context, t *tx) error {
+		if err := t.shareTree(ctx); err != nil {
+			return err
+		}
+		_, err := t.exec(ctx, `INSERT INTO antiphon_refs (log, blob, first)
+			SELECT s.log, r.blob, r.first FROM antiphon_refs r, antiphon_sessions s WHERE r.blob = ? AND r.log = ? AND s.id = ?
+			ON CONFLICT (log, blob) DO NOTHING`, blob, log, c.to)
+		return err
+	})
 }
 
 // finish ends the copy with notices that say what it is.

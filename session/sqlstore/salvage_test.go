@@ -127,6 +127,48 @@ func TestSalvage(t *testing.T) {
 	}
 }
 
+// J8 J13: what was kept of an output beside the log stays with the copy when the
+// damaged session is deleted.
+func TestSalvageKeepsWhatOutputsName(t *testing.T) {
+	places(t, func(t *testing.T, where string) {
+		s := openHere(t, where).(*sqlstore.Store)
+		ctx := t.Context()
+		mustAppend(t, s, "talk", 0, session.Given{Item: item.User("one")})
+		first, err := s.PutBlob(ctx, "talk", bytes.Repeat([]byte("long "), 2000))
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustAppend(t, s, "talk", 1, session.Given{Item: item.User("two")})
+		if err := s.Fork(ctx, "talk", 2, "fork"); err != nil {
+			t.Fatal(err)
+		}
+		second, err := s.PutBlob(ctx, "fork", bytes.Repeat([]byte("longer "), 2000))
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustAppend(t, s, "fork", 2, session.Given{Item: item.User("three")})
+		if _, err := s.Salvage(ctx, "fork", "saved"); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(s.Delete(ctx, "fork"), s.Delete(ctx, "talk")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Sweep(ctx, false); err != nil {
+			t.Fatal(err)
+		}
+		for _, hash := range []session.Hash{first, second} {
+			b, _, err := s.OpenBlob(ctx, hash)
+			if err != nil {
+				t.Errorf("%x: %v", hash[:8], err)
+				continue
+			}
+			if err := b.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
 // J8: whatever is damaged, salvaging saves no other words, and does not panic.
 // What reading finds damaged, verifying finds, too.
 func TestSalvageOfAnything(t *testing.T) {
