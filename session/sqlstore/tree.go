@@ -169,8 +169,9 @@ var errDry = errors.New("only counted")
 // It removes nothing where it sees damage, for then it is not certain what is
 // needed: it has SQLite check its file, and before it shortens a log it compares
 // the log with the forks that go on from it. Which blobs a log needs it takes from
-// antiphon_refs, which has no checksums. [Store.Verify] finds what it lacks; run it
-// first where the disk is in doubt.
+// antiphon_refs, which has no checksums. If it lacks a row though nothing was deleted,
+// nothing is removed; [Store.Verify] finds more, so run it first where the disk is in
+// doubt.
 func (s *Store) Sweep(ctx context.Context, dry bool) (session.Swept, error) {
 	var swept session.Swept
 	if err := s.intact(ctx); err != nil {
@@ -180,6 +181,9 @@ func (s *Store) Sweep(ctx context.Context, dry bool) (session.Swept, error) {
 	err := s.write(ctx, func(ctx context.Context, t *tx) (err error) {
 		swept = session.Swept{}
 		if err := t.lockTree(ctx); err != nil {
+			return err
+		}
+		if err := t.allKept(ctx); err != nil {
 			return err
 		}
 		if err := t.sweepLogs(ctx, &swept); err != nil {
@@ -317,6 +321,17 @@ func (t *tx) forksFit(ctx context.Context, of int64) error {
 		}
 	}
 	return nil
+}
+
+// allKept reports a blob that no log needs though nothing was deleted since the last
+// sweep: then rows of antiphon_refs were lost.
+func (t *tx) allKept(ctx context.Context) error {
+	blobs, err := t.numbers(ctx, `SELECT blob FROM antiphon_blobs WHERE (SELECT max(value) FROM antiphon_state WHERE name = 'deleted') = 0
+		AND NOT EXISTS (SELECT 1 FROM antiphon_refs r WHERE r.blob = antiphon_blobs.blob) ORDER BY blob`)
+	if err == nil && len(blobs) > 0 {
+		err = &session.Damage{Place: "table antiphon_refs", Problem: fmt.Sprintf("no row says what needs the payloads %d, though nothing was deleted", blobs)}
+	}
+	return err
 }
 
 // sweepBlobs removes the blobs that no log needs.

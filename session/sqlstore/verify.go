@@ -70,6 +70,9 @@ func (v *verifying) all(ctx context.Context, ids []string) error {
 		if err := v.orphans(ctx); err != nil {
 			return err
 		}
+		if err := v.found("", v.s.reads.allKept(ctx)); err != nil {
+			return err
+		}
 	}
 	payloads := map[int64]string{} // those that are needed, with a session that needs them
 	for _, id := range ids {

@@ -4,6 +4,7 @@
 package sqlstore_test
 
 import (
+	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -56,4 +57,43 @@ func TestVerifyFindsLostRows(t *testing.T) {
 			})
 		}
 	}
+}
+
+// J8: if the rows are lost that say what is needed, a sweep removes nothing, and
+// Verify finds it, also where only a text names the payload.
+func TestSweepRemovesNothingOfADamagedStore(t *testing.T) {
+	places(t, func(t *testing.T, where string) {
+		s := openHere(t, where).(*sqlstore.Store)
+		ctx := t.Context()
+		mustAppend(t, s, "talk", 0, session.Given{Item: item.User("one")})
+		mustAppend(t, s, "gone", 0, session.Given{Item: image(9000, 1)})
+		hash, err := s.PutBlob(ctx, "talk", []byte(strings.Repeat("long ", 2000)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Delete(ctx, "gone"); err != nil {
+			t.Fatal(err)
+		}
+		if swept, err := s.Sweep(ctx, false); err != nil || swept.Blobs != 1 {
+			t.Fatal(swept, err)
+		}
+		if _, err := openPlain(t, where).Exec(`DELETE FROM antiphon_refs`); err != nil {
+			t.Fatal(err)
+		}
+		found := 0
+		for d, err := range s.Verify(ctx) {
+			if found++; err != nil || !strings.Contains(d.Place, "antiphon_refs") {
+				t.Error(d, err)
+			}
+		}
+		if found != 1 {
+			t.Errorf("found %d, want one", found)
+		}
+		if swept, err := s.Sweep(ctx, false); !errors.Is(err, session.ErrDamaged) {
+			t.Errorf("swept %+v, %v, want an error", swept, err)
+		}
+		if _, _, err := s.OpenBlob(ctx, hash); err != nil {
+			t.Error(err)
+		}
+	})
 }
