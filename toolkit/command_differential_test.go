@@ -356,6 +356,7 @@ var misread = []string{
 	"dash -e 'p1;p2'",
 	"ls >&'$(p1)'", // bash expands the name of the file twice
 	"ls 1>& \\`p1\\`",
+	"ls >&'<(p1)'",
 	"x='$(p1)'; { ls; } >&\"$x\"",
 }
 

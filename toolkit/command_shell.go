@@ -175,8 +175,8 @@ func (q *inquiry) redirect(r *syntax.Redirect) {
 		if strings.Trim(to.text[:min(1, len(to.text))], "0123456789-!|") == "" && (to.text != "" || !to.unknown) {
 			q.misread("what follows %s%s is a program to some shells", r.Op, clipped(to.text))
 		}
-		if strings.ContainsAny(to.text, "$`") || to.unknown && !to.number {
-			q.misread("a file's name behind %s with $ or a backquote, which bash expands a second time; write it behind >, and 2>&1", r.Op)
+		if to.unknown && !to.number || !to.unknown && !plainFile.MatchString(to.text) {
+			q.misread("the name of a file behind %s, which bash expands a second time; write it behind >, and 2>&1", r.Op)
 		}
 	case syntax.RdrOut, syntax.AppOut, syntax.RdrAll, syntax.AppAll:
 		if !to.unknown && slices.Contains([]string{"/dev/null", "/dev/stdout", "/dev/stderr"}, to.text) {
