@@ -51,7 +51,7 @@ func (r *Run) mend(failure error) session.Body {
 		}
 	case endpoint.BadRequest:
 		i, mendable := r.culprit(failure, e)
-		member := r.spare(failure, e, i)
+		member := r.spare(e, i)
 		if !mendable && member == "" {
 			return nil
 		}
@@ -118,9 +118,8 @@ func (r *Run) culprit(failure error, e *endpoint.Error) (i int, mendable bool) {
 
 // spare returns the member of item i that a request was refused for, if one is
 // named that the item can do without, and "" otherwise.
-func (r *Run) spare(failure error, e *endpoint.Error, i int) string {
-	var mapped ItemRefused
-	if i < 0 || i >= r.state.view.Items().Len() || errors.As(failure, &mapped) {
+func (r *Run) spare(e *endpoint.Error, i int) string {
+	if i < 0 || i >= r.state.view.Items().Len() {
 		return ""
 	}
 	_, member, named := placeIn(e.Param)

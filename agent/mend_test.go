@@ -190,6 +190,37 @@ func TestRefusedMember(t *testing.T) {
 	}
 }
 
+// T12: a member that the endpoint does not take is left out, also of an item that
+// the profile has taken other members from.
+func TestRefusedMemberOfRewrittenItem(t *testing.T) {
+	image, err := item.ParseString(`{"id":"ig_1","type":"image_generation_call","status":"completed","result":"aGk=","action":"generate","novel":1}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, agenttest.Reply(image))
+	openai, err := endpoint.ByName("openai")
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := r.server.Client()
+	client.Profile, client.Key = &openai, endpoint.NewKey("sk-key")
+	r.agent.Model = client
+	r.run(item.User("draw"))
+	r.server.Otherwise(func(_ int, req agenttest.Request) agenttest.Answer {
+		if !strings.Contains(string(req.Body), `"novel"`) {
+			return agenttest.Reply(item.Assistant("nice"))
+		}
+		return agenttest.Raw(400, "application/json", `{"error":{"message":"Unknown parameter: 'input[1].novel'.","type":"invalid_request_error","param":"input[1].novel","code":"unknown_parameter"}}`)
+	})
+	events, err := drain(r.agent.Stream(t.Context(), r.session, item.User("and?")))
+	if err != nil {
+		t.Error(err)
+	}
+	if list := ofType[agent.Quarantined](events); len(list) != 1 || list[0].Member != "novel" {
+		t.Errorf("left out %+v", list)
+	}
+}
+
 var pixel = func() *item.InputImage {
 	var b bytes.Buffer
 	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, 1, 1))); err != nil {

@@ -68,11 +68,12 @@ func inputIndex(param string) (int, bool) {
 	return i, err == nil
 }
 
-// origin finds the one item that was sent as it is, or whose output it is.
+// origin finds the one item that was sent, as it is or with its id, or whose
+// output it is.
 func origin(given *item.List, sent item.Item) int {
 	found := -1
 	for i, it := range given.All() {
-		same := it == sent || sent.IsOutput() && it.Type() == sent.Type() && it.CallID() == sent.CallID()
+		same := it == sent || it.Type() == sent.Type() && (sent.IsOutput() && it.CallID() == sent.CallID() || sent.ID() != "" && it.ID() == sent.ID())
 		switch {
 		case same && found >= 0:
 			return -1 // it might be either
