@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
@@ -101,7 +103,9 @@ func (p *person) approve(ctx context.Context, call tool.Call, _ tool.Traits) (ag
 				return p.like(rules[0]), nil
 			}
 		case "e", "edit":
-			return p.edit(ctx)
+			if v, done, err := p.edit(ctx, call.Custom); done || err != nil {
+				return v, err
+			}
 		case "?", "h", "help":
 			fmt.Fprintln(p.err, "   y: run it once; n: do not run it, and n with words behind it tells the model why; e: run it with other arguments;\n   a, l: run it, and do not ask again about such calls")
 		}
@@ -187,13 +191,22 @@ func offer(rules []session.Rule) string {
 	return fmt.Sprintf("always for those [l]ike it (%s), [a]lways for this tool, ", shorten(visible(like), 60))
 }
 
-func (p *person) edit(ctx context.Context) (agent.Verdict, error) {
+// edit asks for other arguments. It is not done if there are none that could be
+// meant: a slip of the hand is not an answer, and the question comes again.
+func (p *person) edit(ctx context.Context, custom bool) (v agent.Verdict, done bool, err error) {
 	fmt.Fprint(p.err, "   the arguments in place of these: ")
 	line, ok, err := p.line(ctx)
-	if err != nil || !ok || line == "" {
-		return byPerson(agent.Verdict{}, atTerminal), err
+	switch {
+	case err != nil || !ok:
+		return byPerson(agent.Verdict{}, atTerminal), true, err
+	case line == "":
+		fmt.Fprintln(p.err, "   nothing was given, so the arguments stay as they are")
+		return v, false, nil
+	case !custom && !jsontext.Value(line).IsValid():
+		fmt.Fprintln(p.err, "   that is not JSON, which arguments are, such as "+`{"path":"a.txt"}`)
+		return v, false, nil
 	}
-	return byPerson(agent.Verdict{Allowed: true, Arguments: line}, atTerminal), nil
+	return byPerson(agent.Verdict{Allowed: true, Arguments: line}, atTerminal), true, nil
 }
 
 // Ask puts a question of the model's to the person, for the tool ask_user. The

@@ -42,7 +42,11 @@ func (c *profilesFlag) table(env environment) (*endpoint.Table, error) {
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil, usage(err)
+		from := "--profiles"
+		if c.Profiles == "" {
+			from = "$ANTIPHON_PROFILES"
+		}
+		return nil, usage(fmt.Errorf("%s: %w", from, err))
 	}
 	table, err := endpoint.LoadProfiles(data, path)
 	if err != nil {

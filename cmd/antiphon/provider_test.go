@@ -115,3 +115,16 @@ func TestSaysWhoAnswers(t *testing.T) {
 		}
 	}
 }
+
+// The error for profiles that are not there says who named the file.
+func TestProfilesNotThere(t *testing.T) {
+	agent := reader(t)
+	for from, o := range map[string]outcome{
+		"--profiles":         program(t, "run", agent, "--profiles", "nowhere.json"),
+		"$ANTIPHON_PROFILES": programEnv(t, []string{"ANTIPHON_PROFILES=nowhere.json"}, "run", agent),
+	} {
+		if o.code != exitUsage || !strings.HasPrefix(o.err, "antiphon: "+from+": open nowhere.json: ") {
+			t.Errorf("%s: exit code %d, %s", from, o.code, o.err)
+		}
+	}
+}

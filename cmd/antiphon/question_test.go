@@ -182,3 +182,18 @@ func TestAskAboutDeclaredCommand(t *testing.T) {
 		}
 	}
 }
+
+// Edited arguments that are not JSON are asked for again, as is nothing at all;
+// of a custom tool any text will do.
+func TestEditAgain(t *testing.T) {
+	call := tool.Call{Name: "write", Arguments: `{"a":1}`}
+	screen, v := questioned(t, call, false, "e\n{\"a\":\ne\n\ne\n{\"a\":2}\n")
+	if !v.Allowed || v.Arguments != `{"a":2}` || strings.Count(screen, "run it?") != 3 {
+		t.Errorf("%+v\n%s", v, screen)
+	}
+	wantAll(t, "the screen", screen, "   that is not JSON, which arguments are, such as {", "   nothing was given, so the arguments stay as they are\n")
+	call.Custom = true
+	if screen, v = questioned(t, call, false, "e\nplain words\n"); !v.Allowed || v.Arguments != "plain words" {
+		t.Errorf("%+v\n%s", v, screen)
+	}
+}
