@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 )
@@ -54,7 +55,7 @@ func limited(t *testing.T) {
 	fails := func(s *session.Session, out string) {
 		t.Helper()
 		_, err := s.Append(t.Context(), session.Given{Item: item.User(strings.Repeat("much ", 100))})
-		if !errors.Is(err, syscall.EFBIG) || strings.Count(err.Error(), "file too large") != 1 {
+		if !errors.Is(err, syscall.EFBIG) || strings.Count(err.Error(), "file too large") != 1 || !strings.Contains(err.Error(), "hint: make room") {
 			t.Errorf("%v", err)
 		}
 		if left, _ := filepath.Glob(out + ".*"); len(left) > 0 {
@@ -77,6 +78,11 @@ func limited(t *testing.T) {
 	fails(s, out)
 	if got := read(t, out); got != text {
 		t.Errorf("half an element was left:\n%s", got)
+	}
+
+	limit(0)
+	if _, _, err := agentfile.OpenTranscript(t.Context(), path, filepath.Join(dir, "another.md"), agentfile.Options{}); !errors.Is(err, syscall.EFBIG) || !strings.Contains(err.Error(), "hint: make room") {
+		t.Errorf("the lock: %v", err)
 	}
 
 	limit(1 << 20)

@@ -64,7 +64,7 @@ func hold(out string) (release func() error, err error) {
 	case errors.Is(err, errors.ErrUnsupported):
 		return nil, fmt.Errorf("%s: this file system has no locks, so that two runs could write into each other's text: %w\n  hint: keep the transcript on a local disk, or the conversation in a session (--session)", out, err)
 	default:
-		return nil, fmt.Errorf("%s: locking it: %w", out, err)
+		return nil, fmt.Errorf("%s: locking it: %w", out, noRoom(err))
 	}
 	removeDrafts(dir, name)
 	return release, nil

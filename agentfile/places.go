@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/antiphon-go/antiphon/chatmd"
 )
@@ -124,6 +125,14 @@ func plain(err error) error {
 		return pathErr.Err
 	case errors.As(err, &linkErr):
 		return linkErr.Err
+	}
+	return err
+}
+
+// noRoom says what to do about a disk that is full, or a limit that is reached.
+func noRoom(err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG) {
+		return fmt.Errorf("%w\n  hint: make room, or raise the limit (ulimit -f), then run it again: the conversation goes on where it was", err)
 	}
 	return err
 }

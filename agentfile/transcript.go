@@ -255,7 +255,7 @@ func (t *Transcript) Append(_ context.Context, _ string, after int64, entries []
 	if due {
 		t.payloads.keep() // also if it fails: what was written may be kept elsewhere
 		if err := t.write(text); err != nil {
-			return plain(err)
+			return noRoom(plain(err))
 		}
 		t.size += int64(len(text))
 		t.head, t.owed, t.tail = nil, nil, false

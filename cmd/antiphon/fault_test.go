@@ -4,12 +4,14 @@
 package main
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/antiphon-go/antiphon/agenttest"
@@ -334,5 +336,17 @@ func TestNoPermission(t *testing.T) {
 	// The file is locked before anybody is named or asked.
 	if o.code != exitUsage || len(o.messages()) != 1 || !strings.Contains(o.messages()[0], "permission denied") || o.out != "" {
 		t.Errorf("exit code %d\n%s%s", o.code, o.out, o.err)
+	}
+}
+
+// A disk that is full when a transcript is opened is no mistake of the caller's.
+func TestFullDiskIsNoBadArgument(t *testing.T) {
+	for _, no := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG} {
+		if code := codeOf(unread(fmt.Errorf("talk.md: %w", no))); code != exitFailed {
+			t.Errorf("%v: exit code %d", no, code)
+		}
+	}
+	if code := codeOf(unread(os.ErrNotExist)); code != exitUsage {
+		t.Errorf("a file that is not there: exit code %d", code)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agentfile"
@@ -88,11 +89,13 @@ func answersFolder(env environment) string {
 }
 
 // unread is the error of a file that was not loaded: one of its author, unless
-// an agent in it failed, which is like the failure of a run, or another run writes
-// to it.
+// an agent in it failed, which is like the failure of a run, another run writes to
+// it, or the disk is full.
 func unread(err error) error {
 	var inner *agentfile.AgentError
-	if errors.As(err, &inner) || errors.Is(err, session.ErrBusy) {
+	switch {
+	case errors.As(err, &inner), errors.Is(err, session.ErrBusy),
+		errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, syscall.EFBIG):
 		return err
 	}
 	return usage(err)
