@@ -29,8 +29,8 @@ type ItemRefused interface {
 // the reasoning left out that the endpoint cannot read, once a run; with the whole
 // history instead of what another endpoint has made of it, or of a conversation
 // that the endpoint does not know; without the one member that the endpoint does
-// not take; or with a marker for the one item that a request was refused for, once
-// an item. It returns that decision, to be recorded, or nil. Nothing of a reply may
+// not take; with a marker for the one item that a request was refused for, once an
+// item; or without the reasoning, if that item is reasoning. It returns that decision, to be recorded, or nil. Nothing of a reply may
 // have come, and the decision takes one retry out of the budget that the client
 // draws on too.
 func (r *Run) mend(failure error) session.Body {
@@ -53,7 +53,7 @@ func (r *Run) mend(failure error) session.Body {
 		i, mendable := r.culprit(failure, e)
 		member := r.spare(e, i)
 		if !mendable && member == "" {
-			return nil
+			return r.unreadable(e, i)
 		}
 		seq, _ := r.state.view.Seq(i)
 		decision = session.Quarantined{Seq: seq, Member: member, Reason: reasonOf(e)}
@@ -68,6 +68,16 @@ func (r *Run) mend(failure error) session.Body {
 		return nil
 	}
 	return decision
+}
+
+// unreadable leaves the reasoning out, once a run, if item i of it is what a
+// request was refused for: no marker can take its place.
+func (r *Run) unreadable(e *endpoint.Error, i int) session.Body {
+	list := r.state.view.Items()
+	if i < 0 || i >= list.Len() || list.At(i).Type() != item.TypeReasoning || r.state.run.dropped || !r.budget.Take() {
+		return nil
+	}
+	return session.ReasoningDropped{Reason: reasonOf(e)}
 }
 
 // maxReason bounds what a model is told of an endpoint's words, in bytes.

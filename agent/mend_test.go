@@ -221,6 +221,30 @@ func TestRefusedMemberOfRewrittenItem(t *testing.T) {
 	}
 }
 
+// T12: reasoning that the endpoint refuses for what is deep in it is left out, and
+// does not end the session.
+func TestRefusedWithinReasoning(t *testing.T) {
+	thought, err := item.ParseString(`{"id":"rs_1","type":"reasoning","summary":[{"type":"summary_text","text":"hm","novel":1}]}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, agenttest.Reply(thought, item.Assistant("so")))
+	r.run(item.User("draw"))
+	r.server.Otherwise(func(_ int, req agenttest.Request) agenttest.Answer {
+		if !strings.Contains(string(req.Body), `"novel"`) {
+			return agenttest.Reply(item.Assistant("nice"))
+		}
+		return refusal("unknown_parameter", "input[1].summary[0].novel")
+	})
+	r.run(item.User("and?"))
+	r.reopen()
+	before := len(r.server.Requests())
+	r.run(item.User("once more"))
+	if n := len(r.server.Requests()) - before; n != 1 {
+		t.Errorf("the next run asked %d times", n)
+	}
+}
+
 var pixel = func() *item.InputImage {
 	var b bytes.Buffer
 	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, 1, 1))); err != nil {
