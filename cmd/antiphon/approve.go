@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -31,12 +32,54 @@ type person struct {
 	// file asks every time, which a remembered rule would not overrule.
 	liked []session.Rule
 
+	// types says that somebody types the lines, who may do so before a question is
+	// there to be answered.
+	types   bool
 	colour  bool
 	columns func() int // of the terminal; nil is 80
 }
 
 func newPerson(std stdio) *person {
-	return &person{in: std.in, err: std.err, lines: make(chan string)}
+	return &person{in: std.in, err: std.err, lines: make(chan string, maxAhead), types: terminal(std.in)}
+}
+
+const (
+	// maxAhead is how many lines are read before they are wanted.
+	maxAhead = 64
+	// settle is how long lines may take from the terminal to here.
+	settle = 30 * time.Millisecond
+)
+
+// unasked drops what was typed before a question: an answer given twice would
+// allow a call that nobody has seen.
+func (p *person) unasked() {
+	if !p.types {
+		return
+	}
+	p.once.Do(func() { go p.read() })
+	time.Sleep(settle)
+	dropped := 0
+	for {
+		select {
+		case _, ok := <-p.lines:
+			if ok {
+				dropped++
+				continue
+			}
+		default:
+		}
+		break
+	}
+	if dropped > 0 {
+		fmt.Fprintf(p.err, "   (%s typed before this question: not taken as its answer)\n", was(dropped))
+	}
+}
+
+func was(lines int) string {
+	if lines == 1 {
+		return "1 line was"
+	}
+	return fmt.Sprintf("%d lines were", lines)
 }
 
 // read reads lines, from the first question on.
@@ -70,6 +113,7 @@ func (p *person) approve(ctx context.Context, call tool.Call, _ tool.Traits) (ag
 	}
 	rules := agent.SuggestedRules(ctx)
 	s := asRun(call, agent.CommandOf(ctx))
+	p.unasked()
 	hidden := p.present(s)
 	for {
 		fmt.Fprint(p.err, p.ask(rules, hidden))
@@ -212,6 +256,7 @@ func (p *person) edit(ctx context.Context, custom bool) (v agent.Verdict, done b
 // Ask puts a question of the model's to the person, for the tool ask_user. The
 // number of a choice stands for it.
 func (p *person) Ask(ctx context.Context, q toolkit.Question) (string, error) {
+	p.unasked()
 	for line := range strings.Lines(q.Text) {
 		fmt.Fprintf(p.err, "?? %s\n", visible(strings.TrimRight(line, "\n")))
 	}

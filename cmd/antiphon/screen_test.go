@@ -177,6 +177,20 @@ func TestShownOutputsOfFailures(t *testing.T) {
 	}
 }
 
+// An answer that is given twice answers one question: the next call has not been
+// seen by then. A5
+func TestAnsweredTwice(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "agent.script"), "turn\n  call note {\"arguments\": [\"one\"]}\n  call note {\"arguments\": [\"two\"]}\nturn\n  say Done.\n")
+	write(t, filepath.Join(dir, "agent.md"), "<config model=\"rehearsal:agent.script\"/>\n<tool name=\"note\" command=\"echo\" description=\"Notes.\"/>\n<user>Note.</user>\n")
+	term := openTerminal(t, dir, "antiphon run agent.md")
+	term.until(t, "run it?")
+	term.keys(t, "y", "Enter", "y", "Enter")
+	term.until(t, "(1 line was typed before this question: not taken as its answer)")
+	term.keys(t, "n", "Enter")
+	wantAll(t, "the screen", term.until(t, "[exit code 0]"), "1 call, 1 refused")
+}
+
 // What a person cannot see is shown by its number: the list is of what is
 // printable.
 func TestVisible(t *testing.T) {
