@@ -97,3 +97,33 @@ func TestSweepRemovesNothingOfADamagedStore(t *testing.T) {
 		}
 	})
 }
+
+// J8: what is deleted while Verify looks at it is no damage.
+func TestVerifyWhileDeleting(t *testing.T) {
+	s, file := newSQLite(t)
+	ctx := t.Context()
+	for _, id := range []string{"a", "b"} {
+		mustAppend(t, s, id, 0, session.Given{Item: item.User("one")})
+		mustAppend(t, s, id, 1, session.Given{Item: item.User("two")})
+		mustAppend(t, s, id, 2, session.Given{Item: image(9000, 1)})
+	}
+	if _, err := openPlain(t, file).Exec(`UPDATE antiphon_entries SET sums = zeroblob(32) WHERE log = 1 AND last = 1`); err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for d, err := range s.Verify(ctx) {
+		if found++; err != nil || found > 1 {
+			t.Error(d, err)
+			continue
+		}
+		if err := errors.Join(s.Delete(ctx, "a"), s.Delete(ctx, "b")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Sweep(ctx, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if found != 1 {
+		t.Errorf("found %d, want one", found)
+	}
+}
