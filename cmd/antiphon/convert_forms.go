@@ -290,8 +290,8 @@ func (d *document) readChatmd(ctx context.Context, name string, data []byte) err
 	if err != nil {
 		return err
 	}
-	options.Salvage = true // what is not converted need not be there
-	file, err := agentfile.Load(ctx, name, options)
+	options.Salvage = true                                 // what is not converted need not be there
+	file, err := agentfile.Parse(ctx, name, data, options) // a pipe cannot be read again
 	if err != nil {
 		return err
 	}

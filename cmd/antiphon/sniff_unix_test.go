@@ -29,6 +29,7 @@ func TestFilesMayBePipes(t *testing.T) {
 		args []string
 	}{
 		{talk, []string{"check", pipe}},
+		{talk, []string{"convert", pipe, "--to", "items"}},
 		{talk, []string{"sessions", "--store", store, "import", pipe}},
 		{lines, []string{"sessions", "--store", store, "import", pipe, "--name", "lines"}},
 	} {
@@ -48,6 +49,9 @@ func TestFilesMayBePipes(t *testing.T) {
 		}
 		if o.code != 0 {
 			t.Errorf("%v: exit code %d\n%s%s", c.args, o.code, o.out, o.err)
+		}
+		if c.args[0] == "convert" && !strings.Contains(o.out, `"text":"hello"`) {
+			t.Errorf("%v: nothing of the file is in it:\n%s", c.args, o.out)
 		}
 		if err := <-written; err != nil {
 			t.Error(err)
