@@ -284,6 +284,10 @@ func meant(command, arg string) string {
 		return ": put a prompt of several words in quotes"
 	case command == "antiphon" && err == nil && info.Mode().IsRegular():
 		return fmt.Sprintf(": antiphon run %s runs it", quoted(arg))
+	case command == "antiphon" && arg == "chat":
+		return ": there is no chat yet; antiphon run FILE --session NAME PROMPT goes on with a conversation, a prompt at a time"
+	case command == "antiphon" && arg == "serve":
+		return ": agents are not served to other programs yet"
 	case command == "antiphon" && strings.ContainsAny(arg, " ?") && !strings.Contains(arg, "did you mean"):
 		return `: a question goes to an agent's file: antiphon run FILE "QUESTION"`
 	case command == "antiphon sessions" && verbs[arg] != "":
