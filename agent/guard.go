@@ -65,6 +65,9 @@ func (ItemsWithdrawn) Name() string { return "items_withdrawn" }
 // run takes back nothing that another says. A hook that panicked has not agreed,
 // which counts only where no later run will look again.
 func objection(err error, panics bool) *HookError {
+	if err == nil {
+		return nil
+	}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, one := range joined.Unwrap() {
 			if h := objection(one, panics); h != nil {

@@ -21,8 +21,8 @@ const maxCounted = 1 << 40
 // not be less than its parts. What cannot be true is set right, and told: "" means
 // that nothing was, but for a total that is missing.
 func counted(u *item.Usage) (right *item.Usage, wrong string) {
-	if u == nil {
-		return nil, ""
+	if u == nil || plausible(u) {
+		return u, ""
 	}
 	own := *u
 	var list []string
@@ -46,9 +46,6 @@ func counted(u *item.Usage) (right *item.Usage, wrong string) {
 		own.OutputDetails = &inner
 	}
 	parts := own.InputTokens + own.OutputTokens
-	if own.TotalTokens >= parts && len(list) == 0 {
-		return u, ""
-	}
 	if own.TotalTokens < parts {
 		if own.TotalTokens > 0 {
 			list = append(list, fmt.Sprintf("%d tokens in all for %d and %d, which count as %d", own.TotalTokens, own.InputTokens, own.OutputTokens, parts))
@@ -59,6 +56,13 @@ func counted(u *item.Usage) (right *item.Usage, wrong string) {
 		wrong = "the endpoint's count of tokens cannot be true: it reports " + strings.Join(list, "; ")
 	}
 	return &own, wrong
+}
+
+// plausible reports counts that need no correction.
+func plausible(u *item.Usage) bool {
+	fits := func(n int64) bool { return n >= 0 && n <= maxCounted }
+	return fits(u.InputTokens) && fits(u.OutputTokens) && fits(u.TotalTokens) && u.TotalTokens >= u.InputTokens+u.OutputTokens &&
+		(u.InputDetails == nil || fits(u.InputDetails.CachedTokens)) && (u.OutputDetails == nil || fits(u.OutputDetails.ReasoningTokens))
 }
 
 // plus adds counts; the sum is at most the largest number there is.

@@ -175,8 +175,8 @@ func callStream(n int64) []byte {
 	message := fmt.Sprintf(`{"id":%q,"type":"message","status":"completed","content":[{"type":"output_text","annotations":[],"logprobs":[],"text":%q}],"role":"assistant"}`, msg, strings.Repeat("some words ", 8))
 	e.event("response.output_item.done", `"output_index":0,"item":`+message)
 	e.event("response.output_item.added", fmt.Sprintf(`"output_index":1,"item":{"id":%q,"type":"function_call","status":"in_progress","arguments":"","call_id":"call_%d","name":"read_file"}`, fc, n))
-	for range 4 {
-		e.event("response.function_call_arguments.delta", fmt.Sprintf(`"item_id":%q,"output_index":1,"delta":"{\"path"`, fc))
+	for _, piece := range []string{`{"path`, `":"`, `notes`, `.txt"}`} { // which make up the arguments, or the difference would be noticed
+		e.event("response.function_call_arguments.delta", fmt.Sprintf(`"item_id":%q,"output_index":1,"delta":%q`, fc, piece))
 	}
 	const arguments = `"{\"path\":\"notes.txt\"}"`
 	e.event("response.function_call_arguments.done", fmt.Sprintf(`"item_id":%q,"output_index":1,"arguments":%s`, fc, arguments))

@@ -81,21 +81,25 @@ func cloneUsage(u *item.Usage) *item.Usage {
 	if u == nil {
 		return nil
 	}
-	c := *u
+	c := &struct { // each turn has one, with all of its parts
+		item.Usage
+		in  item.InputTokensDetails
+		out item.OutputTokensDetails
+	}{Usage: *u}
 	c.Extra, c.Spelled = slices.Clone(u.Extra), slices.Clone(u.Spelled)
 	if d := u.InputDetails; d != nil {
-		of := *d
-		of.Extra = slices.Clone(d.Extra)
+		c.in = *d
+		c.in.Extra = slices.Clone(d.Extra)
 		if d.CacheWriteTokens != nil {
 			written := *d.CacheWriteTokens
-			of.CacheWriteTokens = &written
+			c.in.CacheWriteTokens = &written
 		}
-		c.InputDetails = &of
+		c.InputDetails = &c.in
 	}
 	if d := u.OutputDetails; d != nil {
-		of := *d
-		of.Extra = slices.Clone(d.Extra)
-		c.OutputDetails = &of
+		c.out = *d
+		c.out.Extra = slices.Clone(d.Extra)
+		c.OutputDetails = &c.out
 	}
-	return &c
+	return &c.Usage
 }

@@ -17,13 +17,17 @@ import (
 // posesAsEnvelope reports a text that begins like an [Envelope].
 func posesAsEnvelope(text string) bool {
 	const looked = 4096
-	var lines []string
+	first := true
 	for line := range strings.FieldsFuncSeq(text[:min(len(text), looked)], isLineEnd) {
-		if line = strings.TrimFunc(line, unseen); line != "" {
-			lines = append(lines, strings.ToLower(line))
-		}
-		if len(lines) == 2 {
-			return lines[0] == "status:" && (lines[1] == "error" || lines[1] == "success")
+		line = strings.TrimFunc(line, unseen)
+		switch {
+		case line == "":
+		case !first:
+			return strings.EqualFold(line, "error") || strings.EqualFold(line, "success")
+		case !strings.EqualFold(line, "status:"):
+			return false
+		default:
+			first = false
 		}
 	}
 	return false

@@ -35,6 +35,9 @@ func (k *Call) Hide(text string) string {
 // that hold one, and what stands before the host, as it is written and as the
 // header Authorization says it.
 func HideURL(text, base string) string {
+	if !strings.ContainsAny(base, "@?") { // as nearly all
+		return text
+	}
 	u, err := url.Parse(base)
 	if err != nil {
 		return text
