@@ -42,10 +42,11 @@ func (c *codec) scan(s string) {
 				return
 			}
 		}
-		end = skip(s, i)
-		c.members = append(c.members, member{name: name, value: s[i:end]})
+		begin := i
+		end = skip(s, begin)
+		c.members = append(c.members, member{name: name, value: s[begin:end]})
 		i = spaces(s, end)
-		if end == colon+1 || i < len(s) && (s[i] != ',' || spaces(s, i+1) == len(s)) {
+		if end == begin || i < len(s) && (s[i] != ',' || spaces(s, i+1) == len(s)) {
 			c.failf("no JSON: something between members, %d bytes before the end", len(s)-i+1)
 			return
 		}

@@ -210,7 +210,8 @@ func TestParseEntryRefuses(t *testing.T) {
 		`{"kind":"turn_ended","cost":0x10}`, `{"kind":"received","partial":1}`, `{"kind":"stopped","why":"\x"}`, `{"kind":"stopped" "why":"x"}`,
 		`{"kind":"stopped","why":{"base64":"*"}}`, `{"kind":"collapsed","entries":[1,]}`, `{"kind":"collapsed","entries":{}}`,
 		`{"kind":"given","item":[{}]}`, `{"kind":"given","item":[{},{"at":1,"size":1,"sha256":"00"}]}`, `{"time":"noon","kind":"note"}`,
-		`{"seq":1,"kind":"stopped","why":}`, `{"seq":1,"kind":"stopped","why"}`,
+		`{"seq":1,"kind":"stopped","why":}`, `{"seq":1,"kind":"stopped","why"}`, `{"seq":1,"kind":"received","turn": ,"item":{}}`,
+		`{"seq":1,"kind":"note","item": }`,
 	} {
 		if e, err := session.ParseEntry([]byte(line)); err == nil || errors.Is(err, session.ErrNewer) {
 			t.Errorf("%s: got %+v, %v", line, e, err)
@@ -380,6 +381,8 @@ func FuzzParseEntry(f *testing.F) {
 		f.Add(encode(f, e))
 	}
 	f.Add(`{"kind":"received","item":{"a":1},"turn":2}`)
+	f.Add(`{"kind":"note","turn": ,"item":{"a":1}}`)
+	f.Add(`{"kind":"note","item": }`)
 	f.Add(`{"kind":"note","item":["{\"a\":\"\"}",{"at":6,"size":200,"sha256":"` + strings.Repeat("ab", 32) + `"}]}`)
 	f.Fuzz(func(t *testing.T, line string) {
 		e, err := session.ParseEntry([]byte(line))
