@@ -321,6 +321,7 @@ var misread = []string{
 	"ls a\\\x00\np1",
 	"ls a \\\n#b\\\np1",
 	"ls a <<E\nb \\\nE\np1\nE",
+	"ls a <<é\né\np1 b\né",
 	"ls \\\\\\\np1",
 	"ls a \\",  // a backslash at the end is kept by some and dropped by others
 	"ls >&-p1", // bash closes the stream, and p1 is an argument, or the program

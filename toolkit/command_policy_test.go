@@ -203,6 +203,7 @@ func TestCommandPolicyScript(t *testing.T) {
 		{"cat \"$(git log)\"", Allowed},
 		{"cat ${x:-y} ${x%.go}", Allowed},
 		{"cat <<EOF\nrm\nEOF", Allowed},
+		{"cat <<'END OF-IT_2'\nrm\nEND OF-IT_2", Allowed},
 		{"cd sub && ls", Allowed},
 		{"set -euo pipefail; ls", Allowed},
 		{"LANG=C ls", Allowed},

@@ -162,7 +162,12 @@ func (q *inquiry) redirect(r *syntax.Redirect) {
 		q.misread("the number before %s is an argument to some shells", r.Op)
 	}
 	switch r.Op {
-	case syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc:
+	case syntax.Hdoc, syntax.DashHdoc:
+		if !plainMark.MatchString(to.text) {
+			q.misread("the word %s, which ends a here-document; take one of letters and digits, such as EOF", clipped(to.text))
+		}
+		return
+	case syntax.WordHdoc:
 		return
 	case syntax.RdrIn:
 		if !to.unknown && !strings.HasPrefix(to.text, "/dev/") || to.text == "/dev/null" {
@@ -191,6 +196,11 @@ func (q *inquiry) redirect(r *syntax.Redirect) {
 	}
 	q.taint("it is redirected (%s %s)", r.Op, clipped(to.text))
 }
+
+// plainMark fits words at which every shell, and the parser, end a here-document
+// alike: the parser does not see one that begins with a letter beyond ASCII on the
+// first line, and takes the commands behind it for a part of the text.
+var plainMark = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_ .-]*$`)
 
 // duplicated fits what a stream may be joined with: another, or nothing.
 var duplicated = regexp.MustCompile(`^([0-9]|-|[0-9]-)$`)
