@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/antiphon-go/antiphon/session/store"
 )
 
 // lookAtStore reports what a store does for what it has committed (J10).
@@ -15,16 +17,20 @@ func (c *doctorCommand) lookAtStore(ctx context.Context, std stdio, env environm
 	if c.Store == "default" {
 		flag.Store = ""
 	}
-	store, err := flag.open(ctx, env, false)
-	if err != nil {
-		return wrongKey(err)
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	d, err := store.Durability(ctx)
+	k, err := flag.open(ctx, env, false)
 	if err != nil {
 		return err
 	}
-	list := []finding{{"store", told, store.Place()}, {"format", told, fmt.Sprint(d.Format)}, {"encrypted", told, flag.encryption(env, store)}}
+	defer func() { err = errors.Join(err, k.Close()) }()
+	asks, err := as[store.Durable](k, "say what it does with what it has committed")
+	if err != nil {
+		return err
+	}
+	d, err := asks.Durability(ctx)
+	if err != nil {
+		return err
+	}
+	list := []finding{{"store", told, k.Place()}, {"format", told, fmt.Sprint(d.Format)}, {"encrypted", told, flag.encryption(env, k)}}
 	weak := 0
 	for _, s := range d.Settings {
 		f := finding{s.Name, told, s.Value}
@@ -46,11 +52,11 @@ func (c *doctorCommand) lookAtStore(ctx context.Context, std stdio, env environm
 }
 
 // encryption says whether a store is encrypted, and whether its key is there.
-func (f *storeFlag) encryption(env environment, store keeper) string {
+func (f *storeFlag) encryption(env environment, k keeper) string {
 	switch source, _ := f.source(env); {
-	case !store.Encrypted():
+	case !store.Encrypted(k):
 		return "no"
-	case f.unread(env, store):
+	case f.unread(env, k):
 		return "yes; without its key the sessions cannot be read: --store-key WHERE, or $ANTIPHON_STORE_KEY"
 	default:
 		return fmt.Sprintf("yes, and the key (%s) opens it", source)

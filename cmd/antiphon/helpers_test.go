@@ -6,10 +6,13 @@ package main
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/antiphon-go/antiphon/session/sqlstore"
 )
 
 // testKey looks like a key and must appear nowhere.
@@ -55,6 +58,11 @@ func (o outcome) messages() (list []string) {
 		}
 	}
 	return list
+}
+
+// opener opens databases with a driver.
+func opener(driver string) sqlstore.Opener {
+	return func(dsn string) (*sql.DB, error) { return sql.Open(driver, dsn) }
 }
 
 // write makes a file in a folder.

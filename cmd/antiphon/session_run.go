@@ -26,6 +26,7 @@ import (
 	"github.com/antiphon-go/antiphon/export"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/store"
 )
 
 // kept is a session of a store, locked for a run.
@@ -67,7 +68,7 @@ func (c *runCommand) keep(ctx context.Context, std stdio, env environment, optio
 	if err != nil {
 		return nil, nil, usage(err)
 	}
-	if place, err := c.place(env); c.Last && err == nil && !isURL(place) {
+	if place, err := c.place(env); c.Last && err == nil && store.IsPath(place) {
 		if _, err := os.Stat(place); errors.Is(err, fs.ErrNotExist) { // no store is made to look into
 			return nil, nil, c.noLast()
 		}
@@ -75,7 +76,7 @@ func (c *runCommand) keep(ctx context.Context, std stdio, env environment, optio
 	c.screen.wait("store", "the store of the sessions")
 	defer c.screen.done("store")
 	opening, stop := c.bounded(ctx)
-	store, err := c.storeFlag.open(opening, env, true)
+	k, err := c.storeFlag.open(opening, env, true)
 	if err != nil && ctx.Err() == nil && opening.Err() != nil {
 		err = fmt.Errorf("opening the store of the sessions: %w", err)
 	}
@@ -83,8 +84,8 @@ func (c *runCommand) keep(ctx context.Context, std stdio, env environment, optio
 	if err != nil {
 		return nil, nil, err
 	}
-	c.kept = &kept{store: store}
-	if c.kept.info, err = c.named(ctx, store, path); err != nil {
+	c.kept = &kept{store: k}
+	if c.kept.info, err = c.named(ctx, k, path); err != nil {
 		return nil, nil, err
 	}
 	if c.Last {
@@ -98,7 +99,7 @@ func (c *runCommand) keep(ctx context.Context, std stdio, env environment, optio
 		if file, err = agentfile.Load(ctx, c.File, options); err != nil {
 			return nil, nil, unread(err)
 		}
-		if c.kept.info, err = c.begin(ctx, store, path); err != nil {
+		if c.kept.info, err = c.begin(ctx, k, path); err != nil {
 			return nil, nil, err
 		}
 		c.kept.fresh = true
@@ -109,12 +110,12 @@ func (c *runCommand) keep(ctx context.Context, std stdio, env environment, optio
 	}
 	c.screen.done("store")
 	if len(c.Tag) > 0 && !c.kept.fresh {
-		if err := store.Label(ctx, s.ID(), session.Labels{Tags: c.Tag}); err != nil {
+		if err := k.Label(ctx, s.ID(), session.Labels{Tags: c.Tag}); err != nil {
 			return nil, nil, unlabelled(err)
 		}
 	}
 	if c.Spill == "" {
-		c.spill = agent.BlobSpill(store, s.ID())
+		c.spill = agent.BlobSpill(k, s.ID())
 	}
 	c.kept.log = s.Log()
 	begun := len(c.kept.log) > 0
@@ -439,15 +440,16 @@ func newSessionID(name string) string {
 // under the run, as far as it is in memory, and says where. It goes to the folder
 // for temporary files: the store's own may be gone.
 func (c *runCommand) rescued(std stdio, env environment, s *session.Session, err error) error {
-	place, _ := c.place(env) // it was opened
-	if c.kept == nil || !errors.Is(err, session.ErrLost) || isURL(place) {
+	if c.kept == nil || !errors.Is(err, session.ErrLost) {
 		return err
 	}
-	if c.kept.store.Encrypted() {
+	local, ok := c.kept.store.(store.Local)
+	if !ok || local.File() == "" {
+		return err // a server has what was said
+	}
+	if store.Encrypted(c.kept.store) {
 		id := c.kept.info.ID
-		file, failed := c.saveEncrypted(context.Background(), env, id, func(store keeper) error {
-			return store.Append(context.Background(), id, 0, s.Log())
-		})
+		file, failed := saveEncrypted(context.Background(), local, id, s.Log())
 		if failed != nil {
 			return errors.Join(err, fmt.Errorf("what was said could not be saved: %w", failed))
 		}
@@ -471,4 +473,21 @@ func (c *runCommand) rescued(std stdio, env environment, s *session.Session, err
 	}
 	fmt.Fprintf(std.err, "!! what was said is saved in %s; antiphon sessions import reads it back\n", printable(file))
 	return err
+}
+
+// saveEncrypted keeps a session in a new store with the same key, in the folder
+// for temporary files.
+func saveEncrypted(ctx context.Context, local store.Local, id string, log []session.Entry) (file string, err error) {
+	draft, err := os.CreateTemp("", filepath.Base(id)+"-*.db")
+	if err != nil {
+		return "", err
+	}
+	if err := draft.Close(); err != nil {
+		return "", err
+	}
+	another, err := local.Another(ctx, draft.Name())
+	if err != nil {
+		return "", err
+	}
+	return draft.Name(), errors.Join(another.Append(ctx, id, 0, log), another.Close())
 }

@@ -21,7 +21,6 @@ import (
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
-	"github.com/antiphon-go/antiphon/session/sqlstore"
 )
 
 // sessionsCommand is antiphon sessions.
@@ -151,16 +150,7 @@ func (c *sessionsCommand) opened(ctx context.Context, env environment, create bo
 	if err != nil {
 		return err
 	}
-	return wrongKey(errors.Join(do(store), store.Close()))
-}
-
-// wrongKey gives the error about a missing or wrong key the exit code of a bad
-// argument.
-func wrongKey(err error) error {
-	if errors.Is(err, sqlstore.ErrKey) {
-		return usage(err)
-	}
-	return err
+	return misplaced(errors.Join(do(store), store.Close()))
 }
 
 // specials says what is special about a session.

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/store"
 )
 
 // renameCommand is antiphon sessions rename.
@@ -57,16 +58,20 @@ func (c *renameCommand) Run(ctx context.Context, std stdio, env environment, all
 }
 
 // bind gives a session to another agent's file.
-func (c *renameCommand) bind(ctx context.Context, std stdio, all *sessionsCommand, store keeper, info session.Info) error {
+func (c *renameCommand) bind(ctx context.Context, std stdio, all *sessionsCommand, k keeper, info session.Info) error {
+	binder, err := as[store.Binder](k, "give a session to another file")
+	if err != nil {
+		return err
+	}
 	path, err := resolved(c.For)
 	if err != nil {
 		return usage(fmt.Errorf("--for: %w", err))
 	}
 	name := cmp.Or(c.Name, info.Name)
-	if err := store.Bind(ctx, info.ID, path, name); err != nil {
+	if err := binder.Bind(ctx, info.ID, path, name); err != nil {
 		return taken(err, name)
 	}
-	return all.changed(ctx, std, store, info.ID, "%s belongs to %s now; antiphon run %s --session %s%s goes on with it", info.ID, path, quoted(c.For), quoted(cmp.Or(name, info.ID)), all.again())
+	return all.changed(ctx, std, k, info.ID, "%s belongs to %s now; antiphon run %s --session %s%s goes on with it", info.ID, path, quoted(c.For), quoted(cmp.Or(name, info.ID)), all.again())
 }
 
 // taken says what to do about a name that another session has.

@@ -18,6 +18,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/store"
 )
 
 // filter chooses sessions, and a page of them.
@@ -125,9 +126,9 @@ func badAfter(err error) error {
 }
 
 // unread reports a store whose titles cannot be read for want of its key.
-func (f *storeFlag) unread(env environment, store keeper) bool {
+func (f *storeFlag) unread(env environment, k keeper) bool {
 	source, err := f.source(env)
-	return store.Encrypted() && (source == nil || err != nil)
+	return store.Encrypted(k) && (source == nil || err != nil)
 }
 
 // tableBlock is how many lines of a table have columns of one width.
@@ -196,24 +197,28 @@ func (c *searchCommand) Run(ctx context.Context, std stdio, env environment, all
 		return err
 	}
 	what := session.Search{Words: strings.Join(c.Words, " "), Query: q}
-	return all.opened(ctx, env, false, func(store keeper) error {
+	return all.opened(ctx, env, false, func(k keeper) error {
+		searcher, err := as[session.Searcher](k, "search")
+		if err != nil {
+			return err
+		}
 		if c.In != "" {
-			info, err := find(ctx, store, c.In, false)
+			info, err := find(ctx, k, c.In, false)
 			if err != nil {
 				return err
 			}
 			what.In = info.ID
 		}
-		places, more := upTo(std, c.Limit, store.Search(ctx, what), func(f session.Found) string { return f.Cursor })
+		places, more := upTo(std, c.Limit, searcher.Search(ctx, what), func(f session.Found) string { return f.Cursor })
 		defer more()
 		if all.JSON {
-			return badSearch(printEach(all, std, places), store.Encrypted())
+			return badSearch(printEach(all, std, places), store.Encrypted(k))
 		}
 		nothing := "nothing found: one entry must have all words, each as a whole (--archived and --nested look in those sessions, too)"
 		if c.In != "" {
 			nothing = "nothing found in " + printable(c.In) + ": one entry must have all words, each as a whole"
 		}
-		return badSearch(all.places(std, places, nothing), store.Encrypted())
+		return badSearch(all.places(std, places, nothing), store.Encrypted(k))
 	})
 }
 
@@ -348,8 +353,12 @@ none, for all programs that use it.`
 
 // Run indexes.
 func (c *indexCommand) Run(ctx context.Context, std stdio, env environment, all *sessionsCommand) error {
-	return all.opened(ctx, env, false, func(store keeper) error {
-		if err := store.Index(ctx, !c.Off); err != nil {
+	return all.opened(ctx, env, false, func(k keeper) error {
+		indexer, err := as[store.Indexer](k, "keep an index")
+		if err != nil {
+			return err
+		}
+		if err := indexer.Index(ctx, !c.Off); err != nil {
 			return err
 		}
 		outcome := struct {

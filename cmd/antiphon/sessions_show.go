@@ -50,7 +50,11 @@ func (c *showCommand) Run(ctx context.Context, std stdio, env environment, all *
 		case c.AsSent:
 			return c.asSent(ctx, std, env, all, store, info)
 		case c.Follow:
-			return c.entries(std, env, all, store.Watch(ctx, info.ID, 0))
+			watcher, err := as[session.Watcher](store, "tell what is written to it")
+			if err != nil {
+				return err
+			}
+			return c.entries(std, env, all, watcher.Watch(ctx, info.ID, 0))
 		}
 		return c.entries(std, env, all, store.Load(ctx, info.ID, 0))
 	})

@@ -10,7 +10,7 @@ import (
 	"io/fs"
 
 	"github.com/antiphon-go/antiphon/session"
-	"github.com/antiphon-go/antiphon/session/sqlstore"
+	"github.com/antiphon-go/antiphon/session/store"
 )
 
 // verifyCommand is antiphon sessions verify.
@@ -35,13 +35,17 @@ type verified struct {
 
 // Run verifies.
 func (c *verifyCommand) Run(ctx context.Context, std stdio, env environment, all *sessionsCommand) error {
-	return all.opened(ctx, env, false, func(store keeper) error {
-		ids, err := namedIDs(ctx, store, c.Sessions)
+	return all.opened(ctx, env, false, func(k keeper) error {
+		verifier, err := as[session.Verifier](k, "verify what it holds")
+		if err != nil {
+			return err
+		}
+		ids, err := namedIDs(ctx, k, c.Sessions)
 		if err != nil {
 			return err
 		}
 		found := verified{Damage: []session.Damage{}}
-		for d, err := range store.Verify(ctx, ids...) {
+		for d, err := range verifier.Verify(ctx, ids...) {
 			if err != nil {
 				return err
 			}
@@ -100,20 +104,24 @@ Examples:
 type backedUp struct {
 	Store string `json:"store"`
 	File  string `json:"file"`
-	sqlstore.BackedUp
+	store.BackedUp
 }
 
 // Run copies the store.
 func (c *backupCommand) Run(ctx context.Context, std stdio, env environment, all *sessionsCommand) error {
-	return all.opened(ctx, env, false, func(store keeper) error {
-		done, err := store.Backup(ctx, c.File)
+	return all.opened(ctx, env, false, func(k keeper) error {
+		backuper, err := as[store.Backuper](k, "copy itself")
+		if err != nil {
+			return err
+		}
+		done, err := backuper.Backup(ctx, c.File)
 		if errors.Is(err, fs.ErrExist) {
 			return usage(err)
 		}
 		if err != nil {
 			return err
 		}
-		return all.told(std, backedUp{store.Place(), c.File, done}, "%s holds %s, %s and %s, %s; all is as it was written",
+		return all.told(std, backedUp{k.Place(), c.File, done}, "%s holds %s, %s and %s, %s; all is as it was written",
 			c.File, plural(done.Sessions, "session"), plural(int(done.Entries), "entry"), plural(done.Blobs, "blob"), bytesOf(done.Bytes))
 	})
 }
@@ -156,22 +164,26 @@ func (c *salvageCommand) Run(ctx context.Context, std stdio, env environment, al
 	if err := checkName(c.As); err != nil {
 		return usage(err)
 	}
-	return all.opened(ctx, env, false, func(store keeper) error {
-		ids, err := namedIDs(ctx, store, []string{c.Session})
+	return all.opened(ctx, env, false, func(k keeper) error {
+		salvager, err := as[store.Salvager](k, "salvage sessions")
+		if err != nil {
+			return err
+		}
+		ids, err := namedIDs(ctx, k, []string{c.Session})
 		if err != nil {
 			return err
 		}
 		id := newSessionID(c.As)
-		done, err := store.Salvage(ctx, ids[0], id)
+		done, err := salvager.Salvage(ctx, ids[0], id)
 		if err == nil {
-			err = taken(store.Rename(ctx, id, c.As), c.As)
+			err = taken(k.Rename(ctx, id, c.As), c.As)
 		}
 		if err == nil && c.AcceptGaps {
-			err = acceptGaps(ctx, store, done.Gaps)
+			err = acceptGaps(ctx, k, done.Gaps)
 			done.Gaps = nil
 		}
 		if err != nil {
-			return errors.Join(err, takeBack(ctx, store, id))
+			return errors.Join(err, takeBack(ctx, k, id))
 		}
 		if all.JSON {
 			return all.printJSON(std, saved{id, done.Entries, append([]session.Damage{}, done.Damage...), append([]string{}, done.Gaps...)})

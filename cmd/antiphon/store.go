@@ -6,7 +6,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"os"
@@ -14,18 +13,27 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib"
 	_ "modernc.org/sqlite"
 
 	"github.com/antiphon-go/antiphon/session"
-	"github.com/antiphon-go/antiphon/session/sqlstore"
+	_ "github.com/antiphon-go/antiphon/session/sqlstore"
+	"github.com/antiphon-go/antiphon/session/store"
 )
 
 // keeper is an open store of sessions.
-type keeper = *sqlstore.Store
+type keeper = store.Store
+
+// as returns the store as something that not every store is; see [store.As].
+func as[T any](k keeper, does string) (T, error) {
+	t, err := store.As[T](k, does)
+	if err != nil {
+		return t, usage(err)
+	}
+	return t, nil
+}
 
 // storeFlag says where sessions are kept.
 type storeFlag struct {
@@ -49,15 +57,22 @@ func (f *storeFlag) open(ctx context.Context, env environment, create bool) (kee
 	if o.Retry = f.StoreRetry; o.Retry < 0 {
 		return nil, usage(fmt.Errorf("--store-retry is %v, want a time such as 2m", f.StoreRetry))
 	}
-	if isURL(place) {
-		store, err := sqlstore.OpenPostgres(ctx, place, opener("pgx"), o)
-		return store, misplaced(err, true)
+	k, err := store.Open(ctx, place, o)
+	return k, misplaced(err)
+}
+
+// misplaced gives an error about the place or the key of a store the exit code of
+// a bad argument.
+func misplaced(err error) error {
+	var place *store.PlaceError
+	var absent *store.AbsentError
+	switch {
+	case errors.As(err, &absent):
+		return usage(fmt.Errorf("%w; antiphon run FILE --session NAME makes one", err))
+	case errors.As(err, &place), errors.Is(err, store.ErrKey):
+		return usage(err)
 	}
-	if _, err := os.Stat(place); errors.Is(err, os.ErrNotExist) && !create {
-		return nil, usage(fmt.Errorf("there are no sessions yet: %s is not there; antiphon run FILE --session NAME makes one", place))
-	}
-	store, err := sqlstore.OpenSQLite(ctx, place, opener("sqlite"), o)
-	return store, misplaced(err, false)
+	return err
 }
 
 // place is where the store is.
@@ -69,8 +84,8 @@ func (f *storeFlag) place(env environment) (string, error) {
 	if place == "" {
 		return dataFile(env)
 	}
-	if err := checkPlace(place); err != nil {
-		return "", usage(err)
+	if err := store.Check(place); err != nil {
+		return "", usage(fmt.Errorf("--store: %w", err))
 	}
 	return place, nil
 }
@@ -86,7 +101,7 @@ func (f *storeFlag) isStore(env environment, path string) bool {
 func (f *storeFlag) again() string {
 	flags := ""
 	switch {
-	case isURL(f.Store):
+	case !store.IsPath(f.Store):
 		flags = " --store PLACE"
 	case f.Store != "":
 		flags = " --store " + quoted(f.Store)
@@ -95,61 +110,6 @@ func (f *storeFlag) again() string {
 		flags += " --store-key " + quoted(f.StoreKey)
 	}
 	return flags
-}
-
-// isURL reports a place that is a server's.
-func isURL(place string) bool {
-	return strings.HasPrefix(place, "postgres://") || strings.HasPrefix(place, "postgresql://")
-}
-
-// checkPlace refuses what is meant to be something else than the path of a file:
-// that file would have a password in its name.
-func checkPlace(place string) error {
-	if isURL(place) {
-		return nil
-	}
-	const want = "give the path of a file, or postgres://USER@HOST/DATABASE"
-	before, _, isScheme := strings.Cut(place, ":")
-	switch lower := strings.ToLower(before); {
-	case place == ":memory:":
-		return errors.New("--store :memory: would keep nothing; " + want)
-	case isScheme && (lower == "postgres" || lower == "postgresql"):
-		return errors.New("--store: a Postgres server is written postgres://USER@HOST/DATABASE, with two slashes and in small letters")
-	case isScheme && (lower == "file" || strings.HasPrefix(place[len(before):], "://")):
-		return fmt.Errorf("--store: a store cannot be at %s:…; %s", printable(before), want)
-	}
-	if name, _, ok := strings.Cut(place, "="); ok && slices.Contains([]string{"host", "user", "dbname", "password", "port", "service"}, name) {
-		return errors.New("--store: the form NAME=VALUE … is not read; " + want)
-	}
-	return nil
-}
-
-// misplaced gives an error of opening the exit code of a bad argument, where
-// what is wrong is the place itself, and not what goes on there.
-func misplaced(err error, server bool) error {
-	var e *sqlstore.Error
-	var lite interface{ Code() int }
-	switch {
-	case errors.Is(err, session.ErrNewer), errors.Is(err, sqlstore.ErrKey):
-		return usage(err)
-	case !errors.As(err, &e), errors.Is(err, syscall.ENOSPC), server && e.Err != nil:
-		return err
-	case errors.As(err, &lite) && slices.Contains([]int{sqliteBusy, sqliteLocked, sqliteIO, sqliteFull}, lite.Code()&0xff):
-		return err
-	}
-	return usage(err)
-}
-
-// The result codes of SQLite that say nothing against the place of a store.
-const (
-	sqliteBusy   = 5
-	sqliteLocked = 6
-	sqliteIO     = 10
-	sqliteFull   = 13
-)
-
-func opener(driver string) sqlstore.Opener {
-	return func(dsn string) (*sql.DB, error) { return sql.Open(driver, dsn) }
 }
 
 // dataFile is where sessions are kept by default: in the user's folder for data,

@@ -11,7 +11,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 
@@ -19,6 +18,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/session/sqlstore"
+	"github.com/antiphon-go/antiphon/session/store"
 )
 
 // keyService is the name of the program in keyrings.
@@ -56,8 +56,8 @@ func parseSource(text string) (*keySource, error) {
 }
 
 // options are those of the store, with its key.
-func (f *storeFlag) options(env environment, create bool) (sqlstore.Options, error) {
-	o := sqlstore.Options{Keyless: !create}
+func (f *storeFlag) options(env environment, create bool) (store.Options, error) {
+	o := store.Options{Create: create, Keyless: !create}
 	source, err := f.source(env)
 	if err != nil {
 		return o, usage(err)
@@ -208,25 +208,4 @@ func (k *keySource) make() error {
 		return errors.Join(err, os.Remove(k.name))
 	}
 	return nil
-}
-
-// saveEncrypted keeps a session in a new store with the same key, in the folder
-// for temporary files.
-func (f *storeFlag) saveEncrypted(ctx context.Context, env environment, id string, save func(store keeper) error) (file string, err error) {
-	draft, err := os.CreateTemp("", filepath.Base(id)+"-*.db")
-	if err != nil {
-		return "", err
-	}
-	if err := draft.Close(); err != nil {
-		return "", err
-	}
-	o, err := f.options(env, true)
-	if err != nil {
-		return "", err
-	}
-	store, err := sqlstore.OpenSQLite(ctx, draft.Name(), opener("sqlite"), o)
-	if err != nil {
-		return "", err
-	}
-	return draft.Name(), errors.Join(save(store), store.Close())
 }

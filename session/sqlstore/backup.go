@@ -14,15 +14,9 @@ import (
 	"runtime"
 	"sync"
 	"syscall"
-)
 
-// BackedUp is what a backup holds.
-type BackedUp struct {
-	Sessions int   `json:"sessions"`
-	Entries  int64 `json:"entries"`
-	Blobs    int   `json:"blobs"`
-	Bytes    int64 `json:"bytes"` // of the file
-}
+	"github.com/antiphon-go/antiphon/session/store"
+)
 
 // Backup writes a copy of the whole store to a new file, with all payloads, while
 // others go on writing: the copy holds what was committed when it began. The copy
@@ -32,9 +26,9 @@ type BackedUp struct {
 // there is not replaced. The file is for its owner alone.
 //
 // Only a store in a file can do it. For Postgres there is pg_dump.
-func (s *Store) Backup(ctx context.Context, file string) (BackedUp, error) {
+func (s *Store) Backup(ctx context.Context, file string) (store.BackedUp, error) {
 	if s.postgres {
-		return BackedUp{}, &Error{Store: s.place, Op: "backing up", Problem: "this program copies only stores that are files",
+		return store.BackedUp{}, &Error{Store: s.place, Op: "backing up", Problem: "this program copies only stores that are files",
 			Hint: "use the server's own tool: pg_dump --format=custom --table='antiphon_*', and pg_restore; one session goes to a file by `antiphon sessions export`"}
 	}
 	done, err := s.backup(ctx, file)
@@ -45,7 +39,7 @@ func (s *Store) Backup(ctx context.Context, file string) (BackedUp, error) {
 	return done, s.fail("backing up", err)
 }
 
-func (s *Store) backup(ctx context.Context, file string) (done BackedUp, err error) {
+func (s *Store) backup(ctx context.Context, file string) (done store.BackedUp, err error) {
 	if file, err = filepath.Abs(file); err != nil {
 		return done, err
 	}
@@ -87,7 +81,7 @@ func fileExists(file string) error {
 
 // checkCopy reads a copy that is not in use, and says what it holds. The error is
 // the first damage.
-func (s *Store) checkCopy(ctx context.Context, file string) (done BackedUp, err error) {
+func (s *Store) checkCopy(ctx context.Context, file string) (done store.BackedUp, err error) {
 	db, err := s.open(sqliteDSN(file, s.wait) + "&mode=ro")
 	if err != nil {
 		return done, err

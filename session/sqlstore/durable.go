@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/antiphon-go/antiphon/session/store"
 )
 
 // unsafeParameter is the parameter of a connection string that names what is
@@ -117,26 +119,8 @@ func queryParameters(dsn string) []parameter {
 	return list
 }
 
-// Durability is what a database does for what it has committed.
-type Durability struct {
-	// Format is the version of the tables.
-	Format int
-	// Settings are what decides it, by name, as the database itself reports them.
-	Settings []Setting
-}
-
-// Setting is one of [Durability].
-type Setting struct {
-	Name, Value string
-	// Weak says why what was committed may be lost with this value, "" if it is
-	// good.
-	Weak string
-	// Note says more about it, for people.
-	Note string
-}
-
 // Durability asks the database what it does with what is committed.
-func (s *Store) Durability(ctx context.Context) (d Durability, err error) {
+func (s *Store) Durability(ctx context.Context) (d store.Durability, err error) {
 	if err = s.reads.row(ctx, `SELECT max(version) FROM antiphon_format`).Scan(&d.Format); err == nil {
 		if s.postgres {
 			d.Settings, err = s.durablePostgres(ctx)
@@ -147,7 +131,7 @@ func (s *Store) Durability(ctx context.Context) (d Durability, err error) {
 	return d, s.fail("looking at its settings", err)
 }
 
-func (s *Store) durablePostgres(ctx context.Context) ([]Setting, error) {
+func (s *Store) durablePostgres(ctx context.Context) ([]store.Setting, error) {
 	var version, fsync, pages, commit, standbys, checksums string
 	var unlogged int
 	var replica bool
@@ -159,7 +143,7 @@ func (s *Store) durablePostgres(ctx context.Context) ([]Setting, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := []Setting{
+	list := []store.Setting{
 		{Name: "server", Value: version},
 		{Name: "fsync", Value: fsync},
 		{Name: "full_page_writes", Value: pages},
@@ -203,14 +187,14 @@ func (s *Store) refuseUnsafe(ctx context.Context, accepted []string) error {
 	return nil
 }
 
-func (s *Store) durableSQLite(ctx context.Context) ([]Setting, error) {
-	var list []Setting
+func (s *Store) durableSQLite(ctx context.Context) ([]store.Setting, error) {
+	var list []store.Setting
 	for _, name := range []string{"journal_mode", "synchronous", "secure_delete", "page_size"} {
 		var value string
 		if err := s.commit.conn.QueryRowContext(ctx, "PRAGMA "+name).Scan(&value); err != nil {
 			return nil, err
 		}
-		setting := Setting{Name: name, Value: value}
+		setting := store.Setting{Name: name, Value: value}
 		switch {
 		case name == "journal_mode" && value != "wal":
 			setting.Weak = "the store wants wal"
@@ -224,5 +208,5 @@ func (s *Store) durableSQLite(ctx context.Context) ([]Setting, error) {
 		list = append(list, setting)
 	}
 	kind, weak := fileSystem(s.path)
-	return append(list, Setting{Name: "file system", Value: kind, Weak: weak}), nil
+	return append(list, store.Setting{Name: "file system", Value: kind, Weak: weak}), nil
 }

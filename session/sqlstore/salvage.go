@@ -11,21 +11,8 @@ import (
 	"strings"
 
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/store"
 )
-
-// Salvaged says what [Store.Salvage] saved.
-type Salvaged struct {
-	// Session is the new session, Entries how many of its entries are whole.
-	Session string
-	Entries int64
-	// Damage is what was found; entries that are named there and could not be
-	// saved are replaced by a [session.Noticed] of the kind NoticeEntryLost or
-	// NoticePayloadLost.
-	Damage []session.Damage
-	// Gaps are the sessions among the copies that a run refuses to go on with, for
-	// what their lost entries did is not known: see [session.NoticeEntryLost].
-	Gaps []string
-}
 
 // Salvage copies what is whole of the session from into a new session to, with
 // those that are nested in it. Each entry keeps its number. In the place of one
@@ -36,14 +23,14 @@ type Salvaged struct {
 // The copy takes no consent over that may have been used: of calls without an
 // output that a lost entry follows, it is not known whether they ran; approvals
 // that led to nothing are void. Where an entry is lost that may have withdrawn words,
-// nothing is sent until that is accepted: see [Salvaged.Gaps].
-func (s *Store) Salvage(ctx context.Context, from, to string) (Salvaged, error) {
-	done := Salvaged{Session: to}
+// nothing is sent until that is accepted: see [store.Salvaged.Gaps].
+func (s *Store) Salvage(ctx context.Context, from, to string) (store.Salvaged, error) {
+	done := store.Salvaged{Session: to}
 	err := s.salvage(ctx, from, to, &done)
 	return done, s.fail("salvaging", err)
 }
 
-func (s *Store) salvage(ctx context.Context, from, to string, done *Salvaged) error {
+func (s *Store) salvage(ctx context.Context, from, to string, done *store.Salvaged) error {
 	if err := s.seal.usable(); err != nil {
 		return err
 	}
@@ -68,7 +55,7 @@ func (s *Store) salvage(ctx context.Context, from, to string, done *Salvaged) er
 const salvageBatch = 256
 
 // salvageOne copies a session: one called outer, or one that is nested in it.
-func (s *Store) salvageOne(ctx context.Context, from, to, outer, newOuter string, done *Salvaged) error {
+func (s *Store) salvageOne(ctx context.Context, from, to, outer, newOuter string, done *store.Salvaged) error {
 	row, err := s.reads.find(ctx, from)
 	if row == nil {
 		return err
@@ -101,7 +88,7 @@ type salvage struct {
 	s     *Store
 	row   *stored
 	to    string
-	done  *Salvaged
+	done  *store.Salvaged
 	found int // how much damage was known before
 	batch []session.Entry
 	end   int64 // the last entry of the copy that is written

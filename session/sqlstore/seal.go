@@ -21,6 +21,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/store"
 )
 
 // How a store is encrypted:
@@ -43,9 +44,8 @@ import (
 // Not hidden are ids, names, paths, times, numbers and sizes. Who can write to
 // the file can delete what is in it, or put an older copy in its place.
 
-// ErrKey says that a store is encrypted, and its key is missing or wrong; or that
-// a key was given for a store that is not encrypted.
-var ErrKey = errors.New("the store's key")
+// ErrKey is [store.ErrKey]: the key of a store is missing, wrong or of no use.
+var ErrKey = store.ErrKey
 
 // NewSecret returns a new random key for [Options.Key], as text.
 func NewSecret() string {
