@@ -42,11 +42,12 @@ var levels = map[string]int{
 	"toolkit":              3,
 	"mcpbridge":            3,
 	"tracing":              3,
-	"rehearsal":            3,
-	"agenttest":            3,
+	"server":               3,
 	"export":               3,
-	"agentfile":            4,
-	"cmd/antiphon":         5,
+	"rehearsal":            4,
+	"agenttest":            4,
+	"agentfile":            5,
+	"cmd/antiphon":         6,
 	"examples/mcp/server":  0,
 	"internal/apispec":     5, // test support, imported by tests alone
 	"internal/torture":     5, // nothing but tests

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/server"
 )
 
 // Answer is what a [Server] gives for one request, over HTTP or as frames of a
@@ -69,42 +70,40 @@ const (
 // item must have besides is filled in. A request that only warms up (generate
 // is false) gets none of the items.
 func Reply(items ...item.Item) Answer {
-	return scripted("Reply", items, func(s *script) (string, []piece) { return s.finish(item.EventCompleted, "null", "null") })
+	return scripted("Reply", items, (*server.Writer).Complete)
 }
 
 // Incomplete is [Reply] that stops early for a reason such as
 // max_output_tokens.
 func Incomplete(reason string, items ...item.Item) Answer {
-	return scripted("Incomplete", items, func(s *script) (string, []piece) {
-		return s.finish(item.EventIncomplete, "null", object("reason", reason))
-	})
+	return scripted("Incomplete", items, func(w *server.Writer) error { return w.Incomplete(reason) })
 }
 
 // Failed is [Reply] whose response fails after the items, with an error of the
 // given code and message.
 func Failed(code, message string, items ...item.Item) Answer {
-	return scripted("Failed", items, func(s *script) (string, []piece) {
-		return s.finish(item.EventFailed, object("code", code, "message", message), "null")
-	})
+	return scripted("Failed", items, func(w *server.Writer) error { return w.Fail(code, message) })
 }
 
 // ErrorEvent is a stream that ends with an error event after the items.
 func ErrorEvent(code, message string, items ...item.Item) Answer {
-	return scripted("ErrorEvent", items, func(s *script) (string, []piece) {
-		s.event(item.EventError, "code", code, "message", message, "param", nil)
-		return typeStream, s.events
-	})
+	return scripted("ErrorEvent", items, func(w *server.Writer) error { return w.Error(code, message) })
 }
 
-func scripted(name string, items []item.Item, finish func(*script) (string, []piece)) Answer {
+func scripted(name string, items []item.Item, end func(*server.Writer) error) Answer {
 	return newAnswer(fmt.Sprintf("%s(%d items)", name, len(items)), func(n int, r Request) (string, []piece) {
 		s := newScript(n, r)
+		_ = s.Begin("")
 		if !s.warmUp {
 			for _, it := range items {
-				s.item(it)
+				_ = s.Item(it)
 			}
 		}
-		return finish(s)
+		s.count()
+		if err := end(s.Writer); err != nil {
+			panic(err) // an item that a test built wrongly
+		}
+		return s.body()
 	})
 }
 

@@ -1,0 +1,496 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/antiphon-go/antiphon/item"
+)
+
+// Writer writes one response as the events of a stream. It numbers the events,
+// gives items their ids and places, and repeats at the end of a text, an item
+// and the response what came before, so that a backend says everything once:
+//
+//	w.Text("Let me ")
+//	w.Text("look.")
+//	w.Item(item.Call("call_1", "read_file", `{"path":"notes.txt"}`))
+//
+// The first error stays: every method returns it, and nothing more is written. It
+// means that nobody listens any more, or that a value cannot be encoded. So a
+// backend need not look at each.
+//
+// A Writer is not safe for concurrent use.
+type Writer struct {
+	// StreamID is repeated in every event; WebSockets with several responses at
+	// once use it. It is set before the first event.
+	StreamID string
+
+	response item.Response // as it stands; its status is "" before the first event
+	emit     func(item.Event) error
+	events   int64
+	open     *openItem
+	err      error
+
+	// Set by a Server:
+	queued bool                   // the response waits before it begins
+	admit  func(id string) string // chooses the final id of the response
+	clock  func() float64         // for completed_at
+}
+
+// openItem is the output item that is being written.
+type openItem struct {
+	value  item.Value // as it began, with the parts that are done
+	id     string
+	status string          // that the item will have when it is done
+	part   item.Part       // that is being written, or nil
+	text   strings.Builder // of the part, or of the call
+}
+
+// NewWriter returns a writer that passes its events to emit. The response is what
+// every event about the response repeats, such as its id and model; the writer
+// adds status, output, usage and errors. A null in Extra stands for one of these
+// until it has a value. An event that emit receives may be kept.
+func NewWriter(response item.Response, emit func(item.Event) error) *Writer {
+	response.Status, response.Output = "", []item.Item{}
+	response.Extra = slices.Clone(response.Extra)
+	return &Writer{response: response, emit: emit}
+}
+
+// Response returns a copy of the response as it stands: it has the items that are
+// done.
+func (w *Writer) Response() *item.Response {
+	r := w.response
+	r.Output = append([]item.Item{}, r.Output...)
+	r.Extra = slices.Clone(r.Extra)
+	return &r
+}
+
+// Begin says that the request is accepted. From then on an error ends the
+// response; before, it refuses the request. A client that asked for a response in
+// the background gets its answer at this moment, so a slow backend should call
+// Begin early; otherwise the first write does. An id, if not "", is a wish: a
+// server that has another response of that id adds a number to it.
+func (w *Writer) Begin(id string) error {
+	if w.response.Status != "" {
+		return w.err
+	}
+	w.response.ID = cmp.Or(id, w.response.ID)
+	if w.admit != nil {
+		w.response.ID = w.admit(w.response.ID)
+	}
+	w.response.Status = item.StatusInProgress
+	if w.queued {
+		w.response.Status = item.StatusQueued
+	}
+	w.tell(&item.CreatedEvent{ResponseEvent: w.about()})
+	if w.queued {
+		w.tell(&item.QueuedEvent{ResponseEvent: w.about()})
+		w.response.Status = item.StatusInProgress
+	}
+	return w.tell(&item.InProgressEvent{ResponseEvent: w.about()})
+}
+
+// Text adds to the text of the answer: to the message that is open, or to a new
+// one. An item of another kind that is open is closed first.
+func (w *Writer) Text(s string) error {
+	if w.open != nil {
+		if _, ok := w.open.value.(*item.Message); !ok {
+			_ = w.Close() // the error stays
+		}
+	}
+	if w.open == nil {
+		_ = w.Open(&item.Message{})
+	}
+	return w.Delta(s)
+}
+
+// Item writes a whole item: how it begins, its text in pieces of about a word,
+// and how it ends. What an output item must have is filled in, so
+// item.Assistant("Hello") will do. Items that have no text to stream, and items
+// that cannot be decoded, are written as they are. An item that is open is closed
+// first.
+func (w *Writer) Item(it item.Item) error {
+	v, err := it.Decode()
+	if err != nil {
+		return w.raw(it)
+	}
+	switch v := v.(type) {
+	case *item.Message:
+		return w.message(v)
+	case *item.Reasoning:
+		return w.reasoning(v)
+	case *item.FunctionCall:
+		begin := *v
+		begin.Arguments = ""
+		_ = w.Open(&begin)
+		return w.rest(v.Arguments)
+	case *item.CustomToolCall:
+		begin := *v
+		begin.Input = ""
+		_ = w.Open(&begin)
+		return w.rest(v.Input)
+	}
+	return w.raw(it)
+}
+
+// rest streams the text of the open item, and closes it.
+func (w *Writer) rest(text string) error {
+	w.deltas(text)
+	return w.Close()
+}
+
+func (w *Writer) raw(it item.Item) error {
+	_ = w.settle()
+	w.tell(&item.ItemAddedEvent{EventHead: w.head(), OutputIndex: len(w.response.Output), Item: it})
+	return w.done(it)
+}
+
+// message writes a message with its parts. One whose content is a text gets it as
+// the part that an output message has.
+func (w *Writer) message(m *item.Message) error {
+	begin, parts := *m, m.Content.Parts
+	if m.Content.IsText() {
+		parts = []item.Part{textPart(m.Content.Text)}
+	}
+	begin.Content = item.Parts()
+	if err := w.Open(&begin); err != nil {
+		return err
+	}
+	for _, p := range parts {
+		switch p := p.(type) {
+		case *item.OutputText:
+			w.beginPart(textPart(""))
+			w.deltas(p.Text)
+		case *item.Refusal:
+			w.beginPart(&item.Refusal{})
+			w.deltas(p.Refusal)
+		default:
+			w.beginPart(p)
+		}
+		w.endPart(p)
+	}
+	return w.Close()
+}
+
+// reasoning writes reasoning with its summary. Its content and what is encrypted
+// come when it is done.
+func (w *Writer) reasoning(r *item.Reasoning) error {
+	begin := *r
+	begin.Summary = nil
+	if err := w.Open(&begin); err != nil {
+		return err
+	}
+	for _, p := range r.Summary {
+		w.beginPart(&item.SummaryText{})
+		if p, ok := p.(*item.SummaryText); ok {
+			w.deltas(p.Text)
+		}
+		w.endPart(p)
+	}
+	return w.Close()
+}
+
+// Open begins an output item: a message, reasoning, a function call or a call of
+// a custom tool. An item that is open is closed first. The writer takes v and
+// gives it an id, a status and, if it is a message, the role of the assistant, if
+// it has none. [Writer.Delta] adds to its text, [Writer.Close] ends it.
+func (w *Writer) Open(v item.Value) error {
+	if err := w.settle(); err != nil {
+		return err
+	}
+	o := &openItem{value: v}
+	made := fmt.Sprintf("%s_%s_%d", idPrefixes[v.ItemType()], w.response.ID, len(w.response.Output))
+	var begin item.Value
+	switch v := v.(type) {
+	case *item.Message:
+		v.ID, v.Role, o.status = cmp.Or(v.ID, made), cmp.Or(v.Role, item.RoleAssistant), cmp.Or(v.Status, item.StatusCompleted)
+		if v.Content.IsText() {
+			v.Content = item.Parts()
+		}
+		first := *v
+		first.Status = item.StatusInProgress
+		o.id, begin = v.ID, &first
+	case *item.Reasoning:
+		v.ID = cmp.Or(v.ID, made)
+		first := *v
+		first.Summary, first.Content, first.EncryptedContent = []item.Part{}, nil, ""
+		o.id, begin = v.ID, &first
+	case *item.FunctionCall:
+		v.ID, o.status = cmp.Or(v.ID, made), cmp.Or(v.Status, item.StatusCompleted)
+		first := *v
+		first.Status = item.StatusInProgress
+		o.id, begin = v.ID, &first
+	case *item.CustomToolCall:
+		v.ID = cmp.Or(v.ID, made)
+		o.id, begin = v.ID, v
+	default:
+		return w.fail(fmt.Errorf("an item of type %s has no text to stream: write it with Item", v.ItemType()))
+	}
+	it, err := item.New(begin)
+	if err != nil {
+		return w.fail(err)
+	}
+	w.open = o
+	return w.tell(&item.ItemAddedEvent{EventHead: w.head(), OutputIndex: w.index(), Item: it})
+}
+
+// errNothingOpen is a mistake of the backend.
+var errNothingOpen = errors.New("no output item is open: call Open before Delta and Close")
+
+// Delta adds to the text of the item that is open: of a message its text, of
+// reasoning its summary, of a call its arguments or input. It must hold whole
+// characters. A text that gets no delta but an empty one is an empty text; one
+// that gets none at all is not there.
+func (w *Writer) Delta(text string) error {
+	if w.open == nil {
+		return w.fail(errNothingOpen)
+	}
+	if w.open.part == nil {
+		switch w.open.value.(type) {
+		case *item.Message:
+			w.beginPart(textPart(""))
+		case *item.Reasoning:
+			w.beginPart(&item.SummaryText{})
+		}
+	}
+	if text == "" || w.err != nil {
+		return w.err
+	}
+	w.open.text.WriteString(text)
+	switch w.open.part.(type) {
+	case *item.OutputText:
+		return w.tell(&item.TextDeltaEvent{PartEvent: w.inContent(), Delta: text})
+	case *item.Refusal:
+		return w.tell(&item.RefusalDeltaEvent{PartEvent: w.inContent(), Delta: text})
+	case *item.SummaryText:
+		return w.tell(&item.SummaryTextDeltaEvent{SummaryEvent: w.inSummary(), Delta: text})
+	}
+	if _, custom := w.open.value.(*item.CustomToolCall); custom {
+		return w.tell(&item.CustomInputDeltaEvent{ItemEvent: w.inItem(), Delta: text})
+	}
+	return w.tell(&item.ArgumentsDeltaEvent{ItemEvent: w.inItem(), Delta: text})
+}
+
+// Close ends the item that is open.
+func (w *Writer) Close() error {
+	o := w.open
+	if o == nil {
+		return w.fail(errNothingOpen)
+	}
+	switch part := o.part.(type) {
+	case *item.OutputText:
+		part.Text = o.text.String()
+		w.endPart(part)
+	case *item.SummaryText:
+		part.Text = o.text.String()
+		w.endPart(part)
+	}
+	switch v := o.value.(type) {
+	case *item.Message:
+		v.Status = o.status
+	case *item.FunctionCall:
+		v.Arguments, v.Status = o.text.String(), o.status
+		w.tell(&item.ArgumentsDoneEvent{ItemEvent: w.inItem(), Name: v.Name, Arguments: v.Arguments})
+	case *item.CustomToolCall:
+		v.Input = o.text.String()
+		w.tell(&item.CustomInputDoneEvent{ItemEvent: w.inItem(), Input: v.Input})
+	}
+	w.open = nil
+	it, err := item.New(o.value)
+	if err != nil {
+		return w.fail(err)
+	}
+	return w.done(it)
+}
+
+func (w *Writer) done(it item.Item) error {
+	ev := &item.ItemDoneEvent{EventHead: w.head(), OutputIndex: w.index(), Item: it}
+	w.response.Output = append(w.response.Output, it)
+	return w.tell(ev)
+}
+
+// settle makes room for an item: it begins the response, and closes the item that
+// is open.
+func (w *Writer) settle() error {
+	if w.open != nil {
+		return w.Close()
+	}
+	return w.Begin("")
+}
+
+func textPart(text string) *item.OutputText {
+	return &item.OutputText{Text: text, Annotations: "[]", Logprobs: "[]"}
+}
+
+// beginPart opens a part of the open message or reasoning, as it is at first.
+func (w *Writer) beginPart(p item.Part) {
+	w.open.part = p
+	if _, ok := w.open.value.(*item.Reasoning); ok {
+		w.tell(&item.SummaryPartAddedEvent{SummaryEvent: w.inSummary(), Part: p})
+		return
+	}
+	w.tell(&item.PartAddedEvent{PartEvent: w.inContent(), Part: p})
+}
+
+// endPart ends the open part, which is now p.
+func (w *Writer) endPart(p item.Part) {
+	switch p := p.(type) {
+	case *item.OutputText:
+		w.tell(&item.TextDoneEvent{PartEvent: w.inContent(), Text: p.Text})
+	case *item.Refusal:
+		w.tell(&item.RefusalDoneEvent{PartEvent: w.inContent(), Refusal: p.Refusal})
+	case *item.SummaryText:
+		w.tell(&item.SummaryTextDoneEvent{SummaryEvent: w.inSummary(), Text: p.Text})
+	}
+	switch v := w.open.value.(type) {
+	case *item.Message:
+		w.tell(&item.PartDoneEvent{PartEvent: w.inContent(), Part: p})
+		v.Content.Parts = append(v.Content.Parts, p)
+	case *item.Reasoning:
+		w.tell(&item.SummaryPartDoneEvent{SummaryEvent: w.inSummary(), Part: p})
+		v.Summary = append(v.Summary, p)
+	}
+	w.open.part = nil
+	w.open.text.Reset()
+}
+
+// deltas writes a text in pieces that end after white space or a comma, as tokens
+// mostly do.
+func (w *Writer) deltas(text string) {
+	for text != "" && w.err == nil {
+		n := len(text)
+		if i := strings.IndexAny(text, " \n,"); i >= 0 {
+			n = i + 1
+		}
+		_ = w.Delta(text[:n])
+		text = text[n:]
+	}
+}
+
+// Usage sets what the response cost. It is told with the last event, unless the
+// response fails.
+func (w *Writer) Usage(u item.Usage) { w.response.Usage = &u }
+
+// Complete ends a response that came to its end. A [Server] does it when the
+// backend returns without an error.
+func (w *Writer) Complete() error {
+	w.end(item.StatusCompleted)
+	return w.tell(&item.CompletedEvent{ResponseEvent: w.about()})
+}
+
+// Incomplete ends a response that stopped early, for a reason such as
+// max_output_tokens.
+func (w *Writer) Incomplete(reason string) error {
+	w.response.Incomplete = &item.IncompleteDetails{Reason: reason}
+	w.response.Extra.Delete("incomplete_details")
+	w.end(item.StatusIncomplete)
+	return w.tell(&item.IncompleteEvent{ResponseEvent: w.about()})
+}
+
+// Fail ends a response with an error. A [Server] does it when the backend returns
+// an error after it began.
+func (w *Writer) Fail(code, message string) error {
+	w.response.Error = &item.APIError{Code: code, Message: message}
+	w.response.Extra.Delete("error")
+	w.end(item.StatusFailed)
+	return w.tell(&item.FailedEvent{ResponseEvent: w.about()})
+}
+
+// Error ends the stream with an event that is only an error. Endpoints do so when
+// they cannot say more; a backend returns an error instead.
+func (w *Writer) Error(code, message string) error {
+	_ = w.settle()
+	return w.tell(&item.ErrorEvent{EventHead: w.head(), Code: code, Message: message})
+}
+
+// Ended reports whether the last event was written.
+func (w *Writer) Ended() bool {
+	switch w.response.Status {
+	case "", item.StatusQueued, item.StatusInProgress:
+		return false
+	}
+	return true
+}
+
+// end makes the response what it is at its end.
+func (w *Writer) end(status string) {
+	_ = w.settle()
+	w.response.Status = status
+	if status == item.StatusFailed {
+		w.response.Usage = nil
+	}
+	if w.response.Usage != nil {
+		w.response.Extra.Delete("usage")
+	}
+	if status == item.StatusCompleted && w.clock != nil {
+		w.response.CompletedAt = new(w.clock())
+		w.response.Extra.Delete("completed_at")
+	}
+}
+
+// tell passes an event on.
+func (w *Writer) tell(v item.EventValue) error {
+	if w.err != nil {
+		return w.err
+	}
+	ev, err := item.NewEvent(v)
+	if err == nil {
+		err = w.emit(ev)
+	}
+	return w.fail(err)
+}
+
+// fail notes an error, the first of which stays.
+func (w *Writer) fail(err error) error {
+	w.err = cmp.Or(w.err, err)
+	return w.err
+}
+
+// head numbers the next event.
+func (w *Writer) head() item.EventHead {
+	w.events++
+	return item.EventHead{SequenceNumber: w.events - 1, StreamID: w.StreamID}
+}
+
+func (w *Writer) about() item.ResponseEvent {
+	return item.ResponseEvent{EventHead: w.head(), Response: w.shown()}
+}
+
+// shown is the response as an event shows it: usage comes at the end.
+func (w *Writer) shown() *item.Response {
+	r := w.Response()
+	if !w.Ended() {
+		r.Usage, r.Output = nil, []item.Item{}
+	}
+	return r
+}
+
+// index is the place of the item that is being written.
+func (w *Writer) index() int { return len(w.response.Output) }
+
+func (w *Writer) inItem() item.ItemEvent {
+	return item.ItemEvent{EventHead: w.head(), ItemID: w.open.id, OutputIndex: w.index()}
+}
+
+func (w *Writer) inContent() item.PartEvent {
+	m := w.open.value.(*item.Message)
+	return item.PartEvent{ItemEvent: w.inItem(), ContentIndex: len(m.Content.Parts)}
+}
+
+func (w *Writer) inSummary() item.SummaryEvent {
+	r := w.open.value.(*item.Reasoning)
+	return item.SummaryEvent{ItemEvent: w.inItem(), SummaryIndex: len(r.Summary)}
+}
+
+// idPrefixes begin the ids of items that came without one.
+var idPrefixes = map[item.Type]string{
+	item.TypeMessage: "msg", item.TypeReasoning: "rs", item.TypeCompaction: "cmp",
+	item.TypeFunctionCall: "fc", item.TypeFunctionCallOutput: "fco",
+	item.TypeCustomToolCall: "ctc", item.TypeCustomToolCallOutput: "ctco",
+}

@@ -1,0 +1,164 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/antiphon-go/antiphon/internal/apispec"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/server"
+)
+
+// written is what a writer writes of a response.
+func written(t *testing.T, write func(w *server.Writer)) (events []item.Event, last *item.Response) {
+	t.Helper()
+	spec := apispec.Load(t)
+	w := server.NewWriter(item.Response{
+		ID: "resp_1", CreatedAt: new(1.0), Model: "m", Instructions: "null", Metadata: "{}", ParallelToolCalls: new(true), Temperature: new(1.0),
+		ToolChoice: `"auto"`, Tools: "[]", TopP: new(1.0),
+		Extra: item.Extra{{Name: "error", Value: "null"}, {Name: "incomplete_details", Value: "null"}},
+	}, func(ev item.Event) error {
+		spec.Check(t, "ResponseStreamEvent", []byte(ev.JSON()))
+		if ev.SequenceNumber != int64(len(events)) {
+			t.Errorf("event %d has the number %d", len(events), ev.SequenceNumber)
+		}
+		events = append(events, ev)
+		return nil
+	})
+	write(w)
+	return events, w.Response()
+}
+
+// What the deltas, the items and the response say is the same, whichever way it
+// was written, and all of it is valid by the schema. S4 S5
+func TestWriter(t *testing.T) {
+	thought := &item.Reasoning{Summary: []item.Part{&item.SummaryText{Text: "Hm, well"}}, EncryptedContent: "gAAA"}
+	call := &item.FunctionCall{CallID: "c1", Name: "f", Arguments: `{"a": 1}`}
+	custom := &item.CustomToolCall{CallID: "c2", Name: "g", Input: "x, y"}
+	search := item.JSON(`{"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search","query":"x"}}`)
+	whole := func(w *server.Writer) {
+		for _, v := range []item.Value{thought, call, custom, &item.Unknown{Raw: search}} {
+			_ = w.Item(item.Must(v))
+		}
+		_ = w.Item(item.Assistant("Hello, you"))
+		_ = w.Complete()
+	}
+	piecewise := func(w *server.Writer) {
+		_ = w.Open(&item.Reasoning{EncryptedContent: "gAAA"})
+		_ = w.Delta("Hm, ")
+		_ = w.Delta("well")
+		_ = w.Open(&item.FunctionCall{CallID: "c1", Name: "f"})
+		_ = w.Delta(call.Arguments)
+		_ = w.Close()
+		_ = w.Open(&item.CustomToolCall{CallID: "c2", Name: "g"})
+		_ = w.Delta(custom.Input)
+		_ = w.Item(item.Must(&item.Unknown{Raw: search}))
+		_ = w.Text("Hello, ")
+		_ = w.Text("you")
+		_ = w.Complete()
+	}
+	_, want := written(t, whole)
+	for name, write := range map[string]func(*server.Writer){"whole": whole, "piecewise": piecewise} {
+		events, got := written(t, write)
+		if d := cmp.Diff(encoded(t, want), encoded(t, got)); d != "" {
+			t.Errorf("%s (-want +got):\n%s", name, d)
+		}
+		var acc item.Accumulator
+		for _, ev := range events {
+			if _, err := acc.Add(ev); err != nil {
+				t.Errorf("%s: %v: %s", name, err, ev.JSON())
+			}
+		}
+		r, ended := acc.Response()
+		if d := cmp.Diff(encoded(t, want), encoded(t, r)); d != "" || !ended {
+			t.Errorf("%s: accumulated, ended %v (-want +got):\n%s", name, ended, d)
+		}
+	}
+	var ids []string
+	for _, it := range want.Output {
+		ids = append(ids, it.ID())
+	}
+	if d := cmp.Diff("rs_resp_1_0 fc_resp_1_1 ctc_resp_1_2 ws_1 msg_resp_1_4", strings.Join(ids, " ")); d != "" {
+		t.Errorf("ids (-want +got):\n%s", d)
+	}
+}
+
+func encoded(t *testing.T, r *item.Response) string {
+	t.Helper()
+	b, err := r.AppendJSON(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// A response can end in other ways, in the middle of an item too.
+func TestWriterEnds(t *testing.T) {
+	for _, test := range []struct {
+		end  func(w *server.Writer) error
+		want string
+	}{
+		{(*server.Writer).Complete, `completed: output 1, usage true, error <nil>, reason <nil>`},
+		{func(w *server.Writer) error { return w.Incomplete("max_output_tokens") }, `incomplete: output 1, usage true, error <nil>, reason max_output_tokens`},
+		{func(w *server.Writer) error { return w.Fail("server_error", "it broke") }, `failed: output 1, usage false, error server_error: it broke, reason <nil>`},
+		{func(w *server.Writer) error { return w.Error("server_error", "it broke") }, `in_progress: output 1, usage true, error <nil>, reason <nil>`},
+	} {
+		events, r := written(t, func(w *server.Writer) {
+			w.Usage(item.Usage{InputTokens: 1, InputDetails: &item.InputTokensDetails{CacheWriteTokens: new(int64(0))}, OutputDetails: &item.OutputTokensDetails{}})
+			_ = w.Text("so far")
+			if err := test.end(w); err != nil {
+				t.Error(err)
+			}
+		})
+		reason := "<nil>"
+		if r.Incomplete != nil {
+			reason = r.Incomplete.Reason
+		}
+		var failure error
+		if r.Error != nil {
+			failure = r.Error
+		}
+		got := fmt.Sprintf("%s: output %d, usage %v, error %v, reason %s", r.Status, len(r.Output), r.Usage != nil, failure, reason)
+		if got != test.want || !events[len(events)-1].Terminal() {
+			t.Errorf("got %s, want %s", got, test.want)
+		}
+	}
+}
+
+// The first error stays, and nothing is written after it.
+func TestWriterErrors(t *testing.T) {
+	gone := errors.New("gone")
+	n := 0
+	w := server.NewWriter(item.Response{ID: "resp_1"}, func(item.Event) error {
+		if n++; n == 5 {
+			return gone
+		}
+		return nil
+	})
+	for _, err := range []error{w.Text("one"), w.Text("two"), w.Item(item.Assistant("x")), w.Open(&item.Reasoning{}), w.Delta("x"), w.Close(), w.Complete()}[1:] {
+		if err != gone {
+			t.Errorf("got %v", err)
+		}
+	}
+	if n != 5 {
+		t.Errorf("%d events", n)
+	}
+	for name, write := range map[string]func(w *server.Writer) error{
+		"no text":      func(w *server.Writer) error { return w.Open(&item.FunctionCallOutput{}) },
+		"nothing open": func(w *server.Writer) error { return w.Delta("x") },
+		"closed":       func(w *server.Writer) error { return w.Close() },
+		"not UTF-8":    func(w *server.Writer) error { return w.Text("\xff") },
+	} {
+		w := server.NewWriter(item.Response{ID: "resp_1"}, func(item.Event) error { return nil })
+		if err := write(w); err == nil || w.Complete() != err {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
