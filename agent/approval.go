@@ -123,7 +123,7 @@ func fold(s *session.Session) *State {
 }
 
 // pendingOf is a call that was asked about, as the last entry about it says.
-func pendingOf(s *session.Session, c *session.OpenCall) Pending {
+func pendingOf(s *session.Session, c session.OpenCall) Pending {
 	p := Pending{Session: s.ID(), Number: c.Number, CallID: c.CallID}
 	if a := c.Question; a != nil {
 		p.Tool, p.Arguments, p.Custom, p.Reason, p.Rules = a.Tool, a.Arguments, a.Custom, a.Reason, a.Rules

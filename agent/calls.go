@@ -46,15 +46,19 @@ func (r *Run) judge(call tool.Call, traits tool.Traits) judgement {
 // approve gets a verdict on each call, one after the other, and records them.
 // A call of a tool that does not exist may go on: it comes back with the names
 // of those that do.
-func (r *Run) approve(ctx context.Context, calls []*session.OpenCall) error {
-	for _, c := range calls {
+func (r *Run) approve(ctx context.Context, calls []CallRef) error {
+	for _, ref := range calls {
+		c, ok := r.state.view.Call(ref.CallID, ref.Number)
+		if !ok {
+			continue
+		}
 		verdict, judged, unasked := Verdict{Allowed: true, rule: "allow calls of unknown tools, which run nothing", From: byDefault}, judgement{}, false
-		call, err := r.callOf(c)
+		call, err := r.callOf(&c)
 		traits, known := r.traits(call.Name)
 		switch {
 		case err != nil:
 			verdict = Verdict{Reason: "The call cannot be read: " + err.Error(), rule: "deny calls that cannot be read", From: byDefault}
-		case c.Paused != "" && !r.goesOn(c, traits): // known or not: it was started once
+		case c.Paused != "" && !r.goesOn(&c, traits): // known or not: it was started once
 			verdict = Verdict{Reason: sessionElsewhere, rule: denyElsewhere, From: byDefault}
 		case known || hosted(c.Item):
 			judged = r.judge(call, traits)
@@ -104,7 +108,7 @@ func (r *Run) root() *Run {
 }
 
 // verdict records what was decided about a call.
-func (r *Run) verdict(ctx context.Context, c *session.OpenCall, v Verdict, unasked bool) error {
+func (r *Run) verdict(ctx context.Context, c session.OpenCall, v Verdict, unasked bool) error {
 	v.Reason, _ = tool.Sanitize(v.Reason)
 	a := session.Approval{CallID: c.CallID, Allowed: v.Allowed, Reason: v.Reason, By: v.By, From: v.From, Rule: v.rule, Remember: v.Remember}
 	if v.Allowed {
@@ -125,7 +129,7 @@ func (r *Run) verdict(ctx context.Context, c *session.OpenCall, v Verdict, unask
 }
 
 // showRefusal lets hooks see that a call was refused.
-func (r *Run) showRefusal(ctx context.Context, c *session.OpenCall, reason string) error {
+func (r *Run) showRefusal(ctx context.Context, c session.OpenCall, reason string) error {
 	if len(r.agent.Hooks) == 0 {
 		return nil
 	}
@@ -138,7 +142,7 @@ func (r *Run) showRefusal(ctx context.Context, c *session.OpenCall, reason strin
 }
 
 // wait records that a call waits for an answer.
-func (r *Run) wait(ctx context.Context, c *session.OpenCall, call tool.Call, why string) error {
+func (r *Run) wait(ctx context.Context, c session.OpenCall, call tool.Call, why string) error {
 	t, _ := r.tools.Lookup(call.Name)
 	asked := session.ApprovalAsked{
 		CallID: c.CallID, Number: c.Number, Tool: call.Name, Arguments: call.Arguments, Custom: call.Custom, Reason: why, Rules: suggest(t, call),
@@ -146,10 +150,11 @@ func (r *Run) wait(ctx context.Context, c *session.OpenCall, call tool.Call, why
 	if c.Asked && asksTheSame(pendingOf(r.session, c), asked) {
 		// The log says so already. A run that is started to see whether there is
 		// an answer by now must not make it longer each time.
-		r.state.wait(c)
+		r.state.wait(c.CallID, c.Number)
 	} else if err := r.record(ctx, asked); err != nil {
 		return err
 	}
+	c.Question = &asked
 	p := pendingOf(r.session, c)
 	p.Command = commandOf(t, call)
 	r.wanted = append(r.wanted, p)
@@ -169,22 +174,26 @@ func asksTheSame(before Pending, now session.ApprovalAsked) bool {
 // close gives calls that will not run the output that says why. A call whose
 // kind has no such output leaves the view.
 func (r *Run) close(ctx context.Context, calls []Closing) error {
-	for _, c := range calls {
-		text := c.Reason
-		if !hosted(c.Call.Item) {
-			text = tool.Envelope(true, toolName(c.Call.Item), c.Reason, "")
+	for _, ref := range calls {
+		c, ok := r.state.view.Call(ref.CallID, ref.Number)
+		if !ok {
+			continue
 		}
-		out, ok, err := item.OutputFor(c.Call.Item, item.Text(text))
+		text := ref.Reason
+		if !hosted(c.Item) {
+			text = tool.Envelope(true, toolName(c.Item), ref.Reason, "")
+		}
+		out, ok, err := item.OutputFor(c.Item, item.Text(text))
 		if err != nil {
 			return err
 		}
 		if !ok {
-			if err := r.record(ctx, session.Withdrawn{CallID: c.Call.CallID, Reason: c.Reason}); err != nil {
+			if err := r.record(ctx, session.Withdrawn{CallID: c.CallID, Reason: ref.Reason}); err != nil {
 				return err
 			}
 			continue
 		}
-		done := CallDone{CallID: c.Call.CallID, Tool: toolName(c.Call.Item), Item: out, Failed: true, Error: c.Reason, Synthetic: true}
+		done := CallDone{CallID: c.CallID, Tool: toolName(c.Item), Item: out, Failed: true, Error: ref.Reason, Synthetic: true}
 		if err := r.answer(ctx, done); err != nil {
 			return err
 		}
@@ -203,12 +212,13 @@ func (r *Run) bound() int {
 // call runs the calls' tools: side by side up to the bound, a tool that is
 // marked exclusive by itself. It returns when all have their outputs, those that
 // were started early among them.
-func (r *Run) call(ctx context.Context, calls []*session.OpenCall) error {
+func (r *Run) call(ctx context.Context, calls []CallRef) error {
 	bound := r.bound()
 	var failure error
 	r.batch = batch{size: len(calls)}
-	for _, c := range calls {
-		if r.early[c] {
+	for _, ref := range calls {
+		c, ok := r.state.view.Call(ref.CallID, ref.Number)
+		if !ok || r.early[c.Seq] {
 			continue
 		}
 		t, _ := r.traits(toolName(c.Item))
@@ -218,7 +228,7 @@ func (r *Run) call(ctx context.Context, calls []*session.OpenCall) error {
 			r.settle(ctx, bound-1, &failure)
 		}
 		if failure == nil && ctx.Err() == nil {
-			failure = r.start(ctx, c, false)
+			failure = r.start(ctx, &c, false)
 		}
 		if t.Exclusive {
 			r.settle(ctx, 0, &failure)
@@ -276,14 +286,14 @@ func (r *Run) returned(ctx context.Context, f *finished) error {
 
 // fit makes the outputs that are large keep within what the turn may have, and
 // records them in call order. T7
-func (r *Run) fit(ctx context.Context, calls []*session.OpenCall) (err error) {
+func (r *Run) fit(ctx context.Context, calls []CallRef) (err error) {
 	if len(r.batch.large) == 0 {
 		return nil
 	}
 	r.agent.shape().Fit(r.lasting, r.batch.outs...)
 	for _, c := range calls {
 		for _, f := range r.batch.large {
-			if f.call == c {
+			if f.call.Seq == c.Seq {
 				if err != nil {
 					r.lose(f)
 				} else {
@@ -306,8 +316,8 @@ func (r *Run) send(m any) {
 
 // finished is a call whose tool has returned.
 type finished struct {
-	call  *session.OpenCall
-	hooks []Hooks // those whose after is due
+	call  session.OpenCall // when it was started
+	hooks []Hooks          // those whose after is due
 	ctx   context.Context
 	seen  ToolCall
 	scope *scope    // of a nested run
@@ -336,7 +346,7 @@ const denyElsewhere = "deny what was started as a run of another session"
 // starts runs, and the run that the log names is the one this very call starts.
 // What the log says of it is not enough, for a log can be copied.
 func (r *Run) goesOn(c *session.OpenCall, traits tool.Traits) bool {
-	return traits.Nested && c.Paused == r.session.NestedID(c)
+	return traits.Nested && c.Paused == r.session.NestedID(*c)
 }
 
 // startedBefore is what there is to tell of an earlier start of a call.
@@ -362,20 +372,20 @@ func (r *Run) start(ctx context.Context, c *session.OpenCall, early bool) error 
 	allowed := *cmp.Or(c.Verdict, &session.Approval{})
 	call.Arguments = cmp.Or(allowed.Edited, said)
 	t, _ := r.tools.Lookup(call.Name)
-	f := &finished{call: c, ctx: ctx, given: call, before: startedBefore(c), seen: ToolCall{
+	f := &finished{call: *c, ctx: ctx, given: call, before: startedBefore(c), seen: ToolCall{
 		Session: r.session.ID(), Depth: r.depth, Turn: r.state.turn, Call: call, Started: time.Now(),
 	}}
 	if t != nil {
 		f.seen.Traits = tool.TraitsOf(t)
 	}
 	if c.Paused != "" && !r.goesOn(c, f.seen.Traits) {
-		return r.verdict(ctx, c, Verdict{Reason: sessionElsewhere, rule: denyElsewhere, From: byDefault}, false)
+		return r.verdict(ctx, *c, Verdict{Reason: sessionElsewhere, rule: denyElsewhere, From: byDefault}, false)
 	}
 	if c.Lost && !f.seen.Traits.Idempotent { // it was declared to be, then
-		return r.verdict(ctx, c, Verdict{Reason: outcomeUnknown, From: byDefault}, false)
+		return r.verdict(ctx, *c, Verdict{Reason: outcomeUnknown, From: byDefault}, false)
 	}
 	if objection, j := r.admit(f); objection != "" {
-		return r.verdict(ctx, c, Verdict{Reason: cmp.Or(f.before, objection), rule: j.rule, From: j.from}, false)
+		return r.verdict(ctx, *c, Verdict{Reason: cmp.Or(f.before, objection), rule: j.rule, From: j.from}, false)
 	}
 	if hosted(c.Item) {
 		return r.approveHosted(ctx, f, said)
@@ -385,7 +395,7 @@ func (r *Run) start(ctx context.Context, c *session.OpenCall, early bool) error 
 		f.given.Edited, begun.Arguments = true, f.given.Arguments
 	}
 	if f.seen.Traits.Nested {
-		f.scope = r.scope(c)
+		f.scope = r.scope(*c)
 		begun.Session = f.scope.id
 	}
 	if err := r.record(ctx, begun); err != nil {
@@ -569,8 +579,8 @@ func (r *Run) startEarly(ctx context.Context, it item.Item) error {
 	if !known || !t.EarlyStart || t.Exclusive || t.Nested || r.running >= r.bound() || ctx.Err() != nil {
 		return nil
 	}
-	c := r.state.lastCall(it)
-	if c == nil || r.state.hindrance(c) != "" {
+	c, ok := r.state.lastCall(it)
+	if !ok || r.state.hindrance(&c) != "" {
 		return nil
 	}
 	call, err := CallOf(it)
@@ -581,16 +591,17 @@ func (r *Run) startEarly(ctx context.Context, it item.Item) error {
 	if j.verdict != session.Allow {
 		return nil
 	}
-	if err := r.record(ctx, session.Approval{CallID: c.CallID, Allowed: true, From: j.from, Rule: j.rule}); err != nil {
+	c.Verdict = &session.Approval{CallID: c.CallID, Allowed: true, From: j.from, Rule: j.rule}
+	if err := r.record(ctx, *c.Verdict); err != nil {
 		return err
 	}
 	running := r.running
-	if err := r.start(ctx, c, true); err != nil || r.running == running {
+	if err := r.start(ctx, &c, true); err != nil || r.running == running {
 		return err
 	}
 	if r.early == nil {
-		r.early = map[*session.OpenCall]bool{}
+		r.early = map[int64]bool{}
 	}
-	r.early[c], r.held = true, false
+	r.early[c.Seq], r.held = true, false
 	return nil
 }

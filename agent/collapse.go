@@ -15,9 +15,9 @@ import (
 // reads folds what tools have read, for [Agent.CollapseReads]: which outputs hold
 // what a later one brought again.
 type reads struct {
-	arguments map[*session.OpenCall]string // that were edited
-	last      map[string]reading           // by region
-	due       []session.Collapsed          // not decided yet
+	arguments map[int64]string    // of calls, by their entries, that were edited
+	last      map[string]reading  // by region
+	due       []session.Collapsed // not decided yet
 }
 
 // reading is the last output that holds a region.
@@ -36,11 +36,11 @@ func (rs *reads) apply(e session.Entry, r *Run) {
 	case session.Collapsed:
 		rs.decided(b)
 	case session.CallStarted:
-		if c := r.state.openCall(b.CallID); c != nil && b.Arguments != "" {
+		if c, ok := r.state.view.Call(b.CallID, 0); ok && b.Arguments != "" {
 			if rs.arguments == nil {
-				rs.arguments = map[*session.OpenCall]string{}
+				rs.arguments = map[int64]string{}
 			}
-			rs.arguments[c] = b.Arguments
+			rs.arguments[c.Seq] = b.Arguments
 		}
 	case session.Answered:
 		if !b.Failed {
@@ -58,12 +58,12 @@ func (rs *reads) apply(e session.Entry, r *Run) {
 
 // output takes note of what a call brought.
 func (rs *reads) output(r *Run, callID string, now reading) {
-	c := r.state.openCall(callID)
-	if c == nil {
+	c, ok := r.state.view.Call(callID, 0)
+	if !ok {
 		return
 	}
-	region, ok := r.region(c, rs.arguments[c])
-	delete(rs.arguments, c)
+	region, ok := r.region(c.Item, rs.arguments[c.Seq])
+	delete(rs.arguments, c.Seq)
 	if !ok {
 		return
 	}
@@ -102,8 +102,8 @@ func sameOutput(a, b item.Item) bool {
 }
 
 // region names what a call read.
-func (r *Run) region(c *session.OpenCall, edited string) (region string, ok bool) {
-	call, err := CallOf(c.Item)
+func (r *Run) region(of item.Item, edited string) (region string, ok bool) {
+	call, err := CallOf(of)
 	if err != nil {
 		return "", false
 	}
@@ -125,16 +125,6 @@ func (r *Run) region(c *session.OpenCall, edited string) (region string, ok bool
 	}
 	region, ok = traits.Region.Region(call.Arguments)
 	return call.Name + "\x00" + region, ok
-}
-
-// openCall returns the call that an output with its id would answer.
-func (s *State) openCall(id string) *session.OpenCall {
-	for _, c := range s.view.Open() {
-		if c.CallID == id {
-			return c
-		}
-	}
-	return nil
 }
 
 // collapse decides what need not be sent again, before the next request is

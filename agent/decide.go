@@ -21,23 +21,32 @@ type Effect interface{ effect() }
 // Ask is the effect of asking the model.
 type Ask struct{ Turn int }
 
+// CallRef names a call of the log: Seq is the number of its entry, Number that of
+// the call among those of the session. [session.View.Call] finds it by its id and
+// its Number.
+type CallRef struct {
+	Seq    int64
+	Number int
+	CallID string
+}
+
 // Close is the effect of answering calls that will not run, so that each has an
 // output.
 type Close struct{ Calls []Closing }
 
 // Closing is one call to close, and what the model reads about it.
 type Closing struct {
-	Call   *session.OpenCall
+	CallRef
 	Reason string
 }
 
 // Approve is the effect of getting a verdict on each of the calls. To give one,
 // see [Decide] and [Agent].Approver.
-type Approve struct{ Calls []*session.OpenCall }
+type Approve struct{ Calls []CallRef }
 
 // Call is the effect of running the calls' tools, and of waiting for those that run already: calls that
 // were started while the reply still came.
-type Call struct{ Calls []*session.OpenCall }
+type Call struct{ Calls []CallRef }
 
 // Stop is the effect of ending the run. To end one, end its context, or call
 // [Run.StopAfterTurn].
@@ -68,7 +77,7 @@ const contextFull = "the history no longer fits into the model's context; go on 
 // Next returns what to do. It changes nothing: an effect counts once its
 // outcome is applied.
 func (s *State) Next() Effect {
-	var room [4]*session.OpenCall
+	var room [4]session.OpenCall
 	if open := s.view.AppendOpen(room[:0]); len(open) > 0 {
 		return s.nextForCalls(open)
 	}
@@ -99,32 +108,34 @@ func (s *State) Next() Effect {
 // may run, and stops when all that is left waits for somebody. Of calls with one
 // id, which is all that entries name a call by, each has its turn when the one
 // before is done.
-func (s *State) nextForCalls(open []*session.OpenCall) Effect {
+func (s *State) nextForCalls(open []session.OpenCall) Effect {
 	var closing []Closing
-	var undecided, ready []*session.OpenCall
+	var undecided, ready []CallRef
 	var seen map[string]bool
 	if len(open) > 1 {
 		seen = make(map[string]bool, len(open))
 	}
-	for _, c := range open {
+	for i := range open {
+		c := &open[i]
 		if seen[c.CallID] {
 			continue
 		}
 		if seen != nil {
 			seen[c.CallID] = true
 		}
+		ref := CallRef{c.Seq, c.Number, c.CallID}
 		switch reason := s.hindrance(c); {
 		case c.Started && !c.Lost:
-			ready = append(ready, c) // it runs already
+			ready = append(ready, ref) // it runs already
 		case reason != "":
-			closing = append(closing, Closing{c, reason})
+			closing = append(closing, Closing{ref, reason})
 		case s.run.waits[c.Seq]:
 		case c.Verdict == nil:
-			undecided = append(undecided, c)
+			undecided = append(undecided, ref)
 		case !c.Verdict.Allowed:
-			closing = append(closing, Closing{c, c.Verdict.Reason})
+			closing = append(closing, Closing{ref, c.Verdict.Reason})
 		default:
-			ready = append(ready, c)
+			ready = append(ready, ref)
 		}
 	}
 	switch {
@@ -139,7 +150,7 @@ func (s *State) nextForCalls(open []*session.OpenCall) Effect {
 }
 
 // waiting names the tools whose calls wait.
-func (s *State) waiting(open []*session.OpenCall) string {
+func (s *State) waiting(open []session.OpenCall) string {
 	var names []string
 	for _, c := range open {
 		if name := toolName(c.Item); s.run.waits[c.Seq] && !slices.Contains(names, name) {

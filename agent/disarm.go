@@ -34,10 +34,10 @@ type Disarm struct {
 
 	log    []session.Entry
 	judged bool
-	about  map[int64]*session.OpenCall // the calls that entries were about when they were written
-	open   map[*session.OpenCall]bool  // those that are not over by the end
-	linked map[int64]bool              // entries that name a session that came along
-	made   map[int64]item.Item         // yeses, by their entries, and the calls they led to
+	about  map[int64]session.OpenCall // the calls that entries were about when they were written
+	open   map[int64]bool             // those of them, by their entries, that are not over by the end
+	linked map[int64]bool             // entries that name a session that came along
+	made   map[int64]item.Item        // yeses, by their entries, and the calls they led to
 }
 
 // Learn takes note of an entry.
@@ -91,38 +91,39 @@ func items(v *session.View) func(yield func(item.Item) bool) {
 // things for a time, so it does not look at them.
 func (d *Disarm) fold() *session.View {
 	view := new(session.View)
-	d.about, d.open, d.linked = map[int64]*session.OpenCall{}, map[*session.OpenCall]bool{}, map[int64]bool{}
+	d.about, d.open, d.linked = map[int64]session.OpenCall{}, map[int64]bool{}, map[int64]bool{}
 	for _, e := range d.log {
 		switch b := e.Body.(type) {
 		case session.Approval:
-			d.about[e.Seq] = view.Call(b.CallID, b.Number)
+			d.about[e.Seq], _ = view.Call(b.CallID, b.Number)
 		case session.ApprovalAsked:
-			d.about[e.Seq] = view.Call(b.CallID, b.Number)
+			d.about[e.Seq], _ = view.Call(b.CallID, b.Number)
 		case session.CallStarted:
-			d.link(e.Seq, view.Call(b.CallID, 0), b.Session)
+			d.link(e.Seq, view, b.CallID, b.Session)
 		case session.Paused:
-			d.link(e.Seq, view.Call(b.CallID, 0), b.Session)
+			d.link(e.Seq, view, b.CallID, b.Session)
 		case session.Compacted, session.Restored:
 			continue
 		}
 		view.Apply(d.without(e))
 	}
 	for _, c := range view.Open() {
-		d.open[c] = true
+		d.open[c.Seq] = true
 	}
 	return view
 }
 
-func (d *Disarm) link(seq int64, c *session.OpenCall, id string) {
+func (d *Disarm) link(seq int64, view *session.View, callID, id string) {
+	c, ok := view.Call(callID, 0)
 	d.about[seq] = c
-	d.linked[seq] = id != "" && c != nil && d.Child != nil && d.Child(c.Number, c.CallID, id)
+	d.linked[seq] = id != "" && ok && d.Child != nil && d.Child(c.Number, c.CallID, id)
 }
 
 // over reports whether an entry is about a call that was open then and is not by
 // the end.
 func (d *Disarm) over(seq int64) bool {
-	c := d.about[seq]
-	return c != nil && !d.open[c]
+	c := d.about[seq].Seq
+	return c != 0 && !d.open[c]
 }
 
 // without returns the entry without what changes which calls are open, or where
@@ -270,7 +271,7 @@ func (d *Disarm) approval(seq int64, b session.Approval) (session.Body, []string
 		return b, dropped
 	}
 	what := fmt.Sprintf("the approval of call %s, which has not run", b.CallID)
-	if c := d.about[seq]; c != nil {
+	if c := d.about[seq]; c.Seq != 0 {
 		if call, err := CallOf(c.Item); err == nil {
 			what += ": " + call.Name + " " + call.Arguments
 		}
@@ -294,7 +295,7 @@ func (d *Disarm) asked(seq int64, b session.ApprovalAsked) (session.Body, []stri
 	}
 	var call struct{ name, arguments string }
 	custom, unread := false, true
-	if c := d.about[seq]; c != nil {
+	if c := d.about[seq]; c.Seq != 0 {
 		if read, err := CallOf(c.Item); err == nil {
 			call.name, call.arguments, custom, unread = read.Name, read.Arguments, read.Custom, false
 		}

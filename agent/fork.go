@@ -69,7 +69,7 @@ const (
 // forked returns the log of a fork that the call starts: the entries up to the
 // end of the reply that made it, and an output for every call of that reply.
 // What a request of it carries begins with what the run's own requests did.
-func forked(log []session.Entry, call *session.OpenCall) ([]session.Body, error) {
+func forked(log []session.Entry, call session.OpenCall) ([]session.Body, error) {
 	var v session.View
 	bodies := make([]session.Body, 0, len(log)+2)
 	for _, e := range log {

@@ -202,11 +202,12 @@ func (r *Run) endEarly(ctx context.Context) error {
 	if len(r.early) == 0 {
 		return nil
 	}
-	var calls []*session.OpenCall
-	for c := range r.early {
-		calls = append(calls, c)
+	var calls []CallRef
+	for _, c := range r.state.view.Open() {
+		if r.early[c.Seq] {
+			calls = append(calls, CallRef{c.Seq, c.Number, c.CallID})
+		}
 	}
-	slices.SortFunc(calls, func(a, b *session.OpenCall) int { return int(a.Seq - b.Seq) })
 	return r.call(ctx, calls)
 }
 

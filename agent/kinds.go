@@ -56,15 +56,15 @@ func calledBy(it item.Item) (name string, with item.JSON) {
 // readCall is the call that was read last: most are read for their verdict, and
 // at once again to be started.
 type readCall struct {
-	of   *session.OpenCall
+	of   int64 // its entry
 	call tool.Call
 	err  error
 }
 
 func (r *Run) callOf(c *session.OpenCall) (tool.Call, error) {
-	if r.read.of != c {
+	if r.read.of != c.Seq {
 		call, err := CallOf(c.Item)
-		r.read = readCall{c, call, err}
+		r.read = readCall{c.Seq, call, err}
 	}
 	return r.read.call, r.read.err
 }

@@ -35,7 +35,7 @@ type scopeKey struct{}
 // starts, so that it does not depend on what happens beside it.
 type scope struct {
 	run   *Run
-	call  *session.OpenCall
+	call  session.OpenCall
 	log   []session.Entry
 	id    string // of the nested session
 	goOn  bool   // it was paused
@@ -51,7 +51,7 @@ type scope struct {
 }
 
 // scope prepares for a call of a nesting tool.
-func (r *Run) scope(c *session.OpenCall) *scope {
+func (r *Run) scope(c session.OpenCall) *scope {
 	return &scope{run: r, call: c, log: r.session.Log(), id: r.session.NestedID(c), goOn: c.Paused != "", rules: slices.Clip(r.state.rules), tools: r.tools, ended: make(chan struct{})}
 }
 

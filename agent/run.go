@@ -63,7 +63,7 @@ type Run struct {
 	// running counts the calls whose tools run, early are those that were started
 	// while the reply came, held says that no more of this reply are.
 	running int
-	early   map[*session.OpenCall]bool
+	early   map[int64]bool // by their entries
 	held    bool
 	batch   batch
 	asked   ModelCall // of the turn under way

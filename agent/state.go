@@ -154,17 +154,15 @@ func (s *State) turnStarted(seq int64, turn int) {
 func (s *State) applyCall(e session.Entry) {
 	switch b := e.Body.(type) {
 	case session.ApprovalAsked:
-		s.wait(s.view.Call(b.CallID, b.Number))
+		s.wait(b.CallID, b.Number)
 	case session.Approval:
 		s.decided(b, e.Seq)
 	case session.CallStarted:
-		if c := s.view.Call(b.CallID, 0); c != nil {
-			delete(s.run.waits, c.Seq)
-		}
+		s.goOn(b.CallID, 0)
 	case session.Nested:
 		s.run.nested.Add(Spent{b.Turns, b.Tokens, b.Cost})
 	case session.Paused:
-		s.wait(s.view.Call(b.CallID, 0))
+		s.wait(b.CallID, 0)
 	case session.Answered:
 		s.need(true)
 	case session.Withdrawn:
@@ -215,9 +213,6 @@ func (s *State) noticed(seq int64, b session.Noticed) {
 	case session.NoticePayloadLost, session.NoticeSalvaged:
 	default:
 		return
-	}
-	for _, c := range s.view.Open() {
-		c.Verdict = nil // it may have been used already
 	}
 	clear(s.run.waits)
 }
@@ -285,8 +280,9 @@ func (s *State) withdrawn(e session.Entry, b session.ItemsWithdrawn) {
 
 // wait keeps a call from being run until the next run. A verdict comes before
 // that.
-func (s *State) wait(c *session.OpenCall) {
-	if c == nil {
+func (s *State) wait(callID string, number int) {
+	c, ok := s.view.Call(callID, number)
+	if !ok {
 		return
 	}
 	if s.run.waits == nil {
@@ -295,10 +291,18 @@ func (s *State) wait(c *session.OpenCall) {
 	s.run.waits[c.Seq] = true
 }
 
-func (s *State) decided(b session.Approval, seq int64) {
-	if c := s.view.Call(b.CallID, b.Number); c != nil {
+// goOn says that a call does not wait any more.
+func (s *State) goOn(callID string, number int) {
+	if len(s.run.waits) == 0 { // as mostly
+		return
+	}
+	if c, ok := s.view.Call(callID, number); ok {
 		delete(s.run.waits, c.Seq)
 	}
+}
+
+func (s *State) decided(b session.Approval, seq int64) {
+	s.goOn(b.CallID, b.Number)
 	if b.Remember != nil {
 		rule := *b.Remember
 		rule.From = fmt.Sprintf("the answer of entry %d", seq)
@@ -363,19 +367,17 @@ func (s *State) mended() {
 
 // lastCall returns the call that was just received, unless another open call
 // has its id, which is all that entries name it by.
-func (s *State) lastCall(it item.Item) *session.OpenCall {
-	open := s.view.Open()
+func (s *State) lastCall(it item.Item) (c session.OpenCall, ok bool) {
+	var room [4]session.OpenCall
+	open := s.view.AppendOpen(room[:0])
 	if len(open) == 0 {
-		return nil
+		return c, false
 	}
 	last := open[len(open)-1]
-	for _, c := range open[:len(open)-1] {
-		if c.CallID == last.CallID {
-			return nil
+	for _, other := range open[:len(open)-1] {
+		if other.CallID == last.CallID {
+			return c, false
 		}
 	}
-	if last.Item != it {
-		return nil
-	}
-	return last
+	return last, last.Item == it
 }

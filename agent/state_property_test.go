@@ -155,7 +155,7 @@ func (d *driver) early(it item.Item) {
 		return
 	}
 	c := open[len(open)-1]
-	if slices.ContainsFunc(open[:len(open)-1], func(o *session.OpenCall) bool { return o.CallID == c.CallID }) {
+	if slices.ContainsFunc(open[:len(open)-1], func(o session.OpenCall) bool { return o.CallID == c.CallID }) {
 		return
 	}
 	d.allowed[it.JSON()] = true
@@ -215,30 +215,41 @@ func (d *driver) paired() {
 }
 
 func (d *driver) closing(calls []agent.Closing) {
-	for _, c := range calls {
+	for _, ref := range calls {
 		if d.crash() {
 			return
 		}
-		if c.Reason == "" {
+		if ref.Reason == "" {
 			d.t.Fatal("a call is closed without a reason")
 		}
-		out, ok, err := item.OutputFor(c.Call.Item, item.Text(c.Reason))
+		c := d.meant(ref.CallRef)
+		out, ok, err := item.OutputFor(c.Item, item.Text(ref.Reason))
 		if err != nil {
 			d.t.Fatal(err)
 		}
 		if ok {
-			d.add(session.Answered{CallID: c.Call.CallID, Item: out})
+			d.add(session.Answered{CallID: c.CallID, Item: out})
 		} else {
-			d.add(session.Withdrawn{CallID: c.Call.CallID})
+			d.add(session.Withdrawn{CallID: c.CallID})
 		}
 	}
 }
 
-func (d *driver) approve(calls []*session.OpenCall) {
-	for _, c := range calls {
+// meant returns the call that an effect names.
+func (d *driver) meant(ref agent.CallRef) session.OpenCall {
+	c, ok := d.state.View().Call(ref.CallID, ref.Number)
+	if !ok || c.Seq != ref.Seq {
+		d.t.Fatalf("%+v names %+v", ref, c)
+	}
+	return c
+}
+
+func (d *driver) approve(calls []agent.CallRef) {
+	for _, ref := range calls {
 		if d.crash() {
 			return
 		}
+		c := d.meant(ref)
 		if d.waits[c.Seq] {
 			d.t.Fatalf("%s is asked about twice", c.Item.JSON())
 		}
@@ -251,7 +262,7 @@ func (d *driver) approve(calls []*session.OpenCall) {
 	}
 }
 
-func (d *driver) verdict(c *session.OpenCall) {
+func (d *driver) verdict(c session.OpenCall) {
 	allowed := d.pick("allowed", 3) > 0
 	d.allowed[c.Item.JSON()] = allowed
 	a := session.Approval{CallID: c.CallID, Allowed: allowed, Reason: "because", By: "someone"}
@@ -272,12 +283,13 @@ func (d *driver) answers() {
 	}
 }
 
-func (d *driver) call(calls []*session.OpenCall) {
-	var running []*session.OpenCall
-	for _, c := range calls {
+func (d *driver) call(calls []agent.CallRef) {
+	var running []session.OpenCall
+	for _, ref := range calls {
 		if d.crash() {
 			return
 		}
+		c := d.meant(ref)
 		if c.Started && !c.Lost { // early
 			running = append(running, c)
 			continue
@@ -328,7 +340,7 @@ func (d *driver) call(calls []*session.OpenCall) {
 }
 
 // nested reports whether the last start of the call was of a run.
-func (d *driver) nested(c *session.OpenCall) bool {
+func (d *driver) nested(c session.OpenCall) bool {
 	for i := len(d.log) - 1; ; i-- {
 		if b, ok := d.log[i].Body.(session.CallStarted); ok && b.CallID == c.CallID {
 			return b.Session != ""
@@ -338,7 +350,7 @@ func (d *driver) nested(c *session.OpenCall) bool {
 
 // fork forks at a call, as a tool of it would. The fork's request is well paired,
 // begins with the run's, and has the call. F1 P1 I12
-func (d *driver) fork(c *session.OpenCall) {
+func (d *driver) fork(c session.OpenCall) {
 	if c.Given || d.pick("fork", 3) > 0 {
 		return
 	}

@@ -96,7 +96,7 @@ func (a *author) callID() string {
 
 // answer gives an open call its output, as far as there is one. It reports
 // whether there is.
-func (a *author) answer(c *session.OpenCall) bool {
+func (a *author) answer(c session.OpenCall) bool {
 	a.marks++
 	out, ok, err := item.OutputFor(c.Item, item.Text(fmt.Sprintf("<%d>", a.marks)))
 	switch {
@@ -264,7 +264,8 @@ func sent(t *rapid.T, s *session.Session) (list []string, next agent.Effect) {
 		seq++
 		state.Apply(session.Entry{Seq: seq, Body: b})
 	}
-	answer := func(c *session.OpenCall, text string) {
+	answer := func(ref agent.CallRef, text string) {
+		c, _ := state.View().Call(ref.CallID, ref.Number)
 		if out, ok, _ := item.OutputFor(c.Item, item.Text(text)); ok {
 			apply(session.Answered{CallID: c.CallID, Item: out})
 		} else {
@@ -279,7 +280,7 @@ func sent(t *rapid.T, s *session.Session) (list []string, next agent.Effect) {
 		next = state.Next()
 		switch e := next.(type) {
 		case agent.Close:
-			answer(e.Calls[0].Call, e.Calls[0].Reason)
+			answer(e.Calls[0].CallRef, e.Calls[0].Reason)
 			continue
 		case agent.Approve:
 			apply(session.Approval{CallID: e.Calls[0].CallID, Allowed: true})

@@ -71,9 +71,9 @@ func (l *logReader) add(b session.Body) {
 // item adds an item. In a reply it is the model's, unless it can only be somebody
 // else's: a message, or the output of a call that runs here.
 func (l *logReader) item(it item.Item) {
-	call := l.open(it)
+	call, waits := l.open(it)
 	switch {
-	case it.IsOutput() && call != nil && !call.Given && (call.Started || !l.inTurn):
+	case waits && !call.Given && (call.Started || !l.inTurn):
 		l.add(session.Answered{CallID: call.CallID, Item: it})
 	case l.inTurn && (it.Type() != item.TypeMessage || it.Role() == item.RoleAssistant):
 		l.add(session.Received{Turn: l.turn, Item: it})
@@ -85,17 +85,17 @@ func (l *logReader) item(it item.Item) {
 	}
 }
 
-// open returns the call that waits for the output, or nil.
-func (l *logReader) open(out item.Item) *session.OpenCall {
+// open returns the call that waits for the output, if one does.
+func (l *logReader) open(out item.Item) (session.OpenCall, bool) {
 	if !out.IsOutput() {
-		return nil
+		return session.OpenCall{}, false
 	}
 	for _, c := range l.view.Open() {
 		if c.CallID == out.CallID() && out.Type().Answers() == c.Item.Type() {
-			return c
+			return c, true
 		}
 	}
-	return nil
+	return session.OpenCall{}, false
 }
 
 func (l *logReader) mark(e chatmd.Element) {

@@ -63,10 +63,7 @@ func outermost(id string) string {
 }
 
 // NestedID returns the id of the session of a run that the call starts.
-func (s *Session) NestedID(c *OpenCall) string {
-	if c == nil {
-		c = new(OpenCall)
-	}
+func (s *Session) NestedID(c OpenCall) string {
 	if n, ok := s.store.(Nester); ok {
 		return n.Nest(s.id, c.Number, c.CallID)
 	}

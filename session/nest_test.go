@@ -85,7 +85,7 @@ func (o *only) Load(ctx context.Context, _ string, after int64) iter.Seq2[sessio
 func TestNestedSession(t *testing.T) {
 	for _, store := range []session.Store{new(session.Memory), new(only)} {
 		s := filled(t, store)
-		id := s.NestedID(&session.OpenCall{Number: 2, CallID: "call/../é 1"})
+		id := s.NestedID(session.OpenCall{Number: 2, CallID: "call/../é 1"})
 		if id != "s/2-call1" {
 			t.Errorf("id %q", id)
 		}

@@ -5,6 +5,7 @@ package session
 
 import (
 	"fmt"
+	"iter"
 	"strings"
 
 	"github.com/antiphon-go/antiphon/item"
@@ -95,7 +96,8 @@ type node struct {
 	gone   bool      // not sent: withdrawn, never started, or dropped
 }
 
-// OpenCall is a call without an output.
+// OpenCall is a call without an output, as it stands after the entries so far. It
+// is a copy: nothing that a caller does to it reaches the view.
 type OpenCall struct {
 	Item item.Item
 	// Seq is the number of the call's entry. Number counts the calls of the
@@ -179,19 +181,19 @@ func (v *View) Apply(e Entry) {
 	case Superseded:
 		v.supersede(b)
 	case ApprovalAsked:
-		if c := v.Call(b.CallID, b.Number); c != nil {
+		if c := v.call(b.CallID, b.Number); c != nil {
 			c.Asked, c.Question, c.Verdict = true, &b, nil
 		}
 	case Approval:
-		if c := v.Call(b.CallID, b.Number); c != nil {
+		if c := v.call(b.CallID, b.Number); c != nil {
 			c.Verdict = &b
 		}
 	case CallStarted:
-		if c := v.Call(b.CallID, 0); c != nil {
+		if c := v.call(b.CallID, 0); c != nil {
 			c.start(b)
 		}
 	case Paused:
-		if c := v.Call(b.CallID, 0); c != nil {
+		if c := v.call(b.CallID, 0); c != nil {
 			c.Started, c.Paused = false, b.Session
 		}
 	case Answered:
@@ -201,24 +203,31 @@ func (v *View) Apply(e Entry) {
 			n.closed, n.gone = true, true
 		}
 	case Noticed:
-		if b.Kind == NoticeEntryLost || b.Kind == NoticePayloadLost {
-			v.lose()
-		}
+		v.noticed(b.Kind)
 	}
 	v.settle()
 }
 
-// lose takes note of an entry that was lost: it may have been the start of any call
-// that has no output, or the output.
-func (v *View) lose() {
-	for _, c := range v.Open() {
-		c.Started, c.Lost, c.Repeatable, c.Paused, c.nested = true, true, false, "", ""
+// noticed takes note of what a notice says of the log itself. In a copy of a log
+// that was damaged a verdict may have been used already, and an entry that was lost
+// may have been the start of any call that has no output, or the output.
+func (v *View) noticed(kind string) {
+	if kind != NoticeEntryLost && kind != NoticePayloadLost && kind != NoticeSalvaged {
+		return
+	}
+	for n := range v.openCalls() {
+		c := n.call
+		c.Verdict = nil
+		if kind != NoticeSalvaged {
+			c.Started, c.Lost, c.Repeatable, c.Paused, c.nested = true, true, false, "", ""
+		}
 	}
 }
 
 // resume takes note of what an earlier run left undone.
 func (v *View) resume() {
-	for _, c := range v.Open() {
+	for n := range v.openCalls() {
+		c := n.call
 		if c.Started && c.nested != "" {
 			c.Started, c.Paused = false, c.nested
 		}
@@ -260,30 +269,44 @@ func (v *View) endTurn(brokeOff bool) {
 func (v *View) Items() *item.List { return &v.list }
 
 // Open returns the calls that have no output, in their order.
-func (v *View) Open() []*OpenCall { return v.AppendOpen(nil) }
+func (v *View) Open() []OpenCall { return v.AppendOpen(nil) }
 
 // AppendOpen appends the calls that have no output, in their order.
-func (v *View) AppendOpen(open []*OpenCall) []*OpenCall {
-	for _, r := range v.pending {
-		for _, n := range r.nodes {
-			if n.open() {
-				open = append(open, n.call)
-			}
-		}
+func (v *View) AppendOpen(open []OpenCall) []OpenCall {
+	for n := range v.openCalls() {
+		open = append(open, *n.call)
 	}
 	return open
 }
 
+// openCalls yields the nodes of the calls that have no output, in their order.
+func (v *View) openCalls() iter.Seq[*node] {
+	return func(yield func(*node) bool) {
+		for _, r := range v.pending {
+			for _, n := range r.nodes {
+				if n.open() && !yield(n) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // Call returns the call without an output that an entry means which names a call
 // by its id and number: the first one of that id, and with a number only the call
-// that has both. It is nil if there is none, as when the call that the entry was
-// written about has its output by now and a server uses the id again.
-func (v *View) Call(callID string, number int) *OpenCall {
-	for _, r := range v.pending {
-		for _, n := range r.nodes {
-			if n.open() && n.call.CallID == callID && (number == 0 || number == n.call.Number) {
-				return n.call
-			}
+// that has both. There is none when the call that the entry was written about has
+// its output by now and a server uses the id again.
+func (v *View) Call(callID string, number int) (OpenCall, bool) {
+	if c := v.call(callID, number); c != nil {
+		return *c, true
+	}
+	return OpenCall{}, false
+}
+
+func (v *View) call(callID string, number int) *OpenCall {
+	for n := range v.openCalls() {
+		if n.call.CallID == callID && (number == 0 || number == n.call.Number) {
+			return n.call
 		}
 	}
 	return nil
@@ -435,11 +458,9 @@ func (v *View) callOf(out item.Item, callID string) *node {
 // unanswered returns the first open call of that id, and of that type unless it
 // is "".
 func (v *View) unanswered(callID string, t item.Type) *node {
-	for _, r := range v.pending {
-		for _, n := range r.nodes {
-			if n.open() && n.call.CallID == callID && (t == "" || t == n.item.Type()) {
-				return n
-			}
+	for n := range v.openCalls() {
+		if n.call.CallID == callID && (t == "" || t == n.item.Type()) {
+			return n
 		}
 	}
 	return nil

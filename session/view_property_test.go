@@ -124,7 +124,7 @@ func (l *randomLog) heard() item.Item {
 // first returns an open call that an output with its id reaches: the first of
 // that id and kind.
 func (l *randomLog) first() *session.OpenCall {
-	var choice []*session.OpenCall
+	var choice []session.OpenCall
 	seen := map[string]bool{}
 	for _, c := range l.view.Open() {
 		if key := string(c.Item.Type()) + c.CallID; !seen[key] {
@@ -135,7 +135,7 @@ func (l *randomLog) first() *session.OpenCall {
 	if len(choice) == 0 {
 		return nil
 	}
-	return choice[l.pick("call", len(choice))]
+	return &choice[l.pick("call", len(choice))]
 }
 
 var markPattern = regexp.MustCompile(`<\d+>`)
