@@ -33,24 +33,25 @@ var levels = map[string]int{
 	"chatmd":               1,
 	"session":              1,
 	"internal/wire":        1,
-	"agent":                2,
+	"agent/plan":           2,
+	"agent":                3,
 	"chatmd/transcript":    2,
 	"session/store":        2,
 	"session/sqlstore":     3,
 	"completions":          2,
 	"responses":            2,
-	"toolkit":              3,
-	"mcpbridge":            3,
-	"tracing":              3,
+	"toolkit":              4,
+	"mcpbridge":            4,
+	"tracing":              4,
 	"server":               3,
-	"export":               3,
+	"export":               4,
 	"rehearsal":            4,
 	"agenttest":            4,
 	"agentfile":            5,
 	"cmd/antiphon":         6,
 	"examples/mcp/server":  0,
-	"internal/apispec":     5, // test support, imported by tests alone
-	"internal/torture":     5, // nothing but tests
+	"internal/apispec":     6, // test support, imported by tests alone
+	"internal/torture":     6, // nothing but tests
 	"internal/realservers": 0, // models for tests with real servers, and these tests
 }
 

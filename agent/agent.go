@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
@@ -146,31 +147,43 @@ type Limits struct {
 	MaxRepeats int
 }
 
-// StopReason says why a run ended.
-type StopReason string
+// plan returns the limits that the log decides on.
+func (l *Limits) plan() plan.Limits {
+	return plan.Limits{MaxTurns: l.MaxTurns, MaxTokens: l.MaxTokens, MaxCost: l.MaxCost, MaxRepeats: l.MaxRepeats}
+}
 
-// The stop reasons. After each of them the session holds a valid history that
-// a later run can go on with.
+// StopReason says why a run ended. After each of them the session holds a valid
+// history that a later run can go on with.
+type StopReason = plan.StopReason
+
+// The stop reasons, as package plan describes them.
 const (
-	Answered     StopReason = "answered"      // the model replied and called nothing
-	Refused      StopReason = "refused"       // its reply is a refusal
-	EmptyReply   StopReason = "empty_reply"   // its reply says nothing, and leaves no call to run
-	Incomplete   StopReason = "incomplete"    // its reply reached a limit of the endpoint, or made a call that nobody can answer
-	MaxTurns     StopReason = "max_turns"     // Limits.MaxTurns
-	MaxTime      StopReason = "max_time"      // Limits.MaxTime
-	MaxTokens    StopReason = "max_tokens"    // Limits.MaxTokens
-	MaxCost      StopReason = "max_cost"      // Limits.MaxCost, or a Budget's
-	RepeatedCall StopReason = "repeated_call" // Limits.MaxRepeats
-	// ApprovalWanted: calls wait for somebody's answer. They are open in the
-	// history; see [Wanted] and [Decide].
-	ApprovalWanted StopReason = "approval_wanted"
-	Vetoed         StopReason = "vetoed"         // a hook objected, or the tools could not be had
-	Cancelled      StopReason = "cancelled"      // the context ended, or the range over the events did
-	StoppedAfter   StopReason = "stopped"        // Run.StopAfterTurn
-	ProviderError  StopReason = "provider_error" // the model could not be asked, or its reply broke off
-	ContextFull    StopReason = "context_full"   // the history is longer than what the model takes
-	BadItem        StopReason = "bad_item"       // the endpoint refuses an item that no marker can replace, or refuses the marker
-	NothingToSend  StopReason = "nothing_to_send"
+	Answered       = plan.Answered
+	Refused        = plan.Refused
+	EmptyReply     = plan.EmptyReply
+	Incomplete     = plan.Incomplete
+	MaxTurns       = plan.MaxTurns
+	MaxTime        = plan.MaxTime
+	MaxTokens      = plan.MaxTokens
+	MaxCost        = plan.MaxCost
+	RepeatedCall   = plan.RepeatedCall
+	ApprovalWanted = plan.ApprovalWanted
+	Vetoed         = plan.Vetoed
+	Cancelled      = plan.Cancelled
+	StoppedAfter   = plan.StoppedAfter
+	ProviderError  = plan.ProviderError
+	ContextFull    = plan.ContextFull
+	BadItem        = plan.BadItem
+	NothingToSend  = plan.NothingToSend
+)
+
+// What a run tells of itself and is told of the model's context, as package plan
+// describes it.
+type (
+	Spent      = plan.Spent
+	Cache      = plan.Cache
+	CacheBreak = plan.CacheBreak
+	Estimator  = plan.Estimator
 )
 
 // ErrNothingToSend is what a run ends with when there is nothing that the model
@@ -184,7 +197,8 @@ var ErrContextFull = errors.New("the model's context is full")
 // contextFullError says why in its own words.
 type contextFullError string
 
-func (e contextFullError) Error() string        { return string(e) }
+func (e contextFullError) Error() string { return string(e) }
+
 func (e contextFullError) Is(target error) bool { return target == ErrContextFull }
 
 // ErrStopped is what [Run.Say] returns when the run has stopped.
@@ -300,11 +314,11 @@ type Totals struct {
 
 // count adds the tokens of an answer.
 func (t *Totals) count(u *item.Usage) {
-	t.InputTokens = plus(t.InputTokens, u.InputTokens)
-	t.CachedTokens = plus(t.CachedTokens, u.Cached())
-	t.OutputTokens = plus(t.OutputTokens, u.OutputTokens)
-	t.ReasoningTokens = plus(t.ReasoningTokens, u.Reasoning())
-	t.TotalTokens = plus(t.TotalTokens, u.TotalTokens)
+	t.InputTokens = plan.Plus(t.InputTokens, u.InputTokens)
+	t.CachedTokens = plan.Plus(t.CachedTokens, u.Cached())
+	t.OutputTokens = plan.Plus(t.OutputTokens, u.OutputTokens)
+	t.ReasoningTokens = plan.Plus(t.ReasoningTokens, u.Reasoning())
+	t.TotalTokens = plan.Plus(t.TotalTokens, u.TotalTokens)
 }
 
 // All is what the run used, nested runs included.

@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
@@ -91,7 +92,7 @@ func (e *DecisionError) Unwrap() error { return e.Err }
 func Wanted(ctx context.Context, s *session.Session) ([]Pending, error) {
 	state := fold(s)
 	var list []Pending
-	for _, c := range state.view.Open() {
+	for _, c := range state.View().Open() {
 		if c.Paused != "" {
 			if c.Paused != s.NestedID(c) {
 				continue // it is answered in the session that s is a fork of
@@ -114,8 +115,8 @@ func Wanted(ctx context.Context, s *session.Session) ([]Pending, error) {
 	return list, nil
 }
 
-func fold(s *session.Session) *State {
-	state := new(State)
+func fold(s *session.Session) *plan.State {
+	state := new(plan.State)
 	for _, e := range s.Log() {
 		state.Apply(e)
 	}
@@ -187,7 +188,7 @@ func decideIn(ctx context.Context, s *session.Session, decisions []Decision) err
 	state := fold(s)
 	var bodies []session.Body
 	for _, d := range decisions {
-		approval, known, err := state.approval(s, d)
+		approval, known, err := d.entry(s, state.View())
 		if err != nil {
 			return &DecisionError{d, err}
 		}
@@ -205,8 +206,8 @@ func decideIn(ctx context.Context, s *session.Session, decisions []Decision) err
 
 // approval is the entry that a decision comes to. known says that it is in the
 // log.
-func (s *State) approval(log *session.Session, d Decision) (a session.Approval, known bool, err error) {
-	for _, c := range s.view.Open() {
+func (d Decision) entry(log *session.Session, v *session.View) (a session.Approval, known bool, err error) {
+	for _, c := range v.Open() {
 		if c.CallID != d.CallID || d.Number != 0 && d.Number != c.Number {
 			continue
 		}
@@ -298,7 +299,7 @@ const someone = "someone"
 // check reports a decision that cannot be carried out.
 func (d Decision) check(call item.Item) error {
 	if d.Arguments != "" {
-		if hosted(call) {
+		if plan.Hosted(call) {
 			return fmt.Errorf("%w: the endpoint makes this call, with the arguments that it has; allow it or not", ErrMeaningless)
 		}
 		if !d.Allow {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
@@ -53,7 +54,7 @@ func (r *Run) ask(ctx context.Context, turn int) error {
 			return err
 		}
 	}
-	begun := session.TurnStarted{Turn: turn, Continues: r.state.view.Unfinished(), InConversation: in, Setup: r.changed()}
+	begun := session.TurnStarted{Turn: turn, Continues: r.state.View().Unfinished(), InConversation: in, Setup: r.changed()}
 	if err := r.record(ctx, begun); err != nil {
 		return err
 	}
@@ -142,7 +143,7 @@ func (r *Run) hear(inner, ctx context.Context, seen *ModelCall) (end session.Tur
 	if err := r.heard.leftOver(end.Status == item.StatusCompleted); err != nil {
 		return end, nil, err
 	}
-	if again, ok := r.state.view.Repeats(end.BrokeOff()); ok {
+	if again, ok := r.state.View().Repeats(end.BrokeOff()); ok {
 		decision = again // what is mended has said nothing
 	}
 	return end, failure, r.endTurn(ctx, end, decision)
@@ -154,7 +155,7 @@ func (r *Run) admitModel(ctx context.Context, seen *ModelCall) (context.Context,
 	if len(hooks) == 0 {
 		return ctx, nil, nil
 	}
-	seen.Cache = r.state.cache.report()
+	seen.Cache = r.state.Cache()
 	input, model, talk, base := seen.Request.Input, seen.Request.Model, seen.Request.Conversation, seen.Request.PreviousResponseID
 	items := input.Len()
 	inner, n, err := before(ctx, "BeforeModel", hooks, beforeModel, seen)
@@ -177,7 +178,7 @@ func (r *Run) afterModel(ctx context.Context, hooks []Hooks, seen *ModelCall, en
 	}
 	seen.Ended = time.Now()
 	seen.ResponseID, seen.Status, seen.Reason, seen.Class, seen.Usage, seen.Cost = end.ResponseID, end.Status, end.Reason, end.Class, end.Usage, end.Cost
-	seen.Err, seen.Cache = failure, r.state.cache.report()
+	seen.Err, seen.Cache = failure, r.state.Cache()
 	return after(ctx, "AfterModel", hooks, afterModel, seen)
 }
 
@@ -351,7 +352,7 @@ func missing(turn int, it item.Item, said bool) Noticed {
 	case said:
 		n.Text = "reasoning that was shown is not in the reply's last event; what arrived of it is kept in the log"
 	default:
-		_, arguments := calledBy(it)
+		_, arguments := plan.CalledBy(it)
 		n.Text = fmt.Sprintf("a call that had begun is not in the reply's last event, and is not run: %s %s", it.Name(), clip(string(arguments)))
 	}
 	return n
@@ -477,10 +478,10 @@ func (r *Run) endTurn(ctx context.Context, end session.TurnEnded, decision sessi
 	}
 	r.emit(TurnEnded{
 		Turn: end.Turn, ResponseID: end.ResponseID, Status: end.Status, Reason: end.Reason, Usage: end.Usage,
-		Partial: end.BrokeOff(), Cost: end.Cost, Cache: r.state.cache.report(),
+		Partial: end.BrokeOff(), Cost: end.Cost, Cache: r.state.Cache(),
 		Model: end.Model, ServiceTier: end.ServiceTier, RequestID: end.RequestID,
 	})
-	if truncation := r.state.run.truncation; truncation != "" {
+	if truncation := r.state.Truncation(); truncation != "" {
 		if err := r.notice(ctx, Noticed{Turn: end.Turn, Kind: session.NoticeHistoryCut, Text: truncation}); err != nil {
 			return err
 		}
@@ -501,12 +502,12 @@ func (r *Run) endTurn(ctx context.Context, end session.TurnEnded, decision sessi
 // request is the agent's template with the history and the tools in it.
 func (r *Run) request() *item.Request {
 	req := r.agent.Request
-	req.Input = r.state.view.Items().Clone()
-	if r.state.kept.open == nil {
+	req.Input = r.state.View().Items().Clone()
+	if r.state.InConversation() == "" {
 		req.Conversation = ""
 	}
 	r.equipRequest(&req)
-	if r.state.obeyed && !r.agent.KeepToolChoice && forces(req.ToolChoice) {
+	if r.state.Obeyed() && !r.agent.KeepToolChoice && forces(req.ToolChoice) {
 		req.ToolChoice = item.ChoiceAuto
 	}
 	return &req

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/item"
 )
 
@@ -37,20 +38,6 @@ type Budget struct {
 	mu     sync.Mutex
 	used   Spent
 	began  time.Time
-}
-
-// Spent is what was used of a budget. Cost is in the unit of the prices.
-type Spent struct {
-	Turns  int     `json:"turns"`
-	Tokens int64   `json:"tokens"`
-	Cost   float64 `json:"cost,omitempty"`
-}
-
-// Add counts what o holds too.
-func (s *Spent) Add(o Spent) {
-	s.Turns += o.Turns
-	s.Tokens = plus(s.Tokens, o.Tokens)
-	s.Cost += o.Cost
 }
 
 // Child returns an empty budget that draws on b too. The caller sets its
@@ -197,7 +184,7 @@ func (r *Run) openPurse(ctx context.Context) {
 	add(lent)
 	add(r.agent.Budget)
 	l := r.agent.Limits
-	r.purse = &Budget{Turns: cmp.Or(l.MaxTurns, defaultMaxTurns), Tokens: l.MaxTokens, Cost: l.MaxCost, around: list}
+	r.purse = &Budget{Turns: cmp.Or(l.MaxTurns, plan.DefaultMaxTurns), Tokens: l.MaxTokens, Cost: l.MaxCost, around: list}
 }
 
 // take draws one turn for this run. Whether its own limits allow one is the

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
@@ -40,15 +41,15 @@ func (r *Run) judge(call tool.Call, traits tool.Traits) judgement {
 			return j
 		}
 	}
-	return r.agent.Policy.judge(t, call, traits, r.state.rules)
+	return r.agent.Policy.judge(t, call, traits, r.state.Rules())
 }
 
 // approve gets a verdict on each call, one after the other, and records them.
 // A call of a tool that does not exist may go on: it comes back with the names
 // of those that do.
-func (r *Run) approve(ctx context.Context, calls []CallRef) error {
+func (r *Run) approve(ctx context.Context, calls []plan.CallRef) error {
 	for _, ref := range calls {
-		c, ok := r.state.view.Call(ref.CallID, ref.Number)
+		c, ok := r.state.View().Call(ref.CallID, ref.Number)
 		if !ok {
 			continue
 		}
@@ -60,7 +61,7 @@ func (r *Run) approve(ctx context.Context, calls []CallRef) error {
 			verdict = Verdict{Reason: "The call cannot be read: " + err.Error(), rule: "deny calls that cannot be read", From: byDefault}
 		case c.Paused != "" && !r.goesOn(&c, traits): // known or not: it was started once
 			verdict = Verdict{Reason: sessionElsewhere, rule: denyElsewhere, From: byDefault}
-		case known || hosted(c.Item):
+		case known || plan.Hosted(c.Item):
 			judged = r.judge(call, traits)
 			verdict, unasked = r.decide(ctx, call, traits, judged)
 		}
@@ -120,7 +121,7 @@ func (r *Run) verdict(ctx context.Context, c session.OpenCall, v Verdict, unaske
 	if !v.Allowed {
 		r.totals.RefusedCalls++
 		objection := r.showRefusal(ctx, c, v.Reason)
-		r.emit(CallRefused{CallID: c.CallID, Tool: toolName(c.Item), Reason: v.Reason, NoApprover: unasked, By: a.By, From: a.From, Rule: a.Rule})
+		r.emit(CallRefused{CallID: c.CallID, Tool: plan.ToolName(c.Item), Reason: v.Reason, NoApprover: unasked, By: a.By, From: a.From, Rule: a.Rule})
 		if objection != nil {
 			return r.stopFor(ctx, objection)
 		}
@@ -134,9 +135,9 @@ func (r *Run) showRefusal(ctx context.Context, c session.OpenCall, reason string
 		return nil
 	}
 	now := time.Now()
-	seen := ToolCall{Session: r.session.ID(), Depth: r.depth, Turn: r.state.turn, Started: now, Ended: now, Failure: tool.NotRun, Error: reason}
+	seen := ToolCall{Session: r.session.ID(), Depth: r.depth, Turn: r.state.Turn(), Started: now, Ended: now, Failure: tool.NotRun, Error: reason}
 	seen.Call, _ = CallOf(c.Item)
-	seen.Call.ID, seen.Call.Name = c.CallID, toolName(c.Item) // also of a call that cannot be read
+	seen.Call.ID, seen.Call.Name = c.CallID, plan.ToolName(c.Item) // also of a call that cannot be read
 	seen.Traits, _ = r.traits(seen.Call.Name)
 	return after(ctx, "CallRefused", r.agent.Hooks, callRefused, &seen)
 }
@@ -150,7 +151,7 @@ func (r *Run) wait(ctx context.Context, c session.OpenCall, call tool.Call, why 
 	if c.Asked && asksTheSame(pendingOf(r.session, c), asked) {
 		// The log says so already. A run that is started to see whether there is
 		// an answer by now must not make it longer each time.
-		r.state.wait(c.CallID, c.Number)
+		r.state.Wait(c.CallID, c.Number)
 	} else if err := r.record(ctx, asked); err != nil {
 		return err
 	}
@@ -173,15 +174,15 @@ func asksTheSame(before Pending, now session.ApprovalAsked) bool {
 
 // close gives calls that will not run the output that says why. A call whose
 // kind has no such output leaves the view.
-func (r *Run) close(ctx context.Context, calls []Closing) error {
+func (r *Run) close(ctx context.Context, calls []plan.Skipped) error {
 	for _, ref := range calls {
-		c, ok := r.state.view.Call(ref.CallID, ref.Number)
+		c, ok := r.state.View().Call(ref.CallID, ref.Number)
 		if !ok {
 			continue
 		}
 		text := ref.Reason
-		if !hosted(c.Item) {
-			text = tool.Envelope(true, toolName(c.Item), ref.Reason, "")
+		if !plan.Hosted(c.Item) {
+			text = tool.Envelope(true, plan.ToolName(c.Item), ref.Reason, "")
 		}
 		out, ok, err := item.OutputFor(c.Item, item.Text(text))
 		if err != nil {
@@ -193,7 +194,7 @@ func (r *Run) close(ctx context.Context, calls []Closing) error {
 			}
 			continue
 		}
-		done := CallDone{CallID: c.CallID, Tool: toolName(c.Item), Item: out, Failed: true, Error: ref.Reason, Synthetic: true}
+		done := CallDone{CallID: c.CallID, Tool: plan.ToolName(c.Item), Item: out, Failed: true, Error: ref.Reason, Synthetic: true}
 		if err := r.answer(ctx, done); err != nil {
 			return err
 		}
@@ -212,16 +213,16 @@ func (r *Run) bound() int {
 // call runs the calls' tools: side by side up to the bound, a tool that is
 // marked exclusive by itself. It returns when all have their outputs, those that
 // were started early among them.
-func (r *Run) call(ctx context.Context, calls []CallRef) error {
+func (r *Run) call(ctx context.Context, calls []plan.CallRef) error {
 	bound := r.bound()
 	var failure error
 	r.batch = batch{size: len(calls)}
 	for _, ref := range calls {
-		c, ok := r.state.view.Call(ref.CallID, ref.Number)
+		c, ok := r.state.View().Call(ref.CallID, ref.Number)
 		if !ok || r.early[c.Seq] {
 			continue
 		}
-		t, _ := r.traits(toolName(c.Item))
+		t, _ := r.traits(plan.ToolName(c.Item))
 		if t.Exclusive {
 			r.settle(ctx, 0, &failure)
 		} else {
@@ -286,7 +287,7 @@ func (r *Run) returned(ctx context.Context, f *finished) error {
 
 // fit makes the outputs that are large keep within what the turn may have, and
 // records them in call order. T7
-func (r *Run) fit(ctx context.Context, calls []CallRef) (err error) {
+func (r *Run) fit(ctx context.Context, calls []plan.CallRef) (err error) {
 	if len(r.batch.large) == 0 {
 		return nil
 	}
@@ -353,9 +354,9 @@ func (r *Run) goesOn(c *session.OpenCall, traits tool.Traits) bool {
 func startedBefore(c *session.OpenCall) string {
 	switch {
 	case c.Lost:
-		return outcomeUnknown
+		return plan.OutcomeUnknown
 	case c.Paused != "":
-		return stoppedWaiting
+		return plan.StoppedWaiting
 	}
 	return ""
 }
@@ -373,7 +374,7 @@ func (r *Run) start(ctx context.Context, c *session.OpenCall, early bool) error 
 	call.Arguments = cmp.Or(allowed.Edited, said)
 	t, _ := r.tools.Lookup(call.Name)
 	f := &finished{call: *c, ctx: ctx, given: call, before: startedBefore(c), seen: ToolCall{
-		Session: r.session.ID(), Depth: r.depth, Turn: r.state.turn, Call: call, Started: time.Now(),
+		Session: r.session.ID(), Depth: r.depth, Turn: r.state.Turn(), Call: call, Started: time.Now(),
 	}}
 	if t != nil {
 		f.seen.Traits = tool.TraitsOf(t)
@@ -382,12 +383,12 @@ func (r *Run) start(ctx context.Context, c *session.OpenCall, early bool) error 
 		return r.verdict(ctx, *c, Verdict{Reason: sessionElsewhere, rule: denyElsewhere, From: byDefault}, false)
 	}
 	if c.Lost && !f.seen.Traits.Idempotent { // it was declared to be, then
-		return r.verdict(ctx, *c, Verdict{Reason: outcomeUnknown, From: byDefault}, false)
+		return r.verdict(ctx, *c, Verdict{Reason: plan.OutcomeUnknown, From: byDefault}, false)
 	}
 	if objection, j := r.admit(f); objection != "" {
 		return r.verdict(ctx, *c, Verdict{Reason: cmp.Or(f.before, objection), rule: j.rule, From: j.from}, false)
 	}
-	if hosted(c.Item) {
+	if plan.Hosted(c.Item) {
 		return r.approveHosted(ctx, f, said)
 	}
 	begun := session.CallStarted{CallID: c.CallID, Repeatable: f.seen.Traits.Idempotent}
@@ -487,7 +488,7 @@ func (r *Run) lose(calls ...*finished) {
 func (r *Run) finish(ctx context.Context, f *finished) error {
 	seen, out := &f.seen, &f.out
 	r.marks = r.marks || len(out.Stored) > 0
-	d := CallDone{CallID: f.call.CallID, Tool: seen.Call.Name, Synthetic: hosted(f.call.Item), Failed: out.Failed, Error: out.Error, Took: seen.Ended.Sub(seen.Started),
+	d := CallDone{CallID: f.call.CallID, Tool: seen.Call.Name, Synthetic: plan.Hosted(f.call.Item), Failed: out.Failed, Error: out.Error, Took: seen.Ended.Sub(seen.Started),
 		LeftOut: out.LeftOut, Kept: slices.Concat(out.Stored, out.Originals)}
 	var bodies []session.Body
 	paused := false
@@ -524,7 +525,7 @@ func (r *Run) finish(ctx context.Context, f *finished) error {
 func (r *Run) nested(bodies []session.Body) {
 	for _, b := range bodies {
 		if n, ok := b.(session.Nested); ok {
-			r.totals.Nested.Add(Spent{n.Turns, n.Tokens, n.Cost})
+			r.totals.Nested.Add(Spent{Turns: n.Turns, Tokens: n.Tokens, Cost: n.Cost})
 		}
 	}
 }
@@ -575,12 +576,12 @@ func (r *Run) startEarly(ctx context.Context, it item.Item) error {
 		return nil
 	}
 	r.held = true
-	t, known := r.traits(toolName(it))
+	t, known := r.traits(plan.ToolName(it))
 	if !known || !t.EarlyStart || t.Exclusive || t.Nested || r.running >= r.bound() || ctx.Err() != nil {
 		return nil
 	}
-	c, ok := r.state.lastCall(it)
-	if !ok || r.state.hindrance(&c) != "" {
+	c, ok := r.state.MayStart(it)
+	if !ok {
 		return nil
 	}
 	call, err := CallOf(it)

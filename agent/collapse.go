@@ -7,6 +7,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
@@ -36,7 +37,7 @@ func (rs *reads) apply(e session.Entry, r *Run) {
 	case session.Collapsed:
 		rs.decided(b)
 	case session.CallStarted:
-		if c, ok := r.state.view.Call(b.CallID, 0); ok && b.Arguments != "" {
+		if c, ok := r.state.View().Call(b.CallID, 0); ok && b.Arguments != "" {
 			if rs.arguments == nil {
 				rs.arguments = map[int64]string{}
 			}
@@ -58,7 +59,7 @@ func (rs *reads) apply(e session.Entry, r *Run) {
 
 // output takes note of what a call brought.
 func (rs *reads) output(r *Run, callID string, now reading) {
-	c, ok := r.state.view.Call(callID, 0)
+	c, ok := r.state.View().Call(callID, 0)
 	if !ok {
 		return
 	}
@@ -89,7 +90,7 @@ func (rs *reads) decided(b session.Collapsed) {
 // failedOutput reports whether an output from elsewhere reports a failure, and
 // whether it says so at all.
 func failedOutput(it item.Item) (failed, known bool) {
-	content, _ := contentOf(it)
+	content, _ := plan.ContentOf(it)
 	status, _, _ := strings.Cut(strings.TrimPrefix(content.Display(), "status:\n"), "\n")
 	return status == "error", status == "error" || status == "success"
 }
@@ -130,7 +131,7 @@ func (r *Run) region(of item.Item, edited string) (region string, ok bool) {
 // collapse decides what need not be sent again, before the next request is
 // decided on.
 func (r *Run) collapse(ctx context.Context) error {
-	if len(r.reads.due) == 0 || len(r.state.view.Open()) > 0 {
+	if len(r.reads.due) == 0 || len(r.state.View().Open()) > 0 {
 		return nil
 	}
 	due := r.reads.due

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
@@ -22,7 +23,7 @@ import (
 type guess float64
 
 func (g guess) Estimate(model string, it item.Item) int {
-	return int(float64(g) * float64(agent.Estimate(model, it)))
+	return int(float64(g) * float64(plan.Estimate(model, it)))
 }
 
 // C2 C3 C4 P1: whatever a model says and however wrong the estimates are, a run

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
@@ -19,10 +20,10 @@ import (
 
 // compact does what a [Compact] asks for and records the outcome, all or
 // nothing: until then nothing has changed. The error is the store's.
-func (r *Run) compact(ctx context.Context, e Compact) error {
+func (r *Run) compact(ctx context.Context, e plan.Compact) error {
 	seen := &CompactCall{Session: r.session.ID(), Depth: r.depth, By: e.By, Before: e.Before, Started: time.Now(), kept: e.Kept}
-	for i, it := range r.state.view.Replaceable(e.Through) {
-		if seq, _ := r.state.view.Seq(i); !slices.Contains(e.Kept, seq) {
+	for i, it := range r.state.View().Replaceable(e.Through) {
+		if seq, _ := r.state.View().Seq(i); !slices.Contains(e.Kept, seq) {
 			seen.Replaced = append(seen.Replaced, it)
 		}
 		seen.all = append(seen.all, it)
@@ -49,7 +50,7 @@ func (r *Run) compact(ctx context.Context, e Compact) error {
 }
 
 // compacted records and reports the outcome of a compaction.
-func (r *Run) compacted(e Compact, seen *CompactCall, failure error) error {
+func (r *Run) compacted(e plan.Compact, seen *CompactCall, failure error) error {
 	r.spoiled = failure
 	b := session.Compacted{Through: e.Through, Kept: seen.kept, By: seen.By, Items: seen.Items, Before: e.Before, After: seen.After, Usage: seen.Usage, Cost: seen.Cost}
 	if failure != nil {
@@ -79,7 +80,7 @@ func (r *Run) compacted(e Compact, seen *CompactCall, failure error) error {
 const SummaryInstead = "the endpoint has no compaction of its own, so the model wrote a summary"
 
 // remains estimates what a request carries after a compaction.
-func (r *Run) remains(e Compact, seen *CompactCall) int64 {
+func (r *Run) remains(e plan.Compact, seen *CompactCall) int64 {
 	gone := e.Replaced
 	if len(seen.kept) == 0 {
 		gone = r.weigh(seen.all)
@@ -89,7 +90,7 @@ func (r *Run) remains(e Compact, seen *CompactCall) int64 {
 
 // worth returns an error for a compaction that saves too little.
 func (c *CompactCall) worth() error {
-	if c.Before-c.After < c.Before/worthwhile {
+	if c.Before-c.After < c.Before/plan.Worthwhile {
 		return fmt.Errorf("it would make %d tokens out of %d: too little to gain", c.After, c.Before)
 	}
 	return nil
@@ -98,9 +99,9 @@ func (c *CompactCall) worth() error {
 // weigh estimates items, as the endpoint's reports correct it.
 func (r *Run) weigh(items []item.Item) (tokens int64) {
 	for _, it := range items {
-		tokens += r.state.Room.tokens(it)
+		tokens += r.state.Room.Tokens(it)
 	}
-	return r.state.corrected(tokens)
+	return r.state.Corrected(tokens)
 }
 
 // shorten makes what is sent instead of the items.
@@ -150,7 +151,7 @@ func (r *Run) byEndpoint(ctx context.Context, seen *CompactCall) (done bool, err
 
 // spend counts what a request took.
 func (c *CompactCall) spend(u *item.Usage, p Price) {
-	u, _ = counted(u)
+	u, _ = plan.Counted(u)
 	if u == nil {
 		return
 	}
@@ -213,7 +214,7 @@ func (a *Agent) compact(ctx context.Context, s *session.Session) (*Compacted, er
 	now := *a
 	now.Compaction.Auto = true
 	r.fold(&now)
-	if err := r.state.whole(s.ID()); err != nil {
+	if err := r.whole(); err != nil {
 		return nil, err
 	}
 	switch veto, judged := uninterrupted(ctx, r.judgeStored(ctx)); {
@@ -223,7 +224,7 @@ func (a *Agent) compact(ctx context.Context, s *session.Session) (*Compacted, er
 		return nil, context.Cause(ctx)
 	}
 	state := &r.state
-	plan, ok := state.plan(min(state.Room.Keep, state.Tokens()/4))
+	plan, ok := state.Shorten(min(state.Room.Keep, state.Tokens()/4))
 	if !ok {
 		return nil, ErrNothingToCompact
 	}
@@ -242,10 +243,10 @@ func (a *Agent) compact(ctx context.Context, s *session.Session) (*Compacted, er
 
 // fold reads the log, as an agent's configuration has it.
 func (r *Run) fold(a *Agent) {
-	r.state.Limits, r.state.Room = a.Limits, a.room()
+	r.state.Limits, r.state.Room = a.Limits.plan(), a.room()
 	r.measure()
 	_, resumes := r.agent.Model.(Resumer)
-	r.state.kept.on = resumes || r.agent.Request.Conversation != ""
+	r.state.Keep = resumes || r.agent.Request.Conversation != ""
 	for e := range r.session.Entries() {
 		r.apply(e)
 	}
@@ -254,9 +255,9 @@ func (r *Run) fold(a *Agent) {
 
 // measure estimates what the tools take of the context.
 func (r *Run) measure() {
-	if m := &r.state.Room; m.measures() {
+	if m := &r.state.Room; m.Measures() {
 		b, _ := (&item.Request{Tools: append(r.tools.Definitions(), r.agent.Request.Tools...)}).AppendJSON(nil)
-		m.Around = int64(estimateText(r.agent.Request.Instructions) + estimateText(string(b)))
+		m.Around = int64(plan.EstimateText(r.agent.Request.Instructions) + plan.EstimateText(string(b)))
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 )
@@ -87,7 +88,7 @@ func (r *Run) writer(seen *CompactCall) *writer {
 	w.req.Conversation = "" // which holds what was said, and not what is said about it
 	window := windowOf(w.req.Model)
 	if w.req.Model == own.Model {
-		window = cmp.Or(c.Window, r.state.learned().Window, window)
+		window = cmp.Or(c.Window, r.state.Learned().Window, window)
 	}
 	if r.agent.Prices != nil && w.req.Model != own.Model {
 		w.price, _ = r.agent.Prices(w.req.Model)
@@ -132,10 +133,10 @@ func (w *writer) condense(ctx context.Context, task string, pieces []string) (st
 func (w *writer) sum(ctx context.Context, task, head, piece string) (string, error) {
 	text, err := w.ask(ctx, task, head+piece)
 	var e *endpoint.Error
-	if !errors.As(err, &e) || e.Class != endpoint.ContextOverflow || estimateText(piece) < 2*leastPiece {
+	if !errors.As(err, &e) || e.Class != endpoint.ContextOverflow || plan.EstimateText(piece) < 2*leastPiece {
 		return text, err
 	}
-	w.piece = min(w.piece, estimateText(piece)/2)
+	w.piece = min(w.piece, plan.EstimateText(piece)/2)
 	var halves []string
 	for i, p := range pack([]string{piece}, w.piece+1) {
 		half, err := w.sum(ctx, task, fmt.Sprintf("%s(%d)\n\n", head, i+1), p)

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
@@ -24,7 +25,7 @@ import (
 // small is a model whose context is small. It tells summaries from turns by their
 // instructions.
 type small struct {
-	window int // in tokens of [agent.Estimate]; 0: none
+	window int // in tokens of [plan.Estimate]; 0: none
 	reply  func(n int) []item.Item
 	// summary is what it writes; nil: a short text.
 	summary func(ctx context.Context, req *item.Request) (string, error)
@@ -34,7 +35,7 @@ type small struct {
 
 func sizeOf(req *item.Request) (tokens int) {
 	for _, it := range req.Input.All() {
-		tokens += agent.Estimate(req.Model, it)
+		tokens += plan.Estimate(req.Model, it)
 	}
 	return tokens
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/item"
 )
 
@@ -28,7 +29,7 @@ func transcript(items []item.Item) []string {
 // block writes one item, "" for one that says nothing. names are those of the
 // tools, by the ids of their calls.
 func block(it item.Item, names map[string]string) string {
-	if content, ok := contentOf(it); ok {
+	if content, ok := plan.ContentOf(it); ok {
 		if it.IsOutput() {
 			return fmt.Sprintf("[output of %s]\n%s", cmp.Or(names[it.CallID()], "a call"), content.Display())
 		}
@@ -45,7 +46,7 @@ func block(it item.Item, names map[string]string) string {
 		return "[something that only the endpoint can read]"
 	}
 	if it.IsCall() {
-		name, with := calledBy(it)
+		name, with := plan.CalledBy(it)
 		names[it.CallID()] = name
 		arguments, quoted := with.Unquote()
 		if !quoted {
@@ -113,7 +114,7 @@ func pack(blocks []string, tokens int) (pieces []string) {
 		room = tokens
 	}
 	for _, b := range blocks {
-		n := estimateText(b)
+		n := plan.EstimateText(b)
 		if n > room {
 			flush()
 		}
@@ -121,7 +122,7 @@ func pack(blocks []string, tokens int) (pieces []string) {
 			head := headOf(b, tokens)
 			pieces = append(pieces, head)
 			b = b[len(head):]
-			n = estimateText(b)
+			n = plan.EstimateText(b)
 		}
 		piece.WriteString(b)
 		room -= n

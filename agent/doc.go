@@ -4,18 +4,14 @@
 // Package agent runs tool-calling conversations: it asks a model, runs the
 // calls it makes and asks again, until there is an answer or a reason to stop.
 //
-// Deciding and acting are apart. [State] folds a session's log and names the
-// next [Effect]; it has no clock, no I/O and no randomness, so resuming a
-// session after a crash is reading its log and deciding again. A [Run] performs
-// effects and appends their outcomes. There is one loop: [Agent.Run] drains
-// what [Agent.Stream] yields.
+// Deciding and acting are apart. Package plan folds a session's log and names
+// what to do next; it has no clock, no I/O and no randomness, so resuming a
+// session after a crash is reading its log and deciding again. A [Run] does it
+// and appends the outcome. There is one loop: [Agent.Run] drains what
+// [Agent.Stream] yields.
 //
-// Programs that run agents need [Agent], [Result] and the events. [State], [Room]
-// and the effects ([Ask], [Close], [Approve], [Call], [Compact], [Stop]) are the
-// parts of the loop, exported for those who test decisions or look into a log:
-// none of them is called to stop a run, to approve a call or to compact a session.
-// For that there are [Run.StopAfterTurn] and the context, [Decide], and
-// [Agent.Compact].
+// To stop a run there are [Run.StopAfterTurn] and the context, to approve a call
+// [Decide], and to compact a session [Agent.Compact].
 //
 // A client repeats only the same request, and only before any of its answer
 // arrived. The loop asks again in a few cases only, with something left out

@@ -7,6 +7,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
@@ -80,7 +81,7 @@ func forked(log []session.Entry, call session.OpenCall) ([]session.Body, error) 
 		}
 	}
 	for _, c := range v.Open() {
-		text, own := tool.Envelope(true, toolName(c.Item), notInFork, ""), c.Seq == call.Seq
+		text, own := tool.Envelope(true, plan.ToolName(c.Item), notInFork, ""), c.Seq == call.Seq
 		if own {
 			text = youAreTheFork
 		}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
@@ -129,7 +130,7 @@ func (r *Run) guardInput(ctx context.Context, input []item.Item) error {
 		if h.BeforeInput == nil {
 			continue
 		}
-		seen := InputCall{Session: r.session.ID(), Depth: r.depth, Input: slices.Clone(input), History: r.state.view.Items().Clone()}
+		seen := InputCall{Session: r.session.ID(), Depth: r.depth, Input: slices.Clone(input), History: r.state.View().Items().Clone()}
 		if err := guarded(h, "BeforeInput", func() error { return h.BeforeInput(ctx, &seen) }); err != nil {
 			return err
 		}
@@ -202,10 +203,10 @@ func (r *Run) endEarly(ctx context.Context) error {
 	if len(r.early) == 0 {
 		return nil
 	}
-	var calls []CallRef
-	for _, c := range r.state.view.Open() {
+	var calls []plan.CallRef
+	for _, c := range r.state.View().Open() {
 		if r.early[c.Seq] {
-			calls = append(calls, CallRef{c.Seq, c.Number, c.CallID})
+			calls = append(calls, plan.CallRef{Seq: c.Seq, Number: c.Number, CallID: c.CallID})
 		}
 	}
 	return r.call(ctx, calls)
@@ -262,8 +263,8 @@ func (r *Run) judgeStored(ctx context.Context) error {
 	}
 	seen.Session, seen.Depth, seen.Request = r.session.ID(), r.depth, r.request()
 	seen.Request.Input = item.NewList()
-	for i, it := range r.state.view.Items().All() {
-		if seq, _ := r.state.view.Seq(i); seq >= r.state.turnAt {
+	for i, it := range r.state.View().Items().All() {
+		if seq, _ := r.state.View().Seq(i); seq >= r.state.TurnEntry() {
 			break
 		}
 		seen.Request.Input.Append(it)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
@@ -24,13 +25,13 @@ const unseen = "The endpoint takes no images."
 // else all is as it was, and the first failure stands.
 func (r *Run) withoutImages(inner, ctx context.Context, seen *ModelCall, failure error) (shown bool, second, err error) {
 	seqs := r.suspects(failure)
-	if len(seqs) == 0 || ctx.Err() != nil || r.state.kept.open != nil && !refused(failure) {
+	if len(seqs) == 0 || ctx.Err() != nil || r.state.InConversation() != "" && !refused(failure) {
 		return false, failure, nil
 	}
 	whole, blind := seen.Request, *seen.Request
 	blind.Input = new(item.List)
 	for i, it := range whole.Input.All() {
-		if seq, _ := r.state.view.Seq(i); seqs[seq] {
+		if seq, _ := r.state.View().Seq(i); seqs[seq] {
 			it, _ = session.Marker(it, unseen)
 		}
 		blind.Input.Append(it)
@@ -44,7 +45,7 @@ func (r *Run) withoutImages(inner, ctx context.Context, seen *ModelCall, failure
 	}
 	var bodies []session.Body
 	for i := range whole.Input.Len() {
-		if seq, _ := r.state.view.Seq(i); seqs[seq] {
+		if seq, _ := r.state.View().Seq(i); seqs[seq] {
 			bodies = append(bodies, session.Quarantined{Seq: seq, Reason: unseen})
 			delete(seqs, seq)
 		}
@@ -64,7 +65,7 @@ func (r *Run) withoutImages(inner, ctx context.Context, seen *ModelCall, failure
 // refused reports that a request had no effect, not even at the endpoint.
 func refused(failure error) bool {
 	var e *endpoint.Error
-	return errors.As(failure, &e) && !e.Sent && notBegun(e.Class)
+	return errors.As(failure, &e) && !e.Sent && plan.NotBegun(string(e.Class))
 }
 
 func reasonOfAny(failure error) string {
@@ -87,12 +88,12 @@ func (r *Run) suspects(failure error) map[int64]bool {
 	if e.Param != "" || imageCodes[e.Code] || errors.As(failure, &mapped) {
 		return nil
 	}
-	list := r.state.view.Items()
-	for _, from := range []int{r.state.accepted, 0} {
+	list := r.state.View().Items()
+	for _, from := range []int{r.state.Accepted(), 0} {
 		seqs := map[int64]bool{}
 		for i := from; i < list.Len(); i++ {
 			if r.replaceable(i) && holdsImage(list.At(i)) {
-				seq, _ := r.state.view.Seq(i)
+				seq, _ := r.state.View().Seq(i)
 				seqs[seq] = true
 			}
 		}

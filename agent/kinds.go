@@ -5,53 +5,12 @@ package agent
 
 import (
 	"fmt"
-	"strings"
 
+	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
 )
-
-// toolName is what the tool is called that a call is for: calls of the API's own
-// tools name none. A call that the endpoint makes on an MCP server is called
-// LABEL.TOOL, which no tool of ours can be: their names have no dots.
-func toolName(it item.Item) string {
-	if hosted(it) {
-		label, _ := it.Member("server_label")
-		text, _ := label.Unquote()
-		return plainName(text) + "." + plainName(it.Name())
-	}
-	if name := tool.NameOfKind(it.Type()); name != "" {
-		return name
-	}
-	return it.Name()
-}
-
-// hosted reports whether an item asks whether the endpoint may make a call.
-func hosted(it item.Item) bool { return it.Type() == item.TypeMCPApprovalRequest }
-
-// plainName returns a name as patterns can match it: a slash would stand between
-// a pattern such as * and the name.
-func plainName(name string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '-', r == '.':
-			return r
-		}
-		return '_'
-	}, name)
-}
-
-// calledBy is the name that a call is made by and the text of what it is made
-// with.
-func calledBy(it item.Item) (name string, with item.JSON) {
-	for _, member := range [...]string{"arguments", "input", "operation", "action"} {
-		if v, ok := it.Member(member); ok {
-			return toolName(it), v
-		}
-	}
-	return toolName(it), ""
-}
 
 // readCall is the call that was read last: most are read for their verdict, and
 // at once again to be started.
@@ -93,7 +52,7 @@ func CallOf(it item.Item) (tool.Call, error) {
 		if err != nil {
 			return tool.Call{}, err
 		}
-		return tool.Call{ID: m.ID, Kind: it.Type(), Name: toolName(it), Arguments: m.Arguments}, nil
+		return tool.Call{ID: m.ID, Kind: it.Type(), Name: plan.ToolName(it), Arguments: m.Arguments}, nil
 	case item.TypeShellCall:
 		s, err := item.As[item.ShellCall](it)
 		if err != nil {
@@ -104,7 +63,7 @@ func CallOf(it item.Item) (tool.Call, error) {
 		}
 		fallthrough
 	case item.TypeApplyPatchCall, item.TypeLocalShellCall:
-		name, with := calledBy(it)
+		name, with := plan.CalledBy(it)
 		return tool.Call{ID: it.CallID(), Kind: it.Type(), Name: name, Arguments: string(with)}, nil
 	}
 	return tool.Call{}, fmt.Errorf("no tool runs for an item of type %s", it.Type())

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
@@ -41,8 +42,8 @@ func (r *Run) mend(failure error) session.Body {
 	var decision session.Body
 	switch e.Class {
 	case endpoint.EncryptedContent:
-		list := r.state.view.Items()
-		if packed := r.state.view.Packed(); !r.state.run.dropped && reasoningIn(list, list.Len()) > 0 {
+		list := r.state.View().Items()
+		if packed := r.state.View().Packed(); !r.state.ReasoningDropped() && plan.ReasoningIn(list, list.Len()) > 0 {
 			decision = session.ReasoningDropped{Reason: reasonOf(e)}
 		} else if packed > 0 {
 			decision = session.Restored{Seq: packed}
@@ -55,7 +56,7 @@ func (r *Run) mend(failure error) session.Body {
 		if !mendable && member == "" {
 			return r.unreadable(e, i)
 		}
-		seq, _ := r.state.view.Seq(i)
+		seq, _ := r.state.View().Seq(i)
 		decision = session.Quarantined{Seq: seq, Member: member, Reason: reasonOf(e)}
 	case endpoint.NotFound, endpoint.PreviousResponse:
 		if decision = r.forgotten(e); decision == nil {
@@ -73,8 +74,8 @@ func (r *Run) mend(failure error) session.Body {
 // unreadable leaves the reasoning out, once a run, if item i of it is what a
 // request was refused for: no marker can take its place.
 func (r *Run) unreadable(e *endpoint.Error, i int) session.Body {
-	list := r.state.view.Items()
-	if i < 0 || i >= list.Len() || list.At(i).Type() != item.TypeReasoning || r.state.run.dropped || !r.budget.Take() {
+	list := r.state.View().Items()
+	if i < 0 || i >= list.Len() || list.At(i).Type() != item.TypeReasoning || r.state.ReasoningDropped() || !r.budget.Take() {
 		return nil
 	}
 	return session.ReasoningDropped{Reason: reasonOf(e)}
@@ -90,16 +91,6 @@ func reasonOf(e *endpoint.Error) string {
 		reason = strings.ToValidUTF8(reason[:maxReason], "") + "…"
 	}
 	return reason
-}
-
-// reasoningIn counts the reasoning among the first items of a list.
-func reasoningIn(list *item.List, first int) (n int) {
-	for i := range first {
-		if list.At(i).Type() == item.TypeReasoning {
-			n++
-		}
-	}
-	return n
 }
 
 // culprit returns the index of the item that a request was refused for, if one
@@ -119,7 +110,7 @@ func (r *Run) culprit(failure error, e *endpoint.Error) (i int, mendable bool) {
 		return i, r.replaceable(i)
 	case named:
 		i += r.skip
-		return i, r.replaceable(i) && fits(r.state.view.Items().At(i), member)
+		return i, r.replaceable(i) && fits(r.state.View().Items().At(i), member)
 	case imageCodes[e.Code]:
 		return r.onlyImage()
 	}
@@ -129,11 +120,11 @@ func (r *Run) culprit(failure error, e *endpoint.Error) (i int, mendable bool) {
 // spare returns the member of item i that a request was refused for, if one is
 // named that the item can do without, and "" otherwise.
 func (r *Run) spare(e *endpoint.Error, i int) string {
-	if i < 0 || i >= r.state.view.Items().Len() {
+	if i < 0 || i >= r.state.View().Items().Len() {
 		return ""
 	}
 	_, member, named := placeIn(e.Param)
-	if !named || !session.Spare(r.state.view.Items().At(i), member) {
+	if !named || !session.Spare(r.state.View().Items().At(i), member) {
 		return ""
 	}
 	return member
@@ -147,10 +138,10 @@ func (r *Run) blamed(failure error) int64 {
 		return 0
 	}
 	i, _ := r.culprit(failure, e)
-	if i < 0 || i >= r.state.view.Items().Len() {
+	if i < 0 || i >= r.state.View().Items().Len() {
 		return 0
 	}
-	seq, _ := r.state.view.Seq(i)
+	seq, _ := r.state.View().Seq(i)
 	return seq
 }
 
@@ -185,11 +176,11 @@ func fits(it item.Item, member string) bool {
 // replaceable reports whether a marker can take the place of item i, and none
 // has.
 func (r *Run) replaceable(i int) bool {
-	list := r.state.view.Items()
+	list := r.state.View().Items()
 	if i >= list.Len() {
 		return false
 	}
-	if _, done := r.state.view.Seq(i); done {
+	if _, done := r.state.View().Seq(i); done {
 		return false
 	}
 	_, ok := session.Marker(list.At(i), "")
@@ -217,8 +208,8 @@ var imageCodes = map[string]bool{
 // onlyImage returns the one item with images that the endpoint has not taken
 // before; if it has taken all, the only one there is.
 func (r *Run) onlyImage() (int, bool) {
-	list := r.state.view.Items()
-	for _, from := range []int{r.state.accepted, 0} {
+	list := r.state.View().Items()
+	for _, from := range []int{r.state.Accepted(), 0} {
 		found := -1
 		for i := from; i < list.Len(); i++ {
 			if !r.replaceable(i) || !holdsImage(list.At(i)) {

@@ -52,7 +52,7 @@ type scope struct {
 
 // scope prepares for a call of a nesting tool.
 func (r *Run) scope(c session.OpenCall) *scope {
-	return &scope{run: r, call: c, log: r.session.Log(), id: r.session.NestedID(c), goOn: c.Paused != "", rules: slices.Clip(r.state.rules), tools: r.tools, ended: make(chan struct{})}
+	return &scope{run: r, call: c, log: r.session.Log(), id: r.session.NestedID(c), goOn: c.Paused != "", rules: slices.Clip(r.state.Rules()), tools: r.tools, ended: make(chan struct{})}
 }
 
 // What the model reads about calls that start no run.

@@ -19,6 +19,7 @@ import (
 	"testing"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/responses"
 	"github.com/antiphon-go/antiphon/session"
@@ -372,7 +373,6 @@ func TestNonsenseTool(t *testing.T) {
 		"Idempotent":     tool.Idempotent,
 		"Image":          tool.Image,
 		"MaxOutput":      tool.MaxOutput,
-		"NameOfKind":     tool.NameOfKind,
 		"Nested":         tool.Nested,
 		"NewSet":         tool.NewSet,
 		"Parameters":     tool.Parameters,
@@ -405,6 +405,26 @@ func TestNonsenseTool(t *testing.T) {
 	p.methods(new(tool.Outcome))
 }
 
+func TestNonsensePlan(t *testing.T) {
+	p := newPoker(t)
+	p.functions("plan", map[string]any{
+		"CalledBy":     plan.CalledBy,
+		"ContentOf":    plan.ContentOf,
+		"Counted":      plan.Counted,
+		"Estimate":     plan.Estimate,
+		"EstimateText": plan.EstimateText,
+		"Hosted":       plan.Hosted,
+		"NotBegun":     plan.NotBegun,
+		"Plus":         plan.Plus,
+		"ReasoningIn":  plan.ReasoningIn,
+		"ServerOf":     plan.ServerOf,
+		"ToolName":     plan.ToolName,
+		"Within":       plan.Within,
+	})
+	p.methods(new(plan.State))
+	p.methods(new(plan.Room))
+}
+
 func TestNonsenseAgent(t *testing.T) {
 	p := newPoker(t)
 	p.functions(".", map[string]any{
@@ -416,7 +436,6 @@ func TestNonsenseAgent(t *testing.T) {
 		"CheckRules":     agent.CheckRules,
 		"CommandOf":      agent.CommandOf,
 		"Decide":         agent.Decide,
-		"Estimate":       agent.Estimate,
 		"ForkTool":       agent.ForkTool,
 		"Recall":         agent.Recall,
 		"Restore":        agent.Restore,
@@ -429,7 +448,6 @@ func TestNonsenseAgent(t *testing.T) {
 	p.methods(&agent.Agent{Model: new(memory)})
 	p.methods(new(agent.Agent))
 	p.methods(agent.BlobSpill(nil, ""))
-	p.methods(new(agent.State))
 	p.methods(new(agent.Budget))
 	p.methods(new(agent.Spent))
 	p.methods((*agent.Budget)(nil))

@@ -6,6 +6,7 @@ package agent
 import (
 	"context"
 
+	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 )
@@ -49,9 +50,9 @@ func (r *Run) foresee(ctx context.Context) error {
 		if err := r.collapse(ctx); err != nil {
 			return err
 		}
-		end, ok := r.state.Next().(Close)
+		end, ok := r.state.Next().(plan.Skip)
 		if !ok {
-			return r.record(ctx, session.TurnStarted{Turn: r.state.turn + 1})
+			return r.record(ctx, session.TurnStarted{Turn: r.state.Turn() + 1})
 		}
 		if err := r.close(ctx, end.Calls); err != nil {
 			return err

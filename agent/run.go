@@ -6,11 +6,13 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"reflect"
 	"sync"
 	"time"
 
+	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
@@ -37,7 +39,7 @@ type Run struct {
 	found  []tool.Tool // of the agent's source, among them
 	marks  bool        // the model has marks that say how to read what was left out
 	offers bool        // and it has the tool for that
-	state  State
+	state  plan.State
 	totals Totals
 	// failure is what ended the last turn, to be reported when the run stops.
 	failure error
@@ -77,8 +79,8 @@ type Run struct {
 	shortened Compacted        // the last compaction
 	spoiled   error            // why it failed, if it did
 	reads     reads
-	why       Stop    // how it ended
-	purse     *Budget // what the run and those nested in it use
+	why       plan.Stop // how it ended
+	purse     *Budget   // what the run and those nested in it use
 	price     Price
 }
 
@@ -273,17 +275,17 @@ func (r *Run) loop(ctx context.Context, veto error) error {
 		}
 		var err error
 		switch e := r.state.Next().(type) {
-		case Ask:
+		case plan.Ask:
 			err = r.turn(ctx, e.Turn)
-		case Close:
+		case plan.Skip:
 			err = r.close(ctx, e.Calls)
-		case Approve:
+		case plan.Approve:
 			err = r.approve(ctx, e.Calls)
-		case Call:
+		case plan.Call:
 			err = r.call(ctx, e.Calls)
-		case Compact:
+		case plan.Compact:
 			err = r.compact(ctx, e)
-		case Stop:
+		case plan.Stop:
 			if r.closeInbox() {
 				return r.stop(ctx, e)
 			}
@@ -324,7 +326,7 @@ func (r *Run) open(ctx context.Context) error {
 		return err
 	}
 	r.fold(r.agent)
-	if err := r.state.whole(r.session.ID()); err != nil {
+	if err := r.whole(); err != nil {
 		return err
 	}
 	if err := r.resume(); err != nil {
@@ -343,6 +345,22 @@ func (r *Run) open(ctx context.Context) error {
 		begun = nil
 	}
 	return r.give(ctx, begun, r.input)
+}
+
+// ErrEntriesLost is wrapped by the error of a run on a session that was salvaged
+// and in which entries are lost, until a [session.Noticed] of the kind
+// NoticeGapsAccepted is appended to it.
+var ErrEntriesLost = errors.New("entries of the session were lost")
+
+// whole is the error for a log in which an entry was lost: that may have taken back
+// words that would be sent again.
+func (r *Run) whole() error {
+	if r.state.Gap() == 0 {
+		return nil
+	}
+	id := r.session.ID()
+	return fmt.Errorf("session %q: %w: one was entry %d; it may have withdrawn words that would be sent now\n"+
+		"  hint: see what would be sent: antiphon sessions show %s --as-sent; to go on with it, salvage it with --accept-gaps", id, ErrEntriesLost, r.state.Gap(), id)
 }
 
 // record appends to the log and folds what it appended. It comes before
@@ -389,7 +407,7 @@ func (r *Run) arrivals(ctx context.Context) error {
 	r.mu.Unlock()
 
 	var bodies []session.Body
-	asked := r.state.run.ask
+	asked := r.state.StopAsked()
 	if after && asked.Why == "" {
 		bodies = append(bodies, session.StopAsked{Why: string(StoppedAfter), AfterTurn: true})
 	}
@@ -409,7 +427,7 @@ func (r *Run) arrivals(ctx context.Context) error {
 
 // stop records and tells the end of the run, and returns the error it ended
 // with.
-func (r *Run) stop(ctx context.Context, s Stop) error {
+func (r *Run) stop(ctx context.Context, s plan.Stop) error {
 	if err := r.record(ctx, session.Stopped{Why: string(s.Why), Detail: s.Detail}); err != nil {
 		return err
 	}

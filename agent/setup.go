@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"context"
 
+	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
@@ -24,24 +25,16 @@ type Describer interface{ About() endpoint.About }
 // before it did. Whether that is still the endpoint is for the Model to see.
 type Recaller interface{ Recall(before endpoint.About) }
 
-// serverKind is the kind of server that answers told, and whose they were.
-type serverKind struct{ endpoint, profile string }
-
-func (k *serverKind) apply(b session.Body, endpoint string) {
-	if k.endpoint != endpoint {
-		*k = serverKind{endpoint: endpoint}
-	}
-	if end, ok := b.(session.TurnEnded); ok && end.Profile != "" {
-		k.profile = end.Profile
-	}
+// recall tells the model what the log says of its endpoint.
+func (r *Run) recall() {
+	url, profile := r.state.Server()
+	tell(r.agent.Model, url, profile)
 }
 
-// recall tells the model what the log says of its endpoint.
-func (r *Run) recall() { r.state.server.tell(r.agent.Model) }
-
-func (k serverKind) tell(m Model) {
-	if m, ok := m.(Recaller); ok && k.profile != "" {
-		m.Recall(endpoint.About{URL: k.endpoint, Profile: k.profile})
+// tell lets a model know what kind of server a profile names, as the log has it.
+func tell(m Model, endpointURL, profile string) {
+	if m, ok := m.(Recaller); ok && profile != "" {
+		m.Recall(endpoint.About{URL: endpointURL, Profile: profile})
 	}
 }
 
@@ -49,13 +42,8 @@ func (k serverKind) tell(m Model) {
 // run does before its first request. It is for a program that says who will answer
 // before it starts the run. A model that is not a [Recaller] is left as it is.
 func Recall(m Model, s *session.Session) {
-	var kind serverKind
-	var setup session.Setup
-	for e := range s.Entries() {
-		setup.Apply(e.Body)
-		kind.apply(e.Body, setup.Endpoint)
-	}
-	kind.tell(m)
+	url, profile := plan.ServerOf(s.Entries())
+	tell(m, url, profile)
 }
 
 // setup says what makes the next turn.
@@ -133,7 +121,7 @@ func (a *Agent) locate(s *session.Setup) {
 // changed returns a copy of the setup if the log does not have it yet, else nil.
 func (r *Run) changed() *session.Setup {
 	now := r.setup()
-	if now.Equal(&r.state.setup) {
+	if now.Equal(r.state.Setup()) {
 		return nil
 	}
 	s := *now
@@ -154,7 +142,7 @@ func (r *Run) learnWindow(ctx context.Context, end *session.TurnEnded, req *item
 	if !ok || req == nil || end.BrokeOff() || ctx.Err() != nil {
 		return
 	}
-	if n := m.Window(ctx, req.Model); n > 0 && n != r.state.window.told {
+	if n := m.Window(ctx, req.Model); n > 0 && n != r.state.ToldWindow() {
 		end.Window = n
 	}
 }
@@ -171,7 +159,7 @@ func (r *Run) describe(ctx context.Context, end *session.TurnEnded, req *item.Re
 	}
 	r.learnWindow(ctx, end, req)
 	now := r.setup()
-	if now.Profile != r.state.setup.Profile {
+	if now.Profile != r.state.Setup().Profile {
 		end.Profile = now.Profile
 	}
 	if len(r.agent.Hooks) == 0 || req == nil {

@@ -66,8 +66,8 @@ func (r *Run) equip(ctx context.Context) error {
 	if set == r.tools {
 		return nil // it had the tool for the rest before
 	}
-	r.state.cache.tools = r.tools != nil
-	r.tools, r.state.Kinds = set, set.Kinds()
+	r.state.Offer(set.Kinds(), r.tools != nil)
+	r.tools = set
 	r.measure()
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
@@ -44,7 +45,7 @@ func TestToolSource(t *testing.T) {
 	if res := r.run(); res.Text != "done" {
 		t.Error(res)
 	}
-	if c := res.Cache; len(c) != 1 || c[0].Broken == nil || c[0].Broken.Why != agent.ByTools || c[0].Stable != 0 {
+	if c := res.Cache; len(c) != 1 || c[0].Broken == nil || c[0].Broken.Why != plan.ByTools || c[0].Stable != 0 {
 		t.Errorf("%+v", c)
 	}
 	var tools []string

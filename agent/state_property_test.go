@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
@@ -23,9 +24,9 @@ import (
 // crashes, and no clock, wire or goroutine.
 type driver struct {
 	t       *rapid.T
-	limits  agent.Limits
-	room    agent.Room
-	state   *agent.State
+	limits  plan.Limits
+	room    plan.Room
+	state   *plan.State
 	log     []session.Entry
 	calls   int
 	crashes int
@@ -53,7 +54,7 @@ func (d *driver) crash() bool {
 		return false
 	}
 	d.crashes--
-	d.state = &agent.State{Limits: d.limits, Room: d.room}
+	d.state = &plan.State{Limits: d.limits, Room: d.room}
 	for _, e := range d.log {
 		d.state.Apply(e)
 	}
@@ -69,12 +70,12 @@ func (d *driver) start() {
 
 // next names the effect, and proves that naming it is pure: asked twice, or by
 // another who reads the same log, it is the same.
-func (d *driver) next() agent.Effect {
+func (d *driver) next() plan.Effect {
 	e := d.state.Next()
 	if again := d.state.Next(); !reflect.DeepEqual(e, again) {
 		d.t.Fatalf("asked twice: %#v, then %#v", e, again)
 	}
-	other := agent.State{Limits: d.limits, Room: d.room}
+	other := plan.State{Limits: d.limits, Room: d.room}
 	for _, entry := range d.log {
 		other.Apply(entry)
 	}
@@ -110,7 +111,7 @@ func (d *driver) draw(kind int) item.Item {
 	return it
 }
 
-func (d *driver) ask(e agent.Ask) {
+func (d *driver) ask(e plan.Ask) {
 	if len(d.state.View().Open()) > 0 {
 		d.t.Fatal("the model is asked while calls are open")
 	}
@@ -179,7 +180,7 @@ func (d *driver) mend() {
 }
 
 // compact does what a run does, and what a model that fails does. C3 C4
-func (d *driver) compact(c agent.Compact) {
+func (d *driver) compact(c plan.Compact) {
 	if d.shorter++; d.shorter > 2 { // the tail may be shorter than what is not yet seen
 		d.t.Fatalf("compaction number %d before the model is asked again", d.shorter)
 	}
@@ -214,7 +215,7 @@ func (d *driver) paired() {
 	}
 }
 
-func (d *driver) closing(calls []agent.Closing) {
+func (d *driver) closing(calls []plan.Skipped) {
 	for _, ref := range calls {
 		if d.crash() {
 			return
@@ -236,7 +237,7 @@ func (d *driver) closing(calls []agent.Closing) {
 }
 
 // meant returns the call that an effect names.
-func (d *driver) meant(ref agent.CallRef) session.OpenCall {
+func (d *driver) meant(ref plan.CallRef) session.OpenCall {
 	c, ok := d.state.View().Call(ref.CallID, ref.Number)
 	if !ok || c.Seq != ref.Seq {
 		d.t.Fatalf("%+v names %+v", ref, c)
@@ -244,7 +245,7 @@ func (d *driver) meant(ref agent.CallRef) session.OpenCall {
 	return c
 }
 
-func (d *driver) approve(calls []agent.CallRef) {
+func (d *driver) approve(calls []plan.CallRef) {
 	for _, ref := range calls {
 		if d.crash() {
 			return
@@ -283,7 +284,7 @@ func (d *driver) answers() {
 	}
 }
 
-func (d *driver) call(calls []agent.CallRef) {
+func (d *driver) call(calls []plan.CallRef) {
 	var running []session.OpenCall
 	for _, ref := range calls {
 		if d.crash() {
@@ -443,12 +444,12 @@ func TestDecideAlwaysEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := &driver{
 			t: t, crashes: 3, allowed: map[string]bool{}, ran: map[string]int{},
-			limits: agent.Limits{MaxTurns: 4, MaxRepeats: rapid.IntRange(0, 3).Draw(t, "repeats"), MaxTokens: int64(rapid.IntRange(0, 40).Draw(t, "tokens")), MaxCost: float64(rapid.IntRange(0, 4).Draw(t, "cost"))},
+			limits: plan.Limits{MaxTurns: 4, MaxRepeats: rapid.IntRange(0, 3).Draw(t, "repeats"), MaxTokens: int64(rapid.IntRange(0, 40).Draw(t, "tokens")), MaxCost: float64(rapid.IntRange(0, 4).Draw(t, "cost"))},
 		}
 		if rapid.Bool().Draw(t, "room") {
-			d.room = agent.Room{On: true, Start: int64(d.pick("start", 200)), Window: int64(d.pick("window", 400)), Keep: int64(d.pick("keep", 100)), By: session.BySummary}
+			d.room = plan.Room{On: true, Start: int64(d.pick("start", 200)), Window: int64(d.pick("window", 400)), Keep: int64(d.pick("keep", 100)), By: session.BySummary}
 		}
-		d.state = &agent.State{Limits: d.limits, Room: d.room}
+		d.state = &plan.State{Limits: d.limits, Room: d.room}
 		for range 3 {
 			d.start()
 			d.add(session.Given{Item: d.draw(6)})
@@ -471,17 +472,17 @@ func (d *driver) untilStop() {
 			continue
 		}
 		switch e := d.next().(type) {
-		case agent.Ask:
+		case plan.Ask:
 			d.ask(e)
-		case agent.Close:
+		case plan.Skip:
 			d.closing(e.Calls)
-		case agent.Approve:
+		case plan.Approve:
 			d.approve(e.Calls)
-		case agent.Call:
+		case plan.Call:
 			d.call(e.Calls)
-		case agent.Compact:
+		case plan.Compact:
 			d.compact(e)
-		case agent.Stop:
+		case plan.Stop:
 			d.stop(e)
 			return
 		}
@@ -490,7 +491,7 @@ func (d *driver) untilStop() {
 }
 
 // stop looks at what is open, and ends the run.
-func (d *driver) stop(e agent.Stop) {
+func (d *driver) stop(e plan.Stop) {
 	open := d.state.View().Open()
 	first := map[string]bool{}
 	for _, c := range open {

@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/chatmd/transcript"
@@ -257,14 +257,14 @@ func told(s *session.Session) (list []string) {
 
 // sent is what the next run sends with its first request, or what it does
 // instead. Calls that it may start come to one output.
-func sent(t *rapid.T, s *session.Session) (list []string, next agent.Effect) {
-	var state agent.State
+func sent(t *rapid.T, s *session.Session) (list []string, next plan.Effect) {
+	var state plan.State
 	seq := int64(0)
 	apply := func(b session.Body) {
 		seq++
 		state.Apply(session.Entry{Seq: seq, Body: b})
 	}
-	answer := func(ref agent.CallRef, text string) {
+	answer := func(ref plan.CallRef, text string) {
 		c, _ := state.View().Call(ref.CallID, ref.Number)
 		if out, ok, _ := item.OutputFor(c.Item, item.Text(text)); ok {
 			apply(session.Answered{CallID: c.CallID, Item: out})
@@ -279,13 +279,13 @@ func sent(t *rapid.T, s *session.Session) (list []string, next agent.Effect) {
 	for {
 		next = state.Next()
 		switch e := next.(type) {
-		case agent.Close:
+		case plan.Skip:
 			answer(e.Calls[0].CallRef, e.Calls[0].Reason)
 			continue
-		case agent.Approve:
+		case plan.Approve:
 			apply(session.Approval{CallID: e.Calls[0].CallID, Allowed: true})
 			continue
-		case agent.Call:
+		case plan.Call:
 			apply(session.CallStarted{CallID: e.Calls[0].CallID})
 			answer(e.Calls[0], "ran")
 			continue

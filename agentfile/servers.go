@@ -254,11 +254,11 @@ func nameOf(t tool.Tool) string {
 	case *item.CustomTool:
 		return def.Name
 	case *item.ApplyPatchTool:
-		return tool.NameOfKind(item.TypeApplyPatchCall)
+		return item.TypeApplyPatchCall.Tool()
 	case *item.ShellTool:
-		return tool.NameOfKind(item.TypeShellCall)
+		return item.TypeShellCall.Tool()
 	case *item.LocalShellTool:
-		return tool.NameOfKind(item.TypeLocalShellCall)
+		return item.TypeLocalShellCall.Tool()
 	}
 	return ""
 }

@@ -158,6 +158,22 @@ var answers = map[Type]Type{
 // type that is not an output's.
 func (t Type) Answers() Type { return answers[t] }
 
+// Tool returns the name by which policies and people know the API's own tool that
+// calls of type t are for, if such calls can be run by a client, or "": an
+// [*ApplyPatchTool] is apply_patch, a [*ShellTool] shell, a [*LocalShellTool]
+// local_shell.
+func (t Type) Tool() string {
+	switch t {
+	case TypeApplyPatchCall:
+		return "apply_patch"
+	case TypeShellCall:
+		return "shell"
+	case TypeLocalShellCall:
+		return "local_shell"
+	}
+	return ""
+}
+
 // Answers reports whether the item is an output for call: of its kind, and with
 // its call id.
 func (it Item) Answers(call Item) bool {

@@ -18,7 +18,7 @@ import (
 type Tool interface {
 	// Definition returns what the model sees: an [*item.FunctionTool], an
 	// [*item.CustomTool], or one of the API's own tools that are run here (see
-	// [NameOfKind]). It must return an equal value every time; the caller
+	// [item.Type.Tool]). It must return an equal value every time; the caller
 	// may keep it.
 	Definition() item.Tool
 

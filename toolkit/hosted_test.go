@@ -28,7 +28,7 @@ func hostedKit(t *testing.T, kind item.Type, make func(*Files) (tool.Tool, error
 		t.Fatal(err)
 	}
 	return k, func(arguments string) tool.Outcome {
-		return k.set.Invoke(t.Context(), tool.Call{Kind: kind, Name: tool.NameOfKind(kind), Arguments: arguments}, tool.Shape{})
+		return k.set.Invoke(t.Context(), tool.Call{Kind: kind, Name: kind.Tool(), Arguments: arguments}, tool.Shape{})
 	}
 }
 

@@ -57,7 +57,7 @@ func (c *runCommand) adjust(ctx context.Context, env environment, a *agent.Agent
 		return usage(err)
 	}
 	if kinds := set.Kinds(); len(kinds) > 0 && c.API == "chat" {
-		return usage(fmt.Errorf("the tool %s is one of the Responses API's own, which Chat Completions does not have", tool.NameOfKind(kinds[0])))
+		return usage(fmt.Errorf("the tool %s is one of the Responses API's own, which Chat Completions does not have", kinds[0].Tool()))
 	}
 	c.names = append(append(c.names, set.Names()...), tool.ReadOutputName)
 	for _, flag := range []struct {

@@ -22,6 +22,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/export"
 	"github.com/antiphon-go/antiphon/item"
@@ -354,12 +355,12 @@ func lastSaid(s *session.Session) item.Item {
 
 // unanswered reports whether a run that says nothing new would go on.
 func unanswered(s *session.Session) bool {
-	var state agent.State
+	var state plan.State
 	for e := range s.Entries() {
 		state.Apply(e)
 	}
 	state.Apply(session.Entry{Body: session.RunStarted{}})
-	stop, ok := state.Next().(agent.Stop)
+	stop, ok := state.Next().(plan.Stop)
 	return !ok || stop.Why != agent.NothingToSend
 }
 

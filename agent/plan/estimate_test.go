@@ -1,7 +1,7 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package agent_test
+package plan_test
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 )
@@ -44,7 +44,7 @@ func TestEstimate(t *testing.T) {
 		{"file", "gpt-4o", file, 500, 5000},
 		{"reasoning", "gpt-5", reasoning, 500, 700},
 	} {
-		if n := agent.Estimate(c.model, c.it); n < c.low || n > c.top {
+		if n := plan.Estimate(c.model, c.it); n < c.low || n > c.top {
 			t.Errorf("%s: %d, want %d to %d", c.name, n, c.low, c.top)
 		}
 	}
@@ -89,7 +89,7 @@ func TestEstimateOfHeld(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if a, b := agent.Estimate("gpt-4o", it), agent.Estimate("gpt-4o", back); a != b {
+		if a, b := plan.Estimate("gpt-4o", it), plan.Estimate("gpt-4o", back); a != b {
 			t.Fatalf("%d as it is, %d held", a, b)
 		}
 	})
@@ -100,14 +100,14 @@ type counting int
 
 func (c *counting) Estimate(model string, it item.Item) int {
 	*c++
-	return agent.Estimate(model, it)
+	return plan.Estimate(model, it)
 }
 
 // C4 L9: what a turn estimates is what is new in it, and what the endpoint
 // reports takes the place of the estimate.
 func TestTokens(t *testing.T) {
 	n := new(counting)
-	s := agent.State{Room: agent.Room{On: true, Start: 1 << 40, Estimator: n}}
+	s := plan.State{Room: plan.Room{On: true, Start: 1 << 40, Estimator: n}}
 	seq := int64(0)
 	add := func(b session.Body) {
 		seq++

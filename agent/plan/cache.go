@@ -1,9 +1,11 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package agent
+package plan
 
-import "github.com/antiphon-go/antiphon/session"
+import (
+	"github.com/antiphon-go/antiphon/session"
+)
 
 // Cache compares a turn's request with the one before, of the same session: an
 // endpoint that caches prompts can reuse what both begin with. It is about the

@@ -1,15 +1,15 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package agent
+package plan
 
 import (
-	"errors"
 	"fmt"
+	"iter"
+	"math"
 	"slices"
 	"strings"
 
-	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 )
@@ -28,6 +28,9 @@ type State struct {
 	// Kinds are the kinds of calls of the API's own tools that can be run, such
 	// as item.TypeApplyPatchCall.
 	Kinds []item.Type
+	// Keep lets the state fold what the endpoint keeps of the session: see
+	// [State.Join] and [State.LastExchange].
+	Keep bool
 
 	view     session.View
 	turn     int   // the last turn's number
@@ -72,6 +75,21 @@ type runState struct {
 	compactions compactions
 }
 
+// Limits bound a run by what its log tells. Zero means no limit, except for
+// MaxTurns. What nested runs use counts too. That time has run out arrives as an
+// entry.
+type Limits struct {
+	// MaxTurns bounds how often the model is asked: 0 means [DefaultMaxTurns].
+	MaxTurns int
+	// MaxTokens bounds the total tokens that the endpoint reports, and MaxCost what
+	// they cost. Both are checked between turns, so the last one may go beyond them.
+	MaxTokens int64
+	MaxCost   float64
+	// MaxRepeats stops a model that makes the same call, with the same
+	// arguments, this many times in a row.
+	MaxRepeats int
+}
+
 // repeats counts equal calls in a row.
 type repeats struct {
 	name, arguments string
@@ -79,7 +97,7 @@ type repeats struct {
 }
 
 func (r *repeats) add(it item.Item) {
-	name, arguments := calledBy(it)
+	name, arguments := CalledBy(it)
 	if name != r.name || string(arguments) != r.arguments {
 		*r = repeats{name: name, arguments: string(arguments)}
 	}
@@ -89,11 +107,76 @@ func (r *repeats) add(it item.Item) {
 // View returns the state's view.
 func (s *State) View() *session.View { return &s.view }
 
+// Turn returns the number of the last turn, and TurnEntry that of the entry of its
+// start; both are 0 before the first.
+func (s *State) Turn() int { return s.turn }
+
+// TurnEntry is described at [State.Turn].
+func (s *State) TurnEntry() int64 { return s.turnAt }
+
+// StopAsked returns the wish to stop that the run has to follow; its Why is "" if
+// there is none.
+func (s *State) StopAsked() session.StopAsked { return s.run.ask }
+
+// Rules returns the rules that the session remembers. They are the state's own.
+func (s *State) Rules() []session.Rule { return slices.Clip(s.rules) }
+
+// Setup returns what makes the next turn, as the log has it. It is the state's own.
+func (s *State) Setup() *session.Setup { return &s.setup }
+
+// Server returns the endpoint of the log and the kind of server that its answers
+// told, "" for what is not known.
+func (s *State) Server() (endpoint, profile string) { return s.server.endpoint, s.server.profile }
+
+// ServerOf returns what [State.Server] does after the entries, for those who want
+// nothing else of them.
+func ServerOf(entries iter.Seq[session.Entry]) (endpoint, profile string) {
+	var kind serverKind
+	var setup session.Setup
+	if entries == nil {
+		return "", ""
+	}
+	for e := range entries {
+		setup.Apply(e.Body)
+		kind.apply(e.Body, setup.Endpoint)
+	}
+	return kind.endpoint, kind.profile
+}
+
+// Accepted returns how many of the view's items some endpoint has taken.
+func (s *State) Accepted() int { return s.accepted }
+
+// Obeyed reports whether a reply to the present input has called a tool.
+func (s *State) Obeyed() bool { return s.obeyed }
+
+// Gap returns an entry of the log that was lost and that nobody has accepted, 0 if
+// there is none.
+func (s *State) Gap() int64 { return s.gap }
+
+// Truncation says how the endpoint left out the beginning of the history that the
+// last turn sent, "" if it did not.
+func (s *State) Truncation() string { return s.run.truncation }
+
+// ReasoningDropped reports whether the run has left reasoning out.
+func (s *State) ReasoningDropped() bool { return s.run.dropped }
+
+// ToldWindow returns what the endpoint said of the model's context, in tokens; 0
+// if it said nothing.
+func (s *State) ToldWindow() int64 { return s.window.told }
+
+// Cache compares the last turn's request with the one before; nil for a session's
+// first: there is nothing to compare it with.
+func (s *State) Cache() *Cache { return s.cache.report() }
+
+// Offer says which calls of the API's own tools can be run, and whether the tools
+// are others than those of the last request.
+func (s *State) Offer(kinds []item.Type, changed bool) { s.Kinds, s.cache.tools = kinds, changed }
+
 // Apply folds the log's next entry.
 func (s *State) Apply(e session.Entry) {
 	switch b := e.Body.(type) {
 	case session.ReasoningDropped:
-		s.accepted -= reasoningIn(s.view.Items(), s.accepted) // the rest moves up
+		s.accepted -= ReasoningIn(s.view.Items(), s.accepted) // the rest moves up
 	case session.ItemsWithdrawn:
 		s.withdrawn(e, b)
 		return
@@ -144,7 +227,7 @@ func (s *State) turnStarted(seq int64, turn int) {
 	s.run.turns++
 	s.sent = s.view.Items().Len()
 	s.cache.asked(&s.view)
-	if s.Room.measures() {
+	if s.Room.Measures() {
 		s.fill.asked = s.size()
 	}
 	s.run.refusal, s.run.unanswerable, s.run.empty, s.called = false, "", true, false
@@ -154,7 +237,7 @@ func (s *State) turnStarted(seq int64, turn int) {
 func (s *State) applyCall(e session.Entry) {
 	switch b := e.Body.(type) {
 	case session.ApprovalAsked:
-		s.wait(b.CallID, b.Number)
+		s.Wait(b.CallID, b.Number)
 	case session.Approval:
 		s.decided(b, e.Seq)
 	case session.CallStarted:
@@ -162,7 +245,7 @@ func (s *State) applyCall(e session.Entry) {
 	case session.Nested:
 		s.run.nested.Add(Spent{b.Turns, b.Tokens, b.Cost})
 	case session.Paused:
-		s.wait(b.CallID, 0)
+		s.Wait(b.CallID, 0)
 	case session.Answered:
 		s.need(true)
 	case session.Withdrawn:
@@ -188,7 +271,7 @@ func (s *State) applyDecision(body session.Body, behind int) {
 		s.fill.again()
 		s.compacted(b)
 	case session.Restored:
-		if s.run.last.Class == string(endpoint.EncryptedContent) {
+		if s.run.last.Class == classEncryptedContent {
 			s.mended()
 		}
 		s.accepted = max(0, s.view.Items().Len()-behind)
@@ -215,21 +298,6 @@ func (s *State) noticed(seq int64, b session.Noticed) {
 		return
 	}
 	clear(s.run.waits)
-}
-
-// ErrEntriesLost is wrapped by the error of a run on a session that was salvaged
-// and in which entries are lost, until a [session.Noticed] of the kind
-// NoticeGapsAccepted is appended to it.
-var ErrEntriesLost = errors.New("entries of the session were lost")
-
-// whole is the error for a log in which an entry was lost: that may have taken back
-// words that would be sent again.
-func (s *State) whole(id string) error {
-	if s.gap == 0 {
-		return nil
-	}
-	return fmt.Errorf("session %q: %w: one was entry %d; it may have withdrawn words that would be sent now\n"+
-		"  hint: see what would be sent: antiphon sessions show %s --as-sent; to go on with it, salvage it with --accept-gaps", id, ErrEntriesLost, s.gap, id)
 }
 
 // given decides whether an item from outside waits for an answer: all do but
@@ -280,7 +348,7 @@ func (s *State) withdrawn(e session.Entry, b session.ItemsWithdrawn) {
 
 // wait keeps a call from being run until the next run. A verdict comes before
 // that.
-func (s *State) wait(callID string, number int) {
+func (s *State) Wait(callID string, number int) {
 	c, ok := s.view.Call(callID, number)
 	if !ok {
 		return
@@ -310,6 +378,18 @@ func (s *State) decided(b session.Approval, seq int64) {
 	}
 }
 
+// serverKind is the kind of server that answers told, and whose they were.
+type serverKind struct{ endpoint, profile string }
+
+func (k *serverKind) apply(b session.Body, endpoint string) {
+	if k.endpoint != endpoint {
+		*k = serverKind{endpoint: endpoint}
+	}
+	if end, ok := b.(session.TurnEnded); ok && end.Profile != "" {
+		k.profile = end.Profile
+	}
+}
+
 func (s *State) received(it item.Item) {
 	s.run.empty = s.run.empty && it.SaysNothing() // U6
 	s.called = s.called || it.IsCall() || strings.HasSuffix(string(it.Type()), "_call")
@@ -332,8 +412,8 @@ func (s *State) turnEnded(b session.TurnEnded) {
 	s.inTurn = false
 	s.run.last = b
 	s.run.cost += b.Cost
-	if u, _ := counted(b.Usage); u != nil { // a log may be foreign
-		s.run.tokens = plus(s.run.tokens, u.TotalTokens)
+	if u, _ := Counted(b.Usage); u != nil { // a log may be foreign
+		s.run.tokens = Plus(s.run.tokens, u.TotalTokens)
 	}
 	if b.Window > 0 {
 		s.window = window{told: b.Window}
@@ -365,19 +445,86 @@ func (s *State) mended() {
 	s.needs = true
 }
 
-// lastCall returns the call that was just received, unless another open call
-// has its id, which is all that entries name it by.
-func (s *State) lastCall(it item.Item) (c session.OpenCall, ok bool) {
-	var room [4]session.OpenCall
-	open := s.view.AppendOpen(room[:0])
-	if len(open) == 0 {
-		return c, false
+// Spent is what was used of a budget. Cost is in the unit of the prices.
+type Spent struct {
+	Turns  int     `json:"turns"`
+	Tokens int64   `json:"tokens"`
+	Cost   float64 `json:"cost,omitempty"`
+}
+
+// Add counts what o holds too.
+func (s *Spent) Add(o Spent) {
+	s.Turns += o.Turns
+	s.Tokens = Plus(s.Tokens, o.Tokens)
+	s.Cost += o.Cost
+}
+
+// maxCounted is more tokens than any reply has. A count above it is a mistake of
+// the endpoint, and would make sums meaningless.
+const maxCounted = 1 << 40
+
+// counted returns the usage that counts: limits and sums rest on it, so it must
+// not be less than its parts. What cannot be true is set right, and told: "" means
+// that nothing was, but for a total that is missing.
+func Counted(u *item.Usage) (right *item.Usage, wrong string) {
+	if u == nil || plausible(u) {
+		return u, ""
 	}
-	last := open[len(open)-1]
-	for _, other := range open[:len(open)-1] {
-		if other.CallID == last.CallID {
-			return c, false
+	own := *u
+	var list []string
+	set := func(n *int64, what string) {
+		if was := *n; was < 0 || was > maxCounted {
+			*n = min(max(was, 0), maxCounted)
+			list = append(list, fmt.Sprintf("%d %s, which count as %d", was, what, *n))
 		}
 	}
-	return last, last.Item == it
+	set(&own.InputTokens, "input tokens")
+	set(&own.OutputTokens, "output tokens")
+	set(&own.TotalTokens, "tokens in all")
+	if d := u.InputDetails; d != nil {
+		inner := *d
+		set(&inner.CachedTokens, "cached tokens")
+		own.InputDetails = &inner
+	}
+	if d := u.OutputDetails; d != nil {
+		inner := *d
+		set(&inner.ReasoningTokens, "reasoning tokens")
+		own.OutputDetails = &inner
+	}
+	parts := own.InputTokens + own.OutputTokens
+	if own.TotalTokens < parts {
+		if own.TotalTokens > 0 {
+			list = append(list, fmt.Sprintf("%d tokens in all for %d and %d, which count as %d", own.TotalTokens, own.InputTokens, own.OutputTokens, parts))
+		}
+		own.TotalTokens = parts
+	}
+	if len(list) > 0 {
+		wrong = "the endpoint's count of tokens cannot be true: it reports " + strings.Join(list, "; ")
+	}
+	return &own, wrong
+}
+
+// plausible reports counts that need no correction.
+func plausible(u *item.Usage) bool {
+	fits := func(n int64) bool { return n >= 0 && n <= maxCounted }
+	return fits(u.InputTokens) && fits(u.OutputTokens) && fits(u.TotalTokens) && u.TotalTokens >= u.InputTokens+u.OutputTokens &&
+		(u.InputDetails == nil || fits(u.InputDetails.CachedTokens)) && (u.OutputDetails == nil || fits(u.OutputDetails.ReasoningTokens))
+}
+
+// plus adds counts; the sum is at most the largest number there is.
+func Plus(a, b int64) int64 {
+	if b > 0 && a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
+}
+
+// reasoningIn counts the reasoning among the first items of a list.
+func ReasoningIn(list *item.List, first int) (n int) {
+	for i := range min(first, list.Len()) {
+		if list.At(i).Type() == item.TypeReasoning {
+			n++
+		}
+	}
+	return n
 }

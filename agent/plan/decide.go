@@ -1,7 +1,7 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package agent
+package plan
 
 import (
 	"cmp"
@@ -13,59 +13,11 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// Effect is what a run does next: [Ask], [Close], [Approve], [Call], [Compact] or
-// [Stop]. Effects are what [State.Next] says, for tests and for tools that look into
-// a log; a program that runs agents does not need them.
-type Effect interface{ effect() }
-
-// Ask is the effect of asking the model.
-type Ask struct{ Turn int }
-
-// CallRef names a call of the log: Seq is the number of its entry, Number that of
-// the call among those of the session. [session.View.Call] finds it by its id and
-// its Number.
-type CallRef struct {
-	Seq    int64
-	Number int
-	CallID string
-}
-
-// Close is the effect of answering calls that will not run, so that each has an
-// output.
-type Close struct{ Calls []Closing }
-
-// Closing is one call to close, and what the model reads about it.
-type Closing struct {
-	CallRef
-	Reason string
-}
-
-// Approve is the effect of getting a verdict on each of the calls. To give one,
-// see [Decide] and [Agent].Approver.
-type Approve struct{ Calls []CallRef }
-
-// Call is the effect of running the calls' tools, and of waiting for those that run already: calls that
-// were started while the reply still came.
-type Call struct{ Calls []CallRef }
-
-// Stop is the effect of ending the run. To end one, end its context, or call
-// [Run.StopAfterTurn].
-type Stop struct {
-	Why    StopReason
-	Detail string
-}
-
-func (Ask) effect()     {}
-func (Close) effect()   {}
-func (Approve) effect() {}
-func (Call) effect()    {}
-func (Stop) effect()    {}
-
 // What the model reads about calls that did not run.
 const (
-	outcomeUnknown = "The run was interrupted while this call was under way. Whether it took effect is not known."
+	OutcomeUnknown = "The run was interrupted while this call was under way. Whether it took effect is not known."
 	notStarted     = "The call was not started: the run was stopped first. Nothing was done."
-	stoppedWaiting = "The run that this call started had not ended when all was stopped. What it did until then is done."
+	StoppedWaiting = "The run that this call started had not ended when all was stopped. What it did until then is done."
 	callBrokeOff   = "The call was not started: the reply ended before the call was complete. Nothing was done."
 )
 
@@ -109,7 +61,7 @@ func (s *State) Next() Effect {
 // id, which is all that entries name a call by, each has its turn when the one
 // before is done.
 func (s *State) nextForCalls(open []session.OpenCall) Effect {
-	var closing []Closing
+	var closing []Skipped
 	var undecided, ready []CallRef
 	var seen map[string]bool
 	if len(open) > 1 {
@@ -128,19 +80,19 @@ func (s *State) nextForCalls(open []session.OpenCall) Effect {
 		case c.Started && !c.Lost:
 			ready = append(ready, ref) // it runs already
 		case reason != "":
-			closing = append(closing, Closing{ref, reason})
+			closing = append(closing, Skipped{ref, reason})
 		case s.run.waits[c.Seq]:
 		case c.Verdict == nil:
 			undecided = append(undecided, ref)
 		case !c.Verdict.Allowed:
-			closing = append(closing, Closing{ref, c.Verdict.Reason})
+			closing = append(closing, Skipped{ref, c.Verdict.Reason})
 		default:
 			ready = append(ready, ref)
 		}
 	}
 	switch {
 	case len(closing) > 0:
-		return Close{closing}
+		return Skip{closing}
 	case len(undecided) > 0:
 		return Approve{undecided}
 	case len(ready) > 0:
@@ -153,29 +105,11 @@ func (s *State) nextForCalls(open []session.OpenCall) Effect {
 func (s *State) waiting(open []session.OpenCall) string {
 	var names []string
 	for _, c := range open {
-		if name := toolName(c.Item); s.run.waits[c.Seq] && !slices.Contains(names, name) {
+		if name := ToolName(c.Item); s.run.waits[c.Seq] && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
 	return "an answer is wanted about " + strings.Join(names, ", ")
-}
-
-// hindrance says why a call cannot run, whatever the policy says, or "".
-func (s *State) hindrance(c *session.OpenCall) string {
-	switch {
-	case c.Given && !c.Asked && !hosted(c.Item), c.Lost && (!c.Repeatable || s.stopNow()):
-		return outcomeUnknown
-	case s.stopNow() && c.Paused != "":
-		return stoppedWaiting
-	case s.stopNow():
-		return notStarted
-	case c.Item.Status() == item.StatusIncomplete:
-		return callBrokeOff
-	case hosted(c.Item): // whether it runs is what we are asked
-	case c.Item.Type() != item.TypeFunctionCall && c.Item.Type() != item.TypeCustomToolCall && !slices.Contains(s.Kinds, c.Item.Type()):
-		return fmt.Sprintf("This client does not run calls of type %s.", c.Item.Type())
-	}
-	return ""
 }
 
 // stopNow reports whether the run should end without waiting for its turn's end.
@@ -209,12 +143,12 @@ func (s *State) silence() string {
 	return "the model said nothing and called nothing"
 }
 
-const defaultMaxTurns = 100
+const DefaultMaxTurns = 100
 
 // limit says which limit forbids another turn.
 func (s *State) limit() (Stop, bool) {
 	l, r := s.Limits, &s.run
-	turns, most := r.turns+r.nested.Turns, cmp.Or(l.MaxTurns, defaultMaxTurns)
+	turns, most := r.turns+r.nested.Turns, cmp.Or(l.MaxTurns, DefaultMaxTurns)
 	tokens, cost := r.tokens+r.nested.Tokens, r.cost+r.nested.Cost
 	byNested := ""
 	if r.nested != (Spent{}) {

@@ -1,7 +1,7 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package agent
+package plan
 
 import (
 	"strings"
@@ -30,14 +30,14 @@ func Estimate(model string, it item.Item) int {
 		return perItem + estimateImage(model, item.DetailHigh, it.Size())
 	}
 	if !strings.Contains(s, `"input_image"`) && !strings.Contains(s, `"input_file"`) && !strings.Contains(s, `"computer_screenshot"`) {
-		return perItem + estimateText(s)
+		return perItem + EstimateText(s)
 	}
 	return perItem + estimateParts(model, it)
 }
 
 // estimateText counts a token for four bytes of ASCII, and one for three bytes
 // of other writings, which is one of their letters or so.
-func estimateText(s string) int {
+func EstimateText(s string) int {
 	other := 0
 	for i := range len(s) {
 		other += int(s[i] >> 7)
@@ -52,16 +52,16 @@ func estimateEncrypted(it item.Item) int {
 	secret, _ := it.Member("encrypted_content")
 	hidden := max(0, len(secret)*3/4-frame) / 4
 	if len(secret) == 0 {
-		return estimateText(it.JSON())
+		return EstimateText(it.JSON())
 	}
 	summary, _ := it.Member("summary")
 	content, _ := it.Member("content")
-	return hidden + estimateText(string(summary)) + estimateText(string(content))
+	return hidden + EstimateText(string(summary)) + EstimateText(string(content))
 }
 
 // estimateParts counts the parts of a message or an output.
 func estimateParts(model string, it item.Item) (tokens int) {
-	content, ok := contentOf(it)
+	content, ok := ContentOf(it)
 	if !ok {
 		return estimateImage(model, item.DetailHigh, it.Size())
 	}
@@ -87,7 +87,7 @@ func estimateParts(model string, it item.Item) (tokens int) {
 		case *item.InputFile:
 			tokens += estimateFile
 		default:
-			tokens += estimateText(item.Parts(p).Display())
+			tokens += EstimateText(item.Parts(p).Display())
 		}
 	}
 	return tokens
@@ -98,7 +98,7 @@ func estimateParts(model string, it item.Item) (tokens int) {
 const estimateFile = 1500
 
 // contentOf returns the content of a message or an output.
-func contentOf(it item.Item) (item.Content, bool) {
+func ContentOf(it item.Item) (item.Content, bool) {
 	// Decode would link every type of item.
 	if m, err := item.As[item.Message](it); err == nil {
 		return m.Content, true

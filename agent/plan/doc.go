@@ -1,0 +1,21 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package plan decides what a run of an agent does next.
+//
+// A [State] folds the entries of a session's log, one by one, and [State.Next] names
+// the next [Effect]: ask the model, get verdicts on calls, run them, make the
+// history shorter, stop. An effect is a plain value with a JSON form, which names
+// calls and entries of the log and holds no pointers, so that another process can
+// perform it. Its outcome is one or more entries of the log; an effect counts once
+// they are applied.
+//
+// The package is pure: it has no clock, no I/O, no randomness and no context, and a
+// test holds it to that. The same entries give the same effect, whenever and
+// wherever they are read. So going on after a crash is reading the log and deciding
+// again, and whoever looks into a log can find out what it leads to.
+//
+// Programs that run agents use package agent, which performs the effects. This
+// package is for those who test decisions, look into logs, or perform effects
+// elsewhere.
+package plan
