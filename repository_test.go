@@ -48,7 +48,8 @@ var levels = map[string]int{
 	"rehearsal":            4,
 	"agenttest":            4,
 	"agentfile":            5,
-	"cmd/antiphon":         6,
+	"host":                 6,
+	"cmd/antiphon":         7,
 	"examples/mcp/server":  0,
 	"internal/apispec":     6, // test support, imported by tests alone
 	"internal/torture":     6, // nothing but tests
@@ -77,6 +78,7 @@ var foreign = map[string][]string{
 	"internal/filelock":   {"golang.org/x/sys"},
 	"session":             {"github.com/go-json-experiment/json"},
 	"session/sqlstore":    {"golang.org/x/crypto"},
+	"host":                {"github.com/go-json-experiment/json"},
 	"cmd/antiphon":        {"github.com/go-json-experiment/json", "github.com/alecthomas/kong", "golang.org/x/term", "github.com/jackc/pgx", "modernc.org/sqlite", "github.com/zalando/go-keyring"},
 	"examples/mcp/server": {"github.com/modelcontextprotocol/go-sdk"},
 	"internal/words":      {"golang.org/x/text"},

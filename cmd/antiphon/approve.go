@@ -17,6 +17,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
 	"github.com/antiphon-go/antiphon/toolkit"
@@ -139,7 +140,7 @@ func (p *person) approve(ctx context.Context, call tool.Call, _ tool.Traits) (ag
 		case "y", "yes":
 			return byPerson(agent.Verdict{Allowed: true}, atTerminal), nil
 		case "n", "no":
-			return byPerson(agent.Verdict{Reason: refusal(strings.TrimSpace(rest))}, atTerminal), nil
+			return byPerson(agent.Verdict{Reason: host.Refusal(strings.TrimSpace(rest))}, atTerminal), nil
 		case "a", "always":
 			return p.like(rules[len(rules)-1]), nil
 		case "l", "like":
@@ -214,14 +215,6 @@ func byPerson(v agent.Verdict, how string) agent.Verdict {
 	return v
 }
 
-// refusal is what the model reads about a reason; "" is the usual words.
-func refusal(reason string) string {
-	if reason == "" {
-		return ""
-	}
-	return fmt.Sprintf("The call was refused by the person in charge: %s. Nothing was done.", strings.TrimSuffix(reason, "."))
-}
-
 // offer names what an answer can leave behind.
 func offer(rules []session.Rule) string {
 	if len(rules) < 2 {
@@ -275,4 +268,19 @@ func (p *person) Ask(ctx context.Context, q toolkit.Question) (string, error) {
 		return q.Choices[n-1], nil
 	}
 	return line, nil
+}
+
+// waiting names the calls that wait.
+func waiting(std stdio, wanted []agent.Pending) error {
+	for _, p := range wanted {
+		fmt.Fprintf(std.err, "?? %s %s (call %s)\n", shorten(p.Tool, 100), shorten(p.Arguments, 1000), shorten(p.CallID, 100))
+		if p.Command != nil {
+			fmt.Fprintf(std.err, "   runs: %s\n", shorten(visible(commandLine(p.Command)), 1000))
+		}
+	}
+	wait := "wait"
+	if len(wanted) == 1 {
+		wait = "waits"
+	}
+	return &exitError{exitNeedsAllow, fmt.Errorf("%s %s for an approval: write the answers into a file, and run it again with --approve-from FILE", plural(len(wanted), "call"), wait)}
 }

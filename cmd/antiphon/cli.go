@@ -21,6 +21,7 @@ import (
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/chatmd"
 	"github.com/antiphon-go/antiphon/endpoint"
+	"github.com/antiphon-go/antiphon/host"
 )
 
 // The exit codes, as docs/commands.md documents them.
@@ -47,44 +48,8 @@ func terminal(stream any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// environment is the process environment as a map.
-type environment map[string]string
-
-func (e environment) lookup(name string) (string, bool) {
-	value, ok := e[name]
-	return value, ok
-}
-
-// filled returns an error for a variable that is set and empty. It is meant to say
-// something: what is used where it is not set is somebody or something else. U1
-func (e environment) filled(names ...string) error {
-	for _, name := range names {
-		if value, set := e[name]; set && strings.TrimSpace(value) == "" {
-			return usage(fmt.Errorf("%s is empty: give it a value, or unset it", name))
-		}
-	}
-	return nil
-}
-
-// secrets are what no model is to see, whatever a tool puts out.
-func (e environment) secrets() (list []string) {
-	for _, name := range []string{"OPENAI_API_KEY", secretVariable} {
-		if value := strings.TrimSpace(e[name]); value != "" {
-			list = append(list, value)
-		}
-	}
-	return list
-}
-
-func parseEnv(list []string) environment {
-	env := environment{}
-	for _, kv := range list {
-		if name, value, ok := strings.Cut(kv, "="); ok {
-			env[name] = value
-		}
-	}
-	return env
-}
+// environment is the process environment.
+type environment = host.Environment
 
 // grammar is the command line.
 type grammar struct {
@@ -140,7 +105,7 @@ func dispatch(ctx context.Context, args, env []string, std stdio) int {
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
 		kong.ExplicitGroups(flagGroups),
 		kong.BindTo(ctx, (*context.Context)(nil)),
-		kong.Bind(std, parseEnv(env)),
+		kong.Bind(std, host.Environ(env)),
 	)
 	if err != nil {
 		return report(std, err)
@@ -373,9 +338,12 @@ func codeOf(err error) int {
 	var provider *endpoint.Error
 	var badURL *endpoint.URLError
 	var refused *endpoint.RefusedError
+	var config *host.ConfigError
 	switch {
 	case errors.As(err, &exit):
 		return exit.code
+	case errors.As(err, &config):
+		return exitUsage
 	case errors.Is(err, context.Canceled):
 		return exitInterrupted
 	case errors.Is(err, agent.ErrNothingToSend), errors.As(err, &badURL), errors.As(err, &refused):

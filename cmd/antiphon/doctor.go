@@ -17,6 +17,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/endpoint"
+	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/rehearsal"
 )
 
@@ -85,6 +86,9 @@ func (c *doctorCommand) Run(ctx context.Context, std stdio, env environment) err
 	if err != nil {
 		return err
 	}
+	if file != nil {
+		defer file.Close()
+	}
 	l, stop, err := c.subject(file, table, env)
 	if err != nil {
 		return err
@@ -105,52 +109,63 @@ func (c *doctorCommand) Run(ctx context.Context, std stdio, env environment) err
 }
 
 // file reads the agent's file, if one is given.
-func (c *doctorCommand) file(ctx context.Context, table *endpoint.Table) (said, error) {
+func (c *doctorCommand) file(ctx context.Context, table *endpoint.Table) (*agentfile.File, error) {
 	if c.File == "" {
-		return said{}, nil
+		return nil, nil
 	}
 	options, err := fileOptions()
 	if err != nil {
-		return said{}, err
+		return nil, err
 	}
 	options.Profiles, options.Check = table, true
 	file, err := agentfile.Load(ctx, c.File, options)
 	if err != nil {
-		return said{}, usage(err)
+		return nil, usage(err)
 	}
-	defer file.Close()
-	return saidBy(file), nil
+	return file, nil
 }
 
 // subject is the endpoint that is looked at.
-func (c *doctorCommand) subject(file said, table *endpoint.Table, env environment) (*link, func(), error) {
-	_, rehearsed, err := c.rehearses(file, env)
+type subject struct {
+	*host.Link
+	notes []string // about its address
+}
+
+func (c *doctorCommand) subject(file *agentfile.File, table *endpoint.Table, env environment) (*subject, func(), error) {
+	from := front(stdio{}, env, true)
+	rehearsed, fallsBack, err := c.endpoint(table).Rehearses(file, from)
 	if err != nil {
 		return nil, nil, err
 	}
-	if rehearsed == "" {
-		l, err := c.link(file, table, env)
-		return l, func() {}, err
+	if !rehearsed {
+		l, err := c.endpoint(table).Link(file, from)
+		if err != nil {
+			return nil, nil, err
+		}
+		s := &subject{Link: l}
+		if l.KeptBack != "" {
+			s.notes = []string{l.KeptBack}
+		}
+		return s, func() {}, nil
 	}
 	server := &rehearsal.Server{ReadOnly: func(string) bool { return true }}
 	base, stop, err := server.Start()
 	if err != nil {
 		return nil, nil, fmt.Errorf("rehearsal: %w", err)
 	}
-	l := &link{base: base, model: rehearsal.Model, table: table, api: endpoint.APIResponses}
-	l.notes = []string{"the rehearsal model"}
-	if rehearsed == fallback {
+	l := &subject{Link: &host.Link{BaseURL: base, Model: rehearsal.Model, Table: table, API: endpoint.APIResponses}, notes: []string{"the rehearsal model"}}
+	if fallsBack {
 		l.notes[0] += ", since no endpoint is configured: give --base-url or set OPENAI_API_KEY"
 	}
 	return l, stop, nil
 }
 
 // configuration tells what would be used and where it comes from.
-func (c *doctorCommand) configuration(l *link, table *endpoint.Table, env environment) []finding {
-	base := cmp.Or(l.base, endpoint.DefaultBaseURL)
+func (c *doctorCommand) configuration(l *subject, table *endpoint.Table, env environment) []finding {
+	base := cmp.Or(l.BaseURL, endpoint.DefaultBaseURL)
 	known, how := endpoint.Careful, "nothing is known of this address"
-	if l.profile != nil {
-		known, how = *l.profile, "named"
+	if l.Profile != nil {
+		known, how = *l.Profile, "named"
 	} else if u, err := endpoint.URL(base, "/"); err == nil {
 		if known = table.Detect(u); known.Name != endpoint.Careful.Name {
 			how = "told by the address"
@@ -160,9 +175,9 @@ func (c *doctorCommand) configuration(l *link, table *endpoint.Table, env enviro
 		{"version", told, userAgent()},
 		{"endpoint", told, strings.Join(append([]string{shownURL(base)}, l.notes...), ", ")},
 		{"profile", told, known.Name + " (" + how + ")"},
-		{"api", told, l.api},
+		{"api", told, l.API},
 		{"key", told, keyNote(l, known, env)},
-		{"model", told, modelNote(l.model, table)},
+		{"model", told, modelNote(l.Model, table)},
 	}
 	if c.Profiles != "" || env["ANTIPHON_PROFILES"] != "" {
 		list = append(list, finding{"profiles", told, "from " + cmp.Or(c.Profiles, env["ANTIPHON_PROFILES"])})
@@ -178,11 +193,11 @@ func shownURL(base string) string {
 	return endpoint.ShowURL(u)
 }
 
-func keyNote(l *link, known endpoint.Profile, env environment) string {
+func keyNote(l *subject, known endpoint.Profile, env environment) string {
 	switch {
-	case !l.key.IsZero():
+	case !l.Key.IsZero():
 		return "OPENAI_API_KEY, sent to this endpoint only"
-	case env["OPENAI_API_KEY"] != "" && l.base != "":
+	case env["OPENAI_API_KEY"] != "" && l.BaseURL != "":
 		return "none is sent here; OPENAI_API_KEY is kept back"
 	case known.Name == "openai":
 		return "none; " + known.KeyHint
@@ -223,7 +238,7 @@ type doctorReport struct {
 }
 
 func newDoctorReport(std stdio, env environment, asJSON bool) *doctorReport {
-	return &doctorReport{std: std, json: asJSON, hide: env.hide, colour: terminal(std.out) && env["NO_COLOR"] == "" && env["TERM"] != "dumb"}
+	return &doctorReport{std: std, json: asJSON, hide: env.Hide, colour: terminal(std.out) && env["NO_COLOR"] == "" && env["TERM"] != "dumb"}
 }
 
 // section prints the configuration's facts.

@@ -259,7 +259,7 @@ func probeImage() string {
 // window asks how many tokens the model's context has: where the profile says that
 // it is told, and of a server that nobody knows wherever a local one tells it.
 func (p *prober) window(ctx context.Context) (string, error) {
-	if n := endpoint.WindowIn(p.listed, p.link.model); n > 0 {
+	if n := endpoint.WindowIn(p.listed, p.link.Model); n > 0 {
 		return fmt.Sprintf("%d tokens, as the list of models says", n), nil
 	}
 	paths := p.known.Windows
@@ -275,7 +275,7 @@ func (p *prober) window(ctx context.Context) (string, error) {
 		if err != nil {
 			continue
 		}
-		says, n := "", endpoint.WindowIn(body, p.link.model)
+		says, n := "", endpoint.WindowIn(body, p.link.Model)
 		if below == "api/ps" {
 			p.ollama, says = true, "; Ollama cuts what exceeds it without a word, OLLAMA_CONTEXT_LENGTH makes it larger"
 		}
@@ -283,7 +283,7 @@ func (p *prober) window(ctx context.Context) (string, error) {
 			return fmt.Sprintf("%d tokens, as /%s says%s", n, below, says), nil
 		}
 	}
-	if m, ok := p.link.table.Model(p.link.model); ok && m.ContextWindow > 0 {
+	if m, ok := p.link.Table.Model(p.link.Model); ok && m.ContextWindow > 0 {
 		return fmt.Sprintf("%d tokens, as the table of models says", m.ContextWindow), nil
 	}
 	return "", errIgnored(`not told; "context_window" in a file of --profiles says it, so that histories are compacted in time`)
@@ -291,7 +291,7 @@ func (p *prober) window(ctx context.Context) (string, error) {
 
 // atRoot reads JSON from a path at the root of the endpoint's host.
 func (p *prober) atRoot(ctx context.Context, path string) (jsontext.Value, error) {
-	u, err := p.known.URL(cmp.Or(p.link.base, endpoint.DefaultBaseURL), "/")
+	u, err := p.known.URL(cmp.Or(p.link.BaseURL, endpoint.DefaultBaseURL), "/")
 	if err != nil {
 		return nil, err
 	}
@@ -311,7 +311,7 @@ func (p *prober) get(ctx context.Context, address string) (http.Header, []byte, 
 	if err != nil {
 		return nil, nil, err
 	}
-	p.known.SetHeader(req.Header, p.link.key, p.link.account)
+	p.known.SetHeader(req.Header, p.link.Key, p.link.Account)
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	resp, err := client.Do(req)
 	if err != nil {

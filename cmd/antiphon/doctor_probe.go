@@ -50,7 +50,7 @@ const (
 
 // prober tries one endpoint.
 type prober struct {
-	link    *link
+	link    *subject
 	known   endpoint.Profile
 	timeout time.Duration
 	dead    bool      // nothing answers there
@@ -71,22 +71,22 @@ type prober struct {
 func (p *prober) short(text string) string { return shorten(p.secret(text), 30) }
 
 // probes tries everything, in an order in which one builds on the other.
-func (c *doctorCommand) probes(ctx context.Context, l *link, report *doctorReport) error {
+func (c *doctorCommand) probes(ctx context.Context, l *subject, report *doctorReport) error {
 	keys := report.hide
-	report.hide = func(text string) string { return wire.HideURL(keys(text), l.base) }
+	report.hide = func(text string) string { return wire.HideURL(keys(text), l.BaseURL) }
 	p := &prober{link: l, timeout: c.Timeout, known: endpoint.Careful, secret: report.hide}
 	report.prober = p
-	if u, err := endpoint.URL(cmp.Or(l.base, endpoint.DefaultBaseURL), "/"); err == nil {
-		p.known = l.table.Detect(u)
+	if u, err := endpoint.URL(cmp.Or(l.BaseURL, endpoint.DefaultBaseURL), "/"); err == nil {
+		p.known = l.Table.Detect(u)
 	}
-	if l.profile != nil {
-		p.known = *l.profile
+	if l.Profile != nil {
+		p.known = *l.Profile
 	}
 	report.add(p.try(ctx, probeModels, p.models))
 	if p.byHeader {
 		report.add(finding{"profile", works, p.known.Name + ", told by its Server header"})
 	}
-	if l.model == "" && !p.dead {
+	if l.Model == "" && !p.dead {
 		return usage(errors.New("no model is named and the endpoint lists none: give --model NAME"))
 	}
 	for _, probe := range []struct {
@@ -171,7 +171,7 @@ func absent(err error) bool {
 // client asks as a run would, but once.
 func (p *prober) client() *responses.Client {
 	return &responses.Client{
-		BaseURL: p.link.base, Key: p.link.key, Account: p.link.account, Profile: p.link.profile, Table: p.link.table,
+		BaseURL: p.link.BaseURL, Key: p.link.Key, Account: p.link.Account, Profile: p.link.Profile, Table: p.link.Table,
 		UserAgent: userAgent(), Retry: endpoint.Retry{Max: 1}, IdleTimeout: p.timeout,
 	}
 }
@@ -191,7 +191,7 @@ func (p *prober) bare() *responses.Client {
 func (p *prober) request(items ...item.Item) *item.Request {
 	limit := int64(probeMaxTokens)
 	return &item.Request{
-		Model: p.link.model, Instructions: "You are being tested. Answer with one word.",
+		Model: p.link.Model, Instructions: "You are being tested. Answer with one word.",
 		Input: item.NewList(items...), MaxOutputTokens: &limit,
 	}
 }
@@ -200,7 +200,7 @@ var probeQuestion = item.User("Say ok.")
 
 // models lists the models and takes the first where none is named.
 func (p *prober) models(ctx context.Context) (string, error) {
-	u, err := p.known.URL(cmp.Or(p.link.base, endpoint.DefaultBaseURL), "/models")
+	u, err := p.known.URL(cmp.Or(p.link.BaseURL, endpoint.DefaultBaseURL), "/models")
 	if err != nil {
 		return "", err
 	}
@@ -208,7 +208,7 @@ func (p *prober) models(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if known, ok := p.link.table.DetectServer(header.Get("Server")); ok && p.link.profile == nil {
+	if known, ok := p.link.Table.DetectServer(header.Get("Server")); ok && p.link.Profile == nil {
 		p.byHeader, p.known = known.Name != p.known.Name, known
 	}
 	var list struct {
@@ -220,9 +220,9 @@ func (p *prober) models(ctx context.Context) (string, error) {
 		return "", errors.New("the answer is not a list of models")
 	}
 	note := fmt.Sprintf("%d of them", len(list.Data))
-	if p.link.model == "" {
-		p.link.model = list.Data[0].ID
-		note += "; none was named, so " + p.link.model + " is tried"
+	if p.link.Model == "" {
+		p.link.Model = list.Data[0].ID
+		note += "; none was named, so " + p.link.Model + " is tried"
 	}
 	p.listed = body
 	return note, nil
@@ -234,7 +234,7 @@ func (p *prober) create(ctx context.Context) (string, error) {
 		return "", err
 	}
 	p.first = resp
-	return fmt.Sprintf("%s said %q", cmp.Or(resp.Model, p.link.model), p.short(resp.Text())), nil
+	return fmt.Sprintf("%s said %q", cmp.Or(resp.Model, p.link.Model), p.short(resp.Text())), nil
 }
 
 func (p *prober) stream(ctx context.Context) (string, error) {
@@ -372,7 +372,7 @@ func (p *prober) socket(ctx context.Context) (string, error) {
 
 func (p *prober) chat(ctx context.Context) (string, error) {
 	var c agent.Model = &completions.Client{
-		BaseURL: p.link.base, Key: p.link.key, Account: p.link.account, Profile: p.link.profile, Table: p.link.table,
+		BaseURL: p.link.BaseURL, Key: p.link.Key, Account: p.link.Account, Profile: p.link.Profile, Table: p.link.Table,
 		UserAgent: userAgent(), Retry: endpoint.Retry{Max: 1}, IdleTimeout: p.timeout,
 	}
 	return "", drained(c.Stream(ctx, p.request(probeQuestion)))
@@ -393,9 +393,9 @@ func drained(events func(func(item.Event, error) bool)) error {
 // worse than keeping none; where a built-in one is found by itself, there is none.
 func suggestion(p *prober, found []finding) jsontext.Value {
 	l := p.link
-	base := cmp.Or(l.base, endpoint.DefaultBaseURL)
+	base := cmp.Or(l.BaseURL, endpoint.DefaultBaseURL)
 	u, err := endpoint.URL(base, "/")
-	if err != nil || l.profile != nil || p.known.Name != endpoint.Careful.Name || l.model == rehearsal.Model {
+	if err != nil || l.Profile != nil || p.known.Name != endpoint.Careful.Name || l.Model == rehearsal.Model {
 		return nil
 	}
 	if p.ollama { // its own profile fits better than what is found here

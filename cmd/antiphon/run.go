@@ -20,6 +20,7 @@ import (
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/endpoint"
+	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/mcpbridge"
 	"github.com/antiphon-go/antiphon/session"
@@ -28,9 +29,9 @@ import (
 
 // runCommand is antiphon run.
 type runCommand struct {
-	from   *answers     // those of ApproveFrom
-	names  []string     // of all tools, those of nested agents included
-	unsure *atomic.Bool // an MCP server is missing, so that names may be too
+	from   *host.Answers // those of ApproveFrom
+	names  []string      // of all tools, those of nested agents included
+	unsure *atomic.Bool  // an MCP server is missing, so that names may be too
 	spill  tool.Spill
 	kept   *kept // that of Session
 	screen *screen
@@ -156,6 +157,20 @@ func (c *runCommand) prepare(ctx context.Context, env environment) (*endpoint.Ta
 	return table, c.reachable(ctx, env, table)
 }
 
+// reachable refuses a model that nobody can answer for, before anything is made,
+// started or asked for the run.
+func (c *runCommand) reachable(ctx context.Context, env environment, table *endpoint.Table) error {
+	options, err := fileOptions()
+	if err != nil {
+		return err
+	}
+	path := c.File
+	if _, err := os.Stat(c.Out); err == nil && c.Out != "" && !c.inSession() {
+		path = c.Out
+	}
+	return c.endpoint(table).Reachable(ctx, path, options, front(stdio{}, env, true))
+}
+
 // watch returns the streams to write to beside the status line, if there is one,
 // and the person at the terminal, or nil.
 func (c *runCommand) watch(std stdio, env environment) (stdio, *person) {
@@ -189,23 +204,28 @@ func (c *runCommand) converse(ctx context.Context, std stdio, env environment, t
 	if err != nil {
 		return c.late(err)
 	}
-	providers := &providers{flags: &c.endpointFlags, table: table, env: env, std: std, quiet: c.Quiet}
-	defer providers.stop()
-	a, err := c.agent(ctx, env, file, providers.of, who)
+	providers := host.NewProviders(c.endpoint(table), front(std, env, c.Quiet))
+	defer providers.Close()
+	a, err := c.agent(ctx, env, file, providers.Of, who)
 	if err != nil {
 		return err
 	}
 	if err := c.unmatched(std, file.Partial); err != nil {
 		return err
 	}
-	if err := c.answer(ctx, sess); err != nil {
-		return err
+	if c.from != nil {
+		if err := c.from.Decide(ctx, sess); err != nil {
+			return err
+		}
 	}
-	providers.say(sess)
-	providers.sayRehearsed(sess)
+	providers.Tell(sess)
+	providers.TellRehearsed(sess)
 	c.kept.stays()
 	err = c.play(ctx, std, env, a, sess, input(prompt.text, sess))
-	c.from.sayUnused(std, sess)
+	if c.from != nil {
+		f := front(std, env, c.Quiet)
+		c.from.TellUnused(&f, sess)
+	}
 	return c.exported(ctx, std, env, c.rescued(std, env, sess, err))
 }
 
@@ -213,7 +233,7 @@ func (c *runCommand) converse(ctx context.Context, std stdio, env environment, t
 func (c *runCommand) connect(ctx context.Context, std stdio, env environment, file *agentfile.File) error {
 	ctx, stop := c.bounded(ctx)
 	defer stop()
-	return file.Connect(ctx, env.lookup, c.sayServer(std, env))
+	return file.Connect(ctx, env.Lookup, c.sayServer(std, env))
 }
 
 // bounded is a context for what happens before the run itself, in its time.
@@ -302,7 +322,7 @@ func (c *runCommand) sayServer(std stdio, env environment) func(mcpbridge.Event)
 		said := ""
 		switch ev.Kind {
 		case mcpbridge.Progress:
-			text := env.hide(ev.Text)
+			text := env.Hide(ev.Text)
 			if ev.Total > 0 {
 				text = fmt.Sprintf("%g of %g %s", ev.Done, ev.Total, text)
 			}
@@ -325,7 +345,7 @@ func (c *runCommand) sayServer(std stdio, env environment) func(mcpbridge.Event)
 		default:
 			return
 		}
-		fmt.Fprintf(std.err, "antiphon: the MCP server %s %s: %s\n", unbroken(ev.Server), said, unbroken(env.hide(ev.Text)))
+		fmt.Fprintf(std.err, "antiphon: the MCP server %s %s: %s\n", unbroken(ev.Server), said, unbroken(env.Hide(ev.Text)))
 	}
 }
 
@@ -355,7 +375,7 @@ func (c *runCommand) open(ctx context.Context, std stdio, env environment, table
 		options.Asker = who
 	}
 	if c.screen != nil {
-		options.Live = func(call tool.Call, _ bool, text []byte) { c.screen.last(callKey(call.ID), env.hide(string(text))) }
+		options.Live = func(call tool.Call, _ bool, text []byte) { c.screen.last(callKey(call.ID), env.Hide(string(text))) }
 	}
 	out := c.Out
 	switch {

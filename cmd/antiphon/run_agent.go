@@ -15,6 +15,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agentfile"
+	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
 	"github.com/antiphon-go/antiphon/tool/picture"
@@ -25,7 +26,7 @@ import (
 // are shared by them.
 func (c *runCommand) agent(ctx context.Context, env environment, file *agentfile.File, models agentfile.Models, who *person) (a *agent.Agent, err error) {
 	if c.ApproveFrom != "" {
-		if c.from, err = readAnswers(c.ApproveFrom); err != nil {
+		if c.from, err = host.ReadAnswers(c.ApproveFrom, "--approve-from"); err != nil {
 			return nil, usage(err)
 		}
 	}
@@ -76,7 +77,7 @@ func (c *runCommand) adjust(ctx context.Context, env environment, a *agent.Agent
 		a.Policy.Approver = who.approve
 	}
 	if c.from != nil {
-		a.Policy.Approver = c.from.approve(a.Policy.Approver)
+		a.Policy.Approver = c.from.Approve(a.Policy.Approver)
 	}
 	if price, err := c.price(); err == nil && c.Price != "" {
 		a.Prices = func(string) (agent.Price, bool) { return price, true }
@@ -92,7 +93,7 @@ func (c *runCommand) adjust(ctx context.Context, env environment, a *agent.Agent
 	if c.Parallel > 0 {
 		a.Parallel = c.Parallel
 	}
-	a.Shape.Secrets = env.secrets()
+	a.Shape.Secrets = env.Secrets()
 	a.Setup.Program = "antiphon " + programVersion()
 	return c.shape(a, set)
 }

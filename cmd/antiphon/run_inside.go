@@ -16,6 +16,7 @@ import (
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/endpoint"
+	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/rehearsal"
 	"github.com/antiphon-go/antiphon/session"
 )
@@ -24,9 +25,9 @@ import (
 // those that are tools, each within limits of its own, and all in the time of the
 // run. What it returns ends what they were given.
 func (c *runCommand) inside(ctx context.Context, std stdio, env environment, table *endpoint.Table, who *person) (*agentfile.Runner, func()) {
-	p := &providers{flags: &c.endpointFlags, table: table, env: env, std: std, quiet: c.Quiet}
+	p := host.NewProviders(c.endpoint(table), front(std, env, c.Quiet))
 	r := &agentfile.Runner{
-		Models:   p.of,
+		Models:   p.Of,
 		Settings: c.settings(env),
 		Notify: func(file *agentfile.File) {
 			if !c.Quiet {
@@ -50,7 +51,7 @@ func (c *runCommand) inside(ctx context.Context, std stdio, env environment, tab
 		a.Policy.Pause = false // there is nowhere to wait
 		return nil
 	}
-	return r, p.stop
+	return r, p.Close
 }
 
 // settings are what besides a file and the model's name says who answers.

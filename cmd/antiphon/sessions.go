@@ -145,7 +145,7 @@ func (c *sessionsCommand) withWhole(ctx context.Context, env environment, name s
 
 // opened opens the store for what a command does with it.
 func (c *sessionsCommand) opened(ctx context.Context, env environment, create bool, do func(store keeper) error) error {
-	c.hide = env.hide
+	c.hide = env.Hide
 	store, err := c.open(ctx, env, create)
 	if err != nil {
 		return err

@@ -10,6 +10,8 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agentfile"
+	"github.com/antiphon-go/antiphon/endpoint"
+	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/session"
 )
 
@@ -109,13 +111,14 @@ func (c *compactCommand) compact(ctx context.Context, std stdio, env environment
 		return usage(err)
 	}
 	defer file.Close()
-	providers := &providers{flags: &c.endpointFlags, table: table, env: env, std: std}
-	defer providers.stop()
-	a, err := c.agent(file, providers)
+	from := front(std, env, false)
+	providers := host.NewProviders(c.endpoint(table), from)
+	defer providers.Close()
+	a, err := c.agent(file, table, from, providers)
 	if err != nil {
 		return err
 	}
-	providers.say(s)
+	providers.Tell(s)
 	if known, ok := table.Model(a.Request.Model); ok {
 		a.Compaction.Window = int64(known.ContextWindow)
 	}
@@ -134,13 +137,13 @@ func (c *compactCommand) compact(ctx context.Context, std stdio, env environment
 
 // agent is the file's agent as it compacts. Dropping asks no model, and what a
 // rehearsal writes by rote is not a summary unless it is asked for.
-func (c *compactCommand) agent(file *agentfile.File, providers *providers) (*agent.Agent, error) {
+func (c *compactCommand) agent(file *agentfile.File, table *endpoint.Table, from host.Front, providers *host.Providers) (*agent.Agent, error) {
 	a := file.Agent(nil)
 	if c.By != "dropping" {
-		if _, why, err := c.rehearses(saidBy(file), providers.env); err == nil && why == fallback {
+		if _, fallsBack, err := c.endpoint(table).Rehearses(file, from); err == nil && fallsBack {
 			return nil, usage(fmt.Errorf("no endpoint is configured that could compact by %s; give --base-url or set OPENAI_API_KEY, or give --by dropping or --rehearsal", c.By))
 		}
-		model, name, err := providers.of(file)
+		model, name, err := providers.Of(file)
 		if err != nil {
 			return nil, err
 		}

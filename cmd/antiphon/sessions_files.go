@@ -19,7 +19,6 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agentfile"
-	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/export"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
@@ -142,7 +141,7 @@ func logOf(ctx context.Context, std stdio, store keeper, info session.Info, env 
 func storedLog(ctx context.Context, std stdio, store keeper, info session.Info, env environment) export.Log {
 	return export.Log{
 		Info: info,
-		Hide: env.hide,
+		Hide: env.Hide,
 		Load: func(id string) iter.Seq2[session.Entry, error] { return store.Load(ctx, id, 0) },
 		Blob: func(id string) ([]byte, error) {
 			spill := agent.BlobSpill(store, info.ID)
@@ -159,14 +158,6 @@ func storedLog(ctx context.Context, std stdio, store keeper, info session.Info, 
 			return nil, err
 		},
 	}
-}
-
-// hide returns a text without the keys of the environment.
-func (e environment) hide(text string) string {
-	for _, secret := range e.secrets() {
-		text = endpoint.NewKey(secret).Hide(text)
-	}
-	return text
 }
 
 // writeLog writes a session in a form. A transcript begins with what the

@@ -108,7 +108,7 @@ type spokenEntry struct {
 
 func newPage(std stdio, env environment, full bool) *page {
 	_, noColour := env["NO_COLOR"]
-	return &page{out: std.out, hide: env.hide, colour: terminal(std.out) && !(noColour && env["NO_COLOR"] != "") && env["TERM"] != "dumb", full: full, unshown: map[string]int{}}
+	return &page{out: std.out, hide: env.Hide, colour: terminal(std.out) && !(noColour && env["NO_COLOR"] != "") && env["TERM"] != "dumb", full: full, unshown: map[string]int{}}
 }
 
 // line prints one line: the entry's number, a word that says what it is, and its

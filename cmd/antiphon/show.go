@@ -49,7 +49,7 @@ type printer struct {
 func newPrinter(std stdio, env environment) *printer {
 	colour := terminal(std.err) && env["NO_COLOR"] == "" && env["TERM"] != "dumb"
 	return &printer{
-		out: std.out, err: std.err, colour: colour, plain: terminal(std.out), hide: env.hide,
+		out: std.out, err: std.err, colour: colour, plain: terminal(std.out), hide: env.Hide,
 		began: time.Now(), refused: map[string]bool{}, watched: terminal(std.err),
 	}
 }

@@ -77,7 +77,7 @@ func misplaced(err error) error {
 
 // place is where the store is.
 func (f *storeFlag) place(env environment) (string, error) {
-	if err := env.filled("ANTIPHON_STORE"); err != nil && f.Store == "" {
+	if err := env.Filled("ANTIPHON_STORE"); err != nil && f.Store == "" {
 		return "", err
 	}
 	place := cmp.Or(f.Store, env["ANTIPHON_STORE"])

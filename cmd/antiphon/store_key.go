@@ -17,6 +17,7 @@ import (
 	"github.com/zalando/go-keyring"
 
 	"github.com/antiphon-go/antiphon/endpoint"
+	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/session/sqlstore"
 	"github.com/antiphon-go/antiphon/session/store"
 )
@@ -25,7 +26,7 @@ import (
 const keyService = "antiphon"
 
 // secretVariable holds the key of the source env.
-const secretVariable = "ANTIPHON_STORE_SECRET"
+const secretVariable = host.StoreSecret
 
 // keySource is where the key of an encrypted store is kept.
 type keySource struct {
@@ -35,7 +36,7 @@ type keySource struct {
 
 // source returns where the store's key is, nil if there is none.
 func (f *storeFlag) source(env environment) (*keySource, error) {
-	if err := env.filled("ANTIPHON_STORE_KEY"); err != nil && f.StoreKey == "" {
+	if err := env.Filled("ANTIPHON_STORE_KEY"); err != nil && f.StoreKey == "" {
 		return nil, err
 	}
 	return parseSource(cmp.Or(f.StoreKey, env["ANTIPHON_STORE_KEY"]))
@@ -167,7 +168,7 @@ type madeKey struct {
 
 // Run makes a key.
 func (c *keyCommand) Run(std stdio, env environment, all *sessionsCommand) error {
-	all.hide = env.hide
+	all.hide = env.Hide
 	source, err := parseSource(c.Place)
 	switch {
 	case err != nil: // what was given may be a key, so it is not repeated

@@ -123,7 +123,7 @@ func TestKeySources(t *testing.T) {
 	if err := open(env, "env"); err != nil {
 		t.Error(err)
 	}
-	if text := env.hide("it is " + secret); strings.Contains(text, secret) {
+	if text := env.Hide("it is " + secret); strings.Contains(text, secret) {
 		t.Error(text)
 	}
 	if o := program(t, "sessions", "key", "keyring:mine"); o.code != 0 {

@@ -1,9 +1,10 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package host
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -26,10 +27,19 @@ func TestBadAnswers(t *testing.T) {
 		`{"tool":"a","allow":true,"remember":{"verdict":"x","tool":"a"}}`: `rule "x" for tool "a": verdict "x": want allow, ask or deny`,
 	} {
 		file := write(t, filepath.Join(t.TempDir(), "answers.jsonl"), "\n"+line+"\n")
-		_, err := readAnswers(file)
+		_, err := ReadAnswers(file, "--approve-from")
 		if err == nil || !strings.HasPrefix(err.Error(), file+":2: ") || !strings.Contains(err.Error(), want) ||
-			strings.Contains(err.Error(), "Go ") || strings.Contains(err.Error(), "main.") {
+			strings.Contains(err.Error(), "Go ") || strings.Contains(err.Error(), "host.") {
 			t.Errorf("%s: %v, want %q", line, err, want)
 		}
 	}
+}
+
+// write makes a file.
+func write(t *testing.T, path, text string) string {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }

@@ -1,7 +1,7 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package host
 
 import (
 	"bufio"
@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"strings"
 	"sync"
 
 	"github.com/go-json-experiment/json"
@@ -21,10 +22,12 @@ import (
 	"github.com/antiphon-go/antiphon/tool"
 )
 
-// answers are decisions about calls that were written down before, one JSON
-// object a line. Each is used once, by the first call that it fits.
-type answers struct {
+// Answers are decisions about calls that were written down before, one JSON
+// object a line. Each is used once, by the first call that it fits. They are safe
+// for concurrent use.
+type Answers struct {
 	file string
+	as   string // what the front end calls where they come from
 	mu   sync.Mutex
 	list []answer
 }
@@ -42,13 +45,15 @@ type answer struct {
 	used bool
 }
 
-// readAnswers reads the file of --approve-from.
-func readAnswers(file string) (*answers, error) {
+// ReadAnswers reads a file of answers, such as {"tool":"apply_patch","allow":true}.
+// As is what the front end calls the setting that names it: it begins the error
+// of a file that cannot be read, and stands in the log beside each answer.
+func ReadAnswers(file, as string) (*Answers, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("--approve-from: %w", err)
+		return nil, fmt.Errorf("%s: %w", as, err)
 	}
-	a := &answers{file: file}
+	a := &Answers{file: file, as: as}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	lines := bufio.NewScanner(bytes.NewReader(data))
 	lines.Buffer(nil, len(data)+1)
@@ -119,9 +124,9 @@ func (a *answer) check() error {
 	return agent.CheckRules(*a.Remember)
 }
 
-// approve is an [agent.Approver]: the first answer that fits and was not used
+// Approve is an [agent.Approver]: the first answer that fits and was not used
 // yet. Without one it asks next, or there is nobody.
-func (a *answers) approve(next agent.Approver) agent.Approver {
+func (a *Answers) Approve(next agent.Approver) agent.Approver {
 	return func(ctx context.Context, call tool.Call, traits tool.Traits) (agent.Verdict, error) {
 		if v, ok := a.take(call); ok {
 			return v, nil
@@ -133,7 +138,7 @@ func (a *answers) approve(next agent.Approver) agent.Approver {
 	}
 }
 
-func (a *answers) take(call tool.Call) (agent.Verdict, bool) {
+func (a *Answers) take(call tool.Call) (agent.Verdict, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for i := range a.list {
@@ -142,7 +147,7 @@ func (a *answers) take(call tool.Call) (agent.Verdict, bool) {
 			continue
 		}
 		one.used = true
-		v := agent.Verdict{Allowed: *one.Allow, Reason: refusal(one.Reason), Remember: one.Remember, By: a.file, From: fmt.Sprintf("--approve-from, line %d", one.line), Arguments: string(one.Arguments)}
+		v := agent.Verdict{Allowed: *one.Allow, Reason: Refusal(one.Reason), Remember: one.Remember, By: a.file, From: fmt.Sprintf("%s, line %d", a.as, one.line), Arguments: string(one.Arguments)}
 		if call.Custom && one.Arguments.Kind() == '"' {
 			_ = json.Unmarshal(one.Arguments, &v.Arguments) // it was read before
 		}
@@ -151,18 +156,15 @@ func (a *answers) take(call tool.Call) (agent.Verdict, bool) {
 	return agent.Verdict{}, false
 }
 
-// sayUnused names the answers that no call has used, and why. Those that say what
+// TellUnused names the answers that no call has used, and why. Those that say what
 // the log says already are not worth a word: the file may be given again with
 // each run of a conversation.
-func (a *answers) sayUnused(std stdio, sess *session.Session) {
-	if a == nil {
-		return
-	}
+func (a *Answers) TellUnused(front *Front, sess *session.Session) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, one := range a.list {
 		if why := one.unused(sess); why != "" && !one.used {
-			fmt.Fprintf(std.err, "antiphon: %s:%d: the answer was not used: %s\n", printable(a.file), one.line, unbroken(why))
+			front.notify(NoticeUnused, "%s:%d: the answer was not used: %s", a.file, one.line, why)
 		}
 	}
 }
@@ -202,19 +204,16 @@ func (a *answer) fits(call tool.Call) bool {
 	return a.Tool == "" || ok
 }
 
-// answer gives the calls that an earlier run left waiting the answers that there
+// Decide gives the calls that an earlier run left waiting the answers that there
 // are for them.
-func (c *runCommand) answer(ctx context.Context, sess *session.Session) error {
-	if c.from == nil {
-		return nil
-	}
+func (a *Answers) Decide(ctx context.Context, sess *session.Session) error {
 	wanted, err := agent.Wanted(ctx, sess)
 	if err != nil {
 		return err
 	}
 	var decisions []agent.Decision
 	for _, p := range wanted {
-		v, ok := c.from.take(tool.Call{ID: p.CallID, Name: p.Tool, Arguments: p.Arguments, Custom: p.Custom})
+		v, ok := a.take(tool.Call{ID: p.CallID, Name: p.Tool, Arguments: p.Arguments, Custom: p.Custom})
 		if !ok {
 			continue
 		}
@@ -226,17 +225,11 @@ func (c *runCommand) answer(ctx context.Context, sess *session.Session) error {
 	return agent.Decide(ctx, sess, decisions...)
 }
 
-// waiting names the calls that wait.
-func waiting(std stdio, wanted []agent.Pending) error {
-	for _, p := range wanted {
-		fmt.Fprintf(std.err, "?? %s %s (call %s)\n", shorten(p.Tool, 100), shorten(p.Arguments, 1000), shorten(p.CallID, 100))
-		if p.Command != nil {
-			fmt.Fprintf(std.err, "   runs: %s\n", shorten(visible(commandLine(p.Command)), 1000))
-		}
+// Refusal is what the model reads about the reason that a person gives; "" is the
+// usual words.
+func Refusal(reason string) string {
+	if reason == "" {
+		return ""
 	}
-	wait := "wait"
-	if len(wanted) == 1 {
-		wait = "waits"
-	}
-	return &exitError{exitNeedsAllow, fmt.Errorf("%s %s for an approval: write the answers into a file, and run it again with --approve-from FILE", plural(len(wanted), "call"), wait)}
+	return fmt.Sprintf("The call was refused by the person in charge: %s. Nothing was done.", strings.TrimSuffix(reason, "."))
 }
