@@ -21,6 +21,7 @@ const module = "github.com/antiphon-go/antiphon"
 // levels is the list of packages. A package imports only packages of lower
 // levels: arrows point down.
 var levels = map[string]int{
+	"internal/jsonx":       -1,
 	".":                    0,
 	"item":                 0,
 	"internal/sse":         0,

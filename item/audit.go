@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/antiphon-go/antiphon/internal/jsonx"
 )
 
 // Auditor compares the events of one stream with each other: deltas with the
@@ -331,10 +333,10 @@ func eachText(it Item, member string, f func(part int, typ, said string)) {
 		return
 	}
 	part := 0
-	eachElement(string(list), func(p string) {
+	jsonx.EachElement(string(list), func(p string) {
 		typ, text := "", JSON("")
 		if p[0] == '{' {
-			eachMember(p, func(name, value string) {
+			jsonx.EachMember(p, func(name, value string) {
 				switch name {
 				case `"type"`:
 					typ = value
@@ -484,7 +486,7 @@ func (a *Auditor) compare(t *heardText, whole, id string) {
 // difference shows where two texts part.
 func (a *Auditor) difference(is string, was *longText) string {
 	head := string(was.head)
-	at := common(is, head)
+	at := jsonx.Common(is, head)
 	if at == len(head) && was.size > at {
 		return fmt.Sprintf("they part behind the first %d bytes", at)
 	}

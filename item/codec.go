@@ -4,14 +4,14 @@
 package item
 
 import (
-	"cmp"
 	"errors"
-	"fmt"
 	"math"
 	"reflect"
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/antiphon-go/antiphon/internal/jsonx"
 )
 
 // A record is a JSON object with known members. Its one fields method names
@@ -67,7 +67,7 @@ func (c *codec) free() {
 // decodeRecord reads the JSON object s, which has been validated, into r.
 func decodeRecord(s string, r record) error {
 	if s == "" || s[0] != '{' {
-		return &ShapeError{Problem: "found " + kindOf(s) + ", want an object"}
+		return &ShapeError{Problem: "found " + jsonx.KindOf(s) + ", want an object"}
 	}
 	c := newCodec(true)
 	defer c.free()
@@ -82,8 +82,8 @@ func parseRecord(s string, r record) error {
 	if err := checkSize(s); err != nil {
 		return err
 	}
-	sc := scanner{s: s}
-	start := sc.space(0)
+	sc := jsonx.Scanner{Text: s}
+	start := jsonx.SkipSpace(s, 0)
 	if start == len(s) || s[start] != '{' {
 		value, err := trimValue(s)
 		if err != nil {
@@ -93,13 +93,12 @@ func parseRecord(s string, r record) error {
 	}
 	c := newCodec(true)
 	defer c.free()
-	end, err := sc.object(start, c.add)
-	if err != nil {
-		return err
+	end, err := sc.Object(start, c.add)
+	if err == nil {
+		err = sc.End(end)
 	}
-	if rest := sc.space(end); rest != len(s) {
-		_, err := sc.fail(rest, "text after the value")
-		return err
+	if err != nil {
+		return syntaxError(err)
 	}
 	c.dropEarlier()
 	r.fields(c)
@@ -159,7 +158,7 @@ func recordText(r record) (string, error) {
 	}
 	c.out = append(c.out, '}')
 	if cap(c.out) > maxScratch {
-		return text(c.out), nil
+		return jsonx.String(c.out), nil
 	}
 	c.scratch = c.out
 	return string(c.out), nil
@@ -170,12 +169,12 @@ const manyMembers = 32
 
 // open lists the members of an object that has been validated.
 func (c *codec) open(s string) {
-	eachMember(s, c.add)
+	jsonx.EachMember(s, c.add)
 	c.dropEarlier()
 }
 
 func (c *codec) add(name, value string) {
-	plain := unquote(name)
+	plain := jsonx.Unquote(name)
 	c.marks |= markOf(plain)
 	c.members = append(c.members, member{name: plain, value: value})
 }
@@ -275,7 +274,7 @@ func (c *codec) name(name string) {
 
 func (c *codec) writeString(name, v string) {
 	c.name(name)
-	out, err := appendString(c.out, v)
+	out, err := jsonx.AppendQuoted(c.out, v)
 	c.out = out
 	c.fail(name, err)
 }
@@ -309,7 +308,7 @@ func (c *codec) optString(name string, v *string) {
 		return
 	}
 	if m := c.find(name); m != nil && len(m.value) > 2 && m.value[0] == '"' {
-		*v, m.taken = unquote(m.value), true
+		*v, m.taken = jsonx.Unquote(m.value), true
 	}
 }
 
@@ -359,7 +358,7 @@ func (c *codec) optInt(name string, v **int64) {
 		return
 	}
 	if m := c.find(name); m != nil {
-		if n, ok := integer(m.value); ok {
+		if n, ok := jsonx.Integer(m.value); ok {
 			*v, m.taken = new(n), true
 			c.spellInt(name, m.value, n)
 		}
@@ -375,7 +374,7 @@ func (c *codec) optFloat(name string, v **float64) {
 		}
 		return
 	}
-	if m := c.find(name); m != nil && isNumber(m.value) {
+	if m := c.find(name); m != nil && jsonx.IsNumber(m.value) {
 		if f, err := strconv.ParseFloat(m.value, 64); err == nil && holds(f, m.value) {
 			*v, m.taken = new(f), true
 			c.spellFloat(name, m.value, f)
@@ -418,7 +417,7 @@ func appendFloat(dst []byte, f float64) []byte {
 func (c *codec) optStrings(name string, v *[]string) {
 	if !c.decoding {
 		if *v != nil {
-			appendArray(c, name, *v, appendString)
+			appendArray(c, name, *v, jsonx.AppendQuoted)
 		}
 		return
 	}
@@ -428,10 +427,10 @@ func (c *codec) optStrings(name string, v *[]string) {
 	}
 	list := []string{}
 	whole := true
-	eachElement(m.value, func(s string) {
+	jsonx.EachElement(m.value, func(s string) {
 		whole = whole && s[0] == '"'
 		if whole {
-			list = append(list, unquote(s))
+			list = append(list, jsonx.Unquote(s))
 		}
 	})
 	if whole {
@@ -572,47 +571,9 @@ func (c *codec) extra(m Member) {
 	if c.out[len(c.out)-1] != '{' {
 		c.out = append(c.out, ',')
 	}
-	if c.out, err = appendString(c.out, m.Name); err != nil {
+	if c.out, err = jsonx.AppendQuoted(c.out, m.Name); err != nil {
 		c.fail(m.Name, err)
 		return
 	}
 	c.out = append(append(c.out, ':'), value...)
-}
-
-func isNumber(s string) bool { return s != "" && (s[0] == '-' || s[0] >= '0' && s[0] <= '9') }
-
-// integer reads a JSON number that is a whole number, however it is spelled.
-func integer(s string) (int64, bool) {
-	if n, length := shortNumber(s); length == len(s) && length > 0 {
-		return n, true
-	}
-	if !isNumber(s) {
-		return 0, false
-	}
-	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
-		return n, true
-	}
-	f, err := strconv.ParseFloat(s, 64)
-	if err != nil || f != math.Trunc(f) || math.Abs(f) >= 1<<53 {
-		return 0, false
-	}
-	return int64(f), true
-}
-
-// kindOf names the kind of a JSON value for an error message.
-func kindOf(s string) string {
-	switch {
-	case s == "":
-		return "nothing"
-	case s[0] == '{':
-		return "an object"
-	case s[0] == '[':
-		return "a list"
-	case s[0] == '"':
-		return "a string"
-	case isNumber(s):
-		return fmt.Sprintf("the number %.20s", s)
-	default:
-		return cmp.Or(s, "nothing")
-	}
 }

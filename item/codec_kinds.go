@@ -8,6 +8,8 @@ import (
 	"math"
 	"slices"
 	"strconv"
+
+	"github.com/antiphon-go/antiphon/internal/jsonx"
 )
 
 // The kinds below take the record's Extra, because it may say better than the
@@ -71,7 +73,7 @@ func (c *codec) text(name string, v *string, x *Extra) { c.textOrOther(name, v, 
 // error.
 func (c *codec) needText(name string, v *string, x *Extra) {
 	if other := c.textOrOther(name, v, x); other != nil {
-		c.fail(name, &ShapeError{Problem: "found " + kindOf(other.value) + ", want a string"})
+		c.fail(name, &ShapeError{Problem: "found " + jsonx.KindOf(other.value) + ", want a string"})
 	}
 }
 
@@ -89,7 +91,7 @@ func (c *codec) textOrOther(name string, v *string, x *Extra) (other *member) {
 	case m.value[0] != '"':
 		return m
 	default:
-		*v, m.taken = unquote(m.value), true
+		*v, m.taken = jsonx.Unquote(m.value), true
 	}
 	return nil
 }
@@ -123,7 +125,7 @@ func (c *codec) strictText(name string, v *string) {
 		return
 	}
 	if m := c.find(name); m != nil && m.value != "null" && m.value[0] != '"' {
-		c.fail(name, &ShapeError{Problem: "found " + kindOf(m.value) + ", want a string"})
+		c.fail(name, &ShapeError{Problem: "found " + jsonx.KindOf(m.value) + ", want a string"})
 	}
 }
 
@@ -138,7 +140,7 @@ func (c *codec) code(name string, v *string, x *Extra) {
 		return
 	}
 	if c.optString(name, v); *v == "" {
-		if m := c.find(name); m != nil && isNumber(m.value) {
+		if m := c.find(name); m != nil && jsonx.IsNumber(m.value) {
 			*v = m.value
 		}
 	}
@@ -157,7 +159,7 @@ func (c *codec) number(name string, v *int64, x *Extra) {
 		x.mark(name)
 		return
 	}
-	if n, ok := integer(m.value); ok {
+	if n, ok := jsonx.Integer(m.value); ok {
 		*v, m.taken = n, true
 		c.spellInt(name, m.value, n)
 	}
@@ -170,7 +172,7 @@ func (c *codec) needNumber(name string, v *int64, x *Extra) {
 		return
 	}
 	if m := c.find(name); m != nil {
-		c.fail(name, &ShapeError{Problem: "found " + kindOf(m.value) + ", want an integer"})
+		c.fail(name, &ShapeError{Problem: "found " + jsonx.KindOf(m.value) + ", want an integer"})
 	}
 }
 
@@ -230,7 +232,7 @@ func (c *codec) upTo(limit int64, name string, v *int64) {
 	}
 	*v = -1
 	if m := c.find(name); m != nil {
-		if n, ok := integer(m.value); ok && n >= 0 && n <= limit {
+		if n, ok := jsonx.Integer(m.value); ok && n >= 0 && n <= limit {
 			*v, m.taken = n, true
 		}
 	}
@@ -249,8 +251,8 @@ func (c *codec) numbers(name string, v *[]int64) {
 		return
 	}
 	list, whole := []int64{}, true
-	eachElement(m.value, func(s string) {
-		n, ok := integer(s)
+	jsonx.EachElement(m.value, func(s string) {
+		n, ok := jsonx.Integer(s)
 		whole = whole && ok
 		list = append(list, n)
 	})
@@ -276,9 +278,9 @@ func (c *codec) stringMap(name string, v *map[string]string) {
 		return
 	}
 	got, whole := map[string]string{}, true
-	eachMember(m.value, func(key, value string) {
+	jsonx.EachMember(m.value, func(key, value string) {
 		if whole = whole && value[0] == '"'; whole {
-			got[unquote(key)] = unquote(value)
+			got[jsonx.Unquote(key)] = jsonx.Unquote(value)
 		}
 	})
 	if whole {
@@ -293,11 +295,11 @@ func appendStringMap(dst []byte, m map[string]string) ([]byte, error) {
 			dst = append(dst, ',')
 		}
 		var err error
-		if dst, err = appendString(dst, key); err != nil {
+		if dst, err = jsonx.AppendQuoted(dst, key); err != nil {
 			return dst, err
 		}
 		dst = append(dst, ':')
-		if dst, err = appendString(dst, m[key]); err != nil {
+		if dst, err = jsonx.AppendQuoted(dst, m[key]); err != nil {
 			return dst, err
 		}
 	}
@@ -370,7 +372,7 @@ func (c *codec) eachObject(name string, read func(s string) error) bool {
 		return false
 	}
 	i := 0
-	eachElement(m.value, func(s string) {
+	jsonx.EachElement(m.value, func(s string) {
 		if err := read(s); err != nil {
 			c.fail(name, indexed(i, err))
 		}
@@ -386,6 +388,6 @@ func isListOf(s string, first byte) bool {
 		return false
 	}
 	whole := true
-	eachElement(s, func(e string) { whole = whole && e[0] == first })
+	jsonx.EachElement(s, func(e string) { whole = whole && e[0] == first })
 	return whole
 }

@@ -6,6 +6,8 @@ package item
 import (
 	"fmt"
 	"strings"
+
+	"github.com/antiphon-go/antiphon/internal/jsonx"
 )
 
 // Content is the union of one text and a list of parts, as messages and tool
@@ -41,7 +43,7 @@ func (c Content) JSON() (JSON, error) {
 
 func appendContent(dst []byte, c Content) ([]byte, error) {
 	if c.IsText() {
-		return appendString(dst, c.Text)
+		return jsonx.AppendQuoted(dst, c.Text)
 	}
 	return appendParts(dst, c.Parts)
 }
@@ -49,12 +51,12 @@ func appendContent(dst []byte, c Content) ([]byte, error) {
 func parseContent(s string) (Content, error) {
 	switch s[0] {
 	case '"':
-		return Text(unquote(s)), nil
+		return Text(jsonx.Unquote(s)), nil
 	case '[':
 		parts, err := parseParts(s)
 		return Content{Parts: parts}, err
 	}
-	return Content{}, &ShapeError{Problem: "found " + kindOf(s) + ", want a string or a list of parts"}
+	return Content{}, &ShapeError{Problem: "found " + jsonx.KindOf(s) + ", want a string or a list of parts"}
 }
 
 // content is the union, always written. Another kind of value is an error.
@@ -93,12 +95,12 @@ const (
 // fails on parts that cannot be encoded.
 func (c Content) Persist() (Branch, string, error) {
 	if c.IsText() {
-		b, err := wholeFrom(nil, bytesOf(c.Text), nil)
-		return BranchText, text(b), err
+		b, err := wholeFrom(nil, jsonx.Bytes(c.Text), nil)
+		return BranchText, jsonx.String(b), err
 	}
 	b, err := appendParts(nil, c.Parts)
 	b, err = wholeFrom(nil, b, err)
-	return BranchContent, text(b), err
+	return BranchContent, jsonx.String(b), err
 }
 
 // Restore reads what [Content.Persist] wrote. A text that merely looks like a
@@ -113,7 +115,7 @@ func Restore(b Branch, s string) (Content, error) {
 			return Content{}, err
 		}
 		if value[0] != '[' {
-			return Content{}, &ShapeError{Problem: "found " + kindOf(value) + ", want a list of parts"}
+			return Content{}, &ShapeError{Problem: "found " + jsonx.KindOf(value) + ", want a list of parts"}
 		}
 		parts, err := parseParts(value)
 		return Content{Parts: parts}, err

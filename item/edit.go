@@ -3,7 +3,11 @@
 
 package item
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/antiphon-go/antiphon/internal/jsonx"
+)
 
 // With returns a copy of the item with the member set: replaced where it
 // stands, or added at the end; of equal names only the last stays. All other
@@ -49,8 +53,8 @@ func (it Item) edit(change func(name string, value JSON) (JSON, bool), end func(
 	var room [16]named
 	members := room[:0]
 	if it.raw != "" {
-		eachMember(it.raw, func(literal, value string) {
-			name := unquote(literal)
+		jsonx.EachMember(it.raw, func(literal, value string) {
+			name := jsonx.Unquote(literal)
 			for i := range members {
 				if members[i].name == name {
 					members[i].value = value
@@ -66,7 +70,7 @@ func (it Item) edit(change func(name string, value JSON) (JSON, bool), end func(
 			out = appendMember(out, m.literal, string(value))
 		}
 	}
-	return text(append(end(out), '}'))
+	return jsonx.String(append(end(out), '}'))
 }
 
 func appendMember(dst []byte, literal, value string) []byte {

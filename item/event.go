@@ -3,7 +3,11 @@
 
 package item
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/antiphon-go/antiphon/internal/jsonx"
+)
 
 // EventType is the type member of a stream event. Schema: ResponseStreamEvent.
 type EventType string
@@ -75,33 +79,32 @@ func ParseEvent(data []byte) (Event, error) { return ParseEventString(string(dat
 // ParseEventString is like [ParseEvent] without the copy.
 func ParseEventString(s string) (Event, error) {
 	var e Event
-	err := e.parse(scanner{s: s}, e.member)
+	err := e.parse(jsonx.Scanner{Text: s}, e.member)
 	return e, err
 }
 
 // parse reads the event in place, which spares copies of a view this size. The
 // members go to visit.
-func (e *Event) parse(sc scanner, visit func(name, value string)) error {
+func (e *Event) parse(sc jsonx.Scanner, visit func(name, value string)) error {
 	*e = Event{SequenceNumber: -1, OutputIndex: -1, ContentIndex: -1, SummaryIndex: -1}
-	if err := checkSize(sc.s); err != nil {
+	if err := checkSize(sc.Text); err != nil {
 		return err
 	}
-	start := sc.space(0)
-	if start >= len(sc.s) || sc.s[start] != '{' {
-		if err := checkJSON(sc.s); err != nil {
+	start := jsonx.SkipSpace(sc.Text, 0)
+	if start >= len(sc.Text) || sc.Text[start] != '{' {
+		if err := checkJSON(sc.Text); err != nil {
 			return err
 		}
-		return &ShapeError{Problem: "found " + kindOf(sc.s[start:]) + ", want an event"}
+		return &ShapeError{Problem: "found " + jsonx.KindOf(sc.Text[start:]) + ", want an event"}
 	}
-	end, err := sc.object(start, visit)
+	end, err := sc.Object(start, visit)
+	if err == nil {
+		err = sc.End(end)
+	}
 	if err != nil {
-		return err
+		return syntaxError(err)
 	}
-	if rest := sc.space(end); rest != len(sc.s) {
-		_, err := sc.fail(rest, "text after the event")
-		return err
-	}
-	e.raw = sc.s[start:end]
+	e.raw = sc.Text[start:end]
 	return nil
 }
 
@@ -116,7 +119,7 @@ func (e *Event) member(name, value string) {
 		e.Delta, _ = JSON(value).Unquote()
 	case `"sequence_number"`:
 		e.SequenceNumber = -1
-		if n, ok := integer(value); ok {
+		if n, ok := jsonx.Integer(value); ok {
 			e.SequenceNumber = n
 		}
 	case `"output_index"`:
@@ -138,14 +141,14 @@ func (e *Event) member(name, value string) {
 
 // escaped takes a member whose name is spelled with escapes.
 func (e *Event) escaped(name, value string) {
-	if plain := string(Quote(unquote(name))); plain != name {
+	if plain := string(Quote(jsonx.Unquote(name))); plain != name {
 		e.member(plain, value)
 	}
 }
 
 func setIndex(v *int, value string) {
 	*v = -1 // of equal names the last counts, whatever it holds
-	if n, ok := integer(value); ok && n >= 0 && n < 1<<31 {
+	if n, ok := jsonx.Integer(value); ok && n >= 0 && n < 1<<31 {
 		*v = int(n)
 	}
 }
@@ -181,7 +184,7 @@ func (e Event) Item() (Item, error) {
 // named is Item with the names that the item goes by.
 func (e *Event) named() (Item, names, error) {
 	if e.item == "" || e.item[0] != '{' {
-		return Item{}, names{}, &ShapeError{Type: Type(e.Type), Path: "item", Problem: "found " + kindOf(e.item) + ", want an item"}
+		return Item{}, names{}, &ShapeError{Type: Type(e.Type), Path: "item", Problem: "found " + jsonx.KindOf(e.item) + ", want an item"}
 	}
 	it, n, _ := leadingItem(e.item)
 	return it, n, nil
@@ -195,7 +198,7 @@ func (e Event) Response() (*Response, error) { return e.responseWith(nil) }
 // items: then it is them.
 func (e *Event) responseWith(likely []Item) (*Response, error) {
 	if e.response == "" || e.response[0] != '{' {
-		return nil, &ShapeError{Type: Type(e.Type), Path: "response", Problem: "found " + kindOf(e.response) + ", want a response"}
+		return nil, &ShapeError{Type: Type(e.Type), Path: "response", Problem: "found " + jsonx.KindOf(e.response) + ", want a response"}
 	}
 	r := new(Response)
 	c := newCodec(true)

@@ -5,6 +5,8 @@ package item
 
 import (
 	"fmt"
+
+	"github.com/antiphon-go/antiphon/internal/jsonx"
 )
 
 // EventValue is a decoded copy of a stream event: the struct of its type, such
@@ -120,7 +122,7 @@ func NewEvent(v EventValue) (Event, error) {
 	if err != nil {
 		return Event{}, withType(err, Type(v.EventType()), "")
 	}
-	return ParseEventString(text(b)) // nobody else has b
+	return ParseEventString(jsonx.String(b)) // nobody else has b
 }
 
 // head is the members that every event has.

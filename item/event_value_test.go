@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/antiphon-go/antiphon/internal/apispec"
+	"github.com/antiphon-go/antiphon/internal/jsonx"
 )
 
 // eventTypes are the types of the document's stream events.
@@ -116,7 +117,7 @@ func TestEventsLoseNothing(t *testing.T) {
 		}
 		var names []string
 		var values []string
-		eachMember(e.JSON(), func(name, value string) { names, values = append(names, name), append(values, value) })
+		jsonx.EachMember(e.JSON(), func(name, value string) { names, values = append(names, name), append(values, value) })
 		for i := range names {
 			if names[i] == `"type"` {
 				continue
@@ -170,7 +171,7 @@ func sameMembers(t *testing.T, want, got string) {
 	t.Helper()
 	list := func(s string) map[string]string {
 		m := map[string]string{}
-		eachMember(s, func(name, value string) { m[name] = value })
+		jsonx.EachMember(s, func(name, value string) { m[name] = value })
 		return m
 	}
 	x, y := list(want), list(got)

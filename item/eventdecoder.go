@@ -6,6 +6,8 @@ package item
 import (
 	"strings"
 	"unsafe"
+
+	"github.com/antiphon-go/antiphon/internal/jsonx"
 )
 
 // EventDecoder reads the events of one stream, faster than [ParseEvent] reads
@@ -21,7 +23,7 @@ type EventDecoder struct {
 	order    [maxPatterns]*pattern
 	first    [2]pattern // where they stand: most streams have no more
 	learnt   int        // of these
-	known    known
+	known    jsonx.Memory
 	event    EventView // one that fits no pattern
 	names    names16   // what events were called, to say it again without a copy
 	scratch  []byte    // the text of a delta with escapes
@@ -34,7 +36,8 @@ type EventDecoder struct {
 // that it has. The views that it returned are not good any more.
 func (d *EventDecoder) Reset() {
 	one, two := d.first[0].own, d.first[1].own
-	*d = EventDecoder{known: known{text: d.known.text[:0]}, scratch: d.scratch[:0], names: d.names, halves: halves{text: d.halves.text[:0]}}
+	d.known.Reset()
+	*d = EventDecoder{known: d.known, scratch: d.scratch[:0], names: d.names, halves: halves{text: d.halves.text[:0]}}
 	d.first[0].own, d.first[1].own = one[:0], two[:0]
 }
 
@@ -77,7 +80,7 @@ func (d *EventDecoder) Decode(data []byte) (Event, error) {
 // the decoder, and as long as data does not change. The errors are those of
 // [ParseEvent].
 func (d *EventDecoder) View(data []byte) (*EventView, error) {
-	s := text(data) // which leaves the decoder as bytes, or as a copy
+	s := jsonx.String(data) // which leaves the decoder as bytes, or as a copy
 	if err := checkSize(s); err != nil {
 		return nil, err
 	}
@@ -92,7 +95,7 @@ func (d *EventDecoder) View(data []byte) (*EventView, error) {
 		}
 	}
 	e := &d.event.event
-	if err := e.parse(scanner{s: s, known: d.known.begin(s)}, e.member); err != nil {
+	if err := e.parse(jsonx.Scanner{Text: s, Memory: d.known.Begin(s, `"response"`, !repeats(s))}, e.member); err != nil {
 		return nil, err
 	}
 	e.Type, e.ItemID = EventType(d.names.own(string(e.Type))), d.names.own(e.ItemID)
@@ -101,6 +104,11 @@ func (d *EventDecoder) View(data []byte) (*EventView, error) {
 		d.halves.join(e)
 	}
 	return &d.event, nil
+}
+
+// repeats reports whether it is an event that says again what others said.
+func repeats(event string) bool {
+	return strings.HasPrefix(event, `{"type":"response.in_progress"`) || strings.HasPrefix(event, `{"type":"response.completed"`)
 }
 
 // fit reads s into the pattern's event, and reports whether it is one of them.
@@ -116,7 +124,7 @@ func (p *pattern) fit(s string, scratch *[]byte) bool {
 		n, escaped := 0, false
 		switch p.holes[k] {
 		case holeNumber:
-			e.SequenceNumber, n = shortNumber(s[i:])
+			e.SequenceNumber, n = jsonx.ShortNumber(s[i:])
 		case holeText:
 			n, _ = shortString(s[i:])
 		case holeDelta:
@@ -124,8 +132,8 @@ func (p *pattern) fit(s string, scratch *[]byte) bool {
 				e.Delta = s[i+1 : i+n-1]
 			}
 			if escaped {
-				*scratch = appendUnescaped((*scratch)[:0], e.Delta)
-				e.Delta = text(*scratch)
+				*scratch = jsonx.AppendUnescaped((*scratch)[:0], e.Delta)
+				e.Delta = jsonx.String(*scratch)
 			}
 		case holeLogprobs:
 			n = wholeValue(s[i:])
@@ -146,25 +154,12 @@ func (p *pattern) fit(s string, scratch *[]byte) bool {
 // wholeValue returns the length of the value at the start of s, which is a
 // member of an event, or 0 if there is none.
 func wholeValue(s string) int {
-	sc := scanner{s: s, depth: 1}
-	end, err := sc.value(0)
+	sc := jsonx.Scanner{Text: s, Depth: 1}
+	end, err := sc.Value(0)
 	if err != nil {
 		return 0
 	}
 	return end
-}
-
-// shortNumber reads a whole number of up to 18 digits and returns its length,
-// 0 for any other.
-func shortNumber(s string) (n int64, length int) {
-	for length < len(s) && length < 19 && s[length] >= '0' && s[length] <= '9' {
-		n = n*10 + int64(s[length]-'0')
-		length++
-	}
-	if length == 19 || length > 1 && s[0] == '0' {
-		return 0, 0
-	}
-	return n, length
 }
 
 // shortString returns the length of the string literal at the start of s, or 0
@@ -173,12 +168,12 @@ func shortString(s string) (length int, escaped bool) {
 	if s == "" || s[0] != '"' {
 		return 0, false
 	}
-	end := plain(s, 1)
+	end := jsonx.Plain(s, 1)
 	if end < len(s) && s[end] == '"' {
 		return end + 1, false
 	}
-	sc := scanner{s: s}
-	end, err := sc.str(0)
+	sc := jsonx.Scanner{Text: s}
+	end, err := sc.Quoted(0)
 	if err != nil {
 		return 0, false
 	}
@@ -222,11 +217,11 @@ func (d *EventDecoder) learn() {
 // name is given twice, or spelled with escapes.
 func (p *pattern) learn(e *Event) {
 	p.own = append(p.own[:0], e.raw...)
-	own := text(p.own)
+	own := jsonx.String(p.own)
 	p.n, p.fitted, p.event.event = 0, false, *e
 	start, good := 0, true
 	var seen [maxHoles]bool
-	eachMember(own, func(name, value string) {
+	jsonx.EachMember(own, func(name, value string) {
 		good = good && strings.IndexByte(name, '\\') < 0
 		kind, ok := holeOf(name)
 		if !ok || !good {
@@ -301,7 +296,7 @@ func holeOf(name string) (hole, bool) {
 func (h hole) fits(value string) bool {
 	switch h {
 	case holeNumber:
-		return isNumber(value)
+		return jsonx.IsNumber(value)
 	case holeLogprobs:
 		return value != "[]"
 	}

@@ -3,7 +3,11 @@
 
 package item
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/antiphon-go/antiphon/internal/jsonx"
+)
 
 // EventView is one event of an [EventDecoder], read where it stands. It is for
 // programs that pass many events on, or drop them, and must not copy each: its
@@ -58,7 +62,7 @@ func (v *EventView) OutputIndex() int { return v.event.OutputIndex }
 func (v *EventView) SequenceNumber() int64 { return v.event.SequenceNumber }
 
 // Delta returns the text that a delta event adds.
-func (v *EventView) Delta() []byte { return bytesOf(v.event.Delta) }
+func (v *EventView) Delta() []byte { return jsonx.Bytes(v.event.Delta) }
 
 // JSON returns the event's text.
-func (v *EventView) JSON() []byte { return bytesOf(v.event.raw) }
+func (v *EventView) JSON() []byte { return jsonx.Bytes(v.event.raw) }

@@ -3,7 +3,11 @@
 
 package item
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/antiphon-go/antiphon/internal/jsonx"
+)
 
 // A character beyond U+FFFF is two in UTF-16. A server that splits texts by UTF-16,
 // as JavaScript does, may end one delta in the first half of a character and begin
@@ -26,7 +30,7 @@ func (j JSON) CutHalf() (whole JSON, half string) {
 	for j[at-1-slashes] == '\\' {
 		slashes++
 	}
-	if r := hexRune(string(j[at+2 : end])); slashes%2 != 0 || r < 0xD800 || r >= 0xDC00 {
+	if r := jsonx.HexRune(string(j[at+2 : end])); slashes%2 != 0 || r < 0xD800 || r >= 0xDC00 {
 		return j, ""
 	}
 	return j[:at] + `"`, strings.Clone(string(j[at:end]))
@@ -97,7 +101,7 @@ func (h *halves) see(e *Event) {
 		e.half = true
 	}
 	if before != "" || half != "" {
-		h.text = appendUnescaped(h.text[:0], before+string(whole[1:len(whole)-1]))
-		e.Delta, e.joined = text(h.text), true
+		h.text = jsonx.AppendUnescaped(h.text[:0], before+string(whole[1:len(whole)-1]))
+		e.Delta, e.joined = jsonx.String(h.text), true
 	}
 }

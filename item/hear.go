@@ -7,6 +7,8 @@ import (
 	"bytes"
 	"slices"
 	"strings"
+
+	"github.com/antiphon-go/antiphon/internal/jsonx"
 )
 
 // said is what events told of an item besides the item itself: it counts where
@@ -195,7 +197,7 @@ func (a *Accumulator) text(e *Event, kind EventType, member string, part int) {
 	if len(v) >= 2 && v[0] == '"' {
 		s := a.about(e, speaks(kind))
 		b := a.heard(s, kind, part)
-		*b = appendUnescaped((*b)[:0], string(v[1:len(v)-1]))
+		*b = jsonx.AppendUnescaped((*b)[:0], string(v[1:len(v)-1]))
 		s.halved = slices.DeleteFunc(s.halved, func(k textKey) bool { return k == textKey{kind, max(part, 0)} })
 	}
 }

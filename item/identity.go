@@ -7,6 +7,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/antiphon-go/antiphon/internal/jsonx"
 )
 
 // Which events of a stream are about the same item is decided in this file, and
@@ -31,8 +33,8 @@ type callName struct {
 // identify reads the names in one pass. What an item has not got is "".
 func identify(it Item) names {
 	n := names{call: callName{typ: it.typ}}
-	eachMember(it.raw, func(name, value string) {
-		switch unquote(name) {
+	jsonx.EachMember(it.raw, func(name, value string) {
+		switch jsonx.Unquote(name) {
 		case "id":
 			n.id, _ = JSON(value).Unquote()
 		case "call_id":

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/antiphon-go/antiphon/internal/jsonx"
 )
 
 // Type is the type member of an item.
@@ -88,27 +90,27 @@ func ParseList(s string) ([]Item, error) {
 		return nil, err
 	}
 	if value[0] != '[' {
-		return nil, &ShapeError{Problem: "found " + kindOf(value) + ", want a list of items"}
+		return nil, &ShapeError{Problem: "found " + jsonx.KindOf(value) + ", want a list of items"}
 	}
 	return itemsOf(value)
 }
 
 // itemsOf indexes a validated array in one pass.
 func itemsOf(s string) ([]Item, error) {
-	i := skipSpace(s, 1)
+	i := jsonx.SkipSpace(s, 1)
 	if s[i] == ']' {
 		return []Item{}, nil
 	}
 	list := make([]Item, 0, 4)
 	for s[i] != ']' {
 		if s[i] != '{' {
-			_, err := itemOf(s[i:skipValue(s, i)])
+			_, err := itemOf(s[i:jsonx.SkipValue(s, i)])
 			return list, indexed(len(list), err)
 		}
 		it, _, n := leadingItem(s[i:])
 		list = append(list, it)
-		if i = skipSpace(s, i+n); s[i] == ',' {
-			i = skipSpace(s, i+1)
+		if i = jsonx.SkipSpace(s, i+n); s[i] == ',' {
+			i = jsonx.SkipSpace(s, i+1)
 		}
 	}
 	return list, nil
@@ -130,7 +132,7 @@ func consistsOf(s string, items []Item) bool {
 // itemOf indexes a validated value.
 func itemOf(s string) (Item, error) {
 	if s[0] != '{' {
-		return Item{}, &ShapeError{Problem: "found " + kindOf(s) + ", want an item"}
+		return Item{}, &ShapeError{Problem: "found " + jsonx.KindOf(s) + ", want an item"}
 	}
 	it, _, _ := leadingItem(s)
 	return it, nil
@@ -140,9 +142,9 @@ func itemOf(s string) (Item, error) {
 // names that it goes by, and its length.
 func leadingItem(s string) (it Item, n names, length int) {
 	var typ, role, id, callID string
-	length = eachMember(s, func(name, value string) {
+	length = jsonx.EachMember(s, func(name, value string) {
 		if strings.IndexByte(name, '\\') >= 0 {
-			name = string(Quote(unquote(name)))
+			name = string(Quote(jsonx.Unquote(name)))
 		}
 		switch name {
 		case `"type"`:
@@ -253,33 +255,6 @@ func (it *Item) UnmarshalJSON(data []byte) error {
 
 // Member returns the named top-level member, and whether there is one.
 func (it Item) Member(name string) (JSON, bool) { return memberOf(it.raw, name) }
-
-// memberOf finds a top-level member of a validated object; the last of equal
-// names wins.
-func memberOf(s, name string) (found JSON, ok bool) {
-	if s == "" || s[0] != '{' {
-		return "", false
-	}
-	eachMember(s, func(literal, value string) {
-		if means(literal, name) {
-			found, ok = JSON(value), true
-		}
-	})
-	return found, ok
-}
-
-// means reports whether a string's literal stands for name. Escapes only make it
-// longer.
-func means(literal, name string) bool {
-	body := literal[1 : len(literal)-1]
-	switch {
-	case len(body) < len(name):
-		return false
-	case len(body) == len(name):
-		return body == name && strings.IndexByte(body, '\\') < 0
-	}
-	return strings.IndexByte(body, '\\') >= 0 && unquote(literal) == name
-}
 
 func (it Item) text(name string) string {
 	v, _ := it.Member(name)

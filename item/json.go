@@ -4,10 +4,9 @@
 package item
 
 import (
-	"fmt"
 	"strings"
-	"unicode/utf8"
-	"unsafe"
+
+	"github.com/antiphon-go/antiphon/internal/jsonx"
 )
 
 // JSON is the text of one JSON value, immutable because it is a string. The
@@ -40,9 +39,9 @@ func (j JSON) Valid() error {
 
 // Quote returns s as a JSON string. Bytes that are not UTF-8 become U+FFFD.
 func Quote(s string) JSON {
-	b, err := appendString(make([]byte, 0, len(s)+2), s)
+	b, err := jsonx.AppendQuoted(make([]byte, 0, len(s)+2), s)
 	if err != nil {
-		b, _ = appendString(nil, strings.ToValidUTF8(s, "\uFFFD"))
+		b, _ = jsonx.AppendQuoted(nil, strings.ToValidUTF8(s, "\uFFFD"))
 	}
 	return JSON(b)
 }
@@ -53,60 +52,5 @@ func (j JSON) Unquote() (string, bool) {
 	if len(j) < 2 || j[0] != '"' {
 		return "", false
 	}
-	return unquote(string(j)), true
+	return jsonx.Unquote(string(j)), true
 }
-
-// unquote decodes a valid JSON string literal, quotes included. Without
-// escapes the result shares the literal's memory.
-func unquote(lit string) string {
-	body := lit[1 : len(lit)-1]
-	if strings.IndexByte(body, '\\') < 0 {
-		return body
-	}
-	return text(appendUnescaped(make([]byte, 0, len(body)), body))
-}
-
-const hexDigits = "0123456789abcdef"
-
-// appendString appends s as a JSON string with the fewest escapes. It fails on
-// bytes that are not UTF-8.
-func appendString(dst []byte, s string) ([]byte, error) {
-	if !utf8.ValidString(s) {
-		return dst, fmt.Errorf("text is not valid UTF-8")
-	}
-	dst = append(dst, '"')
-	start := 0
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		if c >= 0x20 && c != '"' && c != '\\' {
-			continue
-		}
-		dst = append(dst, s[start:i]...)
-		start = i + 1
-		switch c {
-		case '"', '\\':
-			dst = append(dst, '\\', c)
-		case '\n':
-			dst = append(dst, '\\', 'n')
-		case '\r':
-			dst = append(dst, '\\', 'r')
-		case '\t':
-			dst = append(dst, '\\', 't')
-		case '\b':
-			dst = append(dst, '\\', 'b')
-		case '\f':
-			dst = append(dst, '\\', 'f')
-		default:
-			dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
-		}
-	}
-	dst = append(dst, s[start:]...)
-	return append(dst, '"'), nil
-}
-
-// text views b as a string without a copy. The caller promises that b does
-// not change while the string is in use. Nearly all callers have just made b and
-// give it to nobody else. The others: a [List] writes each byte of its memory
-// once, and an [EventDecoder] reads memory that changes, whose strings stay in
-// this package; see [EventView].
-func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"unsafe"
+
+	"github.com/antiphon-go/antiphon/internal/jsonx"
 )
 
 // List is an append-only history of items together with its encoded bytes: a
@@ -52,7 +54,7 @@ func (l *List) Append(items ...Item) {
 // for items elsewhere, such as a message of Chat Completions. The error is as
 // that of [Parse], and leaves the list as it was.
 func (l *List) AppendRaw(object []byte) error {
-	it, err := ParseString(text(object))
+	it, err := ParseString(jsonx.String(object))
 	if err != nil {
 		return err
 	}
@@ -106,7 +108,7 @@ func (l *List) At(i int) Item {
 		start = l.ends[i-1].at + 1
 	}
 	end := l.ends[i]
-	return Item{raw: text(l.buf[start:end.at]), typ: end.typ}
+	return Item{raw: jsonx.String(l.buf[start:end.at]), typ: end.typ}
 }
 
 // All ranges over the items with their indexes.
@@ -259,7 +261,7 @@ func (k *derivation) extend(l *List, rewrite func(dst, src *List, from int) erro
 
 // JSON returns the list as a JSON array of the items' own bytes: of what an item
 // holds, the reference. It is for comparing; [List.AppendJSON] is for others.
-func (l *List) JSON() string { return text(l.appendRaw(make([]byte, 0, 2))) }
+func (l *List) JSON() string { return jsonx.String(l.appendRaw(make([]byte, 0, 2))) }
 
 func (l *List) appendRaw(dst []byte) []byte {
 	if l == nil {
@@ -315,9 +317,9 @@ func bodyOf(r record) (Body, error) {
 	}
 	c.out = append(c.out, '}')
 	if c.input == nil {
-		return TextBody(text(c.out)), nil
+		return TextBody(jsonx.String(c.out)), nil
 	}
-	return ListBody(text(c.out[:c.inputAt]), c.input, text(c.out[c.inputAt:])), nil
+	return ListBody(jsonx.String(c.out[:c.inputAt]), c.input, jsonx.String(c.out[c.inputAt:])), nil
 }
 
 // list is a list of items that is left out when nil.

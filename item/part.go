@@ -3,6 +3,8 @@
 
 package item
 
+import "github.com/antiphon-go/antiphon/internal/jsonx"
+
 // Part is one element of a content list: [*InputText], [*InputImage],
 // [*InputFile], [*OutputText], [*Refusal], [*ReasoningText], [*SummaryText],
 // [*ComputerScreenshot], [*PlainText] or [*UnknownPart].
@@ -250,7 +252,7 @@ func (c *codec) part(name string, v *Part) {
 
 func parsePart(s string) (Part, error) {
 	if s[0] != '{' {
-		return nil, &ShapeError{Problem: "found " + kindOf(s) + ", want a part"}
+		return nil, &ShapeError{Problem: "found " + jsonx.KindOf(s) + ", want a part"}
 	}
 	t, _ := memberOf(s, "type")
 	name, _ := t.Unquote()
@@ -267,7 +269,7 @@ func parsePart(s string) (Part, error) {
 func parseParts(s string) ([]Part, error) {
 	parts := []Part{}
 	var err error
-	eachElement(s, func(v string) {
+	jsonx.EachElement(s, func(v string) {
 		if err != nil {
 			return
 		}

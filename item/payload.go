@@ -7,6 +7,8 @@ import (
 	"encoding/base64"
 	"fmt"
 	"slices"
+
+	"github.com/antiphon-go/antiphon/internal/jsonx"
 )
 
 // Payload describes a payload that [Item.Split] took out of an item's text: the
@@ -82,7 +84,7 @@ func (c *splitter) split() (string, []Payload) {
 		size, hash := sumBase64(c.s[f.from:f.to])
 		payloads[i] = Payload{At: len(rest), Size: size, Hash: hash}
 	}
-	return text(append(rest, c.s[last:]...)), payloads
+	return jsonx.String(append(rest, c.s[last:]...)), payloads
 }
 
 func (c *splitter) read(i int) ([]byte, error) {
@@ -111,7 +113,7 @@ func (it Item) Whole() (Item, error) {
 	if err != nil {
 		return Item{}, err
 	}
-	return Item{raw: text(b), typ: it.typ}, nil
+	return Item{raw: jsonx.String(b), typ: it.typ}, nil
 }
 
 // Size returns the length in bytes of the whole item, without reading what it
@@ -146,5 +148,5 @@ func ShowHeld(s string) string {
 			out = fmt.Appendf(out, "(%d bytes, sha256:%x)", t.size, t.hash[:8])
 		}
 	})
-	return text(append(out, s[last:]...))
+	return jsonx.String(append(out, s[last:]...))
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/antiphon-go/antiphon/internal/jsonx"
 )
 
 // Body is the encoded text of a request in pieces, which are sent one after the
@@ -56,7 +58,7 @@ func (l *List) piece() Piece {
 	if l == nil {
 		return Piece{}
 	}
-	return Piece{text: text(l.buf), held: slices.Clip(l.held), size: len(l.buf) + l.more}
+	return Piece{text: jsonx.String(l.buf), held: slices.Clip(l.held), size: len(l.buf) + l.more}
 }
 
 // Len returns the length in bytes of what is sent.
@@ -111,7 +113,7 @@ func (b Body) Append(dst []byte) ([]byte, error) {
 // Text returns what is sent as one text.
 func (b Body) Text() (string, error) {
 	out, err := b.Append(nil)
-	return text(out), err
+	return jsonx.String(out), err
 }
 
 // Buffers returns what is sent where it is, for a writer of several buffers at
@@ -123,7 +125,7 @@ func (b Body) Buffers() ([][]byte, bool) {
 	}
 	buffers := make([][]byte, len(b))
 	for i := range b {
-		buffers[i] = bytesOf(b[i].text)
+		buffers[i] = jsonx.Bytes(b[i].text)
 	}
 	return buffers, true
 }

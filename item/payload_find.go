@@ -7,6 +7,8 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"strings"
+
+	"github.com/antiphon-go/antiphon/internal/jsonx"
 )
 
 // eachPayload visits the base64 in the strings of a validated text that stands
@@ -20,12 +22,12 @@ func eachPayload(s string, least int, visit func(from, to int)) {
 			return
 		}
 		start := i + n
-		end := skipString(s, start)
+		end := jsonx.SkipString(s, start)
 		i = end
-		if behind := spaces(s, end); behind < len(s) && s[behind] == ':' {
+		if behind := jsonx.SkipSpace(s, end); behind < len(s) && s[behind] == ':' {
 			named = keepsValue(s[start:end])
 			i = behind + 1
-			if i = spaces(s, i); i >= len(s) || s[i] != '"' {
+			if i = jsonx.SkipSpace(s, i); i >= len(s) || s[i] != '"' {
 				named = false // the elements of a list have no name
 			}
 			continue
@@ -43,7 +45,7 @@ func eachPayload(s string, least int, visit func(from, to int)) {
 // keepsValue reports a member that is read for what it says: its value is never
 // taken for a payload.
 func keepsValue(literal string) bool {
-	name := unquote(literal)
+	name := jsonx.Unquote(literal)
 	switch name {
 	case "type", "id", "role", "name", "status", "detail", "filename", "encrypted_content",
 		"text", "content", "output", "input", "arguments", "refusal", "instructions", "code", "logs", "error":
@@ -116,7 +118,7 @@ func sumBase64(s string) (size int64, hash [32]byte) {
 	defer rooms.Put(room)
 	for s != "" {
 		n := min(len(s), len(room.encoded))
-		k, _ := base64.StdEncoding.Decode(room.plain[:], bytesOf(s[:n])) // it is canonical
+		k, _ := base64.StdEncoding.Decode(room.plain[:], jsonx.Bytes(s[:n])) // it is canonical
 		h.Write(room.plain[:k])
 		size += int64(k)
 		s = s[n:]

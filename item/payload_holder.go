@@ -13,6 +13,8 @@ import (
 	"io"
 	"slices"
 	"sync"
+
+	"github.com/antiphon-go/antiphon/internal/jsonx"
 )
 
 // Source is where the payloads are that items hold: the blobs of a store. It is
@@ -87,7 +89,7 @@ func (h *Holder) Join(rest string, payloads []Payload) (Item, error) {
 		b = token{holder: h.id, hash: p.Hash, size: p.Size}.append(b)
 		last = p.At
 	}
-	return ParseString(text(append(b, rest[last:]...)))
+	return ParseString(jsonx.String(append(b, rest[last:]...)))
 }
 
 var errPlace = errors.New("not a place that a payload was taken out of")
@@ -287,7 +289,7 @@ func (t token) appendBase64(dst []byte) ([]byte, error) {
 // wholeFrom puts the base64 of payloads where their tokens were in what was
 // appended to dst. On error dst is returned as it was.
 func wholeFrom(dst, out []byte, err error) ([]byte, error) {
-	if err != nil || nextToken(text(out), len(dst)) < 0 {
+	if err != nil || nextToken(jsonx.String(out), len(dst)) < 0 {
 		return out, err
 	}
 	return appendWhole(dst, string(out[len(dst):]))

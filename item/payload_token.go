@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/antiphon-go/antiphon/internal/jsonx"
 )
 
 // A token stands in an item's text instead of the base64 of a payload that is
@@ -55,7 +57,7 @@ func (t token) append(dst []byte) []byte {
 
 func appendHex(dst []byte, v uint64, digits int) []byte {
 	for shift := 4 * (digits - 1); shift >= 0; shift -= 4 {
-		dst = append(dst, hexDigits[v>>shift&15])
+		dst = append(dst, "0123456789abcdef"[v>>shift&15])
 	}
 	return dst
 }
@@ -84,7 +86,7 @@ func readToken(s string, i int) (t token, ok bool) {
 	}
 	rest := s[i+headLen : i+tokenLen]
 	holder, err1 := strconv.ParseUint(rest[:8], 16, 32)
-	_, err2 := hex.Decode(t.hash[:], bytesOf(rest[8:72]))
+	_, err2 := hex.Decode(t.hash[:], jsonx.Bytes(rest[8:72]))
 	size, err3 := strconv.ParseUint(rest[72:], 16, 48)
 	t.holder, t.size = uint32(holder), int64(size)
 	return t, err1 == nil && err2 == nil && err3 == nil && size > 0

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/antiphon-go/antiphon/internal/apispec"
+	"github.com/antiphon-go/antiphon/internal/jsonx"
 )
 
 // schemas is the API document, read as plain JSON.
@@ -208,7 +209,7 @@ func namesOf(t *testing.T, r record) map[string]bool {
 		t.Fatalf("%T: %v", r, err)
 	}
 	names := map[string]bool{}
-	eachMember(string(data), func(name, _ string) { names[unquote(name)] = true })
+	jsonx.EachMember(string(data), func(name, _ string) { names[jsonx.Unquote(name)] = true })
 	return names
 }
 

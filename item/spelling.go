@@ -6,6 +6,8 @@ package item
 import (
 	"strconv"
 	"strings"
+
+	"github.com/antiphon-go/antiphon/internal/jsonx"
 )
 
 // spells has a record's numbers written as they came: x holds those that this
@@ -33,7 +35,7 @@ func (c *codec) spelling(name string) string {
 func (c *codec) writeInt(name string, n int64) {
 	text := c.spelling(name)
 	c.name(name)
-	if came, ok := integer(text); ok && came == n {
+	if came, ok := jsonx.Integer(text); ok && came == n {
 		c.out = append(c.out, text...)
 		return
 	}

@@ -3,6 +3,8 @@
 
 package item
 
+import "github.com/antiphon-go/antiphon/internal/jsonx"
+
 // Tool is a tool's definition as a request carries it: the struct of its type,
 // such as [*FunctionTool], [*CustomTool] or [*MCPTool], or [*UnknownTool].
 // Schema: Tool.
@@ -88,7 +90,7 @@ func (t *UnknownTool) fields(*codec) {}
 
 func parseTool(s string) (Tool, error) {
 	if s[0] != '{' {
-		return nil, &ShapeError{Problem: "found " + kindOf(s) + ", want a tool"}
+		return nil, &ShapeError{Problem: "found " + jsonx.KindOf(s) + ", want a tool"}
 	}
 	known := newTool(typeOf(s))
 	if _, function := known.(*FunctionTool); function {
@@ -135,7 +137,7 @@ func (c *codec) tools(name string, v *[]Tool, parse func(s string) (Tool, error)
 		return
 	}
 	list := []Tool{}
-	eachElement(m.value, func(s string) {
+	jsonx.EachElement(m.value, func(s string) {
 		t, err := parse(s)
 		if err != nil {
 			c.fail(name, indexed(len(list), err))

@@ -3,6 +3,8 @@
 
 package item
 
+import "github.com/antiphon-go/antiphon/internal/jsonx"
+
 // The tool choices that are a word, or that are the same for every request.
 // Others are objects, see [ChooseFunction]. Schemas: ToolChoiceOptions,
 // SpecificApplyPatchParam, SpecificFunctionShellParam,
@@ -102,11 +104,11 @@ func ParseToolChoice(j JSON) (ToolChoice, error) {
 	}
 	switch value[0] {
 	case '"':
-		v.Mode = unquote(value)
+		v.Mode = jsonx.Unquote(value)
 	case '{':
 		err = decodeRecord(value, &v)
 	default:
-		err = &ShapeError{Problem: "found " + kindOf(value) + ", want a tool choice"}
+		err = &ShapeError{Problem: "found " + jsonx.KindOf(value) + ", want a tool choice"}
 	}
 	return v, err
 }
@@ -145,7 +147,7 @@ func (c *codec) rawList(name string, v *[]JSON) {
 	}
 	if m := c.find(name); m != nil && m.value[0] == '[' {
 		list := []JSON{}
-		eachElement(m.value, func(s string) { list = append(list, JSON(s)) })
+		jsonx.EachElement(m.value, func(s string) { list = append(list, JSON(s)) })
 		*v, m.taken = list, true
 	}
 }

@@ -3,7 +3,11 @@
 
 package item
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/antiphon-go/antiphon/internal/jsonx"
+)
 
 // FileSearchTool lets the model search the caller's files. Schema:
 // FileSearchTool.
@@ -53,7 +57,7 @@ func ParseFilter(j JSON) (*Filter, error) {
 		return nil, err
 	}
 	if s[0] != '{' {
-		return nil, &ShapeError{Problem: "found " + kindOf(s) + ", want an object"}
+		return nil, &ShapeError{Problem: "found " + jsonx.KindOf(s) + ", want an object"}
 	}
 	f := new(Filter)
 	f.read(s)
@@ -65,19 +69,19 @@ func ParseFilter(j JSON) (*Filter, error) {
 func (v *Filter) read(s string) int {
 	c := newCodec(true)
 	defer c.free()
-	i := skipSpace(s, 1)
+	i := jsonx.SkipSpace(s, 1)
 	for s[i] == '"' {
-		end := skipString(s, i)
+		end := jsonx.SkipString(s, i)
 		name := s[i:end]
-		i = skipSpace(s, skipSpace(s, end)+1)
-		if unquote(name) == "filters" {
+		i = jsonx.SkipSpace(s, jsonx.SkipSpace(s, end)+1)
+		if jsonx.Unquote(name) == "filters" {
 			end = i + v.readFilters(s[i:])
 		} else {
-			end = skipValue(s, i)
+			end = jsonx.SkipValue(s, i)
 		}
 		c.add(name, s[i:end])
-		if i = skipSpace(s, end); s[i] == ',' {
-			i = skipSpace(s, i+1)
+		if i = jsonx.SkipSpace(s, end); s[i] == ',' {
+			i = jsonx.SkipSpace(s, i+1)
 		}
 	}
 	c.dropEarlier()
@@ -90,19 +94,19 @@ func (v *Filter) read(s string) int {
 func (v *Filter) readFilters(s string) int {
 	v.Filters = nil
 	if s[0] != '[' {
-		return skipValue(s, 0)
+		return jsonx.SkipValue(s, 0)
 	}
 	list, whole := []Filter{}, true
-	i := skipSpace(s, 1)
+	i := jsonx.SkipSpace(s, 1)
 	for s[i] != ']' {
 		if whole = whole && s[i] == '{'; whole {
 			list = append(list, Filter{})
 			i += list[len(list)-1].read(s[i:])
 		} else {
-			i = skipValue(s, i)
+			i = jsonx.SkipValue(s, i)
 		}
-		if i = skipSpace(s, i); s[i] == ',' {
-			i = skipSpace(s, i+1)
+		if i = jsonx.SkipSpace(s, i); s[i] == ',' {
+			i = jsonx.SkipSpace(s, i+1)
 		}
 	}
 	if whole {

@@ -3,7 +3,11 @@
 
 package item
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/antiphon-go/antiphon/internal/jsonx"
+)
 
 // unknown is a value of a type without a struct: its text, and nothing else.
 type unknown interface{ rawJSON() JSON }
@@ -29,7 +33,7 @@ func typeOfRaw(raw JSON) string {
 func parseUnion[V record](s, what string, known func(typ string) (V, bool), other func(JSON) V) (V, error) {
 	if s == "" || s[0] != '{' {
 		var none V
-		return none, &ShapeError{Problem: "found " + kindOf(s) + ", want " + what}
+		return none, &ShapeError{Problem: "found " + jsonx.KindOf(s) + ", want " + what}
 	}
 	v, ok := known(typeOf(s))
 	if !ok {
@@ -98,7 +102,7 @@ func parseListOf[V any](j JSON, parse func(s string) (V, error)) ([]V, error) {
 		return nil, err
 	}
 	if value[0] != '[' {
-		return nil, &ShapeError{Problem: "found " + kindOf(value) + ", want a list"}
+		return nil, &ShapeError{Problem: "found " + jsonx.KindOf(value) + ", want a list"}
 	}
 	return parseUnionList(value, parse)
 }
@@ -122,7 +126,7 @@ func listJSON[V any](list []V, one func([]byte, V) ([]byte, error)) (JSON, error
 func parseUnionList[V any](s string, parse func(s string) (V, error)) ([]V, error) {
 	list := []V{}
 	var err error
-	eachElement(s, func(e string) {
+	jsonx.EachElement(s, func(e string) {
 		if err != nil {
 			return
 		}

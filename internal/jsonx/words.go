@@ -1,12 +1,11 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package item
+package jsonx
 
 import (
 	"encoding/binary"
 	"math/bits"
-	"unsafe"
 )
 
 // Words with the same byte eight times.
@@ -18,12 +17,12 @@ const (
 	blanks = 0x20 * ones
 )
 
-// plain returns the first index at or after i of a byte that a JSON string
+// Plain returns the first index at or after i of a byte that a JSON string
 // cannot hold as it is, or that needs a closer look: a quote, a backslash, a
 // control character, a byte beyond ASCII. Without one it returns len(s). It
 // looks at eight bytes at a time.
-func plain(s string, i int) int {
-	b := bytesOf(s)
+func Plain(s string, i int) int {
+	b := Bytes(s)
 	for n := 0; i+8 <= len(b); n++ {
 		if n == shortRun {
 			i = plainBlocks(b, i)
@@ -67,7 +66,4 @@ func special(w uint64) uint64 {
 }
 
 // load returns eight bytes of s as a word.
-func load(s string, i int) uint64 { return binary.LittleEndian.Uint64(bytesOf(s)[i:]) }
-
-// bytesOf views s as bytes, which must not be changed.
-func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
+func load(s string, i int) uint64 { return binary.LittleEndian.Uint64(Bytes(s)[i:]) }

@@ -1,7 +1,7 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package item
+package jsonx
 
 import (
 	"encoding/binary"
@@ -9,74 +9,76 @@ import (
 	"strings"
 )
 
-// known remembers what the scanner has accepted, so that a text that comes
-// again is compared and not read again. A stream says most things more than
-// once: in_progress and completed repeat what created said of the request, a
-// done part has the text of its text event, the done item has that part, and
-// the last response has the item.
+// Memory remembers what a [Scanner] has accepted, so that a text that comes
+// again is compared and not read again. A stream of events says most things more
+// than once: in_progress and completed repeat what created said of the request,
+// a done part has the text of its text event, the done item has that part, and
+// the last response has the item. The zero Memory is empty and ready.
 //
 // Two things are remembered. A span is one whole string, list or object: a text
 // that begins with one has just that value there. A start is where a member of
-// the last response begins: a text that is equal from one start to another
-// holds the same whole members, and the quote of the next one's name. Both refer
-// to text that is only ever appended to, until all is dropped together.
-type known struct {
-	text  []byte // copies of the events
+// the object inside the last text begins, such as the response in an event: a
+// text that is equal from one start to another holds the same whole members, and
+// the quote of the next one's name. Both refer to text that is only ever appended
+// to, until all is dropped together.
+type Memory struct {
+	text  []byte // copies of what was read
 	spans [knownSpans]span
-	// The event being read: whether it is remembered, and where in text.
+	// The text being read: whether it is remembered, and where in text.
 	keeping bool
 	base    int
 
-	// The members of the last response, and of the one being read.
+	// The members of the object inside the last text, and of the one being read.
 	starts, next []uint32
 	room         [2][32]uint32 // members, as many as a response has
 	at           int           // of starts: the member that is expected next
-	inResponse   bool
+	within       string        // the name's literal of the member that holds the object
+	inside       bool          // the object is being read
 }
 
-// span is a value within known.text: where it is, and how deep it nests at
+// span is a value within Memory.text: where it is, and how deep it nests at
 // most.
 type span struct{ off, len, height uint32 }
 
 const (
 	knownSpans = 128
 	knownMin   = 64        // bytes of the smallest value that is remembered
-	knownDepth = 4         // how deep in an event values are: the text of a part of an item
+	knownDepth = 4         // how deep in a text values are: the text of a part of an item
 	knownList  = 16        // elements of a list that are looked at one by one
-	knownSmall = 512       // bytes of the smallest event that is worth it
+	knownSmall = 512       // bytes of the smallest text that is worth it
 	knownLarge = 128 << 10 // bytes of the largest
 	knownText  = 256 << 10 // bytes of all
 )
 
-// begin makes a copy of an event that is to be read, unless it can bring little
-// new. It returns nil for one that is to be read by itself.
-func (k *known) begin(event string) *known {
-	if len(event) < knownSmall || len(event) > knownLarge {
+// Reset forgets everything and keeps the room for it.
+func (k *Memory) Reset() { *k = Memory{text: k.text[:0]} }
+
+// Begin returns the memory for a [Scanner] of the text s, or nil where s is too
+// small or too large for it to help. The members of the object in the member of s
+// that within names, a literal with its quotes, are compared one by one. Where
+// keep is false nothing of s is remembered, since it brings little new.
+func (k *Memory) Begin(s, within string, keep bool) *Memory {
+	if len(s) < knownSmall || len(s) > knownLarge {
 		return nil
 	}
-	k.inResponse, k.keeping = false, !repeats(event)
+	k.within, k.inside, k.keeping = within, false, keep
 	if !k.keeping {
 		return k
 	}
-	need := len(k.text) + len(event)
+	need := len(k.text) + len(s)
 	if need > knownText {
 		k.text, k.spans, k.starts = k.text[:0], [knownSpans]span{}, k.starts[:0]
 	} else if need > cap(k.text) {
 		k.text = append(make([]byte, 0, min(max(2*need, 2<<10), knownText)), k.text...)
 	}
 	k.base = len(k.text)
-	k.text = append(k.text, event...)
+	k.text = append(k.text, s...)
 	return k
-}
-
-// repeats reports whether it is an event that says again what others said.
-func repeats(event string) bool {
-	return strings.HasPrefix(event, `{"type":"response.in_progress"`) || strings.HasPrefix(event, `{"type":"response.completed"`)
 }
 
 // slot returns the place of a value by some of its first 64 bytes. Ids and
 // types make values differ there.
-func (k *known) slot(b []byte) *span {
+func (k *Memory) slot(b []byte) *span {
 	b = b[:knownMin]
 	h := binary.LittleEndian.Uint64(b)*0x9E3779B97F4A7C15 ^
 		binary.LittleEndian.Uint64(b[32:])*0xC2B2AE3D27D4EB4F ^
@@ -86,21 +88,21 @@ func (k *known) slot(b []byte) *span {
 }
 
 // again is value for a string, list or object that may be known.
-func (sc *scanner) again(i int) (int, error) {
-	s, k := sc.s, sc.known
-	if len(s)-i < knownMin || sc.depth > knownDepth || !mayBeLong(s[i:]) {
+func (sc *Scanner) again(i int) (int, error) {
+	s, k := sc.Text, sc.Memory
+	if len(s)-i < knownMin || sc.Depth > knownDepth || !mayBeLong(s[i:]) {
 		return sc.fresh(i)
 	}
-	b := bytesOf(s)[i:]
+	b := Bytes(s)[i:]
 	slot := k.slot(b)
 	n, height := int(slot.len), int(slot.height)
-	if n > 0 && n <= len(b) && sc.depth+height <= MaxDepth && string(b[:n]) == string(k.text[slot.off:int(slot.off)+n]) {
-		sc.deepest = max(sc.deepest, sc.depth+height)
+	if n > 0 && n <= len(b) && sc.Depth+height <= MaxDepth && string(b[:n]) == string(k.text[slot.off:int(slot.off)+n]) {
+		sc.deepest = max(sc.deepest, sc.Depth+height)
 		return i + n, nil
 	}
 	end, err := sc.fresh(i)
 	if n = end - i; err == nil && k.keeping && n >= knownMin && (n > int(slot.len) || int(slot.off) < k.base) {
-		*slot = span{off: uint32(k.base + i), len: uint32(n), height: uint32(sc.deepest - sc.depth)}
+		*slot = span{off: uint32(k.base + i), len: uint32(n), height: uint32(sc.deepest - sc.Depth)}
 	}
 	return end, err
 }
@@ -114,41 +116,41 @@ func mayBeLong(s string) bool {
 	case '[':
 		return s[1] == '{'
 	}
-	m := special(binary.LittleEndian.Uint64(bytesOf(s)[1:]))
+	m := special(binary.LittleEndian.Uint64(Bytes(s)[1:]))
 	return m == 0 || s[1+bits.TrailingZeros64(m)/8] != '"'
 }
 
 // fresh reads a string, list or object.
-func (sc *scanner) fresh(i int) (int, error) {
+func (sc *Scanner) fresh(i int) (int, error) {
 	switch {
-	case sc.s[i] == '"':
-		return sc.str(i)
-	case sc.s[i] == '[':
+	case sc.Text[i] == '"':
+		return sc.Quoted(i)
+	case sc.Text[i] == '[':
 		return sc.array(i, nil)
-	case sc.depth == 1 && sc.known.inResponse:
-		return sc.response(i)
+	case sc.Depth == 1 && sc.Memory.inside:
+		return sc.members(i)
 	}
-	return sc.object(i, nil)
+	return sc.Object(i, nil)
 }
 
-// response reads the event's response and remembers its members.
-func (sc *scanner) response(i int) (int, error) {
-	k := sc.known
+// members reads the object whose members are remembered one by one.
+func (sc *Scanner) members(i int) (int, error) {
+	k := sc.Memory
 	if k.next == nil {
 		k.starts, k.next = k.room[0][:0], k.room[1][:0]
 	}
 	k.next, k.at = k.next[:0], 0
-	end, err := sc.object(i, nil)
+	end, err := sc.Object(i, nil)
 	if err == nil && k.keeping {
 		k.starts, k.next = k.next, k.starts
 	}
 	return end, err
 }
 
-// pass notes that a member of the response begins at i, and passes over the
+// pass notes that a member of the object begins at i, and passes over the
 // members that are as they were. It returns where the first one begins that may
 // not be.
-func (k *known) pass(s string, i int) int {
+func (k *Memory) pass(s string, i int) int {
 	k.next = append(k.next, uint32(k.base+i))
 	equal := k.equal(s[i:])
 	if name := 2 + strings.IndexByte(s[i+1:], '"'); equal < name {
@@ -166,35 +168,35 @@ func (k *known) pass(s string, i int) int {
 }
 
 // equal returns how much of s is as the expected member and what follows it.
-func (k *known) equal(s string) int {
+func (k *Memory) equal(s string) int {
 	if k.at == len(k.starts) {
 		return 0
 	}
-	return common(s, text(k.text[k.starts[k.at]:k.end()]))
+	return Common(s, String(k.text[k.starts[k.at]:k.end()]))
 }
 
-// end is where the text of the events before ends.
-func (k *known) end() int {
+// end is where the text of what was read before ends.
+func (k *Memory) end() int {
 	if k.keeping {
 		return k.base
 	}
 	return len(k.text)
 }
 
-// expect finds the last response's member of that name.
-func (k *known) expect(name string) {
+// expect finds the last object's member of that name.
+func (k *Memory) expect(name string) {
 	for k.at = range k.starts {
-		if strings.HasPrefix(text(k.text[k.starts[k.at]:k.end()]), name) {
+		if strings.HasPrefix(String(k.text[k.starts[k.at]:k.end()]), name) {
 			return
 		}
 	}
 	k.at = len(k.starts)
 }
 
-// common returns how many bytes at the start of both are equal.
-func common(a, b string) int {
+// Common returns how many bytes at the start of both are equal.
+func Common(a, b string) int {
 	n := min(len(a), len(b))
-	x, y := bytesOf(a)[:n], bytesOf(b)[:n]
+	x, y := Bytes(a)[:n], Bytes(b)[:n]
 	i := 0
 	for ; i+8 <= n; i += 8 {
 		if d := binary.LittleEndian.Uint64(x[i:]) ^ binary.LittleEndian.Uint64(y[i:]); d != 0 {
