@@ -22,10 +22,10 @@ type appendToFileInput struct {
 }
 
 func newAppendToFile(name string, f *Files) (tool.Tool, error) {
-	return tool.New(name, f.describe(appendToFileText), f.appendToFile, tool.Exclusive())
+	return tool.New(name, f.describe(appendToFileText), fileTools{f}.appendToFile, tool.Exclusive())
 }
 
-func (f *Files) appendToFile(ctx context.Context, in appendToFileInput) (string, error) {
+func (f fileTools) appendToFile(ctx context.Context, in appendToFileInput) (string, error) {
 	if in.Content == "" {
 		return "", errors.New("content is empty; there is nothing to append")
 	}
@@ -39,13 +39,13 @@ func (f *Files) appendToFile(ctx context.Context, in appendToFileInput) (string,
 			return nil, err
 		}
 		content := append(bytes.Clone(old), in.Content...)
-		switch shown := quoted(p.shown); {
+		switch {
 		case !exists:
-			done = fmt.Sprintf("Created %s with %d bytes.", shown, len(content))
+			done = fmt.Sprintf("Created %s with %d bytes.", p, len(content))
 		case len(old) > 0 && old[len(old)-1] != '\n':
-			done = fmt.Sprintf("Appended %d bytes to %s, which has %d bytes now. Its last line had no line end, so the text went on in that line.", len(in.Content), shown, len(content))
+			done = fmt.Sprintf("Appended %d bytes to %s, which has %d bytes now. Its last line had no line end, so the text went on in that line.", len(in.Content), p, len(content))
 		default:
-			done = fmt.Sprintf("Appended %d bytes to %s, which has %d bytes now.", len(in.Content), shown, len(content))
+			done = fmt.Sprintf("Appended %d bytes to %s, which has %d bytes now.", len(in.Content), p, len(content))
 		}
 		return content, nil
 	})

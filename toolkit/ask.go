@@ -10,8 +10,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/antiphon-go/antiphon/tool"
 )
@@ -126,25 +124,4 @@ func questionOf(in askUserInput) (q Question, err error) {
 		}
 	}
 	return q, nil
-}
-
-// showable makes text fit for a terminal and for a model alike: valid, line
-// ends as \n, no control characters but tabs, nothing that turns or hides text.
-func showable(s string) string {
-	s, _ = tool.Sanitize(s)
-	s = newlines.Replace(s)
-	return strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && unicode.IsControl(r) || turnsText(r) || r == utf8.RuneError {
-			return -1
-		}
-		return r
-	}, s)
-}
-
-var newlines = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
-
-// turnsText reports the characters by which text is made to look like other
-// text: overrides and isolates of its direction, and tags that nobody sees.
-func turnsText(r rune) bool {
-	return r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r >= 0xe0000 && r <= 0xe007f
 }

@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
@@ -213,20 +212,10 @@ func (c *Command) inquire(a asked) *inquiry {
 func (c *Command) judge(a asked, policy CommandPolicy) (Decision, string) {
 	dir := ""
 	if p, err := c.files.resolve(cmp.Or(a.directory, ".")); err == nil {
-		dir = c.path(p)
+		dir = p.path()
 	}
-	return policy.judge(c.inquire(a), &programs{dir: dir, dirs: c.dirs, writable: c.rootDirs()})
+	return policy.judge(c.inquire(a), &programs{dir: dir, dirs: c.dirs, writable: c.files.dirs()})
 }
-
-func (c *Command) rootDirs() (dirs []string) {
-	for _, r := range c.files.roots {
-		dirs = append(dirs, r.abs...)
-	}
-	return dirs
-}
-
-// path is where a place is on this machine.
-func (c *Command) path(p place) string { return filepath.Join(p.root.abs[0], p.osPath()) }
 
 // call runs a command that was approved.
 func (c *Command) call(ctx context.Context, a asked) (tool.Result, error) {
@@ -294,14 +283,14 @@ func (c *Command) directory(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	info, err := p.root.dir.Stat(p.osPath())
+	info, err := p.dir().Stat(p.osPath())
 	if err != nil {
-		return "", c.files.problem("run in", p, err)
+		return "", p.problem("run in", err)
 	}
 	if !info.IsDir() {
-		return "", fmt.Errorf("%s is a file, not a directory to run in", quoted(p.shown))
+		return "", fmt.Errorf("%s is a file, not a directory to run in", p)
 	}
-	return c.path(p), nil
+	return p.path(), nil
 }
 
 func notFoundProgram(argv []string, err error) error {

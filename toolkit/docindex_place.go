@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"strings"
 )
@@ -23,23 +22,26 @@ const (
 	maxIndexBytes = 256 << 20
 )
 
+// library is where documents and their indexes are: the roots of a Files.
+type library struct{ *Files }
+
 // indexFolder is where indexes are kept.
-func (f *Files) indexFolder(asked string) (place, error) {
-	return f.resolve(cmp.Or(asked, f.roots[0].Name+":"+defaultIndexes))
+func (l library) indexFolder(asked string) (place, error) {
+	return l.resolve(cmp.Or(asked, l.Roots()[0].Name+":"+defaultIndexes))
 }
 
 // indexPlace is the file of an index.
-func (f *Files) indexPlace(asked, name string) (place, error) {
+func (l library) indexPlace(asked, name string) (place, error) {
 	if name == "" {
 		return place{}, errNoIndexName
 	}
 	if name == allIndexes {
 		return place{}, errors.New(`"all" means all indexes; give this one another name`)
 	}
-	if !rootName.MatchString(name) {
+	if !validName(name) {
 		return place{}, fmt.Errorf("index_name is %q; a name is 1 to 64 letters, digits, '.', '_' and '-', and does not begin with '.' or '-'", name)
 	}
-	folder, err := f.indexFolder(asked)
+	folder, err := l.indexFolder(asked)
 	return folder.entryOf(name + indexExtension), err
 }
 
@@ -51,27 +53,9 @@ func (p place) entryOf(name string) place {
 	return p.entry(name)
 }
 
-// readAll reads a file that has no more than so many bytes.
-func (f *Files) readAll(ctx context.Context, p place, most int64) ([]byte, error) {
-	file, info, err := f.openFile("read", p)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	if info.Size() > most {
-		return nil, fmt.Errorf("%s has %d bytes; the limit is %d", quoted(p.shown), info.Size(), most)
-	}
-	b := bytes.NewBuffer(make([]byte, 0, info.Size()+bytes.MinRead))
-	_, err = b.ReadFrom(io.LimitReader(&contextReader{ctx, file}, most))
-	if err != nil {
-		return nil, f.problem("read", p, err)
-	}
-	return b.Bytes(), nil
-}
-
 // loadIndex reads an index. Errors say how to fix it.
-func (f *Files) loadIndex(ctx context.Context, at place) (*docIndex, error) {
-	data, err := f.readAll(ctx, at, maxIndexBytes)
+func (l library) loadIndex(ctx context.Context, at place) (*docIndex, error) {
+	data, err := at.readAll(ctx, maxIndexBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -86,12 +70,12 @@ func (f *Files) loadIndex(ctx context.Context, at place) (*docIndex, error) {
 func indexName(at place) string { return strings.TrimSuffix(at.base(), indexExtension) }
 
 func unusableIndex(at place, err error) error {
-	return fmt.Errorf("the index %s cannot be used: %w. Make it again with index_markdown_docs and index_name %q", quoted(at.shown), err, indexName(at))
+	return fmt.Errorf("the index %s cannot be used: %w. Make it again with index_markdown_docs and index_name %q", at, err, indexName(at))
 }
 
 // oldIndex is what an index held before; nil where there is none to build on.
-func (f *Files) oldIndex(ctx context.Context, at place) *contents {
-	ix, err := f.loadIndex(ctx, at)
+func (l library) oldIndex(ctx context.Context, at place) *contents {
+	ix, err := l.loadIndex(ctx, at)
 	if err != nil {
 		return nil
 	}
@@ -103,56 +87,56 @@ func (f *Files) oldIndex(ctx context.Context, at place) *contents {
 }
 
 // keepIndex writes an index, whole or not at all, unless it is there already.
-func (f *Files) keepIndex(at place, data []byte) error {
+func (l library) keepIndex(at place, data []byte) error {
 	if len(data) > maxIndexBytes {
 		return fmt.Errorf("the index would have %d bytes; the limit is %d. Index the folders one by one", len(data), maxIndexBytes)
 	}
-	f.writing.Lock()
-	defer f.writing.Unlock()
+	l.writing.Lock()
+	defer l.writing.Unlock()
 	folder := at.parent()
-	if err := folder.root.dir.MkdirAll(folder.osPath(), 0o777); err != nil {
-		return f.problem("make the folder", folder, err)
+	if err := folder.dir().MkdirAll(folder.osPath(), 0o777); err != nil {
+		return folder.problem("make the folder", err)
 	}
-	if err := f.refuseLink(at); err != nil {
+	if err := at.refuseLink(); err != nil {
 		return err
 	}
-	info, err := at.root.dir.Lstat(at.osPath())
+	info, err := at.dir().Lstat(at.osPath())
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		info = nil
 	case err != nil:
-		return f.problem("write", at, err)
+		return at.problem("write", err)
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s is not a regular file; choose another index_name", quoted(at.shown))
+		return fmt.Errorf("%s is not a regular file; choose another index_name", at)
 	case info.Size() == int64(len(data)):
-		if old, err := f.readAll(context.Background(), at, maxIndexBytes); err == nil && bytes.Equal(old, data) {
+		if old, err := at.readAll(context.Background(), maxIndexBytes); err == nil && bytes.Equal(old, data) {
 			return nil
 		}
 	}
 	if err := at.replace(data, info); err != nil {
 		if errors.Is(err, errChanged) {
-			return fmt.Errorf("%s: %w", quoted(at.shown), err)
+			return fmt.Errorf("%s: %w", at, err)
 		}
-		return f.problem("write", at, err)
+		return at.problem("write", err)
 	}
 	return nil
 }
 
 // indexPlaces are the indexes of a folder, by name; none if it does not exist.
-func (f *Files) indexPlaces(asked string) (places []place, err error) {
-	folder, err := f.indexFolder(asked)
+func (l library) indexPlaces(asked string) (places []place, err error) {
+	folder, err := l.indexFolder(asked)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := folder.root.dir.Stat(folder.osPath()); errors.Is(err, fs.ErrNotExist) {
+	if _, err := folder.dir().Stat(folder.osPath()); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	entries, err := f.entries(folder)
+	entries, err := folder.entries()
 	if err != nil {
 		return nil, err
 	}
 	for _, e := range entries {
-		if name, ok := strings.CutSuffix(e.Name(), indexExtension); ok && e.Type().IsRegular() && rootName.MatchString(name) {
+		if name, ok := strings.CutSuffix(e.Name(), indexExtension); ok && e.Type().IsRegular() && validName(name) {
 			places = append(places, folder.entry(e.Name()))
 		}
 	}

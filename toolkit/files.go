@@ -75,8 +75,12 @@ func Open(roots ...Root) (*Files, error) {
 	return f, nil
 }
 
+// validName reports whether a name can be that of a root, or of something else
+// that a model calls by a name and that may be a file's.
+func validName(name string) bool { return rootName.MatchString(name) }
+
 func openOne(r Root) (*openRoot, error) {
-	if !rootName.MatchString(r.Name) {
+	if !validName(r.Name) {
 		return nil, errors.New("a name is 1 to 64 letters, digits, '.', '_' and '-', and does not begin with '.' or '-'")
 	}
 	abs, err := filepath.Abs(r.Path)
@@ -113,6 +117,27 @@ func (f *Files) Roots() []Root {
 		roots = append(roots, root)
 	}
 	return roots
+}
+
+// in returns the place of a path inside the root of that name, "" for the default,
+// and whether there is such a root.
+func (f *Files) in(root, rel string) (place, bool) {
+	r := f.roots[0]
+	if root != "" {
+		r = f.root(root)
+	}
+	if r == nil {
+		return place{}, false
+	}
+	return r.place(rel), true
+}
+
+// dirs are the absolute paths of the roots in all their spellings.
+func (f *Files) dirs() (dirs []string) {
+	for _, r := range f.roots {
+		dirs = append(dirs, r.abs...)
+	}
+	return dirs
 }
 
 func (f *Files) root(name string) *openRoot {

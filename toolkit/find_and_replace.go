@@ -27,10 +27,10 @@ type findAndReplaceInput struct {
 }
 
 func newFindAndReplace(name string, f *Files) (tool.Tool, error) {
-	return tool.New(name, f.describe(findAndReplaceText), f.findAndReplace, tool.Exclusive())
+	return tool.New(name, f.describe(findAndReplaceText), fileTools{f}.findAndReplace, tool.Exclusive())
 }
 
-func (f *Files) findAndReplace(ctx context.Context, in findAndReplaceInput) (string, error) {
+func (f fileTools) findAndReplace(ctx context.Context, in findAndReplaceInput) (string, error) {
 	switch {
 	case in.Find == "":
 		return "", errors.New("find is empty; to add text at the end of a file use append_to_file")
@@ -46,7 +46,7 @@ func (f *Files) findAndReplace(ctx context.Context, in findAndReplaceInput) (str
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if err := refuseBinary(p, old[:min(len(old), sniffBytes)], int64(len(old))); err != nil {
+		if err := p.refuseBinary(old, int64(len(old))); err != nil {
 			return nil, err
 		}
 		find, replace := lineEnds(old, in.Find, in.Replace)
@@ -66,9 +66,9 @@ func (f *Files) findAndReplace(ctx context.Context, in findAndReplaceInput) (str
 
 func replaced(p place, n, line int) string {
 	if n == 1 {
-		return fmt.Sprintf("Replaced 1 occurrence in %s, at line %d.", quoted(p.shown), line)
+		return fmt.Sprintf("Replaced 1 occurrence in %s, at line %d.", p, line)
 	}
-	return fmt.Sprintf("Replaced %d occurrences in %s.", n, quoted(p.shown))
+	return fmt.Sprintf("Replaced %d occurrences in %s.", n, p)
 }
 
 // lineEnds adapts the texts to a file that ends every line with CRLF. Models
@@ -109,7 +109,7 @@ func lineAt(content []byte, offset int) int { return 1 + bytes.Count(content[:of
 // judge reports why a text that occurs at the given places cannot be replaced.
 func (in findAndReplaceInput) judge(p place, content []byte, at []int, count int) error {
 	if count == 0 {
-		return fmt.Errorf("the text was found 0 times in %s%s; nothing was changed. Read the file and copy the text exactly", quoted(p.shown), hint(content, in.Find))
+		return fmt.Errorf("the text was found 0 times in %s%s; nothing was changed. Read the file and copy the text exactly", p, hint(content, in.Find))
 	}
 	if count == 1 || in.All {
 		return nil
@@ -123,7 +123,7 @@ func (in findAndReplaceInput) judge(p place, content []byte, at []int, count int
 		lines = append(lines, "…")
 	}
 	return fmt.Errorf("the text was found %d times in %s (at line %s), so it is not clear which is meant; nothing was changed. Make find longer until it occurs once, or set all to true",
-		count, quoted(p.shown), strings.Join(lines, ", "))
+		count, p, strings.Join(lines, ", "))
 }
 
 // hint says what may be the reason that a text was not found.

@@ -5,7 +5,6 @@ package toolkit
 
 import (
 	"io"
-	"path"
 	"regexp"
 	"strings"
 )
@@ -25,8 +24,8 @@ const (
 
 // ignoreRules adds the rules of a folder to those of the folders above it. A
 // file that cannot be read has none.
-func (f *Files) ignoreRules(above []ignoreRule, folder place) []ignoreRule {
-	file, _, err := f.openFile("read", folder.entry(".gitignore"))
+func ignoreRules(above []ignoreRule, folder place) []ignoreRule {
+	file, _, err := folder.entry(".gitignore").open("read")
 	if err != nil {
 		return above
 	}
@@ -116,14 +115,14 @@ func ignored(rules []ignoreRule, p place, folder bool) bool {
 }
 
 // ignoreAbove are the rules that hold in a folder by those above it.
-func (f *Files) ignoreAbove(folder place) (rules []ignoreRule) {
+func ignoreAbove(folder place) (rules []ignoreRule) {
 	var above []place
 	for p := folder; p.rel != "."; {
-		p = p.root.place(path.Dir(p.rel))
+		p = p.parent()
 		above = append(above, p)
 	}
 	for i := len(above) - 1; i >= 0; i-- {
-		rules = f.ignoreRules(rules, above[i])
+		rules = ignoreRules(rules, above[i])
 	}
 	return rules
 }

@@ -34,50 +34,49 @@ type importImageInput struct {
 }
 
 func newImportImage(name string, f *Files) (tool.Tool, error) {
-	return tool.New(name, f.describe(importImageText), f.importImage, tool.ReadOnly(), tool.Idempotent())
+	return tool.New(name, f.describe(importImageText), fileTools{f}.importImage, tool.ReadOnly(), tool.Idempotent())
 }
 
 // importImage returns a line of text and the image. The media type is what the
 // bytes show, whatever the file is called.
-func (f *Files) importImage(ctx context.Context, in importImageInput) (tool.Result, error) {
+func (f fileTools) importImage(ctx context.Context, in importImageInput) (tool.Result, error) {
 	p, err := f.resolve(in.Path)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	file, info, err := f.openFile("read", p)
+	file, info, err := p.open("read")
 	if err != nil {
 		return tool.Result{}, err
 	}
 	defer file.Close()
-	shown := quoted(p.shown)
 	if info.Size() > MaxImageBytes {
-		return tool.Result{}, fmt.Errorf("%s has %d bytes; the limit for an image is %d. Use a smaller version of it", shown, info.Size(), MaxImageBytes)
+		return tool.Result{}, fmt.Errorf("%s has %d bytes; the limit for an image is %d. Use a smaller version of it", p, info.Size(), MaxImageBytes)
 	}
-	data, err := io.ReadAll(io.LimitReader(&contextReader{ctx, file}, MaxImageBytes+1))
+	data, err := io.ReadAll(io.LimitReader(readWithin(ctx, file), MaxImageBytes+1))
 	if err != nil {
-		return tool.Result{}, f.problem("read", p, err)
+		return tool.Result{}, p.problem("read", err)
 	}
 	if len(data) > MaxImageBytes {
-		return tool.Result{}, fmt.Errorf("%s has more than %d bytes, the limit for an image. Use a smaller version of it", shown, MaxImageBytes)
+		return tool.Result{}, fmt.Errorf("%s has more than %d bytes, the limit for an image. Use a smaller version of it", p, MaxImageBytes)
 	}
 	part, err := tool.Image(data)
 	if err != nil {
-		return tool.Result{}, fmt.Errorf("%s cannot be imported: %w%s", shown, err, readInstead(p, data))
+		return tool.Result{}, fmt.Errorf("%s cannot be imported: %w%s", p, err, readInstead(p, data))
 	}
 	config, format, err := image.DecodeConfig(bytes.NewReader(data))
 	if errors.Is(err, bmp.ErrUnsupported) { // what makes a PNG of it may know it
-		return tool.Result{Text: fmt.Sprintf("%s: image/bmp, %d bytes", shown, len(data)), Parts: []item.Part{part}}, nil
+		return tool.Result{Text: fmt.Sprintf("%s: image/bmp, %d bytes", p, len(data)), Parts: []item.Part{part}}, nil
 	}
 	if err != nil {
-		return tool.Result{}, fmt.Errorf("%s cannot be imported: it begins as %s but its header is damaged (%v)", shown, tool.SniffPicture(data), err)
+		return tool.Result{}, fmt.Errorf("%s cannot be imported: it begins as %s but its header is damaged (%v)", p, tool.SniffPicture(data), err)
 	}
-	text := fmt.Sprintf("%s: image/%s, %dx%d pixels, %d bytes", shown, format, config.Width, config.Height, len(data))
+	text := fmt.Sprintf("%s: image/%s, %dx%d pixels, %d bytes", p, format, config.Width, config.Height, len(data))
 	return tool.Result{Text: text, Parts: []item.Part{part}}, nil
 }
 
 // readInstead names the tool that fits a file which is text.
 func readInstead(p place, data []byte) string {
-	if len(data) > 0 && refuseBinary(p, data[:min(len(data), sniffBytes)], int64(len(data))) == nil {
+	if len(data) > 0 && p.refuseBinary(data, int64(len(data))) == nil {
 		return "; it looks like text: use read_file"
 	}
 	return ""

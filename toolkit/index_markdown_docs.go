@@ -40,23 +40,23 @@ type indexMarkdownDocsInput struct {
 }
 
 func newIndexMarkdownDocs(name string, f *Files) (tool.Tool, error) {
-	return tool.New(name, f.describe(indexMarkdownDocsText), f.indexMarkdownDocs, tool.Exclusive(), tool.Idempotent())
+	return tool.New(name, f.describe(indexMarkdownDocsText), library{f}.indexMarkdownDocs, tool.Exclusive(), tool.Idempotent())
 }
 
-func (f *Files) indexMarkdownDocs(ctx context.Context, in indexMarkdownDocsInput) (string, error) {
-	at, err := f.indexPlace(in.VectorDBRoot, in.IndexName)
+func (l library) indexMarkdownDocs(ctx context.Context, in indexMarkdownDocsInput) (string, error) {
+	at, err := l.indexPlace(in.VectorDBRoot, in.IndexName)
 	if err != nil {
 		return "", err
 	}
-	folder, err := f.resolve(in.Root)
+	folder, err := l.resolve(in.Root)
 	if err != nil {
 		return "", err
 	}
-	g := gatherer{ctx: ctx, files: f, folder: folder}
-	if err := g.walk(folder, f.ignoreAbove(folder)); err != nil {
+	g := gatherer{ctx: ctx, files: l, folder: folder}
+	if err := g.walk(folder, ignoreAbove(folder)); err != nil {
 		return "", err
 	}
-	old := f.oldIndex(ctx, at)
+	old := l.oldIndex(ctx, at)
 	ix, err := g.build(old, inOneLine(in.Description))
 	if err != nil {
 		return "", err
@@ -65,7 +65,7 @@ func (f *Files) indexMarkdownDocs(ctx context.Context, in indexMarkdownDocsInput
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
-	if err := f.keepIndex(at, data); err != nil {
+	if err := l.keepIndex(at, data); err != nil {
 		return "", err
 	}
 	return g.report(ix, at, len(data)), nil
@@ -84,7 +84,7 @@ func inOneLine(s string) string {
 // gatherer finds and reads the Markdown files of a folder.
 type gatherer struct {
 	ctx    context.Context
-	files  *Files
+	files  library
 	folder place
 	docs   []place
 
@@ -95,7 +95,7 @@ type gatherer struct {
 
 // walk finds the files below a folder. What cannot be listed inside is left out.
 func (g *gatherer) walk(dir place, rules []ignoreRule) error {
-	entries, err := g.files.entries(dir)
+	entries, err := dir.entries()
 	if err != nil {
 		if dir.rel == g.folder.rel {
 			return err
@@ -103,13 +103,13 @@ func (g *gatherer) walk(dir place, rules []ignoreRule) error {
 		g.left = append(g.left, err.Error())
 		return nil
 	}
-	rules = g.files.ignoreRules(rules, dir)
+	rules = ignoreRules(rules, dir)
 	for _, e := range entries {
 		if err := g.ctx.Err(); err != nil {
 			return err
 		}
 		if g.seen++; g.seen > maxDocEntries {
-			return fmt.Errorf("%s holds more than %d files and folders; index the folders in it one by one", quoted(g.folder.shown), maxDocEntries)
+			return fmt.Errorf("%s holds more than %d files and folders; index the folders in it one by one", g.folder, maxDocEntries)
 		}
 		if err := g.entry(dir.entry(e.Name()), e, rules); err != nil {
 			return err
@@ -131,11 +131,11 @@ func (g *gatherer) entry(p place, e fs.DirEntry, rules []ignoreRule) error {
 	case !e.Type().IsRegular() || !isMarkdown(name) || ignored(rules, p, false):
 		return nil
 	case !utf8.ValidString(name):
-		g.left = append(g.left, quoted(p.shown)+": its name is not text")
+		g.left = append(g.left, p.String()+": its name is not text")
 		return nil
 	}
 	if len(g.docs) == MaxDocFiles {
-		return fmt.Errorf("%s holds more than %d Markdown files; index the folders in it one by one", quoted(g.folder.shown), MaxDocFiles)
+		return fmt.Errorf("%s holds more than %d Markdown files; index the folders in it one by one", g.folder, MaxDocFiles)
 	}
 	g.docs = append(g.docs, p)
 	return nil
@@ -151,10 +151,7 @@ func isMarkdown(name string) bool {
 
 // build makes the index. old may be nil.
 func (g *gatherer) build(old *contents, description string) (*docIndex, error) {
-	ix := &docIndex{description: description, folder: g.folder.rel}
-	if !g.folder.root.isDefault {
-		ix.root = g.folder.root.Name
-	}
+	ix := &docIndex{description: description, root: g.folder.rootName(), folder: g.folder.rel}
 	if old != nil && (old.index.root != ix.root || old.index.folder != ix.folder) {
 		old = nil
 	}
@@ -187,7 +184,7 @@ func (g *gatherer) index(x *indexer, p place, old *contents) (was bool, err erro
 		return false, nil
 	}
 	if g.bytes += len(text); g.bytes > MaxDocsBytes {
-		return false, fmt.Errorf("the Markdown files of %s have more than %d bytes; index the folders in it one by one", quoted(g.folder.shown), MaxDocsBytes)
+		return false, fmt.Errorf("the Markdown files of %s have more than %d bytes; index the folders in it one by one", g.folder, MaxDocsBytes)
 	}
 	name := p.rel
 	if g.folder.rel != "." {
@@ -210,18 +207,18 @@ func (g *gatherer) index(x *indexer, p place, old *contents) (was bool, err erro
 	}
 	x.read(name, hash, string(text))
 	if len(x.found) > maxSnippets {
-		return false, fmt.Errorf("the Markdown files of %s have more than %d sections; index the folders in it one by one", quoted(g.folder.shown), maxSnippets)
+		return false, fmt.Errorf("the Markdown files of %s have more than %d sections; index the folders in it one by one", g.folder, maxSnippets)
 	}
 	return was, nil
 }
 
 // readDoc reads a Markdown file.
-func (f *Files) readDoc(ctx context.Context, p place) ([]byte, error) {
-	text, err := f.readAll(ctx, p, MaxDocBytes)
+func (l library) readDoc(ctx context.Context, p place) ([]byte, error) {
+	text, err := p.readAll(ctx, MaxDocBytes)
 	if err != nil {
 		return nil, err
 	}
-	return text, refuseBinary(p, text[:min(len(text), sniffBytes)], int64(len(text)))
+	return text, p.refuseBinary(text, int64(len(text)))
 }
 
 // maxLeft is how many of the files that were left out are named.
@@ -230,7 +227,7 @@ const maxLeft = 10
 func (g *gatherer) report(ix *docIndex, at place, size int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Indexed %s: %d files (%d new, %d changed, %d unchanged, %d removed), %d snippets, %d different words. The index is %s (%d bytes).",
-		quoted(g.folder.shown), len(ix.files), g.fresh, g.changed, g.same, g.removed, len(ix.snippets), ix.terms, quoted(at.shown), size)
+		g.folder, len(ix.files), g.fresh, g.changed, g.same, g.removed, len(ix.snippets), ix.terms, at, size)
 	if len(ix.files) == 0 {
 		b.WriteString(" There are no Markdown files in the folder.")
 	}

@@ -36,10 +36,10 @@ type markdownSearchInput struct {
 }
 
 func newMarkdownSearch(name string, f *Files) (tool.Tool, error) {
-	return tool.New(name, f.describe(markdownSearchText), f.markdownSearch, tool.ReadOnly(), tool.Idempotent())
+	return tool.New(name, f.describe(markdownSearchText), library{f}.markdownSearch, tool.ReadOnly(), tool.Idempotent())
 }
 
-func (f *Files) markdownSearch(ctx context.Context, in markdownSearchInput) (string, error) {
+func (l library) markdownSearch(ctx context.Context, in markdownSearchInput) (string, error) {
 	switch {
 	case in.K < 0:
 		return "", errors.New("k cannot be negative; it is how many results are wanted")
@@ -48,7 +48,7 @@ func (f *Files) markdownSearch(ctx context.Context, in markdownSearchInput) (str
 	case len(queryWords(in.Query)) == 0:
 		return "", errors.New("the query has no words; give the words to look for")
 	}
-	indexes, remarks, err := f.indexesFor(ctx, in)
+	indexes, remarks, err := l.indexesFor(ctx, in)
 	if err != nil {
 		return "", err
 	}
@@ -56,7 +56,7 @@ func (f *Files) markdownSearch(ctx context.Context, in markdownSearchInput) (str
 	if err != nil {
 		return "", fmt.Errorf("an index cannot be used: %w. Make %s again with index_markdown_docs", err, namesOf(indexes))
 	}
-	r := results{ctx: ctx, files: f, want: min(cmp.Or(in.K, usualResults), MaxSearchResults), many: len(indexes) > 1}
+	r := results{ctx: ctx, files: l, want: min(cmp.Or(in.K, usualResults), MaxSearchResults), many: len(indexes) > 1}
 	if err := r.add(hits); err != nil {
 		return "", err
 	}
@@ -65,29 +65,29 @@ func (f *Files) markdownSearch(ctx context.Context, in markdownSearchInput) (str
 
 // indexesFor loads the indexes that a call means. Of several, those that cannot
 // be used are left out with a remark.
-func (f *Files) indexesFor(ctx context.Context, in markdownSearchInput) (indexes []*docIndex, remarks []string, err error) {
-	places, err := f.indexPlaces(in.VectorDBRoot)
+func (l library) indexesFor(ctx context.Context, in markdownSearchInput) (indexes []*docIndex, remarks []string, err error) {
+	places, err := l.indexPlaces(in.VectorDBRoot)
 	if err != nil {
 		return nil, nil, err
 	}
 	if in.IndexName != "" && in.IndexName != allIndexes {
-		at, err := f.indexPlace(in.VectorDBRoot, in.IndexName)
+		at, err := l.indexPlace(in.VectorDBRoot, in.IndexName)
 		if err != nil {
 			return nil, nil, err
 		}
 		if !slices.ContainsFunc(places, func(p place) bool { return p.rel == at.rel }) {
-			return nil, nil, f.noIndex(ctx, in, places)
+			return nil, nil, l.noIndex(ctx, in, places)
 		}
 		places = []place{at}
 	}
 	if len(places) == 0 {
-		return nil, nil, f.noIndex(ctx, in, nil)
+		return nil, nil, l.noIndex(ctx, in, nil)
 	}
-	return f.loadIndexes(ctx, places)
+	return l.loadIndexes(ctx, places)
 }
 
 // loadIndexes reads indexes, as many as can be searched at once.
-func (f *Files) loadIndexes(ctx context.Context, places []place) (indexes []*docIndex, remarks []string, err error) {
+func (l library) loadIndexes(ctx context.Context, places []place) (indexes []*docIndex, remarks []string, err error) {
 	var wrong error
 	size := 0
 	for i, p := range places {
@@ -95,7 +95,7 @@ func (f *Files) loadIndexes(ctx context.Context, places []place) (indexes []*doc
 			remarks = append(remarks, fmt.Sprintf("Only the first %d of %d indexes were searched; choose one with index_name.", i, len(places)))
 			break
 		}
-		ix, err := f.loadIndex(ctx, p)
+		ix, err := l.loadIndex(ctx, p)
 		if ctx.Err() != nil {
 			return nil, nil, ctx.Err()
 		}
@@ -114,7 +114,7 @@ func (f *Files) loadIndexes(ctx context.Context, places []place) (indexes []*doc
 }
 
 // noIndex tells which indexes there are, or how to make one.
-func (f *Files) noIndex(ctx context.Context, in markdownSearchInput, places []place) error {
+func (l library) noIndex(ctx context.Context, in markdownSearchInput, places []place) error {
 	what := "there is no index"
 	if in.IndexName != "" && in.IndexName != allIndexes {
 		what = fmt.Sprintf("there is no index %q", in.IndexName)
@@ -128,7 +128,7 @@ func (f *Files) noIndex(ctx context.Context, in markdownSearchInput, places []pl
 	var names []string
 	for _, p := range places[:min(len(places), maxIndexes)] {
 		name := indexName(p)
-		if ix, err := f.loadIndex(ctx, p); err == nil && ix.description != "" {
+		if ix, err := l.loadIndex(ctx, p); err == nil && ix.description != "" {
 			name += " (" + quoted(ix.description) + ")"
 		}
 		names = append(names, name)
@@ -147,7 +147,7 @@ func namesOf(indexes []*docIndex) string {
 // results are the hits with their texts, as the files have them now.
 type results struct {
 	ctx   context.Context
-	files *Files
+	files library
 	want  int
 	many  bool // indexes
 	out   []result
@@ -190,14 +190,11 @@ func (r *results) add(hits []hit) error {
 // snippet is now.
 func (r *results) read(h hit) (res result, ok bool) {
 	s := h.index.snippets[h.snippet]
-	root := r.files.roots[0]
-	if h.index.root != "" {
-		root = r.files.root(h.index.root)
-	}
-	if root == nil {
+	folder, ok := r.files.in(h.index.root, h.index.folder)
+	if !ok {
 		return res, false
 	}
-	p := root.place(h.index.folder).entry(h.index.files[s.file].path)
+	p := folder.entry(h.index.files[s.file].path)
 	if p != r.doc {
 		var text []byte
 		text, r.err = r.files.readDoc(r.ctx, p)
@@ -250,7 +247,7 @@ func (r *results) text(indexes []*docIndex, remarks []string) string {
 // write gives one result: a line with its place, one with its headings, and its
 // text in a fence that the text cannot close.
 func (res *result) write(b *strings.Builder, number int, many bool) {
-	fmt.Fprintf(b, "[%d] %s, lines %d to %d, score %.2f", number, quoted(res.place.shown), res.first, res.last, res.score)
+	fmt.Fprintf(b, "[%d] %s, lines %d to %d, score %.2f", number, res.place, res.first, res.last, res.score)
 	if many {
 		fmt.Fprintf(b, ", index %s", res.index.name)
 	}

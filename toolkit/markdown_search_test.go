@@ -275,7 +275,7 @@ func TestIndexMarkdownDocsRefuses(t *testing.T) {
 	k.fails("index_markdown_docs", args{"root": "docs", "index_name": "a", "vector_db_root": "docs/engine.md"}, "docs/engine.md")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := k.files.indexMarkdownDocs(ctx, indexMarkdownDocsInput{Root: "docs", IndexName: "a"}); err == nil {
+	if _, err := (library{k.files}).indexMarkdownDocs(ctx, indexMarkdownDocsInput{Root: "docs", IndexName: "a"}); err == nil {
 		t.Error("it went on")
 	}
 	if _, err := os.Stat(filepath.Join(k.dir, ".chatmd")); err == nil {

@@ -5,12 +5,10 @@ package toolkit
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"path"
 	"slices"
 	"strings"
 )
@@ -32,7 +30,7 @@ func (d patchDisk) mkdir(p place) error {
 	if err := d.may("mkdir", p); err != nil {
 		return err
 	}
-	return p.root.dir.Mkdir(p.osPath(), 0o777)
+	return p.dir().Mkdir(p.osPath(), 0o777)
 }
 
 // write makes a new file and brings it to the disk. mode is that of another
@@ -45,7 +43,7 @@ func (d patchDisk) write(p place, content []byte, mode fs.FileInfo) error {
 	if mode != nil {
 		perm = mode.Mode().Perm()
 	}
-	file, err := p.root.dir.OpenFile(p.osPath(), os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+	file, err := p.dir().OpenFile(p.osPath(), os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
 	if err != nil {
 		return err
 	}
@@ -56,34 +54,29 @@ func (d patchDisk) link(from, to place) error {
 	if err := d.may("link", to); err != nil {
 		return err
 	}
-	return from.root.dir.Link(from.osPath(), to.osPath())
+	return from.dir().Link(from.osPath(), to.osPath())
 }
 
 func (d patchDisk) rename(from, to place) error {
 	if err := d.may("rename", to); err != nil {
 		return err
 	}
-	return from.root.dir.Rename(from.osPath(), to.osPath())
+	return from.dir().Rename(from.osPath(), to.osPath())
 }
 
 func (d patchDisk) remove(p place) error {
 	if err := d.may("remove", p); err != nil {
 		return err
 	}
-	return p.root.dir.Remove(p.osPath())
+	return p.dir().Remove(p.osPath())
 }
 
 // sync brings the names in a directory to the disk, where the system can.
 func (d patchDisk) sync(p place) {
-	if dir, err := p.root.dir.Open(p.osPath()); err == nil {
+	if dir, err := p.dir().Open(p.osPath()); err == nil {
 		dir.Sync()
 		dir.Close()
 	}
-}
-
-// beside returns the place of a new temporary file in the same directory.
-func (p place) beside() place {
-	return p.root.place(path.Join(path.Dir(p.rel), ".antiphon-"+rand.Text()+".tmp"))
 }
 
 // commit is one writing of a plan. First everything that can fail for want of
@@ -140,9 +133,9 @@ func (p *patchPlan) commit(ctx context.Context, changed []*plannedFile) (left []
 
 func (c *commit) worded(p place, err error) error {
 	if errors.Is(err, errChanged) {
-		return fmt.Errorf("%s: %w", quoted(p.shown), errChanged)
+		return fmt.Errorf("%s: %w", p, errChanged)
 	}
-	return c.files.problem("write", p, err)
+	return p.problem("write", err)
 }
 
 // prepare does what nobody sees yet.
@@ -178,7 +171,7 @@ func (c *commit) prepare(file *plannedFile) (s staged, err error) {
 
 // makeDirs makes the directories that are missing, the outermost first.
 func (c *commit) makeDirs(dir place) error {
-	if _, err := dir.root.dir.Stat(dir.osPath()); err == nil || dir.rel == "." {
+	if _, err := dir.dir().Stat(dir.osPath()); err == nil || dir.rel == "." {
 		return nil
 	}
 	if err := c.makeDirs(dir.parent()); err != nil {
@@ -276,8 +269,8 @@ func (c *commit) takeBack() error {
 	}
 	var kept []string
 	for _, temp := range c.temps {
-		if _, err := temp.root.dir.Lstat(temp.osPath()); err == nil {
-			kept = append(kept, quoted(temp.shown))
+		if _, err := temp.dir().Lstat(temp.osPath()); err == nil {
+			kept = append(kept, temp.String())
 		}
 	}
 	return fmt.Errorf("%w. What the files were, and were to be, is kept in %s", errors.Join(errs...), strings.Join(kept, ", "))

@@ -11,21 +11,22 @@ import (
 )
 
 const (
-	maxShownLines = 12   // of a file, in one explanation
-	maxCommon     = 200  // a line more frequent than this tells nothing
-	maxAlign      = 200  // lines compared one by one
-	maxDiffering  = 6    // differences told
-	maxShift      = 4    // lines that a place may be off
-	maxWordLines  = 50e3 // lines searched for like words
+	maxShownLines  = 12   // of a file, in one explanation
+	maxCommon      = 200  // a line more frequent than this tells nothing
+	maxAlign       = 200  // lines compared one by one
+	maxDiffering   = 6    // differences told
+	maxShift       = 4    // lines that a place may be off
+	maxShownPlaces = 10   // where a hunk fits
+	maxWordLines   = 50e3 // lines searched for like words
 )
 
 // ambiguous says where the lines of a hunk were found.
 func (t *patchText) ambiguous(h *hunk, at []int) string {
 	var lines []string
-	for _, start := range at[:min(len(at), maxPlaces)] {
+	for _, start := range at[:min(len(at), maxShownPlaces)] {
 		lines = append(lines, fmt.Sprint(start+1))
 	}
-	if len(at) > maxPlaces {
+	if len(at) > maxShownPlaces {
 		lines = append(lines, "…")
 	}
 	what := "its lines were"

@@ -476,19 +476,3 @@ func (p *patchParser) fileProblem(file *filePatch, line int, format string, a ..
 func (p *patchParser) hunkProblem(file *filePatch, h *hunk, line int, format string, a ...any) error {
 	return &PatchError{Path: file.path, Hunk: h.number, Line: line, Problem: fmt.Sprintf(format, a...)}
 }
-
-// maxShownLine is how much of a line an error text shows.
-const maxShownLine = 160
-
-// clip quotes a line for an error text.
-func clip(line string) string {
-	return strconv.Quote(clipped(line))
-}
-
-func clipped(line string) string {
-	if len(line) <= maxShownLine {
-		return line
-	}
-	shown := line[:maxShownLine]
-	return shown[:len(shown)-partialRune([]byte(shown))] + "…"
-}

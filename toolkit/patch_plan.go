@@ -127,16 +127,16 @@ func (p *patchPlan) file(name string) (*plannedFile, error) {
 	if at.rel == "." {
 		return nil, isDirectory(at)
 	}
-	if err := p.files.refuseLink(at); err != nil {
+	if err := at.refuseLink(); err != nil {
 		return nil, err
 	}
 	file := &plannedFile{place: at}
-	if _, err := at.root.dir.Lstat(at.osPath()); err == nil {
+	if _, err := at.dir().Lstat(at.osPath()); err == nil {
 		if err := file.load(p); err != nil {
 			return nil, err
 		}
 	} else if !errors.Is(err, fs.ErrNotExist) {
-		return nil, p.files.problem("look at", at, err)
+		return nil, at.problem("look at", err)
 	}
 	p.byPlace[at.shown] = file
 	p.order = append(p.order, file)
@@ -146,7 +146,7 @@ func (p *patchPlan) file(name string) (*plannedFile, error) {
 // load makes sure that the file is a regular one. Its content is read when a
 // section needs it.
 func (file *plannedFile) load(p *patchPlan) error {
-	opened, info, err := p.files.openFile("open", file.place)
+	opened, info, err := file.place.open("open")
 	if err != nil {
 		return err
 	}
@@ -159,11 +159,11 @@ func (p *patchPlan) text(file *plannedFile) ([]byte, error) {
 	if file.read || file.info == nil {
 		return file.content, nil
 	}
-	shown := quoted(file.shown)
+	shown := file
 	if size := file.info.Size(); size > MaxEditBytes {
 		return nil, fmt.Errorf("%s has %d bytes; the limit for editing is %d", shown, size, MaxEditBytes)
 	}
-	opened, info, err := p.files.openFile("read", file.place)
+	opened, info, err := file.place.open("read")
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +173,7 @@ func (p *patchPlan) text(file *plannedFile) ([]byte, error) {
 	}
 	content, err := io.ReadAll(io.LimitReader(opened, MaxEditBytes+1))
 	if err != nil {
-		return nil, p.files.problem("read", file.place, err)
+		return nil, file.place.problem("read", err)
 	}
 	file.info, file.read, file.old, file.content = info, true, content, content
 	return content, p.count(file.place, len(content))
@@ -182,7 +182,7 @@ func (p *patchPlan) text(file *plannedFile) ([]byte, error) {
 // count keeps the sizes within their limits.
 func (p *patchPlan) count(at place, size int) error {
 	if size > MaxEditBytes {
-		return fmt.Errorf("%s would grow to %d bytes; the limit is %d. Write to another file", quoted(at.shown), size, MaxEditBytes)
+		return fmt.Errorf("%s would grow to %d bytes; the limit is %d. Write to another file", at, size, MaxEditBytes)
 	}
 	if p.total += int64(size); p.total > maxPatchTotal {
 		return fmt.Errorf("the files of the patch have more than %d bytes together; send it in parts", maxPatchTotal)
@@ -192,7 +192,7 @@ func (p *patchPlan) count(at place, size int) error {
 
 func (p *patchPlan) add(file *plannedFile, s *filePatch) error {
 	if file.exists {
-		return fmt.Errorf("%s exists already; change it with \"%s\", or put a section \"%s\" in front to replace it whole", quoted(file.shown), markUpdate, markDelete)
+		return fmt.Errorf("%s exists already; change it with \"%s\", or put a section \"%s\" in front to replace it whole", file, markUpdate, markDelete)
 	}
 	if err := cmp.Or(p.parent(file.place), p.directoryOf(file.place)); err != nil {
 		return err
@@ -206,18 +206,18 @@ func (p *patchPlan) add(file *plannedFile, s *filePatch) error {
 func (p *patchPlan) parent(at place) error {
 	for dir := at.parent(); ; dir = dir.parent() {
 		if other, ok := p.byPlace[dir.shown]; ok && other.exists {
-			return fmt.Errorf("%s is a file, not a directory", quoted(dir.shown))
+			return fmt.Errorf("%s is a file, not a directory", dir)
 		}
-		info, err := dir.root.dir.Stat(dir.osPath())
+		info, err := dir.dir().Stat(dir.osPath())
 		switch {
 		case err == nil && info.IsDir():
 			return nil
 		case err == nil:
-			return fmt.Errorf("%s is a file, not a directory", quoted(dir.shown))
+			return fmt.Errorf("%s is a file, not a directory", dir)
 		case !errors.Is(err, fs.ErrNotExist) || dir.rel == ".":
-			return p.files.problem("write", at, err)
+			return at.problem("write", err)
 		}
-		if err := p.files.refuseLink(dir); err != nil {
+		if err := dir.refuseLink(); err != nil {
 			return err // a link to nowhere
 		}
 	}
@@ -227,8 +227,8 @@ func (p *patchPlan) parent(at place) error {
 // section needs.
 func (p *patchPlan) directoryOf(at place) error {
 	for _, f := range p.order {
-		if f.exists && f.root == at.root && strings.HasPrefix(f.rel, at.rel+"/") {
-			return fmt.Errorf("%s cannot be a file: an earlier section of this patch puts %s into a directory of that name", quoted(at.shown), quoted(f.shown))
+		if f.exists && f.rootName() == at.rootName() && strings.HasPrefix(f.rel, at.rel+"/") {
+			return fmt.Errorf("%s cannot be a file: an earlier section of this patch puts %s into a directory of that name", at, f)
 		}
 	}
 	return nil
@@ -244,9 +244,9 @@ func (p *patchPlan) remove(file *plannedFile) error {
 
 func (p *patchPlan) missing(file *plannedFile) error {
 	if file.info != nil {
-		return fmt.Errorf("%s was deleted or moved by an earlier section of this patch", quoted(file.shown))
+		return fmt.Errorf("%s was deleted or moved by an earlier section of this patch", file)
 	}
-	return p.files.missing(file.place)
+	return file.place.missing()
 }
 
 func (p *patchPlan) update(ctx context.Context, file *plannedFile, s *filePatch) error {
@@ -258,7 +258,7 @@ func (p *patchPlan) update(ctx context.Context, file *plannedFile, s *filePatch)
 		return err
 	}
 	if len(s.hunks) > 0 {
-		if err := refuseBinary(file.place, content[:min(len(content), sniffBytes)], int64(len(content))); err != nil {
+		if err := file.place.refuseBinary(content, int64(len(content))); err != nil {
 			return err
 		}
 		text, remarks, err := splitText(string(content)).apply(ctx, s.path, s.hunks)
@@ -285,7 +285,7 @@ func (p *patchPlan) move(file *plannedFile, name string) error {
 		return nil
 	}
 	if to.exists {
-		return fmt.Errorf("it cannot be moved to %s, which exists already; a section \"%s\" in front would make room", quoted(to.shown), markDelete)
+		return fmt.Errorf("it cannot be moved to %s, which exists already; a section \"%s\" in front would make room", to, markDelete)
 	}
 	if err := cmp.Or(p.parent(to.place), p.directoryOf(to.place)); err != nil {
 		return err
@@ -302,7 +302,7 @@ func (p *patchPlan) aliases() (problems []error) {
 	for i, a := range p.order {
 		for _, b := range p.order[:i] {
 			if a.info != nil && b.info != nil && os.SameFile(a.info, b.info) {
-				problems = append(problems, fmt.Errorf("%s and %s are the same file; use one of the names, or two patches", quoted(b.shown), quoted(a.shown)))
+				problems = append(problems, fmt.Errorf("%s and %s are the same file; use one of the names, or two patches", b, a))
 			}
 		}
 	}
@@ -323,13 +323,13 @@ func summary(changed []*plannedFile, left []string) string {
 	for _, f := range changed {
 		switch {
 		case f.exists && f.from != nil:
-			fmt.Fprintf(&b, "\nM %s (moved from %s)", quoted(f.shown), quoted(f.from.shown))
+			fmt.Fprintf(&b, "\nM %s (moved from %s)", f, f.from)
 		case f.exists && f.info != nil:
-			fmt.Fprintf(&b, "\nM %s", quoted(f.shown))
+			fmt.Fprintf(&b, "\nM %s", f)
 		case f.exists:
-			fmt.Fprintf(&b, "\nA %s", quoted(f.shown))
+			fmt.Fprintf(&b, "\nA %s", f)
 		case !movedAway(changed, f):
-			fmt.Fprintf(&b, "\nD %s", quoted(f.shown))
+			fmt.Fprintf(&b, "\nD %s", f)
 		}
 		if len(f.remarks) > 0 {
 			fmt.Fprintf(&b, " (%s)", strings.Join(f.remarks, "; "))

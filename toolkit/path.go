@@ -4,9 +4,11 @@
 package toolkit
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 	"strings"
@@ -23,9 +25,30 @@ type place struct {
 	shown string
 }
 
-func (p place) base() string   { return path.Base(p.rel) }
-func (p place) parent() place  { return p.root.place(path.Dir(p.rel)) }
+// String is how the place stands in a sentence.
+func (p place) String() string { return quoted(p.shown) }
+
+func (p place) base() string  { return path.Base(p.rel) }
+func (p place) parent() place { return p.root.place(path.Dir(p.rel)) }
+
+// dir is the directory of the root, by which every access goes, and osPath the
+// path in it.
+func (p place) dir() *os.Root  { return p.root.dir }
 func (p place) osPath() string { return filepath.FromSlash(p.rel) }
+
+// path is where the place is on this machine, which a model is not told.
+func (p place) path() string { return filepath.Join(p.root.abs[0], p.osPath()) }
+
+// rootName names the root of the place for [Files.in]: "" is the default.
+func (p place) rootName() string {
+	if p.root.isDefault {
+		return ""
+	}
+	return p.root.Name
+}
+
+// beside returns the place of a new temporary file in the same directory.
+func (p place) beside() place { return p.parent().entry(".antiphon-" + rand.Text() + ".tmp") }
 
 // entry returns the place of one entry of a directory. Its name is taken as it
 // is: on Unix it may hold a backslash.

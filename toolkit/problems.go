@@ -12,37 +12,24 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
-	"unicode"
-	"unicode/utf8"
 )
-
-// quoted returns a name as it can stand in a sentence or a listing: as it is,
-// or quoted when it holds anything but visible characters.
-func quoted(name string) string {
-	if utf8.ValidString(name) && strings.IndexFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) < 0 {
-		return name
-	}
-	return strconv.Quote(name)
-}
 
 // problem words an error of the file system for the model. doing completes
 // "cannot …".
-func (f *Files) problem(doing string, p place, err error) error {
-	shown := quoted(p.shown)
+func (p place) problem(doing string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-		return f.missing(p)
+		return p.missing()
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("cannot %s %s: permission denied. Use another file, or ask the user for access", doing, shown)
+		return fmt.Errorf("cannot %s %s: permission denied. Use another file, or ask the user for access", doing, p)
 	case isEscape(err):
-		return fmt.Errorf("cannot %s %s: a symbolic link on the way leads out of the root %s, which is not allowed", doing, shown, p.root.Name)
+		return fmt.Errorf("cannot %s %s: a symbolic link on the way leads out of the root %s, which is not allowed", doing, p, p.root.Name)
 	case errors.Is(err, fs.ErrClosed):
-		return fmt.Errorf("cannot %s %s: the tool is closed", doing, shown)
+		return fmt.Errorf("cannot %s %s: the tool is closed", doing, p)
 	}
-	return fmt.Errorf("cannot %s %s: %w", doing, shown, cause(err))
+	return fmt.Errorf("cannot %s %s: %w", doing, p, cause(err))
 }
 
 // cause strips operation and path, which name places on this machine.
@@ -66,21 +53,21 @@ func isEscape(err error) bool {
 
 // missing tells what is there instead of a path that does not exist: the names
 // like it in the directory that does.
-func (f *Files) missing(p place) error {
+func (p place) missing() error {
 	lost := p
 	dir := p.parent()
 	for lost.rel != "." {
-		if info, err := dir.root.dir.Stat(dir.osPath()); err == nil {
+		if info, err := dir.dir().Stat(dir.osPath()); err == nil {
 			if !info.IsDir() {
-				return fmt.Errorf("no such file: %s; %s is a file, not a directory", quoted(p.shown), quoted(dir.shown))
+				return fmt.Errorf("no such file: %s; %s is a file, not a directory", p, dir)
 			}
 			break
 		}
 		lost, dir = dir, dir.parent()
 	}
-	text := "no such file or directory: " + quoted(p.shown)
+	text := "no such file or directory: " + p.String()
 	if lost.rel != p.rel {
-		text += fmt.Sprintf("; the directory %s does not exist", quoted(lost.shown))
+		text += fmt.Sprintf("; the directory %s does not exist", lost)
 	}
 	if filepath.Separator == '/' && strings.Contains(p.rel, `\`) {
 		text += "; directories are separated by /"
@@ -88,7 +75,7 @@ func (f *Files) missing(p place) error {
 	if near := nearNames(dir, lost.base()); len(near) > 0 {
 		text += fmt.Sprintf(". Similar names there: %s", strings.Join(near, ", "))
 	} else {
-		text += fmt.Sprintf(". Use read_directory on %s to see what is there", quoted(dir.shown))
+		text += fmt.Sprintf(". Use read_directory on %s to see what is there", dir)
 	}
 	return errors.New(text)
 }
@@ -100,7 +87,7 @@ const (
 
 // nearNames returns the entries of a directory most like base.
 func nearNames(dir place, base string) []string {
-	d, err := dir.root.dir.Open(dir.osPath())
+	d, err := dir.dir().Open(dir.osPath())
 	if err != nil {
 		return nil
 	}
@@ -113,7 +100,7 @@ func nearNames(dir place, base string) []string {
 	var found []candidate
 	for _, e := range entries {
 		if d := unlike(base, e.Name()); d >= 0 {
-			found = append(found, candidate{quoted(dir.entry(e.Name()).shown), d})
+			found = append(found, candidate{dir.entry(e.Name()).String(), d})
 		}
 	}
 	slices.SortFunc(found, func(a, b candidate) int {

@@ -10,9 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/antiphon-go/antiphon/tool"
 )
@@ -29,10 +27,10 @@ type readDirectoryInput struct {
 }
 
 func newReadDirectory(name string, f *Files) (tool.Tool, error) {
-	return tool.New(name, f.describe(readDirectoryText), f.readDirectory, tool.ReadOnly(), tool.Idempotent())
+	return tool.New(name, f.describe(readDirectoryText), fileTools{f}.readDirectory, tool.ReadOnly(), tool.Idempotent())
 }
 
-func (f *Files) readDirectory(ctx context.Context, in readDirectoryInput) (string, error) {
+func (f fileTools) readDirectory(ctx context.Context, in readDirectoryInput) (string, error) {
 	if in.Offset < 0 {
 		return "", errors.New("offset cannot be negative; the first entry is 1")
 	}
@@ -40,17 +38,16 @@ func (f *Files) readDirectory(ctx context.Context, in readDirectoryInput) (strin
 	if err != nil {
 		return "", err
 	}
-	entries, err := f.entries(p)
+	entries, err := p.entries()
 	if err != nil {
 		return "", err
 	}
-	shown := quoted(p.shown)
 	if len(entries) == 0 {
-		return fmt.Sprintf("The directory %s is empty.", shown), nil
+		return fmt.Sprintf("The directory %s is empty.", p), nil
 	}
 	first := max(in.Offset, 1)
 	if first > len(entries) {
-		return "", fmt.Errorf("the directory %s has %d entries; offset %d is past the last", shown, len(entries), first)
+		return "", fmt.Errorf("the directory %s has %d entries; offset %d is past the last", p, len(entries), first)
 	}
 	last := min(first-1+MaxEntries, len(entries))
 	var lines []string
@@ -58,7 +55,7 @@ func (f *Files) readDirectory(ctx context.Context, in readDirectoryInput) (strin
 		if err := ctx.Err(); err != nil {
 			return strings.Join(lines, "\n"), err
 		}
-		lines = append(lines, f.entryLine(p, e))
+		lines = append(lines, entryLine(p, e))
 	}
 	if last < len(entries) {
 		lines = append(lines, fmt.Sprintf("[entries %d to %d of %d; list the next with offset=%d]", first, last, len(entries), last+1))
@@ -66,44 +63,15 @@ func (f *Files) readDirectory(ctx context.Context, in readDirectoryInput) (strin
 	return strings.Join(lines, "\n"), nil
 }
 
-// entries returns what is in a directory, sorted by name.
-func (f *Files) entries(p place) ([]fs.DirEntry, error) {
-	info, err := p.root.dir.Stat(p.osPath())
-	if err != nil {
-		return nil, f.problem("list", p, err)
-	}
-	if !info.IsDir() {
-		return nil, isFile(p)
-	}
-	dir, err := p.root.dir.Open(p.osPath())
-	if err != nil {
-		return nil, f.problem("list", p, err)
-	}
-	defer dir.Close()
-	entries, err := dir.ReadDir(-1)
-	if errors.Is(err, syscall.ENOTDIR) {
-		return nil, isFile(p)
-	}
-	if err != nil {
-		return nil, f.problem("list", p, err)
-	}
-	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
-	return entries, nil
-}
-
-func isFile(p place) error {
-	return fmt.Errorf("%s is a file, not a directory; use read_file to read it", quoted(p.shown))
-}
-
 // entryLine is one line of a listing: a directory ends with a slash, a file
 // has its size, a link its target, anything else its kind.
-func (f *Files) entryLine(p place, e fs.DirEntry) string {
+func entryLine(p place, e fs.DirEntry) string {
 	name := quoted(e.Name())
 	switch t := e.Type(); {
 	case t.IsDir():
 		return name + "/"
 	case t&fs.ModeSymlink != 0:
-		target, err := p.root.dir.Readlink(p.entry(e.Name()).osPath())
+		target, err := p.dir().Readlink(p.entry(e.Name()).osPath())
 		if err != nil {
 			return name + " (link)"
 		}

@@ -12,8 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
-	"unicode/utf8"
 
 	"github.com/antiphon-go/antiphon/tool"
 )
@@ -32,12 +30,12 @@ type readFileInput struct {
 }
 
 func newReadFile(name string, f *Files) (tool.Tool, error) {
-	return tool.New(name, f.describe(readFileText), f.readFile, tool.ReadOnly(), tool.Idempotent(), tool.Region(f.region))
+	return tool.New(name, f.describe(readFileText), fileTools{f}.readFile, tool.ReadOnly(), tool.Idempotent(), tool.Region(fileTools{f}.region))
 }
 
 // region names what a call of read_file reads: one name for all spellings of a
 // path, whichever root it is reached by, and for each range of lines another.
-func (f *Files) region(arguments string) (string, bool) {
+func (f fileTools) region(arguments string) (string, bool) {
 	var in readFileInput
 	if err := json.Unmarshal([]byte(arguments), &in); err != nil {
 		return "", false
@@ -46,10 +44,10 @@ func (f *Files) region(arguments string) (string, bool) {
 	if err != nil {
 		return "", false
 	}
-	return fmt.Sprintf("%s\x00%d,%d,%d", filepath.Join(p.root.abs[0], p.osPath()), max(in.Offset, 1), in.Limit, in.Skip), true
+	return fmt.Sprintf("%s\x00%d,%d,%d", p.path(), max(in.Offset, 1), in.Limit, in.Skip), true
 }
 
-func (f *Files) readFile(ctx context.Context, in readFileInput) (string, error) {
+func (f fileTools) readFile(ctx context.Context, in readFileInput) (string, error) {
 	if in.Offset < 0 || in.Limit < 0 || in.Skip < 0 {
 		return "", errors.New("offset, limit and skip cannot be negative; the first line is 1")
 	}
@@ -57,38 +55,25 @@ func (f *Files) readFile(ctx context.Context, in readFileInput) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	file, info, err := f.openFile("read", p)
+	file, info, err := p.open("read")
 	if err != nil {
 		return "", err
 	}
 	defer file.Close()
 	if info.Size() == 0 {
-		return fmt.Sprintf("%s is empty (0 bytes).", quoted(p.shown)), nil
+		return fmt.Sprintf("%s is empty (0 bytes).", p), nil
 	}
-	r := bufio.NewReaderSize(&contextReader{ctx, file}, 64<<10)
+	r := bufio.NewReaderSize(readWithin(ctx, file), 64<<10)
 	head, _ := r.Peek(sniffBytes) // an error comes again with the next read
-	if err := refuseBinary(p, head, info.Size()); err != nil {
+	if err := p.refuseBinary(head, info.Size()); err != nil {
 		return "", err
 	}
 	text, err := readLines(r, p, in)
 	var told toldError
 	if err != nil && !errors.As(err, &told) {
-		err = f.problem("read", p, err)
+		err = p.problem("read", err)
 	}
 	return text, err
-}
-
-// contextReader ends a long read with its context.
-type contextReader struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (c *contextReader) Read(b []byte) (int, error) {
-	if err := c.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return c.r.Read(b)
 }
 
 // toldError is worded for the model already.
@@ -128,7 +113,7 @@ func readLines(r *bufio.Reader, p place, in readFileInput) (string, error) {
 		return "", shortLine(p, from, in.Skip)
 	}
 	if len(text) == 0 {
-		return "", toldError(fmt.Sprintf("%s has %d lines; there is nothing at line %d", quoted(p.shown), line-1, from))
+		return "", toldError(fmt.Sprintf("%s has %d lines; there is nothing at line %d", p, line-1, from))
 	}
 	return string(text), nil
 }
@@ -144,7 +129,7 @@ func skipLines(r *bufio.Reader, p place, to int) error {
 			if len(piece) > 0 {
 				line++
 			}
-			return toldError(fmt.Sprintf("%s has %d lines; offset %d is past its end", quoted(p.shown), line-1, to))
+			return toldError(fmt.Sprintf("%s has %d lines; offset %d is past its end", p, line-1, to))
 		case !errors.Is(err, bufio.ErrBufferFull):
 			return err
 		}
@@ -169,7 +154,7 @@ func skipBytes(r *bufio.Reader, p place, line int, n int64) error {
 }
 
 func shortLine(p place, line int, skip int64) error {
-	return toldError(fmt.Sprintf("line %d of %s has no more than %d bytes", line, quoted(p.shown), skip))
+	return toldError(fmt.Sprintf("line %d of %s has no more than %d bytes", line, p, skip))
 }
 
 // endText ends a text that has reached the limit: at the end of a line, or,
@@ -196,19 +181,5 @@ func readOn(p place, in readFileInput, line int, column int64, got int) string {
 	if in.Limit > 0 {
 		args += fmt.Sprintf(" and limit=%d", max(in.Offset, 1)+in.Limit-line)
 	}
-	return fmt.Sprintf("[read_file stopped here after %d bytes, its limit for one call; %s goes on. Read the rest with %s]", got, quoted(p.shown), args)
-}
-
-// partialRune returns how many bytes at the end of b begin a rune that is not
-// complete.
-func partialRune(b []byte) int {
-	for n := 1; n < utf8.UTFMax && n <= len(b); n++ {
-		if c := b[len(b)-n]; utf8.RuneStart(c) {
-			if c >= utf8.RuneSelf && !utf8.FullRune(b[len(b)-n:]) {
-				return n
-			}
-			return 0
-		}
-	}
-	return 0
+	return fmt.Sprintf("[read_file stopped here after %d bytes, its limit for one call; %s goes on. Read the rest with %s]", got, p, args)
 }

@@ -15,6 +15,9 @@ type builtin struct {
 	make  func(name string, f *Files) (tool.Tool, error)
 }
 
+// fileTools are the tools over the roots of a Files, as methods.
+type fileTools struct{ *Files }
+
 func builtins() []builtin {
 	return []builtin{
 		{[]string{"append_to_file"}, newAppendToFile},

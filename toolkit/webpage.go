@@ -32,6 +32,9 @@ const (
 	DefaultUserAgent     = "Antiphon (webpage_to_markdown; +https://github.com/antiphon-go/antiphon)"
 )
 
+// maxPageImage is the largest image that a page is shown with.
+const maxPageImage = 20 << 20
+
 // keptPages is how many pages are kept to be read on.
 const keptPages = 4
 

@@ -88,8 +88,8 @@ func decodeText(data []byte, contentType string, isHTML bool) string {
 }
 
 func (p *webPage) convertImage(data []byte) error {
-	if len(data) > MaxImageBytes {
-		return fmt.Errorf("the image %s has %d bytes; the limit is %d", p.url, len(data), MaxImageBytes)
+	if len(data) > maxPageImage {
+		return fmt.Errorf("the image %s has %d bytes; the limit is %d", p.url, len(data), maxPageImage)
 	}
 	part, err := tool.Image(data)
 	if err != nil {

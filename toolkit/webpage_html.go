@@ -38,7 +38,7 @@ func parsePage(ctx context.Context, source string, base *url.URL) (*pageTree, er
 	if err != nil {
 		return nil, err
 	}
-	root, err := html.Parse(&contextReader{ctx, bytes.NewReader(tamed)})
+	root, err := html.Parse(readWithin(ctx, bytes.NewReader(tamed)))
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()

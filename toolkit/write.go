@@ -4,7 +4,6 @@
 package toolkit
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -32,7 +31,7 @@ var errChanged = errors.New("the file was changed by another program at the same
 func (f *Files) edit(p place, create bool, change func(old []byte, exists bool) ([]byte, error)) error {
 	f.writing.Lock()
 	defer f.writing.Unlock()
-	old, info, err := f.readForEdit(p, create)
+	old, info, err := p.readForEdit(create)
 	if err != nil {
 		return err
 	}
@@ -41,67 +40,67 @@ func (f *Files) edit(p place, create bool, change func(old []byte, exists bool) 
 		return err
 	}
 	if len(content) > MaxEditBytes {
-		return fmt.Errorf("%s would grow to %d bytes; the limit is %d. Write to another file", quoted(p.shown), len(content), MaxEditBytes)
+		return fmt.Errorf("%s would grow to %d bytes; the limit is %d. Write to another file", p, len(content), MaxEditBytes)
 	}
 	if err := p.replace(content, info); err != nil {
 		if errors.Is(err, errChanged) {
-			return fmt.Errorf("%s: %w", quoted(p.shown), err)
+			return fmt.Errorf("%s: %w", p, err)
 		}
-		return f.problem("write", p, err)
+		return p.problem("write", err)
 	}
 	return nil
 }
 
 // readForEdit returns the content of a file, and nil information for one that
 // does not exist and may be created.
-func (f *Files) readForEdit(p place, create bool) ([]byte, fs.FileInfo, error) {
-	if err := f.refuseLink(p); err != nil {
+func (p place) readForEdit(create bool) ([]byte, fs.FileInfo, error) {
+	if err := p.refuseLink(); err != nil {
 		return nil, nil, err
 	}
-	if _, err := p.root.dir.Lstat(p.osPath()); create && errors.Is(err, fs.ErrNotExist) {
-		if _, err := p.root.dir.Stat(p.parent().osPath()); err != nil {
-			return nil, nil, f.problem("write", p, err)
+	if _, err := p.dir().Lstat(p.osPath()); create && errors.Is(err, fs.ErrNotExist) {
+		if _, err := p.dir().Stat(p.parent().osPath()); err != nil {
+			return nil, nil, p.problem("write", err)
 		}
 		return nil, nil, nil
 	}
-	file, info, err := f.openFile("edit", p)
+	file, info, err := p.open("edit")
 	if err != nil {
 		return nil, nil, err
 	}
 	defer file.Close()
 	if info.Size() > MaxEditBytes {
-		return nil, nil, fmt.Errorf("%s has %d bytes; the limit for editing is %d", quoted(p.shown), info.Size(), MaxEditBytes)
+		return nil, nil, fmt.Errorf("%s has %d bytes; the limit for editing is %d", p, info.Size(), MaxEditBytes)
 	}
 	content, err := io.ReadAll(io.LimitReader(file, MaxEditBytes+1))
 	if err != nil {
-		return nil, nil, f.problem("read", p, err)
+		return nil, nil, p.problem("read", err)
 	}
 	return content, info, nil
 }
 
 // refuseLink refuses to write through a symbolic link: replacing it would leave
 // its target after, unchanged.
-func (f *Files) refuseLink(p place) error {
-	info, err := p.root.dir.Lstat(p.osPath())
+func (p place) refuseLink() error {
+	info, err := p.dir().Lstat(p.osPath())
 	if err != nil || info.Mode()&fs.ModeSymlink == 0 {
 		return nil
 	}
-	target, err := p.root.dir.Readlink(p.osPath())
+	target, err := p.dir().Readlink(p.osPath())
 	if err != nil || filepath.IsAbs(target) {
-		return fmt.Errorf("%s is a symbolic link; write to the file itself", quoted(p.shown))
+		return fmt.Errorf("%s is a symbolic link; write to the file itself", p)
 	}
 	to := p.root.place(path.Join(path.Dir(p.rel), filepath.ToSlash(target)))
-	return fmt.Errorf("%s is a symbolic link; write to the file itself: %s", quoted(p.shown), quoted(to.shown))
+	return fmt.Errorf("%s is a symbolic link; write to the file itself: %s", p, to)
 }
 
 // replace replaces the content of a file whose state was old, nil for none.
 func (p place) replace(content []byte, old fs.FileInfo) (err error) {
-	dir := p.root.dir
+	dir := p.dir()
 	mode := fs.FileMode(0o666)
 	if old != nil {
 		mode = old.Mode().Perm()
 	}
-	temp := filepath.FromSlash(path.Join(path.Dir(p.rel), ".antiphon-"+rand.Text()+".tmp"))
+	temp := p.beside().osPath()
 	file, err := dir.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return err
@@ -136,7 +135,7 @@ func fill(file *os.File, content []byte, old fs.FileInfo) error {
 
 // unchanged reports errChanged if the file is not what it was.
 func (p place) unchanged(old fs.FileInfo) error {
-	now, err := p.root.dir.Lstat(p.osPath())
+	now, err := p.dir().Lstat(p.osPath())
 	if old == nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil

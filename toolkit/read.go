@@ -1,0 +1,133 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package toolkit
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"syscall"
+
+	"github.com/antiphon-go/antiphon/tool"
+)
+
+// open opens a regular file for reading. Directories and special files are
+// refused with the name of the tool to use instead; opening never waits, not
+// even for a named pipe.
+func (p place) open(doing string) (*os.File, fs.FileInfo, error) {
+	file, err := p.dir().OpenFile(p.osPath(), os.O_RDONLY|openNonblock, 0)
+	if err != nil {
+		if info, e := p.dir().Stat(p.osPath()); e == nil && info.IsDir() {
+			return nil, nil, isDirectory(p)
+		}
+		return nil, nil, p.problem(doing, err)
+	}
+	info, err := file.Stat()
+	switch {
+	case err != nil:
+		err = p.problem(doing, err)
+	case info.IsDir():
+		err = isDirectory(p)
+	case !info.Mode().IsRegular():
+		err = fmt.Errorf("%s is not a regular file (%v)", p, info.Mode().Type())
+	}
+	if err != nil {
+		file.Close()
+		return nil, nil, err
+	}
+	return file, info, nil
+}
+
+func isDirectory(p place) error {
+	return fmt.Errorf("%s is a directory; use read_directory to list it", p)
+}
+
+// readAll reads a file that has no more than so many bytes.
+func (p place) readAll(ctx context.Context, most int64) ([]byte, error) {
+	file, info, err := p.open("read")
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	if info.Size() > most {
+		return nil, fmt.Errorf("%s has %d bytes; the limit is %d", p, info.Size(), most)
+	}
+	b := bytes.NewBuffer(make([]byte, 0, info.Size()+bytes.MinRead))
+	_, err = b.ReadFrom(io.LimitReader(readWithin(ctx, file), most))
+	if err != nil {
+		return nil, p.problem("read", err)
+	}
+	return b.Bytes(), nil
+}
+
+// readWithin returns a reader of r that fails once ctx has ended.
+func readWithin(ctx context.Context, r io.Reader) io.Reader { return &contextReader{ctx, r} }
+
+type contextReader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (c *contextReader) Read(b []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.r.Read(b)
+}
+
+// entries returns what is in a directory, sorted by name.
+func (p place) entries() ([]fs.DirEntry, error) {
+	info, err := p.dir().Stat(p.osPath())
+	if err != nil {
+		return nil, p.problem("list", err)
+	}
+	if !info.IsDir() {
+		return nil, isFile(p)
+	}
+	dir, err := p.dir().Open(p.osPath())
+	if err != nil {
+		return nil, p.problem("list", err)
+	}
+	defer dir.Close()
+	entries, err := dir.ReadDir(-1)
+	if errors.Is(err, syscall.ENOTDIR) {
+		return nil, isFile(p)
+	}
+	if err != nil {
+		return nil, p.problem("list", err)
+	}
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
+	return entries, nil
+}
+
+func isFile(p place) error {
+	return fmt.Errorf("%s is a file, not a directory; use read_file to read it", p)
+}
+
+// sniffBytes is how much of a file decides whether it is text.
+const sniffBytes = 8 << 10
+
+// refuseBinary tells what a file is that is not text, by how it begins. Text
+// in an older encoding passes: its letters are ASCII for the most part.
+func (p place) refuseBinary(head []byte, size int64) error {
+	head = head[:min(len(head), sniffBytes)]
+	if t := tool.SniffPicture(head); t != "" {
+		return fmt.Errorf("%s is an image (%s, %d bytes), not text; use import_image to look at it", p, t, size)
+	}
+	switch {
+	case bytes.HasPrefix(head, []byte("%PDF-")):
+		return fmt.Errorf("%s is a PDF document (%d bytes), not text", p, size)
+	case bytes.HasPrefix(head, []byte{0xff, 0xfe}), bytes.HasPrefix(head, []byte{0xfe, 0xff}):
+		return fmt.Errorf("%s looks like UTF-16 text (%d bytes); it must be converted to UTF-8 first", p, size)
+	case bytes.IndexByte(head, 0) >= 0:
+		return fmt.Errorf("%s is a binary file (%d bytes, begins with % x), not text", p, size, head[:min(len(head), 8)])
+	}
+	return nil
+}
