@@ -41,20 +41,25 @@ var levels = map[string]int{
 	"session/sqlstore":     3,
 	"completions":          2,
 	"responses":            2,
-	"toolkit":              4,
 	"mcpbridge":            4,
 	"tracing":              4,
 	"server":               3,
 	"export":               4,
 	"rehearsal":            4,
 	"agenttest":            4,
-	"agentfile":            5,
-	"host":                 6,
-	"cmd/antiphon":         7,
+	"agentfile":            6,
+	"host":                 7,
+	"cmd/antiphon":         8,
 	"examples/mcp/server":  0,
-	"internal/apispec":     6, // test support, imported by tests alone
-	"internal/torture":     6, // nothing but tests
+	"internal/apispec":     8, // test support, imported by tests alone
+	"internal/torture":     8, // nothing but tests
 	"internal/realservers": 0, // models for tests with real servers, and these tests
+
+	"toolkit/internal/wording": 2,
+	"toolkit/internal/files":   3,
+	"toolkit/internal/kittest": 4, // test support, imported by tests alone
+	"toolkit/patch":            4,
+	"toolkit":                  5,
 }
 
 // foreign lists what a package may import from other modules. What is not
@@ -75,7 +80,6 @@ var foreign = map[string][]string{
 	"agentfile":           {"github.com/go-json-experiment/json", "github.com/ledongthuc/pdf"},
 	"export":              {"github.com/go-json-experiment/json", "github.com/yuin/goldmark"},
 	"tool":                {"github.com/go-json-experiment/json"},
-	"toolkit":             {"golang.org/x/sys", "golang.org/x/image", "mvdan.cc/sh", "golang.org/x/net"},
 	"internal/filelock":   {"golang.org/x/sys"},
 	"session":             {"github.com/go-json-experiment/json"},
 	"session/sqlstore":    {"golang.org/x/crypto"},
@@ -84,6 +88,10 @@ var foreign = map[string][]string{
 	"examples/mcp/server": {"github.com/modelcontextprotocol/go-sdk"},
 	"internal/words":      {"golang.org/x/text"},
 	"internal/apispec":    {"github.com/santhosh-tekuri/jsonschema", "golang.org/x/text"},
+
+	"toolkit/internal/kittest": {"github.com/go-json-experiment/json"},
+	"toolkit/patch":            {"github.com/go-json-experiment/json"},
+	"toolkit":                  {"github.com/go-json-experiment/json", "golang.org/x/sys", "golang.org/x/image", "mvdan.cc/sh", "golang.org/x/net"},
 }
 
 // goFiles calls visit for every Go file of the module.

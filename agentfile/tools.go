@@ -19,6 +19,7 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
 	"github.com/antiphon-go/antiphon/toolkit"
+	"github.com/antiphon-go/antiphon/toolkit/patch"
 )
 
 // makeTools makes the declared tools and the policy that their approval
@@ -97,11 +98,11 @@ var more = map[string]func(*File, *chatmd.Tool, Options) (tool.Tool, error){
 	"apply_patch": func(f *File, decl *chatmd.Tool, _ Options) (tool.Tool, error) {
 		switch form := decl.Value("form"); form {
 		case "", "custom":
-			return toolkit.ApplyPatch(decl.Name, f.files, toolkit.PatchCustom)
+			return patch.Tool(decl.Name, f.files, patch.Custom)
 		case "function":
-			return toolkit.ApplyPatch(decl.Name, f.files, toolkit.PatchFunction)
+			return patch.Tool(decl.Name, f.files, patch.Function)
 		case "api":
-			return toolkit.PatchTool(f.files)
+			return patch.APITool(f.files)
 		default:
 			return nil, fmt.Errorf(`<tool>: form is %q, want "custom", "function" or "api"`, form)
 		}

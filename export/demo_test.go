@@ -25,6 +25,7 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
 	"github.com/antiphon-go/antiphon/toolkit"
+	"github.com/antiphon-go/antiphon/toolkit/patch"
 )
 
 const tides = "high water, minutes after midnight\n06:12  berth A\n18:40  berth B\n\nThe crossing takes 35 minutes.\n"
@@ -106,7 +107,7 @@ func demoAgent(t testing.TB, files *toolkit.Files) *agent.Agent {
 		}
 		return one
 	}
-	patch, err := toolkit.ApplyPatch("apply_patch", files, toolkit.PatchCustom)
+	patch, err := patch.Tool("apply_patch", files, patch.Custom)
 	if err != nil {
 		t.Fatal(err)
 	}

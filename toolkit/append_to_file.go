@@ -11,6 +11,7 @@ import (
 	"fmt"
 
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/toolkit/internal/files"
 )
 
 //go:embed append_to_file.md
@@ -21,20 +22,20 @@ type appendToFileInput struct {
 	Content string `json:"content" jsonschema:"the text to add at the end, exactly as it is; no line end is added"`
 }
 
-func newAppendToFile(name string, f *Files) (tool.Tool, error) {
-	return tool.New(name, f.describe(appendToFileText), fileTools{f}.appendToFile, tool.Exclusive())
+func newAppendToFile(name string, f *files.Files) (tool.Tool, error) {
+	return tool.New(name, f.Describe(appendToFileText), fileTools{f}.appendToFile, tool.Exclusive())
 }
 
 func (f fileTools) appendToFile(ctx context.Context, in appendToFileInput) (string, error) {
 	if in.Content == "" {
 		return "", errors.New("content is empty; there is nothing to append")
 	}
-	p, err := f.resolve(in.Path)
+	p, err := f.Resolve(in.Path)
 	if err != nil {
 		return "", err
 	}
 	var done string
-	err = f.edit(p, true, func(old []byte, exists bool) ([]byte, error) {
+	err = f.Edit(p, true, func(old []byte, exists bool) ([]byte, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}

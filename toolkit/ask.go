@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/toolkit/internal/wording"
 )
 
 // What a question and its answer may be.
@@ -95,17 +96,17 @@ func askUser(ctx context.Context, asker Asker, in askUserInput) (string, error) 
 	case err != nil:
 		return "", err
 	}
-	answer = strings.TrimSpace(showable(answer))
+	answer = strings.TrimSpace(wording.Showable(answer))
 	if len(answer) > MaxAnswer {
 		answer = answer[:MaxAnswer]
-		answer = answer[:len(answer)-partialRune([]byte(answer))] + "\n[the rest of the answer was cut off]"
+		answer = answer[:len(answer)-wording.PartialRune([]byte(answer))] + "\n[the rest of the answer was cut off]"
 	}
 	return cmp.Or(answer, EmptyAnswer), nil
 }
 
 // questionOf checks a question and makes it fit to be shown.
 func questionOf(in askUserInput) (q Question, err error) {
-	q.Text = strings.TrimSpace(showable(in.Question))
+	q.Text = strings.TrimSpace(wording.Showable(in.Question))
 	switch {
 	case q.Text == "":
 		return q, errors.New("the question is empty. Ask it in whole sentences")
@@ -115,7 +116,7 @@ func questionOf(in askUserInput) (q Question, err error) {
 		return q, errors.New("too many choices: the limit is 20. Offer fewer, or none")
 	}
 	for _, c := range in.Choices {
-		c = strings.Join(strings.Fields(showable(c)), " ")
+		c = strings.Join(strings.Fields(wording.Showable(c)), " ")
 		if len(c) > MaxChoice {
 			return q, errors.New("a choice is too long: the limit is 500 bytes. Explain it in the question")
 		}

@@ -12,11 +12,12 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/toolkit/internal/kittest"
+	"github.com/antiphon-go/antiphon/toolkit/internal/wording"
 )
 
 func invokeAsk(t *testing.T, ctx context.Context, asker Asker, a args) tool.Outcome {
@@ -29,7 +30,7 @@ func invokeAsk(t *testing.T, ctx context.Context, asker Asker, a args) tool.Outc
 	if err != nil {
 		t.Fatal(err)
 	}
-	return set.Invoke(ctx, tool.Call{ID: "call_7", Name: "ask_user", Arguments: jsonOf(t, a)}, tool.Shape{})
+	return set.Invoke(ctx, tool.Call{ID: "call_7", Name: "ask_user", Arguments: kittest.JSON(t, a)}, tool.Shape{})
 }
 
 // A5: asking needs no approval, and no two questions are open at once.
@@ -71,9 +72,9 @@ func TestAskUserWithoutAnswer(t *testing.T) {
 		return AskerFunc(func(context.Context, Question) (string, error) { return s, err })
 	}
 	q := args{"question": "Which?"}
-	wantError(t, invokeAsk(t, t.Context(), nil, q), NobodyToAsk)
-	wantError(t, invokeAsk(t, t.Context(), answers("", fmt.Errorf("input ended: %w", ErrNobody)), q), NobodyToAsk)
-	wantError(t, invokeAsk(t, t.Context(), answers("", errors.New("no window")), q), "no window")
+	kittest.WantError(t, invokeAsk(t, t.Context(), nil, q), NobodyToAsk)
+	kittest.WantError(t, invokeAsk(t, t.Context(), answers("", fmt.Errorf("input ended: %w", ErrNobody)), q), NobodyToAsk)
+	kittest.WantError(t, invokeAsk(t, t.Context(), answers("", errors.New("no window")), q), "no window")
 	for _, s := range []string{"", " \n", "\x1b[0m"} {
 		if o := invokeAsk(t, t.Context(), answers(s, nil), q); o.Failed || o.Content.Text != EmptyAnswer {
 			t.Errorf("%q: got %q", s, o.Content.Text)
@@ -100,7 +101,7 @@ func TestAskUserRefuses(t *testing.T) {
 		{args{"question": "?", "choices": []string{strings.Repeat("x", MaxChoice+1)}}, "a choice is too long"},
 		{args{"choices": []string{"a"}}, "question"},
 	} {
-		wantError(t, invokeAsk(t, t.Context(), never, c.in), c.want)
+		kittest.WantError(t, invokeAsk(t, t.Context(), never, c.in), c.want)
 	}
 }
 
@@ -129,19 +130,10 @@ func FuzzQuestion(f *testing.F) {
 		}
 		for i, s := range append([]string{q.Text}, q.Choices...) {
 			for _, r := range s {
-				if r == utf8.RuneError || turnsText(r) || unicode.IsControl(r) && (i > 0 || r != '\n' && r != '\t') {
+				if r == utf8.RuneError || wording.TurnsText(r) || unicode.IsControl(r) && (i > 0 || r != '\n' && r != '\t') {
 					t.Errorf("%q is shown", s)
 				}
 			}
 		}
 	})
-}
-
-func jsonOf(t *testing.T, a args) string {
-	t.Helper()
-	b, err := json.Marshal(a)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
 }

@@ -16,6 +16,8 @@ import (
 
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/toolkit/internal/files"
+	"github.com/antiphon-go/antiphon/toolkit/internal/wording"
 )
 
 //go:embed command.md
@@ -72,7 +74,7 @@ type CommandOptions struct {
 // Command is the tool that runs programs.
 type Command struct {
 	tool.Tool
-	files   *Files
+	files   *files.Files
 	options CommandOptions
 	env     []string
 	dirs    []string // of PATH
@@ -106,17 +108,17 @@ type asked struct {
 // time, output or the call's context end; what made itself a session of its
 // own is out of reach. On Windows a job object stands for the group, and what a
 // program starts in its first moment is out of reach too.
-func RunCommand(name string, f *Files, options CommandOptions) (*Command, error) {
+func RunCommand(name string, f *files.Files, options CommandOptions) (*Command, error) {
 	c, err := newCommand(f, options)
 	if err != nil {
 		return nil, err
 	}
 	if options.Shell {
-		c.Tool, err = tool.New(name, f.describe(runShellText), func(ctx context.Context, in runShellInput) (tool.Result, error) {
+		c.Tool, err = tool.New(name, f.Describe(runShellText), func(ctx context.Context, in runShellInput) (tool.Result, error) {
 			return c.call(ctx, asked{script: in.Command, directory: in.Directory, timeout: in.Timeout})
 		}, tool.Exclusive(), tool.UsualOutput(usualOutput))
 	} else {
-		c.Tool, err = tool.New(name, f.describe(runCommandText), func(ctx context.Context, in runCommandInput) (tool.Result, error) {
+		c.Tool, err = tool.New(name, f.Describe(runCommandText), func(ctx context.Context, in runCommandInput) (tool.Result, error) {
 			return c.call(ctx, asked{argv: in.Command, directory: in.Directory, timeout: in.Timeout})
 		}, tool.Exclusive(), tool.UsualOutput(usualOutput))
 	}
@@ -124,7 +126,7 @@ func RunCommand(name string, f *Files, options CommandOptions) (*Command, error)
 }
 
 // newCommand checks the options of what runs commands, and completes them.
-func newCommand(f *Files, options CommandOptions) (*Command, error) {
+func newCommand(f *files.Files, options CommandOptions) (*Command, error) {
 	options.Timeout = cmp.Or(options.Timeout, DefaultCommandTimeout)
 	options.Keep = cmp.Or(options.Keep, DefaultCommandKeep)
 	options.MaxOutput = cmp.Or(options.MaxOutput, DefaultCommandOutput)
@@ -211,10 +213,10 @@ func (c *Command) inquire(a asked) *inquiry {
 
 func (c *Command) judge(a asked, policy CommandPolicy) (Decision, string) {
 	dir := ""
-	if p, err := c.files.resolve(cmp.Or(a.directory, ".")); err == nil {
-		dir = p.path()
+	if p, err := c.files.Resolve(cmp.Or(a.directory, ".")); err == nil {
+		dir = p.Path()
 	}
-	return policy.judge(c.inquire(a), &programs{dir: dir, dirs: c.dirs, writable: c.files.dirs()})
+	return policy.judge(c.inquire(a), &programs{dir: dir, dirs: c.dirs, writable: c.files.Dirs()})
 }
 
 // call runs a command that was approved.
@@ -279,23 +281,23 @@ func (c *Command) spec(a asked) (*process, error) {
 // that it lies in a root at that moment; what a command does from there is for
 // the policy to decide.
 func (c *Command) directory(name string) (string, error) {
-	p, err := c.files.resolve(cmp.Or(name, "."))
+	p, err := c.files.Resolve(cmp.Or(name, "."))
 	if err != nil {
 		return "", err
 	}
-	info, err := p.dir().Stat(p.osPath())
+	info, err := p.Dir().Stat(p.OSPath())
 	if err != nil {
-		return "", p.problem("run in", err)
+		return "", p.Problem("run in", err)
 	}
 	if !info.IsDir() {
 		return "", fmt.Errorf("%s is a file, not a directory to run in", p)
 	}
-	return p.path(), nil
+	return p.Path(), nil
 }
 
 func notFoundProgram(argv []string, err error) error {
 	if len(argv) == 1 && strings.ContainsAny(argv[0], " \t\n") {
-		return fmt.Errorf("there is no program %s; give each argument as an element of its own: no shell takes the text apart", clip(argv[0]))
+		return fmt.Errorf("there is no program %s; give each argument as an element of its own: no shell takes the text apart", wording.Clip(argv[0]))
 	}
-	return fmt.Errorf("cannot run %s: %w", clip(argv[0]), cause(err))
+	return fmt.Errorf("cannot run %s: %w", wording.Clip(argv[0]), files.Cause(err))
 }

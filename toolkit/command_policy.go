@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/toolkit/internal/wording"
 )
 
 // Decision is what a policy says of a command.
@@ -107,7 +108,7 @@ func (s simple) String() string {
 	if s.open {
 		texts = append(texts, "…")
 	}
-	return clipped(strings.Join(texts, " "))
+	return wording.Clipped(strings.Join(texts, " "))
 }
 
 // inquiry is what was found out about a command: all that it runs, what could

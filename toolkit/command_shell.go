@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/antiphon-go/antiphon/toolkit/internal/wording"
 )
 
 // maxScript is the longest command line that is read.
@@ -164,7 +166,7 @@ func (q *inquiry) redirect(r *syntax.Redirect) {
 	switch r.Op {
 	case syntax.Hdoc, syntax.DashHdoc:
 		if !plainMark.MatchString(to.text) {
-			q.misread("the word %s, which ends a here-document; take one of letters and digits, such as EOF", clipped(to.text))
+			q.misread("the word %s, which ends a here-document; take one of letters and digits, such as EOF", wording.Clipped(to.text))
 		}
 		return
 	case syntax.WordHdoc:
@@ -178,7 +180,7 @@ func (q *inquiry) redirect(r *syntax.Redirect) {
 			return
 		}
 		if strings.Trim(to.text[:min(1, len(to.text))], "0123456789-!|") == "" && (to.text != "" || !to.unknown) {
-			q.misread("what follows %s%s is a program to some shells", r.Op, clipped(to.text))
+			q.misread("what follows %s%s is a program to some shells", r.Op, wording.Clipped(to.text))
 		}
 		if to.unknown && !to.number || !to.unknown && !plainFile.MatchString(to.text) {
 			q.misread("the name of a file behind %s, which bash expands a second time; write it behind >, and 2>&1", r.Op)
@@ -194,7 +196,7 @@ func (q *inquiry) redirect(r *syntax.Redirect) {
 	if to.unknown {
 		to.text = "what is only known when it runs"
 	}
-	q.taint("it is redirected (%s %s)", r.Op, clipped(to.text))
+	q.taint("it is redirected (%s %s)", r.Op, wording.Clipped(to.text))
 }
 
 // plainMark fits words at which every shell, and the parser, end a here-document

@@ -16,10 +16,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/toolkit/internal/kittest"
 )
 
 // helperVariable makes this test program one that the tests run.
@@ -64,25 +63,11 @@ func init() {
 // commandKit has the command tool alone.
 func commandKit(t *testing.T, options CommandOptions) *kit {
 	t.Helper()
-	k := newKit(t)
+	k := kittest.New(t)
 	options.Env = append(options.Env, helperVariable+"=1")
-	c, err := RunCommand("run_command", k.files, options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if k.set, err = tool.NewSet(c); err != nil {
-		t.Fatal(err)
-	}
+	c, err := RunCommand("run_command", k.Files, options)
+	k.Add(c, err)
 	return k
-}
-
-func mustJSON(t *testing.T, a args) string {
-	t.Helper()
-	b, err := json.Marshal(a)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
 }
 
 // helper is a call of this test program.
@@ -99,7 +84,7 @@ func helper(t *testing.T, words ...string) args {
 func TestCommandArguments(t *testing.T) {
 	k := commandKit(t, CommandOptions{})
 	for _, words := range [][]string{{}, {""}, {"a b", "$HOME", "*", "; rm x", "`x`", "'", `"`, "é", "-c", "a\nb"}} {
-		if got, want := k.ok("run_command", helper(t, append([]string{"args"}, words...)...)), fmt.Sprintf("%q", words); got != want {
+		if got, want := k.OK("run_command", helper(t, append([]string{"args"}, words...)...)), fmt.Sprintf("%q", words); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}
@@ -111,7 +96,7 @@ func TestCommandEnvironment(t *testing.T) {
 	t.Setenv("MY_SETTING", "handed on")
 	t.Setenv("UNKNOWN_VARIABLE", "secret-2")
 	k := commandKit(t, CommandOptions{Env: []string{"MY_SETTING", "NOT_SET_ANYWHERE", "GIVEN=a=b"}})
-	got := "\n" + k.ok("run_command", helper(t, "env")) + "\n"
+	got := "\n" + k.OK("run_command", helper(t, "env")) + "\n"
 	for _, want := range []string{"\nMY_SETTING=handed on\n", "\nGIVEN=a=b\n", "\nTERM=dumb\n", "\nPATH=", "\nPWD="} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing in %s", want, got)
@@ -121,7 +106,7 @@ func TestCommandEnvironment(t *testing.T) {
 		t.Error(got)
 	}
 	for _, bad := range []string{"OPENAI_API_KEY", "GITHUB_TOKEN", "db_password", "", "=x", "A\x00"} {
-		if _, err := RunCommand("run_command", k.files, CommandOptions{Env: []string{bad}}); err == nil {
+		if _, err := RunCommand("run_command", k.Files, CommandOptions{Env: []string{bad}}); err == nil {
 			t.Errorf("%q was taken", bad)
 		}
 	}
@@ -130,9 +115,9 @@ func TestCommandEnvironment(t *testing.T) {
 // A1, A2: a command runs in a root.
 func TestCommandDirectory(t *testing.T) {
 	k := commandKit(t, CommandOptions{})
-	k.write("sub/f", "x")
-	k.symlink(t.TempDir(), "out")
-	real, err := filepath.EvalSymlinks(k.dir)
+	k.Write("sub/f", "x")
+	k.Symlink(t.TempDir(), "out")
+	real, err := filepath.EvalSymlinks(k.Dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +126,7 @@ func TestCommandDirectory(t *testing.T) {
 		if dir != "" {
 			a["directory"] = dir
 		}
-		got, _ := filepath.EvalSymlinks(k.ok("run_command", a))
+		got, _ := filepath.EvalSymlinks(k.OK("run_command", a))
 		if got != want {
 			t.Errorf("%q: %s, want %s", dir, got, want)
 		}
@@ -149,22 +134,22 @@ func TestCommandDirectory(t *testing.T) {
 	for dir, want := range map[string]string{"..": "is outside of", "/": "is outside of", "sub/f": "is a file, not a directory", "none": "no such file", "out": "leads out of the root"} {
 		a := helper(t, "dir")
 		a["directory"] = dir
-		k.fails("run_command", a, want)
+		k.Fails("run_command", a, want)
 	}
 }
 
 // T4: a failure has its exit code, and both outputs.
 func TestCommandFailure(t *testing.T) {
 	k := commandKit(t, CommandOptions{})
-	o := k.call("run_command", helper(t, "both"))
+	o := k.Call("run_command", helper(t, "both"))
 	want := "status:\nerror\n\ntoolName:\nrun_command\n\nerror:\nthe command failed with exit code 3\n\noutput:\nstdout:\nto stdout\nstderr:\nto stderr"
 	if got := o.Content.Display(); got != want || !o.Failed {
 		t.Errorf("got %s\nwant %s", got, want)
 	}
-	if got := k.ok("run_command", helper(t, "nothing")); got != tool.NoOutput {
+	if got := k.OK("run_command", helper(t, "nothing")); got != tool.NoOutput {
 		t.Errorf("%q", got)
 	}
-	if got := k.ok("run_command", helper(t, "input")); got != "0 <nil>" {
+	if got := k.OK("run_command", helper(t, "input")); got != "0 <nil>" {
 		t.Errorf("stdin: %q", got)
 	}
 	for want, a := range map[string]args{
@@ -177,7 +162,7 @@ func TestCommandFailure(t *testing.T) {
 		`cannot run "./sub": no such file or directory`:                            {"command": []string{"./sub"}},
 		`unknown member "shell"`:                                                   {"command": []string{"ls"}, "shell": true},
 	} {
-		k.fails("run_command", a, want)
+		k.Fails("run_command", a, want)
 	}
 }
 
@@ -186,16 +171,16 @@ func TestCommandLongOutput(t *testing.T) {
 	line := strings.Repeat("é", 500) + "\n"
 	want := "stdout:\n" + strings.Repeat(line, 2000) + "stderr:\n" + strings.Repeat(line, 2000)
 	k := commandKit(t, CommandOptions{Keep: 1001})
-	o := k.shaped("run_command", helper(t, "much"), tool.Shape{Limit: tool.Limit{}})
+	o := k.Shaped("run_command", helper(t, "much"), tool.Shape{Limit: tool.Limit{}})
 	if o.Content.Text != want {
 		t.Errorf("without a limit: %d bytes, want %d", len(o.Content.Text), len(want))
 	}
 	spill := new(tool.MemorySpill)
 	var err error
-	if k.set, err = k.set.Keeping(spill, true); err != nil {
+	if k.Set, err = k.Set.Keeping(spill, true); err != nil {
 		t.Fatal(err)
 	}
-	o = k.shaped("run_command", helper(t, "much"), tool.Shape{Limit: tool.Limit{Bytes: 3000}})
+	o = k.Shaped("run_command", helper(t, "much"), tool.Shape{Limit: tool.Limit{Bytes: 3000}})
 	if o.Failed || !strings.Contains(o.Content.Text, fmt.Sprintf(" of %d bytes left out here", len(want))) || len(o.Stored) != 1 {
 		t.Fatalf("%s", o.Content.Text)
 	}
@@ -209,7 +194,7 @@ func TestCommandLongOutput(t *testing.T) {
 func TestCommandWithoutRoom(t *testing.T) {
 	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "none"))
 	t.Setenv("TMP", filepath.Join(t.TempDir(), "none"))
-	got := commandKit(t, CommandOptions{Keep: 1000}).ok("run_command", helper(t, "much"))
+	got := commandKit(t, CommandOptions{Keep: 1000}).OK("run_command", helper(t, "much"))
 	if last := got[strings.LastIndexByte(got, '\n')+1:]; last != fmt.Sprintf("[the command put out %d bytes in all; %d of them are lost and cannot be read again]", 4000*1001, 4000*1001-2*(1000+1000)) {
 		t.Errorf("the end says %q", last)
 	}
@@ -221,7 +206,7 @@ func TestCommandWithoutRoom(t *testing.T) {
 // A2: a command that puts out too much is ended.
 func TestCommandOutputLimit(t *testing.T) {
 	k := commandKit(t, CommandOptions{MaxOutput: 1 << 20})
-	o := k.call("run_command", helper(t, "endless"))
+	o := k.Call("run_command", helper(t, "endless"))
 	if o.Error != "the command was stopped after it had put out 1048576 bytes, the limit, with all its processes" || !strings.Contains(o.Content.Display(), "xxx") {
 		t.Errorf("%s", o.Error)
 	}
@@ -235,7 +220,7 @@ func TestCommandTimeout(t *testing.T) {
 		if seconds > 0 {
 			a["timeout"] = seconds
 		}
-		o := k.call("run_command", a)
+		o := k.Call("run_command", a)
 		if o.Error != "the command was stopped after 300ms, its time limit, with all its processes" {
 			t.Errorf("%s", o.Content.Display())
 		}
@@ -245,7 +230,7 @@ func TestCommandTimeout(t *testing.T) {
 		k = commandKit(t, CommandOptions{})
 		a := helper(t, "hang")
 		a["timeout"] = seconds
-		o := k.call("run_command", a)
+		o := k.Call("run_command", a)
 		if !strings.Contains(o.Error, fmt.Sprintf("after %v, its time limit", time.Duration(seconds)*time.Second)) || seconds > 64 {
 			t.Fatalf("%s", o.Content.Display())
 		}
@@ -264,7 +249,7 @@ func TestCommandLiveAndCancel(t *testing.T) {
 		told.Store(fmt.Sprint(call.ID, stderr, string(text)))
 		cancel()
 	}})
-	o := k.set.Invoke(ctx, tool.Call{ID: "call_1", Name: "run_command", Arguments: mustJSON(t, helper(t, "hang"))}, tool.Shape{})
+	o := k.Set.Invoke(ctx, tool.Call{ID: "call_1", Name: "run_command", Arguments: kittest.JSON(t, helper(t, "hang"))}, tool.Shape{})
 	if o.Failure != tool.Cancelled {
 		t.Errorf("%+v", o)
 	}
@@ -276,7 +261,7 @@ func TestCommandLiveAndCancel(t *testing.T) {
 // A panic of the one who is told is not one of the program.
 func TestCommandLivePanic(t *testing.T) {
 	k := commandKit(t, CommandOptions{Live: func(tool.Call, bool, []byte) { panic("x") }})
-	if got := k.ok("run_command", helper(t, "args", "a")); got != `["a"]` {
+	if got := k.OK("run_command", helper(t, "args", "a")); got != `["a"]` {
 		t.Errorf("%s", got)
 	}
 }
@@ -284,18 +269,18 @@ func TestCommandLivePanic(t *testing.T) {
 // A2: memory is bounded where the system can do it.
 func TestCommandMemory(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		k := newKit(t)
-		if _, err := RunCommand("run_command", k.files, CommandOptions{Memory: 1 << 30}); err == nil {
+		k := kittest.New(t)
+		if _, err := RunCommand("run_command", k.Files, CommandOptions{Memory: 1 << 30}); err == nil {
 			t.Error("a limit was promised that is not kept")
 		}
 		return
 	}
 	k := commandKit(t, CommandOptions{Memory: 256 << 20})
-	if got := strings.TrimSpace(k.ok("run_command", args{"command": []string{"sh", "-c", "ulimit -v; exec sh -c 'ulimit -v'"}})); got != "262144\n262144" {
+	if got := strings.TrimSpace(k.OK("run_command", args{"command": []string{"sh", "-c", "ulimit -v; exec sh -c 'ulimit -v'"}})); got != "262144\n262144" {
 		t.Errorf("%q", got)
 	}
-	k.fails("run_command", args{"command": []string{"dd", "if=/dev/zero", "of=/dev/null", "bs=1G", "count=1"}}, "the command failed with exit code 1")
-	if got := k.ok("run_command", args{"command": []string{"printf", "%s|", "a b", "$x", "-c"}}); got != "a b|$x|-c|" {
+	k.Fails("run_command", args{"command": []string{"dd", "if=/dev/zero", "of=/dev/null", "bs=1G", "count=1"}}, "the command failed with exit code 1")
+	if got := k.OK("run_command", args{"command": []string{"printf", "%s|", "a b", "$x", "-c"}}); got != "a b|$x|-c|" {
 		t.Errorf("%s", got)
 	}
 }
@@ -303,8 +288,8 @@ func TestCommandMemory(t *testing.T) {
 // A2, A5: the tool tells an agent what its policy says, and does not run what
 // is denied even if it is asked to.
 func TestCommandApproval(t *testing.T) {
-	k := newKit(t)
-	c, err := RunCommand("run_command", k.files, CommandOptions{Policy: CommandPolicy{Allow: []CommandRule{{"go", "version"}}, Deny: []CommandRule{{"rm"}}}})
+	k := kittest.New(t)
+	c, err := RunCommand("run_command", k.Files, CommandOptions{Policy: CommandPolicy{Allow: []CommandRule{{"go", "version"}}, Deny: []CommandRule{{"rm"}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -325,23 +310,23 @@ func TestCommandApproval(t *testing.T) {
 			t.Errorf("%s: %q, want %q", arguments, got, want)
 		}
 	}
-	if k.set, err = tool.NewSet(c); err != nil {
+	if k.Set, err = tool.NewSet(c); err != nil {
 		t.Fatal(err)
 	}
-	k.write("x", "")
-	k.fails("run_command", args{"command": []string{"nice", "rm", "x"}}, `the command was refused and not run: the rule "rm" denies "rm x"`)
-	k.content("x")
+	k.Write("x", "")
+	k.Fails("run_command", args{"command": []string{"nice", "rm", "x"}}, `the command was refused and not run: the rule "rm" denies "rm x"`)
+	k.Content("x")
 	// What could be read in two ways is not run, whatever was approved.
 	for _, arguments := range []string{`{"command":["rm","x"],"command":["go","version"]}`, `{"command":["go","version"],"command":["rm","x"]}`, `{"command":["rm","x"],"Command":["go","version"]}`, `{"command":["go","version"],"Command":["rm","x"]}`} {
-		if o := k.set.Invoke(t.Context(), tool.Call{Name: "run_command", Arguments: arguments}, tool.Shape{}); !o.Failed {
+		if o := k.Set.Invoke(t.Context(), tool.Call{Name: "run_command", Arguments: arguments}, tool.Shape{}); !o.Failed {
 			t.Errorf("%s: %s", arguments, o.Content.Display())
 		}
 	}
-	k.content("x")
-	if _, err := RunCommand("run_command", k.files, CommandOptions{Policy: CommandPolicy{Ask: []CommandRule{{}}}}); err == nil {
+	k.Content("x")
+	if _, err := RunCommand("run_command", k.Files, CommandOptions{Policy: CommandPolicy{Ask: []CommandRule{{}}}}); err == nil {
 		t.Error("an empty rule was taken")
 	}
-	if _, err := RunCommand("run_command", k.files, CommandOptions{Timeout: -1}); err == nil {
+	if _, err := RunCommand("run_command", k.Files, CommandOptions{Timeout: -1}); err == nil {
 		t.Error("a negative limit was taken")
 	}
 }
@@ -352,17 +337,17 @@ func TestCommandRemembered(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the programs are those of Unix")
 	}
-	k := newKit(t)
+	k := kittest.New(t)
 	for _, shell := range []bool{false, true} {
-		c, err := RunCommand("run_command", k.files, CommandOptions{Shell: shell, Policy: CommandPolicy{Deny: []CommandRule{{"dd"}}}})
+		c, err := RunCommand("run_command", k.Files, CommandOptions{Shell: shell, Policy: CommandPolicy{Deny: []CommandRule{{"dd"}}}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		call := func(words ...string) tool.Call {
 			if shell {
-				return tool.Call{Name: "run_command", Arguments: mustJSON(t, args{"command": strings.Join(words, " ")})}
+				return tool.Call{Name: "run_command", Arguments: kittest.JSON(t, args{"command": strings.Join(words, " ")})}
 			}
-			return tool.Call{Name: "run_command", Arguments: mustJSON(t, args{"command": words})}
+			return tool.Call{Name: "run_command", Arguments: kittest.JSON(t, args{"command": words})}
 		}
 		rules := c.Suggest(call("env", "ls"))
 		if len(rules) != 1 || strings.Join(rules[0].Prefix, " ") != "ls" || rules[0].Verdict != session.Allow {
@@ -403,7 +388,7 @@ func TestCommandsAtOnce(t *testing.T) {
 	for i := range 8 {
 		a := helper(t, "args", fmt.Sprint(i))
 		wg.Go(func() {
-			o := k.set.Invoke(t.Context(), tool.Call{Name: "run_command", Arguments: mustJSON(t, a)}, tool.Shape{})
+			o := k.Set.Invoke(t.Context(), tool.Call{Name: "run_command", Arguments: kittest.JSON(t, a)}, tool.Shape{})
 			if got := o.Content.Display(); got != fmt.Sprintf("[%q]", fmt.Sprint(i)) {
 				t.Error(got)
 			}

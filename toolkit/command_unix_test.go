@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/toolkit/internal/kittest"
 )
 
 func sh(script string, more ...string) args {
@@ -50,17 +51,17 @@ func zombie(pid int) bool {
 func TestCommandGroup(t *testing.T) {
 	for limit := 500 * time.Millisecond; ; limit *= 2 { // until the machine lets them start
 		k := commandKit(t, CommandOptions{Timeout: limit})
-		k.write("pid", "")
-		k.write("pid2", "")
-		o := k.call("run_command", sh("sleep 1000 & echo $! > pid; sh -c 'sleep 1000 & echo $! > pid2; wait'"))
+		k.Write("pid", "")
+		k.Write("pid2", "")
+		o := k.Call("run_command", sh("sleep 1000 & echo $! > pid; sh -c 'sleep 1000 & echo $! > pid2; wait'"))
 		if !strings.Contains(o.Error, "its time limit, with all its processes") || limit > time.Minute {
 			t.Fatalf("%s", o.Content.Display())
 		}
-		if k.content("pid") != "" {
-			gone(t, k.content("pid"))
+		if k.Content("pid") != "" {
+			gone(t, k.Content("pid"))
 		}
-		if k.content("pid2") != "" {
-			gone(t, k.content("pid2"))
+		if k.Content("pid2") != "" {
+			gone(t, k.Content("pid2"))
 			return
 		}
 	}
@@ -69,30 +70,30 @@ func TestCommandGroup(t *testing.T) {
 // A2: what is left in the background neither holds the call up nor stays.
 func TestCommandBackground(t *testing.T) {
 	k := commandKit(t, CommandOptions{})
-	o := k.call("run_command", sh("echo begun; sleep 1000 & echo $! > pid"))
+	o := k.Call("run_command", sh("echo begun; sleep 1000 & echo $! > pid"))
 	if got := o.Content.Display(); o.Failed || got != "begun\n[processes that the command left in the background were ended]" {
 		t.Errorf("%s", got)
 	}
-	gone(t, k.content("pid"))
-	o = k.call("run_command", sh("sleep 1000 >/dev/null 2>&1 </dev/null & echo $! > pid"))
+	gone(t, k.Content("pid"))
+	o = k.Call("run_command", sh("sleep 1000 >/dev/null 2>&1 </dev/null & echo $! > pid"))
 	if o.Failed {
 		t.Errorf("%s", o.Content.Display())
 	}
-	gone(t, k.content("pid"))
+	gone(t, k.Content("pid"))
 }
 
 // What makes itself a session of its own is out of reach; it does not hold the
 // call up either.
 func TestCommandEscaped(t *testing.T) {
 	k := commandKit(t, CommandOptions{})
-	o := k.call("run_command", sh("command -v setsid >/dev/null || exit 9; setsid sh -c 'echo $$ > pid; exec sleep 1000' & while [ ! -s pid ]; do sleep 0.05; done; echo done"))
+	o := k.Call("run_command", sh("command -v setsid >/dev/null || exit 9; setsid sh -c 'echo $$ > pid; exec sleep 1000' & while [ ! -s pid ]; do sleep 0.05; done; echo done"))
 	if strings.Contains(o.Error, "exit code 9") {
 		t.Skip("there is no setsid here")
 	}
 	if got := o.Content.Display(); !strings.HasPrefix(got, "done") {
 		t.Errorf("%s", got)
 	}
-	pid, err := strconv.Atoi(strings.TrimSpace(k.content("pid")))
+	pid, err := strconv.Atoi(strings.TrimSpace(k.Content("pid")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,15 +103,15 @@ func TestCommandEscaped(t *testing.T) {
 // A program ended by a signal has failed.
 func TestCommandSignal(t *testing.T) {
 	k := commandKit(t, CommandOptions{})
-	k.fails("run_command", sh("echo x; kill -TERM $$"), "the command was ended by the system (signal: terminated)")
+	k.Fails("run_command", sh("echo x; kill -TERM $$"), "the command was ended by the system (signal: terminated)")
 }
 
 // There is no terminal to ask at, and endless output is ended.
 func TestCommandRealPrograms(t *testing.T) {
 	k := commandKit(t, CommandOptions{MaxOutput: 1 << 18, Keep: 100})
-	k.fails("run_command", sh("exec 3</dev/tty"), "the command failed with exit code")
-	k.fails("run_command", args{"command": []string{"yes"}}, "it had put out 262144 bytes")
-	if got := k.ok("run_command", args{"command": []string{"env", "printf", "%s|", "$HOME", "a b"}}); got != "$HOME|a b|" {
+	k.Fails("run_command", sh("exec 3</dev/tty"), "the command failed with exit code")
+	k.Fails("run_command", args{"command": []string{"yes"}}, "it had put out 262144 bytes")
+	if got := k.OK("run_command", args{"command": []string{"env", "printf", "%s|", "$HOME", "a b"}}); got != "$HOME|a b|" {
 		t.Errorf("%s", got)
 	}
 }
@@ -118,17 +119,17 @@ func TestCommandRealPrograms(t *testing.T) {
 // A2: a shell reads the text only where that is declared.
 func TestCommandShell(t *testing.T) {
 	k := commandKit(t, CommandOptions{Shell: true, Policy: CommandPolicy{Allow: []CommandRule{{"wc"}}, Deny: []CommandRule{{"rm"}}}})
-	if got := strings.TrimSpace(k.ok("run_command", args{"command": "printf 'a\nb\n' | wc -l"})); got != "2" {
+	if got := strings.TrimSpace(k.OK("run_command", args{"command": "printf 'a\nb\n' | wc -l"})); got != "2" {
 		t.Errorf("%s", got)
 	}
-	k.write("x", "")
-	k.fails("run_command", args{"command": "echo $(r\\m x)"}, `the rule "rm" denies "rm x"`)
-	k.content("x")
-	k.fails("run_command", args{"command": "  "}, "the command is empty")
-	k.fails("run_command", args{"command": "echo out; echo err >&2; exit 4"}, "the command failed with exit code 4")
-	tl, _ := k.set.Lookup("run_command")
+	k.Write("x", "")
+	k.Fails("run_command", args{"command": "echo $(r\\m x)"}, `the rule "rm" denies "rm x"`)
+	k.Content("x")
+	k.Fails("run_command", args{"command": "  "}, "the command is empty")
+	k.Fails("run_command", args{"command": "echo out; echo err >&2; exit 4"}, "the command failed with exit code 4")
+	tl, _ := k.Set.Lookup("run_command")
 	for script, want := range map[string]Decision{"printf x | wc": Allowed, "env rm x": Denied, "$x": Asked, "ls": Unruled} {
-		got, _ := tl.(*Command).Approval(tool.Call{Arguments: mustJSON(t, args{"command": script})}, nil)
+		got, _ := tl.(*Command).Approval(tool.Call{Arguments: kittest.JSON(t, args{"command": script})}, nil)
 		if got != string(want) {
 			t.Errorf("%s: %q, want %q", script, got, want)
 		}
@@ -139,16 +140,16 @@ func TestCommandShell(t *testing.T) {
 // one that another program put there is not taken for one of PATH.
 func TestCommandOwnProgram(t *testing.T) {
 	k := commandKit(t, CommandOptions{})
-	path := k.write("bin/tool", "#!/bin/sh\necho mine\n")
+	path := k.Write("bin/tool", "#!/bin/sh\necho mine\n")
 	if err := os.Chmod(path, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if got := k.ok("run_command", args{"command": []string{"./tool"}, "directory": "bin"}); got != "mine\n" {
+	if got := k.OK("run_command", args{"command": []string{"./tool"}, "directory": "bin"}); got != "mine\n" {
 		t.Errorf("%q", got)
 	}
-	k.fails("run_command", args{"command": []string{"tool"}, "directory": "bin"}, "no such program in the directories of PATH")
-	t.Setenv("PATH", "."+string(filepath.ListSeparator)+filepath.Join(k.dir, "bin"))
-	c, err := RunCommand("run_command", k.files, CommandOptions{Policy: CommandPolicy{Allow: []CommandRule{{"tool"}}}})
+	k.Fails("run_command", args{"command": []string{"tool"}, "directory": "bin"}, "no such program in the directories of PATH")
+	t.Setenv("PATH", "."+string(filepath.ListSeparator)+filepath.Join(k.Dir, "bin"))
+	c, err := RunCommand("run_command", k.Files, CommandOptions{Policy: CommandPolicy{Allow: []CommandRule{{"tool"}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/antiphon-go/antiphon/toolkit/internal/wording"
 )
 
 // wrapping is a program that runs the command given as its arguments, and how
@@ -264,7 +266,7 @@ func (q *inquiry) shell(c simple) {
 	case !given:
 		q.commands = append(q.commands, c) // a file, by the shell's own rule
 		if !plainFile.MatchString(script) {
-			q.misread("a shell's file by the name %s, which ksh93 runs as a command line if there is no such file", clipped(script))
+			q.misread("a shell's file by the name %s, which ksh93 runs as a command line if there is no such file", wording.Clipped(script))
 		}
 	default:
 		if slices.ContainsFunc(c.words, plusC) {

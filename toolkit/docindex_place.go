@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+
+	"github.com/antiphon-go/antiphon/toolkit/internal/files"
 )
 
 const (
@@ -23,39 +25,34 @@ const (
 )
 
 // library is where documents and their indexes are: the roots of a Files.
-type library struct{ *Files }
+type library struct{ *files.Files }
 
 // indexFolder is where indexes are kept.
-func (l library) indexFolder(asked string) (place, error) {
-	return l.resolve(cmp.Or(asked, l.Roots()[0].Name+":"+defaultIndexes))
+func (l library) indexFolder(asked string) (files.Place, error) {
+	return l.Resolve(cmp.Or(asked, l.Roots()[0].Name+":"+defaultIndexes))
 }
 
 // indexPlace is the file of an index.
-func (l library) indexPlace(asked, name string) (place, error) {
+func (l library) indexPlace(asked, name string) (files.Place, error) {
 	if name == "" {
-		return place{}, errNoIndexName
+		return files.Place{}, errNoIndexName
 	}
 	if name == allIndexes {
-		return place{}, errors.New(`"all" means all indexes; give this one another name`)
+		return files.Place{}, errors.New(`"all" means all indexes; give this one another name`)
 	}
-	if !validName(name) {
-		return place{}, fmt.Errorf("index_name is %q; a name is 1 to 64 letters, digits, '.', '_' and '-', and does not begin with '.' or '-'", name)
+	if !files.ValidName(name) {
+		return files.Place{}, fmt.Errorf("index_name is %q; a name is 1 to 64 letters, digits, '.', '_' and '-', and does not begin with '.' or '-'", name)
 	}
 	folder, err := l.indexFolder(asked)
-	return folder.entryOf(name + indexExtension), err
-}
-
-// entryOf is entry, of a place that may be none.
-func (p place) entryOf(name string) place {
-	if p.root == nil {
-		return p
+	if err != nil {
+		return files.Place{}, err
 	}
-	return p.entry(name)
+	return folder.Entry(name + indexExtension), nil
 }
 
 // loadIndex reads an index. Errors say how to fix it.
-func (l library) loadIndex(ctx context.Context, at place) (*docIndex, error) {
-	data, err := at.readAll(ctx, maxIndexBytes)
+func (l library) loadIndex(ctx context.Context, at files.Place) (*docIndex, error) {
+	data, err := at.ReadAll(ctx, maxIndexBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -67,14 +64,14 @@ func (l library) loadIndex(ctx context.Context, at place) (*docIndex, error) {
 	return ix, nil
 }
 
-func indexName(at place) string { return strings.TrimSuffix(at.base(), indexExtension) }
+func indexName(at files.Place) string { return strings.TrimSuffix(at.Base(), indexExtension) }
 
-func unusableIndex(at place, err error) error {
+func unusableIndex(at files.Place, err error) error {
 	return fmt.Errorf("the index %s cannot be used: %w. Make it again with index_markdown_docs and index_name %q", at, err, indexName(at))
 }
 
 // oldIndex is what an index held before; nil where there is none to build on.
-func (l library) oldIndex(ctx context.Context, at place) *contents {
+func (l library) oldIndex(ctx context.Context, at files.Place) *contents {
 	ix, err := l.loadIndex(ctx, at)
 	if err != nil {
 		return nil
@@ -87,57 +84,57 @@ func (l library) oldIndex(ctx context.Context, at place) *contents {
 }
 
 // keepIndex writes an index, whole or not at all, unless it is there already.
-func (l library) keepIndex(at place, data []byte) error {
+func (l library) keepIndex(at files.Place, data []byte) error {
 	if len(data) > maxIndexBytes {
 		return fmt.Errorf("the index would have %d bytes; the limit is %d. Index the folders one by one", len(data), maxIndexBytes)
 	}
-	l.writing.Lock()
-	defer l.writing.Unlock()
-	folder := at.parent()
-	if err := folder.dir().MkdirAll(folder.osPath(), 0o777); err != nil {
-		return folder.problem("make the folder", err)
+	l.Lock()
+	defer l.Unlock()
+	folder := at.Parent()
+	if err := folder.Dir().MkdirAll(folder.OSPath(), 0o777); err != nil {
+		return folder.Problem("make the folder", err)
 	}
-	if err := at.refuseLink(); err != nil {
+	if err := at.RefuseLink(); err != nil {
 		return err
 	}
-	info, err := at.dir().Lstat(at.osPath())
+	info, err := at.Dir().Lstat(at.OSPath())
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		info = nil
 	case err != nil:
-		return at.problem("write", err)
+		return at.Problem("write", err)
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%s is not a regular file; choose another index_name", at)
 	case info.Size() == int64(len(data)):
-		if old, err := at.readAll(context.Background(), maxIndexBytes); err == nil && bytes.Equal(old, data) {
+		if old, err := at.ReadAll(context.Background(), maxIndexBytes); err == nil && bytes.Equal(old, data) {
 			return nil
 		}
 	}
-	if err := at.replace(data, info); err != nil {
-		if errors.Is(err, errChanged) {
+	if err := at.Replace(data, info); err != nil {
+		if errors.Is(err, files.ErrChanged) {
 			return fmt.Errorf("%s: %w", at, err)
 		}
-		return at.problem("write", err)
+		return at.Problem("write", err)
 	}
 	return nil
 }
 
 // indexPlaces are the indexes of a folder, by name; none if it does not exist.
-func (l library) indexPlaces(asked string) (places []place, err error) {
+func (l library) indexPlaces(asked string) (places []files.Place, err error) {
 	folder, err := l.indexFolder(asked)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := folder.dir().Stat(folder.osPath()); errors.Is(err, fs.ErrNotExist) {
+	if _, err := folder.Dir().Stat(folder.OSPath()); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	entries, err := folder.entries()
+	entries, err := folder.Entries()
 	if err != nil {
 		return nil, err
 	}
 	for _, e := range entries {
-		if name, ok := strings.CutSuffix(e.Name(), indexExtension); ok && e.Type().IsRegular() && validName(name) {
-			places = append(places, folder.entry(e.Name()))
+		if name, ok := strings.CutSuffix(e.Name(), indexExtension); ok && e.Type().IsRegular() && files.ValidName(name) {
+			places = append(places, folder.Entry(e.Name()))
 		}
 	}
 	return places, nil

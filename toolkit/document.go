@@ -12,6 +12,8 @@ import (
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"github.com/antiphon-go/antiphon/toolkit/internal/wording"
 )
 
 // Documents fetches the documents that people's files name. It keeps the rules
@@ -106,9 +108,9 @@ func (w *plainText) children(n *html.Node) {
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
 		switch {
 		case c.Type == html.TextNode && within(c, atom.Pre):
-			w.exact(showable(c.Data))
+			w.exact(wording.Showable(c.Data))
 		case c.Type == html.TextNode:
-			w.text(showable(c.Data))
+			w.text(wording.Showable(c.Data))
 		case skipped(c):
 		case c.DataAtom == atom.Br:
 			w.breaks = max(w.breaks, 1)

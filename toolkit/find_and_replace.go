@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/toolkit/internal/files"
 )
 
 //go:embed find_and_replace.md
@@ -26,8 +27,8 @@ type findAndReplaceInput struct {
 	All     bool   `json:"all,omitzero" jsonschema:"replace every occurrence; without it the text must occur exactly once"`
 }
 
-func newFindAndReplace(name string, f *Files) (tool.Tool, error) {
-	return tool.New(name, f.describe(findAndReplaceText), fileTools{f}.findAndReplace, tool.Exclusive())
+func newFindAndReplace(name string, f *files.Files) (tool.Tool, error) {
+	return tool.New(name, f.Describe(findAndReplaceText), fileTools{f}.findAndReplace, tool.Exclusive())
 }
 
 func (f fileTools) findAndReplace(ctx context.Context, in findAndReplaceInput) (string, error) {
@@ -37,16 +38,16 @@ func (f fileTools) findAndReplace(ctx context.Context, in findAndReplaceInput) (
 	case in.Find == in.Replace:
 		return "", errors.New("find and replace are equal; there is nothing to change")
 	}
-	p, err := f.resolve(in.Path)
+	p, err := f.Resolve(in.Path)
 	if err != nil {
 		return "", err
 	}
 	var done string
-	err = f.edit(p, false, func(old []byte, _ bool) ([]byte, error) {
+	err = f.Edit(p, false, func(old []byte, _ bool) ([]byte, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if err := p.refuseBinary(old, int64(len(old))); err != nil {
+		if err := p.RefuseBinary(old, int64(len(old))); err != nil {
 			return nil, err
 		}
 		find, replace := lineEnds(old, in.Find, in.Replace)
@@ -64,7 +65,7 @@ func (f fileTools) findAndReplace(ctx context.Context, in findAndReplaceInput) (
 	return done, nil
 }
 
-func replaced(p place, n, line int) string {
+func replaced(p files.Place, n, line int) string {
 	if n == 1 {
 		return fmt.Sprintf("Replaced 1 occurrence in %s, at line %d.", p, line)
 	}
@@ -107,7 +108,7 @@ func occurrences(content, find []byte) (at []int, count int) {
 func lineAt(content []byte, offset int) int { return 1 + bytes.Count(content[:offset], []byte("\n")) }
 
 // judge reports why a text that occurs at the given places cannot be replaced.
-func (in findAndReplaceInput) judge(p place, content []byte, at []int, count int) error {
+func (in findAndReplaceInput) judge(p files.Place, content []byte, at []int, count int) error {
 	if count == 0 {
 		return fmt.Errorf("the text was found 0 times in %s%s; nothing was changed. Read the file and copy the text exactly", p, hint(content, in.Find))
 	}

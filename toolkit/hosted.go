@@ -6,45 +6,29 @@ package toolkit
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
+
+	"github.com/go-json-experiment/json"
 
 	"github.com/antiphon-go/antiphon/internal/spool"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/toolkit/internal/files"
+	"github.com/antiphon-go/antiphon/toolkit/internal/wording"
 )
 
 // The API has tools of its own whose calls are for the client to run. The models
 // that know them were trained on them; an endpoint must take them.
 
-// PatchTool returns the API's own tool apply_patch, run in the roots of f: each
-// call creates, updates or deletes one file. [ApplyPatch] is the same for other
-// endpoints, for many files at once. The tool is exclusive.
-func PatchTool(f *Files) (tool.Tool, error) {
-	return tool.Raw(new(item.ApplyPatchTool), func(ctx context.Context, call tool.Call) (tool.Result, error) {
-		var op struct {
-			Type string `json:"type"`
-			Path string `json:"path"`
-			Diff string `json:"diff"`
-		}
-		if err := readOnce(call.Arguments, &op); err != nil {
-			return tool.Result{}, fmt.Errorf("the operation cannot be read: %w. Nothing was changed", err)
-		}
-		text, err := f.ApplyOperation(ctx, &item.PatchOperation{Type: op.Type, Path: op.Path, Diff: op.Diff})
-		return tool.Result{Text: text}, err
-	}, tool.Exclusive())
-}
-
 // ShellTool returns the API's own tool shell: each call is a number of command
 // lines for sh -c, run one after the other in the first root of f. It is what
 // [RunCommand] with Shell is for other endpoints.
-func ShellTool(f *Files, options CommandOptions) (tool.Tool, error) {
+func ShellTool(f *files.Files, options CommandOptions) (tool.Tool, error) {
 	options.Shell = true
 	return newShell(f, options, &item.ShellTool{Environment: &item.Environment{Type: item.EnvironmentLocal}})
 }
@@ -52,7 +36,7 @@ func ShellTool(f *Files, options CommandOptions) (tool.Tool, error) {
 // LocalShellTool returns the API's own tool local_shell: each call is one
 // command as a list, which no shell reads. It is what [RunCommand] is for other
 // endpoints.
-func LocalShellTool(f *Files, options CommandOptions) (tool.Tool, error) {
+func LocalShellTool(f *files.Files, options CommandOptions) (tool.Tool, error) {
 	options.Shell = false
 	return newShell(f, options, new(item.LocalShellTool))
 }
@@ -63,7 +47,7 @@ type shell struct {
 	c *Command
 }
 
-func newShell(f *Files, options CommandOptions, def item.Tool) (tool.Tool, error) {
+func newShell(f *files.Files, options CommandOptions, def item.Tool) (tool.Tool, error) {
 	c, err := newCommand(f, options)
 	if err != nil {
 		return nil, err
@@ -92,7 +76,7 @@ type action struct {
 
 // read reads a call as the commands that it is.
 func (s *shell) read(arguments string) (a action, list []asked, err error) {
-	if err := readOnce(arguments, &a); err != nil {
+	if err := json.Unmarshal([]byte(arguments), &a, json.MatchCaseInsensitiveNames(true)); err != nil {
 		return a, nil, fmt.Errorf("the action cannot be read: %w", err)
 	}
 	switch {
@@ -114,42 +98,6 @@ func (s *shell) read(arguments string) (a action, list []asked, err error) {
 		err = errors.New("there are no commands")
 	}
 	return a, list, err
-}
-
-// readOnce reads an object that says each member once.
-func readOnce(text string, into any) error {
-	d := json.NewDecoder(strings.NewReader(text))
-	if err := d.Decode(into); err != nil {
-		return err
-	}
-	seen := map[string]bool{}
-	d = json.NewDecoder(strings.NewReader(text))
-	for depth, key := 0, false; ; {
-		t, err := d.Token()
-		if err != nil {
-			return nil // its end
-		}
-		switch t {
-		case json.Delim('{'), json.Delim('['):
-			depth++
-			key = depth == 1
-			continue
-		case json.Delim('}'), json.Delim(']'):
-			depth--
-			key = depth == 1
-			continue
-		}
-		if depth != 1 {
-			continue
-		}
-		if name, ok := t.(string); ok && key {
-			if name = strings.ToLower(name); seen[name] {
-				return fmt.Errorf("it says %q twice", name)
-			}
-			seen[name] = true
-		}
-		key = !key
-	}
 }
 
 // Approval is that of [Command.Approval] for all the commands of a call: one that
@@ -274,7 +222,7 @@ func (s *shell) tell(t *told, one asked, e *ended) {
 		t.problem = e.problem
 		return
 	}
-	t.say(fmt.Sprintf("$ %s\n", clipped(one.script)))
+	t.say(fmt.Sprintf("$ %s\n", wording.Clipped(one.script)))
 	t.add(e)
 	t.line("[" + cmp.Or(e.problem, "exit code 0") + "]\n")
 	if t.over = t.over || t.most > 0 && max(e.stdout.Size(), e.stderr.Size()) > int64(t.most); t.over || !e.stdout.InMemory() || !e.stderr.InMemory() {

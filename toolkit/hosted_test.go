@@ -14,48 +14,17 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/toolkit/internal/files"
+	"github.com/antiphon-go/antiphon/toolkit/internal/kittest"
 )
 
 // hostedKit runs calls of one of the API's own tools.
-func hostedKit(t *testing.T, kind item.Type, make func(*Files) (tool.Tool, error)) (*kit, func(arguments string) tool.Outcome) {
+func hostedKit(t *testing.T, kind item.Type, make func(*files.Files) (tool.Tool, error)) (*kit, func(arguments string) tool.Outcome) {
 	t.Helper()
-	k := newKit(t)
-	own, err := make(k.files)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if k.set, err = tool.NewSet(own); err != nil {
-		t.Fatal(err)
-	}
+	k := kittest.New(t)
+	k.Add(make(k.Files))
 	return k, func(arguments string) tool.Outcome {
-		return k.set.Invoke(t.Context(), tool.Call{Kind: kind, Name: kind.Tool(), Arguments: arguments}, tool.Shape{})
-	}
-}
-
-// A1: the API's own patch tool changes files in the roots and nowhere else.
-func TestPatchTool(t *testing.T) {
-	k, call := hostedKit(t, item.TypeApplyPatchCall, PatchTool)
-	k.write("f", "a\nb\n")
-	for _, c := range []struct {
-		arguments, says string
-		failed          bool
-	}{
-		{`{"type":"update_file","path":"f","diff":"@@\n a\n-b\n+x\n"}`, "M f", false},
-		{`{"type":"create_file","path":"d/n","diff":"+1\n"}`, "A d/n", false},
-		{`{"type":"create_file","path":"../n","diff":"+1\n"}`, "is outside of", true},
-		{`{"type":"delete_file","path":"f","path":"d/n"}`, `it says "path" twice`, true},
-		{`{"type":"delete_file","Path":"f","path":"d/n"}`, `it says "path" twice`, true},
-		{`{"type":`, "cannot be read", true},
-		{``, "cannot be read", true},
-		{`{}`, "is not known", true},
-	} {
-		o := call(c.arguments)
-		if o.Failed != c.failed || !strings.Contains(o.Content.Display(), c.says) {
-			t.Errorf("%s: %q", c.arguments, o.Content.Display())
-		}
-	}
-	if diff := cmp.Diff(map[string]string{"f": "a\nx\n", "d/": "", "d/n": "1\n"}, k.tree()); diff != "" {
-		t.Error(diff)
+		return k.Set.Invoke(t.Context(), tool.Call{Kind: kind, Name: kind.Tool(), Arguments: arguments}, tool.Shape{})
 	}
 }
 
@@ -65,8 +34,8 @@ func TestShellTool(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("needs a POSIX shell: this test is skipped")
 	}
-	k, call := hostedKit(t, item.TypeShellCall, func(f *Files) (tool.Tool, error) { return ShellTool(f, CommandOptions{}) })
-	k.write("f", "text\n")
+	k, call := hostedKit(t, item.TypeShellCall, func(f *files.Files) (tool.Tool, error) { return ShellTool(f, CommandOptions{}) })
+	k.Write("f", "text\n")
 	o := call(`{"commands":["cat f","echo oops >&2; exit 3"],"max_output_length":4096}`)
 	late := call(`{"commands":["sleep 60"],"timeout_ms":100}`)
 	if o.Failed || late.Failed {
@@ -92,7 +61,7 @@ func TestShellTool(t *testing.T) {
 		`{"commands":["ls"],"user":"root"}`:          "another user",
 		`{"commands":["ls"],"env":{"A":"b"}}`:        "variables cannot be set",
 		`{"commands":["ls"],"timeout_ms":-1}`:        "negative",
-		`{"commands":["ls"],"commands":["rm x"]}`:    "twice",
+		`{"commands":["ls"],"commands":["rm x"]}`:    "duplicate object member name",
 		`{"commands":"ls"}`:                          "cannot be read",
 		`{"commands":["yes"],"max_output_length":1}`: "",
 	} {
@@ -106,8 +75,8 @@ func TestShellTool(t *testing.T) {
 
 // A2: local_shell runs a list that no shell reads.
 func TestLocalShellTool(t *testing.T) {
-	k, call := hostedKit(t, item.TypeLocalShellCall, func(f *Files) (tool.Tool, error) { return LocalShellTool(f, CommandOptions{}) })
-	k.write("sub/f", "text\n")
+	k, call := hostedKit(t, item.TypeLocalShellCall, func(f *files.Files) (tool.Tool, error) { return LocalShellTool(f, CommandOptions{}) })
+	k.Write("sub/f", "text\n")
 	if o := call(`{"type":"exec","command":["echo","$HOME;ls"],"env":{}}`); o.Failed || o.Content.Text != "$HOME;ls\n" {
 		t.Errorf("%+v", o)
 	}
@@ -127,8 +96,8 @@ func TestShellToolPolicy(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("needs a POSIX shell: this test is skipped")
 	}
-	k := newKit(t)
-	own, err := ShellTool(k.files, CommandOptions{Policy: CommandPolicy{Allow: []CommandRule{{"ls"}, {"cat"}}, Deny: []CommandRule{{"rm"}}}})
+	k := kittest.New(t)
+	own, err := ShellTool(k.Files, CommandOptions{Policy: CommandPolicy{Allow: []CommandRule{{"ls"}, {"cat"}}, Deny: []CommandRule{{"rm"}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

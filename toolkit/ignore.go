@@ -7,6 +7,8 @@ import (
 	"io"
 	"regexp"
 	"strings"
+
+	"github.com/antiphon-go/antiphon/toolkit/internal/files"
 )
 
 // ignoreRule is a line of a .gitignore file.
@@ -24,8 +26,8 @@ const (
 
 // ignoreRules adds the rules of a folder to those of the folders above it. A
 // file that cannot be read has none.
-func ignoreRules(above []ignoreRule, folder place) []ignoreRule {
-	file, _, err := folder.entry(".gitignore").open("read")
+func ignoreRules(above []ignoreRule, folder files.Place) []ignoreRule {
+	file, _, err := folder.Entry(".gitignore").Open("read")
 	if err != nil {
 		return above
 	}
@@ -36,7 +38,7 @@ func ignoreRules(above []ignoreRule, folder place) []ignoreRule {
 	}
 	rules := above[:len(above):len(above)]
 	for line := range strings.Lines(string(text)) {
-		if r, ok := parseIgnore(folder.rel, line); ok && len(rules) < maxIgnoreRules {
+		if r, ok := parseIgnore(folder.Rel, line); ok && len(rules) < maxIgnoreRules {
 			rules = append(rules, r)
 		}
 	}
@@ -100,10 +102,10 @@ func ignoreExpression(pattern string) string {
 }
 
 // ignored reports whether the last rule that fits an entry leaves it out.
-func ignored(rules []ignoreRule, p place, folder bool) bool {
+func ignored(rules []ignoreRule, p files.Place, folder bool) bool {
 	out := false
 	for _, r := range rules {
-		rel := p.rel
+		rel := p.Rel
 		if r.folder != "." {
 			rel = strings.TrimPrefix(rel, r.folder+"/")
 		}
@@ -115,10 +117,10 @@ func ignored(rules []ignoreRule, p place, folder bool) bool {
 }
 
 // ignoreAbove are the rules that hold in a folder by those above it.
-func ignoreAbove(folder place) (rules []ignoreRule) {
-	var above []place
-	for p := folder; p.rel != "."; {
-		p = p.parent()
+func ignoreAbove(folder files.Place) (rules []ignoreRule) {
+	var above []files.Place
+	for p := folder; p.Rel != "."; {
+		p = p.Parent()
 		above = append(above, p)
 	}
 	for i := len(above) - 1; i >= 0; i-- {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/toolkit/internal/files"
 )
 
 // MaxImageBytes is the largest image that import_image takes.
@@ -33,18 +34,18 @@ type importImageInput struct {
 	Path string `json:"path" jsonschema:"the image, relative to a root, or name:path for a named root"`
 }
 
-func newImportImage(name string, f *Files) (tool.Tool, error) {
-	return tool.New(name, f.describe(importImageText), fileTools{f}.importImage, tool.ReadOnly(), tool.Idempotent())
+func newImportImage(name string, f *files.Files) (tool.Tool, error) {
+	return tool.New(name, f.Describe(importImageText), fileTools{f}.importImage, tool.ReadOnly(), tool.Idempotent())
 }
 
 // importImage returns a line of text and the image. The media type is what the
 // bytes show, whatever the file is called.
 func (f fileTools) importImage(ctx context.Context, in importImageInput) (tool.Result, error) {
-	p, err := f.resolve(in.Path)
+	p, err := f.Resolve(in.Path)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	file, info, err := p.open("read")
+	file, info, err := p.Open("read")
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -52,9 +53,9 @@ func (f fileTools) importImage(ctx context.Context, in importImageInput) (tool.R
 	if info.Size() > MaxImageBytes {
 		return tool.Result{}, fmt.Errorf("%s has %d bytes; the limit for an image is %d. Use a smaller version of it", p, info.Size(), MaxImageBytes)
 	}
-	data, err := io.ReadAll(io.LimitReader(readWithin(ctx, file), MaxImageBytes+1))
+	data, err := io.ReadAll(io.LimitReader(files.ReadWithin(ctx, file), MaxImageBytes+1))
 	if err != nil {
-		return tool.Result{}, p.problem("read", err)
+		return tool.Result{}, p.Problem("read", err)
 	}
 	if len(data) > MaxImageBytes {
 		return tool.Result{}, fmt.Errorf("%s has more than %d bytes, the limit for an image. Use a smaller version of it", p, MaxImageBytes)
@@ -75,8 +76,8 @@ func (f fileTools) importImage(ctx context.Context, in importImageInput) (tool.R
 }
 
 // readInstead names the tool that fits a file which is text.
-func readInstead(p place, data []byte) string {
-	if len(data) > 0 && p.refuseBinary(data, int64(len(data))) == nil {
+func readInstead(p files.Place, data []byte) string {
+	if len(data) > 0 && p.RefuseBinary(data, int64(len(data))) == nil {
 		return "; it looks like text: use read_file"
 	}
 	return ""

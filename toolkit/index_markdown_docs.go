@@ -16,6 +16,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/toolkit/internal/files"
+	"github.com/antiphon-go/antiphon/toolkit/internal/wording"
 )
 
 // Limits of one index. A larger file is left out and named; a folder with more
@@ -39,8 +41,8 @@ type indexMarkdownDocsInput struct {
 	VectorDBRoot string `json:"vector_db_root,omitzero" jsonschema:"the folder to keep the index in; default .chatmd/index in the first root"`
 }
 
-func newIndexMarkdownDocs(name string, f *Files) (tool.Tool, error) {
-	return tool.New(name, f.describe(indexMarkdownDocsText), library{f}.indexMarkdownDocs, tool.Exclusive(), tool.Idempotent())
+func newIndexMarkdownDocs(name string, f *files.Files) (tool.Tool, error) {
+	return tool.New(name, f.Describe(indexMarkdownDocsText), library{f}.indexMarkdownDocs, tool.Exclusive(), tool.Idempotent())
 }
 
 func (l library) indexMarkdownDocs(ctx context.Context, in indexMarkdownDocsInput) (string, error) {
@@ -48,7 +50,7 @@ func (l library) indexMarkdownDocs(ctx context.Context, in indexMarkdownDocsInpu
 	if err != nil {
 		return "", err
 	}
-	folder, err := l.resolve(in.Root)
+	folder, err := l.Resolve(in.Root)
 	if err != nil {
 		return "", err
 	}
@@ -76,7 +78,7 @@ func inOneLine(s string) string {
 	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "\uFFFD")), " ")
 	if len(s) > maxDescribed {
 		s = s[:maxDescribed]
-		s = s[:len(s)-partialRune([]byte(s))] + "…"
+		s = s[:len(s)-wording.PartialRune([]byte(s))] + "…"
 	}
 	return s
 }
@@ -85,8 +87,8 @@ func inOneLine(s string) string {
 type gatherer struct {
 	ctx    context.Context
 	files  library
-	folder place
-	docs   []place
+	folder files.Place
+	docs   []files.Place
 
 	seen, bytes                   int
 	fresh, changed, same, removed int
@@ -94,10 +96,10 @@ type gatherer struct {
 }
 
 // walk finds the files below a folder. What cannot be listed inside is left out.
-func (g *gatherer) walk(dir place, rules []ignoreRule) error {
-	entries, err := dir.entries()
+func (g *gatherer) walk(dir files.Place, rules []ignoreRule) error {
+	entries, err := dir.Entries()
 	if err != nil {
-		if dir.rel == g.folder.rel {
+		if dir.Rel == g.folder.Rel {
 			return err
 		}
 		g.left = append(g.left, err.Error())
@@ -111,14 +113,14 @@ func (g *gatherer) walk(dir place, rules []ignoreRule) error {
 		if g.seen++; g.seen > maxDocEntries {
 			return fmt.Errorf("%s holds more than %d files and folders; index the folders in it one by one", g.folder, maxDocEntries)
 		}
-		if err := g.entry(dir.entry(e.Name()), e, rules); err != nil {
+		if err := g.entry(dir.Entry(e.Name()), e, rules); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (g *gatherer) entry(p place, e fs.DirEntry, rules []ignoreRule) error {
+func (g *gatherer) entry(p files.Place, e fs.DirEntry, rules []ignoreRule) error {
 	name := e.Name()
 	switch {
 	case strings.HasPrefix(name, "."), name == "node_modules":
@@ -151,11 +153,11 @@ func isMarkdown(name string) bool {
 
 // build makes the index. old may be nil.
 func (g *gatherer) build(old *contents, description string) (*docIndex, error) {
-	ix := &docIndex{description: description, root: g.folder.rootName(), folder: g.folder.rel}
+	ix := &docIndex{description: description, root: g.folder.RootName(), folder: g.folder.Rel}
 	if old != nil && (old.index.root != ix.root || old.index.folder != ix.folder) {
 		old = nil
 	}
-	slices.SortFunc(g.docs, func(a, b place) int { return cmp.Compare(a.rel, b.rel) })
+	slices.SortFunc(g.docs, func(a, b files.Place) int { return cmp.Compare(a.Rel, b.Rel) })
 	x := newIndexer(ix)
 	kept := 0
 	for _, p := range g.docs {
@@ -174,7 +176,7 @@ func (g *gatherer) build(old *contents, description string) (*docIndex, error) {
 }
 
 // index adds one file, and reports whether the old index has it.
-func (g *gatherer) index(x *indexer, p place, old *contents) (was bool, err error) {
+func (g *gatherer) index(x *indexer, p files.Place, old *contents) (was bool, err error) {
 	text, err := g.files.readDoc(g.ctx, p)
 	if g.ctx.Err() != nil {
 		return false, g.ctx.Err()
@@ -186,9 +188,9 @@ func (g *gatherer) index(x *indexer, p place, old *contents) (was bool, err erro
 	if g.bytes += len(text); g.bytes > MaxDocsBytes {
 		return false, fmt.Errorf("the Markdown files of %s have more than %d bytes; index the folders in it one by one", g.folder, MaxDocsBytes)
 	}
-	name := p.rel
-	if g.folder.rel != "." {
-		name = strings.TrimPrefix(name, g.folder.rel+"/")
+	name := p.Rel
+	if g.folder.Rel != "." {
+		name = strings.TrimPrefix(name, g.folder.Rel+"/")
 	}
 	hash := hashOf(text)
 	if old != nil {
@@ -213,18 +215,18 @@ func (g *gatherer) index(x *indexer, p place, old *contents) (was bool, err erro
 }
 
 // readDoc reads a Markdown file.
-func (l library) readDoc(ctx context.Context, p place) ([]byte, error) {
-	text, err := p.readAll(ctx, MaxDocBytes)
+func (l library) readDoc(ctx context.Context, p files.Place) ([]byte, error) {
+	text, err := p.ReadAll(ctx, MaxDocBytes)
 	if err != nil {
 		return nil, err
 	}
-	return text, p.refuseBinary(text, int64(len(text)))
+	return text, p.RefuseBinary(text, int64(len(text)))
 }
 
 // maxLeft is how many of the files that were left out are named.
 const maxLeft = 10
 
-func (g *gatherer) report(ix *docIndex, at place, size int) string {
+func (g *gatherer) report(ix *docIndex, at files.Place, size int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Indexed %s: %d files (%d new, %d changed, %d unchanged, %d removed), %d snippets, %d different words. The index is %s (%d bytes).",
 		g.folder, len(ix.files), g.fresh, g.changed, g.same, g.removed, len(ix.snippets), ix.terms, at, size)

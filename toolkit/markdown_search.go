@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/toolkit/internal/files"
+	"github.com/antiphon-go/antiphon/toolkit/internal/wording"
 )
 
 // Limits of one call of markdown_search.
@@ -35,8 +37,8 @@ type markdownSearchInput struct {
 	VectorDBRoot string `json:"vector_db_root,omitzero" jsonschema:"the folder that the indexes are kept in; default .chatmd/index in the first root"`
 }
 
-func newMarkdownSearch(name string, f *Files) (tool.Tool, error) {
-	return tool.New(name, f.describe(markdownSearchText), library{f}.markdownSearch, tool.ReadOnly(), tool.Idempotent())
+func newMarkdownSearch(name string, f *files.Files) (tool.Tool, error) {
+	return tool.New(name, f.Describe(markdownSearchText), library{f}.markdownSearch, tool.ReadOnly(), tool.Idempotent())
 }
 
 func (l library) markdownSearch(ctx context.Context, in markdownSearchInput) (string, error) {
@@ -75,10 +77,10 @@ func (l library) indexesFor(ctx context.Context, in markdownSearchInput) (indexe
 		if err != nil {
 			return nil, nil, err
 		}
-		if !slices.ContainsFunc(places, func(p place) bool { return p.rel == at.rel }) {
+		if !slices.ContainsFunc(places, func(p files.Place) bool { return p.Rel == at.Rel }) {
 			return nil, nil, l.noIndex(ctx, in, places)
 		}
-		places = []place{at}
+		places = []files.Place{at}
 	}
 	if len(places) == 0 {
 		return nil, nil, l.noIndex(ctx, in, nil)
@@ -87,7 +89,7 @@ func (l library) indexesFor(ctx context.Context, in markdownSearchInput) (indexe
 }
 
 // loadIndexes reads indexes, as many as can be searched at once.
-func (l library) loadIndexes(ctx context.Context, places []place) (indexes []*docIndex, remarks []string, err error) {
+func (l library) loadIndexes(ctx context.Context, places []files.Place) (indexes []*docIndex, remarks []string, err error) {
 	var wrong error
 	size := 0
 	for i, p := range places {
@@ -114,13 +116,13 @@ func (l library) loadIndexes(ctx context.Context, places []place) (indexes []*do
 }
 
 // noIndex tells which indexes there are, or how to make one.
-func (l library) noIndex(ctx context.Context, in markdownSearchInput, places []place) error {
+func (l library) noIndex(ctx context.Context, in markdownSearchInput, places []files.Place) error {
 	what := "there is no index"
 	if in.IndexName != "" && in.IndexName != allIndexes {
 		what = fmt.Sprintf("there is no index %q", in.IndexName)
 	}
 	if in.VectorDBRoot != "" {
-		what += " in " + quoted(in.VectorDBRoot)
+		what += " in " + wording.Quoted(in.VectorDBRoot)
 	}
 	if len(places) == 0 {
 		return errors.New(what + "; make one with index_markdown_docs, whose root is the folder with the Markdown files")
@@ -129,7 +131,7 @@ func (l library) noIndex(ctx context.Context, in markdownSearchInput, places []p
 	for _, p := range places[:min(len(places), maxIndexes)] {
 		name := indexName(p)
 		if ix, err := l.loadIndex(ctx, p); err == nil && ix.description != "" {
-			name += " (" + quoted(ix.description) + ")"
+			name += " (" + wording.Quoted(ix.description) + ")"
 		}
 		names = append(names, name)
 	}
@@ -153,7 +155,7 @@ type results struct {
 	out   []result
 	gone  int // hits whose text is not there any more
 
-	doc  place // the file that was read last
+	doc  files.Place // the file that was read last
 	body string
 	now  []snippet // of the body, once they are wanted
 	err  error
@@ -161,7 +163,7 @@ type results struct {
 
 type result struct {
 	hit
-	place place
+	place files.Place
 	snippet
 	body string
 }
@@ -190,11 +192,11 @@ func (r *results) add(hits []hit) error {
 // snippet is now.
 func (r *results) read(h hit) (res result, ok bool) {
 	s := h.index.snippets[h.snippet]
-	folder, ok := r.files.in(h.index.root, h.index.folder)
+	folder, ok := r.files.In(h.index.root, h.index.folder)
 	if !ok {
 		return res, false
 	}
-	p := folder.entry(h.index.files[s.file].path)
+	p := folder.Entry(h.index.files[s.file].path)
 	if p != r.doc {
 		var text []byte
 		text, r.err = r.files.readDoc(r.ctx, p)
@@ -252,7 +254,7 @@ func (res *result) write(b *strings.Builder, number int, many bool) {
 		fmt.Fprintf(b, ", index %s", res.index.name)
 	}
 	if len(res.headings) > 0 {
-		b.WriteString("\n" + quoted(strings.Join(res.headings, " > ")))
+		b.WriteString("\n" + wording.Quoted(strings.Join(res.headings, " > ")))
 	}
 	if b.Len()+len(res.body) > maxResultsBytes {
 		b.WriteString("\n(the text is left out: the results before it are long; read it with read_file)")

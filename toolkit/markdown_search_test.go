@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/toolkit/internal/files"
 )
 
 // manual is a small set of documents on which searches are tried.
@@ -80,7 +81,7 @@ In fog sound the horn every two minutes and keep a lookout. Radar reflectors mus
 func newManual(t *testing.T) *kit {
 	k := newKit(t)
 	for name, text := range manual {
-		k.write(name, text)
+		k.Write(name, text)
 	}
 	return k
 }
@@ -89,7 +90,7 @@ func newManual(t *testing.T) *kit {
 // typing errors, headings, parts of identifiers, questions.
 func TestSearchQuality(t *testing.T) {
 	k := newManual(t)
-	k.ok("index_markdown_docs", args{"root": "docs", "index_name": "manual", "description": "the boat"})
+	k.OK("index_markdown_docs", args{"root": "docs", "index_name": "manual", "description": "the boat"})
 	for query, want := range map[string]string{
 		"bowline":                 "Mooring > Lines and knots",
 		"cleat hitch":             "Mooring > Lines and knots",
@@ -120,7 +121,7 @@ func TestSearchQuality(t *testing.T) {
 		"the harbor fees":                        "Fees and opening times",
 		"sound signals of the horn in the foggy": "\nFog\n",
 	} {
-		got := k.ok("markdown_search", args{"query": query, "k": 3})
+		got := k.OK("markdown_search", args{"query": query, "k": 3})
 		first, _, _ := strings.Cut(got, "[2]")
 		if !strings.Contains(first, want) {
 			t.Errorf("%q: want %q first in\n%s", query, want, got)
@@ -130,34 +131,34 @@ func TestSearchQuality(t *testing.T) {
 
 func TestSearchResults(t *testing.T) {
 	k := newManual(t)
-	k.fails("markdown_search", args{"query": "x"}, "there is no index; make one with index_markdown_docs")
-	k.ok("index_markdown_docs", args{"root": "docs", "index_name": "manual", "description": "the boat"})
+	k.Fails("markdown_search", args{"query": "x"}, "there is no index; make one with index_markdown_docs")
+	k.OK("index_markdown_docs", args{"root": "docs", "index_name": "manual", "description": "the boat"})
 	want := "[1] docs/harbour/mooring.md, lines 10 to 12, score 1.00\nMooring > Fenders\n```markdown\n## Fenders\n\nHang three fenders over the side, at the height of the quay. Round ones go to the stern.\n```"
-	if got := k.ok("markdown_search", args{"query": "fenders", "k": 1, "index_name": "manual"}); got != want {
+	if got := k.OK("markdown_search", args{"query": "fenders", "k": 1, "index_name": "manual"}); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	if got := k.ok("markdown_search", args{"query": "resetServiceCounter", "k": 1}); !strings.Contains(got, "\n````markdown\n") || !strings.HasSuffix(got, "\n````") {
+	if got := k.OK("markdown_search", args{"query": "resetServiceCounter", "k": 1}); !strings.Contains(got, "\n````markdown\n") || !strings.HasSuffix(got, "\n````") {
 		t.Errorf("the fence can be closed from inside:\n%s", got)
 	}
-	if got := k.ok("markdown_search", args{"query": "zzyzx"}); got != "Nothing found in 11 snippets (indexes: manual). Try other words." {
+	if got := k.OK("markdown_search", args{"query": "zzyzx"}); got != "Nothing found in 11 snippets (indexes: manual). Try other words." {
 		t.Error(got)
 	}
-	k.fails("markdown_search", args{"query": "x", "index_name": "other"}, `there is no index "other"; there are: manual (the boat)`)
-	k.fails("markdown_search", args{"query": "x", "vector_db_root": "docs"}, `there is no index in docs; make one`)
-	k.fails("markdown_search", args{"query": "x", "index_name": "../manual"}, "a name is 1 to 64 letters")
-	k.fails("markdown_search", args{"query": "!?"}, "the query has no words")
-	k.fails("markdown_search", args{"query": strings.Repeat("x ", 3000)}, "the limit is 4000")
-	k.fails("markdown_search", args{"query": "x", "k": -1}, "k cannot be negative")
+	k.Fails("markdown_search", args{"query": "x", "index_name": "other"}, `there is no index "other"; there are: manual (the boat)`)
+	k.Fails("markdown_search", args{"query": "x", "vector_db_root": "docs"}, `there is no index in docs; make one`)
+	k.Fails("markdown_search", args{"query": "x", "index_name": "../manual"}, "a name is 1 to 64 letters")
+	k.Fails("markdown_search", args{"query": "!?"}, "the query has no words")
+	k.Fails("markdown_search", args{"query": strings.Repeat("x ", 3000)}, "the limit is 4000")
+	k.Fails("markdown_search", args{"query": "x", "k": -1}, "k cannot be negative")
 }
 
 // Outputs are bounded, whatever is asked for.
 func TestSearchBounded(t *testing.T) {
 	k := newKit(t)
 	for i := range 60 {
-		k.write(fmt.Sprintf("d/%d.md", i), "```\n"+strings.Repeat("needle in the fence\n", 300)+"```\n")
+		k.Write(fmt.Sprintf("d/%d.md", i), "```\n"+strings.Repeat("needle in the fence\n", 300)+"```\n")
 	}
-	k.ok("index_markdown_docs", args{"root": "d", "index_name": "d"})
-	got := k.ok("markdown_search", args{"query": "needle", "k": 1000})
+	k.OK("index_markdown_docs", args{"root": "d", "index_name": "d"})
+	got := k.OK("markdown_search", args{"query": "needle", "k": 1000})
 	if n := strings.Count(got, "\n(the text is left out"); len(got) > maxResultsBytes+50*200 || n == 0 || !strings.Contains(got, "[50] ") || strings.Contains(got, "[51] ") {
 		t.Errorf("%d bytes, %d without text", len(got), n)
 	}
@@ -165,97 +166,97 @@ func TestSearchBounded(t *testing.T) {
 
 func TestSearchAll(t *testing.T) {
 	k := newManual(t)
-	k.ok("index_markdown_docs", args{"root": "docs/harbour", "index_name": "harbour"})
-	k.ok("index_markdown_docs", args{"root": "docs", "index_name": "whole"})
+	k.OK("index_markdown_docs", args{"root": "docs/harbour", "index_name": "harbour"})
+	k.OK("index_markdown_docs", args{"root": "docs", "index_name": "whole"})
 	for _, name := range []string{"", "all"} {
 		a := args{"query": "fenders", "k": 10}
 		if name != "" {
 			a["index_name"] = name
 		}
-		got := k.ok("markdown_search", a)
+		got := k.OK("markdown_search", a)
 		if strings.Count(got, "> Fenders\n") != 1 || !strings.Contains(got, ", index harbour\n") {
 			t.Errorf("want one Fenders of the first index:\n%s", got)
 		}
 	}
-	k.write(".chatmd/index/broken.idx", "antiphon markdown index 1\nrubbish")
-	k.write(".chatmd/index/newer.idx", "antiphon markdown index 9\n")
-	got := k.ok("markdown_search", args{"query": "fenders"})
+	k.Write(".chatmd/index/broken.idx", "antiphon markdown index 1\nrubbish")
+	k.Write(".chatmd/index/newer.idx", "antiphon markdown index 9\n")
+	got := k.OK("markdown_search", args{"query": "fenders"})
 	for _, want := range []string{"[1] docs/harbour/mooring.md", "the index .chatmd/index/broken.idx cannot be used: it is damaged. Make it again with index_markdown_docs", "made by another version"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("want %q in\n%s", want, got)
 		}
 	}
-	k.fails("markdown_search", args{"query": "x", "index_name": "broken"}, `it is damaged. Make it again with index_markdown_docs and index_name "broken"`)
-	k.fails("markdown_search", args{"query": "x", "index_name": "newer"}, "it was made by another version of this program. Make it again")
-	k.ok("index_markdown_docs", args{"root": "docs", "index_name": "broken"})
-	k.ok("markdown_search", args{"query": "fenders", "index_name": "broken"})
+	k.Fails("markdown_search", args{"query": "x", "index_name": "broken"}, `it is damaged. Make it again with index_markdown_docs and index_name "broken"`)
+	k.Fails("markdown_search", args{"query": "x", "index_name": "newer"}, "it was made by another version of this program. Make it again")
+	k.OK("index_markdown_docs", args{"root": "docs", "index_name": "broken"})
+	k.OK("markdown_search", args{"query": "fenders", "index_name": "broken"})
 }
 
 // What a search shows stands in the file now.
 func TestSearchChangedFiles(t *testing.T) {
 	k := newManual(t)
-	k.ok("index_markdown_docs", args{"root": "docs", "index_name": "manual"})
-	k.write("docs/weather.md", "A new beginning.\n\n"+manual["docs/weather.md"])
-	if got := k.ok("markdown_search", args{"query": "barometer", "k": 1}); !strings.Contains(got, "docs/weather.md, lines 3 to 5") {
+	k.OK("index_markdown_docs", args{"root": "docs", "index_name": "manual"})
+	k.Write("docs/weather.md", "A new beginning.\n\n"+manual["docs/weather.md"])
+	if got := k.OK("markdown_search", args{"query": "barometer", "k": 1}); !strings.Contains(got, "docs/weather.md, lines 3 to 5") {
 		t.Errorf("a snippet that has moved:\n%s", got)
 	}
-	k.write("docs/weather.md", "# Weather\n\nOther words.\n")
-	if got := k.ok("markdown_search", args{"query": "barometer", "k": 1}); strings.Contains(got, "Other words") || !strings.Contains(got, "since they were indexed: 1.") {
+	k.Write("docs/weather.md", "# Weather\n\nOther words.\n")
+	if got := k.OK("markdown_search", args{"query": "barometer", "k": 1}); strings.Contains(got, "Other words") || !strings.Contains(got, "since they were indexed: 1.") {
 		t.Errorf("a snippet that has changed:\n%s", got)
 	}
-	if err := os.RemoveAll(filepath.Join(k.dir, "docs")); err != nil {
+	if err := os.RemoveAll(filepath.Join(k.Dir, "docs")); err != nil {
 		t.Fatal(err)
 	}
-	if got := k.ok("markdown_search", args{"query": "fenders"}); !strings.Contains(got, "Nothing found") || !strings.Contains(got, "gone since they were indexed") {
+	if got := k.OK("markdown_search", args{"query": "fenders"}); !strings.Contains(got, "Nothing found") || !strings.Contains(got, "gone since they were indexed") {
 		t.Error(got)
 	}
 }
 
 func TestIndexMarkdownDocs(t *testing.T) {
 	k := newManual(t)
-	k.write("docs/.hidden/a.md", "secret")
-	k.write("docs/.b.md", "secret")
-	k.write("docs/node_modules/c.md", "secret")
-	k.write("docs/text.txt", "secret")
-	k.write("docs/binary.md", "a\x00b")
-	k.write("docs/large.MD", strings.Repeat("x", MaxDocBytes+1))
-	k.write("docs/bad.md", "words \xff\xfe that are not text")
-	k.write(".gitignore", "# generated\n/docs/out/\n*.gen.md\n!keep.gen.md\n")
-	k.write("docs/.gitignore", "draft?.md\n**/deep/x.md\n")
+	k.Write("docs/.hidden/a.md", "secret")
+	k.Write("docs/.b.md", "secret")
+	k.Write("docs/node_modules/c.md", "secret")
+	k.Write("docs/text.txt", "secret")
+	k.Write("docs/binary.md", "a\x00b")
+	k.Write("docs/large.MD", strings.Repeat("x", MaxDocBytes+1))
+	k.Write("docs/bad.md", "words \xff\xfe that are not text")
+	k.Write(".gitignore", "# generated\n/docs/out/\n*.gen.md\n!keep.gen.md\n")
+	k.Write("docs/.gitignore", "draft?.md\n**/deep/x.md\n")
 	for _, name := range []string{"out/a.md", "sub/a.gen.md", "draft1.md", "a/deep/x.md"} {
-		k.write("docs/"+name, "secret")
+		k.Write("docs/"+name, "secret")
 	}
-	k.write("docs/keep.gen.md", "kept")
-	got := k.ok("index_markdown_docs", args{"root": "docs", "index_name": "manual", "description": "two\nlines"})
+	k.Write("docs/keep.gen.md", "kept")
+	got := k.OK("index_markdown_docs", args{"root": "docs", "index_name": "manual", "description": "two\nlines"})
 	for _, want := range []string{"Indexed docs: 6 files (6 new, 0 changed, 0 unchanged, 0 removed), 13 snippets", "The index is .chatmd/index/manual.idx (",
 		"Left out (2):", "docs/binary.md is a binary file", "docs/large.MD has 4194305 bytes; the limit is 4194304"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("want %q in\n%s", want, got)
 		}
 	}
-	if got := k.ok("markdown_search", args{"query": "secret"}); !strings.HasPrefix(got, "Nothing found") {
+	if got := k.OK("markdown_search", args{"query": "secret"}); !strings.HasPrefix(got, "Nothing found") {
 		t.Error(got)
 	}
-	if got := k.ok("markdown_search", args{"query": "words that are not text", "k": 1}); !strings.Contains(got, "words \uFFFD") {
+	if got := k.OK("markdown_search", args{"query": "words that are not text", "k": 1}); !strings.Contains(got, "words \uFFFD") {
 		t.Error(got)
 	}
-	before := k.content(".chatmd/index/manual.idx")
-	k.ok("index_markdown_docs", args{"root": "docs", "index_name": "manual", "description": "two lines"})
-	if k.content(".chatmd/index/manual.idx") != before {
+	before := k.Content(".chatmd/index/manual.idx")
+	k.OK("index_markdown_docs", args{"root": "docs", "index_name": "manual", "description": "two lines"})
+	if k.Content(".chatmd/index/manual.idx") != before {
 		t.Error("the same files gave another index")
 	}
-	k.write("docs/engine.md", "# Engine\n\nIt is electric now.\n")
-	k.write("docs/new.md", "new")
-	if err := os.Remove(filepath.Join(k.dir, "docs", "weather.md")); err != nil {
+	k.Write("docs/engine.md", "# Engine\n\nIt is electric now.\n")
+	k.Write("docs/new.md", "new")
+	if err := os.Remove(filepath.Join(k.Dir, "docs", "weather.md")); err != nil {
 		t.Fatal(err)
 	}
-	if got := k.ok("index_markdown_docs", args{"root": "docs", "index_name": "manual"}); !strings.Contains(got, "6 files (1 new, 1 changed, 4 unchanged, 1 removed)") {
+	if got := k.OK("index_markdown_docs", args{"root": "docs", "index_name": "manual"}); !strings.Contains(got, "6 files (1 new, 1 changed, 4 unchanged, 1 removed)") {
 		t.Error(got)
 	}
-	if got := k.ok("markdown_search", args{"query": "electric"}); !strings.Contains(got, "[1] docs/engine.md") {
+	if got := k.OK("markdown_search", args{"query": "electric"}); !strings.Contains(got, "[1] docs/engine.md") {
 		t.Error(got)
 	}
-	k.noLeftovers()
+	k.NoLeftovers()
 }
 
 func TestIndexMarkdownDocsRefuses(t *testing.T) {
@@ -270,15 +271,15 @@ func TestIndexMarkdownDocsRefuses(t *testing.T) {
 		"../x is outside of what this tool may use":   {"root": "../x", "index_name": "a"},
 		"../out is outside of what this tool may use": {"root": "docs", "index_name": "a", "vector_db_root": "../out"},
 	} {
-		k.fails("index_markdown_docs", a, want)
+		k.Fails("index_markdown_docs", a, want)
 	}
-	k.fails("index_markdown_docs", args{"root": "docs", "index_name": "a", "vector_db_root": "docs/engine.md"}, "docs/engine.md")
+	k.Fails("index_markdown_docs", args{"root": "docs", "index_name": "a", "vector_db_root": "docs/engine.md"}, "docs/engine.md")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := (library{k.files}).indexMarkdownDocs(ctx, indexMarkdownDocsInput{Root: "docs", IndexName: "a"}); err == nil {
+	if _, err := (library{k.Files}).indexMarkdownDocs(ctx, indexMarkdownDocsInput{Root: "docs", IndexName: "a"}); err == nil {
 		t.Error("it went on")
 	}
-	if _, err := os.Stat(filepath.Join(k.dir, ".chatmd")); err == nil {
+	if _, err := os.Stat(filepath.Join(k.Dir, ".chatmd")); err == nil {
 		t.Error("something was written")
 	}
 }
@@ -290,24 +291,24 @@ func TestIndexLinks(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(outside, "o.md"), []byte("outside"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	k.symlink(outside, "docs/folder")
-	k.symlink(filepath.Join(outside, "o.md"), "docs/file.md")
-	k.symlink(outside, "way")
-	k.ok("index_markdown_docs", args{"root": "docs", "index_name": "manual"})
-	if got := k.ok("markdown_search", args{"query": "outside"}); !strings.HasPrefix(got, "Nothing found") {
+	k.Symlink(outside, "docs/folder")
+	k.Symlink(filepath.Join(outside, "o.md"), "docs/file.md")
+	k.Symlink(outside, "way")
+	k.OK("index_markdown_docs", args{"root": "docs", "index_name": "manual"})
+	if got := k.OK("markdown_search", args{"query": "outside"}); !strings.HasPrefix(got, "Nothing found") {
 		t.Error(got)
 	}
-	k.fails("index_markdown_docs", args{"root": "way", "index_name": "a"}, "leads out of the root")
-	k.fails("index_markdown_docs", args{"root": "docs", "index_name": "a", "vector_db_root": "way"}, "leads out of the root")
-	k.fails("index_markdown_docs", args{"root": "docs", "index_name": "a", "vector_db_root": "way/deeper"}, "")
-	k.symlink("../../docs/engine.md", ".chatmd/index/link.idx")
-	k.fails("index_markdown_docs", args{"root": "docs", "index_name": "link"}, "is a symbolic link")
+	k.Fails("index_markdown_docs", args{"root": "way", "index_name": "a"}, "leads out of the root")
+	k.Fails("index_markdown_docs", args{"root": "docs", "index_name": "a", "vector_db_root": "way"}, "leads out of the root")
+	k.Fails("index_markdown_docs", args{"root": "docs", "index_name": "a", "vector_db_root": "way/deeper"}, "")
+	k.Symlink("../../docs/engine.md", ".chatmd/index/link.idx")
+	k.Fails("index_markdown_docs", args{"root": "docs", "index_name": "link"}, "is a symbolic link")
 	// A file that has become a link since it was indexed is not shown.
-	if err := os.Remove(filepath.Join(k.dir, "docs", "weather.md")); err != nil {
+	if err := os.Remove(filepath.Join(k.Dir, "docs", "weather.md")); err != nil {
 		t.Fatal(err)
 	}
-	k.symlink(filepath.Join(outside, "o.md"), "docs/weather.md")
-	if got := k.ok("markdown_search", args{"query": "barometer"}); strings.Contains(got, "outside") {
+	k.Symlink(filepath.Join(outside, "o.md"), "docs/weather.md")
+	if got := k.OK("markdown_search", args{"query": "barometer"}); strings.Contains(got, "outside") {
 		t.Error(got)
 	}
 	entries, err := os.ReadDir(outside)
@@ -319,17 +320,17 @@ func TestIndexLinks(t *testing.T) {
 // Indexes may be of any root, and be kept in any.
 func TestIndexRoots(t *testing.T) {
 	other := t.TempDir()
-	k := newKit(t, Root{Name: "book", Path: other})
+	k := newKit(t, files.Root{Name: "book", Path: other})
 	if err := os.WriteFile(filepath.Join(other, "chapter.md"), []byte("# Chapter\n\nwhales"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	k.write("keep/x.md", "here")
-	k.ok("index_markdown_docs", args{"root": "book:.", "index_name": "book", "vector_db_root": "keep"})
-	if got := k.ok("markdown_search", args{"query": "whale", "vector_db_root": "keep"}); !strings.HasPrefix(got, "[1] book:chapter.md, lines 1 to 3, ") {
+	k.Write("keep/x.md", "here")
+	k.OK("index_markdown_docs", args{"root": "book:.", "index_name": "book", "vector_db_root": "keep"})
+	if got := k.OK("markdown_search", args{"query": "whale", "vector_db_root": "keep"}); !strings.HasPrefix(got, "[1] book:chapter.md, lines 1 to 3, ") {
 		t.Error(got)
 	}
-	k.ok("index_markdown_docs", args{"root": filepath.Join(other), "index_name": "book", "vector_db_root": other})
-	if got := k.ok("markdown_search", args{"query": "whale", "vector_db_root": "book:"}); !strings.Contains(got, "book:chapter.md") {
+	k.OK("index_markdown_docs", args{"root": filepath.Join(other), "index_name": "book", "vector_db_root": other})
+	if got := k.OK("markdown_search", args{"query": "whale", "vector_db_root": "book:"}); !strings.Contains(got, "book:chapter.md") {
 		t.Error(got)
 	}
 }
@@ -343,7 +344,11 @@ func TestIgnoreRules(t *testing.T) {
 		}
 		return list
 	}
-	root := &openRoot{}
+	f, err := files.Open(files.Root{Path: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
 	for _, c := range []struct {
 		rules, path string
 		folder, out bool
@@ -355,7 +360,8 @@ func TestIgnoreRules(t *testing.T) {
 		{"[ab].md", "b.md", false, true}, {"[!ab].md", "b.md", false, false}, {"[", "[", false, true}, {`\#x`, "#x", false, true}, {"# x", "# x", false, false},
 		{"a.md  ", "a.md", false, true}, {"a?c", "abc", false, true}, {"a.c", "abc", false, false}, {"/", "x", true, false}, {"\r", "x", false, false},
 	} {
-		if got := ignored(rules(c.rules), root.place(c.path), c.folder); got != c.out {
+		p, _ := f.In("", c.path)
+		if got := ignored(rules(c.rules), p, c.folder); got != c.out {
 			t.Errorf("%q of %q: %v", c.path, c.rules, got)
 		}
 	}
@@ -374,7 +380,7 @@ func BenchmarkIndexMarkdownDocs(b *testing.B) {
 		}
 		size += len(text)
 	}
-	f, err := Open(Root{Path: dir})
+	f, err := files.Open(files.Root{Path: dir})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/toolkit/internal/files"
+	"github.com/antiphon-go/antiphon/toolkit/internal/wording"
 )
 
 // MaxEntries is how many entries one call of read_directory lists.
@@ -26,19 +28,19 @@ type readDirectoryInput struct {
 	Offset int    `json:"offset,omitzero" jsonschema:"the first entry to list, counted from 1; default 1"`
 }
 
-func newReadDirectory(name string, f *Files) (tool.Tool, error) {
-	return tool.New(name, f.describe(readDirectoryText), fileTools{f}.readDirectory, tool.ReadOnly(), tool.Idempotent())
+func newReadDirectory(name string, f *files.Files) (tool.Tool, error) {
+	return tool.New(name, f.Describe(readDirectoryText), fileTools{f}.readDirectory, tool.ReadOnly(), tool.Idempotent())
 }
 
 func (f fileTools) readDirectory(ctx context.Context, in readDirectoryInput) (string, error) {
 	if in.Offset < 0 {
 		return "", errors.New("offset cannot be negative; the first entry is 1")
 	}
-	p, err := f.resolve(cmp.Or(in.Path, "."))
+	p, err := f.Resolve(cmp.Or(in.Path, "."))
 	if err != nil {
 		return "", err
 	}
-	entries, err := p.entries()
+	entries, err := p.Entries()
 	if err != nil {
 		return "", err
 	}
@@ -65,17 +67,17 @@ func (f fileTools) readDirectory(ctx context.Context, in readDirectoryInput) (st
 
 // entryLine is one line of a listing: a directory ends with a slash, a file
 // has its size, a link its target, anything else its kind.
-func entryLine(p place, e fs.DirEntry) string {
-	name := quoted(e.Name())
+func entryLine(p files.Place, e fs.DirEntry) string {
+	name := wording.Quoted(e.Name())
 	switch t := e.Type(); {
 	case t.IsDir():
 		return name + "/"
 	case t&fs.ModeSymlink != 0:
-		target, err := p.dir().Readlink(p.entry(e.Name()).osPath())
+		target, err := p.Dir().Readlink(p.Entry(e.Name()).OSPath())
 		if err != nil {
 			return name + " (link)"
 		}
-		return name + " -> " + quoted(target)
+		return name + " -> " + wording.Quoted(target)
 	case !t.IsRegular():
 		return fmt.Sprintf("%s (special file)", name)
 	}

@@ -14,6 +14,8 @@ import (
 	"io"
 
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/toolkit/internal/files"
+	"github.com/antiphon-go/antiphon/toolkit/internal/wording"
 )
 
 // MaxReadBytes is the most text that one call of read_file returns.
@@ -29,8 +31,8 @@ type readFileInput struct {
 	Skip   int64  `json:"skip,omitzero" jsonschema:"bytes to skip at the beginning of the first line; only to go on inside a very long line"`
 }
 
-func newReadFile(name string, f *Files) (tool.Tool, error) {
-	return tool.New(name, f.describe(readFileText), fileTools{f}.readFile, tool.ReadOnly(), tool.Idempotent(), tool.Region(fileTools{f}.region))
+func newReadFile(name string, f *files.Files) (tool.Tool, error) {
+	return tool.New(name, f.Describe(readFileText), fileTools{f}.readFile, tool.ReadOnly(), tool.Idempotent(), tool.Region(fileTools{f}.region))
 }
 
 // region names what a call of read_file reads: one name for all spellings of a
@@ -40,22 +42,22 @@ func (f fileTools) region(arguments string) (string, bool) {
 	if err := json.Unmarshal([]byte(arguments), &in); err != nil {
 		return "", false
 	}
-	p, err := f.resolve(in.Path)
+	p, err := f.Resolve(in.Path)
 	if err != nil {
 		return "", false
 	}
-	return fmt.Sprintf("%s\x00%d,%d,%d", p.path(), max(in.Offset, 1), in.Limit, in.Skip), true
+	return fmt.Sprintf("%s\x00%d,%d,%d", p.Path(), max(in.Offset, 1), in.Limit, in.Skip), true
 }
 
 func (f fileTools) readFile(ctx context.Context, in readFileInput) (string, error) {
 	if in.Offset < 0 || in.Limit < 0 || in.Skip < 0 {
 		return "", errors.New("offset, limit and skip cannot be negative; the first line is 1")
 	}
-	p, err := f.resolve(in.Path)
+	p, err := f.Resolve(in.Path)
 	if err != nil {
 		return "", err
 	}
-	file, info, err := p.open("read")
+	file, info, err := p.Open("read")
 	if err != nil {
 		return "", err
 	}
@@ -63,15 +65,15 @@ func (f fileTools) readFile(ctx context.Context, in readFileInput) (string, erro
 	if info.Size() == 0 {
 		return fmt.Sprintf("%s is empty (0 bytes).", p), nil
 	}
-	r := bufio.NewReaderSize(readWithin(ctx, file), 64<<10)
-	head, _ := r.Peek(sniffBytes) // an error comes again with the next read
-	if err := p.refuseBinary(head, info.Size()); err != nil {
+	r := bufio.NewReaderSize(files.ReadWithin(ctx, file), 64<<10)
+	head, _ := r.Peek(files.SniffBytes) // an error comes again with the next read
+	if err := p.RefuseBinary(head, info.Size()); err != nil {
 		return "", err
 	}
 	text, err := readLines(r, p, in)
 	var told toldError
 	if err != nil && !errors.As(err, &told) {
-		err = p.problem("read", err)
+		err = p.Problem("read", err)
 	}
 	return text, err
 }
@@ -84,7 +86,7 @@ func (e toldError) Error() string { return string(e) }
 // readLines returns the wanted lines exactly as they are in the file, up to the
 // size limit. What is left out is named in a last line, with the arguments that
 // read on from there.
-func readLines(r *bufio.Reader, p place, in readFileInput) (string, error) {
+func readLines(r *bufio.Reader, p files.Place, in readFileInput) (string, error) {
 	from := max(in.Offset, 1)
 	if err := skipLines(r, p, from); err != nil {
 		return "", err
@@ -119,7 +121,7 @@ func readLines(r *bufio.Reader, p place, in readFileInput) (string, error) {
 }
 
 // skipLines reads up to the given line.
-func skipLines(r *bufio.Reader, p place, to int) error {
+func skipLines(r *bufio.Reader, p files.Place, to int) error {
 	for line := 1; line < to; {
 		piece, err := r.ReadSlice('\n')
 		switch {
@@ -138,7 +140,7 @@ func skipLines(r *bufio.Reader, p place, to int) error {
 }
 
 // skipBytes skips the beginning of a line.
-func skipBytes(r *bufio.Reader, p place, line int, n int64) error {
+func skipBytes(r *bufio.Reader, p files.Place, line int, n int64) error {
 	for left := n; left > 0; {
 		b, err := r.Peek(int(min(left, int64(r.Size()))))
 		if i := bytes.IndexByte(b, '\n'); i >= 0 || err == io.EOF {
@@ -153,27 +155,27 @@ func skipBytes(r *bufio.Reader, p place, line int, n int64) error {
 	return nil
 }
 
-func shortLine(p place, line int, skip int64) error {
+func shortLine(p files.Place, line int, skip int64) error {
 	return toldError(fmt.Sprintf("line %d of %s has no more than %d bytes", line, p, skip))
 }
 
 // endText ends a text that has reached the limit: at the end of a line, or,
 // when the line began the text, between two runes of it. fits is what there is room
 // for of the next piece, which begins at line and column.
-func endText(text, fits []byte, p place, in readFileInput, line int, column int64) string {
+func endText(text, fits []byte, p files.Place, in readFileInput, line int, column int64) string {
 	end := bytes.LastIndexByte(text, '\n') + 1
 	if end > 0 {
 		return string(text[:end]) + readOn(p, in, line, 0, end)
 	}
 	text = append(text, fits...)
 	column += int64(len(fits))
-	n := len(text) - partialRune(text)
+	n := len(text) - wording.PartialRune(text)
 	column -= int64(len(text) - n)
 	return string(text[:n]) + "\n" + readOn(p, in, line, column, n)
 }
 
 // readOn is the mark that stands where the rest was left out.
-func readOn(p place, in readFileInput, line int, column int64, got int) string {
+func readOn(p files.Place, in readFileInput, line int, column int64, got int) string {
 	args := fmt.Sprintf("offset=%d", line)
 	if column > 0 {
 		args += fmt.Sprintf(" and skip=%d", column)

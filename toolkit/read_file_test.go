@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/toolkit/internal/files"
 )
 
 func itoa(n int) string { return strconv.Itoa(n) }
@@ -23,9 +24,9 @@ func itoa(n int) string { return strconv.Itoa(n) }
 // T1: exactly the file, or exactly its lines.
 func TestReadFile(t *testing.T) {
 	k := newKit(t)
-	k.write("a.txt", "one\r\ntwo\n\tthree\n\nfive")
-	k.write("empty", "")
-	k.write("bom", "\ufeffx")
+	k.Write("a.txt", "one\r\ntwo\n\tthree\n\nfive")
+	k.Write("empty", "")
+	k.Write("bom", "\ufeffx")
 	for _, c := range []struct {
 		a    args
 		want string
@@ -40,19 +41,19 @@ func TestReadFile(t *testing.T) {
 		{args{"path": "empty"}, "empty is empty (0 bytes)."},
 		{args{"path": "bom"}, "\ufeffx"},
 	} {
-		if got := k.ok("read_file", c.a); got != c.want {
+		if got := k.OK("read_file", c.a); got != c.want {
 			t.Errorf("%v: %q, want %q", c.a, got, c.want)
 		}
 	}
-	k.fails("read_file", args{"path": "a.txt", "offset": 6}, "a.txt has 5 lines; offset 6 is past its end")
-	k.fails("read_file", args{"path": "a.txt", "offset": 99}, "a.txt has 5 lines; offset 99 is past its end")
-	k.write("two", "a\nb\n")
-	k.fails("read_file", args{"path": "two", "offset": 3}, "two has 2 lines; there is nothing at line 3")
-	k.fails("read_file", args{"path": "two", "offset": 4}, "two has 2 lines; offset 4 is past its end")
-	k.fails("read_file", args{"path": "two", "skip": 2}, "line 1 of two has no more than 2 bytes")
-	k.fails("read_file", args{"path": "a.txt", "offset": 5, "skip": 4}, "line 5 of a.txt has no more than 4 bytes")
-	k.fails("read_file", args{"path": "two", "offset": -1}, "cannot be negative")
-	k.fails("read_file", args{"path": "two", "ofset": 1}, `unknown member "ofset"`)
+	k.Fails("read_file", args{"path": "a.txt", "offset": 6}, "a.txt has 5 lines; offset 6 is past its end")
+	k.Fails("read_file", args{"path": "a.txt", "offset": 99}, "a.txt has 5 lines; offset 99 is past its end")
+	k.Write("two", "a\nb\n")
+	k.Fails("read_file", args{"path": "two", "offset": 3}, "two has 2 lines; there is nothing at line 3")
+	k.Fails("read_file", args{"path": "two", "offset": 4}, "two has 2 lines; offset 4 is past its end")
+	k.Fails("read_file", args{"path": "two", "skip": 2}, "line 1 of two has no more than 2 bytes")
+	k.Fails("read_file", args{"path": "a.txt", "offset": 5, "skip": 4}, "line 5 of a.txt has no more than 4 bytes")
+	k.Fails("read_file", args{"path": "two", "offset": -1}, "cannot be negative")
+	k.Fails("read_file", args{"path": "two", "ofset": 1}, `unknown member "ofset"`)
 }
 
 func TestReadFileRefusesBinary(t *testing.T) {
@@ -63,16 +64,16 @@ func TestReadFileRefusesBinary(t *testing.T) {
 		"\xff\xfea\x00":           "looks like UTF-16",
 		"MZ\x00\x01":              "is a binary file (4 bytes, begins with 4d 5a 00 01), not text",
 	} {
-		k.write("f", content)
-		k.fails("read_file", args{"path": "f"}, want)
+		k.Write("f", content)
+		k.Fails("read_file", args{"path": "f"}, want)
 	}
 }
 
 // T9: an older encoding and escapes come through as valid text.
 func TestReadFileSanitised(t *testing.T) {
 	k := newKit(t)
-	k.write("latin1", "caf\xe9\n\x1b[1mbold\x1b[0m\n")
-	o := k.call("read_file", args{"path": "latin1"})
+	k.Write("latin1", "caf\xe9\n\x1b[1mbold\x1b[0m\n")
+	o := k.Call("read_file", args{"path": "latin1"})
 	if o.Failed || o.Content.Text != "caf\uFFFD\nbold\n" || o.Repairs != 3 {
 		t.Errorf("%+v", o)
 	}
@@ -84,7 +85,7 @@ var readOnMark = regexp.MustCompile(`\[read_file stopped here after (\d+) bytes,
 func readAll(t *testing.T, k *kit, a args) (pieces []string) {
 	t.Helper()
 	for len(pieces) < 100 {
-		text := k.ok("read_file", a)
+		text := k.OK("read_file", a)
 		if !utf8.ValidString(text) {
 			t.Fatal("a rune was cut")
 		}
@@ -135,9 +136,9 @@ func TestReadFileInPieces(t *testing.T) {
 		if c.want == "" {
 			c.want = c.content
 		}
-		k.write("big.txt", c.content)
+		k.Write("big.txt", c.content)
 		if name == "latin-1" {
-			if o := k.call("read_file", args{"path": "big.txt"}); o.Failed || !readOnMark.MatchString(o.Content.Text) {
+			if o := k.Call("read_file", args{"path": "big.txt"}); o.Failed || !readOnMark.MatchString(o.Content.Text) {
 				t.Errorf("%s: %.200s", name, o.Content.Text)
 			}
 			continue
@@ -156,11 +157,11 @@ func TestReadFileRanges(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		content := "x" + strings.Join(rapid.SliceOf(piece).Draw(rt, "content"), "")
 		step := rapid.IntRange(1, 4).Draw(rt, "step")
-		k.write("f", content)
+		k.Write("f", content)
 		lines := strings.Count(strings.TrimSuffix(content, "\n"), "\n") + 1
 		var got strings.Builder
 		for from := 1; from <= lines; from += step {
-			got.WriteString(k.ok("read_file", args{"path": "f", "offset": from, "limit": step}))
+			got.WriteString(k.OK("read_file", args{"path": "f", "offset": from, "limit": step}))
 		}
 		if got.String() != content {
 			rt.Fatalf("%q, want %q", got.String(), content)
@@ -171,8 +172,8 @@ func TestReadFileRanges(t *testing.T) {
 // T15: a cancelled read is told as such.
 func TestReadFileCancelled(t *testing.T) {
 	k := newKit(t)
-	k.write("a", "x")
-	tl, _ := k.set.Lookup("read_file")
+	k.Write("a", "x")
+	tl, _ := k.Set.Lookup("read_file")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := tl.Run(ctx, tool.Call{Arguments: `{"path":"a"}`})
@@ -181,35 +182,21 @@ func TestReadFileCancelled(t *testing.T) {
 	}
 }
 
-func TestUnlike(t *testing.T) {
-	for _, c := range []struct {
-		want, name string
-		like       bool
-	}{
-		{"readme.md", "README.md", true}, {"readme.txt", "README.md", true}, {"main.go", "mian.go", true},
-		{"config", "config.yaml", true}, {"a", "b", true}, {"main.go", "other.txt", false}, {"", "x", true}, {".env", "z.txt", false},
-	} {
-		if got := unlike(c.want, c.name) >= 0; got != c.like {
-			t.Errorf("%q %q: %v", c.want, c.name, got)
-		}
-	}
-}
-
 func TestShownIsOneSpelling(t *testing.T) {
 	docs := t.TempDir()
-	k := newKit(t, Root{Name: "docs", Path: docs})
-	k.write("a.txt", "")
-	for _, name := range []string{"a.txt", "./a.txt", "x/../a.txt", "workspace:a.txt", filepath.Join(k.dir, "a.txt")} {
-		if p, err := k.files.resolve(name); err != nil || p.shown != "a.txt" {
-			t.Errorf("%s: %v %v", name, p.shown, err)
+	k := newKit(t, files.Root{Name: "docs", Path: docs})
+	k.Write("a.txt", "")
+	for _, name := range []string{"a.txt", "./a.txt", "x/../a.txt", "workspace:a.txt", filepath.Join(k.Dir, "a.txt")} {
+		if p, err := k.Files.Resolve(name); err != nil || p.Shown != "a.txt" {
+			t.Errorf("%s: %v %v", name, p.Shown, err)
 		}
 	}
 	for _, name := range []string{"docs:b", "docs/b", "docs:./b", filepath.Join(docs, "b")} {
-		if p, err := k.files.resolve(name); err != nil || p.shown != "docs:b" {
-			t.Errorf("%s: %v %v", name, p.shown, err)
+		if p, err := k.Files.Resolve(name); err != nil || p.Shown != "docs:b" {
+			t.Errorf("%s: %v %v", name, p.Shown, err)
 		}
 	}
-	if p, err := k.files.resolve("docs"); err != nil || fmt.Sprint(p.rel, p.shown) != ".docs:." {
+	if p, err := k.Files.Resolve("docs"); err != nil || fmt.Sprint(p.Rel, p.Shown) != ".docs:." {
 		t.Errorf("%+v %v", p, err)
 	}
 }
@@ -218,9 +205,9 @@ func TestShownIsOneSpelling(t *testing.T) {
 // what is not a read are others, or none.
 func TestReadFileRegion(t *testing.T) {
 	docs := t.TempDir()
-	k := newKit(t, Root{Name: "docs", Path: docs})
-	k.write("a/b.txt", "x")
-	read, _ := k.set.Lookup("read_file")
+	k := newKit(t, files.Root{Name: "docs", Path: docs})
+	k.Write("a/b.txt", "x")
+	read, _ := k.Set.Lookup("read_file")
 	region := func(arguments string) string {
 		t.Helper()
 		r, ok := tool.TraitsOf(read).Region.Region(arguments)
@@ -233,7 +220,7 @@ func TestReadFileRegion(t *testing.T) {
 	if first == "" {
 		t.Fatal("a read has no region")
 	}
-	for _, path := range []string{"./a/b.txt", "a//b.txt", "a/../a/b.txt", "workspace:a/b.txt", "workspace/a/b.txt", filepath.ToSlash(filepath.Join(k.dir, "a", "b.txt"))} {
+	for _, path := range []string{"./a/b.txt", "a//b.txt", "a/../a/b.txt", "workspace:a/b.txt", "workspace/a/b.txt", filepath.ToSlash(filepath.Join(k.Dir, "a", "b.txt"))} {
 		for _, more := range []string{``, `,"offset":1`, `,"offset":0,"skip":0`, `,"limit":0`} {
 			if got := region(`{"path":"` + path + `"` + more + `}`); got != first {
 				t.Errorf("%s%s: %q, want %q", path, more, got, first)

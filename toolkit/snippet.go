@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/antiphon-go/antiphon/toolkit/internal/wording"
 )
 
 const (
@@ -171,7 +173,7 @@ func breakIn(text string, lines bool) int {
 			return half + i + len(end)
 		}
 	}
-	if n := len(text) - partialRune([]byte(text)); n > 0 {
+	if n := len(text) - wording.PartialRune([]byte(text)); n > 0 {
 		return n
 	}
 	return len(text)
@@ -191,7 +193,7 @@ func plainHeading(s string) string {
 	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "\uFFFD")), " ")
 	if len(s) > maxHeading {
 		s = s[:maxHeading]
-		s = s[:len(s)-partialRune([]byte(s))] + "…"
+		s = s[:len(s)-wording.PartialRune([]byte(s))] + "…"
 	}
 	return s
 }

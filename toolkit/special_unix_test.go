@@ -14,15 +14,15 @@ import (
 // A named pipe must not make a tool wait for its other end.
 func TestNamedPipe(t *testing.T) {
 	k := newKit(t)
-	if err := syscall.Mkfifo(filepath.Join(k.dir, "pipe"), 0o644); err != nil {
+	if err := syscall.Mkfifo(filepath.Join(k.Dir, "pipe"), 0o644); err != nil {
 		t.Skip(err)
 	}
 	for _, name := range []string{"read_file", "import_image"} {
-		k.fails(name, args{"path": "pipe"}, "not a regular file")
+		k.Fails(name, args{"path": "pipe"}, "not a regular file")
 	}
-	k.fails("find_and_replace", args{"path": "pipe", "find": "a", "replace": "b"}, "not a regular file")
-	k.fails("append_to_file", args{"path": "pipe", "content": "a"}, "not a regular file")
-	if got := k.ok("read_directory", nil); got != "pipe (special file)" {
+	k.Fails("find_and_replace", args{"path": "pipe", "find": "a", "replace": "b"}, "not a regular file")
+	k.Fails("append_to_file", args{"path": "pipe", "content": "a"}, "not a regular file")
+	if got := k.OK("read_directory", nil); got != "pipe (special file)" {
 		t.Errorf("%q", got)
 	}
 }

@@ -7,16 +7,17 @@ import (
 	"slices"
 
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/toolkit/internal/files"
 )
 
 // builtin is one tool and the names it can be declared by, its own first.
 type builtin struct {
 	names []string
-	make  func(name string, f *Files) (tool.Tool, error)
+	make  func(name string, f *files.Files) (tool.Tool, error)
 }
 
 // fileTools are the tools over the roots of a Files, as methods.
-type fileTools struct{ *Files }
+type fileTools struct{ *files.Files }
 
 func builtins() []builtin {
 	return []builtin{
@@ -55,7 +56,7 @@ func Canonical(name string) (string, bool) {
 // read_dir for read_directory), the tool goes by the alias, so that older
 // transcripts fit. The tools are safe for concurrent use and work until f is
 // closed.
-func ByName(name string, f *Files) (tool.Tool, bool) {
+func ByName(name string, f *files.Files) (tool.Tool, bool) {
 	for _, b := range builtins() {
 		if !slices.Contains(b.names, name) {
 			continue

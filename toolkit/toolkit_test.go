@@ -23,6 +23,8 @@ import (
 
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/toolkit/internal/files"
+	"github.com/antiphon-go/antiphon/toolkit/internal/kittest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -31,103 +33,23 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // who take U+2028 for that, and every system allows it.
 const oddName = "odd\u2028name"
 
-type args map[string]any
+type (
+	kit  = kittest.Kit
+	args = kittest.Args
+)
 
-// kit is the built-in tools over a temporary directory.
-type kit struct {
-	t     *testing.T
-	dir   string
-	files *Files
-	set   *tool.Set
-}
-
-func newKit(t *testing.T, more ...Root) *kit {
+// newKit has the tools over roots.
+func newKit(t *testing.T, more ...files.Root) *kit {
 	t.Helper()
-	k := &kit{t: t, dir: t.TempDir()}
-	f, err := Open(append([]Root{{Path: k.dir}}, more...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { f.Close() })
-	var tools []tool.Tool
+	k := kittest.New(t, more...)
 	for _, name := range Names() {
-		tl, ok := ByName(name, f)
+		tl, ok := ByName(name, k.Files)
 		if !ok {
 			t.Fatalf("no tool %s", name)
 		}
-		tools = append(tools, tl)
-	}
-	k.files = f
-	if k.set, err = tool.NewSet(tools...); err != nil {
-		t.Fatal(err)
+		k.Add(tl, nil)
 	}
 	return k
-}
-
-func (k *kit) write(name, content string) string {
-	k.t.Helper()
-	p := filepath.Join(k.dir, filepath.FromSlash(name))
-	if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
-		k.t.Fatal(err)
-	}
-	if err := os.WriteFile(p, []byte(content), 0o644); err != nil {
-		k.t.Fatal(err)
-	}
-	return p
-}
-
-func (k *kit) content(name string) string {
-	k.t.Helper()
-	b, err := os.ReadFile(filepath.Join(k.dir, filepath.FromSlash(name)))
-	if err != nil {
-		k.t.Fatal(err)
-	}
-	return string(b)
-}
-
-func (k *kit) call(name string, a args) tool.Outcome {
-	k.t.Helper()
-	return k.shaped(name, a, tool.Shape{})
-}
-
-func (k *kit) shaped(name string, a args, shape tool.Shape) tool.Outcome {
-	k.t.Helper()
-	b, err := json.Marshal(a)
-	if err != nil {
-		k.t.Fatal(err)
-	}
-	return k.set.Invoke(k.t.Context(), tool.Call{Name: name, Arguments: string(b)}, shape)
-}
-
-func (k *kit) ok(name string, a args) string {
-	k.t.Helper()
-	o := k.call(name, a)
-	if o.Failed {
-		k.t.Fatalf("%s %v: %s", name, a, o.Error)
-	}
-	return o.Content.Display()
-}
-
-func (k *kit) fails(name string, a args, want string) {
-	k.t.Helper()
-	o := k.call(name, a)
-	if !o.Failed {
-		k.t.Errorf("%s %v: got %q, want a failure", name, a, o.Content.Display())
-		return
-	}
-	if !strings.Contains(o.Error, want) {
-		k.t.Errorf("%s %v:\n got %s\nwant %s", name, a, o.Error, want)
-	}
-	if k.dir != "" && strings.Contains(o.Error, k.dir) && !strings.Contains(o.Error, "is outside of") {
-		k.t.Errorf("%s %v tells where the root is: %s", name, a, o.Error)
-	}
-}
-
-func (k *kit) symlink(target, name string) {
-	k.t.Helper()
-	if err := os.Symlink(target, filepath.Join(k.dir, filepath.FromSlash(name))); err != nil {
-		k.t.Skipf("no symbolic links here: %v", err)
-	}
 }
 
 func TestNames(t *testing.T) {
@@ -137,7 +59,7 @@ func TestNames(t *testing.T) {
 	}
 	k := newKit(t)
 	for name, canonical := range map[string]string{"get_contents": "read_file", "read_dir": "read_directory", "read_file": "read_file"} {
-		tl, ok := ByName(name, k.files)
+		tl, ok := ByName(name, k.Files)
 		if !ok || tl.Definition().(*item.FunctionTool).Name != name {
 			t.Errorf("%s: %v %v", name, tl, ok)
 		}
@@ -145,7 +67,7 @@ func TestNames(t *testing.T) {
 			t.Errorf("%s: %s %v", name, got, ok)
 		}
 	}
-	if _, ok := ByName("rm", k.files); ok {
+	if _, ok := ByName("rm", k.Files); ok {
 		t.Error("rm is a built-in tool")
 	}
 	if _, ok := Canonical("rm"); ok {
@@ -163,7 +85,7 @@ func TestTraits(t *testing.T) {
 		"index_markdown_docs": {Exclusive: true, Idempotent: true}, "markdown_search": reads,
 		"import_image": reads, "read_directory": reads, "read_file": reads,
 	}
-	for name, tl := range k.set.All() {
+	for name, tl := range k.Set.All() {
 		got := tool.TraitsOf(tl)
 		if says := got.Region != nil; says != (name == "read_file") {
 			t.Errorf("%s says what it reads: %v", name, says)
@@ -178,8 +100,8 @@ func TestTraits(t *testing.T) {
 // about the roots without their place.
 func TestDefinitions(t *testing.T) {
 	docs := t.TempDir()
-	k := newKit(t, Root{Name: "docs", Path: docs, Description: "the manual"})
-	for name, tl := range k.set.All() {
+	k := newKit(t, files.Root{Name: "docs", Path: docs, Description: "the manual"})
+	for name, tl := range k.Set.All() {
 		def := tl.Definition().(*item.FunctionTool)
 		if len(def.Description) < 40 || !strings.Contains(def.Description, "- docs: the manual") || strings.Contains(def.Description, docs) {
 			t.Errorf("%s: %s", name, def.Description)
@@ -197,7 +119,7 @@ func TestDefinitions(t *testing.T) {
 		}
 	}
 	one := newKit(t)
-	tl, _ := one.set.Lookup("read_file")
+	tl, _ := one.Set.Lookup("read_file")
 	if d := tl.Definition().(*item.FunctionTool).Description; strings.Contains(d, "Roots") {
 		t.Errorf("one plain root needs no words: %s", d)
 	}
@@ -209,7 +131,7 @@ func TestOpenErrors(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for name, roots := range map[string][]Root{
+	for name, roots := range map[string][]files.Root{
 		"none":           nil,
 		"missing":        {{Path: filepath.Join(dir, "x")}},
 		"a file":         {{Path: file}},
@@ -218,18 +140,18 @@ func TestOpenErrors(t *testing.T) {
 		"bad name":       {{Name: "a b", Path: dir}},
 		"dots":           {{Name: "..", Path: dir}},
 	} {
-		if f, err := Open(roots...); err == nil {
+		if f, err := files.Open(roots...); err == nil {
 			f.Close()
 			t.Errorf("%s: no error", name)
 		} else {
 			t.Logf("%s: %v", name, err)
 		}
 	}
-	f, err := Open(Root{Path: dir}, Root{Name: "b", Path: dir, Description: "d"})
+	f, err := files.Open(files.Root{Path: dir}, files.Root{Name: "b", Path: dir, Description: "d"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]Root{{Name: DefaultRootName, Path: dir}, {Name: "b", Path: dir, Description: "d"}}, f.Roots()); diff != "" {
+	if diff := cmp.Diff([]files.Root{{Name: files.DefaultRootName, Path: dir}, {Name: "b", Path: dir, Description: "d"}}, f.Roots()); diff != "" {
 		t.Error(diff)
 	}
 	tl, _ := ByName("read_file", f)
@@ -242,10 +164,10 @@ func TestOpenErrors(t *testing.T) {
 // A1: how paths are understood.
 func TestPaths(t *testing.T) {
 	docs := t.TempDir()
-	k := newKit(t, Root{Name: "docs", Path: docs}, Root{Name: "src", Path: docs})
-	k.write("a.txt", "default a")
-	k.write("sub/b.txt", "default b")
-	k.write("src/a.txt", "default src")
+	k := newKit(t, files.Root{Name: "docs", Path: docs}, files.Root{Name: "src", Path: docs})
+	k.Write("a.txt", "default a")
+	k.Write("sub/b.txt", "default b")
+	k.Write("src/a.txt", "default src")
 	if err := os.WriteFile(filepath.Join(docs, "a.txt"), []byte("docs a"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -260,17 +182,17 @@ func TestPaths(t *testing.T) {
 		"docs/a.txt":                        "docs a",
 		"src:a.txt":                         "docs a",
 		"src/a.txt":                         "default src",
-		filepath.Join(k.dir, "a.txt"):       "default a",
+		filepath.Join(k.Dir, "a.txt"):       "default a",
 		filepath.Join(docs, "a.txt"):        "docs a",
-		k.dir + "/sub/../a.txt":             "default a",
+		k.Dir + "/sub/../a.txt":             "default a",
 		filepath.ToSlash(docs) + "/./a.txt": "docs a",
 	} {
-		if got := k.ok("read_file", args{"path": path}); got != want {
+		if got := k.OK("read_file", args{"path": path}); got != want {
 			t.Errorf("%s: %q, want %q", path, got, want)
 		}
 	}
 	if filepath.Separator == '\\' {
-		if got := k.ok("read_file", args{"path": `sub\b.txt`}); got != "default b" {
+		if got := k.OK("read_file", args{"path": `sub\b.txt`}); got != "default b" {
 			t.Errorf("backslash: %q", got)
 		}
 	}
@@ -283,19 +205,19 @@ func TestNoEscape(t *testing.T) {
 	if err := os.WriteFile(secret, []byte("secret"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	k := newKit(t, Root{Name: "docs", Path: t.TempDir()})
-	k.write("sub/a.txt", "a")
-	k.symlink(secret, "abs.png")
-	k.symlink(outside, "absdir")
-	up, err := filepath.Rel(k.dir, secret)
+	k := newKit(t, files.Root{Name: "docs", Path: t.TempDir()})
+	k.Write("sub/a.txt", "a")
+	k.Symlink(secret, "abs.png")
+	k.Symlink(outside, "absdir")
+	up, err := filepath.Rel(k.Dir, secret)
 	if err != nil {
 		t.Fatal(err)
 	}
-	k.symlink(up, "rel.png")
-	k.symlink("..", "sub/parent")
-	k.symlink("../..", "sub/above")
+	k.Symlink(up, "rel.png")
+	k.Symlink("..", "sub/parent")
+	k.Symlink("../..", "sub/above")
 	paths := []string{
-		secret, up, "sub/../" + up, "docs:" + up, "docs/../" + up, "workspace:../" + filepath.Base(k.dir) + "/../x",
+		secret, up, "sub/../" + up, "docs:" + up, "docs/../" + up, "workspace:../" + filepath.Base(k.Dir) + "/../x",
 		"..", "../", "/", "//etc/passwd", "/etc/passwd", "docs:..", `..\..\secret.png`, `C:\Windows\win.ini`, `C:x`, `\\host\share\x`,
 		"abs.png", "rel.png", "absdir/secret.png", "sub/above/" + filepath.Base(outside) + "/secret.png",
 		"file://" + secret, "~/x", "a\x00b", strings.Repeat("../", 50) + strings.TrimPrefix(filepath.ToSlash(secret), "/"),
@@ -309,14 +231,14 @@ func TestNoEscape(t *testing.T) {
 			"markdown_search":     {"query": "secret", "vector_db_root": p},
 			"index_markdown_docs": {"root": p, "index_name": "x"},
 		} {
-			if o := k.call(name, a); !o.Failed {
+			if o := k.Call(name, a); !o.Failed {
 				t.Errorf("%s %q: %s", name, p, o.Content.Display())
 			} else if strings.TrimSpace(o.Error) == "" {
 				t.Errorf("%s %q: no reason", name, p)
 			}
 		}
-		k.call("append_to_file", args{"path": p, "content": "x"})
-		k.call("index_markdown_docs", args{"root": "sub", "index_name": "x", "vector_db_root": p})
+		k.Call("append_to_file", args{"path": p, "content": "x"})
+		k.Call("index_markdown_docs", args{"root": "sub", "index_name": "x", "vector_db_root": p})
 	}
 	if b, err := os.ReadFile(secret); err != nil || string(b) != "secret" {
 		t.Errorf("the file outside is now %q, %v", b, err)
@@ -325,7 +247,7 @@ func TestNoEscape(t *testing.T) {
 		t.Errorf("something was made outside: %v %v", entries, err)
 	}
 	// A link that stays inside is followed.
-	if got := k.ok("read_file", args{"path": "sub/parent/sub/a.txt"}); got != "a" {
+	if got := k.OK("read_file", args{"path": "sub/parent/sub/a.txt"}); got != "a" {
 		t.Errorf("%q", got)
 	}
 }
@@ -333,11 +255,11 @@ func TestNoEscape(t *testing.T) {
 // The errors name what can be done instead.
 func TestProblems(t *testing.T) {
 	k := newKit(t)
-	k.write("README.md", "r")
-	k.write("docs/guide.md", "g")
-	k.write("docs/guard.md", "g")
-	k.write("docs/other.txt", "o")
-	k.write(oddName, "w")
+	k.Write("README.md", "r")
+	k.Write("docs/guide.md", "g")
+	k.Write("docs/guard.md", "g")
+	k.Write("docs/other.txt", "o")
+	k.Write(oddName, "w")
 	for _, c := range []struct {
 		tool, path, want string
 	}{
@@ -355,66 +277,66 @@ func TestProblems(t *testing.T) {
 		{"read_file", "", "the path is empty"},
 		{"read_file", "../x", "paths are relative to a root (workspace)"},
 	} {
-		k.fails(c.tool, args{"path": c.path}, c.want)
+		k.Fails(c.tool, args{"path": c.path}, c.want)
 	}
 	if filepath.Separator == '/' {
-		k.fails("read_file", args{"path": `docs\guide.md`}, "directories are separated by /")
+		k.Fails("read_file", args{"path": `docs\guide.md`}, "directories are separated by /")
 	}
-	k.fails("append_to_file", args{"path": "new/a.txt", "content": "x"}, "the directory new does not exist")
-	k.fails("append_to_file", args{"path": "docs", "content": "x"}, "use read_directory")
-	k.fails("append_to_file", args{"path": "README.md/x", "content": "x"}, "README.md is a file")
-	k.fails("find_and_replace", args{"path": "docs", "find": "x", "replace": "y"}, "use read_directory")
+	k.Fails("append_to_file", args{"path": "new/a.txt", "content": "x"}, "the directory new does not exist")
+	k.Fails("append_to_file", args{"path": "docs", "content": "x"}, "use read_directory")
+	k.Fails("append_to_file", args{"path": "README.md/x", "content": "x"}, "README.md is a file")
+	k.Fails("find_and_replace", args{"path": "docs", "find": "x", "replace": "y"}, "use read_directory")
 }
 
 func TestPermission(t *testing.T) {
 	k := newKit(t)
-	p := k.write("locked.txt", "x")
+	p := k.Write("locked.txt", "x")
 	if err := os.Chmod(p, 0); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.ReadFile(p); !errors.Is(err, fs.ErrPermission) {
 		t.Skip("this user reads everything")
 	}
-	k.fails("read_file", args{"path": "locked.txt"}, "permission denied")
-	k.fails("find_and_replace", args{"path": "locked.txt", "find": "x", "replace": "y"}, "permission denied")
-	if err := os.Chmod(k.dir, 0o555); err != nil {
+	k.Fails("read_file", args{"path": "locked.txt"}, "permission denied")
+	k.Fails("find_and_replace", args{"path": "locked.txt", "find": "x", "replace": "y"}, "permission denied")
+	if err := os.Chmod(k.Dir, 0o555); err != nil {
 		t.Fatal(err)
 	}
-	defer os.Chmod(k.dir, 0o755)
-	k.fails("append_to_file", args{"path": "new.txt", "content": "x"}, "permission denied")
+	defer os.Chmod(k.Dir, 0o755)
+	k.Fails("append_to_file", args{"path": "new.txt", "content": "x"}, "permission denied")
 }
 
 func TestReadDirectory(t *testing.T) {
 	k := newKit(t)
-	if got := k.ok("read_directory", nil); got != "The directory . is empty." {
+	if got := k.OK("read_directory", nil); got != "The directory . is empty." {
 		t.Errorf("%q", got)
 	}
-	k.write("b.txt", "12345")
-	k.write("a/x", "")
-	k.write("B", "1")
-	k.write(oddName, "")
-	k.symlink("b.txt", "link")
+	k.Write("b.txt", "12345")
+	k.Write("a/x", "")
+	k.Write("B", "1")
+	k.Write(oddName, "")
+	k.Symlink("b.txt", "link")
 	want := "B (1 byte)\na/\nb.txt (5 bytes)\nlink -> b.txt\n" + strconv.Quote(oddName) + " (0 bytes)"
-	if diff := cmp.Diff(want, k.ok("read_directory", args{"path": "."})); diff != "" {
+	if diff := cmp.Diff(want, k.OK("read_directory", args{"path": "."})); diff != "" {
 		t.Error(diff)
 	}
-	if got := k.ok("read_directory", args{"path": "a/"}); got != "x (0 bytes)" {
+	if got := k.OK("read_directory", args{"path": "a/"}); got != "x (0 bytes)" {
 		t.Errorf("%q", got)
 	}
-	k.fails("read_directory", args{"offset": 9}, "has 5 entries; offset 9 is past the last")
-	k.fails("read_directory", args{"offset": -1}, "cannot be negative")
+	k.Fails("read_directory", args{"offset": 9}, "has 5 entries; offset 9 is past the last")
+	k.Fails("read_directory", args{"offset": -1}, "cannot be negative")
 }
 
 func TestReadDirectoryInPages(t *testing.T) {
 	k := newKit(t)
 	for i := range MaxEntries + 2 {
-		k.write("d/"+string(rune('a'+i%26))+strings.Repeat("x", i/26), "")
+		k.Write("d/"+string(rune('a'+i%26))+strings.Repeat("x", i/26), "")
 	}
-	first := strings.Split(k.ok("read_directory", args{"path": "d"}), "\n")
+	first := strings.Split(k.OK("read_directory", args{"path": "d"}), "\n")
 	if len(first) != MaxEntries+1 || first[MaxEntries] != "[entries 1 to 1000 of 1002; list the next with offset=1001]" {
 		t.Errorf("%d lines, last %q", len(first), first[len(first)-1])
 	}
-	if rest := strings.Split(k.ok("read_directory", args{"path": "d", "offset": 1001}), "\n"); len(rest) != 2 {
+	if rest := strings.Split(k.OK("read_directory", args{"path": "d", "offset": 1001}), "\n"); len(rest) != 2 {
 		t.Errorf("%q", rest)
 	}
 }
@@ -446,8 +368,8 @@ func TestImportImage(t *testing.T) {
 	k := newKit(t)
 	for format, dims := range map[string]string{"png": "3x2", "jpeg": "3x2", "gif": "3x2", "webp": "1x1"} {
 		data := encoded(t, format)
-		k.write("lying.txt", string(data))
-		o := k.call("import_image", args{"path": "lying.txt"})
+		k.Write("lying.txt", string(data))
+		o := k.Call("import_image", args{"path": "lying.txt"})
 		if o.Failed || len(o.Content.Parts) != 2 {
 			t.Errorf("%s: %+v", format, o)
 			continue
@@ -466,20 +388,20 @@ func TestImportImage(t *testing.T) {
 		}
 	}
 	png := encoded(t, "png")
-	k.write("cut.png", string(png[:len(png)-20]))
-	k.write("damaged.jpg", "\xff\xd8\xff\xe0\x00\x00\xff\xd9")
-	k.write("text.png", "hello")
-	k.write("empty.png", "")
-	k.fails("import_image", args{"path": "cut.png"}, "begins as image/png but is incomplete")
-	k.fails("import_image", args{"path": "damaged.jpg"}, "header is damaged")
-	k.fails("import_image", args{"path": "text.png"}, "not a PNG, JPEG, GIF or WebP image; it looks like text: use read_file")
-	k.fails("import_image", args{"path": "empty.png"}, "not a PNG, JPEG, GIF or WebP image")
+	k.Write("cut.png", string(png[:len(png)-20]))
+	k.Write("damaged.jpg", "\xff\xd8\xff\xe0\x00\x00\xff\xd9")
+	k.Write("text.png", "hello")
+	k.Write("empty.png", "")
+	k.Fails("import_image", args{"path": "cut.png"}, "begins as image/png but is incomplete")
+	k.Fails("import_image", args{"path": "damaged.jpg"}, "header is damaged")
+	k.Fails("import_image", args{"path": "text.png"}, "not a PNG, JPEG, GIF or WebP image; it looks like text: use read_file")
+	k.Fails("import_image", args{"path": "empty.png"}, "not a PNG, JPEG, GIF or WebP image")
 	// Of a BMP that only the program's images know, nothing but its size is told.
-	k.write("os2.bmp", "BM\x1e\x00\x00\x00\x00\x00\x00\x00\x1a\x00\x00\x00\x0c\x00\x00\x00\x01\x00\x01\x00\x01\x00\x18\x00\x01\x02\x03\x00")
-	k.fails("import_image", args{"path": "os2.bmp"}, "the image is image/bmp, and models take PNG, JPEG, GIF and WebP")
-	big := k.write("big.png", "")
+	k.Write("os2.bmp", "BM\x1e\x00\x00\x00\x00\x00\x00\x00\x1a\x00\x00\x00\x0c\x00\x00\x00\x01\x00\x01\x00\x01\x00\x18\x00\x01\x02\x03\x00")
+	k.Fails("import_image", args{"path": "os2.bmp"}, "the image is image/bmp, and models take PNG, JPEG, GIF and WebP")
+	big := k.Write("big.png", "")
 	if err := os.Truncate(big, MaxImageBytes+1); err != nil {
 		t.Fatal(err)
 	}
-	k.fails("import_image", args{"path": "big.png"}, "the limit for an image is 20971520")
+	k.Fails("import_image", args{"path": "big.png"}, "the limit for an image is 20971520")
 }

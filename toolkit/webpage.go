@@ -20,6 +20,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/toolkit/internal/wording"
 )
 
 // What [WebPageOptions] leave at zero, and what one call returns of a page.
@@ -220,7 +221,7 @@ func (p *webPage) excerpt() string {
 		return p.text
 	}
 	text := p.text[:maxProblemPage]
-	return text[:len(text)-partialRune([]byte(text))] + "…"
+	return text[:len(text)-wording.PartialRune([]byte(text))] + "…"
 }
 
 // piece returns up to n bytes of the text from an offset on. It ends with a
@@ -237,7 +238,7 @@ func (p *webPage) piece(offset, n int) (string, error) {
 	if text = text[offset:]; len(text) <= n {
 		return text, nil
 	}
-	end := max(n-partialRune([]byte(text[:n])), 1)
+	end := max(n-wording.PartialRune([]byte(text[:n])), 1)
 	if i := strings.LastIndexByte(text[:end], '\n') + 1; i > end/2 {
 		end = i
 	} else {

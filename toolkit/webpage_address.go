@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/antiphon-go/antiphon/toolkit/internal/wording"
 )
 
 // maxURL is the longest URL that is asked for.
@@ -35,9 +37,9 @@ func (w *webPages) checkURL(raw string) (*url.URL, error) {
 	}
 	u, err := url.Parse(raw)
 	if err != nil {
-		return nil, fmt.Errorf("not a URL: %s. Give the whole address, such as https://example.com/page", quoted(raw))
+		return nil, fmt.Errorf("not a URL: %s. Give the whole address, such as https://example.com/page", wording.Quoted(raw))
 	}
-	shown := quoted(raw)
+	shown := wording.Quoted(raw)
 	switch {
 	case u.Scheme == "" || u.Scheme != "http" && u.Scheme != "https" && !strings.Contains(raw, "://"):
 		return nil, fmt.Errorf("%s is not a whole URL. Begin it with https:// or http://", shown)
@@ -69,16 +71,16 @@ func (w *webPages) checkHost(host string) error {
 	name := strings.ToLower(strings.TrimSuffix(host, "."))
 	last := name[strings.LastIndexByte(name, '.')+1:]
 	if endsInNumber(last) {
-		return fmt.Errorf("the host %s is an unusual spelling of an address, which is refused. Write it as four plain numbers, or use its name", quoted(host))
+		return fmt.Errorf("the host %s is an unusual spelling of an address, which is refused. Write it as four plain numbers, or use its name", wording.Quoted(host))
 	}
 	if w.options.Proxy == nil {
 		return nil
 	}
 	if strings.IndexFunc(host, func(r rune) bool { return r >= utf8.RuneSelf }) >= 0 {
-		return fmt.Errorf("the host %s must be written in ASCII (xn--…) for the proxy", quoted(host))
+		return fmt.Errorf("the host %s must be written in ASCII (xn--…) for the proxy", wording.Quoted(host))
 	}
 	if slices.Contains([]string{"localhost", "local", "localdomain", "internal", "lan", "home", "intranet"}, last) {
-		return fmt.Errorf("the host %s is local, which this tool must not reach. Use a page of the public internet", quoted(host))
+		return fmt.Errorf("the host %s is local, which this tool must not reach. Use a page of the public internet", wording.Quoted(host))
 	}
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/net/html/charset"
 
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/toolkit/internal/wording"
 )
 
 // convert makes text or an image of the body of an answer, by its declared
@@ -35,11 +36,11 @@ func (p *webPage) convert(ctx context.Context, data []byte, contentType string) 
 	case isTextType(mediaType):
 		p.text = decodeText(data, contentType, false)
 		if strings.IndexByte(p.text, 0) >= 0 {
-			return fmt.Errorf("%s says it is %s but is not text", p.url, quoted(mediaType))
+			return fmt.Errorf("%s says it is %s but is not text", p.url, wording.Quoted(mediaType))
 		}
 		return nil
 	}
-	return fmt.Errorf("%s is %s (%d bytes). This tool reads web pages, text, JSON and images only; look for the same as a page", p.url, quoted(mediaType), len(data))
+	return fmt.Errorf("%s is %s (%d bytes). This tool reads web pages, text, JSON and images only; look for the same as a page", p.url, wording.Quoted(mediaType), len(data))
 }
 
 // mediaTypeOf returns the declared type in lower case, or what the bytes look

@@ -17,6 +17,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/antiphon-go/antiphon/toolkit/internal/wording"
 )
 
 const (
@@ -122,7 +124,7 @@ func (w *webPages) readBody(resp *http.Response) ([]byte, error) {
 	switch e := strings.ToLower(strings.TrimSpace(resp.Header.Get("Content-Encoding"))); e {
 	case "", "identity":
 	default:
-		return nil, fmt.Errorf("%s came compressed as %s, which was not asked for and cannot be read", u, quoted(e))
+		return nil, fmt.Errorf("%s came compressed as %s, which was not asked for and cannot be read", u, wording.Quoted(e))
 	}
 	data, err := io.ReadAll(io.LimitReader(resp.Body, limit+1))
 	if int64(len(data)) > limit {
@@ -140,11 +142,11 @@ func fetchProblem(u *url.URL, err error) error {
 	if errors.As(err, &redirect) {
 		return redirect
 	}
-	host := quoted(u.Host)
+	host := wording.Quoted(u.Host)
 	var outer *url.Error
 	if errors.As(err, &outer) {
 		if to, parseErr := url.Parse(outer.URL); parseErr == nil {
-			host = quoted(to.Host) // of the redirect that failed
+			host = wording.Quoted(to.Host) // of the redirect that failed
 		}
 		err = outer.Err
 	}

@@ -13,6 +13,9 @@ import (
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"github.com/antiphon-go/antiphon/toolkit/internal/files"
+	"github.com/antiphon-go/antiphon/toolkit/internal/wording"
 )
 
 // maxPageTags is how many elements of a page are read. The largest real pages
@@ -38,7 +41,7 @@ func parsePage(ctx context.Context, source string, base *url.URL) (*pageTree, er
 	if err != nil {
 		return nil, err
 	}
-	root, err := html.Parse(readWithin(ctx, bytes.NewReader(tamed)))
+	root, err := html.Parse(files.ReadWithin(ctx, bytes.NewReader(tamed)))
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -270,4 +273,4 @@ func hasAttr(n *html.Node, key string) bool {
 }
 
 // oneLine collapses white space and leaves out what cannot be shown.
-func oneLine(s string) string { return strings.Join(strings.Fields(showable(s)), " ") }
+func oneLine(s string) string { return strings.Join(strings.Fields(wording.Showable(s)), " ") }

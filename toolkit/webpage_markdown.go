@@ -13,6 +13,8 @@ import (
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"github.com/antiphon-go/antiphon/toolkit/internal/wording"
 )
 
 const (
@@ -167,7 +169,7 @@ func isBlank(r rune) bool { return unicode.IsSpace(r) }
 // plain leaves out characters that nobody sees.
 func (m *markdown) plain(s string) string {
 	s = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || r == '\u00ad' || r == '\u200b' || r == '\ufeff' || turnsText(r) {
+		if unicode.IsControl(r) || r == '\u00ad' || r == '\u200b' || r == '\ufeff' || wording.TurnsText(r) {
 			return -1
 		}
 		return r
@@ -335,7 +337,7 @@ func longestRun(s string) (longest int) {
 
 // pre writes a block of code, each line as it is.
 func (m *markdown) pre(n *html.Node) {
-	code := strings.Trim(showable(preText(n)), "\n")
+	code := strings.Trim(wording.Showable(preText(n)), "\n")
 	if m.inline > 0 || m.link {
 		m.code(code)
 		return

@@ -26,6 +26,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/toolkit/internal/kittest"
 )
 
 // loopback is the one address that tests allow; the rest of 127.0.0.0/8 stays
@@ -64,7 +65,7 @@ func pageSet(t *testing.T, o WebPageOptions) *tool.Set {
 
 func invokePage(t *testing.T, ctx context.Context, set *tool.Set, a args) tool.Outcome {
 	t.Helper()
-	return set.Invoke(ctx, tool.Call{ID: "c1", Name: "webpage_to_markdown", Arguments: jsonOf(t, a)}, tool.Shape{})
+	return set.Invoke(ctx, tool.Call{ID: "c1", Name: "webpage_to_markdown", Arguments: kittest.JSON(t, a)}, tool.Shape{})
 }
 
 func (k *pageKit) get(a args) tool.Outcome {
@@ -90,13 +91,6 @@ func serve(contentType, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", contentType)
 		io.WriteString(w, body)
-	}
-}
-
-func wantError(t *testing.T, o tool.Outcome, want string) {
-	t.Helper()
-	if !o.Failed || !strings.Contains(o.Error, want) {
-		t.Errorf("got failed=%v, error %q, content %.300q; want an error with %q", o.Failed, o.Error, o.Content.Text, want)
 	}
 }
 
@@ -180,7 +174,7 @@ func TestPageRefusedURLs(t *testing.T) {
 		if strings.Contains(o.Error, "secret") {
 			t.Errorf("%s: the error holds the password", c.url)
 		}
-		wantError(t, o, c.want)
+		kittest.WantError(t, o, c.want)
 	}
 	for _, a := range []string{"8.8.8.8", "1.1.1.1", "172.32.0.1", "100.128.0.1", "2606:4700::1111", "64:ff9b::808:808"} {
 		if kind := specialKind(netip.MustParseAddr(a)); kind != "" {
@@ -231,7 +225,7 @@ func TestPageRedirects(t *testing.T) {
 		{"/count?to=4", "more than 3 times"},
 		{"/", "status 302"},
 	} {
-		wantError(t, k.get(args{"url": c.path}), c.want)
+		kittest.WantError(t, k.get(args{"url": c.path}), c.want)
 	}
 	if got := k.text("/count?to=3"); got != "arrived" {
 		t.Errorf("after three redirects: %q", got)
@@ -240,7 +234,7 @@ func TestPageRedirects(t *testing.T) {
 		t.Errorf("the refused server got %d requests", n)
 	}
 	none := newPageKit(t, WebPageOptions{MaxRedirects: -1}, http.RedirectHandler("/x", http.StatusFound).ServeHTTP)
-	wantError(t, none.get(args{"url": "/"}), "more than 0 times")
+	kittest.WantError(t, none.get(args{"url": "/"}), "more than 0 times")
 }
 
 // lyingResolver answers every name with the addresses given, one lookup after
@@ -305,12 +299,12 @@ func TestPageRebinding(t *testing.T) {
 	if o := k.get(args{"url": "http://rebind.example:" + port + "/"}); o.Failed {
 		t.Fatal(o.Error)
 	}
-	wantError(t, k.get(args{"url": "http://rebind.example:" + port + "/again"}), "127.0.0.2 is a loopback address")
+	kittest.WantError(t, k.get(args{"url": "http://rebind.example:" + port + "/again"}), "127.0.0.2 is a loopback address")
 	if n := asked.Load(); n != 2 {
 		t.Errorf("the server got %d requests, want 2", n)
 	}
 	private := newPageKit(t, WebPageOptions{resolver: lyingResolver(t, "169.254.169.254")}, h)
-	wantError(t, private.get(args{"url": "http://metadata.example/"}), "a metadata address")
+	kittest.WantError(t, private.get(args{"url": "http://metadata.example/"}), "a metadata address")
 }
 
 // A3: with a proxy, what a URL itself says is still refused.
@@ -401,7 +395,7 @@ func TestPageTypes(t *testing.T) {
 				io.WriteString(w, c.body)
 			})
 			if c.fails != "" {
-				wantError(t, k.get(args{"url": "/"}), c.fails)
+				kittest.WantError(t, k.get(args{"url": "/"}), c.fails)
 			} else if got := k.text("/"); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
@@ -475,7 +469,7 @@ func TestPageLimits(t *testing.T) {
 		{"/404", "status 404 Not Found"},
 		{"/503", "status 503 Service Unavailable"},
 	} {
-		wantError(t, k.get(args{"url": c.path}), c.want)
+		kittest.WantError(t, k.get(args{"url": c.path}), c.want)
 	}
 	if o := k.get(args{"url": "/404"}); !strings.HasSuffix(o.Content.Text, "output:\nno such page") {
 		t.Errorf("the text of the error page is gone: %q", o.Content.Text)
@@ -486,8 +480,8 @@ func TestPageLimits(t *testing.T) {
 	if o := k.get(args{"url": "/fits"}); o.Failed {
 		t.Error(o.Error)
 	}
-	wantError(t, k.get(args{"url": "/fits", "offset": -1}), "cannot be negative")
-	wantError(t, k.get(args{"url": "/fits", "max_length": 1 << 30}), "at most")
+	kittest.WantError(t, k.get(args{"url": "/fits", "offset": -1}), "cannot be negative")
+	kittest.WantError(t, k.get(args{"url": "/fits", "max_length": 1 << 30}), "at most")
 }
 
 // A3, T15: a server that stalls costs no more than the time limit, and a call
@@ -505,7 +499,7 @@ func TestPageSlow(t *testing.T) {
 	}
 	k := newPageKit(t, WebPageOptions{Timeout: 100 * time.Millisecond}, stall)
 	for _, path := range []string{"/head", "/body"} {
-		wantError(t, k.get(args{"url": path}), "was not read within 100ms")
+		kittest.WantError(t, k.get(args{"url": path}), "was not read within 100ms")
 		<-started
 	}
 	k = newPageKit(t, WebPageOptions{}, stall)
@@ -555,7 +549,7 @@ func TestPageReadOn(t *testing.T) {
 	if n := asked.Load(); n != 1 {
 		t.Errorf("the server was asked %d times", n)
 	}
-	wantError(t, k.get(args{"url": "/", "offset": whole.Len()}), "past its end")
+	kittest.WantError(t, k.get(args{"url": "/", "offset": whole.Len()}), "past its end")
 	if k.get(args{"url": "/", "max_length": 1, "offset": 1}); asked.Load() != 1 {
 		t.Error("reading on asked again")
 	}
@@ -566,12 +560,12 @@ func TestPageProblems(t *testing.T) {
 	set := pageSet(t, WebPageOptions{Allow: loopback, resolver: lyingResolver(t, "127.0.0.1")})
 	gone := httptest.NewServer(nil)
 	gone.Close()
-	wantError(t, invokePage(t, t.Context(), set, args{"url": gone.URL}), "refuses connections")
+	kittest.WantError(t, invokePage(t, t.Context(), set, args{"url": gone.URL}), "refuses connections")
 	secure := httptest.NewUnstartedServer(serve("text/plain", "x"))
 	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
 	secure.StartTLS()
 	t.Cleanup(secure.Close)
-	wantError(t, invokePage(t, t.Context(), set, args{"url": secure.URL}), "does not prove who it is")
+	kittest.WantError(t, invokePage(t, t.Context(), set, args{"url": secure.URL}), "does not prove who it is")
 
 	k := newPageKit(t, WebPageOptions{}, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -584,10 +578,10 @@ func TestPageProblems(t *testing.T) {
 			w.WriteHeader(http.StatusTooManyRequests)
 		}
 	})
-	wantError(t, k.get(args{"url": "/damaged"}), "its header is damaged")
-	wantError(t, k.get(args{"url": "/busy"}), "may answer later")
+	kittest.WantError(t, k.get(args{"url": "/damaged"}), "its header is damaged")
+	kittest.WantError(t, k.get(args{"url": "/busy"}), "may answer later")
 	o := k.get(args{"url": "/login"})
-	wantError(t, o, "no login")
+	kittest.WantError(t, o, "no login")
 	if o.Repairs != 0 || len(o.Content.Text) > 2*maxProblemPage {
 		t.Errorf("%d repairs, %d bytes", o.Repairs, len(o.Content.Text))
 	}

@@ -6,7 +6,6 @@ package toolkit
 import (
 	"errors"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/toolkit/internal/files"
 )
 
 func TestAppendToFile(t *testing.T) {
@@ -23,27 +23,19 @@ func TestAppendToFile(t *testing.T) {
 		{"two", "Appended 3 bytes to a.txt, which has 7 bytes now.", "one\ntwo"},
 		{"three\r\n", "Appended 7 bytes to a.txt, which has 14 bytes now. Its last line had no line end, so the text went on in that line.", "one\ntwothree\r\n"},
 	} {
-		if got := k.ok("append_to_file", args{"path": "a.txt", "content": c.content}); got != c.says {
+		if got := k.OK("append_to_file", args{"path": "a.txt", "content": c.content}); got != c.says {
 			t.Errorf("%q", got)
 		}
-		if got := k.content("a.txt"); got != c.file {
+		if got := k.Content("a.txt"); got != c.file {
 			t.Errorf("%q, want %q", got, c.file)
 		}
 	}
-	k.write("empty", "")
-	if got := k.ok("append_to_file", args{"path": "empty", "content": "x"}); got != "Appended 1 bytes to empty, which has 1 bytes now." {
+	k.Write("empty", "")
+	if got := k.OK("append_to_file", args{"path": "empty", "content": "x"}); got != "Appended 1 bytes to empty, which has 1 bytes now." {
 		t.Errorf("%q", got)
 	}
-	k.fails("append_to_file", args{"path": "a.txt", "content": ""}, "content is empty")
-	k.noLeftovers()
-}
-
-func (k *kit) noLeftovers() {
-	k.t.Helper()
-	left, err := filepath.Glob(filepath.Join(k.dir, ".antiphon-*"))
-	if err != nil || len(left) > 0 {
-		k.t.Errorf("left behind: %v %v", left, err)
-	}
+	k.Fails("append_to_file", args{"path": "a.txt", "content": ""}, "content is empty")
+	k.NoLeftovers()
 }
 
 func TestFindAndReplace(t *testing.T) {
@@ -76,20 +68,20 @@ func TestFindAndReplace(t *testing.T) {
 		"mixed":         {"a\r\nb\nc\n", args{"find": "b\nc", "replace": "x\ny"}, "Replaced 1", "a\r\nx\ny\n", false},
 		"other bytes":   {"\xe9 a \xff", args{"find": "a", "replace": "é"}, "Replaced 1", "\xe9 é \xff", false},
 	} {
-		k.write("f", c.before)
+		k.Write("f", c.before)
 		c.a["path"] = "f"
 		if c.failure {
 			c.after = c.before
-			k.fails("find_and_replace", c.a, c.says)
-		} else if got := k.ok("find_and_replace", c.a); !strings.Contains(got, c.says) {
+			k.Fails("find_and_replace", c.a, c.says)
+		} else if got := k.OK("find_and_replace", c.a); !strings.Contains(got, c.says) {
 			t.Errorf("%s: %q, want %q", name, got, c.says)
 		}
-		if got := k.content("f"); got != c.after {
+		if got := k.Content("f"); got != c.after {
 			t.Errorf("%s: the file is %q, want %q", name, got, c.after)
 		}
 	}
-	k.fails("find_and_replace", args{"path": "g", "find": "a", "replace": "b"}, "no such file or directory: g")
-	k.noLeftovers()
+	k.Fails("find_and_replace", args{"path": "g", "find": "a", "replace": "b"}, "no such file or directory: g")
+	k.NoLeftovers()
 }
 
 // Replacing and replacing back gives the same file.
@@ -100,10 +92,10 @@ func TestReplaceBack(t *testing.T) {
 		before := strings.Join(rapid.SliceOf(piece).Draw(rt, "before"), "")
 		after := strings.Join(rapid.SliceOf(piece).Draw(rt, "after"), "")
 		content := before + "NEEDLE" + after
-		k.write("f", content)
-		k.ok("find_and_replace", args{"path": "f", "find": "NEEDLE", "replace": "THREAD"})
-		k.ok("find_and_replace", args{"path": "f", "find": "THREAD", "replace": "NEEDLE"})
-		if got := k.content("f"); got != content {
+		k.Write("f", content)
+		k.OK("find_and_replace", args{"path": "f", "find": "NEEDLE", "replace": "THREAD"})
+		k.OK("find_and_replace", args{"path": "f", "find": "THREAD", "replace": "NEEDLE"})
+		if got := k.Content("f"); got != content {
 			rt.Fatalf("%q, want %q", got, content)
 		}
 	})
@@ -112,34 +104,34 @@ func TestReplaceBack(t *testing.T) {
 // A1: the mode is kept, a link is not replaced, the size is bounded.
 func TestWriting(t *testing.T) {
 	k := newKit(t)
-	p := k.write("run.sh", "a")
+	p := k.Write("run.sh", "a")
 	if err := os.Chmod(p, 0o757); err != nil {
 		t.Fatal(err)
 	}
 	before, _ := os.Stat(p)
-	k.ok("append_to_file", args{"path": "run.sh", "content": "b"})
-	k.ok("find_and_replace", args{"path": "run.sh", "find": "b", "replace": "c"})
+	k.OK("append_to_file", args{"path": "run.sh", "content": "b"})
+	k.OK("find_and_replace", args{"path": "run.sh", "find": "b", "replace": "c"})
 	if after, err := os.Stat(p); err != nil || after.Mode() != before.Mode() {
 		t.Errorf("mode %v, want %v, %v", after.Mode(), before.Mode(), err)
 	}
-	big := k.write("big", "")
-	if err := os.Truncate(big, MaxEditBytes+1); err != nil {
+	big := k.Write("big", "")
+	if err := os.Truncate(big, files.MaxEditBytes+1); err != nil {
 		t.Fatal(err)
 	}
-	k.fails("append_to_file", args{"path": "big", "content": "x"}, "the limit for editing is 16777216")
-	if err := os.Truncate(big, MaxEditBytes); err != nil {
+	k.Fails("append_to_file", args{"path": "big", "content": "x"}, "the limit for editing is 16777216")
+	if err := os.Truncate(big, files.MaxEditBytes); err != nil {
 		t.Fatal(err)
 	}
-	k.fails("append_to_file", args{"path": "big", "content": "x"}, "would grow to 16777217 bytes")
-	k.noLeftovers()
+	k.Fails("append_to_file", args{"path": "big", "content": "x"}, "would grow to 16777217 bytes")
+	k.NoLeftovers()
 
-	k.write("d/real.txt", "x")
-	k.symlink("d/real.txt", "link.txt")
-	k.fails("append_to_file", args{"path": "link.txt", "content": "y"}, "link.txt is a symbolic link; write to the file itself: d/real.txt")
-	k.fails("find_and_replace", args{"path": "link.txt", "find": "x", "replace": "y"}, "write to the file itself: d/real.txt")
-	k.symlink("nowhere", "dangling")
-	k.fails("append_to_file", args{"path": "dangling", "content": "y"}, "is a symbolic link")
-	if k.content("d/real.txt") != "x" {
+	k.Write("d/real.txt", "x")
+	k.Symlink("d/real.txt", "link.txt")
+	k.Fails("append_to_file", args{"path": "link.txt", "content": "y"}, "link.txt is a symbolic link; write to the file itself: d/real.txt")
+	k.Fails("find_and_replace", args{"path": "link.txt", "find": "x", "replace": "y"}, "write to the file itself: d/real.txt")
+	k.Symlink("nowhere", "dangling")
+	k.Fails("append_to_file", args{"path": "dangling", "content": "y"}, "is a symbolic link")
+	if k.Content("d/real.txt") != "x" {
 		t.Error("the target was changed")
 	}
 }
@@ -147,37 +139,37 @@ func TestWriting(t *testing.T) {
 // A1: a change by another program while an edit is made is not overwritten.
 func TestChangedMeanwhile(t *testing.T) {
 	k := newKit(t)
-	p := k.write("f", "old")
+	p := k.Write("f", "old")
 	for name, other := range map[string]func() error{
 		"written":  func() error { return os.WriteFile(p, []byte("other text"), 0o644) },
-		"replaced": func() error { q := k.write("q", "old"); return os.Rename(q, p) },
+		"replaced": func() error { q := k.Write("q", "old"); return os.Rename(q, p) },
 		"removed":  func() error { return os.Remove(p) },
 	} {
-		k.write("f", "old")
-		at, err := k.files.resolve("f")
+		k.Write("f", "old")
+		at, err := k.Files.Resolve("f")
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = k.files.edit(at, false, func([]byte, bool) ([]byte, error) { return []byte("mine"), other() })
-		if !errors.Is(err, errChanged) {
+		err = k.Files.Edit(at, false, func([]byte, bool) ([]byte, error) { return []byte("mine"), other() })
+		if !errors.Is(err, files.ErrChanged) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if b, _ := os.ReadFile(p); string(b) == "mine" {
 			t.Errorf("%s: overwritten", name)
 		}
 	}
-	at, _ := k.files.resolve("new")
-	err := k.files.edit(at, true, func([]byte, bool) ([]byte, error) { k.write("new", "theirs"); return []byte("mine"), nil })
-	if !errors.Is(err, errChanged) || k.content("new") != "theirs" {
+	at, _ := k.Files.Resolve("new")
+	err := k.Files.Edit(at, true, func([]byte, bool) ([]byte, error) { k.Write("new", "theirs"); return []byte("mine"), nil })
+	if !errors.Is(err, files.ErrChanged) || k.Content("new") != "theirs" {
 		t.Errorf("created meanwhile: %v", err)
 	}
-	k.noLeftovers()
+	k.NoLeftovers()
 }
 
 // A1: appends at the same time are all there, each whole.
 func TestAppendAtOnce(t *testing.T) {
 	k := newKit(t)
-	tl, _ := k.set.Lookup("append_to_file")
+	tl, _ := k.Set.Lookup("append_to_file")
 	var wg sync.WaitGroup
 	const n = 20
 	for i := range n {
@@ -189,7 +181,7 @@ func TestAppendAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	lines := strings.Split(strings.TrimSuffix(k.content("log"), "\n"), "\n")
+	lines := strings.Split(strings.TrimSuffix(k.Content("log"), "\n"), "\n")
 	seen := map[string]bool{}
 	for _, l := range lines {
 		seen[l] = true

@@ -1,7 +1,7 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package toolkit
+package files
 
 import (
 	"bytes"
@@ -18,21 +18,21 @@ import (
 	"github.com/antiphon-go/antiphon/tool"
 )
 
-// open opens a regular file for reading. Directories and special files are
+// Open opens a regular file for reading. Directories and special files are
 // refused with the name of the tool to use instead; opening never waits, not
 // even for a named pipe.
-func (p place) open(doing string) (*os.File, fs.FileInfo, error) {
-	file, err := p.dir().OpenFile(p.osPath(), os.O_RDONLY|openNonblock, 0)
+func (p Place) Open(doing string) (*os.File, fs.FileInfo, error) {
+	file, err := p.Dir().OpenFile(p.OSPath(), os.O_RDONLY|openNonblock, 0)
 	if err != nil {
-		if info, e := p.dir().Stat(p.osPath()); e == nil && info.IsDir() {
+		if info, e := p.Dir().Stat(p.OSPath()); e == nil && info.IsDir() {
 			return nil, nil, isDirectory(p)
 		}
-		return nil, nil, p.problem(doing, err)
+		return nil, nil, p.Problem(doing, err)
 	}
 	info, err := file.Stat()
 	switch {
 	case err != nil:
-		err = p.problem(doing, err)
+		err = p.Problem(doing, err)
 	case info.IsDir():
 		err = isDirectory(p)
 	case !info.Mode().IsRegular():
@@ -45,13 +45,13 @@ func (p place) open(doing string) (*os.File, fs.FileInfo, error) {
 	return file, info, nil
 }
 
-func isDirectory(p place) error {
+func isDirectory(p Place) error {
 	return fmt.Errorf("%s is a directory; use read_directory to list it", p)
 }
 
-// readAll reads a file that has no more than so many bytes.
-func (p place) readAll(ctx context.Context, most int64) ([]byte, error) {
-	file, info, err := p.open("read")
+// ReadAll reads a file that has no more than so many bytes.
+func (p Place) ReadAll(ctx context.Context, most int64) ([]byte, error) {
+	file, info, err := p.Open("read")
 	if err != nil {
 		return nil, err
 	}
@@ -60,15 +60,15 @@ func (p place) readAll(ctx context.Context, most int64) ([]byte, error) {
 		return nil, fmt.Errorf("%s has %d bytes; the limit is %d", p, info.Size(), most)
 	}
 	b := bytes.NewBuffer(make([]byte, 0, info.Size()+bytes.MinRead))
-	_, err = b.ReadFrom(io.LimitReader(readWithin(ctx, file), most))
+	_, err = b.ReadFrom(io.LimitReader(ReadWithin(ctx, file), most))
 	if err != nil {
-		return nil, p.problem("read", err)
+		return nil, p.Problem("read", err)
 	}
 	return b.Bytes(), nil
 }
 
-// readWithin returns a reader of r that fails once ctx has ended.
-func readWithin(ctx context.Context, r io.Reader) io.Reader { return &contextReader{ctx, r} }
+// ReadWithin returns a reader of r that fails once ctx has ended.
+func ReadWithin(ctx context.Context, r io.Reader) io.Reader { return &contextReader{ctx, r} }
 
 type contextReader struct {
 	ctx context.Context
@@ -82,18 +82,18 @@ func (c *contextReader) Read(b []byte) (int, error) {
 	return c.r.Read(b)
 }
 
-// entries returns what is in a directory, sorted by name.
-func (p place) entries() ([]fs.DirEntry, error) {
-	info, err := p.dir().Stat(p.osPath())
+// Entries returns what is in a directory, sorted by name.
+func (p Place) Entries() ([]fs.DirEntry, error) {
+	info, err := p.Dir().Stat(p.OSPath())
 	if err != nil {
-		return nil, p.problem("list", err)
+		return nil, p.Problem("list", err)
 	}
 	if !info.IsDir() {
 		return nil, isFile(p)
 	}
-	dir, err := p.dir().Open(p.osPath())
+	dir, err := p.Dir().Open(p.OSPath())
 	if err != nil {
-		return nil, p.problem("list", err)
+		return nil, p.Problem("list", err)
 	}
 	defer dir.Close()
 	entries, err := dir.ReadDir(-1)
@@ -101,23 +101,23 @@ func (p place) entries() ([]fs.DirEntry, error) {
 		return nil, isFile(p)
 	}
 	if err != nil {
-		return nil, p.problem("list", err)
+		return nil, p.Problem("list", err)
 	}
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
 	return entries, nil
 }
 
-func isFile(p place) error {
+func isFile(p Place) error {
 	return fmt.Errorf("%s is a file, not a directory; use read_file to read it", p)
 }
 
-// sniffBytes is how much of a file decides whether it is text.
-const sniffBytes = 8 << 10
+// SniffBytes is how much of a file decides whether it is text.
+const SniffBytes = 8 << 10
 
-// refuseBinary tells what a file is that is not text, by how it begins. Text
+// RefuseBinary tells what a file is that is not text, by how it begins. Text
 // in an older encoding passes: its letters are ASCII for the most part.
-func (p place) refuseBinary(head []byte, size int64) error {
-	head = head[:min(len(head), sniffBytes)]
+func (p Place) RefuseBinary(head []byte, size int64) error {
+	head = head[:min(len(head), SniffBytes)]
 	if t := tool.SniffPicture(head); t != "" {
 		return fmt.Errorf("%s is an image (%s, %d bytes), not text; use import_image to look at it", p, t, size)
 	}

@@ -3,7 +3,7 @@
 
 //go:build !unix
 
-package toolkit
+package files
 
 // openNonblock is not needed where a directory holds no named pipes.
 const openNonblock = 0

@@ -1,7 +1,7 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package toolkit
+package files
 
 import (
 	"cmp"
@@ -16,12 +16,12 @@ import (
 	"syscall"
 )
 
-// problem words an error of the file system for the model. doing completes
+// Problem words an error of the file system for the model. doing completes
 // "cannot …".
-func (p place) problem(doing string, err error) error {
+func (p Place) Problem(doing string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-		return p.missing()
+		return p.Missing()
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("cannot %s %s: permission denied. Use another file, or ask the user for access", doing, p)
 	case isEscape(err):
@@ -29,18 +29,18 @@ func (p place) problem(doing string, err error) error {
 	case errors.Is(err, fs.ErrClosed):
 		return fmt.Errorf("cannot %s %s: the tool is closed", doing, p)
 	}
-	return fmt.Errorf("cannot %s %s: %w", doing, p, cause(err))
+	return fmt.Errorf("cannot %s %s: %w", doing, p, Cause(err))
 }
 
-// cause strips operation and path, which name places on this machine.
-func cause(err error) error {
+// Cause strips operation and path, which name places on this machine.
+func Cause(err error) error {
 	var pathErr *fs.PathError
 	if errors.As(err, &pathErr) {
-		return cause(pathErr.Err)
+		return Cause(pathErr.Err)
 	}
 	var linkErr *os.LinkError
 	if errors.As(err, &linkErr) {
-		return cause(linkErr.Err)
+		return Cause(linkErr.Err)
 	}
 	return err
 }
@@ -48,31 +48,31 @@ func cause(err error) error {
 // isEscape recognises the refusal of [os.Root]. Its error value is not
 // exported; only the wording of our message depends on this.
 func isEscape(err error) bool {
-	return cause(err).Error() == "path escapes from parent"
+	return Cause(err).Error() == "path escapes from parent"
 }
 
-// missing tells what is there instead of a path that does not exist: the names
+// Missing tells what is there instead of a path that does not exist: the names
 // like it in the directory that does.
-func (p place) missing() error {
+func (p Place) Missing() error {
 	lost := p
-	dir := p.parent()
-	for lost.rel != "." {
-		if info, err := dir.dir().Stat(dir.osPath()); err == nil {
+	dir := p.Parent()
+	for lost.Rel != "." {
+		if info, err := dir.Dir().Stat(dir.OSPath()); err == nil {
 			if !info.IsDir() {
 				return fmt.Errorf("no such file: %s; %s is a file, not a directory", p, dir)
 			}
 			break
 		}
-		lost, dir = dir, dir.parent()
+		lost, dir = dir, dir.Parent()
 	}
 	text := "no such file or directory: " + p.String()
-	if lost.rel != p.rel {
+	if lost.Rel != p.Rel {
 		text += fmt.Sprintf("; the directory %s does not exist", lost)
 	}
-	if filepath.Separator == '/' && strings.Contains(p.rel, `\`) {
+	if filepath.Separator == '/' && strings.Contains(p.Rel, `\`) {
 		text += "; directories are separated by /"
 	}
-	if near := nearNames(dir, lost.base()); len(near) > 0 {
+	if near := nearNames(dir, lost.Base()); len(near) > 0 {
 		text += fmt.Sprintf(". Similar names there: %s", strings.Join(near, ", "))
 	} else {
 		text += fmt.Sprintf(". Use read_directory on %s to see what is there", dir)
@@ -86,8 +86,8 @@ const (
 )
 
 // nearNames returns the entries of a directory most like base.
-func nearNames(dir place, base string) []string {
-	d, err := dir.dir().Open(dir.osPath())
+func nearNames(dir Place, base string) []string {
+	d, err := dir.Dir().Open(dir.OSPath())
 	if err != nil {
 		return nil
 	}
@@ -100,7 +100,7 @@ func nearNames(dir place, base string) []string {
 	var found []candidate
 	for _, e := range entries {
 		if d := unlike(base, e.Name()); d >= 0 {
-			found = append(found, candidate{dir.entry(e.Name()).String(), d})
+			found = append(found, candidate{dir.Entry(e.Name()).String(), d})
 		}
 	}
 	slices.SortFunc(found, func(a, b candidate) int {

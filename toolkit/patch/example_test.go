@@ -1,7 +1,7 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package toolkit_test
+package patch_test
 
 import (
 	"context"
@@ -11,10 +11,11 @@ import (
 	"path/filepath"
 
 	"github.com/antiphon-go/antiphon/toolkit"
+	"github.com/antiphon-go/antiphon/toolkit/patch"
 )
 
 // A patch changes many files, or none.
-func ExampleFiles_ApplyPatch() {
+func ExampleApply() {
 	dir, err := os.MkdirTemp("", "")
 	if err != nil {
 		log.Fatal(err)
@@ -27,7 +28,7 @@ func ExampleFiles_ApplyPatch() {
 		log.Fatal(err)
 	}
 	defer files.Close()
-	done, err := files.ApplyPatch(context.Background(), `*** Begin Patch
+	done, err := patch.Apply(context.Background(), files, `*** Begin Patch
 *** Update File: greet.py
 @@ def greet():
 -    print('hi')
@@ -37,7 +38,7 @@ func ExampleFiles_ApplyPatch() {
 *** End Patch`)
 	fmt.Println(done, err)
 
-	_, err = files.ApplyPatch(context.Background(), `*** Begin Patch
+	_, err = patch.Apply(context.Background(), files, `*** Begin Patch
 *** Update File: greet.py
 @@ def greet():
 -    print("hello")

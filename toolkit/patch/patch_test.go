@@ -1,13 +1,12 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package toolkit
+package patch
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -17,64 +16,27 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/toolkit/internal/files"
+	"github.com/antiphon-go/antiphon/toolkit/internal/kittest"
 )
 
-func newPatchKit(t *testing.T) *kit {
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func newPatchKit(t *testing.T) *kittest.Kit {
 	t.Helper()
-	k := newKit(t)
-	apply, err := ApplyPatch("apply_patch", k.files, PatchFunction)
-	if err != nil {
-		t.Fatal(err)
-	}
-	k.set, err = tool.NewSet(apply)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := kittest.New(t)
+	k.Add(Tool("apply_patch", k.Files, Function))
 	return k
 }
 
 // envelope makes a patch of lines.
 func envelope(lines ...string) string {
 	return "*** Begin Patch\n" + strings.Join(lines, "\n") + "\n*** End Patch\n"
-}
-
-// tree returns all files below the kit's directory and what they hold.
-func (k *kit) tree() map[string]string {
-	k.t.Helper()
-	return treeOf(k.t, k.dir)
-}
-
-func treeOf(t interface{ Fatal(...any) }, dir string) map[string]string {
-	files := map[string]string{}
-	err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		rel, _ := filepath.Rel(dir, p)
-		switch {
-		case d.IsDir():
-			if rel != "." {
-				files[filepath.ToSlash(rel)+"/"] = ""
-			}
-		case d.Type()&fs.ModeSymlink != 0:
-			files[filepath.ToSlash(rel)] = "link"
-		default:
-			b, err := os.ReadFile(p)
-			if err != nil {
-				return err
-			}
-			files[filepath.ToSlash(rel)] = string(b)
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return files
 }
 
 // One file, one update.
@@ -128,17 +90,17 @@ func TestPatchUpdate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := newPatchKit(t)
-			k.write("f", c.before)
-			k.write("other", "same")
+			k.Write("f", c.before)
+			k.Write("other", "same")
 			patch := envelope("*** Update File: f", c.hunks)
 			if name == "latin-1" {
-				k.fails("apply_patch", args{"input": patch}, "not UTF-8")
+				k.Fails("apply_patch", kittest.Args{"input": patch}, "not UTF-8")
 				return
 			}
-			if got := k.ok("apply_patch", args{"input": patch}); !strings.HasPrefix(got, "The patch was applied:\nM f") {
+			if got := k.OK("apply_patch", kittest.Args{"input": patch}); !strings.HasPrefix(got, "The patch was applied:\nM f") {
 				t.Errorf("%q", got)
 			}
-			if diff := cmp.Diff(map[string]string{"f": c.after, "other": "same"}, k.tree()); diff != "" {
+			if diff := cmp.Diff(map[string]string{"f": c.after, "other": "same"}, k.Tree()); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -172,12 +134,12 @@ func TestPatchFiles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			k := newPatchKit(t)
 			for path, content := range before {
-				k.write(path, content)
+				k.Write(path, content)
 			}
-			if got := k.ok("apply_patch", args{"input": c.patch}); got != "The patch was applied:\n"+c.says {
+			if got := k.OK("apply_patch", kittest.Args{"input": c.patch}); got != "The patch was applied:\n"+c.says {
 				t.Errorf("%s", got)
 			}
-			if diff := cmp.Diff(c.after, k.tree()); diff != "" {
+			if diff := cmp.Diff(c.after, k.Tree()); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -257,13 +219,13 @@ func TestPatchRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			k := newPatchKit(t)
 			for path, content := range before {
-				k.write(path, content)
+				k.Write(path, content)
 			}
-			was := k.tree()
+			was := k.Tree()
 			for _, want := range c.says {
-				k.fails("apply_patch", args{"input": c.patch}, want)
+				k.Fails("apply_patch", kittest.Args{"input": c.patch}, want)
 			}
-			if diff := cmp.Diff(was, k.tree()); diff != "" {
+			if diff := cmp.Diff(was, k.Tree()); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -273,8 +235,8 @@ func TestPatchRefused(t *testing.T) {
 // A rough fit is said.
 func TestPatchRemarks(t *testing.T) {
 	k := newPatchKit(t)
-	k.write("f", "\ta\nb\n")
-	got := k.ok("apply_patch", args{"input": envelope("*** Update File: f", "@@", "     a", "-b", "+c")})
+	k.Write("f", "\ta\nb\n")
+	got := k.OK("apply_patch", kittest.Args{"input": envelope("*** Update File: f", "@@", "     a", "-b", "+c")})
 	if want := "The patch was applied:\nM f (hunk 1 is at line 1, which has other white space than the patch)"; got != want {
 		t.Errorf("got %s\nwant %s", got, want)
 	}
@@ -283,23 +245,23 @@ func TestPatchRemarks(t *testing.T) {
 // A1: sizes are bounded.
 func TestPatchOversize(t *testing.T) {
 	k := newPatchKit(t)
-	big := k.write("big", "a\n")
-	if err := os.Truncate(big, MaxEditBytes+1); err != nil {
+	big := k.Write("big", "a\n")
+	if err := os.Truncate(big, files.MaxEditBytes+1); err != nil {
 		t.Fatal(err)
 	}
-	k.fails("apply_patch", args{"input": envelope("*** Update File: big", "@@", "-a")}, "the limit for editing is 16777216")
-	k.ok("apply_patch", args{"input": envelope("*** Delete File: big")})
-	full := k.write("full", strings.Repeat(strings.Repeat("a", 63)+"\n", MaxEditBytes/64))
-	k.fails("apply_patch", args{"input": envelope("*** Update File: full", "@@", "+b")}, "would grow to 16777218 bytes")
+	k.Fails("apply_patch", kittest.Args{"input": envelope("*** Update File: big", "@@", "-a")}, "the limit for editing is 16777216")
+	k.OK("apply_patch", kittest.Args{"input": envelope("*** Delete File: big")})
+	full := k.Write("full", strings.Repeat(strings.Repeat("a", 63)+"\n", files.MaxEditBytes/64))
+	k.Fails("apply_patch", kittest.Args{"input": envelope("*** Update File: full", "@@", "+b")}, "would grow to 16777218 bytes")
 	var many []string
 	for i := range 5 {
 		name := fmt.Sprintf("f%d", i)
-		if err := os.Link(full, filepath.Join(k.dir, name)); err != nil {
+		if err := os.Link(full, filepath.Join(k.Dir, name)); err != nil {
 			t.Skip(err)
 		}
 		many = append(many, "*** Update File: "+name, "@@", "+x")
 	}
-	k.fails("apply_patch", args{"input": envelope(many...)}, "together; send it in parts")
+	k.Fails("apply_patch", kittest.Args{"input": envelope(many...)}, "together; send it in parts")
 }
 
 // A1: the mode of a file is kept, also where it moves.
@@ -309,13 +271,13 @@ func TestPatchMode(t *testing.T) {
 	}
 	k := newPatchKit(t)
 	for _, name := range []string{"run.sh", "move.sh", "whole.sh"} {
-		if err := os.Chmod(k.write(name, "a\n"), 0o757); err != nil {
+		if err := os.Chmod(k.Write(name, "a\n"), 0o757); err != nil {
 			t.Fatal(err)
 		}
 	}
-	k.ok("apply_patch", args{"input": envelope("*** Update File: run.sh", "@@", "-a", "+b", "*** Update File: move.sh", "*** Move to: d/moved.sh", "*** Delete File: whole.sh", "*** Add File: whole.sh", "+n")})
+	k.OK("apply_patch", kittest.Args{"input": envelope("*** Update File: run.sh", "@@", "-a", "+b", "*** Update File: move.sh", "*** Move to: d/moved.sh", "*** Delete File: whole.sh", "*** Add File: whole.sh", "+n")})
 	for _, name := range []string{"run.sh", "d/moved.sh", "whole.sh"} {
-		if info, err := os.Stat(filepath.Join(k.dir, name)); err != nil || info.Mode().Perm() != 0o757 {
+		if info, err := os.Stat(filepath.Join(k.Dir, name)); err != nil || info.Mode().Perm() != 0o757 {
 			t.Errorf("%s: %v %v", name, info.Mode(), err)
 		}
 	}
@@ -328,13 +290,13 @@ func TestPatchLinks(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(outside, "secret"), []byte("s\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	k.write("d/real", "r\n")
-	k.symlink(outside, "out")
-	k.symlink(filepath.Join(outside, "secret"), "file")
-	k.symlink("d/real", "link")
-	k.symlink("d", "dir")
-	k.symlink("nowhere", "dangling")
-	was := k.tree()
+	k.Write("d/real", "r\n")
+	k.Symlink(outside, "out")
+	k.Symlink(filepath.Join(outside, "secret"), "file")
+	k.Symlink("d/real", "link")
+	k.Symlink("d", "dir")
+	k.Symlink("nowhere", "dangling")
+	was := k.Tree()
 	for patch, want := range map[string]string{
 		envelope("*** Update File: out/secret", "@@", "-s", "+x"):                                         "leads out of the root",
 		envelope("*** Add File: out/new", "+x"):                                                           "",
@@ -349,16 +311,16 @@ func TestPatchLinks(t *testing.T) {
 		envelope("*** Update File: d/real", "@@", "-r", "+x", "*** Update File: dir/real", "@@", "+y"):    "d/real and dir/real are the same file",
 		envelope("*** Update File: d/real", "@@", "-r", "+x", "*** Add File: d/n", "*** Add File: dir/n"): "dir/n",
 	} {
-		k.fails("apply_patch", args{"input": patch}, want)
+		k.Fails("apply_patch", kittest.Args{"input": patch}, want)
 	}
-	if diff := cmp.Diff(was, k.tree()); diff != "" {
+	if diff := cmp.Diff(was, k.Tree()); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(map[string]string{"secret": "s\n"}, treeOf(t, outside)); diff != "" {
+	if diff := cmp.Diff(map[string]string{"secret": "s\n"}, kittest.Tree(t, outside)); diff != "" {
 		t.Error(diff)
 	}
-	k.ok("apply_patch", args{"input": envelope("*** Update File: dir/real", "@@", "-r", "+x")})
-	if got := k.content("d/real"); got != "x\n" {
+	k.OK("apply_patch", kittest.Args{"input": envelope("*** Update File: dir/real", "@@", "-r", "+x")})
+	if got := k.Content("d/real"); got != "x\n" {
 		t.Errorf("%q", got)
 	}
 }
@@ -366,18 +328,18 @@ func TestPatchLinks(t *testing.T) {
 // faultPatch has all kinds of steps.
 var faultPatch = envelope("*** Update File: a", "@@", "-a", "+x", "*** Add File: n/e/w", "+1", "*** Delete File: b", "*** Update File: d/c", "*** Move to: e/c", "@@", "+y", "*** Update File: z", "@@", "-z", "+w")
 
-func (k *kit) applyWith(disk patchDisk) (string, error) {
+func applyWith(k *kittest.Kit, disk patchDisk) (string, error) {
 	sections, err := parsePatch(faultPatch)
 	if err != nil {
-		k.t.Fatal(err)
+		k.T.Fatal(err)
 	}
-	return k.files.applyPatch(k.t.Context(), sections, disk)
+	return applySections(k.T.Context(), k.Files, sections, disk)
 }
 
-func newFaultKit(t *testing.T) *kit {
+func newFaultKit(t *testing.T) *kittest.Kit {
 	k := newPatchKit(t)
 	for name, content := range map[string]string{"a": "a\n", "b": "b\n", "d/c": "c\n", "z": "z\n"} {
-		k.write(name, content)
+		k.Write(name, content)
 	}
 	return k
 }
@@ -389,9 +351,9 @@ var errFault = errors.New("injected")
 func TestPatchFaults(t *testing.T) {
 	for step := 0; ; step++ {
 		k := newFaultKit(t)
-		was := k.tree()
+		was := k.Tree()
 		count, failed := 0, ""
-		_, err := k.applyWith(patchDisk{before: func(op, name string) error {
+		_, err := applyWith(k, patchDisk{before: func(op, name string) error {
 			if count++; count-1 == step {
 				failed = op + " " + name
 				return errFault
@@ -416,7 +378,7 @@ func TestPatchFaults(t *testing.T) {
 		if !errors.Is(err, errFault) || !strings.Contains(err.Error(), "nothing was changed, in no file") {
 			t.Errorf("step %d, %s: %v", step, failed, err)
 		}
-		if diff := cmp.Diff(was, k.tree()); diff != "" {
+		if diff := cmp.Diff(was, k.Tree()); diff != "" {
 			t.Errorf("step %d, %s:\n%s", step, failed, diff)
 		}
 	}
@@ -429,14 +391,14 @@ func TestPatchCrash(t *testing.T) {
 	for step := 0; ; step++ {
 		k := newFaultKit(t)
 		count := 0
-		k.applyWith(patchDisk{before: func(string, string) error {
+		applyWith(k, patchDisk{before: func(string, string) error {
 			if count++; count > step {
 				return errFault // and so does everything from here on
 			}
 			return nil
 		}})
 		kept := map[string]bool{}
-		for name, content := range k.tree() {
+		for name, content := range k.Tree() {
 			kept[content] = true
 			if strings.Contains(name, ".antiphon-") || strings.HasSuffix(name, "/") {
 				continue
@@ -447,7 +409,7 @@ func TestPatchCrash(t *testing.T) {
 				t.Errorf("step %d: %s holds %q", step, name, content)
 			}
 		}
-		tree := withoutTemps(k.tree())
+		tree := withoutTemps(k.Tree())
 		_, stays := tree["d/c"]
 		if done := tree["a"] == "x\n" && tree["z"] == "w\n" && tree["n/e/w"] == "1\n" && !stays; !done && !kept["b\n"] {
 			t.Errorf("step %d: b is lost", step)
@@ -465,7 +427,7 @@ func TestPatchCrash(t *testing.T) {
 func TestPatchUndoFails(t *testing.T) {
 	k := newFaultKit(t)
 	renames := 0
-	_, err := k.applyWith(patchDisk{before: func(op, name string) error {
+	_, err := applyWith(k, patchDisk{before: func(op, name string) error {
 		if op == "rename" {
 			if renames++; renames > 2 {
 				return errFault
@@ -480,26 +442,26 @@ func TestPatchUndoFails(t *testing.T) {
 
 // A1: what another program writes meanwhile is not overwritten.
 func TestPatchRace(t *testing.T) {
-	for name, meddle := range map[string]func(k *kit){
-		"changed":  func(k *kit) { k.write("z", "other content\n") },
-		"replaced": func(k *kit) { os.Rename(k.write("tmp", "z\n"), filepath.Join(k.dir, "z")) },
-		"removed":  func(k *kit) { os.Remove(filepath.Join(k.dir, "z")) },
-		"created":  func(k *kit) { k.write("e/c", "mine\n") },
+	for name, meddle := range map[string]func(k *kittest.Kit){
+		"changed":  func(k *kittest.Kit) { k.Write("z", "other content\n") },
+		"replaced": func(k *kittest.Kit) { os.Rename(k.Write("tmp", "z\n"), filepath.Join(k.Dir, "z")) },
+		"removed":  func(k *kittest.Kit) { os.Remove(filepath.Join(k.Dir, "z")) },
+		"created":  func(k *kittest.Kit) { k.Write("e/c", "mine\n") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := newFaultKit(t)
 			var was map[string]string
-			_, err := k.applyWith(patchDisk{before: func(op, name string) error {
+			_, err := applyWith(k, patchDisk{before: func(op, name string) error {
 				if op == "rename" && was == nil { // the first step that can be seen
 					meddle(k)
-					was = withoutTemps(k.tree())
+					was = withoutTemps(k.Tree())
 				}
 				return nil
 			}})
 			if err == nil || !strings.Contains(err.Error(), "changed by another program at the same time") {
 				t.Errorf("%v", err)
 			}
-			now := k.tree()
+			now := k.Tree()
 			delete(was, "n/")
 			delete(was, "n/e/")
 			if name != "created" {
@@ -515,14 +477,14 @@ func TestPatchRace(t *testing.T) {
 // A1: a file that comes up in the last moment is not overwritten.
 func TestPatchLateRace(t *testing.T) {
 	k := newFaultKit(t)
-	_, err := k.applyWith(patchDisk{before: func(op, name string) error {
+	_, err := applyWith(k, patchDisk{before: func(op, name string) error {
 		if op == "link" && name == "e/c" {
-			k.write("e/c", "mine\n")
+			k.Write("e/c", "mine\n")
 		}
 		return nil
 	}})
-	if err == nil || !strings.Contains(err.Error(), "changed by another program at the same time") || k.content("e/c") != "mine\n" || k.content("a") != "a\n" {
-		t.Errorf("%v %v", err, k.tree())
+	if err == nil || !strings.Contains(err.Error(), "changed by another program at the same time") || k.Content("e/c") != "mine\n" || k.Content("a") != "a\n" {
+		t.Errorf("%v %v", err, k.Tree())
 	}
 }
 
@@ -548,16 +510,16 @@ func TestPatchLinkRace(t *testing.T) {
 			t.Fatal(err)
 		}
 		count := 0
-		k.applyWith(patchDisk{before: func(op, name string) error {
+		applyWith(k, patchDisk{before: func(op, name string) error {
 			if count++; count-1 == step {
-				os.Rename(filepath.Join(k.dir, "d"), filepath.Join(k.dir, "was"))
-				k.symlink(outside, "d")
-				os.Rename(filepath.Join(k.dir, "e"), filepath.Join(k.dir, "wase"))
-				os.Symlink(outside, filepath.Join(k.dir, "e"))
+				os.Rename(filepath.Join(k.Dir, "d"), filepath.Join(k.Dir, "was"))
+				k.Symlink(outside, "d")
+				os.Rename(filepath.Join(k.Dir, "e"), filepath.Join(k.Dir, "wase"))
+				os.Symlink(outside, filepath.Join(k.Dir, "e"))
 			}
 			return nil
 		}})
-		if diff := cmp.Diff(map[string]string{"c": "c\n"}, treeOf(t, outside)); diff != "" {
+		if diff := cmp.Diff(map[string]string{"c": "c\n"}, kittest.Tree(t, outside)); diff != "" {
 			t.Errorf("step %d:\n%s", step, diff)
 		}
 		if count <= step {
@@ -569,32 +531,32 @@ func TestPatchLinkRace(t *testing.T) {
 // Patches of one Files wait for each other: of many that count, none is lost.
 func TestPatchesAtOnce(t *testing.T) {
 	k := newPatchKit(t)
-	k.write("f", "head\n")
+	k.Write("f", "head\n")
 	var wg sync.WaitGroup
 	for i := range 20 {
 		wg.Go(func() {
-			if _, err := k.files.ApplyPatch(t.Context(), envelope("*** Update File: f", "@@ head", fmt.Sprintf("+line %d", i))); err != nil {
+			if _, err := Apply(t.Context(), k.Files, envelope("*** Update File: f", "@@ head", fmt.Sprintf("+line %d", i))); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	wg.Wait()
-	if n := strings.Count(k.content("f"), "\n"); n != 21 {
+	if n := strings.Count(k.Content("f"), "\n"); n != 21 {
 		t.Errorf("%d lines", n)
 	}
-	k.noLeftovers()
+	k.NoLeftovers()
 }
 
 // A cancelled call writes nothing.
 func TestPatchCancelled(t *testing.T) {
 	k := newFaultKit(t)
-	was := k.tree()
+	was := k.Tree()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := k.files.ApplyPatch(ctx, faultPatch); !errors.Is(err, context.Canceled) {
+	if _, err := Apply(ctx, k.Files, faultPatch); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
-	if diff := cmp.Diff(was, k.tree()); diff != "" {
+	if diff := cmp.Diff(was, k.Tree()); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -602,7 +564,7 @@ func TestPatchCancelled(t *testing.T) {
 // The tool is the same as a custom tool with a grammar.
 func TestPatchCustom(t *testing.T) {
 	k := newPatchKit(t)
-	apply, err := ApplyPatch("apply_patch", k.files, PatchCustom)
+	apply, err := Tool("apply_patch", k.Files, Custom)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -618,7 +580,7 @@ func TestPatchCustom(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := set.Invoke(t.Context(), tool.Call{Name: "apply_patch", Custom: true, Arguments: envelope("*** Add File: n", "+1")}, tool.Shape{})
-	if o.Failed || o.Content.Display() != "The patch was applied:\nA n" || k.content("n") != "1\n" {
+	if o.Failed || o.Content.Display() != "The patch was applied:\nA n" || k.Content("n") != "1\n" {
 		t.Errorf("%+v", o)
 	}
 }
@@ -626,7 +588,7 @@ func TestPatchCustom(t *testing.T) {
 // The API's own items: an operation of one file, answered with its status.
 func TestAnswerPatchCall(t *testing.T) {
 	k := newPatchKit(t)
-	k.write("f", "a\nb\n")
+	k.Write("f", "a\nb\n")
 	for _, c := range []struct {
 		op           item.PatchOperation
 		status, says string
@@ -643,7 +605,7 @@ func TestAnswerPatchCall(t *testing.T) {
 		{item.PatchOperation{Type: "rename_file", Path: "n"}, "failed", `type "rename_file" is not known`},
 	} {
 		call := item.Must(&item.ApplyPatchCall{CallID: "call_1", Operation: &c.op, Status: item.StatusCompleted})
-		answer, err := k.files.AnswerPatchCall(t.Context(), call)
+		answer, err := AnswerCall(t.Context(), k.Files, call)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -652,10 +614,10 @@ func TestAnswerPatchCall(t *testing.T) {
 			t.Errorf("%+v: %+v, %v", c.op, out, err)
 		}
 	}
-	if diff := cmp.Diff(map[string]string{"f": "a\ny\n"}, k.tree()); diff != "" {
+	if diff := cmp.Diff(map[string]string{"f": "a\ny\n"}, k.Tree()); diff != "" {
 		t.Error(diff)
 	}
-	if _, err := k.files.AnswerPatchCall(t.Context(), item.Must(&item.FunctionCall{CallID: "c", Name: "n", Arguments: "{}"})); err == nil {
+	if _, err := AnswerCall(t.Context(), k.Files, item.Must(&item.FunctionCall{CallID: "c", Name: "n", Arguments: "{}"})); err == nil {
 		t.Error("a function call was taken")
 	}
 }
@@ -689,17 +651,17 @@ func TestPatchProperty(t *testing.T) {
 				after = strings.TrimSuffix(strings.TrimSuffix(after, "\n"), "\r")
 			}
 		}
-		k.write("f", bom+before)
-		k.write("other", "same")
+		k.Write("f", bom+before)
+		k.Write("other", "same")
 		patch := envelope(append([]string{"*** Update File: f"}, body...)...)
-		if _, err := k.files.ApplyPatch(t.Context(), patch); err != nil {
+		if _, err := Apply(t.Context(), k.Files, patch); err != nil {
 			if strings.Contains(err.Error(), "the files are as the patch wants them already") && slices.Equal(old, fresh) {
 				return
 			}
 			rt.Fatalf("%v\n%s\nfile: %q", err, patch, old)
 		}
 		want := map[string]string{"f": bom + after, "other": "same"}
-		if diff := cmp.Diff(want, k.tree()); diff != "" {
+		if diff := cmp.Diff(want, k.Tree()); diff != "" {
 			rt.Fatalf("%s\n%s", diff, patch)
 		}
 	})
@@ -810,14 +772,14 @@ func FuzzPatch(f *testing.F) {
 		if err := os.WriteFile(filepath.Join(dir, "f"), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		files, err := Open(Root{Path: dir})
+		files, err := files.Open(files.Root{Path: dir})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer files.Close()
-		was := treeOf(t, dir)
-		_, err = files.ApplyPatch(t.Context(), patch)
-		now := treeOf(t, dir)
+		was := kittest.Tree(t, dir)
+		_, err = Apply(t.Context(), files, patch)
+		now := kittest.Tree(t, dir)
 		if err != nil && !cmp.Equal(was, now) {
 			t.Errorf("%v, and yet %s", err, cmp.Diff(was, now))
 		}
@@ -830,4 +792,32 @@ func FuzzPatch(f *testing.F) {
 			parseDiff(op, "f", patch)
 		}
 	})
+}
+
+// A1: the API's own patch tool changes files in the roots and nowhere else.
+func TestPatchTool(t *testing.T) {
+	k := kittest.New(t)
+	k.Add(APITool(k.Files))
+	k.Write("f", "a\nb\n")
+	for _, c := range []struct {
+		arguments, says string
+		failed          bool
+	}{
+		{`{"type":"update_file","path":"f","diff":"@@\n a\n-b\n+x\n"}`, "M f", false},
+		{`{"type":"create_file","path":"d/n","diff":"+1\n"}`, "A d/n", false},
+		{`{"type":"create_file","path":"../n","diff":"+1\n"}`, "is outside of", true},
+		{`{"type":"delete_file","path":"f","path":"d/n"}`, `duplicate object member name "path"`, true},
+		{`{"type":"delete_file","Path":"f","path":"d/n"}`, `duplicate object member name "path"`, true},
+		{`{"type":`, "cannot be read", true},
+		{``, "cannot be read", true},
+		{`{}`, "is not known", true},
+	} {
+		o := k.Set.Invoke(t.Context(), tool.Call{Kind: item.TypeApplyPatchCall, Name: "apply_patch", Arguments: c.arguments}, tool.Shape{})
+		if o.Failed != c.failed || !strings.Contains(o.Content.Display(), c.says) {
+			t.Errorf("%s: %q", c.arguments, o.Content.Display())
+		}
+	}
+	if diff := cmp.Diff(map[string]string{"f": "a\nx\n", "d/": "", "d/n": "1\n"}, k.Tree()); diff != "" {
+		t.Error(diff)
+	}
 }

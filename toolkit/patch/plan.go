@@ -1,7 +1,7 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package toolkit
+package patch
 
 import (
 	"bytes"
@@ -14,6 +14,9 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/antiphon-go/antiphon/toolkit/internal/files"
+	"github.com/antiphon-go/antiphon/toolkit/internal/wording"
 )
 
 // maxPatchTotal bounds what one patch holds in memory.
@@ -23,7 +26,7 @@ const maxPatchTotal = 64 << 20
 // applied to it in order, so that a later one sees what an earlier one did;
 // nothing is written until all of them fit.
 type patchPlan struct {
-	files   *Files
+	files   *files.Files
 	byPlace map[string]*plannedFile
 	order   []*plannedFile
 	total   int64
@@ -32,26 +35,26 @@ type patchPlan struct {
 
 // plannedFile is a file before and after.
 type plannedFile struct {
-	place
+	files.Place
 	info fs.FileInfo // nil if it does not exist
 	read bool
 	old  []byte // once read
 
 	exists  bool
 	content []byte
-	mode    fs.FileInfo // whose mode it gets; nil for a new file's
-	from    *place      // where it was moved from
+	mode    fs.FileInfo  // whose mode it gets; nil for a new file's
+	from    *files.Place // where it was moved from
 	remarks []string
 }
 
 // maxPatchErrors is how many problems are told at once.
 const maxPatchErrors = 8
 
-// applyPatch does all that the sections say, or nothing, and returns a line for
+// applySections does all that the sections say, or nothing, and returns a line for
 // each file.
-func (f *Files) applyPatch(ctx context.Context, sections []filePatch, disk patchDisk) (string, error) {
-	f.writing.Lock()
-	defer f.writing.Unlock()
+func applySections(ctx context.Context, f *files.Files, sections []filePatch, disk patchDisk) (string, error) {
+	f.Lock()
+	defer f.Unlock()
 	plan := &patchPlan{files: f, byPlace: make(map[string]*plannedFile), disk: disk}
 	var problems []error
 	for i := range sections {
@@ -107,46 +110,43 @@ func (p *patchPlan) section(ctx context.Context, s *filePatch) error {
 			err = p.update(ctx, file, s)
 		}
 	}
-	var worded *PatchError
+	var worded *Error
 	if err == nil || errors.As(err, &worded) {
 		return err
 	}
-	return &PatchError{Path: s.path, Line: s.line, Problem: err.Error()}
+	return &Error{Path: s.path, Line: s.line, Problem: err.Error()}
 }
 
 // file returns the planned file at a path, as it is on disk when it is named
 // for the first time.
 func (p *patchPlan) file(name string) (*plannedFile, error) {
-	at, err := p.files.resolve(name)
+	at, err := p.files.Resolve(name)
 	if err != nil {
 		return nil, err
 	}
-	if file, ok := p.byPlace[at.shown]; ok {
+	if file, ok := p.byPlace[at.Shown]; ok {
 		return file, nil
 	}
-	if at.rel == "." {
-		return nil, isDirectory(at)
-	}
-	if err := at.refuseLink(); err != nil {
+	if err := at.RefuseLink(); err != nil {
 		return nil, err
 	}
-	file := &plannedFile{place: at}
-	if _, err := at.dir().Lstat(at.osPath()); err == nil {
-		if err := file.load(p); err != nil {
+	file := &plannedFile{Place: at}
+	if _, err := at.Dir().Lstat(at.OSPath()); err == nil {
+		if err := file.load(); err != nil {
 			return nil, err
 		}
 	} else if !errors.Is(err, fs.ErrNotExist) {
-		return nil, at.problem("look at", err)
+		return nil, at.Problem("look at", err)
 	}
-	p.byPlace[at.shown] = file
+	p.byPlace[at.Shown] = file
 	p.order = append(p.order, file)
 	return file, nil
 }
 
 // load makes sure that the file is a regular one. Its content is read when a
 // section needs it.
-func (file *plannedFile) load(p *patchPlan) error {
-	opened, info, err := file.place.open("open")
+func (file *plannedFile) load() error {
+	opened, info, err := file.Place.Open("open")
 	if err != nil {
 		return err
 	}
@@ -160,29 +160,29 @@ func (p *patchPlan) text(file *plannedFile) ([]byte, error) {
 		return file.content, nil
 	}
 	shown := file
-	if size := file.info.Size(); size > MaxEditBytes {
-		return nil, fmt.Errorf("%s has %d bytes; the limit for editing is %d", shown, size, MaxEditBytes)
+	if size := file.info.Size(); size > files.MaxEditBytes {
+		return nil, fmt.Errorf("%s has %d bytes; the limit for editing is %d", shown, size, files.MaxEditBytes)
 	}
-	opened, info, err := file.place.open("read")
+	opened, info, err := file.Place.Open("read")
 	if err != nil {
 		return nil, err
 	}
 	defer opened.Close()
 	if !os.SameFile(info, file.info) {
-		return nil, fmt.Errorf("%s: %w", shown, errChanged)
+		return nil, fmt.Errorf("%s: %w", shown, files.ErrChanged)
 	}
-	content, err := io.ReadAll(io.LimitReader(opened, MaxEditBytes+1))
+	content, err := io.ReadAll(io.LimitReader(opened, files.MaxEditBytes+1))
 	if err != nil {
-		return nil, file.place.problem("read", err)
+		return nil, file.Place.Problem("read", err)
 	}
 	file.info, file.read, file.old, file.content = info, true, content, content
-	return content, p.count(file.place, len(content))
+	return content, p.count(file.Place, len(content))
 }
 
 // count keeps the sizes within their limits.
-func (p *patchPlan) count(at place, size int) error {
-	if size > MaxEditBytes {
-		return fmt.Errorf("%s would grow to %d bytes; the limit is %d. Write to another file", at, size, MaxEditBytes)
+func (p *patchPlan) count(at files.Place, size int) error {
+	if size > files.MaxEditBytes {
+		return fmt.Errorf("%s would grow to %d bytes; the limit is %d. Write to another file", at, size, files.MaxEditBytes)
 	}
 	if p.total += int64(size); p.total > maxPatchTotal {
 		return fmt.Errorf("the files of the patch have more than %d bytes together; send it in parts", maxPatchTotal)
@@ -194,30 +194,30 @@ func (p *patchPlan) add(file *plannedFile, s *filePatch) error {
 	if file.exists {
 		return fmt.Errorf("%s exists already; change it with \"%s\", or put a section \"%s\" in front to replace it whole", file, markUpdate, markDelete)
 	}
-	if err := cmp.Or(p.parent(file.place), p.directoryOf(file.place)); err != nil {
+	if err := cmp.Or(p.parent(file.Place), p.directoryOf(file.Place)); err != nil {
 		return err
 	}
 	file.exists, file.read, file.content = true, true, []byte(s.content)
-	return p.count(file.place, len(s.content))
+	return p.count(file.Place, len(s.content))
 }
 
 // parent makes sure that a new file can have its directory: what there is on
 // the way must be directories. Missing ones are made later.
-func (p *patchPlan) parent(at place) error {
-	for dir := at.parent(); ; dir = dir.parent() {
-		if other, ok := p.byPlace[dir.shown]; ok && other.exists {
+func (p *patchPlan) parent(at files.Place) error {
+	for dir := at.Parent(); ; dir = dir.Parent() {
+		if other, ok := p.byPlace[dir.Shown]; ok && other.exists {
 			return fmt.Errorf("%s is a file, not a directory", dir)
 		}
-		info, err := dir.dir().Stat(dir.osPath())
+		info, err := dir.Dir().Stat(dir.OSPath())
 		switch {
 		case err == nil && info.IsDir():
 			return nil
 		case err == nil:
 			return fmt.Errorf("%s is a file, not a directory", dir)
-		case !errors.Is(err, fs.ErrNotExist) || dir.rel == ".":
-			return at.problem("write", err)
+		case !errors.Is(err, fs.ErrNotExist) || dir.Rel == ".":
+			return at.Problem("write", err)
 		}
-		if err := dir.refuseLink(); err != nil {
+		if err := dir.RefuseLink(); err != nil {
 			return err // a link to nowhere
 		}
 	}
@@ -225,9 +225,9 @@ func (p *patchPlan) parent(at place) error {
 
 // directoryOf refuses a new file where a directory was that an earlier
 // section needs.
-func (p *patchPlan) directoryOf(at place) error {
+func (p *patchPlan) directoryOf(at files.Place) error {
 	for _, f := range p.order {
-		if f.exists && f.rootName() == at.rootName() && strings.HasPrefix(f.rel, at.rel+"/") {
+		if f.exists && f.RootName() == at.RootName() && strings.HasPrefix(f.Rel, at.Rel+"/") {
 			return fmt.Errorf("%s cannot be a file: an earlier section of this patch puts %s into a directory of that name", at, f)
 		}
 	}
@@ -246,7 +246,7 @@ func (p *patchPlan) missing(file *plannedFile) error {
 	if file.info != nil {
 		return fmt.Errorf("%s was deleted or moved by an earlier section of this patch", file)
 	}
-	return file.place.missing()
+	return file.Place.Missing()
 }
 
 func (p *patchPlan) update(ctx context.Context, file *plannedFile, s *filePatch) error {
@@ -258,14 +258,14 @@ func (p *patchPlan) update(ctx context.Context, file *plannedFile, s *filePatch)
 		return err
 	}
 	if len(s.hunks) > 0 {
-		if err := file.place.refuseBinary(content, int64(len(content))); err != nil {
+		if err := file.Place.RefuseBinary(content, int64(len(content))); err != nil {
 			return err
 		}
 		text, remarks, err := splitText(string(content)).apply(ctx, s.path, s.hunks)
 		if err != nil {
 			return err
 		}
-		if err := p.count(file.place, len(text)); err != nil {
+		if err := p.count(file.Place, len(text)); err != nil {
 			return err
 		}
 		file.content, file.remarks = []byte(text), append(file.remarks, remarks...)
@@ -287,10 +287,10 @@ func (p *patchPlan) move(file *plannedFile, name string) error {
 	if to.exists {
 		return fmt.Errorf("it cannot be moved to %s, which exists already; a section \"%s\" in front would make room", to, markDelete)
 	}
-	if err := cmp.Or(p.parent(to.place), p.directoryOf(to.place)); err != nil {
+	if err := cmp.Or(p.parent(to.Place), p.directoryOf(to.Place)); err != nil {
 		return err
 	}
-	from := file.place
+	from := file.Place
 	to.exists, to.read, to.content, to.mode, to.from, to.remarks = true, true, file.content, file.mode, &from, file.remarks
 	file.exists, file.content, file.remarks = false, nil, nil
 	return nil
@@ -336,11 +336,11 @@ func summary(changed []*plannedFile, left []string) string {
 		}
 	}
 	for _, name := range left {
-		fmt.Fprintf(&b, "\nThe temporary file %s could not be removed.", quoted(name))
+		fmt.Fprintf(&b, "\nThe temporary file %s could not be removed.", wording.Quoted(name))
 	}
 	return b.String()
 }
 
 func movedAway(changed []*plannedFile, f *plannedFile) bool {
-	return slices.ContainsFunc(changed, func(to *plannedFile) bool { return to.exists && to.from != nil && to.from.shown == f.shown })
+	return slices.ContainsFunc(changed, func(to *plannedFile) bool { return to.exists && to.from != nil && to.from.Shown == f.Shown })
 }

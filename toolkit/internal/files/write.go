@@ -1,7 +1,7 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package toolkit
+package files
 
 import (
 	"errors"
@@ -17,10 +17,10 @@ import (
 // change.
 const MaxEditBytes = 16 << 20
 
-// errChanged says that somebody else wrote to a file while it was edited.
-var errChanged = errors.New("the file was changed by another program at the same time; nothing was written. Read it again and repeat")
+// ErrChanged says that somebody else wrote to a file while it was edited.
+var ErrChanged = errors.New("the file was changed by another program at the same time; nothing was written. Read it again and repeat")
 
-// edit replaces the content of a file by what change makes of it. The file is
+// Edit replaces the content of a file by what change makes of it. The file is
 // never seen half-written: the new content goes to a file beside it, which then
 // takes its place, with the mode of the old one; its owner is the user who runs
 // this program, and other hard links keep the old content. With create, a
@@ -28,7 +28,7 @@ var errChanged = errors.New("the file was changed by another program at the same
 //
 // A second writer in this program waits; a change by another program since the
 // file was read is noticed and refused, short of the instant of the renaming.
-func (f *Files) edit(p place, create bool, change func(old []byte, exists bool) ([]byte, error)) error {
+func (f *Files) Edit(p Place, create bool, change func(old []byte, exists bool) ([]byte, error)) error {
 	f.writing.Lock()
 	defer f.writing.Unlock()
 	old, info, err := p.readForEdit(create)
@@ -42,28 +42,28 @@ func (f *Files) edit(p place, create bool, change func(old []byte, exists bool) 
 	if len(content) > MaxEditBytes {
 		return fmt.Errorf("%s would grow to %d bytes; the limit is %d. Write to another file", p, len(content), MaxEditBytes)
 	}
-	if err := p.replace(content, info); err != nil {
-		if errors.Is(err, errChanged) {
+	if err := p.Replace(content, info); err != nil {
+		if errors.Is(err, ErrChanged) {
 			return fmt.Errorf("%s: %w", p, err)
 		}
-		return p.problem("write", err)
+		return p.Problem("write", err)
 	}
 	return nil
 }
 
 // readForEdit returns the content of a file, and nil information for one that
 // does not exist and may be created.
-func (p place) readForEdit(create bool) ([]byte, fs.FileInfo, error) {
-	if err := p.refuseLink(); err != nil {
+func (p Place) readForEdit(create bool) ([]byte, fs.FileInfo, error) {
+	if err := p.RefuseLink(); err != nil {
 		return nil, nil, err
 	}
-	if _, err := p.dir().Lstat(p.osPath()); create && errors.Is(err, fs.ErrNotExist) {
-		if _, err := p.dir().Stat(p.parent().osPath()); err != nil {
-			return nil, nil, p.problem("write", err)
+	if _, err := p.Dir().Lstat(p.OSPath()); create && errors.Is(err, fs.ErrNotExist) {
+		if _, err := p.Dir().Stat(p.Parent().OSPath()); err != nil {
+			return nil, nil, p.Problem("write", err)
 		}
 		return nil, nil, nil
 	}
-	file, info, err := p.open("edit")
+	file, info, err := p.Open("edit")
 	if err != nil {
 		return nil, nil, err
 	}
@@ -73,34 +73,34 @@ func (p place) readForEdit(create bool) ([]byte, fs.FileInfo, error) {
 	}
 	content, err := io.ReadAll(io.LimitReader(file, MaxEditBytes+1))
 	if err != nil {
-		return nil, nil, p.problem("read", err)
+		return nil, nil, p.Problem("read", err)
 	}
 	return content, info, nil
 }
 
-// refuseLink refuses to write through a symbolic link: replacing it would leave
+// RefuseLink refuses to write through a symbolic link: replacing it would leave
 // its target after, unchanged.
-func (p place) refuseLink() error {
-	info, err := p.dir().Lstat(p.osPath())
+func (p Place) RefuseLink() error {
+	info, err := p.Dir().Lstat(p.OSPath())
 	if err != nil || info.Mode()&fs.ModeSymlink == 0 {
 		return nil
 	}
-	target, err := p.dir().Readlink(p.osPath())
+	target, err := p.Dir().Readlink(p.OSPath())
 	if err != nil || filepath.IsAbs(target) {
 		return fmt.Errorf("%s is a symbolic link; write to the file itself", p)
 	}
-	to := p.root.place(path.Join(path.Dir(p.rel), filepath.ToSlash(target)))
+	to := p.root.place(path.Join(path.Dir(p.Rel), filepath.ToSlash(target)))
 	return fmt.Errorf("%s is a symbolic link; write to the file itself: %s", p, to)
 }
 
-// replace replaces the content of a file whose state was old, nil for none.
-func (p place) replace(content []byte, old fs.FileInfo) (err error) {
-	dir := p.dir()
+// Replace replaces the content of a file whose state was old, nil for none.
+func (p Place) Replace(content []byte, old fs.FileInfo) (err error) {
+	dir := p.Dir()
 	mode := fs.FileMode(0o666)
 	if old != nil {
 		mode = old.Mode().Perm()
 	}
-	temp := p.beside().osPath()
+	temp := p.Beside().OSPath()
 	file, err := dir.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return err
@@ -110,18 +110,18 @@ func (p place) replace(content []byte, old fs.FileInfo) (err error) {
 			err = errors.Join(err, dir.Remove(temp))
 		}
 	}()
-	if err := fill(file, content, old); err != nil {
+	if err := Fill(file, content, old); err != nil {
 		return err
 	}
-	if err := p.unchanged(old); err != nil {
+	if err := p.Unchanged(old); err != nil {
 		return err
 	}
-	return dir.Rename(temp, p.osPath())
+	return dir.Rename(temp, p.OSPath())
 }
 
-// fill writes and closes a new file, so that it is on disk before it gets its
+// Fill writes and closes a new file, so that it is on disk before it gets its
 // name.
-func fill(file *os.File, content []byte, old fs.FileInfo) error {
+func Fill(file *os.File, content []byte, old fs.FileInfo) error {
 	_, err := file.Write(content)
 	if err == nil && old != nil {
 		// The mode at creation was cut by the umask.
@@ -133,17 +133,17 @@ func fill(file *os.File, content []byte, old fs.FileInfo) error {
 	return errors.Join(err, file.Close())
 }
 
-// unchanged reports errChanged if the file is not what it was.
-func (p place) unchanged(old fs.FileInfo) error {
-	now, err := p.dir().Lstat(p.osPath())
+// Unchanged reports errChanged if the file is not what it was.
+func (p Place) Unchanged(old fs.FileInfo) error {
+	now, err := p.Dir().Lstat(p.OSPath())
 	if old == nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
-		return errChanged
+		return ErrChanged
 	}
 	if err != nil || !os.SameFile(old, now) || old.Size() != now.Size() || !old.ModTime().Equal(now.ModTime()) {
-		return errChanged
+		return ErrChanged
 	}
 	return nil
 }

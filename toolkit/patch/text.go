@@ -1,7 +1,7 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package toolkit
+package patch
 
 import (
 	"cmp"
@@ -48,7 +48,7 @@ type placed struct {
 func (p placed) stop() int { return p.start + p.count }
 
 // apply returns the content after the hunks, and a remark for those that fit
-// only roughly. The error joins a [*PatchError] for each that does not fit.
+// only roughly. The error joins a [*Error] for each that does not fit.
 func (t *patchText) apply(ctx context.Context, path string, hunks []hunk) (content string, remarks []string, err error) {
 	var done []placed
 	var errs []error
@@ -59,7 +59,7 @@ func (t *patchText) apply(ctx context.Context, path string, hunks []hunk) (conte
 		}
 		p, problem := t.place(&hunks[i], from, done)
 		if problem != "" {
-			errs = append(errs, &PatchError{Path: path, Hunk: hunks[i].number, Line: hunks[i].line, Problem: problem})
+			errs = append(errs, &Error{Path: path, Hunk: hunks[i].number, Line: hunks[i].line, Problem: problem})
 			continue
 		}
 		if p.like > alike {

@@ -1,7 +1,7 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package toolkit
+package patch
 
 import (
 	"context"
@@ -11,6 +11,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/antiphon-go/antiphon/toolkit/internal/files"
 )
 
 // patchDisk is what a patch does to the disk, all of it through [os.Root].
@@ -19,23 +21,23 @@ type patchDisk struct {
 	before func(op, name string) error
 }
 
-func (d patchDisk) may(op string, p place) error {
+func (d patchDisk) may(op string, p files.Place) error {
 	if d.before == nil {
 		return nil
 	}
-	return d.before(op, p.shown)
+	return d.before(op, p.Shown)
 }
 
-func (d patchDisk) mkdir(p place) error {
+func (d patchDisk) mkdir(p files.Place) error {
 	if err := d.may("mkdir", p); err != nil {
 		return err
 	}
-	return p.dir().Mkdir(p.osPath(), 0o777)
+	return p.Dir().Mkdir(p.OSPath(), 0o777)
 }
 
 // write makes a new file and brings it to the disk. mode is that of another
 // file, or nil.
-func (d patchDisk) write(p place, content []byte, mode fs.FileInfo) error {
+func (d patchDisk) write(p files.Place, content []byte, mode fs.FileInfo) error {
 	if err := d.may("write", p); err != nil {
 		return err
 	}
@@ -43,37 +45,37 @@ func (d patchDisk) write(p place, content []byte, mode fs.FileInfo) error {
 	if mode != nil {
 		perm = mode.Mode().Perm()
 	}
-	file, err := p.dir().OpenFile(p.osPath(), os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+	file, err := p.Dir().OpenFile(p.OSPath(), os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
 	if err != nil {
 		return err
 	}
-	return fill(file, content, mode)
+	return files.Fill(file, content, mode)
 }
 
-func (d patchDisk) link(from, to place) error {
+func (d patchDisk) link(from, to files.Place) error {
 	if err := d.may("link", to); err != nil {
 		return err
 	}
-	return from.dir().Link(from.osPath(), to.osPath())
+	return from.Dir().Link(from.OSPath(), to.OSPath())
 }
 
-func (d patchDisk) rename(from, to place) error {
+func (d patchDisk) rename(from, to files.Place) error {
 	if err := d.may("rename", to); err != nil {
 		return err
 	}
-	return from.dir().Rename(from.osPath(), to.osPath())
+	return from.Dir().Rename(from.OSPath(), to.OSPath())
 }
 
-func (d patchDisk) remove(p place) error {
+func (d patchDisk) remove(p files.Place) error {
 	if err := d.may("remove", p); err != nil {
 		return err
 	}
-	return p.dir().Remove(p.osPath())
+	return p.Dir().Remove(p.OSPath())
 }
 
 // sync brings the names in a directory to the disk, where the system can.
-func (d patchDisk) sync(p place) {
-	if dir, err := p.dir().Open(p.osPath()); err == nil {
+func (d patchDisk) sync(p files.Place) {
+	if dir, err := p.Dir().Open(p.OSPath()); err == nil {
 		dir.Sync()
 		dir.Close()
 	}
@@ -88,17 +90,17 @@ func (d patchDisk) sync(p place) {
 // name that begins with ".antiphon-".
 type commit struct {
 	patchDisk
-	files *Files
-	temps []place // to be removed in the end
-	dirs  []place // made by this commit
+	files *files.Files
+	temps []files.Place // to be removed in the end
+	dirs  []files.Place // made by this commit
 	undo  []func() error
 }
 
 // staged is a file with what lies ready beside it.
 type staged struct {
 	*plannedFile
-	fresh  place // the new content
-	backup place // the old file
+	fresh  files.Place // the new content
+	backup files.Place // the old file
 }
 
 // commit returns the temporary files that could not be removed.
@@ -121,7 +123,7 @@ func (p *patchPlan) commit(ctx context.Context, changed []*plannedFile) (left []
 	for _, file := range changed {
 		s, err := c.prepare(file)
 		if err != nil {
-			return nil, c.worded(file.place, err)
+			return nil, c.worded(file.Place, err)
 		}
 		all = append(all, s)
 		if err := ctx.Err(); err != nil {
@@ -131,21 +133,21 @@ func (p *patchPlan) commit(ctx context.Context, changed []*plannedFile) (left []
 	return nil, c.steps(all)
 }
 
-func (c *commit) worded(p place, err error) error {
-	if errors.Is(err, errChanged) {
-		return fmt.Errorf("%s: %w", p, errChanged)
+func (c *commit) worded(p files.Place, err error) error {
+	if errors.Is(err, files.ErrChanged) {
+		return fmt.Errorf("%s: %w", p, files.ErrChanged)
 	}
-	return p.problem("write", err)
+	return p.Problem("write", err)
 }
 
 // prepare does what nobody sees yet.
 func (c *commit) prepare(file *plannedFile) (s staged, err error) {
 	s.plannedFile = file
 	if file.exists {
-		if err := c.makeDirs(file.parent()); err != nil {
+		if err := c.makeDirs(file.Parent()); err != nil {
 			return s, err
 		}
-		s.fresh = file.beside()
+		s.fresh = file.Beside()
 		c.temps = append(c.temps, s.fresh)
 		if err := c.write(s.fresh, file.content, file.mode); err != nil {
 			return s, err
@@ -154,15 +156,15 @@ func (c *commit) prepare(file *plannedFile) (s staged, err error) {
 	if file.info == nil {
 		return s, nil
 	}
-	if err := file.unchanged(file.info); err != nil {
+	if err := file.Unchanged(file.info); err != nil {
 		return s, err
 	}
-	s.backup = file.beside()
+	s.backup = file.Beside()
 	c.temps = append(c.temps, s.backup)
 	if !file.exists {
 		return s, nil // the removal is a rename to this name
 	}
-	if err := c.link(file.place, s.backup); err == nil {
+	if err := c.link(file.Place, s.backup); err == nil {
 		return s, nil
 	}
 	// A file system without links: keep a copy.
@@ -170,11 +172,11 @@ func (c *commit) prepare(file *plannedFile) (s staged, err error) {
 }
 
 // makeDirs makes the directories that are missing, the outermost first.
-func (c *commit) makeDirs(dir place) error {
-	if _, err := dir.dir().Stat(dir.osPath()); err == nil || dir.rel == "." {
+func (c *commit) makeDirs(dir files.Place) error {
+	if _, err := dir.Dir().Stat(dir.OSPath()); err == nil || dir.Rel == "." {
 		return nil
 	}
-	if err := c.makeDirs(dir.parent()); err != nil {
+	if err := c.makeDirs(dir.Parent()); err != nil {
 		return err
 	}
 	err := c.mkdir(dir)
@@ -193,12 +195,12 @@ func (c *commit) steps(all []staged) error {
 			continue
 		}
 		if err := c.put(s); err != nil {
-			return c.worded(s.place, err)
+			return c.worded(s.Place, err)
 		}
 	}
 	for _, s := range all {
 		if s.exists {
-			c.sync(s.parent())
+			c.sync(s.Parent())
 		}
 	}
 	for _, s := range all {
@@ -206,7 +208,7 @@ func (c *commit) steps(all []staged) error {
 			continue
 		}
 		if err := c.take(s); err != nil {
-			return c.worded(s.place, err)
+			return c.worded(s.Place, err)
 		}
 	}
 	return nil
@@ -214,44 +216,44 @@ func (c *commit) steps(all []staged) error {
 
 // put gives a new content its name.
 func (c *commit) put(s staged) error {
-	if err := s.unchanged(s.info); err != nil {
+	if err := s.Unchanged(s.info); err != nil {
 		return err
 	}
 	if s.info == nil {
 		return c.putNew(s)
 	}
-	if err := c.rename(s.fresh, s.place); err != nil {
+	if err := c.rename(s.fresh, s.Place); err != nil {
 		return err
 	}
-	c.undo = append(c.undo, func() error { return c.rename(s.backup, s.place) })
+	c.undo = append(c.undo, func() error { return c.rename(s.backup, s.Place) })
 	return nil
 }
 
 // putNew never takes the place of a file that came up meanwhile, where the
 // file system has links.
 func (c *commit) putNew(s staged) error {
-	err := c.link(s.fresh, s.place)
+	err := c.link(s.fresh, s.Place)
 	if errors.Is(err, fs.ErrExist) {
-		return errChanged
+		return files.ErrChanged
 	}
 	if err != nil {
-		err = c.rename(s.fresh, s.place)
+		err = c.rename(s.fresh, s.Place)
 	}
 	if err == nil {
-		c.undo = append(c.undo, func() error { return c.remove(s.place) })
+		c.undo = append(c.undo, func() error { return c.remove(s.Place) })
 	}
 	return err
 }
 
 // take removes a file, by giving it another name.
 func (c *commit) take(s staged) error {
-	if err := s.unchanged(s.info); err != nil {
+	if err := s.Unchanged(s.info); err != nil {
 		return err
 	}
-	if err := c.rename(s.place, s.backup); err != nil {
+	if err := c.rename(s.Place, s.backup); err != nil {
 		return err
 	}
-	c.undo = append(c.undo, func() error { return c.rename(s.backup, s.place) })
+	c.undo = append(c.undo, func() error { return c.rename(s.backup, s.Place) })
 	return nil
 }
 
@@ -261,7 +263,7 @@ func (c *commit) takeBack() error {
 	var errs []error
 	for _, undo := range slices.Backward(c.undo) {
 		if err := undo(); err != nil {
-			errs = append(errs, cause(err))
+			errs = append(errs, files.Cause(err))
 		}
 	}
 	if len(errs) == 0 {
@@ -269,7 +271,7 @@ func (c *commit) takeBack() error {
 	}
 	var kept []string
 	for _, temp := range c.temps {
-		if _, err := temp.dir().Lstat(temp.osPath()); err == nil {
+		if _, err := temp.Dir().Lstat(temp.OSPath()); err == nil {
 			kept = append(kept, temp.String())
 		}
 	}
@@ -280,7 +282,7 @@ func (c *commit) takeBack() error {
 func (c *commit) clean() (left []string) {
 	for _, temp := range c.temps {
 		if err := c.remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			left = append(left, temp.shown)
+			left = append(left, temp.Shown)
 		}
 	}
 	return left

@@ -1,13 +1,15 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package toolkit
+package patch
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/antiphon-go/antiphon/toolkit/internal/wording"
 )
 
 const (
@@ -31,7 +33,7 @@ func (t *patchText) ambiguous(h *hunk, at []int) string {
 	}
 	what := "its lines were"
 	if len(h.old()) == 0 {
-		what = fmt.Sprintf("its line %s was", clip("@@ "+h.anchors[len(h.anchors)-1]))
+		what = fmt.Sprintf("its line %s was", wording.Clip("@@ "+h.anchors[len(h.anchors)-1]))
 	}
 	return fmt.Sprintf("%s found %d times in the file, at line %s, so it is not clear which is meant. Add lines of context, or a line \"@@ \" with the line of the function or section it is in (a second such line goes further in)",
 		what, len(at), strings.Join(lines, ", "))
@@ -39,12 +41,12 @@ func (t *patchText) ambiguous(h *hunk, at []int) string {
 
 // noAnchor says that a line given after @@ is not there, and what is like it.
 func (t *patchText) noAnchor(anchor string) string {
-	text := fmt.Sprintf("the line %s, given after @@, is not in the file", clip(anchor))
+	text := fmt.Sprintf("the line %s, given after @@, is not in the file", wording.Clip(anchor))
 	if len(t.index.lines) == 0 {
 		return text + ", which is empty"
 	}
 	if i := t.wordsLike(anchor); i >= 0 {
-		return text + fmt.Sprintf(". The line most like it is %d: %s", i+1, clip(t.index.lines[i]))
+		return text + fmt.Sprintf(". The line most like it is %d: %s", i+1, wording.Clip(t.index.lines[i]))
 	}
 	return text
 }
@@ -63,7 +65,7 @@ func (t *patchText) noPlace(h *hunk) string {
 	}
 	b.WriteString(":\n")
 	for _, line := range old[:min(len(old), maxShownLines)] {
-		b.WriteString("    | " + clipped(line) + "\n")
+		b.WriteString("    | " + wording.Clipped(line) + "\n")
 	}
 	if n := len(old) - maxShownLines; n > 0 {
 		fmt.Fprintf(&b, "    and %d more\n", n)
@@ -85,7 +87,7 @@ func (t *patchText) showNearest(b *strings.Builder, old []string, start, end int
 	shown := min(end, start+maxShownLines)
 	fmt.Fprintf(b, "The place most like them is line %s of the file:\n", lineRange(start, end-start))
 	for i := start; i < shown; i++ {
-		fmt.Fprintf(b, "%6d | %s\n", i+1, clipped(t.index.lines[i]))
+		fmt.Fprintf(b, "%6d | %s\n", i+1, wording.Clipped(t.index.lines[i]))
 	}
 	if end > shown {
 		fmt.Fprintf(b, "       and %d more\n", end-shown)
@@ -190,7 +192,7 @@ func shared(words map[string]bool, have []string) float64 {
 }
 
 func wordsOf(line string) []string {
-	return strings.FieldsFunc(clipped(line), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	return strings.FieldsFunc(wording.Clipped(line), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
 
 // differences aligns the lines of a hunk with those at a place of the file and
@@ -204,13 +206,13 @@ func (t *patchText) differences(run []string, start, end int) []string {
 	i, j := 0, 0
 	for _, pair := range append(commonLines(have, run), [2]int{len(have), len(run)}) {
 		for ; i < pair[0] && j < pair[1]; i, j = i+1, j+1 {
-			say("line %d is %s, the patch has %s%s", start+i+1, clip(have[i]), clip(run[j]), caseOnly(have[i], run[j]))
+			say("line %d is %s, the patch has %s%s", start+i+1, wording.Clip(have[i]), wording.Clip(run[j]), caseOnly(have[i], run[j]))
 		}
 		for ; i < pair[0]; i++ {
-			say("line %d, %s, is not in the patch", start+i+1, clip(have[i]))
+			say("line %d, %s, is not in the patch", start+i+1, wording.Clip(have[i]))
 		}
 		for ; j < pair[1]; j++ {
-			say("the patch has %s, which is not at line %d", clip(run[j]), start+i+1)
+			say("the patch has %s, which is not at line %d", wording.Clip(run[j]), start+i+1)
 		}
 		i, j = pair[0]+1, pair[1]+1
 	}

@@ -1,13 +1,15 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package toolkit
+package patch
 
 import (
 	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/antiphon-go/antiphon/toolkit/internal/wording"
 )
 
 // Limits of one patch.
@@ -18,9 +20,9 @@ const (
 	maxPatchHunks = 5000
 )
 
-// PatchError is a part of a patch that cannot be applied. Its text is what the
+// Error is a part of a patch that cannot be applied. Its text is what the
 // model reads to mend the patch.
-type PatchError struct {
+type Error struct {
 	// Path is the file as the patch names it, "" for the patch as a whole.
 	Path string
 	// Hunk counts the file's hunks from 1; 0 is the file as a whole.
@@ -31,10 +33,10 @@ type PatchError struct {
 	Problem string
 }
 
-func (e *PatchError) Error() string {
+func (e *Error) Error() string {
 	var at []string
 	if e.Path != "" {
-		at = append(at, quoted(e.Path))
+		at = append(at, wording.Quoted(e.Path))
 	}
 	if e.Hunk > 0 {
 		at = append(at, fmt.Sprintf("hunk %d", e.Hunk))
@@ -167,10 +169,10 @@ func parsePatch(text string) ([]filePatch, error) {
 	}
 	p.next++
 	if p.skipBlank(); !p.done() {
-		return nil, p.problem(p.next+1, "there is text after %q: %s", markEnd, clip(p.lines[p.next]))
+		return nil, p.problem(p.next+1, "there is text after %q: %s", markEnd, wording.Clip(p.lines[p.next]))
 	}
 	if len(files) == 0 {
-		return nil, &PatchError{Problem: "the patch has no files; it needs at least one line " + sectionMarks}
+		return nil, &Error{Problem: "the patch has no files; it needs at least one line " + sectionMarks}
 	}
 	return files, nil
 }
@@ -197,7 +199,7 @@ func parseDiff(op patchOp, path, diff string) (filePatch, error) {
 		err = p.update(&file)
 	}
 	if err == nil && !p.done() && p.trimmed() != markEnd {
-		err = p.fileProblem(&file, p.next+1, "a diff of one file cannot have the line %s", clip(p.lines[p.next]))
+		err = p.fileProblem(&file, p.next+1, "a diff of one file cannot have the line %s", wording.Clip(p.lines[p.next]))
 	}
 	return file, err
 }
@@ -209,14 +211,14 @@ func unwrapDiff(file filePatch, diff string) (filePatch, error) {
 		return file, err
 	}
 	if len(files) != 1 || files[0].op != file.op || files[0].path != file.path || files[0].moveTo != "" {
-		return file, &PatchError{Path: file.path, Problem: "the diff holds a patch of its own that does something else; send the lines of this file only"}
+		return file, &Error{Path: file.path, Problem: "the diff holds a patch of its own that does something else; send the lines of this file only"}
 	}
 	return files[0], nil
 }
 
 func newPatchParser(text string) (*patchParser, error) {
 	if len(text) > MaxPatchBytes {
-		return nil, &PatchError{Problem: fmt.Sprintf("the patch has %d bytes; the limit is %d. Send it in parts", len(text), MaxPatchBytes)}
+		return nil, &Error{Problem: fmt.Sprintf("the patch has %d bytes; the limit is %d. Send it in parts", len(text), MaxPatchBytes)}
 	}
 	lines := strings.Split(text, "\n")
 	if last := len(lines) - 1; lines[last] == "" {
@@ -247,7 +249,7 @@ var heredoc = regexp.MustCompile(`^(?:[\w./-]+\s+)?<<-?\s*(['"]?)(\w+)(['"]?)$`)
 func (p *patchParser) open() error {
 	p.skipBlank()
 	if p.done() {
-		return &PatchError{Problem: "the patch is empty; it begins with the line " + strconv.Quote(markBegin)}
+		return &Error{Problem: "the patch is empty; it begins with the line " + strconv.Quote(markBegin)}
 	}
 	if first := p.trimmed(); first != markBegin {
 		if end, wrapped := wrapper(first); wrapped {
@@ -257,7 +259,7 @@ func (p *patchParser) open() error {
 		}
 	}
 	if p.done() || p.trimmed() != markBegin {
-		return p.problem(min(p.next+1, len(p.lines)), "a patch begins with the line %q and ends with the line %q; this one begins with %s", markBegin, markEnd, clip(p.lines[min(p.next, len(p.lines)-1)]))
+		return p.problem(min(p.next+1, len(p.lines)), "a patch begins with the line %q and ends with the line %q; this one begins with %s", markBegin, markEnd, wording.Clip(p.lines[min(p.next, len(p.lines)-1)]))
 	}
 	p.next++
 	return nil
@@ -294,7 +296,7 @@ func (p *patchParser) file() (filePatch, error) {
 		}
 	}
 	if !ok {
-		return file, p.problem(p.next+1, "%s is not the beginning of a file; want %s", clip(header), sectionMarks)
+		return file, p.problem(p.next+1, "%s is not the beginning of a file; want %s", wording.Clip(header), sectionMarks)
 	}
 	if file.path == "" {
 		return file, p.problem(p.next+1, "the line names no file")
@@ -336,7 +338,7 @@ func (p *patchParser) addition(file *filePatch) error {
 		case strings.TrimSpace(line) == "":
 			// A blank line for the eye: a blank line of the file has its "+".
 		default:
-			return p.fileProblem(file, p.next+1, `every line of a new file begins with "+"; this one is %s`, clip(line))
+			return p.fileProblem(file, p.next+1, `every line of a new file begins with "+"; this one is %s`, wording.Clip(line))
 		}
 	}
 	file.content = cutEnd(b.String(), noEnd)
@@ -403,7 +405,7 @@ func (p *patchParser) hunk(file *filePatch, h *hunk) error {
 		}
 		e, ok := parseEdit(line)
 		if !ok {
-			return p.hunkProblem(file, h, p.next+1, `every line of a hunk begins with " " (kept), "-" (removed) or "+" (added); this one is %s`, clip(line))
+			return p.hunkProblem(file, h, p.next+1, `every line of a hunk begins with " " (kept), "-" (removed) or "+" (added); this one is %s`, wording.Clip(line))
 		}
 		h.edits = append(h.edits, e)
 	}
@@ -466,13 +468,13 @@ func (p *patchParser) atSection() bool {
 }
 
 func (p *patchParser) problem(line int, format string, a ...any) error {
-	return &PatchError{Line: line, Problem: fmt.Sprintf(format, a...)}
+	return &Error{Line: line, Problem: fmt.Sprintf(format, a...)}
 }
 
 func (p *patchParser) fileProblem(file *filePatch, line int, format string, a ...any) error {
-	return &PatchError{Path: file.path, Line: line, Problem: fmt.Sprintf(format, a...)}
+	return &Error{Path: file.path, Line: line, Problem: fmt.Sprintf(format, a...)}
 }
 
 func (p *patchParser) hunkProblem(file *filePatch, h *hunk, line int, format string, a ...any) error {
-	return &PatchError{Path: file.path, Hunk: h.number, Line: line, Problem: fmt.Sprintf(format, a...)}
+	return &Error{Path: file.path, Hunk: h.number, Line: line, Problem: fmt.Sprintf(format, a...)}
 }

@@ -1,0 +1,140 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package files
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/antiphon-go/antiphon/toolkit/internal/wording"
+)
+
+// Place is a path that was resolved to a root.
+type Place struct {
+	root *openRoot
+	// Rel is the slash-separated path inside the root, clean and local; "." is
+	// the root itself.
+	Rel string
+	// Shown is one spelling for every way to write the same place: the relative
+	// path, after "name:" unless the root is the default.
+	Shown string
+}
+
+// String is how the place stands in a sentence.
+func (p Place) String() string { return wording.Quoted(p.Shown) }
+
+// Base returns the name of the place in its directory.
+func (p Place) Base() string { return path.Base(p.Rel) }
+
+// Parent returns the directory of the place; that of a root is the root.
+func (p Place) Parent() Place { return p.root.place(path.Dir(p.Rel)) }
+
+// Dir returns the directory of the root. Every access goes through it, with the
+// path that [Place.OSPath] returns.
+func (p Place) Dir() *os.Root { return p.root.dir }
+
+// OSPath returns the path inside the root as the operating system writes it.
+func (p Place) OSPath() string { return filepath.FromSlash(p.Rel) }
+
+// Path is where the place is on this machine, which a model is not told.
+func (p Place) Path() string { return filepath.Join(p.root.abs[0], p.OSPath()) }
+
+// RootName names the root of the place for [Files.In]: "" is the default.
+func (p Place) RootName() string {
+	if p.root.isDefault {
+		return ""
+	}
+	return p.root.Name
+}
+
+// Beside returns the place of a new temporary file in the same directory.
+func (p Place) Beside() Place { return p.Parent().Entry(".antiphon-" + rand.Text() + ".tmp") }
+
+// Entry returns the place of one entry of a directory. Its name is taken as it
+// is: on Unix it may hold a backslash.
+func (p Place) Entry(name string) Place {
+	if p.Rel == "." {
+		return p.root.place(name)
+	}
+	return p.root.place(p.Rel + "/" + name)
+}
+
+func (r *openRoot) place(rel string) Place {
+	p := Place{root: r, Rel: rel, Shown: rel}
+	if !r.isDefault {
+		p.Shown = r.Name + ":" + rel
+	}
+	return p
+}
+
+// Resolve finds the root and the path inside it that a model means:
+//
+//   - name:path, where name is a root, always picks that root;
+//   - an absolute path is accepted if it lies inside a root;
+//   - name/path picks a root too, unless the default root holds an entry of
+//     that name, because then that is what a listing has shown;
+//   - everything else belongs to the default root.
+//
+// Dots are resolved in the text, before any symbolic link is followed. This
+// only chooses: that nothing escapes is the work of [os.Root], which every
+// access goes through.
+func (f *Files) Resolve(name string) (Place, error) {
+	if name == "" {
+		return Place{}, fmt.Errorf("the path is empty; a path is relative to a root, such as \"docs/notes.md\"")
+	}
+	slashed := filepath.ToSlash(name)
+	if prefix, rest, ok := strings.Cut(slashed, ":"); ok {
+		if r := f.root(prefix); r != nil {
+			return f.inside(r, strings.TrimLeft(rest, "/"), name)
+		}
+	}
+	if filepath.IsAbs(name) || filepath.VolumeName(name) != "" || strings.HasPrefix(slashed, "/") {
+		return f.absolute(name)
+	}
+	first, rest, _ := strings.Cut(path.Clean(slashed), "/")
+	if r := f.root(first); r != nil {
+		if _, err := f.roots[0].dir.Lstat(first); errors.Is(err, fs.ErrNotExist) {
+			return f.inside(r, rest, name)
+		}
+	}
+	return f.inside(f.roots[0], slashed, name)
+}
+
+// inside cleans a path and refuses one that leads out of its root.
+func (f *Files) inside(r *openRoot, rel, name string) (Place, error) {
+	rel = path.Clean(rel)
+	if !filepath.IsLocal(filepath.FromSlash(rel)) {
+		return Place{}, f.outside(name)
+	}
+	return r.place(rel), nil
+}
+
+// absolute accepts an absolute path inside a root, the innermost if roots lie
+// in each other.
+func (f *Files) absolute(name string) (Place, error) {
+	var found *openRoot
+	var rel string
+	for _, r := range f.roots {
+		for _, abs := range r.abs {
+			in, err := filepath.Rel(abs, name)
+			if err == nil && filepath.IsLocal(in) && (found == nil || len(in) < len(rel)) {
+				found, rel = r, in
+			}
+		}
+	}
+	if found == nil {
+		return Place{}, f.outside(name)
+	}
+	return f.inside(found, filepath.ToSlash(rel), name)
+}
+
+func (f *Files) outside(name string) error {
+	return fmt.Errorf("%s is outside of what this tool may use; paths are relative to a root (%s), or name:path", wording.Quoted(name), f.names())
+}
