@@ -7,7 +7,7 @@
 //
 //   - agent: the loop, with item (the vocabulary), tool (what a model may call)
 //     and session (the log) beside it
-//   - responses: the client
+//   - responses: the client, and server: the other side
 //   - chatmd and agentfile: agents kept as text files
 //   - agenttest and rehearsal: for tests, yours included
 //

@@ -4,83 +4,68 @@
 package rehearsal
 
 import (
+	"context"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
-	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/server"
 )
+
+// Respond plays the next turn. It makes the server a [server.Backend].
+func (s *Server) Respond(ctx context.Context, r *server.Request, w *server.Writer) error {
+	a, err := s.answer(r)
+	if err != nil {
+		return err
+	}
+	return a.write(ctx, w)
+}
+
+// CountTokens returns what the usage of a response would say. It makes the server
+// a [server.TokenCounter].
+func (s *Server) CountTokens(_ context.Context, r *server.Request) (int64, error) {
+	return countInput(r), nil
+}
 
 // answer is one response, made in full before its first byte is sent.
 type answer struct {
-	*asked
 	id      string
-	created int64 // seconds since 1970
+	in      intake
 	pace    time.Duration
 	outputs []output
-	usage   item.Usage
-	echoes  item.Extra    // what it repeats of the request
 	tail    time.Duration // wait before the end
 }
 
-// covers returns what a request goes on from that names this response.
-func (a *answer) covers() []item.Item {
-	list := a.all()
-	for i := range a.outputs {
-		list = append(list, a.outputs[i].done)
-	}
-	return list
-}
-
-// answer makes the response to a request. If that fails the request is
-// released.
-func (s *Server) answer(q *asked) (a *answer, wrong *problem) {
-	defer func() {
-		if wrong != nil {
-			s.release(q)
-		}
-	}()
-	items, wrong := unpacked(q.all(), s.limit())
-	if wrong != nil {
-		return nil, wrong
-	}
-	tools, _ := q.body.Member("tools")
-	if wrong = s.overflow(countInput(q.req, tools, q.all())); wrong != nil {
-		return nil, wrong
-	}
-	f, err := factsOf(q.req, items)
+// answer makes the response to a request.
+func (s *Server) answer(r *server.Request) (*answer, error) {
+	items, err := s.unpacked(r.Items)
 	if err != nil {
-		return nil, invalid("", "", "%v", err)
+		return nil, err
+	}
+	if err = s.overflow(countInput(r)); err != nil {
+		return nil, err
+	}
+	f, err := factsOf(r.Request, items)
+	if err != nil {
+		return nil, server.Invalid("", "", "%v", err)
 	}
 	var steps []step
-	if !q.warm {
-		if steps, wrong = s.steps(f); wrong != nil {
-			return nil, wrong
+	if !r.WarmUp {
+		if steps, err = s.steps(f); err != nil {
+			return nil, err
 		}
 	}
-	in := s.seen.take(q.req, tools, q.all())
-	list, tail, err := build(steps, naming{in.hash, f.at.total + 1}, q.req)
-	if err != nil {
-		return nil, invalid(codeScript, "", "%v", err)
-	}
-	echoes, err := s.echoes(q)
-	if err != nil {
-		return nil, invalid("", "", "%v", err)
-	}
-	a = &answer{asked: q, echoes: echoes, id: "resp" + idMark + in.hash, created: s.now(), pace: s.pace(), outputs: list, usage: usageOf(in, list), tail: tail}
-	if q.warm {
+	in := s.seen.take(r)
+	a := &answer{id: "resp" + idMark + in.hash, in: in, pace: s.pace()}
+	if r.WarmUp {
 		a.id += "_warm"
 	}
+	a.outputs, a.tail = build(steps, naming{in.hash, f.at.total + 1}, r.Request)
 	return a, nil
 }
 
-func (s *Server) now() int64 {
-	if s.Now != nil {
-		return s.Now().Unix()
-	}
-	return fixedTime.Unix()
-}
-
 // overflow is the problem of an input that is longer than the context.
-func (s *Server) overflow(tokens int64) *problem {
+func (s *Server) overflow(tokens int64) error {
 	window := s.Window
 	if window == 0 && s.Script != nil {
 		window = s.Script.window
@@ -88,7 +73,7 @@ func (s *Server) overflow(tokens int64) *problem {
 	if window <= 0 || tokens <= window {
 		return nil
 	}
-	return invalid("context_length_exceeded", "input",
+	return server.Invalid("context_length_exceeded", "input",
 		"Your input exceeds the context window of this model: it has %d tokens, of %d. Please adjust your input and try again.", tokens, window)
 }
 
@@ -97,4 +82,78 @@ func (s *Server) pace() time.Duration {
 		return s.Script.pace
 	}
 	return s.Pace
+}
+
+// write sends the answer, each piece of text at its time.
+func (a *answer) write(ctx context.Context, w *server.Writer) error {
+	_ = w.Begin(a.id) // its error, as all others, comes again
+	for i := range a.outputs {
+		o := &a.outputs[i]
+		if err := sleep(ctx, o.wait); err != nil {
+			return err
+		}
+		_ = w.Open(o.begin)
+		for _, p := range o.pieces {
+			if err := a.say(ctx, w, p); err != nil {
+				return err
+			}
+		}
+		_ = w.Close()
+	}
+	if err := sleep(ctx, a.tail); err != nil {
+		return err
+	}
+	w.Usage(usageOf(a.in, w.Response().Output))
+	return nil
+}
+
+// say sends a piece of text word by word.
+func (a *answer) say(ctx context.Context, w *server.Writer, p piece) error {
+	if err := sleep(ctx, p.wait); err != nil {
+		return err
+	}
+	for _, word := range words(p.text) {
+		if err := sleep(ctx, a.pace); err != nil {
+			return err
+		}
+		if err := w.Delta(word); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
+
+// maxWord is where text without spaces is cut, in bytes.
+const maxWord = 24
+
+// words cuts a text after its white space; joined they are the text. A rune is
+// never cut.
+func words(text string) []string {
+	var list []string
+	begin, space := 0, false
+	for i, r := range text {
+		if isSpace := unicode.IsSpace(r); space && !isSpace || i-begin+utf8.RuneLen(r) > maxWord && !isSpace {
+			list = append(list, text[begin:i])
+			begin = i
+		}
+		space = unicode.IsSpace(r)
+	}
+	if begin < len(text) {
+		list = append(list, text[begin:])
+	}
+	return list
 }

@@ -48,7 +48,7 @@ func TestPairing(t *testing.T) {
 			}
 			for _, stream := range []bool{false, true} {
 				e := refused(t, url, encode(t, req, stream))
-				if e.Message != test.want || e.Type != invalidRequest {
+				if e.Message != test.want || e.Type != "invalid_request_error" {
 					t.Errorf("stream %v: %s %q, want %q", stream, e.Type, e.Message, test.want)
 				}
 			}
@@ -190,7 +190,7 @@ func TestScriptMistakes(t *testing.T) {
 				t.Fatal(err)
 			}
 			e := refused(t, start(t, &Server{Script: script}), encode(t, req, true))
-			if d := cmp.Diff(shift(test.want), e.Message); d != "" || e.Code != codeScript || e.Type != invalidRequest {
+			if d := cmp.Diff(shift(test.want), e.Message); d != "" || e.Code != codeScript || e.Type != "invalid_request_error" {
 				t.Errorf("%s %s (-want +got):\n%s", e.Type, e.Code, d)
 			}
 		})

@@ -5,41 +5,37 @@ package rehearsal
 
 import (
 	"bytes"
+	"cmp"
 	"compress/flate"
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/server"
 )
 
-// compact serves POST /responses/compact. The whole history becomes one item,
-// in whose content it is packed: a model that does not think cannot sum up, and
-// a script that goes on asks for facts.
-func (s *Server) compact(c *call) *problem {
-	q, wrong := s.readInput(c, "")
-	if wrong != nil {
-		return wrong
-	}
-	defer s.release(q)
-	items, wrong := unpacked(q.all(), s.limit())
-	if wrong != nil {
-		return wrong
+// Compact packs the whole history into the content of one item: a model that does
+// not think cannot sum up, and a script that goes on asks for facts. It makes the
+// server a [server.Compactor].
+func (s *Server) Compact(_ context.Context, r *server.Request) (*item.Compacted, error) {
+	items, err := s.unpacked(r.Items)
+	if err != nil {
+		return nil, err
 	}
 	text, err := pack(items)
 	if err != nil {
-		return internal(err)
+		return nil, err
 	}
-	tools, _ := q.body.Member("tools")
-	in := s.seen.take(q.req, tools, q.all())
+	in := s.seen.take(r)
 	it, err := item.New(&item.Compaction{ID: "cmp" + idMark + in.hash, EncryptedContent: text})
 	if err != nil {
-		return internal(err)
+		return nil, err
 	}
-	usage := usageOf(in, []output{{done: it}})
-	return c.send(&item.Compacted{ID: "resp" + idMark + in.hash + "_compact", CreatedAt: s.now(), Output: []item.Item{it}, Usage: &usage})
+	usage := usageOf(in, []item.Item{it})
+	return &item.Compacted{ID: "resp" + idMark + in.hash + "_compact", Output: []item.Item{it}, Usage: &usage}, nil
 }
 
 // sumSize is how much of the hash of what is packed stands before it.
@@ -66,9 +62,16 @@ func pack(items []item.Item) (string, error) {
 
 var errPacked = errors.New("this is not the content of a compaction of the rehearsal's")
 
+// maxUnpacked bounds what a compaction is unpacked to.
+const maxUnpacked = 256 << 20
+
 // unpack is the reverse of pack, up to a size.
-func unpack(text string, limit int64) ([]item.Item, error) {
-	b, err := base64.StdEncoding.DecodeString(text)
+func unpack(it item.Item, limit int64) ([]item.Item, error) {
+	v, err := item.As[item.Compaction](it)
+	if err != nil {
+		return nil, err
+	}
+	b, err := base64.StdEncoding.DecodeString(v.EncryptedContent)
 	if err != nil || len(b) < sumSize {
 		return nil, errPacked
 	}
@@ -84,7 +87,7 @@ func unpack(text string, limit int64) ([]item.Item, error) {
 
 // unpacked returns a history with what its compactions stand for in their
 // place.
-func unpacked(items []item.Item, limit int64) ([]item.Item, *problem) {
+func (s *Server) unpacked(items []item.Item) ([]item.Item, error) {
 	var all []item.Item
 	for i, it := range items {
 		if it.Type() != item.TypeCompaction {
@@ -96,19 +99,14 @@ func unpacked(items []item.Item, limit int64) ([]item.Item, *problem) {
 		if all == nil {
 			all = append([]item.Item{}, items[:i]...)
 		}
-		v, err := item.As[item.Compaction](it)
+		list, err := unpack(it, cmp.Or(s.MaxBody, maxUnpacked))
 		if err != nil {
-			return nil, unreadable(err)
-		}
-		list, err := unpack(v.EncryptedContent, limit)
-		if err != nil {
-			return nil, invalid("invalid_encrypted_content", "input",
-				"The encrypted content for item %s could not be verified.", fmt.Sprintf("'%s'", v.ID))
+			return nil, server.Invalid("invalid_encrypted_content", "input", "The encrypted content for item '%s' could not be verified.", it.ID())
 		}
 		all = append(all, list...)
 	}
 	if all == nil {
 		return items, nil
 	}
-	return all, checkPairs(all, len(all))
+	return all, server.CheckPairs(all)
 }

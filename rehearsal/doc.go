@@ -1,8 +1,8 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rehearsal is a scripted model behind a real Responses API server on
-// loopback. It makes a whole run possible (sockets, event stream, tools,
+// Package rehearsal is a scripted mock model behind a real Responses API server
+// on loopback. It makes a whole run possible (sockets, event stream, tools,
 // images, history) without a key, a network or a cost, and with the same
 // result every time. It does not think: it plays a script, or, without one,
 // calls each tool that only reads once and tells what came back. Use it to try
@@ -29,23 +29,14 @@
 //
 // # What is served
 //
-//   - POST /v1/responses, whole, streamed, and in the background; with
-//     previous_response_id, conversation and item references.
-//   - A WebSocket at /v1/responses: one response after the other, each of which
-//     can go on from the last one without its being stored, and warm-ups with
-//     generate set to false.
-//   - GET and DELETE /v1/responses/{id}, POST …/cancel, GET …/input_items. A
-//     response is stored unless the request has store set to false. The stream
-//     of one that was made in the background can be had again, from any event.
-//   - POST /v1/responses/input_tokens, and /v1/responses/compact, which packs
-//     the whole history into one item: the server sums up nothing, and the
-//     script goes on as if the history were there.
-//   - /v1/conversations with their items. A response that was not completed
-//     leaves nothing in its conversation.
-//   - POST /v1/chat/completions, whole and streamed: the same script in other
-//     words, but for reasoning, of which Chat Completions has none. Nothing of it
-//     is stored.
-//   - GET /v1/models, which lists [Model]. Requests may name any.
+// All that package server serves: a [Server] is a backend of it, and wraps it. In
+// particular:
+//
+//   - POST /v1/responses/compact packs the whole history into one item: the model
+//     sums up nothing, and the script goes on as if the history were there.
+//   - POST /v1/chat/completions plays the same script in other words, but for
+//     reasoning, which Chat Completions does not have.
+//   - GET /v1/models lists [Model]. Requests may name any.
 //
 // What is stored is in memory, and bounded: the oldest goes first. Where an
 // endpoint has less, [Server.Without] makes the rehearsal have as little.

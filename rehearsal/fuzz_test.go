@@ -16,8 +16,13 @@ import (
 // Whatever is asked of a server that keeps something, it answers: no panic, no
 // mistake of its own, and an error is an error of the API's shape.
 func FuzzServe(f *testing.F) {
-	for _, r := range routes {
-		f.Add(r.method, r.path, `{"model":"m","input":"x"}`)
+	unknown := httptest.NewRecorder()
+	new(Server).ServeHTTP(unknown, httptest.NewRequest(http.MethodGet, "/", nil)) // it lists what is served
+	_, list, _ := strings.Cut(unknown.Body.String(), "serves ")
+	for route := range strings.SplitSeq(list, ", ") {
+		if method, path, ok := strings.Cut(route, " /v1/"); ok {
+			f.Add(method, strings.ReplaceAll(path, "{id}", "{}"), `{"model":"m","input":"x"}`)
+		}
 	}
 	for _, body := range []string{
 		`{"model":"m","input":[],"previous_response_id":"resp_1"}`, `{"model":"m","conversation":"conv_0000000000000001"}`,

@@ -6,9 +6,11 @@ package rehearsal
 import (
 	"bytes"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -189,11 +191,12 @@ func calls(r *item.Response) string {
 	return b.String()
 }
 
-// answered makes the answer to a body without a socket.
-func answered(s *Server, body []byte) (*answer, *problem) {
-	q, wrong := s.read(body, nil)
-	if wrong != nil {
-		return nil, wrong
+// answered asks a server without a socket.
+func answered(s *Server, body []byte) (*item.Response, error) {
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/v1/responses", bytes.NewReader(body)))
+	if w.Code != http.StatusOK {
+		return nil, errors.New(w.Body.String())
 	}
-	return s.answer(q)
+	return item.ParseResponse(w.Body.Bytes())
 }

@@ -236,11 +236,10 @@ func TestDefaultEnds(t *testing.T) {
 		s.ReadOnly = all
 		made := 0
 		for range len(names) + 3 {
-			a, wrong := answered(&s, encode(t, req, false))
-			if wrong != nil {
-				rt.Fatalf("refused: %s", wrong.message)
+			r, err := answered(&s, encode(t, req, false))
+			if err != nil {
+				rt.Fatalf("refused: %v", err)
 			}
-			r := a.response(item.StatusCompleted, a.items())
 			req.Input.Append(r.Output...)
 			if calls(r) == "" {
 				if made != len(names) {

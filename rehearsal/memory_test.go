@@ -5,115 +5,15 @@ package rehearsal
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/antiphon-go/antiphon/item"
 )
-
-type weight int
-
-func (w weight) size() int { return int(w) }
-
-// What is kept is bounded by number and by size; the newest always stays.
-func TestShelf(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		var s shelf[weight]
-		limit := rapid.IntRange(1, 8).Draw(rt, "limit")
-		var order []string
-		for n := range rapid.IntRange(1, 40).Draw(rt, "steps") {
-			if len(order) > 0 && rapid.IntRange(0, 3).Draw(rt, "what") == 0 {
-				i := rapid.IntRange(0, len(order)-1).Draw(rt, "which")
-				had := s.has(order[i])
-				if s.remove(order[i]) != had {
-					rt.Fatalf("removing %s, which was there: %v", order[i], had)
-				}
-				continue
-			}
-			id := fmt.Sprint(n)
-			order = append(order, id)
-			s.put(id, weight(rapid.IntRange(0, maxStoredBytes*3/4).Draw(rt, "size")), limit)
-			if !s.has(id) {
-				rt.Fatal("the newest went")
-			}
-		}
-		sum := 0
-		for id, w := range s.byID {
-			sum += int(w)
-			if !strings.Contains(strings.Join(order, " "), id) {
-				rt.Fatalf("holds %s", id)
-			}
-		}
-		if len(s.order) != len(s.byID) || sum != s.bytes || len(s.order) > limit || len(s.order) > 1 && sum > maxStoredBytes {
-			rt.Fatalf("%d of %d things, %d of %d bytes, limit %d", len(s.order), len(s.byID), s.bytes, sum, limit)
-		}
-	})
-}
-
-// A run of the background keeps its own time, for all who follow it.
-func TestRun(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &Server{Script: parse(t, "turn\n  pause 1s\n  say one\n  pause 1s\n  say two\n"), Pace: -1}
-		a, wrong := answered(s, []byte(`{"model":"m","input":"x","background":true}`))
-		if wrong != nil {
-			t.Fatal(wrong)
-		}
-		r := newRun(a)
-		begin := time.Now()
-		var got []string
-		notes := noter(func(typ item.EventType, _ []byte) { got = append(got, fmt.Sprint(time.Since(begin), " ", typ)) })
-		if status, done := r.progress(time.Now()); status != item.StatusInProgress || done != 0 {
-			t.Errorf("at first %s, %d items", status, done)
-		}
-		if err := r.follow(t.Context(), 2, notes); err != nil {
-			t.Error(err)
-		}
-		want := []string{
-			"1s response.output_item.added", "1s response.content_part.added", "1s response.output_text.delta",
-			"2s response.output_text.delta", "2s response.output_text.delta", "2s response.output_text.done",
-			"2s response.content_part.done", "2s response.output_item.done", "2s response.completed",
-		}
-		if d := cmp.Diff(want, got); d != "" {
-			t.Errorf("(-want +got):\n%s", d)
-		}
-		r.cancel() // too late
-		if status, done := r.progress(time.Now()); status != item.StatusCompleted || done != 1 {
-			t.Errorf("at last %s, %d items", status, done)
-		}
-
-		r, got = newRun(a), nil
-		time.AfterFunc(1500*time.Millisecond, r.cancel)
-		if err := r.follow(t.Context(), -1, notes); err != nil || len(got) != 6 {
-			t.Errorf("cancelled behind %q, %v", got, err)
-		}
-		if status, _ := r.progress(time.Now().Add(time.Hour)); status != item.StatusCancelled {
-			t.Errorf("then it is %s", status)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		if err := newRun(a).follow(ctx, -1, notes); err == nil {
-			t.Error("followed without a client")
-		}
-	})
-}
-
-type noter func(item.EventType, []byte)
-
-func (n noter) wait(time.Duration) error { return nil }
-
-func (n noter) send(typ item.EventType, data []byte) error {
-	n(typ, data)
-	return nil
-}
 
 // However a request tells its history, the script sees all of it.
 func TestEveryHistory(t *testing.T) {
@@ -148,8 +48,8 @@ func TestEveryHistory(t *testing.T) {
 						rt.Fatal(err)
 					}
 					before := history[:len(history)-len(fresh)]
-					for i := 0; i < len(before); i += maxAdded {
-						add, err := (&item.AddItems{Items: item.NewList(before[i:min(i+maxAdded, len(before))]...)}).AppendJSON(nil)
+					for i := 0; i < len(before); i += 20 {
+						add, err := (&item.AddItems{Items: item.NewList(before[i:min(i+20, len(before))]...)}).AppendJSON(nil)
 						if err != nil {
 							rt.Fatal(err)
 						}

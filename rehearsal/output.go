@@ -7,16 +7,14 @@ import (
 	"encoding/base64"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// output is one output item, with what is needed to stream it.
+// output is one output item.
 type output struct {
-	added  item.Item // as it stands when it begins
-	done   item.Item
+	begin  item.Value    // without its text
 	wait   time.Duration // before it begins
 	pieces []piece       // its text
 }
@@ -25,14 +23,6 @@ type output struct {
 type piece struct {
 	wait time.Duration
 	text string
-}
-
-func (o *output) text() string {
-	var b strings.Builder
-	for _, p := range o.pieces {
-		b.WriteString(p.text)
-	}
-	return b.String()
 }
 
 // outputs groups the steps of a turn: says in a row are one message. It also
@@ -79,53 +69,27 @@ const (
 )
 
 // build makes the output items of a turn.
-func build(steps []step, name naming, req *item.Request) (list []output, tail time.Duration, err error) {
+func build(steps []step, name naming, req *item.Request) (list []output, tail time.Duration) {
 	list, kinds, tail := outputs(steps)
 	phase := phaseFinal
 	if slices.ContainsFunc(kinds, func(st step) bool { return st.tool != "" }) {
 		phase = phaseCommentary
 	}
-	for i := range list {
-		added, done := name.values(i, kinds[i], list[i].text())
-		if m, ok := done.(*item.Message); ok {
-			m.Phase, added.(*item.Message).Phase = phase, phase
-		}
-		if r, ok := done.(*item.Reasoning); ok && slices.Contains(req.Include, item.IncludeEncryptedReasoning) {
-			r.EncryptedContent = base64.StdEncoding.EncodeToString([]byte("rehearsal " + r.ID))
-		}
-		if list[i].added, err = item.New(added); err != nil {
-			return nil, 0, err
-		}
-		if list[i].done, err = item.New(done); err != nil {
-			return nil, 0, err
+	for i, st := range kinds {
+		switch st.verb {
+		case verbReason:
+			r := &item.Reasoning{ID: name.id("rs", i)}
+			if slices.Contains(req.Include, item.IncludeEncryptedReasoning) {
+				r.EncryptedContent = base64.StdEncoding.EncodeToString([]byte("rehearsal " + r.ID))
+			}
+			list[i].begin = r
+		case verbCall, verbCallRaw:
+			list[i].begin = &item.FunctionCall{ID: name.id("fc", i), CallID: name.callID(i), Name: st.tool}
+		case verbCustom:
+			list[i].begin = &item.CustomToolCall{ID: name.id("ctc", i), CallID: name.callID(i), Name: st.tool}
+		default:
+			list[i].begin = &item.Message{ID: name.id("msg", i), Phase: phase}
 		}
 	}
-	return list, tail, nil
-}
-
-// values returns an item as it begins and as it ends.
-func (n naming) values(i int, st step, text string) (added, done item.Value) {
-	switch st.verb {
-	case verbReason:
-		id := n.id("rs", i)
-		return &item.Reasoning{ID: id}, &item.Reasoning{ID: id, Summary: []item.Part{&item.SummaryText{Text: text}}}
-	case verbCall, verbCallRaw:
-		c := item.FunctionCall{ID: n.id("fc", i), CallID: n.callID(i), Name: st.tool, Status: item.StatusInProgress}
-		d := c
-		d.Arguments, d.Status = text, item.StatusCompleted
-		return &c, &d
-	case verbCustom:
-		c := item.CustomToolCall{ID: n.id("ctc", i), CallID: n.callID(i), Name: st.tool}
-		d := c
-		d.Input = text
-		return &c, &d
-	}
-	m := item.Message{ID: n.id("msg", i), Role: item.RoleAssistant, Content: item.Parts(), Status: item.StatusInProgress}
-	d := m
-	d.Content, d.Status = item.Parts(textPart(text)), item.StatusCompleted
-	return &m, &d
-}
-
-func textPart(text string) *item.OutputText {
-	return &item.OutputText{Text: text, Annotations: "[]", Logprobs: "[]"}
+	return list, tail
 }

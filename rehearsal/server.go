@@ -5,15 +5,18 @@ package rehearsal
 
 import (
 	"context"
-	"net"
+	"fmt"
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/antiphon-go/antiphon/server"
 )
 
-// Server answers as an endpoint of the Responses API does, and as one of Chat
-// Completions; the package documentation lists what it serves. It needs no key,
-// and neither keeps nor logs one that it is sent. The zero value plays no script
+// Server is the mock model, as a backend of a [server.Server] and as a server of
+// its own. It answers as an endpoint of the Responses API does, and as one of Chat
+// Completions; package server lists what is served. It needs no key, and neither
+// keeps nor logs one that it is sent. The zero value plays no script
 // and knows of no tool that it may call. The fields are set before the first
 // request; then the server is safe for concurrent use.
 type Server struct {
@@ -44,72 +47,82 @@ type Server struct {
 	// what a client makes of an endpoint that has less.
 	Without []Feature
 
-	seen   prefixes
-	memory memory
+	seen prefixes
+
+	once    sync.Once
+	serving server.Server
+	made    numbers
 }
 
-const defaultMaxBody = 256 << 20
+// A Feature is a part of the API that a [Server] can be without.
+type Feature = server.Feature
+
+// The features.
+const (
+	Models        = server.Models
+	Responses     = server.Responses
+	Stored        = server.Stored     // and previous_response_id
+	Background    = server.Background // and the streams of stored responses
+	Conversations = server.Conversations
+	InputTokens   = server.InputTokens
+	Compact       = server.Compact
+	WebSocket     = server.WebSocket
+	Chat          = server.Chat
+)
 
 // fixedTime is created_at without a clock.
 var fixedTime = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 
+// ServeHTTP implements [http.Handler]. What stands in a path before the names
+// of the API, such as /v1, is of no matter.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.server().ServeHTTP(w, r) }
+
 // Start serves on a free port of 127.0.0.1 until stop is called. The base URL
 // is what a client is configured with; it ends in /v1. Stop ends running
 // requests, waits for them, and may be called more than once.
-func (s *Server) Start() (baseURL string, stop func(), err error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", nil, err
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	g := &gate{handler: s}
-	server := &http.Server{
-		Handler:           g,
-		ReadHeaderTimeout: 30 * time.Second,
-		BaseContext:       func(net.Listener) context.Context { return ctx },
-	}
-	served := make(chan struct{})
-	go func() {
-		defer close(served)
-		_ = server.Serve(listener) // always ends with ErrServerClosed
-	}()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		g.shut()
-		_ = server.Close() // what is wrong with a connection no longer matters
-		<-served
-		g.running.Wait()
+func (s *Server) Start() (baseURL string, stop func(), err error) { return s.server().Start() }
+
+// server returns the server of which s is the backend.
+func (s *Server) server() *server.Server {
+	s.once.Do(func() {
+		s.serving.Backend, s.serving.Without, s.serving.MaxBody = s, s.Without, s.MaxBody
+		s.serving.Store = &server.Memory{Max: s.MaxStored}
+		s.serving.Now, s.serving.NewID = s.now, s.made.id
 	})
-	return "http://" + listener.Addr().String() + "/v1", stop, nil
+	return &s.serving
 }
 
-// gate counts the requests that run, so that stop can wait for them.
-type gate struct {
-	handler http.Handler
-	mu      sync.Mutex
-	closed  bool
-	running sync.WaitGroup
-}
-
-func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !g.enter() {
-		return
+func (s *Server) now() time.Time {
+	if s.Now != nil {
+		return s.Now()
 	}
-	defer g.running.Done()
-	g.handler.ServeHTTP(w, r)
+	return fixedTime
 }
 
-func (g *gate) enter() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if !g.closed {
-		g.running.Add(1)
+// numbers makes ids that are the same each time a server is used in the same way.
+type numbers struct {
+	mu sync.Mutex
+	n  map[string]int
+}
+
+func (c *numbers) id(prefix string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.n == nil {
+		c.n = map[string]int{}
 	}
-	return !g.closed
+	c.n[prefix]++
+	return fmt.Sprintf("%s%016x", prefix, c.n[prefix])
 }
 
-func (g *gate) shut() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.closed = true
+// Models lists the rehearsal model. With a script's name it is a model too. It
+// makes the server a [server.ModelLister].
+func (s *Server) Models(_ context.Context, id string) ([]server.Model, error) {
+	if id == "" {
+		id = Model
+	}
+	if _, ok := ParseModel(id); !ok {
+		return nil, nil
+	}
+	return []server.Model{{ID: id, Created: s.now().Unix(), OwnedBy: "antiphon"}}, nil
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/server"
 )
 
 // A say without text is an empty line between two others, and nothing where
@@ -221,7 +222,7 @@ func usage(t *testing.T, r *item.Response, in, cached, out, reasoning int64) {
 func TestPrefixesAreBounded(t *testing.T) {
 	var p prefixes
 	for i := range 3 * maxPrefixes {
-		p.take(&item.Request{Model: fmt.Sprint(i)}, "", []item.Item{item.User("x")})
+		p.take(&server.Request{Request: &item.Request{Model: fmt.Sprint(i)}, Items: []item.Item{item.User("x")}})
 	}
 	if len(p.seen) != maxPrefixes || len(p.ring) != maxPrefixes {
 		t.Errorf("%d and %d remembered", len(p.seen), len(p.ring))

@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
+
+	"github.com/antiphon-go/antiphon/server"
 )
 
 // step is a statement of a turn with its text made: what the model does next.
@@ -19,7 +22,7 @@ type step struct {
 
 // steps returns what the next turn does: the script's, or what is made up in
 // its place.
-func (s *Server) steps(f *facts) ([]step, *problem) {
+func (s *Server) steps(f *facts) ([]step, error) {
 	turns := s.Script.turns(f.at.round)
 	switch {
 	case f.at.turn < len(turns):
@@ -32,7 +35,7 @@ func (s *Server) steps(f *facts) ([]step, *problem) {
 
 // perform renders a turn. What it cannot render is the script's mistake, and
 // asking again would not mend it: hence status 400.
-func (s *Script) perform(t turn, f *facts) ([]step, *problem) {
+func (s *Script) perform(t turn, f *facts) ([]step, error) {
 	var steps []step
 	var saying bool // the last statement was a say
 	var blank int   // the empty lines after it
@@ -50,6 +53,9 @@ func (s *Script) perform(t turn, f *facts) ([]step, *problem) {
 		if err != nil {
 			line, offset, what := templateError(err)
 			return nil, s.mistake(st, line, offset, what)
+		}
+		if !utf8.ValidString(text) {
+			return nil, s.mistake(st, 1, 0, "the text is not UTF-8")
 		}
 		if st.verb == verbCall {
 			if offset, what := checkArguments(text); what != "" {
@@ -71,17 +77,17 @@ func (s *Script) perform(t turn, f *facts) ([]step, *problem) {
 			return steps, nil
 		}
 	}
-	return nil, invalid(codeScript, "", "%s:%d:1: turn %s: all its statements came to nothing", s.name, t.line, t.title)
+	return nil, server.Invalid(codeScript, "", "%s:%d:1: turn %s: all its statements came to nothing", s.name, t.line, t.title)
 }
 
 // codeScript is the error code of a mistake in the script.
 const codeScript = "rehearsal_script"
 
-func (s *Script) mistake(st *statement, line, offset int, what string) *problem {
+func (s *Script) mistake(st *statement, line, offset int, what string) error {
 	l, c := st.span.at(line, offset)
 	head := string(st.verb)
 	if st.tool != "" {
 		head += " " + st.tool
 	}
-	return invalid(codeScript, "", "%s:%d:%d: %s: %s", s.name, l, c, head, what)
+	return server.Invalid(codeScript, "", "%s:%d:%d: %s: %s", s.name, l, c, head, what)
 }

@@ -6,6 +6,7 @@ package rehearsal
 import (
 	"cmp"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -175,10 +176,10 @@ func TestSchema(t *testing.T) {
 		}
 		spec.Check(t, "Response", []byte(encodeResponse(t, create(t, url, req))))
 	}
-	e := invalid("", "input", "no")
-	object, err := item.Parse(e.body())
-	if err != nil {
-		t.Fatal(err)
+	resp, refusal := post(t, url, []byte(`{"model":"m"}`))
+	object, err := item.Parse(refusal)
+	if err != nil || resp.StatusCode != http.StatusBadRequest {
+		t.Fatalf("%v, %s: %s", err, resp.Status, refusal)
 	}
 	body, _ := object.Member("error")
 	spec.Check(t, "Error", []byte(body))

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/server"
 )
 
 // An estimate stands in for a tokenizer: four bytes of text are a token, an
@@ -120,14 +121,15 @@ type intake struct {
 }
 
 // take hashes and counts a request's input, byte by byte as it came.
-func (p *prefixes) take(req *item.Request, tools item.JSON, items []item.Item) intake {
+func (p *prefixes) take(r *server.Request) intake {
 	h := sha256.New()
-	for _, s := range []string{req.Model, req.Instructions, string(tools)} {
+	tools, _ := r.Object.Member("tools")
+	for _, s := range []string{r.Model, r.Instructions, string(tools)} {
 		put(h, s)
 	}
-	in := intake{input: tokens(len(req.Instructions)) + tokens(len(tools))}
+	in := intake{input: tokens(len(r.Instructions)) + tokens(len(tools))}
 	var x prefix
-	for _, it := range items {
+	for _, it := range r.Items {
 		put(h, it.JSON())
 		in.input += itemTokens(it)
 		if h.Sum(x[:0]); p.has(x) {
@@ -140,12 +142,31 @@ func (p *prefixes) take(req *item.Request, tools item.JSON, items []item.Item) i
 }
 
 // countInput is what take finds, without a hash.
-func countInput(req *item.Request, tools item.JSON, items []item.Item) int64 {
-	n := tokens(len(req.Instructions)) + tokens(len(tools))
-	for _, it := range items {
+func countInput(r *server.Request) int64 {
+	tools, _ := r.Object.Member("tools")
+	n := tokens(len(r.Instructions)) + tokens(len(tools))
+	for _, it := range r.Items {
 		n += itemTokens(it)
 	}
 	return n
+}
+
+// usageOf counts what went in and out.
+func usageOf(in intake, said []item.Item) item.Usage {
+	var out, reasoning int64
+	for _, it := range said {
+		n := itemTokens(it)
+		if out += n; it.Type() == item.TypeReasoning {
+			reasoning += n
+		}
+	}
+	return item.Usage{
+		InputTokens:   in.input,
+		InputDetails:  &item.InputTokensDetails{CachedTokens: in.cached, CacheWriteTokens: new(int64(0))},
+		OutputTokens:  out,
+		OutputDetails: &item.OutputTokensDetails{ReasoningTokens: reasoning},
+		TotalTokens:   in.input + out,
+	}
 }
 
 // put hashes a text with its length, so that no two lists of texts are alike.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/antiphon-go/antiphon/item"
 )
@@ -66,6 +67,9 @@ func NewWriter(response item.Response, emit func(item.Event) error) *Writer {
 // done.
 func (w *Writer) Response() *item.Response {
 	r := w.response
+	if !w.Ended() {
+		r.Usage = nil // it is told at the end
+	}
 	r.Output = append([]item.Item{}, r.Output...)
 	r.Extra = slices.Clone(r.Extra)
 	return &r
@@ -205,7 +209,7 @@ func (w *Writer) Open(v item.Value) error {
 		return err
 	}
 	o := &openItem{value: v}
-	made := fmt.Sprintf("%s_%s_%d", idPrefixes[v.ItemType()], w.response.ID, len(w.response.Output))
+	made := fmt.Sprintf("%s_%s_%d", idPrefix(v.ItemType()), w.response.ID, len(w.response.Output))
 	var begin item.Value
 	switch v := v.(type) {
 	case *item.Message:
@@ -248,8 +252,11 @@ var errNothingOpen = errors.New("no output item is open: call Open before Delta 
 // characters. A text that gets no delta but an empty one is an empty text; one
 // that gets none at all is not there.
 func (w *Writer) Delta(text string) error {
-	if w.open == nil {
+	switch {
+	case w.open == nil:
 		return w.fail(errNothingOpen)
+	case !utf8.ValidString(text):
+		return w.fail(fmt.Errorf("the text %.40q is not UTF-8", text))
 	}
 	if w.open.part == nil {
 		switch w.open.value.(type) {
@@ -459,16 +466,7 @@ func (w *Writer) head() item.EventHead {
 }
 
 func (w *Writer) about() item.ResponseEvent {
-	return item.ResponseEvent{EventHead: w.head(), Response: w.shown()}
-}
-
-// shown is the response as an event shows it: usage comes at the end.
-func (w *Writer) shown() *item.Response {
-	r := w.Response()
-	if !w.Ended() {
-		r.Usage, r.Output = nil, []item.Item{}
-	}
-	return r
+	return item.ResponseEvent{EventHead: w.head(), Response: w.Response()}
 }
 
 // index is the place of the item that is being written.
@@ -488,7 +486,9 @@ func (w *Writer) inSummary() item.SummaryEvent {
 	return item.SummaryEvent{ItemEvent: w.inItem(), SummaryIndex: len(r.Summary)}
 }
 
-// idPrefixes begin the ids of items that came without one.
+// idPrefix begins the ids of items that came without one.
+func idPrefix(t item.Type) string { return cmp.Or(idPrefixes[t], "item") }
+
 var idPrefixes = map[item.Type]string{
 	item.TypeMessage: "msg", item.TypeReasoning: "rs", item.TypeCompaction: "cmp",
 	item.TypeFunctionCall: "fc", item.TypeFunctionCallOutput: "fco",

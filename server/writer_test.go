@@ -108,7 +108,7 @@ func TestWriterEnds(t *testing.T) {
 		{(*server.Writer).Complete, `completed: output 1, usage true, error <nil>, reason <nil>`},
 		{func(w *server.Writer) error { return w.Incomplete("max_output_tokens") }, `incomplete: output 1, usage true, error <nil>, reason max_output_tokens`},
 		{func(w *server.Writer) error { return w.Fail("server_error", "it broke") }, `failed: output 1, usage false, error server_error: it broke, reason <nil>`},
-		{func(w *server.Writer) error { return w.Error("server_error", "it broke") }, `in_progress: output 1, usage true, error <nil>, reason <nil>`},
+		{func(w *server.Writer) error { return w.Error("server_error", "it broke") }, `in_progress: output 1, usage false, error <nil>, reason <nil>`},
 	} {
 		events, r := written(t, func(w *server.Writer) {
 			w.Usage(item.Usage{InputTokens: 1, InputDetails: &item.InputTokensDetails{CacheWriteTokens: new(int64(0))}, OutputDetails: &item.OutputTokensDetails{}})

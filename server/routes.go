@@ -1,7 +1,7 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package rehearsal
+package server
 
 import (
 	"errors"
@@ -29,13 +29,25 @@ const (
 	Chat          Feature = "chat"
 )
 
-func (s *Server) has(f Feature) bool { return !slices.Contains(s.Without, f) }
+// has reports whether a feature is there: it is wanted, and the backend can do it.
+func (s *Server) has(f Feature) bool {
+	ok := true
+	switch f {
+	case Models:
+		_, ok = s.Backend.(ModelLister)
+	case InputTokens:
+		_, ok = s.Backend.(TokenCounter)
+	case Compact:
+		_, ok = s.Backend.(Compactor)
+	}
+	return ok && !slices.Contains(s.Without, f)
+}
 
 // route is one request that is served. In its path, {} stands for an id.
 type route struct {
 	method, path string
 	feature      Feature
-	serve        func(*Server, *call) *problem
+	serve        func(*Server, *call) *Error
 }
 
 // routes is in an order in which no path hides another.
@@ -49,14 +61,14 @@ var routes = []route{
 	{http.MethodDelete, "responses/{}", Stored, (*Server).remove},
 	{http.MethodPost, "responses/{}/cancel", Stored, (*Server).cancel},
 	{http.MethodGet, "responses/{}/input_items", Stored, (*Server).inputItems},
-	{http.MethodPost, "conversations", Conversations, (*Server).createTalk},
-	{http.MethodGet, "conversations/{}", Conversations, (*Server).retrieveTalk},
-	{http.MethodPost, "conversations/{}", Conversations, (*Server).updateTalk},
-	{http.MethodDelete, "conversations/{}", Conversations, (*Server).deleteTalk},
-	{http.MethodGet, "conversations/{}/items", Conversations, (*Server).talkItems},
-	{http.MethodPost, "conversations/{}/items", Conversations, (*Server).addTalkItems},
-	{http.MethodGet, "conversations/{}/items/{}", Conversations, (*Server).talkItem},
-	{http.MethodDelete, "conversations/{}/items/{}", Conversations, (*Server).deleteTalkItem},
+	{http.MethodPost, "conversations", Conversations, (*Server).createConversation},
+	{http.MethodGet, "conversations/{}", Conversations, (*Server).retrieveConversation},
+	{http.MethodPost, "conversations/{}", Conversations, (*Server).updateConversation},
+	{http.MethodDelete, "conversations/{}", Conversations, (*Server).deleteConversation},
+	{http.MethodGet, "conversations/{}/items", Conversations, (*Server).conversationItems},
+	{http.MethodPost, "conversations/{}/items", Conversations, (*Server).addConversationItems},
+	{http.MethodGet, "conversations/{}/items/{}", Conversations, (*Server).conversationItem},
+	{http.MethodDelete, "conversations/{}/items/{}", Conversations, (*Server).deleteConversationItem},
 	{http.MethodPost, "chat/completions", Chat, (*Server).chat},
 }
 
@@ -80,13 +92,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if wrong != nil {
 		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(wrong.status)
+		w.WriteHeader(wrong.Status)
 		_, _ = w.Write(wrong.body()) // a client that is gone is not an error
 	}
 }
 
 // find returns the route of a request, and notes the ids in its path.
-func (s *Server) find(c *call) (*route, *problem) {
+func (s *Server) find(c *call) (*route, *Error) {
 	at := segments(c.r.URL.Path)
 	if isUpgrade(c.r) && s.has(WebSocket) && len(at) == 1 && at[0] == socketRoute.path {
 		return &socketRoute, nil
@@ -104,11 +116,11 @@ func (s *Server) find(c *call) (*route, *problem) {
 		}
 	}
 	if allowed == nil {
-		return nil, &problem{http.StatusNotFound, invalidRequest, "unknown_url", "",
-			fmt.Sprintf("Unknown request URL: %s %s. The rehearsal serves %s.", c.r.Method, c.r.URL.Path, s.served())}
+		return nil, &Error{http.StatusNotFound, invalidRequest, "unknown_url", "",
+			fmt.Sprintf("Unknown request URL: %s %s. This server serves %s.", c.r.Method, c.r.URL.Path, s.served())}
 	}
 	c.w.Header().Set("Allow", strings.Join(allowed, ", "))
-	return nil, &problem{http.StatusMethodNotAllowed, invalidRequest, "method_not_supported", "",
+	return nil, &Error{http.StatusMethodNotAllowed, invalidRequest, "method_not_supported", "",
 		fmt.Sprintf("Not allowed to %s on %s, only to %s.", c.r.Method, c.r.URL.Path, strings.Join(allowed, " or "))}
 }
 
@@ -154,16 +166,16 @@ func (s *Server) served() string {
 }
 
 // body reads what was sent.
-func (s *Server) body(c *call) ([]byte, *problem) {
+func (s *Server) body(c *call) ([]byte, *Error) {
 	limit := s.limit()
 	body, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, limit))
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		return nil, &problem{http.StatusRequestEntityTooLarge, invalidRequest, "request_too_large", "",
+		return nil, &Error{http.StatusRequestEntityTooLarge, invalidRequest, "request_too_large", "",
 			fmt.Sprintf("The request is larger than %d bytes.", limit)}
 	case err != nil:
-		return nil, invalid("", "", "We could not read the body of your request: %v.", err)
+		return nil, Invalid("", "", "We could not read the body of your request: %v.", err)
 	}
 	return body, nil
 }
@@ -186,10 +198,10 @@ type encoded string
 func (e encoded) AppendJSON(dst []byte) ([]byte, error) { return append(dst, e...), nil }
 
 // send answers with an object.
-func (c *call) send(v object) *problem {
+func (c *call) send(v object) *Error {
 	b, err := v.AppendJSON(nil)
 	if err != nil {
-		return internal(err)
+		return &Error{http.StatusInternalServerError, serverError, serverError, "", err.Error()}
 	}
 	c.sendJSON(b)
 	return nil

@@ -1,12 +1,10 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package rehearsal
+package server
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"net/http"
 	"strings"
 
@@ -25,14 +23,14 @@ type lane struct {
 	s    *Server
 	ctx  context.Context
 	conn *websocket.Conn
-	last *record // the last response, which need not be stored to be gone on from
+	last *Record // the last response, which need not be stored to be gone on from
 }
 
 // maxWaiting is how many requests may wait on a WebSocket for the one before.
 const maxWaiting = 16
 
 // socket serves a WebSocket until the client closes it, or the server stops.
-func (s *Server) socket(c *call) *problem {
+func (s *Server) socket(c *call) *Error {
 	conn, err := websocket.Accept(c.w, c.r, nil)
 	if err != nil {
 		return nil // the client was told
@@ -85,31 +83,31 @@ func receive(ctx context.Context, conn *websocket.Conn, frames chan<- []byte) {
 
 // serve answers one frame. The error is that of the socket.
 func (l *lane) serve(frame []byte) error {
-	q, wrong := l.read(frame)
-	var a *answer
+	var j *job
+	r, wrong := l.read(frame)
 	if wrong == nil {
-		a, wrong = l.s.answer(q)
+		j, wrong = l.s.newJob(r)
+	}
+	if wrong == nil {
+		j.to = func(ev item.Event) error { return l.write([]byte(ev.JSON())) }
+		wrong = l.s.run(l.ctx, j)
 	}
 	if wrong != nil {
-		if l.last != nil && memberText(frame, "previous_response_id") == l.last.id {
+		if l.last != nil && memberText(frame, "previous_response_id") == l.last.ID() {
 			l.last = nil // what could not be gone on from is forgotten
 		}
-		return l.write("", wrong.frame(memberText(frame, "stream_id")))
+		return l.write(wrong.frame(memberText(frame, "stream_id")))
 	}
-	rec := l.s.memory.begin(a, l.s.keeps(q.req), l.s.MaxStored)
-	defer l.s.memory.giveUp(rec)
-	st := &stream{to: &live{l.ctx, l.write}, done: func() { l.s.memory.complete(rec) }}
-	a.stream(st)
-	l.last = rec
-	return st.err
+	if rec := j.record(); rec.Response != nil && rec.Response.Status == item.StatusCompleted {
+		l.last = &rec
+	}
+	return l.ctx.Err()
 }
 
-func (l *lane) write(_ item.EventType, data []byte) error {
-	return l.conn.Write(l.ctx, websocket.MessageText, data)
-}
+func (l *lane) write(data []byte) error { return l.conn.Write(l.ctx, websocket.MessageText, data) }
 
 // read reads a frame, which must ask for a response.
-func (l *lane) read(frame []byte) (*asked, *problem) {
+func (l *lane) read(frame []byte) (*Request, *Error) {
 	e, err := item.ParseClientEvent(frame)
 	if err != nil {
 		return nil, unreadable(err)
@@ -117,20 +115,20 @@ func (l *lane) read(frame []byte) (*asked, *problem) {
 	create, ok := e.(*item.CreateEvent)
 	switch {
 	case !ok:
-		return nil, invalid("invalid_value", "type", "Invalid value: '%s'. Supported values are: '%s'.", e.ClientEventType(), item.ClientCreate)
+		return nil, Invalid("invalid_value", "type", "Invalid value: '%s'. Supported values are: '%s'.", e.ClientEventType(), item.ClientCreate)
 	case isSet(create.Request.Background):
-		return nil, invalid("unsupported_parameter", "background", "Unsupported parameter: 'background' is not supported over WebSocket.")
+		return nil, Invalid("unsupported_parameter", "background", "Unsupported parameter: 'background' is not supported over WebSocket.")
 	}
 	object, err := item.Parse(frame)
 	if err != nil {
 		return nil, unreadable(err)
 	}
-	q, wrong := l.s.check(create.Request, object, l.last)
+	r, wrong := l.s.check(l.ctx, create.Request, object, l.last)
 	if wrong == nil {
 		generate, _ := object.Member("generate")
-		q.warm, q.lane = generate == "false", create.StreamID
+		r.WarmUp, r.streamID = generate == "false", create.StreamID
 	}
-	return q, wrong
+	return r, wrong
 }
 
 // memberText returns a member of a frame, however wrong the rest may be.
@@ -142,16 +140,4 @@ func memberText(frame []byte, name string) string {
 	v, _ := object.Member(name)
 	text, _ := v.Unquote()
 	return text
-}
-
-// frame returns the error as an event of a WebSocket. Its code is a string by the
-// Open Responses specification, where that of an HTTP error may be null.
-func (p *problem) frame(lane string) []byte {
-	coded := *p
-	coded.code = cmp.Or(p.code, p.typ)
-	at := ""
-	if lane != "" {
-		at = `,"stream_id":` + string(item.Quote(lane))
-	}
-	return fmt.Appendf(nil, `{"type":"error","status":%d,"error":%s%s}`, p.status, coded.object(), at)
 }

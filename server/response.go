@@ -1,32 +1,13 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package rehearsal
+package server
 
 import (
 	"cmp"
-	"strconv"
 
 	"github.com/antiphon-go/antiphon/item"
 )
-
-// usageOf counts what went in and out.
-func usageOf(in intake, list []output) item.Usage {
-	var out, reasoning int64
-	for _, o := range list {
-		n := itemTokens(o.done)
-		if out += n; o.done.Type() == item.TypeReasoning {
-			reasoning += n
-		}
-	}
-	return item.Usage{
-		InputTokens:   in.input,
-		InputDetails:  &item.InputTokensDetails{CachedTokens: in.cached, CacheWriteTokens: new(int64(0))},
-		OutputTokens:  out,
-		OutputDetails: &item.OutputTokensDetails{ReasoningTokens: reasoning},
-		TotalTokens:   in.input + out,
-	}
-}
 
 // echoed are the members of the request that the response repeats, with what
 // stands there when the request has none; "" leaves the member out. The Open
@@ -125,43 +106,28 @@ func filled(v item.JSON, kind string) (item.Item, error) {
 	return object, nil
 }
 
-// items returns what was said.
-func (a *answer) items() []item.Item {
-	list := make([]item.Item, len(a.outputs))
-	for i := range a.outputs {
-		list[i] = a.outputs[i].done
+// base is what the events of the response to a request repeat.
+func (s *Server) base(r *Request, id string) (item.Response, error) {
+	base := item.Response{ID: id, Model: r.Model, CreatedAt: new(s.now())}
+	if r.conversation != "" {
+		base.Conversation = &item.ConversationRef{ID: r.conversation}
 	}
-	return list
-}
-
-// response returns the response as it stands at some time, with the items that
-// are done by then.
-func (a *answer) response(status string, outputs []item.Item) *item.Response {
-	created := item.JSON(strconv.FormatInt(a.created, 10))
-	r := &item.Response{ID: a.id, Model: a.req.Model, Status: status, Output: append([]item.Item{}, outputs...)}
-	r.Extra = item.Extra{{Name: "created_at", Value: created}, {Name: "error", Value: "null"}, {Name: "incomplete_details", Value: "null"}}
-	if status == item.StatusCompleted {
-		r.Usage = &a.usage
-		r.Extra.Set("completed_at", created)
-	} else {
-		r.Extra.Set("completed_at", "null")
-		r.Extra.Set("usage", "null")
+	echoes, err := s.echoes(r)
+	for _, name := range []string{"error", "incomplete_details", "completed_at", "usage"} {
+		base.Extra = append(base.Extra, item.Member{Name: name, Value: "null"})
 	}
-	if a.talk != nil {
-		r.Conversation = &item.ConversationRef{ID: a.talk.id}
-	}
-	r.Extra = append(r.Extra, a.echoes...)
-	return r
+	base.Extra = append(base.Extra, echoes...)
+	return base, err
 }
 
 // echoes returns what every response to a request repeats of it.
-func (s *Server) echoes(q *asked) (item.Extra, error) {
+func (s *Server) echoes(r *Request) (item.Extra, error) {
 	list := item.Extra{{Name: "store", Value: "false"}}
-	if s.keeps(q.req) {
+	if s.keeps(r.Request) {
 		list[0].Value = "true"
 	}
 	for _, m := range echoed {
-		if v, ok := q.body.Member(m.Name); ok && v != "null" {
+		if v, ok := r.Object.Member(m.Name); ok && v != "null" {
 			var err error
 			if m.Value, err = echo(m.Name, v); err != nil {
 				return nil, err

@@ -1,7 +1,7 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package rehearsal
+package server
 
 import (
 	"fmt"
@@ -12,22 +12,17 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// idPrefixes are those of items that came without an id.
-var idPrefixes = map[item.Type]string{
-	item.TypeMessage: "msg", item.TypeReasoning: "rs", item.TypeCompaction: "cmp",
-	item.TypeFunctionCall: "fc", item.TypeFunctionCallOutput: "fco",
-	item.TypeCustomToolCall: "ctc", item.TypeCustomToolCallOutput: "ctco",
+// listed is item n of what a response answers as the API hands it out.
+func (r *Record) listed(n int) item.Item {
+	it := r.Items[n]
+	return resource(it, fmt.Sprintf("%s_%s_%d", idPrefix(it.Type()), name(r.ID()), n))
 }
 
 // resource is an item as the API hands it out when it was kept: with an id, a
-// status, and a message's content in parts. Of and n make up the id.
-func resource(it item.Item, of string, n int) item.Item {
+// status, and a message's content in parts. The id is for an item that has none.
+func resource(it item.Item, id string) item.Item {
 	if it.ID() == "" {
-		prefix, ok := idPrefixes[it.Type()]
-		if !ok {
-			prefix = "item"
-		}
-		it = with(it, "id", item.Quote(fmt.Sprintf("%s_%s_%d", prefix, of, n)))
+		it = with(it, "id", item.Quote(id))
 	}
 	switch it.Type() {
 	case item.TypeMessage:
@@ -74,8 +69,9 @@ const (
 )
 
 // pageOf returns the part of a list that the query asks for. The list is given
-// oldest first, and changed.
-func pageOf(query url.Values, list []item.Item) (*item.ItemPage, *problem) {
+// oldest first.
+func pageOf(query url.Values, list []item.Item) (*item.ItemPage, *Error) {
+	list = slices.Clone(list)
 	limit, wrong := pageSize(query.Get("limit"))
 	if wrong != nil {
 		return nil, wrong
@@ -85,12 +81,12 @@ func pageOf(query url.Values, list []item.Item) (*item.ItemPage, *problem) {
 		slices.Reverse(list)
 	case "asc":
 	default:
-		return nil, invalid("invalid_value", "order", "Invalid value: '%s'. Supported values are: 'asc' and 'desc'.", order)
+		return nil, Invalid("invalid_value", "order", "Invalid value: '%s'. Supported values are: 'asc' and 'desc'.", order)
 	}
 	if after := query.Get("after"); after != "" {
-		i := slices.IndexFunc(list, func(it item.Item) bool { return it.ID() == after })
+		i := indexOf(list, after)
 		if i < 0 {
-			return nil, invalid("", "after", "Invalid 'after': the list has no item with id '%s'.", after)
+			return nil, Invalid("", "after", "Invalid 'after': the list has no item with id '%s'.", after)
 		}
 		list = list[i+1:]
 	}
@@ -108,18 +104,18 @@ func onePage(list []item.Item) *item.ItemPage {
 	return page
 }
 
-func pageSize(v string) (int, *problem) {
+func pageSize(v string) (int, *Error) {
 	if v == "" {
 		return defaultPage, nil
 	}
 	n, err := strconv.Atoi(v)
 	switch {
 	case err != nil:
-		return 0, invalid("invalid_type", "limit", "Invalid type for 'limit': expected an integer, but got '%s'.", v)
+		return 0, Invalid("invalid_type", "limit", "Invalid type for 'limit': expected an integer, but got '%s'.", v)
 	case n < 1:
-		return 0, invalid("integer_below_min_value", "limit", "Invalid 'limit': integer below minimum value. Expected a value >= 1, but got %d instead.", n)
+		return 0, Invalid("integer_below_min_value", "limit", "Invalid 'limit': integer below minimum value. Expected a value >= 1, but got %d instead.", n)
 	case n > maxPage:
-		return 0, invalid("integer_above_max_value", "limit", "Invalid 'limit': integer above maximum value. Expected a value <= %d, but got %d instead.", maxPage, n)
+		return 0, Invalid("integer_above_max_value", "limit", "Invalid 'limit': integer above maximum value. Expected a value <= %d, but got %d instead.", maxPage, n)
 	}
 	return n, nil
 }

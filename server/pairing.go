@@ -1,13 +1,23 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package rehearsal
+package server
 
 import (
 	"fmt"
 
 	"github.com/antiphon-go/antiphon/item"
 )
+
+// CheckPairs reports what the API would refuse in a history: it wants exactly one
+// output of the right kind after each call, and no other output. A backend that
+// replaces items, such as compactions by what they stand for, checks the result.
+func CheckPairs(items []item.Item) error {
+	if wrong := checkPairs(items, len(items)); wrong != nil {
+		return wrong
+	}
+	return nil
+}
 
 // outputTypes names the type that answers each type of call.
 var outputTypes = map[item.Type]item.Type{
@@ -38,10 +48,10 @@ type pair struct {
 
 // checkPairs wants exactly one output of the right kind after each call, and
 // no other. The items before the one at own were not sent with the request.
-func checkPairs(items []item.Item, own int) *problem {
+func checkPairs(items []item.Item, own int) *Error {
 	p := pairing{calls: map[string]*pair{}, own: own}
 	for i, it := range items {
-		var found *problem
+		var found *Error
 		switch {
 		case it.IsCall():
 			found = p.call(i, it)
@@ -54,7 +64,7 @@ func checkPairs(items []item.Item, own int) *problem {
 	}
 	for _, c := range p.order {
 		if !c.answered {
-			return invalid("", "input", "No tool output found for %s %s.", kind(items[c.index].Type()), c.id)
+			return Invalid("", "input", "No tool output found for %s %s.", kind(items[c.index].Type()), c.id)
 		}
 	}
 	return nil
@@ -68,14 +78,14 @@ func (p *pairing) place(i int) string {
 	return fmt.Sprintf("input[%d].call_id", i-p.own)
 }
 
-func (p *pairing) call(i int, it item.Item) *problem {
+func (p *pairing) call(i int, it item.Item) *Error {
 	id := it.CallID()
 	at := p.place(i)
 	if id == "" {
-		return invalid("missing_required_parameter", at, "Missing required parameter: '%s'.", at)
+		return Invalid("missing_required_parameter", at, "Missing required parameter: '%s'.", at)
 	}
 	if p.calls[id] != nil {
-		return invalid("invalid_value", at, "Invalid '%s': a second call has the call_id %s.", at, id)
+		return Invalid("invalid_value", at, "Invalid '%s': a second call has the call_id %s.", at, id)
 	}
 	c := &pair{index: i, id: id, want: outputTypes[it.Type()]}
 	p.calls[id] = c
@@ -83,18 +93,18 @@ func (p *pairing) call(i int, it item.Item) *problem {
 	return nil
 }
 
-func (p *pairing) output(i int, it item.Item) *problem {
+func (p *pairing) output(i int, it item.Item) *Error {
 	id := it.CallID()
 	at := p.place(i)
 	if id == "" {
-		return invalid("missing_required_parameter", at, "Missing required parameter: '%s'.", at)
+		return Invalid("missing_required_parameter", at, "Missing required parameter: '%s'.", at)
 	}
 	c := p.calls[id]
 	if c == nil || c.want != it.Type() {
-		return invalid("", "input", "No tool call found for %s with call_id %s.", kind(it.Type()), id)
+		return Invalid("", "input", "No tool call found for %s with call_id %s.", kind(it.Type()), id)
 	}
 	if c.answered {
-		return invalid("invalid_value", at, "Invalid '%s': a second output for the call %s.", at, id)
+		return Invalid("invalid_value", at, "Invalid '%s': a second output for the call %s.", at, id)
 	}
 	c.answered = true
 	return nil

@@ -1,0 +1,133 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/antiphon-go/antiphon/completions"
+	"github.com/antiphon-go/antiphon/internal/sse"
+	"github.com/antiphon-go/antiphon/item"
+)
+
+// chat serves POST /chat/completions: the same backend, in other words. Nothing
+// of it is stored.
+func (s *Server) chat(c *call) *Error {
+	body, wrong := s.body(c)
+	if wrong != nil {
+		return wrong
+	}
+	r, wrong := s.readChat(c.r.Context(), body)
+	if wrong != nil {
+		return wrong.ofMessages()
+	}
+	j, wrong := s.newJob(r)
+	if wrong != nil {
+		return wrong
+	}
+	j.keep = false
+	j.w.admit = func(id string) string {
+		j.id = "chatcmpl-" + name(id)
+		return j.id
+	}
+	if isSet(r.Stream) {
+		return s.streamChat(c, j, wantsUsage(body))
+	}
+	if wrong = s.run(c.r.Context(), j); wrong != nil || !j.w.Ended() {
+		return wrong
+	}
+	return s.wholeChat(c, j.w.Response())
+}
+
+// readChat reads a request to Chat Completions as one for a response.
+func (s *Server) readChat(ctx context.Context, body []byte) (*Request, *Error) {
+	req, losses, err := completions.ParseRequest(body)
+	switch {
+	case errors.Is(err, completions.ErrNothing):
+		return nil, Invalid("missing_required_parameter", "messages", "Missing required parameter: 'messages' with at least one message.")
+	case err != nil:
+		return nil, unreadable(err)
+	}
+	for _, l := range losses {
+		if l.Kind == completions.LostContent || l.Path == "n" {
+			return nil, Invalid("unsupported_value", l.Path, "Unsupported value: '%s' %s.", l.Path, l.What)
+		}
+	}
+	req.MaxOutputTokens = nil // Chat Completions has no least number of them
+	b, err := req.AppendJSON(nil)
+	if err != nil {
+		return nil, s.failure(err)
+	}
+	object, err := item.Parse(b)
+	if err != nil {
+		return nil, s.failure(err)
+	}
+	return s.check(ctx, req, object, nil)
+}
+
+// ofMessages says the same to one who does not know of items.
+func (e *Error) ofMessages() *Error {
+	if strings.HasPrefix(e.Param, "input") {
+		e.Param = "messages"
+	}
+	if strings.Contains(e.Message, "'input[") {
+		e.Message += " (The input is the items that the messages stand for.)"
+	}
+	return e
+}
+
+// wantsUsage reports whether a stream is to end with its usage.
+func wantsUsage(body []byte) bool {
+	request, err := item.Parse(body)
+	if err != nil {
+		return false
+	}
+	v, _ := request.Member("stream_options")
+	options, err := item.ParseString(string(v))
+	if err != nil {
+		return false
+	}
+	want, _ := options.Member("include_usage")
+	return want == "true"
+}
+
+// wholeChat sends a completion in one piece.
+func (s *Server) wholeChat(c *call, r *item.Response) *Error {
+	if r.Status == item.StatusFailed {
+		return &Error{http.StatusInternalServerError, serverError, r.Error.Code, "", r.Error.Message}
+	}
+	c.name(r.ID)
+	plain := item.Response{ID: r.ID, Model: r.Model, CreatedAt: r.CreatedAt, Status: r.Status, Incomplete: r.Incomplete, Output: r.Output, Usage: r.Usage}
+	b, _, err := completions.AppendResponse(nil, &plain, completions.Options{})
+	if err != nil {
+		return s.failure(err)
+	}
+	c.sendJSON(b)
+	return nil
+}
+
+// streamChat sends a completion in chunks.
+func (s *Server) streamChat(c *call, j *job, usage bool) *Error {
+	var encoder completions.Encoder
+	w := sse.NewWriter(c.w)
+	j.to = func(ev item.Event) error {
+		c.streams(j.id)
+		return encoder.Encode(ev, func(chunk []byte) error {
+			if object, err := item.Parse(chunk); err == nil && !usage {
+				if choices, _ := object.Member("choices"); choices == "[]" {
+					return nil // the chunk that holds the usage
+				}
+			}
+			return w.Event("", chunk)
+		})
+	}
+	wrong := s.run(c.r.Context(), j)
+	if wrong == nil && j.w.err == nil {
+		_ = w.Event("", []byte(completions.Done)) // a client that is gone is not an error
+	}
+	return wrong
+}

@@ -1,0 +1,160 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/antiphon-go/antiphon/item"
+)
+
+// toolName is what the API takes as the name of a tool.
+var toolName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// minOutputTokens is the API's lower bound.
+const minOutputTokens = 16
+
+func checkMembers(req *item.Request) *Error {
+	switch {
+	case req.Model == "":
+		return Invalid("missing_required_parameter", "model", "Missing required parameter: 'model'.")
+	case req.MaxOutputTokens != nil && *req.MaxOutputTokens < minOutputTokens:
+		return Invalid("integer_below_min_value", "max_output_tokens",
+			"Invalid 'max_output_tokens': integer below minimum value. Expected a value >= %d, but got %d instead.", minOutputTokens, *req.MaxOutputTokens)
+	case len(req.Tools) == 0 && req.ToolChoice != "":
+		return Invalid("", "tool_choice", "Tool choice is only allowed when 'tools' are specified.")
+	}
+	return nil
+}
+
+func checkTools(req *item.Request) *Error {
+	seen := map[string]bool{}
+	for i, t := range req.Tools {
+		at := fmt.Sprintf("tools[%d]", i)
+		var name string
+		switch t := t.(type) {
+		case *item.FunctionTool:
+			name = t.Name
+		case *item.CustomTool:
+			name = t.Name
+		default:
+			continue // the endpoint's own
+		}
+		if !toolName.MatchString(name) {
+			return Invalid("invalid_value", at+".name", "Invalid '%s.name': %q does not match '%s'.", at, name, toolName)
+		}
+		if seen[name] {
+			return Invalid("invalid_value", at+".name", "Invalid '%s.name': a second tool is named %q.", at, name)
+		}
+		seen[name] = true
+		if fn, ok := t.(*item.FunctionTool); ok && fn.Parameters != "" && fn.Parameters != "null" {
+			if !describesObject(fn.Parameters) {
+				return Invalid("invalid_function_parameters", at+".parameters",
+					"Invalid schema for function '%s': schema must be a JSON Schema of 'type: \"object\"'.", name)
+			}
+		}
+	}
+	return nil
+}
+
+// describesObject reports whether a schema's type is, or may be, an object.
+func describesObject(schema item.JSON) bool {
+	object, err := item.ParseString(string(schema))
+	if err != nil {
+		return false
+	}
+	typ, _ := object.Member("type")
+	if one, ok := typ.Unquote(); ok {
+		return one == "object"
+	}
+	var several []string
+	return json.Unmarshal([]byte(typ), &several) == nil && slices.Contains(several, "object")
+}
+
+// maxCallID is the API's limit for the length of a call_id.
+const maxCallID = 64
+
+func checkItems(items []item.Item) *Error {
+	for i, it := range items {
+		at := fmt.Sprintf("input[%d]", i)
+		v, err := it.Decode()
+		var shape *item.ShapeError
+		if errors.As(err, &shape) {
+			path := at + "." + shape.Path
+			return Invalid("invalid_type", path, "Invalid type for '%s': %s.", path, shape.Problem)
+		}
+		if id := it.CallID(); len(id) > maxCallID {
+			return Invalid("string_above_max_length", at+".call_id",
+				"Invalid '%s.call_id': string too long. Expected a string with maximum length %d, but got a string with length %d instead.", at, maxCallID, len(id))
+		}
+		if it.Type() == item.TypeCompactionTrigger {
+			return Invalid("invalid_value", at+".type", "Invalid '%s.type': this server compacts at POST /v1/responses/compact only.", at)
+		}
+		if p := checkValue(at, v); p != nil {
+			return p
+		}
+	}
+	return nil
+}
+
+func checkValue(at string, v item.Value) *Error {
+	switch v := v.(type) {
+	case *item.Message:
+		switch v.Role {
+		case item.RoleUser, item.RoleAssistant, item.RoleSystem, item.RoleDeveloper:
+		default:
+			return Invalid("invalid_value", at+".role", "Invalid value: '%s'. Supported values are: 'assistant', 'system', 'developer', and 'user'.", v.Role)
+		}
+		return checkParts(at+".content", v.Content)
+	case *item.FunctionCall:
+		return checkCallName(at, v.Name)
+	case *item.CustomToolCall:
+		return checkCallName(at, v.Name)
+	case *item.FunctionCallOutput:
+		return checkParts(at+".output", v.Output)
+	case *item.CustomToolCallOutput:
+		return checkParts(at+".output", v.Output)
+	}
+	return nil
+}
+
+func checkCallName(at, name string) *Error {
+	if toolName.MatchString(name) {
+		return nil
+	}
+	return Invalid("invalid_value", at+".name", "Invalid '%s.name': %q does not match '%s'.", at, name, toolName)
+}
+
+// checkParts looks at inline images, of which the endpoint must make sense.
+func checkParts(at string, c item.Content) *Error {
+	for i, p := range c.Parts {
+		img, ok := p.(*item.InputImage)
+		if !ok || !strings.HasPrefix(img.ImageURL, "data:") {
+			continue
+		}
+		at := fmt.Sprintf("%s[%d].image_url", at, i)
+		mediaType, payload, ok := item.CutDataURI(img.ImageURL)
+		if !ok {
+			return Invalid("invalid_base64", at, "Invalid '%s': %.60q is not a base64 data URI.", at, img.ImageURL)
+		}
+		data, err := base64.StdEncoding.Strict().DecodeString(payload)
+		if err != nil {
+			return Invalid("invalid_base64", at, "Invalid '%s': %v.", at, err)
+		}
+		mediaType, _, _ = strings.Cut(mediaType, ";")
+		if real := http.DetectContentType(data); real != mediaType || !strings.HasPrefix(real, "image/") {
+			return Invalid("invalid_image_format", at,
+				"Invalid '%s': the image data you provided does not represent a valid image: declared as %s, found %s.", at, mediaType, real)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,295 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/antiphon-go/antiphon/item"
+)
+
+// conversation returns a conversation that is kept.
+func (s *Server) conversation(ctx context.Context, id string) (Record, *Error) {
+	rec, err := s.store().Get(ctx, id)
+	switch {
+	case errors.Is(err, ErrNotFound) || err == nil && rec.Conversation == nil:
+		return rec, notFound("Conversation", id)
+	case err != nil:
+		return rec, s.failure(err)
+	}
+	return rec, nil
+}
+
+// change changes a conversation with f, and returns what f does.
+func (s *Server) change(ctx context.Context, id string, f func(*Record) (object, *Error)) (object, *Error) {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	rec, wrong := s.conversation(ctx, id)
+	if wrong != nil {
+		return nil, wrong
+	}
+	v, wrong := f(&rec)
+	if wrong != nil {
+		return nil, wrong
+	}
+	if err := s.store().Put(ctx, rec); err != nil {
+		return nil, s.failure(err)
+	}
+	return v, nil
+}
+
+// add adds items to a conversation, as they are handed out. What was kept before is
+// not written over, for others may read it.
+func (s *Server) add(rec *Record, list []item.Item) (added []item.Item) {
+	for _, it := range list {
+		added = append(added, resource(it, s.newID(idPrefix(it.Type())+"_")))
+	}
+	rec.Items = append(slices.Clip(rec.Items), added...)
+	return added
+}
+
+// converse makes a request a part of its conversation, which it holds until it is
+// released: one response at a time goes on from a conversation.
+func (s *Server) converse(ctx context.Context, r *Request) ([]item.Item, *Error) {
+	id, ok := item.ConversationID(r.Conversation)
+	if !ok {
+		return nil, Invalid("invalid_type", "conversation", "Invalid type for 'conversation': expected an id, or an object that has one.")
+	}
+	if !s.has(Conversations) {
+		return nil, Invalid("unsupported_parameter", "conversation", "Unsupported parameter: 'conversation' is not supported here.")
+	}
+	if !s.hold(id, r) {
+		return nil, Invalid("conversation_locked", "", "Another process is currently operating on this conversation. Please retry in a few seconds.")
+	}
+	r.conversation = id
+	rec, wrong := s.conversation(ctx, id)
+	return rec.Items, wrong
+}
+
+func (s *Server) hold(id string, r *Request) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held[id] != nil {
+		return false
+	}
+	if s.held == nil {
+		s.held = map[string]*Request{}
+	}
+	s.held[id] = r
+	return true
+}
+
+// release lets others go on with the conversation of a request. It may be called
+// more than once.
+func (s *Server) release(r *Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held[r.conversation] == r {
+		delete(s.held, r.conversation)
+	}
+}
+
+// grow adds what a response brought to its conversation. Only a response that was
+// completed leaves anything behind, its question included.
+func (s *Server) grow(j *job) error {
+	if j.r.conversation == "" {
+		return nil
+	}
+	_, wrong := s.change(context.WithoutCancel(j.ctx), j.r.conversation, func(rec *Record) (object, *Error) {
+		s.add(rec, append(slices.Clip(j.r.Items[len(j.r.Items)-j.r.Own:]), j.rec.Response.Output...))
+		return nil, nil
+	})
+	if wrong != nil && wrong.Status != http.StatusNotFound { // it was deleted meanwhile
+		return wrong
+	}
+	return nil
+}
+
+// createConversation serves POST /conversations.
+func (s *Server) createConversation(c *call) *Error {
+	body, wrong := s.body(c)
+	if wrong != nil {
+		return wrong
+	}
+	v := new(item.CreateConversation)
+	if len(body) > 0 {
+		var err error
+		if v, err = item.ParseCreateConversation(body); err != nil {
+			return unreadable(err)
+		}
+	}
+	items, wrong := listed(v.Items, v.Extra)
+	if wrong != nil {
+		return wrong
+	}
+	metadata, wrong := checkMetadata(v.Metadata)
+	if wrong != nil {
+		return wrong
+	}
+	rec := Record{Conversation: &item.Conversation{ID: s.newID("conv_"), CreatedAt: int64(s.now()), Metadata: metadata}}
+	s.add(&rec, items)
+	if err := s.store().Put(c.r.Context(), rec); err != nil {
+		return s.failure(err)
+	}
+	return c.send(rec.Conversation)
+}
+
+// listed returns the items that are to be added. Extra holds what is not a list.
+func listed(l *item.List, x item.Extra) ([]item.Item, *Error) {
+	if v, _ := x.Get("items"); v != "" && v != "null" {
+		return nil, Invalid("invalid_type", "items", "Invalid type for 'items': expected a list.")
+	}
+	var items []item.Item
+	for _, it := range l.All() {
+		items = append(items, it)
+	}
+	return items, checkAdded(items)
+}
+
+func checkMetadata(v item.JSON) (item.JSON, *Error) {
+	switch {
+	case v == "" || v == "null":
+		return "{}", nil
+	case v[0] != '{':
+		return "", Invalid("invalid_type", "metadata", "Invalid type for 'metadata': expected an object.")
+	}
+	return v, nil
+}
+
+// maxAdded is how many items the API takes at a time.
+const maxAdded = 20
+
+func checkAdded(items []item.Item) *Error {
+	if len(items) > maxAdded {
+		return Invalid("array_above_max_length", "items",
+			"Invalid 'items': array too long. Expected an array with maximum length %d, but got an array with length %d instead.", maxAdded, len(items))
+	}
+	for i, it := range items {
+		if it.Type() == item.TypeItemReference {
+			return Invalid("", fmt.Sprintf("items[%d]", i), "Invalid 'items[%d]': items are not added by their id.", i)
+		}
+	}
+	if p := checkItems(items); p != nil {
+		p.Param = strings.Replace(p.Param, "input[", "items[", 1)
+		p.Message = strings.Replace(p.Message, "'input[", "'items[", 1)
+		return p
+	}
+	return nil
+}
+
+// retrieveConversation serves GET /conversations/{id}.
+func (s *Server) retrieveConversation(c *call) *Error {
+	rec, wrong := s.conversation(c.r.Context(), c.ids[0])
+	if wrong != nil {
+		return wrong
+	}
+	return c.send(rec.Conversation)
+}
+
+// updateConversation serves POST /conversations/{id}.
+func (s *Server) updateConversation(c *call) *Error {
+	body, wrong := s.body(c)
+	if wrong != nil {
+		return wrong
+	}
+	v, err := item.ParseUpdateConversation(body)
+	if err != nil {
+		return unreadable(err)
+	}
+	metadata, wrong := checkMetadata(v.Metadata)
+	if wrong != nil {
+		return wrong
+	}
+	return s.changed(c, func(rec *Record) (object, *Error) {
+		updated := *rec.Conversation
+		updated.Metadata = metadata
+		rec.Conversation = &updated
+		return rec.Conversation, nil
+	})
+}
+
+// changed answers with what change returns.
+func (s *Server) changed(c *call, f func(*Record) (object, *Error)) *Error {
+	v, wrong := s.change(c.r.Context(), c.ids[0], f)
+	if wrong != nil {
+		return wrong
+	}
+	return c.send(v)
+}
+
+// deleteConversation serves DELETE /conversations/{id}.
+func (s *Server) deleteConversation(c *call) *Error {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	if _, wrong := s.conversation(c.r.Context(), c.ids[0]); wrong != nil {
+		return wrong
+	}
+	if err := s.store().Delete(c.r.Context(), c.ids[0]); err != nil {
+		return s.failure(err)
+	}
+	return c.send(&item.Deleted{ID: c.ids[0], Deleted: true})
+}
+
+// conversationItems serves GET /conversations/{id}/items.
+func (s *Server) conversationItems(c *call) *Error {
+	rec, wrong := s.conversation(c.r.Context(), c.ids[0])
+	if wrong != nil {
+		return wrong
+	}
+	page, wrong := pageOf(c.r.URL.Query(), rec.Items)
+	if wrong != nil {
+		return wrong
+	}
+	return c.send(page)
+}
+
+// addConversationItems serves POST /conversations/{id}/items.
+func (s *Server) addConversationItems(c *call) *Error {
+	body, wrong := s.body(c)
+	if wrong != nil {
+		return wrong
+	}
+	v, err := item.ParseAddItems(body)
+	if err != nil {
+		return unreadable(err)
+	}
+	items, wrong := listed(v.Items, v.Extra)
+	if wrong == nil && len(items) == 0 {
+		wrong = Invalid("missing_required_parameter", "items", "Missing required parameter: 'items' with at least one item.")
+	}
+	if wrong != nil {
+		return wrong
+	}
+	return s.changed(c, func(rec *Record) (object, *Error) { return onePage(s.add(rec, items)), nil })
+}
+
+// conversationItem serves GET /conversations/{id}/items/{id}.
+func (s *Server) conversationItem(c *call) *Error {
+	rec, wrong := s.conversation(c.r.Context(), c.ids[0])
+	if wrong != nil {
+		return wrong
+	}
+	i := indexOf(rec.Items, c.ids[1])
+	if i < 0 {
+		return notFound("Item", c.ids[1])
+	}
+	return c.send(encoded(rec.Items[i].JSON()))
+}
+
+// deleteConversationItem serves DELETE /conversations/{id}/items/{id}.
+func (s *Server) deleteConversationItem(c *call) *Error {
+	return s.changed(c, func(rec *Record) (object, *Error) {
+		i := indexOf(rec.Items, c.ids[1])
+		if i < 0 {
+			return nil, notFound("Item", c.ids[1])
+		}
+		rec.Items = slices.Delete(slices.Clone(rec.Items), i, i+1)
+		return rec.Conversation, nil
+	})
+}

@@ -1,0 +1,168 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/antiphon-go/antiphon/internal/sse"
+	"github.com/antiphon-go/antiphon/item"
+)
+
+// create serves POST /responses.
+func (s *Server) create(c *call) *Error {
+	body, wrong := s.body(c)
+	if wrong != nil {
+		return wrong
+	}
+	r, wrong := s.read(c.r.Context(), body, "")
+	if wrong != nil {
+		return wrong
+	}
+	if wrong = s.checkBackground(r.Request); wrong != nil {
+		s.release(r)
+		return wrong
+	}
+	if isSet(r.Background) {
+		return s.createInBackground(c, r)
+	}
+	j, wrong := s.newJob(r)
+	if wrong != nil {
+		return wrong
+	}
+	if isSet(r.Stream) {
+		j.to = c.live(j)
+		return s.run(c.r.Context(), j)
+	}
+	if wrong = s.run(c.r.Context(), j); wrong != nil || !j.w.Ended() {
+		return wrong
+	}
+	c.name(j.id)
+	return c.send(j.w.Response())
+}
+
+func isSet(b *bool) bool { return b != nil && *b }
+
+// keeps reports whether a response is stored.
+func (s *Server) keeps(r *item.Request) bool { return s.has(Stored) && (r.Store == nil || *r.Store) }
+
+func (s *Server) checkBackground(r *item.Request) *Error {
+	switch {
+	case !isSet(r.Background):
+		return nil
+	case !s.has(Background) || !s.has(Stored):
+		return Invalid("unsupported_parameter", "background", "Unsupported parameter: 'background' is not supported here.")
+	case !s.keeps(r):
+		return Invalid("", "background", "A response can be made in the background only if it is stored: 'store' must be true.")
+	}
+	return nil
+}
+
+// createInBackground answers as soon as the backend began.
+func (s *Server) createInBackground(c *call, r *Request) *Error {
+	j, wrong := s.newJob(r)
+	if wrong != nil {
+		return wrong
+	}
+	if !s.enter() {
+		s.release(r)
+		return &Error{Status: http.StatusServiceUnavailable, Type: serverError, Code: serverError, Message: "The server is about to stop."}
+	}
+	j.w.queued = true
+	s.mu.Lock()
+	lifetime := s.living()
+	s.mu.Unlock()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(c.r.Context()))
+	j.cancel = cancel
+	stop := context.AfterFunc(lifetime, cancel)
+	refused := make(chan *Error, 1)
+	go func() {
+		defer s.running.Done()
+		defer cancel()
+		defer stop()
+		if wrong := s.run(ctx, j); wrong != nil {
+			refused <- wrong
+		}
+	}()
+	select {
+	case wrong := <-refused:
+		return wrong
+	case <-c.r.Context().Done():
+		return nil // nobody is there to be answered
+	case <-j.began:
+	}
+	if isSet(r.Stream) {
+		return c.follow(j, -1)
+	}
+	c.name(j.id)
+	return c.send(j.first)
+}
+
+// name sets the header by which a person can ask about a request.
+func (c *call) name(id string) { c.w.Header().Set("X-Request-Id", "req_"+name(id)) }
+
+// streams sets the headers of a stream. That is not done before the first event,
+// so that the request can still be refused.
+func (c *call) streams(id string) {
+	c.name(id)
+	c.w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+	c.w.Header().Set("Cache-Control", "no-cache")
+}
+
+// live returns a function that sends the events of a response as they come.
+func (c *call) live(j *job) func(item.Event) error {
+	w := sse.NewWriter(c.w)
+	return func(ev item.Event) error {
+		c.streams(j.id)
+		return w.Event(string(ev.Type), []byte(ev.JSON()))
+	}
+}
+
+// follow answers with the events of a response after the one with the number
+// after.
+func (c *call) follow(j *job, after int) *Error {
+	c.streams(j.id)                               // an answer without events is a stream too
+	_ = j.follow(c.r.Context(), after, c.live(j)) // a client that is gone is not an error
+	return nil
+}
+
+// run has the backend make a response. It returns why the request was refused, or
+// nil once the response began.
+func (s *Server) run(ctx context.Context, j *job) *Error {
+	defer s.release(j.r)
+	j.ctx = ctx
+	err := cmp.Or(s.respond(j), j.w.err)
+	if err == nil && !j.w.Ended() {
+		err = j.w.Complete()
+	}
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil || errors.Is(err, errGone):
+		if j.begun() {
+			s.stop(j)
+		}
+		return nil
+	}
+	told := s.failure(err)
+	if !j.begun() {
+		return told
+	}
+	j.w.err = nil // what could not be written is left out; the failure is told
+	_ = j.w.Fail(cmp.Or(told.Code, serverError), told.Message)
+	return nil
+}
+
+// respond calls the backend. A panic in it must not end the program.
+func (s *Server) respond(j *job) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = panicked(p)
+		}
+	}()
+	return s.Backend.Respond(j.ctx, j.r, j.w)
+}

@@ -1,0 +1,50 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"cmp"
+
+	"github.com/antiphon-go/antiphon/item"
+)
+
+// countTokens serves POST /responses/input_tokens, where a model need not be
+// named.
+func (s *Server) countTokens(c *call) *Error {
+	return s.about(c, "none", func(r *Request) (object, error) {
+		n, err := s.Backend.(TokenCounter).CountTokens(c.r.Context(), r)
+		return &item.TokenCount{InputTokens: n}, err
+	})
+}
+
+// compact serves POST /responses/compact.
+func (s *Server) compact(c *call) *Error {
+	return s.about(c, "", func(r *Request) (object, error) {
+		got, err := s.Backend.(Compactor).Compact(c.r.Context(), r)
+		if err != nil {
+			return nil, err
+		}
+		got.ID, got.CreatedAt = cmp.Or(got.ID, s.newID("resp_")), cmp.Or(got.CreatedAt, int64(s.now()))
+		return got, nil
+	})
+}
+
+// about answers a request that wants no response with what f makes of it. Model
+// stands in for one that it does not name.
+func (s *Server) about(c *call, model string, f func(*Request) (object, error)) *Error {
+	body, wrong := s.body(c)
+	if wrong != nil {
+		return wrong
+	}
+	r, wrong := s.read(c.r.Context(), body, model)
+	if wrong != nil {
+		return wrong
+	}
+	defer s.release(r)
+	v, err := f(r)
+	if err != nil {
+		return s.failure(err)
+	}
+	return c.send(v)
+}

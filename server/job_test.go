@@ -1,0 +1,117 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/antiphon-go/antiphon/item"
+)
+
+// post asks a server without a socket.
+func post(s *Server, path, body string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, httptest.NewRequest(http.MethodPost, path, strings.NewReader(body)))
+	return w
+}
+
+// slow says two words, each after a second.
+func slow(ctx context.Context, _ *Request, w *Writer) error {
+	_ = w.Begin("")
+	for _, word := range []string{"one ", "two"} {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Second):
+		}
+		_ = w.Text(word)
+	}
+	return nil
+}
+
+// A run of the background goes on without its client, and those who follow it get
+// each event when it comes. S10
+func TestRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &Server{Backend: BackendFunc(slow)}
+		defer s.Close()
+		begun := func() *job {
+			r, err := item.ParseResponse(post(s, "/v1/responses", `{"model":"m","input":"x","background":true,"stream":false}`).Body.Bytes())
+			if err != nil || r.Status != item.StatusQueued {
+				t.Fatalf("%+v, %v", r, err)
+			}
+			return s.jobs[r.ID]
+		}
+		var got []string
+		begin := time.Now()
+		note := func(ev item.Event) error {
+			got = append(got, fmt.Sprint(time.Since(begin), " ", ev.Type))
+			return nil
+		}
+
+		j := begun()
+		synctest.Wait()
+		if rec := j.record(); rec.Response.Status != item.StatusInProgress || len(rec.Response.Output) != 0 {
+			t.Errorf("at first %s, %d items", rec.Response.Status, len(rec.Response.Output))
+		}
+		if err := j.follow(t.Context(), 2, note); err != nil {
+			t.Error(err)
+		}
+		want := []string{
+			"1s response.output_item.added", "1s response.content_part.added", "1s response.output_text.delta",
+			"2s response.output_text.delta", "2s response.output_text.done",
+			"2s response.content_part.done", "2s response.output_item.done", "2s response.completed",
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("(-want +got):\n%s", d)
+		}
+		s.stop(j) // too late
+		if rec := j.record(); rec.Response.Status != item.StatusCompleted || len(rec.Response.Output) != 1 {
+			t.Errorf("at last %s, %d items", rec.Response.Status, len(rec.Response.Output))
+		}
+
+		j, got = begun(), nil
+		time.AfterFunc(1500*time.Millisecond, func() { s.stop(j) })
+		if err := j.follow(t.Context(), -1, note); err != nil || len(got) != 6 {
+			t.Errorf("cancelled behind %q, %v", got, err)
+		}
+		time.Sleep(time.Hour)
+		if status := j.record().Response.Status; status != item.StatusCancelled {
+			t.Errorf("then it is %s", status)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := begun().follow(ctx, -1, note); err == nil {
+			t.Error("followed without a client")
+		}
+	})
+}
+
+// Close cancels what is made in the background, and waits for it.
+func TestCloseEndsBackground(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &Server{Backend: BackendFunc(slow)}
+		r, err := item.ParseResponse(post(s, "/v1/responses", `{"model":"m","input":"x","background":true}`).Body.Bytes())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Close()
+		rec, err := s.store().Get(t.Context(), r.ID)
+		if err != nil || rec.Response.Status != item.StatusCancelled {
+			t.Errorf("%+v, %v", rec.Response, err)
+		}
+		if w := post(s, "/v1/responses", `{"model":"m","input":"x","background":true}`); w.Code != http.StatusServiceUnavailable {
+			t.Errorf("after Close: %d %s", w.Code, w.Body)
+		}
+	})
+}

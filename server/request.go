@@ -1,0 +1,130 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/antiphon-go/antiphon/item"
+)
+
+// read parses and checks a body. Model stands in for one that it does not name.
+func (s *Server) read(ctx context.Context, body []byte, model string) (*Request, *Error) {
+	req, err := item.ParseRequest(body)
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	object, err := item.Parse(body)
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	named := req.Model
+	req.Model = cmp.Or(named, model)
+	r, wrong := s.check(ctx, req, object, nil)
+	req.Model = named
+	return r, wrong
+}
+
+// check checks a request as strictly as the real endpoint does, and finds what it
+// goes on from. Last is the response that a WebSocket remembers, or nil. A request
+// without an error must be released.
+func (s *Server) check(ctx context.Context, req *item.Request, object item.Item, last *Record) (*Request, *Error) {
+	r := &Request{Request: req, Object: object}
+	input := req.InputItems()
+	for _, wrong := range []*Error{checkMembers(req), checkTools(req), checkItems(input)} {
+		if wrong != nil {
+			return nil, wrong
+		}
+	}
+	history, wrong := s.remember(ctx, r, last)
+	if wrong == nil {
+		wrong = s.dereference(ctx, input)
+	}
+	r.Items, r.Own = append(slices.Clip(history), input...), len(input)
+	if wrong == nil && len(r.Items) == 0 {
+		wrong = Invalid("missing_required_parameter", "input", "Missing required parameter: 'input' with at least one item.")
+	}
+	if wrong == nil {
+		wrong = checkPairs(r.Items, len(history))
+	}
+	if wrong != nil {
+		s.release(r)
+		return nil, wrong
+	}
+	return r, nil
+}
+
+// remember finds the history that a request goes on from.
+func (s *Server) remember(ctx context.Context, r *Request, last *Record) ([]item.Item, *Error) {
+	id := r.PreviousResponseID
+	switch {
+	case id != "" && r.Conversation != "":
+		return nil, Invalid("mutually_exclusive_parameters", "",
+			"Mutually exclusive parameters. Ensure you are only providing one of: 'previous_response_id' or 'conversation'.")
+	case r.Conversation != "":
+		return s.converse(ctx, r)
+	case id == "":
+		return nil, nil
+	case last != nil && last.ID() == id:
+		return last.all(), nil
+	}
+	rec, err := s.store().Get(ctx, id)
+	switch {
+	case !s.has(Stored) || errors.Is(err, ErrNotFound) || err == nil && rec.Response == nil:
+		return nil, Invalid("previous_response_not_found", "previous_response_id", "Previous response with id '%s' not found.", id)
+	case err != nil:
+		return nil, s.failure(err)
+	case rec.Response.Status != item.StatusCompleted:
+		return nil, Invalid("", "previous_response_id",
+			"Previous response with id '%s' is %s: only one that is completed can be gone on from.", id, rec.Response.Status)
+	}
+	return rec.all(), nil
+}
+
+// dereference puts the items in place that a request only names.
+func (s *Server) dereference(ctx context.Context, input []item.Item) *Error {
+	for i, it := range input {
+		if it.Type() != item.TypeItemReference {
+			continue
+		}
+		found, err := s.item(ctx, it.ID())
+		switch {
+		case errors.Is(err, ErrNotFound):
+			return Invalid("", fmt.Sprintf("input[%d].id", i), "Item with id '%s' not found.", it.ID())
+		case err != nil:
+			return s.failure(err)
+		}
+		input[i] = found
+	}
+	return nil
+}
+
+// item finds an item by its id. It may be one that a response was answered with
+// under an id that was made up for the list of its input.
+func (s *Server) item(ctx context.Context, id string) (item.Item, error) {
+	it, err := s.store().Item(ctx, id)
+	if !errors.Is(err, ErrNotFound) {
+		return it, err
+	}
+	_, rest, _ := strings.Cut(id, "_")
+	end := strings.LastIndexByte(rest, '_')
+	if end < 0 {
+		return it, err
+	}
+	n, notNumber := strconv.Atoi(rest[end+1:])
+	rec, missing := s.store().Get(ctx, "resp_"+rest[:end])
+	if notNumber != nil || missing != nil || n < 0 || n >= len(rec.Items) {
+		return it, cmp.Or(missing, err)
+	}
+	if listed := rec.listed(n); listed.ID() == id {
+		return rec.Items[n], nil
+	}
+	return it, err
+}

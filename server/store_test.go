@@ -1,0 +1,98 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/antiphon-go/antiphon/item"
+)
+
+// What is kept is bounded by number and by size; the newest always stays.
+func TestShelf(t *testing.T) {
+	sizes := []int{0, maxStoredBytes / 3, maxStoredBytes * 3 / 4}
+	var items []item.Item
+	for _, n := range sizes {
+		items = append(items, item.User(strings.Repeat("x", n)))
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		var s shelf
+		limit := rapid.IntRange(1, 8).Draw(rt, "limit")
+		var order []string
+		for n := range rapid.IntRange(1, 40).Draw(rt, "steps") {
+			what := rapid.IntRange(0, 4).Draw(rt, "what")
+			if len(order) > 0 && what == 0 {
+				i := rapid.IntRange(0, len(order)-1).Draw(rt, "which")
+				_, had := s.byID[order[i]]
+				if s.remove(order[i]) != had {
+					rt.Fatalf("removing %s, which was there: %v", order[i], had)
+				}
+				continue
+			}
+			id := fmt.Sprint(n)
+			if len(order) > 0 && what == 1 {
+				id = order[len(order)-1] // again, and larger or smaller
+			}
+			order = append(order, id)
+			it := rapid.SampledFrom(items).Draw(rt, "item")
+			s.put(Record{Response: &item.Response{ID: id}, Items: []item.Item{it}}, limit)
+			if _, there := s.byID[id]; !there {
+				rt.Fatal("the newest went")
+			}
+		}
+		sum := 0
+		for id, rec := range s.byID {
+			sum += rec.bytes()
+			if !slices.Contains(order, id) {
+				rt.Fatalf("holds %s", id)
+			}
+		}
+		if len(s.order) != len(s.byID) || sum != s.bytes || len(s.order) > limit || len(s.order) > 1 && sum > maxStoredBytes {
+			rt.Fatalf("%d of %d things, %d of %d bytes, limit %d", len(s.order), len(s.byID), s.bytes, sum, limit)
+		}
+	})
+}
+
+// A memory finds records and their items, and says when there is none.
+func TestMemory(t *testing.T) {
+	var m Memory
+	ctx := context.Background()
+	said, asked := item.Must(&item.Message{ID: "msg_1", Role: item.RoleAssistant}), item.Must(&item.Message{ID: "msg_2", Role: item.RoleUser})
+	r := Record{Response: &item.Response{ID: "resp_1", Output: []item.Item{said}}, Items: []item.Item{asked}}
+	talk := Record{Conversation: &item.Conversation{ID: "conv_1"}, Items: []item.Item{item.Must(&item.Message{ID: "msg_3", Role: item.RoleUser})}}
+	for _, rec := range []Record{r, talk} {
+		if err := m.Put(ctx, rec); err != nil {
+			t.Fatal(err)
+		}
+		got, err := m.Get(ctx, rec.ID())
+		if err != nil || got.ID() != rec.ID() || len(got.Items) != 1 {
+			t.Errorf("%s: %+v, %v", rec.ID(), got, err)
+		}
+	}
+	for _, id := range []string{"msg_1", "msg_2", "msg_3"} {
+		if it, err := m.Item(ctx, id); err != nil || it.ID() != id {
+			t.Errorf("%s: %s, %v", id, it.JSON(), err)
+		}
+	}
+	for _, id := range []string{"resp_1", "conv_1"} {
+		if err := m.Delete(ctx, id); err != nil {
+			t.Error(err)
+		}
+		if err := m.Delete(ctx, id); err != ErrNotFound {
+			t.Errorf("deleted twice: %v", err)
+		}
+		if _, err := m.Get(ctx, id); err != ErrNotFound {
+			t.Errorf("%s after it was deleted: %v", id, err)
+		}
+	}
+	if _, err := m.Item(ctx, "msg_1"); err != ErrNotFound {
+		t.Errorf("an item of what was deleted: %v", err)
+	}
+}
