@@ -124,9 +124,9 @@ func (a *answer) check() error {
 	return agent.CheckRules(*a.Remember)
 }
 
-// Approve is an [agent.Approver]: the first answer that fits and was not used
+// approve is an [agent.Approver]: the first answer that fits and was not used
 // yet. Without one it asks next, or there is nobody.
-func (a *Answers) Approve(next agent.Approver) agent.Approver {
+func (a *Answers) approve(next agent.Approver) agent.Approver {
 	return func(ctx context.Context, call tool.Call, traits tool.Traits) (agent.Verdict, error) {
 		if v, ok := a.take(call); ok {
 			return v, nil
@@ -156,10 +156,10 @@ func (a *Answers) take(call tool.Call) (agent.Verdict, bool) {
 	return agent.Verdict{}, false
 }
 
-// TellUnused names the answers that no call has used, and why. Those that say what
+// tellUnused names the answers that no call has used, and why. Those that say what
 // the log says already are not worth a word: the file may be given again with
 // each run of a conversation.
-func (a *Answers) TellUnused(front *Front, sess *session.Session) {
+func (a *Answers) tellUnused(front *Front, sess *session.Session) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, one := range a.list {
@@ -204,9 +204,9 @@ func (a *answer) fits(call tool.Call) bool {
 	return a.Tool == "" || ok
 }
 
-// Decide gives the calls that an earlier run left waiting the answers that there
+// decide gives the calls that an earlier run left waiting the answers that there
 // are for them.
-func (a *Answers) Decide(ctx context.Context, sess *session.Session) error {
+func (a *Answers) decide(ctx context.Context, sess *session.Session) error {
 	wanted, err := agent.Wanted(ctx, sess)
 	if err != nil {
 		return err

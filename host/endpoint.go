@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -165,9 +166,9 @@ func (p *Providers) Tell(sess *session.Session) {
 	}
 }
 
-// TellRehearsed warns that a real model is about to read what the rehearsal model
+// tellRehearsed warns that a real model is about to read what the rehearsal model
 // said as its own words.
-func (p *Providers) TellRehearsed(sess *session.Session) {
+func (p *Providers) tellRehearsed(sess *session.Session) {
 	if p.main == nil || p.main.rehearsed {
 		return
 	}
@@ -232,6 +233,17 @@ func (e *Endpoint) rehearses(file said, front *Front) (script, why string, err e
 	return "", "", &ConfigError{e.unreachable(file, front)}
 }
 
+// script is the text of the script that Model names; nil if it names none, or if it
+// cannot be read, which a run reports.
+func (e *Endpoint) script() []byte {
+	path, _ := rehearsal.ParseModel(e.Model)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil
+	}
+	return text
+}
+
 // unreachable is a model that was named and has no endpoint.
 type unreachable struct {
 	model, by string
@@ -262,12 +274,12 @@ func (u *unreachable) Error() string {
 		u.model, u.by, key, u.terms.full("Endpoint.BaseURL"), u.terms.full("Endpoint.Rehearsal"))
 }
 
-// Reachable refuses a model that nobody can answer for, before anything is made,
+// reachable refuses a model that nobody can answer for, before anything is made,
 // started or asked for a run of the file at path. It reads the file once more, and
 // only where neither the configuration nor a variable names an endpoint. What else
 // is wrong with the file is left to the run, which reports it.
-func (e Endpoint) Reachable(ctx context.Context, path string, options agentfile.Options, front Front) error {
-	if _, _, err := e.rehearses(said{path: path, model: "any"}, &front); !errors.As(err, new(*unreachable)) {
+func (e *Endpoint) reachable(ctx context.Context, path string, options agentfile.Options, front *Front) error {
+	if _, _, err := e.rehearses(said{path: path, model: "any"}, front); !errors.As(err, new(*unreachable)) {
 		return nil
 	}
 	options.Profiles, options.Check = e.Table, true
@@ -277,7 +289,7 @@ func (e Endpoint) Reachable(ctx context.Context, path string, options agentfile.
 	}
 	defer file.Close()
 	_, err = file.AgentBy(func(f *agentfile.File) (agent.Model, string, error) {
-		_, _, err := e.rehearses(saidBy(f), &front)
+		_, _, err := e.rehearses(saidBy(f), front)
 		return &responses.Client{}, rehearsal.Model, err
 	}, nil)
 	if errors.As(err, new(*unreachable)) {

@@ -130,7 +130,7 @@ type Notice struct {
 	Text string
 	// Session is the one that a notice about a session names.
 	Session session.Info
-	// File is the agent's file that a notice about an agent names.
+	// File is the file that a notice about an agent, or about what was saved, names.
 	File string
 	// Server is what happened, in a [NoticeServer].
 	Server mcpbridge.Event
@@ -148,4 +148,22 @@ const (
 	NoticeRetry     NoticeKind = "retry"     // the endpoint did not answer, and is asked again
 	NoticeLoss      NoticeKind = "loss"      // something has no place in Chat Completions
 	NoticeUnused    NoticeKind = "unused"    // an answer of [Answers] fits no call
+	NoticeRule      NoticeKind = "rule"      // a rule fits no tool
+
+	NoticeFile    NoticeKind = "file"    // a warning about the agent's file, with its place, over one or more lines
+	NoticeWaiting NoticeKind = "waiting" // usual: Text may take long, until it is ready
+	NoticeReady   NoticeKind = "ready"   // usual: the end of the wait for Text
+	NoticeAsking  NoticeKind = "asking"  // usual: an agent in a message is asked
+	NoticeAsked   NoticeKind = "asked"   // usual: it has answered
+	NoticeServer  NoticeKind = "server"  // something happened to an MCP server; progress is usual
+
+	NoticeNew       NoticeKind = "new"        // usual: a session begins
+	NoticeContinues NoticeKind = "continues"  // usual: a session goes on
+	NoticeOtherFile NoticeKind = "other_file" // the session belongs to another file
+	NoticeArchived  NoticeKind = "archived"   // the session is archived
+	NoticeDiffers   NoticeKind = "differs"    // the session began with other messages than the file has now
+	NoticeSameName  NoticeKind = "same_name"  // another file has a session of the new one's name
+	NoticeNearName  NoticeKind = "near_name"  // the file has a session of nearly the new one's name
+	NoticeMissing   NoticeKind = "missing"    // something cannot be exported or saved
+	NoticeSaved     NoticeKind = "saved"      // the store is gone; File has what was said
 )

@@ -22,6 +22,7 @@ import (
 	"github.com/antiphon-go/antiphon/chatmd"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/session/store"
 )
 
 // The exit codes, as docs/commands.md documents them.
@@ -339,11 +340,15 @@ func codeOf(err error) int {
 	var badURL *endpoint.URLError
 	var refused *endpoint.RefusedError
 	var config *host.ConfigError
+	var place *store.PlaceError
+	var limit *host.LimitError
 	switch {
 	case errors.As(err, &exit):
 		return exit.code
-	case errors.As(err, &config):
+	case errors.As(err, &config), errors.As(err, &place), errors.Is(err, store.ErrKey):
 		return exitUsage
+	case errors.As(err, &limit):
+		return exitLimit
 	case errors.Is(err, context.Canceled):
 		return exitInterrupted
 	case errors.Is(err, agent.ErrNothingToSend), errors.As(err, &badURL), errors.As(err, &refused):

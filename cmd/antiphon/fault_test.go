@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/internal/apispec"
 	"github.com/antiphon-go/antiphon/item"
 )
@@ -342,11 +343,11 @@ func TestNoPermission(t *testing.T) {
 // A disk that is full when a transcript is opened is no mistake of the caller's.
 func TestFullDiskIsNoBadArgument(t *testing.T) {
 	for _, no := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG} {
-		if code := codeOf(unread(fmt.Errorf("talk.md: %w", no))); code != exitFailed {
+		if code := codeOf(host.LoadError(fmt.Errorf("talk.md: %w", no))); code != exitFailed {
 			t.Errorf("%v: exit code %d", no, code)
 		}
 	}
-	if code := codeOf(unread(os.ErrNotExist)); code != exitUsage {
+	if code := codeOf(host.LoadError(os.ErrNotExist)); code != exitUsage {
 		t.Errorf("a file that is not there: exit code %d", code)
 	}
 }

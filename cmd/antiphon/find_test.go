@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/session"
 )
 
@@ -39,7 +40,7 @@ func TestBeginningOfAnID(t *testing.T) {
 func TestChangesNeedAWholeNameOrID(t *testing.T) {
 	ctx := context.Background()
 	store := &session.Memory{}
-	id := newSessionID("plan")
+	id := host.NewSessionID("plan")
 	if err := store.Create(ctx, session.Info{ID: id, Name: "plan", Path: "/agent.md"}); err != nil {
 		t.Fatal(err)
 	}

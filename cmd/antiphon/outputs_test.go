@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/antiphon-go/antiphon/host"
 )
 
 // TestOutThroughDanglingLink: a link to a file that is not there is refused by all that
@@ -71,8 +73,8 @@ func TestReplacedFilesKeepTheirMode(t *testing.T) {
 func TestOutputsThroughLinks(t *testing.T) {
 	dir, elsewhere := t.TempDir(), t.TempDir()
 	folder := filepath.Join(dir, ".chatmd", "talk.md", "outputs")
-	if err := besideOnly(folder); err != nil {
-		t.Errorf("nothing there: %v", err)
+	if got, err := host.OutputsFolder(filepath.Join(dir, "talk.md")); err != nil || got != folder {
+		t.Errorf("nothing there: %s, %v", got, err)
 	}
 	if err := os.MkdirAll(filepath.Dir(folder), 0o700); err != nil {
 		t.Fatal(err)

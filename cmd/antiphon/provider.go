@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/host"
@@ -68,21 +69,33 @@ var terms = host.Terms{
 	"Endpoint.Profile":   "--profile NAME",
 	"Endpoint.Transport": "--transport",
 	"Endpoint.Rehearsal": "--rehearsal",
+	"Session":            "--session NAME",
+	"Last":               "--last",
+	"Owner":              "--owner",
+	"Outputs":            "--spill FOLDER",
 }
 
 // front is this program as what it runs knows it. Quiet leaves out the notices
 // that all goes as it should.
 func front(std stdio, env environment, quiet bool) host.Front {
 	return host.Front{Environment: env, Program: "antiphon " + programVersion(), Terms: terms, Notify: func(n host.Notice) {
-		if !quiet || n.Kind != host.NoticeAnswers {
+		if !quiet || !goesWell(n.Kind) {
 			fmt.Fprintln(std.err, noticeText(n))
 		}
 	}}
 }
 
+// goesWell reports a notice that all goes as it should.
+func goesWell(kind host.NoticeKind) bool {
+	return slices.Contains([]host.NoticeKind{host.NoticeAnswers, host.NoticeAsking, host.NoticeNew, host.NoticeContinues}, kind)
+}
+
 // noticeText is a notice as a line on the terminal.
 func noticeText(n host.Notice) string {
-	if n.Kind == host.NoticeRehearsed {
+	switch n.Kind {
+	case host.NoticeFile:
+		return printable(n.Text) // with its place, and perhaps a hint
+	case host.NoticeRehearsed, host.NoticeMissing, host.NoticeSaved:
 		return "!! " + unbroken(n.Text)
 	}
 	return "antiphon: " + unbroken(n.Text)

@@ -8,37 +8,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/host"
-	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/mcpbridge"
-	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
 )
 
 // runCommand is antiphon run.
 type runCommand struct {
-	from   *host.Answers // those of ApproveFrom
-	names  []string      // of all tools, those of nested agents included
-	unsure *atomic.Bool  // an MCP server is missing, so that names may be too
-	spill  tool.Spill
-	kept   *kept // that of Session
-	screen *screen
-	asked  agent.Spent // by agents in messages, before the run
-	until  time.Time   // when MaxTime has passed
-
-	models *endpoint.Table
+	screen *screen // nil if there is no status line
 
 	File   string `arg:"" help:"The agent: a ChatMarkdown file."`
 	Prompt string `arg:"" optional:"" help:"What to say to it. What is piped in is sent after it; - insists on standard input."`
@@ -105,70 +90,88 @@ Examples:
 
 // Run runs the agent.
 func (c *runCommand) Run(ctx context.Context, std stdio, env environment) (err error) {
-	// Agents in messages and the run itself share what the limits leave.
-	ctx = agent.WithBudget(ctx, &agent.Budget{Tokens: c.MaxTokens, Cost: c.MaxCost})
-	table, err := c.prepare(ctx, env)
+	cfg, err := c.config(env)
 	if err != nil {
 		return err
 	}
 	std, who := c.watch(std, env)
 	defer c.screen.close()
-	runner, stop := c.inside(ctx, std, env, table, who)
-	defer stop()
-	file, sess, err := c.open(ctx, std, env, table, who, runner)
-	defer func() { err = errors.Join(err, c.kept.close()) }()
-	if err != nil {
-		return c.late(err)
+	cfg.Front = front(std, env, c.Quiet)
+	cfg.Notify = c.notify(std)
+	if who != nil {
+		cfg.Asker, cfg.Approver = who, who.approve
 	}
-	defer file.Close()
-	return c.converse(ctx, std, env, table, who, file, sess)
+	if c.screen != nil {
+		cfg.Live = func(call tool.Call, _ bool, text []byte) { c.screen.last(callKey(call.ID), env.Hide(string(text))) }
+	}
+	h, err := host.Open(ctx, cfg)
+	if err != nil {
+		return c.unopened(err)
+	}
+	defer func() { err = errors.Join(err, h.Close()) }()
+	return c.converse(ctx, std, env, h)
 }
 
-// prepare looks at all that can be wrong before a file is opened.
-func (c *runCommand) prepare(ctx context.Context, env environment) (*endpoint.Table, error) {
-	if err := c.check(); err != nil {
-		return nil, err
+// unopened adds to an error what to do about it on the command line.
+func (c *runCommand) unopened(err error) error {
+	var other *agentfile.OtherAgentError
+	var unbound *host.UnboundError
+	switch {
+	case errors.As(err, &other):
+		return usage(fmt.Errorf("%w, or add --keep-agent", err))
+	case errors.As(err, &unbound):
+		return usage(fmt.Errorf("%w; antiphon sessions import FILE --for %s makes one that does (sessions export %s --to jsonl writes such a FILE)", err, c.File, unbound.Session))
 	}
-	c.until = time.Now().Add(c.MaxTime)
-	table, err := c.table(env)
-	if err != nil {
-		return nil, err
-	}
-	if c.Profile != "" { // a slip is one on the rehearsal too
-		if _, err := table.ByName(c.Profile); err != nil {
-			return nil, usage(fmt.Errorf("--profile: %w", err))
-		}
-	}
-	c.models, c.unsure = table, new(atomic.Bool)
-	for _, path := range []string{c.File, c.Out} {
-		if isExport(path) && !(c.inSession() && path == c.Out) {
-			return nil, usage(fmt.Errorf("%s is an exported session, not an agent; antiphon sessions import %s --for AGENT makes a session of it to go on with", path, path))
-		}
-	}
-	if c.File == "-" {
-		return nil, usage(errors.New("give the agent's file: what is piped in is the prompt, antiphon run FILE -"))
-	}
-	if info, err := os.Stat(c.File); err == nil && info.Mode()&os.ModeNamedPipe != 0 {
-		return nil, usage(fmt.Errorf("%s is a pipe, and the agent's file is read more than once\n  hint: write it to a file first", c.File))
-	}
-	if err := notAgent(c.File); err != nil {
-		return nil, usage(err)
-	}
-	return table, c.reachable(ctx, env, table)
+	return err
 }
 
-// reachable refuses a model that nobody can answer for, before anything is made,
-// started or asked for the run.
-func (c *runCommand) reachable(ctx context.Context, env environment, table *endpoint.Table) error {
-	options, err := fileOptions()
-	if err != nil {
-		return err
+// notify prints what a person should know, and keeps the status line.
+func (c *runCommand) notify(std stdio) func(host.Notice) {
+	const inside = "agent in a message"
+	return func(n host.Notice) {
+		switch n.Kind {
+		case host.NoticeWaiting:
+			c.screen.wait(n.Text, n.Text)
+			return
+		case host.NoticeReady:
+			c.screen.done(n.Text)
+			return
+		case host.NoticeAsked:
+			c.screen.done(inside)
+			return
+		case host.NoticeServer:
+			if n.Server.Kind == mcpbridge.Progress {
+				c.screen.last(callKey(n.Server.Call.ID), n.Text)
+				return
+			}
+		}
+		if !c.Quiet || !goesWell(n.Kind) {
+			fmt.Fprintln(std.err, noticeText(n)+printable(c.whatNext(n)))
+		}
+		if n.Kind == host.NoticeAsking {
+			c.screen.wait(inside, "the agent "+filepath.Base(n.File))
+		}
 	}
-	path := c.File
-	if _, err := os.Stat(c.Out); err == nil && c.Out != "" && !c.inSession() {
-		path = c.Out
+}
+
+// whatNext says what a notice lacks for who uses this program: commands and flags.
+func (c *runCommand) whatNext(n host.Notice) string {
+	switch n.Kind {
+	case host.NoticeContinues:
+		return ", last " + when(n.Session.Updated)
+	case host.NoticeArchived:
+		return "; antiphon sessions archive --undo takes it back"
+	case host.NoticeSameName:
+		return fmt.Sprintf("; antiphon sessions rename %s OTHER-NAME --for %s makes it this file's", n.Session.ID, quoted(c.File))
+	case host.NoticeNearName:
+		return fmt.Sprintf("; --session %s goes on with it", quoted(n.Session.Name))
+	case host.NoticeSaved:
+		if filepath.Ext(n.File) == ".db" {
+			return fmt.Sprintf("; antiphon sessions export %s --store %s writes it out", n.Session.ID, quoted(n.File))
+		}
+		return "; antiphon sessions import reads it back"
 	}
-	return c.endpoint(table).Reachable(ctx, path, options, front(stdio{}, env, true))
+	return ""
 }
 
 // watch returns the streams to write to beside the status line, if there is one,
@@ -188,287 +191,30 @@ func (c *runCommand) watch(std stdio, env environment) (stdio, *person) {
 	return std, who
 }
 
-// converse runs the agent of the file that was opened, unless the session needs no
-// run.
-func (c *runCommand) converse(ctx context.Context, std stdio, env environment, table *endpoint.Table, who *person, file *agentfile.File, sess *session.Session) error {
+// converse runs the agent, unless the session needs no run.
+func (c *runCommand) converse(ctx context.Context, std stdio, env environment, h *host.Host) error {
 	prompt, err := c.prompt(ctx, std)
 	if err != nil {
 		return err
 	}
-	if done, err := c.settled(std, env, sess, prompt); done {
-		return c.exported(ctx, std, env, err)
-	}
-	c.screen.wait("servers", "the MCP servers to start")
-	err = c.connect(ctx, std, env, file)
-	c.screen.done("servers")
-	if err != nil {
-		return c.late(err)
-	}
-	providers := host.NewProviders(c.endpoint(table), front(std, env, c.Quiet))
-	defer providers.Close()
-	a, err := c.agent(ctx, env, file, providers.Of, who)
-	if err != nil {
-		return err
-	}
-	if err := c.unmatched(std, file.Partial); err != nil {
-		return err
-	}
-	if c.from != nil {
-		if err := c.from.Decide(ctx, sess); err != nil {
+	done, err := c.settled(std, env, h.Session, prompt)
+	if !done {
+		var a *agent.Agent
+		if a, err = h.Agent(ctx); err != nil {
 			return err
 		}
+		err = c.play(ctx, std, env, h, a, prompt.text)
 	}
-	providers.Tell(sess)
-	providers.TellRehearsed(sess)
-	c.kept.stays()
-	err = c.play(ctx, std, env, a, sess, input(prompt.text, sess))
-	if c.from != nil {
-		f := front(std, env, c.Quiet)
-		c.from.TellUnused(&f, sess)
+	// The export that --out is beside --session is written whatever came of the run. A
+	// session that is about to be deleted has none.
+	if h.Store != nil && !h.Fresh() && c.Out != "" {
+		err = errors.Join(err, c.writeOut(ctx, std, env, h))
 	}
-	return c.exported(ctx, std, env, c.rescued(std, env, sess, err))
-}
-
-// connect starts the MCP servers of a file, in the time that the run has left.
-func (c *runCommand) connect(ctx context.Context, std stdio, env environment, file *agentfile.File) error {
-	ctx, stop := c.bounded(ctx)
-	defer stop()
-	return file.Connect(ctx, env.Lookup, c.sayServer(std, env))
-}
-
-// bounded is a context for what happens before the run itself, in its time.
-func (c *runCommand) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
-	if c.MaxTime == 0 {
-		return context.WithCancel(ctx)
-	}
-	return context.WithDeadline(ctx, c.until)
-}
-
-// late is the error of what was not ready when the run's time was up.
-func (c *runCommand) late(err error) error {
-	if c.MaxTime == 0 || time.Now().Before(c.until) {
-		return err
-	}
-	return &exitError{exitLimit, fmt.Errorf("stopped at the limit %s: %s have passed: %w", agent.MaxTime, c.MaxTime, err)}
-}
-
-// exported writes the export that --out is beside --session, whatever came of
-// the run. A session that is about to be deleted has none.
-func (c *runCommand) exported(ctx context.Context, std stdio, env environment, err error) error {
-	if c.kept == nil || c.kept.fresh || c.Out == "" {
-		return err
-	}
-	return errors.Join(err, c.writeOut(ctx, std, env))
-}
-
-// check looks at the flags by themselves.
-func (c *runCommand) check() error {
-	if c.MaxTurns < 0 || c.MaxTime < 0 || c.MaxTokens < 0 || c.MaxCost < 0 || c.Parallel < 0 || c.MaxRepeats < 0 {
-		return usage(errors.New("--max-turns, --max-time, --max-tokens, --max-cost, --max-repeats and --parallel cannot be negative"))
-	}
-	if math.IsNaN(c.MaxCost) || math.IsInf(c.MaxCost, 0) {
-		return usage(errors.New("--max-cost is not a number"))
-	}
-	if c.MaxCost > 0 && c.Price == "" {
-		return usage(errors.New("--max-cost needs --price: what a model costs is not built in"))
-	}
-	if c.Pause && c.Out == "" && !c.InPlace && !c.inSession() {
-		return usage(errors.New("--pause needs --session NAME, --out FILE or --in-place, where the calls wait"))
-	}
-	if err := c.checkKept(); err != nil {
-		return err
-	}
-	if _, err := c.price(); err != nil {
-		return err
-	}
-	if _, _, err := c.limits(); err != nil {
-		return err
-	}
-	if _, err := c.compaction(agent.Compaction{}); err != nil {
-		return err
-	}
-	if err := agent.CheckPatterns(slices.Concat(c.Allow, c.Ask, c.Deny)...); err != nil {
-		return usage(fmt.Errorf("--allow, --ask, --deny: %w", err))
-	}
-	return nil
-}
-
-// checkKept refuses flags that would do nothing, because the conversation is not
-// kept where they say something about it.
-func (c *runCommand) checkKept() error {
-	if c.KeepAgent && (c.Out == "" || c.inSession()) {
-		return usage(errors.New("--keep-agent goes with --out FILE, where FILE is the transcript that the run goes on with"))
-	}
-	if c.inSession() {
-		return nil
-	}
-	for _, flag := range []struct {
-		name  string
-		given bool
-	}{{"--store", c.Store != ""}, {"--force", c.Force}, {"--owner", c.Owner != ""}, {"--tag", len(c.Tag) > 0}} {
-		if flag.given {
-			return usage(fmt.Errorf("%s goes with --session NAME or --last", flag.name))
-		}
-	}
-	return nil
-}
-
-// inSession reports whether the run is kept in a session of a store.
-func (c *runCommand) inSession() bool { return c.Session != "" || c.Last }
-
-// sayServer tells of what happens to MCP servers.
-func (c *runCommand) sayServer(std stdio, env environment) func(mcpbridge.Event) {
-	return func(ev mcpbridge.Event) {
-		said := ""
-		switch ev.Kind {
-		case mcpbridge.Progress:
-			text := env.Hide(ev.Text)
-			if ev.Total > 0 {
-				text = fmt.Sprintf("%g of %g %s", ev.Done, ev.Total, text)
-			}
-			c.screen.last(callKey(ev.Call.ID), text)
-			return
-		case mcpbridge.Ended, mcpbridge.Changed, mcpbridge.Missing:
-			c.unsure.Store(true)
-		}
-		switch ev.Kind {
-		case mcpbridge.Starting:
-			said = "is still being started"
-		case mcpbridge.Ended:
-			said = "has ended"
-		case mcpbridge.Changed:
-			said = "has other tools now"
-		case mcpbridge.Stray:
-			said = "printed a line that is not a message and is skipped"
-		case mcpbridge.Missing:
-			said = "is optional and missing, with its tools"
-		default:
-			return
-		}
-		fmt.Fprintf(std.err, "antiphon: the MCP server %s %s: %s\n", unbroken(ev.Server), said, unbroken(env.Hide(ev.Text)))
-	}
-}
-
-// input is the prompt as an item, unless the very same message waits for its
-// answer: then an earlier run asked it, did not get to the end, and is repeated.
-func input(prompt string, s *session.Session) []item.Item {
-	if prompt == "" {
-		return nil
-	}
-	said := item.User(prompt)
-	if lastSaid(s) == said && unanswered(s) {
-		return nil
-	}
-	return []item.Item{said}
-}
-
-// open loads the agent and the session: that of --session, the transcript's, or
-// one in memory.
-func (c *runCommand) open(ctx context.Context, std stdio, env environment, table *endpoint.Table, who *person, runner *agentfile.Runner) (*agentfile.File, *session.Session, error) {
-	options, err := fileOptions()
-	if err != nil {
-		return nil, nil, err
-	}
-	options.Profiles, options.Allow, options.Runner, options.KeepAgent = table, c.Allow, runner, c.KeepAgent
-	options.Answers = answersFolder(env)
-	if who != nil {
-		options.Asker = who
-	}
-	if c.screen != nil {
-		options.Live = func(call tool.Call, _ bool, text []byte) { c.screen.last(callKey(call.ID), env.Hide(string(text))) }
-	}
-	out := c.Out
-	switch {
-	case c.InPlace:
-		out = c.File
-	case sameFile(c.File, out):
-		return nil, nil, usage(fmt.Errorf("--out %s is the agent's file itself; give --in-place to append to it", out))
-	}
-	if c.inSession() {
-		return c.keep(ctx, std, env, options)
-	}
-	if out == "" {
-		file, err := agentfile.Load(ctx, c.File, options)
-		if err != nil {
-			return nil, nil, unread(err)
-		}
-		warn(std, file)
-		sess, err := file.Session(ctx)
-		return file, sess, err
-	}
-	file, transcript, err := agentfile.OpenTranscript(ctx, c.File, out, options)
-	var other *agentfile.OtherAgentError
-	if errors.As(err, &other) {
-		return nil, nil, usage(fmt.Errorf("%w, or add --keep-agent", err))
-	}
-	if err != nil {
-		return nil, nil, unread(err)
-	}
-	warn(std, file)
-	sess, err := session.Open(ctx, transcript, out)
-	return file, sess, err
-}
-
-func sameFile(a, b string) bool {
-	infoA, errA := os.Stat(a)
-	infoB, errB := os.Stat(b)
-	return errA == nil && errB == nil && os.SameFile(infoA, infoB)
-}
-
-func warn(std stdio, file *agentfile.File) {
-	for _, w := range file.Warnings {
-		fmt.Fprintln(std.err, printable(w.Error()))
-	}
-}
-
-// fileOptions are the places that ChatMarkdown files can name.
-func fileOptions() (agentfile.Options, error) {
-	workspace, err := os.Getwd()
-	if err != nil {
-		return agentfile.Options{}, err
-	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		home = "" // only files that say ${home} need one
-	}
-	return agentfile.Options{Workspace: filepath.Clean(workspace), Home: home}, nil
-}
-
-// unmatched looks for rules that fit no tool of the file. A name in --deny or --ask
-// is refused then: a slip would let a call run. Patterns are warned of, and so are
-// names as long as not all tools are known: those of an agent in a message that is
-// not asked again, or of an MCP server that did not start.
-func (c *runCommand) unmatched(std stdio, partial bool) error {
-	for _, flag := range []struct {
-		name     string
-		patterns []string
-	}{{"--deny", c.Deny}, {"--ask", c.Ask}, {"--allow", c.Allow}} {
-		for _, pattern := range flag.patterns {
-			if slices.ContainsFunc(c.names, func(name string) bool { return matches([]string{pattern}, name) }) {
-				continue
-			}
-			err := fmt.Errorf("%s: no tool of %s is called %q", flag.name, c.File, pattern)
-			if i := slices.IndexFunc(c.names, func(name string) bool { return nearly(name, pattern) }); i >= 0 {
-				err = fmt.Errorf("%w; did you mean %s?", err, c.names[i])
-			}
-			if flag.name != "--allow" && !strings.ContainsAny(pattern, `*?[\`) && !partial && !c.unsure.Load() {
-				return usage(err)
-			}
-			fmt.Fprintln(std.err, printable("antiphon: "+err.Error()))
-		}
-	}
-	return nil
-}
-
-func matches(patterns []string, name string) bool {
-	return slices.ContainsFunc(patterns, func(p string) bool {
-		ok, err := path.Match(p, name)
-		return ok && err == nil
-	})
+	return err
 }
 
 // play runs the agent and shows what happens.
-func (c *runCommand) play(ctx context.Context, std stdio, env environment, a *agent.Agent, sess *session.Session, input []item.Item) error {
+func (c *runCommand) play(ctx context.Context, std stdio, env environment, h *host.Host, a *agent.Agent, text string) error {
 	p := newPrinter(std, env)
 	p.screen, p.quiet, p.whole = c.screen, c.Quiet, c.ShowOutput
 	p.colour = p.colour && !c.Plain
@@ -479,7 +225,7 @@ func (c *runCommand) play(ctx context.Context, std stdio, env environment, a *ag
 	var refused []string
 	var stopped agent.Stopped
 	var failure, showErr error
-	for ev, err := range a.Stream(ctx, sess, input...) {
+	for ev, err := range h.Stream(ctx, text) {
 		if err != nil {
 			failure = err
 			break
@@ -491,9 +237,7 @@ func (c *runCommand) play(ctx context.Context, std stdio, env environment, a *ag
 			}
 		}
 		if end, ok := ev.(agent.Stopped); ok {
-			end.Totals.Nested.Add(c.asked)
-			end.All = end.Totals.All()
-			stopped, ev = end, end
+			stopped = end
 		}
 		if showErr = show(ev); showErr != nil {
 			break // nobody reads: the run is cancelled and put in order

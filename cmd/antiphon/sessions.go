@@ -150,7 +150,7 @@ func (c *sessionsCommand) opened(ctx context.Context, env environment, create bo
 	if err != nil {
 		return err
 	}
-	return misplaced(errors.Join(do(store), store.Close()))
+	return errors.Join(do(store), store.Close())
 }
 
 // specials says what is special about a session.

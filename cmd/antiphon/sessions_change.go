@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/store"
 )
@@ -30,7 +31,7 @@ func (c *renameCommand) Run(ctx context.Context, std stdio, env environment, all
 	case c.Name == "" && c.For == "" && c.Title == nil && c.Owner == nil:
 		return usage(errors.New("give the session's new NAME, --for AGENT, --title TEXT or --owner OWNER"))
 	case c.Name != "":
-		if err := checkName(c.Name); err != nil {
+		if err := host.CheckName(c.Name); err != nil {
 			return usage(err)
 		}
 	}
@@ -63,7 +64,7 @@ func (c *renameCommand) bind(ctx context.Context, std stdio, all *sessionsComman
 	if err != nil {
 		return err
 	}
-	path, err := resolved(c.For)
+	path, err := host.ResolvePath(c.For)
 	if err != nil {
 		return usage(fmt.Errorf("--for: %w", err))
 	}
@@ -112,7 +113,7 @@ type forkCommand struct {
 // Run forks.
 func (c *forkCommand) Run(ctx context.Context, std stdio, env environment, all *sessionsCommand) error {
 	if c.Name != "" {
-		if err := checkName(c.Name); err != nil {
+		if err := host.CheckName(c.Name); err != nil {
 			return usage(err)
 		}
 	}
@@ -131,7 +132,7 @@ func (c *forkCommand) Run(ctx context.Context, std stdio, env environment, all *
 		if err != nil {
 			return err
 		}
-		id := newSessionID(name)
+		id := host.NewSessionID(name)
 		dropped, err := forkOf(ctx, store, info.ID, at, id)
 		if err != nil {
 			return err

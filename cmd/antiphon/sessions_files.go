@@ -12,14 +12,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"iter"
 	"os"
 	"path/filepath"
 	"strings"
 
-	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/export"
+	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
 )
@@ -70,7 +69,7 @@ func (c *exportCommand) Run(ctx context.Context, std stdio, env environment, all
 		return err
 	}
 	return all.with(ctx, env, c.Session, func(store keeper, info session.Info) error {
-		log := storedLog(ctx, std, store, info, env)
+		log := host.StoredLog(ctx, store, info, front(std, env, false))
 		if form != "jsonl" {
 			if log, err = logOf(ctx, std, store, info, env); err != nil {
 				return err
@@ -125,7 +124,7 @@ func logOf(ctx context.Context, std stdio, store keeper, info session.Info, env 
 	if err != nil {
 		return export.Log{}, err
 	}
-	log := storedLog(ctx, std, store, info, env)
+	log := host.StoredLog(ctx, store, info, front(std, env, false))
 	log.Entries = s.Log()
 	log.Nested = func(id string) ([]session.Entry, error) {
 		nested, err := session.Open(ctx, store, id)
@@ -135,29 +134,6 @@ func logOf(ctx context.Context, std stdio, store keeper, info session.Info, env 
 		return nested.Log(), nil
 	}
 	return log, nil
-}
-
-// storedLog is a session whose entries are read when they are written.
-func storedLog(ctx context.Context, std stdio, store keeper, info session.Info, env environment) export.Log {
-	return export.Log{
-		Info: info,
-		Hide: env.Hide,
-		Load: func(id string) iter.Seq2[session.Entry, error] { return store.Load(ctx, id, 0) },
-		Blob: func(id string) ([]byte, error) {
-			spill := agent.BlobSpill(store, info.ID)
-			_, size, err := spill.Get(ctx, id, 0, 0)
-			if err == nil {
-				var data []byte
-				data, _, err = spill.Get(ctx, id, 0, size)
-				return data, err
-			}
-			if errors.Is(err, tool.ErrNotStored) {
-				fmt.Fprintf(std.err, "!! what is kept with the id %s is not in the store, and so is not exported: an output names it\n", printable(id))
-				return nil, nil
-			}
-			return nil, err
-		},
-	}
 }
 
 // writeLog writes a session in a form. A transcript begins with what the
@@ -179,11 +155,6 @@ func writeLog(ctx context.Context, w io.Writer, std stdio, form string, log expo
 	return export.ChatMarkdown(w, log)
 }
 
-// outputsOf is the folder beside a transcript for what outputs name as kept.
-func outputsOf(transcript string) string {
-	return filepath.Join(filepath.Dir(transcript), ".chatmd", filepath.Base(transcript), "outputs")
-}
-
 // keepBeside writes what the outputs of a session name as kept beside its transcript
 // at out, where a run that goes on with it looks. Of standard output there is no
 // beside: then it is told.
@@ -196,8 +167,8 @@ func keepBeside(ctx context.Context, std stdio, log export.Log, out string) erro
 		fmt.Fprintf(std.err, "!! the outputs name %s that the transcript does not hold; with -o FILE it is kept beside that, in .chatmd\n", plural(len(ids), "kept output"))
 		return nil
 	}
-	folder := outputsOf(out)
-	if err := besideOnly(folder); err != nil {
+	folder, err := host.OutputsFolder(out)
+	if err != nil {
 		return err
 	}
 	beside := &tool.DirSpill{Dir: folder}
@@ -375,9 +346,9 @@ func checkFolder(path string) error {
 
 // writeOut writes the transcript of --out, beside a session. The file may have
 // come, or changed, since the run began: see checkOut.
-func (c *runCommand) writeOut(ctx context.Context, std stdio, env environment) error {
+func (c *runCommand) writeOut(ctx context.Context, std stdio, env environment, h *host.Host) error {
 	ctx = context.WithoutCancel(ctx)
-	if err := c.checkOut(env, c.kept.info.ID); err != nil {
+	if err := c.checkOut(env, h.Info.ID); err != nil {
 		return err
 	}
 	release, err := agentfile.Hold(c.Out)
@@ -387,7 +358,7 @@ func (c *runCommand) writeOut(ctx context.Context, std stdio, env environment) e
 	if err == nil {
 		defer release()
 	}
-	log, err := logOf(ctx, std, c.kept.store, c.kept.info, env)
+	log, err := logOf(ctx, std, h.Store, h.Info, env)
 	if err != nil {
 		return err
 	}
@@ -396,7 +367,7 @@ func (c *runCommand) writeOut(ctx context.Context, std stdio, env environment) e
 	}
 	_, err = writeFile(c.Out, true, func(w io.Writer) error {
 		before := c.before()
-		_, err := io.WriteString(io.MultiWriter(w, before), remark(c.kept.info.ID))
+		_, err := io.WriteString(io.MultiWriter(w, before), remark(h.Info.ID))
 		if err == nil {
 			err = writeLog(ctx, io.MultiWriter(w, before), std, "chatmd", log, c.Out)
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/chatmd"
 	"github.com/antiphon-go/antiphon/export"
+	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
 )
@@ -54,12 +55,12 @@ func (c *importCommand) Run(ctx context.Context, std stdio, env environment, all
 	path := ""
 	if c.For != "" {
 		var err error
-		if path, err = resolved(c.For); err != nil {
+		if path, err = host.ResolvePath(c.For); err != nil {
 			return usage(fmt.Errorf("--for: %w", err))
 		}
 	}
 	if c.Name != "" {
-		if err := checkName(c.Name); err != nil {
+		if err := host.CheckName(c.Name); err != nil {
 			return usage(err)
 		}
 	}
@@ -348,8 +349,8 @@ func (i *importer) keep(ctx context.Context, b *export.Blob) error {
 // beside takes over what the outputs of a transcript name and the folder beside it
 // has, as far as it is named by its whole hash, which older versions did not do.
 func (i *importer) beside(ctx context.Context, transcript string) error {
-	folder := outputsOf(transcript)
-	if err := besideOnly(folder); err != nil {
+	folder, err := host.OutputsFolder(transcript)
+	if err != nil {
 		return err
 	}
 	spill := &tool.DirSpill{Dir: folder}
@@ -382,11 +383,11 @@ func (i *importer) begin(ctx context.Context, info session.Info) (string, error)
 		return id, i.store.Create(ctx, session.Info{ID: id, Parent: cmp.Or(i.ids[info.Parent], i.made[0]), Nested: true})
 	}
 	if i.name = cmp.Or(i.name, info.Name); i.name != "" {
-		if err := checkName(i.name); err != nil {
+		if err := host.CheckName(i.name); err != nil {
 			return "", usage(fmt.Errorf("%w; give another --name", err))
 		}
 	}
-	id := newSessionID(cmp.Or(i.name, "imported"))
+	id := host.NewSessionID(cmp.Or(i.name, "imported"))
 	i.ids[old] = id
 	i.made = append(i.made, id)
 	i.title = info.Title
@@ -464,7 +465,7 @@ func (i *importer) transcript(ctx context.Context, path string, f *os.File) erro
 	}
 	file, err := agentfile.Parse(ctx, path, text, options)
 	if err != nil {
-		return unread(err)
+		return host.LoadError(err)
 	}
 	defer file.Close()
 	name := cmp.Or(i.name, strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)))

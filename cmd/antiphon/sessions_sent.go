@@ -4,7 +4,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,11 +17,9 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agentfile"
+	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/item"
-	"github.com/antiphon-go/antiphon/rehearsal"
-	"github.com/antiphon-go/antiphon/responses"
 	"github.com/antiphon-go/antiphon/session"
-	"github.com/antiphon-go/antiphon/tool"
 )
 
 // asSent is what sessions show --as-sent prints as JSON.
@@ -138,7 +135,7 @@ func preview(ctx context.Context, std stdio, env environment, store keeper, s *s
 			fmt.Fprintf(std.err, "antiphon: %s has problems, so its model and tools are left out; antiphon check tells them\n", printable(info.Path))
 		default:
 			defer file.Close()
-			if a, err = previewed(ctx, std, env, store, s, file); err != nil {
+			if a, err = host.Preview(ctx, file, store, s, front(std, env, false)); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -150,41 +147,6 @@ func preview(ctx context.Context, std stdio, env environment, store keeper, s *s
 func gone(path string) bool {
 	_, err := os.Stat(path)
 	return errors.Is(err, fs.ErrNotExist)
-}
-
-// previewed is the file's agent, with what a run adds to it.
-func previewed(ctx context.Context, std stdio, env environment, store keeper, s *session.Session, file *agentfile.File) (*agent.Agent, error) {
-	unasked := new(responses.Client) // a tool that is an agent wants a model
-	a, err := file.AgentBy(func(f *agentfile.File) (agent.Model, string, error) { return unasked, modelOf(f, env), nil }, nil)
-	if err != nil {
-		return nil, err
-	}
-	if a.ToolSource != nil {
-		a.ToolSource = nil
-		fmt.Fprintln(std.err, "antiphon: the tools of MCP servers are left out: they are not started for this")
-	}
-	return a, addReader(ctx, store, s, a)
-}
-
-// modelOf is the name of the file's model in requests, without flags.
-func modelOf(f *agentfile.File, env environment) string {
-	if _, rehearsed := rehearsal.ParseModel(f.Model()); rehearsed {
-		return rehearsal.Model
-	}
-	return cmp.Or(f.Model(), env["OPENAI_MODEL"])
-}
-
-// addReader gives the agent the tool for the rest of outputs, where a run would.
-func addReader(ctx context.Context, store keeper, s *session.Session, a *agent.Agent) error {
-	set, err := a.ToolSet(ctx)
-	if err != nil || set.Len() == 0 {
-		return err
-	}
-	before := &kept{log: s.Log()}
-	if _, taken := set.Lookup(tool.ReadOutputName); !taken && (shortens(set) || before.shortened()) {
-		a.Tools = append(a.Tools, tool.ReadOutput(agent.BlobSpill(store, s.ID())))
-	}
-	return nil
 }
 
 // account prints what becomes of each item, and sums it up.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/store"
 )
@@ -161,7 +162,7 @@ type saved struct {
 
 // Run salvages.
 func (c *salvageCommand) Run(ctx context.Context, std stdio, env environment, all *sessionsCommand) error {
-	if err := checkName(c.As); err != nil {
+	if err := host.CheckName(c.As); err != nil {
 		return usage(err)
 	}
 	return all.opened(ctx, env, false, func(k keeper) error {
@@ -173,7 +174,7 @@ func (c *salvageCommand) Run(ctx context.Context, std stdio, env environment, al
 		if err != nil {
 			return err
 		}
-		id := newSessionID(c.As)
+		id := host.NewSessionID(c.As)
 		done, err := salvager.Salvage(ctx, ids[0], id)
 		if err == nil {
 			err = taken(k.Rename(ctx, id, c.As), c.As)

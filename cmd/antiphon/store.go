@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -18,6 +19,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib"
 	_ "modernc.org/sqlite"
 
+	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/session"
 	_ "github.com/antiphon-go/antiphon/session/sqlstore"
 	"github.com/antiphon-go/antiphon/session/store"
@@ -44,35 +46,33 @@ type storeFlag struct {
 	StoreKey string `name:"store-key" placeholder:"WHERE" help:"Where the key of an encrypted store is: file:PATH, keyring, keyring:NAME, env ($$ANTIPHON_STORE_SECRET) or none. A new store is encrypted with it. Default: $$ANTIPHON_STORE_KEY, or none."`
 }
 
-// open opens the store. A file that is not there is made if create is set.
-func (f *storeFlag) open(ctx context.Context, env environment, create bool) (keeper, error) {
-	place, err := f.place(env)
-	if err != nil {
-		return nil, err
+// at says where the store is, and how it is opened. A store that is not there is
+// made if create is set.
+func (f *storeFlag) at(env environment, create bool) (place string, o store.Options, err error) {
+	if place, err = f.place(env); err != nil {
+		return "", o, err
 	}
-	o, err := f.options(env, create)
-	if err != nil {
-		return nil, err
+	if o, err = f.options(env, create); err != nil {
+		return "", o, err
 	}
 	if o.Retry = f.StoreRetry; o.Retry < 0 {
-		return nil, usage(fmt.Errorf("--store-retry is %v, want a time such as 2m", f.StoreRetry))
+		return "", o, usage(fmt.Errorf("--store-retry is %v, want a time such as 2m", f.StoreRetry))
 	}
-	k, err := store.Open(ctx, place, o)
-	return k, misplaced(err)
+	return place, o, nil
 }
 
-// misplaced gives an error about the place or the key of a store the exit code of
-// a bad argument.
-func misplaced(err error) error {
-	var place *store.PlaceError
-	var absent *store.AbsentError
-	switch {
-	case errors.As(err, &absent):
-		return usage(fmt.Errorf("%w; antiphon run FILE --session NAME makes one", err))
-	case errors.As(err, &place), errors.Is(err, store.ErrKey):
-		return usage(err)
+// open opens the store.
+func (f *storeFlag) open(ctx context.Context, env environment, create bool) (keeper, error) {
+	place, o, err := f.at(env, create)
+	if err != nil {
+		return nil, err
 	}
-	return err
+	k, err := store.Open(ctx, place, o)
+	var absent *store.AbsentError
+	if errors.As(err, &absent) {
+		err = fmt.Errorf("%w; antiphon run FILE --session NAME makes one", err)
+	}
+	return k, err
 }
 
 // place is where the store is.
@@ -129,6 +129,19 @@ func dataFile(env environment) (string, error) {
 	return filepath.Join(dir, "antiphon", "sessions.db"), nil
 }
 
+// resolvedOnce is the path that a file has, or had before it was moved or deleted.
+func resolvedOnce(path string) (string, error) {
+	now, err := host.ResolvePath(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return now, err
+	}
+	folder, err := host.ResolvePath(filepath.Dir(path))
+	if errors.Is(err, fs.ErrNotExist) {
+		return filepath.Abs(path)
+	}
+	return filepath.Join(folder, filepath.Base(path)), err
+}
+
 // find returns the session that a person means: by its id, by its name, or by
 // the beginning of an id that no other has; see [beginsID]. Of one name, those
 // count that are archived, or those that are not.
@@ -179,6 +192,10 @@ func find(ctx context.Context, store session.Catalog, name string, archived bool
 	return session.Info{}, usage(fmt.Errorf("%q means several sessions; name one by its id:%s", name, b.String()))
 }
 
+// maxLooked is among how many sessions, those written to last, a name that is nearly
+// the same is looked for.
+const maxLooked = 1000
+
 // similar returns the sessions, of those written to last, whose names the one that
 // was typed may be a slip of.
 func similar(ctx context.Context, store session.Catalog, name string) (list []session.Info, err error) {
@@ -186,7 +203,7 @@ func similar(ctx context.Context, store session.Catalog, name string) (list []se
 		if err != nil {
 			return nil, err
 		}
-		if nearly(info.Name, name) {
+		if host.Nearly(info.Name, name) {
 			list = append(list, info)
 		}
 	}

@@ -1,0 +1,267 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/agentfile"
+	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/tool"
+)
+
+// config is what the flags say of a run. What can be wrong with them by themselves
+// is looked at here, and the rest by [host.Open].
+func (c *runCommand) config(env environment) (cfg host.Config, err error) {
+	if err := c.check(); err != nil {
+		return cfg, err
+	}
+	table, err := c.table(env)
+	if err != nil {
+		return cfg, err
+	}
+	if err := c.checkFiles(); err != nil {
+		return cfg, err
+	}
+	options, err := fileOptions()
+	if err != nil {
+		return cfg, err
+	}
+	cfg = host.Config{
+		File: c.File, Workspace: options.Workspace, Home: options.Home, Cache: answersFolder(env),
+		Session: c.Session, Last: c.Last, Owner: c.Owner, Tags: c.Tag,
+		Endpoint: c.endpoint(table), Rules: c.rules(), Pause: c.Pause, Hint: c.hint(),
+		Limits:   agent.Limits{MaxTurns: c.MaxTurns, MaxTime: c.MaxTime, MaxTokens: c.MaxTokens, MaxCost: c.MaxCost, MaxRepeats: c.MaxRepeats},
+		Parallel: c.Parallel, CollapseReads: c.CollapseReads, Outputs: c.Spill, KeepAgent: c.KeepAgent,
+	}
+	var problems [4]error
+	cfg.Price, problems[0] = c.price()
+	cfg.Compaction, problems[1] = c.compaction()
+	cfg.MaxOutput, problems[2] = limitOf("--max-output", c.MaxOutput)
+	cfg.MaxTurnOutput, problems[3] = limitOf("--max-turn-output", c.MaxTurnOutput)
+	for _, problem := range problems {
+		if problem != nil {
+			return cfg, problem
+		}
+	}
+	if c.ApproveFrom != "" {
+		if cfg.Answers, err = host.ReadAnswers(c.ApproveFrom, "--approve-from"); err != nil {
+			return cfg, usage(err)
+		}
+	}
+	return cfg, c.place(env, &cfg)
+}
+
+// place says where the conversation is kept.
+func (c *runCommand) place(env environment, cfg *host.Config) (err error) {
+	switch {
+	case c.inSession():
+		cfg.Place, cfg.StoreOptions, err = c.storeFlag.at(env, true)
+		cfg.Permit = func(found session.Info) error { return c.checkOut(env, found.ID) }
+	case c.InPlace:
+		cfg.Transcript = c.File
+	case sameFile(c.File, c.Out):
+		err = usage(fmt.Errorf("--out %s is the agent's file itself; give --in-place to append to it", c.Out))
+	default:
+		cfg.Transcript = c.Out
+	}
+	return err
+}
+
+// check looks at the flags by themselves.
+func (c *runCommand) check() error {
+	if c.MaxTurns < 0 || c.MaxTime < 0 || c.MaxTokens < 0 || c.MaxCost < 0 || c.Parallel < 0 || c.MaxRepeats < 0 {
+		return usage(errors.New("--max-turns, --max-time, --max-tokens, --max-cost, --max-repeats and --parallel cannot be negative"))
+	}
+	if math.IsNaN(c.MaxCost) || math.IsInf(c.MaxCost, 0) {
+		return usage(errors.New("--max-cost is not a number"))
+	}
+	if c.MaxCost > 0 && c.Price == "" {
+		return usage(errors.New("--max-cost needs --price: what a model costs is not built in"))
+	}
+	if c.Pause && c.Out == "" && !c.InPlace && !c.inSession() {
+		return usage(errors.New("--pause needs --session NAME, --out FILE or --in-place, where the calls wait"))
+	}
+	if err := c.checkKept(); err != nil {
+		return err
+	}
+	if err := agent.CheckPatterns(slices.Concat(c.Allow, c.Ask, c.Deny)...); err != nil {
+		return usage(fmt.Errorf("--allow, --ask, --deny: %w", err))
+	}
+	return nil
+}
+
+// checkKept refuses flags that would do nothing, because the conversation is not
+// kept where they say something about it.
+func (c *runCommand) checkKept() error {
+	if c.KeepAgent && (c.Out == "" || c.inSession()) {
+		return usage(errors.New("--keep-agent goes with --out FILE, where FILE is the transcript that the run goes on with"))
+	}
+	if c.inSession() {
+		return nil
+	}
+	for _, flag := range []struct {
+		name  string
+		given bool
+	}{{"--store", c.Store != ""}, {"--force", c.Force}, {"--owner", c.Owner != ""}, {"--tag", len(c.Tag) > 0}} {
+		if flag.given {
+			return usage(fmt.Errorf("%s goes with --session NAME or --last", flag.name))
+		}
+	}
+	return nil
+}
+
+// inSession reports whether the run is kept in a session of a store.
+func (c *runCommand) inSession() bool { return c.Session != "" || c.Last }
+
+// checkFiles refuses what is not an agent's file, with what to do about it.
+func (c *runCommand) checkFiles() error {
+	for _, path := range []string{c.File, c.Out} {
+		if isExport(path) && !(c.inSession() && path == c.Out) {
+			return usage(fmt.Errorf("%s is an exported session, not an agent; antiphon sessions import %s --for AGENT makes a session of it to go on with", path, path))
+		}
+	}
+	if c.File == "-" {
+		return usage(errors.New("give the agent's file: what is piped in is the prompt, antiphon run FILE -"))
+	}
+	if err := notAgent(c.File); err != nil {
+		return usage(err)
+	}
+	return nil
+}
+
+// rules are those of --deny, --ask and --allow.
+func (c *runCommand) rules() (list []session.Rule) {
+	for _, flag := range []struct {
+		verdict, name string
+		patterns      []string
+	}{{session.Deny, "--deny", c.Deny}, {session.Ask, "--ask", c.Ask}, {session.Allow, "--allow", c.Allow}} {
+		for _, pattern := range flag.patterns {
+			list = append(list, session.Rule{Verdict: flag.verdict, Tool: pattern, From: flag.name})
+		}
+	}
+	return list
+}
+
+// hint is what the model reads about a refusal for want of an approver.
+func (c *runCommand) hint() string {
+	if c.Pause { // then it is said of nested runs alone, whose sessions a transcript does not keep
+		return "Who runs the agent can allow it with --allow %s, or let it wait in a session that keeps nested runs, with --session NAME."
+	}
+	return "Who runs the agent can allow it with --allow %s."
+}
+
+// compaction reads --compact.
+func (c *runCommand) compaction() (host.Compaction, error) {
+	as := host.Compaction{By: c.CompactBy}
+	switch c.Compact {
+	case "":
+	case "auto":
+		as.Auto = true
+	case "off":
+		as.Off = true
+	default:
+		n, err := strconv.ParseInt(c.Compact, 10, 64)
+		if err != nil || n <= 0 {
+			return as, usage(fmt.Errorf("--compact is %q, want auto, off or a number of tokens", c.Compact))
+		}
+		as.At = n
+	}
+	return as, nil
+}
+
+// price reads --price; nil is none.
+func (c *runCommand) price() (*agent.Price, error) {
+	if c.Price == "" {
+		return nil, nil
+	}
+	parts := strings.Split(c.Price, ",")
+	var each [3]float64
+	for i, part := range parts {
+		n, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
+		if err != nil || !(n >= 0) || math.IsInf(n, 0) || len(parts) != len(each) {
+			return nil, usage(fmt.Errorf("--price is %q, want three numbers such as 1.25,0.125,10", c.Price))
+		}
+		each[i] = n
+	}
+	return &agent.Price{Input: each[0], Cached: each[1], Output: each[2]}, nil
+}
+
+// limitOf reads a limit of outputs; nil means that none is given.
+func limitOf(flag, text string) (tool.Limiter, error) {
+	switch text {
+	case "":
+		return nil, nil
+	case "none":
+		return tool.Limit{}, nil
+	}
+	limit, err := tool.ParseLimit(text)
+	if err != nil {
+		return nil, usage(fmt.Errorf("%s: %w", flag, err))
+	}
+	return limit, nil
+}
+
+func sameFile(a, b string) bool {
+	infoA, errA := os.Stat(a)
+	infoB, errB := os.Stat(b)
+	return errA == nil && errB == nil && os.SameFile(infoA, infoB)
+}
+
+// fileOptions are the places that ChatMarkdown files can name.
+func fileOptions() (agentfile.Options, error) {
+	workspace, err := os.Getwd()
+	if err != nil {
+		return agentfile.Options{}, err
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		home = "" // only files that say ${home} need one
+	}
+	return agentfile.Options{Workspace: filepath.Clean(workspace), Home: home}, nil
+}
+
+// answersFolder is where answers of agents in messages are kept: in the user's
+// folder for what can be made again, and never beside a file, which may have come
+// from somebody else. It is "", which keeps none, if the user has no such folder.
+func answersFolder(env environment) string {
+	dir := env["XDG_CACHE_HOME"]
+	if !filepath.IsAbs(dir) {
+		switch runtime.GOOS {
+		case "windows":
+			dir = env["LOCALAPPDATA"]
+		case "darwin", "ios":
+			dir = filepath.Join(env["HOME"], "Library", "Caches")
+		default:
+			dir = filepath.Join(env["HOME"], ".cache")
+		}
+	}
+	if !filepath.IsAbs(dir) {
+		return ""
+	}
+	return filepath.Join(dir, "antiphon", "answers")
+}
+
+// Validate refuses an empty --session, such as that of a variable that is not
+// set: the run would be kept nowhere.
+func (c *runCommand) Validate(k *kong.Context) error {
+	for _, p := range k.Path {
+		if p.Flag != nil && p.Flag.Name == "session" && c.Session == "" {
+			return errors.New("--session wants a name, and this one is empty")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,450 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/agentfile"
+	"github.com/antiphon-go/antiphon/export"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/store"
+	"github.com/antiphon-go/antiphon/tool"
+)
+
+// keep opens the session that the configuration names, of its file, or begins it
+// with what the file says. What agents in the file's messages said is in the log of
+// a session that has begun: they are not asked again.
+func (h *Host) keep(ctx context.Context, options agentfile.Options) error {
+	path, err := ResolvePath(h.cfg.File)
+	if err != nil {
+		return &ConfigError{err}
+	}
+	if err := h.openStore(ctx); err != nil {
+		return err
+	}
+	if h.Info, err = h.find(ctx, path); err != nil {
+		return err
+	}
+	if h.cfg.Permit != nil {
+		if err := h.cfg.Permit(h.Info); err != nil {
+			return err
+		}
+	}
+	if h.Info.ID == "" { // of a file with mistakes no session is made
+		if h.File, err = agentfile.Load(ctx, h.cfg.File, options); err != nil {
+			return LoadError(err)
+		}
+		if h.Info, err = h.begin(ctx, path); err != nil {
+			return err
+		}
+		h.fresh = true
+	}
+	if h.Session, err = session.Open(ctx, h.Store, h.Info.ID); err == nil {
+		h.unlock, err = h.Session.Lock(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	if len(h.cfg.Tags) > 0 && !h.fresh {
+		if err := h.Store.Label(ctx, h.Info.ID, session.Labels{Tags: h.cfg.Tags}); err != nil {
+			return unlabelled(err)
+		}
+	}
+	if h.cfg.Outputs == "" {
+		h.spill = agent.BlobSpill(h.Store, h.Info.ID)
+	}
+	h.earlier = h.Session.Log()
+	return h.beginWith(ctx, options, path)
+}
+
+// openStore opens the store, unless the configuration has an open one.
+func (h *Host) openStore(ctx context.Context) error {
+	if h.Store = h.cfg.Store; h.Store != nil {
+		return nil
+	}
+	if h.cfg.Last && store.IsPath(h.cfg.Place) {
+		if _, err := os.Stat(h.cfg.Place); errors.Is(err, fs.ErrNotExist) { // no store is made to look into
+			return h.noLast()
+		}
+	}
+	const what = "the store of the sessions"
+	h.cfg.notify(NoticeWaiting, what)
+	defer h.cfg.notify(NoticeReady, what)
+	opening, stop := h.bounded(ctx)
+	defer stop()
+	o := h.cfg.StoreOptions
+	o.Create = true
+	s, err := store.Open(opening, h.cfg.Place, o)
+	if err != nil && ctx.Err() == nil && opening.Err() != nil {
+		err = fmt.Errorf("opening %s: %w", what, err)
+	}
+	if err != nil {
+		return err
+	}
+	h.Store, h.closeStore = s, s.Close
+	return nil
+}
+
+// beginWith loads the file of a session that is locked, and writes what it says to
+// a session that is new.
+func (h *Host) beginWith(ctx context.Context, options agentfile.Options, path string) (err error) {
+	begun := len(h.earlier) > 0
+	if begun {
+		options.Check, options.Runner = true, nil
+	}
+	if h.File == nil {
+		if h.File, err = agentfile.Load(ctx, h.cfg.File, options); err != nil {
+			return LoadError(err)
+		}
+	}
+	h.warn()
+	info := h.Info
+	if info.Path != "" && info.Path != path {
+		h.tellOf(NoticeOtherFile, info, "the session %s belongs to %s; it goes on with %s", info.ID, info.Path, h.cfg.File)
+	}
+	if info.Archived {
+		h.tellOf(NoticeArchived, info, "the session %s is archived", info.ID)
+	}
+	if begun {
+		if !h.File.Partial && !beginsWith(h.earlier, h.File) {
+			h.tellOf(NoticeDiffers, info, "the messages of %s are not those that the session %s began with; it goes on with its own (a session of another name begins anew)",
+				h.cfg.File, cmp.Or(h.cfg.Session, info.ID))
+		}
+		h.tellOf(NoticeContinues, info, "continues %s, %s", called(info), many(len(h.earlier), "entry", "entries"))
+		return nil
+	}
+	if err := h.tellNew(ctx, path); err != nil {
+		return err
+	}
+	_, err = h.Session.Append(ctx, h.File.Log()...)
+	return err
+}
+
+func (h *Host) tellOf(kind NoticeKind, info session.Info, format string, args ...any) {
+	h.cfg.tell(Notice{Kind: kind, Session: info, Text: fmt.Sprintf(format, args...)})
+}
+
+// called is what a person calls a session.
+func called(info session.Info) string { return cmp.Or(info.Name, info.ID) }
+
+const (
+	// maxNearby is how many sessions are named that may have been meant.
+	maxNearby = 3
+	// maxLooked is among how many sessions of the file, those written to last, a name
+	// that is nearly the same is looked for.
+	maxLooked = 1000
+)
+
+// tellNew says that a session begins, and which others may have been meant: of
+// another file under the same name, such as one that was moved, and of the same
+// file under a name that is nearly the same. U7
+func (h *Host) tellNew(ctx context.Context, path string) error {
+	h.tellOf(NoticeNew, h.Info, "new session %s", called(h.Info))
+	left := maxNearby
+	look := func(kind NoticeKind, q session.Query, meant func(session.Info) bool, of func(session.Info) string) error {
+		for info, err := range h.Store.List(ctx, q) {
+			if err != nil {
+				return err
+			}
+			if info.ID == h.Info.ID || !meant(info) {
+				continue
+			}
+			if left--; left < 0 {
+				return nil
+			}
+			h.tellOf(kind, info, "there is also %s of %s, with %s", called(info), of(info), many(int(info.Entries), "entry", "entries"))
+		}
+		return nil
+	}
+	name, owner := h.cfg.Session, h.cfg.Owner
+	err := look(NoticeSameName, session.Query{Name: name, Owner: owner},
+		func(i session.Info) bool { return i.Path != path }, func(i session.Info) string { return cmp.Or(i.Path, "no file") })
+	if err != nil {
+		return err
+	}
+	return look(NoticeNearName, session.Query{Path: path, Owner: owner, Limit: maxLooked},
+		func(i session.Info) bool { return Nearly(i.Name, name) }, func(session.Info) string { return "this file" })
+}
+
+// Nearly reports whether one name may be a slip of the other: the same letters
+// but for case or order, or one edit for each four letters.
+func Nearly(a, b string) bool {
+	if a == "" || b == "" {
+		return false
+	}
+	x, y := []rune(strings.ToLower(a)), []rune(strings.ToLower(b))
+	if a, b := slices.Sorted(slices.Values(x)), slices.Sorted(slices.Values(y)); slices.Equal(a, b) {
+		return true
+	}
+	row := make([]int, len(y)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range x {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range y {
+			edits := diagonal
+			if x[i] != y[j] {
+				edits = 1 + min(diagonal, row[j], row[j+1])
+			}
+			diagonal, row[j+1] = row[j+1], edits
+		}
+	}
+	return row[len(y)] <= max(1, min(len(x), len(y))/4)
+}
+
+// find returns the session of that name, or by that id, for the file at path.
+// If there is none, it has no ID.
+func (h *Host) find(ctx context.Context, path string) (session.Info, error) {
+	name, owner := h.cfg.Session, h.cfg.Owner
+	if h.cfg.Last {
+		for info, err := range h.Store.List(ctx, session.Query{Path: path, Owner: owner, Limit: 1}) {
+			return info, err
+		}
+		return session.Info{}, h.noLast()
+	}
+	for info, err := range h.Store.List(ctx, session.Query{Name: name, Path: path, Owner: owner}) {
+		if err != nil || info.Owner == owner { // without an owner, those that are nobody's
+			return info, err
+		}
+	}
+	info, err := h.Store.Info(ctx, name)
+	switch {
+	case errors.Is(err, session.ErrNotFound):
+		if err := CheckName(name); err != nil {
+			return session.Info{}, &ConfigError{err}
+		}
+		return session.Info{}, nil
+	case err != nil:
+		return info, err
+	case owner != "" && info.Owner != owner:
+		return session.Info{}, invalid("%s %s: the session %s is not theirs", h.cfg.Terms.name("Owner"), owner, info.ID)
+	case info.Nested:
+		return session.Info{}, invalid("the session %s is part of %s, and goes on with that; to try something else with it, fork it", info.ID, info.Parent)
+	case info.Path == "": // K5: what was imported is somebody's who may not have meant this agent
+		return session.Info{}, &ConfigError{&UnboundError{info.ID}}
+	}
+	return info, nil
+}
+
+// UnboundError says that a session belongs to no agent's file, as one that was
+// imported from elsewhere, and so is not gone on with.
+type UnboundError struct{ Session string }
+
+// Error names the session.
+func (e *UnboundError) Error() string { return "the session " + e.Session + " belongs to no agent" }
+
+// noLast is the error of Last where the file has no session.
+func (h *Host) noLast() error {
+	return invalid("%s: there is no session of %s yet; %s begins one", h.cfg.Terms.name("Last"), h.cfg.File, h.cfg.Terms.full("Session"))
+}
+
+// begin makes the session of that name for the file at path.
+func (h *Host) begin(ctx context.Context, path string) (session.Info, error) {
+	name := h.cfg.Session
+	info := session.Info{ID: NewSessionID(name), Name: name, Path: path, Owner: h.cfg.Owner, Tags: h.cfg.Tags}
+	err := unlabelled(h.Store.Create(ctx, info))
+	if errors.Is(err, session.ErrExists) {
+		return h.find(ctx, path) // another process was quicker
+	}
+	return info, err
+}
+
+// unlabelled is the error for labels that a store does not take.
+func unlabelled(err error) error {
+	if errors.Is(err, session.ErrBadLabel) {
+		return &ConfigError{err}
+	}
+	return err
+}
+
+// beginsWith reports whether a log begins with what the file says now.
+func beginsWith(log []session.Entry, file *agentfile.File) bool {
+	for _, body := range file.Log() {
+		given, ok := body.(session.Given)
+		if !ok {
+			continue
+		}
+		for len(log) > 0 {
+			first, ok := log[0].Body.(session.Given)
+			if ok && sameItem(first.Item, given.Item) {
+				break
+			}
+			if ok {
+				return false
+			}
+			log = log[1:]
+		}
+		if len(log) == 0 {
+			return false
+		}
+		log = log[1:]
+	}
+	return true
+}
+
+// sameItem reports whether two items are the same bytes, of which a store may
+// hold payloads. None is read for that.
+func sameItem(a, b item.Item) bool {
+	if a == b || !a.Held() && !b.Held() {
+		return a == b
+	}
+	restA, payloadsA, _ := a.Split(item.LeastPayload)
+	restB, payloadsB, _ := b.Split(item.LeastPayload)
+	return restA == restB && slices.Equal(payloadsA, payloadsB)
+}
+
+// ResolvePath returns the path that tells a file from all others: absolute, with
+// its links followed. It is what [session.Info] has as the Path of a session.
+func ResolvePath(path string) (string, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(abs)
+}
+
+const maxName = 64
+
+// CheckName refuses names of sessions that cannot be told apart, typed, or seen.
+func CheckName(name string) error {
+	switch {
+	case name == "" || strings.TrimSpace(name) != name:
+		return fmt.Errorf("a session's name %q: give one without white space around it", name)
+	case utf8.RuneCountInString(name) > maxName:
+		return fmt.Errorf("a session's name %s…: it has up to %d characters", string([]rune(fmt.Sprintf("%q", name))[:39]), maxName)
+	case strings.HasPrefix(name, "-"):
+		return fmt.Errorf("a session's name %q: it cannot begin with -, or it would be read as a flag", name)
+	case strings.ContainsFunc(name, func(r rune) bool {
+		return !unicode.IsPrint(r) || unicode.Is(unicode.Bidi_Control, r) || strings.ContainsRune("\u2028\u2029/\\", r)
+	}):
+		return fmt.Errorf("a session's name %q: it can have letters, digits, blanks and signs, but no slashes or control characters", name)
+	}
+	return nil
+}
+
+// NewSessionID returns an id that begins with what can stand in one of the name.
+func NewSessionID(name string) string {
+	slug := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '-', r == '_':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r - 'A' + 'a'
+		case r == ' ' || r == '.':
+			return '-'
+		}
+		return -1
+	}, name)
+	slug = strings.Trim(slug[:min(len(slug), 24)], "-")
+	if slug == "" {
+		slug = "session"
+	}
+	var random [5]byte
+	rand.Read(random[:])
+	return slug + "-" + hex.EncodeToString(random[:])
+}
+
+// StoredLog is a session for an export, whose entries are read when they are
+// written, without the secrets of the front end. What is missing is noticed.
+func StoredLog(ctx context.Context, from store.Store, info session.Info, front Front) export.Log {
+	return export.Log{
+		Info: info,
+		Hide: front.Environment.Hide,
+		Load: func(id string) iter.Seq2[session.Entry, error] { return from.Load(ctx, id, 0) },
+		Blob: func(id string) ([]byte, error) {
+			spill := agent.BlobSpill(from, info.ID)
+			_, size, err := spill.Get(ctx, id, 0, 0)
+			if err == nil {
+				var data []byte
+				data, _, err = spill.Get(ctx, id, 0, size)
+				return data, err
+			}
+			if errors.Is(err, tool.ErrNotStored) {
+				front.notify(NoticeMissing, "what is kept with the id %s is not in the store, and so is not exported: an output names it", id)
+				return nil, nil
+			}
+			return nil, err
+		},
+	}
+}
+
+// rescued saves what was said in a session whose file was deleted or replaced
+// under the run, as far as it is in memory, and says where. It goes to the folder
+// for temporary files: the store's own may be gone.
+func (h *Host) rescued(err error) error {
+	local, ok := h.Store.(store.Local)
+	if !errors.Is(err, session.ErrLost) || !ok || local.File() == "" {
+		return err // a server has what was said
+	}
+	save, how := h.saveLines, ""
+	if store.Encrypted(h.Store) {
+		save, how = func() (string, error) { return saveEncrypted(local, h.Session) }, ", encrypted with the same key"
+	}
+	file, failed := save()
+	if failed != nil {
+		return errors.Join(err, fmt.Errorf("what was said could not be saved: %w", failed))
+	}
+	h.cfg.tell(Notice{Kind: NoticeSaved, Session: h.Info, File: file, Text: "what was said is saved in " + file + how})
+	return err
+}
+
+// saveLines writes the session as JSON lines.
+func (h *Host) saveLines() (file string, err error) {
+	ctx := context.Background() // the run's has ended
+	log := StoredLog(ctx, h.Store, h.Info, h.cfg.Front)
+	log.Load, log.Entries = nil, h.Session.Log()
+	log.Nested = func(id string) ([]session.Entry, error) {
+		nested, err := session.Open(ctx, h.Store, id)
+		if err != nil || len(nested.Log()) == 0 {
+			h.cfg.notify(NoticeMissing, "the nested session %s could not be read any more, and so is not saved", id)
+			return nil, nil
+		}
+		return nested.Log(), nil
+	}
+	draft, err := os.CreateTemp("", ".antiphon-*")
+	if err != nil {
+		return "", err
+	}
+	defer os.Remove(draft.Name())
+	if err := errors.Join(export.JSONLines(draft, log), draft.Sync(), draft.Close()); err != nil {
+		return "", err
+	}
+	file = filepath.Join(os.TempDir(), h.Info.ID+".jsonl")
+	return file, os.Rename(draft.Name(), file)
+}
+
+// saveEncrypted keeps a session in a new store with the same key.
+func saveEncrypted(local store.Local, s *session.Session) (file string, err error) {
+	ctx := context.Background()
+	draft, err := os.CreateTemp("", filepath.Base(s.ID())+"-*.db")
+	if err != nil {
+		return "", err
+	}
+	if err := draft.Close(); err != nil {
+		return "", err
+	}
+	another, err := local.Another(ctx, draft.Name())
+	if err != nil {
+		return "", err
+	}
+	return draft.Name(), errors.Join(another.Append(ctx, s.ID(), 0, s.Log()), another.Close())
+}
