@@ -76,6 +76,7 @@ var foreign = map[string][]string{
 	"agenttest":           {"github.com/go-json-experiment/json", "github.com/coder/websocket"},
 	"tool/picture":        {"golang.org/x/image"},
 	"agent":               {"github.com/go-json-experiment/json"},
+	"agent/plan":          {"github.com/go-json-experiment/json"},
 	"tracing":             {"go.opentelemetry.io/otel"},
 	"mcpbridge":           {"github.com/modelcontextprotocol/go-sdk", "github.com/go-json-experiment/json"},
 	"agentfile":           {"github.com/go-json-experiment/json", "github.com/ledongthuc/pdf"},

@@ -49,7 +49,7 @@ func (r *Run) judge(call tool.Call, traits tool.Traits) judgement {
 // of those that do.
 func (r *Run) approve(ctx context.Context, calls []plan.CallRef) error {
 	for _, ref := range calls {
-		c, ok := r.state.View().Call(ref.CallID, ref.Number)
+		c, ok := r.state.Call(ref)
 		if !ok {
 			continue
 		}
@@ -176,7 +176,7 @@ func asksTheSame(before Pending, now session.ApprovalAsked) bool {
 // kind has no such output leaves the view.
 func (r *Run) close(ctx context.Context, calls []plan.Skipped) error {
 	for _, ref := range calls {
-		c, ok := r.state.View().Call(ref.CallID, ref.Number)
+		c, ok := r.state.Call(ref.CallRef)
 		if !ok {
 			continue
 		}
@@ -218,7 +218,7 @@ func (r *Run) call(ctx context.Context, calls []plan.CallRef) error {
 	var failure error
 	r.batch = batch{size: len(calls)}
 	for _, ref := range calls {
-		c, ok := r.state.View().Call(ref.CallID, ref.Number)
+		c, ok := r.state.Call(ref)
 		if !ok || r.early[c.Seq] {
 			continue
 		}

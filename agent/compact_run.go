@@ -245,10 +245,13 @@ func (a *Agent) compact(ctx context.Context, s *session.Session) (*Compacted, er
 func (r *Run) fold(a *Agent) {
 	r.state.Limits, r.state.Room = a.Limits.plan(), a.room()
 	r.measure()
+	if r.agent.CollapseReads {
+		r.state.Region = r.region
+	}
 	_, resumes := r.agent.Model.(Resumer)
 	r.state.Keep = resumes || r.agent.Request.Conversation != ""
 	for e := range r.session.Entries() {
-		r.apply(e)
+		r.state.Apply(e)
 	}
 	r.recall()
 }

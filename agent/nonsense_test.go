@@ -414,11 +414,13 @@ func TestNonsensePlan(t *testing.T) {
 		"Estimate":     plan.Estimate,
 		"EstimateText": plan.EstimateText,
 		"Hosted":       plan.Hosted,
+		"Marshal":      plan.Marshal,
 		"NotBegun":     plan.NotBegun,
 		"Plus":         plan.Plus,
 		"ReasoningIn":  plan.ReasoningIn,
 		"ServerOf":     plan.ServerOf,
 		"ToolName":     plan.ToolName,
+		"Unmarshal":    plan.Unmarshal,
 		"Within":       plan.Within,
 	})
 	p.methods(new(plan.State))

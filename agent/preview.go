@@ -47,14 +47,16 @@ func (r *Run) foresee(ctx context.Context) error {
 		return err
 	}
 	for {
-		if err := r.collapse(ctx); err != nil {
-			return err
-		}
-		end, ok := r.state.Next().(plan.Skip)
-		if !ok {
+		var err error
+		switch e := r.state.Next().(type) {
+		case plan.Skip:
+			err = r.close(ctx, e.Calls)
+		case plan.Collapse:
+			err = r.collapse(ctx, e.Outputs)
+		default:
 			return r.record(ctx, session.TurnStarted{Turn: r.state.Turn() + 1})
 		}
-		if err := r.close(ctx, end.Calls); err != nil {
+		if err != nil {
 			return err
 		}
 	}

@@ -78,9 +78,8 @@ type Run struct {
 	noticed   map[Noticed]bool // kinds with what they are about
 	shortened Compacted        // the last compaction
 	spoiled   error            // why it failed, if it did
-	reads     reads
-	why       plan.Stop // how it ended
-	purse     *Budget   // what the run and those nested in it use
+	why       plan.Stop        // how it ended
+	purse     *Budget          // what the run and those nested in it use
 	price     Price
 }
 
@@ -270,9 +269,6 @@ func (r *Run) loop(ctx context.Context, veto error) error {
 		if err := r.arrivals(ctx); err != nil {
 			return err
 		}
-		if err := r.collapse(ctx); err != nil {
-			return err
-		}
 		var err error
 		switch e := r.state.Next().(type) {
 		case plan.Ask:
@@ -283,6 +279,8 @@ func (r *Run) loop(ctx context.Context, veto error) error {
 			err = r.approve(ctx, e.Calls)
 		case plan.Call:
 			err = r.call(ctx, e.Calls)
+		case plan.Collapse:
+			err = r.collapse(ctx, e.Outputs)
 		case plan.Compact:
 			err = r.compact(ctx, e)
 		case plan.Stop:
@@ -371,17 +369,9 @@ func (r *Run) record(ctx context.Context, bodies ...session.Body) error {
 		return err
 	}
 	for _, e := range entries {
-		r.apply(e)
+		r.state.Apply(e)
 	}
 	return nil
-}
-
-// apply folds an entry of the log.
-func (r *Run) apply(e session.Entry) {
-	if r.agent.CollapseReads {
-		r.reads.apply(e, r)
-	}
-	r.state.Apply(e)
 }
 
 // emit tells whoever ranges over the events. Once they leave, the run is

@@ -69,7 +69,8 @@ func (d *driver) start() {
 }
 
 // next names the effect, and proves that naming it is pure: asked twice, or by
-// another who reads the same log, it is the same.
+// another who reads the same log, it is the same. So it is when it was written and
+// read.
 func (d *driver) next() plan.Effect {
 	e := d.state.Next()
 	if again := d.state.Next(); !reflect.DeepEqual(e, again) {
@@ -81,6 +82,13 @@ func (d *driver) next() plan.Effect {
 	}
 	if again := other.Next(); !reflect.DeepEqual(e, again) {
 		d.t.Fatalf("read again: %#v, then %#v", e, again)
+	}
+	data, err := plan.Marshal(e)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if again, err := plan.Unmarshal(data); err != nil || !reflect.DeepEqual(e, again) {
+		d.t.Fatalf("%s was read as %#v (%v)", data, again, err)
 	}
 	return e
 }
@@ -238,7 +246,7 @@ func (d *driver) closing(calls []plan.Skipped) {
 
 // meant returns the call that an effect names.
 func (d *driver) meant(ref plan.CallRef) session.OpenCall {
-	c, ok := d.state.View().Call(ref.CallID, ref.Number)
+	c, ok := d.state.Call(ref)
 	if !ok || c.Seq != ref.Seq {
 		d.t.Fatalf("%+v names %+v", ref, c)
 	}

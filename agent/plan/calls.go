@@ -53,6 +53,17 @@ func CalledBy(it item.Item) (name string, with item.JSON) {
 	return ToolName(it), ""
 }
 
+// Call returns the call that an effect names, as it stands now, if it has no output.
+func (s *State) Call(ref CallRef) (session.OpenCall, bool) {
+	var room [4]session.OpenCall
+	for _, c := range s.view.AppendOpen(room[:0]) {
+		if c.Seq == ref.Seq {
+			return c, true
+		}
+	}
+	return session.OpenCall{}, false
+}
+
 // MayStart returns the call that was just received, if it could be started before
 // the reply ends, whatever the policy says. It could not if another open call has
 // its id.

@@ -33,6 +33,9 @@ func (s *State) Next() Effect {
 	if open := s.view.AppendOpen(room[:0]); len(open) > 0 {
 		return s.nextForCalls(open)
 	}
+	if due := s.reads.due; len(due) > 0 {
+		return Collapse{slices.Clone(due)}
+	}
 	switch asked, last := s.run.ask, s.run.last; {
 	case asked.Why != "" && !asked.AfterTurn:
 		return Stop{Why: StopReason(asked.Why), Detail: asked.Detail}

@@ -12,12 +12,11 @@ type Effect interface{ effect() }
 type Ask struct{ Turn int }
 
 // CallRef names a call of the log: Seq is the number of its entry, Number that of
-// the call among those of the session. [session.View.Call] finds it by its id and
-// its Number.
+// the call among those of the session. [State.Call] finds it.
 type CallRef struct {
-	Seq    int64
-	Number int
-	CallID string
+	Seq    int64  `json:"entry"`
+	Number int    `json:"number"`
+	CallID string `json:"call_id"`
 }
 
 // Skip is the effect of answering calls that will not run, so that each has an
@@ -27,7 +26,7 @@ type Skip struct{ Calls []Skipped }
 // Skipped is one call to close, and what the model reads about it.
 type Skipped struct {
 	CallRef
-	Reason string
+	Reason string `json:"reason,omitzero"`
 }
 
 // Approve is the effect of getting a verdict on each of the calls. To give one,
@@ -37,6 +36,17 @@ type Approve struct{ Calls []CallRef }
 // Call is the effect of running the calls' tools, and of waiting for those that run already: calls that
 // were started while the reply still came.
 type Call struct{ Calls []CallRef }
+
+// Collapse is the effect of sending markers instead of outputs that a later one
+// holds again. It decides nothing: performing it is recording it.
+type Collapse struct{ Outputs []Collapsed }
+
+// Collapsed is one such decision: of the entries Seqs nothing is sent any more, for
+// the output of the entry By holds what they do.
+type Collapsed struct {
+	Seqs []int64 `json:"entries"`
+	By   int64   `json:"by"`
+}
 
 // Compact is the effect of sending something shorter instead of what was sent
 // before. To do that to a session, see [Agent.Compact]; for what is in the log,
@@ -57,12 +67,13 @@ type Stop struct {
 	Detail string
 }
 
-func (Ask) effect()     {}
-func (Skip) effect()    {}
-func (Approve) effect() {}
-func (Call) effect()    {}
-func (Compact) effect() {}
-func (Stop) effect()    {}
+func (Ask) effect()      {}
+func (Skip) effect()     {}
+func (Approve) effect()  {}
+func (Call) effect()     {}
+func (Collapse) effect() {}
+func (Compact) effect()  {}
+func (Stop) effect()     {}
 
 // StopReason says why a run ended.
 type StopReason string

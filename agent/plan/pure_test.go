@@ -16,7 +16,7 @@ import (
 // not imported here: no time, context, rand, os or net.
 var pure = []string{
 	"cmp", "errors", "fmt", "iter", "maps", "math", "slices", "strconv", "strings",
-	"github.com/go-json-experiment/json",
+	"github.com/go-json-experiment/json", "github.com/go-json-experiment/json/jsontext",
 	"github.com/antiphon-go/antiphon/item", "github.com/antiphon-go/antiphon/session",
 }
 

@@ -28,6 +28,11 @@ type State struct {
 	// Kinds are the kinds of calls of the API's own tools that can be run, such
 	// as item.TypeApplyPatchCall.
 	Kinds []item.Type
+	// Region names what a call of a tool has read, by the arguments that it was run
+	// with, "" for its own. It reports false for a call that reads nothing which
+	// could be read again, and must be pure. With it, what is read again is sent
+	// once; nil is for all that was read.
+	Region func(call item.Item, arguments string) (region string, ok bool)
 	// Keep lets the state fold what the endpoint keeps of the session: see
 	// [State.Join] and [State.LastExchange].
 	Keep bool
@@ -52,6 +57,7 @@ type State struct {
 	setup    session.Setup // as the log has it
 	server   serverKind
 	kept     kept
+	reads    reads
 
 	run runState
 }
@@ -174,6 +180,9 @@ func (s *State) Offer(kinds []item.Type, changed bool) { s.Kinds, s.cache.tools 
 
 // Apply folds the log's next entry.
 func (s *State) Apply(e session.Entry) {
+	if s.Region != nil {
+		s.reads.apply(e, s)
+	}
 	switch b := e.Body.(type) {
 	case session.ReasoningDropped:
 		s.accepted -= ReasoningIn(s.view.Items(), s.accepted) // the rest moves up
