@@ -101,7 +101,7 @@ func (r *Run) ask(ctx context.Context, turn int) error {
 	case objection != nil:
 		return r.vetoReply(ctx, objection)
 	}
-	return nil
+	return r.settleStep(ctx)
 }
 
 // hear records the reply and the turn's end. failure is what broke the reply

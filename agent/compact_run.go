@@ -217,7 +217,7 @@ func (a *Agent) compact(ctx context.Context, s *session.Session) (*Compacted, er
 	if err := r.whole(); err != nil {
 		return nil, err
 	}
-	switch veto, judged := uninterrupted(ctx, r.judgeStored(ctx)); {
+	switch veto, judged := uninterrupted(ctx, r.judgeStored(ctx, r.toJudge())); {
 	case veto != nil:
 		return nil, cmp.Or(r.withdrawStored(ctx, veto, nil), veto)
 	case !judged:

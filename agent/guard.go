@@ -151,6 +151,9 @@ func (r *Run) give(ctx context.Context, before []session.Body, input []item.Item
 		}
 	}
 	bodies = append(bodies, behind...)
+	if veto == nil && len(bodies) == 0 {
+		return nil
+	}
 	if veto == nil {
 		return r.record(ctx, bodies...)
 	}
@@ -251,13 +254,18 @@ func withdrawal(veto error, seqs []int64) *session.ItemsWithdrawn {
 // errCrashed is why a reply that the log holds has no end.
 var errCrashed = errors.New("the run ended before the reply did")
 
-// judgeStored lets the hooks see the last reply of the log if the run that recorded
-// it ended before they had judged it, and returns what they said. G2
-func (r *Run) judgeStored(ctx context.Context) error {
+// toJudge returns the last reply of the log if there are hooks to judge it and they
+// have not; nil else.
+func (r *Run) toJudge() *ModelCall {
 	if !slices.ContainsFunc(r.agent.Hooks, func(h Hooks) bool { return h.AfterModel != nil }) {
 		return nil
 	}
-	seen := unjudged(r.session.Log())
+	return unjudged(r.session.Log())
+}
+
+// judgeStored lets the hooks see a reply of the log, because the run that recorded
+// it ended before they had judged it, and returns what they said. G2
+func (r *Run) judgeStored(ctx context.Context, seen *ModelCall) error {
 	if seen == nil {
 		return nil
 	}
@@ -357,8 +365,13 @@ func unjudged(log []session.Entry) *ModelCall {
 				return nil
 			}
 		case session.Noticed:
-			if b.Kind == session.NoticeNotJudged {
+			switch b.Kind {
+			case session.NoticeNotJudged:
 				left, judged = true, false
+			case session.NoticeInterrupted:
+				left, judged = false, true // as if a run began
+			case session.NoticeJudged:
+				return nil
 			}
 		case session.Approval, session.Note, session.Nested, session.ReasoningDropped, session.Quarantined, session.Restored:
 		default:

@@ -83,18 +83,9 @@ func kindOfNotice(n item.Note) string {
 // the same kind about the same item or call, is not repeated: a server that does
 // something odd does it in every reply. The error is the store's.
 func (r *Run) notice(ctx context.Context, n Noticed) error {
-	about := Noticed{Kind: n.Kind, ItemID: n.ItemID, CallID: n.CallID}
-	switch n.Kind {
-	case session.NoticeTextDiffers, session.NoticeReasoningDiffers, session.NoticeArgumentsDiffer, session.NoticeFinalDiffers:
-		about.Turn = n.Turn // servers that name no items, or all alike
-	}
-	if r.noticed[about] {
+	if r.tells(n) {
 		return nil
 	}
-	if r.noticed == nil {
-		r.noticed = map[Noticed]bool{}
-	}
-	r.noticed[about] = true
 	if err := r.record(ctx, session.Noticed(n)); err != nil {
 		return err
 	}
@@ -103,6 +94,24 @@ func (r *Run) notice(ctx context.Context, n Noticed) error {
 		return r.stopFor(ctx, objection)
 	}
 	return nil
+}
+
+// tells takes note that the run tells of something, and reports whether it has
+// before.
+func (r *Run) tells(n Noticed) bool {
+	about := Noticed{Kind: n.Kind, ItemID: n.ItemID, CallID: n.CallID}
+	switch n.Kind {
+	case session.NoticeTextDiffers, session.NoticeReasoningDiffers, session.NoticeArgumentsDiffer, session.NoticeFinalDiffers:
+		about.Turn = n.Turn // servers that name no items, or all alike
+	}
+	if r.noticed[about] {
+		return true
+	}
+	if r.noticed == nil {
+		r.noticed = map[Noticed]bool{}
+	}
+	r.noticed[about] = true
+	return false
 }
 
 // quotes reports a kind of notice whose text quotes the reply that it is about.

@@ -75,6 +75,10 @@ type Run struct {
 	holding bool    // events wait until hooks have seen the reply
 	waiting []Event // those
 
+	began  time.Time   // the run, if it went on in another process
+	single bool        // one effect is performed, and then another process may go on
+	effect plan.Effect // the one under way, or the last one
+
 	noticed   map[Noticed]bool // kinds with what they are about
 	shortened Compacted        // the last compaction
 	spoiled   error            // why it failed, if it did
@@ -152,7 +156,10 @@ func (r *Run) Events(ctx context.Context) iter.Seq2[Event, error] {
 		}()
 		if d := r.agent.Limits.MaxTime; d > 0 {
 			var stop context.CancelFunc
-			r.until = time.Now().Add(d)
+			if r.began.IsZero() {
+				r.began = time.Now()
+			}
+			r.until = r.began.Add(d)
 			ctx, stop = context.WithDeadlineCause(ctx, r.until, errMaxTime)
 			defer stop()
 		}
@@ -255,7 +262,8 @@ func (r *Run) fillBudget() {
 	r.budget = policy.Budget()
 }
 
-// loop performs effects until one says stop. There is no other.
+// loop performs effects until one says stop, or the one that was asked for. There
+// is no other loop.
 func (r *Run) loop(ctx context.Context, veto error) error {
 	if err := r.open(ctx); err != nil {
 		return err
@@ -269,29 +277,37 @@ func (r *Run) loop(ctx context.Context, veto error) error {
 		if err := r.arrivals(ctx); err != nil {
 			return err
 		}
-		var err error
-		switch e := r.state.Next().(type) {
-		case plan.Ask:
-			err = r.turn(ctx, e.Turn)
-		case plan.Skip:
-			err = r.close(ctx, e.Calls)
-		case plan.Approve:
-			err = r.approve(ctx, e.Calls)
-		case plan.Call:
-			err = r.call(ctx, e.Calls)
-		case plan.Collapse:
-			err = r.collapse(ctx, e.Outputs)
-		case plan.Compact:
-			err = r.compact(ctx, e)
-		case plan.Stop:
-			if r.closeInbox() {
-				return r.stop(ctx, e)
-			}
+		e := r.state.Next()
+		if _, stops := e.(plan.Stop); stops && !r.closeInbox() {
+			continue // something arrived
 		}
-		if err != nil {
+		r.effect = e
+		err := r.perform(ctx, e)
+		if _, stops := e.(plan.Stop); err != nil || stops || r.single {
 			return err
 		}
 	}
+}
+
+// perform does what an effect says and records the outcome.
+func (r *Run) perform(ctx context.Context, e plan.Effect) error {
+	switch e := e.(type) {
+	case plan.Ask:
+		return r.turn(ctx, e.Turn)
+	case plan.Skip:
+		return r.close(ctx, e.Calls)
+	case plan.Approve:
+		return r.approve(ctx, e.Calls)
+	case plan.Call:
+		return r.call(ctx, e.Calls)
+	case plan.Collapse:
+		return r.collapse(ctx, e.Outputs)
+	case plan.Compact:
+		return r.compact(ctx, e)
+	case plan.Stop:
+		return r.stop(ctx, e)
+	}
+	return fmt.Errorf("agent: an effect of type %T cannot be performed", e)
 }
 
 // hasModel reports whether there is a model to ask, and not a nil of some type.
@@ -330,9 +346,12 @@ func (r *Run) open(ctx context.Context) error {
 	if err := r.resume(); err != nil {
 		return err
 	}
-	begun := []session.Body{session.RunStarted{Setup: r.changed(), Conversation: r.conversation()}}
-	veto, judged := uninterrupted(ctx, r.judgeStored(ctx))
-	if !judged && !objects(veto, true) {
+	begun, stored := r.begin(), r.toJudge()
+	veto, agreed := uninterrupted(ctx, r.judgeStored(ctx, stored))
+	if stored != nil && veto == nil && agreed && len(begun) == 0 {
+		begun = append(begun, judged)
+	}
+	if !agreed && !objects(veto, true) {
 		begun = append(begun, notJudged)
 	}
 	if veto != nil {
@@ -343,6 +362,20 @@ func (r *Run) open(ctx context.Context) error {
 		begun = nil
 	}
 	return r.give(ctx, begun, r.input)
+}
+
+// begin returns what is to be recorded before the run does anything: its start or,
+// where it goes on in another process, what that process finds.
+func (r *Run) begin() []session.Body {
+	talk := r.conversation()
+	if !r.single || !r.state.UnderWay() || talk.ID != "" {
+		return []session.Body{session.RunStarted{Setup: r.changed(), Conversation: talk}}
+	}
+	r.goOn()
+	if r.state.Interrupted() {
+		return []session.Body{session.Noticed{Kind: session.NoticeInterrupted, Text: "the process that ran this ended in the middle of a step; the run goes on"}}
+	}
+	return nil
 }
 
 // ErrEntriesLost is wrapped by the error of a run on a session that was salvaged
@@ -398,13 +431,14 @@ func (r *Run) arrivals(ctx context.Context) error {
 
 	var bodies []session.Body
 	asked := r.state.StopAsked()
+	ended := ctx.Err() != nil && (!r.single || errors.Is(context.Cause(ctx), errMaxTime)) // of a step the run goes on
 	if after && asked.Why == "" {
 		bodies = append(bodies, session.StopAsked{Why: string(StoppedAfter), AfterTurn: true})
 	}
 	late := !r.until.IsZero() && !time.Now().Before(r.until) // a nested run may be told before ctx is
-	if (ctx.Err() != nil || late) && (asked.Why == "" || asked.AfterTurn) {
+	if (ended || late) && (asked.Why == "" || asked.AfterTurn) {
 		why := MaxTime
-		if ctx.Err() != nil && !errors.Is(context.Cause(ctx), errMaxTime) {
+		if ended && !errors.Is(context.Cause(ctx), errMaxTime) {
 			why = Cancelled
 		}
 		bodies = append(bodies, session.StopAsked{Why: string(why)})

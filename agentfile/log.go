@@ -127,6 +127,7 @@ func (l *logReader) mark(e chatmd.Element) {
 	case chatmd.DecisionTag:
 		l.decision(e)
 	case chatmd.NoticeTag:
+		l.inTurn = l.inTurn && e.Value("kind") != session.NoticeInterrupted
 		l.add(session.Noticed{Turn: int(l.number(e, "turn")), Kind: e.Value("kind"), ItemID: e.Value("item_id"), CallID: e.Value("tool_call_id"), Text: e.Value("text")})
 	case chatmd.NestedTag:
 		l.add(session.Nested{CallID: e.Value("tool_call_id"), Turns: int(l.number(e, "turns")), Tokens: l.number(e, "tokens"), Cost: l.cost(e)})

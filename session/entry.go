@@ -363,6 +363,13 @@ const (
 	// NoticeNotJudged: the run ended while its hooks looked at the last reply. The
 	// next run has them judge it before anything is sent.
 	NoticeNotJudged = "not_judged"
+	// NoticeJudged: the hooks have seen the last reply, and do not object. It is there
+	// where the next effect may be performed by another process.
+	NoticeJudged = "judged"
+	// NoticeInterrupted: the process that performed an effect of the run ended before
+	// that was done, and another goes on with the run. For the calls and the reply that
+	// were under way it is what a [RunStarted] is; the run's limits count on.
+	NoticeInterrupted = "interrupted"
 )
 
 // Superseded records the decision to leave out what was said of a reply before it

@@ -43,7 +43,7 @@ func (s *State) Next() Effect {
 		return s.nextForOverflow()
 	case last.BrokeOff() && last.Refused > 0:
 		return Stop{Why: BadItem, Detail: fmt.Sprintf("the endpoint refuses the item of entry %d: %s", last.Refused, last.Reason)}
-	case last.BrokeOff():
+	case last.BrokeOff() && !interrupted(last):
 		return Stop{Why: ProviderError, Detail: last.Reason}
 	case asked.Why != "":
 		return Stop{Why: StopReason(asked.Why), Detail: asked.Detail}
@@ -58,6 +58,10 @@ func (s *State) Next() Effect {
 	}
 	return Ask{Turn: s.turn + 1}
 }
+
+// interrupted reports a turn that was cancelled by the process that asked, without
+// a wish to end the run: another one asks again.
+func interrupted(last session.TurnEnded) bool { return last.Status == item.StatusCancelled }
 
 // nextForCalls closes what cannot run, gets verdicts for the rest, runs what
 // may run, and stops when all that is left waits for somebody. Of calls with one

@@ -46,6 +46,7 @@ type State struct {
 	asking   []asking
 	called   bool           // the reply under way, or the last one, calls a tool
 	obeyed   bool           // a reply to the present input has called one
+	begun    bool           // there was a run
 	over     bool           // the last run has stopped
 	gap      int64          // an entry that was lost, which nobody has accepted; 0 if none is
 	rules    []session.Rule // that the session remembers
@@ -123,6 +124,28 @@ func (s *State) TurnEntry() int64 { return s.turnAt }
 // StopAsked returns the wish to stop that the run has to follow; its Why is "" if
 // there is none.
 func (s *State) StopAsked() session.StopAsked { return s.run.ask }
+
+// UnderWay reports whether the last run has not stopped.
+func (s *State) UnderWay() bool { return s.begun && !s.over }
+
+// Interrupted reports whether the log ends in the middle of an effect: a reply has
+// not ended, or a call that was started has no output.
+func (s *State) Interrupted() bool {
+	var room [4]session.OpenCall
+	for _, c := range s.view.AppendOpen(room[:0]) {
+		if c.Started && !c.Lost {
+			return true
+		}
+	}
+	return s.inTurn
+}
+
+// Used returns what the run has used so far, with the runs that are nested in it.
+func (s *State) Used() Spent {
+	used := Spent{Turns: s.run.turns, Tokens: s.run.tokens, Cost: s.run.cost}
+	used.Add(s.run.nested)
+	return used
+}
 
 // Rules returns the rules that the session remembers. They are the state's own.
 func (s *State) Rules() []session.Rule { return slices.Clip(s.rules) }
@@ -207,7 +230,7 @@ func (s *State) Apply(e session.Entry) {
 func (s *State) applyRun(e session.Entry, taken bool) {
 	switch b := e.Body.(type) {
 	case session.RunStarted:
-		s.run, s.over = runState{}, false
+		s.run, s.begun, s.over = runState{}, true, false
 		s.needs = s.needs || s.inTurn
 		s.inTurn = false
 	case session.Given:
@@ -293,10 +316,14 @@ func (s *State) applyDecision(body session.Body, behind int) {
 	}
 }
 
-// noticed folds what a notice says of the log itself: that it is a copy of one
-// that was damaged.
+// noticed folds what a notice says of the log itself, that it is a copy of one
+// that was damaged, or of the process that wrote it.
 func (s *State) noticed(seq int64, b session.Noticed) {
 	switch b.Kind {
+	case session.NoticeInterrupted:
+		s.needs = s.needs || s.inTurn
+		s.inTurn = false
+		return
 	case session.NoticeEntryLost:
 		s.gap = seq
 	case session.NoticeGapsAccepted:

@@ -109,6 +109,9 @@ func (w Writer) Append(dst []byte, e session.Entry, element func(dst []byte, it 
 	case session.ApprovalAsked, session.CallStarted, session.Withdrawn:
 		return w.callState(dst, b)
 	case session.Noticed:
+		if b.Kind == session.NoticeInterrupted {
+			w.turn, w.inTurn = nil, false
+		}
 		w, dst = w.begin(dst, false)
 		return w, chatmd.AppendMark(dst, chatmd.NoticeTag,
 			chatmd.Attr{Name: "kind", Value: b.Kind}, number("turn", int64(b.Turn)), chatmd.Attr{Name: "item_id", Value: b.ItemID},
