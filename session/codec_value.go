@@ -9,8 +9,10 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
+	"github.com/antiphon-go/antiphon/internal/jsonx"
 	"github.com/antiphon-go/antiphon/item"
 )
 
@@ -21,8 +23,10 @@ type codec struct {
 	out []byte // writing
 
 	decoding bool
-	members  []member // in the order of the text; one that was taken has no name
-	next     int      // where the next one should be
+	members  []member  // in the order of the text; one that was taken has no name
+	next     int       // where the next one should be
+	line     string    // what is read
+	last     item.Item // its item, if that comes last
 
 	split *Split
 	err   error // the first one
@@ -40,6 +44,73 @@ func (c *codec) fail(err error) {
 }
 
 func (c *codec) failf(format string, args ...any) { c.fail(fmt.Errorf(format, args...)) }
+
+// aroundItem is how many lists and objects stand around an item in an entry at
+// most: an item may nest as deep in there as by itself.
+const aroundItem = 3
+
+// open checks the text s and finds the members of the object that it has to be.
+// An item mostly comes last. It is read here already, which checks it, so that
+// its text is not walked over twice.
+func (c *codec) open(s string) {
+	s = strings.Trim(s, " \t\r\n")
+	if s == "" || s[0] != '{' {
+		c.failf("not a JSON object")
+		return
+	}
+	c.line = s
+	sc := jsonx.Scanner{Text: s, Depth: -aroundItem, Passer: c}
+	end, err := sc.Object(0, c.add)
+	if err == nil {
+		err = sc.End(end)
+	}
+	if err != nil {
+		c.fail(err)
+		return
+	}
+	if n := len(c.members); n > 0 {
+		c.members[n-1].item = c.last
+	}
+}
+
+// Pass reads the item that comes last.
+func (c *codec) Pass(name string, i int) int {
+	end := len(c.line) - 1
+	if name != `"item"` || i >= end || c.line[i] != '{' {
+		return 0
+	}
+	var err error
+	if c.last, err = item.ParseString(c.line[i:end]); err != nil {
+		return 0
+	}
+	return end
+}
+
+// openChecked is open for the value of a member.
+func (c *codec) openChecked(value string) {
+	if value == "" || value[0] != '{' {
+		c.failf("not a JSON object")
+		return
+	}
+	jsonx.EachMember(value, c.add)
+}
+
+func (c *codec) add(name, value string) {
+	if name == `""` {
+		c.failf("a member without a name")
+	}
+	c.members = append(c.members, member{name: jsonx.Unquote(name), value: value})
+}
+
+// eachElement visits the elements of the value of a member and reports whether
+// it is a list.
+func eachElement(value string, visit func(string)) bool {
+	if value[0] != '[' {
+		return false
+	}
+	jsonx.EachElement(value, visit)
+	return true
+}
 
 // take returns the text of the named member, or "".
 func (c *codec) take(name string) string {
@@ -115,7 +186,7 @@ func textOf(value string) (string, error) {
 		return s, nil
 	}
 	inner := codec{decoding: true}
-	inner.open(value)
+	inner.openChecked(value)
 	s, ok := unquoted(inner.take("base64"))
 	b, err := base64.StdEncoding.Strict().DecodeString(s)
 	if !ok || err != nil || inner.err != nil {
@@ -124,13 +195,8 @@ func textOf(value string) (string, error) {
 	return string(b), nil
 }
 
-// unquoted reads a JSON string.
-func unquoted(value string) (string, bool) {
-	if len(value) < 2 || value[0] != '"' || item.JSON(value).Valid() != nil {
-		return "", false
-	}
-	return item.JSON(value).Unquote()
-}
+// unquoted reads the value of a member that is a string.
+func unquoted(value string) (string, bool) { return item.JSON(value).Unquote() }
 
 func (c *codec) bool(name string, v *bool) {
 	if !c.decoding {
@@ -192,7 +258,7 @@ func (c *codec) float(name string, v *float64) {
 	}
 	if value := c.take(name); value != "" {
 		n, err := strconv.ParseFloat(value, 64)
-		if err != nil || item.JSON(value).Valid() != nil {
+		if err != nil {
 			c.failf("%s: no number", name)
 		}
 		*v = n
@@ -254,7 +320,7 @@ func (c *codec) object(name, value string, v fielder) {
 		return
 	}
 	inner := codec{decoding: true}
-	inner.open(value)
+	inner.openChecked(value)
 	v.fields(&inner)
 	inner.close(name)
 	c.fail(inner.err)

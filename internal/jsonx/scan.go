@@ -31,13 +31,16 @@ type Scanner struct {
 	Text string
 	// Depth is how deep the value nests that is being read. It is set before the
 	// first call for a value that is part of a larger text.
-	Depth  int
-	Memory *Memory // what was read before; may be nil
-	// Pass, unless nil, is asked for the value at i of each member. It returns the
-	// index after a value that it has checked itself, and 0 for others.
-	Pass    func(name string, i int) int
-	deepest int // the largest depth so far
+	Depth   int
+	Memory  *Memory // what was read before; may be nil
+	Passer  Passer  // may be nil
+	deepest int     // the largest depth so far
 }
+
+// Passer checks some values itself, so that the scanner need not. It is asked
+// for the value at i of each member. It returns the index after a value that it
+// has checked, and 0 for others.
+type Passer interface{ Pass(name string, i int) int }
 
 // Fail returns the error that reading stopped at an index.
 func (sc *Scanner) Fail(at int, problem string) (int, error) {
@@ -330,8 +333,8 @@ func (sc *Scanner) Object(i int, visit func(name, value string)) (int, error) {
 
 // member is Value for the member of a name.
 func (sc *Scanner) member(name string, i int) (int, error) {
-	if sc.Pass != nil {
-		if end := sc.Pass(name, i); end > i {
+	if sc.Passer != nil {
+		if end := sc.Passer.Pass(name, i); end > i {
 			return end, nil
 		}
 	}
