@@ -4,11 +4,11 @@
 package completions
 
 import (
-	"cmp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/antiphon-go/antiphon/internal/jsonx"
 	"github.com/antiphon-go/antiphon/item"
 )
 
@@ -16,92 +16,27 @@ import (
 
 // eachMember visits the members of an object in their order, names decoded.
 func eachMember(object item.JSON, visit func(name string, value item.JSON)) {
-	s := string(object)
-	if s == "" || s[0] != '{' {
-		return
-	}
-	i := skipSpace(s, 1)
-	for s[i] == '"' {
-		end := skipString(s, i)
-		name, _ := item.JSON(s[i:end]).Unquote()
-		i = skipSpace(s, skipSpace(s, end)+1)
-		end = skipValue(s, i)
-		visit(name, item.JSON(s[i:end]))
-		if i = skipSpace(s, end); s[i] == ',' {
-			i = skipSpace(s, i+1)
-		}
+	if object != "" && object[0] == '{' {
+		jsonx.EachMember(string(object), func(name, value string) { visit(jsonx.Unquote(name), item.JSON(value)) })
 	}
 }
 
 // eachElement visits the elements of a list.
 func eachElement(list item.JSON, visit func(i int, value item.JSON)) {
-	s := string(list)
-	if s == "" || s[0] != '[' {
-		return
+	if list != "" && list[0] == '[' {
+		n := 0
+		jsonx.EachElement(string(list), func(value string) {
+			visit(n, item.JSON(value))
+			n++
+		})
 	}
-	n := 0
-	for i := skipSpace(s, 1); s[i] != ']'; n++ {
-		end := skipValue(s, i)
-		visit(n, item.JSON(s[i:end]))
-		if i = skipSpace(s, end); s[i] == ',' {
-			i = skipSpace(s, i+1)
-		}
-	}
-}
-
-func skipSpace(s string, i int) int {
-	for s[i] <= ' ' {
-		i++
-	}
-	return i
-}
-
-// skipString returns the index after the literal that starts at i.
-func skipString(s string, i int) int {
-	for i++; s[i] != '"'; i++ {
-		if s[i] == '\\' {
-			i++
-		}
-	}
-	return i + 1
-}
-
-func skipValue(s string, i int) int {
-	if s[i] == '"' {
-		return skipString(s, i)
-	}
-	depth := 0
-	for ; i < len(s); i++ {
-		switch s[i] {
-		case '"':
-			i = skipString(s, i) - 1
-		case '{', '[':
-			depth++
-		case '}', ']':
-			if depth == 0 {
-				return i
-			}
-			if depth--; depth == 0 {
-				return i + 1
-			}
-		case ',', ' ', '\t', '\n', '\r':
-			if depth == 0 {
-				return i
-			}
-		}
-	}
-	return i
 }
 
 // member returns the named member of an object, or "". Of equal names the last
 // counts.
-func member(object item.JSON, name string) (found item.JSON) {
-	eachMember(object, func(n string, v item.JSON) {
-		if n == name {
-			found = v
-		}
-	})
-	return found
+func member(object item.JSON, name string) item.JSON {
+	value, _ := jsonx.Member(string(object), name)
+	return item.JSON(value)
 }
 
 // object is a JSON object of which each member is taken once; [object.rest]
@@ -211,7 +146,7 @@ func (o *object) each(visit func(name string, v item.JSON)) {
 
 // isEmpty reports what is not a list, or one of nothing.
 func isEmpty(v item.JSON) bool {
-	return v == "" || v[0] != '[' || v[skipSpace(string(v), 1)] == ']'
+	return v == "" || v[0] != '[' || v[jsonx.SkipSpace(string(v), 1)] == ']'
 }
 
 // blank reports a value that says nothing: null, and what is empty.
@@ -224,34 +159,14 @@ func blank(v item.JSON) bool {
 }
 
 // integer reads a whole number, however it is spelled.
-func integer(v item.JSON) (int64, bool) {
-	if n, err := strconv.ParseInt(string(v), 10, 64); err == nil {
-		return n, true
-	}
-	f, err := strconv.ParseFloat(string(v), 64)
-	if err != nil || f != float64(int64(f)) || f > 1<<53 || f < -1<<53 {
-		return 0, false
-	}
-	return int64(f), true
-}
+func integer(v item.JSON) (int64, bool) { return jsonx.Integer(string(v)) }
 
 // kindOf names the kind of a value for an error message.
 func kindOf(v item.JSON) string {
-	switch {
-	case v == "":
-		return "nothing"
-	case v[0] == '{':
-		return "an object"
-	case v[0] == '[' && isEmpty(v):
+	if v != "" && v[0] == '[' && isEmpty(v) {
 		return "an empty list"
-	case v[0] == '[':
-		return "a list"
-	case v[0] == '"':
-		return "a string"
-	case v[0] == '-' || v[0] >= '0' && v[0] <= '9':
-		return "the number " + string(v[:min(len(v), 20)])
 	}
-	return cmp.Or(string(v), "nothing")
+	return jsonx.KindOf(string(v))
 }
 
 // writer appends JSON after the first base bytes of buf. Commas are put where

@@ -6,6 +6,8 @@ package tool
 import (
 	"slices"
 	"strings"
+
+	"github.com/antiphon-go/antiphon/internal/jsonx"
 )
 
 // skim passes over the value that begins at i in s, a valid JSON text, and
@@ -13,7 +15,7 @@ import (
 // all that most forms ask. Where more is asked, or the value is written in an
 // odd way, it reports false: then [form.fits] decides. It allocates nothing.
 func (f *form) skim(s string, i int) (end int, takes bool) {
-	i = skipSpace(s, i)
+	i = jsonx.SkipSpace(s, i)
 	if !f.isPlain() {
 		return i, false
 	}
@@ -23,7 +25,7 @@ func (f *form) skim(s string, i int) (end int, takes bool) {
 	case '[':
 		return f.skimArray(s, i)
 	}
-	end = skipScalar(s, i)
+	end = jsonx.SkipValue(s, i)
 	return end, f.takesType(scalarType(s[i:end]))
 }
 
@@ -70,20 +72,20 @@ func (f *form) skimObject(s string, i int) (end int, takes bool) {
 		return i, false
 	}
 	missing := uint64(1)<<len(required) - 1
-	for i = skipSpace(s, i+1); s[i] != '}'; {
-		name := s[i+1 : skipScalar(s, i)-1]
+	for i = jsonx.SkipSpace(s, i+1); s[i] != '}'; {
+		name := s[i+1 : jsonx.SkipString(s, i)-1]
 		if strings.IndexByte(name, '\\') >= 0 {
 			return i, false
 		}
 		if k := slices.Index(required, name); k >= 0 {
 			missing &^= 1 << k
 		}
-		i = skipSpace(s, i+len(name)+2) + 1 // after the colon
+		i = jsonx.SkipSpace(s, i+len(name)+2) + 1 // after the colon
 		if i, takes = f.member(name).skim(s, i); !takes {
 			return i, false
 		}
-		if i = skipSpace(s, i); s[i] == ',' {
-			i = skipSpace(s, i+1)
+		if i = jsonx.SkipSpace(s, i); s[i] == ',' {
+			i = jsonx.SkipSpace(s, i+1)
 		}
 	}
 	return i + 1, missing == 0
@@ -108,37 +110,13 @@ func (f *form) skimArray(s string, i int) (end int, takes bool) {
 	if f != nil {
 		items = f.items
 	}
-	for i = skipSpace(s, i+1); s[i] != ']'; {
+	for i = jsonx.SkipSpace(s, i+1); s[i] != ']'; {
 		if i, takes = items.skim(s, i); !takes {
 			return i, false
 		}
-		if i = skipSpace(s, i); s[i] == ',' {
-			i = skipSpace(s, i+1)
+		if i = jsonx.SkipSpace(s, i); s[i] == ',' {
+			i = jsonx.SkipSpace(s, i+1)
 		}
 	}
 	return i + 1, true
-}
-
-func skipSpace(s string, i int) int {
-	for s[i] == ' ' || s[i] == '\t' || s[i] == '\n' || s[i] == '\r' {
-		i++
-	}
-	return i
-}
-
-// skipScalar returns the index after the text or the number, true, false or
-// null that begins at i.
-func skipScalar(s string, i int) int {
-	if s[i] != '"' {
-		for i < len(s) && strings.IndexByte(" \t\n\r,]}", s[i]) < 0 {
-			i++
-		}
-		return i
-	}
-	for i++; s[i] != '"'; i++ {
-		if s[i] == '\\' {
-			i++
-		}
-	}
-	return i + 1
 }
