@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
+	"github.com/antiphon-go/antiphon/internal/jsonx"
 )
 
 // FromResponse returns the error that an HTTP answer is, with the body as far
@@ -29,7 +29,7 @@ func FromResponse(resp *http.Response, body []byte) *Error {
 	if resp.Request != nil {
 		e.Method, e.URL = resp.Request.Method, ShowURL(resp.Request.URL)
 	}
-	understood := e.readBody(body)
+	understood := e.readBody(received(body))
 	e.Class = classify(e.Status, e.Code, e.Type, e.kind)
 	if e.Class == NotFound && e.Param == "previous_response_id" {
 		e.Class = PreviousResponse // said without its code by some servers
@@ -59,7 +59,8 @@ func FromAPI(code, typ, message, param string) *Error {
 // that holds a "detail", or a "message" and a "code". It returns nil for an
 // event that is not an error.
 func FromEvent(data []byte) *Error {
-	env, ok := parseEnvelope(data)
+	body := received(data)
+	env, ok := parseEnvelope(body)
 	if !ok {
 		return nil
 	}
@@ -70,9 +71,9 @@ func FromEvent(data []byte) *Error {
 	e := &Error{Status: statusOf(env), RetryAfter: retryAfter(env.header())}
 	e.RequestID, e.Limits = requestID(env.header()), limitsOf(env.header())
 	if failed {
-		data = env.Response
+		body = env.Response
 	}
-	if e.readBody(data); e.Type == "error" {
+	if e.readBody(body); e.Type == "error" {
 		e.Type = "" // the event's, not the error's
 	}
 	e.Class = classify(e.Status, e.Code, e.Type, e.kind)
@@ -85,17 +86,17 @@ func FromEvent(data []byte) *Error {
 // {"detail":[{"msg":"…"}]} of web frameworks, {"message":"…","code":400} of
 // some local servers, and problem details (RFC 9457).
 type envelope struct {
-	Error, Detail, Message, Msg, Title, ErrorDescription jsontext.Value
+	Error, Detail, Message, Msg, Title, ErrorDescription string
 
-	Code, Type, Param, Object jsontext.Value
+	Code, Type, Param, Object string
 
 	// ErrorType is the finer code of OpenRouter, at the top or in Metadata.
-	ErrorType, Metadata jsontext.Value
+	ErrorType, Metadata string
 	// ResetsIn is how many seconds a plan's limit lasts, of Codex.
-	ResetsIn jsontext.Value
+	ResetsIn string
 	// Status, StatusCode and Headers stand in events of a WebSocket, Response in
 	// response.failed.
-	Status, StatusCode, Headers, Response jsontext.Value
+	Status, StatusCode, Headers, Response string
 }
 
 // untyped reports an object without a type that is an error by what it holds.
@@ -103,7 +104,7 @@ func (env *envelope) untyped() bool {
 	return !given(env.Type) && (given(env.Detail) || given(env.Message) && given(env.Code)) || text(env.Object) == "error"
 }
 
-func (env *envelope) set(name string, v jsontext.Value) {
+func (env *envelope) set(name, v string) {
 	switch name {
 	case "object":
 		env.Object = v
@@ -145,7 +146,7 @@ func (env *envelope) set(name string, v jsontext.Value) {
 // header is the headers that an event of a WebSocket tells.
 func (env *envelope) header() http.Header {
 	h := http.Header{}
-	_ = members(env.Headers, func(name string, v jsontext.Value) {
+	_ = members(env.Headers, func(name, v string) {
 		if s := text(v); s != "" {
 			h.Set(name, s)
 		}
@@ -154,7 +155,7 @@ func (env *envelope) header() http.Header {
 }
 
 func statusOf(env envelope) int {
-	for _, v := range []jsontext.Value{env.StatusCode, env.Status} {
+	for _, v := range []string{env.StatusCode, env.Status} {
 		if n, err := strconv.Atoi(text(v)); err == nil && n >= 100 && n <= 599 {
 			return n
 		}
@@ -164,7 +165,7 @@ func statusOf(env envelope) int {
 
 // readBody takes what the server said out of the body and reports whether it
 // was one of the known shapes.
-func (e *Error) readBody(body []byte) bool {
+func (e *Error) readBody(body string) bool {
 	env, ok := parseEnvelope(body)
 	if !ok {
 		return false
@@ -181,7 +182,7 @@ func (e *Error) readBody(body []byte) bool {
 	if e.RetryAfter == 0 {
 		e.RetryAfter, _ = number(text(env.ResetsIn), time.Second)
 	}
-	for _, v := range []jsontext.Value{env.Message, env.Error, env.Detail, env.Msg, env.ErrorDescription, env.Title} {
+	for _, v := range []string{env.Message, env.Error, env.Detail, env.Msg, env.ErrorDescription, env.Title} {
 		if e.Message = text(v); e.Message != "" {
 			break
 		}
@@ -190,11 +191,11 @@ func (e *Error) readBody(body []byte) bool {
 }
 
 // given reports a member that is there and not null.
-func given(v jsontext.Value) bool { return len(v) > 0 && v.Kind() != 'n' }
+func given(v string) bool { return v != "" && v[0] != 'n' }
 
-func parseEnvelope(v []byte) (envelope, bool) {
+func parseEnvelope(v string) (envelope, bool) {
 	var env envelope
-	v = bytes.TrimSpace(v)
+	v = strings.TrimSpace(v)
 	if len(v) > 0 && v[0] == '[' { // some gateways wrap the error in a list
 		list, err := elements(v)
 		if err != nil || len(list) == 0 {
@@ -205,7 +206,7 @@ func parseEnvelope(v []byte) (envelope, bool) {
 	return env, members(v, env.set) == nil
 }
 
-func cmpValue(a, b jsontext.Value) jsontext.Value {
+func cmpValue(a, b string) string {
 	if text(a) != "" {
 		return a
 	}
@@ -214,18 +215,19 @@ func cmpValue(a, b jsontext.Value) jsontext.Value {
 
 // text is a JSON value as a message shows it: a string's text, a number's
 // digits, the messages in a list.
-func text(v jsontext.Value) string { return textWithin(v, 4) }
+func text(v string) string { return textWithin(v, 4) }
 
-func textWithin(v jsontext.Value, depth int) string {
+func textWithin(v string, depth int) string {
 	if depth == 0 {
 		return ""
 	}
-	switch v.Kind() {
-	case '"':
-		return unquote(v)
-	case '0':
-		return v.String()
-	case '[':
+	switch {
+	case v == "":
+	case jsonx.IsNumber(v):
+		return v
+	case v[0] == '"':
+		return jsonx.Unquote(v)
+	case v[0] == '[':
 		list, _ := elements(v)
 		var parts []string
 		for _, one := range list {
@@ -234,7 +236,7 @@ func textWithin(v jsontext.Value, depth int) string {
 			}
 		}
 		return strings.Join(parts, "; ")
-	case '{':
+	case v[0] == '{':
 		env, _ := parseEnvelope(v)
 		return cmp.Or(textWithin(env.Message, depth-1), textWithin(env.Msg, depth-1), textWithin(env.Detail, depth-1))
 	}

@@ -4,63 +4,42 @@
 package endpoint
 
 import (
-	"bytes"
 	"errors"
+	"strings"
 
+	"github.com/antiphon-go/antiphon/internal/jsonx"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
+// The readers below take what servers sent, of which the beginning may be all.
+
 var errKind = errors.New("another kind of value was wanted")
 
-// members calls f with each member of a JSON object, leniently: of a name that
-// is there twice f sees both.
-func members(v []byte, f func(name string, v jsontext.Value)) error {
-	dec := lenient(v)
-	if dec.PeekKind() != '{' {
+// received is a text that a server sent. What is not UTF-8 in it is replaced.
+func received(text []byte) string { return strings.ToValidUTF8(string(text), "\uFFFD") }
+
+// members calls f with each member of the JSON object that v begins with, up to
+// the first error. Of a name that is there twice f sees both.
+func members(v string, f func(name, value string)) error {
+	start := jsonx.SkipSpace(v, 0)
+	if start == len(v) || v[start] != '{' {
 		return errKind
 	}
-	if _, err := dec.ReadToken(); err != nil {
-		return err
-	}
-	for dec.PeekKind() != '}' {
-		name, err := dec.ReadValue()
-		if err != nil {
-			return err
-		}
-		key := unquote(name)
-		value, err := dec.ReadValue()
-		if err != nil {
-			return err
-		}
-		f(key, value.Clone())
-	}
-	_, err := dec.ReadToken()
+	sc := jsonx.Scanner{Text: v}
+	_, err := sc.Object(start, func(name, value string) { f(jsonx.Unquote(name), value) })
 	return err
 }
 
-// elements are the elements of a JSON array.
-func elements(v []byte) ([]jsontext.Value, error) {
-	dec := lenient(v)
-	if dec.PeekKind() != '[' {
+// elements are the elements of the JSON array that v begins with, up to the
+// first error.
+func elements(v string) (list []string, err error) {
+	start := jsonx.SkipSpace(v, 0)
+	if start == len(v) || v[start] != '[' {
 		return nil, errKind
 	}
-	if _, err := dec.ReadToken(); err != nil {
-		return nil, err
-	}
-	var list []jsontext.Value
-	for dec.PeekKind() != ']' {
-		value, err := dec.ReadValue()
-		if err != nil {
-			return list, err
-		}
-		list = append(list, value.Clone())
-	}
-	_, err := dec.ReadToken()
+	sc := jsonx.Scanner{Text: v}
+	_, err = sc.Array(start, func(value string) { list = append(list, value) })
 	return list, err
-}
-
-func lenient(v []byte) *jsontext.Decoder {
-	return jsontext.NewDecoder(bytes.NewBuffer(v), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
 // unquote is a JSON string's text; what is not UTF-8 in it is replaced.

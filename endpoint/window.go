@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/go-json-experiment/json/jsontext"
+	"github.com/antiphon-go/antiphon/internal/jsonx"
 )
 
 // windowNames are the members that hold a context window: the one in force
@@ -18,7 +18,7 @@ var windowNames = []string{"n_ctx", "max_model_len", "context_length", "context_
 // [Profile.Windows] tells it: a list of models, or an object about the only one
 // that there is. It returns 0 if the text does not tell.
 func WindowIn(text []byte, model string) int64 {
-	lists, err := object(text)
+	lists, err := object(received(text))
 	if err != nil {
 		return 0
 	}
@@ -27,7 +27,7 @@ func WindowIn(text []byte, model string) int64 {
 		if err != nil {
 			continue
 		}
-		var found []map[string]jsontext.Value
+		var found []map[string]string
 		for _, v := range all {
 			one, err := object(v)
 			if err == nil && (len(all) == 1 || isAbout(one, model)) { // a server of one model answers to any name
@@ -45,17 +45,17 @@ func WindowIn(text []byte, model string) int64 {
 
 // isAbout reports whether an object is about a model. Ollama adds a tag to names
 // that have none.
-func isAbout(one map[string]jsontext.Value, model string) bool {
+func isAbout(one map[string]string, model string) bool {
 	return slices.ContainsFunc([]string{"id", "name", "model"}, func(member string) bool {
 		v := one[member]
-		return v.Kind() == '"' && (unquote(v) == model || unquote(v) == model+":latest")
+		return v != "" && v[0] == '"' && (jsonx.Means(v, model) || jsonx.Means(v, model+":latest"))
 	})
 }
 
 // windowOf reads the window out of an object, or out of what it says of the
 // model there.
-func windowOf(one map[string]jsontext.Value) int64 {
-	inside := []map[string]jsontext.Value{one}
+func windowOf(one map[string]string) int64 {
+	inside := []map[string]string{one}
 	for _, name := range []string{"meta", "default_generation_settings"} {
 		if facts, err := object(one[name]); err == nil {
 			inside = append(inside, facts)
@@ -63,7 +63,7 @@ func windowOf(one map[string]jsontext.Value) int64 {
 	}
 	for _, name := range windowNames {
 		for _, facts := range inside {
-			if n, err := strconv.ParseInt(string(facts[name]), 10, 64); err == nil && n > 0 {
+			if n, err := strconv.ParseInt(facts[name], 10, 64); err == nil && n > 0 {
 				return n
 			}
 		}
@@ -72,8 +72,8 @@ func windowOf(one map[string]jsontext.Value) int64 {
 }
 
 // object are the members of a JSON object.
-func object(v []byte) (map[string]jsontext.Value, error) {
-	all := map[string]jsontext.Value{}
-	err := members(v, func(name string, value jsontext.Value) { all[name] = value })
+func object(v string) (map[string]string, error) {
+	all := map[string]string{}
+	err := members(v, func(name, value string) { all[name] = value })
 	return all, err
 }

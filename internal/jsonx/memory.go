@@ -126,7 +126,7 @@ func (sc *Scanner) fresh(i int) (int, error) {
 	case sc.Text[i] == '"':
 		return sc.Quoted(i)
 	case sc.Text[i] == '[':
-		return sc.array(i, nil)
+		return sc.Array(i, nil)
 	case sc.Depth == 1 && sc.Memory.inside:
 		return sc.members(i)
 	}

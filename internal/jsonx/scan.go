@@ -91,7 +91,7 @@ func (sc *Scanner) Value(i int) (int, error) {
 		if c == '{' {
 			return sc.Object(i, nil)
 		}
-		return sc.array(i, nil)
+		return sc.Array(i, nil)
 	case '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
 		return sc.number(i)
 	case 't':
@@ -341,9 +341,9 @@ func (sc *Scanner) member(name string, i int) (int, error) {
 	return sc.Value(i)
 }
 
-// array walks the array that starts at i. A visit that is not nil sees every
-// element.
-func (sc *Scanner) array(i int, visit func(value string)) (int, error) {
+// Array walks the array that starts at i and returns the index after it. A visit
+// that is not nil sees every element once it has been checked.
+func (sc *Scanner) Array(i int, visit func(value string)) (int, error) {
 	if err := sc.enter(i); err != nil {
 		return i, err
 	}
