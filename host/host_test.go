@@ -1,0 +1,264 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package host_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/store"
+)
+
+func write(t *testing.T, path, text string) string {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// opened returns a store in a file that the test closes.
+func opened(t *testing.T) store.Store {
+	t.Helper()
+	s, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "s.db"), store.Options{Create: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// sessions are those of a store.
+func sessions(t *testing.T, s store.Store) (list []session.Info) {
+	t.Helper()
+	for info, err := range s.List(t.Context(), session.Query{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, info)
+	}
+	return list
+}
+
+// notices collects what a host tells.
+type notices struct {
+	mu   sync.Mutex
+	list []host.Notice
+}
+
+func (n *notices) add(one host.Notice) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.list = append(n.list, one)
+}
+
+func (n *notices) has(kind host.NoticeKind) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.ContainsFunc(n.list, func(one host.Notice) bool { return one.Kind == kind })
+}
+
+// reader is an agent that reads a note and may append to files, beside the note.
+func reader(t *testing.T, head string) (file string) {
+	t.Helper()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "note.txt"), "a note\n")
+	return write(t, filepath.Join(dir, "agent.md"), head+"<tool name=\"read_file\"><read id=\"here\" path=\"${prompt_dir}\"/></tool>\n<user>What does note.txt say?</user>\n")
+}
+
+// TestServed: a server runs a file over a real socket, each name in a session of
+// its own, many at once over one store; what is wrong with a request is its
+// client's.
+func TestServed(t *testing.T) {
+	s := opened(t)
+	mux := http.NewServeMux()
+	mux.Handle("POST /ask/{name}", ask(reader(t, ""), s))
+	server := httptest.NewServer(mux)
+	defer server.Close()
+	post := func(name, text string) (int, string) {
+		resp, err := http.Post(server.URL+"/ask/"+name, "text/plain", strings.NewReader(text))
+		if err != nil {
+			t.Error(err)
+			return 0, ""
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		return resp.StatusCode, string(body)
+	}
+	var all sync.WaitGroup
+	for i := range 4 {
+		all.Go(func() {
+			for _, want := range []string{"a note", "nothing new to ask of read_file"} { // it has been read in this session
+				if code, body := post(fmt.Sprint("user-", i), "Read note.txt."); code != http.StatusOK || !strings.Contains(body, want) {
+					t.Errorf("status %d: %s", code, body)
+				}
+			}
+		})
+	}
+	all.Wait()
+	list := sessions(t, s)
+	if len(list) != 4 {
+		t.Errorf("%d sessions", len(list))
+	}
+	for _, info := range list {
+		log, err := session.Open(t.Context(), s, info.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		runs := 0
+		for e := range log.Entries() {
+			if _, ok := e.Body.(session.RunStarted); ok {
+				runs++
+			}
+		}
+		if runs != 2 {
+			t.Errorf("%s has %d runs", info.Name, runs)
+		}
+	}
+	if code, body := post("long", strings.Repeat("a", 2<<20)); code != http.StatusBadRequest {
+		t.Errorf("a text that is too long: status %d: %s", code, body)
+	}
+	if code, body := post("-f", "Hello?"); code != http.StatusBadRequest || !strings.Contains(body, "cannot begin with -") {
+		t.Errorf("a bad name: status %d: %s", code, body)
+	}
+}
+
+// TestZeroConfig: a configuration with nothing but a file takes nothing of the
+// process's environment, keeps nothing, and lets nothing run that needs an approval.
+// U1
+func TestZeroConfig(t *testing.T) {
+	t.Setenv("OPENAI_API_KEY", "sk-never-to-be-used")
+	t.Setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
+	file := reader(t, "")
+	var said notices
+	h, err := host.Open(t.Context(), host.Config{File: file, Front: host.Front{Notify: said.add}, Rules: []session.Rule{{Verdict: session.Ask, Tool: "read_file"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	before, err := os.ReadDir(filepath.Dir(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := 0
+	for ev, err := range h.Stream(t.Context(), "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, ok := ev.(agent.CallRefused); ok && r.NoApprover {
+			refused++
+		}
+	}
+	after, err := os.ReadDir(filepath.Dir(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if refused != 1 || len(after) != len(before) || !said.has(host.NoticeFallback) {
+		t.Errorf("%d calls refused, %d files became %d, notices %v", refused, len(before), len(after), said.list)
+	}
+}
+
+// TestNamedModel: a model that a file names is never replaced by the rehearsal; the
+// error says so in the front end's terms, and no store is made. U1
+func TestNamedModel(t *testing.T) {
+	place := filepath.Join(t.TempDir(), "s.db")
+	cfg := host.Config{File: reader(t, "<config model=\"gpt-x\"/>\n"), Session: "s", Place: place}
+	cfg.Terms = host.Terms{"Endpoint.BaseURL": "the field Address"}
+	_, err := host.Open(t.Context(), cfg)
+	var config *host.ConfigError
+	if !errors.As(err, &config) || !strings.Contains(err.Error(), "give the field Address for another endpoint, or give Endpoint.Rehearsal") {
+		t.Errorf("%v", err)
+	}
+	if _, err := os.Stat(place); err == nil {
+		t.Error("a store was made")
+	}
+}
+
+// TestAnsweredLater: a call waits, and another host goes on with the answer, as
+// after a restart. L7
+func TestAnsweredLater(t *testing.T) {
+	s, file := opened(t), reader(t, "")
+	cfg := host.Config{File: file, Store: s, Session: "work", Pause: true, Rules: []session.Rule{{Verdict: session.Ask, Tool: "read_file"}}}
+	run := func() *agent.Result {
+		t.Helper()
+		h, err := host.Open(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := h.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		res, err := h.Run(t.Context(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res
+	}
+	if res := run(); res.Why != agent.ApprovalWanted || len(res.Wanted) != 1 {
+		t.Fatalf("%s, %d calls wait", res.Why, len(res.Wanted))
+	}
+	answers, err := host.ReadAnswers(write(t, filepath.Join(t.TempDir(), "a.jsonl"), `{"tool":"read_*","allow":true}`), "answers")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Answers = answers
+	if res := run(); res.Why != agent.Answered || !strings.Contains(res.Text, "a note") {
+		t.Errorf("%s: %s", res.Why, res.Text)
+	}
+}
+
+// TestSessionThatDidNotBegin: a session is not made where it is not permitted, and
+// one of a run that never began goes with its host; a host has its session for
+// itself.
+func TestSessionThatDidNotBegin(t *testing.T) {
+	s := opened(t)
+	cfg := host.Config{File: reader(t, ""), Store: s, Session: "work"}
+	cfg.Permit = func(found session.Info) error {
+		if found.ID == "" {
+			return errors.New("not yours")
+		}
+		return nil
+	}
+	if _, err := host.Open(t.Context(), cfg); err == nil || err.Error() != "not yours" {
+		t.Errorf("%v", err)
+	}
+	cfg.Permit = nil
+	h, err := host.Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := host.Open(t.Context(), cfg); !errors.Is(err, session.ErrBusy) {
+		t.Errorf("a second host: %v", err)
+	}
+	if list := sessions(t, s); len(list) != 1 || !h.Fresh() {
+		t.Errorf("%d sessions, fresh: %v", len(list), h.Fresh())
+	}
+	if err := errors.Join(h.Close(), h.Close()); err != nil {
+		t.Error(err)
+	}
+	if list := sessions(t, s); len(list) != 0 {
+		t.Errorf("%d sessions are left", len(list))
+	}
+}
