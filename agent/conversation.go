@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 )
@@ -48,17 +47,6 @@ func (r *Run) parts(req *item.Request) *item.Request {
 		part.Input.Append(req.Input.At(i))
 	}
 	return &part
-}
-
-// forgotten is the decision that follows when the endpoint does not know the
-// conversation that a turn was a part of; nil if it was of none.
-func (r *Run) forgotten(e *endpoint.Error) session.Body {
-	id := r.state.InConversation()
-	if id == "" || e.Code == "model_not_found" {
-		return nil
-	}
-	return session.Noticed{Turn: r.state.Turn(), Kind: session.NoticeWholeHistory, Text: fmt.Sprintf(
-		"the endpoint does not know the conversation %s (%s): from here on the whole history goes with each request, and is not part of it", id, reasonOf(e))}
 }
 
 // checkKept returns an error for a request that goes on from something at the

@@ -7,9 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 
-	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
@@ -24,8 +22,11 @@ const unseen = "The endpoint takes no images."
 // it begins, the images are in quarantine from here on, and a notice says so;
 // else all is as it was, and the first failure stands.
 func (r *Run) withoutImages(inner, ctx context.Context, seen *ModelCall, failure error) (shown bool, second, err error) {
-	seqs := r.suspects(failure)
-	if len(seqs) == 0 || ctx.Err() != nil || r.state.InConversation() != "" && !refused(failure) {
+	var seqs map[int64]bool
+	if f := r.failureOf(failure); f != nil {
+		seqs = r.state.Suspects(f)
+	}
+	if len(seqs) == 0 || ctx.Err() != nil {
 		return false, failure, nil
 	}
 	whole, blind := seen.Request, *seen.Request
@@ -62,62 +63,10 @@ func (r *Run) withoutImages(inner, ctx context.Context, seen *ModelCall, failure
 	return shown, second, r.notice(ctx, Noticed{Turn: seen.Turn, Kind: session.NoticeImagesRefused, Text: text})
 }
 
-// refused reports that a request had no effect, not even at the endpoint.
-func refused(failure error) bool {
-	var e *endpoint.Error
-	return errors.As(failure, &e) && !e.Sent && plan.NotBegun(string(e.Class))
-}
-
 func reasonOfAny(failure error) string {
 	var e *endpoint.Error
 	if !errors.As(failure, &e) {
 		return failure.Error()
 	}
 	return fmt.Sprintf("%d %s", e.Status, reasonOf(e))
-}
-
-// suspects returns the entries whose images a request may have been refused for:
-// those that no endpoint has taken yet, or all, if it has taken all. There are
-// none where the endpoint says what else is wrong.
-func (r *Run) suspects(failure error) map[int64]bool {
-	var e *endpoint.Error
-	if !errors.As(failure, &e) || e.Sent || !mayBeImages(e) {
-		return nil
-	}
-	var mapped ItemRefused
-	if e.Param != "" || imageCodes[e.Code] || errors.As(failure, &mapped) {
-		return nil
-	}
-	list := r.state.View().Items()
-	for _, from := range []int{r.state.Accepted(), 0} {
-		seqs := map[int64]bool{}
-		for i := from; i < list.Len(); i++ {
-			if r.replaceable(i) && holdsImage(list.At(i)) {
-				seq, _ := r.state.View().Seq(i)
-				seqs[seq] = true
-			}
-		}
-		if len(seqs) > 0 {
-			return seqs
-		}
-	}
-	return nil
-}
-
-// mayBeImages reports whether a status is one that servers were seen to refuse
-// images with, or might: none of those that mean something else for sure.
-func mayBeImages(e *endpoint.Error) bool {
-	switch e.Class {
-	case endpoint.BadRequest, endpoint.Server, endpoint.NotFound, endpoint.TooLarge:
-	default:
-		return false
-	}
-	switch e.Status {
-	case http.StatusBadRequest, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity, http.StatusRequestEntityTooLarge,
-		http.StatusInternalServerError, http.StatusNotImplemented:
-		return true
-	case http.StatusNotFound: // gateways have no model of that name that sees
-		return e.Code != "model_not_found"
-	}
-	return false
 }

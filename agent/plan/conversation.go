@@ -119,7 +119,7 @@ func (k *kept) turnEnded(b session.TurnEnded, setup *session.Setup) {
 		} else if t != nil {
 			t.lost = "the endpoint answered as if it had not been named"
 		}
-	case b.BrokeOff() && len(k.said) == 0 && NotBegun(class):
+	case b.BrokeOff() && len(k.said) == 0 && notBegun(class):
 		if class == classNotFound || class == classPreviousResponse {
 			k.refused = k.open
 		}
@@ -185,8 +185,8 @@ func (s *State) Join(id, sessionID, endpoint string) (skip int, why string) {
 	return 0, fmt.Sprintf("the conversation %s is left as it is, and the whole history goes with each request: %s", id, why)
 }
 
-// NotBegun reports a refusal after which a conversation is as it was.
-func NotBegun(class string) bool {
+// notBegun reports a refusal after which a conversation is as it was.
+func notBegun(class string) bool {
 	switch class {
 	case classRateLimit, classOverloaded, classAuth, classForbidden, classNotFound,
 		classBadRequest, classQuota, classPreviousResponse:
@@ -205,6 +205,8 @@ const (
 	classNotFound         = "not_found"
 	classBadRequest       = "bad_request"
 	classQuota            = "quota"
+	classServer           = "server"
+	classTooLarge         = "too_large"
 	classContextOverflow  = "context_overflow"
 	classPreviousResponse = "previous_response"
 	classEncryptedContent = "encrypted_content"

@@ -172,9 +172,6 @@ func ServerOf(entries iter.Seq[session.Entry]) (endpoint, profile string) {
 	return kind.endpoint, kind.profile
 }
 
-// Accepted returns how many of the view's items some endpoint has taken.
-func (s *State) Accepted() int { return s.accepted }
-
 // Obeyed reports whether a reply to the present input has called a tool.
 func (s *State) Obeyed() bool { return s.obeyed }
 
@@ -185,9 +182,6 @@ func (s *State) Gap() int64 { return s.gap }
 // Truncation says how the endpoint left out the beginning of the history that the
 // last turn sent, "" if it did not.
 func (s *State) Truncation() string { return s.run.truncation }
-
-// ReasoningDropped reports whether the run has left reasoning out.
-func (s *State) ReasoningDropped() bool { return s.run.dropped }
 
 // ToldWindow returns what the endpoint said of the model's context, in tokens; 0
 // if it said nothing.
@@ -208,7 +202,7 @@ func (s *State) Apply(e session.Entry) {
 	}
 	switch b := e.Body.(type) {
 	case session.ReasoningDropped:
-		s.accepted -= ReasoningIn(s.view.Items(), s.accepted) // the rest moves up
+		s.accepted -= reasoningIn(s.view.Items(), s.accepted) // the rest moves up
 	case session.ItemsWithdrawn:
 		s.withdrawn(e, b)
 		return
@@ -553,14 +547,4 @@ func Plus(a, b int64) int64 {
 		return math.MaxInt64
 	}
 	return a + b
-}
-
-// reasoningIn counts the reasoning among the first items of a list.
-func ReasoningIn(list *item.List, first int) (n int) {
-	for i := range min(first, list.Len()) {
-		if list.At(i).Type() == item.TypeReasoning {
-			n++
-		}
-	}
-	return n
 }
