@@ -31,12 +31,11 @@ type Server struct {
 	// URL is the base URL, for responses.Client.BaseURL. It ends in /v1.
 	URL string
 
-	tb       testing.TB
-	http     *httptest.Server
-	client   *http.Client
-	closed   chan struct{}
-	close    func()
-	handlers sync.WaitGroup // also those whose connection the HTTP server gave away
+	tb     testing.TB
+	http   *httptest.Server
+	client *http.Client
+	faults faulty
+	close  func()
 
 	mu       sync.Mutex
 	answers  []Answer
@@ -93,18 +92,20 @@ func NewTLSServer(tb testing.TB, answers ...Answer) *Server {
 }
 
 func newServer(tb testing.TB, answers []Answer, start func(*httptest.Server)) *Server {
-	s := &Server{tb: tb, closed: make(chan struct{})}
+	closed := make(chan struct{})
+	s := &Server{tb: tb}
+	s.faults = faulty{pick: s.next, refuse: s.upgrade, closed: closed}
 	s.Add(answers...)
-	s.http = httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
+	s.http = httptest.NewUnstartedServer(&s.faults)
 	s.http.Config.ErrorLog = log.New(io.Discard, "", 0) // a client that mistrusts us says so itself
 	start(s.http)
 	s.URL = s.http.URL + "/v1"
 	s.client = s.http.Client()
 	s.close = sync.OnceFunc(func() {
-		close(s.closed)
+		close(closed)
 		s.client.CloseIdleConnections()
 		s.http.Close()
-		s.handlers.Wait()
+		s.faults.handlers.Wait()
 	})
 	tb.Cleanup(s.close)
 	return s
@@ -177,49 +178,41 @@ func (s *Server) Sent(n int) string {
 	return s.sent[n].String()
 }
 
-func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
-	s.handlers.Add(1)
-	defer s.handlers.Done()
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return // the client went away
-	}
-	got := Request{r.Method, r.URL.Path, r.URL.RawQuery, r.Header.Clone(), body, 0}
-	if strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
-		s.upgrade(w, r, got)
-		return
-	}
-	n, answer := s.next(got)
-	answer.write(w, s.delivery(r.Context(), n, got))
-}
-
-func (s *Server) delivery(gone context.Context, n int, got Request) *delivery {
-	return &delivery{n: n, got: got, gone: gone, closed: s.closed, sent: func(text string) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.sent[n].WriteString(text)
-	}}
-}
-
 // next records a request and picks its answer.
-func (s *Server) next(r Request) (int, Answer) {
+func (s *Server) next(r Request) (n int, a Answer, sent func(string)) {
 	s.mu.Lock()
-	n := len(s.requests)
+	n = len(s.requests)
 	s.requests = append(s.requests, r)
-	s.sent = append(s.sent, new(strings.Builder))
-	var answer Answer
+	text := new(strings.Builder)
+	s.sent = append(s.sent, text)
 	fallback := s.fallback
 	given := len(s.answers) > 0
 	if given {
-		answer, s.answers = s.answers[0], s.answers[1:]
+		a, s.answers = s.answers[0], s.answers[1:]
 	}
 	s.mu.Unlock()
+	sent = func(more string) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		text.WriteString(more)
+	}
 	switch {
 	case given:
-		return n, answer
+		return n, a, sent
 	case fallback != nil:
-		return n, fallback(n, r)
+		return n, fallback(n, r), sent
 	}
 	s.tb.Errorf("request %d has no answer: %s %s %.300s", n, r.Method, r.Path, r.Body)
-	return n, Failure(http.StatusTeapot, "no_answer_left", "the test has no answer for this request")
+	return n, Failure(http.StatusTeapot, "no_answer_left", "the test has no answer for this request"), sent
+}
+
+// upgrade records a request for a WebSocket, and picks the answer that refuses it.
+func (s *Server) upgrade(r Request) (n int, refusal *Answer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.upgraded = append(s.upgraded, r)
+	if len(s.upgrades) > 0 {
+		refusal, s.upgrades = &s.upgrades[0], s.upgrades[1:]
+	}
+	return len(s.upgraded), refusal
 }

@@ -35,7 +35,8 @@ type Answer struct {
 	reset   bool
 	wire    wireFaults
 	socket  socketFaults
-	upgrade bool // it answers the request for a WebSocket
+	upgrade bool     // it answers the request for a WebSocket
+	through *through // what is spoiled is what this handler answers
 }
 
 // silent is the stall before the first byte.

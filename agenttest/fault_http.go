@@ -25,6 +25,7 @@ func (a Answer) body(n int, r Request) (contentType string, pieces []piece) {
 type delivery struct {
 	n      int
 	got    Request
+	r      *http.Request   // without its body; of a message, the handshake
 	gone   context.Context // ends when the client goes away
 	closed <-chan struct{} // the server's end
 	sent   func(string)    // called with what of the body goes out
@@ -49,6 +50,9 @@ func (a Answer) write(w http.ResponseWriter, d *delivery) {
 	case a.reset:
 		hangUp(w, true)
 		return
+	}
+	if a.through != nil {
+		a = a.through.answer(a, d)
 	}
 	contentType, pieces := a.body(d.n, d.got)
 	parts := a.style.render(pieces)

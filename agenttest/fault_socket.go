@@ -57,42 +57,6 @@ func ConnectionLimitReached() Answer {
 	return a.CloseAfter(1, int(websocket.StatusPolicyViolation), "")
 }
 
-// upgrade accepts a WebSocket, or refuses it.
-func (s *Server) upgrade(w http.ResponseWriter, r *http.Request, got Request) {
-	s.mu.Lock()
-	s.upgraded = append(s.upgraded, got)
-	n := len(s.upgraded)
-	var refusal *Answer
-	if len(s.upgrades) > 0 {
-		refusal, s.upgrades = &s.upgrades[0], s.upgrades[1:]
-	}
-	s.mu.Unlock()
-	if refusal != nil {
-		refusal.write(w, &delivery{n: n - 1, got: got, gone: r.Context(), closed: s.closed, sent: func(string) {}})
-		return
-	}
-	got.Socket = n
-	c, err := acceptSocket(w, r)
-	if err != nil {
-		return // it was answered
-	}
-	defer c.hangUp(false)
-	s.handlers.Go(func() {
-		select {
-		case <-s.closed:
-			c.hangUp(false)
-		case <-c.gone.Done():
-		}
-	})
-	for body := range c.messages {
-		got.Body = body
-		n, answer := s.next(got)
-		if !answer.frames(c, s.delivery(c.gone, n, got)) {
-			return
-		}
-	}
-}
-
 // socket is the server's end of a WebSocket. Reading is the library's; frames
 // are written here, so that any byte of them can be the last.
 type socket struct {
@@ -102,6 +66,7 @@ type socket struct {
 	deaf     *atomic.Bool
 	leave    chan struct{}
 	hangUp   func(byReset bool)
+	behind   map[*through]*backConn // the sockets of handlers that messages are passed to
 }
 
 // lockedConn keeps the pongs of the library out of our frames.
@@ -210,6 +175,9 @@ func (a Answer) frames(c *socket, d *delivery) bool {
 	}
 	if a.stall == silent && !d.wait(a.release) {
 		return false
+	}
+	if a.through != nil {
+		a = a.through.message(a, c, d)
 	}
 	left := a.cut
 	pieces := a.messages(d)
