@@ -4,9 +4,7 @@
 package server
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"net/http"
 
 	"github.com/antiphon-go/antiphon/internal/sse"
@@ -69,8 +67,8 @@ func (s *Server) createInBackground(c *call, r *Request) *Error {
 		return wrong
 	}
 	if !s.enter() {
-		s.release(r)
-		return &Error{Status: http.StatusServiceUnavailable, Type: serverError, Code: serverError, Message: "The server is about to stop."}
+		s.leave(j)
+		return stopping()
 	}
 	j.w.queued = true
 	s.mu.Lock()
@@ -84,7 +82,11 @@ func (s *Server) createInBackground(c *call, r *Request) *Error {
 		defer s.running.Done()
 		defer cancel()
 		defer stop()
-		if wrong := s.run(ctx, j); wrong != nil {
+		wrong := s.run(ctx, j)
+		if wrong == nil && !j.accepted {
+			wrong = stopping()
+		}
+		if wrong != nil {
 			refused <- wrong
 		}
 	}()
@@ -100,6 +102,11 @@ func (s *Server) createInBackground(c *call, r *Request) *Error {
 	}
 	c.name(j.id)
 	return c.send(j.first)
+}
+
+// stopping is the answer to what came too late.
+func stopping() *Error {
+	return &Error{http.StatusServiceUnavailable, serverError, serverError, "", "The server is about to stop."}
 }
 
 // name sets the header by which a person can ask about a request.
@@ -128,41 +135,4 @@ func (c *call) follow(j *job, after int) *Error {
 	c.streams(j.id)                               // an answer without events is a stream too
 	_ = j.follow(c.r.Context(), after, c.live(j)) // a client that is gone is not an error
 	return nil
-}
-
-// run has the backend make a response. It returns why the request was refused, or
-// nil once the response began.
-func (s *Server) run(ctx context.Context, j *job) *Error {
-	defer s.release(j.r)
-	j.ctx = ctx
-	err := cmp.Or(s.respond(j), j.w.err)
-	if err == nil && !j.w.Ended() {
-		err = j.w.Complete()
-	}
-	switch {
-	case err == nil:
-		return nil
-	case ctx.Err() != nil || errors.Is(err, errGone):
-		if j.begun() {
-			s.stop(j)
-		}
-		return nil
-	}
-	told := s.failure(err)
-	if !j.begun() {
-		return told
-	}
-	j.w.err = nil // what could not be written is left out; the failure is told
-	_ = j.w.Fail(cmp.Or(told.Code, serverError), told.Message)
-	return nil
-}
-
-// respond calls the backend. A panic in it must not end the program.
-func (s *Server) respond(j *job) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = panicked(p)
-		}
-	}()
-	return s.Backend.Respond(j.ctx, j.r, j.w)
 }

@@ -4,6 +4,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,9 +23,11 @@ type job struct {
 	to     func(item.Event) error // where events go at once, or nil
 	ctx    context.Context        // of the backend
 	cancel context.CancelFunc     // of one in the background
-	began  chan struct{}
-	id     string         // from its beginning on
-	first  *item.Response // as it was then
+	id     string                 // once it began
+
+	accepted bool           // it began: a failure is no longer a refusal
+	began    chan struct{}  // closed then
+	first    *item.Response // as it was then
 
 	mu      sync.Mutex
 	keep    bool
@@ -48,7 +51,42 @@ func (s *Server) newJob(r *Request) (*job, *Error) {
 	return j, nil
 }
 
-func (j *job) begun() bool { return j.w.response.Status != "" }
+// run has the backend make a response. It returns why the request was refused, or
+// nil once the response began.
+func (s *Server) run(ctx context.Context, j *job) *Error {
+	defer s.leave(j)
+	j.ctx = ctx
+	err := cmp.Or(s.respond(j), j.w.err)
+	if err == nil && !j.w.Ended() {
+		err = j.w.Complete()
+	}
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil || errors.Is(err, errGone):
+		if j.accepted {
+			s.stop(j)
+		}
+		return nil
+	}
+	told := s.failure(err)
+	if !j.accepted {
+		return told
+	}
+	j.w.err = nil // what could not be written is left out; the failure is told
+	_ = j.w.Fail(cmp.Or(told.Code, serverError), told.Message)
+	return nil
+}
+
+// respond calls the backend. A panic in it must not end the program.
+func (s *Server) respond(j *job) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic in the backend: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return s.Backend.Respond(j.ctx, j.r, j.w)
+}
 
 // admit makes the id of a response its own among those that are kept.
 func (s *Server) admit(j *job, id string) string {
@@ -77,7 +115,7 @@ func (j *job) emit(ev item.Event) error {
 	}
 	var err error
 	switch {
-	case j.first == nil:
+	case !j.accepted:
 		err = j.begin(ev)
 	case ev.Terminal():
 		err = j.s.settle(j, j.w.Response(), ev)
@@ -93,15 +131,16 @@ func (j *job) emit(ev item.Event) error {
 	return nil
 }
 
-// begin takes the first event.
+// begin takes the first event. What cannot be stored is refused.
 func (j *job) begin(ev item.Event) error {
 	j.first = j.w.Response()
-	j.note(ev)
 	if j.keep {
 		if err := j.s.store().Put(j.ctx, Record{Response: j.first, Items: j.r.Items, Background: j.rec.Background}); err != nil {
 			return err
 		}
 	}
+	j.note(ev)
+	j.accepted = true
 	close(j.began)
 	return nil
 }
@@ -145,12 +184,20 @@ func (s *Server) settle(j *job, final *item.Response, last ...item.Event) error 
 	if err == nil && final.Status == item.StatusCompleted {
 		err = s.grow(j)
 	}
-	s.release(j.r)
-	s.mu.Lock()
-	delete(s.jobs, final.ID)
-	s.mu.Unlock()
+	s.leave(j)
 	j.wake()
 	return err
+}
+
+// leave lets go of what a response held: its conversation, and its place among
+// those that are being made. It may be called more than once.
+func (s *Server) leave(j *job) {
+	s.release(j.r)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.jobs[j.id] == j {
+		delete(s.jobs, j.id)
+	}
 }
 
 // keep stores a response that has ended. One that was cancelled because its client
@@ -226,6 +273,3 @@ var (
 	// errGone stops the backend of a response that nobody listens to any more.
 	errGone = errors.New("the client is gone")
 )
-
-// panicked is the error of a backend that panicked.
-func panicked(p any) error { return fmt.Errorf("panic in the backend: %v\n%s", p, debug.Stack()) }

@@ -5,7 +5,10 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -115,3 +118,37 @@ func TestCloseEndsBackground(t *testing.T) {
 		}
 	})
 }
+
+// What is asked for in the background can still be refused until the backend
+// begins, and nobody waits for one that never does.
+func TestBackgroundRefused(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		backend BackendFunc
+		status  int
+	}{
+		{"refused", func(context.Context, *Request, *Writer) error { return Invalid("no", "", "No.") }, http.StatusBadRequest},
+		{"store", func(_ context.Context, _ *Request, w *Writer) error { return w.Text("x") }, http.StatusInternalServerError},
+		{"closed", func(ctx context.Context, _ *Request, _ *Writer) error { <-ctx.Done(); return ctx.Err() }, http.StatusServiceUnavailable},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &Server{Backend: test.backend, ErrorLog: log.New(io.Discard, "", 0)}
+			if test.name == "store" {
+				s.Store = full{new(Memory)}
+			}
+			time.AfterFunc(time.Second, s.Close)
+			if w := post(s, "/v1/responses", `{"model":"m","input":"x","background":true}`); w.Code != test.status {
+				t.Errorf("%s: %d %s", test.name, w.Code, w.Body)
+			}
+			if len(s.jobs) > 0 {
+				t.Errorf("%s: it is still being made", test.name)
+			}
+			time.Sleep(time.Minute)
+		})
+	}
+}
+
+// full is a store that takes nothing.
+type full struct{ *Memory }
+
+func (full) Put(context.Context, Record) error { return errors.New("disk full") }
