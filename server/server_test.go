@@ -17,7 +17,7 @@ import (
 	"github.com/antiphon-go/antiphon/server"
 )
 
-func ask(s *server.Server, method, path, body string) (int, string) {
+func call(s *server.Server, method, path, body string) (int, string) {
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, httptest.NewRequest(method, "/v1/"+path, strings.NewReader(body)))
 	return w.Code, w.Body.String()
@@ -60,7 +60,7 @@ func TestBackendErrors(t *testing.T) {
 		for _, stream := range []string{"false", "true"} {
 			var logged bytes.Buffer
 			s := &server.Server{Backend: test.backend, ErrorLog: log.New(&logged, "", 0)}
-			status, body := ask(s, http.MethodPost, "responses", `{"model":"m","input":"x","stream":`+stream+`}`)
+			status, body := call(s, http.MethodPost, "responses", `{"model":"m","input":"x","stream":`+stream+`}`)
 			if status != test.status || !strings.Contains(body, test.want) || strings.Contains(body, "db.internal") || strings.Contains(body, "oh no") {
 				t.Errorf("%s, stream %s: %d %s", test.name, stream, status, body)
 			}
@@ -76,12 +76,12 @@ func TestOptionalParts(t *testing.T) {
 	s := &server.Server{Backend: server.BackendFunc(func(context.Context, *server.Request, *server.Writer) error { return nil })}
 	for _, route := range []string{"GET models", "POST responses/input_tokens", "POST responses/compact"} {
 		method, path, _ := strings.Cut(route, " ")
-		if status, body := ask(s, method, path, `{"model":"m","input":"x"}`); status != http.StatusNotFound && status != http.StatusMethodNotAllowed {
+		if status, body := call(s, method, path, `{"model":"m","input":"x"}`); status != http.StatusNotFound && status != http.StatusMethodNotAllowed {
 			t.Errorf("%s: %d %s", route, status, body)
 		}
 	}
 	for range 2 {
-		status, body := ask(s, http.MethodPost, "responses", `{"model":"m","input":"x"}`)
+		status, body := call(s, http.MethodPost, "responses", `{"model":"m","input":"x"}`)
 		r, err := item.ParseResponse([]byte(body))
 		if err != nil || status != http.StatusOK || len(r.ID) < 20 || r.CreatedAt == nil || *r.CreatedAt < 1.7e9 {
 			t.Errorf("%d %v %s", status, err, body)
@@ -117,7 +117,7 @@ func TestStoreFails(t *testing.T) {
 					return nil
 				}},
 			}
-			status, body := ask(s, http.MethodPost, "responses", `{"model":"m","input":"x","stream":`+stream+`}`)
+			status, body := call(s, http.MethodPost, "responses", `{"model":"m","input":"x","stream":`+stream+`}`)
 			if strings.Contains(body, `"completed"`+`,"`) && strings.Contains(body, `response.completed`) || strings.Contains(body, "disk full") || !strings.Contains(logged.String(), "disk full") {
 				t.Errorf("%s, stream %s: %d %s; logged %s", at, stream, status, body, logged.String())
 			}

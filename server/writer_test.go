@@ -90,15 +90,6 @@ func TestWriter(t *testing.T) {
 	}
 }
 
-func encoded(t *testing.T, r *item.Response) string {
-	t.Helper()
-	b, err := r.AppendJSON(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
-}
-
 // A response can end in other ways, in the middle of an item too.
 func TestWriterEnds(t *testing.T) {
 	for _, test := range []struct {
