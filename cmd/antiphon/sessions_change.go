@@ -128,88 +128,22 @@ func (c *forkCommand) Run(ctx context.Context, std stdio, env environment, all *
 		if at > info.Entries || at < 1 {
 			return usage(fmt.Errorf("--at %d: the session has the entries 1 to %d", at, info.Entries))
 		}
-		name, err := c.name(ctx, store, info)
+		made, err := host.Fork(ctx, store, info, at, c.Name)
 		if err != nil {
-			return err
-		}
-		id := host.NewSessionID(name)
-		dropped, err := forkOf(ctx, store, info.ID, at, id)
-		if err != nil {
-			return err
-		}
-		if err := store.Rename(ctx, id, name); err != nil {
-			return taken(errors.Join(err, store.Delete(ctx, id)), name)
-		}
-		if info.Path == "" { // then only its id tells a run which it is
-			name = id
+			return taken(err, c.Name)
 		}
 		if all.JSON {
-			if info, err = store.Info(ctx, id); err != nil {
-				return err
-			}
-			return all.printJSON(std, importedSession{info, dropped})
+			return all.printJSON(std, made)
 		}
-		for _, d := range dropped {
+		for _, d := range made.Dropped {
 			fmt.Fprintln(std.err, "!! "+unbroken(all.hide("not taken over: "+d.What)))
 		}
-		return all.told(std, nil, "%s is a fork of %s at entry %d; antiphon run FILE --session %s%s goes on with it", id, info.ID, at, quoted(name), all.again())
+		name := made.Name
+		if info.Path == "" { // then only its id tells a run which it is
+			name = made.ID
+		}
+		return all.told(std, nil, "%s is a fork of %s at entry %d; antiphon run FILE --session %s%s goes on with it", made.ID, info.ID, at, quoted(name), all.again())
 	})
-}
-
-// forkOf forks a session, and takes the approvals back that would count in the
-// fork as well. It returns what it took back. It reads no entry after at, which
-// may be damaged.
-func forkOf(ctx context.Context, store keeper, from string, at int64, id string) ([]dropped, error) {
-	var log []session.Entry
-	for e, err := range store.Load(ctx, from, 0) {
-		if err != nil {
-			return nil, err
-		}
-		if log = append(log, e); e.Seq == at {
-			break
-		}
-	}
-	if err := store.Fork(ctx, from, at, id); err != nil {
-		return nil, err
-	}
-	took := []dropped{}
-	var more []session.Entry
-	for i, b := range session.Revocations(log) {
-		seq := at + int64(i) + 1
-		more = append(more, session.Entry{Seq: seq, Body: b})
-		switch b := b.(type) {
-		case session.ApprovalAsked:
-			took = append(took, dropped{id, seq, fmt.Sprintf("the approval of call %s, %s %s: an approval is for one call; the fork asks again", b.CallID, b.Tool, b.Arguments)})
-		case session.ItemsWithdrawn:
-			took = append(took, dropped{id, seq, b.Reason})
-		}
-	}
-	if len(more) == 0 {
-		return took, nil
-	}
-	if err := store.Append(ctx, id, at, more); err != nil {
-		return nil, errors.Join(err, store.Delete(context.WithoutCancel(ctx), id))
-	}
-	return took, nil
-}
-
-// name returns a name that no session of the same file has.
-func (c *forkCommand) name(ctx context.Context, store keeper, info session.Info) (string, error) {
-	if c.Name != "" {
-		return c.Name, nil
-	}
-	used := map[string]bool{}
-	for other, err := range store.List(ctx, session.Query{Path: info.Path}) {
-		if err != nil {
-			return "", err
-		}
-		used[other.Name] = true
-	}
-	for n := 2; ; n++ {
-		if name := fmt.Sprintf("%s-%d", cmp.Or(info.Name, "fork"), n); !used[name] {
-			return name, nil
-		}
-	}
 }
 
 // quoted is a name as a shell takes it.
@@ -316,7 +250,7 @@ func (c *removeCommand) removeAll(ctx context.Context, std stdio, all *sessionsC
 			continue
 		}
 		if err == nil {
-			err = inUse(remove(ctx, store, info), info, all.again())
+			err = inUse(host.Remove(ctx, store, info), info, all.again())
 		}
 		if err != nil {
 			return deleted, err
@@ -353,24 +287,6 @@ func findAll(ctx context.Context, store keeper, names []string) (list []session.
 		}
 	}
 	return list, nil
-}
-
-// remove deletes a session that nobody writes to. One that is nested is written
-// to by whoever writes to the one around it.
-func remove(ctx context.Context, store keeper, info session.Info) error {
-	id := info.ID
-	for info.Nested {
-		parent, ok := session.NestedIn(id)
-		if !ok {
-			break
-		}
-		id = parent
-	}
-	unlock, err := store.Lock(ctx, id)
-	if err != nil {
-		return err
-	}
-	return errors.Join(store.Delete(ctx, info.ID), unlock())
 }
 
 func (c *removeCommand) sure(ctx context.Context, std stdio, who *person, info session.Info) (bool, error) {

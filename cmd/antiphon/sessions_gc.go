@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/session"
 )
 
@@ -138,7 +139,7 @@ func (c *sweepCommand) expire(ctx context.Context, std stdio, all *sessionsComma
 		return out, err
 	}
 	for _, info := range list {
-		gone, err := expireOne(ctx, store, info.ID, old)
+		gone, err := host.RemoveIf(ctx, store, info.ID, old)
 		switch {
 		case errors.Is(err, session.ErrBusy):
 			out.InUse = append(out.InUse, info)
@@ -152,23 +153,6 @@ func (c *sweepCommand) expire(ctx context.Context, std stdio, all *sessionsComma
 		}
 	}
 	return out, nil
-}
-
-// expireOne deletes a session if it is still old once nobody else can write to it.
-func expireOne(ctx context.Context, store keeper, id string, old func(session.Info) bool) (gone bool, err error) {
-	unlock, err := store.Lock(ctx, id)
-	if err != nil {
-		return false, err
-	}
-	defer func() { err = errors.Join(err, unlock()) }()
-	info, err := store.Info(ctx, id)
-	if errors.Is(err, session.ErrNotFound) { // somebody else deleted it
-		return false, nil
-	}
-	if err != nil || !old(info) {
-		return false, err
-	}
-	return true, store.Delete(ctx, id)
 }
 
 func (c *sweepCommand) sure(ctx context.Context, std stdio, n int) (bool, error) {

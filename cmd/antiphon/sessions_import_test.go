@@ -17,6 +17,7 @@ import (
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/export"
+	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 )
@@ -103,7 +104,7 @@ func TestImportBelongsToNobody(t *testing.T) {
 	store := []string{"sessions", "--store", flags[5]}
 	file := forged(t, agentFile, session.Given{Item: item.User("go")}, session.Approval{CallID: "call_1", Allowed: true})
 	o := program(t, append(store, "--json", "import", file)...)
-	var made importedSession
+	var made host.Imported
 	if err := json.Unmarshal([]byte(o.out), &made); o.code != 0 || err != nil {
 		t.Fatalf("exit code %d: %v\n%s%s", o.code, err, o.out, o.err)
 	}

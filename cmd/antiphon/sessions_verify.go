@@ -166,26 +166,15 @@ func (c *salvageCommand) Run(ctx context.Context, std stdio, env environment, al
 		return usage(err)
 	}
 	return all.opened(ctx, env, false, func(k keeper) error {
-		salvager, err := as[store.Salvager](k, "salvage sessions")
-		if err != nil {
-			return err
-		}
 		ids, err := namedIDs(ctx, k, []string{c.Session})
 		if err != nil {
 			return err
 		}
-		id := host.NewSessionID(c.As)
-		done, err := salvager.Salvage(ctx, ids[0], id)
-		if err == nil {
-			err = taken(k.Rename(ctx, id, c.As), c.As)
-		}
-		if err == nil && c.AcceptGaps {
-			err = acceptGaps(ctx, k, done.Gaps)
-			done.Gaps = nil
-		}
+		done, err := host.Salvage(ctx, k, ids[0], c.As, c.AcceptGaps, "--accept-gaps")
 		if err != nil {
-			return errors.Join(err, takeBack(ctx, k, id))
+			return taken(err, c.As)
 		}
+		id := done.Session
 		if all.JSON {
 			return all.printJSON(std, saved{id, done.Entries, append([]session.Damage{}, done.Damage...), append([]string{}, done.Gaps...)})
 		}
@@ -201,18 +190,4 @@ func (c *salvageCommand) Run(ctx context.Context, std stdio, env environment, al
 		}
 		return all.told(std, nil, "%s is made of %s that are whole; antiphon run FILE --session %s%s goes on with it", id, plural(int(done.Entries), "entry"), quoted(c.As), all.again())
 	})
-}
-
-// acceptGaps writes to sessions with lost entries that they may be gone on with.
-func acceptGaps(ctx context.Context, store session.Store, ids []string) error {
-	for _, id := range ids {
-		s, err := session.Open(ctx, store, id)
-		if err == nil {
-			_, err = s.Append(ctx, session.Noticed{Kind: session.NoticeGapsAccepted, Text: "accepted with --accept-gaps: entries were lost, and what they did is not known"})
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

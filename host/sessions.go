@@ -1,0 +1,162 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/store"
+)
+
+// Fork begins a session with the entries of another up to number at, and takes the
+// approvals back that would count in the fork as well: these are what it has
+// dropped. No entry after at is read, which may be damaged. Name is what the fork is
+// called, "" is the session's name and a number; if another session of the file has
+// the name, the error wraps [session.ErrExists].
+func Fork(ctx context.Context, in store.Store, from session.Info, at int64, name string) (*Imported, error) {
+	if name == "" {
+		var err error
+		if name, err = freeName(ctx, in, from); err != nil {
+			return nil, err
+		}
+	}
+	id := NewSessionID(name)
+	dropped, err := forkOf(ctx, in, from.ID, at, id)
+	if err != nil {
+		return nil, err
+	}
+	if err := in.Rename(ctx, id, name); err != nil {
+		return nil, errors.Join(err, in.Delete(context.WithoutCancel(ctx), id))
+	}
+	info, err := in.Info(ctx, id)
+	return &Imported{Info: info, Dropped: dropped}, err
+}
+
+func forkOf(ctx context.Context, in store.Store, from string, at int64, id string) ([]Dropped, error) {
+	var log []session.Entry
+	for e, err := range in.Load(ctx, from, 0) {
+		if err != nil {
+			return nil, err
+		}
+		if log = append(log, e); e.Seq == at {
+			break
+		}
+	}
+	if err := in.Fork(ctx, from, at, id); err != nil {
+		return nil, err
+	}
+	took := []Dropped{}
+	var more []session.Entry
+	for i, b := range session.Revocations(log) {
+		seq := at + int64(i) + 1
+		more = append(more, session.Entry{Seq: seq, Body: b})
+		switch b := b.(type) {
+		case session.ApprovalAsked:
+			took = append(took, Dropped{id, seq, fmt.Sprintf("the approval of call %s, %s %s: an approval is for one call; the fork asks again", b.CallID, b.Tool, b.Arguments)})
+		case session.ItemsWithdrawn:
+			took = append(took, Dropped{id, seq, b.Reason})
+		}
+	}
+	if len(more) == 0 {
+		return took, nil
+	}
+	if err := in.Append(ctx, id, at, more); err != nil {
+		return nil, errors.Join(err, in.Delete(context.WithoutCancel(ctx), id))
+	}
+	return took, nil
+}
+
+// freeName returns a name that no session of the same file has.
+func freeName(ctx context.Context, in store.Store, info session.Info) (string, error) {
+	used := map[string]bool{}
+	for other, err := range in.List(ctx, session.Query{Path: info.Path}) {
+		if err != nil {
+			return "", err
+		}
+		used[other.Name] = true
+	}
+	for n := 2; ; n++ {
+		if name := fmt.Sprintf("%s-%d", cmp.Or(info.Name, "fork"), n); !used[name] {
+			return name, nil
+		}
+	}
+}
+
+// Remove deletes a session that nobody writes to; else the error wraps
+// [session.ErrBusy]. One that is nested is written to by who writes to the one
+// around it.
+func Remove(ctx context.Context, in store.Store, info session.Info) error {
+	id := info.ID
+	for info.Nested {
+		parent, ok := session.NestedIn(id)
+		if !ok {
+			break
+		}
+		id = parent
+	}
+	unlock, err := in.Lock(ctx, id)
+	if err != nil {
+		return err
+	}
+	return errors.Join(in.Delete(ctx, info.ID), unlock())
+}
+
+// RemoveIf deletes a session if a condition, such as its age, still holds once
+// nobody else can write to it. It reports whether it has.
+func RemoveIf(ctx context.Context, in store.Store, id string, holds func(session.Info) bool) (gone bool, err error) {
+	unlock, err := in.Lock(ctx, id)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	info, err := in.Info(ctx, id)
+	if errors.Is(err, session.ErrNotFound) { // somebody else deleted it
+		return false, nil
+	}
+	if err != nil || !holds(info) {
+		return false, err
+	}
+	return true, in.Delete(ctx, id)
+}
+
+// Salvage copies what is whole of a damaged session into a new one of that name,
+// which stays as it is. AcceptGaps lets runs go on with the copy though entries are
+// lost that may have withdrawn words, and says so in its log; how is what the front
+// end calls that.
+func Salvage(ctx context.Context, in store.Store, id, name string, acceptGaps bool, how string) (done store.Salvaged, err error) {
+	salvager, err := store.As[store.Salvager](in, "salvage sessions")
+	if err != nil {
+		return done, &ConfigError{err}
+	}
+	copied := NewSessionID(name)
+	if done, err = salvager.Salvage(ctx, id, copied); err == nil {
+		err = in.Rename(ctx, copied, name)
+	}
+	if err == nil && acceptGaps {
+		err = accept(ctx, in, done.Gaps, how)
+		done.Gaps = nil
+	}
+	if err != nil {
+		return done, errors.Join(err, takeBack(ctx, in, copied))
+	}
+	return done, nil
+}
+
+// accept writes to sessions with lost entries that they may be gone on with.
+func accept(ctx context.Context, in store.Store, ids []string, how string) error {
+	for _, id := range ids {
+		s, err := session.Open(ctx, in, id)
+		if err == nil {
+			_, err = s.Append(ctx, session.Noticed{Kind: session.NoticeGapsAccepted, Text: "accepted with " + how + ": entries were lost, and what they did is not known"})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
