@@ -51,6 +51,7 @@ var levels = map[string]int{
 	"host":                 7,
 	"cmd/antiphon":         8,
 	"examples/mcp/server":  0,
+	"examples/handover":    6,
 	"internal/apispec":     8, // test support, imported by tests alone
 	"internal/torture":     8, // nothing but tests
 	"internal/realservers": 0, // models for tests with real servers, and these tests
@@ -87,6 +88,7 @@ var foreign = map[string][]string{
 	"session/sqlstore":    {"golang.org/x/crypto"},
 	"host":                {"github.com/go-json-experiment/json"},
 	"cmd/antiphon":        {"github.com/go-json-experiment/json", "github.com/alecthomas/kong", "golang.org/x/term", "github.com/jackc/pgx", "modernc.org/sqlite", "github.com/zalando/go-keyring"},
+	"examples/handover":   {"modernc.org/sqlite"},
 	"examples/mcp/server": {"github.com/modelcontextprotocol/go-sdk"},
 	"internal/words":      {"golang.org/x/text"},
 	"internal/apispec":    {"github.com/santhosh-tekuri/jsonschema", "golang.org/x/text"},
