@@ -60,6 +60,7 @@ var levels = map[string]int{
 	"toolkit/internal/files":   3,
 	"toolkit/internal/kittest": 4, // test support, imported by tests alone
 	"toolkit/patch":            4,
+	"toolkit/web":              4,
 	"toolkit":                  5,
 }
 
@@ -95,7 +96,8 @@ var foreign = map[string][]string{
 
 	"toolkit/internal/kittest": {"github.com/go-json-experiment/json"},
 	"toolkit/patch":            {"github.com/go-json-experiment/json"},
-	"toolkit":                  {"github.com/go-json-experiment/json", "golang.org/x/sys", "golang.org/x/image", "mvdan.cc/sh", "golang.org/x/net"},
+	"toolkit":                  {"github.com/go-json-experiment/json", "golang.org/x/sys", "golang.org/x/image", "mvdan.cc/sh"},
+	"toolkit/web":              {"golang.org/x/net"},
 }
 
 // goFiles calls visit for every Go file of the module.

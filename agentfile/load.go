@@ -23,6 +23,7 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
 	"github.com/antiphon-go/antiphon/toolkit"
+	"github.com/antiphon-go/antiphon/toolkit/web"
 )
 
 // Options are what a file can name, such as places and profiles, and what may be
@@ -70,7 +71,7 @@ type Options struct {
 	Salvage bool
 	// Web says how documents are fetched that a file names by a URL. The zero
 	// value reaches the public internet only.
-	Web toolkit.WebPageOptions
+	Web web.Options
 
 	loading []string // the files that are being loaded, by their paths
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/tool"
 	"github.com/antiphon-go/antiphon/tool/picture"
-	"github.com/antiphon-go/antiphon/toolkit"
+	"github.com/antiphon-go/antiphon/toolkit/web"
 )
 
 // maxSource bounds a document, an image or a file that a prompt includes,
@@ -193,9 +193,9 @@ func document(ctx context.Context, ref chatmd.Ref, data []byte, contentType, bas
 	case !ref.Strip && !ref.Markdown || !isHTML(data, contentType):
 		return data, nil
 	case ref.Strip:
-		text, err = toolkit.HTMLToText(ctx, data, contentType)
+		text, err = web.HTMLToText(ctx, data, contentType)
 	default:
-		text, err = toolkit.HTMLToMarkdown(ctx, data, contentType, base)
+		text, err = web.HTMLToMarkdown(ctx, data, contentType, base)
 	}
 	return []byte(text), err
 }
@@ -221,7 +221,7 @@ func (s *sources) fetch(ctx context.Context, ref chatmd.Ref) ([]byte, string, er
 		s.deferred = true
 		return nil, "", nil
 	}
-	docs, err := toolkit.NewDocuments(s.o.Web)
+	docs, err := web.NewDocuments(s.o.Web)
 	if err != nil {
 		return nil, "", err
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/antiphon-go/antiphon/chatmd"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
-	"github.com/antiphon-go/antiphon/toolkit"
+	"github.com/antiphon-go/antiphon/toolkit/web"
 )
 
 // textOf is the text of a message.
@@ -213,7 +213,7 @@ func TestRemoteDocument(t *testing.T) {
 	if _, err := agentfile.Load(t.Context(), path, agentfile.Options{}); err == nil || !strings.Contains(err.Error(), "must not reach") || asked > 0 {
 		t.Errorf("%v, asked %d times", err, asked)
 	}
-	o := agentfile.Options{Web: toolkit.WebPageOptions{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}}
+	o := agentfile.Options{Web: web.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}}
 	o.Check = true
 	load(t, path, o)
 	o.Check = false

@@ -20,6 +20,7 @@ import (
 	"github.com/antiphon-go/antiphon/tool"
 	"github.com/antiphon-go/antiphon/toolkit"
 	"github.com/antiphon-go/antiphon/toolkit/patch"
+	"github.com/antiphon-go/antiphon/toolkit/web"
 )
 
 // makeTools makes the declared tools and the policy that their approval
@@ -123,7 +124,7 @@ var more = map[string]func(*File, *chatmd.Tool, Options) (tool.Tool, error){
 		return toolkit.RunCommand(decl.Name, f.files, toolkit.CommandOptions{Timeout: decl.Timeout, Live: o.Live, Shell: decl.Flag("shell")})
 	},
 	"webpage_to_markdown": func(_ *File, decl *chatmd.Tool, _ Options) (tool.Tool, error) {
-		return toolkit.WebPageToMarkdown(decl.Name, toolkit.WebPageOptions{Timeout: decl.Timeout})
+		return web.Tool(decl.Name, web.Options{Timeout: decl.Timeout})
 	},
 }
 

@@ -1,7 +1,7 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package toolkit
+package web
 
 import (
 	"context"
@@ -17,12 +17,12 @@ import (
 )
 
 // Documents fetches the documents that people's files name. It keeps the rules
-// of [WebPageToMarkdown]: what is not the public internet is out of reach, and
+// of [Tool]: what is not the public internet is out of reach, and
 // size, time and redirects are limited. It is safe for concurrent use.
 type Documents struct{ pages *webPages }
 
 // NewDocuments returns a fetcher; the options are those of web pages.
-func NewDocuments(options WebPageOptions) (*Documents, error) {
+func NewDocuments(options Options) (*Documents, error) {
 	pages, err := newWebPages(options)
 	if err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func (d *Documents) Fetch(ctx context.Context, rawURL string) (data []byte, cont
 // errTooLong says that a document is longer than what is made of one.
 var errTooLong = errors.New("it is too large to be converted")
 
-// HTMLToMarkdown makes Markdown of an HTML document, as [WebPageToMarkdown]
+// HTMLToMarkdown makes Markdown of an HTML document, as [Tool]
 // does: of its main part, without what surrounds it. Base is what its links are
 // relative to; without one, links that are not whole URLs are left out. Time and
 // memory are bounded by its size.

@@ -1,7 +1,10 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package toolkit
+// Package web holds the tool that reads web pages, and what else makes text of
+// them: addresses that may be reached (address.go), fetching (fetch.go), what an
+// answer is (content.go), and HTML as Markdown (html.go, markdown.go, table.go).
+package web
 
 import (
 	"cmp"
@@ -23,14 +26,14 @@ import (
 	"github.com/antiphon-go/antiphon/toolkit/internal/wording"
 )
 
-// What [WebPageOptions] leave at zero, and what one call returns of a page.
+// What [Options] leave at zero, and what one call returns of a page.
 const (
-	DefaultPageTimeout   = 30 * time.Second
-	DefaultPageBytes     = 8 << 20
-	DefaultPageRedirects = 5
-	DefaultPageLength    = 32 << 10 // unless the model asks for another
-	MaxPageLength        = 1 << 20
-	DefaultUserAgent     = "Antiphon (webpage_to_markdown; +https://github.com/antiphon-go/antiphon)"
+	DefaultTimeout      = 30 * time.Second
+	DefaultMaxBytes     = 8 << 20
+	DefaultMaxRedirects = 5
+	DefaultLength       = 32 << 10 // unless the model asks for another
+	MaxLength           = 1 << 20
+	DefaultUserAgent    = "Antiphon (webpage_to_markdown; +https://github.com/antiphon-go/antiphon)"
 )
 
 // maxPageImage is the largest image that a page is shown with.
@@ -39,9 +42,9 @@ const maxPageImage = 20 << 20
 // keptPages is how many pages are kept to be read on.
 const keptPages = 4
 
-// WebPageOptions vary [WebPageToMarkdown]. The zero value works and reaches
+// Options vary [Tool]. The zero value works and reaches
 // the public internet only.
-type WebPageOptions struct {
+type Options struct {
 	// Allow lists addresses that may be reached although they are not public:
 	// those of this machine, of local networks, of a cloud's metadata.
 	Allow []netip.Prefix
@@ -72,7 +75,7 @@ type webPageInput struct {
 	MaxLength int    `json:"max_length,omitzero" jsonschema:"how many bytes of the text to return, at most 1048576; default 32768"`
 }
 
-// WebPageToMarkdown returns the tool that reads web pages. It is not read-only:
+// Tool returns the tool that reads web pages. It is not read-only:
 // what is asked of a server goes out of this machine, so that an agent asks
 // before it runs.
 //
@@ -81,7 +84,7 @@ type webPageInput struct {
 // a network that the options do not allow. Requests carry no cookies, no
 // credentials and no referrer. The tool keeps the last few pages, to read on
 // in the same text, and no connections.
-func WebPageToMarkdown(name string, options WebPageOptions) (tool.Tool, error) {
+func Tool(name string, options Options) (tool.Tool, error) {
 	w, err := newWebPages(options)
 	if err != nil {
 		return nil, err
@@ -90,17 +93,17 @@ func WebPageToMarkdown(name string, options WebPageOptions) (tool.Tool, error) {
 }
 
 // newWebPages fills in what the options leave out, and checks the rest.
-func newWebPages(options WebPageOptions) (*webPages, error) {
-	options.Timeout = cmp.Or(options.Timeout, DefaultPageTimeout)
-	options.MaxBytes = cmp.Or(options.MaxBytes, DefaultPageBytes)
-	options.MaxRedirects = cmp.Or(options.MaxRedirects, DefaultPageRedirects)
+func newWebPages(options Options) (*webPages, error) {
+	options.Timeout = cmp.Or(options.Timeout, DefaultTimeout)
+	options.MaxBytes = cmp.Or(options.MaxBytes, DefaultMaxBytes)
+	options.MaxRedirects = cmp.Or(options.MaxRedirects, DefaultMaxRedirects)
 	options.UserAgent = cmp.Or(options.UserAgent, DefaultUserAgent)
 	if options.Timeout < 0 || options.MaxBytes < 0 {
-		return nil, errors.New("toolkit: a limit of web pages is negative")
+		return nil, errors.New("web: a limit of web pages is negative")
 	}
 	for _, p := range options.Allow {
 		if !p.IsValid() || p.Addr().Is4In6() {
-			return nil, fmt.Errorf("toolkit: %v is not a range of addresses; write IPv4 as such", p)
+			return nil, fmt.Errorf("web: %v is not a range of addresses; write IPv4 as such", p)
 		}
 	}
 	w := &webPages{options: options}
@@ -110,7 +113,7 @@ func newWebPages(options WebPageOptions) (*webPages, error) {
 
 // webPages reads pages and keeps the last few.
 type webPages struct {
-	options WebPageOptions
+	options Options
 	client  *http.Client
 
 	mu   sync.Mutex
@@ -130,9 +133,9 @@ type webPage struct {
 }
 
 func (w *webPages) read(ctx context.Context, in webPageInput) (tool.Result, error) {
-	length := cmp.Or(in.MaxLength, DefaultPageLength)
-	if in.Offset < 0 || length < 0 || length > MaxPageLength {
-		return tool.Result{}, fmt.Errorf("offset and max_length cannot be negative, and max_length is at most %d", MaxPageLength)
+	length := cmp.Or(in.MaxLength, DefaultLength)
+	if in.Offset < 0 || length < 0 || length > MaxLength {
+		return tool.Result{}, fmt.Errorf("offset and max_length cannot be negative, and max_length is at most %d", MaxLength)
 	}
 	u, err := w.checkURL(in.URL)
 	if err != nil {

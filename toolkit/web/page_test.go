@@ -1,7 +1,7 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package toolkit
+package web
 
 import (
 	"bytes"
@@ -22,6 +22,7 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
 	"golang.org/x/net/dns/dnsmessage"
 
 	"github.com/antiphon-go/antiphon/item"
@@ -40,7 +41,9 @@ type pageKit struct {
 	set *tool.Set
 }
 
-func newPageKit(t *testing.T, o WebPageOptions, h http.HandlerFunc) *pageKit {
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func newPageKit(t *testing.T, o Options, h http.HandlerFunc) *pageKit {
 	t.Helper()
 	srv := httptest.NewServer(h)
 	t.Cleanup(srv.Close)
@@ -50,9 +53,9 @@ func newPageKit(t *testing.T, o WebPageOptions, h http.HandlerFunc) *pageKit {
 	return &pageKit{Server: srv, t: t, set: pageSet(t, o)}
 }
 
-func pageSet(t *testing.T, o WebPageOptions) *tool.Set {
+func pageSet(t *testing.T, o Options) *tool.Set {
 	t.Helper()
-	page, err := WebPageToMarkdown("webpage_to_markdown", o)
+	page, err := Tool("webpage_to_markdown", o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,12 +66,12 @@ func pageSet(t *testing.T, o WebPageOptions) *tool.Set {
 	return set
 }
 
-func invokePage(t *testing.T, ctx context.Context, set *tool.Set, a args) tool.Outcome {
+func invokePage(t *testing.T, ctx context.Context, set *tool.Set, a kittest.Args) tool.Outcome {
 	t.Helper()
 	return set.Invoke(ctx, tool.Call{ID: "c1", Name: "webpage_to_markdown", Arguments: kittest.JSON(t, a)}, tool.Shape{})
 }
 
-func (k *pageKit) get(a args) tool.Outcome {
+func (k *pageKit) get(a kittest.Args) tool.Outcome {
 	k.t.Helper()
 	if u, _ := a["url"].(string); strings.HasPrefix(u, "/") {
 		a["url"] = k.URL + u
@@ -79,7 +82,7 @@ func (k *pageKit) get(a args) tool.Outcome {
 // text returns the text of a page behind its head.
 func (k *pageKit) text(path string) string {
 	k.t.Helper()
-	o := k.get(args{"url": path})
+	o := k.get(kittest.Args{"url": path})
 	if o.Failed {
 		k.t.Fatalf("%s: %s", path, o.Error)
 	}
@@ -96,14 +99,14 @@ func serve(contentType, body string) http.HandlerFunc {
 
 // A5: the tool asks; A3: its head tells what was read.
 func TestPageHead(t *testing.T) {
-	k := newPageKit(t, WebPageOptions{}, func(w http.ResponseWriter, r *http.Request) {
+	k := newPageKit(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/old" {
 			http.Redirect(w, r, "/new?x=1", http.StatusFound)
 			return
 		}
 		serve("text/html; charset=utf-8", "<title>The\n title</title><p>Hello <a href=../up>up</a>")(w, r)
 	})
-	o := k.get(args{"url": "/old#part"})
+	o := k.get(kittest.Args{"url": "/old#part"})
 	want := "URL: " + k.URL + "/new?x=1\nTitle: The title\nStatus: 200 OK\n\nHello [up](" + k.URL + "/up)"
 	if o.Failed || o.Content.Text != want {
 		t.Errorf("got %q\nwant %q", o.Content.Text, want)
@@ -117,7 +120,7 @@ func TestPageHead(t *testing.T) {
 // A3: every spelling of an address that is not public is refused, before
 // anything is sent.
 func TestPageRefusedURLs(t *testing.T) {
-	set := pageSet(t, WebPageOptions{})
+	set := pageSet(t, Options{})
 	for _, c := range []struct{ url, want string }{
 		{"", "not a whole URL"},
 		{"example.com/page", "not a whole URL"},
@@ -170,7 +173,7 @@ func TestPageRefusedURLs(t *testing.T) {
 		{"http://[4000::1]/", "not a public address"},
 		{"http://" + strings.Repeat("a", 9000) + "/", "the limit is"},
 	} {
-		o := invokePage(t, t.Context(), set, args{"url": c.url})
+		o := invokePage(t, t.Context(), set, kittest.Args{"url": c.url})
 		if strings.Contains(o.Error, "secret") {
 			t.Errorf("%s: the error holds the password", c.url)
 		}
@@ -195,7 +198,7 @@ func TestPageRedirects(t *testing.T) {
 	inside.Listener = l
 	inside.Start()
 	t.Cleanup(inside.Close)
-	k := newPageKit(t, WebPageOptions{MaxRedirects: 3}, func(w http.ResponseWriter, r *http.Request) {
+	k := newPageKit(t, Options{MaxRedirects: 3}, func(w http.ResponseWriter, r *http.Request) {
 		to := r.URL.Query().Get("to")
 		switch r.URL.Path {
 		case "/count":
@@ -225,7 +228,7 @@ func TestPageRedirects(t *testing.T) {
 		{"/count?to=4", "more than 3 times"},
 		{"/", "status 302"},
 	} {
-		kittest.WantError(t, k.get(args{"url": c.path}), c.want)
+		kittest.WantError(t, k.get(kittest.Args{"url": c.path}), c.want)
 	}
 	if got := k.text("/count?to=3"); got != "arrived" {
 		t.Errorf("after three redirects: %q", got)
@@ -233,8 +236,8 @@ func TestPageRedirects(t *testing.T) {
 	if n := refused.Load(); n != 0 {
 		t.Errorf("the refused server got %d requests", n)
 	}
-	none := newPageKit(t, WebPageOptions{MaxRedirects: -1}, http.RedirectHandler("/x", http.StatusFound).ServeHTTP)
-	kittest.WantError(t, none.get(args{"url": "/"}), "more than 0 times")
+	none := newPageKit(t, Options{MaxRedirects: -1}, http.RedirectHandler("/x", http.StatusFound).ServeHTTP)
+	kittest.WantError(t, none.get(kittest.Args{"url": "/"}), "more than 0 times")
 }
 
 // lyingResolver answers every name with the addresses given, one lookup after
@@ -294,17 +297,17 @@ func TestPageRebinding(t *testing.T) {
 		}
 		serve("text/plain", "fine")(w, r)
 	}
-	k := newPageKit(t, WebPageOptions{resolver: lyingResolver(t, "127.0.0.1", "127.0.0.1", "127.0.0.2")}, h)
+	k := newPageKit(t, Options{resolver: lyingResolver(t, "127.0.0.1", "127.0.0.1", "127.0.0.2")}, h)
 	_, port, _ := net.SplitHostPort(k.Listener.Addr().String())
-	if o := k.get(args{"url": "http://rebind.example:" + port + "/"}); o.Failed {
+	if o := k.get(kittest.Args{"url": "http://rebind.example:" + port + "/"}); o.Failed {
 		t.Fatal(o.Error)
 	}
-	kittest.WantError(t, k.get(args{"url": "http://rebind.example:" + port + "/again"}), "127.0.0.2 is a loopback address")
+	kittest.WantError(t, k.get(kittest.Args{"url": "http://rebind.example:" + port + "/again"}), "127.0.0.2 is a loopback address")
 	if n := asked.Load(); n != 2 {
 		t.Errorf("the server got %d requests, want 2", n)
 	}
-	private := newPageKit(t, WebPageOptions{resolver: lyingResolver(t, "169.254.169.254")}, h)
-	kittest.WantError(t, private.get(args{"url": "http://metadata.example/"}), "a metadata address")
+	private := newPageKit(t, Options{resolver: lyingResolver(t, "169.254.169.254")}, h)
+	kittest.WantError(t, private.get(kittest.Args{"url": "http://metadata.example/"}), "a metadata address")
 }
 
 // A3: with a proxy, what a URL itself says is still refused.
@@ -314,13 +317,13 @@ func TestPageProxy(t *testing.T) {
 	}))
 	t.Cleanup(proxy.Close)
 	u, _ := url.Parse(proxy.URL)
-	set := pageSet(t, WebPageOptions{Proxy: u})
-	o := invokePage(t, t.Context(), set, args{"url": "http://example.com/x"})
+	set := pageSet(t, Options{Proxy: u})
+	o := invokePage(t, t.Context(), set, kittest.Args{"url": "http://example.com/x"})
 	if o.Failed || !strings.HasSuffix(o.Content.Text, "by proxy: http://example.com/x") {
 		t.Errorf("got %q", o.Content.Text)
 	}
 	for _, refused := range []string{"http://localhost/", "http://a.localhost./", "http://db.internal/", "http://10.0.0.1/", "http://１２７.0.0.1/"} {
-		if o := invokePage(t, t.Context(), set, args{"url": refused}); !o.Failed {
+		if o := invokePage(t, t.Context(), set, kittest.Args{"url": refused}); !o.Failed {
 			t.Errorf("%s: got %q", refused, o.Content.Text)
 		}
 	}
@@ -332,7 +335,7 @@ func TestPageRequest(t *testing.T) {
 	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
 	t.Setenv("http_proxy", "http://127.0.0.1:1")
 	var headers []http.Header
-	k := newPageKit(t, WebPageOptions{}, func(w http.ResponseWriter, r *http.Request) {
+	k := newPageKit(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
 		headers = append(headers, r.Header.Clone())
 		http.SetCookie(w, &http.Cookie{Name: "id", Value: "1"})
 		if r.URL.Path == "/" {
@@ -390,19 +393,19 @@ func TestPageTypes(t *testing.T) {
 		{name: "unknown charset", contentType: "text/plain; charset=klingon", body: "é", want: "é"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			k := newPageKit(t, WebPageOptions{}, func(w http.ResponseWriter, r *http.Request) {
+			k := newPageKit(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
 				w.Header()["Content-Type"] = []string{c.contentType}
 				io.WriteString(w, c.body)
 			})
 			if c.fails != "" {
-				kittest.WantError(t, k.get(args{"url": "/"}), c.fails)
+				kittest.WantError(t, k.get(kittest.Args{"url": "/"}), c.fails)
 			} else if got := k.text("/"); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
 	}
-	k := newPageKit(t, WebPageOptions{}, serve("text/html", picture.String()))
-	o := k.get(args{"url": "/"})
+	k := newPageKit(t, Options{}, serve("text/html", picture.String()))
+	o := k.get(kittest.Args{"url": "/"})
 	if o.Failed || len(o.Content.Parts) != 2 {
 		t.Fatalf("got %+v", o)
 	}
@@ -417,7 +420,7 @@ func TestPageTypes(t *testing.T) {
 // A3: sizes are bounded, also behind compression, and errors say so.
 func TestPageLimits(t *testing.T) {
 	const limit = 64 << 10
-	k := newPageKit(t, WebPageOptions{MaxBytes: limit}, func(w http.ResponseWriter, r *http.Request) {
+	k := newPageKit(t, Options{MaxBytes: limit}, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/plain")
 		switch r.URL.Path {
 		case "/declared":
@@ -469,19 +472,19 @@ func TestPageLimits(t *testing.T) {
 		{"/404", "status 404 Not Found"},
 		{"/503", "status 503 Service Unavailable"},
 	} {
-		kittest.WantError(t, k.get(args{"url": c.path}), c.want)
+		kittest.WantError(t, k.get(kittest.Args{"url": c.path}), c.want)
 	}
-	if o := k.get(args{"url": "/404"}); !strings.HasSuffix(o.Content.Text, "output:\nno such page") {
+	if o := k.get(kittest.Args{"url": "/404"}); !strings.HasSuffix(o.Content.Text, "output:\nno such page") {
 		t.Errorf("the text of the error page is gone: %q", o.Content.Text)
 	}
-	if o := k.get(args{"url": "/204"}); o.Failed || !strings.Contains(o.Content.Text, "Note: the answer is empty") {
+	if o := k.get(kittest.Args{"url": "/204"}); o.Failed || !strings.Contains(o.Content.Text, "Note: the answer is empty") {
 		t.Errorf("got %q", o.Content.Text)
 	}
-	if o := k.get(args{"url": "/fits"}); o.Failed {
+	if o := k.get(kittest.Args{"url": "/fits"}); o.Failed {
 		t.Error(o.Error)
 	}
-	kittest.WantError(t, k.get(args{"url": "/fits", "offset": -1}), "cannot be negative")
-	kittest.WantError(t, k.get(args{"url": "/fits", "max_length": 1 << 30}), "at most")
+	kittest.WantError(t, k.get(kittest.Args{"url": "/fits", "offset": -1}), "cannot be negative")
+	kittest.WantError(t, k.get(kittest.Args{"url": "/fits", "max_length": 1 << 30}), "at most")
 }
 
 // A3, T15: a server that stalls costs no more than the time limit, and a call
@@ -497,15 +500,15 @@ func TestPageSlow(t *testing.T) {
 		started <- struct{}{}
 		<-r.Context().Done()
 	}
-	k := newPageKit(t, WebPageOptions{Timeout: 100 * time.Millisecond}, stall)
+	k := newPageKit(t, Options{Timeout: 100 * time.Millisecond}, stall)
 	for _, path := range []string{"/head", "/body"} {
-		kittest.WantError(t, k.get(args{"url": path}), "was not read within 100ms")
+		kittest.WantError(t, k.get(kittest.Args{"url": path}), "was not read within 100ms")
 		<-started
 	}
-	k = newPageKit(t, WebPageOptions{}, stall)
+	k = newPageKit(t, Options{}, stall)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-started; cancel() }()
-	o := invokePage(t, ctx, k.set, args{"url": k.URL + "/body"})
+	o := invokePage(t, ctx, k.set, kittest.Args{"url": k.URL + "/body"})
 	if o.Failure != tool.Cancelled || o.Abandoned {
 		t.Errorf("got %q, abandoned %v: %s", o.Failure, o.Abandoned, o.Error)
 	}
@@ -520,13 +523,13 @@ func TestPageReadOn(t *testing.T) {
 	}
 	whole.WriteString(strings.Repeat("日", 5000))
 	var asked atomic.Int64
-	k := newPageKit(t, WebPageOptions{}, func(w http.ResponseWriter, r *http.Request) {
+	k := newPageKit(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
 		serve("text/plain; charset=utf-8", whole.String())(w, r)
 	})
 	var got strings.Builder
 	for offset := 0; ; {
-		o := k.get(args{"url": "/", "offset": offset, "max_length": 5000})
+		o := k.get(kittest.Args{"url": "/", "offset": offset, "max_length": 5000})
 		if o.Failed || o.Repairs != 0 {
 			t.Fatal(o.Error, o.Repairs)
 		}
@@ -549,25 +552,25 @@ func TestPageReadOn(t *testing.T) {
 	if n := asked.Load(); n != 1 {
 		t.Errorf("the server was asked %d times", n)
 	}
-	kittest.WantError(t, k.get(args{"url": "/", "offset": whole.Len()}), "past its end")
-	if k.get(args{"url": "/", "max_length": 1, "offset": 1}); asked.Load() != 1 {
+	kittest.WantError(t, k.get(kittest.Args{"url": "/", "offset": whole.Len()}), "past its end")
+	if k.get(kittest.Args{"url": "/", "max_length": 1, "offset": 1}); asked.Load() != 1 {
 		t.Error("reading on asked again")
 	}
 }
 
 // A3: what goes wrong on the way is told in words that say what to do.
 func TestPageProblems(t *testing.T) {
-	set := pageSet(t, WebPageOptions{Allow: loopback, resolver: lyingResolver(t, "127.0.0.1")})
+	set := pageSet(t, Options{Allow: loopback, resolver: lyingResolver(t, "127.0.0.1")})
 	gone := httptest.NewServer(nil)
 	gone.Close()
-	kittest.WantError(t, invokePage(t, t.Context(), set, args{"url": gone.URL}), "refuses connections")
+	kittest.WantError(t, invokePage(t, t.Context(), set, kittest.Args{"url": gone.URL}), "refuses connections")
 	secure := httptest.NewUnstartedServer(serve("text/plain", "x"))
 	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
 	secure.StartTLS()
 	t.Cleanup(secure.Close)
-	kittest.WantError(t, invokePage(t, t.Context(), set, args{"url": secure.URL}), "does not prove who it is")
+	kittest.WantError(t, invokePage(t, t.Context(), set, kittest.Args{"url": secure.URL}), "does not prove who it is")
 
-	k := newPageKit(t, WebPageOptions{}, func(w http.ResponseWriter, r *http.Request) {
+	k := newPageKit(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/damaged":
 			io.WriteString(w, "\xff\xd8\xff\xff\xd9")
@@ -578,9 +581,9 @@ func TestPageProblems(t *testing.T) {
 			w.WriteHeader(http.StatusTooManyRequests)
 		}
 	})
-	kittest.WantError(t, k.get(args{"url": "/damaged"}), "its header is damaged")
-	kittest.WantError(t, k.get(args{"url": "/busy"}), "may answer later")
-	o := k.get(args{"url": "/login"})
+	kittest.WantError(t, k.get(kittest.Args{"url": "/damaged"}), "its header is damaged")
+	kittest.WantError(t, k.get(kittest.Args{"url": "/busy"}), "may answer later")
+	o := k.get(kittest.Args{"url": "/login"})
 	kittest.WantError(t, o, "no login")
 	if o.Repairs != 0 || len(o.Content.Text) > 2*maxProblemPage {
 		t.Errorf("%d repairs, %d bytes", o.Repairs, len(o.Content.Text))
@@ -588,13 +591,13 @@ func TestPageProblems(t *testing.T) {
 }
 
 func TestPageOptionsRefused(t *testing.T) {
-	for _, o := range []WebPageOptions{
+	for _, o := range []Options{
 		{Timeout: -1},
 		{MaxBytes: -1},
 		{Allow: []netip.Prefix{{}}},
 		{Allow: []netip.Prefix{netip.MustParsePrefix("::ffff:127.0.0.0/104")}},
 	} {
-		if _, err := WebPageToMarkdown("page", o); err == nil {
+		if _, err := Tool("page", o); err == nil {
 			t.Errorf("%+v is taken", o)
 		}
 	}

@@ -1,7 +1,7 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package toolkit
+package web
 
 import (
 	"context"
@@ -65,14 +65,14 @@ func TestDocuments(t *testing.T) {
 		}
 	}))
 	defer srv.Close()
-	closed, err := NewDocuments(WebPageOptions{})
+	closed, err := NewDocuments(Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := closed.Fetch(t.Context(), srv.URL); err == nil {
 		t.Error("an address of this machine was reached")
 	}
-	open, err := NewDocuments(WebPageOptions{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, MaxBytes: 12})
+	open, err := NewDocuments(Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, MaxBytes: 12})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestDocuments(t *testing.T) {
 			t.Errorf("%s: no error", path)
 		}
 	}
-	if _, err := NewDocuments(WebPageOptions{MaxBytes: -1}); err == nil {
+	if _, err := NewDocuments(Options{MaxBytes: -1}); err == nil {
 		t.Error("a negative limit")
 	}
 }
