@@ -61,6 +61,7 @@ var levels = map[string]int{
 	"toolkit/internal/kittest": 4, // test support, imported by tests alone
 	"toolkit/patch":            4,
 	"toolkit/web":              4,
+	"toolkit/search":           4,
 	"toolkit":                  5,
 }
 

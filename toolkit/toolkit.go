@@ -8,6 +8,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/tool"
 	"github.com/antiphon-go/antiphon/toolkit/internal/files"
+	"github.com/antiphon-go/antiphon/toolkit/search"
 )
 
 // builtin is one tool and the names it can be declared by, its own first.
@@ -24,8 +25,8 @@ func builtins() []builtin {
 		{[]string{"append_to_file"}, newAppendToFile},
 		{[]string{"find_and_replace"}, newFindAndReplace},
 		{[]string{"import_image"}, newImportImage},
-		{[]string{"index_markdown_docs"}, newIndexMarkdownDocs},
-		{[]string{"markdown_search"}, newMarkdownSearch},
+		{[]string{"index_markdown_docs"}, search.IndexTool},
+		{[]string{"markdown_search"}, search.Tool},
 		{[]string{"read_directory", "read_dir"}, newReadDirectory},
 		{[]string{"read_file", "get_contents"}, newReadFile},
 	}

@@ -1,7 +1,7 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package toolkit
+package search
 
 import (
 	"fmt"
@@ -107,11 +107,11 @@ func ownHeadings(source string) (lines []string) {
 
 // The documents of this repository have the headings that goldmark sees.
 func TestHeadingsAgainstGoldmark(t *testing.T) {
-	files, err := filepath.Glob("../docs/*.md")
+	files, err := filepath.Glob("../../docs/*.md")
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}
-	files = append(files, "../README.md", "../CHANGELOG.md")
+	files = append(files, "../../README.md", "../../CHANGELOG.md")
 	for _, name := range files {
 		source, err := os.ReadFile(name)
 		if err != nil {

@@ -1,7 +1,7 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package toolkit
+package search
 
 import (
 	"context"
@@ -12,8 +12,11 @@ import (
 	"strings"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"github.com/antiphon-go/antiphon/tool"
 	"github.com/antiphon-go/antiphon/toolkit/internal/files"
+	"github.com/antiphon-go/antiphon/toolkit/internal/kittest"
 )
 
 // manual is a small set of documents on which searches are tried.
@@ -78,7 +81,18 @@ In fog sound the horn every two minutes and keep a lookout. Radar reflectors mus
 `,
 }
 
-func newManual(t *testing.T) *kit {
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// newKit has both tools over roots.
+func newKit(t *testing.T, more ...files.Root) *kittest.Kit {
+	t.Helper()
+	k := kittest.New(t, more...)
+	k.Add(IndexTool("index_markdown_docs", k.Files))
+	k.Add(Tool("markdown_search", k.Files))
+	return k
+}
+
+func newManual(t *testing.T) *kittest.Kit {
 	k := newKit(t)
 	for name, text := range manual {
 		k.Write(name, text)
@@ -90,7 +104,7 @@ func newManual(t *testing.T) *kit {
 // typing errors, headings, parts of identifiers, questions.
 func TestSearchQuality(t *testing.T) {
 	k := newManual(t)
-	k.OK("index_markdown_docs", args{"root": "docs", "index_name": "manual", "description": "the boat"})
+	k.OK("index_markdown_docs", kittest.Args{"root": "docs", "index_name": "manual", "description": "the boat"})
 	for query, want := range map[string]string{
 		"bowline":                 "Mooring > Lines and knots",
 		"cleat hitch":             "Mooring > Lines and knots",
@@ -121,7 +135,7 @@ func TestSearchQuality(t *testing.T) {
 		"the harbor fees":                        "Fees and opening times",
 		"sound signals of the horn in the foggy": "\nFog\n",
 	} {
-		got := k.OK("markdown_search", args{"query": query, "k": 3})
+		got := k.OK("markdown_search", kittest.Args{"query": query, "k": 3})
 		first, _, _ := strings.Cut(got, "[2]")
 		if !strings.Contains(first, want) {
 			t.Errorf("%q: want %q first in\n%s", query, want, got)
@@ -131,24 +145,24 @@ func TestSearchQuality(t *testing.T) {
 
 func TestSearchResults(t *testing.T) {
 	k := newManual(t)
-	k.Fails("markdown_search", args{"query": "x"}, "there is no index; make one with index_markdown_docs")
-	k.OK("index_markdown_docs", args{"root": "docs", "index_name": "manual", "description": "the boat"})
+	k.Fails("markdown_search", kittest.Args{"query": "x"}, "there is no index; make one with index_markdown_docs")
+	k.OK("index_markdown_docs", kittest.Args{"root": "docs", "index_name": "manual", "description": "the boat"})
 	want := "[1] docs/harbour/mooring.md, lines 10 to 12, score 1.00\nMooring > Fenders\n```markdown\n## Fenders\n\nHang three fenders over the side, at the height of the quay. Round ones go to the stern.\n```"
-	if got := k.OK("markdown_search", args{"query": "fenders", "k": 1, "index_name": "manual"}); got != want {
+	if got := k.OK("markdown_search", kittest.Args{"query": "fenders", "k": 1, "index_name": "manual"}); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	if got := k.OK("markdown_search", args{"query": "resetServiceCounter", "k": 1}); !strings.Contains(got, "\n````markdown\n") || !strings.HasSuffix(got, "\n````") {
+	if got := k.OK("markdown_search", kittest.Args{"query": "resetServiceCounter", "k": 1}); !strings.Contains(got, "\n````markdown\n") || !strings.HasSuffix(got, "\n````") {
 		t.Errorf("the fence can be closed from inside:\n%s", got)
 	}
-	if got := k.OK("markdown_search", args{"query": "zzyzx"}); got != "Nothing found in 11 snippets (indexes: manual). Try other words." {
+	if got := k.OK("markdown_search", kittest.Args{"query": "zzyzx"}); got != "Nothing found in 11 snippets (indexes: manual). Try other words." {
 		t.Error(got)
 	}
-	k.Fails("markdown_search", args{"query": "x", "index_name": "other"}, `there is no index "other"; there are: manual (the boat)`)
-	k.Fails("markdown_search", args{"query": "x", "vector_db_root": "docs"}, `there is no index in docs; make one`)
-	k.Fails("markdown_search", args{"query": "x", "index_name": "../manual"}, "a name is 1 to 64 letters")
-	k.Fails("markdown_search", args{"query": "!?"}, "the query has no words")
-	k.Fails("markdown_search", args{"query": strings.Repeat("x ", 3000)}, "the limit is 4000")
-	k.Fails("markdown_search", args{"query": "x", "k": -1}, "k cannot be negative")
+	k.Fails("markdown_search", kittest.Args{"query": "x", "index_name": "other"}, `there is no index "other"; there are: manual (the boat)`)
+	k.Fails("markdown_search", kittest.Args{"query": "x", "vector_db_root": "docs"}, `there is no index in docs; make one`)
+	k.Fails("markdown_search", kittest.Args{"query": "x", "index_name": "../manual"}, "a name is 1 to 64 letters")
+	k.Fails("markdown_search", kittest.Args{"query": "!?"}, "the query has no words")
+	k.Fails("markdown_search", kittest.Args{"query": strings.Repeat("x ", 3000)}, "the limit is 4000")
+	k.Fails("markdown_search", kittest.Args{"query": "x", "k": -1}, "k cannot be negative")
 }
 
 // Outputs are bounded, whatever is asked for.
@@ -157,8 +171,8 @@ func TestSearchBounded(t *testing.T) {
 	for i := range 60 {
 		k.Write(fmt.Sprintf("d/%d.md", i), "```\n"+strings.Repeat("needle in the fence\n", 300)+"```\n")
 	}
-	k.OK("index_markdown_docs", args{"root": "d", "index_name": "d"})
-	got := k.OK("markdown_search", args{"query": "needle", "k": 1000})
+	k.OK("index_markdown_docs", kittest.Args{"root": "d", "index_name": "d"})
+	got := k.OK("markdown_search", kittest.Args{"query": "needle", "k": 1000})
 	if n := strings.Count(got, "\n(the text is left out"); len(got) > maxResultsBytes+50*200 || n == 0 || !strings.Contains(got, "[50] ") || strings.Contains(got, "[51] ") {
 		t.Errorf("%d bytes, %d without text", len(got), n)
 	}
@@ -166,10 +180,10 @@ func TestSearchBounded(t *testing.T) {
 
 func TestSearchAll(t *testing.T) {
 	k := newManual(t)
-	k.OK("index_markdown_docs", args{"root": "docs/harbour", "index_name": "harbour"})
-	k.OK("index_markdown_docs", args{"root": "docs", "index_name": "whole"})
+	k.OK("index_markdown_docs", kittest.Args{"root": "docs/harbour", "index_name": "harbour"})
+	k.OK("index_markdown_docs", kittest.Args{"root": "docs", "index_name": "whole"})
 	for _, name := range []string{"", "all"} {
-		a := args{"query": "fenders", "k": 10}
+		a := kittest.Args{"query": "fenders", "k": 10}
 		if name != "" {
 			a["index_name"] = name
 		}
@@ -180,34 +194,34 @@ func TestSearchAll(t *testing.T) {
 	}
 	k.Write(".chatmd/index/broken.idx", "antiphon markdown index 1\nrubbish")
 	k.Write(".chatmd/index/newer.idx", "antiphon markdown index 9\n")
-	got := k.OK("markdown_search", args{"query": "fenders"})
+	got := k.OK("markdown_search", kittest.Args{"query": "fenders"})
 	for _, want := range []string{"[1] docs/harbour/mooring.md", "the index .chatmd/index/broken.idx cannot be used: it is damaged. Make it again with index_markdown_docs", "made by another version"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("want %q in\n%s", want, got)
 		}
 	}
-	k.Fails("markdown_search", args{"query": "x", "index_name": "broken"}, `it is damaged. Make it again with index_markdown_docs and index_name "broken"`)
-	k.Fails("markdown_search", args{"query": "x", "index_name": "newer"}, "it was made by another version of this program. Make it again")
-	k.OK("index_markdown_docs", args{"root": "docs", "index_name": "broken"})
-	k.OK("markdown_search", args{"query": "fenders", "index_name": "broken"})
+	k.Fails("markdown_search", kittest.Args{"query": "x", "index_name": "broken"}, `it is damaged. Make it again with index_markdown_docs and index_name "broken"`)
+	k.Fails("markdown_search", kittest.Args{"query": "x", "index_name": "newer"}, "it was made by another version of this program. Make it again")
+	k.OK("index_markdown_docs", kittest.Args{"root": "docs", "index_name": "broken"})
+	k.OK("markdown_search", kittest.Args{"query": "fenders", "index_name": "broken"})
 }
 
 // What a search shows stands in the file now.
 func TestSearchChangedFiles(t *testing.T) {
 	k := newManual(t)
-	k.OK("index_markdown_docs", args{"root": "docs", "index_name": "manual"})
+	k.OK("index_markdown_docs", kittest.Args{"root": "docs", "index_name": "manual"})
 	k.Write("docs/weather.md", "A new beginning.\n\n"+manual["docs/weather.md"])
-	if got := k.OK("markdown_search", args{"query": "barometer", "k": 1}); !strings.Contains(got, "docs/weather.md, lines 3 to 5") {
+	if got := k.OK("markdown_search", kittest.Args{"query": "barometer", "k": 1}); !strings.Contains(got, "docs/weather.md, lines 3 to 5") {
 		t.Errorf("a snippet that has moved:\n%s", got)
 	}
 	k.Write("docs/weather.md", "# Weather\n\nOther words.\n")
-	if got := k.OK("markdown_search", args{"query": "barometer", "k": 1}); strings.Contains(got, "Other words") || !strings.Contains(got, "since they were indexed: 1.") {
+	if got := k.OK("markdown_search", kittest.Args{"query": "barometer", "k": 1}); strings.Contains(got, "Other words") || !strings.Contains(got, "since they were indexed: 1.") {
 		t.Errorf("a snippet that has changed:\n%s", got)
 	}
 	if err := os.RemoveAll(filepath.Join(k.Dir, "docs")); err != nil {
 		t.Fatal(err)
 	}
-	if got := k.OK("markdown_search", args{"query": "fenders"}); !strings.Contains(got, "Nothing found") || !strings.Contains(got, "gone since they were indexed") {
+	if got := k.OK("markdown_search", kittest.Args{"query": "fenders"}); !strings.Contains(got, "Nothing found") || !strings.Contains(got, "gone since they were indexed") {
 		t.Error(got)
 	}
 }
@@ -227,21 +241,21 @@ func TestIndexMarkdownDocs(t *testing.T) {
 		k.Write("docs/"+name, "secret")
 	}
 	k.Write("docs/keep.gen.md", "kept")
-	got := k.OK("index_markdown_docs", args{"root": "docs", "index_name": "manual", "description": "two\nlines"})
+	got := k.OK("index_markdown_docs", kittest.Args{"root": "docs", "index_name": "manual", "description": "two\nlines"})
 	for _, want := range []string{"Indexed docs: 6 files (6 new, 0 changed, 0 unchanged, 0 removed), 13 snippets", "The index is .chatmd/index/manual.idx (",
 		"Left out (2):", "docs/binary.md is a binary file", "docs/large.MD has 4194305 bytes; the limit is 4194304"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("want %q in\n%s", want, got)
 		}
 	}
-	if got := k.OK("markdown_search", args{"query": "secret"}); !strings.HasPrefix(got, "Nothing found") {
+	if got := k.OK("markdown_search", kittest.Args{"query": "secret"}); !strings.HasPrefix(got, "Nothing found") {
 		t.Error(got)
 	}
-	if got := k.OK("markdown_search", args{"query": "words that are not text", "k": 1}); !strings.Contains(got, "words \uFFFD") {
+	if got := k.OK("markdown_search", kittest.Args{"query": "words that are not text", "k": 1}); !strings.Contains(got, "words \uFFFD") {
 		t.Error(got)
 	}
 	before := k.Content(".chatmd/index/manual.idx")
-	k.OK("index_markdown_docs", args{"root": "docs", "index_name": "manual", "description": "two lines"})
+	k.OK("index_markdown_docs", kittest.Args{"root": "docs", "index_name": "manual", "description": "two lines"})
 	if k.Content(".chatmd/index/manual.idx") != before {
 		t.Error("the same files gave another index")
 	}
@@ -250,10 +264,10 @@ func TestIndexMarkdownDocs(t *testing.T) {
 	if err := os.Remove(filepath.Join(k.Dir, "docs", "weather.md")); err != nil {
 		t.Fatal(err)
 	}
-	if got := k.OK("index_markdown_docs", args{"root": "docs", "index_name": "manual"}); !strings.Contains(got, "6 files (1 new, 1 changed, 4 unchanged, 1 removed)") {
+	if got := k.OK("index_markdown_docs", kittest.Args{"root": "docs", "index_name": "manual"}); !strings.Contains(got, "6 files (1 new, 1 changed, 4 unchanged, 1 removed)") {
 		t.Error(got)
 	}
-	if got := k.OK("markdown_search", args{"query": "electric"}); !strings.Contains(got, "[1] docs/engine.md") {
+	if got := k.OK("markdown_search", kittest.Args{"query": "electric"}); !strings.Contains(got, "[1] docs/engine.md") {
 		t.Error(got)
 	}
 	k.NoLeftovers()
@@ -261,7 +275,7 @@ func TestIndexMarkdownDocs(t *testing.T) {
 
 func TestIndexMarkdownDocsRefuses(t *testing.T) {
 	k := newManual(t)
-	for want, a := range map[string]args{
+	for want, a := range map[string]kittest.Args{
 		"index_name is missing":                       {"root": "docs", "index_name": ""},
 		`"all" means all indexes`:                     {"root": "docs", "index_name": "all"},
 		"a name is 1 to 64 letters":                   {"root": "docs", "index_name": "a/b"},
@@ -273,7 +287,7 @@ func TestIndexMarkdownDocsRefuses(t *testing.T) {
 	} {
 		k.Fails("index_markdown_docs", a, want)
 	}
-	k.Fails("index_markdown_docs", args{"root": "docs", "index_name": "a", "vector_db_root": "docs/engine.md"}, "docs/engine.md")
+	k.Fails("index_markdown_docs", kittest.Args{"root": "docs", "index_name": "a", "vector_db_root": "docs/engine.md"}, "docs/engine.md")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := (library{k.Files}).indexMarkdownDocs(ctx, indexMarkdownDocsInput{Root: "docs", IndexName: "a"}); err == nil {
@@ -294,21 +308,21 @@ func TestIndexLinks(t *testing.T) {
 	k.Symlink(outside, "docs/folder")
 	k.Symlink(filepath.Join(outside, "o.md"), "docs/file.md")
 	k.Symlink(outside, "way")
-	k.OK("index_markdown_docs", args{"root": "docs", "index_name": "manual"})
-	if got := k.OK("markdown_search", args{"query": "outside"}); !strings.HasPrefix(got, "Nothing found") {
+	k.OK("index_markdown_docs", kittest.Args{"root": "docs", "index_name": "manual"})
+	if got := k.OK("markdown_search", kittest.Args{"query": "outside"}); !strings.HasPrefix(got, "Nothing found") {
 		t.Error(got)
 	}
-	k.Fails("index_markdown_docs", args{"root": "way", "index_name": "a"}, "leads out of the root")
-	k.Fails("index_markdown_docs", args{"root": "docs", "index_name": "a", "vector_db_root": "way"}, "leads out of the root")
-	k.Fails("index_markdown_docs", args{"root": "docs", "index_name": "a", "vector_db_root": "way/deeper"}, "")
+	k.Fails("index_markdown_docs", kittest.Args{"root": "way", "index_name": "a"}, "leads out of the root")
+	k.Fails("index_markdown_docs", kittest.Args{"root": "docs", "index_name": "a", "vector_db_root": "way"}, "leads out of the root")
+	k.Fails("index_markdown_docs", kittest.Args{"root": "docs", "index_name": "a", "vector_db_root": "way/deeper"}, "")
 	k.Symlink("../../docs/engine.md", ".chatmd/index/link.idx")
-	k.Fails("index_markdown_docs", args{"root": "docs", "index_name": "link"}, "is a symbolic link")
+	k.Fails("index_markdown_docs", kittest.Args{"root": "docs", "index_name": "link"}, "is a symbolic link")
 	// A file that has become a link since it was indexed is not shown.
 	if err := os.Remove(filepath.Join(k.Dir, "docs", "weather.md")); err != nil {
 		t.Fatal(err)
 	}
 	k.Symlink(filepath.Join(outside, "o.md"), "docs/weather.md")
-	if got := k.OK("markdown_search", args{"query": "barometer"}); strings.Contains(got, "outside") {
+	if got := k.OK("markdown_search", kittest.Args{"query": "barometer"}); strings.Contains(got, "outside") {
 		t.Error(got)
 	}
 	entries, err := os.ReadDir(outside)
@@ -325,12 +339,12 @@ func TestIndexRoots(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.Write("keep/x.md", "here")
-	k.OK("index_markdown_docs", args{"root": "book:.", "index_name": "book", "vector_db_root": "keep"})
-	if got := k.OK("markdown_search", args{"query": "whale", "vector_db_root": "keep"}); !strings.HasPrefix(got, "[1] book:chapter.md, lines 1 to 3, ") {
+	k.OK("index_markdown_docs", kittest.Args{"root": "book:.", "index_name": "book", "vector_db_root": "keep"})
+	if got := k.OK("markdown_search", kittest.Args{"query": "whale", "vector_db_root": "keep"}); !strings.HasPrefix(got, "[1] book:chapter.md, lines 1 to 3, ") {
 		t.Error(got)
 	}
-	k.OK("index_markdown_docs", args{"root": filepath.Join(other), "index_name": "book", "vector_db_root": other})
-	if got := k.OK("markdown_search", args{"query": "whale", "vector_db_root": "book:"}); !strings.Contains(got, "book:chapter.md") {
+	k.OK("index_markdown_docs", kittest.Args{"root": filepath.Join(other), "index_name": "book", "vector_db_root": other})
+	if got := k.OK("markdown_search", kittest.Args{"query": "whale", "vector_db_root": "book:"}); !strings.Contains(got, "book:chapter.md") {
 		t.Error(got)
 	}
 }
@@ -386,7 +400,11 @@ func BenchmarkIndexMarkdownDocs(b *testing.B) {
 	}
 	defer f.Close()
 	call := func(b *testing.B, name, arguments string) {
-		t, _ := ByName(name, f)
+		make := map[string]func(string, *files.Files) (tool.Tool, error){"index_markdown_docs": IndexTool, "markdown_search": Tool}
+		t, err := make[name](name, f)
+		if err != nil {
+			b.Fatal(err)
+		}
 		set, err := tool.NewSet(t)
 		if err != nil {
 			b.Fatal(err)

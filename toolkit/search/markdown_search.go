@@ -1,7 +1,11 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package toolkit
+// Package search holds the tools that index Markdown files and search in them: the
+// text in snippets (snippet.go and its neighbours), an index of their words
+// (index.go) with its form on disk and its place (index_file.go, index_place.go),
+// and the ranking of what fits a query (rank.go).
+package search
 
 import (
 	"cmp"
@@ -37,7 +41,9 @@ type markdownSearchInput struct {
 	VectorDBRoot string `json:"vector_db_root,omitzero" jsonschema:"the folder that the indexes are kept in; default .chatmd/index in the first root"`
 }
 
-func newMarkdownSearch(name string, f *files.Files) (tool.Tool, error) {
+// Tool returns the tool that searches the indexes which [IndexTool] has made, in
+// the roots of f. It is read-only.
+func Tool(name string, f *files.Files) (tool.Tool, error) {
 	return tool.New(name, f.Describe(markdownSearchText), library{f}.markdownSearch, tool.ReadOnly(), tool.Idempotent())
 }
 

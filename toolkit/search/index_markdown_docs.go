@@ -1,7 +1,7 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package toolkit
+package search
 
 import (
 	"cmp"
@@ -41,7 +41,9 @@ type indexMarkdownDocsInput struct {
 	VectorDBRoot string `json:"vector_db_root,omitzero" jsonschema:"the folder to keep the index in; default .chatmd/index in the first root"`
 }
 
-func newIndexMarkdownDocs(name string, f *files.Files) (tool.Tool, error) {
+// IndexTool returns the tool that indexes the Markdown files of a folder in the
+// roots of f. It writes the index into a root and is exclusive.
+func IndexTool(name string, f *files.Files) (tool.Tool, error) {
 	return tool.New(name, f.Describe(indexMarkdownDocsText), library{f}.indexMarkdownDocs, tool.Exclusive(), tool.Idempotent())
 }
 
