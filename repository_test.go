@@ -62,6 +62,7 @@ var levels = map[string]int{
 	"toolkit/patch":            4,
 	"toolkit/web":              4,
 	"toolkit/search":           4,
+	"toolkit/shell":            4,
 	"toolkit":                  5,
 }
 
@@ -97,7 +98,8 @@ var foreign = map[string][]string{
 
 	"toolkit/internal/kittest": {"github.com/go-json-experiment/json"},
 	"toolkit/patch":            {"github.com/go-json-experiment/json"},
-	"toolkit":                  {"github.com/go-json-experiment/json", "golang.org/x/sys", "golang.org/x/image", "mvdan.cc/sh"},
+	"toolkit":                  {"golang.org/x/image"},
+	"toolkit/shell":            {"github.com/go-json-experiment/json", "golang.org/x/sys", "mvdan.cc/sh"},
 	"toolkit/web":              {"golang.org/x/net"},
 }
 

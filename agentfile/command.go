@@ -17,13 +17,14 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
 	"github.com/antiphon-go/antiphon/toolkit"
+	"github.com/antiphon-go/antiphon/toolkit/shell"
 )
 
 // fixed is a command that a file declares: its words stand first, the model's
 // arguments after them, and no shell reads either.
 type fixed struct {
 	tool.Tool
-	inner *toolkit.Command
+	inner *shell.Command
 	first []string
 }
 
@@ -36,7 +37,7 @@ func fixedCommand(decl *chatmd.Tool, command string, files *toolkit.Files, o Opt
 	if strings.ContainsAny(command, "\"'\\`$|&;<>") {
 		return nil, fmt.Errorf("<tool command=%q>: the command is split at spaces and read by no shell; put what needs one into a script, and name that", command)
 	}
-	inner, err := toolkit.RunCommand(decl.Name, files, toolkit.CommandOptions{Timeout: decl.Timeout, Live: o.Live})
+	inner, err := shell.RunCommand(decl.Name, files, shell.Options{Timeout: decl.Timeout, Live: o.Live})
 	if err != nil {
 		return nil, err
 	}

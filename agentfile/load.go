@@ -40,7 +40,7 @@ type Options struct {
 	// Asker answers the tool ask_user. Nil means that there is no one to ask.
 	Asker toolkit.Asker
 	// Live is called with what commands put out while they run: see
-	// toolkit.CommandOptions. It may be nil.
+	// shell.Options. It may be nil.
 	Live func(call tool.Call, stderr bool, text []byte)
 	// Allow are patterns over names of tools: the person who runs the file has
 	// answered what it wants to be asked about them, so that approval="ask" says

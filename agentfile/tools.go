@@ -20,6 +20,7 @@ import (
 	"github.com/antiphon-go/antiphon/tool"
 	"github.com/antiphon-go/antiphon/toolkit"
 	"github.com/antiphon-go/antiphon/toolkit/patch"
+	"github.com/antiphon-go/antiphon/toolkit/shell"
 	"github.com/antiphon-go/antiphon/toolkit/web"
 )
 
@@ -115,13 +116,13 @@ var more = map[string]func(*File, *chatmd.Tool, Options) (tool.Tool, error){
 		return agent.ForkTool(), nil
 	},
 	"local_shell": func(f *File, decl *chatmd.Tool, o Options) (tool.Tool, error) {
-		return toolkit.LocalShellTool(f.files, toolkit.CommandOptions{Timeout: decl.Timeout, Live: o.Live})
+		return shell.APILocalTool(f.files, shell.Options{Timeout: decl.Timeout, Live: o.Live})
 	},
 	"shell": func(f *File, decl *chatmd.Tool, o Options) (tool.Tool, error) {
-		return toolkit.ShellTool(f.files, toolkit.CommandOptions{Timeout: decl.Timeout, Live: o.Live})
+		return shell.APITool(f.files, shell.Options{Timeout: decl.Timeout, Live: o.Live})
 	},
 	"run_command": func(f *File, decl *chatmd.Tool, o Options) (tool.Tool, error) {
-		return toolkit.RunCommand(decl.Name, f.files, toolkit.CommandOptions{Timeout: decl.Timeout, Live: o.Live, Shell: decl.Flag("shell")})
+		return shell.RunCommand(decl.Name, f.files, shell.Options{Timeout: decl.Timeout, Live: o.Live, Shell: decl.Flag("shell")})
 	},
 	"webpage_to_markdown": func(_ *File, decl *chatmd.Tool, _ Options) (tool.Tool, error) {
 		return web.Tool(decl.Name, web.Options{Timeout: decl.Timeout})

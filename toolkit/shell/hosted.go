@@ -1,7 +1,7 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package toolkit
+package shell
 
 import (
 	"cmp"
@@ -25,18 +25,18 @@ import (
 // The API has tools of its own whose calls are for the client to run. The models
 // that know them were trained on them; an endpoint must take them.
 
-// ShellTool returns the API's own tool shell: each call is a number of command
+// APITool returns the API's own tool shell: each call is a number of command
 // lines for sh -c, run one after the other in the first root of f. It is what
 // [RunCommand] with Shell is for other endpoints.
-func ShellTool(f *files.Files, options CommandOptions) (tool.Tool, error) {
+func APITool(f *files.Files, options Options) (tool.Tool, error) {
 	options.Shell = true
 	return newShell(f, options, &item.ShellTool{Environment: &item.Environment{Type: item.EnvironmentLocal}})
 }
 
-// LocalShellTool returns the API's own tool local_shell: each call is one
+// APILocalTool returns the API's own tool local_shell: each call is one
 // command as a list, which no shell reads. It is what [RunCommand] is for other
 // endpoints.
-func LocalShellTool(f *files.Files, options CommandOptions) (tool.Tool, error) {
+func APILocalTool(f *files.Files, options Options) (tool.Tool, error) {
 	options.Shell = false
 	return newShell(f, options, new(item.LocalShellTool))
 }
@@ -47,7 +47,7 @@ type shell struct {
 	c *Command
 }
 
-func newShell(f *files.Files, options CommandOptions, def item.Tool) (tool.Tool, error) {
+func newShell(f *files.Files, options Options, def item.Tool) (tool.Tool, error) {
 	c, err := newCommand(f, options)
 	if err != nil {
 		return nil, err
@@ -110,7 +110,7 @@ func (s *shell) Approval(call tool.Call, rules []session.Rule) (verdict, reason 
 	return s.judge(list, s.c.options.Policy.with(rules))
 }
 
-func (s *shell) judge(list []asked, policy CommandPolicy) (verdict, reason string) {
+func (s *shell) judge(list []asked, policy Policy) (verdict, reason string) {
 	rank := []Decision{Allowed, Unruled, Asked, Denied}
 	strictest := Allowed
 	for _, a := range list {

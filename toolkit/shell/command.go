@@ -1,7 +1,14 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package toolkit
+// Package shell holds the tools that run programs, and the policy about them. A
+// command is read before it runs, as a list or as a script (script.go, text.go,
+// builtins.go, wrappers.go), and what it would run is judged (policy.go). Then it
+// runs within limits of time, output and environment (run.go, env.go,
+// process_unix.go and its neighbours).
+//
+// It is a policy, not a sandbox: a program that may run can do what it can do.
+package shell
 
 import (
 	"cmp"
@@ -26,23 +33,23 @@ var runCommandText string
 //go:embed command_shell.md
 var runShellText string
 
-// What [CommandOptions] leave at zero.
+// What [Options] leave at zero.
 const (
-	DefaultCommandTimeout = 2 * time.Minute
-	DefaultCommandKeep    = 1 << 20
-	DefaultCommandOutput  = 64 << 20
+	DefaultTimeout   = 2 * time.Minute
+	DefaultKeep      = 1 << 20
+	DefaultMaxOutput = 64 << 20
 )
 
 // usualOutput is how much of what a command writes a model gets at once, unless
 // a limit for all tools or for this one says otherwise.
 var usualOutput = tool.Limit{Bytes: 64 << 10}
 
-// CommandOptions vary [RunCommand]. The zero value works: any program may be
+// Options vary [RunCommand]. The zero value works: any program may be
 // asked for, and an agent asks a person before each.
-type CommandOptions struct {
+type Options struct {
 	// Policy decides about commands. What it denies is not run, no matter who asks;
 	// for the rest see [Command.Approval].
-	Policy CommandPolicy
+	Policy Policy
 	// Shell hands the model's text to sh -c. Without it the model gives a list,
 	// which no shell ever reads.
 	Shell bool
@@ -75,7 +82,7 @@ type CommandOptions struct {
 type Command struct {
 	tool.Tool
 	files   *files.Files
-	options CommandOptions
+	options Options
 	env     []string
 	dirs    []string // of PATH
 }
@@ -108,7 +115,7 @@ type asked struct {
 // time, output or the call's context end; what made itself a session of its
 // own is out of reach. On Windows a job object stands for the group, and what a
 // program starts in its first moment is out of reach too.
-func RunCommand(name string, f *files.Files, options CommandOptions) (*Command, error) {
+func RunCommand(name string, f *files.Files, options Options) (*Command, error) {
 	c, err := newCommand(f, options)
 	if err != nil {
 		return nil, err
@@ -126,18 +133,18 @@ func RunCommand(name string, f *files.Files, options CommandOptions) (*Command, 
 }
 
 // newCommand checks the options of what runs commands, and completes them.
-func newCommand(f *files.Files, options CommandOptions) (*Command, error) {
-	options.Timeout = cmp.Or(options.Timeout, DefaultCommandTimeout)
-	options.Keep = cmp.Or(options.Keep, DefaultCommandKeep)
-	options.MaxOutput = cmp.Or(options.MaxOutput, DefaultCommandOutput)
+func newCommand(f *files.Files, options Options) (*Command, error) {
+	options.Timeout = cmp.Or(options.Timeout, DefaultTimeout)
+	options.Keep = cmp.Or(options.Keep, DefaultKeep)
+	options.MaxOutput = cmp.Or(options.MaxOutput, DefaultMaxOutput)
 	if options.Timeout < 0 || options.Keep < 0 || options.MaxOutput < 0 || options.Memory < 0 {
-		return nil, errors.New("toolkit: a limit of a command is negative")
+		return nil, errors.New("shell: a limit of a command is negative")
 	}
 	if options.Memory > 0 && runtime.GOOS != "linux" {
-		return nil, fmt.Errorf("toolkit: the memory of commands cannot be limited on %s", runtime.GOOS)
+		return nil, fmt.Errorf("shell: the memory of commands cannot be limited on %s", runtime.GOOS)
 	}
 	if options.Shell && runtime.GOOS == "windows" {
-		return nil, errors.New("toolkit: there is no POSIX shell on Windows")
+		return nil, errors.New("shell: there is no POSIX shell on Windows")
 	}
 	if err := options.Policy.check(); err != nil {
 		return nil, err
@@ -160,7 +167,7 @@ func (c *Command) Traits() tool.Traits { return tool.TraitsOf(c.Tool) }
 // "" means no opinion. The reason is for the person who is asked, and for the
 // model.
 //
-// A rule's prefix is taken as a [CommandRule]: it is about the programs that
+// A rule's prefix is taken as a [Rule]: it is about the programs that
 // would run, not about how the list begins. Rules without one are the agent's.
 func (c *Command) Approval(call tool.Call, rules []session.Rule) (verdict, reason string) {
 	a, err := c.read(call.Arguments)
@@ -211,7 +218,7 @@ func (c *Command) inquire(a asked) *inquiry {
 	return inquireArgv(a.argv)
 }
 
-func (c *Command) judge(a asked, policy CommandPolicy) (Decision, string) {
+func (c *Command) judge(a asked, policy Policy) (Decision, string) {
 	dir := ""
 	if p, err := c.files.Resolve(cmp.Or(a.directory, ".")); err == nil {
 		dir = p.Path()

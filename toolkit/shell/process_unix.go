@@ -3,7 +3,7 @@
 
 //go:build unix
 
-package toolkit
+package shell
 
 import (
 	"os"

@@ -1,7 +1,7 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package toolkit
+package shell
 
 import (
 	"fmt"
@@ -19,7 +19,7 @@ import (
 )
 
 // hostedKit runs calls of one of the API's own tools.
-func hostedKit(t *testing.T, kind item.Type, make func(*files.Files) (tool.Tool, error)) (*kit, func(arguments string) tool.Outcome) {
+func hostedKit(t *testing.T, kind item.Type, make func(*files.Files) (tool.Tool, error)) (*kittest.Kit, func(arguments string) tool.Outcome) {
 	t.Helper()
 	k := kittest.New(t)
 	k.Add(make(k.Files))
@@ -34,7 +34,7 @@ func TestShellTool(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("needs a POSIX shell: this test is skipped")
 	}
-	k, call := hostedKit(t, item.TypeShellCall, func(f *files.Files) (tool.Tool, error) { return ShellTool(f, CommandOptions{}) })
+	k, call := hostedKit(t, item.TypeShellCall, func(f *files.Files) (tool.Tool, error) { return APITool(f, Options{}) })
 	k.Write("f", "text\n")
 	o := call(`{"commands":["cat f","echo oops >&2; exit 3"],"max_output_length":4096}`)
 	late := call(`{"commands":["sleep 60"],"timeout_ms":100}`)
@@ -75,7 +75,7 @@ func TestShellTool(t *testing.T) {
 
 // A2: local_shell runs a list that no shell reads.
 func TestLocalShellTool(t *testing.T) {
-	k, call := hostedKit(t, item.TypeLocalShellCall, func(f *files.Files) (tool.Tool, error) { return LocalShellTool(f, CommandOptions{}) })
+	k, call := hostedKit(t, item.TypeLocalShellCall, func(f *files.Files) (tool.Tool, error) { return APILocalTool(f, Options{}) })
 	k.Write("sub/f", "text\n")
 	if o := call(`{"type":"exec","command":["echo","$HOME;ls"],"env":{}}`); o.Failed || o.Content.Text != "$HOME;ls\n" {
 		t.Errorf("%+v", o)
@@ -97,7 +97,7 @@ func TestShellToolPolicy(t *testing.T) {
 		t.Skip("needs a POSIX shell: this test is skipped")
 	}
 	k := kittest.New(t)
-	own, err := ShellTool(k.Files, CommandOptions{Policy: CommandPolicy{Allow: []CommandRule{{"ls"}, {"cat"}}, Deny: []CommandRule{{"rm"}}}})
+	own, err := APITool(k.Files, Options{Policy: Policy{Allow: []Rule{{"ls"}, {"cat"}}, Deny: []Rule{{"rm"}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,7 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package toolkit
+package shell
 
 import (
 	"errors"
@@ -44,11 +44,11 @@ func commandEnv(more []string) ([]string, error) {
 		name, _, set := strings.Cut(v, "=")
 		switch {
 		case name == "" || strings.ContainsRune(v, 0):
-			return nil, fmt.Errorf("toolkit: %q is not an environment variable", v)
+			return nil, fmt.Errorf("shell: %q is not an environment variable", v)
 		case set:
 			env = append(env, v)
 		case secretName.MatchString(name):
-			return nil, fmt.Errorf("toolkit: the variable %s looks like a secret, which commands do not get", name)
+			return nil, fmt.Errorf("shell: the variable %s looks like a secret, which commands do not get", name)
 		default:
 			pass(name)
 		}

@@ -3,7 +3,7 @@
 
 //go:build unix
 
-package toolkit
+package shell
 
 import (
 	"math/rand/v2"
@@ -18,10 +18,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-func ruleSet(t *testing.T, texts ...string) (rules []CommandRule) {
+func ruleSet(t *testing.T, texts ...string) (rules []Rule) {
 	t.Helper()
 	for _, text := range texts {
-		r, err := ParseCommandRule(text)
+		r, err := ParseRule(text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -31,7 +31,7 @@ func ruleSet(t *testing.T, texts ...string) (rules []CommandRule) {
 }
 
 // policyKit has a PATH of its own, with programs that are never run.
-func policyKit(t *testing.T) (CommandPolicy, *programs) {
+func policyKit(t *testing.T) (Policy, *programs) {
 	t.Helper()
 	bin, work := realDir(t), realDir(t)
 	for _, name := range []string{"git", "go", "ls", "cat", "rm", "env", "timeout", "xargs", "find", "sh", "bash", "sudo", "nice", "curl", "npm", "grep", "busybox", "strace", "time", "stdbuf"} {
@@ -45,7 +45,7 @@ func policyKit(t *testing.T) (CommandPolicy, *programs) {
 			t.Fatal(err)
 		}
 	}
-	p := CommandPolicy{
+	p := Policy{
 		Allow: ruleSet(t, "git status", "git log", "go test", "ls", "cat", "find", "xargs", "grep", "./build.sh", "npm run test:*", "mine", "git"),
 		Ask:   ruleSet(t, "git push", "npm publish"),
 		Deny:  ruleSet(t, "rm", "git push --force", "git reset --hard", "curl", "find -delete", "git clean -fd", "npm run build:*:*od*:*", "npm run b*d:p*od*"),
@@ -342,13 +342,13 @@ func TestCommandPolicyScript(t *testing.T) {
 // own rule holds.
 func TestCommandPolicyNoRules(t *testing.T) {
 	_, in := policyKit(t)
-	p := CommandPolicy{Allow: ruleSet(t, "ls")}
+	p := Policy{Allow: ruleSet(t, "ls")}
 	for script, want := range map[string]Decision{"ls": Allowed, "$x": Unruled, "rm x": Unruled} {
 		if got, _ := p.judge(inquireScript(script), in); got != want {
 			t.Errorf("%s: %q, want %q", script, got, want)
 		}
 	}
-	if _, err := ParseCommandRule("  "); err == nil {
+	if _, err := ParseRule("  "); err == nil {
 		t.Error("an empty rule was taken")
 	}
 }
@@ -384,8 +384,8 @@ func TestCommandPolicyIndexed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	one := CommandPolicy{Allow: ruleSet(t, "ls", "echo", "cat")}
-	most := CommandPolicy{Allow: ruleSet(t, "*"), Deny: ruleSet(t, "rm")}
+	one := Policy{Allow: ruleSet(t, "ls", "echo", "cat")}
+	most := Policy{Allow: ruleSet(t, "*"), Deny: ruleSet(t, "rm")}
 	shell, _ := exec.LookPath("bash")
 	ran := 0
 	for _, form := range indexed {
@@ -418,7 +418,7 @@ func TestCommandPolicyIndexed(t *testing.T) {
 // What is plainly a name, a number or a text is looked through as before.
 func TestCommandPolicyPlain(t *testing.T) {
 	_, in := policyKit(t)
-	p := CommandPolicy{Allow: ruleSet(t, "ls"), Deny: ruleSet(t, "rm")}
+	p := Policy{Allow: ruleSet(t, "ls"), Deny: ruleSet(t, "rm")}
 	for _, script := range []string{
 		"ls & wait", "ls & wait $!", "wait 1; ls", "ls; exit 1", "ls || exit $?", "printf '%s\\n' \"$x\" $y; ls", "printf '%5.2s%%' x; ls", "printf -- '-%s' x; ls", "printf %d 12; ls", "printf '%d' $?; ls",
 		"[ -n \"$x\" ] && ls", "[ \"$x\" = y ] && ls", "[ $# -eq 0 ] || ls", "test -f \"$x\" && ls", "[ -f a -a -d b ] && ls", "[ 1 -lt 2 ] && ls", "read x y; ls", "read -r line; ls", "set -e; ls", "cd sub && ls", "echo \"$x\" $y; ls",
@@ -488,7 +488,7 @@ func TestCommandPolicyAgainstShells(t *testing.T) {
 		}
 	}
 	in := &programs{dir: work, dirs: []string{bin}, writable: []string{work}}
-	p := CommandPolicy{Allow: []CommandRule{{"ls"}, {"git", "status"}, {"find"}, {"xargs"}}, Deny: []CommandRule{{"rm"}}}
+	p := Policy{Allow: []Rule{{"ls"}, {"git", "status"}, {"find"}, {"xargs"}}, Deny: []Rule{{"rm"}}}
 	seed := uint64(time.Now().UnixNano())
 	random := rand.New(rand.NewPCG(seed, 1))
 	ran := 0
@@ -529,7 +529,7 @@ func FuzzCommandPolicy(f *testing.F) {
 	f.Add("git status && rm x")
 	f.Add("x='a[$(rm)]'; echo $((x))")
 	f.Add("cat <<EOF\n`rm`\nEOF")
-	p := CommandPolicy{Allow: []CommandRule{{"ls"}, {"git"}}, Deny: []CommandRule{{"rm"}}}
+	p := Policy{Allow: []Rule{{"ls"}, {"git"}}, Deny: []Rule{{"rm"}}}
 	f.Fuzz(func(t *testing.T, script string) {
 		in := &programs{dir: "/", dirs: []string{"/bin"}}
 		p.judge(inquireScript(script), in)
@@ -544,7 +544,7 @@ func FuzzCommandPolicy(f *testing.F) {
 // known is asked about, under whatever name a distribution has it.
 func TestShellsByTheirNames(t *testing.T) {
 	_, in := policyKit(t)
-	policy := CommandPolicy{Allow: []CommandRule{{"ls"}}, Deny: []CommandRule{{"p1"}}}
+	policy := Policy{Allow: []Rule{{"ls"}}, Deny: []Rule{{"p1"}}}
 	for _, name := range []string{"sh", "dash", "ash"} {
 		if v, why := policy.judge(inquireArgv([]string{name, "-c", `ls $'\'' ; p1 #'`}), in); v != Asked && v != Denied {
 			t.Errorf("%s: %s", name, why)
@@ -554,7 +554,7 @@ func TestShellsByTheirNames(t *testing.T) {
 		if v, why := policy.judge(inquireArgv([]string{name, "-c", "p1"}), in); v != Asked && v != Denied || why == "" {
 			t.Errorf("%s: %v %s", name, v, why)
 		}
-		if v, _ := (CommandPolicy{Allow: []CommandRule{{name}}, Deny: []CommandRule{{"p1"}}}).judge(inquireArgv([]string{name, "-c", "p1"}), in); v != Asked && v != Denied {
+		if v, _ := (Policy{Allow: []Rule{{name}}, Deny: []Rule{{"p1"}}}).judge(inquireArgv([]string{name, "-c", "p1"}), in); v != Asked && v != Denied {
 			t.Errorf("%s is allowed by its name, whatever it runs", name)
 		}
 	}

@@ -3,7 +3,7 @@
 
 //go:build !unix && !windows
 
-package toolkit
+package shell
 
 import (
 	"os"

@@ -3,7 +3,7 @@
 
 //go:build unix
 
-package toolkit
+package shell
 
 import (
 	"fmt"
@@ -375,7 +375,7 @@ var computed = []string{
 // A8: a variable is not set to what a shell would run.
 func TestCommandComputed(t *testing.T) {
 	_, in := policyKit(t)
-	p := CommandPolicy{Allow: []CommandRule{{"*"}}, Deny: ruleSet(t, "rm")}
+	p := Policy{Allow: []Rule{{"*"}}, Deny: ruleSet(t, "rm")}
 	for _, script := range computed {
 		if got, reason := p.judge(inquireScript(script), in); got != Asked {
 			t.Errorf("%q: %q (%s)", script, got, reason)
@@ -392,15 +392,15 @@ func TestCommandComputed(t *testing.T) {
 // rules that forbid, and asked about under those that want that.
 func TestCommandMisread(t *testing.T) {
 	_, in := policyKit(t)
-	everything := []CommandRule{{"*"}}
+	everything := []Rule{{"*"}}
 	for _, script := range misread {
 		for _, c := range []struct {
-			p    CommandPolicy
+			p    Policy
 			want Decision
 		}{
-			{CommandPolicy{Allow: everything}, Unruled},
-			{CommandPolicy{Allow: everything, Ask: ruleSet(t, "git push")}, Asked},
-			{CommandPolicy{Allow: everything, Deny: ruleSet(t, "rm")}, Denied},
+			{Policy{Allow: everything}, Unruled},
+			{Policy{Allow: everything, Ask: ruleSet(t, "git push")}, Asked},
+			{Policy{Allow: everything, Deny: ruleSet(t, "rm")}, Denied},
 		} {
 			for _, q := range []*inquiry{inquireScript(script), inquireArgv([]string{"bash", "-c", script}), inquireScript("sh -c " + quotedAs("\"", script))} {
 				if got, reason := c.p.judge(q, in); got != c.want {
@@ -410,7 +410,7 @@ func TestCommandMisread(t *testing.T) {
 		}
 	}
 	for _, script := range []string{"ls a \\\n  b", "ls 'a # b' # c", "( ls '#1' \"#$x\" ${x#a} $# a#b # c\n)", "ls # c\nls #d\n#e", "ls \"$(ls '#a' # b\n)\"", "for x in a; do # c\n ls # d\ndone # e", "ls é 日本 'ä ß'", "ls 2>&1 >&2 2>&-", "ls a\\\\ b", "ls \\\n-l \\\na && cat b"} {
-		if got, reason := (CommandPolicy{Allow: everything, Deny: ruleSet(t, "rm")}).judge(inquireScript(script), in); got != Allowed {
+		if got, reason := (Policy{Allow: everything, Deny: ruleSet(t, "rm")}).judge(inquireScript(script), in); got != Allowed {
 			t.Errorf("%q: %q (%s)", script, got, reason)
 		}
 	}

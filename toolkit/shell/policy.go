@@ -1,7 +1,7 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package toolkit
+package shell
 
 import (
 	"cmp"
@@ -27,7 +27,7 @@ const (
 	Denied  Decision = "deny"
 )
 
-// CommandRule describes commands: the program, then arguments. A star in an
+// Rule describes commands: the program, then arguments. A star in an
 // element stands for any characters.
 //
 // A program is named as it is in PATH; ./git is not git to an Allow rule, and
@@ -35,25 +35,25 @@ const (
 // first ones. To a Deny or Ask rule they may stand anywhere, in this order, so
 // that no option in between hides them; -rf is there if both letters are, and
 // --force also where it is cut short or has a value.
-type CommandRule []string
+type Rule []string
 
-// ParseCommandRule reads a rule as a person writes it, its elements separated by
+// ParseRule reads a rule as a person writes it, its elements separated by
 // white space: "git status".
-func ParseCommandRule(s string) (CommandRule, error) {
-	r := CommandRule(strings.Fields(s))
+func ParseRule(s string) (Rule, error) {
+	r := Rule(strings.Fields(s))
 	return r, r.check()
 }
 
-func (r CommandRule) String() string { return strings.Join(r, " ") }
+func (r Rule) String() string { return strings.Join(r, " ") }
 
-func (r CommandRule) check() error {
+func (r Rule) check() error {
 	if len(r) == 0 || r[0] == "" {
-		return errors.New("toolkit: a command rule is empty; it begins with a program")
+		return errors.New("shell: a command rule is empty; it begins with a program")
 	}
 	return nil
 }
 
-// CommandPolicy decides about commands by what they are once read: the program,
+// Policy decides about commands by what they are once read: the program,
 // not the text. It looks through programs that run others (env, timeout, xargs,
 // find -exec, sudo, sh -c and more), and a command line is read as a shell reads
 // it. All the programs that a command would run must be allowed for it to be;
@@ -66,11 +66,11 @@ func (r CommandRule) check() error {
 // It is a policy, not a sandbox: an allowed program does what it can do. Do not
 // allow interpreters, or programs that take commands as options, unless all they
 // can do is allowed.
-type CommandPolicy struct {
-	Allow, Ask, Deny []CommandRule
+type Policy struct {
+	Allow, Ask, Deny []Rule
 }
 
-func (p CommandPolicy) check() error {
+func (p Policy) check() error {
 	for _, r := range slices.Concat(p.Allow, p.Ask, p.Deny) {
 		if err := r.check(); err != nil {
 			return err
@@ -138,12 +138,12 @@ func (q *inquiry) taint(format string, a ...any) {
 }
 
 // with returns the policy with rules that have a prefix of a command.
-func (p CommandPolicy) with(rules []session.Rule) CommandPolicy {
+func (p Policy) with(rules []session.Rule) Policy {
 	for _, r := range rules {
 		if r.Member != "command" || len(r.Prefix) == 0 || r.Prefix[0] == "" {
 			continue
 		}
-		switch rule := CommandRule(r.Prefix); r.Verdict {
+		switch rule := Rule(r.Prefix); r.Verdict {
 		case session.Allow:
 			p.Allow = append(slices.Clip(p.Allow), rule)
 		case session.Ask:
@@ -177,7 +177,7 @@ var verbName = regexp.MustCompile(`^[a-z][a-z-]*$`)
 
 // suggest returns rules that would allow all that is run: each program with what
 // it is told to do, or with all its arguments.
-func (q *inquiry) suggest() (rules []CommandRule) {
+func (q *inquiry) suggest() (rules []Rule) {
 	for _, c := range q.commands {
 		if c.neutral || c.through {
 			continue
@@ -186,14 +186,14 @@ func (q *inquiry) suggest() (rules []CommandRule) {
 		if len(words) > 1 && verbName.MatchString(words[1].text) {
 			words = words[:2]
 		}
-		var r CommandRule
+		var r Rule
 		for _, w := range words {
 			if w.unknown || strings.Contains(w.text, "*") {
 				return nil
 			}
 			r = append(r, w.text)
 		}
-		if !slices.ContainsFunc(rules, func(other CommandRule) bool { return slices.Equal(other, r) }) {
+		if !slices.ContainsFunc(rules, func(other Rule) bool { return slices.Equal(other, r) }) {
 			rules = append(rules, r)
 		}
 	}
@@ -201,7 +201,7 @@ func (q *inquiry) suggest() (rules []CommandRule) {
 }
 
 // judge decides, the strictest first.
-func (p CommandPolicy) judge(q *inquiry, in *programs) (Decision, string) {
+func (p Policy) judge(q *inquiry, in *programs) (Decision, string) {
 	if q.moved && slices.ContainsFunc(q.commands, relativeProgram) {
 		q.taint("a program is named from a directory that the command goes to")
 	}
@@ -258,13 +258,13 @@ type named struct {
 // lower case, as those of the programs that are looked through are.
 func (n named) plain() bool { return n.sure != "" && n.sure == strings.ToLower(n.sure) }
 
-func (p CommandPolicy) allowed(q *inquiry, names []named, in *programs) (Decision, string) {
+func (p Policy) allowed(q *inquiry, names []named, in *programs) (Decision, string) {
 	var by []string
 	for i, c := range q.commands {
 		if c.neutral || c.through && names[i].plain() {
 			continue
 		}
-		at := slices.IndexFunc(p.Allow, func(r CommandRule) bool { return r.permits(c, names[i], in) })
+		at := slices.IndexFunc(p.Allow, func(r Rule) bool { return r.permits(c, names[i], in) })
 		if at < 0 {
 			return Unruled, fmt.Sprintf("no rule is about %q", c)
 		}
@@ -277,7 +277,7 @@ func (p CommandPolicy) allowed(q *inquiry, names []named, in *programs) (Decisio
 }
 
 // permits reports whether an Allow rule fits.
-func (r CommandRule) permits(c simple, n named, in *programs) bool {
+func (r Rule) permits(c simple, n named, in *programs) bool {
 	if strings.ContainsRune(filepath.ToSlash(r[0]), '/') {
 		if !in.same(r[0], c.words[0].text) {
 			return false
@@ -319,7 +319,7 @@ const (
 )
 
 // forbids reports whether a Deny or Ask rule fits.
-func (r CommandRule) forbids(c simple, n named, in *programs) answer {
+func (r Rule) forbids(c simple, n named, in *programs) answer {
 	if !slices.ContainsFunc(n.all, func(name string) bool { return fits(strings.ToLower(r[0]), strings.ToLower(name)) }) && !in.same(r[0], c.words[0].text) {
 		return no
 	}

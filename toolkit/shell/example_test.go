@@ -1,7 +1,7 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package toolkit_test
+package shell_test
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/tool"
 	"github.com/antiphon-go/antiphon/toolkit"
+	"github.com/antiphon-go/antiphon/toolkit/shell"
 )
 
 // A policy is about the programs that run, not about how the command begins.
@@ -18,8 +19,8 @@ func ExampleCommand_Approval() {
 		log.Fatal(err)
 	}
 	defer files.Close()
-	run, err := toolkit.RunCommand("run_command", files, toolkit.CommandOptions{
-		Policy: toolkit.CommandPolicy{Deny: []toolkit.CommandRule{{"rm"}}},
+	run, err := shell.RunCommand("run_command", files, shell.Options{
+		Policy: shell.Policy{Deny: []shell.Rule{{"rm"}}},
 	})
 	if err != nil {
 		log.Fatal(err)

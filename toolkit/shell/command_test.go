@@ -1,7 +1,7 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package toolkit
+package shell
 
 import (
 	"context"
@@ -16,10 +16,14 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
 	"github.com/antiphon-go/antiphon/toolkit/internal/kittest"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // helperVariable makes this test program one that the tests run.
 const helperVariable = "ANTIPHON_TOOLKIT_HELPER"
@@ -61,7 +65,7 @@ func init() {
 }
 
 // commandKit has the command tool alone.
-func commandKit(t *testing.T, options CommandOptions) *kit {
+func commandKit(t *testing.T, options Options) *kittest.Kit {
 	t.Helper()
 	k := kittest.New(t)
 	options.Env = append(options.Env, helperVariable+"=1")
@@ -71,18 +75,18 @@ func commandKit(t *testing.T, options CommandOptions) *kit {
 }
 
 // helper is a call of this test program.
-func helper(t *testing.T, words ...string) args {
+func helper(t *testing.T, words ...string) kittest.Args {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return args{"command": append([]string{self}, words...)}
+	return kittest.Args{"command": append([]string{self}, words...)}
 }
 
 // A2: a program gets its arguments as they are.
 func TestCommandArguments(t *testing.T) {
-	k := commandKit(t, CommandOptions{})
+	k := commandKit(t, Options{})
 	for _, words := range [][]string{{}, {""}, {"a b", "$HOME", "*", "; rm x", "`x`", "'", `"`, "é", "-c", "a\nb"}} {
 		if got, want := k.OK("run_command", helper(t, append([]string{"args"}, words...)...)), fmt.Sprintf("%q", words); got != want {
 			t.Errorf("got %s, want %s", got, want)
@@ -95,7 +99,7 @@ func TestCommandEnvironment(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "secret-1")
 	t.Setenv("MY_SETTING", "handed on")
 	t.Setenv("UNKNOWN_VARIABLE", "secret-2")
-	k := commandKit(t, CommandOptions{Env: []string{"MY_SETTING", "NOT_SET_ANYWHERE", "GIVEN=a=b"}})
+	k := commandKit(t, Options{Env: []string{"MY_SETTING", "NOT_SET_ANYWHERE", "GIVEN=a=b"}})
 	got := "\n" + k.OK("run_command", helper(t, "env")) + "\n"
 	for _, want := range []string{"\nMY_SETTING=handed on\n", "\nGIVEN=a=b\n", "\nTERM=dumb\n", "\nPATH=", "\nPWD="} {
 		if !strings.Contains(got, want) {
@@ -106,7 +110,7 @@ func TestCommandEnvironment(t *testing.T) {
 		t.Error(got)
 	}
 	for _, bad := range []string{"OPENAI_API_KEY", "GITHUB_TOKEN", "db_password", "", "=x", "A\x00"} {
-		if _, err := RunCommand("run_command", k.Files, CommandOptions{Env: []string{bad}}); err == nil {
+		if _, err := RunCommand("run_command", k.Files, Options{Env: []string{bad}}); err == nil {
 			t.Errorf("%q was taken", bad)
 		}
 	}
@@ -114,7 +118,7 @@ func TestCommandEnvironment(t *testing.T) {
 
 // A1, A2: a command runs in a root.
 func TestCommandDirectory(t *testing.T) {
-	k := commandKit(t, CommandOptions{})
+	k := commandKit(t, Options{})
 	k.Write("sub/f", "x")
 	k.Symlink(t.TempDir(), "out")
 	real, err := filepath.EvalSymlinks(k.Dir)
@@ -140,7 +144,7 @@ func TestCommandDirectory(t *testing.T) {
 
 // T4: a failure has its exit code, and both outputs.
 func TestCommandFailure(t *testing.T) {
-	k := commandKit(t, CommandOptions{})
+	k := commandKit(t, Options{})
 	o := k.Call("run_command", helper(t, "both"))
 	want := "status:\nerror\n\ntoolName:\nrun_command\n\nerror:\nthe command failed with exit code 3\n\noutput:\nstdout:\nto stdout\nstderr:\nto stderr"
 	if got := o.Content.Display(); got != want || !o.Failed {
@@ -152,7 +156,7 @@ func TestCommandFailure(t *testing.T) {
 	if got := k.OK("run_command", helper(t, "input")); got != "0 <nil>" {
 		t.Errorf("stdin: %q", got)
 	}
-	for want, a := range map[string]args{
+	for want, a := range map[string]kittest.Args{
 		`cannot run "no-such-program": no such program in the directories of PATH`: {"command": []string{"no-such-program"}},
 		"no shell takes the text apart":                                            {"command": []string{"ls -l"}},
 		"the command is empty":                                                     {"command": []string{}},
@@ -170,7 +174,7 @@ func TestCommandFailure(t *testing.T) {
 func TestCommandLongOutput(t *testing.T) {
 	line := strings.Repeat("é", 500) + "\n"
 	want := "stdout:\n" + strings.Repeat(line, 2000) + "stderr:\n" + strings.Repeat(line, 2000)
-	k := commandKit(t, CommandOptions{Keep: 1001})
+	k := commandKit(t, Options{Keep: 1001})
 	o := k.Shaped("run_command", helper(t, "much"), tool.Shape{Limit: tool.Limit{}})
 	if o.Content.Text != want {
 		t.Errorf("without a limit: %d bytes, want %d", len(o.Content.Text), len(want))
@@ -194,7 +198,7 @@ func TestCommandLongOutput(t *testing.T) {
 func TestCommandWithoutRoom(t *testing.T) {
 	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "none"))
 	t.Setenv("TMP", filepath.Join(t.TempDir(), "none"))
-	got := commandKit(t, CommandOptions{Keep: 1000}).OK("run_command", helper(t, "much"))
+	got := commandKit(t, Options{Keep: 1000}).OK("run_command", helper(t, "much"))
 	if last := got[strings.LastIndexByte(got, '\n')+1:]; last != fmt.Sprintf("[the command put out %d bytes in all; %d of them are lost and cannot be read again]", 4000*1001, 4000*1001-2*(1000+1000)) {
 		t.Errorf("the end says %q", last)
 	}
@@ -205,7 +209,7 @@ func TestCommandWithoutRoom(t *testing.T) {
 
 // A2: a command that puts out too much is ended.
 func TestCommandOutputLimit(t *testing.T) {
-	k := commandKit(t, CommandOptions{MaxOutput: 1 << 20})
+	k := commandKit(t, Options{MaxOutput: 1 << 20})
 	o := k.Call("run_command", helper(t, "endless"))
 	if o.Error != "the command was stopped after it had put out 1048576 bytes, the limit, with all its processes" || !strings.Contains(o.Content.Display(), "xxx") {
 		t.Errorf("%s", o.Error)
@@ -214,7 +218,7 @@ func TestCommandOutputLimit(t *testing.T) {
 
 // A2: time is bounded; what was put out until then is kept.
 func TestCommandTimeout(t *testing.T) {
-	k := commandKit(t, CommandOptions{Timeout: 300 * time.Millisecond})
+	k := commandKit(t, Options{Timeout: 300 * time.Millisecond})
 	for _, seconds := range []int{0, 1000} { // more than there is, is not given
 		a := helper(t, "hang")
 		if seconds > 0 {
@@ -227,7 +231,7 @@ func TestCommandTimeout(t *testing.T) {
 	}
 	// On a busy machine a program needs a while to say anything.
 	for seconds := 1; ; seconds *= 2 {
-		k = commandKit(t, CommandOptions{})
+		k = commandKit(t, Options{})
 		a := helper(t, "hang")
 		a["timeout"] = seconds
 		o := k.Call("run_command", a)
@@ -245,7 +249,7 @@ func TestCommandLiveAndCancel(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var told atomic.Value
-	k := commandKit(t, CommandOptions{Live: func(call tool.Call, stderr bool, text []byte) {
+	k := commandKit(t, Options{Live: func(call tool.Call, stderr bool, text []byte) {
 		told.Store(fmt.Sprint(call.ID, stderr, string(text)))
 		cancel()
 	}})
@@ -260,7 +264,7 @@ func TestCommandLiveAndCancel(t *testing.T) {
 
 // A panic of the one who is told is not one of the program.
 func TestCommandLivePanic(t *testing.T) {
-	k := commandKit(t, CommandOptions{Live: func(tool.Call, bool, []byte) { panic("x") }})
+	k := commandKit(t, Options{Live: func(tool.Call, bool, []byte) { panic("x") }})
 	if got := k.OK("run_command", helper(t, "args", "a")); got != `["a"]` {
 		t.Errorf("%s", got)
 	}
@@ -270,17 +274,17 @@ func TestCommandLivePanic(t *testing.T) {
 func TestCommandMemory(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		k := kittest.New(t)
-		if _, err := RunCommand("run_command", k.Files, CommandOptions{Memory: 1 << 30}); err == nil {
+		if _, err := RunCommand("run_command", k.Files, Options{Memory: 1 << 30}); err == nil {
 			t.Error("a limit was promised that is not kept")
 		}
 		return
 	}
-	k := commandKit(t, CommandOptions{Memory: 256 << 20})
-	if got := strings.TrimSpace(k.OK("run_command", args{"command": []string{"sh", "-c", "ulimit -v; exec sh -c 'ulimit -v'"}})); got != "262144\n262144" {
+	k := commandKit(t, Options{Memory: 256 << 20})
+	if got := strings.TrimSpace(k.OK("run_command", kittest.Args{"command": []string{"sh", "-c", "ulimit -v; exec sh -c 'ulimit -v'"}})); got != "262144\n262144" {
 		t.Errorf("%q", got)
 	}
-	k.Fails("run_command", args{"command": []string{"dd", "if=/dev/zero", "of=/dev/null", "bs=1G", "count=1"}}, "the command failed with exit code 1")
-	if got := k.OK("run_command", args{"command": []string{"printf", "%s|", "a b", "$x", "-c"}}); got != "a b|$x|-c|" {
+	k.Fails("run_command", kittest.Args{"command": []string{"dd", "if=/dev/zero", "of=/dev/null", "bs=1G", "count=1"}}, "the command failed with exit code 1")
+	if got := k.OK("run_command", kittest.Args{"command": []string{"printf", "%s|", "a b", "$x", "-c"}}); got != "a b|$x|-c|" {
 		t.Errorf("%s", got)
 	}
 }
@@ -289,7 +293,7 @@ func TestCommandMemory(t *testing.T) {
 // is denied even if it is asked to.
 func TestCommandApproval(t *testing.T) {
 	k := kittest.New(t)
-	c, err := RunCommand("run_command", k.Files, CommandOptions{Policy: CommandPolicy{Allow: []CommandRule{{"go", "version"}}, Deny: []CommandRule{{"rm"}}}})
+	c, err := RunCommand("run_command", k.Files, Options{Policy: Policy{Allow: []Rule{{"go", "version"}}, Deny: []Rule{{"rm"}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -314,7 +318,7 @@ func TestCommandApproval(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.Write("x", "")
-	k.Fails("run_command", args{"command": []string{"nice", "rm", "x"}}, `the command was refused and not run: the rule "rm" denies "rm x"`)
+	k.Fails("run_command", kittest.Args{"command": []string{"nice", "rm", "x"}}, `the command was refused and not run: the rule "rm" denies "rm x"`)
 	k.Content("x")
 	// What could be read in two ways is not run, whatever was approved.
 	for _, arguments := range []string{`{"command":["rm","x"],"command":["go","version"]}`, `{"command":["go","version"],"command":["rm","x"]}`, `{"command":["rm","x"],"Command":["go","version"]}`, `{"command":["go","version"],"Command":["rm","x"]}`} {
@@ -323,10 +327,10 @@ func TestCommandApproval(t *testing.T) {
 		}
 	}
 	k.Content("x")
-	if _, err := RunCommand("run_command", k.Files, CommandOptions{Policy: CommandPolicy{Ask: []CommandRule{{}}}}); err == nil {
+	if _, err := RunCommand("run_command", k.Files, Options{Policy: Policy{Ask: []Rule{{}}}}); err == nil {
 		t.Error("an empty rule was taken")
 	}
-	if _, err := RunCommand("run_command", k.Files, CommandOptions{Timeout: -1}); err == nil {
+	if _, err := RunCommand("run_command", k.Files, Options{Timeout: -1}); err == nil {
 		t.Error("a negative limit was taken")
 	}
 }
@@ -339,15 +343,15 @@ func TestCommandRemembered(t *testing.T) {
 	}
 	k := kittest.New(t)
 	for _, shell := range []bool{false, true} {
-		c, err := RunCommand("run_command", k.Files, CommandOptions{Shell: shell, Policy: CommandPolicy{Deny: []CommandRule{{"dd"}}}})
+		c, err := RunCommand("run_command", k.Files, Options{Shell: shell, Policy: Policy{Deny: []Rule{{"dd"}}}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		call := func(words ...string) tool.Call {
 			if shell {
-				return tool.Call{Name: "run_command", Arguments: kittest.JSON(t, args{"command": strings.Join(words, " ")})}
+				return tool.Call{Name: "run_command", Arguments: kittest.JSON(t, kittest.Args{"command": strings.Join(words, " ")})}
 			}
-			return tool.Call{Name: "run_command", Arguments: kittest.JSON(t, args{"command": words})}
+			return tool.Call{Name: "run_command", Arguments: kittest.JSON(t, kittest.Args{"command": words})}
 		}
 		rules := c.Suggest(call("env", "ls"))
 		if len(rules) != 1 || strings.Join(rules[0].Prefix, " ") != "ls" || rules[0].Verdict != session.Allow {
@@ -383,7 +387,7 @@ func TestCommandRemembered(t *testing.T) {
 
 // Calls may run at once; each has its own output.
 func TestCommandsAtOnce(t *testing.T) {
-	k := commandKit(t, CommandOptions{})
+	k := commandKit(t, Options{})
 	var wg sync.WaitGroup
 	for i := range 8 {
 		a := helper(t, "args", fmt.Sprint(i))

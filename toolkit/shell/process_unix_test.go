@@ -3,7 +3,7 @@
 
 //go:build unix
 
-package toolkit
+package shell
 
 import (
 	"errors"
@@ -19,8 +19,8 @@ import (
 	"github.com/antiphon-go/antiphon/toolkit/internal/kittest"
 )
 
-func sh(script string, more ...string) args {
-	return args{"command": append([]string{"sh", "-c", script}, more...)}
+func sh(script string, more ...string) kittest.Args {
+	return kittest.Args{"command": append([]string{"sh", "-c", script}, more...)}
 }
 
 // gone waits until a process has ended.
@@ -50,7 +50,7 @@ func zombie(pid int) bool {
 // A2: the whole group is ended, grandchildren too.
 func TestCommandGroup(t *testing.T) {
 	for limit := 500 * time.Millisecond; ; limit *= 2 { // until the machine lets them start
-		k := commandKit(t, CommandOptions{Timeout: limit})
+		k := commandKit(t, Options{Timeout: limit})
 		k.Write("pid", "")
 		k.Write("pid2", "")
 		o := k.Call("run_command", sh("sleep 1000 & echo $! > pid; sh -c 'sleep 1000 & echo $! > pid2; wait'"))
@@ -69,7 +69,7 @@ func TestCommandGroup(t *testing.T) {
 
 // A2: what is left in the background neither holds the call up nor stays.
 func TestCommandBackground(t *testing.T) {
-	k := commandKit(t, CommandOptions{})
+	k := commandKit(t, Options{})
 	o := k.Call("run_command", sh("echo begun; sleep 1000 & echo $! > pid"))
 	if got := o.Content.Display(); o.Failed || got != "begun\n[processes that the command left in the background were ended]" {
 		t.Errorf("%s", got)
@@ -85,7 +85,7 @@ func TestCommandBackground(t *testing.T) {
 // What makes itself a session of its own is out of reach; it does not hold the
 // call up either.
 func TestCommandEscaped(t *testing.T) {
-	k := commandKit(t, CommandOptions{})
+	k := commandKit(t, Options{})
 	o := k.Call("run_command", sh("command -v setsid >/dev/null || exit 9; setsid sh -c 'echo $$ > pid; exec sleep 1000' & while [ ! -s pid ]; do sleep 0.05; done; echo done"))
 	if strings.Contains(o.Error, "exit code 9") {
 		t.Skip("there is no setsid here")
@@ -102,34 +102,34 @@ func TestCommandEscaped(t *testing.T) {
 
 // A program ended by a signal has failed.
 func TestCommandSignal(t *testing.T) {
-	k := commandKit(t, CommandOptions{})
+	k := commandKit(t, Options{})
 	k.Fails("run_command", sh("echo x; kill -TERM $$"), "the command was ended by the system (signal: terminated)")
 }
 
 // There is no terminal to ask at, and endless output is ended.
 func TestCommandRealPrograms(t *testing.T) {
-	k := commandKit(t, CommandOptions{MaxOutput: 1 << 18, Keep: 100})
+	k := commandKit(t, Options{MaxOutput: 1 << 18, Keep: 100})
 	k.Fails("run_command", sh("exec 3</dev/tty"), "the command failed with exit code")
-	k.Fails("run_command", args{"command": []string{"yes"}}, "it had put out 262144 bytes")
-	if got := k.OK("run_command", args{"command": []string{"env", "printf", "%s|", "$HOME", "a b"}}); got != "$HOME|a b|" {
+	k.Fails("run_command", kittest.Args{"command": []string{"yes"}}, "it had put out 262144 bytes")
+	if got := k.OK("run_command", kittest.Args{"command": []string{"env", "printf", "%s|", "$HOME", "a b"}}); got != "$HOME|a b|" {
 		t.Errorf("%s", got)
 	}
 }
 
 // A2: a shell reads the text only where that is declared.
 func TestCommandShell(t *testing.T) {
-	k := commandKit(t, CommandOptions{Shell: true, Policy: CommandPolicy{Allow: []CommandRule{{"wc"}}, Deny: []CommandRule{{"rm"}}}})
-	if got := strings.TrimSpace(k.OK("run_command", args{"command": "printf 'a\nb\n' | wc -l"})); got != "2" {
+	k := commandKit(t, Options{Shell: true, Policy: Policy{Allow: []Rule{{"wc"}}, Deny: []Rule{{"rm"}}}})
+	if got := strings.TrimSpace(k.OK("run_command", kittest.Args{"command": "printf 'a\nb\n' | wc -l"})); got != "2" {
 		t.Errorf("%s", got)
 	}
 	k.Write("x", "")
-	k.Fails("run_command", args{"command": "echo $(r\\m x)"}, `the rule "rm" denies "rm x"`)
+	k.Fails("run_command", kittest.Args{"command": "echo $(r\\m x)"}, `the rule "rm" denies "rm x"`)
 	k.Content("x")
-	k.Fails("run_command", args{"command": "  "}, "the command is empty")
-	k.Fails("run_command", args{"command": "echo out; echo err >&2; exit 4"}, "the command failed with exit code 4")
+	k.Fails("run_command", kittest.Args{"command": "  "}, "the command is empty")
+	k.Fails("run_command", kittest.Args{"command": "echo out; echo err >&2; exit 4"}, "the command failed with exit code 4")
 	tl, _ := k.Set.Lookup("run_command")
 	for script, want := range map[string]Decision{"printf x | wc": Allowed, "env rm x": Denied, "$x": Asked, "ls": Unruled} {
-		got, _ := tl.(*Command).Approval(tool.Call{Arguments: kittest.JSON(t, args{"command": script})}, nil)
+		got, _ := tl.(*Command).Approval(tool.Call{Arguments: kittest.JSON(t, kittest.Args{"command": script})}, nil)
 		if got != string(want) {
 			t.Errorf("%s: %q, want %q", script, got, want)
 		}
@@ -139,17 +139,17 @@ func TestCommandShell(t *testing.T) {
 // A program in a root is found from the directory that the command runs in, and
 // one that another program put there is not taken for one of PATH.
 func TestCommandOwnProgram(t *testing.T) {
-	k := commandKit(t, CommandOptions{})
+	k := commandKit(t, Options{})
 	path := k.Write("bin/tool", "#!/bin/sh\necho mine\n")
 	if err := os.Chmod(path, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if got := k.OK("run_command", args{"command": []string{"./tool"}, "directory": "bin"}); got != "mine\n" {
+	if got := k.OK("run_command", kittest.Args{"command": []string{"./tool"}, "directory": "bin"}); got != "mine\n" {
 		t.Errorf("%q", got)
 	}
-	k.Fails("run_command", args{"command": []string{"tool"}, "directory": "bin"}, "no such program in the directories of PATH")
+	k.Fails("run_command", kittest.Args{"command": []string{"tool"}, "directory": "bin"}, "no such program in the directories of PATH")
 	t.Setenv("PATH", "."+string(filepath.ListSeparator)+filepath.Join(k.Dir, "bin"))
-	c, err := RunCommand("run_command", k.Files, CommandOptions{Policy: CommandPolicy{Allow: []CommandRule{{"tool"}}}})
+	c, err := RunCommand("run_command", k.Files, Options{Policy: Policy{Allow: []Rule{{"tool"}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
