@@ -4,6 +4,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -30,8 +31,8 @@ func (s *Server) chat(c *call) *Error {
 		return wrong
 	}
 	j.keep = false
-	j.w.admit = func(id string) string {
-		j.id = "chatcmpl-" + name(id)
+	j.w.admit = func(wish string) string {
+		j.id = "chatcmpl-" + name(cmp.Or(wish, j.w.response.ID))
 		return j.id
 	}
 	if isSet(r.Stream) {

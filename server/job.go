@@ -88,17 +88,20 @@ func (s *Server) respond(j *job) (err error) {
 	return s.Backend.Respond(j.ctx, j.r, j.w)
 }
 
-// admit makes the id of a response its own among those that are kept.
-func (s *Server) admit(j *job, id string) string {
+// admit settles the id of a response. One that the backend wished for may be taken
+// by another response that is kept.
+func (s *Server) admit(j *job, wish string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	j.id = id
+	j.id = cmp.Or(wish, j.w.response.ID)
 	if !j.keep {
-		return id
+		return j.id
 	}
-	if _, err := s.store().Get(j.ctx, id); s.jobs[id] != nil || err == nil {
-		s.again++
-		j.id = fmt.Sprintf("%s_%d", id, s.again)
+	if wish != "" {
+		if _, err := s.store().Get(j.ctx, wish); s.jobs[wish] != nil || err == nil {
+			s.again++
+			j.id = fmt.Sprintf("%s_%d", wish, s.again)
+		}
 	}
 	if s.jobs == nil {
 		s.jobs = map[string]*job{}

@@ -56,11 +56,6 @@ const defaultMaxBody = 256 << 20
 // what a client is configured with; it ends in /v1. Stop ends running requests,
 // waits for them, and may be called more than once.
 func (s *Server) Start() (baseURL string, stop func(), err error) {
-	return s.StartHandler(s)
-}
-
-// StartHandler is like [Server.Start], but requests go to h, a handler around s.
-func (s *Server) StartHandler(h http.Handler) (baseURL string, stop func(), err error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", nil, err
@@ -70,7 +65,7 @@ func (s *Server) StartHandler(h http.Handler) (baseURL string, stop func(), err 
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if s.enter() {
 				defer s.running.Done()
-				h.ServeHTTP(w, r)
+				s.ServeHTTP(w, r)
 			}
 		}),
 		ReadHeaderTimeout: 30 * time.Second,

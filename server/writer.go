@@ -40,7 +40,7 @@ type Writer struct {
 
 	// Set by a Server:
 	queued bool                   // the response waits before it begins
-	admit  func(id string) string // chooses the final id of the response
+	admit  func(id string) string // makes the id of the response of what Begin was given
 	clock  func() float64         // for completed_at
 }
 
@@ -84,10 +84,10 @@ func (w *Writer) Begin(id string) error {
 	if w.response.Status != "" {
 		return w.err
 	}
-	w.response.ID = cmp.Or(id, w.response.ID)
 	if w.admit != nil {
-		w.response.ID = w.admit(w.response.ID)
+		id = w.admit(id)
 	}
+	w.response.ID = cmp.Or(id, w.response.ID)
 	w.response.Status = item.StatusInProgress
 	if w.queued {
 		w.response.Status = item.StatusQueued
