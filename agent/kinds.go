@@ -61,12 +61,12 @@ func CallOf(it item.Item) (tool.Call, error) {
 		if s.Environment != nil && s.Environment.Type != item.EnvironmentLocal {
 			return tool.Call{}, fmt.Errorf("it is for the environment %q, which is not here", s.Environment.Type)
 		}
-		fallthrough
-	case item.TypeApplyPatchCall, item.TypeLocalShellCall:
-		name, with := plan.CalledBy(it)
-		return tool.Call{ID: it.CallID(), Kind: it.Type(), Name: name, Arguments: string(with)}, nil
 	}
-	return tool.Call{}, fmt.Errorf("no tool runs for an item of type %s", it.Type())
+	if it.Type().Tool() == "" {
+		return tool.Call{}, fmt.Errorf("no tool runs for an item of type %s", it.Type())
+	}
+	name, with := plan.CalledBy(it)
+	return tool.Call{ID: it.CallID(), Kind: it.Type(), Name: name, Arguments: string(with)}, nil
 }
 
 // answerTo puts what a tool returned into the item that answers its call. Those

@@ -224,6 +224,8 @@ func TestNonsenseItem(t *testing.T) {
 		"AppendClientEvent":       item.AppendClientEvent,
 		"Assistant":               item.Assistant,
 		"Call":                    item.Call,
+		"CallKindOf":              item.CallKindOf,
+		"CallKinds":               item.CallKinds,
 		"ChooseAllowed":           item.ChooseAllowed,
 		"ChooseCustom":            item.ChooseCustom,
 		"ChooseFunction":          item.ChooseFunction,

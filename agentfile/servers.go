@@ -253,14 +253,10 @@ func nameOf(t tool.Tool) string {
 		return def.Name
 	case *item.CustomTool:
 		return def.Name
-	case *item.ApplyPatchTool:
-		return item.TypeApplyPatchCall.Tool()
-	case *item.ShellTool:
-		return item.TypeShellCall.Tool()
-	case *item.LocalShellTool:
-		return item.TypeLocalShellCall.Tool()
+	default:
+		kind, _ := item.CallKindOf(def)
+		return kind.Tool
 	}
-	return ""
 }
 
 // authorize reads the client's id and secret out of the variables that the

@@ -77,3 +77,26 @@ func TestCheckPairing(t *testing.T) {
 		}
 	}
 }
+
+// The judge has a table of its own, so that one mistake does not excuse another.
+// Both must know the same kinds.
+func TestCheckPairingKnowsAllKinds(t *testing.T) {
+	for _, kind := range item.CallKinds() {
+		call, err := item.ParseString(`{"type":"` + string(kind.Call) + `","id":"c1","call_id":"c1","execution":"client"}`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		output, err := item.ParseString(`{"type":"` + string(kind.Output) + `","id":"c1","call_id":"c1","approval_request_id":"c1","execution":"client"}`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := agenttest.CheckPairing(call, output); err != nil {
+			t.Errorf("%s with its output: %v", kind.Call, err)
+		}
+		for _, wrong := range [][]item.Item{{call}, {output}, {output, call}, {call, output, output}} {
+			if agenttest.CheckPairing(wrong...) == nil {
+				t.Errorf("%s: %v is not refused", kind.Call, wrong)
+			}
+		}
+	}
+}

@@ -103,13 +103,13 @@ func (p *printer) asked(it item.Item) asked {
 			break
 		}
 		o := v.Operation
-		return asked{"apply_patch", p.line(words(o.Type)+" "+o.Path, 100), func() { p.patch(o) }}
+		return asked{it.Type().Tool(), p.line(words(o.Type)+" "+o.Path, 100), func() { p.patch(o) }}
 	case *item.ShellCall:
 		if v.Action == nil {
 			break
 		}
 		text := strings.Join(v.Action.Commands, "\n")
-		return asked{"shell", p.line(text, 100), func() { p.verbatim("Commands", text) }}
+		return asked{it.Type().Tool(), p.line(text, 100), func() { p.verbatim("Commands", text) }}
 	case *item.LocalShellCall:
 		if v.Action == nil {
 			break
@@ -138,7 +138,7 @@ func (p *printer) inputPreview(s string) string {
 }
 
 func (p *printer) askedJSON(it item.Item) asked {
-	return asked{cmp.Or(it.Name(), words(string(it.Type()))), "", func() { p.value("", it.JSON()) }}
+	return asked{cmp.Or(it.Name(), it.Type().Tool(), words(string(it.Type()))), "", func() { p.value("", it.JSON()) }}
 }
 
 // arguments shows the arguments of a function: a list of names and values if

@@ -142,45 +142,6 @@ func Output(callID string, out Content) (Item, error) {
 	return New(&FunctionCallOutput{CallID: callID, Output: out})
 }
 
-// answers names the type of call that each type of output answers.
-var answers = map[Type]Type{
-	TypeFunctionCallOutput:   TypeFunctionCall,
-	TypeCustomToolCallOutput: TypeCustomToolCall,
-	TypeLocalShellCallOutput: TypeLocalShellCall,
-	TypeShellCallOutput:      TypeShellCall,
-	TypeApplyPatchCallOutput: TypeApplyPatchCall,
-	TypeComputerCallOutput:   TypeComputerCall,
-	TypeToolSearchOutput:     TypeToolSearchCall,
-	TypeMCPApprovalResponse:  TypeMCPApprovalRequest,
-}
-
-// Answers returns the type of calls that items of type t answer. It is "" for a
-// type that is not an output's.
-func (t Type) Answers() Type { return answers[t] }
-
-// Tool returns the name by which policies and people know the API's own tool that
-// calls of type t are for, if such calls can be run by a client, or "": an
-// [*ApplyPatchTool] is apply_patch, a [*ShellTool] shell, a [*LocalShellTool]
-// local_shell.
-func (t Type) Tool() string {
-	switch t {
-	case TypeApplyPatchCall:
-		return "apply_patch"
-	case TypeShellCall:
-		return "shell"
-	case TypeLocalShellCall:
-		return "local_shell"
-	}
-	return ""
-}
-
-// Answers reports whether the item is an output for call: of its kind, and with
-// its call id.
-func (it Item) Answers(call Item) bool {
-	wanted := it.Type().Answers()
-	return wanted != "" && wanted == call.Type() && it.CallID() == call.CallID()
-}
-
 // Instructs reports whether the item is a message of the system or the developer:
 // what a program says about the conversation, and nobody in it.
 func (it Item) Instructs() bool {
@@ -206,40 +167,4 @@ func (it Item) SaysNothing() bool {
 	}
 	m, err := As[Message](it)
 	return err == nil && strings.TrimSpace(m.Content.Display()) == ""
-}
-
-// OutputFor returns the output item that answers call, of the kind that the
-// call's type wants. It reports false for kinds that take no text: a computer
-// call, and an item the client need not answer. An MCP approval request is
-// answered with a refusal that gives the text as its reason.
-func OutputFor(call Item, out Content) (Item, bool, error) {
-	if !call.IsCall() {
-		return Item{}, false, nil
-	}
-	v := outputFor(call.Type(), call.CallID(), out)
-	if v == nil {
-		return Item{}, false, nil
-	}
-	it, err := New(v)
-	return it, err == nil, err
-}
-
-func outputFor(call Type, id string, out Content) Value {
-	switch call {
-	case TypeFunctionCall:
-		return &FunctionCallOutput{CallID: id, Output: out}
-	case TypeCustomToolCall:
-		return &CustomToolCallOutput{CallID: id, Output: out}
-	case TypeMCPApprovalRequest:
-		return &MCPApprovalResponse{ApprovalRequestID: id, Reason: clean(out.Display())}
-	case TypeApplyPatchCall:
-		return &ApplyPatchCallOutput{CallID: id, Status: StatusFailed, Output: clean(out.Display())}
-	case TypeLocalShellCall:
-		return &LocalShellCallOutput{ID: id, Output: clean(out.Display())}
-	case TypeShellCall:
-		return &ShellCallOutput{CallID: id, Output: []ShellOutput{{Stderr: clean(out.Display()), Outcome: ShellExit(1)}}}
-	case TypeToolSearchCall:
-		return &ToolSearchOutput{CallID: id, Execution: ExecutionClient}
-	}
-	return nil
 }

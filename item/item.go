@@ -265,21 +265,6 @@ func (it Item) text(name string) string {
 // ID returns the id member, or "".
 func (it Item) ID() string { return it.text("id") }
 
-// CallID returns the call_id member, or "". For an MCP approval it is the id
-// of the request, which is what pairs the two; for the deprecated local shell
-// it is the id of the call. See rule P5: never the id of a function call.
-func (it Item) CallID() string {
-	switch it.typ {
-	case TypeMCPApprovalRequest:
-		return it.text("id")
-	case TypeMCPApprovalResponse:
-		return it.text("approval_request_id")
-	case TypeLocalShellCallOutput:
-		return it.text("id")
-	}
-	return it.text("call_id")
-}
-
 // Name returns the name member, or "": the tool that a call names.
 func (it Item) Name() string { return it.text("name") }
 
@@ -288,31 +273,6 @@ func (it Item) Role() Role { return Role(it.text("role")) }
 
 // Status returns the status member, or "".
 func (it Item) Status() string { return it.text("status") }
-
-// IsCall reports whether the item is a call that the client must answer.
-func (it Item) IsCall() bool {
-	switch it.typ {
-	case TypeFunctionCall, TypeCustomToolCall, TypeLocalShellCall, TypeShellCall,
-		TypeApplyPatchCall, TypeComputerCall, TypeMCPApprovalRequest:
-		return true
-	case TypeToolSearchCall:
-		return it.text("execution") == "client"
-	}
-	return false
-}
-
-// IsOutput reports whether the item answers a call of the kind that [Item.IsCall]
-// names.
-func (it Item) IsOutput() bool {
-	switch it.typ {
-	case TypeFunctionCallOutput, TypeCustomToolCallOutput, TypeLocalShellCallOutput, TypeShellCallOutput,
-		TypeApplyPatchCallOutput, TypeComputerCallOutput, TypeMCPApprovalResponse:
-		return true
-	case TypeToolSearchOutput:
-		return it.text("execution") == "client"
-	}
-	return false
-}
 
 // Decode returns a copy of the item in the struct of its type, or [*Unknown].
 // The error is a [*ShapeError] with the item's type and call_id.

@@ -9,16 +9,8 @@ func newValue(t Type) Value {
 	switch t {
 	case TypeMessage:
 		return new(Message)
-	case TypeFunctionCall:
-		return new(FunctionCall)
-	case TypeFunctionCallOutput:
-		return new(FunctionCallOutput)
 	case TypeReasoning:
 		return new(Reasoning)
-	case TypeCustomToolCall:
-		return new(CustomToolCall)
-	case TypeCustomToolCallOutput:
-		return new(CustomToolCallOutput)
 	case TypeItemReference:
 		return new(ItemReference)
 	case TypeCompaction:
@@ -29,51 +21,10 @@ func newValue(t Type) Value {
 		return new(Program)
 	case TypeProgramOutput:
 		return new(ProgramOutput)
-	}
-	if v := newClientCall(t); v != nil {
-		return v
-	}
-	return newHosted(t)
-}
-
-// newClientCall is newValue for what a client answers and its answers.
-func newClientCall(t Type) Value {
-	switch t {
-	case TypeComputerCall:
-		return new(ComputerCall)
-	case TypeComputerCallOutput:
-		return new(ComputerCallOutput)
-	case TypeLocalShellCall:
-		return new(LocalShellCall)
-	case TypeLocalShellCallOutput:
-		return new(LocalShellCallOutput)
-	case TypeShellCall:
-		return new(ShellCall)
-	case TypeShellCallOutput:
-		return new(ShellCallOutput)
-	case TypeApplyPatchCall:
-		return new(ApplyPatchCall)
-	case TypeApplyPatchCallOutput:
-		return new(ApplyPatchCallOutput)
-	case TypeMCPApprovalRequest:
-		return new(MCPApprovalRequest)
-	case TypeMCPApprovalResponse:
-		return new(MCPApprovalResponse)
-	}
-	return nil
-}
-
-// newHosted is newValue for what endpoints do themselves.
-func newHosted(t Type) Value {
-	switch t {
 	case TypeFileSearchCall:
 		return new(FileSearchCall)
 	case TypeWebSearchCall:
 		return new(WebSearchCall)
-	case TypeToolSearchCall:
-		return new(ToolSearchCall)
-	case TypeToolSearchOutput:
-		return new(ToolSearchOutput)
 	case TypeAdditionalTools:
 		return new(AdditionalTools)
 	case TypeImageGenerationCall:
@@ -84,6 +35,9 @@ func newHosted(t Type) Value {
 		return new(MCPListTools)
 	case TypeMCPCall:
 		return new(MCPCall)
+	}
+	if k := kindOf(t); k != nil {
+		return k.newValue(t)
 	}
 	return nil
 }

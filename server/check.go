@@ -169,18 +169,6 @@ func CheckPairs(items []item.Item) error {
 	return nil
 }
 
-// outputTypes names the type that answers each type of call.
-var outputTypes = map[item.Type]item.Type{
-	item.TypeFunctionCall:       item.TypeFunctionCallOutput,
-	item.TypeCustomToolCall:     item.TypeCustomToolCallOutput,
-	item.TypeLocalShellCall:     item.TypeLocalShellCallOutput,
-	item.TypeShellCall:          item.TypeShellCallOutput,
-	item.TypeApplyPatchCall:     item.TypeApplyPatchCallOutput,
-	item.TypeComputerCall:       item.TypeComputerCallOutput,
-	item.TypeToolSearchCall:     item.TypeToolSearchOutput,
-	item.TypeMCPApprovalRequest: item.TypeMCPApprovalResponse,
-}
-
 // pairing walks over a history and finds calls and outputs that do not belong
 // together.
 type pairing struct {
@@ -237,7 +225,7 @@ func (p *pairing) call(i int, it item.Item) *Error {
 	if p.calls[id] != nil {
 		return Invalid("invalid_value", at, "Invalid '%s': a second call has the call_id %s.", at, id)
 	}
-	c := &pair{index: i, id: id, want: outputTypes[it.Type()]}
+	c := &pair{index: i, id: id, want: it.Type().Output()}
 	p.calls[id] = c
 	p.order = append(p.order, c)
 	return nil

@@ -61,12 +61,11 @@ func withCallID(it item.Item, id string) (item.Item, bool) {
 }
 
 func renamed(it item.Item, id string) (item.Item, bool) {
-	switch it.Type() {
-	case item.TypeFunctionCall, item.TypeFunctionCallOutput, item.TypeCustomToolCall, item.TypeCustomToolCallOutput:
-		changed, err := it.With("call_id", item.Quote(id))
-		return changed, err == nil
+	if kind, _ := it.Type().CallKind(); !kind.Renames {
+		return it, false
 	}
-	return it, false
+	changed, err := it.With("call_id", item.Quote(id))
+	return changed, err == nil
 }
 
 func edited[T any, P interface {

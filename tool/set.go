@@ -71,7 +71,8 @@ func newEntry(t Tool) (*entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &entry{name: name, tool: t, def: def, kind: callKindOf(def), traits: TraitsOf(t)}
+	kind, _ := item.CallKindOf(def)
+	e := &entry{name: name, tool: t, def: def, kind: kind.Call, traits: TraitsOf(t)}
 	f, isFunction := def.(*item.FunctionTool)
 	if !isFunction {
 		return e, nil
@@ -183,4 +184,15 @@ func (s *Set) notFound(call Call) string {
 		text += fmt.Sprintf(" does not take items of type %s here, but is called like any function", call.Kind)
 	}
 	return text + ". Available: " + strings.Join(s.Names(), ", ")
+}
+
+// Kinds returns the types of the calls of the API's own tools that are in the
+// set.
+func (s *Set) Kinds() (kinds []item.Type) {
+	for _, e := range s.list() {
+		if e.kind != "" {
+			kinds = append(kinds, e.kind)
+		}
+	}
+	return kinds
 }

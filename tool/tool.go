@@ -154,7 +154,8 @@ func nameOf(def item.Tool) (string, error) {
 		}
 		name = d.Name
 	default:
-		if name = nameOfHosted(def); name == "" {
+		kind, ok := item.CallKindOf(def)
+		if name = kind.Tool; !ok {
 			return "", fmt.Errorf("tool: definition is %T: want a function, a custom tool, or apply_patch, shell or local_shell of the API", def)
 		}
 	}

@@ -28,7 +28,10 @@ func ToolName(it item.Item) string {
 }
 
 // hosted reports whether an item asks whether the endpoint may make a call.
-func Hosted(it item.Item) bool { return it.Type() == item.TypeMCPApprovalRequest }
+func Hosted(it item.Item) bool {
+	kind, _ := it.Type().CallKind()
+	return kind.ByEndpoint && it.Type() == kind.Call
+}
 
 // plainName returns a name as patterns can match it: a slash would stand between
 // a pattern such as * and the name.
@@ -45,7 +48,11 @@ func plainName(name string) string {
 // calledBy is the name that a call is made by and the text of what it is made
 // with.
 func CalledBy(it item.Item) (name string, with item.JSON) {
-	for _, member := range [...]string{"arguments", "input", "operation", "action"} {
+	members := []string{"arguments", "action"} // of calls that the endpoint makes
+	if kind, ok := it.Type().CallKind(); ok {
+		members = []string{kind.Input}
+	}
+	for _, member := range members {
 		if v, ok := it.Member(member); ok {
 			return ToolName(it), v
 		}
