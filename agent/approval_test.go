@@ -220,7 +220,8 @@ func TestApproverAnswersInFull(t *testing.T) {
 	l := new(ledger)
 	r.agent.Tools = []tool.Tool{l.tool("write"), l.tool("other")}
 	asked := 0
-	r.agent.Policy = agent.Policy{Approver: func(_ context.Context, c tool.Call, _ tool.Traits) (agent.Verdict, error) {
+	r.agent.Policy = agent.Policy{Approver: func(_ context.Context, q agent.ApprovalRequest) (agent.Verdict, error) {
+		c := q.Call
 		asked++
 		if c.Name == "other" {
 			return agent.Verdict{Later: true}, nil
@@ -241,7 +242,7 @@ func TestApproverAnswersInFull(t *testing.T) {
 func TestFailsClosedAfterPause(t *testing.T) {
 	r, l := pausing(t)
 	r.run(item.User("go"))
-	r.agent.Policy = agent.Policy{Hint: "Use --allow %s."}
+	r.agent.Policy = agent.Policy{Hint: useAllow}
 	if res := r.run(); res.Why != agent.Answered || res.RefusedCalls != 2 || len(l.ran) != 1 {
 		t.Errorf("got %+v, ran %v", res, l.ran)
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
-	"github.com/antiphon-go/antiphon/tool"
 )
 
 // mayI is the question whether the endpoint may call search of the server maps.
@@ -60,14 +59,15 @@ func TestHostedApproval(t *testing.T) {
 		{name: "allowed", policy: agent.Policy{Allow: []string{"maps.*"}}, yes: true},
 		{name: "by a rule", policy: agent.Policy{Rules: []session.Rule{{Verdict: session.Allow, Tool: "maps.search"}}}, yes: true},
 		{name: "denied", policy: agent.Policy{Allow: []string{"*"}, Deny: []string{"maps.search"}}, reason: "a rule denies maps.search"},
-		{name: "nobody to ask", policy: agent.Policy{Allow: []string{"search"}, Hint: "Use --allow %s."}, reason: "maps.search needs an approval and there is nobody to give it. Nothing was done. Use --allow maps.search."},
-		{name: "asked, yes", policy: agent.Policy{Approver: func(_ context.Context, call tool.Call, _ tool.Traits) (agent.Verdict, error) {
+		{name: "nobody to ask", policy: agent.Policy{Allow: []string{"search"}, Hint: useAllow}, reason: "maps.search needs an approval and there is nobody to give it. Nothing was done. Use --allow maps.search."},
+		{name: "asked, yes", policy: agent.Policy{Approver: func(_ context.Context, q agent.ApprovalRequest) (agent.Verdict, error) {
+			call := q.Call
 			return agent.Verdict{Allowed: call.Name == "maps.search" && call.Arguments == `{"q":"bars"}`, By: "ann"}, nil
 		}}, yes: true},
-		{name: "asked, no", policy: agent.Policy{Approver: func(context.Context, tool.Call, tool.Traits) (agent.Verdict, error) {
+		{name: "asked, no", policy: agent.Policy{Approver: func(context.Context, agent.ApprovalRequest) (agent.Verdict, error) {
 			return agent.Verdict{Reason: "Not today."}, nil
 		}}, reason: "Not today."},
-		{name: "asked, changed", policy: agent.Policy{Approver: func(context.Context, tool.Call, tool.Traits) (agent.Verdict, error) {
+		{name: "asked, changed", policy: agent.Policy{Approver: func(context.Context, agent.ApprovalRequest) (agent.Verdict, error) {
 			return agent.Verdict{Allowed: true, Arguments: `{"q":"inns"}`}, nil
 		}}, reason: "its arguments were changed"},
 		{name: "a hook", policy: agent.Policy{Allow: []string{"*"}}, hooks: []agent.Hooks{veto}, reason: "not to maps.search"},

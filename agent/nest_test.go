@@ -403,8 +403,8 @@ type single struct{ session.Store }
 func TestNestedRunCannotPause(t *testing.T) {
 	later := approver(agent.Verdict{Later: true}, nil)
 	for name, policy := range map[string]agent.Policy{
-		"pause": {Pause: true, Hint: "Use --allow %s."},
-		"later": {Approver: later, Hint: "Use --allow %s."},
+		"pause": {Pause: true, Hint: useAllow},
+		"later": {Approver: later, Hint: useAllow},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inner := &memory{replies: []any{[]item.Item{call("wi", "write", "inside")}, []item.Item{item.Assistant("mine")}}}

@@ -430,27 +430,25 @@ func TestNonsensePlan(t *testing.T) {
 func TestNonsenseAgent(t *testing.T) {
 	p := newPoker(t)
 	p.functions(".", map[string]any{
-		"Allowed":        agent.Allowed,
-		"AsTool":         agent.AsTool,
-		"BlobSpill":      agent.BlobSpill,
-		"CallOf":         agent.CallOf,
-		"CheckPatterns":  agent.CheckPatterns,
-		"CheckRules":     agent.CheckRules,
-		"CommandOf":      agent.CommandOf,
-		"Decide":         agent.Decide,
-		"ForkTool":       agent.ForkTool,
-		"Recall":         agent.Recall,
-		"Restore":        agent.Restore,
-		"Shortened":      agent.Shortened,
-		"Suggest":        agent.Suggest,
-		"SuggestedRules": agent.SuggestedRules,
-		"Wanted":         agent.Wanted,
-		"WithBudget":     agent.WithBudget,
+		"AsTool":        agent.AsTool,
+		"BlobSpill":     agent.BlobSpill,
+		"CallOf":        agent.CallOf,
+		"CheckPatterns": agent.CheckPatterns,
+		"CheckRules":    agent.CheckRules,
+		"Decide":        agent.Decide,
+		"ForkTool":      agent.ForkTool,
+		"Recall":        agent.Recall,
+		"Restore":       agent.Restore,
+		"Shortened":     agent.Shortened,
+		"Suggest":       agent.Suggest,
+		"Wanted":        agent.Wanted,
+		"WithBudget":    agent.WithBudget,
 	})
 	p.methods(&agent.Agent{Model: new(memory)})
 	p.methods(new(agent.Agent))
 	p.methods(agent.BlobSpill(nil, ""))
 	p.methods(new(agent.Budget))
+	p.methods(new(agent.ApprovalRequest))
 	p.methods(new(agent.Spent))
 	p.methods((*agent.Budget)(nil))
 	p.methods((&agent.Agent{Model: new(memory)}).Start(nil))

@@ -36,44 +36,47 @@ type Policy struct {
 	// refused, for nobody could answer them later.
 	Pause bool
 	// Hint is added to the reason of a refusal for want of an approver: what
-	// the person who starts the run can do. %s in it stands for the tool's name.
-	Hint string
+	// the person who starts the run can do about calls of the tool. Nil adds nothing.
+	Hint func(tool string) string
+}
+
+// ApprovalRequest is a call that somebody is asked about.
+type ApprovalRequest struct {
+	Call   tool.Call
+	Traits tool.Traits
+	// Reason says why it is asked about.
+	Reason string
+	// Rules are what an answer could leave behind, the narrowest first: those of the
+	// tool if it is a [Suggester], else those of [Suggest]. The last one is about all
+	// calls of the tool.
+	Rules []session.Rule
+	// Command is what would run if the call were allowed, nil if its tool is not a
+	// [Commander]. An approver should show it: nobody can judge a call by half of its
+	// command.
+	Command []string
+
+	tool tool.Tool
+}
+
+// Allows reports whether the rules alone would let the call run. It is for an
+// approver that remembers what it was told, also where a rule of the file asks
+// every time.
+func (q *ApprovalRequest) Allows(rules ...session.Rule) bool {
+	if len(rules) == 0 {
+		return false
+	}
+	p := Policy{Rules: rules}
+	return p.judge(q.tool, q.Call, tool.Traits{}, nil).verdict == session.Allow
 }
 
 // Approver is asked about one call at a time, those of nested runs included. An
 // error refuses the call, and the model reads it; an error of ctx ends the run
 // with it, and with [ErrNobody] it is as if there were no Approver.
-// [SuggestedRules] has the rules that the answer could leave behind.
-type Approver func(ctx context.Context, call tool.Call, traits tool.Traits) (Verdict, error)
+type Approver func(ctx context.Context, q ApprovalRequest) (Verdict, error)
 
 // ErrNobody is what an [Approver] returns, by itself or wrapped, when there is
 // nobody to ask.
 var ErrNobody = errors.New("there is nobody to ask")
-
-// SuggestedRules returns the rules that an answer about a call could leave
-// behind, the narrowest first: those of the tool if it is a [Suggester], else
-// those of [Suggest]. The last one is about all calls of the tool. It is for an
-// [Approver] and takes the context that this one got; any other has none.
-func SuggestedRules(ctx context.Context) []session.Rule {
-	q, ok := ctx.Value(questionKey{}).(question)
-	if !ok {
-		return nil
-	}
-	return suggest(q.tool, q.call)
-}
-
-// Allowed reports whether the rules alone would let the call run that an
-// [Approver] is asked about. It is for an approver that remembers what it was
-// told, also where a rule of the file asks every time, and takes the context that
-// this one got.
-func Allowed(ctx context.Context, rules ...session.Rule) bool {
-	q, ok := ctx.Value(questionKey{}).(question)
-	if !ok || len(rules) == 0 {
-		return false
-	}
-	p := Policy{Rules: rules}
-	return p.judge(q.tool, q.call, tool.Traits{}, nil).verdict == session.Allow
-}
 
 // Commander is implemented by a tool whose calls run a command that their
 // arguments do not show whole, such as one that puts its own words first.
@@ -84,31 +87,11 @@ type Commander interface {
 	Command(call tool.Call) []string
 }
 
-// CommandOf returns the command that would run if the call were allowed that an
-// [Approver] is asked about, nil if its tool is not a [Commander]. The approver
-// should show it: nobody can judge a call by half of its command. It takes the
-// context that the approver got; any other has none.
-func CommandOf(ctx context.Context) []string {
-	q, ok := ctx.Value(questionKey{}).(question)
-	if !ok {
-		return nil
-	}
-	return commandOf(q.tool, q.call)
-}
-
 func commandOf(t tool.Tool, call tool.Call) []string {
 	if c, ok := t.(Commander); ok {
 		return c.Command(call)
 	}
 	return nil
-}
-
-type questionKey struct{}
-
-// question is what an approver is asked about.
-type question struct {
-	tool tool.Tool
-	call tool.Call
 }
 
 // Verdict is an answer about a call.
@@ -280,7 +263,7 @@ func (p *Policy) decide(ctx context.Context, t tool.Tool, call tool.Call, traits
 	}
 	err := ErrNobody
 	if p.Approver != nil {
-		v, err = p.Approver(context.WithValue(ctx, questionKey{}, question{t, call}), call, traits)
+		v, err = p.Approver(ctx, ApprovalRequest{Call: call, Traits: traits, Reason: j.whyAsk(call.Name), Rules: suggest(t, call), Command: commandOf(t, call), tool: t})
 	}
 	switch {
 	case errors.Is(err, ErrNobody) && p.Pause:
@@ -305,8 +288,8 @@ func (p *Policy) decide(ctx context.Context, t tool.Tool, call tool.Call, traits
 // unasked is a refusal for want of an approver, with the hint.
 func (p *Policy) unasked(reason, name string, j judgement) Verdict {
 	reason = fmt.Sprintf(reason, name)
-	if p.Hint != "" {
-		reason += " " + fmt.Sprintf(p.Hint, name)
+	if p.Hint != nil {
+		reason += " " + p.Hint(name)
 	}
 	return Verdict{Reason: reason, rule: j.rule, From: j.from}
 }

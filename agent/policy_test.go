@@ -20,8 +20,11 @@ import (
 	"github.com/antiphon-go/antiphon/tool"
 )
 
+// useAllow is the hint of a program that has such a flag.
+func useAllow(tool string) string { return "Use --allow " + tool + "." }
+
 func approver(v agent.Verdict, err error) agent.Approver {
-	return func(context.Context, tool.Call, tool.Traits) (agent.Verdict, error) { return v, err }
+	return func(context.Context, agent.ApprovalRequest) (agent.Verdict, error) { return v, err }
 }
 
 // A5 A4: one set of rules; deny over ask over allow; with no rule reading runs
@@ -35,7 +38,7 @@ func TestPolicy(t *testing.T) {
 		unasked     bool
 	}{
 		{"no rule", agent.Policy{}, "done", "The call was refused: write needs an approval and there is nobody to give it. Nothing was done.", true},
-		{"hint", agent.Policy{Hint: "Use --allow %s."}, "done", "The call was refused: write needs an approval and there is nobody to give it. Nothing was done. Use --allow write.", true},
+		{"hint", agent.Policy{Hint: useAllow}, "done", "The call was refused: write needs an approval and there is nobody to give it. Nothing was done. Use --allow write.", true},
 		{"allow", agent.Policy{Allow: []string{"write"}}, "done", "done", false},
 		{"allow another", agent.Policy{Allow: []string{"writ", "rite"}}, "done", "The call was refused: write needs", true},
 		{"allow by pattern", agent.Policy{Allow: []string{"w*"}}, "done", "done", false},
@@ -49,7 +52,7 @@ func TestPolicy(t *testing.T) {
 		{"refused in silence", agent.Policy{Approver: approver(agent.Verdict{}, nil)}, "done", "The call was refused by the person in charge. Nothing was done.", false},
 		{"refused by an error", agent.Policy{Approver: approver(agent.Verdict{Allowed: true}, errors.New("no line"))}, "done", "The call was refused: no approval could be got: no line. Nothing was done.", false},
 		{"nobody to ask", agent.Policy{Approver: approver(agent.Verdict{Allowed: true}, agent.ErrNobody)}, "done", "The call was refused: write needs an approval and there is nobody to give it. Nothing was done.", true},
-		{"nobody to ask, hint", agent.Policy{Approver: approver(agent.Verdict{}, fmt.Errorf("no line: %w", agent.ErrNobody)), Hint: "Use --allow %s."}, "done", "The call was refused: write needs an approval and there is nobody to give it. Nothing was done. Use --allow write.", true},
+		{"nobody to ask, hint", agent.Policy{Approver: approver(agent.Verdict{}, fmt.Errorf("no line: %w", agent.ErrNobody)), Hint: useAllow}, "done", "The call was refused: write needs an approval and there is nobody to give it. Nothing was done. Use --allow write.", true},
 		{"a reason that is not text", agent.Policy{Approver: approver(agent.Verdict{Reason: "no\xff\x00way"}, nil)}, "done", "no\uFFFD\uFFFDway", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -97,7 +100,8 @@ func TestApproverIsAsked(t *testing.T) {
 		item.Must(&item.FunctionCall{ID: "fc_1", CallID: "call_1", Name: "write", Arguments: `{"text": "a"}`}), call("call_2", "write", "b"), call("call_3", "nobody", ""),
 	), agenttest.Reply(item.Assistant("done")))
 	r.agent.Tools = []tool.Tool{textTool("write", func(_ context.Context, s string) (string, error) { return s, nil }, tool.Exclusive())}
-	r.agent.Policy = agent.Policy{Approver: func(_ context.Context, c tool.Call, traits tool.Traits) (agent.Verdict, error) {
+	r.agent.Policy = agent.Policy{Approver: func(_ context.Context, q agent.ApprovalRequest) (agent.Verdict, error) {
+		c, traits := q.Call, q.Traits
 		got = append(got, asked{c.ID, c.Name, c.Arguments, traits.Exclusive})
 		return agent.Verdict{Allowed: c.ID == "call_2", Reason: "not this"}, nil
 	}}
@@ -124,7 +128,8 @@ func TestVerdictIsForOneCall(t *testing.T) {
 		agenttest.Reply(item.Assistant("done")))
 	l := new(ledger)
 	r.agent.Tools = []tool.Tool{l.tool("write")}
-	r.agent.Policy = agent.Policy{Approver: func(_ context.Context, c tool.Call, _ tool.Traits) (agent.Verdict, error) {
+	r.agent.Policy = agent.Policy{Approver: func(_ context.Context, q agent.ApprovalRequest) (agent.Verdict, error) {
+		c := q.Call
 		return agent.Verdict{Allowed: strings.Contains(c.Arguments, `"allowed"`)}, nil
 	}}
 	r.run(item.User("go"))
@@ -142,7 +147,7 @@ func TestCancelWhileAsking(t *testing.T) {
 	r.agent.Tools = []tool.Tool{l.tool("write")}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	r.agent.Policy = agent.Policy{Approver: func(ctx context.Context, _ tool.Call, _ tool.Traits) (agent.Verdict, error) {
+	r.agent.Policy = agent.Policy{Approver: func(ctx context.Context, _ agent.ApprovalRequest) (agent.Verdict, error) {
 		cancel()
 		return agent.Verdict{}, ctx.Err()
 	}}
@@ -164,7 +169,7 @@ func TestVerdictOutlivesCrash(t *testing.T) {
 	r := newRig(t, agenttest.Reply(item.Assistant("done")))
 	l := new(ledger)
 	r.agent.Tools = []tool.Tool{l.tool("write")}
-	r.agent.Policy = agent.Policy{Approver: func(context.Context, tool.Call, tool.Traits) (agent.Verdict, error) {
+	r.agent.Policy = agent.Policy{Approver: func(context.Context, agent.ApprovalRequest) (agent.Verdict, error) {
 		t.Error("asked again")
 		return agent.Verdict{}, nil
 	}}
@@ -207,14 +212,14 @@ type commanding struct{ tool.Tool }
 func (commanding) Command(call tool.Call) []string { return []string{"echo", "first", call.Arguments} }
 
 // A5: the person who is asked gets the command as it would run, at once or later.
-func TestCommandOf(t *testing.T) {
+func TestApprovalRequestCommand(t *testing.T) {
 	want := []string{"echo", "first", `{"text":"x"}`}
 	l := new(ledger)
 	r := newRig(t, agenttest.Reply(call("c", "say", "x"), call("d", "plain", "x")), agenttest.Reply(item.Assistant("done")))
 	r.agent.Tools = []tool.Tool{commanding{l.tool("say")}, l.tool("plain")}
 	got := map[string][]string{}
-	r.agent.Policy = agent.Policy{Pause: true, Approver: func(ctx context.Context, call tool.Call, _ tool.Traits) (agent.Verdict, error) {
-		got[call.Name] = agent.CommandOf(ctx)
+	r.agent.Policy = agent.Policy{Pause: true, Approver: func(ctx context.Context, q agent.ApprovalRequest) (agent.Verdict, error) {
+		got[q.Call.Name] = q.Command
 		return agent.Verdict{Later: true}, nil
 	}}
 	res := r.run(item.User("go"))
@@ -223,9 +228,6 @@ func TestCommandOf(t *testing.T) {
 	}
 	if len(res.Wanted) != 2 || !slices.Equal(res.Wanted[0].Command, want) || res.Wanted[1].Command != nil {
 		t.Errorf("what waits: %+v", res.Wanted)
-	}
-	if got := agent.CommandOf(t.Context()); got != nil {
-		t.Errorf("outside of an approver: %v", got)
 	}
 }
 
@@ -249,16 +251,13 @@ func TestSuggestedRules(t *testing.T) {
 		r := newRig(t, agenttest.Reply(item.Call("c", "run", `{"text":"x","path":"docs/a"}`)), agenttest.Reply(item.Assistant("done")))
 		r.agent.Tools = []tool.Tool{c.tool}
 		var got []session.Rule
-		r.agent.Policy = agent.Policy{Approver: func(ctx context.Context, _ tool.Call, _ tool.Traits) (agent.Verdict, error) {
-			got = agent.SuggestedRules(context.WithValue(ctx, new(int), 1))
+		r.agent.Policy = agent.Policy{Approver: func(_ context.Context, q agent.ApprovalRequest) (agent.Verdict, error) {
+			got = q.Rules
 			return agent.Verdict{}, nil
 		}}
 		r.run(item.User("go"))
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
-	}
-	if got := agent.SuggestedRules(t.Context()); got != nil {
-		t.Errorf("outside of an approver: %v", got)
 	}
 }

@@ -46,7 +46,7 @@ func TestLogWithGaps(t *testing.T) {
 			r := newRig(t, agenttest.Reply(item.Assistant("good")))
 			ran, asked := 0, 0
 			r.agent.Tools = []tool.Tool{textTool("echo", func(_ context.Context, s string) (string, error) { ran++; return s, nil })}
-			r.agent.Policy = agent.Policy{Approver: func(context.Context, tool.Call, tool.Traits) (agent.Verdict, error) {
+			r.agent.Policy = agent.Policy{Approver: func(context.Context, agent.ApprovalRequest) (agent.Verdict, error) {
 				asked++
 				return agent.Verdict{Allowed: true}, nil
 			}}

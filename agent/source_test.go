@@ -120,16 +120,16 @@ func TestAllowed(t *testing.T) {
 	r := newRig(t, agenttest.Reply(call("c1", "echo", "a")), agenttest.Reply(item.Assistant("done")))
 	r.agent.Tools = []tool.Tool{echo()}
 	r.agent.Policy = agent.Policy{Ask: []string{"*"}}
-	r.agent.Policy.Approver = func(ctx context.Context, _ tool.Call, _ tool.Traits) (agent.Verdict, error) {
+	r.agent.Policy.Approver = func(_ context.Context, q agent.ApprovalRequest) (agent.Verdict, error) {
 		allow, other := session.Rule{Verdict: session.Allow, Tool: "echo"}, session.Rule{Verdict: session.Allow, Tool: "other"}
 		deny := session.Rule{Verdict: session.Deny, Tool: "e*"}
-		if agent.Allowed(ctx) || agent.Allowed(ctx, other) || agent.Allowed(ctx, allow, deny) || !agent.Allowed(ctx, other, allow) {
+		if q.Allows() || q.Allows(other) || q.Allows(allow, deny) || !q.Allows(other, allow) {
 			t.Error("the rules are read wrongly")
 		}
 		return agent.Verdict{Allowed: true}, nil
 	}
 	r.run(item.User("go"))
-	if agent.Allowed(t.Context(), session.Rule{Verdict: session.Allow, Tool: "*"}) {
-		t.Error("allowed without a call")
+	if none := new(agent.ApprovalRequest); none.Allows(session.Rule{Verdict: session.Allow, Tool: "*"}) != true {
+		t.Error("a rule about all calls does not cover one without a name")
 	}
 }

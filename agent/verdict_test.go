@@ -20,7 +20,7 @@ func TestWhoDecided(t *testing.T) {
 	answer := agenttest.Reply(item.Assistant("done"))
 	remember := session.Rule{Verdict: session.Allow, Tool: "echo"}
 	person := func(v agent.Verdict) agent.Approver {
-		return func(context.Context, tool.Call, tool.Traits) (agent.Verdict, error) { return v, nil }
+		return func(context.Context, agent.ApprovalRequest) (agent.Verdict, error) { return v, nil }
 	}
 	for name, c := range map[string]struct {
 		tool   tool.Tool
@@ -80,7 +80,7 @@ func TestWhoDecidedBefore(t *testing.T) {
 	r := newRig(t, agenttest.Reply(call("c1", "echo", "x")), agenttest.Reply(call("c2", "echo", "y")), agenttest.Reply(item.Assistant("done")))
 	rule := session.Rule{Verdict: session.Allow, Tool: "echo"}
 	r.agent.Tools = []tool.Tool{echo()}
-	r.agent.Policy = agent.Policy{Approver: func(context.Context, tool.Call, tool.Traits) (agent.Verdict, error) {
+	r.agent.Policy = agent.Policy{Approver: func(context.Context, agent.ApprovalRequest) (agent.Verdict, error) {
 		return agent.Verdict{Allowed: true, By: "Ada", From: "terminal", Remember: &rule}, nil
 	}}
 	r.run(item.User("go"))

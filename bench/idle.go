@@ -124,7 +124,7 @@ func pausedRun(_ <-chan struct{}, _ func()) (any, error) {
 
 // blockedRun waits in an approver.
 func blockedRun(over <-chan struct{}, waits func()) (any, error) {
-	return startIdle(agent.Policy{Approver: func(context.Context, tool.Call, tool.Traits) (agent.Verdict, error) {
+	return startIdle(agent.Policy{Approver: func(context.Context, agent.ApprovalRequest) (agent.Verdict, error) {
 		waits()
 		<-over
 		return agent.Verdict{Later: true}, nil

@@ -127,7 +127,7 @@ func demoAgent(t testing.TB, files *toolkit.Files) *agent.Agent {
 	a := &agent.Agent{
 		Model: rehearse(t, "testdata/demo.script"),
 		Tools: []tool.Tool{byName("read_file"), byName("import_image"), patch, nested, remove},
-		Policy: agent.Policy{Allow: []string{"apply_patch", "harbour_master"}, Ask: []string{"remove_files"}, Approver: func(context.Context, tool.Call, tool.Traits) (agent.Verdict, error) {
+		Policy: agent.Policy{Allow: []string{"apply_patch", "harbour_master"}, Ask: []string{"remove_files"}, Approver: func(context.Context, agent.ApprovalRequest) (agent.Verdict, error) {
 			return agent.Verdict{By: "Ada", Reason: "the archive needs them until March"}, nil
 		}},
 		Prices: demoPrices,

@@ -162,7 +162,7 @@ func (h *Host) adjust(ctx context.Context, a *agent.Agent) error {
 	}
 	h.names = append(append(h.names, set.Names()...), tool.ReadOutputName)
 	a.Policy.Rules = append(a.Policy.Rules, c.Rules...)
-	if c.Hint != "" {
+	if c.Hint != nil {
 		a.Policy.Hint = c.Hint
 	}
 	if a.Policy.Pause = c.Pause; c.Approver != nil && !c.Pause {

@@ -127,12 +127,12 @@ func (a *answer) check() error {
 // approve is an [agent.Approver]: the first answer that fits and was not used
 // yet. Without one it asks next, or there is nobody.
 func (a *Answers) approve(next agent.Approver) agent.Approver {
-	return func(ctx context.Context, call tool.Call, traits tool.Traits) (agent.Verdict, error) {
-		if v, ok := a.take(call); ok {
+	return func(ctx context.Context, q agent.ApprovalRequest) (agent.Verdict, error) {
+		if v, ok := a.take(q.Call); ok {
 			return v, nil
 		}
 		if next != nil {
-			return next(ctx, call, traits)
+			return next(ctx, q)
 		}
 		return agent.Verdict{}, agent.ErrNobody
 	}

@@ -73,7 +73,7 @@ type Config struct {
 	Pause bool
 	// Hint is added to the reason of a refusal for want of an approver, as
 	// [agent.Policy].Hint.
-	Hint string
+	Hint func(tool string) string
 	// Asker answers the questions of the tool ask_user. Nil is nobody.
 	Asker toolkit.Asker
 

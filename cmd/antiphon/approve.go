@@ -19,7 +19,6 @@ import (
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/session"
-	"github.com/antiphon-go/antiphon/tool"
 	"github.com/antiphon-go/antiphon/toolkit"
 )
 
@@ -108,12 +107,13 @@ func (p *person) line(ctx context.Context) (string, bool, error) {
 }
 
 // approve is an [agent.Approver]. At the end of input there is nobody.
-func (p *person) approve(ctx context.Context, call tool.Call, _ tool.Traits) (agent.Verdict, error) {
-	if p.always(call.Name) || agent.Allowed(ctx, p.liked...) {
+func (p *person) approve(ctx context.Context, q agent.ApprovalRequest) (agent.Verdict, error) {
+	call := q.Call
+	if p.always(call.Name) || q.Allows(p.liked...) {
 		return byPerson(agent.Verdict{Allowed: true}, "terminal, by an answer before"), nil
 	}
-	rules := agent.SuggestedRules(ctx)
-	s := asRun(call, agent.CommandOf(ctx))
+	rules := q.Rules
+	s := asRun(call, q.Command)
 	p.unasked()
 	hidden := p.present(s)
 	for {

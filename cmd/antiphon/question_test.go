@@ -26,7 +26,7 @@ func questioned(t *testing.T, call tool.Call, colour bool, typed string) (string
 	var screen bytes.Buffer
 	who := newPerson(stdio{in: strings.NewReader(typed), err: &screen})
 	who.colour = colour
-	v, err := who.approve(t.Context(), call, tool.Traits{})
+	v, err := who.approve(t.Context(), agent.ApprovalRequest{Call: call})
 	if err != nil && typed != "" {
 		t.Fatal(err)
 	}

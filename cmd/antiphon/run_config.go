@@ -43,7 +43,7 @@ func (c *runCommand) config(env environment) (cfg host.Config, err error) {
 	cfg = host.Config{
 		File: c.File, Workspace: options.Workspace, Home: options.Home, Cache: answersFolder(env),
 		Session: c.Session, Last: c.Last, Owner: c.Owner, Tags: c.Tag,
-		Endpoint: c.endpoint(table), Rules: c.rules(), Pause: c.Pause, Hint: c.hint(),
+		Endpoint: c.endpoint(table), Rules: c.rules(), Pause: c.Pause, Hint: c.hint,
 		Limits:   agent.Limits{MaxTurns: c.MaxTurns, MaxTime: c.MaxTime, MaxTokens: c.MaxTokens, MaxCost: c.MaxCost, MaxRepeats: c.MaxRepeats},
 		Parallel: c.Parallel, CollapseReads: c.CollapseReads, Outputs: c.Spill, KeepAgent: c.KeepAgent,
 	}
@@ -157,11 +157,11 @@ func (c *runCommand) rules() (list []session.Rule) {
 }
 
 // hint is what the model reads about a refusal for want of an approver.
-func (c *runCommand) hint() string {
+func (c *runCommand) hint(tool string) string {
 	if c.Pause { // then it is said of nested runs alone, whose sessions a transcript does not keep
-		return "Who runs the agent can allow it with --allow %s, or let it wait in a session that keeps nested runs, with --session NAME."
+		return "Who runs the agent can allow it with --allow " + tool + ", or let it wait in a session that keeps nested runs, with --session NAME."
 	}
-	return "Who runs the agent can allow it with --allow %s."
+	return "Who runs the agent can allow it with --allow " + tool + "."
 }
 
 // compaction reads --compact.
