@@ -8,7 +8,7 @@
 //   - agent: the loop, with item (the vocabulary), tool (what a model may call)
 //     and session (the log) beside it
 //   - responses: the client, and server: the other side
-//   - chatmd and agentfile: agents kept as text files
+//   - chatmd, agentfile and host: agents kept as text files, and running them
 //   - agenttest and rehearsal: for tests, yours included
 //
 // The program is cmd/antiphon. See docs/architecture.md for how the parts fit.

@@ -36,7 +36,8 @@ type Config struct {
 	// Last takes the session of the file that was written to last, and needs one.
 	Last bool
 	// Owner is whose session it is: a new one gets this owner, and no other owner's
-	// is taken. A server with users sets it for each of them.
+	// is taken. A server with users sets it for each of them: without it every
+	// session of the store can be named by its id.
 	Owner string
 	// Tags are added to the session.
 	Tags []string

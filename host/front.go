@@ -165,5 +165,7 @@ const (
 	NoticeSameName  NoticeKind = "same_name"  // another file has a session of the new one's name
 	NoticeNearName  NoticeKind = "near_name"  // the file has a session of nearly the new one's name
 	NoticeMissing   NoticeKind = "missing"    // something cannot be exported or saved
+	NoticeNotBeside NoticeKind = "not_beside" // a transcript that is not written to a file lacks kept outputs
+	NoticeNoAgent   NoticeKind = "no_agent"   // a transcript has no declarations, for the agent's file is gone
 	NoticeSaved     NoticeKind = "saved"      // the store is gone; File has what was said
 )

@@ -55,7 +55,8 @@ type Host struct {
 // Open loads an agent's file, and opens its session or begins it. Agents that stand
 // in the file's messages are asked; else nothing is started and nothing is sent. An
 // error that is about the configuration, the file or the store's place is a
-// [ConfigError] or a [store.PlaceError]; then nothing was sent to anybody.
+// [ConfigError] or a [store.PlaceError], one about the time that the limits leave is
+// a [LimitError]. What was made for a run that cannot begin is taken back.
 func Open(ctx context.Context, cfg Config) (*Host, error) {
 	h := &Host{cfg: cfg, until: time.Now().Add(cfg.Limits.MaxTime), spend: &agent.Budget{Tokens: cfg.Limits.MaxTokens, Cost: cfg.Limits.MaxCost}}
 	if err := h.cfg.check(ctx); err != nil {

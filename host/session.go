@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,7 +24,6 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/store"
-	"github.com/antiphon-go/antiphon/tool"
 )
 
 // keep opens the session that the configuration names, of its file, or begins it
@@ -363,30 +361,6 @@ func NewSessionID(name string) string {
 	return slug + "-" + hex.EncodeToString(random[:])
 }
 
-// StoredLog is a session for an export, whose entries are read when they are
-// written, without the secrets of the front end. What is missing is noticed.
-func StoredLog(ctx context.Context, from store.Store, info session.Info, front Front) export.Log {
-	return export.Log{
-		Info: info,
-		Hide: front.Environment.Hide,
-		Load: func(id string) iter.Seq2[session.Entry, error] { return from.Load(ctx, id, 0) },
-		Blob: func(id string) ([]byte, error) {
-			spill := agent.BlobSpill(from, info.ID)
-			_, size, err := spill.Get(ctx, id, 0, 0)
-			if err == nil {
-				var data []byte
-				data, _, err = spill.Get(ctx, id, 0, size)
-				return data, err
-			}
-			if errors.Is(err, tool.ErrNotStored) {
-				front.notify(NoticeMissing, "what is kept with the id %s is not in the store, and so is not exported: an output names it", id)
-				return nil, nil
-			}
-			return nil, err
-		},
-	}
-}
-
 // rescued saves what was said in a session whose file was deleted or replaced
 // under the run, as far as it is in memory, and says where. It goes to the folder
 // for temporary files: the store's own may be gone.
@@ -410,7 +384,7 @@ func (h *Host) rescued(err error) error {
 // saveLines writes the session as JSON lines.
 func (h *Host) saveLines() (file string, err error) {
 	ctx := context.Background() // the run's has ended
-	log := StoredLog(ctx, h.Store, h.Info, h.cfg.Front)
+	log := storedLog(ctx, h.Store, h.Info, &h.cfg.Front)
 	log.Load, log.Entries = nil, h.Session.Log()
 	log.Nested = func(id string) ([]session.Entry, error) {
 		nested, err := session.Open(ctx, h.Store, id)

@@ -97,6 +97,8 @@ func noticeText(n host.Notice) string {
 		return printable(n.Text) // with its place, and perhaps a hint
 	case host.NoticeRehearsed, host.NoticeMissing, host.NoticeSaved:
 		return "!! " + unbroken(n.Text)
+	case host.NoticeNotBeside:
+		return "!! " + unbroken(n.Text) + "; with -o FILE it is kept beside that, in .chatmd"
 	}
 	return "antiphon: " + unbroken(n.Text)
 }

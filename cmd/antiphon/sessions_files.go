@@ -17,10 +17,8 @@ import (
 	"strings"
 
 	"github.com/antiphon-go/antiphon/agentfile"
-	"github.com/antiphon-go/antiphon/export"
 	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/session"
-	"github.com/antiphon-go/antiphon/tool"
 )
 
 // exportCommand is antiphon sessions export.
@@ -69,34 +67,38 @@ func (c *exportCommand) Run(ctx context.Context, std stdio, env environment, all
 		return err
 	}
 	return all.with(ctx, env, c.Session, func(store keeper, info session.Info) error {
-		log := host.StoredLog(ctx, store, info, front(std, env, false))
-		if form != "jsonl" {
-			if log, err = logOf(ctx, std, store, info, env); err != nil {
-				return err
-			}
-		}
-		if form != "chatmd" && !c.FullPaths && log.Info.Path != "" { // where somebody keeps it goes nowhere with it
-			log.Info.Path = filepath.Base(log.Info.Path)
-		}
-		write := func(w io.Writer) error { return writeLog(ctx, w, std, form, log, c.Out) }
-		if c.Out == "" && terminal(std.out) && form == "chatmd" {
-			var text strings.Builder
-			if err := write(&text); err != nil {
-				return err
-			}
-			_, err := io.WriteString(std.out, forTerminal(form, text.String()))
+		options, err := fileOptions()
+		if err != nil {
 			return err
 		}
-		if form == "chatmd" {
-			if err := keepBeside(ctx, std, log, c.Out); err != nil {
-				return err
+		e := host.Export{Front: front(std, env, false), Store: store, Session: info, FullPaths: c.FullPaths, Options: options}
+		var n int64
+		to := func(write func(io.Writer) error) (err error) {
+			switch {
+			case c.Out != "":
+				n, err = writeFile(c.Out, c.Force, write)
+			case terminal(std.out) && form == "chatmd":
+				var text strings.Builder
+				if err = write(&text); err == nil {
+					_, err = io.WriteString(std.out, forTerminal(form, text.String()))
+				}
+			default:
+				err = write(std.out)
+			}
+			return err
+		}
+		switch form {
+		case "html":
+			err = to(func(w io.Writer) error { return e.HTML(ctx, w) })
+		case "jsonl":
+			err = to(func(w io.Writer) error { return e.JSONLines(ctx, w) })
+		default:
+			var write func(io.Writer) error
+			if write, err = e.Transcript(ctx, c.Out); err == nil {
+				err = to(write)
 			}
 		}
-		if c.Out == "" {
-			return write(std.out)
-		}
-		n, err := writeFile(c.Out, c.Force, write)
-		if err != nil {
+		if err != nil || c.Out == "" {
 			return err
 		}
 		return all.told(std, exported{info.ID, form, c.Out, n}, "%s is in %s: %s", info.ID, c.Out, bytesOf(n))
@@ -116,92 +118,6 @@ func (c *exportCommand) form() (string, error) {
 		return "chatmd", nil
 	}
 	return "", usage(errors.New("give --to html, jsonl or chatmd, or a FILE whose name ends in .html, .jsonl or .md"))
-}
-
-// logOf reads a session with those that are nested in it.
-func logOf(ctx context.Context, std stdio, store keeper, info session.Info, env environment) (export.Log, error) {
-	s, err := session.Open(ctx, store, info.ID)
-	if err != nil {
-		return export.Log{}, err
-	}
-	log := host.StoredLog(ctx, store, info, front(std, env, false))
-	log.Entries = s.Log()
-	log.Nested = func(id string) ([]session.Entry, error) {
-		nested, err := session.Open(ctx, store, id)
-		if err != nil {
-			return nil, err
-		}
-		return nested.Log(), nil
-	}
-	return log, nil
-}
-
-// writeLog writes a session in a form. A transcript begins with what the
-// session's agent declares, so that it can be run, where its file is there.
-func writeLog(ctx context.Context, w io.Writer, std stdio, form string, log export.Log, out string) error {
-	switch form {
-	case "html":
-		return export.HTML(w, log)
-	case "jsonl":
-		return export.JSONLines(w, log)
-	}
-	head, err := declarations(ctx, std, log.Info, cmp.Or(out, "transcript.md"))
-	if err != nil {
-		return err
-	}
-	if _, err := io.WriteString(w, head); err != nil {
-		return err
-	}
-	return export.ChatMarkdown(w, log)
-}
-
-// keepBeside writes what the outputs of a session name as kept beside its transcript
-// at out, where a run that goes on with it looks. Of standard output there is no
-// beside: then it is told.
-func keepBeside(ctx context.Context, std stdio, log export.Log, out string) error {
-	ids, err := log.Kept()
-	if err != nil || len(ids) == 0 {
-		return err
-	}
-	if out == "" {
-		fmt.Fprintf(std.err, "!! the outputs name %s that the transcript does not hold; with -o FILE it is kept beside that, in .chatmd\n", plural(len(ids), "kept output"))
-		return nil
-	}
-	folder, err := host.OutputsFolder(out)
-	if err != nil {
-		return err
-	}
-	beside := &tool.DirSpill{Dir: folder}
-	for _, id := range ids {
-		data, err := log.Blob(id)
-		if err != nil {
-			return err
-		}
-		if data == nil {
-			continue // it is told
-		}
-		if _, err := beside.Put(ctx, data); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// declarations is the head of a session's transcript at out; "", which is told,
-// if the agent's file cannot be read any more.
-func declarations(ctx context.Context, std stdio, info session.Info, out string) (string, error) {
-	options, err := fileOptions()
-	if err != nil || info.Path == "" {
-		return "", err
-	}
-	options.Check = true
-	file, err := agentfile.Load(ctx, info.Path, options)
-	if err != nil {
-		fmt.Fprintf(std.err, "antiphon: %s cannot be read any more, so the transcript names no model and no tools\n", printable(info.Path))
-		return "", nil
-	}
-	defer file.Close()
-	return file.Declarations(out, options)
 }
 
 // checkTarget reports a file that cannot or must not be written to, whatever
@@ -358,18 +274,20 @@ func (c *runCommand) writeOut(ctx context.Context, std stdio, env environment, h
 	if err == nil {
 		defer release()
 	}
-	log, err := logOf(ctx, std, h.Store, h.Info, env)
+	options, err := fileOptions()
 	if err != nil {
 		return err
 	}
-	if err := keepBeside(ctx, std, log, c.Out); err != nil {
+	e := host.Export{Front: front(std, env, false), Store: h.Store, Session: h.Info, Options: options}
+	write, err := e.Transcript(ctx, c.Out)
+	if err != nil {
 		return err
 	}
 	_, err = writeFile(c.Out, true, func(w io.Writer) error {
 		before := c.before()
 		_, err := io.WriteString(io.MultiWriter(w, before), remark(h.Info.ID))
 		if err == nil {
-			err = writeLog(ctx, io.MultiWriter(w, before), std, "chatmd", log, c.Out)
+			err = write(io.MultiWriter(w, before))
 		}
 		return errors.Join(err, before.end(c.Out))
 	})
