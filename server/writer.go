@@ -46,11 +46,11 @@ type Writer struct {
 
 // openItem is the output item that is being written.
 type openItem struct {
-	value  item.Value // as it began, with the parts that are done
-	id     string
-	status string          // that the item will have when it is done
-	part   item.Part       // that is being written, or nil
-	text   strings.Builder // of the part, or of the call
+	value item.Value // as Open got it
+	id    string
+	done  int             // parts that are done
+	part  item.Part       // that is being written, or nil
+	text  strings.Builder // of the part, or of the call
 }
 
 // NewWriter returns a writer that passes its events to emit. The response is what
@@ -121,127 +121,74 @@ func (w *Writer) Text(s string) error {
 // first.
 func (w *Writer) Item(it item.Item) error {
 	v, err := it.Decode()
-	if err != nil {
-		return w.raw(it)
+	if err != nil || !streams(v) {
+		_ = w.settle()
+		w.tell(&item.ItemAddedEvent{EventHead: w.head(), OutputIndex: w.index(), Item: it})
+		return w.done(it)
 	}
-	switch v := v.(type) {
-	case *item.Message:
-		return w.message(v)
-	case *item.Reasoning:
-		return w.reasoning(v)
-	case *item.FunctionCall:
-		begin := *v
-		begin.Arguments = ""
-		_ = w.Open(&begin)
-		return w.rest(v.Arguments)
-	case *item.CustomToolCall:
-		begin := *v
-		begin.Input = ""
-		_ = w.Open(&begin)
-		return w.rest(v.Input)
-	}
-	return w.raw(it)
-}
-
-// rest streams the text of the open item, and closes it.
-func (w *Writer) rest(text string) error {
-	w.deltas(text)
-	return w.Close()
-}
-
-func (w *Writer) raw(it item.Item) error {
-	_ = w.settle()
-	w.tell(&item.ItemAddedEvent{EventHead: w.head(), OutputIndex: len(w.response.Output), Item: it})
-	return w.done(it)
-}
-
-// message writes a message with its parts. One whose content is a text gets it as
-// the part that an output message has.
-func (w *Writer) message(m *item.Message) error {
-	begin, parts := *m, m.Content.Parts
-	if m.Content.IsText() {
-		parts = []item.Part{textPart(m.Content.Text)}
-	}
-	begin.Content = item.Parts()
-	if err := w.Open(&begin); err != nil {
+	if err := w.Open(v); err != nil {
 		return err
 	}
-	for _, p := range parts {
-		switch p := p.(type) {
-		case *item.OutputText:
-			w.beginPart(textPart(""))
-			w.deltas(p.Text)
-		case *item.Refusal:
-			w.beginPart(&item.Refusal{})
-			w.deltas(p.Refusal)
-		default:
-			w.beginPart(p)
-		}
-		w.endPart(p)
-	}
-	return w.Close()
+	return w.finish(v)
 }
 
-// reasoning writes reasoning with its summary. Its content and what is encrypted
-// come when it is done.
-func (w *Writer) reasoning(r *item.Reasoning) error {
-	begin := *r
-	begin.Summary = nil
-	if err := w.Open(&begin); err != nil {
-		return err
+// streams reports whether an item has text to stream.
+func streams(v item.Value) bool {
+	switch v.(type) {
+	case *item.Message, *item.Reasoning, *item.FunctionCall, *item.CustomToolCall:
+		return true
 	}
-	for _, p := range r.Summary {
-		w.beginPart(&item.SummaryText{})
-		if p, ok := p.(*item.SummaryText); ok {
-			w.deltas(p.Text)
-		}
-		w.endPart(p)
-	}
-	return w.Close()
+	return false
 }
 
 // Open begins an output item: a message, reasoning, a function call or a call of
-// a custom tool. An item that is open is closed first. The writer takes v and
-// gives it an id, a status and, if it is a message, the role of the assistant, if
-// it has none. [Writer.Delta] adds to its text, [Writer.Close] ends it.
+// a custom tool. It is told without the text that v holds, and with an id, a
+// status and, if it is a message, the role of the assistant. [Writer.Delta] adds
+// to its text; [Writer.Close] or [Writer.CloseAs] ends it. An item that is open is
+// closed first.
 func (w *Writer) Open(v item.Value) error {
 	if err := w.settle(); err != nil {
 		return err
 	}
-	o := &openItem{value: v}
-	made := fmt.Sprintf("%s_%s_%d", idPrefix(v.ItemType()), w.response.ID, len(w.response.Output))
-	var begin item.Value
-	switch v := v.(type) {
-	case *item.Message:
-		v.ID, v.Role, o.status = cmp.Or(v.ID, made), cmp.Or(v.Role, item.RoleAssistant), cmp.Or(v.Status, item.StatusCompleted)
-		if v.Content.IsText() {
-			v.Content = item.Parts()
-		}
-		first := *v
-		first.Status = item.StatusInProgress
-		o.id, begin = v.ID, &first
-	case *item.Reasoning:
-		v.ID = cmp.Or(v.ID, made)
-		first := *v
-		first.Summary, first.Content, first.EncryptedContent = []item.Part{}, nil, ""
-		o.id, begin = v.ID, &first
-	case *item.FunctionCall:
-		v.ID, o.status = cmp.Or(v.ID, made), cmp.Or(v.Status, item.StatusCompleted)
-		first := *v
-		first.Status = item.StatusInProgress
-		o.id, begin = v.ID, &first
-	case *item.CustomToolCall:
-		v.ID = cmp.Or(v.ID, made)
-		o.id, begin = v.ID, v
-	default:
+	if !streams(v) {
 		return w.fail(fmt.Errorf("an item of type %s has no text to stream: write it with Item", v.ItemType()))
 	}
-	it, err := item.New(begin)
+	o := &openItem{value: v, id: fmt.Sprintf("%s_%s_%d", idPrefix(v.ItemType()), w.response.ID, w.index())}
+	it, err := item.New(o.first())
 	if err != nil {
 		return w.fail(err)
 	}
 	w.open = o
 	return w.tell(&item.ItemAddedEvent{EventHead: w.head(), OutputIndex: w.index(), Item: it})
+}
+
+// first is the item as it begins. It settles the id.
+func (o *openItem) first() item.Value {
+	switch v := o.value.(type) {
+	case *item.Message:
+		first := *v
+		first.ID, first.Role = cmp.Or(v.ID, o.id), cmp.Or(v.Role, item.RoleAssistant)
+		first.Status, first.Content = item.StatusInProgress, item.Parts()
+		o.id = first.ID
+		return &first
+	case *item.Reasoning:
+		first := *v
+		first.ID = cmp.Or(v.ID, o.id)
+		first.Summary, first.Content, first.EncryptedContent = []item.Part{}, nil, ""
+		o.id = first.ID
+		return &first
+	case *item.FunctionCall:
+		first := *v
+		first.ID, first.Status, first.Arguments = cmp.Or(v.ID, o.id), item.StatusInProgress, ""
+		o.id = first.ID
+		return &first
+	case *item.CustomToolCall:
+		first := *v
+		first.ID, first.Input = cmp.Or(v.ID, o.id), ""
+		o.id = first.ID
+		return &first
+	}
+	return o.value
 }
 
 // errNothingOpen is a mistake of the backend.
@@ -284,36 +231,124 @@ func (w *Writer) Delta(text string) error {
 	return w.tell(&item.ArgumentsDeltaEvent{ItemEvent: w.inItem(), Delta: text})
 }
 
-// Close ends the item that is open.
+// Close ends the item that is open: it is what Open was given, with the text of
+// the deltas.
 func (w *Writer) Close() error {
-	o := w.open
-	if o == nil {
+	if w.open == nil {
 		return w.fail(errNothingOpen)
 	}
-	switch part := o.part.(type) {
-	case *item.OutputText:
-		part.Text = o.text.String()
-		w.endPart(part)
-	case *item.SummaryText:
-		part.Text = o.text.String()
-		w.endPart(part)
-	}
-	switch v := o.value.(type) {
+	text, some := w.open.text.String(), w.open.part != nil
+	switch v := w.open.value.(type) {
 	case *item.Message:
-		v.Status = o.status
+		last := *v
+		last.Content = item.Parts()
+		if some {
+			last.Content = item.Parts(textPart(text))
+		}
+		return w.finish(&last)
+	case *item.Reasoning:
+		last := *v
+		last.Summary = nil
+		if some {
+			last.Summary = []item.Part{&item.SummaryText{Text: text}}
+		}
+		return w.finish(&last)
 	case *item.FunctionCall:
-		v.Arguments, v.Status = o.text.String(), o.status
-		w.tell(&item.ArgumentsDoneEvent{ItemEvent: w.inItem(), Name: v.Name, Arguments: v.Arguments})
+		last := *v
+		last.Arguments = text
+		return w.finish(&last)
 	case *item.CustomToolCall:
-		v.Input = o.text.String()
-		w.tell(&item.CustomInputDoneEvent{ItemEvent: w.inItem(), Input: v.Input})
+		last := *v
+		last.Input = text
+		return w.finish(&last)
+	}
+	return w.err
+}
+
+// CloseAs ends the item that is open with its final form, which a backend may have
+// from a model: with annotations, several parts, what is encrypted. Text of it that
+// no delta brought is streamed first. The item keeps the id that it began with.
+func (w *Writer) CloseAs(it item.Item) error {
+	if w.open == nil {
+		return w.fail(errNothingOpen)
+	}
+	v, err := it.Decode()
+	if err != nil {
+		return w.fail(err)
+	}
+	if v.ItemType() != w.open.value.ItemType() {
+		return w.fail(fmt.Errorf("an item that began as %s cannot end as %s", w.open.value.ItemType(), v.ItemType()))
+	}
+	return w.finish(v)
+}
+
+// finish ends the open item, which is now v. It says what of the text is missing.
+func (w *Writer) finish(v item.Value) error {
+	var last item.Value
+	switch v := v.(type) {
+	case *item.Message:
+		m := *v
+		m.ID, m.Role, m.Status = w.open.id, cmp.Or(v.Role, item.RoleAssistant), cmp.Or(v.Status, item.StatusCompleted)
+		if v.Content.IsText() {
+			m.Content = item.Parts(textPart(v.Content.Text))
+		}
+		w.parts(m.Content.Parts)
+		last = &m
+	case *item.Reasoning:
+		r := *v
+		r.ID = w.open.id
+		w.parts(r.Summary)
+		last = &r
+	case *item.FunctionCall:
+		c := *v
+		c.ID, c.Status = w.open.id, cmp.Or(v.Status, item.StatusCompleted)
+		w.rest(c.Arguments)
+		w.tell(&item.ArgumentsDoneEvent{ItemEvent: w.inItem(), Name: c.Name, Arguments: c.Arguments})
+		last = &c
+	case *item.CustomToolCall:
+		c := *v
+		c.ID = w.open.id
+		w.rest(c.Input)
+		w.tell(&item.CustomInputDoneEvent{ItemEvent: w.inItem(), Input: c.Input})
+		last = &c
 	}
 	w.open = nil
-	it, err := item.New(o.value)
+	it, err := item.New(last)
 	if err != nil {
 		return w.fail(err)
 	}
 	return w.done(it)
+}
+
+// parts writes the parts of the open message or reasoning. The first of them may
+// be open already.
+func (w *Writer) parts(list []item.Part) {
+	for _, p := range list {
+		var first item.Part
+		text := ""
+		switch p := p.(type) {
+		case *item.OutputText:
+			first, text = textPart(""), p.Text
+		case *item.Refusal:
+			first, text = &item.Refusal{}, p.Refusal
+		case *item.SummaryText:
+			first, text = &item.SummaryText{}, p.Text
+		default:
+			first = p
+		}
+		if w.open.part == nil {
+			w.beginPart(first)
+		}
+		w.rest(text)
+		w.endPart(p)
+	}
+}
+
+// rest streams what the deltas did not bring of a text.
+func (w *Writer) rest(text string) {
+	if more, ok := strings.CutPrefix(text, w.open.text.String()); ok {
+		w.deltas(more)
+	}
 }
 
 func (w *Writer) done(it item.Item) error {
@@ -355,15 +390,13 @@ func (w *Writer) endPart(p item.Part) {
 	case *item.SummaryText:
 		w.tell(&item.SummaryTextDoneEvent{SummaryEvent: w.inSummary(), Text: p.Text})
 	}
-	switch v := w.open.value.(type) {
-	case *item.Message:
-		w.tell(&item.PartDoneEvent{PartEvent: w.inContent(), Part: p})
-		v.Content.Parts = append(v.Content.Parts, p)
-	case *item.Reasoning:
+	if _, ok := w.open.value.(*item.Reasoning); ok {
 		w.tell(&item.SummaryPartDoneEvent{SummaryEvent: w.inSummary(), Part: p})
-		v.Summary = append(v.Summary, p)
+	} else {
+		w.tell(&item.PartDoneEvent{PartEvent: w.inContent(), Part: p})
 	}
 	w.open.part = nil
+	w.open.done++
 	w.open.text.Reset()
 }
 
@@ -477,13 +510,11 @@ func (w *Writer) inItem() item.ItemEvent {
 }
 
 func (w *Writer) inContent() item.PartEvent {
-	m := w.open.value.(*item.Message)
-	return item.PartEvent{ItemEvent: w.inItem(), ContentIndex: len(m.Content.Parts)}
+	return item.PartEvent{ItemEvent: w.inItem(), ContentIndex: w.open.done}
 }
 
 func (w *Writer) inSummary() item.SummaryEvent {
-	r := w.open.value.(*item.Reasoning)
-	return item.SummaryEvent{ItemEvent: w.inItem(), SummaryIndex: len(r.Summary)}
+	return item.SummaryEvent{ItemEvent: w.inItem(), SummaryIndex: w.open.done}
 }
 
 // idPrefix begins the ids of items that came without one.

@@ -64,8 +64,22 @@ func TestWriter(t *testing.T) {
 		_ = w.Text("you")
 		_ = w.Complete()
 	}
+	relayed := func(w *server.Writer) { // of what a model said, whose deltas were cut short
+		_ = w.Open(&item.Reasoning{})
+		_ = w.Delta("Hm, ")
+		_ = w.CloseAs(item.Must(thought))
+		_ = w.Open(&item.FunctionCall{CallID: "c1", Name: "f"})
+		_ = w.CloseAs(item.Must(call))
+		_ = w.Open(custom)
+		_ = w.Delta(custom.Input)
+		_ = w.CloseAs(item.Must(custom))
+		_ = w.Item(item.Must(&item.Unknown{Raw: search}))
+		_ = w.Text("Hello, ")
+		_ = w.CloseAs(item.Assistant("Hello, you"))
+		_ = w.Complete()
+	}
 	_, want := written(t, whole)
-	for name, write := range map[string]func(*server.Writer){"whole": whole, "piecewise": piecewise} {
+	for name, write := range map[string]func(*server.Writer){"whole": whole, "piecewise": piecewise, "relayed": relayed} {
 		events, got := written(t, write)
 		if d := cmp.Diff(encoded(t, want), encoded(t, got)); d != "" {
 			t.Errorf("%s (-want +got):\n%s", name, d)
@@ -144,6 +158,7 @@ func TestWriterErrors(t *testing.T) {
 	for name, write := range map[string]func(w *server.Writer) error{
 		"no text":      func(w *server.Writer) error { return w.Open(&item.FunctionCallOutput{}) },
 		"nothing open": func(w *server.Writer) error { return w.Delta("x") },
+		"other type":   func(w *server.Writer) error { _ = w.Open(&item.Reasoning{}); return w.CloseAs(item.Assistant("x")) },
 		"closed":       func(w *server.Writer) error { return w.Close() },
 		"not UTF-8":    func(w *server.Writer) error { return w.Text("\xff") },
 	} {
