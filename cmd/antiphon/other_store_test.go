@@ -14,8 +14,8 @@ import (
 	"github.com/antiphon-go/antiphon/session/store"
 )
 
-// shelf is a store of a kind that this program has never heard of. It can what
-// every store must, and search.
+// shelf is a store of a kind that this program has never heard of. It does what
+// every store must, and it searches.
 type shelf struct {
 	*session.Memory
 	place string

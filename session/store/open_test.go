@@ -17,7 +17,7 @@ import (
 	"github.com/antiphon-go/antiphon/session/store"
 )
 
-// shelf is a store of another kind, which can only what it must.
+// shelf is a store of another kind, which does only what it must.
 type shelf struct {
 	*session.Memory
 	place string
