@@ -32,8 +32,8 @@ func (s *Server) chat(c *call) *Error {
 	}
 	j.keep = false
 	j.w.admit = func(wish string) string {
-		j.id = "chatcmpl-" + name(cmp.Or(wish, j.w.response.ID))
-		return j.id
+		j.id = cmp.Or(wish, j.w.response.ID)
+		return "chatcmpl-" + name(j.id)
 	}
 	if isSet(r.Stream) {
 		return s.streamChat(c, j, wantsUsage(body))
@@ -41,7 +41,7 @@ func (s *Server) chat(c *call) *Error {
 	if wrong = s.run(c.r.Context(), j); wrong != nil || !j.w.Ended() {
 		return wrong
 	}
-	return s.wholeChat(c, j.w.Response())
+	return s.wholeChat(c, j)
 }
 
 // readChat reads a request to Chat Completions as one for a response.
@@ -97,11 +97,12 @@ func wantsUsage(body []byte) bool {
 }
 
 // wholeChat sends a completion in one piece.
-func (s *Server) wholeChat(c *call, r *item.Response) *Error {
+func (s *Server) wholeChat(c *call, j *job) *Error {
+	r := j.w.Response()
 	if r.Status == item.StatusFailed {
 		return &Error{http.StatusInternalServerError, serverError, r.Error.Code, "", r.Error.Message}
 	}
-	c.name(r.ID)
+	c.name(j.id)
 	plain := item.Response{ID: r.ID, Model: r.Model, CreatedAt: r.CreatedAt, Status: r.Status, Incomplete: r.Incomplete, Output: r.Output, Usage: r.Usage}
 	b, _, err := completions.AppendResponse(nil, &plain, completions.Options{})
 	if err != nil {

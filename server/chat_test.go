@@ -114,6 +114,9 @@ func TestChatUsage(t *testing.T) {
 		}
 		resp.Body.Close()
 		http.DefaultClient.CloseIdleConnections()
+		if id := resp.Header.Get("X-Request-Id"); !strings.HasPrefix(id, "req_rehearsal_") || !strings.Contains(b.String(), `"id":"chatcmpl-`+strings.TrimPrefix(id, "req_")+`"`) {
+			t.Errorf("X-Request-Id %q of\n%s", id, b.String())
+		}
 		if strings.Contains(b.String(), `"usage"`) != want || !strings.Contains(b.String(), "data: [DONE]\n\n") {
 			t.Errorf("%q:\n%s", options, b.String())
 		}

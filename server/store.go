@@ -196,7 +196,4 @@ func (s *shelf) remove(id string) bool {
 }
 
 // name is an id without its prefix.
-func name(id string) string {
-	_, rest, _ := strings.Cut(id, "_")
-	return rest
-}
+func name(id string) string { return strings.TrimPrefix(strings.TrimPrefix(id, "resp_"), "conv_") }
