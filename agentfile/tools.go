@@ -86,57 +86,20 @@ func (f *File) tool(decl *chatmd.Tool, o Options) (tool.Tool, error) {
 	if command := decl.Value("command"); command != "" {
 		return fixedCommand(decl, command, f.files, o)
 	}
-	if make, ok := more[decl.Name]; ok {
-		return make(f, decl, o)
+	if _, known := toolkit.Lookup(decl.Name); !known {
+		return nil, nil
 	}
-	if t, known := toolkit.ByName(decl.Name, f.files); known {
-		return t, nil
+	asker := o.Asker
+	if asker == nil {
+		asker = toolkit.Nobody
 	}
-	return nil, nil
-}
-
-// more are the built-in tools that need more than the roots.
-var more = map[string]func(*File, *chatmd.Tool, Options) (tool.Tool, error){
-	"apply_patch": func(f *File, decl *chatmd.Tool, _ Options) (tool.Tool, error) {
-		switch form := decl.Value("form"); form {
-		case "", "custom":
-			return patch.Tool(decl.Name, f.files, patch.Custom)
-		case "function":
-			return patch.Tool(decl.Name, f.files, patch.Function)
-		case "api":
-			return patch.APITool(f.files)
-		default:
-			return nil, fmt.Errorf(`<tool>: form is %q, want "custom", "function" or "api"`, form)
-		}
-	},
-	"ask_user": func(_ *File, decl *chatmd.Tool, o Options) (tool.Tool, error) {
-		return toolkit.AskUser(decl.Name, o.Asker)
-	},
-	"fork": func(*File, *chatmd.Tool, Options) (tool.Tool, error) {
-		return agent.ForkTool(), nil
-	},
-	"local_shell": func(f *File, decl *chatmd.Tool, o Options) (tool.Tool, error) {
-		return shell.APILocalTool(f.files, shell.Options{Timeout: decl.Timeout, Live: o.Live})
-	},
-	"shell": func(f *File, decl *chatmd.Tool, o Options) (tool.Tool, error) {
-		return shell.APITool(f.files, shell.Options{Timeout: decl.Timeout, Live: o.Live})
-	},
-	"run_command": func(f *File, decl *chatmd.Tool, o Options) (tool.Tool, error) {
-		return shell.RunCommand(decl.Name, f.files, shell.Options{Timeout: decl.Timeout, Live: o.Live, Shell: decl.Flag("shell")})
-	},
-	"webpage_to_markdown": func(_ *File, decl *chatmd.Tool, _ Options) (tool.Tool, error) {
-		return web.Tool(decl.Name, web.Options{Timeout: decl.Timeout})
-	},
-}
-
-// builtins are the names of all built-in tools.
-func builtins() []string {
-	names := toolkit.Names()
-	for name := range more {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
+	return toolkit.New(decl.Name, toolkit.Supplies{
+		Files:     f.files,
+		Shell:     &shell.Options{Timeout: decl.Timeout, Live: o.Live, Shell: decl.Flag("shell")},
+		Web:       &web.Options{Timeout: decl.Timeout},
+		Asker:     asker,
+		PatchForm: patch.Form(decl.Value("form")),
+	})
 }
 
 // unbuilt are the built-in tools of the original system that this version does
@@ -147,11 +110,15 @@ var unbuilt = []string{
 
 // unknownTool is the problem of a name that is not a built-in tool.
 func (f *File) unknownTool(decl *chatmd.Tool) *chatmd.Error {
-	hint := "there are: " + strings.Join(builtins(), ", ")
+	hint := "there are: " + strings.Join(toolkit.Names(), ", ")
 	if slices.Contains(unbuilt, decl.Name) {
 		return problemAt(f.Doc.Name, decl.Element, fmt.Sprintf("the tool %q of the original system is not built yet", decl.Name), hint, chatmd.ErrNotBuilt)
 	}
-	if name := chatmd.Suggest(decl.Name, strings.Join(builtins(), " ")+" get_contents read_dir"); name != "" {
+	known := toolkit.Names()
+	for _, b := range toolkit.Builtins() {
+		known = append(known, b.Aliases...)
+	}
+	if name := chatmd.Suggest(decl.Name, strings.Join(known, " ")); name != "" {
 		hint = "did you mean " + name + "? " + hint
 	}
 	return problemAt(f.Doc.Name, decl.Element, fmt.Sprintf("unknown tool %q", decl.Name), hint, nil)

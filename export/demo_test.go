@@ -25,7 +25,6 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
 	"github.com/antiphon-go/antiphon/toolkit"
-	"github.com/antiphon-go/antiphon/toolkit/patch"
 )
 
 const tides = "high water, minutes after midnight\n06:12  berth A\n18:40  berth B\n\nThe crossing takes 35 minutes.\n"
@@ -101,15 +100,11 @@ func demo(t testing.TB) export.Log {
 func demoAgent(t testing.TB, files *toolkit.Files) *agent.Agent {
 	t.Helper()
 	byName := func(name string) tool.Tool {
-		one, ok := toolkit.ByName(name, files)
-		if !ok {
-			t.Fatal("no tool", name)
+		one, err := toolkit.New(name, toolkit.Supplies{Files: files})
+		if err != nil {
+			t.Fatal(err)
 		}
 		return one
-	}
-	patch, err := patch.Tool("apply_patch", files, patch.Custom)
-	if err != nil {
-		t.Fatal(err)
 	}
 	master := &agent.Agent{Model: rehearse(t, "testdata/master.script"), Tools: []tool.Tool{byName("read_file")}}
 	master.Request.Model, master.Prices = "rehearsal", demoPrices
@@ -126,7 +121,7 @@ func demoAgent(t testing.TB, files *toolkit.Files) *agent.Agent {
 	})
 	a := &agent.Agent{
 		Model: rehearse(t, "testdata/demo.script"),
-		Tools: []tool.Tool{byName("read_file"), byName("import_image"), patch, nested, remove},
+		Tools: []tool.Tool{byName("read_file"), byName("import_image"), byName("apply_patch"), nested, remove},
 		Policy: agent.Policy{Allow: []string{"apply_patch", "harbour_master"}, Ask: []string{"remove_files"}, Approver: func(context.Context, agent.ApprovalRequest) (agent.Verdict, error) {
 			return agent.Verdict{By: "Ada", Reason: "the archive needs them until March"}, nil
 		}},

@@ -14,6 +14,7 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/tool"
 	"github.com/antiphon-go/antiphon/toolkit"
+	"github.com/antiphon-go/antiphon/toolkit/patch"
 )
 
 func all(string) bool { return true }
@@ -188,15 +189,21 @@ func TestArgumentsFitToolkit(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer files.Close()
-	for _, name := range toolkit.Names() {
-		tl, _ := toolkit.ByName(name, files)
+	for _, b := range toolkit.Builtins() {
+		if !slices.Equal(b.Needs, []toolkit.Need{toolkit.NeedRoots}) {
+			continue // it would do more than look at a folder
+		}
+		tl, err := toolkit.New(b.Name, toolkit.Supplies{Files: files, PatchForm: patch.Function})
+		if err != nil {
+			t.Fatal(err)
+		}
 		set, err := tool.NewSet(tl)
 		if err != nil {
 			t.Fatal(err)
 		}
 		args, _ := arguments(tl.Definition().(*item.FunctionTool), &hints{question: "q"})
-		if o := set.Invoke(t.Context(), tool.Call{ID: "c", Name: name, Arguments: args}, tool.Shape{}); o.Failure == tool.BadArguments {
-			t.Errorf("%s %s: %s", name, args, o.Error)
+		if o := set.Invoke(t.Context(), tool.Call{ID: "c", Name: b.Name, Arguments: args}, tool.Shape{}); o.Failure == tool.BadArguments {
+			t.Errorf("%s %s: %s", b.Name, args, o.Error)
 		}
 	}
 }

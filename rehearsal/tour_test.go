@@ -82,7 +82,10 @@ func tour(t *testing.T) (*responses.Client, *tool.Set, *item.Request) {
 	var tools []tool.Tool
 	var defs []item.Tool
 	for _, name := range []string{"read_file", "import_image", "read_directory", "append_to_file"} {
-		tl, _ := toolkit.ByName(name, files)
+		tl, err := toolkit.New(name, toolkit.Supplies{Files: files})
+		if err != nil {
+			t.Fatal(err)
+		}
 		tools, defs = append(tools, tl), append(defs, tl.Definition())
 	}
 	set, err := tool.NewSet(tools...)

@@ -58,6 +58,9 @@ type Asker interface {
 // AskerFunc is a function that is an [Asker].
 type AskerFunc func(ctx context.Context, q Question) (string, error)
 
+// Nobody is the [Asker] of a run that no one watches: it returns [ErrNobody].
+var Nobody Asker = AskerFunc(func(context.Context, Question) (string, error) { return "", ErrNobody })
+
 // Ask implements [Asker].
 func (f AskerFunc) Ask(ctx context.Context, q Question) (string, error) { return f(ctx, q) }
 
@@ -71,9 +74,12 @@ type askUserInput struct {
 
 // AskUser returns the tool by which a model asks the user. It is exclusive, so
 // that two questions are never open at once, and read-only, so that nobody is
-// asked for leave to be asked. A nil asker is a run that nobody watches: each
-// question gets the error [NobodyToAsk].
+// asked for leave to be asked. A nil asker is [Nobody]: each question gets the
+// error [NobodyToAsk].
 func AskUser(name string, asker Asker) (tool.Tool, error) {
+	if asker == nil {
+		asker = Nobody
+	}
 	ask := func(ctx context.Context, in askUserInput) (string, error) { return askUser(ctx, asker, in) }
 	return tool.New(name, strings.TrimSpace(askUserText), ask, tool.ReadOnly(), tool.Idempotent(), tool.Exclusive())
 }
@@ -82,9 +88,6 @@ func askUser(ctx context.Context, asker Asker, in askUserInput) (string, error) 
 	q, err := questionOf(in)
 	if err != nil {
 		return "", err
-	}
-	if asker == nil {
-		return "", toldError(NobodyToAsk)
 	}
 	if call, ok := tool.FromContext(ctx); ok {
 		q.CallID = call.ID

@@ -24,3 +24,6 @@ type Files = files.Files
 // given twice, and when a path is not a directory that can be opened. The caller
 // closes the Files when no tool uses it any more.
 func Open(roots ...Root) (*Files, error) { return files.Open(roots...) }
+
+// fileTools are the tools of this package over the roots of a Files, as methods.
+type fileTools struct{ *Files }

@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -25,6 +26,7 @@ import (
 	"github.com/antiphon-go/antiphon/tool"
 	"github.com/antiphon-go/antiphon/toolkit/internal/files"
 	"github.com/antiphon-go/antiphon/toolkit/internal/kittest"
+	"github.com/antiphon-go/antiphon/toolkit/patch"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -38,41 +40,16 @@ type (
 	args = kittest.Args
 )
 
-// newKit has the tools over roots.
+// newKit has the tools that need roots and nothing else.
 func newKit(t *testing.T, more ...files.Root) *kit {
 	t.Helper()
 	k := kittest.New(t, more...)
-	for _, name := range Names() {
-		tl, ok := ByName(name, k.Files)
-		if !ok {
-			t.Fatalf("no tool %s", name)
+	for _, b := range Builtins() {
+		if slices.Equal(b.Needs, []Need{NeedRoots}) {
+			k.Add(New(b.Name, Supplies{Files: k.Files, PatchForm: patch.Function}))
 		}
-		k.Add(tl, nil)
 	}
 	return k
-}
-
-func TestNames(t *testing.T) {
-	want := []string{"append_to_file", "find_and_replace", "import_image", "index_markdown_docs", "markdown_search", "read_directory", "read_file"}
-	if diff := cmp.Diff(want, Names()); diff != "" {
-		t.Error(diff)
-	}
-	k := newKit(t)
-	for name, canonical := range map[string]string{"get_contents": "read_file", "read_dir": "read_directory", "read_file": "read_file"} {
-		tl, ok := ByName(name, k.Files)
-		if !ok || tl.Definition().(*item.FunctionTool).Name != name {
-			t.Errorf("%s: %v %v", name, tl, ok)
-		}
-		if got, ok := Canonical(name); !ok || got != canonical {
-			t.Errorf("%s: %s %v", name, got, ok)
-		}
-	}
-	if _, ok := ByName("rm", k.Files); ok {
-		t.Error("rm is a built-in tool")
-	}
-	if _, ok := Canonical("rm"); ok {
-		t.Error("rm is a built-in tool")
-	}
 }
 
 // A5: what only reads says so; what writes runs alone.
@@ -81,7 +58,7 @@ func TestTraits(t *testing.T) {
 	reads := tool.Traits{ReadOnly: true, Idempotent: true}
 	writes := tool.Traits{Exclusive: true}
 	want := map[string]tool.Traits{
-		"append_to_file": writes, "find_and_replace": writes,
+		"append_to_file": writes, "apply_patch": writes, "find_and_replace": writes,
 		"index_markdown_docs": {Exclusive: true, Idempotent: true}, "markdown_search": reads,
 		"import_image": reads, "read_directory": reads, "read_file": reads,
 	}
@@ -154,7 +131,10 @@ func TestOpenErrors(t *testing.T) {
 	if diff := cmp.Diff([]files.Root{{Name: files.DefaultRootName, Path: dir}, {Name: "b", Path: dir, Description: "d"}}, f.Roots()); diff != "" {
 		t.Error(diff)
 	}
-	tl, _ := ByName("read_file", f)
+	tl, err := New("read_file", Supplies{Files: f})
+	if err != nil {
+		t.Fatal(err)
+	}
 	f.Close()
 	if _, err := tl.Run(t.Context(), tool.Call{Arguments: `{"path":"file"}`}); err == nil {
 		t.Error("a closed tool works")

@@ -22,21 +22,24 @@ import (
 //go:embed patch.md
 var applyPatchText string
 
-// Form says how a model hands a patch over.
-type Form int
+// Form says how a model hands a patch over. The zero value is [Custom].
+type Form string
 
+// The forms.
 const (
-	// Function is a function tool: {"input": "*** Begin Patch…"}. Every
-	// endpoint takes it.
-	Function Form = iota
-	// Custom is a custom tool whose input is the patch itself, bound to
-	// [Grammar]. It is what the models that know the format were trained
-	// on; the endpoint must take custom tools with a Lark grammar.
-	Custom
+	// Custom is a custom tool whose input is the patch itself, bound to [Grammar].
+	// It is what the models that know the format were trained on; the endpoint
+	// must take custom tools with a Lark grammar.
+	Custom Form = "custom"
+	// Function is a function tool: {"input": "*** Begin Patch…"}. Every endpoint
+	// takes it.
+	Function Form = "function"
+	// API is the API's own tool apply_patch, always of that name: each call
+	// creates, updates or deletes one file.
+	API Form = "api"
 )
 
-// Grammar is the form of a patch, in Lark. What [Apply] takes is a
-// little wider.
+// Grammar is the form of a patch, in Lark. What [Apply] takes is a little wider.
 const Grammar = `start: begin section+ end
 begin: "*** Begin Patch" LF
 end: "*** End Patch" LF?
@@ -62,14 +65,23 @@ type applyPatchInput struct {
 }
 
 // Tool returns the tool that changes files by a patch: it adds, updates,
-// moves and deletes, in any number of files, all of it or nothing. The tool is
-// exclusive.
+// moves and deletes, in any number of files, all of it or nothing. It works in the
+// roots of f and is exclusive.
 func Tool(name string, f *files.Files, form Form) (tool.Tool, error) {
-	if form == Function {
+	switch form {
+	case "", Custom:
+		return customTool(name, f)
+	case Function:
 		return tool.New(name, f.Describe(applyPatchText), func(ctx context.Context, in applyPatchInput) (string, error) {
 			return Apply(ctx, f, in.Input)
 		}, tool.Exclusive())
+	case API:
+		return apiTool(f)
 	}
+	return nil, fmt.Errorf("patch: form is %q, want %q, %q or %q", form, Custom, Function, API)
+}
+
+func customTool(name string, f *files.Files) (tool.Tool, error) {
 	def := &item.CustomTool{
 		Name:        name,
 		Description: f.Describe(applyPatchText),
@@ -81,10 +93,7 @@ func Tool(name string, f *files.Files, form Form) (tool.Tool, error) {
 	}, tool.Exclusive())
 }
 
-// APITool returns the API's own tool apply_patch, run in the roots of f: each
-// call creates, updates or deletes one file. [Tool] is the same for other
-// endpoints, for many files at once. The tool is exclusive.
-func APITool(f *files.Files) (tool.Tool, error) {
+func apiTool(f *files.Files) (tool.Tool, error) {
 	return tool.Raw(new(item.ApplyPatchTool), func(ctx context.Context, call tool.Call) (tool.Result, error) {
 		var op struct {
 			Type string `json:"type"`
@@ -101,8 +110,7 @@ func APITool(f *files.Files) (tool.Tool, error) {
 
 // Apply applies a patch in its envelope and returns a line for each file:
 // A added, M modified or moved, D deleted. On an error nothing was changed,
-// unless the error says so; it joins a [*Error] for each part that does
-// not fit.
+// unless the error says so; it joins a [*Error] for each part that does not fit.
 //
 // The lines of a hunk are found by their text: as they are, or else with other
 // white space, or else with other quotes and dashes. A hunk that fits in two

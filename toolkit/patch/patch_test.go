@@ -797,7 +797,7 @@ func FuzzPatch(f *testing.F) {
 // A1: the API's own patch tool changes files in the roots and nowhere else.
 func TestPatchTool(t *testing.T) {
 	k := kittest.New(t)
-	k.Add(APITool(k.Files))
+	k.Add(Tool("", k.Files, API))
 	k.Write("f", "a\nb\n")
 	for _, c := range []struct {
 		arguments, says string

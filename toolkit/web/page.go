@@ -66,7 +66,7 @@ type Options struct {
 	resolver *net.Resolver
 }
 
-//go:embed webpage.md
+//go:embed page.md
 var webPageText string
 
 type webPageInput struct {
