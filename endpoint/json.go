@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/antiphon-go/antiphon/internal/jsonx"
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // The readers below take what servers sent, of which the beginning may be all.
@@ -40,10 +39,4 @@ func elements(v string) (list []string, err error) {
 	sc := jsonx.Scanner{Text: v}
 	_, err = sc.Array(start, func(value string) { list = append(list, value) })
 	return list, err
-}
-
-// unquote is a JSON string's text; what is not UTF-8 in it is replaced.
-func unquote(v jsontext.Value) string {
-	b, _ := jsontext.AppendUnquote(nil, v)
-	return string(b)
 }

@@ -7,11 +7,13 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -53,43 +55,65 @@ func LoadProfiles(data []byte, name string) (*Table, error) {
 	if err := l.secrets(); err != nil {
 		return nil, err
 	}
-	root, err := l.root()
-	if err != nil {
+	if err := l.syntax(); err != nil {
+		return nil, err
+	}
+	var file struct {
+		Profiles []jsontext.Value `json:"profiles"`
+		Models   []jsontext.Value `json:"models"`
+	}
+	if err := l.decode("", data, &file); err != nil {
 		return nil, err
 	}
 	t := &Table{}
-	for _, m := range root {
-		list, err := l.array(m)
-		if err != nil {
+	for i, v := range file.Profiles {
+		if err := l.profile(t, jsontext.Pointer("/profiles").AppendToken(strconv.Itoa(i)), v); err != nil {
 			return nil, err
 		}
-		for _, v := range list {
-			switch m.name {
-			case "profiles":
-				err = l.profile(t, v)
-			case "models":
-				err = l.model(t, v)
-			}
-			if err != nil {
-				return nil, err
-			}
+	}
+	for i, v := range file.Models {
+		if err := l.model(t, jsontext.Pointer("/models").AppendToken(strconv.Itoa(i)), v); err != nil {
+			return nil, err
 		}
 	}
 	return t, nil
+}
+
+// profileFile is a profile as a file has it. The values of set are JSON.
+type profileFile struct {
+	Like string `json:"like,omitzero"`
+	Profile
+	Set map[string]jsontext.Value `json:"set,omitzero"`
+}
+
+// AppendJSON appends the profile as [LoadProfiles] reads it.
+func (p Profile) AppendJSON(dst []byte) []byte {
+	file := profileFile{Like: "specified", Profile: p}
+	for name, text := range p.Set {
+		if file.Set == nil {
+			file.Set = map[string]jsontext.Value{}
+		}
+		v := jsontext.Value(text)
+		if !v.IsValid() {
+			v, _ = jsontext.AppendQuote(nil, text)
+		}
+		file.Set[name] = v
+	}
+	return appendJSON(dst, file)
+}
+
+// AppendJSON appends the model as [LoadProfiles] reads it.
+func (m Model) AppendJSON(dst []byte) []byte { return appendJSON(dst, m) }
+
+func appendJSON(dst []byte, v any) []byte {
+	b, _ := json.Marshal(v, json.Deterministic(true), jsontext.AllowInvalidUTF8(true)) // of such a value it does not fail
+	return append(dst, b...)
 }
 
 // loader reads one file strictly and knows where it is.
 type loader struct {
 	file string
 	data []byte
-}
-
-// place is a value in the file, and the member it is of.
-type place struct {
-	name  string
-	at    int // where the member's name begins, or the value has none
-	value jsontext.Value
-	start int // where the value begins
 }
 
 // fail reports a problem at an offset.
@@ -100,140 +124,186 @@ func (l *loader) fail(at int, hint, format string, args ...any) error {
 	return &FileError{File: l.file, Line: line + 1, Column: column + 1, Message: fmt.Sprintf(format, args...), Hint: hint}
 }
 
-// syntax is the problem that the JSON reader has with what begins at base.
-func (l *loader) syntax(base int, err error) error {
-	var bad *jsontext.SyntacticError
-	if !errors.As(err, &bad) {
-		return l.fail(base+len(l.data), "", "the file ends too early")
-	}
-	message := bad.Err.Error()
-	if errors.Is(err, jsontext.ErrDuplicateName) {
-		message = "the same member twice"
-	}
-	return l.fail(base+int(bad.ByteOffset), "", "%s", oneLine(message, maxExcerpt))
-}
-
-func (l *loader) root() ([]place, error) {
+// syntax reports what is not one JSON value.
+func (l *loader) syntax() error {
 	if len(bytes.TrimSpace(l.data)) == 0 {
-		return nil, l.fail(0, `write {"profiles": […]}`, "the file is empty")
+		return l.fail(0, `write {"profiles": […]}`, "the file is empty")
 	}
 	dec := jsontext.NewDecoder(bytes.NewBuffer(l.data))
-	v, err := dec.ReadValue()
-	if err != nil {
-		return nil, l.syntax(0, err)
+	_, err := dec.ReadValue()
+	var bad *jsontext.SyntacticError
+	switch {
+	case errors.Is(err, jsontext.ErrDuplicateName):
+		errors.As(err, &bad)
+		return l.fail(int(bad.ByteOffset), "", "the same member twice")
+	case errors.As(err, &bad):
+		return l.fail(int(bad.ByteOffset), "", "%s", oneLine(bad.Err.Error(), maxExcerpt))
+	case err != nil:
+		return l.fail(len(l.data), "", "the file ends too early")
 	}
-	end := int(dec.InputOffset())
-	if rest := bytes.TrimLeft(l.data[end:], " \t\r\n"); len(rest) > 0 {
-		return nil, l.fail(len(l.data)-len(rest), "", "something follows the object")
-	}
-	return l.object(place{value: v, start: end - len(v)}, []string{"profiles", "models"})
-}
-
-// object is the members of an object, each one of the known names.
-func (l *loader) object(p place, known []string) ([]place, error) {
-	var list []place
-	err := l.each(p, '{', "an object", func(dec *jsontext.Decoder) error {
-		name, err := dec.ReadValue()
-		if err != nil {
-			return l.syntax(p.start, err)
-		}
-		at := p.start + int(dec.InputOffset()) - len(name)
-		m := place{name: unquote(name), at: at}
-		if known != nil && !slices.Contains(known, m.name) {
-			return l.fail(at, suggest(m.name, known), "unknown member %q", oneLine(m.name, 80))
-		}
-		v, err := dec.ReadValue()
-		if err != nil {
-			return l.syntax(p.start, err)
-		}
-		m.value, m.start = v.Clone(), p.start+int(dec.InputOffset())-len(v)
-		list = append(list, m)
-		return nil
-	})
-	return list, err
-}
-
-// array is the elements of an array; null has none.
-func (l *loader) array(p place) ([]place, error) {
-	var list []place
-	if p.value.Kind() == 'n' {
-		return nil, nil
-	}
-	err := l.each(p, '[', "a list", func(dec *jsontext.Decoder) error {
-		v, err := dec.ReadValue()
-		if err != nil {
-			return l.syntax(p.start, err)
-		}
-		list = append(list, place{name: p.name, at: p.at, value: v.Clone(), start: p.start + int(dec.InputOffset()) - len(v)})
-		return nil
-	})
-	return list, err
-}
-
-// each calls f for each thing inside an array or an object.
-func (l *loader) each(p place, kind jsontext.Kind, want string, f func(*jsontext.Decoder) error) error {
-	if p.value.Kind() != kind {
-		return l.wrong(p, want)
-	}
-	dec := jsontext.NewDecoder(bytes.NewBuffer(p.value))
-	if _, err := dec.ReadToken(); err != nil {
-		return l.syntax(p.start, err)
-	}
-	for dec.PeekKind() != kind+2 { // ']' is '[' + 2, and '}' is '{' + 2
-		if err := f(dec); err != nil {
-			return err
-		}
+	if rest := bytes.TrimLeft(l.data[dec.InputOffset():], " \t\r\n"); len(rest) > 0 {
+		return l.fail(len(l.data)-len(rest), "", "something follows the object")
 	}
 	return nil
 }
 
-func (l *loader) wrong(p place, want string) error {
-	what := "the file"
-	if p.name != "" {
-		what = strconv.Quote(p.name)
+// decode reads v, which is at a place in the file, into the struct that to points
+// at. Null is the zero value.
+func (l *loader) decode(at jsontext.Pointer, v jsontext.Value, to any) error {
+	err := json.Unmarshal(v, to, json.RejectUnknownMembers(true))
+	var bad *json.SemanticError
+	if !errors.As(err, &bad) {
+		return err
 	}
-	return l.fail(p.start, "", "%s must be %s, not %s", what, want, oneLine(string(p.value), 40))
+	at += bad.JSONPointer
+	if bad.Err != json.ErrUnknownName {
+		return l.wrong(at, bad.GoType.Kind())
+	}
+	name, _ := l.find(at)
+	return l.fail(name, suggest(at.LastToken(), memberNames(bad.GoType)), "unknown member %q", oneLine(at.LastToken(), 80))
 }
 
-func (l *loader) profile(t *Table, p place) error {
-	var own Profile
-	list, err := l.object(p, append(names(own.members()), "like"))
+// memberNames are the names that a file gives to the fields of a struct.
+func memberNames(t reflect.Type) (names []string) {
+	for _, f := range reflect.VisibleFields(t) {
+		if name := memberName(f); name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func memberName(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	return name
+}
+
+// find returns where the value at a pointer begins, and where the name does that
+// leads to it, if it is a member's.
+func (l *loader) find(at jsontext.Pointer) (name, value int) {
+	dec := jsontext.NewDecoder(bytes.NewBuffer(l.data))
+	for {
+		before := int(dec.InputOffset())
+		if _, err := dec.ReadToken(); err != nil {
+			return 0, 0
+		}
+		if dec.StackPointer() != at {
+			continue
+		}
+		rest := bytes.TrimLeft(l.data[before:], " \t\r\n,:")
+		value = len(l.data) - len(rest)
+		if kind, n := dec.StackIndex(dec.StackDepth()); kind != '{' || n%2 == 0 {
+			return name, value
+		}
+		name = value // what was read is the name, and the value comes next
+	}
+}
+
+func (l *loader) value(at jsontext.Pointer) int {
+	_, value := l.find(at)
+	return value
+}
+
+// wrong reports a value that is not of the kind of its field.
+func (l *loader) wrong(at jsontext.Pointer, field reflect.Kind) error {
+	start, what := l.value(at), "the file"
+	want := map[reflect.Kind]string{
+		reflect.Struct: "an object", reflect.Map: "an object", reflect.Slice: "a list", reflect.String: "a text",
+		reflect.Bool: "true or false", reflect.Int: "a whole number, 0 or more",
+	}[field]
+	if at != "" {
+		name := at.LastToken()
+		if l.data[l.value(at.Parent())] == '[' {
+			name = at.Parent().LastToken()
+			if field == reflect.String {
+				want = "a list of texts"
+			}
+		}
+		what = strconv.Quote(name)
+	}
+	v, _ := jsontext.NewDecoder(bytes.NewBuffer(l.data[start:])).ReadValue()
+	return l.fail(start, "", "%s must be %s, not %s", what, want, oneLine(string(v), 40))
+}
+
+// take puts the fields that v has a member for from one struct into another of its
+// type, and returns the names of the members. It reports a value that is not one
+// of those that its field can have.
+func (l *loader) take(at jsontext.Pointer, v jsontext.Value, from, to reflect.Value) (names []string, err error) {
+	var there map[string]jsontext.Value
+	if err := json.Unmarshal(v, &there); err != nil {
+		return nil, err
+	}
+	for i := range from.NumField() {
+		tags := from.Type().Field(i)
+		name, value := memberName(tags), from.Field(i)
+		if _, ok := there[name]; !ok {
+			continue
+		}
+		at := at.AppendToken(name)
+		few := strings.Fields(tags.Tag.Get("oneof"))
+		switch {
+		case value.Kind() == reflect.Int && value.Int() < 0:
+			return nil, l.wrong(at, reflect.Int)
+		case len(few) > 0 && value.String() != "" && !slices.Contains(few, value.String()):
+			hint := `it may be "` + strings.Join(few, `", "`) + `"`
+			return nil, l.fail(l.value(at), hint, "%q: no such value %q", name, oneLine(value.String(), 80))
+		}
+		if one := nullIn(there[name]); one != "" && name != "set" {
+			return nil, l.wrong(at.AppendToken(one), reflect.String)
+		}
+		to.Field(i).Set(value)
+		names = append(names, name)
+	}
+	return names, nil
+}
+
+// nullIn returns the index or the name of a null in a list or an object, or "".
+func nullIn(v jsontext.Value) string {
+	var list []jsontext.Value
+	var object map[string]jsontext.Value
+	_, _ = json.Unmarshal(v, &list), json.Unmarshal(v, &object) // v is at most one of both
+	for i, one := range list {
+		if one.Kind() == 'n' {
+			return strconv.Itoa(i)
+		}
+	}
+	for name, one := range object {
+		if one.Kind() == 'n' {
+			return name
+		}
+	}
+	return ""
+}
+
+func (l *loader) profile(t *Table, at jsontext.Pointer, v jsontext.Value) error {
+	var own profileFile
+	if err := l.decode(at, v, &own); err != nil {
+		return err
+	}
+	if own.Name == "" {
+		return l.fail(l.value(at), `write {"name": "…"}`, "a profile without a name")
+	}
+	if t.own(own.Name) {
+		return l.fail(l.value(at), "", "a second profile %q", own.Name)
+	}
+	for name, value := range own.Set {
+		if own.Profile.Set == nil {
+			own.Profile.Set = map[string]string{}
+		}
+		own.Profile.Set[name] = string(value)
+	}
+	p, err := t.base(own.Name, own.Like)
+	if err != nil {
+		return l.fail(l.value(at+"/like"), "", "%s", err)
+	}
+	names, err := l.take(at, v, reflect.ValueOf(own.Profile), reflect.ValueOf(&p).Elem())
 	if err != nil {
 		return err
 	}
-	name, like, likeAt := "", "", p.start
-	for _, m := range list {
-		switch m.name {
-		case "name":
-			err = l.read(m, &name)
-		case "like":
-			err, likeAt = l.read(m, &like), m.start
-		}
-		if err != nil {
-			return err
-		}
-	}
-	if name == "" {
-		return l.fail(p.start, `write {"name": "…"}`, "a profile without a name")
-	}
-	if slices.ContainsFunc(t.profiles, func(p Profile) bool { return p.Name == name }) {
-		return l.fail(p.start, "", "a second profile %q", name)
-	}
-	if own, err = t.base(name, like); err != nil {
-		return l.fail(likeAt, "", "%s", err)
-	}
-	for _, m := range list {
-		if m.name == "like" {
-			continue
-		}
-		if err := l.read(m, find(own.members(), m.name)); err != nil {
-			return err
-		}
-	}
-	if err := l.check(t, list, own); err != nil {
+	if err := l.check(t, at, names, p); err != nil {
 		return err
 	}
-	t.profiles = append(t.profiles, own)
+	t.profiles = append(t.profiles, p)
 	return nil
 }
 
@@ -255,15 +325,18 @@ func (t *Table) base(name, like string) (Profile, error) {
 }
 
 // check looks at what the kind of a member's value cannot tell.
-func (l *loader) check(t *Table, list []place, p Profile) error {
-	for _, m := range list {
-		if problem, hint := p.flaw(m.name, t); problem != "" {
-			return l.fail(m.start, hint, "%s", problem)
+func (l *loader) check(t *Table, at jsontext.Pointer, names []string, p Profile) error {
+	for _, name := range names {
+		bad := func(hint, format string, args ...any) error {
+			return l.fail(l.value(at.AppendToken(name)), hint, format, args...)
 		}
-		bad := func(hint, format string, args ...any) error { return l.fail(m.start, hint, format, args...) }
-		switch m.name {
+		if problem, hint := p.flaw(name, t); problem != "" {
+			return bad(hint, "%s", problem)
+		}
+		switch name {
 		case "base_path", "responses_path", "chat_path":
-			if s := unquote(m.value); s != "" && !strings.HasPrefix(s, "/") {
+			s := map[string]string{"base_path": p.BasePath, "responses_path": p.ResponsesPath, "chat_path": p.ChatPath}[name]
+			if s != "" && !strings.HasPrefix(s, "/") {
 				return bad("begin it with /", "%q is not a path", s)
 			}
 		case "apis":
@@ -288,102 +361,18 @@ func (l *loader) check(t *Table, list []place, p Profile) error {
 	return nil
 }
 
-func (l *loader) model(t *Table, p place) error {
-	var own Model
-	list, err := l.object(p, names(own.members()))
-	if err != nil {
+func (l *loader) model(t *Table, at jsontext.Pointer, v jsontext.Value) error {
+	var own, m Model
+	if err := l.decode(at, v, &own); err != nil {
 		return err
 	}
-	for _, m := range list {
-		if err := l.read(m, find(own.members(), m.name)); err != nil {
-			return err
-		}
-	}
-	if len(own.Names) == 0 || slices.Contains(own.Names, "") {
-		return l.fail(p.start, `write {"names": ["…"]}`, "a model without a name")
-	}
-	t.models = append(t.models, own)
-	return nil
-}
-
-// read puts a value into the field that to points at. Null is the zero value.
-func (l *loader) read(m place, to any) error {
-	kind := m.value.Kind()
-	switch to := to.(type) {
-	case *string:
-		if *to = ""; kind == '"' {
-			*to = unquote(m.value)
-		} else if kind != 'n' {
-			return l.wrong(m, "a text")
-		}
-	case *bool:
-		if *to = kind == 't'; kind != 't' && kind != 'f' && kind != 'n' {
-			return l.wrong(m, "true or false")
-		}
-	case *int:
-		n, err := strconv.Atoi(string(m.value))
-		if *to = n; (err != nil || n < 0) && kind != 'n' {
-			return l.wrong(m, "a whole number, 0 or more")
-		}
-	case *[]string:
-		return l.readList(m, to)
-	case *map[string]string:
-		return l.readMap(m, to, false)
-	case rawMap:
-		return l.readMap(m, to.to, true)
-	case choice:
-		if kind != '"' && kind != 'n' {
-			return l.wrong(m, "a text")
-		}
-		if s := textOr(m.value); !to.set(s) {
-			return l.fail(m.start, "it may be "+strings.Join(to.all(), ", "), "%q: no such value %q", m.name, oneLine(s, 80))
-		}
-	}
-	return nil
-}
-
-func textOr(v jsontext.Value) string {
-	if v.Kind() != '"' {
-		return ""
-	}
-	return unquote(v)
-}
-
-func (l *loader) readList(m place, to *[]string) error {
-	list, err := l.array(m)
-	if *to = nil; err != nil || m.value.Kind() == 'n' {
+	if _, err := l.take(at, v, reflect.ValueOf(own), reflect.ValueOf(&m).Elem()); err != nil {
 		return err
 	}
-	*to = []string{}
-	for _, one := range list {
-		if one.value.Kind() != '"' {
-			return l.wrong(one, "a list of texts")
-		}
-		*to = append(*to, unquote(one.value))
+	if len(m.Names) == 0 || slices.Contains(m.Names, "") {
+		return l.fail(l.value(at), `write {"names": ["…"]}`, "a model without a name")
 	}
-	return nil
-}
-
-// readMap reads an object of texts, or of any values, kept as their JSON.
-func (l *loader) readMap(m place, to *map[string]string, raw bool) error {
-	if *to = nil; m.value.Kind() == 'n' {
-		return nil
-	}
-	list, err := l.object(m, nil)
-	if err != nil {
-		return err
-	}
-	*to = map[string]string{}
-	for _, one := range list {
-		switch {
-		case raw:
-			(*to)[one.name] = string(one.value)
-		case one.value.Kind() != '"':
-			return l.wrong(one, "a text")
-		default:
-			(*to)[one.name] = unquote(one.value)
-		}
-	}
+	t.models = append(t.models, m)
 	return nil
 }
 

@@ -6,6 +6,7 @@ package endpoint
 import (
 	"errors"
 	"net/url"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -97,6 +98,9 @@ func TestLoadProfilesErrors(t *testing.T) {
 		{`{"profiles":[{"name":5}]}`, `mine.json:1:22: "name" must be a text, not 5`},
 		{`{"profiles":[{"name":"x","omit":"a"}]}`, `mine.json:1:33: "omit" must be a list, not "a"`},
 		{`{"profiles":[{"name":"x","omit":["a", 1]}]}`, `mine.json:1:39: "omit" must be a list of texts, not 1`},
+		{`{"profiles":[{"name":"x","omit":["a", null]}]}`, `mine.json:1:39: "omit" must be a list of texts, not null`},
+		{`{"profiles":[{"name":"x","roles":{"user": null}}]}`, `mine.json:1:43: "user" must be a text, not null`},
+		{`{"profiles":[{"name":"x","base_path":"/v1","chat_path":"chat"}]}`, `mine.json:1:56: "chat" is not a path; begin it with /`},
 		{`{"profiles":[{"name":"x","strict_names":"yes"}]}`, `"strict_names" must be true or false, not "yes"`},
 		{`{"profiles":[{"name":"x","max_cache_key":-1}]}`, "must be a whole number"},
 		{`{"profiles":[{"name":"x","max_cache_key":1.5}]}`, "must be a whole number"},
@@ -145,12 +149,15 @@ func TestProfileRoundTrip(t *testing.T) {
 			t.Errorf("%s, %v: %s", m.Names[0], ok, diff)
 		}
 	}
-	// A field that members does not name would be lost.
-	if a, b := len((&Profile{}).members()), fields(Profile{}); a != b {
-		t.Errorf("a profile has %d fields, of which %d have a name", b, a)
-	}
-	if a, b := len((&Model{}).members()), fields(Model{}); a != b {
-		t.Errorf("a model has %d fields, of which %d have a name", b, a)
+	// A field without a name in files would be lost.
+	for _, v := range []any{Profile{}, Model{}} {
+		names := map[string]bool{}
+		for f := range reflect.TypeOf(v).Fields() {
+			names[memberName(f)] = true
+		}
+		if delete(names, ""); len(names) != fields(v) {
+			t.Errorf("%T has %d fields, of which %d have a name", v, fields(v), len(names))
+		}
 	}
 }
 

@@ -14,27 +14,29 @@ type Model struct {
 	// Names are the model's names. Each also stands for its dated snapshots
 	// (gpt-5-2025-08-07), for fine-tunings of it (ft:gpt-4o:…) and for itself
 	// after the name of a provider (openai/gpt-5).
-	Names []string
+	Names []string `json:"names,omitzero"`
 
 	// Reasoning says whether it thinks before it answers, and so takes the
 	// member "reasoning" and gives reasoning items.
-	Reasoning Support
+	Reasoning Support `json:"reasoning,omitzero" oneof:"yes no"`
 	// Efforts are the reasoning efforts it takes, from low to high; nil means
 	// not known, empty that none may be given. DefaultEffort is what it does
 	// when none is given.
-	Efforts       []string
-	DefaultEffort string
+	Efforts       []string `json:"efforts,omitzero"`
+	DefaultEffort string   `json:"default_effort,omitzero"`
 	// Summaries says whether it takes reasoning.summary.
-	Summaries Support
+	Summaries Support `json:"summaries,omitzero" oneof:"yes no"`
 	// Sampling says whether it takes temperature and top_p. For some it is
 	// [WithoutReasoning].
-	Sampling Support
+	Sampling Support `json:"sampling,omitzero" oneof:"yes no without_reasoning"`
 	// Verbosity says whether it takes text.verbosity.
-	Verbosity Support
+	Verbosity Support `json:"verbosity,omitzero" oneof:"yes no"`
 	// Images and Files say whether it reads them.
-	Images, Files Support
+	Images Support `json:"images,omitzero" oneof:"yes no"`
+	Files  Support `json:"files,omitzero" oneof:"yes no"`
 	// ContextWindow and MaxOutput are in tokens; 0 is not known.
-	ContextWindow, MaxOutput int
+	ContextWindow int `json:"context_window,omitzero"`
+	MaxOutput     int `json:"max_output,omitzero"`
 }
 
 // LookupModel returns what the built-in [Table] knows of a model, and false for
