@@ -32,7 +32,7 @@ type Pending struct {
 	Custom    bool   `json:"custom,omitempty"`
 	// Reason says why it is asked about.
 	Reason string `json:"reason"`
-	// Rules are what an answer could leave behind. See [Suggest].
+	// Rules are what an answer could leave behind. See [plan.Suggest].
 	Rules []session.Rule `json:"rules,omitempty"`
 	// Command is what would run, if the tool is a [Commander]. Only the run that
 	// asks knows it: the log does not hold it, so that no log can claim another.
@@ -311,7 +311,7 @@ func (d Decision) check(call item.Item) error {
 		}
 	}
 	if d.Remember != nil {
-		if err := CheckRules(*d.Remember); err != nil {
+		if err := plan.CheckRules(*d.Remember); err != nil {
 			return fmt.Errorf("%w: %w", ErrMeaningless, err)
 		}
 	}

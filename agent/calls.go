@@ -30,14 +30,14 @@ func (r *Run) traits(name string) (tool.Traits, bool) {
 
 // judge applies the rules to a call: those of the agent's policy and of the
 // session, and what is denied around a nested run.
-func (r *Run) judge(call tool.Call, traits tool.Traits) judgement {
+func (r *Run) judge(call tool.Call, traits tool.Traits) plan.Judgement {
 	t, _ := r.tools.Lookup(call.Name)
 	for o := r.around; o != nil; o = o.run.around {
 		there := traits
 		if outer, ok := o.tools.Lookup(call.Name); ok {
 			there.Approval = tool.TraitsOf(outer).Approval
 		}
-		if j := o.run.agent.Policy.judge(t, call, there, o.rules); j.verdict == session.Deny {
+		if j := o.run.agent.Policy.judge(t, call, there, o.rules); j.Verdict == session.Deny {
 			return j
 		}
 	}
@@ -53,14 +53,14 @@ func (r *Run) approve(ctx context.Context, calls []plan.CallRef) error {
 		if !ok {
 			continue
 		}
-		verdict, judged, unasked := Verdict{Allowed: true, rule: "allow calls of unknown tools, which run nothing", From: byDefault}, judgement{}, false
+		verdict, judged, unasked := Verdict{Allowed: true, rule: "allow calls of unknown tools, which run nothing", From: plan.ByDefault}, plan.Judgement{}, false
 		call, err := r.callOf(&c)
 		traits, known := r.traits(call.Name)
 		switch {
 		case err != nil:
-			verdict = Verdict{Reason: "The call cannot be read: " + err.Error(), rule: "deny calls that cannot be read", From: byDefault}
+			verdict = Verdict{Reason: "The call cannot be read: " + err.Error(), rule: "deny calls that cannot be read", From: plan.ByDefault}
 		case c.Paused != "" && !r.goesOn(&c, traits): // known or not: it was started once
-			verdict = Verdict{Reason: sessionElsewhere, rule: denyElsewhere, From: byDefault}
+			verdict = Verdict{Reason: sessionElsewhere, rule: denyElsewhere, From: plan.ByDefault}
 		case known || plan.Hosted(c.Item):
 			judged = r.judge(call, traits)
 			verdict, unasked = r.decide(ctx, call, traits, judged)
@@ -69,7 +69,7 @@ func (r *Run) approve(ctx context.Context, calls []plan.CallRef) error {
 			return nil // whatever was said about it, the run is over
 		}
 		if verdict.Later && !verdict.Allowed {
-			err = r.wait(ctx, c, call, judged.whyAsk(call.Name))
+			err = r.wait(ctx, c, call, judged.WhyAsk(call.Name))
 		} else {
 			err = r.verdict(ctx, c, verdict, unasked)
 		}
@@ -82,9 +82,9 @@ func (r *Run) approve(ctx context.Context, calls []plan.CallRef) error {
 
 // decide asks the approver if there is need to, one at a time with those of all
 // nested runs.
-func (r *Run) decide(ctx context.Context, call tool.Call, traits tool.Traits, judged judgement) (Verdict, bool) {
+func (r *Run) decide(ctx context.Context, call tool.Call, traits tool.Traits, judged plan.Judgement) (Verdict, bool) {
 	root := r.root()
-	if judged.verdict == session.Ask {
+	if judged.Verdict == session.Ask {
 		root.asking.Lock()
 		defer root.asking.Unlock()
 	}
@@ -380,13 +380,13 @@ func (r *Run) start(ctx context.Context, c *session.OpenCall, early bool) error 
 		f.seen.Traits = tool.TraitsOf(t)
 	}
 	if c.Paused != "" && !r.goesOn(c, f.seen.Traits) {
-		return r.verdict(ctx, *c, Verdict{Reason: sessionElsewhere, rule: denyElsewhere, From: byDefault}, false)
+		return r.verdict(ctx, *c, Verdict{Reason: sessionElsewhere, rule: denyElsewhere, From: plan.ByDefault}, false)
 	}
 	if c.Lost && !f.seen.Traits.Idempotent { // it was declared to be, then
-		return r.verdict(ctx, *c, Verdict{Reason: plan.OutcomeUnknown, From: byDefault}, false)
+		return r.verdict(ctx, *c, Verdict{Reason: plan.OutcomeUnknown, From: plan.ByDefault}, false)
 	}
 	if objection, j := r.admit(f); objection != "" {
-		return r.verdict(ctx, *c, Verdict{Reason: cmp.Or(f.before, objection), rule: j.rule, From: j.from}, false)
+		return r.verdict(ctx, *c, Verdict{Reason: cmp.Or(f.before, objection), rule: j.Rule, From: j.From}, false)
 	}
 	if plan.Hosted(c.Item) {
 		return r.approveHosted(ctx, f, said)
@@ -442,19 +442,19 @@ func (r *Run) approveHosted(ctx context.Context, f *finished, said string) error
 
 // admit lets hooks see a call, and rules see what became of it. It returns what
 // the model is told if the call is not to run after all.
-func (r *Run) admit(f *finished) (objection string, by judgement) {
+func (r *Run) admit(f *finished) (objection string, by plan.Judgement) {
 	hooks := r.agent.Hooks
 	if len(hooks) > 0 {
 		inner, n, err := before(f.ctx, "BeforeTool", hooks, beforeTool, &f.seen)
 		f.ctx, f.hooks = inner, hooks[:n]
 		if err != nil {
 			objection = "The call was refused by a check: " + hookText(err) + " Nothing was done."
-			by = judgement{rule: "deny what a check objects to", from: "a hook"}
+			by = plan.Judgement{Rule: "deny what a check objects to", From: "a hook"}
 		}
 	}
 	f.given.Arguments = f.seen.Call.Arguments // nothing else of it is a hook's to change
-	if j := r.judge(f.given, f.seen.Traits); j.verdict == session.Deny && objection == "" {
-		objection, by = j.denied(f.given.Name), j
+	if j := r.judge(f.given, f.seen.Traits); j.Verdict == session.Deny && objection == "" {
+		objection, by = j.Denied(f.given.Name), j
 	}
 	if objection != "" && len(f.hooks) > 0 {
 		f.seen.Ended, f.seen.Failure, f.seen.Error = time.Now(), tool.NotRun, objection
@@ -589,10 +589,10 @@ func (r *Run) startEarly(ctx context.Context, it item.Item) error {
 		return nil // it is told when the reply is whole
 	}
 	j := r.judge(call, t)
-	if j.verdict != session.Allow {
+	if j.Verdict != session.Allow {
 		return nil
 	}
-	c.Verdict = &session.Approval{CallID: c.CallID, Allowed: true, From: j.from, Rule: j.rule}
+	c.Verdict = &session.Approval{CallID: c.CallID, Allowed: true, From: j.From, Rule: j.Rule}
 	if err := r.record(ctx, *c.Verdict); err != nil {
 		return err
 	}

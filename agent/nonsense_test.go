@@ -410,39 +410,40 @@ func TestNonsenseTool(t *testing.T) {
 func TestNonsensePlan(t *testing.T) {
 	p := newPoker(t)
 	p.functions("plan", map[string]any{
-		"CalledBy":     plan.CalledBy,
-		"ContentOf":    plan.ContentOf,
-		"Counted":      plan.Counted,
-		"Estimate":     plan.Estimate,
-		"EstimateText": plan.EstimateText,
-		"Hosted":       plan.Hosted,
-		"Marshal":      plan.Marshal,
-		"Plus":         plan.Plus,
-		"ServerOf":     plan.ServerOf,
-		"ToolName":     plan.ToolName,
-		"Unmarshal":    plan.Unmarshal,
-		"Within":       plan.Within,
+		"CalledBy":      plan.CalledBy,
+		"CheckPatterns": plan.CheckPatterns,
+		"CheckRules":    plan.CheckRules,
+		"ContentOf":     plan.ContentOf,
+		"Counted":       plan.Counted,
+		"Estimate":      plan.Estimate,
+		"EstimateText":  plan.EstimateText,
+		"Hosted":        plan.Hosted,
+		"Marshal":       plan.Marshal,
+		"Plus":          plan.Plus,
+		"ServerOf":      plan.ServerOf,
+		"Suggest":       plan.Suggest,
+		"ToolName":      plan.ToolName,
+		"Unmarshal":     plan.Unmarshal,
+		"Within":        plan.Within,
 	})
 	p.methods(new(plan.State))
 	p.methods(new(plan.Room))
+	p.methods(new(plan.Policy))
 }
 
 func TestNonsenseAgent(t *testing.T) {
 	p := newPoker(t)
 	p.functions(".", map[string]any{
-		"AsTool":        agent.AsTool,
-		"BlobSpill":     agent.BlobSpill,
-		"CallOf":        agent.CallOf,
-		"CheckPatterns": agent.CheckPatterns,
-		"CheckRules":    agent.CheckRules,
-		"Decide":        agent.Decide,
-		"ForkTool":      agent.ForkTool,
-		"Recall":        agent.Recall,
-		"Restore":       agent.Restore,
-		"Shortened":     agent.Shortened,
-		"Suggest":       agent.Suggest,
-		"Wanted":        agent.Wanted,
-		"WithBudget":    agent.WithBudget,
+		"AsTool":     agent.AsTool,
+		"BlobSpill":  agent.BlobSpill,
+		"CallOf":     agent.CallOf,
+		"Decide":     agent.Decide,
+		"ForkTool":   agent.ForkTool,
+		"Recall":     agent.Recall,
+		"Restore":    agent.Restore,
+		"Shortened":  agent.Shortened,
+		"Wanted":     agent.Wanted,
+		"WithBudget": agent.WithBudget,
 	})
 	p.methods(&agent.Agent{Model: new(memory)})
 	p.methods(new(agent.Agent))

@@ -4,14 +4,12 @@
 package agent
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"slices"
-	"strings"
 
+	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
 )
@@ -47,7 +45,7 @@ type ApprovalRequest struct {
 	// Reason says why it is asked about.
 	Reason string
 	// Rules are what an answer could leave behind, the narrowest first: those of the
-	// tool if it is a [Suggester], else those of [Suggest]. The last one is about all
+	// tool if it is a [Suggester], else those of [plan.Suggest]. The last one is about all
 	// calls of the tool.
 	Rules []session.Rule
 	// Command is what would run if the call were allowed, nil if its tool is not a
@@ -65,8 +63,8 @@ func (q *ApprovalRequest) Allows(rules ...session.Rule) bool {
 	if len(rules) == 0 {
 		return false
 	}
-	p := Policy{Rules: rules}
-	return p.judge(q.tool, q.Call, tool.Traits{}, nil).verdict == session.Allow
+	p := plan.Policy{Rules: rules}
+	return p.Judge(asked(q.tool, q.Call, tool.Traits{}), nil).Verdict == session.Allow
 }
 
 // Approver is asked about one call at a time, those of nested runs included. An
@@ -77,6 +75,37 @@ type Approver func(ctx context.Context, q ApprovalRequest) (Verdict, error)
 // ErrNobody is what an [Approver] returns, by itself or wrapped, when there is
 // nobody to ask.
 var ErrNobody = errors.New("there is nobody to ask")
+
+// judge says what the rules say of a call.
+func (p *Policy) judge(t tool.Tool, call tool.Call, traits tool.Traits, remembered []session.Rule) plan.Judgement {
+	rules := plan.Policy{Allow: p.Allow, Ask: p.Ask, Deny: p.Deny, Rules: p.Rules}
+	return rules.Judge(asked(t, call, traits), remembered)
+}
+
+// asked is a call as rules see it.
+func asked(t tool.Tool, call tool.Call, traits tool.Traits) plan.Question {
+	q := plan.Question{Tool: call.Name, Arguments: call.Arguments, Custom: call.Custom, Declared: traits.Approval, ReadOnly: traits.ReadOnly}
+	if judge, ok := t.(Judge); ok {
+		q.Opinion = func(rules []session.Rule) (verdict, reason string) { return judge.Approval(call, rules) }
+	}
+	return q
+}
+
+// Suggester is implemented by a tool that knows which rules an answer about one
+// of its calls could leave behind; nil for none but the one about all its calls.
+type Suggester interface {
+	tool.Tool
+	Suggest(call tool.Call) []session.Rule
+}
+
+// suggest asks the tool, if it knows.
+func suggest(t tool.Tool, call tool.Call) []session.Rule {
+	s, ok := t.(Suggester)
+	if !ok {
+		return plan.Suggest(asked(t, call, tool.Traits{}))
+	}
+	return append(slices.Clip(s.Suggest(call)), session.Rule{Verdict: session.Allow, Tool: call.Name})
+}
 
 // Commander is implemented by a tool whose calls run a command that their
 // arguments do not show whole, such as one that puts its own words first.
@@ -105,7 +134,7 @@ type Verdict struct {
 	// Arguments is what the tool gets in place of what the model sent, "" for
 	// that. The model is told.
 	Arguments string
-	// Remember is a rule for later calls of the session, or nil. See [Suggest].
+	// Remember is a rule for later calls of the session, or nil. See [plan.Suggest].
 	Remember *session.Rule
 	// Later lets the call wait, as Policy.Pause does.
 	Later bool
@@ -125,145 +154,18 @@ type Judge interface {
 	Approval(call tool.Call, rules []session.Rule) (verdict, reason string)
 }
 
-// judgement is what the rules say of a call.
-type judgement struct {
-	verdict string // session.Allow, Ask or Deny
-	ruled   bool   // a rule spoke, and not the default
-	rule    string // that rule in words, and where it comes from
-	from    string
-	reason  string // of the tool's own, if it says the same, or ""
-}
-
-// judge applies the rules, and those that the session remembers.
-func (p *Policy) judge(t tool.Tool, call tool.Call, traits tool.Traits, remembered []session.Rule) judgement {
-	var deny, ask, allow session.Rule // the first of each verdict
-	add := func(r session.Rule) {
-		first := &allow
-		switch r.Verdict {
-		case "":
-			return
-		case session.Deny:
-			first = &deny
-		case session.Ask:
-			first = &ask
-		}
-		if first.Verdict == "" {
-			*first = r
-		}
-	}
-	for _, patterns := range [...]struct {
-		verdict string
-		list    []string
-	}{{session.Deny, p.Deny}, {session.Ask, p.Ask}, {session.Allow, p.Allow}} {
-		if pattern, ok := match(patterns.list, call.Name); ok {
-			add(session.Rule{Verdict: patterns.verdict, Tool: pattern, From: "the policy"})
-		}
-	}
-	add(session.Rule{Verdict: traits.Approval, Tool: call.Name, From: "the tool's declaration"})
-	judge, expert := t.(Judge)
-	var handed []session.Rule
-	for _, list := range [...][]session.Rule{p.Rules, remembered} {
-		for _, r := range list {
-			switch {
-			case expert && len(r.Prefix) > 0:
-				if matches([]string{r.Tool}, call.Name) {
-					handed = append(handed, r)
-				}
-			case covers(r, call):
-				add(r)
-			}
-		}
-	}
-	opinion, reason := "", ""
-	if expert {
-		opinion, reason = judge.Approval(call, handed)
-	}
-	j, r := judgement{ruled: true}, deny
-	switch {
-	case opinion == session.Deny || deny.Verdict != "":
-		j.verdict = session.Deny
-	case opinion == session.Ask || ask.Verdict != "":
-		j.verdict, r = session.Ask, ask
-	case opinion == session.Allow || allow.Verdict != "":
-		j.verdict, r = session.Allow, allow
-	case traits.ReadOnly:
-		return judgement{verdict: session.Allow, rule: "allow what only reads", from: byDefault}
-	default:
-		return judgement{verdict: session.Ask, rule: "ask about all that does more than read", from: byDefault}
-	}
-	if opinion == j.verdict {
-		j.reason = reason
-		if r.Verdict == "" {
-			r = ruleOf(judge, call, handed, opinion)
-		}
-	}
-	j.rule, j.from = r.String(), cmp.Or(r.From, "the policy")
-	return j
-}
-
-// byDefault is where a verdict comes from that no rule gave.
-const byDefault = "default"
-
-// ruleOf finds the rule by which a tool came to its opinion of a call: none but
-// its own, one of those that it was handed, or several of them together.
-func ruleOf(judge Judge, call tool.Call, handed []session.Rule, opinion string) session.Rule {
-	own := session.Rule{Verdict: opinion, Tool: call.Name, From: "the tool itself"}
-	if v, _ := judge.Approval(call, nil); v == opinion || len(handed) == 0 {
-		return own
-	}
-	for _, r := range handed {
-		if v, _ := judge.Approval(call, []session.Rule{r}); v == opinion && r.Verdict == opinion {
-			return r
-		}
-	}
-	var words, from []string
-	for _, r := range handed {
-		if r.Verdict == opinion {
-			words = append(words, r.String())
-			if r.From != "" && !slices.Contains(from, r.From) {
-				from = append(from, r.From)
-			}
-		}
-	}
-	if len(words) == 0 {
-		return own
-	}
-	own.Tool = strings.TrimPrefix(strings.Join(words, "; "), opinion+" ")
-	own.From = strings.Join(from, ", ")
-	return own
-}
-
-// whyAsk tells people why a call is asked about.
-func (j judgement) whyAsk(name string) string {
-	switch {
-	case j.reason != "":
-		return j.reason
-	case j.ruled:
-		return "a rule asks about " + name
-	}
-	return name + " does more than read, and no rule allows it"
-}
-
-// denied is what a model reads about a call that a rule denies.
-func (j judgement) denied(name string) string {
-	if j.reason != "" {
-		return fmt.Sprintf("The call was refused: %s. Nothing was done.", strings.TrimSuffix(j.reason, "."))
-	}
-	return fmt.Sprintf("The call was refused: a rule denies %s. Nothing was done.", name)
-}
-
 // decide returns the verdict on a call, and whether it is a refusal for want of
 // an approver.
-func (p *Policy) decide(ctx context.Context, t tool.Tool, call tool.Call, traits tool.Traits, j judgement) (v Verdict, unasked bool) {
-	switch j.verdict {
+func (p *Policy) decide(ctx context.Context, t tool.Tool, call tool.Call, traits tool.Traits, j plan.Judgement) (v Verdict, unasked bool) {
+	switch j.Verdict {
 	case session.Deny:
-		return Verdict{Reason: j.denied(call.Name), rule: j.rule, From: j.from}, false
+		return Verdict{Reason: j.Denied(call.Name), rule: j.Rule, From: j.From}, false
 	case session.Allow:
-		return Verdict{Allowed: true, rule: j.rule, From: j.from}, false
+		return Verdict{Allowed: true, rule: j.Rule, From: j.From}, false
 	}
 	err := ErrNobody
 	if p.Approver != nil {
-		v, err = p.Approver(ctx, ApprovalRequest{Call: call, Traits: traits, Reason: j.whyAsk(call.Name), Rules: suggest(t, call), Command: commandOf(t, call), tool: t})
+		v, err = p.Approver(ctx, ApprovalRequest{Call: call, Traits: traits, Reason: j.WhyAsk(call.Name), Rules: suggest(t, call), Command: commandOf(t, call), tool: t})
 	}
 	switch {
 	case errors.Is(err, ErrNobody) && p.Pause:
@@ -271,10 +173,10 @@ func (p *Policy) decide(ctx context.Context, t tool.Tool, call tool.Call, traits
 	case errors.Is(err, ErrNobody):
 		return p.unasked("The call was refused: %s needs an approval and there is nobody to give it. Nothing was done.", call.Name, j), true
 	case err == nil && v.Remember != nil:
-		err = CheckRules(*v.Remember)
+		err = plan.CheckRules(*v.Remember)
 	}
 	if err != nil {
-		return Verdict{Reason: fmt.Sprintf("The call was refused: no approval could be got: %v. Nothing was done.", err), rule: j.rule, From: j.from}, false
+		return Verdict{Reason: fmt.Sprintf("The call was refused: no approval could be got: %v. Nothing was done.", err), rule: j.Rule, From: j.From}, false
 	}
 	if v.By == "" && v.From == "" {
 		v.From = "the approver"
@@ -286,48 +188,23 @@ func (p *Policy) decide(ctx context.Context, t tool.Tool, call tool.Call, traits
 }
 
 // unasked is a refusal for want of an approver, with the hint.
-func (p *Policy) unasked(reason, name string, j judgement) Verdict {
+func (p *Policy) unasked(reason, name string, j plan.Judgement) Verdict {
 	reason = fmt.Sprintf(reason, name)
 	if p.Hint != nil {
 		reason += " " + p.Hint(name)
 	}
-	return Verdict{Reason: reason, rule: j.rule, From: j.from}
+	return Verdict{Reason: reason, rule: j.Rule, From: j.From}
 }
 
 const refusedByPerson = "The call was refused by the person in charge. Nothing was done."
 
-func matches(patterns []string, name string) bool {
-	_, ok := match(patterns, name)
-	return ok
-}
-
-// match returns the first pattern that a name fits.
-func match(patterns []string, name string) (string, bool) {
-	for _, p := range patterns {
-		if ok, err := path.Match(p, name); ok && err == nil {
-			return p, true
-		}
-	}
-	return "", false
-}
-
-// CheckPatterns returns an error for the first invalid pattern.
-func CheckPatterns(patterns ...string) error {
-	for _, p := range patterns {
-		if _, err := path.Match(p, ""); err != nil {
-			return fmt.Errorf("pattern %q: %w", p, err)
-		}
-	}
-	return nil
-}
-
 func (p *Policy) check() error {
 	for _, patterns := range [][]string{p.Allow, p.Ask, p.Deny} {
-		if err := CheckPatterns(patterns...); err != nil {
+		if err := plan.CheckPatterns(patterns...); err != nil {
 			return fmt.Errorf("agent: policy: %w", err)
 		}
 	}
-	if err := CheckRules(p.Rules...); err != nil {
+	if err := plan.CheckRules(p.Rules...); err != nil {
 		return fmt.Errorf("agent: policy: %w", err)
 	}
 	return nil

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
@@ -188,10 +189,10 @@ func TestVerdictOutlivesCrash(t *testing.T) {
 
 // The error of a pattern names it.
 func TestCheckPatterns(t *testing.T) {
-	if err := agent.CheckPatterns("*", "read_*", "[ab]c"); err != nil {
+	if err := plan.CheckPatterns("*", "read_*", "[ab]c"); err != nil {
 		t.Error(err)
 	}
-	if err := agent.CheckPatterns("fine", "[a"); err == nil || !strings.Contains(err.Error(), `"[a"`) {
+	if err := plan.CheckPatterns("fine", "[a"); err == nil || !strings.Contains(err.Error(), `"[a"`) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
@@ -84,11 +85,11 @@ func TestSuggest(t *testing.T) {
 		{tool.Call{Name: "t", Arguments: `{`}, []session.Rule{rule("", "")}},
 		{tool.Call{Name: "t", Arguments: `{"path":"x"}`, Custom: true}, []session.Rule{rule("", "")}},
 	} {
-		got := agent.Suggest(c.call)
+		got := plan.Suggest(plan.Question{Tool: c.call.Name, Arguments: c.call.Arguments, Custom: c.call.Custom})
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.call.Arguments, diff)
 		}
-		if err := agent.CheckRules(got...); err != nil {
+		if err := plan.CheckRules(got...); err != nil {
 			t.Error(err)
 		}
 	}
@@ -104,7 +105,7 @@ func TestCheckRules(t *testing.T) {
 		"begins":       {Verdict: session.Allow, Tool: "t", Member: "m"},
 		"both":         {Verdict: session.Allow, Tool: "t", Member: "m", Under: "x", Prefix: []string{"y"}},
 	} {
-		if err := agent.CheckRules(r); err == nil || !strings.Contains(err.Error(), want) {
+		if err := plan.CheckRules(r); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v", want, err)
 		}
 		rig := newRig(t)

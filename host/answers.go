@@ -18,6 +18,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
 )
@@ -118,10 +119,10 @@ func (a *answer) check() error {
 	case a.CallID == "" && a.Tool == "":
 		return errors.New(`it fits no call: give "call_id", or "tool" with a name or a glob`)
 	}
-	if err := agent.CheckPatterns(a.Tool); err != nil || a.Remember == nil {
+	if err := plan.CheckPatterns(a.Tool); err != nil || a.Remember == nil {
 		return err
 	}
-	return agent.CheckRules(*a.Remember)
+	return plan.CheckRules(*a.Remember)
 }
 
 // approve is an [agent.Approver]: the first answer that fits and was not used

@@ -15,7 +15,7 @@ import (
 // pure are the packages without a clock, I/O, randomness and contexts. Others are
 // not imported here: no time, context, rand, os or net.
 var pure = []string{
-	"cmp", "errors", "fmt", "iter", "maps", "math", "slices", "strconv", "strings",
+	"cmp", "errors", "fmt", "iter", "maps", "math", "path", "slices", "strconv", "strings",
 	"github.com/go-json-experiment/json", "github.com/go-json-experiment/json/jsontext",
 	"github.com/antiphon-go/antiphon/item", "github.com/antiphon-go/antiphon/session",
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/session"
@@ -98,7 +99,7 @@ func (c *runCommand) check() error {
 	if err := c.checkKept(); err != nil {
 		return err
 	}
-	if err := agent.CheckPatterns(slices.Concat(c.Allow, c.Ask, c.Deny)...); err != nil {
+	if err := plan.CheckPatterns(slices.Concat(c.Allow, c.Ask, c.Deny)...); err != nil {
 		return usage(fmt.Errorf("--allow, --ask, --deny: %w", err))
 	}
 	return nil
