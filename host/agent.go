@@ -43,9 +43,9 @@ func (h *Host) Agent(ctx context.Context) (*agent.Agent, error) {
 	if err != nil {
 		return nil, h.late(err)
 	}
-	providers := NewProviders(h.cfg.Endpoint, h.cfg.Front)
-	h.stops = append(h.stops, providers.Close)
-	a, err := h.File.AgentBy(providers.Of, func(a *agent.Agent) error { return h.adjust(ctx, a) })
+	providers := newProviders(&h.cfg.Endpoint, &h.cfg.Front)
+	h.stops = append(h.stops, providers.close)
+	a, err := h.File.AgentBy(providers.of, func(a *agent.Agent) error { return h.adjust(ctx, a) })
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func (h *Host) Agent(ctx context.Context) (*agent.Agent, error) {
 			return nil, err
 		}
 	}
-	providers.Tell(h.Session)
+	providers.tell(h.Session)
 	providers.tellRehearsed(h.Session)
 	h.agent = a
 	return a, nil
@@ -105,10 +105,10 @@ func (h *Host) tellServer(ev mcpbridge.Event) {
 // as those that are tools, each within limits of its own, and all in the time of
 // the run.
 func (h *Host) runner(ctx context.Context) *agentfile.Runner {
-	p := NewProviders(h.cfg.Endpoint, h.cfg.Front)
-	h.stops = append(h.stops, p.Close)
+	p := newProviders(&h.cfg.Endpoint, &h.cfg.Front)
+	h.stops = append(h.stops, p.close)
 	r := &agentfile.Runner{
-		Models:   p.Of,
+		Models:   p.of,
 		Settings: h.cfg.settings(),
 		Notify: func(file *agentfile.File) {
 			h.cfg.tell(Notice{Kind: NoticeAsking, File: file.Path, Text: "asking the agent " + file.Path})

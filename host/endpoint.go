@@ -108,10 +108,9 @@ func (e *Endpoint) provider(file said, front *Front) (*provider, error) {
 	return &provider{model: model, name: link.Model, who: link.who(), link: link, notes: []Notice{{Kind: NoticeKey, Text: link.KeptBack}}, stop: stop}, nil
 }
 
-// Providers are who answers the agents of a run: the one that a file describes,
-// and those that it has as tools. Use it to run a file's agent in another way than
-// a [Host] does.
-type Providers struct {
+// providers are who answers the agents of a run: the one that a file describes,
+// and those that it has as tools.
+type providers struct {
 	front *Front
 	from  *Endpoint
 	main  *provider // who answers the agent that is run
@@ -119,13 +118,12 @@ type Providers struct {
 	stops []func()
 }
 
-// NewProviders chooses by an endpoint, and by what files say.
-func NewProviders(from Endpoint, front Front) *Providers {
-	return &Providers{front: &front, from: &from}
+func newProviders(from *Endpoint, front *Front) *providers {
+	return &providers{front: front, from: from}
 }
 
-// Of says who answers a file. It is an [agentfile.Models].
-func (p *Providers) Of(file *agentfile.File) (agent.Model, string, error) {
+// of is an [agentfile.Models].
+func (p *providers) of(file *agentfile.File) (agent.Model, string, error) {
 	who, err := p.from.provider(saidBy(file), p.front)
 	if err != nil {
 		return nil, "", err
@@ -140,20 +138,20 @@ func (p *Providers) Of(file *agentfile.File) (agent.Model, string, error) {
 	return who.model, who.name, nil
 }
 
-func (p *Providers) index(note Notice) int {
+func (p *providers) index(note Notice) int {
 	return slices.IndexFunc(p.notes, func(n Notice) bool { return n.Text == note.Text })
 }
 
-// Close ends what was started for them.
-func (p *Providers) Close() {
+// close ends what was started for them.
+func (p *providers) close() {
 	for _, stop := range p.stops {
 		stop()
 	}
 }
 
-// Tell notifies of who answers, with the kind of server that answered the session
+// tell notifies of who answers, with the kind of server that answered the session
 // before.
-func (p *Providers) Tell(sess *session.Session) {
+func (p *providers) tell(sess *session.Session) {
 	if m := p.main; m != nil && m.link != nil {
 		agent.Recall(m.model, sess)
 		if i := p.index(m.who); i >= 0 {
@@ -168,7 +166,7 @@ func (p *Providers) Tell(sess *session.Session) {
 
 // tellRehearsed warns that a real model is about to read what the rehearsal model
 // said as its own words.
-func (p *Providers) tellRehearsed(sess *session.Session) {
+func (p *providers) tellRehearsed(sess *session.Session) {
 	if p.main == nil || p.main.rehearsed {
 		return
 	}

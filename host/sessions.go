@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/store"
 )
@@ -159,4 +161,47 @@ func accept(ctx context.Context, in store.Store, ids []string, how string) error
 		}
 	}
 	return nil
+}
+
+// Compact makes what is sent of a session shorter, as its agent's file would: by
+// the Endpoint and the Compaction.By of a configuration, whose other settings are
+// those of a run and are not used. Keep is how many of the newest tokens stay as
+// they are; 0 is the default of [agent.Compaction]. The caller has the session's
+// lock. Dropping asks no model, and what a rehearsal writes by rote is not a summary
+// unless it is asked for.
+func Compact(ctx context.Context, s *session.Session, cfg Config, keep int64) (*agent.Compacted, error) {
+	options := cfg.options()
+	options.Check = true
+	file, err := agentfile.Load(ctx, cfg.File, options)
+	if err != nil {
+		return nil, &ConfigError{err}
+	}
+	defer file.Close()
+	from := newProviders(&cfg.Endpoint, &cfg.Front)
+	defer from.close()
+	a, by := file.Agent(nil), cfg.Compaction.By
+	if by != session.ByDropping {
+		if _, fallsBack, err := cfg.Endpoint.Rehearses(file, cfg.Front); err == nil && fallsBack {
+			t := cfg.Terms
+			return nil, invalid("no endpoint is configured that could compact by %s; give %s or set OPENAI_API_KEY, or give %s or %s",
+				cmp.Or(by, session.BySummary), t.name("Endpoint.BaseURL"), t.full("Compaction.By"), t.name("Endpoint.Rehearsal"))
+		}
+		model, name, err := from.of(file)
+		if err != nil {
+			return nil, err
+		}
+		a = file.Agent(model)
+		a.Request.Model = name
+	}
+	a.ToolSource = nil
+	a.Compaction.By, a.Compaction.Keep = by, keep
+	if known, ok := cfg.Endpoint.Table.Model(a.Request.Model); ok {
+		a.Compaction.Window = int64(known.ContextWindow)
+	}
+	from.tell(s)
+	done, err := a.Compact(ctx, s)
+	if errors.Is(err, agent.ErrNothingToCompact) {
+		return nil, &ConfigError{err}
+	}
+	return done, err
 }

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -24,6 +25,16 @@ func TestRunHelpIsGrouped(t *testing.T) {
 	loose, _, _ := strings.Cut(flags, "\n\n")
 	if strings.Count(loose, "--") != 1 || !strings.Contains(loose, "--help") {
 		t.Errorf("without a heading:\n%s", loose)
+	}
+}
+
+// TestDocNamesCommands: the package's comment has a line for each command.
+func TestDocNamesCommands(t *testing.T) {
+	doc := read(t, "main.go")
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[grammar]()) {
+		if !strings.Contains(doc, "//	antiphon "+strings.ToLower(f.Name)) {
+			t.Errorf("main.go says nothing of %s", f.Name)
+		}
 	}
 }
 

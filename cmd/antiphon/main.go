@@ -5,8 +5,13 @@
 //
 //	antiphon run FILE [PROMPT]   run an agent
 //	antiphon check FILE...       report all problems of files
+//	antiphon fmt FILE...         give files one layout
+//	antiphon convert [FILE]      convert a conversation between forms
+//	antiphon sessions ...        list, show, fork, export, import and delete sessions
+//	antiphon doctor [FILE]       look at the configuration, and try the endpoint
 //	antiphon version             print the version
 //
+// It parses flags and prints; what runs is package host.
 // This package is the only one that reads the environment.
 package main
 

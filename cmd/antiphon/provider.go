@@ -73,6 +73,7 @@ var terms = host.Terms{
 	"Last":               "--last",
 	"Owner":              "--owner",
 	"Outputs":            "--spill FOLDER",
+	"Compaction.By":      "--by dropping",
 }
 
 // front is this program as what it runs knows it. Quiet leaves out the notices

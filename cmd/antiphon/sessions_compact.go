@@ -9,8 +9,6 @@ import (
 	"fmt"
 
 	"github.com/antiphon-go/antiphon/agent"
-	"github.com/antiphon-go/antiphon/agentfile"
-	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/session"
 )
@@ -103,28 +101,13 @@ func (c *compactCommand) compact(ctx context.Context, std stdio, env environment
 	if err != nil {
 		return err
 	}
-	options.Profiles, options.Check = table, true
-	file, err := agentfile.Load(ctx, path, options)
+	cfg := host.Config{
+		Front: front(std, env, false), File: path, Workspace: options.Workspace, Home: options.Home,
+		Endpoint: c.endpoint(table), Compaction: host.Compaction{By: c.By},
+	}
+	done, err := host.Compact(ctx, s, cfg, c.Keep)
 	if err != nil && c.File == "" && gone(path) {
 		return usage(fmt.Errorf("%w; give --file AGENT if it is elsewhere now", err))
-	} else if err != nil {
-		return usage(err)
-	}
-	defer file.Close()
-	from := front(std, env, false)
-	providers := host.NewProviders(c.endpoint(table), from)
-	defer providers.Close()
-	a, err := c.agent(file, table, from, providers)
-	if err != nil {
-		return err
-	}
-	providers.Tell(s)
-	if known, ok := table.Model(a.Request.Model); ok {
-		a.Compaction.Window = int64(known.ContextWindow)
-	}
-	done, err := a.Compact(ctx, s)
-	if errors.Is(err, agent.ErrNothingToCompact) {
-		return usage(err)
 	}
 	if err != nil {
 		return err
@@ -133,24 +116,4 @@ func (c *compactCommand) compact(ctx context.Context, std stdio, env environment
 		fmt.Fprintln(std.err, "!! "+agent.SummaryInstead)
 	}
 	return all.told(std, compacted{s.ID(), *done}, "%s: about %d tokens became %d, by %s, in entry %d; --restore takes it back", s.ID(), done.Before, done.After, done.By, done.Seq)
-}
-
-// agent is the file's agent as it compacts. Dropping asks no model, and what a
-// rehearsal writes by rote is not a summary unless it is asked for.
-func (c *compactCommand) agent(file *agentfile.File, table *endpoint.Table, from host.Front, providers *host.Providers) (*agent.Agent, error) {
-	a := file.Agent(nil)
-	if c.By != "dropping" {
-		if _, fallsBack, err := c.endpoint(table).Rehearses(file, from); err == nil && fallsBack {
-			return nil, usage(fmt.Errorf("no endpoint is configured that could compact by %s; give --base-url or set OPENAI_API_KEY, or give --by dropping or --rehearsal", c.By))
-		}
-		model, name, err := providers.Of(file)
-		if err != nil {
-			return nil, err
-		}
-		a = file.Agent(model)
-		a.Request.Model = name
-	}
-	a.ToolSource = nil
-	a.Compaction.By, a.Compaction.Keep = c.By, c.Keep
-	return a, nil
 }
