@@ -5,7 +5,6 @@ package toolkit
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -179,25 +178,6 @@ func TestReadFileCancelled(t *testing.T) {
 	_, err := tl.Run(ctx, tool.Call{Arguments: `{"path":"a"}`})
 	if err == nil || ctx.Err() == nil || !strings.Contains(err.Error(), "context canceled") {
 		t.Errorf("%v", err)
-	}
-}
-
-func TestShownIsOneSpelling(t *testing.T) {
-	docs := t.TempDir()
-	k := newKit(t, files.Root{Name: "docs", Path: docs})
-	k.Write("a.txt", "")
-	for _, name := range []string{"a.txt", "./a.txt", "x/../a.txt", "workspace:a.txt", filepath.Join(k.Dir, "a.txt")} {
-		if p, err := k.Files.Resolve(name); err != nil || p.Shown != "a.txt" {
-			t.Errorf("%s: %v %v", name, p.Shown, err)
-		}
-	}
-	for _, name := range []string{"docs:b", "docs/b", "docs:./b", filepath.Join(docs, "b")} {
-		if p, err := k.Files.Resolve(name); err != nil || p.Shown != "docs:b" {
-			t.Errorf("%s: %v %v", name, p.Shown, err)
-		}
-	}
-	if p, err := k.Files.Resolve("docs"); err != nil || fmt.Sprint(p.Rel, p.Shown) != ".docs:." {
-		t.Errorf("%+v %v", p, err)
 	}
 }
 

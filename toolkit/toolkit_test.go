@@ -102,45 +102,6 @@ func TestDefinitions(t *testing.T) {
 	}
 }
 
-func TestOpenErrors(t *testing.T) {
-	dir := t.TempDir()
-	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	for name, roots := range map[string][]files.Root{
-		"none":           nil,
-		"missing":        {{Path: filepath.Join(dir, "x")}},
-		"a file":         {{Path: file}},
-		"twice":          {{Name: "a", Path: dir}, {Name: "a", Path: dir}},
-		"unnamed second": {{Path: dir}, {Path: dir}},
-		"bad name":       {{Name: "a b", Path: dir}},
-		"dots":           {{Name: "..", Path: dir}},
-	} {
-		if f, err := files.Open(roots...); err == nil {
-			f.Close()
-			t.Errorf("%s: no error", name)
-		} else {
-			t.Logf("%s: %v", name, err)
-		}
-	}
-	f, err := files.Open(files.Root{Path: dir}, files.Root{Name: "b", Path: dir, Description: "d"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]files.Root{{Name: files.DefaultRootName, Path: dir}, {Name: "b", Path: dir, Description: "d"}}, f.Roots()); diff != "" {
-		t.Error(diff)
-	}
-	tl, err := New("read_file", Supplies{Files: f})
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.Close()
-	if _, err := tl.Run(t.Context(), tool.Call{Arguments: `{"path":"file"}`}); err == nil {
-		t.Error("a closed tool works")
-	}
-}
-
 // A1: how paths are understood.
 func TestPaths(t *testing.T) {
 	docs := t.TempDir()

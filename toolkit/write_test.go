@@ -4,7 +4,6 @@
 package toolkit
 
 import (
-	"errors"
 	"os"
 	"strings"
 	"sync"
@@ -134,36 +133,6 @@ func TestWriting(t *testing.T) {
 	if k.Content("d/real.txt") != "x" {
 		t.Error("the target was changed")
 	}
-}
-
-// A1: a change by another program while an edit is made is not overwritten.
-func TestChangedMeanwhile(t *testing.T) {
-	k := newKit(t)
-	p := k.Write("f", "old")
-	for name, other := range map[string]func() error{
-		"written":  func() error { return os.WriteFile(p, []byte("other text"), 0o644) },
-		"replaced": func() error { q := k.Write("q", "old"); return os.Rename(q, p) },
-		"removed":  func() error { return os.Remove(p) },
-	} {
-		k.Write("f", "old")
-		at, err := k.Files.Resolve("f")
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = k.Files.Edit(at, false, func([]byte, bool) ([]byte, error) { return []byte("mine"), other() })
-		if !errors.Is(err, files.ErrChanged) {
-			t.Errorf("%s: %v", name, err)
-		}
-		if b, _ := os.ReadFile(p); string(b) == "mine" {
-			t.Errorf("%s: overwritten", name)
-		}
-	}
-	at, _ := k.Files.Resolve("new")
-	err := k.Files.Edit(at, true, func([]byte, bool) ([]byte, error) { k.Write("new", "theirs"); return []byte("mine"), nil })
-	if !errors.Is(err, files.ErrChanged) || k.Content("new") != "theirs" {
-		t.Errorf("created meanwhile: %v", err)
-	}
-	k.NoLeftovers()
 }
 
 // A1: appends at the same time are all there, each whole.

@@ -3,8 +3,8 @@
 
 // Package patch holds the tool that changes files by a patch, in many files at
 // once or in none: the text that a model writes (parse.go), its lines found in a
-// file (find.go, text.go), what does not fit explained (explain.go), all of it
-// planned in memory (plan.go) and then brought to the disk (commit.go).
+// file (text.go), what does not fit explained (explain.go), all of it planned in
+// memory (plan.go) and then brought to the disk (commit.go).
 package patch
 
 import (

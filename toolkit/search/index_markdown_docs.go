@@ -77,12 +77,7 @@ func (l library) indexMarkdownDocs(ctx context.Context, in indexMarkdownDocsInpu
 
 // inOneLine is a description as it can stand in a listing.
 func inOneLine(s string) string {
-	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "\uFFFD")), " ")
-	if len(s) > maxDescribed {
-		s = s[:maxDescribed]
-		s = s[:len(s)-wording.PartialRune([]byte(s))] + "…"
-	}
-	return s
+	return wording.Shorten(strings.Join(strings.Fields(strings.ToValidUTF8(s, "\uFFFD")), " "), maxDescribed)
 }
 
 // gatherer finds and reads the Markdown files of a folder.

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package search holds the tools that index Markdown files and search in them: the
-// text in snippets (snippet.go and its neighbours), an index of their words
-// (index.go) with its form on disk and its place (index_file.go, index_place.go),
-// and the ranking of what fits a query (rank.go).
+// text in snippets (snippet.go), their words (snippet_words.go), an index of these
+// (index.go), its file (index_file.go), and the ranking of what fits a query
+// (rank.go).
 package search
 
 import (

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package shell holds the tools that run programs, and the policy about them. A
-// command is read before it runs, as a list or as a script (script.go, text.go,
-// builtins.go, wrappers.go), and what it would run is judged (policy.go). Then it
-// runs within limits of time, output and environment (run.go, env.go,
-// process_unix.go and its neighbours).
+// command is read before it runs, as a list or as a script (text.go, script.go),
+// through the programs that run others (wrappers.go), and what it would run is
+// judged (policy.go). Then it runs within limits of time, output and environment
+// (run.go, process_unix.go and its neighbours).
 //
 // It is a policy, not a sandbox: a program that may run can do what it can do.
 package shell

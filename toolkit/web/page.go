@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package web holds the tool that reads web pages, and what else makes text of
-// them: addresses that may be reached (address.go), fetching (fetch.go), what an
-// answer is (content.go), and HTML as Markdown (html.go, markdown.go, table.go).
+// them: what may be reached, and fetching it (fetch.go), what an answer is
+// (content.go), and HTML as Markdown (html.go, markdown.go, table.go).
 package web
 
 import (
@@ -219,13 +219,7 @@ func (p *webPage) head() string {
 }
 
 // excerpt is the beginning of a page that tells an error.
-func (p *webPage) excerpt() string {
-	if len(p.text) <= maxProblemPage {
-		return p.text
-	}
-	text := p.text[:maxProblemPage]
-	return text[:len(text)-wording.PartialRune([]byte(text))] + "…"
-}
+func (p *webPage) excerpt() string { return wording.Shorten(p.text, maxProblemPage) }
 
 // piece returns up to n bytes of the text from an offset on. It ends with a
 // line where that leaves more than half, and never inside a rune. What follows

@@ -1,20 +1,106 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package files
+package files_test
 
-import "testing"
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
 
-func TestUnlike(t *testing.T) {
-	for _, c := range []struct {
-		want, name string
-		like       bool
-	}{
-		{"readme.md", "README.md", true}, {"readme.txt", "README.md", true}, {"main.go", "mian.go", true},
-		{"config", "config.yaml", true}, {"a", "b", true}, {"main.go", "other.txt", false}, {"", "x", true}, {".env", "z.txt", false},
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/antiphon-go/antiphon/toolkit/internal/files"
+	"github.com/antiphon-go/antiphon/toolkit/internal/kittest"
+)
+
+func TestOpenErrors(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for name, roots := range map[string][]files.Root{
+		"none":           nil,
+		"missing":        {{Path: filepath.Join(dir, "x")}},
+		"a file":         {{Path: file}},
+		"twice":          {{Name: "a", Path: dir}, {Name: "a", Path: dir}},
+		"unnamed second": {{Path: dir}, {Path: dir}},
+		"bad name":       {{Name: "a b", Path: dir}},
+		"dots":           {{Name: "..", Path: dir}},
 	} {
-		if got := unlike(c.want, c.name) >= 0; got != c.like {
-			t.Errorf("%q %q: %v", c.want, c.name, got)
+		if f, err := files.Open(roots...); err == nil {
+			f.Close()
+			t.Errorf("%s: no error", name)
+		} else {
+			t.Logf("%s: %v", name, err)
 		}
 	}
+	f, err := files.Open(files.Root{Path: dir}, files.Root{Name: "b", Path: dir, Description: "d"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]files.Root{{Name: files.DefaultRootName, Path: dir}, {Name: "b", Path: dir, Description: "d"}}, f.Roots()); diff != "" {
+		t.Error(diff)
+	}
+	f.Close()
+	p, err := f.Resolve("file")
+	if err == nil {
+		_, err = p.ReadAll(t.Context(), 1)
+	}
+	if err == nil || !strings.Contains(err.Error(), "the tool is closed") {
+		t.Errorf("closed: %v", err)
+	}
+}
+
+func TestShownIsOneSpelling(t *testing.T) {
+	docs := t.TempDir()
+	k := kittest.New(t, files.Root{Name: "docs", Path: docs})
+	k.Write("a.txt", "")
+	for _, name := range []string{"a.txt", "./a.txt", "x/../a.txt", "workspace:a.txt", filepath.Join(k.Dir, "a.txt")} {
+		if p, err := k.Files.Resolve(name); err != nil || p.Shown != "a.txt" {
+			t.Errorf("%s: %v %v", name, p.Shown, err)
+		}
+	}
+	for _, name := range []string{"docs:b", "docs/b", "docs:./b", filepath.Join(docs, "b")} {
+		if p, err := k.Files.Resolve(name); err != nil || p.Shown != "docs:b" {
+			t.Errorf("%s: %v %v", name, p.Shown, err)
+		}
+	}
+	if p, err := k.Files.Resolve("docs"); err != nil || fmt.Sprint(p.Rel, p.Shown) != ".docs:." {
+		t.Errorf("%+v %v", p, err)
+	}
+}
+
+// A1: a change by another program while an edit is made is not overwritten.
+func TestChangedMeanwhile(t *testing.T) {
+	k := kittest.New(t)
+	p := k.Write("f", "old")
+	for name, other := range map[string]func() error{
+		"written":  func() error { return os.WriteFile(p, []byte("other text"), 0o644) },
+		"replaced": func() error { q := k.Write("q", "old"); return os.Rename(q, p) },
+		"removed":  func() error { return os.Remove(p) },
+	} {
+		k.Write("f", "old")
+		at, err := k.Files.Resolve("f")
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = k.Files.Edit(at, false, func([]byte, bool) ([]byte, error) { return []byte("mine"), other() })
+		if !errors.Is(err, files.ErrChanged) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if b, _ := os.ReadFile(p); string(b) == "mine" {
+			t.Errorf("%s: overwritten", name)
+		}
+	}
+	at, _ := k.Files.Resolve("new")
+	err := k.Files.Edit(at, true, func([]byte, bool) ([]byte, error) { k.Write("new", "theirs"); return []byte("mine"), nil })
+	if !errors.Is(err, files.ErrChanged) || k.Content("new") != "theirs" {
+		t.Errorf("created meanwhile: %v", err)
+	}
+	k.NoLeftovers()
 }

@@ -27,17 +27,17 @@ func Quoted(name string) string {
 const maxShownLine = 160
 
 // Clip quotes a line for an error text.
-func Clip(line string) string {
-	return strconv.Quote(Clipped(line))
-}
+func Clip(line string) string { return strconv.Quote(Clipped(line)) }
 
 // Clipped returns a line, or as much of it as an error text shows.
-func Clipped(line string) string {
-	if len(line) <= maxShownLine {
-		return line
+func Clipped(line string) string { return Shorten(line, maxShownLine) }
+
+// Shorten returns a text, or so many bytes of it and "…".
+func Shorten(text string, most int) string {
+	if len(text) <= most {
+		return text
 	}
-	shown := line[:maxShownLine]
-	return shown[:len(shown)-PartialRune([]byte(shown))] + "…"
+	return text[:most-PartialRune([]byte(text[:most]))] + "…"
 }
 
 // PartialRune returns how many bytes at the end of b begin a rune that is not
