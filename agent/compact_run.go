@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"time"
 
@@ -173,11 +172,7 @@ func (r *Run) patience(m Model) *endpoint.Budget {
 	if r.lent {
 		return r.budget
 	}
-	policy := r.agent.Retry
-	if own, ok := m.(Retrier); ok && reflect.ValueOf(policy).IsZero() {
-		policy = own.RetryPolicy()
-	}
-	return policy.Budget()
+	return r.agent.retries(m)
 }
 
 // ErrNothingToCompact is what [Agent.Compact] returns if there is nothing, or too

@@ -255,11 +255,17 @@ func (r *Run) fillBudget() {
 		r.budget.Refill()
 		return
 	}
-	policy := r.agent.Retry
-	if own, ok := r.agent.Model.(Retrier); ok && r.agent.hasModel() && reflect.ValueOf(policy).IsZero() {
+	r.budget = r.agent.retries(r.agent.Model)
+}
+
+// retries returns a budget of retries for requests to a model: as the agent says or,
+// if it says nothing, the model.
+func (a *Agent) retries(m Model) *endpoint.Budget {
+	policy := a.Retry
+	if own, ok := m.(Retrier); ok && isThere(m) && policy.IsZero() {
 		policy = own.RetryPolicy()
 	}
-	r.budget = policy.Budget()
+	return policy.Budget()
 }
 
 // loop performs effects until one says stop, or the one that was asked for. There
@@ -310,16 +316,16 @@ func (r *Run) perform(ctx context.Context, e plan.Effect) error {
 	return fmt.Errorf("agent: an effect of type %T cannot be performed", e)
 }
 
-// hasModel reports whether there is a model to ask, and not a nil of some type.
-func (a *Agent) hasModel() bool {
-	m := reflect.ValueOf(a.Model)
+// isThere reports whether there is a model to ask, and not a nil of some type.
+func isThere(model Model) bool {
+	m := reflect.ValueOf(model)
 	return m.IsValid() && (m.Kind() != reflect.Pointer || !m.IsNil())
 }
 
 // check reports what is wrong with the agent or the input, before anything is
 // locked, read or written.
 func (r *Run) check() error {
-	if !r.agent.hasModel() {
+	if !isThere(r.agent.Model) {
 		return errors.New("agent: no Model is set")
 	}
 	if err := checkInput(r.input); err != nil {

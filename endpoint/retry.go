@@ -43,6 +43,11 @@ type Retry struct {
 	Sleep func(context.Context, time.Duration) error
 }
 
+// IsZero reports whether nothing is said, so that all is as it is by default.
+func (r *Retry) IsZero() bool {
+	return r.Max == 0 && r.Base == 0 && r.Cap == 0 && r.MaxAfter == 0 && r.MaxWait == 0 && r.Rand == nil && r.Sleep == nil
+}
+
 // Budget counts the retries of one piece of work, over all layers and requests
 // that share it. It is not about tokens or money, for which package agent has a
 // Budget. It is safe for concurrent use.

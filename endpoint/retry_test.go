@@ -6,6 +6,7 @@ package endpoint
 import (
 	"context"
 	"errors"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -165,4 +166,24 @@ func TestBudgetSleep(t *testing.T) {
 			t.Errorf("slept %v, %v", time.Since(start), err)
 		}
 	})
+}
+
+// A policy that says anything at all is not the zero policy.
+func TestRetryIsZero(t *testing.T) {
+	if !new(Retry).IsZero() {
+		t.Error("the zero policy is not zero")
+	}
+	typ := reflect.TypeFor[Retry]()
+	for i := range typ.NumField() {
+		var r Retry
+		switch f := reflect.ValueOf(&r).Elem().Field(i); f.Kind() {
+		case reflect.Func:
+			f.Set(reflect.MakeFunc(f.Type(), nil))
+		default:
+			f.SetInt(1)
+		}
+		if r.IsZero() {
+			t.Errorf("with %s it is zero", typ.Field(i).Name)
+		}
+	}
 }
