@@ -201,7 +201,7 @@ type listener struct {
 func (l *listener) listen(inner context.Context) (shown bool, failure, err error) {
 	r := l.run
 	if r.asks == nil || len(r.agent.Hooks) > 0 {
-		r.asks, r.meta = endpoint.WithMeta(item.WithNotes(endpoint.WithBudget(inner, r.budget), r.takeNote))
+		r.asks, r.meta = endpoint.WithMeta(item.WithNotes(endpoint.WithBudget(inner, r.retries), r.takeNote))
 		r.answers = 0
 	}
 	for ev, err := range r.agent.Model.Stream(r.asks, r.parts(l.seen.Request)) {
@@ -469,12 +469,12 @@ func (r *Run) endTurn(ctx context.Context, end session.TurnEnded, decision sessi
 		return err
 	}
 	if !end.BrokeOff() {
-		r.fillBudget()
+		r.fillRetries()
 	}
 	if u := end.Usage; u != nil {
 		r.totals.count(u)
 		r.totals.Cost += end.Cost
-		r.purse.Spend(Spent{Tokens: u.TotalTokens, Cost: end.Cost})
+		r.budget.Spend(Spent{Tokens: u.TotalTokens, Cost: end.Cost})
 	}
 	r.emit(TurnEnded{
 		Turn: end.Turn, ResponseID: end.ResponseID, Status: end.Status, Reason: end.Reason, Usage: end.Usage,

@@ -166,10 +166,10 @@ func WithBudget(ctx context.Context, b *Budget) context.Context {
 	return context.WithValue(ctx, budgetKey{}, b)
 }
 
-// openPurse makes the run's own budget, which counts what nested runs may use
+// openBudget makes the run's own budget, which counts what nested runs may use
 // of the run's limits. Around it are those that the run draws on, none twice:
 // that of the run around it, the context's and the agent's.
-func (r *Run) openPurse(ctx context.Context) {
+func (r *Run) openBudget(ctx context.Context) {
 	var list []*Budget
 	add := func(b *Budget) {
 		if b == nil || slices.ContainsFunc(list, func(o *Budget) bool { return o.has(b) }) {
@@ -178,22 +178,22 @@ func (r *Run) openPurse(ctx context.Context) {
 		list = append(slices.DeleteFunc(list, func(o *Budget) bool { return b.has(o) }), b)
 	}
 	if r.around != nil {
-		add(r.around.run.purse)
+		add(r.around.run.budget)
 	}
 	lent, _ := ctx.Value(budgetKey{}).(*Budget)
 	add(lent)
 	add(r.agent.Budget)
 	l := r.agent.Limits
-	r.purse = &Budget{Turns: cmp.Or(l.MaxTurns, plan.DefaultMaxTurns), Tokens: l.MaxTokens, Cost: l.MaxCost, around: list}
+	r.budget = &Budget{Turns: cmp.Or(l.MaxTurns, plan.DefaultMaxTurns), Tokens: l.MaxTokens, Cost: l.MaxCost, around: list}
 }
 
 // take draws one turn for this run. Whether its own limits allow one is the
 // State's business.
 func (r *Run) take() error {
-	if err := takeAll(r.purse.around); err != nil {
+	if err := takeAll(r.budget.around); err != nil {
 		return err
 	}
-	r.purse.spendHere(Spent{Turns: 1})
+	r.budget.spendHere(Spent{Turns: 1})
 	return nil
 }
 
@@ -230,7 +230,7 @@ func (r *Run) findPrice(model string) error {
 		return nil
 	}
 	r.price = Price{}
-	if r.purse.limitsCost() {
+	if r.budget.limitsCost() {
 		return &PriceError{model}
 	}
 	return nil

@@ -291,7 +291,7 @@ func (r *Run) fit(ctx context.Context, calls []plan.CallRef) (err error) {
 	if len(r.batch.large) == 0 {
 		return nil
 	}
-	r.agent.shape().Fit(r.lasting, r.batch.outs...)
+	r.agent.shape().Fit(r.uncancelled, r.batch.outs...)
 	for _, c := range calls {
 		for _, f := range r.batch.large {
 			if f.call.Seq == c.Seq {

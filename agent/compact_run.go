@@ -50,19 +50,19 @@ func (r *Run) compact(ctx context.Context, e plan.Compact) error {
 
 // compacted records and reports the outcome of a compaction.
 func (r *Run) compacted(e plan.Compact, seen *CompactCall, failure error) error {
-	r.spoiled = failure
+	r.compactErr = failure
 	b := session.Compacted{Through: e.Through, Kept: seen.kept, By: seen.By, Items: seen.Items, Before: e.Before, After: seen.After, Usage: seen.Usage, Cost: seen.Cost}
 	if failure != nil {
 		b.Failure, b.Items, b.Kept, b.After = failure.Error(), nil, nil, e.Before
 	}
-	if err := r.record(r.lasting, b); err != nil {
+	if err := r.record(r.uncancelled, b); err != nil {
 		return err
 	}
 	r.totals.Compactions++
 	r.totals.Cost += b.Cost
 	if u := b.Usage; u != nil {
 		r.totals.count(u)
-		r.purse.Spend(Spent{Tokens: u.TotalTokens, Cost: b.Cost})
+		r.budget.Spend(Spent{Tokens: u.TotalTokens, Cost: b.Cost})
 	}
 	r.shortened = Compacted{
 		Seq: r.lastEntry(), By: b.By, Items: len(seen.Replaced), Before: b.Before, After: b.After,
@@ -70,7 +70,7 @@ func (r *Run) compacted(e plan.Compact, seen *CompactCall, failure error) error 
 	}
 	r.emit(r.shortened)
 	if seen.instead && failure == nil {
-		return r.notice(r.lasting, Noticed{Kind: session.NoticeSummaryInstead, Text: SummaryInstead})
+		return r.notice(r.uncancelled, Noticed{Kind: session.NoticeSummaryInstead, Text: SummaryInstead})
 	}
 	return nil
 }
@@ -169,10 +169,10 @@ func (c *CompactCall) spend(u *item.Usage, p Price) {
 
 // patience returns the budget of retries for a request that is not a turn.
 func (r *Run) patience(m Model) *endpoint.Budget {
-	if r.lent {
-		return r.budget
+	if r.borrowed {
+		return r.retries
 	}
-	return r.agent.retries(m)
+	return r.agent.retryBudget(m)
 }
 
 // ErrNothingToCompact is what [Agent.Compact] returns if there is nothing, or too
@@ -195,11 +195,11 @@ func (a *Agent) Compact(ctx context.Context, s *session.Session) (done *Compacte
 
 func (a *Agent) compact(ctx context.Context, s *session.Session) (*Compacted, error) {
 	r := a.Start(s)
-	r.lasting = context.WithoutCancel(ctx)
-	r.budget = endpoint.BudgetFrom(ctx)
-	r.lent = r.budget != nil
+	r.uncancelled = context.WithoutCancel(ctx)
+	r.retries = endpoint.BudgetFrom(ctx)
+	r.borrowed = r.retries != nil
 	r.yield = func(Event, error) bool { return true }
-	r.openPurse(ctx)
+	r.openBudget(ctx)
 	if err := r.findPrice(a.Request.Model); err != nil {
 		return nil, err
 	}
@@ -231,7 +231,7 @@ func (a *Agent) compact(ctx context.Context, s *session.Session) (*Compacted, er
 	case ctx.Err() != nil && (done.Seq == 0 || done.Failure != ""):
 		return nil, context.Cause(ctx)
 	case done.Failure != "":
-		return &done, fmt.Errorf("the session was not compacted: %w", r.spoiled)
+		return &done, fmt.Errorf("the session was not compacted: %w", r.compactErr)
 	}
 	return &done, nil
 }

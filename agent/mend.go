@@ -33,7 +33,7 @@ func (r *Run) mend(failure error) session.Body {
 		return nil
 	}
 	decision := r.state.Mend(f)
-	if decision == nil || !r.budget.Take() {
+	if decision == nil || !r.retries.Take() {
 		return nil
 	}
 	return decision

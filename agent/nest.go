@@ -111,8 +111,8 @@ func (sc *scope) play(ctx context.Context, a *Agent, s *session.Session, input .
 	})
 	sc.mu.Lock()
 	sc.ran = true
-	if child.purse != nil {
-		sc.spent.Add(child.purse.Used())
+	if child.budget != nil {
+		sc.spent.Add(child.budget.Used())
 	}
 	sc.paused, sc.wanted = res.Why == ApprovalWanted, res.Wanted
 	sc.mu.Unlock()

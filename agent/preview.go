@@ -29,7 +29,7 @@ func (a *Agent) Preview(ctx context.Context, s *session.Session) (*item.Request,
 		return nil, nil, err
 	}
 	r := a.Start(then)
-	r.lasting, r.yield = ctx, func(Event, error) bool { return true }
+	r.uncancelled, r.yield = ctx, func(Event, error) bool { return true }
 	if err := r.equip(ctx); err != nil {
 		return nil, nil, err
 	}

@@ -42,14 +42,14 @@ type Run struct {
 	state  plan.State
 	totals Totals
 	// failure is what ended the last turn, to be reported when the run stops.
-	failure error
-	budget  *endpoint.Budget
-	lent    bool // the budget is the caller's
-	yield   func(Event, error) bool
-	lasting context.Context // what has happened is written in any case
-	quiet   bool            // the caller does not read the events of the stream
-	left    bool            // the caller stopped iterating
-	cancel  context.CancelFunc
+	failure     error
+	retries     *endpoint.Budget
+	borrowed    bool // the retries are the caller's
+	yield       func(Event, error) bool
+	uncancelled context.Context // what has happened is written in any case
+	quiet       bool            // the caller does not read the events of the stream
+	left        bool            // the caller stopped iterating
+	cancel      context.CancelFunc
 
 	around  *scope // of a nested run
 	depth   int
@@ -79,12 +79,12 @@ type Run struct {
 	single bool        // one effect is performed, and then another process may go on
 	effect plan.Effect // the one under way, or the last one
 
-	noticed   map[Noticed]bool // kinds with what they are about
-	shortened Compacted        // the last compaction
-	spoiled   error            // why it failed, if it did
-	why       plan.Stop        // how it ended
-	purse     *Budget          // what the run and those nested in it use
-	price     Price
+	noticed    map[Noticed]bool // kinds with what they are about
+	shortened  Compacted        // the last compaction
+	compactErr error            // why it failed, if it did
+	why        plan.Stop        // how it ended
+	budget     *Budget          // what the run and those nested in it use
+	price      Price
 }
 
 // Start prepares a run that gives the input to the model. Nothing happens until
@@ -163,8 +163,8 @@ func (r *Run) Events(ctx context.Context) iter.Seq2[Event, error] {
 			ctx, stop = context.WithDeadlineCause(ctx, r.until, errMaxTime)
 			defer stop()
 		}
-		r.openPurse(ctx)
-		if end := r.purse.start(time.Now()); !end.IsZero() {
+		r.openBudget(ctx)
+		if end := r.budget.start(time.Now()); !end.IsZero() {
 			var stop context.CancelFunc
 			ctx, stop = context.WithDeadlineCause(ctx, end, errMaxTime)
 			defer stop()
@@ -173,9 +173,9 @@ func (r *Run) Events(ctx context.Context) iter.Seq2[Event, error] {
 			}
 		}
 		r.inside, r.over = make(chan any), make(chan struct{})
-		r.budget = endpoint.BudgetFrom(ctx)
-		r.lent = r.budget != nil
-		r.fillBudget()
+		r.retries = endpoint.BudgetFrom(ctx)
+		r.borrowed = r.retries != nil
+		r.fillRetries()
 		r.yield = yield
 		if err := r.hooked(ctx); err != nil && !r.left {
 			yield(nil, err)
@@ -187,7 +187,7 @@ func (r *Run) Events(ctx context.Context) iter.Seq2[Event, error] {
 func (r *Run) hooked(ctx context.Context) (err error) {
 	seen := RunCall{Session: r.session.ID(), Depth: r.depth, Model: r.agent.Request.Model, Started: time.Now()}
 	ctx, n, veto := before(ctx, "BeforeRun", r.agent.Hooks, beforeRun, &seen)
-	r.lasting = context.WithoutCancel(ctx)
+	r.uncancelled = context.WithoutCancel(ctx)
 	defer func() {
 		if n == 0 {
 			return
@@ -246,21 +246,21 @@ func (r *Run) windUp() {
 	r.inner.Wait()
 }
 
-// fillBudget fills the budget of retries, unless it is the caller's.
-func (r *Run) fillBudget() {
+// fillRetries fills the budget of retries, unless it is the caller's.
+func (r *Run) fillRetries() {
 	switch {
-	case r.lent:
+	case r.borrowed:
 		return
-	case r.budget != nil:
-		r.budget.Refill()
+	case r.retries != nil:
+		r.retries.Refill()
 		return
 	}
-	r.budget = r.agent.retries(r.agent.Model)
+	r.retries = r.agent.retryBudget(r.agent.Model)
 }
 
-// retries returns a budget of retries for requests to a model: as the agent says or,
+// retryBudget returns a budget of retries for requests to a model: as the agent says or,
 // if it says nothing, the model.
-func (a *Agent) retries(m Model) *endpoint.Budget {
+func (a *Agent) retryBudget(m Model) *endpoint.Budget {
 	policy := a.Retry
 	if own, ok := m.(Retrier); ok && isThere(m) && policy.IsZero() {
 		policy = own.RetryPolicy()
@@ -403,7 +403,7 @@ func (r *Run) whole() error {
 // record appends to the log and folds what it appended. It comes before
 // anybody is told.
 func (r *Run) record(ctx context.Context, bodies ...session.Body) error {
-	entries, err := r.session.Append(r.lasting, bodies...)
+	entries, err := r.session.Append(r.uncancelled, bodies...)
 	if err != nil {
 		return err
 	}

@@ -57,7 +57,7 @@ func (a *Agent) Step(ctx context.Context, s *session.Session) (plan.Effect, erro
 // goOn makes up for what a run has in memory that goes on in another process: what
 // it has used of its limits, and what it has told.
 func (r *Run) goOn() {
-	r.purse.spendHere(r.state.Used())
+	r.budget.spendHere(r.state.Used())
 	for _, e := range slices.Backward(r.session.Log()) {
 		switch b := e.Body.(type) {
 		case session.Noticed:
