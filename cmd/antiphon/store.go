@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 
@@ -142,131 +141,34 @@ func resolvedOnce(path string) (string, error) {
 	return filepath.Join(folder, filepath.Base(path)), err
 }
 
-// find returns the session that a person means: by its id, by its name, or by
-// the beginning of an id that no other has; see [beginsID]. Of one name, those
-// count that are archived, or those that are not.
+// find returns the session that a person means; see [host.Find].
 func find(ctx context.Context, store session.Catalog, name string, archived bool) (session.Info, error) {
-	if name == "" {
-		return session.Info{}, usage(errors.New("a session is wanted, and its name is empty"))
-	}
-	info, err := store.Info(ctx, name)
-	if err == nil || !errors.Is(err, session.ErrNotFound) {
-		return info, err
-	}
-	named, more, err := few(ctx, store, session.Query{Name: name, Archived: true})
-	if err != nil {
-		return session.Info{}, err
-	}
-	if meant := slices.DeleteFunc(slices.Clone(named), func(i session.Info) bool { return i.Archived != archived }); len(meant) > 0 {
-		named = meant
-	}
-	var alike []session.Info
-	if len(named) == 0 {
-		if alike, more, err = few(ctx, store, session.Query{Prefix: name, Archived: true}); err != nil {
-			return session.Info{}, err
-		}
-		for _, i := range alike {
-			if beginsID(i.ID, name) {
-				named = append(named, i)
-			}
-		}
-	}
-	switch len(named) {
-	case 0:
-		if len(alike) == 0 {
-			if alike, err = similar(ctx, store, name); err != nil {
-				return session.Info{}, err
-			}
-		}
-		return session.Info{}, usage(fmt.Errorf("there is no session %q%s; antiphon sessions list shows those that are there", name, butThese(alike)))
-	case 1:
-		return named[0], nil
-	}
-	var b strings.Builder
-	for _, info := range named {
-		fmt.Fprintf(&b, "\n  %s  %s%s", info.ID, cmp.Or(info.Path, info.Title), specials(info))
-	}
-	if more {
-		b.WriteString("\n  and others")
-	}
-	return session.Info{}, usage(fmt.Errorf("%q means several sessions; name one by its id:%s", name, b.String()))
+	info, err := host.Find(ctx, store, name, archived)
+	return info, orList(err)
 }
 
-// maxLooked is among how many sessions, those written to last, a name that is nearly
-// the same is looked for.
-const maxLooked = 1000
-
-// similar returns the sessions, of those written to last, whose names the one that
-// was typed may be a slip of.
-func similar(ctx context.Context, store session.Catalog, name string) (list []session.Info, err error) {
-	for info, err := range store.List(ctx, session.Query{Archived: true, Limit: maxLooked}) {
-		if err != nil {
-			return nil, err
-		}
-		if host.Nearly(info.Name, name) {
-			list = append(list, info)
-		}
-	}
-	return list, nil
-}
-
-// findWhole is like find for commands that change or delete a session: a few
-// digits of an id that were mistyped must not mean another session, so these
-// commands need a whole name or id.
+// findWhole is like find for commands that change or delete a session.
 func findWhole(ctx context.Context, store session.Catalog, name string, archived bool) (session.Info, error) {
-	info, err := find(ctx, store, name, archived)
-	if err == nil && info.ID != name && info.Name != name {
-		return session.Info{}, usage(fmt.Errorf("%q is only the beginning of an id; to change or delete the session, give its whole name or id: %s", name, info.ID))
-	}
-	return info, err
+	info, err := host.FindWhole(ctx, store, name, archived)
+	return info, orList(err)
 }
 
-// leastDigits is how many digits of an id have to be given.
-const leastDigits = 4
-
-// beginsID reports whether a text is the beginning of an id with some of its
-// digits. The part in front of the digits is the session's first name and does
-// not tell sessions apart: plan would also mean plan-final, and a session that
-// has another name by now.
-func beginsID(id, text string) bool {
-	rest, ok := strings.CutPrefix(id, text)
-	digits := text[strings.LastIndexByte(text, '-')+1:]
-	return ok && len(digits) < len(text) && len(digits) >= leastDigits && isHex(digits) && isHex(rest)
-}
-
-func isHex(text string) bool { return strings.Trim(text, "0123456789abcdef") == "" }
-
-// butThese names the first sessions that a person may have meant.
-func butThese(alike []session.Info) string {
-	var names []string
-	for _, info := range alike {
-		if name := cmp.Or(info.Name, info.ID); !slices.Contains(names, name) && len(names) < 3 {
-			names = append(names, name)
+// orList says how to see the sessions that are there, or which were meant.
+func orList(err error) error {
+	var none *host.NoSessionError
+	var many *host.AmbiguousError
+	switch {
+	case errors.As(err, &none):
+		return usage(fmt.Errorf("%w; antiphon sessions list shows those that are there", err))
+	case errors.As(err, &many):
+		var b strings.Builder
+		for _, info := range many.Sessions {
+			fmt.Fprintf(&b, "\n  %s  %s%s", info.ID, cmp.Or(info.Path, info.Title), specials(info))
 		}
-	}
-	switch len(names) {
-	case 0:
-		return ""
-	case 1:
-		return "; there is " + names[0]
-	}
-	return "; there are " + strings.Join(names, ", ")
-}
-
-// maxAmbiguous is how many sessions are named that may be meant.
-const maxAmbiguous = 20
-
-// few returns the first sessions of a list, and whether there are more.
-func few(ctx context.Context, store session.Catalog, q session.Query) (list []session.Info, more bool, err error) {
-	q.Limit = maxAmbiguous + 1
-	for info, err := range store.List(ctx, q) {
-		if err != nil {
-			return nil, false, err
+		if many.More {
+			b.WriteString("\n  and others")
 		}
-		list = append(list, info)
+		return usage(fmt.Errorf("%q means several sessions; name one by its id:%s", many.Name, b.String()))
 	}
-	if len(list) > maxAmbiguous {
-		return list[:maxAmbiguous], true, nil
-	}
-	return list, false, nil
+	return err
 }
