@@ -18,6 +18,9 @@ type Root = files.Root
 // Files are the opened roots of a set of tools. The first root is the one that
 // a plain relative path belongs to. It is safe for concurrent use; writes
 // through one Files are done one at a time.
+//
+// Close closes the roots, and Roots returns them with absolute paths. The other
+// methods are for the tools of this module.
 type Files = files.Files
 
 // Open opens the roots. It fails when there are none, when a name is invalid or

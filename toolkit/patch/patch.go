@@ -4,7 +4,8 @@
 // Package patch holds the tool that changes files by a patch, in many files at
 // once or in none: the text that a model writes (parse.go), its lines found in a
 // file (text.go), what does not fit explained (explain.go), all of it planned in
-// memory (plan.go) and then brought to the disk (commit.go).
+// memory (plan.go) and then brought to the disk (commit.go). toolkit.Open opens
+// the roots that a patch can reach.
 package patch
 
 import (

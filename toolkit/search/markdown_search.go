@@ -4,7 +4,7 @@
 // Package search holds the tools that index Markdown files and search in them: the
 // text in snippets (snippet.go), their words (snippet_words.go), an index of these
 // (index.go), its file (index_file.go), and the ranking of what fits a query
-// (rank.go).
+// (rank.go). toolkit.Open opens the roots with the files and the index.
 package search
 
 import (

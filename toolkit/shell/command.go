@@ -5,7 +5,8 @@
 // command is read before it runs, as a list or as a script (text.go, script.go),
 // through the programs that run others (wrappers.go), and what it would run is
 // judged (policy.go). Then it runs within limits of time, output and environment
-// (run.go, process_unix.go and its neighbours).
+// (run.go, process_unix.go and its neighbours), in the roots that toolkit.Open
+// opens.
 //
 // It is a policy, not a sandbox: a program that may run can do what it can do.
 package shell
