@@ -62,6 +62,7 @@ func TestShellTool(t *testing.T) {
 		`{"commands":["ls"],"env":{"A":"b"}}`:        "variables cannot be set",
 		`{"commands":["ls"],"timeout_ms":-1}`:        "negative",
 		`{"commands":["ls"],"commands":["rm x"]}`:    "duplicate object member name",
+		`{"commands":["ls"],"Com_mands":["rm x"]}`:   "duplicate object member name",
 		`{"commands":"ls"}`:                          "cannot be read",
 		`{"commands":["yes"],"max_output_length":1}`: "",
 	} {
