@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -175,6 +176,27 @@ func checkArrow(t *testing.T, file, dir string, level int, imp string) {
 	allowed := func(m string) bool { return imp == m || strings.HasPrefix(imp, m+"/") }
 	if !slices.ContainsFunc(foreign[dir], allowed) {
 		t.Errorf("%s: %s may not import %s", file, dir, imp)
+	}
+}
+
+// goFileName fits the names of Go files that a page names.
+var goFileName = regexp.MustCompile("`([a-z_/]+\\.go)`")
+
+// TestArchitecturePage proves that the files which docs/architecture.md names are
+// there, each by its path from the root.
+func TestArchitecturePage(t *testing.T) {
+	page, err := os.ReadFile("docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := goFileName.FindAllSubmatch(page, -1)
+	if len(found) < 10 {
+		t.Fatalf("%d files are named", len(found))
+	}
+	for _, m := range found {
+		if _, err := os.Stat(string(m[1])); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
