@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -175,7 +176,7 @@ func (c *Command) Approval(call tool.Call, rules []session.Rule) (verdict, reaso
 	if err != nil {
 		return string(Unruled), "" // it will not be run
 	}
-	decision, reason := c.judge(a, c.options.Policy.with(rules))
+	decision, reason := c.judge([]asked{a}, c.options.Policy.with(rules))
 	return string(decision), reason
 }
 
@@ -188,10 +189,18 @@ func (c *Command) Suggest(call tool.Call) (rules []session.Rule) {
 	if err != nil {
 		return nil
 	}
-	for _, r := range c.inquire(a).suggest() {
-		rules = append(rules, session.Rule{Verdict: session.Allow, Tool: call.Name, Member: "command", Prefix: r})
+	return c.suggest(call.Name, []asked{a})
+}
+
+// suggest returns the rules that would allow all the commands of a call of the
+// tool of that name; there are none if no rules would.
+func (c *Command) suggest(name string, list []asked) (rules []session.Rule) {
+	for _, a := range list {
+		for _, r := range c.inquire(a).suggest() {
+			rules = append(rules, session.Rule{Verdict: session.Allow, Tool: name, Member: "command", Prefix: r})
+		}
 	}
-	if verdict, _ := c.Approval(call, rules); verdict != session.Allow {
+	if decision, _ := c.judge(list, c.options.Policy.with(rules)); decision != Allowed {
 		return nil
 	}
 	return rules
@@ -219,17 +228,27 @@ func (c *Command) inquire(a asked) *inquiry {
 	return inquireArgv(a.argv)
 }
 
-func (c *Command) judge(a asked, policy Policy) (Decision, string) {
-	dir := ""
-	if p, err := c.files.Resolve(cmp.Or(a.directory, ".")); err == nil {
-		dir = p.Path()
+// judge decides about the commands of one call: one that is denied is enough, and
+// all must be allowed for it to be.
+func (c *Command) judge(list []asked, policy Policy) (strictest Decision, reason string) {
+	rank := []Decision{Allowed, Unruled, Asked, Denied}
+	strictest = Allowed
+	for _, a := range list {
+		dir := ""
+		if p, err := c.files.Resolve(cmp.Or(a.directory, ".")); err == nil {
+			dir = p.Path()
+		}
+		d, why := policy.judge(c.inquire(a), &programs{dir: dir, dirs: c.dirs, writable: c.files.Dirs()})
+		if slices.Index(rank, d) >= slices.Index(rank, strictest) {
+			strictest, reason = d, why
+		}
 	}
-	return policy.judge(c.inquire(a), &programs{dir: dir, dirs: c.dirs, writable: c.files.Dirs()})
+	return strictest, reason
 }
 
 // call runs a command that was approved.
 func (c *Command) call(ctx context.Context, a asked) (tool.Result, error) {
-	decision, reason := c.judge(a, c.options.Policy)
+	decision, reason := c.judge([]asked{a}, c.options.Policy)
 	if decision == Denied {
 		return tool.Result{}, fmt.Errorf("the command was refused and not run: %s", reason)
 	}

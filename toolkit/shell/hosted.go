@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -107,19 +106,8 @@ func (s *shell) Approval(call tool.Call, rules []session.Rule) (verdict, reason 
 	if err != nil {
 		return string(Unruled), "" // it will not be run
 	}
-	return s.judge(list, s.c.options.Policy.with(rules))
-}
-
-func (s *shell) judge(list []asked, policy Policy) (verdict, reason string) {
-	rank := []Decision{Allowed, Unruled, Asked, Denied}
-	strictest := Allowed
-	for _, a := range list {
-		d, why := s.c.judge(a, policy)
-		if slices.Index(rank, d) >= slices.Index(rank, strictest) {
-			strictest, reason = d, why
-		}
-	}
-	return string(strictest), reason
+	decision, reason := s.c.judge(list, s.c.options.Policy.with(rules))
+	return string(decision), reason
 }
 
 // Suggest is that of [Command.Suggest] for all the commands of a call.
@@ -128,15 +116,7 @@ func (s *shell) Suggest(call tool.Call) (rules []session.Rule) {
 	if err != nil {
 		return nil
 	}
-	for _, a := range list {
-		for _, r := range s.c.inquire(a).suggest() {
-			rules = append(rules, session.Rule{Verdict: session.Allow, Tool: call.Name, Member: "command", Prefix: r})
-		}
-	}
-	if verdict, _ := s.Approval(call, rules); verdict != session.Allow {
-		return nil
-	}
-	return rules
+	return s.c.suggest(call.Name, list)
 }
 
 // run runs the commands of a call that was approved. Of one that fails the next
@@ -146,7 +126,7 @@ func (s *shell) run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, fmt.Errorf("%w. Nothing was done", err)
 	}
-	if verdict, reason := s.judge(list, s.c.options.Policy); verdict == session.Deny {
+	if decision, reason := s.c.judge(list, s.c.options.Policy); decision == Denied {
 		return tool.Result{}, fmt.Errorf("the command was refused and not run: %s", reason)
 	}
 	t := &told{most: a.MaxOutputLength}
