@@ -24,23 +24,23 @@ func (r *Run) turn(ctx context.Context, turn int) error {
 		if ctx.Err() != nil {
 			return nil // which ends the run
 		}
-		return r.stopFor(ctx, err)
+		return r.stopFor(err)
 	}
 	if err := r.take(); err != nil {
-		return r.stopFor(ctx, err)
+		return r.stopFor(err)
 	}
 	return r.ask(ctx, turn)
 }
 
 // stopFor records that the run should end: because a budget that it shares is
 // used up, or because a hook objects.
-func (r *Run) stopFor(ctx context.Context, err error) error {
+func (r *Run) stopFor(err error) error {
 	var b *BudgetError
 	if errors.As(err, &b) {
-		return r.record(ctx, session.StopAsked{Why: string(b.Why), Detail: b.Detail})
+		return r.record(session.StopAsked{Why: string(b.Why), Detail: b.Detail})
 	}
 	r.failure = err
-	return r.record(ctx, vetoed(err))
+	return r.record(vetoed(err))
 }
 
 // ask makes one request and records the reply item by item. A reply that
@@ -55,7 +55,7 @@ func (r *Run) ask(ctx context.Context, turn int) error {
 		}
 	}
 	begun := session.TurnStarted{Turn: turn, Continues: r.state.View().Unfinished(), InConversation: in, Setup: r.changed()}
-	if err := r.record(ctx, begun); err != nil {
+	if err := r.record(begun); err != nil {
 		return err
 	}
 	r.skip = skip
@@ -78,9 +78,9 @@ func (r *Run) ask(ctx context.Context, turn int) error {
 		case err != nil:
 			return err
 		case !interrupted(ctx, veto):
-			return r.vetoRequest(ctx, veto, objection)
+			return r.vetoRequest(veto, objection)
 		case objection != nil && !interrupted(ctx, objection):
-			return r.stopFor(ctx, objection)
+			return r.stopFor(objection)
 		}
 		return nil // the run ends for what ended its context
 	}
@@ -310,7 +310,7 @@ func (l *listener) receive(it item.Item, number int, partial bool) error {
 	if err != nil {
 		return err
 	}
-	if err := r.record(l.ctx, session.Received{Turn: turn, Item: it, Partial: partial}); err != nil {
+	if err := r.record(session.Received{Turn: turn, Item: it, Partial: partial}); err != nil {
 		return err
 	}
 	if done := (ItemDone{Turn: turn, Item: it, Partial: partial}); it.Type() == item.TypeMessage {
@@ -465,7 +465,7 @@ func (r *Run) endTurn(ctx context.Context, end session.TurnEnded, decision sessi
 	if decision != nil {
 		bodies = append(bodies, decision)
 	}
-	if err := r.record(ctx, bodies...); err != nil {
+	if err := r.record(bodies...); err != nil {
 		return err
 	}
 	if !end.BrokeOff() {

@@ -69,7 +69,7 @@ func (r *Run) approve(ctx context.Context, calls []plan.CallRef) error {
 			return nil // whatever was said about it, the run is over
 		}
 		if verdict.Later && !verdict.Allowed {
-			err = r.wait(ctx, c, call, judged.WhyAsk(call.Name))
+			err = r.wait(c, call, judged.WhyAsk(call.Name))
 		} else {
 			err = r.verdict(ctx, c, verdict, unasked)
 		}
@@ -115,7 +115,7 @@ func (r *Run) verdict(ctx context.Context, c session.OpenCall, v Verdict, unaske
 	if v.Allowed {
 		a.Edited = v.Arguments
 	}
-	if err := r.record(ctx, a); err != nil {
+	if err := r.record(a); err != nil {
 		return err
 	}
 	if !v.Allowed {
@@ -123,7 +123,7 @@ func (r *Run) verdict(ctx context.Context, c session.OpenCall, v Verdict, unaske
 		objection := r.showRefusal(ctx, c, v.Reason)
 		r.emit(CallRefused{CallID: c.CallID, Tool: plan.ToolName(c.Item), Reason: v.Reason, NoApprover: unasked, By: a.By, From: a.From, Rule: a.Rule})
 		if objection != nil {
-			return r.stopFor(ctx, objection)
+			return r.stopFor(objection)
 		}
 	}
 	return nil
@@ -143,7 +143,7 @@ func (r *Run) showRefusal(ctx context.Context, c session.OpenCall, reason string
 }
 
 // wait records that a call waits for an answer.
-func (r *Run) wait(ctx context.Context, c session.OpenCall, call tool.Call, why string) error {
+func (r *Run) wait(c session.OpenCall, call tool.Call, why string) error {
 	t, _ := r.tools.Lookup(call.Name)
 	asked := session.ApprovalAsked{
 		CallID: c.CallID, Number: c.Number, Tool: call.Name, Arguments: call.Arguments, Custom: call.Custom, Reason: why, Rules: suggest(t, call),
@@ -152,7 +152,7 @@ func (r *Run) wait(ctx context.Context, c session.OpenCall, call tool.Call, why 
 		// The log says so already. A run that is started to see whether there is
 		// an answer by now must not make it longer each time.
 		r.state.Wait(c.CallID, c.Number)
-	} else if err := r.record(ctx, asked); err != nil {
+	} else if err := r.record(asked); err != nil {
 		return err
 	}
 	c.Question = &asked
@@ -174,7 +174,7 @@ func asksTheSame(before Pending, now session.ApprovalAsked) bool {
 
 // close gives calls that will not run the output that says why. A call whose
 // kind has no such output leaves the view.
-func (r *Run) close(ctx context.Context, calls []plan.Skipped) error {
+func (r *Run) close(calls []plan.Skipped) error {
 	for _, ref := range calls {
 		c, ok := r.state.Call(ref.CallRef)
 		if !ok {
@@ -189,13 +189,13 @@ func (r *Run) close(ctx context.Context, calls []plan.Skipped) error {
 			return err
 		}
 		if !ok {
-			if err := r.record(ctx, session.Withdrawn{CallID: c.CallID, Reason: ref.Reason}); err != nil {
+			if err := r.record(session.Withdrawn{CallID: c.CallID, Reason: ref.Reason}); err != nil {
 				return err
 			}
 			continue
 		}
 		done := CallDone{CallID: c.CallID, Tool: plan.ToolName(c.Item), Item: out, Failed: true, Error: ref.Reason, Synthetic: true}
-		if err := r.answer(ctx, done); err != nil {
+		if err := r.answer(done); err != nil {
 			return err
 		}
 	}
@@ -399,7 +399,7 @@ func (r *Run) start(ctx context.Context, c *session.OpenCall, early bool) error 
 		f.scope = r.scope(*c)
 		begun.Session = f.scope.id
 	}
-	if err := r.record(ctx, begun); err != nil {
+	if err := r.record(begun); err != nil {
 		f.seen.Ended, f.out.Failure = time.Now(), tool.NotRun
 		r.lose(f)
 		return err
@@ -511,14 +511,14 @@ func (r *Run) finish(ctx context.Context, f *finished) error {
 	}
 	if paused {
 		r.wanted = append(r.wanted, f.scope.wanted...)
-		if err := r.record(ctx, bodies...); err != nil {
+		if err := r.record(bodies...); err != nil {
 			return err
 		}
 		r.emit(CallPaused{CallID: d.CallID, Tool: d.Tool, Session: d.Session})
 		return nil
 	}
 	d.Item = outputItem(f.call.Item, d.Tool, out)
-	return r.answer(ctx, d, bodies...)
+	return r.answer(d, bodies...)
 }
 
 // nested counts what nested runs used.
@@ -547,13 +547,13 @@ func outputItem(call item.Item, name string, out *tool.Outcome) item.Item {
 
 // answer records an output, after what else is to be recorded with it, and
 // tells of it.
-func (r *Run) answer(ctx context.Context, d CallDone, bodies ...session.Body) error {
+func (r *Run) answer(d CallDone, bodies ...session.Body) error {
 	answered := session.Answered{CallID: d.CallID, Item: d.Item, Failed: d.Failed, Edited: d.Edited}
 	var err error
 	if len(bodies) == 0 { // as mostly
-		err = r.record(ctx, answered)
+		err = r.record(answered)
 	} else {
-		err = r.record(ctx, append(bodies, answered)...)
+		err = r.record(append(bodies, answered)...)
 	}
 	if err != nil {
 		return err
@@ -593,7 +593,7 @@ func (r *Run) startEarly(ctx context.Context, it item.Item) error {
 		return nil
 	}
 	c.Verdict = &session.Approval{CallID: c.CallID, Allowed: true, From: j.From, Rule: j.Rule}
-	if err := r.record(ctx, *c.Verdict); err != nil {
+	if err := r.record(*c.Verdict); err != nil {
 		return err
 	}
 	running := r.running

@@ -4,8 +4,6 @@
 package agent
 
 import (
-	"context"
-
 	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
@@ -39,12 +37,12 @@ func (r *Run) region(of item.Item, edited string) (region string, ok bool) {
 }
 
 // collapse records and tells what need not be sent again.
-func (r *Run) collapse(ctx context.Context, outputs []plan.Collapsed) error {
+func (r *Run) collapse(outputs []plan.Collapsed) error {
 	bodies := make([]session.Body, len(outputs))
 	for i, o := range outputs {
 		bodies[i] = session.Collapsed{Seqs: o.Seqs, By: o.By}
 	}
-	if err := r.record(ctx, bodies...); err != nil {
+	if err := r.record(bodies...); err != nil {
 		return err
 	}
 	for _, o := range outputs {

@@ -55,7 +55,7 @@ func (r *Run) compacted(e plan.Compact, seen *CompactCall, failure error) error 
 	if failure != nil {
 		b.Failure, b.Items, b.Kept, b.After = failure.Error(), nil, nil, e.Before
 	}
-	if err := r.record(r.uncancelled, b); err != nil {
+	if err := r.record(b); err != nil {
 		return err
 	}
 	r.totals.Compactions++
@@ -214,7 +214,7 @@ func (a *Agent) compact(ctx context.Context, s *session.Session) (*Compacted, er
 	}
 	switch veto, judged := uninterrupted(ctx, r.judgeStored(ctx, r.toJudge())); {
 	case veto != nil:
-		return nil, cmp.Or(r.withdrawStored(ctx, veto, nil), veto)
+		return nil, cmp.Or(r.withdrawStored(veto, nil), veto)
 	case !judged:
 		return nil, context.Cause(ctx)
 	}

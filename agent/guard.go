@@ -155,7 +155,7 @@ func (r *Run) give(ctx context.Context, before []session.Body, input []item.Item
 		return nil
 	}
 	if veto == nil {
-		return r.record(ctx, bodies...)
+		return r.record(bodies...)
 	}
 	r.failure = veto
 	var w *session.ItemsWithdrawn
@@ -163,7 +163,7 @@ func (r *Run) give(ctx context.Context, before []session.Body, input []item.Item
 		w = withdrawal(veto, seqs)
 		bodies = append(bodies, *w)
 	}
-	if err := r.record(ctx, append(bodies, vetoed(veto))...); err != nil {
+	if err := r.record(append(bodies, vetoed(veto))...); err != nil {
 		return err
 	}
 	r.tellWithdrawn(w, true)
@@ -176,12 +176,12 @@ func (r *Run) nextSeq() int64 { return int64(len(r.session.Log())) + 1 }
 // vetoRequest stops the run for a hook that objects to a request. Of that, what
 // no reply has followed yet is withdrawn: the rest was agreed to before. The
 // caller gets also what the hooks after it said, which changes nothing of that.
-func (r *Run) vetoRequest(ctx context.Context, veto, also error) error {
+func (r *Run) vetoRequest(veto, also error) error {
 	var err error
 	if objects(veto, false) {
-		err = r.withdraw(ctx, veto, unanswered(r.session.Log()), true)
+		err = r.withdraw(veto, unanswered(r.session.Log()), true)
 	} else {
-		err = r.stopFor(ctx, veto)
+		err = r.stopFor(veto)
 	}
 	if r.failure != nil {
 		r.failure = errors.Join(r.failure, also)
@@ -196,9 +196,9 @@ func (r *Run) vetoReply(ctx context.Context, veto error) error {
 		return err
 	}
 	if !objects(veto, true) {
-		return r.stopFor(ctx, veto)
+		return r.stopFor(veto)
 	}
-	return r.withdraw(ctx, veto, saidIn(r.session.Log()), false)
+	return r.withdraw(veto, saidIn(r.session.Log()), false)
 }
 
 // endEarly waits for the calls that were started while the reply came.
@@ -217,13 +217,13 @@ func (r *Run) endEarly(ctx context.Context) error {
 
 // withdraw records an objection, what it takes out of the view, and that the run
 // should end.
-func (r *Run) withdraw(ctx context.Context, veto error, seqs []int64, input bool) error {
+func (r *Run) withdraw(veto error, seqs []int64, input bool) error {
 	if len(seqs) == 0 {
-		return r.stopFor(ctx, veto)
+		return r.stopFor(veto)
 	}
 	r.failure = veto
 	w := withdrawal(veto, seqs)
-	if err := r.record(ctx, *w, vetoed(veto)); err != nil {
+	if err := r.record(*w, vetoed(veto)); err != nil {
 		return err
 	}
 	r.tellWithdrawn(w, input)
@@ -296,26 +296,26 @@ func (r *Run) leaveUnjudged(ctx context.Context, said error) error {
 	}
 	n := notJudged
 	n.Turn = r.asked.Turn
-	if err := r.record(ctx, n); err != nil {
+	if err := r.record(n); err != nil {
 		return err
 	}
 	r.emit(Noticed(n))
 	if said == nil {
 		return nil
 	}
-	return r.stopFor(ctx, said)
+	return r.stopFor(said)
 }
 
 // withdrawStored records an objection to a stored reply, with bodies before and
 // after it.
-func (r *Run) withdrawStored(ctx context.Context, veto error, before []session.Body, behind ...session.Body) error {
+func (r *Run) withdrawStored(veto error, before []session.Body, behind ...session.Body) error {
 	var w *session.ItemsWithdrawn
 	if objects(veto, true) {
 		w = withdrawal(veto, saidIn(r.session.Log()))
 		before = append(before, *w)
 	}
 	if bodies := append(before, behind...); len(bodies) > 0 {
-		if err := r.record(ctx, bodies...); err != nil {
+		if err := r.record(bodies...); err != nil {
 			return err
 		}
 	}

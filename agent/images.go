@@ -51,7 +51,7 @@ func (r *Run) withoutImages(inner, ctx context.Context, seen *ModelCall, failure
 			delete(seqs, seq)
 		}
 	}
-	if err := r.record(ctx, bodies...); err != nil {
+	if err := r.record(bodies...); err != nil {
 		return shown, second, err
 	}
 	for _, b := range bodies {

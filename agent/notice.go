@@ -86,12 +86,12 @@ func (r *Run) notice(ctx context.Context, n Noticed) error {
 	if r.tells(n) {
 		return nil
 	}
-	if err := r.record(ctx, session.Noticed(n)); err != nil {
+	if err := r.record(session.Noticed(n)); err != nil {
 		return err
 	}
 	r.emit(n)
 	if objection := after(ctx, "Noticed", r.agent.Hooks, noticed, &n); objection != nil {
-		return r.stopFor(ctx, objection)
+		return r.stopFor(objection)
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ func (a *Agent) Preview(ctx context.Context, s *session.Session) (*item.Request,
 		return nil, nil, err
 	}
 	r.fold(a)
-	if err := r.foresee(ctx); err != nil {
+	if err := r.foresee(); err != nil {
 		return nil, nil, err
 	}
 	return r.request(), then, nil
@@ -42,19 +42,19 @@ func (a *Agent) Preview(ctx context.Context, s *session.Session) (*item.Request,
 
 // foresee records what a run decides without asking anybody, up to its first
 // request.
-func (r *Run) foresee(ctx context.Context) error {
-	if err := r.record(ctx, session.RunStarted{}); err != nil {
+func (r *Run) foresee() error {
+	if err := r.record(session.RunStarted{}); err != nil {
 		return err
 	}
 	for {
 		var err error
 		switch e := r.state.Next().(type) {
 		case plan.Skip:
-			err = r.close(ctx, e.Calls)
+			err = r.close(e.Calls)
 		case plan.Collapse:
-			err = r.collapse(ctx, e.Outputs)
+			err = r.collapse(e.Outputs)
 		default:
-			return r.record(ctx, session.TurnStarted{Turn: r.state.Turn() + 1})
+			return r.record(session.TurnStarted{Turn: r.state.Turn() + 1})
 		}
 		if err != nil {
 			return err

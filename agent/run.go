@@ -275,7 +275,7 @@ func (r *Run) loop(ctx context.Context, veto error) error {
 		return err
 	}
 	if veto != nil {
-		if err := r.stopFor(ctx, veto); err != nil {
+		if err := r.stopFor(veto); err != nil {
 			return err
 		}
 	}
@@ -301,13 +301,13 @@ func (r *Run) perform(ctx context.Context, e plan.Effect) error {
 	case plan.Ask:
 		return r.turn(ctx, e.Turn)
 	case plan.Skip:
-		return r.close(ctx, e.Calls)
+		return r.close(e.Calls)
 	case plan.Approve:
 		return r.approve(ctx, e.Calls)
 	case plan.Call:
 		return r.call(ctx, e.Calls)
 	case plan.Collapse:
-		return r.collapse(ctx, e.Outputs)
+		return r.collapse(e.Outputs)
 	case plan.Compact:
 		return r.compact(ctx, e)
 	case plan.Stop:
@@ -362,7 +362,7 @@ func (r *Run) open(ctx context.Context) error {
 	}
 	if veto != nil {
 		r.failure = veto
-		if err := r.withdrawStored(ctx, veto, begun, vetoed(veto)); err != nil || len(r.input) == 0 {
+		if err := r.withdrawStored(veto, begun, vetoed(veto)); err != nil || len(r.input) == 0 {
 			return err
 		}
 		begun = nil
@@ -401,8 +401,9 @@ func (r *Run) whole() error {
 }
 
 // record appends to the log and folds what it appended. It comes before
-// anybody is told.
-func (r *Run) record(ctx context.Context, bodies ...session.Body) error {
+// anybody is told. What has happened is written in any case, also when the run's
+// context has ended.
+func (r *Run) record(bodies ...session.Body) error {
 	entries, err := r.session.Append(r.uncancelled, bodies...)
 	if err != nil {
 		return err
@@ -458,7 +459,7 @@ func (r *Run) arrivals(ctx context.Context) error {
 // stop records and tells the end of the run, and returns the error it ended
 // with.
 func (r *Run) stop(ctx context.Context, s plan.Stop) error {
-	if err := r.record(ctx, session.Stopped{Why: string(s.Why), Detail: s.Detail}); err != nil {
+	if err := r.record(session.Stopped{Why: string(s.Why), Detail: s.Detail}); err != nil {
 		return err
 	}
 	r.why = s

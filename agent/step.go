@@ -92,7 +92,7 @@ func (r *Run) settleStep(ctx context.Context) error {
 	if err := r.endEarly(ctx); err != nil || r.toJudge() == nil {
 		return err
 	}
-	return r.record(ctx, judged)
+	return r.record(judged)
 }
 
 // judged says in the log that the hooks agreed to a reply.
