@@ -313,7 +313,12 @@ func (sc *Scanner) Object(i int, visit func(name, value string)) (int, error) {
 		if sc.Memory != nil && sc.Depth == 1 {
 			sc.Memory.inside = name == sc.Memory.within
 		}
-		if end, err = sc.member(name, i); err != nil {
+		if sc.Passer != nil {
+			end, err = sc.passed(name, i)
+		} else {
+			end, err = sc.Value(i)
+		}
+		if err != nil {
 			return end, err
 		}
 		if visit != nil {
@@ -331,12 +336,10 @@ func (sc *Scanner) Object(i int, visit func(name, value string)) (int, error) {
 	}
 }
 
-// member is Value for the member of a name.
-func (sc *Scanner) member(name string, i int) (int, error) {
-	if sc.Passer != nil {
-		if end := sc.Passer.Pass(name, i); end > i {
-			return end, nil
-		}
+// passed is Value for a member that the passer may have checked.
+func (sc *Scanner) passed(name string, i int) (int, error) {
+	if end := sc.Passer.Pass(name, i); end > i {
+		return end, nil
 	}
 	return sc.Value(i)
 }
