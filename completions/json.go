@@ -35,7 +35,7 @@ func eachElement(list item.JSON, visit func(i int, value item.JSON)) {
 // member returns the named member of an object, or "". Of equal names the last
 // counts.
 func member(object item.JSON, name string) item.JSON {
-	value, _ := jsonx.Member(string(object), name)
+	value, _ := jsonx.MemberOf(string(object), name)
 	return item.JSON(value)
 }
 

@@ -27,10 +27,8 @@ type codec struct {
 	decoding bool
 	err      error
 
-	members []member // decoding: the object's members
-	marks   uint64   // decoding: those of the members' names
-	next    int      // decoding: where the next field's member is expected
-	likely  []Item   // decoding: what a list of items most likely consists of
+	members jsonx.Members // decoding: the object's members
+	likely  []Item        // decoding: what a list of items most likely consists of
 
 	out     []byte   // encoding: the text so far
 	names   []string // encoding: the members written
@@ -43,22 +41,16 @@ type codec struct {
 	spelled *Extra // of the record's numbers, or nil
 }
 
-type member struct {
-	name  string
-	value string
-	taken bool
-}
-
 var codecs = sync.Pool{New: func() any { return new(codec) }}
 
 func newCodec(decoding bool) *codec {
 	c := codecs.Get().(*codec)
-	*c = codec{decoding: decoding, members: c.members[:0], names: c.names[:0], scratch: c.scratch}
+	*c = codec{decoding: decoding, members: c.members, names: c.names[:0], scratch: c.scratch}
 	return c
 }
 
 func (c *codec) free() {
-	clear(c.members)
+	c.members.Reset()
 	clear(c.names)
 	c.out, c.input, c.likely, c.spelled = nil, nil, nil, nil
 	codecs.Put(c)
@@ -93,14 +85,14 @@ func parseRecord(s string, r record) error {
 	}
 	c := newCodec(true)
 	defer c.free()
-	end, err := sc.Object(start, c.add)
+	end, err := sc.Object(start, c.members.Add)
 	if err == nil {
 		err = sc.End(end)
 	}
 	if err != nil {
 		return syntaxError(err)
 	}
-	c.dropEarlier()
+	c.members.DropEarlier()
 	r.fields(c)
 	return c.err
 }
@@ -164,71 +156,14 @@ func recordText(r record) (string, error) {
 	return string(c.out), nil
 }
 
-// manyMembers is the size from which duplicate names are found by a map.
-const manyMembers = 32
-
 // open lists the members of an object that has been validated.
 func (c *codec) open(s string) {
-	jsonx.EachMember(s, c.add)
-	c.dropEarlier()
+	jsonx.EachMember(s, c.members.Add)
+	c.members.DropEarlier()
 }
 
-func (c *codec) add(name, value string) {
-	plain := jsonx.Unquote(name)
-	c.marks |= markOf(plain)
-	c.members = append(c.members, member{name: plain, value: value})
-}
-
-// markOf is one bit of 64, the same for the same name: most members that an
-// object has not got are known by theirs to be missing.
-func markOf(name string) uint64 {
-	n := len(name)
-	if n == 0 {
-		return 1
-	}
-	return 1 << ((uint(n)*5 + uint(name[0]) + uint(name[n-1])*3) % 64)
-}
-
-// dropEarlier makes the last of equal names the one that counts.
-func (c *codec) dropEarlier() {
-	if len(c.members) > manyMembers {
-		last := make(map[string]int, len(c.members))
-		for i := range c.members {
-			if k, dup := last[c.members[i].name]; dup {
-				c.members[k].taken = true
-			}
-			last[c.members[i].name] = i
-		}
-		return
-	}
-	for i := range c.members {
-		for k := range i {
-			if c.members[k].name == c.members[i].name {
-				c.members[k].taken = true
-			}
-		}
-	}
-}
-
-// find returns the named member, or nil. Members mostly come in the order of
-// the fields, so the search starts after the last one found.
-func (c *codec) find(name string) *member {
-	if c.marks&markOf(name) == 0 {
-		return nil
-	}
-	n := len(c.members)
-	for k := range n {
-		i := c.next + k
-		if i >= n {
-			i -= n
-		}
-		if m := &c.members[i]; m.name == name && !m.taken {
-			c.next = (i + 1) % n
-			return m
-		}
-	}
-	return nil
-}
+// find returns the named member, or nil.
+func (c *codec) find(name string) *jsonx.Member { return c.members.Find(name) }
 
 func (c *codec) fail(name string, err error) {
 	if c.err != nil || err == nil {
@@ -288,14 +223,14 @@ func (c *codec) constant(name, want string) {
 		c.writeString(name, want)
 		return
 	}
-	if m := c.find(name); m != nil && m.is(want) {
-		m.taken = true
+	if m := c.find(name); m != nil && is(m.Value, want) {
+		m.Taken = true
 	}
 }
 
 // is reports whether the value is a constant, which has nothing to escape.
-func (m *member) is(want string) bool {
-	return len(m.value) == len(want)+2 && m.value[0] == '"' && m.value[1:len(m.value)-1] == want
+func is(value, want string) bool {
+	return len(value) == len(want)+2 && value[0] == '"' && value[1:len(value)-1] == want
 }
 
 // optString is a text that is left out when empty. What it cannot hold, an
@@ -307,8 +242,8 @@ func (c *codec) optString(name string, v *string) {
 		}
 		return
 	}
-	if m := c.find(name); m != nil && len(m.value) > 2 && m.value[0] == '"' {
-		*v, m.taken = jsonx.Unquote(m.value), true
+	if m := c.find(name); m != nil && len(m.Value) > 2 && m.Value[0] == '"' {
+		*v, m.Taken = jsonx.Unquote(m.Value), true
 	}
 }
 
@@ -321,7 +256,7 @@ func (c *codec) raw(name string, v *JSON) {
 		return
 	}
 	if m := c.find(name); m != nil {
-		*v, m.taken = JSON(m.value), true
+		*v, m.Taken = JSON(m.Value), true
 	}
 }
 
@@ -344,8 +279,8 @@ func (c *codec) optBool(name string, v **bool) {
 		}
 		return
 	}
-	if m := c.find(name); m != nil && (m.value == "true" || m.value == "false") {
-		*v, m.taken = new(m.value == "true"), true
+	if m := c.find(name); m != nil && (m.Value == "true" || m.Value == "false") {
+		*v, m.Taken = new(m.Value == "true"), true
 	}
 }
 
@@ -358,9 +293,9 @@ func (c *codec) optInt(name string, v **int64) {
 		return
 	}
 	if m := c.find(name); m != nil {
-		if n, ok := jsonx.Integer(m.value); ok {
-			*v, m.taken = new(n), true
-			c.spellInt(name, m.value, n)
+		if n, ok := jsonx.Integer(m.Value); ok {
+			*v, m.Taken = new(n), true
+			c.spellInt(name, m.Value, n)
 		}
 	}
 }
@@ -374,10 +309,10 @@ func (c *codec) optFloat(name string, v **float64) {
 		}
 		return
 	}
-	if m := c.find(name); m != nil && jsonx.IsNumber(m.value) {
-		if f, err := strconv.ParseFloat(m.value, 64); err == nil && holds(f, m.value) {
-			*v, m.taken = new(f), true
-			c.spellFloat(name, m.value, f)
+	if m := c.find(name); m != nil && jsonx.IsNumber(m.Value) {
+		if f, err := strconv.ParseFloat(m.Value, 64); err == nil && holds(f, m.Value) {
+			*v, m.Taken = new(f), true
+			c.spellFloat(name, m.Value, f)
 		}
 	}
 }
@@ -422,19 +357,19 @@ func (c *codec) optStrings(name string, v *[]string) {
 		return
 	}
 	m := c.find(name)
-	if m == nil || m.value[0] != '[' {
+	if m == nil || m.Value[0] != '[' {
 		return
 	}
 	list := []string{}
 	whole := true
-	jsonx.EachElement(m.value, func(s string) {
+	jsonx.EachElement(m.Value, func(s string) {
 		whole = whole && s[0] == '"'
 		if whole {
 			list = append(list, jsonx.Unquote(s))
 		}
 	})
 	if whole {
-		*v, m.taken = list, true
+		*v, m.Taken = list, true
 	}
 }
 
@@ -453,17 +388,17 @@ func (c *codec) items(name string, v *[]Item) {
 		}
 		return
 	}
-	if m := c.find(name); m != nil && m.value[0] == '[' {
-		if len(c.likely) > 0 && consistsOf(m.value, c.likely) {
-			*v, m.taken = c.likely, true
+	if m := c.find(name); m != nil && m.Value[0] == '[' {
+		if len(c.likely) > 0 && consistsOf(m.Value, c.likely) {
+			*v, m.Taken = c.likely, true
 			return
 		}
-		list, err := itemsOf(m.value)
+		list, err := itemsOf(m.Value)
 		if err != nil {
 			c.fail(name, err)
 			return
 		}
-		*v, m.taken = list, true
+		*v, m.Taken = list, true
 	}
 }
 
@@ -492,8 +427,8 @@ func optRecord[T any, P interface {
 // from optRecord, of which there is one for each type.
 //
 //go:noinline
-func (c *codec) findObject(name string) *member {
-	if m := c.find(name); m != nil && m.value[0] == '{' {
+func (c *codec) findObject(name string) *jsonx.Member {
+	if m := c.find(name); m != nil && m.Value[0] == '{' {
 		return m
 	}
 	return nil
@@ -506,12 +441,12 @@ func (c *codec) writeRecord(name string, r record) {
 	c.fail(name, err)
 }
 
-func (c *codec) readRecord(m *member, r record) bool {
-	if err := decodeRecord(m.value, r); err != nil {
-		c.fail(m.name, err)
+func (c *codec) readRecord(m *jsonx.Member, r record) bool {
+	if err := decodeRecord(m.Value, r); err != nil {
+		c.fail(m.Name, err)
 		return false
 	}
-	m.taken = true
+	m.Taken = true
 	return true
 }
 
@@ -540,9 +475,9 @@ func (c *codec) writeArray(name string, n int, one func(dst []byte, i int) ([]by
 // rest is the record's Extra. It comes last in every fields method.
 func (c *codec) rest(x *Extra) {
 	if c.decoding {
-		for i := range c.members {
-			if m := &c.members[i]; !m.taken {
-				*x = append(*x, Member{Name: m.name, Value: JSON(m.value)})
+		for i := range c.members.List {
+			if m := &c.members.List[i]; !m.Taken {
+				*x = append(*x, Member{Name: m.Name, Value: JSON(m.Value)})
 			}
 		}
 		return

@@ -60,8 +60,8 @@ func (c *codec) member(name, want string, x *Extra) {
 	switch m := c.find(name); {
 	case m == nil:
 		x.mark(name)
-	case m.is(want):
-		m.taken = true
+	case is(m.Value, want):
+		m.Taken = true
 	}
 }
 
@@ -73,12 +73,12 @@ func (c *codec) text(name string, v *string, x *Extra) { c.textOrOther(name, v, 
 // error.
 func (c *codec) needText(name string, v *string, x *Extra) {
 	if other := c.textOrOther(name, v, x); other != nil {
-		c.fail(name, &ShapeError{Problem: "found " + jsonx.KindOf(other.value) + ", want a string"})
+		c.fail(name, &ShapeError{Problem: "found " + jsonx.KindOf(other.Value) + ", want a string"})
 	}
 }
 
 // textOrOther returns the member that is not text, if it is there.
-func (c *codec) textOrOther(name string, v *string, x *Extra) (other *member) {
+func (c *codec) textOrOther(name string, v *string, x *Extra) (other *jsonx.Member) {
 	if !c.decoding {
 		if *v != "" || !x.has(name) {
 			c.writeString(name, *v)
@@ -88,10 +88,10 @@ func (c *codec) textOrOther(name string, v *string, x *Extra) (other *member) {
 	switch m := c.find(name); {
 	case m == nil:
 		x.mark(name)
-	case m.value[0] != '"':
+	case m.Value[0] != '"':
 		return m
 	default:
-		*v, m.taken = jsonx.Unquote(m.value), true
+		*v, m.Taken = jsonx.Unquote(m.Value), true
 	}
 	return nil
 }
@@ -110,8 +110,8 @@ func (c *codec) nullText(name string, v *string, x *Extra) {
 	switch m := c.find(name); {
 	case m == nil:
 		x.mark(name)
-	case m.value == "null":
-		m.taken = true
+	case m.Value == "null":
+		m.Taken = true
 	default:
 		c.optString(name, v)
 	}
@@ -124,8 +124,8 @@ func (c *codec) strictText(name string, v *string) {
 	if !c.decoding || *v != "" {
 		return
 	}
-	if m := c.find(name); m != nil && m.value != "null" && m.value[0] != '"' {
-		c.fail(name, &ShapeError{Problem: "found " + jsonx.KindOf(m.value) + ", want a string"})
+	if m := c.find(name); m != nil && m.Value != "null" && m.Value[0] != '"' {
+		c.fail(name, &ShapeError{Problem: "found " + jsonx.KindOf(m.Value) + ", want a string"})
 	}
 }
 
@@ -140,8 +140,8 @@ func (c *codec) code(name string, v *string, x *Extra) {
 		return
 	}
 	if c.optString(name, v); *v == "" {
-		if m := c.find(name); m != nil && jsonx.IsNumber(m.value) {
-			*v = m.value
+		if m := c.find(name); m != nil && jsonx.IsNumber(m.Value) {
+			*v = m.Value
 		}
 	}
 }
@@ -159,9 +159,9 @@ func (c *codec) number(name string, v *int64, x *Extra) {
 		x.mark(name)
 		return
 	}
-	if n, ok := jsonx.Integer(m.value); ok {
-		*v, m.taken = n, true
-		c.spellInt(name, m.value, n)
+	if n, ok := jsonx.Integer(m.Value); ok {
+		*v, m.Taken = n, true
+		c.spellInt(name, m.Value, n)
 	}
 }
 
@@ -172,7 +172,7 @@ func (c *codec) needNumber(name string, v *int64, x *Extra) {
 		return
 	}
 	if m := c.find(name); m != nil {
-		c.fail(name, &ShapeError{Problem: "found " + jsonx.KindOf(m.value) + ", want an integer"})
+		c.fail(name, &ShapeError{Problem: "found " + jsonx.KindOf(m.Value) + ", want an integer"})
 	}
 }
 
@@ -206,8 +206,8 @@ func (c *codec) flag(name string, v *bool, x *Extra) {
 	switch m := c.find(name); {
 	case m == nil:
 		x.mark(name)
-	case m.value == "true", m.value == "false":
-		*v, m.taken = m.value == "true", true
+	case m.Value == "true", m.Value == "false":
+		*v, m.Taken = m.Value == "true", true
 	}
 }
 
@@ -232,8 +232,8 @@ func (c *codec) upTo(limit int64, name string, v *int64) {
 	}
 	*v = -1
 	if m := c.find(name); m != nil {
-		if n, ok := jsonx.Integer(m.value); ok && n >= 0 && n <= limit {
-			*v, m.taken = n, true
+		if n, ok := jsonx.Integer(m.Value); ok && n >= 0 && n <= limit {
+			*v, m.Taken = n, true
 		}
 	}
 }
@@ -247,17 +247,17 @@ func (c *codec) numbers(name string, v *[]int64) {
 		return
 	}
 	m := c.find(name)
-	if m == nil || m.value[0] != '[' {
+	if m == nil || m.Value[0] != '[' {
 		return
 	}
 	list, whole := []int64{}, true
-	jsonx.EachElement(m.value, func(s string) {
+	jsonx.EachElement(m.Value, func(s string) {
 		n, ok := jsonx.Integer(s)
 		whole = whole && ok
 		list = append(list, n)
 	})
 	if whole {
-		*v, m.taken = list, true
+		*v, m.Taken = list, true
 	}
 }
 
@@ -274,17 +274,17 @@ func (c *codec) stringMap(name string, v *map[string]string) {
 		return
 	}
 	m := c.find(name)
-	if m == nil || m.value[0] != '{' {
+	if m == nil || m.Value[0] != '{' {
 		return
 	}
 	got, whole := map[string]string{}, true
-	jsonx.EachMember(m.value, func(key, value string) {
+	jsonx.EachMember(m.Value, func(key, value string) {
 		if whole = whole && value[0] == '"'; whole {
 			got[jsonx.Unquote(key)] = jsonx.Unquote(value)
 		}
 	})
 	if whole {
-		*v, m.taken = got, true
+		*v, m.Taken = got, true
 	}
 }
 
@@ -315,10 +315,10 @@ func (c *codec) item(name string, v *Item) {
 		}
 		return
 	}
-	if m := c.find(name); m != nil && m.value[0] == '{' {
-		it, err := itemOf(m.value)
+	if m := c.find(name); m != nil && m.Value[0] == '{' {
+		it, err := itemOf(m.Value)
 		c.fail(name, err)
-		*v, m.taken = it, true
+		*v, m.Taken = it, true
 	}
 }
 
@@ -335,8 +335,8 @@ func (c *codec) orEmpty(name string, empty JSON, isNil bool, x *Extra) {
 	switch m := c.find(name); {
 	case m == nil:
 		x.mark(name)
-	case m.value == string(empty):
-		m.taken = true
+	case m.Value == string(empty):
+		m.Taken = true
 	}
 }
 
@@ -368,17 +368,17 @@ func recordList[T any, P interface {
 //go:noinline
 func (c *codec) eachObject(name string, read func(s string) error) bool {
 	m := c.find(name)
-	if m == nil || !isListOf(m.value, '{') {
+	if m == nil || !isListOf(m.Value, '{') {
 		return false
 	}
 	i := 0
-	jsonx.EachElement(m.value, func(s string) {
+	jsonx.EachElement(m.Value, func(s string) {
 		if err := read(s); err != nil {
 			c.fail(name, indexed(i, err))
 		}
 		i++
 	})
-	m.taken = true
+	m.Taken = true
 	return true
 }
 

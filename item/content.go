@@ -76,9 +76,9 @@ func (c *codec) content(name string, v *Content, x *Extra) {
 		x.mark(name)
 		return
 	}
-	got, err := parseContent(m.value)
+	got, err := parseContent(m.Value)
 	c.fail(name, err)
-	*v, m.taken = got, true
+	*v, m.Taken = got, true
 }
 
 // Branch names which half of the union a persisted output is.

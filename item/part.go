@@ -188,12 +188,12 @@ func (c *codec) imageURL(name string, v *string, detail *Detail) {
 		return
 	}
 	m := c.find(name)
-	if m == nil || m.value[0] != '{' {
+	if m == nil || m.Value[0] != '{' {
 		return
 	}
 	var nested legacyImageURL
-	if decodeRecord(m.value, &nested) == nil && nested.url != "" && len(nested.extra) == 0 {
-		*v, *detail, m.taken = nested.url, Detail(nested.detail), true
+	if decodeRecord(m.Value, &nested) == nil && nested.url != "" && len(nested.extra) == 0 {
+		*v, *detail, m.Taken = nested.url, Detail(nested.detail), true
 	}
 }
 
@@ -243,10 +243,10 @@ func (c *codec) part(name string, v *Part) {
 		}
 		return
 	}
-	if m := c.find(name); m != nil && m.value[0] == '{' {
-		p, err := parsePart(m.value)
+	if m := c.find(name); m != nil && m.Value[0] == '{' {
+		p, err := parsePart(m.Value)
 		c.fail(name, err)
-		*v, m.taken = p, true
+		*v, m.Taken = p, true
 	}
 }
 
@@ -319,10 +319,10 @@ func (c *codec) optParts(name string, v *[]Part) {
 		return
 	}
 	m := c.find(name)
-	if m == nil || m.value[0] != '[' {
+	if m == nil || m.Value[0] != '[' {
 		return
 	}
-	list, err := parseParts(m.value)
+	list, err := parseParts(m.Value)
 	c.fail(name, err)
-	*v, m.taken = list, true
+	*v, m.Taken = list, true
 }

@@ -79,6 +79,6 @@ func trimValue(s string) (string, error) {
 // memberOf finds a top-level member of a validated object; the last of equal
 // names wins.
 func memberOf(s, name string) (JSON, bool) {
-	value, ok := jsonx.Member(s, name)
+	value, ok := jsonx.MemberOf(s, name)
 	return JSON(value), ok
 }

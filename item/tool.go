@@ -133,16 +133,16 @@ func (c *codec) tools(name string, v *[]Tool, parse func(s string) (Tool, error)
 		return
 	}
 	m := c.find(name)
-	if m == nil || m.value[0] != '[' {
+	if m == nil || m.Value[0] != '[' {
 		return
 	}
 	list := []Tool{}
-	jsonx.EachElement(m.value, func(s string) {
+	jsonx.EachElement(m.Value, func(s string) {
 		t, err := parse(s)
 		if err != nil {
 			c.fail(name, indexed(len(list), err))
 		}
 		list = append(list, t)
 	})
-	*v, m.taken = list, true
+	*v, m.Taken = list, true
 }

@@ -145,9 +145,9 @@ func (c *codec) rawList(name string, v *[]JSON) {
 		}
 		return
 	}
-	if m := c.find(name); m != nil && m.value[0] == '[' {
+	if m := c.find(name); m != nil && m.Value[0] == '[' {
 		list := []JSON{}
-		jsonx.EachElement(m.value, func(s string) { list = append(list, JSON(s)) })
-		*v, m.taken = list, true
+		jsonx.EachElement(m.Value, func(s string) { list = append(list, JSON(s)) })
+		*v, m.Taken = list, true
 	}
 }

@@ -79,12 +79,12 @@ func (v *Filter) read(s string) int {
 		} else {
 			end = jsonx.SkipValue(s, i)
 		}
-		c.add(name, s[i:end])
+		c.members.Add(name, s[i:end])
 		if i = jsonx.SkipSpace(s, end); s[i] == ',' {
 			i = jsonx.SkipSpace(s, i+1)
 		}
 	}
-	c.dropEarlier()
+	c.members.DropEarlier()
 	v.fields(c)
 	return i + 1
 }
@@ -154,7 +154,7 @@ func (v *Filter) fields(c *codec) {
 	if !c.decoding {
 		recordList(c, "filters", &v.Filters)
 	} else if m := c.find("filters"); m != nil {
-		m.taken = v.Filters != nil
+		m.Taken = v.Filters != nil
 	}
 	c.rest(&v.Extra)
 }

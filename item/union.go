@@ -66,10 +66,10 @@ func optUnion[V record](c *codec, name string, v *V, parse func(s string) (V, er
 		}
 		return
 	}
-	if m := c.find(name); m != nil && m.value[0] == '{' {
-		got, err := parse(m.value)
+	if m := c.find(name); m != nil && m.Value[0] == '{' {
+		got, err := parse(m.Value)
 		if c.fail(name, err); err == nil {
-			*v, m.taken = got, true
+			*v, m.Taken = got, true
 		}
 	}
 }
@@ -84,12 +84,12 @@ func unionList[V record](c *codec, name string, v *[]V, parse func(s string) (V,
 		return
 	}
 	m := c.find(name)
-	if m == nil || !isListOf(m.value, '{') {
+	if m == nil || !isListOf(m.Value, '{') {
 		return
 	}
-	list, err := parseUnionList(m.value, parse)
+	list, err := parseUnionList(m.Value, parse)
 	c.fail(name, err)
-	*v, m.taken = list, true
+	*v, m.Taken = list, true
 }
 
 // parseListOf reads the text of a list, an absent one as none.

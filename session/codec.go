@@ -75,8 +75,8 @@ func parseEntry(line string, split *Split) (Entry, error) {
 var codecs = sync.Pool{New: func() any { return new(codec) }}
 
 func (c *codec) free() {
-	clear(c.members)
-	*c = codec{members: c.members[:0]}
+	c.members.Reset()
+	*c = codec{members: c.members}
 	codecs.Put(c)
 }
 

@@ -19,12 +19,12 @@ func (c *codec) item(name string, v *item.Item) {
 		}
 		return
 	}
-	m := c.find(name)
-	if m == nil {
+	value := c.take(name)
+	if value == "" {
 		return
 	}
-	if *v = m.item; v.IsZero() {
-		*v = c.readItem(name, m.value)
+	if *v = c.last; v.IsZero() {
+		*v = c.readItem(name, value)
 	}
 }
 

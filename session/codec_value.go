@@ -23,18 +23,12 @@ type codec struct {
 	out []byte // writing
 
 	decoding bool
-	members  []member  // in the order of the text; one that was taken has no name
-	next     int       // where the next one should be
+	members  jsonx.Members
 	line     string    // what is read
 	last     item.Item // its item, if that comes last
 
 	split *Split
 	err   error // the first one
-}
-
-type member struct {
-	name, value string
-	item        item.Item // if it was read on the way
 }
 
 func (c *codec) fail(err error) {
@@ -68,9 +62,6 @@ func (c *codec) open(s string) {
 		c.fail(err)
 		return
 	}
-	if n := len(c.members); n > 0 {
-		c.members[n-1].item = c.last
-	}
 }
 
 // Pass reads the item that comes last.
@@ -99,7 +90,7 @@ func (c *codec) add(name, value string) {
 	if name == `""` {
 		c.failf("a member without a name")
 	}
-	c.members = append(c.members, member{name: jsonx.Unquote(name), value: value})
+	c.members.Add(name, value)
 }
 
 // eachElement visits the elements of the value of a member and reports whether
@@ -114,34 +105,19 @@ func eachElement(value string, visit func(string)) bool {
 
 // take returns the text of the named member, or "".
 func (c *codec) take(name string) string {
-	if m := c.find(name); m != nil {
-		return m.value
+	m := c.members.Find(name)
+	if m == nil {
+		return ""
 	}
-	return ""
-}
-
-// find takes the named member; nil if there is none. Members mostly come in the
-// order in which they are asked for.
-func (c *codec) find(name string) *member {
-	if c.next == len(c.members) {
-		c.next = 0
-	}
-	for n := range c.members {
-		i := (c.next + n) % len(c.members)
-		if m := &c.members[i]; m.name == name {
-			m.name = ""
-			c.next = i + 1
-			return m
-		}
-	}
-	return nil
+	m.Taken = true
+	return m.Value
 }
 
 // close reports a member that nobody took.
 func (c *codec) close(what string) {
-	for _, m := range c.members {
-		if m.name != "" {
-			c.fail(fmt.Errorf("%w: member %q of kind %q", ErrNewer, m.name, what))
+	for _, m := range c.members.List {
+		if !m.Taken {
+			c.fail(fmt.Errorf("%w: member %q of kind %q", ErrNewer, m.Name, what))
 		}
 	}
 }

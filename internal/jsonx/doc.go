@@ -10,7 +10,7 @@
 //     at most [MaxDepth] deep; lone surrogates may be escaped, and names may be
 //     given twice. Everything else is a [*SyntaxError]. They never read beyond
 //     the text.
-//   - [EachMember], [EachElement], [Member], [SkipString], [SkipValue], [Unquote]
+//   - [EachMember], [EachElement], [MemberOf], [SkipString], [SkipValue], [Unquote]
 //     and [Means] take only text that one of those has accepted, and check nothing
 //     again. Given other text they may panic.
 //   - [SkipSpace], [Integer], [IsNumber], [ShortNumber], [KindOf], [AppendQuoted]

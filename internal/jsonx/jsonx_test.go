@@ -70,7 +70,7 @@ func checkObject(t *testing.T, s string) {
 		t.Fatalf("%q: %d names, %d members, want %d, %v", s, len(last), n, len(want), err)
 	}
 	for name, value := range want {
-		if got, ok := jsonx.Member(s, name); !ok || got != string(value) || got != last[name] {
+		if got, ok := jsonx.MemberOf(s, name); !ok || got != string(value) || got != last[name] {
 			t.Fatalf("%q: member %q is %q, %v; want %q", s, name, got, ok, value)
 		}
 	}

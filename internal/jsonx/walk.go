@@ -41,9 +41,9 @@ func EachElement(s string, visit func(value string)) {
 	}
 }
 
-// Member returns the value of the named member of the object s; of equal names
+// MemberOf returns the value of the named member of the object s; of equal names
 // the last counts. It reports false for what is not an object.
-func Member(s, name string) (found string, ok bool) {
+func MemberOf(s, name string) (found string, ok bool) {
 	if s == "" || s[0] != '{' {
 		return "", false
 	}
