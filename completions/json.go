@@ -4,7 +4,6 @@
 package completions
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
@@ -43,40 +42,17 @@ func member(object item.JSON, name string) item.JSON {
 // names what nobody took.
 type object struct {
 	place
-	names  []string
-	values []item.JSON
+	members jsonx.Members
 }
 
 func (p place) open(v item.JSON) *object {
 	o := &object{place: p}
-	var at map[string]int // of the names, once they are many
-	eachMember(v, func(name string, value item.JSON) {
-		if len(o.names) == manyMembers {
-			at = make(map[string]int, 2*manyMembers)
-			for i, n := range o.names {
-				at[n] = i
-			}
-		}
-		i, twice := at[name]
-		if at == nil {
-			i = slices.Index(o.names, name)
-			twice = i >= 0
-		}
-		if twice {
-			o.values[i] = value // the last of equal names counts
-			return
-		}
-		if at != nil {
-			at[name] = len(o.names)
-		}
-		o.names = append(o.names, name)
-		o.values = append(o.values, value)
-	})
+	if v != "" && v[0] == '{' {
+		jsonx.EachMember(string(v), o.members.Add)
+		o.members.DropEarlier()
+	}
 	return o
 }
-
-// manyMembers is the size from which equal names are found by a map.
-const manyMembers = 32
 
 // take returns the named member, or "" when it is not there or is null.
 func (o *object) take(name string) item.JSON {
@@ -88,38 +64,39 @@ func (o *object) take(name string) item.JSON {
 }
 
 func (o *object) takeAny(name string) item.JSON {
-	for i, n := range o.names {
-		if n == name && o.values[i] != "" {
-			v := o.values[i]
-			o.values[i] = ""
-			return v
-		}
+	m := o.members.Find(name)
+	if m == nil {
+		return ""
 	}
-	return ""
+	m.Taken = true
+	return item.JSON(m.Value)
 }
 
 // text takes a member that is a text. Another value stays, to be named.
 func (o *object) text(name string) string {
-	for i, n := range o.names {
-		if n != name || o.values[i] == "" {
-			continue
-		}
-		if s, ok := o.values[i].Unquote(); ok {
-			o.values[i] = ""
-			return s
-		}
+	m := o.members.Find(name)
+	if m == nil {
+		return ""
 	}
-	return ""
+	s, ok := item.JSON(m.Value).Unquote()
+	m.Taken = ok
+	return s
 }
 
 // number takes a member that is a whole number.
 func (o *object) number(name string) *int64 {
-	for i, n := range o.names {
-		if n == name && o.values[i] != "" {
-			if v, ok := integer(o.values[i]); ok {
-				o.values[i] = ""
-				return &v
-			}
+	n := o.peek(name)
+	if n != nil {
+		o.members.Find(name).Taken = true
+	}
+	return n
+}
+
+// peek reads a whole number and leaves it there.
+func (o *object) peek(name string) *int64 {
+	if m := o.members.Find(name); m != nil {
+		if n, ok := integer(item.JSON(m.Value)); ok {
+			return &n
 		}
 	}
 	return nil
@@ -137,9 +114,9 @@ func (o *object) keep() (x item.Extra) {
 }
 
 func (o *object) each(visit func(name string, v item.JSON)) {
-	for i, v := range o.values {
-		if v != "" && !blank(v) {
-			visit(o.names[i], v)
+	for _, m := range o.members.List {
+		if v := item.JSON(m.Value); !m.Taken && !blank(v) {
+			visit(m.Name, v)
 		}
 	}
 }

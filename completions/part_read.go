@@ -52,7 +52,7 @@ func (p place) readPart(c *content, v item.JSON, model bool) error {
 	case "text", "input_text", "output_text", "":
 		if part = o.textPart(model); part == nil {
 			part = &item.UnknownPart{Raw: v} // of no type, and no text either
-			o.values = nil
+			o.members.Reset()
 		}
 	case "refusal":
 		part = &item.Refusal{Refusal: o.text("refusal")}
@@ -74,13 +74,7 @@ func (p place) readPart(c *content, v item.JSON, model bool) error {
 }
 
 func (o *object) textPart(model bool) item.Part {
-	i := len(o.values)
-	for k, n := range o.names {
-		if n == "text" && o.values[k] != "" && o.values[k][0] == '"' {
-			i = k
-		}
-	}
-	if i == len(o.values) {
+	if m := o.members.Find("text"); m == nil || m.Value[0] != '"' {
 		return nil
 	}
 	s := o.text("text")

@@ -64,18 +64,6 @@ func readInputDetails(o *object) *item.InputTokensDetails {
 	return d
 }
 
-// peek reads a whole number and leaves it there.
-func (o *object) peek(name string) *int64 {
-	for i, n := range o.names {
-		if n == name && o.values[i] != "" {
-			if v, ok := integer(o.values[i]); ok {
-				return &v
-			}
-		}
-	}
-	return nil
-}
-
 func count(n *int64) int64 {
 	if n == nil {
 		return 0

@@ -13,6 +13,7 @@
 //   - [EachMember], [EachElement], [MemberOf], [SkipString], [SkipValue], [Unquote]
 //     and [Means] take only text that one of those has accepted, and check nothing
 //     again. Given other text they may panic.
+//   - [Members] takes what those visit, and finds members by their names.
 //   - [SkipSpace], [Integer], [IsNumber], [ShortNumber], [KindOf], [AppendQuoted]
 //     and [AppendUnescaped] take any text.
 //

@@ -6,6 +6,7 @@ package jsonx_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"math/big"
 	"strings"
@@ -218,5 +219,38 @@ func TestKindOf(t *testing.T) {
 func TestQuotedIsUTF8(t *testing.T) {
 	if b, err := jsonx.AppendQuoted([]byte("x"), "a\xffb"); err == nil || string(b) != "x" {
 		t.Errorf("%q, %v", b, err)
+	}
+}
+
+// Of few and of many members, the last of equal names is found, once, in
+// whatever order they are asked for.
+func TestMembers(t *testing.T) {
+	for _, n := range []int{0, 3, 100} {
+		var m jsonx.Members
+		object := `{"twice":1,"\u0074wice":2`
+		for i := range n {
+			object += fmt.Sprintf(`,"m%d":%d`, i, i)
+		}
+		for range 2 { // with memory that was used before
+			m.Reset()
+			jsonx.EachMember(object+`}`, m.Add)
+			m.DropEarlier()
+			for i := n - 1; i >= 0; i-- {
+				one := m.Find(fmt.Sprint("m", i))
+				if one == nil || one.Value != fmt.Sprint(i) {
+					t.Fatalf("of %d: m%d is %v", n, i, one)
+				}
+				one.Taken = true
+				if m.Find(one.Name) != nil {
+					t.Errorf("of %d: m%d is found twice", n, i)
+				}
+			}
+			if one := m.Find("twice"); one == nil || one.Value != "2" {
+				t.Errorf("of %d: twice is %v", n, one)
+			}
+			if m.Find("missing") != nil || m.Find("") != nil || len(m.List) != n+2 || !m.List[0].Taken || m.List[1].Taken {
+				t.Errorf("of %d: %+v", n, m.List)
+			}
+		}
 	}
 }
