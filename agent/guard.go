@@ -368,8 +368,6 @@ func unjudged(log []session.Entry) *ModelCall {
 			switch b.Kind {
 			case session.NoticeNotJudged:
 				left, judged = true, false
-			case session.NoticeInterrupted:
-				left, judged = false, true // as if a run began
 			case session.NoticeJudged:
 				return nil
 			}

@@ -373,15 +373,16 @@ func (r *Run) open(ctx context.Context) error {
 // begin returns what is to be recorded before the run does anything: its start or,
 // where it goes on in another process, what that process finds.
 func (r *Run) begin() []session.Body {
-	talk := r.conversation()
-	if !r.single || !r.state.UnderWay() || talk.ID != "" {
-		return []session.Body{session.RunStarted{Setup: r.changed(), Conversation: talk}}
+	begun := session.RunStarted{Setup: r.changed(), Conversation: r.conversation()}
+	if r.single && r.state.UnderWay() {
+		if !r.state.Interrupted() && begun.Conversation.ID == "" {
+			r.goOn()
+			return nil
+		}
+		begun.Resumes = true
+		r.goOn()
 	}
-	r.goOn()
-	if r.state.Interrupted() {
-		return []session.Body{session.Noticed{Kind: session.NoticeInterrupted, Text: "the process that ran this ended in the middle of a step; the run goes on"}}
-	}
-	return nil
+	return []session.Body{begun}
 }
 
 // ErrEntriesLost is wrapped by the error of a run on a session that was salvaged

@@ -21,8 +21,8 @@ import (
 // If the session's last run has stopped, or there was none, Step begins a new one.
 // What that is to answer is in the log by then: append [session.Given]. If the run
 // is under way, it goes on, and its limits count on. Where a process ended in the
-// middle of an effect, the next Step records a notice of the kind
-// [session.NoticeInterrupted]: a reply that broke off is asked for again, and of
+// middle of an effect, the next Step records a [session.RunStarted] that Resumes the
+// run: a reply that broke off is asked for again, and of
 // calls that were under way the model is told that their outcome is not known,
 // unless their tools may be run again.
 //
@@ -63,7 +63,9 @@ func (r *Run) goOn() {
 		case session.Noticed:
 			r.tells(Noticed(b))
 		case session.RunStarted:
-			return
+			if !b.Resumes {
+				return
+			}
 		}
 	}
 }
@@ -72,11 +74,13 @@ func (r *Run) goOn() {
 // store keeps times; the zero Time if none is.
 func begunAt(s *session.Session) time.Time {
 	for _, e := range slices.Backward(s.Log()) {
-		switch e.Body.(type) {
+		switch b := e.Body.(type) {
 		case session.Stopped:
 			return time.Time{}
 		case session.RunStarted:
-			return e.Time
+			if !b.Resumes {
+				return e.Time
+			}
 		}
 	}
 	return time.Time{}

@@ -107,7 +107,7 @@ func (l *logReader) mark(e chatmd.Element) {
 	switch e.Tag {
 	case chatmd.RunTag:
 		l.inTurn = false
-		l.add(session.RunStarted{Setup: l.setup(e), Conversation: session.Conversation{ID: e.Value("conversation"), Session: e.Value("of_session")}})
+		l.add(session.RunStarted{Resumes: e.Flag("resumes"), Setup: l.setup(e), Conversation: session.Conversation{ID: e.Value("conversation"), Session: e.Value("of_session")}})
 	case chatmd.TurnTag:
 		l.turn, l.inTurn = number, true
 		l.add(session.TurnStarted{Turn: number, Continues: l.view.Unfinished(), InConversation: e.Value("conversation")})
@@ -127,7 +127,6 @@ func (l *logReader) mark(e chatmd.Element) {
 	case chatmd.DecisionTag:
 		l.decision(e)
 	case chatmd.NoticeTag:
-		l.inTurn = l.inTurn && e.Value("kind") != session.NoticeInterrupted
 		l.add(session.Noticed{Turn: int(l.number(e, "turn")), Kind: e.Value("kind"), ItemID: e.Value("item_id"), CallID: e.Value("tool_call_id"), Text: e.Value("text")})
 	case chatmd.NestedTag:
 		l.add(session.Nested{CallID: e.Value("tool_call_id"), Turns: int(l.number(e, "turns")), Tokens: l.number(e, "tokens"), Cost: l.cost(e)})

@@ -113,6 +113,26 @@ func TestTranscriptRoundTrip(t *testing.T) {
 	}
 }
 
+// TestTranscriptResumes proves that a transcript knows a run that went on in another
+// process. M1
+func TestTranscriptResumes(t *testing.T) {
+	dir := t.TempDir()
+	path, out := write(t, prompt, dir, "agent.md"), filepath.Join(dir, "talk.md")
+	_, s := open(t, path, out)
+	appendTo(t, s, session.RunStarted{}, session.TurnStarted{Turn: 1}, session.Received{Turn: 1, Item: item.Assistant("There"), Partial: true},
+		session.RunStarted{Resumes: true}, session.TurnStarted{Turn: 2}, session.Received{Turn: 2, Item: item.Assistant("There is x.")})
+	_, s = open(t, path, out)
+	var resumes []bool
+	for e := range s.Entries() {
+		if b, ok := e.Body.(session.RunStarted); ok {
+			resumes = append(resumes, b.Resumes)
+		}
+	}
+	if !slices.Equal(resumes, []bool{false, true}) {
+		t.Errorf("its runs go on: %v", resumes)
+	}
+}
+
 // TestTranscriptConflict proves that a transcript that somebody else writes to,
 // who does not ask for its lock, is left alone. M9 J2
 func TestTranscriptConflict(t *testing.T) {

@@ -104,23 +104,14 @@ func (h *history) problem(e session.Entry, format string, args ...any) {
 	h.problems = append(h.problems, fmt.Errorf("entry %d (%s): %s", e.Seq, session.Kind(e.Body), fmt.Sprintf(format, args...)))
 }
 
-// resumed takes note of what an earlier process left undone.
-func (h *history) resumed() {
-	h.brokeOff()
-	for _, c := range h.calls {
-		c.running = false
-	}
-}
-
 func (h *history) add(e session.Entry) {
 	switch b := e.Body.(type) {
 	case session.Given:
 		h.given(e, b.Item)
 	case session.RunStarted:
-		h.resumed()
-	case session.Noticed:
-		if b.Kind == session.NoticeInterrupted {
-			h.resumed()
+		h.brokeOff()
+		for _, c := range h.calls {
+			c.running = false
 		}
 	case session.TurnStarted:
 		h.begin(e, b)

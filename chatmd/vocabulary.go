@@ -50,7 +50,7 @@ var tags = map[string]struct {
 	"agent":  {textMode, "src local"},
 	"import": {emptyMode, "src namespace local"},
 
-	RunTag:      {emptyMode, "agent conversation of_session " + setupAttrs},
+	RunTag:      {emptyMode, "agent resumes conversation of_session " + setupAttrs},
 	TurnTag:     {emptyMode, "number continues conversation " + setupAttrs},
 	TurnEndTag:  {emptyMode, "number status reason class response_id model service_tier request_id conversation profile window usage cost"},
 	CallTag:     {emptyMode, "tool_call_id state repeatable"},

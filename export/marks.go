@@ -28,7 +28,9 @@ func (t *talk) progress(e session.Entry, changed bool) {
 		for _, c := range t.open {
 			c.lost = c.lost || c.started && len(c.session) == 0
 		}
-		if t.runs++; t.runs > 1 {
+		if b.Resumes {
+			t.mark(e, "run", "The run goes on in another process", t.setupText(changed)).mark.facts = t.setupFacts(changed)
+		} else if t.runs++; t.runs > 1 {
 			t.mark(e, "run", "Run "+strconv.Itoa(t.runs), t.setupText(changed)).mark.facts = t.setupFacts(changed)
 		} else if changed {
 			t.mark(e, "run", "Run", t.setupText(true)).mark.facts = t.setupFacts(true)

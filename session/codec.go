@@ -261,6 +261,7 @@ func readBody[T Body](c *codec, fields func(*codec, *T)) Body {
 func givenFields(c *codec, b *Given) { c.item("item", &b.Item) }
 
 func runStartedFields(c *codec, b *RunStarted) {
+	c.bool("resumes", &b.Resumes)
 	c.text("conversation", &b.Conversation.ID)
 	c.text("of_session", &b.Conversation.Session)
 	part(c, "setup", &b.Setup)

@@ -59,7 +59,7 @@ func everyKind(t testing.TB) []session.Entry {
 	}
 	bodies := []session.Body{
 		session.Given{Item: message},
-		session.RunStarted{Setup: &setup, Conversation: session.Conversation{ID: "conv_1", Session: "s"}},
+		session.RunStarted{Resumes: true, Setup: &setup, Conversation: session.Conversation{ID: "conv_1", Session: "s"}},
 		session.TurnStarted{Turn: 7, Continues: 5, InConversation: "conv_1", Setup: &session.Setup{}},
 		session.Received{Turn: 7, Item: lines, Partial: true},
 		session.TurnEnded{Turn: 7, ResponseID: "resp_1", Status: "failed", Reason: "it\nbroke", Class: "overloaded", Usage: usage.Usage, Refused: 3, Cost: 0.0125,
@@ -339,7 +339,7 @@ func anyEntry(t *rapid.T) session.Entry {
 		remember = &r
 	}
 	bodies := []session.Body{
-		session.Given{Item: anItem()}, session.RunStarted{}, session.TurnStarted{Turn: int(n()), Continues: n()},
+		session.Given{Item: anItem()}, session.RunStarted{Resumes: yes()}, session.TurnStarted{Turn: int(n()), Continues: n()},
 		session.Received{Turn: int(n()), Item: anItem(), Partial: yes()},
 		session.TurnEnded{Turn: int(n()), ResponseID: draw(), Status: draw(), Reason: draw(), Class: draw(), Usage: usage(), Refused: n(), Cost: cost()},
 		session.ApprovalAsked{CallID: draw(), Number: int(n()), Tool: draw(), Arguments: draw(), Custom: yes(), Reason: draw(), Rules: []session.Rule{rule()}},

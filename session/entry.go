@@ -30,10 +30,13 @@ type Body interface{ body() }
 // prompt's messages, an imported history.
 type Given struct{ Item item.Item }
 
-// RunStarted opens a run. Limits count from here; a turn without its end has
+// RunStarted opens a run. Limits count from here, unless it Resumes one; a turn without its end has
 // broken off, and calls that were started before it and have no output have an
 // unknown outcome.
 type RunStarted struct {
+	// Resumes says that the run before goes on: the process that performed an effect
+	// of it ended before that was done, and this is another.
+	Resumes bool
 	// Setup says what makes the turns that follow. Nil means what the session's
 	// last one says: see [Setup.Apply].
 	Setup *Setup
@@ -366,10 +369,6 @@ const (
 	// NoticeJudged: the hooks have seen the last reply, and do not object. It is there
 	// where the next effect may be performed by another process.
 	NoticeJudged = "judged"
-	// NoticeInterrupted: the process that performed an effect of the run ended before
-	// that was done, and another goes on with the run. For the calls and the reply that
-	// were under way it is what a [RunStarted] is; the run's limits count on.
-	NoticeInterrupted = "interrupted"
 )
 
 // Superseded records the decision to leave out what was said of a reply before it

@@ -208,15 +208,10 @@ func (v *View) Apply(e Entry) {
 	v.settle()
 }
 
-// noticed takes note of what a notice says of the log itself, or of the process that
-// wrote it. In a copy of a log
+// noticed takes note of what a notice says of the log itself. In a copy of a log
 // that was damaged a verdict may have been used already, and an entry that was lost
 // may have been the start of any call that has no output, or the output.
 func (v *View) noticed(kind string) {
-	if kind == NoticeInterrupted {
-		v.resume()
-		return
-	}
 	if kind != NoticeEntryLost && kind != NoticePayloadLost && kind != NoticeSalvaged {
 		return
 	}

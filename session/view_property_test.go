@@ -272,7 +272,7 @@ func (l *randomLog) step() {
 	case 5:
 		l.orphan()
 	case 6:
-		l.add([]session.Body{session.RunStarted{}, session.Noticed{Kind: session.NoticeInterrupted}}[l.pick("begins", 2)])
+		l.add(session.RunStarted{Resumes: l.pick("resumes", 2) == 0})
 		l.inTurn = false
 	case 7:
 		l.add(session.Note{Item: item.User(l.mark() + "note")})

@@ -72,9 +72,6 @@ func (a *Exchange) rest(history *item.List) (int, bool) {
 	return n + len(a.Output), true
 }
 
-// processEnded is why nobody can tell what a conversation holds after a crash.
-const processEnded = "the process ended while the endpoint was answering"
-
 // keeps folds what an entry says about the endpoint's memory. It is called after
 // the view and the setup have the entry.
 func (s *State) keeps(e session.Entry) {
@@ -84,7 +81,7 @@ func (s *State) keeps(e session.Entry) {
 	}
 	switch b := e.Body.(type) {
 	case session.RunStarted:
-		k.broke(processEnded)
+		k.broke("the process ended while the endpoint was answering")
 		if id := b.Conversation.ID; id != "" && k.find(id) == nil {
 			k.talks = append(k.talks, &talk{Conversation: b.Conversation, endpoint: s.setup.Endpoint})
 		}
@@ -98,9 +95,6 @@ func (s *State) keeps(e session.Entry) {
 	case session.TurnEnded:
 		k.turnEnded(b, &s.setup)
 	case session.Noticed:
-		if b.Kind == session.NoticeInterrupted {
-			k.broke(processEnded)
-		}
 		if b.Kind == session.NoticeWholeHistory && k.refused != nil {
 			k.refused.lost, k.refused = "the endpoint does not know it any more", nil
 			s.mended()

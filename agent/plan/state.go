@@ -224,7 +224,10 @@ func (s *State) Apply(e session.Entry) {
 func (s *State) applyRun(e session.Entry, taken bool) {
 	switch b := e.Body.(type) {
 	case session.RunStarted:
-		s.run, s.begun, s.over = runState{}, true, false
+		if !b.Resumes {
+			s.run = runState{}
+		}
+		s.begun, s.over = true, false
 		s.needs = s.needs || s.inTurn
 		s.inTurn = false
 	case session.Given:
@@ -311,13 +314,9 @@ func (s *State) applyDecision(body session.Body, behind int) {
 }
 
 // noticed folds what a notice says of the log itself, that it is a copy of one
-// that was damaged, or of the process that wrote it.
+// that was damaged.
 func (s *State) noticed(seq int64, b session.Noticed) {
 	switch b.Kind {
-	case session.NoticeInterrupted:
-		s.needs = s.needs || s.inTurn
-		s.inTurn = false
-		return
 	case session.NoticeEntryLost:
 		s.gap = seq
 	case session.NoticeGapsAccepted:

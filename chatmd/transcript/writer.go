@@ -44,12 +44,14 @@ type Writer struct {
 	// the next run names it.
 	Agent string
 
-	run    bool           // its mark is not written yet
-	turn   []chatmd.Attr  // of the mark that is not written yet; nil if there is none
-	setup  *session.Setup // that is not written yet
-	inTurn bool           // the reply's beginning is written and its end is not
-	wait   waiting
-	items  []int64 // the numbers of the entries that are items
+	run bool // its mark is not written yet
+	// resumes says that this mark is of a run that goes on.
+	resumes bool
+	turn    []chatmd.Attr  // of the mark that is not written yet; nil if there is none
+	setup   *session.Setup // that is not written yet
+	inTurn  bool           // the reply's beginning is written and its end is not
+	wait    waiting
+	items   []int64 // the numbers of the entries that are items
 	// compacted are those of compactions, talk is the endpoint's conversation that
 	// the mark of the run names.
 	compacted []int64
@@ -88,7 +90,7 @@ func (w Writer) Append(dst []byte, e session.Entry, element func(dst []byte, it 
 	}
 	switch b := e.Body.(type) {
 	case session.RunStarted:
-		w.run, w.turn, w.inTurn = true, nil, false
+		w.run, w.resumes, w.turn, w.inTurn = true, b.Resumes, nil, false
 		w.setup, w.talk = cmp.Or(b.Setup, w.setup), b.Conversation
 		return w, dst, nil
 	case session.TurnStarted:
@@ -109,9 +111,6 @@ func (w Writer) Append(dst []byte, e session.Entry, element func(dst []byte, it 
 	case session.ApprovalAsked, session.CallStarted, session.Withdrawn:
 		return w.callState(dst, b)
 	case session.Noticed:
-		if b.Kind == session.NoticeInterrupted {
-			w.turn, w.inTurn = nil, false
-		}
 		w, dst = w.begin(dst, false)
 		return w, chatmd.AppendMark(dst, chatmd.NoticeTag,
 			chatmd.Attr{Name: "kind", Value: b.Kind}, number("turn", int64(b.Turn)), chatmd.Attr{Name: "item_id", Value: b.ItemID},
@@ -301,7 +300,7 @@ func (w Writer) decision(dst []byte, kind, reason string, more ...chatmd.Attr) (
 // begin writes the marks that have to stand before what comes next.
 func (w Writer) begin(dst []byte, inTurn bool) (Writer, []byte) {
 	if w.run {
-		attrs := append([]chatmd.Attr{{Name: "agent", Value: w.Agent}}, setupAttrs(w.setup)...)
+		attrs := append([]chatmd.Attr{{Name: "agent", Value: w.Agent}, {Name: "resumes", Bare: w.resumes}}, setupAttrs(w.setup)...)
 		attrs = append(attrs, chatmd.Attr{Name: "conversation", Value: w.talk.ID}, chatmd.Attr{Name: "of_session", Value: w.talk.Session})
 		dst = chatmd.AppendMark(dst, chatmd.RunTag, attrs...)
 		w.Agent, w.run, w.setup, w.talk = "", false, nil, session.Conversation{}

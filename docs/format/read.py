@@ -526,8 +526,6 @@ class View:
         self.call(b).started = False
 
     def on_noticed(self, seq, b):
-        if b.get("notice") == "interrupted":
-            self.on_run_started(seq, b)
         for c in self.open() if b.get("notice") in ("entry_lost", "payload_lost", "salvaged") else ():
             c.verdict = None
             if b["notice"] != "salvaged":

@@ -220,10 +220,10 @@ func report(ctx context.Context, dir string) (came result, err error) {
 		came.entries++
 		switch b := e.Body.(type) {
 		case session.RunStarted:
-			came.runs++
-		case session.Noticed:
-			if b.Kind == session.NoticeInterrupted {
+			if b.Resumes {
 				came.interrupted++
+			} else {
+				came.runs++
 			}
 		case session.Received:
 			if m, err := item.As[item.Message](b.Item); err == nil && !b.Partial {
