@@ -117,7 +117,7 @@ type Agent struct {
 	// Compaction says when what is sent is made shorter, and how.
 	Compaction Compaction
 	// CollapseReads sends a marker instead of what a tool read, once a later
-	// call has read the same again: see tool.Traits.Region. The log keeps all of
+	// call has read the same again: see tool.Annotations.ReadKey. The log keeps all of
 	// it, and what was decided stays when the setting changes.
 	CollapseReads bool
 }

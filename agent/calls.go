@@ -20,28 +20,28 @@ import (
 
 const defaultParallel = 8
 
-func (r *Run) traits(name string) (tool.Traits, bool) {
+func (r *Run) annotations(name string) (tool.Annotations, bool) {
 	t, known := r.tools.Lookup(name)
 	if !known {
-		return tool.Traits{}, false
+		return tool.Annotations{}, false
 	}
-	return tool.TraitsOf(t), true
+	return tool.AnnotationsOf(t), true
 }
 
 // judge applies the rules to a call: those of the agent's policy and of the
 // session, and what is denied around a nested run.
-func (r *Run) judge(call tool.Call, traits tool.Traits) plan.Judgement {
+func (r *Run) judge(call tool.Call, annotations tool.Annotations) plan.Judgement {
 	t, _ := r.tools.Lookup(call.Name)
 	for o := r.around; o != nil; o = o.run.around {
-		there := traits
+		there := annotations
 		if outer, ok := o.tools.Lookup(call.Name); ok {
-			there.Approval = tool.TraitsOf(outer).Approval
+			there.Approval = tool.AnnotationsOf(outer).Approval
 		}
 		if j := o.run.agent.Policy.judge(t, call, there, o.rules); j.Verdict == session.Deny {
 			return j
 		}
 	}
-	return r.agent.Policy.judge(t, call, traits, r.state.Rules())
+	return r.agent.Policy.judge(t, call, annotations, r.state.Rules())
 }
 
 // approve gets a verdict on each call, one after the other, and records them.
@@ -55,15 +55,15 @@ func (r *Run) approve(ctx context.Context, calls []plan.CallRef) error {
 		}
 		verdict, judged, unasked := Verdict{Allowed: true, rule: "allow calls of unknown tools, which run nothing", From: plan.ByDefault}, plan.Judgement{}, false
 		call, err := r.callOf(&c)
-		traits, known := r.traits(call.Name)
+		annotations, known := r.annotations(call.Name)
 		switch {
 		case err != nil:
 			verdict = Verdict{Reason: "The call cannot be read: " + err.Error(), rule: "deny calls that cannot be read", From: plan.ByDefault}
-		case c.Paused != "" && !r.goesOn(&c, traits): // known or not: it was started once
+		case c.Paused != "" && !r.goesOn(&c, annotations): // known or not: it was started once
 			verdict = Verdict{Reason: sessionElsewhere, rule: denyElsewhere, From: plan.ByDefault}
 		case known || plan.Hosted(c.Item):
-			judged = r.judge(call, traits)
-			verdict, unasked = r.decide(ctx, call, traits, judged)
+			judged = r.judge(call, annotations)
+			verdict, unasked = r.decide(ctx, call, annotations, judged)
 		}
 		if ctx.Err() != nil {
 			return nil // whatever was said about it, the run is over
@@ -82,14 +82,14 @@ func (r *Run) approve(ctx context.Context, calls []plan.CallRef) error {
 
 // decide asks the approver if there is need to, one at a time with those of all
 // nested runs.
-func (r *Run) decide(ctx context.Context, call tool.Call, traits tool.Traits, judged plan.Judgement) (Verdict, bool) {
+func (r *Run) decide(ctx context.Context, call tool.Call, annotations tool.Annotations, judged plan.Judgement) (Verdict, bool) {
 	root := r.root()
 	if judged.Verdict == session.Ask {
 		root.asking.Lock()
 		defer root.asking.Unlock()
 	}
 	t, _ := r.tools.Lookup(call.Name)
-	v, unasked := r.agent.Policy.decide(ctx, t, call, traits, judged)
+	v, unasked := r.agent.Policy.decide(ctx, t, call, annotations, judged)
 	if v.Later && !v.Allowed && root != r && !root.session.KeepsNested() {
 		return r.agent.Policy.unasked(cannotWait, call.Name, judged), true
 	}
@@ -138,7 +138,7 @@ func (r *Run) showRefusal(ctx context.Context, c session.OpenCall, reason string
 	seen := ToolCall{Session: r.session.ID(), Depth: r.depth, Turn: r.state.Turn(), Started: now, Ended: now, Failure: tool.NotRun, Error: reason}
 	seen.Call, _ = CallOf(c.Item)
 	seen.Call.ID, seen.Call.Name = c.CallID, plan.ToolName(c.Item) // also of a call that cannot be read
-	seen.Traits, _ = r.traits(seen.Call.Name)
+	seen.Annotations, _ = r.annotations(seen.Call.Name)
 	return after(ctx, "CallRefused", r.agent.Hooks, callRefused, &seen)
 }
 
@@ -222,7 +222,7 @@ func (r *Run) call(ctx context.Context, calls []plan.CallRef) error {
 		if !ok || r.early[c.Seq] {
 			continue
 		}
-		t, _ := r.traits(plan.ToolName(c.Item))
+		t, _ := r.annotations(plan.ToolName(c.Item))
 		if t.Exclusive {
 			r.settle(ctx, 0, &failure)
 		} else {
@@ -346,8 +346,8 @@ const denyElsewhere = "deny what was started as a run of another session"
 // goesOn reports whether a call that was started goes on where it was: its tool
 // starts runs, and the run that the log names is the one this very call starts.
 // What the log says of it is not enough, for a log can be copied.
-func (r *Run) goesOn(c *session.OpenCall, traits tool.Traits) bool {
-	return traits.Nested && c.Paused == r.session.NestedID(*c)
+func (r *Run) goesOn(c *session.OpenCall, annotations tool.Annotations) bool {
+	return annotations.Nested && c.Paused == r.session.NestedID(*c)
 }
 
 // startedBefore is what there is to tell of an earlier start of a call.
@@ -377,12 +377,12 @@ func (r *Run) start(ctx context.Context, c *session.OpenCall, early bool) error 
 		Session: r.session.ID(), Depth: r.depth, Turn: r.state.Turn(), Call: call, Started: time.Now(),
 	}}
 	if t != nil {
-		f.seen.Traits = tool.TraitsOf(t)
+		f.seen.Annotations = tool.AnnotationsOf(t)
 	}
-	if c.Paused != "" && !r.goesOn(c, f.seen.Traits) {
+	if c.Paused != "" && !r.goesOn(c, f.seen.Annotations) {
 		return r.verdict(ctx, *c, Verdict{Reason: sessionElsewhere, rule: denyElsewhere, From: plan.ByDefault}, false)
 	}
-	if c.Lost && !f.seen.Traits.Idempotent { // it was declared to be, then
+	if c.Lost && !f.seen.Annotations.Idempotent { // it was declared to be, then
 		return r.verdict(ctx, *c, Verdict{Reason: plan.OutcomeUnknown, From: plan.ByDefault}, false)
 	}
 	if objection, j := r.admit(f); objection != "" {
@@ -391,11 +391,11 @@ func (r *Run) start(ctx context.Context, c *session.OpenCall, early bool) error 
 	if plan.Hosted(c.Item) {
 		return r.approveHosted(ctx, f, said)
 	}
-	begun := session.CallStarted{CallID: c.CallID, Repeatable: f.seen.Traits.Idempotent}
+	begun := session.CallStarted{CallID: c.CallID, Repeatable: f.seen.Annotations.Idempotent}
 	if f.given.Arguments != said {
 		f.given.Edited, begun.Arguments = true, f.given.Arguments
 	}
-	if f.seen.Traits.Nested {
+	if f.seen.Annotations.Nested {
 		f.scope = r.scope(*c)
 		begun.Session = f.scope.id
 	}
@@ -453,7 +453,7 @@ func (r *Run) admit(f *finished) (objection string, by plan.Judgement) {
 		}
 	}
 	f.given.Arguments = f.seen.Call.Arguments // nothing else of it is a hook's to change
-	if j := r.judge(f.given, f.seen.Traits); j.Verdict == session.Deny && objection == "" {
+	if j := r.judge(f.given, f.seen.Annotations); j.Verdict == session.Deny && objection == "" {
 		objection, by = j.Denied(f.given.Name), j
 	}
 	if objection != "" && len(f.hooks) > 0 {
@@ -576,7 +576,7 @@ func (r *Run) startEarly(ctx context.Context, it item.Item) error {
 		return nil
 	}
 	r.held = true
-	t, known := r.traits(plan.ToolName(it))
+	t, known := r.annotations(plan.ToolName(it))
 	if !known || !t.EarlyStart || t.Exclusive || t.Nested || r.running >= r.bound() || ctx.Err() != nil {
 		return nil
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/antiphon-go/antiphon/tool"
 )
 
-// region names what a call read, by the arguments that it was run with.
-func (r *Run) region(of item.Item, edited string) (region string, ok bool) {
+// readKey names what a call read, by the arguments that it was run with.
+func (r *Run) readKey(of item.Item, edited string) (key string, ok bool) {
 	call, err := CallOf(of)
 	if err != nil {
 		return "", false
@@ -20,20 +20,20 @@ func (r *Run) region(of item.Item, edited string) (region string, ok bool) {
 	if !known {
 		return "", false
 	}
-	traits := tool.TraitsOf(t)
-	if traits.Region == nil {
+	annotations := tool.AnnotationsOf(t)
+	if annotations.ReadKey == nil {
 		return "", false
 	}
 	defer func() {
 		if recover() != nil {
-			region, ok = "", false
+			key, ok = "", false
 		}
 	}()
 	if edited != "" {
 		call.Arguments = edited
 	}
-	region, ok = traits.Region.Region(call.Arguments)
-	return call.Name + "\x00" + region, ok
+	key, ok = annotations.ReadKey.ReadKey(call.Arguments)
+	return call.Name + "\x00" + key, ok
 }
 
 // collapse records and tells what need not be sent again.

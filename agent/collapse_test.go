@@ -26,7 +26,7 @@ func reader(files map[string]string) tool.Tool {
 			return "", errors.New("there is no such file: " + strings.Repeat("sorry ", 40))
 		}
 		return text, nil
-	}, tool.Region(func(arguments string) (string, bool) {
+	}, tool.ReadKey(func(arguments string) (string, bool) {
 		it, err := item.ParseString(`{"type":"x",` + arguments[1:])
 		if err != nil {
 			panic("it is only called for what was read: " + arguments)

@@ -241,7 +241,7 @@ func (r *Run) fold(a *Agent) {
 	r.state.Limits, r.state.Room = a.Limits.plan(), a.room()
 	r.measure()
 	if r.agent.CollapseReads {
-		r.state.Region = r.region
+		r.state.ReadKey = r.readKey
 	}
 	_, resumes := r.agent.Model.(Resumer)
 	r.state.Keep = resumes || r.agent.Request.Conversation != ""

@@ -71,18 +71,18 @@ func TestGuardHolds(t *testing.T) {
 		text  string
 		input bool
 		want  []string // the last request
-		fate  map[session.Fate]int
+		fate  map[session.Disposition]int
 	}{
-		{"input", inputGuard(), nil, "a bomb", true, []string{"system: be nice", "user: hello"}, map[session.Fate]int{session.TakenOut: 1, session.Sent: 3}},
-		{"history", historyGuard(), nil, "a bomb", true, []string{"system: be nice", "user: hello"}, map[session.Fate]int{session.TakenOut: 1, session.Sent: 3}},
+		{"input", inputGuard(), nil, "a bomb", true, []string{"system: be nice", "user: hello"}, map[session.Disposition]int{session.TakenOut: 1, session.Sent: 3}},
+		{"history", historyGuard(), nil, "a bomb", true, []string{"system: be nice", "user: hello"}, map[session.Disposition]int{session.TakenOut: 1, session.Sent: 3}},
 		{
 			"reply", outputGuard(), []agenttest.Answer{agenttest.Reply(call("c", "get", "BOMB"), item.Assistant("here is a bomb"))}, "tell me", false,
-			[]string{"system: be nice", "user: tell me", "user: hello"}, map[session.Fate]int{session.TakenOut: 2, session.Sent: 4},
+			[]string{"system: be nice", "user: tell me", "user: hello"}, map[session.Disposition]int{session.TakenOut: 2, session.Sent: 4},
 		},
 		{
 			"a tool's output, read in the history", historyGuard(), []agenttest.Answer{agenttest.Reply(call("c", "get", "BOMB"))}, "tell me", true,
 			[]string{"system: be nice", "user: tell me", `c: get({"text":"BOMB"})`, "c = The output of this call was withheld by a check. no explosives.", "user: hello"},
-			map[session.Fate]int{session.Replaced: 1, session.Sent: 5},
+			map[session.Disposition]int{session.Replaced: 1, session.Sent: 5},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -102,9 +102,9 @@ func TestGuardHolds(t *testing.T) {
 			if diff := cmp.Diff(c.want, outline(r.last())); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			fates := map[session.Fate]int{}
+			fates := map[session.Disposition]int{}
 			for _, l := range session.Explain(r.session.Entries()).Log {
-				fates[l.Fate]++
+				fates[l.Disposition]++
 			}
 			if diff := cmp.Diff(c.fate, fates); diff != "" {
 				t.Errorf("fates (-want +got):\n%s", diff)

@@ -49,7 +49,7 @@ type Hooks struct {
 	// for a reply that broke off, and when they could not be recorded. An error, or
 	// a panic, ends the run with [Vetoed] and withdraws the reply: it is not in the
 	// [Result], no request carries it, and its calls are not started, but for those
-	// that were while it came (see tool.Traits.EarlyStart). What was yielded by then
+	// that were while it came (see tool.Annotations.EarlyStart). What was yielded by then
 	// was shown, unless [Agent].HoldOutput is set. A [StopError] withdraws nothing,
 	// and neither does the error of a context that ended. A reply that this hook has
 	// not judged, for that reason or because the process ended before it was called,
@@ -127,11 +127,11 @@ type ModelCall struct {
 
 // ToolCall is one call of a tool, as hooks see it.
 type ToolCall struct {
-	Session string
-	Depth   int
-	Turn    int
-	Call    tool.Call
-	Traits  tool.Traits
+	Session     string
+	Depth       int
+	Turn        int
+	Call        tool.Call
+	Annotations tool.Annotations
 	// Started and Ended are readings of the clock. What follows is set for
 	// AfterTool.
 	Started, Ended time.Time

@@ -382,7 +382,7 @@ func TestNonsenseTool(t *testing.T) {
 		"Raw":            tool.Raw,
 		"ReadOnly":       tool.ReadOnly,
 		"ReadOutput":     tool.ReadOutput,
-		"Region":         tool.Region,
+		"ReadKey":        tool.ReadKey,
 		"Sanitize":       tool.Sanitize,
 		"Share":          tool.Share,
 		"SniffFile":      tool.SniffFile,
@@ -391,7 +391,7 @@ func TestNonsenseTool(t *testing.T) {
 		"StoredIDs":      tool.StoredIDs,
 		"Strict":         tool.Strict,
 		"Timeout":        tool.Timeout,
-		"TraitsOf":       tool.TraitsOf,
+		"AnnotationsOf":  tool.AnnotationsOf,
 		"UsualOutput":    tool.UsualOutput,
 	})
 	set, err := tool.NewSet(echo())

@@ -17,7 +17,7 @@ import (
 // Policy says which calls may run. Patterns are tool names, or globs over them
 // as path.Match reads them, such as "*". Patterns, Rules and what was remembered
 // in the session are one set, together with what the tool's declaration says (see
-// tool.Traits.Approval): deny wins over ask, ask over allow, whichever is more
+// tool.Annotations.Approval): deny wins over ask, ask over allow, whichever is more
 // exact. Without one that fits, tools that only read run and all others
 // ask. The zero Policy so lets reading tools run and refuses the rest. What it
 // denies is denied to nested runs as well.
@@ -40,12 +40,12 @@ type Policy struct {
 
 // ApprovalRequest is a call that somebody is asked about.
 type ApprovalRequest struct {
-	Call   tool.Call
-	Traits tool.Traits
+	Call        tool.Call
+	Annotations tool.Annotations
 	// Reason says why it is asked about.
 	Reason string
 	// Rules are what an answer could leave behind, the narrowest first: those of the
-	// tool if it is a [Suggester], else those of [plan.Suggest]. The last one is about all
+	// tool if it is a [RuleSuggester], else those of [plan.Suggest]. The last one is about all
 	// calls of the tool.
 	Rules []session.Rule
 	// Command is what would run if the call were allowed, nil if its tool is not a
@@ -64,7 +64,7 @@ func (q *ApprovalRequest) Allows(rules ...session.Rule) bool {
 		return false
 	}
 	p := plan.Policy{Rules: rules}
-	return p.Judge(asked(q.tool, q.Call, tool.Traits{}), nil).Verdict == session.Allow
+	return p.Judge(asked(q.tool, q.Call, tool.Annotations{}), nil).Verdict == session.Allow
 }
 
 // Approver is asked about one call at a time, those of nested runs included. An
@@ -77,32 +77,32 @@ type Approver func(ctx context.Context, q ApprovalRequest) (Verdict, error)
 var ErrNobody = errors.New("there is nobody to ask")
 
 // judge says what the rules say of a call.
-func (p *Policy) judge(t tool.Tool, call tool.Call, traits tool.Traits, remembered []session.Rule) plan.Judgement {
+func (p *Policy) judge(t tool.Tool, call tool.Call, annotations tool.Annotations, remembered []session.Rule) plan.Judgement {
 	rules := plan.Policy{Allow: p.Allow, Ask: p.Ask, Deny: p.Deny, Rules: p.Rules}
-	return rules.Judge(asked(t, call, traits), remembered)
+	return rules.Judge(asked(t, call, annotations), remembered)
 }
 
 // asked is a call as rules see it.
-func asked(t tool.Tool, call tool.Call, traits tool.Traits) plan.Question {
-	q := plan.Question{Tool: call.Name, Arguments: call.Arguments, Custom: call.Custom, Declared: traits.Approval, ReadOnly: traits.ReadOnly}
-	if judge, ok := t.(Judge); ok {
+func asked(t tool.Tool, call tool.Call, annotations tool.Annotations) plan.Question {
+	q := plan.Question{Tool: call.Name, Arguments: call.Arguments, Custom: call.Custom, Declared: annotations.Approval, ReadOnly: annotations.ReadOnly}
+	if judge, ok := t.(ApprovalAdvisor); ok {
 		q.Opinion = func(rules []session.Rule) (verdict, reason string) { return judge.Approval(call, rules) }
 	}
 	return q
 }
 
-// Suggester is implemented by a tool that knows which rules an answer about one
+// RuleSuggester is implemented by a tool that knows which rules an answer about one
 // of its calls could leave behind; nil for none but the one about all its calls.
-type Suggester interface {
+type RuleSuggester interface {
 	tool.Tool
 	Suggest(call tool.Call) []session.Rule
 }
 
 // suggest asks the tool, if it knows.
 func suggest(t tool.Tool, call tool.Call) []session.Rule {
-	s, ok := t.(Suggester)
+	s, ok := t.(RuleSuggester)
 	if !ok {
-		return plan.Suggest(asked(t, call, tool.Traits{}))
+		return plan.Suggest(asked(t, call, tool.Annotations{}))
 	}
 	return append(slices.Clip(s.Suggest(call)), session.Rule{Verdict: session.Allow, Tool: call.Name})
 }
@@ -142,21 +142,21 @@ type Verdict struct {
 	rule string // that decided, if no person was asked
 }
 
-// Judge is implemented by a tool that knows what a rule about its arguments
+// ApprovalAdvisor is implemented by a tool that knows what a rule about its arguments
 // covers, such as one that runs commands: a rule for the prefix `ls` does not
 // cover a call that runs `env rm`. Approval gets the rules with a Prefix that
 // name the tool, and returns what they and the tool itself say of a call:
 // session.Deny, Ask or Allow, or "" for nothing. It counts as one more rule;
 // where it is the one that counts, the reason is for the person who is asked and
 // for the model.
-type Judge interface {
+type ApprovalAdvisor interface {
 	tool.Tool
 	Approval(call tool.Call, rules []session.Rule) (verdict, reason string)
 }
 
 // decide returns the verdict on a call, and whether it is a refusal for want of
 // an approver.
-func (p *Policy) decide(ctx context.Context, t tool.Tool, call tool.Call, traits tool.Traits, j plan.Judgement) (v Verdict, unasked bool) {
+func (p *Policy) decide(ctx context.Context, t tool.Tool, call tool.Call, annotations tool.Annotations, j plan.Judgement) (v Verdict, unasked bool) {
 	switch j.Verdict {
 	case session.Deny:
 		return Verdict{Reason: j.Denied(call.Name), rule: j.Rule, From: j.From}, false
@@ -165,7 +165,7 @@ func (p *Policy) decide(ctx context.Context, t tool.Tool, call tool.Call, traits
 	}
 	err := ErrNobody
 	if p.Approver != nil {
-		v, err = p.Approver(ctx, ApprovalRequest{Call: call, Traits: traits, Reason: j.WhyAsk(call.Name), Rules: suggest(t, call), Command: commandOf(t, call), tool: t})
+		v, err = p.Approver(ctx, ApprovalRequest{Call: call, Annotations: annotations, Reason: j.WhyAsk(call.Name), Rules: suggest(t, call), Command: commandOf(t, call), tool: t})
 	}
 	switch {
 	case errors.Is(err, ErrNobody) && p.Pause:

@@ -102,8 +102,8 @@ func TestApproverIsAsked(t *testing.T) {
 	), agenttest.Reply(item.Assistant("done")))
 	r.agent.Tools = []tool.Tool{textTool("write", func(_ context.Context, s string) (string, error) { return s, nil }, tool.Exclusive())}
 	r.agent.Policy = agent.Policy{Approver: func(_ context.Context, q agent.ApprovalRequest) (agent.Verdict, error) {
-		c, traits := q.Call, q.Traits
-		got = append(got, asked{c.ID, c.Name, c.Arguments, traits.Exclusive})
+		c, annotations := q.Call, q.Annotations
+		got = append(got, asked{c.ID, c.Name, c.Arguments, annotations.Exclusive})
 		return agent.Verdict{Allowed: c.ID == "call_2", Reason: "not this"}, nil
 	}}
 	res := r.run(item.User("go"))

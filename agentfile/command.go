@@ -83,8 +83,8 @@ func (f *fixed) whole(call tool.Call) (tool.Call, error) {
 	return call, err
 }
 
-// Traits implements [tool.Trait].
-func (f *fixed) Traits() tool.Traits { return f.inner.Traits() }
+// Annotations implements [tool.Annotated].
+func (f *fixed) Annotations() tool.Annotations { return f.inner.Annotations() }
 
 // Approval is the opinion of run_command about the whole command.
 func (f *fixed) Approval(call tool.Call, rules []session.Rule) (verdict, reason string) {

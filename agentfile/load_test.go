@@ -141,9 +141,9 @@ func TestAgent(t *testing.T) {
 		t.Error(d)
 	}
 	def, _ := a.Tools[0].Definition().(*item.FunctionTool)
-	traits := tool.TraitsOf(a.Tools[0])
-	if def == nil || def.Description != "Mine." || !traits.ReadOnly || !traits.Exclusive || traits.Timeout.Seconds() != 3 {
-		t.Errorf("read_file: %+v %+v", def, traits)
+	annotations := tool.AnnotationsOf(a.Tools[0])
+	if def == nil || def.Description != "Mine." || !annotations.ReadOnly || !annotations.Exclusive || annotations.Timeout.Seconds() != 3 {
+		t.Errorf("read_file: %+v %+v", def, annotations)
 	}
 }
 

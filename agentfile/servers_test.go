@@ -95,7 +95,7 @@ func approvals(t *testing.T, a *agent.Agent) map[string]string {
 	}
 	m := map[string]string{}
 	for name, made := range set.All() {
-		m[name] = tool.TraitsOf(made).Approval
+		m[name] = tool.AnnotationsOf(made).Approval
 	}
 	return m
 }

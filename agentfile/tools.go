@@ -152,9 +152,9 @@ func matches(patterns []string, name string) bool {
 	})
 }
 
-// declaredAs gives a tool the description and the traits of its declaration.
+// declaredAs gives a tool the description and the annotations of its declaration.
 func declaredAs(t tool.Tool, decl *chatmd.Tool) tool.Tool {
-	a := &adjusted{Tool: t, def: t.Definition(), traits: tool.TraitsOf(t)}
+	a := &adjusted{Tool: t, def: t.Definition(), annotations: tool.AnnotationsOf(t)}
 	if decl.Description != "" {
 		switch def := a.def.(type) {
 		case *item.FunctionTool:
@@ -163,16 +163,16 @@ func declaredAs(t tool.Tool, decl *chatmd.Tool) tool.Tool {
 			def.Description = decl.Description
 		}
 	}
-	a.traits.Timeout = cmp.Or(decl.Timeout, a.traits.Timeout)
+	a.annotations.Timeout = cmp.Or(decl.Timeout, a.annotations.Timeout)
 	if decl.Parallel != nil && !*decl.Parallel {
-		a.traits.Exclusive = true
+		a.annotations.Exclusive = true
 	}
 	if decl.MaxOutput != nil {
-		a.traits.MaxOutput = outputLimit(decl)
+		a.annotations.MaxOutput = outputLimit(decl)
 	}
 	if advisor, ok := t.(advisor); ok {
 		if decl.Timeout > 0 { // a command ends itself then, and can say more
-			a.traits.Timeout = decl.Timeout + commandGrace
+			a.annotations.Timeout = decl.Timeout + commandGrace
 		}
 		return &advised{a, advisor}
 	}
@@ -191,15 +191,15 @@ func outputLimit(decl *chatmd.Tool) tool.Limit {
 // adjusted is a tool as a file declares it.
 type adjusted struct {
 	tool.Tool
-	def    item.Tool
-	traits tool.Traits
+	def         item.Tool
+	annotations tool.Annotations
 }
 
 // Definition implements [tool.Tool].
 func (a *adjusted) Definition() item.Tool { return a.def }
 
-// Traits implements [tool.Trait].
-func (a *adjusted) Traits() tool.Traits { return a.traits }
+// Annotations implements [tool.Annotated].
+func (a *adjusted) Annotations() tool.Annotations { return a.annotations }
 
 // advisor is a tool with an opinion about its calls, such as run_command.
 type advisor interface {

@@ -40,7 +40,7 @@ func TestDeclaredCommand(t *testing.T) {
 	}
 	defer f.Close()
 	say := f.Tools[0]
-	if tool.TraitsOf(say).ReadOnly {
+	if tool.AnnotationsOf(say).ReadOnly {
 		t.Error("a command is taken for a tool that only reads")
 	}
 	call := tool.Call{ID: "c", Name: "say", Arguments: `{"arguments":["$HOME; rm -rf /","two"]}`}

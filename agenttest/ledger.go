@@ -78,8 +78,8 @@ type ledgerTool struct {
 	ledger *Ledger
 }
 
-func (t *ledgerTool) Definition() item.Tool { return t.tool.Definition() }
-func (t *ledgerTool) Traits() tool.Traits   { return tool.TraitsOf(t.tool) }
+func (t *ledgerTool) Definition() item.Tool         { return t.tool.Definition() }
+func (t *ledgerTool) Annotations() tool.Annotations { return tool.AnnotationsOf(t.tool) }
 
 func (t *ledgerTool) Run(ctx context.Context, c tool.Call) (res tool.Result, err error) {
 	key := KeyOf(ctx)

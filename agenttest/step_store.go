@@ -58,7 +58,7 @@ func (at At) Take(s Step, do func() error) error {
 
 // wholeStore is a store that can do all that stores can.
 type wholeStore interface {
-	session.Nester
+	session.SubsessionStore
 	session.Locker
 	session.Forker
 	session.Watcher
@@ -69,13 +69,13 @@ type wholeStore interface {
 // StepStore returns a store that tells at of all that it does to a session.
 //
 // What store can do beyond session.Store the result can do if it can do all of
-// it, as those of package sqlstore; of others it keeps [session.Nester] alone.
+// it, as those of package sqlstore; of others it keeps [session.SubsessionStore] alone.
 func StepStore(store session.Store, at At) session.Store {
 	s := &stepStore{store, at}
 	if whole, ok := store.(wholeStore); ok {
 		return &stepWhole{s, whole}
 	}
-	if n, ok := store.(session.Nester); ok {
+	if n, ok := store.(session.SubsessionStore); ok {
 		return &stepNester{s, n}
 	}
 	return s
@@ -126,7 +126,7 @@ func kindsOf(entries []session.Entry) string {
 
 type stepNester struct {
 	*stepStore
-	nester session.Nester
+	nester session.SubsessionStore
 }
 
 func (s *stepNester) Nest(parent string, number int, callID string) string {

@@ -19,7 +19,7 @@ import (
 )
 
 // TestStore proves that a store keeps the contract of [session.Store], and of
-// each of the interfaces beside it that the store has: [session.Nester],
+// each of the interfaces beside it that the store has: [session.SubsessionStore],
 // [session.Locker], [session.Forker], [session.Watcher], [session.Catalog],
 // [session.Searcher], [session.Blobs] and [session.Verifier]. Open returns an empty store; it is called for each subtest,
 // and closes what it opened by t.Cleanup.

@@ -13,7 +13,7 @@ import (
 
 // Ids of nested sessions are the same for the same call, and unlike all others.
 func testNest(t *testing.T, s session.Store) {
-	n := has[session.Nester](t, s)
+	n := has[session.SubsessionStore](t, s)
 	seen := map[string]string{}
 	for _, parent := range []string{"a", "b"} {
 		for number := 1; number < 4; number++ {

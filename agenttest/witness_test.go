@@ -346,7 +346,7 @@ func TestStepsFail(t *testing.T) {
 		if !errors.Is(err, broken) || n == 1 != done || seen[0] != "append/run_started/before" || len(seen) == 2 != done {
 			t.Errorf("%v: %v, %d entries, steps %v", done, err, n, seen)
 		}
-		if _, ok := store.(session.Nester); !ok {
+		if _, ok := store.(session.SubsessionStore); !ok {
 			t.Error("the store keeps no nested sessions any more")
 		}
 	}

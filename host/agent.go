@@ -251,7 +251,7 @@ func Preview(ctx context.Context, file *agentfile.File, from store.Store, s *ses
 // shortens reports whether a tool has a limit of its own.
 func shortens(set *tool.Set) bool {
 	for _, t := range set.All() {
-		if traits := tool.TraitsOf(t); traits.MaxOutput != nil || traits.UsualOutput != nil {
+		if annotations := tool.AnnotationsOf(t); annotations.MaxOutput != nil || annotations.UsualOutput != nil {
 			return true
 		}
 	}

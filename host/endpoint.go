@@ -489,7 +489,7 @@ func readOnly(tools []tool.Tool) func(string) bool {
 	names := map[string]bool{}
 	if set, err := tool.NewSet(tools...); err == nil {
 		for name, t := range set.All() {
-			names[name] = tool.TraitsOf(t).ReadOnly
+			names[name] = tool.AnnotationsOf(t).ReadOnly
 		}
 	}
 	return func(name string) bool { return names[name] }

@@ -55,12 +55,12 @@ func TestTraits(t *testing.T) {
 		r := connect(t, mcpbridge.Options{}, s)
 		var reads []string
 		for name, tl := range r.set().All() {
-			traits := tool.TraitsOf(tl)
-			if traits.ReadOnly {
+			annotations := tool.AnnotationsOf(tl)
+			if annotations.ReadOnly {
 				reads = append(reads, name)
 			}
-			if traits.Timeout != s.Timeout || traits.Idempotent != s.TrustHints {
-				t.Errorf("%s: %s: %+v", c.name, name, traits)
+			if annotations.Timeout != s.Timeout || annotations.Idempotent != s.TrustHints {
+				t.Errorf("%s: %s: %+v", c.name, name, annotations)
 			}
 		}
 		if !slices.Equal(reads, c.reads) {

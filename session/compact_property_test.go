@@ -162,8 +162,8 @@ func TestAnyLogIsExplained(t *testing.T) {
 			}
 		}
 		for _, x := range a.Log {
-			sent := x.Fate == session.Sent || x.Fate == session.Changed || x.Fate == session.Replaced
-			if sent != (x.Index >= 0) || x.Fate != session.Sent && x.Fate != session.NotSent && x.Reason == "" {
+			sent := x.Disposition == session.Sent || x.Disposition == session.Changed || x.Disposition == session.Replaced
+			if sent != (x.Index >= 0) || x.Disposition != session.Sent && x.Disposition != session.NotSent && x.Reason == "" {
 				t.Fatalf("%+v", x)
 			}
 			if x.Index < 0 {
@@ -171,7 +171,7 @@ func TestAnyLogIsExplained(t *testing.T) {
 			}
 			told[x.Index]++
 			c := a.Request[x.Index]
-			if c.Seq != x.Seq || (x.Fate == session.Sent) != (c.Item == x.Item) {
+			if c.Seq != x.Seq || (x.Disposition == session.Sent) != (c.Item == x.Item) {
 				t.Fatalf("%+v\nis carried as %+v", x, c)
 			}
 			if (x.Kind == "compacted") != (c.For > 0) {
@@ -186,7 +186,7 @@ func TestAnyLogIsExplained(t *testing.T) {
 	})
 }
 
-func carried(a *session.Account) (list []item.Item) {
+func carried(a *session.InputReport) (list []item.Item) {
 	for _, c := range a.Request {
 		list = append(list, c.Item)
 	}

@@ -141,7 +141,7 @@ func TestExplain(t *testing.T) {
 	var got []string
 	a := session.Explain(slices.Values(entries))
 	for _, l := range a.Log {
-		got = append(got, strings.TrimSpace(fmt.Sprintf("%d %s %s %d %d %s", l.Seq, l.Kind, l.Fate, l.Index, l.By, l.Reason)))
+		got = append(got, strings.TrimSpace(fmt.Sprintf("%d %s %s %d %d %s", l.Seq, l.Kind, l.Disposition, l.Index, l.By, l.Reason)))
 	}
 	const gone = "the compaction of entry 19 stands for it"
 	const waits = `outputs are wanted: call "c9" of entry 24`

@@ -65,7 +65,7 @@ func ExampleExplain() {
 	}
 	account := session.Explain(s.Entries())
 	for _, l := range account.Log {
-		fmt.Printf("%d %s: %s\n", l.Seq, l.Kind, l.Fate)
+		fmt.Printf("%d %s: %s\n", l.Seq, l.Kind, l.Disposition)
 	}
 	for _, c := range account.Request {
 		fmt.Println("sent:", c.Seq, c.Item, "instead of", c.For)

@@ -12,42 +12,42 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// Fate is what the next request does with an item of the log.
-type Fate string
+// Disposition is what the next request does with an item of the log.
+type Disposition string
 
 // The fates.
 const (
-	Sent      Fate = "sent"      // as it is
-	Changed   Fate = "changed"   // with another call id, or without the id that ties it to reasoning
-	Replaced  Fate = "replaced"  // by a marker: it is in quarantine or withheld, or a later output holds what it does
-	Shortened Fate = "compacted" // a compaction stands in its place
-	TakenOut  Fate = "withdrawn" // a guard objected to it; see [ItemsWithdrawn]
-	LeftOut   Fate = "left_out"
-	Waiting   Fate = "waiting" // its reply is not settled yet
-	NotSent   Fate = "note"    // it was never meant to be sent
-	Undone    Fate = "undone"  // an item of a compaction that was undone or replaced
+	Sent      Disposition = "sent"      // as it is
+	Changed   Disposition = "changed"   // with another call id, or without the id that ties it to reasoning
+	Replaced  Disposition = "replaced"  // by a marker: it is in quarantine or withheld, or a later output holds what it does
+	Shortened Disposition = "compacted" // a compaction stands in its place
+	TakenOut  Disposition = "withdrawn" // a guard objected to it; see [ItemsWithdrawn]
+	LeftOut   Disposition = "left_out"
+	Waiting   Disposition = "waiting" // its reply is not settled yet
+	NotSent   Disposition = "note"    // it was never meant to be sent
+	Undone    Disposition = "undone"  // an item of a compaction that was undone or replaced
 )
 
-// Account tells what the next request carries, and what becomes of all else
+// InputReport tells what the next request carries, and what becomes of all else
 // that the log holds.
-type Account struct {
+type InputReport struct {
 	// Log has every item of the log in order; those of a [Compacted] too.
-	Log []Logged `json:"log"`
+	Log []LogItem `json:"log"`
 	// Request is the next request's input. Where calls wait for their outputs, it
 	// is as far as they let it come.
-	Request []Carried `json:"request"`
+	Request []SentItem `json:"request"`
 	// Compactions are the compactions in the log.
 	Compactions []CompactionAccount `json:"compactions,omitempty"`
 }
 
-// Logged is an item of the log and its fate.
-type Logged struct {
+// LogItem is an item of the log and its fate.
+type LogItem struct {
 	Seq int64 `json:"seq"`
 	// Kind is given, received, answered, note or compacted: what the entry is; or
 	// break for the note after a message that broke off; see [IsBreakNote].
-	Kind string    `json:"kind"`
-	Item item.Item `json:"item"`
-	Fate Fate      `json:"fate"`
+	Kind        string      `json:"kind"`
+	Item        item.Item   `json:"item"`
+	Disposition Disposition `json:"fate"`
 	// Index is its place in the request, or that of what is sent for it alone; -1
 	// if there is none.
 	Index int `json:"index"`
@@ -59,8 +59,8 @@ type Logged struct {
 	CallID string `json:"call_id,omitempty"`
 }
 
-// Carried is an item of the request and where it is from.
-type Carried struct {
+// SentItem is an item of the request and where it is from.
+type SentItem struct {
 	Seq  int64     `json:"seq"`
 	Item item.Item `json:"item"`
 	// For is how many others it replaces.
@@ -92,7 +92,7 @@ const (
 
 // Explain reads a log and accounts for each item in it. The next request is what
 // a run would send that begins now, before it decides anything new.
-func Explain(log iter.Seq[Entry]) *Account {
+func Explain(log iter.Seq[Entry]) *InputReport {
 	x := explanation{decided: map[int64]decision{}, calls: map[int64]decision{}, withheld: map[int64]bool{}, states: map[int64]string{}, again: map[int64]int64{}}
 	if log != nil {
 		for e := range log {
@@ -188,11 +188,11 @@ func (x *explanation) withhold(d decision) {
 }
 
 // account says what became of everything.
-func (x *explanation) account() *Account {
+func (x *explanation) account() *InputReport {
 	x.sum()
-	a := new(Account)
+	a := new(InputReport)
 	for i, from := range x.view.from {
-		c := Carried{Seq: from.seq, Item: x.view.list.At(i)}
+		c := SentItem{Seq: from.seq, Item: x.view.list.At(i)}
 		if from.line < 0 {
 			c.For = len(x.hidden)
 		}
@@ -201,13 +201,13 @@ func (x *explanation) account() *Account {
 	for _, e := range x.log {
 		switch b := e.Body.(type) {
 		case Given:
-			a.Log = x.withNote(append(a.Log, x.fate(Logged{Seq: e.Seq, Kind: "given", Item: b.Item})))
+			a.Log = x.withNote(append(a.Log, x.fate(LogItem{Seq: e.Seq, Kind: "given", Item: b.Item})))
 		case Received:
-			a.Log = x.withNote(append(a.Log, x.fate(Logged{Seq: e.Seq, Kind: "received", Item: b.Item})))
+			a.Log = x.withNote(append(a.Log, x.fate(LogItem{Seq: e.Seq, Kind: "received", Item: b.Item})))
 		case Answered:
-			a.Log = append(a.Log, x.fate(Logged{Seq: e.Seq, Kind: "answered", Item: b.Item}))
+			a.Log = append(a.Log, x.fate(LogItem{Seq: e.Seq, Kind: "answered", Item: b.Item}))
 		case Note:
-			a.Log = append(a.Log, Logged{Seq: e.Seq, Kind: "note", Item: b.Item, Fate: NotSent, Index: -1})
+			a.Log = append(a.Log, LogItem{Seq: e.Seq, Kind: "note", Item: b.Item, Disposition: NotSent, Index: -1})
 		case Compacted:
 			a.Log = append(a.Log, x.standIns(e.Seq, b)...)
 			c := CompactionAccount{Seq: e.Seq, By: b.By, State: x.states[e.Seq], Before: b.Before, After: b.After, Reason: b.Failure}
@@ -242,23 +242,23 @@ func (x *explanation) sum() {
 
 // withNote appends the note after the last item, if there is one; see
 // [IsBreakNote].
-func (x *explanation) withNote(log []Logged) []Logged {
+func (x *explanation) withNote(log []LogItem) []LogItem {
 	l := log[len(log)-1]
 	for _, at := range x.places[l.Seq] {
 		if it := x.view.list.At(at); it == brokeOff && l.Item != it {
-			return append(log, Logged{Seq: l.Seq, Kind: "break", Item: it, Fate: Sent, Index: at, Reason: "it stands behind a reply that broke off"})
+			return append(log, LogItem{Seq: l.Seq, Kind: "break", Item: it, Disposition: Sent, Index: at, Reason: "it stands behind a reply that broke off"})
 		}
 	}
 	return log
 }
 
 // standIns accounts for the items of a compaction.
-func (x *explanation) standIns(seq int64, b Compacted) (list []Logged) {
+func (x *explanation) standIns(seq int64, b Compacted) (list []LogItem) {
 	inForce := x.states[seq] == InForce
 	for i, it := range b.Items {
-		l := Logged{Seq: seq, Kind: "compacted", Item: it, Index: -1, Fate: Undone, Reason: "the compaction is not in force: " + x.states[seq]}
+		l := LogItem{Seq: seq, Kind: "compacted", Item: it, Index: -1, Disposition: Undone, Reason: "the compaction is not in force: " + x.states[seq]}
 		if inForce {
-			l.Fate, l.Reason = LeftOut, "it says nothing, or cannot be sent where it stands"
+			l.Disposition, l.Reason = LeftOut, "it says nothing, or cannot be sent where it stands"
 		}
 		for _, at := range x.places[seq] {
 			n := x.view.compaction().items[^x.view.from[at].line]
@@ -272,7 +272,7 @@ func (x *explanation) standIns(seq int64, b Compacted) (list []Logged) {
 }
 
 // fate says what became of an item that was said.
-func (x *explanation) fate(l Logged) Logged {
+func (x *explanation) fate(l LogItem) LogItem {
 	if at := x.places[l.Seq]; len(at) > 0 {
 		return x.carried(l, at[0], x.view.lines[x.view.from[at[0]].line].item)
 	}
@@ -282,18 +282,18 @@ func (x *explanation) fate(l Logged) Logged {
 	r := x.replyOf(l.Seq)
 	switch d, withdrawn := x.calls[l.Seq]; {
 	case x.view.isGone(l.Seq):
-		l.Fate, l.By, l.Reason = TakenOut, x.decided[l.Seq].by, x.decided[l.Seq].reason
+		l.Disposition, l.By, l.Reason = TakenOut, x.decided[l.Seq].by, x.decided[l.Seq].reason
 	case withdrawn:
-		l.Fate, l.By, l.Reason = LeftOut, d.by, cmp.Or(d.reason, "the call was withdrawn")
+		l.Disposition, l.By, l.Reason = LeftOut, d.by, cmp.Or(d.reason, "the call was withdrawn")
 	case r != nil && !repaired:
-		l.Fate, l.Reason = Waiting, r.whatFor()
+		l.Disposition, l.Reason = Waiting, r.whatFor()
 	case x.hidden[l.Seq] && !unread:
-		l.Fate, l.By = Shortened, x.view.Compaction()
+		l.Disposition, l.By = Shortened, x.view.Compaction()
 		l.Reason = fmt.Sprintf("the compaction of entry %d stands for it", l.By)
 	case repaired:
-		l.Fate, l.By, l.Reason = LeftOut, cmp.Or(x.again[l.Seq], x.unreadBy(l.Seq, why)), why
+		l.Disposition, l.By, l.Reason = LeftOut, cmp.Or(x.again[l.Seq], x.unreadBy(l.Seq, why)), why
 	default:
-		l.Fate, l.Reason = LeftOut, "it says nothing"
+		l.Disposition, l.Reason = LeftOut, "it says nothing"
 	}
 	return l
 }
@@ -310,9 +310,9 @@ func (x *explanation) unreadBy(seq int64, reason string) int64 {
 
 // carried says how an item is sent that is sent, for all that was decided, as
 // settled.
-func (x *explanation) carried(l Logged, at int, settled item.Item) Logged {
+func (x *explanation) carried(l LogItem, at int, settled item.Item) LogItem {
 	sent := x.view.list.At(at)
-	l.Index, l.Fate, l.Reason = at, Sent, ""
+	l.Index, l.Disposition, l.Reason = at, Sent, ""
 	if sent == l.Item {
 		return l
 	}
@@ -320,10 +320,10 @@ func (x *explanation) carried(l Logged, at int, settled item.Item) Logged {
 		l.CallID = id
 	}
 	if d, ok := x.decided[l.Seq]; ok && x.view.sent(l.Seq, settled) != settled {
-		l.Fate, l.By, l.Reason = Replaced, d.by, d.reason
+		l.Disposition, l.By, l.Reason = Replaced, d.by, d.reason
 		return l
 	}
-	l.Fate, l.Reason = Changed, "the reasoning that its id ties it to is left out"
+	l.Disposition, l.Reason = Changed, "the reasoning that its id ties it to is left out"
 	if l.CallID != "" {
 		l.Reason = "its call id is blank, too long or in use"
 	}

@@ -146,7 +146,7 @@ func (m *Memory) read(id string, after int64) (*memorySession, []Entry) {
 	return s, slices.Clip(s.log[min(max(after, 0), int64(len(s.log))):])
 }
 
-// Nest implements [Nester].
+// Nest implements [SubsessionStore].
 func (m *Memory) Nest(parent string, number int, callID string) string {
 	return NestedID(parent, number, callID)
 }

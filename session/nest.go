@@ -12,10 +12,10 @@ import (
 	"strings"
 )
 
-// Nester is implemented by a [Store] that keeps any number of sessions, each
+// SubsessionStore is implemented by a [Store] that keeps any number of sessions, each
 // under its id, so that those of nested runs can be kept in it beside the one
 // that started them.
-type Nester interface {
+type SubsessionStore interface {
 	Store
 	// Nest returns the id for the session of a run that a call of session
 	// parent starts: the same for the same call, and unlike all others.
@@ -26,7 +26,7 @@ type Nester interface {
 const maxNestedID = 40
 
 // NestedID is what stores without a reason of their own return for
-// [Nester]: the parent's id, and the call's number with as much of its own id as
+// [SubsessionStore]: the parent's id, and the call's number with as much of its own id as
 // can stand in a name.
 func NestedID(parent string, number int, callID string) string {
 	safe := strings.Map(func(r rune) rune {
@@ -64,19 +64,19 @@ func outermost(id string) string {
 
 // NestedID returns the id of the session of a run that the call starts.
 func (s *Session) NestedID(c OpenCall) string {
-	if n, ok := s.store.(Nester); ok {
+	if n, ok := s.store.(SubsessionStore); ok {
 		return n.Nest(s.id, c.Number, c.CallID)
 	}
 	return NestedID(s.id, c.Number, c.CallID)
 }
 
 // Nested opens the session of a nested run, by the id that [Session.NestedID]
-// told or an entry [Nested] or [Paused] names. A store that is no [Nester] has
+// told or an entry [Nested] or [Paused] names. A store that is no [SubsessionStore] has
 // no place for it: then it lives as long as this Session does. Nested may be
 // called while another goroutine appends to s.
 func (s *Session) Nested(ctx context.Context, id string) (*Session, error) {
 	var store Store = &s.beside
-	if n, ok := s.store.(Nester); ok {
+	if n, ok := s.store.(SubsessionStore); ok {
 		store = n
 	}
 	nested, err := Open(ctx, store, id)
@@ -100,7 +100,7 @@ func (s *Session) Nested(ctx context.Context, id string) (*Session, error) {
 // KeepsNested reports whether the sessions of nested runs outlive this process
 // if s does.
 func (s *Session) KeepsNested() bool {
-	_, ok := s.store.(Nester)
+	_, ok := s.store.(SubsessionStore)
 	return ok
 }
 
@@ -123,7 +123,7 @@ func (s *Session) Fork(ctx context.Context, at int64, id string) (*Session, erro
 	if at < 0 || at > int64(len(s.load)) {
 		return nil, fmt.Errorf("session %q: entry %d to fork at: it has %d", s.id, at, len(s.load))
 	}
-	if _, ok := s.store.(Nester); !ok {
+	if _, ok := s.store.(SubsessionStore); !ok {
 		return nil, fmt.Errorf("session %q: its store holds one session, and no forks of it", s.id)
 	}
 	f := &Session{store: s.store, id: id}

@@ -109,7 +109,7 @@ func TestNestedSession(t *testing.T) {
 			t.Errorf("%T: %d entries, %v", store, len(again.Log()), err)
 		}
 		_, forkErr := s.Fork(t.Context(), 1, "f")
-		if _, many := store.(session.Nester); many != (forkErr == nil) {
+		if _, many := store.(session.SubsessionStore); many != (forkErr == nil) {
 			t.Errorf("%T: %v", store, forkErr)
 		}
 	}

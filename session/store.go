@@ -22,7 +22,7 @@ var ErrConflict = errors.New("the session has moved on")
 // to has none. A Store is safe for concurrent use; entries are immutable and may
 // be shared.
 //
-// What a store can do beyond that it says by its methods: see [Nester],
+// What a store can do beyond that it says by its methods: see [SubsessionStore],
 // [Locker], [Forker], [Watcher], [Catalog] and [Blobs].
 type Store interface {
 	Append(ctx context.Context, id string, after int64, entries []Entry) error

@@ -371,7 +371,7 @@ func TestAnyWithdrawal(t *testing.T) {
 			}
 		}
 		for _, logged := range session.Explain(slices.Values(l.entries)).Log {
-			if withdrawn[logged.Seq] && logged.Kind != "compacted" && logged.Fate == session.Sent {
+			if withdrawn[logged.Seq] && logged.Kind != "compacted" && logged.Disposition == session.Sent {
 				t.Fatalf("%+v", logged)
 			}
 		}

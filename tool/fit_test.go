@@ -358,9 +358,9 @@ func TestReadOutputErrors(t *testing.T) {
 	if o := mustSet(t, ReadOutput(brokenSpill{})).Invoke(t.Context(), Call{Name: ReadOutputName, Arguments: `{"id":"a"}`}, Shape{}); o.Error != "disk gone" {
 		t.Errorf("%+v", o)
 	}
-	traits := TraitsOf(ReadOutput(spill))
-	if !traits.ReadOnly || !traits.Idempotent {
-		t.Errorf("%+v", traits)
+	annotations := AnnotationsOf(ReadOutput(spill))
+	if !annotations.ReadOnly || !annotations.Idempotent {
+		t.Errorf("%+v", annotations)
 	}
 }
 

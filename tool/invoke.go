@@ -32,10 +32,10 @@ func (s *Set) Invoke(ctx context.Context, call Call, shape Shape) Outcome {
 	if e == nil || e.kind != call.Kind {
 		return (&target{shape: shape, name: call.Name, spill: s.kept()}).outcome(ctx, Result{Error: s.notFound(call)}, UnknownTool)
 	}
-	if e.traits.Envelope {
+	if e.annotations.Envelope {
 		shape.Envelope = true
 	}
-	t := &target{shape: shape, name: e.name, own: e.traits.MaxOutput, usual: e.traits.UsualOutput, spill: s.kept()}
+	t := &target{shape: shape, name: e.name, own: e.annotations.MaxOutput, usual: e.annotations.UsualOutput, spill: s.kept()}
 	if ctx.Err() != nil {
 		return t.outcome(ctx, Result{Error: NotStarted}, NotRun)
 	}
@@ -69,8 +69,8 @@ func (e *entry) invoke(ctx context.Context, call Call, t *target) Outcome {
 
 // bound gives the context the tool's own time limit.
 func (e *entry) bound(ctx context.Context) (context.Context, context.CancelFunc) {
-	if e.traits.Timeout > 0 {
-		return context.WithTimeoutCause(ctx, e.traits.Timeout, errTimeout)
+	if e.annotations.Timeout > 0 {
+		return context.WithTimeoutCause(ctx, e.annotations.Timeout, errTimeout)
 	}
 	return context.WithCancel(ctx)
 }
@@ -137,7 +137,7 @@ func (r ran) result(ctx context.Context, e *entry, returned bool) (Result, Failu
 	why := Cancelled
 	text := Interrupted
 	if errors.Is(context.Cause(ctx), errTimeout) {
-		why, text = TimedOut, timeoutText(e.traits.Timeout, returned)
+		why, text = TimedOut, timeoutText(e.annotations.Timeout, returned)
 	}
 	res.fail(text)
 	if returned && !isContextError(r.err) {

@@ -37,7 +37,7 @@ func TestNewSet(t *testing.T) {
 	if diff := cmp.Diff([]string{"b", "a"}, s.Names()); diff != "" {
 		t.Error(diff)
 	}
-	if got, ok := s.Lookup("a"); !ok || got != b || TraitsOf(got) != (Traits{ReadOnly: true, Timeout: time.Second}) {
+	if got, ok := s.Lookup("a"); !ok || got != b || AnnotationsOf(got) != (Annotations{ReadOnly: true, Timeout: time.Second}) {
 		t.Errorf("%v %v", got, ok)
 	}
 	var names []string

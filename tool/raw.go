@@ -36,7 +36,7 @@ func Raw(def item.Tool, fn func(context.Context, Call) (Result, error), opts ...
 	if c.parameters != "" {
 		return nil, fmt.Errorf("tool %s: option Parameters: the definition holds the schema", name)
 	}
-	t := &raw{name: name, traits: c.traits, fn: fn}
+	t := &raw{name: name, annotations: c.annotations, fn: fn}
 	switch d := def.(type) {
 	case *item.FunctionTool:
 		f := complete(d, c.strict)
@@ -71,13 +71,13 @@ func complete(d *item.FunctionTool, strict *bool) *item.FunctionTool {
 }
 
 type raw struct {
-	name     string
-	function *item.FunctionTool
-	custom   *item.CustomTool
-	hosted   item.Tool // of the API's own
-	traits   Traits
-	schema   *schema // nil for all but functions
-	fn       func(context.Context, Call) (Result, error)
+	name        string
+	function    *item.FunctionTool
+	custom      *item.CustomTool
+	hosted      item.Tool // of the API's own
+	annotations Annotations
+	schema      *schema // nil for all but functions
+	fn          func(context.Context, Call) (Result, error)
 }
 
 func (t *raw) Definition() item.Tool {
@@ -91,8 +91,8 @@ func (t *raw) Definition() item.Tool {
 	return &c
 }
 
-func (t *raw) Traits() Traits   { return t.traits }
-func (t *raw) checksArguments() {}
+func (t *raw) Annotations() Annotations { return t.annotations }
+func (t *raw) checksArguments()         {}
 
 func (t *raw) Run(ctx context.Context, call Call) (Result, error) {
 	if t.schema != nil {

@@ -48,9 +48,9 @@ type readOutput struct {
 	spill Spill
 }
 
-func (r *readOutput) Traits() Traits   { return Traits{ReadOnly: true, Idempotent: true} }
-func (r *readOutput) checksArguments() {}
-func (r *readOutput) keeps() Spill     { return r.spill }
+func (r *readOutput) Annotations() Annotations { return Annotations{ReadOnly: true, Idempotent: true} }
+func (r *readOutput) checksArguments()         {}
+func (r *readOutput) keeps() Spill             { return r.spill }
 
 func (r *readOutput) run(ctx context.Context, in readOutputInput) (Result, error) {
 	limit := min(cmp.Or(in.Limit, PageBytes), MaxPageBytes)

@@ -22,11 +22,11 @@ type Set struct {
 }
 
 type entry struct {
-	name   string
-	tool   Tool
-	def    item.Tool
-	kind   item.Type // of the calls of one of the API's own tools, or ""
-	traits Traits
+	name        string
+	tool        Tool
+	def         item.Tool
+	kind        item.Type // of the calls of one of the API's own tools, or ""
+	annotations Annotations
 	// schema checks the arguments of a function tool that does not do so
 	// itself, but for patterns; nil otherwise.
 	schema *schema
@@ -72,7 +72,7 @@ func newEntry(t Tool) (*entry, error) {
 		return nil, err
 	}
 	kind, _ := item.CallKindOf(def)
-	e := &entry{name: name, tool: t, def: def, kind: kind.Call, traits: TraitsOf(t)}
+	e := &entry{name: name, tool: t, def: def, kind: kind.Call, annotations: AnnotationsOf(t)}
 	f, isFunction := def.(*item.FunctionTool)
 	if !isFunction {
 		return e, nil

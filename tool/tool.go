@@ -14,7 +14,7 @@ import (
 
 // Tool is something that a model can call by name. An implementation must be
 // safe for concurrent use: calls of one turn run at the same time unless its
-// traits say [Traits.Exclusive].
+// annotations say [Annotations.Exclusive].
 type Tool interface {
 	// Definition returns what the model sees: an [*item.FunctionTool], an
 	// [*item.CustomTool], or one of the API's own tools that are run here (see
@@ -47,9 +47,9 @@ type Call struct {
 	Edited bool
 }
 
-// Traits are what a caller may know about a tool before running it. The zero
+// Annotations are what a caller may know about a tool before running it. The zero
 // value claims nothing: the tool may write, and running it twice may do harm.
-type Traits struct {
+type Annotations struct {
 	// ReadOnly: it changes nothing outside of itself, so that running it needs
 	// no approval where reading is allowed.
 	ReadOnly bool
@@ -72,33 +72,33 @@ type Traits struct {
 	MaxOutput Limiter
 	// UsualOutput bounds it where neither MaxOutput nor [Shape.Limit] does.
 	UsualOutput Limiter
-	// Region names what its calls read. nil: it does not say.
-	Region Regioner
+	// ReadKey names what its calls read. nil: it does not say.
+	ReadKey ReadKeyer
 	// Approval is the declaring file's rule for calls to this tool: "allow", "ask"
 	// or "deny", one rule beside those of an agent's policy; "" means no rule.
 	Approval string
 }
 
-// Regioner tells what calls of a tool read.
-type Regioner interface {
-	// Region names what a call with such arguments, as the tool gets them, reads,
+// ReadKeyer tells what calls of a tool read.
+type ReadKeyer interface {
+	// ReadKey names what a call with such arguments, as the tool gets them, reads,
 	// and reports whether it reads such a thing at all. Calls of the same tool with
-	// the same region bring the same, as long as that does not change. It must be
+	// the same key bring the same, as long as that does not change. It must be
 	// quick.
-	Region(arguments string) (region string, ok bool)
+	ReadKey(arguments string) (key string, ok bool)
 }
 
-// Trait is the optional interface of a [Tool] that has traits.
-type Trait interface {
-	Traits() Traits
+// Annotated is the optional interface of a [Tool] that has annotations.
+type Annotated interface {
+	Annotations() Annotations
 }
 
-// TraitsOf returns t's traits, or none if it does not tell.
-func TraitsOf(t Tool) Traits {
-	if tr, ok := t.(Trait); ok {
-		return tr.Traits()
+// AnnotationsOf returns t's annotations, or none if it does not tell.
+func AnnotationsOf(t Tool) Annotations {
+	if tr, ok := t.(Annotated); ok {
+		return tr.Annotations()
 	}
-	return Traits{}
+	return Annotations{}
 }
 
 type callKey struct{}

@@ -55,7 +55,7 @@ func New[In, Out any](name, description string, fn func(context.Context, In) (Ou
 		}
 	}
 	def := item.FunctionTool{Name: name, Description: description, Parameters: s.text, Strict: &strict}
-	return &typed[In, Out]{def: def, traits: c.traits, schema: s, fn: fn}, nil
+	return &typed[In, Out]{def: def, annotations: c.annotations, schema: s, fn: fn}, nil
 }
 
 // Must is [New] for tools that are known to be right, such as package
@@ -69,15 +69,15 @@ func Must[In, Out any](name, description string, fn func(context.Context, In) (O
 }
 
 type typed[In, Out any] struct {
-	def    item.FunctionTool
-	traits Traits
-	schema *schema
-	fn     func(context.Context, In) (Out, error)
+	def         item.FunctionTool
+	annotations Annotations
+	schema      *schema
+	fn          func(context.Context, In) (Out, error)
 }
 
-func (t *typed[In, Out]) Definition() item.Tool { return cloneFunction(&t.def) }
-func (t *typed[In, Out]) Traits() Traits        { return t.traits }
-func (t *typed[In, Out]) checksArguments()      {}
+func (t *typed[In, Out]) Definition() item.Tool    { return cloneFunction(&t.def) }
+func (t *typed[In, Out]) Annotations() Annotations { return t.annotations }
+func (t *typed[In, Out]) checksArguments()         {}
 
 func (t *typed[In, Out]) Run(ctx context.Context, call Call) (Result, error) {
 	var in In

@@ -210,8 +210,8 @@ func TestCombinedSchema(t *testing.T) {
 	if _, err := tl.Run(t.Context(), Call{Arguments: `{}`}); err == nil || !strings.Contains(err.Error(), "anyOf") {
 		t.Errorf("%v", err)
 	}
-	if !TraitsOf(tl).ReadOnly {
-		t.Error("the traits are lost")
+	if !AnnotationsOf(tl).ReadOnly {
+		t.Error("the annotations are lost")
 	}
 }
 

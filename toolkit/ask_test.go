@@ -39,7 +39,7 @@ func TestAskUserTraits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := tool.TraitsOf(ask); !got.Exclusive || !got.ReadOnly {
+	if got := tool.AnnotationsOf(ask); !got.Exclusive || !got.ReadOnly {
 		t.Errorf("got %+v", got)
 	}
 	if d := ask.Definition().(*item.FunctionTool); d.Description == "" || d.Name != "ask_user" {

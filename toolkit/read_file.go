@@ -32,7 +32,7 @@ type readFileInput struct {
 }
 
 func newReadFile(name string, f *files.Files) (tool.Tool, error) {
-	return tool.New(name, f.Describe(readFileText), fileTools{f}.readFile, tool.ReadOnly(), tool.Idempotent(), tool.Region(fileTools{f}.region))
+	return tool.New(name, f.Describe(readFileText), fileTools{f}.readFile, tool.ReadOnly(), tool.Idempotent(), tool.ReadKey(fileTools{f}.region))
 }
 
 // region names what a call of read_file reads: one name for all spellings of a

@@ -190,7 +190,7 @@ func TestReadFileRegion(t *testing.T) {
 	read, _ := k.Set.Lookup("read_file")
 	region := func(arguments string) string {
 		t.Helper()
-		r, ok := tool.TraitsOf(read).Region.Region(arguments)
+		r, ok := tool.AnnotationsOf(read).ReadKey.ReadKey(arguments)
 		if !ok {
 			return ""
 		}

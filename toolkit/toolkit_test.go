@@ -55,19 +55,19 @@ func newKit(t *testing.T, more ...files.Root) *kit {
 // A5: what only reads says so; what writes runs alone.
 func TestTraits(t *testing.T) {
 	k := newKit(t)
-	reads := tool.Traits{ReadOnly: true, Idempotent: true}
-	writes := tool.Traits{Exclusive: true}
-	want := map[string]tool.Traits{
+	reads := tool.Annotations{ReadOnly: true, Idempotent: true}
+	writes := tool.Annotations{Exclusive: true}
+	want := map[string]tool.Annotations{
 		"append_to_file": writes, "apply_patch": writes, "find_and_replace": writes,
 		"index_markdown_docs": {Exclusive: true, Idempotent: true}, "markdown_search": reads,
 		"import_image": reads, "read_directory": reads, "read_file": reads,
 	}
 	for name, tl := range k.Set.All() {
-		got := tool.TraitsOf(tl)
-		if says := got.Region != nil; says != (name == "read_file") {
+		got := tool.AnnotationsOf(tl)
+		if says := got.ReadKey != nil; says != (name == "read_file") {
 			t.Errorf("%s says what it reads: %v", name, says)
 		}
-		if got.Region = nil; got != want[name] {
+		if got.ReadKey = nil; got != want[name] {
 			t.Errorf("%s: %+v, want %+v", name, got, want[name])
 		}
 	}

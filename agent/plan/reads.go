@@ -10,15 +10,15 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// reads folds what tools have read, for [State.Region]: which outputs hold
+// reads folds what tools have read, for [State.ReadKey]: which outputs hold
 // what a later one brought again.
 type reads struct {
 	arguments map[int64]string   // of calls, by their entries, that were edited
-	last      map[string]reading // by region
+	last      map[string]reading // by key
 	due       []Collapsed        // not decided yet
 }
 
-// reading is the last output that holds a region.
+// reading is the last output that holds what a key names.
 type reading struct {
 	seq    int64
 	output item.Item
@@ -60,18 +60,18 @@ func (rs *reads) output(s *State, callID string, now reading) {
 	if !ok {
 		return
 	}
-	region, ok := s.Region(c.Item, rs.arguments[c.Seq])
+	key, ok := s.ReadKey(c.Item, rs.arguments[c.Seq])
 	delete(rs.arguments, c.Seq)
 	if !ok {
 		return
 	}
-	if before, again := rs.last[region]; again && session.Collapses(before.output) && (before.sure && now.sure || sameOutput(before.output, now.output)) {
+	if before, again := rs.last[key]; again && session.Collapses(before.output) && (before.sure && now.sure || sameOutput(before.output, now.output)) {
 		rs.due = append(rs.due, Collapsed{Seqs: []int64{before.seq}, By: now.seq})
 	}
 	if rs.last == nil {
 		rs.last = map[string]reading{}
 	}
-	rs.last[region] = now
+	rs.last[key] = now
 }
 
 // decided forgets what need not be decided any more.

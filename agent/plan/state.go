@@ -28,11 +28,11 @@ type State struct {
 	// Kinds are the kinds of calls of the API's own tools that can be run, such
 	// as item.TypeApplyPatchCall.
 	Kinds []item.Type
-	// Region names what a call of a tool has read, by the arguments that it was run
+	// ReadKey names what a call of a tool has read, by the arguments that it was run
 	// with, "" for its own. It reports false for a call that reads nothing which
 	// could be read again, and must be pure. With it, what is read again is sent
 	// once; nil is for all that was read.
-	Region func(call item.Item, arguments string) (region string, ok bool)
+	ReadKey func(call item.Item, arguments string) (key string, ok bool)
 	// Keep lets the state fold what the endpoint keeps of the session: see
 	// [State.Join] and [State.LastExchange].
 	Keep bool
@@ -197,7 +197,7 @@ func (s *State) Offer(kinds []item.Type, changed bool) { s.Kinds, s.cache.tools 
 
 // Apply folds the log's next entry.
 func (s *State) Apply(e session.Entry) {
-	if s.Region != nil {
+	if s.ReadKey != nil {
 		s.reads.apply(e, s)
 	}
 	switch b := e.Body.(type) {

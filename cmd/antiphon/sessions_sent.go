@@ -26,7 +26,7 @@ import (
 type asSent struct {
 	// Body is the next request, as far as its file and its log say it.
 	Body *item.Request `json:"body"`
-	*session.Account
+	*session.InputReport
 }
 
 // MarshalJSONTo writes it item by item: a long history is not in memory once
@@ -150,10 +150,10 @@ func gone(path string) bool {
 }
 
 // account prints what becomes of each item, and sums it up.
-func (p *page) account(a *session.Account, request *item.Request) error {
+func (p *page) account(a *session.InputReport, request *item.Request) error {
 	for _, l := range a.Log {
 		colour := green
-		switch l.Fate {
+		switch l.Disposition {
 		case session.Sent:
 		case session.Changed, session.Replaced, session.Waiting:
 			colour = yellow
@@ -164,7 +164,7 @@ func (p *page) account(a *session.Account, request *item.Request) error {
 		if l.Reason != "" {
 			why = "[" + l.Reason + "] "
 		}
-		p.line(l.Seq, colour, strings.ReplaceAll(string(l.Fate), "_", " "), why+kindOf(l.Item)+": "+inWords(l.Item))
+		p.line(l.Seq, colour, strings.ReplaceAll(string(l.Disposition), "_", " "), why+kindOf(l.Item)+": "+inWords(l.Item))
 	}
 	for _, c := range a.Compactions {
 		p.line(c.Seq, dim, "compaction", fmt.Sprintf("by %s, %s: stands for %s", c.By, strings.ReplaceAll(c.State, "_", " "), plural(c.Replaces, "item")))

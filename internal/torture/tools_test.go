@@ -57,7 +57,7 @@ func tools(l *agenttest.Ledger, f *fate) []tool.Tool {
 		make("panics", func(context.Context, int) (tool.Result, error) { panic("as it is called") }),
 		make("long", func(ctx context.Context, n int) (tool.Result, error) {
 			return tool.Result{Text: says(ctx) + strings.Repeat(fmt.Sprintf("\nline %d", n), 100*n)}, nil
-		}, tool.ReadOnly(), tool.Region(func(string) (string, bool) { return "long", true })),
+		}, tool.ReadOnly(), tool.ReadKey(func(string) (string, bool) { return "long", true })),
 		make("slow", func(ctx context.Context, n int) (tool.Result, error) {
 			select {
 			case <-ctx.Done():
@@ -80,7 +80,7 @@ type between struct {
 	name string
 }
 
-func (b *between) Traits() tool.Traits { return tool.TraitsOf(b.Tool) }
+func (b *between) Annotations() tool.Annotations { return tool.AnnotationsOf(b.Tool) }
 
 func (b *between) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
 	b.fate.step("tool/" + b.name + "/noted")

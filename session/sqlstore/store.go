@@ -46,7 +46,7 @@ type Options struct {
 }
 
 // Store keeps sessions in a database. It implements [session.Store] and all
-// that a store can be besides: [session.Nester], [session.Locker], [session.Holder],
+// that a store can be besides: [session.SubsessionStore], [session.Locker], [session.Holder],
 // [session.Forker], [session.Watcher], [session.Catalog] and [session.Blobs]. It
 // is safe for concurrent use, and any number of processes may use one database.
 type Store struct {
@@ -180,7 +180,7 @@ func (s *Store) tell(id string) {
 	}
 }
 
-// Nest implements [session.Nester].
+// Nest implements [session.SubsessionStore].
 func (s *Store) Nest(parent string, number int, callID string) string {
 	return session.NestedID(parent, number, callID)
 }

@@ -572,8 +572,8 @@ func TestPatchCustom(t *testing.T) {
 	if !ok || !strings.HasPrefix(string(def.Format), `{"type":"grammar","syntax":"lark","definition":"start: begin`) {
 		t.Fatalf("%#v", apply.Definition())
 	}
-	if traits := tool.TraitsOf(apply); traits.ReadOnly || !traits.Exclusive {
-		t.Errorf("%+v", traits)
+	if annotations := tool.AnnotationsOf(apply); annotations.ReadOnly || !annotations.Exclusive {
+		t.Errorf("%+v", annotations)
 	}
 	set, err := tool.NewSet(apply)
 	if err != nil {

@@ -160,8 +160,8 @@ func newCommand(f *files.Files, options Options) (*Command, error) {
 	return c, nil
 }
 
-// Traits implements [tool.Trait].
-func (c *Command) Traits() tool.Traits { return tool.TraitsOf(c.Tool) }
+// Annotations implements [tool.Annotated].
+func (c *Command) Annotations() tool.Annotations { return tool.AnnotationsOf(c.Tool) }
 
 // Approval returns what the policy and more rules about the argument "command"
 // say of a call, for an agent's policy to take into account: deny and ask stand

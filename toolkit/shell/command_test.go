@@ -297,8 +297,8 @@ func TestCommandApproval(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if traits := tool.TraitsOf(c); traits.ReadOnly || traits.Idempotent || !traits.Exclusive {
-		t.Errorf("%+v", traits)
+	if annotations := tool.AnnotationsOf(c); annotations.ReadOnly || annotations.Idempotent || !annotations.Exclusive {
+		t.Errorf("%+v", annotations)
 	}
 	for arguments, want := range map[string]Decision{
 		`{"command":["go","version"]}`:           Allowed,

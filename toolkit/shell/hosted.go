@@ -59,8 +59,8 @@ func newShell(f *files.Files, options Options, def item.Tool) (tool.Tool, error)
 	return s, nil
 }
 
-// Traits implements [tool.Trait].
-func (s *shell) Traits() tool.Traits { return tool.TraitsOf(s.Tool) }
+// Annotations implements [tool.Annotated].
+func (s *shell) Annotations() tool.Annotations { return tool.AnnotationsOf(s.Tool) }
 
 // action is what a call of either shell wants run.
 type action struct {

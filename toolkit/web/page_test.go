@@ -112,7 +112,7 @@ func TestPageHead(t *testing.T) {
 		t.Errorf("got %q\nwant %q", o.Content.Text, want)
 	}
 	page, _ := k.set.Lookup("webpage_to_markdown")
-	if tool.TraitsOf(page).ReadOnly {
+	if tool.AnnotationsOf(page).ReadOnly {
 		t.Error("the tool is read-only, so that it would run unasked")
 	}
 }
