@@ -180,9 +180,12 @@ func TestSocketStall(t *testing.T) {
 	if err := <-heard; err != nil {
 		t.Error(err)
 	}
-	for _, wait := range []int{0, 2} {
+	for i, wait := range []int{0, 2} {
 		c := dial(t, srv)
 		say(t, c, create)
+		for len(srv.Requests()) < i+2 { // else the next socket may be given its answer
+			time.Sleep(time.Millisecond)
+		}
 		for range wait {
 			if _, _, err := c.Read(t.Context()); err != nil {
 				t.Error(err)
