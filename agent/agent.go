@@ -177,8 +177,7 @@ const (
 	NothingToSend  = plan.NothingToSend
 )
 
-// What a run tells of itself and is told of the model's context, as package plan
-// describes it.
+// Values of package plan that a run reports, or takes as settings.
 type (
 	Spent      = plan.Spent
 	Cache      = plan.Cache

@@ -62,7 +62,7 @@ func (r *Run) failureOf(failure error) *plan.Failure {
 	return f
 }
 
-// maxReason bounds what a model is told of an endpoint's words, in bytes.
+// maxReason is how many bytes of an endpoint's words the model reads.
 const maxReason = 300
 
 // reasonOf is what the endpoint said, in short.

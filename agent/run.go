@@ -268,8 +268,8 @@ func (a *Agent) retryBudget(m Model) *endpoint.Budget {
 	return policy.Budget()
 }
 
-// loop performs effects until one says stop, or the one that was asked for. There
-// is no other loop.
+// loop performs effects until one says stop, or just one for [Agent.Step]. All runs
+// make progress here.
 func (r *Run) loop(ctx context.Context, veto error) error {
 	if err := r.open(ctx); err != nil {
 		return err
@@ -401,9 +401,9 @@ func (r *Run) whole() error {
 		"  hint: see what would be sent: antiphon sessions show %s --as-sent; to go on with it, salvage it with --accept-gaps", id, ErrEntriesLost, r.state.Gap(), id)
 }
 
-// record appends to the log and folds what it appended. It comes before
-// anybody is told. What has happened is written in any case, also when the run's
-// context has ended.
+// record appends to the log and folds what it appended. Events follow it, so that
+// they never announce what a crash could lose. It writes what has happened even when
+// the run's context has ended.
 func (r *Run) record(bodies ...session.Body) error {
 	entries, err := r.session.Append(r.uncancelled, bodies...)
 	if err != nil {

@@ -19,17 +19,22 @@ import (
 // is all that there is to know.
 //
 // If the session's last run has stopped, or there was none, Step begins a new one.
-// What that is to answer is in the log by then: append [session.Given]. If the run
+// What that is to answer is in the log by then: append [session.Given]. BeforeInput
+// hooks do not see it, so check it before. If the run
 // is under way, it goes on, and its limits count on. Where a process ended in the
 // middle of an effect, the next Step records a [session.RunStarted] that Resumes the
-// run: a reply that broke off is asked for again, and of
-// calls that were under way the model is told that their outcome is not known,
-// unless their tools may be run again.
+// run: it asks again for a reply that broke off, and calls that were under way get
+// the output that their outcome is not known, unless their tools may be run again.
 //
 // The end of ctx breaks off what is under way, which is recorded, and is the error.
 // It does not stop the run: the next Step goes on. To stop it, append a
-// [session.StopAsked]. The error of a [plan.Stop] is that of [Agent.Run]; any other is
-// the store's, or about the agent or the session, and nothing was done.
+// [session.StopAsked]. With a [plan.Stop], the error is that of [Agent.Run]. Without an
+// effect, nothing was done: the agent or the session does not allow a run. With another
+// effect, the store or a hook failed in the middle of it, and the next Step finds out
+// from the log how far it came.
+//
+// [Limits].MaxTime counts from the time that the log has of the run's start, so the
+// clocks of the machines should agree.
 //
 // Hooks see each Step as a run: BeforeRun and AfterRun are called around it, with its
 // part of the totals. Calls that start while the reply comes are done when Step

@@ -13,8 +13,9 @@ import (
 type Entry struct {
 	// Seq counts the session's entries from 1, without gaps.
 	Seq int64
-	// Time is when the store took it, for people: nothing is decided by it. It is
-	// zero where the store does not keep it, and in entries to be appended.
+	// Time is when the store took it, for people: nothing is ordered by it. It
+	// decides one thing, when the time of a run is over that goes on in another process.
+	// It is zero where the store does not keep it, and in entries to be appended.
 	Time time.Time
 	Body
 }

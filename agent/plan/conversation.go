@@ -151,10 +151,10 @@ func (s *State) HasConversation(id string) bool { return s.kept.find(id) != nil 
 func (s *State) LastExchange() *Exchange { return &s.kept.last }
 
 // Join decides whether the next request goes to a conversation that the log knows,
-// as a part of it: then it leaves out the first skip items, which that holds
-// already. Else, because something could be lost or doubled, it carries the whole
-// history and is no part of it; why says so for people. The request is of the
-// session and goes to the endpoint.
+// as a part of it. If so, the request leaves out the first skip items, which the
+// conversation holds already. If not, because something could be lost or doubled, it
+// carries the whole history outside of the conversation, and why explains that to
+// people. SessionID and endpoint are those of the request.
 func (s *State) Join(id, sessionID, endpoint string) (skip int, why string) {
 	t := s.kept.find(id)
 	switch {

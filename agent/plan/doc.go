@@ -12,8 +12,8 @@
 //
 // The package is pure: it has no clock, no I/O, no randomness and no context, and a
 // test holds it to that. The same entries give the same effect, whenever and
-// wherever they are read. So going on after a crash is reading the log and deciding
-// again, and whoever looks into a log can find out what it leads to.
+// wherever they are read. To go on after a crash is to read the log and decide
+// again, and a tool that reads a log can show what it leads to.
 //
 // Programs that run agents use package agent, which performs the effects. This
 // package is for those who test decisions, look into logs, or perform effects

@@ -24,5 +24,6 @@
 //
 // An append is in the database, with its payloads, or it is not; when it returns
 // without an error, it is durable. It names the entry that it follows, and is
-// refused if there is another. Nothing is ordered or decided by a clock.
+// refused if there is another. The store orders and decides
+// nothing by a clock.
 package sqlstore
