@@ -1,18 +1,22 @@
-# What there is to run. `make ci` is what must pass before a change lands.
+# What there is to run. `make whole` is what must pass before a change lands.
 
-.PHONY: quick test ci nightly bench fuzz picture torture
+.PHONY: quick lint test whole ci nightly bench fuzz picture torture
 
 # A minute's worth of checks, for while one works.
 quick:
 	.ci/quick
 
+# The linters of .golangci.yml.
+lint:
+	.ci/lint
+
 test:
 	go test ./...
 
-ci:
+whole ci:
 	.ci/run
 
-# The program against llama-server and Ollama, which are built once.
+# Model servers, which are built once, ten thousand kills, long fuzzing, gates of the benchmarks.
 nightly:
 	.ci/nightly
 
@@ -29,6 +33,7 @@ fuzz:
 torture:
 	ANTIPHON_KILLS=10000 go test -count=1 -v -timeout 2h -run 'TestKills$$' ./internal/torture
 
-# Takes the README's picture anew; wants tmux.
+# Takes the README's picture anew, which wants tmux, and the picture of the packages.
 picture:
 	.ci/picture
+	go run ./internal/packagemap

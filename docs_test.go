@@ -4,8 +4,12 @@
 package antiphon_test
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -48,6 +52,121 @@ func unindented(t *testing.T, file string) string {
 	return regexp.MustCompile(`(?m)^\t+`).ReplaceAllString(string(text), "")
 }
 
+// TestDocsNames proves that the Go names in the documents exist: `pkg.Name` of a
+// package of this module, and `Type.Member` of a type in any of them.
+func TestDocsNames(t *testing.T) {
+	known, packages := goNames(t)
+	pages, err := filepath.Glob("docs/*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatal("no documents", err)
+	}
+	fence := regexp.MustCompile("(?s)```.*?```")
+	name := regexp.MustCompile("`([A-Za-z]\\w*)\\.([A-Z]\\w*)[^`]*`")
+	for _, page := range pages {
+		text := fence.ReplaceAllString(unindented(t, page), "")
+		for _, m := range name.FindAllStringSubmatch(text, -1) {
+			isType := ast.IsExported(m[1]) && strings.ToUpper(m[1]) != m[1] // LABEL.TOOL is a placeholder
+			if (isType || packages[m[1]]) && !known[m[1]+"."+m[2]] {
+				t.Errorf("%s names %s, and there is no %s.%s", page, m[0], m[1], m[2])
+			}
+		}
+	}
+}
+
+// goNames returns the names that packages of this module declare, as pkg.Name and as
+// Type.Member, and the names of the packages.
+func goNames(t *testing.T) (known, packages map[string]bool) {
+	t.Helper()
+	known, packages = map[string]bool{}, map[string]bool{}
+	goFiles(t, func(_, file string) {
+		if strings.HasSuffix(file, "_test.go") {
+			return
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		packages[parsed.Name.Name] = true
+		for _, decl := range parsed.Decls {
+			switch decl := decl.(type) {
+			case *ast.FuncDecl:
+				if decl.Recv == nil {
+					known[parsed.Name.Name+"."+decl.Name.Name] = true
+				} else {
+					known[typeName(decl.Recv.List[0].Type)+"."+decl.Name.Name] = true
+				}
+			case *ast.GenDecl:
+				for _, spec := range decl.Specs {
+					for _, name := range specNames(spec) {
+						known[parsed.Name.Name+"."+name] = true
+					}
+					for _, member := range members(spec) {
+						known[member] = true
+					}
+				}
+			}
+		}
+	})
+	return known, packages
+}
+
+// specNames returns the names that a declaration of types, variables or constants
+// declares.
+func specNames(spec ast.Spec) (names []string) {
+	switch spec := spec.(type) {
+	case *ast.TypeSpec:
+		return []string{spec.Name.Name}
+	case *ast.ValueSpec:
+		for _, name := range spec.Names {
+			names = append(names, name.Name)
+		}
+	}
+	return names
+}
+
+// members returns the fields or methods in the declaration of a type, as Type.Member.
+func members(spec ast.Spec) (names []string) {
+	declared, ok := spec.(*ast.TypeSpec)
+	if !ok {
+		return nil
+	}
+	var list *ast.FieldList
+	switch as := declared.Type.(type) {
+	case *ast.StructType:
+		list = as.Fields
+	case *ast.InterfaceType:
+		list = as.Methods
+	default:
+		return nil
+	}
+	for _, field := range list.List {
+		for _, name := range field.Names {
+			names = append(names, declared.Name.Name+"."+name.Name)
+		}
+		if len(field.Names) == 0 {
+			names = append(names, declared.Name.Name+"."+typeName(field.Type))
+		}
+	}
+	return names
+}
+
+// typeName returns the name of a receiver's or an embedded type.
+func typeName(expr ast.Expr) string {
+	switch expr := expr.(type) {
+	case *ast.StarExpr:
+		return typeName(expr.X)
+	case *ast.IndexExpr:
+		return typeName(expr.X)
+	case *ast.IndexListExpr:
+		return typeName(expr.X)
+	case *ast.SelectorExpr:
+		return expr.Sel.Name
+	case *ast.Ident:
+		return expr.Name
+	}
+	return ""
+}
+
 // TestRules proves that every rule that a comment names stands in docs/rules.md,
 // and that the page says which no test names.
 func TestRules(t *testing.T) {
@@ -81,5 +200,38 @@ func TestRules(t *testing.T) {
 	slices.Sort(listed)
 	if want := slices.Sorted(maps.Keys(unproven)); !slices.Equal(listed, want) {
 		t.Errorf("docs/rules.md lists as without a test: %v\nbut those are: %v", listed, want)
+	}
+}
+
+// TestProgramsPrintWhatTheyShow proves that the programs in examples/ print what
+// their pages show.
+func TestProgramsPrintWhatTheyShow(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: builds programs")
+	}
+	pages, err := filepath.Glob("examples/*/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := 0
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, block, found := strings.Cut(string(text), "It prints:\n\n```text\n")
+		if !found {
+			continue
+		}
+		shown++
+		want, _, _ := strings.Cut(block, "```")
+		// The exit status is not looked at: an evaluation fails on purpose.
+		got, _ := exec.Command("go", "run", "./"+filepath.ToSlash(filepath.Dir(page))).Output()
+		if string(got) != want {
+			t.Errorf("%s shows\n%s\nand it prints\n%s", page, want, got)
+		}
+	}
+	if shown < 4 {
+		t.Errorf("%d pages show what a program prints", shown)
 	}
 }

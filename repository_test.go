@@ -4,6 +4,7 @@
 package antiphon_test
 
 import (
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -22,40 +23,53 @@ const module = "github.com/antiphon-go/antiphon"
 // levels is the list of packages. A package imports only packages of lower
 // levels: arrows point down.
 var levels = map[string]int{
-	"internal/jsonx":       -1,
-	".":                    0,
-	"item":                 0,
-	"internal/sse":         0,
-	"internal/filelock":    0,
-	"internal/spool":       0,
-	"internal/words":       0,
-	"endpoint":             0,
-	"tool/picture":         0,
-	"tool":                 1,
-	"chatmd":               1,
-	"session":              1,
-	"internal/wire":        1,
-	"agent/plan":           2,
-	"agent":                3,
-	"chatmd/transcript":    2,
-	"session/store":        2,
-	"session/sqlstore":     3,
-	"completions":          2,
-	"responses":            2,
-	"mcpbridge":            4,
-	"tracing":              4,
-	"server":               3,
-	"export":               4,
-	"rehearsal":            4,
-	"agenttest":            4,
-	"agentfile":            6,
-	"host":                 7,
-	"cmd/antiphon":         8,
-	"examples/mcp/server":  0,
-	"examples/handover":    6,
-	"internal/apispec":     8, // test support, imported by tests alone
-	"internal/torture":     8, // nothing but tests
-	"internal/realservers": 0, // models for tests with real servers, and these tests
+	"internal/jsonx":        -3,
+	"internal/record":       -2,
+	".":                     0,
+	"item":                  -1,
+	"api":                   0,
+	"internal/sse":          0,
+	"internal/filelock":     0,
+	"internal/spool":        0,
+	"internal/typo":         -1,
+	"internal/words":        0,
+	"endpoint":              0,
+	"tool/output":           1,
+	"tool/picture":          0,
+	"tool":                  2,
+	"chatmd":                1,
+	"session":               1,
+	"internal/transport":    1,
+	"agent/plan":            2,
+	"agent":                 3,
+	"chatmd/transcript":     2,
+	"session/store":         2,
+	"session/sqlstore":      3,
+	"dialect":               2,
+	"dialect/dialecttest":   3, // test support, imported by tests alone
+	"completions":           3,
+	"responses":             3,
+	"mcpbridge":             4,
+	"tracing":               4,
+	"server":                4,
+	"export":                4,
+	"rehearsal":             5,
+	"agenttest":             5,
+	"agentfile":             6,
+	"host":                  7,
+	"cmd/antiphon":          8,
+	"examples/mcp/server":   0,
+	"examples/handover":     6,
+	"examples/approve-http": 6,
+	"examples/chat":         6,
+	"examples/evaluation":   6,
+	"examples/fallback":     6,
+	"examples/guard":        6,
+	"examples/typed":        6,
+	"internal/apispec":      8, // test support, imported by tests alone
+	"internal/packagemap":   0, // a program that draws the packages
+	"internal/torture":      8, // nothing but tests
+	"internal/realservers":  0, // models for tests with real servers, and these tests
 
 	"toolkit/internal/wording": 2,
 	"toolkit/internal/files":   3,
@@ -200,6 +214,32 @@ func TestArchitecturePage(t *testing.T) {
 	}
 }
 
+// TestPackagePicture proves that the picture of the packages has all of them, but for
+// the tests' own, and none that is gone: make picture draws it again.
+func TestPackagePicture(t *testing.T) {
+	picture, err := os.ReadFile("docs/packages.svg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	drawn := map[string]bool{}
+	for _, m := range regexp.MustCompile(`>([a-z/]+)</text>`).FindAllSubmatch(picture, -1) {
+		drawn[string(m[1])] = true
+	}
+	for dir := range levels {
+		own := dir == "." || strings.HasPrefix(dir, "examples/")
+		for _, tests := range []string{"internal/apispec", "internal/packagemap", "internal/realservers", "internal/torture", "toolkit/internal/kittest"} {
+			own = own || dir == tests
+		}
+		if !own && !drawn[dir] {
+			t.Errorf("%s is not in docs/packages.svg", dir)
+		}
+		delete(drawn, dir)
+	}
+	for dir := range drawn {
+		t.Errorf("docs/packages.svg has %s, which is not a package", dir)
+	}
+}
+
 // TestLicenceHeaders proves that every Go file says whose it is.
 func TestLicenceHeaders(t *testing.T) {
 	const header = "// Copyright 2026 The Antiphon Authors\n// SPDX-License-Identifier: Apache-2.0\n\n"
@@ -240,4 +280,60 @@ func TestPackagesExist(t *testing.T) {
 			t.Errorf("package %s is listed and has no files", dir)
 		}
 	}
+}
+
+// exported is how many names of their own the packages export that users open first.
+// A new name is a promise: raise a number with the reason in the commit.
+var exported = map[string]int{"agent": 105, "tool": 49, "session": 153, "item": 261, "responses": 11, "host": 68}
+
+// TestExportedNames proves that the packages that users open do not grow unnoticed:
+// types, functions, constants and variables, without methods and fields.
+func TestExportedNames(t *testing.T) {
+	for dir, want := range exported {
+		got := 0
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			if name := e.Name(); strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") {
+				file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(dir, name), nil, parser.SkipObjectResolution)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got += exportedIn(file)
+			}
+		}
+		if got != want {
+			t.Errorf("package %s exports %d names, not %d", dir, got, want)
+		}
+	}
+}
+
+func exportedIn(file *ast.File) (n int) {
+	count := func(names ...*ast.Ident) {
+		for _, name := range names {
+			if name.IsExported() {
+				n++
+			}
+		}
+	}
+	for _, d := range file.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			if d.Recv == nil {
+				count(d.Name)
+			}
+		case *ast.GenDecl:
+			for _, spec := range d.Specs {
+				switch spec := spec.(type) {
+				case *ast.TypeSpec:
+					count(spec.Name)
+				case *ast.ValueSpec:
+					count(spec.Names...)
+				}
+			}
+		}
+	}
+	return n
 }

@@ -12,201 +12,207 @@ import (
 	"time"
 
 	"github.com/antiphon-go/antiphon/agent/plan"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/tool/output"
 )
 
-// Model answers requests. A responses.Client is one.
+// Model answers requests. responses.Client implements it.
 //
-// Stream sends the request once and yields the reply's events up to its last
-// one, or an error in its place. Breaking out of the range or ending ctx stops the reply and releases
-// what it holds. A Model is safe for concurrent use and does not keep or change
-// req.
+// Stream sends the request once and yields the reply's events, including the last, or
+// an error instead. Breaking out of the range or cancelling ctx stops the reply and
+// releases its resources. A Model must be safe for concurrent use and must not keep
+// or change req.
 type Model interface {
-	Stream(ctx context.Context, req *item.Request) iter.Seq2[item.Event, error]
+	Stream(ctx context.Context, req *api.Request) iter.Seq2[api.Event, error]
 }
 
-// Retrier is implemented by a [Model] with a retry policy of its own, which a
-// run takes over if the [Agent] has none.
+// Retrier is implemented by a [Model] with its own retry policy. A run uses it if the
+// [Agent] sets none.
 type Retrier interface{ RetryPolicy() endpoint.Retry }
 
 // Agent is a model with instructions, tools and limits. Its fields must not
 // change while one of its runs is under way; one Agent may serve many runs at
 // once.
 type Agent struct {
-	// Model answers. It is the only field that must be set.
+	// Model answers the requests. It is the only required field.
 	Model Model
-	// Request is what every request carries besides the history and the Tools
-	// below: model, instructions, sampling. What is not set is not sent, but for
-	// the tool choice, which is auto when there are tools. Its Tools are tools that
-	// the endpoint runs, such as item.WebSearchTool; they are sent after those
-	// below. Its Input must be empty: the session has the history.
+	// Request holds the values that every request carries besides the history and the
+	// Tools below: model, instructions, sampling. Unset values are not sent, except
+	// for the tool choice, which is auto if there are tools. Its Tools are run by the
+	// endpoint, such as item.WebSearchTool, and are sent after the Tools below. Its
+	// Input must be empty, because the session holds the history.
 	//
-	// With a Conversation, requests carry only what that does not hold yet; the log
-	// says what it holds, so that a later run goes on with it. What was in it before
-	// the session is the caller's business. Where something could be lost or doubled
-	// the run leaves it, sends the whole history and notices
-	// [session.NoticeWholeHistory]: when the endpoint does not know it, when a
-	// reply broke off, when the history was shortened or withdrawn, in a copy of the
-	// session, and at another endpoint. A run has a conversation for itself: nobody
-	// else may add to it meanwhile.
+	// If a Conversation is set, requests carry only the items that it does not hold
+	// yet. The log records which items it holds, so that a later run continues with
+	// it. The content of the conversation from before the session is the caller's
+	// responsibility. If joining it could lose or repeat items, the run stops using
+	// it, sends the whole history and records the notice
+	// [session.NoticeWholeHistory]. This happens if the endpoint does not know the
+	// conversation, after a reply broke off, after the history was shortened or
+	// withdrawn, in a copy of the session, and at another endpoint. No other program
+	// may add to the conversation during a run.
 	//
-	// PreviousResponseID is a response from before the session: the history stands
-	// after it. To send only what is new without a conversation, use a
-	// responses.Thread as Model.
-	Request item.Request
+	// PreviousResponseID names a response from before the session, which precedes the
+	// history. To send only new items without a conversation, use a responses.Chain
+	// as Model.
+	Request api.Request
 	// KeepToolChoice sends a Request.ToolChoice that forces a call with every
-	// request. Without it the choice is auto once a reply has made a call, until
-	// there is new input: else the model could never answer.
+	// request. If it is false, the choice becomes auto after a reply has made a call,
+	// until there is new input; otherwise the model could never answer.
 	KeepToolChoice bool
-	// Setup is what the caller knows of the program and the files that made the
-	// agent, for the log; it changes nothing else. A run fills in the rest, but
-	// for what is set here of where requests go: see [Describer].
+	// Setup describes, for the log only, the program and the files that define the
+	// agent. A run fills in the rest. Endpoint values that are set here take
+	// precedence over the model's: see [Describer].
 	Setup session.Setup
-	// Preamble begins each session of the agent as a tool, before the task: see
-	// [AsTool]. It is not used otherwise.
+	// Preamble begins each session of the agent when it is used as a tool, before the
+	// task: see [AsTool]. It has no other use.
 	Preamble []item.Item
-	// Tools are what the model may call.
+	// Tools are the tools that the model may call.
 	Tools []tool.Tool
-	// ToolSource has further tools, which may come and go while a run is under
-	// way, such as those of servers; nil has none. It is asked when a run begins
-	// and before each request, and so should be quick where nothing changed: a
-	// tool that stays is to be the same value. Calls of a tool that is gone are
-	// answered as those of one that never was; what the history holds of it stays.
-	// An error ends the run before the model is asked. It may be called by
-	// several runs at once.
+	// ToolSource returns further tools, which may change during a run, such as the
+	// tools of servers. It may be nil. A run calls it at its start and before each
+	// request, so it should be fast if nothing changed, and should return the same
+	// value for the same tool. A call of a removed tool is answered like a call of an
+	// unknown tool; its earlier calls and outputs stay in the history. An error ends
+	// the run before the model is asked. Several runs may call ToolSource at once.
 	ToolSource func(ctx context.Context) ([]tool.Tool, error)
 	// Policy says which calls may run.
 	Policy Policy
 	// Limits bound a run.
 	Limits Limits
-	// Budget, if it is set, bounds what all runs of the agents that share it use
-	// together.
+	// Budget, if it is set, bounds the total usage of all agents that share it.
 	Budget *Budget
-	// Prices tells what a model's tokens cost, and whether it knows. It may be
-	// nil as long as no cost is limited.
+	// Prices returns the price of a model's tokens and whether it is known. It may be
+	// nil if no cost is limited.
 	Prices func(model string) (Price, bool)
-	// Hooks look at what happens, and may interfere.
+	// Hooks observe the run, and can change or stop it.
 	Hooks []Hooks
-	// HoldOutput keeps the events of a reply back until the AfterModel hooks have
-	// seen all of it, so that nothing is yielded of a reply that they object to, and
-	// no call is started before. Without it the text comes as it is written, and an
-	// objection comes when it may have been read: see [ItemsWithdrawn]. Nested runs go
-	// by their own agents.
+	// HoldOutput withholds the events of a reply until the AfterModel hooks have seen
+	// all of it. Events of a reply that a hook objects to are then never yielded, and
+	// no call starts early. If it is false, text is yielded as it arrives, and a user
+	// may have read it before a hook objects: see [session.ItemsWithdrawn]. Subagents
+	// use their own agents' setting.
 	HoldOutput bool
-	// Retry says how often and how patiently a question is repeated that the
-	// endpoint did not answer: one budget for the client's retries and for the
-	// loop's own, from the question to its answer. The zero value is what the
-	// Model says (see [Retrier]), or else the defaults. If the context brings a
-	// budget (see [endpoint.WithBudget]), that one counts, over the whole run.
+	// Retry is the retry policy for requests that the endpoint did not answer. It is
+	// one budget for the client's retries and the loop's own, from the request to its
+	// reply. The zero value uses the Model's policy (see [Retrier]) or the defaults.
+	// If the context carries a budget (see [endpoint.WithBudget]), it applies
+	// instead, to the whole run.
 	Retry endpoint.Retry
-	// Parallel bounds how many calls run at once: 0 means 8. A request with
-	// parallel_tool_calls false makes it 1.
+	// Parallel bounds the number of concurrent calls: 0 means 8. A request with
+	// parallel_tool_calls false sets it to 1.
 	Parallel int
-	// Shape says how outputs are written for the model. Where it has neither a
-	// Limit nor a Turn, the model gets [tool.DefaultOutput] bytes of each output
-	// and [tool.DefaultTurnOutput] of those of a turn; tool.Limit{} as the Limit is
-	// no bound at all.
-	Shape tool.Shape
-	// Spill keeps whole what the model gets shortened. Nil means the session's
-	// blobs: see [session.Session.Blobs]. The agent offers the tool of
-	// [tool.ReadOutput] as soon as something was shortened, unless the Tools have it.
-	Spill tool.Spill
-	// Compaction says when what is sent is made shorter, and how.
+	// Output says how outputs are written for the model. Without a Limit, the
+	// model gets [output.DefaultBytes] bytes of each output unless there is a Usual
+	// limit, and [output.DefaultTurnBytes] bytes of all outputs of a turn unless
+	// there is a PerTurn limit; &output.Limit{} as the Limit means no bound.
+	Output output.Policy
+	// OutputStore keeps the complete text of outputs that the model gets shortened.
+	// Nil means the session's blobs: see [session.Session.Blobs]. The agent offers
+	// the tool of [tool.ReadOutput] as soon as something was shortened, unless the
+	// Tools have it.
+	OutputStore output.Store
+	// Compaction sets when and how older items are replaced by something shorter.
 	Compaction Compaction
-	// CollapseReads sends a marker instead of what a tool read, once a later
-	// call has read the same again: see tool.Annotations.ReadKey. The log keeps all of
-	// it, and what was decided stays when the setting changes.
+	// CollapseReads sends a marker in place of an output of a reading tool once a
+	// later call has read the same content again: see tool.Annotations.ReadKey. The
+	// log keeps every output, and recorded decisions stay if the setting changes.
 	CollapseReads bool
 }
 
-// Limits bound one run. Zero means no limit, except for MaxTurns and MaxDepth.
-// What nested runs use counts too.
+// Limits bound one run. Zero means no limit, except for MaxTurns and MaxDepth. The
+// usage of subagents counts.
 type Limits struct {
-	// MaxTurns bounds how often the model is asked: 0 means 100.
+	// MaxTurns bounds the number of requests to the model: 0 means 100.
 	MaxTurns int
-	// MaxTime bounds the run's wall time. What is under way when it passes is
-	// cancelled and recorded as such.
+	// MaxTime bounds the run's wall time. Work in progress is then cancelled and
+	// recorded as cancelled.
 	MaxTime time.Duration
-	// MaxTokens bounds the total tokens that the endpoint reports. It is
-	// checked between turns, so the last turn may go beyond it.
+	// MaxTokens bounds the total tokens that the endpoint reports. It is checked
+	// between turns, so the last turn may exceed it.
 	MaxTokens int64
-	// MaxCost bounds what the tokens cost by Agent.Prices, in their unit. It is
-	// checked between turns too: what a reply will cost is not known before it
-	// ends, so the last turn, and nested runs beside it, may go beyond it. A model
-	// without a price is not asked then.
+	// MaxCost bounds the cost of tokens, in the unit of Agent.Prices. The cost of a
+	// reply is known only at its end, so it is checked between turns: the last turn,
+	// and subagents beside it, may exceed it. A model without a known price is not
+	// asked.
 	MaxCost float64
-	// MaxDepth bounds how deep runs are nested in this one, by forks and by
-	// agents as tools alike: 0 means 1. A nested run has what the run around it
-	// has left, or less if its own agent says so.
+	// MaxDepth bounds the depth of subagents below this run, forks and agents as
+	// tools alike: 0 means 1. A subagent gets the remaining depth of its parent, or
+	// less if its own agent sets less.
 	MaxDepth int
 	// MaxRepeats stops a model that makes the same call, with the same
 	// arguments, this many times in a row.
 	MaxRepeats int
 }
 
-// plan returns the limits that the log decides on.
+// plan returns the limits that depend only on the log.
 func (l *Limits) plan() plan.Limits {
 	return plan.Limits{MaxTurns: l.MaxTurns, MaxTokens: l.MaxTokens, MaxCost: l.MaxCost, MaxRepeats: l.MaxRepeats}
 }
 
-// StopReason says why a run ended. After each of them the session holds a valid
-// history that a later run can go on with.
+// StopReason is the reason why a run ended. After each of them the session holds a
+// valid history that a later run can continue.
 type StopReason = plan.StopReason
 
 // The stop reasons, as package plan describes them.
 const (
-	Answered       = plan.Answered
-	Refused        = plan.Refused
-	EmptyReply     = plan.EmptyReply
-	Incomplete     = plan.Incomplete
-	MaxTurns       = plan.MaxTurns
-	MaxTime        = plan.MaxTime
-	MaxTokens      = plan.MaxTokens
-	MaxCost        = plan.MaxCost
-	RepeatedCall   = plan.RepeatedCall
-	ApprovalWanted = plan.ApprovalWanted
-	Vetoed         = plan.Vetoed
-	Cancelled      = plan.Cancelled
-	StoppedAfter   = plan.StoppedAfter
-	ProviderError  = plan.ProviderError
-	ContextFull    = plan.ContextFull
-	BadItem        = plan.BadItem
-	NothingToSend  = plan.NothingToSend
+	StopEndTurn         = plan.StopEndTurn
+	StopRefused         = plan.StopRefused
+	StopEmptyReply      = plan.StopEmptyReply
+	StopIncomplete      = plan.StopIncomplete
+	StopMaxTurns        = plan.StopMaxTurns
+	StopMaxTime         = plan.StopMaxTime
+	StopMaxTokens       = plan.StopMaxTokens
+	StopMaxCost         = plan.StopMaxCost
+	StopRepeatedCall    = plan.StopRepeatedCall
+	StopApprovalPending = plan.StopApprovalPending
+	StopVetoed          = plan.StopVetoed
+	StopCancelled       = plan.StopCancelled
+	StopRequested       = plan.StopRequested
+	StopProviderError   = plan.StopProviderError
+	StopContextFull     = plan.StopContextFull
+	StopBadItem         = plan.StopBadItem
+	StopNothingToSend   = plan.StopNothingToSend
 )
 
-// Values of package plan that a run reports, or takes as settings.
+// Types of package plan that a run reports or takes as settings.
 type (
-	Spent      = plan.Spent
-	Cache      = plan.Cache
+	// Usage is [plan.Usage].
+	Usage = plan.Usage
+	// Cache is [plan.Cache].
+	Cache = plan.Cache
+	// CacheBreak is [plan.CacheBreak].
 	CacheBreak = plan.CacheBreak
-	Estimator  = plan.Estimator
+	// Estimator is [plan.Estimator].
+	Estimator = plan.Estimator
 )
 
-// ErrNothingToSend is what a run ends with when there is nothing that the model
-// has not answered yet. No request was made.
+// ErrNothingToSend is the error of a run that has nothing for the model to answer. It
+// makes no request.
 var ErrNothingToSend = errors.New("nothing to send: the history holds no message that waits for an answer")
 
-// ErrContextFull is what the error of a run that stopped with [ContextFull] is,
-// where no refusal of the endpoint says it.
+// ErrContextFull is the error of a run that stopped with [StopContextFull], unless the
+// endpoint's refusal is the error.
 var ErrContextFull = errors.New("the model's context is full")
 
-// contextFullError says why in its own words.
+// contextFullError is an ErrContextFull with its own text.
 type contextFullError string
 
 func (e contextFullError) Error() string { return string(e) }
 
 func (e contextFullError) Is(target error) bool { return target == ErrContextFull }
 
-// ErrStopped is what [Run.Say] returns when the run has stopped.
+// ErrStopped is the error of [Run.Say] after the run has stopped.
 var ErrStopped = errors.New("the run has stopped")
 
-// InputError reports an input item that no request can carry. Nothing was
-// recorded and no request was made.
+// InputError reports an input item that no request can carry. The run records nothing
+// and makes no request.
 type InputError struct {
-	// Index is the item's place among the input.
+	// Index is the item's index in the input.
 	Index   int
 	Item    item.Item
 	Problem string
@@ -216,12 +222,12 @@ func (e *InputError) Error() string {
 	return fmt.Sprintf("input item %d (%v): %s", e.Index+1, e.Item, e.Problem)
 }
 
-// checkRequest returns an error for what an agent's request cannot say, because
-// the loop says it, or would send it again with each turn.
-func checkRequest(req *item.Request) error {
+// checkRequest returns an error for values of an agent's request that the loop sets
+// itself or that would be sent again with each turn.
+func checkRequest(req *api.Request) error {
 	switch {
 	case req.Input != nil && req.Input.Len() > 0:
-		return errors.New("agent: Request.Input is set, and is not sent: give what is to be said to Run, and append a history to the session")
+		return errors.New("agent: Request.Input is set, but is never sent: pass input to Run, or append a history to the session")
 	}
 	if err := checkKept(req); err != nil {
 		return err
@@ -230,11 +236,11 @@ func checkRequest(req *item.Request) error {
 		switch t := t.(type) {
 		case *item.FunctionTool:
 			if t != nil {
-				return fmt.Errorf("agent: Request.Tools[%d] is the function %q, which nothing here runs: make a tool of it (tool.New, tool.Raw) and put it into Tools", i, t.Name)
+				return fmt.Errorf("agent: Request.Tools[%d] is the function %q, which nothing runs: make a tool of it (tool.New, tool.Raw) and put it into Tools", i, t.Name)
 			}
 		case *item.CustomTool:
 			if t != nil {
-				return fmt.Errorf("agent: Request.Tools[%d] is the custom tool %q, which nothing here runs: put it into Tools", i, t.Name)
+				return fmt.Errorf("agent: Request.Tools[%d] is the custom tool %q, which nothing runs: put it into Tools", i, t.Name)
 			}
 		}
 		if t == nil || reflect.ValueOf(t).Kind() == reflect.Pointer && reflect.ValueOf(t).IsNil() {
@@ -244,8 +250,8 @@ func checkRequest(req *item.Request) error {
 	return nil
 }
 
-// checkInput returns an error for the first value that is not an item, or is a
-// message in a role that the API does not know.
+// checkInput returns an error for the first value that is not an item, or that is a
+// message with an unknown role.
 func checkInput(input []item.Item) error {
 	for i, it := range input {
 		switch {
@@ -263,36 +269,36 @@ func checkInput(input []item.Item) error {
 	return nil
 }
 
-// Result is what a run came to.
+// Result is the result of a run.
 type Result struct {
 	Why StopReason
-	// Detail says more about it, for people.
+	// Detail explains Why, for people.
 	Detail string
-	// Guard is the name of the [Hooks] that objected, if Why is Vetoed.
+	// Guard is the name of the [Hooks] that objected, if Why is [StopVetoed].
 	Guard string
 	// Text is the last reply's text, "" if a hook objected to it.
 	Text string
-	// Items are the items that the run added: what the model said and the
-	// outputs of its calls, in the order in which they were recorded. A reply that
-	// a hook objected to is not among them.
+	// Items are the items that the run added: the model's items and the outputs of
+	// its calls, in the order in which they were recorded. A reply that a hook
+	// objected to is not included.
 	Items []item.Item
-	// Partial are those among them that came in replies that broke off. Their
-	// calls were not run.
+	// Partial are the Items of replies that broke off. Their calls were not run.
 	Partial []item.Item
-	// Wanted are the calls that wait for an answer. See [Decide].
-	Wanted []Pending
-	// Cache compares each request but the session's first with the one before.
+	// Pending are the calls that wait for an approval. See [Decide].
+	Pending []PendingApproval
+	// Cache compares each request with the previous one, except the session's first.
 	Cache []Cache
 	Totals
 
-	turn  int       // where among Items the turn under way begins
-	broke bool      // it broke off
+	turn  int       // index in Items where the current turn begins
+	first int64     // entry of the model's first item in the turn
+	broke bool      // the turn broke off
 	said  item.Item // the last message
-	whole bool      // it is of this turn, and did not break off
+	whole bool      // said is of this turn, which did not break off
 }
 
-// Totals count what a run did. Tokens are as the endpoint reported them, but for
-// counts that cannot be true: the total is at least what went in and came out.
+// Totals count the work of a run. Token counts are the endpoint's, with impossible
+// counts corrected: the total is at least input plus output.
 type Totals struct {
 	Turns           int   `json:"turns"`
 	Calls           int   `json:"calls"`
@@ -303,16 +309,16 @@ type Totals struct {
 	OutputTokens    int64 `json:"output_tokens"`
 	ReasoningTokens int64 `json:"reasoning_tokens"`
 	TotalTokens     int64 `json:"total_tokens"`
-	// Compactions counts the attempts. Their tokens count too.
+	// Compactions counts the attempts to compact. Their tokens are included above.
 	Compactions int `json:"compactions,omitempty"`
-	// Cost is in the unit of Agent.Prices; 0 if they are not known.
+	// Cost is in the unit of Agent.Prices; 0 if the prices are unknown.
 	Cost float64 `json:"cost,omitempty"`
-	// Nested is what nested runs used besides.
-	Nested Spent `json:"nested,omitzero"`
+	// Nested is the additional usage of subagents.
+	Nested Usage `json:"nested,omitzero"`
 }
 
-// count adds the tokens of an answer.
-func (t *Totals) count(u *item.Usage) {
+// count adds the tokens of a reply.
+func (t *Totals) count(u *api.Usage) {
 	t.InputTokens = plan.Plus(t.InputTokens, u.InputTokens)
 	t.CachedTokens = plan.Plus(t.CachedTokens, u.Cached())
 	t.OutputTokens = plan.Plus(t.OutputTokens, u.OutputTokens)
@@ -320,84 +326,35 @@ func (t *Totals) count(u *item.Usage) {
 	t.TotalTokens = plan.Plus(t.TotalTokens, u.TotalTokens)
 }
 
-// All is what the run used, nested runs included.
-func (t *Totals) All() Spent {
-	all := Spent{Turns: t.Turns, Tokens: t.TotalTokens, Cost: t.Cost}
+// All returns the usage of the run and its subagents.
+func (t *Totals) All() Usage {
+	all := Usage{Turns: t.Turns, Tokens: t.TotalTokens, Cost: t.Cost}
 	all.Add(t.Nested)
 	return all
 }
 
-// Run gives the input to the model and returns when the run has stopped. A run
-// that ends because of an error returns it beside the result: a store that
-// failed, [ErrNothingToSend], what the Model reported, or the context's error.
-// Limits are not errors; see [Result.Why].
+// Run gives the input to the model and returns when the run has stopped. If the run
+// ends because of an error, Run returns the error with the result: a failure of the
+// store, [ErrNothingToSend], an error of the Model, or the context's error. Reaching
+// a limit is not an error; see [Result.Why].
 //
-// The run takes the session's lock where the store has one (a
-// [session.Locker]), unless the caller holds it by [session.Session.Lock], and
-// gives it back at the end. If somebody else writes to the session, the error
-// wraps [session.ErrBusy] and names them, and nothing is sent, written or told to
-// tools. To wait instead, take the lock with [session.Session.WaitLock] first.
+// The run locks the session if the store supports it (see [session.Locker]) and the
+// caller does not hold the lock by [session.Session.Lock], and unlocks it at the end.
+// If another process writes to the session, the error wraps [session.ErrBusy] and
+// names the process, and the run does nothing. To wait instead, call
+// [session.Session.WaitLock] first.
 func (a *Agent) Run(ctx context.Context, s *session.Session, input ...item.Item) (*Result, error) {
 	run := a.Start(s, input...)
 	run.quiet = true
-	return run.drain(ctx, func(Event) {})
-}
-
-// drain ranges over the run's events and sums them up.
-func (r *Run) drain(ctx context.Context, visit func(Event)) (*Result, error) {
-	res := new(Result)
 	var failure error
-	for ev, err := range r.Events(ctx) {
-		if err != nil {
-			failure = err
-			break
-		}
-		res.add(ev)
-		visit(ev)
+	for _, err := range run.Events(ctx) {
+		failure = err
 	}
-	if m, err := item.As[item.Message](res.said); err == nil {
-		res.Text = m.Content.Display()
-	}
-	return res, failure
+	return run.Result(), failure
 }
 
-func (r *Result) add(ev Event) {
-	switch ev := ev.(type) {
-	case TurnStarted:
-		r.turn, r.whole = len(r.Items), false
-	case TurnEnded:
-		if r.broke = ev.Partial; ev.Partial {
-			r.Partial = append(r.Partial, r.Items[r.turn:]...)
-		}
-		if ev.Cache != nil {
-			r.Cache = append(r.Cache, *ev.Cache)
-		}
-	case ItemDone:
-		r.Items = append(r.Items, ev.Item)
-		if ev.Item.Type() == item.TypeMessage && (!ev.Partial || !r.whole) { // what a reply left out is not its answer
-			r.said, r.whole = ev.Item, !ev.Partial
-		}
-	case CallDone:
-		r.Items = append(r.Items, ev.Item)
-	case ItemsWithdrawn:
-		if !ev.Input {
-			r.withdraw()
-		}
-	case Stopped:
-		r.Guard = ev.Guard
-		r.Why, r.Detail, r.Totals, r.Wanted = ev.Why, ev.Detail, ev.Totals, ev.Wanted
-	}
-}
-
-// withdraw leaves out the last reply.
-func (r *Result) withdraw() {
-	if n := len(r.Items) - r.turn; n > 0 && len(r.Partial) >= n && r.broke {
-		r.Partial = r.Partial[:len(r.Partial)-n]
-	}
-	r.Items, r.said = r.Items[:r.turn], item.Item{}
-}
-
-// Stream is [Agent.Start] and [Run.Events] in one.
+// Stream combines [Agent.Start] and [Run.Events]. A program that needs the [Result]
+// calls these instead.
 func (a *Agent) Stream(ctx context.Context, s *session.Session, input ...item.Item) iter.Seq2[Event, error] {
 	return a.Start(s, input...).Events(ctx)
 }

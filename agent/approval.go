@@ -9,19 +9,353 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/tool/output"
 )
 
-// Pending is a call that waits for an answer: a plain value, to be stored, shown
-// and answered by anybody, at any time. See [Decide].
-type Pending struct {
-	// Session is the id of the session that the call is in, which may be that of
-	// a nested run. Number counts the calls of that session from 1.
+// This file gets a verdict on each call: from the rules of a policy, from an approver
+// during the run, or later from anyone who has the log. Package plan applies the
+// rules.
+
+// Policy decides which calls may run. Patterns are tool names, or globs in the syntax
+// of path.Match, such as "*". Patterns, Rules, the rules that the session remembers
+// and the tool's declaration (see tool.Annotations.Approval) form one set: deny takes
+// precedence over ask, and ask over allow, regardless of which rule is more specific.
+// If no rule matches, tools that only read run, and all others ask. The zero Policy
+// thus runs reading tools and refuses the rest. Denials also apply to subagents.
+type Policy struct {
+	Allow, Ask, Deny []string
+	// Rules can also match the arguments of calls.
+	Rules []session.Rule
+	// Approver decides the calls that ask. If it is nil, they are refused, unless
+	// Pause is set.
+	Approver Approver
+	// Pause lets the calls that ask wait if there is no Approver: the other calls
+	// run, and then the run stops with [StopApprovalPending]. See [Decide]. In a subagent
+	// whose session is not kept (see [session.Session.KeepsNested]) they are refused,
+	// because nobody could answer them later.
+	Pause bool
+	// Hint returns a text that is added to the reason of a refusal without an
+	// approver: how the user can allow calls of the tool. Nil adds nothing.
+	Hint func(tool string) string
+}
+
+// ApprovalRequest is a call that needs an approval.
+type ApprovalRequest struct {
+	Call        tool.Call
+	Annotations tool.Annotations
+	// Reason says why it is asked about.
+	Reason string
+	// Rules are the rules that an answer could add to the session, the narrowest
+	// first: the tool's suggestions if it is a [RuleSuggester], otherwise those of
+	// [plan.Suggest]. The last one matches all calls of the tool.
+	Rules []session.Rule
+	// Command is the command that the call would run; nil if its tool is not a
+	// [Commander]. An approver should show all of it: the arguments may contain only
+	// a part.
+	Command []string
+
+	tool tool.Tool
+}
+
+// Allows reports whether the given rules alone would allow the call. An approver that
+// remembers answers can use it, even if a rule of the file always asks.
+func (q *ApprovalRequest) Allows(rules ...session.Rule) bool {
+	if len(rules) == 0 {
+		return false
+	}
+	p := plan.Policy{Rules: rules}
+	return p.Judge(asked(q.tool, q.Call, tool.Annotations{}), nil).Verdict == session.Allow
+}
+
+// Approver decides about one call at a time, including calls of subagents. It leaves
+// Session, Number and CallID of its answer empty. An error refuses the call, and the
+// model reads it. If ctx is done, the run ends with its error. With [ErrNobody] the
+// run behaves as without an Approver.
+type Approver func(ctx context.Context, q ApprovalRequest) (Decision, error)
+
+// ErrNobody is returned by an [Approver], possibly wrapped, if nobody is available to
+// decide.
+var ErrNobody = errors.New("there is nobody to ask")
+
+// judge applies the rules to a call.
+func (p *Policy) judge(t tool.Tool, call tool.Call, annotations tool.Annotations, remembered []session.Rule) plan.Ruling {
+	rules := plan.Policy{Allow: p.Allow, Ask: p.Ask, Deny: p.Deny, Rules: p.Rules}
+	return rules.Judge(asked(t, call, annotations), remembered)
+}
+
+// asked describes a call to the rules.
+func asked(t tool.Tool, call tool.Call, annotations tool.Annotations) plan.Question {
+	q := plan.Question{Tool: call.Name, Arguments: call.Arguments, Custom: call.Custom, Declared: session.Verdict(annotations.Approval), ReadOnly: annotations.ReadOnly}
+	if judge, ok := t.(ApprovalAdvisor); ok {
+		q.Opinion = func(rules []session.Rule) (verdict session.Verdict, reason string) {
+			return judge.Approval(call, rules)
+		}
+	}
+	return q
+}
+
+// RuleSuggester is implemented by a tool that suggests rules for an answer about one
+// of its calls. Nil means only the rule about all its calls.
+type RuleSuggester interface {
+	tool.Tool
+	Suggest(call tool.Call) []session.Rule
+}
+
+// suggest returns the tool's suggestions, or the defaults.
+func suggest(t tool.Tool, call tool.Call) []session.Rule {
+	s, ok := t.(RuleSuggester)
+	if !ok {
+		return plan.Suggest(asked(t, call, tool.Annotations{}))
+	}
+	return append(slices.Clip(s.Suggest(call)), session.Rule{Verdict: session.Allow, Tool: call.Name})
+}
+
+// Commander is implemented by a tool that runs a command that the arguments of its
+// calls do not fully show, such as a tool that adds a fixed prefix.
+type Commander interface {
+	tool.Tool
+	// Command returns the program and its arguments as the call would run them, or
+	// nil if the call cannot be parsed.
+	Command(call tool.Call) []string
+}
+
+func commandOf(t tool.Tool, call tool.Call) []string {
+	if c, ok := t.(Commander); ok {
+		return c.Command(call)
+	}
+	return nil
+}
+
+// ApprovalAdvisor is implemented by a tool that interprets rules about its arguments,
+// such as a tool that runs commands: a rule for the prefix `ls` does not cover a call
+// that runs `env rm`. Approval gets the rules with a Prefix that name the tool, and
+// returns the verdict of these rules and of the tool itself: session.Deny, Ask or
+// Allow, or "" for no opinion. The verdict counts like one more rule. If it decides,
+// the reason is shown to the person who is asked, and to the model.
+type ApprovalAdvisor interface {
+	tool.Tool
+	Approval(call tool.Call, rules []session.Rule) (verdict session.Verdict, reason string)
+}
+
+// decide returns the verdict to record about a call. Later reports whether the call
+// waits, so that nothing is recorded yet; unasked reports whether it is refused
+// because no approver is available.
+func (p *Policy) decide(ctx context.Context, t tool.Tool, call tool.Call, annotations tool.Annotations, j plan.Ruling) (a session.Approval, later, unasked bool) {
+	a = session.Approval{Rule: j.Rule, From: j.From}
+	switch j.Verdict {
+	case session.Deny:
+		a.Reason = j.Denied(call.Name)
+		return a, false, false
+	case session.Allow:
+		a.Allowed = true
+		return a, false, false
+	}
+	d, err := Decision{}, ErrNobody
+	if p.Approver != nil {
+		d, err = p.Approver(ctx, ApprovalRequest{Call: call, Annotations: annotations, Reason: j.WhyAsk(call.Name), Rules: suggest(t, call), Command: commandOf(t, call), tool: t})
+	}
+	switch { // the lack of an approver comes before the content of an answer
+	case errors.Is(err, ErrNobody) && p.Pause:
+		return a, true, false
+	case errors.Is(err, ErrNobody):
+		return p.unasked("The call was refused: %s needs an approval and there is nobody to give it. Nothing was done.", call.Name, j), false, true
+	case err == nil && d.Remember != nil:
+		err = plan.CheckRules(*d.Remember)
+	}
+	if err != nil {
+		a.Reason = fmt.Sprintf("The call was refused: no approval could be got: %v. Nothing was done.", err)
+		return a, false, false
+	}
+	if d.By == "" && d.From == "" {
+		d.From = "the approver"
+	}
+	return d.approval(), d.Later && !d.Allow, false
+}
+
+// unasked returns a refusal without an approver, with the hint.
+func (p *Policy) unasked(reason, name string, j plan.Ruling) session.Approval {
+	reason = fmt.Sprintf(reason, name)
+	if p.Hint != nil {
+		reason += " " + p.Hint(name)
+	}
+	return session.Approval{Reason: reason, Rule: j.Rule, From: j.From}
+}
+
+const refusedByPerson = "The call was refused by the person in charge. Nothing was done."
+
+func (p *Policy) check() error {
+	for _, patterns := range [][]string{p.Allow, p.Ask, p.Deny} {
+		if err := plan.CheckPatterns(patterns...); err != nil {
+			return fmt.Errorf("agent: policy: %w", err)
+		}
+	}
+	if err := plan.CheckRules(p.Rules...); err != nil {
+		return fmt.Errorf("agent: policy: %w", err)
+	}
+	return nil
+}
+
+// judge applies the rules of the agent's policy and of the session to a call, and the
+// denials of all parent runs.
+func (r *Run) judge(call tool.Call, annotations tool.Annotations) plan.Ruling {
+	t, _ := r.tools.Lookup(call.Name)
+	for o := r.around; o != nil; o = o.run.around {
+		there := annotations
+		if outer, ok := o.tools.Lookup(call.Name); ok {
+			there.Approval = tool.AnnotationsOf(outer).Approval
+		}
+		if j := o.run.agent.Policy.judge(t, call, there, o.rules); j.Verdict == session.Deny {
+			return j
+		}
+	}
+	return r.agent.Policy.judge(t, call, annotations, r.state.Rules())
+}
+
+// approve gets a verdict on each call, one after another, and records it. A call of
+// an unknown tool is allowed, because its output then names the known tools.
+func (r *Run) approve(ctx context.Context, calls []plan.CallRef) error {
+	for _, ref := range calls {
+		c, ok := r.state.Call(ref)
+		if !ok {
+			continue
+		}
+		verdict := session.Approval{Allowed: true, Rule: "allow calls of unknown tools, which run nothing", From: plan.ByDefault}
+		judged, later, unasked := plan.Ruling{}, false, false
+		call, err := r.callOf(&c)
+		annotations, known := r.annotations(call.Name)
+		switch {
+		case err != nil:
+			verdict = session.Approval{Reason: "The call cannot be read: " + err.Error(), Rule: "deny calls that cannot be read", From: plan.ByDefault}
+		case c.Paused != "" && !r.goesOn(&c, annotations): // even if the tool is unknown, because the call was started once
+			verdict = session.Approval{Reason: sessionElsewhere, Rule: denyElsewhere, From: plan.ByDefault}
+		case known || plan.Hosted(c.Item):
+			judged = r.judge(call, annotations)
+			if judged.Verdict == session.Ask { // a person is asked about what is in the log
+				if err := r.barrier(); err != nil {
+					return err
+				}
+			}
+			verdict, later, unasked = r.decide(ctx, call, annotations, judged)
+		}
+		if ctx.Err() != nil {
+			return nil // the run is over, regardless of the answer
+		}
+		if later {
+			err = r.wait(c, call, judged.WhyAsk(call.Name))
+		} else {
+			err = r.verdict(ctx, c, verdict, unasked)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// decide asks the approver if necessary, one call at a time across all subagents.
+func (r *Run) decide(ctx context.Context, call tool.Call, annotations tool.Annotations, judged plan.Ruling) (a session.Approval, later, unasked bool) {
+	root := r.root()
+	if judged.Verdict == session.Ask {
+		root.asking.Lock()
+		defer root.asking.Unlock()
+	}
+	t, _ := r.tools.Lookup(call.Name)
+	a, later, unasked = r.agent.Policy.decide(ctx, t, call, annotations, judged)
+	if later && root != r && !root.session.KeepsNested() {
+		return r.agent.Policy.unasked(cannotWait, call.Name, judged), false, true
+	}
+	return a, later, unasked
+}
+
+// cannotWait is the text that the model of a subagent reads about a call that cannot
+// wait, because the subagent's session is not kept.
+const cannotWait = "The call was refused: %s needs an approval, and calls of nested runs cannot wait for one here. Nothing was done."
+
+// root returns the outermost run.
+func (r *Run) root() *Run {
+	for r.around != nil {
+		r = r.around.run
+	}
+	return r
+}
+
+// verdict records the verdict on a call.
+func (r *Run) verdict(ctx context.Context, c session.OpenCall, a session.Approval, unasked bool) error {
+	a.CallID = c.CallID
+	a.Reason, _ = output.Sanitize(a.Reason)
+	if unasked {
+		r.progress(Progress{Kind: ProgressUnapproved, CallID: c.CallID, Tool: plan.ToolName(c.Item)})
+	}
+	if err := r.record(a); err != nil {
+		return err
+	}
+	if a.Allowed {
+		return nil
+	}
+	r.totals.RefusedCalls++
+	if objection := r.showRefusal(ctx, c, a.Reason); objection != nil {
+		return r.stopFor(objection)
+	}
+	return nil
+}
+
+// showRefusal calls the hooks for a refused call.
+func (r *Run) showRefusal(ctx context.Context, c session.OpenCall, reason string) error {
+	if len(r.agent.Hooks) == 0 {
+		return nil
+	}
+	now := time.Now()
+	seen := ToolCall{Session: r.session.ID(), Depth: r.depth, Turn: r.state.Turn(), Started: now, Ended: now, Failure: tool.NotRun, Error: reason}
+	seen.Call, _ = CallOf(c.Item)
+	seen.Call.ID, seen.Call.Name = c.CallID, plan.ToolName(c.Item) // also of a call that cannot be read
+	seen.Annotations, _ = r.annotations(seen.Call.Name)
+	return after(ctx, "CallRefused", r.agent.Hooks, callRefused, &seen)
+}
+
+// wait records that a call waits for an answer.
+func (r *Run) wait(c session.OpenCall, call tool.Call, why string) error {
+	t, _ := r.tools.Lookup(call.Name)
+	asked := session.ApprovalAsked{
+		CallID: c.CallID, Number: c.Number, Tool: call.Name, Arguments: call.Arguments, Custom: call.Custom, Reason: why, Rules: suggest(t, call),
+	}
+	if c.Asked && asksTheSame(pendingOf(r.session, c), asked) && !r.single {
+		// The log already holds this question. A run that only checks for an answer
+		// must not make the log longer each time. A single step must: the next one
+		// reads in the log that the call waits in this run too.
+		r.state.Wait(c.CallID, c.Number)
+	} else if err := r.record(asked); err != nil {
+		return err
+	}
+	c.Question = &asked
+	p := pendingOf(r.session, c)
+	p.Command = commandOf(t, call)
+	r.result.Pending = append(r.result.Pending, p)
+	r.progress(Progress{Kind: ProgressWaiting, CallID: p.CallID, Tool: p.Tool, Pending: &p})
+	return nil
+}
+
+// asksTheSame reports whether two questions about a call are equal. A transcript does
+// not store the reason and the rules.
+func asksTheSame(before PendingApproval, now session.ApprovalAsked) bool {
+	if before.Tool != now.Tool || before.Arguments != now.Arguments || before.Custom != now.Custom {
+		return false
+	}
+	return before.Reason == "" && before.Rules == nil || before.Reason == now.Reason && reflect.DeepEqual(before.Rules, now.Rules)
+}
+
+// PendingApproval is a call that waits for an approval. It is a plain value that can be
+// stored, shown and answered by anyone, at any time. See [Decide].
+type PendingApproval struct {
+	// Session is the id of the call's session, which may be a subagent's. Number
+	// counts the calls of that session from 1.
 	Session string `json:"session"`
 	Number  int    `json:"number"`
 	CallID  string `json:"call_id"`
@@ -32,53 +366,60 @@ type Pending struct {
 	Custom    bool   `json:"custom,omitempty"`
 	// Reason says why it is asked about.
 	Reason string `json:"reason"`
-	// Rules are what an answer could leave behind. See [plan.Suggest].
+	// Rules are the rules that an answer could add to the session. See
+	// [plan.Suggest].
 	Rules []session.Rule `json:"rules,omitempty"`
-	// Command is what would run, if the tool is a [Commander]. Only the run that
-	// asks knows it: the log does not hold it, so that no log can claim another.
+	// Command is the command that would run, if the tool is a [Commander]. It comes
+	// from the run, not from the log, so a log cannot forge it.
 	Command []string `json:"command,omitempty"`
 }
 
-// Decision is the answer about one pending call.
+// Decision is an answer about one call: the result of an [Approver], or an argument
+// of [Decide] for a pending call.
 type Decision struct {
-	// Session, Number and CallID are those of the [Pending] call. Session may be ""
-	// for the session that the decision is given to. Number may be 0 for whichever
-	// call of that id waits; with it, an answer that arrives twice or late cannot
-	// meet another call of the same id.
+	// Session, Number and CallID identify the call, as in its [PendingApproval].
+	// Session "" means the session that is passed to Decide. Number 0 means any waiting
+	// call with the id; a Number makes sure that an answer that arrives twice or late
+	// does not apply to another call with the same id.
 	Session string `json:"session,omitempty"`
 	Number  int    `json:"number,omitempty"`
 	CallID  string `json:"call_id"`
 	Allow   bool   `json:"allow"`
 	// Reason tells the model why not.
 	Reason string `json:"reason,omitempty"`
-	// Arguments is what the tool gets in place of what the model sent, "" for
-	// that. The call stays in the history as it was made; its output says that
-	// the arguments were changed.
+	// Arguments replaces the arguments that the model sent; "" keeps them. The call
+	// stays in the history unchanged; its output says that the arguments were
+	// changed.
 	Arguments string `json:"arguments,omitempty"`
-	// Remember is a rule for later calls of the session; nil for none, which
-	// decides this call alone. Deny wins over ask, and ask over allow, so a rule
-	// that allows does not silence one that asks.
+	// Remember is a rule for later calls of the session, such as one of
+	// [plan.Suggest]. Nil decides this call only. Deny takes precedence over ask, and
+	// ask over allow, so a rule that allows does not override one that asks.
 	Remember *session.Rule `json:"remember,omitempty"`
-	// By names who decides, and From says how: "" is by [Decide].
+	// By names the person who decides, and From the means, such as "terminal"; ""
+	// means [Decide]. Both are recorded.
 	By   string `json:"by,omitempty"`
 	From string `json:"from,omitempty"`
+	// Later lets the call wait, like Policy.Pause. Only an Approver may set it. It
+	// has no JSON form.
+	Later bool `json:"-"`
 }
 
-// The ways in which a decision can be wrong.
+// Reasons of a [DecisionError].
 var (
-	// ErrNotWanted: no call waits for it, and none did.
-	ErrNotWanted = errors.New("no such call waits for an approval")
-	// ErrDecided: another decision was made, or the call has its output.
-	ErrDecided = errors.New("the call is decided already")
-	// ErrMeaningless: the decision says nothing that could be done.
-	ErrMeaningless = errors.New("the decision makes no sense")
+	// ErrNoSuchApproval means that no such call waits or waited for an approval.
+	ErrNoSuchApproval = errors.New("no such call waits for an approval")
+	// ErrDecided means that another decision was made, or that the call has its
+	// output.
+	ErrDecided = errors.New("the call is already decided")
+	// ErrMeaningless means that the decision contradicts itself or the call.
+	ErrMeaningless = errors.New("the decision is not valid")
 )
 
-// DecisionError reports a decision that was not taken. Nothing was recorded of
-// the decisions given with it for the same session.
+// DecisionError reports an invalid decision. Nothing was recorded for the decisions
+// about the same session.
 type DecisionError struct {
 	Decision Decision
-	// Err is or wraps [ErrNotWanted], [ErrDecided] or [ErrMeaningless].
+	// Err is or wraps [ErrNoSuchApproval], [ErrDecided] or [ErrMeaningless].
 	Err error
 }
 
@@ -87,21 +428,21 @@ func (e *DecisionError) Error() string {
 }
 func (e *DecisionError) Unwrap() error { return e.Err }
 
-// Wanted returns the calls of a session that wait for an answer, those of
-// nested runs included, as its log has them.
-func Wanted(ctx context.Context, s *session.Session) ([]Pending, error) {
+// PendingApprovals returns the pending approvals in a session's log, including those of
+// subagents.
+func PendingApprovals(ctx context.Context, s *session.Session) ([]PendingApproval, error) {
 	state := fold(s)
-	var list []Pending
+	var list []PendingApproval
 	for _, c := range state.View().Open() {
 		if c.Paused != "" {
 			if c.Paused != s.NestedID(c) {
-				continue // it is answered in the session that s is a fork of
+				continue // it belongs to the session that s is a fork of
 			}
 			inner, err := s.Nested(ctx, c.Paused)
 			if err != nil {
 				return nil, err
 			}
-			more, err := Wanted(ctx, inner)
+			more, err := PendingApprovals(ctx, inner)
 			if err != nil {
 				return nil, err
 			}
@@ -123,20 +464,20 @@ func fold(s *session.Session) *plan.State {
 	return state
 }
 
-// pendingOf is a call that was asked about, as the last entry about it says.
-func pendingOf(s *session.Session, c session.OpenCall) Pending {
-	p := Pending{Session: s.ID(), Number: c.Number, CallID: c.CallID}
+// pendingOf returns a pending approval from the last question about a call.
+func pendingOf(s *session.Session, c session.OpenCall) PendingApproval {
+	p := PendingApproval{Session: s.ID(), Number: c.Number, CallID: c.CallID}
 	if a := c.Question; a != nil {
 		p.Tool, p.Arguments, p.Custom, p.Reason, p.Rules = a.Tool, a.Arguments, a.Custom, a.Reason, a.Rules
 	}
 	return p
 }
 
-// Decide answers calls that wait. The decisions for one session are recorded all
-// or none; the next run goes on with them. A decision that is recorded already
-// is not an error and is not recorded again, others that do not fit give a
-// [*DecisionError]. It takes the session's lock as a run does; while a run is
-// under way the error wraps [session.ErrBusy].
+// Decide answers pending approvals. The decisions for one session are recorded all or
+// none; the next run continues with them. A decision that is already recorded is not
+// an error and is not recorded again. An invalid decision gives a [*DecisionError].
+// Decide locks the session like a run; during a run the error wraps
+// [session.ErrBusy].
 func Decide(ctx context.Context, s *session.Session, decisions ...Decision) (err error) {
 	release, err := s.Hold(ctx)
 	if err != nil {
@@ -158,7 +499,7 @@ func Decide(ctx context.Context, s *session.Session, decisions ...Decision) (err
 		target := s
 		if id != s.ID() {
 			if !strings.HasPrefix(id, s.ID()+"/") {
-				return &DecisionError{bySession[id][0], fmt.Errorf("%w: session %q does not belong to %q", ErrNotWanted, id, s.ID())}
+				return &DecisionError{bySession[id][0], fmt.Errorf("%w: session %q does not belong to %q", ErrNoSuchApproval, id, s.ID())}
 			}
 			var err error
 			if target, err = nestedIn(ctx, s, id); err != nil {
@@ -172,10 +513,9 @@ func Decide(ctx context.Context, s *session.Session, decisions ...Decision) (err
 	return nil
 }
 
-// nestedIn opens a session that is nested in s at any depth, each in the one around
-// it.
+// nestedIn opens a session that is nested in s at any depth, through each parent.
 func nestedIn(ctx context.Context, s *session.Session, id string) (*session.Session, error) {
-	if around, ok := session.NestedIn(id); ok && strings.HasPrefix(around, s.ID()+"/") {
+	if around, ok := session.ParentOf(id); ok && strings.HasPrefix(around, s.ID()+"/") {
 		var err error
 		if s, err = nestedIn(ctx, s, around); err != nil {
 			return nil, err
@@ -188,7 +528,7 @@ func decideIn(ctx context.Context, s *session.Session, decisions []Decision) err
 	state := fold(s)
 	var bodies []session.Body
 	for _, d := range decisions {
-		approval, known, err := d.entry(s, state.View())
+		approval, known, err := d.find(s, state.View())
 		if err != nil {
 			return &DecisionError{d, err}
 		}
@@ -204,17 +544,17 @@ func decideIn(ctx context.Context, s *session.Session, decisions []Decision) err
 	return err
 }
 
-// approval is the entry that a decision comes to. known says that it is in the
-// log.
-func (d Decision) entry(log *session.Session, v *session.View) (a session.Approval, known bool, err error) {
+// find returns the entry for a decision. Known reports whether the log already has
+// it.
+func (d Decision) find(log *session.Session, v *session.View) (a session.Approval, known bool, err error) {
 	for _, c := range v.Open() {
 		if c.CallID != d.CallID || d.Number != 0 && d.Number != c.Number {
 			continue
 		}
 		if !c.Asked {
-			return a, false, ErrNotWanted
+			return a, false, ErrNoSuchApproval
 		}
-		a = d.approval(c.Number)
+		a = d.entry(c.Number)
 		switch {
 		case c.Verdict != nil && same(*c.Verdict, a):
 			return a, true, nil
@@ -226,7 +566,7 @@ func (d Decision) entry(log *session.Session, v *session.View) (a session.Approv
 	return a, true, d.late(log)
 }
 
-// late looks for a decision about a call that is not open any more.
+// late checks a decision about a call that is no longer open.
 func (d Decision) late(s *session.Session) error {
 	log := s.Log()
 	for i := len(log) - 1; i >= 0; i-- {
@@ -235,11 +575,11 @@ func (d Decision) late(s *session.Session) error {
 			if b.CallID != d.CallID || d.Number != 0 && b.Number != d.Number {
 				continue
 			}
-			if same(b, d.approval(b.Number)) {
+			if same(b, d.entry(b.Number)) {
 				return nil
 			}
 			return ErrDecided
-		case session.Answered:
+		case session.CallOutput:
 			if d.Number == 0 && b.CallID == d.CallID {
 				return ErrDecided
 			}
@@ -248,19 +588,18 @@ func (d Decision) late(s *session.Session) error {
 	if d.names(log) {
 		return ErrDecided
 	}
-	return ErrNotWanted
+	return ErrNoSuchApproval
 }
 
-// names reports whether there is the call that the decision gives the number
-// of.
+// names reports whether the call with the decision's number has its call id.
 func (d Decision) names(log []session.Entry) bool {
 	n := 0
 	for _, e := range log {
 		var it item.Item
 		switch b := e.Body.(type) {
-		case session.Given:
+		case session.InputItem:
 			it = b.Item
-		case session.Received:
+		case session.OutputItem:
 			it = b.Item
 		}
 		if !it.IsCall() {
@@ -273,34 +612,45 @@ func (d Decision) names(log []session.Entry) bool {
 	return false
 }
 
-// same reports whether two verdicts say the same, however they came.
+// same reports whether two verdicts are equal, apart from From.
 func same(a, b session.Approval) bool {
 	a.From, b.From = "", ""
 	return reflect.DeepEqual(a, b)
 }
 
-func (d Decision) approval(number int) session.Approval {
-	a := session.Approval{CallID: d.CallID, Number: number, Allowed: d.Allow, By: d.By, From: cmp.Or(d.From, "agent.Decide"), Edited: d.Arguments, Remember: d.Remember}
-	if a.By == "" {
-		a.By = someone
+// entry returns the approval entry for a call that waited.
+func (d Decision) entry(number int) session.Approval {
+	a := d.approval()
+	a.CallID, a.Number, a.By, a.From = d.CallID, number, cmp.Or(d.By, someone), cmp.Or(d.From, "agent.Decide")
+	return a
+}
+
+// approval returns the approval for a decision, without the call. Arguments of a
+// refusal are not kept.
+func (d Decision) approval() session.Approval {
+	a := session.Approval{Allowed: d.Allow, By: d.By, From: d.From, Remember: d.Remember}
+	if d.Allow {
+		a.Edited = d.Arguments
+		return a
 	}
-	if !d.Allow {
-		a.Reason, _ = tool.Sanitize(d.Reason)
-		if strings.TrimSpace(a.Reason) == "" {
-			a.Reason = refusedByPerson
-		}
+	a.Reason, _ = output.Sanitize(d.Reason)
+	if strings.TrimSpace(a.Reason) == "" {
+		a.Reason = refusedByPerson
 	}
 	return a
 }
 
-// someone stands for a person who decides without a name.
+// someone names a person who decides without giving a name.
 const someone = "someone"
 
-// check reports a decision that cannot be carried out.
+// check returns an error for a decision that cannot be carried out.
 func (d Decision) check(call item.Item) error {
+	if d.Later {
+		return fmt.Errorf("%w: it sets Later, but the call already waits", ErrMeaningless)
+	}
 	if d.Arguments != "" {
 		if plan.Hosted(call) {
-			return fmt.Errorf("%w: the endpoint makes this call, with the arguments that it has; allow it or not", ErrMeaningless)
+			return fmt.Errorf("%w: the endpoint makes this call, so its arguments cannot be changed", ErrMeaningless)
 		}
 		if !d.Allow {
 			return fmt.Errorf("%w: it changes the arguments of a call that it refuses", ErrMeaningless)

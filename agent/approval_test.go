@@ -22,11 +22,11 @@ import (
 // pausing is a rig whose model reads, writes twice and then is done.
 func pausing(t *testing.T) (*rig, *ledger) {
 	r := newRig(t)
-	r.server.Otherwise(func(_ int, req agenttest.Request) agenttest.Answer {
+	r.server.Otherwise(func(_ int, req agenttest.Request) agenttest.Reply {
 		if strings.Contains(string(req.Body), `"w1"`) {
-			return agenttest.Reply(item.Assistant("done"))
+			return agenttest.Completed(item.Assistant("done"))
 		}
-		return agenttest.Reply(call("w1", "write", "one"), call("r1", "read", "r"), call("w2", "write", "two"))
+		return agenttest.Completed(call("w1", "write", "one"), call("r1", "read", "r"), call("w2", "write", "two"))
 	})
 	l := new(ledger)
 	r.agent.Tools = []tool.Tool{l.tool("write"), l.tool("read", tool.ReadOnly())}
@@ -54,30 +54,35 @@ func through[T any](t *testing.T, v T) (back T) {
 // another process answers, and the next run goes on.
 func TestPauseAndDecide(t *testing.T) {
 	r, l := pausing(t)
-	events, err := drain(r.agent.Stream(t.Context(), r.session, item.User("go")))
+	run := r.agent.Start(r.session, item.User("go"))
+	events, err := drain(run.Events(t.Context()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	stopped := events[len(events)-1].(agent.Stopped)
-	if stopped.Why != agent.ApprovalWanted || len(stopped.Wanted) != 2 || len(ofType[agent.ApprovalAsked](events)) != 2 {
+	stopped := run.Result()
+	waiting := progressOf(events, agent.ProgressWaiting)
+	if stopOf(t, events).Why != string(agent.StopApprovalPending) || stopped.Why != agent.StopApprovalPending || len(stopped.Pending) != 2 || len(waiting) != 2 || len(told[session.ApprovalAsked](events)) != 2 {
 		t.Fatalf("stopped: %+v", stopped)
 	}
 	if diff := cmp.Diff(map[string]int{"r": 1}, l.ran); diff != "" {
 		t.Errorf("ran (-want +got):\n%s", diff)
 	}
 	r.reopen()
-	wanted, err := agent.Wanted(t.Context(), r.session)
+	wanted, err := agent.PendingApprovals(t.Context(), r.session)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(stopped.Wanted, through(t, wanted)); diff != "" {
+	if diff := cmp.Diff(stopped.Pending, []agent.PendingApproval{*waiting[0].Pending, *waiting[1].Pending}); diff != "" {
+		t.Errorf("at the end and told (-end +told):\n%s", diff)
+	}
+	if diff := cmp.Diff(stopped.Pending, through(t, wanted)); diff != "" {
 		t.Errorf("told and in the log (-told +log):\n%s", diff)
 	}
 	if p := wanted[0]; p.Session != "s" || p.CallID != "w1" || p.Tool != "write" || p.Arguments != `{"text":"one"}` || p.Reason == "" || len(p.Rules) != 1 {
 		t.Errorf("pending: %+v", p)
 	}
 	// Nobody answered: it stops again, without a request.
-	if res := r.run(); res.Why != agent.ApprovalWanted || len(res.Wanted) != 2 || res.Turns != 0 {
+	if res := r.run(); res.Why != agent.StopApprovalPending || len(res.Pending) != 2 || res.Turns != 0 {
 		t.Fatalf("then: %+v", res)
 	}
 	yes := through(t, agent.Decision{Number: wanted[0].Number, CallID: "w1", Allow: true, Arguments: `{"text":"eins"}`, By: "me"})
@@ -86,10 +91,10 @@ func TestPauseAndDecide(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.reopen()
-	if again, err := agent.Wanted(t.Context(), r.session); err != nil || len(again) > 0 {
+	if again, err := agent.PendingApprovals(t.Context(), r.session); err != nil || len(again) > 0 {
 		t.Errorf("still wanted: %v, %v", again, err)
 	}
-	if res := r.run(); res.Why != agent.Answered || res.Text != "done" {
+	if res := r.run(); res.Why != agent.StopEndTurn || res.Text != "done" {
 		t.Fatalf("then: %+v", res)
 	}
 	if diff := cmp.Diff(map[string]int{"r": 1, "eins": 1}, l.ran); diff != "" {
@@ -110,7 +115,7 @@ func TestPauseAndDecide(t *testing.T) {
 func TestDecideRefuses(t *testing.T) {
 	r, _ := pausing(t)
 	r.run(item.User("go"))
-	wanted, err := agent.Wanted(t.Context(), r.session)
+	wanted, err := agent.PendingApprovals(t.Context(), r.session)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,12 +127,13 @@ func TestDecideRefuses(t *testing.T) {
 		d    agent.Decision
 		want error
 	}{
-		{"unknown", agent.Decision{CallID: "w9", Allow: true}, agent.ErrNotWanted},
-		{"another call of the id", agent.Decision{CallID: "w1", Number: number + 1, Allow: true}, agent.ErrNotWanted},
+		{"unknown", agent.Decision{CallID: "w9", Allow: true}, agent.ErrNoSuchApproval},
+		{"another call of the id", agent.Decision{CallID: "w1", Number: number + 1, Allow: true}, agent.ErrNoSuchApproval},
 		{"ran already", agent.Decision{CallID: "r1", Allow: true}, agent.ErrDecided},
-		{"another session", agent.Decision{Session: "else", CallID: "w1"}, agent.ErrNotWanted},
+		{"another session", agent.Decision{Session: "else", CallID: "w1"}, agent.ErrNoSuchApproval},
 		{"refused with arguments", agent.Decision{CallID: "w1", Arguments: "{}"}, agent.ErrMeaningless},
 		{"no arguments", agent.Decision{CallID: "w1", Allow: true, Arguments: "[1]"}, agent.ErrMeaningless},
+		{"later", agent.Decision{CallID: "w1", Later: true}, agent.ErrMeaningless},
 		{"no rule", agent.Decision{CallID: "w1", Allow: true, Remember: &session.Rule{Verdict: "maybe", Tool: "write"}}, agent.ErrMeaningless},
 	} {
 		err := agent.Decide(t.Context(), r.session, agent.Decision{CallID: "w2", Allow: true}, c.d)
@@ -188,7 +194,7 @@ func TestRemember(t *testing.T) {
 		{"deny over an edit", nil, agent.Policy{Rules: []session.Rule{{Verdict: session.Deny, Tool: "write", Member: "text", Under: "etc"}}}, "etc/x", map[string]int{}, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := newRig(t, agenttest.Reply(call("a", "write", "docs/a"), call("b", "write", "docs/b"), call("c", "write", "src/c")), agenttest.Reply(item.Assistant("done")))
+			r := newRig(t, agenttest.Completed(call("a", "write", "docs/a"), call("b", "write", "docs/b"), call("c", "write", "src/c")), agenttest.Completed(item.Assistant("done")))
 			l := &ledger{ran: map[string]int{}}
 			r.agent.Tools = []tool.Tool{l.tool("write")}
 			r.agent.Policy = agent.Policy{Pause: true}
@@ -207,8 +213,8 @@ func TestRemember(t *testing.T) {
 			if diff := cmp.Diff(c.ran, l.ran); diff != "" {
 				t.Errorf("ran (-want +got):\n%s", diff)
 			}
-			if len(res.Wanted) != c.waits {
-				t.Errorf("%d calls wait, want %d: %+v", len(res.Wanted), c.waits, res)
+			if len(res.Pending) != c.waits {
+				t.Errorf("%d calls wait, want %d: %+v", len(res.Pending), c.waits, res)
 			}
 		})
 	}
@@ -216,20 +222,20 @@ func TestRemember(t *testing.T) {
 
 // A5: an approver of flesh and blood edits, remembers, and puts off.
 func TestApproverAnswersInFull(t *testing.T) {
-	r := newRig(t, agenttest.Reply(call("a", "write", "a"), call("b", "write", "b"), call("c", "other", "c")), agenttest.Reply(item.Assistant("done")))
+	r := newRig(t, agenttest.Completed(call("a", "write", "a"), call("b", "write", "b"), call("c", "other", "c")), agenttest.Completed(item.Assistant("done")))
 	l := new(ledger)
 	r.agent.Tools = []tool.Tool{l.tool("write"), l.tool("other")}
 	asked := 0
-	r.agent.Policy = agent.Policy{Approver: func(_ context.Context, q agent.ApprovalRequest) (agent.Verdict, error) {
+	r.agent.Policy = agent.Policy{Approver: func(_ context.Context, q agent.ApprovalRequest) (agent.Decision, error) {
 		c := q.Call
 		asked++
 		if c.Name == "other" {
-			return agent.Verdict{Later: true}, nil
+			return agent.Decision{Later: true}, nil
 		}
-		return agent.Verdict{Allowed: true, By: "me", Arguments: `{"text":"A"}`, Remember: &session.Rule{Verdict: session.Allow, Tool: "write"}}, nil
+		return agent.Decision{Allow: true, By: "me", Arguments: `{"text":"A"}`, Remember: &session.Rule{Verdict: session.Allow, Tool: "write"}}, nil
 	}}
 	res := r.run(item.User("go"))
-	if asked != 2 || res.Why != agent.ApprovalWanted || len(res.Wanted) != 1 || res.Wanted[0].CallID != "c" {
+	if asked != 2 || res.Why != agent.StopApprovalPending || len(res.Pending) != 1 || res.Pending[0].CallID != "c" {
 		t.Errorf("asked %d times: %+v", asked, res)
 	}
 	if diff := cmp.Diff(map[string]int{"A": 1, "b": 1}, l.ran); diff != "" {
@@ -243,7 +249,7 @@ func TestFailsClosedAfterPause(t *testing.T) {
 	r, l := pausing(t)
 	r.run(item.User("go"))
 	r.agent.Policy = agent.Policy{Hint: useAllow}
-	if res := r.run(); res.Why != agent.Answered || res.RefusedCalls != 2 || len(l.ran) != 1 {
+	if res := r.run(); res.Why != agent.StopEndTurn || res.RefusedCalls != 2 || len(l.ran) != 1 {
 		t.Errorf("got %+v, ran %v", res, l.ran)
 	}
 	contains(t, outputs(r.last())["w1"], "nobody to give it", "Use --allow write.")
@@ -253,7 +259,7 @@ func TestFailsClosedAfterPause(t *testing.T) {
 func TestSayWhileItWaits(t *testing.T) {
 	r, _ := pausing(t)
 	r.run(item.User("go"))
-	if res := r.run(item.User("hurry")); res.Why != agent.ApprovalWanted {
+	if res := r.run(item.User("hurry")); res.Why != agent.StopApprovalPending {
 		t.Fatalf("got %+v", res)
 	}
 	if err := agent.Decide(t.Context(), r.session, agent.Decision{CallID: "w1"}, agent.Decision{CallID: "w2"}); err != nil {
@@ -290,15 +296,15 @@ func TestCrashWhileItWaits(t *testing.T) {
 		}
 		r.reopen()
 		res, err := r.agent.Run(t.Context(), r.session, item.User("go on"))
-		for err == nil && res.Why == agent.ApprovalWanted {
-			for _, p := range res.Wanted {
+		for err == nil && res.Why == agent.StopApprovalPending {
+			for _, p := range res.Pending {
 				if err := agent.Decide(t.Context(), r.session, agent.Decision{Number: p.Number, CallID: p.CallID, Allow: p.CallID == "w1", Arguments: map[string]string{"w1": `{"text":"eins"}`}[p.CallID]}); err != nil {
 					t.Fatalf("after entry %d: %v", n, err)
 				}
 			}
 			res, err = r.agent.Run(t.Context(), r.session)
 		}
-		if err != nil || res.Why != agent.Answered {
+		if err != nil || res.Why != agent.StopEndTurn {
 			t.Fatalf("after entry %d: %+v, %v", n, res, err)
 		}
 		r.inputs()
@@ -316,7 +322,7 @@ func TestEditedArgumentsDoNotFit(t *testing.T) {
 	const wrong = `{"txt":1}`
 	for name, set := range map[string]func(a *agent.Agent){
 		"verdict": func(a *agent.Agent) {
-			a.Policy = agent.Policy{Approver: approver(agent.Verdict{Allowed: true, Arguments: wrong}, nil)}
+			a.Policy = agent.Policy{Approver: approver(agent.Decision{Allow: true, Arguments: wrong}, nil)}
 		},
 		"decision": func(a *agent.Agent) { a.Policy = agent.Policy{Pause: true} },
 		"hook": func(a *agent.Agent) {
@@ -326,11 +332,11 @@ func TestEditedArgumentsDoNotFit(t *testing.T) {
 			}}}
 		},
 	} {
-		r := newRig(t, agenttest.Reply(call("w", "write", "one")), agenttest.Reply(item.Assistant("done")))
+		r := newRig(t, agenttest.Completed(call("w", "write", "one")), agenttest.Completed(item.Assistant("done")))
 		l := new(ledger)
 		r.agent.Tools = []tool.Tool{l.tool("write")}
 		set(r.agent)
-		if res := r.run(item.User("go")); res.Why == agent.ApprovalWanted {
+		if res := r.run(item.User("go")); res.Why == agent.StopApprovalPending {
 			if err := agent.Decide(t.Context(), r.session, agent.Decision{CallID: "w", Allow: true, Arguments: wrong}); err != nil {
 				t.Fatal(err)
 			}
@@ -353,11 +359,11 @@ func TestDecideDeepInside(t *testing.T) {
 	deep := s
 	for _, id := range []string{"", "x", "y"} {
 		if id != "" {
-			if deep, err = deep.Nested(t.Context(), session.NestedID(deep.ID(), 1, id)); err != nil {
+			if deep, err = deep.Nested(t.Context(), session.SubsessionID(deep.ID(), 1, id)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		_, err := deep.Append(t.Context(), session.RunStarted{}, session.TurnStarted{Turn: 1}, session.Received{Turn: 1, Item: item.Call("c", "f", "{}")},
+		_, err := deep.Append(t.Context(), session.RunStarted{}, session.TurnStarted{Turn: 1}, session.OutputItem{Turn: 1, Item: item.Call("c", "f", "{}")},
 			session.TurnEnded{Turn: 1, Status: item.StatusCompleted}, session.ApprovalAsked{CallID: "c", Tool: "f", Arguments: "{}"})
 		if err != nil {
 			t.Fatal(err)

@@ -12,19 +12,24 @@ import (
 	"time"
 
 	"github.com/antiphon-go/antiphon/agent/plan"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// turn asks the model, if there are tools to be had and the budgets that the run
-// shares allow it.
+// turn asks the model, unless the tools cannot be fetched, a hook objects to input,
+// or a shared budget is used up.
 func (r *Run) turn(ctx context.Context, turn int) error {
 	if err := r.equip(ctx); err != nil {
 		if ctx.Err() != nil {
-			return nil // which ends the run
+			return nil // the loop sees that ctx ended
 		}
 		return r.stopFor(err)
+	}
+	// Input that another program appended was not seen by the hooks yet.
+	if agreed, err := r.judgeInput(ctx); !agreed {
+		return err
 	}
 	if err := r.take(); err != nil {
 		return r.stopFor(err)
@@ -32,8 +37,8 @@ func (r *Run) turn(ctx context.Context, turn int) error {
 	return r.ask(ctx, turn)
 }
 
-// stopFor records that the run should end: because a budget that it shares is
-// used up, or because a hook objects.
+// stopFor records that the run should end, because a shared budget is used up or
+// because a hook objects.
 func (r *Run) stopFor(err error) error {
 	var b *BudgetError
 	if errors.As(err, &b) {
@@ -43,29 +48,33 @@ func (r *Run) stopFor(err error) error {
 	return r.record(vetoed(err))
 }
 
-// ask makes one request and records the reply item by item. A reply that
-// breaks off is an outcome of the turn; the error returned here is the store's.
-// What was refused before anything came of it may be mended: that decision is
-// recorded with the turn's end.
+// ask makes one request and records the reply item by item. A reply that breaks off
+// is an outcome of the turn, not an error; the returned error is the store's. If the
+// endpoint refused the request before any output, the request may be changed and
+// sent again: that decision is recorded together with the end of the turn.
 func (r *Run) ask(ctx context.Context, turn int) error {
 	in, skip, left := r.converse()
 	if left != "" {
-		if err := r.notice(ctx, Noticed{Turn: turn, Kind: session.NoticeWholeHistory, Text: left}); err != nil {
+		if err := r.notice(ctx, session.Noticed{Turn: turn, Kind: session.NoticeWholeHistory, Text: left}); err != nil {
 			return err
 		}
 	}
+	// The start of the turn is durable before the request is sent, so that after a
+	// crash the log shows that a request may have been made.
 	begun := session.TurnStarted{Turn: turn, Continues: r.state.View().Unfinished(), InConversation: in, Setup: r.changed()}
-	if err := r.record(begun); err != nil {
+	err := r.record(begun)
+	if err == nil {
+		err = r.barrier()
+	}
+	if err != nil {
+		r.budget.Spend(Usage{Turns: -1}) // give the turn back, because it did not begin
 		return err
 	}
+	// The request carries the items after those that the endpoint's conversation
+	// holds.
 	r.skip = skip
 	r.totals.Turns++
 	r.held = false
-	if r.totals.Turns == 1 && !r.quiet && !r.setup().IsZero() {
-		now := *r.setup() // which the log has since the run began, or before
-		begun.Setup = &now
-	}
-	r.emit(TurnStarted{Turn: turn, Setup: begun.Setup})
 
 	seen := &r.asked
 	*seen = ModelCall{Session: r.session.ID(), Depth: r.depth, Turn: turn, Request: r.request(), Started: time.Now()}
@@ -82,15 +91,21 @@ func (r *Run) ask(ctx context.Context, turn int) error {
 		case objection != nil && !interrupted(ctx, objection):
 			return r.stopFor(objection)
 		}
-		return nil // the run ends for what ended its context
+		return nil // the run ends with the reason why its context ended
 	}
 
+	// With HoldOutput, emit collects events from here on until release.
 	r.holding = r.agent.HoldOutput
 	end, failure, err := r.hear(inner, ctx, seen)
-	if err != nil {
+	// Hooks may be slow, so the reply must be durable before they run.
+	if err == nil && (len(hooks) > 0 || r.holding) {
+		err = r.barrier()
+	}
+	if err != nil { // a reply that could not be stored counts as failed
 		end.Status, end.Reason, failure = item.StatusFailed, err.Error(), err
 	}
 	objection := r.afterModel(inner, hooks, seen, end, failure)
+	// A hook that failed because ctx ended has not judged the reply.
 	objection, judged := uninterrupted(ctx, objection)
 	r.release(err == nil && judged && !objects(objection, true))
 	switch {
@@ -104,8 +119,8 @@ func (r *Run) ask(ctx context.Context, turn int) error {
 	return r.settleStep(ctx)
 }
 
-// hear records the reply and the turn's end. failure is what broke the reply
-// off, err what the store reported.
+// hear records the reply and the end of the turn. failure is the error that broke
+// the reply off, and err the store's.
 func (r *Run) hear(inner, ctx context.Context, seen *ModelCall) (end session.TurnEnded, failure, err error) {
 	turn := seen.Turn
 	l := &r.heard
@@ -127,6 +142,7 @@ func (r *Run) hear(inner, ctx context.Context, seen *ModelCall) (end session.Tur
 	}
 	atLimit(&end, seen.Request)
 	r.describe(ctx, &end, seen.Request, resp)
+	// The usage counts even if the reply broke off.
 	end.Cost = r.price.Of(end.Usage)
 	var decision session.Body
 	if end.BrokeOff() {
@@ -144,12 +160,14 @@ func (r *Run) hear(inner, ctx context.Context, seen *ModelCall) (end session.Tur
 		return end, nil, err
 	}
 	if again, ok := r.state.View().Repeats(end.BrokeOff()); ok {
-		decision = again // what is mended has said nothing
+		decision = again // does not replace a mend, because a mended reply has no output
 	}
 	return end, failure, r.endTurn(ctx, end, decision)
 }
 
-// admitModel lets hooks see the request.
+// admitModel calls the BeforeModel hooks. It returns the hooks that agreed, for
+// which AfterModel is due, and an error if one of them objects or changes what only
+// the log may determine.
 func (r *Run) admitModel(ctx context.Context, seen *ModelCall) (context.Context, []Hooks, error) {
 	hooks := r.agent.Hooks
 	if len(hooks) == 0 {
@@ -161,17 +179,20 @@ func (r *Run) admitModel(ctx context.Context, seen *ModelCall) (context.Context,
 	inner, n, err := before(ctx, "BeforeModel", hooks, beforeModel, seen)
 	switch {
 	case err != nil:
+	// The log determines the input. If hooks could change it, the log would no
+	// longer show what the model read.
 	case seen.Request == nil || seen.Request.Input != input || input.Len() != items:
 		err = &HookError{Hook: "BeforeModel", Err: &StopError{errors.New("it changed the request's input, which is the log's")}}
 	case seen.Request.Conversation != talk || seen.Request.PreviousResponseID != base:
 		err = &HookError{Hook: "BeforeModel", Err: &StopError{errors.New("it changed what the request goes on from, which the log knows")}}
+	// The new model may have another price, or none that is known.
 	case seen.Request.Model != model:
 		err = r.findPrice(seen.Request.Model)
 	}
 	return inner, hooks[:n], err
 }
 
-// afterModel lets hooks see the outcome of a request.
+// afterModel calls the AfterModel hooks with the outcome of a request.
 func (r *Run) afterModel(ctx context.Context, hooks []Hooks, seen *ModelCall, end session.TurnEnded, failure error) error {
 	if len(hooks) == 0 {
 		return nil
@@ -182,29 +203,34 @@ func (r *Run) afterModel(ctx context.Context, hooks []Hooks, seen *ModelCall, en
 	return after(ctx, "AfterModel", hooks, afterModel, seen)
 }
 
-// listener is what hears a reply.
+// listener receives one reply: it accumulates the items, records them, and emits the
+// events.
 type listener struct {
 	run  *Run
 	ctx  context.Context // of the run
 	seen *ModelCall
-	acc  item.Accumulator
+	acc  api.Accumulator
 
-	notes   []item.Note // that the client gave since the last event
-	shown   bool        // output came
-	failure error       // what broke it off
-	err     error       // what the store reported
-	order   order
+	notes    []api.Note // notes of the client since the last event
+	messages []int      // numbers of recorded messages whose events are not emitted yet
+	shown    bool       // output has arrived
+	failure  error      // the error that broke the reply off
+	err      error      // the store's error
+	order    order
 }
 
-// listen reads the reply, which is asked for in the context inner, and starts
-// what may start early in that of the run.
+// listen requests the reply with the context inner and reads it. Calls that may
+// start early are started with the context of the run, because inner belongs to the
+// request.
 func (l *listener) listen(inner context.Context) (shown bool, failure, err error) {
 	r := l.run
+	// Without hooks all requests of a run can share one context. A hook may derive a
+	// new one for each request.
 	if r.asks == nil || len(r.agent.Hooks) > 0 {
-		r.asks, r.meta = endpoint.WithMeta(item.WithNotes(endpoint.WithBudget(inner, r.retries), r.takeNote))
+		r.asks, r.meta = endpoint.WithMeta(api.WithNotes(endpoint.WithBudget(inner, r.retries), r.takeNote))
 		r.answers = 0
 	}
-	for ev, err := range r.agent.Model.Stream(r.asks, r.parts(l.seen.Request)) {
+	for ev, err := range r.telling(r.agent.Model.Stream(r.asks, r.parts(l.seen.Request))) {
 		if err != nil {
 			l.failure = err
 			break
@@ -219,14 +245,18 @@ func (l *listener) listen(inner context.Context) (shown bool, failure, err error
 	return l.shown, l.failure, l.err
 }
 
-// event takes the next event and reports whether the reply goes on.
-func (l *listener) event(ev *item.Event) bool {
+// event handles the next event and reports whether to continue reading.
+func (l *listener) event(ev *api.Event) bool {
 	r := l.run
+	if len(r.pending) > 0 {
+		r.tellDurable()
+	}
 	if len(l.notes) > 0 {
 		if l.err = l.tellNotes(); l.err != nil {
 			return false
 		}
 	}
+	// An error of Add means that the endpoint violated the protocol.
 	items, err := l.acc.Add(*ev)
 	if err != nil {
 		l.failure = &endpoint.Error{Class: endpoint.Protocol, Message: err.Error(), Err: err}
@@ -242,15 +272,21 @@ func (l *listener) event(ev *item.Event) bool {
 		if l.err = l.receive(it, l.acc.Number(it), false); l.err != nil {
 			return false
 		}
+		// The call is recorded by now, so its tool can start while the rest of the
+		// reply arrives.
 		if l.err = r.startEarly(l.ctx, it); l.err != nil {
 			return false
 		}
 	}
-	if !strings.HasSuffix(string(ev.Type), ".delta") { // as nearly all are
+	// A shortcut: nearly all events are deltas, and deltas hold no error.
+	if !strings.HasSuffix(string(ev.Type), ".delta") {
 		if apiErr, ok := ev.Err(); ok {
-			l.failure = asFailure(apiErr) // a Model may say it again as an error of its own
+			// The Model may also return it as an error, which then takes precedence.
+			l.failure = asFailure(apiErr)
 		}
 	}
+	// The caller stopped iterating. If this is the last event, the reply is complete
+	// and is kept as such.
 	if r.left && !ev.Terminal() {
 		l.failure = context.Canceled
 		return false
@@ -258,71 +294,72 @@ func (l *listener) event(ev *item.Event) bool {
 	return true
 }
 
-// shows reports whether an event is output: all are but those about the
-// response as a whole.
-func shows(t item.EventType) bool {
+// shows reports whether an event is output. All events are, except for those about
+// the response as a whole.
+func shows(t api.EventType) bool {
 	switch t {
-	case "", item.EventCreated, item.EventQueued, item.EventInProgress, item.EventCompleted, item.EventIncomplete,
-		item.EventFailed, item.EventCancelled, item.EventError, "keepalive":
+	case "", api.EventCreated, api.EventQueued, api.EventInProgress, api.EventCompleted, api.EventIncomplete,
+		api.EventFailed, api.EventCancelled, api.EventError, "keepalive":
 		return false
 	}
 	return true
 }
 
-// asFailure gives an error that came as an event its class.
-func asFailure(e *item.APIError) error {
+// asFailure classifies an error that arrived as an event.
+func asFailure(e *api.APIError) error {
 	return endpoint.FromAPI(e.Code, e.Type, e.Message, e.Param)
 }
 
-// tell emits an event of the model, texts in their order.
-func (l *listener) tell(ev *item.Event) {
-	told := l.run.modelEvent(*ev)
-	switch ev.Type {
-	case item.EventTextDelta, item.EventRefusalDelta:
+// tell emits an event of the model, with texts in the order of their messages.
+func (l *listener) tell(ev *api.Event) {
+	kind := deltaKind(ev.Type)
+	switch kind {
+	case DeltaText, DeltaRefusal:
 		if at, ok := l.placeOf(ev, ev.Type); ok {
-			text := told.(TextDelta)
-			text.Part = at.part
-			l.order.text(at, text)
+			l.order.text(at, Delta{Kind: kind, ItemID: ev.ItemID, Part: at.part, Text: ev.Delta})
 			return
 		}
-	case item.EventTextDone:
-		if at, ok := l.placeOf(ev, item.EventTextDelta); ok {
-			l.order.partEnded(at)
+	case "":
+		switch ev.Type {
+		case api.EventTextDone:
+			if at, ok := l.placeOf(ev, api.EventTextDelta); ok {
+				l.order.partEnded(at)
+			}
+		case api.EventRefusalDone:
+			if at, ok := l.placeOf(ev, api.EventRefusalDelta); ok {
+				l.order.partEnded(at)
+			}
 		}
-	case item.EventRefusalDone:
-		if at, ok := l.placeOf(ev, item.EventRefusalDelta); ok {
-			l.order.partEnded(at)
+		if !saidByEntries(ev.Type) {
+			own := *ev
+			l.run.emit(Progress{Kind: ProgressModel, Turn: l.seen.Turn, Event: &own})
 		}
+		return
 	}
-	l.run.emit(told)
+	l.run.emit(Delta{Kind: kind, ItemID: ev.ItemID, Text: ev.Delta})
 }
 
-// placeOf says which text the last event that was added is about.
-func (l *listener) placeOf(ev *item.Event, kind item.EventType) (textPlace, bool) {
+// placeOf returns the text that the last added event belongs to.
+func (l *listener) placeOf(ev *api.Event, kind api.EventType) (textPlace, bool) {
 	number, ok := l.acc.About()
 	return textPlace{item: number, part: max(ev.ContentIndex, 0), kind: kind, names: namesOf(ev)}, ok
 }
 
-// receive records an item and emits it. A message waits until its text was emitted.
+// receive records an item of the reply.
 func (l *listener) receive(it item.Item, number int, partial bool) error {
 	r, turn := l.run, l.seen.Turn
 	it, err := r.ownWords(l.ctx, turn, it)
 	if err != nil {
 		return err
 	}
-	if err := r.record(session.Received{Turn: turn, Item: it, Partial: partial}); err != nil {
-		return err
+	if it.Type() == item.TypeMessage && !r.quiet {
+		l.messages = append(l.messages, number)
 	}
-	if done := (ItemDone{Turn: turn, Item: it, Partial: partial}); it.Type() == item.TypeMessage {
-		l.order.ended(number, done)
-	} else {
-		r.emit(done)
-	}
-	return nil
+	return r.record(session.OutputItem{Turn: turn, Item: it, Partial: partial})
 }
 
-// leftOver records what arrived of items that never became whole. If the reply
-// was completed all the same, a notice says so: a person has seen it.
+// leftOver records the parts of items that never became complete. If the reply was
+// completed all the same, a notice reports them, because a person has seen them.
 func (l *listener) leftOver(completed bool) error {
 	defer l.order.flush()
 	for _, left := range l.acc.Left() {
@@ -342,9 +379,10 @@ func (l *listener) leftOver(completed bool) error {
 	return nil
 }
 
-// missing is the notice of an item that is not in the reply's last event.
-func missing(turn int, it item.Item, said bool) Noticed {
-	n := Noticed{Turn: turn, Kind: session.NoticeItemMissing, ItemID: it.ID(), CallID: it.CallID()}
+// missing returns the notice about an item that began to arrive but is not in the
+// reply's last event.
+func missing(turn int, it item.Item, said bool) session.Noticed {
+	n := session.Noticed{Turn: turn, Kind: session.NoticeItemMissing, ItemID: it.ID(), CallID: it.CallID()}
 	switch {
 	case it.Type() == item.TypeMessage:
 		m, _ := item.As[item.Message](it)
@@ -358,7 +396,7 @@ func missing(turn int, it item.Item, said bool) Noticed {
 	return n
 }
 
-// clip is the beginning of a text, for a notice.
+// clip returns the beginning of a text, at most 500 characters, for a notice.
 func clip(s string) string {
 	if runes := []rune(s); len(runes) > 500 {
 		return string(runes[:500]) + "…"
@@ -366,9 +404,9 @@ func clip(s string) string {
 	return s
 }
 
-// ownWords returns the item as one that the model said. A message that a reply has
-// under the role of a person, of the system or of the developer is the model's all
-// the same: under such a role its words would count as theirs.
+// ownWords returns the item as a message of the assistant. A reply may contain a
+// message with the role user, system or developer. The model wrote it all the same,
+// and with such a role its words would count as those of a person or of the program.
 func (r *Run) ownWords(ctx context.Context, turn int, it item.Item) (item.Item, error) {
 	if it.Type() != item.TypeMessage {
 		return it, nil
@@ -388,15 +426,16 @@ func (r *Run) ownWords(ctx context.Context, turn int, it item.Item) (item.Item, 
 	if err != nil {
 		return it, err
 	}
-	return own, r.notice(ctx, Noticed{Turn: turn, Kind: session.NoticeForeignRole, ItemID: m.ID,
+	return own, r.notice(ctx, session.Noticed{Turn: turn, Kind: session.NoticeForeignRole, ItemID: m.ID,
 		Text: "the reply has a message under the role " + string(role) + ": it is kept as the model's own"})
 }
 
 var errTruncated = errors.New("the reply ended without its last event")
 
-// brokenOff returns what broke the reply off, nil if nothing did: a model that
-// just ends its stream may not know, and a response may say so of itself.
-func brokenOff(acc *item.Accumulator, failure error) error {
+// brokenOff returns the error that broke the reply off, or nil. A Model that just
+// ends its stream may not know that the reply is incomplete, and a response may
+// report its own failure.
+func brokenOff(acc *api.Accumulator, failure error) error {
 	resp, whole := acc.Response()
 	switch {
 	case failure != nil:
@@ -409,8 +448,8 @@ func brokenOff(acc *item.Accumulator, failure error) error {
 	return nil
 }
 
-// endOf says how the turn ended.
-func endOf(acc *item.Accumulator, turn int, failure error) session.TurnEnded {
+// endOf returns the entry for the end of the turn.
+func endOf(acc *api.Accumulator, turn int, failure error) session.TurnEnded {
 	resp, _ := acc.Response()
 	end := session.TurnEnded{Turn: turn, ResponseID: resp.ID, Usage: resp.Usage, Status: resp.Status}
 	switch {
@@ -431,35 +470,37 @@ func endOf(acc *item.Accumulator, turn int, failure error) session.TurnEnded {
 	return end
 }
 
-// incompleteReply reports whether a reply is incomplete. So is one that the server
-// calls completed, but gives a reason for not being complete.
-func incompleteReply(resp *item.Response) bool {
+// incompleteReply reports whether a reply is incomplete. Some servers call a reply
+// completed but also give a reason why it is incomplete; such a reply counts as
+// incomplete.
+func incompleteReply(resp *api.Response) bool {
 	if cmp.Or(resp.Status, item.StatusCompleted) == item.StatusCompleted {
 		return resp.Incomplete != nil && resp.Incomplete.Reason != ""
 	}
 	return resp.Status == item.StatusIncomplete
 }
 
-// maxTokensReached is the reason of a reply that reached the limit of its length.
+// maxTokensReached is the reason of a reply that reached its length limit.
 const maxTokensReached = "max_output_tokens"
 
-// atLimit makes a reply incomplete that has exactly as many tokens as the request
-// allows: llama-server and Ollama call it completed. One that came to its end at
-// just that length is taken for incomplete, which is the safe mistake. More than the
-// limit means that the endpoint does not know it, or counts otherwise.
-func atLimit(end *session.TurnEnded, req *item.Request) {
+// atLimit marks a completed reply as incomplete if it has exactly as many tokens as
+// the request allows, because llama-server and Ollama call such a reply completed. A
+// reply that happens to end at exactly this length is marked, too, which is the safe
+// mistake. More tokens than the limit mean that the endpoint ignores the limit or
+// counts differently, so such a reply is not marked.
+func atLimit(end *session.TurnEnded, req *api.Request) {
 	if end.Status == item.StatusCompleted && req != nil && reached(req.MaxOutputTokens, end.Usage) {
 		end.Status, end.Reason = item.StatusIncomplete, maxTokensReached
 	}
 }
 
-// reached reports whether a reply has as many tokens as it may have.
-func reached(limit *int64, u *item.Usage) bool {
+// reached reports whether a reply has exactly as many tokens as its limit.
+func reached(limit *int64, u *api.Usage) bool {
 	return limit != nil && u != nil && *limit > 0 && u.OutputTokens == *limit
 }
 
-// endTurn records and tells the end of a turn, with the decision that follows
-// from it, if one does. Of such a decision both are written or none.
+// endTurn records the end of a turn, together with the decision that follows from
+// it, if any: the log has both or neither.
 func (r *Run) endTurn(ctx context.Context, end session.TurnEnded, decision session.Body) error {
 	bodies := []session.Body{end}
 	if decision != nil {
@@ -474,63 +515,54 @@ func (r *Run) endTurn(ctx context.Context, end session.TurnEnded, decision sessi
 	if u := end.Usage; u != nil {
 		r.totals.count(u)
 		r.totals.Cost += end.Cost
-		r.budget.Spend(Spent{Tokens: u.TotalTokens, Cost: end.Cost})
+		r.budget.Spend(Usage{Tokens: u.TotalTokens, Cost: end.Cost})
 	}
-	r.emit(TurnEnded{
-		Turn: end.Turn, ResponseID: end.ResponseID, Status: end.Status, Reason: end.Reason, Usage: end.Usage,
-		Partial: end.BrokeOff(), Cost: end.Cost, Cache: r.state.Cache(),
-		Model: end.Model, ServiceTier: end.ServiceTier, RequestID: end.RequestID,
-	})
+	if cache := r.state.Cache(); cache != nil {
+		r.result.Cache = append(r.result.Cache, *cache)
+		r.progress(Progress{Kind: ProgressCache, Turn: end.Turn, Cache: cache})
+	}
 	if truncation := r.state.Truncation(); truncation != "" {
-		if err := r.notice(ctx, Noticed{Turn: end.Turn, Kind: session.NoticeHistoryCut, Text: truncation}); err != nil {
-			return err
-		}
-	}
-	switch d := decision.(type) {
-	case session.ReasoningDropped:
-		r.emit(ReasoningDropped{Reason: d.Reason})
-	case session.Quarantined:
-		r.emit(Quarantined{Seq: d.Seq, Member: d.Member, Reason: d.Reason})
-	case session.Restored:
-		r.emit(Restored{Seq: d.Seq, Reason: "the endpoint cannot read what another has made of the history"})
-	case session.Noticed:
-		r.emit(Noticed(d))
+		return r.notice(ctx, session.Noticed{Turn: end.Turn, Kind: session.NoticeHistoryCut, Text: truncation})
 	}
 	return nil
 }
 
-// request is the agent's template with the history and the tools in it.
-func (r *Run) request() *item.Request {
+// request returns the next request: the agent's template with the history and the
+// tools.
+func (r *Run) request() *api.Request {
 	req := r.agent.Request
 	req.Input = r.state.View().Items().Clone()
+	// This turn does not join the conversation: see converse.
 	if r.state.InConversation() == "" {
 		req.Conversation = ""
 	}
 	r.equipRequest(&req)
+	// A forced choice would make the model call tools forever.
 	if r.state.Obeyed() && !r.agent.KeepToolChoice && forces(req.ToolChoice) {
-		req.ToolChoice = item.ChoiceAuto
+		req.ToolChoice = api.ChoiceAuto
 	}
 	return &req
 }
 
-// forces reports whether a tool choice makes the model call something.
+// forces reports whether a tool choice forces the model to make a call.
 func forces(choice item.JSON) bool {
-	c, err := item.ParseToolChoice(choice)
+	c, err := api.ParseToolChoice(choice)
 	switch {
 	case err != nil:
 		return false
-	case c.Type == "" || c.Type == item.ChoiceTypeAllowed:
-		return c.Mode == item.ModeRequired
+	case c.Type == "" || c.Type == api.ChoiceTypeAllowed:
+		return c.Mode == api.ModeRequired
 	}
 	return true
 }
 
-// equipRequest puts the tools into a request.
-func (r *Run) equipRequest(req *item.Request) {
+// equipRequest sets the tools of a request. Without tools it clears the settings
+// that are about tools.
+func (r *Run) equipRequest(req *api.Request) {
 	req.Tools = append(r.tools.Definitions(), r.agent.Request.Tools...)
 	if len(req.Tools) == 0 {
 		req.Tools, req.ToolChoice, req.ParallelToolCalls = nil, "", nil
 		return
 	}
-	req.ToolChoice = cmp.Or(req.ToolChoice, item.ChoiceAuto)
+	req.ToolChoice = cmp.Or(req.ToolChoice, api.ChoiceAuto)
 }

@@ -56,7 +56,7 @@ func TestAnyBreakIsGoneOnWith(t *testing.T) {
 		for range len(breaks) + 1 {
 			res, err := a.Run(t.Context(), s, input...)
 			input = nil
-			if err == nil && res.Why == agent.Answered {
+			if err == nil && res.Why == agent.StopEndTurn {
 				break
 			}
 		}

@@ -7,54 +7,67 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/antiphon-go/antiphon/agent/plan"
-	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/api"
 )
 
-// Budget bounds what several runs use together. Set it on the agents that share
-// it, or lend it to runs with [WithBudget]. Budgets are a tree: what a run uses,
-// nested runs and forks draw from the budgets of the run around them too. Zero
-// means no limit. The retries of requests have a budget of their own, which is an
-// [endpoint.Budget].
+// Budget bounds the total usage of several runs. Set it on the agents that share it,
+// or pass it to runs with [WithBudget]. Budgets form a tree: subagents and forks draw
+// also on their parent's budgets. Zero means no limit. Retries of requests have a
+// separate budget, an [endpoint.Budget].
 //
-// The fields must not change once a run draws on it. A Budget must not be
-// copied; it is safe for concurrent use.
+// A Budget counts in the memory of one process. A run that [Agent.Step] takes over
+// first draws the usage in its log, subagents included, so a Budget of a single run
+// holds across processes. The usage of other runs in other processes is in other
+// logs: if runs share a Budget and move between processes, the caller must keep their
+// sum and draw it with [Budget.Spend].
+//
+// The fields must not change after the first run draws on the budget. A Budget must
+// not be copied. It is safe for concurrent use.
 type Budget struct {
-	// Turns bounds how often models are asked.
+	// Turns bounds the number of requests to models.
 	Turns int
-	// Time bounds the wall time from the first run's start.
+	// Time bounds the wall time from the start of the first run. The start of a run
+	// that Step takes over is read from its log.
 	Time time.Duration
-	// Tokens bounds the total tokens that endpoints report, and Cost what they
-	// cost by [Agent.Prices]. Both are looked at before a turn, so the last one
-	// may go beyond them.
+	// Tokens bounds the total tokens that endpoints report, and Cost their cost by
+	// [Agent.Prices]. Both are checked before a turn, so the last turn may exceed
+	// them.
 	Tokens int64
 	Cost   float64
 
 	around []*Budget
 	mu     sync.Mutex
-	used   Spent
+	used   Usage
 	began  time.Time
+	drawn  map[string]drawn // usage of unfinished runs that no call in this process performs now, by session
 }
 
-// Child returns an empty budget that draws on b too. The caller sets its
-// limits.
+// drawn is the usage that one run and its subagents have drawn from a budget.
+type drawn struct {
+	run int64 // the entry that started the run
+	Usage
+}
+
+// Child returns an unused budget that also draws on b. The caller sets its limits.
 func (b *Budget) Child() *Budget { return &Budget{around: []*Budget{b}} }
 
-// Used returns what was drawn so far.
-func (b *Budget) Used() Spent {
+// Used returns the usage so far.
+func (b *Budget) Used() Usage {
 	if b == nil {
-		return Spent{}
+		return Usage{}
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.used
 }
 
-// BudgetError says which limit of a budget forbids another turn.
+// BudgetError reports the limit of a budget that forbids another turn.
 type BudgetError struct {
 	Why    StopReason
 	Detail string
@@ -62,9 +75,8 @@ type BudgetError struct {
 
 func (e *BudgetError) Error() string { return fmt.Sprintf("%s: %s", e.Why, e.Detail) }
 
-// Take draws one turn from the budget and all those around it, or from none of
-// them, and says then which limit it would break: the error is a
-// [*BudgetError]. A nil Budget gives all.
+// Take draws one turn from the budget and all its ancestors. If a limit forbids the
+// turn, it draws nothing and returns a [*BudgetError]. A nil Budget has no limits.
 func (b *Budget) Take() error {
 	if b == nil {
 		return nil
@@ -73,7 +85,7 @@ func (b *Budget) Take() error {
 		return err
 	}
 	if err := takeAll(b.around); err != nil {
-		b.spendHere(Spent{Turns: -1})
+		b.spendHere(Usage{Turns: -1})
 		return err
 	}
 	return nil
@@ -83,7 +95,7 @@ func takeAll(list []*Budget) error {
 	for i, b := range list {
 		if err := b.Take(); err != nil {
 			for _, taken := range list[:i] {
-				taken.Spend(Spent{Turns: -1})
+				taken.Spend(Usage{Turns: -1})
 			}
 			return err
 		}
@@ -94,21 +106,17 @@ func takeAll(list []*Budget) error {
 func (b *Budget) take() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	switch {
-	case b.Turns > 0 && b.used.Turns >= b.Turns:
-		return &BudgetError{MaxTurns, fmt.Sprintf("%d of the %d turns that runs share are used", b.used.Turns, b.Turns)}
-	case b.Tokens > 0 && b.used.Tokens >= b.Tokens:
-		return &BudgetError{MaxTokens, fmt.Sprintf("%d tokens were used, of %d that runs share", b.used.Tokens, b.Tokens)}
-	case b.Cost > 0 && b.used.Cost >= b.Cost:
-		return &BudgetError{MaxCost, fmt.Sprintf("%.6g was spent, of %.6g that runs share", b.used.Cost, b.Cost)}
+	limits := plan.Limits{MaxTurns: b.Turns, MaxTokens: b.Tokens, MaxCost: b.Cost}
+	if stop, reached := limits.Reached(b.used, " by all runs that share the budget"); reached {
+		return &BudgetError{stop.Why, stop.Detail}
 	}
 	b.used.Turns++
 	return nil
 }
 
-// Spend draws what is known to be used from the budget and all those around
-// it, even if it is more than there is.
-func (b *Budget) Spend(s Spent) {
+// Spend draws known usage from the budget and all its ancestors, even if it exceeds
+// their limits.
+func (b *Budget) Spend(s Usage) {
 	if b == nil {
 		return
 	}
@@ -118,13 +126,41 @@ func (b *Budget) Spend(s Spent) {
 	}
 }
 
-func (b *Budget) spendHere(s Spent) {
+func (b *Budget) spendHere(s Usage) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.used.Add(s)
 }
 
-// all visits the budget and those around it.
+// carry draws the usage that the session's log records for a run, except for what the
+// budget has already counted.
+func (b *Budget) carry(session string, run int64, used Usage) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if had := b.drawn[session]; had.run == run {
+		used.Turns = max(0, used.Turns-had.Turns)
+		used.Tokens = max(0, used.Tokens-had.Tokens)
+		used.Cost = max(0, used.Cost-had.Cost)
+	}
+	b.used.Add(used)
+}
+
+// leave records the usage that a run has drawn, for another call that takes the run
+// over. It keeps nothing for a run that has stopped.
+func (b *Budget) leave(session string, run int64, used Usage, stopped bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case stopped:
+		delete(b.drawn, session)
+		return
+	case b.drawn == nil:
+		b.drawn = map[string]drawn{}
+	}
+	b.drawn[session] = drawn{run, used}
+}
+
+// all visits the budget and its ancestors.
 func (b *Budget) all(visit func(*Budget)) {
 	visit(b)
 	for _, o := range b.around {
@@ -132,13 +168,13 @@ func (b *Budget) all(visit func(*Budget)) {
 	}
 }
 
-// start notes when the first run began, and returns when the budget's time is
-// over; the zero Time is never.
+// start records when a run began, and returns when the budget's time is over. The
+// zero Time means never.
 func (b *Budget) start(now time.Time) (end time.Time) {
 	b.all(func(b *Budget) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		if b.began.IsZero() {
+		if b.began.IsZero() || now.Before(b.began) {
 			b.began = now
 		}
 		if own := b.began.Add(b.Time); b.Time > 0 && (end.IsZero() || own.Before(end)) {
@@ -148,7 +184,7 @@ func (b *Budget) start(now time.Time) (end time.Time) {
 	return end
 }
 
-// has reports whether other is b or one around it.
+// has reports whether other is b or an ancestor of b.
 func (b *Budget) has(other *Budget) (found bool) {
 	b.all(func(b *Budget) { found = found || b == other })
 	return found
@@ -166,9 +202,9 @@ func WithBudget(ctx context.Context, b *Budget) context.Context {
 	return context.WithValue(ctx, budgetKey{}, b)
 }
 
-// openBudget makes the run's own budget, which counts what nested runs may use
-// of the run's limits. Around it are those that the run draws on, none twice:
-// that of the run around it, the context's and the agent's.
+// openBudget creates the run's own budget, which counts subagents against the run's
+// limits. Its parents are the budgets that the run draws on, each once: the parent
+// run's, the context's and the agent's.
 func (r *Run) openBudget(ctx context.Context) {
 	var list []*Budget
 	add := func(b *Budget) {
@@ -180,31 +216,66 @@ func (r *Run) openBudget(ctx context.Context) {
 	if r.around != nil {
 		add(r.around.run.budget)
 	}
-	lent, _ := ctx.Value(budgetKey{}).(*Budget)
-	add(lent)
+	fromContext, _ := ctx.Value(budgetKey{}).(*Budget)
+	add(fromContext)
 	add(r.agent.Budget)
 	l := r.agent.Limits
 	r.budget = &Budget{Turns: cmp.Or(l.MaxTurns, plan.DefaultMaxTurns), Tokens: l.MaxTokens, Cost: l.MaxCost, around: list}
 }
 
-// take draws one turn for this run. Whether its own limits allow one is the
-// State's business.
+// carryBudget draws, for a run that is taken over, the usage in its log. The logs of
+// interrupted subagents hold usage that this log does not have yet. For a subagent it
+// fills only its own budget, because the outermost run has drawn the rest.
+func (r *Run) carryBudget(ctx context.Context) error {
+	used := r.state.Used()
+	more, err := unreported(ctx, r.session, r.state.View().Open())
+	if err != nil {
+		return err
+	}
+	used.Add(more)
+	r.budget.spendHere(used)
+	if r.around == nil {
+		r.eachShared(func(b *Budget) { b.carry(r.session.ID(), r.state.RunEntry(), used) })
+	}
+	return nil
+}
+
+// leaveBudget records the usage that the run has drawn, for the call that takes it
+// over.
+func (r *Run) leaveBudget() {
+	if r.around == nil && r.state.RunEntry() > 0 {
+		r.eachShared(func(b *Budget) { b.leave(r.session.ID(), r.state.RunEntry(), r.budget.Used(), r.why.Why != "") })
+	}
+}
+
+// eachShared visits each budget that the run draws on besides its own once.
+func (r *Run) eachShared(visit func(*Budget)) {
+	var seen []*Budget
+	r.budget.all(func(b *Budget) {
+		if b != r.budget && !slices.Contains(seen, b) {
+			seen = append(seen, b)
+			visit(b)
+		}
+	})
+}
+
+// take draws one turn for this run. The State checks the run's own limits.
 func (r *Run) take() error {
 	if err := takeAll(r.budget.around); err != nil {
 		return err
 	}
-	r.budget.spendHere(Spent{Turns: 1})
+	r.budget.spendHere(Usage{Turns: 1})
 	return nil
 }
 
-// Price is what a model's tokens cost, by the million.
+// Price is the price of a model's tokens, per million.
 type Price struct {
 	Input, Cached, Output float64
 }
 
-// Of returns what the usage costs. Cached tokens are input tokens too, and
-// reasoning tokens are output tokens.
-func (p Price) Of(u *item.Usage) float64 {
+// Of returns the cost of the usage. Cached tokens are included in input tokens, and
+// reasoning tokens in output tokens.
+func (p Price) Of(u *api.Usage) float64 {
 	if u == nil {
 		return 0
 	}
@@ -212,26 +283,51 @@ func (p Price) Of(u *item.Usage) float64 {
 	return (float64(u.InputTokens-cached)*p.Input + float64(cached)*p.Cached + float64(u.OutputTokens)*p.Output) / 1e6
 }
 
-// PriceError says that a limit of costs cannot be kept, for the model has no
-// known price. No request was made.
-type PriceError struct{ Model string }
-
-func (e *PriceError) Error() string {
-	return fmt.Sprintf("agent: a limit of costs is set, and the price of model %q is not known", e.Model)
+// valid reports whether a cost can be counted with the price. A NaN would pass every
+// limit, and a negative price would give money back.
+func (p Price) valid() bool {
+	for _, n := range []float64{p.Input, p.Cached, p.Output} {
+		if !(n >= 0) || math.IsInf(n, 1) {
+			return false
+		}
+	}
+	return true
 }
 
-// price looks the model's price up. It must be known where costs are limited.
+// PriceError reports that costs cannot be counted: a cost limit is set and the
+// model's price is unknown, or the price is negative, infinite or NaN. No request was
+// made.
+type PriceError struct {
+	Model string
+	// Price is the invalid price, or zero if the price is unknown.
+	Price Price
+}
+
+func (e *PriceError) Error() string {
+	if p := e.Price; !p.valid() {
+		return fmt.Sprintf("agent: the price of model %q is input %v, cached %v, output %v: want finite numbers that are not negative",
+			e.Model, p.Input, p.Cached, p.Output)
+	}
+	return fmt.Sprintf("agent: a cost limit is set, but the price of model %q is unknown", e.Model)
+}
+
+// findPrice looks up the model's price. An invalid price is an error, and so is a
+// missing price if costs are limited.
 func (r *Run) findPrice(model string) error {
+	var price Price
 	known := false
 	if r.agent.Prices != nil {
-		r.price, known = r.agent.Prices(model)
+		price, known = r.agent.Prices(model)
 	}
-	if known {
-		return nil
+	switch {
+	case !known:
+		price = Price{}
+		if r.budget.limitsCost() {
+			return &PriceError{Model: model}
+		}
+	case !price.valid():
+		return &PriceError{model, price}
 	}
-	r.price = Price{}
-	if r.budget.limitsCost() {
-		return &PriceError{model}
-	}
+	r.price = price
 	return nil
 }

@@ -36,20 +36,20 @@ func TestCacheReport(t *testing.T) {
 	unread := agenttest.Failure(400, "invalid_encrypted_content", "The encrypted content could not be verified.")
 	for _, c := range []struct {
 		name  string
-		third agenttest.Answer
+		third agenttest.Reply
 		index int
 		why   string
 	}{
-		{"nothing", agenttest.Reply(call("c3", "echo", "x")), -1, ""},
+		{"nothing", agenttest.Completed(call("c3", "echo", "x")), -1, ""},
 		{"quarantine", refused, 3, session.ByQuarantine},
 		{"reasoning", unread, 1, session.ByDroppedReasoning},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			rs := item.Must(&item.Reasoning{ID: "rs_1", Summary: []item.Part{}, EncryptedContent: "gAAA"})
 			r := newRig(t,
-				agenttest.Reply(rs, call("c1", "echo", "x")),
-				agenttest.Reply(call("c2", "echo", "y")),
-				c.third, agenttest.Reply(item.Assistant("done")))
+				agenttest.Completed(rs, call("c1", "echo", "x")),
+				agenttest.Completed(call("c2", "echo", "y")),
+				c.third, agenttest.Completed(item.Assistant("done")))
 			r.agent.Tools = []tool.Tool{echo()}
 			res := r.run(item.User("go"))
 			reqs := r.server.Requests()
@@ -90,21 +90,21 @@ func TestCacheReport(t *testing.T) {
 // The first request of a session is compared with nothing, of a later run with
 // the last one of the run before.
 func TestCacheReportOverRuns(t *testing.T) {
-	r := newRig(t, agenttest.Reply(item.Assistant("one")), agenttest.Reply(item.Assistant("two")))
+	r := newRig(t, agenttest.Completed(item.Assistant("one")), agenttest.Completed(item.Assistant("two")))
 	if res := r.run(item.User("go")); len(res.Cache) != 0 {
 		t.Errorf("first: %+v", res.Cache)
 	}
 	r.reopen()
-	var ended agent.TurnEnded
+	var c *agent.Cache
 	for ev, err := range r.agent.Stream(t.Context(), r.session, item.User("on")) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e, ok := ev.(agent.TurnEnded); ok {
-			ended = e
+		if p, ok := ev.(agent.Progress); ok && p.Kind == agent.ProgressCache {
+			c = p.Cache
 		}
 	}
-	if c := ended.Cache; c == nil || c.Stable != c.Previous || c.Previous == 0 || c.Expected == 0 {
+	if c == nil || c.Stable != c.Previous || c.Previous == 0 || c.Expected == 0 {
 		t.Errorf("then: %+v", c)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/tool/output"
 )
 
 const defaultParallel = 8
@@ -28,152 +29,8 @@ func (r *Run) annotations(name string) (tool.Annotations, bool) {
 	return tool.AnnotationsOf(t), true
 }
 
-// judge applies the rules to a call: those of the agent's policy and of the
-// session, and what is denied around a nested run.
-func (r *Run) judge(call tool.Call, annotations tool.Annotations) plan.Judgement {
-	t, _ := r.tools.Lookup(call.Name)
-	for o := r.around; o != nil; o = o.run.around {
-		there := annotations
-		if outer, ok := o.tools.Lookup(call.Name); ok {
-			there.Approval = tool.AnnotationsOf(outer).Approval
-		}
-		if j := o.run.agent.Policy.judge(t, call, there, o.rules); j.Verdict == session.Deny {
-			return j
-		}
-	}
-	return r.agent.Policy.judge(t, call, annotations, r.state.Rules())
-}
-
-// approve gets a verdict on each call, one after the other, and records them.
-// A call of a tool that does not exist may go on: it comes back with the names
-// of those that do.
-func (r *Run) approve(ctx context.Context, calls []plan.CallRef) error {
-	for _, ref := range calls {
-		c, ok := r.state.Call(ref)
-		if !ok {
-			continue
-		}
-		verdict, judged, unasked := Verdict{Allowed: true, rule: "allow calls of unknown tools, which run nothing", From: plan.ByDefault}, plan.Judgement{}, false
-		call, err := r.callOf(&c)
-		annotations, known := r.annotations(call.Name)
-		switch {
-		case err != nil:
-			verdict = Verdict{Reason: "The call cannot be read: " + err.Error(), rule: "deny calls that cannot be read", From: plan.ByDefault}
-		case c.Paused != "" && !r.goesOn(&c, annotations): // known or not: it was started once
-			verdict = Verdict{Reason: sessionElsewhere, rule: denyElsewhere, From: plan.ByDefault}
-		case known || plan.Hosted(c.Item):
-			judged = r.judge(call, annotations)
-			verdict, unasked = r.decide(ctx, call, annotations, judged)
-		}
-		if ctx.Err() != nil {
-			return nil // whatever was said about it, the run is over
-		}
-		if verdict.Later && !verdict.Allowed {
-			err = r.wait(c, call, judged.WhyAsk(call.Name))
-		} else {
-			err = r.verdict(ctx, c, verdict, unasked)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// decide asks the approver if there is need to, one at a time with those of all
-// nested runs.
-func (r *Run) decide(ctx context.Context, call tool.Call, annotations tool.Annotations, judged plan.Judgement) (Verdict, bool) {
-	root := r.root()
-	if judged.Verdict == session.Ask {
-		root.asking.Lock()
-		defer root.asking.Unlock()
-	}
-	t, _ := r.tools.Lookup(call.Name)
-	v, unasked := r.agent.Policy.decide(ctx, t, call, annotations, judged)
-	if v.Later && !v.Allowed && root != r && !root.session.KeepsNested() {
-		return r.agent.Policy.unasked(cannotWait, call.Name, judged), true
-	}
-	return v, unasked
-}
-
-// cannotWait is what the model of a nested run reads about a call whose session
-// would be gone by the time that somebody answers.
-const cannotWait = "The call was refused: %s needs an approval, and calls of nested runs cannot wait for one here. Nothing was done."
-
-// root is the outermost run.
-func (r *Run) root() *Run {
-	for r.around != nil {
-		r = r.around.run
-	}
-	return r
-}
-
-// verdict records what was decided about a call.
-func (r *Run) verdict(ctx context.Context, c session.OpenCall, v Verdict, unasked bool) error {
-	v.Reason, _ = tool.Sanitize(v.Reason)
-	a := session.Approval{CallID: c.CallID, Allowed: v.Allowed, Reason: v.Reason, By: v.By, From: v.From, Rule: v.rule, Remember: v.Remember}
-	if v.Allowed {
-		a.Edited = v.Arguments
-	}
-	if err := r.record(a); err != nil {
-		return err
-	}
-	if !v.Allowed {
-		r.totals.RefusedCalls++
-		objection := r.showRefusal(ctx, c, v.Reason)
-		r.emit(CallRefused{CallID: c.CallID, Tool: plan.ToolName(c.Item), Reason: v.Reason, NoApprover: unasked, By: a.By, From: a.From, Rule: a.Rule})
-		if objection != nil {
-			return r.stopFor(objection)
-		}
-	}
-	return nil
-}
-
-// showRefusal lets hooks see that a call was refused.
-func (r *Run) showRefusal(ctx context.Context, c session.OpenCall, reason string) error {
-	if len(r.agent.Hooks) == 0 {
-		return nil
-	}
-	now := time.Now()
-	seen := ToolCall{Session: r.session.ID(), Depth: r.depth, Turn: r.state.Turn(), Started: now, Ended: now, Failure: tool.NotRun, Error: reason}
-	seen.Call, _ = CallOf(c.Item)
-	seen.Call.ID, seen.Call.Name = c.CallID, plan.ToolName(c.Item) // also of a call that cannot be read
-	seen.Annotations, _ = r.annotations(seen.Call.Name)
-	return after(ctx, "CallRefused", r.agent.Hooks, callRefused, &seen)
-}
-
-// wait records that a call waits for an answer.
-func (r *Run) wait(c session.OpenCall, call tool.Call, why string) error {
-	t, _ := r.tools.Lookup(call.Name)
-	asked := session.ApprovalAsked{
-		CallID: c.CallID, Number: c.Number, Tool: call.Name, Arguments: call.Arguments, Custom: call.Custom, Reason: why, Rules: suggest(t, call),
-	}
-	if c.Asked && asksTheSame(pendingOf(r.session, c), asked) {
-		// The log says so already. A run that is started to see whether there is
-		// an answer by now must not make it longer each time.
-		r.state.Wait(c.CallID, c.Number)
-	} else if err := r.record(asked); err != nil {
-		return err
-	}
-	c.Question = &asked
-	p := pendingOf(r.session, c)
-	p.Command = commandOf(t, call)
-	r.wanted = append(r.wanted, p)
-	r.emit(ApprovalAsked{p})
-	return nil
-}
-
-// asksTheSame reports whether what is asked about a call is what was asked. A
-// transcript does not keep the reason and the rules.
-func asksTheSame(before Pending, now session.ApprovalAsked) bool {
-	if before.Tool != now.Tool || before.Arguments != now.Arguments || before.Custom != now.Custom {
-		return false
-	}
-	return before.Reason == "" && before.Rules == nil || before.Reason == now.Reason && reflect.DeepEqual(before.Rules, now.Rules)
-}
-
-// close gives calls that will not run the output that says why. A call whose
-// kind has no such output leaves the view.
+// close records an output for each call that will not run, which says why. If no
+// output exists for the kind of call, the call is removed from the view instead.
 func (r *Run) close(calls []plan.Skipped) error {
 	for _, ref := range calls {
 		c, ok := r.state.Call(ref.CallRef)
@@ -182,27 +39,27 @@ func (r *Run) close(calls []plan.Skipped) error {
 		}
 		text := ref.Reason
 		if !plan.Hosted(c.Item) {
-			text = tool.Envelope(true, plan.ToolName(c.Item), ref.Reason, "")
+			// Local tools return their failures in the same form.
+			text = output.Envelope(true, plan.ToolName(c.Item), ref.Reason, "")
 		}
 		out, ok, err := item.OutputFor(c.Item, item.Text(text))
 		if err != nil {
 			return err
 		}
 		if !ok {
-			if err := r.record(session.Withdrawn{CallID: c.CallID, Reason: ref.Reason}); err != nil {
+			if err := r.record(session.CallDropped{CallID: c.CallID, Reason: ref.Reason}); err != nil {
 				return err
 			}
 			continue
 		}
-		done := CallDone{CallID: c.CallID, Tool: plan.ToolName(c.Item), Item: out, Failed: true, Error: ref.Reason, Synthetic: true}
-		if err := r.answer(done); err != nil {
+		if err := r.answer(session.CallOutput{CallID: c.CallID, Item: out, Failed: true}, false); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// bound is how many calls may run at once.
+// bound returns how many calls may run at once.
 func (r *Run) bound() int {
 	if p := r.agent.Request.ParallelToolCalls; p != nil && !*p {
 		return 1
@@ -210,12 +67,13 @@ func (r *Run) bound() int {
 	return max(1, cmp.Or(r.agent.Parallel, defaultParallel))
 }
 
-// call runs the calls' tools: side by side up to the bound, a tool that is
-// marked exclusive by itself. It returns when all have their outputs, those that
-// were started early among them.
+// call runs the tools of the calls, concurrently up to the bound. An exclusive tool
+// runs alone. call returns when all calls have their outputs, including the calls
+// that were started early.
 func (r *Run) call(ctx context.Context, calls []plan.CallRef) error {
 	bound := r.bound()
 	var failure error
+	var ready []*finished // their starts are recorded, and they are launched together after one barrier
 	r.batch = batch{size: len(calls)}
 	for _, ref := range calls {
 		c, ok := r.state.Call(ref)
@@ -223,18 +81,29 @@ func (r *Run) call(ctx context.Context, calls []plan.CallRef) error {
 			continue
 		}
 		t, _ := r.annotations(plan.ToolName(c.Item))
+		// The number of calls that may still run when this one starts.
+		most := bound - 1
 		if t.Exclusive {
-			r.settle(ctx, 0, &failure)
-		} else {
-			r.settle(ctx, bound-1, &failure)
+			most = 0
+		}
+		// Ready calls take a place, too, so start them before waiting for a free
+		// one.
+		if r.running+len(ready) > most {
+			r.launch(ctx, &ready, &failure)
+			r.settle(ctx, most, &failure)
 		}
 		if failure == nil && ctx.Err() == nil {
-			failure = r.start(ctx, &c, false)
+			var f *finished
+			if f, failure = r.start(ctx, &c, false); f != nil {
+				ready = append(ready, f)
+			}
 		}
 		if t.Exclusive {
+			r.launch(ctx, &ready, &failure)
 			r.settle(ctx, 0, &failure)
 		}
 	}
+	r.launch(ctx, &ready, &failure)
 	r.settle(ctx, 0, &failure)
 	r.early = nil
 	if failure == nil {
@@ -244,18 +113,21 @@ func (r *Run) call(ctx context.Context, calls []plan.CallRef) error {
 	return failure
 }
 
-// batch is what is known of the outputs of calls that are run together.
+// batch collects the outputs of calls that run together.
 type batch struct {
 	size  int
-	outs  []*tool.Outcome // all so far, if they share a limit
-	large []*finished     // those that may have to be shortened, when all are there
+	outs  []*output.Output // all outputs so far, if there is a limit per turn
+	large []*finished      // outputs that may have to be shortened when all are known
 }
 
-// settle records outputs until no more than so many calls run, and passes on
-// what nested runs tell meanwhile.
+// settle records outputs until at most the given number of calls run, and emits the
+// events of subagents that arrive meanwhile. After a failure it cancels the tools,
+// and only the hooks see their outcomes.
 func (r *Run) settle(ctx context.Context, until int, failure *error) {
 	for r.running > until {
-		switch m := (<-r.inside).(type) {
+		// All recording happens in this goroutine, so outcomes are recorded one at a
+		// time.
+		switch m := r.next(failure).(type) {
 		case *finished:
 			r.running--
 			if *failure == nil {
@@ -272,26 +144,43 @@ func (r *Run) settle(ctx context.Context, until int, failure *error) {
 	}
 }
 
-// returned records an output, unless its size depends on the others.
+// next returns the next message from a call: a *finished or an Event. If it has to
+// wait, it first makes sure that everything recorded is durable and emitted, so that
+// an observer sees the run's state while tools work.
+func (r *Run) next(failure *error) any {
+	select {
+	case m := <-r.inside:
+		return m
+	default:
+	}
+	if err := r.barrier(); err != nil && *failure == nil {
+		*failure = err
+		r.cancel() // nothing can be recorded any more
+	}
+	return <-r.inside
+}
+
+// returned records an output, unless its size depends on the other outputs of the
+// turn.
 func (r *Run) returned(ctx context.Context, f *finished) error {
-	if r.agent.shape().Turn == nil {
+	if r.agent.outputPolicy().PerTurn == nil {
 		return r.finish(ctx, f)
 	}
-	r.batch.outs = append(r.batch.outs, &f.out)
-	if r.agent.shape().Settled(&f.out, r.batch.size) {
+	r.batch.outs = append(r.batch.outs, &f.out.Output)
+	if r.agent.outputPolicy().WithinTurn(&f.out.Output, r.batch.size) {
 		return r.finish(ctx, f)
 	}
 	r.batch.large = append(r.batch.large, f)
 	return nil
 }
 
-// fit makes the outputs that are large keep within what the turn may have, and
-// records them in call order. T7
+// fit shortens the large outputs to the limit of the turn, and records them in call
+// order.
 func (r *Run) fit(ctx context.Context, calls []plan.CallRef) (err error) {
 	if len(r.batch.large) == 0 {
 		return nil
 	}
-	r.agent.shape().Fit(r.uncancelled, r.batch.outs...)
+	r.agent.outputPolicy().FitTurn(r.uncancelled, r.batch.outs...)
 	for _, c := range calls {
 		for _, f := range r.batch.large {
 			if f.call.Seq == c.Seq {
@@ -306,8 +195,8 @@ func (r *Run) fit(ctx context.Context, calls []plan.CallRef) (err error) {
 	return err
 }
 
-// send hands something to the run's own goroutine. When the run is over, nobody
-// takes it any more.
+// send passes a message to the run's own goroutine. After the run is over it drops
+// the message.
 func (r *Run) send(m any) {
 	select {
 	case r.inside <- m:
@@ -317,40 +206,41 @@ func (r *Run) send(m any) {
 
 // finished is a call whose tool has returned.
 type finished struct {
-	call  session.OpenCall // when it was started
-	hooks []Hooks          // those whose after is due
+	call  session.OpenCall // its state when it was started
+	hooks []Hooks          // hooks whose AfterTool is due
 	ctx   context.Context
 	seen  ToolCall
 	scope *scope    // of a nested run
-	given tool.Call // what the tool gets
+	given tool.Call // the call as the tool gets it
+	early bool      // started while the reply was arriving
 	out   tool.Outcome
-	// before says what is known of an earlier start of the call, "" if there was
+	// before describes an earlier start of the call for the model; "" if there was
 	// none.
 	before string
 }
 
 func (f *finished) invoke(r *Run) {
-	f.out = r.tools.Invoke(f.ctx, f.given, r.agent.shape())
+	f.out = r.tools.Invoke(f.ctx, f.given, r.agent.outputPolicy())
 	f.seen.Ended = time.Now()
 	switch f.out.Failure {
 	case tool.NotRun, tool.UnknownTool, tool.BadArguments:
-		if f.before != "" { // that nothing was done is true of this start only
+		if f.before != "" { // "nothing was done" is true of this start only
 			f.out.Error = f.before
-			f.out.Content = item.Text(tool.Envelope(true, f.given.Name, f.before, ""))
+			f.out.Content = item.Text(output.Envelope(true, f.given.Name, f.before, ""))
 		}
 	}
 }
 
 const denyElsewhere = "deny what was started as a run of another session"
 
-// goesOn reports whether a call that was started goes on where it was: its tool
-// starts runs, and the run that the log names is the one this very call starts.
-// What the log says of it is not enough, for a log can be copied.
+// goesOn reports whether a paused call may continue its subagent: the tool must
+// start subagents, and the session in the log must be the one that this call would
+// start. The session's id alone proves nothing, because a log can be copied.
 func (r *Run) goesOn(c *session.OpenCall, annotations tool.Annotations) bool {
-	return annotations.Nested && c.Paused == r.session.NestedID(*c)
+	return annotations.Subagent && c.Paused == r.session.NestedID(*c)
 }
 
-// startedBefore is what there is to tell of an earlier start of a call.
+// startedBefore describes an earlier start of a call for the model, or returns "".
 func startedBefore(c *session.OpenCall) string {
 	switch {
 	case c.Lost:
@@ -361,13 +251,13 @@ func startedBefore(c *session.OpenCall) string {
 	return ""
 }
 
-// start records that a call begins and starts its tool; the outcome comes to
-// settle. A call that turns out to be refused after all is not started: the next
-// effect closes it.
-func (r *Run) start(ctx context.Context, c *session.OpenCall, early bool) error {
+// start records the start of a call and returns the call for launch. If the call is
+// refused after all, start records the refusal and returns nil; the next effect
+// closes the call.
+func (r *Run) start(ctx context.Context, c *session.OpenCall, early bool) (*finished, error) {
 	call, err := r.callOf(c)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	said := call.Arguments
 	allowed := *cmp.Or(c.Verdict, &session.Approval{})
@@ -379,41 +269,72 @@ func (r *Run) start(ctx context.Context, c *session.OpenCall, early bool) error 
 	if t != nil {
 		f.seen.Annotations = tool.AnnotationsOf(t)
 	}
+	// The tool may have changed since the call was paused, or the log is a copy.
 	if c.Paused != "" && !r.goesOn(c, f.seen.Annotations) {
-		return r.verdict(ctx, *c, Verdict{Reason: sessionElsewhere, rule: denyElsewhere, From: plan.ByDefault}, false)
+		return nil, r.verdict(ctx, *c, session.Approval{Reason: sessionElsewhere, Rule: denyElsewhere, From: plan.ByDefault}, false)
 	}
-	if c.Lost && !f.seen.Annotations.Idempotent { // it was declared to be, then
-		return r.verdict(ctx, *c, Verdict{Reason: plan.OutcomeUnknown, From: plan.ByDefault}, false)
+	// It was idempotent when it was started, but is not any more.
+	if c.Lost && !f.seen.Annotations.Idempotent {
+		return nil, r.verdict(ctx, *c, session.Approval{Reason: plan.OutcomeUnknown, From: plan.ByDefault}, false)
 	}
 	if objection, j := r.admit(f); objection != "" {
-		return r.verdict(ctx, *c, Verdict{Reason: cmp.Or(f.before, objection), rule: j.Rule, From: j.From}, false)
+		return nil, r.verdict(ctx, *c, session.Approval{Reason: cmp.Or(f.before, objection), Rule: j.Rule, From: j.From}, false)
 	}
+	// The endpoint runs the call, so there is nothing to start here.
 	if plan.Hosted(c.Item) {
-		return r.approveHosted(ctx, f, said)
+		return nil, r.approveHosted(ctx, f, said)
 	}
+	// The start is recorded before the tool runs: a call that is marked and has no
+	// output after a crash may have taken effect.
 	begun := session.CallStarted{CallID: c.CallID, Repeatable: f.seen.Annotations.Idempotent}
 	if f.given.Arguments != said {
 		f.given.Edited, begun.Arguments = true, f.given.Arguments
 	}
-	if f.seen.Annotations.Nested {
+	if f.seen.Annotations.Subagent {
 		f.scope = r.scope(*c)
 		begun.Session = f.scope.id
 	}
 	if err := r.record(begun); err != nil {
-		f.seen.Ended, f.out.Failure = time.Now(), tool.NotRun
-		r.lose(f)
-		return err
-	}
-	if !r.quiet {
-		r.emit(CallStarted{CallID: call.ID, Tool: call.Name, Arguments: f.given.Arguments, Edited: f.given.Edited, Early: early, By: allowed.By, From: allowed.From, Rule: allowed.Rule})
+		r.drop(f)
+		return nil, err
 	}
 	if f.scope != nil {
 		f.ctx = context.WithValue(f.ctx, scopeKey{}, f.scope)
 	}
-	if r.batch.size == 1 && !early && f.scope == nil { // as most are: nothing runs beside it
-		f.invoke(r)
-		return r.returned(ctx, f)
+	f.early = early
+	return f, nil
+}
+
+// drop reports to the hooks that a call was not started, because its start could not
+// be recorded.
+func (r *Run) drop(f *finished) {
+	f.seen.Ended, f.out.Failure = time.Now(), tool.NotRun
+	r.lose(f)
+}
+
+// launch starts the tools of the ready calls, once the reply, the verdicts and the
+// starts of the calls are durable. settle receives the outcomes. After a failure
+// nothing is started.
+func (r *Run) launch(ctx context.Context, ready *[]*finished, failure *error) {
+	if *failure == nil && len(*ready) > 0 {
+		*failure = r.barrier()
 	}
+	for _, f := range *ready {
+		switch {
+		case *failure != nil:
+			r.drop(f)
+		case r.batch.size == 1 && !f.early && f.scope == nil: // the usual case: nothing runs beside it, so it needs no goroutine
+			f.invoke(r)
+			*failure = r.returned(ctx, f)
+		default:
+			r.run(f)
+		}
+	}
+	*ready = nil
+}
+
+// run runs a tool in its own goroutine.
+func (r *Run) run(f *finished) {
 	r.running++
 	r.inner.Add(1)
 	go func() {
@@ -421,17 +342,18 @@ func (r *Run) start(ctx context.Context, c *session.OpenCall, early bool) error 
 		f.invoke(r)
 		r.send(f)
 		if f.scope != nil && f.out.Abandoned {
+			// A subagent still writes to its session, so the run must not end before
+			// it.
 			<-f.scope.ended
 		}
 	}()
-	return nil
 }
 
-// notEditable answers the endpoint about a call whose arguments somebody changed:
-// the endpoint takes yes or no, and nothing else.
+// notEditable is the answer to the endpoint about a call whose arguments were
+// changed. The endpoint accepts only yes or no.
 const notEditable = "The call was not approved: its arguments were changed, and a call that the endpoint makes can only be approved as it is."
 
-// approveHosted tells the endpoint that it may make the call it asked about.
+// approveHosted approves a call that the endpoint wants to make.
 func (r *Run) approveHosted(ctx context.Context, f *finished, said string) error {
 	f.seen.Ended = time.Now()
 	if f.given.Arguments != said {
@@ -440,31 +362,35 @@ func (r *Run) approveHosted(ctx context.Context, f *finished, said string) error
 	return r.finish(ctx, f)
 }
 
-// admit lets hooks see a call, and rules see what became of it. It returns what
-// the model is told if the call is not to run after all.
-func (r *Run) admit(f *finished) (objection string, by plan.Judgement) {
+// admit calls the BeforeTool hooks and applies the rules to the arguments as the
+// hooks left them. If the call must not run after all, it returns the text for the
+// model and the ruling that decided.
+func (r *Run) admit(f *finished) (objection string, by plan.Ruling) {
 	hooks := r.agent.Hooks
 	if len(hooks) > 0 {
 		inner, n, err := before(f.ctx, "BeforeTool", hooks, beforeTool, &f.seen)
 		f.ctx, f.hooks = inner, hooks[:n]
 		if err != nil {
 			objection = "The call was refused by a check: " + hookText(err) + " Nothing was done."
-			by = plan.Judgement{Rule: "deny what a check objects to", From: "a hook"}
+			by = plan.Ruling{Rule: "deny what a check objects to", From: "a hook"}
 		}
 	}
-	f.given.Arguments = f.seen.Call.Arguments // nothing else of it is a hook's to change
+	f.given.Arguments = f.seen.Call.Arguments // hooks may change nothing else of the call
+	// The rules are applied again, because a hook may have changed the arguments,
+	// and because rules may have been added since the verdict.
 	if j := r.judge(f.given, f.seen.Annotations); j.Verdict == session.Deny && objection == "" {
 		objection, by = j.Denied(f.given.Name), j
 	}
 	if objection != "" && len(f.hooks) > 0 {
 		f.seen.Ended, f.seen.Failure, f.seen.Error = time.Now(), tool.NotRun, objection
-		_ = after(f.ctx, "AfterTool", f.hooks, afterTool, &f.seen) // the call is refused already
+		// An error changes nothing, because the call is already refused.
+		_ = after(f.ctx, "AfterTool", f.hooks, afterTool, &f.seen)
 	}
 	return objection, by
 }
 
-// hookText is what the model reads about a hook's error: what the hook says, and
-// of a panic nothing.
+// hookText returns the text for the model about a hook's error. The text of a panic
+// is left out.
 func hookText(err error) string {
 	var h *HookError
 	if !errors.As(err, &h) || h.Stack != nil {
@@ -473,27 +399,26 @@ func hookText(err error) string {
 	return strings.TrimSuffix(h.Err.Error(), ".") + "."
 }
 
-// lose lets hooks see the end of calls of which nothing can be recorded any
-// more.
+// lose reports the end of calls to the hooks when nothing can be recorded any more.
 func (r *Run) lose(calls ...*finished) {
 	for _, f := range calls {
 		if len(f.hooks) > 0 {
 			f.seen.Output, f.seen.Failure, f.seen.Error = f.out.Content, f.out.Failure, f.out.Error
-			_ = after(f.ctx, "AfterTool", f.hooks, afterTool, &f.seen) // the store's error counts
+			// The store's error takes precedence.
+			_ = after(f.ctx, "AfterTool", f.hooks, afterTool, &f.seen)
 		}
 	}
 }
 
-// finish records the outcome of a call.
+// finish records the outcome of a call, after the AfterTool hooks have seen it.
 func (r *Run) finish(ctx context.Context, f *finished) error {
 	seen, out := &f.seen, &f.out
 	r.marks = r.marks || len(out.Stored) > 0
-	d := CallDone{CallID: f.call.CallID, Tool: seen.Call.Name, Synthetic: plan.Hosted(f.call.Item), Failed: out.Failed, Error: out.Error, Took: seen.Ended.Sub(seen.Started),
-		LeftOut: out.LeftOut, Kept: slices.Concat(out.Stored, out.Originals)}
+	done := session.CallOutput{CallID: f.call.CallID, Failed: out.Failed}
+	failure := out.Error
 	var bodies []session.Body
 	paused := false
 	if f.scope != nil {
-		d.Session = f.scope.id
 		bodies, paused = f.scope.entries()
 		r.nested(bodies)
 		paused = paused && ctx.Err() == nil
@@ -501,37 +426,39 @@ func (r *Run) finish(ctx context.Context, f *finished) error {
 	if len(f.hooks) > 0 {
 		seen.Output, seen.Failure, seen.Error, seen.Paused = out.Content, out.Failure, out.Error, paused
 		if err := after(f.ctx, "AfterTool", f.hooks, afterTool, seen); err != nil {
-			reason := "The output of this call was withheld by a check: " + hookText(err)
-			d.Failed, d.Error = true, reason
-			seen.Output = item.Text(tool.Envelope(true, d.Tool, reason, ""))
+			failure = "The output of this call was withheld by a check: " + hookText(err)
+			done.Failed = true
+			seen.Output = item.Text(output.Envelope(true, seen.Call.Name, failure, ""))
 		}
-		if d.Edited = !reflect.DeepEqual(seen.Output, out.Content); d.Edited {
-			out.Content, out.Commands, out.Failed = seen.Output, nil, d.Failed
+		// The structured results of a shell call no longer match the changed text.
+		if done.Edited = !reflect.DeepEqual(seen.Output, out.Content); done.Edited {
+			out.Content, out.Commands, out.Failed = seen.Output, nil, done.Failed
 		}
+	}
+	hosted := plan.Hosted(f.call.Item)
+	if !r.quiet && !hosted {
+		r.emit(Progress{Kind: ProgressReturned, Turn: seen.Turn, CallID: done.CallID, Tool: seen.Call.Name, Took: seen.Ended.Sub(seen.Started),
+			Error: failure, LeftOut: out.LeftOut, Kept: slices.Concat(out.Stored, out.Originals)})
 	}
 	if paused {
-		r.wanted = append(r.wanted, f.scope.wanted...)
-		if err := r.record(bodies...); err != nil {
-			return err
-		}
-		r.emit(CallPaused{CallID: d.CallID, Tool: d.Tool, Session: d.Session})
-		return nil
+		r.result.Pending = append(r.result.Pending, f.scope.wanted...)
+		return r.record(bodies...)
 	}
-	d.Item = outputItem(f.call.Item, d.Tool, out)
-	return r.answer(d, bodies...)
+	done.Item = outputItem(f.call.Item, seen.Call.Name, out)
+	return r.answer(done, !hosted, bodies...)
 }
 
-// nested counts what nested runs used.
+// nested adds the usage of subagents to the totals.
 func (r *Run) nested(bodies []session.Body) {
 	for _, b := range bodies {
-		if n, ok := b.(session.Nested); ok {
-			r.totals.Nested.Add(Spent{Turns: n.Turns, Tokens: n.Tokens, Cost: n.Cost})
+		if n, ok := b.(session.SubagentUsage); ok {
+			r.totals.Nested.Add(Usage{Turns: n.Turns, Tokens: n.Tokens, Cost: n.Cost})
 		}
 	}
 }
 
-// outputItem puts an outcome into the item that answers the call. Invoke made
-// the content valid; should it not encode all the same, the model is told.
+// outputItem returns the item that answers the call. Invoke makes the content valid;
+// if it cannot be encoded all the same, the item says so to the model.
 func outputItem(call item.Item, name string, out *tool.Outcome) item.Item {
 	it, ok, err := answerTo(call, out)
 	if err == nil && ok {
@@ -541,43 +468,40 @@ func outputItem(call item.Item, name string, out *tool.Outcome) item.Item {
 	if err != nil {
 		reason += " " + err.Error()
 	}
-	it, _, _ = item.OutputFor(call, item.Text(tool.Envelope(true, name, reason, "")))
+	it, _, _ = item.OutputFor(call, item.Text(output.Envelope(true, name, reason, "")))
 	return it
 }
 
-// answer records an output, after what else is to be recorded with it, and
-// tells of it.
-func (r *Run) answer(d CallDone, bodies ...session.Body) error {
-	answered := session.Answered{CallID: d.CallID, Item: d.Item, Failed: d.Failed, Edited: d.Edited}
+// answer records an output, after the other bodies. ran reports whether a tool
+// produced it, so that it counts in the totals.
+func (r *Run) answer(done session.CallOutput, ran bool, bodies ...session.Body) error {
 	var err error
-	if len(bodies) == 0 { // as mostly
-		err = r.record(answered)
+	if len(bodies) == 0 { // the usual case, without a copy
+		err = r.record(done)
 	} else {
-		err = r.record(append(bodies, answered)...)
+		err = r.record(append(bodies, done)...)
 	}
-	if err != nil {
-		return err
-	}
-	if !d.Synthetic {
+	if err == nil && ran {
 		r.totals.Calls++
-		if d.Failed {
+		if done.Failed {
 			r.totals.FailedCalls++
 		}
 	}
-	r.emit(d)
-	return nil
+	return err
 }
 
-// startEarly starts the call that the reply just made, if its tool allows that
-// and so do the rules, and every call of the reply before it was started too.
-// What its verdict is does not depend on anybody who would have to be asked.
+// startEarly starts a call while the rest of its reply is still arriving, if its
+// tool and the rules allow that and every earlier call of the reply was started,
+// too. It never asks for approval: a call that needs one waits for the end of the
+// reply.
 func (r *Run) startEarly(ctx context.Context, it item.Item) error {
 	if r.held || r.holding || !it.IsCall() {
 		return nil
 	}
+	// If this call does not start, no later call of the reply may overtake it.
 	r.held = true
 	t, known := r.annotations(plan.ToolName(it))
-	if !known || !t.EarlyStart || t.Exclusive || t.Nested || r.running >= r.bound() || ctx.Err() != nil {
+	if !known || !t.EarlyStart || t.Exclusive || t.Subagent || r.running >= r.bound() || ctx.Err() != nil {
 		return nil
 	}
 	c, ok := r.state.MayStart(it)
@@ -586,8 +510,9 @@ func (r *Run) startEarly(ctx context.Context, it item.Item) error {
 	}
 	call, err := CallOf(it)
 	if err != nil {
-		return nil // it is told when the reply is whole
+		return nil // it is reported when the reply is complete
 	}
+	// Only a rule may allow an early start. A verdict that asks waits for approve.
 	j := r.judge(call, t)
 	if j.Verdict != session.Allow {
 		return nil
@@ -596,9 +521,12 @@ func (r *Run) startEarly(ctx context.Context, it item.Item) error {
 	if err := r.record(*c.Verdict); err != nil {
 		return err
 	}
-	running := r.running
-	if err := r.start(ctx, &c, true); err != nil || r.running == running {
-		return err
+	f, failure := r.start(ctx, &c, true)
+	if f == nil {
+		return failure
+	}
+	if r.launch(ctx, &[]*finished{f}, &failure); failure != nil {
+		return failure
 	}
 	if r.early == nil {
 		r.early = map[int64]bool{}

@@ -16,6 +16,7 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/tool/output"
 )
 
 // reader is a tool that reads what is in files, and says what it reads.
@@ -89,17 +90,17 @@ func TestCollapseReads(t *testing.T) {
 			t.Errorf("request %d (-want +got):\n%s", i, diff)
 		}
 	}
-	for _, b := range bodies[session.Answered](s) {
+	for _, b := range bodies[session.CallOutput](s) {
 		if strings.Contains(b.Item.JSON(), collapsedMark) {
 			t.Errorf("the log holds %s", b.Item.JSON())
 		}
 	}
-	told := ofType[agent.Collapsed](events)
-	if decided := bodies[session.Collapsed](s); len(decided) != 2 || len(told) != 2 || told[0].By != decided[0].By {
-		t.Errorf("%+v, told %+v", decided, told)
+	collapsed := told[session.Collapsed](events)
+	if decided := bodies[session.Collapsed](s); len(decided) != 2 || len(collapsed) != 2 || collapsed[0].By != decided[0].By {
+		t.Errorf("%+v, told %+v", decided, collapsed)
 	}
-	if ended := ofType[agent.TurnEnded](events); ended[2].Cache == nil || ended[2].Cache.Broken == nil || ended[2].Cache.Broken.Why != session.ByCollapsing {
-		t.Errorf("%+v", ended[2].Cache)
+	if ended := progressOf(events, agent.ProgressCache); ended[1].Turn != 3 || ended[1].Cache.Broken == nil || ended[1].Cache.Broken.Why != session.ByCollapsing {
+		t.Errorf("%+v", ended[1].Cache)
 	}
 
 	// T8: what was decided stays when the setting changes, and nothing that was
@@ -160,8 +161,8 @@ func TestCollapseImported(t *testing.T) {
 	}{
 		{"equal", whole, whole, true},
 		{"not equal", whole, whole + "!", false},
-		{"failed", whole, tool.Envelope(true, "read", "gone", ""), false},
-		{"known", tool.Envelope(false, "read", "", whole), tool.Envelope(false, "read", "", whole+"!"), true},
+		{"failed", whole, output.Envelope(true, "read", "gone", ""), false},
+		{"known", output.Envelope(false, "read", "", whole), output.Envelope(false, "read", "", whole+"!"), true},
 	} {
 		m, a := readTwice(files())
 		m.reply = func(int) []item.Item { return []item.Item{item.Assistant("done")} }
@@ -198,5 +199,27 @@ func TestCollapsedAndCompacted(t *testing.T) {
 	}
 	if diff := cmp.Diff(outline(before), outline(history(s))); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A tool whose ReadKey panics is noticed, once a run; what it reads is sent each time.
+func TestReadKeyPanics(t *testing.T) {
+	_, a := readTwice(nil)
+	a.Tools = []tool.Tool{textTool("read", func(context.Context, string) (string, error) { return strings.Repeat("text ", 60), nil },
+		tool.ReadKey(func(string) (string, bool) { panic("no idea") }))}
+	s, err := session.Open(t.Context(), new(session.Memory), "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	events, err := drain(a.Stream(t.Context(), s, item.User("go")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	noticed := told[session.Noticed](events)
+	if len(noticed) != 1 || noticed[0].Kind != session.NoticeReadKeyFailed || !strings.Contains(noticed[0].Text, "tool read panicked: no idea") {
+		t.Errorf("%+v", noticed)
+	}
+	if len(told[session.Collapsed](events)) > 0 {
+		t.Error("something was collapsed")
 	}
 }

@@ -24,7 +24,7 @@ func TestCallsOfOneCallID(t *testing.T) {
 		return fmt.Sprintf(`{"type":"response.output_item.%s","output_index":%d,"item":{"type":"function_call","id":"fc_%d","call_id":"echo","name":"echo","arguments":"%s","status":"completed"}}`, stage, i, i, arguments)
 	}
 	r := newRig(t, agenttest.Events(event("added", 0), event("added", 1), event("done", 0), event("done", 1),
-		`{"type":"response.completed","response":{"id":"resp_1","status":"completed","output":[]}}`), agenttest.Reply(item.Assistant("done")))
+		`{"type":"response.completed","response":{"id":"resp_1","status":"completed","output":[]}}`), agenttest.Completed(item.Assistant("done")))
 	r.agent.Tools = []tool.Tool{echo()}
 	r.run(item.User("go"))
 	var calls, outputs []string

@@ -8,71 +8,71 @@ import (
 	"context"
 
 	"github.com/antiphon-go/antiphon/agent/plan"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
-	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// Compaction says when a run sends something shorter instead of the older
-// part of what it sends, and what. The zero value is off: then a history that
-// no longer fits ends the run with [ContextFull].
+// Compaction sets when and how a run sends something shorter in place of older items.
+// The zero value disables it; a history that no longer fits then ends the run with
+// [StopContextFull].
 //
-// Nothing is lost by it: the log keeps all, and [Restore] takes it back. What
-// the system and the developer said stays as it is, and so do the newest items and
-// what the user said last. Replies are replaced together with the outputs of
-// their calls.
+// Compaction does not lose anything: the log keeps every item, and [Restore] undoes
+// it. System and developer messages stay, and so do the newest items and the user's
+// last messages. Replies are replaced together with the outputs of their calls.
 type Compaction struct {
-	// Auto starts it automatically: near the end of the model's context, and when
-	// the endpoint says that the history is too long, once for each time.
+	// Auto compacts automatically near the end of the model's context, and each time
+	// the endpoint reports that the history is too long.
 	Auto bool
-	// At is how many tokens a request may be estimated at before it starts. If it
-	// is set, Auto need not be. 0 is Share of what the window leaves for input; if
-	// the window is not known, only the endpoint's word starts it.
+	// At is the estimated request size, in tokens, from which a compaction starts. It
+	// works without Auto. 0 means Share of the window's input part; if the window is
+	// unknown, a compaction starts only when the endpoint reports that the history is
+	// too long.
 	At int64
-	// Window is the model's context in tokens: 0 is what is known of
+	// Window is the size of the model's context in tokens: 0 means the known size for
 	// Agent.Request.Model.
 	Window int64
-	// Share is how much of what the window leaves for input may be filled: 0 means
-	// 0.8. The longest reply that the model can give does not count as input.
+	// Share is the share of the window's input part that may be filled: 0 means 0.8.
+	// The input part is the window without the longest reply of the model.
 	Share float64
-	// Keep is how many of the newest tokens stay as they are: 0 means a quarter of
-	// where it starts, 20 000 at most. It is less where they end in the middle of
-	// a reply and its outputs, and more if no request has carried them yet. Of what
-	// the user said before them, the newest stays too, up to half as many tokens.
+	// Keep is the number of the newest tokens that stay unchanged: 0 means a quarter
+	// of the starting size, at most 20 000. Fewer stay if the boundary is within a
+	// reply and its outputs, and more if no request has carried them yet. The user's
+	// newest messages before them stay too, up to half as many tokens.
 	Keep int64
-	// By says how: session.BySummary, which is what "" means, ByEndpoint or
-	// ByDropping. ByEndpoint is a summary where the Model is no [Compacter], or its
-	// endpoint says that it has no such thing.
+	// By selects how: session.BySummary (also ""), ByEndpoint or ByDropping.
+	// ByEndpoint falls back to a summary if the Model is not a [Compactor], or if its
+	// endpoint does not support compaction.
 	By string
-	// Model writes summaries, in answer to Request, of which Input, Instructions
-	// and Tools are not used. Without it the agent's own does; without Request.Model
-	// it is asked for the agent's, and stores what the agent's requests do.
+	// Model writes summaries, in answer to Request. The Input, Instructions and Tools
+	// of Request are ignored. A nil Model means the agent's. If Request.Model is
+	// empty, the agent's model is used; if Request.Store is nil, the agent's setting.
 	Model   Model
-	Request item.Request
-	// Estimator guesses how many tokens an item takes. nil is [Estimate].
+	Request api.Request
+	// Estimator estimates how many tokens an item takes. Nil means [plan.Estimate].
 	Estimator Estimator
 }
 
-// Compacter is implemented by a [Model] whose endpoint makes histories shorter
-// itself. A responses.Client is one.
-type Compacter interface {
-	Compact(ctx context.Context, req *item.CompactRequest) (*item.Compacted, error)
+// Compactor is implemented by a [Model] whose endpoint can compact histories.
+// responses.Client implements it.
+type Compactor interface {
+	Compact(ctx context.Context, req *api.CompactRequest) (*api.Compacted, error)
 }
 
 // Defaults of [Compaction].
 const (
 	defaultShare = 0.8
 	maxKeep      = 20_000
-	keepUnknown  = 8_000 // of a window that is not known
+	keepUnknown  = 8_000 // for an unknown window
 )
 
-// room is what the agent's configuration comes to.
-func (a *Agent) room() plan.Room {
+// room converts the agent's configuration for the State.
+func (a *Agent) room() plan.ContextBudget {
 	c := &a.Compaction
 	model := a.Request.Model
 	if !c.Auto && c.At <= 0 {
 		_, told := a.Model.(Sizer)
-		return plan.Room{Learn: told, Model: model, Estimator: c.Estimator}
+		return plan.ContextBudget{Learn: told, Model: model, Estimator: c.Estimator}
 	}
 	window := cmp.Or(c.Window, windowOf(model))
 	start := c.At
@@ -83,24 +83,24 @@ func (a *Agent) room() plan.Room {
 	if keep <= 0 {
 		keep = cmp.Or(min(start/4, maxKeep), keepUnknown)
 	}
-	return plan.Room{
+	return plan.ContextBudget{
 		On: true, Start: start, Window: window, Keep: keep, By: cmp.Or(c.By, session.BySummary),
 		Learn: c.Window <= 0 && c.At <= 0, Share: cmp.Or(c.Share, defaultShare), Reply: longestReply(&a.Request),
 		Model: model, Estimator: c.Estimator,
 	}
 }
 
-// windowOf returns the context window of a model, 0 if it is not known.
+// windowOf returns the size of a model's context, or 0 if it is unknown.
 func windowOf(model string) int64 {
 	m, _ := endpoint.LookupModel(model)
 	return int64(m.ContextWindow)
 }
 
-// replyOf returns how much of the window is for the reply.
-func replyOf(req *item.Request, window int64) int64 { return plan.Within(longestReply(req), window) }
+// replyOf returns the part of the window that is reserved for the reply.
+func replyOf(req *api.Request, window int64) int64 { return plan.Within(longestReply(req), window) }
 
-// longestReply returns how long a reply can be, 0 if that is not known.
-func longestReply(req *item.Request) int64 {
+// longestReply returns the longest possible reply in tokens, or 0 if it is unknown.
+func longestReply(req *api.Request) int64 {
 	if req.MaxOutputTokens != nil {
 		return *req.MaxOutputTokens
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 )
@@ -45,7 +46,7 @@ func TestAnyModelCompacts(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
-		m.summary = func(context.Context, *item.Request) (string, error) {
+		m.summary = func(context.Context, *api.Request) (string, error) {
 			switch pick("summary", 8) {
 			case 0:
 				return "", errors.New("no service")

@@ -12,22 +12,27 @@ import (
 	"time"
 
 	"github.com/antiphon-go/antiphon/agent/plan"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// compact does what a [Compact] asks for and records the outcome, all or
-// nothing: until then nothing has changed. The error is the store's.
+// compact performs a [plan.Compact] and records the outcome, including a failure.
+// The history does not change before the outcome is recorded. The returned error is
+// the store's.
 func (r *Run) compact(ctx context.Context, e plan.Compact) error {
-	seen := &CompactCall{Session: r.session.ID(), Depth: r.depth, By: e.By, Before: e.Before, Started: time.Now(), kept: e.Kept}
+	seen := &CompactionCall{Session: r.session.ID(), Depth: r.depth, By: e.By, Before: e.Before, Started: time.Now(), kept: e.Kept}
 	for i, it := range r.state.View().Replaceable(e.Through) {
 		if seq, _ := r.state.View().Seq(i); !slices.Contains(e.Kept, seq) {
 			seen.Replaced = append(seen.Replaced, it)
 		}
 		seen.all = append(seen.all, it)
 	}
-	r.emit(Compacting{By: e.By, Tokens: e.Before, Items: len(seen.Replaced)})
+	if err := r.barrier(); err != nil {
+		return err
+	}
+	r.progress(Progress{Kind: ProgressCompacting, By: e.By, Tokens: e.Before, Items: len(seen.Replaced)})
 	inner, n, err := before(ctx, "BeforeCompact", r.agent.Hooks, beforeCompact, seen)
 	if err == nil && seen.Items == nil {
 		err = r.shorten(inner, seen)
@@ -39,17 +44,19 @@ func (r *Run) compact(ctx context.Context, e plan.Compact) error {
 		err = objection
 	}
 	if err == nil {
+		// The hook may have changed the items.
 		seen.After = r.remains(e, seen)
 		err = seen.worth()
 	}
 	if err != nil && ctx.Err() != nil && seen.Usage == nil {
-		return nil // the run is over, and nothing was compacted
+		return nil // the run was cancelled before anything was compacted
 	}
 	return r.compacted(e, seen, err)
 }
 
-// compacted records and reports the outcome of a compaction.
-func (r *Run) compacted(e plan.Compact, seen *CompactCall, failure error) error {
+// compacted records the outcome of a compaction and counts its usage, also after a
+// failure, because the requests were made.
+func (r *Run) compacted(e plan.Compact, seen *CompactionCall, failure error) error {
 	r.compactErr = failure
 	b := session.Compacted{Through: e.Through, Kept: seen.kept, By: seen.By, Items: seen.Items, Before: e.Before, After: seen.After, Usage: seen.Usage, Cost: seen.Cost}
 	if failure != nil {
@@ -62,15 +69,12 @@ func (r *Run) compacted(e plan.Compact, seen *CompactCall, failure error) error 
 	r.totals.Cost += b.Cost
 	if u := b.Usage; u != nil {
 		r.totals.count(u)
-		r.budget.Spend(Spent{Tokens: u.TotalTokens, Cost: b.Cost})
+		r.budget.Spend(Usage{Tokens: u.TotalTokens, Cost: b.Cost})
 	}
-	r.shortened = Compacted{
-		Seq: r.lastEntry(), By: b.By, Items: len(seen.Replaced), Before: b.Before, After: b.After,
-		Usage: b.Usage, Cost: b.Cost, Failure: b.Failure,
-	}
-	r.emit(r.shortened)
+	seen.Before, seen.After, seen.Err, seen.Entry = b.Before, b.After, failure, r.lastEntry()
+	r.shortened = seen
 	if seen.instead && failure == nil {
-		return r.notice(r.uncancelled, Noticed{Kind: session.NoticeSummaryInstead, Text: SummaryInstead})
+		return r.notice(r.uncancelled, session.Noticed{Kind: session.NoticeSummaryInstead, Text: SummaryInstead})
 	}
 	return nil
 }
@@ -78,8 +82,9 @@ func (r *Run) compacted(e plan.Compact, seen *CompactCall, failure error) error 
 // SummaryInstead is the text of a notice of the kind [session.NoticeSummaryInstead].
 const SummaryInstead = "the endpoint has no compaction of its own, so the model wrote a summary"
 
-// remains estimates what a request carries after a compaction.
-func (r *Run) remains(e plan.Compact, seen *CompactCall) int64 {
+// remains estimates the size of a request after a compaction. If nothing is kept, as
+// after a compaction by the endpoint, the user's messages are gone, too.
+func (r *Run) remains(e plan.Compact, seen *CompactionCall) int64 {
 	gone := e.Replaced
 	if len(seen.kept) == 0 {
 		gone = r.weigh(seen.all)
@@ -87,15 +92,16 @@ func (r *Run) remains(e plan.Compact, seen *CompactCall) int64 {
 	return max(e.Before-gone, 0) + r.weigh(seen.Items)
 }
 
-// worth returns an error for a compaction that saves too little.
-func (c *CompactCall) worth() error {
+// worth returns an error for a compaction that saves too little: see
+// [plan.Worthwhile].
+func (c *CompactionCall) worth() error {
 	if c.Before-c.After < c.Before/plan.Worthwhile {
-		return fmt.Errorf("it would make %d tokens out of %d: too little to gain", c.After, c.Before)
+		return fmt.Errorf("it would save too little: %d tokens would become %d", c.Before, c.After)
 	}
 	return nil
 }
 
-// weigh estimates items, as the endpoint's reports correct it.
+// weigh estimates items, corrected by the endpoint's reports.
 func (r *Run) weigh(items []item.Item) (tokens int64) {
 	for _, it := range items {
 		tokens += r.state.Room.Tokens(it)
@@ -103,8 +109,9 @@ func (r *Run) weigh(items []item.Item) (tokens int64) {
 	return r.state.Corrected(tokens)
 }
 
-// shorten makes what is sent instead of the items.
-func (r *Run) shorten(ctx context.Context, seen *CompactCall) error {
+// shorten creates the items that replace the older ones, in the way that seen.By
+// names. It falls back from the endpoint's compaction to a summary.
+func (r *Run) shorten(ctx context.Context, seen *CompactionCall) error {
 	if seen.By == session.ByDropping {
 		seen.Items = []item.Item{item.User(fmt.Sprintf(droppedText, len(seen.Replaced)))}
 		return nil
@@ -122,17 +129,17 @@ func (r *Run) shorten(ctx context.Context, seen *CompactCall) error {
 	return r.bySummary(ctx, seen)
 }
 
-// droppedText is the remark that is sent instead of what was left out.
+// droppedText is the text that is sent in place of dropped items.
 const droppedText = "[%d earlier items of this conversation are left out here: it has become too long for the context. It goes on below.]"
 
-// byEndpoint has the endpoint make the history shorter. It reports false if that
-// cannot do so. What it returns holds what the user said too.
-func (r *Run) byEndpoint(ctx context.Context, seen *CompactCall) (done bool, err error) {
-	c, ok := r.agent.Model.(Compacter)
+// byEndpoint lets the endpoint compact the history, including the user's messages. It
+// reports false if the endpoint does not support it.
+func (r *Run) byEndpoint(ctx context.Context, seen *CompactionCall) (done bool, err error) {
+	c, ok := r.agent.Model.(Compactor)
 	if !ok {
 		return false, nil
 	}
-	req := &item.CompactRequest{Model: r.agent.Request.Model, Input: item.NewList(seen.all...), Instructions: r.agent.Request.Instructions}
+	req := &api.CompactRequest{Model: r.agent.Request.Model, Input: item.NewList(seen.all...), Instructions: r.agent.Request.Instructions}
 	seen.Model = req.Model
 	resp, err := c.Compact(endpoint.WithBudget(ctx, r.patience(r.agent.Model)), req)
 	switch {
@@ -148,8 +155,8 @@ func (r *Run) byEndpoint(ctx context.Context, seen *CompactCall) (done bool, err
 	return true, nil
 }
 
-// spend counts what a request took.
-func (c *CompactCall) spend(u *item.Usage, p Price) {
+// spend adds the usage of a request to the compaction, which may need several.
+func (c *CompactionCall) spend(u *api.Usage, p Price) {
 	u, _ = plan.Counted(u)
 	if u == nil {
 		return
@@ -159,15 +166,16 @@ func (c *CompactCall) spend(u *item.Usage, p Price) {
 		c.Usage = u
 		return
 	}
-	sum := item.Usage{
+	sum := api.Usage{
 		InputTokens: c.Usage.InputTokens + u.InputTokens, OutputTokens: c.Usage.OutputTokens + u.OutputTokens, TotalTokens: c.Usage.TotalTokens + u.TotalTokens,
-		InputDetails:  &item.InputTokensDetails{CachedTokens: c.Usage.Cached() + u.Cached()},
-		OutputDetails: &item.OutputTokensDetails{ReasoningTokens: c.Usage.Reasoning() + u.Reasoning()},
+		InputDetails:  &api.InputTokensDetails{CachedTokens: c.Usage.Cached() + u.Cached()},
+		OutputDetails: &api.OutputTokensDetails{ReasoningTokens: c.Usage.Reasoning() + u.Reasoning()},
 	}
 	c.Usage = &sum
 }
 
-// patience returns the budget of retries for a request that is not a turn.
+// patience returns the retry budget for a request that is not a turn: a new one by
+// the model's policy, unless the caller set one budget for the whole run.
 func (r *Run) patience(m Model) *endpoint.Budget {
 	if r.borrowed {
 		return r.retries
@@ -175,16 +183,15 @@ func (r *Run) patience(m Model) *endpoint.Budget {
 	return r.agent.retryBudget(m)
 }
 
-// ErrNothingToCompact is what [Agent.Compact] returns if there is nothing, or too
-// little, that something shorter could stand for.
-var ErrNothingToCompact = errors.New("there is too little in the session that something shorter could stand for")
+// ErrNothingToCompact is the error of [Agent.Compact] if the session holds too little
+// that a compaction could replace.
+var ErrNothingToCompact = errors.New("the session holds too little that a compaction could replace")
 
-// Compact makes what a session sends shorter now, whether it is near any limit
-// or not, in the way that the agent's Compaction says. No run may be under way.
-// Where it fails, nothing has changed, and the error says why; what it cost is
-// recorded. It is the error of an AfterModel hook if that objects to a reply that it
-// had not seen yet.
-func (a *Agent) Compact(ctx context.Context, s *session.Session) (done *Compacted, err error) {
+// Compact compacts a session now, in the way that the agent's Compaction sets, even
+// if the session is far from any limit. No run may be in progress. If it fails, the
+// history is unchanged and the error says why; its cost is recorded. If an AfterModel
+// hook objects to a reply that it had not seen yet, its error is returned.
+func (a *Agent) Compact(ctx context.Context, s *session.Session) (done *CompactionCall, err error) {
 	release, err := s.Hold(ctx)
 	if err != nil {
 		return nil, err
@@ -193,12 +200,12 @@ func (a *Agent) Compact(ctx context.Context, s *session.Session) (done *Compacte
 	return a.compact(ctx, s)
 }
 
-func (a *Agent) compact(ctx context.Context, s *session.Session) (*Compacted, error) {
+func (a *Agent) compact(ctx context.Context, s *session.Session) (*CompactionCall, error) {
 	r := a.Start(s)
 	r.uncancelled = context.WithoutCancel(ctx)
 	r.retries = endpoint.BudgetFrom(ctx)
 	r.borrowed = r.retries != nil
-	r.yield = func(Event, error) bool { return true }
+	r.quiet, r.yield = true, func(Event, error) bool { return true }
 	r.openBudget(ctx)
 	if err := r.findPrice(a.Request.Model); err != nil {
 		return nil, err
@@ -206,6 +213,7 @@ func (a *Agent) compact(ctx context.Context, s *session.Session) (*Compacted, er
 	if err := r.equip(ctx); err != nil {
 		return nil, err
 	}
+	// The copy turns compaction on, because the caller asked for it explicitly.
 	now := *a
 	now.Compaction.Auto = true
 	r.fold(&now)
@@ -228,15 +236,16 @@ func (a *Agent) compact(ctx context.Context, s *session.Session) (*Compacted, er
 	}
 	done := r.shortened
 	switch {
-	case ctx.Err() != nil && (done.Seq == 0 || done.Failure != ""):
+	case ctx.Err() != nil && (done == nil || done.Err != nil):
 		return nil, context.Cause(ctx)
-	case done.Failure != "":
-		return &done, fmt.Errorf("the session was not compacted: %w", r.compactErr)
+	case done.Err != nil:
+		return done, fmt.Errorf("the session was not compacted: %w", r.compactErr)
 	}
-	return &done, nil
+	return done, nil
 }
 
-// fold reads the log, as an agent's configuration has it.
+// fold applies the log to the state with the agent's configuration. The
+// configuration is set first, because applying an entry depends on it.
 func (r *Run) fold(a *Agent) {
 	r.state.Limits, r.state.Room = a.Limits.plan(), a.room()
 	r.measure()
@@ -251,10 +260,10 @@ func (r *Run) fold(a *Agent) {
 	r.recall()
 }
 
-// measure estimates what the tools take of the context.
+// measure estimates the size of the instructions and tools.
 func (r *Run) measure() {
 	if m := &r.state.Room; m.Measures() {
-		b, _ := (&item.Request{Tools: append(r.tools.Definitions(), r.agent.Request.Tools...)}).AppendJSON(nil)
+		b, _ := (&api.Request{Tools: append(r.tools.Definitions(), r.agent.Request.Tools...)}).AppendJSON(nil)
 		m.Around = int64(plan.EstimateText(r.agent.Request.Instructions) + plan.EstimateText(string(b)))
 	}
 }
@@ -265,10 +274,10 @@ func (r *Run) lastEntry() int64 {
 	return log[len(log)-1].Seq
 }
 
-// Restore takes back the compaction of the entry seq, and those after it, so that
-// the session sends again what they stand for; 0 takes back all. It returns the
-// compaction that is in force then, 0 if none is. One that is not in force is an
-// error.
+// Restore undoes the compaction of entry seq and all later ones, so that the session
+// sends the replaced items again. If seq is 0, it undoes all. It returns the entry of
+// the compaction that is then in force, or 0. It is an error if seq is not a
+// compaction in force.
 func Restore(ctx context.Context, s *session.Session, seq int64) (left int64, err error) {
 	release, err := s.Hold(ctx)
 	if err != nil {

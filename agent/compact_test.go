@@ -17,6 +17,7 @@ import (
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
@@ -28,12 +29,12 @@ type small struct {
 	window int // in tokens of [plan.Estimate]; 0: none
 	reply  func(n int) []item.Item
 	// summary is what it writes; nil: a short text.
-	summary func(ctx context.Context, req *item.Request) (string, error)
-	turns   []*item.Request
-	sums    []*item.Request
+	summary func(ctx context.Context, req *api.Request) (string, error)
+	turns   []*api.Request
+	sums    []*api.Request
 }
 
-func sizeOf(req *item.Request) (tokens int) {
+func sizeOf(req *api.Request) (tokens int) {
 	for _, it := range req.Input.All() {
 		tokens += plan.Estimate(req.Model, it)
 	}
@@ -44,8 +45,8 @@ func overflow() error {
 	return endpoint.FromAPI("context_length_exceeded", "invalid_request_error", "Your input exceeds the context window of this model.", "input")
 }
 
-func (m *small) Stream(ctx context.Context, req *item.Request) iter.Seq2[item.Event, error] {
-	return func(yield func(item.Event, error) bool) {
+func (m *small) Stream(ctx context.Context, req *api.Request) iter.Seq2[api.Event, error] {
+	return func(yield func(api.Event, error) bool) {
 		tokens := sizeOf(req)
 		isSummary := strings.HasPrefix(req.Instructions, "You write the memory of an assistant")
 		if isSummary {
@@ -54,7 +55,7 @@ func (m *small) Stream(ctx context.Context, req *item.Request) iter.Seq2[item.Ev
 			m.turns = append(m.turns, req)
 		}
 		if m.window > 0 && tokens > m.window {
-			yield(item.Event{}, overflow())
+			yield(api.Event{}, overflow())
 			return
 		}
 		var items []item.Item
@@ -64,7 +65,7 @@ func (m *small) Stream(ctx context.Context, req *item.Request) iter.Seq2[item.Ev
 				text, err = m.summary(ctx, req)
 			}
 			if err != nil {
-				yield(item.Event{}, err)
+				yield(api.Event{}, err)
 				return
 			}
 			items = []item.Item{item.Assistant(text)}
@@ -134,7 +135,7 @@ func TestCompactsByItself(t *testing.T) {
 	s := session.New()
 	system := item.System("be brief")
 	res, err := a.Run(t.Context(), s, system, item.User("the task"))
-	if err != nil || res.Why != agent.Answered || res.Turns != 21 {
+	if err != nil || res.Why != agent.StopEndTurn || res.Turns != 21 {
 		t.Fatalf("%+v %v", res, err)
 	}
 	m.paired(t)
@@ -158,7 +159,7 @@ func TestCompactsByItself(t *testing.T) {
 		text := outline(c.Items)[0]
 		contains(t, text, "user: [This is a summary.", "what was before")
 	}
-	if got := len(bodies[session.Answered](s)); got != 20 {
+	if got := len(bodies[session.CallOutput](s)); got != 20 {
 		t.Errorf("the log has %d outputs", got)
 	}
 	var sum int64
@@ -204,7 +205,7 @@ func TestCompactionIsOffByDefault(t *testing.T) {
 func TestSummaryHasNoBase64(t *testing.T) {
 	secret := strings.Repeat("QUJDREVGR0hJSktM", 400)
 	m := &small{reply: reading(4, 3000)}
-	m.summary = func(context.Context, *item.Request) (string, error) {
+	m.summary = func(context.Context, *api.Request) (string, error) {
 		return "see data:image/png;base64," + secret, nil
 	}
 	a := compacting(m)
@@ -255,7 +256,7 @@ func TestSummarySplits(t *testing.T) {
 		a.Compaction.Window = window
 		s := session.New()
 		res, err := a.Run(t.Context(), s, item.User("q"))
-		if err != nil || res.Why != agent.Answered {
+		if err != nil || res.Why != agent.StopEndTurn {
 			t.Fatal(res.Why, res.Detail, err)
 		}
 		done := bodies[session.Compacted](s)
@@ -272,18 +273,18 @@ func TestSummarySplits(t *testing.T) {
 func TestFailedCompaction(t *testing.T) {
 	for _, c := range []struct {
 		name    string
-		summary func(context.Context, *item.Request) (string, error)
+		summary func(context.Context, *api.Request) (string, error)
 		want    string
 	}{
-		{"error", func(context.Context, *item.Request) (string, error) { return "", errors.New("no service") }, "no service"},
-		{"silence", func(context.Context, *item.Request) (string, error) { return " \n", nil }, "the model said nothing"},
-		{"long", func(context.Context, *item.Request) (string, error) { return strings.Repeat("bla ", 20_000), nil }, "too little to gain"},
+		{"error", func(context.Context, *api.Request) (string, error) { return "", errors.New("no service") }, "no service"},
+		{"silence", func(context.Context, *api.Request) (string, error) { return " \n", nil }, "the model said nothing"},
+		{"long", func(context.Context, *api.Request) (string, error) { return strings.Repeat("bla ", 20_000), nil }, "save too little"},
 	} {
 		m := &small{reply: reading(8, 2000), summary: c.summary}
 		a := compacting(m)
 		s := session.New()
 		res, err := a.Run(t.Context(), s, item.User("q"))
-		if err != nil || res.Why != agent.Answered {
+		if err != nil || res.Why != agent.StopEndTurn {
 			t.Fatalf("%s: %v %+v", c.name, err, res)
 		}
 		done := bodies[session.Compacted](s)
@@ -310,7 +311,7 @@ func TestCancelledCompaction(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stop := errors.New("enough")
 	m := &small{reply: reading(8, 2000)}
-	m.summary = func(inner context.Context, _ *item.Request) (string, error) {
+	m.summary = func(inner context.Context, _ *api.Request) (string, error) {
 		cancel(stop)
 		<-inner.Done()
 		return "", inner.Err()
@@ -318,14 +319,14 @@ func TestCancelledCompaction(t *testing.T) {
 	a := compacting(m)
 	s := session.New()
 	res, err := a.Run(ctx, s, item.User("q"))
-	if !errors.Is(err, stop) || res.Why != agent.Cancelled {
+	if !errors.Is(err, stop) || res.Why != agent.StopCancelled {
 		t.Fatal(res.Why, err)
 	}
 	if done := bodies[session.Compacted](s); len(done) > 0 {
 		t.Fatalf("%+v", done)
 	}
 	m.summary = nil
-	if res, err = a.Run(t.Context(), s, item.User("go on")); err != nil || res.Why != agent.Answered {
+	if res, err = a.Run(t.Context(), s, item.User("go on")); err != nil || res.Why != agent.StopEndTurn {
 		t.Fatal(res.Why, err)
 	}
 	m.paired(t)
@@ -340,7 +341,7 @@ func TestInputWhileCompacting(t *testing.T) {
 	a := compacting(m)
 	s := session.New()
 	run := a.Start(s, item.User("q"))
-	m.summary = func(context.Context, *item.Request) (string, error) {
+	m.summary = func(context.Context, *api.Request) (string, error) {
 		return "short", run.Say(item.User("by the way"))
 	}
 	if _, err := drain(run.Events(t.Context())); err != nil {
@@ -372,11 +373,11 @@ func TestOverflowCompactsOnce(t *testing.T) {
 		sums       int
 		detail     string
 	}{
-		{"helped", 4000, agent.Compaction{Auto: true, Keep: 100}, agent.Answered, 2, 1, ""},
-		{"once", 50, agent.Compaction{Auto: true, Keep: 100, By: session.ByDropping}, agent.ContextFull, 2, 0, "although it was made shorter"},
-		{"long questions", 2000, agent.Compaction{Auto: true}, agent.Answered, 2, 1, ""},
-		{"nothing to gain", 50, agent.Compaction{Auto: true, Keep: 100}, agent.ContextFull, 1, 1, "could not be made shorter"},
-		{"off", 4000, agent.Compaction{}, agent.ContextFull, 1, 0, "go on in a new session"},
+		{"helped", 4000, agent.Compaction{Auto: true, Keep: 100}, agent.StopEndTurn, 2, 1, ""},
+		{"once", 50, agent.Compaction{Auto: true, Keep: 100, By: session.ByDropping}, agent.StopContextFull, 2, 0, "although it was made shorter"},
+		{"long questions", 2000, agent.Compaction{Auto: true}, agent.StopEndTurn, 2, 1, ""},
+		{"nothing to gain", 50, agent.Compaction{Auto: true, Keep: 100}, agent.StopContextFull, 1, 1, "could not be made shorter"},
+		{"off", 4000, agent.Compaction{}, agent.StopContextFull, 1, 0, "go on in a new session"},
 	} {
 		m := &small{window: c.window, reply: func(int) []item.Item { return []item.Item{item.Assistant("a")} }}
 		a := compacting(m)
@@ -392,12 +393,12 @@ func TestOverflowCompactsOnce(t *testing.T) {
 			input = append(input, item.User("and now?"))
 		}
 		res, err := a.Run(t.Context(), s, input...)
-		if res.Why != c.why || (err != nil) != (c.why == agent.ContextFull) || len(m.turns) != c.turns || len(m.sums) < c.sums || c.sums == 0 && len(m.sums) > 0 {
+		if res.Why != c.why || (err != nil) != (c.why == agent.StopContextFull) || len(m.turns) != c.turns || len(m.sums) < c.sums || c.sums == 0 && len(m.sums) > 0 {
 			t.Errorf("%s: %s after %d turns and %d summaries: %v", c.name, res.Why, len(m.turns), len(m.sums), err)
 		}
 		contains(t, res.Detail, c.detail)
 		var e *endpoint.Error
-		if c.why == agent.ContextFull && (!errors.As(err, &e) || e.Class != endpoint.ContextOverflow) {
+		if c.why == agent.StopContextFull && (!errors.As(err, &e) || e.Class != endpoint.ContextOverflow) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
@@ -407,16 +408,16 @@ func TestOverflowCompactsOnce(t *testing.T) {
 type ownCompaction struct {
 	*small
 	err      error
-	requests []*item.CompactRequest
+	requests []*api.CompactRequest
 }
 
-func (m *ownCompaction) Compact(_ context.Context, req *item.CompactRequest) (*item.Compacted, error) {
+func (m *ownCompaction) Compact(_ context.Context, req *api.CompactRequest) (*api.Compacted, error) {
 	m.requests = append(m.requests, req)
 	if m.err != nil {
 		return nil, m.err
 	}
 	packed := item.Must(&item.Unknown{Raw: `{"type":"compaction","id":"cmp_1","encrypted_content":"c2VjcmV0"}`})
-	return &item.Compacted{Output: []item.Item{item.User("kept by it"), packed}, Usage: &item.Usage{InputTokens: 100, OutputTokens: 10, TotalTokens: 110}}, nil
+	return &api.Compacted{Output: []item.Item{item.User("kept by it"), packed}, Usage: &api.Usage{InputTokens: 100, OutputTokens: 10, TotalTokens: 110}}, nil
 }
 
 // C6: the endpoint's own compaction is used by choice, and a summary in its
@@ -437,7 +438,7 @@ func TestEndpointCompaction(t *testing.T) {
 		a.Model = m
 		a.Compaction.By = c.by
 		s := session.New()
-		if res, err := a.Run(t.Context(), s, item.System("rules"), item.User("q")); err != nil || res.Why != agent.Answered {
+		if res, err := a.Run(t.Context(), s, item.System("rules"), item.User("q")); err != nil || res.Why != agent.StopEndTurn {
 			t.Fatal(c.name, err)
 		}
 		m.paired(t)
@@ -494,7 +495,7 @@ func TestCompactAndRestore(t *testing.T) {
 	}
 	whole, at := history(s), int64(len(s.Log()))
 	done, err := a.Compact(t.Context(), s)
-	if err != nil || done.Failure != "" || done.Items == 0 || done.After >= done.Before {
+	if err != nil || done.Err != nil || len(done.Replaced) == 0 || done.After >= done.Before {
 		t.Fatal(done, err)
 	}
 	short := history(s)
@@ -526,7 +527,7 @@ func TestCompactAndRestore(t *testing.T) {
 	if len(history(s)) != len(whole) {
 		t.Errorf("%d items, were %d", len(history(s)), len(whole))
 	}
-	if res, err := a.Run(t.Context(), s, item.User("go on")); err != nil || res.Why != agent.Answered {
+	if res, err := a.Run(t.Context(), s, item.User("go on")); err != nil || res.Why != agent.StopEndTurn {
 		t.Error(err)
 	}
 	m.paired(t)
@@ -539,7 +540,7 @@ func TestContextFullOfTheNewest(t *testing.T) {
 	a.Compaction = agent.Compaction{Window: 8000, Auto: true}
 	s := session.New()
 	res, err := a.Run(t.Context(), s, item.User("q"))
-	if res.Why != agent.ContextFull || err == nil || len(m.turns) != 1 {
+	if res.Why != agent.StopContextFull || err == nil || len(m.turns) != 1 {
 		t.Fatal(res.Why, err, len(m.turns))
 	}
 	contains(t, res.Detail, "of the model's 8000", "too little")
@@ -552,7 +553,7 @@ func TestCompactionHooks(t *testing.T) {
 	var seen []string
 	object := true
 	a.Hooks = []agent.Hooks{{
-		BeforeCompact: func(ctx context.Context, c *agent.CompactCall) (context.Context, error) {
+		BeforeCompact: func(ctx context.Context, c *agent.CompactionCall) (context.Context, error) {
 			seen = append(seen, fmt.Sprintf("before %s %d", c.By, min(len(c.Replaced), 1)))
 			if object {
 				object = false
@@ -561,7 +562,7 @@ func TestCompactionHooks(t *testing.T) {
 			c.Items = []item.Item{item.User("my own")}
 			return ctx, nil
 		},
-		AfterCompact: func(_ context.Context, c *agent.CompactCall) error {
+		AfterCompact: func(_ context.Context, c *agent.CompactionCall) error {
 			seen = append(seen, fmt.Sprintf("after %v", c.Err))
 			c.Items = append(c.Items, item.User("and more"))
 			return nil
@@ -583,9 +584,9 @@ func TestCompactionHooks(t *testing.T) {
 	if diff := cmp.Diff([]string{"before summary 1", "before summary 1", "after <nil>"}, seen[:3]); diff != "" {
 		t.Error(diff)
 	}
-	told := ofType[agent.Compacted](events)
-	if len(told) != len(done) || len(ofType[agent.Compacting](events)) != len(done) || told[0].Failure == "" || told[1].Seq == 0 || told[1].Items == 0 {
-		t.Errorf("%+v", told)
+	compacted := told[session.Compacted](events)
+	if began := progressOf(events, agent.ProgressCompacting); len(compacted) != len(done) || len(began) != len(done) || compacted[0].Failure == "" || began[1].Items == 0 {
+		t.Errorf("%+v, %+v", compacted, began)
 	}
 }
 
@@ -598,7 +599,7 @@ func TestSummariesCount(t *testing.T) {
 	a.Budget = shared
 	a.Limits.MaxTokens = 40_000
 	res, err := a.Run(t.Context(), session.New(), item.User("q"))
-	if err != nil || res.Why != agent.MaxTokens || res.Compactions == 0 {
+	if err != nil || res.Why != agent.StopMaxTokens || res.Compactions == 0 {
 		t.Fatalf("%+v %v", res, err)
 	}
 	if used := shared.Used(); used.Tokens != res.TotalTokens || int64(used.Cost) != res.TotalTokens || res.Cost != used.Cost || used.Turns != res.Turns {
@@ -626,19 +627,19 @@ func TestUnreadableCompaction(t *testing.T) {
 	if n := len(other.turns); n != 1 || len(itemsOf(other.turns[0].Input)) != 1+2*4+2 {
 		t.Errorf("%d turns: %q", n, outline(itemsOf(other.turns[0].Input)))
 	}
-	if told := ofType[agent.Restored](events); len(told) == 0 || len(bodies[session.Restored](s)) != len(told) {
-		t.Errorf("%+v", told)
+	if restored := told[session.Restored](events); len(restored) == 0 || len(bodies[session.Restored](s)) != len(restored) {
+		t.Errorf("%+v", restored)
 	}
 }
 
 // refusing is a model that cannot read what others have encrypted.
 type refusing struct{ *small }
 
-func (m *refusing) Stream(ctx context.Context, req *item.Request) iter.Seq2[item.Event, error] {
+func (m *refusing) Stream(ctx context.Context, req *api.Request) iter.Seq2[api.Event, error] {
 	for _, it := range req.Input.All() {
 		if it.Type() == item.TypeCompaction {
-			return func(yield func(item.Event, error) bool) {
-				yield(item.Event{}, endpoint.FromAPI("invalid_encrypted_content", "invalid_request_error", "It could not be verified.", ""))
+			return func(yield func(api.Event, error) bool) {
+				yield(api.Event{}, endpoint.FromAPI("invalid_encrypted_content", "invalid_request_error", "It could not be verified.", ""))
 			}
 		}
 	}
@@ -684,7 +685,7 @@ func TestCrashAfterAnyEntryOfCompaction(t *testing.T) {
 		}
 		next := &small{reply: reading(2, 2500)}
 		res, err := compacting(next).Run(t.Context(), again, item.User("go on"))
-		if err != nil || res.Why != agent.Answered {
+		if err != nil || res.Why != agent.StopEndTurn {
 			t.Fatalf("after entry %d: %v %v", n, res.Why, err)
 		}
 		next.paired(t)

@@ -13,8 +13,9 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// transcript writes items as a text to be summed up, each a block of its own.
-// Images and files are markers; there is no base64 in it, wherever it stood.
+// transcript renders items as text to be summarized, each as a separate block.
+// Markers replace images, files and any base64, which would cost many tokens and
+// tell the summarizing model nothing.
 func transcript(items []item.Item) []string {
 	names := map[string]string{}
 	var blocks []string
@@ -26,8 +27,8 @@ func transcript(items []item.Item) []string {
 	return blocks
 }
 
-// block writes one item, "" for one that says nothing. names are those of the
-// tools, by the ids of their calls.
+// block renders one item, "" for an item without text. names maps the ids of calls to
+// the names of tools.
 func block(it item.Item, names map[string]string) string {
 	if content, ok := plan.ContentOf(it); ok {
 		if it.IsOutput() {
@@ -47,6 +48,7 @@ func block(it item.Item, names map[string]string) string {
 	}
 	if it.IsCall() {
 		name, with := plan.CalledBy(it)
+		// The output comes later and names only the call's id.
 		names[it.CallID()] = name
 		arguments, quoted := with.Unquote()
 		if !quoted {
@@ -57,14 +59,14 @@ func block(it item.Item, names map[string]string) string {
 	return fmt.Sprintf("[%s]", it.Type())
 }
 
-// A run of base64 at least so long is not text, with and without the head of a
-// data URI.
+// Shortest run of base64 that is not considered text, after the head of a data URI
+// and elsewhere.
 const (
 	leastInURI  = 64
 	leastBase64 = 512
 )
 
-// withoutBase64 returns a text with a remark instead of long base64.
+// withoutBase64 replaces long base64 in a text with a remark.
 func withoutBase64(s string) string {
 	var out strings.Builder
 	last := 0
@@ -88,7 +90,7 @@ func withoutBase64(s string) string {
 	return out.String()
 }
 
-// base64Run returns how many characters at the beginning can be base64 of any
+// base64Run returns the length of the longest prefix that can be base64 of any
 // alphabet.
 func base64Run(s string) int {
 	for i := range len(s) {
@@ -101,8 +103,8 @@ func base64Run(s string) int {
 	return len(s)
 }
 
-// pack puts blocks together into pieces of at most so many tokens. A block that
-// is longer is split, at the end of a line where there is one.
+// pack joins blocks into pieces of at most the given number of tokens. It splits a
+// longer block, if possible at the end of a line.
 func pack(blocks []string, tokens int) (pieces []string) {
 	var piece strings.Builder
 	room := tokens
@@ -115,6 +117,7 @@ func pack(blocks []string, tokens int) (pieces []string) {
 	}
 	for _, b := range blocks {
 		n := plan.EstimateText(b)
+		// A block that fits into one piece is not split, even if that leaves room.
 		if n > room {
 			flush()
 		}
@@ -131,12 +134,13 @@ func pack(blocks []string, tokens int) (pieces []string) {
 	return pieces
 }
 
-// headOf returns the beginning of a text, of at most so many tokens.
+// headOf returns the longest prefix of a text within the given number of tokens.
 func headOf(s string, tokens int) string {
-	end := min(len(s), 3*tokens) // letters of three bytes count one
+	end := min(len(s), 3*tokens) // a letter of three bytes counts as one token
 	for end > 0 && end < len(s) && !utf8.RuneStart(s[end]) {
 		end--
 	}
+	// End at a line break if it is not too far back.
 	if line := strings.LastIndexByte(s[:end], '\n') + 1; line > end/2 {
 		end = line
 	}

@@ -36,7 +36,7 @@ func TestVerdictEndsWithItsCall(t *testing.T) {
 	}
 	for name, again := range second {
 		for _, number := range []int{0, 1} {
-			r := newRig(t, agenttest.Reply(call("call_0", "wipe", "disk 1")), agenttest.Reply(again))
+			r := newRig(t, agenttest.Completed(call("call_0", "wipe", "disk 1")), agenttest.Completed(again))
 			l := new(ledger)
 			r.agent.Tools, r.agent.Policy = []tool.Tool{l.tool("wipe")}, agent.Policy{Pause: true}
 			r.run(item.User("go"))
@@ -47,7 +47,7 @@ func TestVerdictEndsWithItsCall(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if res := r.run(out); res.Why != agent.ApprovalWanted || len(res.Wanted) != 1 || res.Wanted[0].Number != 2 {
+			if res := r.run(out); res.Why != agent.StopApprovalPending || len(res.Pending) != 1 || res.Pending[0].Number != 2 {
 				t.Errorf("%s, %d: %+v", name, number, res)
 			}
 			late := agent.Decision{CallID: "call_0", Number: 1, Allow: true, Arguments: `{"text":"all"}`}
@@ -71,13 +71,13 @@ func TestQuestionIsAboutOneCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := s.Append(t.Context(), session.RunStarted{}, session.TurnStarted{Turn: 1},
-		session.Received{Turn: 1, Item: first}, session.Received{Turn: 1, Item: second}, session.TurnEnded{Turn: 1, Status: item.StatusCompleted},
+		session.OutputItem{Turn: 1, Item: first}, session.OutputItem{Turn: 1, Item: second}, session.TurnEnded{Turn: 1, Status: item.StatusCompleted},
 		session.ApprovalAsked{CallID: "c", Number: 2, Tool: "wipe", Arguments: `{"text":"the disk"}`},
 		session.ApprovalAsked{CallID: "c", Number: 1, Tool: "read", Arguments: `{"text":"a note"}`},
-		session.Answered{CallID: "c", Item: out}); err != nil {
+		session.CallOutput{CallID: "c", Item: out}); err != nil {
 		t.Fatal(err)
 	}
-	wanted, err := agent.Wanted(t.Context(), s)
+	wanted, err := agent.PendingApprovals(t.Context(), s)
 	if err != nil || len(wanted) != 1 || wanted[0].Tool != "wipe" || wanted[0].Number != 2 {
 		t.Errorf("%+v, %v", wanted, err)
 	}
@@ -89,9 +89,9 @@ func TestQuestionIsAboutOneCall(t *testing.T) {
 // K5 A4: wherever a session is forked, no approval in it counts a second time:
 // the fork asks again, by itself or through the endpoint.
 func TestForkHasNoVerdict(t *testing.T) {
-	r := newRig(t, agenttest.Reply(mayI("mcpr_1"), call("w", "write", "one"), call("r", "read", "r")))
+	r := newRig(t, agenttest.Completed(mayI("mcpr_1"), call("w", "write", "one"), call("r", "read", "r")))
 	mcp := itemOf(t, `{"type":"mcp_call","id":"mcp_1","approval_request_id":"mcpr_1","server_label":"maps","name":"search","arguments":"{\"q\":\"bars\"}","output":"o"}`)
-	r.server.Add(agenttest.Reply(mcp, item.Assistant("done")))
+	r.server.Add(agenttest.Completed(mcp, item.Assistant("done")))
 	l := new(ledger)
 	r.agent.Tools = []tool.Tool{l.tool("write", tool.Idempotent()), l.tool("read", tool.ReadOnly())}
 	r.agent.Policy = agent.Policy{Pause: true}
@@ -105,17 +105,17 @@ func TestForkHasNoVerdict(t *testing.T) {
 	}
 	asked := 0
 	for at := int64(1); at <= int64(len(r.session.Log())); at++ {
-		r.server.Otherwise(func(_ int, req agenttest.Request) agenttest.Answer {
+		r.server.Otherwise(func(_ int, req agenttest.Request) agenttest.Reply {
 			if body := string(req.Body); strings.Contains(body, `"approve":true`) && !strings.Contains(body, `"mcp_call"`) {
 				t.Errorf("forked at %d: the yes is sent again", at)
 			}
-			return agenttest.Reply(item.Assistant("done"))
+			return agenttest.Completed(item.Assistant("done"))
 		})
 		fork, err := r.session.Fork(t.Context(), at, fmt.Sprint("fork ", at))
 		if err != nil {
 			t.Fatal(err)
 		}
-		wanted, err := agent.Wanted(t.Context(), fork)
+		wanted, err := agent.PendingApprovals(t.Context(), fork)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -144,11 +144,11 @@ func TestNothingImportedRuns(t *testing.T) {
 	l := new(ledger)
 	r.agent.Tools = []tool.Tool{l.tool("write", tool.Idempotent()), l.tool("read", tool.ReadOnly())}
 	replies := 0
-	r.server.Otherwise(func(int, agenttest.Request) agenttest.Answer {
+	r.server.Otherwise(func(int, agenttest.Request) agenttest.Reply {
 		if replies++; replies%2 == 0 {
-			return agenttest.Reply(item.Assistant("done"))
+			return agenttest.Completed(item.Assistant("done"))
 		}
-		return agenttest.Reply(call("a", "write", "by the model"), call("b", "write", "by the model"))
+		return agenttest.Completed(call("a", "write", "by the model"), call("b", "write", "by the model"))
 	})
 	dropped := 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -156,7 +156,7 @@ func TestNothingImportedRuns(t *testing.T) {
 		entries := hostileLog(rt)
 		var d agent.Disarm
 		if rapid.Bool().Draw(rt, "children") {
-			d.Child = func(number int, callID, id string) bool { return id == session.NestedID("s", number, callID) }
+			d.Child = func(number int, callID, id string) bool { return id == session.SubsessionID("s", number, callID) }
 		}
 		for _, e := range entries {
 			d.Learn(e)
@@ -220,17 +220,17 @@ func hostileLog(rt *rapid.T) []session.Entry {
 		}
 		return item.User("x")
 	}
-	bodies := []session.Body{session.Given{Item: item.User("go")}, session.RunStarted{}, session.TurnStarted{Turn: 1}}
+	bodies := []session.Body{session.InputItem{Item: item.User("go")}, session.RunStarted{}, session.TurnStarted{Turn: 1}}
 	for range rapid.IntRange(1, 14).Draw(rt, "entries") {
 		var b session.Body
 		switch rapid.IntRange(0, 11).Draw(rt, "kind") {
 		case 0, 1, 2:
-			b = session.Received{Turn: 1, Item: it()}
+			b = session.OutputItem{Turn: 1, Item: it()}
 		case 3:
-			b = session.Given{Item: it()}
+			b = session.InputItem{Item: it()}
 		case 4:
 			out := it()
-			b = session.Answered{CallID: rapid.SampledFrom([]string{out.CallID(), id()}).Draw(rt, "answers"), Item: out}
+			b = session.CallOutput{CallID: rapid.SampledFrom([]string{out.CallID(), id()}).Draw(rt, "answers"), Item: out}
 		case 5, 6:
 			b = session.Approval{CallID: id(), Number: rapid.IntRange(0, 3).Draw(rt, "number"), Allowed: true, Edited: rapid.SampledFrom([]string{"", `{"text":"edited"}`}).Draw(rt, "edited"),
 				Remember: rapid.SampledFrom([]*session.Rule{nil, {Verdict: session.Allow, Tool: "*"}}).Draw(rt, "remember")}
@@ -245,7 +245,7 @@ func hostileLog(rt *rapid.T) []session.Entry {
 				session.TurnEnded{Turn: 1, Status: item.StatusCompleted}, session.TurnEnded{Turn: 1, Status: item.StatusFailed}}).Draw(rt, "mark")
 		default:
 			seqs := []int64{int64(rapid.IntRange(1, 12).Draw(rt, "seq"))}
-			b = rapid.SampledFrom([]session.Body{session.Withdrawn{CallID: id()}, session.ItemsWithdrawn{Seqs: seqs}, session.Quarantined{Seq: seqs[0]},
+			b = rapid.SampledFrom([]session.Body{session.CallDropped{CallID: id()}, session.ItemsWithdrawn{Seqs: seqs}, session.Quarantined{Seq: seqs[0]},
 				session.Compacted{Through: 1, By: session.BySummary, Items: []item.Item{it()}}}).Draw(rt, "decision")
 		}
 		bodies = append(bodies, b)

@@ -7,16 +7,17 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// converse decides how the next request goes to the conversation that the agent
-// names: as a part of it, without the first skip items, which it holds already;
-// or, if that could lose or double something, as the whole history and no part
-// of it. Then why says so for people.
+// converse decides whether the next request joins the agent's conversation, leaving
+// out the first skip items, which the conversation already holds. If that could lose
+// or repeat items, the request carries the whole history outside the conversation,
+// and why gives the reason, for people.
 func (r *Run) converse() (in string, skip int, why string) {
-	id, ok := item.ConversationID(r.agent.Request.Conversation)
+	id, ok := api.ConversationID(r.agent.Request.Conversation)
 	if !ok {
 		return "", 0, ""
 	}
@@ -26,18 +27,19 @@ func (r *Run) converse() (in string, skip int, why string) {
 	return id, skip, ""
 }
 
-// conversation is what a run's start says of the conversation that it goes on
-// with: whose it is, so that no copy of the session goes on with it as well.
+// conversation returns the owner of the conversation, for the entry that starts the
+// run, so that a copy of the session does not continue the conversation as well.
 func (r *Run) conversation() session.Conversation {
-	id, _ := item.ConversationID(r.agent.Request.Conversation)
+	id, _ := api.ConversationID(r.agent.Request.Conversation)
 	if id == "" || r.state.HasConversation(id) {
 		return session.Conversation{}
 	}
 	return session.Conversation{ID: id, Session: r.session.ID()}
 }
 
-// parts returns the request as it travels: without what the conversation holds.
-func (r *Run) parts(req *item.Request) *item.Request {
+// parts returns the request as it is sent: without the items that the conversation
+// holds.
+func (r *Run) parts(req *api.Request) *api.Request {
 	if r.skip == 0 {
 		return req
 	}
@@ -49,40 +51,40 @@ func (r *Run) parts(req *item.Request) *item.Request {
 	return &part
 }
 
-// checkKept returns an error for a request that goes on from something at the
-// endpoint in a way that cannot be right.
-func checkKept(req *item.Request) error {
+// checkKept returns an error for a request with contradictory settings of
+// conversation, previous response and storage.
+func checkKept(req *api.Request) error {
 	switch {
 	case req.Conversation == "":
 		return nil
 	case req.PreviousResponseID != "":
-		return errors.New("agent: Request.Conversation and Request.PreviousResponseID are both set: endpoints take one of them")
+		return errors.New("agent: Request.Conversation and Request.PreviousResponseID are both set: endpoints accept only one of them")
 	case req.Store != nil && !*req.Store:
-		return errors.New("agent: Request.Conversation is set, and Request.Store is false: an endpoint that keeps nothing has no conversation")
+		return errors.New("agent: Request.Conversation is set, but Request.Store is false: a conversation needs storage")
 	}
-	if id, ok := item.ConversationID(req.Conversation); !ok || id == "" {
+	if id, ok := api.ConversationID(req.Conversation); !ok || id == "" {
 		return fmt.Errorf("agent: Request.Conversation is %s: want an id, as item.ConversationByID makes it", req.Conversation)
 	}
 	return nil
 }
 
-// Resumer is implemented by a [Model] that can go on from a response that the
-// endpoint keeps, such as a responses.Thread. A run tells it, before its first
-// request, of the last response of the session: id was the answer to req, whose
-// Input is the whole history up to it, and said output. Whether requests that
-// follow begin with just that is for the Model to see.
+// Resumer is implemented by a [Model] that can continue from a response stored at the
+// endpoint, such as a responses.Chain. Before its first request, a run calls Resume
+// with the session's last response: id is the response to req, whose Input is the
+// whole history before it, and output holds its items. The Model must check whether
+// later requests begin with this history.
 type Resumer interface {
-	Resume(req *item.Request, id string, output []item.Item)
+	Resume(req *api.Request, id string, output []item.Item)
 }
 
-// resume tells the model of the session's last response.
+// resume passes the session's last response to the model.
 func (r *Run) resume() error {
-	defer func() { r.state.Keep = r.agent.Request.Conversation != "" }() // the model remembers by itself
+	defer func() { r.state.Keep = r.agent.Request.Conversation != "" }() // the model tracks the responses from here on
 	base, last := r.agent.Request.PreviousResponseID, r.state.LastExchange()
 	if base != "" {
 		for e := range r.session.Entries() {
 			if b, ok := e.Body.(session.TurnEnded); ok && b.ResponseID == base {
-				return fmt.Errorf("agent: Request.PreviousResponseID is %s, a response of this session (turn %d): its history would be there twice. Leave it empty; as Model, a responses.Thread goes on from the last response", base, b.Turn)
+				return fmt.Errorf("agent: Request.PreviousResponseID is %s, a response of this session (turn %d): its history would be there twice. Leave it empty; as Model, a responses.Chain goes on from the last response", base, b.Turn)
 			}
 		}
 	}

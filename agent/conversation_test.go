@@ -18,6 +18,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/responses"
@@ -88,8 +89,8 @@ func (k *talkServer) means(list *item.List) {
 }
 
 // known is what the model reads before the request's own input.
-func (k *talkServer) known(req *item.Request) ([]string, *agenttest.Answer) {
-	if id, ok := item.ConversationID(req.Conversation); ok {
+func (k *talkServer) known(req *api.Request) ([]string, *agenttest.Reply) {
+	if id, ok := api.ConversationID(req.Conversation); ok {
 		held, ok := k.talks[id]
 		if !ok {
 			no := agenttest.Failure(http.StatusNotFound, "", "Conversation with id '"+id+"' not found.")
@@ -106,8 +107,8 @@ func (k *talkServer) known(req *item.Request) ([]string, *agenttest.Answer) {
 	return held, nil
 }
 
-func (k *talkServer) answer(t *testing.T) func(int, agenttest.Request) agenttest.Answer {
-	return func(_ int, r agenttest.Request) agenttest.Answer {
+func (k *talkServer) answer(t *testing.T) func(int, agenttest.Request) agenttest.Reply {
+	return func(_ int, r agenttest.Request) agenttest.Reply {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		req := r.Parse(t)
@@ -119,7 +120,7 @@ func (k *talkServer) answer(t *testing.T) func(int, agenttest.Request) agenttest
 			clear(k.talks)
 			clear(k.kept)
 		}
-		talk, _ := item.ConversationID(req.Conversation)
+		talk, _ := api.ConversationID(req.Conversation)
 		k.items, k.from = append(k.items, req.Input.Len()), append(k.from, talk+req.PreviousResponseID)
 		if k.ignores {
 			req.Conversation = ""
@@ -146,7 +147,7 @@ func (k *talkServer) answer(t *testing.T) func(int, agenttest.Request) agenttest
 	}
 }
 
-func (k *talkServer) reply(talk string, reads []string, now mood) agenttest.Answer {
+func (k *talkServer) reply(talk string, reads []string, now mood) agenttest.Reply {
 	k.made++
 	id := fmt.Sprintf("resp_%d", k.made)
 	it := fmt.Sprintf(`{"id":"msg_%d","type":"message","status":"completed","role":"assistant","content":[{"type":"output_text","text":"answer %[1]d","annotations":[]}]}`, k.made)
@@ -198,7 +199,7 @@ func talkRig(t *testing.T) (*agent.Agent, *talkServer) {
 	c.Profile, c.Key = &openai, endpoint.NewKey("sk-key")
 	return &agent.Agent{
 		Model: c, Tools: []tool.Tool{echo()}, Policy: agent.Policy{Allow: []string{"*"}}, Retry: c.Retry,
-		Request: item.Request{Model: "m", Conversation: item.ConversationByID("conv_1")},
+		Request: api.Request{Model: "m", Conversation: api.ConversationByID("conv_1")},
 		Hooks: []agent.Hooks{{
 			BeforeModel: func(ctx context.Context, c *agent.ModelCall) (context.Context, error) {
 				k.means(c.Request.Input)
@@ -253,7 +254,7 @@ func TestConversationProperty(t *testing.T) {
 		k.locked(func() {
 			k.talks, k.kept, k.wrong, k.ignores = map[string][]string{"conv_1": nil}, map[string][]string{}, nil, ignores
 		})
-		a.Request.Conversation = item.ConversationByID("conv_1")
+		a.Request.Conversation = api.ConversationByID("conv_1")
 		store := new(session.Memory)
 		id, forks, born := "s", 0, map[string]bool{}
 		for step := range rapid.IntRange(1, 8).Draw(rt, "steps") {
@@ -271,7 +272,7 @@ func TestConversationProperty(t *testing.T) {
 			case 0:
 				said = item.User("forbidden")
 			case 1: // what another program did goes with the rest
-				if _, err := s.Append(t.Context(), session.Given{Item: item.Assistant("said elsewhere")}); err != nil {
+				if _, err := s.Append(t.Context(), session.InputItem{Item: item.Assistant("said elsewhere")}); err != nil {
 					rt.Fatal(err)
 				}
 			case 2:
@@ -284,7 +285,7 @@ func TestConversationProperty(t *testing.T) {
 				}
 				forks++
 				id = fmt.Sprintf("fork%d", forks)
-				a.Request.Conversation = item.ConversationByID("conv_1")
+				a.Request.Conversation = api.ConversationByID("conv_1")
 				if s, err = s.Fork(t.Context(), int64(rapid.IntRange(first+1, len(log)).Draw(rt, "at")), id); err != nil {
 					rt.Fatal(err)
 				}
@@ -294,9 +295,9 @@ func TestConversationProperty(t *testing.T) {
 					born[own] = true
 					k.locked(func() { k.talks[own] = nil })
 				}
-				a.Request.Conversation = item.ConversationByID([]string{"conv_1", own}[step%2])
+				a.Request.Conversation = api.ConversationByID([]string{"conv_1", own}[step%2])
 			case 5:
-				id, a.Request.Conversation = "s", item.ConversationByID("conv_1") // which others may have been copied from
+				id, a.Request.Conversation = "s", api.ConversationByID("conv_1") // which others may have been copied from
 				if s, err = session.Open(t.Context(), store, id); err != nil {
 					rt.Fatal(err)
 				}
@@ -327,11 +328,11 @@ func TestConversationForgotten(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		told := ofType[agent.Noticed](events)
-		if (len(told) > 0) != (i > 0) {
-			t.Errorf("run %d: %v", i, told)
+		noticed := told[session.Noticed](events)
+		if (len(noticed) > 0) != (i > 0) {
+			t.Errorf("run %d: %v", i, noticed)
 		}
-		for _, n := range told {
+		for _, n := range noticed {
 			contains(t, n.Text, "conv_1", "the whole history")
 		}
 	}
@@ -348,7 +349,7 @@ func TestPreviousResponseBeforeTheSession(t *testing.T) {
 	})
 	a.Request.Conversation, a.Request.PreviousResponseID = "", "resp_x"
 	client := a.Model.(*responses.Client)
-	for name, model := range map[string]agent.Model{"client": client, "thread": &responses.Thread{Client: client}} {
+	for name, model := range map[string]agent.Model{"client": client, "chain": &responses.Chain{Client: client}} {
 		k.locked(func() { k.items, k.from = nil, nil })
 		a.Model = model
 		s := session.New()
@@ -374,15 +375,15 @@ func TestPreviousResponseBeforeTheSession(t *testing.T) {
 	}
 }
 
-// G5: a Thread in another process goes on from the session's last response, and
+// G5: a Chain in another process goes on from the session's last response, and
 // sends the whole history where that is gone.
-func TestThreadResumes(t *testing.T) {
+func TestChainResumes(t *testing.T) {
 	a, k := talkRig(t)
 	client := a.Model.(*responses.Client)
 	a.Request.Conversation = ""
 	store := new(session.Memory)
 	for i, moods := range [][]mood{{calls}, {calls}, {forgets}, {says}} {
-		a.Model = &responses.Thread{Client: client}
+		a.Model = &responses.Chain{Client: client}
 		s, err := session.Open(t.Context(), store, "s")
 		if err != nil {
 			t.Fatal(err)

@@ -49,17 +49,17 @@ func crashRig(t *testing.T) (*rig, *ledger) {
 	l := new(ledger)
 	r.agent.Tools = []tool.Tool{l.tool("work"), l.tool("alone", tool.Exclusive()), l.tool("denied")}
 	r.agent.Policy.Deny = []string{"denied"}
-	r.server.Otherwise(func(_ int, req agenttest.Request) agenttest.Answer {
+	r.server.Otherwise(func(_ int, req agenttest.Request) agenttest.Reply {
 		body := string(req.Body)
 		switch {
 		case !strings.Contains(body, `"a1"`):
-			return agenttest.Reply(
+			return agenttest.Completed(
 				item.Must(&item.Reasoning{ID: "rs_1", Summary: []item.Part{}, EncryptedContent: "gAAA"}),
 				item.Assistant("First, this."), call("a1", "work", "a1"), call("a2", "denied", "a2"), call("a3", "alone", "a3"))
 		case !strings.Contains(body, `"b1"`):
-			return agenttest.Reply(call("b1", "work", "b1"), call("b2", "nobody", "b2"))
+			return agenttest.Completed(call("b1", "work", "b1"), call("b2", "nobody", "b2"))
 		}
-		return agenttest.Reply(item.Assistant("All done."))
+		return agenttest.Completed(item.Assistant("All done."))
 	})
 	return r, l
 }
@@ -71,7 +71,7 @@ func (l *ledger) check(t *testing.T, r *rig, at string) {
 	before := history(r.session)
 	r.agent.Model = r.client()
 	res, err := r.agent.Run(t.Context(), r.session, item.User("go on"))
-	if err != nil || res.Why != agent.Answered || res.Text != "All done." {
+	if err != nil || res.Why != agent.StopEndTurn || res.Text != "All done." {
 		t.Fatalf("%s: resumed: %+v, %v", at, res, err)
 	}
 	r.inputs()
@@ -149,9 +149,9 @@ func recorded(t *testing.T, store session.Store) map[item.Item]bool {
 			t.Fatal(err)
 		}
 		switch b := e.Body.(type) {
-		case session.Received:
+		case session.OutputItem:
 			items[b.Item] = true
-		case session.Answered:
+		case session.CallOutput:
 			items[b.Item] = true
 		}
 	}
@@ -171,15 +171,17 @@ func TestStoreFailsAtAnyAppend(t *testing.T) {
 		var failure error
 		for ev, err := range r.agent.Stream(t.Context(), s, item.User("go")) {
 			if failure != nil {
-				t.Fatalf("append %d: %s after the error", n, ev.Name())
+				t.Fatalf("append %d: %s after the error", n, nameOf(ev))
 			}
 			failure = err
 			var done item.Item
-			switch ev := ev.(type) {
-			case agent.ItemDone:
-				done = ev.Item
-			case agent.CallDone:
-				done = ev.Item
+			if e, ok := ev.(agent.Recorded); ok {
+				switch b := e.Body.(type) {
+				case session.OutputItem:
+					done = b.Item
+				case session.CallOutput:
+					done = b.Item
+				}
 			}
 			if !done.IsZero() && !recorded(t, r.store)[done] {
 				t.Errorf("append %d: %v was told of and is not recorded", n, done)
@@ -200,12 +202,12 @@ func TestStoreFailsAtAnyAppend(t *testing.T) {
 // a word from anybody.
 func TestCrashInTurn(t *testing.T) {
 	for _, log := range [][]session.Body{
-		{session.Given{Item: item.User("go")}},
-		{session.Given{Item: item.User("go")}, session.TurnStarted{Turn: 1}},
-		{session.Given{Item: item.User("go")}, session.TurnStarted{Turn: 1}, session.Received{Turn: 1, Item: item.Assistant("so far")}},
-		{session.Given{Item: item.User("go")}, session.TurnStarted{Turn: 1}, session.TurnEnded{Turn: 1, Status: item.StatusFailed}},
+		{session.InputItem{Item: item.User("go")}},
+		{session.InputItem{Item: item.User("go")}, session.TurnStarted{Turn: 1}},
+		{session.InputItem{Item: item.User("go")}, session.TurnStarted{Turn: 1}, session.OutputItem{Turn: 1, Item: item.Assistant("so far")}},
+		{session.InputItem{Item: item.User("go")}, session.TurnStarted{Turn: 1}, session.TurnEnded{Turn: 1, Status: item.StatusFailed}},
 	} {
-		r := newRig(t, agenttest.Reply(item.Assistant("done")))
+		r := newRig(t, agenttest.Completed(item.Assistant("done")))
 		if _, err := r.session.Append(t.Context(), append([]session.Body{session.RunStarted{}}, log...)...); err != nil {
 			t.Fatal(err)
 		}
@@ -224,8 +226,8 @@ func TestStoreFailsBesideATool(t *testing.T) {
 		slow := textTool("slow", func(ctx context.Context, _ string) (string, error) { <-ctx.Done(); return "", ctx.Err() })
 		quick := textTool("quick", func(context.Context, string) (string, error) { time.Sleep(time.Second); return "ok", nil })
 		a := &agent.Agent{Model: m, Tools: []tool.Tool{slow, quick}, Policy: agent.Policy{Allow: []string{"*"}}}
-		// Start, turn, two items, its end, two verdicts, two starts.
-		s, err := session.Open(t.Context(), &diskFull{new(session.Memory), 9}, "s")
+		// Up to the request; the reply, two verdicts, two starts.
+		s, err := session.Open(t.Context(), &diskFull{new(session.Memory), 2}, "s")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -233,10 +235,10 @@ func TestStoreFailsBesideATool(t *testing.T) {
 		if !errors.Is(err, errFull) {
 			t.Errorf("got %v", err)
 		}
-		if n := len(ofType[agent.CallStarted](events)); n != 2 {
+		if n := len(told[session.CallStarted](events)); n != 2 {
 			t.Errorf("%d calls were started", n)
 		}
-		if n := len(ofType[agent.CallDone](events)); n != 0 {
+		if n := len(told[session.CallOutput](events)); n != 0 {
 			t.Errorf("%d outputs are told of that are not recorded", n)
 		}
 	})
@@ -282,11 +284,11 @@ func TestCancelAtAnyEvent(t *testing.T) {
 			seen++
 		}
 		cancel()
-		stopped, ok := last.(agent.Stopped)
-		if !ok {
-			t.Fatalf("event %d: the last event is %s", n, last.Name())
+		if nameOf(last) != "stopped" {
+			t.Fatalf("event %d: the last event is %s", n, nameOf(last))
 		}
-		if stopped.Why == agent.Cancelled != errors.Is(failure, context.Canceled) || stopped.Why != agent.Cancelled && stopped.Why != agent.Answered {
+		stopped := stopOf(t, []agent.Event{last})
+		if why := agent.StopReason(stopped.Why); why == agent.StopCancelled != errors.Is(failure, context.Canceled) || why != agent.StopCancelled && why != agent.StopEndTurn {
 			t.Errorf("event %d: %+v, %v", n, stopped, failure)
 		}
 		checkClosed(t, r.session, fmt.Sprintf("event %d", n))
@@ -317,7 +319,7 @@ func checkClosed(t *testing.T, s *session.Session, at string) {
 
 // P2: an imported history with a call that nobody answered.
 func TestImportedOpenCall(t *testing.T) {
-	r := newRig(t, agenttest.Reply(item.Assistant("done")))
+	r := newRig(t, agenttest.Completed(item.Assistant("done")))
 	l := new(ledger)
 	r.agent.Tools = []tool.Tool{l.tool("work")}
 	r.run(item.User("go"), call("c1", "work", "x"), item.User("well?"))
@@ -341,13 +343,13 @@ func TestPanicInTheRange(t *testing.T) {
 			}
 		}()
 		for ev := range r.agent.Stream(t.Context(), r.session, item.User("go")) {
-			if ev.Name() == "call_started" {
+			if nameOf(ev) == "call_started" {
 				panic("mine")
 			}
 		}
 	}()
 	r.reopen()
-	if res := r.run(); res.Why != agent.Answered {
+	if res := r.run(); res.Why != agent.StopEndTurn {
 		t.Errorf("then: %+v", res)
 	}
 	r.inputs()

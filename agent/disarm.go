@@ -11,56 +11,54 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// Disarm takes out of a log that comes from elsewhere what would let something
-// run: a stranger may have written it. What stays is what was said and done.
+// Disarm removes from an imported log everything that would let a tool run, because a
+// stranger may have written the log. The record of what was said and done stays.
 //
-// It keeps an approval only if the log, read as a run reads it, shows that the
-// very call it was given for is over by the end; an entry that merely names the
-// call's id proves nothing. It drops all other approvals, remembered rules, the
-// rules that an answer could leave behind, the leave to run a call again after a
-// crash, links to sessions that did not come with the log, and yeses to the API's
-// own MCP servers unless the call follows them. A pending call is asked about as
-// it is in the log, whatever was written beside it. Entries of a kind that it does
-// not know are dropped.
+// It keeps an approval only if the log, read as a run reads it, shows that the call
+// it was given for is finished by the end; naming the call's id proves nothing. It
+// drops all other approvals, remembered rules, suggested rules, the permission to
+// repeat a call after a crash, links to sessions that are not part of the import, and
+// approvals of calls by the API's own MCP servers unless the call follows. A pending
+// question is rebuilt from the call in the log. Entries of unknown kinds are dropped.
 //
-// Give each entry of the session to Learn, in order, and then each to Entry. It
-// holds the log in memory, but for what users said. The zero Disarm is ready, for one session; it is not
-// safe for concurrent use.
+// Pass each entry of the session to Learn, in order, and then each to Entry. A Disarm
+// holds the log in memory, except for the content of user messages. The zero Disarm
+// is ready for one session; it is not safe for concurrent use.
 type Disarm struct {
-	// Child reports whether the session id came with the log, and is nested in its
-	// session under the call with that number and id. Nil means that none did: then
-	// calls that stand for a nested run have an unknown outcome.
+	// Child reports whether the session id is part of the import and is nested in
+	// this session under the call with the given number and id. Nil means that no
+	// session is: calls that started a subagent then have an unknown outcome.
 	Child func(number int, callID, id string) bool
 
 	log    []session.Entry
 	judged bool
-	about  map[int64]session.OpenCall // the calls that entries were about when they were written
-	open   map[int64]bool             // those of them, by their entries, that are not over by the end
-	linked map[int64]bool             // entries that name a session that came along
-	made   map[int64]item.Item        // yeses, by their entries, and the calls they led to
+	about  map[int64]session.OpenCall // by entry, the call that it was about when it was written
+	open   map[int64]bool             // by call entry, calls that are open at the end
+	linked map[int64]bool             // entries that name an imported session
+	made   map[int64]item.Item        // MCP approvals, by entry, and the calls that they led to
 }
 
-// Learn takes note of an entry.
+// Learn reads an entry.
 func (d *Disarm) Learn(e session.Entry) {
-	if b, ok := e.Body.(session.Given); ok && b.Item.Type() == item.TypeMessage && b.Item.Role() == item.RoleUser && !session.Consents(b.Item) {
+	if b, ok := e.Body.(session.InputItem); ok && b.Item.Type() == item.TypeMessage && b.Item.Role() == item.RoleUser && !session.Consents(b.Item) {
 		var view session.View
 		view.Apply(e)
-		for range items(&view) { // views skip a message without a word, so that stays what it is
-			b.Item = said // the words and images of users decide nothing, and are most of a long log
+		for range items(&view) { // views skip empty messages, so an empty message stays empty
+			b.Item = said // the content of user messages decides nothing and is most of a long log
 		}
 		e.Body = b
 	}
 	d.log = append(d.log, e)
 }
 
-// said stands for any message of a user.
+// said stands for any user message.
 var said = item.User("said")
 
-// judge reads the log. What is dropped for one reason can change what the rest
-// means, so it is read again until what is left proves itself.
+// judge reads the log. Dropping an entry can change the meaning of others, so it
+// repeats until the rest is consistent.
 func (d *Disarm) judge() {
 	d.judged = true
-	d.made = yeses(d.log)
+	d.made = approvalsOf(d.log)
 	for {
 		view := d.fold()
 		sent := slices.Collect(items(view))
@@ -87,8 +85,8 @@ func items(v *session.View) func(yield func(item.Item) bool) {
 	}
 }
 
-// fold reads the log as a run does, without what is dropped. Compactions hide
-// things for a time, so it does not look at them.
+// fold reads the log as a run does, without the dropped entries. It ignores
+// compactions, because they hide items only temporarily.
 func (d *Disarm) fold() *session.View {
 	view := new(session.View)
 	d.about, d.open, d.linked = map[int64]session.OpenCall{}, map[int64]bool{}, map[int64]bool{}
@@ -119,22 +117,22 @@ func (d *Disarm) link(seq int64, view *session.View, callID, id string) {
 	d.linked[seq] = id != "" && ok && d.Child != nil && d.Child(c.Number, c.CallID, id)
 }
 
-// over reports whether an entry is about a call that was open then and is not by
+// over reports whether an entry is about a call that was open then and is not open at
 // the end.
 func (d *Disarm) over(seq int64) bool {
 	c := d.about[seq].Seq
 	return c != 0 && !d.open[c]
 }
 
-// without returns the entry without what changes which calls are open, or where
-// they go on.
+// without returns the entry without data that changes which calls are open, or where
+// they continue.
 func (d *Disarm) without(e session.Entry) session.Entry {
 	switch b := e.Body.(type) {
-	case session.Given:
+	case session.InputItem:
 		e.Body, _ = d.said(e.Seq, b, b.Item)
-	case session.Received:
+	case session.OutputItem:
 		e.Body, _ = d.said(e.Seq, b, b.Item)
-	case session.Answered:
+	case session.CallOutput:
 		e.Body, _ = d.said(e.Seq, b, b.Item)
 	case session.CallStarted:
 		if !d.linked[e.Seq] {
@@ -149,11 +147,11 @@ func (d *Disarm) without(e session.Entry) session.Entry {
 	return e
 }
 
-// yeses returns the yeses to calls of MCP servers that led to a call, by their
-// entries. Endpoints know them by the request's id alone, so each of the three
-// must be the only one of its id, they must come in their order, and the call must
-// be the one that was asked about.
-func yeses(log []session.Entry) map[int64]item.Item {
+// approvalsOf returns the approvals of MCP calls that led to a call, by entry.
+// Endpoints match the three items by the request's id alone. So request, approval and
+// call must each be the only one with this id, they must be in this order, and the
+// call must equal the request.
+func approvalsOf(log []session.Entry) map[int64]item.Item {
 	type trio struct {
 		request, call     item.Item
 		yes               int64
@@ -171,11 +169,11 @@ func yeses(log []session.Entry) map[int64]item.Item {
 		var it item.Item
 		named, answers := "", false
 		switch b := e.Body.(type) {
-		case session.Given:
+		case session.InputItem:
 			it, named, answers = b.Item, b.Item.CallID(), true
-		case session.Answered:
+		case session.CallOutput:
 			it, named, answers = b.Item, b.CallID, true
-		case session.Received:
+		case session.OutputItem:
 			it = b.Item
 		default:
 			continue
@@ -223,15 +221,15 @@ func sameMember(a, b item.Item, names ...string) bool {
 	return true
 }
 
-// Entry returns the entry as it may be taken over, under its own number, and
-// says for people what was taken out of it, if anything was.
+// Entry returns the entry as it may be imported, with its own number, and describes
+// for people what was removed from it, if anything.
 func (d *Disarm) Entry(e session.Entry) (kept session.Entry, dropped []string) {
 	if !d.judged {
 		d.judge()
 	}
 	switch b := e.Body.(type) {
 	case session.RunStarted:
-		b.Conversation.Session = "" // the one who wrote the log still uses that conversation, and adds to it
+		b.Conversation.Session = "" // the owner of the log may still add to this conversation
 		e.Body = b
 	case session.Approval:
 		e.Body, dropped = d.approval(e.Seq, b)
@@ -244,17 +242,17 @@ func (d *Disarm) Entry(e session.Entry) (kept session.Entry, dropped []string) {
 			what := fmt.Sprintf("that call %s waits for the session %s, which did not come with it", b.CallID, b.Session)
 			e.Body, dropped = imported(b.CallID, what), []string{what}
 		}
-	case session.Given:
+	case session.InputItem:
 		e.Body, dropped = d.said(e.Seq, b, b.Item)
-	case session.Received:
+	case session.OutputItem:
 		e.Body, dropped = d.said(e.Seq, b, b.Item)
-	case session.Answered:
+	case session.CallOutput:
 		e.Body, dropped = d.said(e.Seq, b, b.Item)
 	case session.Compacted:
 		e.Body, dropped = compactedWithout(b)
-	case session.TurnStarted, session.TurnEnded, session.Nested, session.Withdrawn, session.ItemsWithdrawn, session.ReasoningDropped, session.Quarantined,
+	case session.TurnStarted, session.TurnEnded, session.SubagentUsage, session.CallDropped, session.ItemsWithdrawn, session.ReasoningDropped, session.Quarantined,
 		session.Restored, session.Collapsed, session.Noticed, session.Superseded, session.StopAsked, session.Stopped, session.Note:
-	default: // it may be an authority that is not thought of here
+	default: // an unknown kind may grant a permission
 		what := fmt.Sprintf("an entry of the kind %s, which imports do not know", session.Kind(e.Body))
 		e.Body, dropped = imported("", what), []string{what}
 	}
@@ -267,9 +265,11 @@ func (d *Disarm) approval(seq int64, b session.Approval) (session.Body, []string
 		dropped = append(dropped, "the remembered rule: "+b.Remember.String())
 		b.Remember = nil
 	}
+	// A refusal makes nothing run, and a call that is finished does not run again.
 	if !b.Allowed || d.over(seq) {
 		return b, dropped
 	}
+	// The text names the call, so that a person can decide about it again.
 	what := fmt.Sprintf("the approval of call %s, which has not run", b.CallID)
 	if c := d.about[seq]; c.Seq != 0 {
 		if call, err := CallOf(c.Item); err == nil {
@@ -282,13 +282,13 @@ func (d *Disarm) approval(seq int64, b session.Approval) (session.Body, []string
 	return imported(b.CallID, what), append(dropped, what)
 }
 
-// imported replaces an entry that was dropped, so that the others keep their
-// numbers.
+// imported returns the replacement of a dropped entry, so that the other entries keep
+// their numbers.
 func imported(callID, what string) session.Noticed {
 	return session.Noticed{Kind: session.NoticeDisarmed, CallID: callID, Text: "dropped by the import: " + what}
 }
 
-// asked makes a question one about the call that is in the log.
+// asked rebuilds a pending question from the call in the log.
 func (d *Disarm) asked(seq int64, b session.ApprovalAsked) (session.Body, []string) {
 	if d.over(seq) {
 		return b, nil
@@ -308,22 +308,25 @@ func (d *Disarm) asked(seq int64, b session.ApprovalAsked) (session.Body, []stri
 	for _, r := range b.Rules {
 		dropped = append(dropped, "a rule offered for remembering: "+r.String())
 	}
+	// A forged suggestion could allow much more than the call.
 	b.Rules = nil
 	if b.Tool != call.name || b.Arguments != call.arguments || b.Custom != custom {
 		dropped = append(dropped, fmt.Sprintf("what the question about call %s said that the call is: %s %s", b.CallID, b.Tool, b.Arguments))
+		// A person must not approve one call while reading another.
 		b.Tool, b.Arguments, b.Custom = call.name, call.arguments, custom
 	}
 	return b, dropped
 }
 
-// started takes out of the mark of a start where the call goes on, unless that
-// came along, and that it may be run again, unless it is over.
+// started removes from the start of a call its link to a session that is not
+// imported, and the permission to repeat the call, unless the call is finished.
 func (d *Disarm) started(seq int64, b session.CallStarted) (session.Body, []string) {
 	var dropped []string
 	if b.Session != "" && !d.linked[seq] {
 		dropped = append(dropped, fmt.Sprintf("that call %s goes on in the session %s, which did not come with it", b.CallID, b.Session))
 		b.Session = ""
 	}
+	// A call marked as repeatable would run again without a question.
 	if b.Repeatable && !d.over(seq) {
 		dropped = append(dropped, fmt.Sprintf("the leave to run call %s again", b.CallID))
 		b.Repeatable = false
@@ -331,8 +334,7 @@ func (d *Disarm) started(seq int64, b session.CallStarted) (session.Body, []stri
 	return b, dropped
 }
 
-// said takes a yes to a call of the API's own MCP servers out, unless the call
-// has been made.
+// said removes an approval of an MCP call, unless the call was made.
 func (d *Disarm) said(seq int64, b session.Body, it item.Item) (session.Body, []string) {
 	if _, made := d.made[seq]; made || !session.Consents(it) {
 		return b, nil
@@ -341,8 +343,8 @@ func (d *Disarm) said(seq int64, b session.Body, it item.Item) (session.Body, []
 	return imported(it.CallID(), what), []string{what}
 }
 
-// compactedWithout takes requests to MCP servers and the answers to them out of
-// what replaces other items: a summary needs none.
+// compactedWithout removes MCP approval requests and approvals from the items of a
+// compaction, which never needs them.
 func compactedWithout(b session.Compacted) (session.Body, []string) {
 	var dropped []string
 	var kept []item.Item

@@ -4,34 +4,34 @@
 // Package agent runs tool-calling conversations: it asks a model, runs the
 // calls it makes and asks again, until there is an answer or a reason to stop.
 //
-// Deciding and acting are apart. Package plan folds a session's log and names
-// what to do next; it has no clock, no I/O and no randomness, so resuming a
-// session after a crash is reading its log and deciding again. A [Run] does it
-// and appends the outcome. There is one loop: [Agent.Run] drains what
-// [Agent.Stream] yields.
+// Deciding and acting are separate. Package plan folds a session's log and decides
+// what to do next, without clock, I/O or randomness. A [Run] performs the decision
+// and appends the outcome. To resume a session after a crash, the run reads the log
+// and decides again. There is only one loop: [Agent.Run] drains the events of
+// [Agent.Stream].
 //
-// To stop a run there are [Run.StopAfterTurn] and the context, to approve a call
-// [Decide], and to compact a session [Agent.Compact].
+// To stop a run, call [Run.StopAfterTurn] or cancel its context. To answer a call
+// that waits for an approval, call [Decide]. To compact a session, call
+// [Agent.Compact].
 //
-// A client repeats only the same request, and only before any of its answer
-// arrived. The loop asks again in a few cases only, with something left out
-// and before any output: reasoning that the endpoint cannot read, an item that it
-// refuses, and, if [Compaction] is on, older items of a history that it finds too
-// long. All are recorded decisions; the first two draw on the budget of the
-// client's retries.
+// A client repeats only an unchanged request, and only before any of its reply
+// arrived. The loop asks again in a few cases, before any output and with something
+// left out: reasoning that the endpoint cannot read, an item that it refuses and, if
+// [Compaction] is on, older items of a history that it finds too long. These are
+// recorded decisions; the first two draw on the client's retry budget.
 //
-// Near the end of the model's context a run can send a summary instead of
-// older items; see [Compaction], [Agent.Compact] and [Restore]. What a tool reads
-// again can be sent once; see [Agent].CollapseReads. The log keeps all of it.
+// Near the end of the model's context a run can send a summary in place of older
+// items; see [Compaction], [Agent.Compact] and [Restore]. Content that a tool reads
+// again can be sent once; see [Agent].CollapseReads. The log keeps everything.
 //
-// A call that needs an approval which nobody is there to give is refused, or
-// waits: the run stops, the log holds what is wanted, and anyone who has the log
-// can answer, now or next week. See [Policy], [Wanted] and [Decide].
+// If a call needs an approval and no approver is available, the call is refused, or
+// it waits: the run stops, the log holds the pending approval, and any process with
+// the log can answer it at any later time. See [Policy], [PendingApprovals] and [Decide].
 //
-// A tool can be a run: of a copy that knows the history so far ([ForkTool]), or
-// of another agent ([AsTool]). It is the same loop on a session of its own. It
-// inherits the limits, every [Budget] and the denials of the run around it, and
-// ends with it. Its events arrive as [Nested].
+// A tool can start a subagent: a copy that knows the history so far ([ForkTool]), or
+// another agent ([AsTool]). A subagent runs the same loop on its own session. It
+// inherits the limits, budgets and denials of its parent run, and ends with it. Its
+// events arrive as [SubagentEvent].
 //
-// [Hooks] see each question and each call, and can change or stop them.
+// [Hooks] see each request and each call, and can change or stop them.
 package agent

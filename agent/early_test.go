@@ -14,6 +14,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
@@ -22,7 +23,7 @@ import (
 // slowly says the items, a second before each and before the end, which is an
 // error if there is one.
 func slowly(failure error, items ...item.Item) listen {
-	return func(ctx context.Context, yield func(item.Event, error) bool) {
+	return func(ctx context.Context, yield func(api.Event, error) bool) {
 		for i, it := range items {
 			time.Sleep(time.Second)
 			if !yield(event(`{"type":"response.output_item.added","output_index":%d,"item":%s}`, i, it.JSON()), nil) ||
@@ -32,7 +33,7 @@ func slowly(failure error, items ...item.Item) listen {
 		}
 		time.Sleep(time.Second)
 		if failure != nil {
-			yield(item.Event{}, failure)
+			yield(api.Event{}, failure)
 			return
 		}
 		yield(event(`{"type":"response.completed","response":{"id":"r","status":"completed"}}`), nil)
@@ -42,12 +43,13 @@ func slowly(failure error, items ...item.Item) listen {
 // names lists what a run did about calls, in order.
 func names(events []agent.Event) (list []string) {
 	for _, ev := range events {
-		switch ev := ev.(type) {
-		case agent.CallStarted:
-			list = append(list, "start "+ev.CallID)
-		case agent.CallDone:
-			list = append(list, "done "+ev.CallID)
-		case agent.TurnEnded:
+		e, _ := ev.(agent.Recorded)
+		switch b := e.Body.(type) {
+		case session.CallStarted:
+			list = append(list, "start "+b.CallID)
+		case session.CallOutput:
+			list = append(list, "done "+b.CallID)
+		case session.TurnEnded:
 			list = append(list, "end")
 		}
 	}
@@ -157,7 +159,7 @@ func TestLeaveDuringEarlyCall(t *testing.T) {
 		a := &agent.Agent{Model: m, Tools: []tool.Tool{g.sleeper("sleep", tool.ReadOnly(), tool.EarlyStart())}}
 		s := session.New()
 		for ev := range a.Stream(t.Context(), s, item.User("go")) {
-			if done, ok := ev.(agent.ItemDone); ok && done.Item.Type() == item.TypeMessage {
+			if said := told[session.OutputItem]([]agent.Event{ev}); len(said) > 0 && said[0].Item.Type() == item.TypeMessage {
 				break
 			}
 		}

@@ -4,319 +4,197 @@
 package agent
 
 import (
+	"context"
+	"iter"
+	"strings"
 	"time"
 
-	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// Event is something that happened in a run: [TurnStarted], [TextDelta],
-// [ReasoningDelta], [ModelEvent], [ItemDone], [ApprovalAsked], [CallStarted],
-// [CallRefused], [CallDone], [CallPaused], [TurnEnded], [ReasoningDropped],
-// [ItemsWithdrawn], [Quarantined], [Compacting], [Compacted], [Restored], [Collapsed], [Noticed],
-// [Nested] or [Stopped].
-type Event interface {
-	// Name is the event's name in JSON lines.
-	Name() string
+// Event is an event of a run: a [Recorded] entry of the log, a [Delta] of text as it
+// arrives, or [Progress]. Events of a subagent are wrapped in a [SubagentEvent], so
+// that a program that prints the text of a run does not mix in the text of others.
+//
+// Events are values: a yielded event does not change. [AppendEvent] and [ParseEvent]
+// write and read their JSON, which docs/events.md describes.
+type Event interface{ event() }
+
+// Recorded is an entry of the session's log. It is yielded only after the entry is
+// durable, so a crash cannot lose an entry that an observer has seen. The last event
+// of every run is the entry [session.Stopped].
+//
+// A run yields its entries from [session.RunStarted] on, including those of the input
+// that it was started with. It does not yield what was in the log before; [Watch] does.
+//
+// Entries are yielded in the order of the log, with two exceptions: if a server
+// interleaves the messages of a reply, the entry of a message follows the message's
+// text; and with [Agent].HoldOutput the items of a reply that a hook objects to are
+// left out. Neither exception applies to [Watch].
+type Recorded struct {
+	session.Entry
 }
 
-// TurnStarted says that the model is being asked.
-type TurnStarted struct {
-	Turn int `json:"turn"`
-	// Setup says who is asked, with what: in the first turn of a run, and when it
-	// changed. It is not to be changed.
-	Setup *session.Setup `json:"setup,omitempty"`
+// Delta is a piece of a text as it arrives. It is never stored: the entry of its item
+// holds the whole text.
+//
+// The texts of a reply's messages are yielded one after another, each part complete
+// before the next. If a server interleaves them, the later text waits.
+type Delta struct {
+	Kind DeltaKind
+	// ItemID is the server's id of the item; it may be "".
+	ItemID string
+	// Part is the index of the text's part in its message.
+	Part int
+	Text string
 }
 
-// TextDelta is text of the reply as it comes. A refusal comes as text too. The texts
-// of a reply's messages come one after another, each part whole before the next:
-// where a server mixes them, what belongs to a later one waits.
-type TextDelta struct {
-	ItemID string `json:"item_id,omitempty"`
-	Text   string `json:"text"`
-	// Part is the part of the message that the text belongs to, from 0.
-	Part int `json:"part,omitempty"`
+// DeltaKind is the kind of text that a [Delta] extends.
+type DeltaKind string
+
+// The kinds of [Delta].
+const (
+	DeltaText      DeltaKind = "text"      // the text of a message
+	DeltaRefusal   DeltaKind = "refusal"   // the text of a refusal
+	DeltaReasoning DeltaKind = "reasoning" // reasoning, if the server sends it
+	DeltaSummary   DeltaKind = "summary"   // a summary of reasoning
+	DeltaArguments DeltaKind = "arguments" // the arguments or the input of a call
+	DeltaCode      DeltaKind = "code"      // the code of a call of the code interpreter
+)
+
+// Progress reports something about a run that the log does not hold. The Kind
+// determines which fields are set.
+type Progress struct {
+	Kind ProgressKind
+
+	Turn   int
+	CallID string
+	Tool   string
+
+	// By, Tokens and Items belong to [ProgressCompacting]: session.BySummary,
+	// ByEndpoint or ByDropping, an estimate of the next request in tokens, and the
+	// number of items to replace.
+	By     string
+	Tokens int64
+	Items  int
+
+	// Took, Error, LeftOut and Kept belong to [ProgressReturned]. LeftOut is the
+	// number of bytes of text that the model does not get. Kept are the ids of stored
+	// originals: complete texts, and images and files that were refused or replaced.
+	// See [output.Store].
+	Took    time.Duration
+	Error   string
+	LeftOut int
+	Kept    []string
+
+	Pending *PendingApproval // of ProgressWaiting
+	Cache   *Cache           // of ProgressCache
+	Totals  *Totals          // of ProgressTotals
+	Event   *api.Event       // of ProgressModel
 }
 
-// ReasoningDelta is reasoning, or a summary of it, as it comes.
-type ReasoningDelta struct {
-	ItemID string `json:"item_id,omitempty"`
-	Text   string `json:"text"`
-}
+// ProgressKind is the kind of a [Progress].
+type ProgressKind string
 
-// ModelEvent is every other event of the model's stream.
-type ModelEvent struct {
-	Event item.Event `json:"-"`
-}
+// The kinds of [Progress].
+const (
+	// ProgressModel is an event of the model's stream that neither a delta nor an
+	// entry represents: the start of an item, the progress of a search, a partial
+	// image.
+	ProgressModel ProgressKind = "model"
+	// ProgressReturned means that the tool of a call has returned. The entry of its
+	// output follows, unless the call waits.
+	ProgressReturned ProgressKind = "returned"
+	// ProgressWaiting means that a call waits for an approval, which Pending
+	// describes. The run continues with the calls that need none, and then stops.
+	ProgressWaiting ProgressKind = "waiting"
+	// ProgressUnapproved means that a call is refused because it needs an approval
+	// and no approver is available. The entry of the verdict follows.
+	ProgressUnapproved ProgressKind = "unapproved"
+	// ProgressCache compares the request of a turn that has ended with the one before.
+	ProgressCache ProgressKind = "cache"
+	// ProgressCompacting means that a compaction has started, which may take as long
+	// as a reply. The entry session.Compacted follows.
+	ProgressCompacting ProgressKind = "compacting"
+	// ProgressTotals reports the usage of the run. The entry session.Stopped follows.
+	ProgressTotals ProgressKind = "totals"
+)
 
-// ItemDone is an item that the model said, whole and recorded. Partial says
-// that the reply broke off in it.
-type ItemDone struct {
-	Turn    int       `json:"turn"`
-	Item    item.Item `json:"item"`
-	Partial bool      `json:"partial,omitempty"`
-}
-
-// ApprovalAsked says that a call waits for an answer. The run goes on with the
-// calls that need none, and then stops.
-type ApprovalAsked struct {
-	Pending
-}
-
-// CallStarted says that a tool is about to run. Arguments are what it gets;
-// Edited says that they are not what the model sent, and Early that the reply
-// still comes.
-type CallStarted struct {
-	CallID    string `json:"call_id"`
-	Tool      string `json:"tool"`
-	Arguments string `json:"arguments"`
-	Edited    bool   `json:"edited,omitempty"`
-	Early     bool   `json:"early,omitempty"`
-	// By, From and Rule say who allowed it, or which rule: see session.Approval.
-	By   string `json:"by,omitempty"`
-	From string `json:"from,omitempty"`
-	Rule string `json:"rule,omitempty"`
-}
-
-// CallRefused says that a call will not run because the policy, or somebody
-// asked, said no. Its output follows as [CallDone].
-type CallRefused struct {
-	CallID string `json:"call_id"`
-	Tool   string `json:"tool"`
-	Reason string `json:"reason"`
-	// NoApprover says that the call would have needed an approval and that
-	// there was nobody to give one.
-	NoApprover bool `json:"no_approver"`
-	// By, From and Rule say who refused it, or which rule: see session.Approval.
-	By   string `json:"by,omitempty"`
-	From string `json:"from,omitempty"`
-	Rule string `json:"rule,omitempty"`
-}
-
-// CallDone is the output of a call, recorded. Synthetic says that no tool ran
-// for it.
-type CallDone struct {
-	CallID    string        `json:"call_id"`
-	Tool      string        `json:"tool"`
-	Item      item.Item     `json:"item"`
-	Failed    bool          `json:"failed"`
-	Error     string        `json:"error,omitempty"`
-	Synthetic bool          `json:"synthetic,omitempty"`
-	Took      time.Duration `json:"took_ns"`
-	// Edited says that a hook changed the output.
-	Edited bool `json:"edited,omitzero"`
-	// LeftOut is how many bytes of text the model does not get, as the marks in the
-	// output say. Kept are the ids under which texts are kept whole, and images and
-	// files as they were before they were refused or replaced: see [tool.Spill].
-	LeftOut int      `json:"left_out,omitzero"`
-	Kept    []string `json:"kept,omitempty"`
-	// Session is that of the nested run that the call was, if it was one.
-	Session string `json:"session,omitempty"`
-}
-
-// CallPaused says that the nested run of a call waits for an approval. The call
-// goes on, in the same session, when the run does.
-type CallPaused struct {
-	CallID  string `json:"call_id"`
-	Tool    string `json:"tool"`
-	Session string `json:"session"`
-}
-
-// TurnEnded says how a turn ended. Partial says that the reply broke off: its
-// items are partial results, and its calls are not run.
-type TurnEnded struct {
-	Turn       int         `json:"turn"`
-	ResponseID string      `json:"response_id,omitempty"`
-	Status     string      `json:"status"`
-	Reason     string      `json:"reason,omitempty"`
-	Usage      *item.Usage `json:"usage,omitempty"`
-	Partial    bool        `json:"partial,omitempty"`
-	// Cost is what the reply cost, by [Agent.Prices].
-	Cost float64 `json:"cost,omitempty"`
-	// Model and ServiceTier are what the endpoint says answered, RequestID its
-	// name for the exchange.
-	Model       string `json:"model,omitempty"`
-	ServiceTier string `json:"service_tier,omitempty"`
-	RequestID   string `json:"request_id,omitempty"`
-	// Cache compares the request with the one before; nil for a session's first.
-	Cache *Cache `json:"cache,omitempty"`
-}
-
-// Nested is an event of a nested run, each that a run has but those of runs
-// nested in it, which come as they are: Depth is 1 for a run that a call of this
-// one started, more for those inside of it. CallID and Tool name the call that
-// started it, Session is where its items are.
-type Nested struct {
-	Depth   int    `json:"depth"`
+// Subagent identifies the subagent of an event.
+type Subagent struct {
+	// Depth is 1 for a subagent that a call of this run started, and higher for
+	// subagents inside it.
+	Depth int `json:"depth"`
+	// Session is the id of the subagent's session, and CallID and Tool identify the
+	// call that started it.
 	Session string `json:"session"`
 	CallID  string `json:"call_id"`
 	Tool    string `json:"tool"`
-	// Kind is the name of the Event.
-	Kind  string `json:"kind"`
-	Event Event  `json:"data"`
 }
 
-// Innermost returns the event that is no [Nested]. A call that was refused in a
-// nested run is told as a [CallRefused] in here.
-func (n Nested) Innermost() Event {
-	for {
-		inner, ok := n.Event.(Nested)
-		if !ok {
-			return n.Event
+// SubagentEvent is an event of a subagent: a [Recorded] of its own session, a [Delta]
+// or a [Progress], and never another SubagentEvent. The entry session.Stopped in it
+// ends the subagent's run.
+type SubagentEvent struct {
+	Subagent
+	Event Event
+}
+
+func (Recorded) event()      {}
+func (Delta) event()         {}
+func (Progress) event()      {}
+func (SubagentEvent) event() {}
+
+// Watch yields the entries of a session with numbers greater than after, and
+// continues with entries that this or another process appends, until ctx ends. A
+// reader that stores the Seq of the last entry it has seen can resume from there
+// after a crash of the reader or of the run. The events are the same [Recorded]
+// events that the run yields. There are no deltas and no progress, because they are
+// not stored. Watch yields an error once; the error wraps [errors.ErrUnsupported] if
+// the session's store cannot watch. Watch may be used during a run.
+func Watch(ctx context.Context, s *session.Session, after int64) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		for e, err := range s.Watch(ctx, after) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if !yield(Recorded{e}, nil) {
+				return
+			}
 		}
-		n = inner
 	}
 }
 
-// ReasoningDropped says that the endpoint could not read the reasoning that it
-// was sent, so that the model is asked again without any.
-type ReasoningDropped struct {
-	Reason string `json:"reason"`
-}
-
-// Quarantined says that the endpoint refused the request for one item, or for
-// one Member of it, so that
-// the model is asked again with a marker in its place. Seq is the number of the
-// session's entry that holds the item.
-type Quarantined struct {
-	Seq    int64  `json:"seq"`
-	Member string `json:"member,omitempty"`
-	Reason string `json:"reason"`
-}
-
-// Compacting says that something shorter is being made of what was sent before,
-// which may take as long as a reply.
-type Compacting struct {
-	// By is session.BySummary, ByEndpoint or ByDropping.
-	By string `json:"by"`
-	// Tokens is an estimate of the next request, Items the number of those in it
-	// that are to be replaced.
-	Tokens int64 `json:"tokens"`
-	Items  int   `json:"items"`
-}
-
-// Compacted is the event with the outcome of [Compacting]; the entry of the log
-// is a [session.Compacted], and what an endpoint returns an [item.Compacted].
-// The session's entry Seq records it; [Restore] takes it back.
-type Compacted struct {
-	Seq int64  `json:"seq"`
-	By  string `json:"by"`
-	// Items is how many were replaced, and Before and After are estimates of what
-	// a request takes, in tokens.
-	Items  int         `json:"items"`
-	Before int64       `json:"before"`
-	After  int64       `json:"after"`
-	Usage  *item.Usage `json:"usage,omitempty"`
-	Cost   float64     `json:"cost,omitempty"`
-	// Failure says why it failed: then all is sent as it was.
-	Failure string `json:"failure,omitempty"`
-}
-
-// Restored says that a compaction was taken back, that of the entry Seq, so that
-// the model is asked again with what it stood for.
-type Restored struct {
-	Seq    int64  `json:"seq"`
-	Reason string `json:"reason"`
-}
-
-// Collapsed says that markers are sent instead of the outputs of the entries
-// Seqs from now on, because that of the entry By holds what they do.
-type Collapsed struct {
-	Seqs []int64 `json:"seqs"`
-	By   int64   `json:"by"`
-}
-
-// Noticed is something that the person of the run is to know and that is not an
-// error. It is recorded as a session.Noticed, which says what its members mean;
-// a run tells of one kind about one item or call once.
-type Noticed struct {
-	Turn   int    `json:"turn,omitempty"`
-	Kind   string `json:"kind"`
-	ItemID string `json:"item_id,omitempty"`
-	CallID string `json:"call_id,omitempty"`
-	Text   string `json:"text"`
-}
-
-// Stopped is the last event of every run.
-type Stopped struct {
-	Why    StopReason `json:"why"`
-	Detail string     `json:"detail,omitempty"`
-	// Guard is the name of the Hooks that objected, if they have one.
-	Guard  string `json:"guard,omitempty"`
-	Totals Totals `json:"totals"`
-	// All is what the run used, nested runs included: [Totals.All].
-	All Spent `json:"all"`
-	// Wanted are the calls that wait for an answer.
-	Wanted []Pending `json:"wanted,omitempty"`
-}
-
-// Name implements [Event].
-func (TurnStarted) Name() string { return "turn_started" }
-
-// Name implements [Event].
-func (TextDelta) Name() string { return "text_delta" }
-
-// Name implements [Event].
-func (ReasoningDelta) Name() string { return "reasoning_delta" }
-
-// Name implements [Event].
-func (ModelEvent) Name() string { return "model_event" }
-
-// Name implements [Event].
-func (ItemDone) Name() string { return "item_done" }
-
-// Name implements [Event].
-func (ApprovalAsked) Name() string { return "approval_asked" }
-
-// Name implements [Event].
-func (CallPaused) Name() string { return "call_paused" }
-
-// Name implements [Event].
-func (Nested) Name() string { return "nested" }
-
-// Name implements [Event].
-func (CallStarted) Name() string { return "call_started" }
-
-// Name implements [Event].
-func (CallRefused) Name() string { return "call_refused" }
-
-// Name implements [Event].
-func (CallDone) Name() string { return "call_done" }
-
-// Name implements [Event].
-func (TurnEnded) Name() string { return "turn_ended" }
-
-// Name implements [Event].
-func (ReasoningDropped) Name() string { return "reasoning_dropped" }
-
-// Name implements [Event].
-func (Quarantined) Name() string { return "quarantined" }
-
-// Name implements [Event].
-func (Compacting) Name() string { return "compacting" }
-
-// Name implements [Event].
-func (Compacted) Name() string { return "compacted" }
-
-// Name implements [Event].
-func (Restored) Name() string { return "restored" }
-
-// Name implements [Event].
-func (Collapsed) Name() string { return "collapsed" }
-
-// Name implements [Event].
-func (Noticed) Name() string { return "noticed" }
-
-// Name implements [Event].
-func (Stopped) Name() string { return "stopped" }
-
-// modelEvent says a stream event the way a reader of the run wants it.
-func (r *Run) modelEvent(e item.Event) Event {
-	switch e.Type {
-	case item.EventTextDelta, item.EventRefusalDelta:
-		return TextDelta{ItemID: e.ItemID, Text: e.Delta}
-	case item.EventReasoningTextDelta, item.EventSummaryTextDelta:
-		return ReasoningDelta{ItemID: e.ItemID, Text: e.Delta}
+// deltaKind returns the kind of [Delta] for a stream event, or "".
+func deltaKind(t api.EventType) DeltaKind {
+	switch t {
+	case api.EventTextDelta:
+		return DeltaText
+	case api.EventRefusalDelta:
+		return DeltaRefusal
+	case api.EventReasoningTextDelta:
+		return DeltaReasoning
+	case api.EventSummaryTextDelta:
+		return DeltaSummary
+	case api.EventArgumentsDelta, api.EventCustomInputDelta, api.EventMCPArgumentsDelta:
+		return DeltaArguments
+	case api.EventCodeDelta:
+		return DeltaCode
 	}
-	return ModelEvent{Event: e}
+	return ""
+}
+
+// saidByEntries reports whether entries or deltas fully represent a stream event: the
+// start and end of the reply, and its complete parts.
+func saidByEntries(t api.EventType) bool {
+	switch t {
+	case api.EventCreated, api.EventInProgress, api.EventCompleted, api.EventIncomplete, api.EventFailed, api.EventCancelled,
+		api.EventItemDone, api.EventPartAdded, api.EventPartDone, api.EventTextDone, api.EventRefusalDone,
+		api.EventReasoningTextDone, api.EventSummaryPartAdded, api.EventSummaryPartDone, api.EventSummaryTextDone,
+		api.EventArgumentsDone, api.EventCustomInputDone, api.EventMCPArgumentsDone, api.EventCodeDone:
+		return true
+	}
+	return strings.HasPrefix(string(t), "keepalive")
 }

@@ -42,7 +42,7 @@ func ExampleDecide() {
 		fmt.Println(err)
 		return
 	}
-	form, _ := json.Marshal(res.Wanted)
+	form, _ := json.Marshal(res.Pending)
 	fmt.Println(res.Why, string(form))
 
 	// Elsewhere, later.

@@ -19,7 +19,7 @@ func ExampleRestore() {
 	ctx := context.Background()
 	s := session.New()
 	for _, text := range []string{"Call me Ishmael. ", "Some years ago. ", "Never mind how long. "} {
-		_, err := s.Append(ctx, session.Given{Item: item.User("Go on.")}, session.Given{Item: item.Assistant(strings.Repeat(text, 200))})
+		_, err := s.Append(ctx, session.InputItem{Item: item.User("Go on.")}, session.InputItem{Item: item.Assistant(strings.Repeat(text, 200))})
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -32,10 +32,10 @@ func ExampleRestore() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println("items replaced:", done.Items, "shorter:", done.After < done.Before)
+	fmt.Println("items replaced:", len(done.Replaced), "shorter:", done.After < done.Before)
 	fmt.Println("in the log:", len(session.Explain(s.Entries()).Log), "sent:", len(session.Explain(s.Entries()).Request))
 
-	if _, err := agent.Restore(ctx, s, done.Seq); err != nil {
+	if _, err := agent.Restore(ctx, s, done.Entry); err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println("sent again:", len(session.Explain(s.Entries()).Request))

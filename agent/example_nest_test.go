@@ -31,12 +31,13 @@ func ExampleAsTool() {
 		Budget: budget,
 	}
 	for ev, err := range a.Stream(context.Background(), session.New(), item.User("I look for Emma.")) {
-		switch ev := ev.(type) {
-		case agent.ItemDone:
-			fmt.Println("the run:", ev.Item)
-		case agent.Nested:
-			if done, ok := ev.Event.(agent.ItemDone); ok {
-				fmt.Println("inside of "+ev.Tool+":", done.Item)
+		who := "the run"
+		if inner, ok := ev.(agent.SubagentEvent); ok {
+			who, ev = "inside of "+inner.Tool, inner.Event
+		}
+		if e, ok := ev.(agent.Recorded); ok {
+			if said, ok := e.Body.(session.OutputItem); ok {
+				fmt.Println(who+":", said.Item)
 			}
 		}
 		if err != nil {

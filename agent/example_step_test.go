@@ -25,7 +25,7 @@ func ExampleAgent_Step() {
 	look := tool.Must("look", "Looks around.", func(context.Context, struct{}) (string, error) { return "A saw.", nil }, tool.ReadOnly())
 	a := &agent.Agent{Model: model, Tools: []tool.Tool{look}}
 	s := session.New()
-	if _, err := s.Append(ctx, session.Given{Item: item.User("What is there?")}); err != nil {
+	if _, err := s.Append(ctx, session.InputItem{Item: item.User("What is there?")}); err != nil {
 		log.Fatal(err)
 	}
 	run := func() error {

@@ -30,20 +30,25 @@ func Example() {
 	defer stop()
 	a := &agent.Agent{Model: &responses.Client{BaseURL: url}, Tools: []tool.Tool{weather}}
 	a.Request.Model = "rehearsal"
-	for ev, err := range a.Stream(context.Background(), session.New(), item.User("Do I need an umbrella in Bergen?")) {
+	run := a.Start(session.New(), item.User("Do I need an umbrella in Bergen?"))
+	for ev, err := range run.Events(context.Background()) {
 		switch ev := ev.(type) {
 		case nil:
 			fmt.Println("error:", err)
-		case agent.CallStarted:
-			fmt.Println("->", ev.Tool, ev.Arguments)
-		case agent.TextDelta:
-			fmt.Print(ev.Text)
-		case agent.Stopped:
-			fmt.Printf("\n%s after %d turns and %d call\n", ev.Why, ev.Totals.Turns, ev.Totals.Calls)
+		case agent.Delta: // as it comes
+			if ev.Kind == agent.DeltaText {
+				fmt.Print(ev.Text)
+			}
+		case agent.Recorded: // in the log
+			if said, ok := ev.Body.(session.OutputItem); ok && said.Item.IsCall() {
+				fmt.Println("->", said.Item.Name())
+			}
 		}
 	}
+	res := run.Result()
+	fmt.Printf("\n%s after %d turns and %d call\n", res.Why, res.Turns, res.Calls)
 	// Output:
-	// -> weather {"city": "Bergen"}
+	// -> weather
 	// Take an umbrella: it rains in Bergen.
 	// answered after 2 turns and 1 call
 }

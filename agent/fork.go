@@ -11,6 +11,7 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/tool/output"
 )
 
 type forkInput struct {
@@ -21,26 +22,26 @@ type forkInput struct {
 const forkDescription = "Starts a copy of yourself that knows this conversation up to this call, and gives it a task. " +
 	"The copy works on its own and with the same tools. Only its final answer comes back, as the output of this call; what it read and tried does not."
 
-// ForkTool returns the tool fork, by which a model gives a task to a copy of
-// itself: the same agent, in a session of its own that begins as the run's own
-// does up to the call. What the copy does stays out of this history and can be
-// opened under the id that entries and events name; the model gets its answer.
+// ForkTool returns the tool fork, with which a model gives a task to a copy of
+// itself: the same agent, in its own session that begins with the parent's history up
+// to the call. The copy's work stays out of the parent's history and can be opened
+// under the session id that entries and events name. The model gets only its answer.
 // A fork cannot fork again unless [Limits].MaxDepth allows it.
 //
-// Options that say what the tool does are those of tool.New. It asks for no
-// approval unless a rule does: what its run does is asked about there.
+// Options describe the tool, as for tool.New. A call of it needs no approval unless a
+// rule asks; calls inside the fork are judged there.
 func ForkTool(opts ...tool.Option) tool.Tool {
 	t, err := nest("fork", forkDescription, opts, func(ctx context.Context, sc *scope, in forkInput) (tool.Result, error) {
 		s, err := sc.open(ctx)
 		if err != nil {
 			return tool.Result{}, err
 		}
-		if len(s.Log()) == 0 { // else it was interrupted
+		if len(s.Log()) == 0 { // otherwise it was interrupted
 			bodies, err := forked(sc.log, sc.call)
 			if err != nil {
 				return tool.Result{}, err
 			}
-			bodies = append(bodies, session.Given{Item: item.User(in.instruction())})
+			bodies = append(bodies, session.InputItem{Item: item.User(in.instruction())})
 			if _, err := s.Append(ctx, bodies...); err != nil {
 				return tool.Result{}, err
 			}
@@ -53,7 +54,7 @@ func ForkTool(opts ...tool.Option) tool.Tool {
 	return t
 }
 
-// instruction is what the fork reads first.
+// instruction returns the task that the fork reads first.
 func (in forkInput) instruction() string {
 	if len(in.Arguments) == 0 {
 		return in.Command
@@ -61,15 +62,15 @@ func (in forkInput) instruction() string {
 	return in.Command + "\n\n" + strings.Join(in.Arguments, "\n")
 }
 
-// What stands as the output of calls in a fork.
+// Outputs of calls in a fork.
 const (
 	youAreTheFork = "You are the fork that this call started. Your task follows."
 	notInFork     = "The call was not run in this fork. It is the business of the conversation that the fork was started from."
 )
 
-// forked returns the log of a fork that the call starts: the entries up to the
-// end of the reply that made it, and an output for every call of that reply.
-// What a request of it carries begins with what the run's own requests did.
+// forked returns the log of a fork: the entries up to the end of the reply that made
+// the call, and an output for every call of the reply. The fork's requests begin with
+// the same items as the parent's.
 func forked(log []session.Entry, call session.OpenCall) ([]session.Body, error) {
 	var v session.View
 	bodies := make([]session.Body, 0, len(log)+2)
@@ -81,7 +82,7 @@ func forked(log []session.Entry, call session.OpenCall) ([]session.Body, error) 
 		}
 	}
 	for _, c := range v.Open() {
-		text, own := tool.Envelope(true, plan.ToolName(c.Item), notInFork, ""), c.Seq == call.Seq
+		text, own := output.Envelope(true, plan.ToolName(c.Item), notInFork, ""), c.Seq == call.Seq
 		if own {
 			text = youAreTheFork
 		}
@@ -90,9 +91,9 @@ func forked(log []session.Entry, call session.OpenCall) ([]session.Body, error) 
 		case err != nil:
 			return nil, err
 		case ok:
-			bodies = append(bodies, session.Answered{CallID: c.CallID, Item: out, Failed: !own})
+			bodies = append(bodies, session.CallOutput{CallID: c.CallID, Item: out, Failed: !own})
 		default:
-			bodies = append(bodies, session.Withdrawn{CallID: c.CallID, Reason: notInFork})
+			bodies = append(bodies, session.CallDropped{CallID: c.CallID, Reason: notInFork})
 		}
 	}
 	return bodies, nil

@@ -11,26 +11,25 @@ import (
 	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
-	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/tool/output"
 )
 
-// What is here carries out the objections of hooks to what was said. An objection
-// holds: what it is about leaves the view with the same append that ends the run,
-// so that no later request carries it and no later run stops at it again. G2
+// This file carries out the objections of hooks. An objection is final: the entry
+// that ends the run also removes the item from the view, so that no later request
+// carries it and no later run stops at it again.
 
-// InputCall is input that is about to be recorded, as hooks see it.
+// InputCall describes input that is about to be recorded to hooks.
 type InputCall struct {
 	Session string
 	Depth   int
-	// Input is what the caller gave. It is the caller's, and must not be changed.
+	// Input is the caller's input, and must not be changed.
 	Input []item.Item
-	// History is what the session sends so far, without it. It must not be changed.
+	// History is the history without the input. It must not be changed.
 	History *item.List
 }
 
-// StopError is the error of a hook that ends the run and does not object to what
-// was said: nothing is withdrawn, and the next run goes on where this one
-// stopped.
+// StopError is the error of a hook that stops the run without objecting to an item:
+// nothing is withdrawn, and the next run continues.
 type StopError struct{ Err error }
 
 func (e *StopError) Error() string {
@@ -41,30 +40,10 @@ func (e *StopError) Error() string {
 }
 func (e *StopError) Unwrap() error { return e.Err }
 
-// ItemsWithdrawn says that a hook objected to input or to a reply: no request
-// carries those items any more, and the log keeps them. The run stops with
-// [Vetoed].
-type ItemsWithdrawn struct {
-	// Seqs are the numbers of the entries that hold them.
-	Seqs []int64 `json:"seqs"`
-	// Input says that they are what the model was to be sent, not what it said.
-	Input  bool   `json:"input,omitempty"`
-	Reason string `json:"reason"`
-	// By is the name of the Hooks.
-	By string `json:"by,omitempty"`
-	// Shown says that events before this one held some of a reply's text or items,
-	// so that a person may have read it: take it off the screen. With
-	// [Agent].HoldOutput it is false.
-	Shown bool `json:"shown,omitempty"`
-}
-
-// Name implements [Event].
-func (ItemsWithdrawn) Name() string { return "items_withdrawn" }
-
-// objection is the first error of a hook that objects to what the hook was shown,
-// nil if none does: each hook speaks for itself, so that one which only stops the
-// run takes back nothing that another says. A hook that panicked has not agreed,
-// which counts only where no later run will look again.
+// objection returns the first error of a hook that objects, or nil. Joined errors are
+// examined separately, so that a hook that only stops the run does not cancel
+// another's objection. Panics reports whether a panic counts as an objection; it must
+// if no later run will call the hook again.
 func objection(err error, panics bool) *HookError {
 	if err == nil {
 		return nil
@@ -87,14 +66,14 @@ func objection(err error, panics bool) *HookError {
 
 func objects(err error, panics bool) bool { return objection(err, panics) != nil }
 
-// interrupted reports a hook that failed because the run's context ended: it has
-// neither agreed nor objected, and is asked again before anything is sent.
+// interrupted reports whether a hook failed because the run's context ended. It has
+// then neither agreed nor objected, and is called again before anything is sent.
 func interrupted(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx)))
 }
 
-// uninterrupted is what those hooks said that were not interrupted, nil if they
-// said nothing. All says that there are no others.
+// uninterrupted returns the errors of the hooks that were not interrupted, or nil.
+// All reports whether no hook was interrupted.
 func uninterrupted(ctx context.Context, err error) (said error, all bool) {
 	joined, ok := err.(interface{ Unwrap() []error })
 	switch {
@@ -120,8 +99,9 @@ func uninterrupted(ctx context.Context, err error) (said error, all bool) {
 	return errors.Join(rest...), false
 }
 
-// guardInput lets hooks see input before it is recorded.
-func (r *Run) guardInput(ctx context.Context, input []item.Item) error {
+// guardInput shows input to the hooks before it is recorded or, if another program
+// recorded it, before it is sent.
+func (r *Run) guardInput(ctx context.Context, input []item.Item, history *item.List) error {
 	if len(input) == 0 {
 		return nil
 	}
@@ -130,7 +110,9 @@ func (r *Run) guardInput(ctx context.Context, input []item.Item) error {
 		if h.BeforeInput == nil {
 			continue
 		}
-		seen := InputCall{Session: r.session.ID(), Depth: r.depth, Input: slices.Clone(input), History: r.state.View().Items().Clone()}
+		// Each hook gets its own copies, so that no hook can change what the next
+		// one sees.
+		seen := InputCall{Session: r.session.ID(), Depth: r.depth, Input: slices.Clone(input), History: history.Clone()}
 		if err := guarded(h, "BeforeInput", func() error { return h.BeforeInput(ctx, &seen) }); err != nil {
 			return err
 		}
@@ -138,14 +120,79 @@ func (r *Run) guardInput(ctx context.Context, input []item.Item) error {
 	return nil
 }
 
-// give records input, with bodies before and after it in the same append. What a
-// hook objects to is withdrawn in there too: it is never in the view.
+// judgeInput shows the hooks of a step the input that other programs appended to the
+// log since the last request, because no run has shown it to them. It reports whether
+// the model may be asked. If the process ends before the turn begins, the next
+// process calls the hooks again.
+func (r *Run) judgeInput(ctx context.Context) (agreed bool, err error) {
+	if !r.single || !slices.ContainsFunc(r.agent.Hooks, func(h Hooks) bool { return h.BeforeInput != nil }) {
+		return true, nil
+	}
+	input, seqs := appended(r.session.Log())
+	v, history := r.state.View(), item.NewList()
+	for i, it := range v.Items().All() {
+		if seq, _ := v.Seq(i); !slices.Contains(seqs, seq) {
+			history.Append(it)
+		}
+	}
+	veto := r.guardInput(ctx, input, history)
+	switch {
+	case veto == nil:
+		return true, nil
+	case interrupted(ctx, veto):
+		return false, nil
+	case !objects(veto, true):
+		return false, r.stopFor(veto)
+	}
+	var gone []int64
+	for i, it := range input {
+		if !it.Instructs() {
+			gone = append(gone, seqs[i])
+		}
+	}
+	return false, r.withdraw(veto, gone)
+}
+
+// appended returns the input in the log since the last turn began, with its entries.
+// Items before an imported reply are history, not input.
+func appended(log []session.Entry) (input []item.Item, seqs []int64) {
+	gone := map[int64]bool{}
+	for _, e := range slices.Backward(log) {
+		switch b := e.Body.(type) {
+		case session.ItemsWithdrawn:
+			for _, seq := range b.Seqs {
+				gone[seq] = true
+			}
+		case session.InputItem:
+			switch it := b.Item; {
+			case gone[e.Seq]:
+				continue
+			case !it.IsOutput() && (it.Type() != item.TypeMessage || it.Role() == item.RoleAssistant):
+				return inOrder(input, seqs)
+			}
+			input, seqs = append(input, b.Item), append(seqs, e.Seq)
+		case session.TurnStarted:
+			return inOrder(input, seqs)
+		}
+	}
+	return inOrder(input, seqs)
+}
+
+func inOrder(input []item.Item, seqs []int64) ([]item.Item, []int64) {
+	// The log was read backwards.
+	slices.Reverse(input)
+	slices.Reverse(seqs)
+	return input, seqs
+}
+
+// give records input, with bodies before and after it in the same append. If a hook
+// objects, the same append withdraws the input, so that it is never in the view.
 func (r *Run) give(ctx context.Context, before []session.Body, input []item.Item, behind ...session.Body) error {
-	veto := r.guardInput(ctx, input)
+	veto := r.guardInput(ctx, input, r.state.View().Items())
 	bodies, first := before, r.nextSeq()+int64(len(before))
 	var seqs []int64
 	for i, it := range input {
-		bodies = append(bodies, session.Given{Item: it})
+		bodies = append(bodies, session.InputItem{Item: it})
 		if !it.Instructs() {
 			seqs = append(seqs, first+int64(i))
 		}
@@ -158,28 +205,22 @@ func (r *Run) give(ctx context.Context, before []session.Body, input []item.Item
 		return r.record(bodies...)
 	}
 	r.failure = veto
-	var w *session.ItemsWithdrawn
 	if objects(veto, true) && len(seqs) > 0 {
-		w = withdrawal(veto, seqs)
-		bodies = append(bodies, *w)
+		bodies = append(bodies, withdrawal(veto, seqs))
 	}
-	if err := r.record(append(bodies, vetoed(veto))...); err != nil {
-		return err
-	}
-	r.tellWithdrawn(w, true)
-	return nil
+	return r.record(append(bodies, vetoed(veto))...)
 }
 
-// nextSeq is the number of the log's next entry.
+// nextSeq returns the number of the log's next entry.
 func (r *Run) nextSeq() int64 { return int64(len(r.session.Log())) + 1 }
 
-// vetoRequest stops the run for a hook that objects to a request. Of that, what
-// no reply has followed yet is withdrawn: the rest was agreed to before. The
-// caller gets also what the hooks after it said, which changes nothing of that.
+// vetoRequest stops the run because a hook objects to a request. It withdraws the
+// items that no reply has followed yet; the hooks agreed to earlier items before.
+// Also holds the errors of the other hooks, which the caller gets in addition.
 func (r *Run) vetoRequest(veto, also error) error {
 	var err error
 	if objects(veto, false) {
-		err = r.withdraw(veto, unanswered(r.session.Log()), true)
+		err = r.withdraw(veto, unanswered(r.session.Log()))
 	} else {
 		err = r.stopFor(veto)
 	}
@@ -189,8 +230,8 @@ func (r *Run) vetoRequest(veto, also error) error {
 	return err
 }
 
-// vetoReply stops the run for a hook that objects to a reply. Calls that were
-// started while it came get their outputs first: what tools did is in the log.
+// vetoReply stops the run because a hook objects to a reply. Calls that started early
+// get their outputs first, so that the log records what the tools did.
 func (r *Run) vetoReply(ctx context.Context, veto error) error {
 	if err := r.endEarly(ctx); err != nil {
 		return err
@@ -198,10 +239,10 @@ func (r *Run) vetoReply(ctx context.Context, veto error) error {
 	if !objects(veto, true) {
 		return r.stopFor(veto)
 	}
-	return r.withdraw(veto, saidIn(r.session.Log()), false)
+	return r.withdraw(veto, saidIn(r.session.Log()))
 }
 
-// endEarly waits for the calls that were started while the reply came.
+// endEarly waits for the calls that started while the reply was arriving.
 func (r *Run) endEarly(ctx context.Context) error {
 	if len(r.early) == 0 {
 		return nil
@@ -215,47 +256,36 @@ func (r *Run) endEarly(ctx context.Context) error {
 	return r.call(ctx, calls)
 }
 
-// withdraw records an objection, what it takes out of the view, and that the run
-// should end.
-func (r *Run) withdraw(veto error, seqs []int64, input bool) error {
+// withdraw records an objection, the items that it withdraws, and that the run should
+// end.
+func (r *Run) withdraw(veto error, seqs []int64) error {
 	if len(seqs) == 0 {
 		return r.stopFor(veto)
 	}
 	r.failure = veto
-	w := withdrawal(veto, seqs)
-	if err := r.record(*w, vetoed(veto)); err != nil {
-		return err
-	}
-	r.tellWithdrawn(w, input)
-	return nil
-}
-
-func (r *Run) tellWithdrawn(w *session.ItemsWithdrawn, input bool) {
-	if w != nil {
-		r.emit(ItemsWithdrawn{Seqs: w.Seqs, Input: input, Reason: w.Reason, By: w.By, Shown: !input && !r.quiet && !r.agent.HoldOutput})
-	}
+	return r.record(withdrawal(veto, seqs), vetoed(veto))
 }
 
 func vetoed(veto error) session.StopAsked {
-	return session.StopAsked{Why: string(Vetoed), Detail: veto.Error()}
+	return session.StopAsked{Why: string(StopVetoed), Detail: veto.Error()}
 }
 
-// withdrawal is the entry for an objection. Its reason is what the hook says: of
-// a panic nothing.
-func withdrawal(veto error, seqs []int64) *session.ItemsWithdrawn {
-	w := &session.ItemsWithdrawn{Seqs: seqs}
+// withdrawal returns the entry for an objection. Its reason is the hook's error; the
+// text of a panic is left out.
+func withdrawal(veto error, seqs []int64) session.ItemsWithdrawn {
+	w := session.ItemsWithdrawn{Seqs: seqs}
 	if hook := objection(veto, true); hook != nil {
 		w.By, veto = hook.Name, hook
 	}
-	w.Reason, _ = tool.Sanitize(hookText(veto))
+	w.Reason, _ = output.Sanitize(hookText(veto))
 	return w
 }
 
-// errCrashed is why a reply that the log holds has no end.
+// errCrashed is the reason why a reply in the log has no end.
 var errCrashed = errors.New("the run ended before the reply did")
 
-// toJudge returns the last reply of the log if there are hooks to judge it and they
-// have not; nil else.
+// toJudge returns the last reply of the log if there are hooks that have not judged
+// it; otherwise nil.
 func (r *Run) toJudge() *ModelCall {
 	if !slices.ContainsFunc(r.agent.Hooks, func(h Hooks) bool { return h.AfterModel != nil }) {
 		return nil
@@ -263,8 +293,8 @@ func (r *Run) toJudge() *ModelCall {
 	return unjudged(r.session.Log())
 }
 
-// judgeStored lets the hooks see a reply of the log, because the run that recorded
-// it ended before they had judged it, and returns what they said. G2
+// judgeStored shows the hooks a reply of the log that they have not judged, because
+// the run that recorded it ended first. It returns their error.
 func (r *Run) judgeStored(ctx context.Context, seen *ModelCall) error {
 	if seen == nil {
 		return nil
@@ -280,54 +310,49 @@ func (r *Run) judgeStored(ctx context.Context, seen *ModelCall) error {
 	return after(ctx, "AfterModel", r.agent.Hooks, afterModel, seen)
 }
 
-// notJudged says in the log that a reply is still to be judged, since hooks were
-// interrupted: the next run asks them.
+// notJudged records that a reply is not judged, because hooks were interrupted. The
+// next run calls them.
 var notJudged = session.Noticed{
 	Kind: session.NoticeNotJudged,
 	Text: "the run ended while its hooks looked at the reply; the next run asks them before anything is sent",
 }
 
-// leaveUnjudged ends a turn whose reply not all hooks could judge. Said is what the
-// others said, who do not object to it. Calls of the reply do not run: the run ends
-// for what ended its context.
+// leaveUnjudged ends a turn whose reply not all hooks could judge. Said is the error
+// of the others, which do not object. Calls of the reply do not run: the run ends
+// with the reason why its context ended.
 func (r *Run) leaveUnjudged(ctx context.Context, said error) error {
 	if err := r.endEarly(ctx); err != nil {
 		return err
 	}
 	n := notJudged
+	// notJudged is a shared value; n is a copy.
 	n.Turn = r.asked.Turn
 	if err := r.record(n); err != nil {
 		return err
 	}
-	r.emit(Noticed(n))
 	if said == nil {
 		return nil
 	}
 	return r.stopFor(said)
 }
 
-// withdrawStored records an objection to a stored reply, with bodies before and
-// after it.
+// withdrawStored records an objection to a stored reply, with bodies before and after
+// it.
 func (r *Run) withdrawStored(veto error, before []session.Body, behind ...session.Body) error {
-	var w *session.ItemsWithdrawn
 	if objects(veto, true) {
-		w = withdrawal(veto, saidIn(r.session.Log()))
-		before = append(before, *w)
+		before = append(before, withdrawal(veto, saidIn(r.session.Log())))
 	}
 	if bodies := append(before, behind...); len(bodies) > 0 {
-		if err := r.record(bodies...); err != nil {
-			return err
-		}
+		return r.record(bodies...)
 	}
-	r.tellWithdrawn(w, false)
 	return nil
 }
 
-// unjudged returns the log's last reply, nil if hooks have judged it: a run writes
-// nothing of what follows from a reply before they have. What may stand after it
-// all the same comes from others, belongs to the turn's end, is the output of a
-// call that was started while the reply came, or is the end of a run that says it
-// could not wait for them.
+// unjudged returns the log's last reply, or nil if hooks have judged it. A run writes
+// no consequence of a reply before the hooks have judged it. Other entries may follow
+// a reply that was not judged: entries of other programs, of the turn's end, outputs
+// of calls that started early, and the end of a run that could not wait for its
+// hooks.
 func unjudged(log []session.Entry) *ModelCall {
 	first := len(log) - 1
 	for ; first >= 0; first-- {
@@ -344,7 +369,7 @@ func unjudged(log []session.Entry) *ModelCall {
 		switch b := e.Body.(type) {
 		case session.TurnStarted:
 			seen.Turn = b.Turn
-		case session.Received:
+		case session.OutputItem:
 			seen.Output = append(seen.Output, b.Item)
 		case session.TurnEnded:
 			ended = true
@@ -354,13 +379,13 @@ func unjudged(log []session.Entry) *ModelCall {
 				return nil
 			}
 			early[b.CallID] = true
-		case session.Answered:
+		case session.CallOutput:
 			if !early[b.CallID] && !left {
 				return nil
 			}
 		case session.RunStarted:
 			left, judged = false, true // unless that run was interrupted, too
-		case session.Given, session.StopAsked, session.Stopped, session.Withdrawn:
+		case session.InputItem, session.StopAsked, session.Stopped, session.CallDropped:
 			if !left {
 				return nil
 			}
@@ -371,7 +396,7 @@ func unjudged(log []session.Entry) *ModelCall {
 			case session.NoticeJudged:
 				return nil
 			}
-		case session.Approval, session.Note, session.Nested, session.ReasoningDropped, session.Quarantined, session.Restored:
+		case session.Approval, session.Note, session.SubagentUsage, session.ReasoningDropped, session.Quarantined, session.Restored:
 		default:
 			return nil
 		}
@@ -382,7 +407,7 @@ func unjudged(log []session.Entry) *ModelCall {
 	return seen
 }
 
-// ended takes what the log says of a turn's end.
+// ended copies the entry of a turn's end.
 func (c *ModelCall) ended(b session.TurnEnded) {
 	c.ResponseID, c.ResponseModel, c.Status, c.Reason, c.Class, c.Usage, c.Cost = b.ResponseID, b.Model, b.Status, b.Reason, b.Class, b.Usage, b.Cost
 	c.Err = nil
@@ -391,23 +416,22 @@ func (c *ModelCall) ended(b session.TurnEnded) {
 	}
 }
 
-// saidIn returns the entries of the items of the last turn, outputs included.
+// saidIn returns the entries of the items of the last turn, including outputs.
 func saidIn(log []session.Entry) (seqs []int64) {
 	for i := len(log) - 1; i >= 0; i-- {
 		switch log[i].Body.(type) {
 		case session.TurnStarted:
 			slices.Reverse(seqs)
 			return seqs
-		case session.Received, session.Answered:
+		case session.OutputItem, session.CallOutput:
 			seqs = append(seqs, log[i].Seq)
 		}
 	}
 	return nil
 }
 
-// unanswered returns the entries of the items at the end of the log that wait for
-// a reply: outputs, and what others than the model said. Instructions stay, for
-// whatever comes next.
+// unanswered returns the entries at the end of the log that wait for a reply:
+// outputs, and input. Instructions are left out, because they apply to later turns.
 func unanswered(log []session.Entry) (seqs []int64) {
 	gone := map[int64]bool{}
 	for _, e := range slices.Backward(log) {
@@ -416,9 +440,9 @@ func unanswered(log []session.Entry) (seqs []int64) {
 			for _, seq := range b.Seqs {
 				gone[seq] = true
 			}
-		case session.Answered:
+		case session.CallOutput:
 			seqs = append(seqs, e.Seq)
-		case session.Given:
+		case session.InputItem:
 			switch {
 			case gone[e.Seq], b.Item.Instructs():
 			case b.Item.IsOutput(), b.Item.Type() == item.TypeMessage && b.Item.Role() != item.RoleAssistant:
@@ -426,31 +450,11 @@ func unanswered(log []session.Entry) (seqs []int64) {
 			default:
 				return seqs
 			}
-		case session.Received:
+		case session.OutputItem:
 			if !gone[e.Seq] {
 				return seqs
 			}
 		}
 	}
 	return seqs
-}
-
-// release yields the events that were held back while the reply came and hooks
-// looked at it. Those that hold what was said are left out if they object.
-func (r *Run) release(agreed bool) {
-	events := r.waiting
-	r.holding, r.waiting = false, nil
-	for _, ev := range events {
-		switch ev := ev.(type) {
-		case TextDelta, ReasoningDelta, ModelEvent, ItemDone:
-			if !agreed {
-				continue
-			}
-		case Noticed:
-			if !agreed && quotes(ev.Kind) {
-				continue
-			}
-		}
-		r.emit(ev)
-	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
@@ -54,7 +55,7 @@ func historyGuard() agent.Hooks {
 }
 
 // guardedRig is a rig with a guard, and a tool that says what it is told to.
-func guardedRig(t *testing.T, guard agent.Hooks, answers ...agenttest.Answer) *rig {
+func guardedRig(t *testing.T, guard agent.Hooks, answers ...agenttest.Reply) *rig {
 	r := newRig(t, answers...)
 	r.agent.Hooks = []agent.Hooks{guard}
 	r.agent.Tools = []tool.Tool{textTool("get", func(_ context.Context, s string) (string, error) { return strings.ToLower(s), nil })}
@@ -67,7 +68,7 @@ func TestGuardHolds(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		guard agent.Hooks
-		reply []agenttest.Answer // before the last one
+		reply []agenttest.Reply // before the last one
 		text  string
 		input bool
 		want  []string // the last request
@@ -76,19 +77,19 @@ func TestGuardHolds(t *testing.T) {
 		{"input", inputGuard(), nil, "a bomb", true, []string{"system: be nice", "user: hello"}, map[session.Disposition]int{session.TakenOut: 1, session.Sent: 3}},
 		{"history", historyGuard(), nil, "a bomb", true, []string{"system: be nice", "user: hello"}, map[session.Disposition]int{session.TakenOut: 1, session.Sent: 3}},
 		{
-			"reply", outputGuard(), []agenttest.Answer{agenttest.Reply(call("c", "get", "BOMB"), item.Assistant("here is a bomb"))}, "tell me", false,
+			"reply", outputGuard(), []agenttest.Reply{agenttest.Completed(call("c", "get", "BOMB"), item.Assistant("here is a bomb"))}, "tell me", false,
 			[]string{"system: be nice", "user: tell me", "user: hello"}, map[session.Disposition]int{session.TakenOut: 2, session.Sent: 4},
 		},
 		{
-			"a tool's output, read in the history", historyGuard(), []agenttest.Answer{agenttest.Reply(call("c", "get", "BOMB"))}, "tell me", true,
+			"a tool's output, read in the history", historyGuard(), []agenttest.Reply{agenttest.Completed(call("c", "get", "BOMB"))}, "tell me", true,
 			[]string{"system: be nice", "user: tell me", `c: get({"text":"BOMB"})`, "c = The output of this call was withheld by a check. no explosives.", "user: hello"},
 			map[session.Disposition]int{session.Replaced: 1, session.Sent: 5},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := guardedRig(t, c.guard, append(c.reply, agenttest.Reply(item.Assistant("hi")))...)
+			r := guardedRig(t, c.guard, append(c.reply, agenttest.Completed(item.Assistant("hi")))...)
 			res, err := r.agent.Run(t.Context(), r.session, item.System("be nice"), item.User(c.text))
-			if res.Why != agent.Vetoed || res.Guard != "police" || !errors.Is(err, errBomb) || res.Text != "" || !c.input && len(res.Items) > 0 {
+			if res.Why != agent.StopVetoed || res.Guard != "police" || !errors.Is(err, errBomb) || res.Text != "" || !c.input && len(res.Items) > 0 {
 				t.Errorf("%+v, %v", res, err)
 			}
 			if asked := len(r.server.Requests()); asked != len(c.reply) {
@@ -117,33 +118,31 @@ func TestGuardHolds(t *testing.T) {
 // else the event says that it was shown. What it agrees to comes in order. G2
 func TestGuardHoldsOutput(t *testing.T) {
 	for _, hold := range []bool{false, true} {
-		r := guardedRig(t, outputGuard(), agenttest.Reply(item.Assistant("fine")), agenttest.Reply(call("c", "get", "x"), item.Assistant("a bomb")))
+		r := guardedRig(t, outputGuard(), agenttest.Completed(item.Assistant("fine")), agenttest.Completed(call("c", "get", "x"), item.Assistant("a bomb")))
 		r.agent.HoldOutput = hold
 		r.agent.Tools = []tool.Tool{textTool("get", func(context.Context, string) (string, error) { return "got", nil }, tool.ReadOnly(), tool.EarlyStart())}
 		events, err := drain(r.agent.Stream(t.Context(), r.session, item.User("one")))
-		if err != nil || len(ofType[agent.TextDelta](events)) == 0 || len(ofType[agent.ItemDone](events)) != 1 {
+		if err != nil || len(texts(events)) == 0 || len(told[session.OutputItem](events)) != 1 {
 			t.Errorf("held %v: %v, %v", hold, events, err)
 		}
-		if _, last := events[len(events)-1].(agent.Stopped); !last {
-			t.Errorf("held %v: it ends with %v", hold, events[len(events)-1])
-		}
+		stopOf(t, events)
 		events, err = drain(r.agent.Stream(t.Context(), r.session, item.User("two")))
 		if !errors.Is(err, errBomb) {
 			t.Error(err)
 		}
-		shown := len(ofType[agent.TextDelta](events)) + len(ofType[agent.ItemDone](events)) + len(ofType[agent.ModelEvent](events)) + len(ofType[agent.CallStarted](events))
+		shown := len(texts(events)) + len(told[session.OutputItem](events)) + len(progressOf(events, agent.ProgressModel)) + len(told[session.CallStarted](events))
 		if hold != (shown == 0) {
 			t.Errorf("held %v: %d events show the reply", hold, shown)
 		}
-		gone := ofType[agent.ItemsWithdrawn](events)
-		if len(gone) != 1 || gone[0].Shown == hold || gone[0].By != "police" || gone[0].Reason != "no explosives." || len(gone[0].Seqs) == 0 {
+		gone := told[session.ItemsWithdrawn](events)
+		if len(gone) != 1 || gone[0].By != "police" || gone[0].Reason != "no explosives." || len(gone[0].Seqs) == 0 {
 			t.Errorf("held %v: %+v", hold, gone)
 		}
-		if len(ofType[agent.TurnEnded](events)) != 1 {
+		if len(told[session.TurnEnded](events)) != 1 {
 			t.Errorf("held %v: no turn ended", hold)
 		}
 		// The call that ran early is in the log with its output, and gone with the reply.
-		if started, answered := countOf[session.CallStarted](r.session), countOf[session.Answered](r.session); started != answered || (started == 0) != hold {
+		if started, answered := countOf[session.CallStarted](r.session), countOf[session.CallOutput](r.session); started != answered || (started == 0) != hold {
 			t.Errorf("held %v: %d calls started, %d answered", hold, started, answered)
 		}
 		if err := noBombs(history(r.session)...); err != nil || len(history(r.session)) != 3 {
@@ -177,9 +176,9 @@ func TestGuardStops(t *testing.T) {
 		{"request, panic", agent.Hooks{BeforeModel: func(context.Context, *agent.ModelCall) (context.Context, error) { panic("oh") }}, true},
 		{"reply, panic", agent.Hooks{AfterModel: func(context.Context, *agent.ModelCall) error { panic("oh") }}, false},
 	} {
-		r := guardedRig(t, c.hooks, agenttest.Reply(item.Assistant("hi")))
+		r := guardedRig(t, c.hooks, agenttest.Completed(item.Assistant("hi")))
 		res, err := r.agent.Run(t.Context(), r.session, item.User("hello"))
-		if res.Why != agent.Vetoed || err == nil {
+		if res.Why != agent.StopVetoed || err == nil {
 			t.Errorf("%s: %+v, %v", c.name, res, err)
 		}
 		if got := countOf[session.ItemsWithdrawn](r.session); (got == 0) != c.kept {
@@ -209,10 +208,10 @@ func TestStopBesideObjection(t *testing.T) {
 		{"reply, stopped last", []agent.Hooks{after("guard", no), after("stop", stop)}, "guard"},
 		{"reply, only stopped", []agent.Hooks{after("stop", stop)}, ""},
 	} {
-		r := guardedRig(t, c.hooks[0], agenttest.Reply(item.Assistant("a secret")))
+		r := guardedRig(t, c.hooks[0], agenttest.Completed(item.Assistant("a secret")))
 		r.agent.Hooks = c.hooks
 		res, err := r.agent.Run(t.Context(), r.session, item.User("hello"))
-		if res.Why != agent.Vetoed || err == nil {
+		if res.Why != agent.StopVetoed || err == nil {
 			t.Errorf("%s: %+v, %v", c.name, res, err)
 		}
 		by := ""
@@ -232,7 +231,7 @@ func TestStopBesideObjection(t *testing.T) {
 
 // Input that comes while a run is under way is guarded too.
 func TestGuardSay(t *testing.T) {
-	r := guardedRig(t, inputGuard(), agenttest.Reply(call("c", "get", "x")), agenttest.Reply(item.Assistant("done")))
+	r := guardedRig(t, inputGuard(), agenttest.Completed(call("c", "get", "x")), agenttest.Completed(item.Assistant("done")))
 	var run *agent.Run
 	r.agent.Tools = []tool.Tool{textTool("get", func(context.Context, string) (string, error) { return "got", run.Say(item.User("a bomb")) })}
 	run = r.agent.Start(r.session, item.User("go"))
@@ -275,7 +274,7 @@ func TestAnyVeto(t *testing.T) {
 			textTool("peek", outputOf, tool.ReadOnly(), tool.EarlyStart()),
 		}
 		a.Hooks = []agent.Hooks{inputGuard(), outputGuard(), historyGuard()}[rapid.IntRange(0, 2).Draw(t, "from"):]
-		model.replies = []any{listen(func(_ context.Context, yield func(item.Event, error) bool) {
+		model.replies = []any{listen(func(_ context.Context, yield func(api.Event, error) bool) {
 			var items []item.Item
 			for range rapid.IntRange(0, 2).Draw(t, "calls") {
 				n++
@@ -293,7 +292,7 @@ func TestAnyVeto(t *testing.T) {
 				t.Fatal(err)
 			}
 			res, err := a.Run(context.Background(), s, item.User(text("input")))
-			if (res.Why == agent.Vetoed) != errors.Is(err, errBomb) || err != nil && res.Why != agent.Vetoed {
+			if (res.Why == agent.StopVetoed) != errors.Is(err, errBomb) || err != nil && res.Why != agent.StopVetoed {
 				t.Fatalf("%+v, %v", res, err)
 			}
 			if strings.Contains(res.Text, "bomb") && len(a.Hooks) > 1 {
@@ -316,11 +315,11 @@ func TestAnyVeto(t *testing.T) {
 		gone := map[item.Item]bool{}
 		for e := range s.Entries() {
 			switch b := e.Body.(type) {
-			case session.Given:
+			case session.InputItem:
 				gone[b.Item] = gone[b.Item] || withdrawn[e.Seq]
-			case session.Received:
+			case session.OutputItem:
 				gone[b.Item] = gone[b.Item] || withdrawn[e.Seq]
-			case session.Answered:
+			case session.CallOutput:
 				gone[b.Item] = gone[b.Item] || withdrawn[e.Seq]
 			}
 		}
@@ -345,8 +344,8 @@ func TestAnyVeto(t *testing.T) {
 // objects to. G2 J1
 func TestGuardAfterCrash(t *testing.T) {
 	tools := []tool.Tool{textTool("get", func(context.Context, string) (string, error) { return "got", nil }, tool.ReadOnly(), tool.EarlyStart())}
-	reply := agenttest.Reply(item.Must(&item.Reasoning{ID: "rs_1", Summary: []item.Part{}}), call("c", "get", "x"), item.Assistant("a bomb"))
-	whole := guardedRig(t, outputGuard(), agenttest.Reply(item.Assistant("fine")), reply)
+	reply := agenttest.Completed(item.Must(&item.Reasoning{ID: "rs_1", Summary: []item.Part{}}), call("c", "get", "x"), item.Assistant("a bomb"))
+	whole := guardedRig(t, outputGuard(), agenttest.Completed(item.Assistant("fine")), reply)
 	whole.agent.Tools = tools
 	whole.run(item.User("one"))
 	if _, err := whole.agent.Run(t.Context(), whole.session, item.User("two")); !errors.Is(err, errBomb) {
@@ -361,7 +360,7 @@ func TestGuardAfterCrash(t *testing.T) {
 		for _, input := range [][]item.Item{nil, {item.User("three")}} {
 			r := guardedRig(t, outputGuard())
 			r.agent.Tools = tools
-			r.server.Otherwise(func(int, agenttest.Request) agenttest.Answer { return agenttest.Reply(item.Assistant("hi")) })
+			r.server.Otherwise(func(int, agenttest.Request) agenttest.Reply { return agenttest.Completed(item.Assistant("hi")) })
 			if err := r.store.Append(t.Context(), "s", 0, log[:n]); err != nil {
 				t.Fatal(err)
 			}
@@ -379,10 +378,10 @@ func TestGuardAfterCrash(t *testing.T) {
 				t.Errorf("%s: the result holds it: %+v", at, res)
 			}
 			bad := slices.ContainsFunc(log[:n], func(e session.Entry) bool {
-				b, ok := e.Body.(session.Received)
+				b, ok := e.Body.(session.OutputItem)
 				return ok && noBombs(b.Item) != nil
 			}) && !slices.ContainsFunc(log[:n], func(e session.Entry) bool { _, ok := e.Body.(session.ItemsWithdrawn); return ok })
-			if bad != errors.Is(err, errBomb) || bad && (res.Why != agent.Vetoed || res.Guard != "police" || len(r.server.Requests()) > 0) {
+			if bad != errors.Is(err, errBomb) || bad && (res.Why != agent.StopVetoed || res.Guard != "police" || len(r.server.Requests()) > 0) {
 				t.Errorf("%s: %+v, %v", at, res, err)
 			}
 			for _, c := range stored {
@@ -411,7 +410,7 @@ func TestGuardAfterCrash(t *testing.T) {
 
 // A compaction does not read a reply that no guard has read. G2
 func TestGuardBeforeCompact(t *testing.T) {
-	whole := guardedRig(t, outputGuard(), agenttest.Reply(item.Assistant("a bomb")))
+	whole := guardedRig(t, outputGuard(), agenttest.Completed(item.Assistant("a bomb")))
 	if _, err := whole.agent.Run(t.Context(), whole.session, item.User("one")); !errors.Is(err, errBomb) {
 		t.Fatal(err)
 	}
@@ -436,7 +435,7 @@ func TestGuardBeforeCompact(t *testing.T) {
 // objected to what it was reading: nothing is withdrawn, the run ends for the
 // reason that it has, and the next one has the hook read it again. G2 L4 L6
 func TestGuardCutShort(t *testing.T) {
-	for _, why := range []agent.StopReason{agent.Cancelled, agent.MaxTime} {
+	for _, why := range []agent.StopReason{agent.StopCancelled, agent.StopMaxTime} {
 		t.Run(string(why), func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -445,13 +444,13 @@ func TestGuardCutShort(t *testing.T) {
 				if read++; later {
 					return ctx, nil
 				}
-				if why == agent.Cancelled {
+				if why == agent.StopCancelled {
 					cancel()
 				}
 				<-ctx.Done()
 				return ctx, fmt.Errorf("asking the police: %w", ctx.Err())
-			}}, agenttest.Reply(item.Assistant("Hello.")))
-			if why == agent.MaxTime {
+			}}, agenttest.Completed(item.Assistant("Hello.")))
+			if why == agent.StopMaxTime {
 				r.agent.Limits.MaxTime = 20 * time.Millisecond
 			}
 			res, _ := r.agent.Run(ctx, r.session, item.User("good morning"))
@@ -464,7 +463,7 @@ func TestGuardCutShort(t *testing.T) {
 				}
 			}
 			r.agent.Limits.MaxTime, later, read = 0, true, 0
-			if res := r.run(); res.Why != agent.Answered || read != 1 || !strings.Contains(r.last()[0].JSON(), "good morning") {
+			if res := r.run(); res.Why != agent.StopEndTurn || read != 1 || !strings.Contains(r.last()[0].JSON(), "good morning") {
 				t.Errorf("%+v, read %d times, %v", res, read, outline(r.last()))
 			}
 		})
@@ -484,11 +483,11 @@ func TestGuardOfRepliesCutShort(t *testing.T) {
 		why    agent.StopReason
 		want   []string
 	}{
-		{"a reply that is fine", "fine", 1, nil, agent.Cancelled, []string{"user: one", "c: get({\"text\":\"x\"})", "assistant: fine", "c = error: The call was not started: the run was stopped first. Nothing was done.", "assistant: hi", "user: hello"}},
-		{"a reply that is not", "a bomb", 1, nil, agent.Cancelled, []string{"user: one", "user: hello"}},
-		{"cut short again and again", "a bomb", 3, nil, agent.Cancelled, []string{"user: one", "user: again", "user: again", "user: hello"}},
-		{"another hook objects", "fine", 1, errBomb, agent.Vetoed, []string{"user: one", "assistant: hi", "user: hello"}},
-		{"another hook stops the run", "a bomb", 1, &agent.StopError{Err: errBomb}, agent.Vetoed, []string{"user: one", "user: hello"}},
+		{"a reply that is fine", "fine", 1, nil, agent.StopCancelled, []string{"user: one", "c: get({\"text\":\"x\"})", "assistant: fine", "c = error: The call was not started: the run was stopped first. Nothing was done.", "assistant: hi", "user: hello"}},
+		{"a reply that is not", "a bomb", 1, nil, agent.StopCancelled, []string{"user: one", "user: hello"}},
+		{"cut short again and again", "a bomb", 3, nil, agent.StopCancelled, []string{"user: one", "user: again", "user: again", "user: hello"}},
+		{"another hook objects", "fine", 1, errBomb, agent.StopVetoed, []string{"user: one", "assistant: hi", "user: hello"}},
+		{"another hook stops the run", "a bomb", 1, &agent.StopError{Err: errBomb}, agent.StopVetoed, []string{"user: one", "user: hello"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var cancel context.CancelFunc
@@ -502,8 +501,8 @@ func TestGuardOfRepliesCutShort(t *testing.T) {
 					return fmt.Errorf("asking the police: %w", ctx.Err())
 				}
 				return noBombs(call.Output...)
-			}}, agenttest.Reply(call("c", "get", "x"), item.Assistant(c.reply)))
-			r.server.Otherwise(func(int, agenttest.Request) agenttest.Answer { return agenttest.Reply(item.Assistant("hi")) })
+			}}, agenttest.Completed(call("c", "get", "x"), item.Assistant(c.reply)))
+			r.server.Otherwise(func(int, agenttest.Request) agenttest.Reply { return agenttest.Completed(item.Assistant("hi")) })
 			r.agent.HoldOutput = true
 			r.agent.Hooks = append(r.agent.Hooks, agent.Hooks{Name: "other", AfterModel: func(context.Context, *agent.ModelCall) error {
 				if stored > 0 || left < c.times {
@@ -524,7 +523,7 @@ func TestGuardOfRepliesCutShort(t *testing.T) {
 				r.reopen()
 			}
 			res, err := r.agent.Run(t.Context(), r.session)
-			if bad := strings.Contains(c.reply, "bomb"); bad != errors.Is(err, errBomb) || bad && (res.Guard != "police" || res.Why != agent.Vetoed) {
+			if bad := strings.Contains(c.reply, "bomb"); bad != errors.Is(err, errBomb) || bad && (res.Guard != "police" || res.Why != agent.StopVetoed) {
 				t.Errorf("%+v, %v", res, err)
 			}
 			r.reopen()

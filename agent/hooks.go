@@ -10,122 +10,125 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
 )
 
-// Hooks look at a run from inside, and may interfere. Each is optional. They
-// are called one at a time by the run that they belong to; those of parallel
-// nested runs may be called at the same time. A hook must not keep what it is
-// given, and a panic in one counts as its error.
+// Hooks observe a run, and can change or stop it. Each hook is optional. A run calls
+// its hooks one at a time; the hooks of concurrent subagents may run at the same
+// time. A hook must not keep its arguments. A panic in a hook counts as its error.
 //
-// Of several Hooks, the befores are called in order and the afters in reverse,
-// so that the first is outermost. A context that a before returns, which must
-// come of the one it got, is that of what follows: a span of a trace.
+// With several Hooks, the before hooks are called in order and the after hooks in
+// reverse, so that the first is outermost. A before hook may return a context derived
+// from the one that it got; it is the context of what follows, such as a span of a
+// trace.
 type Hooks struct {
-	// Name says whose hooks they are, in errors, events and the log.
+	// Name identifies the hooks in errors, events and the log.
 	Name string
-	// BeforeRun is called when a run begins, also one that is nested. The context
-	// is that of all that the run does. An error ends the run with [Vetoed].
+	// BeforeRun is called when a run begins, including a subagent's. The returned
+	// context is used for the whole run. An error ends the run with [StopVetoed].
 	BeforeRun func(ctx context.Context, c *RunCall) (context.Context, error)
-	// AfterRun is called when a run and all that it started have ended, however
-	// they did. An error is the run's, unless that has one.
+	// AfterRun is called when a run and everything that it started have ended, for
+	// any reason. Its error becomes the run's error, unless the run already has one.
 	AfterRun func(ctx context.Context, c *RunCall) error
-	// BeforeInput is called when input is about to be recorded: what the run was
-	// started with, or what [Run.Say] added. An error, or a panic, ends the run with
-	// [Vetoed]; the input is recorded as withdrawn and no request carries it, now or
-	// later, but for messages of the system and the developer, which are the
-	// program's. For an error that does not object to the input, see [StopError].
+	// BeforeInput is called before input is recorded: the input of the run, or of
+	// [Run.Say]. For [Agent.Step] it is called before the model is asked, with the
+	// input that was appended to the log since the last request. An error or a panic
+	// ends the run with [StopVetoed]; the input is recorded as withdrawn, and no request
+	// carries it. System and developer messages are the program's own and are not
+	// withdrawn. To stop without objecting to the input, return a [StopError].
 	BeforeInput func(ctx context.Context, c *InputCall) error
-	// BeforeModel is called when the model is about to be asked. It may change
-	// the request, which is this turn's own, but for its Input. An error keeps
-	// the model from being asked and ends the run with [Vetoed]. It also withdraws
-	// what the request carries for the first time: the user's messages, and of
-	// outputs the content; so a hook that reads the whole history does not meet it
-	// again. A [StopError] or a panic withdraws nothing, and neither does the error
-	// of a context that ended: the next run asks again.
+	// BeforeModel is called before the model is asked. It may change the request,
+	// which belongs to this turn, except for its Input. An error prevents the request
+	// and ends the run with [StopVetoed]. It also withdraws the input that the request
+	// would carry for the first time: the user's messages, and the content of
+	// outputs; so a hook that reads the whole history does not meet it again. A
+	// [StopError], a panic, and the error of a context that ended withdraw nothing:
+	// the next run asks again.
 	BeforeModel func(ctx context.Context, c *ModelCall) (context.Context, error)
-	// AfterModel is called when the reply and the turn's end are recorded, also
-	// for a reply that broke off, and when they could not be recorded. An error, or
-	// a panic, ends the run with [Vetoed] and withdraws the reply: it is not in the
-	// [Result], no request carries it, and its calls are not started, but for those
-	// that were while it came (see tool.Annotations.EarlyStart). What was yielded by then
-	// was shown, unless [Agent].HoldOutput is set. A [StopError] withdraws nothing,
-	// and neither does the error of a context that ended. A reply that this hook has
-	// not judged, for that reason or because the process ended before it was called,
-	// is shown to it by the next run, before anything else; see [ModelCall].Stored.
+	// AfterModel is called after the reply and the turn's end are recorded, including
+	// a reply that broke off, and after recording failed. An error or a panic ends
+	// the run with [StopVetoed] and withdraws the reply: it is not in the [Result], no
+	// request carries it, and its calls are not started, except those that started
+	// early (see tool.Annotations.EarlyStart). Events that were already yielded have
+	// been seen, unless [Agent].HoldOutput is set. A [StopError] and the error of a
+	// context that ended withdraw nothing. If the hook has not judged a reply, for
+	// this reason or because the process ended first, the next run shows it to the
+	// hook before anything else; see [ModelCall].Stored.
 	AfterModel func(ctx context.Context, c *ModelCall) error
-	// BeforeTool is called when a call that may run is about to. It may change
-	// Call.Arguments, which is recorded and which the model sees. An error
-	// refuses the call; the model reads that too.
+	// BeforeTool is called before an allowed call runs. It may change Call.Arguments;
+	// the change is recorded, and the model sees it. An error refuses the call; the
+	// model reads the error.
 	BeforeTool func(ctx context.Context, c *ToolCall) (context.Context, error)
-	// AfterTool is called before the output is recorded. It may change Output.
-	// An error withholds the output: the model gets the error in its place.
+	// AfterTool is called before the output is recorded. It may change Output. An
+	// error withholds the output, and the model reads the error instead.
 	AfterTool func(ctx context.Context, c *ToolCall) error
-	// CallRefused is called when the refusal of a call is recorded, whoever
-	// refused it. Error is the reason. There was no BeforeTool for it, unless it
-	// was a hook. An error ends the run with [Vetoed].
+	// CallRefused is called after the refusal of a call is recorded, for any kind of
+	// refusal. Error is the reason. BeforeTool was not called for it, unless a
+	// BeforeTool hook refused the call. An error ends the run with [StopVetoed].
 	CallRefused func(ctx context.Context, c *ToolCall) error
-	// Noticed is called when a notice is recorded. An error ends the run with
-	// [Vetoed].
-	Noticed func(ctx context.Context, n *Noticed) error
-	// BeforeCompact is called when something shorter is about to be put in the
-	// place of older items. It may set Items, which then stand there, and nobody
-	// else is asked. An error keeps all as it is; the run goes on if it can.
-	BeforeCompact func(ctx context.Context, c *CompactCall) (context.Context, error)
-	// AfterCompact is called when that is done, or has failed, and before it is
-	// recorded. It may change Items. An error keeps all as it is.
-	AfterCompact func(ctx context.Context, c *CompactCall) error
+	// Noticed is called after a notice is recorded. An error ends the run with
+	// [StopVetoed].
+	Noticed func(ctx context.Context, n *session.Noticed) error
+	// BeforeCompact is called before a compaction. It may set Items, which then
+	// replace the older items without asking a model. An error cancels the
+	// compaction; the run continues if it can.
+	BeforeCompact func(ctx context.Context, c *CompactionCall) (context.Context, error)
+	// AfterCompact is called after a compaction was made or has failed, and before it
+	// is recorded. It may change Items. An error cancels the compaction.
+	AfterCompact func(ctx context.Context, c *CompactionCall) error
 }
 
-// RunCall is one run, as hooks see it. It is an argument of hooks, not a call that
-// a model made.
+// RunCall describes a run to hooks. It is an argument of hooks, not a call that a
+// model made.
 type RunCall struct {
 	Session string
 	Depth   int
-	// Model is that of the agent's requests.
+	// Model is the model of the agent's requests.
 	Model          string
 	Started, Ended time.Time
-	// What follows is set for AfterRun. Why is empty if the run broke off, by a
-	// store that failed or a panic. Err is the error that it ends with.
+	// The following fields are set for AfterRun. Why is empty if the run broke off,
+	// because the store failed or by a panic. Err is the error that the run returns.
 	Why    StopReason
 	Detail string
 	Err    error
 	Totals Totals
 }
 
-// ModelCall is one question to the model, as hooks see it. It is an argument of
-// hooks, not a call that a model made.
+// ModelCall describes one request to the model to hooks. It is an argument of hooks,
+// not a call that a model made.
 type ModelCall struct {
-	// Session is the session's id, Depth 0 but for nested runs.
+	// Session is the session's id. Depth is 0, or higher in subagents.
 	Session string
 	Depth   int
 	Turn    int
-	Request *item.Request
-	// Stored says that an earlier run recorded the reply and ended, by a crash say,
-	// before its hooks had judged it. Such a call had no BeforeModel in this run, its
-	// Request is what this run would have sent, and the times are zero.
+	Request *api.Request
+	// Stored means that an earlier run recorded the reply, but ended, for example by
+	// a crash, before its hooks had judged it. BeforeModel was not called for it in
+	// this run, Request is what this run would have sent, and the times are zero.
 	Stored bool
-	// Started and Ended are readings of the clock; the first Output came at
-	// First. What follows is set for AfterModel.
+	// Started and Ended are wall-clock times; First is the time of the first Output.
+	// The fields from here on are set for AfterModel.
 	Started, First, Ended time.Time
 	ResponseID            string
-	// ResponseModel is the model that the endpoint says it was.
+	// ResponseModel is the model that the endpoint reports.
 	ResponseModel  string
 	Status, Reason string
-	// Output are the items of the reply, as far as it came.
+	// Output holds the items of the reply that were received.
 	Output []item.Item
-	// Class is the kind of error that broke the reply off, as package endpoint
-	// names it, and Err the error.
+	// Class is the class, as in package endpoint, of the error that broke the reply
+	// off, and Err is the error.
 	Class string
 	Err   error
-	Usage *item.Usage
+	Usage *api.Usage
 	Cost  float64
-	// Cache compares the request with the one before; nil for the first.
+	// Cache compares the request with the previous one; nil for the first.
 	Cache *Cache
 }
 
-// ToolCall is one call of a tool, as hooks see it.
+// ToolCall describes one call of a tool to hooks.
 type ToolCall struct {
 	Session     string
 	Depth       int
@@ -135,51 +138,55 @@ type ToolCall struct {
 	// Started and Ended are readings of the clock. What follows is set for
 	// AfterTool.
 	Started, Ended time.Time
-	// Output is what the model gets. Failure and Error tell of what the tool
-	// did, whatever becomes of Output; Paused says that the call is to go on
-	// later, so that there is no output yet.
+	// Output is the output that the model gets. Failure and Error describe the tool's
+	// own outcome, regardless of Output. Paused means that the call continues later
+	// and has no output yet.
 	Output  item.Content
 	Failure tool.Failure
 	Error   string
 	Paused  bool
 }
 
-// CompactCall is one compaction, as hooks see it.
-type CompactCall struct {
+// CompactionCall describes one compaction to hooks.
+type CompactionCall struct {
 	Session string
 	Depth   int
-	// By says how, as session.Compacted has it.
+	// By is the way of compacting, as in session.Compacted.
 	By string
-	// Replaced are the items that will not be sent any more, as they are sent now.
+	// Replaced holds the items that will be replaced, as they are sent now.
 	Replaced []item.Item
-	// Before and After are estimates of what a request takes, in tokens.
+	// Before and After estimate the request size, in tokens.
 	Before, After int64
 	// Started and Ended are readings of the clock. What follows is set for
 	// AfterCompact, unless BeforeCompact did it.
 	Started, Ended time.Time
-	// Items are sent instead of those that are replaced.
+	// Entry is the number of the entry that records the outcome. [Agent.Compact] sets
+	// it.
+	Entry int64
+	// Items replace the Replaced items.
 	Items []item.Item
-	// Model is the one that was asked for them, "" if none was.
+	// Model is the model that wrote Items, or "".
 	Model string
-	// Usage and Cost are what the requests took, all of them.
-	Usage *item.Usage
+	// Usage and Cost are the totals of all requests.
+	Usage *api.Usage
 	Cost  float64
-	// Err is why it failed.
+	// Err is the reason for a failure.
 	Err error
 
-	all  []item.Item // with what is kept
+	all  []item.Item // including kept items
 	kept []int64
-	// instead: the endpoint could not do it.
+	// instead means that the endpoint does not support compaction and a summary was
+	// written.
 	instead bool
 }
 
-// HookError is an error of a hook, or its panic.
+// HookError is an error or a panic of a hook.
 type HookError struct {
 	Hook string
-	// Name is that of the [Hooks].
+	// Name is the name of the [Hooks].
 	Name string
 	Err  error
-	// Stack is that of a panic.
+	// Stack is the stack of a panic.
 	Stack []byte
 }
 
@@ -204,8 +211,8 @@ func guarded(of *Hooks, name string, hook func() error) (err error) {
 	return nil
 }
 
-// before calls hooks in order until one objects. The number of those that were
-// called and did not object is how many afters are due.
+// before calls hooks in order until one objects. It returns the number of hooks that
+// did not object, for which after hooks are due.
 func before[T any](ctx context.Context, name string, hooks []Hooks, pick func(*Hooks) func(context.Context, T) (context.Context, error), arg T) (context.Context, int, error) {
 	for i := range hooks {
 		hook := pick(&hooks[i])
@@ -226,8 +233,8 @@ func before[T any](ctx context.Context, name string, hooks []Hooks, pick func(*H
 	return ctx, len(hooks), nil
 }
 
-// after calls hooks in reverse, all of them, and returns what they said: one that
-// stops the run does not speak for another that objects.
+// after calls all hooks in reverse and returns their errors joined: a hook that only
+// stops the run must not hide another that objects.
 func after[T any](ctx context.Context, name string, hooks []Hooks, pick func(*Hooks) func(context.Context, T) error, arg T) error {
 	var said []error
 	for i := len(hooks) - 1; i >= 0; i-- {
@@ -248,17 +255,17 @@ func after[T any](ctx context.Context, name string, hooks []Hooks, pick func(*Ho
 func beforeRun(h *Hooks) func(context.Context, *RunCall) (context.Context, error) {
 	return h.BeforeRun
 }
-func afterRun(h *Hooks) func(context.Context, *RunCall) error     { return h.AfterRun }
-func callRefused(h *Hooks) func(context.Context, *ToolCall) error { return h.CallRefused }
-func noticed(h *Hooks) func(context.Context, *Noticed) error      { return h.Noticed }
+func afterRun(h *Hooks) func(context.Context, *RunCall) error        { return h.AfterRun }
+func callRefused(h *Hooks) func(context.Context, *ToolCall) error    { return h.CallRefused }
+func noticed(h *Hooks) func(context.Context, *session.Noticed) error { return h.Noticed }
 func beforeModel(h *Hooks) func(context.Context, *ModelCall) (context.Context, error) {
 	return h.BeforeModel
 }
 func afterModel(h *Hooks) func(context.Context, *ModelCall) error { return h.AfterModel }
-func beforeCompact(h *Hooks) func(context.Context, *CompactCall) (context.Context, error) {
+func beforeCompact(h *Hooks) func(context.Context, *CompactionCall) (context.Context, error) {
 	return h.BeforeCompact
 }
-func afterCompact(h *Hooks) func(context.Context, *CompactCall) error { return h.AfterCompact }
+func afterCompact(h *Hooks) func(context.Context, *CompactionCall) error { return h.AfterCompact }
 func beforeTool(h *Hooks) func(context.Context, *ToolCall) (context.Context, error) {
 	return h.BeforeTool
 }

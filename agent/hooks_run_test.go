@@ -56,8 +56,8 @@ func pairing(notes *[]string) agent.Hooks {
 // Hooks see runs, nested ones too, and calls that are refused.
 func TestHooksOfRuns(t *testing.T) {
 	var notes []string
-	r := newRig(t, agenttest.Reply(call("d", "deny", "x")), agenttest.Reply(item.Call("f", "fork", `{"command":"Go."}`)),
-		agenttest.Reply(item.Assistant("gone")), agenttest.Reply(item.Assistant("done")))
+	r := newRig(t, agenttest.Completed(call("d", "deny", "x")), agenttest.Completed(item.Call("f", "fork", `{"command":"Go."}`)),
+		agenttest.Completed(item.Assistant("gone")), agenttest.Completed(item.Assistant("done")))
 	r.agent.Tools = []tool.Tool{agent.ForkTool(), textTool("deny", func(context.Context, string) (string, error) { return "", nil })}
 	r.agent.Policy.Deny = []string{"deny"}
 	r.agent.Hooks = []agent.Hooks{pairing(&notes)}
@@ -78,13 +78,13 @@ func TestHooksVetoRun(t *testing.T) {
 	no := errors.New("not today")
 	r := hooked(t, agent.Hooks{BeforeRun: func(ctx context.Context, _ *agent.RunCall) (context.Context, error) { return ctx, no }})
 	res, err := r.agent.Run(t.Context(), r.session, item.User("go"))
-	if !errors.Is(err, no) || res.Why != agent.Vetoed || len(r.server.Requests()) != 0 {
+	if !errors.Is(err, no) || res.Why != agent.StopVetoed || len(r.server.Requests()) != 0 {
 		t.Errorf("%+v, %v", res, err)
 	}
 	checkClosed(t, r.session, "vetoed")
 
 	r = hooked(t, agent.Hooks{AfterRun: func(context.Context, *agent.RunCall) error { return no }})
-	if res, err := r.agent.Run(t.Context(), r.session, item.User("go")); !errors.Is(err, no) || res.Why != agent.Answered {
+	if res, err := r.agent.Run(t.Context(), r.session, item.User("go")); !errors.Is(err, no) || res.Why != agent.StopEndTurn {
 		t.Errorf("%+v, %v", res, err)
 	}
 }
@@ -107,7 +107,7 @@ func (f *fullStore) Append(ctx context.Context, id string, after int64, entries 
 
 // Wherever the store fails, each before has its after.
 func TestHooksPair(t *testing.T) {
-	for _, at := range []string{"RunStarted", "TurnStarted", "Received", "TurnEnded", "Approval", "CallStarted", "Answered", "Stopped"} {
+	for _, at := range []string{"RunStarted", "TurnStarted", "OutputItem", "TurnEnded", "Approval", "CallStarted", "CallOutput", "Stopped"} {
 		t.Run(at, func(t *testing.T) {
 			began, ended := 0, 0
 			before := func(ctx context.Context) (context.Context, error) { began++; return ctx, nil }

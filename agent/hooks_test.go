@@ -20,7 +20,7 @@ import (
 
 // hooked is a rig with one call of echo and then an answer.
 func hooked(t *testing.T, hooks ...agent.Hooks) *rig {
-	r := newRig(t, agenttest.Reply(call("c", "echo", "hi")), agenttest.Reply(item.Assistant("done")), agenttest.Reply(item.Assistant("again")))
+	r := newRig(t, agenttest.Completed(call("c", "echo", "hi")), agenttest.Completed(item.Assistant("done")), agenttest.Completed(item.Assistant("again")))
 	r.agent.Tools = []tool.Tool{echo()}
 	r.agent.Hooks = hooks
 	return r
@@ -85,17 +85,17 @@ func TestHooksVeto(t *testing.T) {
 		asked int
 		out   string
 	}{
-		{"before model", agent.Hooks{BeforeModel: func(ctx context.Context, _ *agent.ModelCall) (context.Context, error) { return ctx, no }}, agent.Vetoed, 0, ""},
-		{"before model, panic", agent.Hooks{BeforeModel: func(context.Context, *agent.ModelCall) (context.Context, error) { panic(no) }}, agent.Vetoed, 0, ""},
+		{"before model", agent.Hooks{BeforeModel: func(ctx context.Context, _ *agent.ModelCall) (context.Context, error) { return ctx, no }}, agent.StopVetoed, 0, ""},
+		{"before model, panic", agent.Hooks{BeforeModel: func(context.Context, *agent.ModelCall) (context.Context, error) { panic(no) }}, agent.StopVetoed, 0, ""},
 		{"before model, input", agent.Hooks{BeforeModel: func(ctx context.Context, c *agent.ModelCall) (context.Context, error) {
 			c.Request.Input.Append(item.User("psst"))
 			return ctx, nil
-		}}, agent.Vetoed, 0, ""},
-		{"after model", agent.Hooks{AfterModel: func(context.Context, *agent.ModelCall) error { return no }}, agent.Vetoed, 1, ""},
-		{"before tool", agent.Hooks{BeforeTool: func(ctx context.Context, _ *agent.ToolCall) (context.Context, error) { return ctx, no }}, agent.Answered, 2, "error: The call was refused by a check: not on my watch. Nothing was done."},
-		{"before tool, panic", agent.Hooks{BeforeTool: func(context.Context, *agent.ToolCall) (context.Context, error) { panic("secret") }}, agent.Answered, 2, "error: The call was refused by a check: the check itself failed. Nothing was done."},
-		{"after tool", agent.Hooks{AfterTool: func(context.Context, *agent.ToolCall) error { return no }}, agent.Answered, 2, "error: The output of this call was withheld by a check: not on my watch."},
-		{"after tool, panic", agent.Hooks{AfterTool: func(context.Context, *agent.ToolCall) error { panic("secret") }}, agent.Answered, 2, "error: The output of this call was withheld by a check: the check itself failed."},
+		}}, agent.StopVetoed, 0, ""},
+		{"after model", agent.Hooks{AfterModel: func(context.Context, *agent.ModelCall) error { return no }}, agent.StopVetoed, 1, ""},
+		{"before tool", agent.Hooks{BeforeTool: func(ctx context.Context, _ *agent.ToolCall) (context.Context, error) { return ctx, no }}, agent.StopEndTurn, 2, "error: The call was refused by a check: not on my watch. Nothing was done."},
+		{"before tool, panic", agent.Hooks{BeforeTool: func(context.Context, *agent.ToolCall) (context.Context, error) { panic("secret") }}, agent.StopEndTurn, 2, "error: The call was refused by a check: the check itself failed. Nothing was done."},
+		{"after tool", agent.Hooks{AfterTool: func(context.Context, *agent.ToolCall) error { return no }}, agent.StopEndTurn, 2, "error: The output of this call was withheld by a check: not on my watch."},
+		{"after tool, panic", agent.Hooks{AfterTool: func(context.Context, *agent.ToolCall) error { panic("secret") }}, agent.StopEndTurn, 2, "error: The output of this call was withheld by a check: the check itself failed."},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			ended := 0
@@ -106,13 +106,13 @@ func TestHooksVeto(t *testing.T) {
 				t.Errorf("%s after %d requests: %v", res.Why, len(r.server.Requests()), err)
 			}
 			h, typed := errors.AsType[*agent.HookError](err)
-			if typed != (c.why == agent.Vetoed) {
+			if typed != (c.why == agent.StopVetoed) {
 				t.Errorf("the error is %v", err)
 			}
 			if typed && strings.Contains(c.name, "panic") != (h.Stack != nil) {
 				t.Errorf("stack: %q", h.Stack)
 			}
-			if want := map[agent.StopReason]int{agent.Vetoed: 1, agent.Answered: 12}[c.why]; ended != want {
+			if want := map[agent.StopReason]int{agent.StopVetoed: 1, agent.StopEndTurn: 12}[c.why]; ended != want {
 				t.Errorf("afters: %d, want %d", ended, want)
 			}
 			if got := outputs(history(r.session))["c"]; got != c.out {
@@ -121,7 +121,7 @@ func TestHooksVeto(t *testing.T) {
 			checkClosed(t, r.session, c.name)
 			r.agent.Hooks = nil
 			r.reopen()
-			if res, err := r.agent.Run(t.Context(), r.session, item.User("on")); err != nil || res.Why != agent.Answered {
+			if res, err := r.agent.Run(t.Context(), r.session, item.User("on")); err != nil || res.Why != agent.StopEndTurn {
 				t.Errorf("then: %+v, %v", res, err)
 			}
 			r.inputs()
@@ -150,17 +150,25 @@ func TestHooksRewrite(t *testing.T) {
 	if got := outputs(r.last())["c"]; got != "Note: the arguments of this call were changed before it ran, to: {\"text\":\"ho\"}\n\nho!" {
 		t.Errorf("output %q", got)
 	}
-	started, done := ofType[agent.CallStarted](events)[0], ofType[agent.CallDone](events)[0]
-	if !started.Edited || started.Arguments != `{"text":"ho"}` || !done.Edited {
-		t.Errorf("events: %+v, %+v", started, done)
+	var known agent.KnownCalls
+	for _, ev := range events {
+		if e, ok := ev.(agent.Recorded); ok {
+			c := known.Add(e.Entry)
+			if _, started := e.Body.(session.CallStarted); started && (!c.Edited || c.Arguments != `{"text":"ho"}` || c.Tool != "echo" || c.Begun.IsZero()) {
+				t.Errorf("started: %+v", c)
+			}
+		}
+	}
+	if done := told[session.CallOutput](events)[0]; !done.Edited {
+		t.Errorf("done: %+v", done)
 	}
 	var begun session.CallStarted
-	var answered session.Answered
+	var answered session.CallOutput
 	for _, e := range r.session.Log() {
 		switch b := e.Body.(type) {
 		case session.CallStarted:
 			begun = b
-		case session.Answered:
+		case session.CallOutput:
 			answered = b
 		}
 	}

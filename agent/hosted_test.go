@@ -21,7 +21,7 @@ func mayI(id string) item.Item {
 
 // hostedRig is asked twice at most: whether it may, and what it says then.
 func hostedRig(t *testing.T) *rig {
-	r := newRig(t, agenttest.Reply(mayI("mcpr_1")), agenttest.Reply(item.Assistant("done")))
+	r := newRig(t, agenttest.Completed(mayI("mcpr_1")), agenttest.Completed(item.Assistant("done")))
 	r.agent.Policy = agent.Policy{}
 	r.agent.Request.Tools = []item.Tool{&item.MCPTool{ServerLabel: "maps", ServerURL: "https://maps.example"}}
 	return r
@@ -60,22 +60,22 @@ func TestHostedApproval(t *testing.T) {
 		{name: "by a rule", policy: agent.Policy{Rules: []session.Rule{{Verdict: session.Allow, Tool: "maps.search"}}}, yes: true},
 		{name: "denied", policy: agent.Policy{Allow: []string{"*"}, Deny: []string{"maps.search"}}, reason: "a rule denies maps.search"},
 		{name: "nobody to ask", policy: agent.Policy{Allow: []string{"search"}, Hint: useAllow}, reason: "maps.search needs an approval and there is nobody to give it. Nothing was done. Use --allow maps.search."},
-		{name: "asked, yes", policy: agent.Policy{Approver: func(_ context.Context, q agent.ApprovalRequest) (agent.Verdict, error) {
+		{name: "asked, yes", policy: agent.Policy{Approver: func(_ context.Context, q agent.ApprovalRequest) (agent.Decision, error) {
 			call := q.Call
-			return agent.Verdict{Allowed: call.Name == "maps.search" && call.Arguments == `{"q":"bars"}`, By: "ann"}, nil
+			return agent.Decision{Allow: call.Name == "maps.search" && call.Arguments == `{"q":"bars"}`, By: "ann"}, nil
 		}}, yes: true},
-		{name: "asked, no", policy: agent.Policy{Approver: func(context.Context, agent.ApprovalRequest) (agent.Verdict, error) {
-			return agent.Verdict{Reason: "Not today."}, nil
+		{name: "asked, no", policy: agent.Policy{Approver: func(context.Context, agent.ApprovalRequest) (agent.Decision, error) {
+			return agent.Decision{Reason: "Not today."}, nil
 		}}, reason: "Not today."},
-		{name: "asked, changed", policy: agent.Policy{Approver: func(context.Context, agent.ApprovalRequest) (agent.Verdict, error) {
-			return agent.Verdict{Allowed: true, Arguments: `{"q":"inns"}`}, nil
+		{name: "asked, changed", policy: agent.Policy{Approver: func(context.Context, agent.ApprovalRequest) (agent.Decision, error) {
+			return agent.Decision{Allow: true, Arguments: `{"q":"inns"}`}, nil
 		}}, reason: "its arguments were changed"},
 		{name: "a hook", policy: agent.Policy{Allow: []string{"*"}}, hooks: []agent.Hooks{veto}, reason: "not to maps.search"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := hostedRig(t)
 			r.agent.Policy, r.agent.Hooks = c.policy, c.hooks
-			if res := r.run(item.User("go")); res.Why != agent.Answered || res.Calls != 0 {
+			if res := r.run(item.User("go")); res.Why != agent.StopEndTurn || res.Calls != 0 {
 				t.Errorf("%+v", res)
 			}
 			got := answerSent(t, r)
@@ -97,12 +97,12 @@ func TestHostedApprovalWaits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		asked, stopped := ofType[agent.ApprovalAsked](events), ofType[agent.Stopped](events)
-		if len(asked) != 1 || asked[0].Tool != "maps.search" || asked[0].Arguments != `{"q":"bars"}` || stopped[0].Why != agent.ApprovalWanted || len(stopped[0].Wanted) != 1 {
+		asked, stopped := told[session.ApprovalAsked](events), stopOf(t, events)
+		if len(asked) != 1 || asked[0].Tool != "maps.search" || asked[0].Arguments != `{"q":"bars"}` || stopped.Why != string(agent.StopApprovalPending) || len(progressOf(events, agent.ProgressWaiting)) != 1 {
 			t.Fatalf("%s: %+v, %+v", how, asked, stopped)
 		}
 		r.reopen()
-		wanted, err := agent.Wanted(t.Context(), r.session)
+		wanted, err := agent.PendingApprovals(t.Context(), r.session)
 		if err != nil || len(wanted) != 1 {
 			t.Fatalf("%s: %+v, %v", how, wanted, err)
 		}
@@ -132,7 +132,7 @@ func TestHostedApprovalWaits(t *testing.T) {
 
 // A label that patterns cannot match does not get around a rule.
 func TestHostedApprovalName(t *testing.T) {
-	r := newRig(t, agenttest.Reply(item.Must(&item.MCPApprovalRequest{ID: "m", ServerLabel: "a/b", Name: "c/../d", Arguments: "{}"})), agenttest.Reply(item.Assistant("done")))
+	r := newRig(t, agenttest.Completed(item.Must(&item.MCPApprovalRequest{ID: "m", ServerLabel: "a/b", Name: "c/../d", Arguments: "{}"})), agenttest.Completed(item.Assistant("done")))
 	r.agent.Policy = agent.Policy{Deny: []string{"*"}, Pause: true}
 	r.run(item.User("go"))
 	contains(t, answerSent(t, r).Reason, "a rule denies a_b.c_.._d")

@@ -13,14 +13,14 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// unseen replaces an image that the endpoint refuses: the model reads it.
+// unseen is the marker for a refused image; the model reads it.
 const unseen = "The endpoint takes no images."
 
-// withoutImages asks once more for what was refused, with markers instead of
-// images, where they may be what is wrong: servers refuse them by any status, and
-// llama-server by that of an outage. If that request is answered, or an answer to
-// it begins, the images are in quarantine from here on, and a notice says so;
-// else all is as it was, and the first failure stands.
+// withoutImages repeats a refused request once, with markers in place of the images
+// that may be the reason: servers refuse images with many statuses, and llama-server
+// with the status of an outage. If the repeated request is answered, or its reply
+// begins, the images are quarantined and a notice reports it. Otherwise nothing
+// changes and the first failure is returned.
 func (r *Run) withoutImages(inner, ctx context.Context, seen *ModelCall, failure error) (shown bool, second, err error) {
 	var seqs map[int64]bool
 	if f := r.failureOf(failure); f != nil {
@@ -29,6 +29,7 @@ func (r *Run) withoutImages(inner, ctx context.Context, seen *ModelCall, failure
 	if len(seqs) == 0 || ctx.Err() != nil {
 		return false, failure, nil
 	}
+	// Only the endpoint gets the changed request. The hooks see the original one.
 	whole, blind := seen.Request, *seen.Request
 	blind.Input = new(item.List)
 	for i, it := range whole.Input.All() {
@@ -44,6 +45,7 @@ func (r *Run) withoutImages(inner, ctx context.Context, seen *ModelCall, failure
 	if second = brokenOff(&r.heard.acc, second); err != nil || second != nil && !shown {
 		return false, failure, err
 	}
+	// One entry for each item, in the order of the request.
 	var bodies []session.Body
 	for i := range whole.Input.Len() {
 		if seq, _ := r.state.View().Seq(i); seqs[seq] {
@@ -54,13 +56,9 @@ func (r *Run) withoutImages(inner, ctx context.Context, seen *ModelCall, failure
 	if err := r.record(bodies...); err != nil {
 		return shown, second, err
 	}
-	for _, b := range bodies {
-		q := b.(session.Quarantined)
-		r.emit(Quarantined{Seq: q.Seq, Reason: q.Reason})
-	}
 	text := fmt.Sprintf("the endpoint refused the request with images (%s), and took it with markers in their place; the log keeps the images. If the model sees none, say so in a file for --profiles: {\"models\":[{\"names\":[%s],\"images\":\"no\"}]}",
 		reasonOfAny(failure), item.Quote(whole.Model))
-	return shown, second, r.notice(ctx, Noticed{Turn: seen.Turn, Kind: session.NoticeImagesRefused, Text: text})
+	return shown, second, r.notice(ctx, session.Noticed{Turn: seen.Turn, Kind: session.NoticeImagesRefused, Text: text})
 }
 
 func reasonOfAny(failure error) string {

@@ -36,7 +36,7 @@ func TestImagesRefusedAsOutage(t *testing.T) {
 			a.Request.Model = "m"
 			s := session.New()
 			for range 2 {
-				if res, err := a.Run(t.Context(), s, dotPicture(t)); err != nil || res.Why != agent.Answered || res.Text != numbers {
+				if res, err := a.Run(t.Context(), s, dotPicture(t)); err != nil || res.Why != agent.StopEndTurn || res.Text != numbers {
 					t.Fatalf("%+v, %v", res, err)
 				}
 			}
@@ -71,15 +71,15 @@ func TestImagesRefusedByAnyStatus(t *testing.T) {
 		refuses bool
 	}{{404, "", 2, true}, {415, "", 2, true}, {422, "", 2, true}, {501, "", 2, true}, {404, "model_not_found", 1, false}, {401, "", 1, false}} {
 		r := newRig(t)
-		r.server.Otherwise(func(_ int, q agenttest.Request) agenttest.Answer {
+		r.server.Otherwise(func(_ int, q agenttest.Request) agenttest.Reply {
 			if strings.Contains(string(q.Body), "input_image") {
 				return agenttest.Failure(c.status, c.code, "No endpoints found that support image input")
 			}
-			return agenttest.Reply(item.Assistant("I see a marker."))
+			return agenttest.Completed(item.Assistant("I see a marker."))
 		})
 		r.agent.Retry = endpoint.Retry{Max: -1}
 		res, err := r.agent.Run(t.Context(), r.session, dotPicture(t))
-		if (err == nil && res.Why == agent.Answered) != c.refuses || len(r.server.Requests()) != c.asked {
+		if (err == nil && res.Why == agent.StopEndTurn) != c.refuses || len(r.server.Requests()) != c.asked {
 			t.Errorf("%d %s: %d requests, %v", c.status, c.code, len(r.server.Requests()), err)
 		}
 	}
@@ -88,7 +88,7 @@ func TestImagesRefusedByAnyStatus(t *testing.T) {
 // T12: a server that fails whatever it is sent keeps its images.
 func TestImagesInAnOutage(t *testing.T) {
 	r := newRig(t)
-	r.server.Otherwise(func(int, agenttest.Request) agenttest.Answer { return agenttest.Failure(500, "server_error", "oh") })
+	r.server.Otherwise(func(int, agenttest.Request) agenttest.Reply { return agenttest.Failure(500, "server_error", "oh") })
 	_, err := r.agent.Run(t.Context(), r.session, dotPicture(t))
 	var e *endpoint.Error
 	if !errors.As(err, &e) || e.Class != endpoint.Server {
@@ -108,7 +108,7 @@ func TestReplyAtItsLimit(t *testing.T) {
 		l := agenttest.StartLocal(t, &agenttest.Local{Text: prose(40)})
 		a := &agent.Agent{Model: localModel(l, chat)}
 		a.Request.Model = "m"
-		for limit, want := range map[int64]agent.StopReason{20: agent.Incomplete, 41: agent.Answered} {
+		for limit, want := range map[int64]agent.StopReason{20: agent.StopIncomplete, 41: agent.StopEndTurn} {
 			a.Request.MaxOutputTokens = &limit
 			res, err := a.Run(t.Context(), session.New(), item.User("go"))
 			if err != nil || res.Why != want {

@@ -12,10 +12,10 @@ import (
 	"github.com/antiphon-go/antiphon/tool"
 )
 
-// readCall is the call that was read last: most are read for their verdict, and
-// at once again to be started.
+// readCall caches the last decoded call, because most calls are decoded for their
+// verdict and right afterwards to be started.
 type readCall struct {
-	of   int64 // its entry
+	of   int64 // the call's entry
 	call tool.Call
 	err  error
 }
@@ -28,11 +28,10 @@ func (r *Run) callOf(c *session.OpenCall) (tool.Call, error) {
 	return r.read.call, r.read.err
 }
 
-// CallOf reads a call item as its tool sees it. It reads function calls, custom
-// calls, and those of the API's own tools that are run here, whose arguments are
-// the JSON of their operation or action. It also reads the question whether the
-// endpoint may call a tool of an MCP server, as a call of LABEL.TOOL with those
-// arguments.
+// CallOf decodes a call item into the form that its tool sees. It decodes function
+// calls, custom calls, and calls of the API's own tools that run locally, whose
+// arguments are the JSON of their operation or action. It also decodes the endpoint's
+// request to approve an MCP call, as a call of LABEL.TOOL with its arguments.
 func CallOf(it item.Item) (tool.Call, error) {
 	switch it.Type() {
 	case item.TypeFunctionCall:
@@ -58,6 +57,7 @@ func CallOf(it item.Item) (tool.Call, error) {
 		if err != nil {
 			return tool.Call{}, err
 		}
+		// The endpoint runs such a call in a container of its own.
 		if s.Environment != nil && s.Environment.Type != item.EnvironmentLocal {
 			return tool.Call{}, fmt.Errorf("it is for the environment %q, which is not here", s.Environment.Type)
 		}
@@ -69,8 +69,8 @@ func CallOf(it item.Item) (tool.Call, error) {
 	return tool.Call{ID: it.CallID(), Kind: it.Type(), Name: name, Arguments: string(with)}, nil
 }
 
-// answerTo puts what a tool returned into the item that answers its call. Those
-// of the API's own tools say whether it went well in a form of their own.
+// answerTo creates the item that answers a call from the tool's outcome. The items of
+// the API's own tools have their own form of success and failure.
 func answerTo(call item.Item, out *tool.Outcome) (item.Item, bool, error) {
 	if out.Failed {
 		return item.OutputFor(call, out.Content)
@@ -89,7 +89,7 @@ func answerTo(call item.Item, out *tool.Outcome) (item.Item, bool, error) {
 			return item.Item{}, false, err
 		}
 		o := &item.ShellCallOutput{CallID: call.CallID(), Output: out.Commands}
-		if len(o.Output) == 0 { // a limit or a hook made another text of it
+		if len(o.Output) == 0 { // an output limit or a hook replaced the output
 			o.Output = []item.ShellOutput{{Stdout: text, Outcome: item.ShellExit(0)}}
 		}
 		if c.Action != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/tool/output"
 )
 
 // patchCall, shellCall and localCall are calls of the API's own tools.
@@ -80,8 +81,8 @@ func answers(t *testing.T, items []item.Item) map[string]string {
 // P1 P2 L2: calls of the API's own tools are run where the agent has these, and
 // answered in their own form; others get an honest output.
 func TestHostedCalls(t *testing.T) {
-	r := newRig(t, agenttest.Reply(patchCall("p1", "a"), patchCall("p2", "bad"), shellCall("s1", "one", "two"), localCall("l1", "ls")),
-		agenttest.Reply(item.Call("f1", "shell", `{"commands":["x"]}`)), agenttest.Reply(item.Assistant("done")))
+	r := newRig(t, agenttest.Completed(patchCall("p1", "a"), patchCall("p2", "bad"), shellCall("s1", "one", "two"), localCall("l1", "ls")),
+		agenttest.Completed(item.Call("f1", "shell", `{"commands":["x"]}`)), agenttest.Completed(item.Assistant("done")))
 	r.agent.Tools = []tool.Tool{
 		hosted(t, new(item.ApplyPatchTool), func(c tool.Call) (tool.Result, error) {
 			if strings.Contains(c.Arguments, `"bad"`) {
@@ -109,12 +110,12 @@ func TestHostedCalls(t *testing.T) {
 
 // T7: a limit holds for these too: what it shortens is told in words.
 func TestHostedCallsKeepLimits(t *testing.T) {
-	r := newRig(t, agenttest.Reply(shellCall("s1", "one")), agenttest.Reply(item.Assistant("done")))
+	r := newRig(t, agenttest.Completed(shellCall("s1", "one")), agenttest.Completed(item.Assistant("done")))
 	long := strings.Repeat("line\n", 2000)
 	r.agent.Tools = []tool.Tool{hosted(t, new(item.ShellTool), func(tool.Call) (tool.Result, error) {
 		return tool.Result{Text: long, Commands: []item.ShellOutput{{Stdout: long, Outcome: item.ShellExit(0)}}}, nil
 	})}
-	r.agent.Shape.Limit = tool.Limit{Bytes: 2000}
+	r.agent.Output.Limit = &output.Limit{Bytes: 2000}
 	r.run(item.User("go"))
 	if got := answers(t, r.last())["s1"]; len(got) > 2100 || !strings.Contains(got, "left out here") {
 		t.Errorf("%d bytes: %.200s", len(got), got)
@@ -123,7 +124,7 @@ func TestHostedCallsKeepLimits(t *testing.T) {
 
 // A5 L7: rules, pauses and changed arguments hold for them as for other calls.
 func TestHostedCallsAsk(t *testing.T) {
-	r := newRig(t, agenttest.Reply(patchCall("p1", "src/a"), patchCall("p2", "src/b")), agenttest.Reply(item.Assistant("done")))
+	r := newRig(t, agenttest.Completed(patchCall("p1", "src/a"), patchCall("p2", "src/b")), agenttest.Completed(item.Assistant("done")))
 	var ran []string
 	r.agent.Tools = []tool.Tool{hosted(t, new(item.ApplyPatchTool), func(c tool.Call) (tool.Result, error) {
 		ran = append(ran, c.Arguments)
@@ -131,7 +132,7 @@ func TestHostedCallsAsk(t *testing.T) {
 	})}
 	r.agent.Policy = agent.Policy{Pause: true, Rules: []session.Rule{{Verdict: session.Allow, Tool: "apply_patch", Member: "path", Under: "doc"}}}
 	res := r.run(item.User("go"))
-	if res.Why != agent.ApprovalWanted || len(res.Wanted) != 2 || res.Wanted[0].Tool != "apply_patch" || !strings.Contains(res.Wanted[0].Arguments, `"path":"src/a"`) {
+	if res.Why != agent.StopApprovalPending || len(res.Pending) != 2 || res.Pending[0].Tool != "apply_patch" || !strings.Contains(res.Pending[0].Arguments, `"path":"src/a"`) {
 		t.Fatalf("%+v", res)
 	}
 	r.reopen()
@@ -150,10 +151,10 @@ func TestHostedCallsAsk(t *testing.T) {
 
 // L4: calls with different operations are not the same call repeated.
 func TestHostedCallsRepeat(t *testing.T) {
-	r := newRig(t, agenttest.Reply(patchCall("p1", "a")), agenttest.Reply(patchCall("p2", "b")), agenttest.Reply(patchCall("p3", "b")))
+	r := newRig(t, agenttest.Completed(patchCall("p1", "a")), agenttest.Completed(patchCall("p2", "b")), agenttest.Completed(patchCall("p3", "b")))
 	r.agent.Tools = []tool.Tool{hosted(t, new(item.ApplyPatchTool), func(tool.Call) (tool.Result, error) { return tool.Result{}, nil })}
 	r.agent.Limits.MaxRepeats = 2
-	if res := r.run(item.User("go")); res.Why != agent.RepeatedCall || res.Turns != 3 || !strings.Contains(res.Detail, "apply_patch was called 2 times") {
+	if res := r.run(item.User("go")); res.Why != agent.StopRepeatedCall || res.Turns != 3 || !strings.Contains(res.Detail, "apply_patch was called 2 times") {
 		t.Errorf("%+v", res)
 	}
 }

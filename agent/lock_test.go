@@ -18,7 +18,7 @@ import (
 // Of two runs on one stored session the second gets an error before it has sent
 // or written anything, and what the first one's tool did is in the log. G4
 func TestRunLocks(t *testing.T) {
-	r := newRig(t, agenttest.Reply(call("c", "charge", "x")), agenttest.Reply(item.Assistant("done")))
+	r := newRig(t, agenttest.Completed(call("c", "charge", "x")), agenttest.Completed(item.Assistant("done")))
 	other, err := session.Open(t.Context(), r.store, "s")
 	if err != nil {
 		t.Fatal(err)
@@ -45,15 +45,15 @@ func TestRunLocks(t *testing.T) {
 		}
 		return "charged", nil
 	})}
-	if res := r.run(item.User("one")); res.Why != agent.Answered {
+	if res := r.run(item.User("one")); res.Why != agent.StopEndTurn {
 		t.Errorf("%+v", res)
 	}
 	if got := outputs(history(r.session))["c"]; got != "charged" {
 		t.Errorf("the tool's output is %q", got)
 	}
 	// The lock is free again, and the other Session reads what happened first.
-	r.server.Add(agenttest.Reply(item.Assistant("on")))
-	if res, err := r.agent.Run(t.Context(), other, item.User("on")); err != nil || res.Why != agent.Answered {
+	r.server.Add(agenttest.Completed(item.Assistant("on")))
+	if res, err := r.agent.Run(t.Context(), other, item.User("on")); err != nil || res.Why != agent.StopEndTurn {
 		t.Errorf("%+v, %v", res, err)
 	}
 	r.inputs()
@@ -62,8 +62,8 @@ func TestRunLocks(t *testing.T) {
 // A caller who has the lock runs as often as it likes, and keeps it. Without a
 // lock of its own a nested session is written under that of the one around it.
 func TestRunUnderLock(t *testing.T) {
-	r := newRig(t, agenttest.Reply(item.Call("a", "fork", `{"command":"Go."}`), item.Call("b", "fork", `{"command":"Go too."}`)),
-		agenttest.Reply(item.Assistant("x")), agenttest.Reply(item.Assistant("x")), agenttest.Reply(item.Assistant("done")), agenttest.Reply(item.Assistant("again")))
+	r := newRig(t, agenttest.Completed(item.Call("a", "fork", `{"command":"Go."}`), item.Call("b", "fork", `{"command":"Go too."}`)),
+		agenttest.Completed(item.Assistant("x")), agenttest.Completed(item.Assistant("x")), agenttest.Completed(item.Assistant("done")), agenttest.Completed(item.Assistant("again")))
 	r.agent.Tools = []tool.Tool{agent.ForkTool()}
 	unlock, err := r.session.Lock(t.Context())
 	if err != nil {
@@ -74,7 +74,7 @@ func TestRunUnderLock(t *testing.T) {
 	if _, err := r.store.Lock(t.Context(), "s"); !errors.Is(err, session.ErrBusy) {
 		t.Errorf("the caller's lock is gone: %v", err)
 	}
-	inner, err := session.Open(t.Context(), r.store, session.NestedID("s", 1, "a"))
+	inner, err := session.Open(t.Context(), r.store, session.SubsessionID("s", 1, "a"))
 	if err != nil || len(inner.Log()) == 0 {
 		t.Fatalf("the fork's session: %v, %v", inner.Log(), err)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
@@ -24,9 +25,9 @@ import (
 
 // L1
 func TestAnswer(t *testing.T) {
-	r := newRig(t, agenttest.Reply(item.Assistant("Hello, you.")))
+	r := newRig(t, agenttest.Completed(item.Assistant("Hello, you.")))
 	res := r.run(item.User("Hello?"))
-	if res.Why != agent.Answered || res.Text != "Hello, you." || res.Turns != 1 || len(res.Items) != 1 {
+	if res.Why != agent.StopEndTurn || res.Text != "Hello, you." || res.Turns != 1 || len(res.Items) != 1 {
 		t.Errorf("result: %+v", res)
 	}
 	if n := len(r.server.Requests()); n != 1 {
@@ -41,11 +42,11 @@ func TestAnswer(t *testing.T) {
 
 // rounds is a conversation with calls side by side, one after the other, and
 // such that fail.
-func rounds() []agenttest.Answer {
-	return []agenttest.Answer{
-		agenttest.Reply(item.Assistant("Let me see, "), call("c1", "echo", "one"), call("c2", "fail", "two"), call("c3", "echo", "three")),
-		agenttest.Reply(call("c4", "echo", "four")),
-		agenttest.Reply(item.Assistant("All, done.")),
+func rounds() []agenttest.Reply {
+	return []agenttest.Reply{
+		agenttest.Completed(item.Assistant("Let me see, "), call("c1", "echo", "one"), call("c2", "fail", "two"), call("c3", "echo", "three")),
+		agenttest.Completed(call("c4", "echo", "four")),
+		agenttest.Completed(item.Assistant("All, done.")),
 	}
 }
 
@@ -62,7 +63,7 @@ func TestRounds(t *testing.T) {
 		r.agent.Tools = []tool.Tool{echo(), failTool()}
 	}
 	res := blocking.run(item.User("go"))
-	if res.Why != agent.Answered || res.Text != "All, done." || res.Turns != 3 || res.Calls != 4 || res.FailedCalls != 1 || res.TotalTokens == 0 {
+	if res.Why != agent.StopEndTurn || res.Text != "All, done." || res.Turns != 3 || res.Calls != 4 || res.FailedCalls != 1 || res.TotalTokens == 0 {
 		t.Errorf("result: %+v", res)
 	}
 	want := []string{
@@ -84,7 +85,7 @@ func TestRounds(t *testing.T) {
 		t.Errorf("histories (-blocking +streaming):\n%s", diff)
 	}
 	var text strings.Builder
-	for _, d := range ofType[agent.TextDelta](events) {
+	for _, d := range texts(events) {
 		text.WriteString(d.Text)
 	}
 	if text.String() != "Let me see, All, done." {
@@ -111,7 +112,7 @@ func jsonOf(items []item.Item) (list []string) {
 
 // The events of a run, in their order.
 func TestEventOrder(t *testing.T) {
-	r := newRig(t, agenttest.Reply(call("c1", "echo", "one")), agenttest.Reply(item.Assistant("done")))
+	r := newRig(t, agenttest.Completed(call("c1", "echo", "one")), agenttest.Completed(item.Assistant("done")))
 	r.agent.Tools = []tool.Tool{echo()}
 	events, err := drain(r.agent.Stream(t.Context(), r.session, item.User("go")))
 	if err != nil {
@@ -119,13 +120,15 @@ func TestEventOrder(t *testing.T) {
 	}
 	var names []string
 	for _, ev := range events {
-		if n := ev.Name(); n != "model_event" {
+		if n := nameOf(ev); n != "progress model" {
 			names = append(names, n)
 		}
 	}
 	want := []string{
-		"turn_started", "item_done", "turn_ended", "call_started", "call_done",
-		"turn_started", "text_delta", "item_done", "turn_ended", "stopped",
+		"run_started", "given",
+		"turn_started", "delta arguments", "received", "turn_ended", "approval", "call_started", "progress returned", "answered",
+		"turn_started", "delta text", "received", "turn_ended", "progress cache",
+		"progress totals", "stopped",
 	}
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -147,19 +150,19 @@ func TestReplayOfReasoning(t *testing.T) {
 		item.Must(&item.Message{ID: "msg_1", Role: item.RoleAssistant, Phase: "commentary", Content: item.Parts(&item.OutputText{Text: "hm", Annotations: "[]"})}),
 		fc("fc_2", "call_2"),
 	}
-	r := newRig(t, agenttest.Reply(reply...), agenttest.Reply(item.Assistant("done")))
+	r := newRig(t, agenttest.Completed(reply...), agenttest.Completed(item.Assistant("done")))
 	r.agent.Tools = []tool.Tool{echo()}
 	var said []item.Item
 	events, err := drain(r.agent.Stream(t.Context(), r.session, item.User("go")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, ev := range ofType[agent.ItemDone](events) {
+	for _, ev := range told[session.OutputItem](events) {
 		if ev.Turn == 1 {
 			said = append(said, ev.Item)
 		}
 	}
-	for _, ev := range ofType[agent.CallStarted](events) {
+	for _, ev := range told[session.CallStarted](events) {
 		if !strings.HasPrefix(ev.CallID, "call_") {
 			t.Errorf("call started under the id %s", ev.CallID)
 		}
@@ -188,17 +191,17 @@ func TestCallsThatGoWrong(t *testing.T) {
 		textTool("slow", func(ctx context.Context, _ string) (string, error) { <-ctx.Done(); return "", ctx.Err() }, tool.Timeout(1)),
 		textTool("typed", func(context.Context, string) (string, error) { ran++; return "", nil }),
 	}
-	r := newRig(t, agenttest.Reply(
+	r := newRig(t, agenttest.Completed(
 		item.Call("c1", "typed", `{"text": nonsense`),
 		item.Call("c2", "typed", `{"text": 5}`),
 		call("c3", "nobody", "x"),
 		call("c4", "panics", "x"),
 		call("c5", "slow", "x"),
 		call("c6", "echo", "fine"),
-	), agenttest.Reply(item.Assistant("I see")))
+	), agenttest.Completed(item.Assistant("I see")))
 	r.agent.Tools = tools
 	res := r.run(item.User("go"))
-	if res.Why != agent.Answered || res.Calls != 6 || res.FailedCalls != 5 || ran != 0 {
+	if res.Why != agent.StopEndTurn || res.Calls != 6 || res.FailedCalls != 5 || ran != 0 {
 		t.Errorf("result %+v, tool ran %d times", res, ran)
 	}
 	sent := r.last()
@@ -229,8 +232,8 @@ func members(t *testing.T, body []byte) []string {
 
 // B7 I9: what is not given is not sent.
 func TestNothingHidden(t *testing.T) {
-	r := newRig(t, agenttest.Reply(item.Assistant("done")))
-	r.agent.Request.ToolChoice = item.ChoiceRequired
+	r := newRig(t, agenttest.Completed(item.Assistant("done")))
+	r.agent.Request.ToolChoice = api.ChoiceRequired
 	r.agent.Request.ParallelToolCalls = new(bool)
 	r.run(item.User("go"))
 	want := []string{"input", "model", "stream"} // no tools, then no tool choice
@@ -243,11 +246,11 @@ func TestNothingHidden(t *testing.T) {
 // B7 I9: what is given is sent as it is.
 func TestEverythingGiven(t *testing.T) {
 	temperature, limit, store, parallel := 0.25, int64(1000), false, false
-	r := newRig(t, agenttest.Reply(item.Assistant("done")))
-	r.agent.Request = item.Request{
+	r := newRig(t, agenttest.Completed(item.Assistant("done")))
+	r.agent.Request = api.Request{
 		Model: "m", Instructions: "Be short.", Temperature: &temperature, MaxOutputTokens: &limit, Store: &store,
 		ParallelToolCalls: &parallel, Include: []string{"reasoning.encrypted_content"},
-		Reasoning: &item.ReasoningConfig{Effort: "low"},
+		Reasoning: &api.ReasoningConfig{Effort: "low"},
 	}
 	schema := item.JSON(`{"type":"object","properties":{"a":{"anyOf":[{"$ref":"#/$defs/x"},{"type":["string","null"],"pattern":"^a+$"}]}},"$defs":{"x":{"type":"integer"}},"required":[]}`)
 	raw, err := tool.Raw(&item.FunctionTool{Name: "raw", Description: "Raw.", Parameters: schema},
@@ -288,7 +291,7 @@ func TestEverythingGiven(t *testing.T) {
 
 // I9: a tool choice that is given stays.
 func TestToolChoice(t *testing.T) {
-	r := newRig(t, agenttest.Reply(item.Assistant("done")))
+	r := newRig(t, agenttest.Completed(item.Assistant("done")))
 	r.agent.Tools = []tool.Tool{echo()}
 	r.agent.Request.ToolChoice = `{"type":"function","name":"echo"}`
 	r.run(item.User("go"))
@@ -307,7 +310,7 @@ func TestNothingToSend(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
 			res, err := r.agent.Run(t.Context(), r.session, input...)
-			if !errors.Is(err, agent.ErrNothingToSend) || res.Why != agent.NothingToSend {
+			if !errors.Is(err, agent.ErrNothingToSend) || res.Why != agent.StopNothingToSend {
 				t.Errorf("got %+v, %v", res, err)
 			}
 			if n := len(r.server.Requests()); n != 0 {
@@ -315,7 +318,7 @@ func TestNothingToSend(t *testing.T) {
 			}
 		})
 	}
-	r := newRig(t, agenttest.Reply(item.Assistant("done")))
+	r := newRig(t, agenttest.Completed(item.Assistant("done")))
 	r.run(item.User("go"))
 	if _, err := r.agent.Run(t.Context(), r.session); !errors.Is(err, agent.ErrNothingToSend) {
 		t.Errorf("when all is answered: %v", err)
@@ -324,14 +327,14 @@ func TestNothingToSend(t *testing.T) {
 
 // U6: a reply without a word is not an answer.
 func TestEmptyReply(t *testing.T) {
-	for name, reply := range map[string]agenttest.Answer{
-		"no items":    agenttest.Reply(),
-		"no content":  agenttest.Reply(item.Must(&item.Message{Role: item.RoleAssistant, Content: item.Parts()})),
-		"white space": agenttest.Reply(item.Assistant("\n ")),
+	for name, reply := range map[string]agenttest.Reply{
+		"no items":    agenttest.Completed(),
+		"no content":  agenttest.Completed(item.Must(&item.Message{Role: item.RoleAssistant, Content: item.Parts()})),
+		"white space": agenttest.Completed(item.Assistant("\n ")),
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, reply)
-			if res := r.run(item.User("go")); res.Why != agent.EmptyReply || res.Turns != 1 {
+			if res := r.run(item.User("go")); res.Why != agent.StopEmptyReply || res.Turns != 1 {
 				t.Errorf("got %+v", res)
 			}
 		})
@@ -355,18 +358,18 @@ func TestRepliesOfStepsAlone(t *testing.T) {
 		reply []item.Item
 		why   agent.StopReason
 	}{
-		"a call with its output": {[]item.Item{call, output}, agent.EmptyReply},
-		"a search":               {[]item.Item{search}, agent.EmptyReply},
-		"a call and words":       {[]item.Item{call, output, item.Assistant("It is 42.")}, agent.Answered},
-		"a picture":              {[]item.Item{picture}, agent.Answered},
+		"a call with its output": {[]item.Item{call, output}, agent.StopEmptyReply},
+		"a search":               {[]item.Item{search}, agent.StopEmptyReply},
+		"a call and words":       {[]item.Item{call, output, item.Assistant("It is 42.")}, agent.StopEndTurn},
+		"a picture":              {[]item.Item{picture}, agent.StopEndTurn},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, agenttest.Reply(c.reply...), agenttest.Reply(item.Assistant("done")))
+			r := newRig(t, agenttest.Completed(c.reply...), agenttest.Completed(item.Assistant("done")))
 			res := r.run(item.User("go"))
 			if res.Why != c.why || res.Turns != 1 || len(res.Items) != len(c.reply) {
 				t.Errorf("got %+v", res)
 			}
-			if c.why == agent.EmptyReply && !strings.Contains(res.Detail, "the endpoint") {
+			if c.why == agent.StopEmptyReply && !strings.Contains(res.Detail, "the endpoint") {
 				t.Errorf("detail %q", res.Detail)
 			}
 			if res := r.run(item.User("and?")); res.Text != "done" {
@@ -405,7 +408,7 @@ func TestUnknownRole(t *testing.T) {
 // I13 I1: notes and blanks add nothing; system and developer messages stay in
 // their place.
 func TestOddInput(t *testing.T) {
-	r := newRig(t, agenttest.Reply(item.Assistant("done")))
+	r := newRig(t, agenttest.Completed(item.Assistant("done")))
 	if _, err := r.session.Append(t.Context(), session.Note{Item: item.User("debug")}); err != nil {
 		t.Fatal(err)
 	}
@@ -420,10 +423,10 @@ func TestOddInput(t *testing.T) {
 // the same to several calls. Each call runs, and each gets its own output.
 func TestCallIDsOfSloppyServers(t *testing.T) {
 	r := newRig(t,
-		agenttest.Reply(call("call_0", "echo", "one")),
-		agenttest.Reply(call("call_0", "echo", "two"), call("call_0", "echo", "three")),
-		agenttest.Reply(call("", "echo", "four"), call("", "echo", "five"), call(strings.Repeat("long", 20), "echo", "six")),
-		agenttest.Reply(item.Assistant("done")))
+		agenttest.Completed(call("call_0", "echo", "one")),
+		agenttest.Completed(call("call_0", "echo", "two"), call("call_0", "echo", "three")),
+		agenttest.Completed(call("", "echo", "four"), call("", "echo", "five"), call(strings.Repeat("long", 20), "echo", "six")),
+		agenttest.Completed(item.Assistant("done")))
 	r.agent.Tools = []tool.Tool{echo()}
 	if res := r.run(item.User("go")); res.Calls != 6 || res.FailedCalls != 0 {
 		t.Errorf("result: %+v", res)
@@ -458,11 +461,11 @@ func TestForeignCalls(t *testing.T) {
 		}
 		return it
 	}
-	r := newRig(t, agenttest.Reply(
+	r := newRig(t, agenttest.Completed(
 		parse(`{"type":"mcp_approval_request","id":"mcpr_1","server_label":"s","name":"drop","arguments":"{}"}`),
 		parse(`{"type":"computer_call","id":"cu_1","call_id":"call_9","status":"completed","pending_safety_checks":[],"action":{"type":"screenshot"}}`),
 		call("c1", "echo", "one"),
-	), agenttest.Reply(item.Assistant("done")))
+	), agenttest.Completed(item.Assistant("done")))
 	r.agent.Tools = []tool.Tool{echo()}
 	r.run(item.User("go"))
 	var got []string
@@ -489,14 +492,14 @@ func TestDeltasMayBeKept(t *testing.T) {
 	for i := range sizes {
 		sizes[i] = 997
 	}
-	r := newRig(t, agenttest.Reply(item.Assistant(text.String())).InPieces(sizes...))
+	r := newRig(t, agenttest.Completed(item.Assistant(text.String())).InPieces(sizes...))
 	events, err := drain(r.agent.Stream(t.Context(), r.session, item.User("go")))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got strings.Builder
 	ids := map[string]bool{}
-	for _, d := range ofType[agent.TextDelta](events) {
+	for _, d := range texts(events) {
 		got.WriteString(d.Text)
 		ids[d.ItemID] = true
 	}

@@ -8,12 +8,14 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/internal/apispec"
 	"github.com/antiphon-go/antiphon/item"
@@ -33,7 +35,7 @@ type rig struct {
 	session *session.Session
 }
 
-func newRig(t *testing.T, answers ...agenttest.Answer) *rig {
+func newRig(t *testing.T, answers ...agenttest.Reply) *rig {
 	t.Helper()
 	r := &rig{t: t, server: agenttest.NewServer(t, answers...), store: new(session.Memory)}
 	client := r.client()
@@ -211,28 +213,79 @@ func drain(events iter.Seq2[agent.Event, error]) (list []agent.Event, err error)
 	return list, nil
 }
 
-func ofType[T agent.Event](events []agent.Event) (list []T) {
+// told returns the bodies of a type among the entries that were told.
+func told[T session.Body](events []agent.Event) (list []T) {
 	for _, ev := range events {
-		if ev, ok := ev.(T); ok {
-			list = append(list, ev)
+		if ev, ok := ev.(agent.Recorded); ok {
+			if b, ok := ev.Body.(T); ok {
+				list = append(list, b)
+			}
 		}
 	}
 	return list
 }
 
-// memory is a model without a wire, for tests in a bubble of fake time. Each
-// reply is a list of items, or a function that stands for one.
-type memory struct {
-	replies []any
-	asked   []*item.Request
+// texts returns the deltas of texts.
+func texts(events []agent.Event) (list []agent.Delta) {
+	for _, ev := range events {
+		if d, ok := ev.(agent.Delta); ok && (d.Kind == agent.DeltaText || d.Kind == agent.DeltaRefusal) {
+			list = append(list, d)
+		}
+	}
+	return list
 }
 
-type listen func(ctx context.Context, yield func(item.Event, error) bool)
+func progressOf(events []agent.Event, kind agent.ProgressKind) (list []agent.Progress) {
+	for _, ev := range events {
+		if p, ok := ev.(agent.Progress); ok && p.Kind == kind {
+			list = append(list, p)
+		}
+	}
+	return list
+}
 
-func (m *memory) Stream(ctx context.Context, req *item.Request) iter.Seq2[item.Event, error] {
-	return func(yield func(item.Event, error) bool) {
+// stopOf returns how a run ended whose events these are.
+func stopOf(t *testing.T, events []agent.Event) session.Stopped {
+	t.Helper()
+	list := told[session.Stopped](events)
+	if len(list) != 1 || nameOf(events[len(events)-1]) != "stopped" {
+		t.Fatalf("%d stops, the last event is %v", len(list), events[len(events)-1])
+	}
+	return list[0]
+}
+
+// nameOf names an event: the kind of its entry, or what else it is.
+func nameOf(ev agent.Event) string {
+	switch ev := ev.(type) {
+	case agent.Recorded:
+		return session.Kind(ev.Body)
+	case agent.Delta:
+		return "delta " + string(ev.Kind)
+	case agent.Progress:
+		return "progress " + string(ev.Kind)
+	case agent.SubagentEvent:
+		return "subagent"
+	}
+	return "nothing"
+}
+
+// memory is a model without a wire, for tests in a bubble of fake time. Each
+// reply is a list of items, or a function that stands for one. Subagents of one
+// turn may ask it at the same time.
+type memory struct {
+	mu      sync.Mutex
+	replies []any
+	asked   []*api.Request
+}
+
+type listen func(ctx context.Context, yield func(api.Event, error) bool)
+
+func (m *memory) Stream(ctx context.Context, req *api.Request) iter.Seq2[api.Event, error] {
+	return func(yield func(api.Event, error) bool) {
+		m.mu.Lock()
 		n := len(m.asked)
 		m.asked = append(m.asked, req)
+		m.mu.Unlock()
 		switch reply := m.replies[min(n, len(m.replies)-1)].(type) {
 		case listen:
 			reply(ctx, yield)
@@ -243,7 +296,7 @@ func (m *memory) Stream(ctx context.Context, req *item.Request) iter.Seq2[item.E
 }
 
 // speak yields the events of a whole response.
-func speak(yield func(item.Event, error) bool, id string, items ...item.Item) {
+func speak(yield func(api.Event, error) bool, id string, items ...item.Item) {
 	var output []string
 	for i, it := range items {
 		output = append(output, it.JSON())
@@ -255,8 +308,8 @@ func speak(yield func(item.Event, error) bool, id string, items ...item.Item) {
 		id, strings.Join(output, ",")), nil)
 }
 
-func event(format string, args ...any) item.Event {
-	ev, err := item.ParseEvent(fmt.Appendf(nil, format, args...))
+func event(format string, args ...any) api.Event {
+	ev, err := api.ParseEvent(fmt.Appendf(nil, format, args...))
 	if err != nil {
 		panic(err)
 	}

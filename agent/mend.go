@@ -11,22 +11,23 @@ import (
 	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/session"
-	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/tool/output"
 )
 
-// ItemRefused is implemented by errors of a [Model] that does not send a
-// request's input as it is, so that what an endpoint says of an item's place is
-// not about that input. It returns the index of the item that was refused in
-// the request's own input, or -1 if it cannot tell. Without it, the place is
-// read from the error's Param, such as input[3].output.
+// ItemRefused is implemented by errors of a [Model] that rewrites a request's input
+// before sending it, so that positions in the endpoint's error do not refer to that
+// input. It returns the index of the refused item in the original input, or -1 if it
+// is unknown. For other errors, the index is read from the error's Param, such as
+// input[3].output.
 type ItemRefused interface {
 	error
 	RefusedItem() int
 }
 
-// mend decides whether the model can be asked again for what it refused, and takes
-// that out of the budget that the client draws on too. Nothing of a reply may have
-// come. It returns the decision, to be recorded, or nil.
+// mend decides whether the model can be asked again after it refused a request, and
+// draws one retry from the budget that it shares with the client. The caller must
+// make sure that nothing of a reply has arrived. It returns the decision, which must
+// be recorded, or nil.
 func (r *Run) mend(failure error) session.Body {
 	f := r.failureOf(failure)
 	if f == nil {
@@ -39,8 +40,7 @@ func (r *Run) mend(failure error) session.Body {
 	return decision
 }
 
-// blamed returns the entry of the item that a request was refused for, 0 if
-// none is named.
+// blamed returns the entry of the refused item, or 0 if the error does not name it.
 func (r *Run) blamed(failure error) int64 {
 	if f := r.failureOf(failure); f != nil {
 		return r.state.Blamed(f)
@@ -48,7 +48,7 @@ func (r *Run) blamed(failure error) int64 {
 	return 0
 }
 
-// failureOf is what an endpoint said, nil for another error.
+// failureOf converts an endpoint's error; nil for other errors.
 func (r *Run) failureOf(failure error) *plan.Failure {
 	var e *endpoint.Error
 	if !errors.As(failure, &e) {
@@ -62,12 +62,13 @@ func (r *Run) failureOf(failure error) *plan.Failure {
 	return f
 }
 
-// maxReason is how many bytes of an endpoint's words the model reads.
+// maxReason is the largest part of an endpoint's message that the model reads, in
+// bytes.
 const maxReason = 300
 
-// reasonOf is what the endpoint said, in short.
+// reasonOf returns the endpoint's message, shortened.
 func reasonOf(e *endpoint.Error) string {
-	reason, _ := tool.Sanitize(cmp.Or(e.Message, e.Code, string(e.Class)))
+	reason, _ := output.Sanitize(cmp.Or(e.Message, e.Code, string(e.Class)))
 	if len(reason) > maxReason {
 		reason = strings.ToValidUTF8(reason[:maxReason], "") + "…"
 	}

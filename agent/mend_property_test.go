@@ -15,6 +15,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
@@ -33,7 +34,7 @@ type moody struct {
 func (m *moody) pick(name string, n int) int { return rapid.IntRange(0, n-1).Draw(m.t, name) }
 
 // say yields up to three items of a reply.
-func (m *moody) say(yield func(item.Event, error) bool) (said int) {
+func (m *moody) say(yield func(api.Event, error) bool) (said int) {
 	for range m.pick("items", 4) {
 		m.ids++
 		it := []item.Item{
@@ -49,8 +50,8 @@ func (m *moody) say(yield func(item.Event, error) bool) (said int) {
 	return said
 }
 
-func (m *moody) Stream(ctx context.Context, req *item.Request) iter.Seq2[item.Event, error] {
-	return func(yield func(item.Event, error) bool) {
+func (m *moody) Stream(ctx context.Context, req *api.Request) iter.Seq2[api.Event, error] {
+	return func(yield func(api.Event, error) bool) {
 		if m.over {
 			m.t.Fatal("it is asked again after output, or after a failure for good")
 		}
@@ -82,11 +83,11 @@ func (m *moody) Stream(ctx context.Context, req *item.Request) iter.Seq2[item.Ev
 			m.over = m.say(yield) > 0 || m.over
 		}
 		m.decided++
-		yield(item.Event{}, failure)
+		yield(api.Event{}, failure)
 	}
 }
 
-func (m *moody) paired(req *item.Request) {
+func (m *moody) paired(req *api.Request) {
 	var items []item.Item
 	for _, it := range req.Input.All() {
 		items = append(items, it)
@@ -108,7 +109,7 @@ func TestAnyRefusal(t *testing.T) {
 			m.over, m.decided = false, 0
 			res, err := a.Run(t.Context(), s, picture("look"))
 			var e *endpoint.Error
-			if err != nil && !errors.As(err, &e) || (err != nil) != (res.Why == agent.ProviderError || res.Why == agent.ContextFull || res.Why == agent.BadItem) {
+			if err != nil && !errors.As(err, &e) || (err != nil) != (res.Why == agent.StopProviderError || res.Why == agent.StopContextFull || res.Why == agent.StopBadItem) {
 				t.Fatalf("%+v, %v", res, err)
 			}
 			if m.over && err == nil {

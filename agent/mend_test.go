@@ -21,6 +21,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
@@ -32,7 +33,7 @@ func thought(id string) item.Item {
 }
 
 // refusal is a 400 that names a place.
-func refusal(code, param string) agenttest.Answer {
+func refusal(code, param string) agenttest.Reply {
 	return agenttest.Raw(400, "application/json", fmt.Sprintf(
 		`{"error":{"message":"I do not like it.","type":"invalid_request_error","code":%q,"param":%q}}`, code, param))
 }
@@ -40,8 +41,8 @@ func refusal(code, param string) agenttest.Answer {
 var unreadable = refusal("invalid_encrypted_content", "")
 
 // thinking is a rig whose model thinks, calls, and is then answered.
-func thinking(t *testing.T, answers ...agenttest.Answer) *rig {
-	r := newRig(t, append([]agenttest.Answer{agenttest.Reply(thought("rs_1"), call("c1", "echo", "one"))}, answers...)...)
+func thinking(t *testing.T, answers ...agenttest.Reply) *rig {
+	r := newRig(t, append([]agenttest.Reply{agenttest.Completed(thought("rs_1"), call("c1", "echo", "one"))}, answers...)...)
 	r.agent.Tools = []tool.Tool{echo()}
 	return r
 }
@@ -61,18 +62,18 @@ func (r *rig) fails(input ...item.Item) (*agent.Result, *endpoint.Error) {
 // refused by status or by the stream's first event. The log keeps the reasoning,
 // later runs leave it out, and what is thought from then on is sent.
 func TestReasoningThatCannotBeRead(t *testing.T) {
-	for name, refused := range map[string]agenttest.Answer{
+	for name, refused := range map[string]agenttest.Reply{
 		"400":             unreadable,
 		"failed response": agenttest.Failed("invalid_encrypted_content", "No."),
 		"error event":     agenttest.ErrorEvent("invalid_encrypted_content", "No."),
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := thinking(t, refused, agenttest.Reply(thought("rs_2"), item.Assistant("done")), agenttest.Reply(item.Assistant("more")))
+			r := thinking(t, refused, agenttest.Completed(thought("rs_2"), item.Assistant("done")), agenttest.Completed(item.Assistant("more")))
 			events, err := drain(r.agent.Stream(t.Context(), r.session, item.User("go")))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if n := len(ofType[agent.ReasoningDropped](events)); n != 1 {
+			if n := len(told[session.ReasoningDropped](events)); n != 1 {
 				t.Errorf("it was told %d times", n)
 			}
 			want := []string{"user: go", `c1: echo({"text":"one"})`, "c1 = one"}
@@ -81,7 +82,7 @@ func TestReasoningThatCannotBeRead(t *testing.T) {
 			}
 			kept := false
 			for e := range r.session.Entries() {
-				b, ok := e.Body.(session.Received)
+				b, ok := e.Body.(session.OutputItem)
 				kept = kept || ok && b.Item.ID() == "rs_1"
 			}
 			if !kept {
@@ -105,14 +106,14 @@ func TestReasoningThatCannotBeRead(t *testing.T) {
 func TestReasoningIsDroppedOnce(t *testing.T) {
 	for _, c := range []struct {
 		name     string
-		answers  []agenttest.Answer
-		first    agenttest.Answer // instead of the reply that thinks
+		answers  []agenttest.Reply
+		first    agenttest.Reply // instead of the reply that thinks
 		requests int
 	}{
-		{name: "again", answers: []agenttest.Answer{unreadable, unreadable}, requests: 3},
-		{name: "again, with new reasoning", answers: []agenttest.Answer{unreadable, agenttest.Reply(thought("rs_2"), call("c2", "echo", "two")), unreadable}, requests: 4},
+		{name: "again", answers: []agenttest.Reply{unreadable, unreadable}, requests: 3},
+		{name: "again, with new reasoning", answers: []agenttest.Reply{unreadable, agenttest.Completed(thought("rs_2"), call("c2", "echo", "two")), unreadable}, requests: 4},
 		{name: "no reasoning", first: unreadable, requests: 1},
-		{name: "after output", answers: []agenttest.Answer{agenttest.Failed("invalid_encrypted_content", "No.", item.Assistant("So far"))}, requests: 2},
+		{name: "after output", answers: []agenttest.Reply{agenttest.Failed("invalid_encrypted_content", "No.", item.Assistant("So far"))}, requests: 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := thinking(t, c.answers...)
@@ -120,7 +121,7 @@ func TestReasoningIsDroppedOnce(t *testing.T) {
 				r = newRig(t, c.first)
 			}
 			res, e := r.fails(item.User("go"))
-			if e.Class != endpoint.EncryptedContent || res.Why != agent.ProviderError {
+			if e.Class != endpoint.EncryptedContent || res.Why != agent.StopProviderError {
 				t.Errorf("got %+v, %v", res, e)
 			}
 			if n := len(r.server.Requests()); n != c.requests {
@@ -140,7 +141,7 @@ func TestRefusedMember(t *testing.T) {
 		t.Fatal(err)
 	}
 	// As the API does: the first member of an item that it does not know is refused.
-	strict := func(_ int, req agenttest.Request) agenttest.Answer {
+	strict := func(_ int, req agenttest.Request) agenttest.Reply {
 		var body struct{ Input []map[string]any }
 		if err := json.Unmarshal(req.Body, &body); err != nil {
 			t.Error(err)
@@ -152,15 +153,15 @@ func TestRefusedMember(t *testing.T) {
 				}
 			}
 		}
-		return agenttest.Reply(item.Assistant("nice"))
+		return agenttest.Completed(item.Assistant("nice"))
 	}
-	r := newRig(t, agenttest.Reply(image))
+	r := newRig(t, agenttest.Completed(image))
 	r.run(item.User("draw"))
 	r.server.Otherwise(strict)
 	var quarantined []string
 	for n := 1; ; n++ { // each run has two retries, and each decision stays
 		events, err := drain(r.agent.Stream(t.Context(), r.session, item.User("and?")))
-		for _, q := range ofType[agent.Quarantined](events) {
+		for _, q := range told[session.Quarantined](events) {
 			quarantined = append(quarantined, q.Member)
 		}
 		if err == nil {
@@ -184,7 +185,7 @@ func TestRefusedMember(t *testing.T) {
 		t.Errorf("sent %s", last.Body)
 	}
 	for e := range r.session.Entries() {
-		if b, ok := e.Body.(session.Received); ok && b.Item.ID() == "ig_1" && b.Item.JSON() != drawn {
+		if b, ok := e.Body.(session.OutputItem); ok && b.Item.ID() == "ig_1" && b.Item.JSON() != drawn {
 			t.Errorf("the log has %s", b.Item.JSON())
 		}
 	}
@@ -197,7 +198,7 @@ func TestRefusedMemberOfRewrittenItem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newRig(t, agenttest.Reply(image))
+	r := newRig(t, agenttest.Completed(image))
 	openai, err := endpoint.ByName("openai")
 	if err != nil {
 		t.Fatal(err)
@@ -206,9 +207,9 @@ func TestRefusedMemberOfRewrittenItem(t *testing.T) {
 	client.Profile, client.Key = &openai, endpoint.NewKey("sk-key")
 	r.agent.Model = client
 	r.run(item.User("draw"))
-	r.server.Otherwise(func(_ int, req agenttest.Request) agenttest.Answer {
+	r.server.Otherwise(func(_ int, req agenttest.Request) agenttest.Reply {
 		if !strings.Contains(string(req.Body), `"novel"`) {
-			return agenttest.Reply(item.Assistant("nice"))
+			return agenttest.Completed(item.Assistant("nice"))
 		}
 		return agenttest.Raw(400, "application/json", `{"error":{"message":"Unknown parameter: 'input[1].novel'.","type":"invalid_request_error","param":"input[1].novel","code":"unknown_parameter"}}`)
 	})
@@ -216,7 +217,7 @@ func TestRefusedMemberOfRewrittenItem(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	if list := ofType[agent.Quarantined](events); len(list) != 1 || list[0].Member != "novel" {
+	if list := told[session.Quarantined](events); len(list) != 1 || list[0].Member != "novel" {
 		t.Errorf("left out %+v", list)
 	}
 }
@@ -228,11 +229,11 @@ func TestRefusedWithinReasoning(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newRig(t, agenttest.Reply(thought, item.Assistant("so")))
+	r := newRig(t, agenttest.Completed(thought, item.Assistant("so")))
 	r.run(item.User("draw"))
-	r.server.Otherwise(func(_ int, req agenttest.Request) agenttest.Answer {
+	r.server.Otherwise(func(_ int, req agenttest.Request) agenttest.Reply {
 		if !strings.Contains(string(req.Body), `"novel"`) {
-			return agenttest.Reply(item.Assistant("nice"))
+			return agenttest.Completed(item.Assistant("nice"))
 		}
 		return refusal("unknown_parameter", "input[1].summary[0].novel")
 	})
@@ -273,14 +274,14 @@ func picture(text string) item.Item {
 // item. Where the item cannot be told, or has no other form, the failure is the
 // run's after exactly one request (E2).
 func TestRefusedItem(t *testing.T) {
-	shoot := agenttest.Reply(item.Call("c1", "camera", "{}"), item.Call("c2", "camera", "{}"))
+	shoot := agenttest.Completed(item.Call("c1", "camera", "{}"), item.Call("c2", "camera", "{}"))
 	const gone = "The original output of this call is left out: the endpoint refused it. I do not like it."
 	img := "click\n" + item.Parts(pixel).Display()
 	for _, c := range []struct {
 		name    string
 		input   item.Item
 		calls   bool
-		refused agenttest.Answer
+		refused agenttest.Reply
 		want    []string // what changes in the history, nil for nothing
 	}{
 		{"an output", item.User("q"), true, refusal("invalid_value", "input[4].output"), []string{"user: q", "c1()", "c2()", "c1 = " + img, "c2 = " + gone}},
@@ -305,7 +306,7 @@ func TestRefusedItem(t *testing.T) {
 		{"another class", picture("q"), false, refusal("content_policy_violation", "input[0]"), nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var answers []agenttest.Answer
+			var answers []agenttest.Reply
 			if c.calls {
 				answers = append(answers, shoot)
 			}
@@ -313,10 +314,10 @@ func TestRefusedItem(t *testing.T) {
 			r := newRig(t, append(answers, c.refused)...)
 			r.agent.Tools = []tool.Tool{camera()}
 			if c.want == nil {
-				why := agent.ProviderError
+				why := agent.StopProviderError
 				switch c.name { // which item it is, is known
 				case "a call", "another member", "a message without an image":
-					why = agent.BadItem
+					why = agent.StopBadItem
 				}
 				if res, e := r.fails(c.input); res.Why != why || e.Sent {
 					t.Errorf("got %+v, %v", res, e)
@@ -326,12 +327,12 @@ func TestRefusedItem(t *testing.T) {
 				}
 				return
 			}
-			r.server.Add(agenttest.Reply(item.Assistant("done")), agenttest.Reply(item.Assistant("more")))
+			r.server.Add(agenttest.Completed(item.Assistant("done")), agenttest.Completed(item.Assistant("more")))
 			events, err := drain(r.agent.Stream(t.Context(), r.session, c.input))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if q := ofType[agent.Quarantined](events); len(q) != 1 || q[0].Reason != "I do not like it." {
+			if q := told[session.Quarantined](events); len(q) != 1 || q[0].Reason != "I do not like it." {
 				t.Errorf("told: %v", q)
 			}
 			if diff := cmp.Diff(c.want, brief(r.last())); diff != "" {
@@ -345,9 +346,9 @@ func TestRefusedItem(t *testing.T) {
 			stored := 0
 			for e := range r.session.Entries() {
 				switch b := e.Body.(type) {
-				case session.Given:
+				case session.InputItem:
 					stored += strings.Count(b.Item.JSON(), pixel.ImageURL)
-				case session.Answered:
+				case session.CallOutput:
 					stored += strings.Count(b.Item.JSON(), pixel.ImageURL)
 				}
 			}
@@ -375,7 +376,7 @@ func brief(items []item.Item) (lines []string) {
 // an item that was replaced is not replaced again.
 func TestNewImageIsMeant(t *testing.T) {
 	bad := refusal("invalid_image", "")
-	r := newRig(t, agenttest.Reply(item.Assistant("I see.")), bad, agenttest.Reply(item.Assistant("Not this one.")), refusal("invalid_value", "input[2]"))
+	r := newRig(t, agenttest.Completed(item.Assistant("I see.")), bad, agenttest.Completed(item.Assistant("Not this one.")), refusal("invalid_value", "input[2]"))
 	r.run(picture("one"))
 	r.reopen()
 	r.run(picture("two"))
@@ -393,8 +394,8 @@ func TestNewImageIsMeant(t *testing.T) {
 // R4 T12: the same where reasoning has gone from before it.
 func TestNewImageIsMeantBehindReasoning(t *testing.T) {
 	r := newRig(t,
-		agenttest.Reply(thought("rs_1"), item.Assistant("I see.")), agenttest.Reply(thought("rs_2"), item.Assistant("I do.")),
-		agenttest.Reply(item.Assistant("And again.")), unreadable, refusal("invalid_image", ""), agenttest.Reply(item.Assistant("Not this one.")))
+		agenttest.Completed(thought("rs_1"), item.Assistant("I see.")), agenttest.Completed(thought("rs_2"), item.Assistant("I do.")),
+		agenttest.Completed(item.Assistant("And again.")), unreadable, refusal("invalid_image", ""), agenttest.Completed(item.Assistant("Not this one.")))
 	r.run(picture("one"))
 	r.run(picture("two"))
 	r.run(picture("three"))
@@ -422,14 +423,14 @@ type rewritten struct {
 func (e rewritten) RefusedItem() int { return e.index }
 func (e rewritten) Unwrap() error    { return e.error }
 
-func (m *rewriter) Stream(ctx context.Context, req *item.Request) iter.Seq2[item.Event, error] {
+func (m *rewriter) Stream(ctx context.Context, req *api.Request) iter.Seq2[api.Event, error] {
 	if len(m.asked) > 0 {
 		return m.memory.Stream(ctx, req)
 	}
 	m.asked = append(m.asked, req)
-	return func(yield func(item.Event, error) bool) {
+	return func(yield func(api.Event, error) bool) {
 		err := &endpoint.Error{Class: endpoint.BadRequest, Status: 400, Param: "input[0]", Message: "No."}
-		yield(item.Event{}, rewritten{err, m.index})
+		yield(api.Event{}, rewritten{err, m.index})
 	}
 }
 
@@ -462,16 +463,16 @@ func TestOneBudget(t *testing.T) {
 		name     string
 		max      int
 		lent     bool
-		answers  []agenttest.Answer
+		answers  []agenttest.Reply
 		requests int
 		ok       bool
 	}{
-		{"two for both", 2, false, []agenttest.Answer{busy, unreadable, agenttest.Reply(item.Assistant("done"))}, 4, true},
-		{"the client takes the last", 1, false, []agenttest.Answer{busy, unreadable}, 3, false},
-		{"the loop takes the last", 1, false, []agenttest.Answer{unreadable, busy}, 3, false},
-		{"none at all", -1, false, []agenttest.Answer{unreadable}, 2, false},
-		{"filled by an answer", 1, false, []agenttest.Answer{unreadable, agenttest.Reply(call("c2", "echo", "two")), busy, agenttest.Reply(item.Assistant("done"))}, 5, true},
-		{"the caller's", 1, true, []agenttest.Answer{unreadable, agenttest.Reply(call("c2", "echo", "two")), busy}, 4, false},
+		{"two for both", 2, false, []agenttest.Reply{busy, unreadable, agenttest.Completed(item.Assistant("done"))}, 4, true},
+		{"the client takes the last", 1, false, []agenttest.Reply{busy, unreadable}, 3, false},
+		{"the loop takes the last", 1, false, []agenttest.Reply{unreadable, busy}, 3, false},
+		{"none at all", -1, false, []agenttest.Reply{unreadable}, 2, false},
+		{"filled by an answer", 1, false, []agenttest.Reply{unreadable, agenttest.Completed(call("c2", "echo", "two")), busy, agenttest.Completed(item.Assistant("done"))}, 5, true},
+		{"the caller's", 1, true, []agenttest.Reply{unreadable, agenttest.Completed(call("c2", "echo", "two")), busy}, 4, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := thinking(t, c.answers...)
@@ -493,7 +494,7 @@ func TestOneBudget(t *testing.T) {
 func TestAgentRetries(t *testing.T) {
 	waits := 0
 	r := newRig(t)
-	r.server.Otherwise(func(int, agenttest.Request) agenttest.Answer { return agenttest.Failure(500, "", "oh") })
+	r.server.Otherwise(func(int, agenttest.Request) agenttest.Reply { return agenttest.Failure(500, "", "oh") })
 	r.agent.Retry = endpoint.Retry{Sleep: func(context.Context, time.Duration) error { waits++; return nil }}
 	r.fails(item.User("go"))
 	if n := len(r.server.Requests()); n != 1+endpoint.DefaultRetries || waits != n-1 {
@@ -516,7 +517,7 @@ func TestPolicyOfTheModel(t *testing.T) {
 		requests int
 	}{{endpoint.Retry{}, 4}, {endpoint.Retry{Max: 1, Sleep: func(context.Context, time.Duration) error { return nil }}, 2}} {
 		r := newRig(t)
-		r.server.Otherwise(func(int, agenttest.Request) agenttest.Answer { return agenttest.Failure(500, "", "oh") })
+		r.server.Otherwise(func(int, agenttest.Request) agenttest.Reply { return agenttest.Failure(500, "", "oh") })
 		policy := r.agent.Retry
 		policy.Max = 3
 		r.agent.Model, r.agent.Retry = patient{r.agent.Model, policy}, c.own
@@ -530,19 +531,19 @@ func TestPolicyOfTheModel(t *testing.T) {
 // E5: a history that is too long stops the run for a reason of its own, after
 // one request, with what can be done about it.
 func TestContextFull(t *testing.T) {
-	for name, full := range map[string]agenttest.Answer{
+	for name, full := range map[string]agenttest.Reply{
 		"400":             refusal("context_length_exceeded", "input"),
 		"failed response": agenttest.Failed("context_length_exceeded", "I do not like it."),
 	} {
 		r := thinking(t, full)
 		res, e := r.fails(item.User("go"))
-		if res.Why != agent.ContextFull || e.Class != endpoint.ContextOverflow || len(r.server.Requests()) != 2 {
+		if res.Why != agent.StopContextFull || e.Class != endpoint.ContextOverflow || len(r.server.Requests()) != 2 {
 			t.Errorf("%s: %+v, %v", name, res, e)
 		}
 		contains(t, res.Detail, "new session", "I do not like it.")
 		r.reopen()
-		r.server.Add(agenttest.Reply(item.Assistant("done")))
-		if res := r.run(); res.Why != agent.Answered {
+		r.server.Add(agenttest.Completed(item.Assistant("done")))
+		if res := r.run(); res.Why != agent.StopEndTurn {
 			t.Errorf("%s: with another model: %+v", name, res)
 		}
 	}
@@ -551,7 +552,7 @@ func TestContextFull(t *testing.T) {
 // J1: a crash after any entry of a run that left something out: the next process
 // goes on with the same decisions and comes to an end.
 func TestCrashBesideDecisions(t *testing.T) {
-	answers := func(_ int, req agenttest.Request) agenttest.Answer {
+	answers := func(_ int, req agenttest.Request) agenttest.Reply {
 		body := string(req.Body)
 		switch {
 		case strings.Contains(body, "rs_1"):
@@ -559,11 +560,11 @@ func TestCrashBesideDecisions(t *testing.T) {
 		case strings.Contains(body, "base64"):
 			return refusal("invalid_image", "")
 		case strings.Contains(body, "left out"):
-			return agenttest.Reply(item.Assistant("done"))
+			return agenttest.Completed(item.Assistant("done"))
 		case strings.Contains(body, "go on"):
-			return agenttest.Reply(item.Call("c2", "camera", "{}"))
+			return agenttest.Completed(item.Call("c2", "camera", "{}"))
 		}
-		return agenttest.Reply(thought("rs_1"), item.Call("c1", "camera", "{}"))
+		return agenttest.Completed(thought("rs_1"), item.Call("c1", "camera", "{}"))
 	}
 	prepare := func() *rig {
 		r := newRig(t)
@@ -583,7 +584,7 @@ func TestCrashBesideDecisions(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.reopen()
-		if res := r.run(item.User("go on")); res.Why != agent.Answered {
+		if res := r.run(item.User("go on")); res.Why != agent.StopEndTurn {
 			t.Errorf("after entry %d: %+v", n, res)
 		}
 		r.inputs()

@@ -15,15 +15,17 @@ import (
 	"github.com/antiphon-go/antiphon/tool"
 )
 
-// nest makes a tool whose calls are runs. It only reads, as far as it is
-// concerned itself.
+// nest makes a tool whose calls are subagents. The tool is marked as one that only
+// reads, because the tools that the subagent calls are judged on their own.
 func nest[In any](name, description string, opts []tool.Option, run func(ctx context.Context, sc *scope, in In) (tool.Result, error)) (tool.Tool, error) {
-	opts = append([]tool.Option{tool.ReadOnly(), tool.Nested()}, opts...)
+	opts = append([]tool.Option{tool.ReadOnly(), tool.Subagent()}, opts...)
 	return tool.New(name, description, func(ctx context.Context, in In) (tool.Result, error) {
 		sc, ok := ctx.Value(scopeKey{}).(*scope)
 		if !ok {
-			return tool.Result{}, fmt.Errorf("%s can be called by a model in a run only", name)
+			return tool.Result{}, fmt.Errorf("%s can only be called by a model in a run", name)
 		}
+		// If the call was abandoned, the goroutine that runs it waits for this
+		// channel, so that the run does not end before the subagent.
 		defer close(sc.ended)
 		return run(ctx, sc, in)
 	}, opts...)
@@ -31,31 +33,35 @@ func nest[In any](name, description string, opts []tool.Option, run func(ctx con
 
 type scopeKey struct{}
 
-// scope is what a nested run has of the run around it: taken when its call
-// starts, so that it does not depend on what happens beside it.
+// scope is the state of the parent run that a subagent needs. It is taken when the
+// call starts, so that concurrent calls do not affect it.
 type scope struct {
-	run   *Run
-	call  session.OpenCall
-	log   []session.Entry
-	id    string // of the nested session
-	goOn  bool   // it was paused
-	rules []session.Rule
-	tools *tool.Set
-	ended chan struct{} // closed when the nested run is over
+	run  *Run
+	call session.OpenCall
+	log  []session.Entry
+	id   string // of the subagent's session
+	goOn bool   // it was paused, or interrupted
+	// untold means that the parent's log does not have the usage of the subagent's
+	// last run, because a crash interrupted it.
+	untold bool
+	rules  []session.Rule
+	tools  *tool.Set
+	ended  chan struct{} // closed when the subagent has ended
 
 	mu     sync.Mutex
-	spent  Spent
+	spent  Usage
 	ran    bool
 	paused bool
-	wanted []Pending
+	wanted []PendingApproval
 }
 
-// scope prepares for a call of a nesting tool.
+// scope prepares a call that starts a subagent.
 func (r *Run) scope(c session.OpenCall) *scope {
-	return &scope{run: r, call: c, log: r.session.Log(), id: r.session.NestedID(c), goOn: c.Paused != "", rules: slices.Clip(r.state.Rules()), tools: r.tools, ended: make(chan struct{})}
+	id := r.session.NestedID(c)
+	return &scope{run: r, call: c, log: r.session.Log(), id: id, goOn: c.Paused != "", untold: untold(r.session.Log(), id), rules: slices.Clip(r.state.Rules()), tools: r.tools, ended: make(chan struct{})}
 }
 
-// What the model reads about calls that start no run.
+// Texts that the model reads about calls that start no subagent.
 const (
 	tooDeep          = "The call was refused: runs may be nested %d deep here, and this one is. Do the work without it."
 	sessionElsewhere = "The run that this call started belongs to another session; this one is a copy of it. Whether it took effect is not known."
@@ -63,13 +69,13 @@ const (
 	sessionGone      = "The run that this call started did not end, and its session is gone. Whether it took effect is not known."
 )
 
-// told is an error whose text is for the model.
+// told is an error with a text for the model.
 type told string
 
 func (t told) Error() string { return string(t) }
 
-// maxDepth is how deep runs may be nested in this one, counted from the
-// outermost.
+// maxDepth returns the largest allowed depth of subagents, counted from the outermost
+// run.
 func (r *Run) maxDepth() int {
 	own := r.agent.Limits.MaxDepth
 	if r.around == nil {
@@ -82,7 +88,7 @@ func (r *Run) maxDepth() int {
 	return outer
 }
 
-// open opens the session of the nested run.
+// open opens the subagent's session.
 func (sc *scope) open(ctx context.Context) (*session.Session, error) {
 	if most := sc.run.maxDepth(); sc.run.depth >= most {
 		return nil, told(fmt.Sprintf(tooDeep, most))
@@ -94,36 +100,162 @@ func (sc *scope) open(ctx context.Context) (*session.Session, error) {
 	switch begun := len(s.Log()) > 0; {
 	case sc.goOn && !begun && !sc.run.session.KeepsNested():
 		return nil, told(sessionGone)
-	case begun && !sc.goOn: // somebody else wrote it; its words are not this task's
+	case begun && !sc.goOn: // another program wrote it for another task
 		return nil, told(sessionThere)
 	}
 	return s, nil
 }
 
-// play runs an agent in the session and returns what its call comes to.
+// untold reports whether the log has the start of a subagent but not yet its usage,
+// because the process ended first.
+func untold(log []session.Entry, id string) bool {
+	for _, e := range slices.Backward(log) {
+		switch b := e.Body.(type) {
+		case session.SubagentUsage:
+			if b.Session == id {
+				return false
+			}
+		case session.CallStarted:
+			if b.Session == id {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// begun reports whether the subagent's own run has begun in its log. A fork's log
+// starts with the parent's runs; until the fork's own run begins, the log ends with
+// its task, after the outputs of the calls beside it.
+func begun(log []session.Entry) bool {
+	for i, e := range slices.Backward(log) {
+		switch e.Body.(type) {
+		case session.InputItem:
+		case session.CallOutput, session.CallDropped:
+			return i == len(log)-1
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+// unreported returns the usage of subagents that were interrupted and not resumed,
+// from their own logs, including the subagents inside them.
+func unreported(ctx context.Context, s *session.Session, open []session.OpenCall) (Usage, error) {
+	var sum Usage
+	for _, c := range open {
+		if c.Paused == "" || c.Paused != s.NestedID(c) || !untold(s.Log(), c.Paused) {
+			continue
+		}
+		inner, err := s.Nested(ctx, c.Paused)
+		if err != nil {
+			return sum, err
+		}
+		if !begun(inner.Log()) {
+			continue
+		}
+		state := fold(inner)
+		sum.Add(state.Used())
+		state.Apply(session.Entry{Body: session.RunStarted{Resumes: true}}) // marks the calls in progress as paused, with their sessions
+		more, err := unreported(ctx, inner, state.View().Open())
+		if err != nil {
+			return sum, err
+		}
+		sum.Add(more)
+	}
+	return sum, nil
+}
+
+// play runs an agent in the session and returns the result of its call. A run that a
+// crash interrupted continues with the rest of its limits. A run that had stopped
+// before the parent's log recorded it does not run again.
 func (sc *scope) play(ctx context.Context, a *Agent, s *session.Session, input ...item.Item) (tool.Result, error) {
 	child := a.Start(s, input...)
 	child.around, child.depth, child.quiet = sc, sc.run.depth+1, sc.run.quiet
-	res, err := child.drain(ctx, func(ev Event) {
-		if !sc.run.quiet {
-			sc.tell(ev)
+	var before Usage
+	if sc.goOn && sc.untold && begun(s.Log()) {
+		state := fold(s)
+		if child.takesOver = state.UnderWay(); child.takesOver {
+			// The time limit counts from the original start, not from the crash.
+			child.began = begunAt(s)
+		} else {
+			before = state.Used()
+			if res, over := ended(s.Log()); over {
+				sc.done(before, res)
+				return res.output()
+			}
 		}
-	})
-	sc.mu.Lock()
-	sc.ran = true
-	if child.budget != nil {
-		sc.spent.Add(child.budget.Used())
 	}
-	sc.paused, sc.wanted = res.Why == ApprovalWanted, res.Wanted
-	sc.mu.Unlock()
+	var err error
+	for ev, failed := range child.Events(ctx) {
+		if failed != nil {
+			err = failed
+			break
+		}
+		sc.tell(ev)
+	}
+	res := child.Result()
+	if child.budget != nil {
+		before.Add(child.budget.Used())
+	}
+	sc.done(before, res)
+	switch {
+	// The call itself was cancelled, which explains the subagent's error.
+	case err != nil && ctx.Err() != nil:
+		return tool.Result{Text: res.Text}, ctx.Err()
+	case err != nil:
+		return tool.Result{Text: res.Text}, fmt.Errorf("the run stopped because of an error: %w", err)
+	}
+	return res.output()
+}
 
+// done stores the outcome of the subagent for entries. The lock is needed because
+// the run may call entries for an abandoned call while the subagent is still ending.
+func (sc *scope) done(spent Usage, res *Result) {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	sc.ran = true
+	sc.spent.Add(spent)
+	sc.paused, sc.wanted = res.Why == StopApprovalPending, res.Pending
+}
+
+// ended returns the result of the log's last run, if it has stopped for good: neither
+// for an approval, nor because its process was cancelled.
+func ended(log []session.Entry) (*Result, bool) {
+	stop, ok := log[len(log)-1].Body.(session.Stopped)
+	why := StopReason(stop.Why)
+	if !ok || why == StopApprovalPending || why == StopCancelled {
+		return nil, false
+	}
+	res, gone := &Result{Why: why, Detail: stop.Detail}, map[int64]bool{}
+	for _, e := range slices.Backward(log) {
+		switch b := e.Body.(type) {
+		case session.RunStarted:
+			if !b.Resumes {
+				return res, true
+			}
+		case session.ItemsWithdrawn:
+			for _, seq := range b.Seqs {
+				gone[seq] = true
+			}
+		case session.OutputItem:
+			if m, err := item.As[item.Message](b.Item); err == nil && !gone[e.Seq] {
+				res.Text = m.Content.Display()
+				return res, true
+			}
+		}
+	}
+	return res, true
+}
+
+// output returns the tool result of a subagent that stopped without an error. Only a
+// run that came to its own end succeeded; for all other reasons the parent's model
+// reads why the run stopped, together with the last text.
+func (res *Result) output() (tool.Result, error) {
 	out := tool.Result{Text: res.Text}
 	switch {
-	case err != nil && ctx.Err() != nil:
-		return out, ctx.Err()
-	case err != nil:
-		return out, fmt.Errorf("the run stopped because of an error: %w", err)
-	case res.Why == Answered:
+	case res.Why == StopEndTurn:
 		return out, nil
 	case res.Detail != "":
 		return out, fmt.Errorf("the run stopped before it was done: %s (%s)", res.Why, res.Detail)
@@ -131,21 +263,22 @@ func (sc *scope) play(ctx context.Context, a *Agent, s *session.Session, input .
 	return out, fmt.Errorf("the run stopped before it was done: %s", res.Why)
 }
 
-// tell passes an event on to whoever ranges over those of the run around.
+// tell passes an event to the caller that ranges over the parent's events.
 func (sc *scope) tell(ev Event) {
-	if e, ok := ev.(Nested); ok {
-		sc.run.send(e)
-		return
+	// Events of deeper subagents are already wrapped with their own depth.
+	if _, inner := ev.(SubagentEvent); !inner {
+		ev = SubagentEvent{Subagent{Depth: sc.run.depth + 1, Session: sc.id, CallID: sc.call.CallID, Tool: sc.call.Item.Name()}, ev}
 	}
-	sc.run.send(Nested{Depth: sc.run.depth + 1, Session: sc.id, CallID: sc.call.CallID, Tool: sc.call.Item.Name(), Kind: ev.Name(), Event: ev})
+	sc.run.send(ev)
 }
 
-// entries are what the log of the run around says of the nested one.
+// entries returns the entries of the parent's log about the subagent, and reports
+// whether the call waits instead of having an output.
 func (sc *scope) entries() (bodies []session.Body, paused bool) {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	if sc.ran {
-		bodies = append(bodies, session.Nested{CallID: sc.call.CallID, Session: sc.id, Turns: sc.spent.Turns, Tokens: sc.spent.Tokens, Cost: sc.spent.Cost})
+		bodies = append(bodies, session.SubagentUsage{CallID: sc.call.CallID, Session: sc.id, Turns: sc.spent.Turns, Tokens: sc.spent.Tokens, Cost: sc.spent.Cost})
 	}
 	if sc.paused {
 		bodies = append(bodies, session.Paused{CallID: sc.call.CallID, Session: sc.id})
@@ -154,16 +287,16 @@ func (sc *scope) entries() (bodies []session.Body, paused bool) {
 }
 
 // AsTool makes a tool of an agent: a call gives it a task, and its answer is the
-// call's output. Each call is a run in a session of its own, which begins with the
-// agent's Preamble and whose id entries and events name. It draws on the budgets
-// of the run around it, ends with it, and may use no tool in a way that the
-// policy around it denies; otherwise the agent's own Policy and Limits count.
+// call's output. Each call is a subagent with its own session, which begins with the
+// agent's Preamble and whose id entries and events name. It draws on the parent's
+// budgets, ends with the parent, and may not make calls that the parent's policy
+// denies; otherwise the agent's own Policy and Limits apply.
 //
-// Options that say what the tool does are those of tool.New. It asks for no
-// approval unless a rule does.
+// Options describe the tool, as for tool.New. A call of it needs no approval unless a
+// rule asks.
 func AsTool(name, description string, a *Agent, opts ...tool.Option) (tool.Tool, error) {
 	if a == nil || a.Model == nil {
-		return nil, fmt.Errorf("agent as tool %s: it has no Model", name)
+		return nil, fmt.Errorf("agent: AsTool %s: the agent has no Model", name)
 	}
 	type input struct {
 		Task string `json:"task" jsonschema:"what is to be done, with all that has to be known for it"`

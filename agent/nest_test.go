@@ -16,6 +16,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
@@ -34,20 +35,20 @@ func forkCall(id, command string, arguments ...string) item.Item {
 func forking(t *testing.T) (*rig, *ledger) {
 	r := newRig(t)
 	l := new(ledger)
-	r.server.Otherwise(func(_ int, req agenttest.Request) agenttest.Answer {
+	r.server.Otherwise(func(_ int, req agenttest.Request) agenttest.Reply {
 		body := string(req.Body)
 		fork := strings.Contains(body, "You are the fork")
 		switch {
 		case !strings.Contains(body, `"e0"`):
-			return agenttest.Reply(item.Must(&item.Reasoning{ID: "rs_1", Summary: []item.Part{}, EncryptedContent: "gAAA"}), call("e0", "echo", "e0"))
+			return agenttest.Completed(item.Must(&item.Reasoning{ID: "rs_1", Summary: []item.Part{}, EncryptedContent: "gAAA"}), call("e0", "echo", "e0"))
 		case !strings.Contains(body, `"f1"`):
-			return agenttest.Reply(item.Assistant("I fork."), call("e1", "echo", "e1"), forkCall("f1", "Look into it.", "a", "b"), call("e2", "echo", "e2"))
+			return agenttest.Completed(item.Assistant("I fork."), call("e1", "echo", "e1"), forkCall("f1", "Look into it.", "a", "b"), call("e2", "echo", "e2"))
 		case fork && !strings.Contains(body, `"c1"`):
-			return agenttest.Reply(call("c1", "echo", "c1"))
+			return agenttest.Completed(call("c1", "echo", "c1"))
 		case fork:
-			return agenttest.Reply(item.Assistant("It is so."))
+			return agenttest.Completed(item.Assistant("It is so."))
 		}
-		return agenttest.Reply(item.Assistant("All done."))
+		return agenttest.Completed(item.Assistant("All done."))
 	})
 	r.agent.Tools = []tool.Tool{l.tool("echo"), agent.ForkTool()}
 	return r, l
@@ -81,7 +82,7 @@ func TestFork(t *testing.T) {
 	if !strings.HasPrefix(child.Input.JSON(), before) {
 		t.Errorf("the fork's history does not begin with the run's:\n%s\n%s", reqs[1].Body, reqs[2].Body)
 	}
-	rest := func(body []byte, req *item.Request) string {
+	rest := func(body []byte, req *api.Request) string {
 		return strings.Replace(string(body), req.Input.JSON(), "", 1)
 	}
 	if diff := cmp.Diff(rest(reqs[1].Body, parent), rest(reqs[2].Body, child)); diff != "" {
@@ -98,7 +99,7 @@ func TestFork(t *testing.T) {
 	}
 	var id string
 	for _, e := range r.session.Log() {
-		if n, ok := e.Body.(session.Nested); ok {
+		if n, ok := e.Body.(session.SubagentUsage); ok {
 			id = n.Session
 			if n.CallID != "f1" || n.Turns != 2 || n.Tokens == 0 {
 				t.Errorf("entry: %+v", n)
@@ -121,26 +122,30 @@ func TestFork(t *testing.T) {
 func checkNested(t *testing.T, events []agent.Event, id string) {
 	t.Helper()
 	inside, stopped := false, false
+	var known agent.KnownCalls
 	for _, ev := range events {
 		switch ev := ev.(type) {
-		case agent.CallStarted:
-			inside = inside || ev.CallID == "f1"
-		case agent.CallDone:
-			if ev.CallID == "f1" {
-				inside = false
-				if ev.Session != id {
-					t.Errorf("%+v", ev)
+		case agent.Recorded:
+			c := known.Add(ev.Entry)
+			switch b := ev.Body.(type) {
+			case session.CallStarted:
+				inside = inside || b.CallID == "f1"
+			case session.CallOutput:
+				if b.CallID == "f1" {
+					inside = false
+					if c.Session != id {
+						t.Errorf("%+v", c)
+					}
 				}
 			}
-		case agent.Nested:
-			if !inside || ev.Depth != 1 || ev.CallID != "f1" || ev.Tool != "fork" || ev.Session != id || ev.Kind != ev.Event.Name() {
+		case agent.SubagentEvent:
+			if !inside || ev.Depth != 1 || ev.CallID != "f1" || ev.Tool != "fork" || ev.Session != id {
 				t.Errorf("inside of it %v: %+v", inside, ev)
 			}
-			_, is := ev.Event.(agent.Stopped)
-			stopped = stopped || is
-		case agent.Stopped:
-			if ev.Totals.Turns != 3 || ev.Totals.Nested.Turns != 2 {
-				t.Errorf("totals: %+v", ev.Totals)
+			stopped = stopped || nameOf(ev.Event) == "stopped"
+		case agent.Progress:
+			if n := ev.Totals; n != nil && (n.Turns != 3 || n.Nested.Turns != 2) {
+				t.Errorf("totals: %+v", n)
 			}
 		}
 	}
@@ -155,13 +160,13 @@ func TestDepth(t *testing.T) {
 	for depth := range 4 {
 		r := newRig(t)
 		most := 0
-		r.server.Otherwise(func(_ int, req agenttest.Request) agenttest.Answer {
+		r.server.Otherwise(func(_ int, req agenttest.Request) agenttest.Reply {
 			body := string(req.Body)
 			most = max(most, strings.Count(body, "You are the fork"))
 			if n := strings.Count(body, `"fork"`) - 1; strings.Contains(body, "nested") || strings.Contains(body, "fork says") {
-				return agenttest.Reply(item.Assistant("fork says"))
+				return agenttest.Completed(item.Assistant("fork says"))
 			} else {
-				return agenttest.Reply(forkCall(fmt.Sprintf("f%d", n), "deeper"))
+				return agenttest.Completed(forkCall(fmt.Sprintf("f%d", n), "deeper"))
 			}
 		})
 		r.agent.Tools = []tool.Tool{agent.ForkTool()}
@@ -233,13 +238,13 @@ func TestBudgetTree(t *testing.T) {
 		why    agent.StopReason
 		asked  int // of outer and inner together
 	}{
-		{"none", agent.Limits{}, nil, agent.Answered, 8},
-		{"turns", agent.Limits{MaxTurns: 5}, nil, agent.MaxTurns, 5},
-		{"tokens", agent.Limits{MaxTokens: 60}, nil, agent.MaxTokens, 4},
-		{"cost", agent.Limits{MaxCost: 5}, nil, agent.MaxCost, 3},
-		{"shared turns", agent.Limits{}, &agent.Budget{Turns: 6}, agent.MaxTurns, 6},
-		{"shared tokens", agent.Limits{}, &agent.Budget{Tokens: 16}, agent.MaxTokens, 2},
-		{"shared cost", agent.Limits{}, &agent.Budget{Cost: 7.9}, agent.MaxCost, 4},
+		{"none", agent.Limits{}, nil, agent.StopEndTurn, 8},
+		{"turns", agent.Limits{MaxTurns: 5}, nil, agent.StopMaxTurns, 5},
+		{"tokens", agent.Limits{MaxTokens: 60}, nil, agent.StopMaxTokens, 4},
+		{"cost", agent.Limits{MaxCost: 5}, nil, agent.StopMaxCost, 3},
+		{"shared turns", agent.Limits{}, &agent.Budget{Turns: 6}, agent.StopMaxTurns, 6},
+		{"shared tokens", agent.Limits{}, &agent.Budget{Tokens: 16}, agent.StopMaxTokens, 2},
+		{"shared cost", agent.Limits{}, &agent.Budget{Cost: 7.9}, agent.StopMaxCost, 4},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inner := &memory{replies: []any{[]item.Item{call("e", "echo", "1")}, []item.Item{call("e", "echo", "2")}, []item.Item{item.Assistant("mine")}, []item.Item{call("e", "echo", "1")}, []item.Item{call("e", "echo", "2")}, []item.Item{item.Assistant("mine")}}}
@@ -262,7 +267,7 @@ func TestBudgetTree(t *testing.T) {
 			}
 			checkClosed(t, s, c.name)
 			a.Limits, a.Budget = agent.Limits{}, nil
-			if c.why != agent.Answered {
+			if c.why != agent.StopEndTurn {
 				if res, err := a.Run(t.Context(), s); err != nil || res.Text != "done" && c.asked > 0 {
 					t.Errorf("then: %+v, %v", res, err)
 				}
@@ -312,11 +317,11 @@ func TestTimeOfNestedRuns(t *testing.T) {
 					t.Fatal(err)
 				}
 				events, err := drain(a.Stream(t.Context(), s, item.User("go")))
-				if err != nil || events[len(events)-1].(agent.Stopped).Why != agent.MaxTime {
+				if err != nil || stopOf(t, events).Why != string(agent.StopMaxTime) {
 					t.Fatalf("%+v, %v", events[len(events)-1], err)
 				}
 				checkClosed(t, s, "outer")
-				for _, n := range ofType[agent.CallDone](events) {
+				for _, n := range told[session.CallStarted](events) {
 					in, err := session.Open(t.Context(), store, n.Session)
 					if err != nil || n.Session == "" {
 						t.Fatal(n, err)
@@ -345,35 +350,35 @@ func TestNestedRunPauses(t *testing.T) {
 			}
 			r.agent.Tools = []tool.Tool{agent.ForkTool(), asTool, write, l.tool("read", tool.ReadOnly())}
 			r.agent.Policy = agent.Policy{Pause: true}
-			r.server.Otherwise(func(_ int, req agenttest.Request) agenttest.Answer {
+			r.server.Otherwise(func(_ int, req agenttest.Request) agenttest.Reply {
 				body := string(req.Body)
 				inner := strings.Contains(body, "the inner task\"") && !strings.Contains(body, `"r1"`) || strings.Contains(body, "You are the fork")
 				switch {
 				case inner && !strings.Contains(body, `"w"`):
-					return agenttest.Reply(call("w", "write", "inside"))
+					return agenttest.Completed(call("w", "write", "inside"))
 				case inner:
-					return agenttest.Reply(item.Assistant("inner answer"))
+					return agenttest.Completed(item.Assistant("inner answer"))
 				case !strings.Contains(body, `"n1"`) && name == "fork":
-					return agenttest.Reply(forkCall("n1", "the inner task"), call("r1", "read", "r"))
+					return agenttest.Completed(forkCall("n1", "the inner task"), call("r1", "read", "r"))
 				case !strings.Contains(body, `"n1"`):
-					return agenttest.Reply(task("n1", "the inner task"), call("r1", "read", "r"))
+					return agenttest.Completed(task("n1", "the inner task"), call("r1", "read", "r"))
 				}
-				return agenttest.Reply(item.Assistant("done"))
+				return agenttest.Completed(item.Assistant("done"))
 			})
 			res := r.run(item.User("go"))
-			if res.Why != agent.ApprovalWanted || len(res.Wanted) != 1 || !strings.HasPrefix(res.Wanted[0].Session, "s/") {
+			if res.Why != agent.StopApprovalPending || len(res.Pending) != 1 || !strings.HasPrefix(res.Pending[0].Session, "s/") {
 				t.Fatalf("got %+v", res)
 			}
 			asked := len(r.server.Requests())
 			r.reopen()
-			if again := r.run(); again.Why != agent.ApprovalWanted || len(again.Wanted) != 1 || len(r.server.Requests()) != asked {
+			if again := r.run(); again.Why != agent.StopApprovalPending || len(again.Pending) != 1 || len(r.server.Requests()) != asked {
 				t.Fatalf("unanswered: %+v, %d requests", again, len(r.server.Requests())-asked)
 			}
-			wanted, err := agent.Wanted(t.Context(), r.session)
+			wanted, err := agent.PendingApprovals(t.Context(), r.session)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(res.Wanted, wanted); diff != "" {
+			if diff := cmp.Diff(res.Pending, wanted); diff != "" {
 				t.Errorf("wanted (-told +log):\n%s", diff)
 			}
 			p := through(t, wanted[0])
@@ -381,7 +386,7 @@ func TestNestedRunPauses(t *testing.T) {
 			if err := agent.Decide(t.Context(), r.session, agent.Decision{Session: p.Session, Number: p.Number, CallID: p.CallID, Allow: true}); err != nil {
 				t.Fatal(err)
 			}
-			if res := r.run(); res.Why != agent.Answered || res.Text != "done" {
+			if res := r.run(); res.Why != agent.StopEndTurn || res.Text != "done" {
 				t.Fatalf("then: %+v", res)
 			}
 			if diff := cmp.Diff(map[string]int{"inside": 1, "r": 1}, l.ran); diff != "" {
@@ -401,7 +406,7 @@ type single struct{ session.Store }
 // waits, however deep: it is refused there, which whoever ranges over the events
 // sees. Those of the run itself wait.
 func TestNestedRunCannotPause(t *testing.T) {
-	later := approver(agent.Verdict{Later: true}, nil)
+	later := approver(agent.Decision{Later: true}, nil)
 	for name, policy := range map[string]agent.Policy{
 		"pause": {Pause: true, Hint: useAllow},
 		"later": {Approver: later, Hint: useAllow},
@@ -427,10 +432,18 @@ func TestNestedRunCannotPause(t *testing.T) {
 				t.Fatal(err)
 			}
 			refused := map[string]int{}
-			for _, n := range ofType[agent.Nested](events) {
-				if c, ok := n.Innermost().(agent.CallRefused); ok {
+			unapproved := map[string]bool{}
+			for _, ev := range events {
+				n, _ := ev.(agent.SubagentEvent)
+				if p, ok := n.Event.(agent.Progress); ok && p.Kind == agent.ProgressUnapproved {
+					unapproved[p.CallID] = p.Tool == "write"
+				}
+				for _, c := range told[session.Approval]([]agent.Event{n.Event}) {
+					if c.Allowed {
+						continue
+					}
 					refused[c.CallID] = n.Depth
-					if !c.NoApprover || c.Reason != "The call was refused: write needs an approval, and calls of nested runs cannot wait for one here. Nothing was done. Use --allow write." {
+					if !unapproved[c.CallID] || c.Reason != "The call was refused: write needs an approval, and calls of nested runs cannot wait for one here. Nothing was done. Use --allow write." {
 						t.Errorf("%+v", c)
 					}
 				}
@@ -438,24 +451,14 @@ func TestNestedRunCannotPause(t *testing.T) {
 			if diff := cmp.Diff(map[string]int{"wm": 1, "wi": 2}, refused); diff != "" {
 				t.Errorf("refused, and how deep (-want +got):\n%s", diff)
 			}
-			stopped := events[len(events)-1].(agent.Stopped)
-			if stopped.Why != agent.ApprovalWanted || len(stopped.Wanted) != 1 || stopped.Wanted[0].CallID != "wo" || len(l.ran) > 0 {
-				t.Errorf("%+v, ran %v", stopped, l.ran)
+			waiting := progressOf(events, agent.ProgressWaiting)
+			if stopOf(t, events).Why != string(agent.StopApprovalPending) || len(waiting) != 1 || waiting[0].Pending.CallID != "wo" || len(l.ran) > 0 {
+				t.Errorf("%+v, ran %v", waiting, l.ran)
 			}
 			if got := outputs(history(s))["h"]; got != "ours" {
 				t.Errorf("output: %q", got)
 			}
 		})
-	}
-}
-
-// Innermost of an event that was put into others.
-func TestInnermost(t *testing.T) {
-	ev := agent.CallRefused{CallID: "c"}
-	for _, n := range []agent.Nested{{Event: ev}, {Event: agent.Nested{Event: agent.Nested{Event: ev}}}} {
-		if got := n.Innermost(); got != ev {
-			t.Errorf("%+v: %+v", n, got)
-		}
 	}
 }
 
@@ -486,7 +489,7 @@ func TestLeaveAtAnyEventOfFork(t *testing.T) {
 		}
 		checkClosed(t, r.session, fmt.Sprintf("event %d", n))
 		for _, e := range r.session.Log() {
-			if b, ok := e.Body.(session.Nested); ok {
+			if b, ok := e.Body.(session.SubagentUsage); ok {
 				s, err := session.Open(t.Context(), r.store, b.Session)
 				if err != nil {
 					t.Fatal(err)
@@ -498,7 +501,7 @@ func TestLeaveAtAnyEventOfFork(t *testing.T) {
 			break
 		}
 		r.reopen()
-		if res := r.run(item.User("go on")); res.Why != agent.Answered {
+		if res := r.run(item.User("go on")); res.Why != agent.StopEndTurn {
 			t.Fatalf("event %d: then %+v", n, res)
 		}
 		r.inputs()
@@ -552,7 +555,7 @@ func TestCrashInFork(t *testing.T) {
 	}
 	forked := 0
 	for i, e := range inner {
-		if b, ok := e.Body.(session.Given); ok && b.Item == item.User("Look into it.\n\na\nb") {
+		if b, ok := e.Body.(session.InputItem); ok && b.Item == item.User("Look into it.\n\na\nb") {
 			forked = i + 1
 		}
 	}
@@ -637,11 +640,11 @@ func TestBudgetTakes(t *testing.T) {
 		}
 	}
 	var b *agent.BudgetError
-	if err := inner.Take(); !errors.As(err, &b) || b.Why != agent.MaxTurns || inner.Used().Turns != 2 || outer.Used().Turns != 2 {
+	if err := inner.Take(); !errors.As(err, &b) || b.Why != agent.StopMaxTurns || inner.Used().Turns != 2 || outer.Used().Turns != 2 {
 		t.Errorf("%v: inner %+v, outer %+v", err, inner.Used(), outer.Used())
 	}
-	inner.Spend(agent.Spent{Tokens: 100, Cost: 3})
-	if err := outer.Take(); err == nil || outer.Used() != (agent.Spent{Turns: 2, Tokens: 100, Cost: 3}) {
+	inner.Spend(agent.Usage{Tokens: 100, Cost: 3})
+	if err := outer.Take(); err == nil || outer.Used() != (agent.Usage{Turns: 2, Tokens: 100, Cost: 3}) {
 		t.Errorf("%v: %+v", err, outer.Used())
 	}
 	if err := (*agent.Budget)(nil).Take(); err != nil {

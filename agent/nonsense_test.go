@@ -20,10 +20,12 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agent/plan"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/responses"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/tool/output"
 )
 
 // What is here calls all that the packages export with zero values, nils, typed
@@ -35,10 +37,10 @@ import (
 var nonsense = []any{
 	"", "\xff\xfe", "x", -1, 1, int64(-1), item.Item{}, item.User("x"),
 	(*item.Message)(nil), new(item.Message), (*item.Unknown)(nil), new(item.Unknown), (*item.InputImage)(nil), new(item.InputImage),
-	(*item.FunctionTool)(nil), new(item.FunctionTool), (*item.CompletedEvent)(nil), new(item.CompletedEvent),
-	new(session.Memory), (*session.Memory)(nil), session.Given{}, session.Answered{}, (*nothing)(nil), nothing{},
+	(*item.FunctionTool)(nil), new(item.FunctionTool), (*api.CompletedEvent)(nil), new(api.CompletedEvent),
+	new(session.Memory), (*session.Memory)(nil), session.InputItem{}, session.CallOutput{}, (*nothing)(nil), nothing{},
 	bytes.NewReader(nil), []item.Part{nil, nil}, []item.Part{(*item.InputImage)(nil)}, []item.Item{{}}, []item.Tool{nil, (*item.FunctionTool)(nil)},
-	[]tool.Tool{nil, (*nothing)(nil)}, []session.Body{nil, session.Given{}}, []agent.Decision{{}}, []session.Rule{{}},
+	[]tool.Tool{nil, (*nothing)(nil)}, []session.Body{nil, session.InputItem{}}, []agent.Decision{{}}, []session.Rule{{}},
 }
 
 // nothing implements interfaces and does nothing.
@@ -220,73 +222,75 @@ func (p *poker) functions(dir string, table map[string]any) {
 func TestNonsenseItem(t *testing.T) {
 	p := newPoker(t)
 	p.functions("../item", map[string]any{
-		"AnnotationList":          item.AnnotationList,
-		"AppendClientEvent":       item.AppendClientEvent,
-		"Assistant":               item.Assistant,
-		"Call":                    item.Call,
-		"CallKindOf":              item.CallKindOf,
-		"CallKinds":               item.CallKinds,
-		"ChooseAllowed":           item.ChooseAllowed,
-		"ChooseCustom":            item.ChooseCustom,
-		"ChooseFunction":          item.ChooseFunction,
-		"ChooseHosted":            item.ChooseHosted,
-		"ChooseMCP":               item.ChooseMCP,
-		"ConversationByID":        item.ConversationByID,
-		"ConversationID":          item.ConversationID,
-		"CountOf":                 item.CountOf,
-		"CutDataURI":              item.CutDataURI,
-		"Developer":               item.Developer,
-		"FormatGrammar":           item.FormatGrammar,
-		"HasHeld":                 item.HasHeld,
-		"ListBody":                item.ListBody,
-		"LogprobList":             item.LogprobList,
-		"Metadata":                item.Metadata,
-		"New":                     item.New,
-		"NewEvent":                item.NewEvent,
-		"NewHolder":               item.NewHolder,
-		"NewList":                 item.NewList,
-		"Output":                  item.Output,
-		"OutputFor":               item.OutputFor,
-		"Parse":                   item.Parse,
-		"ParseAddItems":           item.ParseAddItems,
-		"ParseClientEvent":        item.ParseClientEvent,
-		"ParseCompactRequest":     item.ParseCompactRequest,
-		"ParseCompacted":          item.ParseCompacted,
-		"ParseConversation":       item.ParseConversation,
-		"ParseCreateConversation": item.ParseCreateConversation,
-		"ParseCustomFormat":       item.ParseCustomFormat,
-		"ParseDeleted":            item.ParseDeleted,
-		"ParseErrorBody":          item.ParseErrorBody,
-		"ParseEvent":              item.ParseEvent,
-		"ParseEventString":        item.ParseEventString,
-		"ParseFilter":             item.ParseFilter,
-		"ParseItemPage":           item.ParseItemPage,
-		"ParseList":               item.ParseList,
-		"ParseRequest":            item.ParseRequest,
-		"ParseResponse":           item.ParseResponse,
-		"ParseResponseString":     item.ParseResponseString,
-		"ParseString":             item.ParseString,
-		"ParseTextConfig":         item.ParseTextConfig,
-		"ParseTokenCount":         item.ParseTokenCount,
-		"ParseTokenCountRequest":  item.ParseTokenCountRequest,
-		"ParseToolChoice":         item.ParseToolChoice,
-		"ParseUpdateConversation": item.ParseUpdateConversation,
-		"ParseUsage":              item.ParseUsage,
-		"Parts":                   item.Parts,
-		"Quote":                   item.Quote,
-		"Restore":                 item.Restore,
-		"SetMaxSize":              nil, // it is for the whole process,
-		"ShellExit":               item.ShellExit,
-		"ShellTimeout":            item.ShellTimeout,
-		"ShowHeld":                item.ShowHeld,
-		"System":                  item.System,
-		"Text":                    item.Text,
-		"TextAsSchema":            item.TextAsSchema,
-		"TextBody":                item.TextBody,
-		"WithNotes":               item.WithNotes,
-		"NotesOf":                 item.NotesOf,
-		"User":                    item.User,
-		"UserParts":               item.UserParts,
+		"AnnotationList":    item.AnnotationList,
+		"Assistant":         item.Assistant,
+		"Call":              item.Call,
+		"CallKindOf":        item.CallKindOf,
+		"CallKinds":         item.CallKinds,
+		"CutDataURI":        item.CutDataURI,
+		"Developer":         item.Developer,
+		"FormatGrammar":     item.FormatGrammar,
+		"HasHeld":           item.HasHeld,
+		"ListBody":          item.ListBody,
+		"LogprobList":       item.LogprobList,
+		"New":               item.New,
+		"NewHolder":         item.NewHolder,
+		"NewList":           item.NewList,
+		"Output":            item.Output,
+		"OutputFor":         item.OutputFor,
+		"Parse":             item.Parse,
+		"ParseCustomFormat": item.ParseCustomFormat,
+		"ParseFilter":       item.ParseFilter,
+		"ParseList":         item.ParseList,
+		"ParseString":       item.ParseString,
+		"Parts":             item.Parts,
+		"Quote":             item.Quote,
+		"Restore":           item.Restore,
+		"SetMaxSize":        nil, // it is for the whole process,
+		"ShellExit":         item.ShellExit,
+		"ShellTimeout":      item.ShellTimeout,
+		"ShowHeld":          item.ShowHeld,
+		"System":            item.System,
+		"Text":              item.Text,
+		"TextBody":          item.TextBody,
+		"User":              item.User,
+		"UserParts":         item.UserParts,
+	})
+	p.functions("../api", map[string]any{
+		"AppendClientEvent":       api.AppendClientEvent,
+		"ChooseAllowed":           api.ChooseAllowed,
+		"ChooseCustom":            api.ChooseCustom,
+		"ChooseFunction":          api.ChooseFunction,
+		"ChooseHosted":            api.ChooseHosted,
+		"ChooseMCP":               api.ChooseMCP,
+		"ConversationByID":        api.ConversationByID,
+		"ConversationID":          api.ConversationID,
+		"CountOf":                 api.CountOf,
+		"Metadata":                api.Metadata,
+		"NewEvent":                api.NewEvent,
+		"ParseAddItems":           api.ParseAddItems,
+		"ParseClientEvent":        api.ParseClientEvent,
+		"ParseCompactRequest":     api.ParseCompactRequest,
+		"ParseCompacted":          api.ParseCompacted,
+		"ParseConversation":       api.ParseConversation,
+		"ParseCreateConversation": api.ParseCreateConversation,
+		"ParseDeleted":            api.ParseDeleted,
+		"ParseErrorBody":          api.ParseErrorBody,
+		"ParseEvent":              api.ParseEvent,
+		"ParseEventString":        api.ParseEventString,
+		"ParseItemPage":           api.ParseItemPage,
+		"ParseRequest":            api.ParseRequest,
+		"ParseResponse":           api.ParseResponse,
+		"ParseResponseString":     api.ParseResponseString,
+		"ParseTextConfig":         api.ParseTextConfig,
+		"ParseTokenCount":         api.ParseTokenCount,
+		"ParseTokenCountRequest":  api.ParseTokenCountRequest,
+		"ParseToolChoice":         api.ParseToolChoice,
+		"ParseUpdateConversation": api.ParseUpdateConversation,
+		"ParseUsage":              api.ParseUsage,
+		"TextAsSchema":            api.TextAsSchema,
+		"WithNotes":               api.WithNotes,
+		"NotesOf":                 api.NotesOf,
 	})
 	source, err := os.ReadFile("../item/item.go")
 	if err != nil {
@@ -303,20 +307,20 @@ func TestNonsenseItem(t *testing.T) {
 		}
 	}
 	for _, v := range []any{
-		new(item.List), new(item.Request), new(item.CompactRequest),
+		new(item.List), new(api.Request), new(api.CompactRequest),
 		new(item.InputText), new(item.InputImage), new(item.InputFile), new(item.Refusal), new(item.UnknownPart),
-		new(item.FunctionTool), new(item.CustomTool), new(item.WebSearchTool), new(item.MCPTool), new(item.MCPApproval), new(item.ToolChoice),
-		new(item.CompletedEvent), new(item.UnknownEvent), new(item.TextConfig), new(item.Usage),
+		new(item.FunctionTool), new(item.CustomTool), new(item.WebSearchTool), new(item.MCPTool), new(item.MCPApproval), new(api.ToolChoice),
+		new(api.CompletedEvent), new(api.UnknownEvent), new(api.TextConfig), new(api.Usage),
 	} {
 		p.value(v)
 	}
 	// Of these nil is not a value that anything hides: a program that calls them on
 	// nil has itself to blame, as with any pointer of Go.
-	for _, v := range []any{new(item.Response), new(item.Accumulator), new(item.EventDecoder), new(item.OutputText), &item.APIError{}} {
+	for _, v := range []any{new(api.Response), new(api.Accumulator), new(api.EventDecoder), new(item.OutputText), &api.APIError{}} {
 		p.methods(v)
 	}
 	p.methods(item.Item{})
-	p.methods(item.Event{})
+	p.methods(api.Event{})
 	p.methods(item.Content{})
 	p.methods(item.Parts(nil, (*item.InputImage)(nil)))
 	p.methods((*item.List)(nil), "Append", "AppendList")
@@ -339,8 +343,8 @@ func TestNonsenseSession(t *testing.T) {
 		"IsBreakNote":   session.IsBreakNote,
 		"Kind":          session.Kind,
 		"Marker":        session.Marker,
-		"NestedID":      session.NestedID,
-		"NestedIn":      session.NestedIn,
+		"SubsessionID":  session.SubsessionID,
+		"ParentOf":      session.ParentOf,
 		"New":           session.New,
 		"NoEntry":       session.NoEntry,
 		"Open":          session.Open,
@@ -363,32 +367,31 @@ func TestNonsenseTool(t *testing.T) {
 	p := newPoker(t)
 	p.functions("../tool", map[string]any{
 		"Approval":       tool.Approval,
-		"CheckImage":     tool.CheckImage,
+		"CheckImage":     output.CheckImage,
 		"CheckName":      tool.CheckName,
 		"EarlyStart":     tool.EarlyStart,
-		"Envelope":       tool.Envelope,
+		"Envelope":       output.Envelope,
 		"Enveloped":      tool.Enveloped,
-		"EstimateTokens": tool.EstimateTokens,
+		"EstimateTokens": output.EstimateTokens,
 		"Exclusive":      tool.Exclusive,
-		"File":           tool.File,
+		"File":           output.File,
 		"FromContext":    tool.FromContext,
 		"Idempotent":     tool.Idempotent,
-		"Image":          tool.Image,
+		"Image":          output.Image,
 		"MaxOutput":      tool.MaxOutput,
-		"Nested":         tool.Nested,
+		"Subagent":       tool.Subagent,
 		"NewSet":         tool.NewSet,
 		"Parameters":     tool.Parameters,
-		"ParseLimit":     tool.ParseLimit,
+		"ParseLimit":     output.ParseLimit,
 		"Raw":            tool.Raw,
 		"ReadOnly":       tool.ReadOnly,
 		"ReadOutput":     tool.ReadOutput,
 		"ReadKey":        tool.ReadKey,
-		"Sanitize":       tool.Sanitize,
-		"Share":          tool.Share,
-		"SniffFile":      tool.SniffFile,
-		"SniffImage":     tool.SniffImage,
-		"SniffPicture":   tool.SniffPicture,
-		"StoredIDs":      tool.StoredIDs,
+		"Sanitize":       output.Sanitize,
+		"SniffFile":      output.SniffFile,
+		"SniffImage":     output.SniffImage,
+		"SniffPicture":   output.SniffPicture,
+		"StoredIDs":      output.StoredIDs,
 		"Strict":         tool.Strict,
 		"Timeout":        tool.Timeout,
 		"AnnotationsOf":  tool.AnnotationsOf,
@@ -401,8 +404,8 @@ func TestNonsenseTool(t *testing.T) {
 	p.methods(set)
 	p.methods(new(tool.Set))
 	p.methods((*tool.Set)(nil))
-	p.methods(tool.Shape{})
-	p.methods(new(tool.Shape))
+	p.methods(output.Policy{})
+	p.methods(new(output.Policy))
 	p.methods(echo())
 	p.methods(new(tool.Outcome))
 }
@@ -427,30 +430,33 @@ func TestNonsensePlan(t *testing.T) {
 		"Within":        plan.Within,
 	})
 	p.methods(new(plan.State))
-	p.methods(new(plan.Room))
+	p.methods(new(plan.ContextBudget))
 	p.methods(new(plan.Policy))
 }
 
 func TestNonsenseAgent(t *testing.T) {
 	p := newPoker(t)
 	p.functions(".", map[string]any{
-		"AsTool":     agent.AsTool,
-		"BlobSpill":  agent.BlobSpill,
-		"CallOf":     agent.CallOf,
-		"Decide":     agent.Decide,
-		"ForkTool":   agent.ForkTool,
-		"Recall":     agent.Recall,
-		"Restore":    agent.Restore,
-		"Shortened":  agent.Shortened,
-		"Wanted":     agent.Wanted,
-		"WithBudget": agent.WithBudget,
+		"AppendEvent":      agent.AppendEvent,
+		"AsTool":           agent.AsTool,
+		"ParseEvent":       agent.ParseEvent,
+		"Watch":            agent.Watch,
+		"BlobOutputs":      agent.BlobOutputs,
+		"CallOf":           agent.CallOf,
+		"Decide":           agent.Decide,
+		"ForkTool":         agent.ForkTool,
+		"Recall":           agent.Recall,
+		"Restore":          agent.Restore,
+		"Shortened":        agent.Shortened,
+		"PendingApprovals": agent.PendingApprovals,
+		"WithBudget":       agent.WithBudget,
 	})
 	p.methods(&agent.Agent{Model: new(memory)})
 	p.methods(new(agent.Agent))
-	p.methods(agent.BlobSpill(nil, ""))
+	p.methods(agent.BlobOutputs(nil, ""))
 	p.methods(new(agent.Budget))
 	p.methods(new(agent.ApprovalRequest))
-	p.methods(new(agent.Spent))
+	p.methods(new(agent.Usage))
 	p.methods((*agent.Budget)(nil))
 	p.methods((&agent.Agent{Model: new(memory)}).Start(nil))
 	for _, s := range []*session.Session{nil, new(session.Session)} {
@@ -458,7 +464,7 @@ func TestNonsenseAgent(t *testing.T) {
 			t.Error("a run without a session succeeds")
 		}
 	}
-	for _, m := range []agent.Model{nil, (*memory)(nil), (*responses.Client)(nil), (*responses.Thread)(nil)} {
+	for _, m := range []agent.Model{nil, (*memory)(nil), (*responses.Client)(nil), (*responses.Chain)(nil)} {
 		if _, err := (&agent.Agent{Model: m}).Run(t.Context(), session.New(), item.User("x")); err == nil {
 			t.Error("a run without a model succeeds")
 		}
@@ -470,7 +476,7 @@ func TestNonsenseResponses(t *testing.T) {
 	p.functions("../responses", map[string]any{})
 	client := &responses.Client{BaseURL: "http://127.0.0.1:1"}
 	p.methods(client)
-	p.methods(&responses.Thread{Client: client})
+	p.methods(&responses.Chain{Client: client})
 }
 
 // What means nothing is an error, and not something that goes wrong later. G8
@@ -485,10 +491,10 @@ func TestNonsenseIsRefused(t *testing.T) {
 		"an output of no call":           failed(item.Output("", item.Text("x"))),
 		"an output with a nil":           failed(item.Output("c", item.Parts((*item.InputImage)(nil)))),
 		"the zero Item":                  failed(item.Item{}.Decode()),
-		"the zero Event":                 failed(item.Event{}.Decode()),
+		"the zero Event":                 failed(api.Event{}.Decode()),
 		"an entry of nothing":            failed(s.Append(t.Context(), nil)),
-		"an entry without an item":       failed(s.Append(t.Context(), session.Given{})),
-		"an output without an item":      failed(s.Append(t.Context(), session.Answered{CallID: "c"})),
+		"an entry without an item":       failed(s.Append(t.Context(), session.InputItem{})),
+		"an output without an item":      failed(s.Append(t.Context(), session.CallOutput{CallID: "c"})),
 		"a store that is nil":            failed(session.Open(t.Context(), nil, "x")),
 		"a store that is a nil":          failed(session.Open(t.Context(), (*session.Memory)(nil), "x")),
 		"a session without an id":        failed(session.Open(t.Context(), new(session.Memory), "")),
@@ -509,7 +515,7 @@ func TestNonsenseIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out := set.Invoke(t.Context(), tool.Call{ID: "c", Name: "parts", Arguments: `{"text":""}`}, tool.Shape{}); !out.Failed {
+	if out := set.Invoke(t.Context(), tool.Call{ID: "c", Name: "parts", Arguments: `{"text":""}`}, output.Policy{}); !out.Failed {
 		t.Errorf("a tool that returns parts that are nil: %+v", out)
 	}
 }

@@ -6,25 +6,25 @@ package agent
 import (
 	"context"
 
-	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// takeNote is called by the client with what is odd about the reply. It is
-// called within the stream; see [listener.notes].
-func (r *Run) takeNote(n item.Note) { r.heard.notes = append(r.heard.notes, n) }
+// takeNote receives the client's notes about oddities of the reply. It is called
+// within the stream; see [listener.notes].
+func (r *Run) takeNote(n api.Note) { r.heard.notes = append(r.heard.notes, n) }
 
-// tellNotes tells what the client noted. Text that came without deltas is told as
-// a delta, so that deltas add up to the text of the item that follows them; all
+// tellNotes reports the client's notes. Text that arrived without deltas is yielded
+// as a delta, so that the deltas add up to the text of the following item. Everything
 // else is a notice.
 func (l *listener) tellNotes() error {
 	notes := l.notes
 	l.notes = nil
 	for _, n := range notes {
-		if n.Rest != "" && l.rest(&n) && n.Kind == item.NoteExtends {
+		if n.Rest != "" && l.rest(&n) && n.Kind == api.NoteExtends {
 			continue
 		}
-		told := Noticed{Turn: l.seen.Turn, Kind: kindOfNotice(n), ItemID: n.ItemID, CallID: n.CallID, Text: n.Text}
+		told := session.Noticed{Turn: l.seen.Turn, Kind: kindOfNotice(n), ItemID: n.ItemID, CallID: n.CallID, Text: n.Text}
 		if err := l.run.notice(l.ctx, told); err != nil {
 			return err
 		}
@@ -32,94 +32,84 @@ func (l *listener) tellNotes() error {
 	return nil
 }
 
-// rest tells text that came without a delta as one. It reports false if that would
-// stand after another text: then the whole text is told to differ from what was
-// shown.
-func (l *listener) rest(n *item.Note) bool {
+// rest yields text that arrived without a delta. It reports false if the text would
+// follow another text; a notice then says that the text differs from the deltas.
+func (l *listener) rest(n *api.Note) bool {
 	if l.run.quiet {
 		return true
 	}
-	switch ev := l.run.modelEvent(item.Event{Type: n.Event, ItemID: n.ItemID, Delta: n.Rest}).(type) {
-	case TextDelta:
-		return l.order.rest(n.Event, textNames{n.ItemID, n.OutputIndex, n.ContentIndex}, ev)
-	case ReasoningDelta:
-		l.run.emit(ev)
+	d := Delta{Kind: deltaKind(n.Event), ItemID: n.ItemID, Text: n.Rest}
+	switch d.Kind {
+	case DeltaText, DeltaRefusal:
+		return l.order.rest(n.Event, textNames{n.ItemID, n.OutputIndex, n.ContentIndex}, d)
+	case DeltaReasoning, DeltaSummary:
+		l.run.emit(d)
 	}
 	return true
 }
 
 // kindOfNotice returns the kind of notice for a note.
-func kindOfNotice(n item.Note) string {
+func kindOfNotice(n api.Note) string {
 	switch n.Kind {
-	case item.NoteDiffers, item.NoteExtends:
+	case api.NoteDiffers, api.NoteExtends:
 		switch n.Event {
-		case item.EventReasoningTextDelta, item.EventSummaryTextDelta:
+		case api.EventReasoningTextDelta, api.EventSummaryTextDelta:
 			return session.NoticeReasoningDiffers
-		case item.EventArgumentsDelta, item.EventCustomInputDelta:
+		case api.EventArgumentsDelta, api.EventCustomInputDelta:
 			return session.NoticeArgumentsDiffer
 		}
 		return session.NoticeTextDiffers
-	case item.NoteFinalDiffers:
+	case api.NoteFinalDiffers:
 		return session.NoticeFinalDiffers
-	case item.NoteLost:
+	case api.NoteLost:
 		return session.NoticeTextLost
-	case item.NoteHalf:
+	case api.NoteHalf:
 		return session.NoticeHalfCharacter
-	case item.NoteGap:
+	case api.NoteGap:
 		return session.NoticeEventsMissing
-	case item.NoteRepeat:
+	case api.NoteRepeat:
 		return session.NoticeEventsRepeated
-	case item.NoteSameCallID:
+	case api.NoteSameCallID:
 		return session.NoticeSameCallID
-	case item.NoteSkipped:
+	case api.NoteSkipped:
 		return session.NoticeEventSkipped
-	case item.NoteWholeHistory:
+	case api.NoteWholeHistory:
 		return session.NoticeWholeHistory
 	}
 	return string(n.Kind)
 }
 
-// notice records a notice and then emits it. What the run has told already, of
-// the same kind about the same item or call, is not repeated: a server that does
-// something odd does it in every reply. The error is the store's.
-func (r *Run) notice(ctx context.Context, n Noticed) error {
+// notice records a notice. It does not repeat a notice of the same kind about the
+// same item or call within a run, because a server with an oddity shows it in every
+// reply. The error is the store's.
+func (r *Run) notice(ctx context.Context, n session.Noticed) error {
 	if r.tells(n) {
 		return nil
 	}
-	if err := r.record(session.Noticed(n)); err != nil {
+	if err := r.record(n); err != nil {
 		return err
 	}
-	r.emit(n)
+	// The hooks see a notice only after it is recorded, so that they never see one
+	// that the log lacks.
 	if objection := after(ctx, "Noticed", r.agent.Hooks, noticed, &n); objection != nil {
 		return r.stopFor(objection)
 	}
 	return nil
 }
 
-// tells takes note that the run tells of something, and reports whether it has
-// before.
-func (r *Run) tells(n Noticed) bool {
-	about := Noticed{Kind: n.Kind, ItemID: n.ItemID, CallID: n.CallID}
+// tells reports whether the run has already recorded such a notice, and remembers it.
+func (r *Run) tells(n session.Noticed) bool {
+	about := session.Noticed{Kind: n.Kind, ItemID: n.ItemID, CallID: n.CallID}
 	switch n.Kind {
 	case session.NoticeTextDiffers, session.NoticeReasoningDiffers, session.NoticeArgumentsDiffer, session.NoticeFinalDiffers:
-		about.Turn = n.Turn // servers that name no items, or all alike
+		about.Turn = n.Turn // some servers give items no ids, or all the same id
 	}
 	if r.noticed[about] {
 		return true
 	}
 	if r.noticed == nil {
-		r.noticed = map[Noticed]bool{}
+		r.noticed = map[session.Noticed]bool{}
 	}
 	r.noticed[about] = true
-	return false
-}
-
-// quotes reports a kind of notice whose text quotes the reply that it is about.
-func quotes(kind string) bool {
-	switch kind {
-	case session.NoticeTextDiffers, session.NoticeReasoningDiffers, session.NoticeArgumentsDiffer, session.NoticeFinalDiffers,
-		session.NoticeTextLost, session.NoticeItemMissing, session.NoticeSameCallID, session.NoticeEventSkipped:
-		return true
-	}
 	return false
 }

@@ -19,21 +19,21 @@ import (
 // A notice is recorded, then emitted, then shown to hooks; of one kind about one
 // item or call, once. It is never sent.
 func TestNotice(t *testing.T) {
-	r := newRig(t, agenttest.Reply(item.Assistant("done")))
-	a := agent.Noticed{Turn: 1, Kind: "k", ItemID: "msg_1", Text: "first"}
-	b := agent.Noticed{Turn: 1, Kind: "k", ItemID: "msg_2", Text: "of another item"}
-	again := agent.Noticed{Turn: 2, Kind: "k", ItemID: "msg_1", Text: "again"}
+	r := newRig(t, agenttest.Completed(item.Assistant("done")))
+	a := session.Noticed{Turn: 1, Kind: "k", ItemID: "msg_1", Text: "first"}
+	b := session.Noticed{Turn: 1, Kind: "k", ItemID: "msg_2", Text: "of another item"}
+	again := session.Noticed{Turn: 2, Kind: "k", ItemID: "msg_1", Text: "again"}
 	var run *agent.Run
-	var hooked []agent.Noticed
+	var hooked []session.Noticed
 	r.agent.Hooks = []agent.Hooks{{
 		BeforeModel: func(ctx context.Context, _ *agent.ModelCall) (context.Context, error) {
 			var err error
-			for _, n := range []agent.Noticed{a, b, again} {
+			for _, n := range []session.Noticed{a, b, again} {
 				err = errors.Join(err, agent.Notice(run, ctx, n))
 			}
 			return ctx, err
 		},
-		Noticed: func(_ context.Context, n *agent.Noticed) error {
+		Noticed: func(_ context.Context, n *session.Noticed) error {
 			if logged := bodies[session.Noticed](r.session); len(logged) != len(hooked)+1 {
 				t.Errorf("the hook is called before the notice is recorded: %v", logged)
 			}
@@ -49,14 +49,14 @@ func TestNotice(t *testing.T) {
 		}
 		events = append(events, ev)
 	}
-	want := []agent.Noticed{a, b}
-	if diff := cmp.Diff(want, ofType[agent.Noticed](events)); diff != "" {
+	want := []session.Noticed{a, b}
+	if diff := cmp.Diff(want, told[session.Noticed](events)); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(want, hooked); diff != "" {
 		t.Errorf("hooks (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]session.Noticed{session.Noticed(a), session.Noticed(b)}, bodies[session.Noticed](r.session)); diff != "" {
+	if diff := cmp.Diff([]session.Noticed{a, b}, bodies[session.Noticed](r.session)); diff != "" {
 		t.Errorf("log (-want +got):\n%s", diff)
 	}
 	if sent := r.last(); len(sent) != 1 {
@@ -66,14 +66,14 @@ func TestNotice(t *testing.T) {
 
 // A hook that objects to a notice ends the run.
 func TestNoticeVetoed(t *testing.T) {
-	r := newRig(t, agenttest.Reply(item.Assistant("done")))
+	r := newRig(t, agenttest.Completed(item.Assistant("done")))
 	var run *agent.Run
 	no := errors.New("no")
 	r.agent.Hooks = []agent.Hooks{{
 		BeforeModel: func(ctx context.Context, _ *agent.ModelCall) (context.Context, error) {
-			return ctx, agent.Notice(run, ctx, agent.Noticed{Kind: "k", Text: "t"})
+			return ctx, agent.Notice(run, ctx, session.Noticed{Kind: "k", Text: "t"})
 		},
-		Noticed: func(context.Context, *agent.Noticed) error { return no },
+		Noticed: func(context.Context, *session.Noticed) error { return no },
 	}}
 	run = r.agent.Start(r.session, item.User("go"))
 	var last error
@@ -101,14 +101,9 @@ func TestNoticeOfAReplyHeldBack(t *testing.T) {
 			}
 			return nil
 		}}}
-		var told []agent.Noticed
-		for ev := range r.agent.Stream(t.Context(), r.session, item.User("go")) {
-			if n, ok := ev.(agent.Noticed); ok {
-				told = append(told, n)
-			}
-		}
-		if (len(told) == 0) != objects {
-			t.Errorf("objects %v: told %+v", objects, told)
+		events, _ := drain(r.agent.Stream(t.Context(), r.session, item.User("go")))
+		if noticed := told[session.Noticed](events); (len(noticed) == 0) != objects {
+			t.Errorf("objects %v: told %+v", objects, noticed)
 		}
 		if logged := bodies[session.Noticed](r.session); len(logged) != 1 || logged[0].Kind != session.NoticeTextDiffers {
 			t.Errorf("objects %v: logged %+v", objects, logged)

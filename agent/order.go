@@ -6,53 +6,54 @@ package agent
 import (
 	"slices"
 
-	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/api"
 )
 
-// order tells the texts of a reply's messages one after another, part by part, as
-// they are kept. Nearly all servers send them so; where one mixes them, what belongs
-// to a later text waits until the earlier is whole. Then who prints all deltas has
-// printed what the session keeps.
+// order yields the texts of a reply's messages one after another, part by part, as
+// the session stores them. Most servers send them in this order. If a server
+// interleaves them, a later text waits until the earlier one is complete. A program
+// that prints all deltas thus prints what the session stores.
 type order struct {
 	run  *Run
-	now  textPlace // the text that was told last
-	busy bool      // its message goes on
+	now  textPlace // the last yielded text
+	busy bool      // the message of now is not complete
 	held []heldEvent
 }
 
-// textPlace is a text: the number of its item, as [item.Accumulator.About] gives it,
-// its part, and whether that is a refusal. Names are those of its events.
+// textPlace identifies a text: the number of its item, as [api.Accumulator.About]
+// gives it, its part, and whether it is a refusal. Names are the identifiers in its
+// events.
 type textPlace struct {
 	item, part int
-	kind       item.EventType
-	ended      bool // the part is whole
+	kind       api.EventType
+	ended      bool // the part is complete
 	names      textNames
 }
 
-// textNames are what events call a text.
+// textNames identify a text in events.
 type textNames struct {
 	id          string
 	index, part int
 }
 
-func namesOf(e *item.Event) textNames {
+func namesOf(e *api.Event) textNames {
 	return textNames{e.ItemID, e.OutputIndex, max(e.ContentIndex, 0)}
 }
 
-// is reports whether both are one text.
+// is reports whether both identify the same text.
 func (t *textPlace) is(o *textPlace) bool {
 	return t.item == o.item && t.part == o.part && t.kind == o.kind
 }
 
-// heldEvent is an event that waits. One that ends its message has no text.
+// heldEvent is a waiting event. An event that ends its message has no text.
 type heldEvent struct {
 	at   textPlace
 	ev   Event
 	ends bool
 }
 
-// text takes a delta of a text.
-func (o *order) text(at textPlace, ev Event) {
+// text handles a delta of a text.
+func (o *order) text(at textPlace, ev Delta) {
 	switch {
 	case !o.busy, o.now.is(&at), o.now.item == at.item && o.now.ended && !o.waits(at.item):
 		at.ended = at.ended || o.busy && o.now.is(&at) && o.now.ended
@@ -68,7 +69,7 @@ func (o *order) waits(number int) bool {
 	return slices.ContainsFunc(o.held, func(h heldEvent) bool { return h.at.item == number })
 }
 
-// partEnded says that a text is whole, so that the next part of its message may
+// partEnded marks a text as complete, so that the next part of its message may
 // follow.
 func (o *order) partEnded(at textPlace) {
 	if !o.busy || !o.now.is(&at) {
@@ -84,7 +85,7 @@ func (o *order) partEnded(at textPlace) {
 	}
 }
 
-// ended takes the event that ends a message.
+// ended handles the entry of a message, which ends the message.
 func (o *order) ended(number int, ev Event) {
 	o.held = append(o.held, heldEvent{at: textPlace{item: number}, ev: ev, ends: true})
 	if !o.busy || o.now.item == number {
@@ -93,8 +94,8 @@ func (o *order) ended(number int, ev Event) {
 	}
 }
 
-// next tells what waits, beginning with an item that has ended, up to the first text
-// of a message that goes on.
+// next yields waiting events, beginning with an item that has ended, up to the first
+// text of an incomplete message.
 func (o *order) next(number int) {
 	for {
 		for { // its texts, part by part
@@ -118,7 +119,7 @@ func (o *order) next(number int) {
 	}
 }
 
-// tell emits what waits and is meant.
+// tell emits the waiting events that are selected.
 func (o *order) tell(meant func(*heldEvent) bool) {
 	held := o.held
 	o.held = nil
@@ -131,9 +132,9 @@ func (o *order) tell(meant func(*heldEvent) bool) {
 	}
 }
 
-// rest takes text that came without a delta, at the end of the text that goes by the
-// names. It reports false if something else was told after that already.
-func (o *order) rest(kind item.EventType, names textNames, ev TextDelta) bool {
+// rest handles text that arrived without a delta, at the end of the text with the
+// given names. It reports false if a later text was already yielded.
+func (o *order) rest(kind api.EventType, names textNames, ev Delta) bool {
 	if o.busy && o.now.kind == kind && o.now.names == names {
 		ev.Part = o.now.part
 		o.run.emit(ev)
@@ -149,7 +150,7 @@ func (o *order) rest(kind item.EventType, names textNames, ev TextDelta) bool {
 	return false
 }
 
-// flush tells all that waits: the reply is over.
+// flush yields all waiting events at the end of the reply.
 func (o *order) flush() {
 	for o.busy = false; len(o.held) > 0; o.busy = false {
 		o.next(o.held[0].at.item)

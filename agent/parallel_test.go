@@ -17,9 +17,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/tool/output"
 )
 
 // gauge counts how many calls run at the same time.
@@ -85,7 +87,7 @@ func TestParallelUpToTheBound(t *testing.T) {
 			if diff := cmp.Diff(want, ids); diff != "" {
 				t.Errorf("bound %d: outputs (-want +got):\n%s", c.parallel, diff)
 			}
-			if done := ofType[agent.CallDone](events); c.want > 1 && done[0].CallID == "c1" {
+			if done := told[session.CallOutput](events); c.want > 1 && done[0].CallID == "c1" {
 				t.Errorf("bound %d: the longest call was done first", c.parallel)
 			}
 		})
@@ -106,7 +108,7 @@ func TestSequential(t *testing.T) {
 		if got := g.most.Load(); got != 1 {
 			t.Errorf("%d calls ran at once", got)
 		}
-		for i, d := range ofType[agent.CallDone](events) {
+		for i, d := range told[session.CallOutput](events) {
 			if want := fmt.Sprintf("c%d", i+1); d.CallID != want {
 				t.Errorf("call %d to be done is %s", i, d.CallID)
 			}
@@ -174,11 +176,11 @@ func TestTimeoutOfOne(t *testing.T) {
 // L4: the time limit ends what is under way, a call or a reply; the history is
 // valid and a second run goes on.
 func TestTimeLimit(t *testing.T) {
-	waiting := listen(func(ctx context.Context, yield func(item.Event, error) bool) {
+	waiting := listen(func(ctx context.Context, yield func(api.Event, error) bool) {
 		yield(event(`{"type":"response.output_item.added","output_index":0,"item":{"type":"message","id":"m","role":"assistant","status":"in_progress","content":[]}}`), nil)
 		yield(event(`{"type":"response.output_text.delta","item_id":"m","output_index":0,"content_index":0,"delta":"So fa"}`), nil)
 		<-ctx.Done()
-		yield(item.Event{}, ctx.Err())
+		yield(api.Event{}, ctx.Err())
 	})
 	for name, c := range map[string]struct {
 		reply any
@@ -194,7 +196,7 @@ func TestTimeLimit(t *testing.T) {
 				a := &agent.Agent{Model: m, Tools: []tool.Tool{new(gauge).sleeper("sleep", tool.ReadOnly())}, Limits: agent.Limits{MaxTime: time.Minute}}
 				s := session.New()
 				res, err := a.Run(t.Context(), s, item.User("go"))
-				if err != nil || res.Why != agent.MaxTime {
+				if err != nil || res.Why != agent.StopMaxTime {
 					t.Errorf("got %v, %v", res.Why, err)
 				}
 				if took := time.Since(began); took < time.Minute || took > time.Minute+time.Second {
@@ -207,7 +209,7 @@ func TestTimeLimit(t *testing.T) {
 				if got[len(got)-1] != c.want {
 					t.Errorf("history: %q", got)
 				}
-				if res, err = a.Run(t.Context(), s); err != nil || res.Why != agent.Answered {
+				if res, err = a.Run(t.Context(), s); err != nil || res.Why != agent.StopEndTurn {
 					t.Errorf("then got %v, %v", res.Why, err)
 				}
 			})
@@ -228,7 +230,7 @@ func TestCancelOfDeafTool(t *testing.T) {
 		s := session.New()
 		began := time.Now()
 		res, err := a.Run(ctx, s, item.User("go"))
-		if !errors.Is(err, context.Canceled) || res.Why != agent.Cancelled {
+		if !errors.Is(err, context.Canceled) || res.Why != agent.StopCancelled {
 			t.Errorf("got %v, %v", res.Why, err)
 		}
 		if took := time.Since(began); took > 100*time.Millisecond {
@@ -254,14 +256,14 @@ func TestOutputsShareTheTurn(t *testing.T) {
 			[]item.Item{item.Assistant("done")},
 		}}
 		a := &agent.Agent{Model: m, Tools: []tool.Tool{large, new(gauge).sleeper("sleep", tool.ReadOnly())}}
-		a.Shape.Turn = tool.Limit{Bytes: 60_000}
+		a.Output.PerTurn = &output.Limit{Bytes: 60_000}
 		s := session.New()
 		events, err := drain(a.Stream(t.Context(), s, item.User("go")))
 		if err != nil {
 			t.Fatal(err)
 		}
 		var order []string
-		for _, d := range ofType[agent.CallDone](events) {
+		for _, d := range told[session.CallOutput](events) {
 			order = append(order, d.CallID)
 		}
 		if diff := cmp.Diff([]string{"c2", "c1", "c3", "c4"}, order); diff != "" {

@@ -24,14 +24,14 @@ import (
 // useAllow is the hint of a program that has such a flag.
 func useAllow(tool string) string { return "Use --allow " + tool + "." }
 
-func approver(v agent.Verdict, err error) agent.Approver {
-	return func(context.Context, agent.ApprovalRequest) (agent.Verdict, error) { return v, err }
+func approver(v agent.Decision, err error) agent.Approver {
+	return func(context.Context, agent.ApprovalRequest) (agent.Decision, error) { return v, err }
 }
 
 // A5 A4: one set of rules; deny over ask over allow; with no rule reading runs
 // and writing asks; with nobody to ask, no.
 func TestPolicy(t *testing.T) {
-	yes, no := approver(agent.Verdict{Allowed: true}, nil), approver(agent.Verdict{Reason: "not today"}, nil)
+	yes, no := approver(agent.Decision{Allow: true}, nil), approver(agent.Decision{Reason: "not today"}, nil)
 	for _, c := range []struct {
 		name        string
 		policy      agent.Policy
@@ -50,14 +50,14 @@ func TestPolicy(t *testing.T) {
 		{"ask over reading", agent.Policy{Ask: []string{"read"}}, "The call was refused: read needs an approval", "The call was refused: write needs", true},
 		{"approved", agent.Policy{Approver: yes}, "done", "done", false},
 		{"refused", agent.Policy{Approver: no}, "done", "not today", false},
-		{"refused in silence", agent.Policy{Approver: approver(agent.Verdict{}, nil)}, "done", "The call was refused by the person in charge. Nothing was done.", false},
-		{"refused by an error", agent.Policy{Approver: approver(agent.Verdict{Allowed: true}, errors.New("no line"))}, "done", "The call was refused: no approval could be got: no line. Nothing was done.", false},
-		{"nobody to ask", agent.Policy{Approver: approver(agent.Verdict{Allowed: true}, agent.ErrNobody)}, "done", "The call was refused: write needs an approval and there is nobody to give it. Nothing was done.", true},
-		{"nobody to ask, hint", agent.Policy{Approver: approver(agent.Verdict{}, fmt.Errorf("no line: %w", agent.ErrNobody)), Hint: useAllow}, "done", "The call was refused: write needs an approval and there is nobody to give it. Nothing was done. Use --allow write.", true},
-		{"a reason that is not text", agent.Policy{Approver: approver(agent.Verdict{Reason: "no\xff\x00way"}, nil)}, "done", "no\uFFFD\uFFFDway", false},
+		{"refused in silence", agent.Policy{Approver: approver(agent.Decision{}, nil)}, "done", "The call was refused by the person in charge. Nothing was done.", false},
+		{"refused by an error", agent.Policy{Approver: approver(agent.Decision{Allow: true}, errors.New("no line"))}, "done", "The call was refused: no approval could be got: no line. Nothing was done.", false},
+		{"nobody to ask", agent.Policy{Approver: approver(agent.Decision{Allow: true}, agent.ErrNobody)}, "done", "The call was refused: write needs an approval and there is nobody to give it. Nothing was done.", true},
+		{"nobody to ask, hint", agent.Policy{Approver: approver(agent.Decision{}, fmt.Errorf("no line: %w", agent.ErrNobody)), Hint: useAllow}, "done", "The call was refused: write needs an approval and there is nobody to give it. Nothing was done. Use --allow write.", true},
+		{"a reason that is not text", agent.Policy{Approver: approver(agent.Decision{Reason: "no\xff\x00way"}, nil)}, "done", "no\uFFFD\uFFFDway", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := newRig(t, agenttest.Reply(call("r", "read", ""), call("w", "write", "")), agenttest.Reply(item.Assistant("I see")))
+			r := newRig(t, agenttest.Completed(call("r", "read", ""), call("w", "write", "")), agenttest.Completed(item.Assistant("I see")))
 			ran := map[string]bool{}
 			act := func(name string) func(context.Context, string) (string, error) {
 				return func(context.Context, string) (string, error) { ran[name] = true; return "done", nil }
@@ -78,10 +78,7 @@ func TestPolicy(t *testing.T) {
 			if ran["read"] != (c.read == "done") || ran["write"] != (c.write == "done") {
 				t.Errorf("ran: %v", ran)
 			}
-			unasked := false
-			for _, ev := range ofType[agent.CallRefused](events) {
-				unasked = unasked || ev.NoApprover
-			}
+			unasked := len(progressOf(events, agent.ProgressUnapproved)) > 0
 			if unasked != c.unasked {
 				t.Errorf("refused for want of an approver: %v, want %v", unasked, c.unasked)
 			}
@@ -97,14 +94,14 @@ func TestApproverIsAsked(t *testing.T) {
 		Exclusive           bool
 	}
 	var got []asked
-	r := newRig(t, agenttest.Reply(
+	r := newRig(t, agenttest.Completed(
 		item.Must(&item.FunctionCall{ID: "fc_1", CallID: "call_1", Name: "write", Arguments: `{"text": "a"}`}), call("call_2", "write", "b"), call("call_3", "nobody", ""),
-	), agenttest.Reply(item.Assistant("done")))
+	), agenttest.Completed(item.Assistant("done")))
 	r.agent.Tools = []tool.Tool{textTool("write", func(_ context.Context, s string) (string, error) { return s, nil }, tool.Exclusive())}
-	r.agent.Policy = agent.Policy{Approver: func(_ context.Context, q agent.ApprovalRequest) (agent.Verdict, error) {
+	r.agent.Policy = agent.Policy{Approver: func(_ context.Context, q agent.ApprovalRequest) (agent.Decision, error) {
 		c, annotations := q.Call, q.Annotations
 		got = append(got, asked{c.ID, c.Name, c.Arguments, annotations.Exclusive})
-		return agent.Verdict{Allowed: c.ID == "call_2", Reason: "not this"}, nil
+		return agent.Decision{Allow: c.ID == "call_2", Reason: "not this"}, nil
 	}}
 	res := r.run(item.User("go"))
 	want := []asked{{"call_1", "write", `{"text": "a"}`, true}, {"call_2", "write", `{"text":"b"}`, true}}
@@ -124,14 +121,14 @@ func TestApproverIsAsked(t *testing.T) {
 // reply or a later one, does not inherit it.
 func TestVerdictIsForOneCall(t *testing.T) {
 	r := newRig(t,
-		agenttest.Reply(call("c", "write", "denied"), call("c", "write", "allowed"), call("c", "write", "denied too")),
-		agenttest.Reply(call("c", "write", "denied again")),
-		agenttest.Reply(item.Assistant("done")))
+		agenttest.Completed(call("c", "write", "denied"), call("c", "write", "allowed"), call("c", "write", "denied too")),
+		agenttest.Completed(call("c", "write", "denied again")),
+		agenttest.Completed(item.Assistant("done")))
 	l := new(ledger)
 	r.agent.Tools = []tool.Tool{l.tool("write")}
-	r.agent.Policy = agent.Policy{Approver: func(_ context.Context, q agent.ApprovalRequest) (agent.Verdict, error) {
+	r.agent.Policy = agent.Policy{Approver: func(_ context.Context, q agent.ApprovalRequest) (agent.Decision, error) {
 		c := q.Call
-		return agent.Verdict{Allowed: strings.Contains(c.Arguments, `"allowed"`)}, nil
+		return agent.Decision{Allow: strings.Contains(c.Arguments, `"allowed"`)}, nil
 	}}
 	r.run(item.User("go"))
 	if diff := cmp.Diff(map[string]int{"allowed": 1}, l.ran); diff != "" {
@@ -143,14 +140,14 @@ func TestVerdictIsForOneCall(t *testing.T) {
 // L6: an approver that gives up because the run was cancelled has not refused
 // anything: the call was not started, and may be approved in the next run.
 func TestCancelWhileAsking(t *testing.T) {
-	r := newRig(t, agenttest.Reply(call("c", "write", "x")), agenttest.Reply(item.Assistant("done")))
+	r := newRig(t, agenttest.Completed(call("c", "write", "x")), agenttest.Completed(item.Assistant("done")))
 	l := new(ledger)
 	r.agent.Tools = []tool.Tool{l.tool("write")}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	r.agent.Policy = agent.Policy{Approver: func(ctx context.Context, _ agent.ApprovalRequest) (agent.Verdict, error) {
+	r.agent.Policy = agent.Policy{Approver: func(ctx context.Context, _ agent.ApprovalRequest) (agent.Decision, error) {
 		cancel()
-		return agent.Verdict{}, ctx.Err()
+		return agent.Decision{}, ctx.Err()
 	}}
 	if _, err := r.agent.Run(ctx, r.session, item.User("go")); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
@@ -167,15 +164,15 @@ func TestCancelWhileAsking(t *testing.T) {
 
 // A verdict that was recorded before a crash holds.
 func TestVerdictOutlivesCrash(t *testing.T) {
-	r := newRig(t, agenttest.Reply(item.Assistant("done")))
+	r := newRig(t, agenttest.Completed(item.Assistant("done")))
 	l := new(ledger)
 	r.agent.Tools = []tool.Tool{l.tool("write")}
-	r.agent.Policy = agent.Policy{Approver: func(context.Context, agent.ApprovalRequest) (agent.Verdict, error) {
+	r.agent.Policy = agent.Policy{Approver: func(context.Context, agent.ApprovalRequest) (agent.Decision, error) {
 		t.Error("asked again")
-		return agent.Verdict{}, nil
+		return agent.Decision{}, nil
 	}}
-	_, err := r.session.Append(t.Context(), session.RunStarted{}, session.Given{Item: item.User("go")}, session.TurnStarted{Turn: 1},
-		session.Received{Turn: 1, Item: call("c1", "write", "x")}, session.Received{Turn: 1, Item: call("c2", "write", "y")},
+	_, err := r.session.Append(t.Context(), session.RunStarted{}, session.InputItem{Item: item.User("go")}, session.TurnStarted{Turn: 1},
+		session.OutputItem{Turn: 1, Item: call("c1", "write", "x")}, session.OutputItem{Turn: 1, Item: call("c2", "write", "y")},
 		session.TurnEnded{Turn: 1, Status: item.StatusCompleted},
 		session.Approval{CallID: "c1", Allowed: true}, session.Approval{CallID: "c2", Reason: "not this"})
 	if err != nil {
@@ -200,9 +197,9 @@ func TestCheckPatterns(t *testing.T) {
 // L7 A4: an approver that finds nobody lets the call wait where that is wanted.
 func TestNobodyToAskPauses(t *testing.T) {
 	r, l := pausing(t)
-	r.agent.Policy.Approver = approver(agent.Verdict{}, agent.ErrNobody)
+	r.agent.Policy.Approver = approver(agent.Decision{}, agent.ErrNobody)
 	res := r.run(item.User("go"))
-	if res.Why != agent.ApprovalWanted || len(res.Wanted) != 2 || res.RefusedCalls != 0 || l.ran["r"] != 1 {
+	if res.Why != agent.StopApprovalPending || len(res.Pending) != 2 || res.RefusedCalls != 0 || l.ran["r"] != 1 {
 		t.Errorf("%+v, ran %v", res, l.ran)
 	}
 }
@@ -216,19 +213,19 @@ func (commanding) Command(call tool.Call) []string { return []string{"echo", "fi
 func TestApprovalRequestCommand(t *testing.T) {
 	want := []string{"echo", "first", `{"text":"x"}`}
 	l := new(ledger)
-	r := newRig(t, agenttest.Reply(call("c", "say", "x"), call("d", "plain", "x")), agenttest.Reply(item.Assistant("done")))
+	r := newRig(t, agenttest.Completed(call("c", "say", "x"), call("d", "plain", "x")), agenttest.Completed(item.Assistant("done")))
 	r.agent.Tools = []tool.Tool{commanding{l.tool("say")}, l.tool("plain")}
 	got := map[string][]string{}
-	r.agent.Policy = agent.Policy{Pause: true, Approver: func(ctx context.Context, q agent.ApprovalRequest) (agent.Verdict, error) {
+	r.agent.Policy = agent.Policy{Pause: true, Approver: func(ctx context.Context, q agent.ApprovalRequest) (agent.Decision, error) {
 		got[q.Call.Name] = q.Command
-		return agent.Verdict{Later: true}, nil
+		return agent.Decision{Later: true}, nil
 	}}
 	res := r.run(item.User("go"))
 	if diff := cmp.Diff(map[string][]string{"say": want, "plain": nil}, got); diff != "" {
 		t.Errorf("the approver (-want +got):\n%s", diff)
 	}
-	if len(res.Wanted) != 2 || !slices.Equal(res.Wanted[0].Command, want) || res.Wanted[1].Command != nil {
-		t.Errorf("what waits: %+v", res.Wanted)
+	if len(res.Pending) != 2 || !slices.Equal(res.Pending[0].Command, want) || res.Pending[1].Command != nil {
+		t.Errorf("what waits: %+v", res.Pending)
 	}
 }
 
@@ -249,12 +246,12 @@ func TestSuggestedRules(t *testing.T) {
 			return "", nil
 		}), []session.Rule{{Verdict: session.Allow, Tool: "run", Member: "path", Under: "docs"}, {Verdict: session.Allow, Tool: "run"}}},
 	} {
-		r := newRig(t, agenttest.Reply(item.Call("c", "run", `{"text":"x","path":"docs/a"}`)), agenttest.Reply(item.Assistant("done")))
+		r := newRig(t, agenttest.Completed(item.Call("c", "run", `{"text":"x","path":"docs/a"}`)), agenttest.Completed(item.Assistant("done")))
 		r.agent.Tools = []tool.Tool{c.tool}
 		var got []session.Rule
-		r.agent.Policy = agent.Policy{Approver: func(_ context.Context, q agent.ApprovalRequest) (agent.Verdict, error) {
+		r.agent.Policy = agent.Policy{Approver: func(_ context.Context, q agent.ApprovalRequest) (agent.Decision, error) {
 			got = q.Rules
-			return agent.Verdict{}, nil
+			return agent.Decision{}, nil
 		}}
 		r.run(item.User("go"))
 		if diff := cmp.Diff(c.want, got); diff != "" {

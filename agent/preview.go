@@ -7,16 +7,17 @@ import (
 	"context"
 
 	"github.com/antiphon-go/antiphon/agent/plan"
-	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// Preview returns the request that a run would send if it began now, and the
-// session as it would be then: a copy in memory, in which calls that cannot run
-// any more have their outputs. Where others are to run or wait for somebody, the
-// history is as far as they let it come; see [session.Explain] for what is not
-// in it. Nothing is recorded, asked or run. The Model may be nil.
-func (a *Agent) Preview(ctx context.Context, s *session.Session) (*item.Request, *session.Session, error) {
+// Preview returns the request that a run would send if it began now, and the session
+// as it would be then. The session is a copy in memory, in which calls that can no
+// longer run have their outputs. If calls still have to run or wait for approval,
+// the history ends before their reply; [session.Explain] reports what is missing.
+// Preview records nothing, asks nobody and runs no tool. The agent's Model may be
+// nil.
+func (a *Agent) Preview(ctx context.Context, s *session.Session) (*api.Request, *session.Session, error) {
 	then, err := session.Open(ctx, new(session.Memory), s.ID())
 	if err != nil {
 		return nil, nil, err
@@ -25,11 +26,14 @@ func (a *Agent) Preview(ctx context.Context, s *session.Session) (*item.Request,
 	for e := range s.Entries() {
 		bodies = append(bodies, e.Body)
 	}
+	// The copy is in memory, so that nothing below can change the real session.
 	if _, err := then.Append(ctx, bodies...); err != nil {
 		return nil, nil, err
 	}
 	r := a.Start(then)
-	r.uncancelled, r.yield = ctx, func(Event, error) bool { return true }
+	// This Run never executes Events, so the fields that Events would set are set
+	// here.
+	r.quiet, r.uncancelled, r.yield = true, ctx, func(Event, error) bool { return true }
 	if err := r.equip(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -40,8 +44,8 @@ func (a *Agent) Preview(ctx context.Context, s *session.Session) (*item.Request,
 	return r.request(), then, nil
 }
 
-// foresee records what a run decides without asking anybody, up to its first
-// request.
+// foresee records the decisions that a run makes without the model, tools or an
+// approver, up to its first request.
 func (r *Run) foresee() error {
 	if err := r.record(session.RunStarted{}); err != nil {
 		return err
@@ -53,7 +57,7 @@ func (r *Run) foresee() error {
 			err = r.close(e.Calls)
 		case plan.Collapse:
 			err = r.collapse(e.Outputs)
-		default:
+		case plan.Ask, plan.Approve, plan.Call, plan.Compact, plan.Stop:
 			return r.record(session.TurnStarted{Turn: r.state.Turn() + 1})
 		}
 		if err != nil {

@@ -26,8 +26,8 @@ func process(t *testing.T, api string, l *agenttest.Local, profile *endpoint.Pro
 	switch api {
 	case "chat":
 		model = &completions.Client{BaseURL: l.URL, Profile: profile, Retry: endpoint.Retry{Max: -1}}
-	case "thread":
-		model = &responses.Thread{Client: &responses.Client{BaseURL: l.URL, Profile: profile, Retry: endpoint.Retry{Max: -1}}}
+	case "chain":
+		model = &responses.Chain{Client: &responses.Client{BaseURL: l.URL, Profile: profile, Retry: endpoint.Retry{Max: -1}}}
 	}
 	a := &agent.Agent{Model: model}
 	a.Request.Model = "m"
@@ -42,7 +42,7 @@ func process(t *testing.T, api string, l *agenttest.Local, profile *endpoint.Pro
 // session, from its first request on, as long as the address is the same and
 // nobody says otherwise.
 func TestKindOfServerIsRecalled(t *testing.T) {
-	for _, api := range []string{"responses", "thread", "chat"} {
+	for _, api := range []string{"responses", "chain", "chat"} {
 		t.Run(api, func(t *testing.T) {
 			l := agenttest.StartLocal(t, &agenttest.Local{Server: "llama.cpp", Text: "It is so."})
 			other := agenttest.StartLocal(t, &agenttest.Local{Text: "It is so."})

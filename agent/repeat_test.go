@@ -20,10 +20,10 @@ import (
 // often as that.
 func lostCall(t *testing.T, times int, repeatable bool) (*rig, *ledger) {
 	t.Helper()
-	r, l := newRig(t, agenttest.Reply(item.Assistant("done"))), new(ledger)
+	r, l := newRig(t, agenttest.Completed(item.Assistant("done"))), new(ledger)
 	log := []session.Body{
-		session.RunStarted{}, session.Given{Item: item.User("go")},
-		session.TurnStarted{Turn: 1}, session.Received{Turn: 1, Item: call("c1", "work", "x")},
+		session.RunStarted{}, session.InputItem{Item: item.User("go")},
+		session.TurnStarted{Turn: 1}, session.OutputItem{Turn: 1, Item: call("c1", "work", "x")},
 		session.TurnEnded{Turn: 1, Status: item.StatusCompleted}, session.Approval{CallID: "c1", Allowed: true},
 	}
 	for n := range times {
@@ -105,23 +105,23 @@ func TestForkWhileNestedRunWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.agent.Tools = []tool.Tool{helper}
-	r.server.Otherwise(func(_ int, req agenttest.Request) agenttest.Answer {
+	r.server.Otherwise(func(_ int, req agenttest.Request) agenttest.Reply {
 		switch body := string(req.Body); {
 		case strings.Contains(body, `"n1"`):
-			return agenttest.Reply(item.Assistant("done"))
+			return agenttest.Completed(item.Assistant("done"))
 		case strings.Contains(body, "the inner task"):
-			return agenttest.Reply(call("r", "read", "r"), call("w", "write", "w"))
+			return agenttest.Completed(call("r", "read", "r"), call("w", "write", "w"))
 		}
-		return agenttest.Reply(task("n1", "the inner task"))
+		return agenttest.Completed(task("n1", "the inner task"))
 	})
-	if res := r.run(item.User("go")); res.Why != agent.ApprovalWanted {
+	if res := r.run(item.User("go")); res.Why != agent.StopApprovalPending {
 		t.Fatalf("got %+v", res)
 	}
 	fork, err := r.session.Fork(t.Context(), int64(len(r.session.Log())), "f")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if wanted, err := agent.Wanted(t.Context(), fork); err != nil || len(wanted) > 0 {
+	if wanted, err := agent.PendingApprovals(t.Context(), fork); err != nil || len(wanted) > 0 {
 		t.Errorf("the fork wants %v, %v", wanted, err)
 	}
 	res, err := r.agent.Run(t.Context(), fork)
@@ -131,7 +131,7 @@ func TestForkWhileNestedRunWaits(t *testing.T) {
 	if out := outputs(history(fork))["n1"]; l.ran["r"] != 1 || !strings.Contains(out, "belongs to another session") {
 		t.Errorf("read ran %d times, the output is %q", l.ran["r"], out)
 	}
-	if wanted, err := agent.Wanted(t.Context(), r.session); err != nil || len(wanted) != 1 {
+	if wanted, err := agent.PendingApprovals(t.Context(), r.session); err != nil || len(wanted) != 1 {
 		t.Errorf("the session wants %v, %v", wanted, err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
@@ -19,17 +20,17 @@ import (
 // A tool choice that forces a call is auto once a reply to the present input has
 // made one, in a later run too that goes on with it; new input forces again. G6
 func TestToolChoiceReset(t *testing.T) {
-	const required, auto = string(item.ChoiceRequired), string(item.ChoiceAuto)
-	named := string(item.ChooseFunction("echo"))
+	const required, auto = string(api.ChoiceRequired), string(api.ChoiceAuto)
+	named := string(api.ChooseFunction("echo"))
 	for _, c := range []struct {
 		name   string
 		choice item.JSON
 		keep   bool
 		want   []string
 	}{
-		{"required", item.ChoiceRequired, false, []string{required, auto, auto, required, auto}},
+		{"required", api.ChoiceRequired, false, []string{required, auto, auto, required, auto}},
 		{"named", item.JSON(named), false, []string{named, auto, auto, named, auto}},
-		{"kept", item.ChoiceRequired, true, []string{required, required, required, required, required}},
+		{"kept", api.ChoiceRequired, true, []string{required, required, required, required, required}},
 		{"auto", "", false, []string{auto, auto, auto, auto, auto}},
 	} {
 		model := &memory{replies: []any{
@@ -88,16 +89,16 @@ func TestHostedToolsAreSent(t *testing.T) {
 // or sent. G5
 func TestRequestRefused(t *testing.T) {
 	var none *item.WebSearchTool
-	for want, edit := range map[string]func(*item.Request){
-		"Request.Conversation is {}":     func(r *item.Request) { r.Conversation = "{}" },
-		"an endpoint that keeps nothing": func(r *item.Request) { r.Conversation, r.Store = item.ConversationByID("conv_1"), new(bool) },
-		"are both set": func(r *item.Request) {
-			r.Conversation, r.PreviousResponseID = item.ConversationByID("conv_1"), "resp_1"
+	for want, edit := range map[string]func(*api.Request){
+		"Request.Conversation is {}":   func(r *api.Request) { r.Conversation = "{}" },
+		"a conversation needs storage": func(r *api.Request) { r.Conversation, r.Store = api.ConversationByID("conv_1"), new(bool) },
+		"are both set": func(r *api.Request) {
+			r.Conversation, r.PreviousResponseID = api.ConversationByID("conv_1"), "resp_1"
 		},
-		"Request.Input":                        func(r *item.Request) { r.Input = item.NewList(item.User("x")) },
-		`Request.Tools[1] is the function "f"`: func(r *item.Request) { r.Tools = []item.Tool{&item.WebSearchTool{}, &item.FunctionTool{Name: "f"}} },
-		`Request.Tools[0] is the custom tool`:  func(r *item.Request) { r.Tools = []item.Tool{&item.CustomTool{Name: "f"}} },
-		"Request.Tools[0] is nil":              func(r *item.Request) { r.Tools = []item.Tool{none} },
+		"Request.Input":                        func(r *api.Request) { r.Input = item.NewList(item.User("x")) },
+		`Request.Tools[1] is the function "f"`: func(r *api.Request) { r.Tools = []item.Tool{&item.WebSearchTool{}, &item.FunctionTool{Name: "f"}} },
+		`Request.Tools[0] is the custom tool`:  func(r *api.Request) { r.Tools = []item.Tool{&item.CustomTool{Name: "f"}} },
+		"Request.Tools[0] is nil":              func(r *api.Request) { r.Tools = []item.Tool{none} },
 	} {
 		a := &agent.Agent{Model: &memory{}}
 		edit(&a.Request)

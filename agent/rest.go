@@ -12,63 +12,64 @@ import (
 
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/tool/output"
 )
 
-// shape is how the outputs of the agent's calls are written: with the default
-// limits, for one that says nothing of limits. No output can then be larger than
-// what a request may carry.
-func (a *Agent) shape() tool.Shape {
-	s := a.Shape
+// outputPolicy returns the policy for the outputs of the agent's calls, with the
+// default limits if the agent has no Limit. The defaults keep every output within
+// the size that a request may have.
+func (a *Agent) outputPolicy() output.Policy {
+	s := a.Output
 	if s.Limit != nil {
 		return s
 	}
 	if s.Usual == nil {
-		s.Usual = tool.Limit{Bytes: tool.DefaultOutput}
+		s.Usual = &output.Limit{Bytes: output.DefaultBytes}
 	}
-	if s.Turn == nil {
-		s.Turn = tool.Limit{Bytes: tool.DefaultTurnOutput}
+	if s.PerTurn == nil {
+		s.PerTurn = &output.Limit{Bytes: output.DefaultTurnBytes}
 	}
 	return s
 }
 
-// spill is where outputs are kept that the model gets shortened.
-func (r *Run) spill() tool.Spill {
-	if r.agent.Spill != nil {
-		return r.agent.Spill
+// outputStore returns the store for outputs that the model gets shortened.
+func (r *Run) outputStore() output.Store {
+	if r.agent.OutputStore != nil {
+		return r.agent.OutputStore
 	}
-	return BlobSpill(r.session.Blobs(), r.session.ID())
+	return BlobOutputs(r.session.Blobs(), r.session.ID())
 }
 
-// Shortened reports whether an output of the log names the tool for what was left
-// out of it, so that a run which goes on with the log must have that tool.
+// Shortened reports whether an output in the log refers the model to the tool that
+// reads what was left out. A run that continues the log must then offer this tool.
 func Shortened(log []session.Entry) bool {
 	for i := range log {
-		if b, ok := log[i].Body.(session.Answered); ok && strings.Contains(b.Item.JSON(), tool.ReadOutputName) {
+		if b, ok := log[i].Body.(session.CallOutput); ok && strings.Contains(b.Item.JSON(), tool.ReadOutputName) {
 			return true
 		}
 	}
 	return false
 }
 
-// BlobSpill returns a [tool.Spill] among the blobs of a store: outputs are there
-// as long as the session of that id is, and the id of an output is its blob's
-// hash. It is what an Agent without a Spill uses. Nil blobs are kept in memory, as
-// long as the Spill is there.
-func BlobSpill(blobs session.Blobs, id string) tool.Spill {
+// BlobOutputs returns an [output.Store] that keeps outputs as blobs of the session
+// with the given id. An output lasts as long as the session, and its id is the hash
+// of its blob. Agents without an OutputStore use this store. If blobs is nil,
+// outputs are kept in memory as long as the returned store exists.
+func BlobOutputs(blobs session.Blobs, id string) output.Store {
 	if blobs == nil {
 		blobs = new(session.Memory)
 	}
-	return blobSpill{blobs, id}
+	return blobOutputs{blobs, id}
 }
 
-// blobSpill keeps outputs among the blobs of a session.
-type blobSpill struct {
+// blobOutputs stores outputs as blobs of a session.
+type blobOutputs struct {
 	blobs   session.Blobs
 	session string
 }
 
-// Put implements [tool.Spill]. The id is the blob's hash.
-func (p blobSpill) Put(ctx context.Context, data []byte) (id string, err error) {
+// Put implements [output.Store]. The id is the blob's hash.
+func (p blobOutputs) Put(ctx context.Context, data []byte) (id string, err error) {
 	hash, err := p.blobs.PutBlob(ctx, p.session, data)
 	if err != nil {
 		return "", err
@@ -76,15 +77,16 @@ func (p blobSpill) Put(ctx context.Context, data []byte) (id string, err error) 
 	return hex.EncodeToString(hash[:]), nil
 }
 
-// Get implements [tool.Spill].
-func (p blobSpill) Get(ctx context.Context, id string, offset, n int) (data []byte, size int, err error) {
+// Get implements [output.Store].
+func (p blobOutputs) Get(ctx context.Context, id string, offset, n int) (data []byte, size int, err error) {
 	hash, err := hex.DecodeString(id)
+	// The model chooses the id, so only the canonical form of a hash is accepted.
 	if err != nil || len(hash) != len(session.Hash{}) || hex.EncodeToString(hash) != id {
-		return nil, 0, tool.ErrNotStored
+		return nil, 0, output.ErrNotStored
 	}
 	b, length, err := p.blobs.OpenBlob(ctx, session.Hash(hash))
 	if errors.Is(err, session.ErrNoBlob) {
-		return nil, 0, tool.ErrNotStored
+		return nil, 0, output.ErrNotStored
 	}
 	if err != nil {
 		return nil, 0, err

@@ -11,14 +11,16 @@ import (
 	"testing"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/tool/output"
 )
 
 var markID = regexp.MustCompile(`of 20971520 bytes left out here .*call read_output with id ([0-9a-f]+) and offset ([0-9]+)`)
 
-func toolNames(req *item.Request) (all []string) {
+func toolNames(req *api.Request) (all []string) {
 	for _, t := range req.Tools {
 		all = append(all, t.(*item.FunctionTool).Name)
 	}
@@ -41,7 +43,7 @@ func TestHugeOutput(t *testing.T) {
 	}
 	out := outputs(history(s))["c1"]
 	mark := markID.FindStringSubmatch(out)
-	if len(out) > tool.DefaultOutput || mark == nil {
+	if len(out) > output.DefaultBytes || mark == nil {
 		t.Fatalf("%d bytes, mark %q", len(out), mark)
 	}
 	if got := toolNames(m.asked[0]); slices.Contains(got, tool.ReadOutputName) {
@@ -69,13 +71,13 @@ func TestNoLimit(t *testing.T) {
 	long := strings.Repeat("x", 300_000)
 	big := textTool("big", func(context.Context, string) (string, error) { return long, nil }, tool.ReadOnly())
 	mine := textTool(tool.ReadOutputName, func(context.Context, string) (string, error) { return long, nil }, tool.ReadOnly())
-	for name, shape := range map[string]tool.Shape{"none": {Limit: tool.Limit{}}, "default": {}} {
+	for name, shape := range map[string]output.Policy{"none": {Limit: &output.Limit{}}, "default": {}} {
 		m := &memory{replies: []any{
 			[]item.Item{call("c1", "big", ""), call("c2", tool.ReadOutputName, "")},
 			[]item.Item{item.Assistant("done")},
 		}}
 		s := session.New()
-		a := &agent.Agent{Model: m, Tools: []tool.Tool{big, mine}, Shape: shape}
+		a := &agent.Agent{Model: m, Tools: []tool.Tool{big, mine}, Output: shape}
 		if _, err := a.Run(t.Context(), s, item.User("go")); err != nil {
 			t.Fatal(err)
 		}

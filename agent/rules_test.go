@@ -53,7 +53,7 @@ func TestRuleCovers(t *testing.T) {
 		{here, `{"path":"/a"}`, false},
 		{here, `{"path":"a/../../b"}`, false},
 	} {
-		r := newRig(t, agenttest.Reply(item.Call("c", "run_command", c.arguments)), agenttest.Reply(item.Assistant("done")))
+		r := newRig(t, agenttest.Completed(item.Call("c", "run_command", c.arguments)), agenttest.Completed(item.Assistant("done")))
 		ran := false
 		def := &item.FunctionTool{Name: "run_command"}
 		raw, err := tool.Raw(def, func(context.Context, tool.Call) (tool.Result, error) { ran = true; return tool.Result{}, nil })
@@ -66,6 +66,78 @@ func TestRuleCovers(t *testing.T) {
 		if ran != c.want {
 			t.Errorf("%s by %+v: ran is %v", c.arguments, c.rule, ran)
 		}
+	}
+}
+
+// A5 G1: a rule that denies or asks holds for arguments that can be read in several
+// ways, also of a call that the endpoint would make. One that allows does not.
+func TestRuleCannotTell(t *testing.T) {
+	secrets := session.Rule{Tool: "*", Member: "path", Under: "secrets"}
+	remove := session.Rule{Tool: "*", Member: "command", Prefix: []string{"rm"}}
+	here := session.Rule{Tool: "*", Member: "path", Under: "."}
+	for _, c := range []struct {
+		rule      session.Rule
+		arguments string
+		holds     bool
+	}{
+		{secrets, `{"path":"secrets/a"}`, true},
+		{secrets, `{"path":"x","path":"secrets/a"}`, true},
+		{secrets, `{"path":"secrets/a","x":"\ud800"}`, true},
+		{secrets, `{"path":"secrets/a","PATH":"x"}`, true},
+		{secrets, `{"PATH":"secrets/a"}`, true},
+		{secrets, `{"path":["secrets/a"]}`, true},
+		{secrets, `{"path":5}`, true},
+		{secrets, `["secrets/a"]`, true},
+		{secrets, `null`, true},
+		{secrets, `{"path":"secrets/a"`, true},
+		{secrets, `{"path":"/home/me/secrets/a"}`, true},
+		{secrets, `{"path":"../project/secrets"}`, true},
+		{secrets, `{"path":"x\\secrets\\a"}`, true},
+		{secrets, `{"path":"Secrets/a"}`, true},
+		{secrets, `{"path":"docs/a"}`, false},
+		{secrets, `{"path":"/home/me/docs/a"}`, false},
+		{secrets, `{"path":"secretsx/a"}`, false},
+		{secrets, `{"file":"secrets/a"}`, false},
+		{secrets, `{}`, false},
+		{secrets, ``, false},
+		{here, `{"path":"a"}`, true},
+		{here, `{"path":"/home/me/a"}`, true},
+		{here, `{"path":"../project/a"}`, true},
+		{remove, `{"command":["rm","x"]}`, true},
+		{remove, `{"command":"rm x"}`, true},
+		{remove, `{"command":["rm",5]}`, true},
+		{remove, `{"command":["ls"]}`, false},
+	} {
+		for _, verdict := range []session.Verdict{session.Deny, session.Ask} {
+			rule := c.rule
+			rule.Verdict = verdict
+			want := session.Allow
+			if c.holds {
+				want = verdict
+			}
+			p := plan.Policy{Allow: []string{"*"}, Rules: []session.Rule{rule}}
+			if j := p.Judge(plan.Question{Tool: "srv.read", Arguments: c.arguments}, nil); j.Verdict != want {
+				t.Errorf("%s by %q: %s, want %s", c.arguments, rule, j.Verdict, want)
+			}
+		}
+	}
+	r := newRig(t,
+		agenttest.Completed(item.Must(&item.MCPApprovalRequest{ID: "m", ServerLabel: "srv", Name: "read", Arguments: `{"path":"x","path":"secrets/a"}`})),
+		agenttest.Completed(item.Assistant("done")))
+	secrets.Verdict = session.Deny
+	r.agent.Policy = agent.Policy{Allow: []string{"*"}, Rules: []session.Rule{secrets}}
+	r.run(item.User("go"))
+	answered := false
+	for e := range r.session.Entries() {
+		if b, ok := e.Body.(session.CallOutput); ok {
+			answered = true
+			if m, err := item.As[item.MCPApprovalResponse](b.Item); err != nil || m.Approve {
+				t.Errorf("the endpoint reads %s: %v", b.Item.JSON(), err)
+			}
+		}
+	}
+	if !answered {
+		t.Error("the endpoint's question has no answer")
 	}
 }
 
@@ -102,7 +174,7 @@ func TestCheckRules(t *testing.T) {
 		"no tool":      {Verdict: session.Allow},
 		"syntax error": {Verdict: session.Allow, Tool: "[a"},
 		"member":       {Verdict: session.Allow, Tool: "t", Under: "x"},
-		"begins":       {Verdict: session.Allow, Tool: "t", Member: "m"},
+		"neither":      {Verdict: session.Allow, Tool: "t", Member: "m"},
 		"both":         {Verdict: session.Allow, Tool: "t", Member: "m", Under: "x", Prefix: []string{"y"}},
 	} {
 		if err := plan.CheckRules(r); err == nil || !strings.Contains(err.Error(), want) {
@@ -122,7 +194,7 @@ type judging struct {
 	got []session.Rule
 }
 
-func (j *judging) Approval(call tool.Call, rules []session.Rule) (verdict, reason string) {
+func (j *judging) Approval(call tool.Call, rules []session.Rule) (verdict session.Verdict, reason string) {
 	j.got = rules
 	switch {
 	case strings.Contains(call.Arguments, "rm"):
@@ -155,7 +227,7 @@ func TestJudge(t *testing.T) {
 		{"mv", agent.Policy{Allow: []string{"run"}, Pause: true}, false, ""},
 		{"other", agent.Policy{Rules: []session.Rule{prefix, {Verdict: session.Ask, Tool: "else"}}}, false, "needs an approval"},
 	} {
-		r := newRig(t, agenttest.Reply(call("c", "run", c.text)), agenttest.Reply(item.Assistant("done")))
+		r := newRig(t, agenttest.Completed(call("c", "run", c.text)), agenttest.Completed(item.Assistant("done")))
 		l := new(ledger)
 		j := &judging{Tool: l.tool("run")}
 		r.agent.Tools = []tool.Tool{j}
@@ -165,7 +237,7 @@ func TestJudge(t *testing.T) {
 			t.Errorf("%s: ran %v", c.text, l.ran)
 		}
 		if c.out == "" {
-			if p := res.Wanted[0]; p.Reason != "mv moves things" || len(p.Rules) != 2 || p.Rules[0].Prefix[0] != "mine" {
+			if p := res.Pending[0]; p.Reason != "mv moves things" || len(p.Rules) != 2 || p.Rules[0].Prefix[0] != "mine" {
 				t.Errorf("%s: %+v", c.text, p)
 			}
 			continue
@@ -197,13 +269,13 @@ func TestJudgeReason(t *testing.T) {
 		{"ask, it asks", "mv", agent.Policy{Ask: []string{"run"}, Pause: true}, "mv moves things"},
 		{"no rule, no opinion", "other", agent.Policy{Pause: true}, "run does more than read, and no rule allows it"},
 	} {
-		r := newRig(t, agenttest.Reply(call("c", "run", c.text)), agenttest.Reply(item.Assistant("done")))
+		r := newRig(t, agenttest.Completed(call("c", "run", c.text)), agenttest.Completed(item.Assistant("done")))
 		r.agent.Tools = []tool.Tool{&judging{Tool: new(ledger).tool("run")}}
 		r.agent.Policy = c.policy
 		res := r.run(item.User("go"))
 		got := ""
-		if len(res.Wanted) > 0 {
-			got = res.Wanted[0].Reason
+		if len(res.Pending) > 0 {
+			got = res.Pending[0].Reason
 		} else {
 			got = strings.TrimPrefix(outputs(r.last())["c"], "error: ")
 		}

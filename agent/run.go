@@ -4,6 +4,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,85 +20,92 @@ import (
 	"github.com/antiphon-go/antiphon/tool"
 )
 
-// Run is one run of an agent on a session, from [Agent.Start] until it stops.
-// It is the session's only writer meanwhile, by the session's lock: see
-// [Agent.Run]. [Run.Say] and [Run.StopAfterTurn]
-// may be called from other goroutines.
+// Run is one run of an agent on a session, from [Agent.Start] until it stops. While
+// it runs it is the session's only writer, because it holds the session's lock: see
+// [Agent.Run]. [Run.Say] and [Run.StopAfterTurn] may be called from other
+// goroutines.
 type Run struct {
 	agent   *Agent
 	session *session.Session
 	input   []item.Item
-	until   time.Time // when the time is over; zero is never
+	until   time.Time // when the time limit passes; zero means never
 
 	mu        sync.Mutex
 	inbox     []item.Item
 	stopAfter bool
-	stopped   bool // nothing reads the inbox any more
+	stopped   bool // the inbox is closed
 
 	tools  *tool.Set
-	base   *tool.Set   // of them, without the one that reads what was left out
-	found  []tool.Tool // of the agent's source, among them
-	marks  bool        // the model has marks that say how to read what was left out
-	offers bool        // and it has the tool for that
+	base   *tool.Set   // tools without the tool that reads shortened outputs
+	found  []tool.Tool // those tools that the agent's ToolSource returned
+	marks  bool        // an output was shortened, and its text says how to read the rest
+	offers bool        // the model has the tool that reads the rest
 	state  plan.State
 	totals Totals
-	// failure is what ended the last turn, to be reported when the run stops.
+	// failure is the error that ended the last turn. It is returned when the run
+	// stops.
 	failure     error
 	retries     *endpoint.Budget
-	borrowed    bool // the retries are the caller's
+	borrowed    bool // retries belongs to the caller
 	yield       func(Event, error) bool
-	uncancelled context.Context // what has happened is written in any case
-	quiet       bool            // the caller does not read the events of the stream
+	uncancelled context.Context // the run's context without its cancellation: what has happened is always recorded
+	quiet       bool            // the caller does not read events, so most are not made
 	left        bool            // the caller stopped iterating
 	cancel      context.CancelFunc
 
-	around  *scope // of a nested run
+	around  *scope // the state of the parent run, for a subagent
 	depth   int
 	asking  sync.Mutex // held while an approver is asked
 	read    readCall
-	asks    context.Context // in which the model is asked, where hooks make no other
-	meta    *endpoint.Meta  // of asks; answers counts those that were heard
+	asks    context.Context // the context of requests to the model, reused if there are no hooks
+	meta    *endpoint.Meta  // of asks; answers is the number of answers it had counted
 	answers int
 	made    made
-	inner   sync.WaitGroup // the goroutines of calls
-	inside  chan any       // from the goroutines of calls to the run's own: *finished, or an Event
-	over    chan struct{}  // closed when inside is not read any more
-	// running counts the calls whose tools run, early are those that were started
-	// while the reply came, held says that no more of this reply are.
+	inner   sync.WaitGroup // the goroutines that run calls
+	inside  chan any       // from those goroutines to the run's own: *finished, or an Event
+	over    chan struct{}  // closed when inside is no longer read
+	// running counts the calls whose tools run now. early holds the calls that were
+	// started while the reply was arriving. held means that no further call of this
+	// reply may start early.
 	running int
-	early   map[int64]bool // by their entries
+	early   map[int64]bool // by the number of the call's entry
 	held    bool
 	batch   batch
-	asked   ModelCall // of the turn under way
-	skip    int       // items that it leaves out, since the endpoint's conversation holds them
-	heard   listener  // of its reply
-	wanted  []Pending
-	holding bool    // events wait until hooks have seen the reply
-	waiting []Event // those
+	asked   ModelCall       // the request of the current turn
+	skip    int             // the number of items not sent, because the endpoint's conversation holds them
+	heard   listener        // collects the reply to asked
+	holding bool            // events wait in waiting until the hooks have seen the reply
+	waiting []Event         // events held back by holding
+	behind  bool            // an entry was not durable yet when it was recorded
+	pending []session.Entry // recorded but not yet known to be durable
+	outbox  []unsaid        // events that wait until pending entries are durable
 
-	began  time.Time   // the run, if it went on in another process
-	single bool        // one effect is performed, and then another process may go on
-	effect plan.Effect // the one under way, or the last one
+	began     time.Time   // when the run began, possibly in another process
+	single    bool        // performs a single effect; see Agent.Step
+	takesOver bool        // continues a run that has not stopped, instead of beginning one
+	effect    plan.Effect // the current effect, or the last one
 
-	noticed    map[Noticed]bool // kinds with what they are about
-	shortened  Compacted        // the last compaction
-	compactErr error            // why it failed, if it did
-	why        plan.Stop        // how it ended
-	budget     *Budget          // what the run and those nested in it use
+	unkeyed    string                   // why a tool's ReadKey failed, until a notice reports it
+	noticed    map[session.Noticed]bool // notices already recorded, by kind and subject
+	shortened  *CompactionCall          // the last compaction
+	compactErr error                    // why the last compaction failed, or nil
+	why        plan.Stop                // how the run ended
+	result     Result                   // Totals is unset; see totals
+	budget     *Budget                  // counts the usage of the run and its subagents
 	price      Price
 }
 
-// Start prepares a run that gives the input to the model. Nothing happens until
-// its events are ranged over.
+// Start prepares a run that gives the input to the model. Nothing happens until the
+// caller ranges over [Run.Events].
 func (a *Agent) Start(s *session.Session, input ...item.Item) *Run {
 	return &Run{agent: a, session: s, input: input}
 }
 
-// Say adds input to a run under way. It reaches the model with the next
-// request, after the outputs that are pending by then; a run that is about to
-// stop for a limit or a cancel records it for the next run. Input that comes
-// when the run has stopped is not taken: the error is [ErrStopped]. Input that
-// cannot be sent gives an [*InputError].
+// Say adds input to a run that has not stopped. The input reaches the model with the
+// next request, after the outputs that are pending by then. A run that is about to
+// stop because of a limit or a cancellation records the input for the next run.
+// After the run has stopped, Say returns [ErrStopped]. For input that cannot be sent
+// it returns an [*InputError].
 func (r *Run) Say(input ...item.Item) error {
 	if err := checkInput(input); err != nil {
 		return err
@@ -111,7 +119,9 @@ func (r *Run) Say(input ...item.Item) error {
 	return nil
 }
 
-// closeInbox closes the inbox, unless there is something in it.
+// closeInbox closes the inbox if it is empty, and reports whether it did. The check
+// and the closing are one step, so that input from a concurrent Say is either
+// handled by this run or refused.
 func (r *Run) closeInbox() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -119,7 +129,7 @@ func (r *Run) closeInbox() bool {
 	return r.stopped
 }
 
-// StopAfterTurn ends the run once the reply under way and its calls are done.
+// StopAfterTurn ends the run after the current reply and its calls are complete.
 func (r *Run) StopAfterTurn() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -131,12 +141,14 @@ var (
 	errTwice   = errors.New("agent: the events of a run can be ranged over once")
 )
 
-// Events runs, and yields what happens. It may be ranged over once. The last
-// event is [Stopped]; a run that ended because of an error yields that after
-// it. Ending ctx, or breaking out of the range, cancels what is under way; what
-// was complete is recorded, and calls without an output get one that says so.
-// Calls of a reply that broke off get none: they were never started, and no
-// request carries them.
+// Events performs the run and yields its events. It may be ranged over once. The
+// last event is the [Recorded] entry [session.Stopped]; if the run ended because of
+// an error, Events yields the error after it.
+//
+// Cancelling ctx or breaking out of the range cancels the work in progress. Complete
+// items are recorded, and each call without an output gets one that says why. Calls
+// of a reply that broke off get no output: they were never started, and no request
+// carries them.
 func (r *Run) Events(ctx context.Context) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		if r.yield != nil {
@@ -154,17 +166,19 @@ func (r *Run) Events(ctx context.Context) iter.Seq2[Event, error] {
 			r.stopped = true
 			r.mu.Unlock()
 		}()
+		if r.began.IsZero() {
+			r.began = time.Now()
+		}
 		if d := r.agent.Limits.MaxTime; d > 0 {
 			var stop context.CancelFunc
-			if r.began.IsZero() {
-				r.began = time.Now()
-			}
 			r.until = r.began.Add(d)
 			ctx, stop = context.WithDeadlineCause(ctx, r.until, errMaxTime)
 			defer stop()
 		}
 		r.openBudget(ctx)
-		if end := r.budget.start(time.Now()); !end.IsZero() {
+		defer r.leaveBudget()
+		// A shared budget has its own deadline. The earlier one of the two holds.
+		if end := r.budget.start(r.began); !end.IsZero() {
 			var stop context.CancelFunc
 			ctx, stop = context.WithDeadlineCause(ctx, end, errMaxTime)
 			defer stop()
@@ -176,6 +190,7 @@ func (r *Run) Events(ctx context.Context) iter.Seq2[Event, error] {
 		r.retries = endpoint.BudgetFrom(ctx)
 		r.borrowed = r.retries != nil
 		r.fillRetries()
+		// From here on events go to this caller, and a second range gets errTwice.
 		r.yield = yield
 		if err := r.hooked(ctx); err != nil && !r.left {
 			yield(nil, err)
@@ -183,7 +198,7 @@ func (r *Run) Events(ctx context.Context) iter.Seq2[Event, error] {
 	}
 }
 
-// hooked runs between the hooks of the run.
+// hooked performs the run, with the BeforeRun and AfterRun hooks around it.
 func (r *Run) hooked(ctx context.Context) (err error) {
 	seen := RunCall{Session: r.session.ID(), Depth: r.depth, Model: r.agent.Request.Model, Started: time.Now()}
 	ctx, n, veto := before(ctx, "BeforeRun", r.agent.Hooks, beforeRun, &seen)
@@ -203,35 +218,46 @@ func (r *Run) hooked(ctx context.Context) (err error) {
 			err = failure
 		}
 	}()
+	// Deferred calls run in reverse: first the tools end, then the lock is released,
+	// and then AfterRun hooks see the result.
 	defer r.windUp()
 	if err = r.check(); err != nil {
 		return err
 	}
+	// Only check comes before the lock, because it reads and writes nothing.
 	if release, err = r.claim(ctx); err != nil {
 		return err
 	}
 	guarded, stop := r.session.Guard(ctx)
 	defer stop()
 	err = r.loop(guarded, veto)
+	if failure := r.barrier(); err == nil {
+		err = failure
+	}
 	if lost := context.Cause(guarded); errors.Is(lost, session.ErrLost) {
-		err = lost // J11: whatever the run came to, nobody will find it in the session
+		err = lost // even a run that succeeded is an error then, because the session does not hold it
 	}
 	return err
 }
 
-// claim makes the run the session's only writer: G4. Without it, a second run
-// would find out by an append that fails, when tools have run already.
+// claim makes the run the session's only writer. Without it, a second run would
+// notice the first one only when an append fails, after its tools have already run.
 func (r *Run) claim(ctx context.Context) (release func() error, err error) {
 	release, err = r.session.Hold(ctx)
+	if err != nil && errors.Is(context.Cause(ctx), errMaxTime) {
+		// The run's time passed while it waited. The log must say that it stopped for
+		// its limit, and only the owner of the lock may write that.
+		release, err = r.session.Hold(r.uncancelled)
+	}
 	if err != nil {
 		return func() error { return nil }, err
 	}
 	return release, nil
 }
 
-// windUp waits for all that the run has started. In a run that came to its end
-// there is nothing left; where it broke off, by a store that failed or a panic,
-// tools are told to end.
+// windUp waits for everything that the run started. A run that stopped normally has
+// nothing left to wait for. If the run broke off, because the store failed or by a
+// panic, windUp cancels the tools first.
 func (r *Run) windUp() {
 	if r.running > 0 {
 		r.cancel()
@@ -246,7 +272,7 @@ func (r *Run) windUp() {
 	r.inner.Wait()
 }
 
-// fillRetries fills the budget of retries, unless it is the caller's.
+// fillRetries refills the retry budget, unless the budget belongs to the caller.
 func (r *Run) fillRetries() {
 	switch {
 	case r.borrowed:
@@ -258,8 +284,8 @@ func (r *Run) fillRetries() {
 	r.retries = r.agent.retryBudget(r.agent.Model)
 }
 
-// retryBudget returns a budget of retries for requests to a model: as the agent says or,
-// if it says nothing, the model.
+// retryBudget returns a new retry budget for requests to a model. It follows the
+// agent's policy or, if the agent has none, the model's.
 func (a *Agent) retryBudget(m Model) *endpoint.Budget {
 	policy := a.Retry
 	if own, ok := m.(Retrier); ok && isThere(m) && policy.IsZero() {
@@ -268,24 +294,30 @@ func (a *Agent) retryBudget(m Model) *endpoint.Budget {
 	return policy.Budget()
 }
 
-// loop performs effects until one says stop, or just one for [Agent.Step]. All runs
-// make progress here.
+// loop performs effects until one of them stops the run, or a single effect for
+// [Agent.Step]. It is the only loop: every kind of run makes progress here.
 func (r *Run) loop(ctx context.Context, veto error) error {
 	if err := r.open(ctx); err != nil {
 		return err
 	}
+	// The run is opened even if a BeforeRun hook objected, so that the log shows the
+	// objection.
 	if veto != nil {
 		if err := r.stopFor(veto); err != nil {
 			return err
 		}
 	}
 	for {
+		if err := r.tellUnkeyed(ctx); err != nil {
+			return err
+		}
 		if err := r.arrivals(ctx); err != nil {
 			return err
 		}
+		// Everything is recorded and applied by now, so Next sees all that happened.
 		e := r.state.Next()
 		if _, stops := e.(plan.Stop); stops && !r.closeInbox() {
-			continue // something arrived
+			continue // input arrived after the plan decided to stop
 		}
 		r.effect = e
 		err := r.perform(ctx, e)
@@ -295,7 +327,7 @@ func (r *Run) loop(ctx context.Context, veto error) error {
 	}
 }
 
-// perform does what an effect says and records the outcome.
+// perform carries out an effect and records its outcome.
 func (r *Run) perform(ctx context.Context, e plan.Effect) error {
 	switch e := e.(type) {
 	case plan.Ask:
@@ -316,14 +348,15 @@ func (r *Run) perform(ctx context.Context, e plan.Effect) error {
 	return fmt.Errorf("agent: an effect of type %T cannot be performed", e)
 }
 
-// isThere reports whether there is a model to ask, and not a nil of some type.
+// isThere reports whether the model is neither nil nor a nil pointer in a non-nil
+// interface.
 func isThere(model Model) bool {
 	m := reflect.ValueOf(model)
 	return m.IsValid() && (m.Kind() != reflect.Pointer || !m.IsNil())
 }
 
-// check reports what is wrong with the agent or the input, before anything is
-// locked, read or written.
+// check returns an error for an invalid agent or input, before anything is locked,
+// read or written.
 func (r *Run) check() error {
 	if !isThere(r.agent.Model) {
 		return errors.New("agent: no Model is set")
@@ -340,7 +373,8 @@ func (r *Run) check() error {
 	return r.findPrice(r.agent.Request.Model)
 }
 
-// open reads the log and records the run's start.
+// open reads the log and records the start of the run. A reply that the hooks have
+// not judged yet, because an earlier run ended first, is judged here.
 func (r *Run) open(ctx context.Context) error {
 	if err := r.equip(ctx); err != nil {
 		return err
@@ -367,31 +401,34 @@ func (r *Run) open(ctx context.Context) error {
 		}
 		begun = nil
 	}
-	return r.give(ctx, begun, r.input)
+	if err := r.give(ctx, begun, r.input); err != nil || !r.takesOver {
+		return err
+	}
+	return r.carryBudget(ctx)
 }
 
-// begin returns what is to be recorded before the run does anything: its start or,
-// where it goes on in another process, what that process finds.
+// begin returns the entries to record before the run does anything: its start. A
+// step that continues a run in another process needs an entry only if it finds
+// something to record, such as an interrupted effect.
 func (r *Run) begin() []session.Body {
 	begun := session.RunStarted{Setup: r.changed(), Conversation: r.conversation()}
-	if r.single && r.state.UnderWay() {
-		if !r.state.Interrupted() && begun.Conversation.ID == "" {
-			r.goOn()
+	if r.takesOver = r.takesOver && r.state.UnderWay(); r.takesOver {
+		r.recallNotices()
+		if r.single && !r.state.Interrupted() && begun.Conversation.ID == "" {
 			return nil
 		}
 		begun.Resumes = true
-		r.goOn()
 	}
 	return []session.Body{begun}
 }
 
-// ErrEntriesLost is wrapped by the error of a run on a session that was salvaged
-// and in which entries are lost, until a [session.Noticed] of the kind
-// NoticeGapsAccepted is appended to it.
+// ErrEntriesLost is wrapped by the error of a run on a salvaged session in which
+// entries were lost. To allow runs again, append a [session.Noticed] of the kind
+// NoticeGapsAccepted.
 var ErrEntriesLost = errors.New("entries of the session were lost")
 
-// whole is the error for a log in which an entry was lost: that may have taken back
-// words that would be sent again.
+// whole returns an error for a log in which an entry was lost. The lost entry may
+// have withdrawn items, which would then be sent again.
 func (r *Run) whole() error {
 	if r.state.Gap() == 0 {
 		return nil
@@ -401,36 +438,8 @@ func (r *Run) whole() error {
 		"  hint: see what would be sent: antiphon sessions show %s --as-sent; to go on with it, salvage it with --accept-gaps", id, ErrEntriesLost, r.state.Gap(), id)
 }
 
-// record appends to the log and folds what it appended. Events follow it, so that
-// they never announce what a crash could lose. It writes what has happened even when
-// the run's context has ended.
-func (r *Run) record(bodies ...session.Body) error {
-	entries, err := r.session.Append(r.uncancelled, bodies...)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		r.state.Apply(e)
-	}
-	return nil
-}
-
-// emit tells whoever ranges over the events. Once they leave, the run is
-// cancelled and goes on in silence until it is in order.
-func (r *Run) emit(ev Event) {
-	if r.holding {
-		r.waiting = append(r.waiting, ev)
-		return
-	}
-	if r.left || r.yield(ev, nil) {
-		return
-	}
-	r.left = true
-	r.cancel()
-}
-
-// arrivals records what came from outside since the last effect: input, a wish
-// to stop, the end of the context.
+// arrivals records what came from outside since the last effect: input, a request to
+// stop, and the end of the context.
 func (r *Run) arrivals(ctx context.Context) error {
 	r.mu.Lock()
 	inbox, after := r.inbox, r.stopAfter
@@ -439,15 +448,19 @@ func (r *Run) arrivals(ctx context.Context) error {
 
 	var bodies []session.Body
 	asked := r.state.StopAsked()
-	ended := ctx.Err() != nil && (!r.single || errors.Is(context.Cause(ctx), errMaxTime)) // of a step the run goes on
+	// Cancelling a step does not stop the run, but its time limit does.
+	ended := ctx.Err() != nil && (!r.single || errors.Is(context.Cause(ctx), errMaxTime))
 	if after && asked.Why == "" {
-		bodies = append(bodies, session.StopAsked{Why: string(StoppedAfter), AfterTurn: true})
+		// Recorded like everything else, so that another process that resumes the
+		// run stops, too.
+		bodies = append(bodies, session.StopAsked{Why: string(StopRequested), AfterTurn: true})
 	}
-	late := !r.until.IsZero() && !time.Now().Before(r.until) // a nested run may be told before ctx is
+	// A subagent may notice the deadline before the context of this run does.
+	late := !r.until.IsZero() && !time.Now().Before(r.until)
 	if (ended || late) && (asked.Why == "" || asked.AfterTurn) {
-		why := MaxTime
+		why := StopMaxTime
 		if ended && !errors.Is(context.Cause(ctx), errMaxTime) {
-			why = Cancelled
+			why = StopCancelled
 		}
 		bodies = append(bodies, session.StopAsked{Why: string(why)})
 	}
@@ -457,32 +470,38 @@ func (r *Run) arrivals(ctx context.Context) error {
 	return r.give(ctx, nil, inbox, bodies...)
 }
 
-// stop records and tells the end of the run, and returns the error it ended
-// with.
+// stop records and yields the end of the run, and returns the error that the run
+// ends with.
 func (r *Run) stop(ctx context.Context, s plan.Stop) error {
+	var hook *HookError
+	if s.Why == StopVetoed && errors.As(r.failure, &hook) {
+		r.result.Guard = hook.Name
+	}
+	// The result lists waiting calls only if the run stopped because of them.
+	if s.Why != StopApprovalPending {
+		r.result.Pending = nil
+	}
+	if !r.quiet {
+		totals := r.totals
+		r.progress(Progress{Kind: ProgressTotals, Totals: &totals})
+	}
 	if err := r.record(session.Stopped{Why: string(s.Why), Detail: s.Detail}); err != nil {
 		return err
 	}
+	if err := r.barrier(); err != nil {
+		return err
+	}
 	r.why = s
-	stopped := Stopped{Why: s.Why, Detail: s.Detail, Totals: r.totals, All: r.totals.All()}
-	var hook *HookError
-	if s.Why == Vetoed && errors.As(r.failure, &hook) {
-		stopped.Guard = hook.Name
-	}
-	if s.Why == ApprovalWanted {
-		stopped.Wanted = r.wanted
-	}
-	r.emit(stopped)
 	switch s.Why {
-	case NothingToSend:
+	case StopNothingToSend:
 		return ErrNothingToSend
-	case Cancelled:
+	case StopCancelled:
 		return context.Cause(ctx)
-	case Vetoed:
-		return r.failure
-	case ProviderError, ContextFull, BadItem:
+	case StopVetoed:
+		return cmp.Or(r.failure, errors.New(s.Detail)) // the hook may have objected in another process
+	case StopProviderError, StopContextFull, StopBadItem:
 		switch {
-		case r.failure == nil && s.Why == ContextFull:
+		case r.failure == nil && s.Why == StopContextFull:
 			return contextFullError(s.Detail)
 		case r.failure == nil:
 			return errors.New(s.Detail)

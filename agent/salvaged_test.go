@@ -40,18 +40,18 @@ func TestLogWithGaps(t *testing.T) {
 		{"the output's payload is lost", []session.Body{allowed, session.CallStarted{CallID: "c", Repeatable: true}, lost(session.NoticePayloadLost), lost(session.NoticeSalvaged)}, false, false, "not known"},
 		{"a nested run, whose end is lost", []session.Body{allowed, session.CallStarted{CallID: "c", Session: "s/1-c"}, lost(session.NoticeEntryLost), lost(session.NoticeSalvaged)}, true, false, "not known"},
 		{"a pause is lost", []session.Body{session.Paused{CallID: "c", Session: "s/1-c"}, lost(session.NoticeEntryLost)}, true, false, "not known"},
-		{"the output is there", []session.Body{allowed, lost(session.NoticeEntryLost), session.Answered{CallID: "c", Item: output}, lost(session.NoticeSalvaged)}, true, false, "done"},
+		{"the output is there", []session.Body{allowed, lost(session.NoticeEntryLost), session.CallOutput{CallID: "c", Item: output}, lost(session.NoticeSalvaged)}, true, false, "done"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			r := newRig(t, agenttest.Reply(item.Assistant("good")))
+			r := newRig(t, agenttest.Completed(item.Assistant("good")))
 			ran, asked := 0, 0
 			r.agent.Tools = []tool.Tool{textTool("echo", func(_ context.Context, s string) (string, error) { ran++; return s, nil })}
-			r.agent.Policy = agent.Policy{Approver: func(context.Context, agent.ApprovalRequest) (agent.Verdict, error) {
+			r.agent.Policy = agent.Policy{Approver: func(context.Context, agent.ApprovalRequest) (agent.Decision, error) {
 				asked++
-				return agent.Verdict{Allowed: true}, nil
+				return agent.Decision{Allow: true}, nil
 			}}
-			log := append([]session.Body{session.Given{Item: item.User("go")}, session.RunStarted{}, session.TurnStarted{Turn: 1},
-				session.Received{Turn: 1, Item: call("c", "echo", "x")}, session.TurnEnded{Turn: 1, Status: item.StatusCompleted}}, test.behind...)
+			log := append([]session.Body{session.InputItem{Item: item.User("go")}, session.RunStarted{}, session.TurnStarted{Turn: 1},
+				session.OutputItem{Turn: 1, Item: call("c", "echo", "x")}, session.TurnEnded{Turn: 1, Status: item.StatusCompleted}}, test.behind...)
 			if _, err := r.session.Append(t.Context(), log...); err != nil {
 				t.Fatal(err)
 			}

@@ -9,6 +9,7 @@ import (
 	"context"
 
 	"github.com/antiphon-go/antiphon/agent/plan"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
@@ -16,37 +17,40 @@ import (
 )
 
 // Describer is implemented by a [Model] that knows where its requests go. A run
-// asks it before and after each turn, and writes what it says to the log.
+// calls About before and after each turn and records the answer.
 type Describer interface{ About() endpoint.About }
 
-// Recaller is implemented by a [Model] that finds out from answers what kind of
-// server is asked. A run tells it before its first request what answers of the
-// same session's last endpoint told, so that each process asks that as the one
-// before it did. Whether that is still the endpoint is for the Model to see.
+// Recaller is implemented by a [Model] that learns from answers what kind of server
+// it uses. Before its first request, a run passes what the log says about the
+// session's last endpoint, so that every process asks this endpoint in the same way.
+// The Model must check whether it still uses the same endpoint.
 type Recaller interface{ Recall(before endpoint.About) }
 
-// recall tells the model what the log says of its endpoint.
+// recall passes the last endpoint in the log to the model.
 func (r *Run) recall() {
 	url, profile := r.state.Server()
 	tell(r.agent.Model, url, profile)
 }
 
-// tell lets a model know what kind of server a profile names, as the log has it.
+// tell passes an endpoint and its profile, as recorded in the log, to a model. A
+// model that is not a [Recaller] ignores them.
 func tell(m Model, endpointURL, profile string) {
 	if m, ok := m.(Recaller); ok && profile != "" {
 		m.Recall(endpoint.About{URL: endpointURL, Profile: profile})
 	}
 }
 
-// Recall tells a model what kind of server answered the session before, which a
-// run does before its first request. It is for a program that says who will answer
-// before it starts the run. A model that is not a [Recaller] is left as it is.
+// Recall tells a model what kind of server answered the session before, as a run
+// does before its first request. It is for programs that show which server will
+// answer before they start the run. A model that is not a [Recaller] is not changed.
 func Recall(m Model, s *session.Session) {
 	url, profile := plan.ServerOf(s.Entries())
 	tell(m, url, profile)
 }
 
-// setup says what makes the next turn.
+// setup returns the description of how the next turn is made. It is computed again
+// only when the tools changed; where requests go is asked each time, because the
+// model may learn it from an answer.
 func (r *Run) setup() *session.Setup {
 	if r.made.tools != r.tools {
 		req := r.agent.Request
@@ -57,14 +61,14 @@ func (r *Run) setup() *session.Setup {
 	return &r.made.setup
 }
 
-// made is a setup and the tools that it has.
+// made caches a setup with the tools it was computed for.
 type made struct {
 	setup session.Setup
 	tools *tool.Set
 }
 
-// setupFor is what the agent says of a request, but for where it goes.
-func (a *Agent) setupFor(req *item.Request) session.Setup {
+// setupFor returns the setup of a request, except for where it goes.
+func (a *Agent) setupFor(req *api.Request) session.Setup {
 	s := a.Setup
 	s.Model, s.Settings, s.Instructions = req.Model, settingsOf(req), hashOf(req.Instructions)
 	s.Tools = nil
@@ -76,10 +80,12 @@ func (a *Agent) setupFor(req *item.Request) session.Setup {
 		case *item.CustomTool:
 			name = def.Name
 		}
-		text, err := (&item.Request{Tools: []item.Tool{def}}).MarshalJSON()
+		text, err := (&api.Request{Tools: []item.Tool{def}}).MarshalJSON()
 		if err != nil {
-			continue // the request that carries it says so
+			continue // sending the request reports the error
 		}
+		// The hash is that of the tool's definition alone, without the request
+		// around it.
 		text = bytes.TrimSuffix(bytes.TrimPrefix(text, []byte(`{"tools":[`)), []byte(`]}`))
 		s.Tools = append(s.Tools, session.Hashed{Name: name, Hash: session.Fingerprint(string(text))})
 	}
@@ -93,8 +99,9 @@ func hashOf(text string) string {
 	return session.Fingerprint(text)
 }
 
-// settingsOf is a request without its model, texts and tools.
-func settingsOf(req *item.Request) item.JSON {
+// settingsOf returns the JSON of a request without its model, texts and tools, or ""
+// if nothing else is set.
+func settingsOf(req *api.Request) item.JSON {
 	bare := *req
 	bare.Model, bare.Instructions, bare.Input, bare.Tools = "", "", nil, nil
 	text, err := bare.MarshalJSON()
@@ -104,7 +111,7 @@ func settingsOf(req *item.Request) item.JSON {
 	return item.JSON(text)
 }
 
-// locate fills in where requests go, but for what the agent's Setup says.
+// locate fills in where requests go. Values of the agent's Setup take precedence.
 func (a *Agent) locate(s *session.Setup) {
 	m, ok := a.Model.(Describer)
 	if !ok {
@@ -118,7 +125,8 @@ func (a *Agent) locate(s *session.Setup) {
 	s.Rehearsal = said.Rehearsal || about.Rehearsal
 }
 
-// changed returns a copy of the setup if the log does not have it yet, else nil.
+// changed returns a copy of the setup if it differs from the setup in the log;
+// otherwise nil.
 func (r *Run) changed() *session.Setup {
 	now := r.setup()
 	if now.Equal(r.state.Setup()) {
@@ -128,16 +136,17 @@ func (r *Run) changed() *session.Setup {
 	return &s
 }
 
-// Sizer is implemented by a [Model] whose endpoint may tell how many tokens the
-// context of a model has. A run asks after each turn that ended as it should, and
-// writes what is new to the log. Window returns 0 for what is not known, and must
-// not take long.
+// Sizer is implemented by a [Model] whose endpoint may report how many tokens the
+// context of a model has. A run calls Window after each turn that did not break off,
+// and records new values. Window returns 0 if the size is not known. It must return
+// quickly, because the run waits for it.
 type Sizer interface {
 	Window(ctx context.Context, model string) int64
 }
 
-// learnWindow notes what the endpoint says of the model's context.
-func (r *Run) learnWindow(ctx context.Context, end *session.TurnEnded, req *item.Request) {
+// learnWindow asks for the size of the model's context and adds a new value to the
+// end of the turn.
+func (r *Run) learnWindow(ctx context.Context, end *session.TurnEnded, req *api.Request) {
 	m, ok := r.agent.Model.(Sizer)
 	if !ok || req == nil || end.BrokeOff() || ctx.Err() != nil {
 		return
@@ -147,9 +156,9 @@ func (r *Run) learnWindow(ctx context.Context, end *session.TurnEnded, req *item
 	}
 }
 
-// describe says of a turn that is over what only its request and its answer
-// tell: what hooks changed, who answered, and on what kind of server.
-func (r *Run) describe(ctx context.Context, end *session.TurnEnded, req *item.Request, resp *item.Response) {
+// describe adds to the end of a turn what only its request and its answer reveal:
+// settings that hooks changed, the model that answered, and the kind of server.
+func (r *Run) describe(ctx context.Context, end *session.TurnEnded, req *api.Request, resp *api.Response) {
 	end.Model, end.ServiceTier = resp.Model, resp.ServiceTier
 	if resp.Conversation != nil {
 		end.InConversation = resp.Conversation.ID

@@ -10,6 +10,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
@@ -42,7 +43,7 @@ func setups(s *session.Session) (turns []session.Setup, ends []session.TurnEnded
 // changed.
 func TestSetupInLog(t *testing.T) {
 	rounds := append(rounds(), rounds()...)
-	r := newRig(t, append(rounds, agenttest.Reply(item.Assistant("done")), agenttest.Reply(item.Assistant("more")))...)
+	r := newRig(t, append(rounds, agenttest.Completed(item.Assistant("done")), agenttest.Completed(item.Assistant("more")))...)
 	r.agent.Tools = []tool.Tool{echo()}
 	r.agent.Request.Instructions = "Be brief."
 	warm := 0.25
@@ -87,7 +88,7 @@ func TestSetupInLog(t *testing.T) {
 func agenttestTool(t *testing.T, r *rig) []byte {
 	t.Helper()
 	req := r.server.Requests()[0].Parse(t)
-	text, err := (&item.Request{Tools: req.Tools}).MarshalJSON()
+	text, err := (&api.Request{Tools: req.Tools}).MarshalJSON()
 	if err != nil || len(req.Tools) != 1 {
 		t.Fatal(err, req.Tools)
 	}
@@ -96,7 +97,7 @@ func agenttestTool(t *testing.T, r *rig) []byte {
 
 // J12: what a hook makes of a request is said of its turn alone.
 func TestSetupByHook(t *testing.T) {
-	r := newRig(t, agenttest.Reply(item.Assistant("one")), agenttest.Reply(item.Assistant("two")))
+	r := newRig(t, agenttest.Completed(item.Assistant("one")), agenttest.Completed(item.Assistant("two")))
 	switched := true
 	r.agent.Hooks = []agent.Hooks{{BeforeModel: func(ctx context.Context, c *agent.ModelCall) (context.Context, error) {
 		if switched {
@@ -118,7 +119,7 @@ func TestSetupByHook(t *testing.T) {
 
 // J12: the kind of server that an answer tells is kept with the session.
 func TestSetupLearnsProfile(t *testing.T) {
-	answer := agenttest.Reply(item.Assistant("one"))
+	answer := agenttest.Completed(item.Assistant("one"))
 	r := newRig(t, answer)
 	client := r.server.Client()
 	client.Table = nil
@@ -149,7 +150,7 @@ func (l *learning) About() endpoint.About {
 
 // J12: no secret of the address is written.
 func TestSetupHidesSecrets(t *testing.T) {
-	r := newRig(t, agenttest.Reply(item.Assistant("one")))
+	r := newRig(t, agenttest.Completed(item.Assistant("one")))
 	client := r.client()
 	client.Key = endpoint.NewKey("sk-secret-key")
 	client.BaseURL = strings.Replace(client.BaseURL, "http://", "http://me:secret-word@", 1) + "?api-key=secret-query"

@@ -12,21 +12,21 @@ import (
 	"github.com/antiphon-go/antiphon/tool"
 )
 
-// ToolSet returns the tools that a request of this moment would have: the
-// agent's Tools, and after them those that its ToolSource has.
+// ToolSet returns the tools that a request would have now: the agent's Tools,
+// followed by those of its ToolSource.
 func (a *Agent) ToolSet(ctx context.Context) (*tool.Set, error) {
 	set, _, err := a.toolSet(ctx, nil, nil)
 	return set, err
 }
 
-// toolSet returns the tools of this moment. Where the source has what it had
-// before, so is the set.
+// toolSet returns the current tools. If the source returns the same tools as before,
+// it returns the same set.
 func (a *Agent) toolSet(ctx context.Context, set *tool.Set, had []tool.Tool) (*tool.Set, []tool.Tool, error) {
 	var found []tool.Tool
 	if a.ToolSource != nil {
 		var err error
 		if found, err = a.ToolSource(ctx); err != nil {
-			return nil, nil, fmt.Errorf("agent: the tools cannot be had: %w", err)
+			return nil, nil, fmt.Errorf("agent: cannot get the tools: %w", err)
 		}
 	}
 	if set != nil && slices.EqualFunc(found, had, sameTool) {
@@ -37,13 +37,13 @@ func (a *Agent) toolSet(ctx context.Context, set *tool.Set, had []tool.Tool) (*t
 	return set, found, err
 }
 
-// sameTool reports whether two tools are one value. Values that Go cannot
-// compare are taken for different ones.
+// sameTool reports whether two tools are the same value. Values that Go cannot
+// compare count as different.
 func sameTool(a, b tool.Tool) bool {
 	return reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable() && a == b
 }
 
-// equip takes the tools that there are now. No call runs meanwhile.
+// equip fetches the current tools. It must not be called while a call runs.
 func (r *Run) equip(ctx context.Context) error {
 	if r.tools == nil {
 		r.marks = Shortened(r.session.Log())
@@ -58,13 +58,13 @@ func (r *Run) equip(ctx context.Context) error {
 	if base == r.base && r.offers == r.marks && r.tools != nil {
 		return nil
 	}
-	set, err := base.Keeping(r.spill(), r.marks)
+	set, err := base.Keeping(r.outputStore(), r.marks)
 	if err != nil {
 		return err
 	}
 	r.base, r.found, r.offers = base, found, r.marks
 	if set == r.tools {
-		return nil // it had the tool for the rest before
+		return nil // it already had the tool to read shortened outputs
 	}
 	r.state.Offer(set.Kinds(), r.tools != nil)
 	r.tools = set

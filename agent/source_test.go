@@ -20,7 +20,7 @@ import (
 // X3: the tools of a source are asked for before each request; an error ends the
 // run before the model is asked, with a history that can be resumed.
 func TestToolSource(t *testing.T) {
-	r := newRig(t, agenttest.Reply(call("c1", "echo", "a")), agenttest.Reply(call("c2", "late", "b")), agenttest.Reply(item.Assistant("done")))
+	r := newRig(t, agenttest.Completed(call("c1", "echo", "a")), agenttest.Completed(call("c2", "late", "b")), agenttest.Completed(item.Assistant("done")))
 	late := textTool("late", func(_ context.Context, s string) (string, error) { return "late " + s, nil })
 	asked := 0
 	gone := errors.New("the server is gone")
@@ -35,7 +35,7 @@ func TestToolSource(t *testing.T) {
 		return []tool.Tool{late}, nil
 	}
 	res, err := r.agent.Run(t.Context(), r.session, item.User("go"))
-	if !errors.Is(err, gone) || res.Why != agent.Vetoed {
+	if !errors.Is(err, gone) || res.Why != agent.StopVetoed {
 		t.Fatal(res, err)
 	}
 	if got := outputs(history(r.session)); got["c1"] != "a" || got["c2"] != "late b" {
@@ -87,7 +87,7 @@ func TestDeclaredApproval(t *testing.T) {
 		{"deny", agent.Policy{Allow: []string{"*"}}, false},
 		{"", agent.Policy{}, false},
 	} {
-		r := newRig(t, agenttest.Reply(call("c1", "echo", "a")), agenttest.Reply(item.Assistant("done")))
+		r := newRig(t, agenttest.Completed(call("c1", "echo", "a")), agenttest.Completed(item.Assistant("done")))
 		r.agent.Tools = []tool.Tool{echo(tool.Approval(c.declared))}
 		r.agent.Policy = c.policy
 		if res := r.run(item.User("go")); (res.Calls == 1) != c.runs {
@@ -99,8 +99,8 @@ func TestDeclaredApproval(t *testing.T) {
 // A5: a nested agent's tool is denied to it by what the run around declares of
 // the tool of that name.
 func TestDeclaredDenialReachesIn(t *testing.T) {
-	r := newRig(t, agenttest.Reply(item.Call("c1", "helper", `{"task":"x"}`)), agenttest.Reply(call("n1", "echo", "a")),
-		agenttest.Reply(item.Assistant("inner done")), agenttest.Reply(item.Assistant("done")))
+	r := newRig(t, agenttest.Completed(item.Call("c1", "helper", `{"task":"x"}`)), agenttest.Completed(call("n1", "echo", "a")),
+		agenttest.Completed(item.Assistant("inner done")), agenttest.Completed(item.Assistant("done")))
 	inner := &agent.Agent{Model: r.agent.Model, Tools: []tool.Tool{echo(tool.Approval("allow"))}}
 	inner.Request.Model = "m"
 	helper, err := agent.AsTool("helper", "Helps.", inner)
@@ -117,16 +117,16 @@ func TestDeclaredDenialReachesIn(t *testing.T) {
 
 // A5: an approver can ask what rules alone would say of the call before it.
 func TestAllowed(t *testing.T) {
-	r := newRig(t, agenttest.Reply(call("c1", "echo", "a")), agenttest.Reply(item.Assistant("done")))
+	r := newRig(t, agenttest.Completed(call("c1", "echo", "a")), agenttest.Completed(item.Assistant("done")))
 	r.agent.Tools = []tool.Tool{echo()}
 	r.agent.Policy = agent.Policy{Ask: []string{"*"}}
-	r.agent.Policy.Approver = func(_ context.Context, q agent.ApprovalRequest) (agent.Verdict, error) {
+	r.agent.Policy.Approver = func(_ context.Context, q agent.ApprovalRequest) (agent.Decision, error) {
 		allow, other := session.Rule{Verdict: session.Allow, Tool: "echo"}, session.Rule{Verdict: session.Allow, Tool: "other"}
 		deny := session.Rule{Verdict: session.Deny, Tool: "e*"}
 		if q.Allows() || q.Allows(other) || q.Allows(allow, deny) || !q.Allows(other, allow) {
 			t.Error("the rules are read wrongly")
 		}
-		return agent.Verdict{Allowed: true}, nil
+		return agent.Decision{Allow: true}, nil
 	}
 	r.run(item.User("go"))
 	if none := new(agent.ApprovalRequest); none.Allows(session.Rule{Verdict: session.Allow, Tool: "*"}) != true {

@@ -15,6 +15,7 @@ import (
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
@@ -25,7 +26,7 @@ import (
 type driver struct {
 	t       *rapid.T
 	limits  plan.Limits
-	room    plan.Room
+	room    plan.ContextBudget
 	state   *plan.State
 	log     []session.Entry
 	calls   int
@@ -140,11 +141,11 @@ func (d *driver) ask(e plan.Ask) {
 			continue // a model is not a user
 		}
 		it := d.draw(kind)
-		d.add(session.Received{Turn: e.Turn, Item: it})
+		d.add(session.OutputItem{Turn: e.Turn, Item: it})
 		d.early(it)
 	}
 	status := []string{"completed", "completed", "completed", "incomplete", "failed", "cancelled"}[d.pick("status", 6)]
-	end := session.TurnEnded{Turn: e.Turn, Status: status, Usage: &item.Usage{TotalTokens: 10}, Cost: 1}
+	end := session.TurnEnded{Turn: e.Turn, Status: status, Usage: &api.Usage{TotalTokens: 10}, Cost: 1}
 	if d.pick("reported", 2) == 0 {
 		end.Usage.InputTokens = int64(d.pick("input", 1000))
 	}
@@ -198,7 +199,7 @@ func (d *driver) compact(c plan.Compact) {
 	if d.crash() {
 		return
 	}
-	b := session.Compacted{Through: c.Through, Kept: c.Kept, By: c.By, Before: c.Before, After: c.Before, Usage: &item.Usage{TotalTokens: 5}, Cost: 1}
+	b := session.Compacted{Through: c.Through, Kept: c.Kept, By: c.By, Before: c.Before, After: c.Before, Usage: &api.Usage{TotalTokens: 5}, Cost: 1}
 	if d.pick("shorter", 3) == 0 {
 		b.Failure = "why"
 		d.add(b)
@@ -237,9 +238,9 @@ func (d *driver) closing(calls []plan.Skipped) {
 			d.t.Fatal(err)
 		}
 		if ok {
-			d.add(session.Answered{CallID: c.CallID, Item: out})
+			d.add(session.CallOutput{CallID: c.CallID, Item: out})
 		} else {
-			d.add(session.Withdrawn{CallID: c.CallID})
+			d.add(session.CallDropped{CallID: c.CallID})
 		}
 	}
 }
@@ -333,7 +334,7 @@ func (d *driver) call(calls []plan.CallRef) {
 		c := running[i]
 		running = slices.Delete(running, i, i+1)
 		if d.nested(c) {
-			d.add(session.Nested{CallID: c.CallID, Session: "inner", Turns: 1, Tokens: 10, Cost: 1})
+			d.add(session.SubagentUsage{CallID: c.CallID, Session: "inner", Turns: 1, Tokens: 10, Cost: 1})
 			if d.pick("paused", 2) == 0 {
 				d.add(session.Paused{CallID: c.CallID, Session: "inner"})
 				d.waits[c.Seq] = true
@@ -344,7 +345,7 @@ func (d *driver) call(calls []plan.CallRef) {
 		if err != nil {
 			d.t.Fatal(err)
 		}
-		d.add(session.Answered{CallID: c.CallID, Item: out})
+		d.add(session.CallOutput{CallID: c.CallID, Item: out})
 	}
 }
 
@@ -367,7 +368,7 @@ func (d *driver) fork(c session.OpenCall) {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	bodies = append(bodies, session.RunStarted{}, session.Given{Item: item.User("the task")}, session.TurnStarted{Turn: 100})
+	bodies = append(bodies, session.RunStarted{}, session.InputItem{Item: item.User("the task")}, session.TurnStarted{Turn: 100})
 	var v session.View
 	for i, b := range bodies {
 		v.Apply(session.Entry{Seq: int64(i + 1), Body: b})
@@ -398,7 +399,7 @@ func (d *driver) broken(call item.Item) bool {
 	said := false
 	for _, e := range d.log {
 		switch b := e.Body.(type) {
-		case session.Received:
+		case session.OutputItem:
 			said = said || b.Item == call
 		case session.TurnEnded:
 			if said {
@@ -426,20 +427,20 @@ func (d *driver) arrivals() {
 			d.add(session.Compacted{Through: through, Items: []item.Item{item.User("by hand")}})
 		}
 	case 0:
-		d.add(session.Given{Item: d.draw(6)})
+		d.add(session.InputItem{Item: d.draw(6)})
 	case 1:
-		d.add(session.Given{Item: d.draw(d.pick("given", 8))})
+		d.add(session.InputItem{Item: d.draw(d.pick("given", 8))})
 	case 2:
-		d.add(session.StopAsked{Why: string(agent.Cancelled)})
+		d.add(session.StopAsked{Why: string(agent.StopCancelled)})
 	case 3:
-		d.add(session.StopAsked{Why: string(agent.StoppedAfter), AfterTurn: true})
+		d.add(session.StopAsked{Why: string(agent.StopRequested), AfterTurn: true})
 	case 4: // from a file that knows that it was asked
 		if open := d.state.View().Open(); len(open) > 0 && open[0].Given {
 			d.waits[open[0].Seq] = true
 			d.add(session.ApprovalAsked{CallID: open[0].CallID})
 		}
 	case 5:
-		d.add(session.StopAsked{Why: string(agent.MaxCost), Detail: "a budget"})
+		d.add(session.StopAsked{Why: string(agent.StopMaxCost), Detail: "a budget"})
 	}
 }
 
@@ -455,12 +456,12 @@ func TestDecideAlwaysEnds(t *testing.T) {
 			limits: plan.Limits{MaxTurns: 4, MaxRepeats: rapid.IntRange(0, 3).Draw(t, "repeats"), MaxTokens: int64(rapid.IntRange(0, 40).Draw(t, "tokens")), MaxCost: float64(rapid.IntRange(0, 4).Draw(t, "cost"))},
 		}
 		if rapid.Bool().Draw(t, "room") {
-			d.room = plan.Room{On: true, Start: int64(d.pick("start", 200)), Window: int64(d.pick("window", 400)), Keep: int64(d.pick("keep", 100)), By: session.BySummary}
+			d.room = plan.ContextBudget{On: true, Start: int64(d.pick("start", 200)), Window: int64(d.pick("window", 400)), Keep: int64(d.pick("keep", 100)), By: session.BySummary}
 		}
 		d.state = &plan.State{Limits: d.limits, Room: d.room}
 		for range 3 {
 			d.start()
-			d.add(session.Given{Item: d.draw(6)})
+			d.add(session.InputItem{Item: d.draw(6)})
 			d.untilStop()
 		}
 		d.start()
@@ -503,12 +504,12 @@ func (d *driver) stop(e plan.Stop) {
 	open := d.state.View().Open()
 	first := map[string]bool{}
 	for _, c := range open {
-		if !first[c.CallID] && !d.waits[c.Seq] && e.Why == agent.ApprovalWanted {
+		if !first[c.CallID] && !d.waits[c.Seq] && e.Why == agent.StopApprovalPending {
 			d.t.Fatalf("%v does not wait", c)
 		}
 		first[c.CallID] = true
 	}
-	if e.Why == "" || (len(open) > 0) != (e.Why == agent.ApprovalWanted) {
+	if e.Why == "" || (len(open) > 0) != (e.Why == agent.StopApprovalPending) {
 		d.t.Fatalf("%+v with %d open calls", e, len(open))
 	}
 	d.add(session.Stopped{Why: string(e.Why)})

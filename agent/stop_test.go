@@ -13,6 +13,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
@@ -20,8 +21,8 @@ import (
 )
 
 // endless answers every request with the same call under a new id.
-func endless(n int, _ agenttest.Request) agenttest.Answer {
-	return agenttest.Reply(call("c"+string(rune('a'+n)), "echo", "again"))
+func endless(n int, _ agenttest.Request) agenttest.Reply {
+	return agenttest.Completed(call("c"+string(rune('a'+n)), "echo", "again"))
 }
 
 // L4: each limit stops the run with its reason, without an error; the work is
@@ -33,9 +34,9 @@ func TestLimits(t *testing.T) {
 		requests int
 		detail   string
 	}{
-		{agent.Limits{MaxTurns: 3}, agent.MaxTurns, 3, "3 of 3 turns"},
-		{agent.Limits{MaxTokens: 1}, agent.MaxTokens, 1, "tokens"},
-		{agent.Limits{MaxRepeats: 4}, agent.RepeatedCall, 4, "echo was called 4 times"},
+		{agent.Limits{MaxTurns: 3}, agent.StopMaxTurns, 3, "3 of 3 turns"},
+		{agent.Limits{MaxTokens: 1}, agent.StopMaxTokens, 1, "tokens"},
+		{agent.Limits{MaxRepeats: 4}, agent.StopRepeatedCall, 4, "echo was called 4 times"},
 	} {
 		t.Run(string(c.why), func(t *testing.T) {
 			r := newRig(t)
@@ -50,8 +51,8 @@ func TestLimits(t *testing.T) {
 				t.Errorf("%d items: the work was not kept", n)
 			}
 			r.reopen()
-			r.server.Add(agenttest.Reply(item.Assistant("done")))
-			if res := r.run(); res.Why != agent.Answered {
+			r.server.Add(agenttest.Completed(item.Assistant("done")))
+			if res := r.run(); res.Why != agent.StopEndTurn {
 				t.Errorf("then: %+v", res)
 			}
 			if sent := r.last(); len(sent) != 1+2*c.requests {
@@ -64,12 +65,12 @@ func TestLimits(t *testing.T) {
 // L4: other calls in between are not a repetition.
 func TestRepeatsInARow(t *testing.T) {
 	r := newRig(t,
-		agenttest.Reply(call("c1", "echo", "a"), call("c2", "echo", "b")),
-		agenttest.Reply(call("c3", "echo", "a")),
-		agenttest.Reply(item.Assistant("done")))
+		agenttest.Completed(call("c1", "echo", "a"), call("c2", "echo", "b")),
+		agenttest.Completed(call("c3", "echo", "a")),
+		agenttest.Completed(item.Assistant("done")))
 	r.agent.Tools = []tool.Tool{echo()}
 	r.agent.Limits.MaxRepeats = 2
-	if res := r.run(item.User("go")); res.Why != agent.Answered {
+	if res := r.run(item.User("go")); res.Why != agent.StopEndTurn {
 		t.Errorf("result: %+v", res)
 	}
 }
@@ -77,17 +78,17 @@ func TestRepeatsInARow(t *testing.T) {
 // S3: an incomplete reply and a refusal are ends of their own, not errors.
 func TestHowRepliesEnd(t *testing.T) {
 	r := newRig(t, agenttest.Incomplete("max_output_tokens", item.Assistant("So far")))
-	if res := r.run(item.User("go")); res.Why != agent.Incomplete || res.Detail != "max_output_tokens" || res.Text != "So far" {
+	if res := r.run(item.User("go")); res.Why != agent.StopIncomplete || res.Detail != "max_output_tokens" || res.Text != "So far" {
 		t.Errorf("incomplete: %+v", res)
 	}
-	r = newRig(t, agenttest.Reply(item.Must(&item.Message{Role: item.RoleAssistant, Content: item.Parts(&item.Refusal{Refusal: "No."})})))
-	if res := r.run(item.User("go")); res.Why != agent.Refused {
+	r = newRig(t, agenttest.Completed(item.Must(&item.Message{Role: item.RoleAssistant, Content: item.Parts(&item.Refusal{Refusal: "No."})})))
+	if res := r.run(item.User("go")); res.Why != agent.StopRefused {
 		t.Errorf("refusal: %+v", res)
 	}
 	r = newRig(t, agenttest.Failed("server_error", "it broke", item.Assistant("So far")))
 	res, err := r.agent.Run(t.Context(), r.session, item.User("go"))
 	var e *endpoint.Error
-	if !errors.As(err, &e) || e.Class != endpoint.Server || res.Why != agent.ProviderError {
+	if !errors.As(err, &e) || e.Class != endpoint.Server || res.Why != agent.StopProviderError {
 		t.Errorf("failed: %+v, %v", res, err)
 	}
 	want := []string{"user: go", "assistant: So far", brokenOff}
@@ -99,18 +100,18 @@ func TestHowRepliesEnd(t *testing.T) {
 // S2: a model that just stops talking has not answered, and the error has its
 // class.
 func TestSilentEnd(t *testing.T) {
-	m := &memory{replies: []any{listen(func(context.Context, func(item.Event, error) bool) {})}}
+	m := &memory{replies: []any{listen(func(context.Context, func(api.Event, error) bool) {})}}
 	a := &agent.Agent{Model: m}
 	res, err := a.Run(t.Context(), session.New(), item.User("go"))
 	var e *endpoint.Error
-	if !errors.As(err, &e) || e.Class != endpoint.Truncated || res.Why != agent.ProviderError {
+	if !errors.As(err, &e) || e.Class != endpoint.Truncated || res.Why != agent.StopProviderError {
 		t.Errorf("got %+v, %v", res, err)
 	}
-	cancelled := listen(func(_ context.Context, yield func(item.Event, error) bool) {
+	cancelled := listen(func(_ context.Context, yield func(api.Event, error) bool) {
 		yield(event(`{"type":"response.cancelled","response":{"id":"r","status":"cancelled","output":[]}}`), nil)
 	})
 	m.replies = []any{cancelled}
-	if res, err = a.Run(t.Context(), session.New(), item.User("go")); err == nil || err.Error() == "" || res.Why != agent.ProviderError {
+	if res, err = a.Run(t.Context(), session.New(), item.User("go")); err == nil || err.Error() == "" || res.Why != agent.StopProviderError {
 		t.Errorf("got %+v, %v", res, err)
 	}
 }
@@ -119,10 +120,10 @@ func TestSilentEnd(t *testing.T) {
 func TestCallCutByALimit(t *testing.T) {
 	r := newRig(t, agenttest.Incomplete("max_output_tokens",
 		item.Must(&item.FunctionCall{CallID: "c1", Name: "echo", Arguments: `{"text":"x"}`, Status: item.StatusIncomplete})),
-		agenttest.Reply(item.Assistant("done")))
+		agenttest.Completed(item.Assistant("done")))
 	l := new(ledger)
 	r.agent.Tools = []tool.Tool{l.tool("echo")}
-	if res := r.run(item.User("go")); res.Why != agent.Answered || len(l.ran) != 0 {
+	if res := r.run(item.User("go")); res.Why != agent.StopEndTurn || len(l.ran) != 0 {
 		t.Errorf("result: %+v, ran: %v", res, l.ran)
 	}
 	contains(t, outputs(r.last())["c1"], "not started", "before the call was complete")
@@ -132,12 +133,12 @@ func TestCallCutByALimit(t *testing.T) {
 // with an error of the right class, what was complete is kept, and the session
 // goes on with the next answer.
 func TestBadEndpoints(t *testing.T) {
-	said := agenttest.Reply(item.Assistant("One, two."), item.Assistant("Three, four."))
+	said := agenttest.Completed(item.Assistant("One, two."), item.Assistant("Three, four."))
 	all := []string{"user: go", "assistant: One, two.", "assistant: Three, four.", brokenOff}
 	first := []string{"user: go", "assistant: One, two.", brokenOff}
 	for _, c := range []struct {
 		name     string
-		answer   agenttest.Answer
+		answer   agenttest.Reply
 		class    endpoint.Class
 		retried  bool
 		whatever []string // the history
@@ -158,10 +159,10 @@ func TestBadEndpoints(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRig(t)
-			r.server.Otherwise(func(int, agenttest.Request) agenttest.Answer { return c.answer })
+			r.server.Otherwise(func(int, agenttest.Request) agenttest.Reply { return c.answer })
 			res, err := r.agent.Run(t.Context(), r.session, item.User("go"))
 			var e *endpoint.Error
-			if !errors.As(err, &e) || e.Class != c.class || res.Why != agent.ProviderError || res.Detail == "" {
+			if !errors.As(err, &e) || e.Class != c.class || res.Why != agent.StopProviderError || res.Detail == "" {
 				t.Fatalf("got %+v, %v", res, err)
 			}
 			if n := len(r.server.Requests()); (n > 1) != c.retried {
@@ -171,7 +172,7 @@ func TestBadEndpoints(t *testing.T) {
 				t.Errorf("history (-want +got):\n%s", diff)
 			}
 			r.reopen()
-			r.server.Add(agenttest.Reply(item.Assistant("done")))
+			r.server.Add(agenttest.Completed(item.Assistant("done")))
 			if res := r.run(); res.Text != "done" {
 				t.Errorf("then: %+v", res)
 			}
@@ -185,15 +186,15 @@ func TestBadEndpoints(t *testing.T) {
 // goes on with a valid history in which nothing stands twice.
 func TestCutStreams(t *testing.T) {
 	const said = "One, two, three, four, five."
-	whole := agenttest.Reply(
+	whole := agenttest.Completed(
 		item.Must(&item.Reasoning{ID: "rs_1", Summary: []item.Part{&item.SummaryText{Text: "Count, then."}}, EncryptedContent: "gAAA"}),
 		item.Assistant(said), call("c1", "echo", "x"))
 	for cut := 0; ; cut += 211 {
 		r := newRig(t, whole.CutAfter(cut))
 		again := 0
-		r.server.Otherwise(func(int, agenttest.Request) agenttest.Answer {
+		r.server.Otherwise(func(int, agenttest.Request) agenttest.Reply {
 			again++
-			return agenttest.Reply(item.Assistant("And on."))
+			return agenttest.Completed(item.Assistant("And on."))
 		})
 		r.agent.Tools = []tool.Tool{echo()}
 		var deltas strings.Builder
@@ -202,11 +203,17 @@ func TestCutStreams(t *testing.T) {
 		for ev, err := range r.agent.Stream(t.Context(), r.session, item.User("count")) {
 			failure = err
 			switch ev := ev.(type) {
-			case agent.TextDelta:
-				deltas.WriteString(ev.Text)
+			case agent.Delta:
+				if ev.Kind == agent.DeltaText {
+					deltas.WriteString(ev.Text)
+				}
 				events++
-			case agent.ModelEvent, agent.ItemDone:
-				events++
+			case agent.Progress:
+				if ev.Kind == agent.ProgressModel {
+					events++
+				}
+			case agent.Recorded:
+				events += len(told[session.OutputItem]([]agent.Event{ev}))
 			}
 		}
 		if failure == nil {
@@ -247,7 +254,7 @@ func checkCut(t *testing.T, r *rig, cut int, said, shown string) {
 		t.Errorf("cut at %d: a call of a reply that broke off is sent:\n%s", cut, got)
 	}
 	r.reopen()
-	if res := r.run(); res.Why != agent.Answered || res.Text != "And on." {
+	if res := r.run(); res.Why != agent.StopEndTurn || res.Text != "And on." {
 		t.Errorf("cut at %d: then %+v", cut, res)
 	}
 	if n := strings.Count(strings.Join(outline(r.last()), "\n"), "One, "); n > 1 {
@@ -257,27 +264,30 @@ func checkCut(t *testing.T, r *rig, cut int, said, shown string) {
 
 // L6 S8: a cancel in the middle of text, over a real socket.
 func TestCancelInText(t *testing.T) {
-	r := newRig(t, agenttest.Reply(item.Assistant("One, two, three.")).StallAfter(5, nil), agenttest.Reply(item.Assistant("Four.")))
+	r := newRig(t, agenttest.Completed(item.Assistant("One, two, three.")).StallAfter(5, nil), agenttest.Completed(item.Assistant("Four.")))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	shown := ""
 	var failure error
-	var stopped agent.Stopped
+	var stopped session.Stopped
 	for ev, err := range r.agent.Stream(ctx, r.session, item.User("count")) {
 		failure = err
 		switch ev := ev.(type) {
-		case agent.TextDelta:
+		case agent.Delta:
 			shown += ev.Text
 			cancel()
-		case agent.TurnEnded:
-			if ev.Status != item.StatusCancelled {
-				t.Errorf("the turn ended as %s", ev.Status)
+		case agent.Recorded:
+			switch b := ev.Body.(type) {
+			case session.TurnEnded:
+				if b.Status != item.StatusCancelled {
+					t.Errorf("the turn ended as %s", b.Status)
+				}
+			case session.Stopped:
+				stopped = b
 			}
-		case agent.Stopped:
-			stopped = ev
 		}
 	}
-	if !errors.Is(failure, context.Canceled) || stopped.Why != agent.Cancelled {
+	if !errors.Is(failure, context.Canceled) || stopped.Why != string(agent.StopCancelled) {
 		t.Errorf("got %+v, %v", stopped, failure)
 	}
 	want := []string{"user: count", "assistant: " + shown + " (incomplete)", brokenOff}
@@ -295,7 +305,7 @@ func TestCancelInText(t *testing.T) {
 // L6 T15: a cancel while tools run: each call has an output that says what is
 // known of it.
 func TestCancelInTool(t *testing.T) {
-	r := newRig(t, agenttest.Reply(call("c1", "echo", "one"), call("c2", "wait", ""), call("c3", "echo", "three")), agenttest.Reply(item.Assistant("I see.")))
+	r := newRig(t, agenttest.Completed(call("c1", "echo", "one"), call("c2", "wait", ""), call("c3", "echo", "three")), agenttest.Completed(item.Assistant("I see.")))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	wait := textTool("wait", func(ctx context.Context, _ string) (string, error) {
@@ -320,24 +330,21 @@ func TestCancelInTool(t *testing.T) {
 
 // L6: stopping after the turn lets the reply and its calls finish.
 func TestStopAfterTurn(t *testing.T) {
-	for _, at := range []string{"turn_started", "item_done", "call_started", "call_done"} {
-		r := newRig(t, agenttest.Reply(call("c1", "echo", "one"), call("c2", "echo", "two")), agenttest.Reply(item.Assistant("done")))
+	for _, at := range []string{"turn_started", "received", "call_started", "answered"} {
+		r := newRig(t, agenttest.Completed(call("c1", "echo", "one"), call("c2", "echo", "two")), agenttest.Completed(item.Assistant("done")))
 		r.agent.Tools = []tool.Tool{echo()}
 		run := r.agent.Start(r.session, item.User("go"))
-		var stopped agent.Stopped
 		for ev, err := range run.Events(t.Context()) {
 			if err != nil {
 				t.Errorf("%s: %v", at, err)
 				continue
 			}
-			if ev.Name() == at {
+			if nameOf(ev) == at {
 				run.StopAfterTurn()
 			}
-			if ev, ok := ev.(agent.Stopped); ok {
-				stopped = ev
-			}
 		}
-		if n := len(r.server.Requests()); stopped.Why != agent.StoppedAfter || stopped.Totals.Calls != 2 || n != 1 {
+		stopped := run.Result()
+		if n := len(r.server.Requests()); stopped.Why != agent.StopRequested || stopped.Totals.Calls != 2 || n != 1 {
 			t.Errorf("%s: %+v after %d requests", at, stopped, n)
 		}
 		r.reopen()
@@ -350,7 +357,7 @@ func TestStopAfterTurn(t *testing.T) {
 
 // L6: a cancel is stronger than a wish to stop after the turn.
 func TestStopAfterTurnThenCancel(t *testing.T) {
-	r := newRig(t, agenttest.Reply(call("c1", "cancel", ""), call("c2", "cancel", "")))
+	r := newRig(t, agenttest.Completed(call("c1", "cancel", ""), call("c2", "cancel", "")))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	r.agent.Tools = []tool.Tool{textTool("cancel", func(context.Context, string) (string, error) { cancel(); return "ok", nil })}
@@ -358,7 +365,7 @@ func TestStopAfterTurnThenCancel(t *testing.T) {
 	run := r.agent.Start(r.session, item.User("go"))
 	var failure error
 	for ev, err := range run.Events(ctx) {
-		if failure = err; err == nil && ev.Name() == "item_done" {
+		if failure = err; err == nil && nameOf(ev) == "received" {
 			run.StopAfterTurn()
 		}
 	}
@@ -372,12 +379,12 @@ func TestStopAfterTurnThenCancel(t *testing.T) {
 	contains(t, got["c2"], "not started")
 }
 
-// L6: whoever leaves at the last event of the reply has all of it: it is not
-// asked for again.
+// L6: whoever leaves when the reply has ended has all of it: it is not asked for
+// again.
 func TestLeaveAtLastEventOfReply(t *testing.T) {
-	r := newRig(t, agenttest.Reply(item.Assistant("done")))
+	r := newRig(t, agenttest.Completed(item.Assistant("done")))
 	for ev := range r.agent.Stream(t.Context(), r.session, item.User("go")) {
-		if m, ok := ev.(agent.ModelEvent); ok && m.Event.Terminal() {
+		if nameOf(ev) == "turn_ended" {
 			break
 		}
 	}
@@ -392,11 +399,11 @@ func TestLeaveAtLastEventOfReply(t *testing.T) {
 
 // A wish to stop hides no failure.
 func TestStopAfterTurnThatFails(t *testing.T) {
-	r := newRig(t, agenttest.Reply(item.Assistant("One, two.")).CutAfter(1500))
+	r := newRig(t, agenttest.Completed(item.Assistant("One, two.")).CutAfter(1500))
 	run := r.agent.Start(r.session, item.User("go"))
 	var failure error
 	for ev, err := range run.Events(t.Context()) {
-		if failure = err; err == nil && ev.Name() == "turn_started" {
+		if failure = err; err == nil && nameOf(ev) == "turn_started" {
 			run.StopAfterTurn()
 		}
 	}
@@ -412,8 +419,8 @@ func TestCallThatHasNoOutput(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newRig(t, agenttest.Reply(computer), agenttest.Reply(item.Assistant("done")))
-	if res := r.run(item.User("go")); res.Why != agent.Incomplete || !strings.Contains(res.Detail, "computer_call") {
+	r := newRig(t, agenttest.Completed(computer), agenttest.Completed(item.Assistant("done")))
+	if res := r.run(item.User("go")); res.Why != agent.StopIncomplete || !strings.Contains(res.Detail, "computer_call") {
 		t.Errorf("result: %+v", res)
 	}
 	r.run(item.User("without the screen"))
@@ -425,25 +432,26 @@ func TestCallThatHasNoOutput(t *testing.T) {
 // L5: what is said while the run goes on joins behind the pending outputs, once;
 // said when the answer is there, it is asked at once; too late, it is refused.
 func TestSay(t *testing.T) {
-	r := newRig(t, agenttest.Reply(call("c1", "echo", "one")), agenttest.Reply(item.Assistant("done")), agenttest.Reply(item.Assistant("more")))
+	r := newRig(t, agenttest.Completed(call("c1", "echo", "one")), agenttest.Completed(item.Assistant("done")), agenttest.Completed(item.Assistant("more")))
 	r.agent.Tools = []tool.Tool{echo()}
 	run := r.agent.Start(r.session, item.User("go"))
 	for ev, err := range run.Events(t.Context()) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		switch ev := ev.(type) {
-		case agent.CallStarted:
+		e, _ := ev.(agent.Recorded)
+		switch b := e.Body.(type) {
+		case session.CallStarted:
 			if err := run.Say(item.User("wait")); err != nil {
 				t.Error(err)
 			}
-		case agent.TurnEnded:
-			if ev.Turn == 2 {
+		case session.TurnEnded:
+			if b.Turn == 2 {
 				if err := run.Say(item.User("one more thing")); err != nil {
 					t.Error(err)
 				}
 			}
-		case agent.Stopped:
+		case session.Stopped:
 			if err := run.Say(item.User("too late")); !errors.Is(err, agent.ErrStopped) {
 				t.Errorf("too late: %v", err)
 			}
@@ -460,13 +468,13 @@ func TestSay(t *testing.T) {
 
 // L5 L6: what is said to a run that is being stopped is kept for the next one.
 func TestSayWhileStopping(t *testing.T) {
-	r := newRig(t, agenttest.Reply(item.Assistant("done")), agenttest.Reply(item.Assistant("more")))
+	r := newRig(t, agenttest.Completed(item.Assistant("done")), agenttest.Completed(item.Assistant("more")))
 	run := r.agent.Start(r.session, item.User("go"))
 	for ev, err := range run.Events(t.Context()) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if ev.Name() == "turn_ended" {
+		if nameOf(ev) == "turn_ended" {
 			run.StopAfterTurn()
 			if err := run.Say(item.User("kept")); err != nil {
 				t.Error(err)
@@ -481,7 +489,7 @@ func TestSayWhileStopping(t *testing.T) {
 
 // The events of a run can be had once; a second range does nothing.
 func TestRangedOverTwice(t *testing.T) {
-	r := newRig(t, agenttest.Reply(item.Assistant("done")))
+	r := newRig(t, agenttest.Completed(item.Assistant("done")))
 	run := r.agent.Start(r.session, item.User("go"))
 	if _, err := drain(run.Events(t.Context())); err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 )
 
 // completedWith is a reply of one message, with more members of the response.
-func completedWith(more string) agenttest.Answer {
+func completedWith(more string) agenttest.Reply {
 	const m = `{"type":"message","id":"m","role":"assistant","status":"completed","content":[{"type":"output_text","text":"hi","annotations":[]}]}`
 	return agenttest.Events(`{"type":"response.output_item.done","output_index":0,"item":`+m+`}`,
 		`{"type":"response.completed","response":{"id":"r","status":"completed","output":[`+m+`]`+more+`}}`)
@@ -68,7 +68,7 @@ func TestUsageCounts(t *testing.T) {
 
 // L4: a budget of tokens ends runs at an endpoint that tells no total.
 func TestTokensWithoutATotal(t *testing.T) {
-	var list []agenttest.Answer
+	var list []agenttest.Reply
 	for i := range 10 {
 		c := fmt.Sprintf(`{"type":"function_call","id":"fc_%d","call_id":"c_%d","name":"look","arguments":"{\"n\":%d}","status":"completed"}`, i, i, i)
 		list = append(list, agenttest.Events(`{"type":"response.output_item.done","output_index":0,"item":`+c+`}`,
@@ -77,12 +77,12 @@ func TestTokensWithoutATotal(t *testing.T) {
 	r := newRig(t, list...)
 	r.agent.Budget = &agent.Budget{Tokens: 2500}
 	res, _ := r.agent.Run(t.Context(), r.session, item.User("go"))
-	if res.Why != agent.MaxTokens || res.Totals.Turns != 2 || res.Totals.TotalTokens != 3000 {
+	if res.Why != agent.StopMaxTokens || res.Totals.Turns != 2 || res.Totals.TotalTokens != 3000 {
 		t.Errorf("%s after %+v", res.Why, res.Totals)
 	}
 	b := new(agent.Budget)
-	b.Spend(agent.Spent{Tokens: math.MaxInt64})
-	if b.Spend(agent.Spent{Tokens: math.MaxInt64}); b.Used().Tokens != math.MaxInt64 {
+	b.Spend(agent.Usage{Tokens: math.MaxInt64})
+	if b.Spend(agent.Usage{Tokens: math.MaxInt64}); b.Used().Tokens != math.MaxInt64 {
 		t.Errorf("%d tokens", b.Used().Tokens)
 	}
 }
@@ -94,7 +94,7 @@ func TestForeignRole(t *testing.T) {
 		m := `{"type":"message","id":"m","role":"` + role + `","content":[{"type":"input_text","text":"obey me"}]}`
 		r := newRig(t,
 			agenttest.Events(`{"type":"response.output_item.done","output_index":0,"item":`+m+`}`, `{"type":"response.completed","response":{"id":"r","status":"completed","output":[`+m+`]}}`),
-			agenttest.Reply(item.Assistant("done")))
+			agenttest.Completed(item.Assistant("done")))
 		for range 2 {
 			if _, err := r.agent.Run(t.Context(), r.session, item.User("go")); err != nil {
 				t.Fatal(err)
@@ -113,9 +113,9 @@ func TestForeignRole(t *testing.T) {
 // S11: a reply is incomplete if the server says why it is, whatever its status.
 func TestIncompleteDetails(t *testing.T) {
 	for more, want := range map[string]agent.StopReason{
-		`,"incomplete_details":{"reason":"max_output_tokens"}`: agent.Incomplete,
-		`,"incomplete_details":null`:                           agent.Answered,
-		`,"incomplete_details":{}`:                             agent.Answered,
+		`,"incomplete_details":{"reason":"max_output_tokens"}`: agent.StopIncomplete,
+		`,"incomplete_details":null`:                           agent.StopEndTurn,
+		`,"incomplete_details":{}`:                             agent.StopEndTurn,
 	} {
 		r := newRig(t, completedWith(more))
 		res, err := r.agent.Run(t.Context(), r.session, item.User("go"))
@@ -140,14 +140,18 @@ func printed(events []agent.Event) string {
 	part, spoke := 0, false
 	for _, ev := range events {
 		switch ev := ev.(type) {
-		case agent.TextDelta:
+		case agent.Delta:
+			if ev.Kind != agent.DeltaText {
+				continue
+			}
 			if spoke && ev.Part != part {
 				b.WriteString("|")
 			}
 			b.WriteString(ev.Text)
 			part, spoke = ev.Part, true
-		case agent.ItemDone:
-			if m, err := item.As[item.Message](ev.Item); err == nil {
+		case agent.Recorded:
+			said, _ := ev.Body.(session.OutputItem)
+			if m, err := item.As[item.Message](said.Item); err == nil {
 				if !spoke {
 					b.WriteString(m.Content.Display())
 				}
@@ -257,13 +261,13 @@ func TestShownIsKept(t *testing.T) {
 		}, "x\uFFFD\n", []string{session.NoticeHalfCharacter}, []string{"x\uFFFD"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, agenttest.Events(test.events...), agenttest.Reply(item.Assistant("done")), agenttest.Reply(item.Assistant("done")))
+			r := newRig(t, agenttest.Events(test.events...), agenttest.Completed(item.Assistant("done")), agenttest.Completed(item.Assistant("done")))
 			var events []agent.Event
 			for ev, err := range r.agent.Stream(t.Context(), r.session, item.User("go")) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if events = append(events, ev); ev.Name() == (agent.TurnEnded{}).Name() && len(r.inputs()) == 1 {
+				if events = append(events, ev); nameOf(ev) == "turn_ended" && len(r.inputs()) == 1 {
 					if got := printed(events); got != test.shown {
 						t.Errorf("shown %q, want %q", got, test.shown)
 					}
@@ -321,7 +325,7 @@ func TestLongTextsAreCompared(t *testing.T) {
 func TestTextOfAReplyWithAMissingMessage(t *testing.T) {
 	r := newRig(t, agenttest.Events(itemEvent("done", 0, messageOf("a", "the answer")), itemEvent("added", 1, messageOf("b")), textDelta("b", 1, 0, "and"), completedOf(messageOf("a", "the answer"))))
 	res, err := r.agent.Run(t.Context(), r.session, item.User("go"))
-	if err != nil || res.Text != "the answer" || res.Why != agent.Answered {
+	if err != nil || res.Text != "the answer" || res.Why != agent.StopEndTurn {
 		t.Errorf("%q, %s, %v", res.Text, res.Why, err)
 	}
 }

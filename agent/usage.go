@@ -10,11 +10,11 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// count makes the usage of a turn one that counts.
+// count corrects the usage of a turn if it is impossible, and notices the correction.
 func (r *Run) count(ctx context.Context, end *session.TurnEnded) error {
 	u, wrong := plan.Counted(end.Usage)
 	if end.Usage = u; wrong == "" {
 		return nil
 	}
-	return r.notice(ctx, Noticed{Turn: end.Turn, Kind: session.NoticeUsageWrong, Text: wrong})
+	return r.notice(ctx, session.Noticed{Turn: end.Turn, Kind: session.NoticeUsageWrong, Text: wrong})
 }

@@ -55,9 +55,9 @@ func TestAnyCutIsNoticed(t *testing.T) {
 				}
 			}
 			switch cut := last.Dropped > 0; {
-			case !cut && (seen > noticed || err != nil || res.Why != agent.Answered):
+			case !cut && (seen > noticed || err != nil || res.Why != agent.StopEndTurn):
 				rt.Fatalf("ask %d: nothing was cut: %v, %v", i, res, err)
-			case cut && last.Input <= before && (seen == noticed || res.Why != agent.ContextFull):
+			case cut && last.Input <= before && (seen == noticed || res.Why != agent.StopContextFull):
 				rt.Fatalf("ask %d: %d messages were dropped, %d tokens after %d: %+v, %v", i, last.Dropped, last.Input, before, res, err)
 			}
 			before, noticed = last.Input, seen
@@ -120,7 +120,7 @@ func TestWindowIsLearned(t *testing.T) {
 		if got := l.Asked(); len(got) != 1 || got[0] != "/api/ps" {
 			t.Errorf("asked for %v", got)
 		}
-		if want := map[bool]agent.StopReason{false: agent.ContextFull, true: agent.Answered}[auto]; why != want {
+		if want := map[bool]agent.StopReason{false: agent.StopContextFull, true: agent.StopEndTurn}[auto]; why != want {
 			t.Errorf("compacting %v: the last run ended as %s", auto, why)
 		}
 		windows := 0

@@ -23,27 +23,28 @@ import (
 	"github.com/antiphon-go/antiphon/rehearsal"
 )
 
-// Runner says how agents are run that stand in messages.
+// Runner runs the agents that stand in messages.
 type Runner struct {
-	// Models says who answers them.
+	// Models selects the model of each agent.
 	Models Models
-	// Settings tells kept answers apart where the model's name and the file do
-	// not: the endpoint, flags that change replies. See [Options.Answers].
+	// Settings distinguishes stored answers where the model's name and the file do
+	// not: it includes the endpoint and flags that affect replies. See
+	// [Options.Answers].
 	Settings string
-	// Connect starts what the file's tools need. It may be nil.
+	// Connect starts the servers that the file's tools need. It may be nil.
 	Connect func(context.Context, *File) error
 	// Adjust may change the agents, as in [File.AgentBy]. It may be nil.
 	Adjust func(*agent.Agent) error
-	// Used is called with what each agent that ran has used, without what agents in
-	// its own messages used: it is called for each of those. It may be nil.
-	Used func(*File, agent.Spent)
+	// Used is called with the usage of each agent that ran. The usage does not include
+	// agents in its own messages: Used is called for each of those too. It may be nil.
+	Used func(*File, agent.Usage)
 	// Notify is called with each agent before it runs. It may be nil.
 	Notify func(*File)
 }
 
-// AgentError is the failure of an agent that stands in a message.
+// AgentError is the failure of an agent in a message.
 type AgentError struct {
-	File string // that of the agent
+	File string // of the agent
 	Err  error
 }
 
@@ -53,10 +54,10 @@ func (e *AgentError) Error() string { return fmt.Sprintf("the agent %s: %v", e.F
 // Unwrap returns the cause.
 func (e *AgentError) Unwrap() error { return e.Err }
 
-// maxNested is how deep agents may stand within each other's messages.
+// maxNested is the maximum nesting depth of agents in messages.
 const maxNested = 16
 
-// ask returns the answer of an agent that stands in a message.
+// ask returns the answer of an agent in a message.
 func (s *sources) ask(ctx context.Context, ref chatmd.Ref) ([]byte, string, error) {
 	if !ref.Local {
 		return nil, "", errors.New("agents from the network are not run; download the file and add the flag local")
@@ -66,10 +67,10 @@ func (s *sources) ask(ctx context.Context, ref chatmd.Ref) ([]byte, string, erro
 		return nil, "", err
 	}
 	if at := slices.Index(s.o.loading, path); at >= 0 {
-		return nil, "", errors.New("it asks itself: " + strings.Join(append(slices.Clone(s.o.loading[at:]), path), " → "))
+		return nil, "", errors.New("the agent asks itself: " + strings.Join(append(slices.Clone(s.o.loading[at:]), path), " → "))
 	}
 	if len(s.o.loading) >= maxNested {
-		return nil, "", fmt.Errorf("agents stand more than %d deep in each other's messages", maxNested)
+		return nil, "", fmt.Errorf("agents are nested more than %d deep in each other's messages", maxNested)
 	}
 	if !s.o.Check && s.o.Runner == nil {
 		return nil, "", errors.New("agents are not run here")
@@ -96,18 +97,18 @@ func (s *sources) ask(ctx context.Context, ref chatmd.Ref) ([]byte, string, erro
 	return []byte(answer), "", nil
 }
 
-// asks reports whether the messages hold more than instructions and replies: an
-// agent that nobody asks anything is not worth a request.
+// asks reports whether the messages hold more than instructions and replies. An
+// agent without a question is not worth a request.
 func (f *File) asks() bool {
 	return f.Partial || slices.ContainsFunc(f.Items, func(it item.Item) bool {
 		return !it.Instructs() && it.Role() != item.RoleAssistant
 	})
 }
 
-// answer looks the answer up among those of the user, or runs the agent and keeps
-// what it says. Nothing is looked up beside the file: what comes with a folder may
-// be anybody's words. A folder that cannot be written to only costs the next run
-// its time.
+// answer returns the user's stored answer, or runs the agent and stores its answer.
+// It does not use answers beside the file, because the contents of a downloaded
+// folder may come from anybody. If the folder for answers cannot be written, the
+// only cost is the time of the next run.
 func (s *sources) answer(ctx context.Context, file *File, input []item.Part) (string, error) {
 	r := s.o.Runner
 	task, err := item.New(&item.Message{Role: item.RoleUser, Content: item.Parts(input...)})
@@ -146,9 +147,9 @@ func (s *sources) answer(ctx context.Context, file *File, input []item.Part) (st
 	return text, nil
 }
 
-// run asks an agent and returns its last reply, and what was used for it, without
-// what agents in its own messages used when it was loaded.
-func (r *Runner) run(ctx context.Context, file *File, input []item.Item) (text string, used agent.Spent, err error) {
+// run asks an agent and returns its last reply and its usage. The usage does not
+// include the agents in its own messages, which ran when it was loaded.
+func (r *Runner) run(ctx context.Context, file *File, input []item.Item) (text string, used agent.Usage, err error) {
 	if r.Notify != nil {
 		r.Notify(file)
 	}
@@ -170,18 +171,18 @@ func (r *Runner) run(ctx context.Context, file *File, input []item.Item) (text s
 	switch {
 	case err != nil:
 		return "", used, err
-	case res.Why != agent.Answered:
-		return "", used, errors.New(strings.TrimSuffix(fmt.Sprintf("it did not answer: %s: %s", res.Why, res.Detail), ": "))
+	case res.Why != agent.StopEndTurn:
+		return "", used, errors.New(strings.TrimSuffix(fmt.Sprintf("the agent did not answer: %s: %s", res.Why, res.Detail), ": "))
 	case res.Text == "":
-		return "", used, errors.New("it answered nothing")
+		return "", used, errors.New("the agent's answer is empty")
 	default:
 		return res.Text, used, nil
 	}
 }
 
-// key names an answer by all that it depends on: the agent's file and what it
-// includes, what its tools are and the folders that they look into, the model and
-// its settings, and the task.
+// key returns a key for an answer that covers everything the answer depends on: the
+// agent's file and its imports, its tools and their folders, the model and its
+// settings, and the task.
 func (f *File) key(a *agent.Agent, settings string, task item.Item) (string, error) {
 	h := sha256.New()
 	request := a.Request
@@ -197,7 +198,7 @@ func (f *File) key(a *agent.Agent, settings string, task item.Item) (string, err
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// digest adds what a file says, by content and not by name.
+// digest adds the content of a file, without its name.
 func (f *File) digest(h hash.Hash) error {
 	addTexts(h, f.Doc.Source())
 	for _, src := range f.Doc.Imports {
@@ -217,19 +218,19 @@ func (f *File) digest(h hash.Hash) error {
 		}
 		addTexts(h, string(text))
 	}
-	for _, t := range f.Tools { // another version of the program may have others
+	for _, t := range f.Tools { // another version of the program may have different tools
 		text, err := json.Marshal(t.Definition())
 		if err != nil {
 			return err
 		}
 		addTexts(h, string(text))
 	}
-	if f.files != nil && len(f.Tools)+len(f.servers) > 0 { // an equal file elsewhere sees other files
+	if f.files != nil && len(f.Tools)+len(f.servers) > 0 { // an equal file in another folder sees other files
 		for _, r := range f.files.Roots() {
 			addTexts(h, r.Name, r.Path)
 		}
 	}
-	for _, d := range f.servers { // started in it, so that the same words may start another program
+	for _, d := range f.servers { // started in this folder, so that the same words may start another program
 		addTexts(h, d.server.Dir)
 	}
 	for _, n := range f.nested {
@@ -240,7 +241,8 @@ func (f *File) digest(h hash.Hash) error {
 	return nil
 }
 
-// addTexts adds texts such that no two lists of them give the same bytes.
+// addTexts writes texts to h so that two different lists never produce the same
+// bytes.
 func addTexts(h hash.Hash, texts ...string) {
 	for _, s := range texts {
 		fmt.Fprintf(h, "%d:", len(s))

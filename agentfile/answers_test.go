@@ -26,9 +26,9 @@ func runner(srv *agenttest.Server, name string, asked *[]string) *agentfile.Runn
 }
 
 func answers(t *testing.T, texts ...string) *agenttest.Server {
-	var list []agenttest.Answer
+	var list []agenttest.Reply
 	for _, s := range texts {
-		list = append(list, agenttest.Reply(item.Assistant(s)))
+		list = append(list, agenttest.Completed(item.Assistant(s)))
 	}
 	return agenttest.NewServer(t, list...)
 }
@@ -104,7 +104,7 @@ func TestAgentInTranscript(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	appendTo(t, s, session.Given{Item: item.User("more")})
+	appendTo(t, s, session.InputItem{Item: item.User("more")})
 	again := load(t, out, agentfile.Options{})
 	if len(again.Items) != 2 || again.Items[0] != f.Items[0] || !strings.Contains(read(t, out), "<!-- agent sum.md -->RAW:") {
 		t.Errorf("%v\n%s", again.Items, read(t, out))
@@ -131,7 +131,7 @@ func TestAgentInMessageErrors(t *testing.T) {
 	srv := agenttest.NewServer(t, agenttest.Failed("server_error", "it broke"), agenttest.Failed("server_error", "it broke"), agenttest.Failed("server_error", "it broke"), agenttest.Failed("server_error", "it broke"))
 	o := agentfile.Options{Runner: runner(srv, "m", &asked)}
 	for name, want := range map[string]string{
-		"a.md": "it asks itself: ", "self.md": "self.md → ", "lost.md": "gone.md", "da.md": "agents stand more than 16 deep",
+		"a.md": "the agent asks itself: ", "self.md": "self.md → ", "lost.md": "gone.md", "da.md": "agents are nested more than 16 deep",
 		"none.md": "none.md:1:7: ", "blank.md": "mute.md has no question to answer: add a <user> message", // I8
 	} {
 		for _, check := range []bool{true, false} {
@@ -178,7 +178,7 @@ func TestPlantedAnswer(t *testing.T) {
 	if got := textOf(t, f.Items[0]); got != "two" || len(asked) != 2 {
 		t.Errorf("%q after %d runs", got, len(asked))
 	}
-	if len(f.Warnings) != 1 || !strings.Contains(f.Warnings[0].Error(), "are not read") {
+	if len(f.Warnings) != 1 || !strings.Contains(f.Warnings[0].Error(), "are not used") {
 		t.Errorf("remarks: %v", f.Warnings)
 	}
 	if f := load(t, path, o); len(f.Warnings) != 0 || textOf(t, f.Items[0]) != "two" {
@@ -320,7 +320,7 @@ func TestAgentInImport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	appendTo(t, s, session.Given{Item: item.User("go on")})
+	appendTo(t, s, session.InputItem{Item: item.User("go on")})
 	again := load(t, out, agentfile.Options{})
 	if got := textOf(t, again.Items[0]); got != "It says: </user> RAW|" || len(asked) != 1 {
 		t.Errorf("%q after %d runs, in\n%s", got, len(asked), read(t, out))

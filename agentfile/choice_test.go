@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/antiphon-go/antiphon/agentfile"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 )
 
@@ -21,16 +22,16 @@ func TestToolChoice(t *testing.T) {
 		says          string // of an error
 	}{
 		{"", tools, "", ""},
-		{"auto", "", item.ChoiceAuto, ""},
-		{"none", tools, item.ChoiceNone, ""},
-		{"required", tools, item.ChoiceRequired, ""},
+		{"auto", "", api.ChoiceAuto, ""},
+		{"none", tools, api.ChoiceNone, ""},
+		{"required", tools, api.ChoiceRequired, ""},
 		{"required", "", "", `tool_choice is "required", and the file declares no tool`},
-		{"now", tools, item.ChooseFunction("now"), ""},
-		{"apply_patch", `<tool name="apply_patch" form="custom"/>`, item.ChooseCustom("apply_patch"), ""},
-		{"apply_patch", `<tool name="apply_patch" form="function"/>`, item.ChooseFunction("apply_patch"), ""},
-		{"apply_patch", `<tool name="apply_patch" form="api"/>`, item.ChoiceApplyPatch, ""},
-		{"later", tools, "", `tool_choice is "later", and no tool of the file is called so (auto, none, required or one of: read_file, now)`},
-		{"look", `<tool mcp_server="https://maps.example/mcp"/>`, item.ChooseFunction("look"), ""},
+		{"now", tools, api.ChooseFunction("now"), ""},
+		{"apply_patch", `<tool name="apply_patch" form="custom"/>`, api.ChooseCustom("apply_patch"), ""},
+		{"apply_patch", `<tool name="apply_patch" form="function"/>`, api.ChooseFunction("apply_patch"), ""},
+		{"apply_patch", `<tool name="apply_patch" form="api"/>`, api.ChoiceApplyPatch, ""},
+		{"later", tools, "", `tool_choice is "later", and the file has no tool of that name (auto, none, required or one of: read_file, now)`},
+		{"look", `<tool mcp_server="https://maps.example/mcp"/>`, api.ChooseFunction("look"), ""},
 	} {
 		text := tt.tools + "\n<user>x</user>\n"
 		if tt.choice != "" {

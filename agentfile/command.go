@@ -20,22 +20,22 @@ import (
 	"github.com/antiphon-go/antiphon/toolkit/shell"
 )
 
-// fixed is a command that a file declares: its words stand first, the model's
-// arguments after them, and no shell reads either.
+// fixed is a command that a file declares. Its words come first and the model's
+// arguments after them; no shell reads either.
 type fixed struct {
 	tool.Tool
 	inner *shell.Command
 	first []string
 }
 
-// fixedSchema is what the model sees of such a tool.
+// fixedSchema is the schema of such a tool's arguments.
 const fixedSchema = `{"type":"object","properties":{"arguments":{"type":"array","items":{"type":"string"},` +
 	`"description":"further arguments of the command, one element each; no shell reads them"}},"additionalProperties":false}`
 
 func fixedCommand(decl *chatmd.Tool, command string, files *toolkit.Files, o Options) (tool.Tool, error) {
-	words := strings.Fields(strings.ReplaceAll(command, "%20", " ")) // older programs take it for a space
+	words := strings.Fields(strings.ReplaceAll(command, "%20", " ")) // older programs use it for a space
 	if strings.ContainsAny(command, "\"'\\`$|&;<>") {
-		return nil, fmt.Errorf("<tool command=%q>: the command is split at spaces and read by no shell; put what needs one into a script, and name that", command)
+		return nil, fmt.Errorf("<tool command=%q>: the command is split at spaces and not read by a shell; write a script for shell syntax, and name the script", command)
 	}
 	inner, err := shell.RunCommand(decl.Name, files, shell.Options{Timeout: decl.Timeout, Live: o.Live})
 	if err != nil {
@@ -59,7 +59,7 @@ func (f *fixed) run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	return f.inner.Run(ctx, whole)
 }
 
-// words are all words of the command that a call means.
+// words returns all words of the command that a call runs.
 func (f *fixed) words(call tool.Call) ([]string, error) {
 	var in struct {
 		Arguments []string `json:"arguments"`
@@ -72,7 +72,7 @@ func (f *fixed) words(call tool.Call) ([]string, error) {
 	return slices.Concat(f.first, in.Arguments), nil
 }
 
-// whole is the call that the model means, with all words of the command.
+// whole returns the call with all words of the command.
 func (f *fixed) whole(call tool.Call) (tool.Call, error) {
 	words, err := f.words(call)
 	if err != nil {
@@ -87,7 +87,7 @@ func (f *fixed) whole(call tool.Call) (tool.Call, error) {
 func (f *fixed) Annotations() tool.Annotations { return f.inner.Annotations() }
 
 // Approval is the opinion of run_command about the whole command.
-func (f *fixed) Approval(call tool.Call, rules []session.Rule) (verdict, reason string) {
+func (f *fixed) Approval(call tool.Call, rules []session.Rule) (verdict session.Verdict, reason string) {
 	whole, err := f.whole(call)
 	if err != nil {
 		return "", ""
@@ -104,7 +104,7 @@ func (f *fixed) Command(call tool.Call) []string {
 	return words
 }
 
-// Suggest is that of run_command for the whole command.
+// Suggest returns the suggestions of run_command for the whole command.
 func (f *fixed) Suggest(call tool.Call) []session.Rule {
 	whole, err := f.whole(call)
 	if err != nil {

@@ -12,21 +12,21 @@ import (
 	"github.com/antiphon-go/antiphon/chatmd"
 )
 
-// Doubts returns what will probably go wrong when the file is run on this
-// machine, each with its place: a file that says nothing, programs of commands and
-// MCP servers that are not found, and commands that the model knows too little
-// about. It looks for programs and runs none. They are not among the Warnings, since a run need not
-// call every tool.
-func (f *File) Doubts() (list []error) {
+// Lint returns probable problems of running the file on this machine, each with
+// its place: a file without content, programs of commands and MCP servers that are
+// not found, and commands without a description for the model. It looks for programs
+// but does not run any. The doubts are not part of the Warnings, because a run need
+// not call every tool.
+func (f *File) Lint() (list []error) {
 	doubtAt := func(at chatmd.Element, message, hint string) {
 		list = append(list, fmt.Errorf("%w [warning]", problemAt(f.Doc.Name, at, message, hint, nil)))
 	}
 	doubt := func(decl *chatmd.Tool, message, hint string) { doubtAt(decl.Element, message, hint) }
 	if f.empty {
 		start := chatmd.Element{Position: chatmd.Position{Line: 1, Column: 1}}
-		doubtAt(start, "the file says nothing: it has no message, no tool and no <config/>", "put what you ask between <user> and </user>")
+		doubtAt(start, "the file is empty: it has no message, no tool and no <config/>", "write your question between <user> and </user>")
 	}
-	if f.files == nil { // it has no tools, or was not loaded
+	if f.files == nil { // the file has no tools, or was not loaded
 		return list
 	}
 	for _, decl := range f.Doc.Tools {
@@ -35,25 +35,25 @@ func (f *File) Doubts() (list []error) {
 			continue
 		}
 		if !found(words[0], f.files.Roots()[0].Path) {
-			doubt(decl, fmt.Sprintf("<tool command>: there is no program %s here", words[0]), "install it, or look at PATH")
+			doubt(decl, fmt.Sprintf("<tool command>: program %s not found", words[0]), "install it, or check PATH")
 		}
 		if decl.Description == "" {
-			doubt(decl, fmt.Sprintf("<tool command>: %s has no description, so the model knows nothing but the command line", decl.Name), `description="…" says what it does and when to call it`)
+			doubt(decl, fmt.Sprintf("<tool command>: %s has no description, so the model knows only the command line", decl.Name), `description="…" says what it does and when to call it`)
 		}
 	}
 	for _, d := range f.servers {
 		if c := d.server.Command; len(c) > 0 && !found(c[0], d.server.Dir) {
-			doubt(d.lines[0].decl, fmt.Sprintf("<tool mcp_server>: there is no program %s here", c[0]), "install it, or look at PATH")
+			doubt(d.lines[0].decl, fmt.Sprintf("<tool mcp_server>: program %s not found", c[0]), "install it, or check PATH")
 		}
 	}
 	for _, n := range f.nested {
-		list = append(list, n.file.Doubts()...)
+		list = append(list, n.file.Lint()...)
 	}
 	return list
 }
 
-// found reports whether a program would be found: by PATH, or if its name has a
-// slash from the folder where it is started.
+// found reports whether a program can be found: in PATH or, if its name contains a
+// slash, relative to the folder where it is started.
 func found(name, dir string) bool {
 	if strings.ContainsRune(filepath.ToSlash(name), '/') && !filepath.IsAbs(name) {
 		name = filepath.Join(dir, name)

@@ -26,14 +26,14 @@ func TestDoubts(t *testing.T) {
 `, dir, "agent.md")
 	f := load(t, path, agentfile.Options{Check: true})
 	var got []string
-	for _, d := range f.Doubts() {
+	for _, d := range f.Lint() {
 		got = append(got, strings.ReplaceAll(d.Error(), dir+string(filepath.Separator), ""))
 	}
 	want := []string{
-		"agent.md:1:1: <tool command>: there is no program no-such-program here",
+		"agent.md:1:1: <tool command>: program no-such-program not found",
 		"agent.md:1:1: <tool command>: build has no description",
-		"agent.md:3:1: <tool mcp_server>: there is no program no-such-server here",
-		"inner.md:1:1: <tool command>: there is no program ./gone.sh here",
+		"agent.md:3:1: <tool mcp_server>: program no-such-server not found",
+		"inner.md:1:1: <tool command>: program ./gone.sh not found",
 	}
 	if len(got) != len(want) {
 		t.Fatalf("%q", got)
@@ -47,17 +47,17 @@ func TestDoubts(t *testing.T) {
 		t.Errorf("%v", f.Warnings)
 	}
 	broken := write(t, `<tool name="build" command="no-such-program"/><tool name="build" command="x"/><user>hi</user>`, dir, "broken.md")
-	if f, err := agentfile.Load(t.Context(), broken, agentfile.Options{Check: true}); err == nil || len(f.Doubts()) > 0 {
-		t.Errorf("%v, %v", f.Doubts(), err)
+	if f, err := agentfile.Load(t.Context(), broken, agentfile.Options{Check: true}); err == nil || len(f.Lint()) > 0 {
+		t.Errorf("%v, %v", f.Lint(), err)
 	}
 	for _, nothing := range []string{"", " \n\t\n", "<!-- later -->\n"} {
 		f := load(t, write(t, nothing, dir, "nothing.md"), agentfile.Options{Check: true})
-		if d := f.Doubts(); len(d) != 1 || !strings.Contains(d[0].Error(), "nothing.md:1:1: the file says nothing: it has no message") {
+		if d := f.Lint(); len(d) != 1 || !strings.Contains(d[0].Error(), "nothing.md:1:1: the file is empty: it has no message") {
 			t.Errorf("%q: %v", nothing, d)
 		}
 	}
 	none := load(t, write(t, "<user>hi</user>", dir, "none.md"), agentfile.Options{})
-	if d := none.Doubts(); len(d) > 0 {
+	if d := none.Lint(); len(d) > 0 {
 		t.Errorf("%v", d)
 	}
 }

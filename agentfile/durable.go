@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 )
 
-// replaceFile makes a file of the text, in folders that it makes too. After a
-// crash there is the file as it was, or the new one.
+// replaceFile writes the text to a file, and creates missing folders. After a crash
+// the file has either its old or its new content.
 func replaceFile(path string, text []byte) error {
 	dir := filepath.Dir(path)
 	if err := makeFolders(dir); err != nil {
@@ -25,14 +25,14 @@ func replaceFile(path string, text []byte) error {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
-		os.Remove(f.Name())
+		_ = os.Remove(f.Name())
 		return plain(err)
 	}
 	syncFolder(dir)
 	return nil
 }
 
-// makeFolders makes a folder and those around it, and sees to it that they stay.
+// makeFolders creates a folder and its parents durably.
 func makeFolders(dir string) error {
 	if _, err := os.Stat(dir); err == nil {
 		return nil
@@ -49,13 +49,13 @@ func makeFolders(dir string) error {
 	return nil
 }
 
-// syncFolder makes the names in a folder last, where the system can. Tests watch
-// it.
+// syncFolder makes the names in a folder durable if the system supports it. It is a
+// variable so that tests can observe it.
 var syncFolder = func(dir string) {
 	f, err := os.Open(dir)
 	if err != nil {
 		return
 	}
-	_ = f.Sync() // some systems have no such thing for folders
-	f.Close()
+	_ = f.Sync() // some systems do not support this for folders
+	_ = f.Close()
 }

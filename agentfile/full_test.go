@@ -54,8 +54,8 @@ func limited(t *testing.T) {
 	}
 	fails := func(s *session.Session, out string) {
 		t.Helper()
-		_, err := s.Append(t.Context(), session.Given{Item: item.User(strings.Repeat("much ", 100))})
-		if !errors.Is(err, syscall.EFBIG) || strings.Count(err.Error(), "file too large") != 1 || !strings.Contains(err.Error(), "hint: make room") {
+		_, err := s.Append(t.Context(), session.InputItem{Item: item.User(strings.Repeat("much ", 100))})
+		if !errors.Is(err, syscall.EFBIG) || strings.Count(err.Error(), "file too large") != 1 || !strings.Contains(err.Error(), "hint: free some space") {
 			t.Errorf("%v", err)
 		}
 		if left, _ := filepath.Glob(out + ".*"); len(left) > 0 {
@@ -72,7 +72,7 @@ func limited(t *testing.T) {
 	}
 
 	limit(1 << 20)
-	appendTo(t, s, session.Given{Item: item.User("one")})
+	appendTo(t, s, session.InputItem{Item: item.User("one")})
 	text := read(t, out)
 	limit(len(text) + 20)
 	fails(s, out)
@@ -81,12 +81,12 @@ func limited(t *testing.T) {
 	}
 
 	limit(0)
-	if _, _, err := agentfile.OpenTranscript(t.Context(), path, filepath.Join(dir, "another.md"), agentfile.Options{}); !errors.Is(err, syscall.EFBIG) || !strings.Contains(err.Error(), "hint: make room") {
+	if _, _, err := agentfile.OpenTranscript(t.Context(), path, filepath.Join(dir, "another.md"), agentfile.Options{}); !errors.Is(err, syscall.EFBIG) || !strings.Contains(err.Error(), "hint: free some space") {
 		t.Errorf("the lock: %v", err)
 	}
 
 	limit(1 << 20)
-	appendTo(t, s, session.Given{Item: item.User("two")})
+	appendTo(t, s, session.InputItem{Item: item.User("two")})
 	if got := read(t, out); !strings.HasPrefix(got, text) || !strings.Contains(got, "two") {
 		t.Errorf("the file:\n%s", got)
 	}

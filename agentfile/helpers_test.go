@@ -15,9 +15,11 @@ import (
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/tool/output"
 )
 
 // png is an image of one pixel.
@@ -94,7 +96,7 @@ func invoke(t *testing.T, f *agentfile.File, name, arguments string) tool.Outcom
 	if err != nil {
 		t.Fatal(err)
 	}
-	return set.Invoke(t.Context(), tool.Call{ID: "c", Name: name, Arguments: arguments}, tool.Shape{})
+	return set.Invoke(t.Context(), tool.Call{ID: "c", Name: name, Arguments: arguments}, output.Policy{})
 }
 
 var errAsked = errors.New("asked")
@@ -102,12 +104,12 @@ var errAsked = errors.New("asked")
 // witness is a model that says nothing and remembers what it was asked.
 type witness struct{ input []item.Item }
 
-func (w *witness) Stream(_ context.Context, req *item.Request) iter.Seq2[item.Event, error] {
+func (w *witness) Stream(_ context.Context, req *api.Request) iter.Seq2[api.Event, error] {
 	w.input = nil
 	for _, it := range req.Input.All() {
 		w.input = append(w.input, it)
 	}
-	return func(yield func(item.Event, error) bool) { yield(item.Event{}, errAsked) }
+	return func(yield func(api.Event, error) bool) { yield(api.Event{}, errAsked) }
 }
 
 // nextRequest runs an agent on the session and returns the input that its model

@@ -27,11 +27,11 @@ func TestHostedToolsInTranscript(t *testing.T) {
 <user>go</user>`, dir, "agent.md")
 	out := filepath.Join(dir, "talk.md")
 	op := &item.PatchOperation{Type: item.PatchCreate, Path: "made.txt", Diff: "+hello\n"}
-	srv := agenttest.NewServer(t, agenttest.Reply(
+	srv := agenttest.NewServer(t, agenttest.Completed(
 		item.Must(&item.ApplyPatchCall{ID: "a1", CallID: "p1", Operation: op, Status: item.StatusCompleted}),
 		item.Must(&item.ShellCall{ID: "s1", CallID: "s1", Action: &item.ShellAction{Commands: []string{"cat made.txt", "exit 4"}}, Status: item.StatusCompleted}),
 		item.Must(&item.LocalShellCall{ID: "l1", CallID: "l1", Action: &item.LocalShellAction{Command: []string{"cat", "made.txt"}, Env: map[string]string{}}, Status: item.StatusCompleted}),
-	), agenttest.Reply(item.Assistant("done")))
+	), agenttest.Completed(item.Assistant("done")))
 	f, s := open(t, path, out)
 	a := f.Agent(srv.Client())
 	a.Request.Model, a.Policy.Pause = "m", true
@@ -39,12 +39,12 @@ func TestHostedToolsInTranscript(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if res.Why != agent.ApprovalWanted || len(res.Wanted) != 3 {
+	if res.Why != agent.StopApprovalPending || len(res.Pending) != 3 {
 		t.Fatalf("%+v", res)
 	}
 
 	f, s = open(t, path, out)
-	wanted, err := agent.Wanted(t.Context(), s)
+	wanted, err := agent.PendingApprovals(t.Context(), s)
 	if err != nil || len(wanted) != 3 || wanted[0].Tool != "apply_patch" || wanted[1].Tool != "shell" || wanted[2].Tool != "local_shell" ||
 		!strings.Contains(wanted[0].Arguments, "made.txt") {
 		t.Fatalf("%+v, %v", wanted, err)

@@ -15,13 +15,13 @@ import (
 	"strings"
 )
 
-// keptAnswers is the folder of [Options.Answers]; "" keeps nothing. A file in it
-// is named by the key of its answer and begins with a line that holds the hash of
-// both, so that one that was damaged or renamed counts as missing. The hash
-// does not say who wrote the file: that is why nobody else may write here.
+// keptAnswers is the folder of [Options.Answers]; "" stores nothing. A file is named
+// by the key of its answer, and its first line is a hash of both, so that a damaged
+// or renamed file counts as missing. The hash does not prove who wrote the file, so
+// no other user may have write access to the folder.
 type keptAnswers string
 
-// load returns the answer to a key, if a whole one is there.
+// load returns the stored answer for a key, if it is complete.
 func (k keptAnswers) load(key string) (answer string, ok bool) {
 	if k == "" || k.private() != nil {
 		return "", false
@@ -47,7 +47,7 @@ func (k keptAnswers) load(key string) (answer string, ok bool) {
 	return answer, sum == answerSum(key, answer)
 }
 
-// save keeps an answer.
+// save stores an answer.
 func (k keptAnswers) save(key, answer string) error {
 	if k == "" {
 		return nil
@@ -61,14 +61,14 @@ func (k keptAnswers) save(key, answer string) error {
 	return replaceFile(filepath.Join(string(k), key), []byte(answerSum(key, answer)+"\n"+answer))
 }
 
-// private reports a folder that other users may write to.
+// private returns an error if other users can write to the folder.
 func (k keptAnswers) private() error {
 	info, err := os.Stat(string(k))
 	switch {
 	case err != nil:
 		return plain(err)
 	case !info.IsDir():
-		return errors.New("its place is not a folder")
+		return errors.New("its path is not a folder")
 	case runtime.GOOS != "windows" && info.Mode().Perm()&0o022 != 0:
 		return fmt.Errorf("other users may write to %s; chmod 700 makes it private", string(k))
 	}
@@ -81,13 +81,13 @@ func answerSum(key, answer string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// sayUnread remarks that answers lie beside the prompt, where older versions kept
-// them. They may have come with the folder, so they are left alone.
+// sayUnread warns about answers beside the prompt, where older versions stored them.
+// They are not used, because they may have come with the folder.
 func (s *sources) sayUnread() {
 	old := filepath.Join(s.places.promptDir, ".chatmd", "cache")
 	if s.toldUnread || checkFolder(old) != nil {
 		return
 	}
 	s.toldUnread = true
-	s.warnings = append(s.warnings, fmt.Errorf("%s: answers of agents that lie beside a file are not read, because anybody may have written them; the folder can be removed [warning]", old))
+	s.warnings = append(s.warnings, fmt.Errorf("%s: agents' answers beside a file are not used, because anybody may have written them; you can remove the folder [warning]", old))
 }

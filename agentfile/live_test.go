@@ -19,6 +19,7 @@ import (
 	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/chatmd/transcript"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
@@ -103,7 +104,7 @@ func (a *author) answer(c session.OpenCall) bool {
 	case err != nil:
 		a.t.Fatal(err)
 	case !ok:
-		a.add(session.Withdrawn{CallID: c.CallID})
+		a.add(session.CallDropped{CallID: c.CallID})
 		return false
 	case !c.Started && a.pick("waits", 6) == 0:
 		a.add(session.ApprovalAsked{CallID: c.CallID, Number: c.Number})
@@ -111,7 +112,7 @@ func (a *author) answer(c session.OpenCall) bool {
 	if !c.Started && a.pick("started", 2) == 0 {
 		a.add(session.CallStarted{CallID: c.CallID, Repeatable: a.pick("repeatable", 3) == 0})
 	}
-	a.add(session.Answered{CallID: c.CallID, Item: out})
+	a.add(session.CallOutput{CallID: c.CallID, Item: out})
 	return true
 }
 
@@ -132,7 +133,7 @@ func (a *author) reply() {
 	a.broken = false
 	for range a.pick("items", 6) {
 		it := a.spoken(false)
-		a.add(session.Received{Turn: a.turn, Item: it})
+		a.add(session.OutputItem{Turn: a.turn, Item: it})
 		if it.IsCall() && a.pick("early", 3) == 0 {
 			a.add(session.CallStarted{CallID: it.CallID()})
 		}
@@ -144,7 +145,7 @@ func (a *author) reply() {
 	case 0, 1:
 		end := session.TurnEnded{Turn: a.turn, Status: item.StatusCompleted, ResponseID: "r", Cost: float64(a.pick("cost", 3)) / 3, Window: int64(a.pick("window", 2)) * 1000}
 		if a.pick("usage", 2) == 0 {
-			end.Usage = &item.Usage{InputTokens: 3, OutputTokens: 4, TotalTokens: 7}
+			end.Usage = &api.Usage{InputTokens: 3, OutputTokens: 4, TotalTokens: 7}
 		}
 		a.add(end)
 	case 2:
@@ -152,13 +153,13 @@ func (a *author) reply() {
 		a.broken = true
 	default:
 		for range a.pick("partial items", 3) {
-			a.add(session.Received{Turn: a.turn, Item: a.spoken(true), Partial: true})
+			a.add(session.OutputItem{Turn: a.turn, Item: a.spoken(true), Partial: true})
 		}
 		a.add(session.TurnEnded{Turn: a.turn, Status: item.StatusFailed})
 		a.broken = true
 	}
 	if a.answers() == 0 && !a.broken {
-		a.add(session.Given{Item: item.User("more")})
+		a.add(session.InputItem{Item: item.User("more")})
 	}
 	a.decide()
 }
@@ -190,12 +191,12 @@ func (a *author) decide() {
 		b = func(items, _ []int64) session.Body {
 			return session.Compacted{
 				Through: items[through], Kept: []int64{items[kept[0]], items[kept[1]]}, By: session.BySummary, Before: 100, After: 10, Cost: 0.1,
-				Items: []item.Item{item.User("in \"short\" <user>\n&amp; |RAW"), item.User("<2>")}, Usage: &item.Usage{TotalTokens: 9},
+				Items: []item.Item{item.User("in \"short\" <user>\n&amp; |RAW"), item.User("<2>")}, Usage: &api.Usage{TotalTokens: 9},
 			}
 		}
 	case 1:
 		b = func(_, _ []int64) session.Body {
-			return session.Compacted{By: session.ByEndpoint, Failure: "it <failed>", Usage: &item.Usage{TotalTokens: 9}}
+			return session.Compacted{By: session.ByEndpoint, Failure: "it <failed>", Usage: &api.Usage{TotalTokens: 9}}
 		}
 	case 2:
 		if len(compactions) == 0 {
@@ -208,7 +209,9 @@ func (a *author) decide() {
 			return session.Noticed{Turn: a.turn, Kind: session.NoticeTextDiffers, ItemID: "msg", Text: "a \"text\"\nof two <lines>"}
 		}
 	case 4:
-		b = func(_, _ []int64) session.Body { return session.Nested{CallID: "a", Turns: 2, Tokens: 30, Cost: 0.5} }
+		b = func(_, _ []int64) session.Body {
+			return session.SubagentUsage{CallID: "a", Turns: 2, Tokens: 30, Cost: 0.5}
+		}
 	default:
 		return
 	}
@@ -227,9 +230,9 @@ func (a *author) decide() {
 // told is what a log says besides the conversation: what people were told, what
 // was used, and how often something was decided.
 func told(s *session.Session) (list []string) {
-	var usage item.Usage
+	var usage api.Usage
 	cost := 0.0
-	use := func(u *item.Usage, c float64) {
+	use := func(u *api.Usage, c float64) {
 		if cost += c; u != nil {
 			usage.InputTokens, usage.OutputTokens, usage.TotalTokens = usage.InputTokens+u.InputTokens, usage.OutputTokens+u.OutputTokens, usage.TotalTokens+u.TotalTokens
 		}
@@ -238,7 +241,7 @@ func told(s *session.Session) (list []string) {
 		switch b := e.Body.(type) {
 		case session.Noticed:
 			list = append(list, fmt.Sprintf("%+v", b))
-		case session.Nested:
+		case session.SubagentUsage:
 			list = append(list, fmt.Sprintf("%+v", b))
 		case session.Compacted:
 			list = append(list, fmt.Sprintf("%s %q %d %d", b.By, b.Failure, b.Before, b.After))
@@ -267,9 +270,9 @@ func sent(t *rapid.T, s *session.Session) (list []string, next plan.Effect) {
 	answer := func(ref plan.CallRef, text string) {
 		c, _ := state.View().Call(ref.CallID, ref.Number)
 		if out, ok, _ := item.OutputFor(c.Item, item.Text(text)); ok {
-			apply(session.Answered{CallID: c.CallID, Item: out})
+			apply(session.CallOutput{CallID: c.CallID, Item: out})
 		} else {
-			apply(session.Withdrawn{CallID: c.CallID, Reason: text})
+			apply(session.CallDropped{CallID: c.CallID, Reason: text})
 		}
 	}
 	for e := range s.Entries() {
@@ -346,7 +349,7 @@ func TestTranscriptTellsAll(t *testing.T) {
 			a.live(func() {
 				a.add(session.RunStarted{})
 				a.answers()
-				a.add(session.Given{Item: item.User("go on")})
+				a.add(session.InputItem{Item: item.User("go on")})
 				for a.left > 0 {
 					a.reply()
 				}

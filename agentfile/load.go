@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/chatmd"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
@@ -26,95 +27,92 @@ import (
 	"github.com/antiphon-go/antiphon/toolkit/web"
 )
 
-// Options are what a file can name, such as places and profiles, and what may be
-// done to load it. The zero value works.
+// Options configure how a file is loaded. The zero value is ready for use.
 type Options struct {
-	// Workspace is ${workspace}: where tools work when a file declares no
-	// roots. Empty means the file's own folder.
+	// Workspace is ${workspace}: the folder of the tools if a file declares no roots.
+	// If it is empty, the file's own folder is used.
 	Workspace string
 	// Home is ${home}.
 	Home string
-	// Profiles is where a file's profile is looked up. Nil is the built-in
-	// table.
+	// Profiles is the table for the file's profile. Nil means the built-in table.
 	Profiles *endpoint.Table
-	// Asker answers the tool ask_user. Nil means that there is no one to ask.
+	// Asker answers the tool ask_user. Nil means that nobody can be asked.
 	Asker toolkit.Asker
-	// Live is called with what commands put out while they run: see
-	// shell.Options. It may be nil.
+	// Live receives the output of commands while they run: see shell.Options. It may
+	// be nil.
 	Live func(call tool.Call, stderr bool, text []byte)
-	// Allow are patterns over names of tools: the person who runs the file has
-	// answered what it wants to be asked about them, so that approval="ask" says
-	// nothing.
+	// Allow are patterns for names of tools. approval="ask" has no effect on these
+	// tools, because the person who runs the file has allowed them already.
 	Allow []string
 
-	// KeepAgent lets [OpenTranscript] go on with a transcript that another agent's
-	// file began.
+	// KeepAgent lets [OpenTranscript] continue a transcript that another agent's file
+	// began.
 	KeepAgent bool
 
-	// Runner runs the agents that stand in messages, whose answers become part of
-	// the messages. Nil runs none, so that a file with such agents is not loaded.
+	// Runner runs the agents in messages, whose answers become part of the messages.
+	// If it is nil, a file with such agents cannot be loaded.
 	Runner *Runner
-	// Answers is a folder to keep the answers of such agents in, so that an equal
-	// agent is not asked the same again. It is made when it is needed, for its
-	// owner alone. What is in it is believed: it must be the user's own, such as
-	// one in [os.UserCacheDir], and must not come with the files of somebody else.
-	// If others may write to it, it is not used, which is a warning. Several
-	// programs may share it. Empty keeps no answers.
+	// Answers is a folder for the answers of such agents, so that an equal agent is
+	// not asked the same again. It is created when it is needed, with access for its
+	// owner only. Its content is trusted: it must be the user's own folder, for
+	// example in [os.UserCacheDir], and must not be part of files from another source.
+	// If other users can write to it, it is not used, and a warning says so. Several
+	// programs may share it. If it is empty, no answers are stored.
 	Answers string
-	// Check reads a file with all that is on this machine, to see what is wrong
-	// with it. Nothing is run and nothing is fetched: what an agent or the
-	// network would say is left out of Items.
+	// Check reads a file with everything on this machine to find its problems. Nothing
+	// is run and nothing is fetched: answers of agents and documents from the network
+	// are missing from Items.
 	Check bool
-	// Salvage reads what the file says, whether or not it could be run: tools and
-	// features that are not there are left out, and documents, images and files
-	// that cannot be read stay references. [File.Left] names them.
+	// Salvage reads the content of a file even if the file cannot be run: unknown
+	// tools and features are left out, and documents, images and files that cannot be
+	// read stay references. [File.Left] names them.
 	Salvage bool
-	// Web says how documents are fetched that a file names by a URL. The zero
-	// value reaches the public internet only.
+	// Web configures how documents are fetched by URL. The zero value allows only the
+	// public internet.
 	Web web.Options
 
-	loading []string // the files that are being loaded, by their paths
+	loading []string // the paths of the files that are being loaded
 }
 
-// File is an agent file, read and resolved. It is not changed by runs; Close it
-// when its tools are no longer used.
+// File is an agent file that has been read and resolved. Runs do not change it.
+// Close it when its tools are no longer needed.
 type File struct {
-	// Path is where it was read from.
+	// Path is the path that the file was read from.
 	Path string
 	// Doc is the parsed file.
 	Doc *chatmd.File
-	// Items are its messages, in order: the prompt, and in a transcript what
-	// followed.
+	// Items are the file's messages, in order: the prompt and, in a transcript, the
+	// items after it.
 	Items []item.Item
-	// Partial says that Items leave out what agents or the network would say: the
-	// file was only checked.
+	// Partial means that Items lack the answers of agents or documents from the
+	// network, because the file was only checked.
 	Partial bool
-	// Tools are those that it declares, without those of servers and agents.
+	// Tools are the declared tools, except for those of servers and agents.
 	Tools []tool.Tool
-	// Warnings are remarks on what was read all the same, one line each.
+	// Warnings are problems that did not prevent loading, one line each.
 	Warnings []error
 
-	// Left is what [Options.Salvage] left out, or left as a reference.
+	// Left lists what [Options.Salvage] left out, or left as a reference.
 	Left chatmd.ErrorList
 
-	empty   bool // it was loaded, and says nothing
+	empty   bool // it was loaded and has no content
 	policy  agent.Policy
 	files   *toolkit.Files
 	nested  []nested
 	servers []*declared
 	bridge  *mcpbridge.Bridge
 	log     []session.Body
-	release func() error // of the lock on the transcript
-	// used is what agents in messages used that ran when the file was loaded.
-	used []agent.Spent
-	// fetched holds what agents and the network said, by the places of the
-	// elements.
+	release func() error // releases the lock on the transcript
+	// used is the usage of agents in messages that ran when the file was loaded.
+	used []agent.Usage
+	// fetched holds the answers of agents and documents from the network, by the
+	// places of their elements.
 	fetched map[elementPlace]string
 }
 
-// Load reads an agent file. All that is wrong with it is in the error: a
-// [chatmd.ErrorList] with places, beside a File that holds only the warnings,
-// or what the file system says of a file that cannot be read.
+// Load reads an agent file. The error describes all its problems: it is a
+// [chatmd.ErrorList] with places, together with a File that holds only the warnings,
+// or the file system's error if the file cannot be read.
 func Load(ctx context.Context, path string, o Options) (*File, error) {
 	src, err := read(path)
 	if err != nil {
@@ -123,9 +121,9 @@ func Load(ctx context.Context, path string, o Options) (*File, error) {
 	return parse(ctx, path, path, src, o)
 }
 
-// Parse is like [Load] for a text that is in no file, such as standard input. It
-// counts as a file called name in the working folder: messages name it so, and
-// relative paths begin there.
+// Parse is like [Load] for a text that is not in a file, such as standard input. The
+// text is treated as a file with this name in the working folder: messages use the
+// name, and relative paths start there.
 func Parse(ctx context.Context, name string, src []byte, o Options) (*File, error) {
 	return parse(ctx, name, name, src, o)
 }
@@ -140,9 +138,9 @@ func read(path string) ([]byte, error) {
 	return src, err
 }
 
-// parse reads the text of a file that stands, or is to stand, at path. The name
-// is for messages. All is checked, agents that are tools included, before an
-// agent or the network is asked anything.
+// parse reads the text of a file that is, or will be, at path. The name is used in
+// messages. Everything is checked, including agents that are tools, before an agent
+// or the network is asked.
 func parse(ctx context.Context, name, path string, src []byte, o Options) (*File, error) {
 	checked := o
 	checked.Check = true
@@ -165,10 +163,10 @@ func parseOnce(ctx context.Context, name, path string, src []byte, o Options) (*
 		o.loading = []string{filepath.Join(places.promptDir, filepath.Base(path))}
 	}
 	from := newSources(places, o)
-	// The error comes again with the items.
+	// The error is reported again with the items.
 	self := o.loading[len(o.loading)-1]
 	id, linkErr := filepath.EvalSymlinks(self)
-	if linkErr != nil { // a transcript that is not there yet
+	if linkErr != nil { // a transcript that does not exist yet
 		id = self
 	}
 	var importer chatmd.Importer = from
@@ -191,11 +189,11 @@ func parseOnce(ctx context.Context, name, path string, src []byte, o Options) (*
 	}
 	problems = append(problems, f.resolve(ctx, from)...)
 	if err := ctx.Err(); err != nil {
-		f.Close()
+		_ = f.Close()
 		return nil, err
 	}
 	if len(problems) > 0 {
-		f.Close()
+		_ = f.Close()
 		slices.SortStableFunc(problems, func(a, b *chatmd.Error) int {
 			return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 		})
@@ -205,7 +203,7 @@ func parseOnce(ctx context.Context, name, path string, src []byte, o Options) (*
 	return f, nil
 }
 
-// Close gives back what the tools hold, and ends the servers and the lock on a
+// Close releases the resources of the tools, and ends the servers and the lock on a
 // transcript. It may be called more than once.
 func (f *File) Close() error {
 	var problems []error
@@ -226,7 +224,7 @@ func (f *File) Close() error {
 	return errors.Join(problems...)
 }
 
-// Model returns the model that the file asks for, or "".
+// Model returns the model that the file names, or "".
 func (f *File) Model() string {
 	if f.Doc.Config == nil {
 		return ""
@@ -261,7 +259,7 @@ func (f *File) Script(path string) (*rehearsal.Script, error) {
 	return script, err
 }
 
-// scriptPath is where a script is that the file's config names.
+// scriptPath returns the path of a script that the file's config names.
 func (f *File) scriptPath(path string) string {
 	if filepath.IsAbs(path) {
 		return path
@@ -280,20 +278,20 @@ func (f *File) Session(ctx context.Context) (*session.Session, error) {
 	return s, err
 }
 
-// Log returns what the file says, as the beginning of a session's log: items that
-// are given, and after the first mark of a run what the runs recorded, as far as
-// a transcript holds it. See [Transcript].
-// What agents in messages used to answer is at its end.
+// Log returns the content of the file as the beginning of a session's log: given
+// items and, after the first mark of a run, the entries of the runs as far as a
+// transcript holds them. See [Transcript]. The usage of agents in messages is at the
+// end.
 func (f *File) Log() []session.Body {
 	bodies := slices.Clone(f.log)
 	for _, used := range f.used {
-		bodies = append(bodies, session.Nested{Turns: used.Turns, Tokens: used.Tokens, Cost: used.Cost})
+		bodies = append(bodies, session.SubagentUsage{Turns: used.Turns, Tokens: used.Tokens, Cost: used.Cost})
 	}
 	return bodies
 }
 
-// Agent returns an agent as the file describes it. The caller may change it;
-// the file's messages are not in it, they are the session's.
+// Agent returns the agent that the file describes. The caller may change it. It does
+// not contain the file's messages, which belong to the session.
 func (f *File) Agent(model agent.Model) *agent.Agent {
 	a := &agent.Agent{Model: model, Tools: slices.Clone(f.Tools), Policy: f.policy, Setup: session.Setup{Files: f.hashes()}}
 	if len(f.servers) > 0 {
@@ -311,9 +309,9 @@ func (f *File) Agent(model agent.Model) *agent.Agent {
 	a.Request.Store = c.Store
 	a.CollapseReads, a.Compaction.Auto = c.CollapseReads, c.AutoCompact
 	if c.ReasoningEffort != "" {
-		a.Request.Reasoning = &item.ReasoningConfig{Effort: c.ReasoningEffort}
+		a.Request.Reasoning = &api.ReasoningConfig{Effort: c.ReasoningEffort}
 	}
-	a.Shape.Envelope = c.ToolOutput == "envelope"
+	a.Output.Envelope = c.ToolOutput == "envelope"
 	if c.MaxTurns != nil {
 		a.Limits.MaxTurns = int(min(*c.MaxTurns, 1<<30))
 	}
@@ -323,13 +321,14 @@ func (f *File) Agent(model agent.Model) *agent.Agent {
 	return a
 }
 
-// toolChoice is the config's, as requests have it. Names that the file's tools do
-// not have are of agents and of servers, which are functions.
+// toolChoice returns the config's tool choice in the form of requests. A name that
+// is not one of the file's own tools belongs to an agent or a server, whose tools
+// are functions.
 func (f *File) toolChoice(name string) item.JSON {
-	switch choice := item.JSON(item.Quote(name)); choice {
+	switch choice := item.Quote(name); choice {
 	case `""`:
 		return ""
-	case item.ChoiceAuto, item.ChoiceNone, item.ChoiceRequired:
+	case api.ChoiceAuto, api.ChoiceNone, api.ChoiceRequired:
 		return choice
 	}
 	for _, t := range f.Tools {
@@ -337,19 +336,19 @@ func (f *File) toolChoice(name string) item.JSON {
 		case *item.FunctionTool:
 		case *item.CustomTool:
 			if def.Name == name {
-				return item.ChooseCustom(name)
+				return api.ChooseCustom(name)
 			}
 		default:
-			if def.ToolType() == name { // the API's own have no other name
-				return item.ChooseHosted(name)
+			if def.ToolType() == name { // the API's own tools have no other name
+				return api.ChooseHosted(name)
 			}
 		}
 	}
-	return item.ChooseFunction(name)
+	return api.ChooseFunction(name)
 }
 
-// checkToolChoice says what is wrong with the config's tool choice, "" if nothing
-// is. What tools a server has is not known before it was started.
+// checkToolChoice describes a problem with the config's tool choice, or returns "".
+// The tools of a server are not known before it is started.
 func (f *File) checkToolChoice(choice string) (message, hint string) {
 	var names []string
 	for _, decl := range f.Doc.Tools {
@@ -359,18 +358,18 @@ func (f *File) checkToolChoice(choice string) (message, hint string) {
 		names = append(names, decl.Name)
 	}
 	switch {
-	case choice == "", choice == item.ModeAuto, choice == item.ModeNone, choice == item.ModeRequired && len(names) > 0:
+	case choice == "", choice == api.ModeAuto, choice == api.ModeNone, choice == api.ModeRequired && len(names) > 0:
 		return "", ""
 	case len(names) == 0:
 		return fmt.Sprintf("<config>: tool_choice is %q, and the file declares no tool", choice), "declare one with <tool>"
 	}
-	return fmt.Sprintf("<config>: tool_choice is %q, and no tool of the file is called so", choice), "auto, none, required or one of: " + strings.Join(names, ", ")
+	return fmt.Sprintf("<config>: tool_choice is %q, and the file has no tool of that name", choice), "auto, none, required or one of: " + strings.Join(names, ", ")
 }
 
-// minOutputTokens is the least that the API takes.
+// minOutputTokens is the minimum that the API accepts.
 const minOutputTokens = 16
 
-// checkConfig reports settings that cannot be acted on.
+// checkConfig reports settings that cannot work.
 func (f *File) checkConfig(profiles *endpoint.Table) (problems chatmd.ErrorList) {
 	c := f.Doc.Config
 	if c == nil {
@@ -380,7 +379,7 @@ func (f *File) checkConfig(profiles *endpoint.Table) (problems chatmd.ErrorList)
 		problems = append(problems, problemAt(f.Doc.Name, c.Element, message, hint, nil))
 	}
 	if c.MaxTokens != nil && *c.MaxTokens < minOutputTokens {
-		bad(fmt.Sprintf("<config>: max_tokens is %d, below what endpoints take", *c.MaxTokens), fmt.Sprintf("at least %d", minOutputTokens))
+		bad(fmt.Sprintf("<config>: max_tokens is %d, below the minimum of endpoints", *c.MaxTokens), fmt.Sprintf("at least %d", minOutputTokens))
 	}
 	if message, hint := f.checkToolChoice(c.ToolChoice); message != "" {
 		bad(message, hint)
@@ -391,11 +390,11 @@ func (f *File) checkConfig(profiles *endpoint.Table) (problems chatmd.ErrorList)
 	return problems
 }
 
-// efforts are the reasoning efforts that are known. Others are sent, with a remark:
-// an endpoint may know more.
+// efforts are the known reasoning efforts. Others are sent with a warning, because
+// an endpoint may support more.
 const efforts = "none minimal low medium high xhigh max"
 
-// checkEffort remarks on a reasoning effort that is probably mistyped.
+// checkEffort warns about a reasoning effort that is probably mistyped.
 func (f *File) checkEffort() {
 	c := f.Doc.Config
 	if c == nil || c.ReasoningEffort == "" || slices.Contains(strings.Fields(efforts), c.ReasoningEffort) {
@@ -405,7 +404,7 @@ func (f *File) checkEffort() {
 	f.Warnings = append(f.Warnings, fmt.Errorf("%w [warning]", p))
 }
 
-// unknownHint says which word was probably meant, or which are known.
+// unknownHint suggests the intended word, or lists the known ones.
 func unknownHint(word, known string) string {
 	if meant := chatmd.Suggest(word, known); meant != "" {
 		return "did you mean " + meant + "?"
@@ -413,7 +412,7 @@ func unknownHint(word, known string) string {
 	return "known are: " + strings.ReplaceAll(known, " ", ", ")
 }
 
-// problemAt is a problem of an element.
+// problemAt returns a problem of an element.
 func problemAt(file string, e chatmd.Element, message, hint string, cause error) *chatmd.Error {
 	return &chatmd.Error{File: cmp.Or(e.File, file), Line: e.Line, Column: e.Column, Message: message, Hint: hint, Err: cause}
 }

@@ -61,7 +61,7 @@ stray
 		got = append(got, p.Error())
 	}
 	want := []string{
-		`agent.md:1:1: <config>: max_tokens is 15, below what endpoints take (at least 16)`,
+		`agent.md:1:1: <config>: max_tokens is 15, below the minimum of endpoints (at least 16)`,
 		`agent.md:1:9: <config>: temperature is not a number: "hot": temperature="hot" (such as temperature="0.7")`,
 		`agent.md:2:1: text outside of any element: stray (put it inside <user> … </user>)`,
 		`agent.md:3:1: unknown tool "telepathy" (there are: append_to_file, apply_patch, ask_user, find_and_replace, fork, import_image, index_markdown_docs, local_shell, markdown_search, read_directory, read_file, run_command, shell, webpage_to_markdown)`,
@@ -117,7 +117,7 @@ func TestAgent(t *testing.T) {
 	dir := t.TempDir()
 	f := load(t, write(t, "<user>x</user>", dir, "bare.md"), agentfile.Options{})
 	if a := f.Agent(nil); a.Request.Model != "" || a.Request.Temperature != nil || a.Request.Store != nil || a.Request.MaxOutputTokens != nil ||
-		a.Request.ParallelToolCalls != nil || a.Request.Reasoning != nil || a.Limits != (agent.Limits{}) || !reflect.ValueOf(a.Shape).IsZero() || a.Tools != nil {
+		a.Request.ParallelToolCalls != nil || a.Request.Reasoning != nil || a.Limits != (agent.Limits{}) || !reflect.ValueOf(a.Output).IsZero() || a.Tools != nil {
 		t.Errorf("bare: %+v", a)
 	}
 	f = load(t, write(t, `<config model="m" base_url="http://h/v1" temperature="0" max_tokens="16" reasoning_effort="low"
@@ -128,7 +128,7 @@ func TestAgent(t *testing.T) {
 <user>x</user>`, dir, "full.md"), agentfile.Options{})
 	a := f.Agent(nil)
 	if f.Model() != "m" || f.BaseURL() != "http://h/v1" || a.Request.Model != "m" || *a.Request.Temperature != 0 || *a.Request.MaxOutputTokens != 16 ||
-		*a.Request.ParallelToolCalls || *a.Request.Store || a.Request.Reasoning.Effort != "low" || !a.Shape.Envelope ||
+		*a.Request.ParallelToolCalls || *a.Request.Store || a.Request.Reasoning.Effort != "low" || !a.Output.Envelope ||
 		a.Limits != (agent.Limits{MaxTurns: 3, MaxTokens: 1000}) {
 		t.Errorf("full: %+v", a)
 	}
@@ -174,7 +174,7 @@ func TestRoots(t *testing.T) {
 		}
 	}
 	path := write(t, `<tool name="read_file"><read id="r" path="${home}"/></tool><user>x</user>`, dir, "agents", "agent.md")
-	if _, err := agentfile.Load(t.Context(), path, agentfile.Options{}); err == nil || !strings.Contains(err.Error(), "there is no home folder") {
+	if _, err := agentfile.Load(t.Context(), path, agentfile.Options{}); err == nil || !strings.Contains(err.Error(), "the home folder is not known") {
 		t.Errorf("%v", err)
 	}
 }

@@ -16,17 +16,17 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// Hold makes this process the only one that writes to the transcript at out, as
-// [OpenTranscript] does, for a program that puts another file in its place. The
-// error wraps [session.ErrBusy] if somebody else has it, and
-// [errors.ErrUnsupported] where the file system has no locks.
+// Hold makes this process the only writer of the transcript at out, as
+// [OpenTranscript] does, for a program that replaces the file. If another process
+// has the lock, the error wraps [session.ErrBusy]; if the file system does not
+// support locks, it wraps [errors.ErrUnsupported].
 func Hold(out string) (release func() error, err error) { return hold(out) }
 
-// hold takes the lock, and removes what a writer that died before the file was
-// there has left. The lock is on a file beside it, since the transcript may not be
-// there yet, and an editor may put another file in its place. One that is there is
-// locked as well, for it may have another name that is not a link; in a folder that
-// cannot be written to, it alone.
+// hold takes the lock, and removes the drafts of a writer that died before it
+// created the transcript. The lock is on a separate file beside the transcript,
+// because the transcript may not exist yet, and an editor may replace it. An
+// existing transcript is locked too, because it may have another name as a hard
+// link. In a folder without write access, only the transcript is locked.
 func hold(out string) (release func() error, err error) {
 	path, err := real(out)
 	if err != nil {
@@ -40,14 +40,14 @@ func hold(out string) (release func() error, err error) {
 		switch {
 		case fileErr == nil:
 			return itself.Release, nil
-		case !errors.Is(fileErr, fs.ErrNotExist): // else the folder is what is in the way
+		case !errors.Is(fileErr, fs.ErrNotExist): // otherwise the folder is the problem
 			err = fileErr
 		}
 	}
 	var onFile *filelock.Lock
 	release = func() error {
 		err := errors.Join(lock.Release(), onFile.Release())
-		_ = os.Remove(filepath.Join(hidden, name)) // unless there are payloads in it
+		_ = os.Remove(filepath.Join(hidden, name)) // fails if payloads are in it
 		_ = os.Remove(hidden)
 		return err
 	}
@@ -62,7 +62,7 @@ func hold(out string) (release func() error, err error) {
 	case errors.As(err, &busy):
 		return nil, fmt.Errorf("%s: %w: %s; nothing was sent or written\n  hint: wait for it to end, or keep this conversation in another file", out, session.ErrBusy, cmp.Or(busy.Holder, "another process"))
 	case errors.Is(err, errors.ErrUnsupported):
-		return nil, fmt.Errorf("%s: this file system has no locks, so that two runs could write into each other's text: %w\n  hint: keep the transcript on a local disk, or the conversation in a session (--session)", out, err)
+		return nil, fmt.Errorf("%s: this file system does not support locks, so two runs could write into each other's text: %w\n  hint: keep the transcript on a local disk, or the conversation in a session (--session)", out, err)
 	default:
 		return nil, fmt.Errorf("%s: locking it: %w", out, noRoom(err))
 	}
@@ -70,8 +70,8 @@ func hold(out string) (release func() error, err error) {
 	return release, nil
 }
 
-// real returns the path of a file, or of one that is to be made, with links
-// followed, so that there is one lock for it.
+// real returns the path of an existing or future file with links resolved, so that
+// the file has a single lock.
 func real(path string) (string, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -88,12 +88,12 @@ func real(path string) (string, error) {
 	return filepath.Join(dir, filepath.Base(abs)), err
 }
 
-// removeDrafts removes the beginnings of new transcripts that a crash left beside
-// them. See create.
+// removeDrafts removes drafts of new transcripts that a crash left behind. See
+// create.
 func removeDrafts(dir, name string) {
 	entries, err := os.ReadDir(cmp.Or(dir, "."))
 	if err != nil {
-		return // the run finds out
+		return // the run reports the error
 	}
 	for _, e := range entries {
 		pid, ok := strings.CutPrefix(e.Name(), name+".")

@@ -12,9 +12,10 @@ import (
 	"github.com/antiphon-go/antiphon/internal/filelock"
 )
 
-// isReadOnly reports whether a file could not be made in a folder that cannot be
-// written to.
+// isReadOnly reports whether a file could not be created because its folder is not
+// writable.
 func isReadOnly(err error) bool { return errors.Is(err, fs.ErrPermission) }
 
-// alsoItself locks nothing: an open file could not be replaced.
+// alsoItself does nothing, because a locked file could not be replaced on this
+// system.
 func alsoItself(string) (*filelock.Lock, error) { return nil, nil }

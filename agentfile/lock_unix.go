@@ -13,14 +13,14 @@ import (
 	"github.com/antiphon-go/antiphon/internal/filelock"
 )
 
-// isReadOnly reports whether a file could not be made in a folder that cannot be
-// written to.
+// isReadOnly reports whether a file could not be created because its folder is not
+// writable.
 func isReadOnly(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
 }
 
-// alsoItself locks a transcript that is there. What cannot be opened or locked is
-// for the run to find out.
+// alsoItself locks an existing transcript. It ignores files that cannot be opened or
+// locked, because the run will report the error.
 func alsoItself(path string) (*filelock.Lock, error) {
 	lock, err := filelock.TakeFile(path)
 	var busy *filelock.BusyError

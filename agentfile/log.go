@@ -12,15 +12,16 @@ import (
 	"strings"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/chatmd"
 	"github.com/antiphon-go/antiphon/chatmd/transcript"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// logOf reads a file as a log: its items, and what the marks between them say.
-// What stands before the first mark, or was written by hand or by earlier
-// programs, is given, and two kinds of remarks have a meaning there.
+// logOf reads a file as a log: its items, and the marks between them. Items before
+// the first mark, which people or earlier programs wrote, are given, and there two
+// kinds of comments have a meaning.
 func logOf(doc *chatmd.File, items []chatmd.Located) ([]session.Body, []error) {
 	l := logReader{file: doc.Name, waits: map[int]bool{}}
 	for i, e := range doc.Elements {
@@ -41,7 +42,7 @@ func logOf(doc *chatmd.File, items []chatmd.Located) ([]session.Body, []error) {
 	return l.bodies, l.warnings
 }
 
-// logReader collects what a file says.
+// logReader collects the entries of a file.
 type logReader struct {
 	file     string
 	warnings []error
@@ -51,12 +52,12 @@ type logReader struct {
 	items  []int64 // the entries that are items
 	turn   int
 	inTurn bool
-	marked bool // a mark was read: remarks say nothing any more
-	// compacted are the entries of compactions, 0 for one that is not as it was written.
+	marked bool // a mark was read: comments have no meaning any more
+	// compacted are the entries of compactions; 0 stands for one that is not valid.
 	compacted []int64
 
 	calls []item.Item  // before the first mark
-	waits map[int]bool // the numbers of those of them that wait
+	waits map[int]bool // the numbers of the calls that wait
 }
 
 func (l *logReader) add(b session.Body) {
@@ -68,24 +69,24 @@ func (l *logReader) add(b session.Body) {
 	}
 }
 
-// item adds an item. In a reply it is the model's, unless it can only be somebody
-// else's: a message, or the output of a call that runs here.
+// item adds an item. Inside a reply the item comes from the model, unless it must
+// have another source: a message, or the output of a call that runs here.
 func (l *logReader) item(it item.Item) {
 	call, waits := l.open(it)
 	switch {
 	case waits && !call.Given && (call.Started || !l.inTurn):
-		l.add(session.Answered{CallID: call.CallID, Item: it})
+		l.add(session.CallOutput{CallID: call.CallID, Item: it})
 	case l.inTurn && (it.Type() != item.TypeMessage || it.Role() == item.RoleAssistant):
-		l.add(session.Received{Turn: l.turn, Item: it})
+		l.add(session.OutputItem{Turn: l.turn, Item: it})
 	default:
 		if !l.marked && it.IsCall() {
 			l.calls = append(l.calls, it)
 		}
-		l.add(session.Given{Item: it})
+		l.add(session.InputItem{Item: it})
 	}
 }
 
-// open returns the call that waits for the output, if one does.
+// open returns the call that waits for the output, if there is one.
 func (l *logReader) open(out item.Item) (session.OpenCall, bool) {
 	if !out.IsOutput() {
 		return session.OpenCall{}, false
@@ -102,7 +103,7 @@ func (l *logReader) mark(e chatmd.Element) {
 	l.endOlder()
 	number, err := strconv.Atoi(e.Value("number"))
 	if err != nil {
-		number = l.turn // of a mark that somebody wrote by hand
+		number = l.turn // of a mark that a person wrote
 	}
 	switch e.Tag {
 	case chatmd.RunTag:
@@ -129,16 +130,16 @@ func (l *logReader) mark(e chatmd.Element) {
 	case chatmd.NoticeTag:
 		l.add(session.Noticed{Turn: int(l.number(e, "turn")), Kind: e.Value("kind"), ItemID: e.Value("item_id"), CallID: e.Value("tool_call_id"), Text: e.Value("text")})
 	case chatmd.NestedTag:
-		l.add(session.Nested{CallID: e.Value("tool_call_id"), Turns: int(l.number(e, "turns")), Tokens: l.number(e, "tokens"), Cost: l.cost(e)})
+		l.add(session.SubagentUsage{CallID: e.Value("tool_call_id"), Turns: int(l.number(e, "turns")), Tokens: l.number(e, "tokens"), Cost: l.cost(e)})
 	}
 }
 
-// odd remarks on an attribute of a mark that is not as it was written.
+// odd warns about an invalid attribute of a mark.
 func (l *logReader) odd(e chatmd.Element, what string) {
-	l.warnings = append(l.warnings, fmt.Errorf("%s:%d:%d: <%s> is not as it was written: %s [warning]", l.file, e.Line, e.Column, e.Tag, what))
+	l.warnings = append(l.warnings, fmt.Errorf("%s:%d:%d: <%s> was changed by hand: %s [warning]", l.file, e.Line, e.Column, e.Tag, what))
 }
 
-// number reads an attribute; 0 if it is not there.
+// number reads an attribute, or returns 0 if it is not given.
 func (l *logReader) number(e chatmd.Element, name string) int64 {
 	text := e.Value(name)
 	n, err := strconv.ParseInt(text, 10, 64)
@@ -159,12 +160,12 @@ func (l *logReader) cost(e chatmd.Element) float64 {
 	return n
 }
 
-func (l *logReader) usage(e chatmd.Element) *item.Usage {
+func (l *logReader) usage(e chatmd.Element) *api.Usage {
 	text := e.Value("usage")
 	if text == "" {
 		return nil
 	}
-	u, err := item.ParseUsage(item.JSON(text))
+	u, err := api.ParseUsage(item.JSON(text))
 	if err != nil {
 		l.odd(e, "usage: "+err.Error())
 		return nil
@@ -172,7 +173,7 @@ func (l *logReader) usage(e chatmd.Element) *item.Usage {
 	return u
 }
 
-// setup reads what makes the turns that follow.
+// setup reads how the following turns are made.
 func (l *logReader) setup(e chatmd.Element) *session.Setup {
 	s, err := transcript.SetupOf(e)
 	if err != nil {
@@ -181,8 +182,8 @@ func (l *logReader) setup(e chatmd.Element) *session.Setup {
 	return s
 }
 
-// decision adds a decision, unless it names what is not there: then somebody has
-// taken it out of the file.
+// decision adds a decision, unless it names items that do not exist, because
+// somebody removed them from the file.
 func (l *logReader) decision(e chatmd.Element) {
 	items, reason := l.back(e.Value("items")), e.Value("reason")
 	switch e.Value("kind") {
@@ -213,8 +214,8 @@ func (l *logReader) decision(e chatmd.Element) {
 	}
 }
 
-// compaction reads what was made shorter. Where its items or those that it
-// replaced are not there as they were, the whole history is sent.
+// compaction reads a compaction. If its items or the replaced items have been
+// changed, the whole history is sent.
 func (l *logReader) compaction(e chatmd.Element, through []int64) {
 	l.compacted = append(l.compacted, 0)
 	b := session.Compacted{
@@ -259,7 +260,7 @@ func (l *logReader) call(e chatmd.Element) {
 	case chatmd.CallStarted:
 		l.add(session.CallStarted{CallID: id, Repeatable: e.Flag("repeatable")})
 	case chatmd.CallWithdrawn:
-		l.add(session.Withdrawn{CallID: id, Reason: "it was withdrawn in an earlier run"})
+		l.add(session.CallDropped{CallID: id, Reason: "it was withdrawn in an earlier run"})
 	case chatmd.CallWaiting:
 		for _, c := range l.view.Open() {
 			if c.CallID == id {
@@ -270,16 +271,16 @@ func (l *logReader) call(e chatmd.Element) {
 	}
 }
 
-// asked is the entry of a call that waits for an approval.
+// asked returns the entry for a call that waits for an approval.
 func asked(it item.Item, number int) session.ApprovalAsked {
-	a := session.ApprovalAsked{CallID: it.CallID(), Number: number, Tool: it.Name(), Reason: "it was asked about in an earlier run"}
+	a := session.ApprovalAsked{CallID: it.CallID(), Number: number, Tool: it.Name(), Reason: "approval was requested in an earlier run"}
 	if c, err := agent.CallOf(it); err == nil {
 		a.Tool, a.Arguments, a.Custom = c.Name, c.Arguments, c.Custom
 	}
 	return a
 }
 
-// remarks reads what earlier programs said in remarks. See [transcript.BrokeOff].
+// remarks reads the comments of earlier programs. See [transcript.BrokeOff].
 func (l *logReader) remarks(gap string) {
 	if l.marked {
 		return
@@ -304,7 +305,7 @@ func (l *logReader) remarks(gap string) {
 	}
 }
 
-// endOlder ends the part in which remarks have a meaning.
+// endOlder ends the part in which comments have a meaning.
 func (l *logReader) endOlder() {
 	if l.marked {
 		return
@@ -317,7 +318,8 @@ func (l *logReader) endOlder() {
 	}
 }
 
-// whole returns how much of a transcript is whole; see [chatmd.Recover].
+// whole returns the length of the complete part of a transcript; see
+// [chatmd.Recover].
 func whole(src []byte) int {
 	n := chatmd.Recover(src)
 	last := bytes.LastIndexByte(src, '\n') + 1
@@ -327,7 +329,7 @@ func whole(src []byte) int {
 	return n
 }
 
-// unfinished reports whether a last line is the beginning of a remark that an
+// unfinished reports whether the last line is the beginning of a comment that an
 // earlier program wrote.
 func unfinished(line string) bool {
 	return slices.ContainsFunc([]string{transcript.BrokeOff, transcript.AboutCall}, func(remark string) bool {

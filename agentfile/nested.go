@@ -32,14 +32,14 @@ func (f *File) addAgent(ctx context.Context, decl *chatmd.Tool, p places, o Opti
 		return bad(err.Error(), "")
 	}
 	if at := slices.Index(o.loading, path); at >= 0 {
-		return bad("it is a tool of itself: "+strings.Join(append(o.loading[at:], path), " → "), "")
+		return bad("the agent is a tool of itself: "+strings.Join(append(o.loading[at:], path), " → "), "")
 	}
 	o.loading = append(slices.Clip(o.loading), path)
 	file, err := Load(ctx, path, o)
 	if err != nil {
 		return bad(err.Error(), "")
 	}
-	if decl.Description == "" { // as older programs allow
+	if decl.Description == "" { // older programs allow this
 		decl.Description = fmt.Sprintf("Gives a task to the agent %s and returns its answer.", decl.Name)
 	}
 	f.nested = append(f.nested, nested{decl, file})
@@ -48,14 +48,14 @@ func (f *File) addAgent(ctx context.Context, decl *chatmd.Tool, p places, o Opti
 	return nil
 }
 
-// Models says which model answers an agent's file: the one that was loaded, or
-// that of one of its tools.
+// Models selects the model for an agent's file: the file that was loaded, or one of
+// its tools.
 type Models func(*File) (model agent.Model, name string, err error)
 
-// AgentBy is [File.Agent] with the agents that the file declares as tools: each
-// gets its model from models, and so does the file itself. Adjust, which may be
-// nil, may change each of them, for what holds for all: rules, who approves,
-// prices, how outputs are written.
+// AgentBy is like [File.Agent], and includes the agents that the file declares as
+// tools. Each agent, including the file's own, gets its model from models. adjust
+// may change each agent, to set what all have in common: rules, the approver,
+// prices, the form of outputs. It may be nil.
 func (f *File) AgentBy(models Models, adjust func(*agent.Agent) error) (*agent.Agent, error) {
 	model, name, err := models(f)
 	if err != nil {

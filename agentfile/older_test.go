@@ -42,7 +42,7 @@ func TestTranscriptOlder(t *testing.T) {
 		out := write(t, prompt+text, dir, "talk.md")
 		f, s := open(t, out, out)
 		if want == "waits" {
-			if w, err := agent.Wanted(t.Context(), s); err != nil || len(w) != 1 || w[0].Number != 1 {
+			if w, err := agent.PendingApprovals(t.Context(), s); err != nil || len(w) != 1 || w[0].Number != 1 {
 				t.Errorf("%s: %v, %v", text, w, err)
 			}
 			continue

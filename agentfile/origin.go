@@ -16,27 +16,29 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// OtherAgentError says that a transcript was begun by another agent's file than
-// the one that is to go on with it. Its own agent would answer, and not that file's.
+// OtherAgentError means that a transcript was begun by another agent's file than the
+// given one. The transcript's own agent would answer, and not the given file's.
 type OtherAgentError struct {
-	// Transcript is the file, Agent the one that is to go on with it.
+	// Transcript is the file, and Agent the agent's file that was given.
 	Transcript, Agent string
-	// Begun is the file that began it, as seen from the transcript's folder. It is
-	// empty if no run is marked in the transcript: then it may be an agent's file itself.
+	// Begun is the file that began it, relative to the transcript's folder. It is
+	// empty if the transcript has no mark of a run: then it may itself be an agent's
+	// file.
 	Begun string
 }
 
-// Error says what else can be done.
+// Error includes a hint about the alternatives.
 func (e *OtherAgentError) Error() string {
-	const hint = "\n  hint: to go on with it, run %s --in-place; for a new conversation, give another file"
+	const hint = "\n  hint: to continue it, run %s --in-place; for a new conversation, give another file"
 	if e.Begun == "" {
-		return fmt.Sprintf("%s: it is not a transcript of %s, and its own model and tools would be used"+hint, e.Transcript, e.Agent, e.Transcript)
+		return fmt.Sprintf("%s: not a transcript of %s; the model and tools of the transcript would be used"+hint, e.Transcript, e.Agent, e.Transcript)
 	}
-	return fmt.Sprintf("%s: %s began it, not %s, and its own model and tools would be used"+hint, e.Transcript, e.Begun, e.Agent, e.Transcript)
+	return fmt.Sprintf("%s: the transcript was begun by %s, not %s; the model and tools of the transcript would be used"+hint, e.Transcript, e.Begun, e.Agent, e.Transcript)
 }
 
-// checkOrigin reports a transcript that another agent's file began. Of one with
-// runs that does not say, or whose agent's file has changed since, it returns a warning.
+// checkOrigin returns an error for a transcript that another agent's file began. It
+// returns a warning if the transcript has runs that do not name the file, or if the
+// file has changed since.
 func (f *File) checkOrigin(path, out string, src []byte, o Options) (warning, err error) {
 	own, err := os.ReadFile(path)
 	if err != nil {
@@ -68,14 +70,14 @@ func (f *File) checkOrigin(path, out string, src []byte, o Options) (warning, er
 	switch {
 	case named && !hashed:
 	case named:
-		return fmt.Errorf("%s has changed since it began %s, which goes on with what it says itself [warning]", path, out), nil
+		return fmt.Errorf("%s has changed since it began %s; the transcript's own model and tools are used [warning]", path, out), nil
 	case begun != "":
 		return nil, &OtherAgentError{Transcript: out, Agent: path, Begun: begun}
 	case bytes.HasPrefix(src, bytes.TrimSpace(own)):
-	case !ran: // perhaps an agent's file, which a slip must not write to or run
+	case !ran: // it may be an agent's file, which must not be run or written to by mistake
 		return nil, &OtherAgentError{Transcript: out, Agent: path}
 	default:
-		return fmt.Errorf("%s does not say which agent's file began it; its own model and tools are used, not those of %s [warning]", out, path), nil
+		return fmt.Errorf("%s does not name the agent's file that began it; the transcript's own model and tools are used, not those of %s [warning]", out, path), nil
 	}
 	return nil, nil
 }
@@ -85,7 +87,7 @@ func (f *File) namesAgent() bool {
 	return slices.ContainsFunc(f.Doc.Elements, func(e chatmd.Element) bool { return e.Tag == chatmd.RunTag && e.Value("agent") != "" })
 }
 
-// besides is the path of what a file names by a relative path.
+// besides returns the path of a file that another file names by a relative path.
 func besides(file, name string) string {
 	name = filepath.FromSlash(name)
 	if filepath.IsAbs(name) {
@@ -94,7 +96,7 @@ func besides(file, name string) string {
 	return filepath.Join(filepath.Dir(file), name)
 }
 
-// asSeenFrom is the path of a file relative to another one's folder.
+// asSeenFrom returns the path of a file relative to another file's folder.
 func asSeenFrom(file, path string) string {
 	dir, err1 := filepath.Abs(filepath.Dir(file))
 	abs, err2 := filepath.Abs(path)
@@ -111,10 +113,10 @@ func sameFile(a, b string) bool {
 	return errA == nil && errB == nil && os.SameFile(infoA, infoB)
 }
 
-// hashes are the file and its imports by their bytes, for the log; of a
-// transcript, what stands before the first run. A name is relative to the file's
-// folder: logs are passed on, and where somebody keeps files is nobody else's
-// business.
+// hashes returns the hashes of the file and its imports, for the log. Of a
+// transcript, only the part before the first run is hashed. Names are relative to
+// the file's folder, because logs are passed on and should not reveal where their
+// author keeps files.
 func (f *File) hashes() []session.Hashed {
 	own := f.Doc.Source()
 	for _, e := range f.Doc.Elements {

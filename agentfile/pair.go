@@ -12,11 +12,10 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// pair sees that the responses which people and older programs wrote, those
-// before the first mark, answer the calls that they name. A response above its
-// call is moved after it, with a remark. A response of another kind than its
-// call is a problem: the model would read that the call was interrupted, though
-// its response stands in the file.
+// pair makes responses of people and older programs, before the first mark, answer
+// the calls that they name. A response above its call is moved after it, with a
+// warning. A response of another kind than its call is an error: the model would
+// read that the call was interrupted, although the file contains its response.
 func pair(doc *chatmd.File, list []chatmd.Located) (paired []chatmd.Located, remarks []error, problems chatmd.ErrorList) {
 	older := list[:olderItems(doc, list)]
 	var open, lone []int // calls without a response, responses without a call
@@ -37,7 +36,7 @@ func pair(doc *chatmd.File, list []chatmd.Located) (paired []chatmd.Located, rem
 			open = slices.Delete(open, at, at+1)
 		}
 	}
-	moved := map[int][]int{} // responses, by the item that they go after
+	moved := map[int][]int{} // responses, by the item before their new place
 	for _, i := range lone {
 		out := older[i]
 		if at := slices.IndexFunc(open, func(c int) bool { return out.Item.Answers(older[c].Item) }); at >= 0 {
@@ -80,8 +79,8 @@ func olderItems(doc *chatmd.File, list []chatmd.Located) int {
 	return n
 }
 
-// lastCall returns the last of the calls that follow each other from i on: they
-// are one reply, which a response would end.
+// lastCall returns the index of the last call in the sequence of calls from i on.
+// They form one reply, which a response would end.
 func lastCall(list []chatmd.Located, i int) int {
 	for i+1 < len(list) && list[i+1].Item.IsCall() {
 		i++
@@ -109,7 +108,7 @@ func move(list []chatmd.Located, moved map[int][]int) []chatmd.Located {
 	return out
 }
 
-// kindHint says how a response to the call is written.
+// kindHint says how to write a response to the call.
 func kindHint(call item.Item) string {
 	switch call.Type() {
 	case item.TypeFunctionCall, item.TypeCustomToolCall:

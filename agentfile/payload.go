@@ -16,19 +16,18 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// MaxInline is how many bytes the payload of a call or an output may have to
-// stand in the transcript itself, unless its config says show_tool_call="false",
-// which puts all of them into files.
+// MaxInline is the maximum size in bytes of a payload of a call or an output inside
+// the transcript. Larger payloads are written to files, and so are all payloads if
+// the config has show_tool_call="false".
 const MaxInline = 32 << 10
 
-// payloads are the files beside a transcript, .chatmd/NAME/1.json and so on. A
-// name is never made of anything that a model or a tool said, and no file is
-// ever written over.
+// payloads are the files beside a transcript, .chatmd/NAME/1.json and so on. Their
+// names never contain text of a model or a tool, and no file is ever overwritten.
 type payloads struct {
 	out    string // the transcript
 	writer chatmd.Writer
-	next   int      // the number of the next file; 0 before the folder was looked at
-	made   []string // files whose names are not in the transcript yet
+	next   int      // the number of the next file; 0 before the folder was read
+	made   []string // files that the transcript does not name yet
 }
 
 func payloadsOf(f *File, out string) *payloads {
@@ -42,13 +41,13 @@ func payloadsOf(f *File, out string) *payloads {
 
 func (p *payloads) append(dst []byte, it item.Item) ([]byte, error) { return p.writer.Append(dst, it) }
 
-// folder is where the files are, and how the transcript names it.
+// folder returns the folder of the files, and its name in the transcript.
 func (p *payloads) folder() (dir, name string) {
 	name = ".chatmd/" + filepath.Base(p.out)
 	return filepath.Join(filepath.Dir(p.out), filepath.FromSlash(name)), name
 }
 
-// put makes the next file.
+// put writes the next file.
 func (p *payloads) put(payload string) (src string, err error) {
 	dir, name := p.folder()
 	if err := makeFolders(dir); err != nil {
@@ -58,7 +57,7 @@ func (p *payloads) put(payload string) (src string, err error) {
 		if p.next, err = firstFree(dir); err != nil {
 			return "", err
 		}
-		syncFolder(filepath.Dir(dir)) // the lock may have made the folders
+		syncFolder(filepath.Dir(dir)) // taking the lock may have created the folders
 		syncFolder(filepath.Dir(filepath.Dir(dir)))
 	}
 	for ; ; p.next++ {
@@ -66,7 +65,7 @@ func (p *payloads) put(payload string) (src string, err error) {
 		path := filepath.Join(dir, file)
 		f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 		if errors.Is(err, fs.ErrExist) {
-			continue // another program's
+			continue // another program's file
 		}
 		if err != nil {
 			return "", err
@@ -82,7 +81,7 @@ func (p *payloads) put(payload string) (src string, err error) {
 	}
 }
 
-// firstFree returns the first number after those of all files that are there.
+// firstFree returns the first number after those of all existing files.
 func firstFree(dir string) (int, error) {
 	entries, err := os.ReadDir(dir)
 	last := 0
@@ -96,13 +95,13 @@ func firstFree(dir string) (int, error) {
 	return last + 1, err
 }
 
-// keep says that the transcript names the files that were made.
+// keep is called when the transcript names the new files.
 func (p *payloads) keep() { p.made = nil }
 
 // discard removes the files that the transcript does not name.
 func (p *payloads) discard() {
 	for _, path := range p.made {
-		os.Remove(path)
+		_ = os.Remove(path)
 	}
 	p.made = nil
 }

@@ -22,13 +22,13 @@ import (
 func TestPayloadFiles(t *testing.T) {
 	long := strings.Repeat("a line |RAW </tool_response>\n", 2000)
 	bodies := []session.Body{
-		session.Given{Item: item.User(long)},
+		session.InputItem{Item: item.User(long)},
 		session.TurnStarted{Turn: 1},
-		session.Received{Turn: 1, Item: item.Must(&item.FunctionCall{CallID: "../../../etc/passwd", Name: "../x\x00", Arguments: `{"text":"` + strings.Repeat("x", agentfile.MaxInline) + `"}`})},
-		session.Received{Turn: 1, Item: item.Must(&item.CustomToolCall{CallID: "c2", Name: "p", Input: "short"})},
+		session.OutputItem{Turn: 1, Item: item.Must(&item.FunctionCall{CallID: "../../../etc/passwd", Name: "../x\x00", Arguments: `{"text":"` + strings.Repeat("x", agentfile.MaxInline) + `"}`})},
+		session.OutputItem{Turn: 1, Item: item.Must(&item.CustomToolCall{CallID: "c2", Name: "p", Input: "short"})},
 		session.TurnEnded{Turn: 1, Status: item.StatusCompleted},
-		session.Answered{CallID: "../../../etc/passwd", Item: item.Must(&item.FunctionCallOutput{CallID: "../../../etc/passwd", Output: item.Text(long)})},
-		session.Answered{CallID: "c2", Item: item.Must(&item.CustomToolCallOutput{CallID: "c2", Output: item.Parts(&item.InputText{Text: long}, &item.InputImage{ImageURL: "data:image/png;base64,AAAA"})})},
+		session.CallOutput{CallID: "../../../etc/passwd", Item: item.Must(&item.FunctionCallOutput{CallID: "../../../etc/passwd", Output: item.Text(long)})},
+		session.CallOutput{CallID: "c2", Item: item.Must(&item.CustomToolCallOutput{CallID: "c2", Output: item.Parts(&item.InputText{Text: long}, &item.InputImage{ImageURL: "data:image/png;base64,AAAA"})})},
 	}
 	for flag, files := range map[string]int{"": 3, " show_tool_call": 3, ` show_tool_call="false"`: 4} {
 		dir := t.TempDir()
@@ -56,7 +56,7 @@ func TestPayloadFiles(t *testing.T) {
 		if fmt.Sprint(texts(t, f.Items)) != fmt.Sprint(texts(t, want)) {
 			t.Errorf("%q: %d items, want %d", flag, len(f.Items), len(want))
 		}
-		appendTo(t, s, session.TurnStarted{Turn: 2}, session.Received{Turn: 2, Item: item.Must(&item.FunctionCall{CallID: "c3", Name: "f", Arguments: `"` + long + `"`})})
+		appendTo(t, s, session.TurnStarted{Turn: 2}, session.OutputItem{Turn: 2, Item: item.Must(&item.FunctionCall{CallID: "c3", Name: "f", Arguments: `"` + long + `"`})})
 		if _, err := os.Stat(filepath.Join(dir, ".chatmd", "the talk.md", fmt.Sprintf("%d.json", files+1))); err != nil {
 			t.Error(err)
 		}
@@ -73,7 +73,7 @@ func TestPayloadOfCrashedRun(t *testing.T) {
 	left := write(t, "torn", dir, ".chatmd", "talk.md", "7.json")
 	_, s := open(t, path, out)
 	long := strings.Repeat("x", agentfile.MaxInline+1)
-	appendTo(t, s, session.TurnStarted{Turn: 1}, session.Received{Turn: 1, Item: item.Must(&item.FunctionCall{CallID: "c", Name: "f", Arguments: long})})
+	appendTo(t, s, session.TurnStarted{Turn: 1}, session.OutputItem{Turn: 1, Item: item.Must(&item.FunctionCall{CallID: "c", Name: "f", Arguments: long})})
 	if read(t, left) != "torn" || read(t, filepath.Join(dir, ".chatmd", "talk.md", "8.json")) != long {
 		t.Error("the file of another run was written over")
 	}
@@ -84,13 +84,13 @@ func TestPayloadCannotBeKept(t *testing.T) {
 	dir := t.TempDir()
 	path, out := write(t, prompt, dir, "agent.md"), filepath.Join(dir, "talk.md")
 	_, s := open(t, path, out)
-	appendTo(t, s, session.Given{Item: item.User("hi")})
+	appendTo(t, s, session.InputItem{Item: item.User("hi")})
 	before := read(t, out)
 	if err := os.RemoveAll(filepath.Join(dir, ".chatmd")); err != nil {
 		t.Skip(err) // the lock is in it
 	}
 	write(t, "no folder", dir, ".chatmd")
-	_, err := s.Append(t.Context(), session.TurnStarted{Turn: 1}, session.Received{Turn: 1, Item: item.Must(&item.FunctionCall{CallID: "c", Name: "f", Arguments: strings.Repeat("x", agentfile.MaxInline+1)})})
+	_, err := s.Append(t.Context(), session.TurnStarted{Turn: 1}, session.OutputItem{Turn: 1, Item: item.Must(&item.FunctionCall{CallID: "c", Name: "f", Arguments: strings.Repeat("x", agentfile.MaxInline+1)})})
 	if err == nil || read(t, out) != before {
 		t.Errorf("%v\n%s", err, read(t, out))
 	}
@@ -109,8 +109,8 @@ func TestPayloadOfAnother(t *testing.T) {
 		write(t, "", dir, "one", "x")
 		for _, out := range []string{one, two} {
 			_, s := open(t, path, out)
-			appendTo(t, s, session.TurnStarted{Turn: 1}, session.Received{Turn: 1, Item: item.Call("c", "f", "{}")}, session.TurnEnded{Turn: 1, Status: item.StatusCompleted},
-				session.CallStarted{CallID: "c"}, session.Answered{CallID: "c", Item: item.Must(&item.FunctionCallOutput{CallID: "c", Output: item.Text(long + out)})})
+			appendTo(t, s, session.TurnStarted{Turn: 1}, session.OutputItem{Turn: 1, Item: item.Call("c", "f", "{}")}, session.TurnEnded{Turn: 1, Status: item.StatusCompleted},
+				session.CallStarted{CallID: "c"}, session.CallOutput{CallID: "c", Item: item.Must(&item.FunctionCallOutput{CallID: "c", Output: item.Text(long + out)})})
 			if text := read(t, out); older {
 				write(t, regexp.MustCompile(` sha256="[0-9a-f]{64}"`).ReplaceAllString(text, ""), out)
 			} else if strings.Count(text, `<doc src=".chatmd/talk.md/1.json" local sha256="`) != 1 {
@@ -129,7 +129,7 @@ func TestPayloadOfAnother(t *testing.T) {
 		}
 		write(t, long+"garbled", mine)
 		_, err = agentfile.Load(t.Context(), two, o)
-		if older != (err == nil) || err != nil && !strings.Contains(err.Error(), "<doc> does not hold what the transcript names: .chatmd/talk.md/1.json") {
+		if older != (err == nil) || err != nil && !strings.Contains(err.Error(), "<doc> does not have the content that the transcript recorded: .chatmd/talk.md/1.json") {
 			t.Errorf("older %v, another payload: %v", older, err)
 		}
 	}

@@ -15,23 +15,22 @@ import (
 	"github.com/ledongthuc/pdf"
 )
 
-// What is made of one PDF file.
+// Limits for one PDF file.
 const (
 	pdfTimeout  = 30 * time.Second
 	maxPDFPages = 5000
 	maxPDFText  = 16 << 20
-	maxPDFForms = 8 // drawings within drawings
+	maxPDFForms = 8 // nesting of drawings
 	maxPDFDepth = 50
 )
 
 func isPDF(data []byte) bool { return bytes.HasPrefix(data, []byte("%PDF-")) }
 
-// pdfText returns the text of a PDF file, its pages apart by a form feed. A file
+// pdfText returns the text of a PDF file, with a form feed between pages. A file
 // without text, such as a scan, is an error.
 //
-// The library that reads the file panics on damaged ones and cannot be
-// cancelled everywhere, so it works in a goroutine that is left behind when the
-// time is over.
+// The PDF library panics on damaged files and cannot be cancelled at every point, so
+// it runs in a goroutine that is abandoned when the time is over.
 func pdfText(ctx context.Context, data []byte) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, pdfTimeout, fmt.Errorf("the PDF file was not read within %v", pdfTimeout))
 	defer cancel()
@@ -69,7 +68,7 @@ func readPDF(ctx context.Context, data []byte) (text string, err error) {
 	case errors.As(err, &stopped):
 		return "", stopped.error
 	case errors.Is(err, pdf.ErrInvalidPassword):
-		return "", errors.New("the PDF file is locked by a password")
+		return "", errors.New("the PDF file is protected by a password; remove the password first")
 	case err != nil:
 		return "", fmt.Errorf("the PDF file cannot be read: %w", err)
 	}
@@ -85,12 +84,12 @@ func readPDF(ctx context.Context, data []byte) (text string, err error) {
 	return strings.ToValidUTF8(text, "\uFFFD"), nil
 }
 
-// plainPDF returns a file as the library takes it: of a version it knows, and
-// without what some programs leave behind its end.
+// plainPDF returns a file in a form that the library accepts: with a version that it
+// supports, and without data that some programs append.
 func plainPDF(data []byte) []byte {
 	data = bytes.Clone(data)
 	if len(data) > len("%PDF-1.7\n") {
-		copy(data, "%PDF-1.7\n") // what else stands in the first line is a comment
+		copy(data, "%PDF-1.7\n") // the rest of the first line is a comment
 	}
 	if end := bytes.LastIndex(data, []byte("%%EOF")); end >= 0 {
 		data = data[:end+len("%%EOF")]
@@ -98,8 +97,8 @@ func plainPDF(data []byte) []byte {
 	return data
 }
 
-// pages writes the pages of a part of the page tree. The library's own walk does
-// not end where a part is in itself.
+// pages writes the pages of a part of the page tree. The library's own walk does not
+// end if a part contains itself.
 func (w *pdfWriter) pages(part, resources pdf.Value, depth int) {
 	if own := part.Key("Resources"); !own.IsNull() {
 		resources = own
@@ -114,7 +113,7 @@ func (w *pdfWriter) pages(part, resources pdf.Value, depth int) {
 	}
 	for i := range kids.Len() {
 		if w.parts++; depth > maxPDFDepth || w.count > maxPDFPages || w.parts > 4*maxPDFPages {
-			w.err = fmt.Errorf("the PDF file has more than %d pages, or its page tree no end", maxPDFPages)
+			w.err = fmt.Errorf("the PDF file has more than %d pages, or its page tree is circular", maxPDFPages)
 		}
 		if w.err != nil {
 			return
@@ -123,13 +122,13 @@ func (w *pdfWriter) pages(part, resources pdf.Value, depth int) {
 	}
 }
 
-// pdfWriter writes the texts of a page in the order of its program. Where they
-// stand tells words and lines apart.
+// pdfWriter writes the texts of a page in the order of the page's program. It
+// separates words and lines by their positions.
 type pdfWriter struct {
 	ctx   context.Context
 	err   error
 	b     strings.Builder
-	fonts map[string]*pdfFont // by what the file says of them
+	fonts map[string]*pdfFont // by their text in the file
 	count int                 // pages
 	parts int                 // pages and parts of the page tree
 
@@ -144,7 +143,7 @@ type pdfWriter struct {
 	lastSize float64
 }
 
-// pdfState is what q keeps and Q brings back.
+// pdfState is the state that the operator q saves and Q restores.
 type pdfState struct {
 	ctm     pdfMatrix
 	font    *pdfFont
@@ -156,13 +155,13 @@ type pdfState struct {
 	rise    float64
 }
 
-// pdfFont is what is needed of a font, read once.
+// pdfFont is the data of a font that is needed, read once.
 type pdfFont struct {
 	encoder pdf.TextEncoding
 	wide    bool // glyphs have two bytes
 	first   int
-	widths  []float64 // in sizes of the font
-	other   float64   // of glyphs that have none: standard fonts leave them out
+	widths  []float64 // in units of the font size
+	other   float64   // for glyphs without a width: standard fonts omit them
 }
 
 // font returns the font of a dictionary.
@@ -182,7 +181,7 @@ func (w *pdfWriter) font(v pdf.Value) *pdfFont {
 		if n := inner.Key("DW").Float64() / 1000; n > 0 && n < 1 {
 			f.other = n
 		}
-		if v.Key("Encoding").Name() == "Identity-H" { // a code is the number of a glyph
+		if v.Key("Encoding").Name() == "Identity-H" { // a code is a glyph number
 			f.widths = glyphWidths(inner.Key("W"))
 		}
 	}
@@ -190,8 +189,8 @@ func (w *pdfWriter) font(v pdf.Value) *pdfFont {
 	return f
 }
 
-// glyphWidths reads the widths of glyphs of two bytes: lists of the form
-// first [width width …] and first last width.
+// glyphWidths reads the widths of two-byte glyphs: lists of the form first [width
+// width …] and first last width.
 func glyphWidths(list pdf.Value) (widths []float64) {
 	set := func(code int64, n float64) {
 		for int64(len(widths)) <= code {
@@ -220,10 +219,10 @@ func glyphWidths(list pdf.Value) (widths []float64) {
 	return widths
 }
 
-// maxGlyph is the largest number that two bytes can have.
+// maxGlyph is the largest two-byte number.
 const maxGlyph = 0xffff
 
-// width is that of a glyph.
+// width returns the width of a glyph.
 func (f *pdfFont) width(code int) float64 {
 	if i := code - f.first; i >= 0 && i < len(f.widths) && f.widths[i] > 0 {
 		return f.widths[i]
@@ -236,7 +235,7 @@ type pdfMatrix [6]float64
 
 var pdfUnit = pdfMatrix{1, 0, 0, 1, 0, 0}
 
-// times returns the matrix that does m first, then n.
+// times returns the matrix that applies m first, then n.
 func (m pdfMatrix) times(n pdfMatrix) pdfMatrix {
 	return pdfMatrix{
 		m[0]*n[0] + m[1]*n[2], m[0]*n[1] + m[1]*n[3],
@@ -260,7 +259,7 @@ func (w *pdfWriter) stream(program, resources pdf.Value, depth int) {
 	}
 	saved := len(w.saved)
 	before := w.state
-	fonts := map[string]*pdfFont{} // by their names here
+	fonts := map[string]*pdfFont{} // by their names in this stream
 	pdf.Interpret(program, func(stk *pdf.Stack, op string) {
 		if w.ops++; w.ops%256 == 0 && w.ctx.Err() != nil {
 			panic(context.Cause(w.ctx))
@@ -286,7 +285,7 @@ func (w *pdfWriter) stream(program, resources pdf.Value, depth int) {
 	w.state, w.saved = before, w.saved[:min(saved, len(w.saved))]
 }
 
-// form runs a drawing that may hold text.
+// form runs a drawing that may contain text.
 func (w *pdfWriter) form(x, resources pdf.Value, depth int) {
 	if x.Key("Subtype").Name() != "Form" {
 		return
@@ -300,7 +299,7 @@ func (w *pdfWriter) form(x, resources pdf.Value, depth int) {
 	w.state = before
 }
 
-// numbers reads a matrix; without one it is that which changes nothing.
+// numbers reads a matrix; the default is the identity.
 func numbers(v pdf.Value) pdfMatrix {
 	if v.Len() != 6 {
 		return pdfUnit
@@ -384,13 +383,13 @@ func (w *pdfWriter) show(op string, args []pdf.Value, n []float64) {
 	}
 }
 
-// forward moves where the next glyph goes.
+// forward moves the position of the next glyph.
 func (w *pdfWriter) forward(x float64) {
 	w.at = pdfMatrix{1, 0, 0, 1, x, 0}.times(w.at)
 }
 
-// text writes a string, after a space or a line end where it stands apart from
-// the text before.
+// text writes a string, after a space or a line end if it is apart from the previous
+// text.
 func (w *pdfWriter) text(raw string) {
 	s := &w.state
 	if s.font == nil || raw == "" || w.err != nil {
@@ -414,7 +413,7 @@ func (w *pdfWriter) text(raw string) {
 	}
 }
 
-// width is how far a string moves the place of the next glyph.
+// width returns how far a string moves the position of the next glyph.
 func (w *pdfWriter) width(raw string) float64 {
 	s := &w.state
 	total := 0.0
@@ -432,7 +431,7 @@ func (w *pdfWriter) width(raw string) float64 {
 	return total
 }
 
-// separate writes what stands between the last text and that at x, y.
+// separate writes the separator between the previous text and the text at x, y.
 func (w *pdfWriter) separate(x, y, size float64, next string) {
 	if !w.any {
 		return
@@ -450,7 +449,7 @@ func (w *pdfWriter) separate(x, y, size float64, next string) {
 	}
 }
 
-// printablePDF leaves out what is not text.
+// printablePDF removes characters that are not text.
 func printablePDF(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' && r != '\t' || r == 0x7f || r == '\uFFFD' {

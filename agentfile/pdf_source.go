@@ -10,14 +10,14 @@ import (
 	"runtime/metrics"
 )
 
-// maxPDFMemory is how much the heap may grow while a PDF file is read. A small
-// file can stand for gigabytes: streams are compressed.
+// maxPDFMemory is the limit on the growth of the heap while a PDF file is read. A
+// small file can expand to gigabytes, because streams are compressed.
 const maxPDFMemory = 256 << 20
 
 var errPDFMemory = errors.New("the PDF file takes too much memory to read")
 
-// pdfSource is the file as the library reads it. Reading is where the library is
-// stopped when its time is over or it has taken too much: it has no other way.
+// pdfSource is the file as the library reads it. It stops the library in ReadAt when
+// the time or the memory is used up, because the library has no other way to stop.
 type pdfSource struct {
 	*bytes.Reader
 	ctx    context.Context
@@ -39,7 +39,7 @@ func (s *pdfSource) heap() uint64 {
 	return 0
 }
 
-// ReadAt implements [io.ReaderAt].
+// ReadAt implements [io.ReaderAt]. It panics to stop the library.
 func (s *pdfSource) ReadAt(p []byte, off int64) (int, error) {
 	switch {
 	case s.ctx.Err() != nil:
@@ -50,12 +50,13 @@ func (s *pdfSource) ReadAt(p []byte, off int64) (int, error) {
 	return s.Reader.ReadAt(p, off)
 }
 
-// pdfStopped is the panic that ends the library's work. The library takes other
-// panics than those of the runtime for bad operands and goes on.
+// pdfStopped is the panic that ends the library's work. It implements
+// [runtime.Error] because the library treats other panics as bad operands and
+// continues.
 type pdfStopped struct{ error }
 
-// RuntimeError makes it one of the runtime.
+// RuntimeError implements [runtime.Error].
 func (pdfStopped) RuntimeError() {}
 
-// Unwrap returns why.
+// Unwrap returns the reason.
 func (p pdfStopped) Unwrap() error { return p.error }

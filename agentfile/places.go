@@ -17,8 +17,8 @@ import (
 
 // places are the folders that paths in a file are relative to.
 type places struct {
-	promptDir string // absolute; of the file that is read
-	toolDir   string // absolute; of the file that names the path, which may be an imported one
+	promptDir string // absolute; of the main file
+	toolDir   string // absolute; of the file that contains the path, which may be an imported file
 	workspace string // absolute
 	home      string
 }
@@ -33,7 +33,7 @@ func placesOf(path string, o Options) (places, error) {
 	return places{promptDir: dir, toolDir: dir, workspace: workspace, home: o.Home}, err
 }
 
-// of returns the places for what stands in the file of the given base: see
+// of returns the places for elements of the file with the given base: see
 // [chatmd.Source].
 func (p places) of(base string) places {
 	if base != "" {
@@ -42,9 +42,9 @@ func (p places) of(base string) places {
 	return p
 }
 
-// find is expand for a file that is to be read. One that is not in the folder
-// of the file that names it is looked for beside the prompt, and then in the
-// workspace, where older programs looked.
+// find is like expand for a file to read. A file that is not in the folder of the
+// file that names it is searched beside the prompt, and then in the workspace, where
+// older programs searched.
 func (p places) find(path string) (string, error) {
 	first, err := p.expand(path)
 	if err != nil || filepath.IsAbs(filepath.FromSlash(path)) || strings.HasPrefix(path, "${") {
@@ -59,8 +59,8 @@ func (p places) find(path string) (string, error) {
 	return first, nil
 }
 
-// expand returns the absolute path that a file means by path: its variables
-// replaced, relative to the file's own folder.
+// expand returns the absolute form of a path in a file: variables are replaced, and
+// relative paths start at the file's own folder.
 func (p places) expand(path string) (string, error) {
 	if name, rest, ok := cutVariable(path); ok {
 		dir, err := p.variable(name)
@@ -98,7 +98,7 @@ func (p places) variable(name string) (string, error) {
 		if p.home != "" {
 			return p.home, nil
 		}
-		return "", errors.New("there is no home folder")
+		return "", errors.New("the home folder is not known")
 	case "source_dir", "session_dir", "cache_dir":
 		return "", fmt.Errorf("${%s} of the original system: %w; there are ${workspace}, ${prompt_dir}, ${tool_dir}, ${home}", name, chatmd.ErrNotBuilt)
 	}
@@ -116,7 +116,8 @@ func checkFolder(path string) error {
 	return nil
 }
 
-// plain strips a file system error of the path, which the message has already.
+// plain removes the path from a file system error, because the message has it
+// already.
 func plain(err error) error {
 	var pathErr *os.PathError
 	var linkErr *os.LinkError
@@ -129,10 +130,10 @@ func plain(err error) error {
 	return err
 }
 
-// noRoom says what to do about a disk that is full, or a limit that is reached.
+// noRoom adds a hint to an error about a full disk or a reached limit.
 func noRoom(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG) {
-		return fmt.Errorf("%w\n  hint: make room, or raise the limit (ulimit -f), then run it again: the conversation goes on where it was", err)
+		return fmt.Errorf("%w\n  hint: free some space, or raise the limit (ulimit -f), then run it again: the conversation continues where it was", err)
 	}
 	return err
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/antiphon-go/antiphon/rehearsal"
 )
 
-// head returns the text that a transcript of the file begins with in another
-// folder: the file's, with its relative paths adjusted so that they mean the
-// same. What agents and the network said stands in their place, for the
-// conversation is to go on with just that.
-// So does what imports bring that is found by way of the prompt's folder.
+// head returns the beginning of a transcript of the file in another folder: the text
+// of the file with relative paths adjusted so that they still name the same files.
+// Answers of agents and documents from the network replace their elements, because
+// the conversation must continue with exactly these texts. Imports that are found
+// through the prompt's folder are replaced by their content too.
 func (f *File) head(from places, to string) string {
 	return f.Doc.Copy(chatmd.Copying{
 		Attr: moving(from, to),
@@ -31,8 +31,9 @@ func (f *File) head(from places, to string) string {
 	})
 }
 
-// bound reports whether an element of an imported file names something by way of
-// the prompt's folder or the workspace, once the prompt is in another folder.
+// bound reports whether an element of an imported file names something relative to
+// the prompt's folder or the workspace, which changes when the prompt is in another
+// folder.
 func bound(e chatmd.Element, from places, to string) bool {
 	if from.promptDir == to {
 		return false
@@ -57,9 +58,9 @@ func bound(e chatmd.Element, from places, to string) bool {
 	})
 }
 
-// Declarations returns what the file and its imports declare, without messages:
-// what a transcript at the path out begins with if the conversation comes from
-// elsewhere, such as the log of a session.
+// Declarations returns the declarations of the file and its imports, without
+// messages: the beginning of a transcript at the path out whose conversation comes
+// from elsewhere, such as the log of a session.
 func (f *File) Declarations(out string, o Options) (string, error) {
 	from, err := placesOf(f.Path, o)
 	if err != nil {
@@ -72,7 +73,7 @@ func (f *File) Declarations(out string, o Options) (string, error) {
 	return f.Doc.Declarations(moving(from, to.promptDir)), nil
 }
 
-// moving returns the edit of a file that is moved to another folder.
+// moving returns the edit function for a file that is moved to another folder.
 func moving(from places, to string) func(chatmd.Element, chatmd.Attr) (string, bool) {
 	return func(e chatmd.Element, a chatmd.Attr) (string, bool) {
 		p := from.of(e.Base)
@@ -95,8 +96,8 @@ func moving(from places, to string) func(chatmd.Element, chatmd.Attr) (string, b
 	}
 }
 
-// inPlaceOf is what stands in a transcript in place of an element: a remark that
-// names its source, and what the source said.
+// inPlaceOf returns the replacement of an element in a transcript: a comment that
+// names its source, and the source's text.
 func inPlaceOf(e chatmd.Element, said string) string {
 	remark := ""
 	if src := e.Value("src"); !strings.Contains(src, "--") && !strings.ContainsAny(src, ">\n\r") {
@@ -105,7 +106,7 @@ func inPlaceOf(e chatmd.Element, said string) string {
 	return remark + chatmd.Fence(said)
 }
 
-// movedSource is movedPath for a file that is looked for in several folders.
+// movedSource is like movedPath for a file that is searched in several folders.
 func movedSource(path string, from places, to string) (string, bool) {
 	full, err := from.find(path)
 	first, _ := from.expand(path)
@@ -115,8 +116,8 @@ func movedSource(path string, from places, to string) (string, bool) {
 	return moved(full, "", to)
 }
 
-// moved returns a relative path as seen from another folder; without a from, the
-// path is absolute.
+// moved returns a path relative to another folder. If from is "", the path is
+// absolute.
 func moved(path, from, to string) (string, bool) {
 	if path == "" || from != "" && filepath.IsAbs(path) {
 		return "", false
@@ -129,7 +130,7 @@ func moved(path, from, to string) (string, bool) {
 	return filepath.ToSlash(rel), true
 }
 
-// movedPath is moved for a path that may begin with a variable.
+// movedPath is like moved for a path that may begin with a variable.
 func movedPath(path string, from places, to string) (string, bool) {
 	name, rest, ok := cutVariable(path)
 	switch {

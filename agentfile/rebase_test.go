@@ -34,7 +34,7 @@ func TestRebaseKeepsModels(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		appendTo(t, s, session.Given{Item: item.User("more")})
+		appendTo(t, s, session.InputItem{Item: item.User("more")})
 		if got := load(t, out, agentfile.Options{}).Model(); got != model {
 			t.Errorf("model %q became %q", model, got)
 		}
@@ -81,7 +81,7 @@ func TestRebase(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		appendTo(t, s, session.Given{Item: item.User("more")})
+		appendTo(t, s, session.InputItem{Item: item.User("more")})
 
 		moved := load(t, out, o)
 		if d := cmp.Diff(texts(t, append(slices.Clip(want.Items), item.User("more"))), texts(t, moved.Items)); d != "" {
@@ -147,7 +147,7 @@ func TestRebaseImports(t *testing.T) {
 	write(t, "", dir, "elsewhere", "x")
 	out := filepath.Join(dir, "elsewhere", "talk.md")
 	before, s := open(t, prompt, out)
-	appendTo(t, s, session.Given{Item: item.User("go on")})
+	appendTo(t, s, session.InputItem{Item: item.User("go on")})
 	want := "<tool name=\"read_file\"><read id=\"d\" path=\"../data\"/></tool>\r\n<import src=\"../shared/deep/more.md\"/>\n" +
 		"<user>A <doc src=\"../shared/own.txt\" local/> <doc src=\"../notes.txt\" local/> <b> B</user>\n" +
 		"<user><import src=\"../shared/free.txt\"/></user>\n<user>\nRAW|\ngo on\n|RAW\n</user>\n"

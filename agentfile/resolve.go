@@ -61,11 +61,11 @@ func (f *File) resolve(ctx context.Context, from *sources) chatmd.ErrorList {
 	return nil
 }
 
-// details are the values of an image's detail that are known.
+// details are the known values of an image's detail.
 const details = "low high auto original"
 
-// checkDetails remarks on details of images that are probably mistyped. They are
-// sent as they are.
+// checkDetails warns about image details that are probably mistyped. They are sent
+// unchanged.
 func (f *File) checkDetails(list []chatmd.Located) {
 	for _, l := range list {
 		if !strings.Contains(l.Item.JSON(), `"detail"`) {
@@ -90,8 +90,8 @@ func (f *File) checkDetails(list []chatmd.Located) {
 	}
 }
 
-// leaveUnbuilt takes the features that this version does not have out of what is
-// wrong with the file.
+// leaveUnbuilt moves the problems about unsupported features to f.Left and returns
+// the rest.
 func (f *File) leaveUnbuilt(problems chatmd.ErrorList) (rest chatmd.ErrorList) {
 	for _, p := range problems {
 		if errors.Is(p, chatmd.ErrNotBuilt) {
@@ -103,8 +103,9 @@ func (f *File) leaveUnbuilt(problems chatmd.ErrorList) (rest chatmd.ErrorList) {
 	return rest
 }
 
-// repairs returns what a request would leave out. Seq is the item's number.
-func (f *File) repairs() []session.Repair {
+// repairs returns the items that a request would leave out. Seq is the item's
+// number.
+func (f *File) repairs() []session.Diagnostic {
 	var view session.View
 	items := map[int64]int64{}
 	for i, body := range f.log {
@@ -114,7 +115,7 @@ func (f *File) repairs() []session.Repair {
 		}
 		view.Apply(session.Entry{Seq: seq, Body: body})
 	}
-	list := slices.Clone(view.Repairs())
+	list := slices.Clone(view.Diagnostics())
 	for i := range list {
 		list[i].Seq = items[list[i].Seq]
 	}
@@ -126,8 +127,8 @@ func isSource(e chatmd.Element, a chatmd.Attr) bool {
 	return a.Name == "src" && (e.Flag("local") || e.Tag == "import") && !strings.HasPrefix(a.Value, "data:")
 }
 
-// isPayload reports whether the attribute names a file that a transcript keeps
-// beside it, and nowhere else.
+// isPayload reports whether the attribute names a payload file of a transcript,
+// which is only beside it.
 func isPayload(e chatmd.Element, a chatmd.Attr) bool {
 	return isSource(e, a) && e.Tag == "doc" && (e.Value("sha256") != "" || strings.HasPrefix(path.Clean(a.Value), ".chatmd/"))
 }

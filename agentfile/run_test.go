@@ -32,8 +32,8 @@ func slowTools(running chan<- struct{}) []tool.Tool {
 	}
 }
 
-func calls() agenttest.Answer {
-	return agenttest.Reply(item.Assistant("I work."), item.Call("call_1", "quick", "{}"), item.Call("call_2", "slow", "{}"), item.Call("call_3", "after", "{}"))
+func calls() agenttest.Reply {
+	return agenttest.Completed(item.Assistant("I work."), item.Call("call_1", "quick", "{}"), item.Call("call_2", "slow", "{}"), item.Call("call_3", "after", "{}"))
 }
 
 // TestInterruptTool proves that a cancel in the middle of a tool leaves a
@@ -42,7 +42,7 @@ func calls() agenttest.Answer {
 func TestInterruptTool(t *testing.T) {
 	dir := t.TempDir()
 	path, out := write(t, prompt, dir, "agent.md"), filepath.Join(dir, "talk.md")
-	srv := agenttest.NewServer(t, calls(), agenttest.Reply(item.Assistant("Done.")))
+	srv := agenttest.NewServer(t, calls(), agenttest.Completed(item.Assistant("Done.")))
 	f, s := open(t, path, out)
 	running := make(chan struct{}, 1)
 	a := f.Agent(srv.Client())
@@ -51,20 +51,24 @@ func TestInterruptTool(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var why agent.StopReason
+	var known agent.KnownCalls
 	var err error
 	for ev, failure := range a.Stream(ctx, s) {
-		switch ev := ev.(type) {
-		case agent.CallDone:
-			if ev.Tool == "quick" {
-				<-running
-				cancel()
+		if e, ok := ev.(agent.Recorded); ok {
+			call := known.Add(e.Entry)
+			switch b := e.Body.(type) {
+			case session.CallOutput:
+				if call != nil && call.Tool == "quick" {
+					<-running
+					cancel()
+				}
+			case session.Stopped:
+				why = agent.StopReason(b.Why)
 			}
-		case agent.Stopped:
-			why = ev.Why
 		}
 		err = failure
 	}
-	if !errors.Is(err, context.Canceled) || why != agent.Cancelled {
+	if !errors.Is(err, context.Canceled) || why != agent.StopCancelled {
 		t.Fatalf("%q %v", why, err)
 	}
 	text := read(t, out)
@@ -135,7 +139,7 @@ func TestCrashAnywhere(t *testing.T) {
 			t.Fatal(err)
 		}
 		reply := calls()
-		srv := agenttest.NewServer(t, reply, agenttest.Reply(item.Assistant("The end.")))
+		srv := agenttest.NewServer(t, reply, agenttest.Completed(item.Assistant("The end.")))
 		a := f.Agent(srv.Client())
 		a.Request.Model = "m"
 		running := make(chan struct{}, 1)

@@ -18,14 +18,15 @@ import (
 	"github.com/antiphon-go/antiphon/tool"
 )
 
-// declared is an MCP server and the lines of a file that declare it: those that
-// say the same but for which tools they take and who approves them.
+// declared is an MCP server and the lines of a file that declare it: lines that
+// differ only in the tools that they select and their approval.
 type declared struct {
 	lines  []*line
 	server mcpbridge.Server
 }
 
-// line is one declaration: the tools that it takes, all if it names none.
+// line is one declaration and the tools that it selects, or all tools if it names
+// none.
 type line struct {
 	decl    *chatmd.Tool
 	include []string
@@ -35,7 +36,7 @@ func (l *line) takes(name string) bool {
 	return len(l.include) == 0 || matches(l.include, name)
 }
 
-// addServer takes the declaration of an MCP server. It is not started yet.
+// addServer adds the declaration of an MCP server. The server is not started yet.
 func (f *File) addServer(decl *chatmd.Tool, p places, o Options) *chatmd.Error {
 	bad := func(message, hint string) *chatmd.Error {
 		return problemAt(f.Doc.Name, decl.Element, "<tool mcp_server>: "+message, hint, nil)
@@ -61,7 +62,7 @@ func (f *File) addServer(decl *chatmd.Tool, p places, o Options) *chatmd.Error {
 		l.include = append(l.include, names...)
 	}
 	if len(l.include) == 0 && decl.Name != "" {
-		l.include = []string{decl.Name} // as older files mean it
+		l.include = []string{decl.Name} // the meaning in older files
 	} else if server.Name == "" {
 		server.Name = decl.Name
 	}
@@ -73,13 +74,13 @@ func (f *File) addServer(decl *chatmd.Tool, p places, o Options) *chatmd.Error {
 		}
 	}
 	d := &declared{[]*line{l}, server}
-	d.server.Approval = func(tool, name string) string { return d.approval(tool, name, o.Allow) }
+	d.server.Approval = func(tool, name string) string { return string(d.approval(tool, name, o.Allow)) }
 	list := []mcpbridge.Server{server}
 	for _, other := range f.servers {
 		list = append(list, other.server)
 	}
 	if _, err := mcpbridge.ServerNames(list...); err != nil {
-		return bad(err.Error(), "lines that are to share one server differ in nothing but include and approval")
+		return bad(err.Error(), "lines for the same server may differ only in include and approval")
 	}
 	f.servers = append(f.servers, d)
 	return nil
@@ -98,7 +99,7 @@ func (d *declared) sameAs(decl *chatmd.Tool, name string) bool {
 		(first.MaxOutput == nil) == (decl.MaxOutput == nil) && (decl.MaxOutput == nil || *first.MaxOutput == *decl.MaxOutput)
 }
 
-// join adds a line, and takes the tools that any of the lines does.
+// join adds a line. The server then has the tools that any of the lines selects.
 func (d *declared) join(l *line) {
 	d.lines = append(d.lines, l)
 	d.server.Include = nil
@@ -113,25 +114,24 @@ func (d *declared) join(l *line) {
 
 // approval is what the lines that take a tool say of it together: deny wins over
 // ask, ask over allow.
-func (d *declared) approval(tool, name string, allowed []string) (verdict string) {
-	rank := []string{"", session.Allow, session.Ask, session.Deny}
+func (d *declared) approval(tool, name string, allowed []string) (verdict session.Verdict) {
 	for _, l := range d.lines {
-		says := l.decl.Approval
+		says := session.Verdict(l.decl.Approval)
 		if says == session.Ask && matches(allowed, name) {
 			continue
 		}
-		if l.takes(tool) && slices.Index(rank, says) > slices.Index(rank, verdict) {
+		if l.takes(tool) && says.Stricter(verdict) {
 			verdict = says
 		}
 	}
 	return verdict
 }
 
-// Connect starts the MCP servers that the file and its agents declare, all at
-// once; without any it does nothing. Their tools are those of the agents from
-// then on, and follow the servers while runs are under way. It is not part of
-// [Load], so that a file can be checked without running anything. Lookup finds
-// the environment variables that the declarations name. Close ends the servers.
+// Connect starts the MCP servers that the file and its agents declare, concurrently.
+// From then on the agents have the servers' tools, and tools that a server adds or
+// removes during a run are updated. Connect is not part of [Load], so that a file
+// can be checked without running anything. lookup returns the environment variables
+// that the declarations name. Close ends the servers.
 func (f *File) Connect(ctx context.Context, lookup func(string) (string, bool), notify func(mcpbridge.Event)) error {
 	for _, n := range f.nested {
 		if err := n.file.Connect(ctx, lookup, notify); err != nil {
@@ -157,8 +157,8 @@ func (f *File) Connect(ctx context.Context, lookup func(string) (string, bool), 
 	return f.checkIncluded(servers)
 }
 
-// connectProblems puts what [mcpbridge.Connect] says at the lines of the servers
-// that it is about.
+// connectProblems assigns the errors of [mcpbridge.Connect] to the lines of the
+// servers that they are about.
 func (f *File) connectProblems(err error, servers []mcpbridge.Server) error {
 	all, ok := err.(interface{ Unwrap() []error })
 	names, _ := mcpbridge.ServerNames(servers...)
@@ -185,9 +185,9 @@ func (f *File) serverProblem(d *declared, err error) *chatmd.Error {
 	return problemAt(f.Doc.Name, d.lines[0].decl.Element, "<tool mcp_server>: "+err.Error(), hint, nil)
 }
 
-// checkIncluded reports tools that a line names and its server does not have,
-// where another line takes all: the server knows then of no tool that is
-// missing.
+// checkIncluded reports tools that a line names but its server does not have, if
+// another line selects all tools: then the bridge cannot know about the missing
+// tool.
 func (f *File) checkIncluded(servers []mcpbridge.Server) error {
 	names, err := mcpbridge.ServerNames(servers...)
 	if err != nil {
@@ -205,7 +205,7 @@ func (f *File) checkIncluded(servers []mcpbridge.Server) error {
 	}
 	for i, d := range f.servers {
 		if d.server.Optional && !up[names[i]] {
-			continue // that was told
+			continue // already reported
 		}
 		for _, l := range d.lines {
 			for _, name := range l.include {
@@ -218,7 +218,7 @@ func (f *File) checkIncluded(servers []mcpbridge.Server) error {
 	return nil
 }
 
-// hintOf is what to do about a tool that is not there.
+// hintOf returns a hint about a missing tool.
 func hintOf(l *line, name string) string {
 	if l.decl.Name == name {
 		return fmt.Sprintf("name chooses one tool of the server; server=%q gives the server a name", name)
@@ -226,17 +226,17 @@ func hintOf(l *line, name string) string {
 	return ""
 }
 
-// serverTools are the tools of the servers as they are now: an
+// serverTools returns the current tools of the servers: it is an
 // [agent.Agent.ToolSource].
 func (f *File) serverTools(ctx context.Context) ([]tool.Tool, error) {
 	if f.bridge == nil {
 		return nil, nil
 	}
-	_ = f.bridge.Refresh(ctx) // a server that does not answer has the tools that it had
+	_ = f.bridge.Refresh(ctx) // a server that does not answer keeps its previous tools
 	return f.bridge.Tools(), nil
 }
 
-// names are those of the tools that the file has without its servers.
+// names returns the names of the file's tools without those of its servers.
 func (f *File) names() (names []string) {
 	for _, t := range f.Tools {
 		names = append(names, nameOf(t))
@@ -259,8 +259,8 @@ func nameOf(t tool.Tool) string {
 	}
 }
 
-// authorize reads the client's id and secret out of the variables that the
-// declaration names.
+// authorize reads the client's id and secret from the variables that the declaration
+// names.
 func (d *declared) authorize(lookup func(string) (string, bool)) error {
 	decl := d.lines[0].decl
 	idName, secretName := decl.Value("client_id_env"), decl.Value("client_secret_env")
@@ -268,12 +268,12 @@ func (d *declared) authorize(lookup func(string) (string, bool)) error {
 		return nil
 	}
 	if idName == "" || secretName == "" {
-		return errors.New("client_id_env and client_secret_env go together")
+		return errors.New("client_id_env and client_secret_env must be given together")
 	}
 	id, okID := lookup(idName)
 	secret, okSecret := lookup(secretName)
 	if !okID || !okSecret {
-		return fmt.Errorf("the variables %q and %q are not both set", idName, secretName)
+		return fmt.Errorf("set both variables %q and %q", idName, secretName)
 	}
 	handler, err := mcpbridge.ClientCredentials(id, endpoint.NewKey(secret), "", nil)
 	d.server.OAuth = handler

@@ -17,31 +17,31 @@ import (
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/chatmd"
 	"github.com/antiphon-go/antiphon/item"
-	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/tool/output"
 	"github.com/antiphon-go/antiphon/tool/picture"
 	"github.com/antiphon-go/antiphon/toolkit/web"
 )
 
-// maxSource bounds a document, an image or a file that a prompt includes,
-// maxPayload what a transcript keeps beside it.
+// maxSource limits a document, an image or a file that a prompt includes, and
+// maxPayload a file that a transcript keeps beside it.
 const (
 	maxSource  = 64 << 20
 	maxPayload = 1 << 30
 )
 
-// sources reads what a file refers to. What the author of a file names in it may
-// be anywhere on this machine: a file is trusted as a program is.
-// With [Options.Check] agents and the network are not asked.
+// sources reads the sources that a file refers to. They may be anywhere on this
+// machine, because a file is trusted like a program. With [Options.Check] agents and
+// the network are not asked.
 type sources struct {
 	places places
 	o      Options
 
-	deferred bool                    // something was not asked
-	said     map[elementPlace]string // what was said
+	deferred bool                    // an agent or the network was not asked
+	said     map[elementPlace]string // answers and documents
 	local    map[string][]byte
 	warnings []error
 	left     chatmd.ErrorList // what stays a reference, with [Options.Salvage]
-	used     []agent.Spent    // by the agents that were asked
+	used     []agent.Usage    // by the agents that were asked
 
 	toldUnread bool // see sayUnread
 }
@@ -77,7 +77,7 @@ func (s *sources) Resolve(ctx context.Context, ref chatmd.Ref) ([]byte, string, 
 	return data, mediaType, err
 }
 
-// leave notes what cannot be read, where that is to stay a reference.
+// leave records an unreadable source that should stay a reference.
 func (s *sources) leave(ref chatmd.Ref, err error) error {
 	if !s.o.Salvage {
 		return err
@@ -95,16 +95,16 @@ func (s *sources) leave(ref chatmd.Ref, err error) error {
 	return chatmd.ErrLeft
 }
 
-// FitImage implements [chatmd.ImageFitter]: a BMP or a TIFF, which models do not
-// take, becomes a PNG of the same pixels.
+// FitImage implements [chatmd.ImageFitter]: it converts BMP and TIFF, which models
+// do not accept, to a PNG of the same pixels.
 func (s *sources) FitImage(_ context.Context, ref chatmd.Ref, data []byte, problem error) ([]byte, error) {
-	mediaType := tool.SniffPicture(data)
+	mediaType := output.SniffPicture(data)
 	declared, _, _ := item.CutDataURI(ref.Src)
 	known := declared == "" || declared == mediaType || declared == "image/x-ms-bmp" && mediaType == "image/bmp"
-	if mediaType == "" || tool.SniffImage(data) != "" || !known {
+	if mediaType == "" || output.SniffImage(data) != "" || !known {
 		return nil, s.leave(ref, problem)
 	}
-	fit, note, err := picture.Limits{Bytes: tool.MaxImageBytes, Side: math.MaxInt32}.Fit(data)
+	fit, note, err := picture.Limits{Bytes: output.MaxImageBytes, Side: math.MaxInt32}.Fit(data)
 	if err != nil {
 		return nil, s.leave(ref, err)
 	}
@@ -112,13 +112,13 @@ func (s *sources) FitImage(_ context.Context, ref chatmd.Ref, data []byte, probl
 	return fit, nil
 }
 
-// salvaging is what reads the sources with [Options.Salvage]: what cannot be used
-// stays a reference.
+// salvaging reads the sources with [Options.Salvage]: an unusable source stays a
+// reference.
 type salvaging struct{ *sources }
 
 // Leave implements [chatmd.Leaver].
 func (s salvaging) Leave(e *chatmd.Error) {
-	e.Message += ", and stays as it is written"
+	e.Message += ", and stays as written"
 	s.left = append(s.left, e)
 }
 
@@ -130,7 +130,7 @@ func (s *sources) get(ctx context.Context, ref chatmd.Ref) ([]byte, string, erro
 		return s.fetch(ctx, ref)
 	}
 	find, limit := s.places.of(ref.Base).find, int64(maxSource)
-	if ref.Payload { // that of a transcript elsewhere is another's
+	if ref.Payload { // a payload in another folder belongs to another transcript
 		find, limit = s.places.of(ref.Base).expand, maxPayload
 	}
 	path, err := find(ref.Src)
@@ -141,9 +141,9 @@ func (s *sources) get(ctx context.Context, ref chatmd.Ref) ([]byte, string, erro
 	if err != nil {
 		return nil, "", err
 	}
-	if ref.Tag == "img" && tool.SniffPicture(data) != "" {
-		if _, err := tool.CheckImage(data); err != nil {
-			return nil, "", err // it begins like an image, but is not one
+	if ref.Tag == "img" && output.SniffPicture(data) != "" {
+		if _, err := output.CheckImage(data); err != nil {
+			return nil, "", err // it begins like an image, but is not valid
 		}
 	}
 	if ref.Tag != "doc" {
@@ -153,17 +153,17 @@ func (s *sources) get(ctx context.Context, ref chatmd.Ref) ([]byte, string, erro
 	return text, "", err
 }
 
-// read reads a file of this machine that has at most so many bytes.
+// read reads a local file with at most limit bytes.
 func (s *sources) read(path string, limit int64) ([]byte, error) {
 	if data, ok := s.local[path]; ok {
 		return data, nil
 	}
-	info, err := os.Stat(path) // to open a pipe would wait for somebody to write to it
+	info, err := os.Stat(path) // opening a pipe would wait for a writer
 	if err != nil {
 		return nil, plain(err)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, errors.New("it is not a file")
+		return nil, errors.New("not a regular file")
 	}
 	file, err := os.Open(path)
 	if err != nil {
@@ -181,7 +181,7 @@ func (s *sources) read(path string, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// document makes the text of a document that is not text yet.
+// document converts a document to text if necessary.
 func document(ctx context.Context, ref chatmd.Ref, data []byte, contentType, base string) ([]byte, error) {
 	var text string
 	var err error
@@ -200,8 +200,8 @@ func document(ctx context.Context, ref chatmd.Ref, data []byte, contentType, bas
 	return []byte(text), err
 }
 
-// isHTML tells HTML from texts that need no conversion, by what is declared or
-// how they begin.
+// isHTML distinguishes HTML from text that needs no conversion, by its declared type
+// or its beginning.
 func isHTML(data []byte, contentType string) bool {
 	typ, _, _ := strings.Cut(strings.ToLower(contentType), ";")
 	switch strings.TrimSpace(typ) {
@@ -215,7 +215,7 @@ func isHTML(data []byte, contentType string) bool {
 	return strings.HasPrefix(sniffed, "text/html") || strings.HasPrefix(sniffed, "text/xml") && strings.Contains(string(data[:min(len(data), 1024)]), "<html")
 }
 
-// fetch reads a document of the network.
+// fetch reads a document from the network.
 func (s *sources) fetch(ctx context.Context, ref chatmd.Ref) ([]byte, string, error) {
 	if s.o.Check {
 		s.deferred = true
@@ -236,8 +236,8 @@ func (s *sources) fetch(ctx context.Context, ref chatmd.Ref) ([]byte, string, er
 	return text, "", err
 }
 
-// elementPlace is where an element stands: in which file, as [chatmd.Source] has
-// it, and at which offset.
+// elementPlace identifies an element by the base of its file, see [chatmd.Source],
+// and its offset.
 type elementPlace struct {
 	base   string
 	offset int
@@ -245,7 +245,7 @@ type elementPlace struct {
 
 func placeOf(base string, offset int) elementPlace { return elementPlace{base, offset} }
 
-// keep remembers what was said instead of an element.
+// keep records the text that replaces an element.
 func (s *sources) keep(ref chatmd.Ref, text string) {
 	if !ref.Payload {
 		s.said[placeOf(ref.Base, ref.Offset)] = text

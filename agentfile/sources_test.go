@@ -116,7 +116,7 @@ func TestDamagedPDF(t *testing.T) {
 		return err
 	}
 	good := pdfOf("a", "b\nc")
-	if err := try(bytes.Replace(good, []byte("Kids[4 0 R"), []byte("Kids[2 0 R"), 1)); err == nil || !strings.Contains(err.Error(), "no end") {
+	if err := try(bytes.Replace(good, []byte("Kids[4 0 R"), []byte("Kids[2 0 R"), 1)); err == nil || !strings.Contains(err.Error(), "circular") {
 		t.Error(err)
 	}
 	newer := append([]byte("%PDF-2.0"), good[len("%PDF-1.4"):]...)
@@ -169,7 +169,7 @@ func TestImportedFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	appendTo(t, s, session.Given{Item: item.User("more")})
+	appendTo(t, s, session.InputItem{Item: item.User("more")})
 	again := load(t, out, o)
 	if len(again.Items) != 3 || again.Items[0] != f.Items[0] || again.Items[1] != f.Items[1] {
 		t.Errorf("%v\nin\n%s", again.Items, read(t, out))
@@ -186,7 +186,7 @@ func TestImportedFiles(t *testing.T) {
 		t.Error(err)
 	}
 	write(t, "<import src=\"../agent.md\"/>", dir, "prompts", "shared", "tools.md")
-	if _, err := agentfile.Load(t.Context(), path, o); err == nil || !strings.Contains(err.Error(), "it imports itself: ") {
+	if _, err := agentfile.Load(t.Context(), path, o); err == nil || !strings.Contains(err.Error(), "the file imports itself: ") {
 		t.Error(err)
 	}
 }
@@ -237,7 +237,7 @@ func TestRemoteDocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	appendTo(t, s, session.Given{Item: item.User("more")})
+	appendTo(t, s, session.InputItem{Item: item.User("more")})
 	again := load(t, out, agentfile.Options{})
 	if len(again.Items) != 3 || again.Items[0] != f.Items[0] || asked != 1 {
 		t.Errorf("asked %d times\n%s", asked, read(t, out))

@@ -22,7 +22,7 @@ func TestImportLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := agentfile.Load(t.Context(), write(t, `<import src="d/p.md"/>`, dir, "p.md"), agentfile.Options{})
-	if err == nil || !strings.Contains(err.Error(), "it imports itself: ") {
+	if err == nil || !strings.Contains(err.Error(), "the file imports itself: ") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -34,7 +34,7 @@ func TestPipe(t *testing.T) {
 		t.Skip(err)
 	}
 	_, err := agentfile.Load(t.Context(), write(t, `<user><import src="pipe"/><doc src="pipe" local/></user>`, dir, "p.md"), agentfile.Options{})
-	if err == nil || strings.Count(err.Error(), "it is not a file") != 2 {
+	if err == nil || strings.Count(err.Error(), "not a regular file") != 2 {
 		t.Errorf("got %v", err)
 	}
 }

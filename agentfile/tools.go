@@ -18,14 +18,15 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/tool/output"
 	"github.com/antiphon-go/antiphon/toolkit"
 	"github.com/antiphon-go/antiphon/toolkit/patch"
 	"github.com/antiphon-go/antiphon/toolkit/shell"
 	"github.com/antiphon-go/antiphon/toolkit/web"
 )
 
-// makeTools makes the declared tools and the policy that their approval
-// attributes ask for. Servers are only named here; see [File.Connect].
+// makeTools makes the declared tools, and the policy from their approval attributes.
+// Servers are only recorded here; see [File.Connect].
 func (f *File) makeTools(ctx context.Context, p places, o Options) (problems chatmd.ErrorList) {
 	if len(f.Doc.Tools) == 0 {
 		return nil
@@ -43,7 +44,7 @@ func (f *File) makeTools(ctx context.Context, p places, o Options) (problems cha
 			continue
 		}
 		if decl.Name == "" || decl.Flag("type") {
-			continue // chatmd has said it
+			continue // chatmd reported it
 		}
 		if seen[decl.Name] {
 			problems = append(problems, problemAt(f.Doc.Name, decl.Element, fmt.Sprintf("a second tool %q", decl.Name), "declare each tool once", nil))
@@ -62,7 +63,7 @@ func add(list chatmd.ErrorList, p *chatmd.Error) chatmd.ErrorList {
 	return append(list, p)
 }
 
-// addTool makes one tool: an agent, a command, or one that is built in.
+// addTool makes one tool: an agent, a command, or a built-in tool.
 func (f *File) addTool(ctx context.Context, decl *chatmd.Tool, p places, o Options) *chatmd.Error {
 	if problem := f.approve(decl, o); problem != nil {
 		return problem
@@ -81,7 +82,7 @@ func (f *File) addTool(ctx context.Context, decl *chatmd.Tool, p places, o Optio
 	return nil
 }
 
-// tool makes a command or a built-in tool; nil is one that is not known.
+// tool makes a command or a built-in tool. It returns nil for an unknown name.
 func (f *File) tool(decl *chatmd.Tool, o Options) (tool.Tool, error) {
 	if command := decl.Value("command"); command != "" {
 		return fixedCommand(decl, command, f.files, o)
@@ -93,7 +94,7 @@ func (f *File) tool(decl *chatmd.Tool, o Options) (tool.Tool, error) {
 	if asker == nil {
 		asker = toolkit.Nobody
 	}
-	return toolkit.New(decl.Name, toolkit.Supplies{
+	return toolkit.New(decl.Name, toolkit.Deps{
 		Files:     f.files,
 		Shell:     &shell.Options{Timeout: decl.Timeout, Live: o.Live, Shell: decl.Flag("shell")},
 		Web:       &web.Options{Timeout: decl.Timeout},
@@ -108,7 +109,7 @@ var unbuilt = []string{
 	"add_line_numbers", "get_url_content", "index_ocaml_code", "make_dir", "meta_refine", "odoc_search", "query_vector_db",
 }
 
-// unknownTool is the problem of a name that is not a built-in tool.
+// unknownTool returns the problem of a name that is not a built-in tool.
 func (f *File) unknownTool(decl *chatmd.Tool) *chatmd.Error {
 	hint := "there are: " + strings.Join(toolkit.Names(), ", ")
 	if slices.Contains(unbuilt, decl.Name) {
@@ -124,7 +125,7 @@ func (f *File) unknownTool(decl *chatmd.Tool) *chatmd.Error {
 	return problemAt(f.Doc.Name, decl.Element, fmt.Sprintf("unknown tool %q", decl.Name), hint, nil)
 }
 
-// approve takes the approval attribute of a declaration into the policy.
+// approve adds the approval attribute of a declaration to the policy.
 func (f *File) approve(decl *chatmd.Tool, o Options) *chatmd.Error {
 	verdict, problem := approval(f.Doc.Name, decl)
 	if verdict == "" || verdict == session.Ask && matches(o.Allow, decl.Name) {
@@ -136,15 +137,15 @@ func (f *File) approve(decl *chatmd.Tool, o Options) *chatmd.Error {
 }
 
 // approval is the approval attribute of a declaration, checked.
-func approval(file string, decl *chatmd.Tool) (string, *chatmd.Error) {
-	switch decl.Approval {
+func approval(file string, decl *chatmd.Tool) (session.Verdict, *chatmd.Error) {
+	switch verdict := session.Verdict(decl.Approval); verdict {
 	case "", session.Allow, session.Ask, session.Deny:
-		return decl.Approval, nil
+		return verdict, nil
 	}
 	return "", problemAt(file, decl.Element, fmt.Sprintf("<tool>: approval is %q", decl.Approval), `want "allow", "ask" or "deny"`, nil)
 }
 
-// matches reports whether a name fits one of the patterns.
+// matches reports whether a name matches one of the patterns.
 func matches(patterns []string, name string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool {
 		ok, err := path.Match(p, name)
@@ -171,7 +172,7 @@ func declaredAs(t tool.Tool, decl *chatmd.Tool) tool.Tool {
 		a.annotations.MaxOutput = outputLimit(decl)
 	}
 	if advisor, ok := t.(advisor); ok {
-		if decl.Timeout > 0 { // a command ends itself then, and can say more
+		if decl.Timeout > 0 { // a command ends itself at its timeout, and reports more
 			a.annotations.Timeout = decl.Timeout + commandGrace
 		}
 		return &advised{a, advisor}
@@ -179,13 +180,13 @@ func declaredAs(t tool.Tool, decl *chatmd.Tool) tool.Tool {
 	return a
 }
 
-// commandGrace is what a command whose time is up has to end and to hand over
-// what it put out.
+// commandGrace is the extra time for a command to end and return its output after
+// its timeout.
 const commandGrace = 5 * time.Second
 
-// outputLimit is the attribute max_output, which there is.
-func outputLimit(decl *chatmd.Tool) tool.Limit {
-	return tool.Limit{Tokens: int(min(*decl.MaxOutput, 1<<30))}
+// outputLimit returns the value of the attribute max_output, which must be present.
+func outputLimit(decl *chatmd.Tool) *output.Limit {
+	return &output.Limit{Tokens: int(min(*decl.MaxOutput, 1<<30))}
 }
 
 // adjusted is a tool as a file declares it.
@@ -201,13 +202,13 @@ func (a *adjusted) Definition() item.Tool { return a.def }
 // Annotations implements [tool.Annotated].
 func (a *adjusted) Annotations() tool.Annotations { return a.annotations }
 
-// advisor is a tool with an opinion about its calls, such as run_command.
+// advisor is a tool with its own approval rules, such as run_command.
 type advisor interface {
-	Approval(call tool.Call, rules []session.Rule) (verdict, reason string)
+	Approval(call tool.Call, rules []session.Rule) (verdict session.Verdict, reason string)
 	Suggest(call tool.Call) []session.Rule
 }
 
-// advised is an adjusted tool that keeps its opinion.
+// advised is an adjusted tool that keeps its approval rules.
 type advised struct {
 	*adjusted
 	advisor
@@ -221,8 +222,8 @@ func (a *advised) Command(call tool.Call) []string {
 	return nil
 }
 
-// roots are the folders that the file tools may look into: those declared, or
-// else the workspace.
+// roots returns the folders that the file tools may read: the declared ones, or the
+// workspace.
 func (f *File) roots(p places) (roots []toolkit.Root, problems chatmd.ErrorList) {
 	for _, decl := range f.Doc.Tools {
 		for _, r := range decl.Roots {

@@ -88,9 +88,9 @@ func TestDeclaredAgent(t *testing.T) {
 	}
 	defer f.Close()
 	srv := agenttest.NewServer(t,
-		agenttest.Reply(item.Call("call_1", "critic", `{"task":"Look at this."}`)),
-		agenttest.Reply(item.Assistant("It is bad.")),
-		agenttest.Reply(item.Assistant("The critic says: bad.")))
+		agenttest.Completed(item.Call("call_1", "critic", `{"task":"Look at this."}`)),
+		agenttest.Completed(item.Assistant("It is bad.")),
+		agenttest.Completed(item.Assistant("The critic says: bad.")))
 	a, err := f.AgentBy(func(sub *File) (agent.Model, string, error) { return srv.Client(), filepath.Base(sub.Path), nil }, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -157,7 +157,7 @@ func TestRebaseAgents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Append(context.Background(), session.RunStarted{}, session.TurnStarted{Turn: 1}, session.Received{Turn: 1, Item: item.Assistant("ok")}, session.TurnEnded{Turn: 1, Status: item.StatusCompleted}); err != nil {
+	if _, err := s.Append(context.Background(), session.RunStarted{}, session.TurnStarted{Turn: 1}, session.OutputItem{Turn: 1, Item: item.Assistant("ok")}, session.TurnEnded{Turn: 1, Status: item.StatusCompleted}); err != nil {
 		t.Fatal(err)
 	}
 	again, err := Load(t.Context(), filepath.Join(dir, "out", "talk.md"), Options{})

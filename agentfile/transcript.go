@@ -17,21 +17,20 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// Transcript is a [session.Store] that is a ChatMarkdown file. The file is the
-// truth: it begins with the prompt and is only ever appended to, element by
-// element, each written and synced before the run goes on. Of a log it holds
-// the items, where runs and replies begin, how replies ended, which calls were
-// started, wait for an approval or were withdrawn, and which items were
-// quarantined or collapsed; see [chatmd.IsMark]. So a crash leaves what it leaves
-// of a session in a store: a reply without its end has broken off, and a call
-// without a mark of its start was not started. Before the first mark, where people
-// and earlier programs wrote, a call without a response has an unknown outcome.
+// Transcript is a [session.Store] that keeps one session in a ChatMarkdown file. The
+// file begins with the prompt and is only ever appended to, element by element; each
+// element is written and synced before the run continues. It holds these parts of a
+// log: the items, where runs and replies begin, how replies ended, which calls were
+// started, wait for an approval or were withdrawn, and which items were quarantined
+// or collapsed; see [chatmd.IsMark]. So a crash has the same effect as with other
+// stores: a reply without its end has broken off, and a call without a start mark
+// was not started. Before the first mark, in text of people and earlier programs, a
+// call without a response has an unknown outcome.
 //
-// Notices, usage, and what was decided about compactions are marks too, so that
-// totals and what the next run sends are those of a session in a store. Not in it
-// are verdicts on calls that were not started yet, which are asked about again,
-// rules that somebody wanted remembered, and the sessions of nested runs: only
-// what those came to.
+// Notices, usage and compactions are marks too, so that totals and the next request
+// are the same as with other stores. The file does not hold verdicts on calls that
+// were not started, which are asked about again; rules to be remembered; and the
+// sessions of subagents, except for their totals.
 //
 // It holds one session, whatever the id. It is safe for concurrent use.
 type Transcript struct {
@@ -42,25 +41,25 @@ type Transcript struct {
 
 	mu     sync.Mutex
 	seq    int64
-	size   int64  // what the file is expected to hold
-	head   []byte // what a new file begins with; nil once it is there
-	owed   []byte // what agents in messages used, to be written with what comes next
+	size   int64  // the expected size of the file
+	head   []byte // the beginning of a new file; nil once the file exists
+	owed   []byte // the usage of agents in messages, to be written with the next text
 	tail   bool   // the file does not end in a newline
 	writer transcript.Writer
 }
 
-// OpenTranscript opens the transcript at out for the agent file at path, and
-// returns the agent that runs on it. If there is no transcript yet, it will
-// begin with the agent's file, its relative paths adjusted; it is created by
-// the first append. If there is one, the agent and its conversation are read
-// from it. Both may be the same file; if another file than path began it, the error
+// OpenTranscript opens the transcript at out for the agent file at path, and returns
+// the agent that runs on it. If the transcript does not exist, it will begin with
+// the agent's file, with relative paths adjusted, and is created by the first
+// append. If it exists, the agent and its conversation are read from it. Both paths
+// may name the same file. If another file than path began the transcript, the error
 // is an [*OtherAgentError], unless [Options.KeepAgent] is set.
 //
-// The transcript is locked until the File is closed or the process ends. If
-// somebody else has the lock, the error wraps [session.ErrBusy] and says who;
-// nothing was read then, asked or written.
+// The transcript is locked until the File is closed or the process ends. If another
+// process has the lock, the error wraps [session.ErrBusy] and names the process;
+// then nothing was read, asked or written.
 //
-// An element that a crash left unfinished at the end is moved to a file beside the
+// If a crash left an unfinished element at the end, it is moved to a file beside the
 // transcript, which a warning names.
 func OpenTranscript(ctx context.Context, path, out string, o Options) (*File, *Transcript, error) {
 	if err := regular(out); err != nil {
@@ -87,7 +86,7 @@ func openHeld(ctx context.Context, path, out string, o Options) (*File, *Transcr
 		return nil, nil, err
 	}
 	kept := src[:whole(src)]
-	before := o // a look at it, before agents in its messages are asked
+	before := o // checked first, before agents in its messages are asked
 	before.Check = true
 	file, err := parse(ctx, out, out, kept, before)
 	if err != nil {
@@ -98,7 +97,7 @@ func openHeld(ctx context.Context, path, out string, o Options) (*File, *Transcr
 		return nil, nil, errors.Join(err, file.Close())
 	}
 	if file.Partial && !o.Check {
-		file.Close()
+		_ = file.Close()
 		if file, err = parse(ctx, out, out, kept, o); err != nil {
 			return nil, nil, err
 		}
@@ -109,7 +108,7 @@ func openHeld(ctx context.Context, path, out string, o Options) (*File, *Transcr
 	if rest := src[len(kept):]; len(rest) > 0 {
 		beside, err := moveEnd(out, int64(len(kept)), rest)
 		if err != nil {
-			file.Close()
+			_ = file.Close()
 			return nil, nil, err
 		}
 		file.Warnings = append(file.Warnings, fmt.Errorf("%s: a crash left the last element unfinished; its %d bytes were moved to %s", out, len(rest), beside))
@@ -139,7 +138,7 @@ func newTranscript(ctx context.Context, path, out string, o Options) (*File, *Tr
 		return nil, nil, err
 	}
 	if err := checkFolder(to.promptDir); err != nil {
-		file.Close()
+		_ = file.Close()
 		return nil, nil, fmt.Errorf("%s: the folder %s: %w", out, filepath.Dir(out), err)
 	}
 	head := file.head(from, to.promptDir)
@@ -153,29 +152,30 @@ func newTranscript(ctx context.Context, path, out string, o Options) (*File, *Tr
 	return file, t, nil
 }
 
-// owes is the marks of what agents in messages used to answer just now.
+// owes returns the marks for the usage of agents in messages that ran during
+// loading.
 func (f *File) owes() (marks []byte) {
 	for _, used := range f.used {
-		marks = transcript.AppendNested(marks, session.Nested{Turns: used.Turns, Tokens: used.Tokens, Cost: used.Cost})
+		marks = transcript.AppendNested(marks, session.SubagentUsage{Turns: used.Turns, Tokens: used.Tokens, Cost: used.Cost})
 	}
 	return marks
 }
 
-// regular refuses what can neither be appended to nor truncated, and a link to a file that
-// is not there: a new transcript would have to take the link's place.
+// regular refuses files that cannot be appended to or truncated, and links to
+// missing files, because a new transcript would replace the link.
 func regular(path string) error {
 	info, err := os.Stat(path)
 	if to, linkErr := os.Readlink(path); linkErr == nil && errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s is a symbolic link to %s, which is not there; remove the link, or name the file itself", path, to)
+		return fmt.Errorf("%s is a symbolic link to %s, which does not exist; remove the link, or name the file itself", path, to)
 	}
 	if err == nil && !info.Mode().IsRegular() && !info.IsDir() {
-		return fmt.Errorf("%s: it is not a regular file", path)
+		return fmt.Errorf("%s: not a regular file", path)
 	}
 	return nil
 }
 
-// moveEnd truncates a transcript to the given size: an element that a crash left
-// unfinished at its end is moved to a file of its own, whose name it returns.
+// moveEnd truncates a transcript to the given size. It moves the unfinished element
+// at the end to a file of its own, and returns the file's name.
 func moveEnd(path string, size int64, rest []byte) (kept string, err error) {
 	kept, err = keep(path, rest)
 	if err != nil {
@@ -191,8 +191,8 @@ func moveEnd(path string, size int64, rest []byte) (kept string, err error) {
 	return kept, nil
 }
 
-// keep appends what cannot stand in a transcript to a file beside it, whose
-// name it returns.
+// keep appends text that cannot be in a transcript to a file beside it, and returns
+// the file's name.
 func keep(path string, rest []byte) (kept string, err error) {
 	kept = path + ".cut"
 	f, err := os.OpenFile(kept, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
@@ -205,8 +205,8 @@ func keep(path string, rest []byte) (kept string, err error) {
 	return kept, err
 }
 
-// Load implements [session.Store]: what the file said when it was opened. Later
-// entries are not read back.
+// Load implements [session.Store]. It returns the content of the file at the time it
+// was opened; later entries are not read back.
 func (t *Transcript) Load(_ context.Context, _ string, after int64) iter.Seq2[session.Entry, error] {
 	return func(yield func(session.Entry, error) bool) {
 		if after > 0 {
@@ -223,11 +223,11 @@ func (t *Transcript) Load(_ context.Context, _ string, after int64) iter.Seq2[se
 	}
 }
 
-// Append implements [session.Store]: it writes the entries' items at the end
-// of the file, in one write, and syncs. Long payloads go into files of their
-// own, which are there before the element that names them. If that fails, the
-// file is as before. A new file appears with the first item, or when the model
-// is about to be asked. Errors leave it to the session to name the file.
+// Append implements [session.Store]: it writes the entries' items at the end of the
+// file in one write, and syncs. Long payloads go into separate files, which are
+// written before the element that names them. If it fails, the file is unchanged. A
+// new file is created with the first item, or when the model is about to be asked.
+// Errors do not name the file, because the session does.
 func (t *Transcript) Append(_ context.Context, _ string, after int64, entries []session.Entry) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -253,7 +253,7 @@ func (t *Transcript) Append(_ context.Context, _ string, after int64, entries []
 		due = due || len(text) > before
 	}
 	if due {
-		t.payloads.keep() // also if it fails: what was written may be kept elsewhere
+		t.payloads.keep() // even on failure, because the text may be kept elsewhere
 		if err := t.write(text); err != nil {
 			return noRoom(plain(err))
 		}
@@ -265,9 +265,9 @@ func (t *Transcript) Append(_ context.Context, _ string, after int64, entries []
 	return nil
 }
 
-// write appends to the file, which must be as this transcript left it. The
-// beginning of a new one appears as a whole or not at all: a file with half a
-// prompt would be taken for another agent.
+// write appends to the file, which must be as this transcript left it. The beginning
+// of a new file is created as a whole or not at all, because a file with half a
+// prompt would be read as another agent.
 func (t *Transcript) write(text []byte) error {
 	if t.head != nil {
 		return create(t.path, text)
@@ -289,9 +289,9 @@ func (t *Transcript) write(text []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// takeBack cuts off the beginning of a text that could not be written whole, n
-// bytes of it, unless somebody else has written after it: then it stays, and what
-// is not whole is moved away when the file is opened again.
+// takeBack removes the n bytes of a text that could not be written completely,
+// unless another process has written after them: then they stay, and the incomplete
+// part is moved away when the file is next opened.
 func (t *Transcript) takeBack(f *os.File, n int64) error {
 	info, err := f.Stat()
 	if err != nil || info.Size() != t.size+n {
@@ -300,20 +300,21 @@ func (t *Transcript) takeBack(f *os.File, n int64) error {
 	return errors.Join(f.Truncate(t.size), f.Sync())
 }
 
-var errMoved = fmt.Errorf("%w: somebody else wrote to it", session.ErrConflict)
+var errMoved = fmt.Errorf("%w: another process wrote to it", session.ErrConflict)
 
-// moved is the error of a file that somebody else has written to. What was to
-// be added is kept beside it.
+// moved returns the error for a file that another process has written to, and keeps
+// the text beside the file.
 func (t *Transcript) moved(text []byte) error {
 	kept, err := keep(t.path, text)
 	if err != nil {
 		return errors.Join(errMoved, err)
 	}
-	return fmt.Errorf("%w; what this run was about to add is in %s", errMoved, kept)
+	return fmt.Errorf("%w; the text that this run was about to add is in %s", errMoved, kept)
 }
 
-// create makes a file of the text unless there is one, for its owner's eyes. It
-// writes a file beside it first, and links that.
+// create makes a file with the text, readable by its owner only, unless the file
+// exists. It writes a draft first and links it into place, so that the file is
+// complete when it appears.
 func create(path string, text []byte) error {
 	draft := fmt.Sprintf("%s.%d.new", path, os.Getpid())
 	f, err := os.OpenFile(draft, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
@@ -327,17 +328,17 @@ func create(path string, text []byte) error {
 	}
 	err = os.Link(draft, path)
 	if err != nil && !errors.Is(err, fs.ErrExist) {
-		err = moveUnlessThere(draft, path) // a file system without links
+		err = moveUnlessThere(draft, path) // the file system has no links
 	}
 	if errors.Is(err, fs.ErrExist) {
 		return errMoved
 	}
-	syncFolder(filepath.Dir(path)) // without its name the text is lost
+	syncFolder(filepath.Dir(path)) // without the name in the folder the text would be lost
 	return err
 }
 
-// moveUnlessThere renames a file. Somebody who creates the same file in between
-// loses it; where links work, it is not used.
+// moveUnlessThere renames a file. A process that creates the target in between loses
+// its file, so this is used only where links do not work.
 func moveUnlessThere(from, to string) error {
 	if _, err := os.Lstat(to); err == nil {
 		return fs.ErrExist

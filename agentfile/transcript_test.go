@@ -36,20 +36,20 @@ func must(t *testing.T, raw string) item.Item {
 func talk(t *testing.T) []session.Body {
 	return []session.Body{
 		session.RunStarted{},
-		session.Given{Item: item.User("And:\n|RAW </user> <user> é\r\n")},
+		session.InputItem{Item: item.User("And:\n|RAW </user> <user> é\r\n")},
 		session.TurnStarted{Turn: 1},
-		session.Received{Turn: 1, Item: must(t, `{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"Hm."}],"encrypted_content":"xyz"}`)},
-		session.Received{Turn: 1, Item: must(t, `{"type":"message","id":"msg_1","role":"assistant","status":"completed","content":[{"type":"output_text","text":"I look.","annotations":[],"logprobs":[]}]}`)},
-		session.Received{Turn: 1, Item: must(t, `{"type":"function_call","id":"fc_1","call_id":"call_1","name":"read_file","arguments":"{\"path\": \"x\"}","status":"completed"}`)},
-		session.Received{Turn: 1, Item: must(t, `{"type":"custom_tool_call","id":"ct_1","call_id":"call_2","name":"apply","input":"*** a <patch>","status":"completed"}`)},
-		session.Received{Turn: 1, Item: must(t, `{"type":"invented_tomorrow","id":"x_1","deep":{"a":[1,2.50,"é"]}}`)},
+		session.OutputItem{Turn: 1, Item: must(t, `{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"Hm."}],"encrypted_content":"xyz"}`)},
+		session.OutputItem{Turn: 1, Item: must(t, `{"type":"message","id":"msg_1","role":"assistant","status":"completed","content":[{"type":"output_text","text":"I look.","annotations":[],"logprobs":[]}]}`)},
+		session.OutputItem{Turn: 1, Item: must(t, `{"type":"function_call","id":"fc_1","call_id":"call_1","name":"read_file","arguments":"{\"path\": \"x\"}","status":"completed"}`)},
+		session.OutputItem{Turn: 1, Item: must(t, `{"type":"custom_tool_call","id":"ct_1","call_id":"call_2","name":"apply","input":"*** a <patch>","status":"completed"}`)},
+		session.OutputItem{Turn: 1, Item: must(t, `{"type":"invented_tomorrow","id":"x_1","deep":{"a":[1,2.50,"é"]}}`)},
 		session.TurnEnded{Turn: 1, Status: item.StatusCompleted},
 		session.Approval{CallID: "call_1", Allowed: true},
 		session.CallStarted{CallID: "call_1"},
-		session.Answered{CallID: "call_1", Item: must(t, `{"type":"function_call_output","call_id":"call_1","output":"a text\n"}`)},
-		session.Answered{CallID: "call_2", Item: must(t, `{"type":"custom_tool_call_output","call_id":"call_2","output":[{"type":"input_text","text":"see"},{"type":"input_image","image_url":"data:image/png;base64,AAAA"}]}`)},
+		session.CallOutput{CallID: "call_1", Item: must(t, `{"type":"function_call_output","call_id":"call_1","output":"a text\n"}`)},
+		session.CallOutput{CallID: "call_2", Item: must(t, `{"type":"custom_tool_call_output","call_id":"call_2","output":[{"type":"input_text","text":"see"},{"type":"input_image","image_url":"data:image/png;base64,AAAA"}]}`)},
 		session.TurnStarted{Turn: 2},
-		session.Received{Turn: 2, Item: must(t, `{"type":"message","id":"msg_2","role":"assistant","status":"completed","content":[{"type":"output_text","text":"There is x.","annotations":[],"logprobs":[]}]}`)},
+		session.OutputItem{Turn: 2, Item: must(t, `{"type":"message","id":"msg_2","role":"assistant","status":"completed","content":[{"type":"output_text","text":"There is x.","annotations":[],"logprobs":[]}]}`)},
 		session.TurnEnded{Turn: 2, Status: item.StatusCompleted},
 		session.Stopped{Why: "answered"},
 	}
@@ -59,11 +59,11 @@ func talk(t *testing.T) []session.Body {
 func said(bodies []session.Body) (list []item.Item) {
 	for _, b := range bodies {
 		switch b := b.(type) {
-		case session.Given:
+		case session.InputItem:
 			list = append(list, b.Item)
-		case session.Received:
+		case session.OutputItem:
 			list = append(list, b.Item)
-		case session.Answered:
+		case session.CallOutput:
 			list = append(list, b.Item)
 		}
 	}
@@ -104,7 +104,7 @@ func TestTranscriptRoundTrip(t *testing.T) {
 	}
 
 	f, s = open(t, path, out)
-	appendTo(t, s, session.Given{Item: item.User("more")})
+	appendTo(t, s, session.InputItem{Item: item.User("more")})
 	if got := read(t, out); got[:len(before)] != before {
 		t.Error("the second run changed what was written")
 	}
@@ -119,8 +119,8 @@ func TestTranscriptResumes(t *testing.T) {
 	dir := t.TempDir()
 	path, out := write(t, prompt, dir, "agent.md"), filepath.Join(dir, "talk.md")
 	_, s := open(t, path, out)
-	appendTo(t, s, session.RunStarted{}, session.TurnStarted{Turn: 1}, session.Received{Turn: 1, Item: item.Assistant("There"), Partial: true},
-		session.RunStarted{Resumes: true}, session.TurnStarted{Turn: 2}, session.Received{Turn: 2, Item: item.Assistant("There is x.")})
+	appendTo(t, s, session.RunStarted{}, session.TurnStarted{Turn: 1}, session.OutputItem{Turn: 1, Item: item.Assistant("There"), Partial: true},
+		session.RunStarted{Resumes: true}, session.TurnStarted{Turn: 2}, session.OutputItem{Turn: 2, Item: item.Assistant("There is x.")})
 	_, s = open(t, path, out)
 	var resumes []bool
 	for e := range s.Entries() {
@@ -138,10 +138,10 @@ func TestTranscriptResumes(t *testing.T) {
 func TestTranscriptConflict(t *testing.T) {
 	dir := t.TempDir()
 	path, out := write(t, prompt, dir, "agent.md"), filepath.Join(dir, "talk.md")
-	more := session.Given{Item: item.User("more")}
+	more := session.InputItem{Item: item.User("more")}
 	_, s := open(t, path, out)
 	write(t, "by hand", out)
-	if _, err := s.Append(t.Context(), more); !errors.Is(err, session.ErrConflict) || !strings.Contains(err.Error(), "somebody else wrote to it") {
+	if _, err := s.Append(t.Context(), more); !errors.Is(err, session.ErrConflict) || !strings.Contains(err.Error(), "another process wrote to it") {
 		t.Errorf("another writer of a new file: %v", err)
 	}
 	if got := read(t, out); got != "by hand" {
@@ -206,7 +206,7 @@ func TestTranscriptLock(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		appendTo(t, s, session.Given{Item: item.User("more")})
+		appendTo(t, s, session.InputItem{Item: item.User("more")})
 		if err := errors.Join(f.Close(), f.Close()); err != nil {
 			t.Fatal(err)
 		}
@@ -272,8 +272,8 @@ func TestTranscriptNoNewline(t *testing.T) {
 		path := write(t, prompt+tail, dir, "agent.md")
 		n := len(load(t, path, agentfile.Options{}).Items)
 		_, s := open(t, path, path)
-		appendTo(t, s, session.Given{Item: item.User("one")}, session.Given{Item: item.User("two")})
-		appendTo(t, s, session.Given{Item: item.User("three")})
+		appendTo(t, s, session.InputItem{Item: item.User("one")}, session.InputItem{Item: item.User("two")})
+		appendTo(t, s, session.InputItem{Item: item.User("three")})
 		if got := read(t, path); !strings.HasPrefix(got, prompt+tail) || strings.Contains(got, "\n\n\n") {
 			t.Errorf("%q: %q", tail, got)
 		}

@@ -42,11 +42,11 @@ func waitingAgent(t *testing.T, path, out string, srv *agenttest.Server, ran map
 
 func waitingServer(t *testing.T) *agenttest.Server {
 	srv := agenttest.NewServer(t)
-	srv.Otherwise(func(_ int, r agenttest.Request) agenttest.Answer {
+	srv.Otherwise(func(_ int, r agenttest.Request) agenttest.Reply {
 		if strings.Contains(string(r.Body), `"call_2"`) {
-			return agenttest.Reply(item.Assistant("Done."))
+			return agenttest.Completed(item.Assistant("Done."))
 		}
-		return agenttest.Reply(item.Call("call_1", "look", "{}"), item.Call("call_2", "write", "{}"), item.Call("call_3", "write", "{}"))
+		return agenttest.Completed(item.Call("call_1", "look", "{}"), item.Call("call_2", "write", "{}"), item.Call("call_3", "write", "{}"))
 	})
 	return srv
 }
@@ -61,13 +61,13 @@ func TestTranscriptWaits(t *testing.T) {
 	ran := map[string]int{}
 	a, s := waitingAgent(t, path, out, srv, ran)
 	res, err := a.Run(t.Context(), s)
-	if err != nil || res.Why != agent.ApprovalWanted || len(res.Wanted) != 2 {
+	if err != nil || res.Why != agent.StopApprovalPending || len(res.Pending) != 2 {
 		t.Fatalf("%+v, %v", res, err)
 	}
 	size := len(read(t, out))
 	for range 2 { // asked again, and not written again
 		a, s = waitingAgent(t, path, out, srv, ran)
-		if again, err := a.Run(t.Context(), s); err != nil || again.Why != agent.ApprovalWanted || len(srv.Requests()) != 1 {
+		if again, err := a.Run(t.Context(), s); err != nil || again.Why != agent.StopApprovalPending || len(srv.Requests()) != 1 {
 			t.Fatalf("%+v, %v", again, err)
 		}
 		if now := len(read(t, out)); now != size {
@@ -75,13 +75,13 @@ func TestTranscriptWaits(t *testing.T) {
 		}
 	}
 	a, s = waitingAgent(t, path, out, srv, ran)
-	wanted, err := agent.Wanted(t.Context(), s)
+	wanted, err := agent.PendingApprovals(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, p := range wanted {
-		p.Reason, p.Rules = res.Wanted[i].Reason, res.Wanted[i].Rules
-		if diff := cmp.Diff(res.Wanted[i], p); diff != "" {
+		p.Reason, p.Rules = res.Pending[i].Reason, res.Pending[i].Rules
+		if diff := cmp.Diff(res.Pending[i], p); diff != "" {
 			t.Errorf("(-live +read back):\n%s", diff)
 		}
 	}
@@ -100,7 +100,7 @@ func TestTranscriptWaits(t *testing.T) {
 		t.Errorf("ran (-want +got):\n%s", diff)
 	}
 	_, s = open(t, path, out)
-	if left, err := agent.Wanted(t.Context(), s); err != nil || len(left) > 0 {
+	if left, err := agent.PendingApprovals(t.Context(), s); err != nil || len(left) > 0 {
 		t.Errorf("still wanted: %v, %v", left, err)
 	}
 }
@@ -108,6 +108,9 @@ func TestTranscriptWaits(t *testing.T) {
 // TestTranscriptWaitsNoMore proves that a call that waited and was started may
 // have run, wherever a crash cut the transcript off. J1 M9
 func TestTranscriptWaitsNoMore(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: cuts a transcript at every place")
+	}
 	dir := t.TempDir()
 	path, out := write(t, prompt, dir, "agent.md"), filepath.Join(dir, "talk.md")
 	srv := waitingServer(t)
@@ -154,24 +157,24 @@ func TestTranscriptForkCannotWait(t *testing.T) {
 	dir := t.TempDir()
 	path, out := write(t, prompt, dir, "agent.md"), filepath.Join(dir, "talk.md")
 	srv := agenttest.NewServer(t)
-	srv.Otherwise(func(_ int, r agenttest.Request) agenttest.Answer {
+	srv.Otherwise(func(_ int, r agenttest.Request) agenttest.Reply {
 		body := string(r.Body)
 		fork := strings.Contains(body, "You are the fork")
 		switch {
 		case fork && !strings.Contains(body, "cannot wait for one here"):
-			return agenttest.Reply(item.Call("call_2", "write", "{}"))
+			return agenttest.Completed(item.Call("call_2", "write", "{}"))
 		case fork:
-			return agenttest.Reply(item.Assistant("I was not allowed to."))
+			return agenttest.Completed(item.Assistant("I was not allowed to."))
 		case !strings.Contains(body, `"call_1"`):
-			return agenttest.Reply(item.Call("call_1", "fork", `{"command":"write it"}`))
+			return agenttest.Completed(item.Call("call_1", "fork", `{"command":"write it"}`))
 		}
-		return agenttest.Reply(item.Assistant("Done."))
+		return agenttest.Completed(item.Assistant("Done."))
 	})
 	ran := map[string]int{}
 	a, s := waitingAgent(t, path, out, srv, ran)
 	a.Tools = append(a.Tools, agent.ForkTool())
 	res, err := a.Run(t.Context(), s)
-	if err != nil || res.Text != "Done." || len(res.Wanted) > 0 || len(ran) > 0 {
+	if err != nil || res.Text != "Done." || len(res.Pending) > 0 || len(ran) > 0 {
 		t.Fatalf("%+v, %v, ran %v", res, err, ran)
 	}
 	if text := read(t, out); !strings.Contains(text, "I was not allowed to.") || strings.Contains(text, `state="waiting"`) {

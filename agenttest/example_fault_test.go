@@ -23,8 +23,8 @@ func (w withoutPort) Write(b []byte) (int, error) {
 }
 
 // Faults add up; a storm ends with what follows it.
-func ExampleAnswer() {
-	reply := agenttest.Reply(item.Assistant("hello"))
+func ExampleReply() {
+	reply := agenttest.Completed(item.Assistant("hello"))
 	for _, a := range agenttest.Storm(2,
 		agenttest.Failure(429, "rate_limit_exceeded", "slow down").RetryAfter("2"),
 		reply.LineEnds("\r\n").WithComments().CutAfter(700),
@@ -44,8 +44,8 @@ func ExampleSchedule() {
 	_ = func(t *testing.T) {
 		for seed := range uint64(100) {
 			dice := rand.New(rand.NewPCG(seed, 0))
-			srv := agenttest.NewServer(t, agenttest.Schedule(dice, 3, agenttest.Reply(item.Call("call_1", "pay", `{}`)))...)
-			srv.Otherwise(func(int, agenttest.Request) agenttest.Answer { return agenttest.Reply(item.Assistant("paid")) })
+			srv := agenttest.NewServer(t, agenttest.Schedule(dice, 3, agenttest.Completed(item.Call("call_1", "pay", `{}`)))...)
+			srv.Otherwise(func(int, agenttest.Request) agenttest.Reply { return agenttest.Completed(item.Assistant("paid")) })
 			_ = srv.Client() // … run the program with it, and count the payments
 			srv.Close()
 		}

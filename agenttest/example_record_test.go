@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/responses"
@@ -25,7 +26,7 @@ func ExampleRecord() {
 		key := endpoint.NewKey(os.Getenv("OPENAI_API_KEY"))
 		tape := agenttest.Record(t, "testdata/greeting.rec", key)
 		client := &responses.Client{Key: key, HTTP: tape.Client()}
-		resp, err := client.Create(context.Background(), &item.Request{
+		resp, err := client.Create(context.Background(), &api.Request{
 			Model: "gpt-5-nano",
 			Input: item.NewList(item.User("Say hello.")),
 		})
@@ -49,7 +50,7 @@ func ExampleRecorder() {
 	key := endpoint.NewKey("sk-this-is-secret")
 	rec := &agenttest.Recorder{Secrets: []endpoint.Key{key}, Transport: srv.Client().Transport}
 	client := &responses.Client{BaseURL: srv.URL, Key: key, HTTP: &http.Client{Transport: rec}}
-	_, err := client.Create(context.Background(), &item.Request{Model: "m", Input: item.NewList(item.User("The key is sk-this-is-secret, and this makes it long."))})
+	_, err := client.Create(context.Background(), &api.Request{Model: "m", Input: item.NewList(item.User("The key is sk-this-is-secret, and this makes it long."))})
 	if err != nil {
 		fmt.Println(err)
 	}

@@ -30,7 +30,7 @@ func ExampleStepStore() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if _, err := s.Append(ctx, session.Given{Item: item.User("Is it late?")}); err != nil {
+	if _, err := s.Append(ctx, session.InputItem{Item: item.User("Is it late?")}); err != nil {
 		log.Fatal(err)
 	}
 	_, err = s.Append(ctx, session.TurnStarted{Turn: 1})

@@ -34,12 +34,12 @@ func ExampleCheckLog() {
 	s := session.New()
 	_, err = s.Append(context.Background(),
 		session.RunStarted{},
-		session.Given{Item: item.User("Go.")},
+		session.InputItem{Item: item.User("Go.")},
 		session.TurnStarted{Turn: 1},
-		session.Received{Turn: 1, Item: item.Call("call_1", "go", "{}")},
+		session.OutputItem{Turn: 1, Item: item.Call("call_1", "go", "{}")},
 		session.TurnEnded{Turn: 1, Status: item.StatusCompleted},
 		session.CallStarted{CallID: "call_1"},
-		session.Answered{CallID: "call_1", Item: output},
+		session.CallOutput{CallID: "call_1", Item: output},
 		session.CallStarted{CallID: "call_1"},
 	)
 	if err != nil {

@@ -15,18 +15,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
-	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/responses"
 )
 
-// Server is a Responses API on a loopback socket that answers what it was told
-// to, right or wrong: the first [Answer] to the first request, and so on. A
-// request with no answer left fails the test. Every path is served alike, and a
-// request that asks for a WebSocket gets one: each message on it is then a
-// request like any other, and its answer comes as frames. It is safe for
-// concurrent use; which of several requests at once gets which answer is then
-// open.
+// Server is a Responses API on a loopback socket that gives the specified answers,
+// right or wrong: the first [Reply] to the first request, and so on. A request
+// without an answer left fails the test. All paths are served alike. A request for a
+// WebSocket is accepted: each message on it is then a request like any other, and
+// its answer is sent as frames. A Server is safe for concurrent use; the assignment
+// of answers to concurrent requests is not defined.
 type Server struct {
 	// URL is the base URL, for responses.Client.BaseURL. It ends in /v1.
 	URL string
@@ -38,66 +37,66 @@ type Server struct {
 	close  func()
 
 	mu       sync.Mutex
-	answers  []Answer
-	upgrades []Answer // for requests for a WebSocket
-	fallback func(n int, r Request) Answer
+	answers  []Reply
+	upgrades []Reply // for requests for a WebSocket
+	fallback func(n int, r Request) Reply
 	requests []Request
 	sent     []*strings.Builder
 	upgraded []Request
 }
 
-// Request is one request as the server got it.
+// Request is a request as the server received it.
 type Request struct {
 	Method string
 	Path   string
-	Query  string      // undecoded, without the question mark
-	Header http.Header // of a message on a WebSocket, that of the handshake
+	Query  string      // raw, without the question mark
+	Header http.Header // for a message on a WebSocket, the header of the handshake
 	Body   []byte
-	// Socket is the number of the WebSocket that it came on, from 1; 0 for HTTP.
+	// Socket is the number of the WebSocket, from 1; 0 for HTTP.
 	Socket int
 }
 
-// Parse reads the body. A body that is not a request fails the test.
-func (r Request) Parse(tb testing.TB) *item.Request {
+// Parse parses the body. An invalid body fails the test.
+func (r Request) Parse(tb testing.TB) *api.Request {
 	tb.Helper()
 	if r.Socket > 0 {
 		return r.parseMessage(tb)
 	}
-	req, err := item.ParseRequest(r.Body)
+	req, err := api.ParseRequest(r.Body)
 	if err != nil {
 		tb.Fatalf("request body: %v\n%s", err, r.Body)
 	}
 	return req
 }
 
-func (r Request) parseMessage(tb testing.TB) *item.Request {
+func (r Request) parseMessage(tb testing.TB) *api.Request {
 	tb.Helper()
-	ev, err := item.ParseClientEvent(r.Body)
-	create, ok := ev.(*item.CreateEvent)
+	ev, err := api.ParseClientEvent(r.Body)
+	create, ok := ev.(*api.CreateEvent)
 	if err != nil || !ok {
 		tb.Fatalf("message on the socket: %v\n%s", err, r.Body)
 	}
 	return create.Request
 }
 
-// NewServer starts a server, which the end of the test closes.
-func NewServer(tb testing.TB, answers ...Answer) *Server {
+// NewServer starts a server that is closed at the end of the test.
+func NewServer(tb testing.TB, answers ...Reply) *Server {
 	return newServer(tb, answers, (*httptest.Server).Start)
 }
 
-// NewTLSServer is [NewServer] with https. Only the clients that [Server.Client]
+// NewTLSServer is like [NewServer] with https. Only the clients that [Server.Client]
 // and [Server.HTTP] return trust its certificate.
-func NewTLSServer(tb testing.TB, answers ...Answer) *Server {
+func NewTLSServer(tb testing.TB, answers ...Reply) *Server {
 	return newServer(tb, answers, (*httptest.Server).StartTLS)
 }
 
-func newServer(tb testing.TB, answers []Answer, start func(*httptest.Server)) *Server {
+func newServer(tb testing.TB, answers []Reply, start func(*httptest.Server)) *Server {
 	closed := make(chan struct{})
 	s := &Server{tb: tb}
 	s.faults = faulty{pick: s.next, refuse: s.upgrade, closed: closed}
 	s.Add(answers...)
 	s.http = httptest.NewUnstartedServer(&s.faults)
-	s.http.Config.ErrorLog = log.New(io.Discard, "", 0) // a client that mistrusts us says so itself
+	s.http.Config.ErrorLog = log.New(io.Discard, "", 0) // a client that does not trust the certificate reports the error itself
 	start(s.http)
 	s.URL = s.http.URL + "/v1"
 	s.client = s.http.Client()
@@ -111,12 +110,12 @@ func newServer(tb testing.TB, answers []Answer, start func(*httptest.Server)) *S
 	return s
 }
 
-// Close ends all answers that are stalled, waits for the rest, and stops the
-// server. It may be called more than once.
+// Close ends all stalled answers, waits for the others, and stops the server. It may
+// be called more than once.
 func (s *Server) Close() { s.close() }
 
-// Client returns a new client of the server that retries as often as any
-// client, without waiting.
+// Client returns a new client of the server. It retries as often as the default
+// client, without delays.
 func (s *Server) Client() *responses.Client {
 	return &responses.Client{
 		BaseURL: s.URL,
@@ -127,11 +126,11 @@ func (s *Server) Client() *responses.Client {
 	}
 }
 
-// HTTP returns what [Server.Client] sends with: it trusts the server.
+// HTTP returns the http.Client of [Server.Client], which trusts the server.
 func (s *Server) HTTP() *http.Client { return s.client }
 
-// Add puts further answers after those left.
-func (s *Server) Add(answers ...Answer) {
+// Add appends further answers.
+func (s *Server) Add(answers ...Reply) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, a := range answers {
@@ -143,32 +142,32 @@ func (s *Server) Add(answers ...Answer) {
 	}
 }
 
-// Otherwise sets what answers when no answer is left: f gets the request and
-// its number, from 0. It may be called from several goroutines at once, and is
-// not asked about requests for a WebSocket.
-func (s *Server) Otherwise(f func(n int, r Request) Answer) {
+// Otherwise sets the function that provides answers when no answer is left. It gets
+// the request and its number, from 0, and may be called concurrently. It is not
+// called for requests for a WebSocket.
+func (s *Server) Otherwise(f func(n int, r Request) Reply) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fallback = f
 }
 
-// Requests returns the requests so far, in the order of their arrival.
+// Requests returns the requests so far, in order of arrival.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.requests)
 }
 
-// Sockets returns the requests for a WebSocket so far, refused ones included.
+// Sockets returns the requests for a WebSocket so far, including refused ones.
 func (s *Server) Sockets() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.upgraded)
 }
 
-// Sent returns what of the body of the answer to request n was written to the
-// connection so far, of frames one a line. A TCP reset may have destroyed the
-// end of it on the way.
+// Sent returns the part of the body of the answer to request n that has been written
+// to the connection; frames are separated by newlines. A TCP reset may have
+// destroyed its end on the way.
 func (s *Server) Sent(n int) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,7 +178,7 @@ func (s *Server) Sent(n int) string {
 }
 
 // next records a request and picks its answer.
-func (s *Server) next(r Request) (n int, a Answer, sent func(string)) {
+func (s *Server) next(r Request) (n int, a Reply, sent func(string)) {
 	s.mu.Lock()
 	n = len(s.requests)
 	s.requests = append(s.requests, r)
@@ -206,8 +205,9 @@ func (s *Server) next(r Request) (n int, a Answer, sent func(string)) {
 	return n, Failure(http.StatusTeapot, "no_answer_left", "the test has no answer for this request"), sent
 }
 
-// upgrade records a request for a WebSocket, and picks the answer that refuses it.
-func (s *Server) upgrade(r Request) (n int, refusal *Answer) {
+// upgrade records a request for a WebSocket, and picks an answer that refuses it, or
+// nil.
+func (s *Server) upgrade(r Request) (n int, refusal *Reply) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.upgraded = append(s.upgraded, r)

@@ -9,17 +9,17 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/api"
 )
 
 // edit adds a change of the events, in the order of the calls.
-func (a Answer) edit(f func([]piece) []piece) Answer {
+func (a Reply) edit(f func([]piece) []piece) Reply {
 	a.edits = append(slices.Clip(a.edits), f)
 	return a
 }
 
-// at turns an event's number, counted from the end if negative, into an index;
-// ok is false when there is no such event.
+// at converts the number of an event, counted from the end if it is negative, to an
+// index. ok is false if there is no such event.
 func at(n, length int) (index int, ok bool) {
 	if n < 0 {
 		n += length
@@ -27,13 +27,13 @@ func at(n, length int) (index int, ok bool) {
 	return n, n >= 0 && n < length
 }
 
-// WithoutLast leaves out the last event, of a stream the one that says that it
-// is whole. The body ends properly all the same.
-func (a Answer) WithoutLast() Answer { return a.Without(-1) }
+// WithoutLast leaves out the last event, which marks the end of a stream. The body
+// still ends properly.
+func (a Reply) WithoutLast() Reply { return a.Without(-1) }
 
-// Without leaves out event n. Here and below, events are counted from 0, from
-// the end if n is negative, and a number that none has changes nothing.
-func (a Answer) Without(n int) Answer {
+// Without leaves out event n. Here and below, events are counted from 0, or from the
+// end if n is negative, and a number without an event changes nothing.
+func (a Reply) Without(n int) Reply {
 	return a.more("Without(%d)", n).edit(func(p []piece) []piece {
 		if i, ok := at(n, len(p)); ok {
 			return slices.Delete(p, i, i+1)
@@ -42,8 +42,8 @@ func (a Answer) Without(n int) Answer {
 	})
 }
 
-// Twice sends event n two times.
-func (a Answer) Twice(n int) Answer {
+// Twice sends event n twice.
+func (a Reply) Twice(n int) Reply {
 	return a.more("Twice(%d)", n).edit(func(p []piece) []piece {
 		if i, ok := at(n, len(p)); ok {
 			return slices.Insert(p, i, p[i])
@@ -52,8 +52,8 @@ func (a Answer) Twice(n int) Answer {
 	})
 }
 
-// Move sends event n at the place of event to.
-func (a Answer) Move(n, to int) Answer {
+// Move moves event n to the position of event to.
+func (a Reply) Move(n, to int) Reply {
 	return a.more("Move(%d, %d)", n, to).edit(func(p []piece) []piece {
 		i, ok := at(n, len(p))
 		j, there := at(to, len(p))
@@ -65,18 +65,17 @@ func (a Answer) Move(n, to int) Answer {
 	})
 }
 
-// WithEvent puts an event with the given data before event n; beyond the
-// events it comes last.
-func (a Answer) WithEvent(n int, data string) Answer {
+// WithEvent inserts an event with the given data before event n, or at the end.
+func (a Reply) WithEvent(n int, data string) Reply {
 	return a.insert("WithEvent", n, pieceEvent, data)
 }
 
-// WithBinary puts a binary frame before event n of a WebSocket.
-func (a Answer) WithBinary(n int, data string) Answer {
+// WithBinary inserts a binary frame before event n of a WebSocket.
+func (a Reply) WithBinary(n int, data string) Reply {
 	return a.insert("WithBinary", n, pieceBinary, data)
 }
 
-func (a Answer) insert(name string, n int, kind pieceKind, data string) Answer {
+func (a Reply) insert(name string, n int, kind pieceKind, data string) Reply {
 	return a.more("%s(%d, %.40q)", name, n, data).edit(func(p []piece) []piece {
 		i, _ := at(n, len(p))
 		return slices.Insert(p, min(max(i, 0), len(p)), piece{kind, data})
@@ -84,11 +83,11 @@ func (a Answer) insert(name string, n int, kind pieceKind, data string) Answer {
 }
 
 // WithDone ends the stream with data: [DONE], as some servers do.
-func (a Answer) WithDone() Answer {
+func (a Reply) WithDone() Reply {
 	return a.more("WithDone()").edit(func(p []piece) []piece { return append(p, piece{pieceEvent, "[DONE]"}) })
 }
 
-// style is how events are written: all of it is right by the standard.
+// style is the format of events. All styles are valid.
 type style struct {
 	end      string // of a line; empty is LF
 	tight    bool
@@ -99,34 +98,33 @@ type style struct {
 }
 
 // LineEnds ends the lines of the stream with "\r\n" or "\r".
-func (a Answer) LineEnds(end string) Answer {
-	return a.with(func(a *Answer) { a.style.end = end }, "LineEnds(%q)", end)
+func (a Reply) LineEnds(end string) Reply {
+	return a.with(func(a *Reply) { a.style.end = end }, "LineEnds(%q)", end)
 }
 
 // Tight leaves out the space behind the colons.
-func (a Answer) Tight() Answer {
-	return a.with(func(a *Answer) { a.style.tight = true }, "Tight()")
+func (a Reply) Tight() Reply {
+	return a.with(func(a *Reply) { a.style.tight = true }, "Tight()")
 }
 
-// WithBOM begins the stream with a byte order mark.
-func (a Answer) WithBOM() Answer {
-	return a.with(func(a *Answer) { a.style.bom = true }, "WithBOM()")
+// WithBOM starts the stream with a byte order mark.
+func (a Reply) WithBOM() Reply {
+	return a.with(func(a *Reply) { a.style.bom = true }, "WithBOM()")
 }
 
-// WithComments puts comments between the events and inside them.
-func (a Answer) WithComments() Answer {
-	return a.with(func(a *Answer) { a.style.comments = true }, "WithComments()")
+// WithComments inserts comments between and inside events.
+func (a Reply) WithComments() Reply {
+	return a.with(func(a *Reply) { a.style.comments = true }, "WithComments()")
 }
 
-// DataLines writes the data of each event in several lines, broken where JSON
-// may be.
-func (a Answer) DataLines() Answer {
-	return a.with(func(a *Answer) { a.style.split = true }, "DataLines()")
+// DataLines splits the data of each event into several lines where JSON allows it.
+func (a Reply) DataLines() Reply {
+	return a.with(func(a *Reply) { a.style.split = true }, "DataLines()")
 }
 
-// NoFinalNewline ends the stream without the newlines behind its last event.
-func (a Answer) NoFinalNewline() Answer {
-	return a.with(func(a *Answer) { a.style.noFinal = true }, "NoFinalNewline()")
+// NoFinalNewline ends the stream without the newlines after its last event.
+func (a Reply) NoFinalNewline() Reply {
+	return a.with(func(a *Reply) { a.style.noFinal = true }, "NoFinalNewline()")
 }
 
 // render writes the pieces as parts of a body, one for one.
@@ -162,7 +160,7 @@ func (st style) frame(data string) string {
 	if st.comments {
 		line("", "keep-alive")
 	}
-	if ev, err := item.ParseEvent([]byte(data)); err == nil && ev.Type != "" {
+	if ev, err := api.ParseEvent([]byte(data)); err == nil && ev.Type != "" {
 		line("event", string(ev.Type))
 	}
 	if st.split {
@@ -178,7 +176,7 @@ func (st style) frame(data string) string {
 	return b.String()
 }
 
-// breakJSON puts a newline after each comma that stands outside of strings.
+// breakJSON inserts a newline after each comma outside of strings.
 func breakJSON(data string) string {
 	var b strings.Builder
 	inString, escaped := false, false

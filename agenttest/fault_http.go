@@ -11,9 +11,8 @@ import (
 	"strings"
 )
 
-// body returns what is to be sent for request n, in parts that stand for the
-// events.
-func (a Answer) body(n int, r Request) (contentType string, pieces []piece) {
+// body returns the body for request n, in parts that correspond to events.
+func (a Reply) body(n int, r Request) (contentType string, pieces []piece) {
 	contentType, pieces = a.pieces(n, r)
 	for _, edit := range a.edits {
 		pieces = edit(pieces)
@@ -21,17 +20,17 @@ func (a Answer) body(n int, r Request) (contentType string, pieces []piece) {
 	return contentType, pieces
 }
 
-// delivery is an answer on its way.
+// delivery is the sending of one answer.
 type delivery struct {
 	n      int
 	got    Request
-	r      *http.Request   // without its body; of a message, the handshake
-	gone   context.Context // ends when the client goes away
-	closed <-chan struct{} // the server's end
-	sent   func(string)    // called with what of the body goes out
+	r      *http.Request   // without its body; for a message, the handshake
+	gone   context.Context // ends when the client disconnects
+	closed <-chan struct{} // closed when the server is closed
+	sent   func(string)    // called with the sent parts of the body
 }
 
-// wait stalls, and reports whether to go on.
+// wait stalls, and reports whether to continue.
 func (d *delivery) wait(release <-chan struct{}) bool {
 	select {
 	case <-release:
@@ -43,7 +42,7 @@ func (d *delivery) wait(release <-chan struct{}) bool {
 }
 
 // write sends the answer over HTTP.
-func (a Answer) write(w http.ResponseWriter, d *delivery) {
+func (a Reply) write(w http.ResponseWriter, d *delivery) {
 	switch {
 	case a.stall == silent && !d.wait(a.release):
 		panic(http.ErrAbortHandler)
@@ -82,13 +81,13 @@ func (a Answer) write(w http.ResponseWriter, d *delivery) {
 		out.limit = n
 	}
 	if a.parts(parts, d, out.write) && out.limit > 0 {
-		panic(http.ErrAbortHandler) // less than was announced
+		panic(http.ErrAbortHandler) // less than announced
 	}
 }
 
-// parts passes the body to write, in the pieces and with the pause that the
-// answer wants, and reports whether it came to its end.
-func (a Answer) parts(parts []string, d *delivery, write func(string)) bool {
+// parts passes the body to write, with the pieces and pauses of the answer, and
+// reports whether it was complete.
+func (a Reply) parts(parts []string, d *delivery, write func(string)) bool {
 	if a.stall < 0 {
 		a.inPieces(strings.Join(parts, ""), write)
 		return true
@@ -102,7 +101,7 @@ func (a Answer) parts(parts []string, d *delivery, write func(string)) bool {
 	return true
 }
 
-func (a Answer) inPieces(body string, write func(string)) {
+func (a Reply) inPieces(body string, write func(string)) {
 	if a.bytely {
 		for i := range len(body) {
 			write(body[i : i+1])
@@ -117,7 +116,7 @@ func (a Answer) inPieces(body string, write func(string)) {
 	write(body)
 }
 
-// output writes a body up to the byte where it is to break.
+// output writes a body up to the byte where it should break.
 type output struct {
 	w     http.ResponseWriter
 	sent  func(string)
@@ -128,7 +127,7 @@ type output struct {
 
 func (o *output) write(s string) {
 	if o.limit >= 0 {
-		s = s[:min(len(s), o.limit)] // net/http refuses to send more than was announced
+		s = s[:min(len(s), o.limit)] // net/http refuses to send more than announced
 		o.limit -= len(s)
 	}
 	breaks := o.left >= 0 && len(s) >= o.left
@@ -138,7 +137,7 @@ func (o *output) write(s string) {
 		o.left -= len(s)
 	}
 	o.sent(s)
-	_, _ = o.w.Write([]byte(s)) // a client that is gone is not our concern
+	_, _ = o.w.Write([]byte(s)) // a disconnected client is not an error here
 	_ = http.NewResponseController(o.w).Flush()
 	if breaks && o.reset {
 		hangUp(o.w, true)
@@ -148,8 +147,7 @@ func (o *output) write(s string) {
 	}
 }
 
-// hangUp ends a connection, by reset in a way that the other side sees as an
-// error.
+// hangUp closes a connection. With byReset the other side sees an error.
 func hangUp(w http.ResponseWriter, byReset bool) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {

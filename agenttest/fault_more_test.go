@@ -51,7 +51,7 @@ func TestFaultsOnTheWire(t *testing.T) {
 	reply := agenttest.Events(`{"type":"a","n":1}`, `{"type":"b","s":"x,\",y"}`)
 	for _, tt := range []struct {
 		name   string
-		answer agenttest.Answer
+		answer agenttest.Reply
 		want   string // in what was read
 		err    error
 	}{
@@ -95,7 +95,7 @@ func TestFaultsOnTheWire(t *testing.T) {
 
 // A client sees informational answers, and gzip is gzip.
 func TestEarlyAndGzip(t *testing.T) {
-	srv := agenttest.NewServer(t, agenttest.Reply(item.Assistant("hi")).After(103).Gzip())
+	srv := agenttest.NewServer(t, agenttest.Completed(item.Assistant("hi")).After(103).Gzip())
 	early := 0
 	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got1xxResponse: func(code int, _ textproto.MIMEHeader) error {
 		early += code
@@ -119,7 +119,7 @@ func TestEarlyAndGzip(t *testing.T) {
 // A stall before the status ends with the client, with release, with the server.
 func TestStall(t *testing.T) {
 	release := make(chan struct{})
-	srv := agenttest.NewServer(t, agenttest.Reply().Stall(nil), agenttest.Reply().Stall(release), agenttest.Reply().UntilClose().Stall(nil))
+	srv := agenttest.NewServer(t, agenttest.Completed().Stall(nil), agenttest.Completed().Stall(release), agenttest.Completed().UntilClose().Stall(nil))
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	r, _ := http.NewRequestWithContext(ctx, http.MethodPost, srv.URL, strings.NewReader("{}"))
@@ -138,7 +138,7 @@ func TestStall(t *testing.T) {
 }
 
 func TestDeadURL(t *testing.T) {
-	for how, want := range map[agenttest.Dead]error{agenttest.Refusing: syscall.ECONNREFUSED, agenttest.Closing: io.EOF, agenttest.Resetting: syscall.ECONNRESET, agenttest.Mute: nil} {
+	for how, want := range map[agenttest.ConnFault]error{agenttest.Refusing: syscall.ECONNREFUSED, agenttest.Closing: io.EOF, agenttest.Resetting: syscall.ECONNRESET, agenttest.Mute: nil} {
 		u, _ := url.Parse(agenttest.DeadURL(t, how))
 		conn, err := net.Dial("tcp", u.Host)
 		if err == nil && how != agenttest.Mute {
@@ -156,7 +156,7 @@ func TestDeadURL(t *testing.T) {
 // The same dice draw the same answers, and their names tell how they were made.
 func TestSchedule(t *testing.T) {
 	draw := func() (names []string) {
-		for _, a := range agenttest.Schedule(rand.New(rand.NewPCG(1, 2)), 300, agenttest.Reply()) {
+		for _, a := range agenttest.Schedule(rand.New(rand.NewPCG(1, 2)), 300, agenttest.Completed()) {
 			names = append(names, a.String())
 		}
 		return names
@@ -171,7 +171,7 @@ func TestSchedule(t *testing.T) {
 			t.Errorf("no %s in 300 answers", part)
 		}
 	}
-	if got := agenttest.Storm(2, agenttest.Failure(500, "c", "m"), agenttest.Reply()); len(got) != 3 || got[1].String() != "Failure(500, c)" {
+	if got := agenttest.Storm(2, agenttest.Failure(500, "c", "m"), agenttest.Completed()); len(got) != 3 || got[1].String() != "Failure(500, c)" {
 		t.Errorf("%v", got)
 	}
 }

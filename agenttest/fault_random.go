@@ -8,20 +8,19 @@ import (
 	"slices"
 )
 
-// Dice give the chance in [RandomAnswer]: a *rand.Rand of math/rand/v2, or what
-// a property-testing library draws.
-type Dice interface {
+// Rand is the source of randomness for [RandomAnswer]: a *rand.Rand of math/rand/v2,
+// or the generator of a property-testing library.
+type Rand interface {
 	// IntN returns a number in [0, n).
 	IntN(n int) int
 }
 
-// RandomAnswer returns right with up to three faults, or a failure in its
-// place, for property tests of clients: whatever it is, a client must come back
-// with the whole reply or with an error. Its String tells what was drawn. No
-// answer holds a whole reply other than right's, though some are right in
-// unusual ways; those that stall do it for good, so that a client needs a limit
-// on silence.
-func RandomAnswer(dice Dice, right Answer) Answer {
+// RandomAnswer returns right with up to three faults, or a failure, for property
+// tests of clients. In every case a client must return the whole reply or an error.
+// String describes the faults. No answer contains a complete reply other than
+// right's, although some are valid in unusual ways. Stalls are endless, so a client
+// needs a timeout for silence.
+func RandomAnswer(dice Rand, right Reply) Reply {
 	if dice.IntN(4) == 0 {
 		return randomFailure(dice)
 	}
@@ -32,17 +31,17 @@ func RandomAnswer(dice Dice, right Answer) Answer {
 	return a
 }
 
-// Schedule returns n random answers, and then right as it is.
-func Schedule(dice Dice, n int, right Answer) []Answer {
-	var list []Answer
+// Schedule returns n random answers, followed by right itself.
+func Schedule(dice Rand, n int, right Reply) []Reply {
+	var list []Reply
 	for range n {
 		list = append(list, RandomAnswer(dice, right))
 	}
 	return append(list, right)
 }
 
-// randomFailure has no reply in it.
-func randomFailure(dice Dice) Answer {
+// randomFailure returns an answer without a reply.
+func randomFailure(dice Rand) Reply {
 	statuses := []int{400, 401, 403, 404, 408, 409, 413, 429, 500, 501, 502, 503, 504, 529}
 	status := statuses[dice.IntN(len(statuses))]
 	switch dice.IntN(6) {
@@ -61,60 +60,61 @@ func randomFailure(dice Dice) Answer {
 	return Failure(status, "no_luck", "no luck")
 }
 
-// randomFault adds a fault, or an oddity that is not a fault.
-func randomFault(dice Dice, a Answer) Answer {
+// randomFault adds a fault, or an unusual but valid form.
+func randomFault(dice Rand, a Reply) Reply {
 	one := faults[dice.IntN(len(faults))]
 	return one(dice, a)
 }
 
-// far is the range of places in a body or among events: after its end too.
+// far is the range of positions in a body or among events, including positions after
+// the end.
 const (
 	farBytes  = 6000
 	farEvents = 24
 )
 
-var faults = []func(Dice, Answer) Answer{
-	func(d Dice, a Answer) Answer { return a.CutAfter(d.IntN(farBytes)) },
-	func(d Dice, a Answer) Answer { return a.CutAfter(d.IntN(farBytes)).ByReset() },
-	func(d Dice, a Answer) Answer { return a.CutAfter(d.IntN(farBytes)).UntilClose() },
-	func(d Dice, a Answer) Answer { return a.CutWire(d.IntN(farBytes)) },
-	func(d Dice, a Answer) Answer { return a.CutWire(d.IntN(200)).ByReset() },
-	func(d Dice, a Answer) Answer { return a.StallAfter(d.IntN(farEvents), nil) },
-	func(_ Dice, a Answer) Answer { return a.Stall(nil) },
-	func(d Dice, a Answer) Answer { return a.Without(d.IntN(farEvents)) },
-	func(_ Dice, a Answer) Answer { return a.WithoutLast() },
-	func(d Dice, a Answer) Answer { return a.Twice(d.IntN(farEvents)) },
-	func(d Dice, a Answer) Answer { return a.Move(d.IntN(farEvents), d.IntN(farEvents)) },
-	func(d Dice, a Answer) Answer { return a.Move(-1, d.IntN(farEvents)) },
-	func(d Dice, a Answer) Answer { return a.WithEvent(d.IntN(farEvents), "garbage") },
-	func(d Dice, a Answer) Answer { return a.WithEvent(d.IntN(farEvents), `{"type":"keepalive"}`) },
-	func(d Dice, a Answer) Answer { return a.WithEvent(d.IntN(farEvents), `{"type":"response.`) },
-	func(d Dice, a Answer) Answer { return a.WithEvent(d.IntN(farEvents), "[DONE]") },
-	func(d Dice, a Answer) Answer { return a.WithBinary(d.IntN(farEvents), "\x00\xff") },
-	func(_ Dice, a Answer) Answer { return a.WithDone() },
-	func(_ Dice, a Answer) Answer { return a.NoFinalNewline() },
-	func(_ Dice, a Answer) Answer { return a.WithBOM() },
-	func(_ Dice, a Answer) Answer { return a.WithComments() },
-	func(_ Dice, a Answer) Answer { return a.Tight().DataLines() },
-	func(_ Dice, a Answer) Answer { return a.LineEnds("\r") },
-	func(_ Dice, a Answer) Answer { return a.LineEnds("\r\n") },
-	func(_ Dice, a Answer) Answer { return a.Gzip() },
-	func(_ Dice, a Answer) Answer { return a.ByteByByte() },
-	func(d Dice, a Answer) Answer { return a.InPieces(randomSizes(d)...) },
-	func(d Dice, a Answer) Answer { return a.WrongLength(d.IntN(farBytes) - farBytes/2) },
-	func(_ Dice, a Answer) Answer { return a.UntilClose() },
-	func(_ Dice, a Answer) Answer { return a.Trailing("garbage\r\n\r\n") },
-	func(_ Dice, a Answer) Answer { return a.TwoAnswers(http.StatusInternalServerError, "{}") },
-	func(_ Dice, a Answer) Answer { return a.StatusLine("garbage") },
-	func(_ Dice, a Answer) Answer { return a.After(http.StatusEarlyHints) },
-	func(_ Dice, a Answer) Answer { return a.WithHeader("Content-Type", "text/plain") },
-	func(_ Dice, a Answer) Answer { return a.WithHeader("Content-Type", "application/json") },
-	func(_ Dice, a Answer) Answer { return a.HugeHeader(1 << 16) },
-	func(d Dice, a Answer) Answer { return a.CloseAfter(d.IntN(farEvents), 1000+d.IntN(16), "") },
-	func(_ Dice, a Answer) Answer { return a.NoPong() },
+var faults = []func(Rand, Reply) Reply{
+	func(d Rand, a Reply) Reply { return a.CutAfter(d.IntN(farBytes)) },
+	func(d Rand, a Reply) Reply { return a.CutAfter(d.IntN(farBytes)).ByReset() },
+	func(d Rand, a Reply) Reply { return a.CutAfter(d.IntN(farBytes)).UntilClose() },
+	func(d Rand, a Reply) Reply { return a.CutWire(d.IntN(farBytes)) },
+	func(d Rand, a Reply) Reply { return a.CutWire(d.IntN(200)).ByReset() },
+	func(d Rand, a Reply) Reply { return a.StallAfter(d.IntN(farEvents), nil) },
+	func(_ Rand, a Reply) Reply { return a.Stall(nil) },
+	func(d Rand, a Reply) Reply { return a.Without(d.IntN(farEvents)) },
+	func(_ Rand, a Reply) Reply { return a.WithoutLast() },
+	func(d Rand, a Reply) Reply { return a.Twice(d.IntN(farEvents)) },
+	func(d Rand, a Reply) Reply { return a.Move(d.IntN(farEvents), d.IntN(farEvents)) },
+	func(d Rand, a Reply) Reply { return a.Move(-1, d.IntN(farEvents)) },
+	func(d Rand, a Reply) Reply { return a.WithEvent(d.IntN(farEvents), "garbage") },
+	func(d Rand, a Reply) Reply { return a.WithEvent(d.IntN(farEvents), `{"type":"keepalive"}`) },
+	func(d Rand, a Reply) Reply { return a.WithEvent(d.IntN(farEvents), `{"type":"response.`) },
+	func(d Rand, a Reply) Reply { return a.WithEvent(d.IntN(farEvents), "[DONE]") },
+	func(d Rand, a Reply) Reply { return a.WithBinary(d.IntN(farEvents), "\x00\xff") },
+	func(_ Rand, a Reply) Reply { return a.WithDone() },
+	func(_ Rand, a Reply) Reply { return a.NoFinalNewline() },
+	func(_ Rand, a Reply) Reply { return a.WithBOM() },
+	func(_ Rand, a Reply) Reply { return a.WithComments() },
+	func(_ Rand, a Reply) Reply { return a.Tight().DataLines() },
+	func(_ Rand, a Reply) Reply { return a.LineEnds("\r") },
+	func(_ Rand, a Reply) Reply { return a.LineEnds("\r\n") },
+	func(_ Rand, a Reply) Reply { return a.Gzip() },
+	func(_ Rand, a Reply) Reply { return a.ByteByByte() },
+	func(d Rand, a Reply) Reply { return a.InPieces(randomSizes(d)...) },
+	func(d Rand, a Reply) Reply { return a.WrongLength(d.IntN(farBytes) - farBytes/2) },
+	func(_ Rand, a Reply) Reply { return a.UntilClose() },
+	func(_ Rand, a Reply) Reply { return a.Trailing("garbage\r\n\r\n") },
+	func(_ Rand, a Reply) Reply { return a.TwoAnswers(http.StatusInternalServerError, "{}") },
+	func(_ Rand, a Reply) Reply { return a.StatusLine("garbage") },
+	func(_ Rand, a Reply) Reply { return a.After(http.StatusEarlyHints) },
+	func(_ Rand, a Reply) Reply { return a.WithHeader("Content-Type", "text/plain") },
+	func(_ Rand, a Reply) Reply { return a.WithHeader("Content-Type", "application/json") },
+	func(_ Rand, a Reply) Reply { return a.HugeHeader(1 << 16) },
+	func(d Rand, a Reply) Reply { return a.CloseAfter(d.IntN(farEvents), 1000+d.IntN(16), "") },
+	func(_ Rand, a Reply) Reply { return a.NoPong() },
 }
 
-func randomSizes(dice Dice) []int {
+func randomSizes(dice Rand) []int {
 	sizes := make([]int, dice.IntN(40))
 	for i := range sizes {
 		sizes[i] = 1 + dice.IntN(300)

@@ -9,11 +9,12 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server"
 )
 
-// script is one response, written as the API sends it.
+// script is one response in the form of the API.
 type script struct {
 	*server.Writer
 	stream bool
@@ -31,11 +32,11 @@ func newScript(n int, r Request) *script {
 		warmUp: generate == "false",
 		size:   len(r.Body),
 	}
-	s.Writer = server.NewWriter(item.Response{
+	s.Writer = server.NewWriter(api.Response{
 		ID: "resp_" + strconv.Itoa(n), CreatedAt: new(1_700_000_000.0), Model: cmp.Or(req.Model, "test-model"),
 		Instructions: "null", Metadata: "{}", ParallelToolCalls: new(true), Temperature: new(1.0), ToolChoice: `"auto"`, Tools: "[]", TopP: new(1.0),
 		Extra: item.Extra{{Name: "error", Value: "null"}, {Name: "incomplete_details", Value: "null"}},
-	}, func(ev item.Event) error {
+	}, func(ev api.Event) error {
 		s.spoken += len(ev.Delta)
 		s.events = append(s.events, piece{text: ev.JSON()})
 		return nil
@@ -44,46 +45,45 @@ func newScript(n int, r Request) *script {
 	return s
 }
 
-// readRequest reads a request, as well as it can be read.
-func readRequest(r Request) (req *item.Request, lane string) {
+// readRequest parses a request as far as possible.
+func readRequest(r Request) (req *api.Request, lane string) {
 	if r.Socket > 0 {
-		if ev, err := item.ParseClientEvent(r.Body); err == nil {
-			if create, ok := ev.(*item.CreateEvent); ok {
+		if ev, err := api.ParseClientEvent(r.Body); err == nil {
+			if create, ok := ev.(*api.CreateEvent); ok {
 				return create.Request, create.StreamID
 			}
 		}
 	}
-	req, err := item.ParseRequest(r.Body)
+	req, err := api.ParseRequest(r.Body)
 	if err != nil {
-		req = new(item.Request)
+		req = new(api.Request)
 	}
 	return req, ""
 }
 
-// count sets the usage, in which four bytes are a token.
+// count sets the usage, with four bytes per token.
 func (s *script) count() {
 	in, out := int64(s.size/4), int64(s.spoken/4)
-	s.Usage(item.Usage{
-		InputTokens: in, InputDetails: &item.InputTokensDetails{CacheWriteTokens: new(int64(0))},
-		OutputTokens: out, OutputDetails: &item.OutputTokensDetails{}, TotalTokens: in + out,
+	s.Usage(api.Usage{
+		InputTokens: in, InputDetails: &api.InputTokensDetails{CacheWriteTokens: new(int64(0))},
+		OutputTokens: out, OutputDetails: &api.OutputTokensDetails{}, TotalTokens: in + out,
 	})
 }
 
-// body returns what was written: the events or, if no stream was asked for, the
-// response.
+// body returns the output: the events or, without a stream, the response.
 func (s *script) body() (string, []piece) {
 	if s.stream || !s.Ended() {
 		return typeStream, s.events
 	}
 	b, err := s.Response().AppendJSON(nil)
 	if err != nil {
-		panic(err) // an item that a test built wrongly
+		panic(err) // a test built an invalid item
 	}
 	return typeJSON, []piece{{pieceRaw, string(b)}}
 }
 
-// object writes names and values as a JSON object. A string is quoted, an
-// item.JSON is taken as it is.
+// object encodes names and values as a JSON object. A string is quoted; an item.JSON
+// is inserted unchanged.
 func object(members ...any) string {
 	var b strings.Builder
 	for i := 0; i < len(members); i += 2 {

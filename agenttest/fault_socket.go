@@ -22,7 +22,7 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// socketFaults are those of frames.
+// socketFaults are the faults of frames.
 type socketFaults struct {
 	closeAfter int // events; -1 never
 	code       int
@@ -30,35 +30,34 @@ type socketFaults struct {
 	deaf       bool
 }
 
-// CloseAfter closes the WebSocket after n events, with a close frame of the
-// given code, 0 for one without a code. Codes that the standard forbids are
-// sent as well. Beyond the events, the close frame comes after the last.
-func (a Answer) CloseAfter(n, code int, reason string) Answer {
-	return a.with(func(a *Answer) { a.socket.closeAfter, a.socket.code, a.socket.reason = n, code, reason }, "CloseAfter(%d, %d)", n, code)
+// CloseAfter closes the WebSocket after n events, with a close frame of the given
+// code, or without a code if it is 0. Codes that the standard forbids are sent too.
+// If there are fewer events, the close frame follows the last one.
+func (a Reply) CloseAfter(n, code int, reason string) Reply {
+	return a.with(func(a *Reply) { a.socket.closeAfter, a.socket.code, a.socket.reason = n, code, reason }, "CloseAfter(%d, %d)", n, code)
 }
 
-// NoPong leaves pings on the WebSocket without an answer, from now on.
-func (a Answer) NoPong() Answer {
-	return a.with(func(a *Answer) { a.socket.deaf = true }, "NoPong()")
+// NoPong stops answering pings on the WebSocket.
+func (a Reply) NoPong() Reply {
+	return a.with(func(a *Reply) { a.socket.deaf = true }, "NoPong()")
 }
 
-// AtUpgrade makes the answer one to the next request for a WebSocket, which it
-// thereby refuses; messages and requests over HTTP do not get it. Without such
-// an answer every WebSocket is accepted.
-func (a Answer) AtUpgrade() Answer {
-	return a.with(func(a *Answer) { a.upgrade = true }, "AtUpgrade()")
+// AtUpgrade makes the answer refuse the next request for a WebSocket; messages and
+// HTTP requests do not get it. Without such an answer every WebSocket is accepted.
+func (a Reply) AtUpgrade() Reply {
+	return a.with(func(a *Reply) { a.upgrade = true }, "AtUpgrade()")
 }
 
-// ConnectionLimitReached is what the API says on a WebSocket that has been open
-// for too long, before it closes it.
-func ConnectionLimitReached() Answer {
+// ConnectionLimitReached is the API's message on a WebSocket that was open for too
+// long, before it closes it.
+func ConnectionLimitReached() Reply {
 	a := Failure(http.StatusBadRequest, "websocket_connection_limit_reached",
 		"Responses websocket connection limit reached (60 minutes). Create a new websocket connection to continue.")
 	return a.CloseAfter(1, int(websocket.StatusPolicyViolation), "")
 }
 
-// socket is the server's end of a WebSocket. Reading is the library's; frames
-// are written here, so that any byte of them can be the last.
+// socket is the server's end of a WebSocket. The library reads; frames are written
+// here, so that they can break after any byte.
 type socket struct {
 	conn     *lockedConn
 	messages chan []byte
@@ -69,7 +68,7 @@ type socket struct {
 	behind   map[*through]*backConn // the sockets of handlers that messages are passed to
 }
 
-// lockedConn keeps the pongs of the library out of our frames.
+// lockedConn prevents pongs of the library inside our frames.
 type lockedConn struct {
 	net.Conn
 	mu sync.Mutex
@@ -81,7 +80,7 @@ func (c *lockedConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// hijack gives the library a connection that is ours too.
+// hijack gives the library a connection that we also write to.
 type hijack struct {
 	http.ResponseWriter
 	conn *lockedConn
@@ -122,14 +121,14 @@ func acceptSocket(w http.ResponseWriter, r *http.Request) (*socket, error) {
 		once.Do(func() {
 			close(c.leave)
 			closeConn(c.conn.Conn, byReset)
-			_ = ws.CloseNow() // ends what the library keeps for the connection
+			_ = ws.CloseNow() // release the library's resources for the connection
 		})
 		<-done
 	}
 	return c, nil
 }
 
-// read passes messages on until the socket ends.
+// read passes on messages until the socket ends.
 func (c *socket) read(ws *websocket.Conn) {
 	for {
 		_, body, err := ws.Read(context.Background())
@@ -150,7 +149,7 @@ const (
 	opClose  = 8
 )
 
-// frameOf is the head of an unmasked, whole frame and its content.
+// frameOf returns the head and the content of an unmasked, complete frame.
 func frameOf(op byte, content string) (head []byte, _ string) {
 	head = []byte{0x80 | op}
 	switch n := len(content); {
@@ -164,8 +163,8 @@ func frameOf(op byte, content string) (head []byte, _ string) {
 	return head, content
 }
 
-// frames sends the answer on a socket, and reports whether that stays open.
-func (a Answer) frames(c *socket, d *delivery) bool {
+// frames sends the answer on a socket, and reports whether the socket stays open.
+func (a Reply) frames(c *socket, d *delivery) bool {
 	switch {
 	case a.socket.deaf:
 		c.deaf.Store(true)
@@ -205,8 +204,8 @@ func (a Answer) frames(c *socket, d *delivery) bool {
 	return true
 }
 
-// send writes a frame, or the beginning of one with so many bytes of content.
-func (c *socket) send(a Answer, p piece, cut int) {
+// send writes a frame, or the beginning of one with cut bytes of content.
+func (c *socket) send(a Reply, p piece, cut int) {
 	op := byte(opText)
 	if p.kind == pieceBinary {
 		op = opBinary
@@ -230,7 +229,7 @@ func (c *socket) close(f socketFaults, d *delivery) bool {
 	_, _ = c.conn.Write(append(head, content...))
 	for {
 		select {
-		case _, ok := <-c.messages: // what comes too late has no answer
+		case _, ok := <-c.messages: // a message that arrives too late gets no answer
 			if !ok {
 				return false
 			}
@@ -240,8 +239,8 @@ func (c *socket) close(f socketFaults, d *delivery) bool {
 	}
 }
 
-// messages are the contents of the frames.
-func (a Answer) messages(d *delivery) []piece {
+// messages returns the contents of the frames.
+func (a Reply) messages(d *delivery) []piece {
 	contentType, pieces := a.body(d.n, d.got)
 	var list []piece
 	for _, p := range pieces {
@@ -273,9 +272,9 @@ func eventsOf(stream string) []piece {
 	}
 }
 
-// errorMessage is an HTTP error as a WebSocket tells it. What is not the API's
-// error stays as it is.
-func (a Answer) errorMessage(body string) string {
+// errorMessage returns an HTTP error in the form of WebSockets. Other bodies stay
+// unchanged.
+func (a Reply) errorMessage(body string) string {
 	var e struct {
 		Error jsontext.Value `json:"error"`
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 )
 
@@ -47,7 +48,7 @@ func hear(t *testing.T, c *websocket.Conn) (messages []string, err error) {
 			return messages, err
 		}
 		messages = append(messages, string(body))
-		if ev, err := item.ParseEvent(body); err == nil && ev.Terminal() {
+		if ev, err := api.ParseEvent(body); err == nil && ev.Terminal() {
 			return messages, nil
 		}
 	}
@@ -55,8 +56,8 @@ func hear(t *testing.T, c *websocket.Conn) (messages []string, err error) {
 
 // S10: the events of a stream are the frames of a socket.
 func TestSocket(t *testing.T) {
-	reply := agenttest.Reply(everything()...)
-	srv := agenttest.NewServer(t, reply, reply, agenttest.Reply(item.Assistant("no")), agenttest.Raw(200, "text/event-stream", ": hi\ndata: {\"type\":\"response.completed\"}\n\n"))
+	reply := agenttest.Completed(everything()...)
+	srv := agenttest.NewServer(t, reply, reply, agenttest.Completed(item.Assistant("no")), agenttest.Raw(200, "text/event-stream", ": hi\ndata: {\"type\":\"response.completed\"}\n\n"))
 	want := dataOf(ask(t, srv, `{"model":"m","input":"x","stream":true}`))
 	c := dial(t, srv)
 	say(t, c, create)
@@ -95,7 +96,7 @@ func TestSocketFaults(t *testing.T) {
 	big := `{"s":"` + strings.Repeat("x", 70000) + `"}`
 	for _, tt := range []struct {
 		name   string
-		answer agenttest.Answer
+		answer agenttest.Reply
 		want   []string
 		code   websocket.StatusCode // of a close frame; -1 no close frame; 0 no end
 	}{
@@ -140,7 +141,7 @@ func TestSocketFaults(t *testing.T) {
 func TestRefusedUpgrade(t *testing.T) {
 	srv := agenttest.NewServer(t,
 		agenttest.Reset().AtUpgrade(),
-		agenttest.Reply(item.Assistant("hi")),
+		agenttest.Completed(item.Assistant("hi")),
 		agenttest.Failure(426, "upgrade_required", "no sockets").AtUpgrade())
 	if _, _, err := websocket.Dial(t.Context(), srv.URL+"/responses", nil); err == nil {
 		t.Error("no reset")

@@ -18,6 +18,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 )
 
@@ -58,11 +59,11 @@ func dataOf(stream string) (list []string) {
 
 // The events come in the API's order, numbered.
 func TestReplyEvents(t *testing.T) {
-	srv := agenttest.NewServer(t, agenttest.Reply(item.Assistant("Hello, you"), item.Call("call_1", "f", "")))
+	srv := agenttest.NewServer(t, agenttest.Completed(item.Assistant("Hello, you"), item.Call("call_1", "f", "")))
 	stream := ask(t, srv, `{"model":"m","input":"x","stream":true}`)
 	var got []string
 	for i, data := range dataOf(stream) {
-		ev, err := item.ParseEvent([]byte(data))
+		ev, err := api.ParseEvent([]byte(data))
 		if err != nil || ev.SequenceNumber != int64(i) {
 			t.Errorf("event %d: %v: %s", i, err, data)
 		}
@@ -88,8 +89,8 @@ func TestReplyEvents(t *testing.T) {
 // asks for a fault.
 func TestRepliesAreValid(t *testing.T) {
 	response, event := schemas(t)
-	for name, a := range map[string]agenttest.Answer{
-		"reply":      agenttest.Reply(everything()...),
+	for name, a := range map[string]agenttest.Reply{
+		"reply":      agenttest.Completed(everything()...),
 		"incomplete": agenttest.Incomplete("max_output_tokens", everything()...),
 		"failed":     agenttest.Failed("server_error", "it broke", everything()...),
 		"error":      agenttest.ErrorEvent("server_error", "it broke", everything()...),
@@ -174,7 +175,7 @@ func relax(v any) {
 
 // A whole reply is the same response as the streamed one.
 func TestReplyWhole(t *testing.T) {
-	srv := agenttest.NewServer(t, agenttest.Reply(everything()...), agenttest.Failed("server_error", "it broke"))
+	srv := agenttest.NewServer(t, agenttest.Completed(everything()...), agenttest.Failed("server_error", "it broke"))
 	var got struct {
 		Status string `json:"status"`
 		Output []any  `json:"output"`
@@ -189,8 +190,8 @@ func TestReplyWhole(t *testing.T) {
 
 // Each fault is what its name says, seen from a plain HTTP client.
 func TestFaults(t *testing.T) {
-	reply := agenttest.Reply(item.Assistant("hi"))
-	get := func(a agenttest.Answer) (*http.Response, string, error) {
+	reply := agenttest.Completed(item.Assistant("hi"))
+	get := func(a agenttest.Reply) (*http.Response, string, error) {
 		srv := agenttest.NewServer(t, a)
 		defer http.DefaultClient.CloseIdleConnections()
 		resp, err := http.Post(srv.URL+"/responses", "application/json", strings.NewReader(`{"stream":true}`))

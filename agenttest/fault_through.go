@@ -17,28 +17,27 @@ import (
 
 	"github.com/coder/websocket"
 
-	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/api"
 )
 
-// Through is what a handler answers, such as a server of package server. Its
-// methods spoil it as they do other answers:
+// Through is the answer of a handler, such as a server of package server. Its
+// methods add faults as for other answers:
 //
 //	agenttest.Through(handler).CutAfter(700)
 //
-// The handler answers in full before the first byte goes out, so it must come to
-// an end. A message on a WebSocket is passed on over a WebSocket, which lives as
-// long as the client's.
-func Through(handler http.Handler) Answer {
+// The handler completes its answer before the first byte is sent, so it must end. A
+// message on a WebSocket is passed on over a WebSocket that lives as long as the
+// client's.
+func Through(handler http.Handler) Reply {
 	a := newAnswer("Through", nil)
 	a.status, a.through = 0, &through{handler}
 	return a
 }
 
-// Wrap is middleware that makes a server fail on purpose: for each request, pick
-// chooses what becomes of the right answer, which is that of next. The requests
-// are numbered from 0, in the order in which they came; messages on WebSockets
-// are requests too. Pick may be called from several goroutines at once.
-func Wrap(next http.Handler, pick func(n int, r Request, right Answer) Answer) http.Handler {
+// Wrap is middleware that injects faults: for each request, pick returns the answer
+// to send, given the right answer of next. Requests are numbered from 0 in order of
+// arrival; messages on WebSockets are requests too. pick may be called concurrently.
+func Wrap(next http.Handler, pick func(n int, r Request, right Reply) Reply) http.Handler {
 	right := Through(next)
 	var mu sync.Mutex
 	requests, sockets := 0, 0
@@ -49,26 +48,26 @@ func Wrap(next http.Handler, pick func(n int, r Request, right Answer) Answer) h
 		return *n
 	}
 	return &faulty{
-		pick: func(r Request) (int, Answer, func(string)) {
+		pick: func(r Request) (int, Reply, func(string)) {
 			n := count(&requests) - 1
 			return n, pick(n, r, right), func(string) {}
 		},
-		refuse: func(Request) (int, *Answer) { return count(&sockets), nil },
+		refuse: func(Request) (int, *Reply) { return count(&sockets), nil },
 		behind: right.through,
 	}
 }
 
 // faulty is a handler that gives answers with faults.
 type faulty struct {
-	// pick numbers a request, and chooses its answer. What of the body goes out is
-	// told to sent.
-	pick func(r Request) (n int, a Answer, sent func(string))
-	// refuse numbers a request for a WebSocket, from 1, and chooses the answer that
+	// pick numbers a request and returns its answer. sent receives the parts of the
+	// body that are sent.
+	pick func(r Request) (n int, a Reply, sent func(string))
+	// refuse numbers a request for a WebSocket, from 1, and returns the answer that
 	// refuses it, or nil.
-	refuse   func(r Request) (n int, refusal *Answer)
-	behind   *through        // decides about WebSockets too, if not nil
-	closed   <-chan struct{} // ends what is stalled, if not nil
-	handlers sync.WaitGroup  // also those whose connection the HTTP server gave away
+	refuse   func(r Request) (n int, refusal *Reply)
+	behind   *through        // also decides about WebSockets if it is not nil
+	closed   <-chan struct{} // ends stalls, if not nil
+	handlers sync.WaitGroup  // includes handlers whose connection was hijacked
 }
 
 // ServeHTTP implements [http.Handler].
@@ -77,7 +76,7 @@ func (f *faulty) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer f.handlers.Done()
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return // the client went away
+		return // the client disconnected
 	}
 	got := Request{r.Method, r.URL.Path, r.URL.RawQuery, r.Header.Clone(), body, 0}
 	if strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
@@ -128,11 +127,11 @@ func (f *faulty) upgrade(w http.ResponseWriter, r *http.Request, got Request) {
 	}
 }
 
-// through is a handler whose answers are spoiled.
+// through is a handler whose answers get faults.
 type through struct{ handler http.Handler }
 
-// answer makes a an answer of its own, of what the handler says.
-func (t *through) answer(a Answer, d *delivery) Answer {
+// answer returns a with the content of the handler's answer.
+func (t *through) answer(a Reply, d *delivery) Reply {
 	r := d.r.Clone(d.gone)
 	r.Body = io.NopCloser(bytes.NewReader(d.got.Body))
 	recorder := httptest.NewRecorder()
@@ -146,8 +145,8 @@ func (t *through) answer(a Answer, d *delivery) Answer {
 	return a.of(result.StatusCode, result.Header, contentType, pieces)
 }
 
-// of is a copy that has its content from elsewhere. What a sets itself stays.
-func (a Answer) of(status int, h http.Header, contentType string, pieces []piece) Answer {
+// of returns a copy with other content. Settings of a itself have precedence.
+func (a Reply) of(status int, h http.Header, contentType string, pieces []piece) Reply {
 	h = h.Clone()
 	h.Del("Content-Length") // faults may change it
 	maps.Copy(h, a.header)
@@ -156,11 +155,11 @@ func (a Answer) of(status int, h http.Header, contentType string, pieces []piece
 	return a
 }
 
-// message is answer for a message on a WebSocket.
-func (t *through) message(a Answer, c *socket, d *delivery) Answer {
+// message is like answer, for a message on a WebSocket.
+func (t *through) message(a Reply, c *socket, d *delivery) Reply {
 	behind := c.behind[t]
 	if behind == nil {
-		var refusal *Answer
+		var refusal *Reply
 		if behind, refusal = t.dial(d.r); refusal != nil {
 			return *refusal
 		}
@@ -169,7 +168,7 @@ func (t *through) message(a Answer, c *socket, d *delivery) Answer {
 	return a.of(http.StatusOK, nil, typeStream, behind.ask(d.gone, d.got.Body))
 }
 
-// backConn is a WebSocket to a handler, without a network between.
+// backConn is a WebSocket to a handler in memory.
 type backConn struct {
 	conn  *websocket.Conn
 	close func()
@@ -181,9 +180,9 @@ func (b *backConn) end() {
 	}
 }
 
-// dial opens a WebSocket to the handler as the client of r asked for one. If the
-// handler has none, it returns what it says instead.
-func (t *through) dial(r *http.Request) (*backConn, *Answer) {
+// dial opens a WebSocket to the handler as requested by the client of r. If the
+// handler refuses, dial returns its answer instead.
+func (t *through) dial(r *http.Request) (*backConn, *Reply) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	var serving sync.WaitGroup
 	l := &pipes{conns: make(chan net.Conn), closed: ctx.Done()}
@@ -207,7 +206,7 @@ func (t *through) dial(r *http.Request) (*backConn, *Answer) {
 	if key := r.Header.Get("Authorization"); key != "" {
 		h.Set("Authorization", key)
 	}
-	conn, resp, err := websocket.Dial(ctx, "ws://handler"+r.URL.RequestURI(), &websocket.DialOptions{
+	conn, resp, err := websocket.Dial(ctx, "ws://handler"+r.URL.RequestURI(), &websocket.DialOptions{ //nolint:bodyclose // Dial closes it
 		HTTPClient: &http.Client{Transport: transport}, HTTPHeader: h,
 	})
 	if err != nil {
@@ -225,7 +224,7 @@ func (t *through) dial(r *http.Request) (*backConn, *Answer) {
 	}}, nil
 }
 
-// ask passes a message on, and returns what comes up to the end of the response.
+// ask passes on a message, and returns the events up to the end of the response.
 func (b *backConn) ask(ctx context.Context, message []byte) (events []piece) {
 	if b.conn.Write(ctx, websocket.MessageText, message) != nil {
 		return nil
@@ -236,13 +235,13 @@ func (b *backConn) ask(ctx context.Context, message []byte) (events []piece) {
 			return events
 		}
 		events = append(events, piece{text: string(data)})
-		if ev, err := item.ParseEvent(data); err != nil || ev.Terminal() {
+		if ev, err := api.ParseEvent(data); err != nil || ev.Terminal() {
 			return events
 		}
 	}
 }
 
-// pipes is a listener for connections in memory.
+// pipes is a listener for in-memory connections.
 type pipes struct {
 	conns  chan net.Conn
 	closed <-chan struct{}

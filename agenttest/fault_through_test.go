@@ -21,6 +21,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/responses"
@@ -57,16 +58,16 @@ func TestWrap(t *testing.T) {
 	defer http.DefaultClient.CloseIdleConnections()
 	plain := httptest.NewServer(echoing())
 	defer plain.Close()
-	faults := []func(agenttest.Answer) agenttest.Answer{
-		func(a agenttest.Answer) agenttest.Answer { return a },
-		func(a agenttest.Answer) agenttest.Answer { return a },
-		func(a agenttest.Answer) agenttest.Answer { return a },
-		func(a agenttest.Answer) agenttest.Answer { return a.WithoutLast() },
-		func(a agenttest.Answer) agenttest.Answer { return a.CutAfter(100) },
-		func(a agenttest.Answer) agenttest.Answer { return a.WithStatus(500) },
-		func(a agenttest.Answer) agenttest.Answer { return agenttest.Reset() },
+	faults := []func(agenttest.Reply) agenttest.Reply{
+		func(a agenttest.Reply) agenttest.Reply { return a },
+		func(a agenttest.Reply) agenttest.Reply { return a },
+		func(a agenttest.Reply) agenttest.Reply { return a },
+		func(a agenttest.Reply) agenttest.Reply { return a.WithoutLast() },
+		func(a agenttest.Reply) agenttest.Reply { return a.CutAfter(100) },
+		func(a agenttest.Reply) agenttest.Reply { return a.WithStatus(500) },
+		func(a agenttest.Reply) agenttest.Reply { return agenttest.Reset() },
 	}
-	wrapped := httptest.NewServer(agenttest.Wrap(echoing(), func(n int, _ agenttest.Request, right agenttest.Answer) agenttest.Answer {
+	wrapped := httptest.NewServer(agenttest.Wrap(echoing(), func(n int, _ agenttest.Request, right agenttest.Reply) agenttest.Reply {
 		return faults[n](right)
 	}))
 	defer wrapped.Close()
@@ -96,7 +97,7 @@ func TestWrap(t *testing.T) {
 // remember; a handler without WebSockets refuses them itself.
 func TestWrapSocket(t *testing.T) {
 	defer http.DefaultClient.CloseIdleConnections()
-	wrapped := httptest.NewServer(agenttest.Wrap(echoing(), func(n int, r agenttest.Request, right agenttest.Answer) agenttest.Answer {
+	wrapped := httptest.NewServer(agenttest.Wrap(echoing(), func(n int, r agenttest.Request, right agenttest.Reply) agenttest.Reply {
 		if n == 2 {
 			return right.CloseAfter(3, int(websocket.StatusGoingAway), "enough")
 		}
@@ -108,7 +109,7 @@ func TestWrapSocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.CloseNow() }()
-	say := func(body string) (events []item.Event) {
+	say := func(body string) (events []api.Event) {
 		if err := conn.Write(t.Context(), websocket.MessageText, []byte(body)); err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +121,7 @@ func TestWrapSocket(t *testing.T) {
 				}
 				return events
 			}
-			ev, err := item.ParseEvent(data)
+			ev, err := api.ParseEvent(data)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -146,7 +147,7 @@ func TestWrapSocket(t *testing.T) {
 
 	without := echoing()
 	without.Without = []server.Feature{server.WebSocket}
-	refusing := httptest.NewServer(agenttest.Wrap(without, func(_ int, _ agenttest.Request, right agenttest.Answer) agenttest.Answer { return right }))
+	refusing := httptest.NewServer(agenttest.Wrap(without, func(_ int, _ agenttest.Request, right agenttest.Reply) agenttest.Reply { return right }))
 	defer refusing.Close()
 	if conn, resp, err := websocket.Dial(t.Context(), refusing.URL+"/v1/responses", nil); err == nil || resp == nil || resp.StatusCode != http.StatusMethodNotAllowed {
 		t.Errorf("%v %v %v", conn, resp, err)
@@ -162,10 +163,10 @@ func TestThroughSchedule(t *testing.T) {
 	for seed := range uint64(30) {
 		dice := rand.New(rand.NewPCG(seed, 0))
 		srv := agenttest.NewServer(t, agenttest.Schedule(dice, 2, agenttest.Through(handler))...)
-		srv.Otherwise(func(int, agenttest.Request) agenttest.Answer { return agenttest.Through(handler) })
+		srv.Otherwise(func(int, agenttest.Request) agenttest.Reply { return agenttest.Through(handler) })
 		c := srv.Client()
 		c.IdleTimeout = 200 * time.Millisecond
-		r, err := c.Create(t.Context(), &item.Request{Model: "m", Input: item.NewList(item.User("x"))})
+		r, err := c.Create(t.Context(), &api.Request{Model: "m", Input: item.NewList(item.User("x"))})
 		var e *endpoint.Error
 		if err == nil && r.Text() != "I have 1 items" || err != nil && !errors.As(err, &e) {
 			t.Errorf("seed %d: %v, %v", seed, r, err)
@@ -180,7 +181,7 @@ func ExampleWrap() {
 	handler := &server.Server{Backend: server.BackendFunc(func(_ context.Context, _ *server.Request, w *server.Writer) error {
 		return w.Text("Good evening.")
 	})}
-	unreliable := httptest.NewServer(agenttest.Wrap(handler, func(n int, _ agenttest.Request, right agenttest.Answer) agenttest.Answer {
+	unreliable := httptest.NewServer(agenttest.Wrap(handler, func(n int, _ agenttest.Request, right agenttest.Reply) agenttest.Reply {
 		if n == 0 {
 			return right.CutAfter(1500) // and what comes after it is whole
 		}
@@ -189,7 +190,7 @@ func ExampleWrap() {
 	defer unreliable.Close()
 
 	client := &responses.Client{BaseURL: unreliable.URL + "/v1", Retry: endpoint.Retry{Max: -1}}
-	request := &item.Request{Model: "m", Input: item.NewList(item.User("Hello."))}
+	request := &api.Request{Model: "m", Input: item.NewList(item.User("Hello."))}
 	for range 2 {
 		var err error
 		for _, err = range client.Stream(context.Background(), request) {

@@ -16,8 +16,8 @@ import (
 	"testing"
 )
 
-// wireFaults are those that a proper HTTP server cannot be made to commit: the
-// answer is then written byte for byte, and its connection closed after it.
+// wireFaults are faults that a regular HTTP server cannot produce: such an answer is
+// written byte by byte, and its connection is closed afterwards.
 type wireFaults struct {
 	wrongLength bool
 	off         int // of the Content-Length
@@ -30,42 +30,42 @@ type wireFaults struct {
 
 func (f wireFaults) any() bool { return f != wireFaults{} }
 
-// WrongLength sends the whole body under a Content-Length that is off by so
-// many bytes: below 0 it goes on after its length, above 0 it ends too early.
-func (a Answer) WrongLength(off int) Answer {
-	return a.with(func(a *Answer) { a.wire.wrongLength, a.wire.off = true, off }, "WrongLength(%d)", off)
+// WrongLength sends the whole body with a Content-Length that is wrong by off bytes:
+// if off is negative, the body continues after its length; if positive, it ends too
+// early.
+func (a Reply) WrongLength(off int) Reply {
+	return a.with(func(a *Reply) { a.wire.wrongLength, a.wire.off = true, off }, "WrongLength(%d)", off)
 }
 
-// UntilClose sends the body without a length, as HTTP/1.0 did: it ends where
-// the connection does, so that [Answer.CutAfter] looks like a proper end.
-func (a Answer) UntilClose() Answer {
-	return a.with(func(a *Answer) { a.wire.untilClose = true }, "UntilClose()")
+// UntilClose sends the body without a length, as in HTTP/1.0: it ends with the
+// connection, so that [Reply.CutAfter] looks like a regular end.
+func (a Reply) UntilClose() Reply {
+	return a.with(func(a *Reply) { a.wire.untilClose = true }, "UntilClose()")
 }
 
 // Trailing sends more bytes after the end of the answer.
-func (a Answer) Trailing(garbage string) Answer {
-	return a.with(func(a *Answer) { a.wire.trailing += garbage }, "Trailing(%.40q)", garbage)
+func (a Reply) Trailing(garbage string) Reply {
+	return a.with(func(a *Reply) { a.wire.trailing += garbage }, "Trailing(%.40q)", garbage)
 }
 
-// TwoAnswers is [Answer.Trailing] with a second answer, which nobody asked for.
-func (a Answer) TwoAnswers(status int, body string) Answer {
+// TwoAnswers is [Reply.Trailing] with a second, unsolicited answer.
+func (a Reply) TwoAnswers(status int, body string) Reply {
 	return a.Trailing(fmt.Sprintf("HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
 		status, http.StatusText(status), len(body), body))
 }
 
-// StatusLine sends a first line of one's own, which need be none.
-func (a Answer) StatusLine(line string) Answer {
-	return a.with(func(a *Answer) { a.wire.statusLine = line }, "StatusLine(%q)", line)
+// StatusLine replaces the status line, which need not be valid.
+func (a Reply) StatusLine(line string) Reply {
+	return a.with(func(a *Reply) { a.wire.statusLine = line }, "StatusLine(%q)", line)
 }
 
-// CutWire breaks the connection after n bytes of the answer, counted from the
-// first of its head.
-func (a Answer) CutWire(n int) Answer {
-	return a.with(func(a *Answer) { a.wire.cutsAt, a.wire.cutAt = true, n }, "CutWire(%d)", n)
+// CutWire breaks the connection after n bytes of the answer, including its head.
+func (a Reply) CutWire(n int) Reply {
+	return a.with(func(a *Reply) { a.wire.cutsAt, a.wire.cutAt = true, n }, "CutWire(%d)", n)
 }
 
 // writeRaw sends the answer without net/http.
-func (a Answer) writeRaw(w http.ResponseWriter, d *delivery, h http.Header, parts []string) {
+func (a Reply) writeRaw(w http.ResponseWriter, d *delivery, h http.Header, parts []string) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		panic(http.ErrAbortHandler)
@@ -87,8 +87,8 @@ func (a Answer) writeRaw(w http.ResponseWriter, d *delivery, h http.Header, part
 	out.write(a.wire.trailing)
 }
 
-// writeHead sends the first lines, and settles how the body is framed.
-func (a Answer) writeHead(out *rawOutput, h http.Header, parts []string) {
+// writeHead sends the first lines, and determines the framing of the body.
+func (a Reply) writeHead(out *rawOutput, h http.Header, parts []string) {
 	for _, status := range a.early {
 		out.write(fmt.Sprintf("HTTP/1.1 %d %s\r\n\r\n", status, http.StatusText(status)))
 	}
@@ -119,8 +119,8 @@ func (a Answer) writeHead(out *rawOutput, h http.Header, parts []string) {
 	out.write(head.String())
 }
 
-// rawOutput writes to the connection up to the byte where it is to break, and
-// does nothing afterwards.
+// rawOutput writes to the connection up to the byte where it should break, and
+// nothing afterwards.
 type rawOutput struct {
 	conn    net.Conn
 	sent    func(string)
@@ -176,8 +176,8 @@ func (o *rawOutput) hangUp() {
 	}
 }
 
-// watch reads from a connection on which nothing more is expected, so that its
-// end is noticed. The function closes it and waits for the reading to end.
+// watch reads from a connection on which no data is expected, in order to notice its
+// end. The returned function closes it and waits for the reader.
 func watch(conn net.Conn) (gone context.Context, end func()) {
 	gone, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -192,21 +192,21 @@ func watch(conn net.Conn) (gone context.Context, end func()) {
 	}
 }
 
-// Dead is a way for a socket to be dead.
-type Dead int
+// ConnFault is a way in which connections fail.
+type ConnFault int
 
-// Ways for a socket to be dead.
+// Ways in which connections fail.
 const (
-	Refusing  Dead = iota // nothing listens
-	Mute                  // connections are made, and nothing is ever read or sent
-	Closing               // connections are closed at once
-	Resetting             // connections are reset at once
+	Refusing  ConnFault = iota // nothing listens
+	Mute                       // connections are accepted, but nothing is ever read or sent
+	Closing                    // connections are closed at once
+	Resetting                  // connections are reset at once
 )
 
-// DeadURL returns the base URL of a loopback address where all connections are
-// dead, until the end of the test.
-func DeadURL(tb testing.TB, how Dead) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+// DeadURL returns the base URL of a loopback address where all connections fail,
+// until the end of the test.
+func DeadURL(tb testing.TB, how ConnFault) string {
+	l, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -13,23 +13,22 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// CheckLog reports what no log of a session should say, however often its
-// process was killed: a gap, an item that is there twice in a turn, a question
-// to the model while a call has no output, an output without a call, a call that
-// was started twice though nobody declared that this does no harm, a call that
-// was started when it had its output. It knows nothing of how an agent decides,
-// so that it can judge it.
+// CheckLog reports states that no log of a session may have, however often its
+// process was killed: a gap, a repeated item in a turn, a request to the model while
+// a call has no output, an output without a call, a call that was started twice
+// although its tool does not allow that, or a call that was started after its
+// output. It does not use the code of the agent, so that it can check that code.
 func CheckLog(log []session.Entry) error {
 	h := readHistory(log)
 	return errors.Join(h.problems...)
 }
 
-// CheckCalls holds a session's log against what a ledger says of its calls. Of
-// the entries up to number from, which a fork has of another session, it asks
-// nothing. A call is run only when the log says so, not more often than it
-// says, and not twice unless it may be; what the log says was not run did not; and
-// the ledger has no calls that the log has not. (J1)
-func CheckCalls(id string, log []session.Entry, from int64, ran map[string]Ran) error {
+// CheckCalls compares a session's log with a ledger of its calls. It ignores the
+// entries up to number from, which a fork shares with another session. A call may
+// run only if the log says so, not more often than the log says, and not twice
+// unless that is allowed; a call that did not run according to the log must not be
+// in the ledger; and the ledger must not have calls that are not in the log. (J1)
+func CheckCalls(id string, log []session.Entry, from int64, ran map[string]CallCounts) error {
 	h := readHistory(log)
 	var problems []error
 	problem := func(c *loggedCall, format string, args ...any) {
@@ -64,7 +63,7 @@ func CheckCalls(id string, log []session.Entry, from int64, ran map[string]Ran) 
 
 func sessionOfKey(key string) string { return key[:max(strings.LastIndex(key, " turn "), 0)] }
 
-// history is a log whose reader trusts nothing in it.
+// history is a log that is read without trusting it.
 type history struct {
 	calls    []*loggedCall
 	turn     int
@@ -73,7 +72,7 @@ type history struct {
 	problems []error
 }
 
-// loggedCall is what a log says of a call.
+// loggedCall is the state of a call according to a log.
 type loggedCall struct {
 	id         string
 	turn       int
@@ -83,7 +82,7 @@ type loggedCall struct {
 	running    bool // it was started in this run
 	repeatable bool
 	nested     bool
-	gone       bool // never started, and not to be
+	gone       bool // it was not started and must not be
 	answered   int64
 }
 
@@ -106,7 +105,7 @@ func (h *history) problem(e session.Entry, format string, args ...any) {
 
 func (h *history) add(e session.Entry) {
 	switch b := e.Body.(type) {
-	case session.Given:
+	case session.InputItem:
 		h.given(e, b.Item)
 	case session.RunStarted:
 		h.brokeOff()
@@ -115,7 +114,7 @@ func (h *history) add(e session.Entry) {
 		}
 	case session.TurnStarted:
 		h.begin(e, b)
-	case session.Received:
+	case session.OutputItem:
 		h.received(e, b)
 	case session.TurnEnded:
 		if b.BrokeOff() {
@@ -128,15 +127,14 @@ func (h *history) add(e session.Entry) {
 		if c := h.find(b.CallID, ""); c != nil {
 			c.running = false
 		}
-	case session.Answered:
+	case session.CallOutput:
 		h.answer(e, b.CallID, b.Item)
-	case session.Withdrawn:
+	case session.CallDropped:
 		h.answer(e, b.CallID, item.Item{})
 	}
 }
 
-// brokeOff drops the calls of a reply that broke off, but for those that were
-// started.
+// brokeOff drops the calls of a reply that broke off, except for started ones.
 func (h *history) brokeOff() {
 	for _, c := range h.calls {
 		if h.inTurn && c.turn == h.turn && c.open() && len(c.starts) == 0 {
@@ -167,7 +165,7 @@ func (h *history) begin(e session.Entry, b session.TurnStarted) {
 	h.turn, h.inTurn, h.items = b.Turn, true, map[string]bool{}
 }
 
-func (h *history) received(e session.Entry, b session.Received) {
+func (h *history) received(e session.Entry, b session.OutputItem) {
 	if !h.inTurn || b.Turn != h.turn {
 		h.problem(e, "an item of turn %d, and that is not under way", b.Turn)
 	}

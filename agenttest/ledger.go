@@ -17,65 +17,64 @@ import (
 	"github.com/antiphon-go/antiphon/tool"
 )
 
-// Ledger is a file that says which calls of tools began and which ended, beside
-// all that a session says of it. Each line is on the disk before the tool goes
-// on, so that it tells of a process that was killed too. Several processes may
-// write to one file.
-type Ledger struct{ file *os.File }
+// CallLog is a file that records which tool calls began and which ended,
+// independently of sessions. Each line is on disk before the tool continues, so the
+// file is correct even if the process is killed. Several processes may write to one
+// file.
+type CallLog struct{ file *os.File }
 
-// OpenLedger opens the ledger in a file, and makes it if there is none.
-func OpenLedger(path string) (*Ledger, error) {
+// OpenLedger opens the ledger in a file, and creates the file if necessary.
+func OpenLedger(path string) (*CallLog, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("ledger: %w", err)
 	}
-	return &Ledger{f}, nil
+	return &CallLog{f}, nil
 }
 
 // Close closes the file.
-func (l *Ledger) Close() error { return l.file.Close() }
+func (l *CallLog) Close() error { return l.file.Close() }
 
 const (
 	ledgerBegan = "began "
 	ledgerEnded = "ended "
 )
 
-func (l *Ledger) write(what, key string) error {
+func (l *CallLog) write(what, key string) error {
 	if _, err := l.file.WriteString(what + key + "\n"); err != nil {
 		return fmt.Errorf("ledger: %w", err)
 	}
 	return l.file.Sync()
 }
 
-// CallKey names a call: by its session, and by what its log says of it.
+// CallKey returns the key of a call: its session, and its data in the log.
 func CallKey(session string, turn int, callID string) string {
 	return fmt.Sprintf("%s turn %d %s", session, turn, callID)
 }
 
 type ledgerKey struct{}
 
-// KeyOf returns the key of the call that is being run, "" if [Ledger.Hooks] are
-// not among those of the agent.
+// KeyOf returns the key of the running call, or "" if the agent does not use
+// [CallLog.Hooks].
 func KeyOf(ctx context.Context) string {
 	key, _ := ctx.Value(ledgerKey{}).(string)
 	return key
 }
 
-// Hooks tells the tools of an agent, and of those nested in it that have these
-// hooks too, the keys of their calls.
-func (l *Ledger) Hooks() agent.Hooks {
+// Hooks returns hooks that give tools the keys of their calls. Subagents need these
+// hooks too.
+func (l *CallLog) Hooks() agent.Hooks {
 	return agent.Hooks{BeforeTool: func(ctx context.Context, c *agent.ToolCall) (context.Context, error) {
 		return context.WithValue(ctx, ledgerKey{}, CallKey(c.Session, c.Turn, c.Call.ID)), nil
 	}}
 }
 
-// Tool returns t with an entry in the ledger before each call of it and another
-// one after it, however it ends.
-func (l *Ledger) Tool(t tool.Tool) tool.Tool { return &ledgerTool{t, l} }
+// Tool returns t with a ledger entry before and after each call, however it ends.
+func (l *CallLog) Tool(t tool.Tool) tool.Tool { return &ledgerTool{t, l} }
 
 type ledgerTool struct {
 	tool   tool.Tool
-	ledger *Ledger
+	ledger *CallLog
 }
 
 func (t *ledgerTool) Definition() item.Tool         { return t.tool.Definition() }
@@ -84,7 +83,7 @@ func (t *ledgerTool) Annotations() tool.Annotations { return tool.AnnotationsOf(
 func (t *ledgerTool) Run(ctx context.Context, c tool.Call) (res tool.Result, err error) {
 	key := KeyOf(ctx)
 	if key == "" {
-		return tool.Result{}, errors.New("ledger: the agent has not got its Hooks")
+		return tool.Result{}, errors.New("ledger: the agent lacks the ledger's Hooks")
 	}
 	if err := t.ledger.write(ledgerBegan, key); err != nil {
 		return tool.Result{}, err
@@ -93,17 +92,17 @@ func (t *ledgerTool) Run(ctx context.Context, c tool.Call) (res tool.Result, err
 	return t.tool.Run(ctx, c)
 }
 
-// Ran says how often a call was begun and how often it ended.
-type Ran struct{ Began, Ended int }
+// CallCounts counts how often a call began and ended.
+type CallCounts struct{ Began, Ended int }
 
-// ReadLedger reads the ledger in a file, by [CallKey]. A line without its end is
-// left out: its writer did not come further.
-func ReadLedger(path string) (map[string]Ran, error) {
+// ReadCallLog reads the ledger in a file, by [CallKey]. It ignores an incomplete last
+// line, whose writer did not get further.
+func ReadCallLog(path string) (map[string]CallCounts, error) {
 	data, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("ledger: %w", err)
 	}
-	ran := map[string]Ran{}
+	ran := map[string]CallCounts{}
 	for line := range bytes.Lines(data) {
 		text, whole := strings.CutSuffix(string(line), "\n")
 		if !whole {

@@ -17,36 +17,35 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// Local is a server that behaves as local model servers do where they differ
-// from the API, over both APIs, streamed or not. Its model says Text, a word at
-// a time, and a word is a token. Set the fields before the first request.
+// Local is a server that imitates local model servers where they differ from the
+// API, for both APIs, streamed or not. Its model says Text, one word at a time, and
+// a word is a token. Set the fields before the first request.
 type Local struct {
 	// URL is the base URL. It ends in /v1.
 	URL string
-	// Ollama makes it behave as Ollama: an assistant message at the end of a
-	// request is gone on with and what is new returned; the oldest messages are
-	// dropped where a request exceeds Window. Otherwise it is llama-server: it
-	// returns the whole of such a message, with what is new, refuses two of them
-	// in a chat, and refuses what exceeds Window.
+	// Ollama imitates Ollama: it continues an assistant message at the end of a
+	// request and returns only the new text; it drops the oldest messages if a request
+	// exceeds Window. Otherwise it imitates llama-server: it returns the whole message
+	// with the new text, refuses two such messages in a chat, and refuses requests
+	// that exceed Window.
 	Ollama bool
 	// Server is the Server header.
 	Server string
-	// Text is what the model says.
+	// Text is the model's reply.
 	Text string
-	// Restarts has the model begin anew when it is asked to go on with a reply that
+	// Restarts makes the model begin again when it is asked to continue a reply that
 	// broke off.
 	Restarts bool
-	// Window is the context in tokens, 0 for one without end. Offered says that it
-	// can be asked for.
+	// Window is the context in tokens; 0 means unlimited. Offered means that clients
+	// can ask for it.
 	Window  int
 	Offered bool
-	// Template judges the messages as a chat template would; an error is a
-	// refusal.
+	// Template checks the messages like a chat template; an error refuses the request.
 	Template func([]LocalMessage) error
 	// NoImages refuses images, as llama-server does without an image model.
 	NoImages bool
-	// Break says after how many words the connection breaks in answer n, from 0;
-	// below 0 it does not.
+	// Break returns the number of words after which the connection breaks in answer n,
+	// from 0; a negative number means never.
 	Break func(n int) int
 
 	mu       sync.Mutex
@@ -54,7 +53,7 @@ type Local struct {
 	asked    []string
 }
 
-// LocalMessage is a message as a chat template sees it.
+// LocalMessage is a message as a chat template receives it.
 type LocalMessage struct {
 	Role   string
 	Text   string
@@ -62,16 +61,16 @@ type LocalMessage struct {
 	Images int
 }
 
-// LocalRequest is one request for a reply.
+// LocalRequest is a request for a reply.
 type LocalRequest struct {
 	Body     []byte
 	Messages []LocalMessage
-	Dropped  int // messages that did not fit
-	Input    int // tokens that were reported
+	Dropped  int // messages that were dropped
+	Input    int // reported tokens
 	Status   int
 }
 
-// StartLocal starts the server, which the end of the test closes.
+// StartLocal starts the server, which is closed at the end of the test.
 func StartLocal(tb testing.TB, l *Local) *Local {
 	srv := httptest.NewServer(l)
 	tb.Cleanup(srv.Close)
@@ -126,7 +125,7 @@ func (l *Local) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, body)
 }
 
-// localBody is what is read of a request.
+// localBody is the part of a request that is read.
 type localBody struct {
 	Stream       bool           `json:"stream"`
 	Instructions string         `json:"instructions"`
@@ -147,8 +146,8 @@ type localItem struct {
 	Rest      map[string]any `json:",unknown"`
 }
 
-// messages are a request's, as the server makes them: what an assistant says in
-// a row is one message of a chat.
+// messages returns a request's messages in the form of the server: consecutive
+// assistant messages are one message of a chat.
 func (b *localBody) messages() (list []LocalMessage) {
 	if b.Instructions != "" {
 		list = append(list, LocalMessage{Role: "system", Text: b.Instructions})
@@ -198,11 +197,10 @@ func (m *LocalMessage) add(content any) {
 	}
 }
 
-// words are a text's tokens.
+// words returns the tokens of a text.
 func words(text string) []string { return strings.Fields(text) }
 
-// tokensOf counts a message: its words, some for what stands around it, and many
-// for an image.
+// tokensOf counts a message: its words, a few for the frame, and many for an image.
 func tokensOf(m LocalMessage) int { return 4 + len(words(m.Text)) + 100*m.Images }
 
 // reply answers a request for a reply.
@@ -255,12 +253,13 @@ func (l *Local) reply(w http.ResponseWriter, r *http.Request) {
 	l.chat(w, b.Stream, got.Input, text, cut)
 }
 
-// serverWords is an error in the words of a real server.
+// serverWords is an error with the text of a real server.
 type serverWords string
 
 func (w serverWords) Error() string { return string(w) }
 
-// refusal says what is wrong with a request, and drops what does not fit.
+// refusal returns the reason for refusing a request, and drops messages that do not
+// fit.
 func (l *Local) refusal(got *LocalRequest, chat bool) (int, error) {
 	list := got.Messages
 	if n := len(list); !l.Ollama && chat && n > 1 && list[n-1].Role == "assistant" && list[n-2].Role == "assistant" {
@@ -300,11 +299,11 @@ func (l *Local) refusal(got *LocalRequest, chat bool) (int, error) {
 	return http.StatusOK, nil
 }
 
-// says is what the model answers.
+// says returns the model's reply.
 func (l *Local) says(list []LocalMessage) string {
 	done := ""
 	n := len(list)
-	if n > 0 && list[n-1].Role == "assistant" { // gone on with
+	if n > 0 && list[n-1].Role == "assistant" { // continued
 		done = list[n-1].Text
 	} else if n > 1 && list[n-1].Role == "user" && strings.Contains(list[n-1].Text, "broke off") && !l.Restarts {
 		for i := n - 2; i >= 0 && (list[i].Role == "assistant" || strings.Contains(list[i].Text, "broke off")); i-- {
@@ -391,7 +390,7 @@ func (l *Local) chat(w http.ResponseWriter, stream bool, input int, text string,
 	events.data("[DONE]")
 }
 
-// breakAt breaks the connection if that is due and has not happened.
+// breakAt breaks the connection if cut is not negative.
 func breakAt(w http.ResponseWriter, cut int) {
 	if cut >= 0 {
 		if f, ok := w.(http.Flusher); ok {
@@ -401,7 +400,7 @@ func breakAt(w http.ResponseWriter, cut int) {
 	}
 }
 
-// events writes a stream, each event at once.
+// events writes a stream and flushes each event.
 type events struct {
 	w http.ResponseWriter
 	n int

@@ -10,11 +10,11 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// CheckPairing reports what the API would refuse in a request's input: a call
-// that does not have exactly one output of its kind after it, an output without
-// its call before it, two calls with one id, and reasoning that no item of its
-// reply follows. The error has a line for each. It knows nothing of how a
-// session builds its history, so that it can judge it.
+// CheckPairing reports problems in a request's input that the API would refuse: a
+// call without exactly one output of its kind after it, an output without its call
+// before it, two calls with one id, and reasoning that is not followed by an item of
+// its reply. The error has one line per problem. It does not use the code that
+// builds histories, so that it can check that code.
 func CheckPairing(items ...item.Item) error {
 	p := pairing{calls: map[pairKey]*paired{}}
 	for i, it := range items {
@@ -32,7 +32,7 @@ type pairing struct {
 	problems []error
 }
 
-// pairKey is what joins a call and its output.
+// pairKey identifies a call and its output.
 type pairKey struct {
 	call item.Type
 	id   string
@@ -44,7 +44,7 @@ type paired struct {
 	outputs int
 }
 
-// answeredBy lists the type of output that each type of call wants.
+// answeredBy lists the type of output for each type of call.
 var answeredBy = [][2]item.Type{
 	{item.TypeFunctionCall, item.TypeFunctionCallOutput},
 	{item.TypeCustomToolCall, item.TypeCustomToolCallOutput},
@@ -106,7 +106,7 @@ func (p *pairing) output(i int, it item.Item) {
 	}
 }
 
-// unfollowed reports the reasoning that ends in nothing.
+// unfollowed reports reasoning without a following item.
 func (p *pairing) unfollowed() {
 	for _, i := range p.thinking {
 		p.problem(i, "reasoning that no item of its reply follows")
@@ -123,8 +123,8 @@ func (p *pairing) end() {
 	}
 }
 
-// saidByModel reports whether the item can be part of a reply. Items of types
-// unknown here can.
+// saidByModel reports whether the item can be part of a reply. Items of unknown
+// types can.
 func saidByModel(it item.Item) bool {
 	if it.Type() == item.TypeMessage {
 		return it.Role() == item.RoleAssistant

@@ -18,20 +18,21 @@ import (
 	"github.com/antiphon-go/antiphon/endpoint"
 )
 
-// Recorder is an http.RoundTripper that keeps what passes through it, for
-// [Replay]: requests, answers with the boundaries of the network reads in which
-// they came, failures, and, through [Recorder.Handler], the frames of
-// WebSockets. The zero value works. It is safe for concurrent use; requests at
-// once are recorded in the order in which they began.
+// Recorder is an http.RoundTripper that records the traffic for [Replay]: requests,
+// answers with the boundaries of network reads, failures, and, with
+// [Recorder.Handler], the frames of WebSockets. The zero value is ready for use. A
+// Recorder is safe for concurrent use; concurrent requests are recorded in the order
+// in which they began.
 //
-// Keys stay out of what it writes: the values of headers and of query parameters
-// but for those that are known to hold none, and each occurrence of the Secrets,
-// in bodies, URLs and messages, as they are or escaped. What a program sends
-// besides is recorded as it is: read a recording before you publish it.
+// Recordings contain no keys: the values of headers and query parameters are removed
+// except for those known to be harmless, and so is each occurrence of the Secrets in
+// bodies, URLs and messages, verbatim or escaped. Everything else is recorded
+// unchanged: read a recording before you publish it.
 type Recorder struct {
 	// Transport sends the requests; nil means http.DefaultTransport.
 	Transport http.RoundTripper
-	// Secrets are taken out, those of at least eight bytes wherever they stand.
+	// Secrets are removed. Secrets of at least eight bytes are found everywhere,
+	// shorter ones only in headers.
 	Secrets []endpoint.Key
 
 	mu   sync.Mutex
@@ -55,9 +56,9 @@ func (r *Recorder) note(change func()) {
 
 func (r *Recorder) scrubber() *scrubber { return newScrubber(r.Secrets) }
 
-// RoundTrip sends the request and records it. The answer's body is recorded as
-// it is read. A request for compression is left to the transport, so that what
-// is recorded can be read.
+// RoundTrip sends the request and records it. The answer's body is recorded as it is
+// read. It removes Accept-Encoding, so that the transport decompresses and the
+// recording is readable.
 func (r *Recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 	body, err := takeBody(req)
 	if err != nil {
@@ -90,14 +91,14 @@ func takeBody(req *http.Request) ([]byte, error) {
 	return body, errors.Join(err, req.Body.Close())
 }
 
-// recordedBody is an answer's body that is recorded as it is read. It reads in
-// as large pieces as there are, however small those are that are asked for.
+// recordedBody is an answer's body that is recorded as it is read. It reads in large
+// pieces, whatever the size of the caller's buffer.
 type recordedBody struct {
 	src      io.ReadCloser
 	recorder *Recorder
 	x        *exchange
 	buf      []byte
-	left     []byte // of what was read
+	left     []byte // unread part of the buffer
 	err      error
 }
 
@@ -131,7 +132,7 @@ func (b *recordedBody) fill() {
 	})
 }
 
-// notRead ends the record of a body that was closed before its end.
+// notRead marks the record of a body that was closed before its end.
 const notRead = "closed by the client"
 
 func (b *recordedBody) Close() error {
@@ -142,8 +143,8 @@ func (b *recordedBody) Close() error {
 	return b.src.Close()
 }
 
-// WriteTo writes the recording so far. It fails, with nothing written, when a
-// secret would be in it.
+// WriteTo writes the recording so far. It fails without writing if the output would
+// contain a secret.
 func (r *Recorder) WriteTo(w io.Writer) (int64, error) {
 	s := r.scrubber()
 	var out recordWriter
@@ -166,8 +167,8 @@ func (r *Recorder) WriteTo(w io.Writer) (int64, error) {
 	return out.Buffer.WriteTo(w)
 }
 
-// Save writes the recording to a file, whole or not at all, and makes the
-// directory for it.
+// Save writes the recording to a file, completely or not at all, and creates the
+// directory.
 func (r *Recorder) Save(file string) error {
 	var b bytes.Buffer
 	if _, err := r.WriteTo(&b); err != nil {

@@ -17,9 +17,8 @@ import (
 	"unicode/utf8"
 )
 
-// The file of a recording is lines of text. Records stand in the order in which
-// their requests began, with blank lines between them. The first sign of a line
-// says what it is:
+// A recording is a text file. Records are ordered by the beginning of their requests
+// and separated by blank lines. The first character of a line gives its meaning:
 //
 //	> POST https://host/path     a request; its headers follow
 //	> Name: value
@@ -29,14 +28,14 @@ import (
 //	. text                       text of a body without a newline
 //	"text\r\n"                   bytes of a body as a Go string
 //	= SGVsbG8=                   bytes of a body in base64
-//	-                            here a network read ended, and another began
-//	! unexpected EOF             how the body ended, if not well; without an
-//	                             answer, how the request failed
+//	-                            boundary of two network reads
+//	! unexpected EOF             the error at the end of the body or, without
+//	an answer, of the request
 //	> text, < binary             a WebSocket's frame and its direction
 //	< close 1000 reason          a close frame
 //
-// A long JSON text is broken after its commas, into lines without newlines: a
-// change of one member is then a change of one line.
+// A long JSON text is split after its commas into lines without newlines, so that a
+// change of one member is a change of one line.
 
 const magic = "antiphon recording 1"
 
@@ -45,14 +44,14 @@ type exchange struct {
 	method, url string
 	header      http.Header
 	body        []byte
-	status      int // 0 is not an answer
+	status      int // 0 means no answer
 	respHeader  http.Header
 	chunks      [][]byte
-	end         string // how the body ended, if not well
+	end         string // the error at the end of the body, or ""
 	frames      []frame
 }
 
-// frame is one of a WebSocket.
+// frame is a frame of a WebSocket.
 type frame struct {
 	sent bool // by the client
 	kind string
@@ -109,7 +108,7 @@ func (w *recordWriter) header(sign rune, h http.Header) {
 	}
 }
 
-// oneLineText is a text as it stands in a line, quoted if it cannot.
+// oneLineText returns a text in the form for one line, quoted if necessary.
 func oneLineText(s string) string {
 	if !plainText(s) || strings.HasPrefix(s, `"`) || strings.TrimSpace(s) != s {
 		return strconv.Quote(s)
@@ -124,7 +123,7 @@ func fromOneLine(s string) (string, error) {
 	return s, nil
 }
 
-// plainText reports whether a text can stand in the file as it is.
+// plainText reports whether a text can be written without quotes.
 func plainText(s string) bool {
 	if !utf8.ValidString(s) {
 		return false
@@ -138,11 +137,11 @@ func plainText(s string) bool {
 }
 
 const (
-	longLine   = 100 // from here on JSON is broken
+	longLine   = 100 // minimum length for splitting JSON
 	base64Line = 76
 )
 
-// body writes bytes so that they can be read, by people too.
+// body writes bytes in a readable form.
 func (w *recordWriter) body(b []byte) {
 	if binaryBytes(b) {
 		text := base64.StdEncoding.EncodeToString(b)
@@ -155,7 +154,7 @@ func (w *recordWriter) body(b []byte) {
 	}
 	for line := range bytes.Lines(b) {
 		text, sign := lineEnd(string(line))
-		if !plainText(text) || strings.HasSuffix(text, " ") || strings.HasSuffix(text, "\t") { // editors take those away
+		if !plainText(text) || strings.HasSuffix(text, " ") || strings.HasSuffix(text, "\t") { // editors remove trailing white space
 			w.WriteString(strconv.Quote(string(line)) + "\n")
 			continue
 		}
@@ -173,7 +172,7 @@ func (w *recordWriter) body(b []byte) {
 	}
 }
 
-// lineEnd is a line without its end, and the sign that stands for the end.
+// lineEnd returns a line without its end, and the sign for the end.
 func lineEnd(line string) (text, sign string) {
 	if text, ok := strings.CutSuffix(line, "\r\n"); ok {
 		return text, "/"
@@ -184,7 +183,7 @@ func lineEnd(line string) (text, sign string) {
 	return line, "."
 }
 
-// binaryBytes reports whether bytes are better shown as base64.
+// binaryBytes reports whether bytes should be written as base64.
 func binaryBytes(b []byte) bool {
 	odd := 0
 	for rest := b; len(rest) > 0; {
@@ -202,8 +201,8 @@ type recordReader struct {
 	list []*exchange
 	x    *exchange
 	line int
-	into *[]byte // where the lines of a body go
-	// headers is where header lines go: after the first line of a request or an
+	into *[]byte // the target of body lines
+	// headers is the target of header lines after the first line of a request or an
 	// answer.
 	headers http.Header
 	base64  strings.Builder

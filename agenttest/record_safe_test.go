@@ -72,7 +72,7 @@ func TestUnknownHeadersScrubbed(t *testing.T) {
 // path and its query.
 func TestRecordAgain(t *testing.T) {
 	srv := agenttest.NewServer(t)
-	srv.Otherwise(func(int, agenttest.Request) agenttest.Answer { return agenttest.Reply() })
+	srv.Otherwise(func(int, agenttest.Request) agenttest.Reply { return agenttest.Completed() })
 	profile, err := endpoint.ByName("openai") // whose requests have an Idempotency-Key
 	if err != nil {
 		t.Fatal(err)

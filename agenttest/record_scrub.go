@@ -11,18 +11,19 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// scrubbed stands where a secret stood.
+// scrubbed replaces a secret.
 const scrubbed = "[scrubbed]"
 
-// openHeaders are those whose values are recorded, and openPrefixes what more of
-// them begin with: those of HTTP and of the API that hold no secret. Of all
-// others only the names are, for nobody knows all in which servers and gateways
-// take keys. That goes for an Idempotency-Key too, which no two runs have the
-// same. Names are canonical.
+// openHeaders are the headers whose values are recorded, and openPrefixes the
+// prefixes of others: headers of HTTP and of the API that contain no secrets. Of all
+// other headers only the names are recorded, because servers and gateways may use
+// any of them for keys, and so is Idempotency-Key, which differs in each run. Names
+// are canonical.
 var openHeaders = []string{
 	"Accept", "Accept-Language", "Age", "Allow", "Cache-Control", "Connection", "Content-Disposition", "Content-Encoding", "Content-Language",
 	"Content-Length", "Content-Type", "Date", "Etag", "Expires", "Keep-Alive", "Last-Modified", "Location", "Retry-After", "Retry-After-Ms",
@@ -38,23 +39,24 @@ func isOpen(name string) bool {
 	return slices.Contains(openHeaders, name) || slices.ContainsFunc(openPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
-// noiseHeaders say nothing: those that a WebSocket's handshake makes anew each
-// time, and what the transport adds.
+// noiseHeaders are omitted: headers that differ in each handshake, and those that
+// the transport adds.
 var noiseHeaders = []string{"Sec-Websocket-Key", "Sec-Websocket-Accept", "Accept-Encoding"}
 
-// openParams are the query parameters whose values stay: those of the API.
+// openParams are the query parameters whose values are recorded: the parameters of
+// the API.
 var openParams = []string{
 	"api-version", "stream", "starting_after", "include", "include[]", "include_obfuscation", "after", "before", "limit", "order", "model",
 }
 
-// minSecret is the length from which a secret is searched for. A shorter one is
-// a word that may stand anywhere; only headers that hold it are scrubbed.
+// minSecret is the minimum length of secrets that are searched in text. A shorter
+// one may be an ordinary word; it is only removed from headers.
 const minSecret = 8
 
-// scrubber takes secrets out of what is recorded.
+// scrubber removes secrets from recordings.
 type scrubber struct {
 	secrets []string
-	forms   []string // as they may stand in a text, the longest first
+	forms   []string // forms that may occur in a text, the longest first
 }
 
 func newScrubber(keys []endpoint.Key) *scrubber {
@@ -107,8 +109,8 @@ func (s *scrubber) header(h http.Header) http.Header {
 	return clean
 }
 
-// url is a URL without userinfo, without a fragment, and with the values of
-// those parameters only that the API has.
+// url returns a URL without userinfo and fragment, and with the values of the API's
+// parameters only.
 func (s *scrubber) url(u *url.URL) string {
 	clean := *u
 	clean.User, clean.Fragment, clean.RawFragment = nil, "", ""
@@ -131,9 +133,8 @@ func (s *scrubber) query(raw string) string {
 	return strings.Join(parts, "&")
 }
 
-// chunks are the parts of one text without secrets, those included that lie
-// across the parts. What stands for a secret belongs to the part in which it
-// began.
+// chunks returns the parts of a text without secrets, including secrets that cross
+// parts. The replacement is in the part where the secret began.
 func (s *scrubber) chunks(list [][]byte) [][]byte {
 	whole := string(bytes.Join(list, nil))
 	if s.text(whole) == whole {
@@ -160,7 +161,7 @@ func (s *scrubber) chunks(list [][]byte) [][]byte {
 	return clean
 }
 
-// secretAt is the length of the secret that a text begins with.
+// secretAt returns the length of the secret at the beginning of a text, or 0.
 func (s *scrubber) secretAt(text string) int {
 	for _, form := range s.forms {
 		if strings.HasPrefix(text, form) {
@@ -193,12 +194,12 @@ func (s *scrubber) frames(list []frame) []frame {
 	return clean
 }
 
-// inPieces reports whether a model says a secret in a record, a piece in each
-// delta, where it cannot be replaced.
+// inPieces reports whether a model's deltas together contain a secret, which cannot
+// be replaced.
 func (s *scrubber) inPieces(x *exchange) bool {
 	var said strings.Builder
 	hear := func(data string) {
-		if ev, err := item.ParseEvent([]byte(data)); err == nil {
+		if ev, err := api.ParseEvent([]byte(data)); err == nil {
 			said.WriteString(ev.Delta)
 		}
 	}

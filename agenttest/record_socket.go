@@ -16,9 +16,9 @@ import (
 	"github.com/coder/websocket"
 )
 
-// Handler is a proxy that records: what it serves goes to the host of the
-// target, by HTTP or as a WebSocket, and comes back. A WebSocket cannot be
-// recorded by a RoundTripper; a server in front of it can.
+// Handler returns a recording proxy: it forwards requests and WebSockets to the host
+// of the target. WebSockets cannot be recorded by a RoundTripper, but by a server in
+// front of the target.
 func (r *Recorder) Handler(target string) (http.Handler, error) {
 	u, err := url.Parse(target)
 	if err != nil {
@@ -42,10 +42,10 @@ func (r *Recorder) Handler(target string) (http.Handler, error) {
 	}), nil
 }
 
-// handshake are the headers that each side of a proxy makes for itself.
+// handshake are the headers that each side of a proxy sets for itself.
 var handshake = []string{"Connection", "Upgrade", "Sec-Websocket-Version", "Sec-Websocket-Key", "Sec-Websocket-Extensions", "Sec-Websocket-Protocol"}
 
-// socket connects a client with the target, and records what they say.
+// socket connects a client with the target, and records the messages.
 func (r *Recorder) socket(w http.ResponseWriter, req *http.Request, target *url.URL) {
 	u := *req.URL
 	u.Scheme, u.Host = target.Scheme, target.Host
@@ -101,7 +101,7 @@ func (r *Recorder) refused(w http.ResponseWriter, x *exchange, resp *http.Respon
 	_, _ = w.Write(body)
 }
 
-// pump passes the messages of one side on to the other, up to its end.
+// pump forwards the messages of one side to the other, until its end.
 func (r *Recorder) pump(ctx context.Context, x *exchange, from, to *websocket.Conn, sent bool) {
 	from.SetReadLimit(-1)
 	for {
@@ -129,7 +129,7 @@ func (r *Recorder) ended(ctx context.Context, x *exchange, to *websocket.Conn, s
 	var closed websocket.CloseError
 	if !errors.As(err, &closed) {
 		r.note(func() {
-			if !sent { // a client that goes away without a word is not told apart from one that says it
+			if !sent { // a client that disconnects without a close frame is treated like one that sends it
 				x.end = err.Error()
 			}
 		})

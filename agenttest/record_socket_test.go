@@ -54,11 +54,11 @@ func talk(t *testing.T, base string, sockets ...[]string) (heard []string) {
 func TestRecordSocket(t *testing.T) {
 	srv := agenttest.NewServer(t,
 		agenttest.Failure(401, "invalid_api_key", "no").AtUpgrade(),
-		agenttest.Reply(item.Assistant("one "+secret)),
-		agenttest.Reply(item.Assistant("two")).WithBinary(2, "\x00\xff"),
-		agenttest.Reply(item.Assistant("gone")).CloseAfter(3, 1011, "oh"),
-		agenttest.Reply(item.Assistant("three")).CutAfter(900),
-		agenttest.Reply(item.Assistant("four")))
+		agenttest.Completed(item.Assistant("one "+secret)),
+		agenttest.Completed(item.Assistant("two")).WithBinary(2, "\x00\xff"),
+		agenttest.Completed(item.Assistant("gone")).CloseAfter(3, 1011, "oh"),
+		agenttest.Completed(item.Assistant("three")).CutAfter(900),
+		agenttest.Completed(item.Assistant("four")))
 	sockets := [][]string{{"never said"}, {create, create}, {create}, {create}}
 	var live []string
 	file := recordOf(t, srv.URL, func(tape *agenttest.Tape) {

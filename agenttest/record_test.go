@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/responses"
@@ -80,8 +81,8 @@ func read(t *testing.T, file string) string {
 	return string(b)
 }
 
-func request(text string) *item.Request {
-	return &item.Request{Model: "m", Input: item.NewList(item.User(text))}
+func request(text string) *api.Request {
+	return &api.Request{Model: "m", Input: item.NewList(item.User(text))}
 }
 
 // J6: a whole run is recorded without its keys and played back to the same
@@ -89,9 +90,9 @@ func request(text string) *item.Request {
 func TestRecordAndReplay(t *testing.T) {
 	srv := agenttest.NewServer(t,
 		agenttest.Failure(500, "server_error", "bad key "+secret).WithHeader("X-Echo", "Bearer "+secret).WithHeader("Set-Cookie", "a=b"),
-		agenttest.Reply(item.Assistant("your key is "+secret), item.Assistant("ünïcode")).LineEnds("\r\n").InPieces(10, 300, 1, 1, 700),
-		agenttest.Reply(item.Assistant("one")).CutAfter(2000),
-		agenttest.Reply(item.Assistant("two")))
+		agenttest.Completed(item.Assistant("your key is "+secret), item.Assistant("ünïcode")).LineEnds("\r\n").InPieces(10, 300, 1, 1, 700),
+		agenttest.Completed(item.Assistant("one")).CutAfter(2000),
+		agenttest.Completed(item.Assistant("two")))
 	run := func(h *http.Client, base string) (out []string) {
 		c := &responses.Client{
 			BaseURL: base + "?api-version=1&sig=" + "hidden", HTTP: h, Key: endpoint.NewKey(secret), Retry: srv.Client().Retry,
@@ -108,7 +109,7 @@ func TestRecordAndReplay(t *testing.T) {
 			t.Error(err)
 			return out
 		}
-		return append(out, string(resp.Output[0].JSON()))
+		return append(out, resp.Output[0].JSON())
 	}
 	var live []string
 	file := recordOf(t, srv.URL, func(tape *agenttest.Tape) { live = run(tape.Client(), srv.URL) })
@@ -357,7 +358,7 @@ func TestBrokenRecording(t *testing.T) {
 func TestReplayAtOnce(t *testing.T) {
 	const n = 50
 	srv := agenttest.NewServer(t)
-	srv.Otherwise(func(_ int, r agenttest.Request) agenttest.Answer {
+	srv.Otherwise(func(_ int, r agenttest.Request) agenttest.Reply {
 		return agenttest.Raw(200, "text/plain", "you said "+string(r.Body))
 	})
 	all := func(tape *agenttest.Tape) {

@@ -23,36 +23,35 @@ import (
 	"github.com/antiphon-go/antiphon/endpoint"
 )
 
-// RecordVariable is the environment variable that has [Record] ask the real
-// server: a regular expression for the names of the tests that do.
+// RecordVariable is the environment variable that makes [Record] use the real
+// server: a regular expression for the names of tests.
 const RecordVariable = "ANTIPHON_RECORD"
 
-// Tape is what a test's client speaks to in place of a server: a recording that
-// is played back, or, with [Record], the server itself while it is being
-// recorded. It is an http.RoundTripper, and safe for concurrent use.
+// Tape replaces a server in a test: it plays back a recording or, with [Record],
+// forwards to the real server and records. It is an http.RoundTripper, and safe for
+// concurrent use.
 //
-// Played back, a request gets the answer of the first record that matches it
-// and was not used before: whatever requests run beside each other, equal ones
-// get their answers in the recorded order. A body comes in the pieces in which
-// it came when it was recorded, without the pauses, and breaks off where it
-// did. A request that no record matches fails, and fails the test, with the
-// difference to the closest record. So does the end of the test when a record
-// was not used, or the frames of a WebSocket not up to the last.
+// In playback, a request gets the answer of the first unused record that matches it,
+// so equal requests get their answers in the recorded order, even if they are
+// concurrent. A body has the recorded pieces, without the pauses, and breaks off
+// where it did. A request without a matching record fails, and fails the test with
+// the difference to the closest record. The test also fails at its end if a record,
+// or a frame of a WebSocket, was not used.
 type Tape struct {
-	// Match, if set before the first request, tells whether a record answers a
-	// request; both are scrubbed. Otherwise method, path, query and body have to
-	// be the same, the body as JSON if it is that.
+	// Match reports whether a record answers a request; both are scrubbed. Set it
+	// before the first request. By default method, path, query and body must be equal;
+	// JSON bodies are compared as JSON.
 	Match func(recorded, got Request) bool
 
 	tb       testing.TB
 	file     string
-	recorder *Recorder // nil plays back
+	recorder *Recorder // nil in playback
 	scrub    *scrubber
 	sockets  sync.WaitGroup
 
 	mu      sync.Mutex
 	list    []*played
-	servers map[string]*httptest.Server // by what they stand for
+	servers map[string]*httptest.Server // by target
 }
 
 // played is a record and how much of it was used.
@@ -63,8 +62,9 @@ type played struct {
 	frames  int
 }
 
-// Replay plays the file back. The secrets are those of the client that is
-// tested: they match what was scrubbed.
+// Replay plays back a file. The secrets are those of the tested client: they are
+// scrubbed from its requests, as they were from the recorded ones, before the
+// requests are compared.
 func Replay(tb testing.TB, file string, secrets ...endpoint.Key) *Tape {
 	tb.Helper()
 	t := newTape(tb, file, secrets)
@@ -87,9 +87,8 @@ func Replay(tb testing.TB, file string, secrets ...endpoint.Key) *Tape {
 	return t
 }
 
-// Record plays the file back, or, when [RecordVariable] names the test, asks
-// the real server and writes the file when the test ends well. The secrets stay
-// out of the file.
+// Record plays back a file or, if [RecordVariable] matches the test's name, uses the
+// real server and writes the file if the test succeeds. The secrets are not written.
 func Record(tb testing.TB, file string, secrets ...endpoint.Key) *Tape {
 	tb.Helper()
 	if pattern := os.Getenv(RecordVariable); pattern != "" {
@@ -122,16 +121,16 @@ func newTape(tb testing.TB, file string, secrets []endpoint.Key) *Tape {
 	return &Tape{tb: tb, file: file, scrub: newScrubber(secrets), servers: map[string]*httptest.Server{}}
 }
 
-// Recording reports whether the real server is asked.
+// Recording reports whether the real server is used.
 func (t *Tape) Recording() bool { return t.recorder != nil }
 
 // Client returns an http.Client that speaks to the tape.
 func (t *Tape) Client() *http.Client { return &http.Client{Transport: t} }
 
-// URL returns a base URL on loopback that stands for the target, such as
-// https://api.openai.com/v1, until the end of the test. A client that opens
-// WebSockets needs it, for they do not go through a RoundTripper; requests over
-// HTTP are answered there too.
+// URL returns a base URL on loopback that represents the target, such as
+// https://api.openai.com/v1, until the end of the test. Clients that open WebSockets
+// need it, because WebSockets do not use the RoundTripper; it also answers HTTP
+// requests.
 func (t *Tape) URL(target string) string {
 	t.tb.Helper()
 	u, err := url.Parse(target)
@@ -145,7 +144,7 @@ func (t *Tape) URL(target string) string {
 	return base
 }
 
-// server returns the server that stands for a target.
+// server returns the server that represents a target.
 func (t *Tape) server(target string) *httptest.Server {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -155,7 +154,7 @@ func (t *Tape) server(target string) *httptest.Server {
 	return t.servers[target]
 }
 
-// own returns the server that a URL of the tape leads to, or nil.
+// own returns the tape's server for a URL, or nil.
 func (t *Tape) own(u *url.URL) *httptest.Server {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -188,8 +187,8 @@ func (t *Tape) start(target string) *httptest.Server {
 	return srv
 }
 
-// RoundTrip answers from the recording, or asks the real server. A request that
-// nothing answers is an [*endpoint.Error] that it is of no use to repeat.
+// RoundTrip answers from the recording, or asks the real server. A request without
+// an answer fails with an [*endpoint.Error] that is not retried.
 func (t *Tape) RoundTrip(req *http.Request) (*http.Response, error) {
 	if t.recorder != nil {
 		if srv := t.own(req.URL); srv != nil { // which records it
@@ -213,7 +212,7 @@ func (t *Tape) RoundTrip(req *http.Request) (*http.Response, error) {
 	return p.response(req), nil
 }
 
-// request is a request as it would have been recorded.
+// request returns a request in its recorded form.
 func (t *Tape) request(method string, u *url.URL, h http.Header, body []byte) Request {
 	return Request{
 		Method: method, Path: t.scrub.text(u.Path), Query: t.scrub.query(u.RawQuery),
@@ -248,7 +247,7 @@ func (t *Tape) matches(recorded, got Request) bool {
 	return recorded.Method == got.Method && recorded.Path == got.Path && recorded.Query == got.Query && sameBody(recorded.Body, got.Body)
 }
 
-// checkUsed reports what was left over.
+// checkUsed reports unused records.
 func (t *Tape) checkUsed() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -308,8 +307,8 @@ func (b *replayedBody) Close() error {
 	return nil
 }
 
-// replayError is a recorded error: one that programs tell apart is that one
-// again.
+// replayError returns a recorded error. Errors that programs compare are the
+// original values.
 func replayError(text string) error {
 	for _, err := range []error{io.ErrUnexpectedEOF, io.EOF, context.Canceled, context.DeadlineExceeded} {
 		if text == err.Error() {

@@ -11,8 +11,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// normal is a JSON text in one spelling: no white space, members in order,
-// numbers as they are. What is not JSON stays.
+// normal returns a JSON text in a normal form: no white space, sorted members,
+// numbers unchanged. Other text stays unchanged.
 func normal(body []byte) jsontext.Value {
 	v := jsontext.Value(bytes.Clone(body))
 	if v.Canonicalize(jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false)) != nil {
@@ -35,8 +35,8 @@ func lines(body []byte) []string {
 	return strings.Split(strings.TrimSuffix(string(v), "\n"), "\n")
 }
 
-// closest says what was asked for, and how that differs from the record that
-// is the most like it. One that was not used yet is preferred.
+// closest describes a request and its difference to the most similar record. It
+// prefers unused records.
 func (t *Tape) closest(got Request) string {
 	what := got.Method + " " + got.target()
 	best, least := -1, 0
@@ -76,7 +76,7 @@ func (r Request) target() string {
 const (
 	maxDiffLines = 60   // that are shown
 	maxDiffWidth = 300  // bytes of a line
-	maxCompared  = 1500 // lines of each side that are compared one with another
+	maxCompared  = 1500 // maximum lines per side for a comparison
 )
 
 // diffBodies shows where two bodies differ.
@@ -96,8 +96,8 @@ func diffBodies(recorded, got []byte) string {
 	return b.String()
 }
 
-// diffLines are the lines that only one side has, with - and + before them, in
-// their order.
+// diffLines returns the lines that only one side has, in order, prefixed with - and
+// +.
 func diffLines(a, b []string) (diff []string) {
 	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
 		a, b = a[1:], b[1:]
@@ -108,7 +108,7 @@ func diffLines(a, b []string) (diff []string) {
 	if len(a) > maxCompared || len(b) > maxCompared {
 		return append(signed("-", a), signed("+", b)...)
 	}
-	// common[i][j] is how many lines a[i:] and b[j:] have in common, in order.
+	// common[i][j] is the length of the longest common subsequence of a[i:] and b[j:].
 	common := make([][]int, len(a)+1)
 	common[len(a)] = make([]int, len(b)+1)
 	for i := len(a) - 1; i >= 0; i-- {

@@ -18,12 +18,12 @@ import (
 func (t *Tape) serve(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return // the client went away
+		return // the client disconnected
 	}
 	p, err := t.take(t.request(r.Method, r.URL, r.Header, body))
 	switch {
 	case err != nil:
-		http.Error(w, err.Error(), http.StatusTeapot) // which no client asks again
+		http.Error(w, err.Error(), http.StatusTeapot) // no client retries this status
 		return
 	case p.status == 0:
 		hangUp(w, false)
@@ -32,7 +32,7 @@ func (t *Tape) serve(w http.ResponseWriter, r *http.Request) {
 		t.socket(w, r, p)
 		return
 	}
-	resp := p.response(r)
+	resp := p.response(r) //nolint:bodyclose // the body is in memory, and only the headers are used
 	for name, values := range resp.Header {
 		w.Header()[name] = values
 	}
@@ -50,8 +50,8 @@ func (t *Tape) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// socket plays a record's frames: it sends what the server sent, and waits for
-// what the client sent, in the recorded order.
+// socket plays back a record's frames: it sends the server's frames and waits for
+// the client's, in the recorded order.
 func (t *Tape) socket(w http.ResponseWriter, r *http.Request, p *played) {
 	c, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
 	if err != nil {
@@ -74,15 +74,15 @@ func (t *Tape) socket(w http.ResponseWriter, r *http.Request, p *played) {
 		}
 	}
 	if p.end != "" {
-		return // as it was: without a word
+		return // as recorded: without a close frame
 	}
 	if _, body, err := c.Read(ctx); err == nil {
 		t.socketFailed(c, p, fmt.Errorf("a message behind the last one of the recording: %.300s", body))
 	}
 }
 
-// errClientGone ends a playback without a word: what is left is reported as
-// not used.
+// errClientGone ends a playback silently: the remaining frames are reported as
+// unused.
 var errClientGone = errors.New("the client is gone")
 
 func (t *Tape) frame(ctx context.Context, c *websocket.Conn, f frame) error {

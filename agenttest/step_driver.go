@@ -11,20 +11,19 @@ import (
 	"strings"
 )
 
-// StepConnector returns a connector to the same database that tells at before
-// and after all that is written: begin, commit, rollback, and each statement
-// that is not a query, by its first word and the table, such as sql/INSERT
-// entries/after. With it a store can be stopped, or made to fail, within a
-// transaction:
+// StepConnector returns a connector to the same database that calls at before and
+// after each write: begin, commit, rollback, and each statement that is not a query.
+// A statement is named by its first word and the table, such as sql/INSERT
+// entries/after. So a store can be stopped, or made to fail, inside a transaction:
 //
 //	db := sql.OpenDB(agenttest.StepConnector(connector, at))
 //
-// Its connections can do what those of d can.
-func StepConnector(d driver.Connector, at At) driver.Connector { return &stepConnector{d, at} }
+// Its connections support the same optional interfaces as the connections of d.
+func StepConnector(d driver.Connector, at StepFunc) driver.Connector { return &stepConnector{d, at} }
 
 type stepConnector struct {
 	driver.Connector
-	at At
+	at StepFunc
 }
 
 func (c *stepConnector) Connect(ctx context.Context) (driver.Conn, error) {
@@ -35,11 +34,11 @@ func (c *stepConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	return &stepConn{conn, c.at}, nil
 }
 
-// stepConn passes on the optional interfaces of drivers. Where the connection
-// has not got one, it says so in the way that package sql knows.
+// stepConn forwards the optional interfaces of drivers. If the connection lacks one,
+// it reports that in the way that package sql expects.
 type stepConn struct {
 	driver.Conn
-	at At
+	at StepFunc
 }
 
 func (c *stepConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
@@ -54,7 +53,7 @@ func (c *stepConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.T
 	})
 	if err != nil {
 		if tx != nil {
-			_ = tx.Rollback() // at's error counts
+			_ = tx.Rollback() // at's error is returned
 		}
 		return nil, err
 	}
@@ -63,14 +62,14 @@ func (c *stepConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.T
 
 type stepTx struct {
 	tx driver.Tx
-	at At
+	at StepFunc
 }
 
 func (t *stepTx) Commit() error {
 	ended := false
 	err := t.at.Take(Step{Name: "sql/commit"}, func() error { ended = true; return t.tx.Commit() })
 	if !ended {
-		_ = t.tx.Rollback() // the commit counts as failed
+		_ = t.tx.Rollback() // the commit is treated as failed
 	}
 	return err
 }
@@ -153,7 +152,7 @@ func (c *stepConn) CheckNamedValue(v *driver.NamedValue) error {
 type stepStmt struct {
 	driver.Stmt
 	name string
-	at   At
+	at   StepFunc
 }
 
 func (s *stepStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (res driver.Result, err error) {
@@ -183,7 +182,7 @@ func (s *stepStmt) CheckNamedValue(v *driver.NamedValue) error {
 	return driver.ErrSkip
 }
 
-// statementName is the verb of a statement and what it is about.
+// statementName returns the verb and the object of a statement.
 func statementName(query string) string {
 	words := strings.FieldsFunc(query, func(r rune) bool { return strings.ContainsRune(" \t\r\n(;,", r) })
 	if len(words) == 0 {

@@ -12,18 +12,17 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// Step is something that a store is about to do, or has done. Its name is
-// append with the kinds of the bodies, such as append/received; load, lock,
-// unlock, fork, create, rename, label, archive, delete, sweep or put; or, of a database,
-// sql and the statement. Programs may have steps of their own.
+// Step is an operation that a store is about to perform or has performed. Its name
+// is append with the kinds of the bodies, such as append/received; load, lock,
+// unlock, fork, create, rename, label, archive, delete, sweep or put; or, for a
+// database, sql and the statement. Programs may define their own steps.
 type Step struct {
 	Name string
-	// Done says that it has been done, and Err is its error.
+	// Done means that the operation was performed, and Err is its error.
 	Done bool
 	Err  error
-	// Session is the session that it is about, if it is about one. After and
-	// Entries are what is appended. From is the session that is forked, and After
-	// where.
+	// Session is the session of the operation, if any. After and Entries describe an
+	// append. From is the session that is forked, and After the place.
 	Session string
 	After   int64
 	Entries []session.Entry
@@ -38,14 +37,13 @@ func (s Step) String() string {
 	return s.Name + "/before"
 }
 
-// At is called with each step before it is taken and after. What it returns
-// before keeps the step from being taken, and what it returns after makes it
-// seem to have failed. It may also never return: a process that ends itself here
-// shows what is left of it. It is called from several goroutines at once.
-type At func(Step) error
+// StepFunc is called before and after each step. An error before the step prevents it; an
+// error after it makes it appear to have failed. At may also not return, to end the
+// process at this point. It must be safe for concurrent use.
+type StepFunc func(Step) error
 
-// Take takes a step between what at has to say.
-func (at At) Take(s Step, do func() error) error {
+// Take performs a step between the two calls of at.
+func (at StepFunc) Take(s Step, do func() error) error {
 	if err := at(s); err != nil {
 		return err
 	}
@@ -56,7 +54,7 @@ func (at At) Take(s Step, do func() error) error {
 	return s.Err
 }
 
-// wholeStore is a store that can do all that stores can.
+// wholeStore is a store with all optional interfaces.
 type wholeStore interface {
 	session.SubsessionStore
 	session.Locker
@@ -66,11 +64,10 @@ type wholeStore interface {
 	session.Blobs
 }
 
-// StepStore returns a store that tells at of all that it does to a session.
-//
-// What store can do beyond session.Store the result can do if it can do all of
-// it, as those of package sqlstore; of others it keeps [session.SubsessionStore] alone.
-func StepStore(store session.Store, at At) session.Store {
+// StepStore returns a store that calls at for all operations on sessions. If store
+// implements all optional interfaces, like the stores of package sqlstore, so does
+// the result; otherwise the result keeps only [session.SubsessionStore].
+func StepStore(store session.Store, at StepFunc) session.Store {
 	s := &stepStore{store, at}
 	if whole, ok := store.(wholeStore); ok {
 		return &stepWhole{s, whole}
@@ -83,7 +80,7 @@ func StepStore(store session.Store, at At) session.Store {
 
 type stepStore struct {
 	store session.Store
-	at    At
+	at    StepFunc
 }
 
 func (s *stepStore) Append(ctx context.Context, id string, after int64, entries []session.Entry) error {
@@ -193,7 +190,7 @@ func (s *stepWhole) Delete(ctx context.Context, id string) error {
 	return s.at.Take(Step{Name: "delete", Session: id}, func() error { return s.whole.Delete(ctx, id) })
 }
 
-func (s *stepWhole) Sweep(ctx context.Context, dry bool) (swept session.Swept, err error) {
+func (s *stepWhole) Sweep(ctx context.Context, dry bool) (swept session.GCStats, err error) {
 	err = s.at.Take(Step{Name: "sweep"}, func() (err error) {
 		swept, err = s.whole.Sweep(ctx, dry)
 		return err

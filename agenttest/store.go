@@ -9,20 +9,22 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// TestStore proves that a store keeps the contract of [session.Store], and of
-// each of the interfaces beside it that the store has: [session.SubsessionStore],
+// TestStore tests that a store keeps the contract of [session.Store] and of each
+// optional interface that it implements: [session.SubsessionStore],
 // [session.Locker], [session.Forker], [session.Watcher], [session.Catalog],
-// [session.Searcher], [session.Blobs] and [session.Verifier]. Open returns an empty store; it is called for each subtest,
-// and closes what it opened by t.Cleanup.
+// [session.Searcher], [session.Blobs] and [session.Verifier]. open returns an empty
+// store; it is called for each subtest, and should use t.Cleanup to close the store.
 func TestStore(t *testing.T, open func(t *testing.T) session.Store) {
 	for _, test := range []struct {
 		name string
@@ -65,17 +67,17 @@ func TestStore(t *testing.T, open func(t *testing.T) session.Store) {
 	}
 }
 
-// has returns the store as one that can do more, or skips the test.
+// has returns the store as S, or skips the test.
 func has[S session.Store](t *testing.T, s session.Store) S {
 	t.Helper()
 	more, ok := s.(S)
 	if !ok {
-		t.Skipf("%T is no %T", s, *new(S))
+		t.Skipf("%T does not implement %v", s, reflect.TypeFor[S]())
 	}
 	return more
 }
 
-// entries numbers the bodies as those that follow after.
+// entries numbers the bodies as the entries after number after.
 func entries(after int64, bodies ...session.Body) []session.Entry {
 	var list []session.Entry
 	for i, b := range bodies {
@@ -85,10 +87,10 @@ func entries(after int64, bodies ...session.Body) []session.Entry {
 }
 
 func said(format string, args ...any) session.Body {
-	return session.Given{Item: item.User(fmt.Sprintf(format, args...))}
+	return session.InputItem{Item: item.User(fmt.Sprintf(format, args...))}
 }
 
-// put appends to a session of which the end is known.
+// put appends to a session.
 func put(t *testing.T, s session.Store, id string, after int64, bodies ...session.Body) {
 	t.Helper()
 	if err := s.Append(t.Context(), id, after, entries(after, bodies...)); err != nil {
@@ -124,7 +126,7 @@ func texts(t *testing.T, list []session.Entry) []string {
 	return all
 }
 
-// wantEntries compares what a store gives with what is expected.
+// wantEntries compares entries of a store with the expected ones.
 func wantEntries(t *testing.T, got, want []session.Entry) {
 	t.Helper()
 	g, w := texts(t, got), texts(t, want)
@@ -173,7 +175,7 @@ func picture(n int, seed byte) item.Item {
 	return it
 }
 
-// everyBody has a body of each kind, with items that are not to be touched.
+// everyBody returns a body of each kind, with items that must be kept byte for byte.
 func everyBody() []session.Body {
 	odd, err := item.ParseString("{ \"type\":\"message\",\n\"role\":\"user\", \"content\":\"caf\\u00e9 \\/ <&> \\ud800\",\"n\":1e3,\"n\":1.0}")
 	if err != nil {
@@ -181,13 +183,13 @@ func everyBody() []session.Body {
 	}
 	rule := session.Rule{Verdict: session.Allow, Tool: "t", Member: "m", Prefix: []string{"a", ""}, Under: "/"}
 	return []session.Body{
-		session.Given{Item: odd}, session.RunStarted{}, session.TurnStarted{Turn: 1}, session.Received{Turn: 1, Item: odd, Partial: true},
-		session.TurnEnded{Turn: 1, ResponseID: "r", Status: "failed", Reason: "\x00\xff", Class: "c", Usage: &item.Usage{InputTokens: 1 << 60}, Refused: 1, Cost: 0.1},
+		session.InputItem{Item: odd}, session.RunStarted{}, session.TurnStarted{Turn: 1}, session.OutputItem{Turn: 1, Item: odd, Partial: true},
+		session.TurnEnded{Turn: 1, ResponseID: "r", Status: "failed", Reason: "\x00\xff", Class: "c", Usage: &api.Usage{InputTokens: 1 << 60}, Refused: 1, Cost: 0.1},
 		session.ApprovalAsked{CallID: "c", Number: 1, Tool: "t", Arguments: "{}", Custom: true, Reason: "r", Rules: []session.Rule{rule}},
 		session.Approval{CallID: "c", Number: 1, Allowed: true, Reason: "r", By: "b", Edited: "{}", Remember: &rule},
 		session.CallStarted{CallID: "c", Arguments: "{\n}", Session: "s", Repeatable: true},
-		session.Nested{CallID: "c", Session: "s", Turns: 1, Tokens: 2, Cost: 1e-300}, session.Paused{CallID: "c", Session: "s"},
-		session.Answered{CallID: "c", Item: odd, Failed: true, Edited: true}, session.Withdrawn{CallID: "c", Reason: "r"},
+		session.SubagentUsage{CallID: "c", Session: "s", Turns: 1, Tokens: 2, Cost: 1e-300}, session.Paused{CallID: "c", Session: "s"},
+		session.CallOutput{CallID: "c", Item: odd, Failed: true, Edited: true}, session.CallDropped{CallID: "c", Reason: "r"},
 		session.ItemsWithdrawn{Seqs: []int64{1, 2}, Reason: "r", By: "b"},
 		session.ReasoningDropped{Reason: "r"}, session.Quarantined{Seq: 1, Reason: "r"},
 		session.Compacted{Through: 1, Kept: []int64{1}, By: session.BySummary, Items: []item.Item{odd, picture(9000, 1)}, Failure: "f", Before: 2, After: 1, Cost: 1},
@@ -197,14 +199,14 @@ func everyBody() []session.Body {
 	}
 }
 
-// W8, W14: what is read is what was written, byte for byte, whatever it is.
+// W8, W14: entries are read back as written, byte for byte.
 func testEveryKind(t *testing.T, s session.Store) {
 	var want []session.Entry
 	for _, b := range everyBody() {
 		want = append(want, session.Entry{Seq: int64(len(want) + 1), Body: b})
 	}
 	for _, n := range []int{1, 3000, 4096, 5000, 300_000, 256 << 10, 1 << 20} {
-		want = append(want, session.Entry{Seq: int64(len(want) + 1), Body: session.Given{Item: picture(n, byte(n))}})
+		want = append(want, session.Entry{Seq: int64(len(want) + 1), Body: session.InputItem{Item: picture(n, byte(n))}})
 	}
 	for _, e := range want {
 		put(t, s, "one by one", e.Seq-1, e.Body)
@@ -215,15 +217,17 @@ func testEveryKind(t *testing.T, s session.Store) {
 	for _, id := range []string{"one by one", "at once"} {
 		wantEntries(t, load(t, s, id, 0), want)
 	}
-	// What was read can be written elsewhere, though its payloads are not in memory.
+	// Entries that were read can be written elsewhere, although their payloads are not
+	// in memory.
 	if err := s.Append(t.Context(), "a copy", 0, load(t, s, "at once", 0)); err != nil {
 		t.Fatal(err)
 	}
 	wantEntries(t, load(t, s, "a copy", 0), want)
 }
 
-// J8: what a store wrote is what it finds, also after appends that were refused,
-// forks, nested sessions and payloads; a session that does not exist is an error.
+// J8: a store verifies what it wrote without finding errors, also after refused
+// appends, forks, nested sessions and payloads; a session that does not exist is an
+// error.
 func testVerify(t *testing.T, s session.Store) {
 	v := has[session.Verifier](t, s)
 	put(t, s, "a", 0, everyBody()...)
@@ -231,7 +235,7 @@ func testVerify(t *testing.T, s session.Store) {
 	if err := s.Append(t.Context(), "a", 3, entries(3, said("refused"))); !errors.Is(err, session.ErrConflict) {
 		t.Fatalf("got %v, want ErrConflict", err)
 	}
-	put(t, s, "a", end, session.Given{Item: picture(300_000, 7)})
+	put(t, s, "a", end, session.InputItem{Item: picture(300_000, 7)})
 	put(t, s, "a/1-c", 0, said("nested"))
 	if f, ok := s.(session.Forker); ok {
 		for _, at := range []int64{1, 7, end + 1} {
@@ -274,8 +278,8 @@ func testConflict(t *testing.T, s session.Store) {
 	put(t, s, "a", 2, said("3"))
 }
 
-// A log of thousands of entries, in appends of many sizes, is read from
-// anywhere.
+// A log of thousands of entries, in appends of many sizes, can be read from any
+// entry.
 func testLong(t *testing.T, s session.Store) {
 	var want []session.Entry
 	for n := 1; len(want) < 3000; n = n*7%61 + 1 {
@@ -293,7 +297,7 @@ func testLong(t *testing.T, s session.Store) {
 	}
 }
 
-// Breaking out of a Load is no trouble, nor is writing within one.
+// A Load can be stopped early, and entries can be appended during a Load.
 func testBreak(t *testing.T, s session.Store) {
 	put(t, s, "a", 0, said("1"), said("2"), said("3"))
 	for range 50 {
@@ -312,7 +316,7 @@ func testBreak(t *testing.T, s session.Store) {
 			t.Fatal(err)
 		}
 		if e.Seq > 3 {
-			break // it may show what is written meanwhile
+			break // it may include entries that are written meanwhile
 		}
 		put(t, s, "b", n, e.Body)
 		n++
@@ -320,7 +324,7 @@ func testBreak(t *testing.T, s session.Store) {
 	wantEntries(t, load(t, s, "b", 0), load(t, s, "a", 0))
 }
 
-// What cannot be written is refused as a whole and leaves the store usable.
+// Invalid appends are refused completely and leave the store usable.
 func testRefused(t *testing.T, s session.Store) {
 	put(t, s, "a", 0, said("1"))
 	for name, list := range map[string][]session.Entry{
@@ -335,7 +339,7 @@ func testRefused(t *testing.T, s session.Store) {
 	wantEntries(t, load(t, s, "a", 0), entries(0, said("1"), said("2")))
 }
 
-// A context that has ended writes all or nothing.
+// With a cancelled context all or nothing is written.
 func testCancelled(t *testing.T, s session.Store) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -345,7 +349,7 @@ func testCancelled(t *testing.T, s session.Store) {
 	}
 }
 
-// J2: of those who append at the same place, one does.
+// J2: of several appends at the same place, one succeeds.
 func testRace(t *testing.T, s session.Store) {
 	const writers, rounds = 8, 20
 	for round := range int64(rounds) {
@@ -369,8 +373,8 @@ func testRace(t *testing.T, s session.Store) {
 	}
 }
 
-// Sessions that are written side by side do not see each other, also if one of
-// them is refused all the time.
+// Sessions that are written concurrently do not affect each other, even if appends
+// to one of them keep failing.
 func testSideBySide(t *testing.T, s session.Store) {
 	const sessions, steps = 8, 40
 	put(t, s, "refused", 0, said("1"))
@@ -381,7 +385,7 @@ func testSideBySide(t *testing.T, s session.Store) {
 			for i := range int64(steps) {
 				bodies := []session.Body{said("%s %d", id, i)}
 				if i%10 == 5 {
-					bodies[0] = session.Given{Item: picture(10_000, byte(i))} // the same for all
+					bodies[0] = session.InputItem{Item: picture(10_000, byte(i))} // the same for all
 				}
 				if err := s.Append(t.Context(), id, i, entries(i, bodies...)); err != nil {
 					t.Errorf("%s: %v", id, err)
@@ -403,7 +407,7 @@ func testSideBySide(t *testing.T, s session.Store) {
 		var want []session.Body
 		for i := range int64(steps) {
 			if want = append(want, said("%s %d", id, i)); i%10 == 5 {
-				want[i] = session.Given{Item: picture(10_000, byte(i))}
+				want[i] = session.InputItem{Item: picture(10_000, byte(i))}
 			}
 		}
 		wantEntries(t, load(t, s, id, 0), entries(0, want...))

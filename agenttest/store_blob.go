@@ -80,8 +80,7 @@ func testBlobs(t *testing.T, s session.Store) {
 	put(t, s, "new", 0, said("1"))
 }
 
-// Sweeping removes what nobody needs, and nothing that somebody does, also while
-// others write the same.
+// Sweep removes only data that nobody needs, even during concurrent writes.
 func testSweep(t *testing.T, s session.Store) {
 	b, c := has[session.Blobs](t, s), has[session.Catalog](t, s)
 	keep := func(id string, data []byte) session.Hash {
@@ -94,13 +93,13 @@ func testSweep(t *testing.T, s session.Store) {
 	one, both := some(5000, 1), some(300_000, 2)
 	ofA, ofBoth := keep("a", one), keep("a", both)
 	keep("b", both)
-	if swept, err := c.Sweep(t.Context(), false); unleft(&swept, err) != nil || swept != (session.Swept{}) {
+	if swept, err := c.Sweep(t.Context(), false); unleft(&swept, err) != nil || swept != (session.GCStats{}) {
 		t.Errorf("nothing is free: swept %+v, %v", swept, err)
 	}
 	if err := c.Delete(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}
-	want := session.Swept{Blobs: 1, Bytes: 5000}
+	want := session.GCStats{Blobs: 1, Bytes: 5000}
 	for _, dry := range []bool{true, true, false} {
 		wantBlob(t, b, ofA, one) // until it is swept
 		if swept, err := c.Sweep(t.Context(), dry); unleft(&swept, err) != nil || swept != want {
@@ -114,10 +113,10 @@ func testSweep(t *testing.T, s session.Store) {
 	testSweepBeside(t, b, c)
 }
 
-// testSweepBeside appends and deletes the same picture in several sessions while
-// somebody sweeps.
+// testSweepBeside appends and deletes the same picture in several sessions during
+// sweeps.
 func testSweepBeside(t *testing.T, s session.Blobs, c session.Catalog) {
-	image := session.Given{Item: picture(50_000, 9)}
+	image := session.InputItem{Item: picture(50_000, 9)}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var sweeping, writing sync.WaitGroup
@@ -140,7 +139,7 @@ func testSweepBeside(t *testing.T, s session.Blobs, c session.Catalog) {
 				for e, err := range s.Load(t.Context(), id, 0) {
 					if err != nil {
 						t.Error(err)
-					} else if it, err := e.Body.(session.Given).Item.Whole(); err != nil || it != image.Item {
+					} else if it, err := e.Body.(session.InputItem).Item.Whole(); err != nil || it != image.Item {
 						t.Errorf("%s: %v", id, err)
 					}
 				}
@@ -155,8 +154,8 @@ func testSweepBeside(t *testing.T, s session.Blobs, c session.Catalog) {
 	sweeping.Wait()
 }
 
-// unleft forgets what a store says about places that it has no say in.
-func unleft(swept *session.Swept, err error) error {
+// unleft removes the part of the result that depends on the environment.
+func unleft(swept *session.GCStats, err error) error {
 	swept.Left = ""
 	return err
 }

@@ -36,7 +36,7 @@ func wantList(t *testing.T, c session.Catalog, q session.Query, want ...string) 
 	}
 }
 
-// infoOf returns what is known of a session, without its times.
+// infoOf returns the known information about a session, without its times.
 func infoOf(t *testing.T, c session.Catalog, id string) session.Info {
 	t.Helper()
 	i, err := c.Info(t.Context(), id)
@@ -117,7 +117,7 @@ func testCatalog(t *testing.T, s session.Store) {
 
 func second[T any](_ T, err error) error { return err }
 
-// J3: nothing takes another's name.
+// J3: names are unique.
 func testNames(t *testing.T, s session.Store) {
 	c := has[session.Catalog](t, s)
 	for _, i := range []session.Info{{ID: "a", Name: "n", Path: "/p"}, {ID: "b", Name: "n", Path: "/q"}, {ID: "c", Path: "/p"}, {ID: "d", Path: "/p"}} {
@@ -157,7 +157,7 @@ func testNames(t *testing.T, s session.Store) {
 	}
 }
 
-// The title is the beginning of what a person said first.
+// The title is the beginning of the first message of a person.
 func testTitle(t *testing.T, s session.Store) {
 	c := has[session.Catalog](t, s)
 	system := item.Must(&item.Message{Role: item.RoleSystem, Content: item.Content{Text: "instructions"}})
@@ -166,8 +166,8 @@ func testTitle(t *testing.T, s session.Store) {
 		bodies []session.Body
 		want   string
 	}{
-		{[]session.Body{session.RunStarted{}, session.Given{Item: system}, said(" \n\x00 what\n\tis  this? ")}, "what is this?"},
-		{[]session.Body{session.Given{Item: picture(5000, 1)}, said("second")}, "second"},
+		{[]session.Body{session.RunStarted{}, session.InputItem{Item: system}, said(" \n\x00 what\n\tis  this? ")}, "what is this?"},
+		{[]session.Body{session.InputItem{Item: picture(5000, 1)}, said("second")}, "second"},
 		{[]session.Body{session.Note{Item: item.User("a note")}}, ""},
 	} {
 		id := fmt.Sprint("t", n)
@@ -179,13 +179,13 @@ func testTitle(t *testing.T, s session.Store) {
 			t.Errorf("title %q, want %q", got, test.want)
 		}
 	}
-	put(t, s, "long", 0, session.Given{Item: item.User(long)})
+	put(t, s, "long", 0, session.InputItem{Item: item.User(long)})
 	if got := infoOf(t, c, "long").Title; len(got) > 200 || !utf8.ValidString(got) || !strings.HasPrefix(got, "wörter wörter ") {
 		t.Errorf("title %q", got)
 	}
 }
 
-// J3: a session is gone with those that are nested in it, and only they are.
+// J3: a session is deleted with its nested sessions, and no others.
 func testDelete(t *testing.T, s session.Store) {
 	c := has[session.Catalog](t, s)
 	for _, id := range []string{"a", "a/1-call", "a/1-call/2-call", "ab", "a/2"} {
@@ -207,15 +207,15 @@ func testDelete(t *testing.T, s session.Store) {
 	wantEntries(t, load(t, s, "a", 0), entries(0, said("another")))
 }
 
-// F3: what a fork shares with a session outlives it, and no more than that.
+// F3: entries that a fork shares with a session outlive the session, and no others.
 func testDeleteBelowFork(t *testing.T, s session.Store) {
 	f, c := has[session.Forker](t, s), has[session.Catalog](t, s)
 	var bodies []session.Body
 	for n := range 400 {
 		bodies = append(bodies, said("%d", n+1))
 	}
-	bodies[100] = session.Given{Item: picture(20_000, 1)}
-	bodies[300] = session.Given{Item: picture(30_000, 2)}
+	bodies[100] = session.InputItem{Item: picture(20_000, 1)}
+	bodies[300] = session.InputItem{Item: picture(30_000, 2)}
 	for n, b := range bodies {
 		put(t, s, "a", int64(n), b)
 	}
@@ -253,19 +253,19 @@ func testDeleteBelowFork(t *testing.T, s session.Store) {
 	if _, err := c.Sweep(t.Context(), false); err != nil {
 		t.Fatal(err)
 	}
-	if swept, err := c.Sweep(t.Context(), true); err != nil || swept != (session.Swept{}) {
+	if swept, err := c.Sweep(t.Context(), true); err != nil || swept != (session.GCStats{}) {
 		t.Errorf("something is left: %+v, %v", swept, err)
 	}
 }
 
-// F3, J4: nested sessions outlive their parent as long as a fork of it is there,
-// which shows the calls that they are of, and no longer.
+// F3, J4: nested sessions outlive their parent as long as a fork exists that shows
+// their calls.
 func testDeleteNested(t *testing.T, s session.Store) {
 	f, c := has[session.Forker](t, s), has[session.Catalog](t, s)
 	all := session.Query{Nested: true}
 	put(t, s, "a", 0, said("1"), session.CallStarted{CallID: "x", Session: "a/1-x"})
 	put(t, s, "a/1-x", 0, said("inside"), session.CallStarted{CallID: "y", Session: "a/1-x/1-y"})
-	put(t, s, "a/1-x/1-y", 0, session.Given{Item: picture(9000, 1)})
+	put(t, s, "a/1-x/1-y", 0, session.InputItem{Item: picture(9000, 1)})
 	for id, from := range map[string]string{"f": "a", "unrelated": "a/1-x"} {
 		if err := f.Fork(t.Context(), from, 1, id); err != nil {
 			t.Fatal(err)
@@ -284,7 +284,7 @@ func testDeleteNested(t *testing.T, s session.Store) {
 			t.Fatal(err)
 		}
 		wantEntries(t, load(t, s, "a/1-x", 0), entries(0, said("inside"), session.CallStarted{CallID: "y", Session: "a/1-x/1-y"}))
-		wantEntries(t, load(t, s, "a/1-x/1-y", 0), entries(0, session.Given{Item: picture(9000, 1)}))
+		wantEntries(t, load(t, s, "a/1-x/1-y", 0), entries(0, session.InputItem{Item: picture(9000, 1)}))
 	}
 	wantList(t, c, all, "g", "a/1-x/1-y", "a/1-x")
 	for what, err := range map[string]error{
@@ -302,7 +302,7 @@ func testDeleteNested(t *testing.T, s session.Store) {
 	wantList(t, c, all)
 	put(t, s, "a", 0, said("another"))
 
-	// One that was made before its parent is its all the same.
+	// A session made before its parent belongs to it too.
 	if err := c.Create(t.Context(), session.Info{ID: "inner", Parent: "outer", Nested: true}); err != nil {
 		t.Fatal(err)
 	}

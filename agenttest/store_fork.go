@@ -11,7 +11,8 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// Ids of nested sessions are the same for the same call, and unlike all others.
+// Ids of nested sessions are the same for the same call, and different for all
+// others.
 func testNest(t *testing.T, s session.Store) {
 	n := has[session.SubsessionStore](t, s)
 	seen := map[string]string{}
@@ -23,7 +24,7 @@ func testNest(t *testing.T, s session.Store) {
 					t.Errorf("two ids for %s", what)
 				}
 				if number != 1 && call == "../x y" || call == "" {
-					continue // the number alone tells calls apart
+					continue // the number alone distinguishes calls
 				}
 				if seen[id] != "" {
 					t.Errorf("%q is for %s and for %s", id, seen[id], what)
@@ -39,7 +40,7 @@ func testNest(t *testing.T, s session.Store) {
 	wantEntries(t, load(t, s, "a", 0), entries(0, said("outer")))
 }
 
-// J2: one has the session, the others are told.
+// J2: one caller gets the lock, the others an error.
 func testLock(t *testing.T, s session.Store) {
 	l := has[session.Locker](t, s)
 	unlock, err := l.Lock(t.Context(), "a")
@@ -64,7 +65,7 @@ func testLock(t *testing.T, s session.Store) {
 	if err != nil {
 		t.Fatalf("behind the unlock: %v", err)
 	}
-	if err := unlock(); err != nil { // by who does not have it any more
+	if err := unlock(); err != nil { // by a previous holder
 		t.Error(err)
 	}
 	if _, err := l.Lock(t.Context(), "a"); !errors.Is(err, session.ErrBusy) {
@@ -77,7 +78,7 @@ func testLock(t *testing.T, s session.Store) {
 	}
 }
 
-// F3: a fork begins with the entries of the other, and both go on.
+// F3: a fork begins with the entries of the other, and both continue.
 func testFork(t *testing.T, s session.Store) {
 	f := has[session.Forker](t, s)
 	var list []session.Entry

@@ -14,15 +14,15 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// whole is a store that can do all of it.
+// whole is a store with all optional interfaces for the test.
 type whole interface {
 	session.Forker
 	session.Catalog
 	session.Blobs
 }
 
-// testRandom holds the store against the plain one in memory: the same random
-// steps, the same outcome.
+// testRandom compares the store with the one in memory: the same random steps must
+// have the same outcome.
 func testRandom(t *testing.T, s session.Store) {
 	tested, plain := has[whole](t, s), whole(new(session.Memory))
 	for seed := range uint64(6) {
@@ -38,7 +38,7 @@ func testRandom(t *testing.T, s session.Store) {
 	}
 }
 
-// kindOf tells errors apart as callers do.
+// kindOf distinguishes errors as callers do.
 func kindOf(err error) string {
 	for _, kind := range []error{session.ErrConflict, session.ErrExists, session.ErrNotFound} {
 		if errors.Is(err, kind) {
@@ -84,14 +84,14 @@ func randomStep(r *rand.Rand, prefix string) (what string, do func(*testing.T, w
 		var bodies []session.Body
 		for i := range n {
 			if bodies = append(bodies, said("%s %d %d", id, kind, i)); i == 7 {
-				bodies[i] = session.Given{Item: picture(5000+n%3, byte(n%3))}
+				bodies[i] = session.InputItem{Item: picture(5000+n%3, byte(n%3))}
 			}
 		}
 		return s.Append(t.Context(), id, after, entries(after, bodies...))
 	}
 }
 
-// wantSame compares all that can be seen of two stores.
+// wantSame compares everything visible of two stores.
 func wantSame(t *testing.T, tested, plain whole) {
 	t.Helper()
 	all := session.Query{Archived: true, Nested: true}

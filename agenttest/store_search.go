@@ -22,7 +22,7 @@ func label(t *testing.T, c session.Catalog, id string, change session.Labels) {
 	}
 }
 
-// J3: owner, tags and title are kept, changed and found by.
+// J3: owner, tags and title are stored, changed and searched.
 func testLabels(t *testing.T, s session.Store) {
 	c := has[session.Catalog](t, s)
 	for _, i := range []session.Info{
@@ -61,7 +61,7 @@ func testLabels(t *testing.T, s session.Store) {
 		t.Errorf("got %+v", got)
 	}
 	put(t, s, "of-a-message", 0, said("%s and more", strings.Repeat("x", 79)))
-	label(t, c, "of-a-message", session.Labels{Tags: []string{"long"}}) // a title that nobody gave is in nobody's way
+	label(t, c, "of-a-message", session.Labels{Tags: []string{"long"}}) // a title from a message is not limited
 	if err := c.Delete(t.Context(), "of-a-message"); err != nil {
 		t.Fatal(err)
 	}
@@ -101,8 +101,8 @@ func manyWords(n int) string {
 	return b.String()
 }
 
-// A list with an owner never shows another's, also of what comes of a session;
-// names are the owner's own.
+// A list with an owner never shows sessions of others, including forks and nested
+// sessions; names are unique per owner.
 func testOwners(t *testing.T, s session.Store) {
 	c := has[session.Catalog](t, s)
 	for _, owner := range []string{"ann", "bob", ""} {
@@ -148,7 +148,7 @@ func testOwners(t *testing.T, s session.Store) {
 	wantList(t, c, q, "fork-of-bob")
 }
 
-// Pages put together are the list, each session once, also while others write.
+// All pages together are the list, each session once, even during writes.
 func testPages(t *testing.T, s session.Store) {
 	c := has[session.Catalog](t, s)
 	for n := range 25 {
@@ -178,7 +178,7 @@ func testPages(t *testing.T, s session.Store) {
 			if len(page) < q.Limit {
 				break
 			}
-			// One that was listed, and one that was not: neither is listed again.
+			// One session that was listed, and one that was not: neither is listed again.
 			if i := infoOf(t, c, "s20"); i.Entries < 3 {
 				put(t, s, "s20", i.Entries, said("while pages are turned"))
 			}
@@ -239,17 +239,17 @@ func wantFound(t *testing.T, c session.Searcher, what session.Search, want ...st
 }
 
 func outputSaid(callID, text string) session.Body {
-	return session.Answered{CallID: callID, Item: item.Must(&item.FunctionCallOutput{CallID: callID, Output: item.Content{Text: text}})}
+	return session.CallOutput{CallID: callID, Item: item.Must(&item.FunctionCallOutput{CallID: callID, Output: item.Content{Text: text}})}
 }
 
 func assistant(turn int, text string) session.Body {
-	return session.Received{Turn: turn, Item: item.Must(&item.Message{Role: item.RoleAssistant, Content: item.Content{Text: text}})}
+	return session.OutputItem{Turn: turn, Item: item.Must(&item.Message{Role: item.RoleAssistant, Content: item.Content{Text: text}})}
 }
 
-// What was said is found at once, whatever the words are.
+// Text is found immediately, whatever the words are.
 func testSearch(t *testing.T, s session.Store) {
 	c := has[session.Searcher](t, s)
-	put(t, s, "a", 0, session.Given{Item: item.Must(&item.Message{Role: item.RoleSystem, Content: item.Content{Text: "instructions of zebra"}})},
+	put(t, s, "a", 0, session.InputItem{Item: item.Must(&item.Message{Role: item.RoleSystem, Content: item.Content{Text: "instructions of zebra"}})},
 		said("Where is the Straße, Émile?"), session.TurnStarted{Turn: 1})
 	put(t, s, "a", 3, assistant(1, "Behind the old mill; 我喜欢你."), outputSaid("c", "mill.txt: 42 lines of the_OLD-mill\n\ttail"))
 	put(t, s, "b", 0, said("an old NEAR mill"))
@@ -299,7 +299,7 @@ func testSearch(t *testing.T, s session.Store) {
 	testSearchPages(t, s, c)
 }
 
-// Pages of places put together are all of them, each session once.
+// All pages together contain every place, each session once.
 func testSearchPages(t *testing.T, s session.Store, c session.Searcher) {
 	for n := range 23 {
 		id := fmt.Sprint("p", n)
@@ -331,7 +331,7 @@ func testSearchPages(t *testing.T, s session.Store, c session.Searcher) {
 	}
 }
 
-// What was withdrawn is not found, nor does it name the session.
+// Withdrawn text is not found and does not become the title.
 func testSearchWithdrawn(t *testing.T, s session.Store) {
 	c := has[session.Searcher](t, s)
 	put(t, s, "a", 0, said("the secret quux"), session.ItemsWithdrawn{Seqs: []int64{1}}, said("another"))
@@ -356,7 +356,7 @@ func testSearchWithdrawn(t *testing.T, s session.Store) {
 	wantFound(t, c, session.Search{Words: "quuz", In: "c"}, "c 2 assistant")
 }
 
-// A search of an owner never shows another's.
+// A search with an owner never shows sessions of others.
 func testSearchOwners(t *testing.T, s session.Store) {
 	c := has[session.Searcher](t, s)
 	for _, owner := range []string{"ann", "bob"} {
@@ -389,7 +389,7 @@ func testSearchOwners(t *testing.T, s session.Store) {
 	}
 }
 
-// What forks share is found in one of those that are there and asked for.
+// Entries that forks share are found in an existing, selected session.
 func testSearchForks(t *testing.T, s session.Store) {
 	c, f := has[session.Searcher](t, s), has[session.Forker](t, s)
 	put(t, s, "a", 0, said("shared pebble"), said("left behind boulder"))

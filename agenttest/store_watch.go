@@ -10,8 +10,7 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// Whoever watches gets each entry once and in order: those that are there and
-// those that come.
+// Each watcher gets each entry once and in order: existing and new ones.
 func testWatch(t *testing.T, s session.Store) {
 	w := has[session.Watcher](t, s)
 	const there, come = 5, 50
@@ -53,7 +52,7 @@ func testWatch(t *testing.T, s session.Store) {
 		wantEntries(t, got[i], entries(int64(i), want[i:]...))
 	}
 
-	// It waits for a session that is not there yet, and ends with its context.
+	// Watch waits for a session that does not exist yet, and ends with its context.
 	first := make(chan session.Entry)
 	ended := make(chan error, 1)
 	go func() {
@@ -74,8 +73,7 @@ func testWatch(t *testing.T, s session.Store) {
 	}
 }
 
-// Watching ends when the session is deleted, also if there is a new one of its
-// id.
+// Watch ends when the session is deleted, even if a new one has its id.
 func testWatchDeleted(t *testing.T, s session.Store) {
 	w, c := has[session.Watcher](t, s), has[session.Catalog](t, s)
 	for _, again := range []bool{false, true} {

@@ -19,45 +19,46 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// Witness knows what the sessions of a store must hold, from what the processes
-// that wrote to it reported while they lived: [Reporter] says what is about to be
-// done and that it was, [Witness.Hear] listens, and [Witness.Check] holds the
-// store against it. What was reported as done must be there, once, byte for byte,
-// in its place; what was begun and not reported as done, whole or not at all; and
+// Auditor audits a store: it knows the expected contents of the store's sessions
+// from the reports of the processes that wrote to it. [Reporter] reports operations
+// before and after they are done, [Auditor.Hear] reads the reports, and
+// [Auditor.Check] compares the store with them. An operation that was reported as
+// done must be there, once, byte for byte, in its place; an operation that was begun
+// but not reported as done must be there completely or not at all; and there must be
 // nothing else.
 //
-// It judges a [session.Store] by what goes in and what comes out, so it can
-// judge any. The zero Witness has seen nothing and expects an empty store. It is
-// safe for concurrent use, but for Check, which is for when nobody writes.
-type Witness struct {
+// It checks a [session.Store] only through its interface, so it can check any store.
+// The zero Auditor expects an empty store. It is safe for concurrent use except for
+// Check, which must not run during writes.
+type Auditor struct {
 	mu       sync.Mutex
 	sessions map[string]*witnessed
 	ops      []*witnessedOp
 	made     map[string]int64
-	forks    map[string]string // the session that each fork was made of
-	counts   WitnessCounts
+	forks    map[string]string // the parent of each fork
+	counts   AuditorCounts
 }
 
-// WitnessCounts says how much a [Witness] has seen.
-type WitnessCounts struct {
-	// Entries were reported as appended and found.
+// AuditorCounts counts the observations of an [Auditor].
+type AuditorCounts struct {
+	// Entries is the number of entries that were reported as appended and found.
 	Entries int
-	// Unsure are appends whose outcome nobody reported, UnsureThere those among
-	// them that were found. Failed are appends that were reported as failed,
-	// FailedThere those among them that were found all the same.
+	// Unsure counts appends without a reported outcome, and UnsureThere those among
+	// them that were found. Failed counts appends that were reported as failed, and
+	// FailedThere those among them that were found nevertheless.
 	Unsure, UnsureThere, Failed, FailedThere int
 }
 
 // witnessed is a session: the fingerprints of its entries.
 type witnessed struct{ entries []string }
 
-// witnessedOp is something that was begun since the last check.
+// witnessedOp is an operation that began since the last check.
 type witnessedOp struct {
 	report
 	done, failed bool
 }
 
-// report is a line from a process.
+// report is a line of a process.
 type report struct {
 	Do      string   `json:"do"` // begin, done or failed
 	N       int64    `json:"n"`
@@ -68,17 +69,16 @@ type report struct {
 	Entries []string `json:"entries,omitempty"`
 }
 
-// Reporter returns a listener for [StepStore] that reports to w what is appended
-// and forked and deleted, a line each. It comes before other listeners when a
-// step is about to be taken and after them when it has been; see [Both].
-func Reporter(w io.Writer) At {
+// Reporter returns a listener for [StepStore] that reports appends, forks and
+// deletions to w, one per line. It must be called first before a step and last after
+// it; see [Both].
+func Reporter(w io.Writer) StepFunc {
 	r := &reporter{w: w, begun: map[*session.Entry]int64{}, other: map[string]int64{}}
 	return r.at
 }
 
-// Both returns a listener that tells outer first of what is about to be done,
-// and last of what has been.
-func Both(outer, inner At) At {
+// Both returns a listener that calls outer first before a step and last after it.
+func Both(outer, inner StepFunc) StepFunc {
 	return func(s Step) error {
 		first, second := outer, inner
 		if s.Done {
@@ -151,10 +151,9 @@ func (r *reporter) number(s Step, verb string) int64 {
 	return r.other[verb+" "+s.Session]
 }
 
-// Hear reads the reports of one process until they end; a last line without its
-// end is left out. Lines that are not reports are given to other, which may be
-// nil.
-func (w *Witness) Hear(r io.Reader, other func(line string)) error {
+// Hear reads the reports of one process until they end, and ignores an incomplete
+// last line. Lines that are not reports are passed to other, which may be nil.
+func (w *Auditor) Hear(r io.Reader, other func(line string)) error {
 	begun := map[int64]*witnessedOp{}
 	in := bufio.NewReader(r)
 	for {
@@ -178,7 +177,7 @@ func (w *Witness) Hear(r io.Reader, other func(line string)) error {
 	}
 }
 
-func (w *Witness) hear(rep report, begun map[int64]*witnessedOp) {
+func (w *Auditor) hear(rep report, begun map[int64]*witnessedOp) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if rep.Do == "begin" {
@@ -192,16 +191,16 @@ func (w *Witness) hear(rep report, begun map[int64]*witnessedOp) {
 	}
 }
 
-// Made returns how many entries a session was made with: what it has of the
-// session that it is a fork of, or its first append.
-func (w *Witness) Made(id string) int64 {
+// Made returns the number of entries that a session was made with: those shared with
+// the session it was forked from, or its first append.
+func (w *Auditor) Made(id string) int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.made[id]
 }
 
-// Sessions returns the ids of the sessions that there may be.
-func (w *Witness) Sessions() []string {
+// Sessions returns the ids of the sessions that may exist.
+func (w *Auditor) Sessions() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	ids := map[string]bool{}
@@ -219,10 +218,10 @@ func (w *Witness) Sessions() []string {
 	return list
 }
 
-// Check holds the store against all that was reported, and from then on expects
-// what is there. visit, if it is not nil, gets each session that is there. Its
-// error, or what is wrong, is returned.
-func (w *Witness) Check(ctx context.Context, store session.Store, visit func(id string, log []session.Entry) error) (WitnessCounts, error) {
+// Check compares the store with the reports, and from then on expects its current
+// content. visit, which may be nil, is called with each existing session; its error
+// is returned.
+func (w *Auditor) Check(ctx context.Context, store session.Store, visit func(id string, log []session.Entry) error) (AuditorCounts, error) {
 	c := &witnessCheck{w: w, logs: map[string]*loaded{}}
 	for _, id := range w.Sessions() {
 		c.logs[id] = readLog(ctx, store, id)
@@ -246,6 +245,9 @@ func (w *Witness) Check(ctx context.Context, store session.Store, visit func(id 
 	for _, id := range ids {
 		problem(id, c.settle(id))
 	}
+	for _, id := range c.gone {
+		delete(w.sessions, id)
+	}
 	w.ops = nil
 	counts := w.counts
 	w.mu.Unlock()
@@ -257,13 +259,14 @@ func (w *Witness) Check(ctx context.Context, store session.Store, visit func(id 
 	return counts, errors.Join(problems...)
 }
 
-// witnessCheck is one look at a store.
+// witnessCheck is one check of a store.
 type witnessCheck struct {
-	w    *Witness
+	w    *Auditor
 	logs map[string]*loaded
+	gone []string // deleted sessions, remembered until the forks of them are settled
 }
 
-// loaded is what a store has of a session.
+// loaded is the content of a session in a store.
 type loaded struct {
 	log     []session.Entry
 	prints  []string
@@ -287,8 +290,8 @@ func readLog(ctx context.Context, store session.Store, id string) *loaded {
 	return l
 }
 
-// settle finds out what became of the operations on a session, and takes what
-// is there for what must be there.
+// settle determines the outcome of the operations on a session, and from then on
+// expects its current content.
 func (c *witnessCheck) settle(id string) error {
 	l := c.logs[id]
 	if l.settled || l.err != nil {
@@ -352,7 +355,7 @@ func (c *witnessCheck) resolve(id string, there []string) error {
 	return nil
 }
 
-func (w *Witness) unsure(op *witnessedOp) {
+func (w *Auditor) unsure(op *witnessedOp) {
 	switch {
 	case op.failed:
 		w.counts.Failed++
@@ -361,7 +364,7 @@ func (w *Witness) unsure(op *witnessedOp) {
 	}
 }
 
-func (w *Witness) found(op *witnessedOp) {
+func (w *Auditor) found(op *witnessedOp) {
 	switch {
 	case op.failed:
 		w.counts.FailedThere++
@@ -370,8 +373,8 @@ func (w *Witness) found(op *witnessedOp) {
 	}
 }
 
-// deleted reports whether a session is gone and was to be. One that is nested in
-// a deleted session stays for the forks of that, and goes with the last of them.
+// deleted reports whether a session is gone and should be. A session nested in a
+// deleted one stays as long as forks of that session exist.
 func (c *witnessCheck) deleted(id string, there []string) (bool, error) {
 	for _, op := range c.w.ops {
 		itself := op.Session == id || strings.HasPrefix(id, op.Session+"/")
@@ -380,7 +383,7 @@ func (c *witnessCheck) deleted(id string, there []string) (bool, error) {
 		}
 		switch {
 		case len(there) == 0:
-			delete(c.w.sessions, id)
+			c.gone = append(c.gone, id)
 			return true, nil
 		case op.done && itself && !c.shown(id):
 			return false, fmt.Errorf("it was deleted, and has %d entries", len(there))
@@ -389,7 +392,7 @@ func (c *witnessCheck) deleted(id string, there []string) (bool, error) {
 	return false, nil
 }
 
-// shown reports whether a fork that is there may show calls of a nested session.
+// shown reports whether an existing fork may show calls of a nested session.
 func (c *witnessCheck) shown(id string) bool {
 	for fork, l := range c.logs {
 		if len(l.prints) > 0 && c.w.shows(fork, id) {
@@ -399,11 +402,11 @@ func (c *witnessCheck) shown(id string) bool {
 	return false
 }
 
-// shows reports whether a session was made of one that another is nested in, be
-// it by way of forks that are gone.
-func (w *Witness) shows(fork, nested string) bool {
+// shows reports whether a session was forked from one that another is nested in,
+// possibly through forks that are gone.
+func (w *Auditor) shows(fork, nested string) bool {
 	from := w.forks[fork]
-	for range w.forks { // at most: an id that is free again may close a circle
+	for range w.forks { // a limit, because a reused id may make the chain circular
 		if from != "" && strings.HasPrefix(nested, from+"/") {
 			return true
 		}
@@ -412,8 +415,8 @@ func (w *Witness) shows(fork, nested string) bool {
 	return false
 }
 
-// begins returns what the session was when it was last looked at or, of one that
-// was forked since, what it was made with.
+// begins returns the session's entries at the last check or, for a newer fork, those
+// that it was made with.
 func (c *witnessCheck) begins(id string, there []string) ([]string, error) {
 	if s := c.w.sessions[id]; s != nil {
 		return slices.Clip(s.entries), nil
@@ -430,7 +433,7 @@ func (c *witnessCheck) begins(id string, there []string) ([]string, error) {
 				return nil, err
 			}
 		}
-		from, err := c.w.written(op.From, op.After)
+		from, err := c.w.written(op.From, op.After, there)
 		if err != nil {
 			return nil, fmt.Errorf("fork of %q: %w", op.From, err)
 		}
@@ -439,27 +442,39 @@ func (c *witnessCheck) begins(id string, there []string) ([]string, error) {
 	return nil, nil
 }
 
-// written returns the first entries of a session, from what was reported of it.
-func (w *Witness) written(id string, most int64) ([]string, error) {
-	var list []string
+// written returns the first entries of a session according to the reports. Where an
+// append has no outcome, the entries of the fork decide, which may be all that is left
+// of the session. A session that came and went since the last check may be a fork
+// itself; within holds those that are being asked about, because ids can be reused.
+func (w *Auditor) written(id string, most int64, fork []string, within ...string) (list []string, err error) {
 	if s := w.sessions[id]; s != nil {
 		list = slices.Clip(s.entries)
+	} else if i := slices.IndexFunc(w.ops, func(op *witnessedOp) bool { return op.Name == "fork" && op.Session == id }); i >= 0 && !slices.Contains(within, id) {
+		if list, err = w.written(w.ops[i].From, w.ops[i].After, fork, append(within, id)...); err != nil {
+			return nil, err
+		}
 	}
 	for int64(len(list)) < most {
-		i := slices.IndexFunc(w.ops, func(op *witnessedOp) bool {
-			return op.Name == "append" && op.Session == id && op.After == int64(len(list)) && op.done
-		})
-		if i < 0 {
+		var here []*witnessedOp
+		for _, op := range w.ops {
+			if op.Name == "append" && op.Session == id && op.After == int64(len(list)) {
+				here = append(here, op)
+			}
+		}
+		op, err := chosen(here, fork[min(len(list), len(fork)):])
+		if err != nil {
+			return nil, err
+		}
+		if op == nil {
 			return nil, fmt.Errorf("it had %d entries, not %d", len(list), most)
 		}
-		list = append(list, w.ops[i].Entries...)
+		list = append(list, op.Entries...)
 	}
 	return list[:most:most], nil
 }
 
-// chosen returns which of the appends to one place was made, nil if none: the
-// one that was reported as done, or one of which nothing is known and which is
-// there.
+// chosen returns the append that took place among those at one place, or nil: the
+// one reported as done, or one without an outcome that is there.
 func chosen(ops []*witnessedOp, there []string) (*witnessedOp, error) {
 	var done *witnessedOp
 	for _, op := range ops {

@@ -13,9 +13,9 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// Fingerprint tells entries apart by all that they say, items byte for byte. The
-// number counts, the time does not. It knows nothing of how a store writes
-// them.
+// Fingerprint returns a text that identifies an entry by its number and content;
+// items count byte for byte, the time does not. It does not depend on the encoding
+// of stores.
 func Fingerprint(e session.Entry) (string, error) {
 	hash := sha256.New()
 	p := printer{w: hash}
@@ -23,8 +23,8 @@ func Fingerprint(e session.Entry) (string, error) {
 	return fmt.Sprintf("%d %s %x", e.Seq, session.Kind(e.Body), hash.Sum(nil)[:12]), p.err
 }
 
-// printer writes a value in a form of its own. Empty and nil slices are the
-// same: no log tells them apart.
+// printer writes a value in a form of its own. Empty and nil slices are equal,
+// because logs do not distinguish them.
 type printer struct {
 	w   io.Writer
 	err error

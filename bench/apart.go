@@ -17,11 +17,11 @@ import (
 	"time"
 )
 
-// apart is a program that does a row's work by itself, and says how many turns
-// that were and how much processor time they took.
+// apart returns the command of a separate program that does a row's work. The
+// program prints how many turns it ran and how much processor time they took.
 type apart func(base string, turns int) (*exec.Cmd, error)
 
-// work runs it once.
+// work runs the program once.
 func (a apart) work(path string, turns int) (int, time.Duration, error) {
 	base, err := endpointURL()
 	if err != nil {
@@ -43,7 +43,7 @@ func (a apart) work(path string, turns int) (int, time.Duration, error) {
 	return said.Turns, time.Duration(said.CPU) * time.Microsecond, nil
 }
 
-// addApart adds a library in a program of its own.
+// addApart adds a library that runs in a separate program.
 func (r *row) addApart(name string, a apart, path string) {
 	turns := r.units
 	work := func() (int, time.Duration, error) { return a.work(path, turns) }
@@ -54,7 +54,7 @@ func (r *row) addApart(name string, a apart, path string) {
 	r.apart[name] = work
 }
 
-// agentsJS is the Agents SDK for JavaScript.
+// agentsJS returns the command for the Agents SDK for JavaScript.
 func agentsJS(base string, turns int) (*exec.Cmd, error) {
 	dir, err := installJS()
 	if err != nil {
@@ -65,12 +65,12 @@ func agentsJS(base string, turns int) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// errNoNode says that the Agents SDK cannot be measured here. With
-// ANTIPHON_BENCH_NODE set, that is a failure.
+// errNoNode reports that the Agents SDK cannot be measured on this machine. If
+// ANTIPHON_BENCH_NODE is set, that is a failure.
 var errNoNode = errors.New("no Node.js with npm here: the Agents SDK for JavaScript is not measured")
 
-// hasNode reports whether the rows have the Agents SDK in them, and tells once
-// if not.
+// hasNode reports whether rows include the Agents SDK. It prints a message once if
+// they do not.
 var hasNode = sync.OnceValue(func() bool {
 	_, node := exec.LookPath("node")
 	_, npm := exec.LookPath("npm")
@@ -81,7 +81,8 @@ var hasNode = sync.OnceValue(func() bool {
 	return false
 })
 
-// installJS installs what js/package-lock.json names, if that has not been done.
+// installJS installs the packages of js/package-lock.json, unless that has been
+// done.
 var installJS = sync.OnceValues(func() (dir string, err error) {
 	if !hasNode() {
 		return "", errNoNode
@@ -91,6 +92,8 @@ var installJS = sync.OnceValues(func() (dir string, err error) {
 	if err != nil {
 		return "", err
 	}
+	// The file has the lock file of the last installation, so that an update is
+	// noticed.
 	done := filepath.Join(dir, "node_modules", ".installed")
 	if had, err := os.ReadFile(done); err == nil && string(had) == string(lock) {
 		return dir, nil
@@ -103,7 +106,7 @@ var installJS = sync.OnceValues(func() (dir string, err error) {
 	return dir, os.WriteFile(done, lock, 0o644)
 })
 
-// versionJS is the version of the Agents SDK.
+// versionJS returns the version of the Agents SDK.
 func versionJS() string {
 	var file struct{ Dependencies map[string]string }
 	b, err := os.ReadFile(filepath.Join("js", "package.json"))
@@ -113,7 +116,7 @@ func versionJS() string {
 	return file.Dependencies["@openai/agents"]
 }
 
-// eino is a Go framework.
+// eino returns the command for eino, an agent framework in Go.
 func eino(base string, turns int) (*exec.Cmd, error) {
 	program, err := buildEino()
 	if err != nil {
@@ -122,6 +125,7 @@ func eino(base string, turns int) (*exec.Cmd, error) {
 	return exec.Command(program, base, strconv.Itoa(turns)), nil
 }
 
+// buildEino builds the program for eino, at the first call.
 var buildEino = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "antiphon-bench-")
 	if err != nil {

@@ -21,15 +21,17 @@ import (
 	"github.com/antiphon-go/antiphon/session/sqlstore"
 )
 
-// steps is how many steps are taken in a row, and stepRounds how often.
+// steps is the number of steps in a measurement, and stepRounds the number of
+// measurements.
 const (
 	steps      = 200
 	stepRounds = 7
 	manyRuns   = 16
 )
 
-// durableRow compares what a run waits for at each step, the outcome on the disk,
-// with a bare commit of the same bytes. It is about time that passes.
+// durableRow compares how long a run waits at each step, until the outcome is on the
+// disk, with a bare commit of the same bytes. It measures elapsed time, because
+// waiting for a disk takes no processor time.
 func durableRow() row {
 	took := sync.OnceValue(func() durable { return measureDurable(steps, stepRounds) })
 	return row{
@@ -45,14 +47,17 @@ func durableRow() row {
 	}
 }
 
-// durable are the figures of the row: a step by a bare commit, and steps of many
-// runs by those of one in the same time.
+// durable holds the figures of the row: step is the time of a step relative to a
+// bare commit, and many is how many times more steps many concurrent runs make than
+// one run in the same time.
 type durable struct {
 	step, many float64
 	bare       time.Duration
 	err        error
 }
 
+// measureDurable measures bare commits and steps alternately, so that a change in
+// the disk's speed affects all of them.
 func measureDurable(steps, rounds int) (d durable) {
 	d.step, d.many = math.NaN(), math.NaN()
 	dir, err := os.MkdirTemp("", "antiphon-bench-")
@@ -87,7 +92,7 @@ func measureDurable(steps, rounds int) (d durable) {
 	return d
 }
 
-// timed returns how long one of n takes.
+// timed returns the mean time of one of the n steps that do makes.
 func timed(failed *error, n int, do func(n int) error) time.Duration {
 	began := time.Now()
 	if err := do(n); err != nil {
@@ -98,13 +103,13 @@ func timed(failed *error, n int, do func(n int) error) time.Duration {
 
 func openSQLite(dsn string) (*sql.DB, error) { return sql.Open("sqlite", dsn) }
 
-// outcomeOf is what a step writes.
+// outcomeOf returns the entry that a step writes.
 func outcomeOf(seq int64) session.Entry {
 	out := item.Must(&item.FunctionCallOutput{CallID: fmt.Sprintf("call_%d", seq), Output: item.Text(fileText)})
-	return session.Entry{Seq: seq, Body: session.Answered{CallID: out.CallID(), Item: out}}
+	return session.Entry{Seq: seq, Body: session.CallOutput{CallID: out.CallID(), Item: out}}
 }
 
-// bareCommits inserts rows, each in a transaction of its own.
+// bareCommits returns a function that inserts n rows, each in its own transaction.
 func bareCommits(file string) (func(n int) error, error) {
 	db, err := openSQLite("file:" + file + "?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)")
 	if err != nil {
@@ -129,9 +134,10 @@ func bareCommits(file string) (func(n int) error, error) {
 	}, err
 }
 
-var sessions int // that were begun
+var sessions int // the number of sessions begun
 
-// appends appends to new sessions, n steps to each of so many, side by side.
+// appends returns a function that appends n steps to each of runs new sessions,
+// concurrently.
 func appends(store session.Store, runs int) func(n int) error {
 	return func(n int) error {
 		var failed sync.Map

@@ -13,17 +13,18 @@ import (
 	"sync/atomic"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
 )
 
-// idleTurns is how long the conversations are that wait.
+// idleTurns is the number of turns in the waiting conversations.
 const idleTurns = 10
 
-// idleRow tells how much memory runs take that wait for an approval: as values,
-// which is a session each, and in an approver that has not answered. It measures
-// no time.
+// idleRow reports the memory of runs that wait for an approval: paused runs, of
+// which only a session remains, and runs blocked in an approver. It measures no
+// time.
 func idleRow(n int) row {
 	paused := sync.OnceValue(func() float64 { return idleMemory(n, pausedRun) })
 	blocked := sync.OnceValue(func() float64 { return idleMemory(n, blockedRun) })
@@ -41,11 +42,11 @@ func idleRow(n int) row {
 	}
 }
 
-// idler makes the i-th waiting thing. It calls waits when it waits, and ends when
-// over is closed; what it returns is held until then.
+// idler creates the i-th waiting run. It calls waits once it waits, and ends when
+// over is closed. Its result is kept alive until then.
 type idler func(over <-chan struct{}, waits func()) (holds any, err error)
 
-// idleMemory returns the kilobytes that each of n takes.
+// idleMemory returns the kilobytes of memory per run, for n runs.
 func idleMemory(n int, one idler) float64 {
 	before := memoryInUse()
 	over := make(chan struct{})
@@ -64,6 +65,7 @@ func idleMemory(n int, one idler) float64 {
 		})
 	}
 	ready.Wait()
+	// All runs wait now, and held and their goroutines keep them alive.
 	during := memoryInUse()
 	close(over)
 	ended.Wait()
@@ -73,21 +75,21 @@ func idleMemory(n int, one idler) float64 {
 	return float64(int64(during-before)) / float64(n) / 1000
 }
 
-// scripted is a model that reads for some turns and then wants to write, which
-// has to be approved.
+// scripted is a model that reads files for some turns and then calls a tool that
+// writes, which needs approval.
 type scripted struct{}
 
-func (scripted) Stream(_ context.Context, req *item.Request) iter.Seq2[item.Event, error] {
-	return func(yield func(item.Event, error) bool) {
-		for data := range idleEvents(req.Input.Len() / 3) { // a turn is words, a call, and its output
-			if ev, err := item.ParseEvent(data); !yield(ev, err) {
+func (scripted) Stream(_ context.Context, req *api.Request) iter.Seq2[api.Event, error] {
+	return func(yield func(api.Event, error) bool) {
+		for data := range idleEvents(req.Input.Len() / 3) { // a turn adds words, a call, and its output
+			if ev, err := api.ParseEvent(data); !yield(ev, err) {
 				return
 			}
 		}
 	}
 }
 
-// idleEvents are the events of a turn, from 0.
+// idleEvents returns the events of a turn, counted from 0.
 func idleEvents(turn int) iter.Seq[[]byte] {
 	stream := callStream(int64(turn))
 	if turn == idleTurns {
@@ -96,12 +98,12 @@ func idleEvents(turn int) iter.Seq[[]byte] {
 	return dataOf(stream)
 }
 
-// idleHistory is what a request carries of such a conversation.
+// idleHistory returns the history that a request of such a conversation contains.
 func idleHistory() []byte {
 	return append([]byte(item.User("Read on.").JSON()), bytes.Repeat(bareTurn(), idleTurns)...)
 }
 
-// startIdle runs until somebody has to approve.
+// startIdle runs the agent until a call needs approval.
 func startIdle(policy agent.Policy) (*session.Session, error) {
 	a := &agent.Agent{Model: scripted{}, Tools: idleTools, Policy: policy}
 	s := session.New()
@@ -117,21 +119,21 @@ var idleTools = []tool.Tool{
 	tool.Must("write_file", "Writes a file.", func(context.Context, fileInput) (string, error) { return "", nil }),
 }
 
-// pausedRun has stopped, and its session waits.
+// pausedRun is an idler whose run has stopped; only its session waits.
 func pausedRun(_ <-chan struct{}, _ func()) (any, error) {
 	return startIdle(agent.Policy{Pause: true})
 }
 
-// blockedRun waits in an approver.
+// blockedRun is an idler that waits in an approver.
 func blockedRun(over <-chan struct{}, waits func()) (any, error) {
-	return startIdle(agent.Policy{Approver: func(context.Context, agent.ApprovalRequest) (agent.Verdict, error) {
+	return startIdle(agent.Policy{Approver: func(context.Context, agent.ApprovalRequest) (agent.Decision, error) {
 		waits()
 		<-over
-		return agent.Verdict{Later: true}, nil
+		return agent.Decision{Later: true}, nil
 	}})
 }
 
-// idleGoroutine holds a request's history and nothing else.
+// idleGoroutine is the floor: a goroutine that holds only the history of a request.
 func idleGoroutine(over <-chan struct{}, waits func()) (any, error) {
 	history := idleHistory()
 	waits()

@@ -9,21 +9,23 @@ import (
 	"strings"
 )
 
-// deltas is how many text deltas a generated stream has.
+// deltas is the number of text deltas in a generated stream.
 const deltas = 2000
 
-// events writes a stream's events with their sequence numbers.
+// events builds a stream of events with sequence numbers.
 type events struct {
 	bytes.Buffer
 	seq int
 }
 
+// event appends an event. Members are the JSON members after its type.
 func (e *events) event(typ, members string) {
 	fmt.Fprintf(e, "event: %s\ndata: {\"type\":%q,\"sequence_number\":%d,%s}\n\n", typ, typ, e.seq, members)
 	e.seq++
 }
 
-// textStream is a reply of one message, as OpenAI's endpoint streams it.
+// textStream returns the stream of a reply with one message, in the form of OpenAI's
+// endpoint.
 func textStream() []byte {
 	var e events
 	const id = "msg_6863f64a5260819ea9e2fdc22f24f14808b05fafad31a471"
@@ -47,7 +49,7 @@ func textStream() []byte {
 	return e.Bytes()
 }
 
-// mixedStream takes turns between reasoning, text and calls.
+// mixedStream returns a stream that alternates between reasoning, text and calls.
 func mixedStream() []byte {
 	var e events
 	e.event("response.created", `"response":{"id":"resp_1","object":"response","status":"in_progress","output":[]}`)
@@ -71,8 +73,8 @@ func mixedStream() []byte {
 	return e.Bytes()
 }
 
-// wholeResponse is a response of about size bytes: messages, calls and
-// reasoning, or with images the results of an image generation.
+// wholeResponse returns a response of about size bytes. It contains messages, calls
+// and reasoning or, if images is set, results of image generation.
 func wholeResponse(size int, images bool) []byte {
 	var b bytes.Buffer
 	b.WriteString(`{"id":"resp_1","object":"response","created_at":1751381577,"status":"completed","model":"gpt-5.1","output":[`)

@@ -8,12 +8,12 @@ import (
 	"io"
 	"strings"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/internal/sse"
-	"github.com/antiphon-go/antiphon/item"
 )
 
-// The largest single event: an image, on a line of as many bytes as the reader
-// takes when nobody says otherwise.
+// The largest single event is an image, on a line as long as the reader accepts by
+// default.
 const (
 	largestHead = `data: {"type":"response.image_generation_call.partial_image","item_id":"ig_1","output_index":0,"partial_image_b64":"`
 	largestTail = "\"}\n\n"
@@ -30,12 +30,13 @@ func (letters) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// largestEvent returns a source of the event that does not hold it in memory.
 func largestEvent() io.Reader {
 	return io.MultiReader(strings.NewReader(largestHead), io.LimitReader(letters{}, int64(largestText)), strings.NewReader(largestTail))
 }
 
-// largestRow reads one event of 256 MiB from a source that makes it on the way.
-// The floor reads the same bytes and looks at none.
+// largestRow reads one event of 256 MiB from a source that generates it while it is
+// read. The floor reads the same bytes without parsing them.
 func largestRow() row {
 	r := row{
 		name: "one event of 256 MiB", unit: "event", units: 1, bytes: sse.DefaultMaxEvent, maxAllocs: -1, rounds: 1,
@@ -56,7 +57,7 @@ func readLargest() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	var d item.EventDecoder
+	var d api.EventDecoder
 	ev, err := d.Decode(raw.Data)
 	if err != nil {
 		return 0, err

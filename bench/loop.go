@@ -20,6 +20,7 @@ import (
 	oai "github.com/openai/openai-go/v3/responses"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/responses"
@@ -27,7 +28,7 @@ import (
 	"github.com/antiphon-go/antiphon/tool"
 )
 
-// fileText is what the tool of the loops says.
+// fileText is the output of the tool in the loops.
 var fileText = strings.Repeat("A line of a file.\n", 20)
 
 const (
@@ -35,11 +36,11 @@ const (
 	bareHTTP = "net/http alone"
 )
 
-// way is how the client of a loop and its server are connected.
+// way is a connection between the client of a loop and its server.
 type way struct {
 	name   string
 	client func() (web *http.Client, base string, err error)
-	usual  bool // nothing has to be set
+	usual  bool // the clients need no configuration
 	gated  bool
 }
 
@@ -49,14 +50,16 @@ var (
 	overTLS2  = way{"over TLS, as negotiated", func() (*http.Client, string, error) { return overHTTPS(true) }, false, false}
 )
 
-// wired is a way with its connections. The libraries of a row share them, but
-// where nothing has to be set each has the client that it has by itself: ours is
-// nil then, for Antiphon's own, and web is as net/http's own.
+// wired is a way with its connections. The libraries of a row share them, unless the
+// clients need no configuration: then each library uses its default client. In that
+// case ours is nil, which selects Antiphon's own, and web is configured like
+// net/http's own.
 type wired struct {
 	web, ours *http.Client
 	base      string
 }
 
+// wired connects the clients.
 func (w way) wired() (wired, error) {
 	web, base, err := w.client()
 	own := web
@@ -71,8 +74,8 @@ const (
 	jsSDK    = "Agents SDK for JavaScript"
 )
 
-// loopRow runs a conversation in which the model calls a tool each turn. The
-// server is another process.
+// loopRow runs a conversation in which the model calls a tool in each turn. The
+// server is another process, so that its processor time is not counted.
 func loopRow(turns int, over way) row {
 	connect := sync.OnceValues(over.wired)
 	with := func(loop func(wired) (int, error)) func() (int, error) {
@@ -108,7 +111,7 @@ func loopRow(turns int, over way) row {
 	return r
 }
 
-// loopBars are the gates of the loop.
+// loopBars returns the gates of the loop.
 func loopBars(turns int) []bar {
 	bars := []bar{
 		most("ours of net/http alone", func(r result) float64 { return 1 / r.of(bareHTTP) }, 1.6, 1.25),
@@ -122,11 +125,12 @@ func loopBars(turns int) []bar {
 	return bars
 }
 
+// fileInput is the input of the tool.
 type fileInput struct {
 	Path string `json:"path"`
 }
 
-// fileTool answers with the same text, and tells called before.
+// fileTool returns a tool that always returns the same text. It calls called first.
 func fileTool(called func()) tool.Tool {
 	return tool.Must("read_file", "Reads a file.", func(context.Context, fileInput) (string, error) {
 		called()
@@ -134,14 +138,16 @@ func fileTool(called func()) tool.Tool {
 	}, tool.ReadOnly())
 }
 
+// ourLoop runs the loop of Antiphon over the Responses API.
 func ourLoop(w wired, turns int, t tool.Tool) (int, error) {
 	return ourRun(&responses.Client{BaseURL: w.base + "/loop", Key: endpoint.NewKey(benchKey), HTTP: w.ours}, turns, t)
 }
 
+// ourRun runs an agent with the model and returns the number of its turns.
 func ourRun(model agent.Model, turns int, t tool.Tool) (int, error) {
 	a := &agent.Agent{
 		Model:   model,
-		Request: item.Request{Model: "gpt-5.1", Instructions: instructions},
+		Request: api.Request{Model: "gpt-5.1", Instructions: instructions},
 		Tools:   []tool.Tool{t},
 		Limits:  agent.Limits{MaxTurns: turns},
 	}
@@ -152,6 +158,7 @@ func ourRun(model agent.Model, turns int, t tool.Tool) (int, error) {
 	return res.Turns, nil
 }
 
+// theirLoop runs the loop that a program would write with openai-go, which has none.
 func theirLoop(w wired, turns int) (int, error) {
 	client := openai.NewClient(option.WithAPIKey(benchKey), option.WithHTTPClient(w.web), option.WithBaseURL(w.base+"/loop"))
 	h := &history{theirs: oai.ResponseInputParam{theirMessage(oai.ResponseInputContentParamOfInputText("Read on."))}}
@@ -182,8 +189,8 @@ func theirLoop(w wired, turns int) (int, error) {
 	return turns, nil
 }
 
-// bareLoop sends what ours sends, as bytes that are there, and looks at nothing
-// that comes.
+// bareLoop sends the same requests as our loop, from bytes prepared in advance, and
+// does not parse the answers.
 func bareLoop(w wired, turns int) (int, error) {
 	req := (&history{ours: item.NewList(item.User("Read on."))}).ourRequest()
 	body, err := req.MarshalJSON()
@@ -207,12 +214,12 @@ func bareLoop(w wired, turns int) (int, error) {
 	return turns, nil
 }
 
-// bareTurn is what a turn adds to the history.
+// bareTurn returns the bytes that a turn adds to the history.
 var bareTurn = sync.OnceValue(func() []byte {
-	var acc item.Accumulator
+	var acc api.Accumulator
 	var out []byte
 	for data := range dataOf(callStream(100)) {
-		ev, err := item.ParseEvent(data)
+		ev, err := api.ParseEvent(data)
 		if err != nil {
 			panic(err)
 		}
@@ -227,7 +234,7 @@ var bareTurn = sync.OnceValue(func() []byte {
 	return append(append(out, ','), item.Must(&item.FunctionCallOutput{CallID: "call_100", Output: item.Text(fileText)}).JSON()...)
 })
 
-// dataOf is the data of the events in a stream.
+// dataOf returns the data of the events in a stream.
 func dataOf(stream []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		for event := range bytes.SplitSeq(stream, []byte("\n\n")) {
@@ -251,12 +258,13 @@ func readAll(web *http.Client, r *http.Request) error {
 	return err
 }
 
-// turnAllocs are the allocations of one turn.
+// turnAllocs is the number of allocations per turn, near the start and near the end
+// of a run.
 type turnAllocs struct{ first, last float64 }
 
-// loopAllocs counts what a turn allocates near the start of a run and near its
-// 200th turn, from one call of the tool to the next, the transport's goroutines
-// included.
+// loopAllocs counts the allocations of a turn near the start of a run and near its
+// 200th turn, from one call of the tool to the next. They include those of the
+// transport's goroutines.
 var loopAllocs = sync.OnceValue(func() (a turnAllocs) {
 	const turns, window, runs = 201, 10, 4
 	w, err := plainHTTP.wired()
@@ -271,10 +279,11 @@ var loopAllocs = sync.OnceValue(func() (a turnAllocs) {
 			marks = append(marks, m.Mallocs)
 		})
 		if _, err := ourLoop(w, turns, t); err != nil {
-			return turnAllocs{math.NaN(), math.NaN()} // the row itself tells of errors
+			return turnAllocs{math.NaN(), math.NaN()} // the row itself reports errors
 		}
+		// The first run opens connections and fills pools.
 		if run == 0 {
-			continue // it warms
+			continue // warm-up
 		}
 		n := len(marks)
 		a.first += float64(marks[window]-marks[0]) / (window * runs)

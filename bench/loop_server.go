@@ -22,18 +22,20 @@ import (
 	"github.com/coder/websocket"
 )
 
-// servesEnv makes this program the server of the rows with sockets, so that the
-// processor time of their clients is measured alone.
+// servesEnv is the variable that makes this program the server of the rows with
+// sockets. In a separate process, its processor time is not counted as that of the
+// clients.
 const servesEnv = "ANTIPHON_BENCH_SERVES"
 
-// process is the server. It ends when its input does: with this process, or
-// when nobody holds the command any more.
+// process is the running server. It exits when its standard input ends: when this
+// process exits, or when the command is garbage-collected.
 type process struct {
 	url, secure string
-	roots       *x509.CertPool // that the secure one is known by
+	roots       *x509.CertPool // verify the certificate of the secure server
 	command     *exec.Cmd
 }
 
+// startServer starts this program again as the server and reads its addresses.
 var startServer = sync.OnceValues(func() (*process, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -42,6 +44,7 @@ var startServer = sync.OnceValues(func() (*process, error) {
 	p := &process{command: exec.Command(self)}
 	p.command.Env = append(os.Environ(), servesEnv+"=1")
 	p.command.Stderr = os.Stderr
+	// Nothing is written to the pipe. Its end tells the server to exit.
 	if _, err := p.command.StdinPipe(); err != nil {
 		return nil, err
 	}
@@ -60,7 +63,8 @@ var startServer = sync.OnceValues(func() (*process, error) {
 	return p, err
 })
 
-// endpointURL starts the server when it is first asked for.
+// endpointURL returns the URL of the server, and starts the server at the first
+// call.
 func endpointURL() (string, error) {
 	p, err := startServer()
 	if err != nil {
@@ -69,8 +73,8 @@ func endpointURL() (string, error) {
 	return p.url, nil
 }
 
-// serveWhenAsked serves until standard input ends, if this process is to be the
-// server, and does not return then.
+// serveWhenAsked serves until standard input ends and then exits, if this process is
+// the server. Otherwise it returns at once.
 func serveWhenAsked() {
 	if os.Getenv(servesEnv) == "" {
 		return
@@ -82,6 +86,8 @@ func serveWhenAsked() {
 	os.Exit(0)
 }
 
+// serve writes the addresses and the certificate of its servers to addr, and serves
+// until the input ends.
 func serve(until io.Reader, addr io.Writer) error {
 	if err := moreFiles(); err != nil {
 		return err
@@ -113,15 +119,15 @@ func serve(until io.Reader, addr io.Writer) error {
 	return err
 }
 
-// answers are canned. It reads what it is sent and looks at none of it.
+// answers is a handler with canned answers. It reads requests without parsing them.
 type answers struct {
 	calls atomic.Int64
 
 	mu   sync.Mutex
-	held chan struct{} // closed when the streams may go on
+	held chan struct{} // closed when the streams may continue
 }
 
-// call answers with some words and one call.
+// call answers with a few words and one call.
 func (s *answers) call(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Upgrade") != "" {
 		s.talk(w, r)
@@ -132,7 +138,7 @@ func (s *answers) call(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(callStream(s.calls.Add(1)))
 }
 
-// talk answers over a WebSocket, an event a message.
+// talk answers over a WebSocket, with one event per message.
 func (s *answers) talk(w http.ResponseWriter, r *http.Request) {
 	conn, err := websocket.Accept(w, r, nil)
 	if err != nil {
@@ -156,14 +162,14 @@ func (s *answers) talk(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// whole answers with one message that is not streamed.
+// whole answers with one message, without streaming.
 func (s *answers) whole(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = io.WriteString(w, `{"id":"resp_1","object":"response","created_at":1751381577,"status":"completed","model":"gpt-5.1","output":[{"id":"msg_1","type":"message","status":"completed","role":"assistant","content":[{"type":"output_text","annotations":[],"logprobs":[],"text":"Seen."}]}]}`)
 }
 
-// callStream is a short reply that ends in the n-th call.
+// callStream returns a short reply that ends with the n-th call.
 func callStream(n int64) []byte {
 	var e events
 	msg, fc := fmt.Sprintf("msg_%d", n), fmt.Sprintf("fc_%d", n)
@@ -175,7 +181,7 @@ func callStream(n int64) []byte {
 	message := fmt.Sprintf(`{"id":%q,"type":"message","status":"completed","content":[{"type":"output_text","annotations":[],"logprobs":[],"text":%q}],"role":"assistant"}`, msg, strings.Repeat("some words ", 8))
 	e.event("response.output_item.done", `"output_index":0,"item":`+message)
 	e.event("response.output_item.added", fmt.Sprintf(`"output_index":1,"item":{"id":%q,"type":"function_call","status":"in_progress","arguments":"","call_id":"call_%d","name":"read_file"}`, fc, n))
-	for _, piece := range []string{`{"path`, `":"`, `notes`, `.txt"}`} { // which make up the arguments, or the difference would be noticed
+	for _, piece := range []string{`{"path`, `":"`, `notes`, `.txt"}`} { // together equal to the final arguments, because clients compare them
 		e.event("response.function_call_arguments.delta", fmt.Sprintf(`"item_id":%q,"output_index":1,"delta":%q`, fc, piece))
 	}
 	const arguments = `"{\"path\":\"notes.txt\"}"`
@@ -186,13 +192,14 @@ func callStream(n int64) []byte {
 	return e.Bytes()
 }
 
-// A stream of the concurrent ones begins, is held until all have begun, and
-// then comes event by event, as a model speaks.
+// Each concurrent stream begins, waits until all streams have begun, and then sends
+// event by event, at the pace of a model.
 const (
 	streamEvents = 40
 	streamPause  = 20 * time.Millisecond
 )
 
+// stream answers with a stream that waits for release after its first event.
 func (s *answers) stream(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	pieces := heldStream()
@@ -209,7 +216,7 @@ func (s *answers) stream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// heldStream is a stream in the pieces in which it is sent, one event each.
+// heldStream returns a stream in the pieces in which it is sent, one event each.
 var heldStream = sync.OnceValue(func() (pieces [][]byte) {
 	var e events
 	event := func(typ, members string) {
@@ -230,6 +237,7 @@ var heldStream = sync.OnceValue(func() (pieces [][]byte) {
 	return pieces
 })
 
+// gate returns the channel that release closes.
 func (s *answers) gate() chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -239,7 +247,7 @@ func (s *answers) gate() chan struct{} {
 	return s.held
 }
 
-// release lets the streams go on that have begun.
+// release lets all streams that have begun continue.
 func (s *answers) release(http.ResponseWriter, *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,9 +1,9 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Bench measures Antiphon beside the libraries a user would pick instead, in
-// one run, and writes what it finds. It is a module of its own, so that their
-// dependencies stay out of Antiphon's.
+// Bench compares Antiphon with the libraries that a user might choose instead, in
+// one run, and writes a report. It is a separate module, so that the dependencies of
+// these libraries are not dependencies of Antiphon.
 //
 //	make bench             # from the root: all rows, RESULTS.md
 //	go run . -run stream   # the rows with stream in their name
@@ -30,7 +30,8 @@ func main() {
 	}
 }
 
-// run measures and reports. A gate that does not hold is an error.
+// run measures the rows and writes the report. It returns an error if a gate does
+// not hold.
 func run(out, only string, rounds int) error {
 	var report report
 	for _, row := range rows() {

@@ -18,20 +18,20 @@ type result struct {
 	figures []figure
 }
 
-// figure is what one library took for the row's work once.
+// figure is the cost of a row's work in one library, per repetition.
 type figure struct {
 	lib    string
-	cpu    time.Duration // median over the rounds, of all the process's threads
-	ratio  float64       // median over the rounds of its time by ours
+	cpu    time.Duration // of all threads of the process; median over the rounds
+	ratio  float64       // its time divided by ours; median over the rounds
 	allocs float64
 	bytes  float64
 }
 
-// span is how long a library works in one round, at the least.
+// span is the minimum time that a library works in one round.
 const span = 150 * time.Millisecond
 
-// measure runs the row's libraries in turn, round by round, so that a machine
-// whose speed drifts does so for all of them.
+// measure runs the row's libraries in turn, round by round, so that a change in the
+// machine's speed affects all of them.
 func measure(r row, rounds int) (result, error) {
 	if r.rounds > 0 {
 		rounds = min(rounds, r.rounds)
@@ -44,7 +44,7 @@ func measure(r row, rounds int) (result, error) {
 			res.figures = append(res.figures, figure{lib: l.name, allocs: math.NaN(), bytes: math.NaN()})
 			continue
 		}
-		got, err := l.run() // warm
+		got, err := l.run() // warm-up
 		if err != nil {
 			return res, fmt.Errorf("%s: %w", l.name, err)
 		}
@@ -85,11 +85,11 @@ func measure(r row, rounds int) (result, error) {
 	return res, nil
 }
 
-// apartRounds is how many rounds a library runs in a process of its own.
+// apartRounds is the number of rounds for a library in a separate process.
 const apartRounds = 3
 
-// once returns the processor time of one piece of work, taken over many, or of
-// one in a process of its own.
+// once returns the processor time of one repetition: the mean over many in this
+// process, or a single one in a separate process.
 func once(l lib, own func() (int, time.Duration, error), want int) (time.Duration, error) {
 	if own != nil {
 		got, d, err := own()
@@ -109,7 +109,8 @@ func once(l lib, own func() (int, time.Duration, error), want int) (time.Duratio
 	return (cpuTime() - start) / time.Duration(n), nil
 }
 
-// cpuTime is the processor time that the process has used, collector included.
+// cpuTime returns the processor time that this process has used, including garbage
+// collection.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -118,18 +119,19 @@ func cpuTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// allocations are those of one piece of work.
+// allocations returns the number and bytes of allocations per repetition.
 func allocations(l lib, times int) (count, bytes float64) {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	for range times {
-		_, _ = l.run() // it has run before
+		_, _ = l.run() // errors were reported by an earlier run
 	}
 	runtime.ReadMemStats(&after)
 	return float64(after.Mallocs-before.Mallocs) / float64(times), float64(after.TotalAlloc-before.TotalAlloc) / float64(times)
 }
 
+// median returns the median of a list, which must not be empty.
 func median[T time.Duration | float64](list []T) T {
 	slices.Sort(list)
 	return list[len(list)/2]

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/responses"
@@ -25,13 +26,12 @@ import (
 	"github.com/antiphon-go/antiphon/session/sqlstore"
 )
 
-// largeSession says what is in a session that is large.
+// largeSession describes the content of a large session.
 type largeSession struct {
 	items, images, imageSize int
 }
 
-// openingRow opens a session with many items and large images, and goes on with
-// it.
+// openingRow opens a session with many items and large images, and continues it.
 func openingRow(l largeSession) row {
 	took := sync.OnceValue(func() opening { return measureOpening(l, 20) })
 	return row{
@@ -50,18 +50,19 @@ func openingRow(l largeSession) row {
 	}
 }
 
-// opening are the figures of the row.
+// opening holds the figures of the row.
 type opening struct {
 	ms, mb, allocated float64
-	http, socket      turnCost // by those in a new session
+	http, socket      turnCost // divided by those in a new session
 	err               error
 }
 
-// turnCost is what a turn takes.
+// turnCost is the cost of one turn.
 type turnCost struct{ cpu, allocs float64 }
 
 const openings = 7
 
+// measureOpening measures on a store in a temporary file.
 func measureOpening(l largeSession, turns int) (o opening) {
 	nan := math.NaN()
 	o = opening{ms: nan, mb: nan, allocated: nan, http: turnCost{nan, nan}, socket: turnCost{nan, nan}}
@@ -91,20 +92,20 @@ func measureOpening(l largeSession, turns int) (o opening) {
 
 const largeID = "large"
 
-// write puts the session into the store: what a run with a tool that shows
-// images leaves.
+// write writes the session to the store, in the form that a run with a tool for
+// images leaves it.
 func (l largeSession) write(store session.Store) error {
 	ctx := context.Background()
 	s, err := session.Open(ctx, store, largeID)
 	if err != nil {
 		return err
 	}
-	if _, err := s.Append(ctx, session.RunStarted{}, session.Given{Item: item.User("Read on.")}); err != nil {
+	if _, err := s.Append(ctx, session.RunStarted{}, session.InputItem{Item: item.User("Read on.")}); err != nil {
 		return err
 	}
 	chance := rand.New(rand.NewPCG(1, 2))
 	for turn := range l.items / 2 {
-		id := fmt.Sprintf("call_before_%d", turn) // unlike those of the server
+		id := fmt.Sprintf("call_before_%d", turn) // differs from the ids of the server
 		out := item.Text(fileText)
 		if every := l.items / 2 / l.images; turn%every == 0 {
 			image := make([]byte, l.imageSize)
@@ -115,10 +116,10 @@ func (l largeSession) write(store session.Store) error {
 		}
 		_, err := s.Append(ctx,
 			session.TurnStarted{Turn: turn + 1},
-			session.Received{Turn: turn + 1, Item: item.Call(id, "read_file", `{"path":"notes.txt"}`)},
+			session.OutputItem{Turn: turn + 1, Item: item.Call(id, "read_file", `{"path":"notes.txt"}`)},
 			session.TurnEnded{Turn: turn + 1, ResponseID: "resp_1", Status: item.StatusCompleted},
 			session.Approval{CallID: id, Allowed: true}, session.CallStarted{CallID: id},
-			session.Answered{CallID: id, Item: item.Must(&item.FunctionCallOutput{CallID: id, Output: out})})
+			session.CallOutput{CallID: id, Item: item.Must(&item.FunctionCallOutput{CallID: id, Output: out})})
 		if err != nil {
 			return err
 		}
@@ -126,7 +127,7 @@ func (l largeSession) write(store session.Store) error {
 	return nil
 }
 
-// open measures how long it takes to have the session ready, and what that takes.
+// open measures the time and memory until the session is ready for use.
 func (o *opening) open(store session.Store, items int) error {
 	var times []time.Duration
 	for range openings {
@@ -156,7 +157,7 @@ func (o *opening) open(store session.Store, items int) error {
 	return nil
 }
 
-// turnsOn compares turns on the large session with those on a new one, by the
+// turnsOn compares turns on the large session with turns on a new one, by the
 // medians over some rounds.
 func turnsOn(store session.Store, transport responses.Transport, turns int) (cost turnCost, err error) {
 	var cpu, allocs []float64
@@ -173,9 +174,9 @@ func turnsOn(store session.Store, transport responses.Transport, turns int) (cos
 	return turnCost{median(cpu), median(allocs)}, nil
 }
 
-// turnOn runs turns on a session and returns what one takes, from the first call
-// of the tool to the last: the first request, which has the whole history, is
-// before that.
+// turnOn runs turns on a session and returns the cost of one, measured from the
+// second call of the tool to the last. It excludes the first request, which contains
+// the whole history.
 func turnOn(store session.Store, id string, transport responses.Transport, turns int) (cost turnCost, err error) {
 	ctx := context.Background()
 	s, err := session.Open(ctx, store, id)
@@ -192,16 +193,17 @@ func turnOn(store session.Store, id string, transport responses.Transport, turns
 	}
 	web := &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}
 	defer web.CloseIdleConnections()
-	thread := &responses.Thread{
+	chain := &responses.Chain{
 		Client:    &responses.Client{BaseURL: base + "/loop", Key: endpoint.NewKey(benchKey), HTTP: web, Profile: &profile},
 		Transport: transport,
 	}
-	defer func() { _ = thread.Close() }()
+	defer func() { _ = chain.Close() }()
 	var began time.Duration
 	var was, is runtime.MemStats
 	calls := 0
 	read := fileTool(func() {
 		switch calls++; calls {
+		// Start at the second call: the first request contains the whole history.
 		case 2:
 			runtime.GC()
 			runtime.ReadMemStats(&was)
@@ -211,7 +213,7 @@ func turnOn(store session.Store, id string, transport responses.Transport, turns
 			cost = turnCost{float64(cpuTime()-began) / float64(turns-2), float64(is.Mallocs-was.Mallocs) / float64(turns-2)}
 		}
 	})
-	a := &agent.Agent{Model: thread, Request: item.Request{Model: "gpt-5.1", Instructions: instructions}, Limits: agent.Limits{MaxTurns: turns}}
+	a := &agent.Agent{Model: chain, Request: api.Request{Model: "gpt-5.1", Instructions: instructions}, Limits: agent.Limits{MaxTurns: turns}}
 	a.Tools = append(a.Tools, read)
 	if _, err := a.Run(ctx, s, item.User("Read on.")); err != nil {
 		return cost, err

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// report is all that was measured.
+// report collects the results of all rows.
 type report struct {
 	results []result
 	size    *sizes
@@ -23,11 +23,11 @@ type report struct {
 
 func (r *report) add(res result) { r.results = append(r.results, res) }
 
-// ours and theirs are a row's first two libraries.
+// ours and theirs return the figures of a row's first two libraries.
 func (r result) ours() figure   { return r.figures[0] }
 func (r result) theirs() figure { return r.figures[1] }
 
-// of is a library's time by ours.
+// of returns a library's time divided by ours.
 func (r result) of(lib string) float64 {
 	for _, f := range r.figures {
 		if f.lib == lib {
@@ -37,7 +37,8 @@ func (r result) of(lib string) float64 {
 	return math.NaN()
 }
 
-// verdict compares a figure with its bar. No figure at all misses it.
+// verdict compares a figure with its bar. A missing figure (NaN) misses the bar,
+// which is why the conditions are negated.
 func (b bar) verdict(r result) (got float64, verdict string) {
 	got = b.got(r)
 	switch {
@@ -49,8 +50,7 @@ func (b bar) verdict(r result) (got float64, verdict string) {
 	return got, "goal reached"
 }
 
-// allocsPerUnit leaves out what a piece of work allocates once, such as its
-// buffer, by counting whole units only.
+// allocsPerUnit returns our allocations per unit of work.
 func (r result) allocsPerUnit() float64 { return r.ours().allocs / float64(r.units) }
 
 // verdict compares a row with its gate and goal.
@@ -69,6 +69,7 @@ func (r result) verdict() string {
 	return "goal reached"
 }
 
+// markdown returns the report as a page of Markdown.
 func (r *report) markdown(what string, rounds int) string {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# Results\n\nTaken on %s by `make bench` (%s, %d rounds).\n", time.Now().UTC().Format("2006-01-02"), what, rounds)
@@ -100,7 +101,7 @@ func (r *report) markdown(what string, rounds int) string {
 		for _, f := range res.figures {
 			allocs := fmt.Sprintf("%.0f | %.0f KB", f.allocs, f.bytes/1000)
 			if math.IsNaN(f.allocs) {
-				allocs = "– | –" // in a process of its own
+				allocs = "– | –" // not known for a separate process
 			}
 			fmt.Fprintf(&b, "| %s | %s | %s | %.0f MB/s | %.2f | %s |\n", f.lib, short(f.cpu), short(f.cpu/time.Duration(res.units)),
 				float64(res.bytes)/f.cpu.Seconds()/1e6, f.ratio, allocs)
@@ -112,7 +113,7 @@ func (r *report) markdown(what string, rounds int) string {
 	return b.String()
 }
 
-// failed returns an error that names the gates that do not hold.
+// failed returns an error that lists the gates that do not hold.
 func (r *report) failed() error {
 	var errs []error
 	for _, res := range r.results {
@@ -135,6 +136,7 @@ func (r *report) failed() error {
 
 func title(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
+// short formats a duration with few digits.
 func short(d time.Duration) string {
 	switch {
 	case d < 10*time.Microsecond:
@@ -145,7 +147,7 @@ func short(d time.Duration) string {
 	return fmt.Sprintf("%.1f ms", float64(d.Nanoseconds())/1e6)
 }
 
-// processor names the machine's processor, as far as it tells.
+// processor returns the name of the machine's processor, if it is known.
 func processor() string {
 	info, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
@@ -159,7 +161,7 @@ func processor() string {
 	return "unknown processor"
 }
 
-// libraries lists the versions that were measured.
+// libraries lists the versions of the measured libraries.
 func libraries() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -14,29 +14,28 @@ import (
 // row is one kind of work, done by several libraries.
 type row struct {
 	name string
-	// unit is what the work consists of, and units how many there are.
+	// unit is what the work consists of, and units the number of them.
 	unit  string
 	units int
 	bytes int
-	// gate is by how many times less processor time than openai-go ours must
-	// take, goal what we are after. 0 means none.
+	// gate is the required ratio of openai-go's processor time to ours, and goal the
+	// desired one. 0 means none.
 	gate, goal float64
-	// maxAllocs bounds our allocations a unit; below 0 means no bound.
+	// maxAllocs limits our allocations per unit. A negative value means no limit.
 	maxAllocs float64
 	// bars are further gates.
 	bars []bar
-	// note, if set, says more in the report.
+	// note returns more text for the report. It may be nil.
 	note func() string
-	// rounds bounds how often slow work is repeated. 0 means no bound.
+	// rounds limits how often slow work is repeated. 0 means no limit.
 	rounds int
 	libs   []lib
-	// apart has those of the libs that work in a process of their own, by name,
-	// which says how much processor time it took. They run once a round, in few
-	// rounds.
+	// apart has the libs that run in a separate process, by name. Their functions
+	// also return the processor time used. They run once per round, in few rounds.
 	apart map[string]func() (int, time.Duration, error)
 }
 
-// bar bounds a figure of a row, from above unless atLeast is set.
+// bar is an upper limit for a figure of a row, or a lower limit if atLeast is set.
 type bar struct {
 	what       string
 	got        func(result) float64
@@ -44,54 +43,58 @@ type bar struct {
 	atLeast    bool
 }
 
+// most returns an upper limit for a figure.
 func most(what string, got func(result) float64, gate, goal float64) bar {
 	return bar{what, got, gate, goal, false}
 }
 
+// least returns a lower limit for a figure.
 func least(what string, got func(result) float64, gate, goal float64) bar {
 	return bar{what, got, gate, goal, true}
 }
 
-// lib is a library at work. Its run returns a number that must be the same for
-// all libraries of a row, so that none skips the work.
+// lib is a library that does the work of a row. Run returns a number that must be
+// the same for all libraries, which shows that none of them skips the work.
 type lib struct {
 	name string
 	run  func() (int, error)
 }
 
+// rows returns all rows, in the order of the report.
 func rows() []row {
 	text, mixed := textStream(), mixedStream()
 	small, large := wholeResponse(100_000, false), wholeResponse(5_000_000, true)
 	list := []row{
 		streamRow("stream of text deltas, every event looked at as a view", text, 75, 130, false),
 		streamRow("stream of text deltas, every delta kept", text, 40, 80, true),
-		mayAllocate(streamRow("stream of mixed events, every event looked at", mixed, 0, 0, false), 1), // an item is copied out of an event
+		mayAllocate(streamRow("stream of mixed events, every event looked at", mixed, 0, 0, false), 1), // an item is copied from an event
 		clientRow("stream of text deltas through the client", text),
 		wholeRow("whole response of 100 KB, items indexed", small, 25, 40, false),
 		wholeRow("whole response of 5 MB of images, items indexed", large, 45, 80, false),
+		wholeClientRow("whole response of 5 MB of images, through the client", large, 20, 45),
 		wholeRow("whole response of 100 KB, every view read", small, 8, 15, true),
 	}
 	if recorded := recordedStreams(); len(recorded) > 0 {
 		r := streamRow("recorded streams, every event looked at", recorded, 50, 75, false)
 		list = append(list, r)
 	}
-	list = append(list, largestRow())
+	list = append(list, largestRow(), chatDeltasRow())
 	list = append(list, bodyRows()...)
 	for _, turns := range []int{50, 200} {
 		list = append(list, loopRow(turns, plainHTTP), chatRow(turns))
 	}
-	return append(list, loopRow(200, overTLS), loopRow(200, overTLS2), idleRow(1000), durableRow(), openingRow(largeSession{10_000, 100, 2_000_000}), streamsRow(5000))
+	return append(list, loopRow(200, overTLS), loopRow(200, overTLS2), idleRow(1000), durableRow(), turnRow(), postgresRow(), openingRow(largeSession{10_000, 100, 2_000_000}), streamsRow(5000))
 }
 
-// recordedStreams are the recorded streams beside the project, one after the
-// other, or nil where there are none.
+// recordedStreams returns the recorded streams in the folder beside the project,
+// concatenated, or nil if there are none.
 func recordedStreams() []byte {
 	files, _ := filepath.Glob(filepath.Join("..", "..", "shared", "corpus", "streams", "*.sse"))
 	var all strings.Builder
 	for _, f := range files {
 		b, err := os.ReadFile(f)
 		if err != nil || len(b) > 1<<20 {
-			continue // one file of log probabilities would drown the others
+			continue // one file of log probabilities would dominate the others
 		}
 		all.Write(b)
 		all.WriteString("\n\n")
@@ -99,6 +102,7 @@ func recordedStreams() []byte {
 	return []byte(all.String())
 }
 
+// countEvents returns the number of events in a stream.
 func countEvents(stream []byte) int {
 	n, err := ourEvents(stream, false)()
 	if err != nil {

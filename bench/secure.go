@@ -17,14 +17,14 @@ import (
 	"time"
 )
 
-// overHTTP is a client for the server without TLS.
+// overHTTP returns a client for the server without TLS.
 func overHTTP() (*http.Client, string, error) {
 	base, err := endpointURL()
 	return &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}, base, err
 }
 
-// overHTTPS is a client for the server with TLS: of HTTP/1.1, or of what the two
-// negotiate.
+// overHTTPS returns a client for the server with TLS. It uses HTTP/1.1 or, if
+// negotiate is set, the version that both sides choose.
 func overHTTPS(negotiate bool) (*http.Client, string, error) {
 	p, err := startServer()
 	if err != nil {
@@ -38,7 +38,7 @@ func overHTTPS(negotiate bool) (*http.Client, string, error) {
 	return &http.Client{Transport: t}, p.secure, nil
 }
 
-// selfSigned makes a certificate for the loopback address.
+// selfSigned creates a certificate for the loopback address.
 func selfSigned() (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -54,7 +54,7 @@ func selfSigned() (tls.Certificate, error) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err
 }
 
-// rootsOf reads the certificate that the server prints.
+// rootsOf parses the certificate that the server prints.
 func rootsOf(text string) (*x509.CertPool, error) {
 	der, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {

@@ -13,15 +13,16 @@ import (
 	"time"
 )
 
-// sizes are those of a program that uses client, loop and tools, and of one
-// that uses net/http alone.
+// sizes holds the sizes of two programs: one that uses client, loop and tools, and
+// one that uses only net/http.
 type sizes struct {
 	ours, alone           int64
 	oursBuild, aloneBuild time.Duration // processor time of a build with an empty cache
 }
 
-// What a program of a user may take, of one with net/http alone. A tighter gate on
-// the size, of 1.4, bent the public API: interfaces that were there for the linker.
+// The limits for a user's program, relative to one with only net/http. A tighter
+// gate on the size, of 1.4, distorted the public API: it led to interfaces that
+// existed only for the linker.
 const (
 	sizeGate  = 1.6
 	buildGate = 1.5
@@ -30,7 +31,7 @@ const (
 func (s *sizes) ratio() float64      { return float64(s.ours) / float64(s.alone) }
 func (s *sizes) buildRatio() float64 { return s.oursBuild.Seconds() / s.aloneBuild.Seconds() }
 
-// measureSize builds both programs from nothing.
+// measureSize builds both programs with an empty build cache.
 func measureSize() (*sizes, error) {
 	dir, err := os.MkdirTemp("", "antiphon-bench")
 	if err != nil {
@@ -45,6 +46,8 @@ func measureSize() (*sizes, error) {
 	return s, err
 }
 
+// build builds a program with an empty cache and returns its size in bytes and the
+// processor time of the build.
 func build(dir, program string) (size int64, cpu time.Duration, err error) {
 	cache, err := os.MkdirTemp(dir, "cache")
 	if err != nil {

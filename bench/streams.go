@@ -16,12 +16,13 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/responses"
 )
 
-// streamsRow reads many streams at once, event by event as they come. The
+// streamsRow reads many streams concurrently, event by event as they arrive. The
 // server is another process.
 func streamsRow(n int) row {
 	web := manyConnections(n)
@@ -48,19 +49,21 @@ func streamsRow(n int) row {
 	}
 }
 
-// manyConnections keeps n connections, so that all libraries use the same.
+// manyConnections returns a client that keeps n idle connections, so that all
+// libraries reuse the same ones.
 func manyConnections(n int) *http.Client {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.MaxIdleConns, t.MaxIdleConnsPerHost = 0, n
 	return &http.Client{Transport: t}
 }
 
-// streamer reads one stream and calls begun when something has come.
+// streamer reads one stream and calls begun when the first data has arrived.
 type streamer func(web *http.Client, base string, begun func()) error
 
+// ourStream reads a stream with Antiphon's client.
 func ourStream(web *http.Client, base string, begun func()) error {
 	client := &responses.Client{BaseURL: base + "/streams", Key: endpoint.NewKey(benchKey), HTTP: web}
-	req := &item.Request{Model: "gpt-5.1", Input: item.NewList(item.User("hi"))}
+	req := &api.Request{Model: "gpt-5.1", Input: item.NewList(item.User("hi"))}
 	last := false
 	for ev, err := range client.Stream(context.Background(), req) {
 		if err != nil {
@@ -75,6 +78,7 @@ func ourStream(web *http.Client, base string, begun func()) error {
 	return nil
 }
 
+// bareStream reads a stream with net/http, without parsing it.
 func bareStream(web *http.Client, base string, begun func()) error {
 	body := []byte(`{"model":"gpt-5.1","input":[{"type":"message","content":[{"type":"input_text","text":"hi"}],"role":"user"}],"stream":true}`)
 	r, err := http.NewRequest(http.MethodPost, base+"/streams/responses", bytes.NewReader(body))
@@ -91,6 +95,7 @@ func bareStream(web *http.Client, base string, begun func()) error {
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("the server says %s", resp.Status)
 	}
+	// The stream has begun when its first byte has arrived.
 	var one [1]byte
 	if _, err := resp.Body.Read(one[:]); err != nil {
 		return err
@@ -100,12 +105,13 @@ func bareStream(web *http.Client, base string, begun func()) error {
 	return err
 }
 
+// readStreams reads n streams concurrently.
 func readStreams(web *http.Client, n int, read streamer) error {
 	return holdStreams(web, n, read, func() {})
 }
 
-// holdStreams reads n streams, of which none goes on before all have begun and
-// whole has looked at them.
+// holdStreams reads n streams. None of them continues before all have begun and
+// whole has returned.
 func holdStreams(web *http.Client, n int, read streamer, whole func()) error {
 	base, err := endpointURL()
 	if err == nil {
@@ -116,7 +122,7 @@ func holdStreams(web *http.Client, n int, read streamer, whole func()) error {
 	}
 	var begun, ended sync.WaitGroup
 	var failed atomic.Pointer[error]
-	opening := make(chan struct{}, 256) // or the listener's queue runs over
+	opening := make(chan struct{}, 256) // otherwise the listener's queue overflows
 	begun.Add(n)
 	for range n {
 		opening <- struct{}{}
@@ -145,30 +151,32 @@ func holdStreams(web *http.Client, n int, read streamer, whole func()) error {
 	return nil
 }
 
-// memoryEach returns the kilobytes of memory that a stream under way takes in
-// this process, its connection and goroutines included.
+// memoryEach returns the kilobytes of memory per running stream in this process,
+// including its connection and goroutines.
 func memoryEach(n int, read streamer) float64 {
 	web := manyConnections(n)
 	defer web.CloseIdleConnections()
 	before, during := memoryInUse(), uint64(0)
 	if err := holdStreams(web, n, read, func() { during = memoryInUse() }); err != nil {
-		return math.NaN() // the row itself tells of errors
+		return math.NaN() // the row itself reports errors
 	}
 	return float64(int64(during-before)) / float64(n) / 1000
 }
 
+// memoryInUse returns the bytes of memory in use after garbage collection.
 func memoryInUse() uint64 {
 	runtime.GC()
-	runtime.GC() // what pools held is gone after the second
+	runtime.GC() // pools are empty after the second collection
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapInuse + m.StackInuse
 }
 
-// wantFiles is how many files the rows with sockets have open.
+// wantFiles is the number of files that the rows with sockets open.
 const wantFiles = 6000
 
-// moreFiles makes sure that so many files may be open.
+// moreFiles raises the soft limit on open files to the hard limit, if it is below
+// wantFiles.
 func moreFiles() error {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {

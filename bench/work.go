@@ -21,19 +21,20 @@ import (
 	"github.com/openai/openai-go/v3/packages/ssestream"
 	oai "github.com/openai/openai-go/v3/responses"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/internal/sse"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/responses"
 )
 
-// sum counts events and the bytes of their deltas in one number.
+// sum combines the number of events and the bytes of their deltas in one number.
 type sum int
 
 func (s *sum) add(length int) { *s += 1<<32 + sum(length) }
 
-// streamRow reads a stream's bytes to its last event. Where the deltas are kept,
-// we read events that are values, as the clients yield them; else views.
+// streamRow reads a stream's bytes to its last event. If keep is set, we read events
+// as values, in the form that the clients yield; otherwise as views.
 func streamRow(name string, stream []byte, gate, goal float64, keep bool) row {
 	r := row{
 		name: name, unit: "event", bytes: len(stream), gate: gate, goal: goal,
@@ -49,18 +50,19 @@ func streamRow(name string, stream []byte, gate, goal float64, keep bool) row {
 	return r
 }
 
-// mayAllocate lets a row take allocations for each unit.
+// mayAllocate allows a row n allocations per unit.
 func mayAllocate(r row, n float64) row {
 	r.maxAllocs = n
 	return r
 }
 
+// ourEvents returns the work of a streamRow with Antiphon.
 func ourEvents(stream []byte, keep bool) func() (int, error) {
 	return func() (int, error) {
 		var total sum
 		var texts []string
 		rd := sse.NewReader(bytes.NewReader(stream), sse.Options{})
-		var decoder item.EventDecoder
+		var decoder api.EventDecoder
 		for {
 			raw, err := rd.Next()
 			if err == io.EOF {
@@ -90,6 +92,7 @@ func ourEvents(stream []byte, keep bool) func() (int, error) {
 	}
 }
 
+// theirEvents returns the work of a streamRow with openai-go.
 func theirEvents(stream []byte, keep bool) func() (int, error) {
 	return func() (int, error) {
 		var total sum
@@ -110,8 +113,8 @@ func theirEvents(stream []byte, keep bool) func() (int, error) {
 	}
 }
 
-// plainEvents decode each event's data with general JSON libraries, after our
-// own framing, into the members that the views show.
+// plainEvents decodes each event's data with general JSON libraries, after our own
+// framing, into the members that the views provide.
 func plainEvents(stream []byte) []lib {
 	type event struct {
 		Type           string          `json:"type"`
@@ -158,7 +161,8 @@ func plainEvents(stream []byte) []lib {
 	}
 }
 
-// canned answers every request with the same stream, without a socket.
+// canned is a transport that answers every request with the same stream, without a
+// socket.
 type canned struct{ body []byte }
 
 func (c canned) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -178,7 +182,7 @@ func (c canned) RoundTrip(req *http.Request) (*http.Response, error) {
 func clientRow(name string, stream []byte) row {
 	httpClient := &http.Client{Transport: canned{stream}}
 	client := &responses.Client{Key: endpoint.NewKey("sk-bench-0123456789"), HTTP: httpClient}
-	req := &item.Request{Model: "gpt-5.1", Input: item.NewList(item.User("hi"))}
+	req := &api.Request{Model: "gpt-5.1", Input: item.NewList(item.User("hi"))}
 	theirs := openai.NewClient(option.WithAPIKey("sk-bench-0123456789"), option.WithHTTPClient(httpClient))
 	params := oai.ResponseNewParams{Model: "gpt-5.1", Input: oai.ResponseNewParamsInputUnion{OfString: openai.String("hi")}}
 	return row{
@@ -206,15 +210,15 @@ func clientRow(name string, stream []byte) row {
 	}
 }
 
-// wholeRow reads a response that is at hand as bytes: its items are counted, or
-// with views every item is read as what it is. The general libraries keep each
-// item as text, as we do; they do not read its type.
+// wholeRow reads a response from bytes. It counts the items or, if views is set,
+// reads each item by its type. The general JSON libraries store each item as text,
+// as we do, but do not read its type.
 func wholeRow(name string, body []byte, gate, goal float64, views bool) row {
-	text := unsafe.String(unsafe.SliceData(body), len(body)) // as a client has it that owns what it read
+	text := unsafe.String(unsafe.SliceData(body), len(body)) // safe, as for a client that owns the bytes it read
 	r := row{name: name, unit: "item", bytes: len(body), gate: gate, goal: goal, maxAllocs: -1}
 	r.libs = []lib{
 		{"antiphon", func() (int, error) {
-			resp, err := item.ParseResponseString(text)
+			resp, err := api.ParseResponseString(text)
 			if err != nil || !views {
 				return lengthOf(resp), err
 			}
@@ -248,7 +252,7 @@ func wholeRow(name string, body []byte, gate, goal float64, views bool) row {
 				return len(p.Output), err
 			}})
 	}
-	resp, err := item.ParseResponseString(text)
+	resp, err := api.ParseResponseString(text)
 	if err != nil {
 		panic(err)
 	}
@@ -256,7 +260,8 @@ func wholeRow(name string, body []byte, gate, goal float64, views bool) row {
 	return r
 }
 
-func lengthOf(r *item.Response) int {
+// lengthOf returns the number of output items. A nil response has none.
+func lengthOf(r *api.Response) int {
 	if r == nil {
 		return 0
 	}
@@ -265,8 +270,8 @@ func lengthOf(r *item.Response) int {
 
 var errKind = errors.New("an item of another kind")
 
-// ourViews reads every item and adds up the lengths of its texts.
-func ourViews(r *item.Response) (n int, err error) {
+// ourViews reads every item and returns the total length of the texts.
+func ourViews(r *api.Response) (n int, err error) {
 	for _, it := range r.Output {
 		v, err := it.Decode()
 		if err != nil {
@@ -292,6 +297,7 @@ func ourViews(r *item.Response) (n int, err error) {
 	return n, nil
 }
 
+// theirViews is ourViews for openai-go.
 func theirViews(r *oai.Response) (n int, err error) {
 	for i := range r.Output {
 		switch v := r.Output[i].AsAny().(type) {

@@ -13,14 +13,14 @@ type part struct {
 	node *node // nil for a text
 }
 
-// piece is a stretch of a text: as it stands, or a document's.
+// piece is a stretch of a text: literal text, or a document.
 type piece struct {
 	text string
-	doc  *node // a document, or an agent whose answer stands here
+	doc  *node // a document, or an agent whose answer becomes the text
 }
 
-// body reads the content of an element as parts. White space at the edges of a
-// text is dropped unless it is in a fence or a document; a text of nothing else
+// body reads the content of an element as parts. White space at the edges of a text
+// is dropped unless it is in a fence or a document, and a text of white space only
 // is not a part. Comments are dropped.
 func body(n *node) []part {
 	var b bodyReader
@@ -29,7 +29,7 @@ func body(n *node) []part {
 	return b.parts
 }
 
-// bodyReader collects the pieces of the text it is in.
+// bodyReader collects the pieces of the current text.
 type bodyReader struct {
 	parts     []part
 	pieces    []piece
@@ -80,7 +80,7 @@ func (b *bodyReader) flush() {
 	if b.lastPlain {
 		last := &b.pieces[len(b.pieces)-1]
 		last.text = strings.TrimRight(last.text, space)
-		if last.text == "" { // after something exact
+		if last.text == "" { // after text in a fence or a document
 			b.pieces = b.pieces[:len(b.pieces)-1]
 		}
 	}
@@ -102,8 +102,8 @@ func payloads(parts []part) []part {
 	return parts
 }
 
-// static returns the text of the parts when it needs no document, and whether
-// it is that simple: no part, or one text.
+// static returns the text of the parts if it needs no document. It returns false
+// unless there is no part or a single text.
 func static(parts []part) (string, bool) {
 	switch {
 	case len(parts) == 0:

@@ -10,24 +10,23 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// compiler reads the meaning of a tree: the second layer. It checks everything
-// that can be checked without fetching anything.
+// compiler interprets the parsed tree: it is the second layer. It checks everything
+// that can be checked without fetching sources.
 type compiler struct {
 	file     *File
 	errs     ErrorList
 	warnings ErrorList
 	where    locators
-	top      Position // of the element of the file itself that is being read
+	top      Position // of the element of the main file that is being read
 
-	// Calls by their ids, and the responses that do not say what kind of call they
-	// answer.
+	// Calls by id, and responses that do not say which kind of call they answer.
 	calls   map[string][]calledAs
 	untyped []*untyped
 
-	compared int // how many names of attributes were looked at, for a test
+	compared int // how many attribute names were compared, for a test
 }
 
-// entry is an element that becomes an item once its sources are there.
+// entry is an element that becomes an item when its sources are available.
 type entry struct {
 	Position
 	build builder
@@ -47,7 +46,7 @@ func (c *compiler) run() {
 	c.giveKinds()
 }
 
-// topLevel reads an element of the top level, or those of the file that it
+// topLevel reads an element of the top level, or the elements of the file that it
 // imports.
 func (c *compiler) topLevel(n *node) {
 	if n.tag != "import" || !n.read {
@@ -78,7 +77,7 @@ func (c *compiler) warn(n *node, offset int, text, message, hint string) {
 	c.warnings = append(c.warnings, &Error{src: n.src, offset: offset, Text: text, Message: message, Hint: hint})
 }
 
-// notBuilt reports a feature that the file uses and this version lacks.
+// notBuilt reports a feature that the file uses and this version does not support.
 func (c *compiler) notBuilt(n *node, feature string) {
 	c.errs = append(c.errs, &Error{
 		src: n.src, offset: n.start, Text: n.excerpt(),
@@ -117,11 +116,11 @@ func (c *compiler) topElement(n *node) {
 	}
 }
 
-// meaningful are the comments that ask the original system for something.
+// meaningful are the comments that are instructions to the original system.
 const meaningful = "META_REFINE"
 
-// comments reports the comments that mean something and are not built, in the
-// file and in what it imports. Other comments say nothing.
+// comments reports the comments that are unsupported instructions, in the file and
+// its imports. Other comments have no meaning.
 func (c *compiler) comments(n *node) {
 	if n.kind == comment {
 		text := n.src.text[n.start:n.end]
@@ -137,7 +136,8 @@ func (c *compiler) comments(n *node) {
 	}
 }
 
-// unread stands for a file that was not imported: [Parse] reads only one.
+// unread is the builder of an import that was not followed: [Parse] reads a single
+// file.
 func unread(n *node) builder {
 	return func(r *resolution) (item.Item, bool) {
 		r.unread(n)
@@ -145,7 +145,7 @@ func unread(n *node) builder {
 	}
 }
 
-// common checks what holds for every element, nested ones included.
+// common makes the checks that apply to every element, including nested ones.
 func (c *compiler) common(n *node) {
 	if tags[n.tag].mode != opaqueMode {
 		c.attrs(n)
@@ -154,7 +154,7 @@ func (c *compiler) common(n *node) {
 	case "doc":
 		c.source(n)
 		if a, ok := n.attr("sha256"); ok && !n.payload {
-			c.warn(n, a.start, a.Name, "<doc>: sha256 is looked at in a call, a response or an item only", "")
+			c.warn(n, a.start, a.Name, "<doc>: sha256 is checked only in a call, a response or an item", "")
 		}
 	case "img", "file":
 		if n.value("file_id") == "" {
@@ -167,8 +167,7 @@ func (c *compiler) common(n *node) {
 	}
 }
 
-// attrs remarks on attributes that are given twice or that the tag does not
-// know.
+// attrs warns about attributes that are given twice or that the tag does not have.
 func (c *compiler) attrs(n *node) {
 	isLast, unbuilt := c.lastOfName(n.attrs), c.unbuilt(n)
 	for i := range n.attrs {
@@ -187,18 +186,19 @@ func (c *compiler) attrs(n *node) {
 	}
 }
 
-// unbuilt reports whether the element is of a feature that is not there, whose
-// attributes nobody knows.
+// unbuilt reports whether the element belongs to an unsupported feature, whose
+// attributes are not known.
 func (c *compiler) unbuilt(n *node) bool {
 	c.compared += len(n.attrs)
 	return n.tag == "tool" && unbuiltTool(n) != ""
 }
 
-// manyAttrs is from how many attributes on a table of their names is made.
+// manyAttrs is the number of attributes from which on a table of names is used.
 const manyAttrs = 16
 
-// lastOfName tells which of the attributes are the last of their names, in time
-// that grows with their number: a stranger's file may have any number.
+// lastOfName returns a function that reports whether attribute i is the last of its
+// name. Its total time is linear in the number of attributes, because an untrusted
+// file may have any number.
 func (c *compiler) lastOfName(attrs []Attr) func(i int) bool {
 	if len(attrs) < manyAttrs {
 		return func(i int) bool {
@@ -238,7 +238,7 @@ func isURL(s string) bool {
 	return strings.HasPrefix(s, "https://") || strings.HasPrefix(s, "http://")
 }
 
-// required returns the value of an attribute that must be there.
+// required returns the value of a mandatory attribute.
 func (c *compiler) required(n *node, name string) string {
 	a, ok := n.attr(name)
 	if !ok || a.Value == "" {
@@ -248,8 +248,8 @@ func (c *compiler) required(n *node, name string) string {
 	return a.Value
 }
 
-// oneOf returns the value of an attribute that has to be one of the words of
-// allowed, or "" where it is not given.
+// oneOf returns the value of an attribute that must be one of the allowed words, or
+// "" if it is not given.
 func (c *compiler) oneOf(n *node, name, allowed string) string {
 	a, ok := n.attr(name)
 	if !ok {

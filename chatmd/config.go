@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Config is the config element. A value that was not given is empty or nil and
-// is not sent.
+// Config is the config element. A value that is not given is empty or nil, and is
+// not sent.
 type Config struct {
 	Element
 
@@ -34,7 +34,7 @@ type Config struct {
 	Store             *bool
 }
 
-// config reads a config element. The first one counts.
+// config reads a config element. Only the first one is used.
 func (c *compiler) config(n *node) {
 	cfg := &Config{
 		Element:         c.element(n),
@@ -62,23 +62,24 @@ func (c *compiler) config(n *node) {
 		return
 	}
 	first := c.file.Config.Position
-	c.warn(n, n.start, n.excerpt(), "a second <config> is ignored", fmt.Sprintf("the one of line %d counts", first.Line))
+	c.warn(n, n.start, n.excerpt(), "a second <config> is ignored", fmt.Sprintf("the <config> in line %d is used", first.Line))
 }
 
-// filled reads a text, which must not be empty: who would be asked where it is not
-// given is somebody else.
+// filled reads a text that must not be empty, because without the attribute a
+// default would be used that the author did not intend.
 func (c *compiler) filled(n *node, name string) string {
 	a, ok := n.attr(name)
 	if !ok {
 		return ""
 	}
-	if strings.Trim(a.Value, space) == "" && (a.Bare || a.to > a.from) { // another error is about a broken one
+	if strings.Trim(a.Value, space) == "" && (a.Bare || a.to > a.from) { // a broken attribute has another error
 		c.failAttr(n, a, name+" is empty", "give it a value, or leave it out")
 	}
 	return a.Value
 }
 
-// count reads a whole number above zero, nil where it is not given.
+// count reads a whole number above zero, or returns nil if the attribute is not
+// given.
 func (c *compiler) count(n *node, name string) *int64 {
 	a, ok := n.attr(name)
 	if !ok {
@@ -92,7 +93,8 @@ func (c *compiler) count(n *node, name string) *int64 {
 	return &v
 }
 
-// number reads a number of zero or more, nil where it is not given.
+// number reads a number of zero or more, or returns nil if the attribute is not
+// given.
 func (c *compiler) number(n *node, name string) *float64 {
 	a, ok := n.attr(name)
 	if !ok {
@@ -110,7 +112,8 @@ func (c *compiler) number(n *node, name string) *float64 {
 	return &v
 }
 
-// flag reads a flag: true when it is there, unless it says "false".
+// flag reads a flag: it is true if the attribute is present, unless its value is
+// "false".
 func (c *compiler) flag(n *node, name string) bool {
 	a, ok := n.attr(name)
 	if !ok {
@@ -124,7 +127,7 @@ func (c *compiler) flag(n *node, name string) bool {
 	return a.Value != "false"
 }
 
-// optFlag is flag, nil where it is not given.
+// optFlag is like flag, but returns nil if the attribute is not given.
 func (c *compiler) optFlag(n *node, name string) *bool {
 	if !n.has(name) {
 		return nil

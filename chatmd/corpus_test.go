@@ -10,31 +10,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/antiphon-go/antiphon/internal/apispec"
 	"github.com/antiphon-go/antiphon/item"
 )
-
-// sharedCorpus finds the recorded traffic beside the module.
-func sharedCorpus(t *testing.T) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 8 {
-		found := filepath.Join(dir, "..", "shared", "corpus")
-		if _, err := os.Stat(found); err == nil {
-			return found
-		}
-		dir = filepath.Dir(dir)
-	}
-	t.Skip("no ../shared/corpus beside the module: recorded items are not checked")
-	return ""
-}
 
 // recorded calls visit for every item in the named member of the files of a
 // folder of the corpus.
 func recorded(t *testing.T, folder, member string, visit func(file string, it item.Item)) {
-	files, err := filepath.Glob(filepath.Join(sharedCorpus(t), folder, "*.json"))
+	files, err := filepath.Glob(filepath.Join(apispec.Shared(t, "corpus"), folder, "*.json"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no files in %s: %v", folder, err)
 	}

@@ -5,10 +5,10 @@ package chatmd
 
 import "github.com/go-json-experiment/json/jsontext"
 
-// sameJSON reports whether two JSON texts say the same: equal members in any
-// order, equal elements, equal strings however they are escaped. Numbers have
-// to be spelled alike, and what JSON leaves open, equal member names and lone
-// surrogates, is the same only in the same text.
+// sameJSON reports whether two JSON texts have the same meaning: equal members in
+// any order, equal elements, equal strings regardless of escapes. Numbers must have
+// the same spelling. Where JSON does not define the meaning, as for repeated member
+// names and lone surrogates, only identical texts are the same.
 func sameJSON(a, b string) bool {
 	if a == b {
 		return true

@@ -13,8 +13,8 @@ import (
 	"unicode/utf8"
 )
 
-// ErrNotBuilt is wrapped by the [Error] for a part of the language that this
-// version reads but cannot act on yet. The file is well formed then.
+// ErrNotBuilt is wrapped by the [Error] for a part of the language that this version
+// reads but does not support. The file is well formed nevertheless.
 var ErrNotBuilt = errors.New("not built yet")
 
 // Position is a place in a file.
@@ -24,8 +24,8 @@ type Position struct {
 	Column int // in characters, from 1
 }
 
-// Error is one problem of a file: where it is, what stands there, what is wrong
-// and, in Hint, what to write instead. Err is the cause, if there is one.
+// Error is one problem of a file: its place, the text there, the problem and, in
+// Hint, a suggested correction. Err is the cause, or nil.
 type Error struct {
 	File    string
 	Line    int // from 1
@@ -46,7 +46,7 @@ func (e *Error) Error() string {
 		b.WriteString(e.File + ":")
 	}
 	fmt.Fprintf(&b, "%d:%d: %s", e.Line, e.Column, e.Message)
-	if e.Err != nil && e.Err != ErrNotBuilt {
+	if e.Err != nil && e.Err != ErrNotBuilt { //nolint:errorlint // an error that wraps it has text of its own
 		fmt.Fprintf(&b, ": %v", e.Err)
 	}
 	if e.Text != "" && !strings.Contains(e.Message, e.Text) {
@@ -61,7 +61,7 @@ func (e *Error) Error() string {
 // Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// ErrorList is all the problems that one pass found, in the order of the file.
+// ErrorList is the list of all problems found in one pass, in the order of the file.
 type ErrorList []*Error
 
 // Error returns one line for each problem.
@@ -82,7 +82,7 @@ func (l ErrorList) Unwrap() []error {
 	return list
 }
 
-// err returns l as an error, nil when it is empty.
+// err returns l as an error, or nil if it is empty.
 func (l ErrorList) err() error {
 	if len(l) == 0 {
 		return nil
@@ -90,8 +90,8 @@ func (l ErrorList) err() error {
 	return l
 }
 
-// joined is the list of what parsing found and what reading sources found, in
-// the order of the file.
+// joined returns the problems found in parsing and in reading sources, in the order
+// of the file.
 func joined(parsed error, more ErrorList) error {
 	list, ok := parsed.(ErrorList)
 	if !ok || len(more) == 0 {
@@ -102,8 +102,8 @@ func joined(parsed error, more ErrorList) error {
 	return list
 }
 
-// sort puts the problems in the order of the file; those of an imported file
-// stand where it is imported.
+// sort puts the problems in the order of the file. Problems of an imported file are
+// placed at the import.
 func (l ErrorList) sort() {
 	at := func(e *Error) int {
 		if e.src.from == nil {
@@ -116,11 +116,11 @@ func (l ErrorList) sort() {
 	})
 }
 
-// notUTF8 begins the message about bytes that are not UTF-8.
+// notUTF8 is the beginning of the message about bytes that are not UTF-8.
 const notUTF8 = "invalid UTF-8: "
 
-// withoutEcho leaves out what else is wrong in lines that are not UTF-8, in the
-// files where that is reported: it has mostly the same cause.
+// withoutEcho removes the other problems of lines that are not UTF-8, in files where
+// that is reported, because they mostly have the same cause.
 func (l ErrorList) withoutEcho() ErrorList {
 	bad := map[*source]bool{}
 	for _, e := range l {
@@ -140,7 +140,7 @@ func (l ErrorList) withoutEcho() ErrorList {
 	})
 }
 
-// locate sorts the problems by place and fills in what their offsets mean.
+// locate sorts the problems and computes their lines and columns.
 func (l ErrorList) locate() {
 	l.sort()
 	where := locators{}
@@ -150,7 +150,7 @@ func (l ErrorList) locate() {
 	}
 }
 
-// locators are those of several files.
+// locators holds a locator for each of several files.
 type locators map[*source]*locator
 
 func (l locators) at(src *source, offset int) Position {
@@ -162,8 +162,8 @@ func (l locators) at(src *source, offset int) Position {
 	return one.at(offset)
 }
 
-// locator turns offsets into lines and columns. It goes on from the offset it
-// was asked for last, so that rising offsets cost one pass over the file.
+// locator converts offsets to lines and columns. It continues from the last offset,
+// so rising offsets cost only one pass over the file.
 type locator struct {
 	src  string
 	last Position
@@ -187,10 +187,10 @@ func (l *locator) at(offset int) Position {
 	return l.last
 }
 
-// excerptLength is how many characters of a file a message repeats.
+// excerptLength is the number of characters of a file that a message repeats.
 const excerptLength = 60
 
-// excerpt returns the beginning of s, one line of it, for a message.
+// excerpt returns the beginning of the first line of s, for a message.
 func excerpt(s string) string {
 	s = strings.TrimLeft(s[:min(len(s), 8*excerptLength)], space)
 	if i := strings.IndexAny(s, "\r\n"); i >= 0 {
@@ -208,8 +208,8 @@ func excerpt(s string) string {
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
-// visible keeps control characters of a file away from the terminal that its
-// errors are shown on.
+// visible replaces control characters, so that errors do not pass control characters
+// of a file to the terminal.
 func visible(r rune) rune {
 	if unicode.IsControl(r) {
 		return unicode.ReplacementChar

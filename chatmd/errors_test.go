@@ -13,7 +13,7 @@ import (
 // M4 M5: every mistake has its place, the text and mostly a hint, and one pass
 // finds them all.
 func TestParseErrors(t *testing.T) {
-	raw := " (end it with </user>; text that is not a tag goes in RAW| … |RAW)"
+	raw := " (end it with </user>; write text that is not a tag in RAW| … |RAW)"
 	tests := []struct{ name, src, want string }{
 		{"stray text", "<config/>\n  Hello\n<user>a</user>", "2:3: text outside of any element: Hello (put it inside <user> … </user>)"},
 		{"stray text with markup", "Hello <b>you</b>\n<user>a</user>", "1:1: text outside of any element: Hello <b>you</b> (put it inside <user> … </user>)"},
@@ -23,7 +23,7 @@ func TestParseErrors(t *testing.T) {
 		{"unknown tag, no idea", "<blockquote/>", "1:1: unknown tag <blockquote> at the top level (tags at the top level are: config, tool, system, developer, user, assistant, msg, tool_call, tool_response, reasoning, item, import, script, shell_access, moderator_runtime)"},
 		{"two unknown tags", "<usr>a</usr><sytem>b</sytem>", "1:1: unknown tag <usr> at the top level (did you mean <user>?)\n1:13: unknown tag <sytem> at the top level (did you mean <system>?)"},
 		{"image at the top", "<img src=\"x\"/>", "1:1: <img/> belongs inside a message or a tool response, not at the top level (put it inside <user> … </user>)"},
-		{"mismatch", "<user>a</assistant>\n<user>b</user>", "1:8: </assistant> does not match <user> of line 1 (end it with </user>; text that is not a tag goes in RAW| … |RAW)"},
+		{"mismatch", "<user>a</assistant>\n<user>b</user>", "1:8: </assistant> does not match <user> of line 1 (end it with </user>; write text that is not a tag in RAW| … |RAW)"},
 		{"closes nothing", "<user>a</user></user>", "1:15: </user> closes nothing"},
 		{"closes nothing inside", "<user>a</img></user>", "1:8: </img> closes nothing"},
 		{"unclosed before the next", "<user>a\n<assistant>b</assistant>", "1:1: <user> is not closed before <assistant>: <user>a" + raw},
@@ -37,7 +37,7 @@ func TestParseErrors(t *testing.T) {
 		{"unclosed config", "<config model=\"a\">\n<user>a</user>", "1:1: <config> is not closed: <config model=\"a\"> (write <config …/>)"},
 		{"bad attribute", "<user \"a\">b</user>", "1:7: bad attribute in <user>: \"a\" (write name=\"value\"; a quote may be missing before it)"},
 		{"no value", "<user id=>b</user>", "1:7: attribute id in <user> has no value: id= (write id=\"…\")"},
-		{"image in a long reply", "<msg role=\"assistant\"><img src=\"https://x\"/></msg>", "1:23: <img> cannot stand in this <msg>: <img src=\"https://x\"/> (it holds text only; text that is not a tag goes in RAW| … |RAW)"},
+		{"image in a long reply", "<msg role=\"assistant\"><img src=\"https://x\"/></msg>", "1:23: <img> cannot stand in this <msg>: <img src=\"https://x\"/> (it holds text only; write text that is not a tag in RAW| … |RAW)"},
 		{"invalid UTF-8", "<user>ü\xff\xfe</user>", "1:8: invalid UTF-8: byte 0xff and 1 more in this file (save the file as UTF-8)"},
 		{"one error for one byte", "<config/>\n\xe9t\xe9\n<user>a</user>", "2:1: invalid UTF-8: byte 0xe9 and 1 more in this file (save the file as UTF-8)"},
 		{"typographic quotes", "<config model=“gpt-5”/>", "1:9: the value of model in <config> begins with the typographic quote “: model=“gpt-5” (write model=\"…\" with straight quotes)"},
@@ -64,7 +64,7 @@ func TestParseErrors(t *testing.T) {
 		{"no call id", "<tool_call function_name=\"f\">{}</tool_call>", "1:1: <tool_call> needs the attribute tool_call_id: <tool_call function_name=\"f\">{}</tool_call>"},
 		{"no response id", "<tool_response>a</tool_response>", "1:1: <tool_response> needs the attribute tool_call_id: <tool_response>a</tool_response>"},
 		{"call type", "<tool_call tool_call_id=\"a\" function_name=\"b\" type=\"x\"/>", "1:47: <tool_call>: type cannot be \"x\": type=\"x\" (one of: function_call, custom_tool_call)"},
-		{"content that is none", "<tool_response tool_call_id=\"a\" output=\"content\">x</tool_response>", "1:1: output=\"content\" wants images, files or a JSON list of parts: "},
+		{"content that is none", "<tool_response tool_call_id=\"a\" output=\"content\">x</tool_response>", "1:1: output=\"content\" needs images, files or a JSON list of parts: "},
 		{"text that is none", "<tool_response tool_call_id=\"a\" output=\"text\"><img src=\"https://x\"/></tool_response>", "1:47: <img> cannot stand in this <tool_response>: "},
 		{"item without JSON", "<item type=\"x\">{\"type\":</item>", "1:1: <item> does not hold the JSON of an item: "},
 		{"item of another type", "<item type=\"x\">{\"type\":\"y\"}</item>", "1:1: <item> says type x, its JSON y: <item type=\"x\">{\"type\":\"y\"}</item>"},
@@ -82,7 +82,7 @@ func TestParseErrors(t *testing.T) {
 			"1:9: <config>: model is empty: model=\"\" (give it a value, or leave it out)\n" +
 				"1:18: <config>: base_url is empty: base_url=\" \" (give it a value, or leave it out)\n" +
 				"1:31: <config>: profile is empty (give it a value, or leave it out)"},
-		{"all of them", "x\n<usr/>\n<user>a</system>\n<config max_tokens=\"a\"/>\n<user>RAW|", "1:1: text outside of any element: x (put it inside <user> … </user>)\n2:1: unknown tag <usr> at the top level (did you mean <user>?)\n3:8: </system> does not match <user> of line 3 (end it with </user>; text that is not a tag goes in RAW| … |RAW)\n4:9: <config>: max_tokens is not a whole number above zero: \"a\": max_tokens=\"a\" (such as max_tokens=\"1000\")\n5:7: RAW| is never closed by |RAW"},
+		{"all of them", "x\n<usr/>\n<user>a</system>\n<config max_tokens=\"a\"/>\n<user>RAW|", "1:1: text outside of any element: x (put it inside <user> … </user>)\n2:1: unknown tag <usr> at the top level (did you mean <user>?)\n3:8: </system> does not match <user> of line 3 (end it with </user>; write text that is not a tag in RAW| … |RAW)\n4:9: <config>: max_tokens is not a whole number above zero: \"a\": max_tokens=\"a\" (such as max_tokens=\"1000\")\n5:7: RAW| is never closed by |RAW"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -135,11 +135,11 @@ func TestWarnings(t *testing.T) {
 		{"<config store=\"no\"/>", "1:9: <config>: the flag store is on: its value is neither true nor false: store=\"no\" (off is store=\"false\")"},
 		{"<user><doc src=\"a\" local></user>", "1:7: <doc> is not closed: <doc src=\"a\" local> (write <doc …/>)"},
 		{"<user><doc src=\"a\" local></doc></user>", ""},
-		{"<user>put <tool name=\"a\"/> or <tool name=\"b\"></tool> there</user>", "1:11: <tool> belongs at the top level; inside <user> it is text (text that is meant goes in RAW| … |RAW)\n1:31: <tool> belongs at the top level; inside <user> it is text (text that is meant goes in RAW| … |RAW)"},
-		{"<user>RAW|a |RAW b|RAW</user>", "1:19: |RAW closes nothing: the fence before it ended at the first |RAW (a text that holds |RAW goes in a labelled fence, RAW:x| … |RAW:x)"},
+		{"<user>put <tool name=\"a\"/> or <tool name=\"b\"></tool> there</user>", "1:11: <tool> belongs at the top level; inside <user> it is text (write text in RAW| … |RAW)\n1:31: <tool> belongs at the top level; inside <user> it is text (write text in RAW| … |RAW)"},
+		{"<user>RAW|a |RAW b|RAW</user>", "1:19: |RAW closes nothing: the fence before it ended at the first |RAW (write text that contains |RAW in a labelled fence, RAW:x| … |RAW:x)"},
 		{"<user>RAW|a|RAW b RAW|c|RAW and <b>RAW</b></user><user>b|RAW</user>", ""},
-		{"<assistant><img src=\"https://x\"/></assistant>", "1:12: <img/> belongs inside a message or a tool response; inside <assistant> it is text (text that is meant goes in RAW| … |RAW)"},
-		{"<msg role=\"assistant\" function_call function_name=\"f\">{}</msg>", "1:1: the older form function_call has no id that an answer could name: it is read as a text: <msg role=\"assistant\" function_call function_name=\"f\">{}</ms… (write <tool_call tool_call_id=\"…\" function_name=\"…\">)"},
+		{"<assistant><img src=\"https://x\"/></assistant>", "1:12: <img/> belongs inside a message or a tool response; inside <assistant> it is text (write text in RAW| … |RAW)"},
+		{"<msg role=\"assistant\" function_call function_name=\"f\">{}</msg>", "1:1: the older form function_call has no id for a response to name: it is read as text: <msg role=\"assistant\" function_call function_name=\"f\">{}</ms… (write <tool_call tool_call_id=\"…\" function_name=\"…\">)"},
 	}
 	for _, tt := range tests {
 		f, err := Parse("", []byte(tt.src))
@@ -153,7 +153,7 @@ func TestWarnings(t *testing.T) {
 func TestDepth(t *testing.T) {
 	src := "<user>" + strings.Repeat("<agent src=\"a\" local>", 100_000)
 	_, err := Parse("", []byte(src))
-	if err == nil || !strings.Contains(err.Error(), "elements stand more than 64 deep") {
+	if err == nil || !strings.Contains(err.Error(), "elements are nested more than 64 deep") {
 		t.Errorf("got %.200v", err)
 	}
 }

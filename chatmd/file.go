@@ -8,21 +8,21 @@ import (
 	"strings"
 )
 
-// File is a file that has been read, with what it imports. It does not change
-// and may be used from several goroutines.
+// File is a parsed file with its imports. It is immutable and safe for concurrent
+// use.
 type File struct {
-	// Name is the name that Parse or Load was given.
+	// Name is the name passed to Parse or Load.
 	Name string
-	// Config is the first config element, nil when there is none.
+	// Config is the first config element, or nil.
 	Config *Config
-	// Tools are the tool declarations, in their order.
+	// Tools are the tool declarations, in order.
 	Tools []*Tool
-	// Elements are all elements of the file's own top level, in their order.
-	// What an import element brings is not among them.
+	// Elements are all elements of the file's own top level, in order. They do not
+	// include the elements of imported files.
 	Elements []Element
 	// Imports are the files that were imported, in the order of reading.
 	Imports []Source
-	// Warnings are remarks on what was read all the same.
+	// Warnings are problems that did not prevent reading the file.
 	Warnings ErrorList
 
 	src     string
@@ -32,13 +32,13 @@ type File struct {
 	err     error
 }
 
-// Element is an element as it stands in its file.
+// Element is an element in the form that it has in its file.
 type Element struct {
 	Tag string
-	// Attrs are the attributes as given. They are not to be changed.
+	// Attrs are the attributes as given. The caller must not change them.
 	Attrs []Attr
-	// File is the name of the file, Base what tells it from others: see
-	// [Source]. Base is "" for the one that is read.
+	// File is the name of the file, and Base its identity: see [Source]. Base is ""
+	// for the main file.
 	File, Base string
 	Position
 	// End is the offset after the element.
@@ -48,15 +48,14 @@ type Element struct {
 // Value returns the value of the named attribute, or "".
 func (e *Element) Value(name string) string { return (&node{attrs: e.Attrs}).value(name) }
 
-// Flag reports whether the named attribute is there and not "false".
+// Flag reports whether the named attribute is present and not "false".
 func (e *Element) Flag(name string) bool { return (&node{attrs: e.Attrs}).flag(name) }
 
-// Parse reads a file, but not what it imports: its Items returns an error where
-// there are imports; see [Load]. The error is an [ErrorList] with all that is
-// wrong with the file, mistakes and uses of features that are not built yet;
-// [ErrNotBuilt] tells the two apart. The File is never nil: with an error it
-// holds what could be read, and its Items returns that error. The name is used
-// in messages only.
+// Parse reads a file, but not its imports: Items of a file with imports returns an
+// error; see [Load]. The error is an [ErrorList] with all problems of the file, both
+// mistakes and uses of unsupported features; [ErrNotBuilt] distinguishes the two.
+// The File is never nil: if there is an error, it holds everything that could be
+// read, and its Items returns that error. The name is only used in messages.
 func Parse(name string, src []byte) (*File, error) {
 	f, p := parseFile(name, src)
 	return f, f.compile(p.errs, p.warnings)
@@ -70,7 +69,7 @@ func parseFile(name string, src []byte) (*File, *parser) {
 	return f, p
 }
 
-// compile reads the meaning of the parsed text.
+// compile interprets the parsed text.
 func (f *File) compile(errs, warnings ErrorList) error {
 	c := &compiler{file: f, errs: errs, warnings: warnings}
 	c.run()
@@ -82,20 +81,20 @@ func (f *File) compile(errs, warnings ErrorList) error {
 	return f.err
 }
 
-// Source returns the text of the file itself.
+// Source returns the text of the main file.
 func (f *File) Source() string { return f.src }
 
-// Rewrite returns the file's own text with attribute values replaced. It calls
-// edit for every attribute of every element, nested ones included; edit returns
-// the new value and whether there is one. Nothing else changes, so a file can
-// be copied to another folder with its relative sources adjusted.
+// Rewrite returns the main file's text with attribute values replaced. It calls edit
+// for every attribute of every element, including nested ones; edit returns the new
+// value and whether to replace the old one. Nothing else changes, so a file can be
+// copied to another folder with its relative sources adjusted.
 func (f *File) Rewrite(edit func(e Element, a Attr) (string, bool)) string {
 	return f.root.rewritten(locators{}, edit)
 }
 
-// Declarations returns what the file and its imports declare, the first config
-// and the tools, each on lines of its own, with attribute values replaced as by
-// [File.Rewrite]. Messages, comments and imports are not in it.
+// Declarations returns the first config element and the tools of the file and its
+// imports, each on its own lines, with attribute values replaced as by
+// [File.Rewrite]. It does not include messages, comments and imports.
 func (f *File) Declarations(edit func(e Element, a Attr) (string, bool)) string {
 	var b strings.Builder
 	where := locators{}
@@ -136,13 +135,13 @@ func (n *node) rewritten(where locators, edit func(e Element, a Attr) (string, b
 	return b.String()
 }
 
-// attrsEnd is the place after the last attribute.
+// attrsEnd returns the offset after the last attribute.
 func (n *node) attrsEnd() int {
 	last := n.attrs[len(n.attrs)-1]
 	return max(last.to, last.start+len(last.Name))
 }
 
-// edited returns the beginning of an element, its tag at least, with attribute
+// edited returns the beginning of an element, at least its tag, with attribute
 // values replaced.
 func (n *node) edited(where locators, edit func(e Element, a Attr) (string, bool), end int) string {
 	var b strings.Builder
@@ -168,21 +167,20 @@ func (n *node) edited(where locators, edit func(e Element, a Attr) (string, bool
 	return b.String()
 }
 
-// Copying says what is different in a copy of a file. All of its functions are
-// there; they are asked about elements of imported files too.
+// Copying describes the changes in a copy of a file. All its functions must be set;
+// they are also called for elements of imported files.
 type Copying struct {
-	// Attr returns the new value of an attribute, and whether there is one.
+	// Attr returns the new value of an attribute, and whether to replace the old one.
 	Attr func(e Element, a Attr) (string, bool)
-	// Element returns what replaces an element, and whether something does.
+	// Element returns the replacement of an element, and whether to replace it.
 	Element func(e Element) (string, bool)
-	// Bound reports whether an element of an imported file means what it does
-	// only because of the file that is read. What was imported stands in the
-	// copy itself then.
+	// Bound reports whether the meaning of an imported file's element depends on the
+	// main file. Then the import is replaced in the copy by the imported content.
 	Bound func(e Element) bool
 }
 
-// Copy returns the file's own text with what c makes different. Imports stay,
-// unless what they bring is bound to the file.
+// Copy returns the main file's text with the changes of c. Imports stay, unless
+// their content is bound to the file.
 func (f *File) Copy(c Copying) string {
 	w := copier{Copying: c, where: locators{}}
 	w.list(f.root.nodes)
@@ -228,7 +226,7 @@ func (c *copier) node(n *node) {
 	c.b.WriteString(n.src.text[n.nodes[len(n.nodes)-1].end:n.end])
 }
 
-// bound reports whether something in an imported file is.
+// bound reports whether any element in n is bound.
 func (c *copier) bound(n *node) bool {
 	return n.kind == element && (c.Bound(n.element(c.where)) || slices.ContainsFunc(n.nodes, c.bound))
 }

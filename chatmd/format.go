@@ -10,20 +10,20 @@ import (
 	"unicode/utf8"
 )
 
-// lineWidth is how long a tag on one line may be before its attributes keep the
-// lines that a person gave them.
+// lineWidth is the maximum length of a tag on one line. In a longer tag the
+// attributes keep their own lines.
 const lineWidth = 100
 
 // flags are the attributes that are written as bare names when they are on.
 const flags = "local strip markdown strict show_tool_call collapse_reads"
 
-// Format returns the file's own text in one layout: elements and comments of
-// the top level on lines of their own with at most one empty line between them,
-// attributes in quotes, tags without content closed at once. What a message
-// says, its fences and comments stay as they are, so the items are the same.
-// Formatting what was formatted changes nothing.
+// Format returns the main file's text in a uniform layout: top-level elements and
+// comments start on their own lines with at most one empty line between them,
+// attribute values are quoted, and tags without content are self-closing. The
+// contents of messages, fences and comments do not change, so the items are the
+// same. Formatting is idempotent.
 //
-// A file with mistakes is not formatted: the error is what Parse returned.
+// A file with mistakes is not formatted: Format returns the error of Parse.
 func (f *File) Format() (string, error) {
 	if list, ok := f.err.(ErrorList); ok {
 		list = slices.DeleteFunc(slices.Clone(list), func(e *Error) bool { return errors.Is(e, ErrNotBuilt) })
@@ -35,7 +35,7 @@ func (f *File) Format() (string, error) {
 	}
 	w := &formatter{eol: "\n"}
 	if i := strings.LastIndexByte(f.src, '\n'); i > 0 && f.src[i-1] == '\r' {
-		w.eol = "\r\n" // as the last line ends, so that it is the same the next time
+		w.eol = "\r\n" // the line end of the last line, so that a second pass gives the same result
 	}
 	w.list(f.root.nodes, "")
 	if w.b.Len() > 0 {
@@ -44,7 +44,7 @@ func (f *File) Format() (string, error) {
 	out := w.b.String()
 	again, _ := parseTree(&source{text: out}, "")
 	if !equalNodes(f.root, again) {
-		return "", errors.New(f.Name + ": formatting would change what the file says; it is left as it is")
+		return "", errors.New(f.Name + ": formatting would change the meaning of the file; the file is not changed")
 	}
 	return out, nil
 }
@@ -55,9 +55,9 @@ type formatter struct {
 	eol string
 }
 
-// list writes nodes on lines of their own: those of the top level, or of a tool.
+// list writes the nodes of the top level, or of a tool, on their own lines.
 func (w *formatter) list(nodes []*node, indent string) {
-	lines := 2 // line ends since the node before
+	lines := 2 // line ends since the previous node
 	first := true
 	for _, n := range nodes {
 		if n.kind == text {
@@ -98,7 +98,7 @@ func (w *formatter) node(n *node, indent string) {
 	}
 }
 
-// row returns a tool with what stands in it on one line.
+// row returns a tool with its content on one line.
 func (w *formatter) row(n *node) string {
 	row := formatter{eol: w.eol}
 	row.open(n, ">", "")
@@ -110,13 +110,13 @@ func (w *formatter) row(n *node) string {
 	return row.b.String() + "</" + n.tag + ">"
 }
 
-// blank reports whether there is nothing but white space.
+// blank reports whether the nodes hold only white space.
 func blank(nodes []*node) bool {
 	return !slices.ContainsFunc(nodes, func(n *node) bool { return n.kind != text || strings.Trim(n.text, space) != "" })
 }
 
-// message writes an element that holds text. White space around the whole is
-// no part of it.
+// message writes an element that holds text. Surrounding white space is not part of
+// the text.
 func (w *formatter) message(n *node) {
 	w.open(n, ">", "")
 	var inner formatter
@@ -137,7 +137,7 @@ func (w *formatter) message(n *node) {
 	w.b.WriteString("</" + n.tag + ">")
 }
 
-// content writes what stands in a message: all as it is, but for tags.
+// content writes the content of a message. Only tags are formatted.
 func (w *formatter) content(nodes []*node) {
 	for _, n := range nodes {
 		switch mode := n.mode(); {
@@ -153,8 +153,8 @@ func (w *formatter) content(nodes []*node) {
 	}
 }
 
-// open writes an opening tag. One that is too long for a line keeps its
-// attributes on lines of their own, where they were.
+// open writes an opening tag. In a tag that is too long for a line, attributes that
+// were on their own lines stay there.
 func (w *formatter) open(n *node, end, indent string) {
 	list := make([]string, len(n.attrs))
 	width := len(n.tag)
@@ -185,8 +185,8 @@ func formatAttr(src string, a *Attr) string {
 	return a.Name + "=" + string(appendQuoted(nil, a.Value))
 }
 
-// isFlag reports whether the attribute is a flag, and its value one that says no
-// more than that it is on or off.
+// isFlag reports whether the attribute is a flag whose value only says that it is on
+// or off.
 func isFlag(a *Attr) bool {
 	for name := range strings.FieldsSeq(flags) {
 		if name == a.Name {
@@ -196,8 +196,8 @@ func isFlag(a *Attr) bool {
 	return false
 }
 
-// equalNodes reports whether two trees say the same: the same elements with the
-// same attributes, texts and comments in the same order.
+// equalNodes reports whether two trees have the same meaning: the same elements with
+// the same attributes, texts and comments in the same order.
 func equalNodes(a, b *node) bool {
 	if a.kind != b.kind || a.tag != b.tag || !slices.EqualFunc(a.attrs, b.attrs, equalAttrs) {
 		return false

@@ -42,7 +42,7 @@ func TestAppendHeld(t *testing.T) {
 	holder := item.NewHolder(kept)
 	defer holder.Close()
 	held, err := holder.Join(rest, payloads)
-	if err != nil || !held.Held() {
+	if err != nil || !held.Externalized() {
 		t.Fatal(err)
 	}
 	want, err := Append(nil, whole)

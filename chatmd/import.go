@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// What one file may import, all in all. Files that import each other many times
-// over are stopped by the last two.
+// Limits on the imports of one file in total. The last two stop files that import
+// each other repeatedly.
 const (
 	maxImportDepth = 32
 	maxImports     = 1000
@@ -21,33 +21,33 @@ const (
 
 // Source is the text of a file.
 type Source struct {
-	// Name is the name for messages.
+	// Name is the name in messages.
 	Name string
-	// Base tells the file from others, such as its absolute path: a file that
-	// imports itself has the same one again. Refs to what the file names carry it.
+	// Base identifies the file, for example by its absolute path: a file that imports
+	// itself appears with the same Base again. The Refs of a file carry its Base.
 	Base string
-	// ID tells the file from others where Base does not, because links give it
-	// several names. "" means that Base does.
+	// ID identifies the file if Base does not, because links give it several names. ""
+	// means that Base does.
 	ID   string
 	Text []byte
 }
 
-// Importer reads the files that import elements name. An error is reported at
-// the element's place.
+// Importer reads the files that import elements name. Errors are reported at the
+// place of the element.
 type Importer interface {
 	Import(ctx context.Context, ref Ref) (Source, error)
 }
 
-// ImporterFunc makes a function an [Importer].
+// ImporterFunc is a function that implements [Importer].
 type ImporterFunc func(ctx context.Context, ref Ref) (Source, error)
 
 // Import calls f.
 func (f ImporterFunc) Import(ctx context.Context, ref Ref) (Source, error) { return f(ctx, ref) }
 
-// Load is [Parse] for a file together with all that it imports. Inside a
-// message an imported file is text of the message, tags of messages included;
-// at the top level it holds elements. Mistakes in imported files are reported
-// with their names. If ctx ends, the error is its.
+// Load is like [Parse] but also reads all files that the file imports. Inside a
+// message, an imported file is text of the message, including any message tags in
+// it; at the top level it holds elements. Mistakes in imported files are reported
+// with the files' names. If ctx is done, Load returns its error.
 func Load(ctx context.Context, file Source, importer Importer) (*File, error) {
 	f, p := parseFile(file.Name, file.Text)
 	x := &expansion{ctx: ctx, file: f, importer: importer, id: cmp.Or(file.ID, file.Base), where: locators{}, errs: p.errs, warnings: p.warnings}
@@ -63,17 +63,17 @@ type expansion struct {
 	ctx      context.Context
 	file     *File
 	importer Importer
-	id       string // of the file itself
+	id       string // of the main file
 	where    locators
-	top      int // where the element of the file itself stands
+	top      int // offset of the current element of the main file
 	size     int
-	full     bool // a limit is reached, which has been said
+	full     bool // a limit was reached and reported
 
 	errs     ErrorList
 	warnings ErrorList
 }
 
-// nodes follows the imports of an element. The error is that of the context.
+// nodes follows the imports of an element. It returns only the error of the context.
 func (x *expansion) nodes(parent *node) error {
 	seen := map[string]bool{}
 	for _, n := range parent.nodes {
@@ -99,7 +99,7 @@ func (x *expansion) nodes(parent *node) error {
 	return nil
 }
 
-// namespace reports a second import of a file with the same namespace.
+// namespace reports a second import with the same namespace.
 func (x *expansion) namespace(n *node, seen map[string]bool) bool {
 	name := n.value("namespace")
 	if name == "" || !seen[name] {
@@ -111,7 +111,7 @@ func (x *expansion) namespace(n *node, seen map[string]bool) bool {
 }
 
 func (x *expansion) fail(n *node, message, hint string, cause error) {
-	n.read = true // it has been reported
+	n.read = true // already reported
 	x.errs = append(x.errs, &Error{src: n.src, offset: n.start, Text: n.excerpt(), Message: message, Hint: hint, Err: cause})
 }
 
@@ -122,11 +122,11 @@ func (x *expansion) leaveOrFail(n *node, message string, cause error) {
 	}
 }
 
-// follow reads the file that an import names; tag is that of the element around
-// it.
+// follow reads the file that an import names. tag is the tag of the enclosing
+// element.
 func (x *expansion) follow(n *node, tag string) error {
 	if src := n.value("src"); src == "" || isURL(src) {
-		return nil // an error of its own
+		return nil // reported elsewhere
 	}
 	if err := x.ctx.Err(); err != nil || x.full {
 		n.read = true
@@ -153,7 +153,7 @@ func (x *expansion) follow(n *node, tag string) error {
 	return x.nodes(root)
 }
 
-// refuse reports a circle, and what is too much.
+// refuse returns an error for a circular import or an exceeded limit.
 func (x *expansion) refuse(src *source) error {
 	names, depth := []string{src.name}, 0
 	for at := src.from; at != nil; at = at.from {
@@ -163,14 +163,14 @@ func (x *expansion) refuse(src *source) error {
 		}
 		names = append(names, at.name)
 		if id == src.id && id != "" {
-			return errors.New("it imports itself: " + trail(names))
+			return errors.New("the file imports itself: " + trail(names))
 		}
 		depth++
 	}
 	x.full = depth > maxImportDepth || len(x.file.Imports) >= maxImports || x.size+len(src.text) > maxImported
 	switch {
 	case depth > maxImportDepth:
-		return fmt.Errorf("imports stand more than %d deep: %s", maxImportDepth, trail(names))
+		return fmt.Errorf("imports are nested more than %d deep: %s", maxImportDepth, trail(names))
 	case len(x.file.Imports) >= maxImports:
 		return fmt.Errorf("there are more than %d imports", maxImports)
 	case x.size+len(src.text) > maxImported:
@@ -179,8 +179,8 @@ func (x *expansion) refuse(src *source) error {
 	return nil
 }
 
-// trail is the way from the file that is read to the last one; names lead back.
-// Of a long way the middle is left out.
+// trail returns the path of imports from the main file to the last one; names is in
+// reverse order. It leaves out the middle of a long path.
 func trail(names []string) string {
 	const shown = 4 // at each end
 	var b strings.Builder

@@ -121,14 +121,14 @@ func TestImportErrors(t *testing.T) {
 	}
 	tests := []struct{ name, src, want string }{
 		{"not there", "<import src=\"gone.md\"/>", "main.md:1:1: <import> cannot be read: file does not exist: <import src=\"gone.md\"/>"},
-		{"circle", "<import src=\"a.md\"/>", "b.md:2:2: <import> is not followed: it imports itself: a.md → b.md → a.md: <import src=\"a.md\"/>"},
-		{"itself", "<user><import src=\"self.txt\"/></user>", "self.txt:1:3: <import> is not followed: it imports itself: self.txt → self.txt: <import src=\"self.txt\"/>"},
-		{"the file itself", "<import src=\"main.md\"/>", "main.md:1:1: <import> is not followed: it imports itself: main.md → main.md: <import src=\"main.md\"/>"},
+		{"circle", "<import src=\"a.md\"/>", "b.md:2:2: <import> is not followed: the file imports itself: a.md → b.md → a.md: <import src=\"a.md\"/>"},
+		{"itself", "<user><import src=\"self.txt\"/></user>", "self.txt:1:3: <import> is not followed: the file imports itself: self.txt → self.txt: <import src=\"self.txt\"/>"},
+		{"the file itself", "<import src=\"main.md\"/>", "main.md:1:1: <import> is not followed: the file imports itself: main.md → main.md: <import src=\"main.md\"/>"},
 		{"mistakes inside", "<config max_tokens=\"x\"/>\n<import src=\"bad.md\"/>\nend", "main.md:1:9: <config>: max_tokens is not a whole number above zero: \"x\": max_tokens=\"x\" (such as max_tokens=\"1000\")\nbad.md:2:1: text outside of any element: stray (put it inside <user> … </user>)\nbad.md:3:9: <config>: temperature is not a number: \"hot\": temperature=\"hot\" (such as temperature=\"0.7\")\nmain.md:3:1: text outside of any element: end (put it inside <user> … </user>)"},
 		{"prose at the top", "<import src=\"prose.txt\"/>", "prose.txt:1:1: text outside of any element: just text (put it inside <user> … </user>)"},
-		{"messages in a message", "<user>\n<import src=\"chat.md\"/></user>", "chat.md:1:1: <assistant> belongs at the top level, not in a file that is imported inside <user> (text that is not a tag goes in RAW| … |RAW)\nchat.md:1:13: </assistant> closes nothing"},
-		{"ends the message", "<user><import src=\"loose.txt\"/></user>", "loose.txt:1:3: </user> closes nothing\nloose.txt:1:13: <user> belongs at the top level, not in a file that is imported inside <user> (text that is not a tag goes in RAW| … |RAW)"},
-		{"too deep", "<import src=\"d0.md\"/>", "d31.md:1:1: <import> is not followed: imports stand more than 32 deep: main.md → d0.md → "},
+		{"messages in a message", "<user>\n<import src=\"chat.md\"/></user>", "chat.md:1:1: <assistant> belongs at the top level, not in a file that is imported inside <user> (write text that is not a tag in RAW| … |RAW)\nchat.md:1:13: </assistant> closes nothing"},
+		{"ends the message", "<user><import src=\"loose.txt\"/></user>", "loose.txt:1:3: </user> closes nothing\nloose.txt:1:13: <user> belongs at the top level, not in a file that is imported inside <user> (write text that is not a tag in RAW| … |RAW)"},
+		{"too deep", "<import src=\"d0.md\"/>", "d31.md:1:1: <import> is not followed: imports are nested more than 32 deep: main.md → d0.md → "},
 		{"too many", "<import src=\"list.md\"/><import src=\"list.md\"/>", "list.md:1:9155: <import> is not followed: there are more than 1000 imports: <import src=\"leaf.md\"/>"},
 		{"namespace twice", "<import src=\"leaf.md\" namespace=\"a\"/><import src=\"leaf.md\" namespace=\"a\"/>", "main.md:1:38: a second <import> has the namespace a: <import src=\"leaf.md\" namespace=\"a\"/>"},
 	}

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// tagName reads the name of a tag that opens or closes at s[at], which is '<'.
-// It returns "" where no tag starts.
+// tagName reads the name of the opening or closing tag at s[at], which is '<'. It
+// returns "" if no tag starts there.
 func tagName(s string, at int) (name string, closing bool) {
 	i := at + 1
 	if i < len(s) && s[i] == '/' {
@@ -31,7 +31,7 @@ func isSpace(c byte) bool  { return c == ' ' || c == '\t' || c == '\r' || c == '
 func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' || c == '_' }
 func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
 
-// isNameByte reports whether c may stand in the name of a tag or attribute.
+// isNameByte reports whether c is allowed in the name of a tag or attribute.
 func isNameByte(c byte) bool {
 	return isLetter(c) || isDigit(c) || c == '-' || c == ':' || c == '.'
 }
@@ -52,8 +52,8 @@ type openTag struct {
 	unfinished bool // the file ends before the tag does
 }
 
-// readTag reads the opening tag of name at s[at]. After a mistake it goes on as
-// far as it can, so that the file's other problems are found too.
+// readTag reads the opening tag of name at s[at]. After a mistake it continues as
+// far as it can, so that other problems of the file are found too.
 func readTag(s string, at int, name string) openTag {
 	t := openTag{end: at + 1 + len(name)}
 	for {
@@ -89,8 +89,8 @@ func (t *openTag) unterminated(s string, at int, name string, end int) {
 	t.end = end
 }
 
-// attribute reads the attribute at t.end. It reports false when a quote is not
-// closed: the tag ends with its line then.
+// attribute reads the attribute at t.end. It returns false if a quote is not closed;
+// the tag then ends at the end of the line.
 func (t *openTag) attribute(s, tag string) bool {
 	i := t.end
 	for i < len(s) && isNameByte(s[i]) {
@@ -149,11 +149,12 @@ func (t *openTag) value(s, tag string, a *Attr) bool {
 	return true
 }
 
-// typographic are quotes that word processors write. They quote no value.
+// typographic are quotation marks that word processors insert. They do not delimit
+// values.
 const typographic = "\u201C\u201D\u201E\u2018\u2019\u201A\u00AB\u00BB"
 
-// quoteEnd returns the index after the quoted value that starts at s[i], or
-// -1. A backslash before a quote makes it part of the value.
+// quoteEnd returns the index after the quoted value that starts at s[i], or -1. A
+// quote after a backslash is part of the value.
 func quoteEnd(s string, i int) int {
 	quote := s[i]
 	for i++; i < len(s); i++ {
@@ -169,7 +170,7 @@ func quoteEnd(s string, i int) int {
 	return -1
 }
 
-// lineEnd returns the index of the end of the line that s[i] is in.
+// lineEnd returns the index of the end of the line that contains s[i].
 func lineEnd(s string, i int) int {
 	if n := strings.IndexByte(s[i:], '\n'); n >= 0 {
 		return i + n
@@ -177,8 +178,8 @@ func lineEnd(s string, i int) int {
 	return len(s)
 }
 
-// decode replaces character references in an attribute's value, and escaped
-// quotes of the kind that stands around it. Other references stay as they are.
+// decode replaces character references in an attribute's value, and escaped quotes
+// of the enclosing kind. Unknown references stay.
 func decode(s string, quote byte) string {
 	if strings.IndexByte(s, '&') < 0 && (quote == 0 || strings.IndexByte(s, quote) < 0) {
 		return s
@@ -202,8 +203,8 @@ func decode(s string, quote byte) string {
 	return b.String()
 }
 
-// reference reads a character reference at the start of s and returns what it
-// stands for and its length, 0 if it is not a reference.
+// reference reads a character reference at the start of s. It returns the character
+// and the length of the reference, or 0 if there is none.
 func reference(s string) (string, int) {
 	const longest = len("&#x10FFFF;") + 6 // leading zeros
 	end := strings.IndexByte(s[:min(len(s), longest)], ';')
@@ -235,8 +236,8 @@ func reference(s string) (string, int) {
 	}
 }
 
-// fenceAt reads the opening mark of a fence at s[i], RAW| or RAW:label|. It
-// returns the length of the mark and the mark that closes the fence, or 0.
+// fenceAt reads the opening mark of a fence at s[i], RAW| or RAW:label|. It returns
+// the length of the mark and the closing mark, or 0.
 func fenceAt(s string, i int) (n int, closer string) {
 	if !strings.HasPrefix(s[i:], "RAW") || i > 0 && (isLetter(s[i-1]) || isDigit(s[i-1])) {
 		return 0, ""
@@ -258,10 +259,10 @@ func fenceAt(s string, i int) (n int, closer string) {
 	return 3 + k + 1, "|RAW" + rest[:k]
 }
 
-// payload is the text between the marks of a fence: one newline after the
-// opener and one before the closer belong to the fence. A file whose fences
-// open with CRLF is taken to close them so too; after a bare newline a carriage
-// return at the end is text, which keeps what [Append] writes exact.
+// payload returns the text of a fence: one newline after the opening mark and one
+// before the closing mark belong to the fence. If a fence opens with CRLF, it is
+// assumed to close with CRLF too. After a bare newline, a carriage return at the end
+// is text, so that [Append] writes exactly what is read back.
 func payload(s string) string {
 	bare := false
 	if rest, ok := strings.CutPrefix(s, "\r\n"); ok {
@@ -275,8 +276,8 @@ func payload(s string) string {
 	return strings.TrimSuffix(s, "\n")
 }
 
-// marks finds what ends plain text. It remembers where the next mark of each
-// kind stands, so that no byte is searched twice.
+// marks finds the end of plain text. It remembers the place of the next mark of each
+// kind, so that no byte is searched twice.
 type marks struct {
 	src          string
 	angle, fence int // index of the next '<' and "RAW" at or after the last search; len(src) if none

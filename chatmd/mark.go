@@ -3,70 +3,71 @@
 
 package chatmd
 
-// The tags of marks: elements of a transcript that add no item and say what its
-// items do not. They stand at the top level and have no content; in a message
-// they are text. In an imported file they say nothing.
+// The tags of marks: elements of a transcript that add no item and record facts that
+// items do not hold. They stand at the top level and have no content. Inside a
+// message they are text, and in an imported file they have no effect.
 const (
-	// RunTag begins what a run adds, and says what made it.
+	// RunTag begins a run and describes how it is made.
 	RunTag = "run"
-	// TurnTag begins a reply, TurnEndTag ends it and says how. A reply without an
-	// end has broken off.
+	// TurnTag begins a reply, and TurnEndTag ends it with its outcome. A reply without
+	// an end has broken off.
 	TurnTag    = "turn"
 	TurnEndTag = "turn_end"
-	// CallTag says what became of a call: see [CallStarted].
+	// CallTag records the state of a call: see [CallStarted].
 	CallTag = "call"
-	// DecisionTag says that something else is sent from there on than was said:
-	// see [DecisionCollapsed].
+	// DecisionTag records that from here on something else is sent: see
+	// [DecisionCollapsed].
 	DecisionTag = "decision"
-	// NoticeTag holds a notice: what the person at a run must know and is not an
-	// error.
+	// NoticeTag holds a notice for the person who uses the run. It is not an error.
 	NoticeTag = "notice"
-	// NestedTag says what a run came to that a call started; without a call, the run
-	// of an agent in a message.
+	// NestedTag records the totals of a run that a call started or, without a call, of
+	// an agent in a message.
 	NestedTag = "nested"
 )
 
-// What the attribute state of a [CallTag] can say.
+// Values of the attribute state of a [CallTag].
 const (
-	// CallStarted: the tool was about to run. Without a response, whether it took
-	// effect is not known.
+	// CallStarted means that the tool was about to run. Without a response it is not
+	// known whether the call took effect.
 	CallStarted = "started"
-	// CallWaiting: the call waits for an approval, and was not started.
+	// CallWaiting means that the call waits for an approval and was not started.
 	CallWaiting = "waiting"
-	// CallWithdrawn: the call can have no response, and is not sent.
+	// CallWithdrawn means that the call cannot get a response and is not sent.
 	CallWithdrawn = "withdrawn"
 )
 
-// What the attribute kind of a [DecisionTag] can say. Its items are numbers that
-// count the file's items backwards from the mark: 1 is the last one before it.
+// Values of the attribute kind of a [DecisionTag]. The attribute items counts the
+// file's items backwards from the mark: 1 is the last one before it.
 const (
-	// DecisionCollapsed: markers are sent for the outputs, because the one that by
-	// names brought the same again.
+	// DecisionCollapsed means that markers are sent for the outputs, because the
+	// output that by names has the same content.
 	DecisionCollapsed = "collapsed"
-	// DecisionQuarantined: a marker is sent for the item, because the endpoint
-	// refused it, for the reason.
+	// DecisionQuarantined means that a marker is sent for the item, because the
+	// endpoint refused it for the given reason.
 	DecisionQuarantined = "quarantined"
-	// DecisionSuperseded: the items are not sent, because the one that by names says
-	// it again from its beginning.
+	// DecisionSuperseded means that the items are not sent, because the item that by
+	// names repeats them from the beginning.
 	DecisionSuperseded = "superseded"
-	// DecisionWithdrawn: the items are not sent, because a guard, which by names,
-	// objected to them, for the reason.
+	// DecisionWithdrawn means that the items are not sent, because the guard that by
+	// names objected to them for the given reason.
 	DecisionWithdrawn = "withdrawn"
-	// DecisionReasoning: reasoning before the mark is not sent, for the reason.
+	// DecisionReasoning means that reasoning before the mark is not sent, for the
+	// given reason.
 	DecisionReasoning = "reasoning_dropped"
-	// DecisionCompacted: the content, a JSON array of items, is sent for the items
-	// before the mark up to the one that items names, but for those in kept and the
-	// instructions. With a failure it had no effect.
+	// DecisionCompacted means that the content, a JSON array of items, is sent instead
+	// of the items before the mark up to the one that items names, except for those in
+	// kept and the instructions. With a failure it has no effect.
 	DecisionCompacted = "compacted"
-	// DecisionRestored: what compactions replaced is sent again. The items count
-	// compactions, backwards: 1 takes the last one back, 2 the last two.
+	// DecisionRestored means that the items that compactions replaced are sent again.
+	// The attribute items counts compactions backwards: 1 undoes the last one, 2 the
+	// last two.
 	DecisionRestored = "restored"
 )
 
 const decisionKinds = DecisionCollapsed + " " + DecisionSuperseded + " " + DecisionQuarantined + " " + DecisionWithdrawn + " " + DecisionReasoning + " " +
 	DecisionCompacted + " " + DecisionRestored
 
-// IsMark reports whether elements of the tag are marks.
+// IsMark reports whether the tag is the tag of a mark.
 func IsMark(tag string) bool {
 	switch tag {
 	case RunTag, TurnTag, TurnEndTag, CallTag, DecisionTag, NoticeTag, NestedTag:
@@ -75,8 +76,8 @@ func IsMark(tag string) bool {
 	return false
 }
 
-// AppendMark appends an element without content, on a line of its own. Of the
-// attributes that have neither a value nor Bare none is written.
+// AppendMark appends an element without content, on a line of its own. Attributes
+// with neither a value nor Bare are omitted.
 func AppendMark(dst []byte, tag string, attrs ...Attr) []byte {
 	dst = append(append(dst, '<'), tag...)
 	for _, a := range attrs {

@@ -10,8 +10,8 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// A builder makes the item of an element, once sources can be fetched. It
-// reports false when it could not, having noted why.
+// A builder makes the item of an element when sources can be fetched. It returns
+// false if it could not, after recording the error.
 type builder func(r *resolution) (item.Item, bool)
 
 // msg reads the long form of a message.
@@ -26,7 +26,7 @@ func (c *compiler) msg(n *node) builder {
 			return c.response(n)
 		}
 		if n.flag("function_call") {
-			c.warn(n, n.start, n.excerpt(), "the older form function_call has no id that an answer could name: it is read as a text", `write <tool_call tool_call_id="…" function_name="…">`)
+			c.warn(n, n.start, n.excerpt(), "the older form function_call has no id for a response to name: it is read as text", `write <tool_call tool_call_id="…" function_name="…">`)
 		}
 		return c.message(n, role)
 	case "user", "system", "developer":
@@ -37,7 +37,7 @@ func (c *compiler) msg(n *node) builder {
 	return nil
 }
 
-// message reads an element that is a message. One with nothing in it adds no
+// message reads an element that is a message. A message without content adds no
 // item.
 func (c *compiler) message(n *node, role string) builder {
 	parts := body(n)
@@ -63,8 +63,8 @@ func (c *compiler) message(n *node, role string) builder {
 	}
 }
 
-// replyStatus is the status of an output message, which has to have one; older
-// files leave out that it is complete.
+// replyStatus is the status of an output message, which is mandatory. Older files
+// omit the status completed.
 func replyStatus(n *node, x item.Extra) string {
 	a, ok := n.attr("status")
 	_, isNull := x.Get("status")
@@ -77,7 +77,7 @@ func replyStatus(n *node, x item.Extra) string {
 	return item.StatusCompleted
 }
 
-// textMessage is a message whose content is a plain string.
+// textMessage builds a message whose content is a plain string.
 func (c *compiler) textMessage(n *node, head item.Message, parts []part) builder {
 	if !c.onlyText(n, parts) {
 		return nil
@@ -90,7 +90,7 @@ func (c *compiler) textMessage(n *node, head item.Message, parts []part) builder
 	}
 }
 
-// onlyText reports images and files where none can stand.
+// onlyText reports images and files where they are not allowed.
 func (c *compiler) onlyText(n *node, parts []part) bool {
 	if m := media(parts); m != nil {
 		c.fail(m, "<"+m.tag+"> cannot stand in this <"+n.tag+">", "it holds text only; "+rawHint)
@@ -129,8 +129,8 @@ func (c *compiler) assistant(n *node, head item.Message, parts []part, content s
 	}
 }
 
-// absent is the attribute value for a JSON member that is not there, where an
-// attribute that is not there means a default.
+// absent is the attribute value for a missing JSON member, where a missing attribute
+// means a default.
 const absent = "none"
 
 // json reads an attribute that holds a JSON value.
@@ -147,7 +147,7 @@ func (c *compiler) json(n *node, name string) item.JSON {
 	return v
 }
 
-// nulls reads the attribute that names the members that are null.
+// nulls reads the attribute that names the members with the value null.
 func nulls(n *node) item.Extra {
 	var x item.Extra
 	for name := range strings.FieldsSeq(n.value("null")) {
@@ -187,7 +187,7 @@ func (c *compiler) response(n *node) builder {
 	}
 	if s, ok := static(parts); ok && output == "content" {
 		if _, err := item.Restore(item.BranchContent, s); err != nil {
-			c.fail(n, "output=\"content\" wants images, files or a JSON list of parts: "+err.Error(), "")
+			c.fail(n, "output=\"content\" needs images, files or a JSON list of parts: "+err.Error(), "")
 			return nil
 		}
 	}
@@ -197,7 +197,7 @@ func (c *compiler) response(n *node) builder {
 	}
 	itemID, status := n.value("id"), n.value("status")
 	if isNumber(itemID) {
-		itemID = "" // older programs number the files of payloads so
+		itemID = "" // older programs number payload files like this
 	}
 	return func(r *resolution) (item.Item, bool) {
 		out, ok := r.output(n, parts, output)
@@ -212,9 +212,9 @@ func isNumber(s string) bool {
 	return s != "" && strings.Trim(s, "0123456789") == ""
 }
 
-// output reads the content of a tool response. Without an output attribute it
-// is a list of parts when images or files are among it, or when the text is
-// the JSON of such a list, as older programs wrote it.
+// output reads the content of a tool response. Without an output attribute it is a
+// list of parts if it contains images or files, or if the text is the JSON of such a
+// list, as older programs wrote it.
 func (r *resolution) output(n *node, parts []part, output string) (item.Content, bool) {
 	if media(parts) != nil {
 		list, ok := r.parts(parts, "")
@@ -226,7 +226,7 @@ func (r *resolution) output(n *node, parts []part, output string) (item.Content,
 	case "content":
 		c, err := item.Restore(item.BranchContent, s)
 		if err != nil && ok {
-			r.fail(n, "output=\"content\" wants images, files or a JSON list of parts", "", err)
+			r.fail(n, "output=\"content\" needs images, files or a JSON list of parts", "", err)
 		}
 		return c, ok && err == nil
 	default:

@@ -10,15 +10,16 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// The attribute members says in which order an item's JSON has its members, where
-// that is not the one in which this program writes them: servers differ in it, and
-// what was received is sent again as the same bytes. It names the members of the
-// object; after a name stand in parentheses those of the objects in it, an array's
-// apart by a bar: id content(text type|type) role.
+// The attribute members records the order of the members of an item's JSON if it
+// differs from the order in which this program writes them. Servers use different
+// orders, and an item that was received is sent again as the same bytes. The
+// attribute lists the members of the object. The members of a nested object follow
+// the name in parentheses, and the elements of an array are separated by bars: id
+// content(text type|type) role.
 
-// orderOf returns the order that turns the text of a JSON value into that of
-// another one. It reports whether there is one: both say the same without white
-// space, and names are plain words.
+// orderOf returns the order that turns one JSON text into another. It returns false
+// unless both have the same meaning, contain no white space, and have names that are
+// plain words.
 func orderOf(from, to string) (order string, ok bool) {
 	if from == to {
 		return "", true
@@ -50,8 +51,8 @@ func orderOf(from, to string) (order string, ok bool) {
 	return strings.Join(list, "|"), true
 }
 
-// reorder returns the text of a JSON value in an order of [orderOf]. It reports
-// false where that does not fit.
+// reorder applies an order of [orderOf] to a JSON text. It returns false if the
+// order does not fit.
 func reorder(from, order string) (to string, ok bool) {
 	if order == "" {
 		return from, true
@@ -82,7 +83,7 @@ func reorder(from, order string) (to string, ok bool) {
 	return open + strings.Join(parts, ",") + end, true
 }
 
-// splitOrder splits at a separator that stands in no parentheses.
+// splitOrder splits at separators outside parentheses.
 func splitOrder(order string, sep byte) (parts []string) {
 	depth, start := 0, 0
 	for i := range len(order) {
@@ -102,7 +103,7 @@ func splitOrder(order string, sep byte) (parts []string) {
 // namedValue is a member of an object, or an element of an array.
 type namedValue struct{ name, text string }
 
-// valuesOf returns what is in an object or an array.
+// valuesOf returns the members of an object or the elements of an array.
 func valuesOf(text string) (list []namedValue, kind jsontext.Kind, ok bool) {
 	d := jsontext.NewDecoder(bytes.NewReader([]byte(text)), jsontext.AllowDuplicateNames(true))
 	open, err := d.ReadToken()
@@ -128,7 +129,7 @@ func valuesOf(text string) (list []namedValue, kind jsontext.Kind, ok bool) {
 	return list, kind, true
 }
 
-// only returns the value of a name that is there once.
+// only returns the value of a name that occurs exactly once.
 func only(list []namedValue, name string) (text string, ok bool) {
 	for _, v := range list {
 		if v.name == name {

@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/antiphon-go/antiphon/internal/apispec"
 	"github.com/antiphon-go/antiphon/item"
 )
 
@@ -82,7 +83,7 @@ func TestExactOrder(t *testing.T) {
 
 // W8: the same for items as recorded streams have them.
 func TestExactRecorded(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(sharedCorpus(t), "streams", "*.sse"))
+	files, err := filepath.Glob(filepath.Join(apispec.Shared(t, "corpus"), "streams", "*.sse"))
 	if err != nil || len(files) == 0 {
 		t.Fatal(err)
 	}

@@ -9,22 +9,22 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// calledAs is a call of the file: its kind, and the line that it stands in.
+// calledAs is the kind of a call in the file, and its line.
 type calledAs struct {
 	custom bool
 	line   int
 }
 
-// untyped is a response without a type and without an output attribute, which
-// this program always writes: a person or an older program wrote it. custom is
-// the kind that its item gets.
+// untyped is a response with neither a type nor an output attribute, written by a
+// person or an older program: this program always writes them. custom is the kind
+// that its item gets.
 type untyped struct {
 	callID string
 	node   *node
 	custom *bool
 }
 
-// called notes a call.
+// called records a call.
 func (c *compiler) called(id string, custom bool, line int) {
 	if c.calls == nil {
 		c.calls = map[string][]calledAs{}
@@ -32,10 +32,10 @@ func (c *compiler) called(id string, custom bool, line int) {
 	c.calls[id] = append(c.calls[id], calledAs{custom, line})
 }
 
-// giveKinds gives each response that does not say what kind of call it answers
-// the kind of the calls that have its id, wherever they stand. Without that, the
-// response would answer nothing, and the model would read that its call was
-// interrupted. Where the calls of the id are of both kinds the file has to say.
+// giveKinds assigns a kind to each response without one: the kind of the calls with
+// its id, anywhere in the file. Otherwise the response would answer no call, and the
+// model would read that its call was interrupted. If calls of both kinds have the
+// id, the file must state the kind.
 func (c *compiler) giveKinds() {
 	for _, u := range c.untyped {
 		calls := c.calls[u.callID]

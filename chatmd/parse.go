@@ -9,12 +9,12 @@ import (
 	"unicode/utf8"
 )
 
-// maxDepth is how deep elements may stand inside each other.
+// maxDepth is the maximum nesting depth of elements.
 const maxDepth = 64
 
-// parser reads a file into a tree. It never stops at a mistake: it reports it,
-// takes the likeliest reading and goes on. Every byte is visited a fixed number
-// of times.
+// parser reads a file into a tree. It does not stop at a mistake: it reports the
+// mistake, assumes the likeliest reading and continues. Every byte is visited a
+// bounded number of times.
 type parser struct {
 	source *source
 	src    string // its text
@@ -23,19 +23,19 @@ type parser struct {
 	where  locator
 	open   []*node // the elements that are open, the root first
 
-	slab []node // for the next nodes: one allocation for many
+	slab []node // a pool for the next nodes: one allocation for many
 
 	errs     ErrorList
 	warnings ErrorList
-	// tail is where the top-level element starts that the file ends in the
-	// middle of, -1 if it does not.
+	// tail is the offset of the top-level element that the end of the file cuts off,
+	// or -1.
 	tail  int
 	ended bool // the end of the file has been reported
 	deep  bool // the depth has been reported
 }
 
-// parseTree reads a file. The root is an element without a tag, or that of the
-// message whose content the file is a part of.
+// parseTree reads a file. The root is an element without a tag, or with the tag of
+// the message that imports the file.
 func parseTree(source *source, tag string) (*node, *parser) {
 	src := source.text
 	root := &node{tag: tag, end: len(src), src: source}
@@ -65,7 +65,7 @@ func (p *parser) add(n *node) {
 	cur.nodes = append(cur.nodes, n)
 }
 
-// slabSize is how many nodes are allocated together.
+// slabSize is the number of nodes that are allocated together.
 const slabSize = 64
 
 // node returns a new node of the source.
@@ -88,7 +88,7 @@ func (p *parser) warn(offset int, text, message, hint string) {
 	p.warnings = append(p.warnings, &Error{src: p.source, offset: offset, Text: excerpt(text), Message: message, Hint: hint})
 }
 
-// endsInside notes that the file ends within what starts at offset.
+// endsInside records that the file ends within the element that starts at offset.
 func (p *parser) endsInside(offset int) {
 	p.ended = true
 	if len(p.open) > 1 {
@@ -160,15 +160,16 @@ func (p *parser) content(cur *node) {
 	}
 }
 
-// strayCloser remarks on a mark that closes nothing after a fence in the same
-// element: the fence's text held the mark, and the fence ended too early.
+// strayCloser warns about a closing mark without an opening mark after a fence in
+// the same element: the fence's text contained the mark, and the fence ended too
+// early.
 func (p *parser) strayCloser(cur *node, to int) {
 	at := strings.Index(p.src[p.pos:to], "|RAW")
 	if at < 0 || !cur.fenced {
 		return
 	}
 	at += p.pos
-	p.warn(at, "|RAW", "|RAW closes nothing: the fence before it ended at the first |RAW", "a text that holds |RAW goes in a labelled fence, RAW:x| … |RAW:x")
+	p.warn(at, "|RAW", "|RAW closes nothing: the fence before it ended at the first |RAW", "write text that contains |RAW in a labelled fence, RAW:x| … |RAW:x")
 }
 
 func (p *parser) openingTag(cur *node, name string) {
@@ -178,7 +179,7 @@ func (p *parser) openingTag(cur *node, name string) {
 	case child:
 		p.element(name)
 	case misplaced:
-		p.warn(p.pos, "<"+name, home(name)+"; inside <"+cur.tag+"> it is text", "text that is meant goes in RAW| … |RAW")
+		p.warn(p.pos, "<"+name, home(name)+"; inside <"+cur.tag+"> it is text", "write text in RAW| … |RAW")
 		p.addText(p.pos, p.pos+1)
 	case nextTop:
 		if top := p.open[0].tag; top != "" {
@@ -191,7 +192,7 @@ func (p *parser) openingTag(cur *node, name string) {
 	}
 }
 
-const rawHint = "text that is not a tag goes in RAW| … |RAW"
+const rawHint = "write text that is not a tag in RAW| … |RAW"
 
 // leave closes the open elements above the given depth, each with an error.
 func (p *parser) leave(depth int, problem string) {
@@ -203,7 +204,7 @@ func (p *parser) leave(depth int, problem string) {
 	p.open = p.open[:depth+1]
 }
 
-// closingTag reads </name> in the content of cur.
+// closingTag reads the closing tag of name in the content of cur.
 func (p *parser) closingTag(cur *node, name string) {
 	depth := len(p.open) - 1
 	for depth > 0 && p.open[depth].tag != name {
@@ -252,11 +253,11 @@ func (p *parser) strayClosing(name string) {
 	p.addText(p.pos, p.closingEnd(name))
 }
 
-// element reads the opening tag of name at pos and what belongs to it.
+// element reads the opening tag of name at pos and the element's content.
 func (p *parser) element(name string) {
 	if len(p.open) > maxDepth {
 		if !p.deep {
-			p.fail(p.pos, "<"+name, fmt.Sprintf("elements stand more than %d deep", maxDepth), "")
+			p.fail(p.pos, "<"+name, fmt.Sprintf("elements are nested more than %d deep", maxDepth), "")
 			p.deep = true
 		}
 		p.addText(p.pos, p.pos+1)
@@ -288,15 +289,15 @@ func (p *parser) element(name string) {
 	}
 }
 
-// isFileTag tells the element <file src="…"/> from the tags that prompts put
-// around the text of a file.
+// isFileTag distinguishes the element <file src="…"/> from tags of that name that
+// prompts put around the text of a file.
 func isFileTag(n *node) bool {
 	named := n.has("src") || n.has("file_id")
 	return named && (n.selfClosed || n.has("local") || n.has("filename"))
 }
 
-// void ends an element that has no content and was not closed at once. The
-// ones that stand in text are taken as they are: older programs wrote them so.
+// void ends an element that has no content and is not self-closing. Inside text this
+// is accepted, because older programs wrote it.
 func (p *parser) void(n *node, unfinished bool) {
 	i := skipSpace(p.src, p.pos)
 	if strings.HasPrefix(p.src[i:], "</") {
@@ -316,7 +317,7 @@ func (p *parser) void(n *node, unfinished bool) {
 	}
 }
 
-// opaque reads content that is kept as it is, up to the closing tag.
+// opaque reads content that is kept unchanged, up to the closing tag.
 func (p *parser) opaque(n *node) {
 	from := p.pos
 	for i := from; ; {
@@ -368,7 +369,7 @@ func (p *parser) fence() {
 	p.pos = n.end
 }
 
-// finish reports what is open at the end of the file.
+// finish reports the elements that are open at the end of the file.
 func (p *parser) finish() {
 	if len(p.open) == 1 {
 		return

@@ -37,7 +37,7 @@ func (p *parser) topLevel() {
 	case isTop(name):
 		p.element(name)
 	case known:
-		hint := "" // home says it
+		hint := "" // home describes it
 		if place("user", name) == child {
 			hint = "put it inside <user> … </user>"
 		}
@@ -48,7 +48,7 @@ func (p *parser) topLevel() {
 	}
 }
 
-// unknown reports a tag that the language does not have and skips its element.
+// unknown reports an unknown tag and skips its element.
 func (p *parser) unknown(name string) {
 	hint := "tags at the top level are: " + strings.ReplaceAll(topTags, " ", ", ")
 	if tag := suggest(name, topTags); tag != "" {
@@ -58,7 +58,7 @@ func (p *parser) unknown(name string) {
 	p.skipElement(name)
 }
 
-// stray reports text that stands outside of any element.
+// stray reports text outside of any element.
 func (p *parser) stray() {
 	start := p.pos
 	if p.src[start:] == "<" {
@@ -66,7 +66,7 @@ func (p *parser) stray() {
 	}
 	text, hint := excerpt(p.src[start:]), "put it inside <user> … </user>"
 	said := text
-	behind := strings.TrimLeft(p.src[start+1:], "/abcdefghijklmnopqrstuvwxyz_") // the name, of a tag
+	behind := strings.TrimLeft(p.src[start+1:], "/abcdefghijklmnopqrstuvwxyz_") // the name, in a tag
 	if r, ok := unseen(p.src[start:]); ok {
 		text = fmt.Sprintf("the invisible character %U", r)
 		said, hint = text, "delete it; white space between elements is spaces, tabs and line ends"
@@ -80,15 +80,15 @@ func (p *parser) stray() {
 	p.skip(start, "")
 }
 
-// unseen returns the first character of a text if nobody could see it and it is no
-// white space of the language.
+// unseen returns the first character of a text if it is invisible and not white
+// space of the language.
 func unseen(s string) (rune, bool) {
 	r, _ := utf8.DecodeRuneInString(s)
 	return r, r > unicode.MaxASCII && unicode.In(r, unicode.Z, unicode.Cf)
 }
 
-// skipElement passes over an element that has no place here, to its closing tag
-// or, where there is none, to the next element of the top level.
+// skipElement skips an element that is not allowed here, up to its closing tag or,
+// if there is none, up to the next top-level element.
 func (p *parser) skipElement(name string) {
 	t := readTag(p.src, p.pos, name)
 	if t.unfinished {
@@ -101,9 +101,9 @@ func (p *parser) skipElement(name string) {
 	p.skip(t.end, name)
 }
 
-// skip makes text of everything from pos to the next element of the top level,
-// passing i. A closing tag of name, or without a name a tag at the beginning of
-// a line, ends the text too.
+// skip turns everything from pos to the next top-level element after i into text. A
+// closing tag of name, or, if name is "", a tag at the beginning of a line, also
+// ends the text.
 func (p *parser) skip(i int, name string) {
 	for {
 		i = p.marks.next(i)

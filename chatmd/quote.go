@@ -5,8 +5,8 @@ package chatmd
 
 import "strings"
 
-// appendQuoted appends s as an attribute's value, quotes included, on one line.
-// Single quotes stand around what holds double ones, such as JSON.
+// appendQuoted appends s as an attribute's value on one line, including quotes. It
+// uses single quotes around a value that contains double quotes, such as JSON.
 func appendQuoted(dst []byte, s string) []byte {
 	quote := byte('"')
 	if strings.IndexByte(s, '"') >= 0 && strings.IndexByte(s, '\'') < 0 {
@@ -52,7 +52,7 @@ func appendQuoted(dst []byte, s string) []byte {
 	return append(dst, quote)
 }
 
-// appendAttr appends an attribute with the space before it, unless value is "".
+// appendAttr appends an attribute after a space, unless value is "".
 func appendAttr(dst []byte, name, value string) []byte {
 	if value == "" {
 		return dst
@@ -63,12 +63,12 @@ func appendAttr(dst []byte, name, value string) []byte {
 	return appendQuoted(dst, value)
 }
 
-// Fence returns s in a fence, for a text that is put together by hand.
+// Fence returns s in a fence, for callers that write ChatMarkdown by hand.
 func Fence(s string) string { return strings.TrimSuffix(string(appendFence(nil, s)), "\n") }
 
-// appendFence appends s in a fence, with a newline after it. A label keeps
-// text that holds a closing mark, or the closing tag of an element, from being
-// taken for the end: see [Recover] for the latter.
+// appendFence appends s in a fence, followed by a newline. It adds a label if the
+// text contains a closing mark, which would end the fence, or the closing tag of an
+// element: see [Recover] for the latter.
 func appendFence(dst []byte, s string) []byte {
 	label := ""
 	if strings.Contains(s, "|RAW") || holdsClosingTag(s) {
@@ -87,7 +87,7 @@ func appendFence(dst []byte, s string) []byte {
 	return append(dst, '\n')
 }
 
-// freeLabel returns a label that follows no "|RAW:" in s: a row of x longer
+// freeLabel returns a label that does not follow "|RAW:" in s: a longer row of x
 // than any there.
 func freeLabel(s string) string {
 	longest := 0
@@ -103,8 +103,7 @@ func freeLabel(s string) string {
 	return strings.Repeat("x", longest+1)
 }
 
-// holdsClosingTag reports whether the closing tag of a top-level element
-// stands in s.
+// holdsClosingTag reports whether s contains the closing tag of a top-level element.
 func holdsClosingTag(s string) bool {
 	for i := find(s, 0, "</"); i < len(s); i = find(s, i+1, "</") {
 		if name, _ := tagName(s, i); isTop(name) && !IsMark(name) { // marks have no closing tag
@@ -114,15 +113,15 @@ func holdsClosingTag(s string) bool {
 	return false
 }
 
-// readsPlainly reports whether s, on lines of its own in an element, is read
-// back as it is without a fence. Carriage returns go in a fence because editors
+// readsPlainly reports whether s can be read back unchanged without a fence when it
+// is on its own lines. Text with carriage returns needs a fence, because editors
 // drop them.
 func readsPlainly(s string) bool {
 	return s != "" && !isSpace(s[0]) && !isSpace(s[len(s)-1]) &&
 		strings.IndexByte(s, '<') < 0 && strings.IndexByte(s, '\r') < 0 && !strings.Contains(s, "RAW")
 }
 
-// appendPlain appends s without a fence where that reads the same.
+// appendPlain appends s, in a fence if it needs one.
 func appendPlain(dst []byte, s string) []byte {
 	if !readsPlainly(s) {
 		return appendFence(dst, s)

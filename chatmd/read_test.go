@@ -228,7 +228,7 @@ func TestConfig(t *testing.T) {
 		*c.Budget != 9 || !c.CollapseReads || !c.AutoCompact || *c.Store || c.Line != 1 {
 		t.Errorf("got %+v", c)
 	}
-	if len(f.Warnings) != 1 || f.Warnings[0].Error() != "test.md:3:3: a second <config> is ignored: <config model=\"other\"/> (the one of line 1 counts)" {
+	if len(f.Warnings) != 1 || f.Warnings[0].Error() != "test.md:3:3: a second <config> is ignored: <config model=\"other\"/> (the <config> in line 1 is used)" {
 		t.Errorf("warnings: %v", f.Warnings)
 	}
 	f, _ = Parse("", []byte(`<config/>`))

@@ -5,19 +5,18 @@ package chatmd
 
 import "strings"
 
-// Recover returns how much of a transcript is whole: len(src), or the offset of
-// a last element that [Append] was in the middle of when the program or the
-// machine stopped. A caller that goes on with the file cuts it there, keeping
-// the rest for the person to see.
+// Recover returns the length of the complete part of a transcript: len(src), or the
+// offset of the last element if [Append] was writing it when the program or the
+// machine stopped. A caller that continues the file cuts it there and keeps the rest
+// for the person to see.
 //
-// What a person typed stays. The end of a file counts as torn only if it is the
-// beginning of what Append writes: a tag that is not ended, on one
-// line; an element of user, system, developer or assistant without an id whose
-// text is in a fence; a call, a response, a reasoning item or a reply with an
-// id. An unlabelled fence that is not closed counts only if no closing tag of
-// an element stands in it. Anything else that is not closed stays, and [Parse]
-// reports it. The rule cannot tell a torn element from one of these kinds whose
-// end a person deleted.
+// Text that a person typed stays. The end of a file counts as torn only if it is the
+// beginning of something that Append writes: a tag without its end, on one line; a
+// user, system, developer or assistant element without an id whose text is in a
+// fence; a call, a response, a reasoning item or a reply with an id. An unlabelled
+// fence that is not closed counts only if it contains no closing tag of an element.
+// Any other unclosed element stays, and [Parse] reports it. The rule cannot
+// distinguish a torn element from one of these kinds whose end a person deleted.
 func Recover(src []byte) int {
 	s := string(src)
 	_, p := parseTree(&source{text: s}, "")
@@ -31,8 +30,8 @@ func Recover(src []byte) int {
 const writtenTags = "user system developer assistant tool_call tool_response reasoning item " +
 	RunTag + " " + TurnTag + " " + TurnEndTag + " " + CallTag + " " + DecisionTag + " " + NoticeTag + " " + NestedTag
 
-// torn reports whether the tail of a file, which ends within the element that
-// it begins with, is the beginning of what Append writes.
+// torn reports whether the tail of a file, which is the beginning of an element, is
+// the beginning of something that Append writes.
 func torn(tail string) bool {
 	name := tail[1:wordEnd(tail, 1)]
 	whole := len(name)+1 < len(tail)
@@ -61,8 +60,8 @@ func wordEnd(s string, i int) int {
 	return i
 }
 
-// tornBody reports whether s from i on is the beginning of a content that
-// Append writes; plain tells whether it may hold text without a fence.
+// tornBody reports whether s[i:] is the beginning of content that Append writes.
+// plain allows text without a fence.
 func tornBody(s string, i int, plain bool) bool {
 	for {
 		i = skipSpace(s, i)

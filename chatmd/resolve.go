@@ -17,62 +17,62 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// Ref is what an element of a file refers to: a document, an image, a file, an
-// agent, or in [Load] a file to import.
+// Ref is a reference in a file: to a document, an image, a file, an agent, or, in
+// [Load], a file to import.
 type Ref struct {
 	// Tag is doc, img, file, agent or import.
 	Tag string
-	// Src is the source as written: with Local, a path relative to the file it
-	// stands in; without, a URL. What is imported is always local.
+	// Src is the source as written: with Local a path relative to the file that
+	// contains the element, otherwise a URL. Imports are always local.
 	Src   string
 	Local bool
-	// Payload says that a document is what a call, an output or an item holds:
-	// its bytes are taken as they are, and checked against the digest that the
-	// element may name. It is to be looked for beside the file alone.
+	// Payload means that a document is the content of a call, an output or an item:
+	// its bytes are used unchanged, and checked against the element's digest if it has
+	// one. A payload is searched only beside the file.
 	Payload bool
-	// Strip and Markdown ask for the text of a document that is HTML, or for
-	// Markdown. Strip wins.
+	// Strip and Markdown ask for the plain text or the Markdown form of an HTML
+	// document. If both are set, Strip is used.
 	Strip, Markdown bool
-	// Input is what an agent is asked: texts, images and files.
+	// Input is the input for an agent: texts, images and files.
 	Input []item.Part
-	// File is the name of the file that the element stands in, Base what tells
-	// that file from others (see [Source]), "" for the one that is read, and
-	// Position the element's place in it.
+	// File is the name of the file that contains the element, and Base that file's
+	// identity (see [Source]), which is "" for the main file. Position is the
+	// element's place in it.
 	File, Base string
 	Position
 }
 
-// Resolver fetches what a file refers to. The media type may be "", it is found
-// out from the data then. An error is reported at the element's place. Images
-// and files with a URL are passed on as URLs and never fetched. For an agent
-// the data are its answer.
+// Resolver fetches the sources that a file refers to. If the media type is "", it is
+// detected from the data. Errors are reported at the place of the element. Images
+// and files with a URL are passed on as URLs and never fetched. For an agent, the
+// data are its answer.
 type Resolver interface {
 	Resolve(ctx context.Context, ref Ref) (data []byte, mediaType string, err error)
 }
 
-// ImageFitter is a [Resolver] that may have an image in place of one in a message
-// that no model takes, such as a PNG made of a BMP. The data is nil where it cannot
-// be read, and problem says what is wrong; an error is reported at the element's
-// place, and with [ErrLeft] the element stays as it is.
+// ImageFitter is a [Resolver] that can replace an image in a message that models do
+// not accept, for example by a PNG made from a BMP. The data is nil if the image
+// cannot be read, and problem describes the problem. An error is reported at the
+// place of the element; with [ErrLeft] the element stays unchanged.
 type ImageFitter interface {
 	Resolver
 	FitImage(ctx context.Context, ref Ref, data []byte, problem error) (fit []byte, err error)
 }
 
-// ErrLeft is what a [Resolver] returns for an element that is to stay a
-// reference, because what it refers to cannot be had: an image or a file with its
-// source as the URL, a document or an agent as the text of its element.
+// ErrLeft is returned by a [Resolver] for an element that should stay a reference,
+// because its source is not available: an image or a file then has its source as the
+// URL, and a document or an agent becomes the text of its element.
 var ErrLeft = errors.New("left as a reference")
 
-// Leaver is implemented by a [Resolver] or an [Importer] for which what cannot
-// be used is not an error: an element whose source is missing, is not what its
-// digest says, is not an image or not text, or imports itself. It stays a
-// reference, as with [ErrLeft]; an import outside of messages adds nothing.
-// Leave is told what is wrong, and where.
+// Leaver is implemented by a [Resolver] or an [Importer] that accepts unusable
+// elements without an error: an element whose source is missing, differs from its
+// digest, is not an image or not text, or imports itself. The element stays a
+// reference, as with [ErrLeft]; an import outside messages adds nothing. Leave
+// receives the problem and its place.
 type Leaver interface{ Leave(e *Error) }
 
-// leave reports whether somebody wants the element left as a reference, and tells
-// what is wrong with it.
+// leave reports whether who wants the element left as a reference, and if so passes
+// the problem to it.
 func leave(who any, n *node, where locators, message, hint string, cause error) bool {
 	l, ok := who.(Leaver)
 	if ok {
@@ -82,7 +82,7 @@ func leave(who any, n *node, where locators, message, hint string, cause error) 
 	return ok
 }
 
-// ResolverFunc makes a function a [Resolver].
+// ResolverFunc is a function that implements [Resolver].
 type ResolverFunc func(ctx context.Context, ref Ref) (data []byte, mediaType string, err error)
 
 // Resolve calls f.
@@ -97,10 +97,10 @@ type Located struct {
 }
 
 // Items returns the items of the file's messages, calls, responses and other
-// transcript elements in their order. The Resolver is asked for documents and
-// local sources, one after the other, and may be nil when there are none. The
-// error is that of ctx, or an [ErrorList] of what [Parse] returned and all
-// sources that could not be used.
+// transcript elements in order. It asks the resolver for documents and local sources
+// one after the other; the resolver may be nil if there are none. The error is that
+// of ctx, or an [ErrorList] with the errors of [Parse] and all sources that could
+// not be used.
 func (f *File) Items(ctx context.Context, resolver Resolver) ([]Located, error) {
 	r := &resolution{ctx: ctx, file: f, resolver: resolver, where: locators{}}
 	list := make([]Located, 0, len(f.entries))
@@ -136,12 +136,12 @@ func (r *resolution) item(n *node, v item.Value, ok bool) (item.Item, bool) {
 	}
 	it, err := item.New(v)
 	if err != nil {
-		if utf8.ValidString(n.src.text[n.start:n.end]) { // else that was reported
+		if utf8.ValidString(n.src.text[n.start:n.end]) { // otherwise it was reported
 			r.fail(n, "<"+n.tag+"> cannot be an item", "", err)
 		}
 		return it, false
 	}
-	if order := n.value("members"); order != "" { // one that does not fit any more says nothing
+	if order := n.value("members"); order != "" { // ignored if it does not fit any more
 		if text, ok := reorder(it.JSON(), order); ok {
 			if ordered, err := item.ParseString(text); err == nil {
 				return ordered, true
@@ -151,7 +151,7 @@ func (r *resolution) item(n *node, v item.Value, ok bool) (item.Item, bool) {
 	return it, true
 }
 
-// text returns the text of a body that holds nothing else.
+// text returns the text of a body that contains nothing else.
 func (r *resolution) text(parts []part) (string, bool) {
 	if len(parts) == 0 {
 		return "", true
@@ -177,7 +177,7 @@ func (r *resolution) pieces(pieces []piece) (string, bool) {
 	return b.String(), ok
 }
 
-// parts returns the parts of a body; detail is that of images without one.
+// parts returns the parts of a body. detail is the default for images.
 func (r *resolution) parts(parts []part, detail item.Detail) ([]item.Part, bool) {
 	list := make([]item.Part, len(parts))
 	all := true
@@ -206,7 +206,7 @@ func (r *resolution) unread(n *node) {
 	r.fail(n, "<import> is not followed here: "+excerpt(n.value("src")), "", nil)
 }
 
-// fetch asks the resolver. left says that the element stays a reference.
+// fetch asks the resolver. left means that the element stays a reference.
 func (r *resolution) fetch(n *node) (data []byte, mediaType string, left, ok bool) {
 	if n.refused {
 		return nil, "", false, false
@@ -235,11 +235,11 @@ func (r *resolution) fetch(n *node) (data []byte, mediaType string, left, ok boo
 		return nil, "", false, false
 	}
 	if want := n.value("sha256"); n.payload && n.has("sha256") && digest(string(data)) != strings.ToLower(want) {
-		message := "<doc> does not hold what the transcript names: " + excerpt(n.value("src"))
+		message := "<doc> does not have the content that the transcript recorded: " + excerpt(n.value("src"))
 		if leave(r.resolver, n, r.where, message, "", nil) {
 			return nil, "", true, true
 		}
-		r.fail(n, message, "its SHA-256 is another; put the file that was written with the transcript in its place, or take the element out", nil)
+		r.fail(n, message, "its SHA-256 differs; restore the file that was written with the transcript, or remove the element", nil)
 		return nil, "", false, false
 	}
 	return data, mediaType, false, true
@@ -249,7 +249,7 @@ func refTo(n *node, where locators) Ref {
 	return Ref{Tag: n.tag, Src: n.value("src"), Local: n.flag("local"), File: n.src.name, Base: n.src.base, Position: where.at(n.src, n.start)}
 }
 
-// document returns the text that stands for a document or an agent.
+// document returns the text of a document or an agent.
 func (r *resolution) document(n *node) (string, bool) {
 	if n.tag == "import" && !n.left {
 		r.unread(n)
@@ -273,9 +273,9 @@ func (r *resolution) document(n *node) (string, bool) {
 	return string(data), ok
 }
 
-// image makes the part of an img element. A local image becomes a data URI. What a
-// message holds as data must be an image that models take; what a tool put out is
-// as it was.
+// image makes the part of an img element. A local image becomes a data URI. Image
+// data in a message must have a format that models accept; images in tool outputs
+// are not checked.
 func (r *resolution) image(n *node, detail item.Detail) (item.Part, bool) {
 	p := &item.InputImage{ImageURL: n.value("src"), FileID: n.value("file_id"), Detail: detail}
 	if a, ok := n.attr("detail"); ok {
@@ -303,7 +303,7 @@ func (r *resolution) image(n *node, detail item.Detail) (item.Part, bool) {
 	return p, true
 }
 
-// fitted asks the resolver for an image in place of one that no model takes.
+// fitted asks the resolver for a replacement of an image that models do not accept.
 func (r *resolution) fitted(n *node, p *item.InputImage, data []byte, problem error) bool {
 	if n.refused {
 		return false
@@ -326,12 +326,12 @@ func (r *resolution) fitted(n *node, p *item.InputImage, data []byte, problem er
 	return false
 }
 
-// imageData returns the bytes of a data URI, and says why it is not an image
-// that models take.
+// imageData returns the bytes of a data URI, or an error if it is not an image that
+// models accept.
 func imageData(uri string) ([]byte, error) {
 	mediaType, payload, ok := item.CutDataURI(uri)
 	if !ok {
-		return nil, errors.New("its data is not base64: it wants data:image/png;base64,…")
+		return nil, errors.New("its data is not base64: write data:image/png;base64,…")
 	}
 	if at := strings.IndexAny(payload, "\r\n"); at >= 0 {
 		return nil, fmt.Errorf("its base64 is broken by a line end after %d letters", at)
@@ -343,8 +343,8 @@ func imageData(uri string) ([]byte, error) {
 	return data, checkImage(data, mediaType)
 }
 
-// checkImage reports bytes that are not an image that models take, or another
-// image than declared.
+// checkImage returns an error if the data is not an image that models accept, or not
+// of the declared type.
 func checkImage(data []byte, declared string) error {
 	is := http.DetectContentType(data)
 	switch is {

@@ -114,7 +114,7 @@ func TestItemsErrors(t *testing.T) {
 	want := `t.md:2:7: <doc> cannot be read: open gone: file does not exist: <doc src="gone" local/>
 t.md:2:31: <img> is not an image: notes.txt: its data is text/plain; charset=utf-8: <img src="notes.txt" local/> (models take PNG, JPEG, GIF and WebP)
 t.md:3:7: <doc> is not text in UTF-8: bad.txt: <doc src="bad.txt" local/> (images go in <img/>, other files in <file/>)
-t.md:4:1: output="content" wants images, files or a JSON list of parts: `
+t.md:4:1: output="content" needs images, files or a JSON list of parts: `
 	if err == nil || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "\nt.md:5:1: <item> says type y, its JSON x: ") {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}

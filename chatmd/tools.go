@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Tool is a tool declaration. Its Attrs hold all that was given.
+// Tool is a tool declaration. Its Attrs hold all attributes as given.
 type Tool struct {
 	Element
 
@@ -22,12 +22,12 @@ type Tool struct {
 	StartTimeout time.Duration
 	MaxOutput    *int64
 	Parallel     *bool
-	// Roots are the read elements inside, in their order.
+	// Roots are the read elements inside, in order.
 	Roots []Root
 }
 
 // Root is a read element: a named directory that the tool may read. Path is as
-// written, with its variables.
+// written, with variables.
 type Root struct {
 	Element
 
@@ -36,8 +36,8 @@ type Root struct {
 	Description string
 }
 
-// unbuiltTool names the feature that the declaration asks for and that is not
-// there, or "" if there is none.
+// unbuiltTool names the unsupported feature that the declaration uses, or returns
+// "".
 func unbuiltTool(n *node) string {
 	if a, ok := n.attr("type"); ok {
 		return fmt.Sprintf("<tool type=%q>", excerpt(a.Value))
@@ -45,7 +45,7 @@ func unbuiltTool(n *node) string {
 	return ""
 }
 
-// kind checks that a declaration says once what the tool is.
+// kind checks that a declaration states exactly one kind of tool.
 func (c *compiler) kind(n *node) {
 	var kinds []string
 	for _, name := range []string{"command", "agent", "mcp_server"} {
@@ -108,7 +108,7 @@ func (c *compiler) duration(n *node, name string) time.Duration {
 	return d
 }
 
-// roots reads what stands inside a tool declaration.
+// roots reads the content of a tool declaration.
 func (c *compiler) roots(n *node, t *Tool) {
 	seen := map[string]int{}
 	for _, k := range n.nodes {
@@ -123,7 +123,7 @@ func (c *compiler) roots(n *node, t *Tool) {
 	}
 }
 
-// root reads a root; seen holds the lines of those before it by their ids.
+// root reads a root; seen holds the lines of earlier roots by id.
 func (c *compiler) root(t *Tool, n *node, seen map[string]int) {
 	if t.Name != "read_file" && t.Name != "get_contents" {
 		c.fail(n, home("read")+fmt.Sprintf(", not inside %q", t.Name), "")

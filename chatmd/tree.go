@@ -3,33 +3,33 @@
 
 package chatmd
 
-// node is one piece of a file. The nodes of one parent follow each other
-// without gaps and hold their place in the source, comments included, so that
-// a file can be written again with nothing changed but what is meant to.
+// node is one piece of a file. The nodes of one parent follow each other without
+// gaps and hold their place in the source, including comments, so that a file can be
+// written again with only the intended changes.
 type node struct {
 	kind       kind
 	tag        string  // of an element
 	attrs      []Attr  // of an element, as given
 	nodes      []*node // of an element, its content
-	text       string  // of text, as it stands; of a fence, its payload
+	text       string  // of text, as in the file; of a fence, its payload
 	start, end int     // place in the source, tags and fence marks included
 	selfClosed bool    // <tag/>
 	read       bool    // of an import: its nodes are those of the file it names
-	fenced     bool    // a fence stands in it
-	refused    bool    // its source is wrong, which has been reported
-	left       bool    // of an import: it could not be followed, and stays a reference
+	fenced     bool    // it contains a fence
+	refused    bool    // its source is wrong, and this was reported
+	left       bool    // of an import: it could not be followed and stays a reference
 	payload    bool    // of a document: it is the payload of a call, an output or an item
-	src        *source // the file it stands in
+	src        *source // the file that contains it
 }
 
-// source is the text of one file: the one that is read, or one that it imports.
+// source is the text of the main file or of an imported file.
 type source struct {
 	name string // for messages
-	base string // what is relative to the file; "" for the one that is read
-	id   string // tells files apart; "" for the one that is read
+	base string // the base of relative paths; "" for the main file
+	id   string // identifies the file; "" for the main file
 	text string
-	// For an import: the file that names it, the place in the file that is
-	// read that led here, and a number that rises in the order of reading.
+	// For an import: the file that names it, the offset in the main file that led
+	// here, and a number that rises in the order of reading.
 	from  *source
 	at    int
 	order int
@@ -47,18 +47,18 @@ const (
 	comment
 )
 
-// Attr is an attribute as it was given, with its references decoded.
+// Attr is an attribute with its value decoded.
 type Attr struct {
 	Name  string
 	Value string
-	// Bare marks a name without a value, which is how flags are written.
+	// Bare marks a name without a value, as flags are written.
 	Bare bool
 
 	start    int // of the name
 	from, to int // of the value, quotes included; from is 0 when bare
 }
 
-// attr returns the named attribute; of equal names the last counts.
+// attr returns the named attribute. If it is repeated, the last one is used.
 func (n *node) attr(name string) (*Attr, bool) {
 	for i := len(n.attrs) - 1; i >= 0; i-- {
 		if n.attrs[i].Name == name {
@@ -76,20 +76,20 @@ func (n *node) value(name string) string {
 	return ""
 }
 
-// has reports whether the attribute is there.
+// has reports whether the attribute is present.
 func (n *node) has(name string) bool {
 	_, ok := n.attr(name)
 	return ok
 }
 
-// flag reports whether the attribute is there and not "false".
+// flag reports whether the attribute is present and not "false".
 func (n *node) flag(name string) bool {
 	a, ok := n.attr(name)
 	return ok && a.Value != "false"
 }
 
-// mode says how the element's content is read. What belongs to features that
-// are not built yet is kept as it is.
+// mode returns how the element's content is read. The content of unsupported
+// features is kept unchanged.
 func (n *node) mode() mode {
 	if n.tag == "tool" && unbuiltTool(n) != "" {
 		return opaqueMode
@@ -97,7 +97,7 @@ func (n *node) mode() mode {
 	return tags[n.tag].mode
 }
 
-// elements calls visit for the element and those inside it, in order.
+// elements calls visit for the element and all elements inside it, in order.
 func (n *node) elements(visit func(*node)) {
 	if n.kind != element {
 		return

@@ -3,7 +3,11 @@
 
 package chatmd
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/antiphon-go/antiphon/internal/typo"
+)
 
 // space is the white space of the language. Other Unicode spaces are text.
 const space = " \t\r\n"
@@ -14,14 +18,14 @@ const byteOrderMark = "\uFEFF"
 type mode int
 
 const (
-	textMode   mode = iota // text, fences, comments and the inline tags allowed there
-	emptyMode              // nothing: the element is closed at once
-	listMode               // white space, comments and the elements allowed there
-	opaqueMode             // anything up to the closing tag, kept as it is
+	textMode   mode = iota // text, fences, comments and the inline tags that are allowed there
+	emptyMode              // no content
+	listMode               // white space, comments and the elements that are allowed there
+	opaqueMode             // anything up to the closing tag, kept unchanged
 )
 
-// tags is the vocabulary: which attributes a tag knows and how its content is
-// read. A tool declaration may be opaque, see [node.mode].
+// tags is the vocabulary: the attributes of each tag and how its content is read. A
+// tool declaration may be opaque, see [node.mode].
 var tags = map[string]struct {
 	mode  mode
 	attrs string
@@ -80,7 +84,8 @@ func knows(tag, attr string) bool {
 	return false
 }
 
-// topTags are the tags that may stand at the top level, as a hint lists them.
+// topTags are the tags allowed at the top level, in the order in which a hint lists
+// them.
 const topTags = "config tool system developer user assistant msg tool_call tool_response reasoning item import " +
 	"script shell_access moderator_runtime"
 
@@ -96,19 +101,19 @@ func isTop(tag string) bool {
 	return false
 }
 
-// placement says what a tag means in the content of an element.
+// placement says how a tag is read in the content of an element.
 type placement int
 
 const (
 	literal   placement = iota // text
 	child                      // an element of the content
 	misplaced                  // a mistake
-	nextTop                    // a top-level element: the one before was not closed
+	nextTop                    // a top-level element: the element before it was not closed
 )
 
-// place tells what the vocabulary tag means inside parent. Words that people
-// use as tags of their own in prompts, such as <summary> or <file>, are text
-// wherever they have no meaning.
+// place returns how the vocabulary tag is read inside parent. Words that people use
+// as their own tags in prompts, such as <summary> or <file>, are text where they
+// have no meaning.
 func place(parent, tag string) placement {
 	message := parent == "system" || parent == "developer" || parent == "user" || parent == "msg" || parent == "agent"
 	body := message || parent == "assistant" || parent == "tool_call" || parent == "tool_response"
@@ -136,8 +141,8 @@ func place(parent, tag string) placement {
 	return literal
 }
 
-// placeIn is [place] for the content of an element; the long form of a message
-// has that of its role.
+// placeIn is like [place] for the content of an element, and treats the long form of
+// a message according to its role.
 func placeIn(parent *node, tag string) placement {
 	if tag == "import" && parent.tag == "msg" {
 		switch strings.ToLower(parent.value("role")) {
@@ -156,7 +161,7 @@ func either(cond bool, yes, no placement) placement {
 	return no
 }
 
-// home says where a tag that stands in the wrong place belongs.
+// home says where a misplaced tag belongs.
 func home(tag string) string {
 	switch tag {
 	case "doc":
@@ -173,8 +178,8 @@ func home(tag string) string {
 	return "<" + tag + "> belongs at the top level"
 }
 
-// Suggest returns the word of a list, separated by spaces, that was probably
-// meant, or "". It is for hints in messages.
+// Suggest returns the word of a space-separated list that was probably meant, or "".
+// It is for hints in messages.
 func Suggest(word, list string) string { return suggest(word, list) }
 
 // suggest returns the word of the list that was probably meant, or "".
@@ -185,31 +190,10 @@ func suggest(word, list string) string {
 		return ""
 	}
 	for w := range strings.FieldsSeq(list) {
-		d := editDistance(word, w)
+		d := typo.Distance(word, w)
 		if d < distance && d < len(w) {
 			best, distance = w, d
 		}
 	}
 	return best
-}
-
-// editDistance counts the letters to insert, delete or replace.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j+1]+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -15,35 +15,35 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// Append appends it to dst as one element, on lines of its own. Reading the
-// element gives an equal item, and writing that one gives the same bytes.
+// Append appends it to dst as one element, on its own lines. Reading the element
+// gives an equal item, and writing that item gives the same bytes.
 //
-// The elements that a person would write are used for items that they can hold
-// to the last member; each is read back and compared before it is used. Any
-// other item is written as <item> with its JSON. Equal means that the JSON says
-// the same: members in any order, numbers spelled alike; see [Writer.Exact] for
-// more than that.
+// An item is written in the short form that a person would write if that form can
+// hold all its members; this is verified by reading the element back. Any other item
+// is written as <item> with its JSON. Items are equal if their JSON has the same
+// meaning: members in any order, numbers with the same spelling. See [Writer.Exact]
+// for a stronger guarantee.
 //
-// The error names an item without JSON.
+// Append returns an error for an item without JSON.
 func Append(dst []byte, it item.Item) ([]byte, error) {
 	w := Writer{}
 	return w.Append(dst, it)
 }
 
-// Writer writes items with the payloads of calls and their outputs in files of
-// their own, where they are long. The zero value writes all in place.
+// Writer writes items and can put long payloads of calls and outputs into other
+// files. The zero value keeps all payloads in place.
 type Writer struct {
-	// Put keeps a payload that is longer than Inline bytes and returns the path
-	// that names it in the transcript. Nil keeps all payloads in place.
+	// Put stores a payload that is longer than Inline bytes and returns the path to
+	// write in the transcript. If Put is nil, all payloads stay in place.
 	Put    func(payload string) (src string, err error)
 	Inline int
-	// Exact asks for elements that are read back as the very bytes of the item's
-	// JSON. What no short element can give is written as <item>.
+	// Exact requires that elements read back as exactly the bytes of the item's JSON.
+	// Items for which no short form achieves that are written as <item>.
 	Exact bool
 }
 
-// Append is the function [Append], with payloads where w wants them. Its error
-// may be one of Put: nothing is appended then.
+// Append is like the function [Append], with payloads stored as w says. It may
+// return an error of Put; then nothing is appended.
 func (w *Writer) Append(dst []byte, it item.Item) ([]byte, error) {
 	if it.IsZero() {
 		return dst, fmt.Errorf("chatmd: no item to write")
@@ -77,13 +77,13 @@ type encoder struct {
 	outside bool // a payload longer than inline goes into a file
 	exact   bool
 	inline  int
-	payload string // what goes there, "" for nothing
+	payload string // the payload for the file, or ""
 }
 
-// placeholder stands for the path of a payload until there is one.
+// placeholder is written in place of the path of a payload until the path is known.
 const placeholder = `<doc src="payload" local/>`
 
-// body appends the payload of a call or an output, or what refers to it.
+// body appends the payload of a call or an output, or a reference to it.
 func (e *encoder) body(dst []byte, s string) []byte {
 	if !e.outside || len(s) <= e.inline || s == "" {
 		return appendFence(dst, s)
@@ -92,8 +92,8 @@ func (e *encoder) body(dst []byte, s string) []byte {
 	return append(dst, placeholder+"\n"...)
 }
 
-// named puts the path of the payload in its place, and what tells it from others.
-// The element ends with it.
+// named writes the path and the digest of the payload in place of the placeholder,
+// at the end of the element.
 func (e *encoder) named(out []byte, start int, src string) []byte {
 	at := start + bytes.LastIndex(out[start:], []byte(placeholder))
 	rest := string(out[at+len(placeholder):])
@@ -102,14 +102,14 @@ func (e *encoder) named(out []byte, start int, src string) []byte {
 	return append(append(out, "/>"...), rest...)
 }
 
-// digest is the SHA-256 of a payload, in hexadecimal.
+// digest returns the SHA-256 of a payload in hexadecimal.
 func digest(payload string) string {
 	sum := sha256.Sum256([]byte(payload))
 	return hex.EncodeToString(sum[:])
 }
 
-// fit reports whether the element at start is read as the item, if need be with
-// its members in order.
+// fit reports whether the element at start is read as the item, and adds the order
+// of members if necessary.
 func (e *encoder) fit(out []byte, start int, it item.Item) ([]byte, bool) {
 	got, want := e.read(out[start:]), it.JSON()
 	if got == want || got != "" && !e.exact && sameJSON(got, want) {
@@ -122,12 +122,12 @@ func (e *encoder) fit(out []byte, start int, it item.Item) ([]byte, bool) {
 	if !ok {
 		return out, false
 	}
-	end := start + bytes.IndexByte(out[start:], '>') // in attributes there is none
+	end := start + bytes.IndexByte(out[start:], '>') // attributes contain none
 	out = slices.Insert(out, end, appendAttr(nil, "members", order)...)
 	return out, e.read(out[start:]) == want
 }
 
-// read returns the JSON of the item that an element is read as, or "".
+// read returns the JSON of the item that an element represents, or "".
 func (e *encoder) read(src []byte) string {
 	f, err := Parse("", src)
 	if err != nil {
@@ -150,8 +150,8 @@ func (e *encoder) item(dst []byte, it item.Item) []byte {
 	return append(dst, "</item>\n"...)
 }
 
-// short appends the element of the item's kind. It reports false for an item
-// that has none or holds more than the element can.
+// short appends the element of the item's kind. It returns false for an item that
+// has none or has more members than the element can hold.
 func (e *encoder) short(dst []byte, it item.Item) ([]byte, bool) {
 	v, err := it.Decode()
 	if err != nil {
@@ -176,8 +176,8 @@ func (e *encoder) short(dst []byte, it item.Item) ([]byte, bool) {
 	return dst, false
 }
 
-// appendNulls appends the names of further members when all of them are null,
-// and reports whether they are.
+// appendNulls appends the names of the further members if all of them are null, and
+// reports whether they are.
 func appendNulls(dst []byte, x item.Extra) ([]byte, bool) {
 	if len(x) == 0 {
 		return dst, true
@@ -216,8 +216,8 @@ func appendMessage(dst []byte, m *item.Message) ([]byte, bool) {
 	return append(dst, ">\n"...), ok
 }
 
-// statusOf is the status attribute of a message: an output message is complete
-// where it says nothing.
+// statusOf returns the status attribute of a message. For an output message, a
+// missing attribute means completed.
 func statusOf(m *item.Message) string {
 	_, isNull := m.Extra.Get("status")
 	if m.Status == "" && m.ID != "" && m.Role == item.RoleAssistant && !m.Content.IsText() && !isNull {
@@ -226,8 +226,8 @@ func statusOf(m *item.Message) string {
 	return m.Status
 }
 
-// appendInput appends the content of a message to the model. Its text always
-// goes in a fence, so that [Recover] can tell it from what a person types.
+// appendInput appends the content of a message to the model. Its text is always in a
+// fence, so that [Recover] can distinguish it from text that a person types.
 func appendInput(dst []byte, c item.Content) ([]byte, bool) {
 	if c.IsText() {
 		dst = appendAttr(dst, "content", "text")
@@ -280,8 +280,8 @@ func orAbsent(v item.JSON) string {
 	return string(v)
 }
 
-// appendParts appends texts, images and files. Two texts in a row would be read
-// as one.
+// appendParts appends texts, images and files. It returns false for two consecutive
+// texts, because they would be read back as one.
 func appendParts(dst []byte, parts []item.Part, message bool) ([]byte, bool) {
 	wasText := false
 	for _, p := range parts {
@@ -295,7 +295,7 @@ func appendParts(dst []byte, parts []item.Part, message bool) ([]byte, bool) {
 			dst = appendFence(dst, p.Text)
 		case *item.InputImage:
 			if _, err := imageData(p.ImageURL); message && err != nil && strings.HasPrefix(p.ImageURL, "data:") {
-				return dst, false // it would not be read
+				return dst, false // it would not be read back
 			}
 			dst = append(dst, "<img"...)
 			dst = appendAttr(dst, "src", p.ImageURL)
@@ -337,8 +337,8 @@ func (e *encoder) call(dst []byte, v *item.FunctionCall, typ string) ([]byte, bo
 	return append(dst, "</tool_call>\n"...), ok
 }
 
-// response appends a tool response. The output attribute says which
-// branch of the union it is, images and files show it by themselves.
+// response appends a tool response. The output attribute says which branch of the
+// union it is; images and files need no attribute.
 func (e *encoder) response(dst []byte, v *item.FunctionCallOutput, typ string) ([]byte, bool) {
 	branch, text, err := v.Output.Persist()
 	if err != nil {
@@ -363,7 +363,7 @@ func (e *encoder) response(dst []byte, v *item.FunctionCallOutput, typ string) (
 	return append(dst, "</tool_response>\n"...), ok
 }
 
-// hasMedia reports whether an image or a file is among the parts.
+// hasMedia reports whether the parts include an image or a file.
 func hasMedia(parts []item.Part) bool {
 	for _, p := range parts {
 		switch p.(type) {

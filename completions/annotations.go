@@ -5,9 +5,8 @@ package completions
 
 import "github.com/antiphon-go/antiphon/item"
 
-// readAnnotations takes the annotations of a message: here each stands in a
-// member with the name of its type, there it is flat. "" means that there are
-// none.
+// readAnnotations reads the annotations of a message. Chat Completions puts each in a member with
+// the name of its type; items have them flat. It returns "" if there are none.
 func readAnnotations(o *object) item.JSON {
 	v := o.take("annotations")
 	if blank(v) || v[0] != '[' {
@@ -34,7 +33,7 @@ func flatAnnotation(a item.JSON) item.JSON {
 	return item.JSON(w.buf)
 }
 
-// writeAnnotations is the list with each annotation in the member of its type.
+// writeAnnotations returns the list with each annotation in the member of its type.
 func writeAnnotations(list item.JSON) item.JSON {
 	w := appendTo(nil)
 	w.open('[')

@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/completions"
-	"github.com/antiphon-go/antiphon/item"
 )
 
 func (d *dice) chatTool() any {
@@ -254,8 +254,8 @@ func TestStreamEqualsWhole(t *testing.T) {
 	})
 }
 
-func diffResponse(a, b *item.Response) string {
-	text := func(r *item.Response) any {
+func diffResponse(a, b *api.Response) string {
+	text := func(r *api.Response) any {
 		body, err := r.AppendJSON(nil)
 		if err != nil {
 			panic(err)

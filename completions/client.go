@@ -4,153 +4,180 @@
 package completions
 
 import (
+	"bytes"
 	"context"
-	"net/http"
-	"strings"
-	"time"
+	"iter"
+	"slices"
 
+	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/dialect"
 	"github.com/antiphon-go/antiphon/endpoint"
-	"github.com/antiphon-go/antiphon/internal/wire"
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// Defaults of [Client].
-const (
-	DefaultIdleTimeout = wire.DefaultIdleTimeout // 5 minutes
-	DefaultMaxBody     = wire.DefaultMaxBody     // 256 MiB
-	DefaultUserAgent   = wire.DefaultUserAgent
-)
-
-// Client speaks Chat Completions to one endpoint, in the words of the Responses
-// API. The zero value speaks to api.openai.com, without a key. It is safe for
-// concurrent use while its fields do not change, and must not be copied after
-// its first use. All errors that its methods return for a request that was sent
-// are an [*endpoint.Error].
+// Client is a client of one Chat Completions endpoint with the interface of the Responses API. Its
+// fields are those of [dialect.Config], which documents them:
 //
-// What the fields from Key to MaxBody mean in full, their defaults too, is said
-// at those of responses.Client: they are the same.
-type Client struct {
-	// BaseURL is the part before /chat/completions; see [endpoint.URL] for what
-	// is accepted. That the address of chat completions or of responses is given
-	// is taken as well. Empty means [endpoint.DefaultBaseURL].
-	BaseURL string
+//	c := &completions.Client{BaseURL: "http://localhost:11434"}
+//
+// The zero value uses api.openai.com, without a key. BaseURL is the URL before /chat/completions;
+// the full URL of chat completions, or of responses, also works. Messages are written with
+// [OptionsFor] the endpoint's profile. For other [Options] use a [dialect.Client] with a [Dialect].
+//
+// A Client is safe for concurrent use while its fields do not change, and must not be copied after
+// its first use. For a request that was sent, every error is or wraps an [*endpoint.Error].
+type Client dialect.Config
 
-	// Key is sent to the host of BaseURL and no other.
-	Key endpoint.Key
-	// Account names the account that Key is for.
-	Account string
-	// Refresh, if set, is asked for a new key.
-	Refresh func(context.Context) (endpoint.Key, error)
-	// Header is added to each request.
-	Header http.Header
-	// UserAgent names the program.
-	UserAgent string
-	// Profile is the endpoint's kind; nil means the one found by the address.
-	Profile *endpoint.Profile
-	// Table holds the profiles and models to go by. Nil means the built-in one.
-	Table *endpoint.Table
-	// HTTP sends the requests; nil means a client of this package's own.
-	HTTP *http.Client
-	// Retry says how often a request is repeated.
-	Retry endpoint.Retry
-	// OnRetry, if set, is called before each wait.
-	OnRetry func(err error, wait time.Duration, attempt int)
-
-	// IdleTimeout is how long the endpoint may send nothing at all. A stream of
-	// comments alone is given up after twelve times that.
-	IdleTimeout time.Duration
-	// MaxEvent bounds one event of a stream, in bytes.
-	MaxEvent int
-	// MaxBody bounds an answer that is not a stream, in bytes.
-	MaxBody int64
-
-	// Options say how messages are written. Nil means [OptionsFor] the profile.
-	Options *Options
-	// OnLoss, if set, is called with what has no form in Chat Completions: of each
-	// item once, when it is first sent, and of each request and answer. A
-	// request whose images, files or texts would be lost is not sent at all. It
-	// may be called from several goroutines at once.
-	OnLoss func([]Loss)
-
-	learned wire.Learned
+func (c *Client) speaks() dialect.Client {
+	return dialect.Client{Config: (*dialect.Config)(c), Dialect: Dialect{}}
 }
 
-// link is the client as the layer below sees it.
-func (c *Client) link() *wire.Link {
-	base, _ := c.address()
-	return &wire.Link{
-		BaseURL: base, Key: c.Key, Account: c.Account, Refresh: c.Refresh, Header: c.Header, UserAgent: c.UserAgent, Profile: c.Profile, Table: c.Table,
-		HTTP: c.HTTP, Retry: c.Retry, OnRetry: c.OnRetry,
-		IdleTimeout: c.IdleTimeout, MaxEvent: c.MaxEvent, MaxBody: c.MaxBody,
-		Learned: &c.learned,
-	}
+// Stream yields the answer as events of the Responses API; see [dialect.Client.Stream]. A stream
+// that ends before its choice has a finish_reason is Truncated, unless it ended with its usage and
+// [DONE].
+func (c *Client) Stream(ctx context.Context, req *api.Request) iter.Seq2[api.Event, error] {
+	return c.speaks().Stream(ctx, req)
 }
 
-// address is the base URL, and the path below it that is asked, "" for the
-// profile's. From a base that names an endpoint itself, the part that chat
-// completions share with it is taken, even if that is nothing but a host.
-func (c *Client) address() (base, path string) {
-	base, query, hasQuery := strings.Cut(strings.TrimSpace(c.BaseURL), "?")
-	trimmed := strings.TrimRight(base, "/")
-	for _, end := range []string{chatPath, "/responses"} {
-		if before, ok := strings.CutSuffix(trimmed, end); ok {
-			base, path = before+"/chat", "/completions"
-			break
-		}
-	}
-	if path == "" {
-		return c.BaseURL, ""
-	}
-	if hasQuery {
-		base += "?" + query
-	}
-	return base, path
+// Create sends the request without streaming and returns the whole response; see
+// [dialect.Client.Create].
+func (c *Client) Create(ctx context.Context, req *api.Request) (*api.Response, error) {
+	return c.speaks().Create(ctx, req)
 }
 
-func (c *Client) lost(losses []Loss) {
-	if c.OnLoss != nil && len(losses) > 0 {
-		c.OnLoss(losses)
-	}
-}
-
-// maxNamed bounds what a note names of one reply.
-const maxNamed = 10
-
-// lostOf tells of what was lost of a reply. Words that the model said, such as those
-// of a second choice, are noted too, so that the log of a run says that it lacks them.
-func (c *Client) lostOf(ctx context.Context, x *wire.Exchange, losses []Loss) {
-	c.lost(losses)
-	take := item.NotesOf(ctx)
-	if take == nil {
-		return
-	}
-	var named []string
-	for _, l := range losses {
-		if l.Kind == LostContent && len(named) < maxNamed {
-			named = append(named, l.String())
-		}
-	}
-	if len(named) > 0 {
-		take(item.Note{Kind: item.NoteLost, OutputIndex: -1,
-			Text: x.Hide("the reply holds what a response has no place for, and it is not kept: " + strings.Join(named, "; "))})
-	}
-}
-
-// RetryPolicy returns Retry. A run of package agent goes by it, so that the
-// client and the loop share one budget.
+// RetryPolicy returns Retry. A run of package agent uses it, so that the client
+// and the loop share one budget.
 func (c *Client) RetryPolicy() endpoint.Retry { return c.Retry }
 
-// Window returns how many tokens the endpoint says that the model's context has,
-// or 0. Few say so; those are asked once for each model, for a second at most.
+// Window returns the size of the model's context window in tokens, as the endpoint reports it, or
+// 0. Few endpoints report it. Only these are asked, once for each model, and for at most a second.
 func (c *Client) Window(ctx context.Context, model string) int64 {
-	return c.link().Window(ctx, model)
+	return c.speaks().Window(ctx, model)
 }
 
 // About says where requests go.
-func (c *Client) About() endpoint.About { return c.link().About(endpoint.APIChat) }
+func (c *Client) About() endpoint.About { return c.speaks().About() }
 
-// Recall tells the client what [Client.About] said when the endpoint was last
-// asked, by another client perhaps. Where the address is the same, tells nothing
-// of the kind of server, and Profile is nil, the first request is made for the
-// kind that the server's answers told then. A run of package agent calls it.
-func (c *Client) Recall(before endpoint.About) { c.link().Recall(before) }
+// Recall gives the client an earlier result of [Client.About] for this endpoint; see
+// [dialect.Client.Recall].
+func (c *Client) Recall(before endpoint.About) { c.speaks().Recall(before) }
+
+// Dialect is Chat Completions as a [dialect.Dialect]. The zero value writes messages as the
+// endpoint's profile requires.
+type Dialect struct {
+	// Options control how messages are written. Nil means [OptionsFor] the profile.
+	Options *Options
+}
+
+func init() { dialect.Register(Dialect{}) }
+
+const chatPath = "/chat/completions"
+
+// Info describes Chat Completions.
+func (Dialect) Info() dialect.Info {
+	return dialect.Info{Name: endpoint.APIChat, Title: "Chat Completions", Op: "create chat completion", Path: chatPath}
+}
+
+// Encode returns the body of a request. The messages are kept with the history, so that each item
+// is converted only once.
+func (d Dialect) Encode(out dialect.Outgoing) (*dialect.Message, error) {
+	r, profile := out.Request, out.Profile
+	if len(profile.APIs) > 0 && !slices.Contains(profile.APIs, endpoint.APIChat) {
+		return nil, &endpoint.RefusedError{By: profile.Name, Problem: "this endpoint has no Chat Completions", Hint: "use its Responses API"}
+	}
+	r.Include = out.Given.Include // values added to it are for the Responses API
+	r.Stream = nil
+	r.Extra = slices.Clone(r.Extra)
+	r.Extra.Delete("stream")
+	if out.Stream {
+		r.Stream = &out.Stream
+	}
+	o := d.options(r.Model, profile, out.Table)
+	m := &dialect.Message{Path: profile.Chat.Path}
+	at := place{to: &m.Losses}
+	messages, err := inputOf(r).Derive(o.key(), func(dst, src *item.List, from int) error {
+		if err := o.write(dst, src, from, at.at("input")); err != nil {
+			return err
+		}
+		return refuse(m.Losses, profile)
+	})
+	if err != nil {
+		return nil, err
+	}
+	head, tail, err := o.around(r, messages.Len(), at)
+	if err != nil {
+		return nil, err
+	}
+	m.Body = item.ListBody(string(head), messages, string(tail))
+	m.Item = func(param string) (int, bool) { return o.itemOf(r, param) }
+	return m, m.Body.Check()
+}
+
+// options returns the caller's options or those of the profile. A gateway passes the output limit
+// on to its model, and models that reason accept only the newer member for it.
+func (d Dialect) options(model string, profile *endpoint.Profile, table *endpoint.Table) Options {
+	if d.Options != nil {
+		return *d.Options
+	}
+	o := OptionsFor(profile)
+	if m, _ := table.Model(model); m.Reasoning == endpoint.Yes && (profile.Name == endpoint.Careful.Name || profile.Name == endpoint.Careful.Fallback) {
+		o.MaxTokens = ""
+	}
+	return o
+}
+
+// refuse returns an error if content for the model would be lost.
+func refuse(losses []Loss, profile *endpoint.Profile) error {
+	for _, l := range losses {
+		if l.Kind == LostContent {
+			return &endpoint.RefusedError{By: profile.Name, Param: l.Path, Problem: l.What}
+		}
+	}
+	return nil
+}
+
+// NewDecoder returns a decoder for one completion.
+func (Dialect) NewDecoder() dialect.Decoder { return new(answerDecoder) }
+
+// answerDecoder reads one answer of a server, streamed or not.
+type answerDecoder struct {
+	stream Decoder
+	whole  []Loss // losses of an answer that is a single object
+}
+
+// Decode decodes a chunk, or an error that a server sends as an event of that name.
+func (d *answerDecoder) Decode(name, data []byte, yield func(api.Event) bool) error {
+	if text := bytes.TrimSpace(data); len(text) == 0 || text[0] != '{' {
+		return dialect.ErrNotEvent
+	}
+	if string(name) == "error" && item.JSON(data).Valid() == nil && member(trim(item.JSON(data)), "error") == "" {
+		data = []byte(`{"error":` + string(data) + `}`)
+	}
+	return d.stream.Decode(data, yield)
+}
+
+// State returns Settled when the choice has ended, since the usage may follow.
+func (d *answerDecoder) State() dialect.State {
+	if d.stream.Reason() != "" {
+		return dialect.Settled
+	}
+	return dialect.Unfinished
+}
+
+// Finish ends the reply.
+func (d *answerDecoder) Finish(done bool, yield func(api.Event) bool) error {
+	if done {
+		d.stream.Done()
+	}
+	return d.stream.Finish(yield)
+}
+
+// Response decodes a completion that is a single object.
+func (d *answerDecoder) Response(text []byte) (*api.Response, error) {
+	r, losses, err := ParseResponse(text)
+	d.whole = losses
+	return r, err
+}
+
+// Losses returns the parts of the answer that a response cannot hold.
+func (d *answerDecoder) Losses() []Loss { return append(d.whole, d.stream.Losses()...) }

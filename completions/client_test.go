@@ -25,7 +25,9 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/completions"
+	"github.com/antiphon-go/antiphon/dialect"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/internal/apispec"
 	"github.com/antiphon-go/antiphon/item"
@@ -43,15 +45,15 @@ func client(srv *agenttest.Server) *completions.Client {
 	}
 }
 
-func hello() *item.Request {
-	return &item.Request{Model: "m", Input: item.NewList(item.User("hello"))}
+func hello() *api.Request {
+	return &api.Request{Model: "m", Input: item.NewList(item.User("hello"))}
 }
 
 // usage is the chunk behind the last choice.
 const usage = `{"id":"r","choices":[],"usage":{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15}}`
 
 // reply streams a text.
-func reply(words ...string) agenttest.Answer {
+func reply(words ...string) agenttest.Reply {
 	chunks := []string{delta(`"role":"assistant","content":""`)}
 	for _, word := range words {
 		chunks = append(chunks, delta(`"content":`+string(item.Quote(word))))
@@ -64,15 +66,15 @@ type drained struct {
 	text  strings.Builder
 	n     int
 	items []item.Item
-	resp  *item.Response
+	resp  *api.Response
 	whole bool
 	err   error
 }
 
-func drain(ctx context.Context, t *testing.T, c *completions.Client, req *item.Request) *drained {
+func drain(ctx context.Context, t *testing.T, c agent.Model, req *api.Request) *drained {
 	t.Helper()
 	d := &drained{}
-	var acc item.Accumulator
+	var acc api.Accumulator
 	for ev, err := range c.Stream(ctx, req) {
 		if d.err != nil {
 			t.Errorf("%s and %v came behind the error", ev.Type, err)
@@ -81,7 +83,7 @@ func drain(ctx context.Context, t *testing.T, c *completions.Client, req *item.R
 			continue
 		}
 		d.n++
-		if ev.Type == item.EventTextDelta {
+		if ev.Type == api.EventTextDelta {
 			d.text.WriteString(ev.Delta)
 		}
 		items, err := acc.Add(ev)
@@ -110,9 +112,9 @@ func TestBody(t *testing.T) {
 	if d := drain(t.Context(), t, c, hello()); d.err != nil || d.text.String() != "a" || d.resp.Usage.TotalTokens != 15 {
 		t.Error(d.err, d.resp)
 	}
-	full := &item.Request{
+	full := &api.Request{
 		Model: "m", Input: item.NewList(item.User("a")), Instructions: "i", Temperature: new(0.5), MaxOutputTokens: new(int64(16)),
-		Tools: []item.Tool{&item.FunctionTool{Name: "f", Parameters: `{"type":"object"}`, Strict: new(true)}}, ToolChoice: item.ChooseFunction("f"),
+		Tools: []item.Tool{&item.FunctionTool{Name: "f", Parameters: `{"type":"object"}`, Strict: new(true)}}, ToolChoice: api.ChooseFunction("f"),
 		Extra: item.Extra{{Name: "stop", Value: `["x"]`}},
 	}
 	if d := drain(t.Context(), t, c, full); d.err != nil {
@@ -162,29 +164,29 @@ func TestRetries(t *testing.T) {
 	early := agenttest.Events(`{"error":{"message":"busy","code":"rate_limit_exceeded"}}`)
 	for _, c := range []struct {
 		name    string
-		answers []agenttest.Answer
+		answers []agenttest.Reply
 		class   endpoint.Class // "" is success
 		n       int
 	}{
-		{"429, 500, then right", []agenttest.Answer{agenttest.Failure(429, "rate_limit_exceeded", "slow"), agenttest.Failure(500, "server_error", "oh"), ok}, "", 3},
-		{"reset before the first chunk", []agenttest.Answer{agenttest.Reset(), ok}, "", 2},
-		{"an error in the first chunk", []agenttest.Answer{early, ok}, "", 2},
-		{"[DONE] at once", []agenttest.Answer{agenttest.Events().WithDone(), ok}, "", 2},
-		{"cut behind the beginning", []agenttest.Answer{agenttest.Events(delta(`"role":"assistant","content":""`)), ok}, "", 2},
-		{"an error behind the beginning", []agenttest.Answer{agenttest.Events(delta(`"role":"assistant"`), `{"error":{"message":"busy","code":"rate_limit_exceeded"}}`), ok}, "", 2},
-		{"no quota", []agenttest.Answer{agenttest.Failure(429, "insufficient_quota", "pay")}, endpoint.Quota, 1},
-		{"a bad request", []agenttest.Answer{agenttest.Failure(400, "x", "bad")}, endpoint.BadRequest, 1},
-		{"cut after output", []agenttest.Answer{agenttest.Events(delta(`"content":"h"`))}, endpoint.Truncated, 1},
-		{"usage and [DONE] after output (S2)", []agenttest.Answer{agenttest.Events(delta(`"content":"hi"`), usage).WithDone()}, "", 1},
-		{"usage after output", []agenttest.Answer{agenttest.Events(delta(`"content":"h"`), usage)}, endpoint.Truncated, 1},
-		{"usage before output, and [DONE]", []agenttest.Answer{agenttest.Events(usage, delta(`"content":"h"`)).WithDone()}, endpoint.Truncated, 1},
-		{"a broken call, usage and [DONE]", []agenttest.Answer{agenttest.Events(delta(`"tool_calls":[{"index":0,"id":"c1","function":{"name":"f","arguments":"{\"a\":"}}]`), usage).WithDone()}, endpoint.Truncated, 1},
-		{"[DONE] after output", []agenttest.Answer{agenttest.Events(delta(`"content":"h"`)).WithDone()}, endpoint.Truncated, 1},
-		{"an error after output", []agenttest.Answer{agenttest.Events(delta(`"content":"h"`), `{"error":{"message":"boom","code":"server_error"}}`)}, endpoint.Server, 1},
-		{"finish_reason and no [DONE]", []agenttest.Answer{agenttest.Events(delta(`"content":"hi"`), finish("stop"))}, "", 1},
-		{"an error event", []agenttest.Answer{agenttest.Raw(200, "text/event-stream", "event: error\ndata: {\"message\":\"boom\",\"code\":\"invalid_prompt\"}\n\n")}, endpoint.Policy, 1},
-		{"a web page", []agenttest.Answer{agenttest.WebPage(200, "hello")}, endpoint.Protocol, 1},
-		{"the events of another API", []agenttest.Answer{agenttest.Reply(item.Assistant("hi"))}, endpoint.Protocol, 1},
+		{"429, 500, then right", []agenttest.Reply{agenttest.Failure(429, "rate_limit_exceeded", "slow"), agenttest.Failure(500, "server_error", "oh"), ok}, "", 3},
+		{"reset before the first chunk", []agenttest.Reply{agenttest.Reset(), ok}, "", 2},
+		{"an error in the first chunk", []agenttest.Reply{early, ok}, "", 2},
+		{"[DONE] at once", []agenttest.Reply{agenttest.Events().WithDone(), ok}, "", 2},
+		{"cut behind the beginning", []agenttest.Reply{agenttest.Events(delta(`"role":"assistant","content":""`)), ok}, "", 2},
+		{"an error behind the beginning", []agenttest.Reply{agenttest.Events(delta(`"role":"assistant"`), `{"error":{"message":"busy","code":"rate_limit_exceeded"}}`), ok}, "", 2},
+		{"no quota", []agenttest.Reply{agenttest.Failure(429, "insufficient_quota", "pay")}, endpoint.Quota, 1},
+		{"a bad request", []agenttest.Reply{agenttest.Failure(400, "x", "bad")}, endpoint.BadRequest, 1},
+		{"cut after output", []agenttest.Reply{agenttest.Events(delta(`"content":"h"`))}, endpoint.Truncated, 1},
+		{"usage and [DONE] after output (S2)", []agenttest.Reply{agenttest.Events(delta(`"content":"hi"`), usage).WithDone()}, "", 1},
+		{"usage after output", []agenttest.Reply{agenttest.Events(delta(`"content":"h"`), usage)}, endpoint.Truncated, 1},
+		{"usage before output, and [DONE]", []agenttest.Reply{agenttest.Events(usage, delta(`"content":"h"`)).WithDone()}, endpoint.Truncated, 1},
+		{"a broken call, usage and [DONE]", []agenttest.Reply{agenttest.Events(delta(`"tool_calls":[{"index":0,"id":"c1","function":{"name":"f","arguments":"{\"a\":"}}]`), usage).WithDone()}, endpoint.Truncated, 1},
+		{"[DONE] after output", []agenttest.Reply{agenttest.Events(delta(`"content":"h"`)).WithDone()}, endpoint.Truncated, 1},
+		{"an error after output", []agenttest.Reply{agenttest.Events(delta(`"content":"h"`), `{"error":{"message":"boom","code":"server_error"}}`)}, endpoint.Server, 1},
+		{"finish_reason and no [DONE]", []agenttest.Reply{agenttest.Events(delta(`"content":"hi"`), finish("stop"))}, "", 1},
+		{"an error event", []agenttest.Reply{agenttest.Raw(200, "text/event-stream", "event: error\ndata: {\"message\":\"boom\",\"code\":\"invalid_prompt\"}\n\n")}, endpoint.Policy, 1},
+		{"a web page", []agenttest.Reply{agenttest.WebPage(200, "hello")}, endpoint.Protocol, 1},
+		{"the events of another API", []agenttest.Reply{agenttest.Completed(item.Assistant("hi"))}, endpoint.Protocol, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			srv := agenttest.NewServer(t, c.answers...)
@@ -232,7 +234,7 @@ func TestCutAnywhere(t *testing.T) {
 	if whole < 2 || broken < 20 {
 		t.Errorf("%d whole, %d broken", whole, broken)
 	}
-	for name, a := range map[string]agenttest.Answer{
+	for name, a := range map[string]agenttest.Reply{
 		"bytes": right.ByteByByte(), "CR": right.LineEnds("\r"), "BOM": right.WithBOM(), "comments": right.WithComments(), "tight": right.Tight(), "gzip": right.Gzip(),
 	} {
 		srv := agenttest.NewServer(t, a)
@@ -266,7 +268,7 @@ func TestIdleAndCancel(t *testing.T) {
 		defer cancel(nil)
 		var last error
 		for ev, err := range client(srv).Stream(ctx, hello()) {
-			if last = err; ev.Type == item.EventTextDelta {
+			if last = err; ev.Type == api.EventTextDelta {
 				cancel(why)
 			}
 		}
@@ -308,7 +310,7 @@ func TestKeepAlive(t *testing.T) {
 // TestLossesOfReplies: words of a reply that a response has no place for, such as
 // those of a second choice, are named to who takes the notes of a run.
 func TestLossesOfReplies(t *testing.T) {
-	for name, answer := range map[string]agenttest.Answer{
+	for name, answer := range map[string]agenttest.Reply{
 		"a stream":  agenttest.Events(delta(`"content":"one"`), `{"choices":[{"index":1,"delta":{"content":"two"}}]}`, finish("stop")).WithDone(),
 		"one piece": agenttest.Raw(http.StatusOK, "application/json", `{"choices":[{"index":0,"message":{"role":"assistant","content":"one"},"finish_reason":"stop"},{"index":1,"message":{"role":"assistant","content":"two"},"finish_reason":"stop"}]}`),
 	} {
@@ -317,13 +319,13 @@ func TestLossesOfReplies(t *testing.T) {
 			c := client(srv)
 			var told []completions.Loss
 			c.OnLoss = func(list []completions.Loss) { told = append(told, list...) }
-			var notes []item.Note
-			d := drain(item.WithNotes(t.Context(), func(n item.Note) { notes = append(notes, n) }), t, c, hello())
+			var notes []api.Note
+			d := drain(api.WithNotes(t.Context(), func(n api.Note) { notes = append(notes, n) }), t, c, hello())
 			if d.err != nil || len(told) != 1 || told[0].Kind != completions.LostContent {
 				t.Errorf("%v, told %v", d.err, told)
 			}
-			const want = "the reply holds what a response has no place for, and it is not kept: choices[1]: a response has one choice"
-			if len(notes) != 1 || notes[0].Kind != item.NoteLost || notes[0].Text != want {
+			const want = "the reply holds data that a response cannot hold, and it is not kept: choices[1]: a response has one choice"
+			if len(notes) != 1 || notes[0].Kind != api.NoteLost || notes[0].Text != want {
 				t.Errorf("notes: %+v", notes)
 			}
 		})
@@ -338,7 +340,7 @@ func TestLosses(t *testing.T) {
 	c.Profile = &endpoint.Profile{Name: "bare"}
 	var told []string
 	c.OnLoss = func(list []completions.Loss) { told = append(told, lines(list)) }
-	for problem, req := range map[string]*item.Request{
+	for problem, req := range map[string]*api.Request{
 		"input[0].content[0]":  {Input: item.NewList(item.Must(&item.Message{Role: item.RoleUser, Content: item.Parts(&item.InputImage{FileID: "file_1"})}))},
 		"previous_response_id": {Input: item.NewList(item.User("a")), PreviousResponseID: "resp_1"},
 		"nothing to send":      {},
@@ -371,7 +373,7 @@ func TestLosses(t *testing.T) {
 // The loop does not know the difference; I12: each request begins with the
 // messages of the one before.
 func TestLoop(t *testing.T) {
-	call := func(id, args string) agenttest.Answer {
+	call := func(id, args string) agenttest.Reply {
 		return agenttest.Events(
 			delta(`"role":"assistant","content":null,"reasoning_content":"hm"`),
 			delta(`"tool_calls":[{"index":0,"id":"`+id+`","type":"function","function":{"name":"double","arguments":""}}]`),
@@ -380,7 +382,7 @@ func TestLoop(t *testing.T) {
 	}
 	srv := agenttest.NewServer(t, call("c1", `{"n":2}`), call("c2", `{"n":4}`), reply("8"))
 	c := client(srv)
-	c.Options = &completions.Options{Plain: true, Reasoning: completions.ReasoningContent}
+	reasons := completions.Dialect{Options: &completions.Options{Plain: true, Reasoning: completions.ReasoningContent}}
 	double, err := tool.New("double", "doubles a number", func(_ context.Context, in struct {
 		N int `json:"n"`
 	}) (string, error) {
@@ -390,12 +392,12 @@ func TestLoop(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := session.New()
-	a := &agent.Agent{Model: c, Request: item.Request{Model: "m"}, Tools: []tool.Tool{double}, Policy: agent.Policy{Allow: []string{"*"}}}
+	a := &agent.Agent{Model: dialect.Client{Config: (*dialect.Config)(c), Dialect: reasons}, Request: api.Request{Model: "m"}, Tools: []tool.Tool{double}, Policy: agent.Policy{Allow: []string{"*"}}}
 	result, err := a.Run(t.Context(), s, item.User("double 2 twice"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if result.Why != agent.Answered || result.Text != "8" {
+	if result.Why != agent.StopEndTurn || result.Text != "8" {
 		t.Errorf("%+v", result)
 	}
 	var before string
@@ -428,7 +430,7 @@ func TestRecordedErrors(t *testing.T) {
 			t.Fatal(err)
 		}
 		srv := agenttest.NewServer(t)
-		srv.Otherwise(func(int, agenttest.Request) agenttest.Answer {
+		srv.Otherwise(func(int, agenttest.Request) agenttest.Reply {
 			return agenttest.Raw(resp.StatusCode, resp.Header.Get("Content-Type"), string(body))
 		})
 		d := drain(t.Context(), t, client(srv), hello())
@@ -458,7 +460,7 @@ func TestRecordedServed(t *testing.T) {
 		if d.text.String() != want.text.String() || d.n != len(want.events) || d.whole != wantWhole || d.resp.ID != wantResp.ID || !slices.Equal(d.resp.Output, wantResp.Output) {
 			t.Errorf("%d events, %q", d.n, d.text.String())
 		}
-		if broken := want.events[len(want.events)-1].Type == item.EventError; broken != (d.err != nil) {
+		if broken := want.events[len(want.events)-1].Type == api.EventError; broken != (d.err != nil) {
 			t.Error(d.err)
 		}
 	})

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/completions"
 	"github.com/antiphon-go/antiphon/internal/apispec"
 	"github.com/antiphon-go/antiphon/internal/sse"
@@ -107,7 +108,7 @@ func TestRecordedResponses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := item.ParseResponse(body)
+		again, err := api.ParseResponse(body)
 		if err != nil || !cmp.Equal(again.Output, r.Output, cmp.Comparer(sameItem)) {
 			t.Errorf("not a response: %v", err)
 		}
@@ -158,8 +159,8 @@ func chunksOf(t rapid.TB, stream []byte) (chunks []string) {
 
 // decoded is what a decoder makes of chunks.
 type decoded struct {
-	acc    item.Accumulator
-	events []item.Event
+	acc    api.Accumulator
+	events []api.Event
 	items  []item.Item
 	text   strings.Builder
 	err    error
@@ -170,7 +171,7 @@ func decode(t rapid.TB, chunks []string) *decoded {
 	t.Helper()
 	var d completions.Decoder
 	out := &decoded{}
-	yield := func(ev item.Event) bool {
+	yield := func(ev api.Event) bool {
 		kept := ev
 		out.events = append(out.events, kept)
 		items, err := out.acc.Add(ev)
@@ -178,7 +179,7 @@ func decode(t rapid.TB, chunks []string) *decoded {
 			t.Errorf("%s: %v", ev.JSON(), err)
 		}
 		out.items = append(out.items, items...)
-		if ev.Type == item.EventTextDelta {
+		if ev.Type == api.EventTextDelta {
 			out.text.WriteString(ev.Delta)
 		}
 		return true
@@ -202,7 +203,7 @@ func TestRecordedStreams(t *testing.T) {
 		got := decode(t, chunks)
 		want, reason, broken := told(t, chunks)
 		if broken {
-			if last := got.events[len(got.events)-1]; last.Type != item.EventError {
+			if last := got.events[len(got.events)-1]; last.Type != api.EventError {
 				t.Errorf("the last event is %s", last.Type)
 			}
 			return
@@ -211,7 +212,7 @@ func TestRecordedStreams(t *testing.T) {
 			t.Fatal(got.err)
 		}
 		for _, ev := range got.events {
-			known := ev.Type != item.EventCreated && ev.Type != item.EventInProgress && !ev.Terminal() // those have whole responses
+			known := ev.Type != api.EventCreated && ev.Type != api.EventInProgress && !ev.Terminal() // those have whole responses
 			if known && !strings.Contains(ev.JSON(), completions.ReasoningDetails) {
 				spec.Check(t, "ResponseStreamEvent", []byte(ev.JSON()))
 			}
@@ -249,7 +250,7 @@ func TestRecordedStreams(t *testing.T) {
 }
 
 // compare holds a response against the message that a plain reader found.
-func compare(t rapid.TB, want map[string]any, r *item.Response) {
+func compare(t rapid.TB, want map[string]any, r *api.Response) {
 	t.Helper()
 	body, _, err := completions.AppendResponse(nil, r, completions.Options{Reasoning: completions.ReasoningPlain})
 	if err != nil {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/dialect"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 )
@@ -26,17 +28,29 @@ func addTurn(l *item.List, i int) {
 	l.Append(item.Call(id, "read_file", `{"path":"a.txt"}`), out)
 }
 
+func encode(r *api.Request, profile *endpoint.Profile) (item.Body, error) {
+	m, err := Dialect{}.Encode(dialect.Outgoing{Request: r, Given: r, Profile: profile})
+	if err != nil {
+		return nil, err
+	}
+	return m.Body, nil
+}
+
 // L9: a turn costs what is new in it.
 func TestTurnCost(t *testing.T) {
 	cost := func(turns int) float64 {
 		c, l := &Client{BaseURL: "http://somewhere"}, turnsOf(turns) // of a profile that rewrites
 		encode := func() {
-			link := c.link()
+			link, req := (*dialect.Config)(c).Transport(), &api.Request{Model: "m", Input: l.Clone()}
 			profile, err := link.Known()
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := c.call(t.Context(), link, profile, &item.Request{Model: "m", Input: l.Clone()}, true); err != nil {
+			fitted, err := link.Fit(req, profile)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := (Dialect{}).Encode(dialect.Outgoing{Request: fitted, Given: req, Stream: true, Profile: profile}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -56,14 +70,14 @@ func TestTurnCost(t *testing.T) {
 // I12: the body of the next turn begins with the messages of this one, and is
 // what a conversion in one piece makes.
 func TestBodiesGrow(t *testing.T) {
-	c, l := &Client{}, turnsOf(0)
+	l := turnsOf(0)
 	profile, before := &endpoint.Profile{Name: "bare"}, ""
 	for i := range 20 {
 		addTurn(l, i)
 		if i%3 == 0 {
 			l.Append(item.Assistant("so"), item.User("and?"))
 		}
-		body, err := c.encode(&item.Request{Input: l.Clone()}, profile)
+		body, err := encode(&api.Request{Input: l.Clone()}, profile)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +86,7 @@ func TestBodiesGrow(t *testing.T) {
 			t.Fatalf("%s does not begin with %s", messages, before)
 		}
 		before = messages
-		whole, _, err := AppendRequest(nil, &item.Request{Input: l}, OptionsFor(profile))
+		whole, _, err := AppendRequest(nil, &api.Request{Input: l}, OptionsFor(profile))
 		if grown, _ := body.Text(); err != nil || grown != string(whole) {
 			t.Fatalf("%v: in one piece %s, grown %v", err, whole, body)
 		}
@@ -82,11 +96,11 @@ func TestBodiesGrow(t *testing.T) {
 func BenchmarkTurn(b *testing.B) {
 	for _, n := range []int{10, 5000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			c, l := &Client{}, turnsOf(n)
+			l := turnsOf(n)
 			profile := &endpoint.Profile{Name: "bare"}
 			for i := 0; b.Loop(); i++ {
 				addTurn(l, n+i)
-				if _, err := c.encode(&item.Request{Model: "m", Input: l.Clone()}, profile); err != nil {
+				if _, err := encode(&api.Request{Model: "m", Input: l.Clone()}, profile); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -97,7 +111,7 @@ func BenchmarkTurn(b *testing.B) {
 func BenchmarkDecoder(b *testing.B) {
 	chunk := []byte(`{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1771434740,"model":"m","system_fingerprint":"fp_1","choices":[{"index":0,"delta":{"content":" word"},"logprobs":null,"finish_reason":null}]}`)
 	var d Decoder
-	yield := func(item.Event) bool { return true }
+	yield := func(api.Event) bool { return true }
 	b.ReportAllocs()
 	b.SetBytes(int64(len(chunk)))
 	for b.Loop() {

@@ -5,58 +5,62 @@ package completions
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 
+	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/dialect"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// ErrTruncated is what [Decoder.Finish] returns when the stream ended before
-// its choice did.
-var ErrTruncated = errors.New("the stream ended before the choice gave its finish_reason")
+// ErrTruncated is returned by [Decoder.Finish] if the stream ended before its choice did. It wraps
+// [dialect.ErrTruncated].
+var ErrTruncated = fmt.Errorf("%w: the choice gave no finish_reason", dialect.ErrTruncated)
 
-// Decoder turns the chunks of one streamed chat completion into the events
-// that the Responses API would have sent. The items that they build are those
-// that [ParseResponse] makes of the same completion in one piece.
+// Decoder converts the chunks of a streamed chat completion to the events that the Responses API
+// would have sent. The events build the same items that [ParseResponse] returns for the same
+// completion as a single object.
 //
-// It reads what servers really send: calls without an index, or all with the
-// same one; an id or a name in the first chunk, in each, or in none; arguments
-// that are an object; contents that are a list; usage beside the last choice or
-// after it. Items are done when the stream is, for only then is it known that
-// nothing follows.
+// It handles the variants of real servers: calls without an index, or all with the same index; an
+// id or a name in the first chunk, in each, or in none; arguments as an object; content as a list;
+// usage beside the last choice or after it. All items are done at the end of the stream, because
+// only then it is known that nothing follows.
 //
-// The zero value is ready for one stream; a Decoder is not safe for concurrent
-// use.
+// The zero value is ready for one stream. A Decoder is not safe for concurrent use.
 type Decoder struct {
-	resp    item.Response
+	resp    api.Response
 	reply   reply
 	started bool
-	ended   bool // the last event was passed on
-	failed  bool // by an error in a chunk
+	ended   bool // the last event was yielded
+	failed  bool // an error in a chunk ended the reply
 	reason  string
 	usage   item.JSON
 	counted bool  // the last chunk reported usage
 	closed  bool  // the stream said [DONE]
-	n       int64 // events so far
-	yield   func(item.Event) bool
+	n       int64 // number of events so far
+	yield   func(api.Event) bool
 	stopped bool
-	fault   error // of an event that could not be made
+	fault   error // error while making an event
 
-	next     int // output index
+	next     int // next output index
 	thinking *liveText
 	text     *liveText
 	refusal  *liveText
 	message  *liveItem
-	inParts  int // parts of the message
+	inParts  int // number of parts of the message
 	details  detailList
-	early    []item.JSON // annotations that were not told yet
+	early    []item.JSON // annotations that were not yielded yet
 	calls    []*liveCall
 
-	events item.EventDecoder
-	buf    []byte
-	losses []Loss
-	lost   map[string]bool
+	like    pattern // of the last chunk, if it was only a text delta
+	deltas  int     // number in this chunk
+	written bool    // the message has a text besides a transcript
+	events  api.EventDecoder
+	buf     []byte
+	losses  []Loss
+	lost    map[string]bool
 }
 
 // liveItem is an output item that has begun.
@@ -65,20 +69,22 @@ type liveItem struct {
 	index int
 }
 
-// liveText is a text of an item that has begun.
+// liveText is a text that has begun.
 type liveText struct {
 	liveItem
 	part        int
 	text        strings.Builder
-	half        string // of a character, which the next delta completes
+	half        string // first half of a character, which the next delta completes
 	annotations []item.JSON
 	logprobs    []item.JSON
 }
 
-// Decode reads one chunk and passes the events that it makes on to yield, which
-// returns false to have no more. The error is
-// an [*item.SyntaxError], or an [*item.ShapeError] for what is not a chunk.
-func (d *Decoder) Decode(chunk []byte, yield func(item.Event) bool) error {
+// Decode decodes one chunk and yields its events until yield returns false. The error is an
+// [*item.SyntaxError], or an [*item.ShapeError] if the data is not a chunk.
+func (d *Decoder) Decode(chunk []byte, yield func(api.Event) bool) error {
+	if d.yield = yield; d.repeats(chunk) {
+		return d.fault
+	}
 	text := item.JSON(chunk)
 	if err := text.Valid(); err != nil {
 		return err
@@ -89,24 +95,26 @@ func (d *Decoder) Decode(chunk []byte, yield func(item.Event) bool) error {
 	if d.ended || d.failed {
 		return nil
 	}
-	d.yield = yield
+	d.like, d.deltas = pattern{}, 0
 	err := d.chunk(text)
+	if err == nil && d.deltas == 1 && !d.counted && !d.failed {
+		d.like.around(string(chunk))
+	}
 	return errors.Join(err, d.fault)
 }
 
-// Done says that the stream said [DONE]. Call it before [Decoder.Finish]: some
-// servers never give a finish_reason, and [DONE] after a report of usage is the
-// only end that their replies have.
+// Done records that the stream ended with [DONE]. Call it before [Decoder.Finish]: some servers
+// never send a finish_reason, and [DONE] after a usage report is the only sign that their reply is
+// whole.
 func (d *Decoder) Done() { d.closed = true }
 
-// Losses returns what the chunks so far held that has no place, each once.
+// Losses returns the parts of the chunks so far that have no counterpart, each once.
 func (d *Decoder) Losses() []Loss { return d.losses }
 
-// Reason reports why the choice ended, "" before it did.
+// Reason returns the reason why the choice ended, or "" before its end.
 func (d *Decoder) Reason() string { return d.reason }
 
-// chunk reads one chunk. What is read stays, so it must not be of the chunk's
-// memory.
+// chunk decodes one chunk. The decoder keeps the values, so they must not share the chunk's memory.
 func (d *Decoder) chunk(v item.JSON) error {
 	d.counted = false
 	var choices, fault, object item.JSON
@@ -127,7 +135,7 @@ func (d *Decoder) chunk(v item.JSON) error {
 			d.head(name, v)
 		}
 	})
-	if fault == "" && object == `"error"` { // vLLM's
+	if fault == "" && object == `"error"` { // vLLM's form
 		fault = v
 	}
 	if !blank(fault) {
@@ -135,8 +143,8 @@ func (d *Decoder) chunk(v item.JSON) error {
 		return nil
 	}
 	if choices == "" && foreign == "" {
-		if e := endpoint.FromEvent([]byte(v)); e != nil { // of gateways: {"detail":"…"}
-			d.fail(&item.APIError{Code: e.Code, Type: e.Type, Message: e.Message, Param: e.Param})
+		if e := endpoint.FromEvent([]byte(v)); e != nil { // sent by gateways: {"detail":"…"}
+			d.fail(&api.APIError{Code: e.Code, Type: e.Type, Message: e.Message, Param: e.Param})
 			return nil
 		}
 	}
@@ -152,7 +160,7 @@ func (d *Decoder) chunk(v item.JSON) error {
 	return err
 }
 
-// head reads what a chunk says besides its choices.
+// head reads the members of a chunk other than its choices.
 func (d *Decoder) head(name string, v item.JSON) {
 	if blank(v) {
 		return
@@ -180,16 +188,16 @@ func (d *Decoder) head(name string, v item.JSON) {
 			d.count(u)
 		}
 		d.keep(name, v)
-	case "obfuscation", "p": // padding of no meaning
+	case "obfuscation", "p": // meaningless padding
 	default:
 		d.keep(name, v)
 	}
 }
 
-// maxKept bounds the members that a response keeps without knowing them.
+// maxKept limits the number of unknown members that a response keeps.
 const maxKept = 100
 
-// keep keeps a member that this version does not know; the last one counts.
+// keep keeps an unknown member; the last value counts.
 func (d *Decoder) keep(name string, v item.JSON) {
 	old, known := d.resp.Extra.Get(name)
 	switch {
@@ -206,7 +214,7 @@ func (d *Decoder) count(v item.JSON) {
 	}
 }
 
-// choice reads a choice of a chunk, of which it is the one at index at.
+// choice reads the choice at index at of a chunk.
 func (d *Decoder) choice(at int, v item.JSON) error {
 	if v[0] != '{' {
 		return shapeError("choices", "found "+kindOf(v)+", want a choice")
@@ -224,9 +232,10 @@ func (d *Decoder) choice(at int, v item.JSON) error {
 	}
 	c := d.readChoice(v)
 	if blank(c.delta) && d.next == 0 {
-		c.delta = c.message // a server that streams a whole one
+		c.delta = c.message // a server that streams a whole message
+		d.deltas++
 	}
-	if !blank(c.delta) && c.delta[0] == '{' {
+	if d.deltas++; !blank(c.delta) && c.delta[0] == '{' {
 		if err := d.delta(c.delta, c.logprobs); err != nil {
 			return err
 		}
@@ -237,7 +246,7 @@ func (d *Decoder) choice(at int, v item.JSON) error {
 	return nil
 }
 
-// chunkChoice is what a chunk says of its choice.
+// chunkChoice holds the members of a chunk's choice.
 type chunkChoice struct{ delta, message, logprobs, fault item.JSON }
 
 func (d *Decoder) readChoice(v item.JSON) (c chunkChoice) {
@@ -263,9 +272,12 @@ func (d *Decoder) readChoice(v item.JSON) (c chunkChoice) {
 	return c
 }
 
-// delta reads what a chunk adds to the message.
+// delta reads a chunk's addition to the message.
 func (d *Decoder) delta(v, logprobs item.JSON) error {
 	p := d.readDelta(v)
+	if blank(logprobs) {
+		d.like = patternOf(&p)
+	}
 	if !blank(p.details) {
 		d.details.add(p.details)
 		d.openThinking()
@@ -275,6 +287,7 @@ func (d *Decoder) delta(v, logprobs item.JSON) error {
 	}
 	d.details.fresh = ""
 	d.think(p.thought)
+	d.transcribe(&p)
 	d.say(p.content, logprobs)
 	d.refuse(p.refusal)
 	eachElement(p.annotations, func(_ int, a item.JSON) { d.early = append(d.early, flatAnnotation(a)) })
@@ -292,17 +305,19 @@ func (d *Decoder) delta(v, logprobs item.JSON) error {
 	return err
 }
 
-// emptyCall reports a call of the older form that names nothing and gives
-// nothing, as some servers send with each answer.
+// emptyCall reports whether a call of the older form is empty. Some servers send such a call with
+// each answer.
 func emptyCall(v item.JSON) bool {
 	name, _ := member(v, "name").Unquote()
 	input, isText := member(v, "arguments").Unquote()
 	return name == "" && input == "" && (isText || blank(member(v, "arguments")))
 }
 
-// chunkDelta is what a chunk adds, each "" where it adds nothing.
+// chunkDelta is a chunk's addition to the message. A member without an addition is "".
 type chunkDelta struct {
 	content, thought, refusal, annotations, details, calls, function item.JSON
+	transcript                                                       string // of a spoken answer
+	odd                                                              bool   // it has other members
 }
 
 func (d *Decoder) readDelta(v item.JSON) (p chunkDelta) {
@@ -331,10 +346,9 @@ func (d *Decoder) readDelta(v item.JSON) (p chunkDelta) {
 		case "function_call":
 			p.function = v
 		case "audio":
-			if s, ok := member(v, "transcript").Unquote(); ok && s != "" {
-				p.content = item.Quote(s)
-			}
-			d.loseContent("choices[0].delta.audio", "the sound has no counterpart; its transcript is the text")
+			p.transcript, _ = member(v, "transcript").Unquote()
+			p.odd = true
+			d.loseContent("choices[0].delta.audio", soundLost)
 		default:
 			d.lose("choices[0].delta."+name, v)
 		}
@@ -342,7 +356,22 @@ func (d *Decoder) readDelta(v item.JSON) (p chunkDelta) {
 	return p
 }
 
-// say adds to the text: a string, or a list of parts.
+// transcribe takes the transcript of a spoken answer as the text, unless the message
+// has one.
+func (d *Decoder) transcribe(p *chunkDelta) {
+	const at = "choices[0].delta.audio.transcript"
+	d.written = d.written || p.content != "" && p.content != `""` && p.content != "[]"
+	switch {
+	case p.transcript == "":
+	case d.written:
+		d.loseContent(at, transcriptLost)
+	default:
+		p.content = item.Quote(p.transcript)
+		d.note(Loss{Path: at, What: transcriptKept, Kind: Moved})
+	}
+}
+
+// say appends content to the message: a string, or a list of parts.
 func (d *Decoder) say(v, logprobs item.JSON) {
 	switch {
 	case v == "":
@@ -351,7 +380,7 @@ func (d *Decoder) say(v, logprobs item.JSON) {
 		d.write(v, logprobs)
 	case v[0] == '[':
 		eachElement(v, func(_ int, p item.JSON) { d.sayPart(p, logprobs) })
-	case v[0] == '{': // of servers that parse what they were asked to write as JSON
+	case v[0] == '{': // from servers that parse requested JSON output
 		d.note(Loss{Path: "choices[0].delta.content", What: "an object: becomes its JSON text", Kind: Moved})
 		d.write(item.Quote(string(v)), logprobs)
 	default:
@@ -378,7 +407,7 @@ func (d *Decoder) sayPart(v, logprobs item.JSON) {
 	}
 }
 
-// lose names a member that has no place, once, unless it says nothing.
+// lose records a member that has no counterpart, once, unless it is blank.
 func (d *Decoder) lose(path string, v item.JSON) {
 	if !blank(v) {
 		d.note(Loss{Path: path, What: noCounterpart})
@@ -389,7 +418,7 @@ func (d *Decoder) loseContent(path, what string) {
 	d.note(Loss{Path: path, What: what, Kind: LostContent})
 }
 
-// maxLost bounds the losses that are told of one stream.
+// maxLost limits the number of losses that are reported for one stream.
 const maxLost = 1000
 
 func (d *Decoder) note(l Loss) {
@@ -404,15 +433,14 @@ func (d *Decoder) note(l Loss) {
 	d.losses = append(d.losses, l)
 }
 
-// detailList puts reasoning details together: pieces of one index and type are
-// one.
+// detailList assembles reasoning details: pieces with the same index and type are joined.
 type detailList struct {
 	list  []*detail
 	byKey map[string]*detail
 	fresh item.JSON // what the last chunk added to the texts
 }
 
-// detail is one of them. The members that grow are in texts, by their names.
+// detail is one reasoning detail. The texts hold the members that grow, by name.
 type detail struct {
 	object item.Extra
 	texts  map[string]*strings.Builder
@@ -453,7 +481,7 @@ func (d *detail) add(v item.JSON, fresh *strings.Builder) {
 			}
 			if d.texts[name] == nil {
 				d.texts[name] = new(strings.Builder)
-				d.object.Set(name, `""`) // its place
+				d.object.Set(name, `""`) // reserves its position
 			}
 			d.texts[name].WriteString(s)
 		case !known || v != "null":
@@ -462,7 +490,7 @@ func (d *detail) add(v item.JSON, fresh *strings.Builder) {
 	})
 }
 
-// json is the list, "" when it is empty.
+// json returns the list, or "" if it is empty.
 func (l *detailList) json() item.JSON {
 	if len(l.list) == 0 {
 		return ""

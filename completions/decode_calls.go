@@ -8,32 +8,33 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// maxCalls bounds the calls of one reply.
+// maxCalls limits the number of calls in one reply.
 const maxCalls = 4096
 
 // liveCall is a call that has begun.
 type liveCall struct {
 	liveItem
-	number int // which call of the reply it is
+	number int // number of the call in the reply
 	place  item.JSON
 	callID string
 	name   string
 	custom bool
 	input  strings.Builder
-	half   string // of a character, which the next delta completes
-	told   int    // bytes of the input that were passed on
+	half   string // first half of a character, which the next delta completes
+	told   int    // bytes of the input that were yielded
 	added  bool
 }
 
-// callDelta is what one chunk says of a call.
+// callDelta is a chunk's addition to a call.
 type callDelta struct {
-	place  item.JSON // its index, "" without
+	place  item.JSON // its index, or ""
 	id     string
 	name   string
-	input  item.JSON // a text, or an object of servers that parse it; "" without
+	input  item.JSON // a string, or an object from servers that parse it; "" if absent
 	custom bool
 }
 
@@ -78,8 +79,7 @@ func (d *Decoder) readCallDelta(v item.JSON) (c callDelta, err error) {
 	return c, nil
 }
 
-// call reads what a chunk says of a call; at is its place among those of the
-// chunk.
+// call reads a chunk's addition to a call; at is its position in the chunk.
 func (d *Decoder) call(v item.JSON, at int) error {
 	delta, err := d.readCallDelta(v)
 	if err != nil {
@@ -97,7 +97,7 @@ func (d *Decoder) call(v item.JSON, at int) error {
 		c.callID = strings.Clone(delta.id)
 	}
 	c.custom = c.custom || delta.custom && c.name == ""
-	if delta.name != c.name { // some servers say it every time
+	if delta.name != c.name { // some servers repeat it in every chunk
 		c.name += delta.name
 	}
 	whole := delta.input != "" && delta.input[0] != '"'
@@ -114,7 +114,7 @@ func (d *Decoder) call(v item.JSON, at int) error {
 	return nil
 }
 
-// callFor finds the call that a chunk goes on with, nil if it begins another.
+// callFor returns the call that a delta belongs to, or nil if the delta begins a new call.
 func (d *Decoder) callFor(delta callDelta) *liveCall {
 	if len(d.calls) == 0 {
 		return nil
@@ -128,18 +128,18 @@ func (d *Decoder) callFor(delta callDelta) *liveCall {
 	}
 	for _, c := range slices.Backward(d.calls) {
 		if found == nil && (delta.place == "" || c.place == delta.place) {
-			found = c // the last one, or the last one there
+			found = c // the last call, or the last one with this index
 		}
 	}
 	switch {
 	case found == nil, delta.name == "":
-		return found // only a beginning has a name, mostly
+		return found // usually only the beginning of a call has a name
 	case delta.id != "" && found.callID != "" && delta.id != found.callID:
-		return nil // servers that give all calls one index, or none
+		return nil // servers that use one index for all calls, or none
 	case delta.id == "" && delta.name != found.name && found.input.Len() > 0:
-		return nil // a name after the arguments
+		return nil // a name after arguments begins a new call
 	case strings.HasSuffix(found.input.String(), "}") && delta.begins():
-		return nil // one more whole call
+		return nil // another whole call
 	}
 	return found
 }
@@ -150,7 +150,7 @@ func (c *callDelta) begins() bool {
 	return ok && strings.HasPrefix(s, "{") || !ok && c.input != ""
 }
 
-// beginCalls tells of the calls that said nothing but their name.
+// beginCalls yields the beginning of calls that have only a name so far.
 func (d *Decoder) beginCalls() error {
 	for _, c := range d.calls {
 		if c.name == "" {
@@ -161,7 +161,7 @@ func (d *Decoder) beginCalls() error {
 	return nil
 }
 
-// tellCall passes on what is new of a call.
+// tellCall yields the new part of a call.
 func (d *Decoder) tellCall(c *liveCall) {
 	id := d.reply.callItemID(c.number, c.custom)
 	if !c.added {
@@ -176,9 +176,9 @@ func (d *Decoder) tellCall(c *liveCall) {
 		return
 	}
 	c.told += len(news)
-	typ := item.EventArgumentsDelta
+	typ := api.EventArgumentsDelta
 	if c.custom {
-		typ = item.EventCustomInputDelta
+		typ = api.EventCustomInputDelta
 	}
 	d.tellDelta(typ, c.liveItem, -1, item.Quote(news), "")
 }
@@ -207,9 +207,9 @@ func (d *Decoder) finishCall(index int, status string) {
 		d.tellCall(c)
 		input := c.input.String()
 		if c.custom {
-			d.tell(&item.CustomInputDoneEvent{ItemEvent: d.about(c.liveItem), Input: input})
+			d.tell(&api.CustomInputDoneEvent{ItemEvent: d.about(c.liveItem), Input: input})
 		} else {
-			d.tell(&item.ArgumentsDoneEvent{ItemEvent: d.about(c.liveItem), Name: c.name, Arguments: input})
+			d.tell(&api.ArgumentsDoneEvent{ItemEvent: d.about(c.liveItem), Name: c.name, Arguments: input})
 		}
 		d.done(index, c.value(c.id, input, status))
 	}

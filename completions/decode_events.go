@@ -8,10 +8,11 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// start tells that the response began.
+// start yields the beginning of the response.
 func (d *Decoder) start() error {
 	if d.started {
 		return nil
@@ -20,31 +21,31 @@ func (d *Decoder) start() error {
 	d.reply.stem = stem(d.resp.ID)
 	r := d.resp
 	r.Status, r.Output, r.Extra = item.StatusInProgress, []item.Item{}, nil
-	d.tell(&item.CreatedEvent{ResponseEvent: item.ResponseEvent{EventHead: d.here(), Response: &r}})
-	d.tell(&item.InProgressEvent{ResponseEvent: item.ResponseEvent{EventHead: d.here(), Response: &r}})
+	d.tell(&api.CreatedEvent{ResponseEvent: api.ResponseEvent{EventHead: d.here(), Response: &r}})
+	d.tell(&api.InProgressEvent{ResponseEvent: api.ResponseEvent{EventHead: d.here(), Response: &r}})
 	return d.fault
 }
 
-// here numbers the next event.
-func (d *Decoder) here() item.EventHead {
+// here returns the head with the number of the next event.
+func (d *Decoder) here() api.EventHead {
 	d.n++
-	return item.EventHead{SequenceNumber: d.n - 1}
+	return api.EventHead{SequenceNumber: d.n - 1}
 }
 
-func (d *Decoder) about(it liveItem) item.ItemEvent {
-	return item.ItemEvent{EventHead: d.here(), ItemID: it.id, OutputIndex: it.index}
+func (d *Decoder) about(it liveItem) api.ItemEvent {
+	return api.ItemEvent{EventHead: d.here(), ItemID: it.id, OutputIndex: it.index}
 }
 
-func (d *Decoder) part(t *liveText) item.PartEvent {
-	return item.PartEvent{ItemEvent: d.about(t.liveItem), ContentIndex: t.part}
+func (d *Decoder) part(t *liveText) api.PartEvent {
+	return api.PartEvent{ItemEvent: d.about(t.liveItem), ContentIndex: t.part}
 }
 
-// tell passes an event on.
-func (d *Decoder) tell(v item.EventValue) {
+// tell yields an event.
+func (d *Decoder) tell(v api.EventValue) {
 	if d.stopped || d.fault != nil {
 		return
 	}
-	ev, err := item.NewEvent(v)
+	ev, err := api.NewEvent(v)
 	if err != nil {
 		d.fault = err
 		return
@@ -52,8 +53,8 @@ func (d *Decoder) tell(v item.EventValue) {
 	d.stopped = !d.yield(ev)
 }
 
-// tellDelta passes on an event that adds a text, given as JSON.
-func (d *Decoder) tellDelta(typ item.EventType, it liveItem, part int, delta, logprobs item.JSON) {
+// tellDelta yields an event that adds text, given as JSON.
+func (d *Decoder) tellDelta(typ api.EventType, it liveItem, part int, delta, logprobs item.JSON) {
 	if d.stopped || d.fault != nil {
 		return
 	}
@@ -62,7 +63,7 @@ func (d *Decoder) tellDelta(typ item.EventType, it liveItem, part int, delta, lo
 	b = append(b, `","sequence_number":`...)
 	b = strconv.AppendInt(b, d.n, 10)
 	b = append(b, `,"item_id":"`...)
-	b = append(b, it.id...) // of letters and digits
+	b = append(b, it.id...) // letters and digits only
 	b = append(b, `","output_index":`...)
 	b = strconv.AppendInt(b, int64(it.index), 10)
 	if part >= 0 {
@@ -91,11 +92,11 @@ func (d *Decoder) begin(id string, v item.Value) liveItem {
 	}
 	live := liveItem{id: id, index: d.next}
 	d.next++
-	d.tell(&item.ItemAddedEvent{EventHead: d.here(), OutputIndex: live.index, Item: it})
+	d.tell(&api.ItemAddedEvent{EventHead: d.here(), OutputIndex: live.index, Item: it})
 	return live
 }
 
-// think adds to the reasoning.
+// think appends to the reasoning.
 func (d *Decoder) think(v item.JSON) {
 	s, ok := v.Unquote()
 	if !ok || s == "" {
@@ -103,15 +104,15 @@ func (d *Decoder) think(v item.JSON) {
 	}
 	d.openThinking()
 	if d.thinking.text.Len() == 0 && d.thinking.half == "" {
-		d.tell(&item.PartAddedEvent{PartEvent: d.part(d.thinking), Part: &item.ReasoningText{}})
+		d.tell(&api.PartAddedEvent{PartEvent: d.part(d.thinking), Part: &item.ReasoningText{}})
 	}
 	if v = d.thinking.whole(v); v != "" {
-		d.tellDelta(item.EventReasoningTextDelta, d.thinking.liveItem, d.thinking.part, v, "")
+		d.tellDelta(api.EventReasoningTextDelta, d.thinking.liveItem, d.thinking.part, v, "")
 	}
 }
 
-// whole adds a delta to the text and returns it in whole characters: a server may
-// split one in two, of which the first half waits for the second.
+// whole appends a delta to the text and returns its whole characters. A server may split a
+// character between two deltas; the first half then waits for the second.
 func (t *liveText) whole(v item.JSON) item.JSON {
 	v, t.half = v.WithHalf(t.half).CutHalf()
 	s, _ := v.Unquote()
@@ -122,11 +123,11 @@ func (t *liveText) whole(v item.JSON) item.JSON {
 	return v
 }
 
-// half is U+FFFD as JSON, which stands for half a character.
+// half is U+FFFD as JSON. It stands for half a character.
 const half = `"\ufffd"`
 
-// endHalf ends a text whose last character is half there.
-func (d *Decoder) endHalf(t *liveText, kind item.EventType) {
+// endHalf ends a text whose last character is incomplete.
+func (d *Decoder) endHalf(t *liveText, kind api.EventType) {
 	if t == nil || t.half == "" {
 		return
 	}
@@ -153,11 +154,11 @@ func (d *Decoder) speak(p item.Part) *liveText {
 	}
 	t := &liveText{liveItem: *d.message, part: d.inParts}
 	d.inParts++
-	d.tell(&item.PartAddedEvent{PartEvent: d.part(t), Part: p})
+	d.tell(&api.PartAddedEvent{PartEvent: d.part(t), Part: p})
 	return t
 }
 
-// write adds to the text.
+// write appends to the text.
 func (d *Decoder) write(v, logprobs item.JSON) {
 	s, ok := v.Unquote()
 	if !ok || s == "" {
@@ -175,7 +176,7 @@ func (d *Decoder) write(v, logprobs item.JSON) {
 		d.text.logprobs = append(d.text.logprobs, item.JSON(strings.Clone(string(p))))
 	})
 	if v != "" {
-		d.tellDelta(item.EventTextDelta, d.text.liveItem, d.text.part, v, probs)
+		d.tellDelta(api.EventTextDelta, d.text.liveItem, d.text.part, v, probs)
 	}
 }
 
@@ -188,11 +189,11 @@ func (d *Decoder) refuse(v item.JSON) {
 		d.refusal = d.speak(&item.Refusal{})
 	}
 	if v = d.refusal.whole(v); v != "" {
-		d.tellDelta(item.EventRefusalDelta, d.refusal.liveItem, d.refusal.part, v, "")
+		d.tellDelta(api.EventRefusalDelta, d.refusal.liveItem, d.refusal.part, v, "")
 	}
 }
 
-// annotate tells the annotations of the text, once there is one.
+// annotate yields the annotations of the text, as soon as there is a text.
 func (d *Decoder) annotate() {
 	if d.text == nil {
 		return
@@ -200,24 +201,23 @@ func (d *Decoder) annotate() {
 	for _, a := range d.early {
 		n := len(d.text.annotations)
 		d.text.annotations = append(d.text.annotations, item.JSON(strings.Clone(string(a))))
-		d.tell(&item.UnknownEvent{Raw: item.JSON(`{"type":"` + string(item.EventAnnotationAdded) + `","sequence_number":` +
+		d.tell(&api.UnknownEvent{Raw: item.JSON(`{"type":"` + string(api.EventAnnotationAdded) + `","sequence_number":` +
 			strconv.FormatInt(d.here().SequenceNumber, 10) + `,"item_id":"` + d.text.id + `","output_index":` + strconv.Itoa(d.text.index) +
 			`,"content_index":` + strconv.Itoa(d.text.part) + `,"annotation_index":` + strconv.Itoa(n) + `,"annotation":` + string(a) + `}`)})
 	}
 	d.early = nil
 }
 
-// fail tells of an error in a chunk. Nothing follows it.
-func (d *Decoder) fail(e *item.APIError) {
+// fail yields an error from a chunk. Nothing follows it.
+func (d *Decoder) fail(e *api.APIError) {
 	d.failed = true
-	d.tell(&item.ErrorEvent{EventHead: d.here(), Error: e})
+	d.tell(&api.ErrorEvent{EventHead: d.here(), Error: e})
 }
 
-// Finish tells that the stream is over. It passes on the events that end all
-// items and the response, or returns [ErrTruncated] when the choice gave no
-// finish_reason and did not end in another way either; see [Decoder.Done]. Behind
-// an error there is nothing to end.
-func (d *Decoder) Finish(yield func(item.Event) bool) error {
+// Finish ends the stream. It yields the events that end all items and the response, or returns
+// [ErrTruncated] if the choice has no finish_reason and did not end in another way; see
+// [Decoder.Done]. After an error it yields nothing.
+func (d *Decoder) Finish(yield func(api.Event) bool) error {
 	if d.ended || d.failed {
 		return nil
 	}
@@ -227,25 +227,24 @@ func (d *Decoder) Finish(yield func(item.Event) bool) error {
 	d.yield, d.ended = yield, true
 	d.settle()
 	if d.resp.Status == item.StatusFailed {
-		d.tell(&item.FailedEvent{ResponseEvent: item.ResponseEvent{EventHead: d.here(), Response: &d.resp}})
+		d.tell(&api.FailedEvent{ResponseEvent: api.ResponseEvent{EventHead: d.here(), Response: &d.resp}})
 		return d.fault
 	}
 	if err := d.beginCalls(); err != nil {
 		return err
 	}
 	d.finishItems()
-	last := item.ResponseEvent{EventHead: d.here(), Response: &d.resp}
+	last := api.ResponseEvent{EventHead: d.here(), Response: &d.resp}
 	if d.resp.Status == item.StatusIncomplete {
-		d.tell(&item.IncompleteEvent{ResponseEvent: last})
+		d.tell(&api.IncompleteEvent{ResponseEvent: last})
 	} else {
-		d.tell(&item.CompletedEvent{ResponseEvent: last})
+		d.tell(&api.CompletedEvent{ResponseEvent: last})
 	}
 	return d.fault
 }
 
-// whole reports whether a reply without a finish_reason is whole all the same:
-// its usage was reported after all of it, the stream said [DONE], and no call
-// breaks off in its arguments.
+// whole reports whether a reply without a finish_reason is whole: the usage came after everything
+// else, the stream ended with [DONE], and no call breaks off in its arguments.
 func (d *Decoder) whole() bool {
 	if !d.closed || !d.counted || d.next == 0 {
 		return false
@@ -259,7 +258,7 @@ func (d *Decoder) whole() bool {
 	return true
 }
 
-// settle makes the response of all that was said.
+// settle completes the response.
 func (d *Decoder) settle() {
 	settle(&d.resp, d.reason, place{&d.losses, "choices[0]"})
 	d.resp.Usage = readUsage(d.usage)
@@ -269,8 +268,8 @@ func (d *Decoder) settle() {
 	d.resp.Output = []item.Item{}
 }
 
-// finishItems ends the items in the order in which they began, the last of
-// them incomplete if the response is.
+// finishItems ends the items in the order in which they began. The last one is incomplete if the
+// response is.
 func (d *Decoder) finishItems() {
 	for i := range d.next {
 		status := item.StatusCompleted
@@ -288,7 +287,7 @@ func (d *Decoder) finishItems() {
 	}
 }
 
-// done tells that an item is whole.
+// done yields the end of an item.
 func (d *Decoder) done(index int, v item.Value) {
 	it, err := item.New(v)
 	if err != nil {
@@ -296,17 +295,17 @@ func (d *Decoder) done(index int, v item.Value) {
 		return
 	}
 	d.resp.Output = append(d.resp.Output, it)
-	d.tell(&item.ItemDoneEvent{EventHead: d.here(), OutputIndex: index, Item: it})
+	d.tell(&api.ItemDoneEvent{EventHead: d.here(), OutputIndex: index, Item: it})
 }
 
 func (d *Decoder) finishThinking(status string) {
-	d.endHalf(d.thinking, item.EventReasoningTextDelta)
+	d.endHalf(d.thinking, api.EventReasoningTextDelta)
 	v := &item.Reasoning{ID: d.thinking.id}
 	if s := d.thinking.text.String(); s != "" {
 		p := &item.ReasoningText{Text: s}
 		v.Content = []item.Part{p}
-		d.tell(&item.ReasoningTextDoneEvent{PartEvent: d.part(d.thinking), Text: s})
-		d.tell(&item.PartDoneEvent{PartEvent: d.part(d.thinking), Part: p})
+		d.tell(&api.ReasoningTextDoneEvent{PartEvent: d.part(d.thinking), Text: s})
+		d.tell(&api.PartDoneEvent{PartEvent: d.part(d.thinking), Part: p})
 	}
 	if list := d.details.json(); list != "" {
 		v.Extra.Set(ReasoningDetails, list)
@@ -319,22 +318,22 @@ func (d *Decoder) finishThinking(status string) {
 
 func (d *Decoder) finishMessage(status string) {
 	parts := make([]item.Part, d.inParts)
-	d.endHalf(d.text, item.EventTextDelta)
-	d.endHalf(d.refusal, item.EventRefusalDelta)
+	d.endHalf(d.text, api.EventTextDelta)
+	d.endHalf(d.refusal, api.EventRefusalDelta)
 	if t := d.text; t != nil {
 		p := &item.OutputText{Text: t.text.String(), Annotations: jsonList(t.annotations)}
 		if len(t.logprobs) > 0 {
 			p.Logprobs = jsonList(t.logprobs)
 		}
 		probs, _ := p.TokenLogprobs()
-		d.tell(&item.TextDoneEvent{PartEvent: d.part(t), Text: p.Text, Logprobs: probs})
-		d.tell(&item.PartDoneEvent{PartEvent: d.part(t), Part: p})
+		d.tell(&api.TextDoneEvent{PartEvent: d.part(t), Text: p.Text, Logprobs: probs})
+		d.tell(&api.PartDoneEvent{PartEvent: d.part(t), Part: p})
 		parts[t.part] = p
 	}
 	if t := d.refusal; t != nil {
 		p := &item.Refusal{Refusal: t.text.String()}
-		d.tell(&item.RefusalDoneEvent{PartEvent: d.part(t), Refusal: p.Refusal})
-		d.tell(&item.PartDoneEvent{PartEvent: d.part(t), Part: p})
+		d.tell(&api.RefusalDoneEvent{PartEvent: d.part(t), Refusal: p.Refusal})
+		d.tell(&api.PartDoneEvent{PartEvent: d.part(t), Part: p})
 		parts[t.part] = p
 	}
 	d.reply.parts = parts

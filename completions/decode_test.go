@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/completions"
 	"github.com/antiphon-go/antiphon/item"
 )
@@ -27,7 +28,7 @@ func finish(reason string) string {
 }
 
 // said is the items of a response in short.
-func said(t *testing.T, r *item.Response) string {
+func said(t *testing.T, r *api.Response) string {
 	t.Helper()
 	var list []string
 	for _, it := range r.Output {
@@ -106,7 +107,7 @@ func TestDeviations(t *testing.T) {
 }
 
 // deltas checks S4: the deltas of each text make its done event.
-func deltas(t *testing.T, events []item.Event) {
+func deltas(t *testing.T, events []api.Event) {
 	t.Helper()
 	sum := map[string]string{}
 	for i, ev := range events {
@@ -195,7 +196,7 @@ func TestStreamErrors(t *testing.T) {
 		got := decode(t, []string{delta(`"content":"a"`), chunk, finish("stop")})
 		last := got.events[len(got.events)-1]
 		apiErr, ok := last.Err()
-		if got.err != nil || last.Type != item.EventError || !ok || apiErr.Error() != want {
+		if got.err != nil || last.Type != api.EventError || !ok || apiErr.Error() != want {
 			t.Errorf("%s: %v, %s", chunk, got.err, last.JSON())
 		}
 	}
@@ -259,7 +260,7 @@ func TestStreamLosses(t *testing.T) {
 func TestStreamStops(t *testing.T) {
 	var d completions.Decoder
 	n := 0
-	yield := func(item.Event) bool { n++; return false }
+	yield := func(api.Event) bool { n++; return false }
 	for _, c := range []string{delta(`"content":"a"`), delta(`"content":"b"`), finish("stop")} {
 		if err := d.Decode([]byte(c), yield); err != nil {
 			t.Fatal(err)
@@ -277,8 +278,8 @@ func FuzzDecoder(f *testing.F) {
 	f.Add(`{"error":{"message":"m"}}`)
 	f.Fuzz(func(t *testing.T, stream string) {
 		var d completions.Decoder
-		var acc item.Accumulator
-		yield := func(ev item.Event) bool {
+		var acc api.Accumulator
+		yield := func(ev api.Event) bool {
 			if _, err := acc.Add(ev); err != nil {
 				t.Errorf("%s: %v", ev.JSON(), err)
 			}

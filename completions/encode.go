@@ -4,88 +4,87 @@
 package completions
 
 import (
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 )
 
 // Done is the data of the event that ends a stream of chunks.
 const Done = "[DONE]"
 
-// Encoder turns the events of a response into the chunks of a streamed chat
-// completion, for servers. The event [Done] after the last is the caller's to
-// send.
+// Encoder converts the events of a response to the chunks of a streamed chat completion, for
+// servers. The caller must send the event [Done] after the last chunk.
 //
-// The zero value is ready for one response; an Encoder is not safe for
-// concurrent use.
+// The zero value is ready for one response. An Encoder is not safe for concurrent use.
 type Encoder struct {
-	// Options say in which member reasoning is sent, see [Options.Reasoning].
+	// Options select the member for reasoning, see [Options.Reasoning].
 	Options Options
 
-	resp    item.Response
+	resp    api.Response
 	started bool
 	items   map[int]*sentItem
 	calls   int
 	speaker *sentItem // the message or refusal that was sent last
 	thinker *sentItem
-	probs   item.JSON // of the next chunk
+	probs   item.JSON // for the next chunk
 	losses  []Loss
 	emit    func(chunk []byte) error
 }
 
-// sentItem is what of an output item was sent.
+// sentItem records which parts of an output item were sent.
 type sentItem struct {
 	call   int  // its number, -1 if it is not a call
-	said   bool // something
+	said   bool // something was sent
 	whole  bool
 	custom bool
 }
 
-// Encode passes the chunks that an event makes on to emit, whose error it
-// returns. A chunk is the callee's to keep.
-func (e *Encoder) Encode(ev item.Event, emit func(chunk []byte) error) error {
+// Encode passes an event's chunks to emit, and returns the error of emit. The callee may keep the
+// chunks.
+func (e *Encoder) Encode(ev api.Event, emit func(chunk []byte) error) error {
 	e.emit = emit
 	switch ev.Type {
-	case item.EventCreated, item.EventInProgress, item.EventQueued:
+	case api.EventCreated, api.EventInProgress, api.EventQueued:
 		if r, err := ev.Response(); err == nil && e.resp.ID == "" {
 			e.resp = *r
 		}
 		return e.start()
-	case item.EventItemAdded:
+	case api.EventItemAdded:
 		it, err := ev.Item()
 		if err != nil {
 			return err
 		}
 		return e.added(it, ev.OutputIndex)
-	case item.EventItemDone:
+	case api.EventItemDone:
 		it, err := ev.Item()
 		if err != nil {
 			return err
 		}
 		return e.done(it, ev.OutputIndex)
-	case item.EventCompleted, item.EventIncomplete, item.EventFailed, item.EventCancelled, item.EventError:
+	case api.EventCompleted, api.EventIncomplete, api.EventFailed, api.EventCancelled, api.EventError:
 		return e.last(ev)
 	}
 	return e.delta(ev)
 }
 
-// Losses returns what the events so far held that has no place.
+// Losses returns the parts of the events so far that have no counterpart.
 func (e *Encoder) Losses() []Loss { return e.losses }
 
-// delta sends what a delta event adds.
-func (e *Encoder) delta(ev item.Event) error {
+// delta sends the addition of a delta event.
+func (e *Encoder) delta(ev api.Event) error {
 	s := e.item(ev.OutputIndex)
 	switch ev.Type {
-	case item.EventTextDelta:
+	case api.EventTextDelta:
 		if v, _ := ev.Member("logprobs"); !blank(v) {
 			e.probs = v
 		}
 		return e.speak(s, "content", ev.Delta)
-	case item.EventRefusalDelta:
+	case api.EventRefusalDelta:
 		return e.speak(s, "refusal", ev.Delta)
-	case item.EventReasoningTextDelta, item.EventSummaryTextDelta:
+	case api.EventReasoningTextDelta, api.EventSummaryTextDelta:
 		return e.think(s, ev.Delta)
-	case item.EventArgumentsDelta, item.EventCustomInputDelta:
+	case api.EventArgumentsDelta, api.EventCustomInputDelta:
 		return e.argue(s, ev.Delta)
-	case item.EventAnnotationAdded:
+	case api.EventAnnotationAdded:
 		a, _ := ev.Member("annotation")
 		return e.chunk(func(w *writer) { w.raw("annotations", writeAnnotations("["+a+"]")) }, "")
 	}
@@ -113,7 +112,7 @@ func (e *Encoder) start() error {
 	}, "")
 }
 
-// chunk sends a chunk with a delta, and with the reason of the end if it is one.
+// chunk sends a chunk with a delta and, at the end, the finish reason.
 func (e *Encoder) chunk(delta func(*writer), reason string) error {
 	probs := e.probs
 	e.probs = ""
@@ -145,8 +144,7 @@ func (e *Encoder) chunk(delta func(*writer), reason string) error {
 	return e.emit(w.buf)
 }
 
-// speak sends a piece of text or refusal; that of another message begins on a
-// line of its own.
+// speak sends a piece of text or refusal. Text of another message begins on a new line.
 func (e *Encoder) speak(s *sentItem, member, text string) error {
 	if text == "" {
 		return nil
@@ -162,7 +160,7 @@ func (e *Encoder) think(s *sentItem, text string) error {
 	s.said = true
 	name := e.Options.Reasoning
 	if name == "" {
-		return nil // named when the item is done
+		return nil // reported when the item is done
 	}
 	if name == ReasoningDetails {
 		name = ReasoningPlain
@@ -230,7 +228,7 @@ func (e *Encoder) added(it item.Item, index int) error {
 	})
 }
 
-// done sends what of an item was not sent in pieces.
+// done sends the parts of an item that no delta sent.
 func (e *Encoder) done(it item.Item, index int) error {
 	s := e.item(index)
 	if s.whole {
@@ -267,10 +265,10 @@ func (e *Encoder) done(it item.Item, index int) error {
 	return e.argue(s, c.input)
 }
 
-// last sends how the response ended.
-func (e *Encoder) last(ev item.Event) error {
+// last sends the end of the response.
+func (e *Encoder) last(ev api.Event) error {
 	if a, ok := ev.Err(); ok {
-		body, err := (&item.ErrorBody{Error: a}).AppendJSON(nil)
+		body, err := (&api.ErrorBody{Error: a}).AppendJSON(nil)
 		if err != nil {
 			return err
 		}

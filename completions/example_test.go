@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/completions"
 	"github.com/antiphon-go/antiphon/item"
 )
@@ -57,13 +58,13 @@ func ExampleFromItems() {
 // A client of Chat Completions is used like one of the Responses API.
 func ExampleClient() {
 	c := &completions.Client{BaseURL: "http://localhost:11434"}
-	req := &item.Request{Model: "qwen3", Input: item.NewList(item.User("hello"))}
+	req := &api.Request{Model: "qwen3", Input: item.NewList(item.User("hello"))}
 	for ev, err := range c.Stream(context.Background(), req) {
 		if err != nil {
 			fmt.Println(err)
 			return
 		}
-		if ev.Type == item.EventTextDelta {
+		if ev.Type == api.EventTextDelta {
 			fmt.Print(ev.Delta)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/completions"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
@@ -38,7 +39,7 @@ func TestStreamedErrorClasses(t *testing.T) {
 	} {
 		for _, kind := range []string{"stream", "whole", "create"} {
 			srv := agenttest.NewServer(t)
-			srv.Otherwise(func(int, agenttest.Request) agenttest.Answer {
+			srv.Otherwise(func(int, agenttest.Request) agenttest.Reply {
 				if kind == "whole" {
 					return agenttest.Raw(200, "application/json", tt.chunk)
 				}
@@ -86,14 +87,14 @@ func TestKeyHidden(t *testing.T) {
 		`{"object":"error","message":"` + key + `","code":400}`,
 	} {
 		srv := agenttest.NewServer(t)
-		srv.Otherwise(func(int, agenttest.Request) agenttest.Answer {
+		srv.Otherwise(func(int, agenttest.Request) agenttest.Reply {
 			return agenttest.Events(delta(`"content":"a"`), chunk)
 		})
 		c := client(srv)
 		c.Key = endpoint.NewKey(key)
 		events := 0
 		for ev, err := range c.Stream(t.Context(), hello()) {
-			if ev.Type == item.EventError {
+			if ev.Type == api.EventError {
 				events++
 			}
 			if said := ev.JSON() + whole(err); strings.Contains(said, "TOPSECRET") {
@@ -106,7 +107,7 @@ func TestKeyHidden(t *testing.T) {
 		if events != 1 {
 			t.Errorf("%s: %d error events", chunk, events)
 		}
-		srv.Otherwise(func(int, agenttest.Request) agenttest.Answer { return agenttest.Raw(200, "application/json", chunk) })
+		srv.Otherwise(func(int, agenttest.Request) agenttest.Reply { return agenttest.Raw(200, "application/json", chunk) })
 		resp, err := c.Create(t.Context(), hello())
 		if resp != nil && resp.Error != nil {
 			err = errors.Join(err, resp.Error)
@@ -124,7 +125,7 @@ func whole(err error) string {
 	if errors.As(err, &e) {
 		said += fmt.Sprintf(" %+v", *e)
 	}
-	var a *item.APIError
+	var a *api.APIError
 	if errors.As(err, &a) {
 		said += fmt.Sprintf(" %+v", *a)
 	}
@@ -166,7 +167,7 @@ func TestCallIDs(t *testing.T) {
 		t.Fatal(err)
 	}
 	streamed, _ := decode(t, []string{delta(`"tool_calls":` + calls), finish("tool_calls")}).acc.Response()
-	for _, r := range []*item.Response{whole, streamed} {
+	for _, r := range []*api.Response{whole, streamed} {
 		if len(r.Output) != 2 || r.Output[0].ID() != "fc_chat_r_0" || r.Output[1].ID() != "ctc_chat_r_1" {
 			t.Errorf("%s", r.Output)
 		}
@@ -238,7 +239,7 @@ func TestKindsOfLoss(t *testing.T) {
 		raw(`{"type":"function_call_output","call_id":"c1","output":[{"type":"input_text","text":"here"},{"type":"input_image","image_url":"https://x/1.png"}]}`),
 		raw(`{"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search","query":"q"}}`),
 	)
-	_, losses, err := completions.AppendRequest(nil, &item.Request{Model: "m", Instructions: "Be brief.", Input: history, Truncation: "auto"}, completions.Options{Plain: true})
+	_, losses, err := completions.AppendRequest(nil, &api.Request{Model: "m", Instructions: "Be brief.", Input: history, Truncation: "auto"}, completions.Options{Plain: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/completions"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
@@ -32,12 +33,12 @@ func TestFallback(t *testing.T) {
 	for _, stream := range []bool{true, false} {
 		l := agenttest.StartLocal(t, &agenttest.Local{Text: "It is so.", Template: alternates})
 		c := &completions.Client{BaseURL: l.URL, Retry: endpoint.Retry{Max: 1}}
-		req := &item.Request{Model: "m", Input: item.NewList(item.User("a"), item.User("b"))}
+		req := &api.Request{Model: "m", Input: item.NewList(item.User("a"), item.User("b"))}
 		for range 2 {
 			var said string
 			var err error
 			if stream {
-				var acc item.Accumulator
+				var acc api.Accumulator
 				for ev, failed := range c.Stream(t.Context(), req) {
 					if failed != nil {
 						err = failed
@@ -84,7 +85,7 @@ func TestNoFallback(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := agenttest.StartLocal(t, &agenttest.Local{Template: func([]agenttest.LocalMessage) error { return errors.New("not so") }})
 			c := &completions.Client{BaseURL: l.URL, Profile: tt.profile}
-			_, err := c.Create(t.Context(), &item.Request{Model: "m", Input: tt.input})
+			_, err := c.Create(t.Context(), &api.Request{Model: "m", Input: tt.input})
 			if err == nil || !strings.Contains(err.Error(), "not so") || len(l.Requests()) != tt.want || c.About().Profile != "careful" {
 				t.Errorf("%d requests, want %d; %v", len(l.Requests()), tt.want, err)
 			}

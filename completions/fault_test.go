@@ -27,8 +27,8 @@ func (d randomDice) IntN(n int) int { return rapid.IntRange(0, n-1).Draw(d.T, "d
 var altering = []string{".Without(", ".Twice(", ".Move("}
 
 // schedule is two random answers and a right one.
-func schedule(rt *rapid.T, right agenttest.Answer) []agenttest.Answer {
-	var list []agenttest.Answer
+func schedule(rt *rapid.T, right agenttest.Reply) []agenttest.Reply {
+	var list []agenttest.Reply
 	for len(list) < 2 {
 		a := agenttest.RandomAnswer(randomDice{rt}, right)
 		if !altered(a) {
@@ -38,7 +38,7 @@ func schedule(rt *rapid.T, right agenttest.Answer) []agenttest.Answer {
 	return append(list, right)
 }
 
-func altered(a agenttest.Answer) bool {
+func altered(a agenttest.Reply) bool {
 	for _, word := range altering {
 		if strings.Contains(a.String(), word) {
 			return true

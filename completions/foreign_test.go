@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/completions"
 	"github.com/antiphon-go/antiphon/internal/apispec"
 	"github.com/antiphon-go/antiphon/item"
@@ -69,12 +70,12 @@ func words(t *testing.T, items []item.Item) []string {
 // The events of the Responses API become chunks that say the same.
 func TestForeignStreams(t *testing.T) {
 	responsesAPI(t, "streams", func(t *testing.T, text []byte) {
-		var acc item.Accumulator
+		var acc api.Accumulator
 		var e completions.Encoder
 		e.Options.Reasoning = completions.ReasoningContent
 		var chunks []string
 		for _, c := range chunksOf(t, text) {
-			ev, err := item.ParseEvent([]byte(c))
+			ev, err := api.ParseEvent([]byte(c))
 			if err != nil {
 				t.Skip("no stream of events")
 			}
@@ -110,7 +111,7 @@ func TestForeignStreams(t *testing.T) {
 // followed by its output, and come back with what was said in them.
 func TestForeignRequests(t *testing.T) {
 	responsesAPI(t, "requests", func(t *testing.T, text []byte) {
-		r, err := item.ParseRequest(text)
+		r, err := api.ParseRequest(text)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"unicode/utf16"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/completions"
 	"github.com/antiphon-go/antiphon/item"
 )
@@ -21,10 +22,10 @@ func TestHalves(t *testing.T) {
 	for at := 1; at < len(units); at++ {
 		for next := at + 1; next <= len(units); next++ {
 			var d completions.Decoder
-			var acc item.Accumulator
-			var resp *item.Response
-			deltas := map[item.EventType]string{}
-			take := func(ev item.Event) bool {
+			var acc api.Accumulator
+			var resp *api.Response
+			deltas := map[api.EventType]string{}
+			take := func(ev api.Event) bool {
 				deltas[ev.Type] += ev.Delta
 				if _, err := acc.Add(ev); err != nil {
 					t.Fatal(err)
@@ -54,7 +55,7 @@ func TestHalves(t *testing.T) {
 			c, _ := item.As[item.FunctionCall](resp.Output[2])
 			got := []string{
 				th.Content[0].(*item.ReasoningText).Text, m.Content.Parts[0].(*item.OutputText).Text, m.Content.Parts[1].(*item.Refusal).Refusal, c.Arguments,
-				deltas[item.EventReasoningTextDelta], deltas[item.EventTextDelta], deltas[item.EventRefusalDelta], deltas[item.EventArgumentsDelta],
+				deltas[api.EventReasoningTextDelta], deltas[api.EventTextDelta], deltas[api.EventRefusalDelta], deltas[api.EventArgumentsDelta],
 			}
 			for i, s := range got {
 				if s != text {
@@ -68,9 +69,9 @@ func TestHalves(t *testing.T) {
 // Half a character that stays alone is U+FFFD, and told.
 func TestHalfAlone(t *testing.T) {
 	var d completions.Decoder
-	var acc item.Accumulator
+	var acc api.Accumulator
 	shown := ""
-	take := func(ev item.Event) bool {
+	take := func(ev api.Event) bool {
 		shown += ev.Delta
 		_, _ = acc.Add(ev)
 		return true

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/completions"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
@@ -47,7 +48,7 @@ func TestHeldSent(t *testing.T) {
 			src[c.Hash], _ = payload(i)
 		}
 		held, err := h.Join(rest, payloads)
-		if err != nil || !held.Held() {
+		if err != nil || !held.Externalized() {
 			t.Fatal("not held", err)
 		}
 		return held
@@ -62,10 +63,10 @@ func TestHeldSent(t *testing.T) {
 		var sent [2]string
 		for i, l := range []*item.List{whole, held} {
 			srv := agenttest.NewServer(t)
-			srv.Otherwise(func(int, agenttest.Request) agenttest.Answer { return reply("yes") })
+			srv.Otherwise(func(int, agenttest.Request) agenttest.Reply { return reply("yes") })
 			c := client(srv)
 			c.Profile = &p
-			_, err := c.Create(t.Context(), &item.Request{Model: "m", Input: l})
+			_, err := c.Create(t.Context(), &api.Request{Model: "m", Input: l})
 			var refused *endpoint.RefusedError
 			if errors.As(err, &refused) {
 				sent[i] = err.Error()
@@ -88,8 +89,8 @@ func TestHeldSent(t *testing.T) {
 		if err1 != nil || err2 != nil || !bytes.Equal(got, want) {
 			t.Errorf("%s: %d bytes of messages, want %d; %v, %v", name, len(got), len(want), err1, err2)
 		}
-		want, _, err1 = completions.AppendRequest([]byte("x"), &item.Request{Model: "m", Input: whole}, o)
-		got, _, err2 = completions.AppendRequest([]byte("x"), &item.Request{Model: "m", Input: held}, o)
+		want, _, err1 = completions.AppendRequest([]byte("x"), &api.Request{Model: "m", Input: whole}, o)
+		got, _, err2 = completions.AppendRequest([]byte("x"), &api.Request{Model: "m", Input: held}, o)
 		if err1 != nil || err2 != nil || !bytes.Equal(got, want) {
 			t.Errorf("%s: a request of %d bytes, want %d; %v, %v", name, len(got), len(want), err1, err2)
 		}
@@ -100,7 +101,7 @@ func TestHeldSent(t *testing.T) {
 		t.Errorf("after the store was closed: %v", err)
 	}
 	srv := agenttest.NewServer(t)
-	if _, err := client(srv).Create(t.Context(), &item.Request{Model: "m", Input: held}); !errors.As(err, &e) || len(srv.Requests()) > 0 {
+	if _, err := client(srv).Create(t.Context(), &api.Request{Model: "m", Input: held}); !errors.As(err, &e) || len(srv.Requests()) > 0 {
 		t.Errorf("after the store was closed: %v, %d requests", err, len(srv.Requests()))
 	}
 }

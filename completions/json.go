@@ -11,7 +11,7 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// The readers below go over JSON that has been checked with [item.JSON.Valid].
+// The functions below read JSON that was checked with [item.JSON.Valid].
 
 // eachMember visits the members of an object in their order, names decoded.
 func eachMember(object item.JSON, visit func(name string, value item.JSON)) {
@@ -31,15 +31,15 @@ func eachElement(list item.JSON, visit func(i int, value item.JSON)) {
 	}
 }
 
-// member returns the named member of an object, or "". Of equal names the last
+// member returns the named member of an object, or "". The last of several members with the name
 // counts.
 func member(object item.JSON, name string) item.JSON {
 	value, _ := jsonx.MemberOf(string(object), name)
 	return item.JSON(value)
 }
 
-// object is a JSON object of which each member is taken once; [object.rest]
-// names what nobody took.
+// object is a JSON object whose members are taken once each; [object.rest] reports the members that
+// were not taken.
 type object struct {
 	place
 	members jsonx.Members
@@ -54,7 +54,7 @@ func (p place) open(v item.JSON) *object {
 	return o
 }
 
-// take returns the named member, or "" when it is not there or is null.
+// take returns the named member, or "" if it is absent or null.
 func (o *object) take(name string) item.JSON {
 	v := o.takeAny(name)
 	if v == "null" {
@@ -72,7 +72,8 @@ func (o *object) takeAny(name string) item.JSON {
 	return item.JSON(m.Value)
 }
 
-// text takes a member that is a text. Another value stays, to be named.
+// text takes a member that is a string. A value of another type is not taken, so that it is
+// reported.
 func (o *object) text(name string) string {
 	m := o.members.Find(name)
 	if m == nil {
@@ -92,7 +93,7 @@ func (o *object) number(name string) *int64 {
 	return n
 }
 
-// peek reads a whole number and leaves it there.
+// peek reads a whole number without taking it.
 func (o *object) peek(name string) *int64 {
 	if m := o.members.Find(name); m != nil {
 		if n, ok := integer(item.JSON(m.Value)); ok {
@@ -102,12 +103,12 @@ func (o *object) peek(name string) *int64 {
 	return nil
 }
 
-// rest names the members that nobody took, but for those that say nothing.
+// rest reports the members that were not taken, except blank ones.
 func (o *object) rest() {
 	o.each(func(name string, _ item.JSON) { o.at(name).lose(noCounterpart) })
 }
 
-// keep returns the members that nobody took.
+// keep returns the members that were not taken.
 func (o *object) keep() (x item.Extra) {
 	o.each(func(name string, v item.JSON) { x = append(x, item.Member{Name: name, Value: v}) })
 	return x
@@ -121,12 +122,12 @@ func (o *object) each(visit func(name string, v item.JSON)) {
 	}
 }
 
-// isEmpty reports what is not a list, or one of nothing.
+// isEmpty reports whether v is not a list, or an empty list.
 func isEmpty(v item.JSON) bool {
 	return v == "" || v[0] != '[' || v[jsonx.SkipSpace(string(v), 1)] == ']'
 }
 
-// blank reports a value that says nothing: null, and what is empty.
+// blank reports whether a value is null or empty.
 func blank(v item.JSON) bool {
 	switch v {
 	case "", "null", `""`, "[]", "{}":
@@ -135,10 +136,10 @@ func blank(v item.JSON) bool {
 	return false
 }
 
-// integer reads a whole number, however it is spelled.
+// integer reads a whole number in any notation.
 func integer(v item.JSON) (int64, bool) { return jsonx.Integer(string(v)) }
 
-// kindOf names the kind of a value for an error message.
+// kindOf returns the kind of a value for an error message.
 func kindOf(v item.JSON) string {
 	if v != "" && v[0] == '[' && isEmpty(v) {
 		return "an empty list"
@@ -146,8 +147,7 @@ func kindOf(v item.JSON) string {
 	return jsonx.KindOf(string(v))
 }
 
-// writer appends JSON after the first base bytes of buf. Commas are put where
-// they are needed.
+// writer appends JSON after the first base bytes of buf, and adds commas where necessary.
 type writer struct {
 	buf  []byte
 	base int
@@ -175,7 +175,7 @@ func (w *writer) name(name string) {
 	w.buf = append(w.buf, '"', ':')
 }
 
-// raw writes a member, or an element when name is "".
+// raw writes a member, or an element if name is "".
 func (w *writer) raw(name string, v item.JSON) {
 	if name == "" {
 		w.comma()
@@ -187,7 +187,7 @@ func (w *writer) raw(name string, v item.JSON) {
 
 func (w *writer) text(name, s string) { w.raw(name, item.Quote(s)) }
 
-// optText writes a text that is not empty.
+// optText writes a string member unless it is empty.
 func (w *writer) optText(name, s string) {
 	if s != "" {
 		w.text(name, s)
@@ -220,7 +220,7 @@ func (w *writer) optBool(name string, b *bool) {
 	}
 }
 
-// extra writes members that are kept as they came.
+// extra writes unknown members unchanged.
 func (w *writer) extra(x item.Extra) {
 	for _, m := range x {
 		if m.Value != "" {

@@ -8,52 +8,37 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/antiphon-go/antiphon/dialect"
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// ErrNothing is what a conversion returns, wrapped, when there is no message to
-// send.
+// ErrNothing is returned, wrapped, by a conversion that has no message to send.
 var ErrNothing = errors.New("there is nothing to send")
 
-// LossKind says how much a [Loss] matters.
-type LossKind int
+// Loss is something that the other API cannot express, or has in another place.
+type Loss = dialect.Loss
 
+// LossKind is how important a [Loss] is.
+type LossKind = dialect.LossKind
+
+// The kinds of a [Loss]; see package dialect.
 const (
-	// LostMember is a setting or a member that the other side does not have.
-	LostMember LossKind = iota
-	// LostContent is a part of a message or of an output, such as an image: the
-	// model was meant to see it and does not.
-	LostContent
-	// LostLabel is an id, a state or an origin of an item. The model never sees
-	// it, and a log of items keeps it.
-	LostLabel
-	// Moved is not a loss: it stands at another place or in another form.
-	Moved
+	LostMember  = dialect.LostMember
+	LostContent = dialect.LostContent
+	LostLabel   = dialect.LostLabel
+	Moved       = dialect.Moved
 )
 
-// Loss names something that the other side has no form for, or has at another
-// place.
-type Loss struct {
-	// Path leads to it in what was converted, such as "messages[2].name".
-	Path string
-	// What says what became of it.
-	What string
-	Kind LossKind
-}
-
-// String returns the path and what became of it.
-func (l Loss) String() string { return l.Path + ": " + l.What }
-
-// What is said of most losses.
+// Common descriptions of losses.
 const (
 	noCounterpart = "has no counterpart"
 	reordered     = "moved: the order of the two is not the same"
 	olderCall     = "the older form: becomes a call of a tool"
 )
 
-// place is where in the source a conversion is, and takes its losses.
+// place is the current position in the source, and collects its losses.
 type place struct {
-	to   *[]Loss // nil: nobody asks
+	to   *[]Loss // nil if losses are not reported
 	path string
 }
 
@@ -70,13 +55,13 @@ func (p place) index(i int) place {
 
 func (p place) lose(what string) { p.add(Loss{Path: p.path, What: what}) }
 
-// move names what is not missing, but stands elsewhere or in another form.
+// move reports a value that is kept in another place or form.
 func (p place) move(what string) { p.add(Loss{Path: p.path, What: what, Kind: Moved}) }
 
-// label names an id, a state or an origin that has no counterpart.
+// label reports an id, a state or an origin that has no counterpart.
 func (p place) label() { p.add(Loss{Path: p.path, What: noCounterpart, Kind: LostLabel}) }
 
-// loseContent is for parts that the model does not get to see.
+// loseContent reports a part that the model does not see.
 func (p place) loseContent(what string) { p.add(Loss{Path: p.path, What: what, Kind: LostContent}) }
 
 func (p place) add(l Loss) {
@@ -85,8 +70,8 @@ func (p place) add(l Loss) {
 	}
 }
 
-// extra names the members that a struct of package item kept without knowing
-// them, and the texts that it could not hold.
+// extra reports the unknown members that a struct of package item kept, and the texts that it could
+// not hold.
 func (p place) extra(x item.Extra) {
 	for _, m := range x {
 		if m.Value != "" && !blank(m.Value) {
@@ -95,10 +80,10 @@ func (p place) extra(x item.Extra) {
 	}
 }
 
-// shapeError is an error of the source's shape.
+// shapeError returns an error about the source's shape.
 func shapeError(path, problem string) error { return &item.ShapeError{Path: path, Problem: problem} }
 
-// placed adds where an item is to what package item says of it.
+// placed adds an item's position to an error of package item.
 func placed(err error, at place) error {
 	var shape *item.ShapeError
 	if !errors.As(err, &shape) || strings.HasPrefix(shape.Path, at.path) {

@@ -10,19 +10,18 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// The roles of Chat Completions that items know nothing of.
+// Roles of Chat Completions that items do not have.
 const (
 	roleTool     = "tool"
 	roleFunction = "function"
 )
 
-// ToItems reads a list of chat messages as items. A message that says nothing
-// adds none. Assistant messages whose content is more than a text, and
-// reasoning, get an id that tells their place, for the schema wants one; written
-// as messages again, they do not lose it.
+// ToItems converts a list of chat messages to items. An empty message adds no item. Assistant
+// messages whose content is more than a text, and reasoning, get an id made from their position,
+// because the schema requires one; conversion back to messages does not report these ids as losses.
 //
-// The error is an [*item.SyntaxError]; an [*item.ShapeError] with the place of a
-// role that nobody knows, or of a value that cannot be read; or [ErrNothing].
+// The error is an [*item.SyntaxError], an [*item.ShapeError] with the place of an unknown role or
+// an unreadable value, or [ErrNothing].
 func ToItems(messages []byte) ([]item.Item, []Loss, error) {
 	text := item.JSON(messages)
 	if err := text.Valid(); err != nil {
@@ -53,7 +52,7 @@ func readMessages(list item.JSON, at place) ([]item.Item, error) {
 	return r.items, err
 }
 
-// trim takes the white space around checked JSON off.
+// trim removes white space around checked JSON.
 func trim(v item.JSON) item.JSON {
 	s := string(v)
 	for s != "" && s[0] <= ' ' {
@@ -65,15 +64,15 @@ func trim(v item.JSON) item.JSON {
 	return item.JSON(s)
 }
 
-// reader reads messages one after the other.
+// reader reads messages in order.
 type reader struct {
 	items []item.Item
 	calls []madeCall
-	byID  map[string][]int // the calls of an id
-	n     int              // the message being read
+	byID  map[string][]int // the calls with an id
+	n     int              // index of the current message
 }
 
-// madeCall is a call as far as its output needs to know it.
+// madeCall holds the facts about a call that its output needs.
 type madeCall struct {
 	id, name string
 	custom   bool
@@ -117,7 +116,7 @@ func (r *reader) message(i int, v item.JSON, at place) error {
 	return err
 }
 
-// speech reads a message that is nothing but content.
+// speech reads a message that has only content.
 func (r *reader) speech(o *object, role item.Role) error {
 	c, err := o.at("content").readContent(o.take("content"), false)
 	if err != nil {
@@ -130,7 +129,7 @@ func (r *reader) speech(o *object, role item.Role) error {
 	return r.add(&item.Message{Role: role, Content: c.Content})
 }
 
-// assistant reads what the model said: its reasoning, its words, its calls.
+// assistant reads a message of the model: its reasoning, text and calls.
 func (r *reader) assistant(o *object) error {
 	c, err := o.at("content").readContent(o.take("content"), true)
 	if err != nil {
@@ -163,7 +162,7 @@ func (r *reader) assistant(o *object) error {
 	return nil
 }
 
-// spoken is the message of what the model said, nil where it said nothing.
+// spoken returns the model's message, or nil if it has no content.
 func spoken(o *object, c content) *item.Message {
 	refusal := o.text("refusal")
 	annotations := readAnnotations(o)
@@ -214,7 +213,7 @@ func (r *reader) toolCall(at place, v item.JSON) error {
 		return shapeError(at.path, "found "+kindOf(v)+", want a call")
 	}
 	o := at.open(v)
-	o.take("index") // its place, which it has
+	o.take("index") // redundant: its position
 	call, problem := o.call()
 	if problem != "" {
 		return shapeError(at.path, problem)
@@ -234,7 +233,7 @@ func (r *reader) made(c calling) error {
 	return r.add(c.value())
 }
 
-// calling is a call as Chat Completions tells of it.
+// calling is a call in Chat Completions.
 type calling struct {
 	id, name string
 	input    string // the arguments, or the input of a custom tool
@@ -243,7 +242,7 @@ type calling struct {
 	status   string
 }
 
-// value is the call as an item.
+// value returns the call as an item.
 func (c calling) value() item.Value {
 	if c.custom {
 		return &item.CustomToolCall{ID: c.itemID, CallID: c.id, Name: c.name, Input: c.input, Status: c.status}
@@ -254,8 +253,7 @@ func (c calling) value() item.Value {
 	return &item.FunctionCall{ID: c.itemID, CallID: c.id, Name: c.name, Arguments: c.input, Status: c.status}
 }
 
-// call reads a call and names what is lost. The problem is "" when there is
-// none.
+// call reads a call and reports losses. The problem is "" if there is none.
 func (o *object) call() (c calling, problem string) {
 	c.id = o.text("id")
 	typ := o.text("type")
@@ -281,8 +279,7 @@ func (o *object) call() (c calling, problem string) {
 	return c, ""
 }
 
-// arguments takes the arguments: the text that the model wrote, or an object
-// of servers that parse it.
+// arguments takes the arguments: the model's text, or an object from servers that parse it.
 func (o *object) arguments() string {
 	v := o.take("arguments")
 	if s, ok := v.Unquote(); ok {
@@ -291,7 +288,7 @@ func (o *object) arguments() string {
 	return string(v)
 }
 
-// functionCall reads the form that calls had before tools.
+// functionCall reads a call in the form used before tools.
 func (r *reader) functionCall(o *object) error {
 	v := o.take("function_call")
 	at := o.at("function_call")
@@ -313,7 +310,7 @@ func (r *reader) functionCall(o *object) error {
 	return err
 }
 
-// output reads what a tool returned.
+// output reads a tool's output.
 func (r *reader) output(o *object) error {
 	id, name := o.text("tool_call_id"), o.text("name")
 	call := r.answers(id, name)
@@ -326,7 +323,7 @@ func (r *reader) output(o *object) error {
 	return r.outputOf(o, call, id, name)
 }
 
-// functionOutput reads what a function returned in the form before tools.
+// functionOutput reads a function's output in the form used before tools.
 func (r *reader) functionOutput(o *object) error {
 	name := o.text("name")
 	for i := range r.calls {
@@ -338,8 +335,8 @@ func (r *reader) functionOutput(o *object) error {
 	return shapeError(o.path+".name", fmt.Sprintf("no call of %q waits for an output", name))
 }
 
-// answers finds the call that an output is for, or returns nil: of one id, the
-// first that has no output.
+// answers returns the call that an output answers, or nil. Of several calls with the id it is the
+// first without an output.
 func (r *reader) answers(id, name string) *madeCall {
 	if id == "" {
 		return r.firstOpen(name)
@@ -355,8 +352,8 @@ func (r *reader) answers(id, name string) *madeCall {
 	return c
 }
 
-// firstOpen returns the first call of the name that has no output, or else the
-// first of any name.
+// firstOpen returns the first call with the name that has no output, or else the first one with any
+// name.
 func (r *reader) firstOpen(name string) *madeCall {
 	var found *madeCall
 	for i := range r.calls {

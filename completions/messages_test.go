@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/completions"
 	"github.com/antiphon-go/antiphon/internal/apispec"
 	"github.com/antiphon-go/antiphon/item"
@@ -54,13 +55,13 @@ func TestToItems(t *testing.T) {
 			continue
 		}
 		got := item.NewList(items...).JSON()
-		if d := cmp.Diff(c.items, string(got)); d != "" {
+		if d := cmp.Diff(c.items, got); d != "" {
 			t.Errorf("%s (-want +got):\n%s", c.rule, d)
 		}
 		if d := cmp.Diff(c.losses, lines(losses)); d != "" {
 			t.Errorf("%s: losses (-want +got):\n%s", c.rule, d)
 		}
-		body, err := (&item.Request{Model: "m", Input: item.NewList(items...)}).AppendJSON(nil)
+		body, err := (&api.Request{Model: "m", Input: item.NewList(items...)}).AppendJSON(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -155,6 +156,10 @@ func TestFromItems(t *testing.T) {
 			items:    `[{"role":"user","content":[{"type":"input_text","text":"q"},{"type":"input_image","file_id":"file_1"},{"type":"input_file","file_url":"https://x/a.pdf"}]}]`,
 			messages: `[{"role":"user","content":[{"type":"text","text":"q"}]}]`,
 			losses:   "input[0].content[1]: an image by its file id has no counterpart: send it as data or by a URL\ninput[0].content[2]: a file by its URL has no counterpart: send it as data or by a file id"},
+		{rule: "a file id beside an image's URL is named",
+			items:    `[{"role":"user","content":[{"type":"input_image","image_url":"https://x/a.png","file_id":"file_1"}]}]`,
+			messages: `[{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://x/a.png"}}]}]`,
+			losses:   "input[0].content[0].file_id: has no counterpart beside image_url"},
 	} {
 		items, err := item.ParseList(c.items)
 		if err != nil {

@@ -10,16 +10,15 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// FromItems writes items as a list of chat messages. What a model says in one
-// go, its reasoning, its words and its calls, becomes one message. The losses
-// name the ids and states of items too, which messages do not have.
+// FromItems converts items to a list of chat messages. The reasoning, texts and calls of one turn
+// of the model become one message. The losses include ids and states of items, which messages do
+// not have.
 //
-// The images and files of tool outputs, which there are text, follow as one
-// user message after all outputs of the same calls; the text holds a marker
-// for each.
+// Outputs of tools become text. Their images and files follow in one user message after all outputs
+// of the same calls; the text holds a marker for each.
 //
-// The error is an [*item.ShapeError] with the place of an item that cannot be
-// read, or of a role that nobody knows; or [ErrNothing].
+// The error is an [*item.ShapeError] with the place of an unreadable item or an unknown role, or
+// [ErrNothing].
 func FromItems(list *item.List, o Options) ([]byte, []Loss, error) {
 	var losses []Loss
 	dst := new(item.List)
@@ -33,8 +32,7 @@ func FromItems(list *item.List, o Options) ([]byte, []Loss, error) {
 	return text, losses, err
 }
 
-// write appends to dst the messages that the items of src from an index on
-// become.
+// write appends to dst the messages for the items of src from an index on.
 func (o Options) write(dst, src *item.List, from int, at place) error {
 	m := &messages{options: o, dst: dst, src: src, at: at}
 	for i := from; i < src.Len(); i++ {
@@ -45,28 +43,27 @@ func (o Options) write(dst, src *item.List, from int, at place) error {
 	return m.end()
 }
 
-// messages writes items one after the other. The model's turn is open until
-// something else comes; what cannot stand between calls and their outputs
-// waits until the outputs are there.
+// messages converts items in order. The model's turn stays open until another kind of item comes.
+// Items that must not come between calls and their outputs wait until after the outputs.
 type messages struct {
 	options Options
 	dst     *item.List
 	src     *item.List
-	at      place // of the input
+	at      place // position in the input
 
 	turn    turn
 	behind  []thought
-	waiting []string // calls of the last turn that have no output yet
-	until   int      // where one of their outputs is
-	later   []int    // items that wait for the outputs
+	waiting []string // calls of the last turn without an output
+	until   int      // index of one of their outputs
+	later   []int    // items waiting for the outputs
 	pending writer   // parts of the user message that follows the outputs
 
-	origins *[]origin // of the messages; nil: nobody asks
-	now     int       // the item that is written
-	shown   []int     // the items that the parts in pending are of
+	origins *[]origin // origins of the messages; nil if not needed
+	now     int       // the current item
+	shown   []int     // the items whose parts are in pending
 }
 
-// add appends a message, of which the items are known that it is made of.
+// add appends a message that was made from the items of an origin.
 func (m *messages) add(text []byte, from origin) error {
 	if m.origins != nil {
 		*m.origins = append(*m.origins, from)
@@ -74,7 +71,7 @@ func (m *messages) add(text []byte, from origin) error {
 	return m.dst.AppendRaw(text)
 }
 
-// mark notes the item that is written, if anybody asks.
+// mark records the current item, if origins are needed.
 func (m *messages) mark(list *[]int) {
 	if m.origins != nil {
 		*list = append(*list, m.now)
@@ -104,8 +101,7 @@ func (m *messages) item(i int) error {
 	return nil
 }
 
-// must reports whether an item has to wait, since outputs of the calls before
-// it come later.
+// must reports whether an item has to wait for outputs of earlier calls.
 func (m *messages) must(i int) bool {
 	open := m.waiting
 	if len(open) == 0 && !m.speaks(i) {
@@ -123,11 +119,11 @@ func (m *messages) must(i int) bool {
 			return true
 		}
 	}
-	m.waiting = nil // they never come
+	m.waiting = nil // the outputs never come
 	return false
 }
 
-// speaks reports whether the item is the model's own, and may join its turn.
+// speaks reports whether the item is from the model and may join its turn.
 func (m *messages) speaks(i int) bool {
 	switch it := m.src.At(i); it.Type() {
 	case item.TypeMessage:
@@ -167,8 +163,8 @@ func (m *messages) message(it item.Item, at place) error {
 	return m.add(w.buf, origin{content: []int{m.now}})
 }
 
-// content writes the content of a message that is not the model's, and reports
-// whether there is any.
+// content writes the content of a message that is not from the model, and reports whether there is
+// any.
 func (m *messages) content(w *writer, c item.Content, at place) bool {
 	switch {
 	case c.IsText() && c.Text == "", !c.IsText() && len(c.Parts) == 0:
@@ -218,8 +214,7 @@ func (m *messages) output(it item.Item, at place) error {
 	return m.resume()
 }
 
-// resume goes on after the outputs of a turn's calls: with their images, and
-// with what waited.
+// resume continues after the outputs of a turn's calls, with their images and the waiting items.
 func (m *messages) resume() error {
 	m.waiting = nil
 	if err := m.flush(); err != nil {
@@ -235,7 +230,7 @@ func (m *messages) resume() error {
 	return nil
 }
 
-// flush writes the message with what outputs could not hold.
+// flush writes the message with the images and files that outputs could not hold.
 func (m *messages) flush() error {
 	if len(m.pending.buf) == 0 {
 		return nil
@@ -272,8 +267,8 @@ func readOutput(it item.Item, at place) (item.Content, error) {
 	return v.Output, nil
 }
 
-// outputContent writes an output as text, and keeps its images and files for
-// the message that follows.
+// outputContent writes an output as text, and keeps its images and files for the message that
+// follows.
 func (m *messages) outputContent(w *writer, c item.Content, at place) {
 	if allText(c) {
 		m.options.writeText(w, "content", c, at)
@@ -294,7 +289,7 @@ func (m *messages) outputContent(w *writer, c item.Content, at place) {
 	m.options.writeText(w, "content", item.Parts(shown...), at)
 }
 
-// end closes the model's turn and what goes with it.
+// end closes the model's turn and its pending messages.
 func (m *messages) end() error {
 	if err := m.close(); err != nil {
 		return err
@@ -305,8 +300,7 @@ func (m *messages) end() error {
 	return m.close()
 }
 
-// identity names what items are called by and what state they are in, unless
-// that was made up here.
+// identity reports the ids and states of items as lost, unless this package made them up.
 func (p place) identity(id, status string, x item.Extra) {
 	made := isMade(id)
 	if id != "" && !made {
@@ -318,7 +312,7 @@ func (p place) identity(id, status string, x item.Extra) {
 	p.extra(x)
 }
 
-// origin names who made a call, and where the tool is from.
+// origin reports the caller of a call and the namespace of its tool as lost.
 func (p place) origin(namespace, createdBy string, caller *item.Caller) {
 	if namespace != "" {
 		p.at("namespace").label()

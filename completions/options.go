@@ -12,42 +12,40 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// Options say how the messages that are written differ from Chat Completions as
-// specified, which is the zero value: nothing is joined, and reasoning, for
-// which it has no word, is left out.
+// Options describe how to write messages for servers that differ from Chat Completions as
+// specified. The zero value follows the specification: messages are not joined, and reasoning, for
+// which it has no member, is left out.
 type Options struct {
-	// Plain writes contents that are text and nothing else as one string: many
-	// servers take parts only where there are images.
+	// Plain writes content that is only text as one string. Many servers accept parts only together
+	// with images.
 	Plain bool
-	// Reasoning is the member in which earlier reasoning is sent back:
-	// [ReasoningContent], [ReasoningPlain] or [ReasoningDetails]. Empty means
-	// none is.
+	// Reasoning is the member that carries earlier reasoning back: [ReasoningContent],
+	// [ReasoningPlain] or [ReasoningDetails]. Empty means that reasoning is not sent.
 	Reasoning string
-	// Roles maps the role of a message to the one that is sent, such as
-	// developer to system.
+	// Roles maps the role of a message to the role that is sent, such as developer to system.
 	Roles map[string]string
 	// MaxTokens is the member that limits the output. Empty means
 	// max_completion_tokens.
 	MaxTokens string
-	// NoUsage is set where a stream cannot be asked for its usage.
+	// NoUsage is set if the usage of a stream cannot be requested.
 	NoUsage bool
 }
 
-// OptionsFor returns the options of an endpoint's profile, with Plain set; nil
-// is an endpoint of which nothing is known.
+// OptionsFor returns the options for an endpoint's profile, with Plain set. A nil profile means an
+// unknown endpoint.
 func OptionsFor(p *endpoint.Profile) Options {
 	o := Options{Plain: true}
 	if p == nil {
 		return o
 	}
-	o.Roles, o.MaxTokens, o.NoUsage = p.Roles, p.ChatMaxTokens, p.ChatUsage == endpoint.No
+	o.Roles, o.MaxTokens, o.NoUsage = p.Roles, p.Chat.MaxTokens, p.Chat.Usage == endpoint.No
 	if p.Reasoning != endpoint.ReasoningNone {
-		o.Reasoning = p.ChatReasoning
+		o.Reasoning = p.Chat.Reasoning
 	}
 	return o
 }
 
-// key names what the options make of an item, for [item.List.Derive].
+// key returns the options in comparable form, for [item.List.Derive].
 func (o Options) key() derivedKey {
 	roles := ""
 	for _, from := range slices.Sorted(maps.Keys(o.Roles)) {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/completions"
 	"github.com/antiphon-go/antiphon/item"
 )
@@ -40,7 +41,7 @@ func TestStreamYieldsOrdinaryValues(t *testing.T) {
 			}))
 			defer srv.Close()
 			client := &completions.Client{BaseURL: srv.URL, HTTP: srv.Client()}
-			text, byType := "", map[item.EventType]string{}
+			text, byType := "", map[api.EventType]string{}
 			var said, copies []string
 			for ev, err := range client.Stream(t.Context(), hello()) {
 				if err != nil {
@@ -52,7 +53,7 @@ func TestStreamYieldsOrdinaryValues(t *testing.T) {
 					said, copies = append(said, s), append(copies, strings.Clone(s))
 				}
 			}
-			if want := strings.Join(words, ""); text != want || byType[item.EventTextDelta] != want {
+			if want := strings.Join(words, ""); text != want || byType[api.EventTextDelta] != want {
 				t.Errorf("got %q and %q, want %q", text, byType, want)
 			}
 			if !slices.Equal(said, copies) {
@@ -75,13 +76,13 @@ func TestNotChunks(t *testing.T) {
 		"without end":  {strings.Repeat("data: ping\n\n", 1000), "", false},
 	} {
 		srv := agenttest.NewServer(t, agenttest.Raw(http.StatusOK, "text/event-stream", test.body))
-		var notes []item.Note
+		var notes []api.Note
 		text := ""
 		var failure error
-		for ev, err := range client(srv).Stream(item.WithNotes(t.Context(), func(n item.Note) { notes = append(notes, n) }), hello()) {
+		for ev, err := range client(srv).Stream(api.WithNotes(t.Context(), func(n api.Note) { notes = append(notes, n) }), hello()) {
 			text, failure = text+ev.Delta, err
 		}
-		if text != test.text || (failure == nil) != test.want || len(notes) == 0 || len(notes) > 10 || notes[0].Kind != item.NoteSkipped {
+		if text != test.text || (failure == nil) != test.want || len(notes) == 0 || len(notes) > 10 || notes[0].Kind != api.NoteSkipped {
 			t.Errorf("%s: %q, %v, notes %+v", name, text, failure, notes)
 		}
 	}

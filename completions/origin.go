@@ -4,24 +4,22 @@
 package completions
 
 import (
-	"errors"
 	"strconv"
 	"strings"
 
-	"github.com/antiphon-go/antiphon/endpoint"
-	"github.com/antiphon-go/antiphon/internal/wire"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// origin says which items a message was made of: those of its content, in their
-// order, and those of its calls.
+// origin holds the items that a message was made from: the items of its content, in order, and the
+// items of its calls.
 type origin struct {
 	content, calls []int
-	parts          bool // content is one item for each part
+	parts          bool // content has one item for each part
 }
 
-// item returns the item that a place in the message is of, such as
-// content[1].image_url; -1 if that cannot be told.
+// item returns the item for a place in the message, such as content[1].image_url, or -1 if it is
+// unknown.
 func (o origin) item(place string) int {
 	member, i := step(place)
 	list := o.content
@@ -29,7 +27,7 @@ func (o origin) item(place string) int {
 	case member == "tool_calls":
 		list = o.calls
 	case member != "" && member != "content":
-		return -1 // it is not one item's
+		return -1 // the place belongs to several items
 	case !o.parts:
 		i = 0
 		if len(o.content) > 1 || member == "" && len(o.calls) > 0 {
@@ -44,43 +42,35 @@ func (o origin) item(place string) int {
 	return list[i]
 }
 
-// refused returns err such that it names the item of the request's input which
-// the endpoint's error is about, if that names a message. T12
-func (c *Client) refused(err error, link *wire.Link, profile *endpoint.Profile, req *item.Request) error {
-	var e *endpoint.Error
-	if !errors.As(err, &e) || e.Class != endpoint.BadRequest || !strings.HasPrefix(e.Param, "messages") {
-		return err
+// itemOf returns the index in the request's input of the item that an error's parameter is about,
+// or -1 if it is unknown. Ok is false if the parameter does not name a message. T12
+func (o Options) itemOf(r *api.Request, param string) (index int, ok bool) {
+	if !strings.HasPrefix(param, "messages") {
+		return -1, false
 	}
-	given := inputOf(req)
-	fitted, unfit := link.Fit(req, profile)
-	if unfit != nil {
-		return err
-	}
-	sent := inputOf(fitted)
+	sent := inputOf(r)
 	var origins []origin
-	m := &messages{options: c.options(fitted.Model, profile), dst: new(item.List), src: sent, at: place{path: "input"}, origins: &origins}
+	m := &messages{options: o, dst: new(item.List), src: sent, at: place{path: "input"}, origins: &origins}
 	for i := range sent.Len() {
 		if m.item(i) != nil {
-			return err
+			return -1, false
 		}
 	}
 	if m.end() != nil {
-		return err
+		return -1, false
 	}
-	_, n := step(e.Param)
-	if fitted.Instructions != "" {
-		n-- // they are the first message
+	_, n := step(param)
+	if r.Instructions != "" {
+		n-- // the instructions are the first message
 	}
-	at := -1
-	if n >= 0 && n < len(origins) {
-		at = origins[n].item(behind(e.Param))
+	if n < 0 || n >= len(origins) {
+		return -1, true
 	}
-	return wire.RefusedAt(e, given, sent, at)
+	return origins[n].item(behind(param)), true
 }
 
-// step reads the first step of a place such as messages[2].content or
-// messages.[2].content or messages.2.content: a member and an index, -1 if none
-// follows.
+// step reads the first step of a place such as messages[2].content, messages.[2].content or
+// messages.2.content. It returns a member and an index, or -1 if no index follows.
 func step(place string) (member string, index int) {
 	place = strings.TrimLeft(place, ".")
 	end := strings.IndexAny(place, ".[")
@@ -96,7 +86,7 @@ func step(place string) (member string, index int) {
 	return place[:end], index
 }
 
-// behind is what follows the first index of a place.
+// behind returns the rest of a place after its first index.
 func behind(place string) string {
 	i := strings.IndexAny(place, "0123456789")
 	if i < 0 {

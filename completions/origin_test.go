@@ -12,7 +12,9 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/completions"
+	"github.com/antiphon-go/antiphon/dialect"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
@@ -20,7 +22,7 @@ import (
 )
 
 // refusal is a 400 that names a place.
-func refusal(param, code string) agenttest.Answer {
+func refusal(param, code string) agenttest.Reply {
 	return agenttest.Raw(400, "application/json", fmt.Sprintf(`{"error":{"message":"Invalid value.","type":"invalid_request_error","param":%q,"code":%q}}`, param, code))
 }
 
@@ -69,13 +71,13 @@ func TestRefusedItem(t *testing.T) {
 			srv := agenttest.NewServer(t, refusal(param, "invalid_value"))
 			c := client(srv)
 			c.Profile = &endpoint.Profile{Name: "as it is"}
-			c.Options = &completions.Options{Reasoning: completions.ReasoningContent}
-			req := &item.Request{Model: "m", Instructions: "Be brief.", Input: list}
+			parts := dialect.Client{Config: (*dialect.Config)(c), Dialect: completions.Dialect{Options: &completions.Options{Reasoning: completions.ReasoningContent}}}
+			req := &api.Request{Model: "m", Instructions: "Be brief.", Input: list}
 			var err error
 			if stream {
-				err = drain(t.Context(), t, c, req).err
+				err = drain(t.Context(), t, parts, req).err
 			} else {
-				_, err = c.Create(t.Context(), req)
+				_, err = parts.Create(t.Context(), req)
 			}
 			var at agent.ItemRefused
 			if !errors.As(err, &at) || at.RefusedItem() != want {
@@ -104,9 +106,9 @@ func TestImageRefused(t *testing.T) {
 		c := client(srv)
 		c.Profile = &endpoint.Profile{Name: "as it is"}
 		s := session.New()
-		a := &agent.Agent{Model: c, Request: item.Request{Model: "m"}, Tools: []tool.Tool{look}, Policy: agent.Policy{Allow: []string{"*"}}}
+		a := &agent.Agent{Model: c, Request: api.Request{Model: "m"}, Tools: []tool.Tool{look}, Policy: agent.Policy{Allow: []string{"*"}}}
 		for i, text := range []string{"look", "and now?"} {
-			if res, err := a.Run(t.Context(), s, item.User(text)); err != nil || res.Why != agent.Answered {
+			if res, err := a.Run(t.Context(), s, item.User(text)); err != nil || res.Why != agent.StopEndTurn {
 				t.Errorf("%q: run %d: %+v, %v", param, i, res, err)
 			}
 		}

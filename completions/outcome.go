@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"strings"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 )
 
@@ -20,33 +21,33 @@ const (
 	finishError  = "error"
 )
 
-// The reasons of [item.IncompleteDetails].
+// The reasons of [api.IncompleteDetails].
 const (
 	incompleteTokens = "max_output_tokens"
 	incompleteFilter = "content_filter"
 )
 
-// settle sets how a response ended by the reason that its choice gives.
-func settle(r *item.Response, reason string, at place) {
+// settle sets a response's end from the finish reason of its choice.
+func settle(r *api.Response, reason string, at place) {
 	r.Status = item.StatusCompleted
 	switch reason {
 	case "", finishStop, finishCalls, "function_call":
 	case finishLength, "max_tokens", "model_length":
-		r.Status, r.Incomplete = item.StatusIncomplete, &item.IncompleteDetails{Reason: incompleteTokens}
+		r.Status, r.Incomplete = item.StatusIncomplete, &api.IncompleteDetails{Reason: incompleteTokens}
 	case finishFilter:
-		r.Status, r.Incomplete = item.StatusIncomplete, &item.IncompleteDetails{Reason: incompleteFilter}
+		r.Status, r.Incomplete = item.StatusIncomplete, &api.IncompleteDetails{Reason: incompleteFilter}
 	case finishError, "insufficient_system_resource", "network_error":
 		r.Status = item.StatusFailed
 		if r.Error == nil {
-			r.Error = &item.APIError{Code: "server_error", Message: "the choice ended for the reason " + reason}
+			r.Error = &api.APIError{Code: "server_error", Message: "the choice ended for the reason " + reason}
 		}
 	default:
 		at.at("finish_reason").lose(reason + " is taken as an end like any other")
 	}
 }
 
-// finishOf is the reason that a response's end stands for.
-func finishOf(r *item.Response, calls bool) string {
+// finishOf returns the finish reason for a response's end.
+func finishOf(r *api.Response, calls bool) string {
 	switch {
 	case r.Status == item.StatusFailed || r.Status == item.StatusCancelled:
 		return finishError
@@ -60,12 +61,11 @@ func finishOf(r *item.Response, calls bool) string {
 	return finishStop
 }
 
-// maxStem bounds what of a response's id goes into the ids of its items, which
-// may be of 64 characters.
+// maxStem limits the part of a response's id in the ids of its items, which may have 64 characters.
 const maxStem = 48
 
-// stem makes of a response's id what the ids of its items end with. The same
-// response has the same ids, streamed or not.
+// stem returns the end of the items' ids, made from the response's id. The same response has the
+// same ids, streamed or not.
 func stem(id string) string {
 	id = strings.TrimPrefix(id, "chatcmpl-")
 	clean := strings.Map(func(r rune) rune {
@@ -84,8 +84,8 @@ func stem(id string) string {
 	return id
 }
 
-// madeMark stands in the ids that this package gives to items, which messages
-// have none of: such an id is not a loss where messages are written.
+// madeMark marks the ids that this package gives to items. Messages have no ids, so such an id is
+// not a loss when messages are written.
 const madeMark = "chat_"
 
 func madeID(kind, rest string) string { return kind + "_" + madeMark + rest }

@@ -9,16 +9,16 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// content is what a message holds, text or parts.
+// content is the content of a message: text or parts.
 type content struct {
 	item.Content
-	// thoughts are reasoning that stands among the parts, as Mistral has it.
+	// thoughts are reasoning among the parts, in Mistral's form.
 	thoughts []string
 	given    bool // it is not absent, null, "" or []
 }
 
-// readContent reads the content of a message: a text, a list of parts, or
-// nothing. The model says whose parts they are.
+// readContent reads the content of a message: a text, a list of parts, or nothing. Model is set for
+// messages of the model.
 func (p place) readContent(v item.JSON, model bool) (content, error) {
 	switch {
 	case blank(v):
@@ -26,7 +26,7 @@ func (p place) readContent(v item.JSON, model bool) (content, error) {
 	case v[0] == '"':
 		s, _ := v.Unquote()
 		return content{Content: item.Text(s), given: true}, nil
-	case v[0] == '{' && model: // of servers that parse what they were asked to write as JSON
+	case v[0] == '{' && model: // from servers that parse requested JSON output
 		p.move("an object: becomes its JSON text")
 		return content{Content: item.Text(string(v)), given: true}, nil
 	case v[0] != '[':
@@ -51,7 +51,7 @@ func (p place) readPart(c *content, v item.JSON, model bool) error {
 	switch o.text("type") {
 	case "text", "input_text", "output_text", "":
 		if part = o.textPart(model); part == nil {
-			part = &item.UnknownPart{Raw: v} // of no type, and no text either
+			part = &item.UnknownPart{Raw: v} // a part without a type that is not text
 			o.members.Reset()
 		}
 	case "refusal":
@@ -65,7 +65,7 @@ func (p place) readPart(c *content, v item.JSON, model bool) error {
 		o.rest()
 		return nil
 	default:
-		c.Parts = append(c.Parts, &item.UnknownPart{Raw: v}) // sound, video, or what comes tomorrow
+		c.Parts = append(c.Parts, &item.UnknownPart{Raw: v}) // sound, video, or a later type
 		return nil
 	}
 	c.Parts = append(c.Parts, part)
@@ -84,7 +84,7 @@ func (o *object) textPart(model bool) item.Part {
 	return &item.InputText{Text: s}
 }
 
-// imagePart reads an image_url that is a text or an object.
+// imagePart reads an image_url that is a string or an object.
 func (o *object) imagePart() item.Part {
 	img := &item.InputImage{ImageURL: o.text("image_url"), Detail: item.Detail(o.text("detail"))}
 	if v := o.take("image_url"); v != "" {
@@ -96,7 +96,7 @@ func (o *object) imagePart() item.Part {
 		nested.rest()
 	}
 	if img.Detail == "" {
-		img.Detail = item.DetailAuto // what both mean when they do not say
+		img.Detail = item.DetailAuto // the default of both APIs
 	}
 	return img
 }
@@ -105,7 +105,7 @@ func (o *object) filePart() item.Part {
 	nested := o.at("file").open(o.take("file"))
 	f := &item.InputFile{FileID: nested.text("file_id"), Filename: nested.text("filename"), FileData: nested.text("file_data")}
 	if strings.HasPrefix(f.FileData, "https://") || strings.HasPrefix(f.FileData, "http://") {
-		f.FileData, f.FileURL = "", f.FileData // as some servers take it
+		f.FileData, f.FileURL = "", f.FileData // some servers accept a URL here
 	}
 	nested.rest()
 	return f

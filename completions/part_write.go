@@ -9,8 +9,8 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// textOf returns the text of a part that is text, as far as a message can say
-// it, and names what the part has besides.
+// textOf returns the text of a text part as a message can hold it, and reports the part's other
+// members as lost.
 func textOf(p item.Part, at place) (string, bool) {
 	switch p := p.(type) {
 	case *item.InputText:
@@ -44,7 +44,7 @@ func (p place) breakpoint(b *item.CacheBreakpoint) {
 	}
 }
 
-// allText reports whether the content is text and nothing else.
+// allText reports whether the content is only text.
 func allText(c item.Content) bool {
 	for _, p := range c.Parts {
 		if _, ok := textOf(p, place{}); !ok {
@@ -54,7 +54,7 @@ func allText(c item.Content) bool {
 	return true
 }
 
-// texts are the texts of content that is text and nothing else.
+// texts returns the texts of content that is only text.
 func texts(c item.Content, at place) []string {
 	if c.IsText() {
 		return []string{c.Text}
@@ -68,8 +68,8 @@ func texts(c item.Content, at place) []string {
 	return list
 }
 
-// writeText writes content that is text and nothing else: as it is, or, where
-// strings are wanted, as one.
+// writeText writes content that is only text, either unchanged or as one string, if strings are
+// required.
 func (o Options) writeText(w *writer, name string, c item.Content, at place) {
 	list := texts(c, at)
 	if c.IsText() || o.Plain {
@@ -94,8 +94,8 @@ func writeTextPart(w *writer, s string) {
 	w.close('}')
 }
 
-// writePart appends a part of a user's message, and reports whether it has a
-// form there.
+// writePart appends a part of a user's message, and reports whether Chat Completions has a form for
+// it.
 func writePart(w *writer, p item.Part, at place) bool {
 	if s, ok := textOf(p, at); ok {
 		writeTextPart(w, s)
@@ -104,10 +104,10 @@ func writePart(w *writer, p item.Part, at place) bool {
 	switch p := p.(type) {
 	case *item.InputImage:
 		at.breakpoint(p.CacheBreakpoint)
-		return writeImage(w, p.ImageURL, p.Detail, p.Extra, at)
+		return writeImage(w, p.ImageURL, p.FileID, p.Detail, p.Extra, at)
 	case *item.ComputerScreenshot:
 		at.breakpoint(p.CacheBreakpoint)
-		return writeImage(w, p.ImageURL, p.Detail, p.Extra, at)
+		return writeImage(w, p.ImageURL, p.FileID, p.Detail, p.Extra, at)
 	case *item.InputFile:
 		return writeFile(w, p, at)
 	case *item.Refusal:
@@ -128,18 +128,21 @@ func writePart(w *writer, p item.Part, at place) bool {
 	return false
 }
 
-// foreignPart reports a part of other APIs that this version knows no form of:
-// Chat Completions would refuse it.
+// foreignPart reports whether a part belongs to another API and this version cannot convert it.
+// Chat Completions would reject it.
 func foreignPart(typ string) bool {
 	return strings.HasPrefix(typ, "input_") && typ != "input_audio" || strings.HasPrefix(typ, "output_")
 }
 
-func writeImage(w *writer, url string, detail item.Detail, x item.Extra, at place) bool {
+func writeImage(w *writer, url, fileID string, detail item.Detail, x item.Extra, at place) bool {
 	if url == "" {
 		at.loseContent("an image by its file id has no counterpart: send it as data or by a URL")
 		return false
 	}
 	at.extra(x)
+	if fileID != "" {
+		at.at("file_id").lose("has no counterpart beside image_url")
+	}
 	w.open('{')
 	w.text("type", "image_url")
 	w.name("image_url")

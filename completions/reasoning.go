@@ -12,17 +12,17 @@ import (
 
 // The members in which servers put reasoning. Chat Completions itself has none.
 const (
-	// ReasoningContent is that of DeepSeek, llama.cpp and vLLM.
+	// ReasoningContent is the member of DeepSeek, llama.cpp and vLLM.
 	ReasoningContent = "reasoning_content"
-	// ReasoningPlain is that of OpenRouter, Groq and Ollama, and of vLLM too.
+	// ReasoningPlain is the member of OpenRouter, Groq and Ollama, and also of vLLM.
 	ReasoningPlain = "reasoning"
-	// ReasoningDetails is OpenRouter's list of pieces, some of them encrypted or
-	// signed, which a model wants back as they were.
+	// ReasoningDetails is OpenRouter's list of pieces. Some are encrypted or signed, and the model
+	// needs them back unchanged.
 	ReasoningDetails = "reasoning_details"
 )
 
-// readReasoning takes the reasoning of a message, nil where there is none. The
-// details are kept as they are in the item's Extra.
+// readReasoning takes the reasoning of a message, or returns nil. The details are kept unchanged in
+// the item's Extra.
 func readReasoning(o *object, thoughts []string) *item.Reasoning {
 	v := &item.Reasoning{}
 	text, other := o.text(ReasoningContent), o.text(ReasoningPlain)
@@ -42,7 +42,7 @@ func readReasoning(o *object, thoughts []string) *item.Reasoning {
 	return v
 }
 
-// detailText is the text in reasoning details.
+// detailText returns the text of reasoning details.
 func detailText(details item.JSON) string {
 	var b strings.Builder
 	eachElement(details, func(_ int, d item.JSON) {
@@ -54,8 +54,7 @@ func detailText(details item.JSON) string {
 	return b.String()
 }
 
-// thoughtsOf is the text of a reasoning item: what the model thought, or else
-// the summary of it.
+// thoughtsOf returns the text of a reasoning item, or else the text of its summary.
 func thoughtsOf(v *item.Reasoning) string {
 	parts := v.Content
 	if len(parts) == 0 {

@@ -6,13 +6,14 @@ package completions
 import (
 	"strconv"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// ParseRequest reads the body of a request to Chat Completions. Members that
-// only Chat Completions has, such as stop, are lost; those that it does not
-// know either are kept in Extra. The errors are those of [ToItems].
-func ParseRequest(body []byte) (*item.Request, []Loss, error) {
+// ParseRequest reads the body of a request to Chat Completions. Members that only Chat Completions
+// has, such as stop, are lost. Members unknown to both APIs are kept in Extra. The errors are those
+// of [ToItems].
+func ParseRequest(body []byte) (*api.Request, []Loss, error) {
 	text := item.JSON(body)
 	if err := text.Valid(); err != nil {
 		return nil, nil, err
@@ -26,7 +27,7 @@ func ParseRequest(body []byte) (*item.Request, []Loss, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	r := &item.Request{Model: o.text("model"), Input: item.NewList(items...)}
+	r := &api.Request{Model: o.text("model"), Input: item.NewList(items...)}
 	if err := readToolMembers(r, o); err != nil {
 		return nil, nil, err
 	}
@@ -50,14 +51,14 @@ func ParseRequest(body []byte) (*item.Request, []Loss, error) {
 	return r, losses, nil
 }
 
-// usual reports a member that says what is so without it.
+// usual reports whether a member has its default value.
 func usual(name string, v item.JSON) bool {
 	all := v[0] == '['
 	eachElement(v, func(_ int, e item.JSON) { all = all && e == `"text"` })
 	return name == "modalities" && all
 }
 
-func readToolMembers(r *item.Request, o *object) error {
+func readToolMembers(r *api.Request, o *object) error {
 	var err error
 	if r.Tools, err = readTools(o.take("tools"), o.at("tools")); err != nil {
 		return err
@@ -92,12 +93,12 @@ func readSearch(o *object) *item.WebSearchTool {
 	return t
 }
 
-// readTextMembers reads what the text is to be like.
-func readTextMembers(r *item.Request, o *object) error {
-	t := &item.TextConfig{Verbosity: o.text("verbosity")}
+// readTextMembers reads the settings for text output.
+func readTextMembers(r *api.Request, o *object) error {
+	t := &api.TextConfig{Verbosity: o.text("verbosity")}
 	if v := o.take("response_format"); v != "" && v[0] == '{' {
 		f := o.at("response_format").open(v)
-		t.Format = &item.TextFormat{Type: f.text("type")}
+		t.Format = &api.TextFormat{Type: f.text("type")}
 		if inner := f.take("json_schema"); inner != "" {
 			s := f.at("json_schema").open(inner)
 			t.Format.Name, t.Format.Description, t.Format.Schema = s.text("name"), s.text("description"), s.take("schema")
@@ -114,11 +115,11 @@ func readTextMembers(r *item.Request, o *object) error {
 	return err
 }
 
-func readSampling(r *item.Request, o *object) {
+func readSampling(r *api.Request, o *object) {
 	r.Temperature, r.TopP = o.float("temperature"), o.float("top_p")
 	r.TopLogprobs = o.number("top_logprobs")
 	if v := o.takeAny("logprobs"); v == "true" {
-		r.Include = []string{item.IncludeLogprobs}
+		r.Include = []string{api.IncludeLogprobs}
 	}
 	r.MaxOutputTokens = o.number("max_completion_tokens")
 	older := o.number("max_tokens")
@@ -133,12 +134,12 @@ func readSampling(r *item.Request, o *object) {
 	effort := o.text("reasoning_effort")
 	if v := o.take("reasoning"); v != "" && v[0] == '{' { // OpenRouter's
 		inner := o.at("reasoning").open(v)
-		r.Reasoning = &item.ReasoningConfig{Effort: inner.text("effort"), Summary: inner.text("summary")}
+		r.Reasoning = &api.ReasoningConfig{Effort: inner.text("effort"), Summary: inner.text("summary")}
 		r.Reasoning.Extra = inner.keep()
 	}
 	if effort != "" {
 		if r.Reasoning == nil {
-			r.Reasoning = new(item.ReasoningConfig)
+			r.Reasoning = new(api.ReasoningConfig)
 		}
 		if old := r.Reasoning.Effort; old != "" && old != effort {
 			o.at("reasoning.effort").lose("differs from reasoning_effort")
@@ -147,21 +148,21 @@ func readSampling(r *item.Request, o *object) {
 	}
 }
 
-func readStream(r *item.Request, o *object) {
+func readStream(r *api.Request, o *object) {
 	r.Stream = o.flag("stream")
 	v := o.take("stream_options")
 	if v == "" || v[0] != '{' {
 		return
 	}
 	inner := o.at("stream_options").open(v)
-	inner.takeAny("include_usage") // as responses always do
+	inner.takeAny("include_usage") // responses always report it
 	if hide := inner.flag("include_obfuscation"); hide != nil {
-		r.StreamOptions = &item.StreamOptions{IncludeObfuscation: hide}
+		r.StreamOptions = &api.StreamOptions{IncludeObfuscation: hide}
 	}
 	inner.rest()
 }
 
-// flag takes a member that is true or false.
+// flag takes a boolean member.
 func (o *object) flag(name string) *bool {
 	switch v := o.take(name); v {
 	case "true", "false":
@@ -173,7 +174,7 @@ func (o *object) flag(name string) *bool {
 	return nil
 }
 
-// float takes a member that is a number.
+// float takes a number member.
 func (o *object) float(name string) *float64 {
 	v := o.take(name)
 	if v == "" {

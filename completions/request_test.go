@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/completions"
 	"github.com/antiphon-go/antiphon/item"
 )
@@ -81,7 +82,7 @@ func TestRequestMembers(t *testing.T) {
 				t.Errorf("%s: losses (-want +got):\n%s", c.name, d)
 			}
 		}
-		r, err := item.ParseRequest([]byte(join(input, c.api)))
+		r, err := api.ParseRequest([]byte(join(input, c.api)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +112,7 @@ func TestRequestRefuses(t *testing.T) {
 			t.Errorf("%s: got %v, want %s", body, err, want)
 		}
 	}
-	prompt := &item.Request{Input: item.NewList(item.User("a")), Prompt: &item.Prompt{ID: "p"}}
+	prompt := &api.Request{Input: item.NewList(item.User("a")), Prompt: &api.Prompt{ID: "p"}}
 	var shape *item.ShapeError
 	if out, _, err := completions.AppendRequest([]byte("x"), prompt, completions.Options{}); !errors.As(err, &shape) || shape.Path != "prompt" || string(out) != "x" {
 		t.Errorf("%v, %s", err, out)
@@ -124,7 +125,7 @@ func TestInstructions(t *testing.T) {
 		`[]`:  `[{"role":"developer","content":"i"}]`,
 		`"a"`: `[{"role":"developer","content":"i"},{"role":"user","content":[{"type":"text","text":"a"}]}]`,
 	} {
-		r, err := item.ParseRequest([]byte(`{"instructions":"i","input":` + input + `}`))
+		r, err := api.ParseRequest([]byte(`{"instructions":"i","input":` + input + `}`))
 		if err != nil {
 			t.Fatal(err)
 		}

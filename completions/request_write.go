@@ -8,18 +8,18 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// AppendRequest appends the body of a request to Chat Completions. Instructions
-// become the first message. Members of Extra are written as they are, so that
-// a caller can set what only Chat Completions has, such as stop.
+// AppendRequest appends the body of a request to Chat Completions to dst. Instructions become the
+// first message. Members of Extra are written unchanged, so that a caller can set members that only
+// Chat Completions has, such as stop.
 //
-// A request that goes on from something stored (previous_response_id,
-// conversation, prompt) is an [*item.ShapeError], since without it the model
-// would not know what it is about. The other errors are those of [FromItems].
-// On error dst is returned as it was.
-func AppendRequest(dst []byte, r *item.Request, o Options) ([]byte, []Loss, error) {
+// A request that continues from something stored (previous_response_id, conversation, prompt) gives
+// an [*item.ShapeError], because the model would not see the history. The other errors are those of
+// [FromItems]. On error it returns dst unchanged.
+func AppendRequest(dst []byte, r *api.Request, o Options) ([]byte, []Loss, error) {
 	var losses []Loss
 	at := place{to: &losses}
 	messages := new(item.List)
@@ -34,16 +34,16 @@ func AppendRequest(dst []byte, r *item.Request, o Options) ([]byte, []Loss, erro
 	return dst, losses, err
 }
 
-// inputOf is the input as a list, also where it is a text.
-func inputOf(r *item.Request) *item.List {
+// inputOf returns the input as a list, even if it is a text.
+func inputOf(r *api.Request) *item.List {
 	if r.Input != nil {
 		return r.Input
 	}
 	return item.NewList(r.InputItems()...)
 }
 
-// around is the body before and after the messages, of which there are n.
-func (o Options) around(r *item.Request, n int, at place) (head, tail []byte, err error) {
+// around returns the body before and after the n messages.
+func (o Options) around(r *api.Request, n int, at place) (head, tail []byte, err error) {
 	if err := stored(r); err != nil {
 		return nil, nil, err
 	}
@@ -74,7 +74,7 @@ func (o Options) around(r *item.Request, n int, at place) (head, tail []byte, er
 	w.optText("prompt_cache_retention", r.PromptCacheRetention)
 	for _, m := range r.Extra {
 		if m.Name == "input" {
-			continue // became the messages
+			continue // converted to messages
 		}
 		if err := m.Value.Valid(); m.Value != "" && err != nil {
 			return nil, nil, shapeError(m.Name, err.Error())
@@ -86,8 +86,8 @@ func (o Options) around(r *item.Request, n int, at place) (head, tail []byte, er
 	return w.buf[:end], w.buf[end:], nil
 }
 
-// stored refuses a request whose history is at the endpoint.
-func stored(r *item.Request) error {
+// stored returns an error for a request whose history is at the endpoint.
+func stored(r *api.Request) error {
 	const problem = "Chat Completions stores nothing to go on from: send the whole history as input"
 	switch {
 	case r.PreviousResponseID != "":
@@ -100,8 +100,8 @@ func stored(r *item.Request) error {
 	return nil
 }
 
-// unsent names the members that have no counterpart.
-func unsent(r *item.Request, at place) {
+// unsent reports the members that have no counterpart.
+func unsent(r *api.Request, at place) {
 	for name, set := range map[string]bool{
 		"background": r.Background != nil && *r.Background, "max_tool_calls": r.MaxToolCalls != nil,
 		"truncation": r.Truncation != "", "context_management": len(r.ContextManagement) > 0,
@@ -112,14 +112,14 @@ func unsent(r *item.Request, at place) {
 		}
 	}
 	for i, name := range r.Include {
-		if name != item.IncludeLogprobs {
+		if name != api.IncludeLogprobs {
 			at.at("include").index(i).lose(name + " " + noCounterpart)
 		}
 	}
 }
 
 // writeInstructions writes the instructions as a message.
-func (o Options) writeInstructions(w *writer, r *item.Request, at place) {
+func (o Options) writeInstructions(w *writer, r *api.Request, at place) {
 	if r.Instructions == "" {
 		return
 	}
@@ -130,7 +130,7 @@ func (o Options) writeInstructions(w *writer, r *item.Request, at place) {
 	w.close('}')
 }
 
-func (o Options) writeToolMembers(w *writer, r *item.Request, at place) {
+func (o Options) writeToolMembers(w *writer, r *api.Request, at place) {
 	tools := appendTo(nil)
 	n, search := writeTools(tools, r.Tools, at.at("tools"))
 	choice := writeChoice(r.ToolChoice, at.at("tool_choice"))
@@ -179,12 +179,12 @@ func writeSearch(w *writer, t *item.WebSearchTool, at place) {
 	}
 }
 
-func (o Options) writeTextMembers(w *writer, r *item.Request, at place) {
+func (o Options) writeTextMembers(w *writer, r *api.Request, at place) {
 	if r.Text == "" {
 		return
 	}
 	at = at.at("text")
-	t, err := item.ParseTextConfig(r.Text)
+	t, err := api.ParseTextConfig(r.Text)
 	if err != nil {
 		at.lose("cannot be read: " + err.Error())
 		return
@@ -198,7 +198,7 @@ func (o Options) writeTextMembers(w *writer, r *item.Request, at place) {
 	w.name("response_format")
 	w.open('{')
 	w.text("type", f.Type)
-	if f.Type == item.TextJSONSchema {
+	if f.Type == api.TextJSONSchema {
 		w.name("json_schema")
 		w.open('{')
 		w.text("name", f.Name)
@@ -211,11 +211,11 @@ func (o Options) writeTextMembers(w *writer, r *item.Request, at place) {
 	w.close('}')
 }
 
-func (o Options) writeSampling(w *writer, r *item.Request, at place) {
+func (o Options) writeSampling(w *writer, r *api.Request, at place) {
 	w.optNumber(cmp.Or(o.MaxTokens, "max_completion_tokens"), r.MaxOutputTokens)
 	w.optFloat("temperature", r.Temperature)
 	w.optFloat("top_p", r.TopP)
-	if r.TopLogprobs != nil || slices.Contains(r.Include, item.IncludeLogprobs) {
+	if r.TopLogprobs != nil || slices.Contains(r.Include, api.IncludeLogprobs) {
 		w.raw("logprobs", "true")
 		w.optNumber("top_logprobs", r.TopLogprobs)
 	}
@@ -236,7 +236,7 @@ func (o Options) writeSampling(w *writer, r *item.Request, at place) {
 		}
 		return
 	}
-	w.name("reasoning") // OpenRouter's, for who else would have the rest
+	w.name("reasoning") // OpenRouter's: no other server has the remaining members
 	w.open('{')
 	w.optText("effort", c.Effort)
 	w.optText("summary", c.Summary)
@@ -244,7 +244,7 @@ func (o Options) writeSampling(w *writer, r *item.Request, at place) {
 	w.close('}')
 }
 
-func (o Options) writeStream(w *writer, r *item.Request) {
+func (o Options) writeStream(w *writer, r *api.Request) {
 	if r.Stream == nil {
 		return
 	}
@@ -259,7 +259,7 @@ func (o Options) writeStream(w *writer, r *item.Request) {
 	w.name("stream_options")
 	w.open('{')
 	if !o.NoUsage {
-		w.raw("include_usage", "true") // as responses always report it
+		w.raw("include_usage", "true") // responses always report it
 	}
 	w.optBool("include_obfuscation", hide)
 	w.close('}')

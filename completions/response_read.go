@@ -7,17 +7,17 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// ParseResponse reads a chat completion as a response. What it does not know
-// of the completion stays in Extra, which is never sent; of several choices
-// only the first is read. Items get ids that are made of the response's. A body
-// that holds an error is a failed response.
+// ParseResponse reads a chat completion as a response. Unknown members stay in Extra, which is
+// never sent. Only the first of several choices is read. Items get ids made from the response's id.
+// A body that holds an error is a failed response.
 //
-// The error is an [*item.SyntaxError], or an [*item.ShapeError] for what is not a
-// chat completion.
-func ParseResponse(body []byte) (*item.Response, []Loss, error) {
+// The error is an [*item.SyntaxError], or an [*item.ShapeError] if the body is not a chat
+// completion.
+func ParseResponse(body []byte) (*api.Response, []Loss, error) {
 	text := item.JSON(body)
 	if err := text.Valid(); err != nil {
 		return nil, nil, err
@@ -27,7 +27,7 @@ func ParseResponse(body []byte) (*item.Response, []Loss, error) {
 	}
 	var losses []Loss
 	o := place{to: &losses}.open(text)
-	r := &item.Response{Output: []item.Item{}}
+	r := &api.Response{Output: []item.Item{}}
 	readHead(r, o)
 	r.Usage = readUsage(o.take("usage"))
 	choices := o.take("choices")
@@ -46,8 +46,8 @@ func ParseResponse(body []byte) (*item.Response, []Loss, error) {
 	return r, losses, nil
 }
 
-// readHead reads what a completion and its chunks say of themselves.
-func readHead(r *item.Response, o *object) {
+// readHead reads the common members of a completion and its chunks.
+func readHead(r *api.Response, o *object) {
 	r.ID, r.Model, r.ServiceTier = o.text("id"), o.text("model"), o.text("service_tier")
 	if n := o.number("created"); n != nil {
 		r.CreatedAt = new(float64(*n))
@@ -55,20 +55,20 @@ func readHead(r *item.Response, o *object) {
 	o.takeAny("object")
 }
 
-// readError reads an error as servers word it: an object, or a text.
-func readError(v item.JSON) *item.APIError {
+// readError reads an error in the forms that servers use: an object or a text.
+func readError(v item.JSON) *api.APIError {
 	if s, ok := v.Unquote(); ok {
-		return &item.APIError{Message: s}
+		return &api.APIError{Message: s}
 	}
-	if ev, err := item.ParseEventString(`{"type":"error","error":` + string(v) + `}`); err == nil {
+	if ev, err := api.ParseEventString(`{"type":"error","error":` + string(v) + `}`); err == nil {
 		if e, ok := ev.Err(); ok && v[0] == '{' {
 			return e
 		}
 	}
-	return &item.APIError{Message: string(v)}
+	return &api.APIError{Message: string(v)}
 }
 
-func readChoices(r *item.Response, choices item.JSON, at place) error {
+func readChoices(r *api.Response, choices item.JSON, at place) error {
 	var err error
 	eachElement(choices, func(i int, v item.JSON) {
 		switch {
@@ -83,7 +83,7 @@ func readChoices(r *item.Response, choices item.JSON, at place) error {
 	return err
 }
 
-func readFirst(r *item.Response, o *object) error {
+func readFirst(r *api.Response, o *object) error {
 	m := o.take("message")
 	if m == "" || m[0] != '{' {
 		return shapeError(o.at("message").path, "found "+kindOf(m)+", want a message")
@@ -118,7 +118,7 @@ func readFirst(r *item.Response, o *object) error {
 	return err
 }
 
-// reply is what the model said in one choice, streamed or not.
+// reply is the model's reply in one choice, streamed or not.
 type reply struct {
 	stem      string
 	reasoning *item.Reasoning
@@ -151,17 +151,31 @@ func (y *reply) read(o *object) error {
 	return y.readCalls(o)
 }
 
-// readAudio takes the words of a spoken answer; the sound has no place.
+// What becomes of a spoken answer.
+const (
+	soundLost      = "the sound has no counterpart"
+	transcriptKept = "becomes the text"
+	transcriptLost = "is left out, because the message has a text"
+)
+
+// readAudio takes the transcript of a spoken answer as the text, unless the message
+// has one. The sound has no counterpart.
 func (y *reply) readAudio(o *object, c *content) {
 	v := o.take("audio")
 	if blank(v) {
 		return
 	}
+	at := o.at("audio")
+	at.loseContent(soundLost)
 	words, _ := member(v, "transcript").Unquote()
-	if words != "" && !c.given {
+	switch {
+	case words == "":
+	case c.given:
+		at.at("transcript").loseContent(transcriptLost)
+	default:
 		c.Content, c.given = item.Text(words), true
+		at.at("transcript").move(transcriptKept)
 	}
-	o.at("audio").loseContent("the sound has no counterpart; its transcript is the text")
 }
 
 func (y *reply) readCalls(o *object) error {
@@ -201,13 +215,13 @@ func (y *reply) readCalls(o *object) error {
 	return err
 }
 
-// callID is the id of a call that came without one.
+// callID returns an id for a call without one.
 func (y *reply) callID(i int) string { return fmt.Sprintf("call_%s_%d", y.stem, i) }
 
-// itemID is the id of an item of the reply.
+// itemID returns the id of an item of the reply.
 func (y *reply) itemID(kind string) string { return madeID(kind, y.stem) }
 
-// callItemID is the id of a call, by whose tool it says.
+// callItemID returns the id of a call item. Its prefix shows the type of tool.
 func (y *reply) callItemID(i int, custom bool) string {
 	kind := "fc"
 	if custom {
@@ -216,8 +230,8 @@ func (y *reply) callItemID(i int, custom bool) string {
 	return y.itemID(kind) + "_" + strconv.Itoa(i)
 }
 
-// items are the items of the reply: what it thought, said and calls. When it
-// broke off, the last is incomplete.
+// items returns the items of the reply: reasoning, message and calls. If the reply broke off, the
+// last item is incomplete.
 func (y *reply) items(status string) ([]item.Item, error) {
 	var values []item.Value
 	if v := y.reasoning; v != nil {

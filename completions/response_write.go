@@ -7,14 +7,14 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// AppendResponse appends a response as a chat completion with one choice, whose
-// one message holds all that the model said. On error dst is returned as it
-// was; the error is an [*item.ShapeError] with the place of an item that cannot
-// be read.
-func AppendResponse(dst []byte, r *item.Response, o Options) ([]byte, []Loss, error) {
+// AppendResponse appends a response to dst as a chat completion with one choice, whose message
+// holds the whole reply. On error it returns dst unchanged; the error is an [*item.ShapeError] with
+// the place of an unreadable item.
+func AppendResponse(dst []byte, r *api.Response, o Options) ([]byte, []Loss, error) {
 	var losses []Loss
 	at := place{to: &losses}
 	a, err := o.answer(r.Output, at.at("output"))
@@ -42,7 +42,7 @@ func AppendResponse(dst []byte, r *item.Response, o Options) ([]byte, []Loss, er
 		writeUsage(w, r.Usage)
 	}
 	if r.Error != nil {
-		body, err := (&item.ErrorBody{Error: r.Error}).AppendJSON(nil)
+		body, err := (&api.ErrorBody{Error: r.Error}).AppendJSON(nil)
 		if err != nil {
 			return dst, nil, err
 		}
@@ -57,9 +57,9 @@ func AppendResponse(dst []byte, r *item.Response, o Options) ([]byte, []Loss, er
 	return w.buf, losses, nil
 }
 
-// echoes names what the response repeats of its request: a chat completion
-// does not.
-func echoes(r *item.Response, at place) error {
+// echoes reports the members that a response repeats from its request; a chat completion does not
+// have them.
+func echoes(r *api.Response, at place) error {
 	rest := *r
 	rest.Output, rest.Extra = nil, nil
 	body, err := rest.AppendJSON(nil)
@@ -74,8 +74,8 @@ func echoes(r *item.Response, at place) error {
 	return nil
 }
 
-// writeHead writes what a completion and its chunks say of themselves.
-func (o Options) writeHead(w *writer, r *item.Response, kind string) {
+// writeHead writes the common members of a completion and its chunks.
+func (o Options) writeHead(w *writer, r *api.Response, kind string) {
 	w.text("id", r.ID)
 	w.text("object", kind)
 	created := int64(0)
@@ -143,8 +143,8 @@ func (a *answer) message(m *messages, it item.Item, at place) error {
 	return nil
 }
 
-// keep keeps what stands beside a text, which must be the first: a choice says
-// it of the whole text.
+// keep keeps the members beside a text, which must be the first text: a choice has these members
+// for the whole text.
 func (a *answer) keep(t *item.OutputText, at place, first bool) {
 	for name, v := range map[string]struct {
 		given item.JSON

@@ -4,11 +4,11 @@
 package completions
 
 import (
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// readTools reads the definitions of tools, flat where Chat Completions wraps
-// them.
+// readTools reads the definitions of tools. They are flat in items and wrapped in Chat Completions.
 func readTools(v item.JSON, at place) ([]item.Tool, error) {
 	if blank(v) {
 		return nil, nil
@@ -47,7 +47,7 @@ func readTool(v item.JSON, at place) (item.Tool, error) {
 	case typ == "" || typ == item.ToolFunction || typ == item.ToolCustom:
 		return nil, shapeError(at.path, "found no function and no custom tool")
 	default:
-		return &item.UnknownTool{Raw: v}, nil // what a server has of its own
+		return &item.UnknownTool{Raw: v}, nil // a server's own type
 	}
 	if name == "" {
 		return nil, shapeError(at.path, "found a tool without a name")
@@ -56,8 +56,8 @@ func readTool(v item.JSON, at place) (item.Tool, error) {
 	return t, nil
 }
 
-// readFunction reads the definition of a function. Here one that does not say
-// is not strict, there it is: so it is said.
+// readFunction reads the definition of a function. A function without the member strict is not
+// strict in Chat Completions but strict in the Responses API, so the item has strict false.
 func readFunction(o *object) *item.FunctionTool {
 	t := &item.FunctionTool{Name: o.text("name"), Description: o.text("description"), Parameters: o.take("parameters")}
 	t.Strict = new(o.takeAny("strict") == "true")
@@ -76,7 +76,7 @@ func readCustom(o *object) *item.CustomTool {
 	return t
 }
 
-// readFunctions reads the definitions in the form before tools.
+// readFunctions reads the definitions in the form used before tools.
 func readFunctions(v item.JSON, at place) []item.Tool {
 	var list []item.Tool
 	eachElement(v, func(i int, e item.JSON) {
@@ -88,7 +88,7 @@ func readFunctions(v item.JSON, at place) []item.Tool {
 	return list
 }
 
-// readChoice reads a tool choice, which here is wrapped like the tools.
+// readChoice reads a tool choice, which Chat Completions wraps like the tools.
 func readChoice(v item.JSON, at place) item.JSON {
 	if blank(v) {
 		return ""
@@ -96,48 +96,47 @@ func readChoice(v item.JSON, at place) item.JSON {
 	if v[0] != '{' {
 		return v
 	}
-	allowed := member(v, item.ChoiceTypeAllowed)
-	if typ, _ := member(v, "type").Unquote(); typ != item.ChoiceTypeAllowed || allowed == "" {
+	allowed := member(v, api.ChoiceTypeAllowed)
+	if typ, _ := member(v, "type").Unquote(); typ != api.ChoiceTypeAllowed || allowed == "" {
 		return readNamed(v)
 	}
-	o := at.at(item.ChoiceTypeAllowed).open(allowed)
+	o := at.at(api.ChoiceTypeAllowed).open(allowed)
 	mode := o.text("mode")
 	var tools []item.JSON
 	eachElement(o.take("tools"), func(_ int, t item.JSON) { tools = append(tools, readNamed(t)) })
 	o.rest()
-	return item.ChooseAllowed(mode, tools...)
+	return api.ChooseAllowed(mode, tools...)
 }
 
-// readNamed reads a choice that names one tool. What is in the words of some
-// other API stays as it is.
+// readNamed reads a choice that names one tool. A choice in another API's form stays unchanged.
 func readNamed(v item.JSON) item.JSON {
 	name := func(holder string) string {
 		s, _ := member(member(v, holder), "name").Unquote()
 		return s
 	}
 	if f := name(item.ToolFunction); f != "" {
-		return item.ChooseFunction(f)
+		return api.ChooseFunction(f)
 	}
 	if c := name(item.ToolCustom); c != "" {
-		return item.ChooseCustom(c)
+		return api.ChooseCustom(c)
 	}
 	return v
 }
 
-// readFunctionChoice reads the choice in the form before tools.
+// readFunctionChoice reads the choice in the form used before tools.
 func readFunctionChoice(v item.JSON, at place) item.JSON {
 	if blank(v) {
 		return ""
 	}
 	at.move("the older form: becomes the tool choice")
 	if name, ok := member(v, "name").Unquote(); ok {
-		return item.ChooseFunction(name)
+		return api.ChooseFunction(name)
 	}
 	return v
 }
 
-// writeTools writes the definitions that have a form there, and returns how
-// many those are, and the web search, which is an option.
+// writeTools writes the definitions that Chat Completions has a form for. It returns their number,
+// and the web search tool, which becomes an option.
 func writeTools(w *writer, tools []item.Tool, at place) (n int, search *item.WebSearchTool) {
 	for i, t := range tools {
 		at := at.index(i)
@@ -172,7 +171,7 @@ func writeFunction(w *writer, t *item.FunctionTool, at place) {
 	w.text("name", t.Name)
 	w.optText("description", t.Description)
 	w.optRaw("parameters", t.Parameters)
-	if t.Strict != nil && *t.Strict { // false is what Chat Completions takes for granted
+	if t.Strict != nil && *t.Strict { // false is the default of Chat Completions
 		w.optBool("strict", t.Strict)
 	}
 	w.close('}')
@@ -211,7 +210,7 @@ func writeCustom(w *writer, t *item.CustomTool, at place) {
 	at.deferred(t.DeferLoading, t.AllowedCallers)
 }
 
-// deferred names how a tool is found, and by whom.
+// deferred reports how a tool is loaded, and by which callers, as lost.
 func (p place) deferred(load *bool, callers []string) {
 	if load != nil {
 		p.at("defer_loading").lose(noCounterpart)
@@ -221,21 +220,20 @@ func (p place) deferred(load *bool, callers []string) {
 	}
 }
 
-// writeChoice is the tool choice in the words of Chat Completions, "" where it
-// has none.
+// writeChoice returns the tool choice in the form of Chat Completions, or "" if it has none.
 func writeChoice(j item.JSON, at place) item.JSON {
-	c, err := item.ParseToolChoice(j)
+	c, err := api.ParseToolChoice(j)
 	switch {
 	case err != nil, c.Type == "":
 		return j
-	case c.Type == item.ChoiceTypeAllowed:
+	case c.Type == api.ChoiceTypeAllowed:
 		return writeAllowed(c, at)
 	}
 	return writeNamed(c, j, at)
 }
 
-// writeNamed is the choice j of one tool.
-func writeNamed(c item.ToolChoice, j item.JSON, at place) item.JSON {
+// writeNamed returns the choice j of one tool.
+func writeNamed(c api.ToolChoice, j item.JSON, at place) item.JSON {
 	switch {
 	case c.Type == item.ToolFunction || c.Type == item.ToolCustom:
 		at.extra(c.Extra)
@@ -252,14 +250,14 @@ func writeNamed(c item.ToolChoice, j item.JSON, at place) item.JSON {
 		at.lose("a choice of the type " + c.Type + " has no counterpart")
 		return ""
 	}
-	return j // in the words of some other API
+	return j // in another API's form
 }
 
-// hosted reports a type that only the Responses API has.
+// hosted reports whether only the Responses API has the type.
 func hosted(typ string) bool {
 	switch typ {
 	case item.ToolFileSearch, item.ToolWebSearch, item.ToolWebSearchPreview, item.ToolWebSearchPreview20250311,
-		item.ToolWebSearch20250826, item.ToolComputer, item.ToolComputerPreview, item.ChoiceTypeComputerUse,
+		item.ToolWebSearch20250826, item.ToolComputer, item.ToolComputerPreview, api.ChoiceTypeComputerUse,
 		item.ToolCodeInterpreter, item.ToolImageGeneration, item.ToolMCP, item.ToolShell, item.ToolApplyPatch,
 		item.ToolProgrammatic:
 		return true
@@ -267,17 +265,17 @@ func hosted(typ string) bool {
 	return false
 }
 
-func writeAllowed(c item.ToolChoice, at place) item.JSON {
+func writeAllowed(c api.ToolChoice, at place) item.JSON {
 	w := appendTo(nil)
 	w.open('{')
 	w.text("type", c.Type)
-	w.name(item.ChoiceTypeAllowed)
+	w.name(api.ChoiceTypeAllowed)
 	w.open('{')
 	w.text("mode", c.Mode)
 	w.name("tools")
 	w.open('[')
 	for i, t := range c.Tools {
-		named, err := item.ParseToolChoice(t)
+		named, err := api.ParseToolChoice(t)
 		if err != nil {
 			at.at("tools").index(i).lose("cannot be read: " + err.Error())
 		} else if one := writeNamed(named, t, at.at("tools").index(i)); one != "" {

@@ -10,15 +10,15 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// turn is an assistant message while it is put together.
+// turn is an assistant message under construction.
 type turn struct {
 	thoughts []string
 	details  []item.JSON // lists of reasoning details
 	said     []item.Part // texts
-	short    bool        // said came as a text, not as parts
+	short    bool        // said was a text, not parts
 	refusal  string
 	calls    writer
-	ids      []string // of the calls
+	ids      []string // ids of the calls
 	from     origin
 }
 
@@ -48,14 +48,14 @@ func (m *messages) reasoning(it item.Item, at place) error {
 	return nil
 }
 
-// thought is reasoning that came after what the model said. It belongs to what
-// follows, or, where nothing does, to what was before.
+// thought is reasoning that came after the model's text. It belongs to what follows, or to the text
+// before it if nothing follows.
 type thought struct {
 	value *item.Reasoning
 	at    place
 }
 
-// goOn begins another turn if there is reasoning after this one.
+// goOn begins another turn if reasoning follows this one.
 func (m *messages) goOn() error {
 	if len(m.behind) == 0 {
 		return nil
@@ -71,7 +71,7 @@ func (m *messages) goOn() error {
 	return nil
 }
 
-// addReasoning adds the reasoning in the form that the options name.
+// addReasoning adds the reasoning in the member that the options name.
 func (t *turn) addReasoning(v *item.Reasoning, o Options, at place) {
 	if t.thinks() {
 		at.move("joined with the reasoning before")
@@ -83,7 +83,7 @@ func (t *turn) addReasoning(v *item.Reasoning, o Options, at place) {
 		x.Delete(ReasoningDetails)
 		t.details = append(t.details, details)
 		if text == detailText(details) {
-			text = "" // it is said already
+			text = "" // the text is already in the turn
 		}
 	}
 	if text != "" {
@@ -98,7 +98,7 @@ func (t *turn) addReasoning(v *item.Reasoning, o Options, at place) {
 	}
 }
 
-// spoken adds a message of the model's to the turn, or opens one.
+// spoken adds a message of the model to the turn, or opens a turn.
 func (m *messages) spoken(v *item.Message, at place) error {
 	said, refusal := m.sayable(v.Content, at)
 	if len(said) == 0 && refusal == "" {
@@ -126,8 +126,7 @@ func (m *messages) spoken(v *item.Message, at place) error {
 	return nil
 }
 
-// sayable splits the content of a message of the model's into texts and a
-// refusal.
+// sayable splits the content of a model's message into texts and a refusal.
 func (m *messages) sayable(c item.Content, at place) (said []item.Part, refusal string) {
 	if c.IsText() {
 		if c.Text == "" {
@@ -158,7 +157,7 @@ func (m *messages) sayable(c item.Content, at place) (said []item.Part, refusal 
 	return said, refusal
 }
 
-// joined is two texts with a line break between them.
+// joined returns two texts with a line break between them.
 func joined(a, b string) string {
 	if a == "" || b == "" {
 		return a + b
@@ -166,7 +165,7 @@ func joined(a, b string) string {
 	return a + "\n" + b
 }
 
-// call adds a call to the turn, or opens one.
+// call adds a call to the turn, or opens a turn.
 func (m *messages) call(it item.Item, at place) error {
 	c, err := readCall(it, at)
 	if err != nil {

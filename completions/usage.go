@@ -3,19 +3,22 @@
 
 package completions
 
-import "github.com/antiphon-go/antiphon/item"
+import (
+	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/item"
+)
 
-// readUsage reads the counts of tokens. What it does not know stays in Extra.
-func readUsage(v item.JSON) *item.Usage {
+// readUsage reads the counts of tokens. Unknown members stay in Extra.
+func readUsage(v item.JSON) *api.Usage {
 	if v == "" || v[0] != '{' {
 		return nil
 	}
 	o := place{}.open(v)
 	input, output := o.number("prompt_tokens"), o.number("completion_tokens")
 	if input == nil && output == nil {
-		return nil // it is not known yet
+		return nil // not known yet
 	}
-	u := &item.Usage{InputTokens: count(input), OutputTokens: count(output)}
+	u := &api.Usage{InputTokens: count(input), OutputTokens: count(output)}
 	if total := o.number("total_tokens"); total != nil {
 		u.TotalTokens = *total
 	} else {
@@ -24,9 +27,9 @@ func readUsage(v item.JSON) *item.Usage {
 	u.InputDetails = readInputDetails(o)
 	if d := o.take("completion_tokens_details"); d != "" && d[0] == '{' {
 		inner := place{}.open(d)
-		u.OutputDetails = &item.OutputTokensDetails{ReasoningTokens: count(inner.number("reasoning_tokens")), Extra: inner.keep()}
+		u.OutputDetails = &api.OutputTokensDetails{ReasoningTokens: count(inner.number("reasoning_tokens")), Extra: inner.keep()}
 	}
-	// xAI counts what was thought apart from the output.
+	// xAI does not include reasoning tokens in the output tokens.
 	if thought := u.Reasoning(); u.TotalTokens == u.InputTokens+u.OutputTokens+thought {
 		u.OutputTokens += thought
 	}
@@ -34,13 +37,13 @@ func readUsage(v item.JSON) *item.Usage {
 	return u
 }
 
-// readInputDetails reads how the prompt was cached, also where a server says so
-// beside the details.
-func readInputDetails(o *object) *item.InputTokensDetails {
-	var d *item.InputTokensDetails
+// readInputDetails reads the counts of cached input tokens. Some servers put them outside of the
+// details.
+func readInputDetails(o *object) *api.InputTokensDetails {
+	var d *api.InputTokensDetails
 	if v := o.take("prompt_tokens_details"); v != "" && v[0] == '{' {
 		inner := place{}.open(v)
-		d = &item.InputTokensDetails{
+		d = &api.InputTokensDetails{
 			CachedTokens: count(inner.number("cached_tokens")), CacheWriteTokens: inner.number("cache_write_tokens"),
 			Extra: inner.keep(),
 		}
@@ -51,13 +54,13 @@ func readInputDetails(o *object) *item.InputTokensDetails {
 			continue
 		}
 		if d == nil {
-			d = new(item.InputTokensDetails)
+			d = new(api.InputTokensDetails)
 		}
 		d.CachedTokens = *n
 	}
 	if n := o.peek("cache_creation_input_tokens"); n != nil && (d == nil || d.CacheWriteTokens == nil) {
 		if d == nil {
-			d = new(item.InputTokensDetails)
+			d = new(api.InputTokensDetails)
 		}
 		d.CacheWriteTokens = n
 	}
@@ -71,7 +74,7 @@ func count(n *int64) int64 {
 	return *n
 }
 
-func writeUsage(w *writer, u *item.Usage) {
+func writeUsage(w *writer, u *api.Usage) {
 	w.name("usage")
 	w.open('{')
 	w.number("prompt_tokens", u.InputTokens)

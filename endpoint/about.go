@@ -3,8 +3,8 @@
 
 package endpoint
 
-// About says where a client sends its requests and how, for logs and people. It
-// holds no secrets. What is not known is empty.
+// About says where and how a client sends its requests, for logs and people. It holds no secrets. A
+// field that is not known is empty.
 type About struct {
 	// URL is the base URL: scheme, host and path.
 	URL string
@@ -12,8 +12,8 @@ type About struct {
 	API string
 	// Transport is "http", "continue" or "websocket".
 	Transport string
-	// Profile is the name of the endpoint's profile, as far as it is known by now.
+	// Profile is the name of the endpoint's profile, if known yet.
 	Profile string
-	// Rehearsal says that no model answers.
+	// Rehearsal is set for a mock model: no real model answers.
 	Rehearsal bool
 }

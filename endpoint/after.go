@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// maxRetryAfter bounds what is believed of a server's wish to wait. How much of
-// it is waited is for [Retry.MaxAfter] to say.
+// maxRetryAfter limits the wait that is read from a server's answer. [Retry.MaxAfter] decides how
+// long the client really waits.
 const maxRetryAfter = 24 * time.Hour
 
-// retryAfter reads how long the server asks to wait: milliseconds, seconds, or
-// a date, measured against the server's own clock where it gave it. What makes
-// no sense is 0.
+// retryAfter reads how long the server asks the client to wait: milliseconds, seconds, or a date. A
+// date is compared with the server's own Date header if there is one. A value that makes no sense
+// gives 0.
 func retryAfter(h http.Header) time.Duration {
 	if d, ok := number(h.Get("Retry-After-Ms"), time.Millisecond); ok {
 		return d

@@ -14,9 +14,9 @@ import (
 	"github.com/antiphon-go/antiphon/internal/jsonx"
 )
 
-// FromResponse returns the error that an HTTP answer is, with the body as far
-// as it was read. It takes every shape of error body that servers were seen to
-// send, and a web page too. The answer's request, if known, names the URL.
+// FromResponse returns the error for a failed HTTP answer. The body is the part of it that was
+// read. FromResponse understands every shape of error body that servers were seen to send, and web
+// pages too. If the answer holds its request, the error names the request's URL.
 func FromResponse(resp *http.Response, body []byte) *Error {
 	e := &Error{
 		Status:     resp.StatusCode,
@@ -32,7 +32,7 @@ func FromResponse(resp *http.Response, body []byte) *Error {
 	understood := e.readBody(received(body))
 	e.Class = classify(e.Status, e.Code, e.Type, e.kind)
 	if e.Class == NotFound && e.Param == "previous_response_id" {
-		e.Class = PreviousResponse // said without its code by some servers
+		e.Class = PreviousResponse // some servers omit the code
 	}
 	if !understood {
 		e.notThisAPI(body)
@@ -43,8 +43,8 @@ func FromResponse(resp *http.Response, body []byte) *Error {
 	return e
 }
 
-// FromAPI returns the error that a failed response or an error event is. The
-// answer had begun well, so it has no status.
+// FromAPI returns the error for a failed response or an error event. The HTTP answer began with
+// success, so the error has no status.
 func FromAPI(code, typ, message, param string) *Error {
 	e := &Error{Code: code, Type: typ, Message: message, Param: param}
 	e.Class = classify(0, code, typ)
@@ -52,12 +52,11 @@ func FromAPI(code, typ, message, param string) *Error {
 	return e
 }
 
-// FromEvent returns the error that an event of a stream is: an error event of
-// SSE, with its members at the top or in "error"; one of a WebSocket, which
-// also holds a status and headers; or response.failed. Anything else that holds
-// an "error" is read alike, null excepted, and so is an object without a type
-// that holds a "detail", or a "message" and a "code". It returns nil for an
-// event that is not an error.
+// FromEvent returns the error that an event of a stream reports, or nil if the event is not an
+// error. It reads an error event of SSE, with its members at the top or in "error"; an error event
+// of a WebSocket, which also holds a status and headers; and response.failed. Any other object with
+// an "error" that is not null is read in the same way, and so is an object without a type that
+// holds a "detail", or a "message" and a "code".
 func FromEvent(data []byte) *Error {
 	body := received(data)
 	env, ok := parseEnvelope(body)
@@ -74,7 +73,7 @@ func FromEvent(data []byte) *Error {
 		body = env.Response
 	}
 	if e.readBody(body); e.Type == "error" {
-		e.Type = "" // the event's, not the error's
+		e.Type = "" // the type of the event, not of the error
 	}
 	e.Class = classify(e.Status, e.Code, e.Type, e.kind)
 	e.Hint = hints[e.Class]
@@ -90,16 +89,15 @@ type envelope struct {
 
 	Code, Type, Param, Object string
 
-	// ErrorType is the finer code of OpenRouter, at the top or in Metadata.
+	// ErrorType is OpenRouter's more exact code. It is at the top or in Metadata.
 	ErrorType, Metadata string
-	// ResetsIn is how many seconds a plan's limit lasts, of Codex.
+	// ResetsIn is Codex's number of seconds until a plan's limit resets.
 	ResetsIn string
-	// Status, StatusCode and Headers stand in events of a WebSocket, Response in
-	// response.failed.
+	// Status, StatusCode and Headers appear in events of a WebSocket, Response in response.failed.
 	Status, StatusCode, Headers, Response string
 }
 
-// untyped reports an object without a type that is an error by what it holds.
+// untyped reports whether an object without a type is an error, judged by its members.
 func (env *envelope) untyped() bool {
 	return !given(env.Type) && (given(env.Detail) || given(env.Message) && given(env.Code)) || text(env.Object) == "error"
 }
@@ -143,7 +141,7 @@ func (env *envelope) set(name, v string) {
 	}
 }
 
-// header is the headers that an event of a WebSocket tells.
+// header returns the headers inside an event of a WebSocket.
 func (env *envelope) header() http.Header {
 	h := http.Header{}
 	_ = members(env.Headers, func(name, v string) {
@@ -163,8 +161,7 @@ func statusOf(env envelope) int {
 	return 0
 }
 
-// readBody takes what the server said out of the body and reports whether it
-// was one of the known shapes.
+// readBody fills e from the body and reports whether the body had a known shape.
 func (e *Error) readBody(body string) bool {
 	env, ok := parseEnvelope(body)
 	if !ok {
@@ -174,7 +171,7 @@ func (e *Error) readBody(body string) bool {
 	if inner, nested := parseEnvelope(env.Error); nested {
 		inner.Code = cmpValue(inner.Code, env.Code)
 		env = inner
-		// Not that of a response: it is the caller's.
+		// Only an error's metadata counts. A response's metadata belongs to the caller.
 		meta, _ := parseEnvelope(env.Metadata)
 		e.kind = cmp.Or(e.kind, text(env.ErrorType), text(meta.ErrorType))
 	}
@@ -190,7 +187,7 @@ func (e *Error) readBody(body string) bool {
 	return e.Message != "" || e.Code != "" || e.Type != ""
 }
 
-// given reports a member that is there and not null.
+// given reports whether a member is present and not null.
 func given(v string) bool { return v != "" && v[0] != 'n' }
 
 func parseEnvelope(v string) (envelope, bool) {
@@ -213,8 +210,8 @@ func cmpValue(a, b string) string {
 	return b
 }
 
-// text is a JSON value as a message shows it: a string's text, a number's
-// digits, the messages in a list.
+// text returns a JSON value as a message shows it: a string's text, a number's digits, or the
+// messages in a list.
 func text(v string) string { return textWithin(v, 4) }
 
 func textWithin(v string, depth int) string {
@@ -243,8 +240,8 @@ func textWithin(v string, depth int) string {
 	return ""
 }
 
-// notThisAPI describes an answer in no known shape. A failure that its status
-// explains keeps its class; a page where the API should be does not.
+// notThisAPI describes an answer in no known shape. A failure that its status explains keeps its
+// class; a web page in place of the API's answer does not.
 func (e *Error) notThisAPI(body []byte) {
 	page := LooksLikeHTML(body)
 	if page {
@@ -272,7 +269,7 @@ func (e *Error) notThisAPI(body []byte) {
 	e.Body = excerpt(body, page)
 }
 
-// LooksLikeHTML reports whether a body begins as a web page does.
+// LooksLikeHTML reports whether a body begins like a web page.
 func LooksLikeHTML(body []byte) bool {
 	head := bytes.ToLower(bytes.TrimSpace(bytes.TrimPrefix(body[:min(len(body), 512)], []byte("\ufeff"))))
 	for _, start := range []string{"<!doctype html", "<html", "<head", "<body", "<title", "<h1", "<center", "<!--"} {
@@ -283,15 +280,15 @@ func LooksLikeHTML(body []byte) bool {
 	return false
 }
 
-// entities are those that titles of error pages hold. The whole table of HTML
-// would be a visible part of a small program.
+// entities replaces the HTML entities found in titles of error pages. The whole table of HTML would
+// noticeably enlarge a small program.
 var entities = strings.NewReplacer("&amp;", "&", "&lt;", "<", "&gt;", ">", "&quot;", `"`, "&#39;", "'", "&nbsp;", " ")
 
-// pageTitle is the title of a web page, quoted, or "".
+// pageTitle returns the quoted title of a web page, or "".
 func pageTitle(body []byte) string {
 	page := body[:min(len(body), 16<<10)]
 	lower := bytes.ToLower(page)
-	if len(lower) != len(page) { // letters whose lower case is longer
+	if len(lower) != len(page) { // some letters are longer in lower case
 		page = lower
 	}
 	start := bytes.Index(lower, []byte("<title"))
@@ -312,12 +309,12 @@ func pageTitle(body []byte) string {
 
 func excerpt(body []byte, page bool) string {
 	if page {
-		return "" // markup says nothing at a terminal; the title did
+		return "" // markup does not help at a terminal; the message already has the title
 	}
 	return oneLine(string(body[:min(len(body), 8*maxExcerpt)]), maxExcerpt)
 }
 
-// hint is what to do, by what the server said and where it was asked.
+// hint returns advice for the error, based on the server's answer and the URL.
 func (e *Error) hint(resp *http.Response) string {
 	profile := Careful
 	path := ""
@@ -328,7 +325,7 @@ func (e *Error) hint(resp *http.Response) string {
 	case Auth:
 		return profile.KeyHint
 	case NotFound:
-		if e.Type == "api_error" { // Ollama's, whose path is right
+		if e.Type == "api_error" { // Ollama's error; its path is right
 			return "check the model's name; if this is Ollama, get the model by: ollama pull NAME"
 		}
 		if e.Code == "model_not_found" || e.Param == "model" {
@@ -342,7 +339,7 @@ func (e *Error) hint(resp *http.Response) string {
 	return hints[e.Class]
 }
 
-// requestID is the server's name for the exchange.
+// requestID returns the server's id for the request.
 func requestID(h http.Header) string {
 	for _, name := range []string{"X-Request-Id", "Apim-Request-Id", "X-Ms-Request-Id", "Request-Id"} {
 		if id := h.Get(name); id != "" {

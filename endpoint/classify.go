@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// codes is what error codes and types mean, whatever the status. A code that
-// only repeats the status, such as invalid_request_error, is not in it.
+// codes maps error codes and types to classes, whatever the status. A code that only repeats the
+// status, such as invalid_request_error, is not listed.
 var codes = map[string]Class{
 	"insufficient_quota":                   Quota,
 	"quota_exceeded":                       Quota,
@@ -107,13 +107,13 @@ var codes = map[string]Class{
 	"image_file_not_found":                 BadRequest,
 }
 
-// classify is the error table: the class from code, type and status, in this
-// order, and never from the words of a message. A status of 0 is unknown; finer
-// are codes that say more than the code and come before it.
+// classify returns the class of an error. It looks at code, type and status, in this order, and
+// never at the words of a message. Status 0 means unknown. The finer codes are more exact than code
+// and come before it.
 func classify(status int, code, typ string, finer ...string) Class {
 	if n, err := strconv.Atoi(code); err == nil && n >= 400 && n <= 599 {
 		if status == 0 || status < 400 {
-			status = n // servers that put the status where the code belongs
+			status = n // some servers put the status in place of the code
 		}
 		code = ""
 	}
@@ -138,8 +138,7 @@ func classify(status int, code, typ string, finer ...string) Class {
 	return Server
 }
 
-// contradicts reports a code that would have a request repeated which the
-// status says is refused for good.
+// contradicts reports whether a class that is safe to retry disagrees with a status that is final.
 func contradicts(c Class, status int) bool {
 	switch c {
 	case RateLimit, Overloaded, Server:
@@ -149,14 +148,14 @@ func contradicts(c Class, status int) bool {
 	return false
 }
 
-// statuses is the class of a status that its group does not tell.
+// statuses maps a status to its class where its group does not give it.
 var statuses = map[int]Class{
 	http.StatusUnauthorized:          Auth,
 	http.StatusPaymentRequired:       Quota,
 	http.StatusForbidden:             Forbidden,
 	http.StatusNotFound:              NotFound,
 	http.StatusRequestTimeout:        Server,
-	http.StatusConflict:              Server, // another request holds the object just now
+	http.StatusConflict:              Server, // another request holds the object at the moment
 	http.StatusRequestEntityTooLarge: TooLarge,
 	http.StatusTooEarly:              Server,
 	http.StatusTooManyRequests:       RateLimit,
@@ -165,7 +164,7 @@ var statuses = map[int]Class{
 	529:                              Overloaded,
 }
 
-// hints is what to do about a class when nothing closer is known.
+// hints is advice by class, used if there is no better hint.
 var hints = map[Class]string{
 	RateLimit:        "wait a little, or ask for a higher limit",
 	Overloaded:       "try again later",
@@ -175,6 +174,6 @@ var hints = map[Class]string{
 	ContextOverflow:  "shorten or compact the conversation",
 	PreviousResponse: "send the whole history instead",
 	EncryptedContent: "send the history without its reasoning items",
-	Idle:             "raise the idle limit if the model thinks for so long",
+	Idle:             "raise the idle limit if the model thinks longer",
 	TooLarge:         "send less at once",
 }

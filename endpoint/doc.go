@@ -1,15 +1,13 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package endpoint is what clients of model APIs share: keys that cannot leak,
-// profiles of endpoints and capabilities of models as data, the URL of a
-// request, the table of errors, what an answer says besides its body, and the
-// budget of retries. It speaks no API itself.
+// Package endpoint holds the parts that clients of model APIs share: keys that cannot leak,
+// profiles of endpoints and models as data, the URL of a request, the classes of errors, the status
+// and headers of answers, and the budget of retries. It does not implement an API.
 //
-// [Detect] finds the [Profile] for a base URL, [LookupModel] what a model takes;
-// [LoadProfiles] reads a file that adds to both or changes them. An [Error] is
-// the same over HTTP, event streams and WebSockets: [FromResponse],
-// [FromEvent] and [FromTransport] make it, its [Class] comes from status and
-// code alone, and [Error.SafeToRetry] says whether asking again may help.
-// [WithMeta] lets a caller read rate limits and request ids of every answer.
+// [Detect] finds the [Profile] for a base URL, and [LookupModel] finds the features of a model.
+// [LoadProfiles] reads a file that adds to both or changes them. An [Error] has the same form for
+// HTTP, event streams and WebSockets: [FromResponse], [FromEvent] and [FromTransport] make it, its
+// [Class] depends only on status and code, and [Error.SafeToRetry] reports whether a retry may
+// help. [WithMeta] gives the caller the rate limits and request ids of every answer.
 package endpoint

@@ -12,74 +12,72 @@ import (
 	"unicode"
 )
 
-// Class says what kind of failure an [Error] is, and with that what can be done
-// about it.
+// Class is the kind of failure that an [Error] reports. It decides how to react.
 type Class string
 
 // The classes.
 const (
-	RateLimit        Class = "rate_limit"        // too many requests just now
-	Overloaded       Class = "overloaded"        // the server has no room just now
+	RateLimit        Class = "rate_limit"        // too many requests at the moment
+	Overloaded       Class = "overloaded"        // the server has no capacity at the moment
 	Server           Class = "server"            // the server failed
-	Network          Class = "network"           // no connection, or it broke before an answer
+	Network          Class = "network"           // no connection, or the connection broke before an answer
 	Auth             Class = "auth"              // no key, or a wrong one
-	Forbidden        Class = "forbidden"         // the key may not do this
+	Forbidden        Class = "forbidden"         // the key is not allowed to do this
 	NotFound         Class = "not_found"         // no such path, model or object
-	BadRequest       Class = "bad_request"       // the request is at fault
-	Quota            Class = "quota"             // nothing left to spend
-	ContextOverflow  Class = "context_overflow"  // more input than the model takes
-	PreviousResponse Class = "previous_response" // the response to go on from is gone
+	BadRequest       Class = "bad_request"       // the request is not valid
+	Quota            Class = "quota"             // the account's credit or quota is used up
+	ContextOverflow  Class = "context_overflow"  // the input is longer than the model accepts
+	PreviousResponse Class = "previous_response" // the response to continue from does not exist
 	EncryptedContent Class = "encrypted_content" // reasoning that the server cannot decrypt
-	Policy           Class = "policy"            // refused for what it says
+	Policy           Class = "policy"            // the content was refused
 	Truncated        Class = "truncated"         // the answer stopped before its end
-	Idle             Class = "idle"              // no byte came for the idle limit
-	Protocol         Class = "protocol"          // what came is not this API
+	Idle             Class = "idle"              // no data arrived within the idle limit
+	Protocol         Class = "protocol"          // the answer does not belong to this API
 	TooLarge         Class = "too_large"         // request or answer above a size limit
 	Canceled         Class = "canceled"          // the caller's context ended
-	Reconnect        Class = "reconnect"         // this connection is used up; a new one does
+	Reconnect        Class = "reconnect"         // the connection has reached its limit; open a new one
 )
 
-// Error is a request that failed, wherever it failed: on the way, at the
-// server, or in the middle of the answer. Its message is for a person at a
-// terminal and holds no secret.
+// Error is a failed request. The failure can be in the network, at the server, or in the middle of
+// the answer. The message is for a person at a terminal and does not hold secrets.
 type Error struct {
-	Op     string // what was done, such as "create response"
+	Op     string // the operation, such as "create response"
 	Method string
 	URL    string // without userinfo and query
-	Status int    // of HTTP; 0 when none was received
+	Status int    // HTTP status; 0 if no status was received
 	Class  Class
 
-	// What the server said, each empty when it did not.
+	// The server's description of the error. A field is empty if the server did not send it.
 	Code, Type, Message, Param string
 	RequestID                  string
 
-	// RetryAfter is how long the server asks to wait, 0 when it does not.
+	// RetryAfter is the wait that the server asks for, or 0.
 	RetryAfter time.Duration
-	// Limits is what the server said of its rate limits.
+	// Limits is the server's report of its rate limits.
 	Limits RateLimits
-	// Attempts is how often the request was sent, where the client counts.
+	// Attempts is the number of times the request was sent, if the client counts them.
 	Attempts int
-	// Body is the beginning of an answer that could not be understood.
+	// Body is the beginning of an answer that was not understood.
 	Body string
-	// Sent is set when output was delivered before the failure, so that doing
-	// it again would double what was shown.
+	// Sent is set if output was delivered before the failure. A retry would
+	// show it twice.
 	Sent bool
-	// Hint is what the reader of the message could do.
+	// Hint is what the user can do next.
 	Hint string
-	// Err is the cause, where there is one.
+	// Err is the cause, or nil.
 	Err error
 
-	final bool   // doing it again is known to be no use
-	again bool   // the server says that doing it again may be of use
-	kind  string // a finer code beside Code and Type
+	final bool   // a retry is known to be useless
+	again bool   // the server says that a retry may help
+	kind  string // a more exact code beside Code and Type
 }
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// SafeToRetry reports whether the same request may succeed later and nothing
-// was delivered that a second answer would double. The server's own header
-// X-Should-Retry counts more than the class.
+// SafeToRetry reports whether the same request may succeed later and the caller has not yet
+// received output that a second answer would repeat. The server's header X-Should-Retry takes
+// precedence over the class.
 func (e *Error) SafeToRetry() bool {
 	if e.Sent || e.final {
 		return false
@@ -94,8 +92,7 @@ func (e *Error) SafeToRetry() bool {
 	return false
 }
 
-// Error returns one line: what failed, where, the status, the server's own
-// words, and the hint.
+// Error returns one line: the operation, the URL, the status, the server's message, and the hint.
 func (e *Error) Error() string {
 	var b strings.Builder
 	if where := strings.TrimSpace(e.Method + " " + e.URL); where != "" {
@@ -107,7 +104,7 @@ func (e *Error) Error() string {
 		fmt.Fprintf(&b, "%s: ", strings.TrimSpace(fmt.Sprintf("%d %s", e.Status, http.StatusText(e.Status))))
 	}
 	for _, s := range []string{e.Message, e.cause(), e.Body, meaning[e.Class], string(e.Class)} {
-		if s = oneLine(s, maxMessage); s != "" { // what is all control characters says nothing
+		if s = oneLine(s, maxMessage); s != "" { // a message of control characters only is useless
 			b.WriteString(s)
 			break
 		}
@@ -128,7 +125,7 @@ func (e *Error) cause() string {
 	return e.Err.Error()
 }
 
-// details are the short facts that help to look the failure up.
+// details returns the short facts that help to look up the failure.
 func (e *Error) details() string {
 	var list []string
 	add := func(name, value string) {
@@ -145,36 +142,38 @@ func (e *Error) details() string {
 	return strings.Join(list, ", ")
 }
 
-// meaning is what a class says where nobody else said anything.
+// meaning is the message for a class when the server sent none.
+//
+//exhaustive:enforce
 var meaning = map[Class]string{
 	RateLimit:        "too many requests",
 	Overloaded:       "the server is overloaded",
 	Server:           "the server failed",
 	Network:          "no connection",
 	Auth:             "the key is missing or wrong",
-	Forbidden:        "the key may not do this",
-	NotFound:         "nothing is there",
+	Forbidden:        "the key is not allowed to do this",
+	NotFound:         "not found",
 	BadRequest:       "the request was refused",
-	Quota:            "nothing is left to spend",
+	Quota:            "the account's credit or quota is used up",
 	ContextOverflow:  "the input is too long for the model",
-	PreviousResponse: "the previous response is gone",
+	PreviousResponse: "the previous response does not exist",
 	EncryptedContent: "the encrypted reasoning cannot be read",
 	Policy:           "refused by a policy",
 	Truncated:        "the answer stopped before its end",
-	Idle:             "nothing came for too long",
-	Protocol:         "the answer is not of this API",
+	Idle:             "no data arrived within the idle limit",
+	Protocol:         "the answer does not belong to this API",
 	TooLarge:         "too large",
 	Canceled:         "cancelled",
-	Reconnect:        "the connection is used up",
+	Reconnect:        "the connection has reached its limit",
 }
 
 const (
-	maxMessage = 1000 // characters of a server's message that are shown
-	maxExcerpt = 300  // characters of a body that was not understood
+	maxMessage = 1000 // length of a shown message of the server, in characters
+	maxExcerpt = 300  // length of a shown body that was not understood, in characters
 )
 
-// oneLine makes foreign text fit for a terminal: control characters become
-// spaces, white space is folded, and at most limit characters stay.
+// oneLine makes text from elsewhere safe for a terminal: it replaces control characters by spaces,
+// folds white space, and keeps at most limit characters.
 func oneLine(s string, limit int) string {
 	if len(s) > 4*limit {
 		s = s[:4*limit] + "…" // enough for limit characters; cut again below

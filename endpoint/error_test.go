@@ -7,9 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -17,6 +17,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/antiphon-go/antiphon/internal/apispec"
 )
 
 func response(status int, header ...string) *http.Response {
@@ -141,21 +143,11 @@ func TestErrorMessage(t *testing.T) {
 
 func corpus(t *testing.T, folder string) []string {
 	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
+	files, err := filepath.Glob(filepath.Join(apispec.Shared(t, "corpus"), filepath.FromSlash(folder), "*"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no files in %s: %v", folder, err)
 	}
-	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		files, err := filepath.Glob(filepath.Join(dir, "shared", "corpus", folder, "*"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(files) > 0 {
-			return files
-		}
-	}
-	t.Skip("no recordings: ../shared/corpus is not beside the checkout")
-	return nil
+	return files
 }
 
 func TestFromTransport(t *testing.T) {
@@ -166,6 +158,10 @@ func TestFromTransport(t *testing.T) {
 		t.Errorf("%+v: %s", e, e)
 	}
 	fitForTerminal(t, e)
+	unknown := &net.DNSError{Err: "no such host", Name: "nosuch.invalid", IsNotFound: true}
+	if e := FromTransport("POST", u, wrap(unknown)); e.SafeToRetry() || !strings.HasSuffix(e.Error(), "no such host; check the base URL and the network") {
+		t.Errorf("of an unknown host: %s", e)
+	}
 	if e := FromTransport("POST", u, wrap(http.ErrSchemeMismatch)); e.SafeToRetry() || !strings.Contains(e.Error(), "http://") {
 		t.Errorf("%+v: %s", e, e)
 	}

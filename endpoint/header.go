@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// SetHeader writes what every request to the endpoint carries: its fixed
-// headers, the key, and the account where the endpoint has a header for it. The
-// zero key and an empty account write nothing.
+// SetHeader sets the headers of every request to the endpoint: the profile's fixed headers, the
+// key, and the account if the profile has a header for it. A zero key and an empty account set no
+// header.
 func (p Profile) SetHeader(h http.Header, key Key, account string) {
 	for name, value := range p.Header {
 		h.Set(name, value)
@@ -29,21 +29,20 @@ func (p Profile) SetHeader(h http.Header, key Key, account string) {
 	}
 }
 
-// isToken reports a JSON web token, as a sign-in gives them. Endpoints that have
-// a header of their own for keys take those as bearer tokens alone.
+// isToken reports whether the key is a JSON web token, such as a sign-in gives. Endpoints with
+// their own header for keys accept these only as bearer tokens.
 func isToken(key Key) bool {
 	s := key.Reveal()
 	return strings.HasPrefix(s, "eyJ") && strings.Count(s, ".") == 2
 }
 
-// CacheKey returns a prompt_cache_key that is no longer than limit bytes: the
-// key itself if it fits, else a hash of it, the same every time. Limits below
-// 1 are none.
+// CacheKey returns a prompt_cache_key of at most limit bytes: the key if it fits, otherwise a hash
+// of it, which is always the same for the same key. A limit below 1 means no limit.
 func CacheKey(key string, limit int) string {
 	if limit < 1 || len(key) <= limit {
 		return key
 	}
 	sum := sha256.Sum256([]byte(key))
-	hash := hex.EncodeToString(sum[:]) // 64 bytes, which is the usual limit
+	hash := hex.EncodeToString(sum[:]) // 64 bytes, the usual limit
 	return hash[:min(limit, len(hash))]
 }

@@ -10,15 +10,15 @@ import (
 	"github.com/antiphon-go/antiphon/internal/jsonx"
 )
 
-// The readers below take what servers sent, of which the beginning may be all.
+// The functions below read text that servers sent. The text may be incomplete.
 
-var errKind = errors.New("another kind of value was wanted")
+var errKind = errors.New("unexpected kind of JSON value")
 
-// received is a text that a server sent. What is not UTF-8 in it is replaced.
+// received returns the text of a server's answer. Bytes that are not UTF-8 are replaced.
 func received(text []byte) string { return strings.ToValidUTF8(string(text), "\uFFFD") }
 
-// members calls f with each member of the JSON object that v begins with, up to
-// the first error. Of a name that is there twice f sees both.
+// members calls f for each member of the JSON object at the beginning of v, and stops at the first
+// error. It calls f twice for a duplicate name.
 func members(v string, f func(name, value string)) error {
 	start := jsonx.SkipSpace(v, 0)
 	if start == len(v) || v[start] != '{' {
@@ -29,8 +29,7 @@ func members(v string, f func(name, value string)) error {
 	return err
 }
 
-// elements are the elements of the JSON array that v begins with, up to the
-// first error.
+// elements returns the elements of the JSON array at the beginning of v, up to the first error.
 func elements(v string) (list []string, err error) {
 	start := jsonx.SkipSpace(v, 0)
 	if start == len(v) || v[start] != '[' {

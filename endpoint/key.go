@@ -12,16 +12,15 @@ import (
 
 const redacted = "[redacted]"
 
-// Key is a secret that is sent and never shown: printed, logged or marshalled
-// in any way, it is "[redacted]". Also inside other structs, where fmt sees
-// only a pointer. The zero Key holds no key. Keys are immutable; == compares
-// identity, not secrets.
+// Key is a secret that is sent but never shown: however it is printed, logged or marshaled, the
+// result is "[redacted]". This also holds inside other structs, where fmt sees only a pointer. The
+// zero Key holds no secret. Keys are immutable; == compares identity, not secrets.
 type Key struct {
 	secret *string
 }
 
-// NewKey returns the key with the given secret, without the white space around
-// it that copying adds. An empty secret gives the zero Key.
+// NewKey returns a Key for the given secret. It trims white space, which copying often adds. An
+// empty secret gives the zero Key.
 func NewKey(secret string) Key {
 	secret = strings.TrimSpace(secret)
 	if secret == "" {
@@ -30,7 +29,7 @@ func NewKey(secret string) Key {
 	return Key{&secret}
 }
 
-// Reveal returns the secret, for the request's header alone.
+// Reveal returns the secret. Use it only for the request's header.
 func (k Key) Reveal() string {
 	if k.secret == nil {
 		return ""
@@ -38,7 +37,7 @@ func (k Key) Reveal() string {
 	return *k.secret
 }
 
-// IsZero reports whether there is no key.
+// IsZero reports whether k holds no secret.
 func (k Key) IsZero() bool { return k.secret == nil }
 
 // String returns "[redacted]", or "" for the zero Key.
@@ -49,23 +48,24 @@ func (k Key) String() string {
 	return redacted
 }
 
-// GoString is [Key.String].
+// GoString is like [Key.String].
 func (k Key) GoString() string { return k.String() }
 
-// Format writes [Key.String] for every verb.
+// Format writes the result of [Key.String] for every verb.
 func (k Key) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, k.String()) }
 
-// MarshalText is [Key.String]: encodings of a struct that holds a key lose it.
+// MarshalText returns the result of [Key.String], so that the encoding of a struct does not hold
+// its key.
 func (k Key) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// minHidden is the length from which a secret is searched for in text. Shorter
-// ones, as local servers take them, are words that stand in any message.
+// minHidden is the length of the shortest secret that [Key.Hide] searches for. Shorter secrets,
+// which local servers accept, are words that can appear in any message.
 const minHidden = 8
 
-// Hide returns text with every occurrence of the secret replaced, for what a
-// server says may repeat the key it was sent. A secret is also found where its
-// characters are escaped, as JSON, URLs and HTML do, once or several times. Hide a
-// text before you cut it: what is left of a key is not found.
+// Hide returns text with every occurrence of the secret replaced, since a server's message may
+// repeat the key it received. Hide also finds a secret whose characters are escaped, as in JSON,
+// URLs and HTML, once or several times. Call Hide before truncating a text: it does not find part
+// of a key.
 func (k Key) Hide(text string) string {
 	if len(k.Reveal()) < minHidden {
 		return text
@@ -99,8 +99,8 @@ func hideEscaped(text, secret string) string {
 	return b.String()
 }
 
-// spells returns how much of the text's beginning spells the secret, 0 if it does
-// not begin so.
+// spells returns the length of the prefix of text that spells the secret, or 0 if there is no such
+// prefix.
 func spells(text, secret string) int {
 	n := 0
 	for i := range len(secret) {
@@ -113,8 +113,8 @@ func spells(text, secret string) int {
 	return n
 }
 
-// spelling returns the length of the text's beginning if that stands for c: c
-// itself, \c, \u0063, \x63, %63, &#99; or &#x63;, with any number of backslashes.
+// spelling returns the length of the prefix of text that stands for c, or 0: c itself, \c, \u0063,
+// \x63, %63, &#99; or &#x63;, with any number of backslashes.
 func spelling(text string, c byte) int {
 	switch {
 	case text == "":
@@ -144,8 +144,8 @@ func spelling(text string, c byte) int {
 	return 0
 }
 
-// escapedAs returns the length of the text up to the end of a number of so many
-// digits that is at a place in it, if that is c.
+// escapedAs returns the offset after the number at offset at, which has the given digits and base,
+// or 0 if its value is not c.
 func escapedAs(text string, at, digits, base int, c byte) int {
 	if len(text) < at+digits {
 		return 0
@@ -156,7 +156,7 @@ func escapedAs(text string, at, digits, base int, c byte) int {
 	return at + digits
 }
 
-// entity is escapedAs for one that a semicolon ends.
+// entity is like escapedAs for a number that ends with a semicolon.
 func entity(text string, at, base int, c byte) int {
 	digits := strings.IndexByte(text[:min(len(text), at+8)], ';') - at
 	if digits < 1 || escapedAs(text, at, digits, base, c) == 0 {
@@ -165,8 +165,8 @@ func entity(text string, at, base int, c byte) int {
 	return at + digits + 1
 }
 
-// SecretName reports whether a header or a parameter of that name holds a secret,
-// as far as names tell. An idempotency key is not one.
+// SecretName reports whether a header or a parameter with this name probably holds a secret. An
+// idempotency key is not a secret.
 func SecretName(name string) bool {
 	name = strings.ToLower(name)
 	for _, part := range []string{"auth", "token", "secret", "cookie", "session", "password", "credential", "signature", "apikey"} {

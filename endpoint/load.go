@@ -15,11 +15,13 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/antiphon-go/antiphon/internal/typo"
 )
 
-// FileError reports a file of profiles that cannot be used, and where.
+// FileError reports why and where a file of profiles is not valid.
 type FileError struct {
-	File         string // its name, as it was given
+	File         string // the name that the caller gave
 	Line, Column int    // from 1, in characters
 	Message      string
 	Hint         string // what to write instead; may be empty
@@ -33,23 +35,22 @@ func (e *FileError) Error() string {
 	return msg
 }
 
-// LoadProfiles reads a file that adds profiles and models to the built-in ones,
-// or changes them; the name is for error messages. It is one JSON object:
+// LoadProfiles reads a file that adds profiles and models to the built-in ones, or changes them.
+// The name is for error messages. The file is one JSON object:
 //
 //	{
 //	  "profiles": [{"name": "mine", "like": "openai", "hosts": ["llm.example.com"], "omit": ["service_tier"]}],
 //	  "models": [{"names": ["house-7b"], "sampling": "yes", "context_window": 32768}]
 //	}
 //
-// The members are the fields of [Profile] and [Model] in lower case with
-// underscores. A profile begins as the one that "like" names, without its hosts
-// and servers; without "like" as the built-in one of the same name, whose place
-// it takes, or else as [Careful]. "like": "specified" is the API as specified,
-// the zero Profile. What a file knows of a model takes the place of all that is
-// built in about it.
+// The members are the fields of [Profile] and [Model] in lower case with underscores. A profile
+// starts as a copy of the profile that "like" names, without its hosts and servers. Without "like"
+// it starts as the built-in profile of the same name, which it replaces, or else as [Careful].
+// "like": "specified" means the API as specified, the zero Profile. A model in the file replaces
+// everything that is built in about the model.
 //
-// What is not known is an error, and so is a secret: files of profiles are
-// shared. Errors are [*FileError].
+// An unknown member is an error, and so is a secret, because files of profiles are shared. Errors
+// are of type [*FileError].
 func LoadProfiles(data []byte, name string) (*Table, error) {
 	l := &loader{file: name, data: data}
 	if err := l.secrets(); err != nil {
@@ -79,14 +80,14 @@ func LoadProfiles(data []byte, name string) (*Table, error) {
 	return t, nil
 }
 
-// profileFile is a profile as a file has it. The values of set are JSON.
+// profileFile is a profile as written in a file. The values of set are JSON.
 type profileFile struct {
 	Like string `json:"like,omitzero"`
 	Profile
 	Set map[string]jsontext.Value `json:"set,omitzero"`
 }
 
-// AppendJSON appends the profile as [LoadProfiles] reads it.
+// AppendJSON appends the profile to dst in the form that [LoadProfiles] reads.
 func (p Profile) AppendJSON(dst []byte) []byte {
 	file := profileFile{Like: "specified", Profile: p}
 	for name, text := range p.Set {
@@ -102,21 +103,21 @@ func (p Profile) AppendJSON(dst []byte) []byte {
 	return appendJSON(dst, file)
 }
 
-// AppendJSON appends the model as [LoadProfiles] reads it.
+// AppendJSON appends the model to dst in the form that [LoadProfiles] reads.
 func (m Model) AppendJSON(dst []byte) []byte { return appendJSON(dst, m) }
 
 func appendJSON(dst []byte, v any) []byte {
-	b, _ := json.Marshal(v, json.Deterministic(true), jsontext.AllowInvalidUTF8(true)) // of such a value it does not fail
+	b, _ := json.Marshal(v, json.Deterministic(true), jsontext.AllowInvalidUTF8(true)) // cannot fail for such a value
 	return append(dst, b...)
 }
 
-// loader reads one file strictly and knows where it is.
+// loader reads one file strictly and reports errors with their position.
 type loader struct {
 	file string
 	data []byte
 }
 
-// fail reports a problem at an offset.
+// fail returns an error at an offset.
 func (l *loader) fail(at int, hint, format string, args ...any) error {
 	before := l.data[:min(at, len(l.data))]
 	line := bytes.Count(before, []byte("\n"))
@@ -124,7 +125,7 @@ func (l *loader) fail(at int, hint, format string, args ...any) error {
 	return &FileError{File: l.file, Line: line + 1, Column: column + 1, Message: fmt.Sprintf(format, args...), Hint: hint}
 }
 
-// syntax reports what is not one JSON value.
+// syntax returns an error if the file is not exactly one JSON value.
 func (l *loader) syntax() error {
 	if len(bytes.TrimSpace(l.data)) == 0 {
 		return l.fail(0, `write {"profiles": […]}`, "the file is empty")
@@ -135,20 +136,20 @@ func (l *loader) syntax() error {
 	switch {
 	case errors.Is(err, jsontext.ErrDuplicateName):
 		errors.As(err, &bad)
-		return l.fail(int(bad.ByteOffset), "", "the same member twice")
+		return l.fail(int(bad.ByteOffset), "", "duplicate member")
 	case errors.As(err, &bad):
 		return l.fail(int(bad.ByteOffset), "", "%s", oneLine(bad.Err.Error(), maxExcerpt))
 	case err != nil:
-		return l.fail(len(l.data), "", "the file ends too early")
+		return l.fail(len(l.data), "", "unexpected end of file")
 	}
 	if rest := bytes.TrimLeft(l.data[dec.InputOffset():], " \t\r\n"); len(rest) > 0 {
-		return l.fail(len(l.data)-len(rest), "", "something follows the object")
+		return l.fail(len(l.data)-len(rest), "", "unexpected data after the object")
 	}
 	return nil
 }
 
-// decode reads v, which is at a place in the file, into the struct that to points
-// at. Null is the zero value.
+// decode reads v, the value at a pointer in the file, into the struct that to points to. Null gives
+// the zero value.
 func (l *loader) decode(at jsontext.Pointer, v jsontext.Value, to any) error {
 	err := json.Unmarshal(v, to, json.RejectUnknownMembers(true))
 	var bad *json.SemanticError
@@ -156,17 +157,19 @@ func (l *loader) decode(at jsontext.Pointer, v jsontext.Value, to any) error {
 		return err
 	}
 	at += bad.JSONPointer
-	if bad.Err != json.ErrUnknownName {
+	if !errors.Is(bad.Err, json.ErrUnknownName) {
 		return l.wrong(at, bad.GoType.Kind())
 	}
 	name, _ := l.find(at)
 	return l.fail(name, suggest(at.LastToken(), memberNames(bad.GoType)), "unknown member %q", oneLine(at.LastToken(), 80))
 }
 
-// memberNames are the names that a file gives to the fields of a struct.
+// memberNames returns the names of a struct's fields in a file.
 func memberNames(t reflect.Type) (names []string) {
 	for _, f := range reflect.VisibleFields(t) {
-		if name := memberName(f); name != "" && !slices.Contains(names, name) {
+		if embedded(f) {
+			names = append(names, memberNames(f.Type)...)
+		} else if name := memberName(f); name != "" && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
@@ -178,8 +181,11 @@ func memberName(f reflect.StructField) string {
 	return name
 }
 
-// find returns where the value at a pointer begins, and where the name does that
-// leads to it, if it is a member's.
+// embedded reports whether the field's own fields are members of the object around it.
+func embedded(f reflect.StructField) bool { return f.Tag.Get("json") == ",embed" }
+
+// find returns the offset of the value at a pointer and, if the value is a member, the offset of
+// its name.
 func (l *loader) find(at jsontext.Pointer) (name, value int) {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(l.data))
 	for {
@@ -195,7 +201,7 @@ func (l *loader) find(at jsontext.Pointer) (name, value int) {
 		if kind, n := dec.StackIndex(dec.StackDepth()); kind != '{' || n%2 == 0 {
 			return name, value
 		}
-		name = value // what was read is the name, and the value comes next
+		name = value // this token was the name; the value comes next
 	}
 }
 
@@ -204,7 +210,7 @@ func (l *loader) value(at jsontext.Pointer) int {
 	return value
 }
 
-// wrong reports a value that is not of the kind of its field.
+// wrong reports a value of the wrong kind for its field.
 func (l *loader) wrong(at jsontext.Pointer, field reflect.Kind) error {
 	start, what := l.value(at), "the file"
 	want := map[reflect.Kind]string{
@@ -225,9 +231,8 @@ func (l *loader) wrong(at jsontext.Pointer, field reflect.Kind) error {
 	return l.fail(start, "", "%s must be %s, not %s", what, want, oneLine(string(v), 40))
 }
 
-// take puts the fields that v has a member for from one struct into another of its
-// type, and returns the names of the members. It reports a value that is not one
-// of those that its field can have.
+// take copies the fields that v has a member for from one struct to another of the same type, and
+// returns the names of the members. It returns an error for a value that its field does not allow.
 func (l *loader) take(at jsontext.Pointer, v jsontext.Value, from, to reflect.Value) (names []string, err error) {
 	var there map[string]jsontext.Value
 	if err := json.Unmarshal(v, &there); err != nil {
@@ -236,6 +241,14 @@ func (l *loader) take(at jsontext.Pointer, v jsontext.Value, from, to reflect.Va
 	for i := range from.NumField() {
 		tags := from.Type().Field(i)
 		name, value := memberName(tags), from.Field(i)
+		if embedded(tags) {
+			more, err := l.take(at, v, value, to.Field(i))
+			if err != nil {
+				return nil, err
+			}
+			names = append(names, more...)
+			continue
+		}
 		if _, ok := there[name]; !ok {
 			continue
 		}
@@ -246,7 +259,7 @@ func (l *loader) take(at jsontext.Pointer, v jsontext.Value, from, to reflect.Va
 			return nil, l.wrong(at, reflect.Int)
 		case len(few) > 0 && value.String() != "" && !slices.Contains(few, value.String()):
 			hint := `it may be "` + strings.Join(few, `", "`) + `"`
-			return nil, l.fail(l.value(at), hint, "%q: no such value %q", name, oneLine(value.String(), 80))
+			return nil, l.fail(l.value(at), hint, "%q: unknown value %q", name, oneLine(value.String(), 80))
 		}
 		if one := nullIn(there[name]); one != "" && name != "set" {
 			return nil, l.wrong(at.AppendToken(one), reflect.String)
@@ -261,7 +274,7 @@ func (l *loader) take(at jsontext.Pointer, v jsontext.Value, from, to reflect.Va
 func nullIn(v jsontext.Value) string {
 	var list []jsontext.Value
 	var object map[string]jsontext.Value
-	_, _ = json.Unmarshal(v, &list), json.Unmarshal(v, &object) // v is at most one of both
+	_, _ = json.Unmarshal(v, &list), json.Unmarshal(v, &object) // v is at most one of the two
 	for i, one := range list {
 		if one.Kind() == 'n' {
 			return strconv.Itoa(i)
@@ -281,10 +294,10 @@ func (l *loader) profile(t *Table, at jsontext.Pointer, v jsontext.Value) error 
 		return err
 	}
 	if own.Name == "" {
-		return l.fail(l.value(at), `write {"name": "…"}`, "a profile without a name")
+		return l.fail(l.value(at), `write {"name": "…"}`, "the profile has no name")
 	}
 	if t.own(own.Name) {
-		return l.fail(l.value(at), "", "a second profile %q", own.Name)
+		return l.fail(l.value(at), "", "profile %q is defined twice", own.Name)
 	}
 	for name, value := range own.Set {
 		if own.Profile.Set == nil {
@@ -307,7 +320,7 @@ func (l *loader) profile(t *Table, at jsontext.Pointer, v jsontext.Value) error 
 	return nil
 }
 
-// base is what a profile of a file begins as.
+// base returns the profile that a profile in a file starts from.
 func (t *Table) base(name, like string) (Profile, error) {
 	switch like {
 	case "specified":
@@ -324,7 +337,7 @@ func (t *Table) base(name, like string) (Profile, error) {
 	return p, err
 }
 
-// check looks at what the kind of a member's value cannot tell.
+// check tests what the kind of a member's value does not show.
 func (l *loader) check(t *Table, at jsontext.Pointer, names []string, p Profile) error {
 	for _, name := range names {
 		bad := func(hint, format string, args ...any) error {
@@ -335,14 +348,14 @@ func (l *loader) check(t *Table, at jsontext.Pointer, names []string, p Profile)
 		}
 		switch name {
 		case "base_path", "responses_path", "chat_path":
-			s := map[string]string{"base_path": p.BasePath, "responses_path": p.ResponsesPath, "chat_path": p.ChatPath}[name]
+			s := map[string]string{"base_path": p.BasePath, "responses_path": p.ResponsesPath, "chat_path": p.Chat.Path}[name]
 			if s != "" && !strings.HasPrefix(s, "/") {
 				return bad("begin it with /", "%q is not a path", s)
 			}
 		case "apis":
 			for _, a := range p.APIs {
-				if a != APIResponses && a != APIChat {
-					return bad(`write "responses" or "chat"`, "no API %q", a)
+				if known := apis(); !slices.Contains(known, a) {
+					return bad(`write "`+strings.Join(known, `" or "`)+`"`, "unknown API %q", a)
 				}
 			}
 		case "header", "socket_header":
@@ -352,7 +365,7 @@ func (l *loader) check(t *Table, at jsontext.Pointer, names []string, p Profile)
 						return bad("", "%q is not a header", name)
 					}
 					if SecretName(name) {
-						return bad("the key goes where key_header says", "%q: no secret may stand in this file", name)
+						return bad("the key is sent in the header that key_header names", "%q: this file must not hold secrets", name)
 					}
 				}
 			}
@@ -370,16 +383,16 @@ func (l *loader) model(t *Table, at jsontext.Pointer, v jsontext.Value) error {
 		return err
 	}
 	if len(m.Names) == 0 || slices.Contains(m.Names, "") {
-		return l.fail(l.value(at), `write {"names": ["…"]}`, "a model without a name")
+		return l.fail(l.value(at), `write {"names": ["…"]}`, "the model has no name")
 	}
 	t.models = append(t.models, m)
 	return nil
 }
 
-// secrets looks for what may not stand in a file that people share. It leaves
-// problems of syntax to the reading proper.
+// secrets returns an error if the file holds a secret, since people share such files. It ignores
+// errors of syntax; the actual reading reports them.
 func (l *loader) secrets() error {
-	const hint = "give the key to the program itself, by the environment"
+	const hint = "set the key in the program's environment instead"
 	dec := jsontext.NewDecoder(bytes.NewBuffer(l.data), jsontext.AllowDuplicateNames(true))
 	for {
 		tok, err := dec.ReadToken()
@@ -395,14 +408,14 @@ func (l *loader) secrets() error {
 		at := bytes.LastIndexByte(l.data[:dec.InputOffset()-1], '"')
 		switch {
 		case isName && isSecret(s):
-			return l.fail(at, hint, "%q: no secret may stand in this file", s)
+			return l.fail(at, hint, "%q: this file must not hold secrets", s)
 		case !isName && looksSecret(s):
-			return l.fail(at, hint, "this looks like a key, and no secret may stand in this file")
+			return l.fail(at, hint, "this looks like a key, and this file must not hold secrets")
 		}
 	}
 }
 
-// looksSecret reports a value in a form that keys have.
+// looksSecret reports whether a value has the form of a key.
 func looksSecret(s string) bool {
 	for _, start := range []string{"sk-", "eyJ", "Bearer ", "xai-", "gsk_", "ghp_"} {
 		if strings.HasPrefix(s, start) && len(s) >= 20 {
@@ -412,7 +425,7 @@ func looksSecret(s string) bool {
 	return false
 }
 
-// isSecret reports a member's name that people give to secrets.
+// isSecret reports whether people use this member's name for secrets.
 func isSecret(name string) bool {
 	switch strings.ReplaceAll(strings.ToLower(name), "-", "_") {
 	case "key", "keys", "api_key", "apikey", "x_api_key", "openai_api_key", "token", "access_token", "auth_token", "refresh_token",
@@ -422,12 +435,15 @@ func isSecret(name string) bool {
 	return false
 }
 
-// suggest is the hint for an unknown name: the known one that it was meant to
-// be, or all of them.
+// suggest returns the hint for an unknown name: the known name that was probably meant, or all
+// known names.
 func suggest(name string, known []string) string {
 	best, far := "", 3
 	for _, k := range known {
-		if d := distance(strings.ToLower(name), k); d < far {
+		if len(name) > 40 {
+			break // a typing error in such a long name is unlikely, and the work grows with its length
+		}
+		if d := typo.Distance(strings.ToLower(name), k); d < far {
 			best, far = k, d
 		}
 	}
@@ -435,28 +451,5 @@ func suggest(name string, known []string) string {
 		return fmt.Sprintf("did you mean %q?", best)
 	}
 	known = slices.Sorted(slices.Values(known))
-	return "there are " + strings.Join(known, ", ")
-}
-
-// distance is how many characters must be put in, taken out or replaced.
-func distance(a, b string) int {
-	if len(a) > 40 {
-		return len(a)
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			diagonal, row[j+1] = row[j+1], min(row[j]+1, row[j+1]+1, diagonal+cost)
-		}
-	}
-	return row[len(b)]
+	return "known names: " + strings.Join(known, ", ")
 }

@@ -10,9 +10,8 @@ import (
 	"strings"
 )
 
-// requestMembers are the members of a request that a profile can name. Those of
-// gateways are not among them, so a name that is not one of these must look like
-// one of their own: nearly like one of these it is a slip.
+// requestMembers are the members of a request that a profile can name. Members that only gateways
+// know are not listed. A name that is almost the same as one of these is taken for a typing error.
 var requestMembers = []string{
 	"model", "instructions", "input", "tools", "tool_choice", "parallel_tool_calls", "stream", "stream_options", "store", "background",
 	"include", "max_output_tokens", "max_tool_calls", "temperature", "top_p", "top_logprobs", "reasoning", "text",
@@ -20,8 +19,8 @@ var requestMembers = []string{
 	"prompt_cache_retention", "moderation", "safety_identifier", "service_tier", "truncation", "user", "metadata", "stop",
 }
 
-// flaw is what is wrong with a member of a profile beyond the kind of its value,
-// and what to write instead; "" is nothing.
+// flaw returns the problem with a member of a profile that the kind of its value does not show, and
+// what to write instead. It returns "" if there is no problem.
 func (p *Profile) flaw(member string, t *Table) (problem, hint string) {
 	switch member {
 	case "hosts":
@@ -31,29 +30,29 @@ func (p *Profile) flaw(member string, t *Table) (problem, hint string) {
 			}
 			for other := range t.all {
 				if other.Name != p.Name && slices.Contains(other.Hosts, h) && t.own(other.Name) {
-					return fmt.Sprintf("%q is a host of %q too", h, other.Name), ""
+					return fmt.Sprintf("%q is also a host of profile %q", h, other.Name), ""
 				}
 			}
 		}
 	case "fallback":
 		if p.Fallback == p.Name {
-			return "the fallback is the profile itself", ""
+			return "a profile cannot be its own fallback", ""
 		}
 		if _, err := t.ByName(p.Fallback); p.Fallback != "" && err != nil {
-			return err.Error(), "a fallback stands before the profiles that name it"
+			return err.Error(), "define a fallback before the profiles that name it"
 		}
 	case "roles":
 		for from, to := range p.Roles {
 			for _, role := range []string{from, to} {
 				if !slices.Contains([]string{"user", "assistant", "system", "developer"}, role) {
-					return fmt.Sprintf("no role %q", role), "user, assistant, system or developer"
+					return fmt.Sprintf("unknown role %q", role), "write user, assistant, system or developer"
 				}
 			}
 		}
 	case "efforts":
 		for _, e := range p.Efforts {
 			if !slices.Contains(efforts, e) {
-				return fmt.Sprintf("no effort %q", e), "one of " + strings.Join(efforts, ", ")
+				return fmt.Sprintf("unknown effort %q", e), "write one of " + strings.Join(efforts, ", ")
 			}
 		}
 	case "omit", "refuse", "set":
@@ -62,7 +61,7 @@ func (p *Profile) flaw(member string, t *Table) (problem, hint string) {
 	return "", ""
 }
 
-// own reports a profile of the table's file.
+// own reports whether the table's file defines the profile.
 func (t *Table) own(name string) bool { return t.replaced(name) }
 
 func hostFlaw(h string) (problem, hint string) {
@@ -73,13 +72,13 @@ func hostFlaw(h string) (problem, hint string) {
 	host, _, _ := strings.Cut(h, "/")
 	if _, port, ok := cutPort(host); ok {
 		if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
-			return fmt.Sprintf("%q has no port", show(h)), example
+			return fmt.Sprintf("%q has no valid port", show(h)), example
 		}
 	}
 	return "", ""
 }
 
-// memberFlaw looks at the members of requests that are named.
+// memberFlaw checks the names of request members in a list of the profile.
 func (p *Profile) memberFlaw(list string) (problem, hint string) {
 	names := map[string][]string{"omit": p.Omit, "refuse": p.Refuse}[list]
 	if list == "set" {
@@ -90,17 +89,17 @@ func (p *Profile) memberFlaw(list string) (problem, hint string) {
 	}
 	for _, name := range names {
 		if hint := suggest(name, requestMembers); strings.HasPrefix(hint, "did you") && !slices.Contains(requestMembers, name) {
-			return fmt.Sprintf("no member %q", name), hint
+			return fmt.Sprintf("unknown member %q", name), hint
 		}
 		if list != "set" && (name == "model" || name == "input") {
-			return fmt.Sprintf("%q is what a request is about", name), ""
+			return fmt.Sprintf("every request needs %q", name), ""
 		}
 		if _, set := p.Set[name]; set && slices.Contains(p.Omit, name) {
-			return fmt.Sprintf("%q is both set and left out", name), ""
+			return fmt.Sprintf("%q is in both set and omit", name), ""
 		}
 	}
 	if v := p.Set["stream"]; list == "set" && v != "" && v != "true" && v != "false" {
-		return fmt.Sprintf("stream is %s", v), "true or false"
+		return fmt.Sprintf("stream is %s", v), "write true or false"
 	}
 	return "", ""
 }

@@ -84,17 +84,17 @@ func TestLoadProfilesErrors(t *testing.T) {
 		{"[]", "mine.json:1:1: the file must be an object, not []"},
 		{"{", "mine.json:1:2: "},
 		{`{"profiles":[{"name":"ä" "hosts":[]}]}`, "mine.json:1:26: "},
-		{`{} {}`, "mine.json:1:4: something follows the object"},
+		{`{} {}`, "mine.json:1:4: unexpected data after the object"},
 		{"{\n  \"profile\": []}", `mine.json:2:3: unknown member "profile"; did you mean "profiles"?`},
 		{"{\"profiles\": [\n\t{\"name\": \"ä\", \"host\": []}]}", `mine.json:2:16: unknown member "host"; did you mean "hosts"?`},
-		{`{"profiles":[{"name":"x","completely_else":1}]}`, "there are account_header, alternate, apis, "},
-		{`{"profiles":[{"name":"x","omit":["a"],"omit":[]}]}`, "mine.json:1:39: the same member twice"},
+		{`{"profiles":[{"name":"x","completely_else":1}]}`, "known names: account_header, alternate, apis, "},
+		{`{"profiles":[{"name":"x","omit":["a"],"omit":[]}]}`, "mine.json:1:39: duplicate member"},
 		{`{"profiles":{}}`, `mine.json:1:13: "profiles" must be a list, not {}`},
 		{`{"profiles":[7]}`, `mine.json:1:14: "profiles" must be an object, not 7`},
-		{`{"profiles":[{}]}`, "mine.json:1:14: a profile without a name"},
-		{`{"profiles":[{"name":""}]}`, "a profile without a name"},
-		{`{"profiles":[{"name":"x"},{"name":"x"}]}`, `mine.json:1:27: a second profile "x"`},
-		{`{"profiles":[{"name":"x","like":"opnai"}]}`, `mine.json:1:33: no profile "opnai"; there are azure, careful, codex, `},
+		{`{"profiles":[{}]}`, "mine.json:1:14: the profile has no name"},
+		{`{"profiles":[{"name":""}]}`, "the profile has no name"},
+		{`{"profiles":[{"name":"x"},{"name":"x"}]}`, `mine.json:1:27: profile "x" is defined twice`},
+		{`{"profiles":[{"name":"x","like":"opnai"}]}`, `mine.json:1:33: unknown profile "opnai"; the profiles are azure, careful, codex, `},
 		{`{"profiles":[{"name":5}]}`, `mine.json:1:22: "name" must be a text, not 5`},
 		{`{"profiles":[{"name":"x","omit":"a"}]}`, `mine.json:1:33: "omit" must be a list, not "a"`},
 		{`{"profiles":[{"name":"x","omit":["a", 1]}]}`, `mine.json:1:39: "omit" must be a list of texts, not 1`},
@@ -106,19 +106,19 @@ func TestLoadProfilesErrors(t *testing.T) {
 		{`{"profiles":[{"name":"x","max_cache_key":1.5}]}`, "must be a whole number"},
 		{`{"profiles":[{"name":"x","roles":{"a":1}}]}`, `mine.json:1:39: "a" must be a text, not 1`},
 		{`{"profiles":[{"name":"x","roles":[]}]}`, `"roles" must be an object, not []`},
-		{`{"profiles":[{"name":"x","outputs":"text"}]}`, `"outputs": no such value "text"; it may be "string"`},
+		{`{"profiles":[{"name":"x","outputs":"text"}]}`, `"outputs": unknown value "text"; it may be "string"`},
 		{`{"profiles":[{"name":"x","compact":true}]}`, `"compact" must be a text, not true`},
 		{`{"profiles":[{"name":"x","hosts":["https://me:hunter2@a.example"]}]}`, `"https://a.example" is not a host; write a host`},
 		{`{"profiles":[{"name":"x","chat_path":"chat"}]}`, `"chat" is not a path; begin it with /`},
-		{`{"profiles":[{"name":"x","apis":["grpc"]}]}`, `no API "grpc"; write "responses" or "chat"`},
-		{`{"models":[{"reasoning":"yes"}]}`, "mine.json:1:12: a model without a name"},
+		{`{"profiles":[{"name":"x","apis":["grpc"]}]}`, `unknown API "grpc"; write "responses" or "chat"`},
+		{`{"models":[{"reasoning":"yes"}]}`, "mine.json:1:12: the model has no name"},
 		{`{"models":[{"names":["x"],"sampling":"sometimes"}]}`, `it may be "yes", "no", "without_reasoning"`},
 		// B5, J6: a file that people share holds no secret, and no error repeats one.
-		{"{\"profiles\":[{\"name\":\"x\",\n\"api_key\":\"hunter2\"}]}", `mine.json:2:1: "api_key": no secret may stand in this file; give the key to the program itself, by the environment`},
-		{`{"key":"hunter2"}`, "no secret may stand"},
-		{`{"profiles":[{"name":"x","header":{"Authorization":"hunter2"}}]}`, `"Authorization": no secret may stand`},
-		{`{"profiles":[{"name":"x","header":{"X-My-Auth":"hunter2"}}]}`, `"X-My-Auth": no secret may stand`},
-		{`{"profiles":[{"name":"x","set":{"a":{"token":"hunter2"}}}]}`, `"token": no secret may stand`},
+		{"{\"profiles\":[{\"name\":\"x\",\n\"api_key\":\"hunter2\"}]}", `mine.json:2:1: "api_key": this file must not hold secrets; set the key in the program's environment instead`},
+		{`{"key":"hunter2"}`, "this file must not hold secrets"},
+		{`{"profiles":[{"name":"x","header":{"Authorization":"hunter2"}}]}`, `"Authorization": this file must not hold secrets`},
+		{`{"profiles":[{"name":"x","header":{"X-My-Auth":"hunter2"}}]}`, `"X-My-Auth": this file must not hold secrets`},
+		{`{"profiles":[{"name":"x","set":{"a":{"token":"hunter2"}}}]}`, `"token": this file must not hold secrets`},
 		{`{"profiles":[{"name":"x","key_hint":"sk-hunter2-hunter2-hunter2"}]}`, "this looks like a key"},
 		{`{"profiles":[{"name":"x","header":{"a":"b\r\nc"}}]}`, `"a" is not a header`},
 	} {
@@ -151,13 +151,33 @@ func TestProfileRoundTrip(t *testing.T) {
 	}
 	// A field without a name in files would be lost.
 	for _, v := range []any{Profile{}, Model{}} {
-		names := map[string]bool{}
+		want := fields(v)
 		for f := range reflect.TypeOf(v).Fields() {
-			names[memberName(f)] = true
+			if embedded(f) {
+				want += f.Type.NumField() - 1
+			}
 		}
-		if delete(names, ""); len(names) != fields(v) {
-			t.Errorf("%T has %d fields, of which %d have a name", v, fields(v), len(names))
+		if names := memberNames(reflect.TypeOf(v)); len(names) != want {
+			t.Errorf("%T has %d fields, of which %d have a name", v, want, len(names))
 		}
+	}
+}
+
+// A profile holds settings of wire APIs that this package does not know, and those
+// of Chat Completions by the names that files have always had.
+func TestProfileDialects(t *testing.T) {
+	table := load(t, `{"profiles":[{"name":"mine","like":"openai","chat_max_tokens":"max_tokens","dialects":{"messages":{"path":"/v1/messages"}}}]}`)
+	p, err := table.ByName("mine")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Chat != (Chat{Path: "/chat/completions", MaxTokens: "max_tokens", Usage: Yes}) || p.Dialects["messages"]["path"] != "/v1/messages" {
+		t.Errorf("%+v, %v", p.Chat, p.Dialects)
+	}
+	q := p.Clone()
+	q.Dialects["messages"]["path"] = "x"
+	if p.Dialects["messages"]["path"] == "x" {
+		t.Error("a clone shares with the profile")
 	}
 }
 
@@ -214,14 +234,14 @@ func FuzzLoadProfiles(f *testing.F) {
 func TestProfileFlaws(t *testing.T) {
 	for _, tt := range []struct{ profile, says string }{
 		{`"hosts":["*.x.com"]`, `"*.x.com" is not a host`},
-		{`"hosts":["a.com:99999"]`, "has no port"},
-		{`"fallback":"nope"`, `no profile "nope"`},
-		{`"fallback":"mine"`, "the profile itself"},
-		{`"roles":{"system":"king"}`, `no role "king"`},
-		{`"omit":["temprature"]`, `no member "temprature"`},
-		{`"omit":["input"]`, `"input" is what a request is about`},
-		{`"omit":["store"],"set":{"store":false}`, "both set and left out"},
-		{`"efforts":["lowest"]`, `no effort "lowest"`},
+		{`"hosts":["a.com:99999"]`, "has no valid port"},
+		{`"fallback":"nope"`, `unknown profile "nope"`},
+		{`"fallback":"mine"`, "its own fallback"},
+		{`"roles":{"system":"king"}`, `unknown role "king"`},
+		{`"omit":["temprature"]`, `unknown member "temprature"`},
+		{`"omit":["input"]`, `every request needs "input"`},
+		{`"omit":["store"],"set":{"store":false}`, "in both set and omit"},
+		{`"efforts":["lowest"]`, `unknown effort "lowest"`},
 		{`"set":{"stream":"maybe"}`, "stream is"},
 	} {
 		_, err := LoadProfiles([]byte(`{"profiles":[{"name":"mine",`+tt.profile+`}]}`), "f.json")
@@ -231,7 +251,7 @@ func TestProfileFlaws(t *testing.T) {
 		}
 	}
 	two := `{"profiles":[{"name":"a","hosts":["x.com"]},{"name":"b","hosts":["x.com"]}]}`
-	if _, err := LoadProfiles([]byte(two), "f.json"); err == nil || !strings.Contains(err.Error(), `"x.com" is a host of "a" too`) {
+	if _, err := LoadProfiles([]byte(two), "f.json"); err == nil || !strings.Contains(err.Error(), `"x.com" is also a host of profile "a"`) {
 		t.Errorf("%v", err)
 	}
 	if _, err := LoadProfiles([]byte(`{"profiles":[{"name":"mine","omit":["x_gateway_tag"]}]}`), "f.json"); err != nil {

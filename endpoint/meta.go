@@ -13,80 +13,80 @@ import (
 	"time"
 )
 
-// Meta holds what endpoints say besides the body, for all requests of one
-// context and of those that come of it: see [WithMeta]. It is safe for
-// concurrent use, also while requests run.
+// Meta records the status and headers of the answers to all requests of a context and of contexts
+// derived from it; see [WithMeta]. It is safe for concurrent use, also while requests run.
 type Meta struct {
 	mu     sync.RWMutex
 	latest reply
 	count  int
-	around *Meta // of the context around this one's
+	around *Meta // Meta of the parent context
 }
 
-// reply is an answer as it came. Most are never asked about, so it is read by
-// who asks. The header does not change any more.
+// reply is an answer as it came. Most replies are never read, so parsing waits until [Meta.Latest].
+// The header must not change.
 type reply struct {
 	status, attempt int
 	header          http.Header
 }
 
-// Answer is what one answer said besides its body, whether it succeeded or not.
-type Answer struct {
-	// Status is that of HTTP, RequestID the server's name for the exchange.
+// ResponseInfo is the status and headers of one answer, successful or not.
+type ResponseInfo struct {
+	// Status is the HTTP status. RequestID is the server's id for the request.
 	Status    int
 	RequestID string
-	// Attempts is how often the request was sent to get this answer, from 1.
+	// Attempts is the number of times the request was sent to get this answer, starting at 1.
 	Attempts int
-	// Processing is how long the server says it worked; 0 is not known.
+	// Processing is the server's own measure of its working time; 0 means not known.
 	Processing time.Duration
-	// Limits is what the server said of its rate limits.
+	// Limits is the server's report of its rate limits.
 	Limits RateLimits
-	// Header is all the rest, without what is or may be secret. It is the
-	// reader's own copy.
+	// Header holds all headers except those that are or may be secret. It is a copy that the caller
+	// may change.
 	Header http.Header
 }
 
-// RateLimits is where an account stands. What a server did not say is zero.
+// RateLimits is the state of an account's rate limits. A value that the server did not send is
+// zero.
 type RateLimits struct {
 	Requests, Tokens Limit
-	// Windows are the limits of a plan that are told as a share of it.
+	// Windows are the limits of a plan, which servers report as a percentage used.
 	Windows []Window
 }
 
-// Limit is how much may be done in some time.
+// Limit is an allowance for some period.
 type Limit struct {
-	Known            bool // whether the server said anything
+	Known            bool // whether the server reported anything
 	Limit, Remaining int64
-	Reset            time.Duration // until Remaining is Limit again
+	Reset            time.Duration // time until Remaining equals Limit again
 }
 
-// Window is a share of a plan that was used.
+// Window is the used share of a plan's limit.
 type Window struct {
-	Name   string        // the server's, such as "primary"
+	Name   string        // the server's name, such as "primary"
 	Used   float64       // in percent
-	Length time.Duration // of the window
-	Reset  time.Duration // until it begins anew
+	Length time.Duration // length of the window
+	Reset  time.Duration // time until the next window begins
 }
 
-// IsZero reports that nothing is known.
+// IsZero reports whether nothing is known.
 func (r RateLimits) IsZero() bool {
 	return !r.Requests.Known && !r.Tokens.Known && len(r.Windows) == 0
 }
 
-// Latest returns the latest answer; the zero Answer before the first.
-func (m *Meta) Latest() Answer {
+// Latest returns the latest answer, or the zero Answer before the first one.
+func (m *Meta) Latest() ResponseInfo {
 	m.mu.RLock()
 	r := m.latest
 	m.mu.RUnlock()
 	if r.status == 0 {
-		return Answer{}
+		return ResponseInfo{}
 	}
 	a := AnswerOf(&http.Response{StatusCode: r.status, Header: r.header})
 	a.Attempts = r.attempt
 	return a
 }
 
-// RequestID returns the latest answer's, and how many answers came so far.
+// RequestID returns the request id of the latest answer, and the number of answers so far.
 func (m *Meta) RequestID() (id string, answers int) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -95,17 +95,16 @@ func (m *Meta) RequestID() (id string, answers int) {
 
 type metaKey struct{}
 
-// WithMeta returns a context whose requests tell the Meta what was answered.
-// The clients of this module do; others call [FillMeta].
+// WithMeta returns a context that records the answers to its requests in the returned Meta. The
+// clients of this module fill it; other clients call [FillMeta].
 func WithMeta(ctx context.Context) (context.Context, *Meta) {
 	m := new(Meta)
 	m.around, _ = ctx.Value(metaKey{}).(*Meta)
 	return context.WithValue(ctx, metaKey{}, m), m
 }
 
-// FillMeta tells the context's [Meta], if it has one, of an answer to the given
-// attempt, counted from 1. Clients call it for every answer, failures and the
-// handshake of a WebSocket included.
+// FillMeta records an answer in the context's [Meta], if there is one. The attempt counts from 1.
+// Clients call FillMeta for every answer, including failures and the handshake of a WebSocket.
 func FillMeta(ctx context.Context, resp *http.Response, attempt int) {
 	m, _ := ctx.Value(metaKey{}).(*Meta)
 	if m == nil || resp == nil {
@@ -120,8 +119,8 @@ func FillMeta(ctx context.Context, resp *http.Response, attempt int) {
 	}
 }
 
-// AnswerOf reads an answer's status and headers.
-func AnswerOf(resp *http.Response) Answer {
+// AnswerOf returns the Answer with an HTTP answer's status and headers.
+func AnswerOf(resp *http.Response) ResponseInfo {
 	h := resp.Header.Clone()
 	for _, name := range []string{
 		"Set-Cookie", "Set-Cookie2", "Cookie", "Authorization", "Proxy-Authorization", "Api-Key", "X-Api-Key",
@@ -129,13 +128,13 @@ func AnswerOf(resp *http.Response) Answer {
 		h.Del(name)
 	}
 	took, _ := number(h.Get("Openai-Processing-Ms"), time.Millisecond)
-	return Answer{
+	return ResponseInfo{
 		Status: resp.StatusCode, RequestID: requestID(h), Attempts: 1,
 		Processing: took, Limits: limitsOf(h), Header: h,
 	}
 }
 
-// limitsOf reads the rate limits out of the headers that are in use for them.
+// limitsOf reads the rate limits from the headers that servers use for them.
 func limitsOf(h http.Header) RateLimits {
 	var r RateLimits
 	for _, names := range []struct {
@@ -178,8 +177,7 @@ func limitOf(h http.Header, limit, remaining, reset string) Limit {
 	return l
 }
 
-// count reads a number of requests or tokens. Azure writes -1 for what it does
-// not tell.
+// count reads a number of requests or tokens. Azure writes -1 for a number that it does not report.
 func count(s string) (int64, bool) {
 	n, err := strconv.ParseInt(strings.TrimSpace(s), 10, 64)
 	if err != nil || n < 0 {
@@ -188,12 +186,11 @@ func count(s string) (int64, bool) {
 	return n, true
 }
 
-// longest bounds what is believed of a limit's time.
+// longest limits the time that is read from a server's rate limits.
 const longest = 365 * 24 * time.Hour
 
-// until reads how long it is to a reset, in all the ways it is told: "6m0s",
-// "120ms", seconds, a date, and the seconds or milliseconds of Unix time.
-// What makes no sense is 0.
+// until reads the time until a reset in every form that servers use: "6m0s", "120ms", seconds, a
+// date, and Unix time in seconds or milliseconds. A value that makes no sense gives 0.
 func until(s string, h http.Header) time.Duration {
 	s = strings.TrimSpace(s)
 	if d, err := time.ParseDuration(s); err == nil {
@@ -213,9 +210,9 @@ func until(s string, h http.Header) time.Duration {
 			}
 		}
 		return min(max(at.Sub(now), 0), longest)
-	case f >= 1e11: // milliseconds of Unix time
+	case f >= 1e11: // Unix time in milliseconds
 		return min(max(time.UnixMilli(int64(f)).Sub(now), 0), longest)
-	case f >= 1e9: // seconds of Unix time
+	case f >= 1e9: // Unix time in seconds
 		return min(max(time.Unix(int64(f), 0).Sub(now), 0), longest)
 	case f <= 0:
 		return 0

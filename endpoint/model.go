@@ -8,42 +8,42 @@ import (
 	"strings"
 )
 
-// Model says what a model takes, as far as it is known: the zero value of a
-// field refuses nothing.
+// Model describes the features of a model. A field's zero value means not known, and nothing is
+// refused because of it.
 type Model struct {
-	// Names are the model's names. Each also stands for its dated snapshots
-	// (gpt-5-2025-08-07), for fine-tunings of it (ft:gpt-4o:…) and for itself
-	// after the name of a provider (openai/gpt-5).
+	// Names are the model's names. Each name also matches its dated snapshots (gpt-5-2025-08-07),
+	// fine-tuned versions (ft:gpt-4o:…), and the name with a provider in front (openai/gpt-5).
 	Names []string `json:"names,omitzero"`
 
-	// Reasoning says whether it thinks before it answers, and so takes the
-	// member "reasoning" and gives reasoning items.
+	// Reasoning says whether the model reasons before it answers. Such a model accepts the member
+	// "reasoning" and returns reasoning items.
 	Reasoning Support `json:"reasoning,omitzero" oneof:"yes no"`
-	// Efforts are the reasoning efforts it takes, from low to high; nil means
-	// not known, empty that none may be given. DefaultEffort is what it does
-	// when none is given.
+	// Efforts are the reasoning efforts that the model accepts, from low to high. Nil means not
+	// known; an empty list means that a request must not set one. DefaultEffort is the effort when
+	// a request sets none.
 	Efforts       []string `json:"efforts,omitzero"`
 	DefaultEffort string   `json:"default_effort,omitzero"`
-	// Summaries says whether it takes reasoning.summary.
+	// Summaries says whether the model accepts reasoning.summary.
 	Summaries Support `json:"summaries,omitzero" oneof:"yes no"`
-	// Sampling says whether it takes temperature and top_p. For some it is
+	// Sampling says whether the model accepts temperature and top_p. Some models accept them only
 	// [WithoutReasoning].
 	Sampling Support `json:"sampling,omitzero" oneof:"yes no without_reasoning"`
-	// Verbosity says whether it takes text.verbosity.
+	// Verbosity says whether the model accepts text.verbosity.
 	Verbosity Support `json:"verbosity,omitzero" oneof:"yes no"`
-	// Images and Files say whether it reads them.
+	// Images and Files say whether the model can read images and files.
 	Images Support `json:"images,omitzero" oneof:"yes no"`
 	Files  Support `json:"files,omitzero" oneof:"yes no"`
-	// ContextWindow and MaxOutput are in tokens; 0 is not known.
+	// ContextWindow and MaxOutput are in tokens; 0 means not known.
 	ContextWindow int `json:"context_window,omitzero"`
 	MaxOutput     int `json:"max_output,omitzero"`
 }
 
-// LookupModel returns what the built-in [Table] knows of a model, and false for
-// a model it does not know, of which nothing is refused.
+// LookupModel returns the description of a model in the built-in [Table]. It returns false for an
+// unknown model, and nothing is refused for such a model.
 func LookupModel(name string) (Model, bool) { return (*Table)(nil).Model(name) }
 
-// TakesEffort reports whether a reasoning effort is taken, "" for none given.
+// TakesEffort reports whether the model accepts a reasoning effort; "" means that the request sets
+// none.
 func (m Model) TakesEffort(effort string) bool {
 	switch {
 	case effort == "":
@@ -54,8 +54,8 @@ func (m Model) TakesEffort(effort string) bool {
 	return m.Efforts == nil || slices.Contains(m.Efforts, effort)
 }
 
-// TakesSampling reports whether temperature and top_p are taken beside a
-// reasoning effort, "" for none given.
+// TakesSampling reports whether the model accepts temperature and top_p together with a reasoning
+// effort; "" means that the request sets none.
 func (m Model) TakesSampling(effort string) bool {
 	switch m.Sampling {
 	case No:
@@ -69,13 +69,13 @@ func (m Model) TakesSampling(effort string) bool {
 	return true
 }
 
-// efforts are the reasoning efforts in use, from low to high.
+// efforts are all known reasoning efforts, from low to high.
 var efforts = []string{"none", "minimal", "low", "medium", "high", "xhigh", "max"}
 
-// NearestEffort returns the effort of taken that is nearest to the one asked
-// for, the higher of two as near; but "none" only for "none" itself, where
-// thinking was not asked for. A taken of nil takes everything. An effort that is
-// not known, or for which nothing fits, is "".
+// NearestEffort returns the effort in taken that is nearest to the requested one, and the higher of
+// two that are equally near. It returns "none" only for the request "none", since otherwise the
+// caller asked for reasoning. A nil taken accepts every effort. NearestEffort returns "" if the
+// effort is unknown or nothing fits.
 func NearestEffort(effort string, taken []string) string {
 	if taken == nil || slices.Contains(taken, effort) {
 		return effort
@@ -93,15 +93,14 @@ func NearestEffort(effort string, taken []string) string {
 	return best
 }
 
-// matchModel reports whether a model's name as it is sent means the one of the
-// table.
+// matchModel reports whether a model's name in a request means the known model.
 func matchModel(known, name string) bool {
 	rest, ok := strings.CutPrefix(name, known)
 	return ok && (rest == "" || isSnapshot(rest))
 }
 
-// isSnapshot reports a dated suffix: -2025-08-07, or -20250807 as some
-// providers write it.
+// isSnapshot reports whether s is a dated suffix: -2025-08-07, or -20250807 as some providers write
+// it.
 func isSnapshot(s string) bool {
 	digits, ok := strings.CutPrefix(s, "-")
 	if !ok {
@@ -116,10 +115,9 @@ func isSnapshot(s string) bool {
 	return !strings.ContainsFunc(digits, func(r rune) bool { return r < '0' || r > '9' })
 }
 
-// bareModel is a model's name without what stands around it: the provider
-// before the last slash or, as Bedrock writes it, before a dot, a variant after
-// a colon ("openai/gpt-5:nitro"), and the frame of a fine-tuning
-// ("ft:gpt-4o:team::id").
+// bareModel returns a model's name without the parts around it: the provider before the last slash,
+// or before a dot as on Bedrock; a variant after a colon ("openai/gpt-5:nitro"); and the prefix and
+// suffix of a fine-tuned model ("ft:gpt-4o:team::id").
 func bareModel(name string) string {
 	if base, ok := strings.CutPrefix(name, "ft:"); ok {
 		base, _, _ = strings.Cut(base, ":")

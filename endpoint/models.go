@@ -3,9 +3,8 @@
 
 package endpoint
 
-// Efforts as the generations of models take them. They differ at the low end:
-// "minimal" was gpt-5 alone, "none" came with gpt-5.1, "xhigh" with
-// gpt-5.1-codex-max, "max" with gpt-5.6.
+// Efforts by generation of models. The generations differ at the ends: "minimal" existed only for
+// gpt-5, "none" came with gpt-5.1, "xhigh" with gpt-5.1-codex-max, "max" with gpt-5.6.
 var (
 	lowToHigh      = []string{"low", "medium", "high"}
 	minimalToHigh  = []string{"minimal", "low", "medium", "high"}
@@ -20,9 +19,9 @@ var (
 	contextMillion = 1_050_000
 )
 
-// models are the known models. A field without a sure source is left empty.
+// models are the known models. A field without a reliable source is left empty.
 var models = []Model{
-	// Without reasoning.
+	// Models without reasoning.
 	{Names: []string{"gpt-4o", "gpt-4o-mini", "chatgpt-4o-latest"}, Reasoning: No, Summaries: No, Sampling: Yes, Verbosity: No, Images: Yes, Files: Yes, ContextWindow: 128_000, MaxOutput: 16_384},
 	{Names: []string{"gpt-4.1", "gpt-4.1-mini", "gpt-4.1-nano"}, Reasoning: No, Summaries: No, Sampling: Yes, Verbosity: No, Images: Yes, Files: Yes, ContextWindow: 1_047_576, MaxOutput: 32_768},
 	{Names: []string{"gpt-4-turbo"}, Reasoning: No, Summaries: No, Sampling: Yes, Verbosity: No, Images: Yes, ContextWindow: 128_000, MaxOutput: 4_096},
@@ -41,7 +40,7 @@ var models = []Model{
 	{Names: []string{"codex-mini-latest", "codex-mini"}, Reasoning: Yes, Efforts: lowToHigh, DefaultEffort: "medium", Summaries: Yes, Sampling: No, Images: Yes, ContextWindow: 200_000, MaxOutput: 100_000},
 	{Names: []string{"computer-use-preview"}, Reasoning: Yes, Summaries: Yes, Images: Yes, ContextWindow: 8_192, MaxOutput: 1_024},
 
-	// gpt-5 and what followed. Sampling goes with thinking off alone.
+	// gpt-5 and later. These accept sampling only with reasoning turned off.
 	{Names: []string{"gpt-5", "gpt-5-mini", "gpt-5-nano"}, Reasoning: Yes, Efforts: minimalToHigh, DefaultEffort: "medium", Summaries: Yes, Sampling: No, Verbosity: Yes, Images: Yes, Files: Yes, ContextWindow: 400_000, MaxOutput: 128_000},
 	{Names: []string{"gpt-5-pro"}, Reasoning: Yes, Efforts: highOnly, DefaultEffort: "high", Summaries: Yes, Sampling: No, Verbosity: Yes, Images: Yes, Files: Yes, ContextWindow: 400_000, MaxOutput: 272_000},
 	{Names: []string{"gpt-5-codex"}, Reasoning: Yes, Efforts: lowToHigh, DefaultEffort: "medium", Summaries: Yes, Sampling: No, Verbosity: No, Images: Yes, Files: Yes, ContextWindow: 400_000, MaxOutput: 128_000},
@@ -62,10 +61,10 @@ var models = []Model{
 	{Names: []string{"gpt-5.5-pro"}, Reasoning: Yes, Summaries: Yes, Sampling: No, Images: Yes, Files: Yes, ContextWindow: contextMillion, MaxOutput: 128_000},
 	{Names: []string{"gpt-5.6", "gpt-5.6-sol", "gpt-5.6-terra", "gpt-5.6-luna"}, Reasoning: Yes, Efforts: noneToMax, DefaultEffort: "medium", Summaries: Yes, Sampling: WithoutReasoning, Verbosity: Yes, Images: Yes, Files: Yes, ContextWindow: contextMillion, MaxOutput: 128_000},
 
-	// Models of open weights, by the names that servers give them.
+	// Models with open weights, by the names that servers give them.
 	{Names: []string{"gpt-oss-20b", "gpt-oss-120b", "gpt-oss:20b", "gpt-oss:120b", "gpt-oss"}, Reasoning: Yes, Efforts: lowToHigh, DefaultEffort: "medium", Sampling: Yes, Images: No, ContextWindow: 131_072},
 
-	// Of other makers.
+	// Models of other makers.
 	{Names: []string{"grok-3", "grok-3-latest"}, Reasoning: No, Sampling: Yes, Images: No, ContextWindow: 131_072},
 	{Names: []string{"grok-3-mini", "grok-3-mini-latest"}, Reasoning: Yes, Efforts: []string{"low", "high"}, Sampling: Yes, Images: No, ContextWindow: 131_072},
 	{Names: []string{"grok-4", "grok-4-0709", "grok-4-latest"}, Reasoning: Yes, Efforts: noEffort, Sampling: Yes, Images: Yes, ContextWindow: 256_000},

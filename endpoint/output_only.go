@@ -3,16 +3,14 @@
 
 package endpoint
 
-// OutputOnly returns the members that the Responses API writes into items of a
-// type and refuses in a request, where the item is input: sent back unchanged,
-// such an item ends a conversation with status 400. The caller must not change
-// the list.
+// OutputOnly returns the members that the Responses API writes into output items of a type but
+// rejects in input items. If such an item is sent back unchanged, the request fails with status
+// 400. The caller must not change the list.
 func OutputOnly(itemType string) []string { return outputOnly[itemType] }
 
-// outputOnly is what OpenAI's published document gives output items and does not
-// give input items of the same type, together with what recordings show that the
-// document does not know at all. TestOutputOnly of internal/apispec holds it
-// against the document and the recordings.
+// outputOnly lists the members that OpenAI's published document has for output items and not for
+// input items of the same type, and members seen in recordings that are not in the document.
+// TestOutputOnly of internal/apispec compares it with the document and the recordings.
 var outputOnly = map[string][]string{
 	"apply_patch_call":        {"created_by"},
 	"apply_patch_call_output": {"created_by"},

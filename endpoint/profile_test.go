@@ -104,7 +104,7 @@ func TestByName(t *testing.T) {
 		}
 	}
 	_, err := ByName("nope")
-	if want := `no profile "nope"; there are azure, careful, codex, llama.cpp, ollama, openai, openrouter, plain, vllm, xai`; err == nil || err.Error() != want {
+	if want := `unknown profile "nope"; the profiles are azure, careful, codex, llama.cpp, ollama, openai, openrouter, plain, vllm, xai`; err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
 	}
 }
@@ -115,7 +115,7 @@ func TestProfilesAreWhole(t *testing.T) {
 		if p.Name == "" || p.KeyHint == "" || len(p.APIs) == 0 || !strings.HasPrefix(p.BasePath, "/") || strings.HasSuffix(p.BasePath, "/") {
 			t.Errorf("%+v", p)
 		}
-		if slices.Contains(p.APIs, APIResponses) != (p.ResponsesPath == "/responses") || slices.Contains(p.APIs, APIChat) != (p.ChatPath == "/chat/completions") {
+		if slices.Contains(p.APIs, APIResponses) != (p.ResponsesPath == "/responses") || slices.Contains(p.APIs, APIChat) != (p.Chat.Path == "/chat/completions") {
 			t.Errorf("%s: paths and APIs do not agree", p.Name)
 		}
 		if (p.Items == nil) != (p.OtherItems == Keep) || (p.Tools == nil) != (p.OtherTools == Keep) {

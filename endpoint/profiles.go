@@ -3,15 +3,14 @@
 
 package endpoint
 
-// profiles are the known kinds of endpoint. Facts that surprise are told
-// beside them.
+// profiles are the known kinds of endpoint. Surprising facts are explained beside them.
 var profiles = []Profile{
 	{
 		Name:              "openai",
 		Hosts:             []string{"api.openai.com", ".api.openai.com"},
 		BasePath:          "/v1",
 		ResponsesPath:     "/responses",
-		ChatPath:          "/chat/completions",
+		Chat:              Chat{Path: "/chat/completions", Usage: Yes},
 		APIs:              []string{APIResponses, APIChat},
 		KeyHint:           "set OPENAI_API_KEY to a key from https://platform.openai.com/api-keys",
 		IdempotencyHeader: "Idempotency-Key",
@@ -19,7 +18,6 @@ var profiles = []Profile{
 		MaxCacheKey:       64,
 		StrictNames:       true,
 		OmitOutputOnly:    true,
-		ChatUsage:         Yes,
 		PreviousResponse:  Yes,
 		Conversations:     Yes,
 		Background:        Yes,
@@ -33,10 +31,10 @@ var profiles = []Profile{
 		Hosts:         []string{".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com"},
 		BasePath:      "/openai/v1",
 		ResponsesPath: "/responses",
-		ChatPath:      "/chat/completions",
+		Chat:          Chat{Path: "/chat/completions", Usage: Yes},
 		APIs:          []string{APIResponses, APIChat},
-		// Paths with an api-version take a key here alone; /openai/v1 takes it
-		// as a bearer token too.
+		// Paths with an api-version accept a key only in this header; /openai/v1 also accepts it as
+		// a bearer token.
 		KeyHeader:         "Api-Key",
 		KeyHint:           "set OPENAI_API_KEY to a key of this Azure resource",
 		IdempotencyHeader: "Idempotency-Key",
@@ -44,7 +42,6 @@ var profiles = []Profile{
 		MaxCacheKey:       64,
 		StrictNames:       true,
 		OmitOutputOnly:    true,
-		ChatUsage:         Yes,
 		PreviousResponse:  Yes,
 		Background:        Yes,
 		Stored:            Yes,
@@ -86,10 +83,10 @@ var profiles = []Profile{
 		MinOutputTokens: 16,
 		BasePath:        "/api/v1",
 		ResponsesPath:   "/responses",
-		ChatPath:        "/chat/completions",
+		Chat:            Chat{Path: "/chat/completions", Reasoning: "reasoning_details", Usage: Yes},
 		APIs:            []string{APIResponses, APIChat},
 		KeyHint:         "set OPENAI_API_KEY to a key from https://openrouter.ai/keys",
-		// Nothing is stored, whatever a request asks for.
+		// OpenRouter stores nothing, even if a request asks for it.
 		Set:              map[string]string{"store": "false"},
 		Refuse:           []string{"previous_response_id", "conversation", "background"},
 		MaxCacheKey:      64,
@@ -97,8 +94,6 @@ var profiles = []Profile{
 		OutputIDs:        true,
 		Images:           URLOrData,
 		Files:            URLOrData,
-		ChatReasoning:    "reasoning_details",
-		ChatUsage:        Yes,
 		PreviousResponse: No,
 		Conversations:    No,
 		Background:       No,
@@ -114,47 +109,42 @@ var profiles = []Profile{
 		MaxCacheKey:      64,
 		BasePath:         "/v1",
 		ResponsesPath:    "/responses",
-		ChatPath:         "/chat/completions",
+		Chat:             Chat{Path: "/chat/completions", Usage: Yes},
 		APIs:             []string{APIResponses, APIChat},
 		KeyHint:          "set OPENAI_API_KEY to a key from https://console.x.ai",
 		StrictNames:      true,
-		ChatUsage:        Yes,
 		PreviousResponse: Yes,
 		Stored:           Yes,
 		WebSocket:        Yes,
 		Conversations:    No,
 	},
 	{
-		// Stateless: it does not know previous_response_id and would answer
-		// without the history that it stands for.
+		// Ollama is stateless: it ignores previous_response_id and would answer without the
+		// history.
 		Name:            "ollama",
 		Hosts:           []string{":11434", "ollama.com"},
 		MinOutputTokens: 16,
 		MaxCacheKey:     64,
 		BasePath:        "/v1",
 		ResponsesPath:   "/responses",
-		ChatPath:        "/chat/completions",
+		Chat:            Chat{Path: "/chat/completions", MaxTokens: "max_tokens", Reasoning: "reasoning", Usage: Yes},
 		APIs:            []string{APIResponses, APIChat},
 		KeyHint:         "a local Ollama takes any key; for ollama.com set OPENAI_API_KEY to a key from https://ollama.com/settings/keys",
 		Refuse:          []string{"previous_response_id", "conversation", "background", "prompt"},
-		Efforts:         []string{"none", "low", "medium", "high"}, // minimal and xhigh are errors
+		Efforts:         []string{"none", "low", "medium", "high"}, // minimal and xhigh cause errors
 		Alternate:       true,
 		Roles:           map[string]string{"developer": "system"},
 		Items:           []string{"message", "function_call", "function_call_output", "reasoning"},
 		OtherItems:      ToText,
-		Parts:           []string{"input_text", "input_image", "output_text"}, // a refusal is an error
-		Images:          DataOnly,                                             // a URL is not fetched, a file id ignored
+		Parts:           []string{"input_text", "input_image", "output_text"}, // a refusal part causes an error
+		Images:          DataOnly,                                             // Ollama does not fetch URLs and ignores file ids
 		Files:           NoneOfThem,
-		// Older ones refuse parts, and of newer ones many models see no image
-		// in an output.
+		// Older versions reject parts. In newer ones, many models do not see an image in an output.
 		Outputs:          OutputString,
 		ObjectArguments:  true,
 		Tools:            []string{"function"},
 		OtherTools:       Refuse,
-		ChatMaxTokens:    "max_tokens",
 		Windows:          []string{"//api/ps"},
-		ChatReasoning:    "reasoning",
-		ChatUsage:        Yes,
 		PreviousResponse: No,
 		Conversations:    No,
 		Background:       No,
@@ -164,38 +154,35 @@ var profiles = []Profile{
 		InputTokens:      No,
 	},
 	{
-		// Its server turns a request into a chat completion. It listens on port
-		// 8080, as everybody does, so it is told by its Server header.
+		// llama.cpp's server translates a request into a chat completion. It listens on port 8080,
+		// like many other programs, so it is identified by its Server header.
 		Name:            "llama.cpp",
 		Servers:         []string{"llama.cpp"},
 		MinOutputTokens: 16,
 		MaxCacheKey:     64,
 		BasePath:        "/v1",
 		ResponsesPath:   "/responses",
-		ChatPath:        "/chat/completions",
+		Chat:            Chat{Path: "/chat/completions", MaxTokens: "max_tokens", Reasoning: "reasoning_content", Usage: Yes},
 		APIs:            []string{APIResponses, APIChat},
 		KeyHint:         "set OPENAI_API_KEY to what the server was started with (--api-key)",
 		Refuse:          []string{"previous_response_id", "conversation", "background", "prompt"},
-		// Many chat templates take one system message, the first.
+		// Many chat templates accept only one system message, the first.
 		Instructions:  Leading,
 		Alternate:     true,
 		Roles:         map[string]string{"developer": "system"},
-		TypedMessages: true, // of the assistant; those of others may do without
+		TypedMessages: true, // required for assistant messages only
 		Items:         []string{"message", "function_call", "function_call_output", "reasoning"},
 		OtherItems:    ToText,
-		Reasoning:     ReasoningText, // without a text it is an error
+		Reasoning:     ReasoningText, // an item without text causes an error
 		Parts:         []string{"input_text", "input_image", "output_text", "refusal"},
 		Images:        URLOrData,
 		Files:         NoneOfThem,
 		// Parts must all be input_text.
 		Outputs:          OutputString,
 		ObjectArguments:  true,
-		Tools:            []string{"function"}, // others are skipped without a word
+		Tools:            []string{"function"}, // other types are silently skipped
 		OtherTools:       Refuse,
-		ChatMaxTokens:    "max_tokens",
 		Windows:          []string{"/models", "//props"},
-		ChatReasoning:    "reasoning_content",
-		ChatUsage:        Yes,
 		PreviousResponse: No,
 		Conversations:    No,
 		Background:       No,
@@ -205,14 +192,13 @@ var profiles = []Profile{
 		InputTokens:      Unknown,
 	},
 	{
-		// Port 8000 and "Server: uvicorn" are those of any Python program, so it
-		// has to be named.
+		// Any Python program may use port 8000 and "Server: uvicorn", so vllm must be named.
 		Name:            "vllm",
 		MinOutputTokens: 16,
 		MaxCacheKey:     64,
 		BasePath:        "/v1",
 		ResponsesPath:   "/responses",
-		ChatPath:        "/chat/completions",
+		Chat:            Chat{Path: "/chat/completions", Reasoning: "reasoning_content", Usage: Yes},
 		APIs:            []string{APIResponses, APIChat},
 		KeyHint:         "set OPENAI_API_KEY to what the server was started with (--api-key)",
 		Refuse:          []string{"conversation", "prompt"},
@@ -223,16 +209,14 @@ var profiles = []Profile{
 		ShortMessages:   true,
 		Items:           []string{"message", "function_call", "function_call_output", "reasoning"},
 		OtherItems:      ToText,
-		Reasoning:       ReasoningText, // with encrypted content it is an error
+		Reasoning:       ReasoningText, // encrypted content causes an error
 		Images:          URLOrData,
 		Files:           NoneOfThem,
 		Outputs:         OutputString,
 		ObjectArguments: true,
 		Windows:         []string{"/models"},
-		ChatReasoning:   "reasoning_content",
-		ChatUsage:       Yes,
-		// VLLM_ENABLE_RESPONSES_API_STORE in its environment turns these on;
-		// without it store is ignored and no response is ever found again.
+		// VLLM_ENABLE_RESPONSES_API_STORE in the server's environment turns these on. Without it
+		// the server ignores store and never finds a response again.
 		PreviousResponse: Unknown,
 		Background:       Unknown,
 		Stored:           Unknown,
@@ -241,26 +225,25 @@ var profiles = []Profile{
 		InputTokens:      No,
 	},
 	{
-		// Of unknown endpoints most are local servers and gateways.
+		// Most unknown endpoints are local servers and gateways.
 		Name:            "careful",
 		MinOutputTokens: 16,
 		MaxCacheKey:     64,
 		BasePath:        "/v1",
 		ResponsesPath:   "/responses",
-		ChatPath:        "/chat/completions",
+		Chat:            Chat{Path: "/chat/completions", MaxTokens: "max_tokens"},
 		APIs:            []string{APIResponses, APIChat},
 		KeyHint:         "set OPENAI_API_KEY to the key of this server",
 		Fallback:        "plain",
-		ChatMaxTokens:   "max_tokens",
 	},
 	{
-		// What every server was seen to take.
+		// The form that every known server accepts.
 		Name:            "plain",
 		MinOutputTokens: 16,
 		MaxCacheKey:     64,
 		BasePath:        "/v1",
 		ResponsesPath:   "/responses",
-		ChatPath:        "/chat/completions",
+		Chat:            Chat{Path: "/chat/completions", MaxTokens: "max_tokens"},
 		APIs:            []string{APIResponses, APIChat},
 		KeyHint:         "set OPENAI_API_KEY to the key of this server",
 		Alternate:       true,
@@ -269,6 +252,5 @@ var profiles = []Profile{
 		ShortMessages:   true,
 		Outputs:         OutputString,
 		ObjectArguments: true,
-		ChatMaxTokens:   "max_tokens",
 	},
 }

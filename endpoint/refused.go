@@ -5,12 +5,12 @@ package endpoint
 
 import "fmt"
 
-// RefusedError reports a request that was not sent, since the endpoint or the
-// model is known not to take it.
+// RefusedError reports a request that was not sent because the endpoint or the model is known to
+// reject it.
 type RefusedError struct {
-	// By is the profile or the model that does not take it.
+	// By is the name of the profile or the model that rejects the request.
 	By string
-	// Param is the member at fault, such as "temperature" or "input[2]".
+	// Param is the member that is not accepted, such as "temperature" or "input[2]".
 	Param   string
 	Problem string
 	Hint    string

@@ -18,39 +18,38 @@ const (
 	DefaultBase     = 500 * time.Millisecond
 	DefaultCap      = 8 * time.Second
 	DefaultMaxAfter = time.Minute
-	DefaultMaxWait  = 3 * time.Minute // both retries may wait for DefaultMaxAfter
+	DefaultMaxWait  = 3 * time.Minute // long enough for both retries to wait DefaultMaxAfter
 )
 
-// Retry says how often and how patiently a failed request is repeated. The zero
-// value works; each field has its default.
+// Retry says how often a failed request is repeated, and how long to wait in between. A zero field
+// means its default.
 type Retry struct {
-	// Max is how often at most, over all requests that share a [Budget].
-	// Negative means never.
+	// Max is the maximum number of retries over all requests that share a [Budget]. Negative means
+	// no retries.
 	Max int
-	// Base is the wait before the first retry. It doubles from one to the next
-	// up to Cap; chance takes off up to half.
+	// Base is the wait before the first retry. The wait doubles for each further retry, up to Cap,
+	// and is shortened at random by up to half.
 	Base, Cap time.Duration
-	// MaxAfter is the longest wait that a server may ask for. A failure that asks
-	// for more is not retried: the server would refuse again, and the caller can
-	// read in [Error.RetryAfter] when to come back.
+	// MaxAfter is the longest wait that a server may request. A failure that requests a longer wait
+	// is not retried, since the server would only refuse again; [Error.RetryAfter] tells the caller
+	// when to come back.
 	MaxAfter time.Duration
-	// MaxWait bounds all waits together.
+	// MaxWait limits the sum of all waits.
 	MaxWait time.Duration
-	// Rand gives the chance, in [0,1), and Sleep waits, returning early with
-	// the context's error: for tests and for replay. They must be safe for
-	// concurrent use.
+	// Rand returns a random number in [0,1). Sleep waits, and returns early with the context's
+	// error when the context ends. Both are for tests and replay, and must be safe for concurrent
+	// use.
 	Rand  func() float64
 	Sleep func(context.Context, time.Duration) error
 }
 
-// IsZero reports whether nothing is said, so that all is as it is by default.
+// IsZero reports whether no field is set, so that all defaults apply.
 func (r *Retry) IsZero() bool {
 	return r.Max == 0 && r.Base == 0 && r.Cap == 0 && r.MaxAfter == 0 && r.MaxWait == 0 && r.Rand == nil && r.Sleep == nil
 }
 
-// Budget counts the retries of one piece of work, over all layers and requests
-// that share it. It is not about tokens or money, for which package agent has a
-// Budget. It is safe for concurrent use.
+// Budget counts the retries of one task over all layers and requests that share it. It does not
+// limit tokens or money; for these see Budget in package agent. It is safe for concurrent use.
 type Budget struct {
 	retry Retry
 
@@ -59,20 +58,19 @@ type Budget struct {
 	waited time.Duration
 }
 
-// Budget returns a budget with nothing used.
+// Budget returns a new budget with no retries used.
 func (r Retry) Budget() *Budget { return &Budget{retry: r} }
 
-// Refill takes back all that was used: another piece of work begins.
+// Refill resets the budget for the next task.
 func (b *Budget) Refill() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.used, b.waited = 0, 0
 }
 
-// Next takes one retry after err out of the budget and returns how long to wait
-// before it; the caller waits with [Budget.Sleep]. It returns false when err is
-// no [*Error] that is safe to retry, when it asks for a longer wait than
-// MaxAfter, or when the budget is spent.
+// Next takes one retry for err out of the budget and returns how long to wait before it. The caller
+// waits with [Budget.Sleep]. Next returns false if err is not an [*Error] that is safe to retry, if
+// err requests a longer wait than MaxAfter, or if the budget is spent.
 func (b *Budget) Next(err error) (wait time.Duration, ok bool) {
 	var e *Error
 	if !errors.As(err, &e) || !e.SafeToRetry() {
@@ -92,12 +90,11 @@ func (b *Budget) Next(err error) (wait time.Duration, ok bool) {
 	return wait, true
 }
 
-// Take takes one retry out of the budget for a decision that is not the
-// client's: the error is of the kind that doing the very same again would only
-// repeat, but the caller has changed the request. These are a history without
-// its reasoning (R4), one that was compacted (E5), and one without an item that
-// the endpoint refuses (T12). There is nothing to wait for. It returns false
-// when the budget is spent; the caller then reports the error it has.
+// Take takes one retry out of the budget for a caller that has changed the request after an error
+// that the same request would only cause again. The changed request is a history without its
+// reasoning (R4), a compacted history (E5), or a history without an item that the endpoint rejects
+// (T12). No wait is needed. Take returns false if the budget is spent; the caller then reports its
+// error.
 func (b *Budget) Take() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -108,22 +105,22 @@ func (b *Budget) Take() bool {
 	return true
 }
 
-// Used is how many retries were taken.
+// Used returns the number of retries taken.
 func (b *Budget) Used() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.used
 }
 
-// wait is the pause before retry n, counted from 0.
+// wait returns the pause before retry n, counted from 0.
 func (r Retry) wait(n int, asked time.Duration) time.Duration {
 	chance := rand.Float64
 	if r.Rand != nil {
 		chance = r.Rand
 	}
 	if asked > 0 {
-		// Never before the server's time; a little after it, so that all who
-		// were told the same do not come at once.
+		// Wait at least as long as the server asks, and a little longer at random, so that clients
+		// with the same wait do not all come back at once.
 		return asked + time.Duration(chance()*float64(asked)/10)
 	}
 	top := cmp.Or(r.Cap, DefaultCap)
@@ -138,7 +135,7 @@ func (r Retry) wait(n int, asked time.Duration) time.Duration {
 	return d - time.Duration(chance()*float64(d)/2)
 }
 
-// Sleep waits for d, or until the context ends, whose error it returns then.
+// Sleep waits for d. If ctx is done first, Sleep returns its error.
 func (b *Budget) Sleep(ctx context.Context, d time.Duration) error {
 	if b.retry.Sleep != nil {
 		return b.retry.Sleep(ctx, d)
@@ -155,13 +152,13 @@ func (b *Budget) Sleep(ctx context.Context, d time.Duration) error {
 
 type budgetKey struct{}
 
-// WithBudget returns a context whose requests draw on b, so that a loop, its
-// turns and the client below them share one budget.
+// WithBudget returns a context whose requests use b, so that a loop, its turns and the client below
+// them share one budget.
 func WithBudget(ctx context.Context, b *Budget) context.Context {
 	return context.WithValue(ctx, budgetKey{}, b)
 }
 
-// BudgetFrom returns the context's budget, or nil.
+// BudgetFrom returns the budget of the context, or nil.
 func BudgetFrom(ctx context.Context) *Budget {
 	b, _ := ctx.Value(budgetKey{}).(*Budget)
 	return b

@@ -11,16 +11,16 @@ import (
 	"strings"
 )
 
-// Table holds profiles and models: the built-in ones, and what a file adds to
-// them or changes of them, see [LoadProfiles]. A nil *Table is the built-in one.
-// Tables do not change and are safe for concurrent use.
+// Table holds profiles and models: the built-in ones and the additions and changes of a file, see
+// [LoadProfiles]. A nil *Table holds only the built-in ones. A Table is immutable and safe for
+// concurrent use.
 type Table struct {
-	profiles []Profile // before the built-in ones
+	profiles []Profile // searched before the built-in ones
 	models   []Model
 }
 
-// all is every profile, those of a file first, so that they win. A profile is
-// large, so it is not copied before it is picked.
+// all yields every profile. Profiles from a file come first and so take precedence. It yields
+// pointers because a profile is large.
 func (t *Table) all(yield func(*Profile) bool) {
 	if t != nil {
 		for i := range t.profiles {
@@ -39,13 +39,13 @@ func (t *Table) all(yield func(*Profile) bool) {
 	}
 }
 
-// replaced reports a built-in profile that the table has its own form of.
+// replaced reports whether the table's file defines the profile.
 func (t *Table) replaced(name string) bool {
 	return t != nil && slices.ContainsFunc(t.profiles, func(p Profile) bool { return p.Name == name })
 }
 
-// Detect returns the profile for a base URL, by its host, port and the segments
-// of its path. What is not known is the profile "careful".
+// Detect returns the profile for a base URL. It compares host, port and path segments. For an
+// unknown endpoint it returns the profile "careful".
 func (t *Table) Detect(base *url.URL) Profile {
 	var careful Profile
 	for p := range t.all {
@@ -59,8 +59,7 @@ func (t *Table) Detect(base *url.URL) Profile {
 	return careful
 }
 
-// DetectServer returns the profile of the kind of server that calls itself so
-// in the Server header of an answer.
+// DetectServer returns the profile for the Server header of an answer.
 func (t *Table) DetectServer(server string) (Profile, bool) {
 	product, _, _ := strings.Cut(strings.TrimSpace(server), "/")
 	if product == "" {
@@ -74,17 +73,18 @@ func (t *Table) DetectServer(server string) (Profile, bool) {
 	return Profile{}, false
 }
 
-// ByName returns the profile of a name. The error lists the names.
+// ByName returns the profile with the given name. The error for an unknown name lists the known
+// names.
 func (t *Table) ByName(name string) (Profile, error) {
 	for p := range t.all {
 		if p.Name == name {
 			return *p, nil
 		}
 	}
-	return Profile{}, fmt.Errorf("no profile %q; there are %s", name, strings.Join(t.Names(), ", "))
+	return Profile{}, fmt.Errorf("unknown profile %q; the profiles are %s", name, strings.Join(t.Names(), ", "))
 }
 
-// Names are the names of all profiles, sorted.
+// Names returns the names of all profiles, sorted.
 func (t *Table) Names() []string {
 	var names []string
 	for p := range t.all {
@@ -94,9 +94,9 @@ func (t *Table) Names() []string {
 	return names
 }
 
-// Model returns what is known of a model: by its exact name, else without its
-// provider, its snapshot's date, or the frame of its fine-tuning. Never by a
-// part of its name: my-gpt-5-clone is not known.
+// Model returns the description of a model. It looks for the exact name first, then for the name
+// without its provider, the date of its snapshot, or the prefix and suffix of a fine-tuned model.
+// Other parts of a name must match: my-gpt-5-clone is not known.
 func (t *Table) Model(name string) (Model, bool) {
 	for _, n := range []string{name, bareModel(name)} {
 		if t != nil {
@@ -120,13 +120,17 @@ func findModel(list []Model, name string) (Model, bool) {
 	return Model{}, false
 }
 
-// Clone returns a copy that shares nothing with p.
+// Clone returns a copy that shares no memory with p.
 func (p Profile) Clone() Profile {
 	for _, list := range p.lists() {
 		*list = slices.Clone(*list)
 	}
 	p.Header, p.SocketHeader = maps.Clone(p.Header), maps.Clone(p.SocketHeader)
 	p.Set, p.Roles = maps.Clone(p.Set), maps.Clone(p.Roles)
+	p.Dialects = maps.Clone(p.Dialects)
+	for api, settings := range p.Dialects {
+		p.Dialects[api] = maps.Clone(settings)
+	}
 	return p
 }
 
@@ -134,8 +138,7 @@ func (p *Profile) lists() []*[]string {
 	return []*[]string{&p.Hosts, &p.Servers, &p.APIs, &p.Omit, &p.Refuse, &p.Efforts, &p.Items, &p.OmitInItems, &p.Parts, &p.Tools, &p.Windows}
 }
 
-// matchBase reports whether a base URL is one that a pattern of
-// [Profile.Hosts] means.
+// matchBase reports whether a base URL matches a pattern of [Profile.Hosts].
 func matchBase(pattern string, base *url.URL) bool {
 	host, path, _ := strings.Cut(pattern, "/")
 	return matchHost(host, base) && matchPath(path, base.EscapedPath())
@@ -157,7 +160,8 @@ func matchHost(pattern string, base *url.URL) bool {
 	return host == strings.ToLower(strings.Trim(pattern, "[]"))
 }
 
-// cutPort also knows IPv6 addresses, which hold colons and stand in brackets.
+// cutPort splits a host and its port. It also handles IPv6 addresses, which contain colons and are
+// written in brackets.
 func cutPort(pattern string) (host, port string, ok bool) {
 	at := strings.LastIndexByte(pattern, ':')
 	if at < 0 || strings.HasSuffix(pattern, "]") {
@@ -166,8 +170,8 @@ func cutPort(pattern string) (host, port string, ok bool) {
 	return pattern[:at], pattern[at+1:], true
 }
 
-// matchPath compares whole segments. A path with dots for steps is not a match:
-// where it leads is for the server to say.
+// matchPath compares whole segments. A path with . or .. segments does not match, because only the
+// server knows where it leads.
 func matchPath(pattern, path string) bool {
 	pattern = strings.Trim(pattern, "/")
 	if pattern == "" {

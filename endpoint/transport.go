@@ -13,9 +13,8 @@ import (
 	"syscall"
 )
 
-// FromTransport returns the error of a request that got no answer: err is what
-// http.Client.Do returned. What it holds of the URL's query and userinfo is
-// left out.
+// FromTransport returns the error for a request without an answer. The argument err is the error of
+// http.Client.Do. The result does not show the query and userinfo of the URL.
 func FromTransport(method string, u *url.URL, err error) *Error {
 	var own *Error
 	if errors.As(err, &own) {
@@ -29,7 +28,7 @@ func FromTransport(method string, u *url.URL, err error) *Error {
 	return e
 }
 
-// transportHint tells what to do, and whether trying again is of no use.
+// transportHint returns advice for err, and whether another attempt is useless.
 func transportHint(u *url.URL, err error) (hint string, final bool) {
 	host := ""
 	if u != nil {
@@ -46,7 +45,7 @@ func transportHint(u *url.URL, err error) (hint string, final bool) {
 	case errors.Is(err, http.ErrSchemeMismatch), errors.As(err, &record):
 		return "this server speaks plain HTTP: write http:// in the base URL", true
 	case errors.As(err, &dns) && dns.IsNotFound:
-		return "no host of this name is known: check the base URL and the network", true
+		return "check the base URL and the network", true
 	case errors.As(err, &unknown), errors.As(err, &hostname), errors.As(err, &invalid):
 		return "the server's certificate is not trusted here: check the host's name, or install its authority", true
 	case refused(err):
@@ -55,7 +54,7 @@ func transportHint(u *url.URL, err error) (hint string, final bool) {
 	return "check the network and that the server at " + host + " is up", false
 }
 
-// refused also knows the number that Windows has for it.
+// refused reports a refused connection. Windows has its own number for the error.
 func refused(err error) bool {
 	const wsaConnRefused = syscall.Errno(10061)
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, wsaConnRefused)

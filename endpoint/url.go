@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// URLError reports a base URL that cannot be used.
+// URLError reports an unusable base URL.
 type URLError struct {
 	Base    string // as given, without userinfo and query
 	Problem string
@@ -25,17 +25,16 @@ func (e *URLError) Error() string {
 	return msg
 }
 
-// URL returns the URL of path, such as "/responses", at a base URL. The base
-// may end in a slash or not; a bare host gets its profile's base path, /v1 for
-// most; any other path is taken as it is, for it may be a gateway's; and a base
-// that already ends in path is not joined twice. A query, as Azure's
-// api-version, is kept. The error is a [*URLError].
+// URL returns the URL of path, such as "/responses", relative to a base URL. The base may end with
+// a slash. A base without a path gets its profile's base path, usually /v1. Any other path is used
+// unchanged, since it may belong to a gateway. A base that already ends with path is returned
+// without joining. A query, such as Azure's api-version, is kept. The error is a [*URLError].
 func URL(base, path string) (*url.URL, error) {
 	return joinBase(base, path, func(u *url.URL) string { return Detect(u).BasePath })
 }
 
-// URL is [URL] with the profile's own base path for a bare host, whatever the
-// host. The path is one below the base URL; empty means ResponsesPath.
+// URL is like the function [URL], with p's base path for a base URL without a path, whatever the
+// host. The path is relative to the base URL; empty means ResponsesPath.
 func (p Profile) URL(base, path string) (*url.URL, error) {
 	return joinBase(base, cmp.Or(path, p.ResponsesPath, "/responses"), func(*url.URL) string { return cmp.Or(p.BasePath, "/v1") })
 }
@@ -70,7 +69,7 @@ func parseBase(base string) (*url.URL, error) {
 		return nil, &URLError{shown, "has no scheme", "write http://" + shown + " or https://" + shown}
 	}
 	if s := strings.ToLower(scheme); s != "http" && s != "https" {
-		return nil, &URLError{shown, "has the scheme " + scheme, "only http and https are spoken"}
+		return nil, &URLError{shown, "has the scheme " + scheme, "use http or https"}
 	}
 	u, err := url.Parse(base)
 	switch {
@@ -81,12 +80,12 @@ func parseBase(base string) (*url.URL, error) {
 	case u.Fragment != "":
 		return nil, &URLError{shown, "has a fragment", "leave out the # and what follows"}
 	}
-	u.Host = strings.TrimSuffix(u.Host, ":") // as net/http does with an empty port
+	u.Host = strings.TrimSuffix(u.Host, ":") // like net/http with an empty port
 	return u, nil
 }
 
-// show is a URL as messages may hold it: no userinfo, no query, no fragment,
-// also where it cannot be parsed.
+// show returns a URL for messages: without userinfo, query and fragment, even if the URL cannot be
+// parsed.
 func show(s string) string {
 	s, _, _ = strings.Cut(s, "#")
 	s, _, _ = strings.Cut(s, "?")
@@ -103,8 +102,8 @@ func show(s string) string {
 	return scheme + "://" + rest
 }
 
-// ShowURL returns u as messages may hold it: without userinfo, query and
-// fragment, since all of them may hold secrets.
+// ShowURL returns u for messages: without userinfo, query and fragment, since all of these may hold
+// secrets.
 func ShowURL(u *url.URL) string {
 	if u == nil {
 		return ""

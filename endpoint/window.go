@@ -10,13 +10,13 @@ import (
 	"github.com/antiphon-go/antiphon/internal/jsonx"
 )
 
-// windowNames are the members that hold a context window: the one in force
-// before what a model was made for.
+// windowNames are the members for a context window: the window in effect comes before the model's
+// own maximum.
 var windowNames = []string{"n_ctx", "max_model_len", "context_length", "context_window"}
 
-// WindowIn returns the context window of a model in tokens, as one of
-// [Profile.Windows] tells it: a list of models, or an object about the only one
-// that there is. It returns 0 if the text does not tell.
+// WindowIn returns the context window of a model in tokens, read from the answer of one of
+// [Profile.Windows]. The answer is a list of models, or an object about the server's only model.
+// WindowIn returns 0 if the answer does not hold a context window.
 func WindowIn(text []byte, model string) int64 {
 	lists, err := object(received(text))
 	if err != nil {
@@ -30,7 +30,7 @@ func WindowIn(text []byte, model string) int64 {
 		var found []map[string]string
 		for _, v := range all {
 			one, err := object(v)
-			if err == nil && (len(all) == 1 || isAbout(one, model)) { // a server of one model answers to any name
+			if err == nil && (len(all) == 1 || isAbout(one, model)) { // a server with one model accepts any model name
 				found = append(found, one)
 			}
 		}
@@ -43,8 +43,7 @@ func WindowIn(text []byte, model string) int64 {
 	return windowOf(lists)
 }
 
-// isAbout reports whether an object is about a model. Ollama adds a tag to names
-// that have none.
+// isAbout reports whether an object describes the model. Ollama adds a tag to names without one.
 func isAbout(one map[string]string, model string) bool {
 	return slices.ContainsFunc([]string{"id", "name", "model"}, func(member string) bool {
 		v := one[member]
@@ -52,8 +51,7 @@ func isAbout(one map[string]string, model string) bool {
 	})
 }
 
-// windowOf reads the window out of an object, or out of what it says of the
-// model there.
+// windowOf reads the context window from an object, or from its members that describe the model.
 func windowOf(one map[string]string) int64 {
 	inside := []map[string]string{one}
 	for _, name := range []string{"meta", "default_generation_settings"} {
@@ -71,7 +69,7 @@ func windowOf(one map[string]string) int64 {
 	return 0
 }
 
-// object are the members of a JSON object.
+// object returns the members of a JSON object.
 func object(v string) (map[string]string, error) {
 	all := map[string]string{}
 	err := members(v, func(name, value string) { all[name] = value })

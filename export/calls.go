@@ -14,7 +14,7 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// callView is a call as its folded form shows it.
+// callView is the folded form of a call.
 type callView struct {
 	entryView
 	Name    string
@@ -23,8 +23,8 @@ type callView struct {
 	Took    string
 }
 
-// call shows a call with its arguments, what happened to it, what it started,
-// and its output.
+// call shows a call with its arguments, its events, the sessions it started, and its
+// output.
 func (p *printer) call(c *call, it item.Item, v entryView, within []string) {
 	v.Who, v.Class, v.Kind = "Call", "call", "call"
 	state := c.state()
@@ -58,7 +58,7 @@ func (p *printer) call(c *call, it item.Item, v entryView, within []string) {
 }
 
 // answer shows the output of a call.
-func (p *printer) answer(o output, callID string) {
+func (p *printer) answer(o callOutput, callID string) {
 	prefix := strings.TrimRight(callID, "0123456789")
 	seq := strconv.FormatInt(o.row.seq, 10)
 	badges := o.row.notes
@@ -72,13 +72,13 @@ func (p *printer) answer(o output, callID string) {
 		return
 	}
 	p.output(it)
-	for _, id := range KeptIn(session.Entry{Body: session.Answered{Item: it}}) {
+	for _, id := range KeptIn(session.Entry{Body: session.CallOutput{Item: it}}) {
 		p.kept(id)
 	}
 	p.show("answer-close", nil)
 }
 
-// asked is what a call asks for.
+// asked is the content of a call.
 type asked struct {
 	name    string
 	preview string
@@ -127,7 +127,7 @@ func nameIn(space, name string) string {
 	return name
 }
 
-// inputPreview is the first line of an input that says something of its own.
+// inputPreview returns the first informative line of an input.
 func (p *printer) inputPreview(s string) string {
 	for line := range strings.Lines(s) {
 		if rest, ok := strings.CutPrefix(line, "*** "); ok && strings.Contains(rest, " File: ") {
@@ -141,8 +141,8 @@ func (p *printer) askedJSON(it item.Item) asked {
 	return asked{cmp.Or(it.Name(), it.Type().Tool(), words(string(it.Type()))), "", func() { p.value("", it.JSON()) }}
 }
 
-// arguments shows the arguments of a function: a list of names and values if
-// they are an object, else as they are.
+// arguments shows the arguments of a function: as a list of names and values if they
+// are an object, and otherwise unchanged.
 func (p *printer) arguments(s string) {
 	if list, ok := p.members(s); ok {
 		p.show("members", list)
@@ -210,7 +210,7 @@ func (p *printer) shell(o item.ShellOutput) {
 	}
 }
 
-// result shows what a tool returned, its texts to the letter.
+// result shows the output of a tool, with its texts verbatim.
 func (p *printer) result(c item.Content) {
 	if c.IsText() {
 		p.verbatim("", c.Text)
@@ -228,8 +228,8 @@ func (p *printer) result(c item.Content) {
 	}
 }
 
-// hosted shows a call that the endpoint answered itself, and items that are
-// neither messages nor calls.
+// hosted shows a call that the endpoint answered itself, and items that are neither
+// messages nor calls.
 func (p *printer) hosted(it item.Item, v entryView) {
 	view := callView{entryView: v, Name: p.line(words(string(it.Type())), 80)}
 	switch s := it.Status(); s {

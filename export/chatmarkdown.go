@@ -13,12 +13,13 @@ import (
 	"github.com/antiphon-go/antiphon/chatmd/transcript"
 )
 
-// ChatMarkdown writes a session as a transcript, what a run with --out would
-// have written of it after the prompt: its items, and the marks between them
-// ([chatmd.IsMark]). All payloads stand in it. Verdicts and the sessions of nested
-// runs have no place in a transcript; [JSONLines] has them. Nor has it a head: what model and which tools is what an agent's file says.
+// ChatMarkdown writes a session as a transcript, in the form that a run with --out
+// writes after the prompt: its items, and the marks between them ([chatmd.IsMark]).
+// All payloads are inline. A transcript does not contain verdicts and the sessions
+// of subagents, which [JSONLines] writes, and it has no head: the model and the
+// tools are declared by an agent's file.
 //
-// Package agentfile reads it back: the Log of its File.
+// Package agentfile reads it back: see the Log of its File.
 func ChatMarkdown(w io.Writer, log Log) error {
 	out := bufio.NewWriterSize(w, 64<<10)
 	var writer transcript.Writer
@@ -30,7 +31,7 @@ func ChatMarkdown(w io.Writer, log Log) error {
 			return errors.Join(fmt.Errorf("entry %d: %w", e.Seq, err), out.Flush())
 		}
 		if len(text) > 0 {
-			_, _ = out.WriteString(log.hide(string(text))) // Flush tells
+			_, _ = out.WriteString(log.hide(string(text))) // Flush reports errors
 		}
 	}
 	return out.Flush()

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/export"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/rehearsal"
@@ -100,7 +101,7 @@ func demo(t testing.TB) export.Log {
 func demoAgent(t testing.TB, files *toolkit.Files) *agent.Agent {
 	t.Helper()
 	byName := func(name string) tool.Tool {
-		one, err := toolkit.New(name, toolkit.Supplies{Files: files})
+		one, err := toolkit.New(name, toolkit.Deps{Files: files})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,8 +123,8 @@ func demoAgent(t testing.TB, files *toolkit.Files) *agent.Agent {
 	a := &agent.Agent{
 		Model: rehearse(t, "testdata/demo.script"),
 		Tools: []tool.Tool{byName("read_file"), byName("import_image"), byName("apply_patch"), nested, remove},
-		Policy: agent.Policy{Allow: []string{"apply_patch", "harbour_master"}, Ask: []string{"remove_files"}, Approver: func(context.Context, agent.ApprovalRequest) (agent.Verdict, error) {
-			return agent.Verdict{By: "Ada", Reason: "the archive needs them until March"}, nil
+		Policy: agent.Policy{Allow: []string{"apply_patch", "harbour_master"}, Ask: []string{"remove_files"}, Approver: func(context.Context, agent.ApprovalRequest) (agent.Decision, error) {
+			return agent.Decision{By: "Ada", Reason: "the archive needs them until March"}, nil
 		}},
 		Prices: demoPrices,
 	}
@@ -160,19 +161,19 @@ func afterwards(t testing.TB, s *session.Session) {
 		t.Fatal(err)
 	}
 	_, err = s.Append(t.Context(),
-		session.Compacted{Through: 12, By: session.BySummary, Before: 48200, After: 2150, Usage: &item.Usage{InputTokens: 48200, OutputTokens: 900, TotalTokens: 49100}, Cost: .0123,
+		session.Compacted{Through: 12, By: session.BySummary, Before: 48200, After: 2150, Usage: &api.Usage{InputTokens: 48200, OutputTokens: 900, TotalTokens: 49100}, Cost: .0123,
 			Items: []item.Item{item.User("*Summary of the conversation so far.* The crossing takes 35 minutes; `plan.py` was corrected.")}},
 		session.Note{Item: note},
 		session.RunStarted{},
-		session.Given{Item: more},
+		session.InputItem{Item: more},
 		session.TurnStarted{Turn: 8},
-		session.Received{Turn: 8, Item: item.Call("call_weather", "weather", `{"place":{"name":"Bergen","at":[60.39,5.32]},"days":3,"units":"metric","unicode":"\u202eevil"}`)},
-		session.TurnEnded{Turn: 8, Status: item.StatusCompleted, ResponseID: "resp_8", Usage: &item.Usage{InputTokens: 3100, InputDetails: &item.InputTokensDetails{CachedTokens: 2048}, OutputTokens: 41, TotalTokens: 3141}, Cost: .0041},
+		session.OutputItem{Turn: 8, Item: item.Call("call_weather", "weather", `{"place":{"name":"Bergen","at":[60.39,5.32]},"days":3,"units":"metric","unicode":"\u202eevil"}`)},
+		session.TurnEnded{Turn: 8, Status: item.StatusCompleted, ResponseID: "resp_8", Usage: &api.Usage{InputTokens: 3100, InputDetails: &api.InputTokensDetails{CachedTokens: 2048}, OutputTokens: 41, TotalTokens: 3141}, Cost: .0041},
 		session.CallStarted{CallID: "call_weather"},
 		session.RunStarted{},
-		session.Answered{CallID: "call_weather", Failed: true, Item: output(t, "call_weather", "The program stopped while this call was running. Whether it took effect is not known.")},
+		session.CallOutput{CallID: "call_weather", Failed: true, Item: output(t, "call_weather", "The program stopped while this call was running. Whether it took effect is not known.")},
 		session.TurnStarted{Turn: 9},
-		session.Received{Turn: 9, Partial: true, Item: item.Assistant("In winter the ferry crosses once a day. The winter table begins on the")},
+		session.OutputItem{Turn: 9, Partial: true, Item: item.Assistant("In winter the ferry crosses once a day. The winter table begins on the")},
 		session.TurnEnded{Turn: 9, Status: item.StatusFailed, Reason: "the connection was lost"},
 		session.Stopped{Why: "cancelled", Detail: "interrupted by a signal"},
 	)

@@ -58,7 +58,7 @@ func chromium(t testing.TB) string {
 			return path
 		}
 	}
-	t.Skip("no Chromium here: .ci/chromium installs one, and ANTIPHON_CHROMIUM names another")
+	t.Skip("no Chromium here: .ci/setup installs one, and ANTIPHON_CHROMIUM names another")
 	return ""
 }
 

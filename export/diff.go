@@ -16,8 +16,8 @@ func code(s string) string {
 	return b.String()
 }
 
-// writeCode writes what [code] returns. Between the elements that mark lines
-// the text is as it was, so that copying the whole gives the whole.
+// writeCode writes the result of [code]. Between the elements that mark lines the
+// text is unchanged, so that copying all of it gives the original text.
 func writeCode(b *strings.Builder, s string) {
 	if !strings.Contains(s, "@@") && !strings.Contains(s, patchStart) {
 		writeText(b, s)
@@ -30,24 +30,24 @@ func writeCode(b *strings.Builder, s string) {
 	d.flush()
 }
 
-// patchStart begins a patch of the tool apply_patch.
+// patchStart is the first line of a patch for the tool apply_patch.
 const patchStart = "*** Begin Patch"
 
 var hunk = regexp.MustCompile(`^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@`)
 
-// differ marks the lines of patches and of unified diffs in a text, and of
-// nothing else: within a hunk, lines are counted as its head says.
+// differ marks the lines of patches and unified diffs in a text, and no other lines:
+// inside a hunk, it counts lines as the hunk's head says.
 type differ struct {
 	out      *strings.Builder
 	class    string // of the lines in run
 	run      strings.Builder
 	patch    bool // within a patch of apply_patch
-	old, new int  // lines that the hunk still has
+	old, new int  // remaining lines of the hunk
 }
 
 func (d *differ) line(s string) { d.put(d.kind(s), s) }
 
-// kind returns the class of a line, "" for text.
+// kind returns the class of a line, or "" for text.
 func (d *differ) kind(s string) string {
 	switch {
 	case d.patch:
@@ -68,7 +68,7 @@ func (d *differ) kind(s string) string {
 	return "meta"
 }
 
-// lines reads a hunk's number of lines, which is 1 if it is left out.
+// lines reads the number of lines of a hunk, which is 1 if it is omitted.
 func lines(s string) int {
 	if n, err := strconv.Atoi(s); err == nil {
 		return n
@@ -88,7 +88,7 @@ func (d *differ) inHunk(s string) string {
 		d.old--
 		d.new--
 	case '\\':
-	default: // the hunk is shorter than it said
+	default: // the hunk is shorter than its head says
 		d.old, d.new = 0, 0
 		return d.kind(s)
 	}
@@ -110,7 +110,7 @@ func (d *differ) inPatch(s string) string {
 	return "same"
 }
 
-// put adds a line to the run of lines of its class.
+// put adds a line to the current run of lines of the same class.
 func (d *differ) put(class, s string) {
 	if class != d.class {
 		d.flush()
@@ -119,8 +119,8 @@ func (d *differ) put(class, s string) {
 	d.run.WriteString(s)
 }
 
-// tags are the elements that mark lines. They say what they are to those who
-// cannot see the colour, as the signs do.
+// tags are the elements that mark lines. Like the signs, they carry the meaning for
+// readers who cannot see colours.
 var tags = map[string][2]string{
 	"":     {"", ""},
 	"same": {`<span class="same">`, "</span>"},

@@ -21,7 +21,7 @@ import (
 func Example() {
 	ctx := context.Background()
 	s := session.New()
-	_, err := s.Append(ctx, session.Given{Item: item.User("My key is sk-0123456789. Is it safe?")}, session.Given{Item: item.Assistant("Not *any more*.")})
+	_, err := s.Append(ctx, session.InputItem{Item: item.User("My key is sk-0123456789. Is it safe?")}, session.InputItem{Item: item.Assistant("Not *any more*.")})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -64,6 +64,6 @@ func Example() {
 	// |RAW
 	// </assistant>
 	// session memory with entries: 2
-	// entry 1: session.Given
-	// entry 2: session.Given
+	// entry 1: session.InputItem
+	// entry 2: session.InputItem
 }

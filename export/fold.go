@@ -14,36 +14,36 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// talk is a log as people read it: rows in the order of what happened, each call
-// one row with all that became of it.
+// talk is a log in the form for readers: rows in the order of events, with one row
+// per call that contains everything about the call.
 type talk struct {
 	rows []*row
 	sums sums
 
 	open []*call          // calls without an output, in order
 	said map[int64]*row   // rows by the number of their entry
-	turn *turn            // under way
+	turn *turn            // the current turn
 	runs int              // so far
-	made session.Setup    // what makes the turns, as the log has it by now
-	by   []string         // who answered, in words, each once
+	made session.Setup    // the current setup of turns
+	by   []string         // the models that answered, as text, each once
 	last map[string]*call // the last call of each id, answered or not
 }
 
-// row is an item, a call, or a mark: something that happened between items.
+// row is an item, a call, or a mark: an event between items.
 type row struct {
 	seq   int64
-	id    string // of a row that is not an entry's
+	id    string // of a row without an entry
 	time  time.Time
 	item  item.Item // the zero Item for a mark
 	given bool      // from outside the run
 	note  bool      // for people, never sent
-	again bool      // it broke off, and a later row says it again
+	again bool      // it broke off, and a later row repeats it
 	notes []badge
 	call  *call
 	mark  *mark
 }
 
-// badge is a word or two about a row. Its class is ok, bad, warn or "".
+// badge is a short label on a row. Its class is ok, bad, warn or "".
 type badge struct{ Class, Text string }
 
 // mark is a row without an item, or one about a decision.
@@ -51,17 +51,17 @@ type mark struct {
 	kind  string // stop, turn, problem, context or run
 	title string
 	text  string
-	items []item.Item // what replaces others
+	items []item.Item // items that replace others
 	facts []fact      // details, folded
 }
 
-// call is what became of a call.
+// call is a call with all its events.
 type call struct {
 	row       *row
 	id        string
-	outputs   []output
+	outputs   []callOutput
 	events    []event
-	arguments string // what the tool was given in place of what the model sent
+	arguments string // the tool's arguments if they differ from those that the model sent
 	session   []string
 	begun     time.Time
 	started   bool
@@ -75,13 +75,13 @@ type call struct {
 	withdrawn bool
 }
 
-// output is an item that answers a call.
-type output struct {
+// callOutput is an item that answers a call.
+type callOutput struct {
 	row    *row
 	edited bool
 }
 
-// event is something that happened to a call besides its output.
+// event is something that happened to a call, other than its output.
 type event struct {
 	seq   int64
 	class string
@@ -89,15 +89,15 @@ type event struct {
 	text  string
 }
 
-// turn is what is known of a turn under way.
+// turn is the state of the current turn.
 type turn struct {
 	number    int
-	continues int64 // the message that broke off before
+	continues int64 // the message that broke off before it
 	begun     time.Time
 	rows      []*row
 }
 
-// sums are what the head of a page tells.
+// sums are the totals in the head of a page.
 type sums struct {
 	turns, calls, failed  int
 	input, cached         int64
@@ -109,8 +109,8 @@ type sums struct {
 	broken, waiting, lost int
 }
 
-// nested counts the run of another agent.
-func (s *sums) nested(b session.Nested) {
+// nested adds the run of a subagent.
+func (s *sums) nested(b session.SubagentUsage) {
 	s.nestedTurns += b.Turns
 	s.nestedTokens += b.Tokens
 	s.cost += b.Cost
@@ -128,7 +128,7 @@ func fold(entries []session.Entry, info session.Info) *talk {
 			t.sums.last = e.Time
 		}
 		if info.Parent != "" && !info.Nested && e.Seq == info.At {
-			t.mark(session.Entry{Time: e.Time}, "context", "Fork", "From here on this session goes its own way; what stands above is shared with "+info.Parent+".").id = "fork"
+			t.mark(session.Entry{Time: e.Time}, "context", "Fork", "The entries above are shared with "+info.Parent+"; those below belong only to this session.").id = "fork"
 		}
 	}
 	if t.turn != nil {
@@ -158,27 +158,27 @@ func (t *talk) count() {
 func (t *talk) apply(e session.Entry) {
 	changed := t.made.Apply(e.Body)
 	switch b := e.Body.(type) {
-	case session.Given:
+	case session.InputItem:
 		t.item(e, b.Item).given = true
-	case session.Received:
+	case session.OutputItem:
 		r := t.item(e, b.Item)
 		if b.Partial {
 			r.notes = append(r.notes, badge{"warn", "broken off here"})
 		}
 		if t.turn != nil {
 			if t.turn.continues != 0 && b.Item.Type() == item.TypeMessage {
-				r.notes = append(r.notes, badge{"", fmt.Sprintf("goes on with entry %d", t.turn.continues)})
+				r.notes = append(r.notes, badge{"", fmt.Sprintf("continues entry %d", t.turn.continues)})
 				t.turn.continues = 0
 			}
 			t.turn.rows = append(t.turn.rows, r)
 		}
-	case session.Answered:
+	case session.CallOutput:
 		t.answer(e, b.CallID, b.Item, b.Failed, b.Edited)
 	case session.Note:
 		t.add(&row{seq: e.Seq, time: e.Time, item: b.Item, note: true})
 	case session.TurnStarted, session.TurnEnded, session.RunStarted, session.StopAsked, session.Stopped:
 		t.progress(e, changed)
-	case session.ApprovalAsked, session.Approval, session.CallStarted, session.Nested, session.Paused, session.Withdrawn:
+	case session.ApprovalAsked, session.Approval, session.CallStarted, session.SubagentUsage, session.Paused, session.CallDropped:
 		t.about(e)
 	default:
 		t.decision(e)
@@ -199,7 +199,7 @@ func (t *talk) item(e session.Entry, it item.Item) *row {
 	if it.IsOutput() {
 		if c := t.waits(it.CallID()); c != nil {
 			t.said[e.Seq] = r
-			t.close(c, output{row: r})
+			t.close(c, callOutput{row: r})
 			return r
 		}
 	}
@@ -222,7 +222,7 @@ func (t *talk) waits(id string) *call {
 	return nil
 }
 
-func (t *talk) close(c *call, o output) {
+func (t *talk) close(c *call, o callOutput) {
 	c.outputs = append(c.outputs, o)
 	t.open = slices.DeleteFunc(t.open, func(one *call) bool { return one == c })
 }
@@ -237,7 +237,7 @@ func (t *talk) answer(e session.Entry, id string, it item.Item, failed, edited b
 	r := &row{seq: e.Seq, time: e.Time, item: it}
 	t.said[e.Seq] = r
 	c.failed, c.paused = failed, false
-	t.close(c, output{r, edited})
+	t.close(c, callOutput{r, edited})
 }
 
 // The states of calls.
@@ -253,7 +253,7 @@ const (
 	stateWithdrawn  = "withdrawn"
 )
 
-// state says what became of a call.
+// state returns the state of a call.
 func (c *call) state() badge {
 	switch {
 	case c.withdrawn:
@@ -278,10 +278,10 @@ func (c *call) state() badge {
 	return badge{"warn", stateUnknown}
 }
 
-// about takes what an entry says of a call.
+// about handles an entry about a call.
 func (t *talk) about(e session.Entry) {
 	id := callOf(e.Body)
-	if b, ok := e.Body.(session.Nested); ok && id == "" { // an agent in a message
+	if b, ok := e.Body.(session.SubagentUsage); ok && id == "" { // an agent in a message
 		t.sums.nested(b)
 		t.mark(e, "run", "An agent in a message answered", joined(plural(int64(b.Turns), "turn"), plural(b.Tokens, "token"), costOf(b.Cost)))
 		return
@@ -297,7 +297,7 @@ func (t *talk) about(e session.Entry) {
 	switch b := e.Body.(type) {
 	case session.ApprovalAsked:
 		c.asked, c.allowed = true, false
-		c.event(e, "warn", "Approval asked for", b.Reason)
+		c.event(e, "warn", "Approval requested", b.Reason)
 	case session.Approval:
 		c.verdict(e, b)
 	case session.CallStarted:
@@ -306,14 +306,14 @@ func (t *talk) about(e session.Entry) {
 			c.arguments = b.Arguments
 		}
 		c.within(b.Session)
-	case session.Nested:
+	case session.SubagentUsage:
 		c.within(b.Session)
 		t.sums.nested(b)
-		c.event(e, "", "Run of its own", joined(plural(int64(b.Turns), "turn"), plural(b.Tokens, "token"), costOf(b.Cost)))
+		c.event(e, "", "Subagent run", joined(plural(int64(b.Turns), "turn"), plural(b.Tokens, "token"), costOf(b.Cost)))
 	case session.Paused:
 		c.started, c.paused = false, true
 		c.within(b.Session)
-	case session.Withdrawn:
+	case session.CallDropped:
 		c.withdrawn = true
 		c.event(e, "warn", "Withdrawn", b.Reason)
 	}
@@ -328,11 +328,11 @@ func callOf(b session.Body) string {
 		return b.CallID
 	case session.CallStarted:
 		return b.CallID
-	case session.Nested:
+	case session.SubagentUsage:
 		return b.CallID
 	case session.Paused:
 		return b.CallID
-	case session.Withdrawn:
+	case session.CallDropped:
 		return b.CallID
 	}
 	return ""
@@ -342,22 +342,22 @@ func (c *call) event(e session.Entry, class, title, text string) {
 	c.events = append(c.events, event{e.Seq, class, title, text})
 }
 
-// within notes a session that the call started.
+// within records a session that the call started.
 func (c *call) within(id string) {
 	if id != "" && !slices.Contains(c.session, id) {
 		c.session = append(c.session, id)
 	}
 }
 
-// verdict notes who allowed or refused the call. That the policy allows what it
-// allows anyway is not worth a word.
+// verdict records who allowed or refused the call. It does not mention that the
+// policy allowed a call that needs no approval.
 func (c *call) verdict(e session.Entry, b session.Approval) {
 	c.allowed, c.refused = b.Allowed, !b.Allowed
 	if b.Edited != "" {
 		c.arguments = b.Edited
 	}
 	by := cmp.Or(b.By, "a rule")
-	if b.Rule == "" && b.By == "" { // an older log, or the approver did not say
+	if b.Rule == "" && b.By == "" { // an older log, or an approver that did not give its name
 		by = "the policy"
 	}
 	rule := b.Rule

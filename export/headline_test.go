@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/export"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
@@ -22,11 +23,11 @@ func TestHeadline(t *testing.T) {
 	for i, b := range []session.Body{
 		session.RunStarted{Setup: &session.Setup{Model: "m", Endpoint: "https://host/v1", Settings: `{"temperature":0.5}`, Program: "antiphon v9",
 			Tools: []session.Hashed{{Name: "look<b>", Hash: "00ff"}}}},
-		session.Given{Item: item.User("go")},
+		session.InputItem{Item: item.User("go")},
 		session.TurnStarted{Turn: 1},
-		session.Received{Turn: 1, Item: item.Assistant("one\ntwo\nthree")},
-		session.TurnEnded{Turn: 1, Status: "completed", Model: "m-2026", ServiceTier: "flex", Cost: 0.25, Usage: &item.Usage{InputTokens: 90, OutputTokens: 10, TotalTokens: 100}},
-		session.Nested{Turns: 2, Tokens: 1000, Cost: 0.5},
+		session.OutputItem{Turn: 1, Item: item.Assistant("one\ntwo\nthree")},
+		session.TurnEnded{Turn: 1, Status: "completed", Model: "m-2026", ServiceTier: "flex", Cost: 0.25, Usage: &api.Usage{InputTokens: 90, OutputTokens: 10, TotalTokens: 100}},
+		session.SubagentUsage{Turns: 2, Tokens: 1000, Cost: 0.5},
 	} {
 		entries = append(entries, session.Entry{Seq: int64(i + 1), Time: at.Add(time.Duration(i) * time.Minute), Body: b})
 	}

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/net/html"
 	"pgregory.net/rapid"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/export"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
@@ -221,18 +222,18 @@ func hostileBody(t *rapid.T, s func() string) session.Body {
 	it := func() item.Item { return hostileItem(t, s, id()) }
 	n := func() int64 { return rapid.Int64Range(-2, 9).Draw(t, "number") }
 	rule := func() *session.Rule {
-		return &session.Rule{Verdict: s(), Tool: s(), Member: s(), Prefix: []string{s()}, Under: s()}
+		return &session.Rule{Verdict: session.Verdict(s()), Tool: s(), Member: s(), Prefix: []string{s()}, Under: s()}
 	}
 	inner := func() string { return rapid.SampledFrom([]string{"inner", "top", "gone<b>", ""}).Draw(t, "session") }
 	return rapid.SampledFrom([]func() session.Body{
-		func() session.Body { return session.Given{Item: it()} },
-		func() session.Body { return session.Given{Item: it()} },
+		func() session.Body { return session.InputItem{Item: it()} },
+		func() session.Body { return session.InputItem{Item: it()} },
 		func() session.Body { return session.RunStarted{} },
 		func() session.Body { return session.TurnStarted{Turn: int(n())} },
-		func() session.Body { return session.Received{Item: it(), Partial: n() > 5} },
-		func() session.Body { return session.Received{Item: it()} },
+		func() session.Body { return session.OutputItem{Item: it(), Partial: n() > 5} },
+		func() session.Body { return session.OutputItem{Item: it()} },
 		func() session.Body {
-			return session.TurnEnded{Turn: int(n()), Status: rapid.SampledFrom([]string{"completed", "failed", "cancelled", "<b>"}).Draw(t, "status"), Reason: s(), Usage: &item.Usage{InputTokens: n() * 1000}, Cost: float64(n())}
+			return session.TurnEnded{Turn: int(n()), Status: rapid.SampledFrom([]string{"completed", "failed", "cancelled", "<b>"}).Draw(t, "status"), Reason: s(), Usage: &api.Usage{InputTokens: n() * 1000}, Cost: float64(n())}
 		},
 		func() session.Body {
 			return session.ApprovalAsked{CallID: id(), Tool: s(), Arguments: s(), Reason: s()}
@@ -242,13 +243,13 @@ func hostileBody(t *rapid.T, s func() string) session.Body {
 		},
 		func() session.Body { return session.CallStarted{CallID: id(), Arguments: s(), Session: inner()} },
 		func() session.Body {
-			return session.Nested{CallID: id(), Session: inner(), Turns: int(n()), Tokens: n()}
+			return session.SubagentUsage{CallID: id(), Session: inner(), Turns: int(n()), Tokens: n()}
 		},
 		func() session.Body { return session.Paused{CallID: id(), Session: inner()} },
 		func() session.Body {
-			return session.Answered{CallID: id(), Item: it(), Failed: n() > 3, Edited: n() > 3}
+			return session.CallOutput{CallID: id(), Item: it(), Failed: n() > 3, Edited: n() > 3}
 		},
-		func() session.Body { return session.Withdrawn{CallID: id(), Reason: s()} },
+		func() session.Body { return session.CallDropped{CallID: id(), Reason: s()} },
 		func() session.Body {
 			return session.Noticed{Turn: int(n()), Kind: s(), ItemID: s(), CallID: s(), Text: s()}
 		},
@@ -313,10 +314,10 @@ func FuzzPage(f *testing.F) {
 			t.Fatal(err)
 		}
 		log := export.Log{Entries: []session.Entry{
-			{Seq: 1, Body: session.Given{Item: item.User(one)}},
-			{Seq: 2, Body: session.Received{Item: item.Assistant(one + two)}},
-			{Seq: 3, Body: session.Received{Item: item.Call("a", two, one)}},
-			{Seq: 4, Body: session.Answered{CallID: "a", Item: out}},
+			{Seq: 1, Body: session.InputItem{Item: item.User(one)}},
+			{Seq: 2, Body: session.OutputItem{Item: item.Assistant(one + two)}},
+			{Seq: 3, Body: session.OutputItem{Item: item.Call("a", two, one)}},
+			{Seq: 4, Body: session.CallOutput{CallID: "a", Item: out}},
 			{Seq: 5, Body: session.Stopped{Why: one, Detail: two}},
 		}}
 		checkPage(page(t, log), t.Errorf)

@@ -19,48 +19,48 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// Format and Version stand in the first line of what [JSONLines] writes.
+// Format and Version appear in the first line of the output of [JSONLines].
 const (
 	Format  = "antiphon session"
 	Version = 3
-	// withoutBlobs is the version of a file that holds no blobs, which older
-	// programs read.
+	// withoutBlobs is the version of a file without blobs, which older programs can
+	// read.
 	withoutBlobs = 2
 )
 
-// begin begins the first line of a file.
+// begin is the beginning of the first line of a file.
 const begin = `{"format":"` + Format + `"`
 
-// MaxLine is the longest line that [ReadJSONLines] reads: an entry with all its
-// payloads.
+// MaxLine is the longest line, in bytes, that [ReadJSONLines] reads: an entry with
+// all its payloads.
 const MaxLine = 1 << 30
 
-// header begins a file.
+// header is the first line of a file.
 type header struct {
 	Format  string       `json:"format"`
 	Version int          `json:"version"`
 	Session session.Info `json:"session"`
 }
 
-// another begins another session: one that a call of an earlier one started.
+// another is the first line of a nested session, which a call of an earlier session
+// started.
 type another struct {
 	Session *session.Info `json:"session"`
 }
 
-// kept holds what the entries of the session above only point at.
+// kept is a line with data that entries of the session above only refer to.
 type kept struct {
 	Blob *Blob `json:"blob"`
 }
 
-// Blob is what an entry names and does not hold: the whole of an output that the
-// model got shortened, or an original that was refused.
+// Blob is data that an entry refers to: the whole of an output that was shortened
+// for the model, or an original that was refused.
 type Blob struct {
 	ID   string `json:"id"`
 	Data []byte `json:"data"`
 }
 
-// ending ends a file, so that a file without its end can be told from a whole
-// one.
+// ending is the last line of a file. A file without it is incomplete.
 type ending struct {
 	End *sums256 `json:"end"`
 }
@@ -68,20 +68,21 @@ type ending struct {
 type sums256 struct {
 	Sessions int   `json:"sessions"`
 	Entries  int64 `json:"entries"`
-	// SHA256 is that of all bytes of the lines before, "" if it does not matter.
+	// SHA256 is the hash of all bytes of the lines before, or "" if it should not
+	// be checked.
 	SHA256 string `json:"sha256,omitempty"`
 }
 
-// JSONLines writes a session as lines of JSON, with all that is in it: the first
-// line names the format, its version and the session, then each entry is a line
-// as [session.AppendEntry] has it, with all payloads, and a member sum after it:
-// the [session.Sum] of the session's lines up to it, without their sums. Then each
-// blob that they name is a line: see [Log.Blob]. The sessions of nested runs
-// follow, each begun by a line of its own. The last line counts them.
+// JSONLines writes a complete session as lines of JSON. The first line contains the
+// format, its version and the session. Each entry is a line in the form of
+// [session.AppendEntry], with all payloads, followed by a member sum: the
+// [session.Sum] of the session's lines up to that one, without their sums. Each
+// blob that the entries refer to follows as a line; see [Log.Blob]. Then come the
+// sessions of nested runs, each of which begins with a line of its own. The last
+// line contains the counts.
 //
-// [ReadJSONLines] reads the same entries from it, byte for byte, unless Hide
-// changed them. Hide is applied to the lines; it does not look into payloads that
-// are in base64.
+// [ReadJSONLines] returns the same entries, byte for byte, unless Hide changed
+// them. Hide is applied to the lines; it does not look into base64 payloads.
 func JSONLines(w io.Writer, log Log) error {
 	sum := sha256.New()
 	out := &lineWriter{out: bufio.NewWriterSize(io.MultiWriter(w, sum), 64<<10), hide: log.hide}
@@ -90,7 +91,7 @@ func JSONLines(w io.Writer, log Log) error {
 		return err
 	}
 	info, version := log.Info, withoutBlobs
-	info.Entries, info.Cursor = parts[0].entries, "" // which is a place in somebody's list
+	info.Entries, info.Cursor = parts[0].entries, "" // a cursor belongs to a list of sessions
 	if log.Blob != nil && slices.ContainsFunc(parts, func(p part) bool { return len(p.blobs) > 0 }) {
 		version = Version
 	}
@@ -127,12 +128,13 @@ func (w *lineWriter) value(v any) {
 // write writes a line.
 func (w *lineWriter) write(line []byte, err error) {
 	if said := w.hidden(line, err); w.err == nil {
-		_, _ = w.out.WriteString(said) // Flush tells
+		_, _ = w.out.WriteString(said) // Flush returns the error
 		_ = w.out.WriteByte('\n')
 	}
 }
 
-// hidden is a line without secrets. What Hide makes of it must still be JSON.
+// hidden returns a line without secrets. After Hide has changed it, the line must
+// still be JSON.
 func (w *lineWriter) hidden(line []byte, err error) string {
 	if w.err = errors.Join(w.err, err); w.err != nil {
 		return ""
@@ -144,8 +146,7 @@ func (w *lineWriter) hidden(line []byte, err error) string {
 	return said
 }
 
-// entry writes the entry that is in w.line, with its sum after that of those
-// before it.
+// entry writes the entry in w.line, with the sum that continues the one before.
 func (w *lineWriter) entry(seq int64, sum session.Sum, err error) session.Sum {
 	said := w.hidden(w.line, err)
 	if w.err != nil {
@@ -153,15 +154,15 @@ func (w *lineWriter) entry(seq int64, sum session.Sum, err error) session.Sum {
 	}
 	w.line = append(w.line[:0], said...)
 	sum = sum.Next(seq, w.line)
-	_, _ = w.out.WriteString(said[:len(said)-1]) // Flush tells
+	_, _ = w.out.WriteString(said[:len(said)-1]) // Flush returns the error
 	_, _ = w.out.WriteString(sumMember + sum.String() + "\"}\n")
 	return sum
 }
 
-// sumMember begins the member that ends an entry's line.
+// sumMember begins the last member of an entry's line.
 const sumMember = `,"sum":"`
 
-// session writes a session's entries, and what they name.
+// session writes the entries of a session and the blobs they refer to.
 func (w *lineWriter) session(log Log, p part) {
 	var sum session.Sum
 	left := p.entries
@@ -188,25 +189,25 @@ func (w *lineWriter) session(log Log, p part) {
 	}
 }
 
-// Line is what a line says: that a session begins, an entry of the last one, or
-// a blob that entries of it name.
+// A Line is a parsed line: the beginning of a session, an entry of that session, or
+// a blob that its entries refer to.
 type Line struct {
-	// Number counts the lines from 1.
+	// Number is the number of the line, from 1.
 	Number int
-	// Session is set in the line that begins a session: the exported one first,
-	// then those that are nested in it.
+	// Session is set if the line begins a session. The exported session comes
+	// first, then the sessions nested in it.
 	Session *session.Info
 	Blob    *Blob
 	Entry   session.Entry
-	// Size is the line's length in bytes.
+	// Size is the length of the line in bytes.
 	Size int
 }
 
-// ReadJSONLines reads what [JSONLines] wrote, line by line. The first error ends
-// it, and names the line. A file of a newer version gives one that wraps
-// [session.ErrNewer]. Since a file may end anywhere, what was read
-// counts only if all of it was read: an importer either reads a file twice or
-// takes back what it imported.
+// ReadJSONLines reads the output of [JSONLines], line by line. It stops at the first
+// error, which names the line. For a file of a newer version the error wraps
+// [session.ErrNewer]. A file may be cut off anywhere, so the entries are complete
+// only if there was no error: an importer must read the file twice, or remove what
+// it imported after an error.
 func ReadJSONLines(r io.Reader) iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
 		read := &lineReader{in: bufio.NewReaderSize(r, 64<<10), sum: sha256.New()}
@@ -230,16 +231,16 @@ type lineReader struct {
 	in       *bufio.Reader
 	line     []byte // memory for the next line
 	number   int
-	sum      hash.Hash // of the lines before
+	sum      hash.Hash // hash of the lines so far
 	sessions int
-	entries  int64 // in all
-	seq      int64 // of the last entry of the session
+	entries  int64 // total
+	seq      int64 // number of the last entry of the session
 	info     session.Info
-	chain    session.Sum // of the session's lines
-	broken   bool        // a line had no sum, so that those after it prove nothing
+	chain    session.Sum // sum of the session's lines
+	broken   bool        // a line without a sum was found, so later sums prove nothing
 }
 
-// ErrCut is wrapped by the error of [ReadJSONLines] for a file that lacks its end.
+// ErrCut is wrapped by the error of [ReadJSONLines] for a file without its end.
 var ErrCut = errors.New("it was cut short")
 
 // next reads a line. It returns io.EOF after the last one.
@@ -276,7 +277,8 @@ func (r *lineReader) next() (Line, error) {
 	return line, err
 }
 
-// read returns the next line with its end, which is there until the next call.
+// read returns the next line with its line end. The line is valid until the next
+// call.
 func (r *lineReader) read() (line []byte, err error) {
 	r.number++
 	line = r.line[:0]
@@ -295,7 +297,8 @@ func (r *lineReader) read() (line []byte, err error) {
 	}
 }
 
-// strict reads an object that may hold nothing else.
+// strict decodes an object that must not contain unknown members, and must not be
+// followed by anything.
 func strict(text []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
@@ -346,7 +349,7 @@ func (r *lineReader) begin(info session.Info) Line {
 	return Line{Session: &info}
 }
 
-// whole reports a session that lacks entries.
+// whole returns an error if entries of the session are missing.
 func (r *lineReader) whole() error {
 	if r.seq != r.info.Entries {
 		return fmt.Errorf("session %q ends after %d of %d entries", r.info.ID, r.seq, r.info.Entries)
@@ -360,7 +363,7 @@ func (r *lineReader) entry(text []byte) (Line, error) {
 		return Line{}, errors.New("another program has written this line anew, so that its checksum proves nothing; take the member sum out of the entries, and sha256 out of the last line, to read them all the same")
 	}
 	if r.chain = r.chain.Next(r.seq+1, text); sum == "" {
-		r.broken = true // of version 1, or edited: the last line decides
+		r.broken = true // version 1, or edited; the last line decides
 	} else if !r.broken && sum != r.chain.String() {
 		return Line{}, fmt.Errorf("entry %d of session %q is not what was exported: its checksum differs; take the member sum out of the entries, and sha256 out of the last line, to read them all the same", r.seq+1, r.info.ID)
 	}
@@ -375,7 +378,8 @@ func (r *lineReader) entry(text []byte) (Line, error) {
 	return Line{Entry: e}, nil
 }
 
-// cutSum takes the sum off the end of an entry's line; it is "" if there is none.
+// cutSum removes the sum from the end of an entry's line and returns it. The sum is
+// "" if the line has none.
 func cutSum(text []byte) (entry []byte, sum string) {
 	const length = len(sumMember) + 2*len(session.Sum{}) + len(`"}`)
 	at := len(text) - length
@@ -386,7 +390,8 @@ func cutSum(text []byte) (entry []byte, sum string) {
 	return append(text[:at:at], '}'), sum
 }
 
-// hasSum reports an entry with a sum that is not where [JSONLines] writes it.
+// hasSum reports whether an entry has a sum in another place than [JSONLines]
+// writes it.
 func hasSum(text []byte) bool {
 	var e struct {
 		Sum *json.RawMessage `json:"sum"`
@@ -394,7 +399,7 @@ func hasSum(text []byte) bool {
 	return bytes.Contains(text, []byte(`"sum"`)) && json.Unmarshal(text, &e) == nil && e.Sum != nil
 }
 
-// end checks the last line, and that nothing stands after it.
+// end checks the last line, and that nothing follows it.
 func (r *lineReader) end(text []byte) error {
 	var e ending
 	if err := strict(text, &e); err != nil {

@@ -20,14 +20,14 @@ func TestPageHasWhatIsKept(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return session.Entry{Seq: seq, Body: session.Answered{CallID: call, Item: out}}
+		return session.Entry{Seq: seq, Body: session.CallOutput{CallID: call, Item: out}}
 	}
 	all := map[string]string{"text": "the whole <b>text</b> with sk-secret", "pic": "\x89PNG\r\n\x1a\nrest"}
 	log := Log{
 		Info: session.Info{ID: "x"},
 		Entries: []session.Entry{
-			{Seq: 1, Body: session.Given{Item: item.User("go")}}, {Seq: 2, Body: session.RunStarted{}}, {Seq: 3, Body: session.TurnStarted{Turn: 1}},
-			{Seq: 4, Body: session.Received{Turn: 1, Item: item.Call("c", "big", "{}")}}, {Seq: 5, Body: session.Received{Turn: 1, Item: item.Call("d", "big", "{}")}},
+			{Seq: 1, Body: session.InputItem{Item: item.User("go")}}, {Seq: 2, Body: session.RunStarted{}}, {Seq: 3, Body: session.TurnStarted{Turn: 1}},
+			{Seq: 4, Body: session.OutputItem{Turn: 1, Item: item.Call("c", "big", "{}")}}, {Seq: 5, Body: session.OutputItem{Turn: 1, Item: item.Call("d", "big", "{}")}},
 			{Seq: 6, Body: session.TurnEnded{Turn: 1, Status: item.StatusCompleted}}, named(7, "c", "text"), named(8, "d", "gone"),
 		},
 		Blob: func(id string) ([]byte, error) {
@@ -46,7 +46,7 @@ func TestPageHasWhatIsKept(t *testing.T) {
 	for _, want := range []string{
 		`download="text.txt" href="data:application/octet-stream;base64,` + base64.StdEncoding.EncodeToString([]byte("the whole <b>text</b> with [redacted]")) + `"`,
 		`download="pic.png" href="data:application/octet-stream;base64,` + base64.StdEncoding.EncodeToString([]byte(all["pic"])) + `"`,
-		"What is kept with the id gone was not there when this page was made.",
+		"The stored output gone was missing when this page was made.",
 	} {
 		if strings.Count(page, want) != 1 {
 			t.Errorf("%d times: %s", strings.Count(page, want), want)

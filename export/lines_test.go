@@ -114,7 +114,7 @@ func TestJSONLinesCursor(t *testing.T) {
 // error that names a line.
 func TestJSONLinesDamage(t *testing.T) {
 	log := export.Log{Info: session.Info{ID: "a"}, Entries: []session.Entry{
-		{Seq: 1, Body: session.Given{Item: item.User("one")}}, {Seq: 2, Body: session.RunStarted{}},
+		{Seq: 1, Body: session.InputItem{Item: item.User("one")}}, {Seq: 2, Body: session.RunStarted{}},
 	}}
 	data := jsonLines(t, log)
 	for n := range len(data) - 1 { // without its last newline it is whole
@@ -165,7 +165,7 @@ func TestJSONLinesNewer(t *testing.T) {
 // version 1 have none.
 func TestJSONLinesSums(t *testing.T) {
 	log := export.Log{Info: session.Info{ID: "talk"}, Entries: []session.Entry{
-		{Seq: 1, Body: session.Given{Item: item.User("one")}}, {Seq: 2, Body: session.Given{Item: item.User("two")}}, {Seq: 3, Body: session.Stopped{Why: "answered"}}}}
+		{Seq: 1, Body: session.InputItem{Item: item.User("one")}}, {Seq: 2, Body: session.InputItem{Item: item.User("two")}}, {Seq: 3, Body: session.Stopped{Why: "answered"}}}}
 	data := string(jsonLines(t, log))
 	unsealed := regexp.MustCompile(`,"sha256":"[0-9a-f]+"`).ReplaceAllString(data, "")
 	if _, err := readBack(strings.NewReader(unsealed)); err != nil {
@@ -199,11 +199,11 @@ func TestNoSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := export.Log{Info: session.Info{ID: "a", Title: secret}, Hide: func(s string) string { return strings.ReplaceAll(s, secret, "[redacted]") }, Entries: []session.Entry{
-		{Seq: 1, Body: session.Given{Item: file}},
+		{Seq: 1, Body: session.InputItem{Item: file}},
 		{Seq: 2, Body: session.TurnStarted{Turn: 1}},
-		{Seq: 3, Body: session.Received{Turn: 1, Item: item.Assistant(`So it is sk-live\_0123456789abcdef, &#115;k-live_0123456789abcdef, or [here](https://x.example/?key=` + secret + `)`)}},
-		{Seq: 4, Body: session.Received{Turn: 1, Item: item.Call("call_1", "env", `{"key":"\u0073k-live_0123456789abcdef","`+secret+`":1}`)}},
-		{Seq: 5, Body: session.Answered{CallID: "call_1", Item: out}},
+		{Seq: 3, Body: session.OutputItem{Turn: 1, Item: item.Assistant(`So it is sk-live\_0123456789abcdef, &#115;k-live_0123456789abcdef, or [here](https://x.example/?key=` + secret + `)`)}},
+		{Seq: 4, Body: session.OutputItem{Turn: 1, Item: item.Call("call_1", "env", `{"key":"\u0073k-live_0123456789abcdef","`+secret+`":1}`)}},
+		{Seq: 5, Body: session.CallOutput{CallID: "call_1", Item: out}},
 		{Seq: 6, Body: session.Stopped{Why: "error", Detail: secret}},
 	}}
 	var markdown bytes.Buffer
@@ -249,17 +249,17 @@ func TestChatMarkdownThereAndBack(t *testing.T) {
 func told(t *testing.T, bodies []session.Body) (list []string) {
 	for _, b := range bodies {
 		switch b := b.(type) {
-		case session.Given:
+		case session.InputItem:
 			list = append(list, "given "+compact(t, b.Item))
-		case session.Received:
+		case session.OutputItem:
 			list = append(list, "received "+compact(t, b.Item))
-		case session.Answered:
+		case session.CallOutput:
 			list = append(list, "answered "+compact(t, b.Item))
 		case session.TurnEnded:
 			list = append(list, fmt.Sprintf("turn %d: %s %s", b.Turn, b.Status, b.ResponseID))
 		case session.CallStarted:
 			list = append(list, fmt.Sprintf("started %s %v", b.CallID, b.Repeatable))
-		case session.RunStarted, session.TurnStarted, session.Withdrawn:
+		case session.RunStarted, session.TurnStarted, session.CallDropped:
 			list = append(list, fmt.Sprintf("%T", b))
 		}
 	}
@@ -283,7 +283,7 @@ func TestJSONLinesAnyText(t *testing.T) {
 		var log export.Log
 		for i := range rapid.IntRange(0, 5).Draw(rt, "entries") {
 			bodies := []session.Body{
-				session.Given{Item: item.User(text.Draw(rt, "user"))},
+				session.InputItem{Item: item.User(text.Draw(rt, "user"))},
 				session.Stopped{Why: text.Draw(rt, "why"), Detail: text.Draw(rt, "detail")},
 				session.Approval{CallID: text.Draw(rt, "call"), Reason: text.Draw(rt, "reason"), Remember: &session.Rule{Tool: text.Draw(rt, "tool")}},
 			}
@@ -303,7 +303,7 @@ func TestJSONLinesAnyText(t *testing.T) {
 // FuzzReadJSONLines: no bytes make the reader panic, and what it accepts whole
 // is written again as it was read.
 func FuzzReadJSONLines(f *testing.F) {
-	f.Add(string(jsonLines(f, export.Log{Info: session.Info{ID: "a"}, Entries: []session.Entry{{Seq: 1, Body: session.RunStarted{}}, {Seq: 2, Body: session.Given{Item: item.User("one")}}}})))
+	f.Add(string(jsonLines(f, export.Log{Info: session.Info{ID: "a"}, Entries: []session.Entry{{Seq: 1, Body: session.RunStarted{}}, {Seq: 2, Body: session.InputItem{Item: item.User("one")}}}})))
 	f.Add(`{"format":"antiphon session","version":1,"session":{"id":"a","entries":0}}` + "\n" + `{"end":{"sessions":1,"entries":0}}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		logs, err := readBack(strings.NewReader(text))
@@ -333,8 +333,8 @@ func TestJSONLinesBlobs(t *testing.T) {
 	}
 	out := answer("c", "a long\n[125986 of 126000 bytes left out here. To read them, call read_output with id 03e522ad1a and offset 14]")
 	log := export.Log{Info: session.Info{ID: "s"}, Entries: []session.Entry{
-		{Seq: 1, Body: session.Answered{CallID: "c", Item: out}},
-		{Seq: 2, Body: session.Answered{CallID: "d", Item: answer("d", "read_output with id nothing-here")}},
+		{Seq: 1, Body: session.CallOutput{CallID: "c", Item: out}},
+		{Seq: 2, Body: session.CallOutput{CallID: "d", Item: answer("d", "read_output with id nothing-here")}},
 	}}
 	if lines := jsonLines(t, log); !bytes.Contains(lines, []byte(`"version":2`)) {
 		t.Errorf("without blobs: %s", lines)

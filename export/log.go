@@ -9,33 +9,32 @@ import (
 	"iter"
 
 	"github.com/antiphon-go/antiphon/session"
-	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/tool/output"
 )
 
-// Log is a session that is written out.
+// Log is a session to export.
 type Log struct {
-	// Info is what is known of the session besides its entries. All of it may be
-	// missing.
+	// Info is the information about the session besides its entries. All fields are
+	// optional.
 	Info session.Info
-	// Entries are its log. Items whose payloads are kept elsewhere are made whole
-	// one by one.
+	// Entries are the session's log. Items with payloads elsewhere are completed one
+	// by one.
 	Entries []session.Entry
-	// Load reads a session's log, the exported one's or a nested one's, entry by
-	// entry. Where it is set, [JSONLines] uses it instead of Entries and Nested, and
-	// needs no memory for the log. It is called twice for each session; what is
-	// appended between the two calls is left out.
+	// Load reads the log of the exported or of a nested session entry by entry. If it
+	// is set, [JSONLines] uses it instead of Entries and Nested, and does not hold the
+	// log in memory. It is called twice for each session; entries that are appended
+	// between the calls are left out.
 	Load func(id string) iter.Seq2[session.Entry, error]
-	// Nested returns the log of a session that a call started, which is written
-	// out too. Where it is nil, or its error wraps [session.ErrNotFound], only its
-	// name is.
+	// Nested returns the log of a session that a call started, which is exported too.
+	// If it is nil, or its error wraps [session.ErrNotFound], only the session's name
+	// is written.
 	Nested func(id string) ([]session.Entry, error)
-	// Blob returns what is kept under an id that an output names: the whole of one
-	// that was shortened, or an original that was refused. nil without an error is
-	// one that is not there. Where Blob is nil, only the names are written.
+	// Blob returns the data that an output refers to by id: the full text of a
+	// shortened output, or an original that was refused. It returns nil without an
+	// error if the data does not exist. If Blob is nil, only the ids are written.
 	Blob func(id string) ([]byte, error)
-	// Hide returns a text without the secrets that it holds, such as the method of
-	// that name of a key. Secrets that it does not know cannot be told from other
-	// texts.
+	// Hide returns a text without secrets, like the method Hide of a key. Secrets that
+	// it does not know cannot be distinguished from other text.
 	Hide func(text string) string
 }
 
@@ -46,7 +45,7 @@ func (l Log) hide(s string) string {
 	return l.Hide(s)
 }
 
-// nested returns the log of a session that a call started, nil if there is none.
+// nested returns the log of a session that a call started, or nil.
 func (l Log) nested(id string) ([]session.Entry, error) {
 	if l.Nested == nil {
 		return nil, nil
@@ -61,7 +60,7 @@ func (l Log) nested(id string) ([]session.Entry, error) {
 	return entries, nil
 }
 
-// load reads the log of the exported session, or of one that is nested in it.
+// load reads the log of the exported session or of a nested one.
 func (l Log) load(id string) iter.Seq2[session.Entry, error] {
 	if l.Load != nil {
 		return l.Load(id)
@@ -86,11 +85,11 @@ func (l Log) load(id string) iter.Seq2[session.Entry, error] {
 type part struct {
 	id, parent string
 	entries    int64
-	blobs      []string // that its outputs name and no session before it
+	blobs      []string // named by its outputs but not by earlier sessions
 }
 
-// parts are the exported session and those that are nested in it, in the order in
-// which they are written.
+// parts returns the exported session and its nested sessions, in the order in which
+// they are written.
 func (l Log) parts() (list []part, err error) {
 	seen, named := map[string]bool{}, map[string]bool{}
 	var look func(id, parent string) error
@@ -131,8 +130,8 @@ func (l Log) parts() (list []part, err error) {
 	return list, err
 }
 
-// Kept returns the ids of all that the outputs of the session and of those nested in
-// it name, each once: see [KeptIn].
+// Kept returns the ids of the stored data that the outputs of the session and its
+// nested sessions refer to, each once: see [KeptIn].
 func (l Log) Kept() (ids []string, err error) {
 	parts, err := l.parts()
 	for _, p := range parts {
@@ -141,12 +140,11 @@ func (l Log) Kept() (ids []string, err error) {
 	return ids, err
 }
 
-// KeptIn returns the ids that the output in an entry names as kept beside the log:
-// the whole of what the model got shortened, and originals that were refused or
-// replaced.
+// KeptIn returns the ids of the stored data that the output in an entry refers to:
+// the full text of shortened outputs, and originals that were refused or replaced.
 func KeptIn(e session.Entry) (ids []string) {
-	if b, ok := e.Body.(session.Answered); ok {
-		ids = tool.StoredIDs(b.Item.JSON())
+	if b, ok := e.Body.(session.CallOutput); ok {
+		ids = output.StoredIDs(b.Item.JSON())
 	}
 	return ids
 }
@@ -156,7 +154,7 @@ func nestedIn(e session.Entry) string {
 	switch b := e.Body.(type) {
 	case session.CallStarted:
 		return b.Session
-	case session.Nested:
+	case session.SubagentUsage:
 		return b.Session
 	case session.Paused:
 		return b.Session

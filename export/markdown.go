@@ -19,34 +19,35 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// What goes beyond these is shown as it is: a parser of Markdown takes time that
-// grows with the square of some texts' length.
+// Texts beyond these limits are shown verbatim, because the Markdown parser takes
+// quadratic time for some texts.
 const (
 	maxMarkdown = 64 << 10 // bytes of a text
 	maxNesting  = 100      // quotes and lists that one line opens
-	maxMarks    = 3000     // marks of emphasis and links without a blank line between
+	maxMarks    = 3000     // marks of emphasis and links without a blank line between them
 )
 
 var markdownParser = goldmark.New(goldmark.WithExtensions(extension.GFM)).Parser()
 
-// markdown returns what a model said as markup of our own: only the elements
-// and attributes that this file names come out, whatever the text holds. HTML in
-// the text is text, an image is a link, and a link leads to the web or to a
-// mailbox or is not a link. hide is applied to each text once more, for what
-// Markdown puts together. It returns false for what is better shown as it is.
+// markdown returns a model's text as HTML. The result contains only the elements and
+// attributes named in this file, whatever the text contains: HTML in the text
+// becomes text, an image becomes a link, and only addresses of the web or of
+// mailboxes become links. hide is applied again to each piece of text, because
+// Markdown may join pieces to a secret. markdown returns false for text that should
+// be shown verbatim.
 func markdown(s string, hide func(string) string) (template.HTML, bool) {
 	if len(s) > maxMarkdown || heavy(s) {
 		return "", false
 	}
-	// A hidden character is not Markdown, and no entity may become one unseen: the
-	// renderer's texts go through the same sieve.
+	// The renderer shows hidden characters by name and checks decoded entities, so
+	// neither can pass unseen.
 	src := []byte(strings.ToValidUTF8(s, "\uFFFD"))
 	m := &markdownWriter{src: src, hide: hide}
 	m.children(markdownParser.Parse(gmtext.NewReader(src)))
 	return template.HTML(m.out.String()), true
 }
 
-// heavy reports a text that nobody wrote to be read.
+// heavy reports whether a text is too complex to have been written for readers.
 func heavy(s string) bool {
 	marks := 0
 	for line := range strings.Lines(s) {
@@ -55,7 +56,7 @@ func heavy(s string) bool {
 		case line == "":
 			marks = 0
 		case strings.Trim(line, line[:1]) == "" && strings.Contains("-*_=~.", line[:1]):
-			// a rule
+			// a horizontal rule
 		case opens(line) > maxNesting:
 			return true
 		default:
@@ -72,7 +73,7 @@ func heavy(s string) bool {
 	return false
 }
 
-// opens counts the quotes and lists that a line opens, at most.
+// opens returns an upper bound for the quotes and lists that a line opens.
 func opens(line string) (n int) {
 	for _, c := range []byte(line) {
 		switch {
@@ -98,7 +99,7 @@ func (m *markdownWriter) children(n ast.Node) {
 	}
 }
 
-// within writes the children of n in an element.
+// within writes the children of n inside an element.
 func (m *markdownWriter) within(tag string, n ast.Node) {
 	m.out.WriteString("<" + tag + ">")
 	m.children(n)
@@ -210,7 +211,7 @@ func (m *markdownWriter) cell(n *extast.TableCell) {
 	m.out.WriteString("</" + tag + ">")
 }
 
-// codeBlock writes code, and colours it if it is a diff.
+// codeBlock writes code, with diffs marked.
 func (m *markdownWriter) codeBlock(lines *gmtext.Segments) {
 	s := m.hide(string(lines.Value(m.src)))
 	m.out.WriteString("<pre>\n") // the parser drops the first newline
@@ -218,7 +219,7 @@ func (m *markdownWriter) codeBlock(lines *gmtext.Segments) {
 	m.out.WriteString("</pre>")
 }
 
-// htmlBlock shows HTML as it was written.
+// htmlBlock shows HTML as text.
 func (m *markdownWriter) htmlBlock(n *ast.HTMLBlock) {
 	s := string(n.Lines().Value(m.src))
 	if n.HasClosure() {
@@ -229,11 +230,11 @@ func (m *markdownWriter) htmlBlock(n *ast.HTMLBlock) {
 	m.out.WriteString("</pre>")
 }
 
-// run writes a text and those that directly follow it: the parser splits texts
-// at every character that might have meant something.
+// run writes a text and the texts directly after it, because the parser splits texts
+// at every character that could have a meaning.
 func (m *markdownWriter) run(n *ast.Text) {
 	if before, ok := n.PreviousSibling().(*ast.Text); ok && joins(before) {
-		return // written with the one before
+		return // written with the previous text
 	}
 	var s strings.Builder
 	for {
@@ -253,15 +254,15 @@ func (m *markdownWriter) run(n *ast.Text) {
 	}
 	m.text(s.String())
 	switch {
-	case n.HardLineBreak(), n.SoftLineBreak(): // models break lines where they mean it
+	case n.HardLineBreak(), n.SoftLineBreak(): // models break lines deliberately
 		m.out.WriteString("<br>\n")
 	}
 }
 
 func joins(n *ast.Text) bool { return !n.HardLineBreak() && !n.SoftLineBreak() }
 
-// resolve decodes escapes and entities, in one pass as Markdown has it: what an
-// escape leaves is not part of an entity.
+// resolve decodes escapes and entities in one pass, as Markdown requires: the result
+// of an escape is not part of an entity.
 func resolve(s []byte) []byte {
 	var out []byte
 	for len(s) > 0 {
@@ -310,8 +311,8 @@ func (m *markdownWriter) autoLink(n *ast.AutoLink) {
 	m.link(to, func() { m.text(label) })
 }
 
-// link writes what label writes as a link, or with its address after it if that
-// leads nowhere that a link here may lead.
+// link writes label as a link. If the address is not allowed as a link, it writes
+// the address after the label.
 func (m *markdownWriter) link(to string, label func()) {
 	to = m.hide(to)
 	if !leadsOut(to) {
@@ -328,7 +329,7 @@ func (m *markdownWriter) link(to string, label func()) {
 	m.out.WriteString("</a>")
 }
 
-// leadsOut reports whether an address is one of the web or of a mailbox.
+// leadsOut reports whether an address belongs to the web or a mailbox.
 func leadsOut(to string) bool {
 	u, err := url.Parse(to)
 	if err != nil {

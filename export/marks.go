@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 )
@@ -18,7 +19,7 @@ func (t *talk) mark(e session.Entry, kind, title, text string) *row {
 	return t.add(&row{seq: e.Seq, time: e.Time, mark: &mark{kind: kind, title: title, text: text}})
 }
 
-// progress takes the entries that tell how runs and turns begin and end.
+// progress handles the entries about the beginning and end of runs and turns.
 func (t *talk) progress(e session.Entry, changed bool) {
 	switch b := e.Body.(type) {
 	case session.RunStarted:
@@ -29,7 +30,7 @@ func (t *talk) progress(e session.Entry, changed bool) {
 			c.lost = c.lost || c.started && len(c.session) == 0
 		}
 		if b.Resumes {
-			t.mark(e, "run", "The run goes on in another process", t.setupText(changed)).mark.facts = t.setupFacts(changed)
+			t.mark(e, "run", "The run continues in another process", t.setupText(changed)).mark.facts = t.setupFacts(changed)
 		} else if t.runs++; t.runs > 1 {
 			t.mark(e, "run", "Run "+strconv.Itoa(t.runs), t.setupText(changed)).mark.facts = t.setupFacts(changed)
 		} else if changed {
@@ -37,20 +38,20 @@ func (t *talk) progress(e session.Entry, changed bool) {
 		}
 	case session.TurnStarted:
 		if changed {
-			t.mark(e, "run", "Turn "+strconv.Itoa(b.Turn)+" is made otherwise", t.setupText(true)).mark.facts = t.setupFacts(true)
+			t.mark(e, "run", "Turn "+strconv.Itoa(b.Turn)+" has another setup", t.setupText(true)).mark.facts = t.setupFacts(true)
 		}
 		t.turn = &turn{number: b.Turn, begun: e.Time, continues: b.Continues}
 		t.sums.turns++
 	case session.TurnEnded:
 		t.endTurn(e, b)
 	case session.StopAsked:
-		t.mark(e, "stop", "Stop asked for", joined(words(b.Why), b.Detail))
+		t.mark(e, "stop", "Stop requested", joined(words(b.Why), b.Detail))
 	case session.Stopped:
 		t.mark(e, "stop", "Run ended", joined(words(b.Why), b.Detail))
 	}
 }
 
-// setupText says who answers from here on.
+// setupText returns the model of the following turns.
 func (t *talk) setupText(changed bool) string {
 	if !changed {
 		return ""
@@ -58,7 +59,7 @@ func (t *talk) setupText(changed bool) string {
 	return t.made.String()
 }
 
-// setupFacts are what else is known of how the turns from here on are made.
+// setupFacts returns the other details of how the following turns are made.
 func (t *talk) setupFacts(changed bool) (facts []fact) {
 	if !changed {
 		return nil
@@ -69,8 +70,8 @@ func (t *talk) setupFacts(changed bool) (facts []fact) {
 	return facts
 }
 
-// answeredBy says which model the endpoint says answered a turn, where that is
-// not the name that was asked for, and in which service tier.
+// answeredBy returns the model that answered a turn according to the endpoint, if it
+// differs from the requested one, and the service tier.
 func (t *talk) answeredBy(b session.TurnEnded) string {
 	made := &t.made
 	if b.Setup != nil {
@@ -96,7 +97,7 @@ func (t *talk) answeredBy(b session.TurnEnded) string {
 	return text
 }
 
-// words makes words of a name.
+// words turns a name into words.
 func words(name string) string { return strings.ReplaceAll(name, "_", " ") }
 
 func (t *talk) endTurn(e session.Entry, b session.TurnEnded) {
@@ -129,7 +130,7 @@ func (t *talk) endTurn(e session.Entry, b session.TurnEnded) {
 	t.mark(e, kind, title, text)
 }
 
-// breakOff ends a turn that has no end, before an entry or that of the log.
+// breakOff ends a turn without an end, before an entry or at the end of the log.
 func (t *talk) breakOff(e session.Entry, text string) {
 	t.brokeOff()
 	r := t.mark(session.Entry{Time: e.Time}, "problem", "Turn "+strconv.Itoa(t.turn.number)+" has no end", text)
@@ -139,8 +140,8 @@ func (t *talk) breakOff(e session.Entry, text string) {
 	t.turn = nil
 }
 
-// brokeOff notes that the reply of the turn under way broke off: calls of it that
-// were not started never will be.
+// brokeOff records that the current reply broke off: its calls that were not started
+// never will be.
 func (t *talk) brokeOff() {
 	t.sums.broken++
 	if t.turn == nil {
@@ -156,7 +157,7 @@ func (t *talk) brokeOff() {
 	}
 }
 
-// decision takes the entries that change what is sent.
+// decision handles the entries that change what is sent.
 func (t *talk) decision(e session.Entry) {
 	switch b := e.Body.(type) {
 	case session.ReasoningDropped:
@@ -183,19 +184,19 @@ func (t *talk) decision(e session.Entry) {
 	case session.Compacted:
 		t.compacted(e, b)
 	case session.Restored:
-		t.mark(e, "context", "Restored", fmt.Sprintf("What the compaction of entry %d replaced is sent again.", b.Seq))
+		t.mark(e, "context", "Restored", fmt.Sprintf("The items that the compaction of entry %d replaced are sent again.", b.Seq))
 	case session.Collapsed:
 		list := make([]string, len(b.Seqs))
 		for i, seq := range b.Seqs {
 			list[i] = strconv.FormatInt(seq, 10)
-			t.noteOn(seq, badge{"", fmt.Sprintf("sent as a marker, for entry %d has it again", b.By)})
+			t.noteOn(seq, badge{"", fmt.Sprintf("sent as a marker: entry %d has the same content", b.By)})
 		}
-		t.mark(e, "context", "Repeated reads", fmt.Sprintf("Of %s a marker is sent, for entry %d has it again.", strings.Join(list, ", "), b.By))
+		t.mark(e, "context", "Repeated reads", fmt.Sprintf("Markers are sent for %s: entry %d has the same content.", strings.Join(list, ", "), b.By))
 	case session.Noticed:
 		t.mark(e, "problem", "Notice", b.Text)
 	case session.Superseded:
 		for _, seq := range b.Seqs {
-			t.noteOn(seq, badge{"", fmt.Sprintf("not sent: entry %d says it again from the beginning", b.By)})
+			t.noteOn(seq, badge{"", fmt.Sprintf("not sent: entry %d repeats it from the beginning", b.By)})
 			if r := t.said[seq]; r != nil {
 				r.again = true
 			}
@@ -211,7 +212,7 @@ func (t *talk) noteOn(seq int64, b badge) {
 	}
 }
 
-// howCompacted says how a compaction came about.
+// howCompacted describes the kinds of compaction.
 var howCompacted = map[string]string{
 	session.BySummary:  "a summary by a model",
 	session.ByEndpoint: "the endpoint's own compaction",
@@ -227,7 +228,7 @@ func (t *talk) compacted(e session.Entry, b session.Compacted) {
 		t.sums.add(b.Usage)
 	}
 	t.sums.cost += b.Cost
-	text := fmt.Sprintf("In the place of everything up to entry %d, %s is sent.", b.Through, how)
+	text := fmt.Sprintf("Instead of everything up to entry %d, %s is sent.", b.Through, how)
 	if b.Before > 0 {
 		text += fmt.Sprintf(" About %s tokens became %s.", number(b.Before), number(b.After))
 	}
@@ -237,7 +238,7 @@ func (t *talk) compacted(e session.Entry, b session.Compacted) {
 	t.mark(e, "context", "Compacted", text).mark.items = b.Items
 }
 
-func (s *sums) add(u *item.Usage) {
+func (s *sums) add(u *api.Usage) {
 	s.input += u.InputTokens
 	s.output += u.OutputTokens
 	if u.InputDetails != nil {
@@ -248,8 +249,8 @@ func (s *sums) add(u *item.Usage) {
 	}
 }
 
-// usageText tells of a reply's tokens, "" if nothing is known.
-func usageText(u *item.Usage) string {
+// usageText describes a reply's tokens, or returns "" if they are not known.
+func usageText(u *api.Usage) string {
 	if u == nil {
 		return ""
 	}
@@ -258,7 +259,7 @@ func usageText(u *item.Usage) string {
 	return joined(aside(s.input, "in", s.cached, "cached"), aside(s.output, "out", s.reasoning, "reasoning"))
 }
 
-// aside is a number and, if there is one, the part of it that is told apart.
+// aside returns a number and, if part is not 0, the part of it with its own name.
 func aside(n int64, what string, part int64, of string) string {
 	s := number(n) + " " + what
 	if part > 0 {
@@ -267,7 +268,7 @@ func aside(n int64, what string, part int64, of string) string {
 	return s
 }
 
-// joined joins those of the texts that say something.
+// joined joins the texts that are not empty.
 func joined(texts ...string) string {
 	said := texts[:0]
 	for _, s := range texts {
@@ -278,7 +279,7 @@ func joined(texts ...string) string {
 	return strings.Join(said, " · ")
 }
 
-// number writes n with its thousands apart.
+// number formats n with thousands separators.
 func number(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
@@ -294,7 +295,7 @@ func plural(n int64, what string) string {
 	return number(n) + " " + what
 }
 
-// costOf writes what something cost, in the unit of whoever set the prices.
+// costOf formats a cost, in the unit of the prices.
 func costOf(cost float64) string {
 	if cost == 0 {
 		return ""
@@ -302,7 +303,7 @@ func costOf(cost float64) string {
 	return "cost " + strconv.FormatFloat(cost, 'g', 4, 64)
 }
 
-// tookText writes a duration as people say it.
+// tookText formats a duration for people.
 func tookText(d time.Duration) string {
 	switch {
 	case d <= 0:
@@ -315,7 +316,7 @@ func tookText(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// sizeText writes a number of bytes.
+// sizeText formats a number of bytes.
 func sizeText(n int) string {
 	switch {
 	case n < 1000:

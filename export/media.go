@@ -18,21 +18,21 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// picture is an image as a page shows it: a tag with its data in it, a link to
-// where it is, or words about it.
+// picture is an image on a page: a tag that includes its data, a link to it, or a
+// description.
 type picture struct {
 	Tag     template.HTML
 	Link    string
 	Caption string
-	ID      string // of a picture that others refer to
+	ID      string // set if others refer to it
 	Same    string // the ID of the same picture above
 }
 
-// shownTypes are the images that browsers show.
+// shownTypes are the image types that browsers show.
 var shownTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/bmp", "image/svg+xml"}
 
-// picture makes an image of a URL or a file id. A page loads nothing, so what is
-// elsewhere is a link.
+// picture makes an image from a URL or a file id. A page loads nothing, so an image
+// elsewhere becomes a link.
 func (p *printer) picture(url, fileID string, detail item.Detail) picture {
 	caption := ""
 	if detail != "" && detail != item.DetailAuto {
@@ -51,7 +51,7 @@ func (p *printer) picture(url, fileID string, detail item.Detail) picture {
 	return p.once(mediaType, payload, caption)
 }
 
-// largeImage is how large a payload is that stands in a page only once.
+// largeImage is the size from which on a payload appears only once on a page.
 const largeImage = 16 << 10
 
 // once returns an image with its data, or a reference to the same image above.
@@ -66,19 +66,19 @@ func (p *printer) once(mediaType, payload, caption string) picture {
 		pic.ID = fmt.Sprintf("i%d", len(p.pictures)+1)
 		p.pictures[key] = pic.ID
 	}
-	// The template would copy and escape a long address byte by byte; this one
-	// is made of a name from a list and of the letters of base64.
+	// The template would copy and escape a long address byte by byte. This address
+	// needs no escaping: it consists of a name from a list and base64.
 	pic.Tag = template.HTML(`<img alt="` + html.EscapeString(caption) + `" decoding="async" src="data:` + mediaType + `;base64,` + payload + `">`)
 	return pic
 }
 
-// elsewhere tells of an image or a file that is not in the log.
+// elsewhere describes an image or a file that is not in the log.
 func (p *printer) elsewhere(what, url, fileID, caption string) picture {
 	switch {
 	case url != "" && leadsOut(url):
 		return picture{Link: plain(p.hide(url)), Caption: caption}
 	case url != "":
-		caption = joined("an address that leads nowhere: "+shorten(p.hide(short(url)), 200), caption)
+		caption = joined("an address that is not a link: "+shorten(p.hide(short(url)), 200), caption)
 	case fileID != "":
 		caption = joined(what+" "+shorten(p.hide(fileID), 100)+", kept by the endpoint", caption)
 	default:
@@ -87,7 +87,7 @@ func (p *printer) elsewhere(what, url, fileID, caption string) picture {
 	return picture{Caption: plain(caption)}
 }
 
-// file is a file as a page shows it: a link to save it by, or to where it is.
+// file is a file on a page: a link to save it, or to its address.
 type file struct {
 	Tag     template.HTML
 	Link    string
@@ -95,8 +95,8 @@ type file struct {
 	Caption string
 }
 
-// file makes a file of a part. It is saved and never opened: its type is none
-// that a browser shows.
+// file makes a file from a part. Its type is one that browsers do not show, so that
+// it can only be saved.
 func (p *printer) file(part *item.InputFile) file {
 	name := fileName(p.hide(part.Filename))
 	mediaType, payload, ok := item.CutDataURI(part.FileData)
@@ -116,8 +116,8 @@ func (p *printer) file(part *item.InputFile) file {
 	return file{Tag: template.HTML(tag), Name: name, Caption: caption}
 }
 
-// kept offers what an output names and does not hold, to be saved: the whole of one
-// that was shortened, or an original. It is in the page once.
+// kept offers the stored data of an output for saving: the full text of a shortened
+// output, or an original. It appears on the page once.
 func (p *printer) kept(id string) {
 	if p.log.Blob == nil || p.saved[id] || p.err != nil {
 		return
@@ -131,7 +131,7 @@ func (p *printer) kept(id string) {
 		p.saved = map[string]bool{}
 	}
 	if p.saved[id] = true; data == nil {
-		p.show("label", "What is kept with the id "+shorten(id, 64)+" was not there when this page was made.")
+		p.show("label", "The stored output "+shorten(id, 64)+" was missing when this page was made.")
 		return
 	}
 	mediaType, _, _ := strings.Cut(http.DetectContentType(data), ";")
@@ -145,7 +145,7 @@ func (p *printer) kept(id string) {
 	p.show("file", p.file(&item.InputFile{Filename: shorten(id, 16) + ending, FileData: "data:" + mediaType + ";base64," + base64.StdEncoding.EncodeToString(data)}))
 }
 
-// hideIn hides secrets in a file that is in base64.
+// hideIn hides secrets in a base64 file.
 func (p *printer) hideIn(payload string) string {
 	if p.log.Hide == nil {
 		return payload
@@ -160,8 +160,7 @@ func (p *printer) hideIn(payload string) string {
 	return payload
 }
 
-// fileName returns a name that a file can be saved under, of one that a model or
-// a person chose.
+// fileName returns a safe file name for a name that a model or a person chose.
 func fileName(s string) string {
 	s = path.Base(strings.ReplaceAll(plain(s), `\`, "/"))
 	s = strings.Map(func(r rune) rune {
@@ -176,7 +175,7 @@ func fileName(s string) string {
 	return s
 }
 
-// shortName cuts a long name in front of its ending.
+// shortName shortens a long name and keeps its extension.
 func shortName(s string) string {
 	r := []rune(s)
 	if len(r) <= 100 {
@@ -189,7 +188,7 @@ func shortName(s string) string {
 	return string(r[:100-len(end)]) + string(end)
 }
 
-// isBase64 reports whether s is made of the letters of base64, whole.
+// isBase64 reports whether s is complete base64.
 func isBase64(s string) bool {
 	if len(s) == 0 || len(s)%4 != 0 {
 		return false
@@ -210,7 +209,7 @@ var base64Letters = func() (letters [256]bool) {
 	return letters
 }()
 
-// decodedLen is how many bytes a payload stands for.
+// decodedLen returns the decoded size of a payload.
 func decodedLen(payload string) int {
 	n := len(payload) / 4 * 3
 	for i := len(payload) - 1; i >= 0 && i >= len(payload)-2 && payload[i] == '='; i-- {

@@ -32,8 +32,8 @@ var pageJS string
 
 var templates = template.Must(template.New("page").Parse(pageHTML))
 
-// policy lets a page show its own images and run its own script, and nothing
-// else: it loads nothing and sends nothing, whatever the log holds.
+// policy allows a page to show its own images and run its own script only: it loads
+// nothing and sends nothing, whatever the log contains.
 var policy = "default-src 'none'; img-src data:; style-src " + hashOf(pageCSS) + "; script-src " + hashOf(pageJS) + "; base-uri 'none'; form-action 'none'"
 
 func hashOf(s string) string {
@@ -41,18 +41,18 @@ func hashOf(s string) string {
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-// HTML writes a session as one page that needs nothing else: no network, no
-// other file, and no JavaScript but for its search. Calls are folded with their
-// outputs, reasoning is folded, images are shown, files can be saved, the runs of
-// other agents stand within the calls that started them.
+// HTML writes a session as one self-contained page: it needs no network and no other
+// file, and JavaScript only for its search. Calls are folded together with their
+// outputs, reasoning is folded, images are shown, files can be saved, and the runs
+// of subagents appear inside the calls that started them.
 //
-// The log may hold anything: none of it becomes markup or script, characters
-// that cannot be seen are shown by name, and the page's own policy forbids it
-// all but its one script. The same log gives the same bytes. What outputs name as
-// kept beside the log can be saved from the page: see [Log.Blob].
+// The log is not trusted: none of it becomes markup or script, invisible characters
+// are shown by name, and the page's content security policy allows nothing but its
+// own script. The same log gives the same bytes. Stored data that outputs refer to
+// can be saved from the page: see [Log.Blob].
 //
-// Large payloads are in memory one at a time, and an image that was sent again
-// stands in the page once.
+// Large payloads are held in memory one at a time, and an image that was sent
+// repeatedly appears on the page once.
 func HTML(w io.Writer, log Log) error {
 	out := bufio.NewWriterSize(w, 64<<10)
 	p := &printer{out: out, log: log, pictures: map[[32]byte]string{}}
@@ -63,13 +63,13 @@ func HTML(w io.Writer, log Log) error {
 	return errors.Join(p.err, out.Flush())
 }
 
-// printer writes a page. The first error ends it.
+// printer writes a page. After the first error it writes nothing more.
 type printer struct {
 	out      *bufio.Writer
 	log      Log
 	err      error
-	pictures map[[32]byte]string // ids of those shown, by the hash of their data
-	saved    map[string]bool     // ids of what is kept beside outputs and stands in the page
+	pictures map[[32]byte]string // ids of the shown pictures, by the hash of their data
+	saved    map[string]bool     // ids of stored data that is already on the page
 }
 
 func (p *printer) show(name string, data any) {
@@ -80,16 +80,16 @@ func (p *printer) show(name string, data any) {
 
 func (p *printer) hide(s string) string { return p.log.hide(s) }
 
-// line returns s for an attribute or a short text: one line, no secrets.
+// line returns s for an attribute or a short text: on one line and without secrets.
 func (p *printer) line(s string, n int) string { return plain(shorten(p.hide(s), n)) }
 
-// fact is one of the things that the head of a page tells.
+// fact is one line in the head of a page.
 type fact struct {
 	Name, Value, Detail string
-	Date                string // of a time, for machines
+	Date                string // of a time, in machine-readable form
 }
 
-// prompt leads to what a person said.
+// prompt is a link to a person's message.
 type prompt struct{ ID, Text string }
 
 func (p *printer) head(t *talk) any {
@@ -134,7 +134,7 @@ func dayText(t time.Time) string {
 	return t.UTC().Format("2006-01-02 15:04:05 UTC")
 }
 
-// facts are the sums of a log.
+// facts returns the totals of a log.
 func (t *talk) facts(entries int) []fact {
 	s := t.sums
 	var list []fact
@@ -167,7 +167,7 @@ func (t *talk) facts(entries int) []fact {
 	return list
 }
 
-// prompts are what people said, for the contents of the page.
+// prompts returns people's messages for the table of contents.
 func (p *printer) prompts(t *talk) (list []prompt) {
 	for _, r := range t.rows {
 		if !r.given || r.item.Role() != item.RoleUser {
@@ -182,7 +182,7 @@ func (p *printer) prompts(t *talk) (list []prompt) {
 	return list
 }
 
-// textOf is the texts of a content, without its images and files.
+// textOf returns the texts of a content, without images and files.
 func textOf(c item.Content) string {
 	if c.IsText() {
 		return c.Text
@@ -196,7 +196,7 @@ func textOf(c item.Content) string {
 	return strings.Join(texts, "\n")
 }
 
-// partText returns the text of a part that is one.
+// partText returns the text of a text part.
 func partText(part item.Part) (string, bool) {
 	switch part := part.(type) {
 	case *item.InputText:
@@ -215,7 +215,7 @@ func partText(part item.Part) (string, bool) {
 	return "", false
 }
 
-// maxNested is how deep the runs of runs are shown.
+// maxNested is the maximum depth of nested runs on a page.
 const maxNested = 16
 
 // nested shows the conversation of a session that a call started.
@@ -234,10 +234,10 @@ func (p *printer) nested(id, prefix string, level int, within []string) {
 	p.show("nested-close", nil)
 }
 
-// load fetches a nested log, or says why there is none to show.
+// load returns a nested log, or the reason why it is not shown.
 func (p *printer) load(id string, within []string) (entries []session.Entry, why string) {
 	if slices.Contains(within, id) {
-		return nil, "it is one of those around it"
+		return nil, "it contains itself"
 	}
 	if len(within) > maxNested {
 		return nil, "runs are nested too deep to be shown"
@@ -247,7 +247,7 @@ func (p *printer) load(id string, within []string) (entries []session.Entry, why
 	}
 	entries, p.err = p.log.nested(id)
 	if len(entries) == 0 {
-		return nil, "its log is not there any more"
+		return nil, "its log no longer exists"
 	}
 	return entries, ""
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/export"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
@@ -75,29 +76,29 @@ func everything(t testing.TB) export.Log {
 		}
 		return it
 	}
-	usage := &item.Usage{InputTokens: 1200, InputDetails: &item.InputTokensDetails{CachedTokens: 1000}, OutputTokens: 30, OutputDetails: &item.OutputTokensDetails{ReasoningTokens: 9}, TotalTokens: 1230}
+	usage := &api.Usage{InputTokens: 1200, InputDetails: &api.InputTokensDetails{CachedTokens: 1000}, OutputTokens: 30, OutputDetails: &api.OutputTokensDetails{ReasoningTokens: 9}, TotalTokens: 1230}
 	rule := &session.Rule{Verdict: session.Allow, Tool: "run", Member: "argv", Prefix: []string{"git", "status"}}
 	bodies := []session.Body{
-		session.Given{Item: item.System("Be brief.")},
-		session.Given{Item: parse(`{"type":"message","role":"user","content":[{"type":"input_text","text":"Look:\n <b>"},{"type":"input_image","image_url":"data:image/png;base64,AAAA","detail":"high"},{"type":"input_image","image_url":"https://example.org/a.png"},{"type":"input_file","filename":"../a b.txt","file_data":"data:text/plain;base64,YQ=="},{"type":"input_file","file_id":"file_1"}]}`)},
+		session.InputItem{Item: item.System("Be brief.")},
+		session.InputItem{Item: parse(`{"type":"message","role":"user","content":[{"type":"input_text","text":"Look:\n <b>"},{"type":"input_image","image_url":"data:image/png;base64,AAAA","detail":"high"},{"type":"input_image","image_url":"https://example.org/a.png"},{"type":"input_file","filename":"../a b.txt","file_data":"data:text/plain;base64,YQ=="},{"type":"input_file","file_id":"file_1"}]}`)},
 		session.RunStarted{},
 		session.TurnStarted{Turn: 1},
-		session.Received{Turn: 1, Item: parse(`{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"**Thinking**\n\nOf *it*."}],"encrypted_content":"AAAA"}`)},
-		session.Received{Turn: 1, Item: parse(`{"type":"message","role":"assistant","id":"m_1","content":[{"type":"output_text","text":"I [look](https://example.org), <i>not</i> [there](javascript:x).","annotations":[{"type":"url_citation","url":"https://example.org/s","title":"A source","start_index":0,"end_index":1}]}]}`)},
-		session.Received{Turn: 1, Item: item.Call("a", "run", `{"argv":["git","status"],"deep":{"a":[1,2.50,true,null,"x"],"name":"a long enough value to be laid out over several lines of the page"}}`)},
-		session.Received{Turn: 1, Item: item.Call("b", "run", `{"argv":["rm","x"]}`)},
-		session.Received{Turn: 1, Item: item.Call("c", "nested", `not JSON`)},
-		session.Received{Turn: 1, Item: parse(`{"type":"web_search_call","id":"ws","status":"completed","action":{"type":"search","query":"tides"}}`)},
+		session.OutputItem{Turn: 1, Item: parse(`{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"**Thinking**\n\nOf *it*."}],"encrypted_content":"AAAA"}`)},
+		session.OutputItem{Turn: 1, Item: parse(`{"type":"message","role":"assistant","id":"m_1","content":[{"type":"output_text","text":"I [look](https://example.org), <i>not</i> [there](javascript:x).","annotations":[{"type":"url_citation","url":"https://example.org/s","title":"A source","start_index":0,"end_index":1}]}]}`)},
+		session.OutputItem{Turn: 1, Item: item.Call("a", "run", `{"argv":["git","status"],"deep":{"a":[1,2.50,true,null,"x"],"name":"a long enough value to be laid out over several lines of the page"}}`)},
+		session.OutputItem{Turn: 1, Item: item.Call("b", "run", `{"argv":["rm","x"]}`)},
+		session.OutputItem{Turn: 1, Item: item.Call("c", "nested", `not JSON`)},
+		session.OutputItem{Turn: 1, Item: parse(`{"type":"web_search_call","id":"ws","status":"completed","action":{"type":"search","query":"tides"}}`)},
 		session.TurnEnded{Turn: 1, Status: item.StatusCompleted, Usage: usage, Cost: .5},
 		session.ApprovalAsked{CallID: "a", Tool: "run", Reason: "no rule"},
 		session.Approval{CallID: "a", Allowed: true, By: "Ada", Reason: "it only reads", Edited: `{"argv":["git","status","-s"]}`, Remember: rule},
 		session.CallStarted{CallID: "a"},
-		session.Answered{CallID: "a", Edited: true, Item: output(t, "a", "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-one\n+two\nafter\x1b[0m")},
+		session.CallOutput{CallID: "a", Edited: true, Item: output(t, "a", "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-one\n+two\nafter\x1b[0m")},
 		session.Approval{CallID: "b", By: "", Reason: "a rule denies it"},
-		session.Answered{CallID: "b", Failed: true, Item: output(t, "b", "denied")},
+		session.CallOutput{CallID: "b", Failed: true, Item: output(t, "b", "denied")},
 		session.CallStarted{CallID: "c", Session: "inner"},
-		session.Nested{CallID: "c", Session: "inner", Turns: 1, Tokens: 12, Cost: .25},
-		session.Answered{CallID: "c", Failed: true, Item: output(t, "c", "")},
+		session.SubagentUsage{CallID: "c", Session: "inner", Turns: 1, Tokens: 12, Cost: .25},
+		session.CallOutput{CallID: "c", Failed: true, Item: output(t, "c", "")},
 		session.ReasoningDropped{Reason: "it cannot be read"},
 		session.Quarantined{Seq: 2, Reason: "the image is broken"},
 		session.Compacted{Through: 9, By: session.ByDropping, Items: []item.Item{item.Developer("Left out.")}, Before: 9000, After: 100},
@@ -109,13 +110,13 @@ func everything(t testing.TB) export.Log {
 		session.Stopped{Why: "max_turns", Detail: "1 is the limit"},
 		session.RunStarted{},
 		session.TurnStarted{Turn: 2},
-		session.Received{Turn: 2, Item: item.Call("d", "run", `{}`)},
-		session.Received{Turn: 2, Partial: true, Item: item.Assistant("half a")},
+		session.OutputItem{Turn: 2, Item: item.Call("d", "run", `{}`)},
+		session.OutputItem{Turn: 2, Partial: true, Item: item.Assistant("half a")},
 		session.TurnEnded{Turn: 2, Status: item.StatusFailed, Reason: "the connection was lost"},
-		session.Withdrawn{CallID: "d", Reason: "never carried out"},
-		session.Answered{CallID: "z", Item: output(t, "z", "of no call")},
+		session.CallDropped{CallID: "d", Reason: "never carried out"},
+		session.CallOutput{CallID: "z", Item: output(t, "z", "of no call")},
 		session.TurnStarted{Turn: 3},
-		session.Received{Turn: 3, Item: item.Call("e", "ask", `{"q":1}`)},
+		session.OutputItem{Turn: 3, Item: item.Call("e", "ask", `{"q":1}`)},
 		session.TurnEnded{Turn: 3, Status: item.StatusIncomplete, Reason: "max_output_tokens"},
 		session.ApprovalAsked{CallID: "e", Reason: "it writes"},
 		session.TurnStarted{Turn: 4},
@@ -125,7 +126,7 @@ func everything(t testing.TB) export.Log {
 		log.Entries = append(log.Entries, session.Entry{Seq: int64(i) + 1, Time: time.Date(2026, 11, 21, 10, 0, i, 0, time.UTC), Body: b})
 	}
 	log.Nested = func(string) ([]session.Entry, error) {
-		return []session.Entry{{Seq: 1, Body: session.Given{Item: item.User("the task")}}, {Seq: 2, Body: session.Received{Item: item.Assistant("done")}}}, nil
+		return []session.Entry{{Seq: 1, Body: session.InputItem{Item: item.User("the task")}}, {Seq: 2, Body: session.OutputItem{Item: item.Assistant("done")}}}, nil
 	}
 	return log
 }
@@ -159,10 +160,10 @@ func long(t testing.TB, items int) export.Log {
 	}
 	for i := 0; i < items; i += 4 {
 		id := fmt.Sprintf("call_%d", i)
-		add(session.Given{Item: item.User(fmt.Sprintf("Question %d: what is in the file?", i))})
-		add(session.Received{Item: item.Assistant("I look **at it** first:\n\n- one\n- two\n")})
-		add(session.Received{Item: item.Call(id, "read_file", fmt.Sprintf(`{"path":"notes/%d.txt"}`, i))})
-		add(session.Answered{CallID: id, Item: output(t, id, strings.Repeat("a line of a file\n", 20))})
+		add(session.InputItem{Item: item.User(fmt.Sprintf("Question %d: what is in the file?", i))})
+		add(session.OutputItem{Item: item.Assistant("I look **at it** first:\n\n- one\n- two\n")})
+		add(session.OutputItem{Item: item.Call(id, "read_file", fmt.Sprintf(`{"path":"notes/%d.txt"}`, i))})
+		add(session.CallOutput{CallID: id, Item: output(t, id, strings.Repeat("a line of a file\n", 20))})
 	}
 	return log
 }
@@ -203,10 +204,10 @@ func heldImages(t testing.TB, size, count int) export.Log {
 		}
 		rest, payloads, _ := it.Split(1000)
 		held, err := holder.Join(rest, payloads)
-		if err != nil || !held.Held() {
+		if err != nil || !held.Externalized() {
 			t.Fatalf("%v: nothing is held", err)
 		}
-		log.Entries = append(log.Entries, session.Entry{Seq: int64(i) + 1, Body: session.Given{Item: held}})
+		log.Entries = append(log.Entries, session.Entry{Seq: int64(i) + 1, Body: session.InputItem{Item: held}})
 	}
 	return log
 }

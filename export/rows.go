@@ -13,7 +13,7 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// entryView is what every row shows around its content.
+// entryView is the common frame of all rows.
 type entryView struct {
 	ID, Class, Kind string
 	Who, Aside      string
@@ -22,13 +22,13 @@ type entryView struct {
 	Date, Clock     string
 	Badges          []badge
 	Problem         bool
-	Source          string // what the copy button copies, if that is not what is seen
-	Copy            bool   // there is a button
-	Again           bool   // a later row says it again
+	Source          string // the text that the copy button copies, if it differs from the visible text
+	Copy            bool   // show the copy button
+	Again           bool   // a later row repeats it
 }
 
-// talk shows a conversation. Its rows' ids are the prefix and the number of the
-// entry.
+// talk shows a conversation. The ids of its rows are the prefix followed by the
+// number of the entry.
 func (p *printer) talk(t *talk, prefix string, level int, within []string) {
 	for _, r := range t.rows {
 		v := entryView{
@@ -82,7 +82,7 @@ func (p *printer) row(r *row, it item.Item, v entryView, within []string) {
 	}
 }
 
-// roles are the names and classes of who speaks.
+// roles are the names and classes of the roles.
 var roles = map[item.Role][2]string{
 	item.RoleUser:      {"User", "user"},
 	item.RoleAssistant: {"Assistant", "assistant"},
@@ -112,11 +112,11 @@ func (p *printer) message(it item.Item, v entryView) {
 	v.Copy, v.Source = true, plain(p.hide(textOf(m.Content)))
 	said := m.Role == item.RoleAssistant
 	if !said {
-		v.Source = "" // it is what is seen
+		v.Source = "" // same as the visible text
 	}
 	title, preview := "Instructions", p.line(textOf(m.Content), 100)
 	if v.Again {
-		title, preview = "Said again below", ""
+		title, preview = "Repeated below", ""
 	}
 	folded := v.Class == "system" || v.Again
 	p.show("open", v)
@@ -130,8 +130,8 @@ func (p *printer) message(it item.Item, v entryView) {
 	p.show("close", v.Copy)
 }
 
-// content shows texts, images and files in their order. Texts that a model said
-// are Markdown, others are as they are.
+// content shows texts, images and files in order. Texts of a model are Markdown;
+// others are shown verbatim.
 func (p *printer) content(c item.Content, markdown bool) {
 	if c.IsText() {
 		p.prose(c.Text, markdown)
@@ -182,7 +182,7 @@ func (p *printer) prose(s string, asMarkdown bool) {
 	p.show("text", markup(s))
 }
 
-// citations lists what a text refers to.
+// citations lists the sources of a text.
 func (p *printer) citations(part *item.OutputText) {
 	list, err := part.Citations()
 	if err != nil {
@@ -235,7 +235,7 @@ func (p *printer) reasoning(it item.Item, v entryView) {
 	p.show("close", v.Copy)
 }
 
-// mark shows something that happened between items.
+// mark shows an event between items.
 func (p *printer) mark(r *row, v entryView) {
 	v.Kind, v.Class = "mark", "mark "+r.mark.kind
 	v.Problem = r.mark.kind == "problem"
@@ -273,7 +273,7 @@ func (p *printer) inPlace(it item.Item) {
 	p.value(string(it.Type()), it.JSON())
 }
 
-// other shows an item by its JSON.
+// other shows an item as JSON.
 func (p *printer) other(it item.Item, v entryView) {
 	p.show("open", v)
 	p.fold(words(string(it.Type())), it)
@@ -292,18 +292,17 @@ func (p *printer) value(label, s string) {
 	p.show("pre", pre{Label: p.line(label, 80), Text: shown})
 }
 
-// pre is a text that keeps its lines. What the copy button copies is in it.
+// pre is preformatted text. It includes the text for the copy button.
 type pre struct {
 	Label string
 	Text  template.HTML
 	Long  bool
 }
 
-// longText is how many lines a text may have to be shown without a frame that
-// scrolls.
+// longText is the maximum number of lines of a text outside of a scrolling frame.
 const longText = 60
 
-// verbatim shows a text of a tool as it is, diffs coloured.
+// verbatim shows a text of a tool unchanged, with diffs marked.
 func (p *printer) verbatim(label, s string) {
 	if s == "" {
 		p.show("empty", nil)
@@ -313,7 +312,7 @@ func (p *printer) verbatim(label, s string) {
 	p.show("pre", pre{Label: label, Text: template.HTML(code(s)), Long: strings.Count(s, "\n") > longText})
 }
 
-// citation returns what an annotation refers to on the web, and its title.
+// citation returns the web address of an annotation and its title.
 func citation(a item.Annotation) (url, title string) {
 	if c, ok := a.(*item.URLCitation); ok {
 		return c.URL, c.Title

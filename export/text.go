@@ -11,9 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// markup returns s as text of a page. What would be markup is escaped, and
-// characters that cannot be seen, or that change how others are seen, are shown
-// by name.
+// markup returns s as text of a page. It escapes markup and shows invisible
+// characters, and characters that change the display of others, by name.
 func markup(s string) template.HTML {
 	var b strings.Builder
 	b.Grow(len(s) + len(s)/8)
@@ -21,7 +20,7 @@ func markup(s string) template.HTML {
 	return template.HTML(b.String())
 }
 
-// writeText writes what [markup] returns.
+// writeText writes the result of [markup].
 func writeText(b *strings.Builder, s string) {
 	done := 0
 	for i := 0; i < len(s); {
@@ -43,8 +42,8 @@ func writeText(b *strings.Builder, s string) {
 	b.WriteString(s[done:])
 }
 
-// escape returns what stands for a character in a text, "" if it may stand as it
-// is. The text that follows tells the end of a line from a lone carriage return.
+// escape returns the replacement for a character in a text, or "" if it needs none.
+// The following text distinguishes a line end from a lone carriage return.
 func escape(r rune, rest string) string {
 	switch {
 	case r == '<':
@@ -65,8 +64,8 @@ func escape(r rune, rest string) string {
 	return ""
 }
 
-// plain returns s as a text that cannot hold markup, such as an attribute:
-// hidden characters are named, all else is left to the escaping of the template.
+// plain returns s as text for a context without markup, such as an attribute: it
+// shows hidden characters by name and leaves the escaping to the template.
 func plain(s string) string {
 	if strings.IndexFunc(s, hidden) < 0 && utf8.ValidString(s) {
 		return s
@@ -82,9 +81,9 @@ func plain(s string) string {
 	return b.String()
 }
 
-// hidden reports whether a character is not seen, or changes how others are
-// seen: controls, terminal escapes among them, marks of direction, blanks
-// without width, tags. Joiners are none of them: scripts and emoji need them.
+// hidden reports whether a character is invisible or changes the display of others:
+// controls including terminal escapes, direction marks, zero-width blanks, tags.
+// Joiners do not count, because scripts and emoji need them.
 func hidden(r rune) bool {
 	switch {
 	case r == '\n' || r == '\t':
@@ -103,7 +102,8 @@ func hidden(r rune) bool {
 	return r <= 0x9f || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Co, r)
 }
 
-// nameOf names a hidden character: the picture of a control, or its number.
+// nameOf returns a visible form of a hidden character: the symbol of a control, or
+// its number.
 func nameOf(r rune) string {
 	switch {
 	case r < 0x20:
@@ -114,9 +114,9 @@ func nameOf(r rune) string {
 	return fmt.Sprintf("U+%04X", r)
 }
 
-// shorten returns the beginning of s on one line, at most n characters.
+// shorten returns the beginning of s on one line, with at most n characters.
 func shorten(s string, n int) string {
-	// What is not looked at is not split either: a text may be long.
+	// Do not split more than needed, because the text may be long.
 	words := strings.Fields(s[:min(len(s), 8*n)])
 	line := []rune(strings.ToValidUTF8(strings.Join(words, " "), ""))
 	if len(line) <= n && len(s) <= 8*n {
@@ -125,7 +125,7 @@ func shorten(s string, n int) string {
 	return strings.TrimRight(string(line[:min(len(line), n)]), " ,.;:") + "…"
 }
 
-// firstLine returns the first line of s that says something.
+// firstLine returns the first line of s that is not blank.
 func firstLine(s string) string {
 	for line := range strings.Lines(s) {
 		if line = strings.TrimSpace(line); line != "" {

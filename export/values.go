@@ -12,20 +12,20 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// member is one of an object's, for a list of names and values.
+// member is a member of an object, for a list of names and values.
 type member struct {
 	Name  string
 	Value template.HTML
-	Block bool // the value has lines of its own
+	Block bool // the value has its own lines
 }
 
-// maxMembers is how many members an object may have to be shown as a list.
+// maxMembers is the maximum number of members of an object that is shown as a list.
 const maxMembers = 40
 
 var lenient = []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
 
-// objectOf returns the members of an object's text, in order. It returns false
-// for anything else.
+// objectOf returns the members of a JSON object in order. It returns false for any
+// other text.
 func objectOf(s string) (names []string, values []item.JSON, ok bool) {
 	d := jsontext.NewDecoder(strings.NewReader(s), lenient...)
 	if token, err := d.ReadToken(); err != nil || token.Kind() != '{' {
@@ -47,7 +47,7 @@ func objectOf(s string) (names []string, values []item.JSON, ok bool) {
 	return names, values, err == nil && item.JSON(s).Valid() == nil
 }
 
-// members returns an object as a list of its members, if it can be read as one.
+// members returns an object as a list of its members, if it can be shown as one.
 func (p *printer) members(s string) ([]member, bool) {
 	names, values, ok := objectOf(s)
 	if !ok || len(names) == 0 || len(names) > maxMembers {
@@ -69,10 +69,10 @@ func (p *printer) members(s string) ([]member, bool) {
 	return list, true
 }
 
-// maxInline is how long a value may be that stands on one line.
+// maxInline is the maximum length of a value on one line.
 const maxInline = 80
 
-// json returns a value, laid out over several lines if it is long.
+// json returns a value, formatted over several lines if it is long.
 func (p *printer) json(v item.JSON) (shown template.HTML, block bool) {
 	w := jsonWriter{hide: p.hide}
 	if w.flat = true; w.value(v) && len(v) <= maxInline {
@@ -85,15 +85,15 @@ func (p *printer) json(v item.JSON) (shown template.HTML, block bool) {
 	return template.HTML(w.out.String()), true
 }
 
-// jsonWriter writes a value with its kinds marked. Texts stand as they are
-// spelled, numbers too.
+// jsonWriter writes a value with its kinds marked. Texts and numbers keep their
+// spelling.
 type jsonWriter struct {
 	hide func(string) string
 	flat bool
 	out  strings.Builder
 }
 
-// maxDepth is how deep a value may nest to be laid out.
+// maxDepth is the maximum nesting depth of a value that is formatted.
 const maxDepth = 200
 
 func (w *jsonWriter) value(v item.JSON) bool {
@@ -124,7 +124,7 @@ func (w *jsonWriter) value(v item.JSON) bool {
 	}
 }
 
-// next reads a name, a value without parts, or a bracket.
+// next reads a name, a simple value, or a bracket.
 func next(d *jsontext.Decoder, kind jsontext.Kind) (raw string, end bool, err error) {
 	switch kind {
 	case '{', '[':
@@ -188,7 +188,7 @@ func (w *jsonWriter) token(kind jsontext.Kind, raw string, name bool) {
 	}
 }
 
-// short returns a text as it is, or what a payload in base64 is.
+// short returns a text, or a description if it is a base64 payload.
 func short(s string) string {
 	if len(s) < 256 {
 		return s
@@ -202,8 +202,8 @@ func short(s string) string {
 	return s
 }
 
-// preview returns the arguments of a call on one line: the values of its
-// members, with their names if there are several.
+// preview returns the arguments of a call on one line: the values of its members,
+// with their names if there are several.
 func (p *printer) preview(arguments string) string {
 	names, values, ok := objectOf(arguments)
 	if !ok {
@@ -220,7 +220,7 @@ func (p *printer) preview(arguments string) string {
 	return plain(shorten(p.hide(strings.Join(words, ", ")), 100))
 }
 
-// valueText writes a value for people: texts without quotes, lists of texts as
+// valueText formats a value for people: texts without quotes, lists of texts as
 // words.
 func valueText(v item.JSON) string {
 	if s, ok := v.Unquote(); ok {

@@ -22,15 +22,16 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/store"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/tool/output"
 	"github.com/antiphon-go/antiphon/tool/picture"
 )
 
-// Agent starts the file's MCP servers, chooses who answers, and returns the agent
-// as the configuration changes it: rules, answers, prices and the shape of outputs
-// hold for the agents that it has as tools too; the limits are shared by them.
-// Calls that wait get the configuration's Answers. [Host.Run] and [Host.Stream] do
-// it; a front end that wants more of the agent, such as a hook, may call it before,
-// and change what it returns. Later calls return the same agent.
+// Agent starts the file's MCP servers, chooses the model, and returns the agent as
+// the configuration adjusts it. Rules, answers, prices and output limits also apply
+// to the agents that it has as tools; the limits are shared with them. Waiting calls
+// get the configuration's Answers. [Host.Run] and [Host.Stream] call Agent; a front
+// end that changes the agent, for example by adding a hook, calls it before them.
+// Later calls return the same agent.
 func (h *Host) Agent(ctx context.Context) (*agent.Agent, error) {
 	if h.agent != nil {
 		return h.agent, nil
@@ -43,7 +44,7 @@ func (h *Host) Agent(ctx context.Context) (*agent.Agent, error) {
 	if err != nil {
 		return nil, h.late(err)
 	}
-	providers := newProviders(&h.cfg.Endpoint, &h.cfg.Front)
+	providers := newProviders(&h.cfg.Endpoint, &h.cfg.FrontEnd)
 	h.stops = append(h.stops, providers.close)
 	a, err := h.File.AgentBy(providers.of, func(a *agent.Agent) error { return h.adjust(ctx, a) })
 	if err != nil {
@@ -64,14 +65,14 @@ func (h *Host) Agent(ctx context.Context) (*agent.Agent, error) {
 	return a, nil
 }
 
-// connect starts the MCP servers of a file, in the time that the run has left.
+// connect starts the MCP servers of a file within the remaining time of the run.
 func (h *Host) connect(ctx context.Context, file *agentfile.File) error {
 	ctx, stop := h.bounded(ctx)
 	defer stop()
 	return file.Connect(ctx, h.cfg.Environment.Lookup, h.tellServer)
 }
 
-// tellServer tells of what happens to MCP servers.
+// tellServer reports events of MCP servers as notices.
 func (h *Host) tellServer(ev mcpbridge.Event) {
 	text := h.cfg.Environment.Hide(ev.Text)
 	said := ""
@@ -89,7 +90,7 @@ func (h *Host) tellServer(ev mcpbridge.Event) {
 	case mcpbridge.Changed:
 		said = "has other tools now"
 	case mcpbridge.Missing:
-		said = "is optional and missing, with its tools"
+		said = "is optional and did not start; its tools are missing"
 	case mcpbridge.Stray:
 		said = "printed a line that is not a message and is skipped"
 	default:
@@ -101,11 +102,11 @@ func (h *Host) tellServer(ev mcpbridge.Event) {
 	h.cfg.tell(Notice{Kind: NoticeServer, Text: fmt.Sprintf("the MCP server %s %s: %s", ev.Server, said, text), Server: ev})
 }
 
-// runner says how agents are run that stand in messages: by the same configuration
-// as those that are tools, each within limits of its own, and all in the time of
-// the run.
+// runner returns the runner for agents in messages. They use the same configuration
+// as agents that are tools. Each has its own limits, and all share the time of the
+// run.
 func (h *Host) runner(ctx context.Context) *agentfile.Runner {
-	p := newProviders(&h.cfg.Endpoint, &h.cfg.Front)
+	p := newProviders(&h.cfg.Endpoint, &h.cfg.FrontEnd)
 	h.stops = append(h.stops, p.close)
 	r := &agentfile.Runner{
 		Models:   p.of,
@@ -113,7 +114,7 @@ func (h *Host) runner(ctx context.Context) *agentfile.Runner {
 		Notify: func(file *agentfile.File) {
 			h.cfg.tell(Notice{Kind: NoticeAsking, File: file.Path, Text: "asking the agent " + file.Path})
 		},
-		Used: func(file *agentfile.File, used agent.Spent) {
+		Used: func(file *agentfile.File, used agent.Usage) {
 			h.mu.Lock()
 			h.asked.Add(used)
 			h.mu.Unlock()
@@ -126,19 +127,19 @@ func (h *Host) runner(ctx context.Context) *agentfile.Runner {
 			return err
 		}
 		h.limit(a)
-		a.Policy.Pause = false // there is nowhere to wait
+		a.Policy.Pause = false // a paused agent could not continue
 		return nil
 	}
 	return r
 }
 
-// limit gives an agent the limits of the configuration.
+// limit applies the configuration's limits to an agent.
 func (h *Host) limit(a *agent.Agent) {
 	l := h.cfg.Limits
 	if l.MaxTurns > 0 {
 		a.Limits.MaxTurns = l.MaxTurns
 	}
-	if l.MaxTime > 0 { // what is left of it: agents in messages and servers have had their part
+	if l.MaxTime > 0 { // the remaining time: agents in messages and servers have used a part
 		a.Limits.MaxTime = max(1, time.Until(h.until))
 	}
 	if l.MaxTokens > 0 {
@@ -150,7 +151,7 @@ func (h *Host) limit(a *agent.Agent) {
 	a.Limits.MaxCost = l.MaxCost
 }
 
-// adjust changes one agent.
+// adjust applies the configuration to one agent.
 func (h *Host) adjust(ctx context.Context, a *agent.Agent) error {
 	c := &h.cfg
 	set, err := a.ToolSet(ctx)
@@ -183,16 +184,16 @@ func (h *Host) adjust(ctx context.Context, a *agent.Agent) error {
 	if c.Parallel > 0 {
 		a.Parallel = c.Parallel
 	}
-	a.Shape.Secrets = c.Environment.Secrets()
+	a.Output.Secrets = c.Environment.Secrets()
 	a.Setup.Program = c.Program
 	return h.shape(a, set)
 }
 
-// shape says how outputs are written: images fit for a model, long texts
+// shape sets the output limits: images are adapted to the model and long texts
 // shortened, with a tool to read the rest.
 func (h *Host) shape(a *agent.Agent, set *tool.Set) error {
-	a.Shape.Images = picture.Limits{}
-	a.Shape.Limit, a.Shape.Turn = h.cfg.MaxOutput, h.cfg.MaxTurnOutput
+	a.Output.Images = picture.Limits{}
+	a.Output.Limit, a.Output.PerTurn = h.cfg.MaxOutput, h.cfg.MaxTurnOutput
 	if set.Len() == 0 {
 		return nil
 	}
@@ -201,18 +202,18 @@ func (h *Host) shape(a *agent.Agent, set *tool.Set) error {
 		return err
 	}
 	if h.spill == nil {
-		h.spill = new(tool.MemorySpill)
+		h.spill = new(output.MemoryStore)
 		if folder != "" {
-			h.spill = &tool.DirSpill{Dir: folder}
+			h.spill = &output.DirStore{Dir: folder}
 		}
 	}
-	a.Spill = h.spill
-	asked := a.Shape.Limit != nil || a.Shape.Turn != nil || h.cfg.Outputs != ""
+	a.OutputStore = h.spill
+	asked := a.Output.Limit != nil || a.Output.PerTurn != nil || h.cfg.Outputs != ""
 	if !asked && !shortens(set) && !isFolder(folder) && !agent.Shortened(h.earlier) {
 		return nil
 	}
 	if _, taken := set.Lookup(tool.ReadOutputName); taken && !asked {
-		return nil // what the tools shorten by themselves is then gone, as the marks say
+		return nil // text that tools shorten without a store is lost, as their marks say
 	} else if taken {
 		return invalid("the file declares a tool called %s, which is the name of the one that reads the rest of shortened outputs; call it something else", tool.ReadOutputName)
 	}
@@ -220,11 +221,11 @@ func (h *Host) shape(a *agent.Agent, set *tool.Set) error {
 	return nil
 }
 
-// Preview returns the file's agent with what a run of the session adds to it, to
-// look at the next request and not to run it: no model answers, and no servers are
+// Preview returns the file's agent with the additions of a run of the session, to
+// look at the next request without running it: no model is asked and no server is
 // started.
-func Preview(ctx context.Context, file *agentfile.File, from store.Store, s *session.Session, front Front) (*agent.Agent, error) {
-	unasked := new(responses.Client) // a tool that is an agent wants a model
+func Preview(ctx context.Context, file *agentfile.File, from store.Store, s *session.Session, front FrontEnd) (*agent.Agent, error) {
+	unasked := new(responses.Client) // a tool that is an agent needs a model
 	a, err := file.AgentBy(func(f *agentfile.File) (agent.Model, string, error) {
 		if _, rehearsed := rehearsal.ParseModel(f.Model()); rehearsed {
 			return unasked, rehearsal.Model, nil
@@ -236,19 +237,19 @@ func Preview(ctx context.Context, file *agentfile.File, from store.Store, s *ses
 	}
 	if a.ToolSource != nil {
 		a.ToolSource = nil
-		front.notify(NoticeServer, "the tools of MCP servers are left out: they are not started for this")
+		front.notify(NoticeServer, "the tools of MCP servers are left out, because servers are not started for this")
 	}
 	set, err := a.ToolSet(ctx)
 	if err != nil || set.Len() == 0 {
 		return a, err
 	}
 	if _, taken := set.Lookup(tool.ReadOutputName); !taken && (shortens(set) || agent.Shortened(s.Log())) {
-		a.Tools = append(a.Tools, tool.ReadOutput(agent.BlobSpill(from, s.ID())))
+		a.Tools = append(a.Tools, tool.ReadOutput(agent.BlobOutputs(from, s.ID())))
 	}
 	return a, nil
 }
 
-// shortens reports whether a tool has a limit of its own.
+// shortens reports whether a tool has its own output limit.
 func shortens(set *tool.Set) bool {
 	for _, t := range set.All() {
 		if annotations := tool.AnnotationsOf(t); annotations.MaxOutput != nil || annotations.UsualOutput != nil {
@@ -258,8 +259,8 @@ func shortens(set *tool.Set) bool {
 	return false
 }
 
-// outputs is the folder for the rest of outputs: what the configuration says, or
-// else beside the transcript, for the runs that go on with it; "" is in memory.
+// outputs returns the folder for the rest of outputs: the configured one, or a
+// folder beside the transcript, so that later runs find it; "" means memory.
 func (c *Config) outputs() (string, error) {
 	if c.Outputs != "" || c.Transcript == "" {
 		return c.Outputs, nil
@@ -271,27 +272,30 @@ func (c *Config) outputs() (string, error) {
 	return folder, nil
 }
 
-// OutputsFolder is the folder beside a transcript for what its outputs name as
-// kept. A link in the way to it is a [ConfigError]: it would lead out of the folder
-// that the transcript is in.
+// OutputsFolder returns the folder beside a transcript for stored outputs. A link on
+// the way to it is a [ConfigError], because it would lead out of the transcript's
+// folder.
 func OutputsFolder(transcript string) (string, error) {
 	folder := filepath.Join(filepath.Dir(transcript), ".chatmd", filepath.Base(transcript), "outputs")
 	part := folder
 	for range 3 { // outputs, the transcript's name, .chatmd
 		info, err := os.Lstat(part)
 		if err == nil && !info.IsDir() {
-			return "", invalid("%s is not a folder of its own, so outputs are not kept or read there", part)
+			return "", invalid("%s is a link or a file, so outputs are neither stored nor read there", part)
 		}
 		part = filepath.Dir(part)
 	}
 	return folder, nil
 }
 
+// isFolder reports whether path is an existing folder.
 func isFolder(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
 }
 
+// diskFull reports whether an error means that no space is left on the disk, in the
+// user's quota, or below the limit on the size of a file.
 func diskFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG)
 }

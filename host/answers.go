@@ -23,17 +23,17 @@ import (
 	"github.com/antiphon-go/antiphon/tool"
 )
 
-// Answers are decisions about calls that were written down before, one JSON
-// object a line. Each is used once, by the first call that it fits. They are safe
+// Answers are approval decisions that were written down in advance, one JSON object
+// per line. Each is used once, by the first call that it matches. Answers are safe
 // for concurrent use.
 type Answers struct {
 	file string
-	as   string // what the front end calls where they come from
+	as   string // the front end's name for the setting that they come from
 	mu   sync.Mutex
 	list []answer
 }
 
-// answer is one line. What is not given fits everything.
+// answer is one line. A missing field matches everything.
 type answer struct {
 	CallID    string         `json:"call_id"`
 	Tool      string         `json:"tool"` // a name or a glob
@@ -47,8 +47,9 @@ type answer struct {
 }
 
 // ReadAnswers reads a file of answers, such as {"tool":"apply_patch","allow":true}.
-// As is what the front end calls the setting that names it: it begins the error
-// of a file that cannot be read, and stands in the log beside each answer.
+// as is the front end's name for the setting that names the file: it is the
+// beginning of the error for an unreadable file, and the log records it with each
+// answer.
 func ReadAnswers(file, as string) (*Answers, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -76,16 +77,16 @@ func ReadAnswers(file, as string) (*Answers, error) {
 	return a, lines.Err()
 }
 
-// unreadable says what is wrong with a line, without the words of the program's
-// inside.
+// unreadable describes what is wrong with a line, without internal terms of the
+// program.
 func unreadable(err error) string {
 	var form *json.SemanticError
 	var syntax *jsontext.SyntacticError
 	switch {
 	case errors.As(err, &form) && errors.Is(err, json.ErrUnknownName):
-		return fmt.Sprintf("%q is not known there; a line has call_id, tool, allow, reason, arguments and remember, and remember has verdict, tool, member, prefix and under", form.JSONPointer.LastToken())
+		return fmt.Sprintf("unknown member %q; a line has call_id, tool, allow, reason, arguments and remember, and remember has verdict, tool, member, prefix and under", form.JSONPointer.LastToken())
 	case errors.As(err, &form) && form.JSONPointer == "":
-		return fmt.Sprintf("it is not an object such as {\"tool\":\"apply_patch\",\"allow\":true} but %s", kindName(form.JSONKind))
+		return fmt.Sprintf("want an object such as {\"tool\":\"apply_patch\",\"allow\":true}, not %s", kindName(form.JSONKind))
 	case errors.As(err, &form):
 		return fmt.Sprintf("%q cannot be %s", form.JSONPointer.LastToken(), kindName(form.JSONKind))
 	case errors.As(err, &syntax):
@@ -94,6 +95,7 @@ func unreadable(err error) string {
 	return err.Error()
 }
 
+// kindName describes a kind of JSON value for people.
 func kindName(k jsontext.Kind) string {
 	switch k {
 	case 'n':
@@ -112,12 +114,13 @@ func kindName(k jsontext.Kind) string {
 	return "that"
 }
 
+// check returns an error for an answer that cannot decide a call.
 func (a *answer) check() error {
 	switch {
 	case a.Allow == nil:
 		return errors.New(`"allow" is missing: true or false`)
 	case a.CallID == "" && a.Tool == "":
-		return errors.New(`it fits no call: give "call_id", or "tool" with a name or a glob`)
+		return errors.New(`it matches no call: give "call_id", or "tool" with a name or a glob`)
 	}
 	if err := plan.CheckPatterns(a.Tool); err != nil || a.Remember == nil {
 		return err
@@ -125,21 +128,22 @@ func (a *answer) check() error {
 	return plan.CheckRules(*a.Remember)
 }
 
-// approve is an [agent.Approver]: the first answer that fits and was not used
-// yet. Without one it asks next, or there is nobody.
+// approve returns an [agent.Approver] that uses the first matching unused answer. If
+// there is none, it calls next, which may be nil.
 func (a *Answers) approve(next agent.Approver) agent.Approver {
-	return func(ctx context.Context, q agent.ApprovalRequest) (agent.Verdict, error) {
+	return func(ctx context.Context, q agent.ApprovalRequest) (agent.Decision, error) {
 		if v, ok := a.take(q.Call); ok {
 			return v, nil
 		}
 		if next != nil {
 			return next(ctx, q)
 		}
-		return agent.Verdict{}, agent.ErrNobody
+		return agent.Decision{}, agent.ErrNobody
 	}
 }
 
-func (a *Answers) take(call tool.Call) (agent.Verdict, bool) {
+// take returns the first unused answer that matches the call, and marks it as used.
+func (a *Answers) take(call tool.Call) (agent.Decision, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for i := range a.list {
@@ -148,19 +152,19 @@ func (a *Answers) take(call tool.Call) (agent.Verdict, bool) {
 			continue
 		}
 		one.used = true
-		v := agent.Verdict{Allowed: *one.Allow, Reason: Refusal(one.Reason), Remember: one.Remember, By: a.file, From: fmt.Sprintf("%s, line %d", a.as, one.line), Arguments: string(one.Arguments)}
+		v := agent.Decision{Allow: *one.Allow, Reason: Refusal(one.Reason), Remember: one.Remember, By: a.file, From: fmt.Sprintf("%s, line %d", a.as, one.line), Arguments: string(one.Arguments)}
 		if call.Custom && one.Arguments.Kind() == '"' {
-			_ = json.Unmarshal(one.Arguments, &v.Arguments) // it was read before
+			_ = json.Unmarshal(one.Arguments, &v.Arguments) // it was decoded before
 		}
 		return v, true
 	}
-	return agent.Verdict{}, false
+	return agent.Decision{}, false
 }
 
-// tellUnused names the answers that no call has used, and why. Those that say what
-// the log says already are not worth a word: the file may be given again with
-// each run of a conversation.
-func (a *Answers) tellUnused(front *Front, sess *session.Session) {
+// tellUnused reports the answers that no call has used, with the reason. Answers
+// that the log already records are not reported, because the same file may be given
+// with each run of a conversation.
+func (a *Answers) tellUnused(front *FrontEnd, sess *session.Session) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, one := range a.list {
@@ -170,17 +174,17 @@ func (a *Answers) tellUnused(front *Front, sess *session.Session) {
 	}
 }
 
-// unused says why no call of a session has used an answer, or "".
+// unused returns the reason why no call of a session has used an answer, or "".
 func (a *answer) unused(sess *session.Session) string {
 	if a.CallID == "" {
-		return fmt.Sprintf("no call of %s waits", a.Tool)
+		return fmt.Sprintf("no call of %s is waiting", a.Tool)
 	}
 	why := fmt.Sprintf("no call has the id %q", a.CallID)
 	for e := range sess.Entries() {
 		switch b := e.Body.(type) {
-		case session.Received:
+		case session.OutputItem:
 			if b.Item.IsCall() && b.Item.CallID() == a.CallID {
-				why = "the call does not ask, or another tool is called"
+				why = "the call needs no approval, or it calls another tool"
 			}
 		case session.Approval:
 			switch {
@@ -197,6 +201,7 @@ func (a *answer) unused(sess *session.Session) string {
 	return why
 }
 
+// fits reports whether the answer matches the call.
 func (a *answer) fits(call tool.Call) bool {
 	if a.CallID != "" && a.CallID != call.ID {
 		return false
@@ -205,10 +210,9 @@ func (a *answer) fits(call tool.Call) bool {
 	return a.Tool == "" || ok
 }
 
-// decide gives the calls that an earlier run left waiting the answers that there
-// are for them.
+// decide gives answers to the calls that an earlier run left waiting.
 func (a *Answers) decide(ctx context.Context, sess *session.Session) error {
-	wanted, err := agent.Wanted(ctx, sess)
+	wanted, err := agent.PendingApprovals(ctx, sess)
 	if err != nil {
 		return err
 	}
@@ -218,16 +222,14 @@ func (a *Answers) decide(ctx context.Context, sess *session.Session) error {
 		if !ok {
 			continue
 		}
-		decisions = append(decisions, agent.Decision{
-			Session: p.Session, Number: p.Number, CallID: p.CallID, Allow: v.Allowed,
-			Reason: v.Reason, Arguments: v.Arguments, Remember: v.Remember, By: v.By, From: v.From,
-		})
+		v.Session, v.Number, v.CallID = p.Session, p.Number, p.CallID
+		decisions = append(decisions, v)
 	}
 	return agent.Decide(ctx, sess, decisions...)
 }
 
-// Refusal is what the model reads about the reason that a person gives; "" is the
-// usual words.
+// Refusal returns the text that the model reads for a person's reason; "" stands for
+// the default text.
 func Refusal(reason string) string {
 	if reason == "" {
 		return ""

@@ -16,13 +16,13 @@ func TestBadAnswers(t *testing.T) {
 	for line, want := range map[string]string{
 		`{"tool":1,"allow":true}`:     `"tool" cannot be a number`,
 		`{"tool":"a","allow":"yes"}`:  `"allow" cannot be a text`,
-		`{"tool":"a","alow":true}`:    `"alow" is not known there`,
-		`[1]`:                         `but a list`,
+		`{"tool":"a","alow":true}`:    `unknown member "alow"`,
+		`[1]`:                         `not a list`,
 		`{tool`:                       `it is not JSON`,
 		`{"tool":"a","allow":true} x`: `it is not JSON`,
 		`{"tool":"a","tool":"b"}`:     `it is not JSON: duplicate`,
 		`{"tool":"a"}`:                `"allow" is missing`,
-		`{"allow":true}`:              `it fits no call`,
+		`{"allow":true}`:              `it matches no call`,
 		`{"tool":"[","allow":true}`:   `pattern "["`,
 		`{"tool":"a","allow":true,"remember":{"verdict":"x","tool":"a"}}`: `rule "x" for tool "a": verdict "x": want allow, ask or deny`,
 	} {

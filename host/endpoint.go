@@ -18,7 +18,8 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agentfile"
-	"github.com/antiphon-go/antiphon/completions"
+	_ "github.com/antiphon-go/antiphon/completions" // registers the dialect
+	"github.com/antiphon-go/antiphon/dialect"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/rehearsal"
@@ -27,34 +28,35 @@ import (
 	"github.com/antiphon-go/antiphon/tool"
 )
 
-// Endpoint says who answers. What is not set is taken from the agent's file, then
-// from the variables OPENAI_MODEL, OPENAI_BASE_URL, OPENAI_API_KEY and
-// OPENAI_ACCOUNT. The zero value is safe: a model that somebody names is asked at
-// the endpoint that is named with it, and where nobody names a model and no
-// endpoint is configured, the rehearsal model answers.
+// Endpoint selects the model and the endpoint. For each empty field, the agent's
+// file is used, and then the variables OPENAI_MODEL, OPENAI_BASE_URL, OPENAI_API_KEY
+// and OPENAI_ACCOUNT. The zero value is safe: it uses the model and the endpoint
+// that are named elsewhere, and if no model is named and no endpoint is configured,
+// the rehearsal model answers.
 type Endpoint struct {
-	// Model is the model's name; "rehearsal", or "rehearsal:SCRIPT", is the
-	// rehearsal model.
+	// Model is the model's name. "rehearsal" or "rehearsal:SCRIPT" selects the
+	// rehearsal model, a mock model.
 	Model string
-	// BaseURL is where it is. The key of OPENAI_API_KEY goes there, and nowhere that
-	// only a file names.
+	// BaseURL is the endpoint's base URL. The key of OPENAI_API_KEY is sent to it,
+	// but not to a URL that only a file names.
 	BaseURL string
-	// Profile is what kind of endpoint it is, such as "llama.cpp". Default: what the
-	// address tells.
+	// Profile is the kind of endpoint, such as "llama.cpp". Empty means that it is
+	// detected from the address.
 	Profile string
-	// API is [endpoint.APIResponses] or [endpoint.APIChat]. Default: what the profile
-	// prefers.
+	// API is the name of a wire API, such as [endpoint.APIResponses] or
+	// [endpoint.APIChat]; [dialect.Names] lists them. Empty means the profile's
+	// first.
 	API string
-	// Transport is how turns travel: "http" with the whole history, which is the
-	// default; "continue" or "websocket" with what is new.
+	// Transport is how turns are sent: "http" sends the whole history and is the default;
+	// "continue" and "websocket" send only the new items.
 	Transport string
-	// Rehearsal lets the rehearsal model answer, whoever is named elsewhere.
+	// Rehearsal selects the rehearsal model, whatever the file and the environment name.
 	Rehearsal bool
-	// Table has the profiles of endpoints and models. Nil is the built-in one.
+	// Table has the profiles of endpoints and models. Nil means the built-in table.
 	Table *endpoint.Table
 }
 
-// said is what an agent's file says of who is to answer.
+// said holds an agent's file's settings for the model and the endpoint.
 type said struct {
 	path                    string // for messages
 	model, baseURL, profile string
@@ -62,7 +64,7 @@ type said struct {
 	tools                   []tool.Tool
 }
 
-// saidBy takes nil for no file.
+// saidBy returns the settings of a file. A nil file has none.
 func saidBy(file *agentfile.File) said {
 	if file == nil {
 		return said{}
@@ -70,25 +72,25 @@ func saidBy(file *agentfile.File) said {
 	return said{file.Path, file.Model(), file.BaseURL(), file.Profile(), file.Script, file.Tools}
 }
 
-// provider is who answers.
+// provider is the model that answers, and its endpoint.
 type provider struct {
 	model agent.Model
 	// name is the model's name in requests.
 	name string
-	// rehearsed says that the rehearsal model answers.
+	// rehearsed is set if the rehearsal model answers.
 	rehearsed bool
-	// who says who answers.
+	// who names the model and the endpoint.
 	who  Notice
-	link *Link // nil for the rehearsal
-	// notes warn a person.
+	link *Link // nil for the rehearsal model
+	// notes are warnings for the user.
 	notes []Notice
 	stop  func()
 }
 
-// provider chooses who answers. The rehearsal does when the configuration asks for
-// it, when the file or OPENAI_MODEL asks for it and the configuration names nobody
-// else, and when no model and no endpoint is named anywhere.
-func (e *Endpoint) provider(file said, front *Front) (*provider, error) {
+// provider selects the model. It selects the rehearsal model if the configuration
+// asks for it, if the file or OPENAI_MODEL asks for it and the configuration names
+// nothing else, or if no model and no endpoint is named anywhere.
+func (e *Endpoint) provider(file said, front *FrontEnd) (*provider, error) {
 	if script, why, err := e.rehearses(file, front); err != nil {
 		return nil, err
 	} else if why != "" {
@@ -102,27 +104,27 @@ func (e *Endpoint) provider(file said, front *Front) (*provider, error) {
 		if err := front.Environment.Filled("OPENAI_MODEL"); err != nil {
 			return nil, err
 		}
-		return nil, invalid(`no model is named: give %s, set OPENAI_MODEL, or write <config model="NAME"/> in the file`, front.Terms.full("Endpoint.Model"))
+		return nil, invalid(`no model is configured: give %s, set OPENAI_MODEL, or write <config model="NAME"/> in the file`, front.Terms.full("Endpoint.Model"))
 	}
 	model, stop := link.client(front)
 	return &provider{model: model, name: link.Model, who: link.who(), link: link, notes: []Notice{{Kind: NoticeKey, Text: link.KeptBack}}, stop: stop}, nil
 }
 
-// providers are who answers the agents of a run: the one that a file describes,
-// and those that it has as tools.
+// providers are the providers of a run's agents: the agent that a file describes,
+// and the agents that it uses as tools.
 type providers struct {
-	front *Front
+	front *FrontEnd
 	from  *Endpoint
-	main  *provider // who answers the agent that is run
-	notes []Notice  // each once
+	main  *provider // the provider of the agent that is run
+	notes []Notice  // without duplicates
 	stops []func()
 }
 
-func newProviders(from *Endpoint, front *Front) *providers {
+func newProviders(from *Endpoint, front *FrontEnd) *providers {
 	return &providers{front: front, from: from}
 }
 
-// of is an [agentfile.Models].
+// of implements [agentfile.Models].
 func (p *providers) of(file *agentfile.File) (agent.Model, string, error) {
 	who, err := p.from.provider(saidBy(file), p.front)
 	if err != nil {
@@ -138,19 +140,21 @@ func (p *providers) of(file *agentfile.File) (agent.Model, string, error) {
 	return who.model, who.name, nil
 }
 
+// index returns the index of a note with the same text, or -1. Several agents of a
+// run often use the same model, which is reported once.
 func (p *providers) index(note Notice) int {
 	return slices.IndexFunc(p.notes, func(n Notice) bool { return n.Text == note.Text })
 }
 
-// close ends what was started for them.
+// close releases the providers' resources.
 func (p *providers) close() {
 	for _, stop := range p.stops {
 		stop()
 	}
 }
 
-// tell notifies of who answers, with the kind of server that answered the session
-// before.
+// tell notifies the user of the models and endpoints, including the kind of server
+// that answered the session before.
 func (p *providers) tell(sess *session.Session) {
 	if m := p.main; m != nil && m.link != nil {
 		agent.Recall(m.model, sess)
@@ -164,8 +168,8 @@ func (p *providers) tell(sess *session.Session) {
 	}
 }
 
-// tellRehearsed warns that a real model is about to read what the rehearsal model
-// said as its own words.
+// tellRehearsed warns that a real model is about to read items of the rehearsal
+// model as its own.
 func (p *providers) tellRehearsed(sess *session.Session) {
 	if p.main == nil || p.main.rehearsed {
 		return
@@ -178,9 +182,9 @@ func (p *providers) tellRehearsed(sess *session.Session) {
 	}
 	for e := range sess.Entries() {
 		switch b := e.Body.(type) {
-		case session.Given:
+		case session.InputItem:
 			count(b.Item)
-		case session.Received:
+		case session.OutputItem:
 			count(b.Item)
 		}
 	}
@@ -190,23 +194,42 @@ func (p *providers) tellRehearsed(sess *session.Session) {
 	}
 }
 
-// Why the rehearsal model answers.
+// Reasons for using the rehearsal model.
 const (
 	wanted   = "wanted"
 	fallback = "fallback"
 )
 
-// Rehearses reports whether the rehearsal model answers a file, and whether it does
-// only because no endpoint is configured. File may be nil.
-func (e Endpoint) Rehearses(file *agentfile.File, front Front) (rehearsed, fallsBack bool, err error) {
+// Rehearses reports whether the rehearsal model answers for a file, and whether only
+// because no endpoint is configured. File may be nil.
+func (e Endpoint) Rehearses(file *agentfile.File, front FrontEnd) (rehearsed, fallsBack bool, err error) {
 	_, why, err := e.rehearses(saidBy(file), &front)
 	return why != "", why == fallback, err
 }
 
-// rehearses says whether the rehearsal model answers, why, and by which script;
-// "" means none. A model that somebody named is never replaced by the rehearsal:
-// without an endpoint it is an [unreachable]. U1
-func (e *Endpoint) rehearses(file said, front *Front) (script, why string, err error) {
+// check returns an error for an unknown profile or wire API. The rehearsal model needs
+// neither, but a wrong name would otherwise be found only with a real model.
+func (e *Endpoint) check(front *FrontEnd) error {
+	if e.Profile != "" {
+		if _, err := e.Table.ByName(e.Profile); err != nil {
+			return invalid("%s: %w", front.Terms.name("Endpoint.Profile"), err)
+		}
+	}
+	if e.API != "" && e.API != "auto" {
+		if _, err := dialect.ByName(e.API); err != nil {
+			return invalid("%s: %w", front.Terms.name("Endpoint.API"), err)
+		}
+	}
+	return nil
+}
+
+// rehearses returns whether and why the rehearsal model answers, and its script; an
+// empty why means that it does not. The rehearsal model never replaces a model that
+// was named: without an endpoint the error is an [unreachable]. U1
+func (e *Endpoint) rehearses(file said, front *FrontEnd) (script, why string, err error) {
+	if err := e.check(front); err != nil {
+		return "", "", err
+	}
 	env := front.Environment
 	named, byFlag := rehearsal.ParseModel(e.Model)
 	script, byFile := rehearsal.ParseModel(file.model)
@@ -216,7 +239,7 @@ func (e *Endpoint) rehearses(file said, front *Front) (script, why string, err e
 	case e.Rehearsal && (e.BaseURL != "" || e.Model != "" && !byFlag):
 		name := front.Terms.name
 		return "", "", invalid("%s does not go with %s or %s", name("Endpoint.Rehearsal"), name("Endpoint.BaseURL"), name("Endpoint.Model"))
-	case byFlag && named != "": // as all paths of a configuration, relative to the working directory
+	case byFlag && named != "": // relative to the working directory, like all paths of a configuration
 		full, err := filepath.Abs(named)
 		return full, wanted, err
 	case byFile && (e.Rehearsal || e.BaseURL == "" && e.Model == ""):
@@ -231,8 +254,8 @@ func (e *Endpoint) rehearses(file said, front *Front) (script, why string, err e
 	return "", "", &ConfigError{e.unreachable(file, front)}
 }
 
-// script is the text of the script that Model names; nil if it names none, or if it
-// cannot be read, which a run reports.
+// script returns the text of the script that Model names. It returns nil if Model
+// names no script, or if the script cannot be read; a run reports that error.
 func (e *Endpoint) script() []byte {
 	path, _ := rehearsal.ParseModel(e.Model)
 	text, err := os.ReadFile(path)
@@ -242,14 +265,16 @@ func (e *Endpoint) script() []byte {
 	return text
 }
 
-// unreachable is a model that was named and has no endpoint.
+// unreachable reports a model that was named but has no endpoint.
 type unreachable struct {
 	model, by string
-	emptyKey  bool // OPENAI_API_KEY is set, and to nothing
-	terms     Terms
+	emptyKey  bool // OPENAI_API_KEY is set, but empty
+	terms     SettingNames
 }
 
-func (e *Endpoint) unreachable(file said, front *Front) *unreachable {
+// unreachable returns the error for the first model that is named: in the
+// configuration, in the file, or in OPENAI_MODEL.
+func (e *Endpoint) unreachable(file said, front *FrontEnd) *unreachable {
 	env := front.Environment
 	u := &unreachable{model: e.Model, by: front.Terms.name("Endpoint.Model"), terms: front.Terms}
 	if u.model == "" {
@@ -262,7 +287,7 @@ func (e *Endpoint) unreachable(file said, front *Front) *unreachable {
 	return u
 }
 
-// Error says which model it is, and how to go on.
+// Error names the model and says what to do next.
 func (u *unreachable) Error() string {
 	key := "set OPENAI_API_KEY"
 	if u.emptyKey {
@@ -272,11 +297,11 @@ func (u *unreachable) Error() string {
 		u.model, u.by, key, u.terms.full("Endpoint.BaseURL"), u.terms.full("Endpoint.Rehearsal"))
 }
 
-// reachable refuses a model that nobody can answer for, before anything is made,
-// started or asked for a run of the file at path. It reads the file once more, and
-// only where neither the configuration nor a variable names an endpoint. What else
-// is wrong with the file is left to the run, which reports it.
-func (e *Endpoint) reachable(ctx context.Context, path string, options agentfile.Options, front *Front) error {
+// reachable returns an error if a model has no endpoint, before a run of the file at
+// path creates, starts or asks anything. It loads the file once more, and only if
+// neither the configuration nor a variable names an endpoint. It leaves other errors
+// in the file to the run.
+func (e *Endpoint) reachable(ctx context.Context, path string, options agentfile.Options, front *FrontEnd) error {
 	if _, _, err := e.rehearses(said{path: path, model: "any"}, front); !errors.As(err, new(*unreachable)) {
 		return nil
 	}
@@ -296,38 +321,38 @@ func (e *Endpoint) reachable(ctx context.Context, path string, options agentfile
 	return nil
 }
 
-// Link is how an endpoint is reached.
+// Link is the address of an endpoint and how to use it.
 type Link struct {
-	BaseURL, Model string // as they were named; "" if they were not
+	BaseURL, Model string // as configured; "" if not
 	Key            endpoint.Key
 	Account        string
-	Profile        *endpoint.Profile // nil: what the address and the answers tell
-	Known          endpoint.Profile  // what the address tells, or Profile
+	Profile        *endpoint.Profile // nil means detected from the address and the answers
+	Known          endpoint.Profile  // Profile, or the profile detected from the address
 	Host           string
 	Table          *endpoint.Table
-	API            string
+	API            string          // the name of Dialect
+	Dialect        dialect.Dialect // the wire API
 	Transport      string
-	// KeptBack says that there is a key and why it is not sent, "" if it is sent or
-	// there is none.
+	// KeptBack says why a key is not sent. It is "" if the key is sent or there is none.
 	KeptBack string
 }
 
-// who says who answers, and as what kind of endpoint it is treated.
+// who returns the notice that names the model, the host and the kind of endpoint.
 func (l *Link) who() Notice {
 	kind := "profile " + l.Known.Name
-	if l.API == endpoint.APIChat {
-		kind += ", Chat Completions"
+	if l.API != endpoint.APIResponses {
+		kind += ", " + l.Dialect.Info().Title
 	}
 	return Notice{Kind: NoticeAnswers, Text: fmt.Sprintf("%s at %s answers (%s)", l.Model, l.Host, kind)}
 }
 
-// Link puts together what the configuration, a file and the environment say of the
-// endpoint. File may be nil.
-func (e Endpoint) Link(file *agentfile.File, front Front) (*Link, error) {
+// Link returns the endpoint's settings from the configuration, a file and the
+// environment. File may be nil.
+func (e Endpoint) Link(file *agentfile.File, front FrontEnd) (*Link, error) {
 	return e.link(saidBy(file), &front)
 }
 
-func (e *Endpoint) link(file said, front *Front) (*Link, error) {
+func (e *Endpoint) link(file said, front *FrontEnd) (*Link, error) {
 	env, table := front.Environment, e.Table
 	if err := env.Filled("OPENAI_BASE_URL"); err != nil && e.BaseURL == "" && file.baseURL == "" {
 		return nil, err
@@ -353,60 +378,64 @@ func (e *Endpoint) link(file said, front *Front) (*Link, error) {
 	if l.API == "" || l.API == "auto" {
 		l.API = known.APIs[0]
 	}
+	if l.Dialect, err = dialect.ByName(l.API); err != nil {
+		return nil, invalid("%s: %w", front.Terms.name("Endpoint.API"), err)
+	}
 	if l.Model = e.Model; l.Model == "" {
 		if _, rehearsed := rehearsal.ParseModel(file.model); !rehearsed {
 			l.Model = file.model
 		}
 	}
 	l.Model = cmp.Or(l.Model, env["OPENAI_MODEL"])
-	if l.API == endpoint.APIChat && l.Transport != "" && l.Transport != "http" {
-		return nil, invalid("%s is for the Responses API; Chat Completions has the whole history in each request", front.Terms.name("Endpoint.Transport"))
+	if info := l.Dialect.Info(); l.Transport == "continue" && !info.Continue || l.Transport == "websocket" && !info.WebSocket {
+		return nil, invalid("%s is for the Responses API; %s has the whole history in each request", front.Terms.name("Endpoint.Transport"), info.Title)
 	}
 	return l, nil
 }
 
-// client returns the client of the API that is to be spoken, and what ends it.
-func (l *Link) client(front *Front) (agent.Model, func()) {
-	onRetry := front.tellRetry
-	if l.API == endpoint.APIChat {
-		return &completions.Client{
-			BaseURL: l.BaseURL, Key: l.Key, Account: l.Account, Profile: l.Profile, Table: l.Table,
-			UserAgent: front.userAgent(), OnRetry: onRetry, OnLoss: front.tellLosses(),
-		}, func() {}
+// Config returns the configuration of a client.
+func (l *Link) Config() *dialect.Config {
+	return &dialect.Config{BaseURL: l.BaseURL, Key: l.Key, Account: l.Account, Profile: l.Profile, Table: l.Table}
+}
+
+// client returns the client of the wire API, and a function that closes it.
+func (l *Link) client(front *FrontEnd) (agent.Model, func()) {
+	config := l.Config()
+	config.UserAgent, config.OnRetry, config.OnLoss = front.userAgent(), front.tellRetry, front.tellLosses(l.Dialect.Info().Title)
+	model := dialect.Open(l.Dialect, config)
+	client, ok := model.(*responses.Client)
+	if !ok {
+		return model, func() {}
 	}
-	client := &responses.Client{
-		BaseURL: l.BaseURL, Key: l.Key, Account: l.Account, Profile: l.Profile, Table: l.Table,
-		UserAgent: front.userAgent(), OnRetry: onRetry,
-	}
-	thread := &responses.Thread{Client: client}
+	chain := &responses.Chain{Client: client}
 	switch l.Transport {
 	case "websocket":
-		thread.Transport = responses.WebSocket
+		chain.Transport = responses.WebSocket
 	case "continue":
 	default:
 		return client, func() {}
 	}
-	return thread, func() { _ = thread.Close() }
+	return chain, func() { _ = chain.Close() }
 }
 
-// tellLosses names what has no form in Chat Completions, each kind of thing once.
-// Labels that no model reads, and what is only moved, are not worth a line: a
-// reader would learn to pass over the one that matters.
-func (f *Front) tellLosses() func([]completions.Loss) {
+// tellLosses returns a function that reports what a wire API cannot express, once
+// for each kind. Labels that models do not read and values that were only moved are
+// not reported, so that important losses stand out.
+func (f *FrontEnd) tellLosses(api string) func([]dialect.Loss) {
 	var mu sync.Mutex
 	told := map[string]bool{}
-	return func(losses []completions.Loss) {
+	return func(losses []dialect.Loss) {
 		mu.Lock()
 		defer mu.Unlock()
 		for _, l := range losses {
-			said := "not sent, Chat Completions has no place for it: "
-			if strings.HasPrefix(l.Path, "choices[") {
-				if l.Kind == completions.LostContent {
-					continue // the run tells it, and logs it
+			said := "not sent, " + api + " has no form for it: "
+			if l.Reply {
+				if l.Kind == dialect.LostContent {
+					continue // the run reports and logs it
 				}
-				said = "not kept, a response has no place for it: "
+				said = "not kept, a response has no form for it: "
 			}
-			if (l.Kind == completions.LostMember || l.Kind == completions.LostContent) && !told[said+l.What] {
+			if (l.Kind == dialect.LostMember || l.Kind == dialect.LostContent) && !told[said+l.What] {
 				told[said+l.What] = true
 				f.notify(NoticeLoss, "%s%s", said, l)
 			}
@@ -414,8 +443,8 @@ func (f *Front) tellLosses() func([]completions.Loss) {
 	}
 }
 
-// tellRetry tells of waits that a person would notice.
-func (f *Front) tellRetry(err error, wait time.Duration, _ int) {
+// tellRetry reports waits that a user would notice.
+func (f *FrontEnd) tellRetry(err error, wait time.Duration, _ int) {
 	var e *endpoint.Error
 	if wait < time.Second || !errors.As(err, &e) {
 		return
@@ -424,12 +453,12 @@ func (f *Front) tellRetry(err error, wait time.Duration, _ int) {
 	if e.Status != 0 {
 		why += fmt.Sprintf(", status %d", e.Status)
 	}
-	f.notify(NoticeRetry, "no answer (%s), asking again in %s", why, wait.Round(10*time.Millisecond))
+	f.notify(NoticeRetry, "no answer (%s), retrying in %s", why, wait.Round(10*time.Millisecond))
 }
 
-// address returns the base URL and the key that may go there. The key belongs
-// to the person who runs the program: a file's own base_url gets it only where
-// the environment names the same host; held says that it does not get it.
+// address returns the base URL and the key to send there. The key belongs to the
+// user who runs the program. A base_url in a file gets it only if the environment
+// names the same host; held is true if it does not get it.
 func (e *Endpoint) address(file said, env Environment) (base string, key endpoint.Key, held bool) {
 	key = endpoint.NewKey(env["OPENAI_API_KEY"])
 	fromEnv := env["OPENAI_BASE_URL"]
@@ -442,18 +471,21 @@ func (e *Endpoint) address(file said, env Environment) (base string, key endpoin
 	return file.baseURL, key, false
 }
 
+// sameHost reports whether two URLs have the same scheme and host. The scheme
+// matters because a key must not be sent over http to a host that was named with
+// https.
 func sameHost(a, b string) bool {
 	u, errA := url.Parse(a)
 	v, errB := url.Parse(b)
 	return errA == nil && errB == nil && u.Host != "" && strings.EqualFold(u.Host, v.Host) && u.Scheme == v.Scheme
 }
 
-// improvised says what the rehearsal does without a script.
+// improvised describes the rehearsal model without a script.
 const improvised = "it calls each tool that only reads, once"
 
-// rehearse starts the rehearsal's server on loopback and a client of it. The
-// script's path is relative to the file; "" means none.
-func rehearse(file said, script, why string, front *Front) (*provider, error) {
+// rehearse starts the rehearsal model's server on loopback and returns a client for
+// it. The script's path is relative to the file; "" means no script.
+func rehearse(file said, script, why string, front *FrontEnd) (*provider, error) {
 	server := &rehearsal.Server{ReadOnly: readOnly(file.tools)}
 	by := improvised
 	if script != "" {
@@ -470,21 +502,23 @@ func rehearse(file said, script, why string, front *Front) (*provider, error) {
 	client := &responses.Client{BaseURL: base, IdleTimeout: time.Minute}
 	p := &provider{model: rehearsed{client}, name: rehearsal.Model, rehearsed: true, stop: stop}
 	p.who = Notice{Kind: NoticeAnswers, Text: "the rehearsal model answers (" + by + "): no key, no network, no cost"}
-	if why == fallback { // a warning: what is made up may be taken for an answer
+	if why == fallback { // a warning, since made-up text may be taken for an answer
 		p.who = Notice{Kind: NoticeFallback, Text: "no endpoint is configured, so the rehearsal model answers (" + improvised + "); for a real one name a model, and give " + front.Terms.name("Endpoint.BaseURL") + " or set OPENAI_API_KEY"}
 	}
 	return p, nil
 }
 
-// rehearsed is the client of a rehearsal. What it says of itself is the same for
-// each run, whatever port the rehearsal has.
+// rehearsed is the client of a rehearsal. Its description is the same for each run,
+// whatever the port.
 type rehearsed struct{ *responses.Client }
 
-// About marks in logs that no model answered.
+// About records in logs that no real model answered.
 func (rehearsed) About() endpoint.About {
 	return endpoint.About{API: endpoint.APIResponses, Rehearsal: true}
 }
 
+// readOnly returns a function that reports whether a tool only reads. It returns
+// false for unknown names, so that the rehearsal model does not call them.
 func readOnly(tools []tool.Tool) func(string) bool {
 	names := map[string]bool{}
 	if set, err := tool.NewSet(tools...); err == nil {
@@ -495,7 +529,7 @@ func readOnly(tools []tool.Tool) func(string) bool {
 	return func(name string) bool { return names[name] }
 }
 
-// many says how many there are.
+// many returns a count with its noun.
 func many(n int, one, several string) string {
 	if n == 1 {
 		return "1 " + one

@@ -49,14 +49,14 @@ func Example_approval() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(res.Why, res.Wanted[0].Tool)
+	fmt.Println(res.Why, res.Pending[0].Tool)
 	h.Close()
 
 	if h, err = host.Open(ctx, cfg); err != nil {
 		log.Fatal(err)
 	}
 	defer h.Close()
-	wanted, err := agent.Wanted(ctx, h.Session)
+	wanted, err := agent.PendingApprovals(ctx, h.Session)
 	if err != nil {
 		log.Fatal(err)
 	}

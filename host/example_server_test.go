@@ -5,6 +5,7 @@ package host_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -16,6 +17,7 @@ import (
 
 	_ "modernc.org/sqlite"
 
+	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/host"
 	_ "github.com/antiphon-go/antiphon/session/sqlstore"
 	"github.com/antiphon-go/antiphon/session/store"
@@ -32,14 +34,20 @@ func ask(file string, sessions store.Store) http.HandlerFunc {
 		}
 		h, err := host.Open(r.Context(), host.Config{File: file, Store: sessions, Session: r.PathValue("name")})
 		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
+			log.Print(err) // it may name files of this machine
+			http.Error(w, "no such agent or session", http.StatusNotFound)
 			return
 		}
 		defer h.Close()
-		if res, err := h.Run(r.Context(), string(text)); err == nil {
+		res, err := h.Run(r.Context(), string(text))
+		switch {
+		case err == nil:
 			fmt.Fprintln(w, res.Text)
-		} else {
-			http.Error(w, err.Error(), http.StatusBadGateway)
+		case errors.Is(err, agent.ErrNothingToSend):
+			http.Error(w, err.Error(), http.StatusBadRequest)
+		default:
+			log.Print(err)
+			http.Error(w, "the agent failed", http.StatusBadGateway)
 		}
 	}
 }
@@ -70,7 +78,7 @@ func Example_server() {
 	server := httptest.NewServer(mux)
 	defer server.Close()
 
-	for _, text := range []string{"hello", "goodbye"} {
+	for _, text := range []string{"", "hello", "goodbye"} {
 		resp, err := http.Post(server.URL+"/ask/ann", "text/plain", strings.NewReader(text))
 		if err != nil {
 			log.Fatal(err)
@@ -80,6 +88,7 @@ func Example_server() {
 		fmt.Printf("%d %s", resp.StatusCode, answer)
 	}
 	// Output:
+	// 400 nothing to send: the history holds no message that waits for an answer
 	// 200 You said: hello
 	// 200 And now: goodbye
 }

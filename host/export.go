@@ -15,32 +15,33 @@ import (
 	"github.com/antiphon-go/antiphon/export"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/store"
-	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/tool/output"
 )
 
-// Export writes a session out, with those that are nested in it and without the
-// secrets of the front end. What is missing in the store is noticed.
+// Export writes a session with its nested sessions, without the secrets of the front
+// end. It notifies about data that is missing in the store.
 type Export struct {
-	Front
+	FrontEnd
 	Store   store.Store
 	Session session.Info
-	// FullPaths lets HTML and JSON lines name the agent's file by its full path, not
-	// by its name alone: where somebody keeps it goes nowhere with it.
+	// FullPaths writes the full path of the agent's file in HTML and JSON lines.
+	// Otherwise only the name is written, so that an export does not reveal where its
+	// author keeps files.
 	FullPaths bool
-	// Options are what the agent's file may name, whose declarations begin a
+	// Options are the options for loading the agent's file, whose declarations begin a
 	// transcript.
 	Options agentfile.Options
 }
 
-// JSONLines writes the whole log with all payloads, which [Import.Lines] reads. It
-// is read from the store as it is written.
+// JSONLines writes the whole log with all payloads, which [Import.Lines] reads. The
+// session is read from the store while it is written.
 func (e Export) JSONLines(ctx context.Context, w io.Writer) error {
-	log := storedLog(ctx, e.Store, e.Session, &e.Front)
+	log := storedLog(ctx, e.Store, e.Session, &e.FrontEnd)
 	log.Info.Path = e.path()
 	return export.JSONLines(w, log)
 }
 
-// HTML writes one page for people, with all images in it.
+// HTML writes one page for people, which includes all images.
 func (e Export) HTML(ctx context.Context, w io.Writer) error {
 	log, err := e.log(ctx)
 	if err != nil {
@@ -50,6 +51,7 @@ func (e Export) HTML(ctx context.Context, w io.Writer) error {
 	return export.HTML(w, log)
 }
 
+// path returns the path of the agent's file as it may be written.
 func (e Export) path() string {
 	if e.FullPaths || e.Session.Path == "" {
 		return e.Session.Path
@@ -57,11 +59,11 @@ func (e Export) path() string {
 	return filepath.Base(e.Session.Path)
 }
 
-// Transcript returns what writes the conversation as ChatMarkdown, for a file at
-// out. It begins with what the session's agent declares, so that it can be run,
-// where its file is there. What outputs name as kept is written beside out before,
-// where a run that goes on with it looks. If out is "" there is no beside, which is
-// noticed.
+// Transcript returns a function that writes the conversation as ChatMarkdown, for a
+// file at out. The text begins with the declarations of the session's agent, if its
+// file exists, so that it can be run. The stored parts of outputs are written beside
+// out first, where a later run looks for them. If out is "", they cannot be written,
+// and a notice says so.
 func (e Export) Transcript(ctx context.Context, out string) (write func(io.Writer) error, err error) {
 	log, err := e.log(ctx)
 	if err != nil {
@@ -82,13 +84,13 @@ func (e Export) Transcript(ctx context.Context, out string) (write func(io.Write
 	}, nil
 }
 
-// log reads the session with those that are nested in it.
+// log reads the session with its nested sessions.
 func (e *Export) log(ctx context.Context) (export.Log, error) {
 	s, err := session.Open(ctx, e.Store, e.Session.ID)
 	if err != nil {
 		return export.Log{}, err
 	}
-	log := storedLog(ctx, e.Store, e.Session, &e.Front)
+	log := storedLog(ctx, e.Store, e.Session, &e.FrontEnd)
 	log.Entries = s.Log()
 	log.Nested = func(id string) ([]session.Entry, error) {
 		nested, err := session.Open(ctx, e.Store, id)
@@ -100,30 +102,29 @@ func (e *Export) log(ctx context.Context) (export.Log, error) {
 	return log, nil
 }
 
-// keepBeside writes what the outputs of a session name as kept beside its transcript
-// at out, where a run that goes on with it looks. Of standard output there is no
-// beside: then it is told.
+// keepBeside writes the stored parts of a session's outputs beside its transcript at
+// out, where a later run looks for them. For standard output it only sends a notice.
 func (e *Export) keepBeside(ctx context.Context, log export.Log, out string) error {
 	ids, err := log.Kept()
 	if err != nil || len(ids) == 0 {
 		return err
 	}
 	if out == "" {
-		e.notify(NoticeNotBeside, "the outputs name %s that the transcript does not hold", many(len(ids), "kept output", "kept outputs"))
+		e.notify(NoticeNotBeside, "the outputs refer to %s that the transcript does not contain", many(len(ids), "kept output", "kept outputs"))
 		return nil
 	}
 	folder, err := OutputsFolder(out)
 	if err != nil {
 		return err
 	}
-	beside := &tool.DirSpill{Dir: folder}
+	beside := &output.DirStore{Dir: folder}
 	for _, id := range ids {
 		data, err := log.Blob(id)
 		if err != nil {
 			return err
 		}
 		if data == nil {
-			continue // it is told
+			continue // already reported
 		}
 		if _, err := beside.Put(ctx, data); err != nil {
 			return err
@@ -132,8 +133,8 @@ func (e *Export) keepBeside(ctx context.Context, log export.Log, out string) err
 	return nil
 }
 
-// declarations is the head of the transcript at out; "", which is noticed, if the
-// agent's file cannot be read any more.
+// declarations returns the beginning of the transcript at out. If the agent's file
+// cannot be read any more, it sends a notice and returns "".
 func (e *Export) declarations(ctx context.Context, out string) (string, error) {
 	if e.Session.Path == "" {
 		return "", nil
@@ -152,22 +153,22 @@ func (e *Export) declarations(ctx context.Context, out string) (string, error) {
 	return file.Declarations(out, options)
 }
 
-// storedLog is a session whose entries are read when they are written.
-func storedLog(ctx context.Context, from store.Store, info session.Info, front *Front) export.Log {
+// storedLog returns a session whose entries are read while they are written.
+func storedLog(ctx context.Context, from store.Store, info session.Info, front *FrontEnd) export.Log {
 	return export.Log{
 		Info: info,
 		Hide: front.Environment.Hide,
 		Load: func(id string) iter.Seq2[session.Entry, error] { return from.Load(ctx, id, 0) },
 		Blob: func(id string) ([]byte, error) {
-			spill := agent.BlobSpill(from, info.ID)
+			spill := agent.BlobOutputs(from, info.ID)
 			_, size, err := spill.Get(ctx, id, 0, 0)
 			if err == nil {
 				var data []byte
 				data, _, err = spill.Get(ctx, id, 0, size)
 				return data, err
 			}
-			if errors.Is(err, tool.ErrNotStored) {
-				front.notify(NoticeMissing, "what is kept with the id %s is not in the store, and so is not exported: an output names it", id)
+			if errors.Is(err, output.ErrNotStored) {
+				front.notify(NoticeMissing, "the stored output %s is not in the store, so it is not exported, although an output refers to it", id)
 				return nil, nil
 			}
 			return nil, err

@@ -13,13 +13,14 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// Find returns the session that a person means: by its id, by its name, or by
-// the beginning of an id that no other has, with at least four of the digits at its
-// end. Of one name, those count that are archived, or those that are not. What a
-// person got wrong is a [ConfigError] with a [NoSessionError] or an [AmbiguousError].
+// Find returns the session that a person names: by its id, by its name, or by a
+// unique beginning of its id that includes at least four of the digits at its end.
+// archived selects between archived and other sessions of the same name. The
+// person's mistakes are [ConfigError]s that wrap a [NoSessionError] or an
+// [AmbiguousError].
 func Find(ctx context.Context, in session.Catalog, name string, archived bool) (session.Info, error) {
 	if name == "" {
-		return session.Info{}, invalid("a session is wanted, and its name is empty")
+		return session.Info{}, invalid("the name of the session is empty; give its name or id")
 	}
 	info, err := in.Info(ctx, name)
 	if err == nil || !errors.Is(err, session.ErrNotFound) {
@@ -57,9 +58,9 @@ func Find(ctx context.Context, in session.Catalog, name string, archived bool) (
 	return session.Info{}, &ConfigError{&AmbiguousError{name, named, more}}
 }
 
-// FindWhole is like [Find] for what changes or deletes a session: a few digits of an
-// id that were mistyped must not mean another session, so it takes a whole name or
-// id. J3
+// FindWhole is like [Find], but requires a complete name or id. It is for callers
+// that change or delete a session: a few mistyped digits of an id must not select
+// another session. J3
 func FindWhole(ctx context.Context, in session.Catalog, name string, archived bool) (session.Info, error) {
 	info, err := Find(ctx, in, name, archived)
 	if err == nil && info.ID != name && info.Name != name {
@@ -68,15 +69,15 @@ func FindWhole(ctx context.Context, in session.Catalog, name string, archived bo
 	return info, err
 }
 
-// NoSessionError says that there is no session of a name or an id. It wraps
+// NoSessionError means that no session has the name or the id. It wraps
 // [session.ErrNotFound].
 type NoSessionError struct {
 	Name string
-	// Alike are sessions that may have been meant.
+	// Alike are sessions with similar names.
 	Alike []session.Info
 }
 
-// Error names the first sessions that may have been meant.
+// Error names the first of the similar sessions.
 func (e *NoSessionError) Error() string {
 	var names []string
 	for _, info := range e.Alike {
@@ -84,23 +85,23 @@ func (e *NoSessionError) Error() string {
 			names = append(names, name)
 		}
 	}
-	said := fmt.Sprintf("there is no session %q", e.Name)
+	said := fmt.Sprintf("session %q not found", e.Name)
 	switch len(names) {
 	case 0:
 		return said
 	case 1:
-		return said + "; there is " + names[0]
+		return said + "; similar name: " + names[0]
 	}
-	return said + "; there are " + strings.Join(names, ", ")
+	return said + "; similar names: " + strings.Join(names, ", ")
 }
 
 // Unwrap returns [session.ErrNotFound].
 func (e *NoSessionError) Unwrap() error { return session.ErrNotFound }
 
-// AmbiguousError says that a name means several sessions.
+// AmbiguousError means that a name matches several sessions.
 type AmbiguousError struct {
 	Name string
-	// Sessions are those that it means, the first of them if there are More.
+	// Sessions are the matching sessions; if More is set, only the first of them.
 	Sessions []session.Info
 	More     bool
 }
@@ -114,11 +115,11 @@ func (e *AmbiguousError) Error() string {
 	if e.More {
 		ids = append(ids, "and others")
 	}
-	return fmt.Sprintf("%q means several sessions; name one by its id: %s", e.Name, strings.Join(ids, ", "))
+	return fmt.Sprintf("%q matches several sessions; give one of the ids: %s", e.Name, strings.Join(ids, ", "))
 }
 
-// similar returns the sessions, of those written to last, whose names the one that
-// was typed may be a slip of.
+// similar returns recently written sessions whose names are similar to the given
+// one.
 func similar(ctx context.Context, in session.Catalog, name string) (list []session.Info, err error) {
 	for info, err := range in.List(ctx, session.Query{Archived: true, Limit: maxLooked}) {
 		if err != nil {
@@ -131,13 +132,13 @@ func similar(ctx context.Context, in session.Catalog, name string) (list []sessi
 	return list, nil
 }
 
-// leastDigits is how many digits of an id have to be given.
+// leastDigits is the minimum number of digits of an id to give.
 const leastDigits = 4
 
-// beginsID reports whether a text is the beginning of an id with some of its
-// digits. The part in front of the digits is the session's first name and does
-// not tell sessions apart: plan would also mean plan-final, and a session that
-// has another name by now.
+// beginsID reports whether text is the beginning of an id that includes some of its
+// digits. The part before the digits is the session's first name and does not
+// identify the session: plan would also match plan-final, and a session that has
+// been renamed.
 func beginsID(id, text string) bool {
 	rest, ok := strings.CutPrefix(id, text)
 	digits := text[strings.LastIndexByte(text, '-')+1:]
@@ -146,7 +147,7 @@ func beginsID(id, text string) bool {
 
 func isHex(text string) bool { return strings.Trim(text, "0123456789abcdef") == "" }
 
-// maxAmbiguous is how many sessions are named that may be meant.
+// maxAmbiguous is the maximum number of sessions in an AmbiguousError.
 const maxAmbiguous = 20
 
 // few returns the first sessions of a list, and whether there are more.

@@ -138,8 +138,36 @@ func TestServed(t *testing.T) {
 	if code, body := post("long", strings.Repeat("a", 2<<20)); code != http.StatusBadRequest {
 		t.Errorf("a text that is too long: status %d: %s", code, body)
 	}
-	if code, body := post("-f", "Hello?"); code != http.StatusBadRequest || !strings.Contains(body, "cannot begin with -") {
+	if code, body := post("-f", "Hello?"); code != http.StatusNotFound || body != "no such agent or session\n" {
 		t.Errorf("a bad name: status %d: %s", code, body)
+	}
+}
+
+// TestNoQuestion: without a question nothing is sent, and a session that was opened
+// for it is not kept. U1
+func TestNoQuestion(t *testing.T) {
+	s := opened(t)
+	file := write(t, filepath.Join(t.TempDir(), "agent.md"), "<system>Be brief.</system>\n")
+	for _, stream := range []bool{false, true} {
+		h, err := host.Open(t.Context(), host.Config{File: file, Store: s, Session: "empty"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if stream {
+			for _, err = range h.Stream(t.Context(), "") {
+			}
+		} else {
+			_, err = h.Run(t.Context(), "")
+		}
+		if !errors.Is(err, agent.ErrNothingToSend) {
+			t.Errorf("stream %t: %v", stream, err)
+		}
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+		if list := sessions(t, s); len(list) > 0 {
+			t.Errorf("stream %t: kept %+v", stream, list)
+		}
 	}
 }
 
@@ -151,7 +179,7 @@ func TestZeroConfig(t *testing.T) {
 	t.Setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
 	file := reader(t, "")
 	var said notices
-	h, err := host.Open(t.Context(), host.Config{File: file, Front: host.Front{Notify: said.add}, Rules: []session.Rule{{Verdict: session.Ask, Tool: "read_file"}}})
+	h, err := host.Open(t.Context(), host.Config{File: file, FrontEnd: host.FrontEnd{Notify: said.add}, Rules: []session.Rule{{Verdict: session.Ask, Tool: "read_file"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +193,7 @@ func TestZeroConfig(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r, ok := ev.(agent.CallRefused); ok && r.NoApprover {
+		if p, ok := ev.(agent.Progress); ok && p.Kind == agent.ProgressUnapproved {
 			refused++
 		}
 	}
@@ -183,7 +211,7 @@ func TestZeroConfig(t *testing.T) {
 func TestNamedModel(t *testing.T) {
 	place := filepath.Join(t.TempDir(), "s.db")
 	cfg := host.Config{File: reader(t, "<config model=\"gpt-x\"/>\n"), Session: "s", Place: place}
-	cfg.Terms = host.Terms{"Endpoint.BaseURL": "the field Address"}
+	cfg.Terms = host.SettingNames{"Endpoint.BaseURL": "the field Address"}
 	_, err := host.Open(t.Context(), cfg)
 	var config *host.ConfigError
 	if !errors.As(err, &config) || !strings.Contains(err.Error(), "give the field Address for another endpoint, or give Endpoint.Rehearsal") {
@@ -216,15 +244,15 @@ func TestAnsweredLater(t *testing.T) {
 		}
 		return res
 	}
-	if res := run(); res.Why != agent.ApprovalWanted || len(res.Wanted) != 1 {
-		t.Fatalf("%s, %d calls wait", res.Why, len(res.Wanted))
+	if res := run(); res.Why != agent.StopApprovalPending || len(res.Pending) != 1 {
+		t.Fatalf("%s, %d calls wait", res.Why, len(res.Pending))
 	}
 	answers, err := host.ReadAnswers(write(t, filepath.Join(t.TempDir(), "a.jsonl"), `{"tool":"read_*","allow":true}`), "answers")
 	if err != nil {
 		t.Fatal(err)
 	}
 	cfg.Answers = answers
-	if res := run(); res.Why != agent.Answered || !strings.Contains(res.Text, "a note") {
+	if res := run(); res.Why != agent.StopEndTurn || !strings.Contains(res.Text, "a note") {
 		t.Errorf("%s: %s", res.Why, res.Text)
 	}
 }

@@ -20,42 +20,44 @@ import (
 	"github.com/antiphon-go/antiphon/export"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/store"
-	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/tool/output"
 )
 
-// Import makes a session of what an export has written, or of a transcript. What is
-// imported brings no authority: approvals of calls that have not run, remembered
-// rules and the like are dropped. K5
+// Import makes a session from an export or a transcript. Imported data carries no
+// authority: approvals of calls that have not run, remembered rules and the like are
+// dropped. K5
 type Import struct {
-	// Store gets the session. Nothing that is there is changed.
+	// Store receives the session. Existing sessions are not changed.
 	Store store.Store
-	// Name is what the session is called. "" is the name that it had, or the file's.
+	// Name is the name of the session. If it is "", the previous name, or the file's,
+	// is used.
 	Name string
-	// Path is the agent's file that it belongs to, as of [ResolvePath], so that a
-	// run can go on with it. "" is none.
+	// Path is the session's agent file in the form of [ResolvePath], so that a run can
+	// continue it, or "".
 	Path string
-	// Options are what a transcript may name.
+	// Options are the options for loading a transcript.
 	Options agentfile.Options
 }
 
-// Imported is what an [Import] has made.
+// Imported is the result of an [Import].
 type Imported struct {
 	session.Info
-	// Dropped is what was not taken over, in order.
+	// Dropped lists what was not imported, in order.
 	Dropped []Dropped `json:"dropped"`
-	// Read is how many entries an import made, those of nested sessions included.
+	// Read is the number of entries that an import made, including those of nested
+	// sessions.
 	Read int `json:"-"`
 }
 
-// Dropped is one thing that an import, or a fork, did not take over.
+// Dropped is one thing that an import or a fork left out.
 type Dropped struct {
 	Session string `json:"session"`
 	Entry   int64  `json:"entry"`
 	What    string `json:"what"`
 }
 
-// Lines imports what [export.JSONLines] has written, entry by entry. It reads it
-// twice, and calls it by name in errors. Of a file that is not whole nothing stays.
+// Lines imports the output of [export.JSONLines], entry by entry. It reads f twice;
+// name is used in errors. If the file is incomplete, nothing is imported.
 func (i Import) Lines(ctx context.Context, name string, f io.ReadSeeker) (*Imported, error) {
 	return i.do(ctx, func(m *importer) error {
 		err := m.lines(ctx, f)
@@ -69,12 +71,14 @@ func (i Import) Lines(ctx context.Context, name string, f io.ReadSeeker) (*Impor
 	})
 }
 
-// Transcript imports a ChatMarkdown file, which holds what was said. Name is its
-// path, for messages and for the outputs that are kept beside it.
+// Transcript imports a ChatMarkdown file, which contains the conversation. name is
+// its path, for messages and to find the outputs that are stored beside it.
 func (i Import) Transcript(ctx context.Context, name string, f io.Reader) (*Imported, error) {
 	return i.do(ctx, func(m *importer) error { return m.transcript(ctx, name, f, i.Options) })
 }
 
+// do runs an import with read. If it fails, the session is deleted again, so that an
+// import is either complete or leaves nothing behind.
 func (i Import) do(ctx context.Context, read func(*importer) error) (*Imported, error) {
 	m := &importer{store: i.Store, name: i.Name, path: i.Path, ids: map[string]string{}, parents: map[string]string{}, kept: map[string]bool{}, dropped: []Dropped{}}
 	err := read(m)
@@ -87,7 +91,7 @@ func (i Import) do(ctx context.Context, read func(*importer) error) (*Imported, 
 			return &Imported{info, m.dropped, m.entries}, nil
 		}
 	}
-	if len(m.made) > 0 { // the first session, and those that are nested in it with it
+	if len(m.made) > 0 { // deleting the first session deletes its nested sessions too
 		err = errors.Join(err, takeBack(ctx, i.Store, m.made[0]))
 	}
 	return nil, err
@@ -97,18 +101,18 @@ func (i Import) do(ctx context.Context, read func(*importer) error) (*Imported, 
 type importer struct {
 	store      store.Store
 	name, path string
-	ids        map[string]string // of the sessions in the file, as they are here
+	ids        map[string]string // new ids of the sessions in the file
 	made       []string
 	entries    int
 	dropped    []Dropped
-	title      string            // that the file says
-	kept       map[string]bool   // ids that outputs name, and whether they were there
-	named      []Dropped         // the same in order, each with its id as What
+	title      string            // from the file
+	kept       map[string]bool   // ids that outputs refer to, and whether they were found
+	named      []Dropped         // the same in order, with the id in What
 	armed      []*agent.Disarm   // one for each session of the file, in order
-	parents    map[string]string // of the sessions in the file, by the ids that they have there
+	parents    map[string]string // parents of the sessions in the file, by their ids in the file
 }
 
-// disarmed is an entry without what would let something run.
+// disarmed returns an entry without the parts that could let something run.
 func (i *importer) disarmed(d *agent.Disarm, id string, e session.Entry) session.Entry {
 	kept, what := d.Entry(e)
 	for _, text := range what {
@@ -117,7 +121,7 @@ func (i *importer) disarmed(d *agent.Disarm, id string, e session.Entry) session
 	return kept
 }
 
-// takeBack deletes what was begun of a session that cannot be made.
+// takeBack deletes a session whose import failed.
 func takeBack(ctx context.Context, store session.Catalog, id string) error {
 	err := store.Delete(context.WithoutCancel(ctx), id)
 	if errors.Is(err, session.ErrNotFound) {
@@ -126,14 +130,14 @@ func takeBack(ctx context.Context, store session.Catalog, id string) error {
 	return err
 }
 
-// Entries are appended together up to so many, and up to so many bytes of the
-// file: a batch is in memory.
+// Limits of a batch of entries that are appended together: their number, and their
+// bytes in the file. A batch is held in memory.
 const (
 	importBatch = 256
 	importBytes = 1 << 20
 )
 
-// learn reads the file once to see which calls were carried out.
+// learn reads the file once to find the calls that were carried out.
 func (i *importer) learn(f io.ReadSeeker) error {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return err
@@ -145,7 +149,7 @@ func (i *importer) learn(f io.ReadSeeker) error {
 		case line.Session != nil:
 			d, id := new(agent.Disarm), line.Session.ID
 			d.Child = func(number int, callID, child string) bool {
-				return child == session.NestedID(id, number, callID) && i.parents[child] == id
+				return child == session.SubsessionID(id, number, callID) && i.parents[child] == id
 			}
 			if i.armed = append(i.armed, d); line.Session.Nested {
 				i.parents[id] = line.Session.Parent
@@ -203,13 +207,13 @@ func (i *importer) lines(ctx context.Context, f io.ReadSeeker) error {
 		}
 	}
 	if id == "" {
-		return invalid("no session is in it")
+		return invalid("the file contains no session")
 	}
 	i.missing("in the file")
 	return flush()
 }
 
-// note remembers what an entry names as kept beside the log.
+// note records the stored outputs that an entry refers to.
 func (i *importer) note(id string, e session.Entry) {
 	for _, named := range export.KeptIn(e) {
 		if _, known := i.kept[named]; !known {
@@ -219,38 +223,38 @@ func (i *importer) note(id string, e session.Entry) {
 	}
 }
 
-// missing tells what outputs name as kept and was not there.
+// missing reports the stored outputs that were not found.
 func (i *importer) missing(where string) {
 	for _, d := range i.named {
 		if !i.kept[d.What] {
-			d.What = fmt.Sprintf("what is kept with the id %s: an output names it, and it is not %s", d.What, where)
+			d.What = fmt.Sprintf("the stored output %s: an output refers to it, but it is not %s", d.What, where)
 			i.dropped = append(i.dropped, d)
 		}
 	}
 }
 
-// keep takes over what entries name: under the same id, which is its hash, so
-// that what was left out of an output can be read here as there.
+// keep stores a blob under the same id, which is its hash, so that the rest of an
+// output can be read as before.
 func (i *importer) keep(ctx context.Context, b *export.Blob) error {
 	if sum := sha256.Sum256(b.Data); b.ID != hex.EncodeToString(sum[:]) {
-		return invalid("the blob %s is not what was exported: its SHA-256 differs", b.ID)
+		return invalid("the blob %s was changed since the export: its SHA-256 differs", b.ID)
 	}
 	_, err := i.store.PutBlob(ctx, i.made[len(i.made)-1], b.Data)
 	i.kept[b.ID] = err == nil
 	return err
 }
 
-// beside takes over what the outputs of a transcript name and the folder beside it
-// has, as far as it is named by its whole hash, which older versions did not do.
+// beside imports the outputs in the folder beside a transcript that the transcript
+// refers to by their full hash. Older versions used a shortened one.
 func (i *importer) beside(ctx context.Context, transcript string) error {
 	folder, err := OutputsFolder(transcript)
 	if err != nil {
 		return err
 	}
-	spill := &tool.DirSpill{Dir: folder}
+	spill := &output.DirStore{Dir: folder}
 	for _, d := range i.named {
 		data, _, err := spill.Get(ctx, d.What, 0, math.MaxInt)
-		if errors.Is(err, tool.ErrNotStored) {
+		if errors.Is(err, output.ErrNotStored) {
 			continue
 		}
 		if err != nil {
@@ -266,8 +270,8 @@ func (i *importer) beside(ctx context.Context, transcript string) error {
 	return nil
 }
 
-// begin makes the session that a line begins. Those that are nested keep the end
-// of their ids, after that of the first one.
+// begin makes the session that a line begins. Nested sessions keep the end of their
+// ids, after the id of the first session.
 func (i *importer) begin(ctx context.Context, info session.Info) (string, error) {
 	old := info.ID
 	if len(i.made) > 0 {
@@ -285,16 +289,16 @@ func (i *importer) begin(ctx context.Context, info session.Info) (string, error)
 	i.ids[old] = id
 	i.made = append(i.made, id)
 	i.title = info.Title
-	// What the file says of the path and the owner counts for nothing.
+	// The path and the owner in the file are ignored.
 	return id, unlabelled(i.store.Create(ctx, session.Info{ID: id, Path: i.path, Tags: info.Tags}))
 }
 
-// call gives the session its name, when it is whole: what an import that was
-// killed leaves behind is nothing that a run would go on with.
+// call names the session when it is complete, so that a run cannot continue the
+// remains of an import that was killed.
 func (i *importer) call(ctx context.Context) error {
 	if i.title != "" {
 		info, err := i.store.Info(ctx, i.made[0])
-		if err == nil && info.Title != i.title { // a person gave it
+		if err == nil && info.Title != i.title { // a person set it
 			err = unlabelled(i.store.Label(ctx, i.made[0], session.Labels{Title: &i.title}))
 		}
 		if err != nil {
@@ -310,13 +314,13 @@ func (i *importer) call(ctx context.Context) error {
 		if i.path == "" {
 			whose = "that belongs to no agent"
 		}
-		return invalid("a session %q %s is there already; give another name", i.name, whose)
+		return invalid("session %q %s exists already; give another name", i.name, whose)
 	}
 	return err
 }
 
-// renamedID is what a nested session of the file is called here: ids of nested
-// sessions begin with that of the one around them.
+// renamedID returns the new id of a nested session of the file. Ids of nested
+// sessions begin with the id of their parent.
 func (i *importer) renamedID(old string) string {
 	for from, to := range i.ids {
 		if rest, ok := strings.CutPrefix(old, from+"/"); ok {
@@ -326,7 +330,7 @@ func (i *importer) renamedID(old string) string {
 	return i.made[0] + "/" + filepath.Base(old)
 }
 
-// renamed is an entry that names nested sessions as they are called here.
+// renamed returns an entry with the new ids of nested sessions.
 func (i *importer) renamed(e session.Entry) session.Entry {
 	switch b := e.Body.(type) {
 	case session.CallStarted:
@@ -334,7 +338,7 @@ func (i *importer) renamed(e session.Entry) session.Entry {
 			b.Session = i.renamedID(b.Session)
 			e.Body = b
 		}
-	case session.Nested:
+	case session.SubagentUsage:
 		b.Session = i.renamedID(b.Session)
 		e.Body = b
 	case session.Paused:
@@ -366,7 +370,7 @@ func (i *importer) transcript(ctx context.Context, path string, f io.Reader, opt
 	}
 	bodies := file.Log()
 	if len(bodies) == 0 {
-		return invalid("%s: nothing is said in it", path)
+		return invalid("%s: the transcript has no messages", path)
 	}
 	i.entries = len(bodies)
 	var d agent.Disarm

@@ -15,60 +15,62 @@ import (
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/store"
-	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/tool/output"
 )
 
-// Host is an agent's file, open for one run, with the session that the run is
-// written to. It has that session for itself: until Close, another [Open] of it is
-// an error that wraps [session.ErrBusy]. It is for one goroutine; any number of
-// hosts may be open at once.
+// Host is an agent's file, open for one run, with the run's session. It has
+// exclusive access to the session: until Close, another [Open] of the session fails
+// with an error that wraps [session.ErrBusy]. A Host is not safe for concurrent use,
+// but any number of hosts may be open at once.
 type Host struct {
 	// File is the agent's file.
 	File *agentfile.File
-	// Session is the conversation: that of the configuration's Session or Transcript,
-	// or one in memory.
+	// Session is the conversation: the configuration's Session or Transcript, or a
+	// session in memory.
 	Session *session.Session
-	// Store has the session, and Info is what the store knew of it when it was
-	// opened. Store is nil for others.
+	// Store is the store of the session, and Info the store's information about it
+	// when it was opened. Store is nil for transcripts and sessions in memory.
 	Store store.Store
 	Info  session.Info
 
 	cfg   Config
-	until time.Time // when MaxTime has passed
+	until time.Time // the end of MaxTime
 	spend *agent.Budget
 
-	closeStore func() error    // nil if it is not ours
-	unlock     func() error    // nil as long as the session is not locked
-	earlier    []session.Entry // what earlier runs left in the session
-	fresh      bool            // the session was made for this run, which has not begun yet
+	closeStore func() error    // nil if the caller owns the store
+	unlock     func() error    // nil while the session is not locked
+	earlier    []session.Entry // entries of earlier runs
+	fresh      bool            // the session was made for this run, which has not begun
 
 	agent  *agent.Agent
-	names  []string    // of all tools, those of nested agents included
-	unsure atomic.Bool // an MCP server is missing, so that names may be too
-	spill  tool.Spill
+	names  []string    // of all tools, including those of agents as tools
+	unsure atomic.Bool // an MCP server is missing, so names may be missing too
+	spill  output.Store
 	stops  []func()
 
 	mu    sync.Mutex
-	asked agent.Spent // by agents in messages, before the run
+	asked agent.Usage // usage of agents in messages, before the run
 }
 
-// Open loads an agent's file, and opens its session or begins it. Agents that stand
-// in the file's messages are asked; else nothing is started and nothing is sent. An
-// error that is about the configuration, the file or the store's place is a
-// [ConfigError] or a [store.PlaceError], one about the time that the limits leave is
-// a [LimitError]. What was made for a run that cannot begin is taken back.
+// Open loads an agent's file, and opens or creates its session. It asks the agents
+// in the file's messages, but starts and sends nothing else. An error about the
+// configuration, the file or the place of the store is a [ConfigError] or a
+// [store.PlaceError], and an error about the time limit is a [LimitError]. If the
+// run cannot begin, everything made for it is removed.
 func Open(ctx context.Context, cfg Config) (*Host, error) {
 	h := &Host{cfg: cfg, until: time.Now().Add(cfg.Limits.MaxTime), spend: &agent.Budget{Tokens: cfg.Limits.MaxTokens, Cost: cfg.Limits.MaxCost}}
 	if err := h.cfg.check(ctx); err != nil {
 		return nil, err
 	}
-	// Agents in messages and the run itself share what the limits leave.
+	// Agents in messages and the run share the limits.
 	if err := h.open(agent.WithBudget(ctx, h.spend)); err != nil {
 		return nil, errors.Join(h.late(err), h.Close())
 	}
 	return h, nil
 }
 
+// open loads the file and opens its session: in the store, in memory, or in a
+// transcript.
 func (h *Host) open(ctx context.Context) (err error) {
 	options := h.cfg.options()
 	options.Runner = h.runner(ctx)
@@ -92,25 +94,26 @@ func (h *Host) open(ctx context.Context) (err error) {
 	return err
 }
 
+// warn reports the warnings about the file.
 func (h *Host) warn() {
 	for _, w := range h.File.Warnings {
 		h.cfg.notify(NoticeFile, "%s", w)
 	}
 }
 
-// Fresh reports whether the session was made by [Open], and no run of it has begun.
-// Close deletes it then.
+// Fresh reports whether the session was created by [Open] and its first run has not
+// begun. Close then deletes the session.
 func (h *Host) Fresh() bool { return h.fresh }
 
-// Close ends what was started for the run, and gives the session and the store
-// back. A session of a run that could not begin, for want of a model or a file,
-// goes with it.
+// Close ends everything that was started for the run, and releases the session and
+// the store. It deletes the session of a run that could not begin, for example
+// because a model or a file was missing.
 func (h *Host) Close() (err error) {
 	for _, stop := range h.stops {
 		stop()
 	}
 	if h.File != nil {
-		_ = h.File.Close() // servers may end as they like
+		_ = h.File.Close() // how servers end does not matter
 	}
 	if h.unlock != nil {
 		if h.fresh && len(h.earlier) == 0 {
@@ -125,10 +128,12 @@ func (h *Host) Close() (err error) {
 	return err
 }
 
-// Run says something to the agent and runs it to its end. An empty text goes on
-// with what waits for an answer. What it returns is as of [agent.Agent.Run].
+// Run sends text to the agent and runs it until it stops. An empty text continues
+// with the file's own messages and with calls that wait for an answer. If there is no
+// question at all, the error wraps [agent.ErrNothingToSend]. The result is that of
+// [agent.Agent.Run].
 func (h *Host) Run(ctx context.Context, text string) (*agent.Result, error) {
-	a, err := h.ready(ctx)
+	a, err := h.ready(ctx, text)
 	if err != nil {
 		return nil, err
 	}
@@ -140,21 +145,23 @@ func (h *Host) Run(ctx context.Context, text string) (*agent.Result, error) {
 	return res, h.rescued(err)
 }
 
-// Stream is like Run, and yields what happens. What agents in messages used before
-// is in the totals of the last event. An error is yielded once, with a nil event.
+// Stream is like Run, but yields events. The usage of agents in messages before the
+// run is part of the totals: see [agent.ProgressTotals]. An error is yielded once,
+// with a nil event.
 func (h *Host) Stream(ctx context.Context, text string) iter.Seq2[agent.Event, error] {
 	return func(yield func(agent.Event, error) bool) {
-		a, err := h.ready(ctx)
+		a, err := h.ready(ctx, text)
 		if err != nil {
 			yield(nil, err)
 			return
 		}
 		defer h.tellUnused()
 		for ev, err := range a.Stream(agent.WithBudget(ctx, h.spend), h.Session, input(text, h.Session)...) {
-			if end, ok := ev.(agent.Stopped); ok {
-				end.Totals.Nested.Add(h.asked)
-				end.All = end.Totals.All()
-				ev = end
+			if p, ok := ev.(agent.Progress); ok && p.Kind == agent.ProgressTotals {
+				totals := *p.Totals
+				totals.Nested.Add(h.asked)
+				p.Totals = &totals
+				ev = p
 			}
 			if err != nil {
 				err = h.rescued(err)
@@ -166,23 +173,29 @@ func (h *Host) Stream(ctx context.Context, text string) iter.Seq2[agent.Event, e
 	}
 }
 
-func (h *Host) ready(ctx context.Context) (*agent.Agent, error) {
+// ready returns the agent for a run. From then on Close keeps the session, because
+// the run may write to it. Without a question there is no run.
+func (h *Host) ready(ctx context.Context, text string) (*agent.Agent, error) {
 	a, err := h.Agent(ctx)
+	if err == nil && text == "" && !AsksSomething(h.Session) {
+		err = agent.ErrNothingToSend
+	}
 	if err == nil {
 		h.fresh = false
 	}
 	return a, err
 }
 
+// tellUnused reports the answers that no call has used.
 func (h *Host) tellUnused() {
 	if h.cfg.Answers != nil {
-		h.cfg.Answers.tellUnused(&h.cfg.Front, h.Session)
+		h.cfg.Answers.tellUnused(&h.cfg.FrontEnd, h.Session)
 	}
 }
 
-// LoadError is the error of a file that was not loaded: a [ConfigError], unless an
-// agent in it failed, which is like the failure of a run, another run writes to
-// it, or the disk is full.
+// LoadError classifies the error of a file that was not loaded. It is a
+// [ConfigError], unless an agent in the file failed, which is like the failure of a
+// run, another run is writing to the file, or the disk is full.
 func LoadError(err error) error {
 	var inner *agentfile.AgentError
 	if errors.As(err, &inner) || errors.Is(err, session.ErrBusy) || diskFull(err) {

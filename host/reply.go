@@ -13,17 +13,18 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// AsksSomething reports whether a session holds more than instructions and replies.
+// AsksSomething reports whether a session contains more than instructions and
+// replies.
 func AsksSomething(s *session.Session) bool {
 	for e := range s.Entries() {
-		if given, ok := e.Body.(session.Given); ok && !given.Item.Instructs() && given.Item.Role() != item.RoleAssistant {
+		if given, ok := e.Body.(session.InputItem); ok && !given.Item.Instructs() && given.Item.Role() != item.RoleAssistant {
 			return true
 		}
 	}
 	return false
 }
 
-// Unanswered reports whether a run that says nothing new would go on.
+// Unanswered reports whether a run without new input would continue.
 func Unanswered(s *session.Session) bool {
 	var state plan.State
 	for e := range s.Entries() {
@@ -31,14 +32,14 @@ func Unanswered(s *session.Session) bool {
 	}
 	state.Apply(session.Entry{Body: session.RunStarted{}})
 	stop, ok := state.Next().(plan.Stop)
-	return !ok || stop.Why != agent.NothingToSend
+	return !ok || stop.Why != agent.StopNothingToSend
 }
 
-// lastSaid returns the last message of a log that is not the model's.
+// lastSaid returns the last message of a log that does not come from the model.
 func lastSaid(s *session.Session) item.Item {
 	log := s.Log()
 	for i := len(log) - 1; i >= 0; i-- {
-		given, ok := log[i].Body.(session.Given)
+		given, ok := log[i].Body.(session.InputItem)
 		if ok && given.Item.Type() == item.TypeMessage && given.Item.Role() != item.RoleAssistant {
 			return given.Item
 		}
@@ -46,8 +47,9 @@ func lastSaid(s *session.Session) item.Item {
 	return item.Item{}
 }
 
-// input is what is said as an item, unless the very same message waits for its
-// answer: then an earlier run asked it, did not get to the end, and is repeated.
+// input returns the text as an item, or nothing if the same message already waits
+// for its answer. In that case an earlier run sent the message and did not finish,
+// and is repeated.
 func input(text string, s *session.Session) []item.Item {
 	if text == "" {
 		return nil
@@ -59,41 +61,45 @@ func input(text string, s *session.Session) []item.Item {
 	return []item.Item{said}
 }
 
-// Reply is what the model said last.
+// Reply is the last reply of the model.
 type Reply struct {
 	Items []item.Item
-	// Turn is in which turn of its run, and Ended that the turn has an end.
+	// Entries are the entries of the Items, and of the end of the run if the log has it.
+	Entries []session.Entry
+	// Turn is the number of the turn in its run, and Ended says whether the turn has
+	// an end.
 	Turn  int
 	Ended bool
 
 	status  string
 	reason  string
-	silence string // what the run said of a reply that says nothing
+	silence string // the run's explanation of an empty reply
 }
 
-// LastReply returns the reply that a session ends with. It has no items if the
+// LastReply returns the reply at the end of a session. It has no items if the
 // session ends with something else.
 func LastReply(s *session.Session) (last Reply) {
 	for e := range s.Entries() {
 		switch b := e.Body.(type) {
 		case session.TurnStarted:
 			last = Reply{Turn: b.Turn}
-		case session.Received:
-			last.Items = append(last.Items, b.Item)
-		case session.Answered:
+		case session.OutputItem:
+			last.Items, last.Entries = append(last.Items, b.Item), append(last.Entries, e)
+		case session.CallOutput:
 			last = Reply{}
-		case session.Given: // in a transcript, replies are given too
+		case session.InputItem: // in a transcript, replies are given items too
 			if last.Ended || b.Item.Role() != item.RoleAssistant {
 				last = Reply{}
 			}
 			if b.Item.Role() == item.RoleAssistant {
-				last.Items = append(last.Items, b.Item)
+				last.Items, last.Entries = append(last.Items, b.Item), append(last.Entries, e)
 				last.status = cmp.Or(b.Item.Status(), last.status)
 			}
 		case session.TurnEnded:
 			last.Ended, last.status, last.reason = true, cmp.Or(b.Status, last.status), b.Reason
 		case session.Stopped:
-			if b.Why == string(agent.EmptyReply) {
+			last.Entries = append(last.Entries, e)
+			if b.Why == string(agent.StopEmptyReply) {
 				last.silence = b.Detail
 			}
 		}
@@ -101,13 +107,13 @@ func LastReply(s *session.Session) (last Reply) {
 	return last
 }
 
-// Stop is how the run ended that the reply is of.
-func (r Reply) Stop() agent.Stopped {
+// Stop returns how the reply's run ended.
+func (r Reply) Stop() session.Stopped {
 	switch {
 	case r.status == item.StatusIncomplete:
-		return agent.Stopped{Why: agent.Incomplete, Detail: r.reason}
+		return session.Stopped{Why: string(agent.StopIncomplete), Detail: r.reason}
 	case !slices.ContainsFunc(r.Items, func(it item.Item) bool { return !it.SaysNothing() }):
-		return agent.Stopped{Why: agent.EmptyReply, Detail: cmp.Or(r.silence, "the model said nothing")}
+		return session.Stopped{Why: string(agent.StopEmptyReply), Detail: cmp.Or(r.silence, "the model's reply is empty")}
 	}
-	return agent.Stopped{Why: agent.Answered}
+	return session.Stopped{Why: string(agent.StopEndTurn)}
 }

@@ -17,12 +17,12 @@ func TestLastReply(t *testing.T) {
 		log  []session.Body
 		want int
 	}{
-		"nothing":         {[]session.Body{session.Given{Item: ask}}, 0},
-		"a turn":          {[]session.Body{session.Given{Item: ask}, session.TurnStarted{Turn: 1}, session.Received{Turn: 1, Item: say}, session.TurnEnded{Turn: 1}}, 1},
-		"asked again":     {[]session.Body{session.Given{Item: ask}, session.TurnStarted{Turn: 1}, session.Received{Turn: 1, Item: say}, session.Given{Item: ask}}, 0},
-		"a transcript":    {[]session.Body{session.Given{Item: ask}, session.Given{Item: say}, session.Given{Item: say}}, 2},
-		"after its end":   {[]session.Body{session.Given{Item: say}, session.TurnEnded{}, session.Given{Item: say}}, 1},
-		"turn after turn": {[]session.Body{session.TurnStarted{Turn: 1}, session.Received{Turn: 1, Item: say}, session.TurnStarted{Turn: 2}, session.Received{Turn: 2, Item: say}}, 1},
+		"nothing":         {[]session.Body{session.InputItem{Item: ask}}, 0},
+		"a turn":          {[]session.Body{session.InputItem{Item: ask}, session.TurnStarted{Turn: 1}, session.OutputItem{Turn: 1, Item: say}, session.TurnEnded{Turn: 1}}, 1},
+		"asked again":     {[]session.Body{session.InputItem{Item: ask}, session.TurnStarted{Turn: 1}, session.OutputItem{Turn: 1, Item: say}, session.InputItem{Item: ask}}, 0},
+		"a transcript":    {[]session.Body{session.InputItem{Item: ask}, session.InputItem{Item: say}, session.InputItem{Item: say}}, 2},
+		"after its end":   {[]session.Body{session.InputItem{Item: say}, session.TurnEnded{}, session.InputItem{Item: say}}, 1},
+		"turn after turn": {[]session.Body{session.TurnStarted{Turn: 1}, session.OutputItem{Turn: 1, Item: say}, session.TurnStarted{Turn: 2}, session.OutputItem{Turn: 2, Item: say}}, 1},
 	} {
 		s := session.New()
 		if _, err := s.Append(t.Context(), c.log...); err != nil {

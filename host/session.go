@@ -26,9 +26,9 @@ import (
 	"github.com/antiphon-go/antiphon/session/store"
 )
 
-// keep opens the session that the configuration names, of its file, or begins it
-// with what the file says. What agents in the file's messages said is in the log of
-// a session that has begun: they are not asked again.
+// keep opens the configured session of the file, or creates it with the file's
+// content. If the session has begun, its log contains the answers of agents in the
+// file's messages, and they are not asked again.
 func (h *Host) keep(ctx context.Context, options agentfile.Options) error {
 	path, err := ResolvePath(h.cfg.File)
 	if err != nil {
@@ -45,7 +45,7 @@ func (h *Host) keep(ctx context.Context, options agentfile.Options) error {
 			return err
 		}
 	}
-	if h.Info.ID == "" { // of a file with mistakes no session is made
+	if h.Info.ID == "" { // do not create a session for a file with mistakes
 		if h.File, err = agentfile.Load(ctx, h.cfg.File, options); err != nil {
 			return LoadError(err)
 		}
@@ -66,7 +66,7 @@ func (h *Host) keep(ctx context.Context, options agentfile.Options) error {
 		}
 	}
 	if h.cfg.Outputs == "" {
-		h.spill = agent.BlobSpill(h.Store, h.Info.ID)
+		h.spill = agent.BlobOutputs(h.Store, h.Info.ID)
 	}
 	h.earlier = h.Session.Log()
 	return h.beginWith(ctx, options, path)
@@ -78,7 +78,7 @@ func (h *Host) openStore(ctx context.Context) error {
 		return nil
 	}
 	if h.cfg.Last && store.IsPath(h.cfg.Place) {
-		if _, err := os.Stat(h.cfg.Place); errors.Is(err, fs.ErrNotExist) { // no store is made to look into
+		if _, err := os.Stat(h.cfg.Place); errors.Is(err, fs.ErrNotExist) { // do not create a store just to look into it
 			return h.noLast()
 		}
 	}
@@ -100,8 +100,8 @@ func (h *Host) openStore(ctx context.Context) error {
 	return nil
 }
 
-// beginWith loads the file of a session that is locked, and writes what it says to
-// a session that is new.
+// beginWith loads the file of a locked session, and writes the file's content to a
+// new session.
 func (h *Host) beginWith(ctx context.Context, options agentfile.Options, path string) (err error) {
 	begun := len(h.earlier) > 0
 	if begun {
@@ -115,14 +115,14 @@ func (h *Host) beginWith(ctx context.Context, options agentfile.Options, path st
 	h.warn()
 	info := h.Info
 	if info.Path != "" && info.Path != path {
-		h.tellOf(NoticeOtherFile, info, "the session %s belongs to %s; it goes on with %s", info.ID, info.Path, h.cfg.File)
+		h.tellOf(NoticeOtherFile, info, "the session %s belongs to %s; it continues with %s", info.ID, info.Path, h.cfg.File)
 	}
 	if info.Archived {
 		h.tellOf(NoticeArchived, info, "the session %s is archived", info.ID)
 	}
 	if begun {
 		if !h.File.Partial && !beginsWith(h.earlier, h.File) {
-			h.tellOf(NoticeDiffers, info, "the messages of %s are not those that the session %s began with; it goes on with its own (a session of another name begins anew)",
+			h.tellOf(NoticeDiffers, info, "the messages of %s have changed since the session %s began; it continues with its own (use another name to begin a new session)",
 				h.cfg.File, cmp.Or(h.cfg.Session, info.ID))
 		}
 		h.tellOf(NoticeContinues, info, "continues %s, %s", called(info), many(len(h.earlier), "entry", "entries"))
@@ -135,24 +135,25 @@ func (h *Host) beginWith(ctx context.Context, options agentfile.Options, path st
 	return err
 }
 
+// tellOf sends a notice about a session.
 func (h *Host) tellOf(kind NoticeKind, info session.Info, format string, args ...any) {
 	h.cfg.tell(Notice{Kind: kind, Session: info, Text: fmt.Sprintf(format, args...)})
 }
 
-// called is what a person calls a session.
+// called returns the name that people use for a session.
 func called(info session.Info) string { return cmp.Or(info.Name, info.ID) }
 
 const (
-	// maxNearby is how many sessions are named that may have been meant.
+	// maxNearby is the maximum number of similar sessions in notices.
 	maxNearby = 3
-	// maxLooked is among how many sessions of the file, those written to last, a name
-	// that is nearly the same is looked for.
+	// maxLooked is the number of recently written sessions of the file that are
+	// searched for a similar name.
 	maxLooked = 1000
 )
 
-// tellNew says that a session begins, and which others may have been meant: of
-// another file under the same name, such as one that was moved, and of the same
-// file under a name that is nearly the same. U7
+// tellNew reports that a session begins, and names others that may have been meant:
+// sessions of another file with the same name, for example of a file that was moved,
+// and sessions of the same file with a similar name. U7
 func (h *Host) tellNew(ctx context.Context, path string) error {
 	h.tellOf(NoticeNew, h.Info, "new session %s", called(h.Info))
 	left := maxNearby
@@ -181,8 +182,8 @@ func (h *Host) tellNew(ctx context.Context, path string) error {
 		func(i session.Info) bool { return Nearly(i.Name, name) }, func(session.Info) string { return "this file" })
 }
 
-// Nearly reports whether one name may be a slip of the other: the same letters
-// but for case or order, or one edit for each four letters.
+// Nearly reports whether one name may be a misspelling of the other: the same
+// letters except for case or order, or one edit per four letters.
 func Nearly(a, b string) bool {
 	if a == "" || b == "" {
 		return false
@@ -209,8 +210,8 @@ func Nearly(a, b string) bool {
 	return row[len(y)] <= max(1, min(len(x), len(y))/4)
 }
 
-// find returns the session of that name, or by that id, for the file at path.
-// If there is none, it has no ID.
+// find returns the session with the configured name or id, for the file at path. If
+// it does not exist, the ID is empty.
 func (h *Host) find(ctx context.Context, path string) (session.Info, error) {
 	name, owner := h.cfg.Session, h.cfg.Owner
 	if h.cfg.Last {
@@ -220,7 +221,7 @@ func (h *Host) find(ctx context.Context, path string) (session.Info, error) {
 		return session.Info{}, h.noLast()
 	}
 	for info, err := range h.Store.List(ctx, session.Query{Name: name, Path: path, Owner: owner}) {
-		if err != nil || info.Owner == owner { // without an owner, those that are nobody's
+		if err != nil || info.Owner == owner { // without an owner: sessions without an owner
 			return info, err
 		}
 	}
@@ -234,39 +235,39 @@ func (h *Host) find(ctx context.Context, path string) (session.Info, error) {
 	case err != nil:
 		return info, err
 	case owner != "" && info.Owner != owner:
-		return session.Info{}, invalid("%s %s: the session %s is not theirs", h.cfg.Terms.name("Owner"), owner, info.ID)
+		return session.Info{}, invalid("%s %s: the session %s has another owner", h.cfg.Terms.name("Owner"), owner, info.ID)
 	case info.Nested:
-		return session.Info{}, invalid("the session %s is part of %s, and goes on with that; to try something else with it, fork it", info.ID, info.Parent)
-	case info.Path == "": // K5: what was imported is somebody's who may not have meant this agent
+		return session.Info{}, invalid("the session %s is part of %s and continues with it; fork it to try something else", info.ID, info.Parent)
+	case info.Path == "": // K5: the author of an imported session may not have meant it for this agent
 		return session.Info{}, &ConfigError{&UnboundError{info.ID}}
 	}
 	return info, nil
 }
 
-// UnboundError says that a session belongs to no agent's file, as one that was
-// imported from elsewhere, and so is not gone on with.
+// UnboundError means that a session belongs to no agent's file, for example because
+// it was imported, and therefore cannot be continued.
 type UnboundError struct{ Session string }
 
 // Error names the session.
 func (e *UnboundError) Error() string { return "the session " + e.Session + " belongs to no agent" }
 
-// noLast is the error of Last where the file has no session.
+// noLast is the error of Last if the file has no session.
 func (h *Host) noLast() error {
-	return invalid("%s: there is no session of %s yet; %s begins one", h.cfg.Terms.name("Last"), h.cfg.File, h.cfg.Terms.full("Session"))
+	return invalid("%s: %s has no session yet; %s begins one", h.cfg.Terms.name("Last"), h.cfg.File, h.cfg.Terms.full("Session"))
 }
 
-// begin makes the session of that name for the file at path.
+// begin creates the configured session for the file at path.
 func (h *Host) begin(ctx context.Context, path string) (session.Info, error) {
 	name := h.cfg.Session
 	info := session.Info{ID: NewSessionID(name), Name: name, Path: path, Owner: h.cfg.Owner, Tags: h.cfg.Tags}
 	err := unlabelled(h.Store.Create(ctx, info))
 	if errors.Is(err, session.ErrExists) {
-		return h.find(ctx, path) // another process was quicker
+		return h.find(ctx, path) // another process created it first
 	}
 	return info, err
 }
 
-// unlabelled is the error for labels that a store does not take.
+// unlabelled turns the error for invalid labels into a ConfigError.
 func unlabelled(err error) error {
 	if errors.Is(err, session.ErrBadLabel) {
 		return &ConfigError{err}
@@ -274,15 +275,15 @@ func unlabelled(err error) error {
 	return err
 }
 
-// beginsWith reports whether a log begins with what the file says now.
+// beginsWith reports whether a log begins with the current content of the file.
 func beginsWith(log []session.Entry, file *agentfile.File) bool {
 	for _, body := range file.Log() {
-		given, ok := body.(session.Given)
+		given, ok := body.(session.InputItem)
 		if !ok {
 			continue
 		}
 		for len(log) > 0 {
-			first, ok := log[0].Body.(session.Given)
+			first, ok := log[0].Body.(session.InputItem)
 			if ok && sameItem(first.Item, given.Item) {
 				break
 			}
@@ -299,10 +300,10 @@ func beginsWith(log []session.Entry, file *agentfile.File) bool {
 	return true
 }
 
-// sameItem reports whether two items are the same bytes, of which a store may
-// hold payloads. None is read for that.
+// sameItem reports whether two items have the same bytes. It does not read payloads
+// from the store.
 func sameItem(a, b item.Item) bool {
-	if a == b || !a.Held() && !b.Held() {
+	if a == b || !a.Externalized() && !b.Externalized() {
 		return a == b
 	}
 	restA, payloadsA, _ := a.Split(item.LeastPayload)
@@ -310,8 +311,8 @@ func sameItem(a, b item.Item) bool {
 	return restA == restB && slices.Equal(payloadsA, payloadsB)
 }
 
-// ResolvePath returns the path that tells a file from all others: absolute, with
-// its links followed. It is what [session.Info] has as the Path of a session.
+// ResolvePath returns the path that identifies a file: absolute, with links
+// resolved. [session.Info] has it as the Path of a session.
 func ResolvePath(path string) (string, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -322,24 +323,25 @@ func ResolvePath(path string) (string, error) {
 
 const maxName = 64
 
-// CheckName refuses names of sessions that cannot be told apart, typed, or seen.
+// CheckName returns an error for names of sessions that cannot be distinguished,
+// typed or seen.
 func CheckName(name string) error {
 	switch {
 	case name == "" || strings.TrimSpace(name) != name:
-		return fmt.Errorf("a session's name %q: give one without white space around it", name)
+		return fmt.Errorf("session name %q: remove the white space around it", name)
 	case utf8.RuneCountInString(name) > maxName:
-		return fmt.Errorf("a session's name %s…: it has up to %d characters", string([]rune(fmt.Sprintf("%q", name))[:39]), maxName)
+		return fmt.Errorf("session name %s…: a name has up to %d characters", string([]rune(fmt.Sprintf("%q", name))[:39]), maxName)
 	case strings.HasPrefix(name, "-"):
-		return fmt.Errorf("a session's name %q: it cannot begin with -, or it would be read as a flag", name)
+		return fmt.Errorf("session name %q: it must not begin with -, because it would be read as a flag", name)
 	case strings.ContainsFunc(name, func(r rune) bool {
 		return !unicode.IsPrint(r) || unicode.Is(unicode.Bidi_Control, r) || strings.ContainsRune("\u2028\u2029/\\", r)
 	}):
-		return fmt.Errorf("a session's name %q: it can have letters, digits, blanks and signs, but no slashes or control characters", name)
+		return fmt.Errorf("session name %q: slashes and control characters are not allowed", name)
 	}
 	return nil
 }
 
-// NewSessionID returns an id that begins with what can stand in one of the name.
+// NewSessionID returns an id that begins with the allowed characters of the name.
 func NewSessionID(name string) string {
 	slug := strings.Map(func(r rune) rune {
 		switch {
@@ -361,13 +363,13 @@ func NewSessionID(name string) string {
 	return slug + "-" + hex.EncodeToString(random[:])
 }
 
-// rescued saves what was said in a session whose file was deleted or replaced
-// under the run, as far as it is in memory, and says where. It goes to the folder
-// for temporary files: the store's own may be gone.
+// rescued saves a session whose file was deleted or replaced during the run, as far
+// as it is in memory, and reports where. It uses the folder for temporary files,
+// because the store's folder may be gone.
 func (h *Host) rescued(err error) error {
 	local, ok := h.Store.(store.Local)
 	if !errors.Is(err, session.ErrLost) || !ok || local.File() == "" {
-		return err // a server has what was said
+		return err // a server still has the session
 	}
 	save, how := h.saveLines, ""
 	if store.Encrypted(h.Store) {
@@ -375,21 +377,21 @@ func (h *Host) rescued(err error) error {
 	}
 	file, failed := save()
 	if failed != nil {
-		return errors.Join(err, fmt.Errorf("what was said could not be saved: %w", failed))
+		return errors.Join(err, fmt.Errorf("the conversation could not be saved: %w", failed))
 	}
-	h.cfg.tell(Notice{Kind: NoticeSaved, Session: h.Info, File: file, Text: "what was said is saved in " + file + how})
+	h.cfg.tell(Notice{Kind: NoticeSaved, Session: h.Info, File: file, Text: "the conversation is saved in " + file + how})
 	return err
 }
 
 // saveLines writes the session as JSON lines.
 func (h *Host) saveLines() (file string, err error) {
-	ctx := context.Background() // the run's has ended
-	log := storedLog(ctx, h.Store, h.Info, &h.cfg.Front)
+	ctx := context.Background() // the run's context has ended
+	log := storedLog(ctx, h.Store, h.Info, &h.cfg.FrontEnd)
 	log.Load, log.Entries = nil, h.Session.Log()
 	log.Nested = func(id string) ([]session.Entry, error) {
 		nested, err := session.Open(ctx, h.Store, id)
 		if err != nil || len(nested.Log()) == 0 {
-			h.cfg.notify(NoticeMissing, "the nested session %s could not be read any more, and so is not saved", id)
+			h.cfg.notify(NoticeMissing, "the nested session %s could not be read any more, so it is not saved", id)
 			return nil, nil
 		}
 		return nested.Log(), nil
@@ -406,7 +408,7 @@ func (h *Host) saveLines() (file string, err error) {
 	return file, os.Rename(draft.Name(), file)
 }
 
-// saveEncrypted keeps a session in a new store with the same key.
+// saveEncrypted writes a session to a new store with the same key.
 func saveEncrypted(local store.Local, s *session.Session) (file string, err error) {
 	ctx := context.Background()
 	draft, err := os.CreateTemp("", filepath.Base(s.ID())+"-*.db")

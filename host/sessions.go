@@ -15,10 +15,10 @@ import (
 	"github.com/antiphon-go/antiphon/session/store"
 )
 
-// Fork begins a session with the entries of another up to number at, and takes the
-// approvals back that would count in the fork as well: these are what it has
-// dropped. No entry after at is read, which may be damaged. Name is what the fork is
-// called, "" is the session's name and a number; if another session of the file has
+// Fork creates a session with the entries of another up to number at, and withdraws
+// approvals that would count in the fork too; the result lists these as dropped. It
+// does not read entries after at, which may be damaged. name is the name of the
+// fork; "" means the session's name and a number. If another session of the file has
 // the name, the error wraps [session.ErrExists].
 func Fork(ctx context.Context, in store.Store, from session.Info, at int64, name string) (*Imported, error) {
 	if name == "" {
@@ -39,6 +39,9 @@ func Fork(ctx context.Context, in store.Store, from session.Info, at int64, name
 	return &Imported{Info: info, Dropped: dropped}, err
 }
 
+// forkOf forks a session and appends the entries that withdraw approvals. If it
+// cannot append them, it deletes the fork, which would otherwise use approvals
+// twice.
 func forkOf(ctx context.Context, in store.Store, from string, at int64, id string) ([]Dropped, error) {
 	var log []session.Entry
 	for e, err := range in.Load(ctx, from, 0) {
@@ -59,7 +62,7 @@ func forkOf(ctx context.Context, in store.Store, from string, at int64, id strin
 		more = append(more, session.Entry{Seq: seq, Body: b})
 		switch b := b.(type) {
 		case session.ApprovalAsked:
-			took = append(took, Dropped{id, seq, fmt.Sprintf("the approval of call %s, %s %s: an approval is for one call; the fork asks again", b.CallID, b.Tool, b.Arguments)})
+			took = append(took, Dropped{id, seq, fmt.Sprintf("the approval of call %s, %s %s: an approval holds for one call; the fork asks again", b.CallID, b.Tool, b.Arguments)})
 		case session.ItemsWithdrawn:
 			took = append(took, Dropped{id, seq, b.Reason})
 		}
@@ -89,13 +92,13 @@ func freeName(ctx context.Context, in store.Store, info session.Info) (string, e
 	}
 }
 
-// Remove deletes a session that nobody writes to; else the error wraps
-// [session.ErrBusy]. One that is nested is written to by who writes to the one
-// around it.
+// Remove deletes a session. If it is being written to, the error wraps
+// [session.ErrBusy]. The writer of a nested session is the writer of the enclosing
+// session.
 func Remove(ctx context.Context, in store.Store, info session.Info) error {
 	id := info.ID
 	for info.Nested {
-		parent, ok := session.NestedIn(id)
+		parent, ok := session.ParentOf(id)
 		if !ok {
 			break
 		}
@@ -108,8 +111,8 @@ func Remove(ctx context.Context, in store.Store, info session.Info) error {
 	return errors.Join(in.Delete(ctx, info.ID), unlock())
 }
 
-// RemoveIf deletes a session if a condition, such as its age, still holds once
-// nobody else can write to it. It reports whether it has.
+// RemoveIf deletes a session if a condition, such as its age, still holds when the
+// session is locked. It reports whether it deleted the session.
 func RemoveIf(ctx context.Context, in store.Store, id string, holds func(session.Info) bool) (gone bool, err error) {
 	unlock, err := in.Lock(ctx, id)
 	if err != nil {
@@ -117,7 +120,7 @@ func RemoveIf(ctx context.Context, in store.Store, id string, holds func(session
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
 	info, err := in.Info(ctx, id)
-	if errors.Is(err, session.ErrNotFound) { // somebody else deleted it
+	if errors.Is(err, session.ErrNotFound) { // another process deleted it
 		return false, nil
 	}
 	if err != nil || !holds(info) {
@@ -126,10 +129,10 @@ func RemoveIf(ctx context.Context, in store.Store, id string, holds func(session
 	return true, in.Delete(ctx, id)
 }
 
-// Salvage copies what is whole of a damaged session into a new one of that name,
-// which stays as it is. AcceptGaps lets runs go on with the copy though entries are
-// lost that may have withdrawn words, and says so in its log; how is what the front
-// end calls that.
+// Salvage copies the readable part of a damaged session into a new one with the
+// given name. The damaged session is not changed. acceptGaps allows runs to continue
+// the copy although lost entries may have withdrawn items, and records that in its
+// log; how is the front end's name for this option.
 func Salvage(ctx context.Context, in store.Store, id, name string, acceptGaps bool, how string) (done store.Salvaged, err error) {
 	salvager, err := store.As[store.Salvager](in, "salvage sessions")
 	if err != nil {
@@ -149,12 +152,12 @@ func Salvage(ctx context.Context, in store.Store, id, name string, acceptGaps bo
 	return done, nil
 }
 
-// accept writes to sessions with lost entries that they may be gone on with.
+// accept records in sessions with lost entries that they may be continued.
 func accept(ctx context.Context, in store.Store, ids []string, how string) error {
 	for _, id := range ids {
 		s, err := session.Open(ctx, in, id)
 		if err == nil {
-			_, err = s.Append(ctx, session.Noticed{Kind: session.NoticeGapsAccepted, Text: "accepted with " + how + ": entries were lost, and what they did is not known"})
+			_, err = s.Append(ctx, session.Noticed{Kind: session.NoticeGapsAccepted, Text: "accepted with " + how + ": entries were lost, and their effects are not known"})
 		}
 		if err != nil {
 			return err
@@ -163,13 +166,13 @@ func accept(ctx context.Context, in store.Store, ids []string, how string) error
 	return nil
 }
 
-// Compact makes what is sent of a session shorter, as its agent's file would: by
-// the Endpoint and the Compaction.By of a configuration, whose other settings are
-// those of a run and are not used. Keep is how many of the newest tokens stay as
-// they are; 0 is the default of [agent.Compaction]. The caller has the session's
-// lock. Dropping asks no model, and what a rehearsal writes by rote is not a summary
-// unless it is asked for.
-func Compact(ctx context.Context, s *session.Session, cfg Config, keep int64) (*agent.Compacted, error) {
+// Compact shortens the part of a session that is sent, with the agent's file, Endpoint and
+// Compaction.By of a configuration; its other settings are not used. keep is the
+// number of the newest tokens that stay unchanged; 0 means the default of
+// [agent.Compaction]. The caller must hold the session's lock. Dropping needs no
+// model. The rehearsal model does not write a summary unless a rehearsal is
+// requested, because its text is not a real summary.
+func Compact(ctx context.Context, s *session.Session, cfg Config, keep int64) (*agent.CompactionCall, error) {
 	options := cfg.options()
 	options.Check = true
 	file, err := agentfile.Load(ctx, cfg.File, options)
@@ -177,11 +180,11 @@ func Compact(ctx context.Context, s *session.Session, cfg Config, keep int64) (*
 		return nil, &ConfigError{err}
 	}
 	defer file.Close()
-	from := newProviders(&cfg.Endpoint, &cfg.Front)
+	from := newProviders(&cfg.Endpoint, &cfg.FrontEnd)
 	defer from.close()
 	a, by := file.Agent(nil), cfg.Compaction.By
 	if by != session.ByDropping {
-		if _, fallsBack, err := cfg.Endpoint.Rehearses(file, cfg.Front); err == nil && fallsBack {
+		if _, fallsBack, err := cfg.Endpoint.Rehearses(file, cfg.FrontEnd); err == nil && fallsBack {
 			t := cfg.Terms
 			return nil, invalid("no endpoint is configured that could compact by %s; give %s or set OPENAI_API_KEY, or give %s or %s",
 				cmp.Or(by, session.BySummary), t.name("Endpoint.BaseURL"), t.full("Compaction.By"), t.name("Endpoint.Rehearsal"))

@@ -3,10 +3,14 @@
 
 package item
 
-import "strings"
+import (
+	"strings"
 
-// FunctionCall is the model's call of a function. Arguments is the raw string
-// the model wrote, which need not be JSON. Schemas: FunctionToolCall,
+	"github.com/antiphon-go/antiphon/internal/record"
+)
+
+// FunctionCall is a call of a function by the model. Arguments is the string exactly
+// as the model wrote it, which may not be valid JSON. Schemas: FunctionToolCall,
 // FunctionToolCallResource.
 type FunctionCall struct {
 	ID        string
@@ -20,8 +24,8 @@ type FunctionCall struct {
 	Extra     Extra
 }
 
-// FunctionCallOutput answers a [FunctionCall] by its CallID. Name and Namespace
-// say what was called, where there is no such call. Schemas:
+// FunctionCallOutput is the answer to the [FunctionCall] with the same CallID. Name
+// and Namespace say what was called if there is no such call. Schemas:
 // FunctionCallOutputItemParam, FunctionToolCallOutput,
 // FunctionToolCallOutputResource.
 type FunctionCallOutput struct {
@@ -36,8 +40,8 @@ type FunctionCallOutput struct {
 	Extra     Extra
 }
 
-// CustomToolCall is the model's call of a custom tool: its input is plain text,
-// perhaps after a grammar. Schemas: CustomToolCall, CustomToolCallResource.
+// CustomToolCall is a call of a custom tool by the model. Its input is plain text,
+// which may follow a grammar. Schemas: CustomToolCall, CustomToolCallResource.
 type CustomToolCall struct {
 	ID        string
 	CallID    string
@@ -50,8 +54,8 @@ type CustomToolCall struct {
 	Extra     Extra
 }
 
-// CustomToolCallOutput answers a [CustomToolCall] by its CallID. Schema:
-// CustomToolCallOutput, CustomToolCallOutputResource.
+// CustomToolCallOutput is the answer to the [CustomToolCall] with the same CallID.
+// Schemas: CustomToolCallOutput, CustomToolCallOutputResource.
 type CustomToolCallOutput struct {
 	ID        string
 	CallID    string
@@ -75,57 +79,57 @@ func (*CustomToolCall) ItemType() Type { return TypeCustomToolCall }
 func (*CustomToolCallOutput) ItemType() Type { return TypeCustomToolCallOutput }
 
 func (v *FunctionCall) fields(c *codec) {
-	c.optString("id", &v.ID)
-	c.typ(string(TypeFunctionCall))
-	c.optString("status", &v.Status)
-	c.needText("arguments", &v.Arguments, &v.Extra)
-	c.needText("call_id", &v.CallID, &v.Extra)
-	c.needText("name", &v.Name, &v.Extra)
-	c.optString("namespace", &v.Namespace)
-	optRecord(c, "caller", &v.Caller)
-	c.optString("created_by", &v.CreatedBy)
-	c.end(&v.Extra)
+	record.Keep(c, &v.Extra)
+	c.OptString("id", &v.ID)
+	c.Type(string(TypeFunctionCall))
+	c.OptString("status", &v.Status)
+	c.NeedText("arguments", &v.Arguments)
+	c.NeedText("call_id", &v.CallID)
+	c.NeedText("name", &v.Name)
+	c.OptString("namespace", &v.Namespace)
+	record.Opt(c, "caller", &v.Caller, (*Caller).fields)
+	c.OptString("created_by", &v.CreatedBy)
 }
 
 func (v *FunctionCallOutput) fields(c *codec) {
-	c.optString("id", &v.ID)
-	c.typ(string(TypeFunctionCallOutput))
-	c.optString("status", &v.Status)
-	c.optString("call_id", &v.CallID)
-	c.content("output", &v.Output, &v.Extra)
-	c.optString("name", &v.Name)
-	c.optString("namespace", &v.Namespace)
-	optRecord(c, "caller", &v.Caller)
-	c.optString("created_by", &v.CreatedBy)
-	c.end(&v.Extra)
+	record.Keep(c, &v.Extra)
+	c.OptString("id", &v.ID)
+	c.Type(string(TypeFunctionCallOutput))
+	c.OptString("status", &v.Status)
+	c.OptString("call_id", &v.CallID)
+	contentMember(c, "output", &v.Output)
+	c.OptString("name", &v.Name)
+	c.OptString("namespace", &v.Namespace)
+	record.Opt(c, "caller", &v.Caller, (*Caller).fields)
+	c.OptString("created_by", &v.CreatedBy)
 }
 
 func (v *CustomToolCall) fields(c *codec) {
-	c.optString("id", &v.ID)
-	c.typ(string(TypeCustomToolCall))
-	c.optString("status", &v.Status)
-	c.needText("call_id", &v.CallID, &v.Extra)
-	c.needText("input", &v.Input, &v.Extra)
-	c.needText("name", &v.Name, &v.Extra)
-	c.optString("namespace", &v.Namespace)
-	optRecord(c, "caller", &v.Caller)
-	c.optString("created_by", &v.CreatedBy)
-	c.end(&v.Extra)
+	record.Keep(c, &v.Extra)
+	c.OptString("id", &v.ID)
+	c.Type(string(TypeCustomToolCall))
+	c.OptString("status", &v.Status)
+	c.NeedText("call_id", &v.CallID)
+	c.NeedText("input", &v.Input)
+	c.NeedText("name", &v.Name)
+	c.OptString("namespace", &v.Namespace)
+	record.Opt(c, "caller", &v.Caller, (*Caller).fields)
+	c.OptString("created_by", &v.CreatedBy)
 }
 
 func (v *CustomToolCallOutput) fields(c *codec) {
-	c.optString("id", &v.ID)
-	c.typ(string(TypeCustomToolCallOutput))
-	c.optString("status", &v.Status)
-	c.optString("call_id", &v.CallID)
-	c.content("output", &v.Output, &v.Extra)
-	optRecord(c, "caller", &v.Caller)
-	c.optString("created_by", &v.CreatedBy)
-	c.end(&v.Extra)
+	record.Keep(c, &v.Extra)
+	c.OptString("id", &v.ID)
+	c.Type(string(TypeCustomToolCallOutput))
+	c.OptString("status", &v.Status)
+	c.OptString("call_id", &v.CallID)
+	contentMember(c, "output", &v.Output)
+	record.Opt(c, "caller", &v.Caller, (*Caller).fields)
+	c.OptString("created_by", &v.CreatedBy)
 }
 
-// Call returns a function call, as an imported conversation needs it. Empty
-// arguments become {}.
+// Call returns a function call, as needed to import a conversation. Empty arguments
+// become {}.
 func Call(callID, name, arguments string) Item {
 	if arguments == "" {
 		arguments = "{}"
@@ -133,8 +137,8 @@ func Call(callID, name, arguments string) Item {
 	return Must(&FunctionCall{CallID: clean(callID), Name: clean(name), Arguments: clean(arguments)})
 }
 
-// Output returns the output of a function call. The error names a part that
-// cannot be encoded.
+// Output returns the output of a function call. The error names a part that cannot
+// be encoded, or reports an empty callID.
 func Output(callID string, out Content) (Item, error) {
 	if callID == "" {
 		return Item{}, &ShapeError{Type: TypeFunctionCallOutput, Problem: "no call id: which call is it the output of?"}
@@ -142,29 +146,55 @@ func Output(callID string, out Content) (Item, error) {
 	return New(&FunctionCallOutput{CallID: callID, Output: out})
 }
 
-// Instructs reports whether the item is a message of the system or the developer:
-// what a program says about the conversation, and nobody in it.
+// Instructs reports whether the item is a system or developer message. Such a
+// message comes from the program rather than from a participant of the conversation.
 func (it Item) Instructs() bool {
 	return it.Type() == TypeMessage && (it.Role() == RoleSystem || it.Role() == RoleDeveloper)
 }
 
-// SaysNothing reports whether an item of a reply tells its reader nothing: a message
-// without a word, or a step on the way to an answer, such as reasoning, a call, or
-// the output of a call. An item of an unknown type may be an answer.
+// SaysNothing reports whether an item of a reply contains nothing for its reader: it
+// is an empty message, or a step towards the answer, such as reasoning, a call or
+// its output. An item of an unknown type may be an answer, so it returns false for
+// those.
 func (it Item) SaysNothing() bool {
 	switch it.Type() {
 	case TypeMessage:
 	case TypeImageGenerationCall:
-		return false // its result is a picture
+		return false // its result is an image
 	default:
+		// All other known types are steps towards an answer.
 		return newValue(it.Type()) != nil
 	}
 	const text = `"text":"`
 	if i := strings.Index(it.JSON(), text); i >= 0 {
 		if c := it.JSON()[i+len(text)]; c > ' ' && c != '"' && c != '\\' {
-			return false // nearly all messages
+			return false // true of nearly all messages, and needs no decoding
 		}
 	}
 	m, err := As[Message](it)
 	return err == nil && strings.TrimSpace(m.Content.Display()) == ""
+}
+
+// The types of a [Caller]. The schema CallableToolAllowedCaller calls them direct
+// and programmatic.
+const (
+	CallerDirect  = "direct"
+	CallerProgram = "program"
+)
+
+// Caller says who made a call: the model itself, or a program that it wrote; see
+// [Program]. It must be sent back with the call and with its output. Schemas:
+// ToolCallCaller, ToolCallCallerParam.
+type Caller struct {
+	// Type is [CallerDirect] or [CallerProgram].
+	Type string
+	// CallerID is the call id of the program.
+	CallerID string
+	Extra    Extra
+}
+
+func (v *Caller) fields(c *codec) {
+	record.Keep(c, &v.Extra)
+	c.Text("type", &v.Type)
+	c.OptString("caller_id", &v.CallerID)
 }

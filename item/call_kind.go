@@ -5,35 +5,37 @@ package item
 
 import "slices"
 
-// CallKind is a kind of calls that a client answers: which items belong
-// together, by which id, and who runs the call. The list of kinds is the one
-// place that knows: what reads, pairs, renames, runs or shows calls asks it.
+// CallKind describes a kind of call that a client answers: the types of call and
+// output, the ids that pair them, and who runs the call. All code that reads, pairs,
+// renames, runs or shows calls uses the list of kinds; nothing else knows them.
 type CallKind struct {
 	// Call and Output are the types of the call and of the item that answers it.
 	Call, Output Type
-	// Tool is the name by which policies and people know the API's own tool that a
-	// client runs for such calls, and the type of its definition. It is "" where the
-	// call names its tool, or where no tool of a client can run it.
+	// Tool is the type of the definition of the API's own tool that a client runs
+	// for such calls. Policies and people know the tool by this name too. It is ""
+	// if the call contains the name of its tool, or if a client's tool cannot run
+	// it.
 	Tool string
-	// Input is the member that the tool is called with.
+	// Input is the name of the member with the tool's input.
 	Input string
-	// ByEndpoint is set where the endpoint runs the call: the output only says
+	// ByEndpoint is true if the endpoint runs the call. The output then only says
 	// whether it may.
 	ByEndpoint bool
-	// Renames is set where call and output take another call id than the one that
-	// the endpoint gave.
+	// Renames is true if call and output accept a call id other than the one that
+	// the endpoint assigned.
 	Renames bool
 
-	callID, outputID string // the members that pair both
-	executed         bool   // only if the member "execution" says that the client runs it
+	callID, outputID string // names of the members whose values pair call and output
+	executed         bool   // a client's call only if its member "execution" says so
 	newCall          func() Value
 	newOutput        func() Value
-	// answer makes an output that says why there is none; nil where none can.
+	// answer makes an output that says why the call has no result. It is nil if that
+	// is impossible.
 	answer func(id string, out Content) Value
 }
 
-// callKinds are all kinds. A new one needs a constant and a struct for each of
-// its two types besides, and nothing else.
+// callKinds lists all kinds. To add one, add an element here, and a constant and a
+// struct for each of its two types.
 var callKinds = []CallKind{
 	{
 		Call: TypeFunctionCall, Output: TypeFunctionCallOutput, Input: "arguments", Renames: true, callID: "call_id", outputID: "call_id",
@@ -65,7 +67,7 @@ var callKinds = []CallKind{
 		},
 	},
 	{
-		// Its output is a picture of the screen, which nobody can make up.
+		// The output is a screenshot, which cannot be made up.
 		Call: TypeComputerCall, Output: TypeComputerCallOutput, Input: "action", callID: "call_id", outputID: "call_id",
 		newCall: func() Value { return new(ComputerCall) }, newOutput: func() Value { return new(ComputerCallOutput) },
 	},
@@ -86,8 +88,8 @@ var callKinds = []CallKind{
 // CallKinds returns all kinds of calls that a client answers.
 func CallKinds() []CallKind { return slices.Clone(callKinds) }
 
-// CallKind returns the kind that items of type t are calls or outputs of, and
-// whether there is one.
+// CallKind returns the kind with calls or outputs of type t, and whether there is
+// one.
 func (t Type) CallKind() (CallKind, bool) {
 	if k := kindOf(t); k != nil {
 		return *k, true
@@ -95,11 +97,11 @@ func (t Type) CallKind() (CallKind, bool) {
 	return CallKind{}, false
 }
 
-// CallKindOf returns the kind of the calls of one of the API's own tools that a
-// client runs, and whether def is one.
+// CallKindOf returns the kind of call for def, if def is one of the API's own tools
+// that a client runs, and whether it is.
 func CallKindOf(def Tool) (CallKind, bool) {
 	if _, unknown := def.(*UnknownTool); unknown || isNil(def) {
-		return CallKind{}, false // one that only calls itself so
+		return CallKind{}, false // it has the type name of a known tool, but is not one
 	}
 	for _, k := range callKinds {
 		if k.Tool != "" && k.Tool == def.ToolType() {
@@ -109,6 +111,7 @@ func CallKindOf(def Tool) (CallKind, bool) {
 	return CallKind{}, false
 }
 
+// kindOf returns the kind with calls or outputs of type t, or nil.
 func kindOf(t Type) *CallKind {
 	for i := range callKinds {
 		if k := &callKinds[i]; k.Call == t || k.Output == t {
@@ -118,8 +121,8 @@ func kindOf(t Type) *CallKind {
 	return nil
 }
 
-// Answers returns the type of calls that items of type t answer. It is "" for a
-// type that is not an output's.
+// Answers returns the type of the calls that items of type t answer, or "" if t is
+// not the type of an output.
 func (t Type) Answers() Type {
 	if k := kindOf(t); k != nil && k.Output == t {
 		return k.Call
@@ -127,8 +130,8 @@ func (t Type) Answers() Type {
 	return ""
 }
 
-// Output returns the type of the items that answer calls of type t. It is "" for
-// a type that is not a call's.
+// Output returns the type of the items that answer calls of type t, or "" if t is
+// not the type of a call.
 func (t Type) Output() Type {
 	if k := kindOf(t); k != nil && k.Call == t {
 		return k.Output
@@ -136,10 +139,10 @@ func (t Type) Output() Type {
 	return ""
 }
 
-// Tool returns the name by which policies and people know the API's own tool that
-// calls of type t are for, if such calls can be run by a client, or "": an
-// [*ApplyPatchTool] is apply_patch, a [*ShellTool] shell, a [*LocalShellTool]
-// local_shell.
+// Tool returns the name of the API's own tool for calls of type t, or "" if a client
+// cannot run such calls. It is the name that policies and people use: apply_patch
+// for an [*ApplyPatchTool], shell for a [*ShellTool], local_shell for a
+// [*LocalShellTool].
 func (t Type) Tool() string {
 	if k := kindOf(t); k != nil && k.Call == t {
 		return k.Tool
@@ -147,9 +150,10 @@ func (t Type) Tool() string {
 	return ""
 }
 
-// CallID returns the call_id member, or "". For an MCP approval it is the id
-// of the request, which is what pairs the two; for the deprecated local shell
-// it is the id of the call. See rule P5: never the id of a function call.
+// CallID returns the id that pairs a call with its output, or "". That is the
+// call_id member, except for an MCP approval, where it is the id of the request, and
+// in the output of the deprecated local shell, where it is the id member. It is
+// never the id member of a function call.
 func (it Item) CallID() string {
 	k := kindOf(it.typ)
 	switch {
@@ -167,14 +171,14 @@ func (it Item) IsCall() bool {
 	return k != nil && k.Call == it.typ && k.byClient(it)
 }
 
-// IsOutput reports whether the item answers a call of the kind that [Item.IsCall]
-// names.
+// IsOutput reports whether the item answers a call for which [Item.IsCall] is true.
 func (it Item) IsOutput() bool {
 	k := kindOf(it.typ)
 	return k != nil && k.Output == it.typ && k.byClient(it)
 }
 
-// newValue returns an empty call or output.
+// newValue returns an empty call if t is the type of the call, and otherwise an
+// empty output.
 func (k *CallKind) newValue(t Type) Value {
 	if t == k.Call {
 		return k.newCall()
@@ -182,21 +186,23 @@ func (k *CallKind) newValue(t Type) Value {
 	return k.newOutput()
 }
 
+// byClient reports whether the client answers this call. Only tool searches can be
+// answered by either side.
 func (k *CallKind) byClient(it Item) bool {
 	return !k.executed || it.text("execution") == ExecutionClient
 }
 
-// Answers reports whether the item is an output for call: of its kind, and with
-// its call id.
+// Answers reports whether the item is an output for call: it has the output type for
+// the call and the same call id.
 func (it Item) Answers(call Item) bool {
 	wanted := it.Type().Answers()
 	return wanted != "" && wanted == call.Type() && it.CallID() == call.CallID()
 }
 
-// OutputFor returns the output item that answers call, of the kind that the
-// call's type wants. It reports false for kinds that take no text: a computer
-// call, and an item the client need not answer. An MCP approval request is
-// answered with a refusal that gives the text as its reason.
+// OutputFor returns an output item that answers call with the given content. ok is
+// false if such a call cannot be answered with text: a computer call, or an item
+// that the client need not answer. An MCP approval request is answered with a
+// refusal whose reason is the text.
 func OutputFor(call Item, out Content) (Item, bool, error) {
 	k := kindOf(call.typ)
 	if !call.IsCall() || k.answer == nil {

@@ -1,21 +1,21 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package item is the vocabulary of the Responses API: items, their content,
-// tools, requests, responses, stream events, usage and errors, and the JSON of
-// all of them.
+// Package item defines the contents of a conversation: items and their parts, calls
+// and their outputs, tool definitions, and the JSON of all of these. Requests,
+// responses and stream events, which carry them, are in package api.
 //
-// An [Item] is the bytes that were received, kept for good, with its type
-// read. Typed structs such as [Message] and [FunctionCall] are decoded copies:
-// what they have no field for stands in their Extra, so decoding and encoding
-// again loses nothing. Editing is decode, change, [New].
+// An [Item] is the bytes that were received, which never change, and its type. Typed
+// structs such as [Message] and [FunctionCall] are decoded copies. Members that a
+// struct has no field for are in its Extra, so decoding an item and encoding it
+// again loses nothing. To edit an item, decode it, change the struct and call [New].
 //
-// The package reads leniently and writes strictly. Types, members and enum
-// values that it does not know are kept and never an error; invalid JSON,
-// invalid UTF-8 and nesting beyond [MaxDepth] are a [*SyntaxError] with the
-// offset, and a value of the wrong shape where the schema leaves no choice is a
-// [*ShapeError] with the path.
+// The package is lenient when it reads and strict when it writes. It keeps types,
+// members and enum values that it does not know, and never reports them as errors.
+// Invalid JSON, invalid UTF-8 and nesting deeper than [MaxDepth] give a
+// [*SyntaxError] with the offset. A value of the wrong kind, where the schema allows
+// no other reading, gives a [*ShapeError] with the path.
 //
-// Wire types name their schema in OpenAI's published OpenAPI document (the
-// "Responses" part).
+// The comment of a wire type names its schema in OpenAI's published OpenAPI document
+// (the "Responses" part).
 package item

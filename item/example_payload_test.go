@@ -21,7 +21,7 @@ func (s shelf) OpenPayload(hash [32]byte) (io.ReadCloser, error) {
 
 // A store keeps the image of an item apart, once, and reads the item back
 // without it. The image is read when the item is sent.
-func ExampleHolder() {
+func ExamplePayloadStore() {
 	image := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, 3000))
 	received, _ := item.ParseString(`{"type":"image_generation_call","id":"ig_1","result":"` + image + `"}`)
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 )
 
@@ -42,7 +43,7 @@ const reply = `{"id":"resp_1","object":"response","status":"completed","output":
 
 // Reading a reply item by item.
 func ExampleItem_Decode() {
-	r, err := item.ParseResponse([]byte(reply))
+	r, err := api.ParseResponse([]byte(reply))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -73,7 +74,7 @@ func ExampleItem_Decode() {
 func ExampleList() {
 	history := item.NewList(item.User("How is the weather in Graz?"))
 
-	r, err := item.ParseResponse([]byte(reply))
+	r, err := api.ParseResponse([]byte(reply))
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 )
 
@@ -71,10 +72,10 @@ func FuzzBody(f *testing.F) {
 		f.Add(`{"id":"resp_1","object":"response","created_at":1.5,"output":[` + s + `],"usage":{"input_tokens":1,"output_tokens":null},"error":null}`)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		if r, err := item.ParseRequest([]byte(s)); err == nil {
+		if r, err := api.ParseRequest([]byte(s)); err == nil {
 			_ = r.InputItems()
 			once := body(t, r.AppendJSON)
-			again, err := item.ParseRequest([]byte(once))
+			again, err := api.ParseRequest([]byte(once))
 			if err != nil {
 				t.Fatalf("%v in %s", err, once)
 			}
@@ -82,10 +83,10 @@ func FuzzBody(f *testing.F) {
 				t.Fatalf("no fixpoint:\n%s\n%s", once, twice)
 			}
 		}
-		if r, err := item.ParseResponse([]byte(s)); err == nil {
+		if r, err := api.ParseResponse([]byte(s)); err == nil {
 			_ = r.Text()
 			once := body(t, r.AppendJSON)
-			again, err := item.ParseResponse([]byte(once))
+			again, err := api.ParseResponse([]byte(once))
 			if err != nil {
 				t.Fatalf("%v in %s", err, once)
 			}
@@ -117,9 +118,9 @@ func FuzzEvent(f *testing.F) {
 {"type":"response.reasoning_summary_text.delta","summary_index":2147483648,"delta":5}
 {"error":{"message":"untyped"}}`)
 	f.Fuzz(func(t *testing.T, s string) {
-		var a item.Accumulator
+		var a api.Accumulator
 		for line := range strings.Lines(s) {
-			e, err := item.ParseEvent([]byte(line))
+			e, err := api.ParseEvent([]byte(line))
 			if err != nil {
 				continue
 			}

@@ -66,16 +66,6 @@ func as[T any, P interface {
 	return v
 }
 
-// event returns the event or fails the test.
-func event(t tester, s string) item.Event {
-	t.Helper()
-	e, err := item.ParseEvent([]byte(s))
-	if err != nil {
-		t.Fatalf("ParseEvent(%.200s): %v", s, err)
-	}
-	return e
-}
-
 // roundTrip decodes and encodes the item s.
 func roundTrip(t tester, s string) string {
 	t.Helper()
@@ -154,5 +144,9 @@ func wantShape(t tester, err error, want item.ShapeError) {
 	}
 }
 
-// memberOf returns the named member of an object's JSON.
-func memberOf(t tester, s, name string) (item.JSON, bool) { return parse(t, s).Member(name) }
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}

@@ -10,6 +10,7 @@ import (
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 )
 
@@ -60,8 +61,8 @@ func TestEncodersOfOthers(t *testing.T) {
 func TestEncodersOfOthersBodies(t *testing.T) {
 	l := item.NewList(item.User("a"))
 	in := map[string]any{
-		"list": l, "request": &item.Request{Model: "m", Input: l}, "response": &item.Response{ID: "r"},
-		"usage": &item.Usage{InputTokens: 1}, "absent": item.JSON(""),
+		"list": l, "request": &api.Request{Model: "m", Input: l}, "response": &api.Response{ID: "r"},
+		"usage": &api.Usage{InputTokens: 1}, "absent": item.JSON(""),
 	}
 	want := `{"list":` + l.JSON() + `,"request":{"model":"m","input":` + l.JSON() + `},` +
 		`"response":{"id":"r","object":"response"},"usage":{"input_tokens":1,"output_tokens":0,"total_tokens":0},"absent":null}`

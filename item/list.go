@@ -13,36 +13,44 @@ import (
 	"github.com/antiphon-go/antiphon/internal/jsonx"
 )
 
-// List is an append-only history of items together with its encoded bytes: a
-// request copies them as they are, so a turn costs what is new in it.
+// List is an append-only history of items together with its encoded bytes. Requests
+// use those bytes directly, so a turn only pays for its new items.
 //
-// The zero List is empty and ready. A List may be read from several goroutines
-// while none appends. [List.Clone] is cheap and independent: the clone may be
-// read while the original grows. Do not copy a List by value.
+// The zero List is empty and ready to use. Several goroutines may read a List while
+// none appends to it. [List.Clone] returns an independent copy in constant time; the
+// clone may be read while the original grows. Do not copy a List by value.
 type List struct {
 	buf  []byte // the items, joined by commas
 	ends []listEnd
-	held []int // where in buf there are tokens of payloads
-	more int   // bytes that their payloads take up more than they
+	held []int // offsets in buf of references to payloads
+	more int   // additional bytes when the references are replaced by payloads
 
-	derived *derivations // of this list and its clones; nil while it is empty
-	cloned  bool         // and has not grown since
+	derived *derivations // shared by this list and its clones; nil while the list is empty
+	cloned  bool         // it is a clone that has not grown since
 }
 
 type listEnd struct {
-	at  int // index after the item in buf
+	at  int // offset in buf of the end of the item
 	typ Type
 }
 
-// NewList returns a list of the items.
+// NewList returns a list of the given items.
 func NewList(items ...Item) *List {
 	l := new(List)
 	l.Append(items...)
 	return l
 }
 
-// Append adds copies of the items' bytes at the end. Zero items are left out.
+// Append adds copies of the items' bytes at the end. It ignores zero items.
 func (l *List) Append(items ...Item) {
+	size := 0 // computed first, so that buf grows at most once
+	for _, it := range items {
+		size += len(it.raw) + len(",")
+	}
+	if size > len(items)*len(",") { // there is at least one item that is not zero
+		l.buf = slices.Grow(l.buf, size)
+		l.ends = slices.Grow(l.ends, len(items))
+	}
 	for _, it := range items {
 		if it.raw != "" {
 			l.add(it)
@@ -50,20 +58,22 @@ func (l *List) Append(items ...Item) {
 	}
 }
 
-// AppendRaw adds a copy of one JSON object at the end: an item, or what stands
-// for items elsewhere, such as a message of Chat Completions. The error is as
-// that of [Parse], and leaves the list as it was.
+// AppendRaw adds a copy of one JSON object at the end. The object is an item, or its
+// equivalent in another API, such as a message of Chat Completions. The errors are
+// those of [Parse]; the list is then unchanged.
 func (l *List) AppendRaw(object []byte) error {
 	it, err := ParseString(jsonx.String(object))
 	if err != nil {
 		return err
 	}
-	it.typ = Type(strings.Clone(string(it.typ))) // no part of object
+	it.typ = Type(strings.Clone(string(it.typ))) // must not share the memory of object
 	l.add(it)
 	return nil
 }
 
+// add appends an item that is not zero.
 func (l *List) add(it Item) {
+	// The derivations are shared with clones, so a list that grows needs its own.
 	if l.derived == nil || l.cloned {
 		l.derived, l.cloned = l.derived.fork(), false
 	}
@@ -81,7 +91,7 @@ func (l *List) add(it Item) {
 	})
 }
 
-// Len returns the number of items; a nil List has none.
+// Len returns the number of items. A nil List is empty.
 func (l *List) Len() int {
 	if l == nil {
 		return 0
@@ -89,7 +99,7 @@ func (l *List) Len() int {
 	return len(l.ends)
 }
 
-// Size returns the bytes that [List.AppendJSON] appends.
+// Size returns the number of bytes that [List.AppendJSON] appends.
 func (l *List) Size() int {
 	if l == nil {
 		return 2
@@ -97,8 +107,8 @@ func (l *List) Size() int {
 	return len(l.buf) + l.more + 2
 }
 
-// At returns the item at index i, from 0, and the zero Item if there is none. It
-// shares the list's memory.
+// At returns item i, or the zero Item if there is none. The item shares the list's
+// memory.
 func (l *List) At(i int) Item {
 	if l == nil || i < 0 || i >= len(l.ends) {
 		return Item{}
@@ -111,7 +121,7 @@ func (l *List) At(i int) Item {
 	return Item{raw: jsonx.String(l.buf[start:end.at]), typ: end.typ}
 }
 
-// All ranges over the items with their indexes.
+// All returns an iterator over the indexes and items.
 func (l *List) All() iter.Seq2[int, Item] {
 	return func(yield func(int, Item) bool) {
 		for i := range l.Len() {
@@ -122,32 +132,34 @@ func (l *List) All() iter.Seq2[int, Item] {
 	}
 }
 
-// Clone returns a list of the same items in constant time. Appending to either
-// does not show in the other.
+// Clone returns a list with the same items in constant time. Appending to one of
+// them does not affect the other.
 func (l *List) Clone() *List {
 	if l == nil {
 		return new(List)
 	}
+	// Clipping makes the first append to the clone copy, so that it never overwrites
+	// what the original appends.
 	return &List{buf: slices.Clip(l.buf), ends: slices.Clip(l.ends), held: slices.Clip(l.held), more: l.more, derived: l.derived, cloned: true}
 }
 
-// Derive returns the list that rewrite makes of this one, such as the form in
-// which a certain endpoint takes its items, without rewriting what was
-// rewritten before: the outcome is remembered under key, for the list and all
-// its clones, and once the list has grown only the new items are rewritten.
+// Derive returns a list that rewrite makes from this one, such as the form in which
+// a certain endpoint takes its items. It does not rewrite the same items twice: it
+// remembers the result under key, for the list and all its clones, and when the list
+// has grown it rewrites only the new items.
 //
-// rewrite appends to dst what src.At(from) and the items after it become. It
-// may look at the items before from, and at those of dst, but not change what
-// came of them: what was sent once stays as it is. So the outcome must be the
-// same wherever a list ends, as long as it ends where a request can end:
-// after a whole reply, and after the outputs of all its calls. An error of
-// rewrite is returned and nothing remembered of that call.
+// rewrite appends to dst the new form of src.At(from) and the items after it. It may
+// look at earlier items of src and at the items of dst, but must not change them:
+// they have been sent already. The result must therefore be the same wherever a list
+// ends, provided that it ends where a request can end: after a whole reply and after
+// the outputs of all its calls. If rewrite fails, Derive returns its error and
+// remembers nothing from that call.
 //
-// A list that goes another way than its original is remembered separately.
-// Under each key there is one rewrite, which depends on nothing but key and
-// src; keys are comparable, and the last few of a list are remembered. Derive
-// may be called by several goroutines while none appends, and by clones at any
-// time. rewrite must not keep dst, nor derive anything of src.
+// A list that diverges from its original is remembered separately. There must be
+// only one rewrite for each key, which depends on nothing but key and src. Keys must
+// be comparable, and only the most recent few are remembered. Several goroutines may
+// call Derive while none appends to the list; clones may call it at any time.
+// rewrite must not keep dst or call Derive on src.
 func (l *List) Derive(key any, rewrite func(dst, src *List, from int) error) (*List, error) {
 	if l.Len() == 0 {
 		return new(List), nil
@@ -159,13 +171,16 @@ func (l *List) Derive(key any, rewrite func(dst, src *List, from int) error) (*L
 	switch {
 	case known == nil:
 		known = &derivation{key: key, list: new(List)}
+	// l continues the list that has been rewritten.
 	case l.startsWith(&known.of):
 	case known.of.startsWith(l):
-		// An older clone: the others go on with what is known.
+		// l is an older clone. Keep the result for the longer list, and rewrite l
+		// without remembering.
 		old := new(List)
 		err := rewrite(old, l, 0)
 		return old, err
 	default:
+		// l diverged from the list that has been rewritten, so start again.
 		known.of, known.list = List{}, new(List)
 	}
 	if err := known.extend(l, rewrite); err != nil {
@@ -175,7 +190,7 @@ func (l *List) Derive(key any, rewrite func(dst, src *List, from int) error) (*L
 	return known.list.Clone(), nil
 }
 
-// startsWith reports whether the first items of l are those of prefix.
+// startsWith reports whether the first items of l are the items of prefix.
 func (l *List) startsWith(prefix *List) bool {
 	n := len(prefix.buf)
 	switch {
@@ -184,29 +199,30 @@ func (l *List) startsWith(prefix *List) bool {
 	case len(l.ends) < len(prefix.ends) || l.ends[len(prefix.ends)-1].at != n:
 		return false
 	case unsafe.SliceData(l.buf) == unsafe.SliceData(prefix.buf):
-		return true // what is written is never written again
+		return true // the same memory: bytes once written do not change
 	}
 	return string(l.buf[:n]) == string(prefix.buf)
 }
 
-// derivations are what was made of a list and of the clones that have not
-// grown.
+// derivations holds the results of Derive for a list and those of its clones that
+// have not grown.
 type derivations struct {
 	mu   sync.Mutex
-	list []*derivation // the one used last at the end
+	list []*derivation // most recently used last
 }
 
-// derivation is what a list has become.
+// derivation is the result of Derive for one key.
 type derivation struct {
 	key  any
-	of   List // how far it has been rewritten
+	of   List // the items that have been rewritten
 	list *List
 }
 
-// maxDerived bounds the derivations of a list: one program sends a history to
-// few endpoints.
+// maxDerived is how many derivations a list keeps. A program sends a history to few
+// endpoints.
 const maxDerived = 8
 
+// find returns the derivation for key, or nil.
 func (d *derivations) find(key any) *derivation {
 	for _, known := range d.list {
 		if known.key == key {
@@ -216,7 +232,8 @@ func (d *derivations) find(key any) *derivation {
 	return nil
 }
 
-// keep puts the derivation at the end.
+// keep moves or adds the derivation to the end, and drops the oldest if there are
+// too many.
 func (d *derivations) keep(known *derivation) {
 	if i := slices.Index(d.list, known); i >= 0 {
 		d.list = slices.Delete(d.list, i, i+1)
@@ -226,7 +243,7 @@ func (d *derivations) keep(known *derivation) {
 	d.list = append(d.list, known)
 }
 
-// fork returns derivations for a list that goes its own way from here.
+// fork returns a copy of the derivations for a list that diverges from here.
 func (d *derivations) fork() *derivations {
 	own := new(derivations)
 	if d == nil {
@@ -240,7 +257,7 @@ func (d *derivations) fork() *derivations {
 	return own
 }
 
-// extend rewrites what l has more. If that fails, all is as it was.
+// extend rewrites the items that l has in addition. If that fails, k is unchanged.
 func (k *derivation) extend(l *List, rewrite func(dst, src *List, from int) error) error {
 	from := len(k.of.ends)
 	if from == len(l.ends) {
@@ -249,7 +266,7 @@ func (k *derivation) extend(l *List, rewrite func(dst, src *List, from int) erro
 	before, whole := *k.list, false
 	defer func() {
 		if !whole {
-			k.list = before.Clone() // a copy on the next write: what failed may be read still
+			k.list = before.Clone() // clipped, so that a later write copies: the failed rewrite may still be read
 		}
 	}()
 	if err := rewrite(k.list, l, from); err != nil {
@@ -259,10 +276,12 @@ func (k *derivation) extend(l *List, rewrite func(dst, src *List, from int) erro
 	return nil
 }
 
-// JSON returns the list as a JSON array of the items' own bytes: of what an item
-// holds, the reference. It is for comparing; [List.AppendJSON] is for others.
+// JSON returns the list as a JSON array of the items' own bytes, with references in
+// place of payloads. Use it to compare lists; use [List.AppendJSON] for text that
+// leaves the process.
 func (l *List) JSON() string { return jsonx.String(l.appendRaw(make([]byte, 0, 2))) }
 
+// appendRaw appends the list as a JSON array, with references in place of payloads.
 func (l *List) appendRaw(dst []byte) []byte {
 	if l == nil {
 		return append(dst, '[', ']')
@@ -271,8 +290,8 @@ func (l *List) appendRaw(dst []byte) []byte {
 	return append(append(append(dst, '['), l.buf...), ']')
 }
 
-// AppendJSON appends the list as a JSON array: one copy of its bytes, with the
-// payloads that its items hold. The error is a [*HeldError].
+// AppendJSON appends the list as a JSON array. It copies the list's bytes once and
+// inserts the payloads that the items hold. The error is a [*HeldError].
 func (l *List) AppendJSON(dst []byte) ([]byte, error) {
 	if l == nil || len(l.held) == 0 {
 		return l.appendRaw(dst), nil
@@ -283,62 +302,4 @@ func (l *List) AppendJSON(dst []byte) ([]byte, error) {
 // MarshalJSON returns the list as a JSON array.
 func (l *List) MarshalJSON() ([]byte, error) {
 	return l.AppendJSON(make([]byte, 0, l.Size()))
-}
-
-// Body returns the request's body, which is what [Request.AppendJSON] appends.
-// The history in it is the list's own memory, which never changes: a client
-// that sends the body copies and allocates nothing of the history.
-func (r *Request) Body() (Body, error) { return bodyOf(r) }
-
-// Body returns the event, as [Request.Body] does a request.
-func (e *CreateEvent) Body() (Body, error) { return bodyOf(e) }
-
-// Body returns the request's body, as [Request.Body] does.
-func (r *CompactRequest) Body() (Body, error) { return bodyOf(r) }
-
-// Body returns the request's body, as [Request.Body] does.
-func (r *TokenCountRequest) Body() (Body, error) { return bodyOf(r) }
-
-// Body returns the request's body, as [Request.Body] does.
-func (v *AddItems) Body() (Body, error) { return bodyOf(v) }
-
-// bodyOf encodes a record without the items of its list, which it may have once.
-func bodyOf(r record) (Body, error) {
-	if isNil(r) {
-		return nil, errNil
-	}
-	c := newCodec(false)
-	defer c.free()
-	c.apart = true
-	c.out = append(make([]byte, 0, 1024), '{')
-	r.fields(c)
-	if c.err != nil {
-		return nil, c.err
-	}
-	c.out = append(c.out, '}')
-	if c.input == nil {
-		return TextBody(jsonx.String(c.out)), nil
-	}
-	return ListBody(jsonx.String(c.out[:c.inputAt]), c.input, jsonx.String(c.out[c.inputAt:])), nil
-}
-
-// list is a list of items that is left out when nil.
-func (c *codec) list(name string, v **List) {
-	if !c.decoding {
-		if *v != nil {
-			c.name(name)
-			if c.apart {
-				c.out = append(c.out, '[', ']')
-				c.inputAt, c.input = len(c.out)-1, *v
-				return
-			}
-			c.out = (*v).appendRaw(c.out)
-		}
-		return
-	}
-	var items []Item
-	c.items(name, &items)
-	if items != nil {
-		*v = NewList(items...)
-	}
 }

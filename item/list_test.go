@@ -13,6 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 )
 
@@ -224,7 +225,7 @@ func TestListDeriveProperty(t *testing.T) {
 				if err := telling(want, l, 0); err != nil {
 					t.Fatal(err)
 				}
-				checkList(t, got, (&item.Request{Input: want}).InputItems())
+				checkList(t, got, (&api.Request{Input: want}).InputItems())
 				if rapid.Bool().Draw(t, "own") {
 					got.Append(item.Developer("the receiver's own"))
 				}
@@ -347,7 +348,7 @@ func TestListAppendRaw(t *testing.T) {
 // L9: the history is not copied into a request's body.
 func TestRequestBody(t *testing.T) {
 	l := item.NewList(item.User("a"))
-	for _, r := range []*item.Request{
+	for _, r := range []*api.Request{
 		{},
 		{Model: "m", Extra: item.Extra{{Name: "x", Value: "[]"}}},
 		{Model: "m", Input: new(item.List)},
@@ -368,11 +369,11 @@ func TestRequestBody(t *testing.T) {
 			t.Errorf("read %s, want %s; %v", got, want, err)
 		}
 	}
-	if _, err := (&item.Request{Model: "\xff", Input: l}).Body(); err == nil {
+	if _, err := (&api.Request{Model: "\xff", Input: l}).Body(); err == nil {
 		t.Error("a model that is not UTF-8 was taken")
 	}
 	for _, n := range []int{10, 10_000} {
-		r := &item.Request{Model: "m", Input: new(item.List)}
+		r := &api.Request{Model: "m", Input: new(item.List)}
 		for range n {
 			r.Input.Append(item.User("x"))
 		}

@@ -5,11 +5,12 @@ package item
 
 import (
 	"fmt"
-	"strings"
+
+	"github.com/antiphon-go/antiphon/internal/record"
 )
 
-// Role says who speaks in a message. Roles that this version does not know are
-// kept. Schema: EasyInputMessage.role.
+// Role is the author of a message. Unknown roles are kept. Schema:
+// EasyInputMessage.role.
 type Role string
 
 // The roles of the schema.
@@ -26,8 +27,8 @@ const (
 	PhaseFinalAnswer = "final_answer"
 )
 
-// Message is a message of any role, in the short form with a text or the long
-// form with parts. A message received without its type member has it after
+// Message is a message of any role, in the short form with a string or the long form
+// with parts. A message that was received without its type member gets one from
 // [New]. Schemas: EasyInputMessage, InputMessage, OutputMessage.
 type Message struct {
 	ID      string
@@ -44,25 +45,26 @@ type Message struct {
 func (*Message) ItemType() Type { return TypeMessage }
 
 func (m *Message) fields(c *codec) {
-	c.optString("id", &m.ID)
-	c.typOrNull(string(TypeMessage), &m.Extra)
-	c.optString("status", &m.Status)
-	c.content("content", &m.Content, &m.Extra)
-	c.optString("phase", &m.Phase)
-	c.needText("role", (*string)(&m.Role), &m.Extra)
-	c.end(&m.Extra)
+	record.Keep(c, &m.Extra)
+	c.OptString("id", &m.ID)
+	c.TypeOrNull(string(TypeMessage))
+	c.OptString("status", &m.Status)
+	contentMember(c, "content", &m.Content)
+	c.OptString("phase", &m.Phase)
+	c.NeedText("role", (*string)(&m.Role))
 }
 
-// User returns a user message with one text part. As in the other short
-// constructors, bytes that are not UTF-8 become U+FFFD; [New] refuses them.
+// User returns a user message with one text part. Like the other short constructors
+// it replaces invalid UTF-8 with U+FFFD, where [New] would return an error.
 func User(s string) Item { return message(RoleUser, Parts(&InputText{Text: clean(s)})) }
 
-// UserParts returns a user message with the parts in their order. An image
-// without a detail gets [DetailAuto], which messages require.
+// UserParts returns a user message with the given parts. An image without a detail
+// gets [DetailAuto], because the detail is required in messages.
 func UserParts(parts ...Part) (Item, error) {
 	if len(parts) == 0 {
 		return Item{}, &ShapeError{Type: TypeMessage, Problem: "no parts: a message says something"}
 	}
+	// The caller's parts must not change, so details are added to copies.
 	own := make([]Part, len(parts))
 	for i, p := range parts {
 		if img, ok := p.(*InputImage); ok && img != nil && img.ImageURL == "" && img.FileID == "" && len(img.Extra) == 0 {
@@ -73,6 +75,8 @@ func UserParts(parts ...Part) (Item, error) {
 	return New(&Message{Role: RoleUser, Content: Parts(own...)})
 }
 
+// withDetail returns the part, or a copy with a detail if it is an image without
+// one.
 func withDetail(p Part) Part {
 	img, ok := p.(*InputImage)
 	if !ok || img == nil || img.Detail != "" {
@@ -92,11 +96,102 @@ func System(s string) Item { return message(RoleSystem, Parts(&InputText{Text: c
 // Developer returns a developer message.
 func Developer(s string) Item { return message(RoleDeveloper, Parts(&InputText{Text: clean(s)})) }
 
-// Assistant returns an assistant message in the short form, with no id: what
-// an imported conversation knows of a reply.
+// Assistant returns an assistant message in the short form without an id. Use it to
+// import a conversation, where only the text of a reply is known.
 func Assistant(s string) Item { return message(RoleAssistant, Text(clean(s))) }
 
+// message returns a message with valid content, which cannot fail to encode.
 func message(r Role, c Content) Item { return Must(&Message{Role: r, Content: c}) }
 
-// clean makes s valid UTF-8.
-func clean(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+// Reasoning is a reasoning item: summaries, the content if the endpoint shows it,
+// and the encrypted form, which a client without stored responses sends back.
+// Schema: ReasoningItem.
+type Reasoning struct {
+	ID               string
+	Summary          []Part
+	Content          []Part
+	EncryptedContent string
+	Status           string
+	Extra            Extra
+}
+
+// ItemType returns [TypeReasoning].
+func (*Reasoning) ItemType() Type { return TypeReasoning }
+
+func (v *Reasoning) fields(c *codec) {
+	record.Keep(c, &v.Extra)
+	c.OptString("id", &v.ID)
+	c.Type(string(TypeReasoning))
+	c.OptString("status", &v.Status)
+	partValues.List(c, "content", &v.Content)
+	c.OptString("encrypted_content", &v.EncryptedContent)
+	c.OrEmpty("summary", "[]", v.Summary == nil)
+	partValues.List(c, "summary", &v.Summary)
+}
+
+// Unknown is an item of a type that this package has no struct for. Raw is its JSON.
+// To change the item, change the text.
+type Unknown struct {
+	Raw JSON
+}
+
+// ItemType returns the type member, or "".
+func (u *Unknown) ItemType() Type {
+	it, err := ParseString(string(u.Raw))
+	if err != nil {
+		return ""
+	}
+	return it.Type()
+}
+
+// fields is never called: an unknown item is written as its raw text.
+func (u *Unknown) fields(*codec) {}
+
+// Compaction replaces a part of a conversation that the endpoint compacted. Only the
+// endpoint can read its contents. Schemas: CompactionBody,
+// CompactionSummaryItemParam.
+type Compaction struct {
+	ID               string
+	EncryptedContent string
+	CreatedBy        string
+	Extra            Extra
+}
+
+// CompactionTrigger asks the endpoint to compact the items before it. Schema:
+// CompactionTriggerItemParam.
+type CompactionTrigger struct{ Extra Extra }
+
+// ItemReference refers to an item stored by the endpoint. Schema:
+// ItemReferenceParam.
+type ItemReference struct {
+	ID    string
+	Extra Extra
+}
+
+// ItemType returns [TypeCompaction].
+func (*Compaction) ItemType() Type { return TypeCompaction }
+
+// ItemType returns [TypeCompactionTrigger].
+func (*CompactionTrigger) ItemType() Type { return TypeCompactionTrigger }
+
+// ItemType returns [TypeItemReference].
+func (*ItemReference) ItemType() Type { return TypeItemReference }
+
+func (v *Compaction) fields(c *codec) {
+	record.Keep(c, &v.Extra)
+	c.OptString("id", &v.ID)
+	c.Type(string(TypeCompaction))
+	c.Text("encrypted_content", &v.EncryptedContent)
+	c.OptString("created_by", &v.CreatedBy)
+}
+
+func (v *CompactionTrigger) fields(c *codec) {
+	record.Keep(c, &v.Extra)
+	c.Type(string(TypeCompactionTrigger))
+}
+
+func (v *ItemReference) fields(c *codec) {
+	record.Keep(c, &v.Extra)
+	c.Kind(string(TypeItemReference))
+	c.Text("id", &v.ID)
+}

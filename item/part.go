@@ -3,20 +3,23 @@
 
 package item
 
-import "github.com/antiphon-go/antiphon/internal/jsonx"
+import (
+	"github.com/antiphon-go/antiphon/internal/jsonx"
+	"github.com/antiphon-go/antiphon/internal/record"
+)
 
-// Part is one element of a content list: [*InputText], [*InputImage],
-// [*InputFile], [*OutputText], [*Refusal], [*ReasoningText], [*SummaryText],
+// Part is one element of a content list: [*InputText], [*InputImage], [*InputFile],
+// [*OutputText], [*Refusal], [*ReasoningText], [*SummaryText],
 // [*ComputerScreenshot], [*PlainText] or [*UnknownPart].
 type Part interface {
 	// PartType returns the part's type member.
 	PartType() string
 	display() string
-	record
+	fielder
 }
 
-// Detail is how closely a model looks at an image. Values that this version
-// does not know are kept. Schema: ImageDetail.
+// Detail is the level of detail at which a model looks at an image. Unknown values
+// are kept. Schema: ImageDetail.
 type Detail string
 
 // The details of the schema.
@@ -34,10 +37,10 @@ type InputText struct {
 	Extra           Extra
 }
 
-// InputImage is an image for the model: a URL (http, https or data) or a file
-// id. An empty Detail leaves the member out; a detail of null stands in Extra.
-// An image_url of the older form {"url":…} is read as its URL.
-// Schemas: InputImageContent, InputImageContentParamAutoParam.
+// InputImage is an image for the model: a URL (http, https or data) or a file id. An
+// empty Detail is not written; a null detail is kept in Extra. An image_url in the
+// older form {"url":…} is read as its URL. Schemas: InputImageContent,
+// InputImageContentParamAutoParam.
 type InputImage struct {
 	ImageURL        string
 	FileID          string
@@ -46,8 +49,8 @@ type InputImage struct {
 	Extra           Extra
 }
 
-// InputFile is a file for the model: data (a data URI, with a file name), a
-// URL, or a file id. Schema: InputFileContent.
+// InputFile is a file for the model: data (a data URI, with a file name), a URL, or
+// a file id. Schema: InputFileContent.
 type InputFile struct {
 	FileID          string
 	Filename        string
@@ -58,9 +61,9 @@ type InputFile struct {
 	Extra           Extra
 }
 
-// OutputText is text from the model. Annotations and Logprobs are kept as
-// JSON, since most readers pass them on; "" leaves the member out.
-// [OutputText.Citations] and [OutputText.TokenLogprobs] read them. Schema:
+// OutputText is text from the model. Annotations and Logprobs are kept as JSON,
+// because most programs only pass them on; if "", the member is not written. Read
+// them with [OutputText.Citations] and [OutputText.TokenLogprobs]. Schema:
 // OutputTextContent.
 type OutputText struct {
 	Text        string
@@ -69,7 +72,7 @@ type OutputText struct {
 	Extra       Extra
 }
 
-// Refusal is the model's refusal. Schema: RefusalContent.
+// Refusal says that the model refuses to answer. Schema: RefusalContent.
 type Refusal struct {
 	Refusal string
 	Extra   Extra
@@ -89,8 +92,8 @@ type SummaryText struct {
 	Extra Extra
 }
 
-// UnknownPart is a part of a type that this version does not know, kept byte
-// for byte.
+// UnknownPart is a part of a type that this package does not know, kept byte for
+// byte.
 type UnknownPart struct {
 	Raw JSON
 }
@@ -116,7 +119,7 @@ func (*ReasoningText) PartType() string { return "reasoning_text" }
 // PartType returns "summary_text".
 func (*SummaryText) PartType() string { return "summary_text" }
 
-// PartType returns the part's type member, or "" when it has none.
+// PartType returns the part's type member, or "" if it has none.
 func (p *UnknownPart) PartType() string {
 	if p == nil {
 		return ""
@@ -125,73 +128,74 @@ func (p *UnknownPart) PartType() string {
 }
 
 func (p *InputText) fields(c *codec) {
-	c.typ(p.PartType())
-	c.needText("text", &p.Text, &p.Extra)
-	optRecord(c, "prompt_cache_breakpoint", &p.CacheBreakpoint)
-	c.end(&p.Extra)
+	record.Keep(c, &p.Extra)
+	c.Type(p.PartType())
+	c.NeedText("text", &p.Text)
+	record.Opt(c, "prompt_cache_breakpoint", &p.CacheBreakpoint, (*CacheBreakpoint).fields)
 }
 
 func (p *InputImage) fields(c *codec) {
-	c.typ(p.PartType())
-	c.imageURL("image_url", &p.ImageURL, &p.Detail)
-	c.optString("file_id", &p.FileID)
-	c.optString("detail", (*string)(&p.Detail))
-	optRecord(c, "prompt_cache_breakpoint", &p.CacheBreakpoint)
-	c.end(&p.Extra)
+	record.Keep(c, &p.Extra)
+	c.Type(p.PartType())
+	imageURL(c, "image_url", &p.ImageURL, &p.Detail)
+	c.OptString("file_id", &p.FileID)
+	c.OptString("detail", (*string)(&p.Detail))
+	record.Opt(c, "prompt_cache_breakpoint", &p.CacheBreakpoint, (*CacheBreakpoint).fields)
 }
 
 func (p *InputFile) fields(c *codec) {
-	c.typ(p.PartType())
-	c.optString("file_id", &p.FileID)
-	c.optString("filename", &p.Filename)
-	c.optString("file_data", &p.FileData)
-	c.optString("file_url", &p.FileURL)
-	c.optString("detail", (*string)(&p.Detail))
-	optRecord(c, "prompt_cache_breakpoint", &p.CacheBreakpoint)
-	c.end(&p.Extra)
+	record.Keep(c, &p.Extra)
+	c.Type(p.PartType())
+	c.OptString("file_id", &p.FileID)
+	c.OptString("filename", &p.Filename)
+	c.OptString("file_data", &p.FileData)
+	c.OptString("file_url", &p.FileURL)
+	c.OptString("detail", (*string)(&p.Detail))
+	record.Opt(c, "prompt_cache_breakpoint", &p.CacheBreakpoint, (*CacheBreakpoint).fields)
 }
 
 func (p *OutputText) fields(c *codec) {
-	c.typ(p.PartType())
-	c.raw("annotations", &p.Annotations)
-	c.raw("logprobs", &p.Logprobs)
-	c.needText("text", &p.Text, &p.Extra)
-	c.end(&p.Extra)
+	record.Keep(c, &p.Extra)
+	c.Type(p.PartType())
+	record.Raw(c, "annotations", &p.Annotations)
+	record.Raw(c, "logprobs", &p.Logprobs)
+	c.NeedText("text", &p.Text)
 }
 
 func (p *Refusal) fields(c *codec) {
-	c.typ(p.PartType())
-	c.needText("refusal", &p.Refusal, &p.Extra)
-	c.end(&p.Extra)
+	record.Keep(c, &p.Extra)
+	c.Type(p.PartType())
+	c.NeedText("refusal", &p.Refusal)
 }
 
 func (p *ReasoningText) fields(c *codec) {
-	c.typ(p.PartType())
-	c.needText("text", &p.Text, &p.Extra)
-	c.end(&p.Extra)
+	record.Keep(c, &p.Extra)
+	c.Type(p.PartType())
+	c.NeedText("text", &p.Text)
 }
 
 func (p *SummaryText) fields(c *codec) {
-	c.typ(p.PartType())
-	c.needText("text", &p.Text, &p.Extra)
-	c.end(&p.Extra)
+	record.Keep(c, &p.Extra)
+	c.Type(p.PartType())
+	c.NeedText("text", &p.Text)
 }
 
-// fields is never reached: an unknown part is its raw text.
+// fields is never called: an unknown part is written as its raw text.
 func (p *UnknownPart) fields(*codec) {}
 
-// imageURL is optString that also reads {"url":…}, with the detail inside it
-// that Chat Completions puts there.
-func (c *codec) imageURL(name string, v *string, detail *Detail) {
-	c.optString(name, v)
-	if !c.decoding || *v != "" {
+// imageURL is like OptString, and also reads the form {"url":…} with the detail
+// inside, as in Chat Completions.
+func imageURL(c *codec, name string, v *string, detail *Detail) {
+	c.OptString(name, v)
+	if !c.Decoding || *v != "" {
 		return
 	}
-	m := c.find(name)
+	m := c.Find(name)
 	if m == nil || m.Value[0] != '{' {
 		return
 	}
 	var nested legacyImageURL
+	// Anything else in the object would be lost, so then the member goes to Extra.
 	if decodeRecord(m.Value, &nested) == nil && nested.url != "" && len(nested.extra) == 0 {
 		*v, *detail, m.Taken = nested.url, Detail(nested.detail), true
 	}
@@ -203,11 +207,12 @@ type legacyImageURL struct {
 }
 
 func (l *legacyImageURL) fields(c *codec) {
-	c.optString("url", &l.url)
-	c.optString("detail", &l.detail)
-	c.rest(&l.extra)
+	record.Keep(c, &l.extra)
+	c.OptString("url", &l.url)
+	c.OptString("detail", &l.detail)
 }
 
+// newPart returns an empty struct for a part of the type, or nil if there is none.
 func newPart(typ string) Part {
 	switch typ {
 	case "input_text":
@@ -232,24 +237,10 @@ func newPart(typ string) Part {
 	return nil
 }
 
-// part is one part, left out when nil. What is not an object stays for Extra.
-func (c *codec) part(name string, v *Part) {
-	if !c.decoding {
-		if *v != nil {
-			c.name(name)
-			out, err := appendPart(c.out, *v)
-			c.out = out
-			c.fail(name, err)
-		}
-		return
-	}
-	if m := c.find(name); m != nil && m.Value[0] == '{' {
-		p, err := parsePart(m.Value)
-		c.fail(name, err)
-		*v, m.Taken = p, true
-	}
-}
+// partValues reads and writes parts in a member of a record.
+var partValues = record.Values[Part]{Read: parsePart, Append: appendPart}
 
+// parsePart reads a part from validated text.
 func parsePart(s string) (Part, error) {
 	if s[0] != '{' {
 		return nil, &ShapeError{Problem: "found " + jsonx.KindOf(s) + ", want a part"}
@@ -266,63 +257,281 @@ func parsePart(s string) (Part, error) {
 	return p, nil
 }
 
+// parseParts reads a list of parts from validated text.
 func parseParts(s string) ([]Part, error) {
-	parts := []Part{}
-	var err error
-	jsonx.EachElement(s, func(v string) {
-		if err != nil {
-			return
-		}
-		p, e := parsePart(v)
-		if e != nil {
-			err = indexed(len(parts), e)
-			return
-		}
-		parts = append(parts, p)
-	})
-	return parts, err
+	list, err := partValues.ReadList(s)
+	return list, shaped(err)
 }
 
+// appendPart appends a part as JSON.
 func appendPart(dst []byte, p Part) ([]byte, error) {
 	if p == nil {
 		return dst, &ShapeError{Problem: "found no part"}
 	}
 	if u, ok := p.(*UnknownPart); ok {
-		v, err := trimValue(string(u.Raw))
+		v, err := checked(string(u.Raw))
 		return append(dst, v...), err
 	}
 	return appendRecord(dst, p)
 }
 
-func appendParts(dst []byte, parts []Part) ([]byte, error) {
-	dst = append(dst, '[')
-	for i, p := range parts {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		out, err := appendPart(dst, p)
-		if err != nil {
-			return dst, indexed(i, err)
-		}
-		dst = out
-	}
-	return append(dst, ']'), nil
+// appendParts appends a list of parts as JSON.
+func appendParts(dst []byte, list []Part) ([]byte, error) {
+	out, err := partValues.AppendList(dst, list)
+	return out, shaped(err)
 }
 
-// optParts is a list of parts, left out when nil. What is not a list stays for
-// Extra.
-func (c *codec) optParts(name string, v *[]Part) {
-	if !c.decoding {
-		if *v != nil {
-			appendArray(c, name, *v, appendPart)
-		}
-		return
+// ComputerScreenshot is a picture of the screen: the output of a computer call, and
+// a part of messages in a conversation. Schemas: ComputerScreenshotImage,
+// ComputerScreenshotContent.
+type ComputerScreenshot struct {
+	ImageURL        string
+	FileID          string
+	Detail          Detail
+	CacheBreakpoint *CacheBreakpoint
+	Extra           Extra
+}
+
+// PlainText is a part of messages in a conversation that does not say whether its
+// text is input or output. Schema: TextContent.
+type PlainText struct {
+	Text  string
+	Extra Extra
+}
+
+// CacheBreakpoint marks the end of a prefix of the input that the endpoint should
+// cache. Schemas: PromptCacheBreakpointParam, PromptCacheBreakpointConfig.
+type CacheBreakpoint struct {
+	// Mode is "explicit".
+	Mode  string
+	Extra Extra
+}
+
+// PartType returns "computer_screenshot".
+func (*ComputerScreenshot) PartType() string { return "computer_screenshot" }
+
+// PartType returns "text".
+func (*PlainText) PartType() string { return "text" }
+
+func (p *ComputerScreenshot) fields(c *codec) {
+	record.Keep(c, &p.Extra)
+	c.Kind("computer_screenshot")
+	imageURL(c, "image_url", &p.ImageURL, &p.Detail)
+	c.OptString("file_id", &p.FileID)
+	c.OptString("detail", (*string)(&p.Detail))
+	record.Opt(c, "prompt_cache_breakpoint", &p.CacheBreakpoint, (*CacheBreakpoint).fields)
+}
+
+func (p *PlainText) fields(c *codec) {
+	record.Keep(c, &p.Extra)
+	c.Type("text")
+	c.Text("text", &p.Text)
+}
+
+func (v *CacheBreakpoint) fields(c *codec) {
+	record.Keep(c, &v.Extra)
+	c.Text("mode", &v.Mode)
+}
+
+func (p *ComputerScreenshot) display() string {
+	return (&InputImage{ImageURL: p.ImageURL, FileID: p.FileID, Detail: p.Detail}).display()
+}
+
+func (p *PlainText) display() string { return p.Text }
+
+// Annotation gives the source of a piece of the model's text: [*FileCitation],
+// [*URLCitation], [*ContainerFileCitation], [*FilePath] or [*UnknownAnnotation].
+// Indexes count characters of the text. Schema: Annotation.
+type Annotation interface {
+	// AnnotationType returns the type member.
+	AnnotationType() string
+	fielder
+}
+
+// FileCitation cites a file of the caller. Schema: FileCitationBody.
+type FileCitation struct {
+	FileID   string
+	Filename string
+	Index    int64
+	Extra    Extra
+}
+
+// URLCitation cites a web page for the text from StartIndex to EndIndex. Schema:
+// UrlCitationBody.
+type URLCitation struct {
+	URL        string
+	Title      string
+	StartIndex int64
+	EndIndex   int64
+	Extra      Extra
+}
+
+// ContainerFileCitation cites a file that code made in its container. Schema:
+// ContainerFileCitationBody.
+type ContainerFileCitation struct {
+	ContainerID string
+	FileID      string
+	Filename    string
+	StartIndex  int64
+	EndIndex    int64
+	Extra       Extra
+}
+
+// FilePath refers to a file that the model made. Schema: FilePath.
+type FilePath struct {
+	FileID string
+	Index  int64
+	Extra  Extra
+}
+
+// UnknownAnnotation is an annotation of a type that this package does not know, kept
+// byte for byte.
+type UnknownAnnotation struct{ Raw JSON }
+
+// AnnotationType returns "file_citation".
+func (*FileCitation) AnnotationType() string { return "file_citation" }
+
+// AnnotationType returns "url_citation".
+func (*URLCitation) AnnotationType() string { return "url_citation" }
+
+// AnnotationType returns "container_file_citation".
+func (*ContainerFileCitation) AnnotationType() string { return "container_file_citation" }
+
+// AnnotationType returns "file_path".
+func (*FilePath) AnnotationType() string { return "file_path" }
+
+// AnnotationType returns the type member, or "".
+func (a *UnknownAnnotation) AnnotationType() string { return typeOfRaw(a.Raw) }
+
+// newAnnotation returns an empty struct for an annotation of the type, and whether
+// there is one.
+func newAnnotation(typ string) (Annotation, bool) {
+	switch typ {
+	case "file_citation":
+		return new(FileCitation), true
+	case "url_citation":
+		return new(URLCitation), true
+	case "container_file_citation":
+		return new(ContainerFileCitation), true
+	case "file_path":
+		return new(FilePath), true
 	}
-	m := c.find(name)
-	if m == nil || m.Value[0] != '[' {
-		return
-	}
-	list, err := parseParts(m.Value)
-	c.fail(name, err)
-	*v, m.Taken = list, true
+	return nil, false
+}
+
+// parseAnnotation reads an annotation from validated text.
+func parseAnnotation(s string) (Annotation, error) {
+	return parseUnion(s, "an annotation", newAnnotation, func(raw JSON) Annotation { return &UnknownAnnotation{Raw: raw} })
+}
+
+// annotationValues reads and writes annotations in a member of a record.
+var annotationValues = record.Values[Annotation]{Read: parseAnnotation, Append: appendUnion[Annotation]}
+
+// Citations decodes the annotations. The error is a [*ShapeError] with the path of a
+// value that is not an annotation.
+func (p *OutputText) Citations() ([]Annotation, error) {
+	return parseListOf(p.Annotations, annotationValues)
+}
+
+// AnnotationList encodes annotations as a value for [OutputText]. Without arguments
+// it returns the empty list, which the schema requires.
+func AnnotationList(list ...Annotation) (JSON, error) { return listJSON(list, annotationValues) }
+
+func (a *FileCitation) fields(c *codec) {
+	record.Keep(c, &a.Extra)
+	c.Kind("file_citation")
+	c.Text("file_id", &a.FileID)
+	c.Text("filename", &a.Filename)
+	c.Number("index", &a.Index)
+}
+
+func (a *URLCitation) fields(c *codec) {
+	record.Keep(c, &a.Extra)
+	c.Kind("url_citation")
+	c.Number("end_index", &a.EndIndex)
+	c.Number("start_index", &a.StartIndex)
+	c.Text("title", &a.Title)
+	c.Text("url", &a.URL)
+}
+
+func (a *ContainerFileCitation) fields(c *codec) {
+	record.Keep(c, &a.Extra)
+	c.Kind("container_file_citation")
+	c.Text("container_id", &a.ContainerID)
+	c.Number("end_index", &a.EndIndex)
+	c.Text("file_id", &a.FileID)
+	c.Text("filename", &a.Filename)
+	c.Number("start_index", &a.StartIndex)
+}
+
+func (a *FilePath) fields(c *codec) {
+	record.Keep(c, &a.Extra)
+	c.Kind("file_path")
+	c.Text("file_id", &a.FileID)
+	c.Number("index", &a.Index)
+}
+
+// fields is never called: an unknown annotation is written as its raw text.
+func (a *UnknownAnnotation) fields(*codec) {}
+
+func (a *UnknownAnnotation) rawJSON() JSON { return a.Raw }
+
+// TokenLogprob is one token of a text with the logarithm of its probability. Bytes
+// holds the bytes of the token; it is nil if the endpoint does not report them.
+// Schemas: LogProb, ResponseLogProb.
+type TokenLogprob struct {
+	Token   string
+	Logprob float64
+	Bytes   []int64
+	// Top lists the most likely tokens at this position.
+	Top   []TopLogprob
+	Extra Extra
+}
+
+// TopLogprob is one of the most likely tokens. Schemas: TopLogProb,
+// ResponseLogProb.top_logprobs.
+type TopLogprob struct {
+	Token   string
+	Logprob float64
+	Bytes   []int64
+	Extra   Extra
+}
+
+// TokenLogprobs decodes the log probabilities. They are sent if api.IncludeLogprobs
+// asks for them.
+func (p *OutputText) TokenLogprobs() ([]TokenLogprob, error) {
+	return parseListOf(p.Logprobs, logprobValues)
+}
+
+// LogprobList encodes log probabilities as a value for [OutputText].
+func LogprobList(list ...TokenLogprob) (JSON, error) {
+	return listJSON(list, logprobValues)
+}
+
+// logprobValues reads and writes log probabilities in a member of a record.
+var logprobValues = record.Values[TokenLogprob]{
+	Read:   parseLogprob,
+	Append: func(dst []byte, v TokenLogprob) ([]byte, error) { return appendRecord(dst, &v) },
+}
+
+// parseLogprob reads a log probability from validated text.
+func parseLogprob(s string) (TokenLogprob, error) {
+	var v TokenLogprob
+	err := decodeRecord(s, &v)
+	return v, err
+}
+
+func (v *TokenLogprob) fields(c *codec) {
+	record.Keep(c, &v.Extra)
+	c.Text("token", &v.Token)
+	c.Numbers("bytes", &v.Bytes)
+	c.Decimal("logprob", &v.Logprob)
+	record.List(c, "top_logprobs", &v.Top, (*TopLogprob).fields)
+}
+
+func (v *TopLogprob) fields(c *codec) {
+	record.Keep(c, &v.Extra)
+	c.Text("token", &v.Token)
+	c.Numbers("bytes", &v.Bytes)
+	c.Decimal("logprob", &v.Logprob)
 }

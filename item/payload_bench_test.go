@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 )
 
@@ -27,7 +28,7 @@ func (nothing) Read(p []byte) (int, error) {
 }
 
 // heldImage is an item that holds an image of n bytes.
-func heldImage(tb testing.TB, h *item.Holder, z zeros, n int64) item.Item {
+func heldImage(tb testing.TB, h *item.PayloadStore, z zeros, n int64) item.Item {
 	sum := sha256.New()
 	_, _ = io.Copy(sum, io.LimitReader(nothing{}, n))
 	hash := [32]byte(sum.Sum(nil))
@@ -49,7 +50,7 @@ func TestHeldMemory(t *testing.T) {
 	for n := range int64(10) {
 		l.Append(heldImage(t, h, z, 10<<20+n))
 	}
-	r := &item.Request{Model: "m", Input: l}
+	r := &api.Request{Model: "m", Input: l}
 	buf := make([]byte, 32<<10)
 	send := func() int64 {
 		body, err := r.Body()
@@ -94,7 +95,7 @@ func BenchmarkSend(b *testing.B) {
 	buf := make([]byte, 32<<10)
 	for _, name := range []string{"whole", "held", "without"} {
 		b.Run(name, func(b *testing.B) {
-			r := &item.Request{Model: "m", Input: lists[name]}
+			r := &api.Request{Model: "m", Input: lists[name]}
 			b.ReportAllocs()
 			for b.Loop() {
 				body, err := r.Body()

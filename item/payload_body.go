@@ -14,20 +14,20 @@ import (
 )
 
 // Body is the encoded text of a request in pieces, which are sent one after the
-// other: the history that a [List] keeps encoded is not copied into it, and
-// payloads that items hold are read when they are sent, see [Body.NewReader].
-// A Body never changes. The nil Body is empty.
+// other. It does not copy the history that a [List] keeps encoded, and it reads
+// payloads that items hold only when they are sent; see [Body.NewReader]. A Body is
+// immutable. The nil Body is empty.
 type Body []Piece
 
 // Piece is a part of a [Body].
 type Piece struct {
 	text string
-	held []int // where in text the tokens are
-	size int   // in bytes, with the payloads
+	held []int // offsets in text of the tokens
+	size int   // in bytes, including the payloads
 }
 
-// TextBody returns the body of texts, which may be made of items that hold
-// payloads.
+// TextBody returns a body that consists of the given texts, which may contain
+// references to payloads.
 func TextBody(texts ...string) Body {
 	b := make(Body, len(texts))
 	for i, s := range texts {
@@ -36,12 +36,13 @@ func TextBody(texts ...string) Body {
 	return b
 }
 
-// ListBody returns the body of a list's elements between two texts, which have
-// the brackets.
+// ListBody returns a body with a list's elements between head and tail. The brackets
+// must be part of head and tail.
 func ListBody(head string, l *List, tail string) Body {
 	return Body{textPiece(head), l.piece(), textPiece(tail)}
 }
 
+// textPiece returns a text as a piece.
 func textPiece(s string) Piece {
 	p := Piece{text: s, size: len(s)}
 	eachToken(s, func(at int, t token, ok bool) {
@@ -53,7 +54,7 @@ func textPiece(s string) Piece {
 	return p
 }
 
-// piece is the elements of the list, in its own memory.
+// piece returns the elements of the list, without copying them.
 func (l *List) piece() Piece {
 	if l == nil {
 		return Piece{}
@@ -61,7 +62,7 @@ func (l *List) piece() Piece {
 	return Piece{text: jsonx.String(l.buf), held: slices.Clip(l.held), size: len(l.buf) + l.more}
 }
 
-// Len returns the length in bytes of what is sent.
+// Len returns the number of bytes to send.
 func (b Body) Len() int64 {
 	var n int64
 	for i := range b {
@@ -70,18 +71,19 @@ func (b Body) Len() int64 {
 	return n
 }
 
-// Held reports whether there are payloads in it that have to be read.
+// Held reports whether the body contains payloads that must be read to send it.
 func (b Body) Held() bool {
 	return slices.ContainsFunc(b, func(p Piece) bool { return len(p.held) > 0 })
 }
 
-// Equal reports whether both send the same. Payloads count by what they are
-// held as.
+// Equal reports whether both bodies have the same pieces. Payloads are compared by
+// their references.
 func (b Body) Equal(other Body) bool {
 	return slices.EqualFunc(b, other, func(p, q Piece) bool { return p.text == q.text })
 }
 
-// Check returns a [*HeldError] for a payload that is known to be unreadable.
+// Check returns a [*HeldError] if a payload is known to be unreadable, without
+// opening any.
 func (b Body) Check() error {
 	for _, p := range b {
 		for _, at := range p.held {
@@ -97,8 +99,8 @@ func (b Body) Check() error {
 	return nil
 }
 
-// Append appends what is sent, the payloads included. On error dst is returned
-// as it was.
+// Append appends the text to send, including the payloads. On error it returns dst
+// unchanged.
 func (b Body) Append(dst []byte) ([]byte, error) {
 	out := slices.Grow(dst, int(b.Len()))
 	for _, p := range b {
@@ -110,15 +112,15 @@ func (b Body) Append(dst []byte) ([]byte, error) {
 	return out, nil
 }
 
-// Text returns what is sent as one text.
+// Text returns the text to send, including the payloads.
 func (b Body) Text() (string, error) {
 	out, err := b.Append(nil)
 	return jsonx.String(out), err
 }
 
-// Buffers returns what is sent where it is, for a writer of several buffers at
-// once, unless there are payloads in it that have to be read. The buffers must
-// not be changed.
+// Buffers returns the text to send as buffers, without copying it, for a writer that
+// takes several buffers at once. ok is false if the body contains payloads that must
+// be read. The buffers must not be modified.
 func (b Body) Buffers() ([][]byte, bool) {
 	if b.Held() {
 		return nil, false
@@ -130,29 +132,29 @@ func (b Body) Buffers() ([][]byte, bool) {
 	return buffers, true
 }
 
-// NewReader returns a reader of what is sent: as many bytes as [Body.Len] says.
-// Payloads are read as they are needed, through little memory whatever their
-// size, which is given back by Close or at the end. The error of Read may be a
+// NewReader returns a reader of the text to send, which has [Body.Len] bytes. It
+// reads payloads as they are needed, through a small buffer whatever their size. The
+// buffer is released by Close or at the end of a payload. The error of Read may be a
 // [*HeldError]. Close may be called while Read runs.
 func (b Body) NewReader() io.ReadCloser {
 	if len(b) == 1 && len(b[0].held) == 0 {
-		return io.NopCloser(strings.NewReader(b[0].text)) // which net/http knows
+		return io.NopCloser(strings.NewReader(b[0].text)) // a type that net/http recognizes
 	}
 	return &bodyReader{rest: b}
 }
 
-// bodyReader reads a body once. The body itself stays as it is.
+// bodyReader reads a body once. It does not change the body.
 type bodyReader struct {
-	rest Body // from the piece on that is read
-	at   int  // in its text
-	held int  // how many of its payloads have been read
+	rest Body // the pieces from the current one on
+	at   int  // offset in the text of the current piece
+	held int  // number of its payloads opened so far
 
 	mu  sync.Mutex
 	now *stream
-	err error // why nothing more is read
+	err error // why reading has ended
 }
 
-// Read has the form of io.Reader.
+// Read implements io.Reader.
 func (r *bodyReader) Read(p []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -166,13 +168,15 @@ func (r *bodyReader) Read(p []byte) (int, error) {
 		}
 		n += c
 	}
+	// After some bytes the error waits for the next call.
 	if n == 0 && len(p) > 0 {
 		return 0, r.err
 	}
 	return n, nil
 }
 
-// texts copies text up to the next payload, and opens that.
+// texts copies text up to the next payload, and opens the payload when it gets
+// there.
 func (r *bodyReader) texts(p []byte) int {
 	if len(r.rest) == 0 {
 		r.err = io.EOF
@@ -196,7 +200,7 @@ func (r *bodyReader) texts(p []byte) int {
 	return n
 }
 
-// payload copies base64 of the payload that is open.
+// payload copies base64 of the open payload.
 func (r *bodyReader) payload(p []byte) int {
 	n, err := r.now.read(p)
 	if err != nil {
@@ -209,7 +213,7 @@ func (r *bodyReader) payload(p []byte) int {
 	return n
 }
 
-// Close gives back what a payload needs that was not read to its end.
+// Close releases a payload that was not read to its end. Later calls of Read fail.
 func (r *bodyReader) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -218,6 +222,7 @@ func (r *bodyReader) Close() error {
 		r.now = nil
 	}
 	if r.err == nil {
+		// A later Read must not look like the end of the body.
 		r.err = io.ErrClosedPipe
 	}
 	return nil
@@ -227,11 +232,12 @@ func (r *bodyReader) Close() error {
 type stream struct {
 	p    *payload
 	room *room
-	from int // what of room.encoded is to be read
+	from int // the unread part of room.encoded
 	to   int
-	end  bool // the payload has been read
+	end  bool // the payload has been read to its end
 }
 
+// openStream opens the payload whose token is at offset at of s.
 func openStream(s string, at int) (*stream, error) {
 	t, ok := readToken(s, at)
 	if !ok {
@@ -244,13 +250,16 @@ func openStream(s string, at int) (*stream, error) {
 	return &stream{p: p, room: rooms.Get().(*room)}, nil
 }
 
+// close closes the payload and releases the buffers.
 func (s *stream) close() {
 	s.p.close()
 	rooms.Put(s.room)
 }
 
-// read reads base64. With the last of it comes io.EOF.
+// read reads base64. It returns io.EOF together with the last bytes.
 func (s *stream) read(b []byte) (int, error) {
+	// A large enough b is filled directly; only a smaller one goes through the
+	// buffer.
 	if s.from == s.to && len(b) >= 4 {
 		return s.encode(b)
 	}
@@ -268,7 +277,8 @@ func (s *stream) read(b []byte) (int, error) {
 	return n, nil
 }
 
-// encode fills b, which has room for four letters or more, as far as that goes.
+// encode fills b, which must have room for at least four letters, with whole groups
+// of base64.
 func (s *stream) encode(b []byte) (int, error) {
 	n, err := s.p.fill(s.room.plain[:min(len(s.room.plain), len(b)/4*3)])
 	if err != nil && err != io.EOF {

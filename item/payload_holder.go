@@ -17,65 +17,64 @@ import (
 	"github.com/antiphon-go/antiphon/internal/jsonx"
 )
 
-// Source is where the payloads are that items hold: the blobs of a store. It is
-// used by several goroutines at once.
+// Source provides the payloads that items hold, such as the blobs of a store. Its
+// methods are called by several goroutines at once.
 type Source interface {
-	// OpenPayload returns the bytes with this SHA-256. They are checked against
-	// it when they are read for the first time.
+	// OpenPayload returns the bytes with this SHA-256. The caller checks the hash
+	// the first time it reads them.
 	OpenPayload(hash [32]byte) (io.ReadCloser, error)
 }
 
-// Holder makes items whose payloads stay in a [Source] until the item is
-// sent, written or asked for with [Item.Whole]. In the text of such an item,
-// which [Item.JSON] returns, a reference stands where the base64 of a payload
-// belongs: a text that means something in this process alone, until the Holder
-// is closed. Whatever is made of the item carries it along, and all that encodes
-// items for others puts the base64 back: [List.MarshalJSON], [Request.Body] and
-// the like. A program that writes [Item.JSON] or the fields of a decoded item to
-// a place of its own takes [Item.Whole] first.
+// PayloadStore makes items whose payloads stay in a [Source] until the item is sent,
+// written or requested with [Item.Whole]. In the text of such an item, as returned
+// by [Item.JSON], a reference replaces the base64 of each payload. The reference is
+// valid only in this process, until the PayloadStore is closed. Everything made from
+// the item contains it too, and everything that encodes items for others puts the
+// base64 back: [List.MarshalJSON], api.Request.Body and so on. A program that writes
+// [Item.JSON] or the fields of a decoded item elsewhere must call [Item.Whole]
+// first.
 //
-// A Holder is safe for concurrent use.
-type Holder struct {
+// A PayloadStore is safe for concurrent use.
+type PayloadStore struct {
 	id  uint32
 	src Source
 
 	mu   sync.Mutex
-	seen map[[32]byte]bool // payloads that were what their hash says
+	seen map[[32]byte]bool // payloads whose hash has been checked
 }
 
-// holders are those that are open, by their ids.
+// holders maps the ids of open stores to the stores.
 var holders struct {
 	sync.RWMutex
 	last uint32
-	open map[uint32]*Holder
+	open map[uint32]*PayloadStore
 }
 
-// NewHolder returns a Holder of what src has.
-func NewHolder(src Source) *Holder {
+// NewHolder returns a PayloadStore for the payloads in src.
+func NewHolder(src Source) *PayloadStore {
 	drawHead()
 	holders.Lock()
 	defer holders.Unlock()
 	if holders.open == nil {
-		holders.open = map[uint32]*Holder{}
+		holders.open = map[uint32]*PayloadStore{}
 	}
 	holders.last++
-	h := &Holder{id: holders.last, src: src, seen: map[[32]byte]bool{}}
+	h := &PayloadStore{id: holders.last, src: src, seen: map[[32]byte]bool{}}
 	holders.open[h.id] = h
 	return h
 }
 
-// Close ends what the Holder is for: its items cannot be sent or written any
-// more. It does not close the source.
-func (h *Holder) Close() {
+// Close releases the PayloadStore. Items that refer to it cannot be sent or written
+// any more. It does not close the source.
+func (h *PayloadStore) Close() {
 	holders.Lock()
 	defer holders.Unlock()
 	delete(holders.open, h.id)
 }
 
-// Join makes the item again that [Item.Split] split, without reading the
-// payloads. The error is that of [ParseString], or says which of the payloads is
-// wrong.
-func (h *Holder) Join(rest string, payloads []Payload) (Item, error) {
+// Join returns the item that [Item.Split] split, without reading the payloads. The
+// error is an error of [ParseString], or says which payload is wrong.
+func (h *PayloadStore) Join(rest string, payloads []Payload) (Item, error) {
 	if len(payloads) == 0 {
 		return ParseString(rest)
 	}
@@ -94,14 +93,14 @@ func (h *Holder) Join(rest string, payloads []Payload) (Item, error) {
 
 var errPlace = errors.New("not a place that a payload was taken out of")
 
-// A HeldError reports a payload that is not there when it is needed. What should
-// have held it was not written.
+// A HeldError reports a payload that is not available when it is needed. The text
+// that should have contained it was not written.
 type HeldError struct {
-	// Hash is the SHA-256 of the payload and Size its length in bytes; both are
-	// zero if the reference to it was split.
+	// Hash is the SHA-256 of the payload and Size its length in bytes. Both are zero
+	// if the reference to it was cut.
 	Hash [32]byte
 	Size int64
-	// Err is why.
+	// Err is the reason.
 	Err error
 }
 
@@ -112,7 +111,7 @@ func (e *HeldError) Error() string {
 	return fmt.Sprintf("payload sha256:%x of %d bytes: %v", e.Hash, e.Size, e.Err)
 }
 
-// Unwrap returns the reason.
+// Unwrap returns e.Err.
 func (e *HeldError) Unwrap() error { return e.Err }
 
 var (
@@ -123,10 +122,11 @@ var (
 	errOther  = errors.New("the store has other bytes under this hash")
 )
 
+// fail returns err as the reason why the payload is not available.
 func (t token) fail(err error) error { return &HeldError{Hash: t.hash, Size: t.size, Err: err} }
 
-// find returns the holder of a token.
-func (t token) find() (*Holder, error) {
+// find returns the store that the token refers to.
+func (t token) find() (*PayloadStore, error) {
 	holders.RLock()
 	defer holders.RUnlock()
 	if h := holders.open[t.holder]; h != nil {
@@ -146,6 +146,8 @@ func (t token) open() (*payload, error) {
 		return nil, t.fail(err)
 	}
 	p := &payload{token: t, from: h, r: r, left: t.size}
+	// Hash a payload only the first time. Each turn sends all images of its history
+	// again.
 	if !h.knows(t.hash) {
 		p.sum = sha256.New()
 	}
@@ -159,7 +161,7 @@ func (t token) load() ([]byte, error) {
 		return nil, err
 	}
 	defer p.close()
-	var b bytes.Buffer // the size may be wrong: it grows with what comes
+	var b bytes.Buffer // grows as data arrives, because the size may be wrong
 	room := rooms.Get().(*room)
 	defer rooms.Put(room)
 	for {
@@ -174,31 +176,33 @@ func (t token) load() ([]byte, error) {
 	}
 }
 
-func (h *Holder) knows(hash [32]byte) bool {
+// knows reports whether a payload with this hash has been checked.
+func (h *PayloadStore) knows(hash [32]byte) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.seen[hash]
 }
 
-func (h *Holder) remember(hash [32]byte) {
+// remember records that a payload with this hash has been checked.
+func (h *PayloadStore) remember(hash [32]byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.seen[hash] = true
 }
 
-// payload is one that is being read.
+// payload is a payload that is being read.
 type payload struct {
 	token
-	from *Holder
+	from *PayloadStore
 	r    io.ReadCloser
 	left int64
-	sum  hash.Hash // nil if it was checked before
+	sum  hash.Hash // nil if the hash was checked before
 }
 
-func (p *payload) close() { _ = p.r.Close() } // it was only read
+func (p *payload) close() { _ = p.r.Close() } // an error does not matter after reading
 
-// fill reads as many bytes as b holds, fewer only at the end. With the last ones
-// comes io.EOF, if the payload is what it should be.
+// fill reads as many bytes as fit into b, and fewer only at the end. It returns
+// io.EOF together with the last bytes, if size and hash are right.
 func (p *payload) fill(b []byte) (int, error) {
 	want := int(min(int64(len(b)), p.left))
 	n, err := io.ReadFull(p.r, b[:want])
@@ -217,7 +221,7 @@ func (p *payload) fill(b []byte) (int, error) {
 	return n, p.end()
 }
 
-// end checks what was read.
+// end checks that the source has no more bytes and that the hash is right.
 func (p *payload) end() error {
 	var more [1]byte
 	n, err := io.ReadFull(p.r, more[:])
@@ -235,8 +239,8 @@ func (p *payload) end() error {
 	return io.EOF
 }
 
-// room is what payloads pass through: base64 of as many bytes as it takes to
-// fill the other half.
+// room is a pair of buffers for encoding payloads. encoded has exactly the size that
+// plain needs when it is encoded.
 type room struct {
 	plain   [24 << 10]byte
 	encoded [32 << 10]byte
@@ -244,8 +248,8 @@ type room struct {
 
 var rooms = sync.Pool{New: func() any { return new(room) }}
 
-// appendWhole appends a text with the base64 of its payloads instead of their
-// tokens. On error dst is returned as it was.
+// appendWhole appends a text with the base64 of payloads in place of their tokens.
+// On error it returns dst unchanged.
 func appendWhole(dst []byte, s string) ([]byte, error) {
 	out := dst
 	last := 0
@@ -264,6 +268,7 @@ func appendWhole(dst []byte, s string) ([]byte, error) {
 	return append(out, s[last:]...), nil
 }
 
+// appendBase64 appends the payload as base64.
 func (t token) appendBase64(dst []byte) ([]byte, error) {
 	p, err := t.open()
 	if err != nil {
@@ -286,8 +291,8 @@ func (t token) appendBase64(dst []byte) ([]byte, error) {
 	}
 }
 
-// wholeFrom puts the base64 of payloads where their tokens were in what was
-// appended to dst. On error dst is returned as it was.
+// wholeFrom replaces the tokens in the text that was appended to dst by the base64
+// of their payloads. On error it returns dst unchanged.
 func wholeFrom(dst, out []byte, err error) ([]byte, error) {
 	if err != nil || nextToken(jsonx.String(out), len(dst)) < 0 {
 		return out, err

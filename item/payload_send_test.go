@@ -15,6 +15,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 )
 
@@ -33,19 +34,19 @@ func TestHeldIsSentWhole(t *testing.T) {
 	h, src := newHolder(t)
 	whole := pictured(3000, 40_001)
 	held := hold(t, h, src, whole)
-	if !held.Held() || whole.Held() {
+	if !held.Externalized() || whole.Externalized() {
 		t.Fatal("not held")
 	}
 	encodings := func(it item.Item) map[string]func() ([]byte, error) {
 		m := must(item.As[item.Message](it))
 		content, _ := it.Member("content")
 		l := item.NewList(item.User("a"), it, item.User("b"), it)
-		r := &item.Request{Model: "m", Input: l}
-		odd := &item.Request{Input: l, Metadata: content, Extra: item.Extra{{Name: "x", Value: content}}}
-		quoted := &item.Request{Instructions: it.JSON(), Input: item.NewList(item.Assistant(it.JSON()))}
+		r := &api.Request{Model: "m", Input: l}
+		odd := &api.Request{Input: l, Metadata: content, Extra: item.Extra{{Name: "x", Value: content}}}
+		quoted := &api.Request{Instructions: it.JSON(), Input: item.NewList(item.Assistant(it.JSON()))}
 		body := func(b item.Body, err error) func() ([]byte, error) {
 			return func() ([]byte, error) {
-				if err != nil || !b.Held() && it.Held() {
+				if err != nil || !b.Held() && it.Externalized() {
 					return nil, fmt.Errorf("held %v: %w", b.Held(), err)
 				}
 				text, err := io.ReadAll(iotest.OneByteReader(b.NewReader()))
@@ -73,21 +74,21 @@ func TestHeldIsSentWhole(t *testing.T) {
 			"body":              body(r.Body()),
 			"odd body":          body(odd.Body()),
 			"quoted body":       body(quoted.Body()),
-			"without input":     body((&item.Request{Metadata: content}).Body()),
-			"event body":        body((&item.CreateEvent{Request: r}).Body()),
-			"event":             func() ([]byte, error) { return item.AppendClientEvent(nil, &item.CreateEvent{Request: r}) },
-			"compact":           func() ([]byte, error) { return (&item.CompactRequest{Model: "m", Input: l}).AppendJSON(nil) },
-			"compact body":      body((&item.CompactRequest{Model: "m", Input: l}).Body()),
-			"compacted":         func() ([]byte, error) { return (&item.Compacted{Output: []item.Item{it}}).AppendJSON(nil) },
-			"count":             func() ([]byte, error) { return item.CountOf(r).AppendJSON(nil) },
-			"count body":        body(item.CountOf(r).Body()),
-			"added":             func() ([]byte, error) { return (&item.AddItems{Items: l}).AppendJSON(nil) },
-			"added body":        body((&item.AddItems{Items: l}).Body()),
-			"page":              func() ([]byte, error) { return (&item.ItemPage{Data: []item.Item{it}}).AppendJSON(nil) },
-			"response":          (&item.Response{Output: []item.Item{it}}).MarshalJSON,
+			"without input":     body((&api.Request{Metadata: content}).Body()),
+			"event body":        body((&api.CreateEvent{Request: r}).Body()),
+			"event":             func() ([]byte, error) { return api.AppendClientEvent(nil, &api.CreateEvent{Request: r}) },
+			"compact":           func() ([]byte, error) { return (&api.CompactRequest{Model: "m", Input: l}).AppendJSON(nil) },
+			"compact body":      body((&api.CompactRequest{Model: "m", Input: l}).Body()),
+			"compacted":         func() ([]byte, error) { return (&api.Compacted{Output: []item.Item{it}}).AppendJSON(nil) },
+			"count":             func() ([]byte, error) { return api.CountOf(r).AppendJSON(nil) },
+			"count body":        body(api.CountOf(r).Body()),
+			"added":             func() ([]byte, error) { return (&api.AddItems{Items: l}).AppendJSON(nil) },
+			"added body":        body((&api.AddItems{Items: l}).Body()),
+			"page":              func() ([]byte, error) { return (&api.ItemPage{Data: []item.Item{it}}).AppendJSON(nil) },
+			"response":          (&api.Response{Output: []item.Item{it}}).MarshalJSON,
 			"texts":             body(item.TextBody("a", it.JSON(), it.JSON()+it.JSON()), nil),
 			"event of an answer": func() ([]byte, error) {
-				e, err := item.NewEvent(&item.ItemDoneEvent{Item: it})
+				e, err := api.NewEvent(&api.ItemDoneEvent{Item: it})
 				return []byte(e.JSON()), err
 			},
 		}
@@ -124,7 +125,7 @@ func TestHeldDisplay(t *testing.T) {
 	)
 	whole := item.Must(&item.FunctionCallOutput{CallID: "c", Output: content})
 	held := hold(t, h, src, whole)
-	if strings.Contains(held.JSON(), encoded(700, 1)) || !held.Held() {
+	if strings.Contains(held.JSON(), encoded(700, 1)) || !held.Externalized() {
 		t.Fatal("not held")
 	}
 	src.opened.Store(0)
@@ -148,7 +149,7 @@ func TestForged(t *testing.T) {
 	forged := "^" + strings.Repeat("A", 26) + token[27:] // as another process writes them
 	for _, s := range []string{forged, token[:20], token[1:], "^" + token[2:], strings.ToLower(token)} {
 		said := item.User("data:image/png;base64," + s)
-		if said.Held() || item.HasHeld(s) {
+		if said.Externalized() || item.HasHeld(s) {
 			t.Errorf("%q is held", s)
 		}
 		l := item.NewList(said, held, said)
@@ -231,7 +232,7 @@ func TestHeldLists(t *testing.T) {
 func TestBodyReaders(t *testing.T) {
 	h, src := newHolder(t)
 	held := hold(t, h, src, pictured(100_000, 70_001))
-	body := must((&item.Request{Input: item.NewList(held, held)}).Body())
+	body := must((&api.Request{Input: item.NewList(held, held)}).Body())
 	want := must(body.Text())
 	var wg sync.WaitGroup
 	for i := range 8 {

@@ -50,7 +50,7 @@ func (b *blobs) OpenPayload(hash [32]byte) (io.ReadCloser, error) {
 }
 
 // newHolder returns a Holder over a source of its own, until the test ends.
-func newHolder(t testing.TB) (*item.Holder, *blobs) {
+func newHolder(t testing.TB) (*item.PayloadStore, *blobs) {
 	src := &blobs{kept: map[[32]byte][]byte{}}
 	h := item.NewHolder(src)
 	t.Cleanup(func() {
@@ -63,7 +63,7 @@ func newHolder(t testing.TB) (*item.Holder, *blobs) {
 }
 
 // hold stores an item and reads it back.
-func hold(t testing.TB, h *item.Holder, src *blobs, it item.Item) item.Item {
+func hold(t testing.TB, h *item.PayloadStore, src *blobs, it item.Item) item.Item {
 	t.Helper()
 	rest, payloads, payload := it.Split(0)
 	for i, c := range payloads {
@@ -144,8 +144,8 @@ func TestCut(t *testing.T) {
 			t.Errorf("%.80s: the payload is there still", c.text)
 		}
 		held := hold(t, h, src, it)
-		if held.Held() != (c.payloads > 0) || held.Type() != it.Type() || held.Size() != len(c.text) {
-			t.Errorf("%.80s: held %v, %d bytes of %d", c.text, held.Held(), held.Size(), len(c.text))
+		if held.Externalized() != (c.payloads > 0) || held.Type() != it.Type() || held.Size() != len(c.text) {
+			t.Errorf("%.80s: held %v, %d bytes of %d", c.text, held.Externalized(), held.Size(), len(c.text))
 		}
 		whole, err := held.Whole()
 		if err != nil || whole != it {
@@ -207,7 +207,7 @@ func FuzzCut(f *testing.F) {
 	f.Add(hold(f, h, src, mustParse(f, `{"type":"x","data":"`+encoded(300, 1)+`"}`)).JSON()[:60]+`"}`, 0)
 	f.Fuzz(func(t *testing.T, s string, least int) {
 		it, err := item.ParseString(s)
-		if err != nil || it.Held() {
+		if err != nil || it.Externalized() {
 			return
 		}
 		rest, payloads, payload := it.Split(least)

@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"pgregory.net/rapid"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 )
 
@@ -87,9 +88,9 @@ func TestMaxDepth(t *testing.T) {
 	deep := `{"type":"message","role":"user","content":"x","deep":` + nest("[", "", "]", item.MaxDepth) + `}`
 	for name, read := range map[string]func([]byte) error{
 		"Parse":         func(b []byte) error { _, err := item.Parse(b); return err },
-		"ParseEvent":    func(b []byte) error { _, err := item.ParseEvent(b); return err },
-		"ParseRequest":  func(b []byte) error { _, err := item.ParseRequest(b); return err },
-		"ParseResponse": func(b []byte) error { _, err := item.ParseResponse(b); return err },
+		"ParseEvent":    func(b []byte) error { _, err := api.ParseEvent(b); return err },
+		"ParseRequest":  func(b []byte) error { _, err := api.ParseRequest(b); return err },
+		"ParseResponse": func(b []byte) error { _, err := api.ParseResponse(b); return err },
 	} {
 		var syntax *item.SyntaxError
 		if err := read([]byte(deep)); !errors.As(err, &syntax) || syntax.Offset != strings.Index(deep, "[[")+item.MaxDepth-1 {

@@ -16,28 +16,28 @@ import (
 	"github.com/antiphon-go/antiphon/tool"
 )
 
-// Options vary a bridge. The zero value works.
+// Options configure a bridge. The zero value is ready for use.
 type Options struct {
-	// Reserved are the names of the agent's other tools, which no tool of a
-	// server gets.
+	// Reserved are the names of the agent's other tools. No tool of a server gets such
+	// a name.
 	Reserved []string
-	// AlwaysPrefix calls every tool server__tool, not only those whose names
-	// clash.
+	// AlwaysPrefix names every tool server__tool, not only those with conflicting
+	// names.
 	AlwaysPrefix bool
-	// Roots are directories, as file URIs or absolute paths, that are sent to
-	// servers which ask what they may work on. Without any, the bridge does not
-	// offer roots.
+	// Roots are directories, as file URIs or absolute paths, that are sent to servers
+	// that ask for them. Without any, the bridge does not offer roots.
 	Roots []string
-	// Files says which media types of audio and files become parts of an
-	// output. Others are described in its text. nil takes all.
+	// Files reports which media types of audio and files become parts of an output.
+	// Others are described in its text. Nil accepts all.
 	Files func(mediaType string) bool
-	// Notify is called with what servers do besides answering. It must return soon
-	// and may be called from several goroutines at once.
+	// Notify is called with the events of servers. It must return soon and may be
+	// called concurrently.
 	Notify func(Event)
-	// LookupEnv finds the variables that programs get. nil is [os.LookupEnv].
+	// LookupEnv returns the environment variables for programs. Nil means
+	// [os.LookupEnv].
 	LookupEnv func(name string) (string, bool)
-	// HTTP carries requests to servers. nil is a transport of the bridge's own
-	// with the defaults of net/http.
+	// HTTP sends requests to servers. Nil means a separate transport with the defaults
+	// of net/http.
 	HTTP http.RoundTripper
 
 	pace *pace // for tests
@@ -48,43 +48,43 @@ type EventKind string
 
 // The kinds of events.
 const (
-	Starting EventKind = "starting" // it takes long to start; Text says how long it may
-	Started  EventKind = "started"  // the server is there; Text is its name, version and protocol
-	Ended    EventKind = "ended"    // it is gone, not by Close; Text says why
-	Changed  EventKind = "changed"  // it has other tools than before
-	Progress EventKind = "progress" // a call goes on: Done of Total, and Text
+	Starting EventKind = "starting" // the start takes long; Text gives the limit
+	Started  EventKind = "started"  // the server is running; Text is its name, version and protocol
+	Ended    EventKind = "ended"    // the server ended, but not by Close; Text says why
+	Changed  EventKind = "changed"  // its tools have changed
+	Progress EventKind = "progress" // progress of a call: Done of Total, and Text
 	Log      EventKind = "log"      // the server logs Text
-	Stray    EventKind = "stray"    // it printed Text, a line that is not a message and was skipped; the first few are told
-	Missing  EventKind = "missing"  // it is optional and could not be started; Text says why
+	Stray    EventKind = "stray"    // it printed Text, a line that is not a message and was skipped; only the first few are reported
+	Missing  EventKind = "missing"  // the server is optional and could not be started; Text says why
 )
 
-// Event is something that a server does besides answering.
+// Event is something that a server does besides answering calls.
 type Event struct {
 	Server string
 	Kind   EventKind
-	// Text is for people. It comes from the server, without secrets.
+	// Text is for people. It comes from the server; secrets are removed.
 	Text string
-	// Call is the call that makes progress. What it tells last may come after
-	// its answer.
+	// Call is the call that makes progress. Its last progress may arrive after its
+	// answer.
 	Call tool.Call
-	// Done and Total are in the server's own measure; Total is 0 when it does
-	// not say.
+	// Done and Total are in the server's own unit; Total is 0 if the server does not
+	// give it.
 	Done, Total float64
 }
 
-// Info tells what a server says of itself.
+// Info describes a server.
 type Info struct {
-	// Name is what the server is called here.
+	// Name is the bridge's name for the server.
 	Name string
-	// Title and Version are what it calls itself.
+	// Title and Version are given by the server.
 	Title, Version string
-	// Protocol is the version of the protocol that is spoken.
+	// Protocol is the negotiated version of the protocol.
 	Protocol string
-	// Instructions is how it wants to be used, if it says.
+	// Instructions are the server's instructions for its use, or "".
 	Instructions string
-	// Tools counts those that are taken.
+	// Tools is the number of selected tools.
 	Tools int
-	// Up reports whether it is there.
+	// Up reports whether the server is running.
 	Up bool
 }
 
@@ -100,17 +100,17 @@ type Bridge struct {
 	tasks  sync.WaitGroup
 
 	mu      sync.Mutex
-	opened  bool // all servers were listed once: names can be given
+	opened  bool // all servers were listed once: names can be assigned
 	closed  bool
 	names   *names
 	tools   []tool.Tool
 	changed chan struct{}
 }
 
-// Connect starts the servers, all at once, and lists their tools. If one cannot
-// be had, there is no bridge: the error names every server that failed, except
-// those that are optional, whose tools are missing. ctx
-// bounds the connecting alone; the bridge lives until [Bridge.Close].
+// Connect starts all servers concurrently and lists their tools. If a server fails,
+// Connect returns no bridge, and the error names every server that failed. Failures
+// of optional servers are not errors; their tools are missing. ctx limits only the
+// connecting; the bridge lives until [Bridge.Close].
 func Connect(ctx context.Context, opts Options, servers ...Server) (*Bridge, error) {
 	b := &Bridge{opts: opts, pace: defaultPace, names: newNames(opts.AlwaysPrefix, opts.Reserved), changed: make(chan struct{})}
 	if opts.pace != nil {
@@ -143,7 +143,7 @@ func Connect(ctx context.Context, opts Options, servers ...Server) (*Bridge, err
 		}
 	}
 	if err := errors.Join(failures...); err != nil {
-		b.Close()
+		_ = b.Close()
 		return nil, err
 	}
 	b.mu.Lock()
@@ -161,10 +161,10 @@ func (b *Bridge) addLinks(servers []Server) error {
 	return err
 }
 
-// complete checks the servers and sees that no two are called the same.
+// complete checks the servers and makes their names unique.
 func complete(servers []Server) (list []Server, err error) {
 	seen := map[string]bool{}
-	for _, s := range servers { // those that have a name keep it
+	for _, s := range servers { // given names are kept
 		if s.Name != "" && seen[label(s.Name)] {
 			return nil, fmt.Errorf("MCP server %s: another is called so too", s.Name)
 		}
@@ -184,7 +184,7 @@ func complete(servers []Server) (list []Server, err error) {
 	return list, nil
 }
 
-// ServerNames checks servers as [Connect] does, and returns what it calls each.
+// ServerNames checks servers like [Connect], and returns their names.
 func ServerNames(servers ...Server) (list []string, err error) {
 	servers, err = complete(servers)
 	for _, s := range servers {
@@ -193,26 +193,24 @@ func ServerNames(servers ...Server) (list []string, err error) {
 	return list, err
 }
 
-// Tools returns the tools that there are now, in the order of the servers and
-// as each lists its own. A tool that did not change is the same value as
-// before.
+// Tools returns the current tools, in the order of the servers and of each server's
+// list. A tool that did not change is the same value as before.
 func (b *Bridge) Tools() []tool.Tool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.tools)
 }
 
-// Changed returns a channel that is closed when [Bridge.Tools] has other tools
-// than now.
+// Changed returns a channel that is closed when [Bridge.Tools] changes.
 func (b *Bridge) Changed() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.changed
 }
 
-// Refresh waits until what servers have announced as changed is listed again, at
-// most for a few seconds. It is for the moment between two turns. A server that
-// does not answer keeps the tools that it had.
+// Refresh waits, at most a few seconds, until announced changes of tools have been
+// listed. Call it between two turns. A server that does not answer keeps its
+// previous tools.
 func (b *Bridge) Refresh(ctx context.Context) error {
 	var failures []error
 	for _, l := range b.links {
@@ -221,8 +219,8 @@ func (b *Bridge) Refresh(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// Origin returns which server the tool comes from that a model calls by the
-// name, and what it is called there.
+// Origin returns the server of the tool that a model calls by the given name, and
+// the tool's name at the server.
 func (b *Bridge) Origin(name string) (server, toolName string, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -234,7 +232,7 @@ func (b *Bridge) Origin(name string) (server, toolName string, ok bool) {
 	return "", "", false
 }
 
-// Servers tells what the servers say of themselves.
+// Servers describes the servers.
 func (b *Bridge) Servers() []Info {
 	var list []Info
 	for _, l := range b.links {
@@ -243,9 +241,8 @@ func (b *Bridge) Servers() []Info {
 	return list
 }
 
-// Close ends all servers, calls that are under way too, and returns when they
-// are gone: a program is given a moment, then it and all that it started are
-// ended.
+// Close ends all servers and running calls, and returns when the servers have ended.
+// A program gets a moment to end; then it and all its children are killed.
 func (b *Bridge) Close() error {
 	b.mu.Lock()
 	first := !b.closed
@@ -273,7 +270,7 @@ func (b *Bridge) background(task func(ctx context.Context)) {
 	}
 }
 
-// rebuild makes the list of tools anew and tells whoever waits for it.
+// rebuild makes the list of tools anew and wakes the waiters.
 func (b *Bridge) rebuild() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -19,22 +19,20 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// carrier sends the requests of one session: with the server's headers to the
-// server's own host, tapping what comes back, and not longer than the session
-// lives.
+// carrier sends the requests of one session: it adds the server's headers for the
+// server's own host, taps the responses, and ends with the session.
 type carrier struct {
 	next   http.RoundTripper
 	server *Server
 	home   *url.URL
 	life   context.Context // of the session's connection
-	wait   time.Duration   // for the response to the request for a stream
-	// changed is told that the server has other tools.
+	wait   time.Duration   // limit for the response to the request for a stream
+	// changed is called when the server's tools have changed.
 	changed func()
-	// lost reports that the server answered a request of the session as it does
-	// when it does not know the session any more.
+	// lost is set when the server answers a request as if it did not know the session.
 	lost atomic.Bool
-	// unread reports that an answer could not be read: the SDK gives up the session
-	// for that, some time later.
+	// unread is set when an answer could not be read. The SDK then gives up the
+	// session some time later.
 	unread atomic.Bool
 }
 
@@ -48,12 +46,12 @@ func (c *carrier) transport() mcp.Transport {
 	client := &http.Client{Transport: c, CheckRedirect: c.redirect}
 	return &mcp.StreamableClientTransport{
 		Endpoint: c.server.URL, HTTPClient: client, OAuthHandler: c.server.OAuth,
-		MaxEventSize: -1, // the tap has the limit
+		MaxEventSize: -1, // the tap enforces the limit
 		MaxRetries:   2,
 	}
 }
 
-// redirect follows redirects within the server's own host.
+// redirect allows only redirects within the server's own host.
 func (c *carrier) redirect(req *http.Request, via []*http.Request) error {
 	switch {
 	case !c.isHome(req.URL):
@@ -66,9 +64,8 @@ func (c *carrier) redirect(req *http.Request, via []*http.Request) error {
 
 func (c *carrier) isHome(u *url.URL) bool { return u.Scheme == c.home.Scheme && u.Host == c.home.Host }
 
-// errNoStream ends the request for a stream of notifications: a server that
-// offers none should say so, and some do not answer before they have something
-// to tell.
+// errNoStream ends the request for a stream of notifications: a server without one
+// should say so, but some do not answer until they have something to send.
 var errNoStream = errors.New("no stream of notifications")
 
 // RoundTrip implements [http.RoundTripper].
@@ -89,7 +86,7 @@ func (c *carrier) RoundTrip(req *http.Request) (*http.Response, error) {
 		wait.Stop()
 	}
 	if err != nil {
-		noStream := context.Cause(ctx) == errNoStream
+		noStream := errors.Is(context.Cause(ctx), errNoStream)
 		release()
 		if noStream {
 			return answer(req, http.StatusMethodNotAllowed), nil
@@ -112,7 +109,7 @@ func (c *carrier) dress(h http.Header) {
 	}
 }
 
-// tapped returns the response's body with its messages tapped, bounded.
+// tapped returns the response's body with its messages tapped and limited.
 func (c *carrier) tapped(resp *http.Response) io.Reader {
 	limit := c.server.MaxMessage
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
@@ -135,7 +132,7 @@ func answer(req *http.Request, status int) *http.Response {
 	}
 }
 
-// releasing is a body that lets go of the request's context when it is closed.
+// releasing is a body that releases the request's context when it is closed.
 type releasing struct {
 	io.Reader
 	body    io.Closer
@@ -149,7 +146,7 @@ func (r *releasing) Close() error {
 	return err
 }
 
-// tapWhole is a body that is one message.
+// tapWhole is a body with a single message.
 type tapWhole struct {
 	src    io.Reader
 	max    int

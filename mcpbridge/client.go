@@ -3,7 +3,6 @@
 
 // Roots and logging are deprecated from protocol version 2026-07-28 on. Most
 // servers speak an older one and want them.
-//lint:file-ignore SA1019 see above
 
 package mcpbridge
 
@@ -20,8 +19,8 @@ import (
 	"github.com/antiphon-go/antiphon/tool"
 )
 
-// client returns the SDK's client of this session. It offers what it can do:
-// roots if the caller has some, neither sampling nor elicitation.
+// client returns the SDK's client for this session. It offers roots if the caller
+// has some, and neither sampling nor elicitation.
 func (s *session) client() *mcp.Client {
 	b := s.link.bridge
 	caps := new(mcp.ClientCapabilities)
@@ -52,11 +51,11 @@ func rootOf(root string) *mcp.Root {
 	return &mcp.Root{URI: u.String(), Name: filepath.Base(root)}
 }
 
-// maxFollowed is how many calls are known by their tokens, the newest. They are
-// not forgotten when they end: what was told before may be read after.
+// maxFollowed is the number of recent calls that are known by their tokens. They are
+// kept after their end, because their progress may be read later.
 const maxFollowed = 1000
 
-// follow makes the token by which progress is told.
+// follow makes the progress token of a call.
 func (s *session) follow(call tool.Call) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,20 +11,20 @@ import (
 	"github.com/antiphon-go/antiphon/endpoint"
 )
 
-// PassedEnv are the variables that every program gets from this process. None
-// of them is known to hold a secret.
+// PassedEnv returns the variables that every program inherits from this process.
+// None of them is known to contain a secret.
 func PassedEnv() []string {
 	return []string{
 		"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "TZ", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LC_MESSAGES",
 		"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS",
-		// Windows programs do not start without some of these.
+		// Some Windows programs do not start without these.
 		"SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "COMSPEC", "PATHEXT", "TEMP", "TMP", "USERPROFILE", "APPDATA", "LOCALAPPDATA",
 		"PROGRAMFILES", "PROGRAMDATA",
 	}
 }
 
-// environment is what the server's program gets, never nil: to os/exec that
-// would mean everything.
+// environment returns the environment of the server's program. It is never nil,
+// because for os/exec nil means the whole environment.
 func (s *Server) environment(lookup func(string) (string, bool)) []string {
 	env := make([]string, 0, 16)
 	for _, name := range slices.Concat(PassedEnv(), s.PassEnv) {
@@ -41,7 +41,7 @@ func (s *Server) environment(lookup func(string) (string, bool)) []string {
 	return env
 }
 
-// hide replaces the server's secrets in a text that comes from it.
+// hide replaces the server's secrets in a text that it sent.
 func (s *Server) hide(text string) string {
 	for _, key := range s.SecretEnv {
 		text = key.Hide(text)
@@ -49,13 +49,13 @@ func (s *Server) hide(text string) string {
 	return s.Token.Hide(text)
 }
 
-// minHidden is the length from which a declared value is taken for a secret in
-// what is shown of a server's standard error.
+// minHidden is the minimum length of a declared value that is treated as a secret in
+// a server's standard error.
 const minHidden = 8
 
-// hideAll hides the declared variables and headers and the URL's query as well: they may hold keys
-// that nobody declared as such, and what is shown of a program's standard error
-// loses nothing without them.
+// hideAll also hides declared variables and headers and the URL's query. They may
+// contain keys that were not declared as secrets, and the text of standard error is
+// as useful without them.
 func (s *Server) hideAll(text string) string {
 	text = s.hide(text)
 	if u, err := url.Parse(s.URL); err == nil && len(u.RawQuery) >= minHidden {

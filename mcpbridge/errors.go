@@ -14,17 +14,16 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// ServerError tells what a server did instead of answering. Its text is what
-// the model reads, and what a person needs to mend it.
+// ServerError describes a failure of a server. The model reads its text, and a
+// person needs it to fix the problem.
 type ServerError struct {
 	// Server is the server's name.
 	Server string
-	// Problem says what happened, and what is known of what was done.
+	// Problem says what happened, and what is known about the effect of the call.
 	Problem string
-	// Err is the cause, where there is one.
+	// Err is the cause, or nil.
 	Err error
-	// Stderr is the end of what the server's program wrote to its standard
-	// error, without secrets.
+	// Stderr is the end of the program's standard error, without secrets.
 	Stderr string
 }
 
@@ -39,16 +38,16 @@ func (e *ServerError) Error() string {
 // Unwrap returns the cause.
 func (e *ServerError) Unwrap() error { return e.Err }
 
-// errNoAnswer is the cause where time ran out. It is not an error of a context:
-// what is known of the server should be told beside that.
+// errNoAnswer is the cause of a timeout. It is not a context error, so that
+// information about the server is added.
 var errNoAnswer = errors.New("no answer in time")
 
-// errClosed is what calls get after [Bridge.Close].
+// errClosed is the error of calls after [Bridge.Close].
 var errClosed = errors.New("the bridge is closed")
 
 // StrayOutputError is a line on a server's standard output that is not a message.
 type StrayOutputError struct {
-	// Line is how it begins.
+	// Line is the beginning of the line.
 	Line string
 }
 
@@ -56,25 +55,25 @@ func (e *StrayOutputError) Error() string {
 	return "wrote to its standard output what is not a JSON-RPC message: " + strconv.Quote(e.Line)
 }
 
-// maxQuoted is how much of a server's text is repeated in an error.
+// maxQuoted limits the text of a server that an error repeats.
 const maxQuoted = 1000
 
-// wireError returns the error that the server answered with. The SDK has errors
-// of the same type for what it could not send.
+// wireError returns the error that the server sent. The SDK uses the same type for
+// messages that it could not send.
 func wireError(err error) (*jsonrpc.Error, bool) {
 	var wire *jsonrpc.Error
 	ok := errors.As(err, &wire) && wire.Message != notSent
 	return wire, ok
 }
 
-// notSent is what the SDK says of a request that did not get through.
+// notSent is the SDK's message for a request that was not sent.
 const notSent = "rejected by transport"
 
-// sdkPrefixes are what the SDK puts before the cause of an error.
+// sdkPrefixes match the SDK's text before the cause of an error.
 var sdkPrefixes = regexp.MustCompile(`^((calling|sending) "[^"]*": |` + notSent + `: |connection closed: |client is closing: )+`)
 
-// plain is an error of the SDK in words for a person: without what repeats the
-// method, and without the URL, which may hold a key.
+// plain returns the text of an SDK error for people: without the repeated method,
+// and without the URL, which may contain a key.
 func plain(err error) string {
 	if wire, ok := wireError(err); ok {
 		return fmt.Sprintf("%s (code %d)", short(wire.Message), wire.Code)

@@ -17,6 +17,7 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/mcpbridge"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/tool/output"
 )
 
 // Two servers, one a program and one at a URL. Their tools come and go as they say
@@ -32,7 +33,7 @@ func ExampleBridge() {
 	}
 	defer bridge.Close()
 	a.ToolSource = func(ctx context.Context) ([]tool.Tool, error) {
-		_ = bridge.Refresh(ctx) // a server that does not answer has the tools that it had
+		_ = bridge.Refresh(ctx) // a server that does not answer keeps its tools
 		return bridge.Tools(), nil
 	}
 }
@@ -66,7 +67,7 @@ func ExampleConnect() {
 		f := def.(*item.FunctionTool)
 		fmt.Println(f.Name+":", f.Description)
 	}
-	out := set.Invoke(ctx, tool.Call{ID: "call_1", Name: "greet", Arguments: `{"name":"Ada"}`}, tool.Shape{})
+	out := set.Invoke(ctx, tool.Call{ID: "call_1", Name: "greet", Arguments: `{"name":"Ada"}`}, output.Policy{})
 	fmt.Println(out.Content.Display())
 	// Output:
 	// greet: Greet somebody.

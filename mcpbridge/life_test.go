@@ -19,6 +19,7 @@ import (
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/mcpbridge"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/tool/output"
 )
 
 func TestEcho(t *testing.T) {
@@ -165,7 +166,7 @@ func TestDyingServerSiblings(t *testing.T) {
 			if i == 7 {
 				name = "die"
 			}
-			outcomes[i] = set.Invoke(t.Context(), tool.Call{Name: name, Arguments: `{"text":""}`}, tool.Shape{})
+			outcomes[i] = set.Invoke(t.Context(), tool.Call{Name: name, Arguments: `{"text":""}`}, output.Policy{})
 		})
 	}
 	wg.Wait()
@@ -311,6 +312,9 @@ func TestEnvironment(t *testing.T) {
 
 // A server that cannot be had is an error of Connect that says why.
 func TestCannotStart(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: waits for programs that do not answer")
+	}
 	secret := endpoint.NewKey("sk-very-secret-1234")
 	with := func(s mcpbridge.Server) mcpbridge.Server {
 		s.StartTimeout = time.Minute
@@ -363,7 +367,7 @@ func TestClose(t *testing.T) {
 	set := r.set()
 	out := make(chan tool.Outcome)
 	go func() {
-		out <- set.Invoke(t.Context(), tool.Call{Name: "hang", Arguments: `{"text":""}`}, tool.Shape{})
+		out <- set.Invoke(t.Context(), tool.Call{Name: "hang", Arguments: `{"text":""}`}, output.Policy{})
 	}()
 	r.bridge.Close()
 	r.bridge.Close()

@@ -13,15 +13,15 @@ import (
 	"time"
 )
 
-// pace is how patient a link is.
+// pace holds the time limits of a link.
 type pace struct {
-	backoff func(failures int) time.Duration // before a server is started again
-	tries   int                              // how many failures in a row are the end
-	ping    time.Duration                    // how long a server that let a call time out has to answer
-	refresh time.Duration                    // what a server has between two turns to list its tools
-	stream  time.Duration                    // what a server has to begin a stream of notifications
-	slow    time.Duration                    // when it is told that a server is still being started
-	grace   time.Duration                    // what a program gets to end by itself, and again when it was asked to
+	backoff func(failures int) time.Duration // delay before a server is started again
+	tries   int                              // limit of consecutive failures
+	ping    time.Duration                    // limit for a ping after a call timed out
+	refresh time.Duration                    // limit for listing tools between two turns
+	stream  time.Duration                    // limit for beginning a stream of notifications
+	slow    time.Duration                    // delay before the event about a slow start
+	grace   time.Duration                    // time for a program to end before it is signalled, and again before it is killed
 }
 
 var defaultPace = pace{
@@ -34,19 +34,19 @@ var defaultPace = pace{
 	grace:   2 * time.Second,
 }
 
-// link keeps one server at hand: it starts it, starts it again when it is gone,
-// and knows its tools.
+// link manages one server: it starts it, restarts it when it has ended, and knows
+// its tools.
 type link struct {
 	bridge *Bridge
 	server Server
 
 	mu       sync.Mutex
-	live     *session // the last one, which may have ended
-	attempt  *attempt // to start one, under way
-	failures int      // in a row: starts that failed, sessions that answered no call
-	last     error    // the last of them
+	live     *session // the last session, which may have ended
+	attempt  *attempt // the current attempt to start one
+	failures int      // consecutive: failed starts, and sessions that answered no call
+	last     error    // the last failure
 	tools    []*listedTool
-	stale    bool // the server has announced other tools
+	stale    bool // the server announced changed tools
 	listing  chan struct{}
 }
 
@@ -74,8 +74,7 @@ func (l *link) open(ctx context.Context) error {
 	return l.checkIncluded()
 }
 
-// checkIncluded reports tools that the caller named and the server does not
-// have.
+// checkIncluded reports tools that the caller named and the server lacks.
 func (l *link) checkIncluded() error {
 	var names []string
 	for _, t := range l.listed() {
@@ -89,8 +88,8 @@ func (l *link) checkIncluded() error {
 		strings.Join(missing, ", "), short(strings.Join(names, ", ")))}
 }
 
-// session returns a session, which is a running server; it starts one if there
-// is none and waits for it as long as ctx lasts.
+// session returns a session with a running server. It starts one if necessary and
+// waits for it until ctx is done.
 func (l *link) session(ctx context.Context) (*session, error) {
 	for {
 		s, a, err := l.next()
@@ -108,7 +107,7 @@ func (l *link) session(ctx context.Context) (*session, error) {
 	}
 }
 
-// next returns the session that there is, or the attempt to start one.
+// next returns the current session, or the attempt to start one.
 func (l *link) next() (*session, *attempt, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -135,9 +134,8 @@ func (l *link) next() (*session, *attempt, error) {
 	return nil, a, nil
 }
 
-// count takes a session that is over out of use. One that answered no call
-// counts as a failure, so that a server which dies of every call is not started
-// for ever.
+// count retires a session that is over. A session that answered no call counts as a
+// failure, so that a server that dies on every call is not restarted forever.
 func (l *link) count(s *session) {
 	if s.counted {
 		return
@@ -151,7 +149,7 @@ func (l *link) count(s *session) {
 	l.last = s.cause()
 }
 
-// start makes an attempt; it is not bound to the call that wanted it.
+// start makes an attempt. It does not end with the call that requested it.
 func (l *link) start(a *attempt, again bool) {
 	ctx, cancel := context.WithTimeout(l.bridge.life, l.server.StartTimeout)
 	defer cancel()
@@ -177,7 +175,7 @@ func (l *link) start(a *attempt, again bool) {
 	l.mu.Unlock()
 	close(a.done)
 	if err == nil && again {
-		l.bridge.background(func(ctx context.Context) { l.relist(ctx) })
+		l.bridge.background(l.relistSoon)
 	}
 }
 
@@ -192,35 +190,35 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// listed returns the tools that the server had when it was last asked.
+// listed returns the tools of the last listing.
 func (l *link) listed() []*listedTool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.tools
 }
 
-// sayStarting tells of a start that takes long.
+// sayStarting reports a slow start.
 func (l *link) sayStarting() {
 	l.bridge.notify(Event{Server: l.server.Name, Kind: Starting, Text: fmt.Sprintf("it may take %v", l.server.StartTimeout)})
 }
 
-// outdated notes that the server has other tools.
+// outdated records that the server's tools have changed.
 func (l *link) outdated() {
 	l.mu.Lock()
 	l.stale = true
 	l.mu.Unlock()
 }
 
-// announced notes that the server has other tools, and lists them. It is called
-// from the goroutine that reads the server's messages and so must not ask
-// itself.
+// announced records that the server's tools have changed, and lists them. It is
+// called from the goroutine that reads the server's messages, so it must not send a
+// request itself.
 func (l *link) announced() {
 	l.outdated()
-	l.bridge.background(func(ctx context.Context) { l.relist(ctx) })
+	l.bridge.background(l.relistSoon)
 }
 
-// refresh lists the tools if they are known to have changed. A server that is
-// gone is left alone: the next call starts it.
+// refresh lists the tools if they are known to have changed. It does not start a
+// server that has ended: the next call does.
 func (l *link) refresh(ctx context.Context) error {
 	l.mu.Lock()
 	gone := l.live == nil || l.live.over()
@@ -232,6 +230,10 @@ func (l *link) refresh(ctx context.Context) error {
 	defer cancel()
 	return l.relist(ctx)
 }
+
+// relistSoon is relist for the background. The next call that needs the tools lists
+// them again, and reports the error.
+func (l *link) relistSoon(ctx context.Context) { _ = l.relist(ctx) }
 
 // relist lists the tools if they are stale, one listing at a time.
 func (l *link) relist(ctx context.Context) error {
@@ -268,8 +270,7 @@ func (l *link) relist(ctx context.Context) error {
 	return nil
 }
 
-// keep returns the new list with the values of the tools that stayed as they
-// were.
+// keep returns the new list with the previous values of unchanged tools.
 func (l *link) keep(tools []*listedTool) []*listedTool {
 	for i, t := range tools {
 		if j := slices.IndexFunc(l.tools, t.equal); j >= 0 {
@@ -291,7 +292,7 @@ func (l *link) list(ctx context.Context) ([]*listedTool, error) {
 	return tools, nil
 }
 
-// up reports whether the server was started and has told its tools.
+// up reports whether the server was started and has listed its tools.
 func (l *link) up() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -309,7 +310,7 @@ func (l *link) info() Info {
 	return info
 }
 
-// close ends the session, and waits for an attempt that is under way.
+// close ends the session, and waits for a running attempt.
 func (l *link) close() {
 	l.mu.Lock()
 	a := l.attempt
@@ -326,7 +327,7 @@ func (l *link) close() {
 	}
 }
 
-// isDone reports whether an error is that of a context.
+// isDone reports whether an error is a context error.
 func isDone(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }

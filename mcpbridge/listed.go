@@ -18,7 +18,7 @@ import (
 	"github.com/antiphon-go/antiphon/tool"
 )
 
-// listedTool is a tool as its server listed it.
+// listedTool is a tool as listed by its server.
 type listedTool struct {
 	link        *link
 	name        string // at the server
@@ -27,7 +27,7 @@ type listedTool struct {
 	readOnly    bool
 	idempotent  bool
 
-	made tool.Tool // by its name here, which never changes
+	made tool.Tool // with its name here, which never changes
 }
 
 func newListedTool(l *link, t *mcp.Tool) *listedTool {
@@ -43,8 +43,8 @@ func newListedTool(l *link, t *mcp.Tool) *listedTool {
 	return lt
 }
 
-// schemaOf returns the tool's schema as the server wrote it, or "" if it is
-// none.
+// schemaOf returns the tool's schema as the server wrote it, or "" if it is not a
+// schema.
 func schemaOf(t *mcp.Tool) item.JSON {
 	text, tapped := t.Meta[rawMember].(string)
 	if !tapped {
@@ -61,13 +61,13 @@ func schemaOf(t *mcp.Tool) item.JSON {
 	return schema
 }
 
-// equal reports whether two listings of a tool say the same.
+// equal reports whether two listings of a tool are equal.
 func (t *listedTool) equal(o *listedTool) bool {
 	return t.name == o.name && t.description == o.description && t.schema == o.schema &&
 		t.readOnly == o.readOnly && t.idempotent == o.idempotent
 }
 
-// named returns the tool by the name that a model calls it by.
+// named returns the tool with the name for models.
 func (t *listedTool) named(name string) tool.Tool {
 	if t.made != nil {
 		return t.made
@@ -80,15 +80,15 @@ func (t *listedTool) named(name string) tool.Tool {
 	if t.idempotent {
 		opts = append(opts, tool.Idempotent())
 	}
-	if l, ok := server.MaxOutput.(tool.Limit); ok {
-		opts = append(opts, tool.MaxOutput(l))
+	if l := server.MaxOutput; l != nil {
+		opts = append(opts, tool.MaxOutput(*l))
 	}
 	if server.Approval != nil {
 		opts = append(opts, tool.Approval(server.Approval(t.name, name)))
 	}
 	def := &item.FunctionTool{Name: name, Description: t.description, Parameters: t.schema}
 	made, err := tool.Raw(def, t.run, opts...)
-	if err != nil { // a schema that cannot be used at all
+	if err != nil { // an unusable schema
 		def.Parameters = ""
 		if made, err = tool.Raw(def, t.run, opts...); err != nil {
 			panic(err) // names are made to fit
@@ -98,8 +98,8 @@ func (t *listedTool) named(name string) tool.Tool {
 	return made
 }
 
-// run makes a call. It is made once; only if it is sure that it was not run, the
-// server is asked again, in a new session.
+// run makes a call once. Only if the call certainly did not run is it made again, in
+// a new session.
 func (t *listedTool) run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.link.server.Timeout)
 	defer cancel()
@@ -121,7 +121,7 @@ func (t *listedTool) run(ctx context.Context, call tool.Call) (tool.Result, erro
 	return t.link.result(res), nil
 }
 
-// failed says what became of a call that was not answered.
+// failed describes the outcome of a call without an answer.
 func (t *listedTool) failed(ctx context.Context, s *session, err error) error {
 	_, refused := wireError(err)
 	switch {

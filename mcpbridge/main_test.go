@@ -14,6 +14,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/mcpbridge"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/tool/output"
 )
 
 // modeVariable makes this test binary one of the servers of server_test.go.
@@ -65,7 +66,7 @@ func (r *rig) set() *tool.Set {
 // call calls a tool as the loop does.
 func (r *rig) call(name, arguments string) tool.Outcome {
 	r.t.Helper()
-	return r.set().Invoke(context.Background(), tool.Call{ID: "call_1", Name: name, Arguments: arguments}, tool.Shape{})
+	return r.set().Invoke(context.Background(), tool.Call{ID: "call_1", Name: name, Arguments: arguments}, output.Policy{})
 }
 
 // want calls a tool that must succeed with a text.

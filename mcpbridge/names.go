@@ -10,21 +10,20 @@ import (
 	"strings"
 )
 
-// origin is a tool as it is known outside: its server and its name there.
+// origin identifies a tool by its server and its name there.
 type origin struct{ server, tool string }
 
-// names gives tools the names that a model calls them by. A name that was given
-// stays with its tool, so that a history means the same tomorrow; no two tools
-// have the same.
+// names assigns the names by which a model calls the tools. An assigned name stays
+// with its tool, so that a recorded history keeps its meaning. No two tools have
+// the same name.
 //
-// A tool keeps its own name where it can. One whose name another has too, be it
-// of another server or reserved, is called server__tool, and so are both of two
-// that come together. What the API does not take in a name becomes an
-// underscore, and then, as with names that are too long, a hash of the whole
-// name is its end: so the name of a tool does not depend on which others there
-// are.
+// A tool keeps its own name if possible. If another server has a tool of that name,
+// or the name is reserved, the tool is called server__tool; if both appear
+// together, both are renamed. Characters that the API does not accept become
+// underscores. A name that was changed in this way or is too long ends in a hash
+// of the whole name, so that it does not depend on the other tools.
 type names struct {
-	always bool // server__tool, whether or not a name is taken
+	always bool // always use server__tool, even for a name that is free
 	given  map[origin]string
 	taken  map[string]bool
 }
@@ -37,7 +36,7 @@ func newNames(always bool, reserved []string) *names {
 	return n
 }
 
-// assign names those of the tools that have no name yet.
+// assign names the tools that have no name yet.
 func (n *names) assign(tools []origin) {
 	tools = slices.DeleteFunc(slices.Clone(tools), func(o origin) bool { return n.given[o] != "" })
 	own := map[string]int{}
@@ -63,7 +62,8 @@ const (
 	hashLen   = 8
 )
 
-// fit makes a name that the API takes; one that it takes as it is stays so.
+// fit returns a name that the API accepts. It does not change one that is already
+// acceptable.
 func fit(name string) string {
 	if name != "" && len(name) <= maxName && strings.IndexFunc(name, unfit) < 0 {
 		return name
@@ -71,14 +71,14 @@ func fit(name string) string {
 	return hashed(name, name)
 }
 
-// hashed is what can be read of a name, and a hash.
+// hashed returns the readable part of a name and a hash.
 func hashed(name, of string) string {
 	name = label(name)
 	sum := sha256.Sum256([]byte(of))
 	return name[:min(len(name), maxName-hashLen-1)] + "_" + hex.EncodeToString(sum[:])[:hashLen]
 }
 
-// label is a name with underscores for what the API does not take.
+// label replaces the characters that the API does not accept by underscores.
 func label(name string) string {
 	return strings.Map(func(r rune) rune {
 		if unfit(r) {

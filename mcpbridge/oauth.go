@@ -13,11 +13,12 @@ import (
 	"github.com/antiphon-go/antiphon/endpoint"
 )
 
-// ClientCredentials is the [Server.OAuth] of a program that has an id and a
-// secret of its own, where nobody is there to log in. The server names where
-// tokens are to be had; with an issuer, the secret goes to that one alone, and
-// without one to whichever it names, so leave it out only for servers that may
-// know the secret. A nil client is the default of net/http.
+// ClientCredentials returns a [Server.OAuth] for a program that has its own id and
+// secret, so that no user has to log in. The MCP server names the authorization
+// server. If issuer is set, the secret is sent only to that issuer. Without an
+// issuer it is sent to the one that the MCP server names, so leave the issuer out
+// only if the MCP server may know the secret. A nil client means the default
+// client of net/http.
 func ClientCredentials(id string, secret endpoint.Key, issuer string, client *http.Client) (auth.OAuthHandler, error) {
 	return extauth.NewClientCredentialsHandler(&extauth.ClientCredentialsHandlerConfig{
 		Credentials: &oauthex.ClientCredentials{

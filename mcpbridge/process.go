@@ -18,28 +18,28 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// process is a server's program. Nothing here waits for it but end and Wait:
-// what is written to it is queued, and what it writes is read all the time, so
-// that a program that hangs holds nobody up.
+// A process is the program of a server. Only the methods end and Wait wait for the
+// program: messages to it are queued and its output is read all the time, so that a
+// program that hangs does not block its caller.
 type process struct {
 	cmd    *exec.Cmd
 	in     *queue
-	out    *io.PipeReader // its messages
+	out    *io.PipeReader // messages from the program
 	stderr *tail
-	exited chan struct{} // closed when it is gone and all it wrote is read
+	exited chan struct{} // closed when the program has exited and its output is read
 
 	mu    sync.Mutex
-	fault error // why its output is not read any more, but for its end
+	fault error // why its output is no longer read, other than its exit
 	state string
-	stray string // the first line of its output that was not a message
-	lines int    // how many were not
+	stray string // first line of output that was not a message
+	lines int    // number of such lines
 }
 
-// maxNotices bounds how many stray lines of one program are told.
+// maxNotices limits the stray lines of one program that are reported.
 const maxNotices = 5
 
-// strayed counts a line of output that is not a message, and tells the first
-// ones.
+// strayed counts a line of output that is not a message, and reports the first
+// few.
 func (p *process) strayed(line string, tell func(line string)) {
 	p.mu.Lock()
 	p.lines++
@@ -63,11 +63,11 @@ func (p *process) strayLine() string {
 	return p.stray
 }
 
-// startProcess starts the server's program as the leader of a process group.
-// changed is called when its list of tools has changed, stray for the first lines
-// of its output that are not messages.
+// startProcess starts the server's program as the leader of a process group. It
+// calls changed when the program's list of tools has changed, and stray for the
+// first lines of output that are not messages.
 func startProcess(s *Server, lookup func(string) (string, bool), changed func(), stray func(line string)) (*process, error) {
-	cmd := exec.Command(s.Command[0], s.Command[1:]...)
+	cmd := exec.Command(s.Command[0], s.Command[1:]...) //nolint:noctx // the method end stops it and its group, in steps
 	cmd.Dir = s.Dir
 	cmd.Env = s.environment(lookup)
 	ownGroup(cmd)
@@ -88,13 +88,13 @@ func startProcess(s *Server, lookup func(string) (string, bool), changed func(),
 	p.out = messages
 	fix := noticing(fixLines(func(line string) { p.strayed(line, stray) }), changed)
 	readers.Go(func() { p.pump(newTapReader(out, s.MaxMessage, fix), out, feed) })
-	readers.Go(func() { io.Copy(p.stderr, errs) })
+	readers.Go(func() { _, _ = io.Copy(p.stderr, errs) })
 	go p.reap(&readers, out, errs)
 	return p, nil
 }
 
-// pump passes on what the program writes, until it is not a message any more; the
-// rest is read and dropped, so that the program does not block.
+// pump passes on the output of the program until it is no longer a message. It
+// reads the rest and drops it, so that the program does not block.
 func (p *process) pump(messages io.Reader, out io.Reader, feed *io.PipeWriter) {
 	_, err := io.Copy(feed, messages)
 	if err != nil && !errors.Is(err, io.ErrClosedPipe) && !errors.Is(err, os.ErrClosed) {
@@ -103,22 +103,22 @@ func (p *process) pump(messages io.Reader, out io.Reader, feed *io.PipeWriter) {
 		p.mu.Unlock()
 	}
 	feed.CloseWithError(err)
-	io.Copy(io.Discard, out)
+	_, _ = io.Copy(io.Discard, out)
 }
 
-// drainTime is how long output is awaited after the program has ended, which
-// something that it left behind may hold open.
+// drainTime limits the wait for output after the program has exited. A process it
+// left behind may keep the pipes open.
 const drainTime = time.Second
 
-// reap waits for the program's end, ends what is left of its group and lets go
-// of its pipes.
+// reap waits until the program exits, kills the rest of its group and releases its
+// pipes.
 func (p *process) reap(readers *sync.WaitGroup, files ...*os.File) {
 	err := p.cmd.Wait()
 	killGroup(p.cmd.Process)
 	p.mu.Lock()
 	p.state = exitText(p.cmd.ProcessState, err)
 	p.mu.Unlock()
-	p.in.Close()
+	_ = p.in.Close()
 	drained := make(chan struct{})
 	go func() { readers.Wait(); close(drained) }()
 	timer := time.NewTimer(drainTime)
@@ -128,7 +128,7 @@ func (p *process) reap(readers *sync.WaitGroup, files ...*os.File) {
 	case <-timer.C:
 	}
 	for _, f := range files {
-		f.Close()
+		_ = f.Close()
 	}
 	<-drained
 	close(p.exited)
@@ -147,10 +147,11 @@ func (p *process) Connect(ctx context.Context) (mcp.Connection, error) {
 	return t.Connect(ctx)
 }
 
-// end ends the program: its input is closed, after the grace it is asked to
-// end, after another it and its group are ended. It returns when it is gone.
+// end ends the program and returns when it has exited. It closes the program's
+// input; after the grace period it asks the program to end, and after another one
+// it kills the program and its group.
 func (p *process) end(grace time.Duration) {
-	p.in.Close()
+	_ = p.in.Close()
 	for _, signal := range []func(*os.Process){askToEnd, func(leader *os.Process) { killGroup(leader) }} {
 		timer := time.NewTimer(grace)
 		select {
@@ -164,15 +165,15 @@ func (p *process) end(grace time.Duration) {
 	<-p.exited
 }
 
-// condition returns what is known of a program that stopped answering: how it
-// ended, and why its output is not read any more.
+// condition returns what is known about a program that stopped answering: how it
+// exited, and why its output is no longer read.
 func (p *process) condition() (state string, fault error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.state, p.fault
 }
 
-// pipes makes the pipes to a program and closes them.
+// pipes creates and closes the pipes to a program.
 type pipes struct {
 	ours, theirs []*os.File
 	err          error
@@ -202,19 +203,19 @@ func (p *pipes) closeTheirs() { closeAll(p.theirs) }
 func closeAll(files []*os.File) {
 	for _, f := range files {
 		if f != nil {
-			f.Close()
+			_ = f.Close()
 		}
 	}
 }
 
-// tail keeps the end of what is written to it.
+// A tail keeps the end of what is written to it.
 type tail struct {
 	mu   sync.Mutex
 	text []byte
 }
 
-// maxTail is how much of it is shown. More is kept, so that a secret is not cut
-// before it can be recognised.
+// maxTail is the number of bytes that are shown. More are kept, because a secret
+// that is cut could not be recognized.
 const (
 	maxTail = 1500
 	maxKept = maxTail + 8<<10
@@ -231,8 +232,8 @@ func (t *tail) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// show returns the end of what was written, as clean makes it, from the
-// beginning of a line if that is not far.
+// show returns the end of the text after clean has been applied. It begins at the
+// start of a line if that is near.
 func (t *tail) show(clean func(string) string) string {
 	t.mu.Lock()
 	text := string(t.text)
@@ -248,7 +249,8 @@ func (t *tail) show(clean func(string) string) string {
 	return text
 }
 
-// queue writes behind the writer's back, since a pipe that nobody reads blocks.
+// A queue writes in the background, because a write to a pipe that is not read
+// would block.
 type queue struct {
 	out    *os.File
 	mu     sync.Mutex
@@ -258,7 +260,7 @@ type queue struct {
 	closed bool
 }
 
-// maxQueued bounds what a server that does not read its input lets pile up.
+// maxQueued limits the bytes that wait for a server that does not read its input.
 const maxQueued = 256 << 20
 
 func newQueue(out *os.File) *queue {
@@ -284,14 +286,14 @@ func (q *queue) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Close implements [io.Closer]: the program sees the end of its input once it
-// has read what is queued, or nothing more if it does not read.
+// Close implements [io.Closer]. The program sees the end of its input when it has
+// read what is queued. If it does not read, the rest is dropped.
 func (q *queue) Close() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !q.closed {
 		q.closed = true
-		q.out.SetWriteDeadline(time.Now().Add(drainTime))
+		_ = q.out.SetWriteDeadline(time.Now().Add(drainTime))
 		q.ready.Signal()
 	}
 	return nil

@@ -10,12 +10,12 @@ import (
 	"os/exec"
 )
 
-// ownGroup does nothing: there are no process groups here. What a program has
-// started outlives it when it is ended.
+// ownGroup does nothing, because there are no process groups here. The children of a
+// program outlive it when it is killed.
 func ownGroup(*exec.Cmd) {}
 
-// askToEnd does nothing: there is no such signal.
+// askToEnd does nothing, because there is no such signal.
 func askToEnd(*os.Process) {}
 
 // killGroup ends the program itself.
-func killGroup(leader *os.Process) { leader.Kill() }
+func killGroup(leader *os.Process) { _ = leader.Kill() }

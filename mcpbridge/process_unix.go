@@ -11,13 +11,12 @@ import (
 	"syscall"
 )
 
-// ownGroup makes the program the leader of a session, and so of a process
-// group, of its own: the group can be ended as a whole, and a Ctrl-C at the
-// terminal does not reach it.
+// ownGroup makes the program the leader of its own session and process group: the
+// group can be killed as a whole, and Ctrl-C at the terminal does not reach it.
 func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
 
-// askToEnd tells the group to end.
-func askToEnd(leader *os.Process) { syscall.Kill(-leader.Pid, syscall.SIGTERM) }
+// askToEnd asks the group to end.
+func askToEnd(leader *os.Process) { _ = syscall.Kill(-leader.Pid, syscall.SIGTERM) }
 
-// killGroup ends all that is in the group.
-func killGroup(leader *os.Process) { syscall.Kill(-leader.Pid, syscall.SIGKILL) }
+// killGroup kills the whole group.
+func killGroup(leader *os.Process) { _ = syscall.Kill(-leader.Pid, syscall.SIGKILL) }

@@ -25,6 +25,7 @@ import (
 	"github.com/antiphon-go/antiphon/mcpbridge"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/tool/output"
 	"github.com/antiphon-go/antiphon/tool/picture"
 )
 
@@ -125,9 +126,9 @@ func checkPicture(t *testing.T, o tool.Outcome) {
 // sent is kept.
 func TestTinyImageReachesTheModel(t *testing.T) {
 	r := connect(t, mcpbridge.Options{}, mcpbridge.Server{Name: "probe", Command: reference(t, "server-everything", "stdio"), Include: []string{"get-tiny-image"}})
-	server := agenttest.NewServer(t, agenttest.Reply(item.Call("c1", "get-tiny-image", "{}")), agenttest.Reply(item.Assistant("I see.")))
+	server := agenttest.NewServer(t, agenttest.Completed(item.Call("c1", "get-tiny-image", "{}")), agenttest.Completed(item.Assistant("I see.")))
 	s := session.New()
-	a := &agent.Agent{Model: server.Client(), Tools: r.bridge.Tools(), Shape: tool.Shape{Images: picture.Limits{}}, Policy: agent.Policy{Allow: []string{"*"}}}
+	a := &agent.Agent{Model: server.Client(), Tools: r.bridge.Tools(), Output: output.Policy{Images: picture.Limits{}}, Policy: agent.Policy{Allow: []string{"*"}}}
 	if _, err := a.Run(t.Context(), s, item.User("show me")); err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +149,7 @@ func TestTinyImageReachesTheModel(t *testing.T) {
 	if img, err := png.Decode(bytes.NewReader(data)); err != nil || img.Bounds().Dx() < 2 {
 		t.Errorf("the model cannot decode it: %v", err)
 	}
-	original, _, err := agent.BlobSpill(s.Blobs(), s.ID()).Get(t.Context(), strings.TrimSuffix(id, "]"), 0, 1<<20)
+	original, _, err := agent.BlobOutputs(s.Blobs(), s.ID()).Get(t.Context(), strings.TrimSuffix(id, "]"), 0, 1<<20)
 	if _, bad := png.Decode(bytes.NewReader(original)); err != nil || bad == nil || len(original) <= len(data) {
 		t.Errorf("%d bytes of the original are kept, %d were sent: %v", len(original), len(data), err)
 	}

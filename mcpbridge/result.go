@@ -20,6 +20,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/tool/output"
 )
 
 // block is one block of a result's content, whatever its type. Schema:
@@ -36,7 +37,7 @@ type block struct {
 	Size        *int64    `json:"size"`
 }
 
-// resource is what an embedded resource holds. Schema: TextResourceContents and
+// resource is an embedded resource. Schema: TextResourceContents and
 // BlobResourceContents.
 type resource struct {
 	URI      string  `json:"uri"`
@@ -45,10 +46,10 @@ type resource struct {
 	Blob     *string `json:"blob"`
 }
 
-// result makes an output of a call's result: X1. Content keeps its order; where
-// all of it is text, the output is that text.
+// result makes an output from a call's result: X1. Content keeps its order; if all
+// of it is text, the output is that text.
 func (l *link) result(res *mcp.CallToolResult) tool.Result {
-	o := output{link: l}
+	o := resultOutput{link: l}
 	raw, tapped := res.Meta[rawMember].(string)
 	if !tapped {
 		b, err := stdjson.Marshal(res)
@@ -67,30 +68,30 @@ func (l *link) result(res *mcp.CallToolResult) tool.Result {
 	return o.result(string(members["isError"]) == "true")
 }
 
-// output is a result in the making.
-type output struct {
+// resultOutput is a result under construction.
+type resultOutput struct {
 	link     *link
 	parts    []item.Part
 	problems []string
 	unsent   []tool.Unsent
-	shown    []string // the base64 of what became a part
+	shown    []string // the base64 of data that became a part
 }
 
-func (o *output) text(s string) {
+func (o *resultOutput) text(s string) {
 	o.parts = append(o.parts, &item.InputText{Text: o.link.server.hide(s)})
 }
 
-func (o *output) problem(format string, args ...any) {
+func (o *resultOutput) problem(format string, args ...any) {
 	o.problems = append(o.problems, fmt.Sprintf(format, args...))
 }
 
-// refuse keeps what cannot be sent out of the output, and has it kept elsewhere.
-func (o *output) refuse(data []byte, format string, args ...any) {
+// refuse stores data that cannot be sent outside of the output.
+func (o *resultOutput) refuse(data []byte, format string, args ...any) {
 	o.unsent = append(o.unsent, tool.Unsent{Problem: fmt.Sprintf(format, args...), Data: data})
 }
 
 // texts returns the blocks that are text, in order.
-func (o *output) texts() (list []*item.InputText) {
+func (o *resultOutput) texts() (list []*item.InputText) {
 	for _, p := range o.parts {
 		if t, ok := p.(*item.InputText); ok {
 			list = append(list, t)
@@ -99,9 +100,9 @@ func (o *output) texts() (list []*item.InputText) {
 	return list
 }
 
-// result is the whole output. Of a failure, the text is the error, which is
-// what servers say there.
-func (o *output) result(failed bool) tool.Result {
+// result returns the complete output. For a failure, the text is the error, as
+// servers use it.
+func (o *resultOutput) result(failed bool) tool.Result {
 	var res tool.Result
 	texts := o.texts()
 	lines := make([]string, 0, len(texts))
@@ -133,8 +134,8 @@ func (o *output) result(failed bool) tool.Result {
 	return res
 }
 
-// content takes a list of blocks. A single block in place of a list is one.
-func (o *output) content(raw jsontext.Value) {
+// content adds a list of blocks, or a single block in place of a list.
+func (o *resultOutput) content(raw jsontext.Value) {
 	if len(raw) == 0 || raw.Kind() == 'n' {
 		return
 	}
@@ -150,7 +151,7 @@ func (o *output) content(raw jsontext.Value) {
 	}
 }
 
-func (o *output) block(raw jsontext.Value) {
+func (o *resultOutput) block(raw jsontext.Value) {
 	var b block
 	if err := json.Unmarshal(raw, &b, lenient); err != nil {
 		o.unknown(b.Type, raw)
@@ -174,8 +175,8 @@ func (o *output) block(raw jsontext.Value) {
 	}
 }
 
-// unknown keeps a block that this version cannot read, as text that says so.
-func (o *output) unknown(typ string, raw jsontext.Value) {
+// unknown adds a block of an unknown kind as text that says so.
+func (o *resultOutput) unknown(typ string, raw jsontext.Value) {
 	text := raw.Clone()
 	if err := text.Compact(lenient); err != nil {
 		text = raw
@@ -183,7 +184,7 @@ func (o *output) unknown(typ string, raw jsontext.Value) {
 	o.text(fmt.Sprintf("[content of type %q, which cannot be shown: %s]", typ, text))
 }
 
-// link describes a resource that the server names and does not send.
+// link describes a resource that the server names but does not send.
 func (b *block) link() string {
 	text := "[resource link " + b.URI
 	if b.Name != "" {
@@ -202,7 +203,7 @@ func (b *block) link() string {
 }
 
 // decode reads base64, with or without line ends and padding.
-func (o *output) decode(what, data string) ([]byte, bool) {
+func (o *resultOutput) decode(what, data string) ([]byte, bool) {
 	if strings.HasPrefix(data, "data:") {
 		_, data, _ = strings.Cut(data, ",")
 	}
@@ -219,18 +220,18 @@ func (o *output) decode(what, data string) ([]byte, bool) {
 	return b, true
 }
 
-// image takes an image that is what it says it is: T11.
-func (o *output) image(data, mediaType string) {
+// image adds an image if its data has the declared type: T11.
+func (o *resultOutput) image(data, mediaType string) {
 	b, ok := o.decode("image", data)
 	if !ok {
 		return
 	}
-	img, err := tool.Image(b)
+	img, err := output.Image(b)
 	if err != nil {
 		o.refuse(b, "the image, declared as %q: %v", mediaType, err)
 		return
 	}
-	if is := tool.SniffPicture(b); mediaType != "" && !sameType(mediaType, is) {
+	if is := output.SniffPicture(b); mediaType != "" && !sameType(mediaType, is) {
 		o.refuse(b, "the image is declared as %q but its data is %s", mediaType, is)
 		return
 	}
@@ -252,9 +253,9 @@ func sameType(declared, is string) bool {
 	return declared == is
 }
 
-// resource takes an embedded resource: its text, or what its bytes are. What it
-// is called comes before, since a model may be asked for it by that.
-func (o *output) resource(r *resource) {
+// resource adds an embedded resource: its text, or its bytes by type. Its name comes
+// first, because the model may be asked for it by name.
+func (o *resultOutput) resource(r *resource) {
 	head := "[resource " + r.URI
 	if r.MIMEType != "" {
 		head += ", type " + r.MIMEType
@@ -271,7 +272,7 @@ func (o *output) resource(r *resource) {
 	data, ok := o.decode("resource "+r.URI, *r.Blob)
 	switch {
 	case !ok:
-	case tool.SniffPicture(data) != "":
+	case output.SniffPicture(data) != "":
 		o.text(head)
 		o.image(*r.Blob, "")
 	case isText(r.MIMEType, data):
@@ -282,17 +283,16 @@ func (o *output) resource(r *resource) {
 	}
 }
 
-// isText reports whether bytes are text, which they are only if they are
-// declared as such.
+// isText reports whether bytes are declared as text and are valid text.
 func isText(mediaType string, data []byte) bool {
 	mediaType, _, _ = strings.Cut(strings.ToLower(mediaType), ";")
 	declared := strings.HasPrefix(mediaType, "text/") || strings.HasSuffix(mediaType, "json") || strings.HasSuffix(mediaType, "xml")
 	return declared && utf8.Valid(data) && !strings.ContainsRune(string(data), 0)
 }
 
-// file takes other bytes as a file, or describes them where the caller wants no
+// file adds other bytes as a file, or describes them if the caller does not accept
 // files of their type.
-func (o *output) file(name, mediaType string, data []byte) {
+func (o *resultOutput) file(name, mediaType string, data []byte) {
 	mediaType = cmp.Or(mediaType, "application/octet-stream")
 	if accepts := o.link.bridge.opts.Files; accepts != nil && !accepts(mediaType) {
 		sum := sha256.Sum256(data)
@@ -316,7 +316,7 @@ func fileName(r *resource) string {
 	return name
 }
 
-// extension is the usual ending of a media type's files.
+// extension returns the usual file extension of a media type.
 func extension(mediaType string) string {
 	mediaType, _, _ = strings.Cut(strings.ToLower(mediaType), ";")
 	switch mediaType {

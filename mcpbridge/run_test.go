@@ -32,13 +32,13 @@ func TestToolsChangeWithinRun(t *testing.T) {
 		changed = bridge.Changed()
 		return "it has", nil
 	})
-	call := func(id, name, text string) agenttest.Answer {
-		return agenttest.Reply(item.Call(id, name, `{"text":`+string(item.Quote(text))+`}`))
+	call := func(id, name, text string) agenttest.Reply {
+		return agenttest.Completed(item.Call(id, name, `{"text":`+string(item.Quote(text))+`}`))
 	}
 	srv := agenttest.NewServer(t,
-		call("c1", "grow", "new_tool"), agenttest.Reply(item.Call("c2", "wait", "{}")), call("c3", "new_tool", ""),
-		call("c4", "shrink", "new_tool"), agenttest.Reply(item.Call("c5", "wait", "{}")), call("c6", "new_tool", ""),
-		agenttest.Reply(item.Assistant("done")))
+		call("c1", "grow", "new_tool"), agenttest.Completed(item.Call("c2", "wait", "{}")), call("c3", "new_tool", ""),
+		call("c4", "shrink", "new_tool"), agenttest.Completed(item.Call("c5", "wait", "{}")), call("c6", "new_tool", ""),
+		agenttest.Completed(item.Assistant("done")))
 	a := &agent.Agent{Model: srv.Client(), Tools: []tool.Tool{wait}, Policy: agent.Policy{Allow: []string{"*"}}}
 	a.ToolSource = func(ctx context.Context) ([]tool.Tool, error) {
 		err := bridge.Refresh(ctx)

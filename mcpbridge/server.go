@@ -18,89 +18,86 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/auth"
 
 	"github.com/antiphon-go/antiphon/endpoint"
-	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/tool/output"
 )
 
-// The limits of a [Server] that names none.
+// The default limits of a [Server].
 const (
 	DefaultTimeout      = time.Minute
 	DefaultStartTimeout = time.Minute
 	DefaultMaxMessage   = 64 << 20
 )
 
-// Server says how one MCP server is reached and what is taken from it. Either
-// Command or URL is set.
+// Server describes how to reach one MCP server, and which of its tools to use. Set
+// either Command or URL.
 type Server struct {
-	// Name is what the server is called in messages and, where names clash, in
-	// names of tools. By default it is made from the command or the host.
+	// Name is the server's name in messages and, if names conflict, in names of tools.
+	// By default it is derived from the command or the host.
 	Name string
 
-	// Command is the program and its arguments, as they are: no shell reads
-	// them.
+	// Command is the program and its arguments. No shell is involved.
 	Command []string
-	// Dir is the program's working directory, by default the current one.
+	// Dir is the program's working directory. The default is the current directory.
 	Dir string
-	// Env are variables that the program gets besides those of [PassedEnv].
+	// Env are variables for the program in addition to [PassedEnv].
 	Env map[string]string
-	// PassEnv names further variables that it gets from this process.
+	// PassEnv names further variables that it inherits from this process.
 	PassEnv []string
-	// SecretEnv are variables whose values are hidden in all that the server
-	// says, the outputs of its tools included.
+	// SecretEnv are variables whose values are hidden in everything that the server
+	// sends, including the outputs of its tools.
 	SecretEnv map[string]endpoint.Key
 
 	// URL is the endpoint of a server that speaks streamable HTTP.
 	URL string
 	// Header is sent with every request to the URL's own host.
 	Header http.Header
-	// Token is sent as bearer token, to the URL's own host alone.
+	// Token is sent as bearer token, only to the URL's own host.
 	Token endpoint.Key
-	// OAuth gets tokens when the server asks for authorization. See the SDK's
-	// packages auth and auth/extauth for what there is.
+	// OAuth gets tokens when the server requests authorization. See the SDK's packages
+	// auth and auth/extauth.
 	OAuth auth.OAuthHandler
 
-	// Protocol is the version of the protocol to begin with, for a server that
-	// cannot negotiate. By default it is the newest.
+	// Protocol is the protocol version to begin with, for a server that cannot
+	// negotiate. The default is the newest.
 	Protocol string
 
-	// Include and Exclude choose tools by the names that the server gives them,
-	// with patterns as path.Match reads them. No Include takes all; Exclude
-	// wins. A plain name in Include that the server does not have is an error
-	// of [Connect].
+	// Include and Exclude select tools by the server's own names, with patterns of
+	// path.Match. An empty Include selects all; Exclude has precedence. A plain name
+	// in Include that the server does not have is an error of [Connect].
 	Include, Exclude []string
-	// ReadOnly are patterns for tools that the caller knows to change nothing.
-	// No other tool is taken for one that only reads, whatever the server says,
-	// unless TrustHints is set.
+	// ReadOnly are patterns for tools that the caller knows to be read-only. No other
+	// tool is treated as read-only, whatever the server says, unless TrustHints is
+	// set.
 	ReadOnly []string
-	// TrustHints believes what the server says of its tools: that one only
-	// reads, or may be called twice.
+	// TrustHints trusts the server's annotations: that a tool is read-only, or may be
+	// called twice.
 	TrustHints bool
-	// Approval says what was declared about the tool that the server gives the
-	// first name and a model calls by the second: "allow", "ask", "deny", or "" for
-	// nothing. It is asked once for each tool. nil says nothing of any.
+	// Approval returns the declared rule for a tool, given its name at the server and
+	// its name for models: "allow", "ask", "deny", or "" for none. It is called once
+	// per tool. Nil declares nothing.
 	Approval func(tool, name string) string
-	// Optional lets [Connect] go on without the server if it cannot be started: its
-	// tools are missing then, and [Options.Notify] gets the reason. A call of one
-	// of them is answered as a call of any unknown tool.
+	// Optional lets [Connect] continue without the server if it cannot be started: its
+	// tools are then missing, and [Options.Notify] receives the reason. A call of one
+	// of them is answered like a call of an unknown tool.
 	Optional bool
-	// Strict asks the endpoint to bind the model to the schemas.
+	// Strict asks the endpoint to enforce the schemas.
 	Strict bool
 
-	// Timeout bounds each call. Zero is [DefaultTimeout].
+	// Timeout limits each call. Zero means [DefaultTimeout].
 	Timeout time.Duration
-	// MaxOutput bounds the text of each output, in place of the limit for all
-	// tools.
-	MaxOutput tool.Limiter
-	// StartTimeout bounds starting the server and listing its tools. Zero is
+	// MaxOutput limits the text of each output, instead of the limit for all tools.
+	MaxOutput *output.Limit
+	// StartTimeout limits starting the server and listing its tools. Zero means
 	// [DefaultStartTimeout].
 	StartTimeout time.Duration
-	// MaxMessage bounds one message from the server, in bytes. Zero is
+	// MaxMessage limits one message from the server, in bytes. Zero means
 	// [DefaultMaxMessage].
 	MaxMessage int
 }
 
-// Parse reads a server from one line: "stdio:" and a command, or an http or
-// https URL. The command is split at white space; single and double quotes and
-// a backslash keep it together. Nothing is expanded.
+// Parse parses a server from one line: "stdio:" and a command, or an http or https
+// URL. The command is split at white space, except inside single or double quotes or
+// after a backslash. Nothing is expanded.
 func Parse(spec string) (Server, error) {
 	if line, ok := strings.CutPrefix(spec, "stdio:"); ok {
 		argv, err := words(line)
@@ -170,7 +167,7 @@ func (s *Server) endpoint() (*url.URL, error) {
 	return u, nil
 }
 
-// complete checks the server and fills in what it leaves open.
+// complete checks the server and sets defaults.
 func (s Server) complete() (Server, error) {
 	s.Timeout = cmp.Or(s.Timeout, DefaultTimeout)
 	s.StartTimeout = cmp.Or(s.StartTimeout, DefaultStartTimeout)
@@ -205,10 +202,10 @@ func (s *Server) check() error {
 	return nil
 }
 
-// runners start other programs, by whose names people know a server.
+// runners start other programs, which give the server its name.
 var runners = []string{"npx", "uvx", "bunx", "node", "python", "python3", "deno", "bun", "uv"}
 
-// defaultName is the program's name, or the host's.
+// defaultName returns the name of the program or the host.
 func (s *Server) defaultName() string {
 	if len(s.Command) == 0 {
 		u, err := s.endpoint()
@@ -229,8 +226,8 @@ func (s *Server) defaultName() string {
 	return cmp.Or(name, "server")
 }
 
-// base is the last part of a path or a package's name, without its version and
-// ending.
+// base returns the last part of a path or package name, without version and
+// extension.
 func base(s string) string {
 	s = path.Base(filepath.ToSlash(s))
 	if at := strings.LastIndexByte(s, '@'); at > 0 {
@@ -243,7 +240,7 @@ func base(s string) string {
 	return s
 }
 
-// takes reports whether a tool is wanted.
+// takes reports whether a tool is selected.
 func (s *Server) takes(name string) bool {
 	return (len(s.Include) == 0 || matches(s.Include, name)) && !matches(s.Exclude, name)
 }
@@ -255,7 +252,7 @@ func matches(patterns []string, name string) bool {
 	})
 }
 
-// missing returns the plain names of Include that are not among the names.
+// missing returns the plain names of Include that are not in names.
 func (s *Server) missing(names []string) (list []string) {
 	for _, p := range s.Include {
 		if !strings.ContainsAny(p, `*?[\`) && !slices.Contains(names, p) {

@@ -3,7 +3,6 @@
 
 // The servers ask what is deprecated from protocol version 2026-07-28 on, since
 // servers do.
-//lint:file-ignore SA1019 see above
 
 package mcpbridge_test
 

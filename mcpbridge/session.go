@@ -18,23 +18,24 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/tool/output"
 )
 
-// session is a server that runs and was greeted, from then until it is gone.
+// session is a running server after the handshake, until it ends.
 type session struct {
 	link *link
 	cs   *mcp.ClientSession
 	proc *process // nil over HTTP
 	http *carrier // nil over stdio
 
-	life    context.Context // ends with the session; its cause says why
+	life    context.Context // ends with the session; its cause is the reason
 	cancel  context.CancelCauseFunc
-	wire    context.Context // ends after the server was told of that
+	wire    context.Context // ends after the server was told of the end
 	hangUp  context.CancelFunc
-	gone    chan struct{} // closed when nothing of it is left
+	gone    chan struct{} // closed when everything of it has ended
 	counted bool          // guarded by link.mu
 
-	answered atomic.Bool // some call was answered
+	answered atomic.Bool // at least one call was answered
 	probing  atomic.Bool
 
 	mu    sync.Mutex
@@ -42,12 +43,11 @@ type session struct {
 	calls map[string]tool.Call // by progress token
 }
 
-// lastInitialize is the newest version of the protocol that begins with a
-// handshake. A server that is confused by the newer way to begin is asked again
-// in this one.
+// lastInitialize is the newest protocol version that begins with a handshake. It is
+// tried with a server that fails with the newer beginning.
 const lastInitialize = "2025-11-25"
 
-// dial starts the server and greets it.
+// dial starts the server and makes the handshake.
 func (l *link) dial(ctx context.Context) (*session, error) {
 	deadline, _ := ctx.Deadline()
 	first, cancel := context.WithDeadline(ctx, time.Now().Add(time.Until(deadline)/2))
@@ -65,7 +65,7 @@ func (l *link) dial(ctx context.Context) (*session, error) {
 // errNotStarted marks a program that could not be started at all.
 var errNotStarted = errors.New("not started")
 
-// worthAnother reports whether an older greeting might do better.
+// worthAnother reports whether an older protocol version might succeed.
 func worthAnother(err error) bool {
 	var stray *StrayOutputError
 	_, refused := wireError(err)
@@ -102,17 +102,18 @@ func (l *link) dialVersion(ctx context.Context, version string) (*session, error
 		if s.proc == nil {
 			problem = "could not be reached"
 		}
-		if isDone(err) && l.bridge.life.Err() == nil {
+		// Once the time is over, the error may be that of the connection that was given up.
+		if (isDone(err) || ctx.Err() != nil) && l.bridge.life.Err() == nil {
 			problem += fmt.Sprintf(" within %v", l.server.StartTimeout)
 		}
 		err = s.explain(err, problem)
 		if s.cs != nil {
-			s.cs.Close()
+			_ = s.cs.Close()
 		}
 		close(s.gone)
 		return nil, err
 	}
-	l.bridge.tasks.Go(s.watch) // an attempt is under way, so that nobody waits for them yet
+	l.bridge.tasks.Go(s.watch) // an attempt is under way, so nobody waits for the tasks yet
 	l.bridge.notify(Event{Server: l.server.Name, Kind: Started, Text: s.title()})
 	return s, nil
 }
@@ -134,7 +135,7 @@ func (s *session) transport() (mcp.Transport, error) {
 	return s.proc, err
 }
 
-// abandon ends what a greeting waits for.
+// abandon ends everything that a handshake waits for.
 func (s *session) abandon(err error) {
 	s.cancel(err)
 	s.hangUp()
@@ -143,8 +144,7 @@ func (s *session) abandon(err error) {
 	}
 }
 
-// watch waits for the end of the session, whoever brings it about, and clears
-// up.
+// watch waits for the end of the session, whatever its cause, and cleans up.
 func (s *session) watch() {
 	over := make(chan struct{})
 	go func() {
@@ -152,18 +152,18 @@ func (s *session) watch() {
 		if err := s.cs.Wait(); err != nil && s.proc == nil {
 			s.cancel(err)
 		}
-		s.cancel(io.EOF) // of a program more is known
+		s.cancel(io.EOF) // more is known about a program
 	}()
 	<-s.life.Done()
 	if s.proc != nil {
 		s.proc.end(s.link.bridge.pace.grace)
 	}
 	late := time.AfterFunc(s.link.bridge.pace.grace, s.hangUp)
-	s.cs.Close()
+	_ = s.cs.Close()
 	late.Stop()
 	s.hangUp()
 	<-over
-	if cause := s.cause(); !errors.Is(cause, errClosed) { // we did that
+	if cause := s.cause(); !errors.Is(cause, errClosed) { // not our own close
 		s.link.bridge.notify(Event{Server: s.link.server.Name, Kind: Ended, Text: cause.Error()})
 	}
 	close(s.gone)
@@ -175,7 +175,7 @@ func (s *session) end(cause error) { s.cancel(cause) }
 // over reports whether the session has ended or is about to.
 func (s *session) over() bool { return s.life.Err() != nil }
 
-// list asks for the tools that are wanted.
+// list requests the selected tools.
 func (s *session) list(ctx context.Context) ([]*listedTool, error) {
 	const maxTools, maxPages = 10_000, 1000
 	list := []*listedTool{}
@@ -206,7 +206,7 @@ func (s *session) list(ctx context.Context) ([]*listedTool, error) {
 	}
 }
 
-// bind ends a context with the session.
+// bind returns a context that also ends with the session.
 func (s *session) bind(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(s.life, func() { cancel(context.Cause(s.life)) })
@@ -231,15 +231,15 @@ func (s *session) call(ctx context.Context, name string, call tool.Call) (*mcp.C
 	return res, err
 }
 
-// unsent reports whether a call failed without having reached the server, as far
-// as that is sure: the connection was broken before.
+// unsent reports whether a call certainly did not reach the server, because the
+// connection was broken before.
 func (s *session) unsent(err error) bool {
 	return s.proc != nil && (errors.Is(err, mcp.ErrConnectionClosed) || errors.Is(err, os.ErrClosed))
 }
 
 // forgotten reports whether a call failed because the server does not know the
 // session: it says so, or it refuses even a ping in the same way, or the SDK has
-// given the session up because of that answer. Then the call was not run.
+// given up the session because of that answer. Then the call did not run.
 func (s *session) forgotten(ctx context.Context, err error) bool {
 	if errors.Is(err, mcp.ErrSessionMissing) {
 		return true
@@ -253,16 +253,16 @@ func (s *session) forgotten(ctx context.Context, err error) bool {
 	return s.http.lost.Swap(false) || errors.Is(err, mcp.ErrConnectionClosed)
 }
 
-// said is a text of the server's for people.
+// said returns a text of the server for people.
 func (s *session) said(text string) string { return short(s.clean(text)) }
 
 func (s *session) clean(text string) string {
-	text, _ = tool.Sanitize(s.link.server.hideAll(text))
+	text, _ = output.Sanitize(s.link.server.hideAll(text))
 	return text
 }
 
-// probe asks a server that let a call time out for a sign of life, and ends it
-// if there is none, so that the next call starts it anew.
+// probe pings a server after a call timed out, and ends it if it does not answer, so
+// that the next call starts it again.
 func (s *session) probe() {
 	if !s.probing.CompareAndSwap(false, true) {
 		return
@@ -296,8 +296,8 @@ func (s *session) describe(info *Info) {
 	}
 }
 
-// explain puts an error of the SDK into a [ServerError] that says what is known
-// of the server.
+// explain turns an error of the SDK into a [ServerError] with the known state of the
+// server.
 func (s *session) explain(err error, problem string) error {
 	e := &ServerError{Server: s.link.server.Name, Err: err, Problem: problem}
 	if why := s.why(err); why != "" {
@@ -314,14 +314,14 @@ func (s *session) explain(err error, problem string) error {
 	return e
 }
 
-// exitWait is how long a program that closed its output is awaited, for the
-// sake of its exit status.
+// exitWait is how long to wait for the exit status of a program that closed its
+// output.
 const exitWait = 250 * time.Millisecond
 
-// why says what made a call fail.
+// why returns the reason why a call failed.
 func (s *session) why(err error) string {
 	switch cause := context.Cause(s.life); {
-	case cause == errClosed:
+	case errors.Is(cause, errClosed):
 		return cause.Error()
 	case isDone(cause), cause == nil && isDone(err):
 		return "it did not answer in time"
@@ -351,8 +351,8 @@ func (s *session) why(err error) string {
 	return s.said(plain(err))
 }
 
-// brokeOff reports whether an error comes of the end of the connection. Over
-// HTTP that of one request is not.
+// brokeOff reports whether an error comes from the end of the connection. The
+// failure of a single HTTP request does not count.
 func (s *session) brokeOff(err error) bool {
 	if s.over() || errors.Is(err, mcp.ErrConnectionClosed) {
 		return true
@@ -365,7 +365,7 @@ func (s *session) brokeOff(err error) bool {
 		errors.Is(err, io.ErrClosedPipe) || errors.Is(err, os.ErrClosed)
 }
 
-// cause says why the session is over.
+// cause returns the reason why the session is over.
 func (s *session) cause() error {
 	err := context.Cause(s.life)
 	if err == nil || err == io.EOF {

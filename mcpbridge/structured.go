@@ -13,16 +13,16 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// structured takes a result's structured content, which is to be told once:
-// T2. Servers put it into the text as well, for clients that do not know it,
-// each in its own way; where the text says it already, nothing is added.
-func (o *output) structured(raw, content jsontext.Value) {
+// structured adds a result's structured content, which should appear only once: T2.
+// For clients that do not support it, servers repeat it in the text, each in its own
+// way. If the text has the same content, nothing is added.
+func (o *resultOutput) structured(raw, content jsontext.Value) {
 	if len(raw) == 0 || raw.Kind() == 'n' || mirrors(raw, content) {
 		return
 	}
 	compact := raw.Clone()
 	if compact.Compact(lenient) != nil {
-		return // it is part of a message that was read
+		return // it is part of a message that was decoded
 	}
 	texts := o.texts()
 	for _, t := range texts {
@@ -49,8 +49,8 @@ func (o *output) structured(raw, content jsontext.Value) {
 	o.text(text)
 }
 
-// mirrors reports whether the structured value is the content once more, by
-// itself or as the one member of an object.
+// mirrors reports whether the structured value repeats the content, alone or as the
+// only member of an object.
 func mirrors(raw, content jsontext.Value) bool {
 	if raw.Kind() == '{' {
 		var members object
@@ -63,9 +63,9 @@ func mirrors(raw, content jsontext.Value) bool {
 	return raw.Kind() == '[' && sameJSON(raw, content)
 }
 
-// says reports whether the texts are what the structured value holds: the value
-// is their text, or a list with one of them each, or an object with nothing but
-// one of these, as servers wrap what is not an object.
+// says reports whether the texts equal the structured value: the value is their
+// text, or a list with each of them, or an object with only one of these, as servers
+// wrap values that are not objects.
 func says(texts []*item.InputText, raw jsontext.Value) bool {
 	if len(texts) == 0 {
 		return false
@@ -107,8 +107,8 @@ func saysOne(text *item.InputText, raw jsontext.Value) bool {
 	return sameJSON(jsontext.Value(text.Text), raw)
 }
 
-// sameJSON reports whether two texts are the same value, whatever the order of
-// members and the white space.
+// sameJSON reports whether two texts are the same value, regardless of the order of
+// members and white space.
 func sameJSON(a, b jsontext.Value) bool {
 	if len(a) == 0 || len(b) == 0 {
 		return false

@@ -15,22 +15,21 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// The SDK reads what a server sends into Go values. That loses the order of a
-// schema's members and the digits of large numbers, and one kind of content
-// that it does not know costs the whole result. So every message passes a tap,
-// which puts the text of what must stay exact into a member that the SDK hands
-// through: _meta.
+// The SDK decodes messages of a server into Go values. That loses the order of a
+// schema's members and the digits of large numbers, and one block of an unknown kind
+// makes the whole result fail. So every message passes a tap, which copies the texts
+// that must stay exact into a member that the SDK preserves: _meta.
 
-// rawMember is the member of _meta that holds the text of a tool's schema, or
-// of a call's result.
+// rawMember is the member of _meta with the text of a tool's schema or of a call's
+// result.
 const rawMember = "antiphon/raw"
 
 type object = map[string]jsontext.Value
 
 var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
-// tap returns the message as the SDK gets it. What it does not understand it
-// leaves as it is.
+// tap returns the message for the SDK. Messages that it does not understand stay
+// unchanged.
 func tap(message []byte) []byte {
 	if !bytes.Contains(message, []byte(`"result"`)) {
 		return message
@@ -43,7 +42,7 @@ func tap(message []byte) []byte {
 	case result["tools"] != nil:
 		tapTools(result)
 	case result["inputRequests"] != nil:
-		return message // a question to the client, which the SDK answers
+		return message // a request to the client, which the SDK answers
 	case result["content"] != nil || result["structuredContent"] != nil:
 		result = tapResult(m["result"], result)
 	default:
@@ -85,7 +84,7 @@ func tapTools(result object) {
 	}
 }
 
-// tapResult returns a result that holds nothing but its own text.
+// tapResult returns a result that contains only its own text.
 func tapResult(raw jsontext.Value, result object) object {
 	quoted := item.Quote(string(raw))
 	out := object{
@@ -98,9 +97,8 @@ func tapResult(raw jsontext.Value, result object) object {
 	return out
 }
 
-// noticing calls told for messages that say that the server has other tools, at
-// the moment when they are read: the SDK hands them on when it comes to it, and
-// the answer to the call that changed the tools may be there before.
+// noticing calls told when a message about changed tools is read. The SDK delivers
+// such messages later, possibly after the answer to the call that changed the tools.
 func noticing(fix func([]byte) ([]byte, error), told func()) func([]byte) ([]byte, error) {
 	return func(line []byte) ([]byte, error) {
 		if bytes.Contains(line, toolsChanged) {
@@ -112,7 +110,7 @@ func noticing(fix func([]byte) ([]byte, error), told func()) func([]byte) ([]byt
 
 var toolsChanged = []byte("notifications/tools/list_changed")
 
-// tapReader passes a stream on line by line, each as fix returns it.
+// tapReader passes on a stream line by line, as returned by fix.
 type tapReader struct {
 	src  *bufio.Reader
 	max  int
@@ -145,8 +143,7 @@ func (t *tapReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// line reads one line with its end, or what there is before the end of the
-// stream.
+// line reads one line with its end, or the rest of the stream.
 func (t *tapReader) line() (line []byte, err error) {
 	for {
 		part, err := t.src.ReadSlice('\n')
@@ -164,11 +161,10 @@ func tooLong(limit int) error {
 	return fmt.Errorf("sent a message of more than %d bytes, which is the limit", limit)
 }
 
-// fixLines returns the fix of the stdio transport, whose messages are one line
-// each. A line that is not a message, such as the banner that many servers
-// print, is skipped: stray gets its beginning. But a line that was meant to be a
-// message and cannot be read ends the session, because the call that it answers
-// would wait for nothing.
+// fixLines returns the fix of the stdio transport, whose messages are one line each.
+// A line that is not a message, such as the banner that many servers print, is
+// skipped and passed to stray. A damaged message ends the session, because otherwise
+// the call that it answers would wait until its timeout.
 func fixLines(stray func(line string)) func(line []byte) ([]byte, error) {
 	return func(line []byte) ([]byte, error) {
 		text := bytes.TrimSpace(line)
@@ -186,8 +182,8 @@ func fixLines(stray func(line string)) func(line []byte) ([]byte, error) {
 	}
 }
 
-// maxStray is how much of a stray line an error holds, in bytes. More is kept, so
-// that a secret is not cut before it can be recognised.
+// maxStray is the length of a stray line in an error, in bytes. More is kept, so
+// that a secret is recognised before it is cut.
 const maxStray = 200
 
 func beginning(text []byte, n int) string {
@@ -196,8 +192,7 @@ func beginning(text []byte, n int) string {
 
 var dataField = []byte("data:")
 
-// fixEvent taps a line of an event stream. A message that is spread over more
-// than one line is not tapped.
+// fixEvent taps a line of an event stream. A message on several lines is not tapped.
 func fixEvent(line []byte) ([]byte, error) {
 	data, ok := bytes.CutPrefix(line, dataField)
 	if !ok {

@@ -12,7 +12,7 @@ import (
 	"github.com/antiphon-go/antiphon/server"
 )
 
-// Respond plays the next turn. It makes the server a [server.Backend].
+// Respond plays the next turn. It implements [server.Backend].
 func (s *Server) Respond(ctx context.Context, r *server.Request, w *server.Writer) error {
 	a, err := s.answer(r)
 	if err != nil {
@@ -21,19 +21,19 @@ func (s *Server) Respond(ctx context.Context, r *server.Request, w *server.Write
 	return a.write(ctx, w)
 }
 
-// CountTokens returns what the usage of a response would say. It makes the server
-// a [server.TokenCounter].
+// CountTokens returns the input tokens that the usage of a response would report. It
+// implements [server.TokenCounter].
 func (s *Server) CountTokens(_ context.Context, r *server.Request) (int64, error) {
 	return countInput(r), nil
 }
 
-// answer is one response, made in full before its first byte is sent.
+// answer is one response. It is complete before its first byte is sent.
 type answer struct {
 	id      string
 	in      intake
 	pace    time.Duration
 	outputs []output
-	tail    time.Duration // wait before the end
+	tail    time.Duration // delay before the end
 }
 
 // answer makes the response to a request.
@@ -64,7 +64,7 @@ func (s *Server) answer(r *server.Request) (*answer, error) {
 	return a, nil
 }
 
-// overflow is the problem of an input that is longer than the context.
+// overflow returns an error if the input is longer than the context.
 func (s *Server) overflow(tokens int64) error {
 	window := s.Window
 	if window == 0 && s.Script != nil {
@@ -84,9 +84,9 @@ func (s *Server) pace() time.Duration {
 	return s.Pace
 }
 
-// write sends the answer, each piece of text at its time.
+// write sends the answer, with the delay of each piece of text.
 func (a *answer) write(ctx context.Context, w *server.Writer) error {
-	_ = w.Begin(a.id) // its error, as all others, comes again
+	_ = w.Begin(a.id) // later calls return its error again
 	for i := range a.outputs {
 		o := &a.outputs[i]
 		if err := sleep(ctx, o.wait); err != nil {
@@ -137,11 +137,11 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// maxWord is where text without spaces is cut, in bytes.
+// maxWord is the length in bytes at which text without spaces is split.
 const maxWord = 24
 
-// words cuts a text after its white space; joined they are the text. A rune is
-// never cut.
+// words splits a text after white space. The joined words are the text, and no rune
+// is split.
 func words(text string) []string {
 	var list []string
 	begin, space := 0, false

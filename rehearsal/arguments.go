@@ -15,8 +15,8 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// schema is what the default needs of a tool's JSON Schema: enough to make up
-// arguments, not to validate them.
+// schema holds the parts of a tool's JSON Schema that are needed to make up
+// arguments. It is not sufficient for validation.
 type schema struct {
 	Type        jsontext.Value     `json:"type"`
 	Description string             `json:"description"`
@@ -38,8 +38,8 @@ type schema struct {
 	Definitions map[string]*schema `json:"definitions"`
 }
 
-// UnmarshalJSONFrom reads a schema leniently: true and false are schemas too,
-// and a member of an unexpected kind only costs itself.
+// UnmarshalJSONFrom reads a schema leniently: true and false are schemas too, and a
+// member of an unexpected kind is ignored.
 func (s *schema) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	v, err := d.ReadValue()
 	if err != nil || v.Kind() != '{' {
@@ -56,7 +56,7 @@ func (s *schema) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 		"$ref": &s.Ref, "$defs": &s.Defs, "definitions": &s.Definitions,
 	} {
 		if m, ok := members[name]; ok {
-			_ = json.Unmarshal(m, field, lenient) // leniently: see above
+			_ = json.Unmarshal(m, field, lenient) // lenient: see above
 		}
 	}
 	s.Type, s.Const, s.Default = members["type"], members["const"], members["default"]
@@ -65,7 +65,7 @@ func (s *schema) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 
 var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
-// parseSchema returns nil for what is not a schema.
+// parseSchema returns nil for a text that is not a schema.
 func parseSchema(text item.JSON) *schema {
 	s := new(schema)
 	if json.Unmarshal([]byte(text), s, lenient) != nil {
@@ -74,7 +74,7 @@ func parseSchema(text item.JSON) *schema {
 	return s
 }
 
-// is reports whether the schema's type is, or may be, typ.
+// is reports whether the schema allows typ.
 func (s *schema) is(typ string) bool { return slices.Contains(s.types(), typ) }
 
 func (s *schema) types() []string {
@@ -83,14 +83,14 @@ func (s *schema) types() []string {
 		return []string{one}
 	}
 	var list []string
-	_ = json.Unmarshal(s.Type, &list) // none or odd: no type
+	_ = json.Unmarshal(s.Type, &list) // missing or unusual: no type
 	return list
 }
 
-// resolve follows a reference inside the document and picks the first branch
-// of a choice.
+// resolve follows references inside the document and picks the first branch of a
+// choice.
 func (s *schema) resolve(root *schema) *schema {
-	for range 8 { // enough for honest schemas, and an end for circular ones
+	for range 8 { // enough for reasonable schemas, and a limit for circular ones
 		switch {
 		case s == nil:
 			return new(schema)
@@ -120,18 +120,18 @@ func choice(list []*schema) *schema {
 	return list[0]
 }
 
-// argument makes up values for one call.
+// argument makes up the arguments of one call.
 type argument struct {
 	root  *schema
 	tool  string // its name, in lower case
 	hints *hints
-	// guessed says that a path was asked for and none is known.
+	// guessed means that a path was needed and none is known.
 	guessed bool
 }
 
-// arguments makes up the arguments of a call: what the schema requires, and a
-// path where it takes one and one is known. It reports whether they are more
-// than a guess.
+// arguments makes up the arguments of a call: the required members and, if the
+// schema has one and the conversation names one, a path. known is false if they are
+// only a guess.
 func arguments(t *item.FunctionTool, h *hints) (text string, known bool) {
 	root := parseSchema(t.Parameters)
 	if root == nil {
@@ -146,7 +146,7 @@ func arguments(t *item.FunctionTool, h *hints) (text string, known bool) {
 	return string(b), !a.guessed
 }
 
-// maxNesting bounds what is made up for schemas that contain themselves.
+// maxNesting limits the values for recursive schemas.
 const maxNesting = 6
 
 func (a *argument) object(s *schema, depth int) map[string]any {
@@ -189,15 +189,15 @@ func (a *argument) value(name string, s *schema, depth int) any {
 	return a.object(s, depth)
 }
 
-// formats are values for the formats of JSON Schema that a tool may insist on.
+// formats are values for the formats of JSON Schema that a tool may require.
 var formats = map[string]string{
 	"date": "2026-01-01", "date-time": "2026-01-01T00:00:00Z", "time": "00:00:00Z", "duration": "PT1H",
 	"email": "someone@example.com", "hostname": "example.com", "ipv4": "192.0.2.1", "ipv6": "2001:db8::1",
 	"uuid": "00000000-0000-4000-8000-000000000000",
 }
 
-// text makes up a text: a path or an address from the conversation where the
-// property's name asks for one, else what the user asked.
+// text makes up a text: a path or an address from the conversation if the property's
+// name suggests one, otherwise the user's question.
 func (a *argument) text(name string, s *schema) any {
 	name = strings.ToLower(name)
 	if v := formats[s.Format]; v != "" {

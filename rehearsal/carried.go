@@ -10,13 +10,14 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// Where outputs are text alone, as in Chat Completions, their images follow in
-// a user message right after them, which nobody said: it is not a new round, and
-// the images are those of the outputs. Such a message holds images and files
-// only, or before those of each output a line that names its call.
+// If outputs are text only, as in Chat Completions, clients send their images in a
+// user message directly after them. That message does not come from a person: it
+// does not begin a new round, and its images belong to the outputs. Such a message
+// contains only images and files, optionally with a line before the images of each
+// output that names its call.
 
-// carried gives what such a message holds to the outputs it belongs to, and
-// reports whether it is one. Behind are the calls whose outputs stand before.
+// carried assigns the content of such a message to its outputs, and reports whether
+// m is one. behind are the calls whose outputs precede the message.
 func (f *facts) carried(m *item.Message, behind []int, byID map[string]int) bool {
 	if len(behind) == 0 || m.Role != item.RoleUser || len(m.Content.Parts) == 0 {
 		return false
@@ -48,7 +49,7 @@ func (f *facts) carried(m *item.Message, behind []int, byID map[string]int) bool
 	return true
 }
 
-// namesCall reads the line before the images of an output.
+// namesCall parses the line before the images of an output.
 func namesCall(line string) (id string, ok bool) {
 	id, ok = strings.CutPrefix(line, "From the output of ")
 	if !ok {
@@ -57,11 +58,11 @@ func namesCall(line string) (id string, ok bool) {
 	return strings.CutSuffix(id, ":")
 }
 
-// marker is what stands in a text where a part was.
+// marker matches the placeholder of a part in a text.
 var marker = regexp.MustCompile(`<(?:image|file) src="`)
 
-// marked tells whose n parts are, by the markers in the outputs; all are the
-// last output's where these do not add up.
+// marked returns the owners of n parts according to the placeholders in the outputs.
+// If the numbers differ, all parts belong to the last output.
 func (f *facts) marked(behind []int, n int) (owners []int) {
 	for _, i := range behind {
 		for range marker.FindAllString(f.calls[i].output.Display(), -1) {

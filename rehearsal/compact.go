@@ -13,14 +13,15 @@ import (
 	"errors"
 	"io"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server"
 )
 
-// Compact packs the whole history into the content of one item: a model that does
-// not think cannot sum up, and a script that goes on asks for facts. It makes the
-// server a [server.Compactor].
-func (s *Server) Compact(_ context.Context, r *server.Request) (*item.Compacted, error) {
+// Compact packs the whole history into one item. The mock model cannot summarise,
+// and a script that continues needs the facts of the history. Compact implements
+// [server.Compactor].
+func (s *Server) Compact(_ context.Context, r *server.Request) (*api.Compacted, error) {
 	items, err := s.unpacked(r.Items)
 	if err != nil {
 		return nil, err
@@ -35,10 +36,10 @@ func (s *Server) Compact(_ context.Context, r *server.Request) (*item.Compacted,
 		return nil, err
 	}
 	usage := usageOf(in, []item.Item{it})
-	return &item.Compacted{ID: "resp" + idMark + in.hash + "_compact", Output: []item.Item{it}, Usage: &usage}, nil
+	return &api.Compacted{ID: "resp" + idMark + in.hash + "_compact", Output: []item.Item{it}, Usage: &usage}, nil
 }
 
-// sumSize is how much of the hash of what is packed stands before it.
+// sumSize is the number of bytes of the hash before the packed content.
 const sumSize = 8
 
 // pack makes the content of a compaction.
@@ -60,12 +61,12 @@ func pack(items []item.Item) (string, error) {
 	return base64.StdEncoding.EncodeToString(b.Bytes()), err
 }
 
-var errPacked = errors.New("this is not the content of a compaction of the rehearsal's")
+var errPacked = errors.New("not a compaction of the rehearsal")
 
-// maxUnpacked bounds what a compaction is unpacked to.
+// maxUnpacked limits the size of an unpacked compaction.
 const maxUnpacked = 256 << 20
 
-// unpack is the reverse of pack, up to a size.
+// unpack reverses pack, up to a size limit.
 func unpack(it item.Item, limit int64) ([]item.Item, error) {
 	v, err := item.As[item.Compaction](it)
 	if err != nil {
@@ -85,8 +86,8 @@ func unpack(it item.Item, limit int64) ([]item.Item, error) {
 	return item.ParseList(string(list))
 }
 
-// unpacked returns a history with what its compactions stand for in their
-// place.
+// unpacked returns a history in which compactions are replaced by the items that
+// they contain.
 func (s *Server) unpacked(items []item.Item) ([]item.Item, error) {
 	var all []item.Item
 	for i, it := range items {

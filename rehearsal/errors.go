@@ -5,14 +5,14 @@ package rehearsal
 
 import "fmt"
 
-// A SyntaxError is one problem in the text of a script. [Parse] joins all it
-// finds; see [errors.As] for the first.
+// A SyntaxError is one problem in the text of a script. [Parse] joins all problems;
+// use [errors.As] to get the first.
 type SyntaxError struct {
 	File string
 	// Line and Column count from 1; columns are bytes.
 	Line, Column int
 	Problem      string
-	// Hint says what to do about it, or is "".
+	// Hint suggests a correction, or is "".
 	Hint string
 }
 

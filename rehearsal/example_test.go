@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/rehearsal"
 	"github.com/antiphon-go/antiphon/responses"
@@ -30,7 +31,7 @@ turn greet
 	defer stop()
 
 	client := &responses.Client{BaseURL: baseURL}
-	request := &item.Request{Model: "rehearsal", Input: item.NewList(item.User("Good evening."))}
+	request := &api.Request{Model: "rehearsal", Input: item.NewList(item.User("Good evening."))}
 	for event, err := range client.Stream(context.Background(), request) {
 		if err != nil {
 			log.Fatal(err)
@@ -50,14 +51,14 @@ func ExampleServer_without() {
 	}
 	defer stop()
 
-	thread := &responses.Thread{Client: &responses.Client{BaseURL: baseURL}, Transport: responses.WebSocket}
-	defer thread.Close()
-	request := &item.Request{Model: "rehearsal", Input: item.NewList(item.User("Good evening."))}
-	for _, err := range thread.Stream(context.Background(), request) {
+	chain := &responses.Chain{Client: &responses.Client{BaseURL: baseURL}, Transport: responses.WebSocket}
+	defer chain.Close()
+	request := &api.Request{Model: "rehearsal", Input: item.NewList(item.User("Good evening."))}
+	for _, err := range chain.Stream(context.Background(), request) {
 		if err != nil {
 			log.Fatal(err)
 		}
 	}
-	fmt.Printf("over HTTP: %v\n", thread.Uses() == responses.HTTP)
+	fmt.Printf("over HTTP: %v\n", chain.Uses() == responses.HTTP)
 	// Output: over HTTP: true
 }

@@ -6,13 +6,14 @@ package rehearsal
 import (
 	"strings"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// facts is what a request carries, in the form that turns need.
+// facts is the content of a request, in the form that turns need.
 type facts struct {
-	request *item.Request
+	request *api.Request
 	items   []item.Item
 	at      position
 	calls   []fact
@@ -27,25 +28,25 @@ type fact struct {
 	name   string
 	args   string
 	output item.Content
-	round  int // the round it was made in
+	round  int // the round of the call
 }
 
-// position says which turn comes next.
+// position identifies the next turn.
 type position struct {
-	round int // user messages that came after something the model said
-	turn  int // turns of the model since
-	total int // turns of the model in all
+	round int // number of user messages after a reply of the model
+	turn  int // number of the model's turns since then
+	total int // number of all turns of the model
 }
 
-// factsOf reads a request that was checked.
-func factsOf(req *item.Request, items []item.Item) (*facts, error) {
+// factsOf collects the facts of a checked request.
+func factsOf(req *api.Request, items []item.Item) (*facts, error) {
 	f := &facts{request: req, items: items}
 	if req.Instructions != "" {
 		f.system = append(f.system, req.Instructions)
 	}
 	var count counter
 	byID := map[string]int{}
-	var behind []int // calls whose outputs came last
+	var behind []int // calls with the most recent outputs
 	for _, it := range items {
 		v, err := it.Decode()
 		if err != nil {
@@ -64,7 +65,7 @@ func factsOf(req *item.Request, items []item.Item) (*facts, error) {
 		}
 		switch v := v.(type) {
 		case *item.Message:
-			if !session.IsBreakNote(it) { // nobody said it
+			if !session.IsBreakNote(it) { // it is not a person's message
 				f.message(v)
 			}
 		case *item.FunctionCall:
@@ -114,22 +115,22 @@ func textOf(c item.Content) string {
 	return strings.Join(texts, "\n")
 }
 
-// question returns the last line of a text that is not blank: where documents
-// come before it, that is what was asked.
+// question returns the last line of a text that is not blank. If documents precede
+// it, this is the actual question.
 func question(text string) string {
 	text = strings.TrimSpace(text)
 	return strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
 }
 
-// counter finds the position by walking over the history. A group of items
-// from the model is a turn when it came to its end: it holds a call, or a
-// message that did not break off and was not said on the way to a call. Other groups
-// are what is left of a stream that broke off, and their turn is played again.
+// counter finds the position by walking over the history. A group of items from the
+// model is a complete turn if it contains a call, or a message that did not break
+// off and does not introduce a call. Other groups are remains of a stream that broke
+// off, and their turn is played again.
 type counter struct {
 	position
-	open  bool // in a group of items from the model
-	whole bool // the group is a turn
-	said  bool // the model said something since the last user message
+	open  bool // inside a group of items from the model
+	whole bool // the group is a complete turn
+	said  bool // the model has replied since the last user message
 }
 
 func (c *counter) add(it item.Item) {
@@ -142,7 +143,7 @@ func (c *counter) add(it item.Item) {
 			c.round, c.turn, c.said = c.round+1, 0, false
 		}
 	case it.Type() == item.TypeMessage && it.Role() != item.RoleAssistant:
-		// Instructions may come at any time and belong to nobody's turn.
+		// Instructions may come at any time and do not belong to a turn.
 	case it.IsOutput():
 		c.close()
 	default:

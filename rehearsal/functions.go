@@ -15,7 +15,7 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// functions returns the template functions over the facts.
+// functions returns the template functions.
 func (f *facts) functions() template.FuncMap {
 	return template.FuncMap{
 		"output": func(which ...any) (string, error) {
@@ -40,8 +40,7 @@ func (f *facts) functions() template.FuncMap {
 	}
 }
 
-// call finds a call by its tool's name and its number, either of which may be
-// left out.
+// call finds a call by the name of its tool and its number. Both are optional.
 func (f *facts) call(which []any) (fact, error) {
 	name, n := "", 1
 	rest := which
@@ -53,7 +52,7 @@ func (f *facts) call(which []any) (fact, error) {
 	if len(rest) > 0 {
 		k, ok := rest[0].(int)
 		if !ok || len(rest) > 1 {
-			return fact{}, missing(`a call is named by its tool and a number, such as "read_file" 1`)
+			return fact{}, missing(`name a call by its tool and a number, such as "read_file" 1`)
 		}
 		n = k
 	}
@@ -96,10 +95,10 @@ func (f *facts) failed(which ...any) (bool, error) {
 	return failed, err
 }
 
-// failure reads an output in the envelope of failures: the status error, the
-// tool's name, the error and the output, each under its heading. A line of the
-// error that reads like a heading is indented there, so the first one found is
-// the real one.
+// failure reads the error from an output in the form of failures: the status error,
+// the tool's name, the error and the output, each under its heading. Lines of the
+// error that look like a heading are indented in that form, so the first heading
+// found is the real one.
 func failure(output string) (text string, ok bool) {
 	rest, ok := strings.CutPrefix(output, "status:\nerror\n\ntoolName:\n")
 	if !ok {
@@ -113,14 +112,14 @@ func failure(output string) (text string, ok bool) {
 	return text, ok
 }
 
-// Image is what a script learns of an image that the request carries inline.
-// It is the result of the template functions image and user_image.
+// Image describes an inline image of the request. It is the result of the template
+// functions image and user_image.
 type Image struct {
 	// MediaType is the type that the data URI declares.
 	MediaType string
 	// Size is the number of bytes.
 	Size int
-	// SHA256 is the hash of the bytes, in hexadecimal.
+	// SHA256 is the hash of the bytes in hexadecimal.
 	SHA256 string
 }
 
@@ -183,7 +182,7 @@ func (f *facts) tools() []string {
 	return names
 }
 
-// nameOf returns a tool's name; hosted tools go by their type.
+// nameOf returns a tool's name; for hosted tools it is their type.
 func nameOf(t item.Tool) string {
 	switch t := t.(type) {
 	case *item.FunctionTool:
@@ -194,7 +193,8 @@ func nameOf(t item.Tool) string {
 	return t.ToolType()
 }
 
-// splitLines returns the lines of a text; one newline at its end begins none.
+// splitLines returns the lines of a text. A newline at the end does not begin
+// another line.
 func splitLines(s string) []string {
 	if s == "" {
 		return nil

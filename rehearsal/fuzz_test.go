@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/api"
 )
 
 // Whatever is asked of a server that keeps something, it answers: no panic, no
@@ -49,7 +49,7 @@ func FuzzServe(f *testing.F) {
 			return w
 		}
 		do("POST", "conversations", "")
-		made, err := item.ParseResponse(do("POST", "responses", `{"model":"m","input":"hello","background":true,"stream":false}`).Body.Bytes())
+		made, err := api.ParseResponse(do("POST", "responses", `{"model":"m","input":"hello","background":true,"stream":false}`).Body.Bytes())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +59,7 @@ func FuzzServe(f *testing.F) {
 			if w.Code == http.StatusOK {
 				continue
 			}
-			e, err := item.ParseErrorBody(w.Body.Bytes())
+			e, err := api.ParseErrorBody(w.Body.Bytes())
 			if err != nil || e.Error == nil || e.Error.Message == "" || w.Code < 400 || w.Code >= 500 {
 				t.Errorf("%s %s %s: %d %s", method, path, body, w.Code, w.Body)
 			}

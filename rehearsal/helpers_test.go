@@ -16,6 +16,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/internal/sse"
 	"github.com/antiphon-go/antiphon/item"
 )
@@ -37,8 +38,8 @@ func start(t *testing.T, s *Server) (baseURL string) {
 }
 
 // request returns a request with the items and function tools of the names.
-func request(tools []string, items ...item.Item) *item.Request {
-	req := &item.Request{Model: "rehearsal", Input: item.NewList(items...)}
+func request(tools []string, items ...item.Item) *api.Request {
+	req := &api.Request{Model: "rehearsal", Input: item.NewList(items...)}
 	for _, name := range tools {
 		req.Tools = append(req.Tools, function(name, `{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}`))
 	}
@@ -91,7 +92,7 @@ func post(t *testing.T, url string, body []byte) (*http.Response, []byte) {
 	return resp, got
 }
 
-func encode(t *testing.T, req *item.Request, stream bool) []byte {
+func encode(t *testing.T, req *api.Request, stream bool) []byte {
 	t.Helper()
 	r := *req
 	r.Stream = new(stream)
@@ -103,13 +104,13 @@ func encode(t *testing.T, req *item.Request, stream bool) []byte {
 }
 
 // create asks for a whole response.
-func create(t *testing.T, url string, req *item.Request) *item.Response {
+func create(t *testing.T, url string, req *api.Request) *api.Response {
 	t.Helper()
 	resp, body := post(t, url, encode(t, req, false))
 	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != "application/json" {
 		t.Fatalf("%s %s: %s", resp.Status, resp.Header.Get("Content-Type"), body)
 	}
-	r, err := item.ParseResponse(body)
+	r, err := api.ParseResponse(body)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +118,7 @@ func create(t *testing.T, url string, req *item.Request) *item.Response {
 }
 
 // streamed asks for events and returns copies of them.
-func streamed(t *testing.T, url string, req *item.Request) []item.Event {
+func streamed(t *testing.T, url string, req *api.Request) []api.Event {
 	t.Helper()
 	resp, body := post(t, url, encode(t, req, true))
 	if resp.StatusCode != http.StatusOK || !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
@@ -126,10 +127,10 @@ func streamed(t *testing.T, url string, req *item.Request) []item.Event {
 	return events(t, bytes.NewReader(body))
 }
 
-func events(t *testing.T, r io.Reader) []item.Event {
+func events(t *testing.T, r io.Reader) []api.Event {
 	t.Helper()
 	reader := sse.NewReader(r, sse.Options{})
-	var list []item.Event
+	var list []api.Event
 	for {
 		raw, err := reader.Next()
 		if err == io.EOF {
@@ -138,7 +139,7 @@ func events(t *testing.T, r io.Reader) []item.Event {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e, err := item.ParseEvent(raw.Data)
+		e, err := api.ParseEvent(raw.Data)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -150,14 +151,14 @@ func events(t *testing.T, r io.Reader) []item.Event {
 }
 
 // refused sends a body that must be refused and returns the error.
-func refused(t *testing.T, url string, body []byte) *item.APIError {
+func refused(t *testing.T, url string, body []byte) *api.APIError {
 	t.Helper()
 	resp, got := post(t, url, body)
 	object, err := item.Parse(got)
 	if err != nil {
 		t.Fatalf("%s: %s", resp.Status, got)
 	}
-	e, err := item.ParseEvent([]byte(`{"type":"error",` + strings.TrimPrefix(strings.TrimSpace(object.JSON()), "{")))
+	e, err := api.ParseEvent([]byte(`{"type":"error",` + strings.TrimPrefix(strings.TrimSpace(object.JSON()), "{")))
 	if err != nil {
 		t.Fatalf("%s: %s", resp.Status, got)
 	}
@@ -174,7 +175,7 @@ func refused(t *testing.T, url string, body []byte) *item.APIError {
 }
 
 // calls lists the calls of a response, one a line.
-func calls(r *item.Response) string {
+func calls(r *api.Response) string {
 	var b strings.Builder
 	for _, it := range r.Output {
 		switch v, err := it.Decode(); v := v.(type) {
@@ -192,11 +193,11 @@ func calls(r *item.Response) string {
 }
 
 // answered asks a server without a socket.
-func answered(s *Server, body []byte) (*item.Response, error) {
+func answered(s *Server, body []byte) (*api.Response, error) {
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/v1/responses", bytes.NewReader(body)))
 	if w.Code != http.StatusOK {
 		return nil, errors.New(w.Body.String())
 	}
-	return item.ParseResponse(w.Body.Bytes())
+	return api.ParseResponse(w.Body.Bytes())
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// hints are the things that a conversation mentions and a call could be about.
+// hints are the things mentioned in a conversation that a call could be about.
 type hints struct {
 	question string
 	files    []string
@@ -19,19 +19,18 @@ type hints struct {
 }
 
 var (
-	// fileName matches what looks like the name of a file, with or without
-	// directories before it.
+	// fileName matches text that looks like a file name, with or without directories.
 	fileName = regexp.MustCompile(`[\pL\pN_./\\-]*[\pL\pN_-]\.[A-Za-z][A-Za-z0-9]{0,5}\b`)
 	address  = regexp.MustCompile(`https?://[^\s"'<>)\]]+`)
 )
 
 var imageEndings = []string{".png", ".jpg", ".jpeg", ".gif", ".webp"}
 
-// notFiles are endings that prose and addresses have.
+// notFiles are suffixes of abbreviations and addresses, which are not files.
 var notFiles = []string{".com", ".org", ".net", ".io", ".dev", ".e", ".g", ".eg", ".ie"}
 
-// hintsOf looks at what the user said last, then at what tools returned, then
-// at the instructions.
+// hintsOf reads the last user message, then the outputs of tools, then the
+// instructions.
 func hintsOf(f *facts) *hints {
 	h := &hints{question: question(f.lastUser)}
 	h.read(h.question)
@@ -47,7 +46,7 @@ func hintsOf(f *facts) *hints {
 	return h
 }
 
-// maxRead bounds how much of a text is searched, in bytes.
+// maxRead limits the part of a text that is searched, in bytes.
 const maxRead = 64 << 10
 
 func (h *hints) read(text string) {

@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 )
 
@@ -26,36 +27,36 @@ func TestEveryHistory(t *testing.T) {
 			fresh := []item.Item{item.User(fmt.Sprint(rapid.StringMatching(`[a-z"{} ]{0,9}`).Draw(rt, "text"), n))}
 			for range 2 {
 				history = append(history, fresh...)
-				want := post1(rt, whole, "/v1/responses", &item.Request{Model: "m", Input: item.NewList(history...)})
-				req := &item.Request{Model: "m", Input: item.NewList(fresh...), PreviousResponseID: last}
+				want := post1(rt, whole, "/v1/responses", &api.Request{Model: "m", Input: item.NewList(history...)})
+				req := &api.Request{Model: "m", Input: item.NewList(fresh...), PreviousResponseID: last}
 				switch how := rapid.SampledFrom([]string{"whole", "id", "conversation", "compacted"}).Draw(rt, "how"); {
 				case how == "id" || last == "":
 				case how == "whole":
 					req.Input, req.PreviousResponseID = item.NewList(history...), ""
 				case how == "compacted":
-					all, err := (&item.CompactRequest{Model: "m", Input: req.Input, PreviousResponseID: last}).AppendJSON(nil)
+					all, err := (&api.CompactRequest{Model: "m", Input: req.Input, PreviousResponseID: last}).AppendJSON(nil)
 					if err != nil {
 						rt.Fatal(err)
 					}
-					c, err := item.ParseCompacted(serveJSON(rt, s, "/v1/responses/compact", string(all)))
+					c, err := api.ParseCompacted(serveJSON(rt, s, "/v1/responses/compact", string(all)))
 					if err != nil {
 						rt.Fatal(err)
 					}
 					req.Input, req.PreviousResponseID = item.NewList(c.Output...), ""
 				case how == "conversation":
-					c, err := item.ParseConversation(serveJSON(rt, s, "/v1/conversations", ""))
+					c, err := api.ParseConversation(serveJSON(rt, s, "/v1/conversations", ""))
 					if err != nil {
 						rt.Fatal(err)
 					}
 					before := history[:len(history)-len(fresh)]
 					for i := 0; i < len(before); i += 20 {
-						add, err := (&item.AddItems{Items: item.NewList(before[i:min(i+20, len(before))]...)}).AppendJSON(nil)
+						add, err := (&api.AddItems{Items: item.NewList(before[i:min(i+20, len(before))]...)}).AppendJSON(nil)
 						if err != nil {
 							rt.Fatal(err)
 						}
 						serveJSON(rt, s, "/v1/conversations/"+c.ID+"/items", string(add))
 					}
-					req.Conversation, req.PreviousResponseID = item.ConversationByID(c.ID), ""
+					req.Conversation, req.PreviousResponseID = api.ConversationByID(c.ID), ""
 				}
 				got := post1(rt, s, "/v1/responses", req)
 				if said(want) != said(got) {
@@ -71,14 +72,14 @@ func TestEveryHistory(t *testing.T) {
 	})
 }
 
-func said(r *item.Response) string { return calls(r) + r.Text() }
+func said(r *api.Response) string { return calls(r) + r.Text() }
 
-func post1(rt *rapid.T, s *Server, path string, req *item.Request) *item.Response {
+func post1(rt *rapid.T, s *Server, path string, req *api.Request) *api.Response {
 	body, err := req.AppendJSON(nil)
 	if err != nil {
 		rt.Fatal(err)
 	}
-	r, err := item.ParseResponse(serveJSON(rt, s, path, string(body)))
+	r, err := api.ParseResponse(serveJSON(rt, s, path, string(body)))
 	if err != nil {
 		rt.Fatal(err)
 	}

@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// improvise is the default behaviour: call each tool that only reads, once
-// after each user message, then tell what came back. Calls whose arguments are
-// a mere guess wait until the others have returned, which may tell better.
+// improvise is the behaviour without a script: call each read-only tool once after
+// each user message, then report the results. Calls whose arguments are a guess wait
+// until the others have returned, because their outputs may provide better
+// arguments.
 func improvise(f *facts, readOnly func(string) bool) []step {
 	calls, guesses := pending(f, readOnly)
 	if len(calls) == 0 {
@@ -27,10 +29,10 @@ func improvise(f *facts, readOnly func(string) bool) []step {
 	return calls
 }
 
-// pending returns the calls that are still to be made, those with known
-// arguments and the others. The same call is not made twice.
+// pending returns the remaining calls: those with known arguments and the others.
+// The same call is not made twice.
 func pending(f *facts, readOnly func(string) bool) (known, guesses []step) {
-	if f.request.ToolChoice == item.ChoiceNone || readOnly == nil {
+	if f.request.ToolChoice == api.ChoiceNone || readOnly == nil {
 		return nil, nil
 	}
 	done := map[string]bool{}
@@ -58,8 +60,8 @@ func pending(f *facts, readOnly func(string) bool) (known, guesses []step) {
 	return known, guesses
 }
 
-// callOf makes up a call of a tool, or the zero step for a hosted tool and one
-// whose input has a grammar.
+// callOf makes up a call of a tool. It returns the zero step for a hosted tool and
+// for one whose input has a grammar.
 func callOf(t item.Tool, h *hints) (st step, known bool) {
 	switch t := t.(type) {
 	case *item.FunctionTool:
@@ -73,11 +75,10 @@ func callOf(t item.Tool, h *hints) (st step, known bool) {
 	return step{}, false
 }
 
-// tell says what the rehearsal is and what it received since the last user
-// message.
+// tell describes the rehearsal and the input since the last user message.
 func tell(f *facts, readOnly func(string) bool) []step {
 	var b strings.Builder
-	b.WriteString("This is a rehearsal: it answers by rote and does not think.\n\n")
+	b.WriteString("This is a rehearsal: a mock model answers, and it does not think.\n\n")
 	if q := question(f.lastUser); q != "" {
 		fmt.Fprintf(&b, "You said: %q%s\n", shorten(160, q), before(f.lastUser))
 	}
@@ -105,7 +106,7 @@ func tell(f *facts, readOnly func(string) bool) []step {
 	return []step{{verb: verbSay, text: strings.TrimSuffix(b.String(), "\n")}}
 }
 
-// idle says why no tool was called.
+// idle returns the reason why no tool was called.
 func idle(f *facts, readOnly func(string) bool) string {
 	var names []string
 	reads := false
@@ -120,7 +121,7 @@ func idle(f *facts, readOnly func(string) bool) string {
 	return "of those declared (" + list + ") none only reads."
 }
 
-// tell describes a call and its output in an entry of a list.
+// tell describes a call and its output as a list entry.
 func (c fact) tell() string {
 	head := fmt.Sprintf("- `%s` with `%s`", c.name, shorten(120, c.args))
 	if text, failed := failure(c.output.Display()); failed {
@@ -160,8 +161,9 @@ func count(n int, unit string) string {
 	return fmt.Sprintf("%d %ss", n, unit)
 }
 
-// before says that a message has more lines than the last, which is the only one
-// that an improvised answer repeats: nobody should think that the rest was lost.
+// before notes that a message has more lines than the last one, which is the only
+// line that an improvised answer repeats, so that readers do not think the rest was
+// lost.
 func before(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	if len(lines) == 1 {

@@ -11,8 +11,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/tool"
+	tooloutput "github.com/antiphon-go/antiphon/tool/output"
 	"github.com/antiphon-go/antiphon/toolkit"
 	"github.com/antiphon-go/antiphon/toolkit/patch"
 )
@@ -22,7 +24,7 @@ func all(string) bool { return true }
 // converse plays a conversation with the default behaviour to the end of a
 // round: run answers each call. It returns the calls of each turn and the
 // answer.
-func converse(t *testing.T, s *Server, req *item.Request, run func(c *item.FunctionCall) item.Item) (turns []string, answer string) {
+func converse(t *testing.T, s *Server, req *api.Request, run func(c *item.FunctionCall) item.Item) (turns []string, answer string) {
 	t.Helper()
 	url := start(t, s)
 	for range 10 {
@@ -64,7 +66,7 @@ func TestDefault(t *testing.T) {
 	if d := cmp.Diff(want, turns); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	wantAnswer := `This is a rehearsal: it answers by rote and does not think.
+	wantAnswer := `This is a rehearsal: a mock model answers, and it does not think.
 
 You said: "What is in this folder?"
 
@@ -99,7 +101,7 @@ func TestDefaultObeys(t *testing.T) {
 		t.Error(answer)
 	}
 	req = request([]string{"a"}, item.User("hi"))
-	req.ToolChoice = item.ChoiceNone
+	req.ToolChoice = api.ChoiceNone
 	converse(t, &Server{ReadOnly: all}, req, none)
 
 	req = request([]string{"a", "b"}, item.User("read x.txt"))
@@ -121,7 +123,7 @@ func TestDefaultObeys(t *testing.T) {
 		t.Error(answer)
 	}
 
-	custom := &item.Request{Model: "m", Input: item.NewList(item.User("do it")), Tools: []item.Tool{
+	custom := &api.Request{Model: "m", Input: item.NewList(item.User("do it")), Tools: []item.Tool{
 		&item.CustomTool{Name: "free"}, &item.CustomTool{Name: "grammar", Format: `{"type":"grammar","syntax":"lark","definition":"x"}`},
 	}}
 	if got := calls(create(t, start(t, &Server{ReadOnly: all}), custom)); got != "free: do it\n" {
@@ -193,7 +195,7 @@ func TestArgumentsFitToolkit(t *testing.T) {
 		if !slices.Equal(b.Needs, []toolkit.Need{toolkit.NeedRoots}) {
 			continue // it would do more than look at a folder
 		}
-		tl, err := toolkit.New(b.Name, toolkit.Supplies{Files: files, PatchForm: patch.Function})
+		tl, err := toolkit.New(b.Name, toolkit.Deps{Files: files, PatchForm: patch.Function})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -202,7 +204,7 @@ func TestArgumentsFitToolkit(t *testing.T) {
 			t.Fatal(err)
 		}
 		args, _ := arguments(tl.Definition().(*item.FunctionTool), &hints{question: "q"})
-		if o := set.Invoke(t.Context(), tool.Call{ID: "c", Name: b.Name, Arguments: args}, tool.Shape{}); o.Failure == tool.BadArguments {
+		if o := set.Invoke(t.Context(), tool.Call{ID: "c", Name: b.Name, Arguments: args}, tooloutput.Policy{}); o.Failure == tool.BadArguments {
 			t.Errorf("%s %s: %s", b.Name, args, o.Error)
 		}
 	}

@@ -9,24 +9,25 @@ import (
 	"slices"
 	"time"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 )
 
 // output is one output item.
 type output struct {
 	begin  item.Value    // without its text
-	wait   time.Duration // before it begins
+	wait   time.Duration // delay before it begins
 	pieces []piece       // its text
 }
 
-// piece is some text of an output, sent after a wait.
+// piece is some text of an output, sent after a delay.
 type piece struct {
 	wait time.Duration
 	text string
 }
 
-// outputs groups the steps of a turn: says in a row are one message. It also
-// returns the wait at the turn's end.
+// outputs groups the steps of a turn: consecutive say statements are one message.
+// tail is the delay at the end of the turn.
 func outputs(steps []step) (list []output, kinds []step, tail time.Duration) {
 	var wait time.Duration
 	for _, st := range steps {
@@ -46,8 +47,8 @@ func outputs(steps []step) (list []output, kinds []step, tail time.Duration) {
 	return list, kinds, wait
 }
 
-// naming makes the ids of one response. They depend on the request alone, and
-// on no two places of a conversation are they the same.
+// naming makes the ids of one response. They depend only on the request, and are
+// unique within a conversation.
 type naming struct {
 	hash string // of the request
 	turn int    // of the conversation, from 1
@@ -61,15 +62,14 @@ func (n naming) callID(index int) string {
 	return fmt.Sprintf("call_%d_%d_%s", n.turn, index+1, n.hash[:12])
 }
 
-// The phases of messages: on the way to calls, and after them. Schema:
-// MessagePhase.
+// The phases of messages: before calls, and the final answer. Schema: MessagePhase.
 const (
 	phaseCommentary = "commentary"
 	phaseFinal      = "final_answer"
 )
 
 // build makes the output items of a turn.
-func build(steps []step, name naming, req *item.Request) (list []output, tail time.Duration) {
+func build(steps []step, name naming, req *api.Request) (list []output, tail time.Duration) {
 	list, kinds, tail := outputs(steps)
 	phase := phaseFinal
 	if slices.ContainsFunc(kinds, func(st step) bool { return st.tool != "" }) {
@@ -79,7 +79,7 @@ func build(steps []step, name naming, req *item.Request) (list []output, tail ti
 		switch st.verb {
 		case verbReason:
 			r := &item.Reasoning{ID: name.id("rs", i)}
-			if slices.Contains(req.Include, item.IncludeEncryptedReasoning) {
+			if slices.Contains(req.Include, api.IncludeEncryptedReasoning) {
 				r.EncryptedContent = base64.StdEncoding.EncodeToString([]byte("rehearsal " + r.ID))
 			}
 			list[i].begin = r

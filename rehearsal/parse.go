@@ -13,8 +13,8 @@ import (
 	"unicode/utf8"
 )
 
-// Parse reads the text of a script. The name stands in errors, here and in
-// responses. The error joins a [*SyntaxError] for each problem found.
+// Parse parses the text of a script. The name is used in errors, both here and in
+// responses. The error joins a [*SyntaxError] for each problem.
 func Parse(name string, src []byte) (*Script, error) {
 	p := &parser{script: &Script{name: name}}
 	text := strings.TrimPrefix(string(src), "\ufeff")
@@ -41,7 +41,7 @@ type parser struct {
 	lines  []string
 	next   int // index of the line to read next
 	seen   map[string]int
-	titled bool // the line of a turn was read, good or not
+	titled bool // the line of a turn was read, whether valid or not
 	errs   []error
 }
 
@@ -66,7 +66,7 @@ func (p *parser) invalidUTF8(text string) {
 		"save the file as UTF-8", "invalid UTF-8")
 }
 
-// readLine reads a line at the margin or a statement with its continuation.
+// readLine reads a line without indentation or a statement with its continuation.
 func (p *parser) readLine() {
 	text := p.lines[p.next]
 	p.next++
@@ -80,14 +80,15 @@ func (p *parser) readLine() {
 		return
 	}
 	if !p.titled {
-		p.fail(p.next, indent+1, `begin a turn with the line "turn"`, "%q stands under no turn", word)
+		p.fail(p.next, indent+1, `begin a turn with the line "turn"`, "%q is not below a turn", word)
 		p.continuation(indent, "", 0)
 		return
 	}
 	p.statement(indent, word, rest, column)
 }
 
-// indent returns the leading spaces of line i. A tab is an error, and counts.
+// indent returns the number of leading spaces of line i. A tab is an error, but
+// counts as one.
 func (p *parser) indent(i int) int {
 	text := p.lines[i]
 	n := len(text) - len(strings.TrimLeft(text, " \t"))
@@ -124,7 +125,7 @@ func (p *parser) margin(word, rest string, column int) {
 	case "round", "again":
 		p.section(word, line)
 		if rest != "" {
-			p.fail(line, column, "write it as a comment above", "text behind %q", word)
+			p.fail(line, column, "write it as a comment above", "text after %q", word)
 		}
 	case "pace":
 		if p.once("pace", line) {
@@ -135,11 +136,11 @@ func (p *parser) margin(word, rest string, column int) {
 			s.window = p.tokens(rest, line, column)
 		}
 	default:
-		hint := "at the margin stand " + strings.Join(marginWords, ", ")
+		hint := "allowed without indentation: " + strings.Join(marginWords, ", ")
 		if slices.Contains(verbs, verb(word)) {
 			hint = "indent it under a turn"
 		}
-		p.fail(line, 1, hint, "%q cannot stand at the margin", shorten(40, word))
+		p.fail(line, 1, hint, "%q is not allowed without indentation", shorten(40, word))
 		p.continuation(0, "", 0)
 	}
 }
@@ -196,7 +197,7 @@ func (p *parser) current() *turn {
 	return &list[len(list)-1]
 }
 
-// finish checks what can only be seen at the end.
+// finish checks the rules that need the whole script.
 func (p *parser) finish() {
 	s := p.script
 	if len(p.errs) > 0 {
@@ -209,7 +210,7 @@ func (p *parser) finish() {
 			if len(t.steps) == 0 {
 				p.fail(t.line, 1, "indent at least one statement under it, such as: say Hello.", "a turn without statements")
 			} else if !slices.ContainsFunc(t.steps, func(st statement) bool { return !st.blank }) {
-				p.fail(t.steps[0].line, 1, "write text behind it, or indented deeper below it", "a turn that says nothing: an empty say is an empty line between two others")
+				p.fail(t.steps[0].line, 1, "write text after it, or indented deeper below it", "a turn without text: an empty say is an empty line between two others")
 			}
 		}
 	}
@@ -223,7 +224,7 @@ func (p *parser) finish() {
 	}
 }
 
-// maxPause bounds waits, so that a slip of the pen does not look like a hang.
+// maxPause limits delays, so that a typing error does not look like a hang.
 const maxPause = 10 * time.Minute
 
 func (p *parser) duration(text string, line, column int) time.Duration {
@@ -243,14 +244,14 @@ func (p *parser) tokens(text string, line, column int) int64 {
 	return n
 }
 
-// span says where a text of several lines stands in the file.
+// span is the place of a text of several lines in the file.
 type span struct {
 	line  int // of the text's first line
-	first int // column at which its first line begins
-	rest  int // column at which its other lines begin
+	first int // column where its first line begins
+	rest  int // column where its other lines begin
 }
 
-// at returns the place of a byte, given by its line from 1 and its offset in
+// at returns the place of a byte, given its line, counted from 1, and its offset in
 // that line.
 func (s span) at(line, offset int) (int, int) {
 	if line <= 1 {
@@ -259,8 +260,8 @@ func (s span) at(line, offset int) (int, int) {
 	return s.line + line - 1, s.rest + offset
 }
 
-// continuation reads the lines that are indented deeper than indent and
-// returns them joined to text, which stands in column of the line before.
+// continuation reads the lines that are indented deeper than indent, and returns
+// them joined to text, which begins at the given column of the line before.
 func (p *parser) continuation(indent int, text string, column int) (string, span) {
 	at := span{line: p.next, first: column}
 	begin, end, common := p.next, p.next, -1
@@ -299,7 +300,7 @@ func (p *parser) continuation(indent int, text string, column int) (string, span
 	return b.String(), at
 }
 
-// shorten returns at most n characters of s in one line.
+// shorten returns at most n characters of s on one line.
 func shorten(n int, s string) string {
 	s = strings.Join(strings.Fields(s), " ")
 	runes := []rune(s)

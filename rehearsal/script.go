@@ -13,13 +13,13 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// Model is the name of the rehearsal where a model is named, as in
-// <config model="rehearsal"/>. With a script it is "rehearsal:tour.script".
+// Model is the model name of the rehearsal, as in <config model="rehearsal"/>. With
+// a script the name is "rehearsal:tour.script".
 const Model = "rehearsal"
 
-// ParseModel splits the name of a model. It reports whether the rehearsal is
-// meant, and which script file, "" for none. A relative path is relative to
-// the file that names the model; resolving it is the caller's part.
+// ParseModel splits the name of a model. It reports whether the name means the
+// rehearsal, and returns the script file, or "". A relative path is relative to the
+// file that names the model; the caller must resolve it.
 func ParseModel(model string) (script string, ok bool) {
 	if model == Model {
 		return "", true
@@ -27,12 +27,12 @@ func ParseModel(model string) (script string, ok bool) {
 	return strings.CutPrefix(model, Model+":")
 }
 
-// idMark stands in the ids of all that the rehearsal says.
+// idMark is part of the ids of everything that the rehearsal produces.
 const idMark = "_" + Model + "_"
 
-// Said reports whether the rehearsal model said an item. Its ids say so, and a
-// session, a transcript and an export keep them. What a person wrote or edited
-// has no such id.
+// Said reports whether the rehearsal model produced an item. It checks the item's
+// id, which sessions, transcripts and exports keep. Items that a person wrote or
+// edited have no such id.
 func Said(it item.Item) bool { return strings.Contains(it.ID(), idMark) }
 
 // Script is a parsed script. It is immutable and safe for concurrent use. The
@@ -52,7 +52,7 @@ type turn struct {
 	steps []statement
 }
 
-// verb is what a statement does.
+// verb is the kind of action of a statement.
 type verb string
 
 const (
@@ -69,8 +69,8 @@ type statement struct {
 	verb  verb
 	line  int
 	tool  string             // of a call
-	text  *template.Template // of all but a pause
-	span  span               // where text stands in the file
+	text  *template.Template // of all statements except pause
+	span  span               // the position of text in the file
 	pause time.Duration
 	blank bool // a say without text: an empty line
 }
@@ -78,7 +78,7 @@ type statement struct {
 // MaxScript is the size limit of a script file in bytes.
 const MaxScript = 4 << 20
 
-// Load reads the script in a file. Errors in the text are those of [Parse].
+// Load reads the script in a file. Errors in its text are reported as by [Parse].
 func Load(path string) (*Script, error) {
 	info, err := os.Stat(path)
 	if err != nil {

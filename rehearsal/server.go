@@ -13,38 +13,37 @@ import (
 	"github.com/antiphon-go/antiphon/server"
 )
 
-// Server is the mock model, as a backend of a [server.Server] and as a server of
-// its own. It answers as an endpoint of the Responses API does, and as one of Chat
-// Completions; package server lists what is served. It needs no key, and neither
-// keeps nor logs one that it is sent. The zero value plays no script
-// and knows of no tool that it may call. The fields are set before the first
-// request; then the server is safe for concurrent use.
+// Server is the mock model, as a backend of a [server.Server] and as a server by
+// itself. It answers like an endpoint of the Responses API and of Chat Completions;
+// package server lists the routes. It needs no key, and neither stores nor logs
+// keys. The zero value has no script and no tools that it may call. Set the fields
+// before the first request; then the server is safe for concurrent use.
 type Server struct {
-	// Script is what to play. Nil, or a user message that the script has no
-	// turns for, means the default: call each declared tool that only reads,
-	// once, with arguments made up from its schema and the conversation, and
-	// tell what came back.
+	// Script is the script to play. If it is nil, or has no turns for a user message,
+	// the default behaviour applies: call each declared read-only tool once, with
+	// arguments made up from its schema and the conversation, and report the results.
 	Script *Script
-	// ReadOnly says whether the tool of that name only reads, which no request
-	// tells. Nil means that none does.
+	// ReadOnly reports whether a tool is read-only, because requests do not say so.
+	// Nil means that no tool is.
 	ReadOnly func(name string) bool
-	// Pace is a wait before each piece of text. 0 takes the script's, a
-	// negative one is none.
+	// Pace is the delay before each piece of text. 0 means the script's value, a
+	// negative value no delay.
 	Pace time.Duration
-	// Window is the context of the model in tokens, as this package counts them: a
-	// request of more is refused with context_length_exceeded. 0 takes the
-	// script's, a negative one is without a limit.
+	// Window is the context of the model in tokens, as counted by this package: a
+	// longer request is refused with context_length_exceeded. 0 means the script's
+	// value, a negative value no limit.
 	Window int64
-	// Now gives the time for created_at. Nil means a fixed time, so that equal
+	// Now returns the time for created_at. Nil means a fixed time, so that equal
 	// requests give equal answers.
 	Now func() time.Time
 	// MaxBody is the largest request in bytes; 0 means 256 MiB.
 	MaxBody int64
-	// MaxStored is how many responses are kept, and how many conversations; 0
-	// means 1000. The oldest go first, also when all together are too large.
+	// MaxStored is the maximum number of stored responses, and of conversations; 0
+	// means 1000. The oldest are removed first, also when their total size is too
+	// large.
 	MaxStored int
-	// Without names parts of the API that this server is to be without: to see
-	// what a client makes of an endpoint that has less.
+	// Without lists the parts of the API that this server does not serve, to test a
+	// client against an endpoint that lacks them.
 	Without []Feature
 
 	seen prefixes
@@ -54,7 +53,7 @@ type Server struct {
 	made    numbers
 }
 
-// A Feature is a part of the API that a [Server] can be without.
+// A Feature is an optional part of the API of a [Server].
 type Feature = server.Feature
 
 // The features.
@@ -70,19 +69,19 @@ const (
 	Chat          = server.Chat
 )
 
-// fixedTime is created_at without a clock.
+// fixedTime is the default for created_at.
 var fixedTime = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// ServeHTTP implements [http.Handler]. What stands in a path before the names
-// of the API, such as /v1, is of no matter.
+// ServeHTTP implements [http.Handler]. It ignores the part of a path before the
+// names of the API, such as /v1.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.server().ServeHTTP(w, r) }
 
-// Start serves on a free port of 127.0.0.1 until stop is called. The base URL
-// is what a client is configured with; it ends in /v1. Stop ends running
-// requests, waits for them, and may be called more than once.
+// Start serves on a free port of 127.0.0.1 until stop is called. The base URL is the
+// one to configure in a client; it ends in /v1. stop ends running requests and waits
+// for them. It may be called more than once.
 func (s *Server) Start() (baseURL string, stop func(), err error) { return s.server().Start() }
 
-// server returns the server of which s is the backend.
+// server returns the server whose backend is s.
 func (s *Server) server() *server.Server {
 	s.once.Do(func() {
 		s.serving.Backend, s.serving.Without, s.serving.MaxBody = s, s.Without, s.MaxBody
@@ -99,7 +98,7 @@ func (s *Server) now() time.Time {
 	return fixedTime
 }
 
-// numbers makes ids that are the same each time a server is used in the same way.
+// numbers makes ids that are the same whenever a server is used in the same way.
 type numbers struct {
 	mu sync.Mutex
 	n  map[string]int
@@ -115,8 +114,8 @@ func (c *numbers) id(prefix string) string {
 	return fmt.Sprintf("%s%016x", prefix, c.n[prefix])
 }
 
-// Models lists the rehearsal model. With a script's name it is a model too. It
-// makes the server a [server.ModelLister].
+// Models lists the rehearsal model; with the name of a script it is a model too.
+// Models implements [server.ModelLister].
 func (s *Server) Models(_ context.Context, id string) ([]server.Model, error) {
 	if id == "" {
 		id = Model

@@ -22,6 +22,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server"
 )
@@ -142,7 +143,7 @@ func TestRounds(t *testing.T) {
 	history := item.NewList(item.User("a"))
 	ask := func(want string) {
 		t.Helper()
-		r := create(t, start(t, &Server{Script: script}), &item.Request{Model: "m", Input: history})
+		r := create(t, start(t, &Server{Script: script}), &api.Request{Model: "m", Input: history})
 		if got := calls(r) + r.Text(); !strings.Contains(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}
@@ -176,7 +177,7 @@ func TestDeterministic(t *testing.T) {
 	url := start(t, &Server{Script: script})
 	history, seen := item.NewList(item.User("a")), map[string]bool{}
 	for range 20 {
-		r := create(t, url, &item.Request{Model: "m", Input: history})
+		r := create(t, url, &api.Request{Model: "m", Input: history})
 		for _, it := range r.Output {
 			for _, id := range []string{it.ID(), it.CallID()} {
 				if id != "" && seen[id] {
@@ -198,7 +199,7 @@ func TestUsage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	req := &item.Request{Model: "m", Instructions: "abcd", Input: item.NewList(big)}
+	req := &api.Request{Model: "m", Instructions: "abcd", Input: item.NewList(big)}
 	first := create(t, url, req)
 	usage(t, first, 1+2+85, 0, 2+3, 2)
 	req.Input.Append(first.Output...)
@@ -210,7 +211,7 @@ func TestUsage(t *testing.T) {
 	usage(t, create(t, url, req), 96, 0, 3, 0)
 }
 
-func usage(t *testing.T, r *item.Response, in, cached, out, reasoning int64) {
+func usage(t *testing.T, r *api.Response, in, cached, out, reasoning int64) {
 	t.Helper()
 	u := r.Usage
 	got := []int64{u.InputTokens, u.Cached(), u.OutputTokens, u.Reasoning(), u.TotalTokens}
@@ -222,7 +223,7 @@ func usage(t *testing.T, r *item.Response, in, cached, out, reasoning int64) {
 func TestPrefixesAreBounded(t *testing.T) {
 	var p prefixes
 	for i := range 3 * maxPrefixes {
-		p.take(&server.Request{Request: &item.Request{Model: fmt.Sprint(i)}, Items: []item.Item{item.User("x")}})
+		p.take(&server.Request{Request: &api.Request{Model: fmt.Sprint(i)}, Items: []item.Item{item.User("x")}})
 	}
 	if len(p.seen) != maxPrefixes || len(p.ring) != maxPrefixes {
 		t.Errorf("%d and %d remembered", len(p.seen), len(p.ring))

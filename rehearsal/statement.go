@@ -14,7 +14,7 @@ import (
 
 var verbs = []verb{verbReason, verbSay, verbCall, verbCallRaw, verbCustom, verbPause}
 
-// toolName is what the API takes as the name of a tool.
+// toolName matches the tool names that the API accepts.
 var toolName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 // statement reads one statement under a turn.
@@ -43,7 +43,7 @@ func (p *parser) statement(indent int, word, rest string, column int) {
 	text, at := p.continuation(indent, rest, column)
 	st.blank = text == "" && st.verb == verbSay
 	if text == "" && !isCall && !st.blank {
-		p.fail(st.line, column, "write text behind it, or indented deeper below it", "%q without text", word)
+		p.fail(st.line, column, "write text after it, or indented deeper below it", "%q without text", word)
 		return
 	}
 	if st.verb == verbCall && text == "" {
@@ -66,24 +66,22 @@ func (p *parser) unknownVerb(indent int, word string) {
 	}
 	hint := "statements are " + strings.Join(known, ", ")
 	if slices.Contains(marginWords, word) {
-		hint = "write it at the margin"
+		hint = "write it without indentation"
 	}
 	p.fail(p.next, indent+1, hint, "unknown statement %q", shorten(40, word))
 	p.continuation(indent, "", 0)
 }
 
-// nothingDeeper refuses lines that seem to go on with a statement that has no
-// text.
+// nothingDeeper refuses indented lines after a statement that has no text.
 func (p *parser) nothingDeeper(indent int, word string) {
 	before := p.next
 	_, at := p.continuation(indent, "", 0)
 	if p.next > before {
-		p.fail(at.line, at.first, "indent it like the line before", "%q has no text to go on with", word)
+		p.fail(at.line, at.first, "indent it like the line before", "%q has no text to continue", word)
 	}
 }
 
-// compile parses a statement's text as a template, and what is not a template as
-// what it is.
+// compile parses a statement's text as a template.
 func (p *parser) compile(st *statement, text string) {
 	t, err := parseTemplate(text)
 	if err != nil {
@@ -103,7 +101,7 @@ func (p *parser) compile(st *statement, text string) {
 	}
 }
 
-// checkArguments returns what keeps text from being a JSON object, and where.
+// checkArguments returns the problem and its offset if text is not a JSON object.
 func checkArguments(text string) (offset int, problem string) {
 	_, err := item.ParseString(text)
 	var syntax *item.SyntaxError
@@ -113,5 +111,5 @@ func checkArguments(text string) (offset int, problem string) {
 	case errors.As(err, &syntax):
 		return syntax.Offset, syntax.Problem
 	}
-	return 0, "the arguments are JSON but no object"
+	return 0, "the arguments are JSON but not an object"
 }

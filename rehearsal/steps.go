@@ -12,7 +12,7 @@ import (
 	"github.com/antiphon-go/antiphon/server"
 )
 
-// step is a statement of a turn with its text made: what the model does next.
+// step is a statement of a turn with its final text: the next action of the model.
 type step struct {
 	verb  verb
 	tool  string
@@ -20,25 +20,24 @@ type step struct {
 	pause time.Duration
 }
 
-// steps returns what the next turn does: the script's, or what is made up in
-// its place.
+// steps returns the actions of the next turn: the script's, or improvised ones.
 func (s *Server) steps(f *facts) ([]step, error) {
 	turns := s.Script.turns(f.at.round)
 	switch {
 	case f.at.turn < len(turns):
 		return s.Script.perform(turns[f.at.turn], f)
 	case len(turns) > 0:
-		return tell(f, nil), nil // the round is over, but an answer is wanted
+		return tell(f, nil), nil // the round is over, but the request needs an answer
 	}
 	return improvise(f, s.ReadOnly), nil
 }
 
-// perform renders a turn. What it cannot render is the script's mistake, and
-// asking again would not mend it: hence status 400.
+// perform renders a turn. A failure is a mistake in the script that a retry would
+// not fix: hence status 400.
 func (s *Script) perform(t turn, f *facts) ([]step, error) {
 	var steps []step
 	var saying bool // the last statement was a say
-	var blank int   // the empty lines after it
+	var blank int   // the number of empty lines after it
 	for i := range t.steps {
 		st := &t.steps[i]
 		switch {
@@ -64,7 +63,7 @@ func (s *Script) perform(t turn, f *facts) ([]step, error) {
 			}
 		}
 		if st.tool == "" && strings.TrimSpace(text) == "" {
-			continue // a template that came to nothing, as conditions do
+			continue // a template with an empty result, such as a condition
 		}
 		if st.verb == verbSay && saying {
 			text = strings.Repeat("\n", blank) + text
@@ -77,7 +76,7 @@ func (s *Script) perform(t turn, f *facts) ([]step, error) {
 			return steps, nil
 		}
 	}
-	return nil, server.Invalid(codeScript, "", "%s:%d:1: turn %s: all its statements came to nothing", s.name, t.line, t.title)
+	return nil, server.Invalid(codeScript, "", "%s:%d:1: turn %s: all its statements are empty", s.name, t.line, t.title)
 }
 
 // codeScript is the error code of a mistake in the script.

@@ -12,6 +12,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/internal/apispec"
 	"github.com/antiphon-go/antiphon/item"
 )
@@ -28,10 +29,10 @@ turn
   say Done.
 `
 
-func everythingRequest() *item.Request {
+func everythingRequest() *api.Request {
 	req := request([]string{"read_file"}, item.System("Be brief."), item.User("Hi"))
 	req.Instructions = "Obey."
-	req.Include = []string{item.IncludeEncryptedReasoning}
+	req.Include = []string{api.IncludeEncryptedReasoning}
 	req.Temperature = new(0.5)
 	req.Metadata = `{"k":"v"}`
 	return req
@@ -98,7 +99,7 @@ response.completed completed 6`), "\n")
 }
 
 // describe shows an event's type, place and text.
-func describe(e item.Event) string {
+func describe(e api.Event) string {
 	s := string(e.Type)
 	if r, err := e.Response(); err == nil {
 		return fmt.Sprintf("%s %s %d", s, r.Status, len(r.Output))
@@ -133,12 +134,12 @@ func TestStreamEqualsWhole(t *testing.T) {
 	if d := gocmp.Diff(encodeResponse(t, whole), encodeResponse(t, last)); d != "" {
 		t.Errorf("completed event against whole response (-whole +event):\n%s", d)
 	}
-	var full, bare item.Accumulator
+	var full, bare api.Accumulator
 	for _, e := range list {
 		if _, err := full.Add(e); err != nil {
 			t.Error(err)
 		}
-		if e.Type == item.EventItemAdded || e.Delta != "" {
+		if e.Type == api.EventItemAdded || e.Delta != "" {
 			if _, err := bare.Add(e); err != nil { // only what a stream that breaks off has
 				t.Error(err)
 			}
@@ -156,7 +157,7 @@ func TestStreamEqualsWhole(t *testing.T) {
 	}
 }
 
-func encodeResponse(t *testing.T, r *item.Response) string {
+func encodeResponse(t *testing.T, r *api.Response) string {
 	t.Helper()
 	b, err := r.AppendJSON(nil)
 	if err != nil {
@@ -170,7 +171,7 @@ func TestSchema(t *testing.T) {
 	spec := apispec.Load(t)
 	server := &Server{Script: parse(t, everything+"again\nturn\n  say Bye.\n")}
 	url := start(t, server)
-	for _, req := range []*item.Request{everythingRequest(), request(nil, item.User("x"))} {
+	for _, req := range []*api.Request{everythingRequest(), request(nil, item.User("x"))} {
 		for _, e := range streamed(t, url, req) {
 			spec.Check(t, "ResponseStreamEvent", []byte(e.JSON()))
 		}

@@ -12,8 +12,8 @@ import (
 	"text/template"
 )
 
-// parseTemplate compiles a text. Its functions are known by name only until
-// [render] binds them to a request.
+// parseTemplate compiles a text. Its functions are only declared until [render]
+// binds them to a request.
 func parseTemplate(text string) (*template.Template, error) {
 	return template.New("script").Option("missingkey=error").Funcs((&facts{}).functions()).Parse(text)
 }
@@ -31,11 +31,11 @@ func (st *statement) render(f *facts) (string, error) {
 	return b.String(), nil
 }
 
-// place matches how text/template words where an error is.
+// place matches the form in which text/template reports the place of an error.
 var place = regexp.MustCompile(`^template: script:(\d+)(?::(\d+))?: (?s:(.*))$`)
 
-// templateError returns the line (from 1) and the offset in it at which a
-// template has an error, and the error without them.
+// templateError returns the line (from 1) and the offset of an error in a template,
+// and the problem without them.
 func templateError(err error) (line, offset int, problem string) {
 	line, problem = 1, err.Error()
 	if m := place.FindStringSubmatch(problem); m != nil {
@@ -50,8 +50,7 @@ func templateError(err error) (line, offset int, problem string) {
 	return line, offset, problem
 }
 
-// missingError says that a template asked for something the request does not
-// carry.
+// missingError means that a template needs a fact that the request does not contain.
 type missingError struct{ problem string }
 
 func (e *missingError) Error() string { return e.problem }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/completions"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
@@ -37,9 +38,9 @@ func TestTourOverAll(t *testing.T) {
 		t.Fatalf("the tour is short: %q", want)
 	}
 	for name, test := range map[string]struct {
-		thread bool
-		over   responses.Transport
-		store  *bool
+		chain bool
+		over  responses.Transport
+		store *bool
 	}{
 		"HTTP, ids":             {true, responses.HTTP, nil},
 		"WebSocket":             {true, responses.WebSocket, nil},
@@ -52,18 +53,18 @@ func TestTourOverAll(t *testing.T) {
 			defer own.next.CloseIdleConnections()
 			c.Profile, c.HTTP = full, &http.Client{Transport: own}
 			var model agent.Model = c
-			if test.thread {
-				thread := &responses.Thread{Client: c, Transport: test.over}
-				defer thread.Close()
-				model = thread
+			if test.chain {
+				chain := &responses.Chain{Client: c, Transport: test.over}
+				defer chain.Close()
+				model = chain
 			}
 			if d := cmp.Diff(want, tourOver(t, model, test.store)); d != "" {
 				t.Errorf("(-plain +this):\n%s", d)
 			}
-			if thread, ok := model.(*responses.Thread); ok && thread.Uses() != test.over {
-				t.Errorf("it went over %q", thread.Uses())
+			if chain, ok := model.(*responses.Chain); ok && chain.Uses() != test.over {
+				t.Errorf("it went over %q", chain.Uses())
 			}
-			if byID := test.thread && test.over == responses.HTTP; byID != (own.sent > 0) {
+			if byID := test.chain && test.over == responses.HTTP; byID != (own.sent > 0) {
 				t.Errorf("%d requests had an id to go on from", own.sent)
 			}
 		})
@@ -122,12 +123,12 @@ func tourOver(t *testing.T, model agent.Model, store *bool) (items []string) {
 		tl, _ := set.Lookup(def.(*item.FunctionTool).Name)
 		tools = append(tools, tl)
 	}
-	a := &agent.Agent{Model: model, Request: item.Request{Model: "rehearsal", Store: store}, Tools: tools, Parallel: 1, Policy: agent.Policy{Allow: []string{"*"}}}
+	a := &agent.Agent{Model: model, Request: api.Request{Model: "rehearsal", Store: store}, Tools: tools, Parallel: 1, Policy: agent.Policy{Allow: []string{"*"}}}
 	r, err := a.Run(context.Background(), session.New(), req.InputItems()...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Why != agent.Answered {
+	if r.Why != agent.StopEndTurn {
 		t.Fatalf("stopped: %s %s", r.Why, r.Detail)
 	}
 	for _, it := range r.Items {

@@ -16,11 +16,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/rehearsal"
 	"github.com/antiphon-go/antiphon/responses"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/tool/output"
 	"github.com/antiphon-go/antiphon/toolkit"
 )
 
@@ -28,10 +30,10 @@ const tourDir = "../examples/tour"
 
 // run is the simplest loop there is: ask, run the calls, ask again. It returns
 // each turn as its calls, or its text.
-func run(t *testing.T, c *responses.Client, set *tool.Set, req *item.Request) (turns []string) {
+func run(t *testing.T, c *responses.Client, set *tool.Set, req *api.Request) (turns []string) {
 	t.Helper()
 	for range 10 {
-		var acc item.Accumulator
+		var acc api.Accumulator
 		for e, err := range c.Stream(t.Context(), req) {
 			if err != nil {
 				t.Fatal(err)
@@ -46,7 +48,7 @@ func run(t *testing.T, c *responses.Client, set *tool.Set, req *item.Request) (t
 		for _, it := range r.Output {
 			if call, err := item.As[item.FunctionCall](it); err == nil {
 				made = append(made, call.Name+" "+call.Arguments)
-				o := set.Invoke(t.Context(), tool.Call{ID: call.CallID, Name: call.Name, Arguments: call.Arguments}, tool.Shape{})
+				o := set.Invoke(t.Context(), tool.Call{ID: call.CallID, Name: call.Name, Arguments: call.Arguments}, output.Policy{})
 				out, err := item.Output(call.CallID, o.Content)
 				if err != nil {
 					t.Fatal(err)
@@ -63,7 +65,7 @@ func run(t *testing.T, c *responses.Client, set *tool.Set, req *item.Request) (t
 	return nil
 }
 
-func tour(t *testing.T) (*responses.Client, *tool.Set, *item.Request) {
+func tour(t *testing.T) (*responses.Client, *tool.Set, *api.Request) {
 	t.Helper()
 	script, err := rehearsal.Load(filepath.Join(tourDir, "tour.script"))
 	if err != nil {
@@ -82,7 +84,7 @@ func tour(t *testing.T) (*responses.Client, *tool.Set, *item.Request) {
 	var tools []tool.Tool
 	var defs []item.Tool
 	for _, name := range []string{"read_file", "import_image", "read_directory", "append_to_file"} {
-		tl, err := toolkit.New(name, toolkit.Supplies{Files: files})
+		tl, err := toolkit.New(name, toolkit.Deps{Files: files})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +95,7 @@ func tour(t *testing.T) (*responses.Client, *tool.Set, *item.Request) {
 		t.Fatal(err)
 	}
 	programme, picture := read(t, "programme.txt"), read(t, "waves.png")
-	img, err := tool.Image([]byte(picture))
+	img, err := output.Image([]byte(picture))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +103,7 @@ func tour(t *testing.T) (*responses.Client, *tool.Set, *item.Request) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &responses.Client{BaseURL: base}, set, &item.Request{Model: "rehearsal:tour.script", Input: item.NewList(user), Tools: defs}
+	return &responses.Client{BaseURL: base}, set, &api.Request{Model: "rehearsal:tour.script", Input: item.NewList(user), Tools: defs}
 }
 
 func read(t *testing.T, name string) string {
@@ -172,7 +174,7 @@ func TestClientReadsMistake(t *testing.T) {
 	}
 	defer stop()
 	client := &responses.Client{BaseURL: base, OnRetry: func(err error, _ time.Duration, _ int) { t.Errorf("retried after %v", err) }}
-	_, err = client.Create(t.Context(), &item.Request{Model: "m", Input: item.NewList(item.User("x"))})
+	_, err = client.Create(t.Context(), &api.Request{Model: "m", Input: item.NewList(item.User("x"))})
 	var e *endpoint.Error
 	if !errors.As(err, &e) || e.Class != endpoint.BadRequest || !strings.Contains(err.Error(), "x.script:2:9: say: no call 1 of read_file") {
 		t.Errorf("got %v", err)
@@ -190,9 +192,9 @@ func TestClientSeesCut(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer stop()
-	var acc item.Accumulator
+	var acc api.Accumulator
 	var last error
-	for e, err := range (&responses.Client{BaseURL: base}).Stream(context.Background(), &item.Request{Model: "m", Input: item.NewList(item.User("x"))}) {
+	for e, err := range (&responses.Client{BaseURL: base}).Stream(context.Background(), &api.Request{Model: "m", Input: item.NewList(item.User("x"))}) {
 		if last = err; err != nil {
 			break
 		}
@@ -237,7 +239,7 @@ func TestTourInterrupted(t *testing.T) {
 
 // step asks once, keeps the first items of the reply, and answers the calls
 // among them; without tools, as calls that did not run.
-func step(t *testing.T, c *responses.Client, set *tool.Set, req *item.Request, keep int) {
+func step(t *testing.T, c *responses.Client, set *tool.Set, req *api.Request, keep int) {
 	t.Helper()
 	r, err := c.Create(t.Context(), req)
 	if err != nil {
@@ -249,13 +251,13 @@ func step(t *testing.T, c *responses.Client, set *tool.Set, req *item.Request, k
 		if !it.IsCall() {
 			continue
 		}
-		content := item.Text(tool.Envelope(true, it.Name(), tool.NotStarted, ""))
+		content := item.Text(output.Envelope(true, it.Name(), tool.NotStarted, ""))
 		if set != nil {
 			call, err := item.As[item.FunctionCall](it)
 			if err != nil {
 				t.Fatal(err)
 			}
-			content = set.Invoke(t.Context(), tool.Call{ID: call.CallID, Name: call.Name, Arguments: call.Arguments}, tool.Shape{}).Content
+			content = set.Invoke(t.Context(), tool.Call{ID: call.CallID, Name: call.Name, Arguments: call.Arguments}, output.Policy{}).Content
 		}
 		out, err := item.Output(it.CallID(), content)
 		if err != nil {

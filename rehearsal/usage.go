@@ -10,16 +10,17 @@ import (
 	"hash"
 	"sync"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server"
 )
 
-// An estimate stands in for a tokenizer: four bytes of text are a token, an
-// image is a fixed number of them. The same history gives the same numbers.
+// The number of tokens is an estimate: four bytes of text are a token, and an image
+// is a fixed number of tokens. The same history gives the same numbers.
 const (
 	bytesPerToken = 4
 	imageTokens   = 85
-	packedTokens  = 100 // a compaction, which holds more than a model would need of it
+	packedTokens  = 100 // a compaction, which contains more than a real one would
 )
 
 func tokens(bytes int) int64 { return int64(bytes+bytesPerToken-1) / bytesPerToken }
@@ -74,8 +75,8 @@ func contentTokens(c item.Content) int64 {
 	return tokens(bytes) + imageTokens*images
 }
 
-// prefixes remembers the inputs that a server has seen, to tell how much of
-// the next one could have been read from a cache.
+// prefixes remembers the inputs of a server, to determine how much of the next one
+// could have been read from a cache.
 type prefixes struct {
 	mu   sync.Mutex
 	seen map[prefix]bool
@@ -85,7 +86,7 @@ type prefixes struct {
 
 type prefix [sha256.Size]byte
 
-// maxPrefixes bounds what is remembered.
+// maxPrefixes limits the remembered inputs.
 const maxPrefixes = 1024
 
 func (p *prefixes) has(x prefix) bool {
@@ -113,14 +114,14 @@ func (p *prefixes) add(x prefix) {
 	p.seen[x] = true
 }
 
-// intake is what a request's input amounts to.
+// intake describes a request's input.
 type intake struct {
 	hash   string // of model, instructions, tools and items
 	input  int64  // tokens
-	cached int64  // tokens of the longest beginning that was an input before
+	cached int64  // tokens of the longest prefix that was an input before
 }
 
-// take hashes and counts a request's input, byte by byte as it came.
+// take hashes and counts a request's input, byte by byte as received.
 func (p *prefixes) take(r *server.Request) intake {
 	h := sha256.New()
 	tools, _ := r.Object.Member("tools")
@@ -141,7 +142,7 @@ func (p *prefixes) take(r *server.Request) intake {
 	return in
 }
 
-// countInput is what take finds, without a hash.
+// countInput returns the token count of take, without hashing.
 func countInput(r *server.Request) int64 {
 	tools, _ := r.Object.Member("tools")
 	n := tokens(len(r.Instructions)) + tokens(len(tools))
@@ -152,7 +153,7 @@ func countInput(r *server.Request) int64 {
 }
 
 // usageOf counts what went in and out.
-func usageOf(in intake, said []item.Item) item.Usage {
+func usageOf(in intake, said []item.Item) api.Usage {
 	var out, reasoning int64
 	for _, it := range said {
 		n := itemTokens(it)
@@ -160,19 +161,20 @@ func usageOf(in intake, said []item.Item) item.Usage {
 			reasoning += n
 		}
 	}
-	return item.Usage{
+	return api.Usage{
 		InputTokens:   in.input,
-		InputDetails:  &item.InputTokensDetails{CachedTokens: in.cached, CacheWriteTokens: new(int64(0))},
+		InputDetails:  &api.InputTokensDetails{CachedTokens: in.cached, CacheWriteTokens: new(int64(0))},
 		OutputTokens:  out,
-		OutputDetails: &item.OutputTokensDetails{ReasoningTokens: reasoning},
+		OutputDetails: &api.OutputTokensDetails{ReasoningTokens: reasoning},
 		TotalTokens:   in.input + out,
 	}
 }
 
-// put hashes a text with its length, so that no two lists of texts are alike.
+// put hashes a text with its length, so that different lists of texts have different
+// hashes.
 func put(h hash.Hash, s string) {
 	var n [8]byte
 	binary.LittleEndian.PutUint64(n[:], uint64(len(s)))
-	_, _ = h.Write(n[:]) // a hash takes everything
+	_, _ = h.Write(n[:]) // a hash never fails
 	_, _ = h.Write([]byte(s))
 }

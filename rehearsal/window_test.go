@@ -49,7 +49,7 @@ func TestWindow(t *testing.T) {
 			res, err := a.Run(t.Context(), s, item.User(strings.Repeat("word ", 300)))
 			if failure = err; err != nil {
 				var e *endpoint.Error
-				if !errors.As(err, &e) || e.Class != endpoint.ContextOverflow || res.Why != agent.ContextFull {
+				if !errors.As(err, &e) || e.Class != endpoint.ContextOverflow || res.Why != agent.StopContextFull {
 					t.Fatalf("%+v: %v", res, err)
 				}
 				break

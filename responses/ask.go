@@ -13,32 +13,33 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
-	"github.com/antiphon-go/antiphon/internal/wire"
+	"github.com/antiphon-go/antiphon/internal/transport"
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// ask is a request to one of the paths beside the one that creates responses.
+// ask is a request to one of the API's paths, except the one that creates responses.
 type ask struct {
 	op, method string
-	// path is as the API's document writes it: an id stands in {}.
+	// path has the form of the API's document, with ids written in {}.
 	path   string
 	ids    []string
 	query  url.Values
 	body   item.Body
 	accept string
 	part   part
-	// once is set where doing it twice does harm. It is repeated only when the
-	// server said that it did not begin.
+	// once is set if repeating the request would do harm. It is then repeated only if the server
+	// reported that it did not start.
 	once bool
-	// excuse, if set, sees the error of each attempt and may make it nil.
+	// excuse, if set, receives the error of each attempt and may return nil to ignore it.
 	excuse func(*endpoint.Error) error
 }
 
 // part is a part of the API that not every endpoint has.
 type part struct {
 	has     func(*endpoint.Profile) endpoint.Support
-	instead string // what to do without it
+	instead string // what to do without this part
 }
 
 var (
@@ -56,9 +57,9 @@ func followable(p *endpoint.Profile) endpoint.Support {
 	return p.Background
 }
 
-// prepare readies the request, encoded once for all its attempts. The errors
-// are local: nothing has been sent.
-func (c *Client) prepare(ctx context.Context, a *ask) (*wire.Call, error) {
+// prepare readies the request and encodes it once for all attempts. Its errors are local: nothing
+// has been sent.
+func (c *Client) prepare(ctx context.Context, a *ask) (*transport.Call, error) {
 	path, err := a.address()
 	if err != nil {
 		return nil, err
@@ -75,11 +76,12 @@ func (c *Client) prepare(ctx context.Context, a *ask) (*wire.Call, error) {
 	if link.BaseURL, err = root(link, profile, create); err != nil {
 		return nil, err
 	}
-	return link.Call(ctx, wire.Request{Op: a.op, Method: a.method, Path: path, Query: a.query, Body: a.body, Accept: a.accept})
+	return link.Call(ctx, transport.Request{Op: a.op, Method: a.method, Path: path, Query: a.query, Body: a.body, Accept: a.accept})
 }
 
-// known returns the endpoint's profile, if that has what is asked for.
-func (a *ask) known(link *wire.Link) (*endpoint.Profile, error) {
+// known returns the endpoint's profile, or an error if the endpoint does not have this part of the
+// API.
+func (a *ask) known(link *transport.Config) (*endpoint.Profile, error) {
 	profile, err := link.Known()
 	if err == nil && a.part.has(profile) == endpoint.No {
 		err = a.absent(&endpoint.Error{Op: a.op}, profile)
@@ -87,8 +89,8 @@ func (a *ask) known(link *wire.Link) (*endpoint.Profile, error) {
 	return profile, err
 }
 
-// fit is the request as the endpoint takes it.
-func (c *Client) fit(a *ask, req *item.Request) (*item.Request, error) {
+// fit returns the request in the form that the endpoint accepts.
+func (c *Client) fit(a *ask, req *api.Request) (*api.Request, error) {
 	if c == nil || req == nil {
 		return nil, errNilCall
 	}
@@ -100,7 +102,7 @@ func (c *Client) fit(a *ask, req *item.Request) (*item.Request, error) {
 	return link.Fit(req, profile)
 }
 
-// address is the path with the ids in place. They cannot leave their segment.
+// address returns the path with the ids filled in. An id cannot reach beyond its segment.
 func (a *ask) address() (string, error) {
 	path := a.path
 	for _, id := range a.ids {
@@ -109,9 +111,9 @@ func (a *ask) address() (string, error) {
 		problem := ""
 		switch {
 		case strings.TrimSpace(id) == "":
-			problem = "there is no " + name
+			problem = name + " is empty"
 		case id == "." || id == "..":
-			problem = strconv.Quote(id) + " is no " + name
+			problem = strconv.Quote(id) + " is not a valid " + name
 		}
 		if problem != "" {
 			return "", &endpoint.Error{Op: a.op, Class: endpoint.BadRequest, Param: name, Message: problem}
@@ -121,22 +123,22 @@ func (a *ask) address() (string, error) {
 	return path, nil
 }
 
-// root is the base URL, also where the link has the address of responses.
-func root(link *wire.Link, profile *endpoint.Profile, create string) (string, error) {
+// root returns the base URL, even if the configured URL is the address of responses.
+func root(link *transport.Config, profile *endpoint.Profile, create string) (string, error) {
 	u, err := link.URL(profile, create, nil)
 	if err != nil {
 		return "", err
 	}
 	u.Path, u.RawPath = strings.TrimSuffix(u.Path, create), strings.TrimSuffix(u.RawPath, create)
 	if u.Path == "" {
-		u.Path = "/." // a bare host would get the profile's base path
+		u.Path = "/." // without this, the profile's base path would be added
 	}
 	return u.String(), nil
 }
 
-// do sends a request, over all its attempts, and reads its answer. A POST is
-// sent again only while nothing of an answer has come.
-func do[T any](ctx context.Context, c *Client, a *ask, read func(*wire.Exchange) (T, error)) (T, error) {
+// do sends a request, with retries, and reads its answer. A POST is repeated only while no part of
+// an answer has arrived.
+func do[T any](ctx context.Context, c *Client, a *ask, read func(*transport.Exchange) (T, error)) (T, error) {
 	var v T
 	k, err := c.prepare(ctx, a)
 	if err != nil {
@@ -158,7 +160,7 @@ func do[T any](ctx context.Context, c *Client, a *ask, read func(*wire.Exchange)
 	return v, err
 }
 
-// refused reports that the server did not begin with the request.
+// refused reports whether the server rejected the request before working on it.
 func refused(err error) bool {
 	switch asError(err).Class {
 	case endpoint.RateLimit, endpoint.Overloaded, endpoint.Auth:
@@ -167,7 +169,7 @@ func refused(err error) bool {
 	return false
 }
 
-// failed is what an attempt's error means for this request.
+// failed returns the error to report for an attempt's error.
 func (a *ask) failed(c *Client, err error) error {
 	e := asError(err)
 	if a.noSuchPath(e) {
@@ -183,8 +185,8 @@ func (a *ask) failed(c *Client, err error) error {
 	return e
 }
 
-// noSuchPath reports an answer that is the server's and not the API's: an
-// object that is not there is told by the API, with a code or a type.
+// noSuchPath reports whether the error comes from the server rather than the API. For an object
+// that does not exist, the API sends a code or a type.
 func (a *ask) noSuchPath(e *endpoint.Error) bool {
 	switch e.Status {
 	case http.StatusMethodNotAllowed, http.StatusNotImplemented:
@@ -195,7 +197,7 @@ func (a *ask) noSuchPath(e *endpoint.Error) bool {
 	return false
 }
 
-// absent makes e say that the endpoint lacks this part of the API.
+// absent changes e to say that the endpoint does not have this part of the API.
 func (a *ask) absent(e *endpoint.Error, profile *endpoint.Profile) *endpoint.Error {
 	said := e.Message
 	e.Message = fmt.Sprintf("this endpoint (%s) has no %s", cmp.Or(profile.Name, "unnamed"), a.path)
@@ -206,10 +208,10 @@ func (a *ask) absent(e *endpoint.Error, profile *endpoint.Profile) *endpoint.Err
 	return e
 }
 
-// readObject reads an answer that is one object; whole reports what makes it
-// one. Readers are functions that call this, not variables made by it: a
-// variable is linked into every program.
-func readObject[T any](x *wire.Exchange, what string, parse func([]byte) (T, error), whole func(T) bool) (none T, err error) {
+// readObject reads an answer that is one object; whole reports whether the object is complete.
+// Readers are functions that call readObject, not variables initialized with its result: such a
+// variable would be linked into every program.
+func readObject[T any](x *transport.Exchange, what string, parse func([]byte) (T, error), whole func(T) bool) (none T, err error) {
 	text, err := x.ReadAll()
 	if err != nil {
 		return none, err
@@ -221,8 +223,8 @@ func readObject[T any](x *wire.Exchange, what string, parse func([]byte) (T, err
 	return v, nil
 }
 
-// isNot is the error for an answer of 2xx that is not what was asked for.
-func isNot(x *wire.Exchange, what string, text []byte, err error) error {
+// isNot returns the error for a 2xx answer that is not the expected object.
+func isNot(x *transport.Exchange, what string, text []byte, err error) error {
 	var syntax *item.SyntaxError
 	if errors.As(err, &syntax) {
 		return x.Unreadable("the answer", text, true, err)
@@ -230,7 +232,7 @@ func isNot(x *wire.Exchange, what string, text []byte, err error) error {
 	e := x.Refused(text)
 	if e.Message == "" {
 		e.Class, e.Err = endpoint.Protocol, err
-		e.Message, e.Hint = "the answer is JSON but no "+what, ""
+		e.Message, e.Hint = "the answer is JSON but not a "+what, ""
 	}
 	return x.Fail(e)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/responses"
@@ -51,7 +52,7 @@ func TestCreateAndStreamAgree(t *testing.T) {
 			last = "response.incomplete"
 		}
 		srv := agenttest.NewServer(t)
-		srv.Otherwise(func(_ int, r agenttest.Request) agenttest.Answer {
+		srv.Otherwise(func(_ int, r agenttest.Request) agenttest.Reply {
 			if strings.Contains(string(r.Body), `"stream":true`) {
 				return agenttest.Events(`{"type":"` + last + `","response":` + body + `}`)
 			}
@@ -73,13 +74,13 @@ func TestCreateAndStreamAgree(t *testing.T) {
 
 // noted ranges over a stream that is these events, with what is between them as
 // it is, and returns its notes, its text and its error.
-func noted(t *testing.T, body string) (notes []item.Note, text string, err error) {
+func noted(t *testing.T, body string) (notes []api.Note, text string, err error) {
 	t.Helper()
 	srv := agenttest.NewServer(t)
-	srv.Otherwise(func(int, agenttest.Request) agenttest.Answer {
+	srv.Otherwise(func(int, agenttest.Request) agenttest.Reply {
 		return agenttest.Raw(http.StatusOK, "text/event-stream", body)
 	})
-	ctx := item.WithNotes(t.Context(), func(n item.Note) { notes = append(notes, n) })
+	ctx := api.WithNotes(t.Context(), func(n api.Note) { notes = append(notes, n) })
 	for ev, failure := range srv.Client().Stream(ctx, hello()) {
 		text, err = text+ev.Delta, failure
 	}
@@ -122,24 +123,24 @@ func TestNotes(t *testing.T) {
 		numbers []int
 		done    string
 		final   string
-		want    []item.NoteKind
+		want    []api.NoteKind
 		text    string // of the first
 	}{
 		"all is well":           {[]string{"Hello", " world"}, nil, whole, whole, nil, ""},
 		"no deltas":             {nil, nil, whole, whole, nil, ""},
-		"the end is missing":    {[]string{"Hello"}, nil, whole, whole, []item.NoteKind{item.NoteExtends}, "the end of the text came without deltas: 6 bytes"},
-		"a delta is missing":    {[]string{"Hello", "rld"}, []int{3, 5}, whole, whole, []item.NoteKind{item.NoteGap, item.NoteDiffers}, "events of the reply are missing: number 3 is followed by 5"},
-		"a delta came twice":    {[]string{"Hello", "Hello", " world"}, []int{3, 3, 4}, whole, whole, []item.NoteKind{item.NoteRepeat, item.NoteDiffers}, "events of the reply came again, or out of order: number 3 is followed by 3"},
-		"another text":          {[]string{"Hello", " there"}, nil, whole, whole, []item.NoteKind{item.NoteDiffers}, `the final text differs from what was shown: "Hello world", and not "Hello there"`},
-		"another text at last":  {[]string{"Hello", " world"}, nil, whole, "Hello you", []item.NoteKind{item.NoteFinalDiffers}, `the last event of the reply has another text than the item, which counts: "Hello you", and not "Hello world"`},
-		"a server that repeats": {[]string{"Hello", " world"}, []int{0, 0}, whole, whole, []item.NoteKind{item.NoteRepeat}, "events of the reply came again, or out of order: number 2 is followed by 0"},
+		"the end is missing":    {[]string{"Hello"}, nil, whole, whole, []api.NoteKind{api.NoteExtends}, "the end of the text came without deltas: 6 bytes"},
+		"a delta is missing":    {[]string{"Hello", "rld"}, []int{3, 5}, whole, whole, []api.NoteKind{api.NoteGap, api.NoteDiffers}, "events of the reply are missing: number 3 is followed by 5"},
+		"a delta came twice":    {[]string{"Hello", "Hello", " world"}, []int{3, 3, 4}, whole, whole, []api.NoteKind{api.NoteRepeat, api.NoteDiffers}, "events of the reply came again, or out of order: number 3 is followed by 3"},
+		"another text":          {[]string{"Hello", " there"}, nil, whole, whole, []api.NoteKind{api.NoteDiffers}, `the final text differs from what was shown: "Hello world", and not "Hello there"`},
+		"another text at last":  {[]string{"Hello", " world"}, nil, whole, "Hello you", []api.NoteKind{api.NoteFinalDiffers}, `the last event of the reply has another text than the item, which counts: "Hello you", and not "Hello world"`},
+		"a server that repeats": {[]string{"Hello", " world"}, []int{0, 0}, whole, whole, []api.NoteKind{api.NoteRepeat}, "events of the reply came again, or out of order: number 2 is followed by 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			notes, _, err := noted(t, reply(test.deltas, test.numbers, test.done, test.final))
 			if err != nil {
 				t.Fatal(err)
 			}
-			var kinds []item.NoteKind
+			var kinds []api.NoteKind
 			for _, n := range notes {
 				kinds = append(kinds, n.Kind)
 			}
@@ -150,7 +151,7 @@ func TestNotes(t *testing.T) {
 				t.Errorf("got %q", notes[0].Text)
 			}
 			for _, n := range notes {
-				if n.Kind == item.NoteExtends && n.Rest != " world" {
+				if n.Kind == api.NoteExtends && n.Rest != " world" {
 					t.Errorf("the rest is %q", n.Rest)
 				}
 			}
@@ -171,7 +172,7 @@ func TestNotEvents(t *testing.T) {
 			"first": odd + whole, "within": before + odd + "data: {\"sequence_number\":4" + after,
 		} {
 			notes, text, err := noted(t, body)
-			if err != nil || text != "Hello world" || len(notes) != 1 || notes[0].Kind != item.NoteSkipped {
+			if err != nil || text != "Hello world" || len(notes) != 1 || notes[0].Kind != api.NoteSkipped {
 				t.Errorf("%s, %s: %q, %v, notes %+v", name, where, text, err, notes)
 			}
 		}
@@ -206,11 +207,11 @@ func TestNotesOfAStreamInTwo(t *testing.T) {
 	}))
 	defer srv.Close()
 	c := &responses.Client{BaseURL: srv.URL, HTTP: srv.Client(), Profile: openAI(t), Retry: endpoint.Retry{Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }}}
-	var notes []item.Note
-	ctx := item.WithNotes(t.Context(), func(n item.Note) { notes = append(notes, n) })
+	var notes []api.Note
+	ctx := api.WithNotes(t.Context(), func(n api.Note) { notes = append(notes, n) })
 	req := hello()
 	req.Background = new(true)
-	for name, stream := range map[string]iter.Seq2[item.Event, error]{"whole": c.Stream(ctx, req), "its end": c.Follow(ctx, "r", 3)} {
+	for name, stream := range map[string]iter.Seq2[api.Event, error]{"whole": c.Stream(ctx, req), "its end": c.Follow(ctx, "r", 3)} {
 		text := ""
 		for ev, err := range stream {
 			if err != nil {

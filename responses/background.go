@@ -12,26 +12,24 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
-	"github.com/antiphon-go/antiphon/internal/wire"
+	"github.com/antiphon-go/antiphon/internal/transport"
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// Follow yields the events of a response that is made in the background, up to
-// its last one, beginning after the event with the sequence number after; -1
-// is the beginning. Include is such as [item.IncludeEncryptedReasoning]. Errors
-// and the life of events are as with [Client.Stream].
+// Follow yields the events of a background response up to its last event. It starts after the event
+// with the sequence number after; -1 means from the beginning. Include takes values such as
+// [api.IncludeEncryptedReasoning]. Errors and the lifetime of events are as in [Client.Stream].
 //
-// A connection that is lost is taken up again after the last event that came,
-// as often as the retry budget allows; raise Retry.Max where that is often. No
-// event is yielded twice or left out, and the last one is yielded in any case,
-// whatever after is.
+// If the connection is lost, Follow continues after the last event it received, as often as the
+// retry budget allows; raise Retry.Max if connections break often. It never skips an event or
+// yields one twice, except that it always yields the last event, whatever after is.
 //
-// Where the endpoint has no stream of the response, or no more, Follow waits as
-// [Client.Wait] does. Then the items that it has not yielded come as done, and
-// the last event.
-func (c *Client) Follow(ctx context.Context, id string, after int64, include ...string) iter.Seq2[item.Event, error] {
-	return func(yield func(item.Event, error) bool) {
+// If the endpoint has no stream for the response, or no longer has one, Follow polls like
+// [Client.Wait]. It then yields each remaining item as done, and the last event.
+func (c *Client) Follow(ctx context.Context, id string, after int64, include ...string) iter.Seq2[api.Event, error] {
+	return func(yield func(api.Event, error) bool) {
 		after := max(after, -1)
 		b := &background{id: id, after: after, last: after, options: RetrieveOptions{Include: include}}
 		s := &stream{yield: yield, background: b}
@@ -39,16 +37,15 @@ func (c *Client) Follow(ctx context.Context, id string, after int64, include ...
 	}
 }
 
-// Wait returns a response that is made in the background as soon as it has come
-// to its end; one that failed is returned together with its error. It asks
-// again and again, in the growing intervals of [Client.Retry], and has no limit
-// but ctx.
-func (c *Client) Wait(ctx context.Context, id string, include ...string) (*item.Response, error) {
+// Wait returns a background response when it has ended. A failed response is returned together with
+// its error. Wait polls the endpoint at the growing intervals of [Client.Retry] until the response
+// ends or ctx is done.
+func (c *Client) Wait(ctx context.Context, id string, include ...string) (*api.Response, error) {
 	a := &ask{op: "wait for response", method: http.MethodGet, path: pathResponse, ids: []string{id}, part: partStored}
 	a.query = (&RetrieveOptions{Include: include}).query()
 	for n := 0; ; n++ {
 		var failure error
-		r, err := do(ctx, c, a, func(x *wire.Exchange) (*item.Response, error) {
+		r, err := do(ctx, c, a, func(x *transport.Exchange) (*api.Response, error) {
 			r, _, err := readResponse(x)
 			if err == nil {
 				failure = outcome(x, r)
@@ -67,12 +64,12 @@ func (c *Client) Wait(ctx context.Context, id string, include ...string) (*item.
 	}
 }
 
-// pending reports that a response is not yet at its end.
-func pending(r *item.Response) bool {
+// pending reports whether a response has not ended yet.
+func pending(r *api.Response) bool {
 	return r.Status == item.StatusQueued || r.Status == item.StatusInProgress
 }
 
-// pause waits between two looks at a response, n of which have been.
+// pause waits before the next poll; n is the number of polls so far.
 func (c *Client) pause(ctx context.Context, op string, n int) error {
 	d, top := cmp.Or(c.Retry.Base, endpoint.DefaultBase), cmp.Or(c.Retry.Cap, endpoint.DefaultCap)
 	for ; n > 0 && d < top; n-- {
@@ -91,30 +88,30 @@ func (c *Client) budget(ctx context.Context) *endpoint.Budget {
 	return c.Retry.Budget()
 }
 
-// shared returns a context whose requests draw on one budget.
+// shared returns a context whose requests use one retry budget.
 func (c *Client) shared(ctx context.Context) context.Context {
 	return endpoint.WithBudget(ctx, c.budget(ctx))
 }
 
-// background is what a stream has to know of a response that is made in the
-// background, to be taken up again. A nil one is that of any other response.
+// background is the state that a stream needs to continue a background response after a lost
+// connection. It is nil for any other response.
 type background struct {
-	id      string // "" until the endpoint has told it
+	id      string // "" until the endpoint has sent it
 	options RetrieveOptions
 
-	after int64 // sequence number of the last event that the caller had before, or -1
-	last  int64 // and of the last one that was yielded since
-	// loose is set once an event came that does not follow its number: what is
-	// after it cannot be asked for.
+	after int64 // sequence number of the last event that the caller received earlier, or -1
+	last  int64 // sequence number of the last event yielded since
+	// loose is set after an event whose sequence number is out of order. The events after such an
+	// event cannot be requested.
 	loose bool
 	done  []told
 
 	following bool
-	from      int64 // what the current attempt asked for
-	fresh     int   // events that it yielded
+	from      int64 // last event before the current attempt
+	fresh     int   // number of events that the attempt yielded
 	polls     bool  // there is no stream
-	peeks     bool  // there may be none, as the last one had nothing
-	waits     bool  // the response was found to be pending
+	peeks     bool  // the last stream was empty, so there may be none
+	waits     bool  // the response was pending at the last look
 }
 
 // told is an item that was yielded as done.
@@ -123,16 +120,16 @@ type told struct {
 	item  item.Item
 }
 
-// backgroundOf is nil for a request that is not for the background, or not in
-// the shape in which the endpoint gets it.
-func (c *Client) backgroundOf(req *item.Request) *background {
+// backgroundOf returns nil if the request does not run in the background in the form that the
+// endpoint receives.
+func (c *Client) backgroundOf(req *api.Request) *background {
 	if c == nil || req == nil || req.Background == nil || !*req.Background {
 		return nil
 	}
 	link := c.link()
 	profile, err := link.Known()
 	if err != nil {
-		return nil // as creating it will say
+		return nil // creating the response will report this error
 	}
 	if req, err = link.Fit(req, profile); err != nil || req.Background == nil || !*req.Background {
 		return nil
@@ -144,14 +141,14 @@ func (c *Client) backgroundOf(req *item.Request) *background {
 	return b
 }
 
-// ask is the request for what has not come yet.
+// ask returns the request for the remaining events.
 func (b *background) ask() *ask {
 	a := &ask{op: "follow response", method: http.MethodGet, path: pathResponse, ids: []string{b.id}, part: partBackground}
 	a.query = b.options.query()
 	if b.polls = b.polls || b.loose; b.polls || b.peeks {
 		return a
 	}
-	a.accept = wire.TypeEvents
+	a.accept = transport.TypeEvents
 	a.query.Set("stream", "true")
 	if b.last >= 0 {
 		a.query.Set("starting_after", strconv.FormatInt(b.last, 10))
@@ -159,62 +156,62 @@ func (b *background) ask() *ask {
 	return a
 }
 
-// continues reports that the caller had the first events before: then the deltas
-// that it gets are not all of their texts.
+// continues reports whether the caller received the first events earlier. The deltas of this stream
+// are then not the whole of their texts.
 func (b *background) continues() bool { return b != nil && b.after >= 0 }
 
 func (b *background) follows() bool { return b != nil && b.following }
 
-// note remembers an event that is yielded.
-func (b *background) note(ev *item.Event) {
+// note records an event that is yielded.
+func (b *background) note(ev *api.Event) {
 	if b == nil {
 		return
 	}
 	b.fresh++
 	if ev.SequenceNumber > b.last {
 		b.last = ev.SequenceNumber
-	} else if strings.HasPrefix(string(ev.Type), "response.") { // no sign of life
+	} else if strings.HasPrefix(string(ev.Type), "response.") { // not a keepalive
 		b.loose = true
 	}
 	switch ev.Type {
-	case item.EventCreated, item.EventQueued, item.EventInProgress:
+	case api.EventCreated, api.EventQueued, api.EventInProgress:
 		if b.id == "" {
 			if r, err := ev.Response(); err == nil {
 				b.id = r.ID
 			}
 		}
-	case item.EventItemDone:
+	case api.EventItemDone:
 		b.tell(ev)
 	}
 }
 
-func (b *background) tell(ev *item.Event) {
+func (b *background) tell(ev *api.Event) {
 	if it, err := ev.Item(); err == nil {
 		b.done = append(b.done, told{ev.OutputIndex, it})
 	}
 }
 
-// had reports an event that was yielded before, by its number.
-func (b *background) had(ev *item.Event) bool {
+// had reports whether an event was yielded before, judged by its sequence number.
+func (b *background) had(ev *api.Event) bool {
 	if b == nil || !b.following || ev.SequenceNumber < 0 || ev.SequenceNumber > b.from {
 		return false
 	}
-	if ev.Type == item.EventItemDone && ev.SequenceNumber <= b.after {
+	if ev.Type == api.EventItemDone && ev.SequenceNumber <= b.after {
 		b.tell(ev)
 	}
 	return true
 }
 
-// late readies the stream for a last event that was had by its number: before
-// this Follow, or else the endpoint counts anew on each connection, and what
-// was taken for had was not.
-func (s *stream) late(x *wire.Exchange, ev *item.Event) {
+// late prepares the stream for a last event whose number was seen before. Either the caller
+// received it before Follow, or the endpoint restarts its numbers on each connection, and events
+// were wrongly skipped.
+func (s *stream) late(x *transport.Exchange, ev *api.Event) {
 	if r, err := ev.Response(); err == nil {
-		_, _, _ = s.rest(x, r.Output) // what is wrong with an item, the event says too
+		_, _, _ = s.rest(x, r.Output) // the event reports errors in items too
 	}
 }
 
-// next is the sequence number for an event that the endpoint did not send.
+// next returns the sequence number for an event that the endpoint did not send.
 func (b *background) next() int64 {
 	if b == nil {
 		return 0
@@ -222,7 +219,7 @@ func (b *background) next() int64 {
 	return b.last + 1
 }
 
-// untold reports whether item i of the whole response has yet to be yielded.
+// untold reports whether item i of the whole response has not been yielded yet.
 func (b *background) untold(i int, it item.Item) bool {
 	if b == nil {
 		return true
@@ -230,15 +227,15 @@ func (b *background) untold(i int, it item.Item) bool {
 	for n, t := range b.done {
 		id := it.ID()
 		if id != "" && t.item.ID() == id || t.index == i && t.item.Type() == it.Type() || t.item == it {
-			b.done = append(b.done[:n:n], b.done[n+1:]...) // it counts once
+			b.done = append(b.done[:n:n], b.done[n+1:]...) // each entry matches once
 			return false
 		}
 	}
 	return true
 }
 
-// goesOn reports a response that is to be waited for.
-func (b *background) goesOn(r *item.Response) bool {
+// goesOn reports whether the stream must wait for the response to end.
+func (b *background) goesOn(r *api.Response) bool {
 	if b == nil || !pending(r) {
 		return false
 	}
@@ -247,7 +244,7 @@ func (b *background) goesOn(r *item.Response) bool {
 	return b.waits
 }
 
-// lost reports a stream that can be taken up again.
+// lost reports whether the stream broke and can be continued.
 func (s *stream) lost(err error) bool {
 	b := s.background
 	if b == nil || b.id == "" || s.stopped || s.failure != nil {
@@ -263,9 +260,8 @@ func (s *stream) lost(err error) bool {
 	return false
 }
 
-// follow takes the stream up until the response has come to its end. The error
-// by which it was lost, if it was, draws on the budget first: what follows is a
-// further attempt, though not of the same request.
+// follow continues the stream until the response has ended. If the stream was lost, its error uses
+// the budget first: the new request is a further attempt.
 func (c *Client) follow(ctx context.Context, s *stream, lost error) error {
 	s.background.following = true
 	k, err := c.prepare(ctx, s.background.ask())
@@ -286,7 +282,7 @@ func (c *Client) follow(ctx context.Context, s *stream, lost error) error {
 			return false, nil
 		}
 		e := *asError(err)
-		e.Sent = false // what was yielded is not yielded again
+		e.Sent = false // retrying does not yield the same events again
 		if idle = nil; e.Class == endpoint.Idle {
 			idle, e.Class = err, endpoint.Truncated // a dead connection is silent too
 		}
@@ -298,14 +294,14 @@ func (c *Client) follow(ctx context.Context, s *stream, lost error) error {
 	return s.unfollowed(lost, err)
 }
 
-// unfollowed is the error of a stream that could not be followed to its end.
+// unfollowed returns the error of a stream that could not be followed to its end.
 func (s *stream) unfollowed(lost, err error) error {
 	if err == nil {
 		return nil
 	}
 	e := *asError(err)
 	passing := e.SafeToRetry() || e.Class == endpoint.Idle
-	hint := "response " + s.background.id + " may go on at the server"
+	hint := "response " + s.background.id + " may still be running at the server"
 	switch {
 	case s.failure != nil || e.Class == endpoint.Canceled:
 	case passing:
@@ -319,7 +315,7 @@ func (s *stream) unfollowed(lost, err error) error {
 	return &e
 }
 
-// attach asks for the rest until there is an answer that brings it.
+// attach polls for the remaining events until an answer has them.
 func (c *Client) attach(ctx context.Context, s *stream) error {
 	for n := 0; ; n++ {
 		waits, err := c.look(ctx, s)
@@ -332,7 +328,7 @@ func (c *Client) attach(ctx context.Context, s *stream) error {
 	}
 }
 
-// look asks once. It reports a response that has no stream and is pending.
+// look makes one request. It reports whether the response has no stream and is pending.
 func (c *Client) look(ctx context.Context, s *stream) (waits bool, err error) {
 	b, a := s.background, s.background.ask()
 	peeked := b.peeks
@@ -347,12 +343,12 @@ func (c *Client) look(ctx context.Context, s *stream) (waits bool, err error) {
 		if b.polls || peeked || asError(err).Class != endpoint.BadRequest {
 			return false, err
 		}
-		b.polls = true // not of a stream, or of one that is too old
+		b.polls = true // the response has no stream, or its stream has expired
 		return true, nil
 	}
 	defer x.Close()
 	b.from, b.fresh, b.waits = b.last, 0, false
-	if x.Kind == wire.JSON {
+	if x.Kind == transport.JSON {
 		err = s.whole(x)
 		b.polls = b.polls || b.waits && !peeked
 		return b.waits, err
@@ -365,8 +361,8 @@ func (c *Client) look(ctx context.Context, s *stream) (waits bool, err error) {
 	return false, err
 }
 
-// emptied reports a stream that came to a proper end: nothing is missing.
-func emptied(x *wire.Exchange) bool {
+// emptied reports whether the body ended properly, with nothing missing.
+func emptied(x *transport.Exchange) bool {
 	x.CancelAfter(errorGrace)
 	_, err := io.CopyN(io.Discard, x.Body, 64<<10)
 	return err == io.EOF

@@ -23,8 +23,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
-	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/responses"
 )
 
@@ -116,13 +116,13 @@ func framed(events []string) string {
 type got struct {
 	events []string
 	items  []string // ids, as they are whole
-	resp   *item.Response
+	resp   *api.Response
 	err    error
 }
 
-func hear(t testing.TB, seq iter.Seq2[item.Event, error]) (g got) {
+func hear(t testing.TB, seq iter.Seq2[api.Event, error]) (g got) {
 	t.Helper()
-	var acc item.Accumulator
+	var acc api.Accumulator
 	for ev, err := range seq {
 		if g.err != nil {
 			t.Errorf("yielded %v, %v after %v", ev.Type, err, g.err)
@@ -180,16 +180,16 @@ func sequenced(events ...string) []string {
 	return events
 }
 
-func inBackground() *item.Request {
+func inBackground() *api.Request {
 	yes := true
 	r := hello()
-	r.Background, r.Include = &yes, []string{item.IncludeEncryptedReasoning}
+	r.Background, r.Include = &yes, []string{api.IncludeEncryptedReasoning}
 	return r
 }
 
 // ways are how the events of a background response are heard.
-func (s *runServer) ways(ctx context.Context) map[string]iter.Seq2[item.Event, error] {
-	return map[string]iter.Seq2[item.Event, error]{
+func (s *runServer) ways(ctx context.Context) map[string]iter.Seq2[api.Event, error] {
+	return map[string]iter.Seq2[api.Event, error]{
 		"follow": s.Follow(ctx, "resp_1", -1),
 		"stream": s.Stream(ctx, inBackground()),
 	}
@@ -230,6 +230,9 @@ func TestReattachProperty(t *testing.T) {
 // The same with recorded streams of background responses, and of all others
 // whose events are numbered.
 func TestReattachCorpus(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: replays all recorded streams")
+	}
 	files, _ := filepath.Glob(filepath.Join(corpusDir(t), "streams", "*.sse"))
 	background, followed, reattached := 0, 0, 0
 	for i, file := range files {
@@ -268,7 +271,7 @@ func TestReattachCorpus(t *testing.T) {
 // countsUp reports events that are numbered from 0.
 func countsUp(events []string) bool {
 	for i, text := range events {
-		ev, err := item.ParseEvent([]byte(text))
+		ev, err := api.ParseEvent([]byte(text))
 		if err != nil || ev.SequenceNumber != int64(i) {
 			return false
 		}
@@ -283,11 +286,11 @@ func TestFollowQueries(t *testing.T) {
 	s.cut = func(n int) int { return pick(n == 0, len(framed(events[:4])), -1) }
 	no := false
 	req := inBackground()
-	req.StreamOptions = &item.StreamOptions{IncludeObfuscation: &no}
+	req.StreamOptions = &api.StreamOptions{IncludeObfuscation: &no}
 	if g := hear(t, s.Stream(t.Context(), req)); g.err != nil || len(g.events) != len(events) {
 		t.Fatalf("%d events, %v", len(g.events), g.err)
 	}
-	want := []url.Values{{}, {"stream": {"true"}, "starting_after": {"3"}, "include[]": {item.IncludeEncryptedReasoning}, "include_obfuscation": {"false"}}}
+	want := []url.Values{{}, {"stream": {"true"}, "starting_after": {"3"}, "include[]": {api.IncludeEncryptedReasoning}, "include_obfuscation": {"false"}}}
 	if diff := cmp.Diff(want, s.queries); diff != "" {
 		t.Errorf("queries (-want +got):\n%s", diff)
 	}
@@ -309,11 +312,11 @@ func TestFollowQueries(t *testing.T) {
 // is one; when it is spent, what came is not lost.
 func TestReattachBudget(t *testing.T) {
 	events := aRun()
-	for name, ask := range map[string]func(ctx context.Context, s *runServer) iter.Seq2[item.Event, error]{
-		"follow": func(ctx context.Context, s *runServer) iter.Seq2[item.Event, error] {
+	for name, ask := range map[string]func(ctx context.Context, s *runServer) iter.Seq2[api.Event, error]{
+		"follow": func(ctx context.Context, s *runServer) iter.Seq2[api.Event, error] {
 			return s.Follow(ctx, "resp_1", -1)
 		},
-		"stream": func(ctx context.Context, s *runServer) iter.Seq2[item.Event, error] {
+		"stream": func(ctx context.Context, s *runServer) iter.Seq2[api.Event, error] {
 			return s.Stream(ctx, inBackground())
 		},
 	} {
@@ -337,7 +340,7 @@ func TestReattachBudget(t *testing.T) {
 			e := wantClass(t, g.err, endpoint.Truncated)
 			presentable(t, g.err)
 			var partial *responses.PartialError
-			if !errors.As(g.err, &partial) || len(partial.Items) != 1 || !e.Sent || !strings.Contains(e.Hint, "resp_1 may go on") {
+			if !errors.As(g.err, &partial) || len(partial.Items) != 1 || !e.Sent || !strings.Contains(e.Hint, "resp_1 may still be running") {
 				t.Errorf("%s: %+v", name, g.err)
 			}
 			if len(s.streams) != 3-spent || len(told) != 2-spent || !slices.Equal(g.events, events[:6]) {

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/responses"
@@ -23,7 +24,7 @@ import (
 
 // stopped is one way for a request to be given up.
 type stopped struct {
-	answer agenttest.Answer
+	answer agenttest.Reply
 	// at is the event at which the consumer gives up, counted from 1; 0 gives
 	// up before any, as soon as the server has the request.
 	at int
@@ -40,7 +41,7 @@ type stopped struct {
 // still stalled, the items that were complete are there, the server sees the
 // connection end, and no goroutine is left.
 func TestGivingUp(t *testing.T) {
-	reply := agenttest.Reply(item.Assistant("one two three"), item.Call("call_1", "f", "{}"))
+	reply := agenttest.Completed(item.Assistant("one two three"), item.Call("call_1", "f", "{}"))
 	last := 0
 	for range drain(t, agenttest.NewServer(t, reply).Client(), hello()).events {
 		last++
@@ -48,9 +49,9 @@ func TestGivingUp(t *testing.T) {
 	var firstDone, firstDelta int
 	for i, ev := range drain(t, agenttest.NewServer(t, reply).Client(), hello()).events {
 		switch {
-		case ev.Type == item.EventItemDone && firstDone == 0:
+		case ev.Type == api.EventItemDone && firstDone == 0:
 			firstDone = i + 1
-		case ev.Type == item.EventTextDelta && firstDelta == 0:
+		case ev.Type == api.EventTextDelta && firstDelta == 0:
 			firstDelta = i + 1
 		}
 	}
@@ -84,7 +85,7 @@ func (s stopped) run(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	srv := agenttest.NewServer(t)
 	arrived := make(chan struct{}, 1)
-	srv.Otherwise(func(int, agenttest.Request) agenttest.Answer {
+	srv.Otherwise(func(int, agenttest.Request) agenttest.Reply {
 		arrived <- struct{}{}
 		return s.answer
 	})
@@ -103,7 +104,7 @@ func (s stopped) run(t *testing.T) {
 		if last = err; err != nil {
 			continue
 		}
-		if ev.Type == item.EventItemDone {
+		if ev.Type == api.EventItemDone {
 			done++
 		}
 		if seen++; seen < s.at || s.at == 0 {
@@ -173,9 +174,9 @@ func TestServerSeesTheEnd(t *testing.T) {
 // S8: cancelled while it waits to try again, a call returns at once: the wait
 // would be an hour.
 func TestGivingUpBetweenAttempts(t *testing.T) {
-	both(t, []agenttest.Answer{agenttest.Failure(503, "c", "m")}, func(t *testing.T, srv *agenttest.Server, _ func(*responses.Client) error) {
+	both(t, []agenttest.Reply{agenttest.Failure(503, "c", "m")}, func(t *testing.T, srv *agenttest.Server, _ func(*responses.Client) error) {
 		for _, streamed := range []bool{true, false} {
-			srv.Otherwise(func(int, agenttest.Request) agenttest.Answer { return agenttest.Failure(503, "c", "m") })
+			srv.Otherwise(func(int, agenttest.Request) agenttest.Reply { return agenttest.Failure(503, "c", "m") })
 			c := srv.Client()
 			c.Retry = endpoint.Retry{Base: time.Hour, Cap: time.Hour, MaxWait: 10 * time.Hour}
 			ctx, cancel := context.WithCancel(t.Context())
@@ -194,16 +195,16 @@ func TestGivingUpBetweenAttempts(t *testing.T) {
 // S8: a connection that was read to its end is used again, also when the
 // consumer leaves at the last event; one that was given up is not.
 func TestConnectionsAfterGivingUp(t *testing.T) {
-	reply := agenttest.Reply(item.Assistant("hi"))
+	reply := agenttest.Completed(item.Assistant("hi"))
 	for name, tt := range map[string]struct {
-		answer agenttest.Answer
-		leave  item.EventType
+		answer agenttest.Reply
+		leave  api.EventType
 		fresh  int32
 	}{
 		"read to the end":          {reply, "", 1},
-		"left at the last event":   {reply, item.EventCompleted, 1},
-		"left at the last, [DONE]": {reply.WithDone(), item.EventCompleted, 1},
-		"left in the middle":       {reply.StallAfter(3, nil), item.EventItemAdded, 2},
+		"left at the last event":   {reply, api.EventCompleted, 1},
+		"left at the last, [DONE]": {reply.WithDone(), api.EventCompleted, 1},
+		"left in the middle":       {reply.StallAfter(3, nil), api.EventItemAdded, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			srv := agenttest.NewServer(t, tt.answer, reply)
@@ -231,7 +232,7 @@ func TestConnectionsAfterGivingUp(t *testing.T) {
 
 // S7: dead sockets are typed errors, and leave nothing.
 func TestDeadSockets(t *testing.T) {
-	for how, class := range map[agenttest.Dead]endpoint.Class{
+	for how, class := range map[agenttest.ConnFault]endpoint.Class{
 		agenttest.Refusing: endpoint.Network, agenttest.Closing: endpoint.Network, agenttest.Resetting: endpoint.Network, agenttest.Mute: endpoint.Idle,
 	} {
 		transport := &http.Transport{}

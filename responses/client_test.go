@@ -19,6 +19,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/dialect"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/responses"
@@ -26,19 +28,19 @@ import (
 
 // B7: what is set is sent, what is not is not.
 func TestBody(t *testing.T) {
-	ok := agenttest.Reply()
+	ok := agenttest.Completed()
 	srv := agenttest.NewServer(t, ok, ok, ok, ok, ok)
 	c := srv.Client()
-	full := &item.Request{
+	full := &api.Request{
 		Model: "m", Input: item.NewList(item.User("a"), item.Call("c", "f", "{}")), Instructions: "i",
 		Temperature: new(0.0), TopP: new(1.0), MaxOutputTokens: new(int64(16)), Store: new(false),
-		Reasoning: &item.ReasoningConfig{Effort: "low"}, Tools: []item.Tool{&item.FunctionTool{Name: "f", Parameters: `{"type":"object"}`}},
-		Include:    []string{item.IncludeEncryptedReasoning}, // R3 wants it, and does not add it twice
+		Reasoning: &api.ReasoningConfig{Effort: "low"}, Tools: []item.Tool{&item.FunctionTool{Name: "f", Parameters: `{"type":"object"}`}},
+		Include:    []string{api.IncludeEncryptedReasoning}, // R3 wants it, and does not add it twice
 		ToolChoice: `"auto"`, Extra: item.Extra{{Name: "seed", Value: "7"}},
 	}
 	drain(t, c, hello())
 	drain(t, c, full)
-	create := func(r *item.Request) {
+	create := func(r *api.Request) {
 		if _, err := c.Create(t.Context(), r); err != nil {
 			t.Error(err)
 		}
@@ -66,7 +68,7 @@ func TestBody(t *testing.T) {
 }
 
 func TestHeaders(t *testing.T) {
-	ok := agenttest.Reply()
+	ok := agenttest.Completed()
 	srv := agenttest.NewServer(t, ok, ok, ok)
 	c := srv.Client()
 	c.Key, c.UserAgent = endpoint.NewKey("sk-a-secret-key"), "me/1"
@@ -97,7 +99,7 @@ func TestHeaders(t *testing.T) {
 
 // B3
 func TestProfileOmits(t *testing.T) {
-	srv := agenttest.NewServer(t, agenttest.Reply())
+	srv := agenttest.NewServer(t, agenttest.Completed())
 	c := srv.Client()
 	c.Profile = &endpoint.Profile{Omit: []string{"temperature", "max_output_tokens", "seed", "model"}}
 	req := hello()
@@ -153,7 +155,7 @@ func TestRedirects(t *testing.T) {
 	srv := agenttest.NewServer(t,
 		agenttest.Raw(307, "text/plain", "").WithHeader("Location", "/v2/responses"),
 		agenttest.Raw(308, "text/plain", "").WithHeader("Location", "/v3/responses"),
-		agenttest.Reply(item.Assistant("hi")),
+		agenttest.Completed(item.Assistant("hi")),
 		agenttest.Raw(302, "text/plain", "").WithHeader("Location", "/v2/responses"))
 	c := srv.Client()
 	c.Key = endpoint.NewKey(secret)
@@ -168,7 +170,7 @@ func TestRedirects(t *testing.T) {
 		t.Error(e)
 	}
 	loop := agenttest.NewServer(t)
-	loop.Otherwise(func(int, agenttest.Request) agenttest.Answer {
+	loop.Otherwise(func(int, agenttest.Request) agenttest.Reply {
 		return agenttest.Raw(307, "text/plain", "").WithHeader("Location", "/v1/responses")
 	})
 	wantClass(t, drain(t, loop.Client(), hello()).err, endpoint.Protocol)
@@ -180,14 +182,14 @@ func TestRedirects(t *testing.T) {
 // B5: a server that repeats the key does not get it shown.
 func TestKeyInErrors(t *testing.T) {
 	const secret = "sk-a-secret-key"
-	for name, answer := range map[string]agenttest.Answer{
+	for name, answer := range map[string]agenttest.Reply{
 		"message": agenttest.Failure(401, "invalid_api_key", "Incorrect key "+secret),
 		"body":    agenttest.Raw(400, "text/plain", "bad header Authorization: Bearer "+secret),
 		"failed":  agenttest.Failed("invalid_prompt", "key "+secret),
 		"event":   agenttest.Events(`{"nonsense":` + secret),
 	} {
 		srv := agenttest.NewServer(t)
-		srv.Otherwise(func(int, agenttest.Request) agenttest.Answer { return answer })
+		srv.Otherwise(func(int, agenttest.Request) agenttest.Reply { return answer })
 		c := srv.Client()
 		c.Key = endpoint.NewKey(secret)
 		if d := drain(t, c, hello()); d.err == nil || strings.Contains(d.err.Error(), secret) {
@@ -199,8 +201,8 @@ func TestKeyInErrors(t *testing.T) {
 // S7: silence at any point ends the request; a slow reader is not a silence.
 func TestIdle(t *testing.T) {
 	const limit = 50 * time.Millisecond
-	reply := agenttest.Reply(item.Assistant("one two three"))
-	for name, answer := range map[string]agenttest.Answer{
+	reply := agenttest.Completed(item.Assistant("one two three"))
+	for name, answer := range map[string]agenttest.Reply{
 		"before the first event": reply.StallAfter(0, nil),
 		"in the middle":          reply.StallAfter(6, nil),
 		"in an error's body":     agenttest.Failure(500, "server_error", "oh").WithHeader("Content-Length", "999").StallAfter(1, nil),
@@ -231,7 +233,7 @@ func TestIdle(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if ev.Type == item.EventItemAdded {
+		if ev.Type == api.EventItemAdded {
 			time.Sleep(6 * limit)
 		}
 	}
@@ -239,11 +241,11 @@ func TestIdle(t *testing.T) {
 
 // S7: on by default, and can be put off.
 func TestIdleDefault(t *testing.T) {
-	if responses.DefaultIdleTimeout <= 0 {
+	if dialect.DefaultIdleTimeout <= 0 {
 		t.Error("off by default")
 	}
 	release := make(chan struct{})
-	srv := agenttest.NewServer(t, agenttest.Reply(item.Assistant("hi")).StallAfter(3, release))
+	srv := agenttest.NewServer(t, agenttest.Completed(item.Assistant("hi")).StallAfter(3, release))
 	c := srv.Client()
 	c.IdleTimeout = -1
 	time.AfterFunc(50*time.Millisecond, func() { close(release) })
@@ -255,7 +257,7 @@ func TestIdleDefault(t *testing.T) {
 // S8: cancelling ends the request wherever it is; goleak and the server's
 // Close, which waits for its connections, prove that nothing is left.
 func TestCancel(t *testing.T) {
-	reply := agenttest.Reply(item.Assistant("one two three"))
+	reply := agenttest.Completed(item.Assistant("one two three"))
 	why := errors.New("enough")
 
 	t.Run("in the middle", func(t *testing.T) {
@@ -265,7 +267,7 @@ func TestCancel(t *testing.T) {
 		var got []string
 		var last error
 		for ev, err := range srv.Client().Stream(ctx, hello()) {
-			if last = err; ev.Type == item.EventTextDelta {
+			if last = err; ev.Type == api.EventTextDelta {
 				got = append(got, strings.Clone(ev.Delta))
 				cancel(why)
 			}
@@ -313,7 +315,7 @@ func TestCancel(t *testing.T) {
 
 // A connection is used again after a stream that ended well, and after errors.
 func TestKeepAlive(t *testing.T) {
-	reply := agenttest.Reply(item.Assistant("hi"))
+	reply := agenttest.Completed(item.Assistant("hi"))
 	srv := agenttest.NewServer(t, reply, reply.WithDone(), agenttest.Failure(400, "x", "y"), reply, reply, reply)
 	c := srv.Client()
 	fresh := 0
@@ -356,7 +358,7 @@ func TestGzip(t *testing.T) {
 
 // Limits are typed errors.
 func TestTooLarge(t *testing.T) {
-	answer := agenttest.Reply(item.Assistant(strings.Repeat("x", 5000)))
+	answer := agenttest.Completed(item.Assistant(strings.Repeat("x", 5000)))
 	srv := agenttest.NewServer(t, answer, answer)
 	c := srv.Client()
 	c.MaxEvent, c.MaxBody = 4000, 4000
@@ -389,7 +391,7 @@ func TestCreate(t *testing.T) {
 
 // A stream may be ranged over again: a new request each time.
 func TestStreamIsRepeatable(t *testing.T) {
-	srv := agenttest.NewServer(t, agenttest.Reply(), agenttest.Reply())
+	srv := agenttest.NewServer(t, agenttest.Completed(), agenttest.Completed())
 	stream := srv.Client().Stream(t.Context(), hello())
 	if len(srv.Requests()) != 0 {
 		t.Error("sent before it was ranged over")

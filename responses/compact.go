@@ -7,19 +7,18 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/antiphon-go/antiphon/internal/wire"
-	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/internal/transport"
 )
 
-// Compact has the endpoint make a conversation shorter. The output takes the
-// place of the input: send it as it is, with what comes next after it. Some of
-// it only the endpoint can read.
-func (c *Client) Compact(ctx context.Context, req *item.CompactRequest) (*item.Compacted, error) {
+// Compact asks the endpoint to shorten a conversation. The output replaces the input: send it
+// unchanged, followed by the next items. Only the endpoint can read some of its items.
+func (c *Client) Compact(ctx context.Context, req *api.CompactRequest) (*api.Compacted, error) {
 	if req == nil {
 		return nil, errNilCall
 	}
 	a := &ask{op: "compact conversation", method: http.MethodPost, path: "/responses/compact", part: partCompact}
-	fit, err := c.fit(a, &item.Request{
+	fit, err := c.fit(a, &api.Request{
 		Model: req.Model, Input: req.Input, Instructions: req.Instructions, PreviousResponseID: req.PreviousResponseID,
 	})
 	if err != nil {
@@ -33,6 +32,6 @@ func (c *Client) Compact(ctx context.Context, req *item.CompactRequest) (*item.C
 	return do(ctx, c, a, readCompacted)
 }
 
-func readCompacted(x *wire.Exchange) (*item.Compacted, error) {
-	return readObject(x, "compaction", item.ParseCompacted, func(r *item.Compacted) bool { return has(r.Extra, "output") })
+func readCompacted(x *transport.Exchange) (*api.Compacted, error) {
+	return readObject(x, "compaction", api.ParseCompacted, func(r *api.Compacted) bool { return has(r.Extra, "output") })
 }

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/internal/apispec"
 	"github.com/antiphon-go/antiphon/item"
@@ -20,7 +21,7 @@ const wholeCompaction = `{"id":"resp_2","object":"response.compaction","created_
 
 func TestCompact(t *testing.T) {
 	s := answers(t, wholeCompaction)
-	got, err := s.Compact(t.Context(), &item.CompactRequest{Model: "m", Input: hello().Input, Instructions: "short"})
+	got, err := s.Compact(t.Context(), &api.CompactRequest{Model: "m", Input: hello().Input, Instructions: "short"})
 	if err != nil || len(got.Output) != 1 || got.Output[0].Type() != item.TypeCompaction || got.Usage.TotalTokens != 2 {
 		t.Fatalf("%+v, %v", got, err)
 	}
@@ -56,7 +57,7 @@ func TestCompactRetries(t *testing.T) {
 			}
 			return 200, wholeCompaction
 		})
-		_, err := s.Compact(t.Context(), &item.CompactRequest{Model: "m", Input: hello().Input})
+		_, err := s.Compact(t.Context(), &api.CompactRequest{Model: "m", Input: hello().Input})
 		if n := len(s.all()); n != tt.tries || (err == nil) != (tt.tries == 2) {
 			t.Errorf("%s: %d requests, %v", name, n, err)
 		}
@@ -74,7 +75,7 @@ func ExampleClient_Compact() {
 
 	client := &responses.Client{BaseURL: server.URL, Key: endpoint.NewKey("sk-…"), HTTP: server.Client()}
 	history := item.NewList(item.User("Plan a trip."), item.Assistant("A very long answer."))
-	short, err := client.Compact(context.Background(), &item.CompactRequest{Model: "any", Input: history})
+	short, err := client.Compact(context.Background(), &api.CompactRequest{Model: "any", Input: history})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -4,25 +4,26 @@
 package responses
 
 import (
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// memory is what the last response covers: the history that it answered, and
-// what it said. A history that begins with just that can be sent as the id and
-// the rest.
+// memory is the part of a conversation that the last response covers: the history it answered, and
+// its output. A history that begins with exactly these items can be sent as the id and the
+// remaining items.
 type memory struct {
 	id     string
-	base   string // the caller's own previous_response_id, which stands before all
+	base   string // the caller's own previous_response_id, which comes before the history
 	model  string
-	input  *item.List // all of it, as the endpoint takes it
+	input  *item.List // the whole history, as the endpoint accepts it
 	output []item.Item
-	stored bool    // the endpoint keeps it
-	socket *socket // that it came over, nil for HTTP
-	warm   bool    // there was no answer yet
+	stored bool    // the endpoint stores the response
+	socket *socket // the socket of the response, or nil for HTTP
+	warm   bool    // made by Warm, without an answer
 }
 
-// rest returns the items of a history that the response does not cover, and
-// whether it covers the others. Items count by their bytes.
+// rest returns the items of a history that the response does not cover, and whether it covers the
+// items before them. It compares items byte for byte.
 func (m *memory) rest(history *item.List) (*item.List, bool) {
 	n := m.input.Len()
 	covered := n + len(m.output)
@@ -46,8 +47,8 @@ func (m *memory) rest(history *item.List) (*item.List, bool) {
 	return rest, true
 }
 
-// after returns the request that goes on from m, or the whole one.
-func after(m *memory, whole *item.Request) *item.Request {
+// after returns the request that continues from m, or the whole request.
+func after(m *memory, whole *api.Request) *api.Request {
 	if m == nil || m.model != whole.Model || m.base != whole.PreviousResponseID {
 		return whole
 	}
@@ -60,39 +61,39 @@ func after(m *memory, whole *item.Request) *item.Request {
 	return &r
 }
 
-// goesAlone reports a request that a Thread has no part in: it names its
-// history itself, or there is none to leave out.
-func (t *Thread) goesAlone(r *item.Request) bool {
+// goesAlone reports whether the Client sends the request unchanged: the request refers to its own
+// history, or has none that could be left out.
+func (t *Chain) goesAlone(r *api.Request) bool {
 	background := r.Background != nil && *r.Background
 	return background || r.Conversation != "" || r.PreviousResponseID != "" && t.Transport == WebSocket
 }
 
-// isStored reports whether the endpoint is to keep the response.
-func isStored(r *item.Request) bool {
+// isStored reports whether the request asks the endpoint to store the response.
+func isStored(r *api.Request) bool {
 	if v, ok := r.Extra.Get("store"); ok {
 		return v != "false"
 	}
 	return r.Store == nil || *r.Store
 }
 
-// witness follows the events of a response, to tell what it covers.
+// witness observes the events of a response to learn what it covers.
 type witness struct {
-	ended  bool // as it should
-	mixed  bool // items were done in another order than theirs
-	place  int  // of the last item
-	answer *item.Response
+	ended  bool // the response ended normally
+	mixed  bool // items were not done in order
+	place  int  // output index of the last item
+	answer *api.Response
 }
 
-func (w *witness) hear(ev *item.Event) {
+func (w *witness) hear(ev *api.Event) {
 	switch ev.Type {
-	case item.EventItemDone:
+	case api.EventItemDone:
 		if ev.OutputIndex >= 0 {
 			w.mixed = w.mixed || ev.OutputIndex < w.place
 			w.place = ev.OutputIndex
 		}
-	case item.EventIncomplete:
-		w.ended = true // and may lack anything: it is no ground to stand on
-	case item.EventCompleted:
+	case api.EventIncomplete:
+		w.ended = true // an incomplete response may lack items, so nothing can continue from it
+	case api.EventCompleted:
 		w.ended = true
 		if r, err := ev.Response(); err == nil && r.ID != "" {
 			w.answer = r
@@ -100,10 +101,10 @@ func (w *witness) hear(ev *item.Event) {
 	}
 }
 
-// covers returns what the response covers of a request, nil if that is not
-// certain: the caller's history will have the items as they were done, the
-// server as they stand in the response.
-func (w *witness) covers(req *item.Request, done []item.Item) *memory {
+// covers returns the part of the conversation that the response covers, or nil if that is not
+// certain: the caller's history has the items as they were done, the server has them as they are in
+// the response.
+func (w *witness) covers(req *api.Request, done []item.Item) *memory {
 	if w.answer == nil || w.mixed || !sameItems(done, w.answer.Output) {
 		return nil
 	}
@@ -114,8 +115,8 @@ func (w *witness) covers(req *item.Request, done []item.Item) *memory {
 	}
 }
 
-// sameItems reports whether the items that were done are those of the response,
-// in its order. Some servers leave them out of it.
+// sameItems reports whether the items that were done are the items of the response, in the same
+// order. Some servers leave the items out of the response.
 func sameItems(done, output []item.Item) bool {
 	if len(output) == 0 {
 		return true

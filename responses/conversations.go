@@ -10,7 +10,8 @@ import (
 	"net/http"
 	"net/url"
 
-	"github.com/antiphon-go/antiphon/internal/wire"
+	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/internal/transport"
 	"github.com/antiphon-go/antiphon/item"
 )
 
@@ -25,11 +26,11 @@ func conversation(op, method, path string, ids ...string) *ask {
 	return &ask{op: op, method: method, path: path, ids: ids, part: partConversations}
 }
 
-// CreateConversation has the endpoint store a new conversation. Nil is an empty
-// one. [item.ConversationByID] makes its ID a part of requests. An answer that
-// is lost may leave a conversation behind that nobody knows.
-func (c *Client) CreateConversation(ctx context.Context, v *item.CreateConversation) (*item.Conversation, error) {
-	body, err := cmp.Or(v, &item.CreateConversation{}).AppendJSON(nil)
+// CreateConversation asks the endpoint to store a new conversation. A nil v means an empty one. Use
+// the ID with [api.ConversationByID] in requests. If the answer is lost, the conversation may exist
+// without the caller knowing its ID.
+func (c *Client) CreateConversation(ctx context.Context, v *api.CreateConversation) (*api.Conversation, error) {
+	body, err := cmp.Or(v, &api.CreateConversation{}).AppendJSON(nil)
 	if err != nil {
 		return nil, err
 	}
@@ -39,12 +40,12 @@ func (c *Client) CreateConversation(ctx context.Context, v *item.CreateConversat
 }
 
 // RetrieveConversation returns a conversation, without its items.
-func (c *Client) RetrieveConversation(ctx context.Context, id string) (*item.Conversation, error) {
+func (c *Client) RetrieveConversation(ctx context.Context, id string) (*api.Conversation, error) {
 	return do(ctx, c, conversation("retrieve conversation", http.MethodGet, pathConversation, id), readConversation)
 }
 
 // UpdateConversation changes a conversation's metadata.
-func (c *Client) UpdateConversation(ctx context.Context, id string, v *item.UpdateConversation) (*item.Conversation, error) {
+func (c *Client) UpdateConversation(ctx context.Context, id string, v *api.UpdateConversation) (*api.Conversation, error) {
 	body, err := v.AppendJSON(nil)
 	if err != nil {
 		return nil, err
@@ -54,27 +55,26 @@ func (c *Client) UpdateConversation(ctx context.Context, id string, v *item.Upda
 	return do(ctx, c, a, readConversation)
 }
 
-// DeleteConversation deletes a conversation; its items stay for as long as the
-// endpoint likes. Where there is none, it is as with [Client.Delete].
+// DeleteConversation deletes a conversation. The endpoint decides how long it keeps the items. A
+// conversation that does not exist is handled as in [Client.Delete].
 func (c *Client) DeleteConversation(ctx context.Context, id string) error {
 	return c.delete(ctx, conversation("delete conversation", http.MethodDelete, pathConversation, id))
 }
 
-func readConversation(x *wire.Exchange) (*item.Conversation, error) {
-	return readObject(x, "conversation", item.ParseConversation, func(v *item.Conversation) bool { return v.ID != "" })
+func readConversation(x *transport.Exchange) (*api.Conversation, error) {
+	return readObject(x, "conversation", api.ParseConversation, func(v *api.Conversation) bool { return v.ID != "" })
 }
 
-// ConversationItems yields the items of a conversation, as [Client.InputItems]
-// does those of a response.
+// ConversationItems yields the items of a conversation, like [Client.InputItems] for a response.
 func (c *Client) ConversationItems(ctx context.Context, id string, options *ListOptions) iter.Seq2[item.Item, error] {
 	return c.list(ctx, options, *conversation("list conversation items", http.MethodGet, pathConversationItems, id))
 }
 
-// AddConversationItems adds items, 20 at most, at the end of a conversation and
-// returns them as they are stored, with their ids. It is sent again only where
-// the server said that it would not begin: otherwise they could be there twice.
+// AddConversationItems appends at most 20 items to a conversation and returns them as stored, with
+// their ids. A failed request is repeated only if the server reported that it did not start.
+// Otherwise the items might be added twice.
 func (c *Client) AddConversationItems(ctx context.Context, id string, items *item.List, included ...string) ([]item.Item, error) {
-	body, err := (&item.AddItems{Items: items}).Body()
+	body, err := (&api.AddItems{Items: items}).Body()
 	if err != nil {
 		return nil, err
 	}
@@ -88,19 +88,19 @@ func (c *Client) AddConversationItems(ctx context.Context, id string, items *ite
 	return page.Data, nil
 }
 
-// readAdded also takes one item in place of a list.
-func readAdded(x *wire.Exchange) (*item.ItemPage, error) {
-	parse := func(text []byte) (*item.ItemPage, error) {
-		page, err := item.ParseItemPage(text)
+// readAdded also accepts one item in place of a list.
+func readAdded(x *transport.Exchange) (*api.ItemPage, error) {
+	parse := func(text []byte) (*api.ItemPage, error) {
+		page, err := api.ParseItemPage(text)
 		if err != nil || has(page.Extra, "data") {
 			return page, err
 		}
 		if it, err := item.Parse(text); err == nil && it.Type() != "" {
-			return &item.ItemPage{Data: []item.Item{it}}, nil
+			return &api.ItemPage{Data: []item.Item{it}}, nil
 		}
 		return page, nil
 	}
-	return readObject(x, "list", parse, func(p *item.ItemPage) bool { return has(p.Extra, "data") })
+	return readObject(x, "list", parse, func(p *api.ItemPage) bool { return has(p.Extra, "data") })
 }
 
 // RetrieveConversationItem returns one item of a conversation.
@@ -111,12 +111,12 @@ func (c *Client) RetrieveConversationItem(ctx context.Context, id, itemID string
 	return do(ctx, c, a, readItem)
 }
 
-func readItem(x *wire.Exchange) (item.Item, error) {
+func readItem(x *transport.Exchange) (item.Item, error) {
 	return readObject(x, "item", item.Parse, func(it item.Item) bool { return it.Type() != "" })
 }
 
-// DeleteConversationItem deletes one item of a conversation. Where there is
-// none, it is as with [Client.Delete].
+// DeleteConversationItem deletes one item of a conversation. An item that does not exist is handled
+// as in [Client.Delete].
 func (c *Client) DeleteConversationItem(ctx context.Context, id, itemID string) error {
 	return c.delete(ctx, conversation("delete conversation item", http.MethodDelete, pathConversationItem, id, itemID))
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/internal/apispec"
 	"github.com/antiphon-go/antiphon/item"
 )
@@ -18,11 +19,11 @@ const wholeConversation = `{"id":"conv_1","object":"conversation","created_at":1
 func TestConversationBodies(t *testing.T) {
 	spec := apispec.Load(t)
 	s := answers(t, wholeConversation)
-	pairs, err := item.Metadata(map[string]string{"topic": "tea"})
+	pairs, err := api.Metadata(map[string]string{"topic": "tea"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, v := range []*item.CreateConversation{nil, {}, {Metadata: pairs, Items: item.NewList(item.User("hi"))}} {
+	for _, v := range []*api.CreateConversation{nil, {}, {Metadata: pairs, Items: item.NewList(item.User("hi"))}} {
 		got, err := s.CreateConversation(t.Context(), v)
 		if err != nil || got.ID != "conv_1" || got.Metadata != pairs {
 			t.Fatalf("%+v, %v", got, err)
@@ -34,7 +35,7 @@ func TestConversationBodies(t *testing.T) {
 			t.Error(r.line)
 		}
 	}
-	if _, err := s.UpdateConversation(t.Context(), "conv_1", &item.UpdateConversation{Metadata: pairs}); err != nil {
+	if _, err := s.UpdateConversation(t.Context(), "conv_1", &api.UpdateConversation{Metadata: pairs}); err != nil {
 		t.Fatal(err)
 	}
 	spec.Check(t, "UpdateConversationBody", []byte(s.all()[3].body))
@@ -48,13 +49,13 @@ func TestAddConversationItems(t *testing.T) {
 		"item": stored, // as one server was recorded
 	} {
 		s := answers(t, body)
-		got, err := s.AddConversationItems(t.Context(), "conv_1", item.NewList(item.User("hi"), item.User("you")), item.IncludeInputImageURLs)
+		got, err := s.AddConversationItems(t.Context(), "conv_1", item.NewList(item.User("hi"), item.User("you")), api.IncludeInputImageURLs)
 		if err != nil || len(got) != 1 || got[0].ID() != "msg_1" {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
 		r := s.all()[0]
 		want := `{"items":[` + item.User("hi").JSON() + `,` + item.User("you").JSON() + `]}`
-		if r.body != want || !cmp.Equal(r.query["include[]"], []string{item.IncludeInputImageURLs}) {
+		if r.body != want || !cmp.Equal(r.query["include[]"], []string{api.IncludeInputImageURLs}) {
 			t.Errorf("%s: sent %s, %v", name, r.body, r.query)
 		}
 	}

@@ -23,25 +23,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
+	"github.com/antiphon-go/antiphon/internal/apispec"
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// corpusDir is the shared recordings, which lie beside the checkout.
+// corpusDir is the folder of the recordings.
 func corpusDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		c := filepath.Join(dir, "shared", "corpus")
-		if _, err := os.Stat(c); err == nil {
-			return c
-		}
-	}
-	t.Skip("no recordings: ../shared/corpus is not beside the checkout")
-	return ""
+	return apispec.Shared(t, "corpus")
 }
 
 // chunkSizes are the network reads that clients really saw, by file.
@@ -80,14 +71,14 @@ func wantedEvents(raw string) (events []string, class endpoint.Class) {
 	for _, m := range dataLine.FindAllStringSubmatch(raw, -1) {
 		text := strings.TrimSpace(m[1])
 		events = append(events, text)
-		ev, err := item.ParseEvent([]byte(text))
+		ev, err := api.ParseEvent([]byte(text))
 		if err != nil {
 			return events, endpoint.Protocol
 		}
 		switch ev.Type {
-		case item.EventCompleted, item.EventIncomplete:
+		case api.EventCompleted, api.EventIncomplete:
 			return events, ""
-		case item.EventFailed:
+		case api.EventFailed:
 			a, _ := ev.Err()
 			return events, endpoint.FromAPI(a.Code, a.Type, "", "").Class
 		}
@@ -139,7 +130,7 @@ type pieceCounts map[string]int
 
 // cut sends an answer in the pieces that were recorded, and otherwise in ones
 // drawn by its size; small ones are sent byte by byte.
-func (c pieceCounts) cut(a agenttest.Answer, size, small int, recorded []int) agenttest.Answer {
+func (c pieceCounts) cut(a agenttest.Reply, size, small int, recorded []int) agenttest.Reply {
 	switch {
 	case len(recorded) > 0:
 		c["recorded"]++
@@ -226,7 +217,7 @@ func (x *interaction) header(name string) string {
 
 // load returns the recorded body, and the answer that serves it as it was
 // served: status, headers, compression, pieces.
-func (x *interaction) load(t *testing.T, dir string, sizes []int, pieces pieceCounts) (agenttest.Answer, []byte) {
+func (x *interaction) load(t *testing.T, dir string, sizes []int, pieces pieceCounts) (agenttest.Reply, []byte) {
 	t.Helper()
 	body, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(x.Response)))
 	if err != nil {
@@ -256,6 +247,9 @@ func (x *interaction) load(t *testing.T, dir string, sizes []int, pieces pieceCo
 // S1 S2 S3 S4 S5 E2 E7: every recorded exchange, at its path, with its status and
 // headers, in its pieces, streamed and whole.
 func TestCorpusInteractions(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: replays all recorded interactions")
+	}
 	dir := corpusDir(t)
 	sizes := chunkSizes(t, dir)
 	pieces := pieceCounts{}
@@ -327,7 +321,7 @@ func (x *interaction) checkStream(t *testing.T, d drained, body []byte) {
 }
 
 // checkWhole compares a response with what a plain decoder reads.
-func (x *interaction) checkWhole(t *testing.T, resp *item.Response, err error, body []byte) {
+func (x *interaction) checkWhole(t *testing.T, resp *api.Response, err error, body []byte) {
 	var want struct {
 		ID     string           `json:"id"`
 		Status string           `json:"status"`

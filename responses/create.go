@@ -10,25 +10,27 @@ import (
 	"errors"
 	"strconv"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
-	"github.com/antiphon-go/antiphon/internal/wire"
+	"github.com/antiphon-go/antiphon/internal/jsonx"
+	"github.com/antiphon-go/antiphon/internal/transport"
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// Create sends the request without streaming and returns the whole response. A
-// response that failed is returned together with its error. Endpoints that
-// stream all the same are understood; where such a stream breaks off for good,
-// the error is a [*PartialError] if items were complete.
-func (c *Client) Create(ctx context.Context, req *item.Request) (*item.Response, error) {
-	var resp *item.Response
-	err := c.send(ctx, req, false, func(k *wire.Call) (bool, error) {
+// Create sends the request without streaming and returns the whole response. A failed response is
+// returned together with its error. If the endpoint streams anyway, Create reads the stream. If
+// such a stream breaks off and cannot be continued, and items were complete, the error is a
+// [*PartialError].
+func (c *Client) Create(ctx context.Context, req *api.Request) (*api.Response, error) {
+	var resp *api.Response
+	err := c.send(ctx, req, false, func(k *transport.Call) (bool, error) {
 		resp = nil
 		x, err := k.Open(ctx)
 		if err != nil {
 			return true, err
 		}
 		defer x.Close()
-		if x.Kind == wire.Stream {
+		if x.Kind == transport.Stream {
 			resp, err = collect(x)
 		} else {
 			resp, _, err = readResponse(x)
@@ -46,11 +48,11 @@ func (c *Client) Create(ctx context.Context, req *item.Request) (*item.Response,
 
 func isTrue(v *bool) bool { return v != nil && *v }
 
-// collect puts a response together from a stream.
-func collect(x *wire.Exchange) (*item.Response, error) {
-	var acc item.Accumulator
+// collect assembles a response from a stream.
+func collect(x *transport.Exchange) (*api.Response, error) {
+	var acc api.Accumulator
 	var unreadable error
-	s := &stream{yield: func(ev item.Event, _ error) bool {
+	s := &stream{yield: func(ev api.Event, _ error) bool {
 		_, err := acc.Add(ev)
 		unreadable = cmp.Or(unreadable, err)
 		return true
@@ -65,33 +67,33 @@ func collect(x *wire.Exchange) (*item.Response, error) {
 	return resp, nil
 }
 
-// faults makes errors that say where they happened.
+// faults makes errors that name the request and the endpoint.
 type faults interface {
 	Fail(*endpoint.Error) *endpoint.Error
-	FromAPI(*item.APIError) *endpoint.Error
+	FromAPI(*api.APIError) *endpoint.Error
 }
 
-// outcome is the error that a whole response reports, or nil.
-func outcome(at faults, r *item.Response) error {
+// outcome returns the error that a whole response reports, or nil.
+func outcome(at faults, r *api.Response) error {
 	if r.Error != nil {
 		return at.FromAPI(r.Error)
 	}
 	switch r.Status {
 	case item.StatusFailed:
-		return failureOf(at, &item.Event{Type: item.EventFailed})
+		return failureOf(at, &api.Event{Type: api.EventFailed})
 	case item.StatusCancelled:
-		return failureOf(at, &item.Event{Type: item.EventCancelled})
+		return failureOf(at, &api.Event{Type: api.EventCancelled})
 	}
 	return nil
 }
 
-// readResponse reads a body that is one response, and returns its text too.
-func readResponse(x *wire.Exchange) (*item.Response, []byte, error) {
+// readResponse reads a body that is one response, and also returns its text.
+func readResponse(x *transport.Exchange) (*api.Response, []byte, error) {
 	text, err := x.ReadAll()
 	if err != nil {
 		return nil, nil, err
 	}
-	r, err := item.ParseResponse(text)
+	r, err := api.ParseResponseString(jsonx.String(text)) // we own the text and do not change it
 	var syntax *item.SyntaxError
 	switch {
 	case errors.As(err, &syntax):
@@ -100,7 +102,7 @@ func readResponse(x *wire.Exchange) (*item.Response, []byte, error) {
 		e := x.Refused(text)
 		if e.Message == "" {
 			e.Class, e.Err = endpoint.Protocol, err
-			e.Message = "the answer is JSON but no response"
+			e.Message = "the answer is JSON but not a response"
 		}
 		return nil, nil, x.Fail(e)
 	}
@@ -108,11 +110,11 @@ func readResponse(x *wire.Exchange) (*item.Response, []byte, error) {
 	return r, text, nil
 }
 
-// whole passes a response that came in one piece on as the events that matter:
-// each item done, then the last event. What was passed on before is left out; a
-// response that is to be waited for is none yet.
-func (s *stream) whole(x *wire.Exchange) error {
-	s.lenient = false // a response that is told as a whole exists, and may go on
+// whole passes on a response that arrived as one object, as its important events: each item done,
+// then the last event. It leaves out items that were passed on before. A response that must be
+// waited for passes nothing on.
+func (s *stream) whole(x *transport.Exchange) error {
+	s.lenient = false // a response that was received whole exists, and may still be running
 	r, text, err := readResponse(x)
 	if err != nil || s.background.goesOn(r) {
 		return err
@@ -126,7 +128,7 @@ func (s *stream) whole(x *wire.Exchange) error {
 		status = item.StatusFailed
 	}
 	last := `{"type":` + string(item.Quote("response."+status)) + `,"sequence_number":` + strconv.FormatInt(number, 10) + `,"response":`
-	ev, err := item.ParseEventString(last + string(bytes.TrimSpace(text)) + `}`)
+	ev, err := api.ParseEventString(last + string(bytes.TrimSpace(text)) + `}`)
 	if err != nil {
 		return x.Unreadable("the answer", text, false, err)
 	}
@@ -136,16 +138,16 @@ func (s *stream) whole(x *wire.Exchange) error {
 	return x.Fail(&endpoint.Error{Class: endpoint.Truncated, Message: "the response is still " + status})
 }
 
-// rest passes those items on that were not before, as done. It returns the
-// number for the next event, and whether the consumer has had enough.
-func (s *stream) rest(x *wire.Exchange, items []item.Item) (number int64, done bool, err error) {
+// rest passes on, as done, the items that were not passed on before. It returns the sequence number
+// for the next event, and whether the caller stopped iterating.
+func (s *stream) rest(x *transport.Exchange, items []item.Item) (number int64, done bool, err error) {
 	number = s.background.next()
 	for i, it := range items {
 		if !s.background.untold(i, it) {
 			continue
 		}
-		text := `{"type":"` + string(item.EventItemDone) + `","sequence_number":` + strconv.FormatInt(number, 10) + `,"output_index":` + strconv.Itoa(i) + `,"item":` + it.JSON() + `}`
-		ev, err := item.ParseEventString(text)
+		text := `{"type":"` + string(api.EventItemDone) + `","sequence_number":` + strconv.FormatInt(number, 10) + `,"output_index":` + strconv.Itoa(i) + `,"item":` + it.JSON() + `}`
+		ev, err := api.ParseEventString(text)
 		if err != nil {
 			return number, false, x.Unreadable("item "+strconv.Itoa(i), []byte(it.JSON()), false, err)
 		}
@@ -157,7 +159,7 @@ func (s *stream) rest(x *wire.Exchange, items []item.Item) (number int64, done b
 	return number, false, nil
 }
 
-// asError is err as the error type of this package.
+// asError returns err as an *endpoint.Error.
 func asError(err error) *endpoint.Error {
 	var e *endpoint.Error
 	if errors.As(err, &e) {

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/responses"
@@ -37,7 +38,7 @@ func ExampleClient_Follow() {
 
 	ctx, background := context.Background(), true
 	client := &responses.Client{BaseURL: server.URL, Key: endpoint.NewKey("sk-…"), HTTP: server.Client()}
-	begun, err := client.Create(ctx, &item.Request{Model: "any", Background: &background, Input: item.NewList(item.User("Think."))})
+	begun, err := client.Create(ctx, &api.Request{Model: "any", Background: &background, Input: item.NewList(item.User("Think."))})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -99,13 +100,13 @@ func ExampleClient_CreateConversation() {
 
 	ctx := context.Background()
 	client := &responses.Client{BaseURL: server.URL, HTTP: server.Client()}
-	metadata, _ := item.Metadata(map[string]string{"topic": "tea"})
-	talk, err := client.CreateConversation(ctx, &item.CreateConversation{Metadata: metadata})
+	metadata, _ := api.Metadata(map[string]string{"topic": "tea"})
+	talk, err := client.CreateConversation(ctx, &api.CreateConversation{Metadata: metadata})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	next := &item.Request{Model: "any", Conversation: item.ConversationByID(talk.ID), Input: item.NewList(item.User("Green or black?"))}
+	next := &api.Request{Model: "any", Conversation: api.ConversationByID(talk.ID), Input: item.NewList(item.User("Green or black?"))}
 	body, _ := next.MarshalJSON()
 	fmt.Println(strings.Contains(string(body), `"conversation":"conv_1"`))
 

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/responses"
@@ -26,13 +27,13 @@ func ExampleClient_Stream() {
 	defer server.Close()
 
 	client := &responses.Client{BaseURL: server.URL, Key: endpoint.NewKey("sk-…"), HTTP: server.Client()}
-	request := &item.Request{Model: "any", Input: item.NewList(item.User("Hello"))}
+	request := &api.Request{Model: "any", Input: item.NewList(item.User("Hello"))}
 	for event, err := range client.Stream(context.Background(), request) {
 		if err != nil {
 			fmt.Println(err)
 			return
 		}
-		if event.Type == item.EventTextDelta {
+		if event.Type == api.EventTextDelta {
 			fmt.Print(event.Delta)
 		}
 	}
@@ -48,7 +49,7 @@ func ExampleClient_Create() {
 	defer server.Close()
 
 	client := &responses.Client{BaseURL: server.URL, HTTP: server.Client()}
-	_, err := client.Create(context.Background(), &item.Request{Model: "any", Input: item.NewList(item.User("Hello"))})
+	_, err := client.Create(context.Background(), &api.Request{Model: "any", Input: item.NewList(item.User("Hello"))})
 	var failure *endpoint.Error
 	if errors.As(err, &failure) {
 		fmt.Println(failure.Class, failure.Status, failure.Hint)

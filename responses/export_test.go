@@ -3,8 +3,8 @@
 
 package responses
 
-// Lost is closed when the thread knows that its socket is lost.
-func (t *Thread) Lost() <-chan struct{} {
+// Lost is closed when the chain knows that its socket is lost.
+func (t *Chain) Lost() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.socket == nil {
@@ -15,8 +15,8 @@ func (t *Thread) Lost() <-chan struct{} {
 	return t.socket.gone
 }
 
-// Age makes the thread's socket as old as a server lets it be.
-func (t *Thread) Age() {
+// Age makes the chain's socket as old as a server lets it be.
+func (t *Chain) Age() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.socket.born = t.socket.born.Add(-maxAge)

@@ -9,26 +9,27 @@ import (
 	"testing"
 
 	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 )
 
 // withImage is a history whose tool gave an image.
-func withImage(t *testing.T) *item.Request {
+func withImage(t *testing.T) *api.Request {
 	t.Helper()
 	out, err := item.Output("call_1", item.Parts(&item.InputText{Text: "here"}, &item.InputImage{ImageURL: "data:image/png;base64,iVBORw0KGgo="}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &item.Request{Model: "m", Input: item.NewList(item.User("look"), item.Call("call_1", "shot", "{}"), out)}
+	return &api.Request{Model: "m", Input: item.NewList(item.User("look"), item.Call("call_1", "shot", "{}"), out)}
 }
 
 // refusesLists is a server that takes tool outputs as text alone.
-func refusesLists(_ int, r agenttest.Request) agenttest.Answer {
+func refusesLists(_ int, r agenttest.Request) agenttest.Reply {
 	if strings.Contains(string(r.Body), `"output":[`) {
 		return agenttest.Failure(http.StatusBadRequest, "400", "Output of tool call should be 'Input text'")
 	}
-	return agenttest.Reply(item.Assistant("fine"))
+	return agenttest.Completed(item.Assistant("fine"))
 }
 
 // T10, B3: an unknown endpoint that refuses a list of parts gets text and a
@@ -64,8 +65,8 @@ func TestNoFallback(t *testing.T) {
 	bad := agenttest.Failure(http.StatusBadRequest, "invalid_value", "no")
 	for name, tt := range map[string]struct {
 		profile string
-		req     *item.Request
-		answer  agenttest.Answer
+		req     *api.Request
+		answer  agenttest.Reply
 		want    int
 	}{
 		"the same shape": {"", hello(), bad, 1},
@@ -97,12 +98,12 @@ func TestNoFallback(t *testing.T) {
 // A server that calls itself by a known name is asked as one from then on.
 func TestServerHeader(t *testing.T) {
 	srv := agenttest.NewServer(t)
-	srv.Otherwise(func(n int, r agenttest.Request) agenttest.Answer {
+	srv.Otherwise(func(n int, r agenttest.Request) agenttest.Reply {
 		return refusesLists(n, r).WithHeader("Server", "llama.cpp")
 	})
 	c := srv.Client()
 	c.Profile = nil
-	for _, req := range []*item.Request{hello(), withImage(t)} {
+	for _, req := range []*api.Request{hello(), withImage(t)} {
 		if d := drain(t, c, req); d.err != nil {
 			t.Fatal(d.err)
 		}

@@ -22,6 +22,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/responses"
@@ -33,8 +34,8 @@ type dice struct{ *rapid.T }
 func (d dice) IntN(n int) int { return rapid.IntRange(0, n-1).Draw(d.T, "") }
 
 // replyOf is what the server answers when it is not hindered.
-func replyOf() agenttest.Answer {
-	return agenttest.Reply(
+func replyOf() agenttest.Reply {
+	return agenttest.Completed(
 		item.Must(&item.Reasoning{Summary: []item.Part{&item.SummaryText{Text: "First, think."}}, EncryptedContent: "gAAA"}),
 		item.Assistant("Hello, you"),
 		item.Call("call_1", "read_file", `{"path":"a"}`),
@@ -60,14 +61,14 @@ func quiet(t *testing.T) {
 	t.Cleanup(func() { log.SetOutput(out) })
 }
 
-// streamer is what is asked: a client, or a thread over one of the transports.
+// streamer is what is asked: a client, or a chain over one of the transports.
 type streamer interface {
-	Stream(ctx context.Context, req *item.Request) iter.Seq2[item.Event, error]
+	Stream(ctx context.Context, req *api.Request) iter.Seq2[api.Event, error]
 }
 
 // faultyRun is a server with a schedule of faults, and a client of it.
 type faultyRun struct {
-	schedule []agenttest.Answer
+	schedule []agenttest.Reply
 	srv      *agenttest.Server
 	client   *responses.Client
 	model    streamer
@@ -132,13 +133,13 @@ func TestStreamSurvivesFaults(t *testing.T) {
 	survives(t, func(*testing.T, *faultyRun) {})
 }
 
-// S10: a thread too, over a WebSocket with what can go wrong there, and over
+// S10: a chain too, over a WebSocket with what can go wrong there, and over
 // HTTP.
-func TestThreadSurvivesFaults(t *testing.T) {
+func TestChainSurvivesFaults(t *testing.T) {
 	for name, over := range transports {
 		t.Run(name, func(t *testing.T) {
 			survives(t, func(t *testing.T, f *faultyRun) {
-				th := &responses.Thread{Client: f.client, Transport: over}
+				th := &responses.Chain{Client: f.client, Transport: over}
 				f.client.Profile = openAI(t)
 				f.model, f.end = th, func() { _ = th.Close() }
 			})
@@ -195,15 +196,15 @@ type seen struct {
 	told             []string // items, as the accumulator gave them
 	attempt          int      // that output came from, -1 if none did
 	requestsAtOutput int
-	resp             *item.Response
+	resp             *api.Response
 	err              error
 }
 
 func (f *faultyRun) stream(ctx context.Context, rt *rapid.T) seen { return f.ask(ctx, rt, hello()) }
 
-func (f *faultyRun) ask(ctx context.Context, rt *rapid.T, req *item.Request) seen {
+func (f *faultyRun) ask(ctx context.Context, rt *rapid.T, req *api.Request) seen {
 	r := seen{attempt: -1}
-	var acc item.Accumulator
+	var acc api.Accumulator
 	for ev, err := range f.model.Stream(ctx, req) {
 		if r.err != nil {
 			rt.Errorf("%q after the error", ev.Type)
@@ -228,19 +229,19 @@ func (f *faultyRun) ask(ctx context.Context, rt *rapid.T, req *item.Request) see
 	return r
 }
 
-// promises reports an event that is not an output: a thread may ask again behind
+// promises reports an event that is not an output: a chain may ask again behind
 // it.
-func promises(t item.EventType) bool {
+func promises(t api.EventType) bool {
 	switch t {
-	case item.EventCreated, item.EventInProgress, item.EventQueued, item.EventError, item.EventFailed:
+	case api.EventCreated, api.EventInProgress, api.EventQueued, api.EventError, api.EventFailed:
 		return true
 	}
 	return false
 }
 
-// S10 E6 I12: over several turns, whatever happens in them, a thread sends the
+// S10 E6 I12: over several turns, whatever happens in them, a chain sends the
 // whole history, or what is new behind the last answer that came to its end.
-func TestThreadTurnsSurviveFaults(t *testing.T) {
+func TestChainTurnsSurviveFaults(t *testing.T) {
 	quiet(t)
 	const turns, most = 3, scheduled + 20
 	var want [most][]string
@@ -257,9 +258,9 @@ func TestThreadTurnsSurviveFaults(t *testing.T) {
 				// again, cannot be told from the next one.
 				rt.Skip("moved events")
 			}
-			f.srv.Otherwise(func(int, agenttest.Request) agenttest.Answer { return replyOf() })
+			f.srv.Otherwise(func(int, agenttest.Request) agenttest.Reply { return replyOf() })
 			f.client.Profile = openAI(t)
-			th := &responses.Thread{Client: f.client, Transport: over}
+			th := &responses.Chain{Client: f.client, Transport: over}
 			defer th.Close()
 			f.model = th
 			req := hello()
@@ -303,17 +304,17 @@ func TestThreadTurnsSurviveFaults(t *testing.T) {
 // S10: what a server sends behind the last event of a response is not taken for
 // a part of the next one.
 func TestLeftoversOnSocket(t *testing.T) {
-	for name, a := range map[string]agenttest.Answer{
+	for name, a := range map[string]agenttest.Reply{
 		"the last event twice": replyOf().Twice(-1),
 		"an event too many":    replyOf().WithEvent(99, `{"type":"response.output_item.done","output_index":0,"item":{"type":"message","role":"assistant","content":"no"}}`),
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 20 {
 				srv := agenttest.NewServer(t, a)
-				srv.Otherwise(func(int, agenttest.Request) agenttest.Answer { return replyOf() })
+				srv.Otherwise(func(int, agenttest.Request) agenttest.Reply { return replyOf() })
 				c := srv.Client()
 				c.Profile = openAI(t)
-				th := &responses.Thread{Client: c, Transport: responses.WebSocket}
+				th := &responses.Chain{Client: c, Transport: responses.WebSocket}
 				for range 2 {
 					// A question that was given up may arrive behind its repetition.
 					before := len(srv.Requests())
@@ -337,7 +338,7 @@ func TestLeftoversOnSocket(t *testing.T) {
 	}
 }
 
-// checkSent holds for a request of a thread: all of a turn's history, or the id
+// checkSent holds for a request of a chain: all of a turn's history, or the id
 // of an answer that came to its end, and the items behind it.
 func checkSent(t *testing.T, rt *rapid.T, sent agenttest.Request, totals []int, covered map[string]int) {
 	got := sent.Parse(t)
@@ -415,6 +416,9 @@ func TestCreateSurvivesFaults(t *testing.T) {
 // S2: cut at any byte, with and without a sign of the cut, and with each event
 // missing, doubled or out of place, half a reply is never taken for a whole.
 func TestEveryPlaceOfAFault(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: breaks a stream at every place")
+	}
 	quiet(t)
 	whole := itemsOfReply(0)
 	srv := agenttest.NewServer(t, replyOf())
@@ -422,7 +426,7 @@ func TestEveryPlaceOfAFault(t *testing.T) {
 	stream := srv.Sent(0)
 	events := strings.Count(stream, "\n\n")
 	reply := replyOf()
-	var answers []agenttest.Answer
+	var answers []agenttest.Reply
 	for n := 0; n < len(stream); n++ {
 		if n%11 == 0 || n > len(stream)-100 {
 			answers = append(answers, reply.CutAfter(n), reply.CutAfter(n).UntilClose(), reply.CutAfter(n).UntilClose().LineEnds("\r\n"))
@@ -444,7 +448,7 @@ func TestEveryPlaceOfAFault(t *testing.T) {
 }
 
 // onePlace asks for the answer, with no retry, and names the outcome.
-func onePlace(t *testing.T, a agenttest.Answer, whole []string) string {
+func onePlace(t *testing.T, a agenttest.Reply, whole []string) string {
 	srv := agenttest.NewServer(t, a)
 	defer srv.Close()
 	c := srv.Client()
@@ -482,7 +486,7 @@ func onePlace(t *testing.T, a agenttest.Answer, whole []string) string {
 
 // An item that is said to be complete twice is one item of the error.
 func TestPartialItemsOnce(t *testing.T) {
-	srv := agenttest.NewServer(t, agenttest.Reply(item.Assistant("hi")).Twice(-2).WithoutLast())
+	srv := agenttest.NewServer(t, agenttest.Completed(item.Assistant("hi")).Twice(-2).WithoutLast())
 	d := drain(t, srv.Client(), hello())
 	var partial *responses.PartialError
 	if !errors.As(d.err, &partial) || len(partial.Items) != 1 {
@@ -493,8 +497,8 @@ func TestPartialItemsOnce(t *testing.T) {
 // E1: net/http repeats a request by itself, past the budget, on a connection
 // that was used before, when the request has an Idempotency-Key.
 func TestRetriesAreCounted(t *testing.T) {
-	srv := agenttest.NewServer(t, agenttest.Reply(item.Assistant("hi")))
-	srv.Otherwise(func(int, agenttest.Request) agenttest.Answer { return agenttest.Reset() })
+	srv := agenttest.NewServer(t, agenttest.Completed(item.Assistant("hi")))
+	srv.Otherwise(func(int, agenttest.Request) agenttest.Reply { return agenttest.Reset() })
 	c := srv.Client()
 	c.Profile = openAI(t)
 	for range 2 {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/responses"
@@ -55,8 +56,8 @@ func holding(t testing.TB, items ...item.Item) ([]item.Item, *blobs) {
 		if held[i], err = h.Join(rest, payloads); err != nil {
 			t.Fatal(err)
 		}
-		if held[i].Held() != strings.Contains(it.JSON(), "YW50aXBob2") {
-			t.Fatalf("%s: held %v", it, held[i].Held())
+		if held[i].Externalized() != strings.Contains(it.JSON(), "YW50aXBob2") {
+			t.Fatalf("%s: held %v", it, held[i].Externalized())
 		}
 	}
 	return held, src
@@ -116,10 +117,10 @@ func TestHeldSent(t *testing.T) {
 				var sent [2]string
 				for i, history := range [][]item.Item{items, held} {
 					srv := agenttest.NewServer(t)
-					srv.Otherwise(func(int, agenttest.Request) agenttest.Answer { return agenttest.Reply(said("msg_1", "yes")) })
-					th := newThread(t, srv, transport)
+					srv.Otherwise(func(int, agenttest.Request) agenttest.Reply { return agenttest.Completed(said("msg_1", "yes")) })
+					th := newChain(t, srv, transport)
 					th.Client.Profile = &p
-					req := &item.Request{Model: model, Input: item.NewList(history...)}
+					req := &api.Request{Model: model, Input: item.NewList(history...)}
 					d := drainModel(t.Context(), t, th, req)
 					var refused *endpoint.RefusedError
 					if d.err != nil && !errors.As(d.err, &refused) {
@@ -148,23 +149,23 @@ func TestHeldOtherRequests(t *testing.T) {
 	held, _ := holding(t, items...)
 	send := map[string]func(context.Context, *responses.Client, *item.List){
 		"compact": func(ctx context.Context, c *responses.Client, l *item.List) {
-			_, _ = c.Compact(ctx, &item.CompactRequest{Model: "m", Input: l})
+			_, _ = c.Compact(ctx, &api.CompactRequest{Model: "m", Input: l})
 		},
 		"count": func(ctx context.Context, c *responses.Client, l *item.List) {
-			_, _ = c.CountTokens(ctx, &item.Request{Model: "m", Input: l})
+			_, _ = c.CountTokens(ctx, &api.Request{Model: "m", Input: l})
 		},
 		"add": func(ctx context.Context, c *responses.Client, l *item.List) {
 			_, _ = c.AddConversationItems(ctx, "conv_1", l)
 		},
 		"create": func(ctx context.Context, c *responses.Client, l *item.List) {
-			_, _ = c.Create(ctx, &item.Request{Model: "m", Input: l})
+			_, _ = c.Create(ctx, &api.Request{Model: "m", Input: l})
 		},
 	}
 	for name, send := range send {
 		var sent [2]string
 		for i, history := range [][]item.Item{items, held} {
 			srv := agenttest.NewServer(t)
-			srv.Otherwise(func(int, agenttest.Request) agenttest.Answer { return agenttest.Failure(400, "no", "no") })
+			srv.Otherwise(func(int, agenttest.Request) agenttest.Reply { return agenttest.Failure(400, "no", "no") })
 			c := srv.Client()
 			c.Profile = openAI(t)
 			send(t.Context(), c, item.NewList(history...))
@@ -181,9 +182,9 @@ func TestHeldOtherRequests(t *testing.T) {
 // TestHeldAgain: a retry reads the payloads once more. // J4
 func TestHeldAgain(t *testing.T) {
 	held, _ := holding(t, pictures()...)
-	srv := agenttest.NewServer(t, agenttest.Reset(), agenttest.Failure(500, "", ""), agenttest.Reply(said("msg_1", "yes")))
+	srv := agenttest.NewServer(t, agenttest.Reset(), agenttest.Failure(500, "", ""), agenttest.Completed(said("msg_1", "yes")))
 	c := srv.Client()
-	if d := drain(t, c, &item.Request{Model: "m", Input: item.NewList(held...)}); d.err != nil || d.text() == "" && len(d.items) == 0 {
+	if d := drain(t, c, &api.Request{Model: "m", Input: item.NewList(held...)}); d.err != nil || d.text() == "" && len(d.items) == 0 {
 		t.Fatal(d.err)
 	}
 	got := bodies(t, srv)
@@ -216,15 +217,15 @@ func TestHeldMissing(t *testing.T) {
 			spoil(src)
 			srv := agenttest.NewServer(t)
 			answered := 0
-			srv.Otherwise(func(_ int, r agenttest.Request) agenttest.Answer {
+			srv.Otherwise(func(_ int, r agenttest.Request) agenttest.Reply {
 				if item.JSON(r.Body).Valid() == nil {
 					answered++
 				}
-				return agenttest.Reply(said("msg_1", "yes"))
+				return agenttest.Completed(said("msg_1", "yes"))
 			})
-			th := newThread(t, srv, transport)
+			th := newChain(t, srv, transport)
 			th.Client.OnRetry = func(err error, _ time.Duration, _ int) { t.Errorf("%s over %s: tried again after %v", name, over, err) }
-			d := drainModel(t.Context(), t, th, &item.Request{Model: "m", Input: item.NewList(held...)})
+			d := drainModel(t.Context(), t, th, &api.Request{Model: "m", Input: item.NewList(held...)})
 			var e *item.HeldError
 			if !errors.As(d.err, &e) || !strings.Contains(d.err.Error(), "sha256:") || answered > 0 || len(d.items) > 0 {
 				t.Errorf("%s over %s: %v, %d whole requests", name, over, d.err, answered)
@@ -242,8 +243,8 @@ func TestHeldMissingTLS(t *testing.T) {
 	held, src := holding(t, pictures()...)
 	clear(src.kept)
 	srv := agenttest.NewTLSServer(t)
-	srv.Otherwise(func(int, agenttest.Request) agenttest.Answer { return agenttest.Reply(said("msg_1", "yes")) })
-	d := drain(t, srv.Client(), &item.Request{Model: "m", Input: item.NewList(held...)})
+	srv.Otherwise(func(int, agenttest.Request) agenttest.Reply { return agenttest.Completed(said("msg_1", "yes")) })
+	d := drain(t, srv.Client(), &api.Request{Model: "m", Input: item.NewList(held...)})
 	var e *item.HeldError
 	if !errors.As(d.err, &e) || len(d.items) > 0 {
 		t.Error(d.err)

@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/responses"
@@ -20,30 +21,30 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func hello() *item.Request {
-	return &item.Request{Model: "m", Input: item.NewList(item.User("hello"))}
+func hello() *api.Request {
+	return &api.Request{Model: "m", Input: item.NewList(item.User("hello"))}
 }
 
 // drained is what a stream gave.
 type drained struct {
-	events []item.Event // kept
+	events []api.Event // kept
 	items  []item.Item
-	resp   *item.Response
+	resp   *api.Response
 	whole  bool // the last event was seen
 	err    error
 }
 
 // drain reads a stream to its end. It fails the test when an error is not the
 // last thing that is yielded, or unfit to be shown.
-func drain(t *testing.T, c *responses.Client, req *item.Request) drained {
+func drain(t *testing.T, c *responses.Client, req *api.Request) drained {
 	t.Helper()
 	return drainContext(t.Context(), t, c, req)
 }
 
-func drainContext(ctx context.Context, t *testing.T, c *responses.Client, req *item.Request) drained {
+func drainContext(ctx context.Context, t *testing.T, c *responses.Client, req *api.Request) drained {
 	t.Helper()
 	var d drained
-	var acc item.Accumulator
+	var acc api.Accumulator
 	for ev, err := range c.Stream(ctx, req) {
 		if d.err != nil {
 			t.Errorf("%q and %v were yielded after the error", ev.Type, err)
@@ -66,7 +67,7 @@ func drainContext(ctx context.Context, t *testing.T, c *responses.Client, req *i
 func (d drained) text() string {
 	var b strings.Builder
 	for _, ev := range d.events {
-		if ev.Type == item.EventTextDelta {
+		if ev.Type == api.EventTextDelta {
 			b.WriteString(ev.Delta)
 		}
 	}

@@ -11,22 +11,23 @@ import (
 	"net/url"
 	"strconv"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
-	"github.com/antiphon-go/antiphon/internal/wire"
+	"github.com/antiphon-go/antiphon/internal/transport"
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// ListOptions say what of a list of items is wanted, and how it is fetched.
+// ListOptions select the items of a list and control how they are fetched.
 type ListOptions struct {
-	// After is the id of the item after which the list begins.
+	// After is the id of the item before the first one listed.
 	After string
-	// Limit is how many items are fetched at once, 1 to 100; 0 leaves it to the
-	// endpoint. It does not limit the list.
+	// Limit is the number of items per page, from 1 to 100; 0 means the endpoint's default. It does
+	// not limit the list.
 	Limit int
-	// Order is [Ascending] or [Descending]; empty leaves it to the endpoint,
-	// which by its schema begins with the newest.
+	// Order is [Ascending] or [Descending]. Empty means the endpoint's default; the schema's
+	// default is newest first.
 	Order string
-	// Include is such as [item.IncludeInputImageURLs].
+	// Include takes values such as [api.IncludeInputImageURLs].
 	Include []string
 }
 
@@ -53,18 +54,18 @@ func (o *ListOptions) query() url.Values {
 	return q
 }
 
-// InputItems yields the input of a stored response, item by item, and fetches
-// the pages of the list as they are needed. It does nothing before it is ranged
-// over. An error is the last that is yielded. Options may be nil.
+// InputItems yields the input items of a stored response. It fetches the pages of the list as
+// needed, and nothing before the caller iterates. An error is the last pair yielded. Options may be
+// nil.
 func (c *Client) InputItems(ctx context.Context, id string, options *ListOptions) iter.Seq2[item.Item, error] {
 	return c.list(ctx, options, ask{op: "list input items", path: pathResponse + "/input_items", ids: []string{id}, part: partStored})
 }
 
-// maxPages bounds a list, and with it what a server that never ends can do.
+// maxPages limits the length of a list, in case a server never ends it.
 const maxPages = 10_000
 
-// list yields the items of all pages. What one page has and a later one has
-// again, by its id, is yielded once.
+// list yields the items of all pages. An item that appears in several pages, judged by its id, is
+// yielded once.
 func (c *Client) list(ctx context.Context, options *ListOptions, a ask) iter.Seq2[item.Item, error] {
 	a.method = http.MethodGet
 	return func(yield func(item.Item, error) bool) {
@@ -86,7 +87,7 @@ func (c *Client) list(ctx context.Context, options *ListOptions, a ask) iter.Seq
 				return
 			}
 			if !a.turn(page, len(fresh)) {
-				yield(item.Item{}, a.fault(endpoint.Protocol, "the server says that the list goes on and repeats itself"))
+				yield(item.Item{}, a.fault(endpoint.Protocol, "the server says that the list has more items, but sends the same ones again"))
 				return
 			}
 		}
@@ -94,7 +95,7 @@ func (c *Client) list(ctx context.Context, options *ListOptions, a ask) iter.Seq
 	}
 }
 
-// unseen returns the items that no earlier page had.
+// unseen returns the items that were not in an earlier page.
 func unseen(items []item.Item, seen map[string]bool) []item.Item {
 	fresh := make([]item.Item, 0, len(items))
 	for _, it := range items {
@@ -102,14 +103,15 @@ func unseen(items []item.Item, seen map[string]bool) []item.Item {
 			fresh = append(fresh, it)
 		}
 	}
-	for _, it := range fresh { // a page may have two of one id
+	for _, it := range fresh { // a page may hold two items with the same id
 		seen[it.ID()] = true
 	}
 	return fresh
 }
 
-// turn makes the request that of the next page, unless it would be the same.
-func (a *ask) turn(page *item.ItemPage, fresh int) bool {
+// turn changes the request to fetch the next page. It returns false if the request would be the
+// same.
+func (a *ask) turn(page *api.ItemPage, fresh int) bool {
 	next := page.LastID
 	if next == "" && len(page.Data) > 0 {
 		next = page.Data[len(page.Data)-1].ID()
@@ -121,30 +123,30 @@ func (a *ask) turn(page *item.ItemPage, fresh int) bool {
 	return true
 }
 
-// fault is an error of what came over several requests.
+// fault returns an error about the list, which is made of several requests.
 func (a *ask) fault(class endpoint.Class, message string) error {
 	return &endpoint.Error{Op: a.op, Class: class, Message: message}
 }
 
-func readPage(x *wire.Exchange) (*item.ItemPage, error) {
-	return readObject(x, "list", item.ParseItemPage, func(p *item.ItemPage) bool { return has(p.Extra, "data") })
+func readPage(x *transport.Exchange) (*api.ItemPage, error) {
+	return readObject(x, "list", api.ParseItemPage, func(p *api.ItemPage) bool { return has(p.Extra, "data") })
 }
 
-// has reports whether a required member was there: Extra tells where not.
+// has reports whether a required member was present: Extra records missing ones.
 func has(x item.Extra, name string) bool {
 	_, missing := x.Get(name)
 	return !missing
 }
 
-// CountTokens returns how many tokens the request's input has, as the endpoint
-// counts them: instructions, tools and images among them. No response is made.
-func (c *Client) CountTokens(ctx context.Context, req *item.Request) (int64, error) {
+// CountTokens returns the number of tokens in the request's input, as the endpoint counts them. The
+// count includes instructions, tools and images. No response is created.
+func (c *Client) CountTokens(ctx context.Context, req *api.Request) (int64, error) {
 	a := &ask{op: "count input tokens", method: http.MethodPost, path: "/responses/input_tokens", part: partInputTokens}
 	fit, err := c.fit(a, req)
 	if err != nil {
 		return 0, err
 	}
-	if a.body, err = item.CountOf(fit).Body(); err != nil {
+	if a.body, err = api.CountOf(fit).Body(); err != nil {
 		return 0, err
 	}
 	n, err := do(ctx, c, a, readCount)
@@ -154,6 +156,6 @@ func (c *Client) CountTokens(ctx context.Context, req *item.Request) (int64, err
 	return n.InputTokens, nil
 }
 
-func readCount(x *wire.Exchange) (*item.TokenCount, error) {
-	return readObject(x, "count of tokens", item.ParseTokenCount, func(n *item.TokenCount) bool { return has(n.Extra, "input_tokens") })
+func readCount(x *transport.Exchange) (*api.TokenCount, error) {
+	return readObject(x, "count of tokens", api.ParseTokenCount, func(n *api.TokenCount) bool { return has(n.Extra, "input_tokens") })
 }

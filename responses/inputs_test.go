@@ -118,6 +118,9 @@ func TestPagesThatRepeat(t *testing.T) {
 
 // A list without end is given up.
 func TestPagesWithoutEnd(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: reads thousands of pages")
+	}
 	s := newStore(t, func(n int, _ asked) (int, string) { return 200, page(true, strconv.Itoa(n), strconv.Itoa(n)) })
 	ids, err := idsOf(s.InputItems(t.Context(), "resp_1", nil))
 	wantClass(t, err, endpoint.TooLarge)

@@ -9,18 +9,18 @@ import (
 	"net/url"
 	"strconv"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
-	"github.com/antiphon-go/antiphon/internal/wire"
-	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/internal/transport"
 )
 
 const pathResponse = "/responses/{response_id}"
 
-// RetrieveOptions are what [Client.Retrieve] can ask for besides.
+// RetrieveOptions are additional options of [Client.Retrieve].
 type RetrieveOptions struct {
-	// Include is such as [item.IncludeEncryptedReasoning].
+	// Include takes values such as [api.IncludeEncryptedReasoning].
 	Include []string
-	// IncludeObfuscation is for streams; nil leaves it to the endpoint.
+	// IncludeObfuscation applies to streams; nil means the endpoint's default.
 	IncludeObfuscation *bool
 }
 
@@ -36,41 +36,39 @@ func (o *RetrieveOptions) query() url.Values {
 	return q
 }
 
-// include adds the parameter in the form that OpenAI's own clients give it.
+// include adds the parameter in the same form as OpenAI's own clients.
 func include(q url.Values, names []string) {
 	if len(names) > 0 {
 		q["include[]"] = names
 	}
 }
 
-// Retrieve returns a response that the endpoint has stored, as far as it is
-// made: see its Status. A response that failed is not an error here. Options may
-// be nil.
+// Retrieve returns a stored response in its current state; see its Status. A failed response does
+// not make Retrieve return an error. Options may be nil.
 //
-// Of this and all other methods that ask for more than a new response: where
-// the endpoint does not have it, or its profile says so beforehand, the error
-// wraps [errors.ErrUnsupported].
-func (c *Client) Retrieve(ctx context.Context, id string, options *RetrieveOptions) (*item.Response, error) {
+// If the endpoint does not have this part of the API, or its profile says so, the error wraps
+// [errors.ErrUnsupported]. This applies to all methods except those that create a response.
+func (c *Client) Retrieve(ctx context.Context, id string, options *RetrieveOptions) (*api.Response, error) {
 	a := &ask{op: "retrieve response", method: http.MethodGet, path: pathResponse, ids: []string{id}, query: options.query(), part: partStored}
 	return do(ctx, c, a, stored)
 }
 
-// Cancel ends a response that is made in the background, and returns it. One
-// that has ended already is returned as it is. Endpoints refuse to cancel a
-// response that is not of the background: end its context instead.
-func (c *Client) Cancel(ctx context.Context, id string) (*item.Response, error) {
+// Cancel cancels a background response and returns it. A response that has already ended is
+// returned unchanged. Endpoints refuse to cancel a response that does not run in the background;
+// cancel its context instead.
+func (c *Client) Cancel(ctx context.Context, id string) (*api.Response, error) {
 	a := &ask{op: "cancel response", method: http.MethodPost, path: pathResponse + "/cancel", ids: []string{id}, part: partStored}
 	return do(ctx, c, a, stored)
 }
 
-func stored(x *wire.Exchange) (*item.Response, error) {
+func stored(x *transport.Exchange) (*api.Response, error) {
 	r, _, err := readResponse(x)
 	return r, err
 }
 
-// Delete deletes a stored response. Where there is none, or no more, the error
-// is of the class [endpoint.NotFound]; but when an earlier attempt of this call
-// was lost on its way, none is what was to be had, and no error.
+// Delete deletes a stored response. If the response does not exist, the error has the class
+// [endpoint.NotFound]. But if an earlier attempt of this call was lost, that attempt may have
+// deleted the response, and Delete returns nil.
 func (c *Client) Delete(ctx context.Context, id string) error {
 	return c.delete(ctx, &ask{op: "delete response", path: pathResponse, ids: []string{id}, part: partStored})
 }
@@ -89,19 +87,19 @@ func (c *Client) delete(ctx context.Context, a *ask) error {
 	return err
 }
 
-// deleted reads a confirmation. The schema has none for responses, so its
-// status alone may be one.
-func deleted(x *wire.Exchange) (struct{}, error) {
+// deleted reads a confirmation. The schema has no body for deleted responses, so a success status
+// alone is enough.
+func deleted(x *transport.Exchange) (struct{}, error) {
 	text, err := x.ReadAll()
 	if err != nil || len(text) == 0 {
 		return struct{}{}, err
 	}
-	d, err := item.ParseDeleted(text)
+	d, err := api.ParseDeleted(text)
 	if err != nil {
 		return struct{}{}, isNot(x, "confirmation", text, err)
 	}
 	if !d.Deleted && has(d.Extra, "deleted") {
-		return struct{}{}, x.Fail(&endpoint.Error{Class: endpoint.Protocol, Message: "the server says that it was not deleted"})
+		return struct{}{}, x.Fail(&endpoint.Error{Class: endpoint.Protocol, Message: "the server did not delete it"})
 	}
 	if _, failed := d.Extra.Get("error"); failed {
 		return struct{}{}, isNot(x, "confirmation", text, nil)

@@ -22,6 +22,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/internal/apispec"
 	"github.com/antiphon-go/antiphon/item"
@@ -120,7 +121,7 @@ var calls = []struct {
 		return err
 	}},
 	{"POST /v1/conversations/ID", wholeConversation, func(ctx context.Context, c *responses.Client, id string) error {
-		_, err := c.UpdateConversation(ctx, id, &item.UpdateConversation{Metadata: `{"a":"b"}`})
+		_, err := c.UpdateConversation(ctx, id, &api.UpdateConversation{Metadata: `{"a":"b"}`})
 		return err
 	}},
 	{"DELETE /v1/conversations/ID", `{"id":"conv_1","object":"conversation.deleted","deleted":true}`, func(ctx context.Context, c *responses.Client, id string) error {
@@ -253,7 +254,7 @@ func TestMissingByProfile(t *testing.T) {
 	for _, one := range calls {
 		errs = append(errs, one.call(t.Context(), s.Client, "resp_1"))
 	}
-	_, err := s.Compact(t.Context(), &item.CompactRequest{Model: "m", Input: hello().Input})
+	_, err := s.Compact(t.Context(), &api.CompactRequest{Model: "m", Input: hello().Input})
 	errs = append(errs, err)
 	_, err = s.CountTokens(t.Context(), hello())
 	errs = append(errs, err)
@@ -423,7 +424,7 @@ func everything(t *testing.T) []asked {
 	_, _ = s.AddConversationItems(ctx, "ID", hello().Input, "i")
 	_, _ = s.RetrieveConversationItem(ctx, "ID", "ID", "i")
 	_, _ = s.CreateConversation(ctx, nil)
-	_, _ = s.Compact(ctx, &item.CompactRequest{Model: "m"})
+	_, _ = s.Compact(ctx, &api.CompactRequest{Model: "m"})
 	_, _ = s.CountTokens(ctx, hello())
 	return s.all()
 }

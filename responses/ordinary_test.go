@@ -18,6 +18,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/responses"
 )
@@ -89,24 +90,24 @@ func TestStreamYieldsOrdinaryValues(t *testing.T) {
 		srv := httptest.NewServer(oneByOne(pause))
 		t.Cleanup(srv.Close)
 		client := &responses.Client{BaseURL: srv.URL, HTTP: srv.Client(), Profile: openAI(t)}
-		thread := func(over responses.Transport) iter.Seq2[item.Event, error] {
-			th := &responses.Thread{Client: client, Transport: over}
+		chain := func(over responses.Transport) iter.Seq2[api.Event, error] {
+			th := &responses.Chain{Client: client, Transport: over}
 			t.Cleanup(func() { _ = th.Close() })
 			return th.Stream(t.Context(), hello())
 		}
 		background := hello()
 		background.Background = new(true)
-		for what, stream := range map[string]iter.Seq2[item.Event, error]{
+		for what, stream := range map[string]iter.Seq2[api.Event, error]{
 			"client": client.Stream(t.Context(), hello()), "background": client.Stream(t.Context(), background), "follow": client.Follow(t.Context(), "resp_1", -1),
-			"thread over HTTP": thread(responses.HTTP), "thread over a socket": thread(responses.WebSocket),
+			"chain over HTTP": chain(responses.HTTP), "chain over a socket": chain(responses.WebSocket),
 		} {
 			t.Run(what+" "+name, func(t *testing.T) { ordinary(t, stream) })
 		}
 	}
 }
 
-func ordinary(t *testing.T, stream iter.Seq2[item.Event, error]) {
-	texts, types := map[string]string{}, map[item.EventType]int{}
+func ordinary(t *testing.T, stream iter.Seq2[api.Event, error]) {
+	texts, types := map[string]string{}, map[api.EventType]int{}
 	var parts, said, copies []string
 	var text, sent strings.Builder
 	channel, received := make(chan string, 1000), make(chan bool)
@@ -146,7 +147,7 @@ func ordinary(t *testing.T, stream iter.Seq2[item.Event, error]) {
 	if got := strings.Join(parts, ""); got != text.String() || sent.String() != text.String() {
 		t.Errorf("kept %q, sent %q, want %q", got, sent.String(), text.String())
 	}
-	if n := types[item.EventTextDelta]; n != 2*len(words) || len(types) != 5 {
+	if n := types[api.EventTextDelta]; n != 2*len(words) || len(types) != 5 {
 		t.Errorf("types: %v", types)
 	}
 	if !slices.Equal(said, copies) {

@@ -18,6 +18,7 @@ import (
 	"github.com/go-json-experiment/json"
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/internal/apispec"
 	"github.com/antiphon-go/antiphon/item"
@@ -48,11 +49,11 @@ var readers = map[string]func(ctx context.Context, c *responses.Client, want rec
 		return c.DeleteConversationItem(ctx, "conv_1", want.ID)
 	},
 	"conversation": func(ctx context.Context, c *responses.Client, want recordedReply) error {
-		for _, ask := range []func() (*item.Conversation, error){
-			func() (*item.Conversation, error) { return c.CreateConversation(ctx, nil) },
-			func() (*item.Conversation, error) { return c.RetrieveConversation(ctx, want.ID) },
-			func() (*item.Conversation, error) {
-				return c.UpdateConversation(ctx, want.ID, &item.UpdateConversation{})
+		for _, ask := range []func() (*api.Conversation, error){
+			func() (*api.Conversation, error) { return c.CreateConversation(ctx, nil) },
+			func() (*api.Conversation, error) { return c.RetrieveConversation(ctx, want.ID) },
+			func() (*api.Conversation, error) {
+				return c.UpdateConversation(ctx, want.ID, &api.UpdateConversation{})
 			},
 		} {
 			v, err := ask()
@@ -99,7 +100,7 @@ var readers = map[string]func(ctx context.Context, c *responses.Client, want rec
 		return nil
 	},
 	"response.compaction": func(ctx context.Context, c *responses.Client, want recordedReply) error {
-		v, err := c.Compact(ctx, &item.CompactRequest{Model: "m", Input: hello().Input})
+		v, err := c.Compact(ctx, &api.CompactRequest{Model: "m", Input: hello().Input})
 		if err != nil || v.ID != want.ID || len(v.Output) != len(want.Output) {
 			return fmt.Errorf("got %+v, %w", v, err)
 		}
@@ -189,27 +190,27 @@ func resend(t *testing.T, s *store, name string, raw []byte) string {
 	_ = json.Unmarshal(raw, &members)
 	switch {
 	case strings.Contains(name, "compact") || strings.Contains(name, "braintrust"):
-		v, err := item.ParseCompactRequest(raw)
+		v, err := api.ParseCompactRequest(raw)
 		fail(err)
 		_, _ = s.Compact(ctx, v)
 		return "CompactResponseMethodPublicBody"
 	case members["model"] != nil:
-		v, err := item.ParseRequest(raw)
+		v, err := api.ParseRequest(raw)
 		fail(err)
 		_, _ = s.CountTokens(ctx, v)
 		return "TokenCountsBody"
 	case strings.Contains(strings.ToLower(name), "items") && members["items"] != nil:
-		v, err := item.ParseAddItems(raw)
+		v, err := api.ParseAddItems(raw)
 		fail(err)
 		_, _ = s.AddConversationItems(ctx, "conv_1", v.Items)
 		return "AddItems"
 	case members["items"] != nil || strings.Contains(name, "__00"):
-		v, err := item.ParseCreateConversation(raw)
+		v, err := api.ParseCreateConversation(raw)
 		fail(err)
 		_, _ = s.CreateConversation(ctx, v)
 		return "CreateConversationBody"
 	default:
-		v, err := item.ParseUpdateConversation(raw)
+		v, err := api.ParseUpdateConversation(raw)
 		fail(err)
 		_, _ = s.UpdateConversation(ctx, "conv_1", v)
 		return "UpdateConversationBody"

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/antiphon-go/antiphon/agenttest"
-	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/responses"
 )
 
@@ -33,10 +33,10 @@ func TestPartialErrorHasEachItem(t *testing.T) {
 		"no more than was announced": {[]string{`{"type":"response.output_item.added","output_index":0,"item":` + one + `}`, done(`"output_index":1,`, two)}, []string{two}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var acc item.Accumulator
+			var acc api.Accumulator
 			var told []string
 			for _, text := range test.events {
-				ev, err := item.ParseEvent([]byte(text))
+				ev, err := api.ParseEvent([]byte(text))
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -7,103 +7,48 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 
+	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/dialect"
 	"github.com/antiphon-go/antiphon/endpoint"
-	"github.com/antiphon-go/antiphon/internal/wire"
-	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/internal/transport"
 )
 
-const opCreate = "create response"
-
-// errNilCall is about a client or a request that is nil.
+// errNilCall reports a nil client or request.
 var errNilCall = errors.New("responses: the *Client or the *Request is nil")
 
-// send makes the request, over all its attempts. An endpoint of which nothing
-// is known, and which cannot make sense of the request, gets it once more in
-// the shape of its profile's fallback, where that is another.
-func (c *Client) send(ctx context.Context, req *item.Request, stream bool, try func(*wire.Call) (again bool, err error)) error {
+// send makes the request, with retries.
+func (c *Client) send(ctx context.Context, req *api.Request, stream bool, try func(*transport.Call) (again bool, err error)) error {
 	if c == nil || req == nil {
 		return errNilCall
 	}
-	link := c.link()
-	profile, err := link.Known()
-	if err != nil {
-		return err
-	}
 	if attempt := try; req.Conversation != "" {
-		// An attempt that came to nothing here may have added to the conversation.
-		try = func(k *wire.Call) (bool, error) {
+		// A failed attempt may still have added to the conversation.
+		try = func(k *transport.Call) (bool, error) {
 			again, err := attempt(k)
 			return again && (err == nil || refused(err)), err
 		}
 	}
-	k, sent, err := shaped(ctx, link, profile, req, stream)
-	if err != nil {
-		return err
-	}
-	err = wire.Refusal(k.Retry(ctx, func() (bool, error) { return try(k) }), req.Input, sent)
-	fallback := link.Fallback(profile, err)
-	if fallback == nil {
-		return err
-	}
-	other, sent, unfit := shaped(ctx, link, fallback, req, stream)
-	if unfit != nil || !k.Instead(other) {
-		return err
-	}
-	second := wire.Refusal(other.Retry(ctx, func() (bool, error) { return try(other) }), req.Input, sent)
-	if link.Adopt(profile, fallback, second) {
-		return second
-	}
-	return err
+	link := c.link()
+	return link.Send(ctx, func(profile *endpoint.Profile) (*transport.Shaped, error) {
+		fitted, err := link.Fit(req, profile)
+		if err != nil {
+			return nil, err
+		}
+		k, err := create(ctx, link, profile, fitted, req, stream)
+		return &transport.Shaped{Call: k, Given: req.Input, Sent: fitted.Input}, err
+	}, try)
 }
 
-// shaped readies a request in the shape of a profile, and returns the input that
-// it sends.
-func shaped(ctx context.Context, link *wire.Link, profile *endpoint.Profile, req *item.Request, stream bool) (*wire.Call, *item.List, error) {
-	fitted, err := link.Fit(req, profile)
-	if err == nil {
-		err = wire.Nothing(fitted, profile)
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	k, err := create(ctx, link, profile, fitted, stream)
-	return k, fitted.Input, err
-}
-
-// create readies a request that fits the endpoint, encoded once for all its
-// attempts.
-func create(ctx context.Context, link *wire.Link, profile *endpoint.Profile, req *item.Request, stream bool) (*wire.Call, error) {
-	body, err := encode(req, stream || streams(profile))
+// create readies a request that fits the endpoint and encodes it once for all attempts.
+func create(ctx context.Context, link *transport.Config, profile *endpoint.Profile, fitted, given *api.Request, stream bool) (*transport.Call, error) {
+	m, err := Dialect{}.Encode(dialect.Outgoing{Request: fitted, Given: given, Stream: stream, Profile: profile, Table: link.Table})
 	if err != nil {
 		return nil, err
 	}
-	r := wire.Request{Op: opCreate, Path: cmp.Or(profile.ResponsesPath, responsesPath), Body: body}
+	r := transport.Request{Op: opCreate, Path: cmp.Or(m.Path, responsesPath), Body: m.Body}
 	if stream {
-		r.Accept = wire.TypeEvents
+		r.Accept = transport.TypeEvents
 	}
 	return link.Call(ctx, r)
-}
-
-const responsesPath = "/responses"
-
-// streams reports an endpoint that answers with streams only.
-func streams(p *endpoint.Profile) bool { return p.Set["stream"] == "true" }
-
-// encode returns the body of a request, which it changes. Only stream is decided
-// here.
-func encode(r *item.Request, stream bool) (item.Body, error) {
-	r.Extra = slices.Clone(r.Extra)
-	r.Extra.Delete("stream")
-	if stream {
-		r.Stream = &stream
-	} else if r.Stream != nil && *r.Stream {
-		r.Stream = nil
-	}
-	body, err := r.Body()
-	if err == nil {
-		err = body.Check()
-	}
-	return body, err
 }

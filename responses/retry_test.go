@@ -15,13 +15,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/responses"
 )
 
 // both runs test with a streamed and with a whole request.
-func both(t *testing.T, answers []agenttest.Answer, test func(t *testing.T, srv *agenttest.Server, ask func(*responses.Client) error)) {
+func both(t *testing.T, answers []agenttest.Reply, test func(t *testing.T, srv *agenttest.Server, ask func(*responses.Client) error)) {
 	t.Run("streamed", func(t *testing.T) {
 		test(t, agenttest.NewServer(t, answers...), func(c *responses.Client) error { return drain(t, c, hello()).err })
 	})
@@ -38,10 +39,10 @@ func both(t *testing.T, answers []agenttest.Answer, test func(t *testing.T, srv 
 
 // E1: what may pass is tried again, with the same body, honouring Retry-After.
 func TestRetries(t *testing.T) {
-	ok := agenttest.Reply(item.Assistant("hi"))
+	ok := agenttest.Completed(item.Assistant("hi"))
 	rate := agenttest.Failure(429, "rate_limit_exceeded", "slow down")
 	for name, tt := range map[string]struct {
-		failure agenttest.Answer
+		failure agenttest.Reply
 		wait    time.Duration
 	}{
 		"429":                  {rate, 500 * time.Millisecond},
@@ -57,7 +58,7 @@ func TestRetries(t *testing.T) {
 		"empty":                {ok.CutAfter(0), 500 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
-			both(t, []agenttest.Answer{tt.failure, ok}, func(t *testing.T, srv *agenttest.Server, ask func(*responses.Client) error) {
+			both(t, []agenttest.Reply{tt.failure, ok}, func(t *testing.T, srv *agenttest.Server, ask func(*responses.Client) error) {
 				c := srv.Client()
 				var slept []time.Duration
 				var told []int
@@ -85,7 +86,7 @@ func TestRetries(t *testing.T) {
 // E1: retries are bounded, and a budget in the context bounds them over calls.
 func TestRetryBudget(t *testing.T) {
 	srv := agenttest.NewServer(t)
-	srv.Otherwise(func(int, agenttest.Request) agenttest.Answer { return agenttest.Failure(500, "server_error", "oh") })
+	srv.Otherwise(func(int, agenttest.Request) agenttest.Reply { return agenttest.Failure(500, "server_error", "oh") })
 	wantClass(t, drain(t, srv.Client(), hello()).err, endpoint.Server)
 	if n := len(srv.Requests()); n != 1+endpoint.DefaultRetries {
 		t.Errorf("%d requests", n)
@@ -106,14 +107,14 @@ func TestRetryBudget(t *testing.T) {
 // that does not help.
 func TestRetryOfFirstEvent(t *testing.T) {
 	busy := agenttest.Events(`{"type":"error","code":"rate_limit_exceeded","message":"slow down"}`)
-	srv := agenttest.NewServer(t, busy, busy, agenttest.Reply(item.Assistant("hi")))
-	if d := drain(t, srv.Client(), hello()); d.err != nil || d.text() != "hi" || d.events[0].Type != item.EventCreated {
+	srv := agenttest.NewServer(t, busy, busy, agenttest.Completed(item.Assistant("hi")))
+	if d := drain(t, srv.Client(), hello()); d.err != nil || d.text() != "hi" || d.events[0].Type != api.EventCreated {
 		t.Errorf("text %q, first event %s, %v", d.text(), d.events[0].Type, d.err)
 	}
 	srv = agenttest.NewServer(t, busy, busy, busy)
 	d := drain(t, srv.Client(), hello())
 	wantClass(t, d.err, endpoint.RateLimit)
-	if len(d.events) != 1 || d.events[0].Type != item.EventError {
+	if len(d.events) != 1 || d.events[0].Type != api.EventError {
 		t.Errorf("%d events", len(d.events))
 	}
 }
@@ -122,12 +123,12 @@ func TestRetryOfFirstEvent(t *testing.T) {
 // asked for again, as over a WebSocket. The beginning comes again; what was noted of
 // the first response is not held against the second.
 func TestRetryBehindTheBeginning(t *testing.T) {
-	begun := agenttest.Reply(item.Assistant("lost"))
+	begun := agenttest.Completed(item.Assistant("lost"))
 	const created = `{"type":"response.created","sequence_number":0,"response":{"id":"r","status":"queued"}}`
 	const queued = `{"type":"response.queued","sequence_number":1,"response":{"id":"r","status":"queued"}}`
 	const working = `{"type":"response.in_progress","sequence_number":2,"response":{"id":"r","status":"in_progress"}}`
 	for name, tt := range map[string]struct {
-		first    agenttest.Answer
+		first    agenttest.Reply
 		requests int
 		class    endpoint.Class // "" for a whole answer in the end
 	}{
@@ -143,14 +144,14 @@ func TestRetryBehindTheBeginning(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			srv := agenttest.NewServer(t, tt.first)
 			if tt.class == "" {
-				srv.Add(agenttest.Reply(item.Assistant("hi")))
+				srv.Add(agenttest.Completed(item.Assistant("hi")))
 			}
-			var notes []item.Note
-			ctx := item.WithNotes(t.Context(), func(n item.Note) { notes = append(notes, n) })
+			var notes []api.Note
+			ctx := api.WithNotes(t.Context(), func(n api.Note) { notes = append(notes, n) })
 			text, ids := "", []string{}
 			var failure error
 			for ev, err := range srv.Client().Stream(ctx, hello()) {
-				if failure = err; err == nil && ev.Type == item.EventCreated {
+				if failure = err; err == nil && ev.Type == api.EventCreated {
 					r, _ := ev.Response()
 					ids = append(ids, r.ID)
 				}
@@ -166,7 +167,7 @@ func TestRetryBehindTheBeginning(t *testing.T) {
 			}
 			srv = agenttest.NewServer(t, tt.first) // what was begun may be in the conversation
 			req := hello()
-			req.Conversation = item.ConversationByID("conv_1")
+			req.Conversation = api.ConversationByID("conv_1")
 			c := srv.Client()
 			c.Profile = openAI(t)
 			for range c.Stream(t.Context(), req) {
@@ -181,7 +182,7 @@ func TestRetryBehindTheBeginning(t *testing.T) {
 // E2: what cannot pass is asked once.
 func TestNoRetries(t *testing.T) {
 	for name, tt := range map[string]struct {
-		failure agenttest.Answer
+		failure agenttest.Reply
 		class   endpoint.Class
 		says    string
 	}{
@@ -206,7 +207,7 @@ func TestNoRetries(t *testing.T) {
 		"moved":          {agenttest.Raw(304, "text/plain", ""), endpoint.Protocol, "304 Not Modified"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			both(t, []agenttest.Answer{tt.failure}, func(t *testing.T, srv *agenttest.Server, ask func(*responses.Client) error) {
+			both(t, []agenttest.Reply{tt.failure}, func(t *testing.T, srv *agenttest.Server, ask func(*responses.Client) error) {
 				err := ask(srv.Client())
 				e := wantClass(t, err, tt.class)
 				if !strings.Contains(e.Error(), tt.says) || !strings.Contains(e.Error(), srv.URL+"/responses") {
@@ -223,8 +224,8 @@ func TestNoRetries(t *testing.T) {
 // E3: a refused key is renewed once, and kept.
 func TestRefresh(t *testing.T) {
 	no := agenttest.Failure(401, "invalid_api_key", "expired")
-	ok := agenttest.Reply(item.Assistant("hi"))
-	both(t, []agenttest.Answer{no, ok, ok, no, no}, func(t *testing.T, srv *agenttest.Server, ask func(*responses.Client) error) {
+	ok := agenttest.Completed(item.Assistant("hi"))
+	both(t, []agenttest.Reply{no, ok, ok, no, no}, func(t *testing.T, srv *agenttest.Server, ask func(*responses.Client) error) {
 		c := srv.Client()
 		c.Key = endpoint.NewKey("sk-old-secret")
 		asked := 0

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/responses"
@@ -28,11 +29,11 @@ func TestUntypedErrors(t *testing.T) {
 	} {
 		for name, over := range map[string]responses.Transport{"HTTP": responses.HTTP, "WebSocket": responses.WebSocket} {
 			srv := agenttest.NewServer(t)
-			srv.Otherwise(func(int, agenttest.Request) agenttest.Answer { return agenttest.Events(data) })
+			srv.Otherwise(func(int, agenttest.Request) agenttest.Reply { return agenttest.Events(data) })
 			c := srv.Client()
 			c.Profile = openAI(t)
 			c.IdleTimeout = 20 * time.Second
-			th := &responses.Thread{Client: c, Transport: over}
+			th := &responses.Chain{Client: c, Transport: over}
 			d := drainModel(t.Context(), t, th, hello())
 			var e *endpoint.Error
 			if !errors.As(d.err, &e) || !strings.Contains(e.Message, "boom") {
@@ -46,7 +47,7 @@ func TestUntypedErrors(t *testing.T) {
 // S3: a response that failed is not a success, whatever its event says.
 func TestFailedInCompleted(t *testing.T) {
 	srv := agenttest.NewServer(t)
-	srv.Otherwise(func(int, agenttest.Request) agenttest.Answer {
+	srv.Otherwise(func(int, agenttest.Request) agenttest.Reply {
 		return agenttest.Events(`{"type":"response.completed","response":{"id":"r","status":"failed","output":[],"error":{"code":"invalid_prompt","message":"no"}}}`)
 	})
 	d := drain(t, srv.Client(), hello())
@@ -62,7 +63,7 @@ func TestSecretsAreHidden(t *testing.T) {
 	const secret = "sk-proj-TOPSECRET0123456789"
 	body := `{"error":{"message":"bad ` + secret + `","code":"` + secret + `","param":"` + secret + `","type":"` + secret + `"}}`
 	event := `{"type":"error","code":"` + secret + `","message":"bad key Bearer ` + secret + `","param":null}`
-	answers := map[string]agenttest.Answer{
+	answers := map[string]agenttest.Reply{
 		"status": agenttest.Raw(http.StatusBadRequest, "application/json", body).WithHeader("X-Request-Id", secret),
 		"event":  agenttest.Events(event),
 	}
@@ -74,7 +75,7 @@ func TestSecretsAreHidden(t *testing.T) {
 			"query":  func(c *responses.Client) { c.BaseURL += "?api-key=" + secret },
 		} {
 			srv := agenttest.NewServer(t)
-			srv.Otherwise(func(int, agenttest.Request) agenttest.Answer { return a })
+			srv.Otherwise(func(int, agenttest.Request) agenttest.Reply { return a })
 			c := srv.Client()
 			give(c)
 			d := drain(t, c, hello())
@@ -102,7 +103,7 @@ func TestNothingToSend(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, req := range map[string]*item.Request{
+	for name, req := range map[string]*api.Request{
 		"no input":     {Model: "m"},
 		"empty list":   {Model: "m", Input: new(item.List)},
 		"unknown role": {Model: "m", Input: item.NewList(item.User("hi"), king)},
@@ -128,7 +129,7 @@ func TestTwoLongWaits(t *testing.T) {
 	}
 
 	srv := agenttest.NewServer(t)
-	srv.Otherwise(func(int, agenttest.Request) agenttest.Answer {
+	srv.Otherwise(func(int, agenttest.Request) agenttest.Reply {
 		return agenttest.Failure(http.StatusTooManyRequests, "rate_limit_exceeded", "slow down").RetryAfter("60")
 	})
 	c := srv.Client()
@@ -139,17 +140,17 @@ func TestTwoLongWaits(t *testing.T) {
 	}
 }
 
-// S10, E6: a thread asks again with the whole history while there was no output,
+// S10, E6: a chain asks again with the whole history while there was no output,
 // also behind response.created.
-func TestThreadBeginsAgain(t *testing.T) {
+func TestChainBeginsAgain(t *testing.T) {
 	for name, over := range map[string]responses.Transport{"HTTP": responses.HTTP, "WebSocket": responses.WebSocket} {
 		srv := agenttest.NewServer(t,
-			agenttest.Reply(item.Assistant("one")),
+			agenttest.Completed(item.Assistant("one")),
 			agenttest.Failed("previous_response_not_found", "gone"),
-			agenttest.Reply(item.Assistant("two")))
+			agenttest.Completed(item.Assistant("two")))
 		c := srv.Client()
 		c.Profile = openAI(t)
-		th := &responses.Thread{Client: c, Transport: over}
+		th := &responses.Chain{Client: c, Transport: over}
 		req := hello()
 		first := drainModel(t.Context(), t, th, req)
 		if first.err != nil {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/completions"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
@@ -26,7 +27,7 @@ func TestSecretsOfTheBaseURL(t *testing.T) {
 	} {
 		srv := agenttest.NewServer(t)
 		said := ""
-		srv.Otherwise(func(_ int, r agenttest.Request) agenttest.Answer {
+		srv.Otherwise(func(_ int, r agenttest.Request) agenttest.Reply {
 			said = strings.TrimPrefix(r.Header.Get("Authorization"), "Basic ")
 			return agenttest.Failure(http.StatusBadRequest, "x", fmt.Sprint(r.Header, user, parameter))
 		})
@@ -59,39 +60,39 @@ func partOf(text string) bool {
 // A10, B5: a key that a server repeats is hidden before its words are cut, wherever
 // the cut falls, in both dialects.
 func TestKeyIsHiddenBeforeTheCut(t *testing.T) {
-	forms := map[string]func(pad string) agenttest.Answer{
-		"plain body": func(pad string) agenttest.Answer {
+	forms := map[string]func(pad string) agenttest.Reply{
+		"plain body": func(pad string) agenttest.Reply {
 			return agenttest.Raw(http.StatusBadRequest, "text/plain", pad+secretKey+" is bad")
 		},
-		"page title": func(pad string) agenttest.Answer {
+		"page title": func(pad string) agenttest.Reply {
 			return agenttest.Raw(http.StatusBadGateway, "text/html", "<html><title>"+pad+secretKey+"</title></html>")
 		},
-		"message": func(pad string) agenttest.Answer {
+		"message": func(pad string) agenttest.Reply {
 			return agenttest.Raw(http.StatusBadRequest, "application/json", fmt.Sprintf(`{"error":{"message":%s,"code":%s}}`, item.Quote(pad+secretKey), item.Quote(pad+secretKey)))
 		},
-		"message that was escaped twice": func(pad string) agenttest.Answer {
+		"message that was escaped twice": func(pad string) agenttest.Reply {
 			escaped := strings.ReplaceAll(secretKey, "s", `\u0073`)
 			return agenttest.Raw(http.StatusBadRequest, "application/json", fmt.Sprintf(`{"error":{"message":%s}}`, item.Quote(pad+escaped)))
 		},
-		"type of the content": func(pad string) agenttest.Answer {
+		"type of the content": func(pad string) agenttest.Reply {
 			return agenttest.Raw(http.StatusOK, "text/"+pad+secretKey, "hello")
 		},
-		"body that is not an answer": func(pad string) agenttest.Answer {
+		"body that is not an answer": func(pad string) agenttest.Reply {
 			return agenttest.Raw(http.StatusOK, "application/json", `{"output":"`+pad+secretKey)
 		},
-		"event that is none": func(pad string) agenttest.Answer {
+		"event that is none": func(pad string) agenttest.Reply {
 			return agenttest.Raw(http.StatusOK, "text/event-stream", "event: ping\ndata: "+pad+secretKey+"\n\n")
 		},
 	}
 	for name, answer := range forms {
 		for _, n := range []int{0, 10, 37, 40, 45, 50, 58, 70, 75, 90, 150, 170, 180, 190, 195, 199, 250, 280, 285, 290, 295, 299, 980, 990, 999, 1200, 2390} {
 			srv := agenttest.NewServer(t)
-			srv.Otherwise(func(int, agenttest.Request) agenttest.Answer { return answer(strings.Repeat("x", n)) })
+			srv.Otherwise(func(int, agenttest.Request) agenttest.Reply { return answer(strings.Repeat("x", n)) })
 			r := srv.Client()
 			r.Key = endpoint.NewKey(secretKey)
 			r.Retry.Max = -1
 			c := &completions.Client{BaseURL: r.BaseURL, HTTP: r.HTTP, Key: r.Key, Retry: r.Retry}
-			ctx := item.WithNotes(t.Context(), func(n item.Note) {
+			ctx := api.WithNotes(t.Context(), func(n api.Note) {
 				if partOf(n.Text) {
 					t.Errorf("%s: the note shows the key: %s", name, n.Text)
 				}
@@ -126,7 +127,7 @@ func TestKeyIsHiddenBeforeTheCut(t *testing.T) {
 // and the model's, holds no key.
 func TestKeyAsANameOfTheServer(t *testing.T) {
 	srv := agenttest.NewServer(t)
-	srv.Otherwise(func(int, agenttest.Request) agenttest.Answer {
+	srv.Otherwise(func(int, agenttest.Request) agenttest.Reply {
 		body := `{"type":"response.created","response":{"id":"r","model":"` + secretKey + `","status":"in_progress","output":[]}}`
 		last := `{"type":"response.completed","response":{"id":"r","model":"` + secretKey + `","service_tier":"\u0073` + secretKey[1:] + `","status":"completed","output":[{"type":"message","id":"m","role":"assistant","content":[{"type":"output_text","text":"a\u0062","annotations":[]}]}],"x":{"y":"` + secretKey + `"}}}`
 		return agenttest.Events(body, last).WithHeader("X-Request-Id", secretKey)
@@ -134,7 +135,7 @@ func TestKeyAsANameOfTheServer(t *testing.T) {
 	c := srv.Client()
 	c.Key = endpoint.NewKey(secretKey)
 	ctx, meta := endpoint.WithMeta(t.Context())
-	var acc item.Accumulator
+	var acc api.Accumulator
 	for ev, err := range c.Stream(ctx, hello()) {
 		if err != nil {
 			t.Fatal(err)

@@ -19,30 +19,30 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/internal/sse"
-	"github.com/antiphon-go/antiphon/internal/wire"
+	"github.com/antiphon-go/antiphon/internal/transport"
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// socket is a WebSocket of the Responses API: many responses, one after the
-// other. One goroutine reads it for as long as it is open, for a server wants
-// its pings answered while a tool runs, and a socket that was lost meanwhile
-// must be known as lost before anything is sent.
+// socket is a WebSocket connection of the Responses API. It carries many responses, one after the
+// other. One goroutine reads it while it is open, because the server expects answers to its pings
+// while a tool runs, and because a lost socket must be noticed before anything is sent.
 type socket struct {
 	conn *websocket.Conn
-	raw  net.Conn       // below conn, where net/http tells
-	resp *http.Response // of the handshake
+	raw  net.Conn       // below conn, if net/http reports it
+	resp *http.Response // the handshake's answer
 	born time.Time
-	max  int // bytes of a message
+	max  int // maximum size of a message in bytes
 
 	hearer atomic.Pointer[hearer]
 	spare  chan *bytes.Buffer
-	used   bool          // for a response that began and ended in order
-	left   chan struct{} // closed when we leave
+	used   bool          // a response began and ended in order
+	left   chan struct{} // closed when the client leaves
 	leave  func()
 	gone   chan struct{} // closed when the reader has ended
-	err    error         // why; to be read after gone
+	err    error         // why the reader ended; read only after gone
 }
 
 // hearer is a response that waits for messages.
@@ -52,17 +52,17 @@ type hearer struct {
 }
 
 const (
-	// maxAge is when a socket is given up between two responses: servers end
-	// them after an hour, and do not mind if that is in the middle of one.
+	// maxAge is the age at which a socket is replaced between two responses. Servers close sockets
+	// after an hour, even in the middle of a response.
 	maxAge = 55 * time.Minute
-	// closeTime is how long a server may take to answer a close frame.
+	// closeTime is how long to wait for the server's answer to a close frame.
 	closeTime = time.Second
-	// maxSpare bounds a buffer that is kept for another message.
+	// maxSpare is the largest buffer that is kept for another message, in bytes.
 	maxSpare = 1 << 20
 )
 
-// openSocket dials.
-func openSocket(ctx context.Context, k *wire.Call, header map[string]string) (*socket, error) {
+// openSocket connects and starts the reader.
+func openSocket(ctx context.Context, k *transport.Call, header map[string]string) (*socket, error) {
 	s := &socket{
 		born: time.Now(), max: k.MaxEvent(),
 		spare: make(chan *bytes.Buffer, 2), left: make(chan struct{}), gone: make(chan struct{}),
@@ -96,13 +96,13 @@ func (s *socket) read() {
 			select {
 			case h.messages <- msg:
 			case <-h.over:
-				s.err = unasked(msg.Bytes()) // it came after the last event
+				s.err = unasked(msg.Bytes()) // the message came after the last event
 			case <-s.left:
 			}
 		}
 	}
 	_ = s.conn.CloseNow()
-	close(s.gone) // before the hearer is told: one that comes now looks first
+	close(s.gone) // close before notifying the hearer: a new hearer checks gone first
 	if h := s.hearer.Swap(nil); h != nil {
 		close(h.messages)
 	}
@@ -110,10 +110,10 @@ func (s *socket) read() {
 
 var errBinary = errors.New("the server sent a binary message")
 
-// message reads one. If the server breaks off within, that shows in the JSON
-// alone: the library takes the end of the connection for that of the message.
+// message reads one message. If the server breaks off inside a message, only the JSON shows it: the
+// library takes the end of the connection for the end of the message.
 func (s *socket) message() (*bytes.Buffer, error) {
-	kind, r, err := s.conn.Reader(context.Background()) // CloseNow ends it
+	kind, r, err := s.conn.Reader(context.Background()) // CloseNow ends the read
 	if err != nil {
 		return nil, err
 	}
@@ -133,11 +133,10 @@ func (s *socket) message() (*bytes.Buffer, error) {
 	return msg, err
 }
 
-// unasked looks at a message that comes while no response is waited for. One
-// that tells of an error, such as the socket's age, or of a response, ends the
-// socket.
+// unasked examines a message that arrives while no response is running. A message about an error,
+// such as the socket's age, or about a response ends the socket.
 func unasked(msg []byte) error {
-	ev, err := item.ParseEvent(msg)
+	ev, err := api.ParseEvent(msg)
 	if err != nil {
 		return err
 	}
@@ -150,7 +149,7 @@ func unasked(msg []byte) error {
 	return nil
 }
 
-// lost reports a socket that ended.
+// lost reports whether the socket has ended.
 func (s *socket) lost() bool {
 	select {
 	case <-s.gone:
@@ -160,14 +159,14 @@ func (s *socket) lost() bool {
 	}
 }
 
-// drop ends the socket at once. Nothing of it runs on.
+// drop closes the socket immediately and waits for its reader.
 func (s *socket) drop() {
 	s.leave()
 	_ = s.conn.CloseNow()
 	<-s.gone
 }
 
-// close tells the server and waits a little for its answer.
+// close sends a close frame and waits a little for the server's answer.
 func (s *socket) close() {
 	force := time.AfterFunc(closeTime, func() {
 		if s.raw != nil {
@@ -179,15 +178,15 @@ func (s *socket) close() {
 	s.drop()
 }
 
-// question is a request as it goes over a socket.
+// question is a request in its WebSocket form.
 type question struct {
 	body item.Body
-	from string // the id of the response it goes on from
-	sure bool   // that the endpoint understands that
+	from string // the id of the response to continue from
+	sure bool   // the endpoint is known to understand from
 }
 
-// ask sends a message and returns what hears the answer.
-func (s *socket) ask(x *wire.Exchange, q question) (*answer, error) {
+// ask sends a message and returns the answer that receives its reply.
+func (s *socket) ask(x *transport.Exchange, q question) (*answer, error) {
 	a := &answer{x: x, s: s, q: q, h: &hearer{make(chan *bytes.Buffer), make(chan struct{})}}
 	s.hearer.Store(a.h)
 	if s.lost() {
@@ -198,7 +197,7 @@ func (s *socket) ask(x *wire.Exchange, q question) (*answer, error) {
 	if err == nil || errors.As(err, &held) {
 		return a, err
 	}
-	// What the server said before it hung up tells more.
+	// A message that the server sent before it closed the connection explains more.
 	hurry := time.AfterFunc(closeTime, func() { _ = s.conn.CloseNow() })
 	defer hurry.Stop()
 	select {
@@ -208,12 +207,11 @@ func (s *socket) ask(x *wire.Exchange, q question) (*answer, error) {
 	return a, a.lost()
 }
 
-// frame is how much of a message goes into one frame, in bytes, where it is not
-// all at hand.
+// frame is the size in bytes of the frames of a message that is not all in memory.
 const frame = 64 << 10
 
-// send writes a message: in one frame, or in several if it has payloads that are
-// read meanwhile.
+// send writes a message in one frame. If payloads must be read while writing, it uses several
+// frames.
 func (s *socket) send(ctx context.Context, body item.Body) error {
 	if !body.Held() {
 		text, err := body.Append(nil)
@@ -229,34 +227,34 @@ func (s *socket) send(ctx context.Context, body item.Body) error {
 	r := body.NewReader()
 	defer r.Close()
 	if _, err = io.CopyBuffer(w, r, make([]byte, frame)); err != nil {
-		return err // the message stays open, and the socket is given up
+		return err // the message stays unfinished, and the socket is discarded
 	}
 	return w.Close()
 }
 
-// answer is the messages of one response. It is the [source] of a stream.
+// answer holds the messages of one response. It is the [source] of a stream.
 type answer struct {
-	x    *wire.Exchange
+	x    *transport.Exchange
 	s    *socket
 	q    question
 	h    *hearer
 	last *bytes.Buffer
 	n    int
-	// begun is set when the response was said to be made. What comes before that
-	// over a socket that was used is the rest of something else.
+	// begun is set when the server has announced the response. On a used socket, messages before
+	// that are left over from something else.
 	begun bool
 }
 
-// Next returns the next message. It holds until the one after it.
+// Next returns the next message. It is valid until the next call.
 func (a *answer) Next() (sse.Event, error) {
 	for {
 		a.free()
-		msg, ok := wire.Receive(a.x, a.h.messages)
+		msg, ok := transport.Receive(a.x, a.h.messages)
 		if !ok || a.x.Ended() {
 			return sse.Event{}, a.lost()
 		}
 		if a.last = msg; len(bytes.TrimSpace(msg.Bytes())) == 0 {
-			continue // a sign of life
+			continue // keepalive
 		}
 		if a.n++; !a.begun {
 			skip, err := a.begins(msg.Bytes())
@@ -271,20 +269,19 @@ func (a *answer) Next() (sse.Event, error) {
 	}
 }
 
-// begins looks at what comes before the response is known to be made. Over a
-// socket that was used, it may be skipped if it is not about a response; if it
-// is about the one before, which had come to its end, nothing here can be
-// trusted.
+// begins examines a message that arrives before the server has announced the response. On a used
+// socket it skips messages that are not about a response. A message about the previous response,
+// which had ended, means that the socket cannot be trusted.
 func (a *answer) begins(msg []byte) (skip bool, err error) {
-	ev, err := item.ParseEvent(msg)
+	ev, err := api.ParseEvent(msg)
 	if err != nil {
-		return false, nil // that is for the reader of the event to say
+		return false, nil // the reader of the event reports this error
 	}
 	switch ev.Type {
-	case item.EventCreated, item.EventQueued, item.EventInProgress:
+	case api.EventCreated, api.EventQueued, api.EventInProgress:
 		a.begun = true
 		return false, a.isOurs(ev)
-	case item.EventError, "":
+	case api.EventError, "":
 		return false, nil
 	}
 	switch {
@@ -296,9 +293,9 @@ func (a *answer) begins(msg []byte) (skip bool, err error) {
 	return true, nil
 }
 
-// isOurs checks what the server says the response goes on from, if it does: it
-// may be another response, or the id may mean nothing to it.
-func (a *answer) isOurs(ev item.Event) error {
+// isOurs checks the response's previous_response_id, if the server sent it. The response may be
+// another one, or the server may have ignored the id.
+func (a *answer) isOurs(ev api.Event) error {
 	r, _ := ev.Member("response")
 	it, err := item.ParseString(string(r))
 	if err != nil {
@@ -309,7 +306,7 @@ func (a *answer) isOurs(ev item.Event) error {
 	case ok && from != a.q.from && a.s.used:
 		return a.late()
 	case v == "null" && a.q.from != "" && !a.q.sure:
-		return a.x.Fail(&endpoint.Error{Class: endpoint.PreviousResponse, Message: "the server did not go on from " + a.q.from})
+		return a.x.Fail(&endpoint.Error{Class: endpoint.PreviousResponse, Message: "the server did not continue from " + a.q.from})
 	}
 	return nil
 }
@@ -318,17 +315,17 @@ func (a *answer) late() error {
 	return a.x.Fail(&endpoint.Error{Class: endpoint.Truncated, Message: errLate.Error(), Err: errLate})
 }
 
-var errLate = errors.New("the server went on with a response that had come to its end")
+var errLate = errors.New("the server sent more events for a response that had ended")
 
-// tells reports an event that says something of a response.
-func tells(ev item.Event) bool { return ev.Terminal() || ev.OutputIndex >= 0 || ev.ItemID != "" }
+// tells reports whether an event is about a response.
+func tells(ev api.Event) bool { return ev.Terminal() || ev.OutputIndex >= 0 || ev.ItemID != "" }
 
-// Unreadable is the error for a message that cannot be read.
+// Unreadable returns the error for a message that cannot be read.
 func (a *answer) Unreadable(raw sse.Event, err error) *endpoint.Error {
 	return a.x.Unreadable(fmt.Sprintf("message %d of the response", a.n), raw.Data, true, err)
 }
 
-// free gives the last message's buffer back.
+// free makes the last message's buffer available again.
 func (a *answer) free() {
 	if a.last == nil || a.last.Cap() > maxSpare {
 		return
@@ -340,14 +337,14 @@ func (a *answer) free() {
 	a.last = nil
 }
 
-// end lets the socket go on to the next response.
+// end frees the socket for the next response.
 func (a *answer) end() {
 	a.s.hearer.CompareAndSwap(a.h, nil)
 	close(a.h.over)
 	a.free()
 }
 
-// lost is the error for a response that cannot be heard on.
+// lost returns the error for a response whose messages can no longer be received.
 func (a *answer) lost() error {
 	if a.x.Ended() {
 		return a.x.Broken(context.Canceled)
@@ -356,7 +353,7 @@ func (a *answer) lost() error {
 	err := a.s.err
 	var closed websocket.CloseError
 	switch {
-	case err == errBinary:
+	case errors.Is(err, errBinary):
 		return a.x.Fail(&endpoint.Error{Class: endpoint.Protocol, Err: err})
 	case !errors.As(err, &closed):
 		return a.x.Broken(err)

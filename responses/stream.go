@@ -4,7 +4,6 @@
 package responses
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"iter"
@@ -12,45 +11,42 @@ import (
 	"sync"
 	"time"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/internal/sse"
-	"github.com/antiphon-go/antiphon/internal/wire"
+	"github.com/antiphon-go/antiphon/internal/transport"
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// Stream sends the request with stream set and yields the events of the answer
-// as they come, up to the response's last one. It does nothing before it is
-// ranged over, and the request anew each time it is. Events are values that stay as
-// they are.
+// Stream sends the request with stream set and yields the events of the answer as they arrive, up
+// to the response's last event. It sends nothing until the caller iterates, and each iteration
+// sends the request anew. Events are values and do not change later.
 //
-// If anything is wrong, the last pair that is yielded holds an error, mostly an
-// [*endpoint.Error]: a stream that ends without its last event is Truncated, and
-// a failed response or an error event is yielded as such and then comes again as
-// the error. An incomplete response is not one. A failure is retried only while
-// no output was yielded, so that the events which begin a response may come
-// twice, the second time of another one; a failure that comes after complete
-// items is a [*PartialError] that holds them. But the stream of a request with
-// Background set is taken up again where it broke, as [Client.Follow] does;
-// nothing is sent again for that.
+// After a failure the last pair yielded holds an error, usually an [*endpoint.Error]. A stream
+// without its last event is Truncated. A failed response or an error event is yielded as an event,
+// and then again as the error. An incomplete response is not an error. A failure is retried only
+// while no output was yielded, so the events that begin a response may appear twice, the second
+// time for a new response. A failure after complete items is a [*PartialError] that holds the
+// items. If the request has Background set, the stream continues after a lost connection like
+// [Client.Follow], and the request is not sent again.
 //
-// What is odd about a stream and not an error, such as a text that is another one
-// at its end than its deltas were, is reported to the function that
-// [item.WithNotes] put into ctx, before the event that shows it is yielded. What is
-// not an event of the API, such as the pings of a proxy, is reported so and left
-// out; a stream of nothing else is an error.
+// Oddities that are not errors go to the function that [api.WithNotes] put into ctx, before the
+// event that shows them is yielded. An example is a final text that differs from its deltas. Data
+// that is not an event of the API, such as the pings of a proxy, is reported in the same way and
+// left out; a stream with nothing else is an error.
 //
-// Breaking off the range, or the end of ctx, closes the connection. Nothing is
-// left running when the range ends.
-func (c *Client) Stream(ctx context.Context, req *item.Request) iter.Seq2[item.Event, error] {
-	return func(yield func(item.Event, error) bool) {
-		s := &stream{yield: yield, background: c.backgroundOf(req), decoder: decoders.Get().(*item.EventDecoder)}
+// If the caller stops iterating or ctx is done, the connection is closed. No goroutine remains
+// after the iteration.
+func (c *Client) Stream(ctx context.Context, req *api.Request) iter.Seq2[api.Event, error] {
+	return func(yield func(api.Event, error) bool) {
+		s := &stream{yield: yield, background: c.backgroundOf(req), decoder: decoders.Get().(*api.EventDecoder)}
 		if s.background != nil {
 			ctx = c.shared(ctx)
 		}
-		// What runs in the background is taken up again where it broke, and what was
-		// begun in a conversation may be a part of it.
+		// A background response is continued, not repeated. A response in a conversation may
+		// already be part of the conversation.
 		s.lenient = s.background == nil && (req == nil || req.Conversation == "")
-		err := c.send(ctx, req, true, func(k *wire.Call) (bool, error) {
+		err := c.send(ctx, req, true, func(k *transport.Call) (bool, error) {
 			err := s.run(ctx, k)
 			return s.fresh(), err
 		})
@@ -65,41 +61,40 @@ func (c *Client) Stream(ctx context.Context, req *item.Request) iter.Seq2[item.E
 	}
 }
 
-// stream passes the events of one reply on.
+// stream passes on the events of one reply.
 type stream struct {
-	yield   func(item.Event, error) bool
-	yielded int          // events
-	sent    bool         // output was among them
-	lenient bool         // the response may begin again while none was
-	stopped bool         // the consumer has had enough
-	over    bool         // the response came to its end: the last event was told
-	told    []item.Event // those that begin and end items
-	room    [4]item.Event
-	decoder *item.EventDecoder
-	// take is told what is odd about the stream, which the auditor finds; nil if
-	// nobody wants to know.
-	take    func(item.Note)
-	auditor *item.Auditor
-	skipped int        // in a row
-	garbage error      // the first that was skipped, as long as nothing else came
-	event   item.Event // the one that is passed on
+	yield   func(api.Event, error) bool
+	yielded int         // number of events
+	sent    bool        // some of them were output
+	lenient bool        // the response may start again while no output was yielded
+	stopped bool        // the caller stopped iterating
+	over    bool        // the response ended: its last event was yielded
+	told    []api.Event // the events that begin and end items
+	room    [4]api.Event
+	decoder *api.EventDecoder
+	// take receives the oddities that the auditor finds; nil means that they are not reported.
+	take    func(api.Note)
+	auditor *api.Auditor
+	skipped int       // number in a row
+	garbage error     // the first skipped data, until an event is read
+	event   api.Event // the event being passed on
 	failure *endpoint.Error
-	// background is nil unless the stream can be taken up again.
+	// background is nil unless the stream can be continued after a lost connection.
 	background *background
-	// held is a failure that came before all else: it is yielded only when the
-	// request is not repeated.
-	held item.Event
+	// held is a failure that was the first event. It is yielded only if the request is not
+	// repeated.
+	held api.Event
 }
 
-// run is one attempt.
-func (s *stream) run(ctx context.Context, k *wire.Call) error {
-	s.held, s.failure = item.Event{}, nil
+// run makes one attempt.
+func (s *stream) run(ctx context.Context, k *transport.Call) error {
+	s.held, s.failure = api.Event{}, nil
 	x, err := k.Open(ctx)
 	if err != nil {
 		return err
 	}
 	defer x.Close()
-	if x.Kind == wire.JSON {
+	if x.Kind == transport.JSON {
 		err = s.whole(x)
 	} else {
 		err = s.events(x)
@@ -115,7 +110,7 @@ func (s *stream) run(ctx context.Context, k *wire.Call) error {
 	return e
 }
 
-// end yields what is left to say when there is no further attempt.
+// end yields the remaining event and error after the last attempt.
 func (s *stream) end(err error) {
 	defer func() {
 		if s.auditor != nil {
@@ -128,11 +123,11 @@ func (s *stream) end(err error) {
 		s.give(&s.held)
 	}
 	if err != nil && !s.stopped {
-		s.yield(item.Event{}, s.partial(err))
+		s.yield(api.Event{}, s.partial(err))
 	}
 }
 
-// partial adds the items that were complete to an error.
+// partial adds the complete items to an error.
 func (s *stream) partial(err error) error {
 	if e, ok := err.(*endpoint.Error); ok {
 		if items := s.items(); len(items) > 0 {
@@ -142,35 +137,34 @@ func (s *stream) partial(err error) error {
 	return err
 }
 
-// errorGrace is how long an error event may be followed by the failed response
-// that holds the details.
+// errorGrace is how long to wait after an error event for the failed response that has the details.
 const errorGrace = 250 * time.Millisecond
 
 // source is where the events of a response come from: a stream or a socket.
 type source interface {
-	// Next returns the next event that has data, which holds until the one
-	// after it, or why there is none.
+	// Next returns the next event that has data. The event is valid until the next call. At the
+	// end, Next returns an error that says why.
 	Next() (sse.Event, error)
-	// Unreadable is the error for an event that is not JSON.
+	// Unreadable returns the error for an event that is not JSON.
 	Unreadable(sse.Event, error) *endpoint.Error
 }
 
 // events reads a stream up to its last event.
-func (s *stream) events(x *wire.Exchange) error { return s.read(x, x.Events()) }
+func (s *stream) events(x *transport.Exchange) error { return s.read(x, x.Events()) }
 
-// read passes events on up to the last one.
-func (s *stream) read(x *wire.Exchange, src source) error {
+// read passes on events up to the last one.
+func (s *stream) read(x *transport.Exchange, src source) error {
 	if s.decoder == nil {
-		s.decoder = new(item.EventDecoder)
+		s.decoder = new(api.EventDecoder)
 	}
 	s.decoder.Reset()
-	s.take = item.NotesOf(x.Context())
+	s.take = api.NotesOf(x.Context())
 	switch {
 	case s.take == nil || s.background.continues():
 	case s.auditor == nil:
-		s.auditor = auditors.Get().(*item.Auditor)
+		s.auditor = auditors.Get().(*api.Auditor)
 	case s.background == nil:
-		s.auditor.Reset() // the response begins again
+		s.auditor.Reset() // the response starts again
 	}
 	if s.auditor != nil {
 		s.auditor.Hide = x.Hide
@@ -188,7 +182,7 @@ func (s *stream) read(x *wire.Exchange, src source) error {
 		if err != nil {
 			return err
 		}
-		if wire.Done(raw.Data) {
+		if transport.Done(raw.Data) {
 			if s.failure != nil {
 				return s.failure
 			}
@@ -203,7 +197,7 @@ func (s *stream) read(x *wire.Exchange, src source) error {
 		s.skipped, s.garbage = 0, nil
 		ev := &s.event
 		if ev.Type == "" {
-			ev.Type = item.EventType(raw.Type)
+			ev.Type = api.EventType(raw.Type)
 		}
 		if ev.Type != eventKeepalive {
 			x.Heard()
@@ -220,19 +214,18 @@ func (s *stream) read(x *wire.Exchange, src source) error {
 	}
 }
 
-// eventKeepalive is a sign of life in the form of an event.
-const eventKeepalive item.EventType = "keepalive"
+// eventKeepalive is a keepalive in the form of an event.
+const eventKeepalive api.EventType = "keepalive"
 
-// maxSkipped is how many events in a row may be none. A stream that goes on so is
-// not one of the API.
+// maxSkipped is the number of non-events in a row after which a stream does not belong to the API.
 const maxSkipped = 100
 
-// skip passes over what is not an event of the API: not an object, or one by a
-// name that the API does not have, such as the pings of proxies. An object that
-// is incomplete or damaged is an error, for it may have been part of the reply.
-func (s *stream) skip(x *wire.Exchange, src source, raw sse.Event, err error) error {
+// skip ignores data that is not an event of the API: it is not an object, or its event name does
+// not belong to the API, such as the pings of proxies. An incomplete or damaged object is an error,
+// because it may have been part of the reply.
+func (s *stream) skip(x *transport.Exchange, src source, raw sse.Event, err error) error {
 	broken := src.Unreadable(raw, err)
-	if data := bytes.TrimSpace(raw.Data); (len(data) > 0 && data[0] == '{' || raw.Unterminated) && ofAPI(string(raw.Type)) {
+	if !skippable(raw.Type, raw.Data) || raw.Unterminated && ofAPI(string(raw.Type)) {
 		return broken
 	}
 	if s.skipped++; s.skipped > maxSkipped {
@@ -242,24 +235,19 @@ func (s *stream) skip(x *wire.Exchange, src source, raw sse.Event, err error) er
 		s.garbage = broken
 	}
 	if s.take != nil && s.skipped <= 10 {
-		s.take(item.Note{Kind: item.NoteSkipped, Event: item.EventType(raw.Type), OutputIndex: -1,
-			Text: fmt.Sprintf("something in the stream is not an event, and was left out: %q", x.Quote(raw.Data, 60))})
+		s.take(api.Note{Kind: api.NoteSkipped, Event: api.EventType(raw.Type), OutputIndex: -1,
+			Text: fmt.Sprintf("data in the stream is not an event and was left out: %q", x.Quote(raw.Data, 60))})
 	}
 	return nil
 }
 
-// ofAPI reports a name that an event of the API may have.
-func ofAPI(name string) bool {
-	return name == "" || name == "message" || name == string(item.EventError) || strings.HasPrefix(name, "response.")
-}
-
-// pass passes one event on and reports whether it was the last.
-func (s *stream) pass(x *wire.Exchange, ev *item.Event) (done bool, err error) {
+// pass passes on one event and reports whether it was the last one.
+func (s *stream) pass(x *transport.Exchange, ev *api.Event) (done bool, err error) {
 	ev = x.Clean(ev)
 	failure := failureOf(x, ev)
-	if failure == nil && ev.Type == item.EventCompleted {
+	if failure == nil && ev.Type == api.EventCompleted {
 		if failure = s.unfinished(x, ev); failure != nil {
-			s.lenient = false // that response may come to its end yet
+			s.lenient = false // the response may still end normally
 		}
 	}
 	if failure != nil {
@@ -269,7 +257,7 @@ func (s *stream) pass(x *wire.Exchange, ev *item.Event) (done bool, err error) {
 		s.held = *ev
 		return true, failure
 	}
-	terminal := ev.Type != item.EventError && ev.Terminal()
+	terminal := ev.Type != api.EventError && ev.Terminal()
 	if terminal && failure == nil {
 		s.over = true
 	}
@@ -283,23 +271,23 @@ func (s *stream) pass(x *wire.Exchange, ev *item.Event) (done bool, err error) {
 		return true, s.failed()
 	case !goOn:
 		return true, nil
-	case failure != nil && ev.Type == item.EventError:
+	case failure != nil && ev.Type == api.EventError:
 		x.CancelAfter(errorGrace)
 		return false, nil
 	}
 	return failure != nil, s.failed()
 }
 
-// fresh reports that the request may be sent once more, for all that was yielded.
+// fresh reports whether the request may be sent again, given the events already yielded.
 func (s *stream) fresh() bool { return s.yielded == 0 || s.lenient && !s.sent }
 
-// mayPass reports a failure after which the request may be sent once more: as
-// it is, with another key, or with the whole history.
+// mayPass reports whether the request may be sent again after the failure: unchanged, with another
+// key, or with the whole history.
 func mayPass(e *endpoint.Error) bool {
 	return e.SafeToRetry() || e.Class == endpoint.Auth || e.Class == endpoint.PreviousResponse
 }
 
-// failed is the failure as an error, nil if there was none.
+// failed returns the failure as an error, or nil.
 func (s *stream) failed() error {
 	if s.failure == nil {
 		return nil
@@ -307,22 +295,21 @@ func (s *stream) failed() error {
 	return s.failure
 }
 
-// hidden is the event without the secrets that were sent, which an error may
-// repeat.
-func hidden(x *wire.Exchange, ev *item.Event) *item.Event {
+// hidden returns the event without the secrets that were sent, which an error may repeat.
+func hidden(x *transport.Exchange, ev *api.Event) *api.Event {
 	text := x.Hide(ev.JSON())
 	if text == ev.JSON() {
 		return ev
 	}
-	clean, err := item.ParseEventString(text)
+	clean, err := api.ParseEventString(text)
 	if err != nil {
-		return &item.Event{Type: ev.Type, SequenceNumber: ev.SequenceNumber, OutputIndex: -1, ContentIndex: -1, SummaryIndex: -1}
+		return &api.Event{Type: ev.Type, SequenceNumber: ev.SequenceNumber, OutputIndex: -1, ContentIndex: -1, SummaryIndex: -1}
 	}
 	return &clean
 }
 
-// give yields an event, unless the consumer has had enough.
-func (s *stream) give(ev *item.Event) bool {
+// give yields an event, unless the caller has stopped iterating.
+func (s *stream) give(ev *api.Event) bool {
 	if s.stopped {
 		return false
 	}
@@ -332,8 +319,8 @@ func (s *stream) give(ev *item.Event) bool {
 	s.yielded++
 	s.background.note(ev)
 	switch ev.Type {
-	case item.EventCreated, item.EventInProgress, item.EventQueued, item.EventFailed, item.EventCancelled, item.EventError, "":
-	case item.EventItemAdded, item.EventItemDone:
+	case api.EventCreated, api.EventInProgress, api.EventQueued, api.EventFailed, api.EventCancelled, api.EventError, "":
+	case api.EventItemAdded, api.EventItemDone:
 		s.sent = true
 		if s.told == nil {
 			s.told = s.room[:0]
@@ -346,27 +333,27 @@ func (s *stream) give(ev *item.Event) bool {
 	return !s.stopped
 }
 
-// auditors are for streams to come, like decoders.
-var auditors = sync.Pool{New: func() any { return new(item.Auditor) }}
+// auditors keeps auditors for later streams, like decoders.
+var auditors = sync.Pool{New: func() any { return new(api.Auditor) }}
 
-// decoders are for streams to come, when one has come to its end.
-var decoders = sync.Pool{New: func() any { return new(item.EventDecoder) }}
+// decoders keeps decoders of ended streams for later ones.
+var decoders = sync.Pool{New: func() any { return new(api.EventDecoder) }}
 
-// items are the complete items. Which events are about the same one is for the
-// accumulator to say, here as for every reader of the stream.
+// items returns the complete items. The accumulator decides which events belong to the same item,
+// as for every reader of the stream.
 func (s *stream) items() []item.Item {
 	var items []item.Item
-	var acc item.Accumulator
+	var acc api.Accumulator
 	for i := range s.told {
-		done, _ := acc.Add(s.told[i]) // one that cannot be read is not complete
+		done, _ := acc.Add(s.told[i]) // an unreadable item is not complete
 		items = append(items, done...)
 	}
 	return items
 }
 
-// unfinished is the error of a last event whose response says that it is still
-// made, when nothing of it came. One that has output is taken at the event's word.
-func (s *stream) unfinished(at faults, ev *item.Event) *endpoint.Error {
+// unfinished returns the error for a last event whose response says that it is still running, if
+// the response has no output. A response with output counts as ended.
+func (s *stream) unfinished(at faults, ev *api.Event) *endpoint.Error {
 	text := ev.JSON()
 	if len(s.told) > 0 || !strings.Contains(text, `"`+item.StatusInProgress+`"`) && !strings.Contains(text, `"`+item.StatusQueued+`"`) {
 		return nil
@@ -378,35 +365,35 @@ func (s *stream) unfinished(at faults, ev *item.Event) *endpoint.Error {
 	return at.Fail(stillMade(r))
 }
 
-// stillMade is the error of a response that has not come to its end.
-func stillMade(r *item.Response) *endpoint.Error {
+// stillMade returns the error for a response that has not ended.
+func stillMade(r *api.Response) *endpoint.Error {
 	return &endpoint.Error{Class: endpoint.Truncated, Message: "the response is still " + r.Status}
 }
 
-// failureOf is the error that an event reports, or nil.
-func failureOf(at faults, ev *item.Event) *endpoint.Error {
+// failureOf returns the error that an event reports, or nil.
+func failureOf(at faults, ev *api.Event) *endpoint.Error {
 	if strings.HasSuffix(string(ev.Type), ".delta") {
-		return nil // nearly all events; the rest is looked into
+		return nil // shortcut for nearly all events
 	}
 	if a, ok := ev.Err(); ok {
 		if e := endpoint.FromEvent([]byte(ev.JSON())); e != nil {
 			e.Err = a
-			return at.Fail(e) // it may say a status, as those of a WebSocket do
+			return at.Fail(e) // the error may hold a status, as on a WebSocket
 		}
 		return at.FromAPI(a)
 	}
 	switch ev.Type {
-	case item.EventCompleted, item.EventIncomplete:
-		// A response may say otherwise than its event.
+	case api.EventCompleted, api.EventIncomplete:
+		// The response's status may contradict the event's type.
 		if text := ev.JSON(); !strings.Contains(text, `"`+item.StatusFailed+`"`) && !strings.Contains(text, `"`+item.StatusCancelled+`"`) {
 			return nil
 		}
 		if r, err := ev.Response(); err == nil && (r.Status == item.StatusFailed || r.Status == item.StatusCancelled) {
-			return failureOf(at, &item.Event{Type: item.EventType("response." + r.Status)})
+			return failureOf(at, &api.Event{Type: api.EventType("response." + r.Status)})
 		}
-	case item.EventFailed:
-		return at.Fail(&endpoint.Error{Class: endpoint.Server, Message: "the response failed, and the server does not say why"})
-	case item.EventCancelled:
+	case api.EventFailed:
+		return at.Fail(&endpoint.Error{Class: endpoint.Server, Message: "the response failed, and the server gave no reason"})
+	case api.EventCancelled:
 		return at.Fail(&endpoint.Error{Class: endpoint.Canceled, Message: "the response was cancelled at the server"})
 	}
 	return nil

@@ -10,13 +10,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 )
 
 // S4, S9: the stream gives what the response without a stream holds.
 func TestStreamEqualsCreate(t *testing.T) {
-	answer := agenttest.Reply(
+	answer := agenttest.Completed(
 		item.Must(&item.Reasoning{Summary: []item.Part{&item.SummaryText{Text: "First, think."}}, EncryptedContent: "gAAA"}),
 		item.Call("call_1", "read_file", `{"path": "a b", "n": 1}`),
 		item.Call("call_2", "now", ""),
@@ -52,22 +53,22 @@ func TestStreamEqualsCreate(t *testing.T) {
 }
 
 // checkDeltas proves S4: deltas concatenate to exactly the done text.
-func checkDeltas(t *testing.T, events []item.Event) {
+func checkDeltas(t *testing.T, events []api.Event) {
 	t.Helper()
 	type key struct {
 		id            string
-		kind          item.EventType
+		kind          api.EventType
 		output, place int
 	}
-	done := map[item.EventType]struct {
-		delta  item.EventType
+	done := map[api.EventType]struct {
+		delta  api.EventType
 		member string
 	}{
-		item.EventTextDone:        {item.EventTextDelta, "text"},
-		item.EventRefusalDone:     {item.EventRefusalDelta, "refusal"},
-		item.EventArgumentsDone:   {item.EventArgumentsDelta, "arguments"},
-		item.EventCustomInputDone: {item.EventCustomInputDelta, "input"},
-		item.EventSummaryTextDone: {item.EventSummaryTextDelta, "text"},
+		api.EventTextDone:        {api.EventTextDelta, "text"},
+		api.EventRefusalDone:     {api.EventRefusalDelta, "refusal"},
+		api.EventArgumentsDone:   {api.EventArgumentsDelta, "arguments"},
+		api.EventCustomInputDone: {api.EventCustomInputDelta, "input"},
+		api.EventSummaryTextDone: {api.EventSummaryTextDelta, "text"},
 	}
 	sum := map[key]string{}
 	for _, ev := range events {
@@ -87,12 +88,12 @@ func checkDeltas(t *testing.T, events []item.Event) {
 // S2, S3, E4: every way a stream goes wrong is a typed error after what came,
 // and is not tried again.
 func TestStreamFaults(t *testing.T) {
-	reply := agenttest.Reply(item.Assistant("one two three"), item.Call("call_1", "f", `{"a":1}`))
-	one := agenttest.Reply(item.Assistant("one")).WithoutLast()
+	reply := agenttest.Completed(item.Assistant("one two three"), item.Call("call_1", "f", `{"a":1}`))
+	one := agenttest.Completed(item.Assistant("one")).WithoutLast()
 	const created = `{"type":"response.created","response":{"id":"r"}}`
 	tests := []struct {
 		name   string
-		answer agenttest.Answer
+		answer agenttest.Reply
 		class  endpoint.Class
 		text   string // streamed before
 		items  int    // whole
@@ -108,10 +109,10 @@ func TestStreamFaults(t *testing.T) {
 		{"nested error event", one.WithEvent(99, `{"type":"error","error":{"code":"rate_limit_exceeded","message":"slow"}}`), endpoint.RateLimit, "one", 1, "slow"},
 		{"untyped error", one.WithEvent(99, `{"error":{"code":500,"message":"oh"}}`), endpoint.Server, "one", 1, "oh"},
 		{"error event, then [DONE]", one.WithEvent(99, `{"type":"error","code":"server_error","message":"oh"}`).WithDone(), endpoint.Server, "one", 1, "oh"},
-		{"error event, then completed", agenttest.Reply(item.Assistant("one")).WithEvent(-1, `{"type":"error","code":"server_error","message":"oh"}`), endpoint.Server, "one", 1, "oh"},
+		{"error event, then completed", agenttest.Completed(item.Assistant("one")).WithEvent(-1, `{"type":"error","code":"server_error","message":"oh"}`), endpoint.Server, "one", 1, "oh"},
 		{"failed", agenttest.Failed("rate_limit_exceeded", "slow down", item.Assistant("one")), endpoint.RateLimit, "one", 1, "slow down"},
 		{"failed, policy", agenttest.Failed("invalid_prompt", "not this"), endpoint.Policy, "", 0, "not this"},
-		{"failed without a reason", agenttest.Events(created, `{"type":"response.failed","response":{"id":"r","error":null}}`), endpoint.Server, "", 0, "does not say why"},
+		{"failed without a reason", agenttest.Events(created, `{"type":"response.failed","response":{"id":"r","error":null}}`), endpoint.Server, "", 0, "the server gave no reason"},
 		{"cancelled at the server", agenttest.Events(created, `{"type":"response.cancelled","response":{"id":"r"}}`), endpoint.Canceled, "", 0, "cancelled at the server"},
 	}
 	for _, tt := range tests {
@@ -144,7 +145,7 @@ func TestErrorEventThenFailed(t *testing.T) {
 	srv := agenttest.NewServer(t, agenttest.Failed("insufficient_quota", "spent").WithEvent(-1, `{"type":"error","code":"insufficient_quota","message":"spent"}`))
 	d := drain(t, srv.Client(), hello())
 	wantClass(t, d.err, endpoint.Quota)
-	if n := len(d.events); d.events[n-1].Type != item.EventFailed || d.resp.ID != "resp_0" || d.resp.Status != item.StatusFailed {
+	if n := len(d.events); d.events[n-1].Type != api.EventFailed || d.resp.ID != "resp_0" || d.resp.Status != item.StatusFailed {
 		t.Errorf("last event %s, response %q %q", d.events[n-1].Type, d.resp.ID, d.resp.Status)
 	}
 }
@@ -169,10 +170,10 @@ func TestIncomplete(t *testing.T) {
 
 // S1, S2: streams that are odd and whole.
 func TestStreamOddities(t *testing.T) {
-	reply := agenttest.Reply(item.Assistant("one two three"))
+	reply := agenttest.Completed(item.Assistant("one two three"))
 	bare := "data:{\"type\":\"response.output_text.delta\",\"delta\":\"one two three\"}\r\rdata:{\"type\":\"response.completed\",\"response\":{\"id\":\"r\",\"output\":[]}}"
 	unnamed := "event: response.output_text.delta\ndata: {\"delta\":\"one two three\"}\n\nevent: response.completed\ndata: {\"response\":{\"id\":\"r\"}}\n\n"
-	for name, answer := range map[string]agenttest.Answer{
+	for name, answer := range map[string]agenttest.Reply{
 		"[DONE] at the end":               reply.WithDone(),
 		"events after the last":           reply.WithEvent(99, `{"type":"response.completed"}`).WithEvent(99, "not JSON"),
 		"unknown events":                  reply.WithEvent(0, `{"type":"keepalive"}`).WithEvent(5, `{"type":"response.new.delta","delta":5}`),
@@ -229,7 +230,7 @@ func TestStreamOfWholeResponse(t *testing.T) {
 		"":                                                                                          endpoint.Protocol,
 	} {
 		srv := agenttest.NewServer(t)
-		srv.Otherwise(func(int, agenttest.Request) agenttest.Answer { return agenttest.Raw(200, "application/json", body) })
+		srv.Otherwise(func(int, agenttest.Request) agenttest.Reply { return agenttest.Raw(200, "application/json", body) })
 		d := drain(t, srv.Client(), hello())
 		e := wantClass(t, d.err, class)
 		if want := 1 + 2*map[bool]int{true: 1}[e.SafeToRetry()]; len(d.events) == 0 && len(srv.Requests()) != want {
@@ -244,11 +245,11 @@ func TestStreamOfWholeResponse(t *testing.T) {
 
 // S4: the last event stays as it is, whatever other streams are read meanwhile.
 func TestLastEventStays(t *testing.T) {
-	srv := agenttest.NewServer(t, agenttest.Reply(item.Assistant("one")), agenttest.Reply(item.Assistant("two")), agenttest.Reply(item.Assistant("three")))
-	var last []item.Event
+	srv := agenttest.NewServer(t, agenttest.Completed(item.Assistant("one")), agenttest.Completed(item.Assistant("two")), agenttest.Completed(item.Assistant("three")))
+	var last []api.Event
 	var texts []string
 	for range 3 {
-		var ev item.Event
+		var ev api.Event
 		for e, err := range srv.Client().Stream(t.Context(), hello()) {
 			if err != nil {
 				t.Fatal(err)
@@ -258,7 +259,7 @@ func TestLastEventStays(t *testing.T) {
 		last, texts = append(last, ev), append(texts, strings.Clone(ev.JSON()))
 	}
 	for i, ev := range last {
-		if ev.JSON() != texts[i] || ev.Type != item.EventCompleted {
+		if ev.JSON() != texts[i] || ev.Type != api.EventCompleted {
 			t.Errorf("event %d became %q %s", i, ev.Type, ev.JSON())
 		}
 	}

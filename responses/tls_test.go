@@ -39,7 +39,7 @@ func httptestServer(t *testing.T, serve http.HandlerFunc) *httptest.Server {
 // B5: certificates are verified. One that is not good is a typed error, final,
 // and no byte of the request, the key included, was sent.
 func TestCertificates(t *testing.T) {
-	srv := agenttest.NewTLSServer(t, agenttest.Reply(item.Assistant("hi")))
+	srv := agenttest.NewTLSServer(t, agenttest.Completed(item.Assistant("hi")))
 	if d := drain(t, srv.Client(), hello()); d.err != nil || d.text() != "hi" {
 		t.Errorf("trusted: %q, %v", d.text(), d.err)
 	}
@@ -113,7 +113,7 @@ func TestKeyStaysOnRedirect(t *testing.T) {
 // B5: the proxy of the transport is used; it does not see what TLS hides, and
 // one that fails is a typed error.
 func TestProxy(t *testing.T) {
-	srv := agenttest.NewServer(t, agenttest.Reply(item.Assistant("hi")))
+	srv := agenttest.NewServer(t, agenttest.Completed(item.Assistant("hi")))
 	var asked []string
 	proxy := httptestServer(t, func(w http.ResponseWriter, r *http.Request) {
 		asked = append(asked, r.Method+" "+r.URL.Host+" "+r.Header.Get("Authorization"))

@@ -11,28 +11,29 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
-	"github.com/antiphon-go/antiphon/internal/wire"
+	"github.com/antiphon-go/antiphon/internal/transport"
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// turn is one response of a Thread, over all its attempts.
+// turn is one response of a Chain, with all its attempts.
 type turn struct {
 	witness
-	t       *Thread
-	link    *wire.Link
+	t       *Chain
+	link    *transport.Config
 	profile *endpoint.Profile
-	given   *item.Request
-	whole   *item.Request // given, as the endpoint takes it
+	given   *api.Request
+	whole   *api.Request // given, in the form that the endpoint accepts
 	s       *stream
 	warm    bool
-	partial bool // the last attempt sent what is new alone
-	refused bool // the endpoint has no sockets
-	shaky   bool // a new socket did not last to the first event
+	partial bool // the last attempt sent only the new items
+	refused bool // the endpoint has no WebSocket
+	shaky   bool // a new socket was lost before the first event
 }
 
-// turn prepares a response. Nothing is sent yet.
-func (t *Thread) turn(req *item.Request, warm bool) (*turn, error) {
+// turn prepares a response. It sends nothing.
+func (t *Chain) turn(req *api.Request, warm bool) (*turn, error) {
 	link := t.client().link()
 	profile, err := link.Known()
 	if err != nil {
@@ -40,7 +41,7 @@ func (t *Thread) turn(req *item.Request, warm bool) (*turn, error) {
 	}
 	whole, err := link.Fit(req, profile)
 	if err == nil && !warm {
-		err = wire.Nothing(whole, profile)
+		err = transport.Nothing(whole, profile)
 	}
 	if err != nil {
 		return nil, err
@@ -48,7 +49,7 @@ func (t *Thread) turn(req *item.Request, warm bool) (*turn, error) {
 	return &turn{t: t, link: link, profile: profile, given: req, whole: whole, s: &stream{lenient: true}, warm: warm}, nil
 }
 
-// run gets the answer.
+// run requests the answer.
 func (u *turn) run(ctx context.Context) error {
 	if u.t.Uses() == WebSocket {
 		err := u.talks(ctx)
@@ -59,13 +60,14 @@ func (u *turn) run(ctx context.Context) error {
 	return u.posts(ctx)
 }
 
-// isDead reports that the id to go on from is unknown to the endpoint, and that
-// the whole history can be sent instead. The id is retired.
+// isDead reports whether the endpoint does not know the id to continue from and the whole history
+// can be sent instead. It forgets the id.
 func (u *turn) isDead(err error) bool {
 	switch {
 	case err == nil && u.partial:
 		u.t.dead = 0
-	// Some servers just say that something was not found. The model was.
+	// Some servers only say that something was not found. It was the id, since the model was found
+	// before.
 	case u.partial && u.s.fresh() && (isClass(err, endpoint.PreviousResponse) || isClass(err, endpoint.NotFound)):
 		u.t.last = nil
 		u.t.dead++
@@ -74,8 +76,8 @@ func (u *turn) isDead(err error) bool {
 	return false
 }
 
-// from returns the request that goes on from m, or the whole one.
-func (u *turn) from(m *memory) *item.Request {
+// from returns the request that continues from m, or the whole request.
+func (u *turn) from(m *memory) *api.Request {
 	if u.t.dead >= maxDead {
 		m = nil
 	}
@@ -87,7 +89,7 @@ func isClass(err error, c endpoint.Class) bool {
 	return errors.As(err, &e) && e.Class == c
 }
 
-// posts asks over HTTP.
+// posts makes the request over HTTP.
 func (u *turn) posts(ctx context.Context) error {
 	u.noteWhole(ctx)
 	m := u.t.last
@@ -99,26 +101,26 @@ func (u *turn) posts(ctx context.Context) error {
 		err = u.post(ctx, u.whole)
 	}
 	if now := u.covers(u.whole, u.s.items()); err == nil && now != nil {
-		u.t.last = now // else what was known before is as true as it was
+		u.t.last = now // otherwise the earlier memory is still valid
 	}
 	return err
 }
 
-// noteWhole notes, once, that there is nothing to go on from here: who asked for a
-// Thread expects that what is new is sent alone.
+// noteWhole notes, once, that the whole history is sent, because the user of a Chain expects it to
+// send only the new items.
 func (u *turn) noteWhole(ctx context.Context) {
-	take := item.NotesOf(ctx)
-	if take == nil || u.t.noted || u.t.Uses() != HTTP { // a socket goes on from its last response
+	take := api.NotesOf(ctx)
+	if take == nil || u.t.noted || u.t.Uses() != HTTP { // a socket continues from its last response
 		return
 	}
 	why := ""
 	switch {
 	case u.profile.PreviousResponse != endpoint.Yes:
-		why = "endpoints of the profile " + u.profile.Name + " are not known to go on from a response of their own"
+		why = "endpoints of the profile " + u.profile.Name + " are not known to support previous_response_id"
 	case !isStored(u.whole), u.t.last != nil && !u.t.last.stored:
-		why = "the endpoint keeps no response that it could go on from"
+		why = "the endpoint does not store a response to continue from"
 	case u.t.dead >= maxDead:
-		why = "the endpoint does not know its own responses any more"
+		why = "the endpoint no longer knows its own responses"
 	default:
 		return
 	}
@@ -126,32 +128,30 @@ func (u *turn) noteWhole(ctx context.Context) {
 		why = "there is no WebSocket, and " + why
 	}
 	u.t.noted = true
-	take(item.Note{Kind: item.NoteWholeHistory, OutputIndex: -1, Text: "the whole history is sent with each request: " + why})
+	take(api.Note{Kind: api.NoteWholeHistory, OutputIndex: -1, Text: "the whole history is sent with each request: " + why})
 }
 
-// post sends a request over HTTP, over all its attempts. The whole one is sent
-// as any client does.
-func (u *turn) post(ctx context.Context, req *item.Request) error {
-	try := func(k *wire.Call) (bool, error) {
+// post sends a request over HTTP, with retries. The whole request is sent as by a Client.
+func (u *turn) post(ctx context.Context, req *api.Request) error {
+	try := func(k *transport.Call) (bool, error) {
 		err := u.s.run(ctx, k)
 		return u.s.fresh(), err
 	}
 	if u.partial = req != u.whole; !u.partial {
 		return u.t.client().send(ctx, u.given, true, try)
 	}
-	k, err := create(ctx, u.link, u.profile, req, true)
+	k, err := create(ctx, u.link, u.profile, req, u.given, true)
 	if err != nil {
 		return err
 	}
 	err = k.Retry(ctx, func() (bool, error) { return try(k) })
-	return wire.Refusal(err, u.given.Input, req.Input)
+	return transport.Refusal(err, u.given.Input, req.Input)
 }
 
-// talks asks over the socket, over all attempts. Where new sockets do not last,
-// what is between may let their beginning through alone: then the next attempt
-// goes over HTTP.
+// talks makes the request over the socket, with retries. If a new socket is lost at once, a proxy
+// may let only the handshake through; the next attempt then goes over HTTP.
 func (u *turn) talks(ctx context.Context) error {
-	k, err := u.link.Call(ctx, wire.Request{Op: opCreate, Method: http.MethodGet, Path: cmp.Or(u.profile.ResponsesPath, responsesPath)})
+	k, err := u.link.Call(ctx, transport.Request{Op: opCreate, Method: http.MethodGet, Path: cmp.Or(u.profile.ResponsesPath, responsesPath)})
 	if err != nil {
 		return err
 	}
@@ -161,19 +161,18 @@ func (u *turn) talks(ctx context.Context) error {
 		}
 		err := u.talk(ctx, k)
 		if u.isDead(err) {
-			err = u.talk(ctx, k) // over another socket, which remembers nothing
+			err = u.talk(ctx, k) // over another socket, which has no memory
 		}
 		return u.s.fresh() && !u.refused, err
 	})
 }
 
-// talk is one attempt over the socket. A response that does not end as it
-// should takes the socket with it: what is still to come would be heard as part
-// of the next.
-func (u *turn) talk(ctx context.Context, k *wire.Call) error {
+// talk makes one attempt over the socket. If the response does not end normally, the socket is
+// discarded: late messages would be taken for part of the next response.
+func (u *turn) talk(ctx context.Context, k *transport.Call) error {
 	s, fresh, err := u.t.connect(ctx, k, u.profile)
 	if err != nil {
-		if u.refused = wire.Refused(err); u.refused {
+		if u.refused = transport.Refused(err); u.refused {
 			u.t.refused.Store(true)
 		}
 		return err
@@ -197,19 +196,19 @@ func (u *turn) talk(ctx context.Context, k *wire.Call) error {
 	q := question{body, req.PreviousResponseID, u.profile.WebSocket == endpoint.Yes}
 	if err = u.s.talk(ctx, k, s, q); err != nil || !u.ended {
 		u.shaky = fresh && u.s.fresh() && isClass(err, endpoint.Truncated)
-		return wire.Refusal(err, u.given.Input, req.Input)
+		return transport.Refusal(err, u.given.Input, req.Input)
 	}
-	// The endpoint remembers its last response, and no other.
+	// The endpoint remembers only its last response.
 	if u.t.last = u.covers(u.whole, u.s.items()); u.t.last != nil {
 		u.t.last.socket, u.t.last.warm = s, u.warm
 	}
-	kept = s.used // else what belongs to the next one could not be told
+	kept = s.used // otherwise messages of the next response could not be told apart
 	return nil
 }
 
-// message is the request as it goes over a socket, which has no use for the
-// members that say how an answer travels.
-func message(req *item.Request, warm bool) (item.Body, error) {
+// message returns the request in its WebSocket form, without the members that say how to deliver
+// the answer.
+func message(req *api.Request, warm bool) (item.Body, error) {
 	r := *req
 	r.Stream, r.Background = nil, nil
 	r.Extra = append(item.Extra(nil), req.Extra...)
@@ -221,15 +220,14 @@ func message(req *item.Request, warm bool) (item.Body, error) {
 	if r.Input == nil {
 		r.Input = new(item.List)
 	}
-	body, err := (&item.CreateEvent{Request: &r}).Body()
+	body, err := (&api.CreateEvent{Request: &r}).Body()
 	if err == nil {
 		err = body.Check()
 	}
 	return body, err
 }
 
-// tooBig reports that the server ended the socket for a message that is larger
-// than it takes.
+// tooBig reports whether the server closed the socket because a message was too large.
 func tooBig(err error) bool {
 	return websocket.CloseStatus(errors.Unwrap(err)) == websocket.StatusMessageTooBig
 }

@@ -7,13 +7,14 @@ import (
 	"context"
 	"errors"
 
-	"github.com/antiphon-go/antiphon/internal/wire"
+	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/internal/transport"
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// talk is one attempt over a socket.
-func (s *stream) talk(ctx context.Context, k *wire.Call, sock *socket, q question) error {
-	s.held, s.failure = item.Event{}, nil
+// talk makes one attempt over a socket.
+func (s *stream) talk(ctx context.Context, k *transport.Call, sock *socket, q question) error {
+	s.held, s.failure = api.Event{}, nil
 	x := k.Talk(ctx, sock.resp)
 	defer x.Close()
 	a, err := sock.ask(x, q)
@@ -27,7 +28,7 @@ func (s *stream) talk(ctx context.Context, k *wire.Call, sock *socket, q questio
 	}
 	var held *item.HeldError
 	if errors.As(err, &held) {
-		return held // nothing was answered, and never will be
+		return held // nothing was answered, and no answer will come
 	}
 	e := k.Fill(asError(err), x.Response)
 	e.Sent = s.sent

@@ -22,18 +22,20 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/dialect"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/responses"
 )
 
-// overSocket returns a thread on a server that remembers.
-func overSocket(t *testing.T) (*responses.Thread, *keeper, *agenttest.Server) {
+// overSocket returns a chain on a server that remembers.
+func overSocket(t *testing.T) (*responses.Chain, *keeper, *agenttest.Server) {
 	t.Helper()
 	k := newKeeper(numbered)
 	srv := agenttest.NewServer(t)
 	srv.Otherwise(k.answer(t))
-	return newThread(t, srv, responses.WebSocket), k, srv
+	return newChain(t, srv, responses.WebSocket), k, srv
 }
 
 var (
@@ -42,7 +44,7 @@ var (
 )
 
 // ofAnyRequest are events without what the server made of the request.
-func ofAnyRequest(events []item.Event) []string {
+func ofAnyRequest(events []api.Event) []string {
 	var list []string
 	for _, ev := range events {
 		list = append(list, ids.ReplaceAllString(tokens.ReplaceAllString(ev.JSON(), ""), "resp"))
@@ -61,11 +63,11 @@ func classOf(err error) endpoint.Class {
 
 // sameOverBoth checks that an answer comes to the same on a socket and on a
 // stream.
-func sameOverBoth(t *testing.T, a agenttest.Answer) {
+func sameOverBoth(t *testing.T, a agenttest.Reply) {
 	t.Helper()
 	srv := agenttest.NewServer(t)
-	srv.Otherwise(func(int, agenttest.Request) agenttest.Answer { return a })
-	th := newThread(t, srv, responses.WebSocket)
+	srv.Otherwise(func(int, agenttest.Request) agenttest.Reply { return a })
+	th := newChain(t, srv, responses.WebSocket)
 	th.Client.Retry.Max = -1
 	want := drain(t, th.Client, hello())
 	got := drainModel(t.Context(), t, th, hello())
@@ -88,23 +90,23 @@ func sameOverBoth(t *testing.T, a agenttest.Answer) {
 // S10: the same events and results as those of a stream.
 func TestSocketEvents(t *testing.T) {
 	call := item.Call("call_1", "f", `{"a":1}`)
-	for name, a := range map[string]agenttest.Answer{
-		"reply":            agenttest.Reply(item.Assistant("hello"), call),
+	for name, a := range map[string]agenttest.Reply{
+		"reply":            agenttest.Completed(item.Assistant("hello"), call),
 		"incomplete":       agenttest.Incomplete("max_output_tokens", item.Assistant("hel")),
 		"failed":           agenttest.Failed("server_error", "oh", call),
 		"failed, first":    agenttest.Failed("server_error", "oh"),
 		"error":            agenttest.ErrorEvent("server_error", "oh", call),
 		"refused":          agenttest.ErrorEvent("invalid_prompt", "no"),
-		"truncated":        agenttest.Reply(item.Assistant("hello")).WithoutLast().CloseAfter(99, 1000, ""),
+		"truncated":        agenttest.Completed(item.Assistant("hello")).WithoutLast().CloseAfter(99, 1000, ""),
 		"done":             agenttest.Events(told("r", said("m", "x"))[:2]...).WithDone(),
-		"unknown events":   agenttest.Reply(item.Assistant("hello")).WithEvent(2, `{"type":"new.event","x":1}`),
-		"garbage":          agenttest.Reply(item.Assistant("hello")).WithEvent(3, `{"type":!}`),
+		"unknown events":   agenttest.Completed(item.Assistant("hello")).WithEvent(2, `{"type":"new.event","x":1}`),
+		"garbage":          agenttest.Completed(item.Assistant("hello")).WithEvent(3, `{"type":!}`),
 		"quota, by status": agenttest.Failure(429, "insufficient_quota", "no"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			if name == "quota, by status" {
 				th, k, _ := overSocket(t)
-				k.fail(func(int, agenttest.Request) *agenttest.Answer { return &a })
+				k.fail(func(int, agenttest.Request) *agenttest.Reply { return &a })
 				var c talk
 				e := wantClass(t, c.say(t, th, "one").err, endpoint.Quota)
 				if e.Status != 429 || len(k.items()) != 1 {
@@ -140,11 +142,11 @@ func TestSocketCorpus(t *testing.T) {
 // S10: a socket that is lost before any event costs one retry, which sends the
 // whole history over a new socket.
 func TestSocketLostBefore(t *testing.T) {
-	for name, fault := range map[string]agenttest.Answer{
+	for name, fault := range map[string]agenttest.Reply{
 		"reset":        agenttest.Reset(),
-		"cut":          agenttest.Reply(item.Assistant("lost")).CutAfter(0),
-		"cut within":   agenttest.Reply(item.Assistant("lost")).CutAfter(7),
-		"by reset":     agenttest.Reply(item.Assistant("lost")).CutAfter(7).ByReset(),
+		"cut":          agenttest.Completed(item.Assistant("lost")).CutAfter(0),
+		"cut within":   agenttest.Completed(item.Assistant("lost")).CutAfter(7),
+		"by reset":     agenttest.Completed(item.Assistant("lost")).CutAfter(7).ByReset(),
 		"limit":        agenttest.ConnectionLimitReached(),
 		"closed":       agenttest.Events().CloseAfter(0, 1000, "bye"),
 		"going away":   agenttest.Events().CloseAfter(0, 1001, ""),
@@ -163,8 +165,8 @@ func TestSocketLostBefore(t *testing.T) {
 			}
 			var c talk
 			c.say(t, th, "one")
-			faults := []agenttest.Answer{fault}
-			k.fail(func(int, agenttest.Request) (a *agenttest.Answer) {
+			faults := []agenttest.Reply{fault}
+			k.fail(func(int, agenttest.Request) (a *agenttest.Reply) {
 				if len(faults) > 0 {
 					a, faults = &faults[0], nil
 				}
@@ -187,7 +189,7 @@ func TestSocketLostBefore(t *testing.T) {
 // E1: reconnects draw on the same budget as all other retries.
 func TestSocketBudget(t *testing.T) {
 	th, k, srv := overSocket(t)
-	k.fail(func(int, agenttest.Request) *agenttest.Answer {
+	k.fail(func(int, agenttest.Request) *agenttest.Reply {
 		a := agenttest.Reset()
 		return &a
 	})
@@ -202,8 +204,8 @@ func TestSocketBudget(t *testing.T) {
 // over HTTP; the next response may have a socket again.
 func TestSocketShaky(t *testing.T) {
 	th, k, srv := overSocket(t)
-	lost := []agenttest.Answer{agenttest.Reply(item.Assistant("lost")).CutAfter(0), agenttest.Events().CloseAfter(0, 1011, "")}
-	k.fail(func(_ int, r agenttest.Request) (a *agenttest.Answer) {
+	lost := []agenttest.Reply{agenttest.Completed(item.Assistant("lost")).CutAfter(0), agenttest.Events().CloseAfter(0, 1011, "")}
+	k.fail(func(_ int, r agenttest.Request) (a *agenttest.Reply) {
 		if r.Socket > 0 && len(lost) > 0 {
 			a, lost = &lost[0], lost[1:]
 		}
@@ -224,11 +226,11 @@ func TestSocketShaky(t *testing.T) {
 	if d := gocmp.Diff([]int{1, 0, 2, 0, 3}, sockets); d != "" {
 		t.Errorf("sockets:\n%s", d)
 	}
-	lost = []agenttest.Answer{agenttest.Events().CloseAfter(0, 1011, "")}
-	th = newThread(t, srv, responses.WebSocket)
+	lost = []agenttest.Reply{agenttest.Events().CloseAfter(0, 1011, "")}
+	th = newChain(t, srv, responses.WebSocket)
 	th.Client.Retry.Max = -1
 	wantClass(t, th.Warm(t.Context(), c.request()), endpoint.Truncated)
-	lost = []agenttest.Answer{agenttest.Events().CloseAfter(0, 1011, ""), agenttest.Events().CloseAfter(0, 1011, "")}
+	lost = []agenttest.Reply{agenttest.Events().CloseAfter(0, 1011, ""), agenttest.Events().CloseAfter(0, 1011, "")}
 	th.Client.Retry.Max = 0
 	if err := th.Warm(t.Context(), c.request()); err != nil { // not over HTTP, where there is no warming up
 		t.Error(err)
@@ -237,7 +239,7 @@ func TestSocketShaky(t *testing.T) {
 
 // A request that cannot be written, for the server hangs up or does not read.
 func TestSocketWrite(t *testing.T) {
-	large := &item.Request{Model: "m", Input: item.NewList(item.User(strings.Repeat("x", 32<<20)))}
+	large := &api.Request{Model: "m", Input: item.NewList(item.User(strings.Repeat("x", 32<<20)))}
 	th := plainSocket(t, func(conn *websocket.Conn) { _ = conn.CloseNow() })
 	th.Client.Retry.Max = -1
 	wantClass(t, drainModel(t.Context(), t, th, large).err, endpoint.Truncated)
@@ -250,11 +252,11 @@ func TestSocketWrite(t *testing.T) {
 }
 
 // T12: an item that is refused is named by its place in the whole history.
-func TestThreadRefusedItem(t *testing.T) {
-	overBoth(t, func(t *testing.T, th *responses.Thread, k *keeper, _ *agenttest.Server) {
+func TestChainRefusedItem(t *testing.T) {
+	overBoth(t, func(t *testing.T, th *responses.Chain, k *keeper, _ *agenttest.Server) {
 		var c talk
 		c.say(t, th, "one")
-		k.fail(func(int, agenttest.Request) *agenttest.Answer {
+		k.fail(func(int, agenttest.Request) *agenttest.Reply {
 			a := agenttest.Raw(400, "application/json", `{"error":{"type":"invalid_request_error","code":"invalid_value","param":"input[1]","message":"no"}}`)
 			return &a
 		})
@@ -271,7 +273,7 @@ func TestThreadRefusedItem(t *testing.T) {
 // S10: a socket that is lost between two responses is replaced before anything
 // is sent, and without a retry.
 func TestSocketLostBetween(t *testing.T) {
-	for name, after := range map[string]agenttest.Answer{
+	for name, after := range map[string]agenttest.Reply{
 		"closed": agenttest.Events(told("r", said("m", "x"))...).CloseAfter(99, 1001, "restart"),
 		"cut":    agenttest.Events(append(told("r", said("m", "x")), "{}")...).CutAfter(len(strings.Join(told("r", said("m", "x")), ""))),
 		"limit": agenttest.Events(append(told("r", said("m", "x")),
@@ -330,7 +332,7 @@ func TestSocketUnasked(t *testing.T) {
 			srv := agenttest.NewServer(t)
 			var begun atomic.Bool
 			answer := k.answer(t)
-			srv.Otherwise(func(n int, r agenttest.Request) agenttest.Answer {
+			srv.Otherwise(func(n int, r agenttest.Request) agenttest.Reply {
 				a := answer(n, r)
 				if begun.Swap(true) {
 					return a
@@ -340,7 +342,7 @@ func TestSocketUnasked(t *testing.T) {
 				}
 				return a
 			})
-			th := newThread(t, srv, responses.WebSocket)
+			th := newChain(t, srv, responses.WebSocket)
 			var c talk
 			for n := range 3 {
 				before := len(k.read())
@@ -365,12 +367,12 @@ func TestSocketUnasked(t *testing.T) {
 func TestSocketTakesNoNotice(t *testing.T) {
 	for _, known := range []bool{true, false} {
 		srv := agenttest.NewServer(t)
-		srv.Otherwise(func(n int, _ agenttest.Request) agenttest.Answer {
+		srv.Otherwise(func(n int, _ agenttest.Request) agenttest.Reply {
 			events := told("resp_"+strconv.Itoa(n), numbered(n)...)
 			events[0] = `{"type":"response.created","response":{"id":"x","previous_response_id":null}}`
 			return agenttest.Events(events...)
 		})
-		th := newThread(t, srv, responses.WebSocket)
+		th := newChain(t, srv, responses.WebSocket)
 		want := []int{1, 1, 1, 1}
 		if !known {
 			th.Client.Profile = nil
@@ -395,10 +397,10 @@ func TestSocketTakesNoNotice(t *testing.T) {
 // A socket whose responses do not begin as such is good for one.
 func TestSocketWithoutBeginning(t *testing.T) {
 	srv := agenttest.NewServer(t)
-	srv.Otherwise(func(n int, _ agenttest.Request) agenttest.Answer {
+	srv.Otherwise(func(n int, _ agenttest.Request) agenttest.Reply {
 		return agenttest.Events(told("resp_"+strconv.Itoa(n), numbered(n)...)[1:]...)
 	})
-	th := newThread(t, srv, responses.WebSocket)
+	th := newChain(t, srv, responses.WebSocket)
 	var c talk
 	for range 3 {
 		if d := c.say(t, th, "question"); d.err != nil || len(d.events) != 2 {
@@ -415,12 +417,12 @@ func TestSocketWithoutBeginning(t *testing.T) {
 // E4: after output nothing is sent again, and what was complete is kept.
 func TestSocketLostAfter(t *testing.T) {
 	for name, tt := range map[string]struct {
-		fault agenttest.Answer
+		fault agenttest.Reply
 		class endpoint.Class
 	}{
-		"closed": {agenttest.Reply(item.Assistant("one"), item.Call("c", "f", "{}")).WithoutLast().CloseAfter(99, 1001, "restart"), endpoint.Truncated},
-		"cut":    {agenttest.Reply(item.Assistant("one"), item.Call("c", "f", "{}")).WithoutLast().WithEvent(99, strings.Repeat("x", 99)).CutAfter(1 << 20), endpoint.Truncated},
-		"limit": {agenttest.Reply(item.Assistant("one"), item.Call("c", "f", "{}")).WithoutLast().
+		"closed": {agenttest.Completed(item.Assistant("one"), item.Call("c", "f", "{}")).WithoutLast().CloseAfter(99, 1001, "restart"), endpoint.Truncated},
+		"cut":    {agenttest.Completed(item.Assistant("one"), item.Call("c", "f", "{}")).WithoutLast().WithEvent(99, strings.Repeat("x", 99)).CutAfter(1 << 20), endpoint.Truncated},
+		"limit": {agenttest.Completed(item.Assistant("one"), item.Call("c", "f", "{}")).WithoutLast().
 			WithEvent(99, `{"type":"error","status":400,"error":{"code":"websocket_connection_limit_reached","message":"60 minutes"}}`), endpoint.Reconnect},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -428,8 +430,8 @@ func TestSocketLostAfter(t *testing.T) {
 				tt.fault = agenttest.Events(append(told("r", said("a", "x"), said("b", "x"))[:3], `{"type":"cut"}`)...).
 					CutAfter(len(strings.Join(told("r", said("a", "x"), said("b", "x"))[:3], "")) + 5)
 			}
-			srv := agenttest.NewServer(t, tt.fault, agenttest.Reply(item.Assistant("two")))
-			th := newThread(t, srv, responses.WebSocket)
+			srv := agenttest.NewServer(t, tt.fault, agenttest.Completed(item.Assistant("two")))
+			th := newChain(t, srv, responses.WebSocket)
 			var c talk
 			d := c.say(t, th, "one")
 			var partial *responses.PartialError
@@ -452,7 +454,7 @@ func TestSocketLostAfter(t *testing.T) {
 
 // S10: an endpoint that has no WebSocket is asked over HTTP from then on.
 func TestSocketRefused(t *testing.T) {
-	for name, refusal := range map[string]agenttest.Answer{
+	for name, refusal := range map[string]agenttest.Reply{
 		"400":       agenttest.Failure(400, "", "what is this"),
 		"404":       agenttest.Raw(404, "text/plain", "not found"),
 		"405":       agenttest.Failure(405, "", "no GET"),
@@ -489,19 +491,19 @@ func TestSocketHandshake(t *testing.T) {
 	busy := agenttest.Failure(503, "server_is_overloaded", "busy").AtUpgrade()
 	no := agenttest.Failure(401, "invalid_api_key", "expired").AtUpgrade()
 	for name, tt := range map[string]struct {
-		answers []agenttest.Answer
+		answers []agenttest.Reply
 		class   endpoint.Class // "" for none
 		sockets int
 	}{
-		"busy":        {[]agenttest.Answer{busy, busy}, "", 3},
-		"too busy":    {[]agenttest.Answer{busy, busy, busy}, endpoint.Overloaded, 3},
-		"old key":     {[]agenttest.Answer{no}, "", 2},
-		"wrong key":   {[]agenttest.Answer{no, no}, endpoint.Auth, 2},
-		"forbidden":   {[]agenttest.Answer{agenttest.Failure(403, "permission_denied", "no").AtUpgrade()}, endpoint.Forbidden, 1},
-		"quota":       {[]agenttest.Answer{agenttest.Failure(429, "insufficient_quota", "no").AtUpgrade()}, endpoint.Quota, 1},
-		"reset":       {[]agenttest.Answer{agenttest.Reset().AtUpgrade()}, "", 2},
-		"elsewhere":   {[]agenttest.Answer{agenttest.Redirect(307, "http://elsewhere.invalid/v1/responses").AtUpgrade()}, endpoint.Protocol, 1},
-		"key in text": {[]agenttest.Answer{agenttest.Failure(403, "no", "your key sk-secret-key is bad").AtUpgrade()}, endpoint.Forbidden, 1},
+		"busy":        {[]agenttest.Reply{busy, busy}, "", 3},
+		"too busy":    {[]agenttest.Reply{busy, busy, busy}, endpoint.Overloaded, 3},
+		"old key":     {[]agenttest.Reply{no}, "", 2},
+		"wrong key":   {[]agenttest.Reply{no, no}, endpoint.Auth, 2},
+		"forbidden":   {[]agenttest.Reply{agenttest.Failure(403, "permission_denied", "no").AtUpgrade()}, endpoint.Forbidden, 1},
+		"quota":       {[]agenttest.Reply{agenttest.Failure(429, "insufficient_quota", "no").AtUpgrade()}, endpoint.Quota, 1},
+		"reset":       {[]agenttest.Reply{agenttest.Reset().AtUpgrade()}, "", 2},
+		"elsewhere":   {[]agenttest.Reply{agenttest.Redirect(307, "http://elsewhere.invalid/v1/responses").AtUpgrade()}, endpoint.Protocol, 1},
+		"key in text": {[]agenttest.Reply{agenttest.Failure(403, "no", "your key sk-secret-key is bad").AtUpgrade()}, endpoint.Forbidden, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			th, _, srv := overSocket(t)
@@ -529,7 +531,7 @@ func TestSocketKey(t *testing.T) {
 	var c talk
 	c.say(t, th, "one")
 	h := srv.Sockets()[0].Header
-	if h.Get("Authorization") != "Bearer sk-secret-key" || h.Get("OpenAI-Beta") != "sockets" || h.Get("X-Own") != "1" || h.Get("User-Agent") != responses.DefaultUserAgent {
+	if h.Get("Authorization") != "Bearer sk-secret-key" || h.Get("OpenAI-Beta") != "sockets" || h.Get("X-Own") != "1" || h.Get("User-Agent") != dialect.DefaultUserAgent {
 		t.Errorf("headers: %v", h)
 	}
 	body := string(srv.Requests()[0].Body)
@@ -544,7 +546,7 @@ func TestSocketKeyRunsOut(t *testing.T) {
 	th.Client.Refresh = func(context.Context) (endpoint.Key, error) { return endpoint.NewKey("sk-secret-new"), nil }
 	var c talk
 	c.say(t, th, "one")
-	k.fail(func(_ int, r agenttest.Request) *agenttest.Answer {
+	k.fail(func(_ int, r agenttest.Request) *agenttest.Reply {
 		if r.Header.Get("Authorization") == "Bearer sk-secret-new" {
 			return nil
 		}
@@ -561,13 +563,13 @@ func TestSocketTLS(t *testing.T) {
 	k := newKeeper(numbered)
 	srv := agenttest.NewTLSServer(t)
 	srv.Otherwise(k.answer(t))
-	th := newThread(t, srv, responses.WebSocket)
+	th := newChain(t, srv, responses.WebSocket)
 	var c talk
 	c.say(t, th, "one")
 	if d := c.say(t, th, "two"); d.err != nil || len(srv.Sockets()) != 1 {
 		t.Errorf("%d sockets, %v", len(srv.Sockets()), d.err)
 	}
-	th = newThread(t, srv, responses.WebSocket)
+	th = newChain(t, srv, responses.WebSocket)
 	th.Client.HTTP = &http.Client{Transport: &http.Transport{}}
 	e := wantClass(t, c.say(t, th, "one").err, endpoint.Network)
 	if e.SafeToRetry() || !strings.Contains(e.Error(), "certificate") {
@@ -615,7 +617,7 @@ func questions(history []string) []string {
 // is left alone.
 func TestWarmOther(t *testing.T) {
 	th, k, srv := overSocket(t)
-	if err := th.Warm(t.Context(), &item.Request{Model: "m", Instructions: "be brief"}); err != nil {
+	if err := th.Warm(t.Context(), &api.Request{Model: "m", Instructions: "be brief"}); err != nil {
 		t.Fatal(err)
 	}
 	var c talk
@@ -623,11 +625,11 @@ func TestWarmOther(t *testing.T) {
 	if d := gocmp.Diff([]string{"", "resp_0"}, k.ids()); d != "" || len(srv.Sockets()) != 1 {
 		t.Errorf("%d sockets; went on from:\n%s", len(srv.Sockets()), d)
 	}
-	over := newThread(t, srv, responses.HTTP)
+	over := newChain(t, srv, responses.HTTP)
 	if err := over.Warm(t.Context(), c.request()); err != nil || len(k.items()) != 2 {
 		t.Errorf("%d requests, %v", len(k.items()), err)
 	}
-	refused := newThread(t, srv, responses.WebSocket)
+	refused := newChain(t, srv, responses.WebSocket)
 	srv.Add(agenttest.Raw(404, "text/plain", "").AtUpgrade())
 	if err := refused.Warm(t.Context(), c.request()); err != nil || len(k.items()) != 2 {
 		t.Errorf("%d requests, %v", len(k.items()), err)
@@ -635,7 +637,7 @@ func TestWarmOther(t *testing.T) {
 	if d := c.say(t, refused, "two"); d.err != nil || refused.Uses() != responses.HTTP {
 		t.Error(d.err)
 	}
-	failing := newThread(t, srv, responses.WebSocket)
+	failing := newChain(t, srv, responses.WebSocket)
 	srv.Add(agenttest.Failure(403, "permission_denied", "no").AtUpgrade())
 	wantClass(t, failing.Warm(t.Context(), c.request()), endpoint.Forbidden)
 }
@@ -648,13 +650,13 @@ func TestSocketCancel(t *testing.T) {
 			th, k, srv := overSocket(t)
 			var c talk
 			c.say(t, th, "one")
-			srv.Add(agenttest.Reply(item.Assistant("never all of this")).StallAfter(5, nil))
+			srv.Add(agenttest.Completed(item.Assistant("never all of this")).StallAfter(5, nil))
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			c.history = append(c.history, item.User("two"))
 			var failure error
 			for ev, err := range th.Stream(ctx, c.request()) {
-				if failure = err; ev.Type != item.EventTextDelta {
+				if failure = err; ev.Type != api.EventTextDelta {
 					continue
 				}
 				if cancel(); stop {
@@ -678,9 +680,9 @@ func TestSocketCancel(t *testing.T) {
 // S8: a context that ends while the server says nothing, or does not even
 // answer the handshake.
 func TestSocketCancelEarly(t *testing.T) {
-	for name, answer := range map[string]agenttest.Answer{
+	for name, answer := range map[string]agenttest.Reply{
 		"handshake": agenttest.Raw(404, "text/plain", "").Stall(nil).AtUpgrade(),
-		"answer":    agenttest.Reply(item.Assistant("hi")).Stall(nil),
+		"answer":    agenttest.Completed(item.Assistant("hi")).Stall(nil),
 	} {
 		t.Run(name, func(t *testing.T) {
 			th, _, srv := overSocket(t)
@@ -696,10 +698,10 @@ func TestSocketCancelEarly(t *testing.T) {
 // S7: silence is bounded, in the handshake, before the first event, and
 // between two.
 func TestSocketIdle(t *testing.T) {
-	for name, answer := range map[string]agenttest.Answer{
+	for name, answer := range map[string]agenttest.Reply{
 		"handshake": agenttest.Raw(404, "text/plain", "").Stall(nil).AtUpgrade(),
-		"answer":    agenttest.Reply(item.Assistant("hi")).Stall(nil),
-		"event":     agenttest.Reply(item.Assistant("hi")).StallAfter(1, nil),
+		"answer":    agenttest.Completed(item.Assistant("hi")).Stall(nil),
+		"event":     agenttest.Completed(item.Assistant("hi")).StallAfter(1, nil),
 	} {
 		t.Run(name, func(t *testing.T) {
 			th, _, srv := overSocket(t)
@@ -723,7 +725,7 @@ func TestSocketSizes(t *testing.T) {
 	if d := c.say(t, th, "one"); d.err != nil || len(d.items) != 1 || len(d.items[0].JSON()) < 3<<20 {
 		t.Errorf("%d items, %v", len(d.items), d.err)
 	}
-	th = newThread(t, srv, responses.WebSocket)
+	th = newChain(t, srv, responses.WebSocket)
 	th.Client.MaxEvent = 1 << 20
 	wantClass(t, drainModel(t.Context(), t, th, hello()).err, endpoint.TooLarge)
 }
@@ -731,7 +733,7 @@ func TestSocketSizes(t *testing.T) {
 // A server that takes no large messages gets a large request over HTTP.
 func TestSocketTooLargeForServer(t *testing.T) {
 	th, k, srv := overSocket(t)
-	small := func(_ int, r agenttest.Request) *agenttest.Answer {
+	small := func(_ int, r agenttest.Request) *agenttest.Reply {
 		if r.Socket == 0 || len(r.Body) < 1<<20 {
 			return nil
 		}
@@ -755,9 +757,9 @@ func TestSocketTooLargeForServer(t *testing.T) {
 
 // Messages that are none.
 func TestSocketGarbage(t *testing.T) {
-	ok := agenttest.Reply(item.Assistant("hi"))
+	ok := agenttest.Completed(item.Assistant("hi"))
 	for name, tt := range map[string]struct {
-		answer agenttest.Answer
+		answer agenttest.Reply
 		class  endpoint.Class
 	}{
 		"no JSON":  {ok.WithEvent(0, "hello"), ""}, // what is around it is whole
@@ -770,7 +772,7 @@ func TestSocketGarbage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			srv := agenttest.NewServer(t, tt.answer)
-			th := newThread(t, srv, responses.WebSocket)
+			th := newChain(t, srv, responses.WebSocket)
 			d := drainModel(t.Context(), t, th, hello())
 			if classOf(d.err) != tt.class || len(srv.Requests()) != 1 {
 				t.Errorf("%d requests, %s", len(srv.Requests()), describe(d.err))
@@ -780,8 +782,8 @@ func TestSocketGarbage(t *testing.T) {
 }
 
 // Requests at once do not mix: the second goes over HTTP, whole.
-func TestThreadAtOnce(t *testing.T) {
-	overBoth(t, func(t *testing.T, th *responses.Thread, k *keeper, srv *agenttest.Server) {
+func TestChainAtOnce(t *testing.T) {
+	overBoth(t, func(t *testing.T, th *responses.Chain, k *keeper, srv *agenttest.Server) {
 		var c talk
 		c.say(t, th, "one")
 		first := c
@@ -790,7 +792,7 @@ func TestThreadAtOnce(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if ev.Type != item.EventCreated {
+			if ev.Type != api.EventCreated {
 				continue
 			}
 			other := talk{history: []item.Item{item.User("other")}}
@@ -811,19 +813,19 @@ func TestThreadAtOnce(t *testing.T) {
 	})
 }
 
-// Close breaks off what is under way; the thread can be used again.
-func TestThreadClose(t *testing.T) {
-	overBoth(t, func(t *testing.T, th *responses.Thread, _ *keeper, srv *agenttest.Server) {
-		srv.Add(agenttest.Reply(item.Assistant("never all of this")).StallAfter(5, nil))
+// Close breaks off what is under way; the chain can be used again.
+func TestChainClose(t *testing.T) {
+	overBoth(t, func(t *testing.T, th *responses.Chain, _ *keeper, srv *agenttest.Server) {
+		srv.Add(agenttest.Completed(item.Assistant("never all of this")).StallAfter(5, nil))
 		var failure error
 		for ev, err := range th.Stream(t.Context(), hello()) {
-			if failure = err; ev.Type == item.EventTextDelta {
+			if failure = err; ev.Type == api.EventTextDelta {
 				if err := th.Close(); err != nil {
 					t.Error(err)
 				}
 			}
 		}
-		if e := wantClass(t, failure, endpoint.Canceled); !strings.Contains(e.Error(), "the thread was closed") {
+		if e := wantClass(t, failure, endpoint.Canceled); !strings.Contains(e.Error(), "the chain was closed") {
 			t.Error(e)
 		}
 		if d := drainModel(t.Context(), t, th, hello()); d.err != nil {
@@ -835,10 +837,10 @@ func TestThreadClose(t *testing.T) {
 	})
 }
 
-// The zero Thread is that of the zero Client; a request that does not fit the
+// The zero Chain is that of the zero Client; a request that does not fit the
 // endpoint is refused before anything is sent.
-func TestThreadZero(t *testing.T) {
-	var th responses.Thread
+func TestChainZero(t *testing.T) {
+	var th responses.Chain
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	wantClass(t, drainModel(ctx, t, &th, hello()).err, endpoint.Canceled)
@@ -849,7 +851,7 @@ func TestThreadZero(t *testing.T) {
 }
 
 // plainSocket is a server of one kind of socket, without any protocol.
-func plainSocket(t *testing.T, serve func(*websocket.Conn)) *responses.Thread {
+func plainSocket(t *testing.T, serve func(*websocket.Conn)) *responses.Chain {
 	t.Helper()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, err := websocket.Accept(w, r, nil)
@@ -860,7 +862,7 @@ func plainSocket(t *testing.T, serve func(*websocket.Conn)) *responses.Thread {
 		serve(conn)
 	}))
 	t.Cleanup(srv.Close)
-	th := &responses.Thread{Client: &responses.Client{BaseURL: srv.URL, HTTP: srv.Client(), Profile: openAI(t)}, Transport: responses.WebSocket}
+	th := &responses.Chain{Client: &responses.Client{BaseURL: srv.URL, HTTP: srv.Client(), Profile: openAI(t)}, Transport: responses.WebSocket}
 	t.Cleanup(func() { _ = th.Close() })
 	return th
 }

@@ -10,13 +10,14 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/completions"
 	"github.com/antiphon-go/antiphon/internal/sse"
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// chat serves POST /chat/completions: the same backend, in other words. Nothing
-// of it is stored.
+// chat serves POST /chat/completions: the same backend in another format. Nothing is
+// stored.
 func (s *Server) chat(c *call) *Error {
 	body, wrong := s.body(c)
 	if wrong != nil {
@@ -31,9 +32,9 @@ func (s *Server) chat(c *call) *Error {
 		return wrong
 	}
 	j.keep = false
-	j.w.admit = func(wish string) string {
+	j.w.admit = func(wish string) (string, error) {
 		j.id = cmp.Or(wish, j.w.response.ID)
-		return "chatcmpl-" + name(j.id)
+		return "chatcmpl-" + name(j.id), nil
 	}
 	if isSet(r.Stream) {
 		return s.streamChat(c, j, wantsUsage(body))
@@ -44,7 +45,7 @@ func (s *Server) chat(c *call) *Error {
 	return s.wholeChat(c, j)
 }
 
-// readChat reads a request to Chat Completions as one for a response.
+// readChat converts a Chat Completions request to a request for a response.
 func (s *Server) readChat(ctx context.Context, body []byte) (*Request, *Error) {
 	req, losses, err := completions.ParseRequest(body)
 	switch {
@@ -58,7 +59,7 @@ func (s *Server) readChat(ctx context.Context, body []byte) (*Request, *Error) {
 			return nil, Invalid("unsupported_value", l.Path, "Unsupported value: '%s' %s.", l.Path, l.What)
 		}
 	}
-	req.MaxOutputTokens = nil // Chat Completions has no least number of them
+	req.MaxOutputTokens = nil // Chat Completions has no minimum
 	b, err := req.AppendJSON(nil)
 	if err != nil {
 		return nil, s.failure(err)
@@ -70,18 +71,18 @@ func (s *Server) readChat(ctx context.Context, body []byte) (*Request, *Error) {
 	return s.check(ctx, req, object, nil)
 }
 
-// ofMessages says the same to one who does not know of items.
+// ofMessages rewords the error for a client that sent messages and not items.
 func (e *Error) ofMessages() *Error {
 	if strings.HasPrefix(e.Param, "input") {
 		e.Param = "messages"
 	}
 	if strings.Contains(e.Message, "'input[") {
-		e.Message += " (The input is the items that the messages stand for.)"
+		e.Message += " (The input consists of the items made from the messages.)"
 	}
 	return e
 }
 
-// wantsUsage reports whether a stream is to end with its usage.
+// wantsUsage reports whether a stream should end with its usage.
 func wantsUsage(body []byte) bool {
 	request, err := item.Parse(body)
 	if err != nil {
@@ -103,7 +104,7 @@ func (s *Server) wholeChat(c *call, j *job) *Error {
 		return &Error{http.StatusInternalServerError, serverError, r.Error.Code, "", r.Error.Message}
 	}
 	c.name(j.id)
-	plain := item.Response{ID: r.ID, Model: r.Model, CreatedAt: r.CreatedAt, Status: r.Status, Incomplete: r.Incomplete, Output: r.Output, Usage: r.Usage}
+	plain := api.Response{ID: r.ID, Model: r.Model, CreatedAt: r.CreatedAt, Status: r.Status, Incomplete: r.Incomplete, Output: r.Output, Usage: r.Usage}
 	b, _, err := completions.AppendResponse(nil, &plain, completions.Options{})
 	if err != nil {
 		return s.failure(err)
@@ -116,12 +117,12 @@ func (s *Server) wholeChat(c *call, j *job) *Error {
 func (s *Server) streamChat(c *call, j *job, usage bool) *Error {
 	var encoder completions.Encoder
 	w := sse.NewWriter(c.w)
-	j.to = func(ev item.Event) error {
+	j.to = func(ev api.Event) error {
 		c.streams(j.id)
 		return encoder.Encode(ev, func(chunk []byte) error {
 			if object, err := item.Parse(chunk); err == nil && !usage {
 				if choices, _ := object.Member("choices"); choices == "[]" {
-					return nil // the chunk that holds the usage
+					return nil // the chunk with the usage
 				}
 			}
 			return w.Event("", chunk)

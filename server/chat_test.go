@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/completions"
 	"github.com/antiphon-go/antiphon/internal/apispec"
 	"github.com/antiphon-go/antiphon/item"
@@ -33,7 +34,7 @@ func TestChat(t *testing.T) {
 	defer own.CloseIdleConnections()
 	c := &completions.Client{BaseURL: base, Profile: full, HTTP: &http.Client{Transport: &checked{t, apispec.Load(t), apispec.LoadOpen(t), own}}}
 	for _, streamed := range []bool{false, true} {
-		req := &item.Request{
+		req := &api.Request{
 			Model: "m", Instructions: "Be brief.", Input: users("Hello?"),
 			Tools: []item.Tool{&item.FunctionTool{Name: "look", Parameters: `{"type":"object","properties":{}}`}},
 		}
@@ -59,7 +60,7 @@ func TestChat(t *testing.T) {
 	}
 }
 
-func chatted(t *testing.T, c *completions.Client, req *item.Request, streamed bool) *item.Response {
+func chatted(t *testing.T, c *completions.Client, req *api.Request, streamed bool) *api.Response {
 	t.Helper()
 	if !streamed {
 		r, err := c.Create(t.Context(), req)
@@ -68,7 +69,7 @@ func chatted(t *testing.T, c *completions.Client, req *item.Request, streamed bo
 		}
 		return r
 	}
-	var acc item.Accumulator
+	var acc api.Accumulator
 	for ev, err := range c.Stream(t.Context(), req) {
 		if err != nil {
 			t.Fatal(err)

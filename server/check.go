@@ -14,17 +14,37 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// toolName is what the API takes as the name of a tool.
+// toolName matches the tool names that the API accepts.
 var toolName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 // minOutputTokens is the API's lower bound.
 const minOutputTokens = 16
 
-func checkMembers(req *item.Request) *Error {
+// memberTypes are the types of members that a request can have. What cannot be read
+// as its type is in [api.Request.Extra], and would be ignored.
+var memberTypes = map[string]string{
+	"stream": "a boolean", "store": "a boolean", "background": "a boolean", "parallel_tool_calls": "a boolean",
+	"temperature": "a number", "top_p": "a number",
+	"max_output_tokens": "an integer", "max_tool_calls": "an integer", "top_logprobs": "an integer",
+	"model": "a string", "instructions": "a string", "previous_response_id": "a string", "truncation": "a string", "service_tier": "a string",
+	"prompt_cache_key": "a string", "safety_identifier": "a string", "user": "a string",
+	"tools": "an array", "include": "an array",
+	"reasoning": "an object", "stream_options": "an object",
+}
+
+func checkMembers(req *api.Request) *Error {
+	for _, m := range req.Extra {
+		if want := memberTypes[m.Name]; want != "" && string(m.Value) != "null" {
+			return Invalid("invalid_type", m.Name, "Invalid type for '%s': expected %s.", m.Name, want)
+		}
+	}
 	switch {
+	case req.Metadata != "" && req.Metadata != "null" && !strings.HasPrefix(string(req.Metadata), "{"):
+		return Invalid("invalid_type", "metadata", "Invalid type for 'metadata': expected an object.")
 	case req.Model == "":
 		return Invalid("missing_required_parameter", "model", "Missing required parameter: 'model'.")
 	case req.MaxOutputTokens != nil && *req.MaxOutputTokens < minOutputTokens:
@@ -36,7 +56,7 @@ func checkMembers(req *item.Request) *Error {
 	return nil
 }
 
-func checkTools(req *item.Request) *Error {
+func checkTools(req *api.Request) *Error {
 	seen := map[string]bool{}
 	for i, t := range req.Tools {
 		at := fmt.Sprintf("tools[%d]", i)
@@ -47,7 +67,7 @@ func checkTools(req *item.Request) *Error {
 		case *item.CustomTool:
 			name = t.Name
 		default:
-			continue // the endpoint's own
+			continue // a built-in tool
 		}
 		if !toolName.MatchString(name) {
 			return Invalid("invalid_value", at+".name", "Invalid '%s.name': %q does not match '%s'.", at, name, toolName)
@@ -134,7 +154,7 @@ func checkCallName(at, name string) *Error {
 	return Invalid("invalid_value", at+".name", "Invalid '%s.name': %q does not match '%s'.", at, name, toolName)
 }
 
-// checkParts looks at inline images, of which the endpoint must make sense.
+// checkParts checks inline images, which the endpoint must be able to decode.
 func checkParts(at string, c item.Content) *Error {
 	for i, p := range c.Parts {
 		img, ok := p.(*item.InputImage)
@@ -159,9 +179,10 @@ func checkParts(at string, c item.Content) *Error {
 	return nil
 }
 
-// CheckPairs reports what the API would refuse in a history: it wants exactly one
-// output of the right kind after each call, and no other output. A backend that
-// replaces items, such as compactions by what they stand for, checks the result.
+// CheckPairs returns an error for a history that the API would refuse: each call
+// needs exactly one output of the right kind after it, and no other outputs may
+// occur. A backend that replaces items, for example in a compaction, should check
+// the result.
 func CheckPairs(items []item.Item) error {
 	if wrong := checkPairs(items, len(items)); wrong != nil {
 		return wrong
@@ -169,12 +190,11 @@ func CheckPairs(items []item.Item) error {
 	return nil
 }
 
-// pairing walks over a history and finds calls and outputs that do not belong
-// together.
+// pairing finds calls and outputs in a history that do not match.
 type pairing struct {
 	calls map[string]*pair
 	order []*pair
-	own   int // index of the first item that the request itself carries
+	own   int // index of the first item of the request itself
 }
 
 type pair struct {
@@ -184,8 +204,9 @@ type pair struct {
 	answered bool
 }
 
-// checkPairs wants exactly one output of the right kind after each call, and
-// no other. The items before the one at own were not sent with the request.
+// checkPairs checks that each call has exactly one output of the right kind after
+// it, and that there are no other outputs. The items before index own were not sent
+// with the request.
 func checkPairs(items []item.Item, own int) *Error {
 	p := pairing{calls: map[string]*pair{}, own: own}
 	for i, it := range items {
@@ -208,7 +229,7 @@ func checkPairs(items []item.Item, own int) *Error {
 	return nil
 }
 
-// place names the call_id of an item.
+// place returns the path of an item's call_id.
 func (p *pairing) place(i int) string {
 	if i < p.own {
 		return fmt.Sprintf("history[%d].call_id", i)
@@ -248,7 +269,7 @@ func (p *pairing) output(i int, it item.Item) *Error {
 	return nil
 }
 
-// kind names a type in a sentence: "function call output".
+// kind returns a type as words, such as "function call output".
 func kind(t item.Type) string {
 	b := []byte(t)
 	for i, c := range b {

@@ -11,11 +11,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// conversation returns a conversation that is kept.
-func (s *Server) conversation(ctx context.Context, id string) (Record, *Error) {
+// conversation returns a stored conversation.
+func (s *Server) conversation(ctx context.Context, id string) (StoredObject, *Error) {
 	rec, err := s.store().Get(ctx, id)
 	switch {
 	case errors.Is(err, ErrNotFound) || err == nil && rec.Conversation == nil:
@@ -26,8 +27,8 @@ func (s *Server) conversation(ctx context.Context, id string) (Record, *Error) {
 	return rec, nil
 }
 
-// change changes a conversation with f, and returns what f does.
-func (s *Server) change(ctx context.Context, id string, f func(*Record) (object, *Error)) (object, *Error) {
+// change changes a conversation with f, and returns the result of f.
+func (s *Server) change(ctx context.Context, id string, f func(*StoredObject) (object, *Error)) (object, *Error) {
 	s.changing.Lock()
 	defer s.changing.Unlock()
 	rec, wrong := s.conversation(ctx, id)
@@ -44,9 +45,9 @@ func (s *Server) change(ctx context.Context, id string, f func(*Record) (object,
 	return v, nil
 }
 
-// add adds items to a conversation, as they are handed out. What was kept before is
-// not written over, for others may read it.
-func (s *Server) add(rec *Record, list []item.Item) (added []item.Item) {
+// add adds items to a conversation, in the form that the API returns. It does not
+// overwrite the previous slice, because others may be reading it.
+func (s *Server) add(rec *StoredObject, list []item.Item) (added []item.Item) {
 	for _, it := range list {
 		added = append(added, resource(it, s.newID(idPrefix(it.Type())+"_")))
 	}
@@ -54,10 +55,10 @@ func (s *Server) add(rec *Record, list []item.Item) (added []item.Item) {
 	return added
 }
 
-// converse makes a request a part of its conversation, which it holds until it is
-// released: one response at a time goes on from a conversation.
+// converse reserves the conversation of a request until it is released: only one
+// response at a time may continue a conversation.
 func (s *Server) converse(ctx context.Context, r *Request) ([]item.Item, *Error) {
-	id, ok := item.ConversationID(r.Conversation)
+	id, ok := api.ConversationID(r.Conversation)
 	if !ok {
 		return nil, Invalid("invalid_type", "conversation", "Invalid type for 'conversation': expected an id, or an object that has one.")
 	}
@@ -85,8 +86,7 @@ func (s *Server) hold(id string, r *Request) bool {
 	return true
 }
 
-// release lets others go on with the conversation of a request. It may be called
-// more than once.
+// release frees the conversation of a request. It may be called more than once.
 func (s *Server) release(r *Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,17 +95,17 @@ func (s *Server) release(r *Request) {
 	}
 }
 
-// grow adds what a response brought to its conversation. Only a response that was
-// completed leaves anything behind, its question included.
-func (s *Server) grow(j *job) error {
+// grow adds a response to its conversation. Only a completed response is added,
+// together with its input.
+func (s *Server) grow(j *job, r *api.Response) error {
 	if j.r.conversation == "" {
 		return nil
 	}
-	_, wrong := s.change(context.WithoutCancel(j.ctx), j.r.conversation, func(rec *Record) (object, *Error) {
-		s.add(rec, append(slices.Clip(j.r.Items[len(j.r.Items)-j.r.Own:]), j.rec.Response.Output...))
+	_, wrong := s.change(context.WithoutCancel(j.ctx), j.r.conversation, func(rec *StoredObject) (object, *Error) {
+		s.add(rec, append(slices.Clip(j.r.Items[len(j.r.Items)-j.r.Own:]), r.Output...))
 		return nil, nil
 	})
-	if wrong != nil && wrong.Status != http.StatusNotFound { // it was deleted meanwhile
+	if wrong != nil && wrong.Status != http.StatusNotFound { // it may have been deleted meanwhile
 		return wrong
 	}
 	return nil
@@ -117,10 +117,10 @@ func (s *Server) createConversation(c *call) *Error {
 	if wrong != nil {
 		return wrong
 	}
-	v := new(item.CreateConversation)
+	v := new(api.CreateConversation)
 	if len(body) > 0 {
 		var err error
-		if v, err = item.ParseCreateConversation(body); err != nil {
+		if v, err = api.ParseCreateConversation(body); err != nil {
 			return unreadable(err)
 		}
 	}
@@ -132,7 +132,7 @@ func (s *Server) createConversation(c *call) *Error {
 	if wrong != nil {
 		return wrong
 	}
-	rec := Record{Conversation: &item.Conversation{ID: s.newID("conv_"), CreatedAt: int64(s.now()), Metadata: metadata}}
+	rec := StoredObject{Conversation: &api.Conversation{ID: s.newID("conv_"), CreatedAt: int64(s.now()), Metadata: metadata}}
 	s.add(&rec, items)
 	if err := s.store().Put(c.r.Context(), rec); err != nil {
 		return s.failure(err)
@@ -140,7 +140,7 @@ func (s *Server) createConversation(c *call) *Error {
 	return c.send(rec.Conversation)
 }
 
-// listed returns the items that are to be added. Extra holds what is not a list.
+// listed returns the items to add. Extra holds a value that is not a list.
 func listed(l *item.List, x item.Extra) ([]item.Item, *Error) {
 	if v, _ := x.Get("items"); v != "" && v != "null" {
 		return nil, Invalid("invalid_type", "items", "Invalid type for 'items': expected a list.")
@@ -162,7 +162,7 @@ func checkMetadata(v item.JSON) (item.JSON, *Error) {
 	return v, nil
 }
 
-// maxAdded is how many items the API takes at a time.
+// maxAdded is the maximum number of items that the API accepts at once.
 const maxAdded = 20
 
 func checkAdded(items []item.Item) *Error {
@@ -198,7 +198,7 @@ func (s *Server) updateConversation(c *call) *Error {
 	if wrong != nil {
 		return wrong
 	}
-	v, err := item.ParseUpdateConversation(body)
+	v, err := api.ParseUpdateConversation(body)
 	if err != nil {
 		return unreadable(err)
 	}
@@ -206,7 +206,7 @@ func (s *Server) updateConversation(c *call) *Error {
 	if wrong != nil {
 		return wrong
 	}
-	return s.changed(c, func(rec *Record) (object, *Error) {
+	return s.changed(c, func(rec *StoredObject) (object, *Error) {
 		updated := *rec.Conversation
 		updated.Metadata = metadata
 		rec.Conversation = &updated
@@ -214,8 +214,8 @@ func (s *Server) updateConversation(c *call) *Error {
 	})
 }
 
-// changed answers with what change returns.
-func (s *Server) changed(c *call, f func(*Record) (object, *Error)) *Error {
+// changed sends the result of change.
+func (s *Server) changed(c *call, f func(*StoredObject) (object, *Error)) *Error {
 	v, wrong := s.change(c.r.Context(), c.ids[0], f)
 	if wrong != nil {
 		return wrong
@@ -233,7 +233,7 @@ func (s *Server) deleteConversation(c *call) *Error {
 	if err := s.store().Delete(c.r.Context(), c.ids[0]); err != nil {
 		return s.failure(err)
 	}
-	return c.send(&item.Deleted{ID: c.ids[0], Deleted: true})
+	return c.send(&api.Deleted{ID: c.ids[0], Deleted: true})
 }
 
 // conversationItems serves GET /conversations/{id}/items.
@@ -255,7 +255,7 @@ func (s *Server) addConversationItems(c *call) *Error {
 	if wrong != nil {
 		return wrong
 	}
-	v, err := item.ParseAddItems(body)
+	v, err := api.ParseAddItems(body)
 	if err != nil {
 		return unreadable(err)
 	}
@@ -266,7 +266,7 @@ func (s *Server) addConversationItems(c *call) *Error {
 	if wrong != nil {
 		return wrong
 	}
-	return s.changed(c, func(rec *Record) (object, *Error) { return onePage(s.add(rec, items)), nil })
+	return s.changed(c, func(rec *StoredObject) (object, *Error) { return onePage(s.add(rec, items)), nil })
 }
 
 // conversationItem serves GET /conversations/{id}/items/{id}.
@@ -284,7 +284,7 @@ func (s *Server) conversationItem(c *call) *Error {
 
 // deleteConversationItem serves DELETE /conversations/{id}/items/{id}.
 func (s *Server) deleteConversationItem(c *call) *Error {
-	return s.changed(c, func(rec *Record) (object, *Error) {
+	return s.changed(c, func(rec *StoredObject) (object, *Error) {
 		i := indexOf(rec.Items, c.ids[1])
 		if i < 0 {
 			return nil, notFound("Item", c.ids[1])

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/rehearsal"
@@ -20,7 +21,7 @@ import (
 )
 
 // raw sends any request and returns the status, and the error if it is one.
-func raw(t *testing.T, c *responses.Client, method, url, body string) (int, *item.APIError) {
+func raw(t *testing.T, c *responses.Client, method, url, body string) (int, *api.APIError) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
 	if err != nil {
@@ -35,7 +36,7 @@ func raw(t *testing.T, c *responses.Client, method, url, body string) (int, *ite
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := item.ParseErrorBody(got)
+	e, err := api.ParseErrorBody(got)
 	if err != nil {
 		t.Fatalf("%s: %s", resp.Status, got)
 	}
@@ -60,12 +61,12 @@ func itemsOf(t *testing.T, c *responses.Client, id string) (got []string) {
 func TestConversations(t *testing.T) {
 	c := clientOf(t, serve(t, twoRounds, nil))
 	ctx := t.Context()
-	talk, err := c.CreateConversation(ctx, &item.CreateConversation{Items: item.NewList(item.System("Be brief.")), Metadata: `{"a":"b"}`})
+	talk, err := c.CreateConversation(ctx, &api.CreateConversation{Items: item.NewList(item.System("Be brief.")), Metadata: `{"a":"b"}`})
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := item.ConversationByID(talk.ID)
-	first := ask(t, c, &item.Request{Input: users("Hello."), Conversation: in})
+	in := api.ConversationByID(talk.ID)
+	first := ask(t, c, &api.Request{Input: users("Hello."), Conversation: in})
 	if first.Conversation == nil || first.Conversation.ID != talk.ID {
 		t.Errorf("the response is of %v", first.Conversation)
 	}
@@ -75,7 +76,7 @@ func TestConversations(t *testing.T) {
 		t.Fatalf("added %v, %v", added, err)
 	}
 	// Streamed, and not stored: the conversation keeps it all the same.
-	for _, err := range c.Stream(ctx, &item.Request{Model: "m", Conversation: in, Store: new(false)}) {
+	for _, err := range c.Stream(ctx, &api.Request{Model: "m", Conversation: in, Store: new(false)}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +86,7 @@ func TestConversations(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 	// In the background, which ends by itself.
-	begun := ask(t, c, &item.Request{Input: users("what?"), Conversation: in, Background: new(true)})
+	begun := ask(t, c, &api.Request{Input: users("what?"), Conversation: in, Background: new(true)})
 	if r, err := c.Wait(ctx, begun.ID); err != nil || r.Text() != "Then what?, and before it was blue" {
 		t.Errorf("%v %v", r, err)
 	}
@@ -103,10 +104,10 @@ func TestConversations(t *testing.T) {
 	if _, err := c.RetrieveConversationItem(ctx, talk.ID, added[0].ID()); failure(t, err).Class != endpoint.NotFound {
 		t.Errorf("an item that was deleted: %v", err)
 	}
-	if _, err := c.Create(ctx, &item.Request{Model: "m", Input: users("?"), Conversation: in}); !strings.Contains(failure(t, err).Message, "No tool output found") {
+	if _, err := c.Create(ctx, &api.Request{Model: "m", Input: users("?"), Conversation: in}); !strings.Contains(failure(t, err).Message, "No tool output found") {
 		t.Errorf("a conversation without an output: %v", err)
 	}
-	if _, err := c.UpdateConversation(ctx, talk.ID, &item.UpdateConversation{Metadata: `{"c":"d"}`}); err != nil {
+	if _, err := c.UpdateConversation(ctx, talk.ID, &api.UpdateConversation{Metadata: `{"c":"d"}`}); err != nil {
 		t.Error(err)
 	}
 	if got, err := c.RetrieveConversation(ctx, talk.ID); err != nil || got.Metadata != `{"c":"d"}` {
@@ -128,9 +129,9 @@ func TestConversationLocked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := item.ConversationByID(talk.ID)
-	begun := ask(t, c, &item.Request{Input: users("a"), Conversation: in, Background: new(true)})
-	if _, err := c.Create(ctx, &item.Request{Model: "m", Input: users("b"), Conversation: in}); failure(t, err).Code != "conversation_locked" {
+	in := api.ConversationByID(talk.ID)
+	begun := ask(t, c, &api.Request{Input: users("a"), Conversation: in, Background: new(true)})
+	if _, err := c.Create(ctx, &api.Request{Model: "m", Input: users("b"), Conversation: in}); failure(t, err).Code != "conversation_locked" {
 		t.Errorf("two at once: %v", err)
 	}
 	if _, err := c.Cancel(ctx, begun.ID); err != nil {
@@ -143,11 +144,11 @@ func TestConversationLocked(t *testing.T) {
 		t.Error(err)
 	}
 	for range 2 { // a mistake of the script's lets go of the conversation
-		if _, err := c.Create(ctx, &item.Request{Model: "m", Input: users("c"), Conversation: in}); failure(t, err).Code != "rehearsal_script" {
+		if _, err := c.Create(ctx, &api.Request{Model: "m", Input: users("c"), Conversation: in}); failure(t, err).Code != "rehearsal_script" {
 			t.Errorf("a mistake: %v", err)
 		}
 	}
-	if n, err := c.CountTokens(ctx, &item.Request{Model: "m", Input: users("c"), Conversation: in}); err != nil || n != 3 {
+	if n, err := c.CountTokens(ctx, &api.Request{Model: "m", Input: users("c"), Conversation: in}); err != nil || n != 3 {
 		t.Errorf("%d tokens, %v", n, err)
 	}
 }
@@ -155,7 +156,7 @@ func TestConversationLocked(t *testing.T) {
 // S9: tokens are counted as the usage of the response does, with the history.
 func TestCountTokens(t *testing.T) {
 	c := clientOf(t, serve(t, "again\nturn\n  say Hello there.\n", nil))
-	req := &item.Request{Instructions: "Be brief.", Input: users("One", "Two"), Tools: []item.Tool{&item.FunctionTool{Name: "f", Parameters: `{"type":"object"}`}}}
+	req := &api.Request{Instructions: "Be brief.", Input: users("One", "Two"), Tools: []item.Tool{&item.FunctionTool{Name: "f", Parameters: `{"type":"object"}`}}}
 	for range 3 {
 		req.Model = "m"
 		n, err := c.CountTokens(t.Context(), req)
@@ -165,7 +166,7 @@ func TestCountTokens(t *testing.T) {
 		}
 		req.PreviousResponseID, req.Input = r.ID, users("Three")
 	}
-	if _, err := c.CountTokens(t.Context(), &item.Request{Model: "m", Input: item.NewList(item.Call("c", "f", "{}"))}); !strings.Contains(failure(t, err).Message, "No tool output") {
+	if _, err := c.CountTokens(t.Context(), &api.Request{Model: "m", Input: item.NewList(item.Call("c", "f", "{}"))}); !strings.Contains(failure(t, err).Message, "No tool output") {
 		t.Errorf("%v", err)
 	}
 }
@@ -176,10 +177,10 @@ func TestCompact(t *testing.T) {
 	c := clientOf(t, serve(t, twoRounds, nil))
 	long := strings.Repeat("blue and green ", 200)
 	history := users("Hello.")
-	history.Append(ask(t, c, &item.Request{Input: history}).Output...)
+	history.Append(ask(t, c, &api.Request{Input: history}).Output...)
 	history.Append(item.Must(&item.FunctionCallOutput{CallID: history.At(2).CallID(), Output: item.Text(long)}))
-	r := ask(t, c, &item.Request{Input: history})
-	for _, req := range []*item.CompactRequest{
+	r := ask(t, c, &api.Request{Input: history})
+	for _, req := range []*api.CompactRequest{
 		{Model: "m", Input: item.NewList(append(listOf(history), r.Output...)...)},
 		{Model: "m", PreviousResponseID: r.ID},
 	} {
@@ -190,7 +191,7 @@ func TestCompact(t *testing.T) {
 		if len(got.Output) != 1 || len(got.Output[0].JSON()) > history.Size()/3 || got.Usage.TotalTokens == 0 {
 			t.Errorf("compacted: %d items, %v", len(got.Output), got.Usage)
 		}
-		next := ask(t, c, &item.Request{Input: item.NewList(got.Output[0], item.User("what?"))})
+		next := ask(t, c, &api.Request{Input: item.NewList(got.Output[0], item.User("what?"))})
 		if text := next.Text(); text != "Then what?, and before it was "+strings.TrimSpace(long) && text != "Then what?, and before it was "+long {
 			t.Errorf("said %q", text)
 		}
@@ -214,14 +215,14 @@ func TestWithout(t *testing.T) {
 	})
 	c := clientOf(t, base)
 	ctx := t.Context()
-	r := ask(t, c, &item.Request{Input: users("a")})
-	if _, err := c.Create(ctx, &item.Request{Model: "m", Input: users("a"), PreviousResponseID: r.ID}); failure(t, err).Class != endpoint.PreviousResponse {
+	r := ask(t, c, &api.Request{Input: users("a")})
+	if _, err := c.Create(ctx, &api.Request{Model: "m", Input: users("a"), PreviousResponseID: r.ID}); failure(t, err).Class != endpoint.PreviousResponse {
 		t.Errorf("previous_response_id: %v", err)
 	}
-	if _, err := c.Create(ctx, &item.Request{Model: "m", Input: users("a"), Background: new(true)}); failure(t, err).Class != endpoint.BadRequest {
+	if _, err := c.Create(ctx, &api.Request{Model: "m", Input: users("a"), Background: new(true)}); failure(t, err).Class != endpoint.BadRequest {
 		t.Errorf("background: %v", err)
 	}
-	if _, err := c.Create(ctx, &item.Request{Model: "m", Input: users("a"), Conversation: item.ConversationByID("c")}); failure(t, err).Class != endpoint.BadRequest {
+	if _, err := c.Create(ctx, &api.Request{Model: "m", Input: users("a"), Conversation: api.ConversationByID("c")}); failure(t, err).Class != endpoint.BadRequest {
 		t.Errorf("conversation: %v", err)
 	}
 	for _, path := range []string{"GET /models", "GET /responses/" + r.ID, "POST /responses/compact", "POST /responses/input_tokens", "POST /conversations", "POST /chat/completions"} {
@@ -230,14 +231,14 @@ func TestWithout(t *testing.T) {
 			t.Errorf("%s: %d %+v", path, status, e)
 		}
 	}
-	thread := &responses.Thread{Client: c, Transport: responses.WebSocket}
-	defer thread.Close()
-	for _, err := range thread.Stream(ctx, &item.Request{Model: "m", Input: users("a")}) {
+	chain := &responses.Chain{Client: c, Transport: responses.WebSocket}
+	defer chain.Close()
+	for _, err := range chain.Stream(ctx, &api.Request{Model: "m", Input: users("a")}) {
 		if err != nil {
 			t.Error(err)
 		}
 	}
-	if thread.Uses() != responses.HTTP {
+	if chain.Uses() != responses.HTTP {
 		t.Error("a WebSocket was opened")
 	}
 }
@@ -254,17 +255,17 @@ func TestManyAtOnce(t *testing.T) {
 			if n%2 == 0 {
 				transport = responses.WebSocket
 			}
-			thread := &responses.Thread{Client: c, Transport: transport}
-			defer thread.Close()
+			chain := &responses.Chain{Client: c, Transport: transport}
+			defer chain.Close()
 			history := new(item.List)
 			for turn := range 5 {
 				history.Append(item.User(fmt.Sprintf("%d.%d", n, turn)))
-				if _, err := heard(t, thread, history); err != nil {
+				if _, err := heard(t, chain, history); err != nil {
 					t.Error(err)
 					return
 				}
 				history.Append(item.Must(&item.FunctionCallOutput{CallID: history.At(history.Len() - 1).CallID(), Output: item.Text("seen")}))
-				got, err := heard(t, thread, history)
+				got, err := heard(t, chain, history)
 				if want := fmt.Sprintf("%d.%d seen", n, turn); err != nil || got != want {
 					t.Errorf("said %q, %v, want %q", got, err, want)
 				}
@@ -275,7 +276,7 @@ func TestManyAtOnce(t *testing.T) {
 				return
 			}
 			for range 2 {
-				if _, err := c.Create(t.Context(), &item.Request{Model: "m", Input: users("x", "y"), Conversation: item.ConversationByID(talk.ID), Store: new(false)}); err != nil && !strings.Contains(err.Error(), "No tool output found") {
+				if _, err := c.Create(t.Context(), &api.Request{Model: "m", Input: users("x", "y"), Conversation: api.ConversationByID(talk.ID), Store: new(false)}); err != nil && !strings.Contains(err.Error(), "No tool output found") {
 					t.Error(err)
 				}
 			}
@@ -285,9 +286,9 @@ func TestManyAtOnce(t *testing.T) {
 }
 
 // heard asks, appends the answer's items, and returns its text.
-func heard(t *testing.T, thread *responses.Thread, history *item.List) (string, error) {
-	var acc item.Accumulator
-	for ev, err := range thread.Stream(t.Context(), &item.Request{Model: "m", Input: history.Clone()}) {
+func heard(t *testing.T, chain *responses.Chain, history *item.List) (string, error) {
+	var acc api.Accumulator
+	for ev, err := range chain.Stream(t.Context(), &api.Request{Model: "m", Input: history.Clone()}) {
 		if err != nil {
 			return "", err
 		}
@@ -337,5 +338,5 @@ func TestConversationRefusals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ask(t, c, &item.Request{Input: item.NewList(item.Must(&item.ItemReference{ID: added[0].ID()}))})
+	ask(t, c, &api.Request{Input: item.NewList(item.Must(&item.ItemReference{ID: added[0].ID()}))})
 }

@@ -7,8 +7,8 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/internal/sse"
-	"github.com/antiphon-go/antiphon/item"
 )
 
 // create serves POST /responses.
@@ -46,9 +46,9 @@ func (s *Server) create(c *call) *Error {
 func isSet(b *bool) bool { return b != nil && *b }
 
 // keeps reports whether a response is stored.
-func (s *Server) keeps(r *item.Request) bool { return s.has(Stored) && (r.Store == nil || *r.Store) }
+func (s *Server) keeps(r *api.Request) bool { return s.has(Stored) && (r.Store == nil || *r.Store) }
 
-func (s *Server) checkBackground(r *item.Request) *Error {
+func (s *Server) checkBackground(r *api.Request) *Error {
 	switch {
 	case !isSet(r.Background):
 		return nil
@@ -60,7 +60,7 @@ func (s *Server) checkBackground(r *item.Request) *Error {
 	return nil
 }
 
-// createInBackground answers as soon as the backend began.
+// createInBackground sends the response as soon as the backend has begun.
 func (s *Server) createInBackground(c *call, r *Request) *Error {
 	j, wrong := s.newJob(r)
 	if wrong != nil {
@@ -94,7 +94,7 @@ func (s *Server) createInBackground(c *call, r *Request) *Error {
 	case wrong := <-refused:
 		return wrong
 	case <-c.r.Context().Done():
-		return nil // nobody is there to be answered
+		return nil // the client is gone
 	case <-j.began:
 	}
 	if isSet(r.Stream) {
@@ -104,35 +104,34 @@ func (s *Server) createInBackground(c *call, r *Request) *Error {
 	return c.send(j.first)
 }
 
-// stopping is the answer to what came too late.
+// stopping returns the error for a request that arrives while the server stops.
 func stopping() *Error {
 	return &Error{http.StatusServiceUnavailable, serverError, serverError, "", "The server is about to stop."}
 }
 
-// name sets the header by which a person can ask about a request.
+// name sets the header that identifies the request in support requests.
 func (c *call) name(id string) { c.w.Header().Set("X-Request-Id", "req_"+name(id)) }
 
-// streams sets the headers of a stream. That is not done before the first event,
-// so that the request can still be refused.
+// streams sets the headers of a stream. It is called with the first event, so that
+// the request can be refused before.
 func (c *call) streams(id string) {
 	c.name(id)
 	c.w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 	c.w.Header().Set("Cache-Control", "no-cache")
 }
 
-// live returns a function that sends the events of a response as they come.
-func (c *call) live(j *job) func(item.Event) error {
+// live returns a function that sends each event of a response immediately.
+func (c *call) live(j *job) func(api.Event) error {
 	w := sse.NewWriter(c.w)
-	return func(ev item.Event) error {
+	return func(ev api.Event) error {
 		c.streams(j.id)
 		return w.Event(string(ev.Type), []byte(ev.JSON()))
 	}
 }
 
-// follow answers with the events of a response after the one with the number
-// after.
+// follow sends the events of a response after event number after.
 func (c *call) follow(j *job, after int) *Error {
-	c.streams(j.id)                               // an answer without events is a stream too
+	c.streams(j.id)                               // a stream may have no events
 	_ = j.follow(c.r.Context(), after, c.live(j)) // a client that is gone is not an error
 	return nil
 }

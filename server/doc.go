@@ -1,40 +1,40 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package server serves the Responses API over a [Backend], which may be one
-// function: it gets a request with all that the request goes on from, and writes
-// its answer with a [Writer]. The server does the rest: checks, event streams,
-// stored responses, runs in the background, conversations, WebSockets.
+// Package server serves the Responses API over a [Backend], which may be a single
+// function: it receives a request with its complete history, and writes its output
+// with a [Writer]. The server does the rest: checks, event streams, stored
+// responses, background responses, conversations, WebSockets.
 //
-// A [Server] is an [net/http.Handler]. It has no accounts and asks for no key: put
-// a handler around it that does, or serve on loopback only ([Server.Start]).
+// A [Server] is an [net/http.Handler]. It has no accounts and does not check keys:
+// wrap it in a handler that does, or serve on loopback only ([Server.Start]).
 //
-// Use it for a model, an agent or a test of your own. The scripted mock model
-// (package rehearsal) is a backend; package agenttest has middleware that spoils
-// the answers of a server on purpose.
+// Pages of other sites, which any browser may show, cannot use it: a request with a
+// foreign Origin or Sec-Fetch-Site is refused unless it only reads, and so is a body
+// with a Content-Type other than JSON. A handler that trusts another origin removes
+// these two headers. Start also refuses a Host that is not loopback; a handler that
+// serves elsewhere must check the Host itself.
 //
-// # What is served
+// Use it for your own model, agent or test. The scripted mock model (package
+// rehearsal) is a backend; package agenttest has middleware that injects faults into
+// the responses of a server.
 //
-//   - POST /v1/responses, whole, streamed, and in the background; with
-//     previous_response_id, conversation and item references.
-//   - A WebSocket at /v1/responses: one response after the other, each of which
-//     can go on from the last one without its being stored, and warm-ups with
-//     generate set to false.
-//   - GET and DELETE /v1/responses/{id}, POST …/cancel, GET …/input_items. A
-//     response is stored unless the request has store set to false. The stream
-//     of one that was made in the background can be had again, from any event.
-//   - /v1/conversations with their items. A response that was not completed
-//     leaves nothing in its conversation.
-//   - POST /v1/chat/completions, whole and streamed: the same backend in other
-//     words, but for reasoning, which Chat Completions does not have. Nothing of
-//     it is stored.
+// # Routes
+//
+//   - POST /v1/responses, complete, streamed, and in the background; with previous_response_id, conversation and item references.
+//   - A WebSocket at /v1/responses: one response after the other. Each can continue the last one although it was not stored. Warm-ups have generate set to false.
+//   - GET and DELETE /v1/responses/{id}, POST …/cancel, GET …/input_items. A response is stored unless the request has store set to false. The stream of a background response can be read again from any event.
+//   - /v1/conversations with their items. A response that was not completed leaves nothing in its conversation.
+//   - POST /v1/chat/completions, complete and streamed: the same backend in another format, except for reasoning, which Chat Completions does not have. Nothing is stored.
 //   - POST /v1/responses/input_tokens, if the backend is a [TokenCounter].
 //   - POST /v1/responses/compact, if the backend is a [Compactor].
 //   - GET /v1/models and /v1/models/{id}, if the backend is a [ModelLister].
 //
-// The server is as strict as the real one about what it receives: every call
-// has its one output, after it, and every output has its call; names, ids and
-// inline images are well formed.
+// The server is as strict about its input as the real one: every call has exactly
+// one output after it, and every output has its call; names, ids and inline images
+// must be well formed.
 //
-// What is kept is in a [Store]; without one it is in memory, and bounded.
+// Data is kept in a [Store]; the default is a bounded store in memory. If the store
+// refuses the end of a response, the response fails for its client and for all who
+// read it later. A response that an earlier server left unfinished has failed too.
 package server

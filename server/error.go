@@ -12,13 +12,13 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// Error is a request that is refused, or a response that failed, as the API words
-// it. A [Backend] returns one to choose what the client is told.
+// Error is a refused request or a failed response, in the terms of the API. A
+// [Backend] returns an Error to choose the message for the client.
 type Error struct {
-	Status  int    // of HTTP; 0 means 500
-	Type    string // such as invalid_request_error; "" follows from Status
-	Code    string // "" is null
-	Param   string // the member of the request that is meant; "" is null
+	Status  int    // HTTP status; 0 means 500
+	Type    string // such as invalid_request_error; "" means a type derived from Status
+	Code    string // "" means null
+	Param   string // the member of the request that is wrong; "" means null
 	Message string
 }
 
@@ -30,17 +30,17 @@ const (
 	serverError    = "server_error"
 )
 
-// Invalid is the error for a request that is wrong, with status 400.
+// Invalid returns the error for an invalid request, with status 400.
 func Invalid(code, param, format string, args ...any) *Error {
 	return &Error{http.StatusBadRequest, invalidRequest, code, param, fmt.Sprintf(format, args...)}
 }
 
-// notFound is the answer where an object is not there.
+// notFound returns the error for an object that does not exist.
 func notFound(kind, id string) *Error {
 	return &Error{http.StatusNotFound, invalidRequest, "", "", fmt.Sprintf("%s with id '%s' not found.", kind, id)}
 }
 
-// unreadable is a body that is not a request.
+// unreadable returns the error for a body that is not a request.
 func unreadable(err error) *Error {
 	var shape *item.ShapeError
 	if errors.As(err, &shape) {
@@ -49,8 +49,8 @@ func unreadable(err error) *Error {
 	return Invalid("", "", "We could not parse the JSON body of your request: %v.", err)
 }
 
-// failure is what a client is told of an error. What is not an [Error] goes to the
-// log, for its text may not be meant for clients.
+// failure returns the error for the client. An error that is not an [Error] is only
+// logged, because its text may not be meant for clients.
 func (s *Server) failure(err error) *Error {
 	var e *Error
 	if !errors.As(err, &e) {
@@ -68,6 +68,13 @@ func (s *Server) failure(err error) *Error {
 	return &known
 }
 
+// answer sends the error as the response to a request.
+func (e *Error) answer(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(e.Status)
+	_, _ = w.Write(e.body()) // a client that is gone is not an error
+}
+
 // body returns the error as the body of a response.
 func (e *Error) body() []byte { return fmt.Appendf(nil, "{\n  \"error\": %s\n}\n", e.object()) }
 
@@ -82,8 +89,9 @@ func (e *Error) object() []byte {
 		item.Quote(e.Message), item.Quote(e.Type), orNull(e.Param), orNull(e.Code))
 }
 
-// frame returns the error as an event of a WebSocket. Its code is a string by the
-// Open Responses specification, where that of an HTTP error may be null.
+// frame returns the error as an event of a WebSocket. According to the Open
+// Responses specification its code is a string, where the code of an HTTP error may
+// be null.
 func (e *Error) frame(streamID string) []byte {
 	coded := *e
 	coded.Code = cmp.Or(e.Code, e.Type)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/responses"
 	"github.com/antiphon-go/antiphon/server"
@@ -32,7 +33,7 @@ func Example() {
 	defer stop()
 
 	client := &responses.Client{BaseURL: baseURL}
-	request := &item.Request{Model: "echo", Input: item.NewList(item.User("Good evening."))}
+	request := &api.Request{Model: "echo", Input: item.NewList(item.User("Good evening."))}
 	for event, err := range client.Stream(context.Background(), request) {
 		if err != nil {
 			log.Fatal(err)

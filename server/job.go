@@ -9,34 +9,38 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// job is a response in the making. The writer is used by the backend alone; what
-// others may read is under mu.
+// job is a response that is being made. Only the backend uses the writer; data that
+// others read is guarded by mu.
 type job struct {
 	s      *Server
 	r      *Request
 	w      *Writer
-	to     func(item.Event) error // where events go at once, or nil
-	ctx    context.Context        // of the backend
-	cancel context.CancelFunc     // of one in the background
-	id     string                 // once it began
+	to     func(api.Event) error // receives events immediately, or nil
+	ctx    context.Context       // of the backend
+	cancel context.CancelFunc    // for background responses
+	id     string                // set when the response begins
 
-	accepted bool           // it began: a failure is no longer a refusal
-	began    chan struct{}  // closed then
-	first    *item.Response // as it was then
+	accepted bool          // the response has begun: a failure is no longer a refusal
+	began    chan struct{} // closed at that time
+	first    *api.Response // the response at that time
 
 	mu      sync.Mutex
-	keep    bool
-	rec     Record        // as it stands
-	ended   bool          // nothing more happens to it
+	keep    bool          // the store has the response
+	rec     StoredObject  // the current state
+	ended   bool          // final: nothing more changes
+	owed    bool          // the store refused the end; guarded by the server's mu too
 	changed chan struct{} // closed at the next change
 }
 
-// newJob begins nothing yet: the response begins when the backend does.
+// newJob returns a job that has not begun: the response begins when the backend
+// begins it.
 func (s *Server) newJob(r *Request) (*job, *Error) {
 	base, err := s.base(r, s.newID("resp_"))
 	if err != nil {
@@ -44,15 +48,15 @@ func (s *Server) newJob(r *Request) (*job, *Error) {
 		return nil, Invalid("", "", "%v", err)
 	}
 	j := &job{s: s, r: r, began: make(chan struct{}), changed: make(chan struct{}), keep: s.keeps(r.Request)}
-	j.rec = Record{Items: r.Items, Background: isSet(r.Background)}
+	j.rec = StoredObject{Items: r.Items, Background: isSet(r.Background)}
 	j.w = NewWriter(base, j.emit)
 	j.w.StreamID, j.w.clock = r.streamID, s.now
-	j.w.admit = func(id string) string { return s.admit(j, id) }
+	j.w.admit = func(id string) (string, error) { return s.admit(j, id) }
 	return j, nil
 }
 
-// run has the backend make a response. It returns why the request was refused, or
-// nil once the response began.
+// run calls the backend to make a response. It returns the reason if the request was
+// refused, or nil once the response has begun.
 func (s *Server) run(ctx context.Context, j *job) *Error {
 	defer s.leave(j)
 	j.ctx = ctx
@@ -73,12 +77,14 @@ func (s *Server) run(ctx context.Context, j *job) *Error {
 	if !j.accepted {
 		return told
 	}
-	j.w.err = nil // what could not be written is left out; the failure is told
-	_ = j.w.Fail(cmp.Or(told.Code, serverError), told.Message)
+	j.w.reopen() // the failure is sent without the part that could not be written
+	if j.w.Fail(cmp.Or(told.Code, serverError), told.Message) != nil {
+		s.stop(j)
+	}
 	return nil
 }
 
-// respond calls the backend. A panic in it must not end the program.
+// respond calls the backend. A panic in the backend must not end the program.
 func (s *Server) respond(j *job) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -88,31 +94,49 @@ func (s *Server) respond(j *job) (err error) {
 	return s.Backend.Respond(j.ctx, j.r, j.w)
 }
 
-// admit settles the id of a response. One that the backend wished for may be taken
-// by another response that is kept.
-func (s *Server) admit(j *job, wish string) string {
+// admit determines the id of a response. An id that the backend asked for may belong
+// to another response: then it gets the first number that no response has.
+func (s *Server) admit(j *job, wish string) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	j.id = cmp.Or(wish, j.w.response.ID)
 	if !j.keep {
-		return j.id
+		return j.id, nil
 	}
-	if wish != "" {
-		if _, err := s.store().Get(j.ctx, wish); s.jobs[wish] != nil || err == nil {
-			s.again++
-			j.id = fmt.Sprintf("%s_%d", wish, s.again)
+	for wish != "" {
+		taken, err := s.taken(j.ctx, j.id)
+		if err != nil {
+			return "", err
 		}
+		if !taken {
+			break
+		}
+		s.again++
+		j.id = fmt.Sprintf("%s_%d", wish, s.again)
 	}
 	if s.jobs == nil {
 		s.jobs = map[string]*job{}
 	}
 	s.jobs[j.id] = j
-	return j.id
+	return j.id, nil
 }
 
-// emit takes an event of the writer. What it means for others is done before it
-// is passed on, so that a client can rely on what it read.
-func (j *job) emit(ev item.Event) error {
+// taken reports whether an id belongs to a response. The caller must hold mu. If the
+// store cannot tell, the id must not be used: a response may be overwritten.
+func (s *Server) taken(ctx context.Context, id string) (bool, error) {
+	if s.jobs[id] != nil {
+		return true, nil
+	}
+	_, err := s.store().Get(ctx, id)
+	if errors.Is(err, ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// emit receives an event of the writer. It updates the stored state before it sends
+// the event, so that a client can rely on what it read.
+func (j *job) emit(ev api.Event) error {
 	if err := j.ctx.Err(); err != nil {
 		return err
 	}
@@ -121,7 +145,7 @@ func (j *job) emit(ev item.Event) error {
 	case !j.accepted:
 		err = j.begin(ev)
 	case ev.Terminal():
-		err = j.s.settle(j, j.w.Response(), ev)
+		err = j.s.settle(j, j.final(ev), ev)
 	default:
 		j.note(ev)
 	}
@@ -134,11 +158,20 @@ func (j *job) emit(ev item.Event) error {
 	return nil
 }
 
-// begin takes the first event. What cannot be stored is refused.
-func (j *job) begin(ev item.Event) error {
+// final returns the response at its last event. A bare error event leaves the
+// response open, but nothing follows it: the response has failed.
+func (j *job) final(ev api.Event) *api.Response {
+	if ev.Type == api.EventError {
+		j.w.failed(ev.Text("code"), ev.Text("message"))
+	}
+	return j.w.Response()
+}
+
+// begin handles the first event. A response that cannot be stored is refused.
+func (j *job) begin(ev api.Event) error {
 	j.first = j.w.Response()
 	if j.keep {
-		if err := j.s.store().Put(j.ctx, Record{Response: j.first, Items: j.r.Items, Background: j.rec.Background}); err != nil {
+		if err := j.s.store().Put(j.ctx, StoredObject{Response: j.first, Items: j.r.Items, Background: j.rec.Background}); err != nil {
 			return err
 		}
 	}
@@ -148,15 +181,15 @@ func (j *job) begin(ev item.Event) error {
 	return nil
 }
 
-// note brings the record up to date, and wakes those who follow.
-func (j *job) note(ev item.Event) {
+// note updates the record and wakes followers.
+func (j *job) note(ev api.Event) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.ended {
 		return
 	}
 	switch ev.Type {
-	case item.EventCreated, item.EventInProgress, item.EventItemDone:
+	case api.EventCreated, api.EventInProgress, api.EventItemDone:
 		j.rec.Response = j.w.Response()
 	}
 	if j.rec.Background {
@@ -170,66 +203,106 @@ func (j *job) wake() {
 	j.changed = make(chan struct{})
 }
 
-// settle ends a response: it is stored, its conversation grows by it and is let
-// go, and those who follow have the last event. Only the first end counts.
-func (s *Server) settle(j *job, final *item.Response, last ...item.Event) error {
+// settle ends a response: it stores the response, adds it to its conversation,
+// releases the conversation, and sends the last event to followers. Only the first
+// end has an effect.
+//
+// If the store refuses a success, settle returns the error, and the response can
+// still fail: nobody has read of the success. A failure or a cancellation that the
+// store refuses is final all the same. The job then stays, so that this end can be
+// read and stored later.
+func (s *Server) settle(j *job, final *api.Response, last ...api.Event) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.ended {
 		return errCancelled
 	}
-	j.ended = true
-	j.rec.Response = final
-	if j.rec.Background {
-		j.rec.Events = append(j.rec.Events, last...)
+	rec := j.rec
+	rec.Response = final
+	if rec.Background {
+		rec.Events = append(slices.Clip(rec.Events), last...)
 	}
-	err := s.keep(j)
-	if err == nil && final.Status == item.StatusCompleted {
-		err = s.grow(j)
+	err := s.save(j, rec)
+	if err != nil {
+		if final.Status == item.StatusCompleted || final.Status == item.StatusIncomplete {
+			return err
+		}
+		s.logf("antiphon server: the end of %s: %v", j.id, err)
 	}
+	j.rec.Response, j.rec.Events, j.ended = rec.Response, rec.Events, true
+	s.owe(j, err != nil)
 	s.leave(j)
 	j.wake()
+	return nil
+}
+
+// save stores a response that has ended, and adds it to its conversation if it is
+// completed. The response is stored first: if the conversation cannot be stored, the
+// response is stored again as failed.
+func (s *Server) save(j *job, rec StoredObject) error {
+	err := s.keep(j, rec)
+	if err == nil && rec.Response.Status == item.StatusCompleted {
+		err = s.grow(j, rec.Response)
+	}
 	return err
 }
 
-// leave lets go of what a response held: its conversation, and its place among
-// those that are being made. It may be called more than once.
+// owe records whether the store lacks the end of a response.
+func (s *Server) owe(j *job, owed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	j.owed = owed
+}
+
+// repay stores the end of a response that the store has refused before.
+func (s *Server) repay(j *job) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if !j.owed || s.keep(j, j.rec) != nil {
+		return
+	}
+	s.owe(j, false)
+	s.leave(j)
+}
+
+// leave releases the resources of a response: its conversation and its entry among
+// the jobs, which stays while the store lacks the end. It may be called more than
+// once.
 func (s *Server) leave(j *job) {
 	s.release(j.r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.jobs[j.id] == j {
+	if s.jobs[j.id] == j && !j.owed {
 		delete(s.jobs, j.id)
 	}
 }
 
-// keep stores a response that has ended. One that was cancelled because its client
-// went away is forgotten.
-func (s *Server) keep(j *job) error {
+// keep stores a response that has ended. A response that was cancelled because its
+// client disconnected is removed.
+func (s *Server) keep(j *job, rec StoredObject) error {
 	ctx := context.WithoutCancel(j.ctx)
 	switch {
 	case !j.keep:
 		return nil
-	case j.rec.Response.Status == item.StatusCancelled && !j.rec.Background:
-		if err := s.store().Delete(ctx, j.id); err != ErrNotFound {
+	case rec.Response.Status == item.StatusCancelled && !rec.Background:
+		if err := s.store().Delete(ctx, j.id); !errors.Is(err, ErrNotFound) {
 			return err
 		}
 		return nil
 	}
-	rec := j.rec
 	if !isSet(j.r.Stream) {
 		rec.Events = nil
 	}
 	return s.store().Put(ctx, rec)
 }
 
-// stop ends a response where it stands, unless it has ended.
+// stop ends a response in its current state, unless it has ended.
 func (s *Server) stop(j *job) {
 	j.mu.Lock()
 	r := *j.rec.Response
 	j.mu.Unlock()
 	r.Status = item.StatusCancelled
-	if err := s.settle(j, &r); err != nil && err != errCancelled {
+	if err := s.settle(j, &r); err != nil && !errors.Is(err, errCancelled) {
 		s.logf("antiphon server: %v", err)
 	}
 	if j.cancel != nil {
@@ -237,16 +310,16 @@ func (s *Server) stop(j *job) {
 	}
 }
 
-// record returns the response as it stands.
-func (j *job) record() Record {
+// record returns the current state of the response.
+func (j *job) record() StoredObject {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.rec
 }
 
-// follow passes on the events after the one with the number after, each when it
-// comes, up to the last one or to where the response was cancelled.
-func (j *job) follow(ctx context.Context, after int, send func(item.Event) error) error {
+// follow sends the events after event number after, each as it occurs, until the
+// last one or until the response is cancelled.
+func (j *job) follow(ctx context.Context, after int, send func(api.Event) error) error {
 	for next := after + 1; ; {
 		j.mu.Lock()
 		events, ended, changed := j.rec.Events, j.ended, j.changed
@@ -273,6 +346,6 @@ func (j *job) follow(ctx context.Context, after int, send func(item.Event) error
 var (
 	// errCancelled stops the backend of a response that has ended.
 	errCancelled = errors.New("the response was cancelled")
-	// errGone stops the backend of a response that nobody listens to any more.
+	// errGone stops the backend of a response whose client is gone.
 	errGone = errors.New("the client is gone")
 )

@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 )
 
@@ -49,7 +50,7 @@ func TestRun(t *testing.T) {
 		s := &Server{Backend: BackendFunc(slow)}
 		defer s.Close()
 		begun := func() *job {
-			r, err := item.ParseResponse(post(s, "/v1/responses", `{"model":"m","input":"x","background":true,"stream":false}`).Body.Bytes())
+			r, err := api.ParseResponse(post(s, "/v1/responses", `{"model":"m","input":"x","background":true,"stream":false}`).Body.Bytes())
 			if err != nil || r.Status != item.StatusQueued {
 				t.Fatalf("%+v, %v", r, err)
 			}
@@ -57,7 +58,7 @@ func TestRun(t *testing.T) {
 		}
 		var got []string
 		begin := time.Now()
-		note := func(ev item.Event) error {
+		note := func(ev api.Event) error {
 			got = append(got, fmt.Sprint(time.Since(begin), " ", ev.Type))
 			return nil
 		}
@@ -104,7 +105,7 @@ func TestRun(t *testing.T) {
 func TestCloseEndsBackground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &Server{Backend: BackendFunc(slow)}
-		r, err := item.ParseResponse(post(s, "/v1/responses", `{"model":"m","input":"x","background":true}`).Body.Bytes())
+		r, err := api.ParseResponse(post(s, "/v1/responses", `{"model":"m","input":"x","background":true}`).Body.Bytes())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -151,4 +152,20 @@ func TestBackgroundRefused(t *testing.T) {
 // full is a store that takes nothing.
 type full struct{ *Memory }
 
-func (full) Put(context.Context, Record) error { return errors.New("disk full") }
+func (full) Put(context.Context, StoredObject) error { return errors.New("disk full") }
+
+// A cancelled response that its store no longer has is removed, also if the store
+// wraps ErrNotFound.
+func TestRemovedBefore(t *testing.T) {
+	s := &Server{Store: wrapping{new(Memory)}}
+	j := &job{ctx: t.Context(), id: "resp_1", keep: true}
+	if err := s.keep(j, StoredObject{Response: &api.Response{ID: "resp_1", Status: item.StatusCancelled}}); err != nil {
+		t.Error(err)
+	}
+}
+
+type wrapping struct{ Store }
+
+func (w wrapping) Delete(ctx context.Context, id string) error {
+	return fmt.Errorf("deleting %s: %w", id, w.Store.Delete(ctx, id))
+}

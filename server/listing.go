@@ -9,17 +9,19 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// listed is item n of what a response answers as the API hands it out.
-func (r *Record) listed(n int) item.Item {
+// listed returns item n of a response's input in the form that the API returns.
+func (r *StoredObject) listed(n int) item.Item {
 	it := r.Items[n]
 	return resource(it, fmt.Sprintf("%s_%s_%d", idPrefix(it.Type()), name(r.ID()), n))
 }
 
-// resource is an item as the API hands it out when it was kept: with an id, a
-// status, and a message's content in parts. The id is for an item that has none.
+// resource returns a stored item in the form that the API returns: with an id, a
+// status, and the content of a message in parts. The id is used if the item has
+// none.
 func resource(it item.Item, id string) item.Item {
 	if it.ID() == "" {
 		it = with(it, "id", item.Quote(id))
@@ -54,7 +56,7 @@ func messageResource(it item.Item) item.Item {
 	return with(it, "content", content)
 }
 
-// with sets a member to a value that is known to be JSON.
+// with sets a member to a value that must be valid JSON.
 func with(it item.Item, name string, value item.JSON) item.Item {
 	if changed, err := it.With(name, value); err == nil {
 		return changed
@@ -68,9 +70,9 @@ const (
 	maxPage     = 100
 )
 
-// pageOf returns the part of a list that the query asks for. The list is given
-// oldest first.
-func pageOf(query url.Values, list []item.Item) (*item.ItemPage, *Error) {
+// pageOf returns the part of a list that the query selects. The list is ordered from
+// oldest to newest.
+func pageOf(query url.Values, list []item.Item) (*api.ItemPage, *Error) {
 	list = slices.Clone(list)
 	limit, wrong := pageSize(query.Get("limit"))
 	if wrong != nil {
@@ -95,9 +97,9 @@ func pageOf(query url.Values, list []item.Item) (*item.ItemPage, *Error) {
 	return page, nil
 }
 
-// onePage is a list in one page.
-func onePage(list []item.Item) *item.ItemPage {
-	page := &item.ItemPage{Data: list}
+// onePage returns a list as a single page.
+func onePage(list []item.Item) *api.ItemPage {
+	page := &api.ItemPage{Data: list}
 	if n := len(list); n > 0 {
 		page.FirstID, page.LastID = list[0].ID(), list[n-1].ID()
 	}

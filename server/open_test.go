@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/internal/apispec"
 	"github.com/antiphon-go/antiphon/internal/sse"
 	"github.com/antiphon-go/antiphon/item"
@@ -69,10 +70,10 @@ func postRaw(t *testing.T, url, body string) (*http.Response, []byte) {
 // against that specification. V1
 func TestOpenResponses(t *testing.T) {
 	base := serve(t, openScript, nil)
-	create := func(t *testing.T, members string) *item.Response {
+	create := func(t *testing.T, members string) *api.Response {
 		t.Helper()
 		object := openPost(t, base+"/responses", `{"model":"rehearsal",`+members+`}`, "ResponseResource", http.StatusOK)
-		r, err := item.ParseResponse([]byte(object.JSON()))
+		r, err := api.ParseResponse([]byte(object.JSON()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -165,7 +166,7 @@ func openStream(t *testing.T, base string) {
 			t.Fatal(err)
 		}
 		apispec.LoadOpen(t).Check(t, apispec.OpenEvent, raw.Data)
-		ev, err := item.ParseEvent(raw.Data)
+		ev, err := api.ParseEvent(raw.Data)
 		if err != nil {
 			t.Fatal(err)
 		}

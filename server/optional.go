@@ -9,17 +9,17 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// What stands here is served if the backend can do it.
+// The routes in this file are served if the backend supports them.
 
-// countTokens serves POST /responses/input_tokens, where a model need not be
-// named.
+// countTokens serves POST /responses/input_tokens, which does not require a model.
 func (s *Server) countTokens(c *call) *Error {
 	return s.about(c, "none", func(r *Request) (object, error) {
 		n, err := s.Backend.(TokenCounter).CountTokens(c.r.Context(), r)
-		return &item.TokenCount{InputTokens: n}, err
+		return &api.TokenCount{InputTokens: n}, err
 	})
 }
 
@@ -35,8 +35,8 @@ func (s *Server) compact(c *call) *Error {
 	})
 }
 
-// about answers a request that wants no response with what f makes of it. Model
-// stands in for one that it does not name.
+// about answers a request that does not make a response with the result of f. model
+// is the default for a missing model.
 func (s *Server) about(c *call, model string, f func(*Request) (object, error)) *Error {
 	body, wrong := s.body(c)
 	if wrong != nil {

@@ -12,12 +12,13 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// read parses and checks a body. Model stands in for one that it does not name.
+// read parses and checks a body. model is the default for a missing model.
 func (s *Server) read(ctx context.Context, body []byte, model string) (*Request, *Error) {
-	req, err := item.ParseRequest(body)
+	req, err := api.ParseRequest(body)
 	if err != nil {
 		return nil, unreadable(err)
 	}
@@ -32,10 +33,10 @@ func (s *Server) read(ctx context.Context, body []byte, model string) (*Request,
 	return r, wrong
 }
 
-// check checks a request as strictly as the real endpoint does, and finds what it
-// goes on from. Last is the response that a WebSocket remembers, or nil. A request
-// without an error must be released.
-func (s *Server) check(ctx context.Context, req *item.Request, object item.Item, last *Record) (*Request, *Error) {
+// check checks a request as strictly as the real endpoint, and finds the history
+// that it continues. last is the response that a WebSocket remembers, or nil. The
+// caller must release a request that was returned without an error.
+func (s *Server) check(ctx context.Context, req *api.Request, object item.Item, last *StoredObject) (*Request, *Error) {
 	r := &Request{Request: req, Object: object}
 	input := req.InputItems()
 	for _, wrong := range []*Error{checkMembers(req), checkTools(req), checkItems(input)} {
@@ -61,8 +62,8 @@ func (s *Server) check(ctx context.Context, req *item.Request, object item.Item,
 	return r, nil
 }
 
-// remember finds the history that a request goes on from.
-func (s *Server) remember(ctx context.Context, r *Request, last *Record) ([]item.Item, *Error) {
+// remember finds the history that a request continues.
+func (s *Server) remember(ctx context.Context, r *Request, last *StoredObject) ([]item.Item, *Error) {
 	id := r.PreviousResponseID
 	switch {
 	case id != "" && r.Conversation != "":
@@ -75,20 +76,20 @@ func (s *Server) remember(ctx context.Context, r *Request, last *Record) ([]item
 	case last != nil && last.ID() == id:
 		return last.all(), nil
 	}
-	rec, err := s.store().Get(ctx, id)
+	rec, _, err := s.lookUp(ctx, id, item.StatusFailed)
 	switch {
-	case !s.has(Stored) || errors.Is(err, ErrNotFound) || err == nil && rec.Response == nil:
+	case !s.has(Stored) || errors.Is(err, ErrNotFound):
 		return nil, Invalid("previous_response_not_found", "previous_response_id", "Previous response with id '%s' not found.", id)
 	case err != nil:
 		return nil, s.failure(err)
 	case rec.Response.Status != item.StatusCompleted:
 		return nil, Invalid("", "previous_response_id",
-			"Previous response with id '%s' is %s: only one that is completed can be gone on from.", id, rec.Response.Status)
+			"Previous response with id '%s' is %s: only a completed response can be continued.", id, rec.Response.Status)
 	}
 	return rec.all(), nil
 }
 
-// dereference puts the items in place that a request only names.
+// dereference replaces item references in the input by their items.
 func (s *Server) dereference(ctx context.Context, input []item.Item) *Error {
 	for i, it := range input {
 		if it.Type() != item.TypeItemReference {
@@ -106,8 +107,8 @@ func (s *Server) dereference(ctx context.Context, input []item.Item) *Error {
 	return nil
 }
 
-// item finds an item by its id. It may be one that a response was answered with
-// under an id that was made up for the list of its input.
+// item finds an item by its id. The id may have been generated for the list of a
+// response's input.
 func (s *Server) item(ctx context.Context, id string) (item.Item, error) {
 	it, err := s.store().Item(ctx, id)
 	if !errors.Is(err, ErrNotFound) {

@@ -6,12 +6,13 @@ package server
 import (
 	"cmp"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// echoed are the members of the request that the response repeats, with what
-// stands there when the request has none; "" leaves the member out. The Open
-// Responses specification requires all of them but user.
+// echoed are the members of the request that the response repeats, with their
+// defaults; "" omits the member. The Open Responses specification requires all of
+// them except user.
 var echoed = item.Extra{
 	{Name: "instructions", Value: "null"},
 	{Name: "metadata", Value: "{}"},
@@ -36,8 +37,8 @@ var echoed = item.Extra{
 	{Name: "user"},
 }
 
-// required are the members that objects in an echo have, by what they are, with
-// what a request that leaves them out means.
+// required are the members that objects in an echo must have, by kind, with the
+// meaning of a missing member.
 var required = map[string]item.Extra{
 	"reasoning":   {{Name: "effort", Value: "null"}, {Name: "summary", Value: "null"}},
 	"text":        {{Name: "format", Value: `{"type":"text"}`}},
@@ -45,7 +46,7 @@ var required = map[string]item.Extra{
 	"function":    {{Name: "description", Value: "null"}, {Name: "parameters", Value: "null"}, {Name: "strict", Value: "true"}},
 }
 
-// echo returns a member of the request as the response repeats it.
+// echo returns a member of the request in the form that the response repeats.
 func echo(name string, v item.JSON) (item.JSON, error) {
 	switch name {
 	case "service_tier":
@@ -73,7 +74,7 @@ func echo(name string, v item.JSON) (item.JSON, error) {
 	return v, nil
 }
 
-// echoTools returns tools with all the members of functions.
+// echoTools returns tools with all members of functions.
 func echoTools(v item.JSON) (item.JSON, error) {
 	tools, err := item.ParseList(string(v))
 	if err != nil {
@@ -88,8 +89,8 @@ func echoTools(v item.JSON) (item.JSON, error) {
 	return item.JSON(b), err
 }
 
-// filled returns an object with the members that are required of one of its
-// kind, which is its type if it is not given.
+// filled returns an object with the members that its kind requires. The default kind
+// is its type.
 func filled(v item.JSON, kind string) (item.Item, error) {
 	object, err := item.ParseString(string(v))
 	if err != nil {
@@ -106,11 +107,11 @@ func filled(v item.JSON, kind string) (item.Item, error) {
 	return object, nil
 }
 
-// base is what the events of the response to a request repeat.
-func (s *Server) base(r *Request, id string) (item.Response, error) {
-	base := item.Response{ID: id, Model: r.Model, CreatedAt: new(s.now())}
+// base returns the members that the events of a response repeat.
+func (s *Server) base(r *Request, id string) (api.Response, error) {
+	base := api.Response{ID: id, Model: r.Model, CreatedAt: new(s.now())}
 	if r.conversation != "" {
-		base.Conversation = &item.ConversationRef{ID: r.conversation}
+		base.Conversation = &api.ConversationRef{ID: r.conversation}
 	}
 	echoes, err := s.echoes(r)
 	for _, name := range []string{"error", "incomplete_details", "completed_at", "usage"} {
@@ -120,7 +121,7 @@ func (s *Server) base(r *Request, id string) (item.Response, error) {
 	return base, err
 }
 
-// echoes returns what every response to a request repeats of it.
+// echoes returns the members of a request that every response repeats.
 func (s *Server) echoes(r *Request) (item.Extra, error) {
 	list := item.Extra{{Name: "store", Value: "false"}}
 	if s.keeps(r.Request) {

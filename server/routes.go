@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// A Feature is a part of the API that a [Server] can be without.
+// A Feature is an optional part of the API of a [Server].
 type Feature string
 
 // The features.
@@ -29,7 +29,7 @@ const (
 	Chat          Feature = "chat"
 )
 
-// has reports whether a feature is there: it is wanted, and the backend can do it.
+// has reports whether a feature is enabled and the backend supports it.
 func (s *Server) has(f Feature) bool {
 	ok := true
 	switch f {
@@ -43,14 +43,14 @@ func (s *Server) has(f Feature) bool {
 	return ok && !slices.Contains(s.Without, f)
 }
 
-// route is one request that is served. In its path, {} stands for an id.
+// route is one kind of request. In its path, {} stands for an id.
 type route struct {
 	method, path string
 	feature      Feature
 	serve        func(*Server, *call) *Error
 }
 
-// routes is in an order in which no path hides another.
+// routes are ordered so that no path hides another.
 var routes = []route{
 	{http.MethodGet, "models", Models, (*Server).models},
 	{http.MethodGet, "models/{}", Models, (*Server).model},
@@ -72,32 +72,34 @@ var routes = []route{
 	{http.MethodPost, "chat/completions", Chat, (*Server).chat},
 }
 
-// socketRoute shares its path with what creates responses.
+// socketRoute has the same path as the route that creates responses.
 var socketRoute = route{http.MethodGet, "responses", WebSocket, (*Server).socket}
 
-// call is one request that is being served.
+// call is a request that is being served.
 type call struct {
 	w   http.ResponseWriter
 	r   *http.Request
 	ids []string // from the path
 }
 
-// ServeHTTP implements [http.Handler]. What stands in a path before the names
-// of the API, such as /v1, is of no matter.
+// ServeHTTP implements [http.Handler]. It ignores the part of a path before the
+// names of the API, such as /v1. It refuses requests from pages of other origins,
+// except GET, whose answers a browser does not show to such pages.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := &call{w: w, r: r}
 	found, wrong := s.find(c)
 	if wrong == nil {
+		wrong = sameOrigin(r)
+	}
+	if wrong == nil {
 		wrong = found.serve(s, c)
 	}
 	if wrong != nil {
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(wrong.Status)
-		_, _ = w.Write(wrong.body()) // a client that is gone is not an error
+		wrong.answer(w)
 	}
 }
 
-// find returns the route of a request, and notes the ids in its path.
+// find returns the route of a request, and records the ids in its path.
 func (s *Server) find(c *call) (*route, *Error) {
 	at := segments(c.r.URL.Path)
 	if isUpgrade(c.r) && s.has(WebSocket) && len(at) == 1 && at[0] == socketRoute.path {
@@ -124,7 +126,7 @@ func (s *Server) find(c *call) (*route, *Error) {
 		fmt.Sprintf("Not allowed to %s on %s, only to %s.", c.r.Method, c.r.URL.Path, strings.Join(allowed, " or "))}
 }
 
-// segments returns the part of a path that the API names.
+// segments returns the part of a path that belongs to the API.
 func segments(path string) []string {
 	list := strings.Split(strings.Trim(path, "/"), "/")
 	for i, name := range list {
@@ -151,7 +153,7 @@ func match(pattern string, at []string) (ids []string, ok bool) {
 	return ids, true
 }
 
-// served lists what there is, for those who asked for something else.
+// served lists the routes, for the error about an unknown route.
 func (s *Server) served() string {
 	var names []string
 	for _, r := range routes {
@@ -165,8 +167,11 @@ func (s *Server) served() string {
 	return strings.Join(names, ", ")
 }
 
-// body reads what was sent.
+// body reads the request's body.
 func (s *Server) body(c *call) ([]byte, *Error) {
+	if wrong := isJSON(c.r); wrong != nil {
+		return nil, wrong
+	}
 	limit := s.limit()
 	body, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, limit))
 	var large *http.MaxBytesError
@@ -187,17 +192,17 @@ func (s *Server) limit() int64 {
 	return s.MaxBody
 }
 
-// object is what a body is made of.
+// object is a value that can be sent as a body.
 type object interface {
 	AppendJSON(dst []byte) ([]byte, error)
 }
 
-// encoded is an object that is JSON already.
+// encoded is an object that is already JSON.
 type encoded string
 
 func (e encoded) AppendJSON(dst []byte) ([]byte, error) { return append(dst, e...), nil }
 
-// send answers with an object.
+// send sends an object.
 func (c *call) send(v object) *Error {
 	b, err := v.AppendJSON(nil)
 	if err != nil {

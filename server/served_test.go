@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/internal/apispec"
 	"github.com/antiphon-go/antiphon/internal/sse"
@@ -160,7 +161,7 @@ func schemaOf(r *http.Request, status int) string {
 }
 
 // ask creates a response that must come.
-func ask(t testing.TB, c *responses.Client, req *item.Request) *item.Response {
+func ask(t testing.TB, c *responses.Client, req *api.Request) *api.Response {
 	t.Helper()
 	req.Model = rehearsal.Model
 	r, err := c.Create(t.Context(), req)

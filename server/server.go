@@ -6,6 +6,7 @@ package server
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"log"
 	"net"
 	"net/http"
@@ -13,56 +14,64 @@ import (
 	"time"
 )
 
-// Server serves the Responses API, and Chat Completions, over a [Backend]; the
-// package documentation lists the routes. It neither keeps nor logs a key that it
-// is sent, and asks for none: who may call it is decided by a handler around it.
-// The fields are set before the first request; then the server is safe for
-// concurrent use.
+// Server serves the Responses API and Chat Completions over a [Backend]; the package
+// documentation lists the routes. It does not check, store or log keys: a handler
+// around it must decide who may call it. Set the fields before the first request;
+// then the server is safe for concurrent use.
 type Server struct {
 	// Backend makes the responses. It must be set.
 	Backend Backend
 	// Store keeps responses and conversations. Nil means a [Memory].
 	Store Store
-	// Without names parts of the API that this server is to be without.
+	// Without lists the parts of the API that this server does not serve.
 	Without []Feature
 	// MaxBody is the largest request in bytes; 0 means 256 MiB.
 	MaxBody int64
-	// Now gives the times that objects are said to be created at. Nil means
-	// time.Now.
+	// Now returns the time for the creation times of objects. Nil means time.Now.
 	Now func() time.Time
-	// NewID makes the ids of responses, conversations and their items: the prefix,
-	// such as "resp_", and something that no other id has. Nil means random ids.
+	// NewID returns a unique id for a response, a conversation or an item, with the
+	// given prefix, such as "resp_". Nil means random ids.
 	NewID func(prefix string) string
-	// ErrorLog gets the errors of the backend and of the store that clients are not
-	// told. Nil means the log package's standard logger.
+	// ErrorLog receives the errors of the backend and the store that are not sent to
+	// clients. Nil means the log package's standard logger.
 	ErrorLog *log.Logger
 
-	memory Memory // the store if there is no other
+	memory Memory // the default store
 
 	mu       sync.Mutex
-	jobs     map[string]*job     // the kept responses that are being made, by id
-	held     map[string]*Request // what goes on from a conversation, by its id
-	again    int                 // how many responses were given another id than they wished
-	lifetime context.Context     // ends what is made in the background
+	jobs     map[string]*job     // the stored responses that are being made, by id
+	held     map[string]*Request // requests that continue a conversation, by its id
+	again    int                 // how many responses did not get the id that they asked for
+	lifetime context.Context     // ends background responses
 	end      context.CancelFunc
-	running  sync.WaitGroup // requests of Start, and what is made in the background
+	running  sync.WaitGroup // requests of Start, and background responses
 
-	changing sync.Mutex // held while a conversation is read and put again
+	changing sync.Mutex // held while a conversation is read and stored again
 }
 
 const defaultMaxBody = 256 << 20
 
-// Start serves on a free port of 127.0.0.1 until stop is called. The base URL is
-// what a client is configured with; it ends in /v1. Stop ends running requests,
-// waits for them, and may be called more than once.
+// Start serves on a free port of 127.0.0.1 until stop is called. The base URL is the
+// one to configure in a client; it ends in /v1. stop ends running requests and waits
+// for them. It may be called more than once.
+//
+// A request whose Host is not loopback is refused: a page of another site could
+// otherwise reach the server through a name of its own.
 func (s *Server) Start() (baseURL string, stop func(), err error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if s.Backend == nil {
+		return "", nil, errors.New("server: no Backend is set")
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // listening on a loopback address does not wait
 	if err != nil {
 		return "", nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	server := &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if wrong := onLoopback(r); wrong != nil {
+				wrong.answer(w)
+				return
+			}
 			if s.enter() {
 				defer s.running.Done()
 				s.ServeHTTP(w, r)
@@ -79,21 +88,22 @@ func (s *Server) Start() (baseURL string, stop func(), err error) {
 	stop = sync.OnceFunc(func() {
 		cancel()
 		s.shut()
-		_ = server.Close() // what is wrong with a connection no longer matters
+		_ = server.Close() // errors of connections do not matter any more
 		<-served
 		s.Close()
 	})
 	return "http://" + listener.Addr().String() + "/v1", stop, nil
 }
 
-// Close cancels the responses that are made in the background, and waits for
-// them. An [http.Server] is shut down before.
+// Close cancels background responses and waits for them. Shut down the [http.Server]
+// first.
 func (s *Server) Close() {
 	s.shut()
 	s.running.Wait()
 }
 
-// enter counts something that Close is to wait for, unless the server is closed.
+// enter registers work that Close must wait for. It returns false if the server is
+// closed.
 func (s *Server) enter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,7 +121,8 @@ func (s *Server) shut() {
 	s.end()
 }
 
-// living returns the context of what outlives its request. The caller holds mu.
+// living returns the context of work that outlives its request. The caller must hold
+// mu.
 func (s *Server) living() context.Context {
 	if s.lifetime == nil {
 		s.lifetime, s.end = context.WithCancel(context.Background())
@@ -126,7 +137,7 @@ func (s *Server) store() Store {
 	return &s.memory
 }
 
-// now is the time in seconds since 1970.
+// now returns the time in seconds since 1970.
 func (s *Server) now() float64 {
 	now := s.Now
 	if now == nil {

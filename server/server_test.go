@@ -7,12 +7,14 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server"
 )
@@ -82,7 +84,7 @@ func TestOptionalParts(t *testing.T) {
 	}
 	for range 2 {
 		status, body := call(s, http.MethodPost, "responses", `{"model":"m","input":"x"}`)
-		r, err := item.ParseResponse([]byte(body))
+		r, err := api.ParseResponse([]byte(body))
 		if err != nil || status != http.StatusOK || len(r.ID) < 20 || r.CreatedAt == nil || *r.CreatedAt < 1.7e9 {
 			t.Errorf("%d %v %s", status, err, body)
 		}
@@ -92,10 +94,10 @@ func TestOptionalParts(t *testing.T) {
 // failing is a store that fails when f says so.
 type failing struct {
 	server.Memory
-	f func(rec server.Record) error
+	f func(rec server.StoredObject) error
 }
 
-func (s *failing) Put(ctx context.Context, rec server.Record) error {
+func (s *failing) Put(ctx context.Context, rec server.StoredObject) error {
 	if err := s.f(rec); err != nil {
 		return err
 	}
@@ -110,7 +112,7 @@ func TestStoreFails(t *testing.T) {
 			s := &server.Server{
 				Backend:  server.BackendFunc(func(_ context.Context, _ *server.Request, w *server.Writer) error { return w.Text("x") }),
 				ErrorLog: log.New(&logged, "", 0),
-				Store: &failing{f: func(rec server.Record) error {
+				Store: &failing{f: func(rec server.StoredObject) error {
 					if rec.Response.Status == at {
 						return errors.New("disk full")
 					}
@@ -125,5 +127,61 @@ func TestStoreFails(t *testing.T) {
 				t.Errorf("%s: %s", at, body)
 			}
 		}
+	}
+}
+
+// asksFor writes a response that asks for the name of the request's model as its id.
+func asksFor(_ context.Context, r *server.Request, w *server.Writer) error {
+	_ = w.Begin(r.Model)
+	return w.Text("x")
+}
+
+// A response never gets the id of another one, also not with a number and not in
+// the next Server over the same store. V1
+func TestIDs(t *testing.T) {
+	store := new(server.Memory)
+	var got []string
+	for i, id := range []string{"resp_a_1", "resp_a", "resp_a", "resp_a"} {
+		text := fmt.Sprint("question ", i)
+		s := &server.Server{Backend: server.BackendFunc(asksFor), Store: store}
+		_, body := call(s, http.MethodPost, "responses", `{"model":"`+id+`","input":"`+text+`"}`)
+		r, err := api.ParseResponse([]byte(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, r.ID)
+		if rec, err := store.Get(t.Context(), r.ID); err != nil || !strings.Contains(rec.Items[0].JSON(), text) {
+			t.Errorf("%s: %v, %v", r.ID, rec.Items, err)
+		}
+	}
+	if want := "resp_a_1 resp_a resp_a_2 resp_a_3"; strings.Join(got, " ") != want {
+		t.Errorf("got %q, want %s", got, want)
+	}
+}
+
+// unreadable is a store that cannot be read.
+type unreadable struct{ *server.Memory }
+
+func (unreadable) Get(context.Context, string) (server.StoredObject, error) {
+	return server.StoredObject{}, errors.New("no connection")
+}
+
+// A request is refused if the store cannot tell whether its id is free. V1
+func TestIDUnknown(t *testing.T) {
+	store := new(server.Memory)
+	old := server.StoredObject{Response: &api.Response{ID: "resp_a", Model: "old"}}
+	if err := store.Put(t.Context(), old); err != nil {
+		t.Fatal(err)
+	}
+	var logged bytes.Buffer
+	s := &server.Server{Backend: server.BackendFunc(asksFor), Store: unreadable{store}, ErrorLog: log.New(&logged, "", 0)}
+	for _, more := range []string{"", `,"stream":true`, `,"background":true`} {
+		status, body := call(s, http.MethodPost, "responses", `{"model":"resp_a","input":"x"`+more+`}`)
+		if status != http.StatusInternalServerError || !strings.Contains(body, `"server_error"`) || !strings.Contains(logged.String(), "no connection") {
+			t.Errorf("%s: %d %s; logged %s", more, status, body, logged.String())
+		}
+	}
+	if rec, err := store.Get(t.Context(), "resp_a"); err != nil || rec.Response.Model != "old" {
+		t.Errorf("%+v, %v", rec.Response, err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 )
 
@@ -17,23 +18,23 @@ func isUpgrade(r *http.Request) bool {
 	return r.Method == http.MethodGet && strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
 }
 
-// lane is a WebSocket: one response after the other, in the order in which they
-// were asked for.
+// lane is a WebSocket. It makes one response after the other, in the order of the
+// requests.
 type lane struct {
 	s    *Server
 	ctx  context.Context
 	conn *websocket.Conn
-	last *Record // the last response, which need not be stored to be gone on from
+	last *StoredObject // the last response, which the next request can continue although it is not stored
 }
 
-// maxWaiting is how many requests may wait on a WebSocket for the one before.
+// maxWaiting is the maximum number of requests that wait on a WebSocket.
 const maxWaiting = 16
 
 // socket serves a WebSocket until the client closes it, or the server stops.
 func (s *Server) socket(c *call) *Error {
 	conn, err := websocket.Accept(c.w, c.r, nil)
 	if err != nil {
-		return nil // the client was told
+		return nil // the client has received the error
 	}
 	conn.SetReadLimit(s.limit())
 	ctx, cancel := context.WithCancel(c.r.Context())
@@ -45,7 +46,7 @@ func (s *Server) socket(c *call) *Error {
 	}()
 	defer func() {
 		cancel()
-		_ = conn.CloseNow() // it may be closed already
+		_ = conn.CloseNow() // it may already be closed
 		<-gone
 	}()
 	l := &lane{s: s, ctx: ctx, conn: conn}
@@ -61,8 +62,8 @@ func (s *Server) socket(c *call) *Error {
 	}
 }
 
-// receive reads a WebSocket to its end. What it reads meanwhile makes the
-// library answer pings.
+// receive reads a WebSocket to its end. Reading continuously makes the library
+// answer pings.
 func receive(ctx context.Context, conn *websocket.Conn, frames chan<- []byte) {
 	for {
 		kind, frame, err := conn.Read(ctx)
@@ -70,7 +71,7 @@ func receive(ctx context.Context, conn *websocket.Conn, frames chan<- []byte) {
 		case err != nil:
 			return
 		case kind != websocket.MessageText:
-			_ = conn.Close(websocket.StatusUnsupportedData, "messages are text") // it is the end either way
+			_ = conn.Close(websocket.StatusUnsupportedData, "messages are text") // the connection ends either way
 			return
 		}
 		select {
@@ -81,7 +82,7 @@ func receive(ctx context.Context, conn *websocket.Conn, frames chan<- []byte) {
 	}
 }
 
-// serve answers one frame. The error is that of the socket.
+// serve handles one frame. It returns only errors of the socket.
 func (l *lane) serve(frame []byte) error {
 	var j *job
 	r, wrong := l.read(frame)
@@ -89,12 +90,12 @@ func (l *lane) serve(frame []byte) error {
 		j, wrong = l.s.newJob(r)
 	}
 	if wrong == nil {
-		j.to = func(ev item.Event) error { return l.write([]byte(ev.JSON())) }
+		j.to = func(ev api.Event) error { return l.write([]byte(ev.JSON())) }
 		wrong = l.s.run(l.ctx, j)
 	}
 	if wrong != nil {
 		if l.last != nil && memberText(frame, "previous_response_id") == l.last.ID() {
-			l.last = nil // what could not be gone on from is forgotten
+			l.last = nil // the failed request cannot be continued
 		}
 		return l.write(wrong.frame(memberText(frame, "stream_id")))
 	}
@@ -106,16 +107,16 @@ func (l *lane) serve(frame []byte) error {
 
 func (l *lane) write(data []byte) error { return l.conn.Write(l.ctx, websocket.MessageText, data) }
 
-// read reads a frame, which must ask for a response.
+// read parses a frame, which must create a response.
 func (l *lane) read(frame []byte) (*Request, *Error) {
-	e, err := item.ParseClientEvent(frame)
+	e, err := api.ParseClientEvent(frame)
 	if err != nil {
 		return nil, unreadable(err)
 	}
-	create, ok := e.(*item.CreateEvent)
+	create, ok := e.(*api.CreateEvent)
 	switch {
 	case !ok:
-		return nil, Invalid("invalid_value", "type", "Invalid value: '%s'. Supported values are: '%s'.", e.ClientEventType(), item.ClientCreate)
+		return nil, Invalid("invalid_value", "type", "Invalid value: '%s'. Supported values are: '%s'.", e.ClientEventType(), api.ClientCreate)
 	case isSet(create.Request.Background):
 		return nil, Invalid("unsupported_parameter", "background", "Unsupported parameter: 'background' is not supported over WebSocket.")
 	}
@@ -131,7 +132,7 @@ func (l *lane) read(frame []byte) (*Request, *Error) {
 	return r, wrong
 }
 
-// memberText returns a member of a frame, however wrong the rest may be.
+// memberText returns a member of a frame even if the rest of the frame is wrong.
 func memberText(frame []byte, name string) string {
 	object, err := item.Parse(frame)
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/coder/websocket"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/internal/apispec"
-	"github.com/antiphon-go/antiphon/item"
 )
 
 // dial opens a WebSocket to the path of responses.
@@ -31,7 +31,7 @@ func dial(t *testing.T, base string) *websocket.Conn {
 
 // say sends a frame and returns what comes, up to the end of the response, all
 // of it valid by the schema.
-func say(t *testing.T, conn *websocket.Conn, frame string) (list []item.Event) {
+func say(t *testing.T, conn *websocket.Conn, frame string) (list []api.Event) {
 	t.Helper()
 	spec, open := apispec.Load(t), apispec.LoadOpen(t)
 	if err := conn.Write(t.Context(), websocket.MessageText, []byte(frame)); err != nil {
@@ -43,11 +43,11 @@ func say(t *testing.T, conn *websocket.Conn, frame string) (list []item.Event) {
 			t.Fatal(err)
 		}
 		spec.Check(t, "ResponsesServerEvent", data)
-		ev, err := item.ParseEvent(data)
+		ev, err := api.ParseEvent(data)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if ev.Type == item.EventError {
+		if ev.Type == api.EventError {
 			open.Check(t, "WebSocketErrorEvent", data)
 		} else {
 			open.Check(t, apispec.OpenEvent, data)
@@ -58,7 +58,7 @@ func say(t *testing.T, conn *websocket.Conn, frame string) (list []item.Event) {
 	}
 }
 
-func lastResponse(t *testing.T, list []item.Event) *item.Response {
+func lastResponse(t *testing.T, list []api.Event) *api.Response {
 	t.Helper()
 	r, err := list[len(list)-1].Response()
 	if err != nil {
@@ -122,8 +122,8 @@ func TestSocketQueue(t *testing.T) {
 		}
 	}
 	var got []string
-	for _, list := range [][]item.Event{say(t, conn, `{"type":"response.create","model":"m","input":"three"}`), say(t, conn, `{"type":"other"}`), nil} {
-		if list != nil && list[len(list)-1].Type != item.EventError {
+	for _, list := range [][]api.Event{say(t, conn, `{"type":"response.create","model":"m","input":"three"}`), say(t, conn, `{"type":"other"}`), nil} {
+		if list != nil && list[len(list)-1].Type != api.EventError {
 			got = append(got, lastResponse(t, list).Text())
 		}
 	}

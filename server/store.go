@@ -11,57 +11,60 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// Store keeps responses and conversations. A [Server] is its only writer, and
-// calls it from many goroutines.
+// Store keeps responses and conversations. A [Server] is its only writer. A Store
+// must be safe for concurrent use.
 type Store interface {
 	// Get returns the record with an id, or [ErrNotFound].
-	Get(ctx context.Context, id string) (Record, error)
-	// Put keeps a record, in place of the one with its id if there is one. A
-	// response is put when it begins and when it ends; a response that is not put
-	// again has been interrupted.
-	Put(ctx context.Context, rec Record) error
-	// Delete forgets the record with an id, or returns [ErrNotFound].
+	Get(ctx context.Context, id string) (StoredObject, error)
+	// Put stores a record, and replaces the record with the same id. The server stores
+	// a response when it begins and when it ends. A response that is not stored again
+	// was interrupted: the next Server that finds it reports it, and stores it, as
+	// failed.
+	Put(ctx context.Context, rec StoredObject) error
+	// Delete removes the record with an id, or returns [ErrNotFound].
 	Delete(ctx context.Context, id string) error
-	// Item returns the item with an id that a record holds, or [ErrNotFound].
+	// Item returns the item with an id from any record, or [ErrNotFound].
 	Item(ctx context.Context, id string) (item.Item, error)
 }
 
-// ErrNotFound says that a store has nothing with an id.
+// ErrNotFound means that a store has no record or item with the id.
 var ErrNotFound = errors.New("not found")
 
-// Record is a response or a conversation as a [Store] keeps it. A store must not
-// change what its slices hold, and may keep them.
-type Record struct {
-	// Response is the response as it stands, or nil for a conversation.
-	Response *item.Response
+// StoredObject is a response or a conversation in a [Store]. A store must not change the
+// contents of its slices, but may keep them.
+type StoredObject struct {
+	// Response is the current state of the response, or nil for a conversation.
+	Response *api.Response
 	// Conversation is the conversation, or nil for a response.
-	Conversation *item.Conversation
-	// Items are the items of the conversation or, of a response, all that it
-	// answers: the history and then the request's own input.
+	Conversation *api.Conversation
+	// Items are the items of the conversation or, for a response, its complete input:
+	// the history and then the request's own input.
 	Items []item.Item
-	// Background says that the response was made in the background.
+	// Background reports whether the response was made in the background.
 	Background bool
-	// Events are the events of a response that was made in the background as a
-	// stream. They are there when it has ended.
-	Events []item.Event
+	// Events are the events of a streamed background response. They are set when it
+	// has ended.
+	Events []api.Event
 }
 
 // ID returns the id of the response or the conversation.
-func (r *Record) ID() string {
+func (r *StoredObject) ID() string {
 	if r.Response != nil {
 		return r.Response.ID
 	}
 	return r.Conversation.ID
 }
 
-// all returns what a request goes on from that names this response.
-func (r *Record) all() []item.Item { return append(slices.Clip(r.Items), r.Response.Output...) }
+// all returns the history for a request that continues this response.
+func (r *StoredObject) all() []item.Item { return append(slices.Clip(r.Items), r.Response.Output...) }
 
-// bytes is the size of a record, of which its JSON is by far the most.
-func (r *Record) bytes() (n int) {
+// bytes returns the size of a record. It counts only the JSON of items, which is by
+// far the largest part.
+func (r *StoredObject) bytes() (n int) {
 	for _, it := range r.Items {
 		n += len(it.JSON())
 	}
@@ -76,12 +79,12 @@ func (r *Record) bytes() (n int) {
 	return n
 }
 
-// Memory is a [Store] that forgets: what it keeps is bounded by number and by
-// size, 64 MiB for all responses and as much for all conversations. The oldest go
+// Memory is a [Store] in memory with a limited number and size of records: 64 MiB
+// for all responses and 64 MiB for all conversations. It removes the oldest records
 // first. The zero value is an empty store.
 type Memory struct {
-	// Max is how many responses are kept, and how many conversations; 0 means
-	// 1000. It is set before the first use.
+	// Max is the maximum number of responses, and of conversations; 0 means 1000. Set
+	// it before the first use.
 	Max int
 
 	mu            sync.Mutex
@@ -95,7 +98,7 @@ const (
 )
 
 // Get implements [Store].
-func (m *Memory) Get(_ context.Context, id string) (Record, error) {
+func (m *Memory) Get(_ context.Context, id string) (StoredObject, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, s := range []*shelf{&m.responses, &m.conversations} {
@@ -103,11 +106,11 @@ func (m *Memory) Get(_ context.Context, id string) (Record, error) {
 			return rec, nil
 		}
 	}
-	return Record{}, ErrNotFound
+	return StoredObject{}, ErrNotFound
 }
 
 // Put implements [Store].
-func (m *Memory) Put(_ context.Context, rec Record) error {
+func (m *Memory) Put(_ context.Context, rec StoredObject) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := &m.conversations
@@ -128,7 +131,7 @@ func (m *Memory) Delete(_ context.Context, id string) error {
 	return nil
 }
 
-// Item implements [Store]. The newest record with the item counts.
+// Item implements [Store]. It returns the item of the newest record that has it.
 func (m *Memory) Item(_ context.Context, id string) (item.Item, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -155,16 +158,16 @@ func indexOf(list []item.Item, id string) int {
 
 // shelf holds records by their ids, oldest first.
 type shelf struct {
-	byID  map[string]Record
+	byID  map[string]StoredObject
 	order []string
 	bytes int
 }
 
-// put keeps a record, and drops the oldest while there is too much. The last one
-// stays.
-func (s *shelf) put(rec Record, limit int) {
+// put stores a record, and removes the oldest records while the limits are exceeded.
+// The newest record stays.
+func (s *shelf) put(rec StoredObject, limit int) {
 	if s.byID == nil {
-		s.byID = map[string]Record{}
+		s.byID = map[string]StoredObject{}
 	}
 	id := rec.ID()
 	if old, there := s.byID[id]; there {
@@ -188,12 +191,12 @@ func (s *shelf) remove(id string) bool {
 	s.bytes -= rec.bytes()
 	i := slices.Index(s.order, id)
 	if i == 0 {
-		s.order = s.order[1:] // as when the oldest goes
+		s.order = s.order[1:] // like removing the oldest record
 		return true
 	}
 	s.order = slices.Delete(s.order, i, i+1)
 	return true
 }
 
-// name is an id without its prefix.
+// name returns an id without its prefix.
 func name(id string) string { return strings.TrimPrefix(strings.TrimPrefix(id, "resp_"), "conv_") }

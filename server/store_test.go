@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 )
 
@@ -42,7 +43,7 @@ func TestShelf(t *testing.T) {
 			}
 			order = append(order, id)
 			it := rapid.SampledFrom(items).Draw(rt, "item")
-			s.put(Record{Response: &item.Response{ID: id}, Items: []item.Item{it}}, limit)
+			s.put(StoredObject{Response: &api.Response{ID: id}, Items: []item.Item{it}}, limit)
 			if _, there := s.byID[id]; !there {
 				rt.Fatal("the newest went")
 			}
@@ -65,9 +66,9 @@ func TestMemory(t *testing.T) {
 	var m Memory
 	ctx := context.Background()
 	said, asked := item.Must(&item.Message{ID: "msg_1", Role: item.RoleAssistant}), item.Must(&item.Message{ID: "msg_2", Role: item.RoleUser})
-	r := Record{Response: &item.Response{ID: "resp_1", Output: []item.Item{said}}, Items: []item.Item{asked}}
-	talk := Record{Conversation: &item.Conversation{ID: "conv_1"}, Items: []item.Item{item.Must(&item.Message{ID: "msg_3", Role: item.RoleUser})}}
-	for _, rec := range []Record{r, talk} {
+	r := StoredObject{Response: &api.Response{ID: "resp_1", Output: []item.Item{said}}, Items: []item.Item{asked}}
+	talk := StoredObject{Conversation: &api.Conversation{ID: "conv_1"}, Items: []item.Item{item.Must(&item.Message{ID: "msg_3", Role: item.RoleUser})}}
+	for _, rec := range []StoredObject{r, talk} {
 		if err := m.Put(ctx, rec); err != nil {
 			t.Fatal(err)
 		}

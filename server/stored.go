@@ -4,38 +4,82 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"net/url"
+	"slices"
 	"strconv"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// response returns a response that is kept, as it stands, and its job while it is
-// being made.
-func (s *Server) response(c *call) (Record, *job, *Error) {
+// response returns the current state of the response that a request is about, and its
+// job while it is being made. See lookUp for the argument.
+func (s *Server) response(c *call, interrupted string) (StoredObject, *job, *Error) {
 	id := c.ids[0]
-	s.mu.Lock()
-	j := s.jobs[id]
-	s.mu.Unlock()
-	if j != nil {
-		if rec := j.record(); rec.Response != nil {
-			return rec, j, nil
-		}
-	}
-	rec, err := s.store().Get(c.r.Context(), id)
+	rec, j, err := s.lookUp(c.r.Context(), id, interrupted)
 	switch {
-	case errors.Is(err, ErrNotFound) || err == nil && rec.Response == nil:
+	case errors.Is(err, ErrNotFound):
 		return rec, nil, notFound("Response", id)
 	case err != nil:
 		return rec, nil, s.failure(err)
 	}
-	return rec, nil, nil
+	return rec, j, nil
+}
+
+// lookUp returns the current state of a stored response, and its job while it is
+// being made, or while the store lacks its end. A response that an earlier Server over
+// this store left unfinished ends with the status interrupted: failed or cancelled.
+func (s *Server) lookUp(ctx context.Context, id, interrupted string) (StoredObject, *job, error) {
+	s.mu.Lock()
+	j := s.jobs[id]
+	s.mu.Unlock()
+	if j != nil {
+		s.repay(j)
+		if rec := j.record(); rec.Response != nil {
+			return rec, j, nil
+		}
+	}
+	rec, err := s.store().Get(ctx, id)
+	if err == nil && rec.Response == nil {
+		err = ErrNotFound // it is a conversation
+	}
+	if err == nil && !ended(rec.Response) {
+		rec, err = s.interrupt(ctx, id, interrupted)
+	}
+	return rec, nil, err
+}
+
+// interrupt stores the end of a response that nobody makes any more. While it holds
+// mu, no job can begin with this id, so a response without a job stays without one.
+func (s *Server) interrupt(ctx context.Context, id, status string) (StoredObject, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	rec, err := s.store().Get(ctx, id)
+	if err != nil || s.jobs[id] != nil || ended(rec.Response) {
+		return rec, err
+	}
+	r := *rec.Response
+	r.Status = item.StatusCancelled
+	if status != item.StatusCancelled || !rec.Background {
+		r.Status = item.StatusFailed
+		r.Error = &api.APIError{Code: serverError, Message: "The server ended before the response did."}
+		r.Extra = slices.Clone(r.Extra)
+		r.Extra.Delete("error")
+	}
+	rec.Response = &r
+	err = s.store().Put(context.WithoutCancel(ctx), rec)
+	if err != nil && r.Status == item.StatusFailed {
+		s.logf("antiphon server: the end of %s: %v", id, err)
+		err = nil // the next request finds it unfinished and reports the same
+	}
+	return rec, err
 }
 
 // retrieve serves GET /responses/{id}.
 func (s *Server) retrieve(c *call) *Error {
-	rec, j, wrong := s.response(c)
+	rec, j, wrong := s.response(c, item.StatusFailed)
 	if wrong != nil {
 		return wrong
 	}
@@ -50,7 +94,7 @@ func (s *Server) retrieve(c *call) *Error {
 	case !rec.Background || !s.has(Background):
 		return Invalid("", "stream", "This response cannot be streamed: it was not created with 'background' set to true.")
 	case j != nil && !isSet(j.r.Stream) || j == nil && rec.Events == nil:
-		return Invalid("", "stream", "This response cannot be streamed: it was not created with 'stream' set to true.")
+		return Invalid("", "stream", "This response cannot be streamed: it was not created with 'stream' set to true, or the server ended before the response did.")
 	case j == nil && after >= len(rec.Events):
 		return Invalid("", "starting_after", "Invalid 'starting_after': the response has no event %d.", after)
 	}
@@ -60,7 +104,7 @@ func (s *Server) retrieve(c *call) *Error {
 	return c.follow(j, after)
 }
 
-// startOf returns the number of the event that a stream begins after.
+// startOf returns the number of the event before the first one of the stream.
 func startOf(query url.Values) (int, *Error) {
 	v := query.Get("starting_after")
 	if v == "" {
@@ -75,7 +119,7 @@ func startOf(query url.Values) (int, *Error) {
 
 // cancel serves POST /responses/{id}/cancel.
 func (s *Server) cancel(c *call) *Error {
-	rec, j, wrong := s.response(c)
+	rec, j, wrong := s.response(c, item.StatusCancelled)
 	switch {
 	case wrong != nil:
 		return wrong
@@ -88,10 +132,10 @@ func (s *Server) cancel(c *call) *Error {
 	return c.send(rec.Response)
 }
 
-// remove serves DELETE /responses/{id}. What is still made in the background is
-// cancelled.
+// remove serves DELETE /responses/{id}. It cancels a response that is being made in
+// the background.
 func (s *Server) remove(c *call) *Error {
-	_, j, wrong := s.response(c)
+	_, j, wrong := s.response(c, item.StatusFailed)
 	if wrong != nil {
 		return wrong
 	}
@@ -99,6 +143,7 @@ func (s *Server) remove(c *call) *Error {
 		j.mu.Lock()
 		j.keep = false
 		j.mu.Unlock()
+		s.repay(j) // nothing is owed any more
 		if j.rec.Background {
 			s.stop(j)
 		}
@@ -109,13 +154,13 @@ func (s *Server) remove(c *call) *Error {
 	case err != nil:
 		return s.failure(err)
 	}
-	return c.send(&item.Deleted{ID: c.ids[0], Object: "response.deleted", Deleted: true})
+	return c.send(&api.Deleted{ID: c.ids[0], Object: "response.deleted", Deleted: true})
 }
 
-// inputItems serves GET /responses/{id}/input_items: the whole history that the
-// response answers.
+// inputItems serves GET /responses/{id}/input_items: the complete input of the
+// response.
 func (s *Server) inputItems(c *call) *Error {
-	rec, _, wrong := s.response(c)
+	rec, _, wrong := s.response(c, item.StatusFailed)
 	if wrong != nil {
 		return wrong
 	}

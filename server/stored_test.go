@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/rehearsal"
@@ -34,11 +35,11 @@ turn
 func TestPreviousResponse(t *testing.T) {
 	whole, short := clientOf(t, serve(t, twoRounds, nil)), clientOf(t, serve(t, twoRounds, nil))
 	history, id := new(item.List), ""
-	step := func(items ...item.Item) *item.Response {
+	step := func(items ...item.Item) *api.Response {
 		t.Helper()
 		history.Append(items...)
-		a := ask(t, whole, &item.Request{Input: history})
-		b := ask(t, short, &item.Request{Input: item.NewList(items...), PreviousResponseID: id, Instructions: ""})
+		a := ask(t, whole, &api.Request{Input: history})
+		b := ask(t, short, &api.Request{Input: item.NewList(items...), PreviousResponseID: id, Instructions: ""})
 		if id != b.PreviousResponseID {
 			t.Errorf("previous_response_id %q, want %q", b.PreviousResponseID, id)
 		}
@@ -62,7 +63,7 @@ func TestPreviousResponse(t *testing.T) {
 	}
 }
 
-func encoded(t testing.TB, r *item.Response) string {
+func encoded(t testing.TB, r *api.Response) string {
 	t.Helper()
 	b, err := r.AppendJSON(nil)
 	if err != nil {
@@ -75,9 +76,9 @@ func encoded(t testing.TB, r *item.Response) string {
 func TestStored(t *testing.T) {
 	c := clientOf(t, serve(t, twoRounds, nil))
 	ctx := t.Context()
-	first := ask(t, c, &item.Request{Input: item.NewList(item.System("Be brief."), item.User("Hello."))})
+	first := ask(t, c, &api.Request{Input: item.NewList(item.System("Be brief."), item.User("Hello."))})
 	out := item.Must(&item.FunctionCallOutput{CallID: first.Output[1].CallID(), Output: item.Text("blue")})
-	r := ask(t, c, &item.Request{Input: item.NewList(out), PreviousResponseID: first.ID})
+	r := ask(t, c, &api.Request{Input: item.NewList(out), PreviousResponseID: first.ID})
 	again, err := c.Retrieve(ctx, r.ID, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +112,7 @@ func TestStored(t *testing.T) {
 	}
 	// An item can be named in place of being sent.
 	call := item.Must(&item.ItemReference{ID: first.Output[1].ID()})
-	if got := ask(t, c, &item.Request{Input: item.NewList(item.User("Hello."), call, item.Must(&item.ItemReference{ID: listed.ID()}))}); got.Text() != "You: Hello.; it: blue" {
+	if got := ask(t, c, &api.Request{Input: item.NewList(item.User("Hello."), call, item.Must(&item.ItemReference{ID: listed.ID()}))}); got.Text() != "You: Hello.; it: blue" {
 		t.Errorf("by reference: %q", got.Text())
 	}
 	if err := c.Delete(ctx, r.ID); err != nil {
@@ -131,16 +132,16 @@ func TestStored(t *testing.T) {
 // store false, an id of nobody's and one that had to go are told as such. E1
 func TestNotStored(t *testing.T) {
 	c := clientOf(t, serve(t, "again\nturn\n  say x\n", func(s *rehearsal.Server) { s.MaxStored = 2 }))
-	unstored := ask(t, c, &item.Request{Input: users("a"), Store: new(false)})
+	unstored := ask(t, c, &api.Request{Input: users("a"), Store: new(false)})
 	var kept []string
 	for _, s := range []string{"b", "c", "c"} { // equal requests have ids of their own
-		kept = append(kept, ask(t, c, &item.Request{Input: users(s)}).ID)
+		kept = append(kept, ask(t, c, &api.Request{Input: users(s)}).ID)
 	}
 	if kept[1] == kept[2] {
 		t.Errorf("two responses have the id %s", kept[1])
 	}
 	for id, there := range map[string]bool{unstored.ID: false, kept[0]: false, kept[1]: true, kept[2]: true, "resp_none": false} {
-		_, err := c.Create(t.Context(), &item.Request{Model: "m", Input: users("next"), PreviousResponseID: id, Store: new(false)})
+		_, err := c.Create(t.Context(), &api.Request{Model: "m", Input: users("next"), PreviousResponseID: id, Store: new(false)})
 		var e *endpoint.Error
 		switch {
 		case there && err != nil:
@@ -160,11 +161,11 @@ func TestBackground(t *testing.T) {
 	c := clientOf(t, serve(t, "again\nturn\n  reason Hm.\n  pause 60ms\n  say one two three\n", nil))
 	c.Retry = endpoint.Retry{Max: 5, Base: 5 * time.Millisecond}
 	ctx := t.Context()
-	begun := ask(t, c, &item.Request{Input: users("a"), Background: new(true)})
+	begun := ask(t, c, &api.Request{Input: users("a"), Background: new(true)})
 	if begun.Status != item.StatusQueued || len(begun.Output) != 0 {
 		t.Errorf("begun: %s", encoded(t, begun))
 	}
-	_, err := c.Create(ctx, &item.Request{Model: "m", Input: users("b"), PreviousResponseID: begun.ID})
+	_, err := c.Create(ctx, &api.Request{Model: "m", Input: users("b"), PreviousResponseID: begun.ID})
 	if err != nil && failure(t, err).Class != endpoint.BadRequest {
 		t.Errorf("gone on from before its end: %v", err)
 	}
@@ -174,12 +175,12 @@ func TestBackground(t *testing.T) {
 	}
 
 	var all []string
-	for ev, err := range c.Stream(ctx, &item.Request{Model: "m", Input: users("c"), Background: new(true)}) {
+	for ev, err := range c.Stream(ctx, &api.Request{Model: "m", Input: users("c"), Background: new(true)}) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, shown(ev))
-		if ev.Type == item.EventCreated {
+		if ev.Type == api.EventCreated {
 			first, err := ev.Response()
 			if err != nil {
 				t.Fatal(err)
@@ -187,7 +188,7 @@ func TestBackground(t *testing.T) {
 			begun = first
 		}
 	}
-	if len(all) < 10 || all[1] != string(item.EventQueued)+" " {
+	if len(all) < 10 || all[1] != string(api.EventQueued)+" " {
 		t.Errorf("streamed %q", all)
 	}
 	for after := -1; after < len(all)-1; after++ {
@@ -211,9 +212,9 @@ func TestBackgroundCancel(t *testing.T) {
 	ctx := t.Context()
 	var last error
 	id := ""
-	for ev, err := range c.Stream(ctx, &item.Request{Model: "m", Input: users("a"), Background: new(true)}) {
+	for ev, err := range c.Stream(ctx, &api.Request{Model: "m", Input: users("a"), Background: new(true)}) {
 		last = err
-		if ev.Type == item.EventCreated {
+		if ev.Type == api.EventCreated {
 			r, err := ev.Response()
 			if err != nil {
 				t.Fatal(err)
@@ -238,8 +239,8 @@ func TestBackgroundCancel(t *testing.T) {
 func TestStoredRefusals(t *testing.T) {
 	base := serve(t, "again\nturn\n  say x\n", nil)
 	c := clientOf(t, base)
-	sync := ask(t, c, &item.Request{Input: users("a")}).ID
-	quiet := ask(t, c, &item.Request{Input: users("b"), Background: new(true)}).ID
+	sync := ask(t, c, &api.Request{Input: users("a")}).ID
+	quiet := ask(t, c, &api.Request{Input: users("b"), Background: new(true)}).ID
 	for _, test := range []struct {
 		method, path, body string
 		status             int
@@ -271,4 +272,4 @@ func TestStoredRefusals(t *testing.T) {
 }
 
 // shown is a copy of what an event is and says.
-func shown(ev item.Event) string { return fmt.Sprintf("%s %s", ev.Type, ev.Delta) }
+func shown(ev api.Event) string { return fmt.Sprintf("%s %s", ev.Type, ev.Delta) }

@@ -11,101 +11,106 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 )
 
 // Writer writes one response as the events of a stream. It numbers the events,
-// gives items their ids and places, and repeats at the end of a text, an item
-// and the response what came before, so that a backend says everything once:
+// assigns ids and positions to items, and repeats the content at the end of a text,
+// an item and the response, so that a backend writes everything once:
 //
 //	w.Text("Let me ")
 //	w.Text("look.")
 //	w.Item(item.Call("call_1", "read_file", `{"path":"notes.txt"}`))
 //
-// The first error stays: every method returns it, and nothing more is written. It
-// means that nobody listens any more, or that a value cannot be encoded. So a
-// backend need not look at each.
+// After an error, every method returns this first error and writes nothing more. The
+// error means that the client is gone, or that a value cannot be encoded. So a
+// backend need not check the error of each call.
 //
 // A Writer is not safe for concurrent use.
 type Writer struct {
-	// StreamID is repeated in every event; WebSockets with several responses at
-	// once use it. It is set before the first event.
+	// StreamID is repeated in every event, for WebSockets with several concurrent
+	// responses. Set it before the first event.
 	StreamID string
 
-	response item.Response // as it stands; its status is "" before the first event
-	emit     func(item.Event) error
+	response api.Response // the current state; its status is "" before the first event
+	emit     func(api.Event) error
 	events   int64
 	open     *openItem
 	err      error
+	before   *api.Response // the state before the end, which may be refused
 
 	// Set by a Server:
-	queued bool                   // the response waits before it begins
-	admit  func(id string) string // makes the id of the response of what Begin was given
-	clock  func() float64         // for completed_at
+	queued bool                            // the response is queued before it begins
+	admit  func(id string) (string, error) // returns the id of the response for the argument of Begin
+	clock  func() float64                  // the time for completed_at
 }
 
 // openItem is the output item that is being written.
 type openItem struct {
-	value item.Value // as Open got it
+	value item.Value // the argument of Open
 	id    string
-	done  int             // parts that are done
-	part  item.Part       // that is being written, or nil
-	text  strings.Builder // of the part, or of the call
+	done  int             // the number of complete parts
+	part  item.Part       // the part that is being written, or nil
+	text  strings.Builder // the text of the part or the call
 }
 
-// NewWriter returns a writer that passes its events to emit. The response is what
-// every event about the response repeats, such as its id and model; the writer
-// adds status, output, usage and errors. A null in Extra stands for one of these
-// until it has a value. An event that emit receives may be kept.
-func NewWriter(response item.Response, emit func(item.Event) error) *Writer {
+// NewWriter returns a writer that passes its events to emit. Events about the
+// response repeat the members of response, such as its id and model; the writer adds
+// status, output, usage and errors. A null in Extra is a placeholder for one of
+// these until it has a value. emit may keep the events that it receives.
+func NewWriter(response api.Response, emit func(api.Event) error) *Writer {
 	response.Status, response.Output = "", []item.Item{}
 	response.Extra = slices.Clone(response.Extra)
 	return &Writer{response: response, emit: emit}
 }
 
-// Response returns a copy of the response as it stands: it has the items that are
-// done.
-func (w *Writer) Response() *item.Response {
+// Response returns a copy of the current state of the response, with the complete
+// items.
+func (w *Writer) Response() *api.Response {
 	r := w.response
 	if !w.Ended() {
-		r.Usage = nil // it is told at the end
+		r.Usage = nil // it is sent at the end
 	}
 	r.Output = append([]item.Item{}, r.Output...)
 	r.Extra = slices.Clone(r.Extra)
 	return &r
 }
 
-// Begin says that the request is accepted. From then on an error ends the
-// response; before, it refuses the request. A client that asked for a response in
-// the background gets its answer at this moment, so a slow backend should call
-// Begin early; otherwise the first write does. An id, if not "", is a wish: a
-// server that has another response of that id adds a number to it.
+// Begin accepts the request. Before Begin an error refuses the request; afterwards
+// it ends the response. The first write calls Begin. A client that asked for a
+// background response gets its answer at this time, so a slow backend should call
+// Begin early. If id is not "", the response gets this id; if another response has
+// it, the server adds a number.
 func (w *Writer) Begin(id string) error {
-	if w.response.Status != "" {
+	if w.response.Status != "" || w.err != nil {
 		return w.err
 	}
 	if w.admit != nil {
-		id = w.admit(id)
+		var err error
+		if id, err = w.admit(id); err != nil {
+			return w.fail(err)
+		}
 	}
 	w.response.ID = cmp.Or(id, w.response.ID)
 	w.response.Status = item.StatusInProgress
 	if w.queued {
 		w.response.Status = item.StatusQueued
 	}
-	w.tell(&item.CreatedEvent{ResponseEvent: w.about()})
+	w.tell(&api.CreatedEvent{ResponseEvent: w.about()})
 	if w.queued {
-		w.tell(&item.QueuedEvent{ResponseEvent: w.about()})
+		w.tell(&api.QueuedEvent{ResponseEvent: w.about()})
 		w.response.Status = item.StatusInProgress
 	}
-	return w.tell(&item.InProgressEvent{ResponseEvent: w.about()})
+	return w.tell(&api.InProgressEvent{ResponseEvent: w.about()})
 }
 
-// Text adds to the text of the answer: to the message that is open, or to a new
-// one. An item of another kind that is open is closed first.
+// Text adds to the text of the open message, or of a new message. It closes an open
+// item of another kind first.
 func (w *Writer) Text(s string) error {
 	if w.open != nil {
 		if _, ok := w.open.value.(*item.Message); !ok {
-			_ = w.Close() // the error stays
+			_ = w.Close() // the error is kept
 		}
 	}
 	if w.open == nil {
@@ -114,16 +119,15 @@ func (w *Writer) Text(s string) error {
 	return w.Delta(s)
 }
 
-// Item writes a whole item: how it begins, its text in pieces of about a word,
-// and how it ends. What an output item must have is filled in, so
-// item.Assistant("Hello") will do. Items that have no text to stream, and items
-// that cannot be decoded, are written as they are. An item that is open is closed
-// first.
+// Item writes a complete item: its beginning, its text in pieces of about one word,
+// and its end. Missing members of an output item are filled in, so
+// item.Assistant("Hello") is sufficient. Items without text to stream, and items
+// that cannot be decoded, are written unchanged. An open item is closed first.
 func (w *Writer) Item(it item.Item) error {
 	v, err := it.Decode()
 	if err != nil || !streams(v) {
 		_ = w.settle()
-		w.tell(&item.ItemAddedEvent{EventHead: w.head(), OutputIndex: w.index(), Item: it})
+		w.tell(&api.ItemAddedEvent{EventHead: w.head(), OutputIndex: w.index(), Item: it})
 		return w.done(it)
 	}
 	if err := w.Open(v); err != nil {
@@ -141,11 +145,10 @@ func streams(v item.Value) bool {
 	return false
 }
 
-// Open begins an output item: a message, reasoning, a function call or a call of
-// a custom tool. It is told without the text that v holds, and with an id, a
-// status and, if it is a message, the role of the assistant. [Writer.Delta] adds
-// to its text; [Writer.Close] or [Writer.CloseAs] ends it. An item that is open is
-// closed first.
+// Open begins an output item: a message, reasoning, a function call or a call of a
+// custom tool. Its first event does not contain the text of v, but has an id, a
+// status and, for a message, the role assistant. [Writer.Delta] adds to its text;
+// [Writer.Close] or [Writer.CloseAs] ends it. An open item is closed first.
 func (w *Writer) Open(v item.Value) error {
 	if err := w.settle(); err != nil {
 		return err
@@ -159,10 +162,10 @@ func (w *Writer) Open(v item.Value) error {
 		return w.fail(err)
 	}
 	w.open = o
-	return w.tell(&item.ItemAddedEvent{EventHead: w.head(), OutputIndex: w.index(), Item: it})
+	return w.tell(&api.ItemAddedEvent{EventHead: w.head(), OutputIndex: w.index(), Item: it})
 }
 
-// first is the item as it begins. It settles the id.
+// first returns the item in its initial form, and determines the id.
 func (o *openItem) first() item.Value {
 	switch v := o.value.(type) {
 	case *item.Message:
@@ -191,13 +194,13 @@ func (o *openItem) first() item.Value {
 	return o.value
 }
 
-// errNothingOpen is a mistake of the backend.
+// errNothingOpen reports a mistake in the backend.
 var errNothingOpen = errors.New("no output item is open: call Open before Delta and Close")
 
-// Delta adds to the text of the item that is open: of a message its text, of
-// reasoning its summary, of a call its arguments or input. It must hold whole
-// characters. A text that gets no delta but an empty one is an empty text; one
-// that gets none at all is not there.
+// Delta adds to the text of the open item: the text of a message, the summary of
+// reasoning, the arguments or input of a call. The text must be valid UTF-8. An item
+// that gets only an empty delta has an empty text; an item without any delta has no
+// text part.
 func (w *Writer) Delta(text string) error {
 	switch {
 	case w.open == nil:
@@ -219,20 +222,20 @@ func (w *Writer) Delta(text string) error {
 	w.open.text.WriteString(text)
 	switch w.open.part.(type) {
 	case *item.OutputText:
-		return w.tell(&item.TextDeltaEvent{PartEvent: w.inContent(), Delta: text})
+		return w.tell(&api.TextDeltaEvent{PartEvent: w.inContent(), Delta: text})
 	case *item.Refusal:
-		return w.tell(&item.RefusalDeltaEvent{PartEvent: w.inContent(), Delta: text})
+		return w.tell(&api.RefusalDeltaEvent{PartEvent: w.inContent(), Delta: text})
 	case *item.SummaryText:
-		return w.tell(&item.SummaryTextDeltaEvent{SummaryEvent: w.inSummary(), Delta: text})
+		return w.tell(&api.SummaryTextDeltaEvent{SummaryEvent: w.inSummary(), Delta: text})
 	}
 	if _, custom := w.open.value.(*item.CustomToolCall); custom {
-		return w.tell(&item.CustomInputDeltaEvent{ItemEvent: w.inItem(), Delta: text})
+		return w.tell(&api.CustomInputDeltaEvent{ItemEvent: w.inItem(), Delta: text})
 	}
-	return w.tell(&item.ArgumentsDeltaEvent{ItemEvent: w.inItem(), Delta: text})
+	return w.tell(&api.ArgumentsDeltaEvent{ItemEvent: w.inItem(), Delta: text})
 }
 
-// Close ends the item that is open: it is what Open was given, with the text of
-// the deltas.
+// Close ends the open item. The item is the argument of Open with the text of the
+// deltas.
 func (w *Writer) Close() error {
 	if w.open == nil {
 		return w.fail(errNothingOpen)
@@ -265,9 +268,9 @@ func (w *Writer) Close() error {
 	return w.err
 }
 
-// CloseAs ends the item that is open with its final form, which a backend may have
-// from a model: with annotations, several parts, what is encrypted. Text of it that
-// no delta brought is streamed first. The item keeps the id that it began with.
+// CloseAs ends the open item with its final form, which a backend may have from a
+// model: with annotations, several parts, encrypted content. Text that was not sent
+// as a delta is streamed first. The item keeps its id.
 func (w *Writer) CloseAs(it item.Item) error {
 	if w.open == nil {
 		return w.fail(errNothingOpen)
@@ -282,7 +285,7 @@ func (w *Writer) CloseAs(it item.Item) error {
 	return w.finish(v)
 }
 
-// finish ends the open item, which is now v. It says what of the text is missing.
+// finish ends the open item with v as its final value, and streams the missing text.
 func (w *Writer) finish(v item.Value) error {
 	var last item.Value
 	switch v := v.(type) {
@@ -303,13 +306,13 @@ func (w *Writer) finish(v item.Value) error {
 		c := *v
 		c.ID, c.Status = w.open.id, cmp.Or(v.Status, item.StatusCompleted)
 		w.rest(c.Arguments)
-		w.tell(&item.ArgumentsDoneEvent{ItemEvent: w.inItem(), Name: c.Name, Arguments: c.Arguments})
+		w.tell(&api.ArgumentsDoneEvent{ItemEvent: w.inItem(), Name: c.Name, Arguments: c.Arguments})
 		last = &c
 	case *item.CustomToolCall:
 		c := *v
 		c.ID = w.open.id
 		w.rest(c.Input)
-		w.tell(&item.CustomInputDoneEvent{ItemEvent: w.inItem(), Input: c.Input})
+		w.tell(&api.CustomInputDoneEvent{ItemEvent: w.inItem(), Input: c.Input})
 		last = &c
 	}
 	w.open = nil
@@ -320,8 +323,8 @@ func (w *Writer) finish(v item.Value) error {
 	return w.done(it)
 }
 
-// parts writes the parts of the open message or reasoning. The first of them may
-// be open already.
+// parts writes the parts of the open message or reasoning. The first part may
+// already be open.
 func (w *Writer) parts(list []item.Part) {
 	for _, p := range list {
 		var first item.Part
@@ -344,7 +347,7 @@ func (w *Writer) parts(list []item.Part) {
 	}
 }
 
-// rest streams what the deltas did not bring of a text.
+// rest streams the part of a text that the deltas did not contain.
 func (w *Writer) rest(text string) {
 	if more, ok := strings.CutPrefix(text, w.open.text.String()); ok {
 		w.deltas(more)
@@ -352,13 +355,13 @@ func (w *Writer) rest(text string) {
 }
 
 func (w *Writer) done(it item.Item) error {
-	ev := &item.ItemDoneEvent{EventHead: w.head(), OutputIndex: w.index(), Item: it}
+	ev := &api.ItemDoneEvent{EventHead: w.head(), OutputIndex: w.index(), Item: it}
 	w.response.Output = append(w.response.Output, it)
 	return w.tell(ev)
 }
 
-// settle makes room for an item: it begins the response, and closes the item that
-// is open.
+// settle prepares for a new item: it begins the response if necessary, and closes
+// the open item.
 func (w *Writer) settle() error {
 	if w.open != nil {
 		return w.Close()
@@ -370,38 +373,38 @@ func textPart(text string) *item.OutputText {
 	return &item.OutputText{Text: text, Annotations: "[]", Logprobs: "[]"}
 }
 
-// beginPart opens a part of the open message or reasoning, as it is at first.
+// beginPart opens a part of the open message or reasoning. p is its initial form.
 func (w *Writer) beginPart(p item.Part) {
 	w.open.part = p
 	if _, ok := w.open.value.(*item.Reasoning); ok {
-		w.tell(&item.SummaryPartAddedEvent{SummaryEvent: w.inSummary(), Part: p})
+		w.tell(&api.SummaryPartAddedEvent{SummaryEvent: w.inSummary(), Part: p})
 		return
 	}
-	w.tell(&item.PartAddedEvent{PartEvent: w.inContent(), Part: p})
+	w.tell(&api.PartAddedEvent{PartEvent: w.inContent(), Part: p})
 }
 
-// endPart ends the open part, which is now p.
+// endPart ends the open part. p is its final form.
 func (w *Writer) endPart(p item.Part) {
 	switch p := p.(type) {
 	case *item.OutputText:
-		w.tell(&item.TextDoneEvent{PartEvent: w.inContent(), Text: p.Text})
+		w.tell(&api.TextDoneEvent{PartEvent: w.inContent(), Text: p.Text})
 	case *item.Refusal:
-		w.tell(&item.RefusalDoneEvent{PartEvent: w.inContent(), Refusal: p.Refusal})
+		w.tell(&api.RefusalDoneEvent{PartEvent: w.inContent(), Refusal: p.Refusal})
 	case *item.SummaryText:
-		w.tell(&item.SummaryTextDoneEvent{SummaryEvent: w.inSummary(), Text: p.Text})
+		w.tell(&api.SummaryTextDoneEvent{SummaryEvent: w.inSummary(), Text: p.Text})
 	}
 	if _, ok := w.open.value.(*item.Reasoning); ok {
-		w.tell(&item.SummaryPartDoneEvent{SummaryEvent: w.inSummary(), Part: p})
+		w.tell(&api.SummaryPartDoneEvent{SummaryEvent: w.inSummary(), Part: p})
 	} else {
-		w.tell(&item.PartDoneEvent{PartEvent: w.inContent(), Part: p})
+		w.tell(&api.PartDoneEvent{PartEvent: w.inContent(), Part: p})
 	}
 	w.open.part = nil
 	w.open.done++
 	w.open.text.Reset()
 }
 
-// deltas writes a text in pieces that end after white space or a comma, as tokens
-// mostly do.
+// deltas writes a text in pieces that end after white space or a comma, like most
+// tokens.
 func (w *Writer) deltas(text string) {
 	for text != "" && w.err == nil {
 		n := len(text)
@@ -413,54 +416,64 @@ func (w *Writer) deltas(text string) {
 	}
 }
 
-// Usage sets what the response cost. It is told with the last event, unless the
-// response fails.
-func (w *Writer) Usage(u item.Usage) { w.response.Usage = &u }
+// Usage sets the token usage of the response. It is sent with the last event, unless
+// the response fails.
+func (w *Writer) Usage(u api.Usage) { w.response.Usage = &u }
 
-// Complete ends a response that came to its end. A [Server] does it when the
-// backend returns without an error.
+// Complete ends a response successfully. A [Server] calls it when the backend
+// returns without an error.
 func (w *Writer) Complete() error {
 	w.end(item.StatusCompleted)
-	return w.tell(&item.CompletedEvent{ResponseEvent: w.about()})
+	return w.tell(&api.CompletedEvent{ResponseEvent: w.about()})
 }
 
-// Incomplete ends a response that stopped early, for a reason such as
-// max_output_tokens.
+// Incomplete ends a response early, for a reason such as max_output_tokens.
 func (w *Writer) Incomplete(reason string) error {
-	w.response.Incomplete = &item.IncompleteDetails{Reason: reason}
-	w.response.Extra.Delete("incomplete_details")
 	w.end(item.StatusIncomplete)
-	return w.tell(&item.IncompleteEvent{ResponseEvent: w.about()})
+	w.response.Incomplete = &api.IncompleteDetails{Reason: reason}
+	w.response.Extra.Delete("incomplete_details")
+	return w.tell(&api.IncompleteEvent{ResponseEvent: w.about()})
 }
 
-// Fail ends a response with an error. A [Server] does it when the backend returns
-// an error after it began.
+// Fail ends a response with an error. A [Server] calls it when the backend returns
+// an error after the response began.
 func (w *Writer) Fail(code, message string) error {
-	w.response.Error = &item.APIError{Code: code, Message: message}
-	w.response.Extra.Delete("error")
-	w.end(item.StatusFailed)
-	return w.tell(&item.FailedEvent{ResponseEvent: w.about()})
+	w.failed(code, message)
+	return w.tell(&api.FailedEvent{ResponseEvent: w.about()})
 }
 
-// Error ends the stream with an event that is only an error. Endpoints do so when
-// they cannot say more; a backend returns an error instead.
+// failed sets the final state of a response with an error.
+func (w *Writer) failed(code, message string) {
+	w.end(item.StatusFailed)
+	w.response.Error = &api.APIError{Code: code, Message: message}
+	w.response.Extra.Delete("error")
+}
+
+// Error ends the stream with a bare error event. Some endpoints do this when they
+// cannot report more. A backend should return an error instead.
 func (w *Writer) Error(code, message string) error {
 	_ = w.settle()
-	return w.tell(&item.ErrorEvent{EventHead: w.head(), Code: code, Message: message})
+	return w.tell(&api.ErrorEvent{EventHead: w.head(), Code: code, Message: message})
 }
 
 // Ended reports whether the last event was written.
-func (w *Writer) Ended() bool {
-	switch w.response.Status {
+func (w *Writer) Ended() bool { return ended(&w.response) }
+
+// ended reports whether the status of a response is final.
+func ended(r *api.Response) bool {
+	switch r.Status {
 	case "", item.StatusQueued, item.StatusInProgress:
 		return false
 	}
 	return true
 }
 
-// end makes the response what it is at its end.
+// end sets the final state of the response.
 func (w *Writer) end(status string) {
 	_ = w.settle()
+	before := w.response
+	before.Extra = slices.Clone(before.Extra)
+	w.before = &before
 	w.response.Status = status
 	if status == item.StatusFailed {
 		w.response.Usage = nil
@@ -474,50 +487,62 @@ func (w *Writer) end(status string) {
 	}
 }
 
-// tell passes an event on.
-func (w *Writer) tell(v item.EventValue) error {
+// tell sends an event.
+func (w *Writer) tell(v api.EventValue) error {
 	if w.err != nil {
 		return w.err
 	}
-	ev, err := item.NewEvent(v)
+	ev, err := api.NewEvent(v)
 	if err == nil {
 		err = w.emit(ev)
+	}
+	if err == nil {
+		w.events++
 	}
 	return w.fail(err)
 }
 
-// fail notes an error, the first of which stays.
+// reopen prepares the writer for Fail after an event that was refused. An end that
+// was refused is undone.
+func (w *Writer) reopen() {
+	w.err = nil
+	if w.before != nil {
+		w.response = *w.before
+	}
+}
+
+// fail records an error. The first error is kept.
 func (w *Writer) fail(err error) error {
 	w.err = cmp.Or(w.err, err)
 	return w.err
 }
 
-// head numbers the next event.
-func (w *Writer) head() item.EventHead {
-	w.events++
-	return item.EventHead{SequenceNumber: w.events - 1, StreamID: w.StreamID}
+// head returns the head of the next event, with its number. An event that is refused
+// uses no number.
+func (w *Writer) head() api.EventHead {
+	return api.EventHead{SequenceNumber: w.events, StreamID: w.StreamID}
 }
 
-func (w *Writer) about() item.ResponseEvent {
-	return item.ResponseEvent{EventHead: w.head(), Response: w.Response()}
+func (w *Writer) about() api.ResponseEvent {
+	return api.ResponseEvent{EventHead: w.head(), Response: w.Response()}
 }
 
-// index is the place of the item that is being written.
+// index returns the position of the item that is being written.
 func (w *Writer) index() int { return len(w.response.Output) }
 
-func (w *Writer) inItem() item.ItemEvent {
-	return item.ItemEvent{EventHead: w.head(), ItemID: w.open.id, OutputIndex: w.index()}
+func (w *Writer) inItem() api.ItemEvent {
+	return api.ItemEvent{EventHead: w.head(), ItemID: w.open.id, OutputIndex: w.index()}
 }
 
-func (w *Writer) inContent() item.PartEvent {
-	return item.PartEvent{ItemEvent: w.inItem(), ContentIndex: w.open.done}
+func (w *Writer) inContent() api.PartEvent {
+	return api.PartEvent{ItemEvent: w.inItem(), ContentIndex: w.open.done}
 }
 
-func (w *Writer) inSummary() item.SummaryEvent {
-	return item.SummaryEvent{ItemEvent: w.inItem(), SummaryIndex: w.open.done}
+func (w *Writer) inSummary() api.SummaryEvent {
+	return api.SummaryEvent{ItemEvent: w.inItem(), SummaryIndex: w.open.done}
 }
 
-// idPrefix begins the ids of items that came without one.
+// idPrefix returns the prefix for generated ids of items.
 func idPrefix(t item.Type) string { return cmp.Or(idPrefixes[t], "item") }
 
 var idPrefixes = map[item.Type]string{

@@ -11,20 +11,21 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/internal/apispec"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server"
 )
 
 // written is what a writer writes of a response.
-func written(t *testing.T, write func(w *server.Writer)) (events []item.Event, last *item.Response) {
+func written(t *testing.T, write func(w *server.Writer)) (events []api.Event, last *api.Response) {
 	t.Helper()
 	spec := apispec.Load(t)
-	w := server.NewWriter(item.Response{
+	w := server.NewWriter(api.Response{
 		ID: "resp_1", CreatedAt: new(1.0), Model: "m", Instructions: "null", Metadata: "{}", ParallelToolCalls: new(true), Temperature: new(1.0),
 		ToolChoice: `"auto"`, Tools: "[]", TopP: new(1.0),
 		Extra: item.Extra{{Name: "error", Value: "null"}, {Name: "incomplete_details", Value: "null"}},
-	}, func(ev item.Event) error {
+	}, func(ev api.Event) error {
 		spec.Check(t, "ResponseStreamEvent", []byte(ev.JSON()))
 		if ev.SequenceNumber != int64(len(events)) {
 			t.Errorf("event %d has the number %d", len(events), ev.SequenceNumber)
@@ -84,7 +85,7 @@ func TestWriter(t *testing.T) {
 		if d := cmp.Diff(encoded(t, want), encoded(t, got)); d != "" {
 			t.Errorf("%s (-want +got):\n%s", name, d)
 		}
-		var acc item.Accumulator
+		var acc api.Accumulator
 		for _, ev := range events {
 			if _, err := acc.Add(ev); err != nil {
 				t.Errorf("%s: %v: %s", name, err, ev.JSON())
@@ -116,7 +117,7 @@ func TestWriterEnds(t *testing.T) {
 		{func(w *server.Writer) error { return w.Error("server_error", "it broke") }, `in_progress: output 1, usage false, error <nil>, reason <nil>`},
 	} {
 		events, r := written(t, func(w *server.Writer) {
-			w.Usage(item.Usage{InputTokens: 1, InputDetails: &item.InputTokensDetails{CacheWriteTokens: new(int64(0))}, OutputDetails: &item.OutputTokensDetails{}})
+			w.Usage(api.Usage{InputTokens: 1, InputDetails: &api.InputTokensDetails{CacheWriteTokens: new(int64(0))}, OutputDetails: &api.OutputTokensDetails{}})
 			_ = w.Text("so far")
 			if err := test.end(w); err != nil {
 				t.Error(err)
@@ -141,7 +142,7 @@ func TestWriterEnds(t *testing.T) {
 func TestWriterErrors(t *testing.T) {
 	gone := errors.New("gone")
 	n := 0
-	w := server.NewWriter(item.Response{ID: "resp_1"}, func(item.Event) error {
+	w := server.NewWriter(api.Response{ID: "resp_1"}, func(api.Event) error {
 		if n++; n == 5 {
 			return gone
 		}
@@ -162,7 +163,7 @@ func TestWriterErrors(t *testing.T) {
 		"closed":       func(w *server.Writer) error { return w.Close() },
 		"not UTF-8":    func(w *server.Writer) error { return w.Text("\xff") },
 	} {
-		w := server.NewWriter(item.Response{ID: "resp_1"}, func(item.Event) error { return nil })
+		w := server.NewWriter(api.Response{ID: "resp_1"}, func(api.Event) error { return nil })
 		if err := write(w); err == nil || w.Complete() != err {
 			t.Errorf("%s: %v", name, err)
 		}

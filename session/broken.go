@@ -11,19 +11,20 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// brokeOff follows an assistant message that broke off. Some servers take an
-// assistant message at the end of a request for the beginning of their reply:
-// they go on with it and return all of it again, or refuse two of them. Others
-// answer anew. After a user's message all do the same. It stands there whatever
-// follows, so that the next request begins as this one does.
+// brokeOff follows an assistant message that broke off. Some servers treat an
+// assistant message at the end of a request as the beginning of their own reply:
+// they continue it and return the whole text again, or they refuse two such messages
+// in a row. Others start a new reply. After a user's message all servers do the
+// same. The note stays in the list whatever follows, so that the next request begins
+// with the same bytes as this one.
 var brokeOff = item.User("[The reply above broke off here before it was complete. Unless something else is asked below, go on from exactly where it stops, and do not repeat what is there.]")
 
-// IsBreakNote reports whether an item of [View.Items] is the note after a reply
-// that broke off. Nobody said it: its entry is that of the message before it.
+// IsBreakNote reports whether an item of [View.Items] is the note after a reply that
+// broke off. No log entry holds the note; [View.Seq] gives the entry of the message
+// before it.
 func IsBreakNote(it item.Item) bool { return it == brokeOff }
 
-// noteBreak puts the note after the last line if that is a message of the
-// assistant.
+// noteBreak adds the note if the last line is a message of the assistant.
 func (v *View) noteBreak() {
 	if len(v.lines) == 0 {
 		return
@@ -38,8 +39,9 @@ func spoken(it item.Item) bool {
 	return it.Type() == item.TypeMessage && it.Role() == item.RoleAssistant
 }
 
-// Unfinished returns the entry of the message that the next reply goes on with: the
-// last thing said is a reply that broke off. It is 0 if there is none.
+// Unfinished returns the number of the entry whose message the next reply continues:
+// the last message in the view is a reply that broke off. It returns 0 if there is
+// no such message.
 func (v *View) Unfinished() int64 {
 	if i := v.before(len(v.lines)); i >= 0 && len(v.pending) == 0 && v.lines[i].item == brokeOff {
 		return v.lines[i].seq
@@ -47,7 +49,8 @@ func (v *View) Unfinished() int64 {
 	return 0
 }
 
-// before returns the last line before i that was not said again elsewhere, or -1.
+// before returns the index of the last line before i that no later entry repeats, or
+// -1.
 func (v *View) before(i int) int {
 	for i--; i >= 0 && v.repeated[v.lines[i].seq] != 0; i-- {
 	}
@@ -60,8 +63,8 @@ type fragment struct {
 	text string
 }
 
-// fragments returns the messages at the end of the lines that broke off one
-// after the other, the oldest first: parts of one reply.
+// fragments returns the broken-off messages at the end of the lines, the oldest
+// first. They follow one another directly and are parts of one reply.
 func (v *View) fragments() (parts []fragment) {
 	for i := v.before(len(v.lines)); i > 0 && v.lines[i].item == brokeOff; {
 		i = v.before(i)
@@ -76,10 +79,10 @@ func (v *View) fragments() (parts []fragment) {
 	return parts
 }
 
-// Repeats returns the decision that is due when the reply under way goes on with
-// one that broke off and says again what was there: then one of them is enough.
-// broken says that this reply broke off too. It reports false if it goes on where
-// the other stopped.
+// Repeats returns a [Superseded] to record if the reply under way continues a reply
+// that broke off and repeats its text, so that only one of the two is needed. broken
+// reports whether the reply under way broke off too. Repeats returns false if the
+// reply continues where the other one stopped.
 func (v *View) Repeats(broken bool) (Superseded, bool) {
 	if v.speaking == nil || len(v.pending) != 1 {
 		return Superseded{}, false
@@ -91,8 +94,9 @@ func (v *View) Repeats(broken bool) (Superseded, bool) {
 	return v.repeats(said, broken, only)
 }
 
-// RepeatedBy is [View.Repeats] for a message of an imported history that is to
-// get the number seq and is not applied yet. Transcripts do not hold the decision.
+// RepeatedBy is like [View.Repeats], for a message of an imported history that will
+// get the number seq and is not applied yet. Transcripts do not hold the decision,
+// so it is derived again during an import.
 func (v *View) RepeatedBy(seq int64, message item.Item, broken bool) (Superseded, bool) {
 	if !spoken(message) {
 		return Superseded{}, false
@@ -116,8 +120,9 @@ func (v *View) repeats(said fragment, broken, only bool) (Superseded, bool) {
 	return Superseded{}, false
 }
 
-// said returns the first message of a reply, with the reasoning before it, if
-// nothing else comes before it, and whether that is all that there is.
+// said returns the first message of a reply with the reasoning before it. ok is
+// false if another item comes first; only reports whether the reply has no further
+// items.
 func (r *reply) said() (f fragment, only, ok bool) {
 	for i, n := range r.nodes {
 		f.seqs = append(f.seqs, n.seq)
@@ -133,9 +138,9 @@ func (r *reply) said() (f fragment, only, ok bool) {
 	return f, false, false
 }
 
-// wordsOf returns the text of a message without white space, which counts for
-// nothing when texts are compared: servers take it off where a message ends, and
-// put blank lines between messages that they join.
+// wordsOf returns the text of a message without white space. White space is ignored
+// when texts are compared, because servers trim it at the end of a message and put
+// blank lines between messages that they join.
 func wordsOf(message item.Item) string {
 	m, err := item.As[item.Message](message)
 	if err != nil {
@@ -159,12 +164,12 @@ func seqsOf(parts []fragment) (seqs []int64) {
 	return seqs
 }
 
-// begins reports whether a text begins with another, which says something.
+// begins reports whether text begins with the text with, which must not be empty.
 func begins(text, with string) bool { return with != "" && strings.HasPrefix(text, with) }
 
-// supersede leaves out what another message says again, if there is such a
-// message: of the assistant, and not left out itself. Only messages of the
-// assistant and reasoning can be left out.
+// supersede leaves out the entries that another message repeats, provided that this
+// message comes from the assistant and is not left out itself. Only the assistant's
+// messages and reasoning can be left out.
 func (v *View) supersede(b Superseded) {
 	if by := v.itemOf(b.By); !spoken(by) || v.repeated[b.By] != 0 || slices.Contains(b.Seqs, b.By) {
 		return
@@ -183,8 +188,8 @@ func (v *View) supersede(b Superseded) {
 	v.rewrite(ByRepetition)
 }
 
-// itemOf returns what an entry says that is settled or part of a reply, or the
-// zero Item.
+// itemOf returns the item of an entry that is settled or part of a pending reply, or
+// the zero Item.
 func (v *View) itemOf(seq int64) item.Item {
 	for _, r := range v.pending {
 		for _, n := range r.nodes {

@@ -9,12 +9,11 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// callIDs gives every call of a view an id that no other has. Some servers
-// count their ids anew in each reply, or leave them blank, and others refuse a
-// history in which an id occurs twice; so the first call keeps its id and a
-// later one is sent with another. The log keeps what was said. The same calls in
-// the same order get the same ids. A call that was never sent and never will be
-// gives its id back.
+// callIDs gives every call of a view a unique id. Some servers restart their ids in
+// each reply, or leave them blank, and others refuse a history in which an id occurs
+// twice. So the first call keeps its id and a later one is sent with another; the
+// log keeps the original. The same calls in the same order get the same ids. A call
+// that will never be sent returns its id for reuse.
 type callIDs struct {
 	used  map[string]bool
 	calls int
@@ -24,9 +23,9 @@ type callIDs struct {
 // FunctionCallOutputItemParam.call_id.
 const maxCallID = 64
 
-// take returns the call as it is sent, whose own id the caller has read, and the
-// id that it has to itself, "" for a call whose id is in use and cannot be
-// changed: only calls of functions and custom tools can get another.
+// take returns the call in the form to send and the id reserved for it. own is the
+// call's original id. The returned id is "" if own is in use and cannot be replaced:
+// only calls of functions and custom tools can get another id.
 func (c *callIDs) take(call item.Item, own string) (sent item.Item, id string) {
 	if c.used == nil {
 		c.used = map[string]bool{}
@@ -48,11 +47,11 @@ func (c *callIDs) take(call item.Item, own string) (sent item.Item, id string) {
 	return sent, id
 }
 
-// giveBack makes an id free again that take returned.
+// giveBack frees an id that take returned.
 func (c *callIDs) giveBack(id string) { delete(c.used, id) }
 
-// withCallID returns the item with the call id, or as it is if id is "" or its
-// own. It reports false for an item whose id cannot be changed.
+// withCallID returns the item with the call id, or unchanged if id is "" or equal to
+// its own. It returns false for an item whose id cannot be changed.
 func withCallID(it item.Item, id string) (item.Item, bool) {
 	if id == "" || id == it.CallID() {
 		return it, true

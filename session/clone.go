@@ -6,13 +6,12 @@ package session
 import (
 	"slices"
 
-	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/api"
 )
 
-// cloned returns a body that shares no memory with b that somebody could change.
-// A log is what was written: who changes a value later, which they gave or got,
-// changes their own. Most bodies hold nothing of the kind, and items cannot be
-// changed.
+// cloned returns a body that shares no mutable memory with b. A log records what was
+// written, so a caller that later changes a value it passed in or received must not
+// change the log. Most bodies hold nothing mutable, and items cannot be changed.
 func cloned(b Body) Body {
 	switch b := b.(type) {
 	case RunStarted:
@@ -59,7 +58,7 @@ func cloned(b Body) Body {
 	return b
 }
 
-// appendCloned appends entries, with bodies of their own.
+// appendCloned appends entries with cloned bodies.
 func appendCloned(log, entries []Entry) []Entry {
 	for _, e := range entries {
 		e.Body = cloned(e.Body)
@@ -77,14 +76,14 @@ func (s *Setup) clone() *Setup {
 	return &c
 }
 
-func cloneUsage(u *item.Usage) *item.Usage {
+func cloneUsage(u *api.Usage) *api.Usage {
 	if u == nil {
 		return nil
 	}
-	c := &struct { // each turn has one, with all of its parts
-		item.Usage
-		in  item.InputTokensDetails
-		out item.OutputTokensDetails
+	c := &struct { // one allocation for all parts, because each turn has a usage
+		api.Usage
+		in  api.InputTokensDetails
+		out api.OutputTokensDetails
 	}{Usage: *u}
 	c.Extra, c.Spelled = slices.Clone(u.Extra), slices.Clone(u.Spelled)
 	if d := u.InputDetails; d != nil {

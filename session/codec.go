@@ -5,282 +5,177 @@ package session
 
 import (
 	"fmt"
-	"sync"
-	"time"
+	"reflect"
 
+	"github.com/antiphon-go/antiphon/internal/record"
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// AppendEntry appends e as one line of JSON without its end: an object with seq,
-// time, kind and what the kind says. An item stands in it byte for byte, or, if
-// it holds newlines, as a JSON string of its text. The error is about a value
-// that cannot be written, such as a body of a type that is not listed at [Body];
-// then dst is returned as it was.
+// AppendEntry appends e to dst as one line of JSON without the newline: an object
+// with seq, time, kind and the members of the kind. An item is written byte for byte
+// or, if it contains newlines, as a JSON string of its text. For a value that cannot
+// be written, such as a body of a type that is not listed at [Body], AppendEntry
+// returns dst unchanged and an error.
 func AppendEntry(dst []byte, e Entry) ([]byte, error) { return appendEntry(dst, e, nil) }
 
-// ParseEntry reads what [AppendEntry] appended, from a copy of line. What a
-// newer program wrote, a kind or a member that this one does not know, is an
-// error that wraps [ErrNewer] and names it.
+// ParseEntry parses the output of [AppendEntry], from a copy of line. If the entry
+// has a kind or a member that this program does not know, because a newer program
+// wrote it, the error wraps [ErrNewer] and names it. Ignoring it instead could lose
+// a decision, such as the withdrawal of an item.
 func ParseEntry(line []byte) (Entry, error) { return parseEntry(string(line), nil) }
 
-// Split writes and reads entries whose items' large payloads are kept apart.
+// Split writes and reads entries whose items' large payloads are stored separately.
 type Split struct {
-	// Min is the number of decoded bytes from which on a payload is kept apart.
+	// Min is the decoded size, in bytes, from which a payload is stored separately.
 	Min int
-	// Keep is called with each payload that is taken out while an entry is written.
+	// Keep is called with each payload that is removed while an entry is written.
 	Keep func(p item.Payload, read func() ([]byte, error)) error
-	// Join makes the item of its skeleton, which is what was left of it, and the
-	// payloads' places.
+	// Join creates the item from its skeleton, which is the item without its
+	// payloads, and the payloads' positions.
 	Join func(skeleton string, payloads []item.Payload) (item.Item, error)
 }
 
-// AppendEntry is like the function [AppendEntry], with payloads kept apart.
+// AppendEntry is like the function [AppendEntry], with payloads stored separately.
 func (s *Split) AppendEntry(dst []byte, e Entry) ([]byte, error) { return appendEntry(dst, e, s) }
 
-// ParseEntry is like the function [ParseEntry], with payloads kept apart; the entry shares the line's memory.
+// ParseEntry is like the function [ParseEntry], with payloads stored separately. The
+// entry shares the line's memory.
 func (s *Split) ParseEntry(line string) (Entry, error) { return parseEntry(line, s) }
 
 func appendEntry(dst []byte, e Entry, split *Split) ([]byte, error) {
-	c := codec{out: append(dst, '{'), split: split}
-	c.int64("seq", &e.Seq)
-	c.time("time", &e.Time)
-	c.write(e.Body)
-	if c.err != nil {
-		return dst, fmt.Errorf("entry %d: %w", e.Seq, c.err)
+	out, err := record.Append(dst, func(rc *record.Codec) {
+		c := codec{Codec: rc, split: split}
+		c.int64("seq", &e.Seq)
+		c.time("time", &e.Time)
+		k := kindOf[reflect.TypeOf(e.Body)]
+		if k == nil {
+			c.failf("", "a body of type %T cannot be written", e.Body)
+			return
+		}
+		c.text("kind", &k.name)
+		k.write(c, e.Body)
+	})
+	if err != nil {
+		return dst, fmt.Errorf("entry %d: %w", e.Seq, err)
 	}
-	return append(c.out, '}'), nil
+	return out, nil
 }
 
 func parseEntry(line string, split *Split) (Entry, error) {
-	c := codecs.Get().(*codec)
-	defer c.free()
-	c.decoding, c.split = true, split
-	c.open(line)
 	var e Entry
-	var kind string
-	c.int64("seq", &e.Seq)
-	c.time("time", &e.Time)
-	c.text("kind", &kind)
-	if c.err == nil {
-		e.Body = c.read(kind)
-		c.close(kind)
-	}
-	if c.err != nil {
-		return Entry{}, fmt.Errorf("entry %d: %w", e.Seq, c.err)
+	err := record.With(func(rc *record.Codec) {
+		c := codec{Codec: rc, split: split}
+		c.open(line)
+		c.int64("seq", &e.Seq)
+		c.time("time", &e.Time)
+		var name string
+		c.text("kind", &name)
+		switch k := kindNamed[name]; {
+		case k != nil:
+			e.Body = k.read(c)
+			c.close(name)
+		case name == "":
+			// A line without a kind is damaged. It does not come from a newer program.
+			c.failf("", "it has no kind")
+		default:
+			c.failf("", "%w: kind %q", ErrNewer, name)
+		}
+	})
+	if err != nil {
+		return Entry{}, fmt.Errorf("entry %d: %w", e.Seq, err)
 	}
 	return e, nil
 }
 
-// codecs are kept for reading: a long log has many entries.
-var codecs = sync.Pool{New: func() any { return new(codec) }}
-
-func (c *codec) free() {
-	c.members.Reset()
-	*c = codec{members: c.members}
-	codecs.Put(c)
-}
-
-// Kind returns the name of the body's kind, as it is written: that of its type
-// in lower case, with underscores. It is "" for nil.
+// Kind returns the name of the body's kind in the log, such as "turn_ended", or ""
+// for nil. The names are part of the stored format, so a name stays the same when
+// its type is renamed.
 func Kind(b Body) string {
-	switch b.(type) {
-	case Given:
-		return "given"
-	case RunStarted:
-		return "run_started"
-	case TurnStarted:
-		return "turn_started"
-	case Received:
-		return "received"
-	case TurnEnded:
-		return "turn_ended"
-	case ApprovalAsked:
-		return "approval_asked"
-	case Approval:
-		return "approval"
-	case CallStarted:
-		return "call_started"
-	case Nested:
-		return "nested"
-	case Paused:
-		return "paused"
-	case Answered:
-		return "answered"
-	case Withdrawn:
-		return "withdrawn"
-	case ItemsWithdrawn:
-		return "items_withdrawn"
-	case ReasoningDropped:
-		return "reasoning_dropped"
-	case Quarantined:
-		return "quarantined"
-	case Compacted:
-		return "compacted"
-	case Restored:
-		return "restored"
-	case Collapsed:
-		return "collapsed"
-	case Noticed:
-		return "noticed"
-	case Superseded:
-		return "superseded"
-	case StopAsked:
-		return "stop_asked"
-	case Stopped:
-		return "stopped"
-	case Note:
-		return "note"
+	if k := kindOf[reflect.TypeOf(b)]; k != nil {
+		return k.name
 	}
 	return ""
 }
 
-// What follows are switches and functions, and no tables or methods, so that a
-// program that keeps no sessions has none of it.
+// kind is a type of body.
+type kind struct {
+	name  string
+	of    reflect.Type
+	write func(c codec, b Body)
+	read  func(c codec) Body
+}
 
-// write appends the kind and the members of a body.
-func (c *codec) write(b Body) {
-	kind := Kind(b)
-	c.text("kind", &kind)
-	switch b := b.(type) {
-	case Given:
-		givenFields(c, &b)
-	case RunStarted:
-		runStartedFields(c, &b)
-	case TurnStarted:
-		turnStartedFields(c, &b)
-	case Received:
-		receivedFields(c, &b)
-	case TurnEnded:
-		turnEndedFields(c, &b)
-	case ApprovalAsked:
-		approvalAskedFields(c, &b)
-	case Approval:
-		approvalFields(c, &b)
-	case CallStarted:
-		callStartedFields(c, &b)
-	case Nested:
-		nestedFields(c, &b)
-	case Paused:
-		pausedFields(c, &b)
-	case Answered:
-		answeredFields(c, &b)
-	case Withdrawn:
-		withdrawnFields(c, &b)
-	case ItemsWithdrawn:
-		itemsWithdrawnFields(c, &b)
-	case ReasoningDropped:
-		reasoningDroppedFields(c, &b)
-	case Quarantined:
-		quarantinedFields(c, &b)
-	case Compacted:
-		compactedFields(c, &b)
-	case Restored:
-		restoredFields(c, &b)
-	case Collapsed:
-		collapsedFields(c, &b)
-	case Noticed:
-		noticedFields(c, &b)
-	case Superseded:
-		supersededFields(c, &b)
-	case StopAsked:
-		stopAskedFields(c, &b)
-	case Stopped:
-		stoppedFields(c, &b)
-	case Note:
-		noteFields(c, &b)
-	default:
-		c.failf("a body of type %T cannot be written", b)
+func newKind[T Body](name string, fields func(*T, codec)) *kind {
+	return &kind{
+		name:  name,
+		of:    reflect.TypeFor[T](),
+		write: func(c codec, b Body) { v := b.(T); fields(&v, c) },
+		read:  func(c codec) Body { var v T; fields(&v, c); return v },
 	}
 }
 
-// read returns the body of a kind.
-func (c *codec) read(kind string) Body {
-	switch kind {
-	case "given":
-		return readBody(c, givenFields)
-	case "run_started":
-		return readBody(c, runStartedFields)
-	case "turn_started":
-		return readBody(c, turnStartedFields)
-	case "received":
-		return readBody(c, receivedFields)
-	case "turn_ended":
-		return readBody(c, turnEndedFields)
-	case "approval_asked":
-		return readBody(c, approvalAskedFields)
-	case "approval":
-		return readBody(c, approvalFields)
-	case "call_started":
-		return readBody(c, callStartedFields)
-	case "nested":
-		return readBody(c, nestedFields)
-	case "paused":
-		return readBody(c, pausedFields)
-	case "answered":
-		return readBody(c, answeredFields)
-	case "withdrawn":
-		return readBody(c, withdrawnFields)
-	case "items_withdrawn":
-		return readBody(c, itemsWithdrawnFields)
-	case "reasoning_dropped":
-		return readBody(c, reasoningDroppedFields)
-	case "quarantined":
-		return readBody(c, quarantinedFields)
-	case "compacted":
-		return readBody(c, compactedFields)
-	case "restored":
-		return readBody(c, restoredFields)
-	case "collapsed":
-		return readBody(c, collapsedFields)
-	case "noticed":
-		return readBody(c, noticedFields)
-	case "superseded":
-		return readBody(c, supersededFields)
-	case "stop_asked":
-		return readBody(c, stopAskedFields)
-	case "stopped":
-		return readBody(c, stoppedFields)
-	case "note":
-		return readBody(c, noteFields)
-	case "":
-		c.failf("it has no kind")
+// kindNamed and kindOf find a kind by its name and by its type.
+var kindNamed, kindOf = byNameAndType(
+	newKind("given", (*InputItem).fields),
+	newKind("run_started", (*RunStarted).fields),
+	newKind("turn_started", (*TurnStarted).fields),
+	newKind("received", (*OutputItem).fields),
+	newKind("turn_ended", (*TurnEnded).fields),
+	newKind("approval_asked", (*ApprovalAsked).fields),
+	newKind("approval", (*Approval).fields),
+	newKind("call_started", (*CallStarted).fields),
+	newKind("nested", (*SubagentUsage).fields),
+	newKind("paused", (*Paused).fields),
+	newKind("answered", (*CallOutput).fields),
+	newKind("withdrawn", (*CallDropped).fields),
+	newKind("items_withdrawn", (*ItemsWithdrawn).fields),
+	newKind("reasoning_dropped", (*ReasoningDropped).fields),
+	newKind("quarantined", (*Quarantined).fields),
+	newKind("compacted", (*Compacted).fields),
+	newKind("restored", (*Restored).fields),
+	newKind("collapsed", (*Collapsed).fields),
+	newKind("noticed", (*Noticed).fields),
+	newKind("superseded", (*Superseded).fields),
+	newKind("stop_asked", (*StopAsked).fields),
+	newKind("stopped", (*Stopped).fields),
+	newKind("note", (*Note).fields),
+)
+
+func byNameAndType(kinds ...*kind) (map[string]*kind, map[reflect.Type]*kind) {
+	names, types := map[string]*kind{}, map[reflect.Type]*kind{}
+	for _, k := range kinds {
+		names[k.name], types[k.of] = k, k
 	}
-	c.fail(fmt.Errorf("%w: kind %q", ErrNewer, kind))
-	return nil
+	return names, types
 }
 
-func readBody[T Body](c *codec, fields func(*codec, *T)) Body {
-	var b T
-	fields(c, &b)
-	return b
-}
+// The fields methods name the members of each body, for writing and reading, so
+// that the two cannot differ. Zero values are left out. An item comes last, so that
+// open can parse it without scanning its text first.
 
-// The functions below name the members of each body, for both directions. What
-// is zero is left out; items come last.
+func (b *InputItem) fields(c codec) { c.item("item", &b.Item) }
 
-func givenFields(c *codec, b *Given) { c.item("item", &b.Item) }
-
-func runStartedFields(c *codec, b *RunStarted) {
+func (b *RunStarted) fields(c codec) {
 	c.bool("resumes", &b.Resumes)
 	c.text("conversation", &b.Conversation.ID)
 	c.text("of_session", &b.Conversation.Session)
-	part(c, "setup", &b.Setup)
+	part(c, "setup", &b.Setup, (*Setup).fields)
 }
 
-func turnStartedFields(c *codec, b *TurnStarted) {
+func (b *TurnStarted) fields(c codec) {
 	c.int("turn", &b.Turn)
 	c.int64("continues", &b.Continues)
 	c.text("conversation", &b.InConversation)
-	part(c, "setup", &b.Setup)
+	part(c, "setup", &b.Setup, (*Setup).fields)
 }
 
-func receivedFields(c *codec, b *Received) {
+func (b *OutputItem) fields(c codec) {
 	c.int("turn", &b.Turn)
 	c.bool("partial", &b.Partial)
 	c.item("item", &b.Item)
 }
 
-func turnEndedFields(c *codec, b *TurnEnded) {
+func (b *TurnEnded) fields(c codec) {
 	c.int("turn", &b.Turn)
 	c.text("response_id", &b.ResponseID)
 	c.text("status", &b.Status)
@@ -295,20 +190,20 @@ func turnEndedFields(c *codec, b *TurnEnded) {
 	c.text("conversation", &b.InConversation)
 	c.int64("window", &b.Window)
 	c.text("profile", &b.Profile)
-	part(c, "setup", &b.Setup)
+	part(c, "setup", &b.Setup, (*Setup).fields)
 }
 
-func approvalAskedFields(c *codec, b *ApprovalAsked) {
+func (b *ApprovalAsked) fields(c codec) {
 	c.text("call_id", &b.CallID)
 	c.int("number", &b.Number)
 	c.text("tool", &b.Tool)
 	c.text("arguments", &b.Arguments)
 	c.bool("custom", &b.Custom)
 	c.text("reason", &b.Reason)
-	list(c, "rules", &b.Rules)
+	parts(c, "rules", &b.Rules, (*Rule).fields)
 }
 
-func approvalFields(c *codec, b *Approval) {
+func (b *Approval) fields(c codec) {
 	c.text("call_id", &b.CallID)
 	c.int("number", &b.Number)
 	c.bool("allowed", &b.Allowed)
@@ -317,11 +212,11 @@ func approvalFields(c *codec, b *Approval) {
 	c.text("from", &b.From)
 	c.text("rule", &b.Rule)
 	c.text("edited", &b.Edited)
-	part(c, "remember", &b.Remember)
+	part(c, "remember", &b.Remember, (*Rule).fields)
 }
 
-func (r *Rule) fields(c *codec) {
-	c.text("verdict", &r.Verdict)
+func (r *Rule) fields(c codec) {
+	c.text("verdict", (*string)(&r.Verdict))
 	c.text("tool", &r.Tool)
 	c.text("member", &r.Member)
 	c.texts("prefix", &r.Prefix)
@@ -329,14 +224,14 @@ func (r *Rule) fields(c *codec) {
 	c.text("from", &r.From)
 }
 
-func callStartedFields(c *codec, b *CallStarted) {
+func (b *CallStarted) fields(c codec) {
 	c.text("call_id", &b.CallID)
 	c.text("arguments", &b.Arguments)
 	c.text("session", &b.Session)
 	c.bool("repeatable", &b.Repeatable)
 }
 
-func nestedFields(c *codec, b *Nested) {
+func (b *SubagentUsage) fields(c codec) {
 	c.text("call_id", &b.CallID)
 	c.text("session", &b.Session)
 	c.int("turns", &b.Turns)
@@ -344,38 +239,38 @@ func nestedFields(c *codec, b *Nested) {
 	c.float("cost", &b.Cost)
 }
 
-func pausedFields(c *codec, b *Paused) {
+func (b *Paused) fields(c codec) {
 	c.text("call_id", &b.CallID)
 	c.text("session", &b.Session)
 }
 
-func answeredFields(c *codec, b *Answered) {
+func (b *CallOutput) fields(c codec) {
 	c.text("call_id", &b.CallID)
 	c.bool("failed", &b.Failed)
 	c.bool("edited", &b.Edited)
 	c.item("item", &b.Item)
 }
 
-func withdrawnFields(c *codec, b *Withdrawn) {
+func (b *CallDropped) fields(c codec) {
 	c.text("call_id", &b.CallID)
 	c.text("reason", &b.Reason)
 }
 
-func itemsWithdrawnFields(c *codec, b *ItemsWithdrawn) {
+func (b *ItemsWithdrawn) fields(c codec) {
 	c.int64s("entries", &b.Seqs)
 	c.text("reason", &b.Reason)
 	c.text("by", &b.By)
 }
 
-func reasoningDroppedFields(c *codec, b *ReasoningDropped) { c.text("reason", &b.Reason) }
+func (b *ReasoningDropped) fields(c codec) { c.text("reason", &b.Reason) }
 
-func quarantinedFields(c *codec, b *Quarantined) {
+func (b *Quarantined) fields(c codec) {
 	c.int64("entry", &b.Seq)
 	c.text("member", &b.Member)
 	c.text("reason", &b.Reason)
 }
 
-func compactedFields(c *codec, b *Compacted) {
+func (b *Compacted) fields(c codec) {
 	c.int64("through", &b.Through)
 	c.int64s("kept", &b.Kept)
 	c.text("by", &b.By)
@@ -387,14 +282,14 @@ func compactedFields(c *codec, b *Compacted) {
 	c.items("items", &b.Items)
 }
 
-func restoredFields(c *codec, b *Restored) { c.int64("entry", &b.Seq) }
+func (b *Restored) fields(c codec) { c.int64("entry", &b.Seq) }
 
-func collapsedFields(c *codec, b *Collapsed) {
+func (b *Collapsed) fields(c codec) {
 	c.int64s("entries", &b.Seqs)
 	c.int64("by", &b.By)
 }
 
-func noticedFields(c *codec, b *Noticed) {
+func (b *Noticed) fields(c codec) {
 	c.int("turn", &b.Turn)
 	c.text("notice", &b.Kind)
 	c.text("item_id", &b.ItemID)
@@ -402,39 +297,20 @@ func noticedFields(c *codec, b *Noticed) {
 	c.text("text", &b.Text)
 }
 
-func supersededFields(c *codec, b *Superseded) {
+func (b *Superseded) fields(c codec) {
 	c.int64s("entries", &b.Seqs)
 	c.int64("by", &b.By)
 }
 
-func stopAskedFields(c *codec, b *StopAsked) {
+func (b *StopAsked) fields(c codec) {
 	c.text("why", &b.Why)
 	c.bool("after_turn", &b.AfterTurn)
 	c.text("detail", &b.Detail)
 }
 
-func stoppedFields(c *codec, b *Stopped) {
+func (b *Stopped) fields(c codec) {
 	c.text("why", &b.Why)
 	c.text("detail", &b.Detail)
 }
 
-func noteFields(c *codec, b *Note) { c.item("item", &b.Item) }
-
-// time is RFC 3339 in UTC.
-func (c *codec) time(name string, v *time.Time) {
-	if !c.decoding {
-		if !v.IsZero() {
-			c.name(name)
-			c.out = append(v.UTC().AppendFormat(append(c.out, '"'), time.RFC3339Nano), '"')
-		}
-		return
-	}
-	if value := c.take(name); value != "" {
-		text, _ := unquoted(value)
-		t, err := time.Parse(time.RFC3339Nano, text)
-		if err != nil {
-			c.failf("%s: no time", name)
-		}
-		*v = t.UTC()
-	}
-}
+func (b *Note) fields(c codec) { c.item("item", &b.Item) }

@@ -4,99 +4,114 @@
 package session
 
 import (
-	"encoding/hex"
 	"errors"
 	"strings"
 
+	"github.com/antiphon-go/antiphon/internal/jsonx"
+	"github.com/antiphon-go/antiphon/internal/record"
 	"github.com/antiphon-go/antiphon/item"
 )
 
-func (c *codec) item(name string, v *item.Item) {
-	if !c.decoding {
-		if !v.IsZero() {
-			c.name(name)
-			c.writeItem(*v)
+// aroundItem is the largest number of lists and objects around an item in an entry.
+// An item may nest as deeply there as it may alone.
+const aroundItem = 3
+
+// open checks the text s and finds the members of its object. An item usually comes
+// last; open parses it at once, which also checks it, so that its text is not scanned
+// twice.
+func (c *codec) open(s string) {
+	s = strings.Trim(s, " \t\r\n")
+	if s == "" || s[0] != '{' {
+		c.failf("", "not a JSON object")
+		return
+	}
+	sc := jsonx.Scanner{Text: s, Depth: -aroundItem}
+	end, err := sc.ObjectWith(0, c.add, func(name string, i int) int {
+		last := len(s) - 1
+		if name != `"item"` || i >= last || s[i] != '{' {
+			return 0
+		}
+		var err error
+		if c.last, err = item.ParseString(s[i:last]); err != nil {
+			return 0
+		}
+		return last
+	})
+	if err == nil {
+		err = sc.End(end)
+	}
+	c.Fail("", err)
+}
+
+func (c codec) item(name string, v *item.Item) {
+	// open has usually parsed the item already.
+	if !c.last.IsZero() {
+		if m := c.Find(name); m != nil {
+			*v, m.Taken = c.last, true
 		}
 		return
 	}
-	value := c.take(name)
-	if value == "" {
-		return
-	}
-	if *v = c.last; v.IsZero() {
-		*v = c.readItem(name, value)
-	}
+	c.split.values().Need(c.Codec, name, v, !v.IsZero())
 }
 
-func (c *codec) items(name string, v *[]item.Item) {
-	elements(c, name, v, c.writeItem, func(e string) item.Item { return c.readItem(name, e) })
+func (c codec) items(name string, v *[]item.Item) { c.split.values().NeedList(c.Codec, name, v) }
+
+// values reads and writes items. s is nil if payloads stay in their items.
+func (s *Split) values() record.Values[item.Item] {
+	return record.Values[item.Item]{Read: s.read, Append: s.append}
 }
 
-// writeItem appends an item: as it is; as a JSON string if there are newlines
-// in it; null for none. One whose payloads are kept apart is a list: what is
-// left of it, and then the payloads.
-func (c *codec) writeItem(it item.Item) {
+// append appends an item: unchanged; as a JSON string if it contains newlines,
+// because an entry is one line; null if it is zero. An item with separate payloads
+// is a list of its skeleton and the payloads.
+func (s *Split) append(dst []byte, it item.Item) ([]byte, error) {
 	if it.IsZero() {
-		c.out = append(c.out, "null"...)
-		return
+		return append(dst, "null"...), nil
 	}
-	skeleton, payloads, err := c.splitItem(it)
+	skeleton, payloads, err := s.cut(it)
 	if err != nil {
-		c.fail(err)
-		return
+		return dst, err
 	}
 	if len(payloads) > 0 {
-		c.out = append(c.out, '[')
+		dst = append(dst, '[')
 	}
 	if strings.ContainsAny(skeleton, "\n\r") {
-		c.out = append(c.out, item.Quote(skeleton)...)
+		dst = append(dst, item.Quote(skeleton)...)
 	} else {
-		c.out = append(c.out, skeleton...)
+		dst = append(dst, skeleton...)
 	}
-	for _, p := range payloads {
-		c.out = append(c.out, `,{`...)
-		(*payloadFields)(&p).fields(c)
-		c.out = append(c.out, '}')
+	for _, one := range payloads { // cannot fail: the fields are numbers
+		dst, _ = record.Append(append(dst, ','), func(c *record.Codec) { payloadFields(&one, codec{Codec: c}) })
 	}
 	if len(payloads) > 0 {
-		c.out = append(c.out, ']')
+		dst = append(dst, ']')
 	}
+	return dst, nil
 }
 
-func (c *codec) readItem(name, value string) item.Item {
-	if value == "null" {
-		return item.Item{}
-	}
-	it, err := c.parseItem(value)
-	if err != nil {
-		c.failf("%s: %w", name, err)
-	}
-	return it
-}
-
-func (c *codec) parseItem(value string) (item.Item, error) {
+func (s *Split) read(value string) (item.Item, error) {
 	switch value[0] {
+	case 'n':
+		return item.Item{}, nil
 	case '"':
-		s, ok := unquoted(value)
-		if !ok {
-			return item.Item{}, errors.New("no text")
-		}
-		return item.ParseString(s)
+		text, _ := unquoted(value)
+		return item.ParseString(text)
 	case '[':
-		return c.joined(value)
+		return s.join(value)
 	}
 	return item.ParseString(value)
 }
 
-// joined reads an item and its payloads.
-func (c *codec) joined(value string) (it item.Item, err error) {
-	if c.split == nil {
+// join reads an item and its payloads. Only a [Split] can read them, because only
+// its store has the payloads.
+func (s *Split) join(value string) (it item.Item, err error) {
+	if s == nil {
 		return it, errors.New("its payloads are kept elsewhere")
 	}
 	var skeleton string
 	var payloads []item.Payload
 	first := true
-	whole := eachElement(value, func(e string) {
+	jsonx.EachElement(value, func(e string) {
 		if first {
 			if skeleton = e; e[0] == '"' {
 				skeleton, _ = unquoted(e)
@@ -104,52 +119,40 @@ func (c *codec) joined(value string) (it item.Item, err error) {
 			first = false
 			return
 		}
-		var p item.Payload
-		c.object("payload", e, (*payloadFields)(&p))
-		payloads = append(payloads, p)
+		var one item.Payload
+		if problem := readObject(e, func(c codec) { payloadFields(&one, c); c.close("payload") }); err == nil {
+			err = problem
+		}
+		payloads = append(payloads, one)
 	})
-	if !whole || first {
-		return it, errors.New("not an item with payloads")
+	if first {
+		err = errors.New("not an item with payloads")
 	}
-	if c.err != nil {
-		return it, c.err
+	if err != nil {
+		return it, err
 	}
-	return c.split.Join(skeleton, payloads)
+	return s.Join(skeleton, payloads)
 }
 
-// splitItem returns the text of an item to be written, and the payloads that were
-// taken out of it. Without a split it is the whole item.
-func (c *codec) splitItem(it item.Item) (skeleton string, payloads []item.Payload, err error) {
-	if c.split == nil {
+// cut returns the text of an item to write, and the payloads removed from it.
+// Without a split it returns the whole item.
+func (s *Split) cut(it item.Item) (skeleton string, payloads []item.Payload, err error) {
+	if s == nil {
 		it, err = it.Whole()
 		return it.JSON(), nil, err
 	}
-	skeleton, payloads, read := it.Split(c.split.Min)
-	for i, p := range payloads {
-		if err := c.split.Keep(p, func() ([]byte, error) { return read(i) }); err != nil {
+	skeleton, payloads, read := it.Split(s.Min)
+	for i, one := range payloads {
+		if err := s.Keep(one, func() ([]byte, error) { return read(i) }); err != nil {
 			return "", nil, err
 		}
 	}
 	return skeleton, payloads, nil
 }
 
-// payloadFields writes and reads a payload that is kept apart.
-type payloadFields item.Payload
-
-func (p *payloadFields) fields(c *codec) {
+// payloadFields names the members of a separately stored payload.
+func payloadFields(p *item.Payload, c codec) {
 	c.int("at", &p.At)
 	c.int64("size", &p.Size)
 	c.hash("sha256", &p.Hash)
-}
-
-func (c *codec) hash(name string, v *[32]byte) {
-	if !c.decoding {
-		c.name(name)
-		c.out = append(hex.AppendEncode(append(c.out, '"'), v[:]), '"')
-		return
-	}
-	s, _ := unquoted(c.take(name))
-	if b, err := hex.DecodeString(s); err != nil || copy(v[:], b) != len(v) || len(b) != len(v) {
-		c.failf("%s: no hash", name)
-	}
 }

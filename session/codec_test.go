@@ -26,6 +26,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 )
@@ -43,7 +44,7 @@ func must(t testing.TB, raw string) item.Item {
 
 // everyKind has one entry of each kind, with nothing left out, and some more.
 func everyKind(t testing.TB) []session.Entry {
-	usage, err := item.ParseResponse([]byte(`{"id":"r","usage":{"input_tokens":12,"input_tokens_details":{"cached_tokens":3},` +
+	usage, err := api.ParseResponse([]byte(`{"id":"r","usage":{"input_tokens":12,"input_tokens_details":{"cached_tokens":3},` +
 		`"output_tokens":4,"output_tokens_details":{"reasoning_tokens":2},"total_tokens":16,"tomorrow":[1.50]}}`))
 	if err != nil {
 		t.Fatal(err)
@@ -58,19 +59,19 @@ func everyKind(t testing.TB) []session.Entry {
 		Program: "antiphon v1", Files: []session.Hashed{{Name: "agent.md", Hash: "00"}},
 	}
 	bodies := []session.Body{
-		session.Given{Item: message},
+		session.InputItem{Item: message},
 		session.RunStarted{Resumes: true, Setup: &setup, Conversation: session.Conversation{ID: "conv_1", Session: "s"}},
 		session.TurnStarted{Turn: 7, Continues: 5, InConversation: "conv_1", Setup: &session.Setup{}},
-		session.Received{Turn: 7, Item: lines, Partial: true},
+		session.OutputItem{Turn: 7, Item: lines, Partial: true},
 		session.TurnEnded{Turn: 7, ResponseID: "resp_1", Status: "failed", Reason: "it\nbroke", Class: "overloaded", Usage: usage.Usage, Refused: 3, Cost: 0.0125,
 			Model: "m-2026", ServiceTier: "default", RequestID: "req_1", InConversation: "conv_1", Window: 4096, Profile: "ollama", Setup: &setup},
 		session.ApprovalAsked{CallID: "call_1", Number: 2, Tool: "run_command", Arguments: `{"a": 1}`, Custom: true, Reason: "why", Rules: []session.Rule{rule, {}}},
 		session.Approval{CallID: "call_1", Number: 2, Allowed: true, Reason: "r", By: "somebody", From: "terminal", Rule: "allow x", Edited: `{"a":2}`, Remember: &rule},
 		session.CallStarted{CallID: "call_1", Arguments: `{}`, Session: "s/1-call_1", Repeatable: true},
-		session.Nested{CallID: "call_1", Session: "s/1-call_1", Turns: 3, Tokens: 1 << 60, Cost: 1e-9},
+		session.SubagentUsage{CallID: "call_1", Session: "s/1-call_1", Turns: 3, Tokens: 1 << 60, Cost: 1e-9},
 		session.Paused{CallID: "call_1", Session: "s/1-call_1"},
-		session.Answered{CallID: "call_1", Item: must(t, `{"type":"function_call_output","call_id":"call_1","output":"x"}`), Failed: true, Edited: true},
-		session.Withdrawn{CallID: "call_1", Reason: "computer"},
+		session.CallOutput{CallID: "call_1", Item: must(t, `{"type":"function_call_output","call_id":"call_1","output":"x"}`), Failed: true, Edited: true},
+		session.CallDropped{CallID: "call_1", Reason: "computer"},
 		session.ItemsWithdrawn{Seqs: []int64{1, 4}, Reason: "no", By: "guard"},
 		session.ReasoningDropped{Reason: "invalid_encrypted_content"},
 		session.Quarantined{Seq: 4, Member: "action", Reason: "too large"},
@@ -93,10 +94,10 @@ func everyKind(t testing.TB) []session.Entry {
 // lessThanEverything are entries of which parts are left out.
 func lessThanEverything() []session.Entry {
 	list := []session.Entry{
-		{Seq: math.MaxInt64, Body: session.Given{}},
+		{Seq: math.MaxInt64, Body: session.InputItem{}},
 		{Body: session.RunStarted{}},
-		{Body: session.Received{}},
-		{Body: session.TurnEnded{Usage: &item.Usage{}}},
+		{Body: session.OutputItem{}},
+		{Body: session.TurnEnded{Usage: &api.Usage{}}},
 		{Body: session.Compacted{Items: []item.Item{}, Kept: []int64{}}},
 		{Body: session.Compacted{Items: []item.Item{{}, item.User("u")}}},
 		{Body: session.ApprovalAsked{Rules: []session.Rule{}}},
@@ -119,6 +120,16 @@ func encode(t testing.TB, e session.Entry) string {
 	return line
 }
 
+// publishedKinds are the kinds of types that were renamed after the format was
+// published. The kinds stay, since logs hold them.
+var publishedKinds = map[string]string{
+	"InputItem":     "given",
+	"OutputItem":    "received",
+	"SubagentUsage": "nested",
+	"CallOutput":    "answered",
+	"CallDropped":   "withdrawn",
+}
+
 // The table of kinds above has every kind of body there is.
 func TestCodecKnowsEveryBody(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "entry.go", nil, 0)
@@ -135,6 +146,9 @@ func TestCodecKnowsEveryBody(t *testing.T) {
 				want += "_"
 			}
 			want += strings.ToLower(string(r))
+		}
+		if older, ok := publishedKinds[name]; ok {
+			want = older
 		}
 		if session.Kind(e.Body) != want {
 			t.Errorf("the kind of %s is %q, want %q", name, session.Kind(e.Body), want)
@@ -197,6 +211,8 @@ func TestParseEntryRefuses(t *testing.T) {
 		{`{"seq":3,"kind":"stopped","why":"x","because":{}}`, `member "because" of kind "stopped"`},
 		{`{"seq":3,"kind":"note","item":{"type":"message"},"mood":1}`, `member "mood" of kind "note"`},
 		{`{"seq":3,"kind":"approval","remember":{"verdict":"allow","until":"noon"}}`, `member "until" of kind "remember"`},
+		{`{"seq":3,"kind":"stopped","why":"x","why":"y"}`, `member "why" of kind "stopped"`},
+		{`{"seq":3,"kind":"run_started","setup":{"model":"m","model":"n"}}`, `member "model" of kind "setup"`},
 	} {
 		_, err := session.ParseEntry([]byte(c.line))
 		if !errors.Is(err, session.ErrNewer) || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "entry 3") {
@@ -217,12 +233,22 @@ func TestParseEntryRefuses(t *testing.T) {
 			t.Errorf("%s: got %+v, %v", line, e, err)
 		}
 	}
+	for _, c := range []struct{ line, want string }{
+		{`{"seq":3,"kind":"run_started","setup":{"tools":[{"name":"a"},{"name":5}]}}`, `entry 3: setup.tools[1].name: no text`},
+		{`{"seq":3,"kind":"collapsed","entries":[1,2.0]}`, `entry 3: entries[1]: no whole number`},
+		{`{"seq":3,"kind":"approval_asked","rules":5}`, `entry 3: rules: found the number 5, want a list`},
+		{`{"seq":3,"kind":"approval","remember":"no"}`, `entry 3: remember: not a JSON object`},
+	} {
+		if _, err := session.ParseEntry([]byte(c.line)); err == nil || err.Error() != c.want {
+			t.Errorf("%s: got %v, want %s", c.line, err, c.want)
+		}
+	}
 	for _, line := range []string{
 		` { "kind" : "received" , "item" : { "type" : "x" } , "turn" : 2, "seq":1 } `,
 		`{"item":"{ \"type\" : \"x\" }","turn":2,"kind":"received","partial":false,"seq":1}`,
 	} {
 		e, err := session.ParseEntry([]byte(line))
-		want := session.Entry{Seq: 1, Body: session.Received{Turn: 2, Item: must(t, `{ "type" : "x" }`)}}
+		want := session.Entry{Seq: 1, Body: session.OutputItem{Turn: 2, Item: must(t, `{ "type" : "x" }`)}}
 		if err != nil || cmp.Diff(want, e, compare) != "" {
 			t.Errorf("%s: got %+v, %v", line, e, err)
 		}
@@ -233,8 +259,8 @@ func TestParseEntryRefuses(t *testing.T) {
 func TestAppendEntryRefuses(t *testing.T) {
 	for _, b := range []session.Body{
 		nil,
-		session.Nested{Cost: math.NaN()},
-		session.TurnEnded{Usage: &item.Usage{Extra: item.Extra{{Name: "x", Value: "no JSON"}}}},
+		session.SubagentUsage{Cost: math.NaN()},
+		session.TurnEnded{Usage: &api.Usage{Extra: item.Extra{{Name: "x", Value: "no JSON"}}}},
 	} {
 		got, err := session.AppendEntry([]byte("x"), session.Entry{Seq: 4, Body: b})
 		if err == nil || !strings.Contains(err.Error(), "entry 4") || string(got) != "x" {
@@ -269,7 +295,7 @@ func TestSplit(t *testing.T) {
 	for _, space := range []string{"", "\n "} {
 		it := must(t, `{"type":"message","role":"user",`+space+`"content":[{"type":"input_image","image_url":"`+image+`"},`+
 			`{"type":"input_image","image_url":"`+small+`"},{"type":"input_image","image_url":"`+image+`"}]}`)
-		for _, b := range []session.Body{session.Given{Item: it}, session.Compacted{Items: []item.Item{it, item.User("x"), it}}} {
+		for _, b := range []session.Body{session.InputItem{Item: it}, session.Compacted{Items: []item.Item{it, item.User("x"), it}}} {
 			line, err := split.AppendEntry(nil, session.Entry{Seq: 1, Body: b})
 			if err != nil || len(line) > 4000 || bytes.ContainsAny(line, "\n") {
 				t.Fatalf("%d bytes, %v", len(line), err)
@@ -325,13 +351,13 @@ func anyEntry(t *rapid.T) session.Entry {
 		return list
 	}
 	rule := func() session.Rule {
-		return session.Rule{Verdict: draw(), Tool: draw(), Member: draw(), Prefix: rapid.SliceOfN(text, 1, 3).Draw(t, "prefix"), Under: draw()}
+		return session.Rule{Verdict: session.Verdict(draw()), Tool: draw(), Member: draw(), Prefix: rapid.SliceOfN(text, 1, 3).Draw(t, "prefix"), Under: draw()}
 	}
-	usage := func() *item.Usage {
+	usage := func() *api.Usage {
 		if yes() {
 			return nil
 		}
-		return &item.Usage{InputTokens: n(), OutputTokens: n(), TotalTokens: n(), InputDetails: &item.InputTokensDetails{CachedTokens: n()}}
+		return &api.Usage{InputTokens: n(), OutputTokens: n(), TotalTokens: n(), InputDetails: &api.InputTokensDetails{CachedTokens: n()}}
 	}
 	var remember *session.Rule
 	if yes() {
@@ -339,16 +365,16 @@ func anyEntry(t *rapid.T) session.Entry {
 		remember = &r
 	}
 	bodies := []session.Body{
-		session.Given{Item: anItem()}, session.RunStarted{Resumes: yes()}, session.TurnStarted{Turn: int(n()), Continues: n()},
-		session.Received{Turn: int(n()), Item: anItem(), Partial: yes()},
+		session.InputItem{Item: anItem()}, session.RunStarted{Resumes: yes()}, session.TurnStarted{Turn: int(n()), Continues: n()},
+		session.OutputItem{Turn: int(n()), Item: anItem(), Partial: yes()},
 		session.TurnEnded{Turn: int(n()), ResponseID: draw(), Status: draw(), Reason: draw(), Class: draw(), Usage: usage(), Refused: n(), Cost: cost()},
 		session.ApprovalAsked{CallID: draw(), Number: int(n()), Tool: draw(), Arguments: draw(), Custom: yes(), Reason: draw(), Rules: []session.Rule{rule()}},
 		session.Approval{CallID: draw(), Number: int(n()), Allowed: yes(), Reason: draw(), By: draw(), Edited: draw(), Remember: remember},
 		session.CallStarted{CallID: draw(), Arguments: draw(), Session: draw(), Repeatable: yes()},
-		session.Nested{CallID: draw(), Session: draw(), Turns: int(n()), Tokens: n(), Cost: cost()},
+		session.SubagentUsage{CallID: draw(), Session: draw(), Turns: int(n()), Tokens: n(), Cost: cost()},
 		session.Paused{CallID: draw(), Session: draw()},
-		session.Answered{CallID: draw(), Item: anItem(), Failed: yes(), Edited: yes()},
-		session.Withdrawn{CallID: draw(), Reason: draw()},
+		session.CallOutput{CallID: draw(), Item: anItem(), Failed: yes(), Edited: yes()},
+		session.CallDropped{CallID: draw(), Reason: draw()},
 		session.ItemsWithdrawn{Seqs: rapid.SliceOfN(rapid.Int64(), 1, 4).Draw(t, "withdrawn"), Reason: draw(), By: draw()}, session.ReasoningDropped{Reason: draw()},
 		session.Quarantined{Seq: n(), Reason: draw()},
 		session.Compacted{Through: n(), By: draw(), Items: items(), Before: n(), After: n(), Usage: usage(), Cost: cost(), Failure: draw()},

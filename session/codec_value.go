@@ -5,354 +5,239 @@ package session
 
 import (
 	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
 	"strconv"
 	"strings"
-	"unicode/utf8"
+	"time"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/internal/jsonx"
+	"github.com/antiphon-go/antiphon/internal/record"
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// codec is one pass over the members of an entry. Writing, each call appends
-// the member if it is not zero; reading, it takes the member. What nobody took
-// is from a newer program.
+// codec is a [record.Codec] with fields for the values of a log. A field leaves out a
+// zero value. It never puts a value aside that it cannot hold, as the Opt… fields of
+// package record do: such a value is an error, and so is a member without a field.
 type codec struct {
-	out []byte // writing
-
-	decoding bool
-	members  jsonx.Members
-	line     string    // what is read
-	last     item.Item // its item, if that comes last
-
-	split *Split
-	err   error // the first one
+	*record.Codec
+	split *Split    // may be nil
+	last  item.Item // reading: the entry's item, if it comes last
 }
 
-func (c *codec) fail(err error) {
-	if c.err == nil {
-		c.err = err
-	}
-}
+func (c codec) failf(name, format string, args ...any) { c.Fail(name, fmt.Errorf(format, args...)) }
 
-func (c *codec) failf(format string, args ...any) { c.fail(fmt.Errorf(format, args...)) }
-
-// aroundItem is how many lists and objects stand around an item in an entry at
-// most: an item may nest as deep in there as by itself.
-const aroundItem = 3
-
-// open checks the text s and finds the members of the object that it has to be.
-// An item mostly comes last. It is read here already, which checks it, so that
-// its text is not walked over twice.
-func (c *codec) open(s string) {
-	s = strings.Trim(s, " \t\r\n")
-	if s == "" || s[0] != '{' {
-		c.failf("not a JSON object")
-		return
-	}
-	c.line = s
-	sc := jsonx.Scanner{Text: s, Depth: -aroundItem, Passer: c}
-	end, err := sc.Object(0, c.add)
-	if err == nil {
-		err = sc.End(end)
-	}
-	if err != nil {
-		c.fail(err)
-		return
-	}
-}
-
-// Pass reads the item that comes last.
-func (c *codec) Pass(name string, i int) int {
-	end := len(c.line) - 1
-	if name != `"item"` || i >= end || c.line[i] != '{' {
-		return 0
-	}
-	var err error
-	if c.last, err = item.ParseString(c.line[i:end]); err != nil {
-		return 0
-	}
-	return end
-}
-
-// openChecked is open for the value of a member.
-func (c *codec) openChecked(value string) {
-	if value == "" || value[0] != '{' {
-		c.failf("not a JSON object")
-		return
-	}
-	jsonx.EachMember(value, c.add)
-}
-
-func (c *codec) add(name, value string) {
+func (c codec) add(name, value string) {
 	if name == `""` {
-		c.failf("a member without a name")
+		c.failf("", "a member without a name")
 	}
-	c.members.Add(name, value)
+	c.Members.Add(name, value)
 }
 
-// eachElement visits the elements of the value of a member and reports whether
-// it is a list.
-func eachElement(value string, visit func(string)) bool {
-	if value[0] != '[' {
-		return false
-	}
-	jsonx.EachElement(value, visit)
-	return true
-}
-
-// take returns the text of the named member, or "".
-func (c *codec) take(name string) string {
-	m := c.members.Find(name)
-	if m == nil {
-		return ""
-	}
-	m.Taken = true
-	return m.Value
-}
-
-// close reports a member that nobody took.
-func (c *codec) close(what string) {
-	for _, m := range c.members.List {
-		if !m.Taken {
-			c.fail(fmt.Errorf("%w: member %q of kind %q", ErrNewer, m.Name, what))
+// close reports an error for a member that no field took: an unknown one, or one that
+// occurs a second time.
+func (c codec) close(what string) {
+	for i := range c.Members.List {
+		if m := &c.Members.List[i]; !m.Taken {
+			c.failf("", "%w: member %q of kind %q", ErrNewer, m.Name, what)
 		}
 	}
 }
 
-// name appends a member's name, which needs no escapes.
-func (c *codec) name(name string) {
-	if c.out[len(c.out)-1] != '{' {
-		c.out = append(c.out, ',')
+var (
+	textValues  = record.Values[string]{Read: readText, Append: appendText}
+	boolValues  = record.Values[bool]{Read: readBool, Append: appendBool}
+	intValues   = record.Values[int64]{Read: readInt, Append: appendInt}
+	floatValues = record.Values[float64]{Read: readFloat, Append: appendFloat}
+	timeValues  = record.Values[time.Time]{Read: readTime, Append: appendTime}
+	hashValues  = record.Values[[32]byte]{Read: readHash, Append: appendHash}
+	usageValues = record.Values[*api.Usage]{Read: readUsage, Append: appendUsage}
+	jsonValues  = record.Values[item.JSON]{Read: readJSON, Append: appendJSON}
+)
+
+func (c codec) text(name string, v *string)      { textValues.Need(c.Codec, name, v, *v != "") }
+func (c codec) texts(name string, v *[]string)   { textValues.NeedList(c.Codec, name, v) }
+func (c codec) bool(name string, v *bool)        { boolValues.Need(c.Codec, name, v, *v) }
+func (c codec) int64(name string, v *int64)      { intValues.Need(c.Codec, name, v, *v != 0) }
+func (c codec) int64s(name string, v *[]int64)   { intValues.NeedList(c.Codec, name, v) }
+func (c codec) time(name string, v *time.Time)   { timeValues.Need(c.Codec, name, v, !v.IsZero()) }
+func (c codec) usage(name string, v **api.Usage) { usageValues.Need(c.Codec, name, v, *v != nil) }
+func (c codec) json(name string, v *item.JSON)   { jsonValues.Need(c.Codec, name, v, *v != "") }
+
+func (c codec) int(name string, v *int) {
+	n := int64(*v)
+	c.int64(name, &n)
+	// An int may have 32 bits.
+	if *v = int(n); int64(*v) != n {
+		c.failf(name, "%d is too large here", n)
 	}
-	c.out = append(append(append(c.out, '"'), name...), '"', ':')
 }
 
-func (c *codec) text(name string, v *string) {
-	if !c.decoding {
-		if *v != "" {
-			c.name(name)
-			c.out = appendText(c.out, *v)
-		}
-		return
-	}
-	if value := c.take(name); value != "" {
-		var err error
-		if *v, err = textOf(value); err != nil {
-			c.failf("%s: %w", name, err)
-		}
-	}
+func (c codec) float(name string, v *float64) {
+	floatValues.Need(c.Codec, name, v, *v != 0 || math.Signbit(*v))
 }
 
-// appendText writes a text as a JSON string, and one that is not UTF-8 as an
-// object with its base64.
-func appendText(dst []byte, s string) []byte {
-	if !utf8.ValidString(s) {
-		dst = append(dst, `{"base64":"`...)
-		dst = base64.StdEncoding.AppendEncode(dst, []byte(s))
-		return append(dst, `"}`...)
+// hash is always written, and must be there.
+func (c codec) hash(name string, v *[32]byte) {
+	if c.Decoding && c.Find(name) == nil {
+		c.Fail(name, errNoHash)
 	}
-	return append(dst, item.Quote(s)...)
+	hashValues.Need(c.Codec, name, v, true)
 }
 
-func textOf(value string) (string, error) {
+// appendText writes a text as a JSON string, or as an object with its base64 if it is
+// not UTF-8.
+func appendText(dst []byte, s string) ([]byte, error) {
+	if out, err := jsonx.AppendQuoted(dst, s); err == nil {
+		return out, nil
+	}
+	dst = append(dst, `{"base64":"`...)
+	dst = base64.StdEncoding.AppendEncode(dst, []byte(s))
+	return append(dst, `"}`...), nil
+}
+
+func readText(value string) (string, error) {
 	if s, ok := unquoted(value); ok {
 		return s, nil
 	}
-	inner := codec{decoding: true}
-	inner.openChecked(value)
-	s, ok := unquoted(inner.take("base64"))
-	b, err := base64.StdEncoding.Strict().DecodeString(s)
-	if !ok || err != nil || inner.err != nil {
+	var s string
+	ok := false
+	err := readObject(value, func(c codec) {
+		if m := c.Find("base64"); m != nil {
+			s, ok = unquoted(m.Value)
+		}
+	})
+	b, problem := base64.StdEncoding.Strict().DecodeString(s)
+	if !ok || err != nil || problem != nil {
 		return "", errors.New("no text")
 	}
 	return string(b), nil
 }
 
-// unquoted reads the value of a member that is a string.
+var errNoHash = errors.New("no hash")
+
+// unquoted returns the value of a string member.
 func unquoted(value string) (string, bool) { return item.JSON(value).Unquote() }
 
-func (c *codec) bool(name string, v *bool) {
-	if !c.decoding {
-		if *v {
-			c.name(name)
-			c.out = append(c.out, "true"...)
-		}
-		return
+func appendBool(dst []byte, v bool) ([]byte, error) { return strconv.AppendBool(dst, v), nil }
+
+func readBool(value string) (bool, error) {
+	if value != "true" && value != "false" {
+		return false, errors.New("neither true nor false")
 	}
-	switch c.take(name) {
-	case "", "false":
-	case "true":
-		*v = true
-	default:
-		c.failf("%s: neither true nor false", name)
-	}
+	return value == "true", nil
 }
 
-func (c *codec) int64(name string, v *int64) {
-	if !c.decoding {
-		if *v != 0 {
-			c.name(name)
-			c.out = strconv.AppendInt(c.out, *v, 10)
-		}
-		return
-	}
-	if value := c.take(name); value != "" {
-		*v = c.whole(name, value)
-	}
-}
+func appendInt(dst []byte, n int64) ([]byte, error) { return strconv.AppendInt(dst, n, 10), nil }
 
-// whole reads an integer as it is written here.
-func (c *codec) whole(name, value string) int64 {
+// readInt reads an integer in the form in which it is written. Other spellings of
+// the same number would change the bytes when written again.
+func readInt(value string) (int64, error) {
+	if n, length := jsonx.ShortNumber(value); length == len(value) {
+		return n, nil // nearly all numbers
+	}
 	n, err := strconv.ParseInt(value, 10, 64)
 	var room [20]byte
 	if err != nil || string(strconv.AppendInt(room[:0], n, 10)) != value {
-		c.failf("%s: no whole number", name)
+		return 0, errors.New("no whole number")
 	}
-	return n
+	return n, nil
 }
 
-func (c *codec) int(name string, v *int) {
-	n := int64(*v)
-	c.int64(name, &n)
-	if *v = int(n); int64(*v) != n {
-		c.failf("%s: %d is too large here", name, n)
+func appendFloat(dst []byte, f float64) ([]byte, error) {
+	// JSON has no form for these values.
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return dst, fmt.Errorf("%v cannot be written", f)
 	}
+	return strconv.AppendFloat(dst, f, 'g', -1, 64), nil
 }
 
-func (c *codec) float(name string, v *float64) {
-	if !c.decoding {
-		if math.IsNaN(*v) || math.IsInf(*v, 0) {
-			c.failf("%s: %v cannot be written", name, *v)
-		} else if *v != 0 || math.Signbit(*v) {
-			c.name(name)
-			c.out = strconv.AppendFloat(c.out, *v, 'g', -1, 64)
-		}
-		return
-	}
-	if value := c.take(name); value != "" {
-		n, err := strconv.ParseFloat(value, 64)
-		if err != nil {
-			c.failf("%s: no number", name)
-		}
-		*v = n
-	}
-}
-
-// elements writes or reads a list that is left out when nil.
-func elements[T any](c *codec, name string, v *[]T, write func(T), read func(string) T) {
-	if !c.decoding {
-		if *v == nil {
-			return
-		}
-		c.name(name)
-		c.out = append(c.out, '[')
-		for i, x := range *v {
-			if i > 0 {
-				c.out = append(c.out, ',')
-			}
-			write(x)
-		}
-		c.out = append(c.out, ']')
-		return
-	}
-	value := c.take(name)
-	if value == "" {
-		return
-	}
-	*v = []T{}
-	if !eachElement(value, func(e string) { *v = append(*v, read(e)) }) {
-		c.failf("%s: no list", name)
-	}
-}
-
-func (c *codec) texts(name string, v *[]string) {
-	elements(c, name, v, func(s string) { c.out = appendText(c.out, s) }, func(e string) string {
-		s, err := textOf(e)
-		if err != nil {
-			c.failf("%s: %w", name, err)
-		}
-		return s
-	})
-}
-
-func (c *codec) int64s(name string, v *[]int64) {
-	elements(c, name, v, func(n int64) { c.out = strconv.AppendInt(c.out, n, 10) }, func(e string) int64 {
-		return c.whole(name, e)
-	})
-}
-
-// fielder names the members of a part of a body.
-type fielder interface{ fields(c *codec) }
-
-// object writes or reads one object in place.
-func (c *codec) object(name, value string, v fielder) {
-	if !c.decoding {
-		c.out = append(c.out, '{')
-		v.fields(c)
-		c.out = append(c.out, '}')
-		return
-	}
-	inner := codec{decoding: true}
-	inner.openChecked(value)
-	v.fields(&inner)
-	inner.close(name)
-	c.fail(inner.err)
-}
-
-// part is an object that is left out when nil.
-func part[T any, P interface {
-	*T
-	fielder
-}](c *codec, name string, v **T) {
-	if !c.decoding {
-		if *v != nil {
-			c.name(name)
-			c.object(name, "", P(*v))
-		}
-		return
-	}
-	if value := c.take(name); value != "" {
-		*v = new(T)
-		c.object(name, value, P(*v))
-	}
-}
-
-// list is a list of objects.
-func list[T any, P interface {
-	*T
-	fielder
-}](c *codec, name string, v *[]T) {
-	elements(c, name, v, func(x T) { c.object(name, "", P(&x)) }, func(e string) (x T) {
-		c.object(name, e, P(&x))
-		return x
-	})
-}
-
-func (c *codec) usage(name string, v **item.Usage) {
-	if !c.decoding {
-		if *v == nil {
-			return
-		}
-		b, err := (*v).MarshalJSON()
-		if err != nil {
-			c.failf("%s: %w", name, err)
-			return
-		}
-		c.name(name)
-		c.out = append(c.out, b...)
-		return
-	}
-	value := c.take(name)
-	if value == "" {
-		return
-	}
-	u, err := item.ParseUsage(item.JSON(value))
+func readFloat(value string) (float64, error) {
+	f, err := strconv.ParseFloat(value, 64)
 	if err != nil {
-		c.failf("%s: %w", name, err)
+		return 0, errors.New("no number")
+	}
+	return f, nil
+}
+
+// appendTime writes a time in the form of RFC 3339, in UTC.
+func appendTime(dst []byte, t time.Time) ([]byte, error) {
+	return append(t.UTC().AppendFormat(append(dst, '"'), time.RFC3339Nano), '"'), nil
+}
+
+func readTime(value string) (time.Time, error) {
+	s, _ := unquoted(value)
+	t, err := time.Parse(time.RFC3339Nano, s)
+	if err != nil {
+		return t, errors.New("no time")
+	}
+	return t.UTC(), nil
+}
+
+func appendHash(dst []byte, h [32]byte) ([]byte, error) {
+	return append(hex.AppendEncode(append(dst, '"'), h[:]), '"'), nil
+}
+
+func readHash(value string) (h [32]byte, err error) {
+	s, _ := unquoted(value)
+	if b, err := hex.DecodeString(s); err != nil || copy(h[:], b) != len(h) || len(b) != len(h) {
+		return h, errNoHash
+	}
+	return h, nil
+}
+
+func appendUsage(dst []byte, u *api.Usage) ([]byte, error) {
+	b, err := u.MarshalJSON()
+	return append(dst, b...), err
+}
+
+func readUsage(value string) (*api.Usage, error) { return api.ParseUsage(item.JSON(value)) }
+
+// appendJSON writes a JSON text on one line. Valid JSON contains line ends only
+// between tokens.
+func appendJSON(dst []byte, v item.JSON) ([]byte, error) {
+	return append(dst, strings.NewReplacer("\n", " ", "\r", " ").Replace(string(v))...), v.Valid()
+}
+
+func readJSON(value string) (item.JSON, error) { return item.JSON(value), nil }
+
+// readObject reads the value of a member that must be an object. Unlike
+// [record.Decode] it lets close find a member that occurs twice.
+func readObject(value string, fields func(codec)) error {
+	return record.With(func(rc *record.Codec) {
+		c := codec{Codec: rc}
+		if value[0] != '{' {
+			c.failf("", "not a JSON object")
+			return
+		}
+		jsonx.EachMember(value, c.add)
+		fields(c)
+	})
+}
+
+// part is an object, left out if nil.
+func part[T any](c codec, name string, v **T, fields func(*T, codec)) {
+	if !c.Decoding {
+		record.Opt(c.Codec, name, v, func(v *T, rc *record.Codec) { fields(v, codec{Codec: rc}) })
 		return
 	}
-	*v = u
+	if m := c.Find(name); m != nil {
+		*v, m.Taken = new(T), true
+		c.Fail(name, readObject(m.Value, func(c codec) { fields(*v, c); c.close(name) }))
+	}
+}
+
+// parts is a list of objects, left out if nil.
+func parts[T any](c codec, name string, v *[]T, fields func(*T, codec)) {
+	if !c.Decoding {
+		record.List(c.Codec, name, v, func(v *T, rc *record.Codec) { fields(v, codec{Codec: rc}) })
+		return
+	}
+	record.Values[T]{Read: func(value string) (one T, err error) {
+		err = readObject(value, func(c codec) { fields(&one, c); c.close(name) })
+		return one, err
+	}}.NeedList(c.Codec, name, v)
 }

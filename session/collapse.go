@@ -9,11 +9,11 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// collapsedText is what is sent for the output of a read that was repeated.
+// collapsedText is sent instead of the output of a read that was repeated later.
 const collapsedText = "The output of this call is left out: a later call read the same again. See its output."
 
-// collapse replaces outputs, which may be in the list or still to come. What is
-// replaced already stays as it is.
+// collapse replaces outputs, which may be in the list or still to come. An output
+// that is replaced already stays as it is.
 func (v *View) collapse(c Collapsed) {
 	if !v.hasOutput(c.By) {
 		return
@@ -22,6 +22,8 @@ func (v *View) collapse(c Collapsed) {
 		v.collapsed = map[int64]int64{}
 	}
 	for _, seq := range c.Seqs {
+		// Only a later output may replace an earlier one: the model reads the marker
+		// first, which refers to what follows.
 		if _, again := v.collapsed[seq]; !again && seq < c.By {
 			v.collapsed[seq] = c.By
 		}
@@ -46,8 +48,8 @@ func (v *View) hasOutput(seq int64) bool {
 	return false
 }
 
-// collapsedOutput returns the marker for an output. Anything else, and what is no
-// longer than the marker, stays as it is.
+// collapsedOutput returns the marker for an output. Items of other types, and
+// outputs that are not longer than the marker, are returned unchanged.
 func collapsedOutput(it item.Item) item.Item {
 	var v item.Value
 	switch it.Type() {
@@ -59,6 +61,8 @@ func collapsedOutput(it item.Item) item.Item {
 		return it
 	}
 	marker, err := item.New(v)
+	// A marker that is not shorter would only change bytes that the endpoint may
+	// have cached.
 	if err != nil || len(marker.JSON()) >= it.Size() {
 		return it
 	}

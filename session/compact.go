@@ -15,15 +15,15 @@ type compaction struct {
 	seq   int64
 	at    int // the first line that it does not replace
 	kept  map[int64]bool
-	items []numbered // by their place in the entry, from 1
+	items []numbered // with their positions in the entry, from 1
 }
 
-// spares reports whether a line before the boundary is sent all the same.
+// spares reports whether a line before the boundary is still sent.
 func (c *compaction) spares(l line) bool {
 	return l.item.Instructs() || c.kept[l.seq] && !said(l.item) && l.item != brokeOff
 }
 
-// dropReasoning leaves out the reasoning among what replaces others.
+// dropReasoning leaves out the reasoning among the compaction's items.
 func (c *compaction) dropReasoning(drop func(seq int64, it item.Item)) {
 	var linked unlinking
 	var items []numbered
@@ -38,7 +38,7 @@ func (c *compaction) dropReasoning(drop func(seq int64, it item.Item)) {
 	c.items = items
 }
 
-// compaction returns the one that counts, or nil.
+// compaction returns the compaction whose items are sent, or nil.
 func (v *View) compaction() *compaction {
 	if len(v.compactions) == 0 {
 		return nil
@@ -46,8 +46,8 @@ func (v *View) compaction() *compaction {
 	return &v.compactions[len(v.compactions)-1]
 }
 
-// compact sends something shorter instead of what was settled up to the
-// boundary, unless that would replace nothing.
+// compact replaces the lines up to the boundary with the items of the compaction,
+// unless that would replace nothing.
 func (v *View) compact(seq int64, b Compacted) {
 	if b.Failure != "" {
 		return
@@ -67,8 +67,9 @@ func (v *View) compact(seq int64, b Compacted) {
 	v.rewrite(ByCompaction)
 }
 
-// replacesAny reports whether anything is sent of what the compaction stands
-// for. One that ends before the last one does not: there is nothing of it left.
+// replacesAny reports whether the compaction would replace anything that is still
+// sent. A compaction that ends before the last one replaces nothing, because those
+// lines are replaced already.
 func (v *View) replacesAny(c *compaction) bool {
 	last := v.compaction()
 	switch {
@@ -87,10 +88,12 @@ func (v *View) replacesAny(c *compaction) bool {
 	return false
 }
 
-// restore takes a compaction back that is in force, and all that came after it.
+// restore takes back a compaction that is in force, and all compactions after it.
 func (v *View) restore(b Restored) {
 	for i, c := range v.compactions {
 		if c.seq == b.Seq {
+			// Limit the capacity: a caller that holds the old slice must not see
+			// later compactions in it.
 			v.compactions = v.compactions[:i:i]
 			v.rewrite(ByRestoring)
 			return
@@ -98,8 +101,8 @@ func (v *View) restore(b Restored) {
 	}
 }
 
-// boundary returns the first line that is not replaced by what goes through an
-// entry: the lines before it are whole units.
+// boundary returns the first line that a compaction through the given entry does not
+// replace. The lines before it form whole units.
 func (v *View) boundary(through int64) int {
 	at := 0
 	for i, l := range v.lines {
@@ -113,10 +116,12 @@ func (v *View) boundary(through int64) int {
 	return len(v.lines)
 }
 
-// paired returns what replaces others so that it can be sent in front of the
-// lines from at on: calls with their outputs, and with ids that no other call
-// has. What has no such form is left out.
+// paired returns the items of a compaction in a form that can be sent before the
+// lines from at on: calls with their outputs, and with ids that no other call has.
+// Items without such a form are left out.
 func (v *View) paired(items []item.Item, at int) []numbered {
+	// A separate view pairs the items by the same rules as the log. It starts with
+	// the ids that the remaining lines use.
 	own := View{ids: callIDs{used: map[string]bool{}}}
 	for _, l := range v.lines[at:] {
 		if l.item.IsCall() {
@@ -137,6 +142,7 @@ func (v *View) paired(items []item.Item, at int) []numbered {
 		n := own.unanswered(c.CallID, c.Item.Type())
 		n.closed, n.gone = true, true
 	}
+	// The start of a turn settles the last reply.
 	own.Apply(Entry{Body: TurnStarted{}})
 	if v.ids.used == nil {
 		v.ids.used = map[string]bool{}
@@ -149,8 +155,8 @@ func (v *View) paired(items []item.Item, at int) []numbered {
 	return list
 }
 
-// Compaction returns the number of the entry of the last compaction that is in
-// force, 0 if none is: its items are sent.
+// Compaction returns the number of the entry of the compaction whose items are sent,
+// or 0.
 func (v *View) Compaction() int64 {
 	if c := v.compaction(); c != nil {
 		return c.seq
@@ -158,9 +164,8 @@ func (v *View) Compaction() int64 {
 	return 0
 }
 
-// Compactions returns the entries of the compactions that are in force, in
-// order: each replaces what the one before stands for. A [Restored] can name any
-// of them.
+// Compactions returns the entries of the compactions in force, in order. Each one
+// replaces the items of the one before. A [Restored] can name any of them.
 func (v *View) Compactions() (seqs []int64) {
 	for _, c := range v.compactions {
 		seqs = append(seqs, c.seq)
@@ -168,9 +173,9 @@ func (v *View) Compactions() (seqs []int64) {
 	return seqs
 }
 
-// Packed returns the entry of the first compaction in force that an endpoint
-// made, in a form that only it can read, 0 if there is none.
-func (v *View) Packed() int64 {
+// CompactedTokens returns the entry of the first compaction in force that an endpoint made in
+// a form that only this endpoint can read, or 0.
+func (v *View) CompactedTokens() int64 {
 	for _, c := range v.compactions {
 		for _, n := range c.items {
 			if n.item.Type() == item.TypeCompaction {
@@ -182,10 +187,11 @@ func (v *View) Packed() int64 {
 }
 
 // Boundary returns the last place at or before index i of [View.Items] where a
-// compaction can end, so that no reply is separated from the outputs of its
-// calls: the number of the entry to go through, and the index of the first item
-// after it. If there is none after the compaction that is in force, the entry is
-// 0, and the index that of the first item which that left as it was.
+// compaction can end without separating a reply from the outputs of its calls.
+// through is the number of the last entry to replace, and first the index of the
+// first item after it. If there is no such place after the compaction in force,
+// through is 0, and first is the index of the first item that this compaction left
+// unchanged.
 func (v *View) Boundary(i int) (through int64, first int) {
 	end := len(v.lines)
 	i = max(i, 0)
@@ -197,7 +203,7 @@ func (v *View) Boundary(i int) (through int64, first int) {
 		start = c.at
 	}
 	at := start
-	most, before := int64(0), int64(0) // the largest entry, and that of whole units
+	most, before := int64(0), int64(0) // the largest entry so far, and the largest of the whole units
 	for j, l := range v.lines[:min(end+1, len(v.lines))] {
 		if l.first && j > start && v.unit(j) > most {
 			at, before = j, most
@@ -216,7 +222,7 @@ func (v *View) Boundary(i int) (through int64, first int) {
 	return before, first
 }
 
-// unit returns the largest entry of the unit that begins at a line.
+// unit returns the largest entry of the unit that begins at the given line.
 func (v *View) unit(at int) int64 {
 	most := v.lines[at].seq
 	for _, l := range v.lines[at+1:] {
@@ -228,8 +234,8 @@ func (v *View) unit(at int) int64 {
 	return most
 }
 
-// Replaceable ranges over what a [Compacted] through an entry would replace, if
-// it kept nothing: the indexes in [View.Items], and the items.
+// Replaceable yields the items that a [Compacted] through the given entry would
+// replace if it kept nothing, with their indexes in [View.Items].
 func (v *View) Replaceable(through int64) iter.Seq2[int, item.Item] {
 	at := v.boundary(through)
 	return func(yield func(int, item.Item) bool) {

@@ -49,7 +49,7 @@ func TestAnyDecisionHoldsForLater(t *testing.T) {
 		l := draw(t)
 		n := l.view.Items().Len()
 		before := bytesOf(&l.view)
-		l.add(session.Given{Item: item.User(l.mark())})
+		l.add(session.InputItem{Item: item.User(l.mark())})
 		l.add(session.Restored{Seq: -1}) // nothing, and yet nothing may change
 		l.add(session.TurnStarted{Turn: l.turn + 2})
 		if got := bytesOf(&l.view); !strings.HasPrefix(got, strings.TrimSuffix(before, "]")) || l.view.Items().Len() != n+1 {

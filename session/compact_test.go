@@ -95,10 +95,10 @@ func TestCompactionChanges(t *testing.T) {
 // another out.
 func TestCollapsed(t *testing.T) {
 	text := strings.Repeat("text ", 40)
-	log := []session.Body{session.Given{Item: item.User("q")}} // 1
+	log := []session.Body{session.InputItem{Item: item.User("q")}} // 1
 	for i := range 3 {
 		id := fmt.Sprintf("c%d", i)
-		log = append(log, session.Given{Item: call(id)}, session.Given{Item: result(id, text)}) // 3 5 7
+		log = append(log, session.InputItem{Item: call(id)}, session.InputItem{Item: result(id, text)}) // 3 5 7
 	}
 	short := func(more ...session.Body) (out []bool) {
 		v := fold(append(slices.Clip(log), more...)...)
@@ -133,7 +133,7 @@ func TestCollapsed(t *testing.T) {
 // C2: the account in words, for a person.
 func TestExplain(t *testing.T) {
 	log := join(long(), []session.Body{compacted(10), session.Note{Item: item.User("n")}}, given(item.User(" ")), turn(5, call("c2"), call("c9")), []session.Body{
-		session.Answered{CallID: "c2", Item: result("c2", "again")}, session.Quarantined{Seq: 15, Reason: "No."}})
+		session.CallOutput{CallID: "c2", Item: result("c2", "again")}, session.Quarantined{Seq: 15, Reason: "No."}})
 	var entries []session.Entry
 	for i, b := range log {
 		entries = append(entries, session.Entry{Seq: int64(i + 1), Time: time.Now(), Body: b})
@@ -181,11 +181,11 @@ func TestLongAfterCompaction(t *testing.T) {
 	}
 	user, reply := item.User("q"), item.Assistant("a")
 	for n := range 100_000 {
-		apply(session.Given{Item: user})
+		apply(session.InputItem{Item: user})
 		if n == 50_000 {
 			apply(compacted(seq))
 		}
-		apply(session.Given{Item: reply})
+		apply(session.InputItem{Item: reply})
 	}
 	if n := v.Items().Len(); n < 99_000 || n > 101_000 {
 		t.Errorf("%d items", n)

@@ -13,10 +13,11 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// Consents reports whether an item may be read as a yes to a call that an
+// Consents reports whether an item may be read as permission for a call that an
 // endpoint wants to make on an MCP server: an approval response that does not
-// plainly say no. An item that names a member of it twice, or in another
-// spelling, counts as one, for endpoints do not all read it as this program does.
+// clearly refuse. An item with a repeated or unusually spelled member name counts as
+// permission, because endpoints do not all read such an item in the same way as this
+// program.
 func Consents(it item.Item) bool {
 	if it.Type() != item.TypeMCPApprovalResponse {
 		return it.Type() != "" && (strings.Contains(it.JSON(), "approv") || strings.Contains(it.JSON(), `\u00`)) && !plainly(it.JSON())
@@ -25,8 +26,8 @@ func Consents(it item.Item) bool {
 	return err != nil || a.Approve || !plainly(it.JSON(), "type", "id", "approval_request_id", "approve", "reason")
 }
 
-// plainly reports whether an object has no member twice, and no other members
-// than these if there are any.
+// plainly reports whether an object has no repeated member and, if only is not
+// empty, no members but these.
 func plainly(object string, only ...string) bool {
 	d := jsontext.NewDecoder(strings.NewReader(object), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if t, err := d.ReadToken(); err != nil || t.Kind() != '{' {
@@ -47,28 +48,29 @@ func plainly(object string, only ...string) bool {
 	return d.PeekKind() == '}'
 }
 
-// askedAgain is why a copy of a session asks about a call that somebody allowed.
-const askedAgain = "it was allowed in the session that this one is a copy of; an approval is for one call, and stays there"
+// askedAgain is the reason why a copy of a session asks again about a call that was
+// allowed.
+const askedAgain = "it was allowed in the session that this one was copied from; an approval holds for one call in one session"
 
-// Revocations returns the entries to append to a copy of the log so that no
-// approval in it counts a second time. Each call that was allowed and is open is
-// asked about again. A yes to a call of an MCP server that the log does not show
-// to be made is withdrawn. Rules that somebody gave to be remembered stay.
+// Revocations returns the entries to append to a copy of the log so that no approval
+// in it is used a second time. Each call that was allowed and is still open is asked
+// about again. Permission for an MCP server's call is withdrawn unless the log shows
+// that the call was made. Remembered rules stay.
 //
-// [Session.Fork] appends them. A caller that copies a log in another way, as
-// with a [Forker], does the same before anything goes on with the copy.
+// [Session.Fork] appends these entries. A caller that copies a log in another way,
+// as with a [Forker], must append them before the copy is used.
 func Revocations(log []Entry) []Body {
 	var v View
-	yes, given := map[string]int64{}, []string(nil) // entries by the requests that they answer, and those in order
+	yes, given := map[string]int64{}, []string(nil) // entries by the requests that they answer, and the requests in order
 	for _, e := range log {
 		v.Apply(e)
 		var it item.Item
 		switch b := e.Body.(type) {
-		case Given:
+		case InputItem:
 			it = b.Item
-		case Answered:
+		case CallOutput:
 			it = b.Item
-		case Received:
+		case OutputItem:
 			it = b.Item
 			if it.Type() == item.TypeMCPCall {
 				id, _ := it.Member("approval_request_id")
@@ -99,13 +101,14 @@ func Revocations(log []Entry) []Body {
 	for _, id := range given {
 		if seq := yes[id]; seq > 0 {
 			delete(yes, id)
-			bodies = append(bodies, ItemsWithdrawn{Seqs: []int64{seq}, Reason: fmt.Sprintf("The yes to %s was given in the session that this one is a copy of, for one call.", id), By: "fork"})
+			bodies = append(bodies, ItemsWithdrawn{Seqs: []int64{seq}, Reason: fmt.Sprintf("%s was approved in the session that this one was copied from. An approval holds for one call in one session.", id), By: "fork"})
 		}
 	}
 	return bodies
 }
 
-// askAgain is the question about a call, as it was put before if it was.
+// askAgain returns the question about a call, with the words of the earlier question
+// if there was one.
 func (c *OpenCall) askAgain() ApprovalAsked {
 	asked := ApprovalAsked{CallID: c.CallID, Number: c.Number, Tool: c.Item.Name(), Reason: askedAgain}
 	if c.Question != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// put adds an item at the end of the list, a marker for one in quarantine. It
-// reports whether there is one. first says that it begins a unit.
+// put adds an item at the end of the list, or its marker if it is in quarantine. It
+// reports whether anything was added. first says that the item begins a unit.
 func (v *View) put(seq int64, it item.Item, first bool) bool {
 	if it.IsZero() {
 		return false
@@ -24,14 +24,14 @@ func (v *View) put(seq int64, it item.Item, first bool) bool {
 	return true
 }
 
-// send adds what is sent for something to the list.
+// send adds an item in its final form to the list, together with its origin.
 func (v *View) send(from origin, it item.Item) {
 	v.list.Append(it)
 	v.from = append(v.from, from)
 }
 
-// sent returns what is sent for an item: itself, a marker, or nothing, the zero
-// Item.
+// sent returns the form in which an item is sent: the item itself, a marker, or the
+// zero Item for nothing.
 func (v *View) sent(seq int64, it item.Item) item.Item {
 	if w, withdrawn := v.withdrawn[seq]; withdrawn {
 		return w.instead
@@ -49,6 +49,8 @@ func (v *View) sent(seq int64, it item.Item) item.Item {
 		it = it.Without(members...)
 	}
 	if by, collapsed := v.collapsed[seq]; collapsed {
+		// If the later output is quarantined, its content is not sent, so this
+		// output must be.
 		if _, gone := v.refused[by]; !gone {
 			return collapsedOutput(it)
 		}
@@ -56,7 +58,7 @@ func (v *View) sent(seq int64, it item.Item) item.Item {
 	return it
 }
 
-// tell takes note of an item that is replaced because it is in quarantine.
+// tell records a repair for an item that is replaced because it is in quarantine.
 func (v *View) tell(seq int64, it item.Item) {
 	reason, refused := v.refused[seq]
 	if !refused {
@@ -67,8 +69,8 @@ func (v *View) tell(seq int64, it item.Item) {
 	}
 }
 
-// Seq returns the number of the entry that the item at index i of [View.Items]
-// is from, and whether the item is in quarantine.
+// Seq returns the number of the entry that the item at index i of [View.Items] comes
+// from, and whether the item is in quarantine.
 func (v *View) Seq(i int) (seq int64, quarantined bool) {
 	if i < 0 || i >= len(v.from) {
 		return 0, false
@@ -78,8 +80,9 @@ func (v *View) Seq(i int) (seq int64, quarantined bool) {
 	return seq, quarantined
 }
 
-// quarantine replaces the item of an entry, which may be in the list or still
-// to come, or leaves a member of it out. Of a [Compacted] all items are meant.
+// quarantine replaces the item of an entry, which may be in the list or still to
+// come, or leaves out one member of it. If the entry is a [Compacted], it applies to
+// all its items.
 func (v *View) quarantine(q Quarantined) {
 	if q.Member != "" {
 		if v.without == nil {
@@ -89,6 +92,7 @@ func (v *View) quarantine(q Quarantined) {
 		v.rewrite(ByQuarantine)
 		return
 	}
+	// The first reason stays, so that the bytes of the marker do not change.
 	if _, again := v.refused[q.Seq]; again {
 		return
 	}
@@ -111,9 +115,9 @@ func (v *View) quarantine(q Quarantined) {
 	v.rewrite(ByQuarantine)
 }
 
-// dropReasoning leaves out all reasoning so far. What a model said in the same
-// reply after it loses its id: by that an endpoint knows which reasoning
-// belongs to it, and asks for it.
+// dropReasoning leaves out all reasoning so far. Items that follow the reasoning in
+// the same reply lose their ids, because an endpoint uses the id to find out which
+// reasoning belongs to the item, and then asks for that reasoning.
 func (v *View) dropReasoning(reason string) {
 	drop := func(seq int64, it item.Item) { v.repair(seq, it, "the endpoint cannot read it: "+reason) }
 	for _, l := range v.lines[v.dropped:] {
@@ -121,6 +125,7 @@ func (v *View) dropReasoning(reason string) {
 			drop(l.seq, l.item)
 		}
 	}
+	// Only the reasoning so far is left out. Later reasoning is sent.
 	v.dropped = len(v.lines)
 	for i := range v.compactions {
 		v.compactions[i].dropReasoning(drop)
@@ -140,10 +145,11 @@ func (v *View) dropReasoning(reason string) {
 	}
 }
 
-// unlinking goes over items one by one and takes the reasoning out of them.
+// unlinking removes the reasoning from a sequence of items.
 type unlinking bool
 
-// next returns what is sent for the next item, the zero Item for nothing.
+// next returns the form in which the next item is sent, or the zero Item for
+// nothing.
 func (linked *unlinking) next(it item.Item) item.Item {
 	switch {
 	case it.Type() == item.TypeReasoning:
@@ -157,7 +163,7 @@ func (linked *unlinking) next(it item.Item) item.Item {
 	return it
 }
 
-// Why items that were sent before changed; see [View.Changed].
+// Reasons why items that were sent before have changed; see [View.Changed].
 const (
 	ByQuarantine       = "quarantine"
 	ByDroppedReasoning = "reasoning_dropped"
@@ -168,31 +174,35 @@ const (
 	ByWithdrawal       = "withdrawn"
 )
 
-// change is the first item of the list that is not what it was.
+// change describes the first item of the list that differs from before.
 type change struct {
 	index int
-	at    int // its place in the list's bytes
+	at    int // its offset in the list's bytes
 	seq   int64
 	why   string // "" if nothing changed
 }
 
-// Changed names the first item that changed, or went, between the last two
-// turns' beginnings: its index in the list as it was before, the bytes of the
-// list in front of it, its entry, and why. It reports false if all that was in
-// the list still stands as it did.
+// Changed describes the first item that changed or was removed between the
+// beginnings of the last two turns: its index in the previous list, the number of
+// bytes of the list before it, its entry, and the reason. It returns false if all
+// previous items are unchanged.
 func (v *View) Changed() (index, bytes int, seq int64, why string, changed bool) {
 	c := v.changed
 	return c.index, c.at, c.seq, c.why, c.why != ""
 }
 
-// rewrite makes the list anew, as all decisions so far have it. It costs as much
-// as the history is long, which only a recorded decision is worth.
+// rewrite builds the list anew according to all decisions so far. Its cost is
+// proportional to the length of the history, so it is done only for a recorded
+// decision.
 func (v *View) rewrite(why string) {
 	was, from := v.list.Clone(), v.from
+	// The old list may be shared with requests, so it is not changed in place.
 	v.list, v.from = item.List{}, make([]origin, 0, len(from))
 	v.each(v.send)
 	at := 0
 	for i, it := range was.All() {
+		// at counts the bytes of the unchanged beginning, which an endpoint's cache
+		// can reuse. The 1 is the comma after the item.
 		if i < v.list.Len() && v.list.At(i) == it {
 			at += it.Size() + 1
 			continue
@@ -204,7 +214,7 @@ func (v *View) rewrite(why string) {
 	}
 }
 
-// each calls visit with all that is sent, and where it is from.
+// each calls visit with every item that is sent and its origin.
 func (v *View) each(visit func(from origin, it item.Item)) {
 	c := v.compaction()
 	var linked unlinking
@@ -225,15 +235,15 @@ func (v *View) each(visit func(from origin, it item.Item)) {
 	}
 }
 
-// eachOf calls visit with what replaces others.
+// eachOf calls visit with the items of a compaction.
 func (v *View) eachOf(c *compaction, visit func(from origin, it item.Item)) {
 	for i, n := range c.items {
 		visit(origin{c.seq, ^i}, v.sent(c.seq, n.item))
 	}
 }
 
-// withoutID returns what a model said as if somebody else told of it. A message
-// without an id is one in the short form.
+// withoutID returns an item of the model in the form that an item from another
+// source has. A message without an id has the short form.
 func withoutID(it item.Item) item.Item {
 	short, ok := it, false
 	switch it.Type() {
@@ -254,21 +264,22 @@ func withoutID(it item.Item) item.Item {
 	return short
 }
 
-// essential are members without which an item says something else, or nothing.
+// essential are the members without which an item changes its meaning or loses it.
 var essential = []string{"type", "role", "content", "call_id", "name", "arguments", "input", "output", "summary", "encrypted_content", "operation", "server_label", "approve", "approval_request_id"}
 
-// Spare reports whether an item can be sent without the member, which it has:
-// what it says and what it belongs to stay.
+// Spare reports whether an item can be sent without one of its members and keeps its
+// meaning and its pairing.
 func Spare(it item.Item, member string) bool {
 	_, has := it.Member(member)
 	return has && !slices.Contains(essential, member)
 }
 
-// Marker returns what is sent for an item that the endpoint refused: for the
-// output of a function or a custom tool one of the same call that says so, for
-// a message its texts, with a remark instead of each image and file. It returns
-// false for all else, which has no such form.
+// Marker returns a replacement for an item that the endpoint refused. For the output
+// of a function or custom tool it is an output of the same call that says so; for a
+// message it is the message's texts, with a remark in place of each image and file.
+// It returns false for other items, which have no such form.
 func Marker(it item.Item, reason string) (item.Item, bool) {
+	// The reason is text of the endpoint, and an item must be valid JSON.
 	reason = strings.ToValidUTF8(reason, "\uFFFD")
 	text := item.Text("The original output of this call is left out: the endpoint refused it. " + reason)
 	var v item.Value

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/internal/apispec"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
@@ -26,7 +27,7 @@ func texts(v *session.View) (list []string) {
 // schema checks that a request can carry the view. B6
 func schema(t *testing.T, v *session.View) {
 	t.Helper()
-	body, err := (&item.Request{Model: "m", Input: v.Items()}).MarshalJSON()
+	body, err := (&api.Request{Model: "m", Input: v.Items()}).MarshalJSON()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +63,7 @@ func TestReasoningDropped(t *testing.T) {
 	if err := agenttest.CheckPairing(items(v)...); err != nil {
 		t.Error(err)
 	}
-	if r := v.Repairs(); len(r) != 1 || r[0].Item != reasoning("rs1") || r[0].Seq != 3 {
+	if r := v.Diagnostics(); len(r) != 1 || r[0].Item != reasoning("rs1") || r[0].Seq != 3 {
 		t.Errorf("repairs: %v", r)
 	}
 	schema(t, v)
@@ -90,7 +91,7 @@ func TestQuarantine(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := join(given(seen), turn(1, call("c")), []session.Body{answered("c", "one")}, turn(2, call("c")),
-		[]session.Body{session.Answered{CallID: "c", Item: picture}})
+		[]session.Body{session.CallOutput{CallID: "c", Item: picture}})
 	before := texts(fold(append(log, session.RunStarted{})...))
 	for _, c := range []struct {
 		at   int
@@ -117,7 +118,7 @@ func TestQuarantine(t *testing.T) {
 		if diff := cmp.Diff(want, texts(v)); diff != "" {
 			t.Errorf("item %d (-want +got):\n%s", c.at, diff)
 		}
-		if r := v.Repairs(); len(r) != 1 || r[0].Seq != seq {
+		if r := v.Diagnostics(); len(r) != 1 || r[0].Seq != seq {
 			t.Errorf("repairs: %v", r)
 		}
 		schema(t, v)

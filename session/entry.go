@@ -6,71 +6,75 @@ package session
 import (
 	"time"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// Entry is one step of a session, as a store keeps it.
+// Entry is one step of a session in the form that a store keeps.
 type Entry struct {
-	// Seq counts the session's entries from 1, without gaps.
+	// Seq numbers the session's entries from 1, without gaps.
 	Seq int64
-	// Time is when the store took it, for people: nothing is ordered by it. It
-	// decides one thing, when the time of a run is over that goes on in another process.
-	// It is zero where the store does not keep it, and in entries to be appended.
+	// Time is when the store accepted the entry. It is meant for people, and entries
+	// are not ordered by it. It has one effect: the time limit of a run that continues
+	// in another process counts from it. It is zero where the store does not keep it,
+	// and in entries to be appended.
 	Time time.Time
 	Body
 }
 
-// Body is what an entry says: [Given], [RunStarted], [TurnStarted],
-// [Received], [TurnEnded], [ApprovalAsked], [Approval], [CallStarted],
-// [Nested], [Paused], [Answered], [Withdrawn], [ItemsWithdrawn],
-// [ReasoningDropped], [Quarantined], [Compacted], [Restored], [Collapsed],
-// [Noticed], [Superseded], [StopAsked], [Stopped] or [Note].
+// Body is the content of an entry: [InputItem], [RunStarted], [TurnStarted], [OutputItem],
+// [TurnEnded], [ApprovalAsked], [Approval], [CallStarted], [SubagentUsage], [Paused],
+// [CallOutput], [CallDropped], [ItemsWithdrawn], [ReasoningDropped], [Quarantined],
+// [Compacted], [Restored], [Collapsed], [Noticed], [Superseded], [StopAsked],
+// [Stopped] or [Note].
 type Body interface{ body() }
 
-// Given is an item that came from outside the run: what a person said, the
-// prompt's messages, an imported history.
-type Given struct{ Item item.Item }
+// InputItem is an item that came from outside the run: a person's message, the messages
+// of the prompt, or an imported history.
+type InputItem struct{ Item item.Item }
 
-// RunStarted opens a run. Limits count from here, unless it Resumes one; a turn without its end has
-// broken off, and calls that were started before it and have no output have an
-// unknown outcome.
+// RunStarted opens a run. Limits count from here, unless Resumes is set. A turn
+// before it without an end has broken off, and calls that were started before it and
+// have no output have an unknown outcome.
 type RunStarted struct {
-	// Resumes says that the run before goes on: the process that performed an effect
-	// of it ended before that was done, and this is another.
+	// Resumes reports that this entry continues the previous run: the process that
+	// performed one of its effects ended before the effect was complete, and another
+	// process takes over.
 	Resumes bool
-	// Setup says what makes the turns that follow. Nil means what the session's
-	// last one says: see [Setup.Apply].
+	// Setup describes how the following turns are made. Nil means that the session's
+	// last setup still holds: see [Setup.Apply].
 	Setup *Setup
-	// Conversation is one of the endpoint's own that turns may be a part of from
-	// here on. It is there if the log does not have it yet.
+	// Conversation is a conversation kept by the endpoint that turns may belong to
+	// from here on. It is set if the log does not name it yet.
 	Conversation Conversation
 }
 
-// TurnStarted records that the model is about to be asked, for the Turn-th
-// time of the session, from 1.
+// TurnStarted records that the model is about to be asked. Turn counts the turns of
+// the session from 1.
 type TurnStarted struct {
 	Turn int
-	// Setup is there if it changed since the run or the last turn began.
+	// Setup is set if it changed since the run or the last turn began.
 	Setup *Setup
-	// Continues is the entry of the message that the reply is to go on with,
-	// because that broke off and nobody said anything since: both are parts of one
-	// reply. 0 if there is none.
+	// Continues is the number of the entry whose message the reply should continue:
+	// that message broke off and nobody said anything since. Both are parts of one
+	// reply. It is 0 if there is no such message.
 	Continues int64
-	// InConversation is the id of the endpoint's own conversation that the turn is a
-	// part of, "" for none. The request carries what that does not hold yet.
+	// InConversation is the id of the endpoint's conversation that the turn belongs
+	// to, or "". The request carries only the items that this conversation does not
+	// hold yet.
 	InConversation string
 }
 
 // Conversation names a conversation that an endpoint keeps, and the session that
-// goes on with it: a copy of the session does not, for it would add to what the
-// other has said.
+// uses it. A copy of the session does not use it, because it would add to the other
+// session's conversation.
 type Conversation struct{ ID, Session string }
 
-// Received is an item that the model said in a turn, whole unless Partial is
-// set: then it is what had been said of a message when the reply broke off. If
-// the turn has no end, or one that says that it broke off, all its items are
-// partial results; their calls that were not started are not sent.
-type Received struct {
+// OutputItem is an item that the model produced in a turn. It is complete unless
+// Partial is set, which marks the text of a message up to the point where the reply
+// broke off. If the turn has no end, or its end says that it broke off, all its
+// items are partial results, and its calls that were not started are not sent.
+type OutputItem struct {
 	Turn    int
 	Item    item.Item
 	Partial bool
@@ -80,100 +84,100 @@ type Received struct {
 type TurnEnded struct {
 	Turn       int
 	ResponseID string
-	// Status is a response's status; failed and cancelled also stand for
-	// replies that broke off on the way.
+	// Status is the response's status. The values failed and cancelled also mark
+	// replies that broke off during transfer.
 	Status string
 	// Reason says why a reply is incomplete, or which error ended it.
 	Reason string
-	// Class is the kind of that error, as package endpoint names it, or "".
+	// Class is the kind of the error, with the names of package endpoint, or "".
 	Class string
-	Usage *item.Usage
-	// Refused is the number of the entry whose item the request was refused for,
-	// if one is known and nothing could be put in its place; 0 if not.
+	Usage *api.Usage
+	// Refused is the number of the entry whose item caused the endpoint to refuse the
+	// request, if it is known and no replacement exists; otherwise 0.
 	Refused int64
-	// Cost is what the reply cost, as the caller's prices say.
+	// Cost is the cost of the reply according to the caller's prices.
 	Cost float64
-	// Model and ServiceTier are what the endpoint says answered, and RequestID is
-	// its name for the exchange. Each is "" if it did not say.
+	// Model, ServiceTier and RequestID are the model, the tier and the name of the
+	// exchange that the endpoint reported. Each is "" if the endpoint did not report
+	// it.
 	Model, ServiceTier, RequestID string
-	// InConversation is the id of the conversation that the endpoint says the
-	// response is a part of; "" if it named none.
+	// InConversation is the id of the conversation that the endpoint assigned the
+	// response to, or "".
 	InConversation string
-	// Window is the model's context in tokens if the endpoint tells it, and told
-	// something else before. It holds from here on.
+	// Window is the size of the model's context in tokens, if the endpoint reported a
+	// new value. It holds from here on.
 	Window int64
-	// Profile names the kind of endpoint if the answer told another one than the
+	// Profile names the kind of endpoint, if the answer revealed another kind than the
 	// [Setup] has. It holds from here on.
 	Profile string
-	// Setup is what the request was made with if a hook changed it. It holds for
-	// this turn alone.
+	// Setup is the setup of the request if a hook changed it. It holds for this turn
+	// only.
 	Setup *Setup
 }
 
-// BrokeOff reports whether the reply ended before its last event, or with a
-// failure.
-func (t TurnEnded) BrokeOff() bool {
-	return t.Status == item.StatusFailed || t.Status == item.StatusCancelled
+// BrokeOff reports whether the reply ended before its last event or with a failure.
+func (b TurnEnded) BrokeOff() bool {
+	return b.Status == item.StatusFailed || b.Status == item.StatusCancelled
 }
 
-// ApprovalAsked records that a call waits for somebody's verdict. It has not
-// been started.
+// ApprovalAsked records that a call waits for a verdict. The call has not been
+// started.
 type ApprovalAsked struct {
 	CallID string
-	// Number is the call's own; see [OpenCall].
+	// Number identifies the call; see [OpenCall].
 	Number int
-	// Tool and Arguments are the call as the model made it; Custom says that
-	// the arguments are the free text of a custom tool.
+	// Tool and Arguments are the call as the model made it. Custom means that the
+	// arguments are the free text of a custom tool.
 	Tool, Arguments string
 	Custom          bool
-	// Reason says why it is asked about.
+	// Reason says why approval is needed.
 	Reason string
-	// Rules are what an answer could leave behind.
+	// Rules are the rules that an answer could establish for later calls.
 	Rules []Rule
 }
 
-// Approval is the verdict on a call that was about to run. Of several, the last
-// one holds.
+// Approval is the verdict on a call that was about to run. If there are several, the
+// last one holds.
 type Approval struct {
 	CallID string
-	// Number is the call's own, for verdicts that came from outside the run; 0 in
-	// others. See [OpenCall].
+	// Number identifies the call, for verdicts that came from outside the run;
+	// otherwise it is 0. See [OpenCall].
 	Number  int
 	Allowed bool
-	// Reason is what the model reads about a refusal.
+	// Reason is the text about a refusal that the model reads.
 	Reason string
-	// By names the person who gave the verdict, or the file it was taken from; ""
-	// is a rule. From says how they answered, such as "terminal" or
+	// By names the person who gave the verdict, or the file it was read from; "" means
+	// a rule. From says how the verdict was given, such as "terminal" or
 	// "--approve-from", or where the rule comes from: see [Rule.From].
 	By, From string
-	// Rule is the rule that decided, in words, if nobody was asked.
+	// Rule is the text of the rule that decided if nobody was asked.
 	Rule string
-	// Edited is what the tool is given in place of the arguments that the model
-	// sent, "" for those. The call itself stays as it was said.
+	// Edited are the arguments that the tool gets instead of those that the model
+	// sent, or "". The call itself is not changed.
 	Edited string
-	// Remember is a rule for later calls of the session, if one was given.
+	// Remember is a rule for later calls of the session, or nil.
 	Remember *Rule
 }
 
-// CallStarted records that a tool is about to run for a call. It is written
-// before the tool starts.
+// CallStarted records that a tool is about to run for a call. It is written before
+// the tool starts.
 type CallStarted struct {
 	CallID string
-	// Arguments is what the tool is given if that is not what the model sent:
-	// somebody edited it, or a hook did.
+	// Arguments are the tool's arguments if a person or a hook changed those that the
+	// model sent.
 	Arguments string
-	// Session is where the run goes on that the call stands for, if it is one:
-	// then the call is not lost in a crash, but goes on as if it were [Paused].
+	// Session is the session of the subagent's run that the call started, or "". Such
+	// a call is not lost in a crash: its run continues as if it were [Paused].
 	Session string
-	// Repeatable says that the tool declares that the same call may be run again
-	// if a crash hides what became of it.
+	// Repeatable means that the tool allows the same call to be run again if a crash
+	// hides its outcome.
 	Repeatable bool
 }
 
-// Nested records what the run of another agent, or of a fork, came to that a
-// call started. Session is where its items are. Without a CallID it is the run
-// of an agent that stood in a message, before the session began.
-type Nested struct {
+// SubagentUsage records the totals of a run that a call started, of another agent or of a
+// fork. Session holds the run's items. Without a CallID it is the run of an agent in
+// a message that was complete before the session began.
+type SubagentUsage struct {
 	CallID  string
 	Session string
 	Turns   int
@@ -181,238 +185,249 @@ type Nested struct {
 	Cost    float64
 }
 
-// Paused takes the start of a call back: the run in the session Session that it
-// stands for waits for an approval, and goes on when the call is started again.
+// Paused takes back the start of a call: the subagent's run in session Session waits
+// for an approval, and continues when the call is started again.
 type Paused struct {
 	CallID  string
 	Session string
 }
 
-// Answered is the output of a call.
-type Answered struct {
+// CallOutput is the output of a call.
+type CallOutput struct {
 	CallID string
 	Item   item.Item
 	Failed bool
-	// Edited says that a hook changed what the tool put out.
+	// Edited means that a hook changed the tool's output.
 	Edited bool
 }
 
-// Withdrawn takes a call out of the view that can have no output, such as a
+// CallDropped removes a call from the view that cannot get an output, such as a
 // computer call that was never carried out. The log keeps it.
-type Withdrawn struct {
+type CallDropped struct {
 	CallID string
 	Reason string
 }
 
-// ItemsWithdrawn records that a guard objected to what was said: from here on no
-// request carries the items of the entries Seqs, which are of type [Given],
-// [Received] or [Answered]. The log keeps them. A call goes with its output, and
-// reasoning with the item that it led to; an output alone is replaced by a text
-// that says so. A compaction that was made of such an item before stays as it is.
+// ItemsWithdrawn records that a guard objected to items. From here on no request
+// carries the items of the entries Seqs, which are of type [InputItem], [OutputItem] or
+// [CallOutput]. The log keeps them. A call is withdrawn together with its output, and
+// reasoning with the item that it led to. An output that is withdrawn alone is
+// replaced by a text that says so. A compaction that was made from such an item
+// before stays as it is.
 type ItemsWithdrawn struct {
 	Seqs []int64
-	// Reason says why, for people; the model reads it instead of an output.
+	// Reason is the explanation for people. The model reads it in place of an output.
 	Reason string
 	// By names the guard.
 	By string
 }
 
-// ReasoningDropped records that the endpoint could not read reasoning that it
-// was sent, and the decision to send none of what was recorded before: from
-// here on the view leaves it out. The log keeps it.
+// ReasoningDropped records that the endpoint could not read reasoning that it was
+// sent, and the decision not to send any of the reasoning recorded before. The log
+// keeps it.
 type ReasoningDropped struct{ Reason string }
 
-// Quarantined records that the endpoint refused a request because of one item,
-// the one of entry Seq, and the decision to send a marker instead. With a Member
-// the rest of the item is sent, without that member. The log keeps the item. See
-// [Marker] for what can be replaced, and [Spare] for members.
+// Quarantined records that the endpoint refused a request because of the item of
+// entry Seq, and the decision to send a marker instead. If Member is set, the rest
+// of the item is sent without that member. The log keeps the item. See [Marker] for
+// the items that can be replaced, and [Spare] for members.
 type Quarantined struct {
 	Seq int64
-	// Member is the name of a member of the item, "" for the item as a whole.
+	// Member is the name of a member of the item, or "" for the whole item.
 	Member string
-	// Reason is what the endpoint said. The model is told.
+	// Reason is the endpoint's explanation. The model reads it in the marker.
 	Reason string
 }
 
-// How a [Compacted] came about.
+// Kinds of compaction, for [Compacted.By].
 const (
-	BySummary  = "summary"  // a model wrote what there is to know of it
-	ByEndpoint = "endpoint" // the endpoint's own compaction
-	ByDropping = "dropping" // nothing stands in its place but a remark
+	BySummary  = "summary"  // a model wrote a summary
+	ByEndpoint = "endpoint" // the endpoint compacted the items
+	ByDropping = "dropping" // a remark stands in place of the items
 )
 
-// Compacted records the decision to send something shorter instead of items that
-// were sent before. The log keeps them: a [Restored] brings them back, and a
-// fork from before it has never lost them.
+// Compacted records the decision to send something shorter instead of earlier items.
+// The log keeps the items: a [Restored] brings them back, and a fork from an earlier
+// entry still has them.
 type Compacted struct {
-	// Through is the number of the last entry that is replaced, with all items
-	// before it but the instructions: messages of the system and the developer
-	// stay as they are. A reply and the outputs of its calls are replaced together:
-	// one of which Through has a part only stays, and so does what follows it. See
-	// [View.Boundary].
+	// Through is the number of the last entry that is replaced, together with all
+	// items before it except for instructions: messages of the system and the
+	// developer stay. A reply and the outputs of its calls are replaced together. If
+	// Through falls inside such a unit, the unit stays, and so does everything after
+	// it. See [View.Boundary].
 	Through int64
-	// Kept are the numbers of entries before it whose items stay too: what
-	// others said, and not the model.
+	// Kept are the numbers of entries before it whose items stay too. Only items that
+	// the model did not produce can be kept.
 	Kept []int64
-	// By says how: [BySummary], [ByEndpoint] or [ByDropping].
+	// By is [BySummary], [ByEndpoint] or [ByDropping].
 	By string
-	// Items are sent instead of what was replaced, after what stays of it.
+	// Items are sent in place of the replaced items, after the items that stay.
 	Items []item.Item
-	// Failure says why it failed; "" if it did not. With one, all is sent as it
-	// was.
+	// Failure says why the compaction failed, or is "". After a failure everything is
+	// sent as before.
 	Failure string
-	// Before and After are estimates of what a request carries, in tokens.
+	// Before and After estimate the tokens of a request before and after the
+	// compaction.
 	Before, After int64
-	// Usage and Cost are what it took.
-	Usage *item.Usage
+	// Usage and Cost are those of the compaction itself.
+	Usage *api.Usage
 	Cost  float64
 }
 
-// Restored takes the [Compacted] of entry Seq back, and those that came after
-// it: from here on the view carries again what they replaced.
+// Restored undoes the [Compacted] of entry Seq and all later ones. From here on the
+// view carries the replaced items again.
 type Restored struct{ Seq int64 }
 
-// Collapsed records the decision to send a short marker instead of the
-// outputs of reads, because a later read of the same brought it again. The log
-// keeps them. Only outputs of functions and custom tools can be meant.
+// Collapsed records the decision to send a short marker instead of the outputs of
+// reads that a later read repeated. The log keeps the outputs. Only outputs of
+// functions and custom tools can be collapsed.
 type Collapsed struct {
-	// Seqs are the numbers of the outputs' entries, By that of the output that
-	// holds what they did.
+	// Seqs are the entries of the replaced outputs. By is the entry of the output that
+	// holds their content.
 	Seqs []int64
 	By   int64
 }
 
-// Noticed records something that the person of the run is to know and that is
-// not an error: the run goes on. It is shown when it happens, and kept here for
-// those who read the log later. It is never sent. A run records a notice of one
-// kind about one item or call once.
+// Noticed records a remark for the person who uses the run. It is not an error, and
+// the run continues. It is shown when it happens, and kept in the log for later
+// readers. It is never sent. A run records a notice of one kind about one item or
+// call at most once.
 type Noticed struct {
-	// Turn is the turn it is about; 0 if it is about none.
+	// Turn is the turn that the notice is about, or 0.
 	Turn int
-	// Kind is one of the constants Notice…, or a name that a newer program uses.
+	// Kind is one of the Notice constants, or a name that a newer program uses.
 	Kind string
-	// ItemID and CallID name what it is about, where they are known.
+	// ItemID and CallID identify the subject if they are known.
 	ItemID, CallID string
-	// Text says it in a sentence for people, without secrets.
+	// Text describes the notice in a sentence for people. It contains no secrets.
 	Text string
 }
 
-// The kinds of [Noticed]. Each is documented here and nowhere else; a new one
-// needs a constant.
+// The kinds of [Noticed]. They are documented only here; a new kind needs a
+// constant.
 const (
-	// NoticeEntryLost: what was stored of an entry was damaged, and this stands in
-	// its place in a copy that holds the rest. It may have been anything: the start
-	// of a call, its output, a guard's objection. So calls that have no output by
-	// then count as lost, see [OpenCall.Lost], approvals given before are void, and
+	// NoticeEntryLost marks the place of an entry that was damaged in storage, in a
+	// copy that holds the rest of the log. The entry may have been anything: the start
+	// of a call, its output, a guard's objection. So calls without an output at this
+	// point count as lost, see [OpenCall.Lost]; earlier approvals are void; and
 	// nothing is sent until a [NoticeGapsAccepted] follows.
 	NoticeEntryLost = "entry_lost"
-	// NoticePayloadLost: the same where a payload of the entry was damaged, so that
-	// it is known that it was an item, such as the output of a call.
+	// NoticePayloadLost is like NoticeEntryLost for an entry whose payload was
+	// damaged: the entry is known to have been an item, such as the output of a call.
 	NoticePayloadLost = "payload_lost"
-	// NoticeSalvaged: the entries before it are a copy of those of a damaged session.
-	// Approvals that were not used by then are void: the other session has them, too.
+	// NoticeSalvaged marks the end of the entries that were copied from a damaged
+	// session. Approvals that were not used before it are void, because the damaged
+	// session has them too.
 	NoticeSalvaged = "salvaged"
-	// NoticeGapsAccepted: a person knows that entries before it were lost, and wants
-	// the session to go on. What a guard had withdrawn by one of them is sent again.
+	// NoticeGapsAccepted records that a person knows that earlier entries were lost,
+	// and wants the session to continue. Items that a guard withdrew in a lost entry
+	// are sent again.
 	NoticeGapsAccepted = "gaps_accepted"
-	// NoticeTextDiffers: the text that was shown while the reply came differs from
-	// the text of the item that is stored and sent.
+	// NoticeTextDiffers means that the text shown during the reply differs from the
+	// text of the item that is stored and sent.
 	NoticeTextDiffers = "text_differs"
-	// NoticeReasoningDiffers: the same of reasoning, or a summary of it.
+	// NoticeReasoningDiffers means the same for reasoning or a summary of it.
 	NoticeReasoningDiffers = "reasoning_differs"
-	// NoticeArgumentsDiffer: the same of a call's arguments or input. The call runs
-	// with those that are stored.
+	// NoticeArgumentsDiffer means the same for a call's arguments or input. The call
+	// runs with the stored ones.
 	NoticeArgumentsDiffer = "arguments_differ"
-	// NoticeFinalDiffers: the last event of a reply had another text of an item than
-	// the item that was announced as done. That one is stored and sent.
+	// NoticeFinalDiffers means that the last event of a reply had another text for an
+	// item than the event that completed the item. The text of the completed item is
+	// stored and sent.
 	NoticeFinalDiffers = "final_differs"
-	// NoticeEventsMissing: the numbers of a reply's events have gaps.
+	// NoticeEventsMissing means that the sequence numbers of a reply's events have
+	// gaps.
 	NoticeEventsMissing = "events_missing"
-	// NoticeEventsRepeated: numbers of a reply's events came again.
+	// NoticeEventsRepeated means that sequence numbers of a reply's events were
+	// repeated.
 	NoticeEventsRepeated = "events_repeated"
-	// NoticeSameCallID: two calls of a reply have one call id. Both are kept; what is
-	// sent gives the second another id.
+	// NoticeSameCallID means that two calls of a reply have the same call id. Both are
+	// kept, and the second one is sent with another id.
 	NoticeSameCallID = "same_call_id"
-	// NoticeTextLost: a reply said something that is part of no item that is stored, such
-	// as text that was shown while it came, or a second choice of Chat Completions.
+	// NoticeTextLost means that a reply contained text that is not part of any stored
+	// item, such as text that was shown during the reply, or a second choice of Chat
+	// Completions.
 	NoticeTextLost = "text_lost"
-	// NoticeItemMissing: a reply that was completed lacks an item of which a part had
-	// come. A message is kept as one that broke off; a call is not run.
+	// NoticeItemMissing means that a completed reply lacks an item that had begun to
+	// arrive. A message is kept as broken off; a call is not run.
 	NoticeItemMissing = "item_missing"
-	// NoticeHalfCharacter: a text ended in half a character, as texts do that were cut
-	// by UTF-16. U+FFFD is kept in its place.
+	// NoticeHalfCharacter means that a text ended in half a UTF-16 surrogate pair.
+	// U+FFFD is kept in its place.
 	NoticeHalfCharacter = "half_character"
-	// NoticeForeignRole: a reply had a message under the role of a person, the system
-	// or the developer. It is kept as one of the assistant.
+	// NoticeForeignRole means that a reply contained a message with the role user,
+	// system or developer. It is kept as a message of the assistant.
 	NoticeForeignRole = "foreign_role"
-	// NoticeUsageWrong: the endpoint reported numbers of tokens that cannot be true.
+	// NoticeReadKeyFailed means that a tool's ReadKey panicked. What the tool reads
+	// again is sent again.
+	NoticeReadKeyFailed = "read_key_failed"
+	// NoticeUsageWrong means that the endpoint reported impossible token counts.
 	NoticeUsageWrong = "usage_wrong"
-	// NoticeEventSkipped: something in a stream was not an event, and was left out.
+	// NoticeEventSkipped means that something in a stream was not an event and was
+	// skipped.
 	NoticeEventSkipped = "event_skipped"
-	// NoticeDisarmed: stands where an import dropped an entry that would let
-	// something run.
+	// NoticeDisarmed marks the place where an import dropped an entry that could have
+	// caused something to run.
 	NoticeDisarmed = "disarmed"
-	// NoticeHistoryCut: the endpoint answered a request of which it left out the
-	// beginning, for its context does not hold all of it.
+	// NoticeHistoryCut means that the endpoint left out the beginning of a request
+	// because it exceeds the model's context.
 	NoticeHistoryCut = "history_cut"
-	// NoticeImagesRefused: the endpoint refused a request, and took it with markers
-	// instead of its images.
+	// NoticeImagesRefused means that the endpoint refused a request, and accepted it
+	// with markers in place of its images.
 	NoticeImagesRefused = "images_refused"
-	// NoticeWholeHistory: the transport that was asked for sends what is new alone;
-	// at this endpoint the whole history goes with each request.
+	// NoticeWholeHistory means that the chosen transport sends only new items, but
+	// this endpoint needs the whole history with each request.
 	NoticeWholeHistory = "whole_history"
-	// NoticeSummaryInstead: a compaction by the endpoint was asked for, which has
-	// none, and the model wrote a summary.
+	// NoticeSummaryInstead means that compaction by the endpoint was requested, but
+	// the endpoint has no such function, and the model wrote a summary.
 	NoticeSummaryInstead = "summary_instead"
-	// NoticeNotJudged: the run ended while its hooks looked at the last reply. The
-	// next run has them judge it before anything is sent.
+	// NoticeNotJudged means that the run ended while its hooks examined the last
+	// reply. The next run has them examine it before anything is sent.
 	NoticeNotJudged = "not_judged"
-	// NoticeJudged: the hooks have seen the last reply, and do not object. It is there
-	// where the next effect may be performed by another process.
+	// NoticeJudged means that the hooks have examined the last reply and do not
+	// object. It is recorded where another process may perform the next effect.
 	NoticeJudged = "judged"
 )
 
-// Superseded records the decision to leave out what was said of a reply before it
-// broke off, because another entry says it again from its beginning. The log
-// keeps it.
+// Superseded records the decision to leave out the text of a reply that broke off,
+// because another entry repeats it from its beginning. The log keeps it.
 type Superseded struct {
-	// Seqs are the numbers of the entries that are left out, By that of the message
-	// that holds what they said.
+	// Seqs are the entries that are left out. By is the entry of the message that
+	// contains their text.
 	Seqs []int64
 	By   int64
 }
 
-// StopAsked records that the run should end: now, or when the turn under way
-// has ended. Why is the stop reason that follows from it.
+// StopAsked records a request to end the run, either now or, with AfterTurn, after
+// the current turn. Why is the resulting stop reason.
 type StopAsked struct {
 	Why       string
 	AfterTurn bool
-	// Detail says more about it, for people.
+	// Detail adds an explanation for people.
 	Detail string
 }
 
-// Stopped closes a run.
+// Stopped ends a run.
 type Stopped struct {
 	Why    string
 	Detail string
 }
 
-// Note is a message for people, such as a debug or evaluation line. It is kept
-// and never sent.
+// Note is a message for people, such as a debug or evaluation line. It is kept in
+// the log and never sent.
 type Note struct{ Item item.Item }
 
-func (Given) body()            {}
+func (InputItem) body()        {}
 func (RunStarted) body()       {}
 func (TurnStarted) body()      {}
-func (Received) body()         {}
+func (OutputItem) body()       {}
 func (TurnEnded) body()        {}
 func (ApprovalAsked) body()    {}
 func (Approval) body()         {}
 func (CallStarted) body()      {}
-func (Nested) body()           {}
+func (SubagentUsage) body()    {}
 func (Paused) body()           {}
-func (Answered) body()         {}
-func (Withdrawn) body()        {}
+func (CallOutput) body()       {}
+func (CallDropped) body()      {}
 func (ItemsWithdrawn) body()   {}
 func (ReasoningDropped) body() {}
 func (Quarantined) body()      {}

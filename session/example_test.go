@@ -19,20 +19,20 @@ func ExampleSession_Fork() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if _, err := s.Append(ctx, session.Given{Item: item.User("Soup?")}, session.Given{Item: item.Assistant("Leek.")}); err != nil {
+	if _, err := s.Append(ctx, session.InputItem{Item: item.User("Soup?")}, session.InputItem{Item: item.Assistant("Leek.")}); err != nil {
 		log.Fatal(err)
 	}
 	fork, err := s.Fork(ctx, 1, "another")
 	if err != nil {
 		log.Fatal(err)
 	}
-	if _, err := fork.Append(ctx, session.Given{Item: item.Assistant("Pea.")}); err != nil {
+	if _, err := fork.Append(ctx, session.InputItem{Item: item.Assistant("Pea.")}); err != nil {
 		log.Fatal(err)
 	}
 	for _, s := range []*session.Session{s, fork} {
 		fmt.Println(s.ID())
 		for e := range s.Entries() {
-			m, err := item.As[item.Message](e.Body.(session.Given).Item)
+			m, err := item.As[item.Message](e.Body.(session.InputItem).Item)
 			if err != nil {
 				log.Fatal(err)
 			}
@@ -54,11 +54,11 @@ func ExampleExplain() {
 	ctx := context.Background()
 	s := session.New()
 	_, err := s.Append(ctx,
-		session.Given{Item: item.System("Be brief.")},
-		session.Given{Item: item.User("Where is Emma?")},
-		session.Given{Item: item.Assistant("On shelf 12, between Persuasion and Sanditon.")},
+		session.InputItem{Item: item.System("Be brief.")},
+		session.InputItem{Item: item.User("Where is Emma?")},
+		session.InputItem{Item: item.Assistant("On shelf 12, between Persuasion and Sanditon.")},
 		session.Compacted{Through: 3, By: session.BySummary, Items: []item.Item{item.User("[Emma is on shelf 12.]")}},
-		session.Given{Item: item.User("And Persuasion?")},
+		session.InputItem{Item: item.User("And Persuasion?")},
 	)
 	if err != nil {
 		log.Fatal(err)

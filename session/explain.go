@@ -12,67 +12,67 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// Disposition is what the next request does with an item of the log.
+// Disposition says how the next request treats an item of the log.
 type Disposition string
 
-// The fates.
+// The dispositions.
 const (
-	Sent      Disposition = "sent"      // as it is
+	Sent      Disposition = "sent"      // unchanged
 	Changed   Disposition = "changed"   // with another call id, or without the id that ties it to reasoning
-	Replaced  Disposition = "replaced"  // by a marker: it is in quarantine or withheld, or a later output holds what it does
-	Shortened Disposition = "compacted" // a compaction stands in its place
+	Replaced  Disposition = "replaced"  // by a marker: it is in quarantine or withheld, or a later output has the same content
+	Shortened Disposition = "compacted" // a compaction replaces it
 	TakenOut  Disposition = "withdrawn" // a guard objected to it; see [ItemsWithdrawn]
 	LeftOut   Disposition = "left_out"
-	Waiting   Disposition = "waiting" // its reply is not settled yet
-	NotSent   Disposition = "note"    // it was never meant to be sent
+	Waiting   Disposition = "waiting" // its reply is not settled
+	NotSent   Disposition = "note"    // it is never sent
 	Undone    Disposition = "undone"  // an item of a compaction that was undone or replaced
 )
 
-// InputReport tells what the next request carries, and what becomes of all else
-// that the log holds.
+// InputReport lists the items of the next request and the disposition of every item
+// in the log.
 type InputReport struct {
-	// Log has every item of the log in order; those of a [Compacted] too.
+	// Log has every item of the log in order, including the items of a [Compacted].
 	Log []LogItem `json:"log"`
-	// Request is the next request's input. Where calls wait for their outputs, it
-	// is as far as they let it come.
+	// Request is the input of the next request. If calls wait for outputs, it ends
+	// before their reply.
 	Request []SentItem `json:"request"`
 	// Compactions are the compactions in the log.
-	Compactions []CompactionAccount `json:"compactions,omitempty"`
+	Compactions []CompactionReport `json:"compactions,omitempty"`
 }
 
-// LogItem is an item of the log and its fate.
+// LogItem is an item of the log and its disposition.
 type LogItem struct {
 	Seq int64 `json:"seq"`
-	// Kind is given, received, answered, note or compacted: what the entry is; or
-	// break for the note after a message that broke off; see [IsBreakNote].
+	// Kind is the kind of the entry: given, received, answered, note or compacted. The
+	// kind break is for the note after a message that broke off; see [IsBreakNote].
 	Kind        string      `json:"kind"`
 	Item        item.Item   `json:"item"`
 	Disposition Disposition `json:"fate"`
-	// Index is its place in the request, or that of what is sent for it alone; -1
-	// if there is none.
+	// Index is the position in the request of the item or of its own replacement, or
+	// -1.
 	Index int `json:"index"`
-	// By is the entry that decided it, 0 if none did.
+	// By is the entry that decided the disposition, or 0.
 	By int64 `json:"by,omitempty"`
-	// Reason says more, for people.
+	// Reason is an explanation for people.
 	Reason string `json:"reason,omitempty"`
-	// CallID is the id that it is sent with, if that is another.
+	// CallID is the id that the item is sent with, if it differs from its own.
 	CallID string `json:"call_id,omitempty"`
 }
 
-// SentItem is an item of the request and where it is from.
+// SentItem is an item of the request and the entry it comes from.
 type SentItem struct {
 	Seq  int64     `json:"seq"`
 	Item item.Item `json:"item"`
-	// For is how many others it replaces.
+	// For is the number of items that it replaces.
 	For int `json:"for,omitempty"`
 }
 
-// CompactionAccount is what became of a [Compacted].
-type CompactionAccount struct {
+// CompactionReport describes the effect of a [Compacted].
+type CompactionReport struct {
 	Seq int64  `json:"seq"`
 	By  string `json:"by"`
-	// State is in_force, replaced by a later one, restored, failed, or void if
-	// there was nothing that it could replace.
+	// State is in_force, replaced (by a later one), restored, failed, or void if there
+	// was nothing to replace.
 	State string `json:"state"`
 	// Replaces counts the items that are not sent because of it.
 	Replaces int    `json:"replaces"`
@@ -90,8 +90,9 @@ const (
 	Void      = "void"
 )
 
-// Explain reads a log and accounts for each item in it. The next request is what
-// a run would send that begins now, before it decides anything new.
+// Explain reads a log and accounts for each item in it. The request that it
+// describes is the one that a run would send if it began now, before it makes any
+// new decision.
 func Explain(log iter.Seq[Entry]) *InputReport {
 	x := explanation{decided: map[int64]decision{}, calls: map[int64]decision{}, withheld: map[int64]bool{}, states: map[int64]string{}, again: map[int64]int64{}}
 	if log != nil {
@@ -99,26 +100,28 @@ func Explain(log iter.Seq[Entry]) *InputReport {
 			x.apply(e)
 		}
 	}
+	// A run and a turn that begin now settle everything that the next request would
+	// carry.
 	x.view.Apply(Entry{Body: RunStarted{}})
 	x.view.Apply(Entry{Body: TurnStarted{}})
 	return x.account()
 }
 
-// explanation folds what an account is made of.
+// explanation collects the data for a report.
 type explanation struct {
 	view     View
 	log      []Entry
-	decided  map[int64]decision // of items' entries: quarantines, collapses and withdrawals
-	calls    map[int64]decision // of the entries of withdrawn calls
-	withheld map[int64]bool     // items' entries whose withdrawal is in decided
+	decided  map[int64]decision // quarantines, collapses and withdrawals, by the item's entry
+	calls    map[int64]decision // dropped calls, by the call's entry
+	withheld map[int64]bool     // entries of items whose withdrawal is in decided
 	unread   []decision         // reasoning that was dropped
-	again    map[int64]int64    // what was said again, and the entry that decided it
-	states   map[int64]string   // of compactions
+	again    map[int64]int64    // repeated items, and the entry that decided it
+	states   map[int64]string   // state of each compaction
 
-	// Of the end of the log, by entry.
+	// State at the end of the log, by entry.
 	places  map[int64][]int // in the request
 	repairs map[int64]string
-	hidden  map[int64]bool // what the compaction in force replaces
+	hidden  map[int64]bool // items that the compaction in force replaces
 }
 
 type decision struct {
@@ -128,9 +131,11 @@ type decision struct {
 
 func (x *explanation) apply(e Entry) {
 	x.log = append(x.log, e)
+	// The view keeps only the outcome of decisions. Some reasons must be noted
+	// before the view applies the entry, the others after it.
 	before := x.view.compactions
 	switch b := e.Body.(type) {
-	case Withdrawn:
+	case CallDropped:
 		if n := x.view.unanswered(b.CallID, ""); n != nil {
 			x.calls[n.seq] = decision{e.Seq, b.Reason}
 		}
@@ -177,7 +182,8 @@ func (x *explanation) apply(e Entry) {
 	}
 }
 
-// withhold notes what a withdrawal took out: what it names, and what went along.
+// withhold records the items that a withdrawal removed: those that it names, and
+// those withdrawn along with them.
 func (x *explanation) withhold(d decision) {
 	for seq := range x.view.withdrawn {
 		if !x.withheld[seq] {
@@ -187,9 +193,11 @@ func (x *explanation) withhold(d decision) {
 	}
 }
 
-// account says what became of everything.
+// account builds the report.
 func (x *explanation) account() *InputReport {
 	x.sum()
+	// The log is read once more, because the fate of an item is known only at its
+	// end.
 	a := new(InputReport)
 	for i, from := range x.view.from {
 		c := SentItem{Seq: from.seq, Item: x.view.list.At(i)}
@@ -200,17 +208,17 @@ func (x *explanation) account() *InputReport {
 	}
 	for _, e := range x.log {
 		switch b := e.Body.(type) {
-		case Given:
+		case InputItem:
 			a.Log = x.withNote(append(a.Log, x.fate(LogItem{Seq: e.Seq, Kind: "given", Item: b.Item})))
-		case Received:
+		case OutputItem:
 			a.Log = x.withNote(append(a.Log, x.fate(LogItem{Seq: e.Seq, Kind: "received", Item: b.Item})))
-		case Answered:
+		case CallOutput:
 			a.Log = append(a.Log, x.fate(LogItem{Seq: e.Seq, Kind: "answered", Item: b.Item}))
 		case Note:
 			a.Log = append(a.Log, LogItem{Seq: e.Seq, Kind: "note", Item: b.Item, Disposition: NotSent, Index: -1})
 		case Compacted:
 			a.Log = append(a.Log, x.standIns(e.Seq, b)...)
-			c := CompactionAccount{Seq: e.Seq, By: b.By, State: x.states[e.Seq], Before: b.Before, After: b.After, Reason: b.Failure}
+			c := CompactionReport{Seq: e.Seq, By: b.By, State: x.states[e.Seq], Before: b.Before, After: b.After, Reason: b.Failure}
 			if c.State == InForce {
 				c.Replaces = len(x.hidden)
 			}
@@ -220,7 +228,7 @@ func (x *explanation) account() *InputReport {
 	return a
 }
 
-// sum indexes what the view came to.
+// sum indexes the final state of the view.
 func (x *explanation) sum() {
 	x.places, x.repairs, x.hidden = map[int64][]int{}, map[int64]string{}, map[int64]bool{}
 	for i, from := range x.view.from {
@@ -240,7 +248,7 @@ func (x *explanation) sum() {
 	}
 }
 
-// withNote appends the note after the last item, if there is one; see
+// withNote appends the note after the last item if the item has one; see
 // [IsBreakNote].
 func (x *explanation) withNote(log []LogItem) []LogItem {
 	l := log[len(log)-1]
@@ -252,7 +260,7 @@ func (x *explanation) withNote(log []LogItem) []LogItem {
 	return log
 }
 
-// standIns accounts for the items of a compaction.
+// standIns returns the log items for the items of a compaction.
 func (x *explanation) standIns(seq int64, b Compacted) (list []LogItem) {
 	inForce := x.states[seq] == InForce
 	for i, it := range b.Items {
@@ -271,7 +279,8 @@ func (x *explanation) standIns(seq int64, b Compacted) (list []LogItem) {
 	return list
 }
 
-// fate says what became of an item that was said.
+// fate returns the log item with its disposition. If several reasons apply, the
+// first one in the switch is the most specific.
 func (x *explanation) fate(l LogItem) LogItem {
 	if at := x.places[l.Seq]; len(at) > 0 {
 		return x.carried(l, at[0], x.view.lines[x.view.from[at[0]].line].item)
@@ -298,7 +307,7 @@ func (x *explanation) fate(l LogItem) LogItem {
 	return l
 }
 
-// unreadBy returns the entry that left reasoning out for that reason, or 0.
+// unreadBy returns the entry that left out reasoning for the given reason, or 0.
 func (x *explanation) unreadBy(seq int64, reason string) int64 {
 	for _, d := range x.unread {
 		if d.by > seq && d.reason == reason {
@@ -308,8 +317,8 @@ func (x *explanation) unreadBy(seq int64, reason string) int64 {
 	return 0
 }
 
-// carried says how an item is sent that is sent, for all that was decided, as
-// settled.
+// carried describes how a sent item is sent. settled is the item's form before later
+// decisions.
 func (x *explanation) carried(l LogItem, at int, settled item.Item) LogItem {
 	sent := x.view.list.At(at)
 	l.Index, l.Disposition, l.Reason = at, Sent, ""
@@ -330,7 +339,7 @@ func (x *explanation) carried(l LogItem, at int, settled item.Item) LogItem {
 	return l
 }
 
-// replyOf returns the reply under way that an entry belongs to, or nil.
+// replyOf returns the pending reply that an entry belongs to, or nil.
 func (x *explanation) replyOf(seq int64) *reply {
 	for _, r := range x.view.pending {
 		for _, n := range r.nodes {
@@ -347,7 +356,7 @@ func (x *explanation) replyOf(seq int64) *reply {
 	return nil
 }
 
-// whatFor says what an unsettled reply waits for.
+// whatFor describes for people what a pending reply waits for.
 func (r *reply) whatFor() string {
 	var calls []string
 	for _, n := range r.nodes {

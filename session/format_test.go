@@ -187,9 +187,9 @@ func (l *randomLog) odd() {
 		}
 		for _, it := range []item.Item{thought, tied} {
 			if l.inTurn {
-				l.add(session.Received{Turn: l.turn, Item: it})
+				l.add(session.OutputItem{Turn: l.turn, Item: it})
 			} else {
-				l.add(session.Given{Item: it})
+				l.add(session.InputItem{Item: it})
 			}
 		}
 	case 17, 18: // decisions about what was said just now
@@ -225,9 +225,9 @@ func (l *randomLog) odd() {
 		l.add(session.TurnEnded{Turn: l.turn, Status: []string{item.StatusIncomplete, item.StatusCancelled, ""}[l.pick("status", 3)]})
 		l.inTurn = false
 	case 8, 9:
-		l.add(session.Received{Turn: l.turn, Item: l.strange(), Partial: l.pick("partial", 3) == 0})
+		l.add(session.OutputItem{Turn: l.turn, Item: l.strange(), Partial: l.pick("partial", 3) == 0})
 	case 10:
-		l.add(session.Given{Item: l.strange()})
+		l.add(session.InputItem{Item: l.strange()})
 	case 11:
 		if said := l.messages(); len(said) > 1 {
 			l.add(session.Superseded{Seqs: []int64{said[l.pick("again", len(said))], l.entry()}, By: said[l.pick("said", len(said))]})
@@ -237,13 +237,13 @@ func (l *randomLog) odd() {
 		switch {
 		case c == nil:
 		case c.Item.Type() == item.TypeComputerCall:
-			l.add(session.Answered{CallID: c.CallID, Item: parse(fmt.Sprintf(`{"type":"computer_call_output","call_id":%q,"output":{"type":"computer_screenshot","file_id":%q}}`, c.CallID, l.mark()))})
+			l.add(session.CallOutput{CallID: c.CallID, Item: parse(fmt.Sprintf(`{"type":"computer_call_output","call_id":%q,"output":{"type":"computer_screenshot","file_id":%q}}`, c.CallID, l.mark()))})
 		default:
 			if out := outputFor(c.Item, strings.Repeat("long ", 30)); !out.IsZero() {
 				if l.pick("other", 4) == 0 {
 					out, _ = out.With("call_id", `"another's"`)
 				}
-				l.add(session.Answered{CallID: c.CallID, Item: out})
+				l.add(session.CallOutput{CallID: c.CallID, Item: out})
 			}
 		}
 	}

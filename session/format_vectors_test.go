@@ -26,9 +26,9 @@ type vector struct {
 
 // vectors are the logs of docs/format/vectors.
 func vectors() []vector {
-	hi := session.Given{Item: item.User("Hi")}
+	hi := session.InputItem{Item: item.User("Hi")}
 	said := func(turn int, raw string) session.Body {
-		return session.Received{Turn: turn, Item: parse(raw)}
+		return session.OutputItem{Turn: turn, Item: parse(raw)}
 	}
 	words := func(turn int, id, text string) session.Body {
 		return said(turn, `{"type":"message","id":"`+id+`","role":"assistant","status":"completed","content":[{"type":"output_text","text":"`+text+`","annotations":[]}]}`)
@@ -40,7 +40,7 @@ func vectors() []vector {
 		return said(turn, `{"type":"function_call","id":"fc_`+id+`","call_id":"`+id+`","name":"read","arguments":"{\"path\":\"a.txt\"}","status":"completed"}`)
 	}
 	output := func(id, text string) session.Body {
-		return session.Answered{CallID: id, Item: item.Must(&item.FunctionCallOutput{CallID: id, Output: item.Text(text)})}
+		return session.CallOutput{CallID: id, Item: item.Must(&item.FunctionCallOutput{CallID: id, Output: item.Text(text)})}
 	}
 	run, end := session.RunStarted{}, func(turn int) session.Body { return session.TurnEnded{Turn: turn, Status: item.StatusCompleted} }
 	began := func(turn int) session.Body { return session.TurnStarted{Turn: turn} }
@@ -62,22 +62,22 @@ func vectors() []vector {
 			session.ApprovalAsked{CallID: "call_1", Number: 1, Tool: "read", Arguments: `{"path":"a.txt"}`}, session.ApprovalAsked{CallID: "call_2", Number: 2, Tool: "read"},
 			session.Stopped{Why: "approval_wanted"}, session.Approval{CallID: "call_1", Number: 1, Reason: "Not this file.", By: "ann"}, session.Approval{CallID: "call_2", Number: 2, Allowed: true, By: "ann"}}},
 		{"nested", []session.Body{run, hi, began(1), call(1, "call_1"), end(1), session.CallStarted{CallID: "call_1", Session: "s/1-call_1"},
-			session.Nested{CallID: "call_1", Session: "s/1-call_1", Turns: 2, Tokens: 40}, session.Paused{CallID: "call_1", Session: "s/1-call_1"}}},
-		{"imported", []session.Body{session.Given{Item: item.System("Be brief.")}, hi, session.Given{Item: parse(`{"type":"reasoning","id":"rs_1","summary":[]}`)}, session.Given{Item: item.Assistant("Hello.")},
-			session.Given{Item: item.Call("call_1", "read", "")}, session.Given{Item: item.User(" ")}, hi, session.Given{Item: item.Must(&item.FunctionCallOutput{CallID: "call_9", Output: item.Text("whose?")})}}},
+			session.SubagentUsage{CallID: "call_1", Session: "s/1-call_1", Turns: 2, Tokens: 40}, session.Paused{CallID: "call_1", Session: "s/1-call_1"}}},
+		{"imported", []session.Body{session.InputItem{Item: item.System("Be brief.")}, hi, session.InputItem{Item: parse(`{"type":"reasoning","id":"rs_1","summary":[]}`)}, session.InputItem{Item: item.Assistant("Hello.")},
+			session.InputItem{Item: item.Call("call_1", "read", "")}, session.InputItem{Item: item.User(" ")}, hi, session.InputItem{Item: item.Must(&item.FunctionCallOutput{CallID: "call_9", Output: item.Text("whose?")})}}},
 		{"items_withdrawn", []session.Body{run, hi, began(1), thought(1, "rs_1"), call(1, "call_1"), end(1), output("call_1", "a secret"), began(2), words(2, "msg_1", "Hello."), end(2),
 			session.ItemsWithdrawn{Seqs: []int64{7, 9}, Reason: "It holds a key.", By: "keys"}}},
 		{"reasoning_dropped", []session.Body{run, hi, began(1), thought(1, "rs_1"), call(1, "call_1"), end(1), output("call_1", "one"), began(2), thought(2, "rs_2"), words(2, "msg_1", "Hello."), end(2),
 			session.ReasoningDropped{Reason: "it was encrypted for another model"}}},
-		{"quarantined", []session.Body{run, session.Given{Item: parse(`{"type":"message","role":"user","content":[{"type":"input_text","text":"Look."},{"type":"input_image","detail":"auto","image_url":"data:image/png;base64,AAAA"}]}`)},
+		{"quarantined", []session.Body{run, session.InputItem{Item: parse(`{"type":"message","role":"user","content":[{"type":"input_text","text":"Look."},{"type":"input_image","detail":"auto","image_url":"data:image/png;base64,AAAA"}]}`)},
 			began(1), call(1, "call_1"), end(1), output("call_1", "\x00"), session.Quarantined{Seq: 2, Reason: "Invalid image."}, session.Quarantined{Seq: 6, Reason: "Invalid text."}, session.Quarantined{Seq: 4, Member: "status", Reason: "Unknown member."}}},
-		{"compacted", []session.Body{session.Given{Item: item.System("Be brief.")}, hi, began(1), call(1, "call_1"), end(1), output("call_1", "one"), began(2), words(2, "msg_1", "Hello."), end(2),
-			session.Given{Item: item.User("And now?")}, session.Compacted{Through: 6, Kept: []int64{2}, By: session.BySummary, Items: []item.Item{item.User("[Summary: a file was read.]")}, Before: 80, After: 40}}},
+		{"compacted", []session.Body{session.InputItem{Item: item.System("Be brief.")}, hi, began(1), call(1, "call_1"), end(1), output("call_1", "one"), began(2), words(2, "msg_1", "Hello."), end(2),
+			session.InputItem{Item: item.User("And now?")}, session.Compacted{Through: 6, Kept: []int64{2}, By: session.BySummary, Items: []item.Item{item.User("[Summary: a file was read.]")}, Before: 80, After: 40}}},
 		{"restored", []session.Body{hi, began(1), words(1, "msg_1", "Hello."), end(1), session.Compacted{Through: 3, By: session.ByDropping, Items: []item.Item{item.User("[Left out.]")}}, session.Restored{Seq: 5}}},
 		{"collapsed", []session.Body{run, hi, began(1), call(1, "call_1"), end(1), output("call_1", long), began(2), call(2, "call_2"), end(2), output("call_2", long), session.Collapsed{Seqs: []int64{6}, By: 10}}},
 		{"superseded", []session.Body{run, hi, began(1), words(1, "msg_1", "Hello, I"), broke(1), session.TurnStarted{Turn: 2, Continues: 4}, words(2, "msg_2", "Hello, I am here."), end(2), session.Superseded{Seqs: []int64{4}, By: 7}}},
 		{"not_sent", []session.Body{session.Note{Item: item.User("a remark for people")}, hi, session.Noticed{Kind: session.NoticeUsageWrong, Text: "the numbers cannot be true"}, session.StopAsked{Why: "cancelled"}, session.Stopped{Why: "cancelled"}}},
-		{"line_ends", []session.Body{session.Given{Item: parse("{\n  \"type\": \"message\",\n  \"role\": \"user\",\n  \"content\": \"caf\\u00e9\"\n}")}, session.StopAsked{Why: "cancelled", Detail: "\xff"}}},
+		{"line_ends", []session.Body{session.InputItem{Item: parse("{\n  \"type\": \"message\",\n  \"role\": \"user\",\n  \"content\": \"caf\\u00e9\"\n}")}, session.StopAsked{Why: "cancelled", Detail: "\xff"}}},
 	}
 }
 
@@ -98,7 +98,7 @@ func exported(t *testing.T) string {
 			outer = v.bodies
 		}
 	}
-	inner := []session.Body{session.RunStarted{}, session.Given{Item: item.User("Read it.")}}
+	inner := []session.Body{session.RunStarted{}, session.InputItem{Item: item.User("Read it.")}}
 	var out bytes.Buffer
 	err := export.JSONLines(&out, export.Log{
 		Info: session.Info{ID: "s", Name: "s"}, Entries: entriesOf(outer),

@@ -12,20 +12,19 @@ import (
 	"unicode/utf8"
 )
 
-// What an owner, a tag and a title may have, in characters, and how many tags a
-// session may have.
+// Limits of an owner, a tag and a title in characters, and the number of tags per
+// session.
 const (
 	maxOwner = 256
 	maxTag   = 64
 	maxTags  = 32
 )
 
-// ErrBadLabel is wrapped by errors for an owner, a tag or a title that cannot be
-// kept.
+// ErrBadLabel is wrapped by errors for an invalid owner, tag or title.
 var ErrBadLabel = errors.New("not a valid label")
 
-// Apply returns what is known of a session after the change, for stores. It
-// refuses labels that cannot be told apart, seen or kept; see [CheckLabels].
+// Apply returns the session's information after the change, for stores. It refuses
+// labels that [CheckLabels] refuses.
 func (l Labels) Apply(i Info) (Info, error) {
 	if l.Title != nil {
 		i.Title = *l.Title
@@ -37,12 +36,12 @@ func (l Labels) Apply(i Info) (Info, error) {
 	i.Tags = cleanTags(append(tags, l.Tags...))
 	given := i
 	if l.Title == nil {
-		given.Title = "" // [TitleOf] made it, and it may be longer
+		given.Title = "" // made by [TitleOf], which allows longer titles
 	}
 	return i, CheckLabels(given)
 }
 
-// cleanTags sorts tags and takes out those that are there twice. No tags are nil.
+// cleanTags sorts tags and removes duplicates. It returns nil if there are none.
 func cleanTags(tags []string) []string {
 	if len(tags) == 0 {
 		return nil
@@ -52,10 +51,10 @@ func cleanTags(tags []string) []string {
 	return slices.Compact(tags)
 }
 
-// CheckLabels reports, by an error that wraps [ErrBadLabel] and says what one may
-// be, an owner, a tag or a title that stores do not keep: tags are words of up to
-// 64 characters, at most 32 of them; an owner has up to 256 characters, a title up
-// to 80; none has control characters.
+// CheckLabels returns an error that wraps [ErrBadLabel] and states the limit if an
+// owner, a tag or a title is not valid. Tags are words of up to 64 characters, at
+// most 32 per session; an owner has up to 256 characters, a title up to 80. Control
+// characters are not allowed.
 func CheckLabels(i Info) error {
 	switch {
 	case !onOneLine(i.Owner, maxOwner):
@@ -73,14 +72,14 @@ func CheckLabels(i Info) error {
 	return nil
 }
 
-// onOneLine reports a text that has no more characters than it may have, and none
-// that controls a terminal.
+// onOneLine reports whether a text has at most the given number of characters and no
+// control characters, which could change the state of a terminal.
 func onOneLine(text string, most int) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl) && utf8.RuneCountInString(text) <= most
 }
 
-// badLabel says what is wrong, and what would not be. Of a long text it shows the
-// beginning.
+// badLabel returns an error with the problem and the allowed values. It shortens
+// long texts.
 func badLabel(what, text, may string) error {
 	if r := []rune(text); len(r) > maxTag {
 		text = string(r[:maxTag]) + "…"

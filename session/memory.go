@@ -19,8 +19,8 @@ import (
 	"github.com/antiphon-go/antiphon/internal/words"
 )
 
-// Memory is a [Store] that lives as long as the process, and all that a store
-// can be besides. It has no clock: its times are zero. The zero value is ready.
+// Memory is a [Store] that lasts as long as the process and implements all optional
+// interfaces. It has no clock: its times are zero. The zero value is ready for use.
 type Memory struct {
 	mu       sync.Mutex
 	sessions map[string]*memorySession
@@ -39,8 +39,8 @@ type memorySession struct {
 	touched int64          // orders the sessions by their last append
 }
 
-// branch is what a session has in common with its forks: a place in the tree of
-// sessions, where its own entries are, after number at of those of the base.
+// branch is the part that a session shares with its forks: a node in the tree of
+// sessions with its own entries, after entry number at of the base.
 type branch struct {
 	base *branch
 	at   int64
@@ -66,10 +66,14 @@ func (m *Memory) Append(_ context.Context, id string, after int64, entries []Ent
 	if err := CheckSeqs(after, entries); err != nil {
 		return err
 	}
+	// The log must not share memory with the caller's entries.
 	s.log = appendCloned(s.log, entries)
 	m.touch(s)
 	return nil
 }
+
+// Immediate implements [Immediate].
+func (m *Memory) Immediate() {}
 
 func (m *Memory) end(id string) int64 {
 	if s := m.sessions[id]; s != nil {
@@ -78,24 +82,25 @@ func (m *Memory) end(id string) int64 {
 	return 0
 }
 
-// begin makes the session that a first append makes.
+// begin creates a session at its first append. A session whose id says that it is
+// nested gets its parent, if the parent exists.
 func (m *Memory) begin(id string) (*memorySession, error) {
 	s := &memorySession{info: Info{ID: id}, branch: new(branch)}
-	if parent, ok := NestedIn(id); ok && m.sessions[parent] != nil {
+	if parent, ok := ParentOf(id); ok && m.sessions[parent] != nil {
 		s.info.Parent, s.info.Nested = parent, true
 	}
 	return s, m.add(s)
 }
 
-// add adds a session, unless forks of one with its id still show sessions that
-// were nested in that.
+// add adds a session, unless forks of a deleted session with its id still show
+// sessions that were nested in the deleted one.
 func (m *Memory) add(s *memorySession) error {
 	for _, n := range m.sessions {
 		if n.info.Nested && n.info.Parent == s.info.ID {
 			if n.owner != nil {
 				return fmt.Errorf("%w: %q was deleted, and forks of it still show sessions that were nested in it; take another id", ErrExists, s.info.ID)
 			}
-			n.owner, n.info.Owner = s.branch, s.info.Owner // it was made before the one that it is nested in
+			n.owner, n.info.Owner = s.branch, s.info.Owner // it was created before its parent
 		}
 	}
 	if parent := m.sessions[s.info.Parent]; parent != nil && s.info.Nested {
@@ -115,7 +120,7 @@ func (m *Memory) touch(s *memorySession) {
 	m.tell()
 }
 
-// tell wakes those who watch.
+// tell wakes all watchers.
 func (m *Memory) tell() {
 	if m.changed != nil {
 		close(m.changed)
@@ -135,7 +140,8 @@ func (m *Memory) Load(_ context.Context, id string, after int64) iter.Seq2[Entry
 	}
 }
 
-// read returns what can be read of a session, which is nil if it is not there.
+// read returns a session and its entries after number after, or nil if the session
+// does not exist.
 func (m *Memory) read(id string, after int64) (*memorySession, []Entry) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -148,7 +154,7 @@ func (m *Memory) read(id string, after int64) (*memorySession, []Entry) {
 
 // Nest implements [SubsessionStore].
 func (m *Memory) Nest(parent string, number int, callID string) string {
-	return NestedID(parent, number, callID)
+	return SubsessionID(parent, number, callID)
 }
 
 // Lock implements [Locker], for the runs of this process.
@@ -184,7 +190,9 @@ func (m *Memory) Fork(_ context.Context, from string, at int64, to string) error
 	if m.sessions[to] != nil {
 		return fmt.Errorf("%w: %q", ErrExists, to)
 	}
+	// The fork shares the entries. Clip makes its first append copy them.
 	f := &memorySession{log: slices.Clip(s.log[:at]), blobs: maps.Clone(s.blobs), branch: s.branch.fork(at)}
+	// A blob put after the fork point belongs only to the original.
 	maps.DeleteFunc(f.blobs, func(_ Hash, put int64) bool { return put > at })
 	f.info = Info{ID: to, Path: s.info.Path, Parent: from, At: at, Owner: s.info.Owner}
 	if at > 0 {
@@ -206,11 +214,14 @@ func (m *Memory) Watch(ctx context.Context, id string, after int64) iter.Seq2[En
 	return func(yield func(Entry, error) bool) {
 		var watched *memorySession
 		for after := max(after, 0); ; {
+			// Get the channel before reading, so that no append between the two is
+			// missed.
 			changed := m.wait()
 			s, log := m.read(id, after)
 			if watched != nil && s != watched || ctx.Err() != nil {
 				return
 			}
+			// A session that is deleted and created again is another session.
 			watched = s
 			for _, e := range log {
 				if e.Body = cloned(e.Body); !yield(e, nil) {
@@ -281,7 +292,9 @@ func (m *Memory) list(q Query) (list []Info, err error) {
 	return list, nil
 }
 
-// behind returns what reports whether a session comes behind the cursor.
+// behind returns a function that reports whether a session comes after the cursor. A
+// cursor is a position in the order of the list: an id if the query has a Prefix,
+// otherwise the value of touched.
 func (q Query) behind() (func(s *memorySession) bool, error) {
 	if q.After == "" {
 		return func(*memorySession) bool { return true }, nil
@@ -297,7 +310,7 @@ func (q Query) behind() (func(s *memorySession) bool, error) {
 	return nil, BadCursor(q.After)
 }
 
-// Takes reports whether a session is one of those that are asked for, for stores.
+// Takes reports whether the query selects a session, for stores.
 func (q Query) Takes(i Info) bool {
 	for _, tag := range q.Tags {
 		if !slices.Contains(i.Tags, tag) {
@@ -328,7 +341,7 @@ func (m *Memory) Info(_ context.Context, id string) (Info, error) {
 	return info, err
 }
 
-// change calls f with a session that is there.
+// change calls f with an existing session.
 func (m *Memory) change(id string, f func(s *memorySession) error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -358,7 +371,7 @@ func (m *Memory) Create(_ context.Context, info Info) error {
 	return m.add(s)
 }
 
-// nameFree reports whether another session has the name.
+// nameFree returns an error if another session has the name.
 func (m *Memory) nameFree(i Info) error {
 	for _, s := range m.sessions {
 		if o := s.info; i.Name != "" && !i.Archived && !o.Archived && o.ID != i.ID && o.Name == i.Name && o.Path == i.Path && o.Owner == i.Owner {
@@ -392,7 +405,7 @@ func (m *Memory) Label(_ context.Context, id string, change Labels) error {
 	})
 }
 
-// inherit gives what is nested in a session its owner.
+// inherit gives the sessions nested in s its owner.
 func (m *Memory) inherit(s *memorySession) {
 	for _, n := range m.sessions {
 		if n.owner != nil && n.owner == s.branch && n.info.Owner != s.info.Owner {
@@ -423,6 +436,8 @@ func (m *Memory) put(s *memorySession, info Info) error {
 func (m *Memory) Delete(_ context.Context, id string) error {
 	return m.change(id, func(*memorySession) error {
 		delete(m.sessions, id)
+		// Deleting a nested session may free the branch that sessions nested in it
+		// belong to.
 		for again := true; again; {
 			before := len(m.sessions)
 			used := m.branches()
@@ -434,7 +449,7 @@ func (m *Memory) Delete(_ context.Context, id string) error {
 	})
 }
 
-// branches returns those that sessions need.
+// branches returns the branches that sessions need.
 func (m *Memory) branches() map[*branch]bool {
 	used := map[*branch]bool{}
 	for _, s := range m.sessions {
@@ -445,12 +460,12 @@ func (m *Memory) branches() map[*branch]bool {
 	return used
 }
 
-// Sweep implements [Catalog]. What was said is gone with the last session that
-// had it; blobs are left.
-func (m *Memory) Sweep(_ context.Context, dry bool) (Swept, error) {
+// Sweep implements [Catalog]. Entries are freed with the last session that has them;
+// only blobs remain.
+func (m *Memory) Sweep(_ context.Context, dry bool) (GCStats, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var swept Swept
+	var swept GCStats
 	for hash, data := range m.blobs {
 		used := false
 		for _, s := range m.sessions {
@@ -511,9 +526,9 @@ type memoryBlob struct{ *bytes.Reader }
 
 func (memoryBlob) Close() error { return nil }
 
-// Search implements [Searcher]. It reads all that was said.
-func (m *Memory) Search(_ context.Context, s Search) iter.Seq2[Found, error] {
-	return func(yield func(Found, error) bool) {
+// Search implements [Searcher]. It reads all text.
+func (m *Memory) Search(_ context.Context, s Search) iter.Seq2[SearchResult, error] {
+	return func(yield func(SearchResult, error) bool) {
 		found, err := m.search(s)
 		for _, f := range found {
 			if !yield(f, nil) {
@@ -521,12 +536,12 @@ func (m *Memory) Search(_ context.Context, s Search) iter.Seq2[Found, error] {
 			}
 		}
 		if err != nil {
-			yield(Found{}, err)
+			yield(SearchResult{}, err)
 		}
 	}
 }
 
-func (m *Memory) search(s Search) (list []Found, err error) {
+func (m *Memory) search(s Search) (list []SearchResult, err error) {
 	query, err := searched(s.Words)
 	if err != nil {
 		return nil, err
@@ -538,12 +553,13 @@ func (m *Memory) search(s Search) (list []Found, err error) {
 		if one == nil || s.Owner != "" && s.Owner != one.info.Owner {
 			return nil, fmt.Errorf("%w: %q", ErrNotFound, s.In)
 		}
+		// Within one session every place counts, also the ones that forks share.
 		list = one.find(query, func(*branch, int64) bool { return true })
 	} else {
 		list = m.findAll(s.Query, query)
 	}
 	if s.After != "" {
-		at := slices.IndexFunc(list, func(f Found) bool { return f.Cursor == s.After })
+		at := slices.IndexFunc(list, func(f SearchResult) bool { return f.Cursor == s.After })
 		if at < 0 {
 			return nil, BadCursor(s.After)
 		}
@@ -555,10 +571,11 @@ func (m *Memory) search(s Search) (list []Found, err error) {
 	return list, nil
 }
 
-// findAll looks for words in the sessions that a query takes, each by its newest
-// place. A place that sessions share is that of the session which it was written
-// to, or of one of its forks.
-func (m *Memory) findAll(q Query, query words.Query) (list []Found) {
+// findAll searches the sessions that a query selects, each at its newest place. A
+// place that sessions share belongs to the session that it was written to, or to one
+// of its forks.
+func (m *Memory) findAll(q Query, query words.Query) (list []SearchResult) {
+	// A search ignores them: see [Search].
 	q.Name, q.Prefix = "", ""
 	type place struct {
 		in  *branch
@@ -572,6 +589,8 @@ func (m *Memory) findAll(q Query, query words.Query) (list []Found) {
 		}
 	}
 	slices.SortFunc(sessions, func(a, b *memorySession) int { return cmp.Compare(b.touched, a.touched) })
+	// The first pass finds places in a session's own entries, and the second pass
+	// places in entries that it shares.
 	for _, shared := range []bool{false, true} {
 		for _, s := range sessions {
 			if shared && slices.Contains(own, s) {
@@ -590,18 +609,17 @@ func (m *Memory) findAll(q Query, query words.Query) (list []Found) {
 			}
 		}
 	}
-	slices.SortStableFunc(list, func(a, b Found) int {
+	slices.SortStableFunc(list, func(a, b SearchResult) int {
 		return cmp.Compare(m.sessions[b.Session.ID].touched, m.sessions[a.Session.ID].touched)
 	})
 	return list
 }
 
-// find looks for words in a session, from its end on, in the places that takes
-// reports.
-func (s *memorySession) find(query words.Query, takes func(in *branch, seq int64) bool) (list []Found) {
+// find searches a session from its end, in the places that takes accepts.
+func (s *memorySession) find(query words.Query, takes func(in *branch, seq int64) bool) (list []SearchResult) {
 	unsaid := map[int64]bool{}
 	for i := len(s.log); i >= 0; i-- {
-		f := Found{By: "title"}
+		f := SearchResult{By: "title"}
 		text := s.info.Title
 		if i > 0 {
 			e := s.log[i-1]

@@ -12,23 +12,22 @@ import (
 	"strings"
 )
 
-// SubsessionStore is implemented by a [Store] that keeps any number of sessions, each
-// under its id, so that those of nested runs can be kept in it beside the one
-// that started them.
+// SubsessionStore is implemented by a [Store] that keeps any number of sessions by
+// id, so that it can keep the sessions of subagents beside the session that started
+// them.
 type SubsessionStore interface {
 	Store
-	// Nest returns the id for the session of a run that a call of session
-	// parent starts: the same for the same call, and unlike all others.
+	// Nest returns the id for the session of a run that a call of session parent
+	// starts. It is the same for the same call, and differs from all others.
 	Nest(parent string, number int, callID string) string
 }
 
-// maxNestedID bounds what of a call's id is repeated in a session's.
+// maxNestedID limits the part of a call's id that is repeated in a session's id.
 const maxNestedID = 40
 
-// NestedID is what stores without a reason of their own return for
-// [SubsessionStore]: the parent's id, and the call's number with as much of its own id as
-// can stand in a name.
-func NestedID(parent string, number int, callID string) string {
+// SubsessionID is the default for [SubsessionStore]: the parent's id followed by the
+// call's number and the characters of the call's id that are safe in a name.
+func SubsessionID(parent string, number int, callID string) string {
 	safe := strings.Map(func(r rune) rune {
 		switch {
 		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '-':
@@ -40,9 +39,8 @@ func NestedID(parent string, number int, callID string) string {
 	return fmt.Sprintf("%s/%d-%s", parent, number, safe)
 }
 
-// NestedIn returns the session that an id says its own is nested in, if
-// [NestedID] made it, and whether it may have.
-func NestedIn(id string) (parent string, ok bool) {
+// ParentOf returns the id of the parent session if [SubsessionID] may have made id.
+func ParentOf(id string) (parent string, ok bool) {
 	slash := strings.LastIndexByte(id, '/')
 	number, _, ok := strings.Cut(id[slash+1:], "-")
 	if n, err := strconv.Atoi(number); slash <= 0 || !ok || err != nil || n <= 0 {
@@ -51,10 +49,10 @@ func NestedIn(id string) (parent string, ok bool) {
 	return id[:slash], true
 }
 
-// outermost returns the session that all others around this one are nested in.
+// outermost returns the session that contains all others around this one.
 func outermost(id string) string {
 	for {
-		parent, ok := NestedIn(id)
+		parent, ok := ParentOf(id)
 		if !ok {
 			return id
 		}
@@ -62,18 +60,18 @@ func outermost(id string) string {
 	}
 }
 
-// NestedID returns the id of the session of a run that the call starts.
+// NestedID returns the id of the session of the subagent that the call starts.
 func (s *Session) NestedID(c OpenCall) string {
 	if n, ok := s.store.(SubsessionStore); ok {
 		return n.Nest(s.id, c.Number, c.CallID)
 	}
-	return NestedID(s.id, c.Number, c.CallID)
+	return SubsessionID(s.id, c.Number, c.CallID)
 }
 
-// Nested opens the session of a nested run, by the id that [Session.NestedID]
-// told or an entry [Nested] or [Paused] names. A store that is no [SubsessionStore] has
-// no place for it: then it lives as long as this Session does. Nested may be
-// called while another goroutine appends to s.
+// Nested opens the session of a subagent by its id, which [Session.NestedID]
+// returned or an entry [SubagentUsage] or [Paused] names. If the store is not a
+// [SubsessionStore], the nested session is kept in memory as long as this Session.
+// Nested may be called while another goroutine appends to s.
 func (s *Session) Nested(ctx context.Context, id string) (*Session, error) {
 	var store Store = &s.beside
 	if n, ok := s.store.(SubsessionStore); ok {
@@ -86,26 +84,25 @@ func (s *Session) Nested(ctx context.Context, id string) (*Session, error) {
 	if c, ok := store.(Catalog); ok {
 		info, err := c.Info(ctx, id)
 		switch {
-		case errors.Is(err, ErrNotFound): // it begins with its first entry
+		case errors.Is(err, ErrNotFound): // it is created by its first entry
 		case err != nil:
 			return nil, fmt.Errorf("session %q: %w", id, err)
-		case info.Parent != "" && (!info.Nested || info.Parent != s.id): // without one it began before s had an entry
-			return nil, fmt.Errorf("session %q: it is not nested in %q, but a session of its own or of another", id, s.id)
+		case info.Parent != "" && (!info.Nested || info.Parent != s.id): // without a parent it began before s had an entry
+			return nil, fmt.Errorf("session %q: it is not nested in session %q", id, s.id)
 		}
 	}
 	nested.within = s
 	return nested, nil
 }
 
-// KeepsNested reports whether the sessions of nested runs outlive this process
-// if s does.
+// KeepsNested reports whether the sessions of subagents are kept as long as s.
 func (s *Session) KeepsNested() bool {
 	_, ok := s.store.(SubsessionStore)
 	return ok
 }
 
-// Log returns the entries so far. They must not be changed: the session reads them
-// itself. The store has its own.
+// Log returns the entries so far. The caller must not change them, because the
+// session uses them too. The store has its own copy.
 func (s *Session) Log() []Entry {
 	if s == nil {
 		return nil
@@ -113,22 +110,31 @@ func (s *Session) Log() []Entry {
 	return slices.Clip(s.load)
 }
 
-// Fork begins the session id of the same store with the entries up to number
-// at, and returns it. Both go on independently. An approval of a call that is
-// still to run stays where it was given, for it is for one call: the fork's log
-// goes on with the [Revocations], and the fork asks again. A session that is there
-// already, or a number that s does not have, is an error. A store that is a
-// [Forker] copies nothing.
+// Fork creates the session id in the same store with the entries up to number at,
+// and returns it. Both sessions continue independently. An approval of a call that
+// is still to run is not copied, because it holds for one call: the fork's log
+// continues with the [Revocations], and the fork asks again. Fork fails if the
+// session id exists or s does not have entry at. A store that is a [Forker] copies
+// nothing.
 func (s *Session) Fork(ctx context.Context, at int64, id string) (*Session, error) {
 	if at < 0 || at > int64(len(s.load)) {
-		return nil, fmt.Errorf("session %q: entry %d to fork at: it has %d", s.id, at, len(s.load))
+		return nil, fmt.Errorf("session %q: cannot fork at entry %d: it has %d entries", s.id, at, len(s.load))
 	}
 	if _, ok := s.store.(SubsessionStore); !ok {
-		return nil, fmt.Errorf("session %q: its store holds one session, and no forks of it", s.id)
+		return nil, fmt.Errorf("session %q: its store holds a single session and cannot hold a fork; use a store for many sessions", s.id)
+	}
+	if err := s.Sync(); err != nil {
+		return nil, err
 	}
 	f := &Session{store: s.store, id: id}
 	entries := slices.Clip(s.load[:at])
-	var err error
+	revoked := Revocations(entries)
+	// Nobody may write to the fork before it asks again about the calls.
+	unlock, err := s.reserve(ctx, id, len(revoked) > 0)
+	if err != nil {
+		return nil, fmt.Errorf("session %q: fork of %q: %w", id, s.id, err)
+	}
+	defer func() { _ = unlock() }() // a lock that is not released ends with this process
 	if forker, ok := s.store.(Forker); ok {
 		err = forker.Fork(ctx, s.id, at, id)
 	} else {
@@ -138,10 +144,22 @@ func (s *Session) Fork(ctx context.Context, at int64, id string) (*Session, erro
 		return nil, fmt.Errorf("session %q: fork of %q: %w", id, s.id, err)
 	}
 	f.load, f.seq = entries, at
-	if bodies := Revocations(entries); len(bodies) > 0 {
-		if _, err := f.Append(ctx, bodies...); err != nil {
-			return nil, fmt.Errorf("session %q: fork of %q: %w; do not go on with it: it may hold approvals of the other's calls", id, s.id, err)
+	f.behind.forgive(at)
+	if len(revoked) > 0 {
+		if _, err := f.Append(ctx, revoked...); err != nil {
+			return nil, fmt.Errorf("session %q: fork of %q: %w; do not use the fork: it may hold approvals of calls of the other session", id, s.id, err)
 		}
 	}
 	return f, nil
+}
+
+// reserve takes the lock of a session that is about to be created, if the store has
+// locks. A session that is nested belongs to the writer of the enclosing one.
+func (s *Session) reserve(ctx context.Context, id string, needed bool) (unlock func() error, err error) {
+	l, ok := s.store.(Locker)
+	if !ok || !needed || outermost(id) != id {
+		return func() error { return nil }, nil
+	}
+	unlock, _, err = lock(ctx, l, id)
+	return unlock, err
 }

@@ -22,7 +22,7 @@ func filled(t *testing.T, store session.Store) *session.Session {
 		t.Fatal(err)
 	}
 	for _, text := range []string{"one", "two", "three"} {
-		if _, err := s.Append(t.Context(), session.Given{Item: item.User(text)}); err != nil {
+		if _, err := s.Append(t.Context(), session.InputItem{Item: item.User(text)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -39,7 +39,7 @@ func TestForkAtAnyEntry(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, one := range []*session.Session{s, f} {
-			if _, err := one.Append(t.Context(), session.Given{Item: item.User("of " + one.ID())}); err != nil {
+			if _, err := one.Append(t.Context(), session.InputItem{Item: item.User("of " + one.ID())}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -52,7 +52,7 @@ func TestForkAtAnyEntry(t *testing.T) {
 			if len(log) != want {
 				t.Errorf("at %d: %s has %d entries, want %d", at, id, len(log), want)
 			}
-			last := log[len(log)-1].Body.(session.Given)
+			last := log[len(log)-1].Body.(session.InputItem)
 			if diff := cmp.Diff(item.User("of "+id).JSON(), last.Item.JSON()); diff != "" {
 				t.Errorf("at %d: %s (-want +got):\n%s", at, id, diff)
 			}
@@ -66,6 +66,50 @@ func TestForkAtAnyEntry(t *testing.T) {
 		if _, err := s.Fork(t.Context(), at, "f"); err == nil {
 			t.Errorf("forked at %d of 3", at)
 		}
+	}
+}
+
+// forkWatch calls a function before each append to a session.
+type forkWatch struct {
+	*session.Memory
+	before func(id string)
+}
+
+func (w *forkWatch) Append(ctx context.Context, id string, after int64, entries []session.Entry) error {
+	w.before(id)
+	return w.Memory.Append(ctx, id, after, entries)
+}
+
+// F3 L7: nobody can lock a fork, and run it, before it asks again about calls that
+// were approved in the other session.
+func TestForkIsReserved(t *testing.T) {
+	w := &forkWatch{Memory: new(session.Memory), before: func(string) {}}
+	s := filled(t, w)
+	for _, b := range []session.Body{
+		session.TurnStarted{Turn: 1}, session.OutputItem{Turn: 1, Item: item.Call("c", "write", "{}")}, session.TurnEnded{Turn: 1, Status: item.StatusCompleted},
+		session.ApprovalAsked{CallID: "c", Number: 1, Tool: "write", Arguments: "{}"}, session.Approval{CallID: "c", Number: 1, Allowed: true},
+	} {
+		if _, err := s.Append(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seen := 0
+	w.before = func(id string) {
+		seen++
+		if _, err := w.Lock(t.Context(), id); !errors.Is(err, session.ErrBusy) {
+			t.Errorf("another writer of %s: %v", id, err)
+		}
+	}
+	f, err := s.Fork(t.Context(), int64(len(s.Log())), "f")
+	if err != nil || seen != 1 {
+		t.Fatal(seen, err)
+	}
+	unlock, err := f.Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unlock(); err != nil {
+		t.Error(err)
 	}
 }
 

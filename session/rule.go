@@ -5,30 +5,34 @@ package session
 
 import "strings"
 
-// Rule says of later calls what was said of one, or what a file or a flag says
-// of all. It is a plain value, for logs and files; package agent evaluates it.
+// Rule is an approval rule for later calls, which a person, a file or a flag has
+// set. It is a plain value, for logs and files; package agent evaluates it.
 //
-// With Tool alone it covers every call of the tools. With Member it covers
-// those whose argument of that name begins as given: a list of texts with the
-// elements of Prefix, such as the words of a command, or a path that is Under
-// or below it.
+// With Tool alone it covers every call of the tools. With Member it covers calls
+// whose argument of that name matches: a list of texts that begins with the elements
+// of Prefix, such as the words of a command, or a path that is equal to Under or
+// below it.
+//
+// A rule that denies or asks also holds for arguments that can be read in several
+// ways: text that is not an object, a member that occurs twice or has another type, a
+// path that may be in the folder. A rule that allows does not hold for them.
 type Rule struct {
 	// Verdict is [Allow], [Ask] or [Deny].
-	Verdict string `json:"verdict"`
+	Verdict Verdict `json:"verdict"`
 	// Tool is a tool's name, or a glob over names.
 	Tool   string   `json:"tool"`
 	Member string   `json:"member,omitempty"`
 	Prefix []string `json:"prefix,omitempty"`
 	Under  string   `json:"under,omitempty"`
-	// From says where the rule comes from, for people and logs: a flag, a place in
-	// a file, the entry of an answer. Nothing is decided by it.
+	// From says where the rule comes from, for people and logs: a flag, a place in a
+	// file, or the entry of an answer. It does not affect decisions.
 	From string `json:"from,omitempty"`
 }
 
 // String returns the rule in words, such as "allow run_command where argv begins
 // with go test".
 func (r Rule) String() string {
-	s := r.Verdict + " " + r.Tool
+	s := string(r.Verdict) + " " + r.Tool
 	switch {
 	case len(r.Prefix) > 0:
 		s += " where " + r.Member + " begins with " + strings.Join(r.Prefix, " ")
@@ -38,8 +42,9 @@ func (r Rule) String() string {
 	return s
 }
 
-// DecidedBy says in words, with a space before them, who or which rule decided
-// about a call, as [Approval] has it; "" if that is not known.
+// DecidedBy returns the person or rule that decided about a call, in words and with
+// a leading space. It takes the members of [Approval], and returns "" if the decider
+// is not known.
 func DecidedBy(by, from, rule string) string {
 	s := ""
 	switch {
@@ -54,9 +59,29 @@ func DecidedBy(by, from, rule string) string {
 	return s
 }
 
-// The verdicts of rules.
+// Verdict is the decision of a rule, a tool or a tool's declaration whether a call
+// may run. The zero Verdict expresses no opinion. Logs and files hold the text
+// itself.
+type Verdict string
+
+// The verdicts. Deny wins over Ask, and Ask over Allow.
 const (
-	Allow = "allow"
-	Ask   = "ask"
-	Deny  = "deny"
+	Allow Verdict = "allow"
+	Ask   Verdict = "ask"
+	Deny  Verdict = "deny"
 )
+
+// Stricter reports whether v wins over o: see the constants.
+func (v Verdict) Stricter(o Verdict) bool { return v.rank() > o.rank() }
+
+func (v Verdict) rank() int {
+	switch v {
+	case Allow:
+		return 1
+	case Ask:
+		return 2
+	case Deny:
+		return 3
+	}
+	return 0
+}

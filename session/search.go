@@ -15,13 +15,13 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// What stores say, wrapped, of searches and pages.
+// Errors that stores return, wrapped, for searches and pages.
 var (
-	// ErrNoIndex: the store keeps no index of words, so that it cannot be searched.
-	ErrNoIndex = errors.New("the store keeps no index of words to search in")
-	// ErrNoWords: there is nothing to search for, or too much.
+	// ErrNoIndex means that the store keeps no word index, so it cannot be searched.
+	ErrNoIndex = errors.New("the store has no word index to search")
+	// ErrNoWords means that the search has no words, or too many.
 	ErrNoWords = errors.New("that cannot be searched for")
-	// ErrBadCursor: a list or a search cannot go on there.
+	// ErrBadCursor means that a list or a search cannot continue at the given cursor.
 	ErrBadCursor = errors.New("no page ended there")
 )
 
@@ -34,62 +34,62 @@ func searched(text string) (words.Query, error) {
 	return q, err
 }
 
-// Searcher is implemented by a [Catalog] that finds sessions by what was said.
+// Searcher is implemented by a [Catalog] that can search the text of its sessions.
 type Searcher interface {
 	Catalog
-	// Search yields where the words stand, newest first. What was committed before
-	// it began is found. A search without words is an error, and so is one in a
-	// store without an index, which wraps [ErrNoIndex].
-	Search(ctx context.Context, s Search) iter.Seq2[Found, error]
+	// Search yields the places where the words occur, newest first. It finds
+	// everything that was committed before it began. A search without words is an
+	// error; in a store without an index the error wraps [ErrNoIndex].
+	Search(ctx context.Context, s Search) iter.Seq2[SearchResult, error]
 }
 
-// Search says what to look for, and among which sessions. It looks in the
-// messages of users and of the model, in the outputs of calls, and in the titles
-// that people gave; not in what was withdrawn, superseded or kept apart from its
-// entry, such as the rest of a long output.
+// Search describes the words to search for and the sessions to search. It searches
+// the messages of users and the model, the outputs of calls, and titles that people
+// set. It does not search items that were withdrawn or superseded, or that are kept
+// apart from their entries, such as the rest of a long output.
 type Search struct {
-	// Words must all stand in one entry, in any order. Words in double quotes must
-	// follow one another. Case, diacritics and punctuation do not matter, and there
-	// is no other syntax.
+	// Words must all occur in one entry, in any order. Words in double quotes must
+	// follow one another. Case, diacritics and punctuation are ignored. There is no
+	// other syntax.
 	Words string
-	// In is the id of the one session to look in. Then every place is found, and
-	// the Query does not count, except for Owner, Limit and After. If it is "", each
-	// session is found once, by its newest place.
+	// In is the id of the only session to search. Then every place is found, and of
+	// the Query only Owner, Limit and After apply. If it is "", each session is found
+	// once, at its newest place.
 	In string
-	// Query chooses among the sessions. Name and Prefix do not count.
+	// Query selects the sessions. Name and Prefix are ignored.
 	Query
 }
 
-// Found is a place where the words of a search stand.
-type Found struct {
-	// Session is the one that the entry was written to; for an entry that forks
-	// share with a session that is gone, or that the Query does not take, a fork.
+// SearchResult is a place where the words of a search occur.
+type SearchResult struct {
+	// Session is the session that the entry was written to. If that session is deleted
+	// or not selected by the Query, it is a fork that shares the entry.
 	Session Info `json:"session"`
-	// Entry is its number, 0 for the session's title. By says who said it:
-	// "user", "assistant", "output" or "title".
+	// Entry is the number of the entry, or 0 for the session's title. By is the source
+	// of the text: "user", "assistant", "output" or "title".
 	Entry int64     `json:"entry"`
 	By    string    `json:"by"`
 	Time  time.Time `json:"time,omitzero"`
-	// Snippet is what stands around the first of the words, in one line.
+	// Snippet is the text around the first of the words, on one line.
 	Snippet string `json:"snippet"`
-	// Cursor goes on after this place, as [Query.After].
+	// Cursor continues the search after this place, as [Query.After].
 	Cursor string `json:"cursor"`
 }
 
-// maxSearchText is how much of an entry's text can be found.
+// maxSearchText is the size of the searchable part of an entry's text.
 const maxSearchText = 256 << 10
 
-// SearchText returns the part of an entry that a search looks in, for stores,
-// and who said it; "" for one that it does not look in. Of a text of more than
-// 256 KiB that is the beginning.
+// SearchText returns the searchable text of an entry, for stores, and its source; by
+// is "" for an entry without such text. Of a text of more than 256 KiB only the
+// beginning is returned.
 func SearchText(b Body) (by, text string) {
 	var it item.Item
 	switch b := b.(type) {
-	case Given:
+	case InputItem:
 		it = b.Item
-	case Received:
+	case OutputItem:
 		it = b.Item
-	case Answered:
+	case CallOutput:
 		it = b.Item
 	default:
 		return "", ""
@@ -111,8 +111,8 @@ func SearchText(b Body) (by, text string) {
 	return by, text
 }
 
-// Unsaid returns the entries that a search must not find from then on: what was
-// withdrawn, and what another entry says again.
+// Unsaid returns the entries that a search must not find after b: withdrawn entries,
+// and those that another entry repeats.
 func Unsaid(b Body) []int64 {
 	switch b := b.(type) {
 	case ItemsWithdrawn:
@@ -123,7 +123,7 @@ func Unsaid(b Body) []int64 {
 	return nil
 }
 
-// plainText is the text of a content, without images and files.
+// plainText returns the text of a content, without images and files.
 func plainText(c item.Content) string {
 	if c.IsText() {
 		return c.Text
@@ -142,7 +142,7 @@ func plainText(c item.Content) string {
 	return strings.Join(lines, "\n")
 }
 
-// outputText is the text of a call's output.
+// outputText returns the text of a call's output.
 func outputText(it item.Item) string {
 	switch it.Type() {
 	case item.TypeFunctionCallOutput:

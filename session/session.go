@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"iter"
 	"reflect"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,27 +17,29 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// Session is an open log. One writer at a time appends to it; a session is not
-// safe for concurrent use.
+// Session is an open log. Only one writer at a time writes to it; a Session is not safe
+// for concurrent use. An entry that [Session.Append] returned is durable; an entry that
+// [Session.Write] returned is durable after the next [Session.Sync].
 type Session struct {
-	store Store
-	id    string
-	seq   int64
-	load  []Entry
+	store  Store
+	id     string
+	seq    int64
+	load   []Entry
+	behind behind
 
 	locked bool            // by Lock
 	lost   context.Context // ends when that lock is lost
 	held   atomic.Bool     // by Hold
-	within *Session        // a nested session is written to under the lock of the one around it
+	within *Session        // the enclosing session, whose lock covers this one
 
-	beside Memory // for nested sessions, where the store has no place for them
+	beside Memory // for nested sessions if the store cannot keep them
 }
 
 // New returns an empty session in memory.
 func New() *Session { return &Session{store: new(Memory), id: "memory"} }
 
-// Open reads the log of the session id from the store. A session that does not
-// exist yet is empty.
+// Open reads the log of the session id from the store. If the session does not exist
+// yet, it is empty.
 func Open(ctx context.Context, store Store, id string) (*Session, error) {
 	if id == "" {
 		return nil, errors.New("session: Open without an id: name the session")
@@ -50,7 +51,7 @@ func Open(ctx context.Context, store Store, id string) (*Session, error) {
 	return s, nil
 }
 
-// usable reports a session that nobody opened.
+// usable returns an error for a Session that was not made by New or Open.
 func (s *Session) usable() error {
 	if s == nil {
 		return errors.New("session: the *Session is nil: make one by New or Open")
@@ -61,11 +62,14 @@ func (s *Session) usable() error {
 	return nil
 }
 
-// Refresh reads what others have appended to the log since it was read.
+// Refresh reads the entries that other writers have appended since the log was last
+// read. After an append that failed, it finds out what the store has kept, and the
+// session accepts entries again.
 func (s *Session) Refresh(ctx context.Context) error {
 	if err := s.usable(); err != nil {
 		return err
 	}
+	_ = s.Sync() // the caller has seen this error, and reading the log again resolves it
 	load := s.load
 	for e, err := range s.store.Load(ctx, s.id, s.seq) {
 		if err != nil {
@@ -74,12 +78,13 @@ func (s *Session) Refresh(ctx context.Context) error {
 		load = append(load, e)
 	}
 	s.load, s.seq = load, s.seq+int64(len(load)-len(s.load))
+	s.behind.forgive(s.seq)
 	return nil
 }
 
-// gone tells whether the log that was read is still there: somebody may have
-// deleted it while the lock was waited for. Its own appends would be refused, those
-// to sessions of nested runs would not.
+// gone returns an error if the log that was read no longer exists. Another process
+// may have deleted the session while this one waited for its lock. The store would
+// refuse appends to this session then, but not appends to its subagents' sessions.
 func (s *Session) gone(ctx context.Context) error {
 	if s.seq == 0 {
 		return nil
@@ -93,16 +98,16 @@ func (s *Session) gone(ctx context.Context) error {
 	return fmt.Errorf("session %q: %w: it was deleted since it was read", s.id, ErrNotFound)
 }
 
-// Lock makes this process the only one that writes to the session, until unlock
-// is called or the process ends, and reads what others have appended before. It
-// returns an error that wraps [ErrBusy] and names the holder if there is one; it
-// does not wait: see [Session.WaitLock]. A session whose id says that it is
-// nested shares the lock of the session it is nested in. Where the store is not a
-// [Locker], there is nothing to lock: an append that comes second gets
+// Lock makes this process the only writer of the session, until unlock is called or
+// the process ends, and reads the entries that others appended before. If another
+// writer holds the lock, Lock returns an error that wraps [ErrBusy] and names the
+// holder. It does not wait: see [Session.WaitLock]. A session whose id says that it
+// is nested shares the lock of the session it is nested in. If the store is not a
+// [Locker], Lock does nothing, and of two concurrent appends the second gets
 // [ErrConflict].
 //
 // A run takes the lock itself. Call Lock to read and write in between, or to keep
-// others out over several runs.
+// other writers out over several runs.
 func (s *Session) Lock(ctx context.Context) (unlock func() error, err error) {
 	if err := s.usable(); err != nil {
 		return nil, err
@@ -117,8 +122,9 @@ func (s *Session) Lock(ctx context.Context) (unlock func() error, err error) {
 	}
 	s.locked, s.lost = true, lost
 	unlock = sync.OnceValue(func() error {
+		err := s.Sync() // entries written under the lock must be durable before others get it
 		s.locked, s.lost = false, nil
-		return free()
+		return cmp.Or(free(), err)
 	})
 	if err = cmp.Or(s.gone(ctx), s.Refresh(ctx)); err != nil {
 		return nil, errors.Join(err, unlock())
@@ -126,21 +132,22 @@ func (s *Session) Lock(ctx context.Context) (unlock func() error, err error) {
 	return unlock, nil
 }
 
-// lock takes a lock of a store, and returns a context that ends when it is lost;
-// nil if the store would not notice.
+// lock takes a lock of a store. It returns a context that ends when the lock is
+// lost, or nil if the store does not notice that.
 func lock(ctx context.Context, l Locker, id string) (unlock func() error, lost context.Context, err error) {
 	h, ok := l.(Holder)
 	if !ok {
 		unlock, err = l.Lock(ctx, id)
 		return unlock, nil, err
 	}
+	// The lock lasts until unlock, not until ctx is done.
 	lost, unlock, err = h.Hold(context.WithoutCancel(ctx), id)
 	return unlock, lost, err
 }
 
-// WaitLock is [Session.Lock] for a caller who would rather wait: while somebody
-// else writes to the session it asks again and again, until ctx is done. Then the
-// error is that of the lock, which names the holder, and the context's.
+// WaitLock is like [Session.Lock], but waits while another writer holds the lock: it
+// tries again until ctx is done. The error then wraps both the error of the lock,
+// which names the holder, and the context's error.
 func (s *Session) WaitLock(ctx context.Context) (unlock func() error, err error) {
 	const first, most = 10 * time.Millisecond, time.Second
 	for pause := first; ; pause = min(2*pause, most) {
@@ -156,10 +163,10 @@ func (s *Session) WaitLock(ctx context.Context) (unlock func() error, err error)
 	}
 }
 
-// Hold claims the session for one writer, such as a run, until release is
-// called. It takes the lock, unless the caller has it already by
-// [Session.Lock]. A second Hold on the same Session gets [ErrBusy]: a lock of the
-// store cannot tell two writers apart that share one.
+// Hold reserves the session for one writer, such as a run, until release is called.
+// It takes the lock, unless the caller has it already by [Session.Lock]. A second
+// Hold on the same Session gets [ErrBusy], because the store's lock cannot
+// distinguish two writers that share it.
 func (s *Session) Hold(ctx context.Context) (release func() error, err error) {
 	if err := s.usable(); err != nil {
 		return nil, err
@@ -168,6 +175,12 @@ func (s *Session) Hold(ctx context.Context) (release func() error, err error) {
 		return nil, fmt.Errorf("session %q: %w: another run on the same *Session", s.id, ErrBusy)
 	}
 	unlock := func() error { return nil }
+	if s.failed() != nil {
+		if err = s.Refresh(ctx); err != nil {
+			s.held.Store(false)
+			return nil, err
+		}
+	}
 	if !s.covered() {
 		if unlock, err = s.Lock(ctx); err != nil {
 			s.held.Store(false)
@@ -176,12 +189,12 @@ func (s *Session) Hold(ctx context.Context) (release func() error, err error) {
 	}
 	return sync.OnceValue(func() error {
 		defer s.held.Store(false)
-		return unlock()
+		return cmp.Or(s.Sync(), unlock())
 	}), nil
 }
 
-// covered reports whether the lock is held by this Session, or by the writer of
-// the one that it was opened from as nested.
+// covered reports whether the lock is held by this Session, or by the writer of the
+// enclosing session that it was opened from.
 func (s *Session) covered() bool {
 	return s.locked || s.within != nil && (s.within.held.Load() || s.within.covered())
 }
@@ -194,9 +207,9 @@ func (s *Session) ID() string {
 	return s.id
 }
 
-// Blobs returns where data can be kept beside the log, such as outputs that the
-// model does not get whole: the session's store, or for one that keeps no blobs,
-// a place in memory that lasts as long as this Session does.
+// Blobs returns the place for data beside the log, such as outputs that were too
+// long for the model: the session's store, or, if the store does not keep blobs,
+// memory that lasts as long as this Session.
 func (s *Session) Blobs() Blobs {
 	if s == nil {
 		return new(Memory)
@@ -207,7 +220,8 @@ func (s *Session) Blobs() Blobs {
 	return &s.beside
 }
 
-// Entries ranges over the log from its first entry. They must not be changed.
+// Entries ranges over the log from its first entry. The caller must not change the
+// entries.
 func (s *Session) Entries() iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
 		for _, e := range s.Log() {
@@ -218,10 +232,34 @@ func (s *Session) Entries() iter.Seq[Entry] {
 	}
 }
 
-// Guard returns a context derived from ctx that also ends when the session is
-// lost while it is locked: its lock, or the place where it is stored. Its cause,
-// see [context.Cause], then wraps [ErrLost] and says what happened. Only stores
-// that are a [Holder] notice. The caller calls stop when the work is done.
+// Watch yields the entries of the session that follow number after, and then those
+// that are appended later, by this process or another, each once and in order. It
+// ends without an error when ctx ends or the session is deleted. An error is
+// yielded once. It wraps [errors.ErrUnsupported] where the store is not a [Watcher].
+// Unlike the other methods, Watch may be used beside a writer of the session.
+func (s *Session) Watch(ctx context.Context, after int64) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		if err := s.usable(); err != nil {
+			yield(Entry{}, err)
+			return
+		}
+		w, ok := s.store.(Watcher)
+		if !ok {
+			yield(Entry{}, fmt.Errorf("session %q: its store cannot be watched: %w", s.id, errors.ErrUnsupported))
+			return
+		}
+		for e, err := range w.Watch(ctx, s.id, after) {
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+// Guard returns a context derived from ctx that also ends when the lock of the
+// session, or the place where the session is stored, is lost. Its cause (see
+// [context.Cause]) then wraps [ErrLost] and says what happened. Only stores that
+// implement [Holder] detect this. The caller must call stop when the work is done.
 func (s *Session) Guard(ctx context.Context) (guarded context.Context, stop func()) {
 	guarded, cancel := context.WithCancelCause(ctx)
 	for ; s != nil; s = s.within {
@@ -233,44 +271,43 @@ func (s *Session) Guard(ctx context.Context) (guarded context.Context, stop func
 	return guarded, func() { cancel(nil) }
 }
 
-// Append writes the bodies at the end of the log, all or none of them, and
-// returns their entries. The log shares no memory with either: who changes a value
-// afterwards does not change the log. An append is not undone by a cancel: what has happened
-// must be written, so the context's values are used and its end is not.
+// Append writes the bodies at the end of the log, all or none of them, waits until
+// they are durable, and returns their entries. The log shares no memory with the
+// arguments or the results, so the caller may change them afterwards. Append uses
+// the values of ctx but ignores its cancellation, because what has happened must be
+// recorded.
+//
+// Entries that [Session.Write] wrote before are durable then, too. If there were
+// none, a failed Append may be tried again.
 func (s *Session) Append(ctx context.Context, bodies ...Body) ([]Entry, error) {
-	if err := s.usable(); err != nil {
+	// If no earlier entries are waiting, a failure loses only the bodies of this
+	// call. The caller knows about these, so the session can accept entries again.
+	alone := s != nil && s.Durable() == s.seq
+	entries, err := s.Write(ctx, bodies...)
+	if err != nil {
 		return nil, err
 	}
-	load := s.load
-	for i, b := range bodies {
-		if problem := checkBody(b); problem != "" {
-			return nil, fmt.Errorf("session %q: entry %d: %s", s.id, s.seq+int64(i)+1, problem)
+	if err := s.Sync(); err != nil {
+		if alone {
+			s.behind.forgive(s.seq)
 		}
-		load = append(load, Entry{Seq: s.seq + int64(i) + 1, Body: cloned(b)})
+		return nil, err
 	}
-	entries := load[len(s.load):len(load):len(load)]
-	ctx = WithoutCancel(ctx)
-	if err := s.store.Append(ctx, s.id, s.seq, entries); err != nil {
-		s.load = slices.Clip(s.load) // the store may have kept what it failed to write
-		return nil, fmt.Errorf("session %q: %w", s.id, err)
-	}
-	s.seq += int64(len(entries))
-	s.load = load
-	return appendCloned(nil, entries), nil
+	return entries, nil
 }
 
-// checkBody says what is wrong with a body that somebody made by hand, "" if
-// nothing is.
+// checkBody describes what is wrong with a body that a caller made by hand, or
+// returns "".
 func checkBody(b Body) string {
 	var it item.Item
 	switch b := b.(type) {
 	case nil:
 		return "its body is nil"
-	case Given:
+	case InputItem:
 		it = b.Item
-	case Received:
+	case OutputItem:
 		it = b.Item
-	case Answered:
+	case CallOutput:
 		it = b.Item
 	case Note:
 		it = b.Item

@@ -11,53 +11,53 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/antiphon-go/antiphon/internal/record"
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// Setup says what makes a run's turns: who is asked, with what, by which
-// program. It holds no secrets and no texts of the conversation. An empty
-// member is not known. See [RunStarted.Setup] and [Setup.Apply].
+// Setup describes how the turns of a run are made: the model, the request settings
+// and the program. It contains no secrets and no text of the conversation. An empty
+// field means unknown. See [RunStarted.Setup] and [Setup.Apply].
 type Setup struct {
-	// Model is the name that requests carry. What the endpoint calls the model
-	// that answered is [TurnEnded.Model].
+	// Model is the name in requests. [TurnEnded.Model] is the name that the endpoint
+	// reports for the model that answered.
 	Model string
-	// Endpoint is the base URL: scheme, host and path, nothing else.
+	// Endpoint is the base URL: scheme, host and path only.
 	Endpoint string
-	// API is the one that is spoken, "responses" or "chat".
+	// API is the wire API, "responses" or "chat".
 	API string
-	// Transport is how requests travel: "http", "continue" or "websocket".
+	// Transport is "http", "continue" or "websocket".
 	Transport string
-	// Profile names the kind of endpoint that requests are fitted to.
+	// Profile names the kind of endpoint that requests are adapted to.
 	Profile string
-	// Rehearsal says that no model answers, but a script or a rule of thumb.
+	// Rehearsal means that a script or a simple rule answers instead of a model.
 	Rehearsal bool
-	// Settings is a JSON object: the members of requests besides the model,
-	// the instructions, the input and the tools, such as temperature and
-	// reasoning.
+	// Settings is a JSON object with the members of requests other than the model, the
+	// instructions, the input and the tools, such as temperature and reasoning.
 	Settings item.JSON
 	// Instructions is the [Fingerprint] of the request's instructions.
 	Instructions string
-	// Tools are what the model may call, in the order of requests.
+	// Tools are the tools that the model may call, in the order of requests.
 	Tools []Hashed
 	// Program names the program and its version, such as "antiphon v0.1.0".
 	Program string
-	// Files are the agent's file and those that it imports, the agent's first.
+	// Files are the agent's file, which comes first, and the files that it imports.
 	Files []Hashed
 }
 
-// Hashed is something that is known by its content: a tool by its definition
-// as it is sent, a file by its bytes. Hash is its [Fingerprint].
+// Hashed identifies something by its content: a tool by its definition as sent, a
+// file by its bytes. Hash is the [Fingerprint] of the content.
 type Hashed struct {
 	Name, Hash string
 }
 
-// Fingerprint returns the first 16 bytes of the text's SHA-256, in hexadecimal.
+// Fingerprint returns the first 16 bytes of the text's SHA-256 in hexadecimal.
 func Fingerprint(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:16])
 }
 
-// Equal reports whether the two say the same. Nil equals nil only.
+// Equal reports whether s and o have the same content. Nil equals only nil.
 func (s *Setup) Equal(o *Setup) bool {
 	if s == nil || o == nil {
 		return s == o
@@ -68,12 +68,11 @@ func (s *Setup) Equal(o *Setup) bool {
 		slices.Equal(s.Tools, o.Tools) && slices.Equal(s.Files, o.Files)
 }
 
-// IsZero reports whether nothing is known.
+// IsZero reports whether all fields are empty.
 func (s *Setup) IsZero() bool { return s.Equal(new(Setup)) }
 
-// Apply makes s the setup that holds after the log's next entry. Applied to all
-// entries up to a [TurnEnded], it says what made that turn. It reports whether
-// the entry changed it.
+// Apply updates s with the log's next entry. After all entries up to a [TurnEnded],
+// s is the setup that made that turn. Apply reports whether the entry changed s.
 func (s *Setup) Apply(b Body) (changed bool) {
 	switch b := b.(type) {
 	case RunStarted:
@@ -97,13 +96,13 @@ func (s *Setup) take(next *Setup) bool {
 	return true
 }
 
-// String says for people who answers: the model and where it is asked, or that
-// there is none.
+// String returns the model and its address for people, or says that no model
+// answers.
 func (s *Setup) String() string {
 	if s.Rehearsal {
 		return "the rehearsal, not a model"
 	}
-	text := cmp.Or(s.Model, "a model without a name")
+	text := cmp.Or(s.Model, "an unnamed model")
 	if s.Endpoint != "" {
 		text += " at " + s.Endpoint
 	}
@@ -119,14 +118,12 @@ func (s *Setup) String() string {
 	return text
 }
 
-// MarshalJSON writes s as entries have it.
+// MarshalJSON encodes s in the form that entries use.
 func (s *Setup) MarshalJSON() ([]byte, error) {
-	var c codec
-	c.object("setup", "", s)
-	return c.out, c.err
+	return record.Append(nil, func(c *record.Codec) { s.fields(codec{Codec: c}) })
 }
 
-func (s *Setup) fields(c *codec) {
+func (s *Setup) fields(c codec) {
 	c.text("model", &s.Model)
 	c.text("endpoint", &s.Endpoint)
 	c.text("api", &s.API)
@@ -135,40 +132,18 @@ func (s *Setup) fields(c *codec) {
 	c.bool("rehearsal", &s.Rehearsal)
 	c.json("settings", &s.Settings)
 	c.text("instructions", &s.Instructions)
-	list(c, "tools", &s.Tools)
+	parts(c, "tools", &s.Tools, (*Hashed).fields)
 	c.text("program", &s.Program)
-	list(c, "files", &s.Files)
+	parts(c, "files", &s.Files, (*Hashed).fields)
 }
 
-func (h *Hashed) fields(c *codec) {
+func (h *Hashed) fields(c codec) {
 	c.text("name", &h.Name)
 	c.text("hash", &h.Hash)
 }
 
-// json is a JSON text on one line, left out when empty.
-func (c *codec) json(name string, v *item.JSON) {
-	if !c.decoding {
-		if *v == "" {
-			return
-		}
-		if err := v.Valid(); err != nil {
-			c.failf("%s: %w", name, err)
-			return
-		}
-		c.name(name)
-		// Line ends stand only between tokens of JSON.
-		c.out = append(c.out, strings.NewReplacer("\n", " ", "\r", " ").Replace(string(*v))...)
-		return
-	}
-	if value := c.take(name); value != "" {
-		if *v = item.JSON(value); v.Valid() != nil {
-			c.failf("%s: not JSON", name)
-		}
-	}
-}
-
-// Details are for people: the names and values of what else is known, such as
-// "tool read_file" and its hash. Together with [Setup.String] they say everything.
+// Details yields the names and values that [Setup.String] leaves out, for people:
+// for example "tool read_file" and its hash.
 func (s *Setup) Details() iter.Seq2[string, string] {
 	return func(yield func(name, value string) bool) {
 		list := []Hashed{{"settings", string(s.Settings)}, {"instructions", s.Instructions}}

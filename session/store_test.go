@@ -39,7 +39,7 @@ func TestOpenReadsBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Append(t.Context(), session.RunStarted{}, session.Given{Item: item.User("q")}); err != nil {
+	if _, err := s.Append(t.Context(), session.RunStarted{}, session.InputItem{Item: item.User("q")}); err != nil {
 		t.Fatal(err)
 	}
 	entries, err := s.Append(t.Context(), session.TurnStarted{Turn: 1})
@@ -59,7 +59,7 @@ func TestOpenReadsBack(t *testing.T) {
 	}
 	want := []session.Entry{
 		{Seq: 1, Body: session.RunStarted{}},
-		{Seq: 2, Body: session.Given{Item: item.User("q")}},
+		{Seq: 2, Body: session.InputItem{Item: item.User("q")}},
 		{Seq: 3, Body: session.TurnStarted{Turn: 1}},
 	}
 	if diff := cmp.Diff(want, got, compare); diff != "" {
@@ -78,7 +78,7 @@ func TestConflict(t *testing.T) {
 	if _, err := one.Append(t.Context(), session.RunStarted{}); err != nil {
 		t.Fatal(err)
 	}
-	_, err := two.Append(t.Context(), session.RunStarted{}, session.Given{Item: item.User("q")})
+	_, err := two.Append(t.Context(), session.RunStarted{}, session.InputItem{Item: item.User("q")})
 	if !errors.Is(err, session.ErrConflict) || !strings.Contains(err.Error(), `"s"`) {
 		t.Errorf("got %v, want a conflict that names the session", err)
 	}
@@ -212,7 +212,7 @@ func TestLockOfADeletedSession(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Append(t.Context(), session.Given{Item: item.User("hello")}); err != nil {
+	if _, err := s.Append(t.Context(), session.InputItem{Item: item.User("hello")}); err != nil {
 		t.Fatal(err)
 	}
 	again, err := session.Open(t.Context(), store, "s")

@@ -12,13 +12,13 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// What stores have in common.
+// Helpers that all stores share.
 
-// callerKey is the key of the context that [WithoutCancel] was given.
+// callerKey is the context key of the context passed to [WithoutCancel].
 type callerKey struct{}
 
-// WithoutCancel returns a copy of ctx that does not end with it: what has
-// happened must be written. [Caller] still knows ctx.
+// WithoutCancel returns a copy of ctx that is not cancelled with it, because what
+// has happened must be written. [Caller] still returns ctx.
 func WithoutCancel(ctx context.Context) context.Context {
 	if ctx.Done() == nil {
 		return ctx
@@ -26,8 +26,9 @@ func WithoutCancel(ctx context.Context) context.Context {
 	return context.WithValue(context.WithoutCancel(ctx), callerKey{}, ctx)
 }
 
-// Caller returns the context that [WithoutCancel] made ctx of, or ctx itself. A
-// store that tries again what has failed stops waiting soon after it has ended.
+// Caller returns the context that [WithoutCancel] made ctx from, or ctx itself. A
+// store that retries a failed operation stops waiting soon after the caller's
+// context ends.
 func Caller(ctx context.Context) context.Context {
 	if c, ok := ctx.Value(callerKey{}).(context.Context); ok {
 		return c
@@ -35,23 +36,25 @@ func Caller(ctx context.Context) context.Context {
 	return ctx
 }
 
-// Conflict is the error of a store for an append that expected entry number
+// Conflict returns the error of a store for an append that expected entry number
 // after to be the last one; it wraps [ErrConflict].
 func Conflict(end, after int64) error {
 	return fmt.Errorf("%w: it has %d entries, not %d", ErrConflict, end, after)
 }
 
-// NoEntry is the error of a store for a fork at an entry that is not there.
+// NoEntry returns the error of a store for a fork at an entry that does not exist.
 func NoEntry(at, end int64) error {
-	return fmt.Errorf("entry %d to fork at: it has %d", at, end)
+	return fmt.Errorf("cannot fork at entry %d: the session has %d entries", at, end)
 }
 
-// BadCursor is the error of a store for a [Query.After] that it did not give.
+// BadCursor returns the error of a store for a [Query.After] that the store did not
+// return.
 func BadCursor(after string) error {
 	return fmt.Errorf("%q: %w: give the cursor of a page's last line, with the same query", after, ErrBadCursor)
 }
 
-// CheckSeqs reports entries that are not numbered as those that follow after.
+// CheckSeqs returns an error if the entries are not numbered consecutively after
+// number after.
 func CheckSeqs(after int64, entries []Entry) error {
 	for i, e := range entries {
 		if want := after + int64(i) + 1; e.Seq != want {
@@ -61,12 +64,12 @@ func CheckSeqs(after int64, entries []Entry) error {
 	return nil
 }
 
-// maxTitle is the length in characters of a session's title.
+// maxTitle is the maximum length of a session's title in characters.
 const maxTitle = 80
 
-// TitleOf returns the title that entries give to a session: the beginning of
-// the first message of a user, in one line. One that a guard withdrew at once
-// gives none.
+// TitleOf returns the title that entries give to a session: the beginning of the
+// first message of a user, on one line. A message that a guard withdrew in the same
+// entries is skipped.
 func TitleOf(entries []Entry) string {
 	withdrawn := map[int64]bool{}
 	for _, e := range entries {
@@ -77,7 +80,7 @@ func TitleOf(entries []Entry) string {
 		}
 	}
 	for _, e := range entries {
-		given, ok := e.Body.(Given)
+		given, ok := e.Body.(InputItem)
 		if !ok || withdrawn[e.Seq] || given.Item.Type() != item.TypeMessage || given.Item.Role() != item.RoleUser {
 			continue
 		}

@@ -15,22 +15,22 @@ import (
 	"sync"
 )
 
-// Sum is the checksum of a log up to an entry. Each sum covers the sum before
-// it, the entry's number and the entry's bytes, so the last one covers the whole
-// log: it changes if anything in the log is changed, left out, added or moved.
-// The zero Sum is that of an empty log.
+// Sum is the checksum of a log up to an entry. Each sum covers the previous sum, the
+// entry's number and the entry's bytes, so the last one covers the whole log: it
+// changes if anything in the log is changed, removed, added or moved. The zero Sum
+// belongs to an empty log.
 //
-// It is the first half of a SHA-256. A faster checksum would find accidents as
-// well; this one also finds changes on purpose, if the log's last sum was noted
-// elsewhere. Half is enough for that: nobody can find other bytes for a given
-// sum of 128 bits, and it costs 16 bytes an entry instead of 32.
+// It is the first half of a SHA-256. A faster checksum would find accidental changes
+// as well; this one also finds deliberate changes, if the log's last sum was
+// recorded elsewhere. Half is enough, because nobody can find other bytes for a
+// given 128-bit sum, and it takes 16 bytes per entry instead of 32.
 type Sum [16]byte
 
-// String returns the sum in hexadecimal digits.
+// String returns the sum in hexadecimal.
 func (s Sum) String() string { return hex.EncodeToString(s[:]) }
 
-// Next returns the sum of the log that goes on with line as its entry number
-// seq. The line is what the store keeps of the entry; see [AppendEntry].
+// Next returns the sum of the log after line is added as entry number seq. The line
+// is the stored form of the entry; see [AppendEntry].
 func (s Sum) Next(seq int64, line []byte) Sum {
 	h := summers.Get().(*summer)
 	defer summers.Put(h)
@@ -43,8 +43,8 @@ func (s Sum) Next(seq int64, line []byte) Sum {
 	return Sum(h.out[:len(s)])
 }
 
-// summer is a hash with the memory that it needs, kept for the next sum: a long
-// log has many.
+// summer is a hash with its buffers. It is reused, because a long log needs many
+// sums.
 type summer struct {
 	hash.Hash
 	head [len(Sum{}) + 8]byte
@@ -53,22 +53,22 @@ type summer struct {
 
 var summers = sync.Pool{New: func() any { return &summer{Hash: sha256.New()} }}
 
-// ErrDamaged says that what is stored is not what was written. A [Damage] says
-// where.
-var ErrDamaged = errors.New("what is stored is not what was written")
+// ErrDamaged means that stored data differs from the data that was written. A
+// [Damage] says where.
+var ErrDamaged = errors.New("the stored data differs from the data that was written")
 
-// Damage is one place in a store where what is stored is not what was written.
-// It wraps [ErrDamaged].
+// Damage is one place in a store where the stored data differs from the data that
+// was written. It wraps [ErrDamaged].
 type Damage struct {
-	// Session is the session that it belongs to, "" if none or if that is not
-	// known.
+	// Session is the session that the place belongs to, or "" if there is none or it
+	// is not known.
 	Session string `json:"session,omitempty"`
-	// Entry is the number of the first entry that cannot be read, 0 if the damage
+	// Entry is the number of the first entry that cannot be read, or 0 if the damage
 	// is not in an entry.
 	Entry int64 `json:"entry,omitempty"`
-	// Place is where it is stored, such as a table and a row.
+	// Place is the location in the store, such as a table and a row.
 	Place string `json:"place,omitempty"`
-	// Problem says what is wrong there.
+	// Problem describes the damage.
 	Problem string `json:"problem"`
 }
 
@@ -89,13 +89,13 @@ func (d *Damage) Error() string {
 // Unwrap returns [ErrDamaged].
 func (d *Damage) Unwrap() error { return ErrDamaged }
 
-// Verifier is implemented by a [Store] that can prove that it holds what was
-// written to it.
+// Verifier is implemented by a [Store] that can prove that it holds the data that
+// was written.
 type Verifier interface {
 	Store
-	// Verify reads the sessions with those ids, or all that the store holds if
-	// there are none, and yields each damage that it finds. An error ends it and
-	// says that not everything could be looked at. Without either, each entry and
-	// each payload is what was written.
+	// Verify checks the sessions with the given ids, or all sessions of the store
+	// without ids, and yields each damage that it finds. An error ends it and means
+	// that not everything was checked. If it yields nothing, each entry and each
+	// payload is as written.
 	Verify(ctx context.Context, ids ...string) iter.Seq2[Damage, error]
 }

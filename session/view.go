@@ -11,73 +11,74 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// View is what the next request carries, folded from the log entry by entry.
+// View is the content of the next request, folded from the log entry by entry.
 //
-// Its invariant: every call in [View.Items] has exactly one output after it,
-// every output its call before it, no two calls share an id, and no reasoning
-// stands without the item it led to. To hold it, the view keeps a reply back
-// until all its calls have their outputs, and then lists it, the outputs in the
-// order of the calls, and what others said meanwhile. Items that fit nowhere
-// stay in the log; [View.Repairs] names them, and so do calls that were never
-// started because the reply that made them broke off. Applying the same entries
-// gives the same bytes, and a longer log gives a list that begins with the
-// shorter one's, unless an entry between them is a decision to send something
-// else: [ItemsWithdrawn], [ReasoningDropped], [Quarantined], [Compacted],
-// [Restored], [Collapsed] and [Superseded].
+// Its invariant: every call in [View.Items] has exactly one output after it, every
+// output has its call before it, no two calls share an id, and no reasoning stands
+// without the item it led to. To hold the invariant, the view keeps back a reply
+// until all its calls have their outputs. Then it lists the reply, the outputs in
+// the order of the calls, and the messages that arrived meanwhile. Items that do not
+// fit stay in the log and are named by [View.Diagnostics], and so are calls that were
+// never started because their reply broke off.
 //
-// Behind an assistant message that broke off stands a note that says so, so that
-// no server takes the message for the beginning of its own reply; see
-// [IsBreakNote].
+// Applying the same entries gives the same bytes. A longer log gives a list that
+// begins with the list of the shorter log, unless one of the added entries is a
+// decision to send something else: [ItemsWithdrawn], [ReasoningDropped],
+// [Quarantined], [Compacted], [Restored], [Collapsed] or [Superseded].
 //
-// The zero View is ready. A View is not safe for concurrent use.
+// A note follows an assistant message that broke off, so that no server treats the
+// message as the beginning of its own reply; see [IsBreakNote].
+//
+// The zero View is empty and ready for use. A View is not safe for concurrent use.
 type View struct {
 	list     item.List
-	from     []origin // what the list's items are from
-	lines    []line   // all that was settled, whatever is sent of it
+	from     []origin // where the list's items come from
+	lines    []line   // all settled items, whether they are sent or not
 	pending  []*reply // not settled yet, in order
 	speaking *reply   // the last of a turn under way; the model may add to it
 	ids      callIDs
 	taken    int
-	repairs  []Repair
+	repairs  []Diagnostic
 
-	// What was decided.
+	// Decisions recorded in the log.
 	withdrawn   map[int64]withheld // items that a guard objected to
 	refused     map[int64]string   // quarantined entries, and why
 	without     map[int64][]string // entries with members in quarantine, and which
-	dropped     int                // of how many lines the reasoning is left out
-	collapsed   map[int64]int64    // outputs of which a later one holds all there is to know
-	repeated    map[int64]int64    // what broke off and was said again, and where
-	compactions []compaction       // that are in force, each of which replaces the one before
+	dropped     int                // the number of lines whose reasoning is left out
+	collapsed   map[int64]int64    // outputs and the later output that has the same content
+	repeated    map[int64]int64    // broken-off items and the entry that repeats them
+	compactions []compaction       // in force; each replaces the one before
 
 	changing change // since the last turn began
 	changed  change // between the last two
 }
 
-// origin is what an item of the list is from: the entry, and the line, or ^i for
-// item i of the last compaction.
+// origin says where an item of the list comes from: the entry, and the index of its
+// line, or ^i for item i of the last compaction.
 type origin struct {
 	seq  int64
 	line int
 }
 
-// line is an item that is settled, as it is sent if nobody decides otherwise.
+// line is a settled item, in the form in which it is sent unless a decision changes
+// that.
 type line struct {
 	seq   int64
 	item  item.Item
-	first bool // begins a unit: a reply with all its outputs, or what somebody else said
+	first bool // begins a unit: a reply with all its outputs, or a message from another source
 }
 
-// reply is what an assistant said in one go, and what was said after it while
-// it was not settled.
+// reply is one reply of an assistant, and the items that arrived before it was
+// settled.
 type reply struct {
 	nodes []*node
 	after []numbered
-	ended bool // nothing imported joins it any more
+	ended bool // no further imported items join it
 	broke bool // it broke off
 	room  [3]*node
 }
 
-// numbered is an item and the entry that it is from.
+// numbered is an item and the entry that it comes from.
 type numbered struct {
 	seq  int64
 	item item.Item
@@ -87,55 +88,55 @@ type numbered struct {
 type node struct {
 	in     *reply
 	seq    int64
-	item   item.Item // as it is sent
-	given  bool      // imported: more of the same reply may follow
+	item   item.Item // in the form to send
+	given  bool      // imported: further items of the same reply may follow
 	call   *OpenCall // for a call
 	wireID string    // for a call: the id that it is sent with
 	output numbered  // for a call that has one
-	closed bool      // for a call that needs none: answered in the reply, or gone
+	closed bool      // for a call that needs no output: answered in the reply, or gone
 	gone   bool      // not sent: withdrawn, never started, or dropped
 }
 
-// OpenCall is a call without an output, as it stands after the entries so far. It
-// is a copy: nothing that a caller does to it reaches the view.
+// OpenCall is a call without an output, in its state after the entries so far. It is
+// a copy, so changes by the caller do not reach the view.
 type OpenCall struct {
 	Item item.Item
-	// Seq is the number of the call's entry. Number counts the calls of the
-	// session from 1, whatever store it is in.
+	// Seq is the number of the call's entry. Number counts the calls of the session
+	// from 1, and does not depend on the store.
 	Seq    int64
 	Number int
 	// CallID pairs the call with its output.
 	CallID string
-	// Given says that the call came with an imported history: nothing is known
-	// of what became of it.
+	// Given means that the call came with an imported history, so its outcome is not
+	// known.
 	Given bool
-	// Started says that the log has a mark of its start.
+	// Started means that the log records its start.
 	Started bool
-	// Lost says that it was started in an earlier run, which ended before the
-	// tool did: whether it took effect is not known.
+	// Lost means that the call was started in an earlier run that ended before the
+	// tool did: it is not known whether the call took effect.
 	Lost bool
-	// Repeatable says that it may be started again all the same: its tool declares
-	// that, and it was not lost too often.
+	// Repeatable means that the call may be started again after it was lost: its tool
+	// allows it, and it was not lost too often.
 	Repeatable bool
-	// Asked says that somebody was asked about the call, so that it was not
-	// started by then, even if it came with an imported history. Question is the
-	// last entry that asked; nil if none did.
+	// Asked means that approval was requested for the call, so that it was not started
+	// at that time, even if it came with an imported history. Question is the last
+	// request, or nil.
 	Asked    bool
 	Question *ApprovalAsked
-	// Verdict is the last verdict on this call, nil while there is none. It belongs
-	// to the call and not to its id: it ends when the call has an output or is gone,
-	// and when somebody is asked again.
+	// Verdict is the last verdict on this call, or nil. It belongs to the call and not
+	// to the call's id: it ends when the call has an output or is gone, and when
+	// approval is requested again.
 	Verdict *Approval
-	// Paused names the session of the nested run that the call stands for, if
-	// that waits for an approval, or was interrupted by a crash.
+	// Paused is the session of the subagent's run that the call started, if the run
+	// waits for an approval or was interrupted by a crash.
 	Paused string
 
 	nested string // the session of the run that was started for it
 	starts int
 }
 
-// maxStarts bounds how often a call is started: it may be what brings the
-// process down.
+// maxStarts limits how often a call is started, because the call may be what crashes
+// the process.
 const maxStarts = 3
 
 func (c *OpenCall) start(b CallStarted) {
@@ -144,9 +145,9 @@ func (c *OpenCall) start(b CallStarted) {
 	c.Repeatable = b.Repeatable && c.starts < maxStarts
 }
 
-// Repair names an item that the view left out, or put a marker in the place
-// of, because a request with it would be refused or would make no sense.
-type Repair struct {
+// Diagnostic names an item that the view left out or replaced by a marker, because a
+// request with it would be refused or would make no sense.
+type Diagnostic struct {
 	Seq    int64
 	Item   item.Item
 	Reason string
@@ -155,14 +156,14 @@ type Repair struct {
 // Apply folds the log's next entry.
 func (v *View) Apply(e Entry) {
 	switch b := e.Body.(type) {
-	case Given:
+	case InputItem:
 		v.given(e.Seq, b.Item)
 	case RunStarted:
 		v.resume()
 	case TurnStarted:
 		v.speaking = v.begin()
 		v.changed, v.changing = v.changing, change{}
-	case Received:
+	case OutputItem:
 		v.received(e.Seq, b)
 	case TurnEnded:
 		v.endTurn(b.BrokeOff())
@@ -196,9 +197,9 @@ func (v *View) Apply(e Entry) {
 		if c := v.call(b.CallID, 0); c != nil {
 			c.Started, c.Paused = false, b.Session
 		}
-	case Answered:
+	case CallOutput:
 		v.answer(e.Seq, b.CallID, b.Item)
-	case Withdrawn:
+	case CallDropped:
 		if n := v.unanswered(b.CallID, ""); n != nil {
 			n.closed, n.gone = true, true
 		}
@@ -208,9 +209,9 @@ func (v *View) Apply(e Entry) {
 	v.settle()
 }
 
-// noticed takes note of what a notice says of the log itself. In a copy of a log
-// that was damaged a verdict may have been used already, and an entry that was lost
-// may have been the start of any call that has no output, or the output.
+// noticed applies a notice about the log itself. In a copy of a damaged log, a
+// verdict may have been used already, and a lost entry may have been the start or
+// the output of any call without an output.
 func (v *View) noticed(kind string) {
 	if kind != NoticeEntryLost && kind != NoticePayloadLost && kind != NoticeSalvaged {
 		return
@@ -224,7 +225,7 @@ func (v *View) noticed(kind string) {
 	}
 }
 
-// resume takes note of what an earlier run left undone.
+// resume marks the calls that an earlier run left unfinished.
 func (v *View) resume() {
 	for n := range v.openCalls() {
 		c := n.call
@@ -238,8 +239,8 @@ func (v *View) resume() {
 	}
 }
 
-// endTurn ends the reply under way. Where there is none, the last one that was
-// imported is meant: a transcript says so of a reply that broke off.
+// endTurn ends the reply under way. If there is none, it ends the last imported
+// reply: transcripts mark a reply that broke off in this way.
 func (v *View) endTurn(brokeOff bool) {
 	r := v.speaking
 	v.speaking = nil
@@ -263,15 +264,15 @@ func (v *View) endTurn(brokeOff bool) {
 	}
 }
 
-// Items returns the view's list, which is what a turn sends once its
-// [TurnStarted] is applied. While [View.Open] is not empty, the reply that has
-// open calls is not in it yet. The list is the view's own: clone it to keep it.
+// Items returns the view's list, which is the input of a turn once its [TurnStarted]
+// is applied. While [View.Open] is not empty, the reply with the open calls is not
+// in the list. The list belongs to the view: clone it to keep it.
 func (v *View) Items() *item.List { return &v.list }
 
-// Open returns the calls that have no output, in their order.
+// Open returns the calls without an output, in order.
 func (v *View) Open() []OpenCall { return v.AppendOpen(nil) }
 
-// AppendOpen appends the calls that have no output, in their order.
+// AppendOpen appends the calls without an output, in order.
 func (v *View) AppendOpen(open []OpenCall) []OpenCall {
 	for n := range v.openCalls() {
 		open = append(open, *n.call)
@@ -279,7 +280,7 @@ func (v *View) AppendOpen(open []OpenCall) []OpenCall {
 	return open
 }
 
-// openCalls yields the nodes of the calls that have no output, in their order.
+// openCalls yields the nodes of the calls without an output, in order.
 func (v *View) openCalls() iter.Seq[*node] {
 	return func(yield func(*node) bool) {
 		for _, r := range v.pending {
@@ -292,10 +293,10 @@ func (v *View) openCalls() iter.Seq[*node] {
 	}
 }
 
-// Call returns the call without an output that an entry means which names a call
-// by its id and number: the first one of that id, and with a number only the call
-// that has both. There is none when the call that the entry was written about has
-// its output by now and a server uses the id again.
+// Call returns the open call that an entry with this id and number refers to: the
+// first open call with the id, or, if number is not 0, only the call that has both.
+// It returns false if the entry's call has its output already and a server uses the
+// id again.
 func (v *View) Call(callID string, number int) (OpenCall, bool) {
 	if c := v.call(callID, number); c != nil {
 		return *c, true
@@ -312,9 +313,9 @@ func (v *View) call(callID string, number int) *OpenCall {
 	return nil
 }
 
-// Taken counts the items that the view has taken in. Those that are blank, and
+// Len returns the number of items that the view has accepted. Blank items, and
 // outputs that no call waits for, do not count.
-func (v *View) Taken() int { return v.taken }
+func (v *View) Len() int { return v.taken }
 
 // Why items are left out.
 const (
@@ -324,15 +325,15 @@ const (
 )
 
 func (v *View) repair(seq int64, it item.Item, reason string) {
-	v.repairs = append(v.repairs, Repair{seq, it, reason})
+	v.repairs = append(v.repairs, Diagnostic{seq, it, reason})
 }
 
-// Repairs returns the items that were left out or replaced.
-func (v *View) Repairs() []Repair { return v.repairs }
+// Diagnostics returns the items that were left out or replaced.
+func (v *View) Diagnostics() []Diagnostic { return v.repairs }
 
 func (n *node) open() bool { return n.call != nil && n.output.item.IsZero() && !n.closed }
 
-// begin starts a reply after all that there is.
+// begin starts a new reply after all others.
 func (v *View) begin() *reply {
 	r := new(reply)
 	r.nodes = r.room[:0]
@@ -347,8 +348,8 @@ func (v *View) last() *reply {
 	return v.pending[len(v.pending)-1]
 }
 
-// given adds an item from outside. Items of an imported reply come one by one,
-// so they join the last reply unless somebody spoke since.
+// given adds an item from outside. Items of an imported reply arrive one by one, so
+// they join the last reply unless a message of another role came in between.
 func (v *View) given(seq int64, it item.Item) {
 	last := v.last()
 	switch {
@@ -372,8 +373,8 @@ func (v *View) given(seq int64, it item.Item) {
 	}
 }
 
-// stub leaves out what there is of an item that broke off, if that is of no
-// use: reasoning, which led to nothing, and a message without a word.
+// stub leaves out a fragment of a broken-off reply that is of no use: reasoning that
+// led to nothing, or a message without words.
 func (v *View) stub(seq int64, it item.Item, partial bool) bool {
 	reasoning := it.Type() == item.TypeReasoning
 	if !reasoning && it.Type() != item.TypeMessage || !partial && it.Status() != item.StatusIncomplete {
@@ -390,9 +391,9 @@ func (v *View) stub(seq int64, it item.Item, partial bool) bool {
 	return true
 }
 
-// received adds an item to the reply under way. An endpoint that runs a tool
-// itself sends the call and its output; then there is nothing to answer.
-func (v *View) received(seq int64, b Received) {
+// received adds an item to the reply under way. An endpoint that runs a tool itself
+// sends both the call and its output; such a call needs no other output.
+func (v *View) received(seq int64, b OutputItem) {
 	if v.stub(seq, b.Item, b.Partial) {
 		return
 	}
@@ -424,8 +425,8 @@ func (v *View) say(r *reply, seq int64, it item.Item, given bool) {
 	r.nodes = append(r.nodes, n)
 }
 
-// answer pairs an output with the first call of its id and kind that has none.
-// Whatever is imported after an output belongs to another reply.
+// answer pairs an output with the first call of its id and kind that has none. Items
+// that are imported after an output belong to another reply.
 func (v *View) answer(seq int64, callID string, out item.Item) {
 	n := v.callOf(out, callID)
 	if n == nil {
@@ -466,7 +467,7 @@ func (v *View) unanswered(callID string, t item.Type) *node {
 	return nil
 }
 
-// settle moves replies from which nothing is missing into the list.
+// settle moves complete replies into the list.
 func (v *View) settle() {
 	for len(v.pending) > 0 {
 		r := v.pending[0]
@@ -487,8 +488,8 @@ func (r *reply) waits() bool {
 	return false
 }
 
-// mayGoOn reports whether the reply so far ends in imported reasoning, which
-// leads to something.
+// mayGoOn reports whether the reply so far ends in imported reasoning, which the
+// next item may belong to.
 func (r *reply) mayGoOn() bool {
 	if len(r.nodes) == 0 || r.ended || len(r.after) > 0 {
 		return false
@@ -497,8 +498,8 @@ func (r *reply) mayGoOn() bool {
 	return last.given && last.item.Type() == item.TypeReasoning
 }
 
-// add puts a settled reply into the list. Reasoning whose following item is
-// not there is left out, as is what is gone.
+// add puts a settled reply into the list. It leaves out reasoning whose following
+// item is not there, and items that are gone.
 func (v *View) add(r *reply) {
 	first := true
 	put := func(seq int64, it item.Item) {
@@ -520,7 +521,7 @@ func (v *View) add(r *reply) {
 			put(n.output.seq, n.output.item)
 		}
 	}
-	// Of an imported reply the message may be settled already.
+	// The message of an imported reply may be settled already.
 	imported := len(r.nodes) > 0 && r.nodes[0].given
 	if r.broke && (!first || imported) || !first && incomplete(v.lines[len(v.lines)-1].item) {
 		v.noteBreak()
@@ -530,7 +531,7 @@ func (v *View) add(r *reply) {
 	}
 }
 
-// incomplete reports whether a message says of itself that it broke off.
+// incomplete reports whether the status of a message says that it broke off.
 func incomplete(it item.Item) bool { return spoken(it) && it.Status() == item.StatusIncomplete }
 
 // followed reports whether the first item after i that is not reasoning is
@@ -544,8 +545,8 @@ func (r *reply) followed(i int) bool {
 	return false
 }
 
-// said reports whether an imported item is an assistant's: all are but the
-// messages of others, and what merely points at something.
+// said reports whether an imported item comes from an assistant. All do except for
+// the messages of other roles and item references.
 func said(it item.Item) bool {
 	switch it.Type() {
 	case item.TypeMessage:
@@ -556,8 +557,8 @@ func said(it item.Item) bool {
 	return true
 }
 
-// blank reports whether a message says nothing at all. A message with an id
-// was said by a model and is not such a message.
+// blank reports whether a message has no content. A message with an id comes from a
+// model and does not count as blank.
 func blank(it item.Item) bool {
 	if it.IsZero() {
 		return true
@@ -565,7 +566,7 @@ func blank(it item.Item) bool {
 	return it.Type() == item.TypeMessage && it.ID() == "" && wordless(it)
 }
 
-// wordless reports whether a message holds white space at most.
+// wordless reports whether a message holds only white space.
 func wordless(it item.Item) bool {
 	m, err := item.As[item.Message](it)
 	if err != nil {

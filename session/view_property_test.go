@@ -163,25 +163,25 @@ func (l *randomLog) answer(given bool) {
 	out := outputFor(c.Item, l.mark())
 	switch {
 	case out.IsZero():
-		l.add(session.Withdrawn{CallID: c.CallID})
+		l.add(session.CallDropped{CallID: c.CallID})
 	case given:
-		l.add(session.Given{Item: out})
+		l.add(session.InputItem{Item: out})
 	default:
-		l.add(session.Answered{CallID: c.CallID, Item: out})
+		l.add(session.CallOutput{CallID: c.CallID, Item: out})
 	}
 }
 
 func (l *randomLog) orphan() {
 	out := item.Must(&item.FunctionCallOutput{CallID: "nobody's", Output: item.Text(l.mark())})
-	l.add(session.Given{Item: out})
-	l.add(session.Answered{CallID: "nobody's", Item: out})
+	l.add(session.InputItem{Item: out})
+	l.add(session.CallOutput{CallID: "nobody's", Item: out})
 }
 
 // hosted is a call that the endpoint answered itself.
 func (l *randomLog) hosted() {
 	m := l.mark()
-	l.add(session.Received{Turn: l.turn, Item: parse(fmt.Sprintf(`{"type":"shell_call","call_id":"h%s","action":{}}`, m))})
-	l.add(session.Received{Turn: l.turn, Item: parse(fmt.Sprintf(`{"type":"shell_call_output","call_id":"h%s","output":[]}`, m))})
+	l.add(session.OutputItem{Turn: l.turn, Item: parse(fmt.Sprintf(`{"type":"shell_call","call_id":"h%s","action":{}}`, m))})
+	l.add(session.OutputItem{Turn: l.turn, Item: parse(fmt.Sprintf(`{"type":"shell_call_output","call_id":"h%s","output":[]}`, m))})
 }
 
 // decide adds a decision to send something else than was sent so far.
@@ -264,9 +264,9 @@ func (l *randomLog) step() {
 	case 17:
 		l.aside()
 	case 0, 1:
-		l.add(session.Given{Item: l.heard()})
+		l.add(session.InputItem{Item: l.heard()})
 	case 2, 3:
-		l.add(session.Given{Item: l.spoken()})
+		l.add(session.InputItem{Item: l.spoken()})
 	case 4:
 		l.answer(true)
 	case 5:
@@ -297,7 +297,7 @@ func (l *randomLog) aside() {
 	l.add([]session.Body{
 		session.ApprovalAsked{CallID: id},
 		session.Approval{CallID: id, Allowed: true, Edited: "{}"},
-		session.Nested{CallID: id, Session: "inner", Turns: 1},
+		session.SubagentUsage{CallID: id, Session: "inner", Turns: 1},
 		session.Paused{CallID: id, Session: "inner"},
 		session.CallStarted{CallID: id, Arguments: "{}"},
 	}[l.pick("aside", 5)])
@@ -319,7 +319,7 @@ func (l *randomLog) talk() {
 		l.inTurn = false
 		l.add(session.TurnEnded{Turn: l.turn, Status: item.StatusCompleted})
 	default:
-		l.add(session.Received{Turn: l.turn, Item: l.spoken()})
+		l.add(session.OutputItem{Turn: l.turn, Item: l.spoken()})
 	}
 }
 
@@ -339,7 +339,7 @@ func drawn(t *rapid.T, guarded bool) *randomLog {
 	}
 	l.add(session.RunStarted{})
 	if rapid.Bool().Draw(t, "says more") {
-		l.add(session.Given{Item: l.heard()})
+		l.add(session.InputItem{Item: l.heard()})
 	}
 	for len(l.view.Open()) > 0 {
 		l.answer(false)
@@ -439,11 +439,11 @@ func (l *randomLog) standsIn(i int) bool {
 // said returns the item that an entry says.
 func said(b session.Body) (item.Item, bool) {
 	switch b := b.(type) {
-	case session.Given:
+	case session.InputItem:
 		return b.Item, true
-	case session.Received:
+	case session.OutputItem:
 		return b.Item, true
-	case session.Answered:
+	case session.CallOutput:
 		return b.Item, true
 	}
 	return item.Item{}, false
@@ -480,7 +480,7 @@ func TestAnyLogIsSentOnce(t *testing.T) {
 			l.add(session.Restored{Seq: l.view.Compaction()})
 		}
 		var repaired []item.Item
-		for _, r := range l.view.Repairs() {
+		for _, r := range l.view.Diagnostics() {
 			if r.Item.Type() != item.TypeMessage || !refused(r.Reason) {
 				repaired = append(repaired, r.Item)
 			}
@@ -497,7 +497,7 @@ func TestAnyLogIsSentOnce(t *testing.T) {
 		for _, e := range l.entries {
 			if it, ok := said(e.Body); ok {
 				want[markOf(it)+string(it.Type())]++
-			} else if b, ok := e.Body.(session.Withdrawn); ok {
+			} else if b, ok := e.Body.(session.CallDropped); ok {
 				withdrawn[b.CallID] = true
 			}
 		}
@@ -583,14 +583,14 @@ func TestAnyLogKeepsSpeech(t *testing.T) {
 				turn = i
 			case session.TurnEnded, session.RunStarted:
 				turn = 0
-			case session.Given:
+			case session.InputItem:
 				if at := i; !b.Item.IsOutput() {
 					if turn > 0 {
 						at = turn
 					}
 					places = append(places, place{at, 1, i, markOf(b.Item)})
 				}
-			case session.Received:
+			case session.OutputItem:
 				if at := i; !b.Item.IsOutput() {
 					if turn > 0 {
 						at = turn
@@ -637,7 +637,7 @@ func TestAnyBrokenReply(t *testing.T) {
 		started, said := map[string]bool{}, map[string]bool{}
 		for range rapid.IntRange(0, 8).Draw(t, "items") {
 			it := l.spoken()
-			l.add(session.Received{Turn: l.turn, Item: it})
+			l.add(session.OutputItem{Turn: l.turn, Item: it})
 			switch {
 			case it.IsCall() && l.pick("early", 3) == 0:
 				l.add(session.CallStarted{CallID: it.CallID()})

@@ -34,7 +34,7 @@ func fold(bodies ...session.Body) *session.View {
 
 func given(list ...item.Item) (bodies []session.Body) {
 	for _, it := range list {
-		bodies = append(bodies, session.Given{Item: it})
+		bodies = append(bodies, session.InputItem{Item: it})
 	}
 	return bodies
 }
@@ -43,7 +43,7 @@ func given(list ...item.Item) (bodies []session.Body) {
 func turn(n int, list ...item.Item) []session.Body {
 	bodies := []session.Body{session.TurnStarted{Turn: n}}
 	for _, it := range list {
-		bodies = append(bodies, session.Received{Turn: n, Item: it})
+		bodies = append(bodies, session.OutputItem{Turn: n, Item: it})
 	}
 	return append(bodies, session.TurnEnded{Turn: n, Status: item.StatusCompleted})
 }
@@ -61,7 +61,7 @@ func broken(list ...item.Item) []session.Body {
 }
 
 func answered(callID, text string) session.Body {
-	return session.Answered{CallID: callID, Item: result(callID, text)}
+	return session.CallOutput{CallID: callID, Item: result(callID, text)}
 }
 
 func join(parts ...[]session.Body) (bodies []session.Body) {
@@ -123,9 +123,9 @@ func TestView(t *testing.T) {
 		// R6
 		{"reasoning alone", join(given(user), turn(1, reasoning("rs1")), turn(2, reply)), "user:q assistant:a"},
 		{"reasoning before a withdrawn call", join(turn(1, reasoning("rs1"), parse(`{"type":"computer_call","id":"i","call_id":"c1"}`), reasoning("rs2"), reply),
-			[]session.Body{session.Withdrawn{CallID: "c1"}}), "rs2 assistant:a"},
-		{"partial reasoning", []session.Body{session.TurnStarted{Turn: 1}, session.Received{Item: reasoning("rs1"), Partial: true},
-			session.Received{Item: reply, Partial: true}, session.TurnEnded{Status: item.StatusFailed}}, "assistant:a (broke off)"},
+			[]session.Body{session.CallDropped{CallID: "c1"}}), "rs2 assistant:a"},
+		{"partial reasoning", []session.Body{session.TurnStarted{Turn: 1}, session.OutputItem{Item: reasoning("rs1"), Partial: true},
+			session.OutputItem{Item: reply, Partial: true}, session.TurnEnded{Status: item.StatusFailed}}, "assistant:a (broke off)"},
 		{"partial reasoning, imported", given(user, parse(`{"type":"reasoning","id":"rs1","summary":[],"status":"incomplete"}`), reply), "user:q assistant:a"},
 		{"imported reasoning behind an output", given(call("c1"), reasoning("rs1"), result("c1", "one"), reply), "c1() c1=one assistant:a"},
 		{"imported reasoning waits for more", given(user, reasoning("rs1")), "user:q"},
@@ -146,7 +146,7 @@ func TestView(t *testing.T) {
 		{"broken off, the output comes", join(broken(user, call("c1"), call("c2"))[:4], []session.Body{session.CallStarted{CallID: "c2"},
 			session.TurnEnded{Status: item.StatusFailed}, answered("c2", "two")}), "user:q c2() c2=two"},
 		{"broken off before a word", broken(user, parse(`{"type":"message","id":"m","role":"assistant","status":"incomplete","content":[{"type":"output_text","text":"\n","annotations":[]}]}`)), "user:q"},
-		{"broken off, imported", append(given(user, reply, call("c1"), reasoning("rs1")), session.TurnEnded{Status: item.StatusFailed}, session.Given{Item: reply}),
+		{"broken off, imported", append(given(user, reply, call("c1"), reasoning("rs1")), session.TurnEnded{Status: item.StatusFailed}, session.InputItem{Item: reply}),
 			"user:q assistant:a (broke off) assistant:a"},
 		{"whole and imported, then broken off", join(given(call("c1")), broken(user, call("c2")), []session.Body{answered("c1", "one")}), "c1() c1=one user:q"},
 		// P3
@@ -220,7 +220,7 @@ func TestOpenCalls(t *testing.T) {
 func TestRepairs(t *testing.T) {
 	v := fold(given(result("c1", "early"), call("c1"), result("c1", "one"), result("c1", "again"))...)
 	var got []string
-	for _, r := range v.Repairs() {
+	for _, r := range v.Diagnostics() {
 		got = append(got, fmt.Sprintf("%d %s", r.Seq, r.Reason))
 	}
 	want := []string{
@@ -230,8 +230,8 @@ func TestRepairs(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if v.Taken() != 2 {
-		t.Errorf("taken: %d, want the call and its output", v.Taken())
+	if v.Len() != 2 {
+		t.Errorf("taken: %d, want the call and its output", v.Len())
 	}
 }
 
@@ -239,7 +239,7 @@ func TestRepairs(t *testing.T) {
 // whole one. A view that looked through all of it for each item would not end.
 func TestLongHistory(t *testing.T) {
 	v := new(session.View)
-	apply := func(it item.Item) { v.Apply(session.Entry{Body: session.Given{Item: it}}) }
+	apply := func(it item.Item) { v.Apply(session.Entry{Body: session.InputItem{Item: it}}) }
 	apply(call("c"))
 	user, reply := item.User("q"), item.Assistant("a")
 	for range 100_000 {

@@ -5,17 +5,17 @@ package session
 
 import "github.com/antiphon-go/antiphon/item"
 
-// withheld is what is sent for an item that was withdrawn: nothing, or, for the
-// output of a call that stays, something that says so.
+// withheld is the replacement for an item that was withdrawn: nothing, or, for the
+// output of a call that stays, an output that says so.
 type withheld struct{ instead item.Item }
 
-// withheldText is what a model reads where an output was.
+// withheldText begins the text that a model reads instead of a withheld output.
 const withheldText = "The output of this call was withheld by a check."
 
-// withdraw takes items out of what is sent, at once and for good. The rest stays
-// something that an endpoint takes: the output of a call goes with the call, and
-// reasoning goes with what it led to. An output that is withdrawn alone is
-// replaced, so that the call which took place is not made again.
+// withdraw removes items from the list permanently. The remaining items are still
+// valid input: the output of a call is removed with the call, and reasoning with the
+// item it led to. An output that is withdrawn alone is replaced, so that the model
+// does not repeat the call, which did take place.
 func (v *View) withdraw(b ItemsWithdrawn) {
 	named := make(map[int64]bool, len(b.Seqs))
 	for _, seq := range b.Seqs {
@@ -38,7 +38,8 @@ func (v *View) withdraw(b ItemsWithdrawn) {
 	v.rewrite(ByWithdrawal)
 }
 
-// withdrawUnit withdraws lines of a settled reply, or of what somebody else said.
+// withdrawUnit withdraws lines of a settled reply, or of a message from another
+// source.
 func (v *View) withdrawUnit(unit []line, named map[int64]bool, reason string) {
 	if !anyNamed(unit, named) {
 		return
@@ -60,15 +61,17 @@ func (v *View) withdrawUnit(unit []line, named map[int64]bool, reason string) {
 				v.withdrawn[l.seq] = withheld{marker}
 				break
 			}
+			// Without a replacement for the output the call must go, too.
 			v.withdrawn[l.seq], v.withdrawn[call.seq] = withheld{}, withheld{}
 		}
 	}
 	v.withdrawReasoning(unit)
 }
 
-// withdrawReasoning takes out reasoning whose following item is gone, and unties
-// the items after reasoning that is.
+// withdrawReasoning removes reasoning whose following item is gone, and removes the
+// ids of items whose reasoning is gone.
 func (v *View) withdrawReasoning(unit []line) {
+	// The item that reasoning led to comes after it, so this pass goes backwards.
 	followed := false // by an item that is sent
 	for i := len(unit) - 1; i >= 0; i-- {
 		switch l := unit[i]; {
@@ -90,8 +93,7 @@ func (v *View) withdrawReasoning(unit []line) {
 	}
 }
 
-// withdrawReply withdraws items of a reply that is not settled, and what was said
-// after it.
+// withdrawReply withdraws items of a pending reply, and items that arrived after it.
 func (v *View) withdrawReply(r *reply, named map[int64]bool, reason string) {
 	linked := false
 	for _, n := range r.nodes {
@@ -121,7 +123,7 @@ func (v *View) withdrawReply(r *reply, named map[int64]bool, reason string) {
 	}
 }
 
-// pairHosted lets a call and its output go together that an endpoint made and
+// pairHosted withdraws a call and its output together that the endpoint made and
 // answered itself.
 func (r *reply) pairHosted(v *View) {
 	for i, out := range r.nodes {
@@ -137,7 +139,7 @@ func (r *reply) pairHosted(v *View) {
 	}
 }
 
-// isGone reports whether nothing is sent for an entry.
+// isGone reports whether an entry was withdrawn without a replacement.
 func (v *View) isGone(seq int64) bool {
 	w, withdrawn := v.withdrawn[seq]
 	return withdrawn && w.instead.IsZero()
@@ -162,7 +164,8 @@ func callIn(unit []line, out item.Item) (line, bool) {
 	return line{}, false
 }
 
-// withheldOutput returns what is sent for the output of a call.
+// withheldOutput returns the replacement for the output of a call. It returns false
+// if the call's kind has no output that can hold a text.
 func withheldOutput(call item.Item, reason string) (item.Item, bool) {
 	text := withheldText
 	if reason != "" {

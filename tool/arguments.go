@@ -6,6 +6,7 @@ package tool
 import (
 	"errors"
 	"fmt"
+	"math/big"
 	"reflect"
 	"strings"
 	"time"
@@ -16,17 +17,17 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// ArgumentsError reports arguments that a tool was not run with. Its text is
-// what the model reads: the problem and the schema.
+// ArgumentsError reports arguments that do not fit a tool's schema; the tool did not
+// run. Its text is for the model: the problem and the schema.
 type ArgumentsError struct {
 	// Tool is the tool's name.
 	Tool string
-	// Problem says what is wrong.
+	// Problem describes the error.
 	Problem string
-	// Offset is the byte of the arguments at which they stop being JSON, or -1
-	// when they are JSON that does not fit.
+	// Offset is the byte offset at which the arguments stop being JSON, or -1 if
+	// they are JSON that does not match the schema.
 	Offset int64
-	// Schema is what they must match.
+	// Schema is the schema that the arguments must match.
 	Schema item.JSON
 }
 
@@ -35,8 +36,8 @@ func (e *ArgumentsError) Error() string {
 		e.Tool, e.Problem, e.Schema)
 }
 
-// jsonOptions are how arguments and results are read and written: a duration
-// is text such as "90s".
+// jsonOptions are the options for decoding arguments and encoding results: a
+// duration is text such as "90s".
 var jsonOptions = json.JoinOptions(
 	json.WithMarshalers(json.MarshalToFunc(func(enc *jsontext.Encoder, d time.Duration) error {
 		return enc.WriteToken(jsontext.String(d.String()))
@@ -55,8 +56,7 @@ var jsonOptions = json.JoinOptions(
 	json.Deterministic(true),
 )
 
-// check parses args and validates them. No arguments at all are an empty
-// object.
+// check parses and validates args. An empty text counts as an empty object.
 func (s *schema) check(tool, args string) error {
 	if jsontext.Value(args).IsValid() && isObject(item.JSON(args)) {
 		if _, fits := s.form.skim(args, 0); fits {
@@ -76,27 +76,25 @@ func (s *schema) decode(tool, args string, in any) error {
 	return s.store(tool, args, in)
 }
 
-// quick is decode for what fits at first sight. Where it reports false, nothing
-// is said of the arguments, and in may hold anything.
+// quick is a fast path of decode for arguments that clearly fit. If it returns
+// false, the arguments may still be valid, and in may hold anything.
 func (s *schema) quick(args string, in any) bool {
 	if json.Unmarshal([]byte(args), in, jsonOptions) != nil {
-		return false // nor is it known to be JSON
+		return false // it may not even be JSON
 	}
 	_, fits := s.form.skim(args, 0)
 	return fits && isObject(item.JSON(args))
 }
 
-// store puts arguments that fit into the value that in points to.
+// store decodes valid arguments into the value that in points to.
 func (s *schema) store(tool, args string, in any) error {
 	err := json.Unmarshal([]byte(args), in, jsonOptions)
 	if err == nil {
 		return nil
 	}
-	// To JSON Schema 10.0 is an integer, to the decoder it is not.
-	if b, ferr := jsontext.AppendFormat(nil, []byte(args), jsontext.CanonicalizeRawFloats(true)); ferr == nil {
-		if json.Unmarshal(b, in, jsonOptions) == nil {
-			return nil
-		}
+	// JSON Schema accepts 10.0 as an integer; the decoder does not.
+	if json.Unmarshal(plainIntegers(args), in, jsonOptions) == nil {
+		return nil
 	}
 	return &ArgumentsError{Tool: tool, Problem: decodeProblem(err), Offset: -1, Schema: s.text}
 }
@@ -106,8 +104,8 @@ func (s *schema) parse(tool, args string) (string, error) {
 	if strings.TrimSpace(args) == "" {
 		args = "{}"
 	}
-	var v any
-	if err := json.Unmarshal([]byte(args), &v); err != nil {
+	v, err := parseValue(args)
+	if err != nil {
 		problem, offset := syntaxProblem(args, err)
 		return "", &ArgumentsError{Tool: tool, Problem: problem, Offset: offset, Schema: s.text}
 	}
@@ -130,7 +128,7 @@ func syntaxProblem(args string, err error) (string, int64) {
 	return decodeProblem(err), -1
 }
 
-// near quotes what stands around an offset.
+// near quotes the text around an offset.
 func near(s string, offset int64) string {
 	const around = 20
 	at := min(int(offset), len(s))
@@ -170,7 +168,7 @@ func kindName(v any) string {
 		return "a string"
 	case bool:
 		return "a boolean"
-	case float64:
+	case float64, *big.Rat:
 		return "a number"
 	case []any:
 		return "an array"

@@ -6,49 +6,51 @@ package tool
 import (
 	"fmt"
 	"maps"
-	"math"
+	"math/big"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/antiphon-go/antiphon/tool/output"
 )
 
-// assertion is a keyword that asks something of a value. What it does not speak of
-// is ok: the bounds of numbers say nothing of a text.
+// assertion is a keyword that restricts values. It accepts every value of a type
+// that it does not apply to: the bounds of numbers accept any text.
 type assertion struct {
 	ok  func(v any) bool
-	why func(v any) string // what is wrong with a value that is not ok
+	why func(v any) string // describes the problem of a value that is not ok
 }
 
 // ofNumber makes an assertion about numbers.
-func ofNumber(ok func(n float64) bool, problem string, bound float64) assertion {
+func ofNumber(ok func(n any) bool, problem string, bound any) assertion {
 	return assertion{
-		ok:  func(v any) bool { n, is := v.(float64); return !is || ok(n) },
+		ok:  func(v any) bool { return !isNumber(v) || ok(v) },
 		why: func(v any) string { return canonical(v) + " is " + problem + " " + canonical(bound) },
 	}
 }
 
-func minimum(m float64) assertion {
-	return ofNumber(func(n float64) bool { return n >= m }, "less than the minimum", m)
+func minimum(m any) assertion {
+	return ofNumber(func(n any) bool { return compareNumbers(n, m) >= 0 }, "less than the minimum", m)
 }
 
-func maximum(m float64) assertion {
-	return ofNumber(func(n float64) bool { return n <= m }, "more than the maximum", m)
+func maximum(m any) assertion {
+	return ofNumber(func(n any) bool { return compareNumbers(n, m) <= 0 }, "more than the maximum", m)
 }
 
-func moreThan(m float64) assertion {
-	return ofNumber(func(n float64) bool { return n > m }, "not more than", m)
+func moreThan(m any) assertion {
+	return ofNumber(func(n any) bool { return compareNumbers(n, m) > 0 }, "not more than", m)
 }
 
-func lessThan(m float64) assertion {
-	return ofNumber(func(n float64) bool { return n < m }, "not less than", m)
+func lessThan(m any) assertion {
+	return ofNumber(func(n any) bool { return compareNumbers(n, m) < 0 }, "not less than", m)
 }
 
-func multipleOf(m float64) assertion {
-	return ofNumber(func(n float64) bool { _, rest := math.Modf(n / m); return rest == 0 }, "not a multiple of", m)
+func multipleOf(m any) assertion {
+	return ofNumber(func(n any) bool { return divides(m, n) }, "not a multiple of", m)
 }
 
-// counted is what a value has a number of.
+// counted describes something that a value has a number of.
 type counted struct {
 	what string
 	of   func(v any) (n int, is bool)
@@ -79,7 +81,7 @@ func (c counted) problem(v any, bound string, m int) string {
 	return fmt.Sprintf("it has %d %s: want at %s %d", n, c.what, bound, m)
 }
 
-// amongst takes the values of an enumeration.
+// amongst accepts the values of an enumeration.
 func amongst(values []any) assertion {
 	taken := make(map[string]bool, len(values))
 	texts := make([]string, 0, len(values))
@@ -95,11 +97,11 @@ func amongst(values []any) assertion {
 	want += strings.Join(texts, ", ")
 	return assertion{
 		ok:  func(v any) bool { return taken[canonical(v)] },
-		why: func(v any) string { return "got " + shorten(canonical(v), maxValueText) + ", " + want },
+		why: func(v any) string { return "got " + output.Clip(canonical(v), maxValueText) + ", " + want },
 	}
 }
 
-// unique takes arrays without equal elements.
+// unique accepts arrays without equal elements.
 func unique() assertion {
 	twins := func(v any) (int, int) {
 		a, _ := v.([]any)
@@ -123,7 +125,7 @@ func matching(expression string, matches func(string) bool) assertion {
 	return assertion{
 		ok: func(v any) bool { s, is := v.(string); return !is || matches(s) },
 		why: func(v any) string {
-			return fmt.Sprintf("pattern: %s does not match %s", shorten(canonical(v), maxValueText), expression)
+			return fmt.Sprintf("pattern: %s does not match %s", output.Clip(canonical(v), maxValueText), expression)
 		},
 	}
 }
@@ -143,12 +145,12 @@ func named(f *form) assertion {
 		ok: func(v any) bool { _, is := wrong(v); return !is },
 		why: func(v any) string {
 			name, _ := wrong(v)
-			return fmt.Sprintf("the name of member %q: %s", shorten(name, maxValueText), f.explain(name))
+			return fmt.Sprintf("the name of member %q: %s", output.Clip(name, maxValueText), f.explain(name))
 		},
 	}
 }
 
-// containing counts the elements that fit.
+// containing counts the elements that match a form.
 func containing(f *form, low, high int) assertion {
 	count := func(v any) (n int, is bool) {
 		a, is := v.([]any)
@@ -170,7 +172,7 @@ func containing(f *form, low, high int) assertion {
 	}
 }
 
-// demanding asks for other members when one is there.
+// demanding requires other members if a certain member is present.
 func demanding(name string, others []string) assertion {
 	missing := func(v any) (string, bool) {
 		m, _ := v.(map[string]any)
@@ -193,7 +195,8 @@ func demanding(name string, others []string) assertion {
 	}
 }
 
-// when applies one form to what fits a condition and another to the rest.
+// when applies one form to values that match a condition, and another form to the
+// rest.
 func when(cond func(v any) bool, then, otherwise *form) assertion {
 	branch := func(v any) *form {
 		if cond(v) {
@@ -242,7 +245,7 @@ func oneOf(forms []*form) assertion {
 	}
 }
 
-// reasons tells why a value fits none of some forms.
+// reasons explains why a value matches none of some forms.
 func reasons(forms []*form, v any) string {
 	list := make([]string, len(forms))
 	for i, f := range forms {
@@ -258,7 +261,7 @@ func not(f *form) assertion {
 	}
 }
 
-// canonical writes a value so that equal ones are equal texts.
+// canonical encodes a value such that equal values give equal texts.
 func canonical(v any) string { return string(appendCanonical(nil, v)) }
 
 func appendCanonical(b []byte, v any) []byte {
@@ -270,7 +273,9 @@ func appendCanonical(b []byte, v any) []byte {
 	case string:
 		return append(b, quote(v)...)
 	case float64:
-		return strconv.AppendFloat(b, v+0, 'f', -1, 64) // and -0 is 0
+		return strconv.AppendFloat(b, v+0, 'f', -1, 64) // -0 becomes 0
+	case *big.Rat:
+		return appendRat(b, v)
 	case []any:
 		b = append(b, '[')
 		for i, e := range v {
@@ -292,3 +297,166 @@ func appendCanonical(b []byte, v any) []byte {
 	}
 	return append(b, '}')
 }
+
+// All problems are reported at once, so that a model needs one more call instead of
+// three. They are collected in order, because the same arguments must give the same
+// text each time.
+
+const (
+	maxProblems    = 8
+	maxProblemText = 400
+	maxValueText   = 100
+)
+
+// explain describes the problems of a value. It returns "" if there are none.
+func (f *form) explain(v any) string {
+	if f.fits(v) {
+		return ""
+	}
+	var e explainer
+	e.value(f, v, "")
+	if n := len(e.problems); n > maxProblems {
+		e.problems = append(e.problems[:maxProblems], fmt.Sprintf("and %d more", n-maxProblems))
+	}
+	return strings.Join(e.problems, "; ")
+}
+
+type explainer struct{ problems []string }
+
+func (e *explainer) add(path, problem string) {
+	problem = output.Clip(problem, maxProblemText)
+	if path != "" {
+		problem = path + ": " + problem
+	}
+	if !slices.Contains(e.problems, problem) {
+		e.problems = append(e.problems, problem)
+	}
+}
+
+// value collects the problems of v and of the values in it.
+func (e *explainer) value(f *form, v any, path string) {
+	switch {
+	case f == nil:
+		return
+	case f.never:
+		e.add(path, "no value is allowed here")
+		return
+	case len(f.types) > 0 && !f.takes(v):
+		e.add(path, typeProblem(f.types, v))
+		return
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		e.object(f, v, path)
+	case []any:
+		for i, elem := range v {
+			e.value(f.element(i), elem, fmt.Sprintf("%s[%d]", path, i))
+		}
+	}
+	for _, also := range f.all {
+		e.value(also, v, path)
+	}
+	for _, a := range f.assertions {
+		if !a.ok(v) {
+			e.add(path, a.why(v))
+		}
+	}
+}
+
+func typeProblem(types []string, v any) string {
+	want := "want " + strconv.Quote(types[0])
+	if len(types) > 1 {
+		want = "want one of " + strconv.Quote(strings.Join(types, ", "))
+	}
+	text, isText := v.(string)
+	if !isText {
+		text = canonical(v)
+	}
+	return fmt.Sprintf("type: %s has type %q, %s", output.Clip(text, maxValueText), typeName(v), want)
+}
+
+func (e *explainer) object(f *form, v map[string]any, path string) {
+	for _, name := range f.required {
+		if _, ok := v[name]; !ok {
+			e.add(path, fmt.Sprintf("missing member %q", name))
+		}
+	}
+	for _, name := range sortedKeys(v) {
+		member, known := f.properties[name]
+		if known {
+			e.value(member, v[name], joinPath(path, name))
+		}
+		for _, p := range f.patterns {
+			if p.matches(name) {
+				known = true
+				e.value(p.form, v[name], joinPath(path, name))
+			}
+		}
+		switch {
+		case known:
+		case f.others == nil || !f.others.never:
+			e.value(f.others, v[name], joinPath(path, name))
+		default:
+			e.add(path, unknownMember(f, v, name))
+		}
+	}
+}
+
+// unknownMember reports an unknown name. It suggests the missing member that was
+// probably meant, if there is one.
+func unknownMember(f *form, v map[string]any, name string) string {
+	problem := fmt.Sprintf("unknown member %q", output.Clip(name, maxValueText))
+	for _, meant := range sortedKeys(f.properties) {
+		if _, there := v[meant]; !there && alike(name, meant) {
+			return fmt.Sprintf("%s, did you mean %q?", problem, meant)
+		}
+	}
+	return problem
+}
+
+// alike reports whether two names differ only in spelling style or by one typing
+// error: an extra, missing, wrong or swapped letter.
+func alike(a, b string) bool {
+	a, b = plainLetters(a), plainLetters(b)
+	if a == b {
+		return true
+	}
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	if len(a) < 3 {
+		return false
+	}
+	for len(a) > 0 && a[0] == b[0] {
+		a, b = a[1:], b[1:]
+	}
+	for len(a) > 0 && a[len(a)-1] == b[len(b)-1] {
+		a, b = a[:len(a)-1], b[:len(b)-1]
+	}
+	if len(a) == 2 && len(b) == 2 {
+		return a[0] == b[1] && a[1] == b[0]
+	}
+	return len(b) <= 1
+}
+
+// plainLetters removes the differences between spelling styles from a name.
+func plainLetters(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '_' || r == '-' || r == ' ':
+			return -1
+		case 'A' <= r && r <= 'Z':
+			return r + 'a' - 'A'
+		}
+		return r
+	}, s)
+}
+
+func joinPath(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

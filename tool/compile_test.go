@@ -19,6 +19,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/tool/output"
 )
 
 // T13: random schemas and random arguments: a form accepts exactly what the
@@ -270,7 +271,7 @@ func TestPatternsOfForeignTools(t *testing.T) {
 		{raw, `{"a":"y"}`, BadArguments},
 		{raw, `{"a":"x"}`, NoFailure},
 	} {
-		if o := mustSet(t, c.tool).Invoke(t.Context(), Call{Name: "f", Arguments: c.args}, Shape{}); o.Failure != c.want {
+		if o := mustSet(t, c.tool).Invoke(t.Context(), Call{Name: "f", Arguments: c.args}, output.Policy{}); o.Failure != c.want {
 			t.Errorf("%T %s: %+v", c.tool, c.args, o)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/tool/output"
 )
 
 // T13 L7: where arguments that somebody else put there do not fit, the model is not
@@ -28,11 +29,11 @@ func TestEditedArgumentsDoNotFit(t *testing.T) {
 		{"typed", `{"txt":1}`}, {"typed", `{`}, {"typed", "rm\xff"}, {"own", `{"a":1}`},
 	} {
 		for _, edited := range []bool{false, true} {
-			o := s.Invoke(t.Context(), Call{Name: c.tool, Arguments: c.arguments, Edited: edited}, Shape{})
+			o := s.Invoke(t.Context(), Call{Name: c.tool, Arguments: c.arguments, Edited: edited}, output.Policy{})
 			if o.Failure != BadArguments {
 				t.Fatalf("%s: %+v", c.arguments, o)
 			}
-			told, _ := Sanitize(c.arguments)
+			told, _ := output.Sanitize(c.arguments)
 			note := "The arguments of this call were changed before it could run, and what they were changed to does not fit: " + told + "\n\ninvalid arguments for " + c.tool
 			for _, text := range []string{o.Error, o.Content.Text} {
 				if strings.Contains(text, note) != edited || !strings.Contains(text, "invalid arguments") {

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/tool/output"
 )
 
 // T10: files by what their bytes show.
@@ -32,7 +33,7 @@ func TestFile(t *testing.T) {
 		{"a.bin", "\x00\x01", "a.bin", "application/octet-stream"},
 		{"a.png", "\x89PNG\r\n\x1a\n", "a.png", "image/png"},
 	} {
-		f, err := File(c.name, []byte(c.data))
+		f, err := output.File(c.name, []byte(c.data))
 		if err != nil {
 			t.Errorf("%q: %v", c.name, err)
 			continue
@@ -41,7 +42,7 @@ func TestFile(t *testing.T) {
 		if f.Filename != c.wantName || f.FileData != want {
 			t.Errorf("%q: %+v", c.name, f)
 		}
-		if o := invokeValue(t, Shape{}, f, nil); o.Failed || len(o.Content.Parts) != 1 || !cmp.Equal(o.Content.Parts[0], item.Part(f)) {
+		if o := invokeValue(t, output.Policy{}, f, nil); o.Failed || len(o.Content.Parts) != 1 || !cmp.Equal(o.Content.Parts[0], item.Part(f)) {
 			t.Errorf("%q cannot be sent as it is: %+v", c.name, o)
 		}
 	}
@@ -50,13 +51,13 @@ func TestFile(t *testing.T) {
 		"lie.pdf":   []byte("hello"),
 		"lie.docx":  []byte("%PDF-1.7"),
 		"lie.txt":   {0, 1, 2},
-		"large.bin": make([]byte, MaxFileBytes+1),
+		"large.bin": make([]byte, output.MaxFileBytes+1),
 	} {
-		if f, err := File(name, data); err == nil {
+		if f, err := output.File(name, data); err == nil {
 			t.Errorf("%s: %s", name, f.FileData[:min(40, len(f.FileData))])
 		}
 	}
-	long, err := File(strings.Repeat("é", 300)+".pdf", []byte("%PDF-1.4"))
+	long, err := output.File(strings.Repeat("é", 300)+".pdf", []byte("%PDF-1.4"))
 	if err != nil || len(long.Filename) > 128 || !strings.HasSuffix(long.Filename, "é.pdf") {
 		t.Errorf("%+v %v", long, err)
 	}
@@ -64,7 +65,7 @@ func TestFile(t *testing.T) {
 
 // T10: bytes that are a PDF become a file.
 func TestPDFBytes(t *testing.T) {
-	o := invokeValue(t, Shape{}, []byte("%PDF-1.7 \x00\xff"), nil)
+	o := invokeValue(t, output.Policy{}, []byte("%PDF-1.7 \x00\xff"), nil)
 	f, ok := o.Content.Parts[0].(*item.InputFile)
 	if !ok || f.Filename != "output.pdf" || !strings.HasPrefix(f.FileData, "data:application/pdf;base64,") {
 		t.Errorf("%+v", o)
@@ -85,9 +86,9 @@ func TestBadFiles(t *testing.T) {
 		"bad base64": "data:application/pdf;base64,*",
 		"no base64":  "data:text/plain,abc",
 		"empty":      uri("text/plain", ""),
-		"too large":  uri("audio/wav", strings.Repeat("x", MaxFileBytes+1)),
+		"too large":  uri("audio/wav", strings.Repeat("x", output.MaxFileBytes+1)),
 	} {
-		o := invokeValue(t, Shape{}, item.Parts(&item.InputText{Text: "text"}, &item.InputFile{Filename: "a", FileData: data}), nil)
+		o := invokeValue(t, output.Policy{}, item.Parts(&item.InputText{Text: "text"}, &item.InputFile{Filename: "a", FileData: data}), nil)
 		if !o.Failed || !strings.HasSuffix(strings.Join(texts(o.Content), ""), "\n\noutput:\ntext") || strings.Contains(o.Error, "base64,") {
 			t.Errorf("%s: %+v", name, o.Error)
 		}
@@ -99,11 +100,11 @@ func TestBadFiles(t *testing.T) {
 		"id":      {FileID: "file-1"},
 		"bare":    {Filename: "a.pdf", FileData: "JVBERi0="},
 	} {
-		if o := invokeValue(t, Shape{}, f, nil); o.Failed || !cmp.Equal(o.Content.Parts[0], item.Part(f)) {
+		if o := invokeValue(t, output.Policy{}, f, nil); o.Failed || !cmp.Equal(o.Content.Parts[0], item.Part(f)) {
 			t.Errorf("%s: %+v", name, o)
 		}
 	}
-	if o := invokeValue(t, Shape{}, &item.InputFile{FileData: uri("text/plain", "x")}, nil); o.Content.Parts[0].(*item.InputFile).Filename != "file" {
+	if o := invokeValue(t, output.Policy{}, &item.InputFile{FileData: uri("text/plain", "x")}, nil); o.Content.Parts[0].(*item.InputFile).Filename != "file" {
 		t.Errorf("no name: %+v", o)
 	}
 }
@@ -128,12 +129,12 @@ func (i imager) Fit(data []byte) ([]byte, string, error) {
 // T10: what an Imager makes of an image is sent, with its note before it.
 func TestImager(t *testing.T) {
 	png := pixelPNG(t)
-	img, err := Image(png)
+	img, err := output.Image(png)
 	if err != nil {
 		t.Fatal(err)
 	}
 	other := append(bytes.Clone(png), "more"...)
-	small, err := Image(other)
+	small, err := output.Image(other)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,20 +149,20 @@ func TestImager(t *testing.T) {
 		"without text": {imager{fit: string(other), note: "[smaller]"}, Result{Parts: []item.Part{img}}, []item.Part{text("[smaller]"), small}},
 		"not inline":   {imager{err: "no"}, Result{Parts: []item.Part{&item.InputImage{FileID: "file-1"}}}, []item.Part{&item.InputImage{FileID: "file-1"}}},
 	} {
-		o := invokeValue(t, Shape{Images: c.images}, c.res, nil)
+		o := invokeValue(t, output.Policy{Images: c.images}, c.res, nil)
 		if diff := cmp.Diff(c.want, o.Content.Parts); diff != "" || o.Failed {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 	for name, i := range map[string]imager{"refused": {err: "it is too large"}, "broken": {fit: "no image"}} {
-		o := invokeValue(t, Shape{Images: i}, Result{Text: "t", Parts: []item.Part{img}}, nil)
+		o := invokeValue(t, output.Policy{Images: i}, Result{Text: "t", Parts: []item.Part{img}}, nil)
 		if !o.Failed || !o.Content.IsText() {
 			t.Errorf("%s: %+v", name, o)
 		}
 		t.Log(o.Error)
 	}
-	big := append(bytes.Clone(png), make([]byte, MaxImageBytes)...)
-	if o := invokeValue(t, Shape{}, big, nil); !o.Failed || !strings.Contains(o.Error, "more than the limit of") {
+	big := append(bytes.Clone(png), make([]byte, output.MaxImageBytes)...)
+	if o := invokeValue(t, output.Policy{}, big, nil); !o.Failed || !strings.Contains(o.Error, "more than the limit of") {
 		t.Errorf("%s", o.Error)
 	}
 }

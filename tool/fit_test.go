@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode"
@@ -16,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/tool/output"
 )
 
 // words counts a token for each word, each run of spaces and each character
@@ -54,10 +56,38 @@ func texts(c item.Content) []string {
 	return list
 }
 
-func invokeResult(shape Shape, spill Spill, res Result, opts ...Option) Outcome {
+var allModes = []output.Mode{"", output.Head, output.Tail, output.HeadTail, output.Sample}
+
+var markPattern = regexp.MustCompile(`\[(\d+)(?: of (\d+))? bytes left out here(?: \(lines (\d+) to (\d+)(?: of (\d+))?\))?` +
+	`(?:\. To read them, call read_output with id ([0-9A-Za-z_-]+) and offset (\d+)|, offset (\d+)|\. They were not kept; to see them, call the tool for less at a time)?\]`)
+
+// someText draws a text with lines of every length, all kinds of line ends and
+// of characters, and nothing that looks like a mark.
+func someText() *rapid.Generator[string] {
+	chunk := rapid.OneOf(
+		rapid.StringN(0, 30, -1),
+		rapid.SampledFrom([]string{"\n", "\n", "\r\n", "\r", "é", "😀", "日本語", "\u2028", " ", strings.Repeat("x", 300), strings.Repeat("ü", 200), strings.Repeat("line\n", 50), "\n\n\n", "error:\n"}),
+	)
+	return rapid.Custom(func(t *rapid.T) string {
+		s := strings.Join(rapid.SliceOfN(chunk, 0, 60).Draw(t, "chunks"), "")
+		s = strings.Repeat(s, rapid.IntRange(1, 4).Draw(t, "times"))
+		s, _ = output.Sanitize(strings.ReplaceAll(s, "[", "("))
+		return s
+	})
+}
+
+func indices(n int) []int {
+	list := make([]int, n)
+	for i := range list {
+		list[i] = i
+	}
+	return list
+}
+
+func invokeResult(shape output.Policy, store output.Store, res Result, opts ...Option) Outcome {
 	tools := []Tool{Must("f", "", func(context.Context, none) (Result, error) { return res, nil }, opts...)}
-	if spill != nil {
-		tools = append(tools, ReadOutput(spill))
+	if store != nil {
+		tools = append(tools, ReadOutput(store))
 	}
 	s, err := NewSet(tools...)
 	if err != nil {
@@ -79,17 +109,17 @@ func TestLimitProperties(t *testing.T) {
 		for range rapid.SampledFrom([]int{0, 0, 0, 1, 2, 40}).Draw(t, "parts") {
 			res.Parts = append(res.Parts, img, &item.InputText{Text: text.Draw(t, "part")})
 		}
-		l := Limit{Mode: rapid.SampledFrom(allModes).Draw(t, "mode")}
+		l := output.Limit{Mode: rapid.SampledFrom(allModes).Draw(t, "mode")}
 		if rapid.Bool().Draw(t, "in bytes") {
-			l.Bytes = rapid.IntRange(MinBytes, 6000).Draw(t, "bytes")
+			l.Bytes = rapid.IntRange(output.MinBytes, 6000).Draw(t, "bytes")
 		} else {
-			l.Tokens = rapid.IntRange(MinTokens, 2000).Draw(t, "tokens")
+			l.Tokens = rapid.IntRange(output.MinTokens, 2000).Draw(t, "tokens")
 		}
-		shape := Shape{Envelope: rapid.Bool().Draw(t, "envelope"), Limit: l}
+		shape := output.Policy{Envelope: rapid.Bool().Draw(t, "envelope"), Limit: &l}
 		if rapid.Bool().Draw(t, "counter") {
 			shape.Tokens = words{}
 		}
-		spill := new(MemorySpill)
+		spill := new(output.MemoryStore)
 		o := invokeResult(shape, spill, res)
 		bytes, tokens := 0, 0
 		for _, s := range texts(o.Content) {
@@ -107,12 +137,12 @@ func TestLimitProperties(t *testing.T) {
 		if l.Bytes > 0 && bytes > l.Bytes || l.Tokens > 0 && tokens > l.Tokens {
 			t.Fatalf("%d bytes, %d tokens: limit %+v", bytes, tokens, l)
 		}
-		whole := invokeResult(Shape{Envelope: shape.Envelope}, nil, res)
+		whole := invokeResult(output.Policy{Envelope: shape.Envelope}, nil, res)
 		if o.LeftOut == 0 {
 			if got, want := fmt.Sprint(texts(o.Content)), fmt.Sprint(texts(whole.Content)); got != want {
 				t.Fatalf("changed: %q, want %q", got, want)
 			}
-		} else if len(o.Stored) == 0 || o.SpillError != nil {
+		} else if len(o.Stored) == 0 || o.StoreError != nil {
 			t.Fatalf("%d bytes are gone: %+v", o.LeftOut, o)
 		}
 		if diff := cmp.Diff(o.Content, invokeResult(shape, spill, res).Content); diff != "" {
@@ -139,8 +169,8 @@ func TestReadTheRest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Repeat("the whole output, ümläuts and 日本語 too\n", rapid.IntRange(40, 400).Draw(t, "lines"))
 		text += someText().Draw(t, "end")
-		shape := Shape{Limit: Limit{Bytes: rapid.IntRange(MinBytes, 1500).Draw(t, "limit"), Mode: Head}}
-		spill := new(MemorySpill)
+		shape := output.Policy{Limit: &output.Limit{Bytes: rapid.IntRange(output.MinBytes, 1500).Draw(t, "limit"), Mode: output.Head}}
+		spill := new(output.MemoryStore)
 		o := invokeResult(shape, spill, Result{Text: text})
 		s, err := NewSet(ReadOutput(spill))
 		if err != nil {
@@ -167,7 +197,7 @@ func TestReadTheRest(t *testing.T) {
 			}
 			limit := rapid.IntRange(1, 3000).Draw(t, "page")
 			p := s.Invoke(context.Background(), Call{Name: ReadOutputName, Arguments: fmt.Sprintf(`{"id":%q,"offset":%s,"limit":%d}`, o.Stored[0], offset, limit)}, shape)
-			if p.Failed || len(p.Content.Text) > shape.Limit.(Limit).Bytes || !utf8.ValidString(p.Content.Text) || len(p.Stored) > 0 {
+			if p.Failed || len(p.Content.Text) > shape.Limit.Bytes || !utf8.ValidString(p.Content.Text) || len(p.Stored) > 0 {
 				t.Fatalf("page at %s: %+v", offset, p)
 			}
 			content = p.Content.Text
@@ -181,29 +211,29 @@ func TestReadTheRest(t *testing.T) {
 // T7: a tool's own limit counts, in its own mode; the smallest is kept to.
 func TestLimitOfTool(t *testing.T) {
 	long := strings.Repeat("0123456789abcde\n", 1000)
-	size := func(shape Shape, opts ...Option) int {
+	size := func(shape output.Policy, opts ...Option) int {
 		return len(invokeResult(shape, nil, Result{Text: long}, opts...).Content.Text)
 	}
 	within := func(n, limit int) bool { return n <= limit && n > limit*9/10 }
-	if n := size(Shape{}); n != len(long) {
+	if n := size(output.Policy{}); n != len(long) {
 		t.Errorf("no limit: %d bytes", n)
 	}
-	if n := size(Shape{Limit: Limit{}}); n != len(long) {
+	if n := size(output.Policy{Limit: &output.Limit{}}); n != len(long) {
 		t.Errorf("an empty limit: %d bytes", n)
 	}
-	if n := size(Shape{}, MaxOutput(Limit{Bytes: 3000})); !within(n, 3000) {
+	if n := size(output.Policy{}, MaxOutput(output.Limit{Bytes: 3000})); !within(n, 3000) {
 		t.Errorf("its own: %d bytes", n)
 	}
-	if n := size(Shape{Limit: Limit{Bytes: 1024}}, MaxOutput(Limit{Tokens: 1000})); !within(n, 4000) {
+	if n := size(output.Policy{Limit: &output.Limit{Bytes: 1024}}, MaxOutput(output.Limit{Tokens: 1000})); !within(n, 4000) {
 		t.Errorf("its own over that of all: %d bytes", n)
 	}
-	if n := size(Shape{Limit: Limit{Bytes: 5000, Tokens: 1000}}); !within(n, 4000) {
+	if n := size(output.Policy{Limit: &output.Limit{Bytes: 5000, Tokens: 1000}}); !within(n, 4000) {
 		t.Errorf("both: %d bytes", n)
 	}
-	if n := size(Shape{Limit: Limit{Bytes: 1}}); !within(n, MinBytes) {
+	if n := size(output.Policy{Limit: &output.Limit{Bytes: 1}}); !within(n, output.MinBytes) {
 		t.Errorf("too small: %d bytes", n)
 	}
-	o := invokeResult(Shape{Limit: Limit{Bytes: 2000, Mode: Head}}, nil, Result{Text: long + "end"}, MaxOutput(Limit{Mode: Tail}))
+	o := invokeResult(output.Policy{Limit: &output.Limit{Bytes: 2000, Mode: output.Head}}, nil, Result{Text: long + "end"}, MaxOutput(output.Limit{Mode: output.Tail}))
 	if len(o.Content.Text) > 2000 || !strings.HasSuffix(o.Content.Text, "end") || !strings.HasPrefix(o.Content.Text, "[") {
 		t.Errorf("its own mode: %q", o.Content.Text)
 	}
@@ -212,7 +242,7 @@ func TestLimitOfTool(t *testing.T) {
 // T3 T4 T6: the envelope survives a limit: all blocks, in order, the error and
 // the output both in part.
 func TestEnvelopeCut(t *testing.T) {
-	o := invokeResult(Shape{Limit: Limit{Bytes: 2000}}, nil, Result{
+	o := invokeResult(output.Policy{Limit: &output.Limit{Bytes: 2000}}, nil, Result{
 		Error: strings.Repeat("status:\nerror:\noutput:\n", 500),
 		Text:  strings.Repeat("output:\n", 500),
 	})
@@ -233,35 +263,35 @@ func TestEnvelopeCut(t *testing.T) {
 func TestTurnProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 6).Draw(t, "calls")
-		turn := Limit{Bytes: rapid.IntRange(n*FloorBytes, 20000).Draw(t, "turn")}
+		turn := output.Limit{Bytes: rapid.IntRange(n*output.MinBytes, 20000).Draw(t, "turn")}
 		if rapid.Bool().Draw(t, "tokens") {
-			turn = Limit{Tokens: max(turn.Bytes/8, n*FloorTokens)}
+			turn = output.Limit{Tokens: max(turn.Bytes/8, n*output.MinTokens)}
 		}
-		shape := Shape{Turn: turn}
+		shape := output.Policy{PerTurn: &turn}
 		if rapid.Bool().Draw(t, "counter") {
 			shape.Tokens = words{}
 		}
 		if rapid.Bool().Draw(t, "limit") {
-			shape.Limit = Limit{Bytes: 5000}
+			shape.Limit = &output.Limit{Bytes: 5000}
 		}
-		outs := make([]*Outcome, n)
+		outs := make([]*output.Output, n)
 		for i := range outs {
 			text := strings.Repeat(fmt.Sprintf("call %d says ä word\n", i), rapid.IntRange(0, 1000).Draw(t, "lines"))
-			o := invokeResult(shape, nil, Result{Text: text})
+			o := invokeResult(shape, nil, Result{Text: text}).Output
 			outs[i] = &o
 		}
 		settled, before := make([]bool, n), make([]string, n)
 		for i, o := range outs {
-			settled[i], before[i] = shape.Settled(o, n), o.Content.Text
+			settled[i], before[i] = shape.WithinTurn(o, n), o.Content.Text
 		}
 		order := rapid.Permutation(indices(n)).Draw(t, "order")
-		mixed := make([]*Outcome, n)
+		mixed := make([]*output.Output, n)
 		for i, j := range order {
 			c := *outs[j]
 			mixed[i] = &c
 		}
-		shape.Fit(context.Background(), outs...)
-		shape.Fit(context.Background(), mixed...)
+		shape.FitTurn(context.Background(), outs...)
+		shape.FitTurn(context.Background(), mixed...)
 		bytes, tokens := 0, 0
 		for i, o := range outs {
 			if settled[i] && o.Content.Text != before[i] {
@@ -282,28 +312,28 @@ func TestTurnProperties(t *testing.T) {
 			}
 		}
 		again := outs[0].Content.Text
-		if shape.Fit(context.Background(), outs...); outs[0].Content.Text != again {
-			t.Fatal("a second Fit changed something")
+		if shape.FitTurn(context.Background(), outs...); outs[0].Content.Text != again {
+			t.Fatal("a second FitTurn changed something")
 		}
 	})
 }
 
 // T6: the floor stands where the turn's limit is too small for all.
 func TestTurnFloor(t *testing.T) {
-	shape := Shape{Turn: Limit{Bytes: 2000}}
-	outs := make([]*Outcome, 10)
+	shape := output.Policy{PerTurn: &output.Limit{Bytes: 2000}}
+	outs := make([]*output.Output, 10)
 	for i := range outs {
-		o := invokeResult(shape, nil, Result{Text: strings.Repeat("abc\n", 1000)})
+		o := invokeResult(shape, nil, Result{Text: strings.Repeat("abc\n", 1000)}).Output
 		outs[i] = &o
 	}
-	shape.Fit(t.Context(), outs...)
+	shape.FitTurn(t.Context(), outs...)
 	for _, o := range outs {
-		if n := len(o.Content.Text); n > FloorBytes || n < FloorBytes*3/4 {
+		if n := len(o.Content.Text); n > output.MinBytes || n < output.MinBytes*3/4 {
 			t.Errorf("%d bytes", n)
 		}
 	}
-	other := Outcome{Content: item.Text(strings.Repeat("x", 5000))}
-	if shape.Fit(t.Context(), &other); len(other.Content.Text) != 5000 || !shape.Settled(&other, 1) {
+	other := output.Output{Content: item.Text(strings.Repeat("x", 5000))}
+	if shape.FitTurn(t.Context(), &other); len(other.Content.Text) != 5000 || !shape.WithinTurn(&other, 1) {
 		t.Error("an outcome of somebody else was changed")
 	}
 }
@@ -323,23 +353,23 @@ func (brokenSpill) Get(context.Context, string, int, int) ([]byte, int, error) {
 
 // T6: what cannot be stored is not promised.
 func TestSpillFails(t *testing.T) {
-	for _, s := range []Spill{brokenSpill{}, brokenSpill{"an id with spaces"}, brokenSpill{strings.Repeat("x", 65)}} {
-		o := invokeResult(Shape{Limit: Limit{Bytes: 1024}}, s, Result{Text: strings.Repeat("abc\n", 1000)})
-		if o.SpillError == nil || len(o.Stored) != 0 || strings.Contains(o.Content.Text, ReadOutputName) || !strings.Contains(o.Content.Text, "They were not kept") || len(o.Content.Text) > 1024 {
+	for _, s := range []output.Store{brokenSpill{}, brokenSpill{"an id with spaces"}, brokenSpill{strings.Repeat("x", 65)}} {
+		o := invokeResult(output.Policy{Limit: &output.Limit{Bytes: 1024}}, s, Result{Text: strings.Repeat("abc\n", 1000)})
+		if o.StoreError == nil || len(o.Stored) != 0 || strings.Contains(o.Content.Text, ReadOutputName) || !strings.Contains(o.Content.Text, "They were not kept") || len(o.Content.Text) > 1024 {
 			t.Errorf("%+v", o)
 		}
 	}
 }
 
 func TestReadOutputErrors(t *testing.T) {
-	spill := new(MemorySpill)
+	spill := new(output.MemoryStore)
 	id, err := spill.Put(t.Context(), []byte("secret"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := mustSet(t, ReadOutput(spill))
 	call := func(args string) Outcome {
-		return s.Invoke(t.Context(), Call{Name: ReadOutputName, Arguments: args}, Shape{})
+		return s.Invoke(t.Context(), Call{Name: ReadOutputName, Arguments: args}, output.Policy{})
 	}
 	if o := call(`{"id":"other"}`); !o.Failed || o.Error != "there is no stored output with the id other; the id is in the mark of a shortened output" || strings.Contains(o.Content.Text, id) {
 		t.Errorf("%+v", o)
@@ -355,7 +385,7 @@ func TestReadOutputErrors(t *testing.T) {
 			t.Errorf("%s: %+v", args, o)
 		}
 	}
-	if o := mustSet(t, ReadOutput(brokenSpill{})).Invoke(t.Context(), Call{Name: ReadOutputName, Arguments: `{"id":"a"}`}, Shape{}); o.Error != "disk gone" {
+	if o := mustSet(t, ReadOutput(brokenSpill{})).Invoke(t.Context(), Call{Name: ReadOutputName, Arguments: `{"id":"a"}`}, output.Policy{}); o.Error != "disk gone" {
 		t.Errorf("%+v", o)
 	}
 	annotations := AnnotationsOf(ReadOutput(spill))
@@ -367,14 +397,14 @@ func TestReadOutputErrors(t *testing.T) {
 // A page of a call whose arguments somebody changed says so, and its mark still
 // leads on.
 func TestReadOutputEdited(t *testing.T) {
-	spill := new(MemorySpill)
+	spill := new(output.MemoryStore)
 	text := strings.Repeat("0123456789abcde\n", 300)
 	id, err := spill.Put(t.Context(), []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := mustSet(t, ReadOutput(spill))
-	o := s.Invoke(t.Context(), Call{Name: ReadOutputName, Arguments: `{"id":"` + id + `","offset":32,"limit":64}`, Edited: true}, Shape{})
+	o := s.Invoke(t.Context(), Call{Name: ReadOutputName, Arguments: `{"id":"` + id + `","offset":32,"limit":64}`, Edited: true}, output.Policy{})
 	if !strings.HasSuffix(o.Content.Text, text[32:96]+fmt.Sprintf("[4704 of 4800 bytes left out here. To read them, call read_output with id %s and offset 96]", id)) {
 		t.Errorf("%q", o.Content.Text)
 	}

@@ -5,22 +5,26 @@ package tool
 
 import (
 	"math"
+	"math/big"
 	"slices"
+	"strings"
+
+	"github.com/antiphon-go/antiphon/internal/jsonx"
 )
 
-// form is a JSON Schema as arguments are checked against it. The zero form
-// takes every value. A form is not changed once it is in use.
+// form is a JSON Schema, compiled for checking arguments. The zero form accepts
+// every value. A form does not change once it is in use.
 type form struct {
-	never      bool     // it takes no value
-	types      []string // none: any
+	never      bool     // no value is accepted
+	types      []string // empty: any type
 	properties map[string]*form
 	required   []string
-	patterns   []pattern   // of members by their names
-	others     *form       // members that neither names; nil: anything
-	first      []*form     // the first elements, one by one
-	items      *form       // the elements after them; nil: anything
-	all        []*form     // what the value must fit as well
-	assertions []assertion // whatever else is asked of it
+	patterns   []pattern   // for members whose names match
+	others     *form       // for all other members; nil accepts anything
+	first      []*form     // for the first elements, in order
+	items      *form       // for the elements after first; nil accepts anything
+	all        []*form     // forms that must also accept the value
+	assertions []assertion // all other keywords
 }
 
 // pattern is the form of the members whose names match.
@@ -117,8 +121,124 @@ func typeName(v any) string {
 			return "integer"
 		}
 		return "number"
+	case *big.Rat:
+		if v.IsInt() {
+			return "integer"
+		}
+		return "number"
 	case []any:
 		return "array"
 	}
 	return "object"
+}
+
+// skim skips the value that begins at i in s, a valid JSON text. It reports whether
+// the form accepts the value, judging by types and members alone, which suffices for
+// most forms. It also returns false if the form has other keywords, or the value is
+// written in an unusual way: then [form.fits] decides. It does not allocate.
+func (f *form) skim(s string, i int) (end int, takes bool) {
+	i = jsonx.SkipSpace(s, i)
+	if !f.isPlain() {
+		return i, false
+	}
+	switch s[i] {
+	case '{':
+		return f.skimObject(s, i)
+	case '[':
+		return f.skimArray(s, i)
+	}
+	end = jsonx.SkipValue(s, i)
+	return end, f.takesType(scalarType(s[i:end]))
+}
+
+// isPlain reports whether a form restricts only types and members.
+func (f *form) isPlain() bool {
+	return f == nil || !f.never && len(f.patterns)+len(f.first)+len(f.all)+len(f.assertions) == 0
+}
+
+// takesType reports whether the form accepts values of a type; "" is an undetermined
+// type.
+func (f *form) takesType(t string) bool {
+	if f == nil || len(f.types) == 0 {
+		return true
+	}
+	return slices.Contains(f.types, t) || (t == "integer" || t == "") && slices.Contains(f.types, "number")
+}
+
+// scalarType returns the type of a value that is neither an object nor an array, or
+// "" for a number that is written with a decimal point or an exponent.
+func scalarType(text string) string {
+	switch text[0] {
+	case '"':
+		return "string"
+	case 't', 'f':
+		return "boolean"
+	case 'n':
+		return "null"
+	}
+	if strings.ContainsAny(text, ".eE") {
+		return ""
+	}
+	return "integer"
+}
+
+// skimmed is the maximum number of required members for an object to be skimmed.
+const skimmed = 64
+
+func (f *form) skimObject(s string, i int) (end int, takes bool) {
+	var required []string
+	if f != nil {
+		required = f.required
+	}
+	if !f.takesType("object") || len(required) > skimmed {
+		return i, false
+	}
+	missing := uint64(1)<<len(required) - 1
+	for i = jsonx.SkipSpace(s, i+1); s[i] != '}'; {
+		name := s[i+1 : jsonx.SkipString(s, i)-1]
+		if strings.IndexByte(name, '\\') >= 0 {
+			return i, false
+		}
+		if k := slices.Index(required, name); k >= 0 {
+			missing &^= 1 << k
+		}
+		i = jsonx.SkipSpace(s, i+len(name)+2) + 1 // after the colon
+		if i, takes = f.member(name).skim(s, i); !takes {
+			return i, false
+		}
+		if i = jsonx.SkipSpace(s, i); s[i] == ',' {
+			i = jsonx.SkipSpace(s, i+1)
+		}
+	}
+	return i + 1, missing == 0
+}
+
+// member returns the form of the member with a name.
+func (f *form) member(name string) *form {
+	if f == nil {
+		return nil
+	}
+	if member, known := f.properties[name]; known {
+		return member
+	}
+	return f.others
+}
+
+func (f *form) skimArray(s string, i int) (end int, takes bool) {
+	if !f.takesType("array") {
+		return i, false
+	}
+	var items *form
+	if f != nil {
+		items = f.items
+	}
+	for i = jsonx.SkipSpace(s, i+1); s[i] != ']'; {
+		if i, takes = items.skim(s, i); !takes {
+			return i, false
+		}
+		if i = jsonx.SkipSpace(s, i); s[i] == ',' {
+			i = jsonx.SkipSpace(s, i+1)
+		}
+	}
+	return i + 1, true
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/tool/output"
 )
 
 var updateDoc = flag.Bool("update-doc", false, "write the outputs into docs/tool-output-format.md")
@@ -29,7 +30,7 @@ type docExample struct {
 	Error    string    `json:"error"`
 	Envelope bool      `json:"envelope"`
 	Limit    string    `json:"limit"`
-	Spill    bool      `json:"spill"`
+	Store    bool      `json:"store"`
 	Page     struct {
 		Offset int `json:"offset"`
 		Limit  int `json:"limit"`
@@ -46,7 +47,7 @@ func (e *docExample) output(t *testing.T) string {
 		}
 	}
 	var tools []Tool
-	spill := new(MemorySpill)
+	spill := new(output.MemoryStore)
 	call := Call{Name: e.Name, Arguments: "{}"}
 	if e.Name == ReadOutputName {
 		id, err := spill.Put(t.Context(), []byte(text))
@@ -66,16 +67,16 @@ func (e *docExample) output(t *testing.T) string {
 			return text, err
 		}))
 	}
-	if e.Spill || e.Name == ReadOutputName {
+	if e.Store || e.Name == ReadOutputName {
 		tools = append(tools, ReadOutput(spill))
 	}
-	shape := Shape{Envelope: e.Envelope}
+	shape := output.Policy{Envelope: e.Envelope}
 	if e.Limit != "" {
-		l, err := ParseLimit(e.Limit)
+		l, err := output.ParseLimit(e.Limit)
 		if err != nil {
 			t.Fatal(err)
 		}
-		shape.Limit = l
+		shape.Limit = &l
 	}
 	return mustSet(t, tools...).Invoke(t.Context(), call, shape).Content.Text
 }
@@ -105,7 +106,7 @@ func TestOutputFormatDocument(t *testing.T) {
 	if examples < 13 || strings.Count(string(doc), "```json tool") != examples {
 		t.Errorf("%d examples were found", examples)
 	}
-	for _, sentence := range []string{NoOutput, NoErrorText, Interrupted, NotStarted} {
+	for _, sentence := range []string{output.NoOutput, output.NoErrorText, Interrupted, NotStarted} {
 		if !strings.Contains(changed, "| `"+sentence+"` |") {
 			t.Errorf("the document does not have the sentence %q", sentence)
 		}

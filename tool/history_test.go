@@ -11,6 +11,7 @@ import (
 	"github.com/antiphon-go/antiphon/completions"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/tool/output"
 )
 
 func readTool(t *testing.T, parts ...item.Part) *tool.Set {
@@ -39,7 +40,7 @@ func readCall(t *testing.T, id string) item.Item {
 func TestSentOutputsStay(t *testing.T) {
 	set := readTool(t)
 	var history item.List
-	answer := func(id string, shape tool.Shape) {
+	answer := func(id string, shape output.Policy) {
 		call := readCall(t, id)
 		out := set.Invoke(t.Context(), tool.Call{ID: id, Name: "read"}, shape)
 		output, ok, err := item.OutputFor(call, out.Content)
@@ -50,9 +51,9 @@ func TestSentOutputsStay(t *testing.T) {
 	}
 	request := func() string { return strings.TrimSuffix(history.JSON(), "]") }
 	before := ""
-	for i, shape := range []tool.Shape{
-		{Limit: tool.Limit{Bytes: 2000}},
-		{Envelope: true, Limit: tool.Limit{Bytes: 1200, Mode: tool.Sample}},
+	for i, shape := range []output.Policy{
+		{Limit: &output.Limit{Bytes: 2000}},
+		{Envelope: true, Limit: &output.Limit{Bytes: 1200, Mode: output.Sample}},
 		{},
 		{Envelope: true},
 	} {
@@ -67,7 +68,7 @@ func TestSentOutputsStay(t *testing.T) {
 
 // T3: the envelope reads the same over both APIs, and the image stays a part.
 func TestEnvelopeOnBothAPIs(t *testing.T) {
-	shape := tool.Shape{Envelope: true, Limit: tool.Limit{Bytes: 1024}}
+	shape := output.Policy{Envelope: true, Limit: &output.Limit{Bytes: 1024}}
 	want := readTool(t).Invoke(t.Context(), tool.Call{Name: "read"}, shape).Content.Text
 	if !strings.HasPrefix(want, "status:\nsuccess\n\ntoolName:\nread\n\nerror:\n\n\noutput:\nline\n") {
 		t.Fatalf("%q", want)

@@ -4,6 +4,7 @@
 package tool
 
 import (
+	"cmp"
 	"encoding"
 	"fmt"
 	"math"
@@ -12,16 +13,16 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/antiphon-go/antiphon/item"
+	"github.com/go-json-experiment/json"
 )
 
-// infer derives the schema of In. Two things come out of it: the text that the
-// model is given, where a list is a list, and the form that arguments are
-// checked against, which also takes null for a list and for a member that may
-// be absent. Models do send that, and decoding it gives the same value.
+// infer derives the schema of In. It produces the text for the model, in which a
+// list is an array, and the form for checking arguments, which also accepts null for
+// a list and for an optional member. Models do send null there, and decoding it
+// gives the same value.
 func infer[In any]() (*schema, error) {
 	t := reflect.TypeFor[In]()
 	if k := t.Kind(); k != reflect.Struct && (k != reflect.Map || t.Key().Kind() != reflect.String) {
@@ -43,8 +44,8 @@ func inferType(t reflect.Type) (*schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Some endpoints refuse an object schema without properties, so there is
-	// always a list of them.
+	// Some endpoints refuse an object schema without properties, so it is always
+	// present.
 	text := d.text()
 	if len(d.form.properties) == 0 {
 		d.body = ""
@@ -53,15 +54,15 @@ func inferType(t reflect.Type) (*schema, error) {
 	return &schema{text: item.JSON(text), form: d.form, zero: r.zero}, nil
 }
 
-// checkZero finds out at registration whether the JSON of a type and its
-// schema agree, which types with their own encoding need not do.
+// checkZero checks at registration whether the JSON of a type matches its schema. It
+// may not for types with their own encoding.
 func (s *schema) checkZero(zero any) error {
 	b, err := json.Marshal(zero, jsonOptions)
 	if err != nil {
 		return err
 	}
-	var v any
-	if err := json.Unmarshal(b, &v); err != nil {
+	v, err := parseValue(string(b))
+	if err != nil {
 		return err
 	}
 	if s.zero != nil {
@@ -74,13 +75,13 @@ func (s *schema) checkZero(zero any) error {
 	return nil
 }
 
-// derived is the schema of a Go type: the form, and the parts of its text.
+// derived is the schema of a Go type: the form and the parts of its text.
 type derived struct {
 	form        *form
-	whole       string // the text, of a type that has its own
-	kind        string // "" for anything
-	takesNull   bool   // null is taken
-	null        bool   // the model is told that it may be null
+	whole       string // the complete text, for a type with its own schema
+	kind        string // "" for any type
+	takesNull   bool   // null is accepted
+	null        bool   // the text for the model allows null
 	body, tail  string // keywords before and after the description
 	description string
 }
@@ -119,13 +120,13 @@ func (f *form) allowNull() {
 	}
 }
 
-// deriver holds the named types that it is inside of.
+// deriver holds the named types that enclose the current one.
 type deriver struct {
 	inside map[reflect.Type]bool
-	zero   *bool // the zero value is looked at, which need not keep to what tags ask
+	zero   *bool // set when the zero value is checked, which need not satisfy the tags
 }
 
-// derive follows pointers: the schema of *T is that of T or null.
+// derive returns the schema of a type. The schema of *T is the schema of T, or null.
 func (r deriver) derive(t reflect.Type) (*derived, error) {
 	pointer := false
 	for t.Kind() == reflect.Pointer {
@@ -163,9 +164,8 @@ func (r deriver) derive(t reflect.Type) (*derived, error) {
 	return d, nil
 }
 
-// known returns the schema of a type whose JSON is not what its kind suggests,
-// or nil. The types are told by their names, so that a program links only those
-// that it has.
+// known returns the schema of a type whose JSON differs from what its kind suggests,
+// or nil. Types of packages that this one does not import are recognized by name.
 func known(t reflect.Type) *derived {
 	name := t.PkgPath() + "." + t.Name()
 	switch name {
@@ -218,13 +218,13 @@ func (r deriver) byKind(t reflect.Type) (*derived, error) {
 	return d, nil
 }
 
-// within bounds an integer; there is no upper bound beyond 32 bits.
+// within bounds an integer. An upper bound beyond 32 bits is omitted.
 func (d *derived) within(low, high int64) {
 	d.tail = `"minimum":` + strconv.FormatInt(low, 10)
-	d.form.assertions = append(d.form.assertions, minimum(float64(low)))
+	d.form.assertions = append(d.form.assertions, minimum(wholeNumber(low)))
 	if high < math.MaxInt64 {
 		d.tail += `,"maximum":` + strconv.FormatInt(high, 10)
-		d.form.assertions = append(d.form.assertions, maximum(float64(high)))
+		d.form.assertions = append(d.form.assertions, maximum(wholeNumber(high)))
 	}
 }
 
@@ -254,8 +254,8 @@ func (r deriver) dictionary(d *derived, t reflect.Type) error {
 	return nil
 }
 
-// object takes the fields that encoding sees. Of two with one name, the outer
-// one counts.
+// object adds the struct fields that the JSON encoding uses. If two fields have the
+// same name, the outer one counts.
 func (r deriver) object(d *derived, t reflect.Type) error {
 	d.kind, d.form.others = "object", nothing
 	d.form.properties = make(map[string]*form)
@@ -306,7 +306,8 @@ func (d *derived) describe(f field) error {
 	if tag == "" {
 		return fmt.Errorf("its jsonschema tag is empty")
 	}
-	// Other packages have settings there, which would be told to the model.
+	// Other packages keep settings in this tag. The model must not get them as a
+	// description.
 	if i := strings.IndexAny(tag, " \t\n="); i >= 0 && tag[i] == '=' {
 		return fmt.Errorf("its jsonschema tag %q must be a description, not a setting: %s", tag, tagHint)
 	}
@@ -329,7 +330,7 @@ type field struct {
 // fieldsOf returns the members of a struct in order, and whether it has any
 // field at all.
 func fieldsOf(t reflect.Type) (fields []field, some bool) {
-	var named []int // the index of an embedded struct that is a member itself
+	var named []int // the indexes of embedded structs that are members themselves
 	for _, sf := range reflect.VisibleFields(t) {
 		some = true
 		if named != nil && len(sf.Index) > len(named) && slices.Equal(sf.Index[:len(named)], named) {
@@ -351,8 +352,8 @@ func fieldsOf(t reflect.Type) (fields []field, some bool) {
 	return fields, some
 }
 
-// fieldOf reads a field's json tag. It reports false for a field that is not a
-// member, or whose own fields are members in its place.
+// fieldOf reads a field's json tag. It reports false if the field is not a member
+// itself, or if the fields inside it are members instead.
 func fieldOf(sf reflect.StructField) (f field, ok bool) {
 	tag := sf.Tag.Get("json")
 	name, options, more := strings.Cut(tag, ",")
@@ -373,4 +374,180 @@ func fieldOf(sf reflect.StructField) (f field, ok bool) {
 func quote(s string) string {
 	b, _ := jsontext.AppendQuote(nil, strings.ToValidUTF8(s, "\uFFFD"))
 	return string(b)
+}
+
+// tagHint explains the notation for settings in an error.
+const tagHint = "write the description alone into it, and settings as tags of their own, such as enum:\"a,b\" minimum:\"1\" pattern:\"^x\"; a field is optional by omitempty"
+
+// foreignWords are settings that other packages keep in the jsonschema tag. As
+// descriptions, they would reach the model and have no effect on the check.
+var foreignWords = map[string]bool{"-": true, "required": true, "nullable": true, "readOnly": true, "writeOnly": true, "uniqueItems": true}
+
+// setting is a JSON Schema keyword that the tag of the same name sets.
+type setting struct {
+	name  string
+	kinds string // the kinds of fields that it applies to; "" for all except objects and lists
+	value string // the kind of its value: "" for a value of the field, "list" for several, or "number", "count", "text"
+}
+
+var settings = [...]setting{
+	{"enum", "", "list"},
+	{"minimum", "integer number", "number"},
+	{"maximum", "integer number", "number"},
+	{"minLength", "string", "count"},
+	{"maxLength", "string", "count"},
+	{"pattern", "string", "text"},
+	{"format", "string", "text"},
+	{"default", "", ""},
+	{"examples", "", "list"},
+}
+
+// constrain reads keywords from a field's tags: enum, minimum, maximum, minLength,
+// maxLength, pattern, format, default and examples. Arguments are checked against
+// all of them except pattern and format, which only the model sees.
+func (d *derived) constrain(zero *bool, f field) error {
+	var text []string
+	checked := map[string]any{}
+	for _, k := range settings {
+		tag, ok := f.Tag.Lookup(k.name)
+		if !ok {
+			continue
+		}
+		if d.whole != "" {
+			return fmt.Errorf("its tag %s: the schema of its type is what JSONSchema returns", k.name)
+		}
+		if k.kinds == "" && (d.kind == "object" || d.kind == "array" || d.kind == "") || k.kinds != "" && !strings.Contains(" "+k.kinds+" ", " "+d.kind+" ") {
+			return fmt.Errorf("its tag %s: it is not for a field of type %s", k.name, cmp.Or(d.kind, "any"))
+		}
+		value, err := k.read(tag, d.kind)
+		if err != nil {
+			return fmt.Errorf("its tag %s:%q: %w", k.name, tag, err)
+		}
+		if k.name == "enum" && d.null {
+			value = strings.TrimSuffix(value, "]") + ",null]"
+		}
+		text = append(text, quote(k.name)+":"+value)
+		v, err := parseValue(value)
+		if err != nil {
+			return fmt.Errorf("its tag %s:%q: %w", k.name, tag, err)
+		}
+		checked[k.name] = v
+	}
+	if text == nil {
+		return nil
+	}
+	if d.tail != "" {
+		text = append([]string{d.tail}, text...)
+	}
+	d.tail = strings.Join(text, ",")
+	def, given := checked["default"]
+	delete(checked, "default")
+	delete(checked, "examples")
+	asked, err := formOf(checked, nil)
+	if asked == nil {
+		return fmt.Errorf("its tags: %w", err)
+	}
+	d.ask(zero, asked)
+	if problem := d.form.explain(def); given && problem != "" {
+		return fmt.Errorf("its tag default:%q: %s", f.Tag.Get("default"), problem)
+	}
+	return nil
+}
+
+// ask adds the restrictions of another form. They do not apply to null if the field
+// accepts null, nor to the zero value: otherwise a field whose zero value they
+// refuse could have no such tag.
+func (d *derived) ask(zero *bool, other *form) {
+	d.form.assertions = append(d.form.assertions, assertion{
+		ok:  func(v any) bool { return *zero || v == nil && d.takesNull || other.fits(v) },
+		why: func(v any) string { return other.explain(v) },
+	})
+}
+
+// read returns the value of a tag as JSON.
+func (k setting) read(tag, kind string) (string, error) {
+	switch k.value {
+	case "text":
+		return quote(tag), nil
+	case "count":
+		n, err := strconv.ParseUint(tag, 10, 31)
+		return strconv.FormatUint(n, 10), err
+	case "number":
+		return valueOf(tag, "number")
+	case "list":
+		var list []string
+		for one := range strings.SplitSeq(tag, ",") {
+			v, err := valueOf(one, kind)
+			if err != nil {
+				return "", err
+			}
+			list = append(list, v)
+		}
+		return "[" + strings.Join(list, ",") + "]", nil
+	}
+	return valueOf(tag, kind)
+}
+
+// valueOf returns a value of a kind as JSON.
+func valueOf(text, kind string) (string, error) {
+	if kind == "string" {
+		return quote(text), nil
+	}
+	text = strings.TrimSpace(text)
+	var fits bool
+	switch v := jsontext.Value(text); {
+	case !v.IsValid():
+	case kind == "boolean":
+		fits = v.Kind() == 't' || v.Kind() == 'f'
+	case kind == "integer":
+		_, err := strconv.ParseInt(text, 10, 64)
+		fits = err == nil
+	case kind == "number":
+		fits = v.Kind() == '0'
+	}
+	if !fits {
+		return "", fmt.Errorf("%q is not a value of type %s", text, kind)
+	}
+	return text, nil
+}
+
+// SchemaOwner is implemented by types that provide their own JSON Schema: an object
+// schema without references. The method is called on the zero value, so it must not
+// depend on the value.
+type SchemaOwner interface{ JSONSchema() item.JSON }
+
+// ownSchema returns the schema of a type that implements SchemaOwner, or nil.
+func (r deriver) ownSchema(t reflect.Type) (*derived, error) {
+	if t.Kind() == reflect.Interface {
+		return nil, nil
+	}
+	owner, ok := reflect.New(t).Interface().(SchemaOwner)
+	if !ok {
+		if _, foreign := reflect.PointerTo(t).MethodByName("JSONSchema"); foreign {
+			return nil, fmt.Errorf("type %v: its method JSONSchema is for another package; here it is func (%v) JSONSchema() item.JSON", t, t)
+		}
+		return nil, nil
+	}
+	value := jsontext.Value(owner.JSONSchema())
+	v, err := parseValue(string(value))
+	if err != nil {
+		return nil, fmt.Errorf("type %v: its JSONSchema: %w", t, err)
+	}
+	m, isObject := v.(map[string]any)
+	if !isObject || len(m) == 0 {
+		return nil, fmt.Errorf("type %v: its JSONSchema is not an object with keywords", t)
+	}
+	if strings.Contains(string(value), `"$ref"`) {
+		return nil, fmt.Errorf("type %v: its JSONSchema has a $ref, which would point elsewhere where it stands", t)
+	}
+	own, err := formOf(v, nil)
+	if own == nil {
+		return nil, fmt.Errorf("type %v: its JSONSchema: %w", t, err)
+	}
+	if err := value.Compact(); err != nil {
+		return nil, err
+	}
+	d := &derived{form: new(form), whole: string(value)}
+	d.ask(r.zero, own)
+	return d, nil
 }

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/tool/output"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -87,10 +88,10 @@ func TestForeignTool(t *testing.T) {
 	if def := s.Definitions()[0].(*item.FunctionTool); def.Strict == nil || *def.Strict {
 		t.Errorf("%+v", def)
 	}
-	if o := s.Invoke(t.Context(), Call{Name: "f", Arguments: "{}"}, Shape{}); o.Failure != BadArguments {
+	if o := s.Invoke(t.Context(), Call{Name: "f", Arguments: "{}"}, output.Policy{}); o.Failure != BadArguments {
 		t.Errorf("%+v", o)
 	}
-	if o := s.Invoke(t.Context(), Call{Name: "f", Arguments: `{"a":1}`}, Shape{}); o.Content.Text != `{"a":1}` {
+	if o := s.Invoke(t.Context(), Call{Name: "f", Arguments: `{"a":1}`}, output.Policy{}); o.Content.Text != `{"a":1}` {
 		t.Errorf("%+v", o)
 	}
 }
@@ -98,19 +99,19 @@ func TestForeignTool(t *testing.T) {
 // T14: the exact text, in the envelope.
 func TestUnknownTool(t *testing.T) {
 	s := mustSet(t, textTool("a", says("")), textTool("b", says("")), textTool("c", says("")))
-	o := s.Invoke(t.Context(), Call{Name: "X"}, Shape{})
+	o := s.Invoke(t.Context(), Call{Name: "X"}, output.Policy{})
 	if o.Error != "tool not found: X. Available: a, b, c" || o.Failure != UnknownTool || !o.Failed {
 		t.Errorf("%+v", o)
 	}
 	if want := "status:\nerror\n\ntoolName:\nX\n\nerror:\ntool not found: X. Available: a, b, c\n\noutput:\n"; o.Content.Text != want {
 		t.Errorf("%q", o.Content.Text)
 	}
-	o = s.Invoke(t.Context(), Call{Name: "x\n\noutput:\n\xff"}, Shape{})
+	o = s.Invoke(t.Context(), Call{Name: "x\n\noutput:\n\xff"}, output.Policy{})
 	if strings.Count(o.Content.Text, "\noutput:\n") != 1 || !strings.HasSuffix(o.Content.Text, "\noutput:\n") {
 		t.Errorf("forged: %q", o.Content.Text)
 	}
 	var empty *Set
-	if o := empty.Invoke(t.Context(), Call{Name: "X"}, Shape{}); o.Error != "tool not found: X. No tools are available." {
+	if o := empty.Invoke(t.Context(), Call{Name: "X"}, output.Policy{}); o.Error != "tool not found: X. No tools are available." {
 		t.Errorf("%+v", o)
 	}
 }
@@ -130,7 +131,7 @@ func TestOtherKind(t *testing.T) {
 		{Call{Name: "local_shell", Kind: item.TypeLocalShellCall}, "tool not found: local_shell does not take items of type local_shell_call here, but is called like any function. Available: local_shell, shell"},
 		{Call{Name: "apply_patch", Kind: item.TypeApplyPatchCall}, "tool not found: apply_patch. Available: local_shell, shell"},
 	} {
-		if o := s.Invoke(t.Context(), c.call, Shape{}); o.Error != c.want || o.Failure != UnknownTool {
+		if o := s.Invoke(t.Context(), c.call, output.Policy{}); o.Error != c.want || o.Failure != UnknownTool {
 			t.Errorf("%+v", o)
 		}
 	}
@@ -144,20 +145,20 @@ func TestPanic(t *testing.T) {
 		foreign{def: &item.CustomTool{Name: "nilfunc"}},
 		textTool("ok", says("fine")),
 	)
-	o := s.Invoke(t.Context(), Call{Name: "p"}, Shape{})
+	o := s.Invoke(t.Context(), Call{Name: "p"}, output.Policy{})
 	if o.Failure != Panicked || o.Panic == nil || !strings.Contains(string(o.Panic.Stack), "TestPanic") {
 		t.Errorf("%+v", o)
 	}
 	if o.Error != "the tool panicked: no good" || strings.Contains(o.Content.Text, "goroutine") {
 		t.Errorf("the model sees %q", o.Content.Text)
 	}
-	if o := s.Invoke(t.Context(), Call{Name: "exit"}, Shape{}); !o.Failed || o.Failure != ToolError {
+	if o := s.Invoke(t.Context(), Call{Name: "exit"}, output.Policy{}); !o.Failed || o.Failure != ToolError {
 		t.Errorf("%+v", o)
 	}
-	if o := s.Invoke(t.Context(), Call{Name: "nilfunc"}, Shape{}); o.Failure != Panicked {
+	if o := s.Invoke(t.Context(), Call{Name: "nilfunc"}, output.Policy{}); o.Failure != Panicked {
 		t.Errorf("%+v", o)
 	}
-	if o := s.Invoke(t.Context(), Call{Name: "ok"}, Shape{}); o.Failed || o.Content.Text != "fine" {
+	if o := s.Invoke(t.Context(), Call{Name: "ok"}, output.Policy{}); o.Failed || o.Content.Text != "fine" {
 		t.Errorf("the sibling: %+v", o)
 	}
 }
@@ -189,13 +190,13 @@ func TestTimeout(t *testing.T) {
 			"own":     {"context deadline exceeded", "", ToolError, false, 0},
 		} {
 			start := time.Now()
-			o := s.Invoke(t.Context(), Call{Name: name}, Shape{})
+			o := s.Invoke(t.Context(), Call{Name: name}, output.Policy{})
 			if took := time.Since(start); took != c.takes {
 				t.Errorf("%s took %v, want %v", name, took, c.takes)
 			}
 			want := c.output
 			if c.why != NoFailure {
-				want = Envelope(true, name, c.err, c.output)
+				want = output.Envelope(true, name, c.err, c.output)
 			}
 			if o.Content.Text != want || o.Failure != c.why || o.Abandoned != c.abandoned {
 				t.Errorf("%s: %+v", name, o)
@@ -217,7 +218,7 @@ func TestCancel(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(time.Second, cancel)
 			start := time.Now()
-			o := s.Invoke(ctx, Call{Name: name}, Shape{})
+			o := s.Invoke(ctx, Call{Name: name}, output.Policy{})
 			if took := time.Since(start) - time.Second; took > 100*time.Millisecond {
 				t.Errorf("%s: %v after the cancel", name, took)
 			}
@@ -236,7 +237,7 @@ func TestCancelledBefore(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	s := mustSet(t, textTool("a", func(context.Context) (string, error) { t.Error("the tool ran"); return "", nil }))
-	if o := s.Invoke(ctx, Call{Name: "a"}, Shape{}); o.Failure != NotRun || o.Error != NotStarted {
+	if o := s.Invoke(ctx, Call{Name: "a"}, output.Policy{}); o.Failure != NotRun || o.Error != NotStarted {
 		t.Errorf("%+v", o)
 	}
 }
@@ -247,7 +248,7 @@ func TestNestedArgumentsError(t *testing.T) {
 	s := mustSet(t, textTool("outer", func(context.Context) (string, error) {
 		return "", &ArgumentsError{Tool: "inner", Problem: "p"}
 	}))
-	if o := s.Invoke(t.Context(), Call{Name: "outer"}, Shape{}); o.Failure != ToolError {
+	if o := s.Invoke(t.Context(), Call{Name: "outer"}, output.Policy{}); o.Failure != ToolError {
 		t.Errorf("%+v", o)
 	}
 }
@@ -261,6 +262,6 @@ func BenchmarkInvoke(b *testing.B) {
 	call := Call{Name: "f", Arguments: `{"query":"a","limit":3,"tags":["x"]}`}
 	b.ReportAllocs()
 	for b.Loop() {
-		s.Invoke(b.Context(), call, Shape{})
+		s.Invoke(b.Context(), call, output.Policy{})
 	}
 }

@@ -109,12 +109,11 @@ func (r reader) bound(keyword string, v any) error {
 	return nil
 }
 
-func (r reader) number(bound func(float64) assertion, v any) error {
-	n, ok := v.(float64)
-	if !ok {
+func (r reader) number(bound func(any) assertion, v any) error {
+	if !isNumber(v) {
 		return errors.New("want a number")
 	}
-	return r.add(bound(n), nil)
+	return r.add(bound(v), nil)
 }
 
 func (r reader) count(bound func(int) assertion, v any) error {
@@ -122,7 +121,7 @@ func (r reader) count(bound func(int) assertion, v any) error {
 	return r.add(bound(n), err)
 }
 
-// applicator reads keywords that try other schemas on the same value.
+// applicator reads keywords that apply other schemas to the same value.
 func (r reader) applicator(keyword string, v any) error {
 	switch keyword {
 	case "$ref":
@@ -199,7 +198,8 @@ func (r reader) conditional(v any) error {
 	return r.add(when(cond.fits, branches[0], branches[1]), nil)
 }
 
-// dependencies reads what members ask for: other members, or a schema.
+// dependencies reads what the presence of a member requires: other members, or a
+// schema.
 func (r reader) dependencies(v any) error {
 	m, err := objectOf(v)
 	if err != nil {
@@ -291,7 +291,7 @@ func (r reader) structure(keyword string, v any) (err error) {
 		for _, e := range sortedKeys(forms) {
 			matches, err := r.expression(e)
 			if err != nil {
-				return fmt.Errorf("%q: %v", e, err)
+				return fmt.Errorf("%q: %v", e, err) //nolint:errorlint // ErrUnsupported would leave out this keyword alone, and additionalProperties would refuse too much
 			}
 			r.f.patterns = append(r.f.patterns, pattern{matches, forms[e]})
 		}

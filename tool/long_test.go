@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/tool/output"
 )
 
 const secretText = "sk-secret-of-the-endpoint"
@@ -39,21 +40,21 @@ func longText(seed uint64, size int) string {
 // T6 T7: what is too long for the memory is shortened, kept and told of exactly as
 // it would be in memory.
 func TestLongIsLikeText(t *testing.T) {
-	text := longText(1, longMemory+200_000)
+	text := longText(1, (1<<20)+200_000)
 	pixel := &item.InputText{Text: "a part"}
-	spill := func() map[string]Spill {
-		return map[string]Spill{"none": nil, "memory": new(MemorySpill), "directory": &DirSpill{Dir: filepath.Join(t.TempDir(), "kept")}}
+	spill := func() map[string]output.Store {
+		return map[string]output.Store{"none": nil, "memory": new(output.MemoryStore), "directory": &output.DirStore{Dir: filepath.Join(t.TempDir(), "kept")}}
 	}
-	for name, shape := range map[string]Shape{
-		"bytes":      {Limit: Limit{Bytes: 20_000}},
-		"few":        {Limit: Limit{Bytes: MinBytes}, Envelope: true},
-		"head":       {Usual: Limit{Bytes: 64 << 10, Mode: Head}},
-		"tail":       {Limit: Limit{Bytes: 4000, Mode: Tail}},
-		"sample":     {Limit: Limit{Bytes: 30_000, Mode: Sample}},
-		"tokens":     {Limit: Limit{Tokens: 3000}, Tokens: words{}},
-		"turn":       {Turn: Limit{Bytes: 50_000}},
-		"both":       {Limit: Limit{Bytes: 90_000}, Turn: Limit{Bytes: 50_000}},
-		"very large": {Limit: Limit{Bytes: 1 << 30}},
+	for name, shape := range map[string]output.Policy{
+		"bytes":      {Limit: &output.Limit{Bytes: 20_000}},
+		"few":        {Limit: &output.Limit{Bytes: output.MinBytes}, Envelope: true},
+		"head":       {Usual: &output.Limit{Bytes: 64 << 10, Mode: output.Head}},
+		"tail":       {Limit: &output.Limit{Bytes: 4000, Mode: output.Tail}},
+		"sample":     {Limit: &output.Limit{Bytes: 30_000, Mode: output.Sample}},
+		"tokens":     {Limit: &output.Limit{Tokens: 3000}, Tokens: words{}},
+		"turn":       {PerTurn: &output.Limit{Bytes: 50_000}},
+		"both":       {Limit: &output.Limit{Bytes: 90_000}, PerTurn: &output.Limit{Bytes: 50_000}},
+		"very large": {Limit: &output.Limit{Bytes: 1 << 30}},
 		"no limit":   {},
 	} {
 		shape.Secrets = []string{secretText, "short"}
@@ -63,21 +64,21 @@ func TestLongIsLikeText(t *testing.T) {
 			}
 			for what, res := range map[string]Result{
 				"success": {Text: text}, "failure": {Text: text, Error: "exit status 1"}, "with a part": {Text: text, Parts: []item.Part{pixel}},
-				"limited": {Text: text, Limit: Limit{Bytes: 5000}},
+				"limited": {Text: text, Limit: &output.Limit{Bytes: 5000}},
 			} {
 				want := invokeResult(shape, s, res)
 				res.Text, res.Long = text[:100], iotest.HalfReader(strings.NewReader(text[100:]))
 				got := invokeResult(shape, s, res)
-				if shape.Turn != nil {
-					shape.Fit(t.Context(), &want)
-					shape.Fit(t.Context(), &got)
+				if shape.PerTurn != nil {
+					shape.FitTurn(t.Context(), &want.Output)
+					shape.FitTurn(t.Context(), &got.Output)
 				}
 				if diff := cmp.Diff(want.Content, got.Content); diff != "" {
 					t.Fatalf("%s, %s, %s: %s", name, kind, what, diff)
 				}
-				if got.LeftOut != want.LeftOut || got.Repairs != want.Repairs || !cmp.Equal(got.Stored, want.Stored) || got.SpillError != nil {
+				if got.LeftOut != want.LeftOut || got.Repairs != want.Repairs || !cmp.Equal(got.Stored, want.Stored) || got.StoreError != nil {
 					t.Errorf("%s, %s, %s: %d left out, want %d; %d repairs, want %d; %q, want %q; %v", name, kind, what,
-						got.LeftOut, want.LeftOut, got.Repairs, want.Repairs, got.Stored, want.Stored, got.SpillError)
+						got.LeftOut, want.LeftOut, got.Repairs, want.Repairs, got.Stored, want.Stored, got.StoreError)
 				}
 			}
 		}
@@ -87,16 +88,16 @@ func TestLongIsLikeText(t *testing.T) {
 // A short text is the same whichever way a tool hands it over, and one that cannot
 // be read to its end is a failure with what there is.
 func TestLongThatIsShort(t *testing.T) {
-	o := invokeResult(Shape{Limit: Limit{Bytes: 5000}}, nil, Result{Text: "a ", Long: strings.NewReader("b\x00" + secretText)})
+	o := invokeResult(output.Policy{Limit: &output.Limit{Bytes: 5000}}, nil, Result{Text: "a ", Long: strings.NewReader("b\x00" + secretText)})
 	if o.Failed || o.Content.Text != "a b\uFFFD"+secretText {
 		t.Errorf("%+v", o.Content)
 	}
 	broken := io.MultiReader(strings.NewReader("so far"), iotest.ErrReader(io.ErrNoProgress))
-	o = invokeResult(Shape{}, nil, Result{Long: broken})
+	o = invokeResult(output.Policy{}, nil, Result{Long: broken})
 	if !o.Failed || !strings.Contains(o.Error, "reading the output: ") || !strings.HasSuffix(o.Content.Text, "so far") {
 		t.Errorf("%+v", o.Content)
 	}
-	if o = invokeResult(Shape{}, nil, Result{Long: strings.NewReader("")}); o.Content.Text != NoOutput {
+	if o = invokeResult(output.Policy{}, nil, Result{Long: strings.NewReader("")}); o.Content.Text != output.NoOutput {
 		t.Errorf("%+v", o.Content)
 	}
 }
@@ -104,11 +105,11 @@ func TestLongThatIsShort(t *testing.T) {
 // A10: a secret is found wherever the text is taken apart.
 func TestLongSecrets(t *testing.T) {
 	for shift := 0; shift < 60; shift += 5 {
-		text := strings.Repeat("x", 16*pieceSize-shift) + secretText + strings.Repeat("y", longMemory)
-		var s MemorySpill
-		o := invokeResult(Shape{Limit: Limit{Bytes: 2000}, Secrets: []string{secretText}}, &s, Result{Long: strings.NewReader(text)})
+		text := strings.Repeat("x", 16*(64<<10)-shift) + secretText + strings.Repeat("y", (1<<20))
+		var s output.MemoryStore
+		o := invokeResult(output.Policy{Limit: &output.Limit{Bytes: 2000}, Secrets: []string{secretText}}, &s, Result{Long: strings.NewReader(text)})
 		data, _, err := s.Get(t.Context(), o.Stored[0], 0, len(text))
-		if err != nil || string(data) != strings.ReplaceAll(text, secretText, Redacted) {
+		if err != nil || string(data) != strings.ReplaceAll(text, secretText, output.Redacted) {
 			t.Fatalf("%d: %d bytes, %v", shift, len(data), err)
 		}
 	}
@@ -120,12 +121,12 @@ func TestLongWithoutRoom(t *testing.T) {
 	none := filepath.Join(t.TempDir(), "none")
 	t.Setenv("TMPDIR", none)
 	t.Setenv("TMP", none)
-	text := longText(2, 4*longMemory)
-	o := invokeResult(Shape{Limit: Limit{Bytes: 1 << 30}}, new(MemorySpill), Result{Long: strings.NewReader(text)})
-	if !strings.Contains(o.Content.Text, " bytes are lost here and cannot be read again: there was no room for them") || len(o.Content.Text) < 2*longMemory {
+	text := longText(2, 4*(1<<20))
+	o := invokeResult(output.Policy{Limit: &output.Limit{Bytes: 1 << 30}}, new(output.MemoryStore), Result{Long: strings.NewReader(text)})
+	if !strings.Contains(o.Content.Text, " bytes are lost here and cannot be read again: there was no room for them") || len(o.Content.Text) < 2*(1<<20) {
 		t.Errorf("%d bytes", len(o.Content.Text))
 	}
-	o = invokeResult(Shape{Limit: Limit{Bytes: 5000}}, new(MemorySpill), Result{Long: strings.NewReader(text)})
+	o = invokeResult(output.Policy{Limit: &output.Limit{Bytes: 5000}}, new(output.MemoryStore), Result{Long: strings.NewReader(text)})
 	if last := o.Content.Text[strings.LastIndexByte(o.Content.Text, '\n')+1:]; len(o.Stored) != 1 || !strings.HasPrefix(last, "[the output had ") {
 		t.Errorf("%q, %q", o.Stored, last)
 	}

@@ -8,16 +8,17 @@ import (
 	"time"
 
 	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/tool/output"
 )
 
-// Option varies one tool at its construction.
+// Option configures a tool when it is made.
 type Option func(*config)
 
 type config struct {
 	annotations Annotations
 	strict      *bool
 	parameters  item.JSON
-	compile     func(item.JSON) (*schema, error) // of parameters; linked where they are given
+	compile     func(item.JSON) (*schema, error) // reads parameters; set together with them
 }
 
 // ReadOnly declares that the tool changes nothing outside of itself.
@@ -29,25 +30,26 @@ func Exclusive() Option { return func(c *config) { c.annotations.Exclusive = tru
 // Idempotent declares that the same call may be run again after a crash.
 func Idempotent() Option { return func(c *config) { c.annotations.Idempotent = true } }
 
-// Nested declares that a call is a run of its own. It is for package agent.
-func Nested() Option { return func(c *config) { c.annotations.Nested = true } }
+// Subagent declares that a call is a run of an agent. It is for package agent.
+func Subagent() Option { return func(c *config) { c.annotations.Subagent = true } }
 
-// EarlyStart lets a call start before the reply that makes it is whole. It is
-// for tools that only read.
+// EarlyStart lets a call start before the reply that contains it is complete. Use it
+// only for tools that only read.
 func EarlyStart() Option { return func(c *config) { c.annotations.EarlyStart = true } }
 
-// Timeout bounds each call. The tool sees its context end; if it does not
-// return then, it is left behind and the model is told so.
+// Timeout bounds each call. When the time is over, the tool's context ends. If the
+// tool does not return then, it is abandoned and the model is informed.
 func Timeout(d time.Duration) Option { return func(c *config) { c.annotations.Timeout = d } }
 
-// Enveloped wraps successes as failures always are. See [Envelope].
+// Enveloped wraps successes the way failures are always wrapped. See
+// [output.Envelope].
 func Enveloped() Option { return func(c *config) { c.annotations.Envelope = true } }
 
-// MaxOutput bounds the text of each output in place of [Shape.Limit]. What the
-// limit leaves open, its mode or its sizes, is as the Shape has it.
-func MaxOutput(l Limit) Option { return func(c *config) { c.annotations.MaxOutput = l } }
+// MaxOutput bounds the text of each output, instead of [output.Policy.Limit]. If the
+// limit lacks a mode or sizes, those of the policy apply.
+func MaxOutput(l output.Limit) Option { return func(c *config) { c.annotations.MaxOutput = &l } }
 
-// ReadKey says what calls read. See [ReadKeyer].
+// ReadKey sets the function that names what a call reads. See [ReadKeyer].
 func ReadKey(f func(arguments string) (key string, ok bool)) Option {
 	return func(c *config) { c.annotations.ReadKey = &readKey{f} }
 }
@@ -62,18 +64,18 @@ func (r *readKey) ReadKey(arguments string) (string, bool) { return r.of(argumen
 // "deny". See [Annotations.Approval].
 func Approval(verdict string) Option { return func(c *config) { c.annotations.Approval = verdict } }
 
-// UsualOutput bounds the text of each output where neither [MaxOutput] nor
-// [Shape.Limit] does.
-func UsualOutput(l Limit) Option { return func(c *config) { c.annotations.UsualOutput = l } }
+// UsualOutput bounds the text of each output if neither [MaxOutput] nor
+// [output.Policy.Limit] does.
+func UsualOutput(l output.Limit) Option { return func(c *config) { c.annotations.UsualOutput = &l } }
 
-// Strict asks the endpoint to bind the model to the schema. It is false unless
-// given. A strict schema must list every property as required and allow no
-// others; [New] checks that.
+// Strict asks the endpoint to force the model to follow the schema. The default is
+// false. A strict schema must list every property as required and allow no others;
+// [New] checks this.
 func Strict(on bool) Option { return func(c *config) { c.strict = &on } }
 
-// Parameters replaces the schema that [New] infers, for constraints that Go
-// types do not express, such as an enumeration. It is sent byte for byte.
-// [Raw] takes its schema from the definition and refuses this option.
+// Parameters replaces the schema that [New] infers, for constraints that Go types do
+// not express, such as an enumeration. It is sent byte for byte. [Raw] takes its
+// schema from the definition and refuses this option.
 func Parameters(schema item.JSON) Option {
 	return func(c *config) { c.parameters, c.compile = schema, compileGiven }
 }
@@ -91,7 +93,7 @@ func configOf(opts []Option) (config, error) {
 	default:
 		return c, fmt.Errorf("approval is %q, want allow, ask or deny", c.annotations.Approval)
 	}
-	for _, l := range []Limiter{c.annotations.MaxOutput, c.annotations.UsualOutput} {
+	for _, l := range []*output.Limit{c.annotations.MaxOutput, c.annotations.UsualOutput} {
 		if l != nil {
 			if err := l.Check(); err != nil {
 				return c, err

@@ -5,11 +5,14 @@ package tool
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/tool/output"
 )
 
 // J13: what is refused, and what another is sent for, is kept as it was, and the
@@ -22,7 +25,7 @@ func TestOriginalsAreKept(t *testing.T) {
 		return Result{Text: "see", Parts: []item.Part{&item.InputImage{ImageURL: dataURI(declared, []byte(data))}}}
 	}
 	for name, c := range map[string]struct {
-		images   Imager
+		images   output.Imager
 		res      Result
 		original string
 		failed   bool
@@ -37,24 +40,24 @@ func TestOriginalsAreKept(t *testing.T) {
 		"a BMP made":     {imager{fit: string(png), note: "[made]"}, image("image/x-ms-bmp", bmp), bmp, false, "[made; the original is kept with the id %s]"},
 		"no base64":      {nil, Result{Parts: []item.Part{&item.InputImage{ImageURL: "data:image/png;base64,***"}}}, "data:image/png;base64,***", true, "illegal base64 data at input byte 0; the original is kept with the id %s"},
 		"a lying file":   {nil, Result{Parts: []item.Part{&item.InputFile{FileData: dataURI("application/pdf", []byte("no"))}}}, "no", true, "its data is something else; the original is kept with the id %s"},
-		"told by a tool": {nil, Result{Text: "see", Unsent: []Unsent{{"the picture is odd", []byte("odd")}}}, "odd", true, "the picture is odd; the original is kept with the id %s"},
+		"told by a tool": {nil, Result{Text: "see", Unsent: []Unsent{{Problem: "the picture is odd", Data: []byte("odd")}}}, "odd", true, "the picture is odd; the original is kept with the id %s"},
 	} {
-		spill := new(MemorySpill)
-		o := invokeResult(Shape{Images: c.images}, spill, c.res)
-		id := idOf([]byte(c.original))
+		spill := new(output.MemoryStore)
+		o := invokeResult(output.Policy{Images: c.images}, spill, c.res)
+		id := fmt.Sprintf("%x", sha256.Sum256([]byte(c.original)))
 		if shown := o.Content.Display(); o.Failed != c.failed || !strings.Contains(shown, fmt.Sprintf(c.says, id)) {
 			t.Errorf("%s: failed %v\n%s", name, o.Failed, shown)
 		}
 		if data, _, err := spill.Get(t.Context(), id, 0, 1<<20); err != nil || string(data) != c.original || len(o.Originals) != 1 || o.Originals[0] != id {
 			t.Errorf("%s: %d bytes are kept, %q, %v", name, len(data), o.Originals, err)
 		}
-		if got := StoredIDs(o.Content.Display()); len(got) != 1 || got[0] != id {
+		if got := output.StoredIDs(o.Content.Display()); len(got) != 1 || got[0] != id {
 			t.Errorf("%s: the text names %q, want %q", name, got, id)
 		}
-		if o := invokeResult(Shape{Images: c.images}, nil, c.res); strings.Contains(o.Content.Display(), "original is kept") || o.Failed != c.failed {
+		if o := invokeResult(output.Policy{Images: c.images}, nil, c.res); strings.Contains(o.Content.Display(), "original is kept") || o.Failed != c.failed {
 			t.Errorf("%s, without a place to keep it:\n%s", name, o.Content.Display())
 		}
-		o = invokeResult(Shape{Images: c.images}, brokenSpill{}, c.res)
+		o = invokeResult(output.Policy{Images: c.images}, brokenSpill{}, c.res)
 		if !strings.Contains(o.Content.Display(), "; the original is lost, for it could not be kept: disk full") {
 			t.Errorf("%s, where it cannot be kept:\n%s", name, o.Content.Display())
 		}
@@ -63,13 +66,13 @@ func TestOriginalsAreKept(t *testing.T) {
 
 // What is kept and is not text is not read as text.
 func TestReadOutputOfAnImage(t *testing.T) {
-	spill := new(MemorySpill)
+	spill := new(output.MemoryStore)
 	id, err := spill.Put(t.Context(), pixelPNG(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, offset := range []int{0, 9, 20} {
-		o := mustSet(t, ReadOutput(spill)).Invoke(context.Background(), Call{Name: ReadOutputName, Arguments: fmt.Sprintf(`{"id":%q,"offset":%d}`, id, offset)}, Shape{})
+		o := mustSet(t, ReadOutput(spill)).Invoke(context.Background(), Call{Name: ReadOutputName, Arguments: fmt.Sprintf(`{"id":%q,"offset":%d}`, id, offset)}, output.Policy{})
 		if !o.Failed || !strings.Contains(o.Error, "is not text but an image or a file of") {
 			t.Errorf("from %d: %+v", offset, o.Content)
 		}
@@ -82,8 +85,12 @@ func TestSniffPicture(t *testing.T) {
 		"BM is short for bitmap, and this is a text": "", "BM": "", "II*\x00\x08\x00\x00\x00": "image/tiff", "MM\x00*\x00\x00\x00\x08": "image/tiff",
 		"BM\x1e\x00\x00\x00\x00\x00\x00\x00\x1a\x00\x00\x00\x28\x00\x00\x00": "image/bmp", "GIF89a": "image/gif",
 	} {
-		if got := SniffPicture([]byte(text)); got != want {
+		if got := output.SniffPicture([]byte(text)); got != want {
 			t.Errorf("%q is %q, want %q", text, got, want)
 		}
 	}
+}
+
+func dataURI(mediaType string, data []byte) string {
+	return "data:" + mediaType + ";base64," + base64.StdEncoding.EncodeToString(data)
 }

@@ -11,20 +11,21 @@ import (
 
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/tool/output"
 )
 
 // B5 J6: a secret of the run is in no output, however it comes: in a text, a
 // part, an error, a command's streams, or what is kept of a long output.
 func TestSecrets(t *testing.T) {
 	const key = "sk-secret-0123456789"
-	spill := new(tool.MemorySpill)
+	spill := new(output.MemoryStore)
 	var result tool.Result
 	var failure error
 	set, err := tool.NewSet(tool.ReadOutput(spill), tool.Must("leak", "Leaks.", func(context.Context, struct{}) (tool.Result, error) { return result, failure }))
 	if err != nil {
 		t.Fatal(err)
 	}
-	shape := tool.Shape{Secrets: []string{key, "", "short"}}
+	shape := output.Policy{Secrets: []string{key, "", "short"}}
 	run := func() tool.Outcome {
 		return set.Invoke(t.Context(), tool.Call{Name: "leak", Arguments: "{}"}, shape)
 	}
@@ -43,7 +44,7 @@ func TestSecrets(t *testing.T) {
 	} {
 		result = r
 		o := run()
-		if got := shown(o); strings.Contains(got, "0123456789") || !strings.Contains(got, tool.Redacted) || !strings.Contains(got, "short stays") {
+		if got := shown(o); strings.Contains(got, "0123456789") || !strings.Contains(got, output.Redacted) || !strings.Contains(got, "short stays") {
 			t.Errorf("%s: %q", name, got)
 		}
 		if strings.Contains(r.Text+r.Error, key) && !strings.Contains(result.Text+result.Error, key) {
@@ -55,7 +56,7 @@ func TestSecrets(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	result, failure = tool.Result{Text: strings.Repeat("line with "+key+"\n", 1000)}, nil
-	shape.Limit = tool.Limit{Bytes: 2000}
+	shape.Limit = &output.Limit{Bytes: 2000}
 	o := run()
 	if len(o.Stored) != 1 {
 		t.Fatalf("%+v", o)
@@ -69,26 +70,26 @@ func TestSecrets(t *testing.T) {
 // T7: a tool's usual limit counts where nobody sets another.
 func TestUsualOutput(t *testing.T) {
 	long := strings.Repeat("0123456789\n", 1000)
-	run := func(shape tool.Shape, opts ...tool.Option) int {
+	run := func(shape output.Policy, opts ...tool.Option) int {
 		set, err := tool.NewSet(tool.Must("long", "Is long.", func(context.Context, struct{}) (string, error) { return long, nil }, opts...))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return len(set.Invoke(t.Context(), tool.Call{Name: "long", Arguments: "{}"}, shape).Content.Text)
 	}
-	usual := tool.UsualOutput(tool.Limit{Bytes: 2000})
+	usual := tool.UsualOutput(output.Limit{Bytes: 2000})
 	for name, c := range map[string]struct{ got, atLeast, atMost int }{
-		"alone":             {run(tool.Shape{}, usual), 1500, 2000},
-		"of all":            {run(tool.Shape{Limit: tool.Limit{Bytes: 4000}}, usual), 3000, 4000},
-		"its own":           {run(tool.Shape{}, usual, tool.MaxOutput(tool.Limit{Bytes: 6000})), 5000, 6000},
-		"none":              {run(tool.Shape{}), len(long), len(long)},
-		"with one of turns": {run(tool.Shape{Turn: tool.Limit{Bytes: 9000}}, usual), 1500, 2000},
+		"alone":             {run(output.Policy{}, usual), 1500, 2000},
+		"of all":            {run(output.Policy{Limit: &output.Limit{Bytes: 4000}}, usual), 3000, 4000},
+		"its own":           {run(output.Policy{}, usual, tool.MaxOutput(output.Limit{Bytes: 6000})), 5000, 6000},
+		"none":              {run(output.Policy{}), len(long), len(long)},
+		"with one of turns": {run(output.Policy{PerTurn: &output.Limit{Bytes: 9000}}, usual), 1500, 2000},
 	} {
 		if c.got < c.atLeast || c.got > c.atMost {
 			t.Errorf("%s: %d bytes, want %d to %d", name, c.got, c.atLeast, c.atMost)
 		}
 	}
-	if _, err := tool.New("x", "y", func(context.Context, struct{}) (string, error) { return "", nil }, tool.UsualOutput(tool.Limit{Bytes: 1})); err == nil {
+	if _, err := tool.New("x", "y", func(context.Context, struct{}) (string, error) { return "", nil }, tool.UsualOutput(output.Limit{Bytes: 1})); err == nil {
 		t.Error("a limit that is too small was taken")
 	}
 	if _, err := tool.New("x", "y", func(context.Context, struct{}) (string, error) { return "", nil }, tool.Approval("perhaps")); err == nil {

@@ -5,58 +5,82 @@ package tool
 
 import (
 	"bytes"
-	"cmp"
+	"context"
 	"fmt"
-	"io"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/tool/output"
 )
 
 // Result is what a tool returns. The zero value is a success without output.
-type Result struct {
-	// Text is the output, or, with an error, the output so far.
-	Text string
-	// Long, unless nil, is text after Text that may be too long for the memory: it
-	// is read once, to its end, and is not closed. Reading must not wait, as for a
-	// network: the output is in a file by then. What the model does not get of it is
-	// streamed to the [Spill]. Where no limit bounds the output, all is loaded.
-	Long io.Reader
-	// Parts are images and files, sent after the text.
-	Parts []item.Part
-	// Error, unless empty, makes the call a failure that the model reads.
-	Error string
-	// Unsent are what the tool put out and no model can be sent, such as a damaged
-	// image: each makes the call a failure, and the [Spill] keeps it.
-	Unsent []Unsent
-	// Commands are what each command of a shell_call did. They answer it in place
-	// of Text, which then is the same in words, unless a limit shortens that.
-	Commands []item.ShellOutput
-	// Limit bounds this output further than the limits of its tool and of its
-	// [Shape] do; nil does not.
-	Limit Limiter
+type Result = output.Result
 
-	// repairs counts what resultOf had to change to get valid text.
-	repairs int
-	// list says that parts were returned and at least one can be sent.
-	list bool
-	// page says that Text is a page of a stored output; nil if it is not.
-	page paged
-	// long is Text and Long where these are too long for the memory: Text is empty
-	// then.
-	long *long
+// Unsent is a part of an output that cannot be sent. See [Result].
+type Unsent = output.Unsent
+
+// The errors of calls that were stopped. The words never change, so that a model
+// learns them and equal histories stay equal.
+const (
+	// Interrupted is the error of a call that was stopped while it ran.
+	Interrupted = "The call was interrupted before the tool finished. What it did until then is not known."
+	// NotStarted is the error of a call that was stopped before it ran.
+	NotStarted = "The call was cancelled before the tool started. Nothing was done."
+)
+
+// Failure says how a call failed.
+type Failure string
+
+// The ways to fail. Only after UnknownTool, BadArguments and NotRun is it certain
+// that nothing was done.
+const (
+	NoFailure    Failure = ""
+	UnknownTool  Failure = "unknown_tool"  // no tool has this name
+	BadArguments Failure = "bad_arguments" // malformed, or invalid by the schema
+	NotRun       Failure = "not_run"       // cancelled before it started
+	ToolError    Failure = "tool_error"    // the tool reported an error, or its result cannot be sent
+	Panicked     Failure = "panic"         // the tool panicked
+	TimedOut     Failure = "timeout"       // the tool's own time limit passed
+	Cancelled    Failure = "cancelled"     // the caller's context ended
+)
+
+// Outcome is the outcome of one call: the output to send, and what happened.
+type Outcome struct {
+	output.Output
+	// Failure says how the call failed, if it did.
+	Failure Failure
+	// Panic holds the value and the stack of a panic, for the caller's log. The
+	// model sees the value only.
+	Panic *PanicError
+	// Abandoned reports that the tool did not return when its context ended. Its
+	// goroutine may still be running; its result is dropped.
+	Abandoned bool
 }
 
-// Unsent is a part of an output that cannot be sent.
-type Unsent struct {
-	// Problem says what it is and why it is not sent, for the model.
-	Problem string
-	Data    []byte
+// target is the destination of an outcome.
+type target struct {
+	policy output.Policy
+	from   output.Source
 }
+
+// outcome writes a result: T1 to T7 and T9 to T11.
+func (t *target) outcome(ctx context.Context, res Result, why Failure) Outcome {
+	o := Outcome{Output: t.policy.Write(ctx, t.from, res, why != NoFailure), Failure: why}
+	if o.Failed && why == NoFailure { // the result is an error, or cannot be sent
+		o.Failure = ToolError
+	}
+	return o
+}
+
+// PanicError is a panic in a tool.
+type PanicError struct {
+	Value any
+	Stack []byte
+}
+
+func (e *PanicError) Error() string { return fmt.Sprintf("the tool panicked: %v", e.Value) }
 
 // resultOf turns the value of a typed function into a result: T1, T2 and T5.
 func resultOf(out any) (Result, error) {
@@ -90,14 +114,14 @@ func resultOf(out any) (Result, error) {
 	return valueResult(out)
 }
 
-// bytesResult takes bytes for what they are: an image, a PDF, or text.
+// bytesResult detects whether bytes are an image, a PDF or text.
 func bytesResult(b []byte) (Result, error) {
 	switch {
-	case SniffPicture(b) != "":
-		return Result{Parts: []item.Part{&item.InputImage{ImageURL: dataURI(SniffPicture(b), b), Detail: item.DetailAuto}}}, nil
-	case isPDF(b):
-		return Result{Parts: []item.Part{&item.InputFile{Filename: "output.pdf", FileData: dataURI(kindPDF, b)}}}, nil
-	case !isText(b):
+	case output.SniffPicture(b) != "":
+		return Result{Parts: []item.Part{output.DataImage(b)}}, nil
+	case output.SniffFile("", b) == "application/pdf":
+		return Result{Parts: []item.Part{output.DataFile("output.pdf", b)}}, nil
+	case !output.IsText(b):
 		return Result{}, fmt.Errorf("the tool returned %d bytes that are neither text, a PDF nor a PNG, JPEG, GIF or WebP image", len(b))
 	}
 	return Result{Text: string(b)}, nil
@@ -107,7 +131,7 @@ func valueResult(out any) (Result, error) {
 	b, err := json.Marshal(out, jsonOptions)
 	repairs := 0
 	if err != nil {
-		// Text that is not UTF-8 somewhere inside must not cost the output.
+		// Invalid UTF-8 somewhere in a value must not lose the whole output.
 		var again error
 		if b, again = json.Marshal(out, jsonOptions, jsontext.AllowInvalidUTF8(true)); again != nil {
 			return Result{}, fmt.Errorf("the tool's result cannot be written as JSON: %w", err)
@@ -115,13 +139,13 @@ func valueResult(out any) (Result, error) {
 		repairs = 1
 	}
 	res, err := jsonResult(b)
-	res.repairs += repairs
+	res.Repairs += repairs
 	return res, err
 }
 
-// jsonResult reads a JSON value as output. Null and the empty object say
-// nothing; a string is its text; an object with a string "output" is that
-// text; the rest is compact JSON.
+// jsonResult reads a JSON value as output. Null and the empty object are no output;
+// a string is its text; an object with a string "output" is that text; every other
+// value is compact JSON.
 func jsonResult(b []byte) (Result, error) {
 	v := jsontext.Value(b)
 	if len(bytes.TrimSpace(b)) == 0 {
@@ -146,10 +170,10 @@ func jsonResult(b []byte) (Result, error) {
 	return Result{Text: string(v)}, nil
 }
 
-// textResult is the text of a JSON string.
+// textResult returns the text of a JSON string as a result.
 func textResult(lit item.JSON) Result {
 	s, _ := lit.Unquote()
-	return Result{Text: s, repairs: loneSurrogates(string(lit))}
+	return Result{Text: s, Repairs: loneSurrogates(string(lit))}
 }
 
 // outputMember returns the member "output" if it is a string.
@@ -164,11 +188,11 @@ func outputMember(v jsontext.Value) item.JSON {
 	return item.JSON(members.Output)
 }
 
-// loneSurrogates counts the escapes in a JSON string that stand for no
-// character and that decoding replaces.
+// loneSurrogates counts the escapes of unpaired surrogates in a JSON string.
+// Decoding replaces them.
 func loneSurrogates(lit string) int {
 	n := 0
-	high := -1 // where the last high surrogate ends that waits for its other half
+	high := -1 // the end of the last high surrogate that has no low surrogate yet
 	for i := 0; i+1 < len(lit); i++ {
 		if lit[i] != '\\' {
 			continue
@@ -189,148 +213,4 @@ func loneSurrogates(lit string) int {
 		}
 	}
 	return n
-}
-
-// settle gives the parts of a result their final form: text first, only kinds
-// that an output may hold, valid text throughout, images that fit. An image or
-// file that is not what it says makes it a failure.
-func (r *Result) settle(images Imager, keep func(original []byte) string) {
-	parts := make([]item.Part, 0, len(r.Parts))
-	for i, p := range r.Parts {
-		var note string
-		var original []byte
-		p, n, err := settlePart(p)
-		r.repairs += n
-		if f, ok := p.(*item.InputFile); ok && err != nil {
-			original = originalFile(f)
-		}
-		if img, ok := p.(*item.InputImage); ok && err == nil {
-			note, original, err = fitImage(img, images)
-		}
-		if err != nil {
-			r.fail(fmt.Sprintf("part %d of the output: %v%s", i+1, err, keep(original)))
-			continue
-		}
-		if original != nil {
-			note = strings.TrimSuffix(cmp.Or(note, "[image sent in another form]"), "]") + keep(original) + "]"
-		}
-		if note != "" {
-			parts = append(parts, &item.InputText{Text: note})
-		}
-		if p != nil {
-			parts = append(parts, p)
-		}
-	}
-	for _, u := range r.Unsent {
-		r.fail(u.Problem + keep(u.Data))
-	}
-	r.Unsent = nil
-	r.list = len(parts) > 0
-	if len(parts) == 0 && len(r.Parts) > 0 && r.Text == "" && r.long == nil && r.Error == "" {
-		r.fail("the output is a list of parts that are nil")
-	}
-	var n int
-	r.Text, n = Sanitize(r.Text)
-	r.repairs += n
-	if r.Text == "" && r.long == nil && len(parts) > 0 {
-		if t, ok := parts[0].(*item.InputText); ok && len(t.Extra) == 0 {
-			r.Text, parts = t.Text, parts[1:]
-		}
-	}
-	r.Parts = parts
-}
-
-func (r *Result) fail(text string) {
-	if r.Error != "" {
-		text = strings.TrimRight(r.Error, "\n") + "\n" + text
-	}
-	r.Error = text
-}
-
-// settlePart returns a copy of p that can be sent as part of an output, and how
-// many repairs that took. A nil part is dropped.
-func settlePart(p item.Part) (item.Part, int, error) {
-	switch p := p.(type) {
-	case *item.InputText:
-		if p != nil {
-			c := *p
-			var n int
-			c.Text, n = Sanitize(p.Text)
-			return &c, n, cmp.Or(validExtra(p.Extra), validBreakpoint(p.CacheBreakpoint))
-		}
-	case *item.InputImage:
-		if p != nil {
-			c := *p
-			return &c, 0, cmp.Or(validText(p.ImageURL), validText(p.FileID), validExtra(p.Extra), validBreakpoint(p.CacheBreakpoint))
-		}
-	case *item.InputFile:
-		if p != nil {
-			c := *p
-			var n int
-			c.Filename, n = Sanitize(p.Filename)
-			return &c, n, cmp.Or(settleFile(&c), validText(p.FileURL), validText(p.FileID), validExtra(p.Extra), validBreakpoint(p.CacheBreakpoint))
-		}
-	case *item.UnknownPart:
-		if p != nil {
-			return p, 0, p.Raw.Valid()
-		}
-	case *item.OutputText:
-		if p != nil {
-			return textPart(p.Text)
-		}
-	case *item.Refusal:
-		if p != nil {
-			return textPart(p.Refusal)
-		}
-	case *item.ReasoningText:
-		if p != nil {
-			return textPart(p.Text)
-		}
-	case *item.SummaryText:
-		if p != nil {
-			return textPart(p.Text)
-		}
-	case *item.PlainText:
-		if p != nil {
-			return textPart(p.Text)
-		}
-	case *item.ComputerScreenshot:
-		if p != nil { // an output holds pictures as images
-			return settlePart(&item.InputImage{ImageURL: p.ImageURL, FileID: p.FileID, Detail: p.Detail, CacheBreakpoint: p.CacheBreakpoint, Extra: p.Extra})
-		}
-	}
-	return nil, 0, nil
-}
-
-// textPart makes input text of what a model said: an output holds no other
-// kind of text.
-func textPart(s string) (item.Part, int, error) {
-	s, n := Sanitize(s)
-	return &item.InputText{Text: s}, n, nil
-}
-
-func validText(s string) error {
-	if !utf8.ValidString(s) {
-		return fmt.Errorf("text is not valid UTF-8")
-	}
-	return nil
-}
-
-func validBreakpoint(b *item.CacheBreakpoint) error {
-	if b == nil {
-		return nil
-	}
-	return cmp.Or(validText(b.Mode), validExtra(b.Extra))
-}
-
-func validExtra(x item.Extra) error {
-	for _, m := range x {
-		if m.Value == "" {
-			continue // says that a member is left out
-		}
-		if err := cmp.Or(validText(m.Name), m.Value.Valid()); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -4,13 +4,18 @@
 package tool
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
+	"runtime/debug"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/tool/output"
 )
 
 // Set is the tools that a model may call, by name, in the order they were
@@ -18,31 +23,31 @@ import (
 type Set struct {
 	entries []*entry
 	byName  map[string]*entry
-	spill   Spill // of the set's ReadOutput
+	store   output.Store // the store of the set's ReadOutput
 }
 
 type entry struct {
 	name        string
 	tool        Tool
 	def         item.Tool
-	kind        item.Type // of the calls of one of the API's own tools, or ""
+	kind        item.Type // the type of calls of one of the API's own tools, or ""
 	annotations Annotations
-	// schema checks the arguments of a function tool that does not do so
-	// itself, but for patterns; nil otherwise.
+	// schema checks the arguments, except patterns, of a function tool that does not
+	// check them itself. Otherwise it is nil.
 	schema *schema
 }
 
 // selfChecking marks the tools of this package, whose Run checks arguments.
 type selfChecking interface{ checksArguments() }
 
-// keeper is a tool that reads what was left out of outputs.
-type keeper interface{ keeps() Spill }
+// keeper is a tool that reads the parts left out of outputs.
+type keeper interface{ keeps() output.Store }
 
-// NewSet makes a set. It fails on a name that the API would refuse, on a name
-// that occurs twice, and on a definition that is neither a function nor a
-// custom tool nor one of the API's own that can be run here. Arguments of a tool that another package implements are checked
-// against its schema, but for patterns; those of [New] and [Raw] are checked
-// whole.
+// NewSet makes a set. It returns an error for a name that the API would refuse, for
+// a duplicate name, and for a definition that is not a function, a custom tool, or
+// one of the API's own tools that can run here. Tools made by [New] and [Raw] check
+// their arguments completely. For tools of other packages, the set checks arguments
+// against the schema, except for patterns.
 func NewSet(tools ...Tool) (*Set, error) {
 	s := &Set{byName: make(map[string]*entry, len(tools))}
 	for i, t := range tools {
@@ -57,7 +62,7 @@ func NewSet(tools ...Tool) (*Set, error) {
 			return nil, fmt.Errorf("tool %s is declared twice", e.name)
 		}
 		if k, ok := t.(keeper); ok {
-			s.spill = k.keeps()
+			s.store = k.keeps()
 		}
 		s.byName[e.name] = e
 		s.entries = append(s.entries, e)
@@ -94,26 +99,26 @@ func (s *Set) lookup(name string) *entry {
 	return s.byName[name]
 }
 
-// kept is where outputs are kept that are too long, or nil.
-func (s *Set) kept() Spill {
+// kept returns the store for outputs that are too long, or nil.
+func (s *Set) kept() output.Store {
 	if s == nil {
 		return nil
 	}
-	return s.spill
+	return s.store
 }
 
-// Keeping returns a set whose outputs are kept in spill where they are shortened.
-// With offer it also has the tool of [ReadOutput] for them. Without it the marks
-// name a tool that is not there: whoever made the set offers it with the next
-// request. A set is returned as it is if it has no tools, a ReadOutput of its
-// own, or another tool of that name.
-func (s *Set) Keeping(spill Spill, offer bool) (*Set, error) {
-	if s.Len() == 0 || s.spill != nil || s.lookup(ReadOutputName) != nil {
+// Keeping returns a set that keeps the outputs it shortens in store. With offer, the
+// set also has the [ReadOutput] tool for them. Without offer, the marks name a tool
+// that is not in the set: the caller must offer it with the next request. Keeping
+// returns s itself if s has no tools, a ReadOutput of its own, or another tool of
+// that name.
+func (s *Set) Keeping(store output.Store, offer bool) (*Set, error) {
+	if s.Len() == 0 || s.store != nil || s.lookup(ReadOutputName) != nil {
 		return s, nil
 	}
-	kept := &Set{entries: slices.Clone(s.entries), byName: maps.Clone(s.byName), spill: spill}
+	kept := &Set{entries: slices.Clone(s.entries), byName: maps.Clone(s.byName), store: store}
 	if offer {
-		e, err := newEntry(ReadOutput(spill))
+		e, err := newEntry(ReadOutput(store))
 		if err != nil {
 			return nil, err
 		}
@@ -132,7 +137,7 @@ func (s *Set) list() []*entry {
 // Len returns the number of tools.
 func (s *Set) Len() int { return len(s.list()) }
 
-// Lookup returns the tool of that name, and whether there is one.
+// Lookup returns the tool with a name, and whether it exists.
 func (s *Set) Lookup(name string) (Tool, bool) {
 	if e := s.lookup(name); e != nil {
 		return e.tool, true
@@ -149,8 +154,8 @@ func (s *Set) Names() []string {
 	return names
 }
 
-// Definitions returns what a request's tools are, in the order of the set. The
-// definitions are shared and must not be changed.
+// Definitions returns the definitions for a request, in the order of the set. They
+// are shared and must not be changed.
 func (s *Set) Definitions() []item.Tool {
 	defs := make([]item.Tool, 0, s.Len())
 	for _, e := range s.list() {
@@ -171,10 +176,10 @@ func (s *Set) All() iter.Seq2[string, Tool] {
 	}
 }
 
-// notFound is what a model reads that calls a tool which does not exist, or not
-// for calls of that type.
+// notFound returns the text for a model that calls a tool which does not exist, or
+// which does not accept calls of that type.
 func (s *Set) notFound(call Call) string {
-	text := "tool not found: " + plainName(call.Name)
+	text := "tool not found: " + output.PlainName(call.Name)
 	switch e := s.lookup(call.Name); {
 	case s.Len() == 0:
 		return text + ". No tools are available."
@@ -186,8 +191,7 @@ func (s *Set) notFound(call Call) string {
 	return text + ". Available: " + strings.Join(s.Names(), ", ")
 }
 
-// Kinds returns the types of the calls of the API's own tools that are in the
-// set.
+// Kinds returns the call types of the API's own tools in the set.
 func (s *Set) Kinds() (kinds []item.Type) {
 	for _, e := range s.list() {
 		if e.kind != "" {
@@ -195,4 +199,172 @@ func (s *Set) Kinds() (kinds []item.Type) {
 		}
 	}
 	return kinds
+}
+
+// Grace is how long a tool may take to return after its context has ended. A tool
+// can use this time to return the output so far. A tool that does not return is
+// abandoned.
+const Grace = 50 * time.Millisecond
+
+var (
+	errTimeout    = errors.New("the tool's time limit passed")
+	errNoReturn   = errors.New("the tool ended its goroutine instead of returning")
+	errNilOutcome = errors.New("the tool has not returned")
+)
+
+// Invoke runs one call and returns the output to send. Whatever the call and the
+// tool do, Invoke does not fail, panic or outlast its context by more than [Grace].
+// It is safe for concurrent use. If a call cannot run (unknown tool, invalid
+// arguments), the output tells the model what it can do instead.
+func (s *Set) Invoke(ctx context.Context, call Call, policy output.Policy) Outcome {
+	e := s.lookup(call.Name)
+	if e == nil || e.kind != call.Kind {
+		t := &target{policy: policy, from: output.Source{Name: call.Name, Store: s.kept()}}
+		return t.outcome(ctx, Result{Error: s.notFound(call)}, UnknownTool)
+	}
+	if e.annotations.Envelope {
+		policy.Envelope = true
+	}
+	t := &target{policy: policy, from: output.Source{Name: e.name, Limit: e.annotations.MaxOutput, Usual: e.annotations.UsualOutput, Store: s.kept()}}
+	if ctx.Err() != nil {
+		return t.outcome(ctx, Result{Error: NotStarted}, NotRun)
+	}
+	if e.schema != nil {
+		if err := e.schema.check(e.name, call.Arguments); err != nil {
+			return t.outcome(ctx, call.noted(Result{Error: err.Error()}, BadArguments), BadArguments)
+		}
+	}
+	return e.invoke(ctx, call, t)
+}
+
+// invoke runs the tool in its own goroutine, so that a tool that ignores its context
+// does not block the caller.
+func (e *entry) invoke(ctx context.Context, call Call, t *target) Outcome {
+	ctx, cancel := e.bound(ctx)
+	defer cancel()
+	done := make(chan ran, 1)
+	go e.run(ctx, call, done)
+	r, returned := await(ctx, done)
+
+	res, why := r.result(ctx, e, returned)
+	res = call.noted(res, why)
+	o := t.outcome(ctx, res, why)
+	o.Abandoned = !returned
+	var p *PanicError
+	if errors.As(r.err, &p) && why == Panicked {
+		o.Panic = p
+	}
+	return o
+}
+
+// bound adds the tool's own time limit to the context.
+func (e *entry) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	if e.annotations.Timeout > 0 {
+		return context.WithTimeoutCause(ctx, e.annotations.Timeout, errTimeout)
+	}
+	return context.WithCancel(ctx)
+}
+
+// ran is the result of the tool's goroutine.
+type ran struct {
+	res Result
+	err error
+}
+
+func (e *entry) run(ctx context.Context, call Call, done chan<- ran) {
+	r := ran{err: errNoReturn}
+	defer func() {
+		if v := recover(); v != nil {
+			r = ran{err: &PanicError{Value: v, Stack: debug.Stack()}}
+		}
+		done <- r
+	}()
+	r.res, r.err = e.tool.Run(ctx, call)
+}
+
+// await returns the tool's result and true, or false if it did not return in time. A
+// result that is already there counts even if the context has ended.
+func await(ctx context.Context, done <-chan ran) (ran, bool) {
+	select {
+	case r := <-done:
+		return r, true
+	case <-ctx.Done():
+	}
+	grace := time.NewTimer(Grace)
+	defer grace.Stop()
+	select {
+	case r := <-done:
+		return r, true
+	case <-grace.C:
+	}
+	select {
+	case r := <-done:
+		return r, true
+	default:
+		return ran{err: errNilOutcome}, false
+	}
+}
+
+// result returns the outcome of a call. A tool that finished its work succeeded even
+// if its context ended in the meantime.
+func (r ran) result(ctx context.Context, e *entry, returned bool) (Result, Failure) {
+	res := r.res
+	if r.err == nil {
+		return res, NoFailure
+	}
+	if p, ok := r.err.(*PanicError); ok {
+		res.Fail(output.Clip(p.Error(), maxProblemText))
+		return res, Panicked
+	}
+	if a, ok := r.err.(*ArgumentsError); ok && a.Tool == e.name {
+		res.Fail(a.Error())
+		return res, BadArguments
+	}
+	if ctx.Err() == nil {
+		res.Fail(r.err.Error())
+		return res, ToolError
+	}
+	why := Cancelled
+	text := Interrupted
+	if errors.Is(context.Cause(ctx), errTimeout) {
+		why, text = TimedOut, timeoutText(e.annotations.Timeout, returned)
+	}
+	res.Fail(text)
+	if returned && !isContextError(r.err) {
+		res.Fail(r.err.Error())
+	}
+	return res, why
+}
+
+func isContextError(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+func timeoutText(limit time.Duration, returned bool) string {
+	if returned {
+		return fmt.Sprintf("The tool was stopped after its time limit of %v. What it did until then is not known.", limit)
+	}
+	return fmt.Sprintf("The tool did not finish within its time limit of %v and has not stopped. What it does is not known.", limit)
+}
+
+// noted puts a remark before the output of a call whose arguments were edited: the
+// model must know that the output does not belong to the arguments it sent.
+func (c Call) noted(res Result, why Failure) Result {
+	if !c.Edited {
+		return res
+	}
+	arguments, _ := output.Sanitize(c.Arguments)
+	if why == BadArguments { // otherwise the error blames the model for the arguments
+		res.Error = "The arguments of this call were changed before it could run, and what they were changed to does not fit: " +
+			output.Clip(arguments, maxProblemText) + "\n\n" + res.Error
+		return res
+	}
+	note := "Note: the arguments of this call were changed before it ran, to: " + arguments
+	switch {
+	case res.Text != "" || res.Long != nil:
+		note += "\n\n"
+	case res.Error == "" && len(res.Parts) == 0:
+		note += "\n\n" + output.NoOutput
+	}
+	return res.Behind(note)
 }

@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/tool/output"
 )
 
 const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -29,7 +30,7 @@ func pixelPNG(t testing.TB) []byte {
 	return b
 }
 
-func invokeValue[Out any](t *testing.T, shape Shape, out Out, err error) Outcome {
+func invokeValue[Out any](t *testing.T, shape output.Policy, out Out, err error) Outcome {
 	t.Helper()
 	tl := Must("f", "", func(context.Context, struct{}) (Out, error) { return out, err })
 	o := mustSet(t, tl).Invoke(t.Context(), Call{Name: "f"}, shape)
@@ -56,33 +57,33 @@ func TestValues(t *testing.T) {
 			t.Errorf("%s: got %+v, want the text %q", name, got, want)
 		}
 	}
-	check("text", invokeValue(t, Shape{}, "a\n\t\"b\" {\"c\":1}\r\n", nil), "a\n\t\"b\" {\"c\":1}\r\n")
-	check("result", invokeValue(t, Shape{}, Result{Text: "x"}, nil), "x")
-	check("content", invokeValue(t, Shape{}, item.Text("x"), nil), "x")
-	check("bytes", invokeValue(t, Shape{}, []byte("x\n"), nil), "x\n")
-	check("named text", invokeValue(t, Shape{}, item.Detail("low"), nil), "low")
-	check("duration", invokeValue(t, Shape{}, 90*time.Second, nil), "1m30s")
-	check("number", invokeValue(t, Shape{}, 3, nil), "3")
-	check("zero", invokeValue(t, Shape{}, 0, nil), "0")
-	check("false", invokeValue(t, Shape{}, false, nil), "false")
-	check("struct", invokeValue(t, Shape{}, pair{1, []string{"<&>"}}, nil), `{"a":1,"b":["<&>"]}`)
-	check("map", invokeValue(t, Shape{}, map[string]int{"b": 1, "a": 2}, nil), `{"a":2,"b":1}`)
-	check("empty list", invokeValue(t, Shape{}, []int{}, nil), "[]")
-	check("output member", invokeValue(t, Shape{}, object{"line\n", 3}, nil), "line\n")
-	check("output in a map", invokeValue(t, Shape{}, map[string]any{"output": "x"}, nil), "x")
-	check("output no string", invokeValue(t, Shape{}, map[string]any{"output": 1}, nil), `{"output":1}`)
-	check("JSON", invokeValue(t, Shape{}, item.JSON(` { "a" : 1.50 } `), nil), `{"a":1.50}`)
-	check("JSON text", invokeValue(t, Shape{}, item.JSON(`"x\ny"`), nil), "x\ny")
+	check("text", invokeValue(t, output.Policy{}, "a\n\t\"b\" {\"c\":1}\r\n", nil), "a\n\t\"b\" {\"c\":1}\r\n")
+	check("result", invokeValue(t, output.Policy{}, Result{Text: "x"}, nil), "x")
+	check("content", invokeValue(t, output.Policy{}, item.Text("x"), nil), "x")
+	check("bytes", invokeValue(t, output.Policy{}, []byte("x\n"), nil), "x\n")
+	check("named text", invokeValue(t, output.Policy{}, item.Detail("low"), nil), "low")
+	check("duration", invokeValue(t, output.Policy{}, 90*time.Second, nil), "1m30s")
+	check("number", invokeValue(t, output.Policy{}, 3, nil), "3")
+	check("zero", invokeValue(t, output.Policy{}, 0, nil), "0")
+	check("false", invokeValue(t, output.Policy{}, false, nil), "false")
+	check("struct", invokeValue(t, output.Policy{}, pair{1, []string{"<&>"}}, nil), `{"a":1,"b":["<&>"]}`)
+	check("map", invokeValue(t, output.Policy{}, map[string]int{"b": 1, "a": 2}, nil), `{"a":2,"b":1}`)
+	check("empty list", invokeValue(t, output.Policy{}, []int{}, nil), "[]")
+	check("output member", invokeValue(t, output.Policy{}, object{"line\n", 3}, nil), "line\n")
+	check("output in a map", invokeValue(t, output.Policy{}, map[string]any{"output": "x"}, nil), "x")
+	check("output no string", invokeValue(t, output.Policy{}, map[string]any{"output": 1}, nil), `{"output":1}`)
+	check("JSON", invokeValue(t, output.Policy{}, item.JSON(` { "a" : 1.50 } `), nil), `{"a":1.50}`)
+	check("JSON text", invokeValue(t, output.Policy{}, item.JSON(`"x\ny"`), nil), "x\ny")
 
-	check("empty", invokeValue(t, Shape{}, "", nil), NoOutput)
-	check("nil", invokeValue[any](t, Shape{}, nil, nil), NoOutput)
-	check("nil pointer", invokeValue[*pair](t, Shape{}, nil, nil), NoOutput)
-	check("nil result", invokeValue[*Result](t, Shape{}, nil, nil), NoOutput)
-	check("nil JSON", invokeValue(t, Shape{}, item.JSON(""), nil), NoOutput)
-	check("empty struct", invokeValue(t, Shape{}, struct{}{}, nil), NoOutput)
-	check("empty output", invokeValue(t, Shape{}, object{}, nil), NoOutput)
-	check("no parts", invokeValue(t, Shape{}, item.Parts(), nil), NoOutput)
-	check("empty text part", invokeValue(t, Shape{}, item.Parts(&item.InputText{}), nil), NoOutput)
+	check("empty", invokeValue(t, output.Policy{}, "", nil), output.NoOutput)
+	check("nil", invokeValue[any](t, output.Policy{}, nil, nil), output.NoOutput)
+	check("nil pointer", invokeValue[*pair](t, output.Policy{}, nil, nil), output.NoOutput)
+	check("nil result", invokeValue[*Result](t, output.Policy{}, nil, nil), output.NoOutput)
+	check("nil JSON", invokeValue(t, output.Policy{}, item.JSON(""), nil), output.NoOutput)
+	check("empty struct", invokeValue(t, output.Policy{}, struct{}{}, nil), output.NoOutput)
+	check("empty output", invokeValue(t, output.Policy{}, object{}, nil), output.NoOutput)
+	check("no parts", invokeValue(t, output.Policy{}, item.Parts(), nil), output.NoOutput)
+	check("empty text part", invokeValue(t, output.Policy{}, item.Parts(&item.InputText{}), nil), output.NoOutput)
 }
 
 // T3 T4: a failure shows status, error and the output so far.
@@ -92,16 +93,16 @@ func TestFailures(t *testing.T) {
 		got  Outcome
 		want string
 	}{
-		"error":        {invokeValue(t, Shape{}, "", boom), Envelope(true, "f", "exit status 2", "")},
-		"and output":   {invokeValue(t, Shape{}, "so far\n", boom), Envelope(true, "f", "exit status 2", "so far\n")},
-		"in result":    {invokeValue(t, Shape{}, Result{Text: "out", Error: "bad"}, nil), Envelope(true, "f", "bad", "out")},
-		"both":         {invokeValue(t, Shape{}, Result{Text: "out", Error: "bad\n"}, boom), Envelope(true, "f", "bad\nexit status 2", "out")},
-		"zero value":   {invokeValue(t, Shape{}, object{}, boom), Envelope(true, "f", "exit status 2", "")},
-		"value":        {invokeValue(t, Shape{}, []int{1}, boom), Envelope(true, "f", "exit status 2", "[1]")},
-		"no reason":    {invokeValue(t, Shape{}, "", errors.New(" \n")), Envelope(true, "f", NoErrorText, "")},
-		"no JSON":      {invokeValue(t, Shape{}, math.NaN(), nil), ""},
-		"binary":       {invokeValue(t, Shape{}, []byte("a\x00b"), nil), ""},
-		"invalid JSON": {invokeValue(t, Shape{}, item.JSON("{"), nil), ""},
+		"error":        {invokeValue(t, output.Policy{}, "", boom), output.Envelope(true, "f", "exit status 2", "")},
+		"and output":   {invokeValue(t, output.Policy{}, "so far\n", boom), output.Envelope(true, "f", "exit status 2", "so far\n")},
+		"in result":    {invokeValue(t, output.Policy{}, Result{Text: "out", Error: "bad"}, nil), output.Envelope(true, "f", "bad", "out")},
+		"both":         {invokeValue(t, output.Policy{}, Result{Text: "out", Error: "bad\n"}, boom), output.Envelope(true, "f", "bad\nexit status 2", "out")},
+		"zero value":   {invokeValue(t, output.Policy{}, object{}, boom), output.Envelope(true, "f", "exit status 2", "")},
+		"value":        {invokeValue(t, output.Policy{}, []int{1}, boom), output.Envelope(true, "f", "exit status 2", "[1]")},
+		"no reason":    {invokeValue(t, output.Policy{}, "", errors.New(" \n")), output.Envelope(true, "f", output.NoErrorText, "")},
+		"no JSON":      {invokeValue(t, output.Policy{}, math.NaN(), nil), ""},
+		"binary":       {invokeValue(t, output.Policy{}, []byte("a\x00b"), nil), ""},
+		"invalid JSON": {invokeValue(t, output.Policy{}, item.JSON("{"), nil), ""},
 	} {
 		if !c.got.Failed || c.got.Failure != ToolError || c.got.Error == "" {
 			t.Errorf("%s: %+v", name, c.got)
@@ -118,22 +119,22 @@ func TestFailures(t *testing.T) {
 // T3: successes by choice, of the caller or of the tool.
 func TestEnvelopeByChoice(t *testing.T) {
 	want := "status:\nsuccess\n\ntoolName:\nf\n\nerror:\n\n\noutput:\nhi"
-	if got := invokeValue(t, Shape{Envelope: true}, "hi", nil); got.Content.Text != want || got.Failed {
+	if got := invokeValue(t, output.Policy{Envelope: true}, "hi", nil); got.Content.Text != want || got.Failed {
 		t.Errorf("%+v", got)
 	}
 	tl := Must("f", "", func(context.Context, struct{}) (string, error) { return "hi", nil }, Enveloped())
-	if got := mustSet(t, tl).Invoke(t.Context(), Call{Name: "f"}, Shape{}); got.Content.Text != want {
+	if got := mustSet(t, tl).Invoke(t.Context(), Call{Name: "f"}, output.Policy{}); got.Content.Text != want {
 		t.Errorf("%+v", got)
 	}
 	empty := "status:\nsuccess\n\ntoolName:\nf\n\nerror:\n\n\noutput:\n"
-	if got := invokeValue(t, Shape{Envelope: true}, "", nil); got.Content.Text != empty {
+	if got := invokeValue(t, output.Policy{Envelope: true}, "", nil); got.Content.Text != empty {
 		t.Errorf("%q", got.Content.Text)
 	}
 }
 
 // T3: images and files follow as parts, the text first if there is any.
 func TestParts(t *testing.T) {
-	img, err := Image(pixelPNG(t))
+	img, err := output.Image(pixelPNG(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,20 +144,20 @@ func TestParts(t *testing.T) {
 		got  Outcome
 		want []item.Part
 	}{
-		"text and image":  {invokeValue(t, Shape{}, Result{Text: "t", Parts: []item.Part{img, file}}, nil), []item.Part{text("t"), img, file}},
-		"image":           {invokeValue(t, Shape{}, []item.Part{img}, nil), []item.Part{img}},
-		"one part":        {invokeValue(t, Shape{}, img, nil), []item.Part{img}},
-		"image bytes":     {invokeValue(t, Shape{}, pixelPNG(t), nil), []item.Part{img}},
-		"content":         {invokeValue(t, Shape{}, item.Parts(img, text("after")), nil), []item.Part{img, text("after")}},
-		"text part":       {invokeValue(t, Shape{}, item.Parts(text("t")), nil), []item.Part{text("t")}},
-		"model's text":    {invokeValue(t, Shape{}, item.Parts(&item.OutputText{Text: "t"}, img), nil), []item.Part{text("t"), img}},
-		"nil parts":       {invokeValue(t, Shape{}, item.Parts(nil, (*item.InputImage)(nil), img), nil), []item.Part{img}},
-		"enveloped":       {invokeValue(t, Shape{Envelope: true}, item.Parts(text("t"), img), nil), []item.Part{text(Envelope(false, "f", "", "t")), img}},
-		"enveloped image": {invokeValue(t, Shape{Envelope: true}, img, nil), []item.Part{text(Envelope(false, "f", "", "")), img}},
-		"failure":         {invokeValue(t, Shape{}, Result{Parts: []item.Part{img}, Error: "e"}, nil), []item.Part{text(Envelope(true, "f", "e", "")), img}},
-		"URL and id": {invokeValue(t, Shape{}, item.Parts(&item.InputImage{ImageURL: "https://example.com/a.png"}, &item.InputImage{FileID: "file-1"}), nil),
+		"text and image":  {invokeValue(t, output.Policy{}, Result{Text: "t", Parts: []item.Part{img, file}}, nil), []item.Part{text("t"), img, file}},
+		"image":           {invokeValue(t, output.Policy{}, []item.Part{img}, nil), []item.Part{img}},
+		"one part":        {invokeValue(t, output.Policy{}, img, nil), []item.Part{img}},
+		"image bytes":     {invokeValue(t, output.Policy{}, pixelPNG(t), nil), []item.Part{img}},
+		"content":         {invokeValue(t, output.Policy{}, item.Parts(img, text("after")), nil), []item.Part{img, text("after")}},
+		"text part":       {invokeValue(t, output.Policy{}, item.Parts(text("t")), nil), []item.Part{text("t")}},
+		"model's text":    {invokeValue(t, output.Policy{}, item.Parts(&item.OutputText{Text: "t"}, img), nil), []item.Part{text("t"), img}},
+		"nil parts":       {invokeValue(t, output.Policy{}, item.Parts(nil, (*item.InputImage)(nil), img), nil), []item.Part{img}},
+		"enveloped":       {invokeValue(t, output.Policy{Envelope: true}, item.Parts(text("t"), img), nil), []item.Part{text(output.Envelope(false, "f", "", "t")), img}},
+		"enveloped image": {invokeValue(t, output.Policy{Envelope: true}, img, nil), []item.Part{text(output.Envelope(false, "f", "", "")), img}},
+		"failure":         {invokeValue(t, output.Policy{}, Result{Parts: []item.Part{img}, Error: "e"}, nil), []item.Part{text(output.Envelope(true, "f", "e", "")), img}},
+		"URL and id": {invokeValue(t, output.Policy{}, item.Parts(&item.InputImage{ImageURL: "https://example.com/a.png"}, &item.InputImage{FileID: "file-1"}), nil),
 			[]item.Part{&item.InputImage{ImageURL: "https://example.com/a.png"}, &item.InputImage{FileID: "file-1"}}},
-		"unknown": {invokeValue(t, Shape{}, item.Parts(&item.UnknownPart{Raw: `{"type":"new"}`}), nil), []item.Part{&item.UnknownPart{Raw: `{"type":"new"}`}}},
+		"unknown": {invokeValue(t, output.Policy{}, item.Parts(&item.UnknownPart{Raw: `{"type":"new"}`}), nil), []item.Part{&item.UnknownPart{Raw: `{"type":"new"}`}}},
 	} {
 		if diff := cmp.Diff(c.want, c.got.Content.Parts); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -181,16 +182,16 @@ func TestBadImages(t *testing.T) {
 		"invalid UTF8": &item.InputImage{ImageURL: "https://\xff"},
 		"invalid part": &item.UnknownPart{Raw: `{`},
 	} {
-		o := invokeValue(t, Shape{}, Result{Text: "text", Parts: []item.Part{p}}, nil)
+		o := invokeValue(t, output.Policy{}, Result{Text: "text", Parts: []item.Part{p}}, nil)
 		if !o.Failed || !o.Content.IsText() || !strings.HasSuffix(o.Content.Text, "\n\noutput:\ntext") {
 			t.Errorf("%s: %+v", name, o)
 		}
 		t.Logf("%s: %s", name, o.Error)
 	}
-	if o := invokeValue(t, Shape{}, png[:30], nil); !o.Failed {
+	if o := invokeValue(t, output.Policy{}, png[:30], nil); !o.Failed {
 		t.Errorf("a cut off image was sent: %+v", o)
 	}
-	if o := invokeValue(t, Shape{}, uri("IMAGE/PNG", png), nil); o.Failed {
+	if o := invokeValue(t, output.Policy{}, uri("IMAGE/PNG", png), nil); o.Failed {
 		t.Errorf("%+v", o)
 	}
 }
@@ -207,10 +208,10 @@ func TestSniffImage(t *testing.T) {
 		"BM":                         "",
 		"<svg xmlns='http://x'></s>": "",
 	} {
-		if got := SniffImage([]byte(data)); got != want {
+		if got := output.SniffImage([]byte(data)); got != want {
 			t.Errorf("%q: %q, want %q", data, got, want)
 		}
-		if _, err := Image([]byte(data)); err == nil {
+		if _, err := output.Image([]byte(data)); err == nil {
 			t.Errorf("%q: a header alone is an image", data)
 		}
 	}
@@ -231,7 +232,7 @@ func TestEnvelope(t *testing.T) {
 		{"x\n\noutput:\nok", "", "", "status:\nerror\n\ntoolName:\n\"x\\n\\noutput:\\nok\"\n\nerror:\n\n\noutput:\n"},
 		{"output:", "", "", "status:\nerror\n\ntoolName:\n output:\n\nerror:\n\n\noutput:\n"},
 	} {
-		if diff := cmp.Diff(c.want, Envelope(true, c.name, c.errText, c.output)); diff != "" {
+		if diff := cmp.Diff(c.want, output.Envelope(true, c.name, c.errText, c.output)); diff != "" {
 			t.Errorf("%q %q (-want +got):\n%s", c.name, c.errText, diff)
 		}
 	}
@@ -271,10 +272,10 @@ func TestEnvelopeCannotBeForged(t *testing.T) {
 	piece := rapid.SampledFrom([]string{"status:", "toolName:", "error:", "output:", "\n", "\n\n", "\r", "\r\n", " ", "x", "é", ":", "\u2028"})
 	text := rapid.Custom(func(t *rapid.T) string { return strings.Join(rapid.SliceOfN(piece, 0, 12).Draw(t, "pieces"), "") })
 	rapid.Check(t, func(t *rapid.T) {
-		failed, name, errText, output := rapid.Bool().Draw(t, "failed"), text.Draw(t, "name"), text.Draw(t, "error"), text.Draw(t, "output")
-		got := open(t, Envelope(failed, name, errText, output))
-		if (got.status == "error") != failed || got.output != output {
-			t.Fatalf("status %q output %q, want %v %q", got.status, got.output, failed, output)
+		failed, name, errText, out := rapid.Bool().Draw(t, "failed"), text.Draw(t, "name"), text.Draw(t, "error"), text.Draw(t, "output")
+		got := open(t, output.Envelope(failed, name, errText, out))
+		if (got.status == "error") != failed || got.output != out {
+			t.Fatalf("status %q output %q, want %v %q", got.status, got.output, failed, out)
 		}
 		if squeeze(got.err) != squeeze(errText) {
 			t.Fatalf("error %q, want %q", got.err, errText)
@@ -316,7 +317,7 @@ func TestSanitize(t *testing.T) {
 		{"\u009b1mx\u009d0;t\u009cy\u0090q\x1b\\z\u009c", "xyz", 4},
 		{"\x1b \nx", " \nx", 1},
 	} {
-		got, n := Sanitize(c.in)
+		got, n := output.Sanitize(c.in)
 		if got != c.want || n != c.repairs {
 			t.Errorf("%q: got %q with %d repairs, want %q with %d", c.in, got, n, c.want, c.repairs)
 		}
@@ -332,11 +333,11 @@ func TestSanitizeProperties(t *testing.T) {
 	))
 	rapid.Check(t, func(t *rapid.T) {
 		in := string(gen.Draw(t, "bytes"))
-		got, n := Sanitize(in)
+		got, n := output.Sanitize(in)
 		if !utf8.ValidString(got) || strings.ContainsAny(got, "\x00\x1b\u009b\u009d") {
 			t.Fatalf("%q is not clean: %q", in, got)
 		}
-		if again, m := Sanitize(got); again != got || m != 0 {
+		if again, m := output.Sanitize(got); again != got || m != 0 {
 			t.Fatalf("%q changed again to %q", got, again)
 		}
 		if (n == 0) != (got == in) {
@@ -352,7 +353,7 @@ func TestSanitizeProperties(t *testing.T) {
 // its own order, and what it writes back must match the file.
 func TestSanitizeKeepsText(t *testing.T) {
 	const text = "\ufeffa\u202eb\u2066c\u2069 \u200d\u200e\u00ad\U000e0041\b\a\x7f"
-	if got, n := Sanitize(text); got != text || n != 0 {
+	if got, n := output.Sanitize(text); got != text || n != 0 {
 		t.Errorf("%q, %d repairs", got, n)
 	}
 }
@@ -362,11 +363,11 @@ func FuzzSanitize(f *testing.F) {
 	f.Add("\x1b[1;31mred\x1b[0m \x1b]0;t\x07\x1bP1\x1b\\ \u009b1m")
 	f.Add("\xed\xa0\x80\xff\x00\xc2\x9d")
 	f.Fuzz(func(t *testing.T, in string) {
-		got, n := Sanitize(in)
+		got, n := output.Sanitize(in)
 		if !utf8.ValidString(got) || strings.ContainsAny(got, "\x00\x1b") {
 			t.Fatalf("%q is not clean: %q", in, got)
 		}
-		if again, m := Sanitize(got); again != got || m != 0 {
+		if again, m := output.Sanitize(got); again != got || m != 0 {
 			t.Fatalf("%q changed again to %q", got, again)
 		}
 		if (n == 0) != (got == in) || strings.Count(got, "\n") != strings.Count(in, "\n") {
@@ -377,7 +378,7 @@ func FuzzSanitize(f *testing.F) {
 
 // T9: repairs are made everywhere and counted.
 func TestRepairsCounted(t *testing.T) {
-	o := invokeValue(t, Shape{}, Result{Text: "a\x00", Parts: []item.Part{&item.InputText{Text: "\x1b[0mb"}}, Error: "\xff"}, nil)
+	o := invokeValue(t, output.Policy{}, Result{Text: "a\x00", Parts: []item.Part{&item.InputText{Text: "\x1b[0mb"}}, Error: "\xff"}, nil)
 	if o.Repairs != 3 || o.Error != "\uFFFD" {
 		t.Errorf("%+v", o)
 	}
@@ -385,11 +386,11 @@ func TestRepairsCounted(t *testing.T) {
 		`"a\ud800b"`: 1, `"\uDC00\ud800"`: 2, `"\ud83d\uDE00 \\ud800 \n"`: 0, `"\ud800\ud83d\ude00"`: 1, `"\ud83d\ude00\ude00"`: 1, `"\ud83dx\ude00"`: 2,
 		`{"output":"\ud800"}`: 1, `{"a":"\ud800"}`: 0, "\"\xff\"": 1, "[\"\xff\"]": 1, `"\ufffd"`: 0,
 	} {
-		if o := invokeValue(t, Shape{}, item.JSON(text), nil); o.Repairs != want || strings.Count(o.Content.Text, "\uFFFD") != want && text != `"\ufffd"` {
+		if o := invokeValue(t, output.Policy{}, item.JSON(text), nil); o.Repairs != want || strings.Count(o.Content.Text, "\uFFFD") != want && text != `"\ufffd"` {
 			t.Errorf("%s: %d repairs in %q, want %d", text, o.Repairs, o.Content.Text, want)
 		}
 	}
-	o = invokeValue(t, Shape{}, map[string]string{"a": "\xff"}, nil)
+	o = invokeValue(t, output.Policy{}, map[string]string{"a": "\xff"}, nil)
 	if o.Repairs != 1 || o.Content.Text != "{\"a\":\"\uFFFD\"}" {
 		t.Errorf("%+v", o)
 	}

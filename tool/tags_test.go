@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/tool/output"
 )
 
 // colour says itself what it looks like.
@@ -72,7 +73,7 @@ func TestSettings(t *testing.T) {
 		`{"size":"small","count":1,"colour":"red","name":"abcde"}`:                                false,
 		`{"size":"small","count":1,"colour":"red","maybe":"perhaps"}`:                             false,
 	} {
-		if out := set.Invoke(t.Context(), Call{ID: "c", Name: "order", Arguments: arguments}, Shape{}); out.Failed == ok {
+		if out := set.Invoke(t.Context(), Call{ID: "c", Name: "order", Arguments: arguments}, output.Policy{}); out.Failed == ok {
 			t.Errorf("%s: %s", arguments, out.Content.Display())
 		}
 	}

@@ -1,6 +1,22 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
+// Package tool defines tools, and turns their results into the output that the model
+// reads.
+//
+// [New] makes a tool from a Go function: the schema of its arguments is inferred
+// from the function's input type, and the model's arguments are checked against it
+// before the function runs. [Raw] is the lower-level form: a definition as it is
+// sent, and a function that receives the model's own text.
+//
+// A [Set] holds the tools of one agent. [Set.Invoke] runs one call and always
+// returns an [Outcome] that can be sent: an unknown name, arguments that do not fit,
+// a failure, a panic and a timeout are results for the model, not errors of the
+// program.
+//
+// Package output writes tools' results according to an [output.Policy]: with or
+// without an envelope, within limits, without secrets, with images adapted to the
+// model. The tool made by [ReadOutput] reads the parts that a limit left out.
 package tool
 
 import (
@@ -10,11 +26,12 @@ import (
 	"time"
 
 	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/tool/output"
 )
 
-// Tool is something that a model can call by name. An implementation must be
-// safe for concurrent use: calls of one turn run at the same time unless its
-// annotations say [Annotations.Exclusive].
+// Tool is something that a model can call by name. An implementation must be safe
+// for concurrent use: calls of one turn run at the same time unless its annotations
+// have [Annotations.Exclusive].
 type Tool interface {
 	// Definition returns what the model sees: an [*item.FunctionTool], an
 	// [*item.CustomTool], or one of the API's own tools that are run here (see
@@ -22,69 +39,70 @@ type Tool interface {
 	// may keep it.
 	Definition() item.Tool
 
-	// Run performs one call. A failure that the model should read is either an
-	// error or a [Result] with an Error; with both, what Text and Parts hold is
-	// the output so far and is kept. Run must return soon after ctx ends.
+	// Run performs one call. To report a failure to the model, it returns an error
+	// or a [Result] with an Error; Text and Parts are then the output so far, and
+	// are kept. Run must return soon after ctx ends.
 	Run(ctx context.Context, call Call) (Result, error)
 }
 
 // Call is one call as the model made it.
 type Call struct {
-	// ID is the call id that joins the call and its output.
+	// ID is the call id, which connects the call and its output.
 	ID string
 	// Name is the tool's name.
 	Name string
-	// Arguments is the JSON text as the model sent it, or, for a custom tool,
-	// its input. Nothing about it is certain.
+	// Arguments is the JSON text as the model sent it or, for a custom tool, its
+	// input. It may be anything.
 	Arguments string
 	// Kind is the type of a call of the API's own tools, and "" for all others.
 	// Its Arguments are the JSON of its operation or action.
 	Kind item.Type
 	// Custom says that Arguments is the free text of a custom tool call.
 	Custom bool
-	// Edited says that Arguments is not what the model sent: somebody changed
-	// it. The output tells the model.
+	// Edited reports that Arguments is not what the model sent, because it was
+	// changed. The output tells the model.
 	Edited bool
 }
 
-// Annotations are what a caller may know about a tool before running it. The zero
-// value claims nothing: the tool may write, and running it twice may do harm.
+// Annotations are the known properties of a tool before it runs. The zero value
+// promises nothing: the tool may write, and running it twice may do harm.
 type Annotations struct {
-	// ReadOnly: it changes nothing outside of itself, so that running it needs
-	// no approval where reading is allowed.
+	// ReadOnly: the tool changes nothing outside itself, so it runs without approval
+	// where reading is allowed.
 	ReadOnly bool
 	// Exclusive: no other call may run beside it.
 	Exclusive bool
 	// Idempotent: running the same call again after a crash does no harm.
 	Idempotent bool
-	// Nested: a call is a run of its own, and needs to know of the one around it.
-	// Package agent sets it, on tools that it makes.
-	Nested bool
-	// EarlyStart: a call may start as soon as it is complete, while the reply
-	// that makes it still comes. If the reply breaks off, it has run all the
-	// same.
+	// Subagent: a call is a run of an agent inside the run that makes the call.
+	// Package agent sets this on the tools that it makes.
+	Subagent bool
+	// EarlyStart: a call may start as soon as it is complete, while the rest of the
+	// reply is still arriving. If the reply breaks off, the call has run
+	// nevertheless.
 	EarlyStart bool
-	// Envelope: successes are wrapped like failures. See [Envelope].
+	// Envelope: successes are wrapped like failures. See [output.Envelope].
 	Envelope bool
 	// Timeout bounds one call. Zero: only the caller's context does.
 	Timeout time.Duration
-	// MaxOutput bounds the text of its outputs in place of [Shape.Limit].
-	MaxOutput Limiter
-	// UsualOutput bounds it where neither MaxOutput nor [Shape.Limit] does.
-	UsualOutput Limiter
-	// ReadKey names what its calls read. nil: it does not say.
+	// MaxOutput bounds the text of the tool's outputs, instead of
+	// [output.Policy.Limit].
+	MaxOutput *output.Limit
+	// UsualOutput bounds it if neither MaxOutput nor [output.Policy.Limit] does.
+	UsualOutput *output.Limit
+	// ReadKey names what the tool's calls read; nil means unknown.
 	ReadKey ReadKeyer
 	// Approval is the declaring file's rule for calls to this tool: "allow", "ask"
 	// or "deny", one rule beside those of an agent's policy; "" means no rule.
 	Approval string
 }
 
-// ReadKeyer tells what calls of a tool read.
+// ReadKeyer names what a tool's calls read.
 type ReadKeyer interface {
-	// ReadKey names what a call with such arguments, as the tool gets them, reads,
-	// and reports whether it reads such a thing at all. Calls of the same tool with
-	// the same key bring the same, as long as that does not change. It must be
-	// quick.
+	// ReadKey returns a key for what a call with these arguments, as the tool
+	// receives them, would read; ok is false if there is no key. Calls of the same
+	// tool with the same key return the same output while the thing they read does
+	// not change. ReadKey must be fast.
 	ReadKey(arguments string) (key string, ok bool)
 }
 
@@ -93,7 +111,7 @@ type Annotated interface {
 	Annotations() Annotations
 }
 
-// AnnotationsOf returns t's annotations, or none if it does not tell.
+// AnnotationsOf returns t's annotations, or the zero value if t is not [Annotated].
 func AnnotationsOf(t Tool) Annotations {
 	if tr, ok := t.(Annotated); ok {
 		return tr.Annotations()
@@ -103,8 +121,8 @@ func AnnotationsOf(t Tool) Annotations {
 
 type callKey struct{}
 
-// FromContext returns the call that is being run, for a typed function that
-// needs its id. It reports false outside of a tool's run.
+// FromContext returns the call that is running, for typed functions that need its
+// id. It reports false outside a tool's run.
 func FromContext(ctx context.Context) (Call, bool) {
 	c, ok := ctx.Value(callKey{}).(*callContext)
 	if !ok {
@@ -113,7 +131,7 @@ func FromContext(ctx context.Context) (Call, bool) {
 	return c.call, true
 }
 
-// callContext is a context that knows the call.
+// callContext is a context that holds the call.
 type callContext struct {
 	context.Context
 	call Call
@@ -139,7 +157,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// nameOf returns the name that a definition is called by.
+// nameOf returns the name by which a model calls a definition.
 func nameOf(def item.Tool) (string, error) {
 	var name string
 	switch d := def.(type) {

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/tool/output"
 )
 
 type searchInput struct {
@@ -166,7 +167,7 @@ func TestMalformedArguments(t *testing.T) {
 		`{"query":"a","wait":"soon"}`:     `the value at /wait does not fit time.Duration`,
 		`{"query":"a","limit":1e999}`:     `value out of range`,
 	} {
-		o := set.Invoke(t.Context(), Call{Name: "search", Arguments: args}, Shape{})
+		o := set.Invoke(t.Context(), Call{Name: "search", Arguments: args}, output.Policy{})
 		if ran {
 			t.Fatalf("%s: the tool ran", args)
 		}
@@ -176,7 +177,7 @@ func TestMalformedArguments(t *testing.T) {
 		if !strings.Contains(o.Error, want) || !strings.HasSuffix(o.Error, schema) {
 			t.Errorf("%s:\n got %s\nwant %s … and the schema", args, o.Error, want)
 		}
-		if again := set.Invoke(t.Context(), Call{Name: "search", Arguments: args}, Shape{}); again.Content.Text != o.Content.Text {
+		if again := set.Invoke(t.Context(), Call{Name: "search", Arguments: args}, output.Policy{}); again.Content.Text != o.Content.Text {
 			t.Errorf("%s: another text the second time", args)
 		}
 	}
@@ -265,7 +266,7 @@ func TestFromContext(t *testing.T) {
 		}
 		return c.ID, nil
 	})
-	o := mustSet(t, tl).Invoke(t.Context(), Call{ID: "call_1", Name: "a"}, Shape{})
+	o := mustSet(t, tl).Invoke(t.Context(), Call{ID: "call_1", Name: "a"}, output.Policy{})
 	if o.Content.Text != "call_1" {
 		t.Errorf("%+v", o)
 	}
@@ -346,4 +347,13 @@ func mustSet(t *testing.T, tools ...Tool) *Set {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// An option whose limit makes no sense fails the tool.
+func TestBadLimit(t *testing.T) {
+	for _, l := range []output.Limit{{Bytes: -1}, {Tokens: -1}, {Bytes: 1}, {Mode: "middle"}} {
+		if _, err := New("f", "", func(context.Context, none) (string, error) { return "", nil }, MaxOutput(l)); err == nil {
+			t.Errorf("%+v: no error", l)
+		}
+	}
 }

@@ -17,6 +17,8 @@ import (
 //go:embed append_to_file.md
 var appendToFileText string
 
+// appendToFileInput are the arguments of append_to_file. The tags of its fields
+// become the tool's schema.
 type appendToFileInput struct {
 	Path    string `json:"path" jsonschema:"the file, relative to a root, or name:path for a named root; it is created if it does not exist"`
 	Content string `json:"content" jsonschema:"the text to add at the end, exactly as it is; no line end is added"`
@@ -26,6 +28,8 @@ func newAppendToFile(name string, f *files.Files) (tool.Tool, error) {
 	return tool.New(name, f.Describe(appendToFileText), fileTools{f}.appendToFile, tool.Exclusive())
 }
 
+// appendToFile adds text to the end of a file. It adds no line end before the text,
+// but says so in the output if the last line had none.
 func (f fileTools) appendToFile(ctx context.Context, in appendToFileInput) (string, error) {
 	if in.Content == "" {
 		return "", errors.New("content is empty; there is nothing to append")
@@ -36,6 +40,7 @@ func (f fileTools) appendToFile(ctx context.Context, in appendToFileInput) (stri
 	}
 	var done string
 	err = f.Edit(p, true, func(old []byte, exists bool) ([]byte, error) {
+		// Edit may have waited for another write.
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}

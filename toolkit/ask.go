@@ -15,50 +15,50 @@ import (
 	"github.com/antiphon-go/antiphon/toolkit/internal/wording"
 )
 
-// What a question and its answer may be.
+// Limits of a question and its answer.
 const (
 	MaxQuestion = 16 << 10 // bytes of a question
 	MaxChoices  = 20
 	MaxChoice   = 500      // bytes of one choice
-	MaxAnswer   = 64 << 10 // bytes of an answer; the rest is cut off
+	MaxAnswer   = 64 << 10 // bytes of an answer; the rest is cut
 )
 
-// The fixed sentences of ask_user.
+// The fixed texts of ask_user.
 const (
-	// NobodyToAsk is the error when there is no one to answer.
+	// NobodyToAsk is the error if nobody can answer.
 	NobodyToAsk = "Nobody can answer questions in this run. Go on with your best guess, and say in your answer what you assumed."
-	// EmptyAnswer is the output when the user answered with nothing.
+	// EmptyAnswer is the output if the user's answer is empty.
 	EmptyAnswer = "The user gave no answer. Go on with your best guess, and say in your answer what you assumed."
 )
 
-// ErrNobody is what an [Asker] returns when there is nobody to answer: no
-// terminal, the end of its input.
+// ErrNobody is returned by an [Asker] if nobody can answer: there is no terminal, or
+// its input has ended.
 var ErrNobody = errors.New("nobody can answer")
 
-// Question is what a model wants to know. Its text can be shown as it is: it
-// is valid UTF-8 without control characters (a question may have several lines
-// and tabs) and without characters that change the direction of text.
+// Question is a question of a model. Its text can be shown as it is: it is valid
+// UTF-8 without control characters (except for line ends and tabs) and without
+// characters that change the direction of text.
 type Question struct {
-	// CallID is the id of the call that asks.
+	// CallID is the id of the call of ask_user.
 	CallID string
 	// Text is the question, never empty.
 	Text string
-	// Choices are answers that the model suggests, each one line, no two alike.
+	// Choices are answers that the model suggests, each on one line and unique.
 	Choices []string
 }
 
-// Asker puts questions to the user. Calls of one agent come one at a time;
-// agents that share an Asker may call it at the same time.
+// Asker asks the user. Calls of one agent are sequential; agents that share an Asker
+// may call it concurrently.
 type Asker interface {
-	// Ask returns the user's answer. It must return soon after ctx ends, and
-	// returns [ErrNobody] when no answer can come.
+	// Ask returns the user's answer. It must return soon after ctx is done, and
+	// returns [ErrNobody] if nobody can answer.
 	Ask(ctx context.Context, q Question) (answer string, err error)
 }
 
-// AskerFunc is a function that is an [Asker].
+// AskerFunc is a function that implements [Asker].
 type AskerFunc func(ctx context.Context, q Question) (string, error)
 
-// Nobody is the [Asker] of a run that no one watches: it returns [ErrNobody].
+// Nobody is the [Asker] of an unattended run: it returns [ErrNobody].
 var Nobody Asker = AskerFunc(func(context.Context, Question) (string, error) { return "", ErrNobody })
 
 // Ask implements [Asker].
@@ -67,15 +67,15 @@ func (f AskerFunc) Ask(ctx context.Context, q Question) (string, error) { return
 //go:embed ask.md
 var askUserText string
 
+// askUserInput are the arguments of ask_user.
 type askUserInput struct {
 	Question string   `json:"question" jsonschema:"the question, in whole sentences"`
 	Choices  []string `json:"choices,omitzero" jsonschema:"answers to choose from, at most 20, each one line"`
 }
 
-// AskUser returns the tool by which a model asks the user. It is exclusive, so
-// that two questions are never open at once, and read-only, so that nobody is
-// asked for leave to be asked. A nil asker is [Nobody]: each question gets the
-// error [NobodyToAsk].
+// AskUser returns the tool by which a model asks the user. It is exclusive, so that
+// two questions are never open at once, and read-only, so that it needs no approval.
+// A nil asker means [Nobody]: each question fails with [NobodyToAsk].
 func AskUser(name string, asker Asker) (tool.Tool, error) {
 	if asker == nil {
 		asker = Nobody
@@ -84,6 +84,7 @@ func AskUser(name string, asker Asker) (tool.Tool, error) {
 	return tool.New(name, strings.TrimSpace(askUserText), ask, tool.ReadOnly(), tool.Idempotent(), tool.Exclusive())
 }
 
+// askUser asks one question.
 func askUser(ctx context.Context, asker Asker, in askUserInput) (string, error) {
 	q, err := questionOf(in)
 	if err != nil {
@@ -107,7 +108,7 @@ func askUser(ctx context.Context, asker Asker, in askUserInput) (string, error) 
 	return cmp.Or(answer, EmptyAnswer), nil
 }
 
-// questionOf checks a question and makes it fit to be shown.
+// questionOf checks a question and makes it safe to show.
 func questionOf(in askUserInput) (q Question, err error) {
 	q.Text = strings.TrimSpace(wording.Showable(in.Question))
 	switch {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/tool/output"
 	"github.com/antiphon-go/antiphon/toolkit/internal/kittest"
 	"github.com/antiphon-go/antiphon/toolkit/internal/wording"
 )
@@ -30,7 +31,7 @@ func invokeAsk(t *testing.T, ctx context.Context, asker Asker, a args) tool.Outc
 	if err != nil {
 		t.Fatal(err)
 	}
-	return set.Invoke(ctx, tool.Call{ID: "call_7", Name: "ask_user", Arguments: kittest.JSON(t, a)}, tool.Shape{})
+	return set.Invoke(ctx, tool.Call{ID: "call_7", Name: "ask_user", Arguments: kittest.JSON(t, a)}, output.Policy{})
 }
 
 // A5: asking needs no approval, and no two questions are open at once.

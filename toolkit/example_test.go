@@ -18,7 +18,7 @@ func ExampleNew() {
 	}
 	defer files.Close()
 	for _, name := range []string{"read_file", "run_command"} {
-		_, err := toolkit.New(name, toolkit.Supplies{Files: files})
+		_, err := toolkit.New(name, toolkit.Deps{Files: files})
 		fmt.Println(name, err)
 	}
 	// Output:

@@ -20,6 +20,7 @@ import (
 //go:embed find_and_replace.md
 var findAndReplaceText string
 
+// findAndReplaceInput are the arguments of find_and_replace.
 type findAndReplaceInput struct {
 	Path    string `json:"path" jsonschema:"the file, relative to a root, or name:path for a named root"`
 	Find    string `json:"find" jsonschema:"the text to find, exactly as it is in the file, white space included"`
@@ -31,11 +32,13 @@ func newFindAndReplace(name string, f *files.Files) (tool.Tool, error) {
 	return tool.New(name, f.Describe(findAndReplaceText), fileTools{f}.findAndReplace, tool.Exclusive())
 }
 
+// findAndReplace replaces a text in a file. It changes nothing if the text does not
+// occur, or is ambiguous, because the model may mean another place.
 func (f fileTools) findAndReplace(ctx context.Context, in findAndReplaceInput) (string, error) {
-	switch {
-	case in.Find == "":
+	switch in.Find {
+	case "":
 		return "", errors.New("find is empty; to add text at the end of a file use append_to_file")
-	case in.Find == in.Replace:
+	case in.Replace:
 		return "", errors.New("find and replace are equal; there is nothing to change")
 	}
 	p, err := f.Resolve(in.Path)
@@ -44,6 +47,7 @@ func (f fileTools) findAndReplace(ctx context.Context, in findAndReplaceInput) (
 	}
 	var done string
 	err = f.Edit(p, false, func(old []byte, _ bool) ([]byte, error) {
+		// Edit may have waited for another write.
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -55,7 +59,7 @@ func (f fileTools) findAndReplace(ctx context.Context, in findAndReplaceInput) (
 		if err := in.judge(p, old, at, count); err != nil {
 			return nil, err
 		}
-		n := bytes.Count(old, find) // fewer where occurrences overlap
+		n := bytes.Count(old, find) // fewer if occurrences overlap
 		done = replaced(p, n, lineAt(old, at[0]))
 		return bytes.ReplaceAll(old, find, replace), nil
 	})
@@ -65,6 +69,8 @@ func (f fileTools) findAndReplace(ctx context.Context, in findAndReplaceInput) (
 	return done, nil
 }
 
+// replaced returns the output for n replacements, the first of them in the given
+// line.
 func replaced(p files.Place, n, line int) string {
 	if n == 1 {
 		return fmt.Sprintf("Replaced 1 occurrence in %s, at line %d.", p, line)
@@ -72,8 +78,8 @@ func replaced(p files.Place, n, line int) string {
 	return fmt.Sprintf("Replaced %d occurrences in %s.", n, p)
 }
 
-// lineEnds adapts the texts to a file that ends every line with CRLF. Models
-// write LF whatever they have read.
+// lineEnds adapts the texts to a file with CRLF line ends, because models always
+// write LF.
 func lineEnds(content []byte, find, replace string) ([]byte, []byte) {
 	crlf := bytes.Count(content, []byte("\r\n"))
 	if crlf > 0 && crlf == bytes.Count(content, []byte("\n")) {
@@ -86,11 +92,11 @@ func toCRLF(s string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\n", "\r\n")
 }
 
-// maxPlaces is how many occurrences are located for an error text.
+// maxPlaces is the maximum number of occurrences in an error text.
 const maxPlaces = 10
 
-// occurrences counts find, overlapping ones included (two that overlap are not
-// one), and returns where the first of them begin.
+// occurrences counts find, including overlapping occurrences (two that overlap are
+// ambiguous), and returns the places of the first ones.
 func occurrences(content, find []byte) (at []int, count int) {
 	for from := 0; ; count++ {
 		i := bytes.Index(content[from:], find)
@@ -104,10 +110,11 @@ func occurrences(content, find []byte) (at []int, count int) {
 	}
 }
 
-// lineAt returns the number of the line that holds an offset.
+// lineAt returns the number of the line that contains an offset.
 func lineAt(content []byte, offset int) int { return 1 + bytes.Count(content[:offset], []byte("\n")) }
 
-// judge reports why a text that occurs at the given places cannot be replaced.
+// judge returns an error if a text that occurs at the given places cannot be
+// replaced.
 func (in findAndReplaceInput) judge(p files.Place, content []byte, at []int, count int) error {
 	if count == 0 {
 		return fmt.Errorf("the text was found 0 times in %s%s; nothing was changed. Read the file and copy the text exactly", p, hint(content, in.Find))
@@ -127,7 +134,7 @@ func (in findAndReplaceInput) judge(p files.Place, content []byte, at []int, cou
 		count, p, strings.Join(lines, ", "))
 }
 
-// hint says what may be the reason that a text was not found.
+// hint returns a possible reason why a text was not found.
 func hint(content []byte, find string) string {
 	if strings.ContainsRune(find, utf8.RuneError) && !utf8.Valid(content) {
 		return " (the file holds bytes that are not UTF-8; they are shown as U+FFFD and cannot be found by it)"

@@ -10,7 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"image"
-	_ "image/gif"  // so that its header is read
+	_ "image/gif"  // to decode its header
 	_ "image/jpeg" // likewise
 	_ "image/png"  // likewise
 	"io"
@@ -21,15 +21,17 @@ import (
 
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/tool/output"
 	"github.com/antiphon-go/antiphon/toolkit/internal/files"
 )
 
-// MaxImageBytes is the largest image that import_image takes.
+// MaxImageBytes is the maximum size of an image for import_image.
 const MaxImageBytes = 20 << 20
 
 //go:embed import_image.md
 var importImageText string
 
+// importImageInput are the arguments of import_image.
 type importImageInput struct {
 	Path string `json:"path" jsonschema:"the image, relative to a root, or name:path for a named root"`
 }
@@ -38,8 +40,8 @@ func newImportImage(name string, f *files.Files) (tool.Tool, error) {
 	return tool.New(name, f.Describe(importImageText), fileTools{f}.importImage, tool.ReadOnly(), tool.Idempotent())
 }
 
-// importImage returns a line of text and the image. The media type is what the
-// bytes show, whatever the file is called.
+// importImage returns a line of text and the image. The media type is determined
+// from the data, not from the file's name.
 func (f fileTools) importImage(ctx context.Context, in importImageInput) (tool.Result, error) {
 	p, err := f.Resolve(in.Path)
 	if err != nil {
@@ -60,22 +62,22 @@ func (f fileTools) importImage(ctx context.Context, in importImageInput) (tool.R
 	if len(data) > MaxImageBytes {
 		return tool.Result{}, fmt.Errorf("%s has more than %d bytes, the limit for an image. Use a smaller version of it", p, MaxImageBytes)
 	}
-	part, err := tool.Image(data)
+	part, err := output.Image(data)
 	if err != nil {
 		return tool.Result{}, fmt.Errorf("%s cannot be imported: %w%s", p, err, readInstead(p, data))
 	}
 	config, format, err := image.DecodeConfig(bytes.NewReader(data))
-	if errors.Is(err, bmp.ErrUnsupported) { // what makes a PNG of it may know it
+	if errors.Is(err, bmp.ErrUnsupported) { // the conversion to PNG may support it
 		return tool.Result{Text: fmt.Sprintf("%s: image/bmp, %d bytes", p, len(data)), Parts: []item.Part{part}}, nil
 	}
 	if err != nil {
-		return tool.Result{}, fmt.Errorf("%s cannot be imported: it begins as %s but its header is damaged (%v)", p, tool.SniffPicture(data), err)
+		return tool.Result{}, fmt.Errorf("%s cannot be imported: it begins as %s but its header is damaged (%w)", p, output.SniffPicture(data), err)
 	}
 	text := fmt.Sprintf("%s: image/%s, %dx%d pixels, %d bytes", p, format, config.Width, config.Height, len(data))
 	return tool.Result{Text: text, Parts: []item.Part{part}}, nil
 }
 
-// readInstead names the tool that fits a file which is text.
+// readInstead suggests the tool for a text file.
 func readInstead(p files.Place, data []byte) string {
 	if len(data) > 0 && p.RefuseBinary(data, int64(len(data))) == nil {
 		return "; it looks like text: use read_file"

@@ -17,12 +17,13 @@ import (
 	"github.com/antiphon-go/antiphon/toolkit/internal/wording"
 )
 
-// MaxEntries is how many entries one call of read_directory lists.
+// MaxEntries is the maximum number of entries that one call of read_directory lists.
 const MaxEntries = 1000
 
 //go:embed read_directory.md
 var readDirectoryText string
 
+// readDirectoryInput are the arguments of read_directory.
 type readDirectoryInput struct {
 	Path   string `json:"path,omitzero" jsonschema:"the directory, relative to a root, or name:path for a named root; default: the first root itself"`
 	Offset int    `json:"offset,omitzero" jsonschema:"the first entry to list, counted from 1; default 1"`
@@ -32,6 +33,8 @@ func newReadDirectory(name string, f *files.Files) (tool.Tool, error) {
 	return tool.New(name, f.Describe(readDirectoryText), fileTools{f}.readDirectory, tool.ReadOnly(), tool.Idempotent())
 }
 
+// readDirectory lists a directory. If there are more than [MaxEntries] entries, the
+// last line names the offset to continue with.
 func (f fileTools) readDirectory(ctx context.Context, in readDirectoryInput) (string, error) {
 	if in.Offset < 0 {
 		return "", errors.New("offset cannot be negative; the first entry is 1")
@@ -65,8 +68,8 @@ func (f fileTools) readDirectory(ctx context.Context, in readDirectoryInput) (st
 	return strings.Join(lines, "\n"), nil
 }
 
-// entryLine is one line of a listing: a directory ends with a slash, a file
-// has its size, a link its target, anything else its kind.
+// entryLine returns one line of a listing: a directory ends with a slash, a file has
+// its size, a link its target, and other entries their kind.
 func entryLine(p files.Place, e fs.DirEntry) string {
 	name := wording.Quoted(e.Name())
 	switch t := e.Type(); {

@@ -18,12 +18,13 @@ import (
 	"github.com/antiphon-go/antiphon/toolkit/internal/wording"
 )
 
-// MaxReadBytes is the most text that one call of read_file returns.
+// MaxReadBytes is the maximum size of the text that one call of read_file returns.
 const MaxReadBytes = 1 << 20
 
 //go:embed read_file.md
 var readFileText string
 
+// readFileInput are the arguments of read_file.
 type readFileInput struct {
 	Path   string `json:"path" jsonschema:"the file, relative to a root, or name:path for a named root"`
 	Offset int    `json:"offset,omitzero" jsonschema:"the first line to read, counted from 1; default 1"`
@@ -35,8 +36,8 @@ func newReadFile(name string, f *files.Files) (tool.Tool, error) {
 	return tool.New(name, f.Describe(readFileText), fileTools{f}.readFile, tool.ReadOnly(), tool.Idempotent(), tool.ReadKey(fileTools{f}.region))
 }
 
-// region names what a call of read_file reads: one name for all spellings of a
-// path, whichever root it is reached by, and for each range of lines another.
+// region returns a key for what a call of read_file reads. It is the same for all
+// spellings of a path, whichever root they use, and differs for each range of lines.
 func (f fileTools) region(arguments string) (string, bool) {
 	var in readFileInput
 	if err := json.Unmarshal([]byte(arguments), &in); err != nil {
@@ -49,6 +50,7 @@ func (f fileTools) region(arguments string) (string, bool) {
 	return fmt.Sprintf("%s\x00%d,%d,%d", p.Path(), max(in.Offset, 1), in.Limit, in.Skip), true
 }
 
+// readFile returns the requested lines of a text file.
 func (f fileTools) readFile(ctx context.Context, in readFileInput) (string, error) {
 	if in.Offset < 0 || in.Limit < 0 || in.Skip < 0 {
 		return "", errors.New("offset, limit and skip cannot be negative; the first line is 1")
@@ -66,11 +68,13 @@ func (f fileTools) readFile(ctx context.Context, in readFileInput) (string, erro
 		return fmt.Sprintf("%s is empty (0 bytes).", p), nil
 	}
 	r := bufio.NewReaderSize(files.ReadWithin(ctx, file), 64<<10)
-	head, _ := r.Peek(files.SniffBytes) // an error comes again with the next read
+	head, _ := r.Peek(files.SniffBytes) // the next read returns the error again
 	if err := p.RefuseBinary(head, info.Size()); err != nil {
 		return "", err
 	}
 	text, err := readLines(r, p, in)
+	// A toldError is worded for the model already. Other errors may contain the path
+	// on this machine, which Problem removes.
 	var told toldError
 	if err != nil && !errors.As(err, &told) {
 		err = p.Problem("read", err)
@@ -78,14 +82,13 @@ func (f fileTools) readFile(ctx context.Context, in readFileInput) (string, erro
 	return text, err
 }
 
-// toldError is worded for the model already.
+// toldError has a text for the model.
 type toldError string
 
 func (e toldError) Error() string { return string(e) }
 
-// readLines returns the wanted lines exactly as they are in the file, up to the
-// size limit. What is left out is named in a last line, with the arguments that
-// read on from there.
+// readLines returns the requested lines exactly as in the file, up to the size
+// limit. A last line names the rest and the arguments to read it.
 func readLines(r *bufio.Reader, p files.Place, in readFileInput) (string, error) {
 	from := max(in.Offset, 1)
 	if err := skipLines(r, p, from); err != nil {
@@ -150,18 +153,19 @@ func skipBytes(r *bufio.Reader, p files.Place, line int, n int64) error {
 			return err
 		}
 		left -= int64(len(b))
-		r.Discard(len(b))
+		_, _ = r.Discard(len(b)) // b is in the buffer
 	}
 	return nil
 }
 
+// shortLine returns the error for a skip that goes beyond the end of a line.
 func shortLine(p files.Place, line int, skip int64) error {
 	return toldError(fmt.Sprintf("line %d of %s has no more than %d bytes", line, p, skip))
 }
 
-// endText ends a text that has reached the limit: at the end of a line, or,
-// when the line began the text, between two runes of it. fits is what there is room
-// for of the next piece, which begins at line and column.
+// endText ends a text that has reached the limit: at the end of a line or, if the
+// text is part of one line, between two runes. fits is the beginning of the next
+// piece that fits; the piece begins at line and column.
 func endText(text, fits []byte, p files.Place, in readFileInput, line int, column int64) string {
 	end := bytes.LastIndexByte(text, '\n') + 1
 	if end > 0 {
@@ -174,7 +178,7 @@ func endText(text, fits []byte, p files.Place, in readFileInput, line int, colum
 	return string(text[:n]) + "\n" + readOn(p, in, line, column, n)
 }
 
-// readOn is the mark that stands where the rest was left out.
+// readOn returns the mark for the rest that was left out.
 func readOn(p files.Place, in readFileInput, line int, column int64, got int) string {
 	args := fmt.Sprintf("offset=%d", line)
 	if column > 0 {

@@ -1,14 +1,15 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package toolkit holds the built-in tools and their registry, which says what each
-// of them needs. The tools for files, images and questions are here, the others in
-// packages below: patch, search, shell and web. Each is a file of code and a .md
-// that the model reads as the tool's description.
+// Package toolkit contains the built-in tools and their registry, which says what
+// each of them needs. The tools for files, images and questions are here, the others
+// in the packages patch, search, shell and web. Each is a file of code and a .md
+// file that is the tool's description for the model.
 //
-// Those that work on files do so inside declared directories, the roots of a
-// [Files]; no path a model can write leads out of them. A command starts there
-// and can do what it can do. Errors name what the model could do instead.
+// Tools that work on files do so inside declared directories, the roots of a
+// [Files]; no path that a model can write leads out of them. A command starts in a
+// root and has the rights of the process. Errors tell the model what it could do
+// instead.
 package toolkit
 
 import (
@@ -23,7 +24,7 @@ import (
 	"github.com/antiphon-go/antiphon/toolkit/web"
 )
 
-// registry is the one list of built-in tools, sorted by name. A new tool is a line
+// registry is the list of built-in tools, sorted by name. A new tool needs a line
 // here and a row in docs/tools.md, beside its own files; docs/chatmarkdown.md names
 // it too.
 var registry = []Builtin{
@@ -43,63 +44,62 @@ var registry = []Builtin{
 	{"webpage_to_markdown", nil, []Need{NeedNetwork}, newWebPage},
 }
 
-// Builtin is a built-in tool as the registry has it.
+// Builtin is a built-in tool in the registry.
 type Builtin struct {
-	// Name is what the tool is called. Rules about tools should use this name.
+	// Name is the tool's name. Rules about tools should use this name.
 	Name string
 	// Aliases are its names in older files and transcripts.
 	Aliases []string
-	// Needs is what the tool cannot work without.
+	// Needs are the tool's requirements.
 	Needs []Need
 
-	make func(name string, s Supplies) (tool.Tool, error)
+	make func(name string, d Deps) (tool.Tool, error)
 }
 
-// Need is what a tool cannot work without, in words that end "needs …".
+// Need is a requirement of a tool, in words that complete "needs …".
 type Need string
 
-// What tools need. [Supplies] says where each comes from.
+// Requirements of tools. [Deps] provides them.
 const (
-	NeedRoots    Need = "roots"                      // Supplies.Files
-	NeedPrograms Need = "permission to run programs" // Supplies.Shell
-	NeedNetwork  Need = "a network"                  // Supplies.Web
-	NeedPerson   Need = "a person to ask"            // Supplies.Asker
-	// NeedRun is the run of an [agent.Agent], which gives itself to the tools that
-	// it calls. There is nothing to supply; elsewhere each call is an error.
+	NeedRoots    Need = "roots"                      // Deps.Files
+	NeedPrograms Need = "permission to run programs" // Deps.Shell
+	NeedNetwork  Need = "a network"                  // Deps.Web
+	NeedPerson   Need = "a person to ask"            // Deps.Asker
+	// NeedRun is the run of an [agent.Agent], which passes itself to the tools that it
+	// calls. Nothing needs to be supplied; outside of a run each call is an error.
 	NeedRun Need = "the run of an agent"
 )
 
-// Supplies are what a program has for its tools. What is nil it does not have, and
-// the tools that need it are not made.
-type Supplies struct {
-	// Files are the directories that tools work in. Tools work until they are
-	// closed.
+// Deps are what a program provides for its tools. Tools whose requirements are
+// nil are not made.
+type Deps struct {
+	// Files are the directories of the tools. They must stay open while tools are
+	// used.
 	Files *Files
-	// Shell says how programs are run.
+	// Shell configures how programs are run.
 	Shell *shell.Options
-	// Web says how pages are fetched.
+	// Web configures how pages are fetched.
 	Web *web.Options
-	// Asker puts questions to a person. [Nobody] makes the tool all the same and
-	// says at each call that no one is there.
+	// Asker asks a person. With [Nobody] the tool is made, and each call returns that
+	// nobody can answer.
 	Asker Asker
-	// PatchForm is how a model hands a patch over.
+	// PatchForm is the form in which a model writes a patch.
 	PatchForm patch.Form
 }
 
-// MissingError says that a tool was not made because the program lacks what it
-// needs.
+// MissingError means that a tool was not made because a requirement is missing.
 type MissingError struct {
 	Tool string
 	Need Need
 }
 
-// Error names the tool and the need.
+// Error names the tool and the requirement.
 func (e *MissingError) Error() string {
 	return fmt.Sprintf("toolkit: %s needs %s, which this program does not have", e.Tool, e.Need)
 }
 
-// Builtins returns all built-in tools, sorted by name. Their slices are shared and
-// must not be changed.
+// Builtins returns all built-in tools, sorted by name. The slices in them are shared
+// and must not be changed.
 func Builtins() []Builtin { return slices.Clone(registry) }
 
 // Names returns the names of the built-in tools, sorted, without aliases.
@@ -111,7 +111,7 @@ func Names() []string {
 	return names
 }
 
-// Lookup returns the built-in tool of that name or alias, and whether there is one.
+// Lookup returns the built-in tool with the name or alias.
 func Lookup(name string) (Builtin, bool) {
 	i := slices.IndexFunc(registry, func(b Builtin) bool { return b.Name == name || slices.Contains(b.Aliases, name) })
 	if i < 0 {
@@ -120,62 +120,63 @@ func Lookup(name string) (Builtin, bool) {
 	return registry[i], true
 }
 
-// New makes the built-in tool of that name. Asked for by an alias (get_contents
-// for read_file, read_dir for read_directory), the tool goes by the alias, so that
-// older transcripts fit. It is safe for concurrent use. The error is a
-// [*MissingError] if the supplies lack what the tool needs.
-func New(name string, s Supplies) (tool.Tool, error) {
+// New makes the built-in tool with the name. If it is an alias (get_contents for
+// read_file, read_dir for read_directory), the tool has the alias as its name, so
+// that it matches older transcripts. The tool is safe for concurrent use. The error
+// is a [*MissingError] if a requirement is missing.
+func New(name string, d Deps) (tool.Tool, error) {
 	b, known := Lookup(name)
 	if !known {
 		return nil, fmt.Errorf("toolkit: there is no built-in tool %q", name)
 	}
 	for _, n := range b.Needs {
-		if !s.have(n) {
+		if !d.have(n) {
 			return nil, &MissingError{b.Name, n}
 		}
 	}
-	t, err := b.make(name, s)
+	t, err := b.make(name, d)
 	if err != nil {
 		return nil, err
 	}
 	return t, nil
 }
 
-func (s Supplies) have(n Need) bool {
+// have reports whether a requirement is met.
+func (d Deps) have(n Need) bool {
 	switch n {
 	case NeedRoots:
-		return s.Files != nil
+		return d.Files != nil
 	case NeedPrograms:
-		return s.Shell != nil
+		return d.Shell != nil
 	case NeedNetwork:
-		return s.Web != nil
+		return d.Web != nil
 	case NeedPerson:
-		return s.Asker != nil
+		return d.Asker != nil
 	}
 	return true
 }
 
-// inRoots makes a tool that needs roots and nothing else.
-func inRoots(make func(string, *Files) (tool.Tool, error)) func(string, Supplies) (tool.Tool, error) {
-	return func(name string, s Supplies) (tool.Tool, error) { return make(name, s.Files) }
+// inRoots makes a tool that needs only roots.
+func inRoots(make func(string, *Files) (tool.Tool, error)) func(string, Deps) (tool.Tool, error) {
+	return func(name string, d Deps) (tool.Tool, error) { return make(name, d.Files) }
 }
 
-func newPatch(name string, s Supplies) (tool.Tool, error) {
-	return patch.Tool(name, s.Files, s.PatchForm)
+func newPatch(name string, d Deps) (tool.Tool, error) {
+	return patch.Tool(name, d.Files, d.PatchForm)
 }
 
-func newAskUser(name string, s Supplies) (tool.Tool, error) { return AskUser(name, s.Asker) }
+func newAskUser(name string, d Deps) (tool.Tool, error) { return AskUser(name, d.Asker) }
 
-func newFork(string, Supplies) (tool.Tool, error) { return agent.ForkTool(), nil }
+func newFork(string, Deps) (tool.Tool, error) { return agent.ForkTool(), nil }
 
-func newRunCommand(name string, s Supplies) (tool.Tool, error) {
-	return shell.RunCommand(name, s.Files, *s.Shell)
+func newRunCommand(name string, d Deps) (tool.Tool, error) {
+	return shell.RunCommand(name, d.Files, *d.Shell)
 }
 
-func newShell(_ string, s Supplies) (tool.Tool, error) { return shell.APITool(s.Files, *s.Shell) }
+func newShell(_ string, d Deps) (tool.Tool, error) { return shell.APITool(d.Files, *d.Shell) }
 
-func newLocalShell(_ string, s Supplies) (tool.Tool, error) {
-	return shell.APILocalTool(s.Files, *s.Shell)
+func newLocalShell(_ string, d Deps) (tool.Tool, error) {
+	return shell.APILocalTool(d.Files, *d.Shell)
 }
 
-func newWebPage(name string, s Supplies) (tool.Tool, error) { return web.Tool(name, *s.Web) }
+func newWebPage(name string, d Deps) (tool.Tool, error) { return web.Tool(name, *d.Web) }

@@ -24,7 +24,7 @@ func TestRegistry(t *testing.T) {
 		t.Errorf("the registry is not sorted: %v", Names())
 	}
 	k := kittest.New(t)
-	all := Supplies{Files: k.Files, Shell: new(shell.Options), Web: new(web.Options), Asker: Nobody}
+	all := Deps{Files: k.Files, Shell: new(shell.Options), Web: new(web.Options), Asker: Nobody}
 	for _, b := range Builtins() {
 		for _, name := range append([]string{b.Name}, b.Aliases...) {
 			own, err := New(name, all)
@@ -57,7 +57,7 @@ func TestNeeds(t *testing.T) {
 	k := kittest.New(t)
 	for _, b := range Builtins() {
 		for _, lacking := range []Need{NeedRoots, NeedPrograms, NeedNetwork, NeedPerson} {
-			s := Supplies{Files: k.Files, Shell: new(shell.Options), Web: new(web.Options), Asker: Nobody}
+			s := Deps{Files: k.Files, Shell: new(shell.Options), Web: new(web.Options), Asker: Nobody}
 			switch lacking {
 			case NeedRoots:
 				s.Files = nil

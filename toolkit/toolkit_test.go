@@ -24,6 +24,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/tool/output"
 	"github.com/antiphon-go/antiphon/toolkit/internal/files"
 	"github.com/antiphon-go/antiphon/toolkit/internal/kittest"
 	"github.com/antiphon-go/antiphon/toolkit/patch"
@@ -46,7 +47,7 @@ func newKit(t *testing.T, more ...files.Root) *kit {
 	k := kittest.New(t, more...)
 	for _, b := range Builtins() {
 		if slices.Equal(b.Needs, []Need{NeedRoots}) {
-			k.Add(New(b.Name, Supplies{Files: k.Files, PatchForm: patch.Function}))
+			k.Add(New(b.Name, Deps{Files: k.Files, PatchForm: patch.Function}))
 		}
 	}
 	return k
@@ -315,7 +316,7 @@ func TestImportImage(t *testing.T) {
 			t.Errorf("%s: %+v", format, o)
 			continue
 		}
-		img, err := tool.Image(data)
+		img, err := output.Image(data)
 		if err != nil {
 			t.Fatal(err)
 		}

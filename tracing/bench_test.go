@@ -12,6 +12,7 @@ import (
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/tool"
 	"github.com/antiphon-go/antiphon/tracing"
@@ -31,7 +32,7 @@ func turnOf(ctx context.Context, h agent.Hooks, m *agent.ModelCall, c *agent.Too
 
 func calls() (*agent.ModelCall, *agent.ToolCall) {
 	now := time.Now()
-	m := &agent.ModelCall{Request: &item.Request{Model: "m", Input: item.NewList(item.User("hi"))}, Started: now, First: now, Ended: now, Usage: &item.Usage{InputTokens: 1}}
+	m := &agent.ModelCall{Request: &api.Request{Model: "m", Input: item.NewList(item.User("hi"))}, Started: now, First: now, Ended: now, Usage: &api.Usage{InputTokens: 1}}
 	return m, &agent.ToolCall{Call: tool.Call{Name: "echo", ID: "c"}, Started: now, Ended: now}
 }
 

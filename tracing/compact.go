@@ -13,7 +13,7 @@ import (
 	"github.com/antiphon-go/antiphon/endpoint"
 )
 
-func (t *tracer) beforeCompact(ctx context.Context, c *agent.CompactCall) (context.Context, error) {
+func (t *tracer) beforeCompact(ctx context.Context, c *agent.CompactionCall) (context.Context, error) {
 	ctx, o := t.start(ctx, t.compact, "", c.Started)
 	if o != nil {
 		o.span.SetAttributes(
@@ -25,7 +25,7 @@ func (t *tracer) beforeCompact(ctx context.Context, c *agent.CompactCall) (conte
 	return ctx, nil
 }
 
-func (t *tracer) afterCompact(ctx context.Context, c *agent.CompactCall) error {
+func (t *tracer) afterCompact(ctx context.Context, c *agent.CompactionCall) error {
 	class := classOf(c.Err)
 	asked := []attribute.KeyValue{keyCompactBy.String(c.By)}
 	if c.Model != "" {

@@ -20,13 +20,13 @@ import (
 )
 
 // long is a traced agent on a session that is to be compacted.
-func long(t *testing.T, o tracing.Options, answers ...agenttest.Answer) *rig {
+func long(t *testing.T, o tracing.Options, answers ...agenttest.Reply) *rig {
 	t.Helper()
 	r := newRig(t, o, answers...)
 	r.agent.Prices = func(string) (agent.Price, bool) { return agent.Price{Input: 1000, Cached: 100, Output: 2000}, true }
 	r.agent.Compaction = agent.Compaction{At: 2000, Keep: 400}
 	for range 8 {
-		if _, err := r.session.Append(t.Context(), session.Given{Item: item.User("and then?")}, session.Given{Item: item.Assistant(strings.Repeat("blue whale ", 200))}); err != nil {
+		if _, err := r.session.Append(t.Context(), session.InputItem{Item: item.User("and then?")}, session.InputItem{Item: item.Assistant(strings.Repeat("blue whale ", 200))}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -35,8 +35,8 @@ func long(t *testing.T, o tracing.Options, answers ...agenttest.Answer) *rig {
 
 func TestCompaction(t *testing.T) {
 	for _, content := range []bool{false, true} {
-		r := long(t, tracing.Options{Content: content}, agenttest.Reply(item.Assistant("a narwhal")), agenttest.Reply(item.Assistant("done")))
-		if res, err := r.run("go"); err != nil || res.Why != agent.Answered || res.Compactions != 1 {
+		r := long(t, tracing.Options{Content: content}, agenttest.Completed(item.Assistant("a narwhal")), agenttest.Completed(item.Assistant("done")))
+		if res, err := r.run("go"); err != nil || res.Why != agent.StopEndTurn || res.Compactions != 1 {
 			t.Fatalf("%+v, %v", res, err)
 		}
 		want := `caller
@@ -72,7 +72,7 @@ func TestCompaction(t *testing.T) {
 
 // What a summary takes is counted once, as the run counts it.
 func TestCompactionMetrics(t *testing.T) {
-	r := long(t, tracing.Options{}, agenttest.Reply(item.Assistant("a narwhal")), agenttest.Reply(item.Assistant("done")))
+	r := long(t, tracing.Options{}, agenttest.Completed(item.Assistant("a narwhal")), agenttest.Completed(item.Assistant("done")))
 	if _, err := r.run("go"); err != nil {
 		t.Fatal(err)
 	}
@@ -104,25 +104,25 @@ client.token.usage antiphon.compact.by=summary operation.name=compact request.mo
 func TestCompactionFails(t *testing.T) {
 	for _, c := range []struct {
 		name, want string
-		answer     agenttest.Answer
-		hook       func(context.Context, *agent.CompactCall) error
+		answer     agenttest.Reply
+		hook       func(context.Context, *agent.CompactionCall) error
 	}{
 		{"refused", "compact attempts=1 type=auth", agenttest.Failure(401, "invalid_api_key", "no"), nil},
-		{"nothing gained", "compact attempts=1 type=_OTHER", agenttest.Reply(item.Assistant(strings.Repeat("narwhal ", 4000))), nil},
-		{"vetoed", "compact type=vetoed", agenttest.Answer{}, func(context.Context, *agent.CompactCall) error { return errors.New("no") }},
+		{"nothing gained", "compact attempts=1 type=_OTHER", agenttest.Completed(item.Assistant(strings.Repeat("narwhal ", 4000))), nil},
+		{"vetoed", "compact type=vetoed", agenttest.Reply{}, func(context.Context, *agent.CompactionCall) error { return errors.New("no") }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			answers := []agenttest.Answer{c.answer, agenttest.Reply(item.Assistant("done"))}
+			answers := []agenttest.Reply{c.answer, agenttest.Completed(item.Assistant("done"))}
 			if c.hook != nil {
 				answers = answers[1:]
 			}
 			r := long(t, tracing.Options{}, answers...)
 			if c.hook != nil {
-				r.agent.Hooks = append(r.agent.Hooks, agent.Hooks{BeforeCompact: func(ctx context.Context, call *agent.CompactCall) (context.Context, error) {
+				r.agent.Hooks = append(r.agent.Hooks, agent.Hooks{BeforeCompact: func(ctx context.Context, call *agent.CompactionCall) (context.Context, error) {
 					return ctx, c.hook(ctx, call)
 				}})
 			}
-			if res, err := r.run("go"); err != nil || res.Why != agent.Answered {
+			if res, err := r.run("go"); err != nil || res.Why != agent.StopEndTurn {
 				t.Fatalf("%+v, %v", res, err)
 			}
 			if tree := r.tree(); !strings.Contains(tree, c.want+"\n") {

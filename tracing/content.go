@@ -13,22 +13,22 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// How much of what was said a span holds, in bytes.
+// Limits of texts in a span, in bytes.
 const (
 	maxName     = 128
 	maxText     = 8 << 10
 	maxMessages = 32 << 10
 )
 
-// data is what may be base64: after its media type, or in runs that no words
-// have, in one line or in many.
+// data matches probable base64: after its media type, or in runs that do not occur
+// in words, on one or several lines.
 var data = regexp.MustCompile(`data:[^,"\s]{0,100};base64,[A-Za-z0-9+/_=-]*|(?:[A-Za-z0-9+/_-]{60,}={0,2}(?:\\[rn]|[\r\n])*){4,}`)
 
-// shown returns a text without base64 and no longer than limit, but for the
-// words that say how much is missing.
+// shown returns a text without base64, shortened to limit. A note says how much is
+// missing, and is not included in limit.
 func shown(s string, limit int) string {
 	total := len(s)
-	if len(s) > 8*limit { // enough to find data in, and not all of a large text
+	if len(s) > 8*limit { // enough to find data, without searching all of a large text
 		s = s[:8*limit]
 	}
 	s = data.ReplaceAllStringFunc(s, func(d string) string {
@@ -57,10 +57,10 @@ func prefix(s string, limit int) string {
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
-// name returns a name or id that somebody else made up.
+// name returns a name or id from another source, which may be long.
 func name(s string) string { return prefix(s, maxName) }
 
-// message and part are how the conventions write what was said.
+// message and part are the form of messages in the conventions.
 type message struct {
 	Role  string `json:"role"`
 	Parts []part `json:"parts"`
@@ -75,7 +75,7 @@ type part struct {
 	Result    string `json:"result,omitempty"`
 }
 
-// messages writes items, until it has written enough.
+// messages encodes items up to the size limit.
 func messages(items []item.Item) string {
 	list := make([]message, 0, len(items))
 	left := maxMessages
@@ -95,7 +95,7 @@ func messages(items []item.Item) string {
 	return string(text)
 }
 
-// messageOf writes an item. Of kinds without words it tells the type.
+// messageOf encodes an item. For kinds without text it gives the type.
 func messageOf(it item.Item, limit int) message {
 	v, err := it.Decode()
 	if err == nil {

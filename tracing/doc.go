@@ -1,9 +1,9 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tracing shows runs as OpenTelemetry spans and metrics. [New] makes
-// the hooks that an agent needs for it; docs/tracing.md lists what they tell.
+// Package tracing reports runs as OpenTelemetry spans and metrics. [New] makes the
+// hooks for an agent; docs/tracing.md lists the spans and attributes.
 //
-// Without Options.Content, nothing that a person, a model or a tool said gets
-// into a span. Metrics never hold any of it, and no id either.
+// Without Options.Content, spans contain no text of a person, a model or a tool.
+// Metrics never contain any, and no ids either.
 package tracing

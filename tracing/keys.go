@@ -5,9 +5,9 @@ package tracing
 
 import "go.opentelemetry.io/otel/attribute"
 
-// The attributes. Those of gen_ai are named as OpenTelemetry's conventions for
-// generative AI name them, which are a repository of their own and still move:
-// this file is the only place to follow them.
+// The attributes. Those of gen_ai have the names of OpenTelemetry's conventions for
+// generative AI. The conventions are in a separate repository and still change: this
+// is the only file to update.
 const (
 	keyOperation      = attribute.Key("gen_ai.operation.name")
 	keyProvider       = attribute.Key("gen_ai.provider.name")
@@ -31,7 +31,7 @@ const (
 	keyToolType       = attribute.Key("gen_ai.tool.type")
 	keyCallID         = attribute.Key("gen_ai.tool.call.id")
 	keyErrorType      = attribute.Key("error.type")
-	keyInstructions   = attribute.Key("gen_ai.system_instructions") // from here on with Content only
+	keyInstructions   = attribute.Key("gen_ai.system_instructions") // from here on only with Content
 	keyInputMessages  = attribute.Key("gen_ai.input.messages")
 	keyOutputMessages = attribute.Key("gen_ai.output.messages")
 	keyArguments      = attribute.Key("gen_ai.tool.call.arguments")
@@ -48,7 +48,7 @@ const (
 	keyCacheHit      = attribute.Key("antiphon.cache.hit")
 	keyCacheBroken   = attribute.Key("antiphon.cache.broken_by")
 	keyPaused        = attribute.Key("antiphon.call.paused")
-	keyRefusal       = attribute.Key("antiphon.call.refusal") // with Content only
+	keyRefusal       = attribute.Key("antiphon.call.refusal") // only with Content
 	keyWhy           = attribute.Key("antiphon.run.why")
 	keyTurns         = attribute.Key("antiphon.run.turns")
 	keyCalls         = attribute.Key("antiphon.run.calls")
@@ -60,17 +60,17 @@ const (
 	keyCompactBy     = attribute.Key("antiphon.compact.by")
 	keyReplaced      = attribute.Key("antiphon.compact.replaced_items")
 	keyNotice        = attribute.Key("antiphon.notice.kind")
-	keyNoticeText    = attribute.Key("antiphon.notice.text") // with Content only
+	keyNoticeText    = attribute.Key("antiphon.notice.text") // only with Content
 	keyBefore        = attribute.Key("antiphon.compact.before_tokens")
 	keyAfter         = attribute.Key("antiphon.compact.after_tokens")
 )
 
-// The operations, which spans are named after.
+// The operations. Spans are named after them.
 const (
 	opRun     = "invoke_agent"
 	opModel   = "chat"
 	opTool    = "execute_tool"
-	opCompact = "compact" // of our own
+	opCompact = "compact" // not part of the conventions
 )
 
 // eventRefused is the event of a run's span for a call that was refused.
@@ -93,5 +93,5 @@ const (
 	nameCached     = "antiphon.cache.read"
 )
 
-// other stands for a value that would be one of too many.
+// other replaces a value if there would be too many values.
 const other = "_OTHER"

@@ -44,7 +44,7 @@ type rig struct {
 	reader  *sdkmetric.ManualReader
 }
 
-func newRig(t *testing.T, o tracing.Options, answers ...agenttest.Answer) *rig {
+func newRig(t *testing.T, o tracing.Options, answers ...agenttest.Reply) *rig {
 	t.Helper()
 	r := &rig{t: t, server: agenttest.NewServer(t, answers...), spans: tracetest.NewInMemoryExporter(), reader: sdkmetric.NewManualReader()}
 	r.traces = sdktrace.NewTracerProvider(sdktrace.WithSyncer(r.spans))

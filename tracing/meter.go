@@ -13,14 +13,15 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/antiphon-go/antiphon/agent"
-	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/tool"
 )
 
-// maxTools is how many tools are counted by name. A model can call any name.
+// maxTools is the maximum number of tools that are counted by name, because a model
+// can call any name.
 const maxTools = 200
 
-// Bounds of the histograms, as the conventions give them.
+// Bounds of the histograms, as in the conventions.
 var (
 	tokenBounds  = []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864}
 	secondBounds = []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}
@@ -43,24 +44,24 @@ type meter struct {
 func newMeter(m metric.Meter) *meter {
 	return &meter{
 		tokens: must(m.Int64Histogram(nameTokens, metric.WithUnit("{token}"), metric.WithExplicitBucketBoundaries(tokenBounds...),
-			metric.WithDescription("Tokens of one model call or compaction, those read from a cache and those of reasoning included."))),
+			metric.WithDescription("Tokens of one model call or compaction, including tokens read from a cache and reasoning tokens."))),
 		duration: must(m.Float64Histogram(nameDuration, metric.WithUnit("s"), metric.WithExplicitBucketBoundaries(secondBounds...),
-			metric.WithDescription("How long a run, a model call, a tool call or a compaction took."))),
+			metric.WithDescription("Duration of a run, a model call, a tool call or a compaction."))),
 		first: must(m.Float64Histogram(nameFirstChunk, metric.WithUnit("s"), metric.WithExplicitBucketBoundaries(chunkBounds...),
-			metric.WithDescription("How long a model took to its first output."))),
-		cost:      must(m.Float64Counter(nameCost, metric.WithDescription("What model calls and compactions cost, in the unit of the agent's prices."))),
+			metric.WithDescription("Time until the first output of a model."))),
+		cost:      must(m.Float64Counter(nameCost, metric.WithDescription("Cost of model calls and compactions, in the unit of the agent's prices."))),
 		calls:     must(m.Int64Counter(nameCalls, metric.WithUnit("{call}"), metric.WithDescription("Runs, model calls, tool calls and compactions that ended."))),
-		failures:  must(m.Int64Counter(nameFailures, metric.WithUnit("{call}"), metric.WithDescription("Those among them that failed."))),
+		failures:  must(m.Int64Counter(nameFailures, metric.WithUnit("{call}"), metric.WithDescription("Runs, model calls, tool calls and compactions that failed."))),
 		refused:   must(m.Int64Counter(nameRefused, metric.WithUnit("{call}"), metric.WithDescription("Tool calls that a rule, a person or a check refused."))),
 		reasoning: must(m.Int64Counter(nameReasoning, metric.WithUnit("{token}"), metric.WithDescription("Output tokens spent on reasoning."))),
-		expected:  must(m.Int64Counter(nameExpected, metric.WithUnit("{token}"), metric.WithDescription("Input tokens that could have come out of the prompt cache."))),
-		cached:    must(m.Int64Counter(nameCached, metric.WithUnit("{token}"), metric.WithDescription("Input tokens that came out of the prompt cache."))),
+		expected:  must(m.Int64Counter(nameExpected, metric.WithUnit("{token}"), metric.WithDescription("Input tokens that could have been read from the prompt cache."))),
+		cached:    must(m.Int64Counter(nameCached, metric.WithUnit("{token}"), metric.WithDescription("Input tokens that were read from the prompt cache."))),
 		tools:     map[string]bool{},
 	}
 }
 
-// must reports an instrument that could not be made; it works all the same and
-// does nothing.
+// must reports an error in making an instrument. The instrument can still be used,
+// but does nothing.
 func must[T any](instrument T, err error) T {
 	if err != nil {
 		otel.Handle(err)
@@ -68,7 +69,8 @@ func must[T any](instrument T, err error) T {
 	return instrument
 }
 
-// labels are the attributes of measurements, all of them of few values.
+// labels returns a function that makes the attributes of measurements. All of them
+// have few values.
 func (t *tracer) labels(op string, more ...attribute.KeyValue) func(...attribute.KeyValue) metric.MeasurementOption {
 	return func(last ...attribute.KeyValue) metric.MeasurementOption {
 		attrs := append(t.named(), keyOperation.String(op))
@@ -77,7 +79,7 @@ func (t *tracer) labels(op string, more ...attribute.KeyValue) func(...attribute
 	}
 }
 
-// on reports whether anybody takes measurements.
+// on reports whether any instrument is enabled.
 func (m *meter) on(ctx context.Context) bool {
 	return m.calls.Enabled(ctx) || m.duration.Enabled(ctx) || m.tokens.Enabled(ctx) || m.cost.Enabled(ctx) || m.failures.Enabled(ctx) ||
 		m.refused.Enabled(ctx) || m.first.Enabled(ctx) || m.reasoning.Enabled(ctx) || m.expected.Enabled(ctx) || m.cached.Enabled(ctx)
@@ -85,7 +87,7 @@ func (m *meter) on(ctx context.Context) bool {
 
 type labels = func(...attribute.KeyValue) metric.MeasurementOption
 
-// ended counts what has ended.
+// ended counts an operation that has ended.
 func (m *meter) ended(ctx context.Context, class string, took time.Duration, with labels) {
 	m.calls.Add(ctx, 1, with())
 	outcome := with()
@@ -108,14 +110,14 @@ func (m *meter) answered(ctx context.Context, c *agent.ModelCall, class string, 
 	}
 }
 
-// compacted counts a compaction, with all the requests that it took.
-func (m *meter) compacted(ctx context.Context, c *agent.CompactCall, class string, with labels) {
+// compacted counts a compaction with all its requests.
+func (m *meter) compacted(ctx context.Context, c *agent.CompactionCall, class string, with labels) {
 	m.ended(ctx, class, c.Ended.Sub(c.Started), with)
 	m.used(ctx, c.Usage, c.Cost, with)
 }
 
-// used counts tokens and what they cost.
-func (m *meter) used(ctx context.Context, u *item.Usage, cost float64, with labels) {
+// used counts tokens and their cost.
+func (m *meter) used(ctx context.Context, u *api.Usage, cost float64, with labels) {
 	if cost > 0 {
 		m.cost.Add(ctx, cost, with())
 	}
@@ -128,8 +130,8 @@ func (m *meter) used(ctx context.Context, u *item.Usage, cost float64, with labe
 	m.cached.Add(ctx, max(0, u.Cached()), with())
 }
 
-// called counts a tool call. One that was refused at the last moment is
-// counted as refused, one that goes on later when it ends.
+// called counts a tool call. A call that was refused at the last moment is counted
+// as refused, and one that continues later is counted when it ends.
 func (m *meter) called(ctx context.Context, c *agent.ToolCall, with labels) {
 	if c.Paused || c.Failure == tool.NotRun {
 		return
@@ -140,12 +142,12 @@ func (m *meter) called(ctx context.Context, c *agent.ToolCall, with labels) {
 	})
 }
 
-// refusal counts a call that did not run because somebody refused it.
+// refusal counts a call that was refused and did not run.
 func (m *meter) refusal(ctx context.Context, called string, with labels) {
 	m.refused.Add(ctx, 1, with(keyTool.String(m.tool(called, tool.NoFailure))))
 }
 
-// tool returns the name to count a call under.
+// tool returns the name under which to count a call.
 func (m *meter) tool(called string, failure tool.Failure) string {
 	called = name(called)
 	m.mu.Lock()

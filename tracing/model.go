@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 )
@@ -33,7 +34,7 @@ func (t *tracer) afterModel(ctx context.Context, c *agent.ModelCall) error {
 	class := cmp.Or(c.Class, classOf(c.Err))
 	if t.meter.on(ctx) {
 		model := ""
-		if c.Request != nil { // a hook may have spoiled it
+		if c.Request != nil { // a hook may have removed it
 			model = c.Request.Model
 		}
 		t.meter.answered(ctx, c, class, t.labels(opModel, keyRequestModel.String(model)))
@@ -52,9 +53,8 @@ func (t *tracer) afterModel(ctx context.Context, c *agent.ModelCall) error {
 	return nil
 }
 
-// asked tells of the request as it was sent, which hooks after may have
-// changed.
-func (t *tracer) asked(span trace.Span, req *item.Request) {
+// asked records the request as sent; later hooks may have changed it.
+func (t *tracer) asked(span trace.Span, req *api.Request) {
 	if req == nil {
 		return
 	}
@@ -77,8 +77,8 @@ func (t *tracer) asked(span trace.Span, req *item.Request) {
 	span.SetAttributes(attrs...)
 }
 
-// fresh are the items of a request after the model's last reply.
-func fresh(req *item.Request) []item.Item {
+// fresh returns the items of a request after the model's last reply.
+func fresh(req *api.Request) []item.Item {
 	if req.Input == nil {
 		return nil
 	}
@@ -94,12 +94,12 @@ func fresh(req *item.Request) []item.Item {
 	return items
 }
 
-// said reports whether an item is the model's.
+// said reports whether an item comes from the model.
 func said(it item.Item) bool {
 	return it.IsCall() || it.Type() == item.TypeReasoning || it.Type() == item.TypeMessage && it.Role() == item.RoleAssistant
 }
 
-// replied tells of the reply.
+// replied records the reply.
 func (t *tracer) replied(span trace.Span, c *agent.ModelCall) {
 	attrs := []attribute.KeyValue{keyStatus.String(name(c.Status))}
 	if c.ResponseID != "" {
@@ -127,8 +127,8 @@ func (t *tracer) replied(span trace.Span, c *agent.ModelCall) {
 	span.SetAttributes(attrs...)
 }
 
-// used tells of tokens and what they cost.
-func used(u *item.Usage, cost float64) (attrs []attribute.KeyValue) {
+// used returns the attributes for tokens and their cost.
+func used(u *api.Usage, cost float64) (attrs []attribute.KeyValue) {
 	if u != nil {
 		attrs = append(attrs, keyInputTokens.Int64(u.InputTokens), keyOutputTokens.Int64(u.OutputTokens),
 			keyCachedTokens.Int64(u.Cached()), keyCacheWrite.Int64(u.CacheWrite()), keyReasoning.Int64(u.Reasoning()))
@@ -139,7 +139,7 @@ func used(u *item.Usage, cost float64) (attrs []attribute.KeyValue) {
 	return attrs
 }
 
-// finish says why the model stopped; "" if it did not say.
+// finish returns the reason why the model stopped, or "" if it is not known.
 func finish(c *agent.ModelCall) string {
 	switch {
 	case c.Status == item.StatusIncomplete:
@@ -152,7 +152,7 @@ func finish(c *agent.ModelCall) string {
 	return "stop"
 }
 
-// reached tells what the endpoint said besides the reply.
+// reached records the endpoint's metadata of the reply.
 func reached(o *open, err error) {
 	answer := o.meta.Latest()
 	var e *endpoint.Error

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/session"
 )
 
 func (t *tracer) beforeRun(ctx context.Context, c *agent.RunCall) (context.Context, error) {
@@ -49,7 +50,8 @@ func (t *tracer) afterRun(ctx context.Context, c *agent.RunCall) error {
 	return nil
 }
 
-// callRefused adds an event to the span of the run: nothing was executed.
+// callRefused adds an event to the span of the run, because nothing was executed
+// that could have a span of its own.
 func (t *tracer) callRefused(ctx context.Context, c *agent.ToolCall) error {
 	if t.meter.on(ctx) {
 		t.meter.refusal(ctx, c.Call.Name, t.labels(opTool))
@@ -65,7 +67,7 @@ func (t *tracer) callRefused(ctx context.Context, c *agent.ToolCall) error {
 }
 
 // noticed adds an event to the span of the run.
-func (t *tracer) noticed(ctx context.Context, n *agent.Noticed) error {
+func (t *tracer) noticed(ctx context.Context, n *session.Noticed) error {
 	o := opened(ctx, t.run)
 	if o == nil {
 		return nil

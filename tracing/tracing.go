@@ -19,26 +19,26 @@ import (
 	"github.com/antiphon-go/antiphon/endpoint"
 )
 
-// scope names this package to OpenTelemetry.
+// scope is the name of this package in OpenTelemetry.
 const scope = "github.com/antiphon-go/antiphon/tracing"
 
-// Options say where spans and measurements go. The zero value works.
+// Options configure spans and measurements. The zero value is ready for use.
 type Options struct {
-	// TracerProvider and MeterProvider are the global ones if they are nil.
+	// TracerProvider and MeterProvider default to the global ones.
 	TracerProvider trace.TracerProvider
 	MeterProvider  metric.MeterProvider
-	// Provider names who serves the model, as the conventions do: "openai",
-	// "azure.ai.openai". It is left out if it is empty.
+	// Provider names the provider of the model as in the conventions, such as "openai"
+	// or "azure.ai.openai". It is omitted if it is empty.
 	Provider string
-	// Agent names the agent. It is left out if it is empty.
+	// Agent names the agent. It is omitted if it is empty.
 	Agent string
-	// Content puts instructions, messages, arguments, outputs and the words of
-	// errors into spans: shortened, and images and other data by size only. It
-	// does not look for secrets in what was said.
+	// Content adds instructions, messages, arguments, outputs and error texts to
+	// spans: shortened, with images and other data described by size only. It does not
+	// remove secrets.
 	Content bool
 }
 
-// tracer is what the hooks of one New share.
+// tracer is the state that the hooks of one New share.
 type tracer struct {
 	Options
 
@@ -47,21 +47,22 @@ type tracer struct {
 	run, model, tool, compact *operation
 }
 
-// operation is a kind of span. A context has the span of a tracer under it: the
-// one that the context itself names may be one that a hook inside opened.
+// operation is a kind of span. It is also the context key of the tracer's span,
+// because the context's current span may belong to a hook that was called in
+// between.
 type operation struct {
 	name string
 	kind trace.SpanKind
 }
 
-// New returns hooks that trace every run of the agents that have them. They
-// change nothing and object to nothing. As the first of several Hooks they see
-// what those after them make of a call, and the spans that these open are
-// inside of theirs.
+// New returns hooks that trace every run of the agents that use them. They do not
+// change or refuse anything. If they are the first of several Hooks, they see the
+// effects of the others on a call, and the others' spans are inside of theirs.
 //
-// The spans of a run are below that of the caller's context. Those of an agent
-// that is a tool are below the span of the tool's call; it needs the hooks in
-// its own Agent, for which one New is enough, or another with its name.
+// The spans of a run are children of the span in the caller's context. Those of an
+// agent that is a tool are children of the span of the tool's call. Such an agent
+// needs the hooks in its own Agent; they may come from the same New, or from another
+// one with the agent's name.
 func New(o Options) agent.Hooks {
 	if o.TracerProvider == nil {
 		o.TracerProvider = otel.GetTracerProvider()
@@ -86,14 +87,14 @@ func New(o Options) agent.Hooks {
 	}
 }
 
-// open is what a before leaves for its after.
+// open is the state that a hook before an operation leaves for the hook after it.
 type open struct {
 	span trace.Span
-	meta *endpoint.Meta // of what asks a model
+	meta *endpoint.Meta // for operations that call a model
 }
 
-// start opens a span. It returns nil for one that nobody records, which need
-// not be ended either.
+// start opens a span. It returns nil if the span is not recorded; such a span need
+// not be ended.
 func (t *tracer) start(ctx context.Context, op *operation, what string, at time.Time) (context.Context, *open) {
 	name := op.name
 	if what != "" {
@@ -101,7 +102,7 @@ func (t *tracer) start(ctx context.Context, op *operation, what string, at time.
 	}
 	ctx, span := t.spans.Start(ctx, name, trace.WithSpanKind(op.kind), trace.WithTimestamp(at), trace.WithAttributes(keyOperation.String(op.name)))
 	if !span.IsRecording() {
-		if opened(ctx, op) != nil { // which is not this one
+		if opened(ctx, op) != nil { // a span of an enclosing operation
 			ctx = context.WithValue(ctx, op, (*open)(nil))
 		}
 		return ctx, nil
@@ -111,13 +112,13 @@ func (t *tracer) start(ctx context.Context, op *operation, what string, at time.
 	return context.WithValue(ctx, op, o), o
 }
 
-// opened returns what start left.
+// opened returns the state that start stored.
 func opened(ctx context.Context, op *operation) *open {
 	o, _ := ctx.Value(op).(*open)
 	return o
 }
 
-// named are the attributes of all spans.
+// named returns the attributes of all spans.
 func (t *tracer) named() []attribute.KeyValue {
 	attrs := make([]attribute.KeyValue, 0, 2)
 	if t.Provider != "" {
@@ -129,8 +130,8 @@ func (t *tracer) named() []attribute.KeyValue {
 	return attrs
 }
 
-// fail marks a span as failed. The words are the error's with Content only:
-// servers and tools quote what they were given.
+// fail marks a span as failed. The error's text is included only with Content,
+// because servers and tools quote their input in errors.
 func (t *tracer) fail(span trace.Span, class, words string) {
 	span.SetAttributes(keyErrorType.String(class))
 	if !t.Content {
@@ -139,8 +140,7 @@ func (t *tracer) fail(span trace.Span, class, words string) {
 	span.SetStatus(codes.Error, shown(words, maxText))
 }
 
-// classOf says what kind of error one is, in one of few words; "" if there is
-// none.
+// classOf returns the kind of an error as one of a few words, or "".
 func classOf(err error) string {
 	if err == nil {
 		return ""
@@ -152,7 +152,7 @@ func classOf(err error) string {
 	case errors.As(err, &e) && e.Class != "":
 		return string(e.Class)
 	case errors.As(err, &hook):
-		return string(agent.Vetoed)
+		return string(agent.StopVetoed)
 	case errors.As(err, &refused):
 		return string(endpoint.BadRequest)
 	case errors.Is(err, context.DeadlineExceeded):
@@ -167,5 +167,5 @@ func words(err error) string {
 	if err == nil {
 		return ""
 	}
-	return fmt.Sprint(err) // which survives an Error method that panics
+	return fmt.Sprint(err) // handles an Error method that panics
 }

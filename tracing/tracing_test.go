@@ -29,13 +29,13 @@ import (
 // that are refused, a retry, and a fork.
 func everything(t *testing.T, o tracing.Options) *rig {
 	r := newRig(t, o,
-		agenttest.Reply(call("c1", "echo", "one"), call("c2", "broken", "two"), call("c3", "writer", "three"),
+		agenttest.Completed(call("c1", "echo", "one"), call("c2", "broken", "two"), call("c3", "writer", "three"),
 			call("c4", "nowhere", "four"), call("c5", "echo", "five"), call("c6", "echo", "no")),
 		agenttest.Failure(503, "", "come back later"),
-		agenttest.Reply(item.Call("f1", "fork", `{"command":"Look into it."}`)),
-		agenttest.Reply(call("n1", "echo", "within"), call("n2", "writer", "within")),
-		agenttest.Reply(item.Assistant("It is so.")),
-		agenttest.Reply(item.Assistant("done")),
+		agenttest.Completed(item.Call("f1", "fork", `{"command":"Look into it."}`)),
+		agenttest.Completed(call("n1", "echo", "within"), call("n2", "writer", "within")),
+		agenttest.Completed(item.Assistant("It is so.")),
+		agenttest.Completed(item.Assistant("done")),
 	)
 	r.agent.Tools = append(r.agent.Tools, tool.Must("writer", "Writes.", func(context.Context, input) (string, error) { return "", nil }))
 	r.agent.Prices = func(string) (agent.Price, bool) { return agent.Price{Input: 1000, Cached: 100, Output: 2000}, true }
@@ -45,7 +45,7 @@ func everything(t *testing.T, o tracing.Options) *rig {
 		}
 		return ctx, nil
 	}})
-	if res, err := r.run("go"); err != nil || res.Why != agent.Answered {
+	if res, err := r.run("go"); err != nil || res.Why != agent.StopEndTurn {
 		t.Fatalf("%+v, %v", res, err)
 	}
 	return r
@@ -187,7 +187,7 @@ func TestContent(t *testing.T) {
 			}
 		}
 		r.agent.Request.Instructions = "Be brief."
-		r.server.Add(agenttest.Reply(item.Assistant("again")))
+		r.server.Add(agenttest.Completed(item.Assistant("again")))
 		if _, err := r.run("on"); err != nil {
 			t.Fatal(err)
 		}
@@ -220,10 +220,10 @@ func TestContentIsBounded(t *testing.T) {
 		return strings.Repeat("many words ", 1<<20), nil
 	}, tool.ReadOnly())
 	r := newRig(t, tracing.Options{Content: true},
-		agenttest.Reply(call("c1", "image", "uri"), call("c2", "image", "lines"), call("c3", "image", "words"), call("c4", "echo", blob)),
-		agenttest.Reply(item.Assistant("ok")))
+		agenttest.Completed(call("c1", "image", "uri"), call("c2", "image", "lines"), call("c3", "image", "words"), call("c4", "echo", blob)),
+		agenttest.Completed(item.Assistant("ok")))
 	r.agent.Tools = append(r.agent.Tools, image)
-	r.agent.Shape.Limit = nil
+	r.agent.Output.Limit = nil
 	if _, err := r.run("go"); err != nil {
 		t.Fatal(err)
 	}
@@ -274,27 +274,27 @@ func TestEnds(t *testing.T) {
 	}, tool.ReadOnly())
 	for _, c := range []struct {
 		name, want string
-		answers    []agenttest.Answer
+		answers    []agenttest.Reply
 		change     func(r *rig)
 	}{
 		{"cut", "invoke_agent why=provider_error type=truncated\n  chat test-model attempts=1 type=truncated\n",
-			[]agenttest.Answer{agenttest.Reply(item.Assistant(strings.Repeat("word ", 100))).CutAfter(2500)}, nil},
+			[]agenttest.Reply{agenttest.Completed(item.Assistant(strings.Repeat("word ", 100))).CutAfter(2500)}, nil},
 		{"too long", "invoke_agent why=incomplete\n  chat test-model finish_reasons=[\"max_output_tokens\"] attempts=1\n",
-			[]agenttest.Answer{agenttest.Incomplete("max_output_tokens", item.Assistant("It"))}, nil},
+			[]agenttest.Reply{agenttest.Incomplete("max_output_tokens", item.Assistant("It"))}, nil},
 		{"cancelled in a tool", "invoke_agent why=cancelled type=canceled\n  chat test-model finish_reasons=[\"tool_call\"] attempts=1\n  execute_tool wait id=c type=cancelled\n",
-			[]agenttest.Answer{agenttest.Reply(call("c", "wait", ""))}, nil},
+			[]agenttest.Reply{agenttest.Completed(call("c", "wait", ""))}, nil},
 		{"vetoed", "invoke_agent why=vetoed type=vetoed\n  chat test-model type=vetoed\n", nil, func(r *rig) {
 			r.agent.Hooks = append(r.agent.Hooks, agent.Hooks{BeforeModel: func(ctx context.Context, _ *agent.ModelCall) (context.Context, error) {
 				return ctx, errors.New("no")
 			}})
 		}},
 		{"store fails", "invoke_agent type=_OTHER\n  chat test-model finish_reasons=[\"tool_call\"] attempts=1\n  execute_tool echo id=c type=not_run\n",
-			[]agenttest.Answer{agenttest.Reply(call("c", "echo", ""))}, func(r *rig) {
+			[]agenttest.Reply{agenttest.Completed(call("c", "echo", ""))}, func(r *rig) {
 				r.session = opened(r.t, &failing{Store: new(session.Memory), at: "session.CallStarted"})
 			}},
 		{"store fails at the reply", "invoke_agent type=_OTHER\n  chat test-model attempts=1 type=_OTHER\n",
-			[]agenttest.Answer{agenttest.Reply(item.Assistant("ok"))}, func(r *rig) {
-				r.session = opened(r.t, &failing{Store: new(session.Memory), at: "session.Received"})
+			[]agenttest.Reply{agenttest.Completed(item.Assistant("ok"))}, func(r *rig) {
+				r.session = opened(r.t, &failing{Store: new(session.Memory), at: "session.OutputItem"})
 			}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -316,7 +316,7 @@ func TestEnds(t *testing.T) {
 
 // The caller's own Meta is told as well.
 func TestMetaOfCaller(t *testing.T) {
-	r := newRig(t, tracing.Options{}, agenttest.Reply(item.Assistant("ok")))
+	r := newRig(t, tracing.Options{}, agenttest.Completed(item.Assistant("ok")))
 	ctx, meta := endpoint.WithMeta(t.Context())
 	if _, err := r.agent.Run(ctx, r.session, item.User("go")); err != nil {
 		t.Fatal(err)
@@ -329,9 +329,9 @@ func TestMetaOfCaller(t *testing.T) {
 // An agent that is a tool has spans of its own name, below those of the call.
 // Runs of it side by side do not mix.
 func TestAgentAsTool(t *testing.T) {
-	r := newRig(t, tracing.Options{Agent: "outer"}, agenttest.Reply(
+	r := newRig(t, tracing.Options{Agent: "outer"}, agenttest.Completed(
 		item.Call("a1", "ask", `{"task":"one"}`), item.Call("a2", "ask", `{"task":"two"}`)))
-	r.server.Otherwise(func(int, agenttest.Request) agenttest.Answer { return agenttest.Reply(item.Assistant("ok")) })
+	r.server.Otherwise(func(int, agenttest.Request) agenttest.Reply { return agenttest.Completed(item.Assistant("ok")) })
 	inner := &agent.Agent{Model: r.agent.Model, Hooks: []agent.Hooks{tracing.New(tracing.Options{Agent: "inner", TracerProvider: r.traces, MeterProvider: r.meters})}}
 	inner.Request.Model = "small-model"
 	ask, err := agent.AsTool("ask", "Asks another.", inner)
@@ -390,9 +390,9 @@ func (d dropping) ShouldSample(p sdktrace.SamplingParameters) sdktrace.SamplingR
 func TestSampling(t *testing.T) {
 	for name, want := range map[string]int{"execute_tool echo": 8, "invoke_agent": 7, "chat test-model": 5} {
 		r := newRig(t, tracing.Options{},
-			agenttest.Reply(item.Call("f1", "fork", `{"command":"Look."}`)),
-			agenttest.Reply(call("n1", "echo", "a"), call("n2", "writer", "b")),
-			agenttest.Reply(item.Assistant("ok")), agenttest.Reply(item.Assistant("done")))
+			agenttest.Completed(item.Call("f1", "fork", `{"command":"Look."}`)),
+			agenttest.Completed(call("n1", "echo", "a"), call("n2", "writer", "b")),
+			agenttest.Completed(item.Assistant("ok")), agenttest.Completed(item.Assistant("done")))
 		traces := sdktrace.NewTracerProvider(sdktrace.WithSyncer(r.spans), sdktrace.WithSampler(dropping(name)))
 		r.agent.Hooks = []agent.Hooks{tracing.New(tracing.Options{TracerProvider: traces})}
 		if _, err := r.agent.Run(t.Context(), r.session, item.User("go")); err != nil {

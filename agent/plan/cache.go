@@ -7,57 +7,58 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// Cache compares a turn's request with the one before, of the same session: an
-// endpoint that caches prompts can reuse what both begin with. It is about the
-// history as the log has it. Tools and instructions stand in front of it; the
-// instructions are the same throughout a run, and so are the tools unless a
-// ToolSource has others.
+// Cache compares a turn's request with the previous request of the same session. An
+// endpoint that caches prompts can reuse their common prefix. Cache describes the
+// history in the log. Tools and instructions precede the history in the request; the
+// instructions do not change during a run, and the tools change only if a ToolSource
+// changes them.
 type Cache struct {
-	// Input is how many bytes of history the request carried, Previous how many
-	// the one before did, and Stable how many both begin with.
+	// Input and Previous are the sizes of this request's and the previous request's
+	// history, in bytes. Stable is the size of their common prefix.
 	Input    int `json:"input"`
 	Previous int `json:"previous"`
 	Stable   int `json:"stable"`
-	// Broken names what ended the common beginning before the end of the
-	// previous request; nil if nothing did.
+	// Broken is the reason why the common prefix ends before the end of the previous
+	// request; nil if it does not.
 	Broken *CacheBreak `json:"broken,omitempty"`
-	// Expected is how many input tokens could have come out of the cache: those
-	// of the request before, or Stable's share of them. Endpoints round down, and
-	// do not cache short prompts. Cached is how many did.
+	// Expected is the number of input tokens that the endpoint could have read from
+	// its cache: all input tokens of the previous request, or the share that Stable
+	// is of it. Endpoints round down, and do not cache short prompts. Cached is the
+	// number that the endpoint reported.
 	Expected int64 `json:"expected"`
 	Cached   int64 `json:"cached"`
 }
 
-// CacheBreak is the first item of the previous request that this one does not
-// carry as it was.
+// CacheBreak identifies the first item of the previous request that this request does
+// not repeat unchanged.
 type CacheBreak struct {
-	// Index is its place among the items of the previous request, Seq the number
-	// of its entry.
+	// Index is the item's index in the previous request, and Seq the number of its
+	// entry.
 	Index int   `json:"index"`
 	Seq   int64 `json:"seq"`
-	// Why is session.ByQuarantine, session.ByDroppedReasoning or another of
-	// those, or [ByTools], for which Index is -1: no item, but what stands in front
-	// of all.
+	// Why is one of the reasons of package session, such as session.ByQuarantine or
+	// session.ByDroppedReasoning, or [ByTools]. For ByTools the Index is -1: no item
+	// changed, but the tools, which precede all items.
 	Why string `json:"why"`
 }
 
-// ByTools is why a common beginning ends before it has begun: the tools are
-// others than they were.
+// ByTools is the [CacheBreak] reason for a changed set of tools. The common prefix is
+// then empty.
 const ByTools = "tools"
 
-// cacheState folds what the report is made of.
+// cacheState folds the entries into the data of the report.
 type cacheState struct {
-	last   Cache // of the turn under way or the last one
-	tools  bool  // they changed since the last request
+	last   Cache // for the current or the last turn
+	tools  bool  // the tools changed since the last request
 	asks   int
 	items  int   // of the last request
-	tokens int64 // input tokens of the last request whose count is known; 0 none
-	warm   int   // bytes of that request
-	short  bool  // tokens is what there should be at least: the endpoint counted only a part
-	other  bool  // since then something else than the history changed, or it was not only added to
+	tokens int64 // input tokens of the last request with a known count; 0 if there is none
+	warm   int   // size of that request, in bytes
+	short  bool  // tokens is a lower bound: the endpoint counted only a part of the request
+	other  bool  // since then the history was edited, or something outside it changed
 }
 
-// asked takes note of a request.
+// asked records a request.
 func (c *cacheState) asked(v *session.View) {
 	now := Cache{Input: v.Items().Size() - len("[]"), Previous: c.last.Input}
 	now.Stable = min(now.Previous, now.Input)
@@ -78,8 +79,8 @@ func (c *cacheState) asked(v *session.View) {
 	c.asks++
 }
 
-// told takes note of what the endpoint said, and whether it left out the
-// beginning of the history.
+// told records the usage that the endpoint reported, and whether the endpoint left
+// out the beginning of the history.
 func (c *cacheState) told(b session.TurnEnded, truncated bool) {
 	if b.Usage == nil || b.BrokeOff() {
 		return
@@ -93,8 +94,8 @@ func (c *cacheState) told(b session.TurnEnded, truncated bool) {
 	c.warm, c.other = c.last.Input, b.Profile != ""
 }
 
-// report returns the comparison of the last turn, nil for a session's first:
-// there is nothing to compare it with.
+// report returns the comparison of the last turn. It is nil for the first turn of a
+// session, which has no previous request.
 func (c *cacheState) report() *Cache {
 	if c.asks < 2 {
 		return nil

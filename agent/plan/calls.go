@@ -12,9 +12,10 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// toolName is what the tool is called that a call is for: calls of the API's own
-// tools name none. A call that the endpoint makes on an MCP server is called
-// LABEL.TOOL, which no tool of ours can be: their names have no dots.
+// ToolName returns the name of the tool that a call is for. Calls of the API's own
+// tools carry no name, so their type names the tool. A call that the endpoint makes
+// on an MCP server is named LABEL.TOOL; this cannot collide with a local tool, whose
+// name has no dots.
 func ToolName(it item.Item) string {
 	if Hosted(it) {
 		label, _ := it.Member("server_label")
@@ -27,14 +28,15 @@ func ToolName(it item.Item) string {
 	return it.Name()
 }
 
-// hosted reports whether an item asks whether the endpoint may make a call.
+// Hosted reports whether an item asks for approval of a call that the endpoint will
+// make.
 func Hosted(it item.Item) bool {
 	kind, _ := it.Type().CallKind()
 	return kind.ByEndpoint && it.Type() == kind.Call
 }
 
-// plainName returns a name as patterns can match it: a slash would stand between
-// a pattern such as * and the name.
+// plainName returns a name that patterns can match: it replaces slashes and other
+// special characters, because path.Match does not match a slash with *.
 func plainName(name string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -45,8 +47,7 @@ func plainName(name string) string {
 	}, name)
 }
 
-// calledBy is the name that a call is made by and the text of what it is made
-// with.
+// CalledBy returns the tool name of a call, and its arguments or input as JSON text.
 func CalledBy(it item.Item) (name string, with item.JSON) {
 	members := []string{"arguments", "action"} // of calls that the endpoint makes
 	if kind, ok := it.Type().CallKind(); ok {
@@ -60,7 +61,8 @@ func CalledBy(it item.Item) (name string, with item.JSON) {
 	return ToolName(it), ""
 }
 
-// Call returns the call that an effect names, as it stands now, if it has no output.
+// Call returns the call that an effect refers to, in its current state. It reports
+// false if the call already has an output.
 func (s *State) Call(ref CallRef) (session.OpenCall, bool) {
 	var room [4]session.OpenCall
 	for _, c := range s.view.AppendOpen(room[:0]) {
@@ -71,16 +73,16 @@ func (s *State) Call(ref CallRef) (session.OpenCall, bool) {
 	return session.OpenCall{}, false
 }
 
-// MayStart returns the call that was just received, if it could be started before
-// the reply ends, whatever the policy says. It could not if another open call has
-// its id.
+// MayStart returns the call that was just received and reports whether it can start
+// before the reply ends, as far as the policy is not concerned. It cannot if another
+// open call has the same id.
 func (s *State) MayStart(it item.Item) (session.OpenCall, bool) {
 	c, ok := s.lastCall(it)
 	return c, ok && s.hindrance(&c) == ""
 }
 
-// lastCall returns the call that was just received, unless another open call
-// has its id, which is all that entries name it by.
+// lastCall returns the call that was just received. It reports false if another open
+// call has the same id, because entries identify a call only by its id.
 func (s *State) lastCall(it item.Item) (c session.OpenCall, ok bool) {
 	var room [4]session.OpenCall
 	open := s.view.AppendOpen(room[:0])
@@ -96,7 +98,7 @@ func (s *State) lastCall(it item.Item) (c session.OpenCall, ok bool) {
 	return last, last.Item == it
 }
 
-// hindrance says why a call cannot run, whatever the policy says, or "".
+// hindrance returns the reason why a call cannot run regardless of the policy, or "".
 func (s *State) hindrance(c *session.OpenCall) string {
 	switch {
 	case c.Given && !c.Asked && !Hosted(c.Item), c.Lost && (!c.Repeatable || s.stopNow()):
@@ -107,7 +109,7 @@ func (s *State) hindrance(c *session.OpenCall) string {
 		return notStarted
 	case c.Item.Status() == item.StatusIncomplete:
 		return callBrokeOff
-	case Hosted(c.Item): // whether it runs is what we are asked
+	case Hosted(c.Item): // the approval decides whether it runs
 	case c.Item.Type() != item.TypeFunctionCall && c.Item.Type() != item.TypeCustomToolCall && !slices.Contains(s.Kinds, c.Item.Type()):
 		return fmt.Sprintf("This client does not run calls of type %s.", c.Item.Type())
 	}

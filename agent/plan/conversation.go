@@ -10,31 +10,31 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// kept is what an endpoint holds of a session: conversations of its own, and the
-// last response that it completed. It is folded from the log, so that a run in
-// another process goes on as this one would have.
+// kept describes the state that an endpoint holds for a session: its own
+// conversations, and the last response that it completed. It is folded from the log,
+// so that a run in another process continues in the same way.
 type kept struct {
 	talks []*talk
-	open  *talk // that the turn under way is a part of; nil if it is of none
-	// refused is that of the last turn, if something that the turn named is not
-	// there.
+	open  *talk // the conversation of the current turn; nil if it has none
+	// refused is the conversation of the last turn, if the endpoint did not find
+	// something that the turn referred to.
 	refused *talk
-	// asked is the history that the turn under way carries, and said is what the
-	// reply has brought of it so far.
+	// asked is the history that the current turn sent, and said holds the items of
+	// the reply received so far.
 	asked *item.List
 	said  []item.Item
 	last  Exchange
 }
 
-// talk is a conversation at the endpoint (G5).
+// talk is a conversation at the endpoint.
 type talk struct {
 	session.Conversation
 	endpoint string
-	holds    Exchange // what the endpoint has of the history
-	lost     string   // why nobody can say what it holds
+	holds    Exchange // the part of the history that the endpoint holds
+	lost     string   // why the content of the conversation is unknown
 }
 
-// find returns the conversation with an id, nil if the session has none.
+// find returns the conversation with the given id, or nil.
 func (k *kept) find(id string) *talk {
 	for _, t := range k.talks {
 		if t.ID == id {
@@ -44,16 +44,17 @@ func (k *kept) find(id string) *talk {
 	return nil
 }
 
-// Exchange is a history and the reply to it, in the order of the log. Its lists must
-// not be changed.
+// Exchange is a history and the reply to it, in the order of the log. The caller must
+// not change its lists.
 type Exchange struct {
 	ID, Model, Endpoint string // of the response
 	Input               *item.List
 	Output              []item.Item
 }
 
-// rest returns how many of the history's items are covered, and whether the
-// history begins with just these. Items count by their bytes.
+// rest returns the number of the history's items that the exchange covers. It reports
+// false if the history does not begin with exactly these items. Items are compared by
+// their bytes.
 func (a *Exchange) rest(history *item.List) (int, bool) {
 	n := a.Input.Len()
 	if history.Len() < n+len(a.Output) {
@@ -72,8 +73,8 @@ func (a *Exchange) rest(history *item.List) (int, bool) {
 	return n + len(a.Output), true
 }
 
-// keeps folds what an entry says about the endpoint's memory. It is called after
-// the view and the setup have the entry.
+// keeps folds an entry into the state of the endpoint's memory. It must be called
+// after the view and the setup have applied the entry.
 func (s *State) keeps(e session.Entry) {
 	k := &s.kept
 	if !s.Keep {
@@ -90,7 +91,7 @@ func (s *State) keeps(e session.Entry) {
 		if b.InConversation != "" {
 			k.open = k.find(b.InConversation)
 		}
-	case session.Received:
+	case session.OutputItem:
 		k.said = append(k.said, b.Item)
 	case session.TurnEnded:
 		k.turnEnded(b, &s.setup)
@@ -125,7 +126,7 @@ func (k *kept) turnEnded(b session.TurnEnded, setup *session.Setup) {
 	k.open, k.asked, k.said = nil, nil, nil
 }
 
-// broke notes that nobody can tell whether the turn under way is a part of its
+// broke records that it is unknown whether the current turn became part of its
 // conversation.
 func (k *kept) broke(why string) {
 	if k.open != nil {
@@ -134,8 +135,8 @@ func (k *kept) broke(why string) {
 	k.open, k.refused = nil, nil
 }
 
-// InConversation returns the id of the endpoint's own conversation that the turn
-// under way is a part of, "" if it is of none.
+// InConversation returns the id of the endpoint's conversation that the current turn
+// belongs to, or "".
 func (s *State) InConversation() string {
 	if s.kept.open == nil {
 		return ""
@@ -143,43 +144,43 @@ func (s *State) InConversation() string {
 	return s.kept.open.ID
 }
 
-// HasConversation reports whether the log says of a conversation whose it is.
+// HasConversation reports whether the log records the owner of a conversation.
 func (s *State) HasConversation(id string) bool { return s.kept.find(id) != nil }
 
-// LastExchange returns the last response that the endpoint completed, with what it
-// answers; its ID is "" if there is none.
+// LastExchange returns the last response that the endpoint completed, with the
+// history that it answers. Its ID is "" if there is none.
 func (s *State) LastExchange() *Exchange { return &s.kept.last }
 
-// Join decides whether the next request goes to a conversation that the log knows,
-// as a part of it. If so, the request leaves out the first skip items, which the
-// conversation holds already. If not, because something could be lost or doubled, it
-// carries the whole history outside of the conversation, and why explains that to
-// people. SessionID and endpoint are those of the request.
+// Join decides whether the next request joins a conversation that the log knows. If
+// it does, the request leaves out the first skip items, which the conversation
+// already holds. If joining could lose or repeat items, the request carries the whole
+// history outside the conversation, and why gives the reason, for people. SessionID
+// and endpoint are the request's.
 func (s *State) Join(id, sessionID, endpoint string) (skip int, why string) {
 	t := s.kept.find(id)
 	switch {
 	case t == nil:
-		return 0, fmt.Sprintf("the log does not say whose the conversation %s is", id)
+		return 0, fmt.Sprintf("the log does not say which session the conversation %s belongs to", id)
 	case t.Session != sessionID:
-		why = fmt.Sprintf("it is that of session %s, which this one was copied from", t.Session)
+		why = fmt.Sprintf("it belongs to session %s, which this session is a copy of", t.Session)
 	case t.endpoint != endpoint:
 		why = "it is at another endpoint: " + t.endpoint
 	case t.lost != "":
 		why = t.lost
 	case t.holds.Input == nil:
-		return 0, "" // nothing of this session
+		return 0, "" // it holds nothing from this session
 	}
 	if why == "" {
 		history := s.view.Items()
 		if skip, ok := t.holds.rest(history); ok && skip < history.Len() {
 			return skip, ""
 		}
-		why = "the history is not what the endpoint has any more: it was shortened, repaired or withdrawn"
+		why = "the history differs from the endpoint's copy: it was shortened, repaired or withdrawn"
 	}
-	return 0, fmt.Sprintf("the conversation %s is left as it is, and the whole history goes with each request: %s", id, why)
+	return 0, fmt.Sprintf("the conversation %s is no longer used, and each request carries the whole history: %s", id, why)
 }
 
-// notBegun reports a refusal after which a conversation is as it was.
+// notBegun reports whether an error class means that the conversation is unchanged.
 func notBegun(class string) bool {
 	switch class {
 	case classRateLimit, classOverloaded, classAuth, classForbidden, classNotFound,
@@ -189,8 +190,8 @@ func notBegun(class string) bool {
 	return false
 }
 
-// The classes of errors that decide something, as entries have them: those of
-// endpoint.Class, which this package does not import.
+// The error classes that affect decisions, as they are written in entries. They are
+// equal to the values of endpoint.Class; this package does not import endpoint.
 const (
 	classRateLimit        = "rate_limit"
 	classOverloaded       = "overloaded"

@@ -13,7 +13,7 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// What the model reads about calls that did not run.
+// Texts that the model reads about calls that did not run.
 const (
 	OutcomeUnknown = "The run was interrupted while this call was under way. Whether it took effect is not known."
 	notStarted     = "The call was not started: the run was stopped first. Nothing was done."
@@ -21,13 +21,12 @@ const (
 	callBrokeOff   = "The call was not started: the reply ended before the call was complete. Nothing was done."
 )
 
-// contextFull says what to do about a history that has become too long. Doing
-// it is not up to the loop: nothing that was said is left out behind anybody's
-// back.
+// contextFull tells the user what to do about a history that has become too long. The
+// loop does not shorten a history silently.
 const contextFull = "the history no longer fits into the model's context; go on in a new session with what matters of it, or with a model that takes more: "
 
-// Next returns what to do. It changes nothing: an effect counts once its
-// outcome is applied.
+// Next returns the next effect. It does not change the state: an effect counts once
+// its outcome is applied.
 func (s *State) Next() Effect {
 	var room [4]session.OpenCall
 	if open := s.view.AppendOpen(room[:0]); len(open) > 0 {
@@ -36,15 +35,18 @@ func (s *State) Next() Effect {
 	if due := s.reads.due; len(due) > 0 {
 		return Collapse{slices.Clone(due)}
 	}
+	// The order of the cases matters: a request to stop at once takes precedence over
+	// the outcome of the last turn, and the outcome over a request to stop after the
+	// turn.
 	switch asked, last := s.run.ask, s.run.last; {
 	case asked.Why != "" && !asked.AfterTurn:
 		return Stop{Why: StopReason(asked.Why), Detail: asked.Detail}
 	case s.overflowed():
 		return s.nextForOverflow()
 	case last.BrokeOff() && last.Refused > 0:
-		return Stop{Why: BadItem, Detail: fmt.Sprintf("the endpoint refuses the item of entry %d: %s", last.Refused, last.Reason)}
+		return Stop{Why: StopBadItem, Detail: fmt.Sprintf("the endpoint refuses the item of entry %d: %s", last.Refused, last.Reason)}
 	case last.BrokeOff() && !interrupted(last):
-		return Stop{Why: ProviderError, Detail: last.Reason}
+		return Stop{Why: StopProviderError, Detail: last.Reason}
 	case asked.Why != "":
 		return Stop{Why: StopReason(asked.Why), Detail: asked.Detail}
 	case !s.needs:
@@ -59,14 +61,14 @@ func (s *State) Next() Effect {
 	return Ask{Turn: s.turn + 1}
 }
 
-// interrupted reports a turn that was cancelled by the process that asked, without
-// a wish to end the run: another one asks again.
+// interrupted reports whether the process cancelled the turn without a request to end
+// the run. The next process then asks again.
 func interrupted(last session.TurnEnded) bool { return last.Status == item.StatusCancelled }
 
-// nextForCalls closes what cannot run, gets verdicts for the rest, runs what
-// may run, and stops when all that is left waits for somebody. Of calls with one
-// id, which is all that entries name a call by, each has its turn when the one
-// before is done.
+// nextForCalls closes calls that cannot run, gets verdicts for the rest, runs those
+// that are allowed, and stops when all remaining calls wait for an answer. Entries
+// identify a call only by its id, so calls with the same id are handled one after
+// another.
 func (s *State) nextForCalls(open []session.OpenCall) Effect {
 	var closing []Skipped
 	var undecided, ready []CallRef
@@ -83,6 +85,8 @@ func (s *State) nextForCalls(open []session.OpenCall) Effect {
 			seen[c.CallID] = true
 		}
 		ref := CallRef{c.Seq, c.Number, c.CallID}
+		// The order matters: first wait for running calls, then close those that
+		// cannot run, and only then look at the verdict.
 		switch reason := s.hindrance(c); {
 		case c.Started && !c.Lost:
 			ready = append(ready, ref) // it runs already
@@ -105,10 +109,10 @@ func (s *State) nextForCalls(open []session.OpenCall) Effect {
 	case len(ready) > 0:
 		return Call{ready}
 	}
-	return Stop{Why: ApprovalWanted, Detail: s.waiting(open)}
+	return Stop{Why: StopApprovalPending, Detail: s.waiting(open)}
 }
 
-// waiting names the tools whose calls wait.
+// waiting returns a text that names the tools of the waiting calls.
 func (s *State) waiting(open []session.OpenCall) string {
 	var names []string
 	for _, c := range open {
@@ -116,60 +120,71 @@ func (s *State) waiting(open []session.OpenCall) string {
 			names = append(names, name)
 		}
 	}
-	return "an answer is wanted about " + strings.Join(names, ", ")
+	return "waiting for approval of " + strings.Join(names, ", ")
 }
 
-// stopNow reports whether the run should end without waiting for its turn's end.
+// stopNow reports whether the run should end without waiting for the end of its turn.
 func (s *State) stopNow() bool { return s.run.ask.Why != "" && !s.run.ask.AfterTurn }
 
-// settled says why there is nothing left to ask.
+// settled returns the stop for a run in which nothing waits for an answer.
 func (s *State) settled() Stop {
 	switch last := s.run.last; {
 	case s.run.turns == 0:
-		return Stop{Why: NothingToSend}
+		return Stop{Why: StopNothingToSend}
 	case last.Status == item.StatusIncomplete:
-		return Stop{Why: Incomplete, Detail: last.Reason}
+		return Stop{Why: StopIncomplete, Detail: last.Reason}
 	case s.run.refusal:
-		return Stop{Why: Refused}
+		return Stop{Why: StopRefused}
 	case s.run.unanswerable != "":
-		return Stop{Why: Incomplete, Detail: s.run.unanswerable}
+		return Stop{Why: StopIncomplete, Detail: s.run.unanswerable}
 	case s.run.empty:
-		return Stop{Why: EmptyReply, Detail: s.silence()}
+		return Stop{Why: StopEmptyReply, Detail: s.silence()}
 	case s.run.truncation != "" && !s.Room.On:
-		return Stop{Why: ContextFull, Detail: "the reply was made without the beginning of the history: " + s.run.truncation}
+		return Stop{Why: StopContextFull, Detail: "the model replied without seeing the beginning of the history: " + s.run.truncation}
 	}
-	return Stop{Why: Answered}
+	return Stop{Why: StopEndTurn}
 }
 
-// silence describes a reply that says nothing. Its calls, if it has any, were answered
-// by the endpoint: others would have outputs that the model is asked about.
+// silence describes an empty reply. If it contains calls, the endpoint answered them
+// itself: outputs of other calls would be sent to the model.
 func (s *State) silence() string {
 	if s.called {
-		return "the reply holds calls that the endpoint answered itself, and no word about what came of them"
+		return "the reply contains only calls that the endpoint answered itself, and no text about their results"
 	}
 	return "the model said nothing and called nothing"
 }
 
+// DefaultMaxTurns is the limit of turns of a run that sets none.
 const DefaultMaxTurns = 100
 
-// limit says which limit forbids another turn.
+// limit returns the stop for the first limit that forbids another turn.
 func (s *State) limit() (Stop, bool) {
 	l, r := s.Limits, &s.run
-	turns, most := r.turns+r.nested.Turns, cmp.Or(l.MaxTurns, DefaultMaxTurns)
-	tokens, cost := r.tokens+r.nested.Tokens, r.cost+r.nested.Cost
+	l.MaxTurns = cmp.Or(l.MaxTurns, DefaultMaxTurns)
 	byNested := ""
-	if r.nested != (Spent{}) {
+	if r.nested != (Usage{}) {
 		byNested = ", nested runs included"
 	}
+	if stop, reached := l.Reached(s.Used(), byNested); reached {
+		return stop, true
+	}
+	if l.MaxRepeats > 0 && r.repeats.count >= l.MaxRepeats {
+		return Stop{StopRepeatedCall, fmt.Sprintf("%s was called %d times in a row with the same arguments", r.repeats.name, r.repeats.count)}, true
+	}
+	return Stop{}, false
+}
+
+// Reached reports whether a limit allows no further turn after the given usage, and
+// returns the stop that follows. A limit of 0 means no limit. The detail ends with
+// by, which says who used it.
+func (l Limits) Reached(used Usage, by string) (Stop, bool) {
 	switch {
-	case turns >= most:
-		return Stop{MaxTurns, fmt.Sprintf("%d of %d turns are used%s", turns, most, byNested)}, true
-	case l.MaxTokens > 0 && tokens >= l.MaxTokens:
-		return Stop{MaxTokens, fmt.Sprintf("%d tokens were used, of %d%s", tokens, l.MaxTokens, byNested)}, true
-	case l.MaxCost > 0 && cost >= l.MaxCost:
-		return Stop{MaxCost, fmt.Sprintf("%.6g was spent, of %.6g%s", cost, l.MaxCost, byNested)}, true
-	case l.MaxRepeats > 0 && r.repeats.count >= l.MaxRepeats:
-		return Stop{RepeatedCall, fmt.Sprintf("%s was called %d times in a row with the same arguments", r.repeats.name, r.repeats.count)}, true
+	case l.MaxTurns > 0 && used.Turns >= l.MaxTurns:
+		return Stop{StopMaxTurns, fmt.Sprintf("%d of %d turns are used%s", used.Turns, l.MaxTurns, by)}, true
+	case l.MaxTokens > 0 && used.Tokens >= l.MaxTokens:
+		return Stop{StopMaxTokens, fmt.Sprintf("%d tokens were used, of %d%s", used.Tokens, l.MaxTokens, by)}, true
+	case l.MaxCost > 0 && used.Cost >= l.MaxCost:
+		return Stop{StopMaxCost, fmt.Sprintf("%.6g was spent, of %.6g%s", used.Cost, l.MaxCost, by)}, true
 	}
 	return Stop{}, false
 }

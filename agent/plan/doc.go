@@ -11,11 +11,10 @@
 // they are applied.
 //
 // The package is pure: it has no clock, no I/O, no randomness and no context, and a
-// test holds it to that. The same entries give the same effect, whenever and
-// wherever they are read. To go on after a crash is to read the log and decide
-// again, and a tool that reads a log can show what it leads to.
+// test checks that. The same entries always give the same effect. To resume after a
+// crash, read the log and decide again. A tool that inspects a log can show the next
+// effect in the same way.
 //
-// Programs that run agents use package agent, which performs the effects. This
-// package is for those who test decisions, look into logs, or perform effects
-// elsewhere.
+// Programs that run agents use package agent, which performs the effects. Use this
+// package to test decisions, to inspect logs, or to perform effects elsewhere.
 package plan

@@ -10,7 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// written is an effect as it is written: its name, and the members that it has.
+// written is the JSON form of every effect: its name and its members.
 type written struct {
 	Effect   string      `json:"effect"`
 	Turn     int         `json:"turn,omitzero"`
@@ -25,8 +25,9 @@ type written struct {
 	Detail   string      `json:"detail,omitzero"`
 }
 
-// Marshal writes an effect as one JSON object, such as {"effect":"ask","turn":3}.
-// Another process reads it with [Unmarshal]. The error is about a nil effect.
+// Marshal encodes an effect as one JSON object, such as {"effect":"ask","turn":3}.
+// Another process decodes it with [Unmarshal]. It returns an error only for a nil
+// effect.
 func Marshal(e Effect) ([]byte, error) {
 	var w written
 	switch e := e.(type) {
@@ -45,17 +46,17 @@ func Marshal(e Effect) ([]byte, error) {
 	case Stop:
 		w = written{Effect: "stop", Why: e.Why, Detail: e.Detail}
 	default:
-		return nil, fmt.Errorf("plan: no effect: %T", e)
+		return nil, fmt.Errorf("plan: not an effect: %T", e)
 	}
-	return json.Marshal(&w, jsontext.AllowInvalidUTF8(true)) // a call's id may be any text; its entry names it
+	return json.Marshal(&w, jsontext.AllowInvalidUTF8(true)) // a call's id may be any bytes; its entry number identifies it
 }
 
-// Unmarshal reads what [Marshal] wrote. An effect or a member that this program
-// does not know is an error: a newer one has written it.
+// Unmarshal decodes the output of [Marshal]. It returns an error for an effect or a
+// member that it does not know, which a newer version may have written.
 func Unmarshal(data []byte) (Effect, error) {
 	var w written
 	if err := json.Unmarshal(data, &w, json.RejectUnknownMembers(true)); err != nil {
-		return nil, fmt.Errorf("plan: an effect that cannot be read: %w", err)
+		return nil, fmt.Errorf("plan: cannot decode effect: %w", err)
 	}
 	switch w.Effect {
 	case "ask":

@@ -24,7 +24,7 @@ func TestEffectJSON(t *testing.T) {
 		{plan.Call{Calls: []plan.CallRef{call, {Seq: 6}}}, `{"effect":"call","calls":[{"entry":5,"number":2,"call_id":"call \"a\""},{"entry":6,"number":0,"call_id":""}]}`},
 		{plan.Collapse{Outputs: []plan.Collapsed{{Seqs: []int64{3}, By: 7}}}, `{"effect":"collapse","outputs":[{"entries":[3],"by":7}]}`},
 		{plan.Compact{Through: 9, Kept: []int64{4}, By: "summary", Before: 100, Replaced: 80}, `{"effect":"compact","through":9,"kept":[4],"by":"summary","before":100,"replaced":80}`},
-		{plan.Stop{Why: plan.MaxTurns, Detail: "4 of 4"}, `{"effect":"stop","why":"max_turns","detail":"4 of 4"}`},
+		{plan.Stop{Why: plan.StopMaxTurns, Detail: "4 of 4"}, `{"effect":"stop","why":"max_turns","detail":"4 of 4"}`},
 	} {
 		got, err := plan.Marshal(c.effect)
 		if err != nil || string(got) != c.want {
@@ -41,7 +41,7 @@ func TestEffectJSONRefuses(t *testing.T) {
 		t.Error("nil is written")
 	}
 	for data, want := range map[string]string{
-		"":                               "cannot be read",
+		"":                               "cannot decode effect",
 		"{}":                             `unknown effect ""`,
 		`{"effect":"sing"}`:              `unknown effect "sing"`,
 		`{"effect":"ask","mood":"glad"}`: "mood",

@@ -9,19 +9,19 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// Estimator guesses how many tokens of a model's context an item takes. It must
-// be pure: the same item gives the same number, whether its payloads are at hand
-// or held elsewhere.
+// Estimator estimates how many tokens of a model's context an item takes. It must be
+// pure: the same item gives the same number, whether its payloads are present or
+// stored elsewhere.
 type Estimator interface {
 	Estimate(model string, it item.Item) int
 }
 
-// Estimate guesses what an item takes where no [Estimator] is set. It counts bytes,
-// for there is no vocabulary in here; what endpoints report corrects it. Images
-// count by their detail and by how large they are, never by their base64, and
-// encrypted reasoning by what it holds.
+// Estimate is the default [Estimator]. It counts bytes, because the package has no
+// tokenizer; the usage that endpoints report corrects the estimate. Images count by
+// their detail and size and never by their base64, and encrypted reasoning by the
+// size of its content.
 func Estimate(model string, it item.Item) int {
-	const perItem = 4 // what stands around it
+	const perItem = 4 // overhead of the item's frame
 	s := it.JSON()
 	switch it.Type() {
 	case item.TypeReasoning, item.TypeCompaction:
@@ -35,8 +35,8 @@ func Estimate(model string, it item.Item) int {
 	return perItem + estimateParts(model, it)
 }
 
-// estimateText counts a token for four bytes of ASCII, and one for three bytes
-// of other writings, which is one of their letters or so.
+// EstimateText counts one token for four bytes of ASCII, and one for three bytes of
+// other scripts, which is about one letter.
 func EstimateText(s string) int {
 	other := 0
 	for i := range len(s) {
@@ -45,8 +45,8 @@ func EstimateText(s string) int {
 	return (len(s)-other+3)/4 + (other+2)/3
 }
 
-// estimateEncrypted counts what can be read of reasoning, or of what an endpoint
-// made of a history, and what cannot: that is base64 of a text in a frame.
+// estimateEncrypted counts the readable parts of a reasoning or compaction item, and
+// its encrypted part, which is a text with a frame, in base64.
 func estimateEncrypted(it item.Item) int {
 	const frame = 650
 	secret, _ := it.Member("encrypted_content")
@@ -65,7 +65,7 @@ func estimateParts(model string, it item.Item) (tokens int) {
 	if !ok {
 		return estimateImage(model, item.DetailHigh, it.Size())
 	}
-	// What is held elsewhere is known by its sum alone.
+	// A payload that is stored elsewhere is known only by its sum.
 	payloads, bytes := 0, it.Size()-len(it.JSON())
 	for _, p := range content.Parts {
 		url := ""
@@ -93,13 +93,13 @@ func estimateParts(model string, it item.Item) (tokens int) {
 	return tokens
 }
 
-// estimateFile is what a file counts: what it comes to is known to the endpoint
-// alone, which reads its pages as text and as images.
+// estimateFile is the estimate for a file. Only the endpoint knows its real size,
+// because it reads the pages as text and as images.
 const estimateFile = 1500
 
-// contentOf returns the content of a message or an output.
+// ContentOf returns the content of a message or an output.
 func ContentOf(it item.Item) (item.Content, bool) {
-	// Decode would link every type of item.
+	// Only these items have content; As skips the others without decoding them.
 	if m, err := item.As[item.Message](it); err == nil {
 		return m.Content, true
 	}
@@ -112,10 +112,10 @@ func ContentOf(it item.Item) (item.Content, bool) {
 	return item.Content{}, false
 }
 
-// estimateImage counts an image. Endpoints count tiles or patches of its pixels.
-// Those are not known of an image that is held elsewhere, so that the bytes of
-// its base64 stand for them, between one tile and what the largest image comes
-// to after it was scaled; one that is only pointed at is taken for large.
+// estimateImage estimates an image. Endpoints count tiles or patches of its pixels.
+// The pixels of an image that is stored elsewhere are unknown, so the size of its
+// base64 is used instead, between one tile and the number of tiles of the largest
+// image after scaling. An image given by URL counts as large.
 func estimateImage(model string, detail item.Detail, base64 int) int {
 	const tileBytes, tiles = 40 << 10, 8
 	n := tiles
@@ -129,8 +129,8 @@ func estimateImage(model string, detail item.Detail, base64 int) int {
 	return base + n*tile
 }
 
-// imageTokens is what an image of low detail costs a model, and what each tile
-// of a closer look does.
+// imageTokens returns the tokens of an image of low detail, and of each tile of
+// higher detail.
 func imageTokens(model string) (base, tile int) {
 	switch {
 	case strings.Contains(model, "gpt-4o-mini"):

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/antiphon-go/antiphon/agent/plan"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 )
@@ -107,7 +108,7 @@ func (c *counting) Estimate(model string, it item.Item) int {
 // reports takes the place of the estimate.
 func TestTokens(t *testing.T) {
 	n := new(counting)
-	s := plan.State{Room: plan.Room{On: true, Start: 1 << 40, Estimator: n}}
+	s := plan.State{Room: plan.ContextBudget{On: true, Start: 1 << 40, Estimator: n}}
 	seq := int64(0)
 	add := func(b session.Body) {
 		seq++
@@ -116,12 +117,12 @@ func TestTokens(t *testing.T) {
 	add(session.RunStarted{})
 	items := 0
 	for turn := range 1000 {
-		add(session.Given{Item: item.User(strings.Repeat("q ", 50))})
+		add(session.InputItem{Item: item.User(strings.Repeat("q ", 50))})
 		s.Next()
 		add(session.TurnStarted{Turn: turn + 1})
-		add(session.Received{Turn: turn + 1, Item: item.Assistant("a")})
+		add(session.OutputItem{Turn: turn + 1, Item: item.Assistant("a")})
 		items += 2
-		add(session.TurnEnded{Turn: turn + 1, Status: "completed", Usage: &item.Usage{InputTokens: int64(50 * items)}})
+		add(session.TurnEnded{Turn: turn + 1, Status: "completed", Usage: &api.Usage{InputTokens: int64(50 * items)}})
 		s.Next()
 	}
 	if int(*n) > items {

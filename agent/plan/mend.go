@@ -12,31 +12,35 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// Failure is what an endpoint said when it refused a request, or broke off.
+// Failure describes why an endpoint refused a request or broke off its reply.
 type Failure struct {
-	// Class, Code, Status and Param are those of the error. Reason is what it says,
-	// in short, for the model.
+	// Class, Code, Status and Param are the error's. Reason is its message in short,
+	// for the model.
 	Class, Code, Param, Reason string
 	Status                     int
-	// Sent says that the request may have had an effect.
+	// Sent reports whether the request may have had an effect.
 	Sent bool
-	// Skip is how many of the view's items the request left out. Mapped says that the
-	// request's input was rewritten on its way, so that Param is not about the input;
-	// Item is the index of the item that was refused in the request, -1 if that is
-	// not known.
+	// Skip is the number of the view's items that the request left out. Mapped
+	// reports whether the request's input was rewritten before it was sent, so that
+	// Param does not refer to the input. Item is the index of the refused item in the
+	// request, or -1 if it is unknown.
 	Skip   int
 	Mapped bool
 	Item   int
 }
 
-// Mend decides whether the model can be asked again for what it refused: with
-// the reasoning left out that the endpoint cannot read, once a run; with the whole
-// history instead of what another endpoint has made of it, or of a conversation
-// that the endpoint does not know; without the one member that the endpoint does
-// not take; with a marker for the one item that a request was refused for, once an
-// item; or without the reasoning, if that item is reasoning. It returns that
-// decision, to be recorded, or nil. The caller sees to it that nothing of a reply
-// has come, and that the question may be repeated at all.
+// Mend decides whether the model can be asked again after the endpoint refused the
+// request, with one of these changes:
+//
+//   - without the reasoning that the endpoint cannot read, once in a run;
+//   - with the whole history, if it holds a compaction of another endpoint, or if the
+//     endpoint does not know the conversation;
+//   - without the one member that the endpoint does not accept;
+//   - with a marker in place of the refused item, once for each item, or without the
+//     reasoning if that item is reasoning.
+//
+// It returns the decision, which the caller must record, or nil. The caller must make
+// sure that nothing of a reply has arrived, and that the request may be repeated.
 func (s *State) Mend(f *Failure) session.Body {
 	if f == nil || f.Sent {
 		return nil
@@ -44,7 +48,7 @@ func (s *State) Mend(f *Failure) session.Body {
 	switch f.Class {
 	case classEncryptedContent:
 		list := s.view.Items()
-		if packed := s.view.Packed(); !s.run.dropped && reasoningIn(list, list.Len()) > 0 {
+		if packed := s.view.CompactedTokens(); !s.run.dropped && reasoningIn(list, list.Len()) > 0 {
 			return session.ReasoningDropped{Reason: f.Reason}
 		} else if packed > 0 {
 			return session.Restored{Seq: packed}
@@ -63,8 +67,8 @@ func (s *State) Mend(f *Failure) session.Body {
 	return nil
 }
 
-// unreadable leaves the reasoning out, once a run, if item i of it is what a
-// request was refused for: no marker can take its place.
+// unreadable returns the decision to leave out the reasoning, once in a run, if the
+// refused item i is reasoning: a marker cannot replace reasoning.
 func (s *State) unreadable(f *Failure, i int) session.Body {
 	list := s.view.Items()
 	if i < 0 || i >= list.Len() || list.At(i).Type() != item.TypeReasoning || s.run.dropped {
@@ -83,20 +87,20 @@ func reasoningIn(list *item.List, first int) (n int) {
 	return n
 }
 
-// forgotten is the decision that follows when the endpoint does not know the
-// conversation that a turn was a part of; nil if it was of none.
+// forgotten returns the decision that follows when the endpoint does not know the
+// conversation of the turn; nil if the turn has no conversation.
 func (s *State) forgotten(f *Failure) session.Body {
 	id := s.InConversation()
 	if id == "" || f.Code == "model_not_found" {
 		return nil
 	}
 	return session.Noticed{Turn: s.turn, Kind: session.NoticeWholeHistory, Text: fmt.Sprintf(
-		"the endpoint does not know the conversation %s (%s): from here on the whole history goes with each request, and is not part of it", id, f.Reason)}
+		"the endpoint does not know the conversation %s (%s): from now on each request carries the whole history, outside the conversation", id, f.Reason)}
 }
 
-// culprit returns the index of the item that a request was refused for, if one
-// is named, or is the only image that an error about an image can mean, and
-// whether a marker can take its place. The index is -1 if none is.
+// culprit returns the index of the refused item, and reports whether a marker can
+// replace it. The item is the one that the error names, or the only image if the
+// error is about an image. The index is -1 if it is unknown.
 func (s *State) culprit(f *Failure) (i int, mendable bool) {
 	switch i, member, named := placeIn(f.Param); {
 	case f.Mapped && f.Item < 0 && imageCodes[f.Code]:
@@ -115,8 +119,8 @@ func (s *State) culprit(f *Failure) (i int, mendable bool) {
 	return -1, false
 }
 
-// spare returns the member of item i that a request was refused for, if one is
-// named that the item can do without, and "" otherwise.
+// spare returns the member of item i that the error names, if the item is valid
+// without it, and "" otherwise.
 func (s *State) spare(f *Failure, i int) string {
 	if i < 0 || i >= s.view.Items().Len() {
 		return ""
@@ -128,8 +132,7 @@ func (s *State) spare(f *Failure, i int) string {
 	return member
 }
 
-// Blamed returns the entry of the item that a request was refused for, 0 if
-// none is named.
+// Blamed returns the entry of the refused item, or 0 if the error does not name it.
 func (s *State) Blamed(f *Failure) int64 {
 	if f == nil || f.Class != classBadRequest || f.Sent {
 		return 0
@@ -142,8 +145,8 @@ func (s *State) Blamed(f *Failure) int64 {
 	return seq
 }
 
-// placeIn reads an error's param, such as input[3].output or input.3: an index
-// into the input, and the member of the item that is meant, if one is.
+// placeIn parses an error's param, such as input[3].output or input.3, into an index
+// into the input and the member of the item, if the param names one.
 func placeIn(param string) (index int, member string, ok bool) {
 	rest, ok := strings.CutPrefix(param, "input")
 	if !ok || rest == "" || rest[0] != '[' && rest[0] != '.' {
@@ -162,7 +165,7 @@ func placeIn(param string) (index int, member string, ok bool) {
 	return index, member, err == nil
 }
 
-// fits reports whether a marker takes the place of what is wrong.
+// fits reports whether a marker would replace the member at fault.
 func fits(it item.Item, member string) bool {
 	if it.Type() == item.TypeMessage {
 		return member == "" || member == "content"
@@ -170,8 +173,8 @@ func fits(it item.Item, member string) bool {
 	return member == "" || member == "output"
 }
 
-// replaceable reports whether a marker can take the place of item i, and none
-// has.
+// replaceable reports whether a marker can replace item i and has not replaced it
+// yet.
 func (s *State) replaceable(i int) bool {
 	list := s.view.Items()
 	if i >= list.Len() {
@@ -184,8 +187,7 @@ func (s *State) replaceable(i int) bool {
 	return ok
 }
 
-// imageCodes are the error codes that say that an image of the input is at
-// fault, and not which.
+// imageCodes are the error codes that blame an image of the input without naming it.
 var imageCodes = map[string]bool{
 	"invalid_image":                true,
 	"invalid_image_format":         true,
@@ -202,8 +204,9 @@ var imageCodes = map[string]bool{
 	"failed_to_download_image":     true,
 }
 
-// onlyImage returns the one item with images that the endpoint has not taken
-// before; if it has taken all, the only one there is.
+// onlyImage returns the index of the only item with images that the endpoint has not
+// accepted before. If it has accepted all items, it returns the only item with
+// images.
 func (s *State) onlyImage() (int, bool) {
 	list := s.view.Items()
 	for _, from := range []int{s.accepted, 0} {
@@ -224,11 +227,10 @@ func (s *State) onlyImage() (int, bool) {
 	return -1, false
 }
 
-// holdsImage reports whether an image is among the parts of a message or an
-// output.
+// holdsImage reports whether a message or an output contains an image.
 func holdsImage(it item.Item) bool {
 	var content item.Content
-	// Decode would link every type of item.
+	// Only these items have content; As skips the others without decoding them.
 	if m, err := item.As[item.Message](it); err == nil {
 		content = m.Content
 	} else if o, err := item.As[item.FunctionCallOutput](it); err == nil {
@@ -244,9 +246,9 @@ func holdsImage(it item.Item) bool {
 	return false
 }
 
-// Suspects returns the entries whose images a request may have been refused for:
-// those that no endpoint has taken yet, or all, if it has taken all. There are
-// none where the endpoint says what else is wrong.
+// Suspects returns the entries whose images may be the reason why a request was
+// refused: those that no endpoint has accepted yet, or all if every one was accepted
+// before. It returns nil if the endpoint names another reason.
 func (s *State) Suspects(f *Failure) map[int64]bool {
 	if f == nil || f.Sent || f.Mapped || f.Param != "" || imageCodes[f.Code] || !mayBeImages(f) || s.kept.open != nil && !notBegun(f.Class) {
 		return nil
@@ -267,8 +269,8 @@ func (s *State) Suspects(f *Failure) map[int64]bool {
 	return nil
 }
 
-// mayBeImages reports whether a status is one that servers were seen to refuse
-// images with, or might: none of those that mean something else for sure.
+// mayBeImages reports whether a server might refuse images with this status. It
+// excludes statuses that certainly mean something else.
 func mayBeImages(f *Failure) bool {
 	switch f.Class {
 	case classBadRequest, classServer, classNotFound, classTooLarge:
@@ -278,7 +280,7 @@ func mayBeImages(f *Failure) bool {
 	switch f.Status {
 	case 400, 413, 415, 422, 500, 501:
 		return true
-	case 404: // gateways have no model of that name that sees
+	case 404: // a gateway may have no model of this name that accepts images
 		return f.Code != "model_not_found"
 	}
 	return false

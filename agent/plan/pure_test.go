@@ -17,7 +17,7 @@ import (
 var pure = []string{
 	"cmp", "errors", "fmt", "iter", "maps", "math", "path", "slices", "strconv", "strings",
 	"github.com/go-json-experiment/json", "github.com/go-json-experiment/json/jsontext",
-	"github.com/antiphon-go/antiphon/item", "github.com/antiphon-go/antiphon/session",
+	"github.com/antiphon-go/antiphon/api", "github.com/antiphon-go/antiphon/item", "github.com/antiphon-go/antiphon/session",
 }
 
 // P1: deciding is pure.

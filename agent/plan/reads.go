@@ -10,27 +10,27 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// reads folds what tools have read, for [State.ReadKey]: which outputs hold
-// what a later one brought again.
+// reads folds the outputs of tools that read, for [State.ReadKey]. It finds the
+// outputs that a later output repeats.
 type reads struct {
-	arguments map[int64]string   // of calls, by their entries, that were edited
+	arguments map[int64]string   // edited arguments of calls, by the call's entry
 	last      map[string]reading // by key
-	due       []Collapsed        // not decided yet
+	due       []Collapsed        // not yet decided
 }
 
-// reading is the last output that holds what a key names.
+// reading is the last output for a key.
 type reading struct {
 	seq    int64
 	output item.Item
-	sure   bool // it is known that the call did not fail
+	sure   bool // the call is known to have succeeded
 }
 
-// apply folds an entry. It comes before the state does, for which a call is open
-// until then.
+// apply folds an entry. It must be called before the state applies the entry, while
+// the call is still open there.
 func (rs *reads) apply(e session.Entry, s *State) {
 	switch b := e.Body.(type) {
 	case session.TurnStarted:
-		rs.due = nil // what was sent stays as it is, if nobody decided before
+		rs.due = nil // without a decision by now, the outputs are sent unchanged
 	case session.Collapsed:
 		rs.decided(b)
 	case session.CallStarted:
@@ -40,11 +40,11 @@ func (rs *reads) apply(e session.Entry, s *State) {
 			}
 			rs.arguments[c.Seq] = b.Arguments
 		}
-	case session.Answered:
+	case session.CallOutput:
 		if !b.Failed {
 			rs.output(s, b.CallID, reading{e.Seq, b.Item, true})
 		}
-	case session.Given:
+	case session.InputItem:
 		if b.Item.IsOutput() {
 			failed, known := failedOutput(b.Item)
 			if !failed {
@@ -54,7 +54,7 @@ func (rs *reads) apply(e session.Entry, s *State) {
 	}
 }
 
-// output takes note of what a call brought.
+// output records the output of a call.
 func (rs *reads) output(s *State, callID string, now reading) {
 	c, ok := s.view.Call(callID, 0)
 	if !ok {
@@ -74,7 +74,7 @@ func (rs *reads) output(s *State, callID string, now reading) {
 	rs.last[key] = now
 }
 
-// decided forgets what need not be decided any more.
+// decided removes a recorded decision from due.
 func (rs *reads) decided(b session.Collapsed) {
 	for i, d := range rs.due {
 		if d.By == b.By {
@@ -85,14 +85,14 @@ func (rs *reads) decided(b session.Collapsed) {
 }
 
 // failedOutput reports whether an output from elsewhere reports a failure, and
-// whether it says so at all.
+// whether it states its status at all.
 func failedOutput(it item.Item) (failed, known bool) {
 	content, _ := ContentOf(it)
 	status, _, _ := strings.Cut(strings.TrimPrefix(content.Display(), "status:\n"), "\n")
 	return status == "error", status == "error" || status == "success"
 }
 
-// sameOutput reports whether two outputs say the same.
+// sameOutput reports whether two outputs are equal.
 func sameOutput(a, b item.Item) bool {
 	x, _ := a.Member("output")
 	y, _ := b.Member("output")

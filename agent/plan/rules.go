@@ -16,33 +16,34 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// Policy is a set of rules about calls. Patterns are tool names, or globs over them
-// as path.Match reads them, such as "*".
+// Policy is a set of rules about calls. Patterns are tool names, or globs in the
+// syntax of path.Match, such as "*".
 type Policy struct {
 	Allow, Ask, Deny []string
-	// Rules are rules about calls, by their arguments too.
+	// Rules can also match the arguments of calls.
 	Rules []session.Rule
 }
 
-// Question is a call as rules see it.
+// Question describes a call to the rules.
 type Question struct {
-	// Tool is its name. Arguments is the JSON text or, if Custom is set, free text.
+	// Tool is the tool's name. Arguments is the call's JSON text or, if Custom is
+	// set, free text.
 	Tool, Arguments string
 	Custom          bool
-	// Declared is the verdict of the tool's declaration, "" for none. ReadOnly says
-	// that the tool only reads.
-	Declared string
+	// Declared is the verdict in the tool's declaration, or "". ReadOnly reports
+	// whether the tool only reads.
+	Declared session.Verdict
 	ReadOnly bool
-	// Opinion is what the tool itself says of the call and of the rules with a Prefix
-	// that name it: a verdict, or "" for nothing, and why. It is nil for a tool that
-	// says nothing. It must be pure.
-	Opinion func(rules []session.Rule) (verdict, reason string)
+	// Opinion returns the tool's own verdict on the call and the reason, given the
+	// rules with a Prefix that name the tool. The verdict is "" if the tool has no
+	// opinion. Opinion is nil for tools without opinions. It must be pure.
+	Opinion func(rules []session.Rule) (verdict session.Verdict, reason string)
 }
 
-// Judge says what the rules say of a call, with those that the session remembers:
-// deny wins over ask, and ask over allow, whichever is more exact. Where none fits,
-// tools that only read run and all others ask.
-func (p *Policy) Judge(q Question, remembered []session.Rule) Judgement {
+// Judge applies the rules, including those that the session remembers, to a call.
+// Deny takes precedence over ask, and ask over allow, regardless of which rule is
+// more specific. If no rule matches, tools that only read run, and all others ask.
+func (p *Policy) Judge(q Question, remembered []session.Rule) Ruling {
 	var deny, ask, allow session.Rule // the first of each verdict
 	add := func(r session.Rule) {
 		first := &allow
@@ -59,7 +60,7 @@ func (p *Policy) Judge(q Question, remembered []session.Rule) Judgement {
 		}
 	}
 	for _, patterns := range [...]struct {
-		verdict string
+		verdict session.Verdict
 		list    []string
 	}{{session.Deny, p.Deny}, {session.Ask, p.Ask}, {session.Allow, p.Allow}} {
 		if pattern, ok := match(patterns.list, q.Tool); ok {
@@ -81,12 +82,12 @@ func (p *Policy) Judge(q Question, remembered []session.Rule) Judgement {
 			}
 		}
 	}
-	opinion, reason := "", ""
+	opinion, reason := session.Verdict(""), ""
 	if expert {
 		opinion, reason = q.Opinion(handed)
 	}
-	j, r := Judgement{Ruled: true}, deny
-	switch {
+	j, r := Ruling{Ruled: true}, deny
+	switch { // the order matters: the strictest verdict wins, and the default comes last
 	case opinion == session.Deny || deny.Verdict != "":
 		j.Verdict = session.Deny
 	case opinion == session.Ask || ask.Verdict != "":
@@ -94,9 +95,9 @@ func (p *Policy) Judge(q Question, remembered []session.Rule) Judgement {
 	case opinion == session.Allow || allow.Verdict != "":
 		j.Verdict, r = session.Allow, allow
 	case q.ReadOnly:
-		return Judgement{Verdict: session.Allow, Rule: "allow what only reads", From: ByDefault}
+		return Ruling{Verdict: session.Allow, Rule: "allow what only reads", From: ByDefault}
 	default:
-		return Judgement{Verdict: session.Ask, Rule: "ask about all that does more than read", From: ByDefault}
+		return Ruling{Verdict: session.Ask, Rule: "ask about all that does more than read", From: ByDefault}
 	}
 	if opinion == j.Verdict {
 		j.Reason = reason
@@ -108,21 +109,21 @@ func (p *Policy) Judge(q Question, remembered []session.Rule) Judgement {
 	return j
 }
 
-// Judgement is what the rules say of a call.
-type Judgement struct {
-	Verdict string // session.Allow, Ask or Deny
-	Ruled   bool   // a rule spoke, and not the default
-	Rule    string // that rule in words
-	From    string // where it comes from
-	Reason  string // of the tool's own, if it says the same, or ""
+// Ruling is the outcome of the rules for a call.
+type Ruling struct {
+	Verdict session.Verdict
+	Ruled   bool   // a rule decided, not the default
+	Rule    string // the rule as text
+	From    string // the origin of the rule
+	Reason  string // the tool's reason, if its verdict is the same; or ""
 }
 
-// ByDefault is where a verdict comes from that no rule gave.
+// ByDefault is the origin of a verdict that no rule gave.
 const ByDefault = "default"
 
-// ruleOf finds the rule by which a tool came to its opinion of a call: none but
-// its own, one of those that it was handed, or several of them together.
-func ruleOf(q *Question, handed []session.Rule, opinion string) session.Rule {
+// ruleOf returns the rule behind a tool's opinion of a call: the tool's own, one of
+// the rules that it was given, or several of them combined.
+func ruleOf(q *Question, handed []session.Rule, opinion session.Verdict) session.Rule {
 	own := session.Rule{Verdict: opinion, Tool: q.Tool, From: "the tool itself"}
 	if v, _ := q.Opinion(nil); v == opinion || len(handed) == 0 {
 		return own
@@ -144,13 +145,13 @@ func ruleOf(q *Question, handed []session.Rule, opinion string) session.Rule {
 	if len(words) == 0 {
 		return own
 	}
-	own.Tool = strings.TrimPrefix(strings.Join(words, "; "), opinion+" ")
+	own.Tool = strings.TrimPrefix(strings.Join(words, "; "), string(opinion)+" ")
 	own.From = strings.Join(from, ", ")
 	return own
 }
 
-// WhyAsk tells people why a call is asked about.
-func (j Judgement) WhyAsk(name string) string {
+// WhyAsk returns the reason for asking about a call, for people.
+func (j Ruling) WhyAsk(name string) string {
 	switch {
 	case j.Reason != "":
 		return j.Reason
@@ -160,15 +161,15 @@ func (j Judgement) WhyAsk(name string) string {
 	return name + " does more than read, and no rule allows it"
 }
 
-// Denied is what a model reads about a call that a rule denies.
-func (j Judgement) Denied(name string) string {
+// Denied returns the text that the model reads about a call that a rule denies.
+func (j Ruling) Denied(name string) string {
 	if j.Reason != "" {
 		return fmt.Sprintf("The call was refused: %s. Nothing was done.", strings.TrimSuffix(j.Reason, "."))
 	}
 	return fmt.Sprintf("The call was refused: a rule denies %s. Nothing was done.", name)
 }
 
-// CheckRules returns an error for the first rule that means nothing.
+// CheckRules returns an error for the first invalid rule.
 func CheckRules(rules ...session.Rule) error {
 	for _, r := range rules {
 		problem := ""
@@ -180,9 +181,9 @@ func CheckRules(rules ...session.Rule) error {
 		case len(r.Prefix) > 0 && r.Under != "":
 			problem = "it has both prefix and under"
 		case r.Member == "" && (len(r.Prefix) > 0 || r.Under != ""):
-			problem = "it does not name the member that its prefix is of"
+			problem = "it has a prefix or under, but no member"
 		case r.Member != "" && len(r.Prefix) == 0 && r.Under == "":
-			problem = fmt.Sprintf("it does not say how member %q begins", r.Member)
+			problem = fmt.Sprintf("it names member %q, but has neither prefix nor under", r.Member)
 		}
 		if _, err := path.Match(r.Tool, ""); err != nil {
 			problem = fmt.Sprintf("tool %q: %v", r.Tool, err)
@@ -204,7 +205,7 @@ func CheckPatterns(patterns ...string) error {
 	return nil
 }
 
-// match returns the first pattern that a name fits.
+// match returns the first pattern that matches a name.
 func match(patterns []string, name string) (string, bool) {
 	for _, p := range patterns {
 		if ok, err := path.Match(p, name); ok && err == nil {
@@ -219,9 +220,11 @@ func matches(patterns []string, name string) bool {
 	return ok
 }
 
-// covers reports whether a rule is about a call. What cannot be read of the
-// arguments is not covered by a rule about them; a call with such arguments is
-// not run by any tool that checks them.
+// covers reports whether a rule matches a call. Arguments can be read in several
+// ways: a member may occur twice, have another type than the rule expects, or name a
+// folder in another way. A rule that allows does not match such a call; a rule that
+// denies or asks does, because nothing else may check the arguments: an endpoint may
+// run the call.
 func covers(r session.Rule, q *Question) bool {
 	if !matches([]string{r.Tool}, q.Tool) {
 		return false
@@ -229,37 +232,50 @@ func covers(r session.Rule, q *Question) bool {
 	if r.Member == "" {
 		return true
 	}
-	value, ok := argument(q, r.Member)
-	if !ok {
+	value, found, clear := argument(q, r.Member)
+	if !clear {
+		return r.Verdict != session.Allow
+	}
+	if !found {
 		return false
 	}
 	if r.Under != "" {
 		var p string
-		return json.Unmarshal(value, &p) == nil && under(p, r.Under)
+		if json.Unmarshal(value, &p) != nil {
+			return r.Verdict != session.Allow
+		}
+		return under(p, r.Under) || r.Verdict != session.Allow && mayBeUnder(p, r.Under)
 	}
 	var words []string
-	return json.Unmarshal(value, &words) == nil && len(words) >= len(r.Prefix) && slices.Equal(words[:len(r.Prefix)], r.Prefix)
+	if json.Unmarshal(value, &words) != nil {
+		return r.Verdict != session.Allow
+	}
+	return len(words) >= len(r.Prefix) && slices.Equal(words[:len(r.Prefix)], r.Prefix)
 }
 
-// argument returns a member of a call's arguments. One whose name differs from
-// another's in the case of letters only is not told apart by every tool, so
-// then there is none.
-func argument(q *Question, name string) (jsontext.Value, bool) {
+// argument returns a member of a call's arguments, and whether it is there. clear
+// reports that there is one way to read the arguments: they are an object, and no
+// other member's name differs only in case, because some tools do not distinguish
+// them. Free text has no members, and arguments that are missing have none.
+func argument(q *Question, name string) (value jsontext.Value, found, clear bool) {
+	if q.Custom || strings.Trim(q.Arguments, " \t\r\n") == "" {
+		return nil, false, true
+	}
 	var members map[string]jsontext.Value
-	if q.Custom || json.Unmarshal([]byte(q.Arguments), &members) != nil {
-		return nil, false
+	if json.Unmarshal([]byte(q.Arguments), &members) != nil || members == nil {
+		return nil, false, false
 	}
 	for other := range members {
 		if other != name && strings.EqualFold(other, name) {
-			return nil, false
+			return nil, false, false
 		}
 	}
-	value, ok := members[name]
-	return value, ok
+	value, found = members[name]
+	return value, found, true
 }
 
-// under reports whether a path is the folder or below it, segment by segment.
-// A path that climbs is below nothing.
+// under reports whether a path is the folder or below it, compared by segments. A
+// path that begins with ".." is not below any folder.
 func under(p, folder string) bool {
 	p, folder = path.Clean(strings.ReplaceAll(p, `\`, "/")), path.Clean(folder)
 	if p == ".." || strings.HasPrefix(p, "../") {
@@ -274,17 +290,30 @@ func under(p, folder string) bool {
 	return p == folder || strings.HasPrefix(p, folder+"/")
 }
 
-// Suggest returns rules that an answer about a call could leave behind, the
-// narrowest first: calls whose command begins alike or whose path is in the same
-// folder, and all calls of the tool. Their verdict is allow.
+// mayBeUnder reports whether a path may be in the folder although its text does not
+// begin with it: an absolute name of a relative folder, a way around through "..", or
+// other letter case, which some file systems ignore.
+func mayBeUnder(p, folder string) bool {
+	p, folder = path.Clean(strings.ReplaceAll(p, `\`, "/")), path.Clean(folder)
+	outside := p == ".." || strings.HasPrefix(p, "../")
+	if folder == "." || folder == "/" {
+		return outside || path.IsAbs(p) != path.IsAbs(folder)
+	}
+	segments := func(s string) string { return "/" + strings.Trim(strings.ToLower(s), "/") + "/" }
+	return strings.Contains(segments(p), segments(folder))
+}
+
+// Suggest returns the rules that an answer about a call could add, the narrowest
+// first: calls whose command begins alike, calls whose path is in the same folder,
+// and all calls of the tool. Their verdict is allow.
 //
-// A tool can know better: see [Suggester].
+// A tool can suggest better rules: see agent.Suggester.
 func Suggest(q Question) []session.Rule {
 	rule := session.Rule{Verdict: session.Allow, Tool: q.Tool}
 	var list []session.Rule
 	for _, name := range []string{"argv", "command"} {
 		var words []string
-		if v, ok := argument(&q, name); ok && json.Unmarshal(v, &words) == nil && len(words) > 0 {
+		if v, ok, _ := argument(&q, name); ok && json.Unmarshal(v, &words) == nil && len(words) > 0 {
 			n := 1
 			if len(words) > 1 && !strings.HasPrefix(words[1], "-") {
 				n = 2
@@ -295,7 +324,7 @@ func Suggest(q Question) []session.Rule {
 		}
 	}
 	var p string
-	if v, ok := argument(&q, "path"); ok && json.Unmarshal(v, &p) == nil && p != "" {
+	if v, ok, _ := argument(&q, "path"); ok && json.Unmarshal(v, &p) == nil && p != "" {
 		r := rule
 		r.Member, r.Under = "path", path.Dir(path.Clean(p))
 		if under(p, r.Under) {

@@ -10,52 +10,55 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// State is what a log comes to: the view for the next request, and what there
-// is left to do. [State.Apply] folds one entry, [State.Next] names the next
-// effect. Both are pure: the same entries give the same effect, whenever and
-// wherever they are read. A [Run] keeps one of its own: a program needs a State
-// only to find out what a log would lead to. A State is not safe for concurrent use.
+// State is the fold of a session's log: the view for the next request, and the
+// remaining work. [State.Apply] folds one entry, and [State.Next] returns the next
+// effect. Both are pure: the same entries always give the same effect. A run keeps
+// its own State; a program needs one only to find out what a log would lead to. A
+// State is not safe for concurrent use.
 type State struct {
-	// Limits bound the run. MaxTime is not looked at: there is no clock in
-	// here, its passing arrives as an entry.
+	// Limits bound the run. They do not include a time limit, because the package has
+	// no clock; an entry records that the time is over.
 	Limits Limits
-	// Room bounds what is sent. Zero, nothing is made shorter.
-	Room Room
-	// Kinds are the kinds of calls of the API's own tools that can be run, such
+	// Room bounds the size of requests. The zero ContextBudget never shortens the
+	// history.
+	Room ContextBudget
+	// Kinds are the types of the API's own tool calls that the run can execute, such
 	// as item.TypeApplyPatchCall.
 	Kinds []item.Type
-	// ReadKey names what a call of a tool has read, by the arguments that it was run
-	// with, "" for its own. It reports false for a call that reads nothing which
-	// could be read again, and must be pure. With it, what is read again is sent
-	// once; nil is for all that was read.
+	// ReadKey returns a key for the content that a call reads. Arguments are the ones
+	// that the call was run with, or "" for its own. It reports false for a call that
+	// reads nothing repeatable, and must be pure. If it is set, content that is read
+	// again is sent once; if it is nil, every output is sent.
 	ReadKey func(call item.Item, arguments string) (key string, ok bool)
-	// Keep lets the state fold what the endpoint keeps of the session: see
+	// Keep makes the state track what the endpoint stores for the session: see
 	// [State.Join] and [State.LastExchange].
 	Keep bool
 
 	view     session.View
 	turn     int   // the last turn's number
-	turnAt   int64 // the entry of its start
-	inTurn   bool  // it has not ended
+	turnAt   int64 // the entry that started it
+	inTurn   bool  // the last turn has not ended
 	needs    bool  // something waits for an answer
-	owes     bool  // needs, without the items in asking
+	owes     bool  // the value of needs without the items in asking
 	asking   []asking
-	called   bool           // the reply under way, or the last one, calls a tool
-	obeyed   bool           // a reply to the present input has called one
-	begun    bool           // there was a run
+	called   bool           // the current or last reply calls a tool
+	obeyed   bool           // a reply to the current input called a tool
+	begun    bool           // a run has started
+	runAt    int64          // the entry that started the last run
 	over     bool           // the last run has stopped
-	gap      int64          // an entry that was lost, which nobody has accepted; 0 if none is
-	rules    []session.Rule // that the session remembers
-	sent     int            // items of the last request
-	accepted int            // of these, how many some endpoint has taken
+	gap      int64          // an entry that was lost and not accepted as lost; 0 if there is none
+	rules    []session.Rule // remembered rules of the session
+	sent     int            // number of items in the last request
+	accepted int            // how many of them an endpoint has accepted
 	cache    cacheState
 	fill     fill
 	window   window
-	setup    session.Setup // as the log has it
+	setup    session.Setup // as the log records it
 	server   serverKind
 	kept     kept
 	reads    reads
@@ -63,33 +66,33 @@ type State struct {
 	run runState
 }
 
-// runState counts from the run's start.
+// runState holds the values that restart with each run.
 type runState struct {
 	turns        int
 	tokens       int64
 	cost         float64
-	nested       Spent          // what nested runs used
-	waits        map[int64]bool // calls, by their entry, that wait for an approval, or whose nested run does
+	nested       Usage          // usage of subagents
+	waits        map[int64]bool // calls, by entry, that wait for an approval, their own or their subagent's
 	last         session.TurnEnded
-	refusal      bool   // the last reply is one
+	refusal      bool   // the last reply is a refusal
 	empty        bool   // the last reply says nothing
 	unanswerable string // why a call of the last reply cannot be answered
 	dropped      bool   // reasoning was left out
-	truncation   string // the endpoint left out the beginning of the history: what is said of it
+	truncation   string // why the beginning of the history is known to be left out
 	ask          session.StopAsked
 	repeats      repeats
 
 	compactions compactions
 }
 
-// Limits bound a run by what its log tells. Zero means no limit, except for
-// MaxTurns. What nested runs use counts too. That time has run out arrives as an
-// entry.
+// Limits bound a run by the usage in its log, which includes subagents. Zero means
+// no limit, except for MaxTurns, where 0 means [DefaultMaxTurns].
 type Limits struct {
-	// MaxTurns bounds how often the model is asked: 0 means [DefaultMaxTurns].
+	// MaxTurns bounds the number of requests to the model; 0 means
+	// [DefaultMaxTurns].
 	MaxTurns int
-	// MaxTokens bounds the total tokens that the endpoint reports, and MaxCost what
-	// they cost. Both are checked between turns, so the last one may go beyond them.
+	// MaxTokens bounds the total tokens that the endpoint reports, and MaxCost their
+	// cost. Both are checked between turns, so the last turn may exceed them.
 	MaxTokens int64
 	MaxCost   float64
 	// MaxRepeats stops a model that makes the same call, with the same
@@ -114,19 +117,24 @@ func (r *repeats) add(it item.Item) {
 // View returns the state's view.
 func (s *State) View() *session.View { return &s.view }
 
-// Turn returns the number of the last turn, and TurnEntry that of the entry of its
-// start; both are 0 before the first.
+// Turn returns the number of the last turn, and TurnEntry the entry that started it.
+// Both are 0 before the first turn.
 func (s *State) Turn() int { return s.turn }
 
-// TurnEntry is described at [State.Turn].
+// TurnEntry returns the number of the entry that started the last turn; see
+// [State.Turn].
 func (s *State) TurnEntry() int64 { return s.turnAt }
 
-// StopAsked returns the wish to stop that the run has to follow; its Why is "" if
-// there is none.
+// StopAsked returns the pending request to stop the run. Its Why is "" if there is
+// none.
 func (s *State) StopAsked() session.StopAsked { return s.run.ask }
 
-// UnderWay reports whether the last run has not stopped.
+// UnderWay reports whether a run has started and not stopped.
 func (s *State) UnderWay() bool { return s.begun && !s.over }
+
+// RunEntry returns the number of the entry that started the last run, or 0. A run
+// that another process resumes keeps the number.
+func (s *State) RunEntry() int64 { return s.runAt }
 
 // Interrupted reports whether the log ends in the middle of an effect: a reply has
 // not ended, or a call that was started has no output.
@@ -140,25 +148,28 @@ func (s *State) Interrupted() bool {
 	return s.inTurn
 }
 
-// Used returns what the run has used so far, with the runs that are nested in it.
-func (s *State) Used() Spent {
-	used := Spent{Turns: s.run.turns, Tokens: s.run.tokens, Cost: s.run.cost}
+// Used returns the usage of the last run so far, including the subagents that have a
+// [session.SubagentUsage] entry in its log.
+func (s *State) Used() Usage {
+	used := Usage{Turns: s.run.turns, Tokens: s.run.tokens, Cost: s.run.cost}
 	used.Add(s.run.nested)
 	return used
 }
 
-// Rules returns the rules that the session remembers. They are the state's own.
+// Rules returns the rules that the session remembers. The caller must not change
+// them.
 func (s *State) Rules() []session.Rule { return slices.Clip(s.rules) }
 
-// Setup returns what makes the next turn, as the log has it. It is the state's own.
+// Setup returns the setup of the next turn, as the log records it. The caller must
+// not change it.
 func (s *State) Setup() *session.Setup { return &s.setup }
 
-// Server returns the endpoint of the log and the kind of server that its answers
-// told, "" for what is not known.
+// Server returns the endpoint in the log and the server profile that its replies
+// revealed. Unknown values are "".
 func (s *State) Server() (endpoint, profile string) { return s.server.endpoint, s.server.profile }
 
-// ServerOf returns what [State.Server] does after the entries, for those who want
-// nothing else of them.
+// ServerOf returns the values of [State.Server] for the entries, without building a
+// State.
 func ServerOf(entries iter.Seq[session.Entry]) (endpoint, profile string) {
 	var kind serverKind
 	var setup session.Setup
@@ -172,27 +183,27 @@ func ServerOf(entries iter.Seq[session.Entry]) (endpoint, profile string) {
 	return kind.endpoint, kind.profile
 }
 
-// Obeyed reports whether a reply to the present input has called a tool.
+// Obeyed reports whether a reply to the current input called a tool.
 func (s *State) Obeyed() bool { return s.obeyed }
 
-// Gap returns an entry of the log that was lost and that nobody has accepted, 0 if
-// there is none.
+// Gap returns the number of an entry that was lost and has not been accepted as lost,
+// or 0.
 func (s *State) Gap() int64 { return s.gap }
 
-// Truncation says how the endpoint left out the beginning of the history that the
-// last turn sent, "" if it did not.
+// Truncation describes how the endpoint left out the beginning of the history in the
+// last turn, or is "".
 func (s *State) Truncation() string { return s.run.truncation }
 
-// ToldWindow returns what the endpoint said of the model's context, in tokens; 0
-// if it said nothing.
+// ToldWindow returns the size of the model's context that the endpoint stated, in
+// tokens, or 0.
 func (s *State) ToldWindow() int64 { return s.window.told }
 
-// Cache compares the last turn's request with the one before; nil for a session's
-// first: there is nothing to compare it with.
+// Cache compares the last turn's request with the previous one. It is nil for the
+// first request of a session.
 func (s *State) Cache() *Cache { return s.cache.report() }
 
-// Offer says which calls of the API's own tools can be run, and whether the tools
-// are others than those of the last request.
+// Offer sets the types of the API's own tool calls that can be run, and whether the
+// tools changed since the last request.
 func (s *State) Offer(kinds []item.Type, changed bool) { s.Kinds, s.cache.tools = kinds, changed }
 
 // Apply folds the log's next entry.
@@ -202,41 +213,41 @@ func (s *State) Apply(e session.Entry) {
 	}
 	switch b := e.Body.(type) {
 	case session.ReasoningDropped:
-		s.accepted -= reasoningIn(s.view.Items(), s.accepted) // the rest moves up
+		s.accepted -= reasoningIn(s.view.Items(), s.accepted) // later items move up
 	case session.ItemsWithdrawn:
 		s.withdrawn(e, b)
 		return
 	}
-	taken, behind := s.view.Taken(), s.view.Items().Len()-s.accepted
+	taken, behind := s.view.Len(), s.view.Items().Len()-s.accepted
 	s.view.Apply(e)
 	if s.setup.Apply(e.Body) {
-		s.cache.other = true // another model counts otherwise
+		s.cache.other = true // another model counts tokens differently
 	}
 	s.server.apply(e.Body, s.setup.Endpoint)
 	s.keeps(e)
-	s.applyRun(e, s.view.Taken() > taken)
+	s.applyRun(e, s.view.Len() > taken)
 	s.applyCall(e)
 	s.applyDecision(e.Body, behind)
 }
 
-// applyRun folds an entry about a run or a turn. Taken says that the view took an
-// item from outside.
+// applyRun folds an entry about a run or a turn. Taken reports whether the view
+// accepted an input item from it.
 func (s *State) applyRun(e session.Entry, taken bool) {
 	switch b := e.Body.(type) {
 	case session.RunStarted:
 		if !b.Resumes {
-			s.run = runState{}
+			s.run, s.runAt = runState{}, e.Seq
 		}
 		s.begun, s.over = true, false
 		s.needs = s.needs || s.inTurn
 		s.inTurn = false
-	case session.Given:
+	case session.InputItem:
 		if taken {
 			s.given(e.Seq, b.Item)
 		}
 	case session.TurnStarted:
 		s.turnStarted(e.Seq, b.Turn)
-	case session.Received:
+	case session.OutputItem:
 		s.received(b.Item)
 	case session.TurnEnded:
 		s.turnEnded(b)
@@ -271,19 +282,19 @@ func (s *State) applyCall(e session.Entry) {
 		s.decided(b, e.Seq)
 	case session.CallStarted:
 		s.goOn(b.CallID, 0)
-	case session.Nested:
-		s.run.nested.Add(Spent{b.Turns, b.Tokens, b.Cost})
+	case session.SubagentUsage:
+		s.run.nested.Add(Usage{b.Turns, b.Tokens, b.Cost})
 	case session.Paused:
 		s.Wait(b.CallID, 0)
-	case session.Answered:
+	case session.CallOutput:
 		s.need(true)
-	case session.Withdrawn:
+	case session.CallDropped:
 		s.run.unanswerable = b.Reason
 	}
 }
 
-// applyDecision folds a decision about what is sent. Behind is how many items
-// followed the accepted ones before it.
+// applyDecision folds a decision about the items to send. Behind is the number of
+// items that followed the accepted ones before it.
 func (s *State) applyDecision(body session.Body, behind int) {
 	switch b := body.(type) {
 	case session.ReasoningDropped:
@@ -292,7 +303,7 @@ func (s *State) applyDecision(body session.Body, behind int) {
 		s.mended()
 	case session.Quarantined:
 		s.fill.again()
-		if !s.inTurn { // else the reply under way is to the request without it
+		if !s.inTurn { // otherwise the current reply is to a request without the item
 			s.mended()
 		}
 	case session.Compacted:
@@ -313,8 +324,8 @@ func (s *State) applyDecision(body session.Body, behind int) {
 	}
 }
 
-// noticed folds what a notice says of the log itself, that it is a copy of one
-// that was damaged.
+// noticed folds a notice about the log itself, such as that it is a copy of a damaged
+// log.
 func (s *State) noticed(seq int64, b session.Noticed) {
 	switch b.Kind {
 	case session.NoticeEntryLost:
@@ -329,36 +340,36 @@ func (s *State) noticed(seq int64, b session.Noticed) {
 	clear(s.run.waits)
 }
 
-// given decides whether an item from outside waits for an answer: all do but
-// a finished reply.
+// given decides whether an input item waits for an answer. All do, except a finished
+// reply.
 func (s *State) given(seq int64, it item.Item) {
 	switch {
 	case it.IsCall(), it.Type() == item.TypeReasoning:
 		return
 	case it.Role() == item.RoleAssistant:
 		phase, _ := it.Member("phase")
-		s.needs = it.Status() == item.StatusIncomplete || phase == `"`+item.PhaseCommentary+`"` // more was to come
+		s.needs = it.Status() == item.StatusIncomplete || phase == `"`+item.PhaseCommentary+`"` // the reply is unfinished
 	default:
 		s.needs = true
-		if s.over || s.run.turns == 0 { // what is said while a run is under way goes on with its question
+		if s.over || s.run.turns == 0 { // input during a run continues its question
 			s.obeyed = s.obeyed && it.IsOutput()
 		}
 	}
 	s.asking = append(s.asking, asking{seq, s.needs})
 }
 
-// asking is an item from outside that no reply has answered yet, and whether
-// something waits for an answer with it.
+// asking is an input item that no reply has answered yet. Needs reports whether
+// something waits for an answer from that item on.
 type asking struct {
 	seq   int64
 	needs bool
 }
 
-// need says whether something waits for an answer, whatever was given before.
+// need sets whether something waits for an answer, and forgets earlier input.
 func (s *State) need(yes bool) { s.needs, s.owes, s.asking = yes, yes, nil }
 
-// withdrawn folds what a guard objected to. Input that is gone waits for no
-// answer; what the last reply answered waits for another, if the reply is gone.
+// withdrawn folds the items that a guard objected to. Removed input does not wait for
+// an answer. If the last reply is removed, its input waits again.
 func (s *State) withdrawn(e session.Entry, b session.ItemsWithdrawn) {
 	s.view.Apply(e)
 	s.accepted = min(s.accepted, s.view.Items().Len())
@@ -375,8 +386,7 @@ func (s *State) withdrawn(e session.Entry, b session.ItemsWithdrawn) {
 	}
 }
 
-// wait keeps a call from being run until the next run. A verdict comes before
-// that.
+// Wait keeps a call from running until the next run or an earlier verdict.
 func (s *State) Wait(callID string, number int) {
 	c, ok := s.view.Call(callID, number)
 	if !ok {
@@ -388,9 +398,9 @@ func (s *State) Wait(callID string, number int) {
 	s.run.waits[c.Seq] = true
 }
 
-// goOn says that a call does not wait any more.
+// goOn marks a call as no longer waiting.
 func (s *State) goOn(callID string, number int) {
-	if len(s.run.waits) == 0 { // as mostly
+	if len(s.run.waits) == 0 { // the usual case
 		return
 	}
 	if c, ok := s.view.Call(callID, number); ok {
@@ -407,7 +417,8 @@ func (s *State) decided(b session.Approval, seq int64) {
 	}
 }
 
-// serverKind is the kind of server that answers told, and whose they were.
+// serverKind is the server profile that replies revealed, and the endpoint that sent
+// them.
 type serverKind struct{ endpoint, profile string }
 
 func (k *serverKind) apply(b session.Body, endpoint string) {
@@ -420,7 +431,7 @@ func (k *serverKind) apply(b session.Body, endpoint string) {
 }
 
 func (s *State) received(it item.Item) {
-	s.run.empty = s.run.empty && it.SaysNothing() // U6
+	s.run.empty = s.run.empty && it.SaysNothing() // one item with content is enough
 	s.called = s.called || it.IsCall() || strings.HasSuffix(string(it.Type()), "_call")
 	if it.IsCall() {
 		s.run.repeats.add(it)
@@ -441,7 +452,7 @@ func (s *State) turnEnded(b session.TurnEnded) {
 	s.inTurn = false
 	s.run.last = b
 	s.run.cost += b.Cost
-	if u, _ := Counted(b.Usage); u != nil { // a log may be foreign
+	if u, _ := Counted(b.Usage); u != nil { // another program may have written the log
 		s.run.tokens = Plus(s.run.tokens, u.TotalTokens)
 	}
 	if b.Window > 0 {
@@ -451,7 +462,7 @@ func (s *State) turnEnded(b session.TurnEnded) {
 	truncated := s.cache.truncated(b, s.view.Items()) || s.window.filled(b)
 	s.cache.told(b, truncated)
 	if b.BrokeOff() {
-		s.needs = true // what was asked is not answered
+		s.needs = true // the request was not answered
 		return
 	}
 	s.need(s.needs)
@@ -463,39 +474,40 @@ func (s *State) turnEnded(b session.TurnEnded) {
 		return
 	}
 	if b.Usage != nil && b.Usage.InputTokens > s.window.truncated {
-		s.window.truncated = 0 // it holds more than that by now
+		s.window.truncated = 0 // the window is larger than assumed
 	}
 	s.reported(b.Usage)
 }
 
-// mended makes the last turn one that is asked again.
+// mended makes the run ask for the last turn again.
 func (s *State) mended() {
 	s.run.last = session.TurnEnded{}
 	s.needs = true
 }
 
-// Spent is what was used of a budget. Cost is in the unit of the prices.
-type Spent struct {
+// Usage is the usage that counts against limits and budgets. Cost is in the unit of
+// the prices.
+type Usage struct {
 	Turns  int     `json:"turns"`
 	Tokens int64   `json:"tokens"`
 	Cost   float64 `json:"cost,omitempty"`
 }
 
-// Add counts what o holds too.
-func (s *Spent) Add(o Spent) {
+// Add adds o to s.
+func (s *Usage) Add(o Usage) {
 	s.Turns += o.Turns
 	s.Tokens = Plus(s.Tokens, o.Tokens)
 	s.Cost += o.Cost
 }
 
-// maxCounted is more tokens than any reply has. A count above it is a mistake of
-// the endpoint, and would make sums meaningless.
+// maxCounted is larger than the token count of any real reply. A larger count is an
+// error of the endpoint and would make sums meaningless.
 const maxCounted = 1 << 40
 
-// counted returns the usage that counts: limits and sums rest on it, so it must
-// not be less than its parts. What cannot be true is set right, and told: "" means
-// that nothing was, but for a total that is missing.
-func Counted(u *item.Usage) (right *item.Usage, wrong string) {
+// Counted returns the usage with impossible counts corrected, because limits and sums
+// depend on it: the total must not be less than its parts. Wrong describes the
+// corrections; it is "" if there are none except a missing total.
+func Counted(u *api.Usage) (right *api.Usage, wrong string) {
 	if u == nil || plausible(u) {
 		return u, ""
 	}
@@ -504,7 +516,7 @@ func Counted(u *item.Usage) (right *item.Usage, wrong string) {
 	set := func(n *int64, what string) {
 		if was := *n; was < 0 || was > maxCounted {
 			*n = min(max(was, 0), maxCounted)
-			list = append(list, fmt.Sprintf("%d %s, which count as %d", was, what, *n))
+			list = append(list, fmt.Sprintf("%d %s, counted as %d", was, what, *n))
 		}
 	}
 	set(&own.InputTokens, "input tokens")
@@ -523,7 +535,7 @@ func Counted(u *item.Usage) (right *item.Usage, wrong string) {
 	parts := own.InputTokens + own.OutputTokens
 	if own.TotalTokens < parts {
 		if own.TotalTokens > 0 {
-			list = append(list, fmt.Sprintf("%d tokens in all for %d and %d, which count as %d", own.TotalTokens, own.InputTokens, own.OutputTokens, parts))
+			list = append(list, fmt.Sprintf("%d tokens in all for %d and %d, counted as %d", own.TotalTokens, own.InputTokens, own.OutputTokens, parts))
 		}
 		own.TotalTokens = parts
 	}
@@ -533,14 +545,14 @@ func Counted(u *item.Usage) (right *item.Usage, wrong string) {
 	return &own, wrong
 }
 
-// plausible reports counts that need no correction.
-func plausible(u *item.Usage) bool {
+// plausible reports whether the counts need no correction.
+func plausible(u *api.Usage) bool {
 	fits := func(n int64) bool { return n >= 0 && n <= maxCounted }
 	return fits(u.InputTokens) && fits(u.OutputTokens) && fits(u.TotalTokens) && u.TotalTokens >= u.InputTokens+u.OutputTokens &&
 		(u.InputDetails == nil || fits(u.InputDetails.CachedTokens)) && (u.OutputDetails == nil || fits(u.OutputDetails.ReasoningTokens))
 }
 
-// plus adds counts; the sum is at most the largest number there is.
+// Plus adds counts. The sum saturates at the largest int64.
 func Plus(a, b int64) int64 {
 	if b > 0 && a > math.MaxInt64-b {
 		return math.MaxInt64

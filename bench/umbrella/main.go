@@ -11,6 +11,7 @@ import (
 	"os"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/responses"
@@ -28,15 +29,15 @@ func main() {
 		tool.ReadOnly())
 	a := &agent.Agent{
 		Model:   &responses.Client{Key: endpoint.NewKey(os.Getenv("OPENAI_API_KEY"))},
-		Request: item.Request{Model: "gpt-5.1"},
+		Request: api.Request{Model: "gpt-5.1"},
 		Tools:   []tool.Tool{weather},
 	}
 	for ev, err := range a.Stream(context.Background(), session.New(), item.User("Do I need an umbrella in Oslo?")) {
 		if err != nil {
 			log.Fatal(err)
 		}
-		if text, ok := ev.(agent.TextDelta); ok {
-			fmt.Print(text.Text)
+		if d, ok := ev.(agent.Delta); ok && d.Kind == agent.DeltaText {
+			fmt.Print(d.Text)
 		}
 	}
 }

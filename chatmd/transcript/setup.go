@@ -15,8 +15,8 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// setupAttrs are the attributes by which a mark says what makes the turns that
-// follow.
+// setupAttrs returns the attributes of a mark that describe how the following turns
+// are made.
 func setupAttrs(s *session.Setup) []chatmd.Attr {
 	if s == nil {
 		return nil
@@ -36,7 +36,7 @@ func setupAttrs(s *session.Setup) []chatmd.Attr {
 	}
 }
 
-// hashes is a JSON object of names and hashes, which may have a name twice.
+// hashes returns a JSON object of names and hashes. A name may be repeated.
 func hashes(list []session.Hashed) string {
 	if len(list) == 0 {
 		return ""
@@ -51,8 +51,7 @@ func hashes(list []session.Hashed) string {
 	return "{" + b.String() + "}"
 }
 
-// SetupOf returns what a mark says of the turns that follow, or nil if it says
-// nothing.
+// SetupOf returns the setup that a mark describes, or nil if it describes none.
 func SetupOf(e chatmd.Element) (*session.Setup, error) {
 	s := &session.Setup{
 		Program: e.Value("program"), Model: e.Value("model"), Rehearsal: e.Flag("rehearsal"),

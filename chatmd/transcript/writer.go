@@ -1,8 +1,8 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package transcript writes the log of a session in ChatMarkdown: its items as
-// elements, and in marks what items do not say: where a run and a reply begin,
+// Package transcript writes the log of a session in ChatMarkdown. Items become
+// elements, and marks record what items do not hold: where a run and a reply begin,
 // how a reply ended, which calls were started. Package agentfile reads them.
 package transcript
 
@@ -12,54 +12,55 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/chatmd"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 )
 
 // BrokeOff is what programs before [chatmd.TurnEndTag] wrote after a reply that
-// broke off: the model has to be asked again, and calls of the reply that have no
+// broke off: the model must be asked again, and calls of the reply without a
 // response were never started.
 const BrokeOff = "<!-- the reply broke off here -->"
 
 // Earlier programs wrote [AboutCall], a number and [Waits] about a call without a
-// response that waits for an approval, and with [Started] that it waits no more.
-// Calls are named by their number in the file.
+// response that waits for an approval, and [Started] when it waits no more. The
+// number is the call's number in the file.
 const (
 	AboutCall = "<!-- call "
 	Waits     = " waits for an approval -->"
 	Started   = " was started -->"
 )
 
-// Writer writes entries one after the other. It is a value: one that an append
-// failed with, or whose text could not be stored, is used again as it was. The
-// zero Writer begins a log.
+// Writer writes entries one after the other. It is a value: after an append that
+// failed, or whose text could not be stored, the caller continues with the previous
+// Writer. The zero Writer begins a log.
 //
-// The marks of a run and of a turn are written with the first thing that the run
-// or the reply brings, so that a run which adds nothing leaves the text as it is.
-// Whatever has no mark of its end has broken off: a text that a crash left unfinished
-// says so by itself.
+// The marks of a run and of a turn are written together with their first item, so
+// that a run that adds nothing leaves the text unchanged. A run or turn without an
+// end mark has broken off, so a text that a crash cut off is marked as such without
+// further writing.
 type Writer struct {
-	// Agent is the path of the agent's file, as seen from the text. The mark of
-	// the next run names it.
+	// Agent is the path of the agent's file relative to the text. It is written in the
+	// mark of the next run.
 	Agent string
 
-	run bool // its mark is not written yet
-	// resumes says that this mark is of a run that goes on.
+	run bool // its mark is not yet written
+	// resumes means that this mark is for a run that continues.
 	resumes bool
-	turn    []chatmd.Attr  // of the mark that is not written yet; nil if there is none
-	setup   *session.Setup // that is not written yet
-	inTurn  bool           // the reply's beginning is written and its end is not
+	turn    []chatmd.Attr  // the attributes of the mark that is not yet written; nil if there is none
+	setup   *session.Setup // not yet written
+	inTurn  bool           // the reply's beginning is written, but not its end
 	wait    waiting
 	items   []int64 // the numbers of the entries that are items
-	// compacted are those of compactions, talk is the endpoint's conversation that
-	// the mark of the run names.
+	// compacted are the entries of compactions. talk is the endpoint's conversation
+	// that the run's mark names.
 	compacted []int64
 	talk      session.Conversation
 }
 
-// After returns the Writer of what follows the bodies, which are the log's entries
-// from the first.
+// After returns the Writer that continues after the bodies, which are the log's
+// entries from the first.
 func After(bodies []session.Body) Writer {
 	var v session.View
 	w := Writer{wait: waiting{}}
@@ -81,12 +82,11 @@ func After(bodies []session.Body) Writer {
 	return w
 }
 
-// Append appends what there is to say of an entry, which may be nothing, and
-// returns the Writer for the next one. The items are written by element, such as
-// [chatmd.Append].
+// Append appends the text of an entry, which may be empty, and returns the Writer
+// for the next entry. Items are written by element, such as [chatmd.Append].
 func (w Writer) Append(dst []byte, e session.Entry, element func(dst []byte, it item.Item) ([]byte, error)) (Writer, []byte, error) {
 	if HoldsItem(e.Body) {
-		w.items = append(w.items, e.Seq) // of two Writers that share memory, one is not used again
+		w.items = append(w.items, e.Seq) // Writers may share memory, but only one of them is used again
 	}
 	switch b := e.Body.(type) {
 	case session.RunStarted:
@@ -98,25 +98,25 @@ func (w Writer) Append(dst []byte, e session.Entry, element func(dst []byte, it 
 		return w, dst, nil
 	case session.TurnEnded:
 		return w.turnEnded(dst, b)
-	case session.Given:
+	case session.InputItem:
 		return w.item(dst, b.Item, false, element)
-	case session.Received:
+	case session.OutputItem:
 		return w.item(dst, b.Item, true, element)
-	case session.Answered:
+	case session.CallOutput:
 		next, dst, err := w.item(dst, b.Item, false, element)
 		if err == nil {
 			next.wait = next.wait.without(b.CallID)
 		}
 		return next, dst, err
-	case session.ApprovalAsked, session.CallStarted, session.Withdrawn:
+	case session.ApprovalAsked, session.CallStarted, session.CallDropped:
 		return w.callState(dst, b)
 	case session.Noticed:
 		w, dst = w.begin(dst, false)
 		return w, chatmd.AppendMark(dst, chatmd.NoticeTag,
 			chatmd.Attr{Name: "kind", Value: b.Kind}, number("turn", int64(b.Turn)), chatmd.Attr{Name: "item_id", Value: b.ItemID},
 			chatmd.Attr{Name: "tool_call_id", Value: b.CallID}, chatmd.Attr{Name: "text", Value: b.Text}), nil
-	case session.Nested:
-		if b.CallID != "" { // else it answered in a message, before the run
+	case session.SubagentUsage:
+		if b.CallID != "" { // otherwise it answered in a message before the run
 			w, dst = w.begin(dst, false)
 		}
 		return w, AppendNested(dst, b), nil
@@ -124,8 +124,9 @@ func (w Writer) Append(dst []byte, e session.Entry, element func(dst []byte, it 
 	return w.decided(dst, e)
 }
 
-// turnStarted takes note of a turn, whose mark is written with its first item. In a
-// conversation it is written at once: that may hold the request, whatever follows.
+// turnStarted records a turn. Its mark is written with the turn's first item, except
+// in a conversation: there it is written at once, because the conversation may hold
+// the request whatever follows.
 func (w Writer) turnStarted(dst []byte, b session.TurnStarted) (Writer, []byte) {
 	w.turn, w.inTurn = []chatmd.Attr{{Name: "number", Value: strconv.Itoa(b.Turn)}}, false
 	if from, ok := w.back(b.Continues); ok {
@@ -140,7 +141,7 @@ func (w Writer) turnStarted(dst []byte, b session.TurnStarted) (Writer, []byte) 
 }
 
 func (w Writer) turnEnded(dst []byte, b session.TurnEnded) (Writer, []byte, error) {
-	if !w.inTurn && b.BrokeOff() && b.Usage == nil { // before a word was said
+	if !w.inTurn && b.BrokeOff() && b.Usage == nil { // before any output
 		w.turn = nil
 		return w, dst, nil
 	}
@@ -153,7 +154,7 @@ func (w Writer) turnEnded(dst []byte, b session.TurnEnded) (Writer, []byte, erro
 	return w, appendTurnEnd(dst, b, usage), nil
 }
 
-// callState appends the mark of an entry that changes what a call waits for.
+// callState appends the mark of an entry that changes the state of a call.
 func (w Writer) callState(dst []byte, body session.Body) (Writer, []byte, error) {
 	switch b := body.(type) {
 	case session.ApprovalAsked:
@@ -168,14 +169,15 @@ func (w Writer) callState(dst []byte, body session.Body) (Writer, []byte, error)
 			return w.call(dst, b.CallID, chatmd.CallStarted, chatmd.Attr{Name: "repeatable", Bare: true})
 		}
 		return w.call(dst, b.CallID, chatmd.CallStarted)
-	case session.Withdrawn:
+	case session.CallDropped:
 		w.wait = w.wait.without(b.CallID)
 		return w.call(dst, b.CallID, chatmd.CallWithdrawn)
 	}
 	return w, dst, nil
 }
 
-// decided appends the mark of a decision to send something else, if the entry is one.
+// decided appends the mark of a decision to send something else, if the entry is
+// one.
 func (w Writer) decided(dst []byte, e session.Entry) (Writer, []byte, error) {
 	switch b := e.Body.(type) {
 	case session.Collapsed:
@@ -203,14 +205,14 @@ func (w Writer) decided(dst []byte, e session.Entry) (Writer, []byte, error) {
 	return w, dst, nil
 }
 
-// AppendNested appends the mark of a run that was nested in another.
-func AppendNested(dst []byte, b session.Nested) []byte {
+// AppendNested appends the mark of a subagent's run.
+func AppendNested(dst []byte, b session.SubagentUsage) []byte {
 	return chatmd.AppendMark(dst, chatmd.NestedTag,
 		chatmd.Attr{Name: "tool_call_id", Value: b.CallID}, number("turns", int64(b.Turns)), number("tokens", b.Tokens), money(b.Cost))
 }
 
-// compaction writes a compaction, its items in an attribute: they are not part of
-// what was said.
+// compaction writes a compaction. Its items are in an attribute, because they are
+// not part of the conversation.
 func (w Writer) compaction(dst []byte, b session.Compacted) (Writer, []byte, error) {
 	usage, err := usageOf(b.Usage)
 	if err != nil {
@@ -223,7 +225,7 @@ func (w Writer) compaction(dst []byte, b session.Compacted) (Writer, []byte, err
 	attrs := []chatmd.Attr{{Name: "by", Value: b.By}}
 	if last, found := slices.BinarySearch(w.items, b.Through); found || last > 0 {
 		if !found {
-			last-- // what Through names is not an item: the last one before it
+			last-- // Through does not name an item: use the last item before it
 		}
 		attrs = append(attrs, chatmd.Attr{Name: "items", Value: strconv.Itoa(len(w.items) - last)})
 	}
@@ -233,7 +235,7 @@ func (w Writer) compaction(dst []byte, b session.Compacted) (Writer, []byte, err
 		number("before", b.Before), number("after", b.After), usage, money(b.Cost))...)
 }
 
-// number is an attribute that is left out when it is 0.
+// number returns an attribute that is omitted if n is 0.
 func number(name string, n int64) chatmd.Attr {
 	if n == 0 {
 		return chatmd.Attr{Name: name}
@@ -248,7 +250,7 @@ func money(cost float64) chatmd.Attr {
 	return chatmd.Attr{Name: "cost", Value: strconv.FormatFloat(cost, 'g', -1, 64)}
 }
 
-func usageOf(u *item.Usage) (chatmd.Attr, error) {
+func usageOf(u *api.Usage) (chatmd.Attr, error) {
 	if u == nil {
 		return chatmd.Attr{Name: "usage"}, nil
 	}
@@ -259,14 +261,14 @@ func usageOf(u *item.Usage) (chatmd.Attr, error) {
 // HoldsItem reports whether an entry is an item of the conversation.
 func HoldsItem(b session.Body) bool {
 	switch b.(type) {
-	case session.Given, session.Received, session.Answered:
+	case session.InputItem, session.OutputItem, session.CallOutput:
 		return true
 	}
 	return false
 }
 
-// back counts items backwards from the last, which is 1. It reports whether all
-// of the entries are items.
+// back returns the positions of items counted backwards from the last one, which is
+// 1. It returns false unless all entries are items.
 func (w Writer) back(seqs ...int64) (numbers string, ok bool) {
 	for i, seq := range seqs {
 		at, found := slices.BinarySearch(w.items, seq)
@@ -281,7 +283,7 @@ func (w Writer) back(seqs ...int64) (numbers string, ok bool) {
 	return numbers, numbers != ""
 }
 
-// instead writes a decision about items that another says again.
+// instead writes a decision about items that another item repeats.
 func (w Writer) instead(dst []byte, kind string, seqs []int64, by int64) (Writer, []byte, error) {
 	items, ok := w.back(seqs...)
 	again, known := w.back(by)
@@ -297,7 +299,7 @@ func (w Writer) decision(dst []byte, kind, reason string, more ...chatmd.Attr) (
 	return w, chatmd.AppendMark(dst, chatmd.DecisionTag, append(attrs, chatmd.Attr{Name: "reason", Value: reason})...), nil
 }
 
-// begin writes the marks that have to stand before what comes next.
+// begin writes the pending marks that must precede the next text.
 func (w Writer) begin(dst []byte, inTurn bool) (Writer, []byte) {
 	if w.run {
 		attrs := append([]chatmd.Attr{{Name: "agent", Value: w.Agent}, {Name: "resumes", Bare: w.resumes}}, setupAttrs(w.setup)...)
@@ -343,8 +345,8 @@ func appendTurnEnd(dst []byte, b session.TurnEnded, usage chatmd.Attr) []byte {
 	)
 }
 
-// waiting is what is known of calls that wait: their numbers by id. It does not
-// change; with and without return copies.
+// waiting holds the numbers of waiting calls by id. It is immutable; with and
+// without return copies.
 type waiting map[string]int
 
 func (w waiting) with(id string, number int) waiting {

@@ -22,21 +22,22 @@ import (
 	"github.com/antiphon-go/antiphon/toolkit"
 )
 
-// person is who sits at the terminal: asked about calls, and by the model.
+// person is the user at the terminal, who approves calls and answers the questions
+// of the model.
 type person struct {
 	in    io.Reader
 	err   io.Writer
 	once  sync.Once
 	lines chan string
-	// liked are the rules that answers left behind. They count here also where a
-	// file asks every time, which a remembered rule would not overrule.
+	// liked holds the rules added by answers. They apply even if a file asks every
+	// time, which a remembered rule would not override.
 	liked []session.Rule
 
-	// types says that somebody types the lines, who may do so before a question is
-	// there to be answered.
+	// types reports whether a person types the lines and so may type before a
+	// question is shown.
 	types   bool
 	colour  bool
-	columns func() int // of the terminal; nil is 80
+	columns func() int // width of the terminal; nil means 80
 }
 
 func newPerson(std stdio) *person {
@@ -44,14 +45,14 @@ func newPerson(std stdio) *person {
 }
 
 const (
-	// maxAhead is how many lines are read before they are wanted.
+	// maxAhead is the number of lines that are read in advance.
 	maxAhead = 64
-	// settle is how long lines may take from the terminal to here.
+	// settle is the time that lines may take from the terminal to this program.
 	settle = 30 * time.Millisecond
 )
 
-// unasked drops what was typed before a question: an answer given twice would
-// allow a call that nobody has seen.
+// unasked drops what was typed before a question. An answer that was given twice
+// would approve a call that the user has not seen.
 func (p *person) unasked() {
 	if !p.types {
 		return
@@ -82,7 +83,7 @@ func was(lines int) string {
 	return fmt.Sprintf("%d lines were", lines)
 }
 
-// read reads lines, from the first question on.
+// read reads lines, beginning with the first question.
 func (p *person) read() {
 	defer close(p.lines)
 	for in := bufio.NewReader(p.in); ; {
@@ -94,7 +95,7 @@ func (p *person) read() {
 	}
 }
 
-// line waits for a line. It reports false at the end of the input.
+// line waits for a line. It returns false at the end of the input.
 func (p *person) line(ctx context.Context) (string, bool, error) {
 	p.once.Do(func() { go p.read() })
 	select {
@@ -106,11 +107,12 @@ func (p *person) line(ctx context.Context) (string, bool, error) {
 	}
 }
 
-// approve is an [agent.Approver]. At the end of input there is nobody.
-func (p *person) approve(ctx context.Context, q agent.ApprovalRequest) (agent.Verdict, error) {
+// approve is an [agent.Approver]. At the end of input it returns
+// [agent.ErrNobody].
+func (p *person) approve(ctx context.Context, q agent.ApprovalRequest) (agent.Decision, error) {
 	call := q.Call
 	if p.always(call.Name) || q.Allows(p.liked...) {
-		return byPerson(agent.Verdict{Allowed: true}, "terminal, by an answer before"), nil
+		return byPerson(agent.Decision{Allow: true}, "terminal, by an answer before"), nil
 	}
 	rules := q.Rules
 	s := asRun(call, q.Command)
@@ -123,7 +125,7 @@ func (p *person) approve(ctx context.Context, q agent.ApprovalRequest) (agent.Ve
 			err = agent.ErrNobody
 		}
 		if err != nil {
-			return agent.Verdict{}, err
+			return agent.Decision{}, err
 		}
 		answer, rest, _ := strings.Cut(line, " ")
 		answer = strings.ToLower(answer)
@@ -138,9 +140,9 @@ func (p *person) approve(ctx context.Context, q agent.ApprovalRequest) (agent.Ve
 			}
 			hidden = 0
 		case "y", "yes":
-			return byPerson(agent.Verdict{Allowed: true}, atTerminal), nil
+			return byPerson(agent.Decision{Allow: true}, atTerminal), nil
 		case "n", "no":
-			return byPerson(agent.Verdict{Reason: host.Refusal(strings.TrimSpace(rest))}, atTerminal), nil
+			return byPerson(agent.Decision{Reason: host.Refusal(strings.TrimSpace(rest))}, atTerminal), nil
 		case "a", "always":
 			return p.like(rules[len(rules)-1]), nil
 		case "l", "like":
@@ -157,7 +159,7 @@ func (p *person) approve(ctx context.Context, q agent.ApprovalRequest) (agent.Ve
 	}
 }
 
-// present shows a call, and returns how many of its rows are hidden.
+// present shows a call and returns the number of its hidden rows.
 func (p *person) present(s shown) (hidden int) {
 	title := "?? " + s.title
 	if p.colour {
@@ -178,7 +180,7 @@ func (p *person) width() int {
 	return p.columns()
 }
 
-// ask is the question, broken between its words.
+// ask returns the question, wrapped at the width of the terminal.
 func (p *person) ask(rules []session.Rule, hidden int) string {
 	show := ""
 	if hidden > 0 {
@@ -195,27 +197,27 @@ func have(hidden int) string {
 	return fmt.Sprintf("%d lines have", hidden)
 }
 
-// always reports whether all calls of a tool were allowed, whatever it says of
-// them itself.
+// always reports whether the user has allowed all calls of a tool, whatever the
+// tool itself requires.
 func (p *person) always(name string) bool {
 	return slices.ContainsFunc(p.liked, func(r session.Rule) bool { return r.Tool == name && r.Member == "" })
 }
 
-// like allows a call and those that a rule covers.
-func (p *person) like(rule session.Rule) agent.Verdict {
+// like allows a call and the calls that a rule covers.
+func (p *person) like(rule session.Rule) agent.Decision {
 	p.liked = append(p.liked, rule)
-	return byPerson(agent.Verdict{Allowed: true, Remember: &rule}, atTerminal)
+	return byPerson(agent.Decision{Allow: true, Remember: &rule}, atTerminal)
 }
 
 const atTerminal = "terminal"
 
-// byPerson says in the log who answered and how.
-func byPerson(v agent.Verdict, how string) agent.Verdict {
+// byPerson records in a decision who answered and how.
+func byPerson(v agent.Decision, how string) agent.Decision {
 	v.By, v.From = "the person at the terminal", how
 	return v
 }
 
-// offer names what an answer can leave behind.
+// offer describes the rules that an answer can add.
 func offer(rules []session.Rule) string {
 	if len(rules) < 2 {
 		return "[a]lways for this tool, "
@@ -228,14 +230,15 @@ func offer(rules []session.Rule) string {
 	return fmt.Sprintf("always for those [l]ike it (%s), [a]lways for this tool, ", shorten(visible(like), 60))
 }
 
-// edit asks for other arguments. It is not done if there are none that could be
-// meant: a slip of the hand is not an answer, and the question comes again.
-func (p *person) edit(ctx context.Context, custom bool) (v agent.Verdict, done bool, err error) {
+// edit asks for other arguments. It reports false if the input cannot be meant as
+// arguments; the question is then repeated, because a typing error is not an
+// answer.
+func (p *person) edit(ctx context.Context, custom bool) (v agent.Decision, done bool, err error) {
 	fmt.Fprint(p.err, "   the arguments in place of these: ")
 	line, ok, err := p.line(ctx)
 	switch {
 	case err != nil || !ok:
-		return byPerson(agent.Verdict{}, atTerminal), true, err
+		return byPerson(agent.Decision{}, atTerminal), true, err
 	case line == "":
 		fmt.Fprintln(p.err, "   nothing was given, so the arguments stay as they are")
 		return v, false, nil
@@ -243,11 +246,11 @@ func (p *person) edit(ctx context.Context, custom bool) (v agent.Verdict, done b
 		fmt.Fprintln(p.err, "   that is not JSON, which arguments are, such as "+`{"path":"a.txt"}`)
 		return v, false, nil
 	}
-	return byPerson(agent.Verdict{Allowed: true, Arguments: line}, atTerminal), true, nil
+	return byPerson(agent.Decision{Allow: true, Arguments: line}, atTerminal), true, nil
 }
 
-// Ask puts a question of the model's to the person, for the tool ask_user. The
-// number of a choice stands for it.
+// Ask asks the user a question of the model, for the tool ask_user. The number of
+// a choice selects it.
 func (p *person) Ask(ctx context.Context, q toolkit.Question) (string, error) {
 	p.unasked()
 	for line := range strings.Lines(q.Text) {
@@ -270,8 +273,8 @@ func (p *person) Ask(ctx context.Context, q toolkit.Question) (string, error) {
 	return line, nil
 }
 
-// waiting names the calls that wait.
-func waiting(std stdio, wanted []agent.Pending) error {
+// waiting lists the calls that wait for an approval.
+func waiting(std stdio, wanted []agent.PendingApproval) error {
 	for _, p := range wanted {
 		fmt.Fprintf(std.err, "?? %s %s (call %s)\n", shorten(p.Tool, 100), shorten(p.Arguments, 1000), shorten(p.CallID, 100))
 		if p.Command != nil {

@@ -23,7 +23,7 @@ type checkCommand struct {
 func (checkCommand) Help() string {
 	return `Every problem is a line FILE:LINE:COLUMN: MESSAGE on standard output. Nothing
 is sent, and nothing is run. The exit code is 0 when no file has an error; lines
-that end with [warning], such as that of an empty file, are none.
+that end with [warning], such as that of an empty file, are not errors.
 
 Examples:
   antiphon check agents/*.md
@@ -53,10 +53,10 @@ func (c *checkCommand) Run(ctx context.Context, std stdio, env environment) erro
 		if file == nil {
 			continue
 		}
-		for _, w := range slices.Concat(file.Warnings, file.Doubts()) {
+		for _, w := range slices.Concat(file.Warnings, file.Lint()) {
 			fmt.Fprintln(std.out, printable(w.Error()))
 		}
-		file.Close()
+		_ = file.Close()
 	}
 	if bad > 0 {
 		return usage(fmt.Errorf("%s of %d with errors", plural(bad, "file"), len(c.Files)))
@@ -68,7 +68,7 @@ func (c *checkCommand) Run(ctx context.Context, std stdio, env environment) erro
 // standardInput is what messages call the file that - names.
 const standardInput = "standard input"
 
-// loadGiven loads a file that an argument names; - is standard input.
+// loadGiven loads the file that an argument names; - is standard input.
 func loadGiven(ctx context.Context, std stdio, path string, options agentfile.Options) (*agentfile.File, error) {
 	if path != "-" {
 		if err := notAgent(path); err != nil {
@@ -83,8 +83,7 @@ func loadGiven(ctx context.Context, std stdio, path string, options agentfile.Op
 	return agentfile.Parse(ctx, standardInput, []byte(text), options)
 }
 
-// checkScript reports what is wrong with the rehearsal's script that the file
-// names.
+// checkScript reports problems of the rehearsal script that the file names.
 func checkScript(file *agentfile.File) error {
 	path, ok := rehearsal.ParseModel(file.Model())
 	if !ok || path == "" {
@@ -92,7 +91,7 @@ func checkScript(file *agentfile.File) error {
 	}
 	_, err := file.Script(path)
 	if syntax := (*rehearsal.SyntaxError)(nil); err == nil || errors.As(err, &syntax) {
-		return err // it says where
+		return err // the error has a place
 	}
 	at := file.Doc.Config
 	return fmt.Errorf("%s:%d:%d: <config>: %w", file.Path, at.Line, at.Column, err)

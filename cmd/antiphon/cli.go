@@ -28,24 +28,39 @@ import (
 // The exit codes, as docs/commands.md documents them.
 const (
 	exitOK          = 0
-	exitFailed      = 1   // something else went wrong, such as a disk that is full
-	exitUsage       = 2   // bad arguments or a bad file: nothing was sent
-	exitProvider    = 3   // the endpoint could not be reached, refused, or broke off
+	exitFailed      = 1   // other failures, such as a full disk
+	exitUsage       = 2   // invalid arguments or file: nothing was sent
+	exitProvider    = 3   // the endpoint was unreachable, refused, or broke off
 	exitLimit       = 4   // a limit ended the run
-	exitNeedsAllow  = 5   // the run ended well, but a call was refused for want of an approval
+	exitNeedsAllow  = 5   // the run ended, but a call was refused because nobody could approve it
 	exitInterrupted = 130 // Ctrl-C
 )
 
-// stdio is what the program reads from and writes to.
+// stdio holds the program's standard streams.
 type stdio struct {
 	in  io.Reader
 	out io.Writer
 	err io.Writer
 }
 
-// terminal reports whether a stream is one that a person looks at.
+// printed keeps the first error of writing. Commands that print line by line leave it
+// to run to find it: what a full disk did not take must not pass for printed.
+type printed struct {
+	io.Writer
+	err error
+}
+
+func (p *printed) Write(data []byte) (int, error) {
+	n, err := p.Writer.Write(data)
+	if p.err == nil {
+		p.err = err
+	}
+	return n, err
+}
+
+// terminal reports whether a stream is a terminal.
 func terminal(stream any) bool {
-	f, ok := stream.(interface{ Fd() uintptr }) // a file, or a file with a screen over it
+	f, ok := stream.(interface{ Fd() uintptr }) // a file, or a file behind the status line
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
@@ -63,7 +78,7 @@ type grammar struct {
 	Version  versionCommand  `cmd:"" help:"Print the version."`
 }
 
-// flagGroups are the headings over the many flags of antiphon run.
+// flagGroups are the headings for the flags of antiphon run.
 var flagGroups = []kong.Group{
 	{Key: "keep", Title: "Where the conversation is kept:"},
 	{Key: "show", Title: "What is shown:"},
@@ -76,33 +91,22 @@ var flagGroups = []kong.Group{
 const description = `Agents as text files, over the Responses API.
 
 Exit codes: 0 done, 1 failed, 2 bad arguments or file, 3 the endpoint failed,
-4 a limit ended the run, 5 done but a call was refused for want of an approval,
-130 interrupted.`
-
-// parsed carries the exit code out of kong, which reports --help by exiting.
-type parsed struct{ code int }
+4 a limit ended the run, 5 done but a call was refused because nobody could
+approve it, 130 interrupted.`
 
 // run is the program: it returns the exit code. The tests call it as main does.
-func run(ctx context.Context, args, env []string, std stdio) (code int) {
-	defer func() {
-		switch p := recover().(type) {
-		case nil:
-		case parsed:
-			code = p.code
-		default:
-			panic(p)
-		}
-	}()
-	return dispatch(ctx, args, env, std)
-}
-
-func dispatch(ctx context.Context, args, env []string, std stdio) int {
+func run(ctx context.Context, args, env []string, std stdio) int {
+	out := &printed{Writer: std.out}
+	if !terminal(std.out) { // a terminal stays what it is, for the status line
+		std.out = out
+	}
 	var cli grammar
+	exited, code := false, 0 // by --help, which kong reports by exiting
 	parser, err := kong.New(&cli,
 		kong.Name("antiphon"),
 		kong.Description(description),
 		kong.Writers(std.out, std.err),
-		kong.Exit(func(code int) { panic(parsed{code}) }),
+		kong.Exit(func(with int) { exited, code = true, with }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
 		kong.ExplicitGroups(flagGroups),
 		kong.BindTo(ctx, (*context.Context)(nil)),
@@ -119,22 +123,29 @@ func dispatch(ctx context.Context, args, env []string, std stdio) int {
 		}
 	}
 	command, err := parser.Parse(args)
+	if out.err != nil { // what was printed so far, such as help, is incomplete
+		return report(std, out.err)
+	}
+	if exited { // kong continues after --help, and may report an argument that help does not need
+		return code
+	}
 	if err != nil {
 		return report(std, usage(fmt.Errorf("%s; see %s --help", plainer(err), helpFor(err))))
 	}
 	if err := filledFlags(command); err != nil {
 		return report(std, err)
 	}
-	err = command.Run()
+	if err = command.Run(); err == nil {
+		err = out.err
+	}
 	if errors.Is(err, syscall.EPIPE) && command.Selected().Name != "run" {
 		err = &exitError{codeOf(err), errors.New("standard output was closed before everything was written")}
 	}
 	return report(std, err)
 }
 
-// filledFlags returns an error for a flag whose text is empty, as an unset variable
-// of a script leaves it, or whose list has nothing in it. A flag that may be empty
-// is a pointer.
+// filledFlags returns an error for a flag with an empty text or list, for example
+// from an unset variable in a script. Flags that may be empty are pointers.
 func filledFlags(command *kong.Context) error {
 	for _, p := range command.Path {
 		if p.Flag == nil {
@@ -154,8 +165,7 @@ func filledFlags(command *kong.Context) error {
 	return nil
 }
 
-// usual gives what people type to a program that they do not know the form that
-// this one has.
+// usual translates arguments that people try with an unknown program.
 func usual(args []string) []string {
 	switch {
 	case len(args) == 0:
@@ -170,7 +180,7 @@ func usual(args []string) []string {
 	return tagsLast(args)
 }
 
-// helpFor returns the command whose help tells what was meant.
+// helpFor returns the command whose help is relevant to the error.
 func helpFor(err error) string {
 	var p *kong.ParseError
 	if errors.As(err, &p) && p.Context != nil && p.Context.Selected() != nil {
@@ -179,8 +189,7 @@ func helpFor(err error) string {
 	return "antiphon"
 }
 
-// slips are what the parser says of a flag's value in a programmer's words, and
-// the same in plain ones.
+// slips are the parser's messages about flag values, and plain replacements.
 var slips = []struct {
 	said  *regexp.Regexp
 	plain string
@@ -191,10 +200,10 @@ var slips = []struct {
 	{regexp.MustCompile(`^missing flags: (.*)$`), "missing: $1"},
 	{regexp.MustCompile(`^expected "(<\S+>).*"$`), "missing: $1"},
 	{regexp.MustCompile(`expected \w+ value but got "([^"]*)" \(.*flag\); perhaps try (--[^"]+="[^"]*")\?$`), "$1 looks like a flag; if it is the value, write $2"},
-	{regexp.MustCompile(`^(--\S+) must be one of (.*) but got (".*")$`), "$1: $3 is none of $2"},
+	{regexp.MustCompile(`^(--\S+) must be one of (.*) but got (".*")$`), "$1: $3 is not one of $2"},
 }
 
-// plainer is an error of the parser in plain words, with what to do next.
+// plainer returns an error of the parser in plain words, with a suggestion.
 func plainer(err error) string {
 	said := err.Error()
 	for _, slip := range slips {
@@ -207,7 +216,7 @@ func plainer(err error) string {
 	}
 	if name, _, guessed := strings.Cut(flag, ", did you mean"); unknown && usualFlags[name] != "" && helpFor(err) == "antiphon run" {
 		return fmt.Sprintf("unknown flag %s, did you mean %s?", name, usualFlags[name])
-	} else if unknown && guessed && len(name) == 2 { // every letter is like every other
+	} else if unknown && guessed && len(name) == 2 { // single letters are all similar
 		return "unknown flag " + name
 	}
 	if arg, unexpected := strings.CutPrefix(said, "unexpected argument "); unexpected {
@@ -219,16 +228,16 @@ func plainer(err error) string {
 	return said
 }
 
-// usualFlags are what other programs call flags of run.
+// usualFlags are the names of other programs for flags of run.
 var usualFlags = map[string]string{"-m": "--model", "-o": "--out", "-s": "--session", "--verbose": "--show-output", "--yes": "--allow"}
 
-// verbs are what other programs call what sessions does.
+// verbs are the names of other programs for commands of sessions.
 var verbs = map[string]string{
 	"cat": "show", "copy": "fork", "cp": "fork", "del": "rm", "delete": "rm", "find": "search", "grep": "search",
 	"log": "show", "move": "rename", "mv": "rename", "print": "show", "remove": "rm", "unarchive": "archive --undo", "view": "show",
 }
 
-// isVerb reports what stands behind antiphon and belongs behind antiphon sessions.
+// isVerb reports whether an argument of antiphon is a command of antiphon sessions.
 func isVerb(err error, arg string) bool {
 	var p *kong.ParseError
 	if helpFor(err) != "antiphon" || !errors.As(err, &p) || p.Context == nil {
@@ -242,7 +251,7 @@ func isVerb(err error, arg string) bool {
 	return false
 }
 
-// meant says what to type for an argument that a command does not take.
+// meant returns a suggestion for an argument that a command does not accept.
 func meant(command, arg string) string {
 	info, err := os.Stat(arg)
 	switch {
@@ -251,7 +260,7 @@ func meant(command, arg string) string {
 	case command == "antiphon" && err == nil && info.Mode().IsRegular():
 		return fmt.Sprintf(": antiphon run %s runs it", quoted(arg))
 	case command == "antiphon" && arg == "chat":
-		return ": there is no chat yet; antiphon run FILE --session NAME PROMPT goes on with a conversation, a prompt at a time"
+		return ": there is no chat command yet; antiphon run FILE --session NAME PROMPT continues a conversation, one prompt at a time"
 	case command == "antiphon" && arg == "serve":
 		return ": agents are not served to other programs yet"
 	case command == "antiphon" && strings.ContainsAny(arg, " ?") && !strings.Contains(arg, "did you mean"):
@@ -264,8 +273,8 @@ func meant(command, arg string) string {
 	return ""
 }
 
-// exitError is an error that has been given its exit code. A nil cause means
-// that everything has been said already.
+// exitError is an error with its exit code. If err is nil, everything has been
+// reported already.
 type exitError struct {
 	code int
 	err  error
@@ -282,7 +291,7 @@ func (e *exitError) Unwrap() error { return e.err }
 
 func usage(err error) error { return &exitError{exitUsage, err} }
 
-// report prints an error for a person and returns its exit code.
+// report prints an error and returns its exit code.
 func report(std stdio, err error) int {
 	if err == nil {
 		return exitOK
@@ -309,7 +318,7 @@ func report(std stdio, err error) int {
 	case errors.Is(err, agent.ErrNothingToSend):
 		message = "nothing to answer: give a prompt, or add a <user> element to the file"
 	case errors.As(err, &provider) && provider.Class == endpoint.Truncated && provider.Hint == "":
-		message += "; run it again to go on"
+		message += "; run it again to continue"
 	case provider != nil && provider.Class == endpoint.NotFound && strings.HasSuffix(provider.URL, "/responses") && strings.Contains(provider.Hint, "at this path"):
 		message += "; if it has nothing but Chat Completions, give --api chat"
 	}
@@ -317,12 +326,12 @@ func report(std stdio, err error) int {
 	return code
 }
 
-// eachOnce is what joined errors say, none of it twice: one fault of a store meets
-// all that end with it.
+// eachOnce returns the messages of joined errors without duplicates, because one
+// failure of a store affects every operation that ends with it.
 func eachOnce(err error) (said []string) {
 	var joined interface{ Unwrap() []error }
 	if !errors.As(err, &joined) || errors.Join(joined.Unwrap()...).Error() != err.Error() {
-		return []string{err.Error()} // or it adds words of its own
+		return []string{err.Error()} // or the error adds its own text
 	}
 	for _, one := range joined.Unwrap() {
 		for _, text := range eachOnce(one) {

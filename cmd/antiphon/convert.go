@@ -11,33 +11,34 @@ import (
 	"os"
 	"strings"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/completions"
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// convertCommand is antiphon convert.
+// convertCommand implements antiphon convert.
 type convertCommand struct {
 	File   string `arg:"" default:"-" help:"What to convert; - is standard input."`
 	From   string `enum:"auto,messages,chat,items,lines,request,session,chatmd" default:"auto" help:"What it is: ${enum}."`
 	To     string `enum:"messages,chat,items,lines,request,chatmd" required:"" placeholder:"messages|chat|items|lines|request|chatmd" help:"What it becomes: ${enum}."`
 	Out    string `placeholder:"FILE" help:"Write to FILE instead of standard output."`
 	Force  bool   `help:"Overwrite the file of --out."`
-	Strict bool   `help:"Write nothing where something would be lost."`
+	Strict bool   `help:"Write nothing if something would be lost."`
 }
 
-// Help is shown by antiphon convert --help.
+// Help returns the text of antiphon convert --help.
 func (convertCommand) Help() string {
 	return `The forms of a conversation:
   messages  the list of messages of Chat Completions
-  chat      the body of a request to Chat Completions; read also: its answer
+  chat      the body of a request to Chat Completions; reads a response too
   items     the list of items of the Responses API
-  lines     the same, one item a line
-  request   the body of a request to the Responses API; read also: a response
-  session   what sessions export writes as JSON lines; it is only read
+  lines     the same, one item per line
+  request   the body of a request to the Responses API; reads a response too
+  session   the JSON lines that sessions export writes; only as a source
   chatmd    ChatMarkdown
 
-Nothing is lost silently: what the other form has no place for is named on
-standard error, a line each. With --strict that is an error.
+Nothing is lost silently: standard error lists what the other form cannot
+represent, one per line. With --strict a loss is an error.
 
 Examples:
   antiphon convert history.json --to chatmd --out history.md
@@ -45,25 +46,25 @@ Examples:
   antiphon convert messages.json --to lines --strict`
 }
 
-// document is a conversation between two forms: a request, of which only the
-// input counts where the form is not a request.
+// A document is a conversation on its way from one form to another: a request. If
+// a form is not a request, only the input of the request is used.
 type document struct {
 	from    string
-	request *item.Request
+	request *api.Request
 	losses  []completions.Loss
 
-	// Of ChatMarkdown: what it declares, as it stands in a file at the path out;
-	// and what every other form has no place for.
+	// For ChatMarkdown: declared returns the declarations as written in a file at
+	// the path out, and elsewhere lists what no other form can represent.
 	declared  func(out string) (string, error)
 	elsewhere []completions.Loss
-	out       string // the file that is written, "" for standard output
+	out       string // the file to write, "" for standard output
 }
 
 func (d *document) lose(path, format string, args ...any) {
 	d.losses = append(d.losses, completions.Loss{Path: path, What: fmt.Sprintf(format, args...)})
 }
 
-// Run converts.
+// Run converts the conversation.
 func (c *convertCommand) Run(ctx context.Context, std stdio) error {
 	name, data, err := c.input(std)
 	if err != nil {
@@ -96,7 +97,7 @@ func (c *convertCommand) Run(ctx context.Context, std stdio) error {
 	return c.output(std, out)
 }
 
-// explainForm says how the form was found, where that was a guess.
+// explainForm adds to an error how the form was detected, if it was a guess.
 func explainForm(asked, form string, err error) error {
 	if asked == "auto" {
 		return fmt.Errorf("read as %s (--from says otherwise): %w", form, err)
@@ -116,7 +117,8 @@ func (c *convertCommand) input(std stdio) (name string, data []byte, err error) 
 	return "-", data, err
 }
 
-// output writes the whole or, to a file, nothing.
+// output writes the whole text. If it fails to write a file, it leaves no part of
+// it.
 func (c *convertCommand) output(std stdio, out []byte) error {
 	if c.Out == "" {
 		if terminal(std.out) {
@@ -132,10 +134,10 @@ func (c *convertCommand) output(std stdio, out []byte) error {
 	return err
 }
 
-// forTerminal is a converted text as a terminal may show it: without what would
-// move the cursor, set the clipboard or make text look like another. In JSON it is
-// escaped, so that nothing is lost; ChatMarkdown has no escapes, and loses it here
-// and not in a file or a pipe.
+// forTerminal returns a converted text without characters that move the cursor, set
+// the clipboard or make text look like other text. In JSON they are escaped, so
+// nothing is lost. ChatMarkdown has no escapes, so there they are removed, but only
+// at a terminal and not in a file or a pipe.
 func forTerminal(form, text string) string {
 	if form == formChatmd {
 		return printable(text)
@@ -151,7 +153,7 @@ func forTerminal(form, text string) string {
 	return b.String()
 }
 
-// placeless says what has no place for a request's parameters.
+// placeless lists the forms that cannot hold the parameters of a request.
 var placeless = map[string]string{
 	formMessages: "a list of messages",
 	formItems:    "a list of items",
@@ -159,8 +161,8 @@ var placeless = map[string]string{
 	formChatmd:   "ChatMarkdown",
 }
 
-// parameters names what a request holds besides its input.
-func (d *document) parameters(r item.Request, form string) {
+// parameters records the loss of everything in a request except its input.
+func (d *document) parameters(r api.Request, form string) {
 	r.Input = nil
 	text, err := r.MarshalJSON()
 	if err != nil {
@@ -184,8 +186,9 @@ func (d *document) parameters(r item.Request, form string) {
 	}
 }
 
-// lead makes the instructions the first message, as Chat Completions has them.
-func (d *document) lead(r *item.Request) error {
+// lead converts the instructions to the first message, where Chat Completions has
+// them.
+func (d *document) lead(r *api.Request) error {
 	if r.Instructions == "" {
 		return nil
 	}

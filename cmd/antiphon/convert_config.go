@@ -9,25 +9,25 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/chatmd"
 	"github.com/antiphon-go/antiphon/completions"
-	"github.com/antiphon-go/antiphon/item"
 )
 
-// configured are the attributes of a <config> that are parameters of a request.
+// configured lists the attributes of a <config> that are parameters of a request.
 var configured = []string{"model", "max_tokens", "temperature", "reasoning_effort", "parallel_tool_calls", "store"}
 
-// takeConfig sets the parameters that a <config> holds.
-func takeConfig(r *item.Request, c *chatmd.Config) {
+// takeConfig sets the parameters of a request from a <config>.
+func takeConfig(r *api.Request, c *chatmd.Config) {
 	r.Model, r.MaxOutputTokens, r.Temperature = c.Model, c.MaxTokens, c.Temperature
 	r.ParallelToolCalls, r.Store = c.ParallelToolCalls, c.Store
 	if c.ReasoningEffort != "" {
-		r.Reasoning = &item.ReasoningConfig{Effort: c.ReasoningEffort}
+		r.Reasoning = &api.ReasoningConfig{Effort: c.ReasoningEffort}
 	}
 }
 
-// settings names what a <config> holds besides. A tool choice that was taken into
-// the request is not part of it.
+// settings records the loss of the other attributes of a <config>, except a tool
+// choice that was copied to the request.
 func (d *document) settings(c *chatmd.Config, choice bool) {
 	if c == nil {
 		return
@@ -39,9 +39,9 @@ func (d *document) settings(c *chatmd.Config, choice bool) {
 	}
 }
 
-// appendConfig writes the parameters that a <config> can hold, and takes them
-// out of the request.
-func appendConfig(out []byte, r *item.Request) []byte {
+// appendConfig writes the parameters that a <config> can hold and removes them from
+// the request.
+func appendConfig(out []byte, r *api.Request) []byte {
 	var w configWriter
 	if w.text("model", r.Model, func(c *chatmd.Config) string { return c.Model }) {
 		r.Model = ""
@@ -65,7 +65,7 @@ func appendConfig(out []byte, r *item.Request) []byte {
 	if b := r.Store; b != nil && w.keeps("store", strconv.FormatBool(*b), func(c *chatmd.Config) bool { return same(c.Store, b) }) {
 		r.Store = nil
 	}
-	if c := r.ToolChoice; c == item.ChoiceAuto || c == item.ChoiceNone { // the others need tools, which are not in it
+	if c := r.ToolChoice; c == api.ChoiceAuto || c == api.ChoiceNone { // the others refer to tools, which it does not contain
 		mode, _ := c.Unquote()
 		if w.text("tool_choice", mode, func(c *chatmd.Config) string { return c.ToolChoice }) {
 			r.ToolChoice = ""
@@ -79,13 +79,13 @@ func appendConfig(out []byte, r *item.Request) []byte {
 
 func same[T comparable](a, b *T) bool { return a != nil && b != nil && *a == *b }
 
-// configWriter collects the attributes of a <config>.
+// A configWriter collects the attributes of a <config>.
 type configWriter struct{ attrs string }
 
-// attrEscaper writes what would end an attribute's value, or be read otherwise.
+// attrEscaper escapes what would end the value of an attribute or change it.
 var attrEscaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", `\`, "&#92;", "\n", "&#10;", "\r", "&#13;", "\t", "&#9;")
 
-// keeps adds an attribute if a reader gets from it what went in, and reports
+// keeps adds an attribute if a reader would get the same value back, and reports
 // whether it did.
 func (w *configWriter) keeps(name, value string, got func(*chatmd.Config) bool) bool {
 	attr := " " + name + `="` + attrEscaper.Replace(value) + `"`

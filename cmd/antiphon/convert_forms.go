@@ -18,6 +18,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/antiphon-go/antiphon/agentfile"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/chatmd"
 	"github.com/antiphon-go/antiphon/completions"
 	"github.com/antiphon-go/antiphon/export"
@@ -37,7 +38,7 @@ const (
 	formChatmd   = "chatmd"
 )
 
-// sniffForm guesses the form from the text.
+// sniffForm guesses the form of a text.
 func sniffForm(data []byte) string {
 	text := bytes.TrimLeft(bytes.TrimPrefix(data, []byte("\ufeff")), " \t\r\n")
 	switch {
@@ -64,8 +65,8 @@ func sniffForm(data []byte) string {
 	return formLines
 }
 
-// isSession reports the first line of what sessions export writes as JSON lines.
-// Its lines are entries of a log, and none of them is an item.
+// isSession reports whether a text begins with the first line of a JSON lines file
+// from sessions export. The lines of such a file are log entries, not items.
 func isSession(text []byte) bool {
 	line, _, _ := bytes.Cut(bytes.TrimPrefix(text, []byte("\ufeff")), []byte("\n"))
 	it, err := item.Parse(bytes.TrimSpace(line))
@@ -76,14 +77,14 @@ func isSession(text []byte) bool {
 	return string(format) == strconv.Quote(export.Format)
 }
 
-// isExport reports a file that sessions export has written as JSON lines. It is
-// not an agent, and not a list of items.
+// isExport reports whether a file is a JSON lines file from sessions export. Such a
+// file is neither an agent nor a list of items.
 func isExport(path string) bool {
 	return isSession(headOf(path, 64<<10))
 }
 
-// readSession takes the items of an exported session: all that was said in it,
-// compacted or not, each call with its output.
+// readSession reads the items of an exported session: the whole conversation,
+// including compacted parts, with the output of each call.
 func (d *document) readSession(name string, data []byte) ([]item.Item, error) {
 	var view session.View
 	var nested int
@@ -124,14 +125,16 @@ func (d *document) readSession(name string, data []byte) ([]item.Item, error) {
 	return items, nil
 }
 
-// hasType reports an object that is an item, which may have an output too.
+// hasType reports whether an object is an item. An item may have a member output,
+// too.
 func hasType(text []byte) bool {
 	line, _, _ := bytes.Cut(text, []byte("\n"))
 	it, err := item.Parse(line)
 	return err == nil && it.Type() != "" && it.Type() != "response"
 }
 
-// sniffList tells messages from items. What could be both is the same in both.
+// sniffList distinguishes messages from items. A list that could be both means the
+// same in both forms.
 func sniffList(text []byte) string {
 	items, err := item.ParseList(string(text))
 	if err != nil {
@@ -151,7 +154,7 @@ func sniffList(text []byte) string {
 	return formMessages
 }
 
-// memberNames are the names of an object's members.
+// memberNames returns the names of an object's members.
 func memberNames(object string) []string {
 	d := jsontext.NewDecoder(strings.NewReader(object), jsontext.AllowDuplicateNames(true))
 	if token, err := d.ReadToken(); err != nil || token.Kind() != '{' {
@@ -171,10 +174,10 @@ func memberNames(object string) []string {
 	return names
 }
 
-// readForm reads a conversation. The name is for messages and for what the file
-// refers to.
+// readForm reads a conversation. The name is used in messages and to resolve
+// references in the file.
 func readForm(ctx context.Context, form, name string, data []byte) (*document, error) {
-	doc := &document{from: form, request: &item.Request{}}
+	doc := &document{from: form, request: &api.Request{}}
 	var items []item.Item
 	var err error
 	switch form {
@@ -211,7 +214,7 @@ func readLines(name string, data []byte) ([]item.Item, error) {
 			return nil, fmt.Errorf("%s:%d: %w", name, n, err)
 		}
 		if _, ok := it.Member("messages"); ok {
-			return nil, fmt.Errorf("%s:%d: the line is a conversation of its own: convert each by itself, with --from chat", name, n)
+			return nil, fmt.Errorf("%s:%d: each line is a whole conversation: convert one line at a time, with --from chat", name, n)
 		}
 		if isExported(it) {
 			return nil, fmt.Errorf("%s:%d: a line of an exported session, whose first line is missing: convert the whole of it", name, n)
@@ -221,7 +224,8 @@ func readLines(name string, data []byte) ([]item.Item, error) {
 	return items, lines.Err()
 }
 
-// isExported reports a line of an exported session, none of which is an item.
+// isExported reports whether an object is a line of an exported session. Such a
+// line is not an item.
 func isExported(it item.Item) bool {
 	names := memberNames(it.JSON())
 	if it.Type() != "" || it.Role() != "" || len(names) == 0 {
@@ -234,7 +238,7 @@ func isExported(it item.Item) bool {
 	return slices.Contains(names, "seq") && slices.Contains(names, "kind")
 }
 
-// readChat reads a request to Chat Completions, or an answer.
+// readChat reads a Chat Completions request or response.
 func (d *document) readChat(data []byte) (err error) {
 	for _, name := range memberNames(string(data)) {
 		if name != "choices" {
@@ -252,20 +256,20 @@ func (d *document) readChat(data []byte) (err error) {
 	return err
 }
 
-// readRequest reads a request to the Responses API, or a response.
+// readRequest reads a Responses API request or response.
 func (d *document) readRequest(data []byte) (err error) {
 	for _, name := range memberNames(string(data)) {
 		if name != "output" {
 			continue
 		}
-		resp, err := item.ParseResponse(data)
+		resp, err := api.ParseResponse(data)
 		if err != nil {
 			return err
 		}
 		d.response(resp)
 		return nil
 	}
-	if d.request, err = item.ParseRequest(data); err != nil {
+	if d.request, err = api.ParseRequest(data); err != nil {
 		return err
 	}
 	d.request.Input = item.NewList(d.request.InputItems()...)
@@ -273,15 +277,14 @@ func (d *document) readRequest(data []byte) (err error) {
 	return nil
 }
 
-// response takes the items of an answer, which go into a next request as they
-// are.
-func (d *document) response(r *item.Response) {
+// response takes the items of a response. They can be used in a request unchanged.
+func (d *document) response(r *api.Response) {
 	d.request.Input = item.NewList(r.Output...)
 	d.lose("response "+r.ID, "its items are taken, what it says of itself is not")
 }
 
-// readChatmd reads a file with all that it refers to, or standard input, which
-// refers to nothing.
+// readChatmd reads a file with everything it refers to, or standard input, which
+// cannot refer to anything.
 func (d *document) readChatmd(ctx context.Context, name string, data []byte) error {
 	if name == "-" {
 		return d.readText(ctx, data)
@@ -290,8 +293,8 @@ func (d *document) readChatmd(ctx context.Context, name string, data []byte) err
 	if err != nil {
 		return err
 	}
-	options.Salvage = true                                 // what is not converted need not be there
-	file, err := agentfile.Parse(ctx, name, data, options) // a pipe cannot be read again
+	options.Salvage = true                                 // missing files do not matter if they are not converted
+	file, err := agentfile.Parse(ctx, name, data, options) // a pipe cannot be read twice
 	if err != nil {
 		return err
 	}
@@ -312,8 +315,8 @@ func (d *document) readChatmd(ctx context.Context, name string, data []byte) err
 	return nil
 }
 
-// left names what the file has and the conversation does not get. What is wrong
-// with a declaration matters only where the declarations do not stay.
+// left records the parts of the file that the conversation does not contain. A
+// problem with a declaration matters only if the declarations are dropped.
 func (d *document) left(file *chatmd.File, list chatmd.ErrorList) {
 	for _, e := range list {
 		l := completions.Loss{Path: fmt.Sprintf("%s:%d:%d", e.File, e.Line, e.Column), What: e.Message}
@@ -328,7 +331,7 @@ func (d *document) left(file *chatmd.File, list chatmd.ErrorList) {
 	}
 }
 
-// declares reports whether a problem is one of the config or of a tool.
+// declares reports whether a problem concerns the config or a tool.
 func declares(file *chatmd.File, e *chatmd.Error) bool {
 	here := func(at chatmd.Element) bool {
 		return cmp.Or(at.File, file.Name) == e.File && at.Line == e.Line && at.Column == e.Column
@@ -339,7 +342,7 @@ func declares(file *chatmd.File, e *chatmd.Error) bool {
 }
 
 func (d *document) readText(ctx context.Context, data []byte) error {
-	file, _ := chatmd.Parse("standard input", data) // the error comes again with the items
+	file, _ := chatmd.Parse("standard input", data) // the error is returned again with the items
 	var left chatmd.ErrorList
 	located, err := file.Items(ctx, chatmd.ResolverFunc(func(_ context.Context, ref chatmd.Ref) ([]byte, string, error) {
 		left = append(left, &chatmd.Error{
@@ -364,7 +367,7 @@ func (d *document) readText(ctx context.Context, data []byte) error {
 	if file.Config != nil {
 		takeConfig(d.request, file.Config)
 	}
-	d.settings(file.Config, false) // what a tool choice names is not known
+	d.settings(file.Config, false) // the target of a tool choice is not known
 	for _, t := range file.Tools {
 		d.elsewhere = append(d.elsewhere, completions.Loss{
 			Path: fmt.Sprintf("%d:%d <tool name=%q>", t.Line, t.Column, t.Name), What: "tools are known of files only; name the file instead",
@@ -376,7 +379,7 @@ func (d *document) readText(ctx context.Context, data []byte) error {
 	return nil
 }
 
-// write gives the conversation another form.
+// write returns the conversation in another form.
 func (d *document) write(form string) (out []byte, err error) {
 	if form != formChatmd || d.declared == nil {
 		d.losses = append(d.losses, d.elsewhere...)
@@ -397,8 +400,8 @@ func (d *document) write(form string) (out []byte, err error) {
 	return d.writeList(form)
 }
 
-// options keep the spelling of a limit that the source used: a server that
-// knows only the older member would run without a limit.
+// options keeps the name of the token limit that the source used, because a server
+// that knows only the older name would run without a limit.
 func (d *document) options() completions.Options {
 	for _, l := range d.losses {
 		if l.Path == "max_tokens" && l.Kind == completions.Moved {
@@ -419,7 +422,7 @@ func (d *document) writeList(form string) (out []byte, err error) {
 		if err != nil {
 			return nil, err
 		}
-		out, r = append(out, declared...), item.Request{Input: r.Input}
+		out, r = append(out, declared...), api.Request{Input: r.Input}
 	} else if form == formChatmd {
 		out = appendConfig(out, &r)
 	}
@@ -444,8 +447,8 @@ func (d *document) writeList(form string) (out []byte, err error) {
 	return out, err
 }
 
-// joined is the items' text, each on one line: line ends in JSON stand only
-// between its tokens.
+// joined returns the JSON of the items, each on one line. It can simply remove line
+// ends, because in JSON they occur only between tokens.
 func joined(list *item.List, open, between, end string) []byte {
 	if list.Len() == 0 && open == "" {
 		return nil

@@ -11,9 +11,9 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// fitParts leaves out of the input what Chat Completions has and the Responses
-// API would refuse: sound, video, a refusal by a user. What a request says that
-// is of the Responses API already is left as it is.
+// fitParts removes what Chat Completions accepts and the Responses API would reject:
+// sound, video, a refusal by a user. It does not change a request that came in the
+// form of the Responses API.
 func (d *document) fitParts() error {
 	if d.from == formRequest {
 		return nil
@@ -32,7 +32,7 @@ func (d *document) fitParts() error {
 	return nil
 }
 
-// fitItem returns the item, another one, or the zero Item where nothing is left.
+// fitItem returns the item, a changed copy, or the zero Item if nothing is left.
 func (d *document) fitItem(it item.Item, at string) (item.Item, error) {
 	v, err := it.Decode()
 	if err != nil {
@@ -60,8 +60,8 @@ func (d *document) fitItem(it item.Item, at string) (item.Item, error) {
 	return it, nil
 }
 
-// fitContent leaves out the parts that have no place in the content, and reports
-// whether there were any.
+// fitContent removes the parts that the content cannot have, and reports whether
+// there were any.
 func (d *document) fitContent(c *item.Content, model bool, at string) bool {
 	var kept []item.Part
 	for i, p := range c.Parts {
@@ -83,11 +83,11 @@ func (d *document) fitContent(c *item.Content, model bool, at string) bool {
 	return true
 }
 
-// chatParts are the types of parts that Chat Completions alone has.
+// chatParts lists the types of parts that only Chat Completions has.
 var chatParts = []string{"input_audio", "video_url", "audio_url"}
 
-// fits reports whether the API takes a part. Of one that came as an item, and
-// of which nothing is known, it may.
+// fits reports whether the API accepts a part. An unknown part of an item is
+// assumed to be acceptable.
 func (d *document) fits(p item.Part, model bool) bool {
 	foreign := d.from == formMessages || d.from == formChat
 	switch p.(type) {

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/chatmd"
 	"github.com/antiphon-go/antiphon/internal/apispec"
 	"github.com/antiphon-go/antiphon/item"
@@ -65,12 +66,12 @@ func TestConfigThereAndBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.OneOf(rapid.Just(""), rapid.StringMatching(`[ -~\n\t\r"'<>&\\]{1,12}`), rapid.String())
 		flag := rapid.Ptr(rapid.Bool(), true)
-		want := item.Request{
+		want := api.Request{
 			Model: text.Draw(t, "model"), MaxOutputTokens: rapid.Ptr(rapid.Int64(), true).Draw(t, "max"), Temperature: rapid.Ptr(rapid.Float64(), true).Draw(t, "temperature"),
 			ParallelToolCalls: flag.Draw(t, "parallel"), Store: flag.Draw(t, "store"),
 		}
 		if effort := text.Draw(t, "effort"); effort != "" {
-			want.Reasoning = &item.ReasoningConfig{Effort: effort}
+			want.Reasoning = &api.ReasoningConfig{Effort: effort}
 		}
 		left := want
 		out := appendConfig(nil, &left)
@@ -78,7 +79,7 @@ func TestConfigThereAndBack(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", out, err)
 		}
-		var got item.Request
+		var got api.Request
 		if file.Config != nil {
 			takeConfig(&got, file.Config)
 		}
@@ -201,7 +202,7 @@ func TestConvertSalvages(t *testing.T) {
 	for text, want := range map[string][2]string{
 		"<system>Be <import src=\"gone.md\"/></system>":       {"1:12: <import> cannot be read", `Be <import src=\"gone.md\"/>`},
 		"<import src=\"gone.md\"/>":                           {"1:1: <import> cannot be read", `"hi"`},
-		"<import src=\"a.md\"/>":                              {"1:1: <import> is not followed, and stays as it is written: it imports itself", `"hi"`},
+		"<import src=\"a.md\"/>":                              {"1:1: <import> is not followed, and stays as written: the file imports itself", `"hi"`},
 		"<user><doc src=\"gone.txt\" local/></user>":          {"1:7: <doc src=\"gone.txt\"> cannot be read", `<doc src=\"gone.txt\" local/>`},
 		"<user><doc src=\"latin.txt\" local/></user>":         {"1:7: <doc> is not text in UTF-8", `<doc src=\"latin.txt\" local/>`},
 		"<user><img src=\"words.png\" local/></user>":         {"1:7: <img src=\"words.png\"> cannot be read", `"image_url":"words.png"`},
@@ -210,7 +211,7 @@ func TestConvertSalvages(t *testing.T) {
 		"<tool name=\"nosuch\"/>":                             {"1:1: unknown tool", `"hi"`},
 		"<script>x</script>":                                  {"1:1: <script> is not built yet", `"hi"`},
 		"<tool_call tool_call_id=\"c\" function_name=\"f\"><doc src=\".chatmd/a.md/1.json\" local sha256=\"00\"/></tool_call>": {
-			"<doc> does not hold what the transcript names", `sha256=\"00\"`},
+			"<doc> does not have the content that the transcript recorded", `sha256=\"00\"`},
 	} {
 		file := write(t, filepath.Join(dir, "a.md"), text+"\n<user>hi</user>\n")
 		o := program(t, "convert", file, "--to", "items")
@@ -241,7 +242,7 @@ func TestConvertToolChoice(t *testing.T) {
 // is missing; what stands before that line changes nothing.
 func TestConvertPartsOfAnExport(t *testing.T) {
 	dir := t.TempDir()
-	said := session.Given{Item: item.User("hello there")}
+	said := session.InputItem{Item: item.User("hello there")}
 	whole := read(t, forged(t, filepath.Join(dir, "agent.md"), session.RunStarted{}, said, session.Stopped{Why: "answered"}))
 	lines := strings.SplitAfter(whole, "\n")
 	for name, text := range map[string]string{

@@ -10,17 +10,17 @@ import (
 
 const (
 	diffContext = 3       // lines around a change
-	maxDiff     = 4 << 20 // pairs of lines that are compared at most
+	maxDiff     = 4 << 20 // maximum pairs of lines to compare
 )
 
-// diffLine is a line of a comparison: kept, taken out or put in.
+// diffLine is a line of a comparison: kept, removed or added.
 type diffLine struct {
 	op   byte // ' ', '-' or '+'
 	text string
 }
 
-// unifiedDiff shows how one text becomes another, as diff -u does. It is "" for
-// equal texts.
+// unifiedDiff returns the difference of two texts in the form of diff -u, or "" if
+// they are equal.
 func unifiedDiff(name, from, to string) string {
 	if from == to {
 		return ""
@@ -40,8 +40,8 @@ func unifiedDiff(name, from, to string) string {
 	return b.String()
 }
 
-// hunkEnd returns where the hunk ends that has a change at the given line:
-// changes that are close to each other share one.
+// hunkEnd returns the end of the hunk for the change at the given line. Nearby
+// changes share a hunk.
 func hunkEnd(lines []diffLine, at int) int {
 	last := at
 	for i := at; i < len(lines) && i-last <= 2*diffContext; i++ {
@@ -85,8 +85,8 @@ func splitLines(s string) (lines []string) {
 	return lines
 }
 
-// compareLines finds the longest list of lines that two texts share. Where that
-// would take too long, what differs is one block.
+// compareLines finds a longest common subsequence of lines. If that would take too
+// long, the whole difference is one block.
 func compareLines(a, b []string) (out []diffLine) {
 	head := 0
 	for head < len(a) && head < len(b) && a[head] == b[head] {
@@ -113,9 +113,9 @@ func compareLines(a, b []string) (out []diffLine) {
 	return out
 }
 
-// compareAll compares each line with each.
+// compareAll compares all pairs of lines.
 func compareAll(x, y []string) (out []diffLine) {
-	shared := make([][]int32, len(x)+1) // of the rests after i and j
+	shared := make([][]int32, len(x)+1) // lengths of common subsequences of x[i:] and y[j:]
 	for i := range shared {
 		shared[i] = make([]int32, len(y)+1)
 	}

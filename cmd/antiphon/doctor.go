@@ -23,13 +23,13 @@ import (
 
 // doctorCommand is antiphon doctor.
 type doctorCommand struct {
-	File string `arg:"" optional:"" help:"An agent's file, whose model and endpoint are looked at."`
+	File string `arg:"" optional:"" help:"An agent's file, to check its model and endpoint."`
 	endpointFlags
-	Store    string        `placeholder:"PLACE" help:"Look at a store of sessions instead: a file, postgres://…, or default for the usual one."`
+	Store    string        `placeholder:"PLACE" help:"Check a store of sessions instead: a file, postgres://…, or default for the default store."`
 	StoreKey string        `name:"store-key" placeholder:"WHERE" help:"With --store: where the key of an encrypted store is, as with antiphon sessions."`
-	Offline  bool          `help:"Look at the configuration only; send nothing."`
+	Offline  bool          `help:"Check only the configuration; send nothing."`
 	JSON     bool          `name:"json" help:"Print the findings as one JSON object on standard output."`
-	Timeout  time.Duration `default:"60s" placeholder:"TIME" help:"How long one probe may take."`
+	Timeout  time.Duration `default:"60s" placeholder:"TIME" help:"Time limit for one probe."`
 }
 
 // Help is shown by antiphon doctor --help.
@@ -51,26 +51,26 @@ Examples:
   antiphon doctor --store private.db --store-key keyring`
 }
 
-// finding is one line of the doctor's report.
+// finding is one line of the report.
 type finding struct {
 	Name   string  `json:"name"`
 	Result verdict `json:"result"`
 	Note   string  `json:"note,omitzero"`
 }
 
-// verdict is what a probe found.
+// verdict is the outcome of a probe.
 type verdict string
 
 const (
 	works   verdict = "yes"
 	missing verdict = "no"
 	broken  verdict = "error"
-	unclear verdict = "unclear" // the server may do its part, but the model did not show it
+	unclear verdict = "unclear" // the server may support it, but the model did not show it
 	skipped verdict = "skipped"
-	told    verdict = "info" // a fact of the configuration
+	told    verdict = "info" // a fact about the configuration
 )
 
-// Run looks at the configuration and at the endpoint.
+// Run checks the configuration and the endpoint.
 func (c *doctorCommand) Run(ctx context.Context, std stdio, env environment) error {
 	switch {
 	case c.Store != "":
@@ -125,7 +125,7 @@ func (c *doctorCommand) file(ctx context.Context, table *endpoint.Table) (*agent
 	return file, nil
 }
 
-// subject is the endpoint that is looked at.
+// subject is the endpoint to check.
 type subject struct {
 	*host.Link
 	notes []string // about its address
@@ -160,15 +160,15 @@ func (c *doctorCommand) subject(file *agentfile.File, table *endpoint.Table, env
 	return l, stop, nil
 }
 
-// configuration tells what would be used and where it comes from.
+// configuration describes the settings and their sources.
 func (c *doctorCommand) configuration(l *subject, table *endpoint.Table, env environment) []finding {
 	base := cmp.Or(l.BaseURL, endpoint.DefaultBaseURL)
-	known, how := endpoint.Careful, "nothing is known of this address"
+	known, how := endpoint.Careful, "the address is not known"
 	if l.Profile != nil {
 		known, how = *l.Profile, "named"
 	} else if u, err := endpoint.URL(base, "/"); err == nil {
 		if known = table.Detect(u); known.Name != endpoint.Careful.Name {
-			how = "told by the address"
+			how = "known by its address"
 		}
 	}
 	list := []finding{
@@ -198,7 +198,7 @@ func keyNote(l *subject, known endpoint.Profile, env environment) string {
 	case !l.Key.IsZero():
 		return "OPENAI_API_KEY, sent to this endpoint only"
 	case env["OPENAI_API_KEY"] != "" && l.BaseURL != "":
-		return "none is sent here; OPENAI_API_KEY is kept back"
+		return "no key is sent here; OPENAI_API_KEY is withheld"
 	case known.Name == "openai":
 		return "none; " + known.KeyHint
 	}
@@ -207,11 +207,11 @@ func keyNote(l *subject, known endpoint.Profile, env environment) string {
 
 func modelNote(name string, table *endpoint.Table) string {
 	if name == "" {
-		return "none is named: the first that the endpoint lists is tried"
+		return "no model is given: the first model that the endpoint lists is tried"
 	}
 	m, ok := table.Model(name)
 	if !ok {
-		return name + " (not in the table: nothing is refused for it)"
+		return name + " (not in the table: no requests are refused for it)"
 	}
 	facts := []string{"known"}
 	if m.Reasoning == endpoint.Yes {
@@ -226,12 +226,12 @@ func modelNote(name string, table *endpoint.Table) string {
 	return name + " (" + strings.Join(facts, ", ") + ")"
 }
 
-// doctorReport prints findings as they come.
+// doctorReport prints findings one by one.
 type doctorReport struct {
 	std    stdio
 	json   bool
 	colour bool
-	hide   func(string) string // what an endpoint says may repeat the key
+	hide   func(string) string // an endpoint's answer may repeat the key
 	config []finding
 	found  []finding
 	prober *prober
@@ -241,7 +241,7 @@ func newDoctorReport(std stdio, env environment, asJSON bool) *doctorReport {
 	return &doctorReport{std: std, json: asJSON, hide: env.Hide, colour: terminal(std.out) && env["NO_COLOR"] == "" && env["TERM"] != "dumb"}
 }
 
-// section prints the configuration's facts.
+// section prints the facts of the configuration.
 func (r *doctorReport) section(title string, list []finding) {
 	for i := range list {
 		list[i].Note = r.hide(list[i].Note)
@@ -264,7 +264,7 @@ var marks = map[verdict]struct{ sign, colour string }{
 	works: {"ok", green}, missing: {"no", dim}, broken: {"!!", red}, unclear: {"??", dim}, skipped: {"--", dim},
 }
 
-// add prints what a probe found.
+// add prints the finding of a probe.
 func (r *doctorReport) add(f finding) {
 	if len(r.found) == 0 && !r.json {
 		fmt.Fprintf(r.std.out, "\nProbes\n")
@@ -285,7 +285,7 @@ func (r *doctorReport) add(f finding) {
 	fmt.Fprintf(r.std.out, "  %s %-28s %s\n", sign, f.Name, printable(f.Note))
 }
 
-// answered reports whether a model said anything.
+// answered reports whether a model replied.
 func (r *doctorReport) answered() bool {
 	for _, f := range r.found {
 		if f.Result == works && (f.Name == probeCreate || f.Name == probeStream || f.Name == probeChat) {
@@ -295,7 +295,7 @@ func (r *doctorReport) answered() bool {
 	return false
 }
 
-// end prints the rest: a profile for what was found.
+// end prints the rest: a profile for the findings.
 func (r *doctorReport) end(profile jsontext.Value, ok bool) error {
 	switch {
 	case r.json:
@@ -310,7 +310,7 @@ func (r *doctorReport) end(profile jsontext.Value, ok bool) error {
 		}
 		fmt.Fprintf(r.std.out, "%s\n", text)
 	case profile != nil:
-		fmt.Fprintf(r.std.out, "\nA profile for what was found; keep it in a file and name that with --profiles:\n%s\n", profile)
+		fmt.Fprintf(r.std.out, "\nA profile for these findings; save it to a file and give the file with --profiles:\n%s\n", profile)
 	}
 	if !ok {
 		return &exitError{exitProvider, errors.New("no model answered; the lines marked !! say why")}

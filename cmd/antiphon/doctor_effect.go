@@ -22,33 +22,34 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// A server that takes a request need not do what it asks. These probes look at
-// the effect: at what the model said, at the tokens that were counted, at what the
-// answer repeats. A small model may fail where the server did its part, so what
-// only the model could have shown is unclear, and not a no.
+// A server that accepts a request need not do what it asks. These probes check the
+// effect: the model's text, the token counts, and the members that the answer
+// repeats. A small model may fail although the server supports a feature, so a
+// result that depends on the model alone is unclear, and not a no.
 
-// errIgnored is a request that was answered as if a part of it were not there.
+// errIgnored means that a part of a request was ignored or refused.
 type errIgnored string
 
 func (e errIgnored) Error() string { return string(e) }
 
-// errUnclear is an answer that shows neither that it works nor that it does not.
+// errUnclear means that an answer does not show whether a feature works.
 type errUnclear string
 
 func (e errUnclear) Error() string { return string(e) }
 
-// refused reports a 4xx that is about the request, which for a part of the API
-// that may be missing is a no.
+// refused reports a 4xx about the request, which means no for an optional part of
+// the API.
 func refused(err error) bool {
 	var e *endpoint.Error
 	return errors.As(err, &e) && (e.Status == http.StatusBadRequest || e.Status == http.StatusUnprocessableEntity || e.Status == http.StatusNotImplemented)
 }
 
-// asNo makes a refusal a finding: the endpoint has it not.
+// asNo turns a refusal into a finding that the endpoint lacks the feature.
 func asNo(err error) error {
 	if refused(err) {
 		return errIgnored("refused: " + brief(err))
@@ -56,7 +57,7 @@ func asNo(err error) error {
 	return err
 }
 
-// previous asks at turn two for a word of turn one.
+// previous asks in the second turn for a word of the first one.
 func (p *prober) previous(ctx context.Context) (string, error) {
 	const word = "marzipan"
 	yes := true
@@ -76,11 +77,11 @@ func (p *prober) previous(ctx context.Context) (string, error) {
 	knows := strings.Contains(strings.ToLower(second.Text()), word)
 	switch {
 	case second.PreviousResponseID != first.ID && !knows:
-		return "", errIgnored("taken and ignored: the answer does not name the response, and knows nothing of it")
+		return "", errIgnored("accepted and ignored: the answer does not name the response, and the model did not see it")
 	case !knows && inputOf(second) > 0 && inputOf(second) <= inputOf(first):
-		return "", errIgnored(fmt.Sprintf("taken and ignored: %d input tokens, after %d for the first turn", inputOf(second), inputOf(first)))
+		return "", errIgnored(fmt.Sprintf("accepted and ignored: %d input tokens, after %d for the first turn", inputOf(second), inputOf(first)))
 	case !knows && inputOf(second) == 0:
-		return "", errUnclear("the answer names the response, but the model did not know what was said in it")
+		return "", errUnclear("the answer names the response, but the model did not know its text")
 	}
 	p.id = first.ID
 	if knows {
@@ -89,29 +90,29 @@ func (p *prober) previous(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%d input tokens, after %d for the first turn; the model did not repeat its word", inputOf(second), inputOf(first)), nil
 }
 
-func inputOf(r *item.Response) int64 {
+func inputOf(r *api.Response) int64 {
 	if r.Usage == nil {
 		return 0
 	}
 	return r.Usage.InputTokens
 }
 
-// usage looks whether tokens are counted.
+// usage checks whether tokens are counted.
 func (p *prober) usage(context.Context) (string, error) {
 	switch {
 	case p.first == nil:
 		return "", errSkip("nothing was answered")
 	case p.first.Usage == nil || p.first.Usage.InputTokens+p.first.Usage.OutputTokens == 0:
-		return "", errIgnored("the answer counts no tokens: limits and costs cannot be kept")
+		return "", errIgnored("the answer has no token counts: limits and costs do not work")
 	case p.streamed == nil:
 		return "", errIgnored("counted, but not in a stream")
 	}
 	return fmt.Sprintf("%d in, %d out", p.first.Usage.InputTokens, p.first.Usage.OutputTokens), nil
 }
 
-// maxTokens asks for more than the reply may be.
+// maxTokens asks for more output than the limit allows.
 func (p *prober) maxTokens(ctx context.Context) (string, error) {
-	const limit = 16 // the least that the API takes
+	const limit = 16 // the minimum that the API accepts
 	r := p.request(item.User("Count from one to two hundred, in words."))
 	r.Instructions = "Do what the user asks, in full."
 	*r.MaxOutputTokens = limit
@@ -127,16 +128,16 @@ func (p *prober) maxTokens(ctx context.Context) (string, error) {
 	case resp.Status == item.StatusIncomplete:
 		return "and the reply says that it is incomplete", nil
 	case n > limit:
-		return "", errIgnored(fmt.Sprintf("ignored: %d tokens came, though %d were the most", n, limit))
+		return "", errIgnored(fmt.Sprintf("ignored: the reply has %d tokens, although the limit was %d", n, limit))
 	case n == limit:
 		return fmt.Sprintf("but the incomplete reply says %q; the count of its tokens tells", resp.Status), nil
 	}
 	return "", errUnclear("the model ended its reply before the limit")
 }
 
-// schema asks for JSON where the model would say something else.
+// schema asks for JSON where the model would otherwise answer with text.
 func (p *prober) schema(ctx context.Context) (string, error) {
-	text, err := item.TextAsSchema("answer", `{"type":"object","properties":{"colour":{"type":"string","enum":["blue"]}},"required":["colour"],"additionalProperties":false}`, true)
+	text, err := api.TextAsSchema("answer", `{"type":"object","properties":{"colour":{"type":"string","enum":["blue"]}},"required":["colour"],"additionalProperties":false}`, true)
 	if err != nil {
 		return "", err
 	}
@@ -153,20 +154,20 @@ func (p *prober) schema(ctx context.Context) (string, error) {
 	case resp.Status == item.StatusIncomplete && strings.HasPrefix(strings.TrimSpace(resp.Text()), "{"):
 		return "", errUnclear("the reply ended before its JSON did")
 	}
-	return "", errIgnored(fmt.Sprintf("taken and ignored: the reply is %q", p.short(resp.Text())))
+	return "", errIgnored(fmt.Sprintf("accepted and ignored:  the reply is %q", p.short(resp.Text())))
 }
 
-// forced asks for a call where the model would say something: first for any, and
-// then for one of two by its name.
+// forced requires a call where the model would otherwise answer with text: first any
+// call, then one of two tools by name.
 func (p *prober) forced(ctx context.Context) (string, error) {
 	r := p.request(probeQuestion)
-	r.Tools, r.ToolChoice = []item.Tool{probeTool}, item.ChoiceRequired
+	r.Tools, r.ToolChoice = []item.Tool{probeTool}, api.ChoiceRequired
 	resp, err := p.client().Create(ctx, r)
 	if err != nil {
 		return "", asNo(err)
 	}
 	if len(callsIn(resp)) == 0 {
-		return "", errIgnored("taken and ignored: the model could answer without a call")
+		return "", errIgnored("accepted and ignored:  the model could answer without a call")
 	}
 	return "", nil
 }
@@ -175,22 +176,22 @@ func (p *prober) named(ctx context.Context) (string, error) {
 	other := *probeTool
 	other.Name = "pong"
 	r := p.request(item.User("Call a tool."))
-	r.Tools, r.ToolChoice = []item.Tool{probeTool, &other}, item.ChooseFunction(other.Name)
+	r.Tools, r.ToolChoice = []item.Tool{probeTool, &other}, api.ChooseFunction(other.Name)
 	resp, err := p.client().Create(ctx, r)
 	if err != nil {
 		return "", asNo(err)
 	}
 	switch calls := callsIn(resp); {
 	case len(calls) == 0:
-		return "", errIgnored("taken and ignored: the model could answer without a call")
+		return "", errIgnored("accepted and ignored:  the model could answer without a call")
 	case slices.Contains(calls, probeTool.Name):
-		return "", errIgnored("taken and ignored: " + probeTool.Name + " was called, though " + other.Name + " was named")
+		return "", errIgnored("accepted and ignored:  " + probeTool.Name + " was called, though " + other.Name + " was named")
 	}
 	return "", nil
 }
 
-// callsIn are the names of the functions that were called.
-func callsIn(r *item.Response) (names []string) {
+// callsIn returns the names of the called functions.
+func callsIn(r *api.Response) (names []string) {
 	for _, it := range r.Output {
 		if it.Type() == item.TypeFunctionCall {
 			names = append(names, it.Name())
@@ -199,13 +200,13 @@ func callsIn(r *item.Response) (names []string) {
 	return names
 }
 
-// leastImage is how many tokens an image takes at least: those of a square of 256
-// pixels are 64 and more for every model known. A marker in its place is a few.
+// leastImage is the minimum number of tokens of an image: a square of 256 pixels
+// takes 64 or more for every known model. A placeholder takes a few.
 const leastImage = 40
 
 const imageQuestion = "What colour is it? Answer with one word."
 
-// picture sends an image in a message and asks what it shows.
+// picture sends an image in a message and asks about it.
 func (p *prober) picture(ctx context.Context) (string, error) {
 	c := p.client()
 	without, err := c.Create(ctx, p.request(item.User(imageQuestion)))
@@ -223,8 +224,8 @@ func (p *prober) picture(ctx context.Context) (string, error) {
 	return arrived(with, inputOf(with)-inputOf(without))
 }
 
-// asNoImage makes a refusal of what went well without the image a finding. That
-// of llama-server without --mmproj has the status 500.
+// asNoImage turns the refusal of a request that succeeded without the image into a
+// finding. llama-server without --mmproj refuses with status 500.
 func asNoImage(err error) error {
 	var e *endpoint.Error
 	if errors.As(err, &e) && e.Status == http.StatusInternalServerError {
@@ -233,17 +234,17 @@ func asNoImage(err error) error {
 	return asNo(err)
 }
 
-// arrived says whether an image reached the model, which took so many tokens
-// more.
-func arrived(with *item.Response, more int64) (string, error) {
+// arrived reports whether an image reached the model, given the number of additional
+// tokens.
+func arrived(with *api.Response, more int64) (string, error) {
 	words := strings.FieldsFunc(strings.ToLower(with.Text()), func(r rune) bool { return !unicode.IsLetter(r) })
 	switch {
 	case slices.Contains(words, "red"):
 		return "the model saw it", nil
 	case inputOf(with) == 0:
-		return "", errUnclear("taken, but the model did not say what it shows, and no tokens are counted")
+		return "", errUnclear("accepted, but the model did not say what it shows, and no tokens are counted")
 	case more < leastImage:
-		return "", errIgnored(fmt.Sprintf("taken and dropped: it counts %d tokens, and the model did not say what it shows", max(more, 0)))
+		return "", errIgnored(fmt.Sprintf("accepted and dropped:  it counts %d tokens, and the model did not say what it shows", max(more, 0)))
 	}
 	return "", errUnclear(fmt.Sprintf("it counts %d tokens, but the model did not say what it shows", more))
 }
@@ -256,8 +257,8 @@ func probeImage() string {
 	return "data:image/png;base64," + base64.StdEncoding.EncodeToString(b.Bytes())
 }
 
-// window asks how many tokens the model's context has: where the profile says that
-// it is told, and of a server that nobody knows wherever a local one tells it.
+// window determines the size of the model's context: from the places that the
+// profile names, and for an unknown server from the places that local servers use.
 func (p *prober) window(ctx context.Context) (string, error) {
 	if n := endpoint.WindowIn(p.listed, p.link.Model); n > 0 {
 		return fmt.Sprintf("%d tokens, as the list of models says", n), nil
@@ -269,7 +270,7 @@ func (p *prober) window(ctx context.Context) (string, error) {
 	for _, path := range paths {
 		below, atRoot := strings.CutPrefix(path, "//")
 		if !atRoot {
-			continue // the list of models
+			continue // the list of models was read already
 		}
 		body, err := p.atRoot(ctx, "/"+below)
 		if err != nil {
@@ -277,7 +278,7 @@ func (p *prober) window(ctx context.Context) (string, error) {
 		}
 		says, n := "", endpoint.WindowIn(body, p.link.Model)
 		if below == "api/ps" {
-			p.ollama, says = true, "; Ollama cuts what exceeds it without a word, OLLAMA_CONTEXT_LENGTH makes it larger"
+			p.ollama, says = true, "; Ollama silently cuts longer input; set OLLAMA_CONTEXT_LENGTH to increase it"
 		}
 		if n > 0 {
 			return fmt.Sprintf("%d tokens, as /%s says%s", n, below, says), nil
@@ -286,7 +287,7 @@ func (p *prober) window(ctx context.Context) (string, error) {
 	if m, ok := p.link.Table.Model(p.link.Model); ok && m.ContextWindow > 0 {
 		return fmt.Sprintf("%d tokens, as the table of models says", m.ContextWindow), nil
 	}
-	return "", errIgnored(`not told; "context_window" in a file of --profiles says it, so that histories are compacted in time`)
+	return "", errIgnored(`not reported; set "context_window" in a file for --profiles, so that histories are compacted in time`)
 }
 
 // atRoot reads JSON from a path at the root of the endpoint's host.
@@ -304,8 +305,8 @@ func (p *prober) atRoot(ctx context.Context, path string) (jsontext.Value, error
 	return body, err
 }
 
-// get asks for a document, at this address and no other: a redirect would carry
-// the key away.
+// get reads a document at this address only: it does not follow redirects, which
+// would forward the key.
 func (p *prober) get(ctx context.Context, address string) (http.Header, []byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -323,7 +324,7 @@ func (p *prober) get(ctx context.Context, address string) (http.Header, []byte, 
 		return nil, nil, endpoint.FromTransport(req.Method, req.URL, err)
 	}
 	if resp.StatusCode != http.StatusOK {
-		return nil, nil, endpoint.FromResponse(resp, []byte(p.secret(string(body)))) // before any of it is cut
+		return nil, nil, endpoint.FromResponse(resp, []byte(p.secret(string(body)))) // before the text is shortened
 	}
 	return resp.Header, body, nil
 }

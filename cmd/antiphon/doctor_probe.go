@@ -15,16 +15,17 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/completions"
+	"github.com/antiphon-go/antiphon/dialect"
 	"github.com/antiphon-go/antiphon/endpoint"
-	"github.com/antiphon-go/antiphon/internal/wire"
+	"github.com/antiphon-go/antiphon/internal/transport"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/rehearsal"
 	"github.com/antiphon-go/antiphon/responses"
 )
 
-// The probes, by the names of their findings.
+// The names of the probes.
 const (
 	probeModels    = "models are listed"
 	probeCreate    = "responses"
@@ -53,27 +54,28 @@ type prober struct {
 	link    *subject
 	known   endpoint.Profile
 	timeout time.Duration
-	dead    bool      // nothing answers there
-	call    item.Item // what the model called in the tools' probe
+	dead    bool      // nothing answers
+	call    item.Item // the model's call in the probe of tools
 	id      string    // of a response that should be stored
 
-	first    *item.Response
-	streamed *item.Usage
-	listed   []byte // the list of models, as it came
-	asText   bool   // outputs with images are refused, and their images in messages are not
-	byHeader bool   // the Server header told the profile
-	ollama   bool   // it answers as Ollama does, at whatever address
+	first    *api.Response
+	streamed *api.Usage
+	listed   []byte // the raw list of models
+	asText   bool   // outputs with images are refused, but images in messages are accepted
+	byHeader bool   // the profile was detected by the Server header
+	ollama   bool   // it answers like Ollama, whatever its address
 	secret   func(string) string
 }
 
-// short is the beginning of what an endpoint said, without the keys: one that
-// is cut in two would not be found any more.
+// short returns the beginning of an endpoint's text without keys. Keys are removed
+// first, because a shortened key would not be found.
 func (p *prober) short(text string) string { return shorten(p.secret(text), 30) }
 
-// probes tries everything, in an order in which one builds on the other.
+// probes runs all probes, in an order in which later ones use the results of earlier
+// ones.
 func (c *doctorCommand) probes(ctx context.Context, l *subject, report *doctorReport) error {
 	keys := report.hide
-	report.hide = func(text string) string { return wire.HideURL(keys(text), l.BaseURL) }
+	report.hide = func(text string) string { return transport.HideURL(keys(text), l.BaseURL) }
 	p := &prober{link: l, timeout: c.Timeout, known: endpoint.Careful, secret: report.hide}
 	report.prober = p
 	if u, err := endpoint.URL(cmp.Or(l.BaseURL, endpoint.DefaultBaseURL), "/"); err == nil {
@@ -84,10 +86,10 @@ func (c *doctorCommand) probes(ctx context.Context, l *subject, report *doctorRe
 	}
 	report.add(p.try(ctx, probeModels, p.models))
 	if p.byHeader {
-		report.add(finding{"profile", works, p.known.Name + ", told by its Server header"})
+		report.add(finding{"profile", works, p.known.Name + ", known by its Server header"})
 	}
 	if l.Model == "" && !p.dead {
-		return usage(errors.New("no model is named and the endpoint lists none: give --model NAME"))
+		return usage(errors.New("no model is given and the endpoint lists none: give --model NAME"))
 	}
 	for _, probe := range []struct {
 		name string
@@ -111,7 +113,7 @@ func (c *doctorCommand) probes(ctx context.Context, l *subject, report *doctorRe
 	return nil
 }
 
-// errSkip is a probe that could not be made.
+// errSkip means that a probe could not be made.
 type errSkip string
 
 func (e errSkip) Error() string { return string(e) }
@@ -137,7 +139,7 @@ func (p *prober) try(ctx context.Context, name string, run func(context.Context)
 	case absent(err):
 		return finding{name, missing, brief(err)}
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return finding{name, broken, fmt.Sprintf("nothing came within %s; --timeout gives it longer", duration(p.timeout))}
+		return finding{name, broken, fmt.Sprintf("no answer within %s; use --timeout for a longer time", duration(p.timeout))}
 	}
 	var e *endpoint.Error
 	if errors.As(err, &e) && e.Class == endpoint.Network {
@@ -147,7 +149,8 @@ func (p *prober) try(ctx context.Context, name string, run func(context.Context)
 	return finding{name, broken, brief(err)}
 }
 
-// brief is what an error says, without the address that stands above.
+// brief returns the message of an error without the address, which the report shows
+// above.
 func brief(err error) string {
 	var e *endpoint.Error
 	if !errors.As(err, &e) {
@@ -158,7 +161,7 @@ func brief(err error) string {
 	return short.Error()
 }
 
-// absent reports an error that says the endpoint has no such thing.
+// absent reports whether an error means that the endpoint lacks the feature.
 func absent(err error) bool {
 	var refused *endpoint.RefusedError
 	var e *endpoint.Error
@@ -168,29 +171,32 @@ func absent(err error) bool {
 	return errors.As(err, &e) && (e.Class == endpoint.NotFound || e.Class == endpoint.PreviousResponse || e.Status == http.StatusMethodNotAllowed || e.Status == http.StatusUpgradeRequired)
 }
 
-// client asks as a run would, but once.
+// client sends requests as a run would, but without retries.
 func (p *prober) client() *responses.Client {
-	return &responses.Client{
-		BaseURL: p.link.BaseURL, Key: p.link.Key, Account: p.link.Account, Profile: p.link.Profile, Table: p.link.Table,
-		UserAgent: userAgent(), Retry: endpoint.Retry{Max: 1}, IdleTimeout: p.timeout,
-	}
+	return (*responses.Client)(p.config())
 }
 
-// bare asks without what the profile would rewrite or refuse: to see what the
-// endpoint itself says.
+func (p *prober) config() *dialect.Config {
+	c := p.link.Config()
+	c.UserAgent, c.Retry, c.IdleTimeout = userAgent(), endpoint.Retry{Max: 1}, p.timeout
+	return c
+}
+
+// bare sends requests without the changes and refusals of the profile, to see the
+// endpoint's own behaviour.
 func (p *prober) bare() *responses.Client {
 	c := p.client()
 	c.Profile = &endpoint.Profile{
-		Name: "as specified", BasePath: p.known.BasePath, ResponsesPath: p.known.ResponsesPath, ChatPath: p.known.ChatPath,
+		Name: "as specified", BasePath: p.known.BasePath, ResponsesPath: p.known.ResponsesPath, Chat: p.known.Chat,
 		APIs: p.known.APIs, KeyHeader: p.known.KeyHeader, AccountHeader: p.known.AccountHeader, Header: p.known.Header,
 		SocketHeader: p.known.SocketHeader, Set: p.known.Set, Omit: p.known.Omit, Instructions: p.known.Instructions,
 	}
 	return c
 }
 
-func (p *prober) request(items ...item.Item) *item.Request {
+func (p *prober) request(items ...item.Item) *api.Request {
 	limit := int64(probeMaxTokens)
-	return &item.Request{
+	return &api.Request{
 		Model: p.link.Model, Instructions: "You are being tested. Answer with one word.",
 		Input: item.NewList(items...), MaxOutputTokens: &limit,
 	}
@@ -198,7 +204,7 @@ func (p *prober) request(items ...item.Item) *item.Request {
 
 var probeQuestion = item.User("Say ok.")
 
-// models lists the models and takes the first where none is named.
+// models lists the models, and chooses the first one if none is given.
 func (p *prober) models(ctx context.Context) (string, error) {
 	u, err := p.known.URL(cmp.Or(p.link.BaseURL, endpoint.DefaultBaseURL), "/models")
 	if err != nil {
@@ -222,7 +228,7 @@ func (p *prober) models(ctx context.Context) (string, error) {
 	note := fmt.Sprintf("%d of them", len(list.Data))
 	if p.link.Model == "" {
 		p.link.Model = list.Data[0].ID
-		note += "; none was named, so " + p.link.Model + " is tried"
+		note += "; none was given, so " + p.link.Model + " is tried"
 	}
 	p.listed = body
 	return note, nil
@@ -243,11 +249,11 @@ func (p *prober) stream(ctx context.Context) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if ev.Type == item.EventTextDelta {
+		if ev.Type == api.EventTextDelta {
 			deltas++
 			text += ev.Delta
 		}
-		if ev.Type == item.EventCompleted || ev.Type == item.EventIncomplete {
+		if ev.Type == api.EventCompleted || ev.Type == api.EventIncomplete {
 			if resp, err := ev.Response(); err == nil {
 				p.streamed = resp.Usage
 			}
@@ -256,7 +262,7 @@ func (p *prober) stream(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%d text deltas", deltas), nil
 }
 
-// probeTool is a function without arguments that the model is made to call.
+// probeTool is a function without arguments for the model to call.
 var probeTool = &item.FunctionTool{
 	Name: "ping", Description: "Answers pong.",
 	Parameters: `{"type":"object","properties":{},"required":[],"additionalProperties":false}`,
@@ -264,7 +270,7 @@ var probeTool = &item.FunctionTool{
 
 func (p *prober) tools(ctx context.Context) (string, error) {
 	r := p.request(item.User("Call the tool ping."))
-	r.Tools, r.ToolChoice = []item.Tool{probeTool}, item.ChoiceRequired
+	r.Tools, r.ToolChoice = []item.Tool{probeTool}, api.ChoiceRequired
 	resp, err := p.client().Create(ctx, r)
 	if err != nil {
 		return "", asNo(err)
@@ -275,11 +281,11 @@ func (p *prober) tools(ctx context.Context) (string, error) {
 			return "", nil
 		}
 	}
-	return "", errUnclear("nothing was called: the server takes no notice of tools, or the model cannot call")
+	return "", errUnclear("nothing was called: the server ignores tools, or the model cannot call them")
 }
 
 // answered sends the call with an output.
-func (p *prober) answered(ctx context.Context, c *responses.Client, out item.Content) (*item.Response, error) {
+func (p *prober) answered(ctx context.Context, c *responses.Client, out item.Content) (*api.Response, error) {
 	if p.call.IsZero() {
 		return nil, errSkip("nothing was called")
 	}
@@ -297,8 +303,8 @@ func (p *prober) textOutput(ctx context.Context) (string, error) {
 	return "", err
 }
 
-// partsOutput sends an image in an output: as specified and, where that is
-// refused, as a run would, which may take the form plain for it.
+// partsOutput sends an image in an output: as specified and, if that is refused, in
+// the form that a run would use, which may be plain text.
 func (p *prober) partsOutput(ctx context.Context) (string, error) {
 	without, err := p.answered(ctx, p.client(), item.Text("pong"))
 	if err != nil {
@@ -351,7 +357,7 @@ func (p *prober) tokens(ctx context.Context) (string, error) {
 
 func (p *prober) conversations(ctx context.Context) (string, error) {
 	c := p.bare()
-	talk, err := c.CreateConversation(ctx, &item.CreateConversation{})
+	talk, err := c.CreateConversation(ctx, &api.CreateConversation{})
 	if err != nil {
 		return "", err
 	}
@@ -359,27 +365,23 @@ func (p *prober) conversations(ctx context.Context) (string, error) {
 }
 
 func (p *prober) socket(ctx context.Context) (string, error) {
-	t := &responses.Thread{Client: p.bare(), Transport: responses.WebSocket}
+	t := &responses.Chain{Client: p.bare(), Transport: responses.WebSocket}
 	defer t.Close()
 	if err := drained(t.Stream(ctx, p.request(probeQuestion))); err != nil {
 		return "", err
 	}
 	if t.Uses() != responses.WebSocket {
-		return "", &endpoint.Error{Class: endpoint.NotFound, Message: "the endpoint opens none; HTTP is used"}
+		return "", &endpoint.Error{Class: endpoint.NotFound, Message: "the endpoint does not support WebSockets; HTTP is used"}
 	}
 	return "", nil
 }
 
 func (p *prober) chat(ctx context.Context) (string, error) {
-	var c agent.Model = &completions.Client{
-		BaseURL: p.link.BaseURL, Key: p.link.Key, Account: p.link.Account, Profile: p.link.Profile, Table: p.link.Table,
-		UserAgent: userAgent(), Retry: endpoint.Retry{Max: 1}, IdleTimeout: p.timeout,
-	}
-	return "", drained(c.Stream(ctx, p.request(probeQuestion)))
+	return "", drained((*completions.Client)(p.config()).Stream(ctx, p.request(probeQuestion)))
 }
 
 // drained reads a stream to its end.
-func drained(events func(func(item.Event, error) bool)) error {
+func drained(events func(func(api.Event, error) bool)) error {
 	for _, err := range events {
 		if err != nil {
 			return err
@@ -388,9 +390,9 @@ func drained(events func(func(item.Event, error) bool)) error {
 	return nil
 }
 
-// suggestion is a profile for an endpoint that is not known, as far as the
-// probes tell. It begins with the one that fits best, so that keeping it is never
-// worse than keeping none; where a built-in one is found by itself, there is none.
+// suggestion returns a profile for an unknown endpoint, according to the probes. It
+// is based on the most similar profile, so that it is never worse than no profile.
+// It returns nil if a built-in profile is detected automatically.
 func suggestion(p *prober, found []finding) jsontext.Value {
 	l := p.link
 	base := cmp.Or(l.BaseURL, endpoint.DefaultBaseURL)
@@ -398,7 +400,7 @@ func suggestion(p *prober, found []finding) jsontext.Value {
 	if err != nil || l.Profile != nil || p.known.Name != endpoint.Careful.Name || l.Model == rehearsal.Model {
 		return nil
 	}
-	if p.ollama { // its own profile fits better than what is found here
+	if p.ollama { // Ollama's own profile is better than the findings
 		return indented(fmt.Appendf(nil, `{"profiles":[{"name":%q,"like":"ollama","hosts":[%q]}]}`, u.Hostname(), u.Host))
 	}
 	best := endpoint.Careful.Clone()

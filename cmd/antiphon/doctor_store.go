@@ -11,7 +11,7 @@ import (
 	"github.com/antiphon-go/antiphon/session/store"
 )
 
-// lookAtStore reports what a store does for what it has committed (J10).
+// lookAtStore reports the durability of a store's commits (J10).
 func (c *doctorCommand) lookAtStore(ctx context.Context, std stdio, env environment) (err error) {
 	flag := storeFlag{Store: c.Store, StoreKey: c.StoreKey}
 	if c.Store == "default" {
@@ -51,7 +51,7 @@ func (c *doctorCommand) lookAtStore(ctx context.Context, std stdio, env environm
 	return fmt.Errorf("what is committed to this store may be lost: %s", plural(weak, "setting"))
 }
 
-// encryption says whether a store is encrypted, and whether its key is there.
+// encryption reports whether a store is encrypted, and whether its key is available.
 func (f *storeFlag) encryption(env environment, k keeper) string {
 	switch source, _ := f.source(env); {
 	case !store.Encrypted(k):

@@ -148,9 +148,9 @@ func TestDoctorLooksAtTheEffect(t *testing.T) {
 		want     []string
 	}{
 		"takes no notice": {pretender{}, []string{
-			"no previous_response_id +taken and ignored", "no output by a JSON schema +taken and ignored", "no image in a message +taken and dropped: it counts 0 tokens",
-			`\?\? function calls +nothing was called`, "no a call is required +taken and ignored", "no a tool is chosen by name +taken and ignored",
-			"no max_output_tokens +ignored: 100 tokens came", "ok usage +20 in", "no context window +not told",
+			"no previous_response_id +accepted and ignored", "no output by a JSON schema +accepted and ignored", "no image in a message +accepted and dropped: it counts 0 tokens",
+			`\?\? function calls +nothing was called`, "no a call is required +accepted and ignored", "no a tool is chosen by name +accepted and ignored",
+			"no max_output_tokens +ignored: the reply has 100 tokens", "ok usage +20 in", "no context window +not reported",
 			`"previous_response": "no"`,
 		}},
 		"does as it is asked": {pretender{remembers: true, obeys: true, sees: true, calls: true, cuts: true}, []string{
@@ -185,7 +185,7 @@ func TestDoctorByServerHeader(t *testing.T) {
 	}))
 	defer srv.Close()
 	o := program(t, "doctor", "--base-url", srv.URL+"/v1")
-	if !strings.Contains(o.out, "llama.cpp, told by its Server header") || !strings.Contains(o.out, "3328 tokens, as the list of models says") || strings.Contains(o.out, "A profile for what was found") {
+	if !strings.Contains(o.out, "llama.cpp, known by its Server header") || !strings.Contains(o.out, "3328 tokens, as the list of models says") || strings.Contains(o.out, "A profile for these findings") {
 		t.Errorf("%s", o.out)
 	}
 }
@@ -205,7 +205,7 @@ func TestDoctorFindsTheWindow(t *testing.T) {
 	})
 	srv := httptest.NewServer(mux)
 	defer srv.Close()
-	for profile, want := range map[string]string{"box": "4096 tokens, as /api/ps says; Ollama cuts", "rack": "8192 tokens, as /props says", "": "8192 tokens, as /props says"} {
+	for profile, want := range map[string]string{"box": "4096 tokens, as /api/ps says; Ollama silently cuts", "rack": "8192 tokens, as /props says", "": "8192 tokens, as /props says"} {
 		args := []string{"doctor", "--base-url", srv.URL + "/v1", "--model", "m", "--profiles", profiles}
 		if profile != "" {
 			args = append(args, "--profile", profile)

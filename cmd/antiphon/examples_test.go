@@ -70,9 +70,16 @@ var examples = map[string][]string{
 // model are run against a stand-in that calls no tool: that proves the command
 // and the files. Nothing in examples is changed by it.
 func TestExamples(t *testing.T) {
-	folders, err := filepath.Glob(filepath.Join(examplesDir, "*", "README.md"))
+	if testing.Short() {
+		t.Skip("-short: runs all examples")
+	}
+	scripts, err := filepath.Glob(filepath.Join(examplesDir, "*", "*.script"))
+	folders := map[string]bool{} // of agents; programs have a script inside
+	for _, script := range scripts {
+		folders[filepath.Dir(script)] = true
+	}
 	if err != nil || len(folders) != len(examples) {
-		t.Errorf("%d examples have a README, %d are listed here: %v", len(folders), len(examples), err)
+		t.Errorf("%d examples are agents, %d are listed here: %v", len(folders), len(examples), err)
 	}
 	for name, promised := range examples {
 		t.Run(name, func(t *testing.T) {

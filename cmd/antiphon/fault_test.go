@@ -4,7 +4,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -24,7 +27,7 @@ import (
 // call, and what the program has to make of it.
 type fault struct {
 	name    string
-	answers []agenttest.Answer // to the second request and its retries
+	answers []agenttest.Reply // to the second request and its retries
 	code    int
 	says    string   // in the one message
 	notices []string // lines about waits before it
@@ -39,10 +42,10 @@ const (
 
 func faults() []fault {
 	said := item.Assistant(partly)
-	reply := agenttest.Reply(said)
-	again := func(a agenttest.Answer) []agenttest.Answer { return []agenttest.Answer{a, a, a} }
-	soon := func(a agenttest.Answer) agenttest.Answer { return a.WithHeader("Retry-After-Ms", "5") }
-	one := func(a agenttest.Answer) []agenttest.Answer { return []agenttest.Answer{a} }
+	reply := agenttest.Completed(said)
+	again := func(a agenttest.Reply) []agenttest.Reply { return []agenttest.Reply{a, a, a} }
+	soon := func(a agenttest.Reply) agenttest.Reply { return a.WithHeader("Retry-After-Ms", "5") }
+	one := func(a agenttest.Reply) []agenttest.Reply { return []agenttest.Reply{a} }
 	limited := agenttest.Failure(429, "rate_limit_exceeded", "Slow down.")
 	return []fault{
 		{name: "wrong path", answers: one(agenttest.Failure(404, "unknown_url", "Unknown request URL.")), code: 3, says: "404 Not Found: Unknown request URL."},
@@ -53,7 +56,7 @@ func faults() []fault {
 		{name: "400", answers: one(agenttest.Failure(400, "invalid_value", "Bad value.")), code: 3, says: "400 Bad Request: Bad value."},
 		{name: "quota", answers: one(agenttest.Failure(429, "insufficient_quota", "Pay first.")), code: 3, says: "Pay first."},
 		{name: "429 with Retry-After", answers: again(soon(limited)), code: 3, says: "429 Too Many Requests: Slow down."},
-		{name: "429, then a second to wait", slow: true, answers: append(one(limited.RetryAfter("1")), again(agenttest.Failure(400, "", "No."))[:1]...), code: 3, says: "400 Bad Request", notices: []string{"antiphon: no answer (rate limit, status 429), asking again in 1"}},
+		{name: "429, then a second to wait", slow: true, answers: append(one(limited.RetryAfter("1")), again(agenttest.Failure(400, "", "No."))[:1]...), code: 3, says: "400 Bad Request", notices: []string{"antiphon: no answer (rate limit, status 429), retrying in 1"}},
 		{name: "429 without", slow: true, answers: again(limited), code: 3, says: "Slow down."},
 		{name: "500", answers: again(soon(agenttest.Failure(500, "", "Oops."))), code: 3, says: "500 Internal Server Error: Oops."},
 		{name: "503, HTML", answers: again(soon(agenttest.WebPage(503, "Down"))), code: 3, says: "503 Service Unavailable"},
@@ -69,7 +72,7 @@ func faults() []fault {
 		{name: "failed at once", slow: true, answers: again(agenttest.Failed("server_error", "It failed.")), code: 3, says: "It failed."},
 		{name: "invalid JSON in an event", answers: one(reply.WithEvent(-1, `{"type":"response.output_text.delta",`)), code: 3, says: "/v1/responses: ", kept: partly},
 		{name: "incomplete", answers: one(agenttest.Incomplete("max_output_tokens", said)), code: 3, says: "the reply is incomplete: the endpoint ended it (max_output_tokens)", kept: partly},
-		{name: "a call in a reply that broke off", answers: one(agenttest.Reply(item.Call("call_cut", "read_file", readNote)).WithoutLast()), code: 3, says: "/v1/responses: ", kept: "call_cut"},
+		{name: "a call in a reply that broke off", answers: one(agenttest.Completed(item.Call("call_cut", "read_file", readNote)).WithoutLast()), code: 3, says: "/v1/responses: ", kept: "call_cut"},
 	}
 }
 
@@ -95,8 +98,8 @@ func TestFaults(t *testing.T) {
 func (f *fault) test(t *testing.T, asJSON bool) {
 	agent := reader(t)
 	out := filepath.Join(filepath.Dir(agent), "talk.md")
-	first := agenttest.Reply(item.Assistant("I look."), item.Call("call_1", "read_file", readNote))
-	srv := agenttest.NewServer(t, append([]agenttest.Answer{first}, f.answers...)...)
+	first := agenttest.Completed(item.Assistant("I look."), item.Call("call_1", "read_file", readNote))
+	srv := agenttest.NewServer(t, append([]agenttest.Reply{first}, f.answers...)...)
 	args := []string{"run", agent, "--out", out, "--base-url", srv.URL}
 	if asJSON {
 		args = append(args, "--json")
@@ -121,7 +124,7 @@ func (f *fault) test(t *testing.T, asJSON bool) {
 	if f.name == "incomplete" {
 		return // it was an answer, cut as it is: there is nothing to go on with
 	}
-	srv.Add(agenttest.Reply(item.Assistant("It says: a note.")))
+	srv.Add(agenttest.Completed(item.Assistant("It says: a note.")))
 	o = program(t, "run", agent, "--out", out, "--base-url", srv.URL)
 	if o.code != 0 || o.out != "It says: a note.\n" || len(o.messages()) > 0 {
 		t.Errorf("the second run: exit code %d\n%s%s", o.code, o.out, o.err)
@@ -209,7 +212,7 @@ func TestEndpointDown(t *testing.T) {
 		t.Errorf("exit code %d\n%s%s", o.code, o.out, o.err)
 	}
 
-	srv := agenttest.NewServer(t, agenttest.Reply(item.Assistant("Hello.")))
+	srv := agenttest.NewServer(t, agenttest.Completed(item.Assistant("Hello.")))
 	o = program(t, "run", agent, "Hello?", "--out", out, "--base-url", srv.URL)
 	if o.code != 0 || o.out != "Hello.\n" {
 		t.Errorf("exit code %d\n%s%s", o.code, o.out, o.err)
@@ -224,11 +227,11 @@ func TestEndpointDown(t *testing.T) {
 // that a person sees nothing of it but the answer. E1
 func TestRetry(t *testing.T) {
 	t.Parallel()
-	soon := func(a agenttest.Answer) agenttest.Answer { return a.WithHeader("Retry-After-Ms", "5") }
+	soon := func(a agenttest.Reply) agenttest.Reply { return a.WithHeader("Retry-After-Ms", "5") }
 	srv := agenttest.NewServer(t,
 		soon(agenttest.Failure(429, "rate_limit_exceeded", "Slow down.")),
 		soon(agenttest.WebPage(502, "Bad gateway")),
-		agenttest.Reply(item.Assistant("Here.")))
+		agenttest.Completed(item.Assistant("Here.")))
 	o := program(t, "run", reader(t), "--base-url", srv.URL)
 	if o.code != 0 || o.out != "Here.\n" || len(o.messages()) > 0 {
 		t.Errorf("exit code %d\n%s%s", o.code, o.out, o.err)
@@ -240,7 +243,7 @@ func TestRetry(t *testing.T) {
 func TestKeyStaysHome(t *testing.T) {
 	t.Parallel()
 	srv := agenttest.NewServer(t)
-	srv.Otherwise(func(int, agenttest.Request) agenttest.Answer { return agenttest.Reply(item.Assistant("Hi.")) })
+	srv.Otherwise(func(int, agenttest.Request) agenttest.Reply { return agenttest.Completed(item.Assistant("Hi.")) })
 	file := write(t, filepath.Join(t.TempDir(), "agent.md"),
 		`<config model="m" base_url="`+srv.URL+`"/><user>Hello</user>`)
 	key := "OPENAI_API_KEY=" + testKey
@@ -275,7 +278,7 @@ func TestKeyStaysHome(t *testing.T) {
 // is included is the reasoning, where nothing is stored. B7 I9 R3
 func TestRequest(t *testing.T) {
 	t.Parallel()
-	srv := agenttest.NewServer(t, agenttest.Reply(item.Assistant("a")), agenttest.Reply(item.Assistant("b")))
+	srv := agenttest.NewServer(t, agenttest.Completed(item.Assistant("a")), agenttest.Completed(item.Assistant("b")))
 	dir := t.TempDir()
 	bare := write(t, filepath.Join(dir, "bare.md"), `<user>Hello</user>`)
 	full := write(t, filepath.Join(dir, "full.md"), `<config model="file-model" temperature="0" max_tokens="100" reasoning_effort="low"
@@ -340,6 +343,24 @@ func TestNoPermission(t *testing.T) {
 	}
 }
 
+// fullDisk is an output that takes nothing.
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+// A command whose output is lost says so and fails.
+func TestFullOutput(t *testing.T) {
+	empty := filepath.Join(t.TempDir(), "empty.md")
+	write(t, empty, "")
+	for _, args := range [][]string{{"--help"}, {"version"}, {"doctor", "--offline"}, {"check", empty}} {
+		var said strings.Builder
+		code := run(t.Context(), args, []string{"HOME=" + t.TempDir()}, stdio{strings.NewReader(""), fullDisk{}, &said})
+		if code != exitFailed || !strings.Contains(said.String(), "no space left on device") || strings.Contains(said.String(), "--help") {
+			t.Errorf("%q: exit code %d\n%s", args, code, said.String())
+		}
+	}
+}
+
 // A disk that is full when a transcript is opened is no mistake of the caller's.
 func TestFullDiskIsNoBadArgument(t *testing.T) {
 	for _, no := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG} {
@@ -349,5 +370,21 @@ func TestFullDiskIsNoBadArgument(t *testing.T) {
 	}
 	if code := codeOf(host.LoadError(os.ErrNotExist)); code != exitUsage {
 		t.Errorf("a file that is not there: exit code %d", code)
+	}
+}
+
+// An error of a full disk names the file that was asked for, not the temporary
+// file that was to become it, and says what to do.
+func TestFullDiskNamesTheFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "page.html")
+	_, err := writeFile(path, false, func(w io.Writer) error {
+		return &fs.PathError{Op: "write", Path: w.(*os.File).Name(), Err: syscall.ENOSPC}
+	})
+	if !errors.Is(err, syscall.ENOSPC) || !strings.HasPrefix(err.Error(), "write "+path+": ") || !strings.Contains(err.Error(), "free some space") {
+		t.Errorf("a full disk: %v", err)
+	}
+	missing := filepath.Join(t.TempDir(), "none", "page.html")
+	if _, err := writeFile(missing, false, nil); err == nil || !strings.HasPrefix(err.Error(), "open "+missing+": ") {
+		t.Errorf("no folder: %v", err)
 	}
 }

@@ -31,7 +31,7 @@ func TestChangesNeedAWholeNameOrID(t *testing.T) {
 	if info, err := find(ctx, store, part, false); err != nil || info.ID != id {
 		t.Errorf("%s means %q: %v", part, info.ID, err)
 	}
-	if _, err := find(ctx, store, "paln", false); err == nil || !strings.Contains(err.Error(), `there is no session "paln"; there is plan; `) {
+	if _, err := find(ctx, store, "paln", false); err == nil || !strings.Contains(err.Error(), `session "paln" not found; similar name: plan; `) {
 		t.Errorf("a slip: %v", err)
 	}
 	if _, err := findWhole(ctx, store, part, false); err == nil || !strings.Contains(err.Error(), id) {
@@ -51,7 +51,7 @@ func TestMoreStandsBehindThePage(t *testing.T) {
 	if code := run(t.Context(), []string{"sessions", "--store", store, "list", "--limit", "1"}, nil, stdio{strings.NewReader(""), &both, &both}); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
-	if lines := strings.Split(strings.TrimSpace(both.String()), "\n"); len(lines) != 3 || !strings.Contains(lines[2], "there is more") {
+	if lines := strings.Split(strings.TrimSpace(both.String()), "\n"); len(lines) != 3 || !strings.Contains(lines[2], "there are more") {
 		t.Errorf("%q", lines)
 	}
 }

@@ -55,8 +55,7 @@ func (c *fmtCommand) Run(std stdio) error {
 	return nil
 }
 
-// format formats one file and reports whether its text is another now, or would
-// be.
+// format formats one file and reports whether its text changed, or would change.
 func (c *fmtCommand) format(std stdio, path string) (changed bool, err error) {
 	name, src := path, []byte(nil)
 	if path == "-" {
@@ -72,7 +71,7 @@ func (c *fmtCommand) format(std stdio, path string) (changed bool, err error) {
 	case err != nil:
 		return false, err
 	}
-	file, _ := chatmd.Parse(name, src) // what is wrong comes again with Format
+	file, _ := chatmd.Parse(name, src) // Format reports the errors again
 	out, err := file.Format()
 	if err != nil {
 		return false, err
@@ -94,8 +93,7 @@ func (c *fmtCommand) format(std stdio, path string) (changed bool, err error) {
 	return changed, err
 }
 
-// replace writes a file anew, all of it or nothing. A link is followed, and the
-// file keeps its mode.
+// replace rewrites a file atomically. It follows links, and keeps the file's mode.
 func replace(path, text string) error {
 	full, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -108,7 +106,7 @@ func replace(path, text string) error {
 	if !info.Mode().IsRegular() {
 		return fmt.Errorf("%s is not a regular file", path)
 	}
-	draft, err := os.CreateTemp(filepath.Dir(full), ".fmt-*")
+	draft, err := createDraft(full)
 	if err != nil {
 		return err
 	}
@@ -118,7 +116,8 @@ func replace(path, text string) error {
 		err = os.Rename(draft.Name(), full)
 	}
 	if err != nil {
-		os.Remove(draft.Name())
+		_ = os.Remove(draft.Name())
+		return aboutFile(err, draft.Name(), path)
 	}
-	return err
+	return nil
 }

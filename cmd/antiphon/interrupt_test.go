@@ -98,16 +98,16 @@ func (p *process) wait(t *testing.T) (code int, rest string) {
 
 // talk is an agent with a transcript whose first reply is a call and whose
 // second stalls.
-func talk(t *testing.T, second agenttest.Answer) (agent, out string, srv *agenttest.Server) {
+func talk(t *testing.T, second agenttest.Reply) (agent, out string, srv *agenttest.Server) {
 	agent = reader(t)
-	first := agenttest.Reply(item.Assistant("I look."), item.Call("call_1", "read_file", readNote))
+	first := agenttest.Completed(item.Assistant("I look."), item.Call("call_1", "read_file", readNote))
 	return agent, filepath.Join(filepath.Dir(agent), "talk.md"), agenttest.NewServer(t, first, second)
 }
 
 // goesOn runs once more on the transcript and checks the request.
 func goesOn(t *testing.T, agent, out string, srv *agenttest.Server, want ...string) {
 	t.Helper()
-	srv.Add(agenttest.Reply(item.Assistant("It says: a note.")))
+	srv.Add(agenttest.Completed(item.Assistant("It says: a note.")))
 	before := read(t, out)
 	o := program(t, "run", agent, "--out", out, "--base-url", srv.URL)
 	if o.code != 0 || o.out != "It says: a note.\n" || len(o.messages()) > 0 {
@@ -126,8 +126,8 @@ func goesOn(t *testing.T, agent, out string, srv *agenttest.Server, want ...stri
 }
 
 // stalled is a reply that says "one two" of its text and then nothing more.
-func stalled() agenttest.Answer {
-	return agenttest.Reply(item.Assistant("one two three four")).StallAfter(6, nil)
+func stalled() agenttest.Reply {
+	return agenttest.Completed(item.Assistant("one two three four")).StallAfter(6, nil)
 }
 
 // TestInterruptText proves that Ctrl-C in the middle of text ends the run with
@@ -163,7 +163,7 @@ func TestHangUp(t *testing.T) {
 		begun := filepath.Join(dir, "begun")
 		script := write(t, filepath.Join(dir, "wait.sh"), "echo > "+begun+"\nwhile test -e "+begun+"; do sleep 0.02; done\n")
 		agent := write(t, filepath.Join(dir, "agent.md"), "<config model=\"m\"/>\n<tool name=\"wait\" command=\"sh "+script+"\" description=\"Waits.\"/>\n<user>Wait.</user>\n")
-		srv := agenttest.NewServer(t, agenttest.Reply(item.Call("c", "wait", "{}")), agenttest.Reply(item.Assistant("It waited.")))
+		srv := agenttest.NewServer(t, agenttest.Completed(item.Call("c", "wait", "{}")), agenttest.Completed(item.Assistant("It waited.")))
 		line := "antiphon run " + agent + " --allow wait --json --base-url " + srv.URL
 		if ignored {
 			line = "trap '' HUP; " + line
@@ -199,7 +199,7 @@ func TestInterruptWaiting(t *testing.T) {
 	t.Parallel()
 	agent, out, srv := talk(t, stalled().StallAfter(0, nil))
 	p := start(t, nil, "run", agent, "--out", out, "--json", "--base-url", srv.URL)
-	got := p.until(t, `{"event":"turn_started","turn":2}`)
+	got := p.until(t, `"kind":"turn_started","turn":2}`)
 	for len(srv.Requests()) < 2 {
 		time.Sleep(time.Millisecond)
 	}
@@ -266,7 +266,7 @@ func TestClosedOutput(t *testing.T) {
 	release := make(chan struct{})
 	// The rest is long, so that it cannot all be written while a process of a
 	// parallel test still has our end.
-	long := agenttest.Reply(item.Assistant("one two " + strings.Repeat("three four ", 5000)))
+	long := agenttest.Completed(item.Assistant("one two " + strings.Repeat("three four ", 5000)))
 	agent, out, srv := talk(t, long.StallAfter(6, release))
 	p := start(t, nil, "run", agent, "--out", out, "--base-url", srv.URL)
 	p.until(t, "one two ")

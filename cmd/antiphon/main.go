@@ -1,18 +1,18 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command antiphon runs agents that are kept as ChatMarkdown files.
+// Command antiphon runs agents that are stored as ChatMarkdown files.
 //
 //	antiphon run FILE [PROMPT]   run an agent
 //	antiphon check FILE...       report all problems of files
-//	antiphon fmt FILE...         give files one layout
-//	antiphon convert [FILE]      convert a conversation between forms
+//	antiphon fmt FILE...         format files
+//	antiphon convert [FILE]      convert a conversation to another format
 //	antiphon sessions ...        list, show, fork, export, import and delete sessions
-//	antiphon doctor [FILE]       look at the configuration, and try the endpoint
+//	antiphon doctor [FILE]       check the configuration and the endpoint
 //	antiphon version             print the version
 //
-// It parses flags and prints; what runs is package host.
-// This package is the only one that reads the environment.
+// It parses flags and prints; package host does the work. This package is the only
+// one that reads the environment.
 package main
 
 import (
@@ -23,13 +23,13 @@ import (
 )
 
 func main() {
-	// A reader that goes away, as head does, is an error of the write: the run
-	// can then be put in order. It would end the program otherwise.
+	// If the reader of standard output disconnects, as head does, the write fails and
+	// the run can end in order. Without this the signal would kill the program.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	ctx, end := context.WithCancel(context.Background())
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	// A terminal that is closed ends the run in order, too, and the tools with it.
-	// Shells and systems may say so twice, and nohup says that nobody wants to know.
+	// A hangup of the terminal also ends the run and its tools in order. Shells and
+	// systems may send it twice, and with nohup it is ignored.
 	hangup := make(chan os.Signal, 1)
 	if !signal.Ignored(syscall.SIGHUP) {
 		signal.Notify(hangup, syscall.SIGHUP)

@@ -18,7 +18,9 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
 )
 
 // TestMain makes the program a command of the test scripts, and of the tests
@@ -32,8 +34,17 @@ func TestMain(m *testing.M) {
 // TestScripts runs the program as a person does. The tour is in each script's
 // folder; $TESTKEY stands in for a key.
 func TestScripts(t *testing.T) {
+	dir := filepath.Join("testdata", "script")
+	var files []string // if nil, all of dir
+	if testing.Short() {
+		for _, name := range []string{"tour", "prompt", "nested", "limits"} {
+			files = append(files, filepath.Join(dir, name+".txtar"))
+		}
+		dir = ""
+	}
 	testscript.Run(t, testscript.Params{
-		Dir:                 filepath.Join("testdata", "script"),
+		Dir:                 dir,
+		Files:               files,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		UpdateScripts:       *update,
@@ -101,15 +112,23 @@ func eventLines(text string) (seen map[string]int, problem string) {
 	seen = map[string]int{}
 	for line := range strings.Lines(text) {
 		it, err := item.ParseString(strings.TrimSuffix(line, "\n"))
-		name, _ := strings.CutPrefix(line, `{"event":"`)
-		name, _, ok := strings.Cut(name, `"`)
-		if err != nil || !ok || !strings.HasSuffix(line, "}\n") {
+		ev, readErr := agent.ParseEvent([]byte(line))
+		if err != nil || readErr != nil || !strings.HasSuffix(line, "}\n") {
 			return nil, "no line of an event: " + line
 		}
-		if value, _ := it.Member("event"); string(value) != strconv.Quote(name) {
+		if value, _ := it.Member("type"); !strings.HasPrefix(line, `{"type":`+string(value)) {
 			return nil, "two events in a line: " + line
 		}
-		seen[name]++
+		switch ev := ev.(type) {
+		case agent.Recorded:
+			seen[session.Kind(ev.Body)]++
+		case agent.Delta:
+			seen["delta."+string(ev.Kind)]++
+		case agent.Progress:
+			seen["progress."+string(ev.Kind)]++
+		case agent.SubagentEvent:
+			seen["subagent"]++
+		}
 	}
 	return seen, ""
 }

@@ -51,7 +51,7 @@ func TestOtherStore(t *testing.T) {
 		{[]string{"sessions", "show", "work"}, 0, "And now?"},
 		{[]string{"sessions", "fork", "work", "--name", "other"}, 0, "is a fork of"},
 		{[]string{"sessions", "export", "work", "--to", "jsonl", "--out", filepath.Join(dir, "work.jsonl")}, 0, "work.jsonl"},
-		{[]string{"sessions", "import", filepath.Join(dir, "work.jsonl"), "--name", "again", "--for", file}, 0, "is made"},
+		{[]string{"sessions", "import", filepath.Join(dir, "work.jsonl"), "--name", "again", "--for", file}, 0, "is imported"},
 		{[]string{"sessions", "rm", "other", "--force"}, 0, "is deleted"},
 		{[]string{"sessions", "gc"}, 0, ""},
 		{[]string{"sessions", "backup", filepath.Join(dir, "copy.db")}, exitUsage, in[1] + ": this kind of store does not copy itself"},

@@ -35,7 +35,7 @@ func TestOutThroughDanglingLink(t *testing.T) {
 		"convert, by force": {"convert", agent, "--to", "items", "--force"},
 	} {
 		o := program(t, append(args, "--out", link)...)
-		if o.code != exitUsage || !strings.Contains(o.err, "is a symbolic link to gone.md, which is not there") || strings.Contains(o.err, "turn") {
+		if o.code != exitUsage || !strings.Contains(o.err, "is a symbolic link to gone.md, which does not exist") || strings.Contains(o.err, "turn") {
 			t.Errorf("%s: exit code %d\n%s", name, o.code, o.err)
 		}
 		if to, err := os.Readlink(link); err != nil || to != "gone.md" {
@@ -84,7 +84,7 @@ func TestOutputsThroughLinks(t *testing.T) {
 	}
 	agent := write(t, filepath.Join(dir, "agent.md"), "<config model=\"rehearsal\"/>\n<tool name=\"read_file\"/>\n<user>Hi.</user>\n")
 	o := program(t, "run", agent, "--out", filepath.Join(dir, "talk.md"), "--rehearsal")
-	if o.code != exitUsage || !strings.Contains(o.err, "is not a folder of its own") {
+	if o.code != exitUsage || !strings.Contains(o.err, "is a link or a file") {
 		t.Errorf("exit code %d\n%s", o.code, o.err)
 	}
 }

@@ -14,16 +14,15 @@ import (
 	"unicode/utf8"
 )
 
-// asked is what a person says to the agent beside its file.
+// asked is the prompt for the agent.
 type asked struct {
 	text string
-	// empty says that standard input was attached for it and held nothing.
+	// empty means that standard input was given for the prompt but was empty.
 	empty bool
 }
 
-// prompt returns what is said to the agent beside its file: the argument, then
-// a blank line and what is piped in, where there is such input. Nothing that a
-// person gives is dropped, but for white space alone, which says nothing. U2
+// prompt returns the prompt: the argument, then a blank line and the piped input, if
+// any. No input is dropped, except if it is white space only. U2
 func (c *runCommand) prompt(ctx context.Context, std stdio) (asked, error) {
 	argument := c.Prompt
 	if argument == "-" {
@@ -45,7 +44,7 @@ func (c *runCommand) prompt(ctx context.Context, std stdio) (asked, error) {
 	return asked{text: argument + "\n\n" + withoutLineEnd(piped)}, nil
 }
 
-// withoutLineEnd returns the text without the end of its last line, whole.
+// withoutLineEnd returns the text without its last line end.
 func withoutLineEnd(text string) string {
 	if line, ok := strings.CutSuffix(text, "\r\n"); ok {
 		return line
@@ -53,7 +52,7 @@ func withoutLineEnd(text string) string {
 	return strings.TrimSuffix(text, "\n")
 }
 
-// spoken returns the text, or "" where it is white space alone.
+// spoken returns the text, or "" if it is white space only.
 func spoken(text string) string {
 	if strings.TrimSpace(text) == "" {
 		return ""
@@ -61,18 +60,18 @@ func spoken(text string) string {
 	return text
 }
 
-// awaited says what a run waits for that reads standard input: a pipe that a
-// supervisor never closes must not look like a model that never answers.
+// awaited returns the message about a run that waits for standard input: a pipe that
+// is never closed must not look like a model that does not answer.
 func awaited(argument string) string {
 	if spoken(argument) != "" {
-		return "standard input is a pipe and has not ended; what it holds is sent after the prompt. Give </dev/null to send the prompt alone"
+		return "standard input is a pipe and has not ended; its content is sent after the prompt. Use </dev/null to send only the prompt"
 	}
 	return "reading the prompt from standard input; end it with Ctrl-D, or give </dev/null for none"
 }
 
-// hasInput reports whether standard input may hold something to send: a pipe, a
-// socket (some programs start others so) or a file does, a terminal or the null
-// device does not.
+// hasInput reports whether standard input may contain a prompt: true for a pipe, a
+// socket (which some programs use) or a file, false for a terminal or the null
+// device.
 func hasInput(in io.Reader) bool {
 	f, ok := in.(*os.File)
 	if !ok {
@@ -85,15 +84,14 @@ func hasInput(in io.Reader) bool {
 	return info.Mode().IsRegular() || info.Mode()&(os.ModeNamedPipe|os.ModeSocket) != 0
 }
 
-// patience is how long standard input may stay open before a line says that
-// it is being read.
+// patience is the time after which a message says that standard input is being read.
 const patience = time.Second
 
-// maxInput bounds what is read from standard input, in bytes. It is more than
-// any model takes, and less than what makes a machine slow.
+// maxInput limits standard input, in bytes. It is more than any model accepts, and
+// small enough for memory.
 const maxInput = 32 << 20
 
-// readInput reads all of standard input. A cancel does not wait for it.
+// readInput reads all of standard input. It returns early if ctx is cancelled.
 func readInput(ctx context.Context, std stdio, awaited string) (string, error) {
 	text := make(chan []byte, 1)
 	err := await(ctx, std, awaited, func() error {
@@ -111,11 +109,11 @@ func readInput(ctx context.Context, std stdio, awaited string) (string, error) {
 	return string(all), nil
 }
 
-// readingInput is what is told of a command that reads a file from standard input.
+// readingInput is the message for a command that reads a file from standard input.
 const readingInput = "reading standard input; end it with Ctrl-D"
 
-// await reads standard input, and says what it waits for if that takes long. A
-// cancel does not wait for it.
+// await reads standard input, and prints a message if that takes long. It returns
+// early if ctx is cancelled.
 func await(ctx context.Context, std stdio, awaited string, read func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- read() }()

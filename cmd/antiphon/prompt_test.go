@@ -56,7 +56,7 @@ func TestInputNeverEnds(t *testing.T) {
 		defer in.Close()
 		said := cancelOn{cancel: cancel}
 		_, err := (&runCommand{Prompt: "Hi"}).prompt(ctx, stdio{in: in, err: &said})
-		if !errors.Is(err, context.Canceled) || !strings.Contains(said.String(), "has not ended; what it holds is sent after the prompt") {
+		if !errors.Is(err, context.Canceled) || !strings.Contains(said.String(), "has not ended; its content is sent after the prompt") {
 			t.Errorf("%v, and was told %q", err, said.String())
 		}
 	})

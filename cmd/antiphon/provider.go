@@ -13,12 +13,12 @@ import (
 	"github.com/antiphon-go/antiphon/host"
 )
 
-// profilesFlag names a file of profiles.
+// profilesFlag is the flag for a file of profiles.
 type profilesFlag struct {
 	Profiles string `placeholder:"FILE" help:"A JSON file that adds or changes profiles of endpoints and models. Default: $$ANTIPHON_PROFILES."`
 }
 
-// table reads the file of profiles, if there is one.
+// table reads the file of profiles, if one is given.
 func (c *profilesFlag) table(env environment) (*endpoint.Table, error) {
 	if err := env.Filled("ANTIPHON_PROFILES"); err != nil && c.Profiles == "" {
 		return nil, err
@@ -42,18 +42,18 @@ func (c *profilesFlag) table(env environment) (*endpoint.Table, error) {
 	return table, nil
 }
 
-// endpointFlags say who answers.
+// endpointFlags are the flags that select the endpoint.
 type endpointFlags struct {
 	Model     string `placeholder:"NAME" help:"The model to ask, instead of the file's."`
-	BaseURL   string `name:"base-url" placeholder:"URL" help:"The endpoint, such as http://localhost:11434/v1. Default: the file's, $$OPENAI_BASE_URL, or OpenAI's where there is $$OPENAI_API_KEY."`
-	Profile   string `placeholder:"NAME" help:"What kind of endpoint it is, such as openai, llama.cpp or vllm. Default: the file's, or what the address tells."`
-	API       string `name:"api" enum:"auto,responses,chat" default:"auto" help:"Speak the Responses API or Chat Completions (responses, chat). Default: what the endpoint's profile prefers."`
-	Transport string `enum:"http,continue,websocket" default:"http" help:"How turns travel: each with the whole history (http), or with what is new in it (continue: by previous_response_id; websocket: over one socket)."`
+	BaseURL   string `name:"base-url" placeholder:"URL" help:"The endpoint, such as http://localhost:11434/v1. Default: the file's, $$OPENAI_BASE_URL, or OpenAI's if $$OPENAI_API_KEY is set."`
+	Profile   string `placeholder:"NAME" help:"What kind of endpoint it is, such as openai, llama.cpp or vllm. Default: the file's, or detected from the address."`
+	API       string `name:"api" default:"auto" help:"Speak the Responses API or Chat Completions (responses, chat). Default: what the endpoint's profile prefers."`
+	Transport string `enum:"http,continue,websocket" default:"http" help:"How requests carry the conversation: all of it each time (http), or only the new items (continue: by previous_response_id; websocket: over one connection)."`
 	Rehearsal bool   `help:"Let the rehearsal model answer: no key, no network, no cost."`
 	profilesFlag
 }
 
-// endpoint is what the flags say of who answers.
+// endpoint returns the endpoint that the flags select.
 func (c *endpointFlags) endpoint(table *endpoint.Table) host.Endpoint {
 	e := host.Endpoint{Model: c.Model, BaseURL: c.BaseURL, Profile: c.Profile, API: c.API, Transport: c.Transport, Rehearsal: c.Rehearsal, Table: table}
 	if e.API == "auto" {
@@ -62,11 +62,13 @@ func (c *endpointFlags) endpoint(table *endpoint.Table) host.Endpoint {
 	return e
 }
 
-// terms are what this program calls the settings of a [host.Config].
-var terms = host.Terms{
+// terms maps the settings of a [host.Config] to the names this program uses for
+// them.
+var terms = host.SettingNames{
 	"Endpoint.Model":     "--model NAME",
 	"Endpoint.BaseURL":   "--base-url URL",
 	"Endpoint.Profile":   "--profile NAME",
+	"Endpoint.API":       "--api NAME",
 	"Endpoint.Transport": "--transport",
 	"Endpoint.Rehearsal": "--rehearsal",
 	"Session":            "--session NAME",
@@ -76,28 +78,30 @@ var terms = host.Terms{
 	"Compaction.By":      "--by dropping",
 }
 
-// front is this program as what it runs knows it. Quiet leaves out the notices
-// that all goes as it should.
-func front(std stdio, env environment, quiet bool) host.Front {
-	return host.Front{Environment: env, Program: "antiphon " + programVersion(), Terms: terms, Notify: func(n host.Notice) {
+// front returns the description of this program for package host. If quiet is set,
+// notices that everything works as expected are left out.
+func front(std stdio, env environment, quiet bool) host.FrontEnd {
+	return host.FrontEnd{Environment: env, Program: "antiphon " + programVersion(), Terms: terms, Notify: func(n host.Notice) {
 		if !quiet || !goesWell(n.Kind) {
 			fmt.Fprintln(std.err, noticeText(n))
 		}
 	}}
 }
 
-// goesWell reports a notice that all goes as it should.
+// goesWell reports whether a notice only says that everything works as expected.
 func goesWell(kind host.NoticeKind) bool {
 	return slices.Contains([]host.NoticeKind{host.NoticeAnswers, host.NoticeAsking, host.NoticeNew, host.NoticeContinues}, kind)
 }
 
-// noticeText is a notice as a line on the terminal.
+// noticeText returns a notice as a line for the terminal.
 func noticeText(n host.Notice) string {
 	switch n.Kind {
 	case host.NoticeFile:
 		return printable(n.Text) // with its place, and perhaps a hint
 	case host.NoticeRehearsed, host.NoticeMissing, host.NoticeSaved:
 		return "!! " + unbroken(n.Text)
+	case host.NoticeRule, host.NoticeUnused: // else they look like errors that ended the run
+		return "antiphon: warning: " + unbroken(n.Text)
 	case host.NoticeNotBeside:
 		return "!! " + unbroken(n.Text) + "; with -o FILE it is kept beside that, in .chatmd"
 	}

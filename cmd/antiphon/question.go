@@ -13,22 +13,22 @@ import (
 	"github.com/antiphon-go/antiphon/tool"
 )
 
-// shortCall is the length in characters up to which a call is shown on one line.
+// shortCall is the maximum length in characters of a call on one line.
 const shortCall = 100
 
-// shown is a call as a person reads it before they allow it: every character of
-// it once. Nobody should approve what they cannot see.
+// shown is a call in the form for approval: it contains every character exactly
+// once, because nobody should approve what they cannot see.
 type shown struct {
 	title string
-	lines []shownLine // of the arguments, unless the title has them
+	lines []shownLine // of the arguments, unless the title contains them
 }
 
-// shownLine is a line of arguments. Its mark stands before it, also where it is
-// broken, so that no text can look like what the program says.
+// shownLine is a line of arguments. Its mark precedes every part of a broken line,
+// so that no text can look like output of the program.
 type shownLine struct{ mark, text, colour string }
 
-// asRun lays out a call of a tool that runs a command: the arguments are a part of
-// the command, so the command stands in their place unless they are short.
+// asRun formats a call of a tool that runs a command. The arguments are part of the
+// command, so the command replaces them unless they are short.
 func asRun(call tool.Call, command []string) shown {
 	s := inFull(call)
 	if command == nil {
@@ -46,8 +46,8 @@ func asRun(call tool.Call, command []string) shown {
 	return s
 }
 
-// commandLine is a command as a shell takes it, so that a person sees where each
-// argument ends.
+// commandLine returns a command in shell syntax, so that a person sees the end of
+// each argument.
 func commandLine(command []string) string {
 	var words []string
 	for _, word := range command {
@@ -56,8 +56,8 @@ func commandLine(command []string) string {
 	return strings.Join(words, " ")
 }
 
-// inFull lays a call out: a script as its lines, a patch as a diff, other
-// arguments by their names.
+// inFull formats a call: a script as lines, a patch as a diff, other arguments by
+// name.
 func inFull(call tool.Call) shown {
 	if !call.Custom && len([]rune(call.Arguments)) <= shortCall && !strings.ContainsAny(call.Arguments, "\n\r") && !strings.Contains(call.Arguments, `\u`) {
 		return shown{title: visible(call.Name + " " + call.Arguments)}
@@ -71,15 +71,15 @@ func inFull(call tool.Call) shown {
 	for _, name := range memberNames(args.JSON()) {
 		value, _ := args.Member(name)
 		if strings.ContainsFunc(name, func(r rune) bool { return r > 0x7e || strings.ContainsRune(" ?:[]|", r) || r < ' ' }) {
-			name = string(item.Quote(name)) // so that none looks like what the program says
+			name = string(item.Quote(name)) // so that no name looks like output of the program
 		}
 		s.value(visible(name), value)
 	}
 	return s
 }
 
-// value adds a value under its name: a text as it reads, a list of texts one by
-// one, all else as JSON.
+// value adds a named value: a text verbatim, a list of texts one by one, and other
+// values as JSON.
 func (s *shown) value(name string, value item.JSON) {
 	if text, isText := value.Unquote(); isText {
 		s.named(name, text)
@@ -103,7 +103,7 @@ func (s *shown) value(name string, value item.JSON) {
 	s.named(name, plainJSON(value))
 }
 
-// named adds a text: after its name if it is one line, else below it.
+// named adds a text: after its name if it is one line, otherwise below it.
 func (s *shown) named(name, text string) {
 	if name != "-" {
 		name += ":"
@@ -116,7 +116,7 @@ func (s *shown) named(name, text string) {
 	s.text(text)
 }
 
-// text adds the lines of a text, coloured where they are those of a diff.
+// text adds the lines of a text, and colours diffs.
 func (s *shown) text(text string) {
 	patch := strings.HasPrefix(text, "*** Begin Patch") || strings.HasPrefix(text, "diff --git ") || strings.HasPrefix(text, "--- ")
 	for line := range strings.Lines(text) {
@@ -133,7 +133,7 @@ func (s *shown) add(mark, text, colour string) {
 	s.lines = append(s.lines, shownLine{mark, text, colour})
 }
 
-// diffColour is the colour of a line of a patch.
+// diffColour returns the colour of a line of a patch.
 func diffColour(line string) string {
 	switch {
 	case strings.HasPrefix(line, "+++"), strings.HasPrefix(line, "---"), strings.HasPrefix(line, "***"), strings.HasPrefix(line, "diff "):
@@ -148,7 +148,7 @@ func diffColour(line string) string {
 	return ""
 }
 
-// rows breaks the lines at the terminal's width.
+// rows wraps the lines at the terminal's width.
 func (s *shown) rows(columns int, colour bool) (rows []string) {
 	for _, l := range s.lines {
 		text := l.text
@@ -168,7 +168,7 @@ func (s *shown) rows(columns int, colour bool) (rows []string) {
 	return rows
 }
 
-// head is the beginning of a text that takes at most so many columns.
+// head returns the beginning of a text that fits into the given columns.
 func head(s string, columns int) string {
 	n := 0
 	for i, r := range s {
@@ -179,10 +179,10 @@ func head(s string, columns int) string {
 	return s
 }
 
-// mostRows is how many rows of a call are shown before somebody asks for more.
+// mostRows is the number of rows of a call that are shown at first.
 const mostRows = 40
 
-// folded leaves out the middle of many rows, and says how many are hidden.
+// folded leaves out the middle of many rows, and returns how many are hidden.
 func folded(rows []string) (seen []string, hidden int) {
 	if len(rows) <= mostRows {
 		return rows, 0
@@ -194,7 +194,7 @@ func folded(rows []string) (seen []string, hidden int) {
 	return append(seen, rows[half+hidden:]...), hidden
 }
 
-// wrapped breaks a text between its words. Lines after the first are set in.
+// wrapped wraps a text between words. Lines after the first are indented.
 func wrapped(text string, columns int, in string) string {
 	var b strings.Builder
 	used := 0
@@ -215,8 +215,8 @@ func wrapped(text string, columns int, in string) string {
 	return b.String()
 }
 
-// plainJSON is a JSON value over several lines, with the escapes of its texts
-// resolved. Line ends within texts stay escaped: they belong to the text.
+// plainJSON returns a JSON value over several lines, with escapes decoded. Line ends
+// in texts stay escaped, because they belong to the text.
 func plainJSON(value item.JSON) string {
 	v := jsontext.Value(value)
 	if err := v.Canonicalize(); err != nil {

@@ -21,7 +21,7 @@ import (
 
 // questioned returns what a person sees who is asked about a call and types these
 // lines.
-func questioned(t *testing.T, call tool.Call, colour bool, typed string) (string, agent.Verdict) {
+func questioned(t *testing.T, call tool.Call, colour bool, typed string) (string, agent.Decision) {
 	t.Helper()
 	var screen bytes.Buffer
 	who := newPerson(stdio{in: strings.NewReader(typed), err: &screen})
@@ -60,10 +60,10 @@ func TestAskAboutScript(t *testing.T) {
 	wantAll(t, "the question", screen, "   command:\n   | echo step 0\n", "lines hidden here: answer s to see all", "[s]how the ", "directory: .")
 
 	screen, v := questioned(t, call, false, "y\nn\n")
-	if v.Allowed || strings.Count(screen, "| rm -rf ~/important\n") != 1 || !strings.Contains(screen, "have not been shown yet") {
+	if v.Allow || strings.Count(screen, "| rm -rf ~/important\n") != 1 || !strings.Contains(screen, "have not been shown yet") {
 		t.Errorf("y without having seen it: %+v\n%s", v, screen)
 	}
-	if screen, v = questioned(t, call, false, "s\ny\n"); !v.Allowed || strings.Count(screen, "| rm -rf ~/important\n") != 1 {
+	if screen, v = questioned(t, call, false, "s\ny\n"); !v.Allow || strings.Count(screen, "| rm -rf ~/important\n") != 1 {
 		t.Errorf("s, y: %+v\n%s", v, screen)
 	}
 }
@@ -116,7 +116,7 @@ func TestAskAboutOthers(t *testing.T) {
 func TestAskWhatAnswersMean(t *testing.T) {
 	screen, v := questioned(t, tool.Call{Name: "read_file", Arguments: `{"path":"a"}`}, false, "?\nn\n")
 	wantAll(t, "the answers", screen, "y: run it once", "n: do not run it", "e: run it with other arguments")
-	if v.Allowed {
+	if v.Allow {
 		t.Error("the call was allowed")
 	}
 }
@@ -163,7 +163,7 @@ func TestAskAboutDeclaredCommand(t *testing.T) {
 		a := &agent.Agent{Tools: []tool.Tool{log}}
 		a.Request.Model = "m"
 		ask := func(approver agent.Approver) *agent.Result {
-			srv := agenttest.NewServer(t, agenttest.Reply(item.Call("c1", "log", args)), agenttest.Reply(item.Assistant("done")))
+			srv := agenttest.NewServer(t, agenttest.Completed(item.Call("c1", "log", args)), agenttest.Completed(item.Assistant("done")))
 			a.Model, a.Policy = srv.Client(), agent.Policy{Ask: []string{"log"}, Approver: approver, Pause: approver == nil}
 			res, err := a.Run(t.Context(), session.New(), item.User("go"))
 			if err != nil {
@@ -176,7 +176,7 @@ func TestAskAboutDeclaredCommand(t *testing.T) {
 		ask(who.approve)
 		wantAll(t, args, screen.String(), want...)
 		screen.Reset()
-		_ = waiting(stdio{err: &screen}, ask(nil).Wanted)
+		_ = waiting(stdio{err: &screen}, ask(nil).Pending)
 		if command := strings.Contains(args, "-3"); command && !strings.Contains(screen.String(), "   runs: git log -3 'a b' ''\n") {
 			t.Errorf("where it waits:\n%s", screen.String())
 		}
@@ -188,12 +188,12 @@ func TestAskAboutDeclaredCommand(t *testing.T) {
 func TestEditAgain(t *testing.T) {
 	call := tool.Call{Name: "write", Arguments: `{"a":1}`}
 	screen, v := questioned(t, call, false, "e\n{\"a\":\ne\n\ne\n{\"a\":2}\n")
-	if !v.Allowed || v.Arguments != `{"a":2}` || strings.Count(screen, "run it?") != 3 {
+	if !v.Allow || v.Arguments != `{"a":2}` || strings.Count(screen, "run it?") != 3 {
 		t.Errorf("%+v\n%s", v, screen)
 	}
 	wantAll(t, "the screen", screen, "   that is not JSON, which arguments are, such as {", "   nothing was given, so the arguments stay as they are\n")
 	call.Custom = true
-	if screen, v = questioned(t, call, false, "e\nplain words\n"); !v.Allowed || v.Arguments != "plain words" {
+	if screen, v = questioned(t, call, false, "e\nplain words\n"); !v.Allow || v.Arguments != "plain words" {
 		t.Errorf("%+v\n%s", v, screen)
 	}
 }

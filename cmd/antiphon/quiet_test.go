@@ -17,7 +17,7 @@ import (
 func TestQuiet(t *testing.T) {
 	dir := t.TempDir()
 	file := write(t, filepath.Join(dir, "agent.md"), "<user>Hello?</user>\n")
-	srv := agenttest.NewServer(t, agenttest.Reply(item.Assistant("All is well.")), agenttest.Reply(item.Assistant("All is well.")))
+	srv := agenttest.NewServer(t, agenttest.Completed(item.Assistant("All is well.")), agenttest.Completed(item.Assistant("All is well.")))
 	for _, more := range [][]string{nil, {"--session", "s", "--store", filepath.Join(dir, "s.db")}} {
 		args := append([]string{"run", file, "-q", "--model", "m", "--base-url", srv.URL}, more...)
 		if o := alone(t, args...); o.code != exitOK || o.out != "All is well.\n" || o.err != "" {

@@ -21,11 +21,11 @@ import (
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/session"
-	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/tool/output"
 )
 
-// config is what the flags say of a run. What can be wrong with them by themselves
-// is looked at here, and the rest by [host.Open].
+// config returns the configuration that the flags describe. It checks the flags
+// themselves; [host.Open] checks the rest.
 func (c *runCommand) config(env environment) (cfg host.Config, err error) {
 	if err := c.check(); err != nil {
 		return cfg, err
@@ -66,7 +66,7 @@ func (c *runCommand) config(env environment) (cfg host.Config, err error) {
 	return cfg, c.place(env, &cfg)
 }
 
-// place says where the conversation is kept.
+// place sets where the conversation is kept.
 func (c *runCommand) place(env environment, cfg *host.Config) (err error) {
 	switch {
 	case c.inSession():
@@ -82,7 +82,7 @@ func (c *runCommand) place(env environment, cfg *host.Config) (err error) {
 	return err
 }
 
-// check looks at the flags by themselves.
+// check checks the flags.
 func (c *runCommand) check() error {
 	if c.MaxTurns < 0 || c.MaxTime < 0 || c.MaxTokens < 0 || c.MaxCost < 0 || c.Parallel < 0 || c.MaxRepeats < 0 {
 		return usage(errors.New("--max-turns, --max-time, --max-tokens, --max-cost, --max-repeats and --parallel cannot be negative"))
@@ -91,10 +91,10 @@ func (c *runCommand) check() error {
 		return usage(errors.New("--max-cost is not a number"))
 	}
 	if c.MaxCost > 0 && c.Price == "" {
-		return usage(errors.New("--max-cost needs --price: what a model costs is not built in"))
+		return usage(errors.New("--max-cost needs --price: prices of models are not built in"))
 	}
 	if c.Pause && c.Out == "" && !c.InPlace && !c.inSession() {
-		return usage(errors.New("--pause needs --session NAME, --out FILE or --in-place, where the calls wait"))
+		return usage(errors.New("--pause needs --session NAME, --out FILE or --in-place, to keep the waiting calls"))
 	}
 	if err := c.checkKept(); err != nil {
 		return err
@@ -105,11 +105,11 @@ func (c *runCommand) check() error {
 	return nil
 }
 
-// checkKept refuses flags that would do nothing, because the conversation is not
-// kept where they say something about it.
+// checkKept refuses flags that have no effect, because the conversation is not kept
+// where they apply.
 func (c *runCommand) checkKept() error {
 	if c.KeepAgent && (c.Out == "" || c.inSession()) {
-		return usage(errors.New("--keep-agent goes with --out FILE, where FILE is the transcript that the run goes on with"))
+		return usage(errors.New("--keep-agent needs --out FILE, where FILE is the transcript to continue"))
 	}
 	if c.inSession() {
 		return nil
@@ -119,7 +119,7 @@ func (c *runCommand) checkKept() error {
 		given bool
 	}{{"--store", c.Store != ""}, {"--force", c.Force}, {"--owner", c.Owner != ""}, {"--tag", len(c.Tag) > 0}} {
 		if flag.given {
-			return usage(fmt.Errorf("%s goes with --session NAME or --last", flag.name))
+			return usage(fmt.Errorf("%s needs --session NAME or --last", flag.name))
 		}
 	}
 	return nil
@@ -128,15 +128,15 @@ func (c *runCommand) checkKept() error {
 // inSession reports whether the run is kept in a session of a store.
 func (c *runCommand) inSession() bool { return c.Session != "" || c.Last }
 
-// checkFiles refuses what is not an agent's file, with what to do about it.
+// checkFiles refuses files that are not agent files, with a hint.
 func (c *runCommand) checkFiles() error {
 	for _, path := range []string{c.File, c.Out} {
 		if isExport(path) && !(c.inSession() && path == c.Out) {
-			return usage(fmt.Errorf("%s is an exported session, not an agent; antiphon sessions import %s --for AGENT makes a session of it to go on with", path, path))
+			return usage(fmt.Errorf("%s is an exported session, not an agent; antiphon sessions import %s --for AGENT makes a session from it that you can continue", path, path))
 		}
 	}
 	if c.File == "-" {
-		return usage(errors.New("give the agent's file: what is piped in is the prompt, antiphon run FILE -"))
+		return usage(errors.New("give the agent's file: piped input is the prompt, as in antiphon run FILE -"))
 	}
 	if err := notAgent(c.File); err != nil {
 		return usage(err)
@@ -144,11 +144,12 @@ func (c *runCommand) checkFiles() error {
 	return nil
 }
 
-// rules are those of --deny, --ask and --allow.
+// rules returns the rules of --deny, --ask and --allow.
 func (c *runCommand) rules() (list []session.Rule) {
 	for _, flag := range []struct {
-		verdict, name string
-		patterns      []string
+		verdict  session.Verdict
+		name     string
+		patterns []string
 	}{{session.Deny, "--deny", c.Deny}, {session.Ask, "--ask", c.Ask}, {session.Allow, "--allow", c.Allow}} {
 		for _, pattern := range flag.patterns {
 			list = append(list, session.Rule{Verdict: flag.verdict, Tool: pattern, From: flag.name})
@@ -157,15 +158,15 @@ func (c *runCommand) rules() (list []session.Rule) {
 	return list
 }
 
-// hint is what the model reads about a refusal for want of an approver.
+// hint returns the text that the model reads when nobody could approve a call.
 func (c *runCommand) hint(tool string) string {
-	if c.Pause { // then it is said of nested runs alone, whose sessions a transcript does not keep
+	if c.Pause { // only for subagents, whose sessions a transcript does not keep
 		return "Who runs the agent can allow it with --allow " + tool + ", or let it wait in a session that keeps nested runs, with --session NAME."
 	}
 	return "Who runs the agent can allow it with --allow " + tool + "."
 }
 
-// compaction reads --compact.
+// compaction parses --compact.
 func (c *runCommand) compaction() (host.Compaction, error) {
 	as := host.Compaction{By: c.CompactBy}
 	switch c.Compact {
@@ -184,7 +185,7 @@ func (c *runCommand) compaction() (host.Compaction, error) {
 	return as, nil
 }
 
-// price reads --price; nil is none.
+// price parses --price, or returns nil.
 func (c *runCommand) price() (*agent.Price, error) {
 	if c.Price == "" {
 		return nil, nil
@@ -201,19 +202,19 @@ func (c *runCommand) price() (*agent.Price, error) {
 	return &agent.Price{Input: each[0], Cached: each[1], Output: each[2]}, nil
 }
 
-// limitOf reads a limit of outputs; nil means that none is given.
-func limitOf(flag, text string) (tool.Limiter, error) {
+// limitOf parses an output limit; nil means that none is given.
+func limitOf(flag, text string) (*output.Limit, error) {
 	switch text {
 	case "":
 		return nil, nil
 	case "none":
-		return tool.Limit{}, nil
+		return new(output.Limit), nil
 	}
-	limit, err := tool.ParseLimit(text)
+	limit, err := output.ParseLimit(text)
 	if err != nil {
 		return nil, usage(fmt.Errorf("%s: %w", flag, err))
 	}
-	return limit, nil
+	return &limit, nil
 }
 
 func sameFile(a, b string) bool {
@@ -222,7 +223,7 @@ func sameFile(a, b string) bool {
 	return errA == nil && errB == nil && os.SameFile(infoA, infoB)
 }
 
-// fileOptions are the places that ChatMarkdown files can name.
+// fileOptions returns the folders that ChatMarkdown files can name.
 func fileOptions() (agentfile.Options, error) {
 	workspace, err := os.Getwd()
 	if err != nil {
@@ -230,14 +231,14 @@ func fileOptions() (agentfile.Options, error) {
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		home = "" // only files that say ${home} need one
+		home = "" // only files with ${home} need one
 	}
 	return agentfile.Options{Workspace: filepath.Clean(workspace), Home: home}, nil
 }
 
-// answersFolder is where answers of agents in messages are kept: in the user's
-// folder for what can be made again, and never beside a file, which may have come
-// from somebody else. It is "", which keeps none, if the user has no such folder.
+// answersFolder returns the folder for answers of agents in messages. It is in the
+// user's cache folder, and never beside a file, which may come from somebody else.
+// It is "" if the user has no such folder; then answers are not stored.
 func answersFolder(env environment) string {
 	dir := env["XDG_CACHE_HOME"]
 	if !filepath.IsAbs(dir) {
@@ -256,12 +257,15 @@ func answersFolder(env environment) string {
 	return filepath.Join(dir, "antiphon", "answers")
 }
 
-// Validate refuses an empty --session, such as that of a variable that is not
-// set: the run would be kept nowhere.
+// Validate refuses an empty --session and an empty prompt, for example from an unset
+// variable: the run would not be kept, or would send the file's question instead.
 func (c *runCommand) Validate(k *kong.Context) error {
 	for _, p := range k.Path {
+		if p.Positional != nil && p.Positional.Name == "prompt" && strings.TrimSpace(c.Prompt) == "" {
+			return errors.New("the prompt is empty: give it a text, or leave it out")
+		}
 		if p.Flag != nil && p.Flag.Name == "session" && c.Session == "" {
-			return errors.New("--session wants a name, and this one is empty")
+			return errors.New("--session needs a name, and this one is empty")
 		}
 	}
 	return nil

@@ -6,7 +6,6 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
@@ -15,45 +14,46 @@ import (
 	"unicode"
 
 	"golang.org/x/term"
+
+	"github.com/antiphon-go/antiphon/session"
 )
 
-// screen is a terminal with one line at its bottom that says what is being
-// waited for. All that is written to the terminal goes through it, so that the
-// line is gone before anything else appears; it never reaches a pipe or a file.
-// It is safe for concurrent use. The nil screen does nothing.
+// screen is a terminal with a status line at its bottom that says what the program
+// waits for. All output to the terminal goes through the screen, which removes the
+// status line first; the line never reaches a pipe or a file. A screen is safe for
+// concurrent use. The nil screen does nothing.
 type screen struct {
 	mu     sync.Mutex
 	to     *os.File // standard error
 	size   func() (columns int)
-	plain  bool // no cursor moves and no colours: a new line now and then
+	plain  bool // no cursor moves and no colours: print a new line now and then
 	colour bool
 
 	waits []wait
-	drawn int  // columns of the line that is there now
-	mid   bool // the cursor is after something that ends no line
+	drawn int  // columns of the current status line
+	mid   bool // the cursor is within a line
 	wrote time.Time
-	told  time.Time // the last plain line
+	told  time.Time // time of the last plain line
 	quit  chan struct{}
 	over  chan struct{}
 }
 
-// wait is something that is being waited for.
+// wait is one thing that the program waits for.
 type wait struct {
 	key, what, last string
 	began           time.Time
 }
 
 const (
-	// The line appears when a wait is longer than a blink, and is drawn anew while
-	// it lasts.
+	// The line appears after a short delay, and is redrawn while the wait lasts.
 	drawAfter, drawEvery = 250 * time.Millisecond, 250 * time.Millisecond
-	// plainEvery is how often people are told who hear each line read aloud.
+	// plainEvery is the interval of plain lines, for users of screen readers.
 	plainEvery = 10 * time.Second
 )
 
-// newScreen returns a screen over the terminal that standard error is, and the
-// streams to write to from now on; nil, and the same streams, if it is not a
-// terminal.
+// newScreen returns a screen for the terminal on standard error, and the streams to
+// write to from then on. If standard error is not a terminal, it returns nil and the
+// given streams.
 func newScreen(std stdio, env environment, plain bool) (*screen, stdio) {
 	if !terminal(std.err) {
 		return nil, std
@@ -76,13 +76,13 @@ func newScreen(std stdio, env environment, plain bool) (*screen, stdio) {
 	return s, std
 }
 
-// onScreen is a stream that leads to the terminal.
+// onScreen is a stream to the terminal.
 type onScreen struct {
 	screen *screen
 	file   *os.File
 }
 
-// Write takes the line away first.
+// Write removes the status line first.
 func (w *onScreen) Write(b []byte) (int, error) {
 	s := w.screen
 	s.mu.Lock()
@@ -94,7 +94,7 @@ func (w *onScreen) Write(b []byte) (int, error) {
 	return w.file.Write(b)
 }
 
-// Fd is for [terminal].
+// Fd implements the interface that [terminal] needs.
 func (w *onScreen) Fd() uintptr { return w.file.Fd() }
 
 func (s *screen) run() {
@@ -113,7 +113,7 @@ func (s *screen) run() {
 	}
 }
 
-// close takes the line away for good.
+// close removes the status line permanently.
 func (s *screen) close() {
 	if s == nil {
 		return
@@ -126,7 +126,7 @@ func (s *screen) close() {
 	s.erase()
 }
 
-// wait says that something is being waited for, until done is told of its key.
+// wait adds a wait, which lasts until done is called with its key.
 func (s *screen) wait(key, what string) {
 	if s == nil {
 		return
@@ -150,7 +150,7 @@ func (s *screen) drop(key string) {
 	s.waits = slices.DeleteFunc(s.waits, func(w wait) bool { return w.key == key })
 }
 
-// last keeps the last line of what something that is waited for puts out.
+// last stores the last output line of a wait.
 func (s *screen) last(key, text string) {
 	if s == nil {
 		return
@@ -171,7 +171,7 @@ func (s *screen) last(key, text string) {
 	}
 }
 
-// draw writes the line anew. Behind text that ends no line there is no room.
+// draw redraws the status line. It does nothing while the cursor is within a line.
 func (s *screen) draw(now time.Time) {
 	if len(s.waits) == 0 || s.mid {
 		s.erase()
@@ -202,7 +202,7 @@ func (s *screen) draw(now time.Time) {
 	if s.colour {
 		line = "\x1b[2m" + line + "\x1b[0m"
 	}
-	io.WriteString(s.to, line)
+	fmt.Fprint(s.to, line)
 }
 
 func laterOf(a, b time.Time) time.Time {
@@ -212,8 +212,8 @@ func laterOf(a, b time.Time) time.Time {
 	return b
 }
 
-// erase takes the line away. A terminal that became narrower since has broken it
-// into several rows.
+// erase removes the status line, which covers several rows if the terminal has become
+// narrower.
 func (s *screen) erase() {
 	if s.drawn == 0 {
 		return
@@ -222,11 +222,11 @@ func (s *screen) erase() {
 	if rows := (s.drawn - 1) / max(1, s.size()); rows > 0 {
 		up = fmt.Sprintf("\x1b[%dA", rows)
 	}
-	io.WriteString(s.to, up+"\r\x1b[J")
+	fmt.Fprint(s.to, up+"\r\x1b[J")
 	s.drawn = 0
 }
 
-// fitted cuts a text to so many columns.
+// fitted cuts a text to the given number of columns.
 func fitted(s string, columns int) string {
 	if columnsOf(s) <= columns {
 		return s
@@ -247,8 +247,8 @@ func columnsOf(s string) (n int) {
 	return n
 }
 
-// wide are the characters that take two columns, and some that take one in some
-// terminals: a line that is too short does no harm.
+// wide lists the characters that take two columns, including some that take one in
+// some terminals: a line that is too short does no harm.
 var wide = &unicode.RangeTable{
 	R16: []unicode.Range16{
 		{0x1100, 0x115f, 1}, {0x231a, 0x231b, 1}, {0x23e9, 0x23f3, 1}, {0x2600, 0x27bf, 1}, {0x2b05, 0x2b55, 1}, {0x2e80, 0x303e, 1},
@@ -267,9 +267,9 @@ func columnsOfRune(r rune) int {
 	return 1
 }
 
-// visible shows every character that a person could not see, or not tell from
-// nothing, by its number. It is a list of what is printable: letters, marks,
-// numbers, punctuation, symbols, the space; a tab counts as a space.
+// visible replaces every invisible character by its number. It keeps printable
+// characters: letters, marks, numbers, punctuation, symbols and the space. A tab
+// counts as a space.
 func visible(s string) string {
 	clean := true
 	for _, r := range s {
@@ -292,24 +292,27 @@ func visible(s string) string {
 	return b.String()
 }
 
-// seen reports a character that has a shape of its own.
+// seen reports whether a character has a visible shape.
 func seen(r rune) bool {
-	return unicode.IsPrint(r) && r != unicode.ReplacementChar && r != 0x2800 && // a blank of Braille
+	return unicode.IsPrint(r) && r != unicode.ReplacementChar && r != 0x2800 && // the blank Braille pattern
 		!unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
-// modelKey is the key of waiting for a session's model.
+// modelKey is the key of the wait for a session's model.
 func modelKey(session string) string { return "model " + session }
 
-// callKey is the key of waiting for a call.
+// callKey is the key of the wait for a call.
 func callKey(callID string) string { return "call " + callID }
 
-// asking says who is asked.
-func asking(model, endpoint string) string {
-	host := strings.TrimPrefix(strings.TrimPrefix(endpoint, "https://"), "http://")
-	host, _, _ = strings.Cut(host, "/")
-	if host == "" {
-		return cmp.Or(model, "the model")
+// asking returns a text that names the model and host of a request.
+func asking(setup *session.Setup) string {
+	if setup.Rehearsal {
+		return "the rehearsal"
 	}
-	return cmp.Or(model, "the model") + " at " + host
+	model := cmp.Or(setup.Model, "the model")
+	host := strings.TrimPrefix(strings.TrimPrefix(setup.Endpoint, "https://"), "http://")
+	if host, _, _ = strings.Cut(host, "/"); host == "" {
+		return model
+	}
+	return model + " at " + host
 }

@@ -30,6 +30,9 @@ func slow(t *testing.T, line string) (dir string) {
 // output; it goes when the call ends, survives a resize, and neither wide
 // characters nor escapes of the tool garble it.
 func TestStatusLine(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: waits for a terminal")
+	}
 	t.Parallel()
 	dir := slow(t, `step one \\033]0;title\\007\\033[2J\\033[31mred 世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界`)
 	term := openTerminal(t, dir, "antiphon run agent.md")
@@ -42,9 +45,9 @@ func TestStatusLine(t *testing.T) {
 			t.Errorf("a line is too long: %q", line)
 		}
 	}
-	term.until(t, "… build, 1s")
+	_, second := term.untilLater(t, "… build", 0)
 	term.tmux(t, "resize-window", "-x", "60", "-y", "40")
-	screen = term.until(t, "… build, 2s")
+	screen, _ = term.untilLater(t, "… build", second)
 	if n := strings.Count(screen, "… build"); n != 1 {
 		t.Errorf("the line is there %d times:\n%s", n, screen)
 	}
@@ -62,14 +65,17 @@ func TestStatusLine(t *testing.T) {
 // U4: who is asked is said while the endpoint is silent; standard output that is
 // no terminal has the answer and nothing else.
 func TestStatusLineOfModel(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: waits for a terminal")
+	}
 	t.Parallel()
 	release := make(chan struct{})
-	srv := agenttest.NewServer(t, agenttest.Reply(item.Assistant("Hello.")).StallAfter(0, release))
+	srv := agenttest.NewServer(t, agenttest.Completed(item.Assistant("Hello.")).StallAfter(0, release))
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "agent.md"), "<config model=\"big-model\"/>\n<user>Hi.</user>\n")
 	term := openTerminal(t, dir, "antiphon run agent.md --base-url "+srv.URL+" >answer.txt")
 	term.until(t, "… big-model at 127.0.0.1")
-	term.until(t, ", 1s")
+	term.untilLater(t, "… big-model", 0)
 	close(release)
 	screen := term.until(t, "[exit code 0]")
 	if strings.Contains(screen, "… big-model") {
@@ -83,11 +89,14 @@ func TestStatusLineOfModel(t *testing.T) {
 // U4: a store that others keep busy is waited for with a line, too, and of a long
 // thought the line has the newest words.
 func TestStatusLineOfStoreAndThought(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: waits for a terminal")
+	}
 	t.Parallel()
 	release := make(chan struct{})
 	thought := strings.Repeat("First I look at it. ", 20) + "Now I know."
 	const whole = `{"type":"message","id":"m","role":"assistant","status":"completed","content":[{"type":"output_text","text":"Hello.","annotations":[]}]}`
-	srv := agenttest.NewServer(t, agenttest.Reply(item.Assistant("One.")), agenttest.Events(
+	srv := agenttest.NewServer(t, agenttest.Completed(item.Assistant("One.")), agenttest.Events(
 		`{"type":"response.output_item.added","output_index":0,"item":{"type":"reasoning","id":"r","summary":[]}}`,
 		`{"type":"response.reasoning_summary_text.delta","item_id":"r","output_index":0,"summary_index":0,"delta":"`+thought+`"}`,
 		`{"type":"response.output_item.done","output_index":0,"item":{"type":"reasoning","id":"r","summary":[{"type":"summary_text","text":"`+thought+`"}]}}`,

@@ -242,10 +242,10 @@ func TestRefusedLocally(t *testing.T) {
 		args []string
 		says string
 	}{
-		{[]string{hot}, "not sent: temperature: the model o3 does not take it"},
+		{[]string{hot}, "not sent: temperature: the model o3 does not accept it"},
 		{[]string{effort}, "not sent: reasoning.effort: the model gpt-4.1 does not reason"},
-		{[]string{plain, "--profile", "codex"}, "not sent: instructions: this endpoint does not answer without them"},
-		{[]string{plain, "--profile", "nope"}, `--profile: no profile "nope"; there are azure, careful, codex`},
+		{[]string{plain, "--profile", "codex"}, "not sent: instructions: this endpoint requires instructions"},
+		{[]string{plain, "--profile", "nope"}, `--profile: unknown profile "nope"; the profiles are azure, careful, codex`},
 	} {
 		o := program(t, append([]string{"run", "--base-url", srv.URL}, tt.args...)...)
 		if o.code != exitUsage || !strings.Contains(o.err, tt.says) {

@@ -17,9 +17,10 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	jsonv1 "github.com/go-json-experiment/json/v1"
 
 	"github.com/antiphon-go/antiphon/agent"
-	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/session"
 )
 
@@ -29,25 +30,25 @@ type sessionsCommand struct {
 	JSON bool `name:"json" help:"Print the outcome as JSON."`
 	hide func(text string) string
 
-	List    listCommand    `cmd:"" help:"List the sessions, those written to last first."`
-	Search  searchCommand  `cmd:"" help:"Find sessions by what was said in them."`
-	Show    showCommand    `cmd:"" help:"Print what was said, entry by entry."`
-	Info    infoCommand    `cmd:"" help:"Print what is known of a session, and what it has used."`
+	List    listCommand    `cmd:"" help:"List the sessions, the most recently written first."`
+	Search  searchCommand  `cmd:"" help:"Find sessions by their text."`
+	Show    showCommand    `cmd:"" help:"Print a session, entry by entry."`
+	Info    infoCommand    `cmd:"" help:"Print information about a session and its usage."`
 	Rename  renameCommand  `cmd:"" help:"Give a session another name, title, owner or agent's file."`
-	Tag     tagCommand     `cmd:"" help:"Add tags to a session, or take them away."`
-	Fork    forkCommand    `cmd:"" help:"Begin a session with the entries of another."`
-	Compact compactCommand `cmd:"" help:"Send something shorter instead of what was said, or take that back."`
+	Tag     tagCommand     `cmd:"" help:"Add tags to a session, or remove them."`
+	Fork    forkCommand    `cmd:"" help:"Create a session with the entries of another."`
+	Compact compactCommand `cmd:"" help:"Shorten what is sent of a session, or undo that."`
 	Export  exportCommand  `cmd:"" help:"Write a session as one HTML page, as JSON lines or as a transcript."`
-	Import  importCommand  `cmd:"" help:"Make a session of JSON lines or of a transcript."`
+	Import  importCommand  `cmd:"" help:"Create a session from JSON lines or a transcript."`
 	Reset   resetCommand   `cmd:"" help:"Archive a session, so that its name begins anew with the next run."`
-	Archive archiveCommand `cmd:"" help:"Put a session out of the way, or take it back."`
-	Rm      removeCommand  `cmd:"" help:"Delete sessions, with those of their nested runs."`
-	Gc      sweepCommand   `cmd:"" help:"Remove what no session needs any more."`
-	Backup  backupCommand  `cmd:"" help:"Copy the whole store to a new file, also while it is in use."`
-	Key     keyCommand     `cmd:"" help:"Make a key for stores that are to be encrypted."`
-	Index   indexCommand   `cmd:"" help:"Build the index that is searched anew, or remove it."`
-	Verify  verifyCommand  `cmd:"" help:"Check that what is stored is what was written."`
-	Salvage salvageCommand `cmd:"" help:"Copy what is whole of a damaged session into a new one."`
+	Archive archiveCommand `cmd:"" help:"Archive a session, or undo that."`
+	Rm      removeCommand  `cmd:"" help:"Delete sessions, including those of subagents."`
+	Gc      sweepCommand   `cmd:"" help:"Remove data that no session needs any more."`
+	Backup  backupCommand  `cmd:"" help:"Copy the whole store to a new file, even while it is in use."`
+	Key     keyCommand     `cmd:"" help:"Make a key for encrypted stores."`
+	Index   indexCommand   `cmd:"" help:"Rebuild the search index, or remove it."`
+	Verify  verifyCommand  `cmd:"" help:"Check that the stored data is unchanged."`
+	Salvage salvageCommand `cmd:"" help:"Copy the readable part of a damaged session into a new one."`
 }
 
 // Help is shown by antiphon sessions --help.
@@ -69,7 +70,7 @@ Examples:
   antiphon sessions export work --to html -o work.html`
 }
 
-// told prints what a command did: one line for people, or a value as JSON.
+// told prints the outcome of a command: one line for people, or a value as JSON.
 func (c *sessionsCommand) told(std stdio, value any, format string, args ...any) error {
 	if c.JSON {
 		return c.printJSON(std, value)
@@ -78,6 +79,13 @@ func (c *sessionsCommand) told(std stdio, value any, format string, args ...any)
 	return err
 }
 
+// lineOptions let items through as they are, and write times as nanoseconds.
+var lineOptions = json.JoinOptions(
+	jsontext.AllowDuplicateNames(true),
+	jsontext.AllowInvalidUTF8(true),
+	jsonv1.FormatDurationAsNano(true),
+)
+
 // printJSON prints a value as indented JSON.
 func (c *sessionsCommand) printJSON(std stdio, value any) error {
 	out := &hidingWriter{out: bufio.NewWriterSize(std.out, 64<<10), hide: c.hide}
@@ -85,8 +93,8 @@ func (c *sessionsCommand) printJSON(std stdio, value any) error {
 	return errors.Join(err, out.end())
 }
 
-// hidingWriter writes lines without secrets, one at a time. No secret reaches
-// over the end of a line: in JSON it has none, and in a header neither.
+// hidingWriter writes lines without secrets, one at a time. No secret contains a
+// line end: in JSON it would be escaped, and in a header it is not allowed.
 type hidingWriter struct {
 	out  *bufio.Writer
 	hide func(text string) string
@@ -106,14 +114,14 @@ func (w *hidingWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// flush writes the line, and ends it.
+// flush writes the line and its end.
 func (w *hidingWriter) flush() error {
 	_, err := w.out.WriteString(w.hide(string(w.line)) + "\n")
 	w.line = w.line[:0]
 	return err
 }
 
-// end writes what is left.
+// end writes the rest.
 func (w *hidingWriter) end() error {
 	if len(w.line) == 0 {
 		return w.out.Flush()
@@ -121,7 +129,7 @@ func (w *hidingWriter) end() error {
 	return errors.Join(w.flush(), w.out.Flush())
 }
 
-// with opens the store for what a command reads of one session of it.
+// with opens the store for a command that reads one session.
 func (c *sessionsCommand) with(ctx context.Context, env environment, name string, do func(store keeper, info session.Info) error) error {
 	return c.opened(ctx, env, false, func(store keeper) error {
 		info, err := find(ctx, store, name, false)
@@ -143,7 +151,7 @@ func (c *sessionsCommand) withWhole(ctx context.Context, env environment, name s
 	})
 }
 
-// opened opens the store for what a command does with it.
+// opened opens the store and calls do.
 func (c *sessionsCommand) opened(ctx context.Context, env environment, create bool, do func(store keeper) error) error {
 	c.hide = env.Hide
 	store, err := c.open(ctx, env, create)
@@ -153,7 +161,7 @@ func (c *sessionsCommand) opened(ctx context.Context, env environment, create bo
 	return errors.Join(do(store), store.Close())
 }
 
-// specials says what is special about a session.
+// specials describes special properties of a session.
 func specials(info session.Info) string {
 	var words []string
 	if info.Archived {
@@ -196,25 +204,25 @@ type account struct {
 	Turns  int    `json:"turns"`
 	Calls  int    `json:"calls"`
 	Tokens tokens `json:"tokens"`
-	// Cost is what this session's own turns cost, Nested what nested runs used
-	// besides, and All both together.
+	// Cost is the cost of this session's own turns, Nested the usage of subagents, and
+	// All their sum.
 	Cost   float64        `json:"cost,omitempty"`
-	Nested agent.Spent    `json:"nested,omitzero"`
-	All    agent.Spent    `json:"all"`
+	Nested agent.Usage    `json:"nested,omitzero"`
+	All    agent.Usage    `json:"all"`
 	Stop   string         `json:"stopped,omitempty"`
 	Open   []string       `json:"open_calls,omitempty"`
 	Kinds  map[string]int `json:"kinds"`
-	// Approvals counts the verdicts that let a call run, Rules are those that the
-	// session remembers.
+	// Approvals counts the verdicts that allowed a call. Rules are the remembered
+	// rules of the session.
 	Approvals int            `json:"approvals"`
 	Rules     []session.Rule `json:"rules,omitempty"`
-	// Setup is what makes the next turn, if nothing changes, and Models are those
-	// that the endpoints said answered.
+	// Setup is the setup of the next turn if nothing changes. Models are the models
+	// that answered, as reported by the endpoints.
 	Setup  *session.Setup `json:"setup,omitempty"`
 	Models []string       `json:"models,omitempty"`
 }
 
-// tokens are as the endpoint reported them.
+// tokens are token counts as reported by the endpoint.
 type tokens struct {
 	Input  int64 `json:"input"`
 	Cached int64 `json:"cached"`
@@ -222,7 +230,7 @@ type tokens struct {
 	Total  int64 `json:"total"`
 }
 
-// Run prints what is known.
+// Run prints the information.
 func (c *infoCommand) Run(ctx context.Context, std stdio, env environment, all *sessionsCommand) error {
 	return all.with(ctx, env, c.Session, func(store keeper, info session.Info) error {
 		s, err := session.Open(ctx, store, info.ID)
@@ -246,9 +254,9 @@ func accountOf(info session.Info, s *session.Session) account {
 		a.Kinds[session.Kind(e.Body)]++
 		setup.Apply(e.Body)
 		switch b := e.Body.(type) {
-		case session.Given, session.Answered:
+		case session.InputItem, session.CallOutput:
 			a.Items++
-		case session.Received:
+		case session.OutputItem:
 			a.Items++
 			if b.Item.IsCall() {
 				a.Calls++
@@ -268,8 +276,8 @@ func accountOf(info session.Info, s *session.Session) account {
 			a.use(b.Usage, b.Cost)
 		case session.Compacted:
 			a.use(b.Usage, b.Cost)
-		case session.Nested:
-			a.Nested.Add(agent.Spent{Turns: b.Turns, Tokens: b.Tokens, Cost: b.Cost})
+		case session.SubagentUsage:
+			a.Nested.Add(agent.Usage{Turns: b.Turns, Tokens: b.Tokens, Cost: b.Cost})
 		case session.RunStarted:
 			a.Stop = "interrupted"
 		case session.Stopped:
@@ -287,8 +295,8 @@ func accountOf(info session.Info, s *session.Session) account {
 	return a
 }
 
-// use counts what an answer of the endpoint has used.
-func (a *account) use(u *item.Usage, cost float64) {
+// use adds the usage of a reply.
+func (a *account) use(u *api.Usage, cost float64) {
 	a.Cost += cost
 	if u == nil {
 		return

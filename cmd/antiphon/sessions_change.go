@@ -20,8 +20,8 @@ import (
 type renameCommand struct {
 	Session string  `arg:"" help:"The session."`
 	Name    string  `arg:"" optional:"" help:"Its new name. Default: the one that it has."`
-	For     string  `placeholder:"AGENT" help:"The agent's file that it belongs to from now on, such as one that was moved."`
-	Title   *string `placeholder:"TEXT" help:"What lists show of it. Empty: the beginning of the user's next message."`
+	For     string  `placeholder:"AGENT" help:"The agent's file that the session belongs to from now on, for example after the file was moved."`
+	Title   *string `placeholder:"TEXT" help:"The title in lists. Empty: the beginning of the user's next message."`
 	Owner   *string `placeholder:"OWNER" help:"The new owner. Empty: no owner."`
 }
 
@@ -58,7 +58,7 @@ func (c *renameCommand) Run(ctx context.Context, std stdio, env environment, all
 	})
 }
 
-// bind gives a session to another agent's file.
+// bind assigns a session to another agent's file.
 func (c *renameCommand) bind(ctx context.Context, std stdio, all *sessionsCommand, k keeper, info session.Info) error {
 	binder, err := as[store.Binder](k, "give a session to another file")
 	if err != nil {
@@ -72,18 +72,18 @@ func (c *renameCommand) bind(ctx context.Context, std stdio, all *sessionsComman
 	if err := binder.Bind(ctx, info.ID, path, name); err != nil {
 		return taken(err, name)
 	}
-	return all.changed(ctx, std, k, info.ID, "%s belongs to %s now; antiphon run %s --session %s%s goes on with it", info.ID, path, quoted(c.For), quoted(cmp.Or(name, info.ID)), all.again())
+	return all.changed(ctx, std, k, info.ID, "%s belongs to %s now; antiphon run %s --session %s%s continues it", info.ID, path, quoted(c.For), quoted(cmp.Or(name, info.ID)), all.again())
 }
 
-// taken says what to do about a name that another session has.
+// taken adds a hint to the error about a name that another session has.
 func taken(err error, name string) error {
 	if errors.Is(err, session.ErrExists) {
-		return usage(fmt.Errorf("another session of the same file is called %q; choose another name, or archive that one", name))
+		return usage(fmt.Errorf("another session of the same file has the name %q; choose another name, or archive that session", name))
 	}
 	return err
 }
 
-// unlabelled is the error for labels that a store does not take.
+// unlabelled marks the error for invalid labels as a usage error.
 func unlabelled(err error) error {
 	if errors.Is(err, session.ErrBadLabel) {
 		return usage(err)
@@ -91,7 +91,7 @@ func unlabelled(err error) error {
 	return err
 }
 
-// changed prints what a session is after a change.
+// changed prints a session after a change.
 func (c *sessionsCommand) changed(ctx context.Context, std stdio, store keeper, id, format string, args ...any) error {
 	if !c.JSON {
 		return c.told(std, nil, format, args...)
@@ -107,7 +107,7 @@ func (c *sessionsCommand) changed(ctx context.Context, std stdio, store keeper, 
 type forkCommand struct {
 	Session string `arg:"" help:"The session."`
 	At      *int64 `placeholder:"N" help:"Fork after entry N, as sessions show counts them. Default: at the end."`
-	Name    string `placeholder:"NAME" help:"What to call the fork. Default: the session's name and a number."`
+	Name    string `placeholder:"NAME" help:"The name of the fork. Default: the session's name and a number."`
 }
 
 // Run forks.
@@ -139,14 +139,14 @@ func (c *forkCommand) Run(ctx context.Context, std stdio, env environment, all *
 			fmt.Fprintln(std.err, "!! "+unbroken(all.hide("not taken over: "+d.What)))
 		}
 		name := made.Name
-		if info.Path == "" { // then only its id tells a run which it is
+		if info.Path == "" { // otherwise only the id identifies it
 			name = made.ID
 		}
-		return all.told(std, nil, "%s is a fork of %s at entry %d; antiphon run FILE --session %s%s goes on with it", made.ID, info.ID, at, quoted(name), all.again())
+		return all.told(std, nil, "%s is a fork of %s at entry %d; antiphon run FILE --session %s%s continues it", made.ID, info.ID, at, quoted(name), all.again())
 	})
 }
 
-// quoted is a name as a shell takes it.
+// quoted returns a name in shell syntax.
 func quoted(name string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.' || r == '/'
@@ -208,7 +208,7 @@ type removeCommand struct {
 	Force    bool     `short:"f" help:"Do not ask."`
 }
 
-// Run deletes. At a terminal it asks first; elsewhere it wants --force.
+// Run deletes. At a terminal it asks first; otherwise it needs --force.
 func (c *removeCommand) Run(ctx context.Context, std stdio, env environment, all *sessionsCommand) error {
 	return all.opened(ctx, env, false, func(store keeper) error {
 		list, err := findAll(ctx, store, c.Sessions)
@@ -232,8 +232,8 @@ func (c *removeCommand) Run(ctx context.Context, std stdio, env environment, all
 	})
 }
 
-// removeAll deletes sessions until one cannot be deleted, and returns those that
-// are gone.
+// removeAll deletes sessions until one cannot be deleted, and returns the deleted
+// ones.
 func (c *removeCommand) removeAll(ctx context.Context, std stdio, all *sessionsCommand, store keeper, list []session.Info) ([]session.Info, error) {
 	deleted := []session.Info{}
 	if !c.Force && !(terminal(std.in) && terminal(std.err)) {
@@ -265,17 +265,17 @@ func (c *removeCommand) removeAll(ctx context.Context, std stdio, all *sessionsC
 	return deleted, nil
 }
 
-// inUse says what to do about a session that cannot be deleted because somebody
-// writes to it.
+// inUse adds a hint to the error about a session that is being written to.
 func inUse(err error, info session.Info, flags string) error {
 	if !errors.Is(err, session.ErrBusy) {
 		return err
 	}
 	said, _, _ := strings.Cut(err.Error(), "\n")
-	return fmt.Errorf("%s is in use: %s\n  hint: end that process or wait for it, and delete again; antiphon sessions archive %s%s takes it out of the list now", info.ID, said, quoted(info.ID), flags)
+	return fmt.Errorf("%s is in use: %s\n  hint: end that process or wait for it, and delete again; antiphon sessions archive %s%s removes it from the list now", info.ID, said, quoted(info.ID), flags)
 }
 
-// findAll finds sessions, each once, so that a slip in one name deletes none.
+// findAll finds all sessions before any is deleted, so that a wrong name deletes
+// nothing.
 func findAll(ctx context.Context, store keeper, names []string) (list []session.Info, err error) {
 	for _, name := range names {
 		info, err := findWhole(ctx, store, name, false)
@@ -296,7 +296,7 @@ func (c *removeCommand) sure(ctx context.Context, std stdio, who *person, info s
 	return who.agrees(ctx, fmt.Sprintf("Delete %s (%s, last written to %s)?", info.ID, plural(int(info.Entries), "entry"), when(info.Updated)))
 }
 
-// agrees asks a question that only a yes answers.
+// agrees asks a yes-or-no question. Only yes is a yes.
 func (p *person) agrees(ctx context.Context, question string) (bool, error) {
 	fmt.Fprintf(p.err, "%s [y/N] ", printable(question))
 	answer, _, err := p.line(ctx)

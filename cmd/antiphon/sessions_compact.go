@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/session"
 )
@@ -17,9 +18,9 @@ import (
 type compactCommand struct {
 	Session string `arg:"" help:"The session."`
 	By      string `enum:"summary,endpoint,dropping" default:"summary" help:"How: by a summary that the model writes, by the endpoint's own compaction, or by dropping (summary, endpoint, dropping)."`
-	Keep    int64  `placeholder:"TOKENS" help:"How many of the newest tokens stay as they are."`
-	Restore bool   `help:"Take the compactions back: send again what they stand for."`
-	At      int64  `placeholder:"N" help:"With --restore: take back that of entry N and those after it. Default: all."`
+	Keep    int64  `placeholder:"TOKENS" help:"The number of the newest tokens that stay unchanged."`
+	Restore bool   `help:"Undo compactions: send the replaced items again."`
+	At      int64  `placeholder:"N" help:"With --restore: undo the compaction of entry N and later ones. Default: all."`
 	File    string `placeholder:"AGENT" help:"The agent's file. Default: the one that the session belongs to."`
 
 	endpointFlags
@@ -35,13 +36,13 @@ Examples:
   antiphon sessions compact work --restore`
 }
 
-// Run compacts, or takes that back.
+// Run compacts, or undoes compactions.
 func (c *compactCommand) Run(ctx context.Context, std stdio, env environment, all *sessionsCommand) error {
 	if c.Keep < 0 || c.At < 0 {
 		return usage(errors.New("--keep and --at cannot be negative"))
 	}
 	if c.At > 0 && !c.Restore {
-		return usage(errors.New("--at goes with --restore"))
+		return usage(errors.New("--at needs --restore"))
 	}
 	return all.withWhole(ctx, env, c.Session, func(store keeper, info session.Info) (err error) {
 		s, err := session.Open(ctx, store, info.ID)
@@ -63,7 +64,7 @@ func (c *compactCommand) Run(ctx context.Context, std stdio, env environment, al
 // restored is what sessions compact --restore --json prints.
 type restored struct {
 	Session string `json:"session"`
-	// InForce is the compaction that is in force now, 0 if none is.
+	// InForce is the compaction that is now in force, or 0.
 	InForce int64 `json:"in_force"`
 }
 
@@ -72,7 +73,7 @@ func (c *compactCommand) restore(ctx context.Context, std stdio, all *sessionsCo
 	if err != nil {
 		return usage(err)
 	}
-	word := "all that was said is sent again"
+	word := "the whole conversation is sent again"
 	if left > 0 {
 		word = fmt.Sprintf("the compaction of entry %d is in force again", left)
 	}
@@ -82,7 +83,15 @@ func (c *compactCommand) restore(ctx context.Context, std stdio, all *sessionsCo
 // compacted is what sessions compact --json prints.
 type compacted struct {
 	Session string `json:"session"`
-	agent.Compacted
+	Seq     int64  `json:"seq"`
+	By      string `json:"by"`
+	// Items is how many items were replaced, Before and After are estimates of what
+	// a request takes, in tokens.
+	Items  int        `json:"items"`
+	Before int64      `json:"before"`
+	After  int64      `json:"after"`
+	Usage  *api.Usage `json:"usage,omitempty"`
+	Cost   float64    `json:"cost,omitempty"`
 }
 
 func (c *compactCommand) compact(ctx context.Context, std stdio, env environment, all *sessionsCommand, s *session.Session, info session.Info) error {
@@ -102,7 +111,7 @@ func (c *compactCommand) compact(ctx context.Context, std stdio, env environment
 		return err
 	}
 	cfg := host.Config{
-		Front: front(std, env, false), File: path, Workspace: options.Workspace, Home: options.Home,
+		FrontEnd: front(std, env, false), File: path, Workspace: options.Workspace, Home: options.Home,
 		Endpoint: c.endpoint(table), Compaction: host.Compaction{By: c.By},
 	}
 	done, err := host.Compact(ctx, s, cfg, c.Keep)
@@ -115,5 +124,5 @@ func (c *compactCommand) compact(ctx context.Context, std stdio, env environment
 	if c.By == session.ByEndpoint && done.By == session.BySummary {
 		fmt.Fprintln(std.err, "!! "+agent.SummaryInstead)
 	}
-	return all.told(std, compacted{s.ID(), *done}, "%s: about %d tokens became %d, by %s, in entry %d; --restore takes it back", s.ID(), done.Before, done.After, done.By, done.Seq)
+	return all.told(std, compacted{s.ID(), done.Entry, done.By, len(done.Replaced), done.Before, done.After, done.Usage, done.Cost}, "%s: about %d tokens became %d, by %s, in entry %d; --restore undoes it", s.ID(), done.Before, done.After, done.By, done.Entry)
 }

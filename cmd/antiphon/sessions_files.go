@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/host"
@@ -24,11 +25,11 @@ import (
 // exportCommand is antiphon sessions export.
 type exportCommand struct {
 	Session string `arg:"" help:"The session."`
-	To      string `enum:"auto,html,jsonl,chatmd" default:"auto" help:"The form: html, jsonl or chatmd. Default: what the name of --out ends in."`
+	To      string `enum:"auto,html,jsonl,chatmd" default:"auto" help:"The format: html, jsonl or chatmd. Default: from the extension of --out."`
 	Out     string `short:"o" placeholder:"FILE" help:"Write to FILE instead of standard output."`
 	Force   bool   `help:"Overwrite FILE."`
 
-	FullPaths bool `help:"Let the page and the lines name the agent's file by its full path, not by its name alone."`
+	FullPaths bool `help:"Write the full path of the agent's file, not only its name."`
 }
 
 // Help is shown by antiphon sessions export --help.
@@ -71,7 +72,7 @@ func (c *exportCommand) Run(ctx context.Context, std stdio, env environment, all
 		if err != nil {
 			return err
 		}
-		e := host.Export{Front: front(std, env, false), Store: store, Session: info, FullPaths: c.FullPaths, Options: options}
+		e := host.Export{FrontEnd: front(std, env, false), Store: store, Session: info, FullPaths: c.FullPaths, Options: options}
 		var n int64
 		to := func(write func(io.Writer) error) (err error) {
 			switch {
@@ -120,8 +121,8 @@ func (c *exportCommand) form() (string, error) {
 	return "", usage(errors.New("give --to html, jsonl or chatmd, or a FILE whose name ends in .html, .jsonl or .md"))
 }
 
-// checkTarget reports a file that cannot or must not be written to, whatever
-// the flags say; "" is standard output.
+// checkTarget returns an error for a file that cannot or must not be written to,
+// whatever the flags; "" is standard output.
 func checkTarget(store *storeFlag, env environment, path string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -139,21 +140,21 @@ func checkTarget(store *storeFlag, env environment, path string) error {
 	return nil
 }
 
-// notDangling refuses a link to a file that is not there. To make that file could put
-// it where nobody looks, and to replace the link would undo what somebody has set up.
+// notDangling refuses a link to a missing file. Creating the target could put it in
+// an unexpected place, and replacing the link would undo somebody's setup.
 func notDangling(path string) error {
 	to, err := os.Readlink(path)
 	if err != nil {
 		return nil // it is not a link
 	}
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return usage(fmt.Errorf("%s is a symbolic link to %s, which is not there; remove the link, or name the file itself", path, to))
+		return usage(fmt.Errorf("%s is a symbolic link to %s, which does not exist; remove the link, or name the file itself", path, to))
 	}
 	return nil
 }
 
-// writeFile writes a file whole or not at all, and returns its size. One that it
-// replaces keeps its mode. What is not a file, such as a pipe, is written to.
+// writeFile writes a file completely or not at all, and returns its size. A replaced
+// file keeps its mode. Pipes and devices are written directly.
 func writeFile(path string, force bool, write func(io.Writer) error) (n int64, err error) {
 	before, err := os.Stat(path)
 	if err == nil && !before.Mode().IsRegular() {
@@ -163,18 +164,18 @@ func writeFile(path string, force bool, write func(io.Writer) error) (n int64, e
 		return 0, err
 	}
 	if _, err := os.Lstat(path); err == nil && !force {
-		return 0, usage(fmt.Errorf("%s is there already; --force overwrites it", path))
+		return 0, usage(fmt.Errorf("%s exists already; --force overwrites it", path))
 	}
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
 	}
-	draft, err := os.CreateTemp(filepath.Dir(path), ".antiphon-*")
+	draft, err := createDraft(path)
 	if err != nil {
 		return 0, err
 	}
 	defer os.Remove(draft.Name())
 	if before != nil {
-		_ = draft.Chmod(before.Mode().Perm()) // else it is for its owner alone
+		_ = draft.Chmod(before.Mode().Perm()) // otherwise only the owner can read it
 	}
 	if err = write(draft); err == nil {
 		err = draft.Sync()
@@ -183,20 +184,41 @@ func writeFile(path string, force bool, write func(io.Writer) error) (n int64, e
 		n = info.Size()
 	}
 	if err = errors.Join(err, draft.Close()); err != nil {
-		return 0, err
+		return 0, aboutFile(err, draft.Name(), path)
 	}
 	if force {
 		return n, os.Rename(draft.Name(), path)
 	}
 	if err = os.Link(draft.Name(), path); errors.Is(err, fs.ErrExist) {
-		return 0, usage(fmt.Errorf("%s is there already; --force overwrites it", path))
+		return 0, usage(fmt.Errorf("%s exists already; --force overwrites it", path))
 	} else if err != nil { // a file system without links
 		return n, os.Rename(draft.Name(), path)
 	}
 	return n, nil
 }
 
-// writeThrough writes to a pipe or a device, and returns how much.
+// createDraft creates the temporary file that is to replace the file at path.
+func createDraft(path string) (*os.File, error) {
+	draft, err := os.CreateTemp(filepath.Dir(path), ".antiphon-*")
+	if at := (*fs.PathError)(nil); errors.As(err, &at) {
+		at.Path = path // its own name says nothing to the user
+	}
+	return draft, err
+}
+
+// aboutFile returns an error of writing the draft of a file. It names the file,
+// because the draft is gone when the error is read.
+func aboutFile(err error, draft, path string) error {
+	if at := (*fs.PathError)(nil); errors.As(err, &at) && at.Path == draft {
+		at.Path = path
+	}
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return fmt.Errorf("%w; free some space, then run it again", err)
+	}
+	return err
+}
+
+// writeThrough writes to a pipe or a device, and returns the number of bytes.
 func writeThrough(path string, write func(io.Writer) error) (n int64, err error) {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
@@ -219,12 +241,12 @@ func (c *counter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// remark begins a transcript that is an export, so that a later one may take its
-// place.
+// remark is the first line of a transcript that is an export. A later export may
+// replace such a file.
 func remark(id string) string { return "<!-- an export of the session " + id + " -->\n" }
 
-// checkOut reports that --out names a file that is not an export of the session;
-// a session that is still to be made has no id, and no export.
+// checkOut returns an error if --out names a file that is not an export of the
+// session. A session that does not exist yet has no id and no export.
 func (c *runCommand) checkOut(env environment, id string) error {
 	if c.Out == "" {
 		return nil
@@ -233,7 +255,7 @@ func (c *runCommand) checkOut(env environment, id string) error {
 		return err
 	}
 	if info, err := os.Stat(c.Out); err != nil || !info.Mode().IsRegular() {
-		return nil // there is nothing to overwrite
+		return nil // nothing to overwrite
 	}
 	f, err := os.Open(c.Out)
 	if err != nil {
@@ -248,7 +270,7 @@ func (c *runCommand) checkOut(env environment, id string) error {
 	return nil
 }
 
-// checkFolder reports that a file cannot be made for want of a folder.
+// checkFolder returns an error if the folder of a file does not exist.
 func checkFolder(path string) error {
 	info, err := os.Stat(filepath.Dir(path))
 	if err == nil && !info.IsDir() {
@@ -260,15 +282,15 @@ func checkFolder(path string) error {
 	return nil
 }
 
-// writeOut writes the transcript of --out, beside a session. The file may have
-// come, or changed, since the run began: see checkOut.
+// writeOut writes the transcript of --out for a session. The file may have been
+// created or changed since the run began: see checkOut.
 func (c *runCommand) writeOut(ctx context.Context, std stdio, env environment, h *host.Host) error {
 	ctx = context.WithoutCancel(ctx)
 	if err := c.checkOut(env, h.Info.ID); err != nil {
 		return err
 	}
 	release, err := agentfile.Hold(c.Out)
-	if err != nil && !errors.Is(err, errors.ErrUnsupported) { // without locks nobody goes on with a transcript
+	if err != nil && !errors.Is(err, errors.ErrUnsupported) { // without locks no run can continue a transcript
 		return fmt.Errorf("the export was not written: %w", err)
 	}
 	if err == nil {
@@ -278,7 +300,7 @@ func (c *runCommand) writeOut(ctx context.Context, std stdio, env environment, h
 	if err != nil {
 		return err
 	}
-	e := host.Export{Front: front(std, env, false), Store: h.Store, Session: h.Info, Options: options}
+	e := host.Export{FrontEnd: front(std, env, false), Store: h.Store, Session: h.Info, Options: options}
 	write, err := e.Transcript(ctx, c.Out)
 	if err != nil {
 		return err
@@ -294,9 +316,9 @@ func (c *runCommand) writeOut(ctx context.Context, std stdio, env environment, h
 	return err
 }
 
-// before compares the export with the file that it is to take the place of: there
-// the export begins as it does now, or somebody has changed it, or gone on with
-// it as a transcript. With --force nothing is compared.
+// before compares the export with the file that it will replace. If the export does
+// not begin with the file's text, somebody has changed the file, or continued it as
+// a transcript. With --force nothing is compared.
 func (c *runCommand) before() *beginning {
 	if info, err := os.Stat(c.Out); c.Force || err != nil || !info.Mode().IsRegular() {
 		return &beginning{}
@@ -308,7 +330,7 @@ func (c *runCommand) before() *beginning {
 	return &beginning{file: f, text: bufio.NewReader(f)}
 }
 
-// beginning is a text that another one, which is written to it, should begin with.
+// beginning is a text that the text written to it should begin with.
 type beginning struct {
 	file    *os.File // nil if there is none
 	text    *bufio.Reader
@@ -325,13 +347,14 @@ func (b *beginning) Write(p []byte) (int, error) {
 		if b.differs || len(have) == 0 {
 			break
 		}
-		_, _ = b.text.Discard(len(have)) // they are there
+		_, _ = b.text.Discard(len(have)) // the bytes are buffered
 		want = want[len(have):]
 	}
 	return len(p), nil
 }
 
-// end closes the file, and is an error if the other text does not begin with it.
+// end closes the file, and returns an error if the written text does not begin with
+// it.
 func (b *beginning) end(path string) error {
 	if b.file != nil {
 		_, err := b.text.ReadByte()
@@ -339,7 +362,7 @@ func (b *beginning) end(path string) error {
 		_ = b.file.Close() // it was only read
 	}
 	if b.differs {
-		return fmt.Errorf("%s was changed since it was exported, and stays as it is; the session has what was said; --force overwrites the file", path)
+		return fmt.Errorf("%s was changed since it was exported, and is not overwritten; the session has the conversation; --force overwrites the file", path)
 	}
 	return nil
 }

@@ -18,10 +18,10 @@ import (
 
 // sweepCommand is antiphon sessions gc.
 type sweepCommand struct {
-	OlderThan string `placeholder:"AGE" help:"Also delete the sessions that nobody wrote to for AGE, such as 30d, 2w or 12h."`
-	Expired   bool   `help:"The same, for the age in $$ANTIPHON_KEEP."`
+	OlderThan string `placeholder:"AGE" help:"Also delete sessions that were not written to for AGE, such as 30d, 2w or 12h."`
+	Expired   bool   `help:"Like --older-than, with the age in $$ANTIPHON_KEEP."`
 	Archived  bool   `help:"Of those, only the archived ones."`
-	DryRun    bool   `help:"Only say what would be removed."`
+	DryRun    bool   `help:"Only print what would be removed."`
 	Force     bool   `short:"f" help:"Do not ask."`
 }
 
@@ -43,11 +43,11 @@ Examples:
 
 // sweptOut is what sessions gc --json prints.
 type sweptOut struct {
-	// Sessions are those that were deleted for their age, InUse those that were
-	// left alone.
+	// Sessions were deleted because of their age. InUse were not deleted because they
+	// are in use.
 	Sessions []session.Info `json:"sessions,omitempty"`
 	InUse    []session.Info `json:"in_use,omitempty"`
-	session.Swept
+	session.GCStats
 }
 
 // Run deletes and sweeps.
@@ -63,7 +63,7 @@ func (c *sweepCommand) Run(ctx context.Context, std stdio, env environment, all 
 				return err
 			}
 		}
-		if out.Swept, err = store.Sweep(ctx, c.DryRun); err != nil {
+		if out.GCStats, err = store.Sweep(ctx, c.DryRun); err != nil {
 			return err
 		}
 		word := "removed"
@@ -71,7 +71,7 @@ func (c *sweepCommand) Run(ctx context.Context, std stdio, env environment, all 
 			word = "would be removed"
 		}
 		if out.Left == "" && !c.DryRun {
-			word += "; the database holds no bytes of what was deleted"
+			word += "; the database holds no bytes of deleted data"
 		}
 		if out.Left != "" && !all.JSON {
 			fmt.Fprintf(std.err, "antiphon: bytes of what was deleted are still in %s\n", out.Left)
@@ -84,7 +84,7 @@ func (c *sweepCommand) Run(ctx context.Context, std stdio, env environment, all 
 	})
 }
 
-// age is how long a session is kept, 0 if for ever.
+// age returns how long sessions are kept, or 0 for no limit.
 func (c *sweepCommand) age(env environment) (time.Duration, error) {
 	switch {
 	case c.OlderThan != "" && c.Expired:
@@ -101,7 +101,7 @@ func (c *sweepCommand) age(env environment) (time.Duration, error) {
 	return 0, nil
 }
 
-// parseAge reads a number with a unit.
+// parseAge parses a number with a unit.
 func parseAge(what, text string) (time.Duration, error) {
 	const day = 24 * time.Hour
 	units := map[string]time.Duration{"h": time.Hour, "d": day, "w": 7 * day, "y": 365 * day}
@@ -113,7 +113,7 @@ func parseAge(what, text string) (time.Duration, error) {
 	return time.Duration(n) * unit, nil
 }
 
-// expire deletes the sessions that nobody wrote to since then.
+// expire deletes the sessions that were not written to since the given time.
 func (c *sweepCommand) expire(ctx context.Context, std stdio, all *sessionsCommand, store keeper, since time.Time) (out sweptOut, err error) {
 	old := func(i session.Info) bool { return i.Updated.Before(since) && (i.Archived || !c.Archived) }
 	var list []session.Info

@@ -28,7 +28,7 @@ func aged(t *testing.T, days map[string]int) (place string) {
 		}
 		s, err := session.Open(t.Context(), store, name)
 		if err == nil {
-			_, err = s.Append(t.Context(), session.Given{Item: item.User("the secret of " + name)})
+			_, err = s.Append(t.Context(), session.InputItem{Item: item.User("the secret of " + name)})
 		}
 		if err == nil && strings.Contains(name, "archived") {
 			err = store.Archive(t.Context(), name, true)
@@ -79,7 +79,7 @@ func TestSessionsExpire(t *testing.T) {
 			t.Errorf("got %v, want %v", got, want)
 		}
 	}
-	if o := gc(0); !strings.Contains(o.out, "removed; the database holds no bytes of what was deleted") {
+	if o := gc(0); !strings.Contains(o.out, "removed; the database holds no bytes of deleted data") {
 		t.Error(o.out)
 	}
 	if o := gc(2, "--older-than", "30d"); !strings.Contains(o.err, "  old  ") || strings.Contains(o.err, "month") || !strings.Contains(o.err, "needs --force; --dry-run") {

@@ -18,8 +18,8 @@ import (
 // importCommand is antiphon sessions import.
 type importCommand struct {
 	File string `arg:"" help:"JSON lines or a transcript; - is standard input."`
-	Name string `placeholder:"NAME" help:"What to call the session. Default: the name that it had, or the file's."`
-	For  string `placeholder:"AGENT" help:"The agent's file that it belongs to, so that a run can go on with it. Default: none."`
+	Name string `placeholder:"NAME" help:"The name of the session. Default: its previous name, or the file's."`
+	For  string `placeholder:"AGENT" help:"The agent's file that it belongs to, so that a run can continue it. Default: none."`
 }
 
 // Help is shown by antiphon sessions import --help.
@@ -92,9 +92,9 @@ func (c *importCommand) Run(ctx context.Context, std stdio, env environment, all
 	})
 }
 
-// input opens the file. Standard input and a pipe are first written to a temporary
-// file, since an export is read twice and need not fit into memory; done removes
-// that.
+// input opens the file. Standard input and pipes are copied to a temporary file,
+// because an export is read twice and may not fit into memory; done removes the
+// copy.
 func (c *importCommand) input(ctx context.Context, std stdio) (f *os.File, name string, done func(), err error) {
 	if c.File == "-" {
 		f, done, err = spooled(ctx, std, std.in)
@@ -104,19 +104,19 @@ func (c *importCommand) input(ctx context.Context, std stdio) (f *os.File, name 
 		return nil, "", nil, err
 	}
 	if info, err := f.Stat(); err != nil || info.Mode()&os.ModeNamedPipe == 0 {
-		return f, c.File, func() { f.Close() }, err
+		return f, c.File, func() { _ = f.Close() }, err
 	}
 	defer f.Close()
 	whole, done, err := spooled(ctx, std, f)
 	return whole, c.File, done, err
 }
 
-// spooled is what a pipe brings, as a temporary file that can be read twice.
+// spooled copies a pipe to a temporary file that can be read twice.
 func spooled(ctx context.Context, std stdio, in io.Reader) (f *os.File, done func(), err error) {
 	if f, err = os.CreateTemp("", "antiphon-import-*"); err != nil {
 		return nil, nil, err
 	}
-	done = func() { f.Close(); os.Remove(f.Name()) }
+	done = func() { _ = f.Close(); _ = os.Remove(f.Name()) }
 	err = await(ctx, std, readingInput, func() error {
 		_, err := io.Copy(f, in)
 		return err
@@ -130,8 +130,7 @@ func spooled(ctx context.Context, std stdio, in io.Reader) (f *os.File, done fun
 	return f, done, err
 }
 
-// severalProblems prints what is wrong with a transcript, each problem on a line of
-// its own, since it is no run that was not begun.
+// severalProblems prints the problems of a transcript on separate lines.
 func severalProblems(std stdio, err error) error {
 	var problems chatmd.ErrorList
 	if !errors.As(err, &problems) || len(problems) < 2 {
@@ -141,7 +140,7 @@ func severalProblems(std stdio, err error) error {
 	return usage(fmt.Errorf("%s in the file; nothing was imported", plural(len(problems), "problem")))
 }
 
-// tell says what was made and what was dropped.
+// tell prints what was made and what was dropped.
 func (c *importCommand) tell(std stdio, all *sessionsCommand, made *host.Imported) error {
 	if all.JSON {
 		return all.printJSON(std, made)
@@ -153,9 +152,9 @@ func (c *importCommand) tell(std stdio, all *sessionsCommand, made *host.Importe
 		}
 		fmt.Fprintln(std.err, "!! "+unbroken(all.hide(fmt.Sprintf("dropped, %s: %s", where, d.What))))
 	}
-	owner := "it belongs to no agent, and no run takes it; import it with --for AGENT for that"
+	owner := fmt.Sprintf("it belongs to no agent, so no run can continue it; antiphon sessions rename %s --for AGENT%s changes that", quoted(made.ID), all.again())
 	if made.Path != "" {
-		owner = fmt.Sprintf("antiphon run %s --session %s%s goes on with it", quoted(c.For), quoted(cmp.Or(made.Name, made.ID)), all.again())
+		owner = fmt.Sprintf("antiphon run %s --session %s%s continues it", quoted(c.For), quoted(cmp.Or(made.Name, made.ID)), all.again())
 	}
-	return all.told(std, nil, "%s is made, of %s; %s", made.ID, plural(made.Read, "entry"), owner)
+	return all.told(std, nil, "%s is imported, with %s; %s", made.ID, plural(made.Read, "entry"), owner)
 }

@@ -51,8 +51,8 @@ func TestImportBringsNoAuthority(t *testing.T) {
 	everything := &session.Rule{Verdict: session.Allow, Tool: "*"}
 	touch := item.Call("call_1", "run_command", `{"command":["touch","PWNED"]}`)
 	begin := []session.Body{
-		session.Given{Item: item.User("go")}, session.RunStarted{}, session.TurnStarted{Turn: 1},
-		session.Received{Turn: 1, Item: touch}, session.TurnEnded{Turn: 1, Status: item.StatusCompleted},
+		session.InputItem{Item: item.User("go")}, session.RunStarted{}, session.TurnStarted{Turn: 1},
+		session.OutputItem{Turn: 1, Item: touch}, session.TurnEnded{Turn: 1, Status: item.StatusCompleted},
 	}
 	for name, c := range map[string]struct {
 		then []session.Body
@@ -62,9 +62,9 @@ func TestImportBringsNoAuthority(t *testing.T) {
 		"an approval with its rule": {[]session.Body{session.Approval{CallID: "call_1", Allowed: true, Remember: everything}}, "the remembered rule: allow *"},
 		"a refusal with a rule":     {[]session.Body{session.Approval{CallID: "call_0", Reason: "no", Remember: everything}}, "the remembered rule: allow *"},
 		"a repeatable start":        {[]session.Body{session.Approval{CallID: "call_1", Allowed: true}, session.CallStarted{CallID: "call_1", Repeatable: true}}, "the leave to run call call_1 again"},
-		"an end before the call":    {[]session.Body{session.Approval{CallID: "call_2", Allowed: true}, session.Given{Item: outputOf("call_2")}}, "the approval of call call_2"},
+		"an end before the call":    {[]session.Body{session.Approval{CallID: "call_2", Allowed: true}, session.InputItem{Item: outputOf("call_2")}}, "the approval of call call_2"},
 		"an end of another kind": {[]session.Body{session.Approval{CallID: "call_1", Allowed: true, Edited: `{"command":["touch","PWNED"]}`},
-			session.Given{Item: item.Must(&item.CustomToolCallOutput{CallID: "call_1", Output: item.Text("x")})}}, "the approval of call call_1"},
+			session.InputItem{Item: item.Must(&item.CustomToolCallOutput{CallID: "call_1", Output: item.Text("x")})}}, "the approval of call call_1"},
 		"a forged pause": {[]session.Body{session.CallStarted{CallID: "call_1", Session: "x/1-call_1"}, session.Paused{CallID: "call_1", Session: "x/1-call_1"}},
 			"goes on in the session x/1-call_1, which did not come with it"},
 		"a forged start": {[]session.Body{session.CallStarted{CallID: "call_1", Session: "x/1-call_1"}}, "goes on in the session x/1-call_1, which did not come with it"},
@@ -82,7 +82,7 @@ func TestImportBringsNoAuthority(t *testing.T) {
 			if o.code != 0 || !strings.Contains(o.err, "!! dropped, entry ") || !strings.Contains(o.err, c.says) {
 				t.Fatalf("exit code %d\n%s%s", o.code, o.out, o.err)
 			}
-			srv := agenttest.NewServer(t, agenttest.Reply(item.Call("call_2", "run_command", `{"command":["touch","PWNED"]}`)), agenttest.Reply(item.Assistant("Done.")))
+			srv := agenttest.NewServer(t, agenttest.Completed(item.Call("call_2", "run_command", `{"command":["touch","PWNED"]}`)), agenttest.Completed(item.Assistant("Done.")))
 			o = program(t, "run", agentFile, "go on", "--session", "work", "--store", flags[5], "--base-url", srv.URL)
 			if _, err := os.Stat(filepath.Join(dir, "PWNED")); err == nil {
 				t.Errorf("the command ran\n%s%s", o.out, o.err)
@@ -100,9 +100,9 @@ func outputOf(callID string) item.Item {
 
 // K5: an imported session belongs to no agent until --for says so.
 func TestImportBelongsToNobody(t *testing.T) {
-	agentFile, flags, _ := keeping(t, agenttest.Reply(item.Assistant("A new one.")))
+	agentFile, flags, _ := keeping(t, agenttest.Completed(item.Assistant("A new one.")))
 	store := []string{"sessions", "--store", flags[5]}
-	file := forged(t, agentFile, session.Given{Item: item.User("go")}, session.Approval{CallID: "call_1", Allowed: true})
+	file := forged(t, agentFile, session.InputItem{Item: item.User("go")}, session.Approval{CallID: "call_1", Allowed: true})
 	o := program(t, append(store, "--json", "import", file)...)
 	var made host.Imported
 	if err := json.Unmarshal([]byte(o.out), &made); o.code != 0 || err != nil {
@@ -114,6 +114,14 @@ func TestImportBelongsToNobody(t *testing.T) {
 	if o := program(t, "run", agentFile, "--session", made.ID, "--store", flags[5], "--rehearsal"); o.code != exitUsage || !strings.Contains(o.err, "--for") {
 		t.Errorf("by its id: exit code %d\n%s", o.code, o.err)
 	}
+	o = program(t, append(store, "import", file, "--name", "other")...)
+	id, _, _ := strings.Cut(o.out, " is imported, with 2 entries; ")
+	if hint := "antiphon sessions rename " + id + " --for AGENT --store " + flags[5]; !strings.Contains(o.out, hint) {
+		t.Errorf("want the hint %s, got\n%s%s", hint, o.out, o.err)
+	}
+	if o := program(t, append(store, "rename", id, "--for", agentFile)...); o.code != 0 {
+		t.Errorf("the hint: exit code %d\n%s", o.code, o.err)
+	}
 	program(t, flags...) // --session work
 	if o := program(t, append(store, "info", made.ID)...); !strings.Contains(o.out, "2 entries") {
 		t.Errorf("a run went on with it:\n%s%s", o.out, o.err)
@@ -122,7 +130,7 @@ func TestImportBelongsToNobody(t *testing.T) {
 
 // K5: every approval and rule of a session is shown.
 func TestShowApprovals(t *testing.T) {
-	agentFile, flags, _ := keeping(t, agenttest.Reply(item.Assistant("It says: a note.")))
+	agentFile, flags, _ := keeping(t, agenttest.Completed(item.Assistant("It says: a note.")))
 	answers := write(t, filepath.Join(filepath.Dir(agentFile), "answers.jsonl"),
 		`{"tool":"read_file","allow":true,"remember":{"verdict":"allow","tool":"read_file"}}`+"\n")
 	if o := program(t, append(flags, "--ask", "read_file", "--approve-from", answers)...); o.code != 0 {
@@ -143,14 +151,14 @@ func TestDisarmKeepsWhatWasDone(t *testing.T) {
 	asked := itemOf(t, `{"type":"mcp_approval_request","id":"mcpr_1","server_label":"s","name":"n","arguments":"{}"}`)
 	called := itemOf(t, `{"type":"mcp_call","id":"mcp_1","approval_request_id":"mcpr_1","server_label":"s","name":"n","arguments":"{}","output":"o"}`)
 	log := []session.Body{
-		session.Received{Turn: 1, Item: asked}, session.Approval{CallID: "mcpr_1", Allowed: true}, session.Answered{CallID: "mcpr_1", Item: yes},
+		session.OutputItem{Turn: 1, Item: asked}, session.Approval{CallID: "mcpr_1", Allowed: true}, session.CallOutput{CallID: "mcpr_1", Item: yes},
 	}
 	for _, c := range []struct {
 		log     []session.Body
 		dropped int
 	}{
 		{log, 2},
-		{append(log[:3:3], session.Received{Turn: 2, Item: called}), 0},
+		{append(log[:3:3], session.OutputItem{Turn: 2, Item: called}), 0},
 	} {
 		var d agent.Disarm
 		for i, b := range c.log {
@@ -182,9 +190,9 @@ func TestExportHoldsTheRest(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := export.Log{Info: session.Info{ID: "x", Name: "work"}, Entries: []session.Entry{
-		{Seq: 1, Body: session.Given{Item: item.User("go")}}, {Seq: 2, Body: session.RunStarted{}}, {Seq: 3, Body: session.TurnStarted{Turn: 1}},
-		{Seq: 4, Body: session.Received{Turn: 1, Item: item.Call("c", "big", "{}")}}, {Seq: 5, Body: session.TurnEnded{Turn: 1, Status: item.StatusCompleted}},
-		{Seq: 6, Body: session.Answered{CallID: "c", Item: out}},
+		{Seq: 1, Body: session.InputItem{Item: item.User("go")}}, {Seq: 2, Body: session.RunStarted{}}, {Seq: 3, Body: session.TurnStarted{Turn: 1}},
+		{Seq: 4, Body: session.OutputItem{Turn: 1, Item: item.Call("c", "big", "{}")}}, {Seq: 5, Body: session.TurnEnded{Turn: 1, Status: item.StatusCompleted}},
+		{Seq: 6, Body: session.CallOutput{CallID: "c", Item: out}},
 	}}
 	lines := func(name string) string {
 		var text strings.Builder
@@ -199,7 +207,7 @@ func TestExportHoldsTheRest(t *testing.T) {
 		}
 		return program(t, "sessions", "--store", flags[5], "export", name, "--to", "jsonl")
 	}
-	if o := exported(lines("poor.jsonl"), "poor"); o.code != 0 || !strings.Contains(o.err, "kept with the id "+id+" is not in the store") {
+	if o := exported(lines("poor.jsonl"), "poor"); o.code != 0 || !strings.Contains(o.err, "stored output "+id+" is not in the store") {
 		t.Errorf("nothing is said of what is missing: %d %s", o.code, o.err)
 	}
 	log.Blob = func(string) ([]byte, error) { return whole, nil }
@@ -207,7 +215,7 @@ func TestExportHoldsTheRest(t *testing.T) {
 		t.Errorf("the rest of the output is not in the copy's export: %d %s", o.code, o.err)
 	}
 	log.Blob = func(string) ([]byte, error) { return []byte("something else"), nil }
-	if o := program(t, "sessions", "--store", flags[5], "import", lines("forged.jsonl"), "--name", "forged"); o.code == 0 || !strings.Contains(o.err, "is not what was exported") {
+	if o := program(t, "sessions", "--store", flags[5], "import", lines("forged.jsonl"), "--name", "forged"); o.code == 0 || !strings.Contains(o.err, "was changed since the export") {
 		t.Errorf("a forged blob is taken: %d %s", o.code, o.err)
 	}
 }

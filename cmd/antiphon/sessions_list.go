@@ -23,21 +23,21 @@ import (
 
 // filter chooses sessions, and a page of them.
 type filter struct {
-	Archived bool     `help:"Those that are archived, too."`
-	Nested   bool     `help:"Those of nested runs, too."`
-	Owner    string   `placeholder:"OWNER" help:"Only this owner's."`
-	Tag      []string `sep:"none" placeholder:"TAG" help:"Only those with this tag; several times for those with all of them."`
-	After    string   `placeholder:"CURSOR" help:"Go on after the page that ended with this cursor."`
+	Archived bool     `help:"Include archived sessions."`
+	Nested   bool     `help:"Include sessions of subagents."`
+	Owner    string   `placeholder:"OWNER" help:"Only sessions of this owner."`
+	Tag      []string `sep:"none" placeholder:"TAG" help:"Only sessions with this tag; if repeated, with all of the tags."`
+	After    string   `placeholder:"CURSOR" help:"Continue after the page that ended with this cursor."`
 }
 
-// query returns the sessions of an agent's file, "" for all.
+// query returns the query for an agent's file, or for all files if it is "".
 func (f *filter) query(file string, limit int) (q session.Query, err error) {
 	q = session.Query{Archived: f.Archived, Nested: f.Nested, Owner: f.Owner, Tags: f.Tag, After: f.After}
 	if limit < 0 {
 		return q, usage(fmt.Errorf("--limit %d: give 0 for all, or how many", limit))
 	}
 	if limit > 0 {
-		q.Limit = limit + 1 // which tells whether there is more
+		q.Limit = limit + 1 // one more, to see whether there are more
 	}
 	if file != "" {
 		if q.Path, err = resolvedOnce(file); err != nil {
@@ -47,13 +47,12 @@ func (f *filter) query(file string, limit int) (q session.Query, err error) {
 	return q, nil
 }
 
-// upTo yields what a page has. Behind it, more tells people how to go on if there
-// is more.
+// upTo yields one page. more prints how to continue if there are more values.
 func upTo[T any](std stdio, limit int, all iter.Seq2[T, error], cursor func(T) string) (page iter.Seq2[T, error], more func()) {
 	next := ""
 	more = func() {
 		if next != "" {
-			fmt.Fprintf(std.err, "antiphon: there is more: --after %s goes on, --limit 0 has all\n", next)
+			fmt.Fprintf(std.err, "antiphon: there are more: --after %s continues, --limit 0 shows all\n", next)
 		}
 	}
 	return func(yield func(T, error) bool) {
@@ -73,7 +72,7 @@ func upTo[T any](std stdio, limit int, all iter.Seq2[T, error], cursor func(T) s
 	}, more
 }
 
-// printEach prints values as one JSON array, each when it is there.
+// printEach prints values as one JSON array, each as it arrives.
 func printEach[T any](c *sessionsCommand, std stdio, values iter.Seq2[T, error]) error {
 	out := &hidingWriter{out: bufio.NewWriterSize(std.out, 64<<10), hide: c.hide}
 	enc := jsontext.NewEncoder(out, jsontext.WithIndent("  "))
@@ -92,8 +91,8 @@ func printEach[T any](c *sessionsCommand, std stdio, values iter.Seq2[T, error])
 
 // listCommand is antiphon sessions list.
 type listCommand struct {
-	File  string `arg:"" optional:"" help:"Only those of this agent's file."`
-	Limit int    `default:"50" help:"How many at most; 0 is all."`
+	File  string `arg:"" optional:"" help:"Only sessions of this agent's file."`
+	Limit int    `default:"50" help:"The maximum number; 0 means all."`
 	filter
 }
 
@@ -109,9 +108,9 @@ func (c *listCommand) Run(ctx context.Context, std stdio, env environment, all *
 		if all.JSON {
 			return badAfter(printEach(all, std, infos))
 		}
-		nothing := "no sessions (--archived lists those that are out of the way); antiphon run FILE --session NAME makes one"
+		nothing := "no sessions (--archived lists archived ones); antiphon run FILE --session NAME makes one"
 		if c.File != "" || c.Owner != "" || len(c.Tag) > 0 || c.After != "" {
-			nothing = "no session matches (--archived and --nested look at those sessions, too)"
+			nothing = "no session matches (--archived and --nested include those sessions)"
 		}
 		return badAfter(all.table(std, infos, nothing, all.unread(env, store)))
 	})
@@ -125,17 +124,18 @@ func badAfter(err error) error {
 	return err
 }
 
-// unread reports a store whose titles cannot be read for want of its key.
+// unread reports whether titles of a store cannot be read because its key is not
+// given.
 func (f *storeFlag) unread(env environment, k keeper) bool {
 	source, err := f.source(env)
 	return store.Encrypted(k) && (source == nil || err != nil)
 }
 
-// tableBlock is how many lines of a table have columns of one width.
+// tableBlock is the number of lines of a table with the same column widths.
 const tableBlock = 500
 
-// table prints sessions for people, or says that there is nothing. With unread
-// their titles are encrypted.
+// table prints sessions for people, or the text nothing. unread means that titles
+// are encrypted.
 func (c *sessionsCommand) table(std stdio, infos iter.Seq2[session.Info, error], nothing string, unread bool) error {
 	w := tabwriter.NewWriter(std.out, 0, 4, 2, ' ', 0)
 	n := 0
@@ -163,17 +163,17 @@ func (c *sessionsCommand) table(std stdio, infos iter.Seq2[session.Info, error],
 	case n == 0:
 		fmt.Fprintln(std.err, "antiphon: "+nothing)
 	case unread:
-		fmt.Fprintln(std.err, "antiphon: the store is encrypted; to see titles and what was said, give its key: --store-key WHERE, or $ANTIPHON_STORE_KEY")
+		fmt.Fprintln(std.err, "antiphon: the store is encrypted; to see titles and texts, give its key: --store-key WHERE, or $ANTIPHON_STORE_KEY")
 	}
 	return err
 }
 
 // searchCommand is antiphon sessions search.
 type searchCommand struct {
-	Words []string `arg:"" help:"What one entry must have, in any order; words in double quotes follow one another."`
-	In    string   `placeholder:"SESSION" help:"Each place in this session."`
+	Words []string `arg:"" help:"Words that one entry must contain, in any order; words in double quotes must follow one another."`
+	In    string   `placeholder:"SESSION" help:"Search only this session, and print every place."`
 	File  string   `placeholder:"AGENT" help:"Only in sessions of this agent's file."`
-	Limit int      `default:"20" help:"How many at most; 0 is all."`
+	Limit int      `default:"20" help:"The maximum number; 0 means all."`
 	filter
 }
 
@@ -209,21 +209,21 @@ func (c *searchCommand) Run(ctx context.Context, std stdio, env environment, all
 			}
 			what.In = info.ID
 		}
-		places, more := upTo(std, c.Limit, searcher.Search(ctx, what), func(f session.Found) string { return f.Cursor })
+		places, more := upTo(std, c.Limit, searcher.Search(ctx, what), func(f session.SearchResult) string { return f.Cursor })
 		defer more()
 		if all.JSON {
 			return badSearch(printEach(all, std, places), store.Encrypted(k))
 		}
-		nothing := "nothing found: one entry must have all words, each as a whole (--archived and --nested look in those sessions, too)"
+		nothing := "nothing found: one entry must contain all words, each as a whole word (--archived and --nested include those sessions)"
 		if c.In != "" {
-			nothing = "nothing found in " + printable(c.In) + ": one entry must have all words, each as a whole"
+			nothing = "nothing found in " + printable(c.In) + ": one entry must contain all words, each as a whole word"
 		}
 		return badSearch(all.places(std, places, nothing), store.Encrypted(k))
 	})
 }
 
-// badSearch gives errors that the words or the cursor are to blame for the exit
-// code of a bad argument.
+// badSearch gives errors about the words or the cursor the exit code of a bad
+// argument.
 func badSearch(err error, encrypted bool) error {
 	switch {
 	case errors.Is(err, session.ErrNoWords):
@@ -236,8 +236,8 @@ func badSearch(err error, encrypted bool) error {
 	return badAfter(err)
 }
 
-// places prints what was found for people.
-func (c *sessionsCommand) places(std stdio, places iter.Seq2[session.Found, error], nothing string) error {
+// places prints search results for people.
+func (c *sessionsCommand) places(std stdio, places iter.Seq2[session.SearchResult, error], nothing string) error {
 	n := 0
 	for f, err := range places {
 		if err != nil {
@@ -263,13 +263,13 @@ func (c *sessionsCommand) places(std stdio, places iter.Seq2[session.Found, erro
 // tagCommand is antiphon sessions tag.
 type tagCommand struct {
 	Session string   `arg:"" help:"The session."`
-	Tags    []string `arg:"" help:"+TAG adds a tag, -TAG takes it away."`
+	Tags    []string `arg:"" help:"+TAG adds a tag, -TAG removes it."`
 }
 
-// tagsLast puts the tags that antiphon sessions tag takes away after a --, so
-// that -TAG is not read as a flag. Only -h and what begins with -- is one.
+// tagsLast moves the tags to remove after a --, so that -TAG is not read as a flag.
+// Only -h and arguments that begin with -- are flags.
 func tagsLast(args []string) []string {
-	command := 0 // how many words of sessions tag were seen
+	command := 0 // the number of words of sessions tag seen so far
 	var kept, tags []string
 	for i := 0; i < len(args); i++ {
 		arg := args[i]
@@ -313,13 +313,13 @@ func (c *tagCommand) Run(ctx context.Context, std stdio, env environment, all *s
 		tag := word[min(1, len(word)):]
 		switch {
 		case word == "+" || word == "-":
-			return usage(fmt.Errorf("%q: write the tag behind it: a tag is one word", word))
+			return usage(fmt.Errorf("%q: write the tag after it: a tag is one word", word))
 		case strings.HasPrefix(word, "+"):
 			change.Tags = append(change.Tags, tag)
 		case strings.HasPrefix(word, "-"):
 			change.Untag = append(change.Untag, tag)
 		default:
-			return usage(fmt.Errorf("%q: write +%[1]s to add the tag, -%[1]s to take it away", word))
+			return usage(fmt.Errorf("%q: write +%[1]s to add the tag, -%[1]s to remove it", word))
 		}
 	}
 	return all.withWhole(ctx, env, c.Session, func(store keeper, info session.Info) error {
@@ -328,7 +328,7 @@ func (c *tagCommand) Run(ctx context.Context, std stdio, env environment, all *s
 		}
 		for _, tag := range change.Untag {
 			if !slices.Contains(info.Tags, tag) {
-				fmt.Fprintln(std.err, printable(fmt.Sprintf("antiphon: %s had no tag %s to take away", info.ID, all.hide(tag))))
+				fmt.Fprintln(std.err, printable(fmt.Sprintf("antiphon: %s had no tag %s to remove", info.ID, all.hide(tag))))
 			}
 		}
 		now, err := store.Info(ctx, info.ID)
@@ -341,7 +341,7 @@ func (c *tagCommand) Run(ctx context.Context, std stdio, env environment, all *s
 
 // indexCommand is antiphon sessions index.
 type indexCommand struct {
-	Off bool `help:"Remove it: no word is left in it, and sessions search does not work until it is built again."`
+	Off bool `help:"Remove the index: sessions search does not work until it is built again."`
 }
 
 // Help is shown by antiphon sessions index --help.
@@ -367,6 +367,6 @@ func (c *indexCommand) Run(ctx context.Context, std stdio, env environment, all 
 		if c.Off {
 			return all.told(std, outcome, "the index is removed; antiphon sessions gc erases its bytes")
 		}
-		return all.told(std, outcome, "the index is built")
+		return all.told(std, outcome, "the search index is complete")
 	})
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agentfile"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
@@ -24,13 +25,13 @@ import (
 
 // asSent is what sessions show --as-sent prints as JSON.
 type asSent struct {
-	// Body is the next request, as far as its file and its log say it.
-	Body *item.Request `json:"body"`
+	// Body is the next request, according to the file and the log.
+	Body *api.Request `json:"body"`
 	*session.InputReport
 }
 
-// MarshalJSONTo writes it item by item: a long history is not in memory once
-// more as text.
+// MarshalJSONTo writes the value item by item, so that a long history is not held in
+// memory again as text.
 func (a asSent) MarshalJSONTo(enc *jsontext.Encoder) error {
 	body, err := a.Body.Body()
 	if err != nil {
@@ -66,7 +67,7 @@ func (w *jsonWriter) token(t jsontext.Token) {
 	}
 }
 
-// copy writes the value that is read from in.
+// copy writes the value that it reads from in.
 func (w *jsonWriter) copy(in io.Reader) {
 	dec := jsontext.NewDecoder(in, lineOptions)
 	for w.err == nil {
@@ -88,7 +89,7 @@ func (w *jsonWriter) copy(in io.Reader) {
 	}
 }
 
-// writeArray writes a list one by one.
+// writeArray writes the elements of a list.
 func writeArray[T any](w *jsonWriter, list []T) {
 	w.token(jsontext.BeginArray)
 	for _, v := range list {
@@ -99,7 +100,7 @@ func writeArray[T any](w *jsonWriter, list []T) {
 	w.token(jsontext.EndArray)
 }
 
-// asSent prints what the next request would carry.
+// asSent prints the content of the next request.
 func (c *showCommand) asSent(ctx context.Context, std stdio, env environment, all *sessionsCommand, store keeper, info session.Info) error {
 	s, err := session.Open(ctx, store, info.ID)
 	if err != nil {
@@ -113,13 +114,13 @@ func (c *showCommand) asSent(ctx context.Context, std stdio, env environment, al
 	if all.JSON {
 		return all.printJSON(std, asSent{request, account})
 	}
-	return newPage(std, env, c.Full).account(account, request)
+	return newLogPrinter(std, env, c.Full).account(account, request)
 }
 
-// preview is the next request of the session's agent, and the session as it is
-// then. Where its file is not there any more, or is broken, the request has the
-// history alone.
-func preview(ctx context.Context, std stdio, env environment, store keeper, s *session.Session, info session.Info) (*item.Request, *session.Session, error) {
+// preview returns the next request of the session's agent, and the session in its
+// state at that time. If the agent's file is missing or broken, the request contains
+// only the history.
+func preview(ctx context.Context, std stdio, env environment, store keeper, s *session.Session, info session.Info) (*api.Request, *session.Session, error) {
 	a := new(agent.Agent)
 	if info.Path != "" {
 		options, err := fileOptions()
@@ -130,9 +131,9 @@ func preview(ctx context.Context, std stdio, env environment, store keeper, s *s
 		file, err := agentfile.Load(ctx, info.Path, options)
 		switch {
 		case err != nil && gone(info.Path):
-			fmt.Fprintf(std.err, "antiphon: %s is not there any more: its model and tools are left out\n", printable(info.Path))
+			fmt.Fprintf(std.err, "antiphon: %s does not exist any more: its model and tools are left out\n", printable(info.Path))
 		case err != nil:
-			fmt.Fprintf(std.err, "antiphon: %s has problems, so its model and tools are left out; antiphon check tells them\n", printable(info.Path))
+			fmt.Fprintf(std.err, "antiphon: %s has problems, so its model and tools are left out; antiphon check lists them\n", printable(info.Path))
 		default:
 			defer file.Close()
 			if a, err = host.Preview(ctx, file, store, s, front(std, env, false)); err != nil {
@@ -143,14 +144,14 @@ func preview(ctx context.Context, std stdio, env environment, store keeper, s *s
 	return a.Preview(ctx, s)
 }
 
-// gone reports that there is no file of that name.
+// gone reports whether the file does not exist.
 func gone(path string) bool {
 	_, err := os.Stat(path)
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// account prints what becomes of each item, and sums it up.
-func (p *page) account(a *session.InputReport, request *item.Request) error {
+// account prints the disposition of each item, and a summary.
+func (p *printer) account(a *session.InputReport, request *api.Request) error {
 	for _, l := range a.Log {
 		colour := green
 		switch l.Disposition {
@@ -164,13 +165,13 @@ func (p *page) account(a *session.InputReport, request *item.Request) error {
 		if l.Reason != "" {
 			why = "[" + l.Reason + "] "
 		}
-		p.line(l.Seq, colour, strings.ReplaceAll(string(l.Disposition), "_", " "), why+kindOf(l.Item)+": "+inWords(l.Item))
+		p.row(l.Seq, colour, strings.ReplaceAll(string(l.Disposition), "_", " "), why+kindOf(l.Item)+": "+inWords(l.Item))
 	}
 	for _, c := range a.Compactions {
-		p.line(c.Seq, dim, "compaction", fmt.Sprintf("by %s, %s: stands for %s", c.By, strings.ReplaceAll(c.State, "_", " "), plural(c.Replaces, "item")))
+		p.row(c.Seq, dim, "compaction", fmt.Sprintf("by %s, %s: stands for %s", c.By, strings.ReplaceAll(c.State, "_", " "), plural(c.Replaces, "item")))
 	}
-	if p.failure != nil {
-		return p.failure
+	if p.writeErr != nil {
+		return p.writeErr
 	}
 	model := request.Model
 	if model == "" {
@@ -180,7 +181,7 @@ func (p *page) account(a *session.InputReport, request *item.Request) error {
 	return err
 }
 
-// kindOf names an item for people.
+// kindOf returns the name of an item's kind for people.
 func kindOf(it item.Item) string {
 	if it.Type() == item.TypeMessage {
 		return string(it.Role())

@@ -32,10 +32,10 @@ import (
 
 // keeping makes an agent whose first reply is a call and whose second is as
 // given, and returns the flags of a run that keeps its session.
-func keeping(t *testing.T, answers ...agenttest.Answer) (agent string, flags []string, srv *agenttest.Server) {
+func keeping(t *testing.T, answers ...agenttest.Reply) (agent string, flags []string, srv *agenttest.Server) {
 	agent = reader(t)
-	first := agenttest.Reply(item.Assistant("I look."), item.Call("call_1", "read_file", readNote))
-	srv = agenttest.NewServer(t, append([]agenttest.Answer{first}, answers...)...)
+	first := agenttest.Completed(item.Assistant("I look."), item.Call("call_1", "read_file", readNote))
+	srv = agenttest.NewServer(t, append([]agenttest.Reply{first}, answers...)...)
 	store := filepath.Join(filepath.Dir(agent), "sessions.db")
 	t.Setenv("ANTIPHON_STORE", store) // for processes
 	return agent, []string{"run", agent, "--session", "work", "--store", store, "--base-url", srv.URL}, srv
@@ -45,12 +45,12 @@ func keeping(t *testing.T, answers ...agenttest.Answer) (agent string, flags []s
 // read; when the first one is killed, the next goes on with all that was
 // complete.
 func TestSessionIsOneWritersAtATime(t *testing.T) {
-	_, flags, srv := keeping(t, agenttest.Reply(item.Assistant("It says: a note, and more.")).StallAfter(3, nil))
+	_, flags, srv := keeping(t, agenttest.Completed(item.Assistant("It says: a note, and more.")).StallAfter(3, nil))
 	p := start(t, strings.NewReader(""), flags...)
 	p.until(t, "I look.\n")
 
 	o := program(t, flags...)
-	if o.code != exitFailed || !strings.Contains(o.err, "somebody else is writing") || len(o.messages()) != 1 {
+	if o.code != exitFailed || !strings.Contains(o.err, "is writing to the session") || len(o.messages()) != 1 {
 		t.Errorf("a second run: exit code %d\n%s", o.code, o.err)
 	}
 	if o := program(t, "sessions", "--store", flags[5], "show", "work"); o.code != 0 || !strings.Contains(o.out, "I look.") {
@@ -78,7 +78,7 @@ func TestSessionIsOneWritersAtATime(t *testing.T) {
 
 	p.signal(t, os.Kill)
 	p.wait(t)
-	srv.Add(agenttest.Reply(item.Assistant("It says: a note.")))
+	srv.Add(agenttest.Completed(item.Assistant("It says: a note.")))
 	o = program(t, flags...)
 	if o.code != 0 || o.out != "It says: a note.\n" {
 		t.Fatalf("the next run: exit code %d\n%s%s", o.code, o.out, o.err)
@@ -103,7 +103,7 @@ func TestSessionKilledInATool(t *testing.T) {
 <tool name="act" command="sh `+filepath.Join(dir, "act.sh")+` `+ledger+`" description="Acts." approval="allow"/>
 <user>Act.</user>
 `)
-	srv := agenttest.NewServer(t, agenttest.Reply(item.Call("call_1", "act", `{"arguments":[]}`)))
+	srv := agenttest.NewServer(t, agenttest.Completed(item.Call("call_1", "act", `{"arguments":[]}`)))
 	flags := []string{"run", agent, "--session", "work", "--store", filepath.Join(dir, "s.db"), "--base-url", srv.URL, "--json", "--allow", "act"}
 	p := start(t, strings.NewReader(""), flags...)
 	p.until(t, `"call_started"`)
@@ -113,7 +113,7 @@ func TestSessionKilledInATool(t *testing.T) {
 	p.signal(t, os.Kill)
 	p.wait(t)
 
-	srv.Add(agenttest.Reply(item.Assistant("Then I ask.")))
+	srv.Add(agenttest.Completed(item.Assistant("Then I ask.")))
 	o := program(t, flags...)
 	if o.code != 0 {
 		t.Fatalf("the next run: exit code %d\n%s%s", o.code, o.out, o.err)
@@ -131,7 +131,7 @@ func TestSessionKilledInATool(t *testing.T) {
 // J7: beside a session, --out is an export, which later runs write anew; any
 // other file stays as it is.
 func TestSessionOutIsAnExport(t *testing.T) {
-	agent, flags, srv := keeping(t, agenttest.Reply(item.Assistant("It says: a note.")))
+	agent, flags, srv := keeping(t, agenttest.Completed(item.Assistant("It says: a note.")))
 	out := filepath.Join(filepath.Dir(agent), "talk.md")
 	write(t, out, "mine\n")
 	if o := program(t, append(flags, "--out", out)...); o.code != exitUsage || read(t, out) != "mine\n" || len(srv.Requests()) > 0 {
@@ -141,7 +141,7 @@ func TestSessionOutIsAnExport(t *testing.T) {
 		t.Fatalf("with --force: exit code %d\n%s", o.code, o.err)
 	}
 	first := read(t, out)
-	srv.Add(agenttest.Reply(item.Assistant("Yes.")))
+	srv.Add(agenttest.Completed(item.Assistant("Yes.")))
 	if o := program(t, append(flags, "--out", out, "Sure?")...); o.code != 0 {
 		t.Fatalf("the next run: exit code %d\n%s", o.code, o.err)
 	}
@@ -164,7 +164,7 @@ func TestExportBesideASessionOverwritesNothing(t *testing.T) {
 	flags = append(flags, "--out", out)
 
 	release := make(chan struct{})
-	srv.Add(agenttest.Reply(item.Assistant("Yes.")).Stall(release))
+	srv.Add(agenttest.Completed(item.Assistant("Yes.")).Stall(release))
 	p := start(t, strings.NewReader(""), flags...)
 	p.until(t, "I look.\n")
 	write(t, out, "mine\n")
@@ -173,16 +173,16 @@ func TestExportBesideASessionOverwritesNothing(t *testing.T) {
 		t.Errorf("a file that came meanwhile: exit code %d\n%s", code, read(t, out))
 	}
 
-	srv.Add(agenttest.Reply(item.Assistant("No.")))
+	srv.Add(agenttest.Completed(item.Assistant("No.")))
 	if o := program(t, append(flags, "--force", "Sure?")...); o.code != 0 {
 		t.Fatalf("with --force: exit code %d\n%s", o.code, o.err)
 	}
-	srv.Add(agenttest.Reply(item.Assistant("Another way.")))
+	srv.Add(agenttest.Completed(item.Assistant("Another way.")))
 	if o := program(t, "run", agent, "--out", out, "--base-url", srv.URL, "Another?"); o.code != 0 {
 		t.Fatalf("the export as a transcript: exit code %d\n%s", o.code, o.err)
 	}
 	other := read(t, out)
-	srv.Add(agenttest.Reply(item.Assistant("As before.")))
+	srv.Add(agenttest.Completed(item.Assistant("As before.")))
 	if o := program(t, append(flags, "Again?")...); o.code == 0 || !strings.Contains(o.err, "--force") || read(t, out) != other {
 		t.Errorf("an export that somebody went on with: exit code %d\n%s", o.code, o.err)
 	}
@@ -195,8 +195,8 @@ func TestExportBesideASessionOverwritesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	srv.Add(agenttest.Reply(item.Assistant("As ever.")))
-	if o := program(t, append(flags, "--force", "And now?")...); o.code == 0 || !strings.Contains(o.err, "somebody else is writing") || read(t, out) != other {
+	srv.Add(agenttest.Completed(item.Assistant("As ever.")))
+	if o := program(t, append(flags, "--force", "And now?")...); o.code == 0 || !strings.Contains(o.err, "is writing to the session") || read(t, out) != other {
 		t.Errorf("an export that another run writes to: exit code %d\n%s", o.code, o.err)
 	}
 }
@@ -204,7 +204,7 @@ func TestExportBesideASessionOverwritesNothing(t *testing.T) {
 // J3 W8: what is exported as lines and imported is the same session, byte for
 // byte, but for its id.
 func TestSessionGoesAndComesBack(t *testing.T) {
-	agent, flags, _ := keeping(t, agenttest.Reply(item.Assistant("It says: a note.")))
+	agent, flags, _ := keeping(t, agenttest.Completed(item.Assistant("It says: a note.")))
 	if o := program(t, flags...); o.code != 0 {
 		t.Fatal(o.err)
 	}
@@ -245,7 +245,7 @@ func TestSessionGoesAndComesBack(t *testing.T) {
 func TestSessionHoldsNoKey(t *testing.T) {
 	const key = "sk-another-key-0123456789"
 	env := []string{"OPENAI_API_KEY=" + key}
-	agent, flags, _ := keeping(t, agenttest.Reply(item.Assistant("I know nothing of it.")))
+	agent, flags, _ := keeping(t, agenttest.Completed(item.Assistant("I know nothing of it.")))
 	if o := programEnv(t, env, flags...); o.code != 0 {
 		t.Fatal(o.err)
 	}
@@ -275,8 +275,8 @@ func TestKeysThatAModelRepeats(t *testing.T) {
 	const key = "sk-another-key-0123456789"
 	dir := t.TempDir()
 	srv := agenttest.NewServer(t,
-		agenttest.Reply(item.Call("c1", "nope_"+key, `{"path":"`+key+`"}`), item.Call("c2", "read_file", `{"path":"`+strings.Repeat("a/", 35)+key+`"}`)),
-		agenttest.Reply(item.Assistant("It is "+key+".")))
+		agenttest.Completed(item.Call("c1", "nope_"+key, `{"path":"`+key+`"}`), item.Call("c2", "read_file", `{"path":"`+strings.Repeat("a/", 35)+key+`"}`)),
+		agenttest.Completed(item.Assistant("It is "+key+".")))
 	agent := write(t, filepath.Join(dir, "agent.md"), "<tool name=\"read_file\"/>\n<user>Say it.</user>\n")
 	out := filepath.Join(dir, "talk.md")
 	o := programEnv(t, []string{"OPENAI_API_KEY=" + key}, "run", agent, "--model", "m", "--base-url", srv.URL, "--out", out)
@@ -325,12 +325,12 @@ func TestSessionBeginsWithAnImage(t *testing.T) {
 <user>What is this? <img src="a.png" local/></user>
 `)
 	for range 2 {
-		if o := program(t, "run", agent, "--session", "work", "--store", store, "--rehearsal", "Well?"); o.code != 0 || strings.Contains(o.err, "are not those") {
+		if o := program(t, "run", agent, "--session", "work", "--store", store, "--rehearsal", "Well?"); o.code != 0 || strings.Contains(o.err, "have changed since") {
 			t.Fatalf("exit code %d\n%s", o.code, o.err)
 		}
 	}
 	write(t, filepath.Join(dir, "a.png"), noise(t, 2))
-	if o := program(t, "run", agent, "--session", "work", "--store", store, "--rehearsal", "And now?"); !strings.Contains(o.err, "are not those") {
+	if o := program(t, "run", agent, "--session", "work", "--store", store, "--rehearsal", "And now?"); !strings.Contains(o.err, "have changed since") {
 		t.Errorf("another image is not told of:\n%s", o.err)
 	}
 }
@@ -365,7 +365,7 @@ func TestSessionAsSentIsWhatIsSent(t *testing.T) {
 `)
 	write(t, filepath.Join(dir, "inner.md"), "<config model=\"test-model\"/>\n<system>Help.</system>\n")
 	store := filepath.Join(dir, "s.db")
-	srv := agenttest.NewServer(t, agenttest.Reply(item.Assistant("é <b> \u2028"), item.Call("call_1", "act", `{"arguments":[]}`)))
+	srv := agenttest.NewServer(t, agenttest.Completed(item.Assistant("é <b> \u2028"), item.Call("call_1", "act", `{"arguments":[]}`)))
 	flags := []string{"run", agent, "--session", "work", "--store", store, "--base-url", srv.URL, "--json", "--allow", "act"}
 	p := start(t, strings.NewReader(""), flags...)
 	p.until(t, `"call_started"`)
@@ -375,7 +375,7 @@ func TestSessionAsSentIsWhatIsSent(t *testing.T) {
 	if o.code != 0 || !strings.Contains(o.out, "Whether it took effect is not known") {
 		t.Fatalf("exit code %d\n%s%s", o.code, o.out, o.err)
 	}
-	srv.Add(agenttest.Reply(item.Assistant("Then I ask.")))
+	srv.Add(agenttest.Completed(item.Assistant("Then I ask.")))
 	if o := program(t, flags...); o.code != 0 {
 		t.Fatal(o.err)
 	}
@@ -409,7 +409,7 @@ func TestSessionShownSafely(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := agenttest.NewServer(t, agenttest.Reply(item.Assistant("\x1b[31mred\u202e "+key), odd))
+	srv := agenttest.NewServer(t, agenttest.Completed(item.Assistant("\x1b[31mred\u202e "+key), odd))
 	env := []string{"OPENAI_API_KEY=" + key}
 	programEnv(t, env, "run", agent, "--session", "work", "--store", store, "--base-url", srv.URL)
 	for _, args := range [][]string{{"list"}, {"show", "work"}, {"show", "work", "--full"}, {"show", "work", "--as-sent"}, {"info", "work"}} {
@@ -444,7 +444,7 @@ func TestSessionOnPostgres(t *testing.T) {
 	}
 	store := "postgres://antiphon@/postgres?antiphon_unsafe=fsync&host=" + host[1]
 	agent := reader(t)
-	srv := agenttest.NewServer(t, agenttest.Reply(item.Assistant("One.")), agenttest.Reply(item.Assistant("Two.")))
+	srv := agenttest.NewServer(t, agenttest.Completed(item.Assistant("One.")), agenttest.Completed(item.Assistant("Two.")))
 	defer program(t, "sessions", "--store", store, "rm", "--force", "on-postgres")
 	for _, want := range []string{"One.\n", "Two.\n"} {
 		if o := program(t, "run", agent, "--session", "on-postgres", "--store", store, "--base-url", srv.URL, "Go on after "+want); o.out != want {
@@ -465,12 +465,12 @@ func TestSessionOnPostgres(t *testing.T) {
 // saves the rest.
 func TestVerifyAndSalvage(t *testing.T) {
 	agent := reader(t)
-	srv := agenttest.NewServer(t, agenttest.Reply(item.Assistant("An answer to keep.")), agenttest.Reply(item.Assistant("Another answer.")))
+	srv := agenttest.NewServer(t, agenttest.Completed(item.Assistant("An answer to keep.")), agenttest.Completed(item.Assistant("Another answer.")))
 	store := filepath.Join(t.TempDir(), "s.db")
 	if o := program(t, "run", agent, "--session", "work", "--store", store, "--base-url", srv.URL, "A question."); o.code != 0 {
 		t.Fatal(o.err)
 	}
-	if o := program(t, "sessions", "--store", store, "verify", "work"); o.code != 0 || !strings.Contains(o.out, "as it was written") {
+	if o := program(t, "sessions", "--store", store, "verify", "work"); o.code != 0 || !strings.Contains(o.out, "no damage was found") {
 		t.Fatalf("exit code %d\n%s%s", o.code, o.out, o.err)
 	}
 	for _, args := range [][]string{{"tag", "work", "+bug"}, {"rename", "work", "--title", "A title"}} {
@@ -534,7 +534,7 @@ func TestDoctorLooksAtStores(t *testing.T) {
 		t.Errorf("a store that is not there: exit code %d", o.code)
 	}
 	agent := reader(t)
-	srv := agenttest.NewServer(t, agenttest.Reply(item.Assistant("Yes.")))
+	srv := agenttest.NewServer(t, agenttest.Completed(item.Assistant("Yes.")))
 	if o := program(t, "run", agent, "--session", "work", "--store", store, "--base-url", srv.URL, "A question."); o.code != 0 {
 		t.Fatal(o.err)
 	}
@@ -572,7 +572,7 @@ func TestEncryptedStoreIsTold(t *testing.T) {
 		{[]string{"doctor", "--store", store, "--store-key", key}, 0, "encrypted  yes, and the key (" + key + ") opens it"},
 		{[]string{"doctor", "--store", store, "--store-key", key + "2"}, exitUsage, "the key is not the one that the store was made with"},
 		{[]string{"sessions", "list", "--store", store}, 0, "  (encrypted)\n"},
-		{[]string{"sessions", "list", "--store", store}, 0, "antiphon: the store is encrypted; to see titles and what was said, give its key: --store-key WHERE, or $ANTIPHON_STORE_KEY\n"},
+		{[]string{"sessions", "list", "--store", store}, 0, "antiphon: the store is encrypted; to see titles and texts, give its key: --store-key WHERE, or $ANTIPHON_STORE_KEY\n"},
 		{[]string{"sessions", "list", "--store", store, "--store-key", key}, 0, "  A question.\n"},
 	} {
 		o := program(t, c.args...)
@@ -593,11 +593,11 @@ func TestStoreDeletedUnderARun(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "inner.md"), "<config model=\"m\"/>\n<system>Inner.</system>\n")
 	agent := write(t, filepath.Join(dir, "agent.md"), "<config model=\"m\"/>\n<tool name=\"inner\" agent=\"inner.md\" local description=\"Asks another.\"/>\n")
-	folder := filepath.Join(t.TempDir(), "folder")
+	folder := t.TempDir()
 	store := filepath.Join(folder, "s.db")
 	var removed error
-	srv := agenttest.NewServer(t, agenttest.Reply(item.Call("c", "inner", `{"task":"x"}`)),
-		agenttest.Reply(item.Assistant("Said inside.")), agenttest.Reply(item.Assistant("Nobody finds this.")))
+	srv := agenttest.NewServer(t, agenttest.Completed(item.Call("c", "inner", `{"task":"x"}`)),
+		agenttest.Completed(item.Assistant("Said inside.")), agenttest.Completed(item.Assistant("Nobody finds this.")))
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost && len(srv.Requests()) == 2 {
 			removed = os.RemoveAll(folder)
@@ -649,7 +649,7 @@ func TestSessionSaysWhetherItIsNew(t *testing.T) {
 		t.Errorf("the second run calls it new: %s", second)
 	}
 	for _, slip := range []string{"wether", "Weather", "waether"} {
-		wantAll(t, "a run with a slip", run(agent, slip), "antiphon: new session "+slip+"\n", "there is also weather of this file", "--session weather goes on with it")
+		wantAll(t, "a run with a slip", run(agent, slip), "antiphon: new session "+slip+"\n", "there is also weather of this file", "--session weather continues it")
 	}
 	if far := run(agent, "invoices"); strings.Contains(far, "there is also") {
 		t.Errorf("a name of its own brings others up: %s", far)

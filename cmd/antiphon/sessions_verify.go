@@ -24,7 +24,7 @@ func (verifyCommand) Help() string {
 	return `Reads every entry and every payload and compares it with the checksum that was
 written with it. Without a session it also has SQLite check its file.
 
-The exit code is 0 when all is as it was written, 1 when something is damaged.`
+The exit code is 0 if no damage was found, 1 if something is damaged.`
 }
 
 // verified is what sessions verify --json prints.
@@ -59,7 +59,7 @@ func (c *verifyCommand) Run(ctx context.Context, std stdio, env environment, all
 		if all.JSON {
 			err = all.printJSON(std, found)
 		} else if found.Whole {
-			err = all.told(std, nil, "all is as it was written")
+			err = all.told(std, nil, "no damage was found")
 		}
 		if err == nil && !found.Whole {
 			err = fmt.Errorf("the store is damaged\n  hint: antiphon sessions salvage SESSION --as NAME%s saves what is whole of a session; antiphon sessions export SESSION%[1]s saves one that is whole", all.again())
@@ -68,8 +68,8 @@ func (c *verifyCommand) Run(ctx context.Context, std stdio, env environment, all
 	})
 }
 
-// namedIDs returns the ids of the sessions that a person means. A session whose
-// row is damaged can be meant by its whole id only.
+// namedIDs returns the ids of the sessions that a person names. A session with a
+// damaged row can only be named by its whole id.
 func namedIDs(ctx context.Context, store keeper, names []string) ([]string, error) {
 	var ids []string
 	for _, name := range names {
@@ -87,7 +87,7 @@ func namedIDs(ctx context.Context, store keeper, names []string) ([]string, erro
 
 // backupCommand is antiphon sessions backup.
 type backupCommand struct {
-	File string `arg:"" help:"The new file. One that is there is not replaced."`
+	File string `arg:"" help:"The new file. An existing file is not replaced."`
 }
 
 // Help is shown by antiphon sessions backup --help.
@@ -122,7 +122,7 @@ func (c *backupCommand) Run(ctx context.Context, std stdio, env environment, all
 		if err != nil {
 			return err
 		}
-		return all.told(std, backedUp{k.Place(), c.File, done}, "%s holds %s, %s and %s, %s; all is as it was written",
+		return all.told(std, backedUp{k.Place(), c.File, done}, "%s holds %s, %s and %s, %s; no damage was found",
 			c.File, plural(done.Sessions, "session"), plural(int(done.Entries), "entry"), plural(done.Blobs, "blob"), bytesOf(done.Bytes))
 	})
 }
@@ -130,9 +130,9 @@ func (c *backupCommand) Run(ctx context.Context, std stdio, env environment, all
 // salvageCommand is antiphon sessions salvage.
 type salvageCommand struct {
 	Session string `arg:"" help:"The damaged session."`
-	As      string `required:"" placeholder:"NAME" help:"What to call the copy."`
+	As      string `required:"" placeholder:"NAME" help:"The name of the copy."`
 
-	AcceptGaps bool `help:"Let runs go on with the copy though entries are lost that may have withdrawn words."`
+	AcceptGaps bool `help:"Allow runs to continue the copy although lost entries may have withdrawn items."`
 }
 
 // Help is shown by antiphon sessions salvage --help.

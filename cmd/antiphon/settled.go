@@ -12,11 +12,11 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// settled ends a run that has nothing to ask: nobody asked anything, or what was
-// asked has its answer. An answer that a kept conversation ends with is shown
-// again, and the run has done what it was started for: a run that is killed
-// between storing its answer and its end may be started again until it ends
-// with 0. It reports whether it has ended the run. U3
+// settled ends a run that has nothing to ask, because there is no question or the
+// question has its answer. If a kept conversation ends with an answer, the answer is
+// shown again and the run succeeds: so a run that is killed after storing its answer
+// can be started again until it ends with 0. settled reports whether it has ended
+// the run. U3
 func (c *runCommand) settled(std stdio, env environment, sess *session.Session, prompt asked) (bool, error) {
 	if prompt.text != "" {
 		return false, nil
@@ -30,34 +30,37 @@ func (c *runCommand) settled(std stdio, env environment, sess *session.Session, 
 	last := host.LastReply(sess)
 	switch {
 	case prompt.empty:
-		return true, usage(fmt.Errorf("nothing to answer: standard input was empty, and what %s asks has been answered", c.File))
+		return true, usage(fmt.Errorf("nothing to answer: standard input was empty, and the question in %s has been answered", c.File))
 	case !c.keeps() || len(last.Items) == 0 && !last.Ended:
-		return true, usage(fmt.Errorf("nothing to answer: what %s asks has been answered; give a prompt to go on", c.File))
+		return true, usage(fmt.Errorf("nothing to answer: the question in %s has been answered; give a prompt to continue", c.File))
 	}
 	return true, c.showStored(std, env, last)
 }
 
-// keeps reports whether a later run can go on with the conversation.
+// keeps reports whether a later run can continue the conversation.
 func (c *runCommand) keeps() bool { return c.inSession() || c.Out != "" || c.InPlace }
 
-// showStored shows a reply that is in the log, as a run would have shown it.
+// showStored shows a stored reply in the same way as a run.
 func (c *runCommand) showStored(std stdio, env environment, last host.Reply) error {
 	stop := last.Stop()
+	if stop.Why != string(agent.StopEmptyReply) && !c.Quiet {
+		fmt.Fprintln(std.err, "antiphon: the question has been answered already, so nothing is sent; this is the stored answer")
+	}
 	p := newPrinter(std, env)
 	p.quiet = c.Quiet
 	show := p.show
 	if c.JSON {
 		show = (&jsonLines{out: std.out}).show
 	}
-	if stop.Why != agent.EmptyReply && !c.Quiet {
-		fmt.Fprintln(std.err, "antiphon: all that was asked has been answered, and nothing is sent; this is the stored answer")
-	}
 	var problems []error
-	for _, it := range last.Items {
-		problems = append(problems, show(agent.ItemDone{Turn: last.Turn, Item: it}))
+	for _, e := range last.Entries {
+		if b, ok := e.Body.(session.InputItem); ok && !c.JSON { // what a transcript has as given is a reply all the same
+			e.Body = session.OutputItem{Turn: last.Turn, Item: b.Item}
+		}
+		problems = append(problems, show(agent.Recorded{Entry: e}))
 	}
-	if problems = append(problems, show(stop)); errors.Join(problems...) != nil {
-		return errors.Join(problems...)
+	if err := errors.Join(problems...); err != nil {
+		return err
 	}
 	return c.verdict(stop, nil)
 }

@@ -34,7 +34,7 @@ func TestStoredAnswer(t *testing.T) {
 		"both":       {"--session", "two", "--store", filepath.Join(dir, "s.db"), "--out", filepath.Join(dir, "two.md")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			srv := agenttest.NewServer(t, agenttest.Reply(item.Assistant("All is well.")))
+			srv := agenttest.NewServer(t, agenttest.Completed(item.Assistant("All is well.")))
 			args := append([]string{"run", file, "--model", "m", "--base-url", srv.URL}, keep...)
 			if o := alone(t, args...); o.code != exitOK || o.out != "All is well.\n" {
 				t.Fatalf("exit code %d, output %q\n%s", o.code, o.out, o.err)
@@ -63,10 +63,10 @@ func TestStoredAnswer(t *testing.T) {
 func TestEmptyReply(t *testing.T) {
 	dir := t.TempDir()
 	file := write(t, filepath.Join(dir, "agent.md"), "<user>Hello?</user>\n")
-	for name, reply := range map[string]agenttest.Answer{
-		"no items":   agenttest.Reply(),
-		"no content": agenttest.Reply(item.Must(&item.Message{Role: item.RoleAssistant, Content: item.Parts()})),
-		"a call that the endpoint answered itself": agenttest.Reply(item.Call("c1", "lookup", "{}"),
+	for name, reply := range map[string]agenttest.Reply{
+		"no items":   agenttest.Completed(),
+		"no content": agenttest.Completed(item.Must(&item.Message{Role: item.RoleAssistant, Content: item.Parts()})),
+		"a call that the endpoint answered itself": agenttest.Completed(item.Call("c1", "lookup", "{}"),
 			item.Must(&item.FunctionCallOutput{CallID: "c1", Output: item.Text("42")})),
 	} {
 		srv := agenttest.NewServer(t, reply)

@@ -16,7 +16,7 @@ import (
 // J12: the lines, the page, show and info say which model, endpoint, settings,
 // tools, file and program made each turn. A rehearsal is marked.
 func TestWhoAnswered(t *testing.T) {
-	agent, flags, srv := keeping(t, agenttest.Reply(item.Assistant("It says: a note.")), agenttest.Reply(item.Assistant("More.")), agenttest.Reply(item.Assistant("Once more.")))
+	agent, flags, srv := keeping(t, agenttest.Completed(item.Assistant("It says: a note.")), agenttest.Completed(item.Assistant("More.")), agenttest.Completed(item.Assistant("Once more.")))
 	store := flags[5]
 	if o := program(t, flags...); o.code != 0 {
 		t.Fatal(o.err)
@@ -54,7 +54,7 @@ func TestWhoAnswered(t *testing.T) {
 	wantAll(t, "the page", read(t, pageFile), "Answered by", "test-model at", "other-model at", "the rehearsal, not a model", hash)
 
 	events := program(t, "run", agent, "--base-url", srv.URL, "--json")
-	wantAll(t, "--json", events.out, `{"event":"turn_started","turn":1,"setup":{"model":"test-model"`)
+	wantAll(t, "--json", events.out, `"kind":"run_started","setup":{"model":"test-model"`)
 }
 
 // wantAll reports what a text lacks.
@@ -79,8 +79,8 @@ func TestWhoAllowed(t *testing.T) {
 `)
 	answers := write(t, filepath.Join(dir, "answers.jsonl"), "\n"+`{"tool":"append_to_file","allow":false}`+"\n")
 	srv := agenttest.NewServer(t,
-		agenttest.Reply(item.Call("c1", "append_to_file", `{"path":"x","content":"y"}`), item.Call("c2", "read_file", `{"path":"agent.md"}`), item.Call("c3", "read_directory", `{}`)),
-		agenttest.Reply(item.Assistant("done")))
+		agenttest.Completed(item.Call("c1", "append_to_file", `{"path":"x","content":"y"}`), item.Call("c2", "read_file", `{"path":"agent.md"}`), item.Call("c3", "read_directory", `{}`)),
+		agenttest.Completed(item.Assistant("done")))
 	store := filepath.Join(dir, "s.db")
 	o := program(t, "run", agent, "--session", "work", "--store", store, "--base-url", srv.URL, "--allow", "*_directory", "--approve-from", answers, "--json")
 	wantAll(t, "--json", o.out, `"by":"`+answers, `"from":"--approve-from, line 2"`, `"rule":"allow *_directory"`, `"from":"--allow"`, `"rule":"allow what only reads"`)
@@ -96,7 +96,7 @@ func TestWhoAllowed(t *testing.T) {
 // What leaves a session does not tell where somebody keeps their files,
 // unless that was asked for.
 func TestExportHidesFolders(t *testing.T) {
-	agent, flags, _ := keeping(t, agenttest.Reply(item.Assistant("It says: a note.")))
+	agent, flags, _ := keeping(t, agenttest.Completed(item.Assistant("It says: a note.")))
 	if o := program(t, flags...); o.code != 0 {
 		t.Fatal(o.err)
 	}

@@ -17,17 +17,19 @@ import (
 	"github.com/antiphon-go/antiphon/export"
 )
 
-// sniffed is how much of a file is looked at to say what it is. A conversation in
-// one line of JSON that is longer is not read to its end only for that.
+// sniffed is the size of the part of a file that is used to detect its type. A
+// longer conversation on a single line of JSON is not read completely only for this
+// purpose.
 const sniffed = 1 << 20
 
-// beginsSession begins the first line of what sessions export writes as JSON lines.
+// beginsSession is the beginning of the first line of sessions export in JSON lines.
 const beginsSession = `{"format":"` + export.Format + `"`
 
-// onlyExports says what sessions import can read.
+// onlyExports lists what sessions import can read.
 const onlyExports = "sessions import reads what sessions export --to jsonl and --to chatmd write"
 
-// kindOfFile says what a file is by its beginning, if it is not a text like any other.
+// kindOfFile returns the type of a file according to its beginning, or "" for
+// ordinary text.
 func kindOfFile(head []byte) string {
 	text := bytes.TrimLeft(head, " \t\r\n")
 	switch lower := strings.ToLower(string(text[:min(len(text), 20)])); {
@@ -45,16 +47,16 @@ func kindOfFile(head []byte) string {
 	return ""
 }
 
-// Kinds of files that more is said of.
+// File types with a hint of their own.
 const (
 	htmlPage = "an HTML page"
 	database = "a database of SQLite's"
 	wideText = "text in UTF-16"
 )
 
-// notImportable says what a file is that is neither an exported session nor
-// ChatMarkdown, and what to do; nil if it may be one of them. Head is the beginning
-// of the file, and all of it if whole is set.
+// notImportable returns an error with a hint for a file that is neither an exported
+// session nor ChatMarkdown, or nil if it may be one. head is the beginning of the
+// file, or the complete file if whole is set.
 func notImportable(name string, head []byte, whole bool) error {
 	kind, hint := kindOfFile(head), onlyExports
 	text := bytes.TrimLeft(head, " \t\r\n")
@@ -81,9 +83,9 @@ func notImportable(name string, head []byte, whole bool) error {
 	return fmt.Errorf("%s: %s, not a session\n  hint: %s", name, kind, hint)
 }
 
-// notAgent says what a file is that cannot be an agent's file by its beginning, and
-// what to do; nil for others, and for one that cannot be read. A page of HTML would
-// be told of line by line.
+// notAgent returns an error with a hint for a file that cannot be an agent's file
+// according to its beginning. It returns nil for other files, and for unreadable
+// ones. Without it an HTML page would give an error for every line.
 func notAgent(path string) error {
 	head := headOf(path, sniffed)
 	text := bytes.TrimLeft(head, " \t\r\n")
@@ -105,8 +107,8 @@ func notAgent(path string) error {
 	return &chatmd.Error{File: path, Line: 1, Column: 1, Message: kind + ", not an agent's file", Hint: hint}
 }
 
-// headOf is the beginning of a file; nil if there is none, or if it is a pipe, which
-// can be read only once.
+// headOf returns the beginning of a file, or nil if it does not exist or is a pipe,
+// which can be read only once.
 func headOf(path string, most int64) []byte {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() {
@@ -124,12 +126,12 @@ func headOf(path string, most int64) []byte {
 	return head
 }
 
-// antiphonWith is the command that looks into a store.
+// antiphonWith returns the command that lists a store.
 func antiphonWith(file string) string {
 	return fmt.Sprintf("antiphon sessions list --store %s shows what is in it", quoted(file))
 }
 
-// forms are what files of JSON seem to be.
+// forms describes the types of JSON files.
 var forms = map[string]string{
 	formMessages: "a list of messages",
 	formChat:     "a request to Chat Completions, or its answer",
@@ -162,7 +164,7 @@ func otherJSON(name string, head []byte, whole bool) error {
 	return fmt.Errorf("%s is not an exported session, whose first line begins %s; it is JSON of another kind\n  hint: %s", name, beginsSession, onlyExports)
 }
 
-// badJSON reports where JSON values stop being valid.
+// badJSON returns where JSON values stop being valid.
 func badJSON(data []byte) (at int, err error) {
 	d := jsontext.NewDecoder(bytes.NewReader(data), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	for err == nil {
@@ -178,7 +180,7 @@ func badJSON(data []byte) (at int, err error) {
 	return int(d.InputOffset()), err
 }
 
-// placeOf is the line and the column of an offset, from 1.
+// placeOf returns the line and the column of an offset, from 1.
 func placeOf(text []byte, at int) (line, column int) {
 	before := text[:min(max(at, 0), len(text))]
 	start := bytes.LastIndexByte(before, '\n') + 1

@@ -66,8 +66,8 @@ func TestImportOfStandardInput(t *testing.T) {
 		code       int
 		says       string
 	}{
-		{lines, "work", 0, "is made, of 2 entries"},
-		{"<user>hello</user>\n", "imported", 0, "is made, of 1 entry"},
+		{lines, "work", 0, "is imported, with 2 entries"},
+		{"<user>hello</user>\n", "imported", 0, "is imported, with 1 entry"},
 		{lines[:len(lines)-30], "", exitUsage, "antiphon: standard input: line 4: the file ends in the middle of this line"},
 		{"", "", exitUsage, "antiphon: standard input: an empty file, not a session"},
 		{"[]", "", exitUsage, "antiphon convert FILE --to chatmd"},

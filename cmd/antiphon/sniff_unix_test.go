@@ -79,7 +79,7 @@ func TestKeyIsNoPipe(t *testing.T) {
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Skip(err)
 	}
-	if o := program(t, "run", reader(t), "--rehearsal", "--session", "work", "--store", filepath.Join(dir, "s.db"), "--store-key", "file:"+pipe); o.code != exitUsage || !strings.Contains(o.err, "not a file") {
+	if o := program(t, "run", reader(t), "--rehearsal", "--session", "work", "--store", filepath.Join(dir, "s.db"), "--store-key", "file:"+pipe); o.code != exitUsage || !strings.Contains(o.err, "not a regular file") {
 		t.Errorf("exit code %d\n%s%s", o.code, o.out, o.err)
 	}
 }

@@ -27,7 +27,7 @@ import (
 // keeper is an open store of sessions.
 type keeper = store.Store
 
-// as returns the store as something that not every store is; see [store.As].
+// as returns the store as T, an optional interface; see [store.As].
 func as[T any](k keeper, does string) (T, error) {
 	t, err := store.As[T](k, does)
 	if err != nil {
@@ -36,17 +36,17 @@ func as[T any](k keeper, does string) (T, error) {
 	return t, nil
 }
 
-// storeFlag says where sessions are kept.
+// storeFlag holds the flags of the store of sessions.
 type storeFlag struct {
-	Store string `placeholder:"PLACE" help:"Where sessions are kept: a file of SQLite's, or postgres://…. Default: $$ANTIPHON_STORE, or sessions.db in the folder for data."`
+	Store string `placeholder:"PLACE" help:"Where sessions are kept: an SQLite file, or postgres://…. Default: $$ANTIPHON_STORE, or sessions.db in the user's data folder."`
 
-	StoreRetry time.Duration `name:"store-retry" placeholder:"D" help:"For how long to try again while the server of the store cannot be reached, others keep it busy or its disk is full. Default: 30s for Postgres, 5s for a file."`
+	StoreRetry time.Duration `name:"store-retry" placeholder:"D" help:"How long to retry while the store is unreachable, busy or out of disk space. Default: 30s for Postgres, 5s for a file."`
 
 	StoreKey string `name:"store-key" placeholder:"WHERE" help:"Where the key of an encrypted store is: file:PATH, keyring, keyring:NAME, env ($$ANTIPHON_STORE_SECRET) or none. A new store is encrypted with it. Default: $$ANTIPHON_STORE_KEY, or none."`
 }
 
-// at says where the store is, and how it is opened. A store that is not there is
-// made if create is set.
+// at returns the place of the store and the options for opening it. A missing store
+// is created if create is set.
 func (f *storeFlag) at(env environment, create bool) (place string, o store.Options, err error) {
 	if place, err = f.place(env); err != nil {
 		return "", o, err
@@ -57,7 +57,31 @@ func (f *storeFlag) at(env environment, create bool) (place string, o store.Opti
 	if o.Retry = f.StoreRetry; o.Retry < 0 {
 		return "", o, usage(fmt.Errorf("--store-retry is %v, want a time such as 2m", f.StoreRetry))
 	}
-	return place, o, nil
+	if create {
+		err = f.checkFolder(env, place)
+	}
+	return place, o, err
+}
+
+// checkFolder returns an error if a store in a file would be created in a folder that
+// does not exist. A mistyped place would otherwise begin an empty store, in which
+// the user's sessions seem to be lost. The folder of the default place is created.
+func (f *storeFlag) checkFolder(env environment, place string) error {
+	if !store.IsPath(place) {
+		return nil
+	}
+	folder := filepath.Dir(place)
+	if _, err := os.Stat(folder); !errors.Is(err, fs.ErrNotExist) {
+		return nil // opening the store reports other errors
+	}
+	if usual, err := dataFile(env); err == nil && usual == place {
+		return nil
+	}
+	from := "--store"
+	if f.Store == "" {
+		from = "$ANTIPHON_STORE"
+	}
+	return usage(fmt.Errorf("%s: %s: the folder %s does not exist; create it, or name another place", from, place, folder))
 }
 
 // open opens the store.
@@ -74,7 +98,7 @@ func (f *storeFlag) open(ctx context.Context, env environment, create bool) (kee
 	return k, err
 }
 
-// place is where the store is.
+// place returns the place of the store.
 func (f *storeFlag) place(env environment) (string, error) {
 	if err := env.Filled("ANTIPHON_STORE"); err != nil && f.Store == "" {
 		return "", err
@@ -89,14 +113,14 @@ func (f *storeFlag) place(env environment) (string, error) {
 	return place, nil
 }
 
-// isStore reports a path that is the store's own file.
+// isStore reports whether a path is the store's own file.
 func (f *storeFlag) isStore(env environment, path string) bool {
 	place, err := f.place(env)
 	return err == nil && sameFile(place, path)
 }
 
-// again returns the flags that name the same store in a command that is
-// proposed. An address may hold a password, so that it is not repeated.
+// again returns the flags that name the same store in a suggested command. It does
+// not repeat an address, which may contain a password.
 func (f *storeFlag) again() string {
 	flags := ""
 	switch {
@@ -111,24 +135,26 @@ func (f *storeFlag) again() string {
 	return flags
 }
 
-// dataFile is where sessions are kept by default: in the user's folder for data,
-// by the XDG base directory specification or what is usual elsewhere.
+// dataFile returns the default place of sessions: in the user's data folder,
+// according to the XDG base directory specification or the conventions of the
+// system.
 func dataFile(env environment) (string, error) {
 	dir := env["XDG_DATA_HOME"]
 	if runtime.GOOS == "windows" && dir == "" {
 		dir = env["LOCALAPPDATA"]
 	}
-	if !filepath.IsAbs(dir) { // which includes ""
+	if !filepath.IsAbs(dir) { // including ""
 		home, err := os.UserHomeDir()
 		if err != nil {
-			return "", usage(errors.New("there is no home folder to keep sessions in; give --store FILE"))
+			return "", usage(errors.New("the home folder for sessions is not known; give --store FILE"))
 		}
 		dir = filepath.Join(home, ".local", "share")
 	}
 	return filepath.Join(dir, "antiphon", "sessions.db"), nil
 }
 
-// resolvedOnce is the path that a file has, or had before it was moved or deleted.
+// resolvedOnce returns the path of a file, or the path that it had before it was
+// moved or deleted.
 func resolvedOnce(path string) (string, error) {
 	now, err := host.ResolvePath(path)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -141,7 +167,7 @@ func resolvedOnce(path string) (string, error) {
 	return filepath.Join(folder, filepath.Base(path)), err
 }
 
-// find returns the session that a person means; see [host.Find].
+// find returns the session that a person names; see [host.Find].
 func find(ctx context.Context, store session.Catalog, name string, archived bool) (session.Info, error) {
 	info, err := host.Find(ctx, store, name, archived)
 	return info, orList(err)
@@ -153,13 +179,14 @@ func findWhole(ctx context.Context, store session.Catalog, name string, archived
 	return info, orList(err)
 }
 
-// orList says how to see the sessions that are there, or which were meant.
+// orList adds the command that lists sessions, or the sessions that may have been
+// meant.
 func orList(err error) error {
 	var none *host.NoSessionError
 	var many *host.AmbiguousError
 	switch {
 	case errors.As(err, &none):
-		return usage(fmt.Errorf("%w; antiphon sessions list shows those that are there", err))
+		return usage(fmt.Errorf("%w; antiphon sessions list shows all sessions", err))
 	case errors.As(err, &many):
 		var b strings.Builder
 		for _, info := range many.Sessions {
@@ -168,7 +195,7 @@ func orList(err error) error {
 		if many.More {
 			b.WriteString("\n  and others")
 		}
-		return usage(fmt.Errorf("%q means several sessions; name one by its id:%s", many.Name, b.String()))
+		return usage(fmt.Errorf("%q matches several sessions; give one of the ids:%s", many.Name, b.String()))
 	}
 	return err
 }

@@ -25,16 +25,16 @@ import (
 // keyService is the name of the program in keyrings.
 const keyService = "antiphon"
 
-// secretVariable holds the key of the source env.
+// secretVariable holds the key for the source env.
 const secretVariable = host.StoreSecret
 
-// keySource is where the key of an encrypted store is kept.
+// keySource is the place of the key of an encrypted store.
 type keySource struct {
 	kind string // file, keyring, env
 	name string // of the file, or in the keyring
 }
 
-// source returns where the store's key is, nil if there is none.
+// source returns the source of the store's key, or nil.
 func (f *storeFlag) source(env environment) (*keySource, error) {
 	if err := env.Filled("ANTIPHON_STORE_KEY"); err != nil && f.StoreKey == "" {
 		return nil, err
@@ -42,7 +42,8 @@ func (f *storeFlag) source(env environment) (*keySource, error) {
 	return parseSource(cmp.Or(f.StoreKey, env["ANTIPHON_STORE_KEY"]))
 }
 
-// parseSource reads a source. An error does not repeat it: it may be the key.
+// parseSource parses a source. Errors do not repeat the text, because it may be the
+// key.
 func parseSource(text string) (*keySource, error) {
 	kind, name, named := strings.Cut(text, ":")
 	switch {
@@ -56,7 +57,7 @@ func parseSource(text string) (*keySource, error) {
 	return nil, fmt.Errorf("--store-key or $ANTIPHON_STORE_KEY: not a place where a key is kept; give file:PATH, keyring, keyring:NAME, env (for $%s) or none, never the key itself", secretVariable)
 }
 
-// options are those of the store, with its key.
+// options returns the options of the store, with its key.
 func (f *storeFlag) options(env environment, create bool) (store.Options, error) {
 	o := store.Options{Create: create, Keyless: !create}
 	source, err := f.source(env)
@@ -97,7 +98,7 @@ func (k *keySource) read(env environment) (endpoint.Key, error) {
 	return key, nil
 }
 
-// String names the source as --store-key takes it.
+// String returns the source in the form of --store-key.
 func (k *keySource) String() string {
 	if k.kind == "env" {
 		return k.kind
@@ -109,7 +110,7 @@ func (k *keySource) fail(err error) error {
 	return usage(fmt.Errorf("the key of the store (%s): %w", k, err))
 }
 
-// next says what to do about a file that is not there.
+// next adds a hint to the error about a missing file.
 func (k *keySource) next(err error) error {
 	if k.kind == "file" && errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w\n  hint: antiphon sessions key %s makes one, for a new store; a store that is there needs the key that it was made with", err, quoted(k.String()))
@@ -117,16 +118,16 @@ func (k *keySource) next(err error) error {
 	return err
 }
 
-// noKeyring says what to do about a keyring that cannot be used.
+// noKeyring adds a hint to the error about an unusable keyring.
 func noKeyring(err error) error {
 	return fmt.Errorf("this system has no keyring that can be used: %w\n  hint: keep the key in a file: file:PATH", err)
 }
 
-// readKeyFile reads a file that holds a key and that nobody else can read.
+// readKeyFile reads a key from a file that only its owner can read.
 func readKeyFile(path string) (string, error) {
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() { // opening a pipe would wait
-		return "", errors.New("it is not a file")
+		return "", errors.New("not a regular file")
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -171,7 +172,7 @@ func (c *keyCommand) Run(std stdio, env environment, all *sessionsCommand) error
 	all.hide = env.Hide
 	source, err := parseSource(c.Place)
 	switch {
-	case err != nil: // what was given may be a key, so it is not repeated
+	case err != nil: // the argument may be a key, so it is not repeated
 		return usage(errors.New("give file:PATH, keyring or keyring:NAME: where the new key is to be kept, never a key"))
 	case source == nil || source.kind == "env":
 		return usage(errors.New("give file:PATH, keyring or keyring:NAME: this program cannot set a variable of your shell"))
@@ -182,7 +183,7 @@ func (c *keyCommand) Run(std stdio, env environment, all *sessionsCommand) error
 	return all.told(std, madeKey{source.String()}, "a new key is in %s; keep a copy in a safe place: without it nobody can read the stores that are made with it", source)
 }
 
-// make keeps a new key, unless there is one.
+// make stores a new key, unless one exists.
 func (k *keySource) make() error {
 	if k.kind == "keyring" {
 		_, err := keyring.Get(keyService, k.name)
@@ -199,7 +200,7 @@ func (k *keySource) make() error {
 	}
 	f, err := os.OpenFile(k.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return errors.New("the file is there already; give another name")
+		return errors.New("the file exists already; give another name")
 	}
 	if err != nil {
 		return err

@@ -23,7 +23,7 @@ import (
 // and answered is in no file beside it, and its key is nowhere.
 func TestEncryptedSessions(t *testing.T) {
 	const said = "what nobody else may read"
-	agent, flags, srv := keeping(t, agenttest.Reply(item.Assistant("The note says: "+said)), agenttest.Reply(item.Assistant("Again: "+said)))
+	agent, flags, srv := keeping(t, agenttest.Completed(item.Assistant("The note says: "+said)), agenttest.Completed(item.Assistant("Again: "+said)))
 	write(t, filepath.Join(filepath.Dir(agent), "note.txt"), strings.Repeat(said+"\n", 10_000)) // more than a model gets at once
 	dir := t.TempDir()
 	key, store := filepath.Join(t.TempDir(), "key"), filepath.Join(dir, "private.db")

@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -68,6 +70,29 @@ func (term *terminalOf) until(t *testing.T, text string) string {
 	}
 	t.Fatalf("no %q on the screen:\n%s", text, screen)
 	return ""
+}
+
+// seconds is what a status line says of how long something runs.
+var seconds = regexp.MustCompile(`, (\d+)s`)
+
+// untilLater waits until a line with the text shows a later second than the given
+// one, and returns the screen and that second. Which one it is depends on how busy
+// the machine is.
+func (term *terminalOf) untilLater(t *testing.T, text string, than int) (screen string, second int) {
+	t.Helper()
+	for range 1000 {
+		screen = term.until(t, text)
+		_, line, _ := strings.Cut(screen, text)
+		line, _, _ = strings.Cut(line, "\n")
+		if found := seconds.FindStringSubmatch(line); found != nil {
+			if second, _ = strconv.Atoi(found[1]); second > than {
+				return screen, second
+			}
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatalf("nothing later than %ds behind %q on the screen:\n%s", than, text, screen)
+	return "", 0
 }
 
 // written returns all that was sent to the terminal, when the command is done.

@@ -26,7 +26,7 @@ func TestTotalsIncludeNestedRuns(t *testing.T) {
 <tool name="inner" agent="inner.md" local description="Asks another."/>
 <user>Go. <agent src="asked.md" local/></user>
 `)
-	reply := func(items ...item.Item) agenttest.Answer { return agenttest.Reply(items...) }
+	reply := func(items ...item.Item) agenttest.Reply { return agenttest.Completed(items...) }
 	srv := agenttest.NewServer(t,
 		reply(item.Assistant("three")), // the agent in the message
 		reply(item.Call("c1", "inner", `{"task":"x"}`)),
@@ -66,7 +66,7 @@ func TestLimitsIncludeAgentsInMessages(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "asked.md"), "<config model=\"m\"/>\n<user>How many?</user>\n")
 	file := write(t, filepath.Join(dir, "agent.md"), "<config model=\"m\"/>\n<user>Go. <agent src=\"asked.md\" local/></user>\n")
-	srv := agenttest.NewServer(t, agenttest.Reply(item.Assistant("three")))
+	srv := agenttest.NewServer(t, agenttest.Completed(item.Assistant("three")))
 	o := program(t, "run", file, "--base-url", srv.URL, "--max-tokens", "20")
 	if o.code != exitLimit || !strings.Contains(o.err, "31 tokens were used, of 20") {
 		t.Errorf("exit code %d\n%s", o.code, o.err)
@@ -81,7 +81,7 @@ func TestTotalsCountOnce(t *testing.T) {
 	file := write(t, filepath.Join(dir, "a.md"), "<config model=\"m\"/>\n<user>Go. <agent src=\"b.md\" local/></user>\n")
 	srv := agenttest.NewServer(t)
 	for _, text := range []string{"c says", "b says", "a says"} {
-		srv.Add(agenttest.Reply(item.Assistant(text)))
+		srv.Add(agenttest.Completed(item.Assistant(text)))
 	}
 	store := filepath.Join(dir, "s.db")
 	o := program(t, "run", file, "--base-url", srv.URL, "--json", "--session", "work", "--store", store)

@@ -17,7 +17,7 @@ import (
 // person is told, and standard output ends with the one that is kept. Where the
 // pieces only end too soon, the rest is printed.
 func TestRunShowsTheTruth(t *testing.T) {
-	reply := func(deltas ...string) agenttest.Answer {
+	reply := func(deltas ...string) agenttest.Reply {
 		list := []string{`{"type":"response.output_item.added","output_index":0,"item":{"type":"message","id":"m","role":"assistant","content":[]}}`}
 		for _, d := range deltas {
 			list = append(list, `{"type":"response.output_text.delta","item_id":"m","output_index":0,"content_index":0,"delta":"`+d+`"}`)
@@ -28,7 +28,7 @@ func TestRunShowsTheTruth(t *testing.T) {
 	}
 	const notice = `!! the final text differs from what was shown: "Hello world", and not "Hello there"`
 	for name, test := range map[string]struct {
-		answer agenttest.Answer
+		answer agenttest.Reply
 		out    string
 		says   string
 	}{
@@ -39,7 +39,7 @@ func TestRunShowsTheTruth(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			srv := agenttest.NewServer(t)
-			srv.Otherwise(func(int, agenttest.Request) agenttest.Answer { return test.answer })
+			srv.Otherwise(func(int, agenttest.Request) agenttest.Reply { return test.answer })
 			dir := t.TempDir()
 			agent := write(t, filepath.Join(dir, "agent.md"), "<config model=\"test-model\"/>\n<user>Say hello.</user>\n")
 			store := "--store=" + filepath.Join(dir, "store.db")
@@ -55,7 +55,7 @@ func TestRunShowsTheTruth(t *testing.T) {
 				t.Errorf("the log:\n%s", shown.out)
 			}
 			lines := program(t, "run", agent, "--base-url", srv.URL, "--json")
-			if strings.Contains(lines.out, `{"event":"noticed","turn":1,"kind":"text_differs","item_id":"m","text":"the final text differs`) != (test.says != "") {
+			if strings.Contains(lines.out, `"kind":"noticed","turn":1,"notice":"text_differs","item_id":"m","text":"the final text differs`) != (test.says != "") {
 				t.Errorf("JSON lines:\n%s", lines.out)
 			}
 		})
@@ -96,7 +96,7 @@ func TestPipedTextIsTheModels(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			srv := agenttest.NewServer(t)
-			srv.Otherwise(func(int, agenttest.Request) agenttest.Answer { return agenttest.Events(test.events...) })
+			srv.Otherwise(func(int, agenttest.Request) agenttest.Reply { return agenttest.Events(test.events...) })
 			file := write(t, filepath.Join(t.TempDir(), "agent.md"), "<config model=\"test-model\"/>\n<user>Say hello.</user>\n")
 			o := program(t, "run", file, "--base-url", srv.URL)
 			if o.out != test.out || !strings.Contains(o.err, test.says) || strings.Contains(o.err, "!! ") != (test.says != "") {
@@ -110,12 +110,15 @@ func TestPipedTextIsTheModels(t *testing.T) {
 // in its messages and of its MCP servers' start, and that its end is told as any
 // limit's. L4
 func TestMaxTimeIsOfTheWholeRun(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: waits for time limits")
+	}
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "sub.md"), "<config model=\"m\"/>\n<user>Hi.</user>\n")
 	srv := agenttest.NewServer(t)
-	srv.Otherwise(func(int, agenttest.Request) agenttest.Answer {
-		return agenttest.Reply(item.Assistant("Hello.")).Stall(nil)
+	srv.Otherwise(func(int, agenttest.Request) agenttest.Reply {
+		return agenttest.Completed(item.Assistant("Hello.")).Stall(nil)
 	})
 	for _, text := range []string{
 		`<user><agent src="sub.md" local/> and so on</user>`,

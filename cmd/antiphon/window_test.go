@@ -35,14 +35,14 @@ func TestFullContextNamesFlags(t *testing.T) {
 	dir := t.TempDir()
 	file := write(t, filepath.Join(dir, "a.md"), "<user>Hello</user>\n")
 	srv := agenttest.NewServer(t)
-	srv.Otherwise(func(int, agenttest.Request) agenttest.Answer {
+	srv.Otherwise(func(int, agenttest.Request) agenttest.Reply {
 		return agenttest.Failure(400, "context_length_exceeded", "the input is too long")
 	})
 	for _, c := range []struct {
 		more       []string
 		want, lack string
 	}{
-		{nil, "--compact auto makes the history shorter, and --session NAME keeps", "run it again"},
+		{nil, "--compact auto shortens the history, and --session NAME keeps", "run it again"},
 		{[]string{"--session", "s", "--store", filepath.Join(dir, "store.db")}, "run it again with --compact auto", "--session NAME"},
 		{[]string{"--compact", "auto"}, "too long", "--compact auto"},
 	} {

@@ -23,7 +23,11 @@ import (
 // it. J2
 func TestTranscriptWriters(t *testing.T) {
 	t.Parallel()
-	for round := range 20 {
+	rounds := 20
+	if testing.Short() {
+		rounds = 4
+	}
+	for round := range rounds {
 		dir := t.TempDir()
 		agent := write(t, filepath.Join(dir, "agent.md"), "<config model=\"m\"/>\n<user>Begin.</user>\n")
 		out := filepath.Join(dir, "talk.md")
@@ -41,15 +45,15 @@ func TestTranscriptWriters(t *testing.T) {
 		}
 		before := 0
 		if round%4 > 1 { // a file that is there
-			srv.Add(agenttest.Reply(item.Assistant("Hello.")))
+			srv.Add(agenttest.Completed(item.Assistant("Hello.")))
 			if o := run("first"); o.code != 0 {
 				t.Fatalf("%d\n%s", o.code, o.err)
 			}
 			before = 1
 		}
 		release := make(chan struct{})
-		srv.Otherwise(func(int, agenttest.Request) agenttest.Answer {
-			return agenttest.Reply(item.Assistant("Hello.")).Stall(release)
+		srv.Otherwise(func(int, agenttest.Request) agenttest.Reply {
+			return agenttest.Completed(item.Assistant("Hello.")).Stall(release)
 		})
 		n := 2 + round%2
 		type ended struct {
@@ -65,7 +69,7 @@ func TestTranscriptWriters(t *testing.T) {
 		for range n - 1 {
 			o := <-ends
 			lost = append(lost, o.say)
-			if o.code != 1 || o.out != "" || !regexp.MustCompile(`talk\.md: somebody else is writing to .*: process \d+ on .*; nothing was sent or written\n  hint: `).MatchString(o.err) {
+			if o.code != 1 || o.out != "" || !regexp.MustCompile(`talk\.md: another process or run is writing to the session: process \d+ on .*; nothing was sent or written\n  hint: `).MatchString(o.err) {
 				t.Errorf("a loser: exit code %d\n%s%s", o.code, o.out, o.err)
 			}
 		}
@@ -106,7 +110,7 @@ func TestTranscriptSaysWhatMadeIt(t *testing.T) {
 	other := write(t, filepath.Join(dir, "other.md"), "<config model=\"gpt-5.1\"/>\n<user>Something else.</user>\n")
 	out := filepath.Join(dir, "tr.md")
 	srv := agenttest.NewServer(t)
-	srv.Otherwise(func(int, agenttest.Request) agenttest.Answer { return agenttest.Reply(item.Assistant("Hello.")) })
+	srv.Otherwise(func(int, agenttest.Request) agenttest.Reply { return agenttest.Completed(item.Assistant("Hello.")) })
 	size := 0
 	added := func(args ...string) string {
 		t.Helper()
@@ -137,7 +141,7 @@ func TestTranscriptSaysWhatMadeIt(t *testing.T) {
 
 	before, asked := read(t, out), len(srv.Requests())
 	o := program(t, "run", other, "--out", out, "--base-url", srv.URL, "x")
-	if o.code != 2 || !strings.Contains(o.err, "tr.md: real.md began it, not ") || !strings.Contains(o.err, "--in-place") || !strings.Contains(o.err, "--keep-agent") {
+	if o.code != 2 || !strings.Contains(o.err, "tr.md: the transcript was begun by real.md, not ") || !strings.Contains(o.err, "--in-place") || !strings.Contains(o.err, "--keep-agent") {
 		t.Errorf("another agent: exit code %d\n%s", o.code, o.err)
 	}
 	if read(t, out) != before || len(srv.Requests()) != asked {

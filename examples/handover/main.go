@@ -1,9 +1,9 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The program runs one agent in many processes. Each performs one effect with
-// [agent.Agent.Step] and ends; many are killed in the middle. The log is all that
-// they share. Start it with
+// The program runs one agent in many processes. Each process performs one effect
+// with [agent.Agent.Step] and ends; many are killed in the middle. They share only
+// the log. Start it with
 //
 //	go run ./examples/handover
 package main
@@ -24,6 +24,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agent/plan"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/rehearsal"
 	"github.com/antiphon-go/antiphon/responses"
@@ -34,7 +35,7 @@ import (
 	_ "modernc.org/sqlite"
 )
 
-// script is what the rehearsal model says: three orders, one after another.
+// script is the script of the rehearsal model: three orders, one after another.
 const script = `
 turn
   say One crate of tea, then.
@@ -71,7 +72,8 @@ func main() {
 	}
 }
 
-// work is a worker's whole life: it reads the log, performs one effect and prints it.
+// work is the main function of a worker: it reads the log, performs one effect and
+// prints it.
 func work(ctx context.Context, dir, url string) error {
 	s, done, err := open(ctx, dir)
 	if err != nil {
@@ -80,13 +82,13 @@ func work(ctx context.Context, dir, url string) error {
 	defer done()
 	a := &agent.Agent{
 		Model:   &responses.Client{BaseURL: url},
-		Request: item.Request{Model: "rehearsal"},
+		Request: api.Request{Model: "rehearsal"},
 		Tools:   []tool.Tool{order(dir)},
 		Policy:  agent.Policy{Allow: []string{"order"}},
 		Limits:  agent.Limits{MaxTurns: 50},
 	}
 	effect, err := a.Step(ctx, s)
-	if err != nil && !errors.Is(err, agent.ErrNothingToSend) { // which says that the one before was killed when all was done
+	if err != nil && !errors.Is(err, agent.ErrNothingToSend) { // it means that the previous worker was killed after everything was done
 		return err
 	}
 	text, err := plan.Marshal(effect)
@@ -97,7 +99,7 @@ func work(ctx context.Context, dir, url string) error {
 	return nil
 }
 
-// order is a tool with an effect in the world: it writes a line to a file.
+// order is a tool with an external effect: it writes a line to a file.
 func order(dir string) tool.Tool {
 	type in struct {
 		What string `json:"what"`
@@ -108,7 +110,7 @@ func order(dir string) tool.Tool {
 			return "", err
 		}
 		defer f.Close()
-		time.Sleep(20 * time.Millisecond) // so that some are killed in here
+		time.Sleep(20 * time.Millisecond) // so that some workers are killed here
 		_, err = fmt.Fprintln(f, in.What)
 		return "a crate of " + in.What, err
 	})
@@ -126,15 +128,15 @@ func open(ctx context.Context, dir string) (*session.Session, func() error, erro
 	return s, keep.Close, nil
 }
 
-// result is what came of it: what the log says, and what was ordered.
+// result is the outcome: the state in the log, and the orders.
 type result struct {
 	answer                     string
 	orders                     []string
 	runs, interrupted, entries int
 }
 
-// direct begins the conversation, starts worker after worker, kills some, and looks
-// at what came of it.
+// direct begins the conversation, starts one worker after another, kills some, and
+// returns the outcome.
 func direct(kills int, dice *rand.Rand, out io.Writer) (came result, err error) {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "handover")
@@ -155,7 +157,7 @@ func direct(kills int, dice *rand.Rand, out io.Writer) (came result, err error) 
 	if err != nil {
 		return came, err
 	}
-	_, err = s.Append(ctx, session.Given{Item: item.User("Order tea, rice and salt.")})
+	_, err = s.Append(ctx, session.InputItem{Item: item.User("Order tea, rice and salt.")})
 	if err = errors.Join(err, done()); err != nil {
 		return came, err
 	}
@@ -184,20 +186,20 @@ func direct(kills int, dice *rand.Rand, out io.Writer) (came result, err error) 
 
 var errKilled = errors.New("it was killed")
 
-// hire runs a worker, and kills it when patience is over; 0 is for as long as it takes.
+// hire runs a worker, and kills it after patience; 0 means no limit.
 func hire(name, dir, url string, patience time.Duration) (effect string, err error) {
 	program, err := os.Executable()
 	if err != nil {
 		return "", err
 	}
 	var out, failure strings.Builder
-	worker := exec.Command(program, "-worker", name, "-dir", dir, "-url", url)
+	worker := exec.Command(program, "-worker", name, "-dir", dir, "-url", url) //nolint:noctx // its time limit begins when it has started
 	worker.Stdout, worker.Stderr = &out, &failure
 	if err := worker.Start(); err != nil {
 		return "", err
 	}
 	if patience > 0 {
-		late := time.AfterFunc(patience, func() { worker.Process.Kill() })
+		late := time.AfterFunc(patience, func() { _ = worker.Process.Kill() })
 		defer late.Stop()
 	}
 	if err := worker.Wait(); err != nil {
@@ -225,7 +227,7 @@ func report(ctx context.Context, dir string) (came result, err error) {
 			} else {
 				came.runs++
 			}
-		case session.Received:
+		case session.OutputItem:
 			if m, err := item.As[item.Message](b.Item); err == nil && !b.Partial {
 				came.answer = strings.ReplaceAll(m.Content.Display(), "\n", " ")
 			}

@@ -1,8 +1,8 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package filelock locks files. A lock is the operating system's: it ends with
-// its process, and a file that is left behind locks nothing.
+// Package filelock locks files. A lock belongs to the operating system: it ends with
+// its process, and a file that is left behind is not locked.
 package filelock
 
 import (
@@ -17,9 +17,10 @@ import (
 	"time"
 )
 
-// BusyError says that somebody else has the lock.
+// BusyError means that another process has the lock.
 type BusyError struct {
-	// Holder says who: "process 17 on host", or "" where that is not known.
+	// Holder names the process, such as "process 17 on host", or is "" if it is not
+	// known.
 	Holder string
 }
 
@@ -33,35 +34,35 @@ func (e *BusyError) Error() string {
 
 var errLocked = errors.New("the file is locked")
 
-// How long [Take] and [TakeFile] wait, and how long until they look again: a
-// process that was killed while it started another one leaves the lock to that one,
-// for an instant.
+// patience is how long [Take] and [TakeFile] retry, and pause the delay between
+// attempts. A process that was killed while it started another one leaves the lock
+// to that one for an instant.
 const (
 	patience = 200 * time.Millisecond
 	pause    = 10 * time.Millisecond
 )
 
-// Lock is a lock that this process has.
+// Lock is a lock held by this process.
 type Lock struct {
 	file *os.File
-	path string // of a file that goes with the lock, or ""
+	path string // the lock's own file, or ""
 }
 
-// Take makes the file at path, and the folders around it, and locks it. The file
-// says who has the lock; [Lock.Release] removes it. The error is a [*BusyError] if
-// somebody else has the lock, and wraps [errors.ErrUnsupported] where the file
-// system has no locks.
+// Take creates the file at path with its folders, and locks it. The file names the
+// holder of the lock; [Lock.Release] removes it. The error is a [*BusyError] if
+// another process has the lock, and wraps [errors.ErrUnsupported] if the file system
+// does not support locks.
 func Take(path string) (*Lock, error) {
 	return TakeWithin(context.Background(), path, patience)
 }
 
-// TakeWithin is [Take] with a time to wait for somebody else who has the lock. It
-// tries at least once; if ctx ends, it returns the error of the last try.
+// TakeWithin is like [Take], with a time to wait for another holder. It tries at
+// least once; if ctx is done, it returns the error of the last attempt.
 func TakeWithin(ctx context.Context, path string, patience time.Duration) (*Lock, error) {
 	return retry(ctx, patience, func() (*Lock, error) { return take(path) })
 }
 
-// TakeFile locks a file that is there. Its text stays as it is.
+// TakeFile locks an existing file without changing its text.
 func TakeFile(path string) (*Lock, error) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -79,7 +80,7 @@ func TakeFile(path string) (*Lock, error) {
 	return l, nil
 }
 
-// retry tries until there is a lock, or an error that does not pass by itself.
+// retry tries until it gets the lock or a permanent error.
 func retry(ctx context.Context, patience time.Duration, try func() (*Lock, error)) (*Lock, error) {
 	for began := time.Now(); ; {
 		l, err := try()
@@ -105,10 +106,10 @@ func take(path string) (*Lock, error) {
 	}
 	if err := flock(f); err != nil {
 		who, _ := io.ReadAll(io.LimitReader(f, 1024))
-		_ = f.Close() // it was only looked at
+		_ = f.Close() // it was not written
 		return nil, busyOr(err, strings.TrimSpace(string(who)))
 	}
-	if !same(f, path) { // the last holder removed it while it was opened
+	if !same(f, path) { // the last holder removed it in the meantime
 		return nil, errors.Join(&BusyError{}, f.Close())
 	}
 	if err := errors.Join(f.Truncate(0), writeAt(f, self()+"\n")); err != nil {
@@ -129,14 +130,14 @@ func busyOr(err error, who string) error {
 	return err
 }
 
-// same reports whether the open file is the one of that name.
+// same reports whether the open file is the file with that name.
 func same(f *os.File, name string) bool {
 	open, err1 := f.Stat()
 	named, err2 := os.Stat(name)
 	return err1 == nil && err2 == nil && os.SameFile(open, named)
 }
 
-// self says who this process is.
+// self names this process.
 func self() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -145,7 +146,7 @@ func self() string {
 	return fmt.Sprintf("process %d on %s", os.Getpid(), host)
 }
 
-// Release ends the lock. It may be called more than once, and on nil.
+// Release releases the lock. It may be called more than once, and on nil.
 func (l *Lock) Release() error {
 	if l == nil || l.file == nil {
 		return nil
@@ -153,7 +154,7 @@ func (l *Lock) Release() error {
 	f := l.file
 	l.file = nil
 	if l.path != "" {
-		_ = os.Remove(l.path) // one that is left locks nothing
+		_ = os.Remove(l.path) // a file that is left is not locked
 	}
 	return f.Close()
 }

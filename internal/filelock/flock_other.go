@@ -12,7 +12,7 @@ import (
 	"runtime"
 )
 
-// flock fails: there is no lock here that ends with its process.
+// flock fails, because this system has no lock that ends with its process.
 func flock(*os.File) error {
 	return fmt.Errorf("locks on %s: %w", runtime.GOOS, errors.ErrUnsupported)
 }

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// flock locks the file, or returns errLocked. The lock ends when it is closed.
-// It is on a byte far after the text, so that others can read who has it.
+// flock locks the file, or returns errLocked. The lock ends when the file is closed.
+// It is on a byte far after the text, so that others can read the holder's name.
 func flock(f *os.File) error {
 	place := windows.Overlapped{OffsetHigh: 1 << 30}
 	err := windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &place)

@@ -180,27 +180,21 @@ func FuzzMemory(f *testing.F) {
 	})
 }
 
-// passer passes over the bytes of items.
-type passer int
-
-func (p passer) Pass(name string, i int) int {
-	if name != `"item"` || p == 0 {
-		return 0
-	}
-	return i + int(p)
-}
-
-// The values that a passer leaves are checked.
-func TestPasser(t *testing.T) {
+// ObjectWith checks the values that its caller has not.
+func TestObjectWith(t *testing.T) {
 	const s = `{"a":1,"item":{not json},"b":{"c":2}}`
 	seen := ""
-	sc := jsonx.Scanner{Text: s, Passer: passer(len("{not json}"))}
-	end, err := sc.Object(0, func(name, value string) { seen += name + value })
+	sc := jsonx.Scanner{Text: s}
+	end, err := sc.ObjectWith(0, func(name, value string) { seen += name + value }, func(name string, i int) int {
+		if name != `"item"` {
+			return 0
+		}
+		return i + len("{not json}")
+	})
 	if end != len(s) || err != nil || seen != `"a"1"item"{not json}"b"{"c":2}` {
 		t.Errorf("%d, %v, %s", end, err, seen)
 	}
-	sc.Passer = passer(0)
-	if _, err := sc.Object(0, nil); err == nil {
+	if _, err := sc.ObjectWith(0, nil, func(string, int) int { return 0 }); err == nil {
 		t.Error("what nobody checked is accepted")
 	}
 }

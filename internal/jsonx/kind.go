@@ -10,10 +10,12 @@ import (
 	"strconv"
 )
 
-// IsNumber reports whether a value is a number.
+// IsNumber reports whether a JSON value is a number.
 func IsNumber(s string) bool { return s != "" && (s[0] == '-' || s[0] >= '0' && s[0] <= '9') }
 
-// Integer reads a JSON number that is a whole number, however it is spelled.
+// Integer returns the value of a JSON number that is an integer, in any notation,
+// such as 1.0 or 1e3. ok is false for other values, and for integers that it cannot
+// represent exactly.
 func Integer(s string) (int64, bool) {
 	if n, length := ShortNumber(s); length == len(s) && length > 0 {
 		return n, true
@@ -24,6 +26,8 @@ func Integer(s string) (int64, bool) {
 	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
 		return n, true
 	}
+	// The number has a fraction or an exponent, or is too large. Beyond 2^53 a
+	// float64 does not hold every integer.
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil || f != math.Trunc(f) || math.Abs(f) >= 1<<53 {
 		return 0, false
@@ -31,7 +35,7 @@ func Integer(s string) (int64, bool) {
 	return int64(f), true
 }
 
-// KindOf names the kind of a JSON value for an error message.
+// KindOf returns the kind of a JSON value, for error messages.
 func KindOf(s string) string {
 	switch {
 	case s == "":
@@ -49,8 +53,8 @@ func KindOf(s string) string {
 	}
 }
 
-// ShortNumber reads a whole number of up to 18 digits and returns its length,
-// 0 for any other.
+// ShortNumber reads the digits at the start of s as an integer. It returns the
+// number of digits, or 0 if they are not a JSON integer of at most 18 digits.
 func ShortNumber(s string) (n int64, length int) {
 	for length < len(s) && length < 19 && s[length] >= '0' && s[length] <= '9' {
 		n = n*10 + int64(s[length]-'0')

@@ -3,35 +3,35 @@
 
 package jsonx
 
-// Members are the members of an object, which a codec takes one by one, by their
-// names. The zero Members is empty.
+// Members holds the members of an object. A codec takes them one by one, by name.
+// The zero Members is empty.
 type Members struct {
 	List  []Member // in the order of the text
-	marks uint64   // those of the names
-	next  int      // where the next one that is asked for should be
+	marks uint64   // the union of the names' marks, see markOf
+	next  int      // index at which the next search starts
 }
 
-// Member is a member of an object, its name decoded.
+// Member is a member of an object, with its name decoded.
 type Member struct {
 	Name, Value string
-	Taken       bool // a field has its value
+	Taken       bool // a field has taken the value
 }
 
-// Reset empties m and keeps its memory.
+// Reset removes all members and keeps the memory.
 func (m *Members) Reset() {
 	clear(m.List)
 	*m = Members{List: m.List[:0]}
 }
 
-// Add appends a member, whose name is a literal: see [EachMember].
+// Add appends a member. name is a JSON string literal, as [EachMember] passes it.
 func (m *Members) Add(name, value string) {
 	plain := Unquote(name)
 	m.marks |= markOf(plain)
 	m.List = append(m.List, Member{Name: plain, Value: value})
 }
 
-// markOf is one bit of 64, the same for the same name: most members that an
-// object has not got are known by theirs to be missing.
+// markOf maps a name to one of 64 bits. If the bit is not in Members.marks, no
+// member has the name, so most absent members are found without a search.
 func markOf(name string) uint64 {
 	n := len(name)
 	if n == 0 {
@@ -40,11 +40,11 @@ func markOf(name string) uint64 {
 	return 1 << ((uint(n)*5 + uint(name[0]) + uint(name[n-1])*3) % 64)
 }
 
-// manyMembers is the size from which equal names are found by a map.
+// manyMembers is the number of members above which duplicates are found with a map.
 const manyMembers = 32
 
-// DropEarlier makes the last of equal names the one that counts: the others are
-// taken.
+// DropEarlier marks all but the last of members with equal names as taken, so that
+// the last one is used.
 func (m *Members) DropEarlier() {
 	if len(m.List) > manyMembers {
 		last := make(map[string]int, len(m.List))
@@ -65,8 +65,8 @@ func (m *Members) DropEarlier() {
 	}
 }
 
-// Find returns the named member that is not taken, or nil. Members mostly come in
-// the order of the fields, so the search starts after the last one found.
+// Find returns the named member if it is not taken, or nil. Members usually have the
+// same order as the fields, so the search starts after the member found last.
 func (m *Members) Find(name string) *Member {
 	if m.marks&markOf(name) == 0 {
 		return nil

@@ -9,54 +9,53 @@ import (
 	"strings"
 )
 
-// Memory remembers what a [Scanner] has accepted, so that a text that comes
-// again is compared and not read again. A stream of events says most things more
-// than once: in_progress and completed repeat what created said of the request,
-// a done part has the text of its text event, the done item has that part, and
-// the last response has the item. The zero Memory is empty and ready.
+// Memory remembers text that a [Scanner] has accepted, so that text that occurs
+// again is compared rather than parsed. A stream of events repeats most of its
+// content: in_progress and completed repeat what created said about the request, a
+// done part has the text of its text event, the done item contains that part, and
+// the last response contains the item. The zero Memory is empty and ready to use.
 //
-// Two things are remembered. A span is one whole string, list or object: a text
-// that begins with one has just that value there. A start is where a member of
-// the object inside the last text begins, such as the response in an event: a
-// text that is equal from one start to another holds the same whole members, and
-// the quote of the next one's name. Both refer to text that is only ever appended
-// to, until all is dropped together.
+// It remembers two things. A span is one whole string, list or object. If a text
+// begins with the bytes of a span, the value there is exactly that span. A start is
+// the offset at which a member begins in an object within the last text, such as the
+// response in an event. If a text is equal to that object from one start to another,
+// it contains the same whole members, followed by the quote of the next name. Both
+// refer to text to which Memory only appends, until it drops everything at once.
 type Memory struct {
-	text  []byte // copies of what was read
+	text  []byte // copies of the texts that were read
 	spans [knownSpans]span
-	// The text being read: whether it is remembered, and where in text.
+	// The text being read: whether it is remembered, and its offset in text.
 	keeping bool
 	base    int
 
-	// The members of the object inside the last text, and of the one being read.
+	// Starts of the members in the last object, and in the one being read.
 	starts, next []uint32
-	room         [2][32]uint32 // members, as many as a response has
-	at           int           // of starts: the member that is expected next
-	within       string        // the name's literal of the member that holds the object
-	inside       bool          // the object is being read
+	room         [2][32]uint32 // backing arrays; a response has about this many members
+	at           int           // index in starts of the member expected next
+	within       string        // literal name of the member that holds the object
+	inside       bool          // the scanner is inside that object
 }
 
-// span is a value within Memory.text: where it is, and how deep it nests at
-// most.
+// span is a value in Memory.text: its offset and length, and how deep it nests.
 type span struct{ off, len, height uint32 }
 
 const (
 	knownSpans = 128
 	knownMin   = 64        // bytes of the smallest value that is remembered
-	knownDepth = 4         // how deep in a text values are: the text of a part of an item
-	knownList  = 16        // elements of a list that are looked at one by one
-	knownSmall = 512       // bytes of the smallest text that is worth it
+	knownDepth = 4         // maximum depth of remembered values: the text of a part of an item
+	knownList  = 16        // elements of a list that are looked up one by one
+	knownSmall = 512       // bytes of the smallest text that is worth remembering
 	knownLarge = 128 << 10 // bytes of the largest
-	knownText  = 256 << 10 // bytes of all
+	knownText  = 256 << 10 // bytes of all texts together
 )
 
-// Reset forgets everything and keeps the room for it.
+// Reset forgets everything and keeps the memory.
 func (k *Memory) Reset() { *k = Memory{text: k.text[:0]} }
 
-// Begin returns the memory for a [Scanner] of the text s, or nil where s is too
-// small or too large for it to help. The members of the object in the member of s
-// that within names, a literal with its quotes, are compared one by one. Where
-// keep is false nothing of s is remembered, since it brings little new.
+// Begin returns the memory for a [Scanner] of the text s, or nil if s is too small
+// or too large to benefit. within is the literal name, with its quotes, of the
+// member of s whose object is compared member by member. If keep is false, s is
+// compared but not remembered, because it contains little that is new.
 func (k *Memory) Begin(s, within string, keep bool) *Memory {
 	if len(s) < knownSmall || len(s) > knownLarge {
 		return nil
@@ -76,8 +75,8 @@ func (k *Memory) Begin(s, within string, keep bool) *Memory {
 	return k
 }
 
-// slot returns the place of a value by some of its first 64 bytes. Ids and
-// types make values differ there.
+// slot returns the place for a value in spans, as a hash of some of its first 64
+// bytes. Values usually differ there because of their ids and types.
 func (k *Memory) slot(b []byte) *span {
 	b = b[:knownMin]
 	h := binary.LittleEndian.Uint64(b)*0x9E3779B97F4A7C15 ^
@@ -87,7 +86,7 @@ func (k *Memory) slot(b []byte) *span {
 	return &k.spans[h>>32%knownSpans]
 }
 
-// again is value for a string, list or object that may be known.
+// again is like Value for a string, list or object that may be known.
 func (sc *Scanner) again(i int) (int, error) {
 	s, k := sc.Text, sc.Memory
 	if len(s)-i < knownMin || sc.Depth > knownDepth || !mayBeLong(s[i:]) {
@@ -96,6 +95,7 @@ func (sc *Scanner) again(i int) (int, error) {
 	b := Bytes(s)[i:]
 	slot := k.slot(b)
 	n, height := int(slot.len), int(slot.height)
+	// The depth counts too: the same text may be too deep here.
 	if n > 0 && n <= len(b) && sc.Depth+height <= MaxDepth && string(b[:n]) == string(k.text[slot.off:int(slot.off)+n]) {
 		sc.deepest = max(sc.deepest, sc.Depth+height)
 		return i + n, nil
@@ -107,8 +107,8 @@ func (sc *Scanner) again(i int) (int, error) {
 	return end, err
 }
 
-// mayBeLong reports by the first bytes of s whether it may begin with a value
-// that is worth remembering: no short string, no list of numbers or texts.
+// mayBeLong reports from the first bytes of s whether it may begin with a value
+// worth remembering. Short strings and lists of numbers or strings are not.
 func mayBeLong(s string) bool {
 	switch s[0] {
 	case '{':
@@ -120,7 +120,7 @@ func mayBeLong(s string) bool {
 	return m == 0 || s[1+bits.TrailingZeros64(m)/8] != '"'
 }
 
-// fresh reads a string, list or object.
+// fresh parses a string, list or object.
 func (sc *Scanner) fresh(i int) (int, error) {
 	switch {
 	case sc.Text[i] == '"':
@@ -133,7 +133,7 @@ func (sc *Scanner) fresh(i int) (int, error) {
 	return sc.Object(i, nil)
 }
 
-// members reads the object whose members are remembered one by one.
+// members parses the object whose members are remembered one by one.
 func (sc *Scanner) members(i int) (int, error) {
 	k := sc.Memory
 	if k.next == nil {
@@ -147,12 +147,13 @@ func (sc *Scanner) members(i int) (int, error) {
 	return end, err
 }
 
-// pass notes that a member of the object begins at i, and passes over the
-// members that are as they were. It returns where the first one begins that may
-// not be.
+// pass records that a member of the object begins at i, and skips the members that
+// equal those of the last object. It returns the start of the first member that may
+// differ.
 func (k *Memory) pass(s string, i int) int {
 	k.next = append(k.next, uint32(k.base+i))
 	equal := k.equal(s[i:])
+	// Not even the name is equal, so look for the member with this name.
 	if name := 2 + strings.IndexByte(s[i+1:], '"'); equal < name {
 		if k.expect(s[i : i+name]); k.at == len(k.starts) {
 			return i
@@ -167,7 +168,7 @@ func (k *Memory) pass(s string, i int) int {
 	return i
 }
 
-// equal returns how much of s is as the expected member and what follows it.
+// equal returns how many bytes of s equal the expected member and the text after it.
 func (k *Memory) equal(s string) int {
 	if k.at == len(k.starts) {
 		return 0
@@ -175,7 +176,7 @@ func (k *Memory) equal(s string) int {
 	return Common(s, String(k.text[k.starts[k.at]:k.end()]))
 }
 
-// end is where the text of what was read before ends.
+// end returns the end of the text from earlier calls, without the text being read.
 func (k *Memory) end() int {
 	if k.keeping {
 		return k.base
@@ -183,7 +184,8 @@ func (k *Memory) end() int {
 	return len(k.text)
 }
 
-// expect finds the last object's member of that name.
+// expect sets k.at to the last object's member with the given name, or to
+// len(k.starts) if it has none.
 func (k *Memory) expect(name string) {
 	for k.at = range k.starts {
 		if strings.HasPrefix(String(k.text[k.starts[k.at]:k.end()]), name) {
@@ -193,7 +195,7 @@ func (k *Memory) expect(name string) {
 	k.at = len(k.starts)
 }
 
-// Common returns how many bytes at the start of both are equal.
+// Common returns the length in bytes of the common prefix of a and b.
 func Common(a, b string) int {
 	n := min(len(a), len(b))
 	x, y := Bytes(a)[:n], Bytes(b)[:n]

@@ -10,12 +10,12 @@ import (
 	"unicode/utf8"
 )
 
-// MaxDepth is how deep arrays and objects may nest.
+// MaxDepth is the maximum depth of nested arrays and objects.
 const MaxDepth = 10_000
 
-// SyntaxError reports text that is not JSON, or that nests too deep.
+// SyntaxError reports text that is not JSON, too large, or nested too deep.
 type SyntaxError struct {
-	Offset  int    // the byte at which reading stopped, counted from 0
+	Offset  int    // byte offset at which reading stopped
 	Problem string // what is wrong there
 }
 
@@ -23,26 +23,19 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("invalid JSON at byte %d: %s", e.Offset, e.Problem)
 }
 
-// Scanner checks JSON text and finds where values end. It builds nothing: what
-// it returns and visits are indexes into the text and slices of it. Its methods
-// take the index at which to read; the index may be the end of the text. Every
-// error is a [*SyntaxError].
+// Scanner validates JSON text and finds where values end. It does not build values:
+// it returns indexes into the text and slices of it. Its methods take the index at
+// which to read, which may be the end of the text. Every error is a [*SyntaxError].
 type Scanner struct {
 	Text string
-	// Depth is how deep the value nests that is being read. It is set before the
-	// first call for a value that is part of a larger text.
+	// Depth is the nesting depth of the value being read. Set it before the first
+	// call if the value is part of a larger text.
 	Depth   int
-	Memory  *Memory // what was read before; may be nil
-	Passer  Passer  // may be nil
+	Memory  *Memory // text that was read before; may be nil
 	deepest int     // the largest depth so far
 }
 
-// Passer checks some values itself, so that the scanner need not. It is asked
-// for the value at i of each member. It returns the index after a value that it
-// has checked, and 0 for others.
-type Passer interface{ Pass(name string, i int) int }
-
-// Fail returns the error that reading stopped at an index.
+// Fail returns at, and an error that reading stopped there.
 func (sc *Scanner) Fail(at int, problem string) (int, error) {
 	if at >= len(sc.Text) {
 		at, problem = len(sc.Text), "unexpected end"
@@ -50,8 +43,8 @@ func (sc *Scanner) Fail(at int, problem string) (int, error) {
 	return at, &SyntaxError{Offset: at, Problem: problem}
 }
 
-// Whole checks that s is exactly one value with white space around it, and
-// returns the value without the space.
+// Whole validates that s is exactly one value, which may be surrounded by white
+// space, and returns the value without the space.
 func Whole(s string) (value string, err error) {
 	sc := Scanner{Text: s}
 	start := SkipSpace(s, 0)
@@ -65,7 +58,7 @@ func Whole(s string) (value string, err error) {
 	return s[start:end], nil
 }
 
-// End checks that nothing but white space follows at i.
+// End checks that only white space follows at i.
 func (sc *Scanner) End(i int) error {
 	if i = SkipSpace(sc.Text, i); i == len(sc.Text) {
 		return nil
@@ -74,7 +67,7 @@ func (sc *Scanner) End(i int) error {
 	return err
 }
 
-// Value returns the index after the value that starts at i.
+// Value validates the value that starts at i and returns the index after it.
 func (sc *Scanner) Value(i int) (int, error) {
 	if i >= len(sc.Text) {
 		return sc.Fail(i, "")
@@ -104,6 +97,7 @@ func (sc *Scanner) Value(i int) (int, error) {
 	return sc.Fail(i, fmt.Sprintf("unexpected character %q", rune(c)))
 }
 
+// literal validates true, false or null. The error points at the first wrong byte.
 func (sc *Scanner) literal(i int, want string) (int, error) {
 	if strings.HasPrefix(sc.Text[i:], want) {
 		return i + len(want), nil
@@ -116,7 +110,7 @@ func (sc *Scanner) literal(i int, want string) (int, error) {
 	return i + len(want), nil
 }
 
-// number follows the grammar of RFC 8259, section 6.
+// number validates a number by the grammar of RFC 8259, section 6.
 func (sc *Scanner) number(i int) (int, error) {
 	s := sc.Text
 	if s[i] == '-' {
@@ -146,7 +140,7 @@ func (sc *Scanner) number(i int) (int, error) {
 	return i, nil
 }
 
-// exponent reads what stands after the e of a number.
+// exponent reads what follows the e of a number.
 func (sc *Scanner) exponent(i int) (int, error) {
 	if i < len(sc.Text) && (sc.Text[i] == '+' || sc.Text[i] == '-') {
 		i++
@@ -158,8 +152,9 @@ func (sc *Scanner) exponent(i int) (int, error) {
 	return end, nil
 }
 
-// wholeNumber returns the index after a plain number at i that another element
-// or the end of the list follows, as in lists of bytes; i for anything else.
+// wholeNumber returns the index after a positive integer at i, if it is followed by
+// another element or the end of the list, as in lists of bytes. Otherwise it returns
+// i.
 func wholeNumber(s string, i int) int {
 	if i >= len(s) || s[i]-'1' > 8 {
 		return i
@@ -175,6 +170,7 @@ func eightDigits(w uint64) bool {
 	return w&(0xF0*ones) == 0x30*ones && (w+0x06*ones)&(0xF0*ones) == 0x30*ones
 }
 
+// digits returns the index after the digits at i.
 func digits(s string, i int) int {
 	for i < len(s) && s[i]-'0' < 10 {
 		i++
@@ -182,9 +178,9 @@ func digits(s string, i int) int {
 	return i
 }
 
-// Quoted returns the index after the string literal that starts at i. Escaped
-// lone surrogates are accepted, as in RFC 8259; bytes that are not UTF-8 are not.
-// It looks at eight bytes at a time.
+// Quoted validates the string literal that starts at i and returns the index after
+// it. It accepts escaped lone surrogates, as RFC 8259 does, but not invalid UTF-8.
+// It examines eight bytes at a time.
 func (sc *Scanner) Quoted(i int) (int, error) {
 	s := sc.Text
 	i++
@@ -219,13 +215,13 @@ func (sc *Scanner) Quoted(i int) (int, error) {
 	return sc.Fail(i, "")
 }
 
-// odd returns the index after what stands at i in a string: a character that
-// is written as it is, an escape, or a run of characters beyond ASCII.
+// odd returns the index after the text at i in a string: an ordinary character, an
+// escape, or a run of non-ASCII characters.
 func (sc *Scanner) odd(i int) (int, error) {
 	s := sc.Text
 	switch c := s[i]; {
 	case c == '\\' && i+1 < len(s) && (s[i+1] == 'n' || s[i+1] == '"'):
-		return i + 2, nil // most escapes of text are these
+		return i + 2, nil // the most common escapes in text
 	case c == '\\':
 		n, err := sc.escape(i)
 		if err != nil {
@@ -244,8 +240,8 @@ func (sc *Scanner) odd(i int) (int, error) {
 	return n, nil
 }
 
-// beyondASCII returns the index after the run of UTF-8 characters beyond ASCII
-// that starts at i, which is i where there is none.
+// beyondASCII returns the index after the run of valid non-ASCII characters at i. It
+// returns i if there is none, or if the run contains invalid UTF-8.
 func beyondASCII(s string, i int) int {
 	for i < len(s) && s[i] >= utf8.RuneSelf {
 		r, n := utf8.DecodeRuneInString(s[i:])
@@ -257,6 +253,7 @@ func beyondASCII(s string, i int) int {
 	return i
 }
 
+// escape validates the escape at i and returns the index after it.
 func (sc *Scanner) escape(i int) (int, error) {
 	s := sc.Text
 	if i+1 >= len(s) {
@@ -277,14 +274,23 @@ func (sc *Scanner) escape(i int) (int, error) {
 	}
 }
 
+// isHex reports whether c is a hexadecimal digit.
 func isHex(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
 }
 
-// Object walks the object that starts at i and returns the index after it. A
-// visit that is not nil sees every member once it has been checked: the name's
-// literal and the value, both as slices of the text.
+// Object validates the object that starts at i and returns the index after it. If
+// visit is not nil, it is called for every member after the member has been
+// validated, with the literal of the name and the value, both slices of the text.
 func (sc *Scanner) Object(i int, visit func(name, value string)) (int, error) {
+	return sc.ObjectWith(i, visit, nil)
+}
+
+// ObjectWith is like Object for a caller that validates some members' values itself,
+// so that they are not scanned twice. pass may be nil. It is called with the literal
+// of each member's name and the index at which the value begins. It returns the index
+// after a value that it has validated, and 0 for other values.
+func (sc *Scanner) ObjectWith(i int, visit func(name, value string), pass func(name string, i int) int) (int, error) {
 	if err := sc.enter(i); err != nil {
 		return i, err
 	}
@@ -313,13 +319,14 @@ func (sc *Scanner) Object(i int, visit func(name, value string)) (int, error) {
 		if sc.Memory != nil && sc.Depth == 1 {
 			sc.Memory.inside = name == sc.Memory.within
 		}
-		if sc.Passer != nil {
-			end, err = sc.passed(name, i)
-		} else {
-			end, err = sc.Value(i)
+		end = 0
+		if pass != nil {
+			end = pass(name, i)
 		}
-		if err != nil {
-			return end, err
+		if end == 0 {
+			if end, err = sc.Value(i); err != nil {
+				return end, err
+			}
 		}
 		if visit != nil {
 			visit(name, s[i:end])
@@ -336,16 +343,9 @@ func (sc *Scanner) Object(i int, visit func(name, value string)) (int, error) {
 	}
 }
 
-// passed is Value for a member that the passer may have checked.
-func (sc *Scanner) passed(name string, i int) (int, error) {
-	if end := sc.Passer.Pass(name, i); end > i {
-		return end, nil
-	}
-	return sc.Value(i)
-}
-
-// Array walks the array that starts at i and returns the index after it. A visit
-// that is not nil sees every element once it has been checked.
+// Array validates the array that starts at i and returns the index after it. If
+// visit is not nil, it is called for every element after the element has been
+// validated.
 func (sc *Scanner) Array(i int, visit func(value string)) (int, error) {
 	if err := sc.enter(i); err != nil {
 		return i, err
@@ -359,7 +359,7 @@ func (sc *Scanner) Array(i int, visit func(value string)) (int, error) {
 	known := sc.Memory
 	for n := 0; ; n++ {
 		if n == knownList {
-			sc.Memory = nil // more of the kind, as log probabilities
+			sc.Memory = nil // a long list of similar elements, such as log probabilities
 		}
 		var err error
 		end := wholeNumber(s, i)
@@ -384,6 +384,8 @@ func (sc *Scanner) Array(i int, visit func(value string)) (int, error) {
 	}
 }
 
+// enter increases the depth for an object or array at i. The limit bounds the
+// recursion of the scanner.
 func (sc *Scanner) enter(i int) error {
 	sc.Depth++
 	sc.deepest = max(sc.deepest, sc.Depth)

@@ -11,8 +11,8 @@ import (
 	"unsafe"
 )
 
-// Unquote decodes a valid JSON string literal, quotes included. Without
-// escapes the result shares the literal's memory.
+// Unquote decodes a valid JSON string literal, including its quotes. If there are no
+// escapes, the result shares the literal's memory.
 func Unquote(lit string) string {
 	body := lit[1 : len(lit)-1]
 	if strings.IndexByte(body, '\\') < 0 {
@@ -23,8 +23,8 @@ func Unquote(lit string) string {
 
 const hexDigits = "0123456789abcdef"
 
-// AppendQuoted appends s as a JSON string with the fewest escapes. It fails on
-// bytes that are not UTF-8.
+// AppendQuoted appends s as a JSON string with as few escapes as possible. It
+// returns an error if s is not valid UTF-8.
 func AppendQuoted(dst []byte, s string) ([]byte, error) {
 	if !utf8.ValidString(s) {
 		return dst, fmt.Errorf("text is not valid UTF-8")
@@ -59,8 +59,8 @@ func AppendQuoted(dst []byte, s string) ([]byte, error) {
 	return append(dst, '"'), nil
 }
 
-// AppendUnescaped appends the text of a string literal's inside, which the
-// Scanner has accepted. A surrogate without its partner becomes U+FFFD.
+// AppendUnescaped appends the text of a string literal without its quotes, which a
+// Scanner must have accepted. A surrogate without its partner becomes U+FFFD.
 func AppendUnescaped(dst []byte, s string) []byte {
 	for {
 		i := strings.IndexByte(s, '\\')
@@ -69,7 +69,7 @@ func AppendUnescaped(dst []byte, s string) []byte {
 		}
 		dst = append(dst, s[:i]...)
 		if len(s) < i+2 || s[i+1] == 'u' && len(s) < i+6 {
-			return append(dst, s[i:]...) // no valid literal: a caller's own text
+			return append(dst, s[i:]...) // not a valid literal: text made by a caller
 		}
 		if s[i+1] != 'u' {
 			dst = append(dst, unescaped(s[i+1]))
@@ -79,6 +79,7 @@ func AppendUnescaped(dst []byte, s string) []byte {
 		r := HexRune(s[i+2:])
 		s = s[i+6:]
 		if utf16.IsSurrogate(r) {
+			// The rune becomes U+FFFD unless the partner of the surrogate follows.
 			low := utf8.RuneError
 			if len(s) >= 6 && s[0] == '\\' && s[1] == 'u' {
 				low = utf16.DecodeRune(r, HexRune(s[2:]))
@@ -91,7 +92,7 @@ func AppendUnescaped(dst []byte, s string) []byte {
 	}
 }
 
-// unescaped returns what an escape of one character stands for.
+// unescaped returns the character for a two-character escape.
 func unescaped(c byte) byte {
 	switch c {
 	case 'b':
@@ -125,8 +126,8 @@ func HexRune(s string) (r rune) {
 	return r
 }
 
-// Means reports whether a string's literal stands for name. Escapes only make
-// it longer.
+// Means reports whether a string literal stands for name. A literal with escapes is
+// longer than its text, so the lengths usually decide.
 func Means(literal, name string) bool {
 	body := literal[1 : len(literal)-1]
 	switch {
@@ -138,10 +139,10 @@ func Means(literal, name string) bool {
 	return strings.IndexByte(body, '\\') >= 0 && Unquote(literal) == name
 }
 
-// String views b as a string without a copy. The caller promises that b does
-// not change while the string is in use. Nearly all callers have just made b and
-// give it to nobody else.
+// String returns b as a string without copying it. The caller must ensure that b
+// does not change while the string is in use. Nearly all callers have just made b
+// and do not share it.
 func String(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// Bytes views s as bytes, which must not be changed.
+// Bytes returns s as bytes without copying it. They must not be modified.
 func Bytes(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

@@ -5,11 +5,12 @@ package jsonx
 
 import "strings"
 
-// The walkers below go over text that a [Scanner] has accepted before. They
-// check nothing, and pass over strings as fast as a quote can be found.
+// The functions below walk text that a [Scanner] has accepted. They check nothing,
+// and skip strings as fast as a quote can be found.
 
-// EachMember visits the members of the object at the start of s, the name's
-// literal and the value as slices of s, and returns the index after it.
+// EachMember calls visit for each member of the object at the start of s, with the
+// literal of the name and the value as slices of s. It returns the index after the
+// object.
 func EachMember(s string, visit func(name, value string)) int {
 	i := SkipSpace(s, 1)
 	for s[i] == '"' {
@@ -25,7 +26,7 @@ func EachMember(s string, visit func(name, value string)) int {
 	return i + 1
 }
 
-// EachElement visits the elements of an array, as slices of s.
+// EachElement calls visit for each element of the array s, with slices of s.
 func EachElement(s string, visit func(value string)) {
 	i := SkipSpace(s, 1)
 	if s[i] == ']' {
@@ -41,8 +42,8 @@ func EachElement(s string, visit func(value string)) {
 	}
 }
 
-// MemberOf returns the value of the named member of the object s; of equal names
-// the last counts. It reports false for what is not an object.
+// MemberOf returns the value of the named member of the object s. If the name occurs
+// more than once, the last one wins. ok is false if s is not an object.
 func MemberOf(s, name string) (found string, ok bool) {
 	if s == "" || s[0] != '{' {
 		return "", false
@@ -55,15 +56,16 @@ func MemberOf(s, name string) (found string, ok bool) {
 	return found, ok
 }
 
-// SkipSpace returns the first index at or after i that is not white space. It
-// may be the end of any text.
+// SkipSpace returns the first index at or after i that is not white space, or
+// len(s). It accepts any text.
 func SkipSpace(s string, i int) int {
 	if i < len(s) && s[i] > ' ' {
-		return i // endpoints mostly write none
+		return i // the usual case: endpoints rarely write white space
 	}
 	return spaces(s, i)
 }
 
+// spaces is the slow part of SkipSpace.
 func spaces(s string, i int) int {
 	for i < len(s) && (s[i] == ' ' || s[i] == '\t' || s[i] == '\n' || s[i] == '\r') {
 		i++
@@ -71,10 +73,11 @@ func spaces(s string, i int) int {
 	return i
 }
 
-// SkipString returns the index after the literal that starts at i.
+// SkipString returns the index after the string literal that starts at i.
 func SkipString(s string, i int) int {
 	for i++; ; {
 		i += strings.IndexByte(s[i:], '"')
+		// A quote after an odd number of backslashes is escaped.
 		slants := 0
 		for s[i-1-slants] == '\\' {
 			slants++
@@ -100,6 +103,8 @@ func SkipValue(s string, i int) int {
 	return i
 }
 
+// skipNested returns the index after the object or array at i. It only counts
+// brackets, which is enough for valid text.
 func skipNested(s string, i int) int {
 	for depth := 0; ; {
 		switch s[i] {

@@ -8,7 +8,7 @@ import (
 	"math/bits"
 )
 
-// Words with the same byte eight times.
+// Words that repeat one byte eight times.
 const (
 	ones   = 0x0101010101010101
 	highs  = 0x80 * ones
@@ -17,10 +17,10 @@ const (
 	blanks = 0x20 * ones
 )
 
-// Plain returns the first index at or after i of a byte that a JSON string
-// cannot hold as it is, or that needs a closer look: a quote, a backslash, a
-// control character, a byte beyond ASCII. Without one it returns len(s). It
-// looks at eight bytes at a time.
+// Plain returns the first index at or after i of a byte that a JSON string cannot
+// contain directly, or that needs a closer look: a quote, a backslash, a control
+// character or a non-ASCII byte. If there is none it returns len(s). It examines
+// eight bytes at a time.
 func Plain(s string, i int) int {
 	b := Bytes(s)
 	for n := 0; i+8 <= len(b); n++ {
@@ -42,11 +42,12 @@ func Plain(s string, i int) int {
 	return i
 }
 
-// shortRun is after how many words a run counts as long: an image, a file.
+// shortRun is the number of words after which a run counts as long, such as an image
+// or a file.
 const shortRun = 8
 
-// plainBlocks goes on in blocks of 32 bytes, and stops at the first one that
-// holds a special byte or is not whole.
+// plainBlocks continues in blocks of 32 bytes. It stops at the first block that
+// contains a special byte or is incomplete.
 func plainBlocks(b []byte, i int) int {
 	for ; i+32 <= len(b); i += 32 {
 		w := b[i : i+32 : i+32]
@@ -58,9 +59,9 @@ func plainBlocks(b []byte, i int) int {
 	return i
 }
 
-// special sets the high bit of the bytes of w that are special. A subtraction
-// borrows from the byte above only where the one below is special itself, so
-// the lowest bit that is set is right.
+// special sets the high bit of each special byte of w. A subtraction borrows from
+// the byte above only if the byte below is special itself, so the lowest bit set is
+// always right. Higher ones may be wrong.
 func special(w uint64) uint64 {
 	return (w | (w - blanks) | ((w ^ quotes) - ones) | ((w ^ slants) - ones)) & highs
 }

@@ -200,7 +200,7 @@ func TestDoctor(t *testing.T) {
 	dir := t.TempDir()
 	t.Run("llama-server", func(t *testing.T) {
 		o := run(t, dir, "doctor", "--base-url", llama(t, counting, freePort(t)))
-		o.want(t, 0, "llama.cpp, told by its Server header")
+		o.want(t, 0, "llama.cpp, known by its Server header")
 		for _, want := range []string{
 			`ok max_output_tokens +but the cut reply says "completed"`, `ok context window +8192 tokens`, `no output by a JSON schema +taken and ignored`,
 			`no image in a message +refused: 500`, `no previous_response_id +refused: 400`,

@@ -7,11 +7,11 @@ package spool
 
 import "os"
 
-// create makes a file that is removed when nobody has it any more.
+// create makes a temporary file; remove deletes it.
 func create() (*os.File, error) { return os.CreateTemp("", "antiphon-*") }
 
-// remove is called when nobody has the Spool any more.
+// remove is called when the Spool is no longer used.
 func remove(f *os.File) {
-	_ = f.Close() // there is nobody to tell
+	_ = f.Close() // nobody can handle the error
 	_ = os.Remove(f.Name())
 }

@@ -10,7 +10,7 @@ import (
 	"os"
 )
 
-// create makes a file that has no name any more.
+// create makes a temporary file and removes its name.
 func create() (*os.File, error) {
 	f, err := os.CreateTemp("", "antiphon-*")
 	if err != nil {
@@ -22,7 +22,7 @@ func create() (*os.File, error) {
 	return f, nil
 }
 
-// remove is called when nobody has the Spool any more.
+// remove is called when the Spool is no longer used.
 func remove(f *os.File) {
-	_ = f.Close() // there is nobody to tell
+	_ = f.Close() // nobody can handle the error
 }

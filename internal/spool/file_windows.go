@@ -13,13 +13,13 @@ import (
 // program closes it or ends.
 const deleteOnClose = 0x04000000
 
-// create makes a file that the system removes.
+// create makes a temporary file that the system deletes.
 func create() (*os.File, error) {
 	name := filepath.Join(os.TempDir(), "antiphon-"+rand.Text())
 	return os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL|deleteOnClose, 0o600)
 }
 
-// remove is called when nobody has the Spool any more.
+// remove is called when the Spool is no longer used.
 func remove(f *os.File) {
-	_ = f.Close() // there is nobody to tell
+	_ = f.Close() // nobody can handle the error
 }

@@ -1,8 +1,8 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package spool holds bytes that may be too many for the memory: the first ones
-// in memory, and all of them in a temporary file once there are more.
+// Package spool stores bytes that may not fit in memory: small amounts in memory,
+// larger ones in a temporary file.
 package spool
 
 import (
@@ -12,36 +12,36 @@ import (
 	"runtime"
 )
 
-// Spool collects what is written to it, and can be read once it is sealed. The
-// zero value keeps nothing in memory; see [New].
+// Spool collects bytes, and can be read after it is sealed. The zero value holds
+// nothing in memory; see [New].
 //
-// The file is for its owner alone and has no name where the system allows that,
-// so that nothing of it outlives the program. It goes with the Spool. Where there
-// is no room for it, the middle is lost: the end is kept in memory, and Lost says
-// how much is gone. A Spool is not safe for concurrent use until it is sealed.
+// The file is private to its owner and has no name if the system supports that, so
+// that it does not outlive the program. It is removed with the Spool. If the disk is
+// full, the middle is lost: the end is kept in memory, and Lost reports the number
+// of lost bytes. A Spool is not safe for concurrent use until it is sealed.
 type Spool struct {
 	keep  int
-	mem   []byte // the beginning, while there is no file
+	mem   []byte // the beginning, if there is no file
 	file  *os.File
 	held  int64 // in mem or in the file
 	end   []byte
-	next  int // where the ring end goes on, once it is full
+	next  int // next position in the ring end when it is full
 	total int64
 	err   error
-	all   []segment // once it is sealed
+	all   []segment // set by Seal
 }
 
-// segment is a part of the whole.
+// segment is a part of the content.
 type segment struct {
 	from io.ReaderAt
 	size int64
 }
 
-// New returns a Spool that holds up to keep bytes in memory, or twice as many
-// where there is no room for a file.
+// New returns a Spool that holds up to keep bytes in memory, or twice as many if no
+// file can be created.
 func New(keep int) *Spool { return &Spool{keep: max(keep, 1)} }
 
-// Write implements [io.Writer]. It takes everything and never fails.
+// Write implements [io.Writer]. It accepts everything and never fails.
 func (s *Spool) Write(p []byte) (int, error) {
 	n := len(p)
 	s.total += int64(n)
@@ -51,7 +51,7 @@ func (s *Spool) Write(p []byte) (int, error) {
 		return n, nil
 	}
 	if s.file == nil && s.err == nil {
-		if s.open(); s.err != nil { // the memory takes what it can
+		if s.open(); s.err != nil { // the memory holds what it can
 			room := min(s.keep-len(s.mem), n)
 			s.mem = append(s.mem, p[:room]...)
 			s.held, p = int64(len(s.mem)), p[room:]
@@ -69,7 +69,7 @@ func (s *Spool) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// open moves what is in memory to a file.
+// open moves the bytes in memory to a file.
 func (s *Spool) open() {
 	f, err := create()
 	if err != nil {
@@ -84,7 +84,7 @@ func (s *Spool) open() {
 	runtime.AddCleanup(s, remove, f)
 }
 
-// ring keeps the last bytes of those that the file did not take.
+// ring keeps the last bytes that the file did not accept.
 func (s *Spool) ring(p []byte) {
 	if len(p) > s.keep {
 		p = p[len(p)-s.keep:]
@@ -97,20 +97,20 @@ func (s *Spool) ring(p []byte) {
 	}
 }
 
-// Total is how many bytes were written.
+// Total returns the number of written bytes.
 func (s *Spool) Total() int64 { return s.total }
 
-// Held is how many of the first bytes were kept: all of them, if none is lost.
+// Held returns the number of leading bytes that were kept.
 func (s *Spool) Held() int64 { return s.held }
 
-// Lost is how many of them were not kept, and why.
+// Lost returns the number of bytes that were not kept, and the reason.
 func (s *Spool) Lost() (int64, error) { return s.total - s.held - int64(len(s.end)), s.err }
 
-// InMemory reports whether nothing but the memory holds it.
+// InMemory reports whether there is no file.
 func (s *Spool) InMemory() bool { return s.file == nil }
 
-// Seal ends the writing. If bytes are lost, mark stands where they were and end
-// after the last ones.
+// Seal ends writing. If bytes are lost, mark replaces them and end follows the last
+// bytes.
 func (s *Spool) Seal(mark, end string) {
 	s.all = nil
 	if s.file != nil {
@@ -141,7 +141,7 @@ func reader[T string | []byte](b T) bytesAt { return bytesAt(b) }
 
 func (b bytesAt) ReadAt(p []byte, off int64) (int, error) { return copy(p, b[off:]), nil }
 
-// Size is how many bytes can be read, with the mark.
+// Size returns the number of readable bytes, including the mark.
 func (s *Spool) Size() (n int64) {
 	for _, part := range s.all {
 		n += part.size
@@ -149,7 +149,7 @@ func (s *Spool) Size() (n int64) {
 	return n
 }
 
-// ReadAt implements [io.ReaderAt] for a Spool that is sealed.
+// ReadAt implements [io.ReaderAt] for a sealed Spool.
 func (s *Spool) ReadAt(p []byte, off int64) (read int, err error) {
 	for _, part := range s.all {
 		if off >= part.size {
@@ -170,5 +170,5 @@ func (s *Spool) ReadAt(p []byte, off int64) (read int, err error) {
 	return read, io.EOF
 }
 
-// Reader reads all of a Spool that is sealed. It holds the Spool.
+// Reader returns a reader of a sealed Spool. It keeps the Spool alive.
 func (s *Spool) Reader() *io.SectionReader { return io.NewSectionReader(s, 0, s.Size()) }

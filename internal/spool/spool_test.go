@@ -80,7 +80,7 @@ func TestNoRoom(t *testing.T) {
 			t.Setenv("TMP", t.TempDir())
 		}
 		s.Write(all[:90])
-		held := 90
+		var held int // how much of the beginning is kept
 		if name == "full" {
 			s.Write(all[90:200])
 			held = 200

@@ -11,39 +11,38 @@ import (
 	"time"
 )
 
-// DefaultMaxEvent is the size limit of one event when [Options] names none.
+// DefaultMaxEvent is the default size limit of one event.
 const DefaultMaxEvent = 256 << 20
 
-// FirstBuffer is the size of the buffer that a [Reader] begins with.
+// FirstBuffer is the initial buffer size of a [Reader].
 const FirstBuffer = 8 << 10
 
-// maxType is the length of an event's type for which there is room from the
-// start. It may be longer.
+// maxType is the initial capacity for an event's type, which may be longer.
 const maxType = 64
 
-// Options vary a [Reader]. The zero value works.
+// Options configure a [Reader]. The zero value is ready for use.
 type Options struct {
-	// MaxEvent is how many bytes the data of one event, or one line of the
-	// stream, may have. 0 means [DefaultMaxEvent]. Memory use stays within a
-	// small multiple of the largest event seen.
+	// MaxEvent is the maximum size in bytes of the data of one event, or of one line
+	// of the stream. 0 means [DefaultMaxEvent]. Memory use is at most a small multiple
+	// of the largest event.
 	MaxEvent int
 }
 
-// Event is one event of a stream. All slices are views that hold until the next
-// call of [Reader.Next]; copy what is to live longer.
+// Event is one event of a stream. All slices are valid until the next call of
+// [Reader.Next]; copy them to keep them.
 type Event struct {
-	// Type is the event field, empty where the standard says "message".
+	// Type is the event field, or empty for the standard's "message".
 	Type []byte
 	// ID is the last id that the stream set, in this event or an earlier one.
 	ID []byte
-	// Data is the data fields joined by newlines, as sent: the standard would
-	// put U+FFFD in place of invalid UTF-8, this package leaves it to be found.
+	// Data is the data fields joined by newlines, as sent. The standard replaces
+	// invalid UTF-8 by U+FFFD; this package leaves it to the caller.
 	Data []byte
-	// Retry is the reconnection time the stream last asked for, 0 if none.
+	// Retry is the reconnection time that the stream last requested, or 0.
 	Retry time.Duration
-	// Unterminated marks a last event that no blank line ended. The standard
-	// drops such an event, because it may be cut; servers that forget the blank
-	// line exist, so it is delivered for the caller to judge.
+	// Unterminated marks a last event without the final blank line. The standard drops
+	// such an event, because it may be incomplete. Some servers omit the blank line,
+	// so it is delivered and the caller decides.
 	Unterminated bool
 }
 
@@ -56,25 +55,25 @@ func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("event of the stream is larger than %d bytes", e.Limit)
 }
 
-// Reader splits a stream into events. It accepts CR, LF and CRLF, a leading
-// byte order mark and any chunk boundaries, and allocates only when its one
-// buffer has to grow. It is not safe for concurrent use.
+// Reader splits a stream into events. It accepts CR, LF and CRLF, a leading byte
+// order mark and any chunk boundaries, and allocates only to grow its single buffer.
+// It is not safe for concurrent use.
 type Reader struct {
 	src io.Reader
 	max int
-	err error // what ended the stream; sticky
+	err error // the error that ended the stream; sticky
 
-	// buf[pos:end] is unread. lf and cr are where the search for the next line
-	// feed and carriage return stands: everything between pos and them is free
-	// of that byte, so that no byte is searched twice.
+	// buf[pos:end] is unread. lf and cr are the positions of the search for the next
+	// line feed and carriage return: the bytes between pos and them do not contain
+	// that byte, so that no byte is searched twice.
 	buf      []byte
 	pos, end int
 	lf, cr   int
-	skipLF   bool // the last line ended in CR: an LF that follows belongs to it
-	started  bool // the first line, which may hold a byte order mark, is read
+	skipLF   bool // the last line ended in CR: a following LF belongs to it
+	started  bool // the first line, which may begin with a byte order mark, was read
 
-	// The event under construction. Its data is buf[data:dataEnd]; further data
-	// lines are moved up to it, over lines already read.
+	// The current event. Its data is buf[data:dataEnd]; further data lines are moved
+	// up to it, over lines already read.
 	hasData       bool
 	data, dataEnd int
 	typ, id       []byte
@@ -83,27 +82,27 @@ type Reader struct {
 	names         [2 * maxType]byte
 }
 
-// NewReader returns a Reader of r. It reads ahead; r is the caller's to close.
+// NewReader returns a Reader of r. It reads ahead. The caller closes r.
 func NewReader(r io.Reader, opts Options) *Reader {
 	rd := new(Reader)
 	rd.Reset(r, nil, 0, opts)
 	return rd
 }
 
-// Reset makes it a Reader of another stream: of the n bytes at the front of
-// buf, which becomes its buffer, and of what r has after them.
+// Reset makes r a Reader of another stream: the first n bytes of buf, which becomes
+// its buffer, followed by src.
 func (r *Reader) Reset(src io.Reader, buf []byte, n int, opts Options) {
 	limit := opts.MaxEvent
 	if limit <= 0 {
 		limit = DefaultMaxEvent
 	}
 	*r = Reader{src: src, max: limit, buf: buf, end: n}
-	r.typ, r.head = r.names[:0:maxType], r.names[maxType:maxType] // both are short, and grow on their own if not
+	r.typ, r.head = r.names[:0:maxType], r.names[maxType:maxType] // both are short; if not, they grow separately
 }
 
-// Next returns the next event, as soon as the bytes that end it are there. At
-// the end of the stream it returns io.EOF, or the error that the source gave;
-// an event of too many bytes is a [*TooLargeError]. Errors are final.
+// Next returns the next event as soon as its last bytes have arrived. At the end of
+// the stream it returns io.EOF or the error of the source; an event that is too
+// large is a [*TooLargeError]. Errors are final.
 func (r *Reader) Next() (Event, error) {
 	r.hasData = false
 	if r.sameHead() {
@@ -131,17 +130,17 @@ func (r *Reader) Next() (Event, error) {
 	}
 }
 
-// untyped forgets the type, and the line that named it.
+// untyped clears the type and the line that set it.
 func (r *Reader) untyped() { r.typ, r.head = r.typ[:0], r.head[:0] }
 
-// sameHead reports whether the event begins with the line that named the type
-// of the one before, as the deltas of a reply do.
+// sameHead reports whether the event begins with the type line of the previous
+// event, as the deltas of a reply do.
 func (r *Reader) sameHead() bool {
 	return len(r.head) > 0 && !r.skipLF && bytes.HasPrefix(r.buf[r.pos:r.end], r.head)
 }
 
-// oneLine takes what most events are from here on, if it is all in the buffer: a
-// line of data and a blank one, both ended by a line feed.
+// oneLine handles the usual rest of an event if it is completely in the buffer: a
+// line of data and a blank line, both ended by a line feed.
 func (r *Reader) oneLine() bool {
 	b := r.buf[:r.end]
 	if r.skipLF || !r.started || !bytes.HasPrefix(b[r.pos:], []byte("data:")) {
@@ -172,8 +171,8 @@ func (r *Reader) event() Event {
 	}
 }
 
-// last handles what the end of the stream left unfinished: a line without its
-// end, an event without its blank line.
+// last handles the unfinished end of a stream: a line without its end, an event
+// without its blank line.
 func (r *Reader) last() (Event, error) {
 	if r.pos < r.end {
 		from, to := r.take(r.end)
@@ -187,7 +186,7 @@ func (r *Reader) last() (Event, error) {
 	return ev, nil
 }
 
-// line takes the next whole line out of the buffer.
+// line takes the next complete line from the buffer.
 func (r *Reader) line() (from, to int, ok bool) {
 	if r.skipLF && r.pos < r.end {
 		r.skipLF = false
@@ -237,7 +236,7 @@ func search(b []byte, from int, c byte) int {
 // field interprets the line buf[from:to].
 func (r *Reader) field(from, to int) {
 	name, value := r.buf[from:to], to
-	i := len("data") // which most lines are, and they can be long
+	i := len("data") // most lines are data lines, and they can be long
 	if !bytes.HasPrefix(name, []byte("data:")) {
 		i = bytes.IndexByte(name, ':')
 	}
@@ -265,8 +264,8 @@ func (r *Reader) field(from, to int) {
 	}
 }
 
-// addData joins buf[from:to] to the event's data. There is room for the newline
-// between the two: the line read before had an end.
+// addData appends buf[from:to] to the event's data. There is space for the newline
+// between them, because the previous line had an end.
 func (r *Reader) addData(from, to int) {
 	if !r.hasData {
 		r.hasData, r.data, r.dataEnd = true, from, to
@@ -279,7 +278,7 @@ func (r *Reader) addData(from, to int) {
 	}
 }
 
-// tooLarge gives the stream up, with what is in the buffer.
+// tooLarge gives up the stream and discards the buffer.
 func (r *Reader) tooLarge() {
 	r.hasData = false
 	r.pos = r.end
@@ -297,8 +296,8 @@ func (r *Reader) setRetry(digits []byte) {
 	}
 }
 
-// maxEmptyReads is how often in a row a source may return neither bytes nor an
-// error before it counts as broken.
+// maxEmptyReads is how many consecutive reads may return neither bytes nor an error
+// before the source counts as broken.
 const maxEmptyReads = 100
 
 // fill reads more bytes after buf[:end].
@@ -317,9 +316,9 @@ func (r *Reader) fill() {
 	r.err = io.ErrNoProgress
 }
 
-// makeRoom moves the event's data and the unread bytes to the front of the
-// buffer, of a larger one if they fill most of it. Between the two stays one
-// byte for the newline that may join them.
+// makeRoom moves the event's data and the unread bytes to the front of the buffer,
+// or of a larger one if they fill most of it. It leaves one byte between them for
+// the newline that may join them.
 func (r *Reader) makeRoom() {
 	kept := 0
 	if r.hasData {

@@ -19,6 +19,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/antiphon-go/antiphon/internal/apispec"
 )
 
 // kept is an event whose strings outlive the reader's buffer.
@@ -300,29 +302,17 @@ func TestReaderCorpus(t *testing.T) {
 	t.Logf("%d streams", len(files))
 }
 
-// corpus lists files of the shared recordings, which lie beside the checkout
-// and not in it.
-func corpus(t *testing.T, patterns ...string) []string {
+// corpus lists recorded files.
+func corpus(t *testing.T, patterns ...string) (files []string) {
 	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		var files []string
-		for _, p := range patterns {
-			found, err := filepath.Glob(filepath.Join(dir, "shared", "corpus", filepath.FromSlash(p)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			files = append(files, found...)
+	for _, p := range patterns {
+		found, err := filepath.Glob(filepath.Join(apispec.Shared(t, "corpus"), filepath.FromSlash(p)))
+		if err != nil || len(found) == 0 {
+			t.Fatalf("no files match %s: %v", p, err)
 		}
-		if len(files) > 0 {
-			return files
-		}
+		files = append(files, found...)
 	}
-	t.Skip("no recordings: ../shared/corpus is not beside the checkout")
-	return nil
+	return files
 }
 
 // S1

@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// Writer writes a stream. Each call is one Write of the destination, followed
-// by its Flush if it has one, as an http.ResponseWriter does, so that a reader
-// sees every event at once. It is not safe for concurrent use.
+// Writer writes a stream. Each call makes one Write to the destination, followed by
+// Flush if the destination has it, as an http.ResponseWriter does, so that readers
+// receive each event at once. It is not safe for concurrent use.
 type Writer struct {
 	dst io.Writer
 	buf []byte
@@ -21,9 +21,9 @@ type Writer struct {
 // NewWriter returns a Writer to w.
 func NewWriter(w io.Writer) *Writer { return &Writer{dst: w} }
 
-// Event writes one event. An empty typ leaves the event field out. Data may
-// hold any bytes; CR, LF and CRLF in it are written as line breaks of the
-// format, so a reader gets each of them as LF. A line break in typ is an error.
+// Event writes one event. If typ is empty, the event field is omitted. Data may
+// contain any bytes; CR, LF and CRLF in it are written as line breaks of the format,
+// so a reader receives each of them as LF. A line break in typ is an error.
 func (w *Writer) Event(typ string, data []byte) error {
 	if strings.ContainsAny(typ, "\r\n") {
 		return fmt.Errorf("event type %q holds a line break", typ)
@@ -39,8 +39,8 @@ func (w *Writer) Event(typ string, data []byte) error {
 	return w.send()
 }
 
-// Comment writes text as comment lines, which readers ignore: proof of life
-// while there is nothing to say.
+// Comment writes text as comment lines, which readers ignore. It keeps the
+// connection alive.
 func (w *Writer) Comment(text string) error {
 	w.buf = w.buf[:0]
 	w.lines(": ", []byte(text))

@@ -151,7 +151,7 @@ func TestServerKilledOnPostgres(t *testing.T) {
 		wg.Go(func() {
 			log, err := session.Open(context.WithoutCancel(ctx), s, fmt.Sprint("s", w))
 			for err == nil && ctx.Err() == nil {
-				_, err = log.Append(context.WithoutCancel(ctx), session.Given{Item: item.User(fmt.Sprintf("writer %d, entry %d", w, len(log.Log())+1))})
+				_, err = log.Append(context.WithoutCancel(ctx), session.InputItem{Item: item.User(fmt.Sprintf("writer %d, entry %d", w, len(log.Log())+1))})
 			}
 			if err != nil {
 				t.Error(err)

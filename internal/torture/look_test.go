@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/sqlstore"
@@ -34,7 +35,7 @@ func digest(it item.Item) string {
 // view is what one look at a store has found.
 type view struct {
 	w     *world
-	ran   map[string]agenttest.Ran
+	ran   map[string]agenttest.CallCounts
 	logs  map[string][]session.Entry
 	items map[string]bool
 }
@@ -53,7 +54,7 @@ func (w *world) look(ctx context.Context) error {
 }
 
 func (w *world) inspect(ctx context.Context, store *sqlstore.Store) (*view, error) {
-	ran, err := agenttest.ReadLedger(w.ledger)
+	ran, err := agenttest.ReadCallLog(w.ledger)
 	if err != nil {
 		return nil, err
 	}
@@ -68,9 +69,9 @@ func (v *view) visit(id string, log []session.Entry) error {
 	v.logs[id] = log
 	for _, e := range log {
 		switch b := e.Body.(type) {
-		case session.Received:
+		case session.OutputItem:
 			v.items[digest(b.Item)] = true
-		case session.Answered:
+		case session.CallOutput:
 			v.items[digest(b.Item)] = true
 		}
 	}
@@ -93,11 +94,11 @@ func (v *view) outputs(id string, log []session.Entry, from int64) error {
 	turns, names := map[string]int{}, map[string]string{}
 	for _, e := range log {
 		switch b := e.Body.(type) {
-		case session.Received:
+		case session.OutputItem:
 			if b.Item.IsCall() {
 				turns[b.Item.CallID()], names[b.Item.CallID()] = b.Turn, b.Item.Name()
 			}
-		case session.Answered:
+		case session.CallOutput:
 			if e.Seq <= from || !slices.Contains(honest, names[b.CallID]) {
 				continue
 			}
@@ -117,7 +118,7 @@ func (v *view) outputs(id string, log []session.Entry, from int64) error {
 const unknown = "Whether it took effect is not known."
 
 // contradiction reports an output that says something else than the ledger.
-func contradiction(text, key string, ran agenttest.Ran) error {
+func contradiction(text, key string, ran agenttest.CallCounts) error {
 	switch says := strings.Contains(text, "ran <"); {
 	case says && !strings.Contains(text, "ran <"+key+">"):
 		return fmt.Errorf("the output of %s is that of another call: %s", key, text)
@@ -148,7 +149,7 @@ func (v *view) next(log []session.Entry) error {
 	if err := agenttest.CheckPairing(items...); err != nil || len(items) == 0 {
 		return err
 	}
-	req := item.Request{Model: "rehearsal", Input: view.Items()}
+	req := api.Request{Model: "rehearsal", Input: view.Items()}
 	body, err := req.AppendJSON(nil)
 	if err != nil {
 		return err
@@ -295,11 +296,11 @@ func (v *view) closed(id string, log []session.Entry) error {
 			continue
 		}
 		switch b := e.Body.(type) {
-		case session.Received:
+		case session.OutputItem:
 			if b.Item.IsCall() {
 				v.w.Calls++
 			}
-		case session.Answered:
+		case session.CallOutput:
 			if strings.Contains(b.Item.JSON(), unknown) {
 				v.w.Uncertain++
 			}

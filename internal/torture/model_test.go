@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 )
 
@@ -48,7 +49,7 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // paired checks the items of a request.
 func paired(body []byte) error {
-	req, err := item.ParseRequest(body)
+	req, err := api.ParseRequest(body)
 	if err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ var steps = []string{
 	"load", "lock", "unlock", "create", "fork", "rename", "archive", "delete", "sweep", "put",
 	"open/sql/", "sql/", "sql/BEGIN", "sql/COMMIT", "sql/INSERT", "sql/UPDATE", "sql/DELETE", "sql/DELETE antiphon_entries", "sql/begin", "sql/commit",
 	"tool/", "tool/work", "tool/again", "tool/picture", "tool/fork", "tool/helper",
-	"event/", "event/text_delta", "event/item_done", "event/call_started", "event/call_done", "event/stopped",
+	"event/", "event/delta", "event/received", "event/call_started", "event/answered", "event/stopped",
 }
 
 // draw makes a plan.

@@ -86,3 +86,22 @@ func (w *world) cut(ctx context.Context, r *rand.Rand) (int, error) {
 		total += n
 	}
 }
+
+// settle waits until the server has ended what workers sent before they were killed:
+// a statement that has arrived is carried out, though nobody waits for its answer.
+func (w *world) settle(ctx context.Context) error {
+	db := administer(w.place)
+	defer db.Close()
+	for {
+		var n int
+		err := db.QueryRowContext(ctx, `SELECT count(*) FROM pg_stat_activity WHERE application_name = $1`, w.workerName()).Scan(&n)
+		if err != nil || n == 0 {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%d connections of workers that have ended: %w", n, ctx.Err())
+		case <-time.After(time.Millisecond):
+		}
+	}
+}

@@ -19,7 +19,7 @@ import (
 
 // openStore opens a store whose statements are steps. With pages, a SQLite
 // database can grow by so many. The clock is off by that much.
-func openStore(ctx context.Context, place string, pages int, off time.Duration, at agenttest.At) (*sqlstore.Store, error) {
+func openStore(ctx context.Context, place string, pages int, off time.Duration, at agenttest.StepFunc) (*sqlstore.Store, error) {
 	options := sqlstore.Options{Now: func() time.Time { return time.Now().Add(off) }, Retry: time.Second}
 	if isPostgres(place) {
 		return sqlstore.OpenPostgres(ctx, with(place, "antiphon_unsafe", "fsync"), func(dsn string) (*sql.DB, error) {
@@ -42,7 +42,7 @@ func openStore(ctx context.Context, place string, pages int, off time.Duration, 
 	}, options)
 }
 
-func open(c driver.Connector, at agenttest.At) *sql.DB {
+func open(c driver.Connector, at agenttest.StepFunc) *sql.DB {
 	if at != nil {
 		c = agenttest.StepConnector(c, at)
 	}

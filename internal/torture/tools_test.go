@@ -32,7 +32,7 @@ func says(ctx context.Context) string { return "ran <" + agenttest.KeyOf(ctx) + 
 
 // tools are those of the worker's agents but for the nesting ones. Each writes
 // to the ledger.
-func tools(l *agenttest.Ledger, f *fate) []tool.Tool {
+func tools(l *agenttest.CallLog, f *fate) []tool.Tool {
 	make := func(name string, do func(ctx context.Context, n int) (tool.Result, error), opts ...tool.Option) tool.Tool {
 		t := tool.Must(name, "Does "+name+".", func(ctx context.Context, in number) (tool.Result, error) {
 			f.step("tool/" + name + "/began")
@@ -106,7 +106,7 @@ func picture(n int) (string, error) {
 
 // agents returns the agent that runs in the worker's sessions. One of its tools
 // is an agent itself.
-func agents(model agent.Model, l *agenttest.Ledger, f *fate) (*agent.Agent, error) {
+func agents(model agent.Model, l *agenttest.CallLog, f *fate) (*agent.Agent, error) {
 	build := func() *agent.Agent {
 		a := &agent.Agent{
 			Model: model, Tools: tools(l, f), Hooks: []agent.Hooks{l.Hooks()}, Limits: agent.Limits{MaxDepth: 2},

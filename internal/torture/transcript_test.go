@@ -91,8 +91,10 @@ func (w *scribe) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if done, ok := ev.(agent.ItemDone); ok { // what anybody was told of
-			fmt.Println(done.Item.JSON())
+		if e, ok := ev.(agent.Recorded); ok {
+			if said, ok := e.Body.(session.OutputItem); ok { // what anybody was told of
+				fmt.Println(said.Item.JSON())
+			}
 		}
 	}
 	return nil
@@ -126,7 +128,7 @@ func newFileWorld(t *testing.T, seed uint64) *fileWorld {
 	if err := os.WriteFile(filepath.Join(w.dir, "agent.md"), []byte("<user>Begin.</user>\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w.srv.Otherwise(func(n int, _ agenttest.Request) agenttest.Answer {
+	w.srv.Otherwise(func(n int, _ agenttest.Request) agenttest.Reply {
 		message := func(text string) item.Item {
 			return item.Must(&item.Message{ID: fmt.Sprintf("m%d", n), Role: item.RoleAssistant, Status: item.StatusCompleted, Content: item.Parts(&item.OutputText{Text: text, Annotations: "[]"})})
 		}
@@ -135,9 +137,9 @@ func newFileWorld(t *testing.T, seed uint64) *fileWorld {
 			return item.Call(fmt.Sprintf("c%d_%d", n, i), "work", fmt.Sprintf(`{"n":"%d_%d"}`, n, i))
 		}
 		if n%3 == 2 {
-			return agenttest.Reply(reasoning, message(fmt.Sprintf("Done %d.", n)))
+			return agenttest.Completed(reasoning, message(fmt.Sprintf("Done %d.", n)))
 		}
-		return agenttest.Reply(reasoning, message(fmt.Sprintf("I work %d.", n)), call(1), call(2))
+		return agenttest.Completed(reasoning, message(fmt.Sprintf("I work %d.", n)), call(1), call(2))
 	})
 	return w
 }

@@ -38,6 +38,8 @@ type job struct {
 	// Rude is a worker that takes no locks, Clash one that may meet such a one.
 	Rude  bool `json:"rude,omitempty"`
 	Clash bool `json:"clash,omitempty"`
+	// Meet says that the worker goes to the same session first as the one beside it.
+	Meet bool `json:"meet,omitempty"`
 	// Cut says that connections to the database break.
 	Cut bool `json:"cut,omitempty"`
 	// Clock is by how many seconds the worker's clock is wrong.
@@ -58,8 +60,8 @@ type worker struct {
 	mu   sync.Mutex
 	made int // sessions
 
-	// linger keeps a lock for longer than a store waits for one, once, so that
-	// another worker is refused.
+	// linger keeps a lock for longer than a store waits for one, once, where workers
+	// meet, so that another is refused.
 	linger sync.Once
 }
 
@@ -98,7 +100,7 @@ func (w *worker) failed(what string, err error) {
 	w.fate.mu.Unlock()
 	switch {
 	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, agent.ErrNothingToSend):
-	case excused, w.Beside && errors.Is(err, session.ErrBusy), w.Clash && errors.Is(err, session.ErrConflict):
+	case excused, w.Beside && errors.Is(err, session.ErrBusy), w.Clash && (errors.Is(err, session.ErrConflict) || errors.Is(err, agent.ErrDecided)):
 		w.say("excused " + strings.ReplaceAll(fmt.Sprint(what, ": ", err), "\n", " "))
 	default:
 		w.say("bad " + strings.ReplaceAll(fmt.Sprintf("%s: %v", what, err), "\n", " "))
@@ -127,6 +129,9 @@ func (w *worker) open(ctx context.Context) error {
 // wander does this and that.
 func (w *worker) wander(ctx context.Context) {
 	r := rand.New(rand.NewPCG(w.Seed, uint64(w.Life)))
+	if w.Meet {
+		w.run(ctx, r, w.Sessions[0])
+	}
 	switch verb, _, _ := strings.Cut(w.Plan.Step, "/"); verb { // what the plan is about comes sooner so
 	case "fork":
 		w.fork(ctx, r)
@@ -215,7 +220,7 @@ func (w *worker) locked(ctx context.Context, id string) (s *session.Session, unl
 		w.missing("lock "+id, err)
 		return nil, nil
 	}
-	if w.Beside && w.Seed%8 == 0 && !isPostgres(w.Store) {
+	if w.Meet {
 		w.linger.Do(func() { time.Sleep(500 * time.Millisecond) })
 	}
 	return s, func() { w.failed("unlock "+id, free()) }
@@ -298,7 +303,7 @@ func (w *worker) events(ctx context.Context, r *rand.Rand, s *session.Session, r
 			return errors.Join(err, w.heard(s, said, err))
 		}
 		w.told(s.ID(), ev)
-		name := ev.Name()
+		step := stepOf(ev)
 		if n++; n == at {
 			switch what {
 			case 0:
@@ -316,7 +321,7 @@ func (w *worker) events(ctx context.Context, r *rand.Rand, s *session.Session, r
 				}
 			}
 		}
-		w.fate.step("event/" + name)
+		w.fate.step(step)
 	}
 	return w.heard(s, said, nil)
 }
@@ -329,7 +334,7 @@ func (w *worker) heard(s *session.Session, said string, err error) error {
 	}
 	n := 0
 	for _, e := range s.Log() {
-		if g, ok := e.Body.(session.Given); ok && strings.Contains(g.Item.JSON(), said) {
+		if g, ok := e.Body.(session.InputItem); ok && strings.Contains(g.Item.JSON(), said) {
 			n++
 		}
 	}
@@ -342,18 +347,34 @@ func (w *worker) heard(s *session.Session, said string, err error) error {
 // told reports what somebody who ranges over the events was shown.
 func (w *worker) told(id string, ev agent.Event) {
 	switch ev := ev.(type) {
-	case agent.ItemDone:
-		w.say("told " + digest(ev.Item) + " " + id)
-	case agent.CallDone:
-		w.say("told " + digest(ev.Item) + " " + id)
-	case agent.Nested:
+	case agent.Recorded:
+		switch b := ev.Body.(type) {
+		case session.OutputItem:
+			w.say("told " + digest(b.Item) + " " + id)
+		case session.CallOutput:
+			w.say("told " + digest(b.Item) + " " + id)
+		}
+	case agent.SubagentEvent:
 		w.told(id, ev.Event)
 	}
 }
 
+// stepOf names the step at which an event is told.
+func stepOf(ev agent.Event) string {
+	switch ev := ev.(type) {
+	case agent.Recorded:
+		return "event/" + session.Kind(ev.Body)
+	case agent.Delta:
+		return "event/delta"
+	case agent.Progress:
+		return "event/progress"
+	}
+	return "event/subagent"
+}
+
 // decide answers some of the calls that wait.
 func (w *worker) decide(ctx context.Context, r *rand.Rand, s *session.Session) error {
-	wanted, err := agent.Wanted(ctx, s)
+	wanted, err := agent.PendingApprovals(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -474,8 +495,8 @@ func (w *worker) note(ctx context.Context, r *rand.Rand) error {
 // remove deletes a session that is not one of those to begin with, if nobody
 // writes to it.
 func (w *worker) remove(ctx context.Context, r *rand.Rand, id string) {
-	if id == "" || slices.Contains(w.Sessions, id) || r.IntN(4) == 0 {
-		return
+	if id == "" || w.Clash || slices.Contains(w.Sessions, id) || r.IntN(4) == 0 {
+		return // nobody deletes beside a worker that takes no locks: who writes to it would begin it again
 	}
 	s, unlock := w.locked(ctx, id)
 	if s == nil {
@@ -508,7 +529,7 @@ func (w *worker) finish(ctx context.Context) {
 				break
 			}
 			w.failed("finish "+id, err)
-			if err != nil || res.Why == agent.Answered {
+			if err != nil || res.Why == agent.StopEndTurn {
 				break
 			}
 			w.failed("decide "+id, w.decide(ctx, r, s))

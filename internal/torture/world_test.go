@@ -38,7 +38,7 @@ type world struct {
 	model  *model
 	total  *tally
 
-	witness agenttest.Witness
+	witness agenttest.Auditor
 	mu      sync.Mutex
 	counts
 	killed  map[string]int
@@ -91,6 +91,8 @@ func (w *world) play(ctx context.Context) error {
 			jobs = append(jobs, w.job(life, draw(w.random)))
 			jobs[1].Rude = w.random.IntN(3) == 0
 			jobs[0].Clash, jobs[1].Clash = jobs[1].Rude, jobs[1].Rude
+			meet := !isPostgres(w.place) && !jobs[1].Rude && w.random.IntN(4) == 0
+			jobs[0].Meet, jobs[1].Meet = meet, meet
 			w.Rivals++
 		}
 		cut := isPostgres(w.place) && w.random.IntN(3) == 0
@@ -101,7 +103,7 @@ func (w *world) play(ctx context.Context) error {
 			}
 		}
 		if err := w.live(ctx, jobs); err != nil {
-			return fmt.Errorf("life %d (%+v): %w", life, jobs[0].Plan, err)
+			return fmt.Errorf("life %d (%+v, beside one without locks: %t): %w", life, jobs[0].Plan, jobs[0].Clash, err)
 		}
 	}
 	end := w.job(livesOfWorld, plan{Last: 1 << 40})
@@ -136,7 +138,11 @@ func (w *world) live(ctx context.Context, jobs []job) error {
 		})
 	}
 	wg.Wait()
-	if !isPostgres(w.place) && w.random.IntN(3) == 0 {
+	if isPostgres(w.place) {
+		if err := w.settle(ctx); err != nil {
+			return err
+		}
+	} else if w.random.IntN(3) == 0 {
 		torn, err := tear(w.random, w.place)
 		if err != nil {
 			return err

@@ -1,13 +1,13 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package words cuts texts into words to search for. All stores use it, so that
-// they find the same: what a database's own parser takes for a word differs from
-// database to database, and by its version.
+// Package words splits texts into words for searching. All stores use it so that
+// they find the same: databases and their versions differ in what their parsers
+// treat as a word.
 //
 // A word is a run of letters and digits, in lower case and without diacritics:
-// "Café-Öl" is the words "cafe" and "ol". Where a script writes no spaces between
-// words (Chinese, Japanese, Korean, Thai, …) each character is a word.
+// "Café-Öl" has the words "cafe" and "ol". In scripts without spaces between words
+// (Chinese, Japanese, Korean, Thai, …) each character is a word.
 package words
 
 import (
@@ -22,11 +22,11 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// MaxWord is the length of a word in bytes. What is longer, such as data in
-// base64, is cut off, in texts and in queries alike.
+// MaxWord is the maximum length of a word in bytes. Longer words, such as base64
+// data, are cut in texts and in queries.
 const MaxWord = 64
 
-// Word is a word of a text, and where it is: the bytes From to To.
+// Word is a word of a text, and its place: the bytes From to To.
 type Word struct {
 	Text     string
 	From, To int
@@ -39,7 +39,7 @@ func Of(text string) iter.Seq[Word] {
 		begin := 0
 		for i, r := range text {
 			switch {
-			case unicode.Is(unicode.Mn, r) && len(word) > 0: // a diacritic of its own
+			case unicode.Is(unicode.Mn, r) && len(word) > 0: // a combining diacritic
 				continue
 			case alone(r):
 				if !emit(&word, begin, i, yield) {
@@ -62,7 +62,7 @@ func Of(text string) iter.Seq[Word] {
 	}
 }
 
-// emit yields a word that has ended, if there is one.
+// emit yields the word that has ended, if there is one.
 func emit(word *[]byte, from, to int, yield func(Word) bool) bool {
 	if len(*word) == 0 {
 		return true
@@ -86,12 +86,12 @@ func isWord(r rune) bool {
 	return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.Is(unicode.Mc, r))
 }
 
-// unspaced are the scripts that write no spaces between words, or too few.
+// unspaced are the scripts without spaces, or with too few spaces, between words.
 var unspaced = []*unicode.RangeTable{unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar}
 
-// alone reports a character that is a word by itself.
+// alone reports whether a character is a word of its own.
 func alone(r rune) bool {
-	const first = 0x0e00 // of Thai, the first of those scripts
+	const first = 0x0e00 // Thai, the first of those scripts
 	return r >= first && unicode.IsLetter(r) && unicode.In(r, unspaced...)
 }
 
@@ -113,7 +113,7 @@ func fold(word []byte, r rune) []byte {
 	return word
 }
 
-// Text returns the words of a text with a space between them.
+// Text returns the words of a text, separated by spaces.
 func Text(text string) string {
 	var b strings.Builder
 	for w := range Of(text) {
@@ -125,16 +125,16 @@ func Text(text string) string {
 	return b.String()
 }
 
-// Query is what a text must have: all phrases, each of which is words that
-// follow one another.
+// Query is a list of phrases that a text must all contain. A phrase is a list of
+// consecutive words.
 type Query [][]string
 
-// maxPhrases bounds what a database has to do for one query.
+// maxPhrases limits the work of a database for one query.
 const maxPhrases = 32
 
-// Parse reads what a person asks for: words, and phrases in double quotes. There
-// is no other syntax: what is neither letter nor digit separates, so that
-// "foo-bar" is a phrase of two words. It refuses a query without words.
+// Parse parses a person's query: words, and phrases in double quotes. There is no
+// other syntax: all characters other than letters and digits separate words, so
+// "foo-bar" is a phrase of two words. A query without words is an error.
 func Parse(text string) (Query, error) {
 	var q Query
 	for i, part := range strings.Split(text, `"`) {
@@ -164,10 +164,10 @@ func Parse(text string) (Query, error) {
 	return q, nil
 }
 
-// Find looks for the query in a text. It returns where the first one of the
-// phrases is first, the bytes from and to.
+// Find searches for the query in a text. It returns the place of the first phrase:
+// the bytes from and to.
 func (q Query) Find(text string) (from, to int, found bool) {
-	var last []Word // as many as the longest phrase has
+	var last []Word // as many as in the longest phrase
 	longest, missing := 0, len(q)
 	for _, phrase := range q {
 		longest = max(longest, len(phrase))
@@ -206,14 +206,13 @@ func ends(words []Word, phrase []string) bool {
 	return true
 }
 
-// How many bytes of a text stand before and after what was found.
+// The number of bytes of a text before and after the found place.
 const (
 	before = 40
 	behind = 80
 )
 
-// Snippet returns what stands around the bytes from and to of a text, in one
-// line.
+// Snippet returns the text around the bytes from and to, on one line.
 func Snippet(text string, from, to int) string {
 	begin, end := max(from-before, 0), min(max(to, from)+behind, len(text))
 	for begin > 0 && !utf8.RuneStart(text[begin]) {

@@ -19,7 +19,7 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// addition is what an append writes.
+// addition is the data that an append writes.
 type addition struct {
 	id      string
 	after   int64
@@ -31,9 +31,10 @@ type addition struct {
 	at      time.Time
 	heads   *heads
 	quiet   bool        // it is not the first write under its lock, nor the end of a run
-	end     session.Sum // what the log's sum is then
+	end     session.Sum // the log's sum after the append
 }
 
+// append is Append without the naming of errors and the waking of watchers.
 func (s *Store) append(ctx context.Context, id string, after int64, entries []session.Entry) error {
 	if len(entries) == 0 {
 		return nil
@@ -47,7 +48,11 @@ func (s *Store) append(ctx context.Context, id string, after int64, entries []se
 	}
 	a.quiet = s.holds.wrote(id) && !endsRun(entries)
 	defer s.heads.begin(id)()
-	if err := s.write(ctx, a.write); err != nil {
+	write := s.writeAddition
+	if s.postgres {
+		write = s.post
+	}
+	if err := write(ctx, a); err != nil {
 		return err
 	}
 	s.heads.put(id, head{after + int64(a.n), a.end})
@@ -55,13 +60,21 @@ func (s *Store) append(ctx context.Context, id string, after int64, entries []se
 	return nil
 }
 
-// endsRun reports entries that close a run.
+// writeAddition is an append in a transaction.
+func (s *Store) writeAddition(ctx context.Context, a *addition) error { return s.write(ctx, a.write) }
+
+// errCreated says that another process created the session at the same moment. The
+// session has no entries, so this is no conflict: [Store.write] tries again, and finds
+// the session.
+var errCreated = fmt.Errorf("%w: another process created the session at the same moment", session.ErrConflict)
+
+// endsRun reports whether the entries end a run.
 func endsRun(entries []session.Entry) bool {
 	return slices.ContainsFunc(entries, func(e session.Entry) bool { _, ok := e.Body.(session.Stopped); return ok })
 }
 
-// withoutTitle returns the title that the session has after an append that
-// withdraws the message which gave it, nil for others.
+// withoutTitle returns the session's new title if the append withdraws the message
+// that gave the title, otherwise nil.
 func (s *Store) withoutTitle(ctx context.Context, a *addition, entries []session.Entry) (*string, error) {
 	withdraws := func(e session.Entry) bool { _, ok := e.Body.(session.ItemsWithdrawn); return ok }
 	if a.after == 0 || !slices.ContainsFunc(entries, withdraws) {
@@ -69,14 +82,14 @@ func (s *Store) withoutTitle(ctx context.Context, a *addition, entries []session
 	}
 	row, err := s.reads.find(ctx, a.id)
 	if err != nil || row.titled || row.Title == "" || row.Entries != a.after {
-		return nil, nil // the append itself says what is wrong
+		return nil, nil // the append itself reports the error
 	}
 	var all []session.Entry
 	for e, err := range s.Load(ctx, a.id, 0) {
 		if err != nil {
 			return nil, err
 		}
-		if _, given := e.Body.(session.Given); given || withdraws(e) {
+		if _, given := e.Body.(session.InputItem); given || withdraws(e) {
 			all = append(all, e)
 		}
 	}
@@ -88,7 +101,7 @@ func (s *Store) withoutTitle(ctx context.Context, a *addition, entries []session
 	return &title, nil
 }
 
-// encode makes the rows of an append.
+// encode returns the rows of an append.
 func (s *Store) encode(id string, after int64, entries []session.Entry) (*addition, error) {
 	if err := checkID(id); err != nil {
 		return nil, err
@@ -118,7 +131,7 @@ func (s *Store) encode(id string, after int64, entries []session.Entry) (*additi
 	return a, nil
 }
 
-// checkID reports an id that a database cannot hold.
+// checkID returns an error for an id that a database cannot store.
 func checkID(id string) error {
 	if id == "" || !utf8.ValidString(id) || strings.ContainsFunc(id, unicode.IsControl) {
 		return fmt.Errorf("%q cannot be the id of a session: an id is text without control characters", id)
@@ -126,10 +139,10 @@ func checkID(id string) error {
 	return nil
 }
 
-// move moves the session's end on, and reports whether it was where the append
-// expects it: with as many entries, and these. The row learns its log. A quiet
-// append, of a run under way, leaves the order of sessions and the mark of those
-// that are to be indexed as they are, if that mark is set: no index changes.
+// move advances the session's end. It reports whether the log ended where the append
+// expects, by number and by sum, and sets the log of the row p. A quiet append,
+// within a running run, keeps the session's place in the order of sessions, and its
+// mark as stale if it has one, so that no index has to be updated.
 func (a *addition) move(ctx context.Context, t *tx, title *stored, p *packed) (moved bool, err error) {
 	if a.quiet {
 		if moved, err = a.moveBy(ctx, t, title, p, true); moved || err != nil {
@@ -139,6 +152,8 @@ func (a *addition) move(ctx context.Context, t *tx, title *stored, p *packed) (m
 	return a.moveBy(ctx, t, title, p, false)
 }
 
+// moveBy is one attempt of move. A quiet one fails if the session is not marked as
+// stale.
 func (a *addition) moveBy(ctx context.Context, t *tx, title *stored, p *packed, quiet bool) (moved bool, err error) {
 	from, end := p.sum(0), p.sum(p.n)
 	args := []any{p.last, end[:], a.at.UnixMilli(), a.id, a.after, from[:]}
@@ -157,6 +172,8 @@ func (a *addition) moveBy(ctx context.Context, t *tx, title *stored, p *packed, 
 	query := `UPDATE antiphon_sessions SET ` + set + ` WHERE id = ? AND entries = ? AND head = ?` + where + ` RETURNING log, tags`
 	var tags, setting string
 	if t.postgres {
+		// One statement moves the end and prepares the commit, which saves a round
+		// trip.
 		err = t.row(ctx, query+`, `+durable, args...).Scan(&p.log, &tags, &t.xid, &setting)
 		t.proof = p.isThere
 	} else {
@@ -171,8 +188,7 @@ func (a *addition) moveBy(ctx context.Context, t *tx, title *stored, p *packed, 
 	return err == nil, err
 }
 
-// from returns the sum that the append goes on from, if it is known without
-// asking.
+// from returns the sum that the append continues, if it is known without a query.
 func (a *addition) from() (sum session.Sum, known bool) {
 	if a.after == 0 {
 		return sum, true
@@ -181,8 +197,8 @@ func (a *addition) from() (sum session.Sum, known bool) {
 	return end.sum, ok && end.entries == a.after
 }
 
-// write is the append's part of a transaction. It begins with the only thing
-// that can be refused.
+// write writes the append in a transaction. Its first step is the only one that can
+// refuse the append, as [committer.write] requires.
 func (a *addition) write(ctx context.Context, t *tx) error {
 	if len(a.blobs) > 0 {
 		if err := t.shareTree(ctx); err != nil {
@@ -200,11 +216,14 @@ func (a *addition) write(ctx context.Context, t *tx) error {
 		return err
 	}
 	a.end = p.sum(p.n)
-	if a.after/mergeAlways == p.last/mergeAlways {
+	if !a.merges() {
 		return nil
 	}
 	return t.merge(ctx, a.id)
 }
+
+// merges reports whether rows are merged after the append.
+func (a *addition) merges() bool { return a.after/mergeAlways != (a.after+int64(a.n))/mergeAlways }
 
 // put writes a row of entries.
 func (t *tx) put(ctx context.Context, p *packed) error {
@@ -212,7 +231,7 @@ func (t *tx) put(ctx context.Context, p *packed) error {
 	return err
 }
 
-// place moves the session's end on, or makes the session, and returns the row to
+// place advances the session's end, or creates the session, and returns the row to
 // write.
 func (a *addition) place(ctx context.Context, t *tx) (*packed, error) {
 	from, known := a.from()
@@ -220,7 +239,7 @@ func (a *addition) place(ctx context.Context, t *tx) (*packed, error) {
 	if !known || a.title != "" || a.retitle != nil {
 		row, err := t.take(ctx, a.id)
 		if errors.Is(err, session.ErrNotFound) {
-			row, err = nil, nil // it is to be made
+			row, err = nil, nil // begin creates it
 		}
 		if err != nil {
 			return nil, err
@@ -245,11 +264,13 @@ func (a *addition) place(ctx context.Context, t *tx) (*packed, error) {
 	return p, err
 }
 
-// begin makes the session if there is none, and else reports the conflict.
+// begin creates the session if it does not exist, and otherwise reports the conflict.
 func (a *addition) begin(ctx context.Context, t *tx) error {
 	var end int64
 	row, err := t.find(ctx, a.id)
 	switch {
+	case err == nil && row.Entries == 0 && a.after == 0 && a.n > 0:
+		return errCreated
 	case err == nil && row.Entries == a.after && a.n > 0:
 		return fmt.Errorf("%w: it has %d entries, and they are not those that were read", session.ErrConflict, row.Entries)
 	case err == nil:
@@ -260,7 +281,7 @@ func (a *addition) begin(ctx context.Context, t *tx) error {
 		return session.Conflict(0, a.after)
 	}
 	info := session.Info{ID: a.id, Title: a.title}
-	if parent, ok := session.NestedIn(a.id); ok {
+	if parent, ok := session.ParentOf(a.id); ok {
 		log, err := t.logOf(ctx, parent, &end)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
@@ -271,7 +292,10 @@ func (a *addition) begin(ctx context.Context, t *tx) error {
 	}
 	err = t.insert(ctx, info, false, base{}, session.Sum{}, a.at)
 	if errors.Is(err, session.ErrExists) && t.row(ctx, `SELECT entries FROM antiphon_sessions WHERE id = ?`, a.id).Scan(&end) == nil {
-		return session.Conflict(end, a.after) // somebody else began it at the same moment
+		if end == a.after {
+			return errCreated
+		}
+		return session.Conflict(end, a.after)
 	}
 	return err
 }

@@ -18,14 +18,16 @@ import (
 	"github.com/antiphon-go/antiphon/session/store"
 )
 
-// Backup writes a copy of the whole store to a new file, with all payloads, while
-// others go on writing: the copy holds what was committed when it began. The copy
-// is a store like any other, in one file. It is read back, and every entry and
-// payload compared with its checksum, before the file gets its name; until then
-// a draft is beside it, and after a crash nothing has the name. A file that is
-// there is not replaced. The file is for its owner alone.
+// Backup writes a copy of the whole store, with all payloads, to a new file. Other
+// writers may continue: the copy holds what was committed when Backup began. The
+// copy is an ordinary store in a single file.
 //
-// Only a store in a file can do it. For Postgres there is pg_dump.
+// Backup reads the copy back and compares every entry and payload with its checksum
+// before the file gets its name. Until then a draft with another name is beside it,
+// so that a crash never leaves an incomplete file under the name. Backup does not
+// replace an existing file. Only the file's owner can read it.
+//
+// Backup works only for a store in a file. For Postgres, use pg_dump.
 func (s *Store) Backup(ctx context.Context, file string) (store.BackedUp, error) {
 	if s.postgres {
 		return store.BackedUp{}, &Error{Store: s.place, Op: "backing up", Problem: "this program copies only stores that are files",
@@ -46,7 +48,7 @@ func (s *Store) backup(ctx context.Context, file string) (done store.BackedUp, e
 	if _, err := os.Lstat(file); err == nil {
 		return done, fileExists(file)
 	}
-	draft, err := os.CreateTemp(filepath.Dir(file), ".antiphon-backup-*") // for its owner alone
+	draft, err := os.CreateTemp(filepath.Dir(file), ".antiphon-backup-*") // mode 0600
 	if err != nil {
 		return done, err
 	}
@@ -55,11 +57,14 @@ func (s *Store) backup(ctx context.Context, file string) (done store.BackedUp, e
 		return done, err
 	}
 	if _, err := s.db.ExecContext(ctx, `VACUUM INTO ?`, draft.Name()); err != nil {
+		// The driver's error does not say that the disk is full.
 		if freeBytes(draft.Name()) < probeSize {
 			return done, &fs.PathError{Op: "write", Path: file, Err: syscall.ENOSPC}
 		}
 		return done, err
 	}
+	// If the file at the store's path is a different one by now, this is not a copy
+	// of it.
 	if err := s.moved(); err != nil {
 		return done, err
 	}
@@ -75,18 +80,20 @@ func (s *Store) backup(ctx context.Context, file string) (done store.BackedUp, e
 	return done, syncFolder(filepath.Dir(file))
 }
 
+// fileExists returns the error for a backup to a file that exists.
 func fileExists(file string) error {
-	return &Error{Store: file, Op: "backing up", Problem: "the file is there already", Hint: "choose another name, or remove it: a backup replaces nothing", Err: fs.ErrExist}
+	return &Error{Store: file, Op: "backing up", Problem: "the file exists already", Hint: "choose another name, or remove it: a backup never replaces a file", Err: fs.ErrExist}
 }
 
-// checkCopy reads a copy that is not in use, and says what it holds. The error is
-// the first damage.
+// checkCopy verifies a copy that is not in use and counts its contents. The error is
+// the first damage found.
 func (s *Store) checkCopy(ctx context.Context, file string) (done store.BackedUp, err error) {
 	db, err := s.open(sqliteDSN(file, s.wait) + "&mode=ro")
 	if err != nil {
 		return done, err
 	}
 	reads := tx{q: db, prepared: new(sync.Map)}
+	// A copy has the same salt, so it is read with the seal of the original.
 	c := &Store{db: db, place: file, wait: s.wait, reads: reads, seal: s.seal}
 	defer func() { err = errors.Join(err, closeStatements(reads.prepared), db.Close()) }()
 	for d, err := range c.Verify(ctx) {
@@ -111,7 +118,7 @@ func (s *Store) checkCopy(ctx context.Context, file string) (done store.BackedUp
 	return done, err
 }
 
-// closeStatements closes statements by their texts.
+// closeStatements closes the prepared statements in a map from their texts.
 func closeStatements(prepared *sync.Map) (err error) {
 	prepared.Range(func(_, stmt any) bool {
 		err = errors.Join(err, stmt.(*sql.Stmt).Close())
@@ -120,7 +127,9 @@ func closeStatements(prepared *sync.Map) (err error) {
 	return err
 }
 
-// nameFile gives a draft its name, unless another file has it.
+// nameFile gives a draft its final name, unless another file has that name. It
+// prefers a hard link to a rename because a link fails, atomically, if the name is
+// taken.
 func nameFile(draft, file string) error {
 	err := os.Link(draft, file)
 	switch {
@@ -129,13 +138,13 @@ func nameFile(draft, file string) error {
 	case errors.Is(err, fs.ErrExist):
 		return fileExists(file)
 	}
-	if _, err := os.Lstat(file); err == nil { // a file system without links
+	if _, err := os.Lstat(file); err == nil { // the file system has no hard links
 		return fileExists(file)
 	}
 	return os.Rename(draft, file)
 }
 
-// syncFile waits until a file is on the disk.
+// syncFile waits until a file's contents are on the disk.
 func syncFile(name string) error {
 	f, err := os.OpenFile(name, os.O_RDWR, 0)
 	if err != nil {
@@ -144,8 +153,8 @@ func syncFile(name string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// syncFolder waits until the names in a folder are on the disk, where the system
-// can say so.
+// syncFolder waits until the names in a folder are on the disk. On Windows, which
+// cannot sync a folder, it does nothing.
 func syncFolder(dir string) error {
 	if runtime.GOOS == "windows" {
 		return nil

@@ -70,7 +70,7 @@ func TestBackupKilled(t *testing.T) {
 		mustAppend(t, s, "a", int64(n), bodies...)
 		n += len(bodies)
 	}
-	mustAppend(t, s, "a", int64(n), session.Given{Item: image(8<<20, 1)})
+	mustAppend(t, s, "a", int64(n), session.InputItem{Item: image(8<<20, 1)})
 	for range 5 {
 		p := start(t, "backup", where)
 		if got := p.line(t); got != "begins" { // its parent kills it somewhere behind that
@@ -103,16 +103,16 @@ func TestBackupKilled(t *testing.T) {
 // J14: a backup replaces nothing, and a store that is damaged gives none.
 func TestBackupRefused(t *testing.T) {
 	s, where := newSQLite(t)
-	mustAppend(t, s, "a", 0, session.Given{Item: image(10_000, 1)}, session.RunStarted{})
+	mustAppend(t, s, "a", 0, session.InputItem{Item: image(10_000, 1)}, session.RunStarted{})
 	dir := t.TempDir()
 	file := write(t, filepath.Join(dir, "copy.db"), "mine")
 	_, err := s.Backup(t.Context(), file)
-	wantError(t, err, file, "there already", "another name")
+	wantError(t, err, file, "exists already", "another name")
 	if text, _ := os.ReadFile(file); string(text) != "mine" || !errors.Is(err, fs.ErrExist) {
 		t.Errorf("%q %v", text, err)
 	}
 	_, err = s.Backup(t.Context(), filepath.Join(dir, "missing", "copy.db"))
-	wantError(t, err, "copy.db", "not there", "")
+	wantError(t, err, "copy.db", "does not exist", "")
 	db, err := openSQLite(where)
 	if err != nil {
 		t.Fatal(err)

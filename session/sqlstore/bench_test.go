@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/sqlstore"
@@ -26,7 +27,7 @@ func outcome(seq int64) []session.Entry {
 	if err != nil {
 		panic(err) // it is written above
 	}
-	return []session.Entry{{Seq: seq, Body: session.Answered{CallID: fmt.Sprintf("call_%d", seq), Item: it}}}
+	return []session.Entry{{Seq: seq, Body: session.CallOutput{CallID: fmt.Sprintf("call_%d", seq), Item: it}}}
 }
 
 // BenchmarkStep compares a durable step of one session, and of 16 that are
@@ -115,11 +116,11 @@ func longSession(tb testing.TB, s *sqlstore.Store) {
 			}
 			output = item.Must(&item.FunctionCallOutput{CallID: id, Output: item.Parts(&item.InputImage{ImageURL: "data:image/png;base64," + base64.StdEncoding.EncodeToString(data)})})
 		}
-		add(session.TurnStarted{Turn: turn}, session.Received{Turn: turn, Item: reasoning})
-		add(session.Received{Turn: turn, Item: call},
-			session.TurnEnded{Turn: turn, ResponseID: id, Status: "completed", Usage: &item.Usage{InputTokens: 100, OutputTokens: 10, TotalTokens: 110}})
+		add(session.TurnStarted{Turn: turn}, session.OutputItem{Turn: turn, Item: reasoning})
+		add(session.OutputItem{Turn: turn, Item: call},
+			session.TurnEnded{Turn: turn, ResponseID: id, Status: "completed", Usage: &api.Usage{InputTokens: 100, OutputTokens: 10, TotalTokens: 110}})
 		add(session.Approval{CallID: id, Allowed: true}, session.CallStarted{CallID: id})
-		add(session.Answered{CallID: id, Item: output})
+		add(session.CallOutput{CallID: id, Item: output})
 	}
 }
 

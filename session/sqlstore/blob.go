@@ -18,36 +18,38 @@ import (
 )
 
 const (
-	// minBlob is the size in bytes from which on a payload is a blob.
+	// minBlob is the size in bytes from which a payload is stored as a blob.
 	minBlob = 4 << 10
-	// chunkSize is how much of a blob a row holds.
+	// chunkSize is the largest number of bytes of a blob in one row.
 	chunkSize = 256 << 10
 )
 
-// blob is a payload that an append or a PutBlob needs.
+// blob is a payload that an append or PutBlob has to store.
 type blob struct {
 	seal    *seal
 	hash    session.Hash
 	size    int64
 	payload func() ([]byte, error)
-	first   int64 // the number of the entry with it
+	first   int64 // the number of the entry that holds it
 }
 
-// keep notes a payload of the entry that is being written.
+// keep records a payload of the entry that is being written.
 func (a *addition) keep(s *seal, p item.Payload, payload func() ([]byte, error)) {
+	// The entries before this one are in a.data already, one line each.
 	entry := a.after + 1 + int64(bytes.Count(a.data, []byte{'\n'}))
 	a.blobs = append(a.blobs, &blob{seal: s, hash: p.Hash, size: p.Size, payload: payload, first: entry})
 }
 
-// sortBlobs puts each blob down once and in one order for all, so that two who
-// write the same ones never wait for each other.
+// sortBlobs removes duplicates and sorts the blobs by hash. All writers use this
+// order, so that two writers of the same blobs cannot deadlock.
 func (a *addition) sortBlobs() {
 	slices.SortStableFunc(a.blobs, func(a, b *blob) int { return bytes.Compare(a.hash[:], b.hash[:]) })
 	a.blobs = slices.CompactFunc(a.blobs, func(a, b *blob) bool { return a.hash == b.hash })
 }
 
-// keepBlobs writes the blobs that are not there, and that the log needs them.
-// The caller shares the tree.
+// keepBlobs writes the blobs that are not stored yet, and records that the log needs
+// all of them. The caller must have called shareTree, so that a concurrent sweep
+// cannot remove a blob before its reference is written.
 func (t *tx) keepBlobs(ctx context.Context, blobs []*blob, log int64) error {
 	for _, b := range blobs {
 		number, err := t.keepBlob(ctx, b)
@@ -62,7 +64,8 @@ func (t *tx) keepBlobs(ctx context.Context, blobs []*blob, log int64) error {
 	return nil
 }
 
-// keepBlob returns the number of a blob, which it writes if it is not there.
+// keepBlob returns the number of a blob, and writes the blob if it is not stored
+// yet.
 func (t *tx) keepBlob(ctx context.Context, b *blob) (number int64, err error) {
 	const find = `SELECT blob FROM antiphon_blobs WHERE hash = ?`
 	name := b.seal.name(b.hash)
@@ -75,7 +78,7 @@ func (t *tx) keepBlob(ctx context.Context, b *blob) (number int64, err error) {
 	}
 	err = t.row(ctx, `INSERT INTO antiphon_blobs (hash, size) VALUES (?, ?) ON CONFLICT (hash) DO NOTHING RETURNING blob`,
 		name[:], b.size).Scan(&number)
-	if errors.Is(err, sql.ErrNoRows) { // somebody else wrote it meanwhile
+	if errors.Is(err, sql.ErrNoRows) { // another writer was faster
 		return number, t.row(ctx, find, name[:]).Scan(&number)
 	}
 	if err != nil {
@@ -107,6 +110,8 @@ func (s *Store) PutBlob(ctx context.Context, id string, data []byte) (session.Ha
 		}
 		log, err := t.logOf(ctx, id, &b.first)
 		if errors.Is(err, sql.ErrNoRows) {
+			// A payload may be stored before the session's first entry: create the
+			// session.
 			a := &addition{id: id, at: s.now()}
 			if err := a.begin(ctx, t); err != nil {
 				return err
@@ -121,7 +126,8 @@ func (s *Store) PutBlob(ctx context.Context, id string, data []byte) (session.Ha
 	return b.hash, s.fail("keeping a blob", err)
 }
 
-// logOf returns a session's log and its end.
+// logOf returns the number of a session's log, and sets end to that of its last
+// entry.
 func (t *tx) logOf(ctx context.Context, id string, end *int64) (log int64, err error) {
 	err = t.row(ctx, `SELECT log, entries FROM antiphon_sessions WHERE id = ?`, id).Scan(&log, end)
 	return log, err
@@ -142,7 +148,7 @@ func (s *Store) OpenBlob(ctx context.Context, hash session.Hash) (session.Blob, 
 	return r, r.size, nil
 }
 
-// openNamed opens the blob of a name.
+// openNamed opens the blob stored under a name; see [seal.name].
 func (s *Store) openNamed(ctx context.Context, name session.Hash) (*reader, error) {
 	r := &reader{s: s, ctx: ctx, name: name, at: -1}
 	err := s.reading(ctx, func() error {
@@ -154,7 +160,7 @@ func (s *Store) openNamed(ctx context.Context, name session.Hash) (*reader, erro
 	return r, s.fail("reading a blob", err)
 }
 
-// source is the store for the items that hold payloads of it.
+// source opens the payloads of items from the store.
 type source struct{ s *Store }
 
 // OpenPayload implements [item.Source].
@@ -163,13 +169,14 @@ func (src source) OpenPayload(hash [32]byte) (io.ReadCloser, error) {
 	return b, err
 }
 
-// reader reads a blob, one chunk at a time, and keeps no transaction open.
+// reader reads a blob, one chunk at a time. It holds no transaction open between
+// reads, so that a slow caller does not block writers.
 type reader struct {
 	s          *Store
 	ctx        context.Context
 	name       session.Hash
 	blob, size int64
-	next       int64 // where Read goes on
+	next       int64 // the offset of the next Read
 
 	at    int64 // the number of the chunk in memory, or -1
 	chunk []byte
@@ -193,7 +200,7 @@ func (r *reader) Read(p []byte) (int, error) {
 	return copied, nil
 }
 
-// load reads a chunk.
+// load reads and decrypts a chunk. It may reuse the memory of into.
 func (r *reader) load(n int64, into []byte) (chunk []byte, err error) {
 	err = r.s.reading(r.ctx, func() error {
 		if chunk, err = r.stored(n, into[:0]); err == nil {
@@ -204,22 +211,23 @@ func (r *reader) load(n int64, into []byte) (chunk []byte, err error) {
 	return chunk, err
 }
 
-// open returns what a chunk holds.
+// open decrypts a chunk, if the store is encrypted.
 func (r *reader) open(n int64, stored []byte) ([]byte, error) {
 	data, err := r.s.seal.openChunk(r.name, n, r.size, stored)
-	if err == errForeign {
+	if errors.Is(err, errForeign) {
 		err = r.s.fail("reading a blob", r.damage(n, err.Error()))
 	}
 	return data, err
 }
 
+// damage returns the error for a damaged chunk.
 func (r *reader) damage(n int64, problem string) error {
 	return &session.Damage{Place: fmt.Sprintf("table antiphon_chunks, part %d of payload %x", n+1, r.name[:8]), Problem: problem}
 }
 
 var errNoPart = errors.New("a part of it is missing: the database is damaged, or its last session was deleted")
 
-// stored reads a chunk as it is stored.
+// stored reads a chunk in its stored form and compares it with its checksum.
 func (r *reader) stored(n int64, into []byte) ([]byte, error) {
 	rows, err := r.s.reads.rows(r.ctx, `SELECT data, sum FROM antiphon_chunks WHERE blob = ? AND n = ?`, r.blob, n)
 	if err != nil {
@@ -229,6 +237,7 @@ func (r *reader) stored(n int64, into []byte) ([]byte, error) {
 	there := rows.Next()
 	var sum []byte
 	if there {
+		// RawBytes saves a copy: the chunk goes straight into the caller's memory.
 		var data, raw sql.RawBytes
 		if err = rows.Scan(&data, &raw); err == nil {
 			into, sum = append(into, data...), bytes.Clone(raw)

@@ -15,9 +15,8 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// insert makes a session with a log of its own, which begins with base.
-// The sum is the one that its log has by then; titled says that a person gave
-// the title.
+// insert creates a session whose log begins with base. Sum is the checksum of the
+// log at that point, and titled reports whether a person chose the title.
 func (t *tx) insert(ctx context.Context, i session.Info, titled bool, b base, sum session.Sum, at time.Time) error {
 	var there int
 	if err := t.row(ctx, `SELECT count(*) FROM antiphon_sessions WHERE id = ?`, i.ID).Scan(&there); err != nil {
@@ -30,6 +29,7 @@ func (t *tx) insert(ctx context.Context, i session.Info, titled bool, b base, su
 	if err != nil {
 		return err
 	}
+	// A nested session has the owner of its parent, whatever the caller gave.
 	if i.Nested && belongs != 0 {
 		err := t.row(ctx, `SELECT whose FROM antiphon_sessions WHERE id = ?`, i.Parent).Scan(&i.Owner)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
@@ -51,7 +51,7 @@ func (t *tx) insert(ctx context.Context, i session.Info, titled bool, b base, su
 		VALUES (?, ?, ?, ?, `+t.now()+`, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
 		i.ID, row.log, b.at, b.at, at.UnixMilli(), at.UnixMilli(), i.Title, i.Name, i.Path, i.Parent, i.At, i.Nested, belongs, sum[:], row.static(), keyOf(i.ID),
 		i.Owner, joinTags(i.Tags), titled, nameKeyOf(i.Name), b.at)
-	if err == nil && n == 0 { // somebody else made it at the same moment
+	if err == nil && n == 0 { // another process created it at the same moment
 		return fmt.Errorf("%w: %q", session.ErrExists, i.ID)
 	}
 	if err == nil {
@@ -63,7 +63,7 @@ func (t *tx) insert(ctx context.Context, i session.Info, titled bool, b base, su
 	return err
 }
 
-// own gives a session those that were made before it and are nested in it.
+// own attaches nested sessions that were created before their parent to it.
 func (t *tx) own(ctx context.Context, outer *stored) error {
 	nested, err := t.texts(ctx, `SELECT id FROM antiphon_sessions WHERE parent = ? AND nested AND owner = 0`, outer.ID)
 	for _, id := range nested {
@@ -74,7 +74,7 @@ func (t *tx) own(ctx context.Context, outer *stored) error {
 	return err
 }
 
-// texts returns a column of texts.
+// texts returns the values of a query with one text column.
 func (t *tx) texts(ctx context.Context, query string, args ...any) (list []string, err error) {
 	rows, err := t.rows(ctx, query, args...)
 	if err != nil {
@@ -91,10 +91,10 @@ func (t *tx) texts(ctx context.Context, query string, args ...any) (list []strin
 	return list, errors.Join(rows.Err(), rows.Close())
 }
 
-// ownerOf returns the log that a nested session belongs to: its parent's, which
-// names it. The session lives as long as that, which forks of the parent may
-// need longer than the parent is there. An id that such sessions are nested in is
-// not free: what they hold would be taken for what a new session has done.
+// ownerOf returns the log that a nested session belongs to, which is its parent's.
+// The nested session lives as long as that log, and forks of the parent may need the
+// log after the parent itself was deleted. While they do, the parent's id cannot be
+// reused: the nested sessions would be taken for work of the new session.
 func (t *tx) ownerOf(ctx context.Context, i session.Info) (owner int64, err error) {
 	var left int
 	err = t.row(ctx, `SELECT count(*) FROM antiphon_sessions WHERE parent = ? AND nested AND owner <> 0`, i.ID).Scan(&left)
@@ -117,8 +117,9 @@ func (t *tx) ownerOf(ctx context.Context, i session.Info) (owner int64, err erro
 
 const nameQuery = `SELECT id FROM antiphon_sessions WHERE path = ? AND name = ? AND whose = ? AND name <> '' AND NOT archived AND id <> ?`
 
-// nameFree reports whether another session has the name. The condition on names
-// that are not empty is the one of the index, which is not used without it.
+// nameFree returns an error if another session has the name. The query repeats the
+// condition of the partial index, that the name is not empty: the database does not
+// use the index without it.
 func (t *tx) nameFree(ctx context.Context, i session.Info) error {
 	if i.Name == "" || i.Archived {
 		return nil
@@ -136,8 +137,8 @@ func (t *tx) nameFree(ctx context.Context, i session.Info) error {
 
 const columns = `id, s.log, name, path, parent, at, nested, title, entries, created, updated, archived, owner, head, sum, s.whose, tags, titled, s.touched`
 
-// scanStored reads a row with those columns. Its error may be that the row is
-// damaged: then what was read is returned, too.
+// scanStored reads a row with those columns. If the row is damaged, it returns the
+// row as read together with the error.
 func scanStored(row interface{ Scan(...any) error }) (r *stored, err error) {
 	r = new(stored)
 	var created, updated int64
@@ -155,7 +156,7 @@ func scanStored(row interface{ Scan(...any) error }) (r *stored, err error) {
 // find returns the row of a session, or [session.ErrNotFound].
 func (t *tx) find(ctx context.Context, id string) (*stored, error) { return t.findBy(ctx, id, "") }
 
-// take is like find; nobody else changes the row until the transaction ends.
+// take is like find, and also locks the row until the transaction ends.
 func (t *tx) take(ctx context.Context, id string) (*stored, error) {
 	if t.postgres {
 		return t.findBy(ctx, id, ` FOR UPDATE`)
@@ -163,11 +164,13 @@ func (t *tx) take(ctx context.Context, id string) (*stored, error) {
 	return t.findBy(ctx, id, "")
 }
 
+// findBy is find with a locking clause appended to the query.
 func (t *tx) findBy(ctx context.Context, id, how string) (*stored, error) {
 	for {
 		r, err := scanStored(t.row(ctx, `SELECT `+columns+` FROM antiphon_sessions s WHERE id = ?`+how, id))
 		if errors.Is(err, sql.ErrNoRows) {
-			if err = t.missing(ctx, id); err == errAppeared {
+			// The session was created between the two queries.
+			if err = t.missing(ctx, id); errors.Is(err, errAppeared) {
 				continue
 			}
 			return nil, err
@@ -176,7 +179,7 @@ func (t *tx) findBy(ctx context.Context, id, how string) (*stored, error) {
 	}
 }
 
-// change changes what appends leave as it is.
+// change updates the columns of a session that appends do not change.
 func (t *tx) change(ctx context.Context, id string, do func(r *stored) error) error {
 	r, err := t.take(ctx, id)
 	if err != nil {
@@ -200,8 +203,8 @@ func (t *tx) change(ctx context.Context, id string, do func(r *stored) error) er
 	return err
 }
 
-// changedOwner gives what is nested in a session its owner, and has its words
-// found by that owner.
+// changedOwner gives a session's nested sessions its new owner, and marks the words
+// of its log to be indexed again for that owner.
 func (t *tx) changedOwner(ctx context.Context, r *stored) error {
 	nested, err := t.ownedBy(ctx, r.log)
 	for _, id := range nested {
@@ -215,7 +218,8 @@ func (t *tx) changedOwner(ctx context.Context, r *stored) error {
 	return t.indexAnew(ctx, r.log)
 }
 
-// joinTags and splitTags: tags have no white space.
+// joinTags and splitTags convert tags to and from one text. A space can separate
+// them because tags have no white space.
 func joinTags(tags []string) string { return strings.Join(tags, " ") }
 
 func splitTags(tags string) []string {
@@ -225,8 +229,9 @@ func splitTags(tags string) []string {
 	return strings.Split(tags, " ")
 }
 
-// putTags writes a session's rows of antiphon_tags, which find it by a tag in the
-// order of the last writes.
+// putTags rewrites a session's rows in antiphon_tags. They repeat the session's
+// owner and position in the order of last writes, so that one index serves a list by
+// tag.
 func (t *tx) putTags(ctx context.Context, r *stored) error {
 	if _, err := t.exec(ctx, `DELETE FROM antiphon_tags WHERE log = ?`, r.log); err != nil {
 		return err
@@ -253,6 +258,7 @@ func (s *Store) Info(ctx context.Context, id string) (session.Info, error) {
 	return s.seal.info(r), nil
 }
 
+// notFound returns the error for a session that does not exist.
 func notFound(id string) error { return fmt.Errorf("%w: %q", session.ErrNotFound, id) }
 
 // Create implements [session.Catalog].
@@ -281,9 +287,9 @@ func (s *Store) Rename(ctx context.Context, id, name string) error {
 	return s.update(ctx, id, func(r *stored) error { r.Name = name; return nil })
 }
 
-// Bind makes a session one of the agent's file at path, under the name given. It
-// returns [session.ErrNotFound], or [session.ErrExists] where another session of
-// that file has the name.
+// Bind attaches a session to the agent file at path, under the given name. It
+// returns [session.ErrNotFound] if there is no such session, and [session.ErrExists]
+// if another session of that file has the name.
 func (s *Store) Bind(ctx context.Context, id, path, name string) error {
 	return s.update(ctx, id, func(r *stored) error { r.Path, r.Name = path, name; return nil })
 }
@@ -308,7 +314,7 @@ func (s *Store) Archive(ctx context.Context, id string, archived bool) error {
 	return s.update(ctx, id, func(r *stored) error { r.Archived = archived; return nil })
 }
 
-// update changes what is known of a session besides its log.
+// update changes the catalog data of a session, but not its log.
 func (s *Store) update(ctx context.Context, id string, change func(r *stored) error) error {
 	err := s.write(ctx, func(ctx context.Context, t *tx) error {
 		return t.change(ctx, id, func(r *stored) error {
@@ -318,6 +324,7 @@ func (s *Store) update(ctx context.Context, id string, change func(r *stored) er
 			return t.nameFree(ctx, r.Info)
 		})
 	})
+	// This is a mistake of the caller and not a failure of the store.
 	if errors.Is(err, session.ErrBadLabel) {
 		return err
 	}

@@ -15,10 +15,10 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// committer is the one connection that writes to a SQLite database. Writes that
-// come while it is busy are committed together: one transaction, and one wait
-// for the disk, for all of them. There is no goroutine of its own: who comes
-// first commits for all who wait, and then hands over.
+// committer is the only connection that writes to a SQLite database. Writes that
+// arrive while it is busy are committed together, in one transaction with one wait
+// for the disk. It has no goroutine: the first waiting caller commits for all, and
+// then hands over.
 type committer struct {
 	conn *sql.Conn
 	tx   tx
@@ -37,18 +37,20 @@ type pending struct {
 	told chan bool // true: committed, or failed; false: commit for the others
 }
 
-// write runs do in a transaction and returns when it is durable. Other writes
-// may be in the same one. do may be called again if that fails; an error of it
-// that refuses tells that it changed nothing.
+// write runs do in a transaction and returns when it is durable. The transaction may
+// include other writes. It may call do again after a failure; if do returns an error
+// that refuses the write, do must not have changed anything.
 func (c *committer) write(ctx context.Context, do func(ctx context.Context, t *tx) error) error {
 	return c.wait(ctx, &pending{do: do, told: make(chan bool, 1)})
 }
 
-// alone runs do on the connection that writes, in no transaction.
+// alone runs do on the writing connection, outside a transaction.
 func (c *committer) alone(ctx context.Context, do func(ctx context.Context, t *tx) error) error {
 	return c.wait(ctx, &pending{bare: true, do: do, told: make(chan bool, 1)})
 }
 
+// wait queues a write. The first caller in the queue commits for all others; when it
+// is done, it passes this duty on to the next one.
 func (c *committer) wait(ctx context.Context, p *pending) error {
 	c.mu.Lock()
 	c.queue = append(c.queue, p)
@@ -75,13 +77,12 @@ func (c *committer) wait(ctx context.Context, p *pending) error {
 	return p.err
 }
 
-// maxGather is how long a commit waits for others, which is short beside the
-// time that a disk takes.
+// maxGather bounds the time that a commit waits for other writes. It is short
+// compared to a disk write.
 const maxGather = 100 * time.Microsecond
 
-// gather takes the writes that are to be committed. Where the last transaction
-// was one of several, those who were in it may be about to write again: it lets
-// them.
+// gather collects the writes to commit. If the last transaction had several writers,
+// they may be about to write again, so it waits for them.
 func (c *committer) gather() []*pending {
 	var began time.Time
 	for {
@@ -100,8 +101,8 @@ func (c *committer) gather() []*pending {
 	}
 }
 
-// commit writes the batch: all in one transaction, or one by one if that fails,
-// so that nobody fails for another.
+// commit writes the batch in one transaction, or one by one if that fails, so that no
+// write fails because of another.
 func (c *committer) commit(ctx context.Context, batch []*pending) {
 	batch = slices.DeleteFunc(slices.Clone(batch), func(p *pending) bool {
 		if p.bare {
@@ -123,8 +124,8 @@ func (c *committer) commit(ctx context.Context, batch []*pending) {
 	}
 }
 
-// together returns an error if nothing was written. Otherwise each of the batch
-// has its own, if it was refused.
+// together returns an error if nothing was written. Otherwise each refused write of
+// the batch has its own error.
 func (c *committer) together(ctx context.Context, batch []*pending) error {
 	if _, err := c.tx.exec(ctx, `BEGIN IMMEDIATE`); err != nil {
 		return err
@@ -141,13 +142,15 @@ func (c *committer) together(ctx context.Context, batch []*pending) error {
 	return nil
 }
 
+// undo rolls the transaction back and returns err.
 func (c *committer) undo(ctx context.Context, err error) error {
 	// After some errors SQLite has rolled back by itself, and then this fails.
 	_, _ = c.tx.exec(ctx, `ROLLBACK`)
 	return err
 }
 
-// refuses reports an error that says that the write cannot be, as things are.
+// refuses reports whether an error means that the write is impossible in the current
+// state.
 func refuses(err error) bool {
 	return errors.Is(err, session.ErrConflict) || errors.Is(err, session.ErrNotFound) || errors.Is(err, session.ErrExists)
 }

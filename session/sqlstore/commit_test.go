@@ -86,7 +86,7 @@ func TestGroupCommit(t *testing.T) {
 // fails, and the others are written.
 func TestGroupCommitFailure(t *testing.T) {
 	from, _ := newSQLite(t)
-	mustAppend(t, from, "a", 0, session.Given{Item: image(9000, 1)})
+	mustAppend(t, from, "a", 0, session.InputItem{Item: image(9000, 1)})
 	held := loadAll(t, from, "a")[0].Body
 	if err := from.Close(); err != nil {
 		t.Fatal(err)
@@ -143,7 +143,7 @@ func TestEveryStatementFails(t *testing.T) {
 			}
 			return nil
 		})
-		bodies := []session.Body{session.Given{Item: image(300_000+fail, byte(fail))}}
+		bodies := []session.Body{session.InputItem{Item: image(300_000+fail, byte(fail))}}
 		for len(bodies) < 2048 { // enough to put rows together
 			bodies = append(bodies, session.TurnStarted{Turn: fail})
 		}

@@ -17,9 +17,9 @@ import (
 // step is what a run appends when there are n entries: one or two, sometimes
 // with an image.
 func step(n int) []session.Body {
-	bodies := []session.Body{session.Given{Item: item.User(fmt.Sprintf("step %d", n))}}
+	bodies := []session.Body{session.InputItem{Item: item.User(fmt.Sprintf("step %d", n))}}
 	if n%7 == 3 {
-		bodies = append(bodies, session.Given{Item: image(5000+n%3, byte(n%3))})
+		bodies = append(bodies, session.InputItem{Item: image(5000+n%3, byte(n%3))})
 	}
 	return bodies
 }

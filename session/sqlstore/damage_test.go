@@ -27,6 +27,9 @@ const damages = 2000
 // J8: whatever is damaged in a file, reading gives the same conversation or an
 // error; never other words, and never a panic.
 func TestDamageIsNeverOtherWords(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: damages many stores")
+	}
 	want := damages
 	if text := os.Getenv("ANTIPHON_DAMAGES"); text != "" {
 		var err error
@@ -109,11 +112,11 @@ func conversation(t *testing.T) (file string, told map[string]string) {
 	}
 	fill := func(id string, from, n int64) {
 		for i := from; i < from+n; i += 2 {
-			mustAppend(t, s, id, i, session.Given{Item: item.User(fmt.Sprintf("%s %d: %s", id, i, strings.Repeat("words and ", int(i%23))))}, session.TurnStarted{Turn: int(i)})
+			mustAppend(t, s, id, i, session.InputItem{Item: item.User(fmt.Sprintf("%s %d: %s", id, i, strings.Repeat("words and ", int(i%23))))}, session.TurnStarted{Turn: int(i)})
 		}
 	}
 	fill("main", 0, 400)
-	mustAppend(t, s, "main", 400, session.Given{Item: image(20_000, 3)})
+	mustAppend(t, s, "main", 400, session.InputItem{Item: image(20_000, 3)})
 	unlock, err := s.Lock(ctx, "main")
 	if err != nil {
 		t.Fatal(err)
@@ -207,7 +210,7 @@ func difference(got, want string) string {
 // J8: the error for a changed letter names the session, the entry and the place.
 func TestDamageIsNamed(t *testing.T) {
 	s, file := newSQLite(t)
-	mustAppend(t, s, "talk", 0, session.Given{Item: item.User("one")}, session.Given{Item: item.User("two")}, session.Given{Item: item.User("three")})
+	mustAppend(t, s, "talk", 0, session.InputItem{Item: item.User("one")}, session.InputItem{Item: item.User("two")}, session.InputItem{Item: item.User("three")})
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -5,5 +5,5 @@
 
 package sqlstore
 
-// fileSystem does not know the kinds of file systems here.
+// fileSystem reports an unknown file system: only the Linux version can tell.
 func fileSystem(string) (kind, weak string) { return "unknown", "" }

@@ -7,6 +7,6 @@ package sqlstore
 
 import "math"
 
-// largestFile and freeBytes are not known here.
+// largestFile and freeBytes report no limit: it is not known on this system.
 func largestFile() int64     { return math.MaxInt64 }
 func freeBytes(string) int64 { return math.MaxInt64 }

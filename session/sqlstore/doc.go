@@ -1,29 +1,30 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sqlstore keeps sessions in a database, SQLite or Postgres, by way of
-// database/sql. It opens no driver: the program does.
+// Package sqlstore stores sessions in a database, SQLite or Postgres, through
+// database/sql. It does not import a driver: the program does.
 //
-// # How a session is kept
+// # How a session is stored
 //
-// A log belongs to a session, has a number and, if it is a fork, another log
-// that it begins with, up to an entry: logs are a tree, and forking copies
-// nothing. A row holds the entries of one append, one line of JSON each; when a
-// writer lets go of a session, rows are put together, so that a long log is read
-// in few. Payloads of 4 KiB and more are taken out of items and kept once, by their
-// SHA-256, in chunks; a log refers to those that it needs. A nested session
-// belongs to the log that names it, and is there as long as that is.
+// Each session has a numbered log. The log of a fork begins with another log, up to
+// a given entry. Logs therefore form a tree, and forking copies nothing. Each append
+// writes a row with its entries, one line of JSON per entry. When a writer releases
+// a session, rows are merged, so that a long log is read in few rows. Payloads of 4
+// KiB or more are taken out of their items and stored once, in chunks, under their
+// SHA-256; a log refers to the payloads that it needs. A nested session belongs to
+// the log of the session that started it, and exists as long as that log.
 //
 // # Encryption
 //
-// A database that is new and opened with [Options.Key] is encrypted: each entry,
-// each part of a blob and each title by itself, bound to its place. Ids, names,
-// paths, tags, owners, times and sizes stay readable. There is no index of words.
+// A new database opened with [Options.Key] is encrypted: each entry, each chunk of a
+// blob and each title is encrypted separately and bound to its place. Ids, names,
+// paths, tags, owners, times and sizes stay readable. An encrypted database has no
+// index of words.
 //
-// # What is promised
+// # Guarantees
 //
-// An append is in the database, with its payloads, or it is not; when it returns
-// without an error, it is durable. It names the entry that it follows, and is
-// refused if there is another. The store orders and decides
-// nothing by a clock.
+// An append is atomic: either all of it is in the database, with its payloads, or
+// none of it. When it returns without an error, it is durable. It names the entry
+// that it follows, and is refused if the log has moved on. The store does not use a
+// clock to order or decide anything.
 package sqlstore

@@ -34,7 +34,7 @@ func TestUnsafeParameterIsCutOut(t *testing.T) {
 		{`host=h password='never ends antiphon_unsafe=fsync`, `host=h password='never ends antiphon_unsafe=fsync`, nil},
 		{``, ``, nil},
 	} {
-		rest, accepted := cutUnsafe(test.dsn)
+		rest, accepted := cutParameter(test.dsn, unsafeParameter)
 		if rest != test.rest || !slices.Equal(accepted, test.accepted) {
 			t.Errorf("%s\ngave %q, %q,\nwant %q, %q", test.dsn, rest, accepted, test.rest, test.accepted)
 		}

@@ -12,53 +12,56 @@ import (
 	"github.com/antiphon-go/antiphon/session/store"
 )
 
-// unsafeParameter is the parameter of a connection string that names what is
-// accepted of a server that may lose what it has committed.
+// unsafeParameter is the parameter of a connection string that lists the unsafe
+// server settings the user accepts: those with which a server may lose committed
+// data.
 const unsafeParameter = "antiphon_unsafe"
 
-// cutUnsafe takes the parameter out of a connection string, which the driver
-// would send to the server. The rest stays as it is, byte for byte.
-func cutUnsafe(dsn string) (rest string, accepted []string) {
+// cutParameter removes our own parameter from a connection string and returns its
+// values; the driver would send it on to the server, which does not know it. The
+// rest of the string is unchanged, byte for byte.
+func cutParameter(dsn, name string) (rest string, values []string) {
 	list := parameters(dsn)
+	// From the end, so that the offsets of the parameters before stay valid.
 	for i, p := range slices.Backward(list) {
-		if p.name != unsafeParameter {
+		if p.name != name {
 			continue
 		}
-		accepted = append(accepted, strings.Split(p.value, ",")...)
+		values = append(values, strings.Split(p.value, ",")...)
 		from, to := p.from, p.to
 		switch rest := strings.TrimLeft(dsn[to:], spaces); {
 		case !isURL(dsn) && rest != "":
-			to = len(dsn) - len(rest) // with the space after it
+			to = len(dsn) - len(rest) // and the space after it
 		case !isURL(dsn) && i > 0:
-			from, to = list[i-1].to, len(dsn) // with the space before it
+			from, to = list[i-1].to, len(dsn) // and the space before it
 		case strings.HasPrefix(rest, "&"):
 			to++
 		case isURL(dsn):
-			from-- // with the & or ? before it
+			from-- // and the & or ? before it
 		}
 		dsn = dsn[:from] + dsn[to:]
 	}
-	return dsn, accepted
+	return dsn, values
 }
 
-// spaces are what may stand between parameters.
+// spaces are the characters that may separate parameters.
 const spaces = " \t\n\r\v\f"
 
-// parameter is a setting of a connection string, and the bytes from and to of
-// the string that hold it.
+// parameter is a setting in a connection string. It occupies the bytes from from to
+// to.
 type parameter struct {
 	name, value string
 	from, to    int
 }
 
-// isURL reports a connection string that drivers read as a URL.
+// isURL reports whether drivers read a connection string as a URL.
 func isURL(dsn string) bool {
 	return strings.HasPrefix(dsn, "postgres://") || strings.HasPrefix(dsn, "postgresql://")
 }
 
-// parameters finds the settings of a connection string: those after the question
-// mark of a URL, or else keywords and values as libpq reads them. What is after
-// a mistake is left out: the driver reports it.
+// parameters returns the settings in a connection string: the query parameters of a
+// URL, or keywords and values as libpq reads them. It stops at a syntax error, which
+// the driver reports.
 func parameters(dsn string) []parameter {
 	if isURL(dsn) {
 		return queryParameters(dsn)
@@ -81,8 +84,8 @@ func parameters(dsn string) []parameter {
 	}
 }
 
-// parameterValue reads a value, which may be in quotes. A backslash stands before
-// a character that is meant as it is.
+// parameterValue reads a value, which may be quoted. A backslash escapes the
+// character after it.
 func parameterValue(s string) (value, behind string, ok bool) {
 	s, quoted := strings.CutPrefix(s, "'")
 	var b strings.Builder
@@ -100,7 +103,10 @@ func parameterValue(s string) (value, behind string, ok bool) {
 	return b.String(), "", !quoted
 }
 
+// queryParameters returns the query parameters of a URL, with their offsets in it,
+// which package net/url does not report.
 func queryParameters(dsn string) []parameter {
+	// Everything after # is a fragment and not a parameter.
 	text, _, _ := strings.Cut(dsn, "#")
 	before, query, ok := strings.Cut(text, "?")
 	if !ok {
@@ -119,7 +125,8 @@ func queryParameters(dsn string) []parameter {
 	return list
 }
 
-// Durability asks the database what it does with what is committed.
+// Durability returns the format of the database and the settings that decide whether
+// committed data survives a crash.
 func (s *Store) Durability(ctx context.Context) (d store.Durability, err error) {
 	if err = s.reads.row(ctx, `SELECT max(version) FROM antiphon_format`).Scan(&d.Format); err == nil {
 		if s.postgres {
@@ -131,6 +138,8 @@ func (s *Store) Durability(ctx context.Context) (d store.Durability, err error) 
 	return d, s.fail("looking at its settings", err)
 }
 
+// durablePostgres returns the settings of the server that decide what a crash can
+// lose.
 func (s *Store) durablePostgres(ctx context.Context) ([]store.Setting, error) {
 	var version, fsync, pages, commit, standbys, checksums string
 	var unlogged int
@@ -171,8 +180,8 @@ func (s *Store) durablePostgres(ctx context.Context) ([]store.Setting, error) {
 	return list, nil
 }
 
-// refuseUnsafe is the error for a server that loses what it has committed,
-// unless that was accepted by name.
+// refuseUnsafe returns an error if the server's settings may lose committed data,
+// except for settings that the user accepted by name.
 func (s *Store) refuseUnsafe(ctx context.Context, accepted []string) error {
 	list, err := s.durablePostgres(ctx)
 	if err != nil {
@@ -187,6 +196,8 @@ func (s *Store) refuseUnsafe(ctx context.Context, accepted []string) error {
 	return nil
 }
 
+// durableSQLite returns the settings of the connection for writes, and what is known
+// of the file system, on which they depend.
 func (s *Store) durableSQLite(ctx context.Context) ([]store.Setting, error) {
 	var list []store.Setting
 	for _, name := range []string{"journal_mode", "synchronous", "secure_delete", "page_size"} {
@@ -197,7 +208,7 @@ func (s *Store) durableSQLite(ctx context.Context) ([]store.Setting, error) {
 		setting := store.Setting{Name: name, Value: value}
 		switch {
 		case name == "journal_mode" && value != "wal":
-			setting.Weak = "the store wants wal"
+			setting.Weak = "the store needs wal"
 		case name == "synchronous" && value == "2":
 			setting.Value = "FULL"
 		case name == "synchronous" && value != "3":

@@ -93,7 +93,7 @@ func TestCommitsWaitForTheDisk(t *testing.T) {
 		ctx := t.Context()
 		for what, err := range map[string]error{
 			"create":  s.Create(ctx, session.Info{ID: id}),
-			"append":  s.Append(ctx, id, 0, numbered(0, session.Given{Item: item.User("x")}, session.Given{Item: image(9000, 1)})),
+			"append":  s.Append(ctx, id, 0, numbered(0, session.InputItem{Item: item.User("x")}, session.InputItem{Item: image(9000, 1)})),
 			"fork":    s.Fork(ctx, id, 1, id+"-fork"),
 			"rename":  s.Rename(ctx, id, setting),
 			"archive": s.Archive(ctx, id, true),
@@ -308,6 +308,9 @@ func TestLocksShareAConnection(t *testing.T) {
 // J11: a database that is deleted or replaced while it is written to is noticed:
 // by the next append, by those who hold a session, and at the end.
 func TestDeletedUnderARun(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: waits until the store looks")
+	}
 	for name, remove := range map[string]func(file string) error{
 		"deleted": func(file string) error {
 			return errors.Join(os.Remove(file), os.Remove(file+"-wal"), os.Remove(file+"-shm"))

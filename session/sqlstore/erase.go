@@ -13,19 +13,18 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// Databases keep bytes of what was deleted: in free pages, in the free parts of
-// pages, in logs. secure_delete has SQLite overwrite most of it; what was moved
-// within the file before it was deleted it does not find. So a sweep has the
-// database written anew, if something was deleted since it was last.
+// Databases keep bytes of deleted data in free pages, in the free parts of pages and
+// in logs. SQLite's secure_delete overwrites most of it, but not copies that were
+// left behind when data moved within the file before it was deleted. Sweep therefore
+// rewrites the database if anything was deleted since the last rewrite.
 
-// markDeleted notes that the database holds bytes of what was deleted.
+// markDeleted records that the database may hold bytes of deleted data.
 func (t *tx) markDeleted(ctx context.Context) error {
 	_, err := t.exec(ctx, `UPDATE antiphon_state SET value = value + 1 WHERE name = 'deleted'`)
 	return err
 }
 
-// deleted returns how often something was deleted since the database was written
-// anew.
+// deleted returns the number of deletions since the database was last rewritten.
 func (t *tx) deleted(ctx context.Context) (n int64, err error) {
 	err = t.row(ctx, `SELECT value FROM antiphon_state WHERE name = 'deleted'`).Scan(&n)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -34,8 +33,8 @@ func (t *tx) deleted(ctx context.Context) (n int64, err error) {
 	return n, err
 }
 
-// erase writes the database anew if something was deleted, and says what is left
-// all the same.
+// erase rewrites the database if anything was deleted. Left says what may still
+// remain afterwards; it is empty if nothing does.
 func (s *Store) erase(ctx context.Context, deleted int64) (left string, err error) {
 	if deleted > 0 {
 		if err := s.rewrite(ctx); err != nil {
@@ -55,13 +54,14 @@ func (s *Store) erase(ctx context.Context, deleted int64) (left string, err erro
 	if busy {
 		return "the file and its -wal file: another process is reading; run sessions gc again when it has ended", nil
 	}
+	// The record itself is in the log again, so empty the log once more.
 	if err = s.erased(ctx, deleted); err == nil && deleted > 0 {
 		_, err = s.checkpoint(ctx)
 	}
 	return "", err
 }
 
-// erased notes that nothing is left, unless something was deleted meanwhile.
+// erased records that no deleted data is left, unless more was deleted meanwhile.
 func (s *Store) erased(ctx context.Context, deleted int64) error {
 	if deleted == 0 {
 		return nil
@@ -72,7 +72,7 @@ func (s *Store) erased(ctx context.Context, deleted int64) error {
 	})
 }
 
-// rewrite has the database write its tables anew.
+// rewrite makes the database rewrite its tables.
 func (s *Store) rewrite(ctx context.Context) error {
 	if !s.postgres {
 		if err := s.write(ctx, func(ctx context.Context, t *tx) error { return t.optimizeWords(ctx) }); err != nil {
@@ -83,6 +83,8 @@ func (s *Store) rewrite(ctx context.Context) error {
 			return err
 		})
 	}
+	// Plain VACUUM would leave the bytes of deleted rows in the pages, and without
+	// names VACUUM FULL would rewrite the tables of other programs, too.
 	tables, err := s.reads.texts(ctx, `SELECT c.oid::regclass::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE n.nspname = current_schema() AND c.relname LIKE 'antiphon\_%' AND c.relkind = 'r' ORDER BY 1`)
 	if err != nil {
@@ -92,8 +94,9 @@ func (s *Store) rewrite(ctx context.Context) error {
 	return err
 }
 
-// checkpoint moves what is in SQLite's log to the file, and empties the log. It
-// cannot while somebody reads what was before.
+// checkpoint moves the contents of SQLite's write-ahead log into the file and
+// truncates the log. It reports busy if a reader still uses an older state of the
+// database.
 func (s *Store) checkpoint(ctx context.Context) (busy bool, err error) {
 	for began := time.Now(); ; {
 		err = s.commit.alone(ctx, func(ctx context.Context, t *tx) error {
@@ -103,14 +106,16 @@ func (s *Store) checkpoint(ctx context.Context) (busy bool, err error) {
 		if err != nil && !isBusy(err) || err == nil && !busy {
 			return false, err
 		}
+		// Readers normally end soon, but a sweep does not wait long for one that
+		// does not.
 		if time.Since(began) > min(s.wait, time.Second) || !wait(ctx, 20*time.Millisecond) {
 			return true, nil
 		}
 	}
 }
 
-// intact is the error for a file of SQLite that is damaged where SQLite itself
-// can tell.
+// intact returns an error if SQLite's own check finds its file damaged. On Postgres
+// it does nothing.
 func (s *Store) intact(ctx context.Context) error {
 	if s.postgres {
 		return nil
@@ -124,9 +129,10 @@ func (s *Store) intact(ctx context.Context) error {
 	if _, err := t.exec(ctx, `BEGIN`); err != nil {
 		return err
 	}
-	defer func() { _, _ = t.exec(context.WithoutCancel(ctx), `ROLLBACK`) }() // it was only read
-	// The check of FTS5 takes what the connection remembers of its index for what is
-	// there, and reports damage if another one has changed it. A query looks anew.
+	defer func() { _, _ = t.exec(context.WithoutCancel(ctx), `ROLLBACK`) }() // nothing was written
+	// The integrity check of FTS5 compares the index with what this connection has
+	// cached of it, and reports damage if another connection has changed the index.
+	// A query makes it refresh the cache.
 	if _, err := t.numbers(ctx, `SELECT rowid FROM antiphon_words WHERE antiphon_words MATCH '"a"' LIMIT 1`); err != nil && codeOf(err) != sqliteCorrupt {
 		return err
 	}
@@ -137,6 +143,7 @@ func (s *Store) intact(ctx context.Context) error {
 	return err
 }
 
+// listed returns the findings of a check as one text.
 func listed(found []string) string {
 	if len(found) == 0 {
 		return "SQLite's integrity_check says nothing"

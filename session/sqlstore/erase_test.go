@@ -31,8 +31,8 @@ func plant(t *testing.T, s *sqlstore.Store) (secret []string) {
 			t.Fatal(err)
 		}
 		for i := range int64(40) {
-			mustAppend(t, s, id, i, session.Given{Item: item.User(fmt.Sprintf("%s %d %s", planted, i, strings.Repeat("word ", int(i*7%90))))})
-			mustAppend(t, s, fmt.Sprintf("stays-%d", n), i, session.Given{Item: item.User(strings.Repeat("stays ", int(i*5%70)))})
+			mustAppend(t, s, id, i, session.InputItem{Item: item.User(fmt.Sprintf("%s %d %s", planted, i, strings.Repeat("word ", int(i*7%90))))})
+			mustAppend(t, s, fmt.Sprintf("stays-%d", n), i, session.InputItem{Item: item.User(strings.Repeat("stays ", int(i*5%70)))})
 		}
 		if _, err := s.PutBlob(ctx, id, []byte(strings.Repeat(planted, 500+n))); err != nil {
 			t.Fatal(err)
@@ -44,7 +44,7 @@ func plant(t *testing.T, s *sqlstore.Store) (secret []string) {
 		t.Fatal(err)
 	}
 	for i := range int64(1500) {
-		mustAppend(t, s, long, 40+i, session.Given{Item: item.User(fmt.Sprintf("%s %d", planted, i))})
+		mustAppend(t, s, long, 40+i, session.InputItem{Item: item.User(fmt.Sprintf("%s %d", planted, i))})
 	}
 	if err := unlock(); err != nil { // its rows are put together, and thereby moved
 		t.Fatal(err)
@@ -71,6 +71,9 @@ func occurrences(t *testing.T, dir string) (n int) {
 
 // J9: after deleting and sweeping, no byte of what was said is in any file.
 func TestDeletedIsErased(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: searches many files for deleted bytes")
+	}
 	s, file := newSQLite(t)
 	secret := plant(t, s)
 	dir := filepath.Dir(file)
@@ -99,6 +102,9 @@ func TestDeletedIsErased(t *testing.T) {
 // J9: while another process reads what was before, a sweep says that not
 // everything is erased, and the next one erases it.
 func TestErasureWaitsForReaders(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: waits for readers")
+	}
 	file := filepath.Join(t.TempDir(), "sessions.db")
 	s, err := sqlstore.OpenSQLite(t.Context(), file, openSQLite, sqlstore.Options{Wait: 100 * time.Millisecond})
 	if err != nil {

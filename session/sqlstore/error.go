@@ -17,14 +17,13 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// Error is what goes wrong with the database. It holds no password.
+// Error is a failure of the database. It never contains a password.
 type Error struct {
 	// Store is the file, or the Postgres host and database.
 	Store string
-	// Op is what was being done.
+	// Op is the operation that failed.
 	Op string
-	// Problem says what is wrong, and Hint what one can do about it, if
-	// anything.
+	// Problem says what is wrong, and Hint, if it is not empty, what to do about it.
 	Problem, Hint string
 	// Err is the driver's error, or nil if it may hold a password.
 	Err error
@@ -41,8 +40,8 @@ func (e *Error) Error() string {
 // Unwrap returns the driver's error.
 func (e *Error) Unwrap() error { return e.Err }
 
-// fail makes an error for people of the driver's. What a session's state is the
-// reason for stays as it is.
+// fail converts a driver's error into an error for people. Errors about the state of
+// a session are returned unchanged.
 func (s *Store) fail(op string, err error) error {
 	var known *Error
 	switch {
@@ -57,7 +56,7 @@ func (s *Store) fail(op string, err error) error {
 	return &Error{Store: s.place, Op: op, Problem: problem, Hint: hint, Err: err}
 }
 
-// The result codes of SQLite that have a message here.
+// The result codes of SQLite with a message in this file.
 const (
 	sqliteBusy     = 5
 	sqliteLocked   = 6
@@ -70,7 +69,7 @@ const (
 	sqliteNotADB   = 26
 )
 
-// diagnose says what an error of the driver means and what to do about it.
+// diagnose explains an error of the driver and says what to do about it.
 func (s *Store) diagnose(err error) (problem, hint string) {
 	var lite interface{ Code() int }
 	var pg interface{ SQLState() string }
@@ -82,7 +81,7 @@ func (s *Store) diagnose(err error) (problem, hint string) {
 	case errors.As(err, &lite):
 		return s.diagnoseSQLite(lite.Code() & 0xff)
 	case s.postgres && lostConnection(err):
-		return "the connection was lost, or there is none" + networkReason(err), "see whether the server runs and can be reached, then run it again: the session goes on where it was"
+		return "the server cannot be reached, or the connection was lost" + networkReason(err), "see whether the server runs and can be reached, then run it again: the session continues where it was"
 	case !s.postgres && isOS(err):
 		return explain(err)
 	case errors.Is(err, errClosed) || strings.Contains(err.Error(), "database is closed"):
@@ -93,16 +92,16 @@ func (s *Store) diagnose(err error) (problem, hint string) {
 
 var errClosed = errors.New("closed")
 
-// lostConnection reports an error of the network, as the driver or the system
-// names it.
+// lostConnection reports whether an error of the driver or the system is a network
+// error.
 func lostConnection(err error) bool {
 	var network net.Error
-	var unsent interface{ SafeToRetry() bool } // so pgx says that the connection is closed
+	var unsent interface{ SafeToRetry() bool } // the error of pgx for a closed connection
 	return errors.As(err, &network) || errors.As(err, &unsent) || errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) ||
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed)
 }
 
-// networkReason is the part of an error that says why there is no connection.
+// networkReason returns the part of an error that says why there is no connection.
 func networkReason(err error) string {
 	var dns *net.DNSError
 	var op *net.OpError
@@ -115,7 +114,7 @@ func networkReason(err error) string {
 	return ""
 }
 
-// isBusy reports that others have locked the SQLite file.
+// isBusy reports whether another process has locked the SQLite file.
 func isBusy(err error) bool {
 	code := codeOf(err)
 	return code == sqliteBusy || code == sqliteLocked
@@ -130,14 +129,14 @@ func codeOf(err error) int {
 	return lite.Code() & 0xff
 }
 
-// isOS reports an error of the operating system.
+// isOS reports whether an error is from the operating system.
 func isOS(err error) bool {
 	var errno syscall.Errno
 	return errors.As(err, &errno)
 }
 
-// diagnoseSQLite says what a result code means. Several codes stand for any
-// error of the operating system: what that is, is looked for.
+// diagnoseSQLite explains a result code. Several codes mean any error of the
+// operating system; it then looks for the actual error.
 func (s *Store) diagnoseSQLite(code int) (problem, hint string) {
 	switch code {
 	case sqliteReadOnly, sqliteIO, sqliteCantOpen:
@@ -166,14 +165,15 @@ func (s *Store) diagnoseSQLite(code int) (problem, hint string) {
 	return "", ""
 }
 
+// diagnosePostgres explains the SQLSTATE code of an error.
 func diagnosePostgres(state string, err error) (problem, hint string) {
 	switch {
 	case state == "53100":
-		return "the server's disk is full", "make room there, then run it again: the session goes on where it was"
+		return "the server's disk is full", "make room there, then run it again: the session continues where it was"
 	case state == "53300":
 		return "the server has too many connections", "close some, or raise max_connections"
 	case strings.HasPrefix(state, "57P"):
-		return "the server is shutting down or starting", "run it again in a moment: the session goes on where it was"
+		return "the server is shutting down or starting", "run it again in a moment: the session continues where it was"
 	case strings.HasPrefix(state, "28"):
 		return "the server did not accept user and password", "see the user and the password of the connection string"
 	case state == "3D000":

@@ -46,7 +46,7 @@ func listOwn(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if _, err := s.Append(ctx, session.Given{Item: item.User(chat[2])}); err != nil {
+		if _, err := s.Append(ctx, session.InputItem{Item: item.User(chat[2])}); err != nil {
 			return err
 		}
 	}
@@ -63,6 +63,13 @@ func listOwn(ctx context.Context) error {
 	}
 	for _, info := range page {
 		fmt.Printf("%s: %s\n", info.ID, info.Title)
+	}
+	q.After = cursor
+	for info, err := range store.List(ctx, q) {
+		if err != nil {
+			return err
+		}
+		fmt.Printf("on the next page: %s\n", info.ID)
 	}
 	for found, err := range store.Search(ctx, session.Search{Words: "invoice", Query: session.Query{Owner: user}}) {
 		if err != nil {

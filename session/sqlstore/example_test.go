@@ -14,6 +14,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/rehearsal"
 	"github.com/antiphon-go/antiphon/responses"
@@ -46,7 +47,7 @@ turn
 	defer os.RemoveAll(dir)
 
 	file := filepath.Join(dir, "sessions.db")
-	a := &agent.Agent{Model: &responses.Client{BaseURL: url}, Request: item.Request{Model: "rehearsal"}}
+	a := &agent.Agent{Model: &responses.Client{BaseURL: url}, Request: api.Request{Model: "rehearsal"}}
 	for _, text := range []string{"Ada", "Who am I?"} {
 		if err := say(context.Background(), a, file, text); err != nil {
 			log.Fatal(err)
@@ -97,7 +98,7 @@ func ExampleStore_Fork() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if _, err := s.Append(ctx, session.Given{Item: item.User("Soup?")}, session.Given{Item: item.Assistant("Leek.")}); err != nil {
+	if _, err := s.Append(ctx, session.InputItem{Item: item.User("Soup?")}, session.InputItem{Item: item.Assistant("Leek.")}); err != nil {
 		log.Fatal(err)
 	}
 	if _, err := s.Fork(ctx, 1, "another"); err != nil { // without the answer

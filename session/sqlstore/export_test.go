@@ -6,12 +6,26 @@ package sqlstore
 import (
 	"context"
 	"time"
-)
 
-import (
 	"github.com/antiphon-go/antiphon/internal/words"
 	"github.com/antiphon-go/antiphon/session"
 )
+
+// CreateSlowly creates a session in a transaction that commit ends.
+func (s *Store) CreateSlowly(ctx context.Context, id string) (commit func() error, err error) {
+	trans, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	t := &tx{q: trans, postgres: true}
+	return trans.Commit, t.insert(ctx, session.Info{ID: id}, false, base{}, session.Sum{}, s.now())
+}
+
+// Blocked returns how many connections of the database wait for a lock.
+func (s *Store) Blocked(ctx context.Context) (n int, err error) {
+	err = s.db.QueryRowContext(ctx, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&n)
+	return n, err
+}
 
 // Waiting returns how many writes wait for the next commit.
 func (s *Store) Waiting() int {
@@ -19,6 +33,9 @@ func (s *Store) Waiting() int {
 	defer s.commit.mu.Unlock()
 	return len(s.commit.queue)
 }
+
+// MostConnections returns how many connections the store may have at once.
+func (s *Store) MostConnections() int { return s.db.Stats().MaxOpenConnections }
 
 // BePatient has the store wait for a lock until its holder ends.
 func (s *Store) BePatient() { s.patience = time.Hour }

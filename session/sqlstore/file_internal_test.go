@@ -25,7 +25,7 @@ func TestCausesHaveTheirOwnWords(t *testing.T) {
 		{syscall.EFBIG, "may not grow"},
 		{syscall.EROFS, "only be read"},
 		{syscall.EACCES, "may not be written"},
-		{syscall.ENOENT, "not there"},
+		{syscall.ENOENT, "does not exist"},
 	} {
 		problem, hint := explain(fmt.Errorf("wrapped: %w", &os.PathError{Op: "write", Path: "x", Err: test.err}))
 		if !strings.Contains(problem, test.want) || hint == "" || seen[problem] || seen[hint] {

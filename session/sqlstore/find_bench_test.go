@@ -47,8 +47,8 @@ func fill(b *testing.B, s *sqlstore.Store) {
 					return
 				}
 				err := s.Append(b.Context(), i.ID, 0, []session.Entry{
-					{Seq: 1, Body: session.Given{Item: item.User(someWords(r, 30))}},
-					{Seq: 2, Body: session.Received{Turn: 1, Item: item.Must(&item.Message{Role: item.RoleAssistant, Content: item.Content{Text: someWords(r, 60)}})}},
+					{Seq: 1, Body: session.InputItem{Item: item.User(someWords(r, 30))}},
+					{Seq: 2, Body: session.OutputItem{Turn: 1, Item: item.Must(&item.Message{Role: item.RoleAssistant, Content: item.Content{Text: someWords(r, 60)}})}},
 				})
 				if err != nil {
 					b.Error(err)

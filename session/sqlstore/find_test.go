@@ -20,7 +20,7 @@ import (
 	"github.com/antiphon-go/antiphon/session/sqlstore"
 )
 
-func heard(text string) session.Body { return session.Given{Item: item.User(text)} }
+func heard(text string) session.Body { return session.InputItem{Item: item.User(text)} }
 
 // places returns where words stand, as "session entry".
 func placesOf(t *testing.T, s *sqlstore.Store, words string) (list []string) {

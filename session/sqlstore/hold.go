@@ -16,36 +16,36 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// holder keeps the sessions that this store has locked, and looks from time to
-// time whether it still has them. On Postgres one connection holds the advisory
-// locks of all of them.
+// holder keeps the locks of this store on sessions, and checks regularly that it
+// still has them. On Postgres one connection holds the advisory locks of all
+// sessions.
 type holder struct {
 	s *Store
 
 	mu    sync.Mutex
 	held  map[string]*hold
-	conn  *sql.Conn     // Postgres; nil if nothing is held
-	left  []string      // what is to be locked again, since the connection
-	broke time.Time     // was cut, then
-	stop  chan struct{} // ends the watching
-	done  chan struct{} // closed when it has ended
+	conn  *sql.Conn     // Postgres only; nil if nothing is held
+	left  []string      // sessions to lock again after the connection
+	broke time.Time     // was cut, at this time
+	stop  chan struct{} // closed to stop watch
+	done  chan struct{} // closed when watch has returned
 }
 
-// hold is one session that is locked.
+// hold is one locked session.
 type hold struct {
 	id    string
-	lost  context.CancelCauseFunc // of those who work under the lock
-	wrote map[string]bool         // the sessions that were written to under it
+	lost  context.CancelCauseFunc // cancels the work done under the lock
+	wrote map[string]bool         // the sessions written to under the lock
 }
 
-// holding returns the lock under which a session is written to here: its own, or
-// that of one that it is nested in.
+// holding returns the lock that covers writes to a session: its own, or that of a
+// session in which it is nested. The caller holds h.mu.
 func (h *holder) holding(id string) *hold {
 	for {
 		if one := h.held[id]; one != nil {
 			return one
 		}
-		outer, nested := session.NestedIn(id)
+		outer, nested := session.ParentOf(id)
 		if !nested {
 			return nil
 		}
@@ -53,7 +53,7 @@ func (h *holder) holding(id string) *hold {
 	}
 }
 
-// wrote reports whether a session was written to under the lock that is held.
+// wrote reports whether a session was written to under the current lock.
 func (h *holder) wrote(id string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -61,7 +61,7 @@ func (h *holder) wrote(id string) bool {
 	return one != nil && one.wrote[id]
 }
 
-// write notes that it was.
+// write records that a session was written to under the current lock.
 func (h *holder) write(id string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -70,13 +70,12 @@ func (h *holder) write(id string) {
 	}
 }
 
-// watchLocks is how often a store looks whether it still has its locks, and on
-// SQLite its file.
+// watchLocks is the interval at which a store checks that it still has its locks
+// and, on SQLite, its file.
 const watchLocks = time.Second
 
-// Hold implements [session.Holder]: the context that it returns ends when the
-// lock is lost, or the database's file is no longer there, and its cause says
-// which.
+// Hold implements [session.Holder]. The returned context is canceled when the lock
+// is lost or the database's file is gone; its cause says which.
 func (s *Store) Hold(ctx context.Context, id string) (held context.Context, unlock func() error, err error) {
 	if err = checkID(id); err != nil {
 		return nil, nil, err
@@ -90,8 +89,9 @@ func (s *Store) Hold(ctx context.Context, id string) (held context.Context, unlo
 	return held, sync.OnceValue(func() error {
 		ctx, end := context.WithTimeout(context.Background(), s.wait)
 		defer end()
-		_ = s.tidy(ctx, id)  // nothing is lost without it
-		_ = s.indexSome(ctx) // nor without this: a search does the rest
+		_ = s.tidy(ctx, id)  // optional: if it fails, nothing is lost
+		_ = s.indexSome(ctx) // optional too: the next search does the rest
+		// Read the cause before cancel sets it.
 		lost := context.Cause(held)
 		s.holds.remove(id)
 		cancel(nil)
@@ -103,16 +103,16 @@ func (s *Store) Hold(ctx context.Context, id string) (held context.Context, unlo
 	}), nil
 }
 
-// Lock implements [session.Locker]. On SQLite it is a lock of the operating
-// system on a file in a folder beside the database, on Postgres an advisory lock
-// of a connection: both end with their process, and no file or row that is left
-// behind locks anything.
+// Lock implements [session.Locker]. On SQLite the lock is an operating system lock
+// on a file in a folder beside the database; on Postgres it is an advisory lock of a
+// connection. Both end with their process, so that a file or row left behind by a
+// crash locks nothing.
 func (s *Store) Lock(ctx context.Context, id string) (unlock func() error, err error) {
 	_, unlock, err = s.Hold(context.WithoutCancel(ctx), id)
 	return unlock, err
 }
 
-// add notes a session that is locked now.
+// add records a newly locked session, and starts watch with the first one.
 func (h *holder) add(one *hold) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -123,7 +123,7 @@ func (h *holder) add(one *hold) {
 	}
 }
 
-// remove forgets a session, and ends the watching with the last one.
+// remove forgets a session, and stops watch with the last one.
 func (h *holder) remove(id string) {
 	h.mu.Lock()
 	delete(h.held, id)
@@ -138,7 +138,8 @@ func (h *holder) remove(id string) {
 	}
 }
 
-// close forgets all that is held. The locks end with the database's connections.
+// close forgets all locked sessions. Their locks end with the database's
+// connections.
 func (h *holder) close() {
 	h.mu.Lock()
 	ids := slices.Collect(maps.Keys(h.held))
@@ -151,7 +152,7 @@ func (h *holder) close() {
 	h.drop()
 }
 
-// watch looks whether what is held still is, until stop is closed.
+// watch checks regularly that all locks are still held, until stop is closed.
 func (h *holder) watch(stop, done chan struct{}) {
 	defer close(done)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -179,7 +180,7 @@ func (h *holder) watch(stop, done chan struct{}) {
 	}
 }
 
-// lookFile ends the work of all who write to a file that is gone.
+// lookFile cancels all work under the locks if the database's file is gone.
 func (h *holder) lookFile(context.Context) {
 	err := h.s.moved()
 	if err == nil {
@@ -192,7 +193,7 @@ func (h *holder) lookFile(context.Context) {
 	}
 }
 
-// lose closes the connection, and notes that what it held is to be locked again.
+// lose closes the connection and records that its locks must be taken again.
 func (h *holder) lose() {
 	if h.drop(); len(h.left) == 0 {
 		h.broke = time.Now()
@@ -200,13 +201,12 @@ func (h *holder) lose() {
 	h.left = slices.Collect(maps.Keys(h.held))
 }
 
-// lookServer takes the locks again if their connection was cut. It tries once:
-// what it does not get, it looks for the next time, until the store's patience
-// ends.
+// lookServer takes the locks again if their connection was cut. It tries each lock
+// once; the next check tries the rest, until the store's retry time is over.
 func (h *holder) lookServer(ctx context.Context) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, h.s.wait) // those who want h.mu wait no longer for a server that is silent
+	ctx, cancel := context.WithTimeout(ctx, h.s.wait) // limits how long a silent server keeps h.mu locked
 	defer cancel()
 	if len(h.held) == 0 || h.conn != nil && h.alive(ctx) && len(h.left) == 0 || ctx.Err() != nil {
 		return
@@ -217,7 +217,7 @@ func (h *holder) lookServer(ctx context.Context) {
 	err := h.connect(ctx)
 	h.left = slices.DeleteFunc(h.left, func(id string) bool {
 		one := h.held[id]
-		if one == nil { // it was given back
+		if one == nil { // it was released meanwhile
 			return true
 		}
 		failed := err
@@ -238,10 +238,13 @@ func (h *holder) lookServer(ctx context.Context) {
 	})
 }
 
+// lost returns the error for a lock that was lost.
 func lost(id, why string) error {
-	return fmt.Errorf("%w: %q: %s\n  hint: run it again: the session goes on where it was", session.ErrLost, id, why)
+	return fmt.Errorf("%w: %q: %s\n  hint: run it again: the session continues where it was", session.ErrLost, id, why)
 }
 
+// alive reports whether the connection that holds the locks works. The caller holds
+// h.mu.
 func (h *holder) alive(ctx context.Context) bool {
 	if h.conn == nil {
 		return false
@@ -252,7 +255,7 @@ func (h *holder) alive(ctx context.Context) bool {
 	return err == nil
 }
 
-// connect opens the connection that holds the locks.
+// connect opens the connection that holds the locks, unless it is open.
 func (h *holder) connect(ctx context.Context) (err error) {
 	if h.conn == nil {
 		h.conn, err = h.s.db.Conn(ctx)
@@ -260,18 +263,18 @@ func (h *holder) connect(ctx context.Context) (err error) {
 	return err
 }
 
-// drop closes the connection, with which its locks end.
+// drop closes the connection, which releases its locks.
 func (h *holder) drop() {
 	if h.conn != nil {
-		_ = h.conn.Raw(func(any) error { return errBadConn }) // so that it is closed, not used again
+		_ = h.conn.Raw(func(any) error { return errBadConn }) // makes the pool close it instead of reusing it
 		_ = h.conn.Close()
 		h.conn = nil
 	}
 }
 
-// retake takes a lock that was lost with its connection. It is lost for good if
-// somebody else has it, or wrote to the session meanwhile. Another error may
-// pass: the server may not have noticed yet that the connection is gone.
+// retake takes a lock again that was lost with its connection. The lock is lost for
+// good if another process has it or wrote to the session meanwhile. Any other error
+// may pass: the server may not have noticed yet that the old connection is gone.
 func (h *holder) retake(ctx context.Context, id string) error {
 	t := &tx{q: h.conn, postgres: true}
 	var ok bool
@@ -280,13 +283,16 @@ func (h *holder) retake(ctx context.Context, id string) error {
 	}
 	if !ok {
 		who := t.writer(ctx, id)
+		// If the holder is this process, the server has not noticed yet that the old
+		// connection is gone.
 		if who != self() {
 			return lost(id, who+" has taken it since the connection broke")
 		}
 		return busy(who)
 	}
+	// While an append is running, the end may differ because of the append itself.
 	if h.s.heads.writing(id) {
-		return nil // that append is refused if somebody else wrote
+		return nil // the append itself is refused if another process wrote
 	}
 	end, known := h.s.heads.get(id)
 	row, err := t.find(ctx, id)
@@ -297,7 +303,7 @@ func (h *holder) retake(ctx context.Context, id string) error {
 	return nil
 }
 
-// writer says who has a lock.
+// writer returns a description of the process that holds a lock.
 func (t *tx) writer(ctx context.Context, id string) string {
 	var who string
 	if t.row(ctx, `SELECT holder FROM antiphon_writers WHERE id = ?`, id).Scan(&who) != nil {
@@ -306,13 +312,14 @@ func (t *tx) writer(ctx context.Context, id string) string {
 	return who
 }
 
-// holderKey is the number of the advisory lock of a session.
+// holderKey returns the number of a session's advisory lock. It includes the schema
+// because advisory locks are shared by all schemas of a database.
 func (s *Store) holderKey(id string) int64 {
 	return lockKey("antiphon", s.schema, id)
 }
 
-// lockPostgres takes the advisory lock on the connection of the store's locks:
-// the server lets go of it when that ends.
+// lockPostgres takes the advisory lock on the connection that holds the store's
+// locks. The server releases the lock when that connection ends.
 func (s *Store) lockPostgres(ctx context.Context, id string) (unlock func() error, err error) {
 	for began := time.Now(); ; {
 		err = s.again(ctx, s.isTransient, func() error { return s.holds.lock(ctx, id) })
@@ -326,6 +333,8 @@ func (s *Store) lockPostgres(ctx context.Context, id string) (unlock func() erro
 	return func() error { return s.unlockPostgres(id) }, nil
 }
 
+// lock takes a session's advisory lock once, without waiting, and records this
+// process as the writer, for the errors of others.
 func (h *holder) lock(ctx context.Context, id string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -350,7 +359,7 @@ func (h *holder) lock(ctx context.Context, id string) error {
 	}
 	if err != nil {
 		if len(h.held) == 0 || !h.alive(ctx) {
-			h.lose() // the watching takes those of others again
+			h.lose() // watch takes the other locks again
 		}
 		return err
 	}
@@ -358,8 +367,8 @@ func (h *holder) lock(ctx context.Context, id string) error {
 	return nil
 }
 
-// unlockPostgres lets go of a lock. If that cannot be said to the server any
-// more, the lock has ended with the connection.
+// unlockPostgres releases a lock. If the server cannot be reached any more, the lock
+// has already ended with its connection.
 func (s *Store) unlockPostgres(id string) error {
 	h := &s.holds
 	h.mu.Lock()
@@ -373,7 +382,7 @@ func (s *Store) unlockPostgres(id string) error {
 	return nil
 }
 
-// rest gives the connection back, without locks, when nothing is held.
+// rest returns the connection to the pool, without locks, when nothing is held.
 func (h *holder) rest() {
 	if h.conn == nil || len(h.held) > 0 {
 		return
@@ -384,7 +393,7 @@ func (h *holder) rest() {
 		h.drop()
 		return
 	}
-	_ = h.conn.Close() // it is given back
+	_ = h.conn.Close() // returns it to the pool
 	h.conn = nil
 }
 

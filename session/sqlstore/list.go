@@ -15,12 +15,12 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// List implements [session.Catalog]. It reads a session when it yields it. The
-// list shows what was there when it began.
+// List implements [session.Catalog]. It reads each session when it yields it, and
+// lists the sessions that existed when it began.
 func (s *Store) List(ctx context.Context, q session.Query) iter.Seq2[session.Info, error] {
 	return func(yield func(session.Info, error) bool) {
 		l := &listing{s: s, q: q, yield: yield}
-		if err := s.reading(ctx, func() error { return l.all(ctx) }); err != nil && err != errStopped {
+		if err := s.reading(ctx, func() error { return l.all(ctx) }); err != nil && !errors.Is(err, errStopped) {
 			if !isAsked(err) {
 				err = s.fail("reading", err)
 			}
@@ -29,23 +29,50 @@ func (s *Store) List(ctx context.Context, q session.Query) iter.Seq2[session.Inf
 	}
 }
 
-// listing is a List under way.
+// listing is the state of a running List.
 type listing struct {
 	s       *Store
-	q       session.Query // after a failure, what is left of it
-	some    bool          // something was found
-	damaged error         // the others are listed all the same
+	q       session.Query // advances with each result, so that a retry continues
+	some    bool          // at least one row was found
+	damaged error         // the first damaged row; the others are still listed
 	yield   func(session.Info, error) bool
 }
 
+// all yields the sessions of the list.
 func (l *listing) all(ctx context.Context) error {
 	query, args, err := listQuery(l.q, l.s.postgres)
 	if err != nil {
 		return err
 	}
-	rows, err := l.s.reads.rows(ctx, query, args...)
+	found, err := l.find(ctx, query, args)
 	if err != nil {
 		return err
+	}
+	for _, r := range found {
+		r.Cursor = cursorOf(l.q, r)
+		if !l.yield(l.s.seal.info(r), nil) {
+			return errStopped
+		}
+		// If the connection breaks, the list continues after this session.
+		l.q.After = r.Cursor
+		if l.q.Limit > 0 {
+			if l.q.Limit--; l.q.Limit == 0 {
+				return l.damaged
+			}
+		}
+	}
+	if !l.some && l.q.After == "" {
+		return l.s.reads.missed(ctx, l.q)
+	}
+	return l.damaged
+}
+
+// find reads all sessions before the first is yielded, so that no statement is open
+// while the caller handles them, as in [loading.page].
+func (l *listing) find(ctx context.Context, query string, args []any) (found []*stored, err error) {
+	rows, err := l.s.reads.rows(ctx, query, args...)
+	if err != nil {
+		return nil, err
 	}
 	defer rows.Close()
 	for rows.Next() {
@@ -54,31 +81,16 @@ func (l *listing) all(ctx context.Context) error {
 		switch {
 		case errors.Is(err, session.ErrDamaged):
 			l.damaged = cmp.Or(l.damaged, err)
-			continue
 		case err != nil:
-			return err
-		}
-		r.Cursor = cursorOf(l.q, r)
-		if !l.yield(l.s.seal.info(r), nil) {
-			return errStopped
-		}
-		l.q.After = r.Cursor
-		if l.q.Limit > 0 {
-			if l.q.Limit--; l.q.Limit == 0 {
-				return l.damaged
-			}
+			return nil, err
+		default:
+			found = append(found, r)
 		}
 	}
-	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-		return err
-	}
-	if !l.some && l.q.After == "" {
-		return l.s.reads.missed(ctx, l.q)
-	}
-	return l.damaged
+	return found, errors.Join(rows.Err(), rows.Close())
 }
 
-// cursorOf says where a list goes on after a session.
+// cursorOf returns the cursor with which a list continues after a session.
 func cursorOf(q session.Query, r *stored) string {
 	if q.Prefix != "" {
 		return "=" + r.ID
@@ -86,19 +98,21 @@ func cursorOf(q session.Query, r *stored) string {
 	return fmt.Sprintf("%d-%d", r.touched, r.log)
 }
 
-// conditions collects the parts of a WHERE clause.
+// conditions collects the conditions of a WHERE clause and their arguments.
 type conditions struct {
 	parts []string
 	args  []any
 }
 
+// add adds a condition and its arguments.
 func (c *conditions) add(part string, args ...any) {
 	c.parts, c.args = append(c.parts, part), append(c.args, args...)
 }
 
-// about adds the conditions on a session s that have nothing to do with order,
-// but for the first skip tags.
+// about adds the conditions of a query on a session s, except for its order, its
+// cursor and the first skip tags.
 func (c *conditions) about(q session.Query, skip int) {
+	// The second condition, like those below, is the one of a partial index.
 	if q.Name != "" {
 		c.add(`s.name = ? AND s.name <> ''`, q.Name)
 	}
@@ -119,9 +133,9 @@ func (c *conditions) about(q session.Query, skip int) {
 	}
 }
 
-// listQuery returns the statement for a list. The conditions that are not asked
-// for are left out, so that the index for the others serves the order, too. SQLite
-// is told which one: it knows nothing of how often a value is there.
+// listQuery returns the statement for a list. It includes only the conditions that
+// the query sets, so that one index serves both these conditions and the order.
+// SQLite is given the name of that index because it has no statistics to choose by.
 func listQuery(q session.Query, postgres bool) (query string, args []any, err error) {
 	var c conditions
 	from, table, order := `antiphon_sessions s`, "s", ` ORDER BY %s.touched DESC, %[1]s.log DESC`
@@ -140,6 +154,7 @@ func listQuery(q session.Query, postgres bool) (query string, args []any, err er
 	case len(q.Tags) > 0:
 		from, table = `antiphon_tags t JOIN antiphon_sessions s ON s.log = t.log`, "t"
 		if !postgres {
+			// CROSS JOIN makes SQLite read the tags first.
 			from = `antiphon_tags t INDEXED BY antiphon_tags_by_tag CROSS JOIN antiphon_sessions s ON s.log = t.log`
 			if q.Owner != "" {
 				from = strings.Replace(from, "by_tag", "by_whose", 1)
@@ -181,7 +196,7 @@ func listQuery(q session.Query, postgres bool) (query string, args []any, err er
 	return query, c.args, nil
 }
 
-// behind adds the condition for a list that goes on.
+// behind adds the condition for a list that continues after a cursor.
 func (c *conditions) behind(q session.Query, table string) error {
 	if q.After == "" {
 		return nil
@@ -200,9 +215,9 @@ func (c *conditions) behind(q session.Query, table string) error {
 	return nil
 }
 
-// missed is the error for a list that is empty because an index is damaged: by
-// another index, there is something. It looks only for sessions of a name or a
-// prefix, for which "there is none" has consequences: a new one is begun.
+// missed returns an error if an empty list is wrong because an index is damaged:
+// another index finds a session. It checks only queries by name or prefix, because
+// the caller acts on an empty result of these by creating a new session.
 func (t *tx) missed(ctx context.Context, q session.Query) error {
 	var query string
 	var c conditions
@@ -224,7 +239,7 @@ func (t *tx) missed(ctx context.Context, q session.Query) error {
 	for rows.Next() {
 		r, err := scanStored(rows)
 		if err != nil {
-			return err // which may be that its row is damaged
+			return err // possibly that the row is damaged
 		}
 		if q.Takes(r.Info) {
 			return &session.Damage{Session: r.ID, Place: "table antiphon_sessions", Problem: "it cannot be found by its name or the beginning of its id: an index is damaged"}

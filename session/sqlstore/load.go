@@ -15,39 +15,41 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// base is the log that another one begins with, up to an entry; none is zero.
+// base is a position in another log, at which a fork begins: a log number and an
+// entry number. It is zero for a log that is not a fork.
 type base struct{ log, at int64 }
 
-// span is a part of a session that one log holds: the entries that follow number
-// from, up to number to.
+// span is the part of a session that is stored in one log: the entries after number
+// from up to and including number to.
 type span struct{ log, from, to int64 }
 
-// Load implements [session.Store]. It checks the sum of each entry that it
-// yields, and at the end that of the log: what it yields is what was written.
+// Load implements [session.Store]. It verifies the checksum of each entry before it
+// yields it, and that of the log at the end, so that it yields only what was
+// written.
 func (s *Store) Load(ctx context.Context, id string, after int64) iter.Seq2[session.Entry, error] {
 	return func(yield func(session.Entry, error) bool) {
 		l := &loading{s: s, id: id, next: max(after, 0) + 1, known: after <= 0, yield: yield}
-		if err := s.reading(ctx, func() error { return l.all(ctx) }); err != nil && err != errStopped {
+		if err := s.reading(ctx, func() error { return l.all(ctx) }); err != nil && !errors.Is(err, errStopped) {
 			yield(session.Entry{}, s.fail("reading", l.named(err)))
 		}
 	}
 }
 
-// errStopped: the caller has had enough.
+// errStopped reports that the caller stopped iterating.
 var errStopped = errors.New("stopped")
 
-// loading is a Load under way.
+// loading is the state of a running Load.
 type loading struct {
 	s     *Store
 	id    string
-	next  int64       // the number of the entry that comes next
-	sum   session.Sum // after the entry before it, if that is known
+	next  int64       // the number of the next entry
+	sum   session.Sum // the sum after the previous entry, if known
 	known bool
-	from  string // the session that the span's log was made for; see [Store.origin]
+	from  string // the session for which the span's log was created; see [Store.origin]
 	yield func(session.Entry, error) bool
 }
 
-// named adds the session to an error that says what is damaged.
+// named adds the session's id to an error that reports damage.
 func (l *loading) named(err error) error {
 	var d *session.Damage
 	if errors.As(err, &d) && d.Session == "" {
@@ -56,7 +58,7 @@ func (l *loading) named(err error) error {
 	return err
 }
 
-// all yields what there is from entry next on.
+// all yields the entries from l.next on.
 func (l *loading) all(ctx context.Context) error {
 	row, spans, err := l.s.spans(ctx, l.id, l.next-1)
 	if err != nil || len(spans) == 0 {
@@ -77,12 +79,13 @@ func (l *loading) all(ctx context.Context) error {
 		return &session.Damage{Entry: row.Entries, Place: fmt.Sprintf("table antiphon_sessions, log %d", row.log),
 			Problem: "the last entry is not the one that was written last"}
 	}
+	// The next append then does not have to query the sum.
 	l.s.heads.put(l.id, head{row.Entries, l.sum})
 	return nil
 }
 
-// spans returns where the entries that follow number after are. A session that
-// does not exist has none.
+// spans returns the places of the entries after number after. It returns none for a
+// session that does not exist.
 func (s *Store) spans(ctx context.Context, id string, after int64) (*stored, []span, error) {
 	row, err := s.reads.find(ctx, id)
 	if errors.Is(err, session.ErrNotFound) {
@@ -108,9 +111,10 @@ func (s *Store) spans(ctx context.Context, id string, after int64) (*stored, []s
 	return row, spans, nil
 }
 
-// spansOf ranges over the parts that a log of end entries consists of, the last
-// one first. Where a row of antiphon_logs is damaged, it yields the last part that
-// it knows of with the error, and ends: how much of it other logs hold is not known.
+// spansOf yields the parts of a log that ends with entry end, the last part first.
+// If a row of antiphon_logs is damaged, it yields the last part that it can find
+// together with the error, and stops: it does not know how much of that part other
+// logs hold.
 func (t *tx) spansOf(ctx context.Context, log, end int64) iter.Seq2[span, error] {
 	return func(yield func(span, error) bool) {
 		for {
@@ -130,8 +134,9 @@ func (t *tx) spansOf(ctx context.Context, log, end int64) iter.Seq2[span, error]
 	}
 }
 
-// baseOf returns the log that a log begins with. That one was made before it, so
-// who goes on from base to base comes to an end.
+// baseOf returns the position at which a log begins. It reports a base with a higher
+// log number as damage: a log is created after its base, so a loop from base to base
+// always ends.
 func (t *tx) baseOf(ctx context.Context, log int64) (b base, err error) {
 	err = t.row(ctx, `SELECT base, base_at FROM antiphon_logs WHERE log = ?`, log).Scan(&b.log, &b.at)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -143,36 +148,58 @@ func (t *tx) baseOf(ctx context.Context, log int64) (b base, err error) {
 	return b, err
 }
 
+// badBase returns the error for a row of antiphon_logs with an impossible base.
 func badBase(log int64) error {
 	return &session.Damage{Place: fmt.Sprintf("table antiphon_logs, log %d", log), Problem: "what it says of the log that it begins with cannot be"}
 }
 
+// loadPage is the number of rows that are read before their entries are yielded. No
+// statement is open while entries are yielded: it would occupy a connection that the
+// caller may need for its own work.
+const loadPage = 64
+
 // span yields the entries of a span.
 func (l *loading) span(ctx context.Context, part span) error {
-	rows, err := l.s.reads.rows(ctx, `SELECT last, n, sums, data FROM antiphon_entries WHERE log = ? AND last > ? ORDER BY last`, part.log, l.next-1)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for l.next <= part.to && rows.Next() {
-		p := packed{log: part.log}
-		if err := rows.Scan(&p.last, &p.n, (*sql.RawBytes)(&p.sums), (*sql.RawBytes)(&p.data)); err != nil {
+	for l.next <= part.to {
+		page, err := l.page(ctx, part)
+		if err != nil {
 			return err
 		}
-		if err = l.row(&p, part.to); err != nil {
-			return err
+		if len(page) == 0 {
+			return l.lacks(ctx, part.log)
 		}
-	}
-	if err := rows.Err(); err != nil {
-		return err
-	}
-	if l.next <= part.to {
-		return l.lacks(ctx, part.log)
+		for _, p := range page {
+			if l.next > part.to {
+				break
+			}
+			if err = l.row(p, part.to); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
 
-// lacks is the error for the next entry, which is not there.
+// page reads the rows that hold the next entries of a span.
+func (l *loading) page(ctx context.Context, part span) (page []*packed, err error) {
+	rows, err := l.s.reads.rows(ctx, `SELECT last, n, sums, data FROM antiphon_entries WHERE log = ? AND last > ? ORDER BY last LIMIT ?`, part.log, l.next-1, loadPage)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		p := &packed{log: part.log}
+		if err := rows.Scan(&p.last, &p.n, &p.sums, &p.data); err != nil {
+			return nil, err
+		}
+		if page = append(page, p); p.last >= part.to {
+			break
+		}
+	}
+	return page, errors.Join(rows.Err(), rows.Close())
+}
+
+// lacks returns the error for a next entry that is missing.
 func (l *loading) lacks(ctx context.Context, log int64) error {
 	if _, err := l.s.reads.find(ctx, l.id); err != nil {
 		return err // the session was deleted meanwhile
@@ -180,7 +207,7 @@ func (l *loading) lacks(ctx context.Context, log int64) error {
 	return &session.Damage{Entry: l.next, Place: fmt.Sprintf("table antiphon_entries, log %d", log), Problem: "the entry is missing"}
 }
 
-// row yields the entries of a row from number next up to the last one.
+// row yields the entries of a row from number l.next up to number last.
 func (l *loading) row(p *packed, last int64) error {
 	if !p.shaped() {
 		return p.damaged(l.next, 0, len(p.data), "the row does not have the checksums that belong to it")
@@ -188,10 +215,11 @@ func (l *loading) row(p *packed, last int64) error {
 	switch n := p.before() + 1; {
 	case n > l.next:
 		return p.damaged(l.next, 0, 0, fmt.Sprintf("entry %d stands where it belongs", n))
+	// After a start in the middle of a log, the previous sum is not known yet.
 	case n == l.next && l.known && p.sum(0) != l.sum:
 		return p.damaged(l.next, 0, 0, "it does not follow the entry before it")
 	}
-	text := string(p.data) // all entries of the row share it
+	text := string(p.data) // one copy, shared by all entries of the row
 	at := 0
 	for i := range p.n {
 		n := bytes.IndexByte(p.data[at:], '\n')

@@ -23,13 +23,13 @@ import (
 
 var errBadConn = driver.ErrBadConn
 
-// lockKey returns a number for a name.
+// lockKey returns a number derived from a name.
 func lockKey(parts ...string) int64 {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return int64(binary.BigEndian.Uint64(sum[:]))
 }
 
-// self says who this process is.
+// self describes this process, for the error that other processes report.
 func self() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -38,16 +38,17 @@ func self() string {
 	return fmt.Sprintf("process %d on %s", os.Getpid(), host)
 }
 
+// busy returns the error for a session that who has locked.
 func busy(who string) error {
 	return fmt.Errorf("%w: %s\n  hint: end it or wait for it; to try something else, fork the session", session.ErrBusy, strings.TrimSpace(who))
 }
 
-// lockPatience is how long a lock is waited for. A process that was killed may
-// have it for an instant longer: a child that it was about to start still has
-// the file open, or the server has not noticed yet.
+// lockPatience is how long to wait for a lock. After a process was killed, its lock
+// can outlive it briefly: a child that it was about to start still has the file
+// open, or the server has not noticed yet.
 const lockPatience = 300 * time.Millisecond
 
-// wait waits, and reports whether ctx goes on.
+// wait waits for d, and returns false if ctx is done before that.
 func wait(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-time.After(d):
@@ -57,7 +58,7 @@ func wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// lockFile takes the session's lock file.
+// lockFile locks the session's lock file.
 func (s *Store) lockFile(ctx context.Context, id string) (unlock func() error, err error) {
 	sum := sha256.Sum256([]byte(id))
 	lock, err := filelock.TakeWithin(ctx, filepath.Join(s.locks, hex.EncodeToString(sum[:16])), s.patience)

@@ -5,5 +5,5 @@
 
 package sqlstore
 
-// writable leaves it to SQLite to report a file that may not be written to.
+// writable does nothing here: SQLite reports a file that cannot be written.
 func writable(string) error { return nil }

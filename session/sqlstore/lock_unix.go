@@ -10,8 +10,9 @@ import (
 	"syscall"
 )
 
-// writable reports a file that may not be written to, without opening it: to
-// close it again would end the locks that SQLite has on it in this process.
+// writable returns an error if this process may not write to the file. It does not
+// open the file: closing it again would release the locks that SQLite holds on it in
+// this process.
 func writable(path string) error {
 	const write = 2
 	if err := syscall.Access(path, write); err != nil {

@@ -5,7 +5,7 @@ package sqlstore
 
 import "os"
 
-// writable reports a file that may not be written to.
+// writable returns an error if the file is read-only.
 func writable(path string) error {
 	info, err := os.Stat(path)
 	if err == nil && info.Mode().Perm()&0o200 == 0 {

@@ -11,17 +11,17 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// Each append writes a row. Rows are put together in fewer when a writer lets go
-// of a session that has mergeLeast entries since the last time, and by an append
-// that passes a multiple of mergeAlways.
+// Each append writes a row. Rows are merged when a writer releases a session that
+// got mergeLeast or more entries since the last merge, and by an append that passes
+// a multiple of mergeAlways entries.
 const (
 	mergeLeast  = 256
 	mergeAlways = 2048
-	// mergeBytes is the length from which on a row is long enough.
+	// mergeBytes is the size in bytes from which a row is not extended further.
 	mergeBytes = 256 << 10
 )
 
-// tidy puts the rows of a session together that an unlock leaves.
+// tidy merges the rows of a session after its lock was released.
 func (s *Store) tidy(ctx context.Context, id string) error {
 	var n int64
 	err := s.reads.row(ctx, `SELECT entries - merged FROM antiphon_sessions WHERE id = ?`, id).Scan(&n)
@@ -31,14 +31,16 @@ func (s *Store) tidy(ctx context.Context, id string) error {
 	return s.write(ctx, func(ctx context.Context, t *tx) error { return t.merge(ctx, id) })
 }
 
-// run is rows that become one: the entries that follow number after up to last.
+// run is a group of rows that become one row: the entries after number after up to
+// number last.
 type run struct {
 	after, last int64
 	rows, bytes int
 }
 
-// merge puts the rows together that a session's own log has got since the last
-// time. It leaves damaged rows as they are.
+// merge merges the rows that were added to a session's own log since the last merge.
+// It leaves damaged rows unchanged, so that salvage can use all that is left of
+// them.
 func (t *tx) merge(ctx context.Context, id string) error {
 	find := `SELECT log, merged, entries FROM antiphon_sessions WHERE id = ?`
 	if t.postgres {
@@ -64,7 +66,7 @@ func (t *tx) merge(ctx context.Context, id string) error {
 	return err
 }
 
-// runs plans what becomes of the rows that follow entry number after.
+// runs groups the rows after entry number after.
 func (t *tx) runs(ctx context.Context, log, after int64) (runs []run, err error) {
 	rows, err := t.rows(ctx, `SELECT last, n, length(data) FROM antiphon_entries WHERE log = ? AND last > ? ORDER BY last`, log, after)
 	if err != nil {
@@ -89,7 +91,8 @@ func (t *tx) runs(ctx context.Context, log, after int64) (runs []run, err error)
 	return runs, errors.Join(rows.Err(), rows.Close())
 }
 
-// mergeRun makes one row of several, if they are whole.
+// mergeRun replaces the rows of a run with one row. It does nothing if one of them
+// is damaged.
 func (t *tx) mergeRun(ctx context.Context, log int64, r run) error {
 	rows, err := t.rows(ctx, `SELECT last, n, sums, data FROM antiphon_entries WHERE log = ? AND last > ? AND last <= ? ORDER BY last`, log, r.after, r.last)
 	if err != nil {
@@ -115,7 +118,8 @@ func (t *tx) mergeRun(ctx context.Context, log int64, r run) error {
 	return t.put(ctx, all)
 }
 
-// add puts a row after this one, and reports whether it follows.
+// add appends a row to p. It returns false, and changes nothing, if the row does not
+// follow p.
 func (p *packed) add(next *packed) bool {
 	if next.before() != p.last || p.n > 0 && p.sum(p.n) != next.sum(0) {
 		return false

@@ -21,29 +21,30 @@ import (
 //go:embed migrations
 var migrations embed.FS
 
-// migration brings a database from the version before to its own: by the
-// statements of a file, and then by a function, if steps has one.
+// migration brings a database from the previous version to this one: first by the
+// statements of a file, and then by the function in steps, if there is one.
 //
-// To change the format, add migrations/sqlite/000N.sql and the same for
-// postgres, with a function in steps for what SQL cannot do; never change an
-// earlier one. Write the databases of the new format that later programs are
-// tested with: .ci/postgres go test ./session/sqlstore -run TestFormats -update
-// A table or a column that holds what was said needs a checksum (see sum.go), a
-// look in Verify, and deletion (see [Store.Sweep]).
+// To change the format, add migrations/sqlite/000N.sql and the same for postgres,
+// and a function in steps for work that SQL cannot do. Never change an existing
+// migration. Write databases in the new format, with which later programs are
+// tested: .ci/postgres go test ./session/sqlstore -run TestFormats -update
+//
+// A new table or column with conversation content needs a checksum (see sum.go), a
+// check in Verify, and deletion (see [Store.Sweep]).
 type migration struct {
 	version int
 	sql     string
 	do      func(ctx context.Context, t *tx) error
 }
 
-// steps are what migrations do besides their statements, by their version.
+// steps holds the functions of migrations, by version.
 var steps = map[int]func(ctx context.Context, t *tx) error{
 	2: addSums,
 	3: addNameKeys,
 }
 
-// migrationsOf returns the migrations of a dialect, in order: files named by the
-// version that they lead to.
+// migrationsOf returns the migrations of a SQL dialect in order. Each file is named
+// after the version it produces.
 func migrationsOf(files fs.FS, dialect string) ([]migration, error) {
 	dir := path.Join("migrations", dialect)
 	list, err := fs.ReadDir(files, dir)
@@ -71,7 +72,7 @@ func migrationsOf(files fs.FS, dialect string) ([]migration, error) {
 	return all, nil
 }
 
-// ours are the migrations of this program.
+// ours returns this program's migrations.
 func ours(dialect string) ([]migration, error) {
 	all, err := migrationsOf(migrations, dialect)
 	for i := range all {
@@ -80,8 +81,8 @@ func ours(dialect string) ([]migration, error) {
 	return all, err
 }
 
-// upToDate brings the database to the newest version. One that is new becomes an
-// encrypted one if there is a key.
+// upToDate brings the database to the newest version. A new database is encrypted if
+// the store has a key.
 func (s *Store) upToDate(ctx context.Context, t *tx, all []migration) error {
 	before, err := versionOf(ctx, t)
 	if err == nil {
@@ -93,9 +94,9 @@ func (s *Store) upToDate(ctx context.Context, t *tx, all []migration) error {
 	return s.beginSeal(ctx, t)
 }
 
-// migrate brings the database to the newest version, in one transaction: a
-// program that comes second finds it done. A database of a newer program is
-// left alone.
+// migrate brings the database to the newest version in one transaction, so that of
+// two programs that start at once the second one finds nothing to do. It returns
+// [session.ErrNewer] for a database of a newer program, and leaves it unchanged.
 func migrate(ctx context.Context, t *tx, all []migration) error {
 	version, err := versionOf(ctx, t)
 	newest := all[len(all)-1].version
@@ -130,7 +131,7 @@ func migrate(ctx context.Context, t *tx, all []migration) error {
 	return err
 }
 
-// versionOf returns the version of the database; 0 if it is empty.
+// versionOf returns the version of the database, 0 if it is empty.
 func versionOf(ctx context.Context, t *tx) (int, error) {
 	if _, err := t.q.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS antiphon_format (version INTEGER NOT NULL)`); err != nil {
 		return 0, err

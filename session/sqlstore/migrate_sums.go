@@ -13,13 +13,14 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// addSums is the step to format 2: it computes the checksums of all that is
-// there. What is damaged already, as far as that can be seen, gets none that
-// fits, so that reading it tells: the database opens all the same, or else nobody
-// could verify and salvage it.
+// addSums is the step to format 2: it computes the checksums of all stored data.
+// Data that is visibly damaged gets no valid checksum, so that reading it reports
+// the damage. The migration still succeeds: otherwise the database could not be
+// opened to verify and salvage it.
 func addSums(ctx context.Context, t *tx) error {
-	// A log comes after the one that it begins with. One whose row is missing may
-	// have entries, which can be salvaged if they have sums.
+	// Logs are processed in order of their numbers because a log needs the sums of
+	// its base, which has a lower number. A log whose row is missing may still have
+	// entries, which can be salvaged if they have sums.
 	logs, err := t.numbers(ctx, `SELECT log FROM antiphon_logs UNION SELECT log FROM antiphon_entries ORDER BY log`)
 	if err != nil {
 		return err
@@ -50,7 +51,7 @@ func addSums(ctx context.Context, t *tx) error {
 	return nil
 }
 
-// numbers returns a column of numbers.
+// numbers returns the values of a query with one integer column.
 func (t *tx) numbers(ctx context.Context, query string, args ...any) (list []int64, err error) {
 	rows, err := t.rows(ctx, query, args...)
 	if err != nil {
@@ -67,6 +68,8 @@ func (t *tx) numbers(ctx context.Context, query string, args ...any) (list []int
 	return list, errors.Join(rows.Err(), rows.Close())
 }
 
+// sumLog computes the sums of a log's entries. It skips rows whose number of lines
+// is wrong.
 func (t *tx) sumLog(ctx context.Context, log int64) error {
 	b, err := t.baseOf(ctx, log)
 	var sum session.Sum
@@ -98,6 +101,7 @@ func (t *tx) sumLog(ctx context.Context, log int64) error {
 	return nil
 }
 
+// sumSession computes the checksums of a session's row.
 func (t *tx) sumSession(ctx context.Context, id string) error {
 	r := &stored{Info: session.Info{ID: id}}
 	var created int64
@@ -119,13 +123,14 @@ func (t *tx) sumSession(ctx context.Context, id string) error {
 	return err
 }
 
+// sumBlob computes the checksums of a blob's chunks.
 func (t *tx) sumBlob(ctx context.Context, blob int64) error {
 	var hash []byte
 	if err := t.row(ctx, `SELECT hash FROM antiphon_blobs WHERE blob = ?`, blob).Scan(&hash); err != nil {
 		return err
 	}
 	if len(hash) != len(session.Hash{}) {
-		return nil // reading and verifying it tell
+		return nil // reading or verifying it reports the damage
 	}
 	chunks, err := t.numbers(ctx, `SELECT n FROM antiphon_chunks WHERE blob = ? ORDER BY n`, blob)
 	if err != nil {
@@ -138,7 +143,7 @@ func (t *tx) sumBlob(ctx context.Context, blob int64) error {
 		if err := t.row(ctx, `SELECT data FROM antiphon_chunks WHERE blob = ? AND n = ?`, blob, n).Scan(&data); err != nil {
 			return err
 		}
-		_, _ = whole.Write(data) // a hash never fails
+		_, _ = whole.Write(data) // a hash never returns an error
 		sums[i] = chunkSum(session.Hash(hash), n, data)
 	}
 	if !bytes.Equal(whole.Sum(nil), hash) {

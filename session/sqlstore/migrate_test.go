@@ -28,6 +28,9 @@ var update = flag.Bool("update", false, "write the database of the newest format
 // when there is a new format, go test -update writes the new one (with a server
 // for Postgres) and leaves the earlier ones alone.
 func TestFormats(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: opens databases of all formats")
+	}
 	places(t, func(t *testing.T, where string) {
 		dialect := "sqlite"
 		if strings.HasPrefix(where, "host=") {
@@ -61,7 +64,7 @@ func TestFormats(t *testing.T) {
 					t.Errorf("(-want +got):\n%s", cmp.Diff(want, got))
 				}
 				mustAppend(t, s, "main", 302, session.RunStarted{})
-				mustAppend(t, s, "new", 0, session.Given{Item: image(9000, 1)})
+				mustAppend(t, s, "new", 0, session.InputItem{Item: image(9000, 1)})
 				if now := versionIn(t, where); now != newest {
 					t.Errorf("format %d, want %d", now, newest)
 				}
@@ -82,8 +85,8 @@ func populate(t *testing.T, store session.Store) {
 		bodies = append(bodies, session.TurnStarted{Turn: n})
 	}
 	mustAppend(t, s, "main", 0, bodies...)
-	mustAppend(t, s, "main", 300, session.Given{Item: item.User("it's \"said\"")})
-	mustAppend(t, s, "main", 301, session.Given{Item: image(5000, 3)})
+	mustAppend(t, s, "main", 300, session.InputItem{Item: item.User("it's \"said\"")})
+	mustAppend(t, s, "main", 301, session.InputItem{Item: image(5000, 3)})
 	mustAppend(t, s, "main/1-call", 0, session.RunStarted{})
 	if err := s.Fork(t.Context(), "main", 301, "fork"); err != nil {
 		t.Fatal(err)

@@ -10,39 +10,76 @@ import (
 	"database/sql"
 	"errors"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 )
 
-// OpenPostgres opens the store in a Postgres database, version 13 or later. Its
-// tables are in the schema that is the connection's first, and their names begin
+// OpenPostgres opens a store in a Postgres database, version 13 or later. Its tables
+// are in the first schema of the connection's search path, and their names begin
 // with antiphon_.
 func OpenPostgres(ctx context.Context, dsn string, open Opener, o Options) (*Store, error) {
 	place := postgresPlace(dsn)
-	dsn, unsafe := cutUnsafe(dsn)
+	dsn, unsafe := cutParameter(dsn, unsafeParameter)
+	dsn, most := cutParameter(dsn, connectionsParameter)
+	connections, err := connectionsOf(place, most, o)
+	if err != nil {
+		return nil, err
+	}
 	db, err := open(dsn)
 	if err != nil {
 		return nil, badDSN(place)
 	}
 	s := newStore(db, place, o)
+	bound(db, connections)
 	s.postgres, s.reads = true, tx{q: db, postgres: true}
 	s.retry = cmp.Or(o.Retry, 30*time.Second)
 	s.locker = s.lockPostgres
 	passes := isStarting
-	if o.Retry > 0 { // else a wrong address would be told late
+	if o.Retry > 0 { // otherwise a wrong address would be reported late
 		passes = s.isTransient
 	}
 	if err := s.openPostgres(ctx, unsafe, passes); err != nil {
-		_ = s.Close() // what failed is told already
+		_ = s.Close() // its error adds nothing to the first one
 		if strings.HasPrefix(err.Error(), "cannot parse") {
-			return nil, badDSN(place) // pgx reads it when it connects
+			return nil, badDSN(place) // pgx parses the string only when it connects
 		}
 		return nil, s.fail("opening", err)
 	}
 	return s, nil
 }
 
-// postgresPlace says where a connection string leads, without its password.
+// defaultConnections is a fifth of the connections that a server allows by default.
+const defaultConnections = 20
+
+// connectionsParameter is the parameter of a connection string that overrides
+// [Options].Connections.
+const connectionsParameter = "antiphon_connections"
+
+// connectionsOf returns the maximum number of connections of a store. One connection
+// is too few because the one that holds the locks cannot be used for anything else.
+func connectionsOf(place string, parameter []string, o Options) (n int, err error) {
+	n = cmp.Or(o.Connections, defaultConnections)
+	if len(parameter) > 0 {
+		n, err = strconv.Atoi(parameter[len(parameter)-1])
+	}
+	if err != nil || n < 2 {
+		return 0, &Error{Store: place, Op: "opening", Problem: "the number of connections is not a number from 2 on",
+			Hint: "set " + connectionsParameter + " to one, such as 20, or leave it out"}
+	}
+	return n, nil
+}
+
+// bound limits the connections of a pool. It keeps idle ones for a while because a
+// new connection to Postgres is expensive.
+func bound(db *sql.DB, connections int) {
+	db.SetMaxOpenConns(connections)
+	db.SetMaxIdleConns(connections)
+	db.SetConnMaxIdleTime(time.Minute)
+}
+
+// postgresPlace returns the server and database of a connection string, without its
+// password.
 func postgresPlace(dsn string) string {
 	if u, err := url.Parse(dsn); err == nil && u.Host != "" {
 		return "postgres " + u.Host + u.Path
@@ -56,14 +93,14 @@ func postgresPlace(dsn string) string {
 	return place
 }
 
-// badDSN is the error for a connection string that the driver cannot read. The
-// driver's own repeats it.
+// badDSN returns the error for a connection string that the driver cannot read. It
+// does not wrap the driver's error, which repeats the string with its password.
 func badDSN(place string) error {
 	return &Error{Store: place, Op: "opening", Problem: "the connection string cannot be read", Hint: "write it as postgres://USER:PASSWORD@HOST:PORT/DATABASE, with % escapes in the password"}
 }
 
-// openPostgres looks at the server, again as long as what fails passes, and brings
-// the tables up to date.
+// openPostgres connects to the server, retrying while failures may pass, and
+// migrates the tables.
 func (s *Store) openPostgres(ctx context.Context, unsafe []string, passes func(error) bool) error {
 	var schema sql.NullString
 	err := s.again(ctx, passes, func() error { return s.reads.row(ctx, `SELECT current_schema()`).Scan(&schema) })
@@ -78,9 +115,12 @@ func (s *Store) openPostgres(ctx context.Context, unsafe []string, passes func(e
 		return err
 	}
 	err = s.write(ctx, func(ctx context.Context, t *tx) error {
+		// Only one process migrates at a time. The others wait here and then find it
+		// done.
 		if _, err := t.exec(ctx, `SELECT pg_advisory_xact_lock(?)`, migrateLock); err != nil {
 			return err
 		}
+		// A repeated migration finds itself done if the first one was committed.
 		t.proof = doAgain
 		return s.upToDate(ctx, t, all)
 	})
@@ -93,8 +133,8 @@ func (s *Store) openPostgres(ctx context.Context, unsafe []string, passes func(e
 	return s.refuseUnsafe(ctx, unsafe)
 }
 
-// transact runs do in a transaction of its own, and finds out what became of it
-// if the connection was lost while it was committed.
+// transact runs do in a transaction of its own. If the connection is lost during the
+// commit, it finds out whether the transaction was committed.
 func (s *Store) transact(ctx context.Context, do func(ctx context.Context, t *tx) error) error {
 	err := s.transactOnce(ctx, do)
 	var lost *commitError
@@ -104,13 +144,13 @@ func (s *Store) transact(ctx context.Context, do func(ctx context.Context, t *tx
 			return unknown
 		}
 	}
-	return err // the caller tries again if it is worth it
+	return err // the caller decides whether to retry
 }
 
-// commitError says that it is not known whether a transaction was committed.
+// commitError reports that the outcome of a commit is not known.
 type commitError struct {
 	err   error
-	xid   string // its number
+	xid   string // the transaction's number
 	proof proof
 }
 
@@ -119,27 +159,32 @@ func (e *commitError) Error() string {
 }
 func (e *commitError) Unwrap() error { return e.err }
 
-// proof reports whether what a transaction wrote is there. Its number alone does
-// not tell: a server that was killed gives the numbers of those that it has lost
-// to others.
+// proof reports whether the data that a transaction wrote is there. The
+// transaction's number alone is no proof: a server that was killed reuses the
+// numbers of transactions that it has lost.
 type proof func(ctx context.Context, t *tx) (there bool, err error)
 
-// doAgain is the proof for a transaction that finds out by itself that it was done.
+// doAgain is the proof for a transaction that can simply be repeated, because it
+// checks itself whether its work is already done.
 func doAgain(context.Context, *tx) (bool, error) { return false, nil }
 
-// durable are two expressions that each transaction computes in one of its
-// statements: its number, and the setting that makes its commit wait until it is
-// on the disk, whatever the server, the database or the role has set. A setting
-// that is stronger stays.
-const durable = `pg_current_xact_id()::text,
-	set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)`
+// durable holds two expressions that each transaction evaluates in one of its
+// statements: its number, and a setting that makes its commit wait for the disk,
+// whatever the server, the database or the role has configured. It keeps a stronger
+// setting.
+const durable = `pg_current_xact_id()::text, ` + waitForDisk
 
+const waitForDisk = `set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)`
+
+// transactOnce runs do in a transaction. Its error is a [*commitError] if it is not
+// known whether the transaction was committed.
 func (s *Store) transactOnce(ctx context.Context, do func(ctx context.Context, t *tx) error) error {
 	trans, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
 	t := &tx{q: trans, postgres: true}
+	// A transaction without a proof of its own writes a mark as its proof.
 	if err = do(ctx, t); err == nil && t.proof == nil {
 		err = s.sign(ctx, t)
 	} else if err == nil && t.xid == "" {
@@ -147,24 +192,24 @@ func (s *Store) transactOnce(ctx context.Context, do func(ctx context.Context, t
 		err = t.row(ctx, `SELECT `+durable).Scan(&t.xid, &setting)
 	}
 	if err != nil {
-		_ = trans.Rollback() // what failed is told already
+		_ = trans.Rollback() // its error adds nothing to the first one
 		return err
 	}
 	if err = trans.Commit(); err == nil {
 		return nil
 	}
 	var pg interface{ SQLState() string }
-	if errors.As(err, &pg) && !strings.HasPrefix(pg.SQLState(), "57P") { // the server has answered
+	if errors.As(err, &pg) && !strings.HasPrefix(pg.SQLState(), "57P") { // the server has answered: it is not committed
 		return err
 	}
 	return &commitError{err, t.xid, t.proof}
 }
 
-// signed is how long the mark of a transaction stays.
+// signed is how long the mark of a transaction is kept.
 const signed = 24 * time.Hour
 
-// sign leaves a mark of the transaction in the database, which proves that it was
-// committed, and removes those that nobody asks for any more.
+// sign writes a mark of the transaction to the database, which proves that it was
+// committed, and removes marks that are too old to be asked for.
 func (s *Store) sign(ctx context.Context, t *tx) error {
 	mark, at := "commit "+rand.Text(), s.now()
 	if _, err := t.exec(ctx, `DELETE FROM antiphon_state WHERE name LIKE 'commit %' AND value < ?`, at.Add(-signed).UnixMilli()); err != nil {
@@ -179,9 +224,9 @@ func (s *Store) sign(ctx context.Context, t *tx) error {
 	return err
 }
 
-// outcome finds out what became of a transaction when the connection was lost
-// while it was committed: the server knows by its number whether it has ended,
-// and what it wrote proves how.
+// outcome finds out whether a transaction was committed after the connection was
+// lost during its commit. The server knows from the number whether the transaction
+// has ended, and the data that it wrote proves how.
 func (s *Store) outcome(ctx context.Context, lost *commitError) (written bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, max(s.wait, s.retry))
 	defer cancel()
@@ -196,14 +241,20 @@ func (s *Store) outcome(ctx context.Context, lost *commitError) (written bool, e
 				return written, nil
 			}
 		}
-		if stateOf(err) == "22023" { // the server has not got so far: it has lost the transaction
+		if stateOf(err) == "22023" { // a number not yet assigned: the server has lost the transaction
 			return false, nil
 		}
-		select {
-		case <-time.After(50 * time.Millisecond): // it is in progress, or the server is away
-		case <-ctx.Done():
-			return false, &Error{Store: s.place, Op: "writing", Problem: lost.Error() + "; whether it was, is not known yet",
-				Hint: "run it again: the session says how far it came", Err: lost}
+		if !wait(ctx, outcomePause) { // still in progress, or the server cannot be reached
+			return false, s.notKnown(lost)
 		}
 	}
+}
+
+// outcomePause is the interval at which the store asks for the outcome of a commit.
+const outcomePause = 50 * time.Millisecond
+
+// notKnown returns the error for a commit whose outcome could not be found out.
+func (s *Store) notKnown(lost *commitError) error {
+	return &Error{Store: s.place, Op: "writing", Problem: lost.Error() + "; whether it was, is not known yet",
+		Hint: "run it again: the session says how far it came", Err: lost}
 }

@@ -5,6 +5,7 @@ package sqlstore_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -173,7 +174,7 @@ func TestLostInCommit(t *testing.T) {
 			for round := range 5 {
 				mustAppend(t, s, "a", end, step(0)...)
 				end++
-				bodies := []session.Body{session.Given{Item: image(9000, byte(round))}, session.RunStarted{}}
+				bodies := []session.Body{session.InputItem{Item: image(9000, byte(round))}, session.RunStarted{}}
 				p.loseCommit(t, reached, func() error { return s.Append(t.Context(), "a", end, numbered(end, bodies...)) })
 				end += 2
 				if n := len(loadAll(t, s, "a")); int64(n) != end {
@@ -231,6 +232,180 @@ func (p *proxy) loseCommit(t *testing.T, behind bool, do func() error) {
 	if lost != 1 {
 		t.Fatalf("%d connections were lost", lost)
 	}
+}
+
+// An append to a session under way is one round trip, and the connection that is
+// lost before the answer comes, in front of the server or behind it, costs nothing:
+// the entries are there once.
+func TestLostInAppend(t *testing.T) {
+	for _, reached := range []bool{false, true} {
+		t.Run(fmt.Sprintf("reached %v", reached), func(t *testing.T) {
+			p, dsn := newProxy(t)
+			s := newPostgres(t, dsn)
+			mustAppend(t, s, "a", 0, step(0)...)
+			end := int64(len(step(0)))
+			add := func(text string) {
+				t.Helper()
+				mustAppend(t, s, "a", end, session.Noticed{Kind: "test", Text: text})
+				end++
+			}
+			for range 5 {
+				add("the connection is there and has the statement")
+				trips := 0
+				p.setCut(func(fromClient bool, data []byte) bool {
+					if !fromClient {
+						trips += bytes.Count(data, readyForQuery)
+					}
+					return false
+				})
+				add("one round trip")
+				p.setCut(nil)
+				if trips != 1 {
+					t.Errorf("%d round trips", trips)
+				}
+				sent, lost := false, 0
+				p.setCut(func(fromClient bool, data []byte) bool {
+					if lost > 0 {
+						return false
+					}
+					sent = sent || fromClient && bytes.Contains(data, []byte("the answer is lost"))
+					if sent && (!reached || !fromClient) {
+						lost++
+						return true
+					}
+					return false
+				})
+				add("the answer is lost")
+				p.setCut(nil)
+				if lost != 1 {
+					t.Errorf("%d connections were lost", lost)
+				}
+			}
+			if n := len(loadAll(t, s, "a")); int64(n) != end {
+				t.Errorf("%d entries, want %d", n, end)
+			}
+			if err := s.Append(t.Context(), "a", end-1, numbered(end-1, session.RunStarted{})); !errors.Is(err, session.ErrConflict) {
+				t.Errorf("got %v, want ErrConflict", err)
+			}
+		})
+	}
+}
+
+// readyForQuery begins the message with which a server ends each of its answers.
+var readyForQuery = []byte("Z\x00\x00\x00\x05")
+
+// An append sees a session that was renamed, tagged or deleted meanwhile as a
+// transaction does, and keeps the order of sessions.
+func TestAppendInOneStatement(t *testing.T) {
+	s := newPostgres(t, postgresDSN(t))
+	ctx := t.Context()
+	for _, id := range []string{"a", "b"} {
+		mustAppend(t, s, id, 0, step(0)...)
+		if err := s.Label(ctx, id, session.Labels{Tags: []string{"x"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	end := int64(len(step(0)))
+	mustAppend(t, s, "a", end, session.RunStarted{})
+	for _, q := range []session.Query{{}, {Tags: []string{"x"}}} {
+		var order string
+		for i, err := range s.List(ctx, q) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			order += i.ID
+		}
+		if order != "ab" {
+			t.Errorf("%+v: the order is %s, want the one that was written to last first", q, order)
+		}
+	}
+	if err := s.Delete(ctx, "a"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Append(ctx, "a", end+1, numbered(end+1, session.RunStarted{})); !errors.Is(err, session.ErrConflict) {
+		t.Errorf("a deleted session: got %v, want ErrConflict", err)
+	}
+}
+
+// What comes first to a session, and the creation of the session by another process
+// at the same moment, are no conflict: both stay.
+func TestFirstBesideCreate(t *testing.T) {
+	s := newPostgres(t, postgresDSN(t))
+	for name, first := range map[string]func() error{
+		"append": func() error { return s.Append(t.Context(), "append", 0, numbered(0, step(0)...)) },
+		"blob":   func() error { _, err := s.PutBlob(t.Context(), "blob", []byte("picture")); return err },
+	} {
+		commit, err := s.CreateSlowly(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1)
+		go func() { done <- first() }()
+		for n := 0; n == 0; {
+			if n, err = s.Blocked(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := cmp.Or(commit(), <-done); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Many more runs than connections: each waits for one, also while what it reads
+// comes, and all come to their end.
+func TestFewConnections(t *testing.T) {
+	dsn := postgresDSN(t)
+	for _, bad := range []string{"0", "1", "many"} {
+		_, err := sqlstore.OpenPostgres(t.Context(), dsn+unsafe+" antiphon_connections="+bad, openPostgres, fast)
+		wantError(t, err, "postgres", "number of connections", "antiphon_connections")
+	}
+	s := newPostgres(t, dsn+" antiphon_connections=3")
+	var runs sync.WaitGroup
+	for n := range 40 {
+		runs.Go(func() {
+			if err := oneOfMany(t.Context(), s, fmt.Sprintf("run-%d", n)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	runs.Wait()
+	if most := s.MostConnections(); most != 3 {
+		t.Errorf("%d connections are allowed", most)
+	}
+}
+
+func oneOfMany(ctx context.Context, s *sqlstore.Store, id string) error {
+	log, err := session.Open(ctx, s, id)
+	if err != nil {
+		return err
+	}
+	unlock, err := log.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	for n := range 5 {
+		if _, err := log.Append(ctx, step(n)...); err != nil {
+			return err
+		}
+	}
+	for _, err := range s.Load(ctx, id, 0) {
+		if err == nil {
+			_, err = log.Append(ctx, session.Noticed{Kind: "test", Text: "written while it is read"})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for i, err := range s.List(ctx, session.Query{Prefix: "run-"}) {
+		if err == nil {
+			_, err = s.Info(ctx, i.ID)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return unlock()
 }
 
 // J11: a server that was killed gives the numbers of transactions that it has
@@ -390,6 +565,9 @@ func TestOpenAtOnce(t *testing.T) {
 // J11: a server that cannot be reached is told at once, since its address may be
 // wrong; one who says for how long to try has it tried for that long.
 func TestOpenUnreachable(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: waits for a server that does not answer")
+	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

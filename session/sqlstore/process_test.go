@@ -63,7 +63,7 @@ func TestKilled(t *testing.T) {
 			if err := unlock(); err != nil {
 				t.Error(err)
 			}
-			if swept, err := s.(session.Catalog).Sweep(t.Context(), true); err != nil || swept != (session.Swept{}) {
+			if swept, err := s.(session.Catalog).Sweep(t.Context(), true); err != nil || swept != (session.GCStats{}) {
 				t.Errorf("something of what was not written is left: %+v, %v", swept, err)
 			}
 		}

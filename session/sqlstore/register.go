@@ -16,8 +16,9 @@ import (
 	"github.com/antiphon-go/antiphon/session/store"
 )
 
-// The drivers of database/sql that stores are opened with by their place. The
-// program imports them: modernc.org/sqlite and github.com/jackc/pgx/v5/stdlib.
+// These are the names of the database/sql drivers with which the store opens a
+// place. The program must import them: modernc.org/sqlite and
+// github.com/jackc/pgx/v5/stdlib.
 const (
 	sqliteDriver   = "sqlite"
 	postgresDriver = "pgx"
@@ -29,6 +30,8 @@ func init() {
 	store.Register(store.Driver{Scheme: "postgresql", Open: openServer})
 }
 
+// openFile opens a store in a file. It checks that the file exists before the driver
+// would create it.
 func openFile(ctx context.Context, place string, o store.Options) (store.Store, error) {
 	if _, err := os.Stat(place); errors.Is(err, fs.ErrNotExist) && !o.Create {
 		return nil, &store.PlaceError{Err: &store.AbsentError{Place: place}}
@@ -37,21 +40,25 @@ func openFile(ctx context.Context, place string, o store.Options) (store.Store, 
 	return opened(s, err, false)
 }
 
+// openServer opens a store in Postgres.
 func openServer(ctx context.Context, place string, o store.Options) (store.Store, error) {
 	s, err := OpenPostgres(ctx, place, opener(postgresDriver), optionsOf(o))
 	return opened(s, err, true)
 }
 
+// opener returns the function that opens a database with a registered driver. It
+// fails if the program has not imported that driver.
 func opener(driver string) Opener {
 	return func(dsn string) (*sql.DB, error) { return sql.Open(driver, dsn) }
 }
 
+// optionsOf returns the options of this package for those of package store.
 func optionsOf(o store.Options) Options {
 	return Options{Retry: o.Retry, Key: o.Key, Keyless: o.Keyless}
 }
 
-// opened returns what an Open function has returned, and says of an error that
-// is about the place that it is.
+// opened returns the results of an Open function as a store.Store. It wraps an error
+// about the place itself in [store.PlaceError].
 func opened(s *Store, err error, server bool) (store.Store, error) {
 	if err == nil {
 		return s, nil
@@ -62,9 +69,9 @@ func opened(s *Store, err error, server bool) (store.Store, error) {
 	return nil, err
 }
 
-// misplaced reports an error that says something against the place or the key of
-// a store, and not of what goes on there. What a server's driver says is about the
-// server.
+// misplaced reports whether an error concerns the place or key of a store rather
+// than its current state, such as a full disk. An error of a server's driver
+// concerns the server.
 func misplaced(err error, server bool) bool {
 	var e *Error
 	switch {
@@ -76,11 +83,11 @@ func misplaced(err error, server bool) bool {
 	return !slices.Contains([]int{sqliteBusy, sqliteLocked, sqliteIO, sqliteFull}, codeOf(err))
 }
 
-// File is the store's file, or "" for Postgres.
+// File returns the path of the store's file, or "" for Postgres.
 func (s *Store) File() string { return s.path }
 
-// Another makes a store in another file, encrypted with the key of this one. Of a
-// store in Postgres it is an error.
+// Another creates or opens a store in another file, encrypted with this store's key.
+// It returns an error for a store in Postgres.
 func (s *Store) Another(ctx context.Context, file string) (store.Store, error) {
 	if s.postgres {
 		return nil, &Error{Store: s.place, Op: "making another", Problem: "it is not a file"}

@@ -12,12 +12,14 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// grace is how long an append is still tried when its caller has given up: what
-// has happened is to be written, but nobody waits for long.
+// grace is how long an append is still retried after its caller has given up. The
+// entry records something that has happened and should be written, but not at the
+// cost of a long wait.
 const grace = time.Second
 
-// again calls do until it succeeds, fails for good, or has been tried for as
-// long as the store's options say. It ends earlier with ctx.
+// again calls do until it succeeds, fails with an error for which passes is false,
+// or the store's retry time is over. It stops early when ctx is done, and within
+// grace when the context of the caller is done.
 func (s *Store) again(ctx context.Context, passes func(error) bool, do func() error) error {
 	caller := session.Caller(ctx)
 	began := time.Now()
@@ -33,6 +35,8 @@ func (s *Store) again(ctx context.Context, passes func(error) bool, do func() er
 		if time.Since(began) > s.retry || !ended.IsZero() && time.Since(ended) > grace {
 			return err
 		}
+		// When the caller gives up, wake up once, so that grace counts from that
+		// moment.
 		wake := caller.Done()
 		if !ended.IsZero() {
 			wake = nil
@@ -45,7 +49,8 @@ func (s *Store) again(ctx context.Context, passes func(error) bool, do func() er
 	}
 }
 
-// reading calls do, which only reads, and again if the connection breaks.
+// reading calls do, which only reads. On Postgres it retries after errors that may
+// pass.
 func (s *Store) reading(ctx context.Context, do func() error) error {
 	if !s.postgres {
 		return do()
@@ -53,33 +58,39 @@ func (s *Store) reading(ctx context.Context, do func() error) error {
 	return s.again(ctx, s.isTransient, do)
 }
 
-// isTransient reports an error that may pass: a server that restarts or hands
-// over to another, a connection that was cut, a transaction that stood in the
-// way of another, a disk on which room may be made.
+// isTransient reports whether an error may pass: a server that restarts or fails
+// over, a cut connection, a conflict with another transaction, a full disk.
 func (s *Store) isTransient(err error) bool {
 	if !s.postgres {
 		return isBusy(err) || s.isFull(err)
 	}
-	switch state := stateOf(err); {
-	case state == "":
+	switch state := stateOf(err); state {
+	case "":
 		return lostConnection(err)
-	case state == "40001", state == "40P01", state == "53100", state == "53200", state == "53300", state == "25006":
+	// Serialization failure, deadlock, disk full, out of memory, too many
+	// connections, and read-only transaction: after a failover, the server may have
+	// become a standby.
+	case "40001", "40P01", "53100", "53200", "53300", "25006":
 		return true
-	case state == "08P01":
+	// Protocol violation. It is in the class of connection errors, but does not
+	// pass.
+	case "08P01":
 		return false
 	default:
+		// Class 08 is a connection that failed, and 57P0x a server that is shutting
+		// down, has crashed or is starting.
 		return strings.HasPrefix(state, "08") || strings.HasPrefix(state, "57P0")
 	}
 }
 
-// isStarting reports that a server is there and takes no connections yet, or no
-// more.
+// isStarting reports whether a server exists but does not accept connections at the
+// moment: it is starting, stopping, or at its limit.
 func isStarting(err error) bool {
 	state := stateOf(err)
 	return strings.HasPrefix(state, "57P0") || state == "53300"
 }
 
-// stateOf returns the code of a Postgres error, "" for other errors.
+// stateOf returns the SQLSTATE code of a Postgres error, or "" for other errors.
 func stateOf(err error) string {
 	var pg interface{ SQLState() string }
 	if !errors.As(err, &pg) {

@@ -14,27 +14,31 @@ import (
 	"github.com/antiphon-go/antiphon/session/store"
 )
 
-// Salvage copies what is whole of the session from into a new session to, with
-// those that are nested in it. Each entry keeps its number. In the place of one
-// that is lost stands a notice that says so and quotes what is stored there, and
-// the last entry of the copy says what it is a copy of. The damaged session stays
-// as it is.
+// Salvage copies the undamaged parts of session from into a new session to, together
+// with its nested sessions. Each entry keeps its number. A notice replaces each lost
+// entry: it says that the entry was lost, and quotes the bytes stored in its place.
+// The last entry of the copy says what it is a copy of. The damaged session is not
+// changed.
 //
-// The copy takes no consent over that may have been used: of calls without an
-// output that a lost entry follows, it is not known whether they ran; approvals
-// that led to nothing are void. Where an entry is lost that may have withdrawn words,
-// nothing is sent until that is accepted: see [store.Salvaged.Gaps].
+// The copy does not carry over consent that may have been used already. For a call
+// without an output that is followed by a lost entry, it is not known whether the
+// call ran; approvals that led to nothing are void. If a lost entry may have
+// withdrawn words, nothing is sent to the model until the user accepts that: see
+// [store.Salvaged.Gaps].
 func (s *Store) Salvage(ctx context.Context, from, to string) (store.Salvaged, error) {
 	done := store.Salvaged{Session: to}
 	err := s.salvage(ctx, from, to, &done)
 	return done, s.fail("salvaging", err)
 }
 
+// salvage copies the session and then its nested sessions, whose ids begin with the
+// id of the session.
 func (s *Store) salvage(ctx context.Context, from, to string, done *store.Salvaged) error {
 	if err := s.seal.usable(); err != nil {
 		return err
 	}
 	ids, err := s.reads.texts(ctx, `SELECT id FROM antiphon_sessions ORDER BY id`)
+	// A damaged table may still have listed some sessions.
 	if err != nil && !errors.Is(err, session.ErrDamaged) && codeOf(err) != sqliteCorrupt {
 		return err
 	}
@@ -51,10 +55,10 @@ func (s *Store) salvage(ctx context.Context, from, to string, done *store.Salvag
 	return nil
 }
 
-// salvageBatch is how many entries are appended at once.
+// salvageBatch is the number of entries in one append.
 const salvageBatch = 256
 
-// salvageOne copies a session: one called outer, or one that is nested in it.
+// salvageOne copies one session: outer itself, or a session nested in it.
 func (s *Store) salvageOne(ctx context.Context, from, to, outer, newOuter string, done *store.Salvaged) error {
 	row, err := s.reads.find(ctx, from)
 	if row == nil {
@@ -66,7 +70,7 @@ func (s *Store) salvageOne(ctx context.Context, from, to, outer, newOuter string
 		c.note(damage)
 	}
 	info := session.Info{ID: to, Path: row.Path}
-	if parent, ok := session.NestedIn(to); ok && from != outer {
+	if parent, ok := session.ParentOf(to); ok && from != outer {
 		info = session.Info{ID: to, Parent: parent, Nested: true}
 	}
 	if damage == nil { // then the row is as it was written
@@ -83,26 +87,27 @@ func (s *Store) salvageOne(ctx context.Context, from, to, outer, newOuter string
 	return c.finish(ctx)
 }
 
-// salvage is the copying of one session.
+// salvage is the state of copying one session.
 type salvage struct {
 	s     *Store
 	row   *stored
 	to    string
 	done  *store.Salvaged
-	found int // how much damage was known before
+	found int // the number of damages known before
 	batch []session.Entry
-	end   int64 // the last entry of the copy that is written
-	whole int64 // entries that are copied
-	gap   bool  // one was lost
-	torn  bool  // how the log went on is not known
+	end   int64 // the last entry written to the copy
+	whole int64 // the number of entries copied
+	gap   bool  // an entry was lost
+	torn  bool  // the rest of the log is not known
 }
 
+// note records damage to the session.
 func (c *salvage) note(d *session.Damage) {
 	d.Session = c.row.ID
 	c.done.Damage = append(c.done.Damage, *d)
 }
 
-// copy appends each entry, or the notice that stands for it.
+// copy appends each entry, or the notice that replaces it.
 func (c *salvage) copy(ctx context.Context, outer, newOuter string) error {
 	all := &scan{s: c.s, row: c.row}
 	for at := range all.entries(ctx) {
@@ -141,9 +146,10 @@ func (c *salvage) copy(ctx context.Context, outer, newOuter string) error {
 	return nil
 }
 
-// keep has the copy keep the whole payloads that a part of the damaged session
-// keeps, also those that only texts of it name, such as the whole of a long output:
-// the session may be deleted now.
+// keep makes the copy refer to the undamaged payloads of one part of the damaged
+// session, including payloads that are only mentioned in texts, such as the full
+// text of a long output. The damaged session can then be deleted without losing
+// them.
 func (c *salvage) keep(ctx context.Context, part span) error {
 	blobs, err := c.s.reads.numbers(ctx, `SELECT blob FROM antiphon_refs WHERE log = ? AND first <= ?`, part.log, part.to)
 	for _, blob := range blobs {
@@ -160,7 +166,7 @@ func (c *salvage) keep(ctx context.Context, part span) error {
 	return c.noted(err)
 }
 
-// noted notes the damage that an error tells of, and returns other errors.
+// noted records the damage that an error reports, and returns all other errors.
 func (c *salvage) noted(err error) error {
 	var d *session.Damage
 	switch {
@@ -174,6 +180,7 @@ func (c *salvage) noted(err error) error {
 	return nil
 }
 
+// keepBlob adds a reference from the copy's log to a payload.
 func (c *salvage) keepBlob(ctx context.Context, blob, log int64) error {
 	return c.s.write(ctx, func(ctx context.Context, t *tx) error {
 		if err := t.shareTree(ctx); err != nil {
@@ -204,10 +211,12 @@ func (c *salvage) finish(ctx context.Context) error {
 	return c.flush(ctx)
 }
 
+// say adds a notice to the copy.
 func (c *salvage) say(kind, text string) {
 	c.batch = append(c.batch, session.Entry{Seq: c.end + int64(len(c.batch)) + 1, Body: session.Noticed{Kind: kind, Text: text}})
 }
 
+// flush appends the collected entries to the copy.
 func (c *salvage) flush(ctx context.Context) error {
 	err := c.s.Append(ctx, c.to, c.end, c.batch)
 	c.end += int64(len(c.batch))
@@ -215,12 +224,12 @@ func (c *salvage) flush(ctx context.Context) error {
 	return err
 }
 
-// saved returns the entry, or the notice that stands for it.
+// saved returns an entry if it is whole, or else the notice that replaces it.
 func (s *Store) saved(found scanned) (e session.Entry, whole bool, damage *session.Damage) {
 	if found.line != nil {
 		e, err := s.split.ParseEntry(string(found.line))
 		if err == nil && e.Seq == found.seq {
-			if _, err = session.AppendEntry(nil, e); err == nil { // which reads its payloads
+			if _, err = session.AppendEntry(nil, e); err == nil { // this also reads its payloads
 				return e, true, nil
 			}
 		}
@@ -229,7 +238,7 @@ func (s *Store) saved(found scanned) (e session.Entry, whole bool, damage *sessi
 	}
 	kind := session.NoticeEntryLost
 	if _, err := texts.ParseEntry(string(found.line)); err == nil {
-		kind = session.NoticePayloadLost // all but the payload is there
+		kind = session.NoticePayloadLost // only the payload is lost
 	}
 	text := fmt.Sprintf("entry %d was lost: %s", found.seq, found.damage.Problem)
 	if len(found.raw) > 0 {
@@ -238,7 +247,8 @@ func (s *Store) saved(found scanned) (e session.Entry, whole bool, damage *sessi
 	return session.Entry{Seq: found.seq, Body: session.Noticed{Kind: kind, Text: text}}, false, damage
 }
 
-// renamedBody is a body that names nested sessions as their copies are called.
+// renamedBody returns body with the ids of nested sessions changed to those of their
+// copies.
 func renamedBody(body session.Body, outer, newOuter string) session.Body {
 	renamed := func(id string) string {
 		if inner, nested := strings.CutPrefix(id, outer+"/"); nested {
@@ -250,7 +260,7 @@ func renamedBody(body session.Body, outer, newOuter string) session.Body {
 	case session.CallStarted:
 		b.Session = renamed(b.Session)
 		return b
-	case session.Nested:
+	case session.SubagentUsage:
 		b.Session = renamed(b.Session)
 		return b
 	case session.Paused:

@@ -43,10 +43,10 @@ func TestSalvage(t *testing.T) {
 	s, file := newSQLite(t)
 	ctx := t.Context()
 	for i := range int64(300) {
-		mustAppend(t, s, "talk", i, session.Given{Item: item.User(fmt.Sprintf("number %d", i+1))})
+		mustAppend(t, s, "talk", i, session.InputItem{Item: item.User(fmt.Sprintf("number %d", i+1))})
 	}
-	mustAppend(t, s, "talk", 300, session.Given{Item: image(9000, 1)}, session.CallStarted{CallID: "c", Session: "talk/1-c"})
-	mustAppend(t, s, "talk/1-c", 0, session.Given{Item: item.User("inside")})
+	mustAppend(t, s, "talk", 300, session.InputItem{Item: image(9000, 1)}, session.CallStarted{CallID: "c", Session: "talk/1-c"})
+	mustAppend(t, s, "talk/1-c", 0, session.InputItem{Item: item.User("inside")})
 	unlock, err := s.Lock(ctx, "talk")
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +87,7 @@ func TestSalvage(t *testing.T) {
 	got := loadAll(t, s, "saved")
 	lost := 0
 	for i, e := range got[:300] {
-		given, ok := e.Body.(session.Given)
+		given, ok := e.Body.(session.InputItem)
 		switch {
 		case !ok:
 			lost++
@@ -133,12 +133,12 @@ func TestSalvageKeepsWhatOutputsName(t *testing.T) {
 	places(t, func(t *testing.T, where string) {
 		s := openHere(t, where).(*sqlstore.Store)
 		ctx := t.Context()
-		mustAppend(t, s, "talk", 0, session.Given{Item: item.User("one")})
+		mustAppend(t, s, "talk", 0, session.InputItem{Item: item.User("one")})
 		first, err := s.PutBlob(ctx, "talk", bytes.Repeat([]byte("long "), 2000))
 		if err != nil {
 			t.Fatal(err)
 		}
-		mustAppend(t, s, "talk", 1, session.Given{Item: item.User("two")})
+		mustAppend(t, s, "talk", 1, session.InputItem{Item: item.User("two")})
 		if err := s.Fork(ctx, "talk", 2, "fork"); err != nil {
 			t.Fatal(err)
 		}
@@ -146,7 +146,7 @@ func TestSalvageKeepsWhatOutputsName(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		mustAppend(t, s, "fork", 2, session.Given{Item: item.User("three")})
+		mustAppend(t, s, "fork", 2, session.InputItem{Item: item.User("three")})
 		if _, err := s.Salvage(ctx, "fork", "saved"); err != nil {
 			t.Fatal(err)
 		}
@@ -172,6 +172,9 @@ func TestSalvageKeepsWhatOutputsName(t *testing.T) {
 // J8: whatever is damaged, salvaging saves no other words, and does not panic.
 // What reading finds damaged, verifying finds, too.
 func TestSalvageOfAnything(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: salvages many damaged stores")
+	}
 	file, told := conversation(t)
 	whole, err := os.ReadFile(file)
 	if err != nil {

@@ -24,43 +24,43 @@ import (
 	"github.com/antiphon-go/antiphon/session/store"
 )
 
-// How a store is encrypted:
+// A store is encrypted as follows:
 //
-//   - Each entry and each chunk of a blob is sealed by itself, by
-//     XChaCha20-Poly1305 with a random nonce of 24 bytes in front of it. What it
-//     is and where it belongs is authenticated with it: of an entry the session
-//     and the number, of a chunk the blob, the number and the blob's size. So
-//     nobody without the key can change one, or put it where another was.
-//   - A sealed entry is written in base64, so that it is a line like any other:
-//     the checksums are those of what is stored, and can be verified without the
-//     key.
-//   - The title that a session's first message gives it is sealed, too.
-//   - Blobs are found by an HMAC of their hash. The hash itself would tell
-//     whoever has a file that the file is in the store.
-//   - The keys for both are derived (HKDF-SHA-256) from the owner's key and the
-//     salt in table antiphon_seal, so those of two stores differ. proof is a
-//     sealed text by which a wrong key is noticed before anything is written.
+//   - Each entry and each chunk of a blob is sealed separately with XChaCha20-Poly1305.
+//     A random nonce of 24 bytes precedes the sealed bytes. The place of the data is
+//     authenticated with it: the session and number of an entry; the blob, the number
+//     and the blob's size of a chunk. Without the key, therefore, it is not possible to
+//     change data or to move it to another place.
+//   - A sealed entry is stored in base64, so that it is a line like any other. The
+//     checksums cover the stored form and can be verified without the key.
+//   - The title that a session takes from its first message is sealed, too.
+//   - Blobs are found by an HMAC of their hash. With the hash itself, someone who has a
+//     file could find out whether the store contains it.
+//   - The keys for both are derived with HKDF-SHA-256 from the owner's key and the salt
+//     in table antiphon_seal, so that they differ between stores. The column proof holds
+//     a sealed text that detects a wrong key before anything is written.
 //
-// Not hidden are ids, names, paths, times, numbers and sizes. Who can write to
-// the file can delete what is in it, or put an older copy in its place.
+// Ids, names, paths, times, numbers and sizes are not hidden. Someone who can write
+// to the file can delete data, or replace it with an older copy.
 
-// ErrKey is [store.ErrKey]: the key of a store is missing, wrong or of no use.
+// ErrKey is [store.ErrKey]: the key of a store is missing, wrong or malformed.
 var ErrKey = store.ErrKey
 
-// NewSecret returns a new random key for [Options.Key], as text.
+// NewSecret returns a new random key for [Options.Key], in text form.
 func NewSecret() string {
 	var secret [chacha20poly1305.KeySize]byte
 	_, _ = rand.Read(secret[:]) // it never fails
 	return hex.EncodeToString(secret[:])
 }
 
-// CheckSecret reports a text that is not a key as [NewSecret] makes it: 32 bytes
-// in hexadecimal digits, or in base64.
+// CheckSecret returns an error if a text is not a valid key. A key is 32 bytes,
+// written in hexadecimal digits, as [NewSecret] does, or in base64.
 func CheckSecret(secret endpoint.Key) error {
 	_, err := secretOf(secret)
 	return err
 }
 
+// secretOf returns the bytes of a key.
 func secretOf(key endpoint.Key) ([]byte, error) {
 	text := key.Reveal()
 	for _, decode := range []func(string) ([]byte, error){hex.DecodeString, base64.StdEncoding.DecodeString} {
@@ -71,16 +71,17 @@ func secretOf(key endpoint.Key) ([]byte, error) {
 	return nil, fmt.Errorf("%w cannot be used: it must be 32 random bytes, written as 64 hexadecimal digits or in base64", ErrKey)
 }
 
-// seal encrypts what a store holds. That of a store that is not encrypted is nil,
-// and changes nothing. Without keys it is that of a store that was opened without
-// the key, and its methods return [ErrKey].
+// seal encrypts and decrypts the contents of a store. The seal of a store that is
+// not encrypted is nil; its methods return their input unchanged. A seal without
+// keys belongs to an encrypted store that was opened without its key; usable then
+// returns an error that wraps [ErrKey].
 type seal struct {
 	box   cipher.AEAD
 	names []byte // the key for the names of blobs
-	place string // of the store, for errors
+	place string // the store's place, for errors
 }
 
-// newSeal derives the keys.
+// newSeal derives the keys of a seal from the owner's key and the store's salt.
 func newSeal(key endpoint.Key, salt []byte) (*seal, error) {
 	secret, err := secretOf(key)
 	if err != nil {
@@ -98,7 +99,7 @@ func newSeal(key endpoint.Key, salt []byte) (*seal, error) {
 	return &seal{box: box, names: names}, err
 }
 
-// overhead is how many bytes longer a sealed text is.
+// overhead is the number of bytes that sealing adds.
 const overhead = chacha20poly1305.NonceSizeX + chacha20poly1305.Overhead
 
 const (
@@ -106,7 +107,7 @@ const (
 	keyHint = "give the key that the store was made with: --store-key, or $ANTIPHON_STORE_KEY"
 )
 
-// usable reports a seal without keys.
+// usable returns an error if the store is encrypted and was opened without its key.
 func (s *seal) usable() error {
 	if s != nil && s.box == nil {
 		return &Error{Store: s.place, Op: "opening", Problem: noKey, Hint: keyHint, Err: ErrKey}
@@ -114,17 +115,18 @@ func (s *seal) usable() error {
 	return nil
 }
 
-// closed reports that what is sealed cannot be looked into.
+// closed reports whether sealed data cannot be decrypted, because the key is
+// missing.
 func (s *seal) closed() bool { return s != nil && s.box == nil }
 
-// put appends a random nonce and the sealed text.
+// put seals text for a place and appends a random nonce and the sealed bytes to dst.
 func (s *seal) put(dst, text, place []byte) []byte {
 	var nonce [chacha20poly1305.NonceSizeX]byte
 	_, _ = rand.Read(nonce[:]) // it never fails
 	return s.box.Seal(append(dst, nonce[:]...), nonce[:], text, place)
 }
 
-// get opens what put made, in its own memory.
+// get opens the result of put. The text overwrites the memory of sealed.
 func (s *seal) get(sealed, place []byte) ([]byte, error) {
 	const n = chacha20poly1305.NonceSizeX
 	if len(sealed) < overhead {
@@ -137,13 +139,14 @@ func (s *seal) get(sealed, place []byte) ([]byte, error) {
 	return text, nil
 }
 
-// errForeign: what is stored was not sealed with the store's key for this place.
+// errForeign reports that stored data was not sealed with the store's key for this
+// place.
 var errForeign = errors.New("it was not encrypted with the store's key for this place: it was changed, or is from elsewhere")
 
-// entryPlace says where an entry belongs.
+// entryPlace returns the authenticated place of an entry.
 func entryPlace(id string, seq int64) []byte { return fmt.Appendf(nil, "entry %d of %q", seq, id) }
 
-// line appends an entry's line as it is stored.
+// line appends the stored form of an entry's line to dst.
 func (s *seal) line(dst []byte, id string, seq int64, line []byte) []byte {
 	if s == nil {
 		return append(dst, line...)
@@ -151,7 +154,7 @@ func (s *seal) line(dst []byte, id string, seq int64, line []byte) []byte {
 	return base64.RawStdEncoding.AppendEncode(dst, s.put(nil, line, entryPlace(id, seq)))
 }
 
-// openLine returns an entry's line from what is stored.
+// openLine returns the line of an entry from its stored form.
 func (s *seal) openLine(id string, seq int64, stored []byte) ([]byte, error) {
 	if s == nil {
 		return stored, nil
@@ -166,7 +169,7 @@ func (s *seal) openLine(id string, seq int64, stored []byte) ([]byte, error) {
 	return s.get(sealed, entryPlace(id, seq))
 }
 
-// title returns a session's title as it is stored.
+// title returns the stored form of a session's title.
 func (s *seal) title(id, text string) string {
 	if s == nil || text == "" {
 		return text
@@ -177,10 +180,11 @@ func (s *seal) title(id, text string) string {
 	return base64.RawStdEncoding.EncodeToString(s.put(nil, []byte(text), titlePlace(id)))
 }
 
+// titlePlace returns the authenticated place of a title.
 func titlePlace(id string) []byte { return fmt.Appendf(nil, "title of %q", id) }
 
-// openTitle returns a title from what is stored, "" where that cannot be read:
-// there are titles for lists only.
+// openTitle returns a title from its stored form, or "" if it cannot be read. It
+// does not report an error because titles only serve lists.
 func (s *seal) openTitle(id, stored string) string {
 	if s == nil {
 		return stored
@@ -196,14 +200,15 @@ func (s *seal) openTitle(id, stored string) string {
 	return string(text)
 }
 
-// info is what others are told of a session's row.
+// info returns the public information about a session, with its title decrypted.
 func (s *seal) info(r *stored) session.Info {
 	i := r.Info
 	i.Title = s.openTitle(i.ID, i.Title)
 	return i
 }
 
-// name is what a blob is found by.
+// name returns the name under which a blob is stored: its hash, or an HMAC of the
+// hash in an encrypted store.
 func (s *seal) name(hash session.Hash) session.Hash {
 	if s == nil {
 		return hash
@@ -213,11 +218,13 @@ func (s *seal) name(hash session.Hash) session.Hash {
 	return session.Hash(mac.Sum(nil))
 }
 
+// chunkPlace returns the authenticated place of a chunk. It includes the size of the
+// blob, so that a shortened blob is noticed.
 func chunkPlace(name session.Hash, n, size int64) []byte {
 	return fmt.Appendf(nil, "part %d of blob %x of %d bytes", n, name, size)
 }
 
-// chunk returns a part of a blob as it is stored.
+// chunk returns the stored form of a chunk of a blob.
 func (s *seal) chunk(name session.Hash, n, size int64, data []byte) []byte {
 	if s == nil {
 		return data
@@ -225,7 +232,7 @@ func (s *seal) chunk(name session.Hash, n, size int64, data []byte) []byte {
 	return s.put(make([]byte, 0, len(data)+overhead), data, chunkPlace(name, n, size))
 }
 
-// stored is how long a part of n bytes is where it is stored.
+// stored returns the stored size of a chunk of n bytes.
 func (s *seal) stored(n int64) int64 {
 	if s == nil {
 		return n
@@ -233,7 +240,8 @@ func (s *seal) stored(n int64) int64 {
 	return n + overhead
 }
 
-// openChunk returns a part of a blob, in the memory of what is stored.
+// openChunk returns a chunk of a blob from its stored form. It overwrites the memory
+// of stored with the result.
 func (s *seal) openChunk(name session.Hash, n, size int64, stored []byte) ([]byte, error) {
 	if s == nil {
 		return stored, nil
@@ -260,20 +268,21 @@ func (s *Store) beginSeal(ctx context.Context, t *tx) error {
 		return err
 	}
 	proof := made.put(nil, []byte(proofText), []byte("proof"))
-	if _, err := t.exec(ctx, `UPDATE antiphon_state SET value = 0 WHERE name = 'search'`); err != nil { // it would hold words
+	if _, err := t.exec(ctx, `UPDATE antiphon_state SET value = 0 WHERE name = 'search'`); err != nil { // an index would reveal words
 		return err
 	}
 	_, err = t.exec(ctx, `INSERT INTO antiphon_seal (salt, proof, sum) VALUES (?, ?, ?)`, salt, proof, sealSum(salt, proof))
 	return err
 }
 
-// sealSum covers what is stored of a seal.
+// sealSum returns the checksum of a row of antiphon_seal.
 func sealSum(salt, proof []byte) []byte {
 	sum := sha256.Sum256(bytes.Join([][]byte{salt, proof}, []byte{0}))
 	return sum[:len(session.Sum{})]
 }
 
-// openSeal takes the store's key, if the database is encrypted.
+// openSeal sets up the seal of the store, if the database is encrypted, and checks
+// the key against the database's proof.
 func (s *Store) openSeal(ctx context.Context, t *tx) error {
 	var salt, proof, sum []byte
 	err := t.row(ctx, `SELECT salt, proof, sum FROM antiphon_seal`).Scan(&salt, &proof, &sum)
@@ -305,11 +314,12 @@ func (s *Store) openSeal(ctx context.Context, t *tx) error {
 	return nil
 }
 
-// openPlain opens a database that has no row in antiphon_seal. If it has entries
-// that are encrypted all the same, the row was lost: without it they cannot be
-// opened, and what were written now could be read.
+// openPlain opens a database that has no row in antiphon_seal. If its entries are
+// encrypted all the same, the row was lost, and openPlain returns an error: the
+// entries cannot be decrypted without it, and new ones would be written in plain
+// text.
 func (s *Store) openPlain(ctx context.Context, t *tx) error {
-	var begins []byte // of an entry, where there is no index of words: an encrypted store has none
+	var begins []byte // of an entry; an encrypted store has no index of words
 	err := t.row(ctx, `SELECT substr(data, 1, 8) FROM antiphon_entries WHERE (SELECT max(value) FROM antiphon_state WHERE name = 'search') = 0 LIMIT 1`).Scan(&begins)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return err
@@ -328,7 +338,7 @@ func (s *Store) openPlain(ctx context.Context, t *tx) error {
 // Encrypted reports whether the store is encrypted.
 func (s *Store) Encrypted() bool { return s.seal != nil }
 
-// askKey gets the key from whoever keeps it.
+// askKey calls the store's Key function.
 func (s *Store) askKey(ctx context.Context) (endpoint.Key, error) {
 	key, err := s.key(ctx)
 	if err != nil {
@@ -337,19 +347,21 @@ func (s *Store) askKey(ctx context.Context) (endpoint.Key, error) {
 	return key, err
 }
 
+// refuse returns an error that wraps [ErrKey].
 func (s *Store) refuse(problem, hint string) error {
 	return &Error{Store: s.place, Op: "opening", Problem: problem, Hint: hint, Err: ErrKey}
 }
 
-// originOf returns the session that a log was made for, with whose id its entries
-// are sealed.
+// originOf returns the session for which a log was created. The log's entries are
+// sealed with the id of that session.
 func (t *tx) originOf(ctx context.Context, log int64) (id string, err error) {
 	err = t.row(ctx, `SELECT origin FROM antiphon_logs WHERE log = ?`, log).Scan(&id)
 	return id, err
 }
 
-// origin is [tx.originOf] for a store that is encrypted, and "" for others. The
-// log of a session is its own.
+// origin is like [tx.originOf] for an encrypted store whose key is known, and
+// returns "" otherwise. It reports damage if a session's own log was created for
+// another session.
 func (s *Store) origin(ctx context.Context, of *stored, log int64) (string, error) {
 	if s.seal == nil || s.seal.closed() {
 		return "", nil

@@ -75,9 +75,9 @@ func plantEverywhere(t *testing.T, s *sqlstore.Store) {
 	payload := bytes.Repeat([]byte(hidden+" in a picture. "), 30_000)
 	picture := item.Must(&item.Message{Role: item.RoleUser, Content: item.Parts(
 		&item.InputImage{ImageURL: "data:image/png;base64," + base64.StdEncoding.EncodeToString(payload)})})
-	mustAppend(t, s, "a", 0, session.Given{Item: item.User(hidden)}, session.Given{Item: picture}, session.Given{Item: item.User("more")})
+	mustAppend(t, s, "a", 0, session.InputItem{Item: item.User(hidden)}, session.InputItem{Item: picture}, session.InputItem{Item: item.User("more")})
 	for n := int64(3); n < 300; n++ {
-		mustAppend(t, s, "a", n, session.Given{Item: item.User(fmt.Sprint(hidden, n))})
+		mustAppend(t, s, "a", n, session.InputItem{Item: item.User(fmt.Sprint(hidden, n))})
 	}
 	if _, err := s.PutBlob(t.Context(), "a", bytes.Repeat([]byte(hidden), 1000)); err != nil {
 		t.Fatal(err)
@@ -85,7 +85,7 @@ func plantEverywhere(t *testing.T, s *sqlstore.Store) {
 	if err := s.Fork(t.Context(), "a", 150, "b"); err != nil {
 		t.Fatal(err)
 	}
-	mustAppend(t, s, "b", 150, session.Given{Item: item.User(hidden + " in the fork")})
+	mustAppend(t, s, "b", 150, session.InputItem{Item: item.User(hidden + " in the fork")})
 }
 
 // J14: nothing that was said is in any file of an encrypted store, nor in its
@@ -212,8 +212,8 @@ func TestEncryptedIsBound(t *testing.T) {
 	} {
 		where := filepath.Join(t.TempDir(), "s.db")
 		s := sealed(t, where, secret)
-		mustAppend(t, s, "x", 0, session.Given{Item: item.User("mine")})
-		mustAppend(t, s, "y", 0, session.Given{Item: item.User("another's")})
+		mustAppend(t, s, "x", 0, session.InputItem{Item: item.User("mine")})
+		mustAppend(t, s, "y", 0, session.InputItem{Item: item.User("another's")})
 		db, err := openSQLite(where)
 		if err != nil {
 			t.Fatal(err)
@@ -250,7 +250,7 @@ func TestEncryptedWithoutItsSeal(t *testing.T) {
 	secret := sqlstore.NewSecret()
 	places(t, func(t *testing.T, where string) {
 		s := sealed(t, where, secret)
-		mustAppend(t, s, "a", 0, session.Given{Item: item.User("words")})
+		mustAppend(t, s, "a", 0, session.InputItem{Item: item.User("words")})
 		if _, err := openPlain(t, where).Exec(`DELETE FROM antiphon_seal`); err != nil {
 			t.Fatal(err)
 		}
@@ -269,7 +269,7 @@ func TestEncryptedSalvage(t *testing.T) {
 	where := filepath.Join(t.TempDir(), "s.db")
 	s := sealed(t, where, sqlstore.NewSecret())
 	for n := range int64(5) {
-		mustAppend(t, s, "a", n, session.Given{Item: item.User(fmt.Sprint("words ", n))})
+		mustAppend(t, s, "a", n, session.InputItem{Item: item.User(fmt.Sprint("words ", n))})
 	}
 	db, err := openSQLite(where)
 	if err != nil {
@@ -307,7 +307,7 @@ func TestEncryptedHasNoIndex(t *testing.T) {
 	places(t, func(t *testing.T, where string) {
 		secret := sqlstore.NewSecret()
 		s := sealed(t, where, secret)
-		mustAppend(t, s, "a", 0, session.Given{Item: item.User("a needle")})
+		mustAppend(t, s, "a", 0, session.InputItem{Item: item.User("a needle")})
 		search := func(what session.Search) (found int, err error) {
 			for _, err := range s.Search(t.Context(), what) {
 				if err != nil {
@@ -374,13 +374,16 @@ func TestEncryptedHasNoIndex(t *testing.T) {
 // J8: whatever is damaged in an encrypted file, reading gives the same
 // conversation or an error; never other words, and never a panic.
 func TestEncryptedDamage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: damages many stores")
+	}
 	secret := sqlstore.NewSecret()
 	where := filepath.Join(t.TempDir(), "s.db")
 	s := sealed(t, where, secret)
 	for n := range int64(20) {
-		mustAppend(t, s, "a", n, session.Given{Item: item.User(strings.Repeat(fmt.Sprint("words ", n), 20))})
+		mustAppend(t, s, "a", n, session.InputItem{Item: item.User(strings.Repeat(fmt.Sprint("words ", n), 20))})
 	}
-	mustAppend(t, s, "a", 20, session.Given{Item: image(9000, 1)})
+	mustAppend(t, s, "a", 20, session.InputItem{Item: image(9000, 1)})
 	want := linesOf(t, s, "a")
 	if err := s.Close(); err != nil {
 		t.Fatal(err)

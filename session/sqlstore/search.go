@@ -19,37 +19,39 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// Search implements [session.Searcher]. It writes: what was appended since the
-// last search is indexed first. In one session, and only there, it needs no index.
-func (s *Store) Search(ctx context.Context, what session.Search) iter.Seq2[session.Found, error] {
-	return func(yield func(session.Found, error) bool) {
+// Search implements [session.Searcher]. It writes to the database, because it first
+// indexes the entries appended since the last search. A search in one session reads
+// the session instead and needs no index.
+func (s *Store) Search(ctx context.Context, what session.Search) iter.Seq2[session.SearchResult, error] {
+	return func(yield func(session.SearchResult, error) bool) {
 		w := &searching{s: s, what: what, left: what.Limit, seen: map[int64]bool{}, yield: yield}
-		if err := w.all(ctx); err != nil && err != errStopped {
+		if err := w.all(ctx); err != nil && !errors.Is(err, errStopped) {
 			if !isAsked(err) {
 				err = s.fail("searching", err)
 			}
-			yield(session.Found{}, err)
+			yield(session.SearchResult{}, err)
 		}
 	}
 }
 
-// isAsked reports an error that the question is to blame for, and not the store.
+// isAsked reports whether an error is caused by the query and not by the store.
 func isAsked(err error) bool {
 	return errors.Is(err, session.ErrNoWords) || errors.Is(err, session.ErrBadCursor)
 }
 
-// searching is a Search under way.
+// searching is the state of a running Search.
 type searching struct {
 	s       *Store
 	what    session.Search
 	query   words.Query
 	after   int64 // the cursor; 0 if there is none
-	left    int   // how many more are wanted; 0 is all
+	left    int   // how many more results are wanted; 0 means all
 	seen    map[int64]bool
 	damaged error
-	yield   func(session.Found, error) bool
+	yield   func(session.SearchResult, error) bool
 }
 
+// all yields the results. It reads pages of hits until it has enough.
 func (w *searching) all(ctx context.Context) (err error) {
 	if w.query, err = words.Parse(w.what.Words); err != nil {
 		return fmt.Errorf("%w: %w", session.ErrNoWords, err)
@@ -88,21 +90,24 @@ func (w *searching) all(ctx context.Context) (err error) {
 	return cmp.Or(err, w.damaged)
 }
 
-// hit is a doc that has the words. Direct says that its log's session is one of
-// those that are asked for, shared that forks show it.
+// hit is a row of antiphon_docs whose text contains the words. Direct reports that
+// the session of its log matches the query, and shared that forks show the entry,
+// too.
 type hit struct {
 	doc, log, seq  int64
 	direct, shared bool
 }
 
-// firstPage is how many docs are asked for at once at first. Each time that this
-// was not enough, it is twice as many, up to largestPage.
+// firstPage is the number of hits that are read first. Each further page is twice as
+// large, up to largestPage: most searches need few hits, and others should not take
+// many statements.
 const (
 	firstPage   = 128
 	largestPage = 4096
 )
 
-// page returns the docs below a number, or the newest ones.
+// page returns the next hits below number before, the newest first. If before is 0,
+// it returns the newest ones.
 func (w *searching) page(ctx context.Context, before int64, size int) (page []hit, err error) {
 	query, args := searchQuery(w.what.Query, w.query, before, size, w.s.postgres)
 	rows, err := w.s.reads.rows(ctx, query, args...)
@@ -120,7 +125,7 @@ func (w *searching) page(ctx context.Context, before int64, size int) (page []hi
 	return page, errors.Join(rows.Err(), rows.Close())
 }
 
-// searchQuery returns the statement for a page of docs, newest first.
+// searchQuery returns the statement for a page of hits, newest first.
 func searchQuery(q session.Query, what words.Query, before int64, size int, postgres bool) (query string, args []any) {
 	q.Name, q.Prefix = "", ""
 	var c conditions
@@ -137,6 +142,7 @@ func searchQuery(q session.Query, what words.Query, before int64, size int, post
 		b.WriteString(` FROM antiphon_words w CROSS JOIN antiphon_docs d ON d.doc = w.rowid LEFT JOIN antiphon_sessions s ON s.log = d.log WHERE w.antiphon_words MATCH ?`)
 		args = append(args, matchSQLite(what, q.Owner))
 	}
+	// FTS5 can read its own row numbers in descending order without sorting.
 	number := "w.rowid"
 	if postgres {
 		number = "d.doc"
@@ -149,7 +155,8 @@ func searchQuery(q session.Query, what words.Query, before int64, size int, post
 	return b.String(), append(args, size)
 }
 
-// matchSQLite is a query as FTS5 takes it. Words are letters and digits.
+// matchSQLite returns a query in the syntax of FTS5. Words need no escaping because
+// they consist of letters and digits.
 func matchSQLite(q words.Query, owner string) string {
 	var phrases []string
 	for _, phrase := range q {
@@ -162,7 +169,7 @@ func matchSQLite(q words.Query, owner string) string {
 	return match
 }
 
-// matchPostgres is a query as a tsquery.
+// matchPostgres returns a query in the syntax of a tsquery.
 func matchPostgres(q words.Query, owner string) string {
 	var phrases []string
 	for _, phrase := range q {
@@ -174,7 +181,7 @@ func matchPostgres(q words.Query, owner string) string {
 	return strings.Join(phrases, ` & `)
 }
 
-// hit yields what a doc is, unless its session was found already.
+// hit yields the result for a hit, unless its session was found already.
 func (w *searching) hit(ctx context.Context, h hit) error {
 	var row *stored
 	var err error
@@ -192,11 +199,11 @@ func (w *searching) hit(ctx context.Context, h hit) error {
 	if row == nil || err != nil || w.seen[row.log] {
 		return err
 	}
-	if w.after != 0 && h.doc >= w.after { // it was on a page before
+	if w.after != 0 && h.doc >= w.after { // an earlier page had it
 		w.seen[row.log] = true
 		return nil
 	}
-	f := session.Found{Session: row.Info, Entry: h.seq, By: "title", Cursor: strconv.FormatInt(h.doc, 10)}
+	f := session.SearchResult{Session: row.Info, Entry: h.seq, By: "title", Cursor: strconv.FormatInt(h.doc, 10)}
 	text := row.Title
 	if h.seq > 0 {
 		e, err := w.entry(ctx, h.log, h.seq)
@@ -211,7 +218,7 @@ func (w *searching) hit(ctx context.Context, h hit) error {
 		f.By, text = session.SearchText(e.Body)
 	}
 	from, to, found := w.query.Find(text)
-	if !found { // its words are not those of the index any more
+	if !found { // the text has changed since it was indexed
 		return nil
 	}
 	w.seen[row.log] = true
@@ -219,8 +226,9 @@ func (w *searching) hit(ctx context.Context, h hit) error {
 	return w.give(f)
 }
 
-// give yields what was found.
-func (w *searching) give(f session.Found) error {
+// give yields a result. It returns errStopped when the caller stops iterating, or
+// when the limit is reached and no damage was found.
+func (w *searching) give(f session.SearchResult) error {
 	if !w.yield(f, nil) {
 		return errStopped
 	}
@@ -232,7 +240,7 @@ func (w *searching) give(f session.Found) error {
 	return nil
 }
 
-// sessionOf returns the session that a log is of, nil if there is none.
+// sessionOf returns the session that a log belongs to, or nil if there is none.
 func (w *searching) sessionOf(ctx context.Context, log int64) (*stored, error) {
 	row, err := scanStored(w.s.reads.row(ctx, `SELECT `+columns+` FROM antiphon_sessions s WHERE s.log = ?`, log))
 	if errors.Is(err, sql.ErrNoRows) {
@@ -244,8 +252,8 @@ func (w *searching) sessionOf(ctx context.Context, log int64) (*stored, error) {
 	return row, nil
 }
 
-// fork returns a session that is asked for and shows an entry of the log that it
-// begins with, nil if there is none.
+// fork returns a session that matches the query and is a fork of the log that
+// includes the entry, or nil if there is none.
 func (w *searching) fork(ctx context.Context, log, seq int64) (*stored, error) {
 	forks, err := w.s.reads.numbers(ctx, `SELECT log FROM antiphon_logs f WHERE base = ? AND base_at >= ?
 		AND NOT EXISTS (SELECT 1 FROM antiphon_hidden h WHERE h.log = f.log AND h.seq = ?) ORDER BY log DESC`, log, seq, seq)
@@ -255,6 +263,7 @@ func (w *searching) fork(ctx context.Context, log, seq int64) (*stored, error) {
 	for _, fork := range forks {
 		row, err := w.sessionOf(ctx, fork)
 		if err == nil && (row == nil || !w.takes(row)) {
+			// A fork of the fork shows the entry, too.
 			row, err = w.fork(ctx, fork, seq)
 		}
 		if row != nil || err != nil {
@@ -264,6 +273,7 @@ func (w *searching) fork(ctx context.Context, log, seq int64) (*stored, error) {
 	return nil, nil
 }
 
+// takes reports whether a session matches the conditions of the query.
 func (w *searching) takes(row *stored) bool {
 	q := w.what.Query
 	q.Name, q.Prefix = "", ""
@@ -291,7 +301,7 @@ func (w *searching) entry(ctx context.Context, log, seq int64) (e session.Entry,
 	return texts.ParseEntry(string(line))
 }
 
-// within searches one session, by reading it.
+// within searches one session by reading all of it.
 func (w *searching) within(ctx context.Context) error {
 	row, err := w.s.reads.find(ctx, w.what.In)
 	if err != nil {
@@ -300,16 +310,17 @@ func (w *searching) within(ctx context.Context) error {
 	if w.what.Owner != "" && w.what.Owner != row.Owner {
 		return notFound(w.what.In)
 	}
-	var list []session.Found
-	add := func(f session.Found, text string) {
+	var list []session.SearchResult
+	add := func(f session.SearchResult, text string) {
 		if from, to, found := w.query.Find(text); found {
 			f.Session, f.Snippet, f.Cursor = w.s.seal.info(row), words.Snippet(text, from, to), strconv.FormatInt(f.Entry, 10)
 			list = append(list, f)
 		}
 	}
 	if row.titled {
-		add(session.Found{By: "title"}, w.s.seal.openTitle(row.ID, row.Title))
+		add(session.SearchResult{By: "title"}, w.s.seal.openTitle(row.ID, row.Title))
 	}
+	// These entries were withdrawn by later ones and must not be found.
 	unsaid := map[int64]bool{}
 	for e, err := range w.s.Load(ctx, w.what.In, 0) {
 		if err != nil {
@@ -319,8 +330,9 @@ func (w *searching) within(ctx context.Context) error {
 			unsaid[seq] = true
 		}
 		by, text := session.SearchText(e.Body)
-		add(session.Found{Entry: e.Seq, By: by, Time: e.Time}, text)
+		add(session.SearchResult{Entry: e.Seq, By: by, Time: e.Time}, text)
 	}
+	// The newest entry comes first, as in a search with the index.
 	for _, f := range slices.Backward(list) {
 		if unsaid[f.Entry] || w.what.After != "" && f.Entry >= w.after {
 			continue

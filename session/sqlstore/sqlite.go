@@ -17,22 +17,23 @@ import (
 	"time"
 )
 
-// OpenSQLite opens the store in a file, which is made if it is not there, with
-// its folder, for the user alone. Beside it are SQLite's own files and a folder
-// of locks, all of the file's name with something after it. The file must be on
-// a disk of this machine.
+// OpenSQLite opens the store in a file. It creates the file and its folder if they
+// do not exist, accessible only to the user. SQLite's own files and a folder of
+// locks are beside the file; their names begin with its name. The file must be on a
+// local disk.
 func OpenSQLite(ctx context.Context, file string, open Opener, o Options) (s *Store, err error) {
 	room := &Store{path: file, retry: cmp.Or(o.Retry, sqliteRetry)}
-	err = room.again(ctx, room.isTransient, func() error { // as an append is
+	err = room.again(ctx, room.isTransient, func() error { // retried like an append
 		s, err = openSQLite(ctx, file, open, o)
 		return err
 	})
 	return s, err
 }
 
-// sqliteRetry is the default of [Options.Retry].
+// sqliteRetry is the default of [Options.Retry] for a file.
 const sqliteRetry = 5 * time.Second
 
+// openSQLite opens a store in a file once, without retries.
 func openSQLite(ctx context.Context, file string, open Opener, o Options) (*Store, error) {
 	s := &Store{place: file}
 	path, err := makeFile(file)
@@ -51,17 +52,18 @@ func openSQLite(ctx context.Context, file string, open Opener, o Options) (*Stor
 	s.path, s.open, s.retry, s.locker = path, open, cmp.Or(o.Retry, sqliteRetry), s.lockFile
 	s.locks = path + "-locks"
 	if err := s.openSQLite(ctx); err != nil {
-		_ = s.Close() // what failed is told already
+		_ = s.Close() // its error adds nothing to the first one
 		return nil, s.fail("opening", err)
 	}
 	return s, nil
 }
 
-// makeFile makes the file and its folder, and returns its path with links
-// resolved: whoever opens it by another name shares the locks.
+// makeFile creates the file and its folder if necessary. It returns the path with
+// symbolic links resolved, so that all who open the file use the same locks,
+// whatever name they open it by.
 func makeFile(file string) (string, error) {
 	if file == "" || file == ":memory:" {
-		return "", errors.New("a store wants a file; for one in memory there is session.Memory")
+		return "", errors.New("a store needs a file; for a store in memory use session.Memory")
 	}
 	path, err := filepath.Abs(file)
 	if err != nil {
@@ -70,6 +72,7 @@ func makeFile(file string) (string, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return "", err
 	}
+	// SQLite would create the file readable for others, subject to the umask.
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	switch {
 	case err == nil:
@@ -86,23 +89,23 @@ func makeFile(file string) (string, error) {
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
 		return "", fmt.Errorf("%s is not a file", path)
 	}
-	// SQLite would read it, and leave files beside it that cannot be written to
-	// later either.
+	// SQLite would open a file that cannot be written, and leave files beside it
+	// that cannot be written later either.
 	return path, writable(path)
 }
 
-// sqliteDSN names the file as SQLite wants it, and how long connections wait for
-// each other.
+// sqliteDSN returns the connection string for a file. Wait is how long a connection
+// waits for another one that writes.
 func sqliteDSN(path string, wait time.Duration) string {
 	path = filepath.ToSlash(path)
 	if !strings.HasPrefix(path, "/") {
-		path = "/" + path // a drive of Windows
+		path = "/" + path // a Windows path with a drive letter
 	}
 	u := url.URL{Scheme: "file", Path: path, OmitHost: true}
 	return fmt.Sprintf("%s?_pragma=busy_timeout(%d)", &u, wait.Milliseconds())
 }
 
-// openSQLite takes the connection that writes and brings the file up to date.
+// openSQLite opens the connection for all writes and migrates the file.
 func (s *Store) openSQLite(ctx context.Context) error {
 	conn, err := s.db.Conn(ctx)
 	if err != nil {
@@ -110,13 +113,14 @@ func (s *Store) openSQLite(ctx context.Context) error {
 	}
 	s.commit = &committer{conn: conn, tx: tx{q: conn, prepared: new(sync.Map)}}
 	for _, pragma := range []string{
-		"auto_vacuum = incremental", // of a new file
+		"auto_vacuum = incremental", // takes effect only in a new file
 		"journal_mode = WAL",
+		// In WAL mode, NORMAL could lose the last commits when the power fails.
 		"synchronous = FULL",
-		"fullfsync = ON", // on a Mac, where to wait for the disk is more than fsync
+		"fullfsync = ON", // on macOS, fsync alone does not wait for the disk
 		"checkpoint_fullfsync = ON",
 		"secure_delete = ON",
-		"cell_size_check = ON", // a damaged page is noticed before it is used
+		"cell_size_check = ON", // detects a damaged page before using it
 	} {
 		if err := s.pragma(ctx, pragma); err != nil {
 			return err
@@ -131,6 +135,8 @@ func (s *Store) openSQLite(ctx context.Context) error {
 	}
 	var version int
 	newest := all[len(all)-1].version
+	// The file is normally up to date, and then opening it does not wait for a
+	// writer.
 	if conn.QueryRowContext(ctx, `SELECT max(version) FROM antiphon_format`).Scan(&version) == nil && version == newest {
 		return s.openSeal(ctx, &s.reads)
 	}
@@ -151,8 +157,8 @@ func (s *Store) openSQLite(ctx context.Context) error {
 	return s.openSeal(ctx, &s.reads)
 }
 
-// checkDurable is the error for a file for which the settings that make it
-// durable were not taken, which SQLite does not report.
+// checkDurable returns an error if the settings that make the file durable did not
+// take effect. SQLite itself does not report that.
 func (s *Store) checkDurable(ctx context.Context) error {
 	list, err := s.durableSQLite(ctx)
 	if err != nil {
@@ -166,9 +172,9 @@ func (s *Store) checkDurable(ctx context.Context) error {
 	return s.moved()
 }
 
-// pragma runs a pragma on the connection that writes. Where others open the file
-// at the same moment it waits for them, which SQLite does not do by itself while
-// the file is not in WAL mode.
+// pragma runs a pragma on the connection for writes. It waits for other processes
+// that open the file at the same moment, which SQLite does not do while the file is
+// not yet in WAL mode.
 func (s *Store) pragma(ctx context.Context, pragma string) error {
 	began := time.Now()
 	for {

@@ -99,7 +99,7 @@ func TestNoStore(t *testing.T) {
 		{other, "of another program", "another file"},
 		{dir, "is not a file", "another place"},
 		{filepath.Join(blocked, "s.db"), "", "another place"},
-		{"", "wants a file", ""},
+		{"", "needs a file", ""},
 		{":memory:", "session.Memory", ""},
 	} {
 		before, _ := os.ReadFile(test.file)
@@ -256,7 +256,7 @@ func TestDiskFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	for err == nil {
-		_, err = log.Append(t.Context(), session.Given{Item: image(40_000+len(log.Log()), byte(len(log.Log())))}, session.RunStarted{})
+		_, err = log.Append(t.Context(), session.InputItem{Item: image(40_000+len(log.Log()), byte(len(log.Log())))}, session.RunStarted{})
 	}
 	wantError(t, err, file, "disk is full", "make room")
 	n := len(log.Log())
@@ -276,7 +276,7 @@ func TestDiskFull(t *testing.T) {
 	if log, err = session.Open(t.Context(), s, "a"); err != nil || len(log.Log()) != n+1 {
 		t.Fatal(len(log.Log()), err)
 	}
-	if _, err := log.Append(t.Context(), session.Given{Item: image(400_000, 7)}); err != nil {
+	if _, err := log.Append(t.Context(), session.InputItem{Item: image(400_000, 7)}); err != nil {
 		t.Error(err)
 	}
 }
@@ -315,7 +315,7 @@ func TestBusy(t *testing.T) {
 func TestDamaged(t *testing.T) {
 	s, file := newSQLite(t)
 	for n := range int64(600) {
-		mustAppend(t, s, "a", n, session.Given{Item: item.User(strings.Repeat("words ", 100))})
+		mustAppend(t, s, "a", n, session.InputItem{Item: item.User(strings.Repeat("words ", 100))})
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -362,6 +362,9 @@ func TestDamaged(t *testing.T) {
 // J1: whatever is left of the write-ahead log when the machine stops, the store
 // opens with whole appends up to some point, and goes on.
 func TestTornWAL(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: damages many stores")
+	}
 	s, file := newSQLite(t)
 	n := 0
 	for len(loadAll(t, s, "a")) < 30 {
@@ -447,6 +450,9 @@ func TestLockLeftBehind(t *testing.T) {
 // J4: a history with the same image 20 times grows by one image; so does one
 // with forks, and another session with it.
 func TestSameImage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: stores large images")
+	}
 	s, file := newSQLite(t)
 	size := func() int64 {
 		t.Helper()
@@ -463,21 +469,21 @@ func TestSameImage(t *testing.T) {
 	const megabytes = 2 << 20
 	empty := size()
 	for n := range int64(20) {
-		mustAppend(t, s, "a", n, session.Given{Item: image(megabytes, 1)})
+		mustAppend(t, s, "a", n, session.InputItem{Item: image(megabytes, 1)})
 	}
 	if err := s.Fork(t.Context(), "a", 10, "b"); err != nil {
 		t.Fatal(err)
 	}
-	mustAppend(t, s, "b", 10, session.Given{Item: image(megabytes, 1)})
-	mustAppend(t, s, "c", 0, session.Given{Item: image(megabytes, 1)})
+	mustAppend(t, s, "b", 10, session.InputItem{Item: image(megabytes, 1)})
+	mustAppend(t, s, "c", 0, session.InputItem{Item: image(megabytes, 1)})
 	if grown := size() - empty; grown < megabytes || grown > megabytes+megabytes/20 {
 		t.Errorf("22 times an image of %d bytes: the file has grown by %d", megabytes, grown)
 	}
 	for _, e := range loadAll(t, s, "a") {
-		if it := e.Body.(session.Given).Item; !it.Held() || len(it.JSON()) > 1000 {
+		if it := e.Body.(session.InputItem).Item; !it.Externalized() || len(it.JSON()) > 1000 {
 			t.Errorf("entry %d is in memory with its payload: %d bytes", e.Seq, len(it.JSON()))
 		}
-		if line(t, e) != line(t, numbered(e.Seq-1, session.Given{Item: image(megabytes, 1)})[0]) {
+		if line(t, e) != line(t, numbered(e.Seq-1, session.InputItem{Item: image(megabytes, 1)})[0]) {
 			t.Errorf("entry %d is not what was written", e.Seq)
 		}
 	}

@@ -16,39 +16,44 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// Options are what a store may be told. The zero value is good.
+// Options configure a store. The zero value works.
 type Options struct {
-	// Now is the clock for the times that are shown to people; nothing else
-	// depends on it. Default: time.Now.
+	// Now returns the time for timestamps that people see; nothing else depends on
+	// it. Default: time.Now.
 	Now func() time.Time
-	// Poll is how often a watcher looks for what other processes wrote. Default:
-	// 250 ms.
+	// Poll is the interval at which a watcher looks for entries of other processes.
+	// Default: 250 ms.
 	Poll time.Duration
-	// Wait is how long to wait for other processes that write to a SQLite file,
-	// and for Postgres to say what became of a commit when the connection was
+	// Wait bounds the time to wait for other processes that write to a SQLite file,
+	// and for Postgres to report the outcome of a commit after the connection was
 	// lost. Default: 10 s.
 	Wait time.Duration
-	// Retry is for how long an opening, a read or a write is tried again when it fails for a
-	// reason that may pass: a server that restarts or hands over to another one,
-	// a file that others keep busy, a full disk. Less than zero is never. Default:
-	// 30 s with Postgres, 5 s with SQLite; but a server that cannot be reached when
-	// the store is opened is told at once then, since its address may be wrong.
+	// Retry bounds the time for which opening, reading or writing is repeated after a
+	// failure that may pass: a server that restarts or fails over, a busy file, a
+	// full disk. A negative value disables retries. Default: 30 s with Postgres, 5 s
+	// with SQLite. With the default, a server that cannot be reached when the store
+	// is opened is reported at once, because its address may be wrong.
 	Retry time.Duration
-	// Key returns the key of an encrypted store: see [NewSecret]. A database that
-	// is new is encrypted with it: all entries and blobs, from then on and for
-	// good. One that was made without a key is refused, and so is another key than
-	// the first, with an error that wraps [ErrKey]. Default: none.
+	// Connections is the largest number of connections to Postgres, 2 or more;
+	// operations wait for a free one. One connection holds the locks of all sessions.
+	// The parameter antiphon_connections of the connection string overrides it.
+	// Default: 20. A SQLite file is written by one connection.
+	Connections int
+	// Key returns the key of an encrypted store: see [NewSecret]. It permanently
+	// encrypts all entries and blobs of a new database. Opening a database that was
+	// created without a key or with another key returns an error that wraps [ErrKey].
+	// Default: no encryption.
 	Key func(ctx context.Context) (endpoint.Key, error)
-	// Keyless opens an encrypted store without its key, for what needs none: to
-	// list, verify, back up, delete and sweep. What needs the key is an error
-	// that wraps [ErrKey]. It counts only where Key is nil.
+	// Keyless opens an encrypted store without its key, to list, verify, back up,
+	// delete and sweep. Operations that need the key return an error that wraps
+	// [ErrKey]. It is ignored if Key is set.
 	Keyless bool
 }
 
-// Store keeps sessions in a database. It implements [session.Store] and all
-// that a store can be besides: [session.SubsessionStore], [session.Locker], [session.Holder],
-// [session.Forker], [session.Watcher], [session.Catalog] and [session.Blobs]. It
-// is safe for concurrent use, and any number of processes may use one database.
+// Store keeps sessions in a database. It implements [session.Store] and its optional
+// interfaces: [session.SubsessionStore], [session.Locker], [session.Holder],
+// [session.Forker], [session.Watcher], [session.Catalog] and [session.Blobs]. It is
+// safe for concurrent use, and any number of processes may use one database.
 type Store struct {
 	db       *sql.DB
 	place    string // for people
@@ -69,7 +74,7 @@ type Store struct {
 	holds  holder
 	locker func(ctx context.Context, id string) (unlock func() error, err error)
 	schema string // Postgres
-	holder *item.Holder
+	holder *item.PayloadStore
 	split  session.Split
 	heads  heads
 
@@ -79,7 +84,7 @@ type Store struct {
 
 	closing sync.Once
 	mu      sync.Mutex
-	changed map[string]chan struct{} // for those who watch, closed at a change
+	changed map[string]chan struct{} // channels of watchers, closed at a change
 }
 
 // Opener opens a database, such as
@@ -90,6 +95,7 @@ type Store struct {
 // github.com/jackc/pgx/v5/stdlib for Postgres.
 type Opener func(dsn string) (*sql.DB, error)
 
+// newStore returns a store with the parts that both databases need.
 func newStore(db *sql.DB, place string, o Options) *Store {
 	s := &Store{
 		db:      db,
@@ -106,7 +112,7 @@ func newStore(db *sql.DB, place string, o Options) *Store {
 	if s.now == nil {
 		s.now = time.Now
 	}
-	db.SetMaxIdleConns(8) // a new one is dear
+	db.SetMaxIdleConns(8) // opening a connection is expensive; for Postgres, see bound
 	s.reads = tx{q: db, prepared: new(sync.Map)}
 	s.holder = item.NewHolder(source{s})
 	s.split = session.Split{Min: minBlob, Join: s.holder.Join}
@@ -115,12 +121,11 @@ func newStore(db *sql.DB, place string, o Options) *Store {
 
 func waitOf(o Options) time.Duration { return cmp.Or(o.Wait, 10*time.Second) }
 
-// Place says where the store is: its file, or its server and database, without a
-// password.
+// Place returns the file of the store, or its server and database without a password.
 func (s *Store) Place() string { return s.place }
 
-// Close closes the database. What was appended is there. Payloads that items of
-// this store hold cannot be read any more.
+// Close closes the database. Successful appends are durable. Items can no longer read
+// payloads that this store holds.
 func (s *Store) Close() (err error) {
 	s.closing.Do(func() {
 		s.holds.close()
@@ -135,9 +140,9 @@ func (s *Store) Close() (err error) {
 	return err
 }
 
-// write runs do in a transaction, and again if that fails for a reason that may
-// pass; see [committer.write]. The end of ctx only ends the waiting: what has
-// begun is finished.
+// write runs do in a transaction, and repeats it after a failure that may pass; see
+// [committer.write]. When ctx ends, only the waiting ends: a started write is
+// finished.
 func (s *Store) write(ctx context.Context, do func(ctx context.Context, t *tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -147,7 +152,12 @@ func (s *Store) write(ctx context.Context, do func(ctx context.Context, t *tx) e
 	if s.commit != nil {
 		once = s.commitHere
 	}
-	return s.again(ctx, s.isTransient, func() error { return once(ctx, do) })
+	attempt := func() error { return once(ctx, do) }
+	err := s.again(ctx, s.isTransient, attempt)
+	if errors.Is(err, errCreated) {
+		err = s.again(ctx, s.isTransient, attempt)
+	}
+	return err
 }
 
 // commitHere writes to the file, if it is still the one that was opened.
@@ -170,7 +180,7 @@ func (s *Store) Append(ctx context.Context, id string, after int64, entries []se
 	return nil
 }
 
-// tell wakes those who watch the session.
+// tell wakes the session's watchers.
 func (s *Store) tell(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,5 +192,5 @@ func (s *Store) tell(id string) {
 
 // Nest implements [session.SubsessionStore].
 func (s *Store) Nest(parent string, number int, callID string) string {
-	return session.NestedID(parent, number, callID)
+	return session.SubsessionID(parent, number, callID)
 }

@@ -104,6 +104,9 @@ func TestStoreSQLite(t *testing.T) {
 // The contract of stores, where all that was said is encrypted; but there is no
 // index of words.
 func TestStoreEncrypted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: runs the suite of TestStoreSQLite again, encrypted")
+	}
 	agenttest.TestStore(t, func(t *testing.T) session.Store {
 		return sealed(t, filepath.Join(t.TempDir(), "sessions.db"), sqlstore.NewSecret())
 	})

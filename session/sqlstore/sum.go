@@ -16,35 +16,36 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// How the store knows that what it reads is what it wrote:
+// Checksums let the store detect that data is not what it wrote:
 //
-//   - antiphon_entries.sums holds the [session.Sum] before a row's first entry
-//     and that after each of its entries.
-//   - antiphon_sessions.head is the sum at the session's last entry, and sum
-//     covers the columns that an append does not change.
+//   - antiphon_entries.sums holds the [session.Sum] before a row's first entry and the
+//     one after each of its entries.
+//   - antiphon_sessions.head is the sum at the session's last entry, and sum covers the
+//     columns that appends do not change.
 //   - antiphon_chunks.sum covers a chunk, its place and the blob's hash.
-//   - antiphon_sessions.key is a second index of ids, and name_key one of names: a
-//     session whose id or name, or the index of those, is damaged does not pass for
-//     one that does not exist.
+//   - antiphon_sessions.key is a second index of ids, and name_key a second index of
+//     names. A session whose id or name, or the first index of it, is damaged is
+//     therefore not taken for one that does not exist.
 
-// packed is a row of antiphon_entries: n lines, the last of which is entry
+// packed is a row of antiphon_entries. It has n lines, and the last line is entry
 // number last.
 type packed struct {
 	log, last, n int64
 	sums, data   []byte
 }
 
-// before is the number of the entry before the row's first one.
+// before returns the number of the entry before the row's first one.
 func (p *packed) before() int64 { return p.last - p.n }
 
-// sum returns the sum after the row's i-th entry; i is 0 before the first one.
+// sum returns the sum after the row's first i entries. If i is 0, it is the sum
+// before the row.
 func (p *packed) sum(i int64) session.Sum {
 	const size = int64(len(session.Sum{}))
 	return session.Sum(p.sums[i*size : (i+1)*size])
 }
 
-// isThere reports whether a log has these entries, where they are one row or part
-// of another.
+// isThere reports whether the log contains these entries, in a row of their own or
+// as part of a merged row.
 func (p *packed) isThere(ctx context.Context, t *tx) (bool, error) {
 	sum, err := t.sumAt(ctx, base{p.log, p.last})
 	var none *session.Damage
@@ -54,12 +55,12 @@ func (p *packed) isThere(ctx context.Context, t *tx) (bool, error) {
 	return err == nil && sum == p.sum(p.n), err
 }
 
-// shaped reports whether the row has a sum for each entry.
+// shaped reports whether the row has the right number of sums for its entries.
 func (p *packed) shaped() bool {
 	return p.n > 0 && p.n <= int64(len(p.data)) && int64(len(p.sums)) == (p.n+1)*int64(len(session.Sum{}))
 }
 
-// whole reports whether all the row's entries are what was written.
+// whole reports whether all entries of the row match their sums.
 func (p *packed) whole() bool {
 	if !p.shaped() {
 		return false
@@ -75,7 +76,7 @@ func (p *packed) whole() bool {
 	return len(rest) == 0
 }
 
-// until returns a copy of the row that ends with an entry within it.
+// until returns a copy of the row that ends with entry number last.
 func (p *packed) until(last int64) *packed {
 	n, end := last-p.before(), 0
 	for range n {
@@ -86,7 +87,8 @@ func (p *packed) until(last int64) *packed {
 
 var newline = []byte{'\n'}
 
-// pack makes the row of lines that follow entry number after, whose sum is head.
+// pack returns a row with the lines of the n entries after number after. Head is the
+// sum before them.
 func pack(log, after, n int64, head session.Sum, data []byte) *packed {
 	p := &packed{log: log, last: after + n, n: n, data: data}
 	p.sums = append(make([]byte, 0, (n+1)*int64(len(head))), head[:]...)
@@ -100,12 +102,12 @@ func pack(log, after, n int64, head session.Sum, data []byte) *packed {
 	return p
 }
 
-// place says where an entry is stored: the bytes from and to of its row.
+// place describes the bytes from from to to of the row, for an error.
 func (p *packed) place(from, to int) string {
 	return fmt.Sprintf("table antiphon_entries, log %d, the row that ends with entry %d, bytes %d to %d", p.log, p.last, from, to)
 }
 
-// damaged is the error for an entry of a row.
+// damaged returns the error for a damaged entry of the row.
 func (p *packed) damaged(entry int64, from, to int, problem string) error {
 	return &session.Damage{Entry: entry, Place: p.place(from, to), Problem: problem}
 }
@@ -114,27 +116,29 @@ func (p *packed) damaged(entry int64, from, to int, problem string) error {
 type stored struct {
 	session.Info
 	log       int64
-	belongs   int64 // the log that a nested session belongs to: the column owner
-	titled    bool  // a person gave the title
+	belongs   int64 // the log that a nested session belongs to; column owner
+	titled    bool  // a person chose the title
 	touched   int64
 	head, sum []byte
 }
 
-// static covers what appends leave as it is.
+// static returns the checksum of the columns that appends do not change.
 func (r *stored) static() []byte {
 	h := sha256.New()
 	for _, text := range []string{r.ID, r.Name, r.Path, r.Parent, r.Title} {
+		// The length separates the texts: "ab", "c" and "a", "bc" have different
+		// sums.
 		fmt.Fprintf(h, "%d:%s,", len(text), text)
 	}
 	fmt.Fprint(h, r.log, " ", r.belongs, " ", r.At, " ", r.Nested, " ", r.Archived, " ", r.Created.UnixMilli())
-	if r.Owner != "" || len(r.Tags) > 0 || r.titled { // which rows of earlier formats do not have
+	if r.Owner != "" || len(r.Tags) > 0 || r.titled { // rows of earlier formats have none of these, and keep their sums
 		tags := joinTags(r.Tags)
 		fmt.Fprintf(h, " %d:%s,%d:%s,%t", len(r.Owner), r.Owner, len(tags), tags, r.titled)
 	}
 	return h.Sum(nil)[:len(session.Sum{})]
 }
 
-// check reports a row that is not the one that was written.
+// check returns an error if the row does not match its checksum.
 func (r *stored) check() error {
 	if !bytes.Equal(r.sum, r.static()) || len(r.head) != len(session.Sum{}) {
 		return &session.Damage{Session: r.ID, Place: fmt.Sprintf("table antiphon_sessions, log %d", r.log), Problem: "what is known of the session does not have the checksum that was written with it"}
@@ -142,22 +146,23 @@ func (r *stored) check() error {
 	return nil
 }
 
-// keyOf is the second index of an id, and nameKeyOf that of a name.
+// keyOf returns the key of an id in the second index, and nameKeyOf that of a name.
 func keyOf(id string) int64 { return lockKey("id", id) }
 
 func nameKeyOf(name string) int64 { return lockKey("name", name) }
 
-// errAppeared: a session was made while it was looked for.
+// errAppeared reports that a session was created between two queries for it.
 var errAppeared = errors.New("the session was made just now; try again")
 
-// missing is the error for a session that is not found by its id: it does not
-// exist, or it can be found in another way, and then the database is damaged.
+// missing returns the error for a session that was not found by its id:
+// [session.ErrNotFound], or damage if the second index finds it.
 func (t *tx) missing(ctx context.Context, id string) error {
 	var other string
 	err := t.row(ctx, `SELECT id FROM antiphon_sessions WHERE key = ?`, keyOf(id)).Scan(&other)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return notFound(id)
+	// Either the session was created just now, or the first index is damaged.
 	case err == nil && other == id:
 		err = t.row(ctx, `SELECT id FROM antiphon_sessions WHERE id = ?`, id).Scan(&other)
 		if err == nil {
@@ -170,23 +175,23 @@ func (t *tx) missing(ctx context.Context, id string) error {
 	return err
 }
 
-// chunkSum covers a chunk of a blob.
+// chunkSum returns the checksum of a stored chunk, its number and its blob's name.
 func chunkSum(hash session.Hash, n int64, data []byte) []byte {
 	h := sha256.New()
 	var place [len(hash) + 8]byte
 	copy(place[:], hash[:])
 	binary.BigEndian.PutUint64(place[len(hash):], uint64(n))
-	_, _ = h.Write(place[:]) // a hash never fails
+	_, _ = h.Write(place[:]) // a hash never returns an error
 	_, _ = h.Write(data)
 	return h.Sum(nil)[:len(session.Sum{})]
 }
 
-// heads are the ends of the sessions that this store has read or written to, so
-// that an append need not ask for the sum that it goes on from.
+// heads caches the ends of the sessions that this store has read or written, so that
+// an append does not have to query the sum that it continues from.
 type heads struct {
 	mu   sync.Mutex
 	at   map[string]head
-	busy map[string]int // appends under way
+	busy map[string]int // the number of running appends
 }
 
 // head is the sum of a session's log at its last entry.
@@ -195,13 +200,15 @@ type head struct {
 	sum     session.Sum
 }
 
-// maxHeads bounds the memory of heads to less than a megabyte.
+// maxHeads limits the memory for heads to less than a megabyte.
 const maxHeads = 8192
 
+// put sets the end of a session.
 func (h *heads) put(id string, end head) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.at) >= maxHeads {
+		// A missing head costs only a query, so the oldest ones need not be found.
 		clear(h.at)
 	}
 	if h.at == nil {
@@ -210,7 +217,8 @@ func (h *heads) put(id string, end head) {
 	h.at[id] = end
 }
 
-// begin says that an append is under way, and end that its outcome is known.
+// begin records that an append is running. The caller calls end when the outcome is
+// known.
 func (h *heads) begin(id string) (end func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -227,13 +235,14 @@ func (h *heads) begin(id string) (end func()) {
 	}
 }
 
-// writing reports that an append to the session is under way.
+// writing reports whether an append to the session is running.
 func (h *heads) writing(id string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.busy[id] > 0
 }
 
+// get returns the end of a session, if it is known.
 func (h *heads) get(id string) (end head, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -241,6 +250,7 @@ func (h *heads) get(id string) (end head, ok bool) {
 	return end, ok
 }
 
+// forget removes a session that was deleted.
 func (h *heads) forget(id string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

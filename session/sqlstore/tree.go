@@ -13,8 +13,8 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// Fork implements [session.Forker]: it writes two rows, however long the
-// history is.
+// Fork implements [session.Forker]. It writes two rows, whatever the length of the
+// history.
 func (s *Store) Fork(ctx context.Context, from string, at int64, to string) error {
 	if err := checkID(to); err != nil {
 		return err
@@ -41,6 +41,8 @@ func (s *Store) Fork(ctx context.Context, from string, at int64, to string) erro
 			}
 		}
 		fork := session.Info{ID: to, Path: i.Path, Parent: from, At: at, Owner: i.Owner}
+		// A title is sealed for the id of its session, so seal it again for the
+		// fork.
 		if at > 0 {
 			fork.Title = s.seal.title(to, s.seal.openTitle(from, i.Title))
 		}
@@ -48,8 +50,8 @@ func (s *Store) Fork(ctx context.Context, from string, at int64, to string) erro
 	}))
 }
 
-// holderOf returns the log that holds entry number at itself, of those that a
-// log of end entries consists of.
+// holderOf returns the position of entry number at in the log that holds it: the
+// given log, which ends with entry end, or one that it begins with.
 func (t *tx) holderOf(ctx context.Context, log, end, at int64) (base, error) {
 	for part, err := range t.spansOf(ctx, log, end) {
 		if err != nil || at > part.from {
@@ -59,7 +61,7 @@ func (t *tx) holderOf(ctx context.Context, log, end, at int64) (base, error) {
 	return base{}, nil
 }
 
-// sumAt returns the sum of a log at an entry that it holds itself.
+// sumAt returns the sum of a log after an entry that the log itself holds.
 func (t *tx) sumAt(ctx context.Context, b base) (session.Sum, error) {
 	if b.log == 0 {
 		return session.Sum{}, nil
@@ -86,6 +88,7 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 		if err := t.markDeleted(ctx); err != nil {
 			return err
 		}
+		// The list grows in the loop: deleting a session adds its nested sessions.
 		for n := 0; n < len(gone); n++ {
 			inside, err := t.remove(ctx, gone[n])
 			if err != nil {
@@ -105,9 +108,9 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 	return nil
 }
 
-// remove deletes a session, and its log and those below it as far as nobody
-// else needs them. It returns the sessions that are nested in it, or in one that
-// was deleted before, and that belong to those logs.
+// remove deletes a session, its log, and the logs that this one begins with, unless
+// other sessions or logs still need them. It returns the nested sessions that belong
+// to the deleted logs, which the caller must delete next.
 func (t *tx) remove(ctx context.Context, id string) (inside []string, err error) {
 	var log int64
 	if t.postgres {
@@ -117,8 +120,8 @@ func (t *tx) remove(ctx context.Context, id string) (inside []string, err error)
 	}
 	err = t.row(ctx, `DELETE FROM antiphon_sessions WHERE id = ? RETURNING log`, id).Scan(&log)
 	if errors.Is(err, sql.ErrNoRows) {
-		if err = t.missing(ctx, id); err == errAppeared {
-			err = notFound(id) // at the moment that counts, it was not there
+		if err = t.missing(ctx, id); errors.Is(err, errAppeared) {
+			err = notFound(id) // it did not exist when the DELETE ran
 		}
 	}
 	if err == nil {
@@ -145,7 +148,7 @@ func (t *tx) remove(ctx context.Context, id string) (inside []string, err error)
 		}
 		err = t.row(ctx, `DELETE FROM antiphon_logs WHERE log = ? RETURNING base`, log).Scan(&log)
 		if errors.Is(err, sql.ErrNoRows) {
-			return inside, nil // the row was lost before: what it began with is not known
+			return inside, nil // the row is missing, so its base is not known
 		}
 		if err != nil {
 			return nil, err
@@ -154,32 +157,33 @@ func (t *tx) remove(ctx context.Context, id string) (inside []string, err error)
 	return inside, err
 }
 
-// ownedBy returns the nested sessions that live as long as a log.
+// ownedBy returns the nested sessions that belong to a log.
 func (t *tx) ownedBy(ctx context.Context, log int64) (ids []string, err error) {
 	return t.texts(ctx, `SELECT id FROM antiphon_sessions WHERE owner = ? AND owner <> 0`, log)
 }
 
-// errDry undoes what would have been swept.
+// errDry makes the transaction of a dry run roll back.
 var errDry = errors.New("only counted")
 
-// Sweep implements [session.Catalog]: it removes blobs that no log needs, and
-// of the logs of deleted sessions what is after the last fork. Then it writes the
-// database anew, so that no bytes of what was deleted are left in it.
+// Sweep implements [session.Catalog]. It removes blobs that no log needs and, from
+// the logs of deleted sessions, the entries after the last fork. Then it rewrites
+// the database, so that no bytes of deleted data remain in it.
 //
-// It removes nothing where it sees damage, for then it is not certain what is
-// needed: it has SQLite check its file, and before it shortens a log it compares
-// the log with the forks that go on from it. Which blobs a log needs it takes from
-// antiphon_refs, which has no checksums. If it lacks a row though nothing was deleted,
-// nothing is removed; [Store.Verify] finds more, so run it first where the disk is in
-// doubt.
-func (s *Store) Sweep(ctx context.Context, dry bool) (session.Swept, error) {
-	var swept session.Swept
+// Sweep removes nothing if it finds damage, because it then cannot tell what is
+// still needed. It runs SQLite's check of the file, and compares a log with its
+// forks before it shortens the log. The blobs that a log needs are listed in
+// antiphon_refs, which has no checksums. Sweep removes nothing if a blob is not
+// listed there although nothing was deleted. [Store.Verify] finds more damage, so
+// run it first if you do not trust the disk.
+func (s *Store) Sweep(ctx context.Context, dry bool) (session.GCStats, error) {
+	var swept session.GCStats
 	if err := s.intact(ctx); err != nil {
 		return swept, s.fail("sweeping", err)
 	}
 	var deleted int64
 	err := s.write(ctx, func(ctx context.Context, t *tx) (err error) {
-		swept = session.Swept{}
+		// The function runs again if a write is retried.
+		swept = session.GCStats{}
 		if err := t.lockTree(ctx); err != nil {
 			return err
 		}
@@ -204,17 +208,17 @@ func (s *Store) Sweep(ctx context.Context, dry bool) (session.Swept, error) {
 		return err
 	})
 	if err == nil {
+		// The deletion is committed, so what completes it is not canceled any more.
 		swept.Left, err = s.erase(context.WithoutCancel(ctx), deleted)
 	}
 	if err != nil && !errors.Is(err, errDry) {
-		return session.Swept{}, s.fail("sweeping", err)
+		return session.GCStats{}, s.fail("sweeping", err)
 	}
 	return swept, nil
 }
 
-// sweepLogs cuts the logs without a session off behind the last entry that a
-// fork begins with.
-func (t *tx) sweepLogs(ctx context.Context, swept *session.Swept) error {
+// sweepLogs truncates logs without a session after the last entry that a fork needs.
+func (t *tx) sweepLogs(ctx context.Context, swept *session.GCStats) error {
 	rows, err := t.rows(ctx, `SELECT base, max(base_at) FROM antiphon_logs WHERE base <> 0
 		AND NOT EXISTS (SELECT 1 FROM antiphon_sessions s WHERE s.log = base) GROUP BY base`)
 	if err != nil {
@@ -240,17 +244,18 @@ func (t *tx) sweepLogs(ctx context.Context, swept *session.Swept) error {
 	return nil
 }
 
-// truncateLog removes what a log has after an entry. It does not split a row that
-// is damaged, for where its entries end is not known, nor a log that does not fit
-// those that begin with it: one of them may need more.
-func (t *tx) truncateLog(ctx context.Context, b base, swept *session.Swept) error {
+// truncateLog removes the entries of a log after a position. It returns an error,
+// and removes nothing, if it would have to split a damaged row, in which the ends of
+// entries are not known, or if the log does not match its forks, which may need more
+// of it.
+func (t *tx) truncateLog(ctx context.Context, b base, swept *session.GCStats) error {
 	rows, err := t.rows(ctx, `SELECT last, n, sums, data FROM antiphon_entries WHERE log = ? AND last > ? ORDER BY last`, b.log, b.at)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
 	found := false
-	var left *packed // of the row in which the log ends now
+	var left *packed // the part to keep of a row that is split
 	for rows.Next() {
 		p := packed{log: b.log}
 		if err := rows.Scan(&p.last, &p.n, (*sql.RawBytes)(&p.sums), (*sql.RawBytes)(&p.data)); err != nil {
@@ -291,8 +296,8 @@ func (t *tx) truncateLog(ctx context.Context, b base, swept *session.Swept) erro
 	return t.forgetWords(ctx, b.log, b.at)
 }
 
-// forksFit reports damage where a log that begins with another one does not go on
-// from the entry that antiphon_logs says.
+// forksFit reports damage if a fork of a log does not continue from the entry that
+// antiphon_logs names.
 func (t *tx) forksFit(ctx context.Context, of int64) error {
 	forks, err := t.numbers(ctx, `SELECT log FROM antiphon_logs WHERE base = ?`, of)
 	if err != nil {
@@ -323,8 +328,8 @@ func (t *tx) forksFit(ctx context.Context, of int64) error {
 	return nil
 }
 
-// allKept reports a blob that no log needs though nothing was deleted since the last
-// sweep: then rows of antiphon_refs were lost.
+// allKept reports damage if no log needs a blob although nothing was deleted since
+// the last sweep: rows of antiphon_refs were lost.
 func (t *tx) allKept(ctx context.Context) error {
 	blobs, err := t.numbers(ctx, `SELECT blob FROM antiphon_blobs WHERE (SELECT max(value) FROM antiphon_state WHERE name = 'deleted') = 0
 		AND NOT EXISTS (SELECT 1 FROM antiphon_refs r WHERE r.blob = antiphon_blobs.blob) ORDER BY blob`)
@@ -335,7 +340,7 @@ func (t *tx) allKept(ctx context.Context) error {
 }
 
 // sweepBlobs removes the blobs that no log needs.
-func (t *tx) sweepBlobs(ctx context.Context, swept *session.Swept) error {
+func (t *tx) sweepBlobs(ctx context.Context, swept *session.GCStats) error {
 	const unused = `FROM antiphon_blobs WHERE NOT EXISTS (SELECT 1 FROM antiphon_refs r WHERE r.blob = antiphon_blobs.blob)`
 	var size int64
 	if err := t.row(ctx, `SELECT count(*), coalesce(sum(size), 0) `+unused).Scan(&swept.Blobs, &size); err != nil || swept.Blobs == 0 {
@@ -351,12 +356,13 @@ func (t *tx) sweepBlobs(ctx context.Context, swept *session.Swept) error {
 
 // The keys of advisory locks on Postgres.
 const (
-	sweepLock   = 0x616e7469_00000001 // who keeps blobs shares it, who sweeps has it alone
+	sweepLock   = 0x616e7469_00000001 // shared by writers of blobs, exclusive for a sweep
 	migrateLock = 0x616e7469_00000002
 )
 
-// lockTree waits for those who keep blobs or fork, and holds up others, until
-// the transaction ends. On SQLite there is one writer anyway.
+// lockTree locks out writers of blobs and forks until the transaction ends, after
+// waiting for running ones. On SQLite it does nothing because there is only one
+// writer.
 func (t *tx) lockTree(ctx context.Context) error {
 	if !t.postgres {
 		return nil
@@ -365,7 +371,7 @@ func (t *tx) lockTree(ctx context.Context) error {
 	return err
 }
 
-// shareTree holds up those who delete and sweep.
+// shareTree locks out deletions and sweeps until the transaction ends.
 func (t *tx) shareTree(ctx context.Context) error {
 	if !t.postgres {
 		return nil

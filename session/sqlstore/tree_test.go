@@ -48,7 +48,7 @@ func TestDamagedTree(t *testing.T) {
 				s := openHere(t, where).(*sqlstore.Store)
 				ctx := t.Context()
 				populate(t, s)
-				mustAppend(t, s, "fork", 302, session.Given{Item: item.User("behind the fork")})
+				mustAppend(t, s, "fork", 302, session.InputItem{Item: item.User("behind the fork")})
 				breakBase(t, where, "fork", how)
 				if err := s.Fork(ctx, "fork", 1, "again"); !errors.Is(err, session.ErrDamaged) {
 					t.Errorf("forking: got %v, want ErrDamaged", err)
@@ -90,6 +90,9 @@ func TestDamagedTree(t *testing.T) {
 // J5: a database of an earlier format that is damaged a little still opens: it
 // could not be verified and salvaged otherwise. What is whole in it is read.
 func TestFormatsDamaged(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: damages many stores")
+	}
 	damages := map[string]func(t *testing.T, where string){
 		"a payload's hash": func(t *testing.T, where string) {
 			if _, err := openPlain(t, where).Exec(`UPDATE antiphon_blobs SET hash = substr(hash, 1, 5)`); err != nil {

@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// querier is what statements run on: a connection, a transaction, a pool.
+// querier runs statements: a connection, a transaction or a pool.
 type querier interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
@@ -19,19 +19,21 @@ type querier interface {
 	PrepareContext(ctx context.Context, query string) (*sql.Stmt, error)
 }
 
-// tx runs statements, which are written with a question mark for each argument.
+// tx runs statements on either database. Statements use a question mark for each
+// argument.
 type tx struct {
 	q        querier
 	postgres bool
-	prepared *sync.Map // statements of q, by their text; nil if the driver keeps them itself
-	ticked   bool      // whether the order of sessions has moved on; SQLite
-	xid      string    // the number of the transaction, once it is known; Postgres
-	proof    proof     // asks whether it was committed; Postgres
+	prepared *sync.Map // prepared statements of q, by text; nil if the driver caches them
+	ticked   bool      // tick was called; SQLite only
+	xid      string    // the transaction's number, once known; Postgres only
+	proof    proof     // reports whether it was committed; Postgres only
 }
 
-// tick makes the sessions that this transaction writes to the last ones. Those
-// that are written in one transaction are written at once.
+// tick starts a new position in the order of last writes for the sessions that this
+// transaction writes. All writes of one transaction share it.
 func (t *tx) tick(ctx context.Context) error {
+	// On Postgres a sequence does this.
 	if t.postgres || t.ticked {
 		return nil
 	}
@@ -40,8 +42,8 @@ func (t *tx) tick(ctx context.Context) error {
 	return err
 }
 
-// now is the expression for the place of a session in the order of their last
-// writes, after [tx.tick].
+// now returns the SQL expression for the current position in the order of last
+// writes. Call [tx.tick] before the statement that uses it.
 func (t *tx) now() string {
 	if t.postgres {
 		return `nextval('antiphon_touches')`
@@ -49,6 +51,7 @@ func (t *tx) now() string {
 	return `(SELECT n FROM antiphon_touches)`
 }
 
+// exec runs a statement and returns the number of rows that it changed.
 func (t *tx) exec(ctx context.Context, query string, args ...any) (changed int64, err error) {
 	var r sql.Result
 	if stmt, err := t.stmt(ctx, query); err != nil {
@@ -64,6 +67,7 @@ func (t *tx) exec(ctx context.Context, query string, args ...any) (changed int64
 	return r.RowsAffected()
 }
 
+// rows runs a query. The caller closes the result.
 func (t *tx) rows(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	stmt, err := t.stmt(ctx, query)
 	if err != nil {
@@ -75,14 +79,17 @@ func (t *tx) rows(ctx context.Context, query string, args ...any) (*sql.Rows, er
 	return t.q.QueryContext(ctx, t.text(query), args...)
 }
 
+// row runs a query for one row.
 func (t *tx) row(ctx context.Context, query string, args ...any) *sql.Row {
+	// A *sql.Row cannot be made from an error of stmt. The query below fails in the
+	// same way and returns it.
 	if stmt, err := t.stmt(ctx, query); err == nil && stmt != nil {
 		return stmt.QueryRowContext(ctx, args...)
 	}
 	return t.q.QueryRowContext(ctx, t.text(query), args...)
 }
 
-// stmt returns the prepared statement, or nil where none are kept.
+// stmt returns the prepared statement for a query, or nil if t does not cache them.
 func (t *tx) stmt(ctx context.Context, query string) (*sql.Stmt, error) {
 	if t.prepared == nil {
 		return nil, nil
@@ -100,10 +107,11 @@ func (t *tx) stmt(ctx context.Context, query string) (*sql.Stmt, error) {
 	return stmt, nil
 }
 
-// numbered are statements as Postgres wants them.
+// numbered caches statements in the form for Postgres, by their text.
 var numbered sync.Map
 
-// text returns the statement for the database.
+// text returns the statement in the database's syntax: Postgres numbers its
+// arguments.
 func (t *tx) text(query string) string {
 	if !t.postgres {
 		return query

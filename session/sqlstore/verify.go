@@ -19,24 +19,25 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// Verify implements [session.Verifier]. Without ids it has SQLite check its file,
-// too, and looks at every payload, also those that no session needs.
+// Verify implements [session.Verifier]. Without ids it also runs SQLite's own check
+// of the file, and checks all payloads, even those that no session needs.
 func (s *Store) Verify(ctx context.Context, ids ...string) iter.Seq2[session.Damage, error] {
 	return func(yield func(session.Damage, error) bool) {
 		v := &verifying{s: s, yield: yield}
 		err := v.all(ctx, ids)
-		if err != nil && err != errStopped {
+		if err != nil && !errors.Is(err, errStopped) {
 			yield(session.Damage{}, s.fail("verifying", err))
 		}
 	}
 }
 
+// verifying is the state of a running Verify.
 type verifying struct {
 	s     *Store
 	yield func(session.Damage, error) bool
 }
 
-// found yields the damage that an error tells of, and returns other errors.
+// found yields the damage that an error reports, and returns all other errors.
 func (v *verifying) found(id string, err error) error {
 	var d *session.Damage
 	switch {
@@ -54,6 +55,7 @@ func (v *verifying) found(id string, err error) error {
 	return nil
 }
 
+// all verifies the sessions with the ids or, if there are none, the whole database.
 func (v *verifying) all(ctx context.Context, ids []string) error {
 	everything := len(ids) == 0
 	if everything {
@@ -74,10 +76,10 @@ func (v *verifying) all(ctx context.Context, ids []string) error {
 			return err
 		}
 	}
-	payloads := map[int64]string{} // those that are needed, with a session that needs them
+	payloads := map[int64]string{} // needed payloads, each with a session that needs it
 	for _, id := range ids {
 		err := v.session(ctx, id, payloads)
-		if everything && errors.Is(err, session.ErrNotFound) && v.gone(ctx, `SELECT count(*) FROM antiphon_sessions WHERE id || '' = ?`, id) { // looked for without an index
+		if everything && errors.Is(err, session.ErrNotFound) && v.gone(ctx, `SELECT count(*) FROM antiphon_sessions WHERE id || '' = ?`, id) { // id || '' makes SQLite search without an index, which may be damaged
 			continue
 		}
 		if err != nil {
@@ -105,16 +107,16 @@ func (v *verifying) all(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// gone reports, by a query that counts it, that something is not there any more:
-// somebody deleted it while it was looked at, and what is missing of it is no damage.
+// gone reports whether something no longer exists, by a query that counts it. If it
+// was deleted while Verify looked at it, its missing parts are not damage.
 func (v *verifying) gone(ctx context.Context, query string, args ...any) bool {
 	var n int
 	err := v.s.reads.row(ctx, query, args...).Scan(&n)
 	return err == nil && n == 0
 }
 
-// orphans finds entries whose session is not there. When a session is deleted, its
-// log goes with it, but for what forks begin with; a sweep cuts off the rest.
+// orphans reports entries whose session is missing. Deleting a session also deletes
+// its log, except for the beginning that forks need; Sweep removes the rest of it.
 func (v *verifying) orphans(ctx context.Context) error {
 	logs, err := v.s.reads.numbers(ctx, `SELECT DISTINCT e.log FROM antiphon_entries e
 		LEFT JOIN (SELECT base, max(base_at) AS until FROM antiphon_logs GROUP BY base) f ON f.base = e.log
@@ -132,7 +134,7 @@ func (v *verifying) orphans(ctx context.Context) error {
 	return nil
 }
 
-// session verifies a session, and notes the payloads that it needs.
+// session verifies one session and records the payloads that it needs.
 func (v *verifying) session(ctx context.Context, id string, payloads map[int64]string) error {
 	row, err := v.s.reads.find(ctx, id)
 	if row == nil && errors.Is(err, session.ErrNotFound) {
@@ -187,6 +189,7 @@ func (s *Store) checkBlob(ctx context.Context, blob int64) error {
 		return err
 	}
 	sum := sha256.New()
+	// The hash covers the plain bytes, which cannot be read without the key.
 	if s.seal.closed() {
 		err = b.check()
 	} else {
@@ -204,7 +207,8 @@ func (s *Store) checkBlob(ctx context.Context, blob int64) error {
 	return nil
 }
 
-// check compares what is stored with its checksums, without the store's key.
+// check compares the stored chunks with their checksums. It does not need the
+// store's key.
 func (r *reader) check() error {
 	var chunk []byte
 	for n := int64(0); n*chunkSize < r.size; n++ {
@@ -219,25 +223,26 @@ func (r *reader) check() error {
 	return nil
 }
 
-// scan reads all that can be read of a session, however damaged it is.
+// scan reads everything that is readable in a session, however damaged it is.
 type scan struct {
 	s     *Store
 	row   *stored
 	spans []span
-	err   error // why not everything could be looked at
+	err   error // why the scan is incomplete
 }
 
-// scanned is one entry.
+// scanned is one entry found by a scan.
 type scanned struct {
 	seq  int64
-	line []byte // nil if it is lost
-	raw  []byte // what is stored in its place, if anything
-	// damage says what is wrong, also where the entry is whole and its checksum is
-	// not.
+	line []byte // nil if the entry is lost
+	raw  []byte // the bytes stored in place of a lost entry, if any
+	// damage says what is wrong. It is also set if only the checksum is damaged and
+	// the entry itself is whole.
 	damage *session.Damage
 }
 
-// entries yields each entry of the session once, in order, lost or not.
+// entries yields each entry of the session once, in order, whether it is lost or
+// not.
 func (c *scan) entries(ctx context.Context) iter.Seq[scanned] {
 	return func(yield func(scanned) bool) {
 		for _, d := range c.plan(ctx) {
@@ -258,13 +263,13 @@ func (c *scan) entries(ctx context.Context) iter.Seq[scanned] {
 	}
 }
 
-// walk goes over the entries of a session in order. Its methods return false
-// where it ends early.
+// walk goes through the entries of a session in order. Its methods return false to
+// end it early.
 type walk struct {
 	*scan
 	yield func(scanned) bool
-	next  int64       // the entry that comes next
-	sum   session.Sum // of the entry before it, if known
+	next  int64       // the number of the next entry
+	sum   session.Sum // the sum after the previous entry, if known
 	known bool
 }
 
@@ -272,7 +277,7 @@ type walk struct {
 func (w *walk) span(ctx context.Context, part span) bool {
 	from, err := w.s.origin(ctx, w.row, part.log)
 	if damage := new(session.Damage); errors.As(err, &damage) {
-		from, err = w.row.ID, nil // its entries say the same
+		from, err = w.row.ID, nil // if it is the wrong id, its entries fail to decrypt
 	}
 	if err != nil {
 		w.err = err
@@ -282,20 +287,21 @@ func (w *walk) span(ctx context.Context, part span) bool {
 	for _, last := range w.keys(ctx, part) {
 		p, err := w.packed(ctx, part.log, last)
 		if err != nil || !p.shaped() || p.before() >= part.to || p.last < w.next {
-			continue // its entries are reported as missing
+			continue // missing reports its entries
 		}
 		if !w.packedRow(ctx, p, part, from) {
 			return false
 		}
 	}
+	// The last entries of the span are missing, so the sum at its end is not known.
 	if w.next <= part.to {
 		w.known = false
 	}
 	return w.missing(part.log, part.to+1)
 }
 
-// packedRow yields the entries of a row that are in a span, and those missing
-// before them.
+// packedRow yields the entries of a row that belong to a span, and as lost the
+// missing ones before them.
 func (w *walk) packedRow(ctx context.Context, p *packed, part span, from string) bool {
 	w.known = w.known && p.before() < w.next
 	follows := w.known && p.before()+1 == w.next
@@ -327,7 +333,7 @@ func (w *walk) packedRow(ctx context.Context, p *packed, part span, from string)
 	return true
 }
 
-// missing yields the entries up to one that is there as lost.
+// missing yields the entries before number upTo as lost.
 func (w *walk) missing(log, upTo int64) bool {
 	for ; w.next < upTo; w.next++ {
 		if !w.yield(w.lost(log, w.next)) {
@@ -337,7 +343,7 @@ func (w *walk) missing(log, upTo int64) bool {
 	return true
 }
 
-// open decrypts an entry, where the store has its key.
+// open decrypts an entry if the store is encrypted and has its key.
 func (c *scan) open(e *scanned, from string, p *packed) {
 	if c.s.seal == nil || c.s.seal.closed() || e.line == nil {
 		return
@@ -350,15 +356,16 @@ func (c *scan) open(e *scanned, from string, p *packed) {
 	e.line = opened
 }
 
-// lost is an entry that is not there.
+// lost returns an entry that is missing.
 func (c *scan) lost(log, seq int64) scanned {
 	return scanned{seq: seq, damage: &session.Damage{Session: c.row.ID, Entry: seq, Place: fmt.Sprintf("table antiphon_entries, log %d", log), Problem: "the entry is missing, or the row with it cannot be read"}}
 }
 
-// plan finds out where the session's entries should be.
+// plan finds the spans where the session's entries should be, and returns the damage
+// that it met.
 func (c *scan) plan(ctx context.Context) (found []*session.Damage) {
 	end := c.row.Entries
-	if c.row.check() != nil { // the number may be damaged; the log has its own
+	if c.row.check() != nil { // the number may be damaged: take it from the log
 		var last sql.NullInt64
 		if c.s.reads.row(ctx, `SELECT max(last) FROM antiphon_entries WHERE log = ?`, c.row.log).Scan(&last) == nil && last.Valid {
 			end = last.Int64
@@ -381,8 +388,9 @@ func (c *scan) plan(ctx context.Context) (found []*session.Damage) {
 	return found
 }
 
-// keys returns the rows of a span, by their last entries, as far as they can be
-// found: by the index and without it, from the front and from the back.
+// keys returns the rows of a span, by their last entries. If an index or a page is
+// damaged, one query may not find all rows, so keys searches with and without the
+// index, and in both directions.
 func (c *scan) keys(ctx context.Context, part span) []int64 {
 	set := map[int64]bool{}
 	queries := []string{` WHERE log = ? AND last > ? ORDER BY last`, ` WHERE log = ? AND last > ? ORDER BY last DESC`}
@@ -403,7 +411,7 @@ func (c *scan) keys(ctx context.Context, part span) []int64 {
 				set[last] = true
 			}
 		}
-		_ = rows.Close() // what there is, is there
+		_ = rows.Close() // the rows read before an error are still useful
 	}
 	return slices.Sorted(maps.Keys(set))
 }
@@ -421,7 +429,7 @@ func (c *scan) complete(ctx context.Context, part span, set map[int64]bool) bool
 	return next > part.to
 }
 
-// packed reads one row.
+// packed reads one row, without the index if that fails.
 func (c *scan) packed(ctx context.Context, log, last int64) (*packed, error) {
 	p := &packed{log: log, last: last}
 	query := `SELECT n, sums, data FROM antiphon_entries WHERE log = ? AND last = ?`
@@ -432,12 +440,12 @@ func (c *scan) packed(ctx context.Context, log, last int64) (*packed, error) {
 	return p, err
 }
 
-// reach is how many entries on a line of a damaged row may be another's: a
-// changed byte may have joined or split lines.
+// reach is how many entries ahead a line of a damaged row is looked for: a changed
+// byte may have joined or split lines.
 const reach = 8
 
-// scan returns the entries of a row. The first follows an entry with the sum
-// before, if that is known.
+// scan returns the entries of a row. Before is the sum of the entry before the row,
+// if known is true.
 func (p *packed) scan(before session.Sum, known bool) []scanned {
 	r := &rowScan{packed: p, computed: before}
 	if !known {
@@ -452,14 +460,14 @@ func (p *packed) scan(before session.Sum, known bool) []scanned {
 	return r.list
 }
 
-// rowScan assigns the lines of a row to its entries, by their sums.
+// rowScan assigns the lines of a row to its entries by their sums.
 type rowScan struct {
 	*packed
 	list     []scanned
-	i        int64       // the entry of the row that comes next
-	at       int         // where its line should begin
-	raw      []byte      // the lines before it that belong to no entry
-	computed session.Sum // of the entry before it
+	i        int64       // the index in the row of the next entry
+	at       int         // the offset of the next line
+	raw      []byte      // lines before it that match no entry
+	computed session.Sum // the sum after the entry before it
 }
 
 // take assigns the next line.
@@ -475,13 +483,13 @@ func (r *rowScan) take(line []byte) {
 		r.raw = append(append(r.raw, line...), '\n')
 		return
 	}
-	// The line is whole; a sum beside it is not.
+	// The line is whole, and only a sum beside it is damaged.
 	r.computed = r.sum(r.i).Next(r.seq(r.i), line)
 	r.list = append(r.list, scanned{seq: r.seq(r.i), line: line, damage: &session.Damage{Entry: r.seq(r.i), Place: r.place(r.at, r.at+len(line)), Problem: "its checksum is damaged; the entry itself is whole"}})
 	r.i++
 }
 
-// match returns the next entry whose sum the line has, or -1.
+// match returns the index of the next entry whose sum fits the line, or -1.
 func (r *rowScan) match(line []byte) int64 {
 	for j := r.i; j < min(r.i+reach, r.n); j++ {
 		if r.sum(j).Next(r.seq(j), line) == r.sum(j+1) {
@@ -491,8 +499,8 @@ func (r *rowScan) match(line []byte) int64 {
 	return -1
 }
 
-// lost adds the entries before one as lost. The first has the bytes that belong to
-// no entry.
+// lost adds the entries before index upTo as lost. The first one gets the bytes that
+// belong to no entry.
 func (r *rowScan) lost(upTo int64) {
 	for ; r.i < upTo; r.i++ {
 		r.list = append(r.list, scanned{seq: r.seq(r.i), raw: r.raw, damage: &session.Damage{Entry: r.seq(r.i), Place: r.place(r.at-len(r.raw), r.at), Problem: "its bytes do not have the checksum that was written with it"}})
@@ -500,11 +508,11 @@ func (r *rowScan) lost(upTo int64) {
 	}
 }
 
-// seq is the number of an entry of the row.
+// seq returns the number of the i-th entry of the row.
 func (p *packed) seq(i int64) int64 { return p.before() + 1 + i }
 
-// proven reports that a line whose own sum is damaged is whole: the next line's
-// sum follows from it.
+// proven reports whether a line whose own sum is damaged is whole, because the sum
+// of the next line follows from it.
 func (p *packed) proven(i int64, at int, line []byte) bool {
 	if i+1 >= p.n || at >= len(p.data) {
 		return false

@@ -12,8 +12,9 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// needs finds an entry with a payload that is not there, or that antiphon_refs does
-// not keep: that table has no checksums, and a sweep removes what it does not name.
+// needs reports damage if a payload of an entry is missing, or if antiphon_refs does
+// not list it. That table has no checksums, and a sweep removes the payloads that it
+// does not list.
 func (w *walk) needs(ctx context.Context, e *scanned, log int64) error {
 	if e.damage != nil || w.s.seal.closed() {
 		return nil
@@ -30,8 +31,8 @@ func (w *walk) needs(ctx context.Context, e *scanned, log int64) error {
 	return nil
 }
 
-// payloadsOf returns the payloads of an entry that are kept apart from it. A line
-// that is no entry has none; reading it says so.
+// payloadsOf returns the payloads of an entry that are stored separately. It returns
+// none for a line that is not an entry; reading the entry reports that.
 func payloadsOf(line []byte) (found []item.Payload) {
 	if !bytes.Contains(line, []byte(`"sha256":`)) {
 		return nil
@@ -44,7 +45,8 @@ func payloadsOf(line []byte) (found []item.Payload) {
 	return found
 }
 
-// unkept says what is wrong with the place of an entry's payload.
+// unkept describes what is wrong with the storage of an entry's payload, or returns
+// "" if nothing is.
 func (s *Store) unkept(ctx context.Context, p item.Payload, log, seq int64) (problem string, err error) {
 	name := s.seal.name(p.Hash)
 	var stored, kept int

@@ -32,8 +32,8 @@ func TestVerifyFindsLostRows(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				mustAppend(t, s, "pictures", 0, session.Given{Item: item.User("look")}, session.Given{Item: image(9000, 1)})
-				mustAppend(t, s, "another", 0, session.Given{Item: item.User("words")})
+				mustAppend(t, s, "pictures", 0, session.InputItem{Item: item.User("look")}, session.InputItem{Item: image(9000, 1)})
+				mustAppend(t, s, "another", 0, session.InputItem{Item: item.User("words")})
 				db := openPlain(t, where)
 				for _, statement := range []string{
 					"DELETE FROM " + lost.table,
@@ -65,8 +65,8 @@ func TestSweepRemovesNothingOfADamagedStore(t *testing.T) {
 	places(t, func(t *testing.T, where string) {
 		s := openHere(t, where).(*sqlstore.Store)
 		ctx := t.Context()
-		mustAppend(t, s, "talk", 0, session.Given{Item: item.User("one")})
-		mustAppend(t, s, "gone", 0, session.Given{Item: image(9000, 1)})
+		mustAppend(t, s, "talk", 0, session.InputItem{Item: item.User("one")})
+		mustAppend(t, s, "gone", 0, session.InputItem{Item: image(9000, 1)})
 		hash, err := s.PutBlob(ctx, "talk", []byte(strings.Repeat("long ", 2000)))
 		if err != nil {
 			t.Fatal(err)
@@ -103,9 +103,9 @@ func TestVerifyWhileDeleting(t *testing.T) {
 	s, file := newSQLite(t)
 	ctx := t.Context()
 	for _, id := range []string{"a", "b"} {
-		mustAppend(t, s, id, 0, session.Given{Item: item.User("one")})
-		mustAppend(t, s, id, 1, session.Given{Item: item.User("two")})
-		mustAppend(t, s, id, 2, session.Given{Item: image(9000, 1)})
+		mustAppend(t, s, id, 0, session.InputItem{Item: item.User("one")})
+		mustAppend(t, s, id, 1, session.InputItem{Item: item.User("two")})
+		mustAppend(t, s, id, 2, session.InputItem{Item: image(9000, 1)})
 	}
 	if _, err := openPlain(t, file).Exec(`UPDATE antiphon_entries SET sums = zeroblob(32) WHERE log = 1 AND last = 1`); err != nil {
 		t.Fatal(err)

@@ -13,12 +13,14 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// Watch implements [session.Watcher]. Appends of this store are told at once,
-// those of others are looked for from time to time.
+// Watch implements [session.Watcher]. It sees appends by this store at once, and
+// those by other processes at the interval [Options.Poll].
 func (s *Store) Watch(ctx context.Context, id string, after int64) iter.Seq2[session.Entry, error] {
 	return func(yield func(session.Entry, error) bool) {
 		w := watch{s: s, id: id, after: max(after, 0)}
 		for {
+			// Get the channel before looking, so that no change is missed in
+			// between.
 			changed := s.change(id)
 			more, err := w.look(ctx, yield)
 			if !more || ctx.Err() != nil {
@@ -35,16 +37,16 @@ func (s *Store) Watch(ctx context.Context, id string, after int64) iter.Seq2[ses
 	}
 }
 
-// watch is what one watcher has seen.
+// watch is the state of a running Watch.
 type watch struct {
 	s     *Store
 	id    string
 	after int64
-	log   int64 // the session's, once there is one
+	log   int64 // the session's log, once the session exists
 }
 
-// look yields what is new, and reports whether to look again: not if the
-// session was deleted, nor if whoever watches has had enough.
+// look yields new entries, and reports whether to look again. It does not if the
+// session was deleted or the caller stopped iterating.
 func (w *watch) look(ctx context.Context, yield func(session.Entry, error) bool) (more bool, err error) {
 	var log, end int64
 	err = w.s.reading(ctx, func() error {
@@ -56,6 +58,7 @@ func (w *watch) look(ctx context.Context, yield func(session.Entry, error) bool)
 	if err != nil {
 		return true, w.s.fail("watching", err)
 	}
+	// The session was deleted, and another one was created with its id.
 	if w.log != 0 && w.log != log {
 		return false, nil
 	}
@@ -63,7 +66,7 @@ func (w *watch) look(ctx context.Context, yield func(session.Entry, error) bool)
 	if end <= w.after {
 		return true, nil
 	}
-	var entries []session.Entry // no statement is open while they are used
+	var entries []session.Entry // collected first: no statement is open while they are yielded
 	for e, err := range w.s.Load(ctx, w.id, w.after) {
 		if err != nil {
 			return true, err
@@ -79,7 +82,7 @@ func (w *watch) look(ctx context.Context, yield func(session.Entry, error) bool)
 	return true, nil
 }
 
-// change returns a channel that is closed when this store changes the session.
+// change returns a channel that is closed when this store next changes the session.
 func (s *Store) change(id string) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,8 +94,8 @@ func (s *Store) change(id string) <-chan struct{} {
 	return c
 }
 
-// sleep waits for a change or until it is time to look, and reports whether ctx
-// goes on.
+// sleep waits for a change or for the poll interval. It returns false if ctx is
+// done.
 func (s *Store) sleep(ctx context.Context, changed <-chan struct{}) bool {
 	timer := time.NewTimer(s.poll)
 	defer timer.Stop()

@@ -9,37 +9,42 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/antiphon-go/antiphon/internal/jsonx"
 	"github.com/antiphon-go/antiphon/internal/words"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// How words are found. A row of antiphon_docs stands for an entry of a log that
-// holds words, or with seq 0 for the title of the log's session. SQLite has their
-// words in antiphon_words, an FTS5 table that holds no text and takes the row's
-// number; Postgres in a tsvector beside it. Both get words as package words cuts
-// them, and no text: the databases' own parsers differ.
+// A row of antiphon_docs stands for an entry of a log that contains words or, with
+// seq 0, for the title of the log's session. On SQLite the words are in
+// antiphon_words, an FTS5 table without the text itself, under the number of that
+// row; on Postgres they are in a tsvector in the row. Both receive the words that
+// package words extracts, and not the text, because the parsers of the two databases
+// differ.
 //
-// The index follows the log: appends mark their session as stale, and a search
-// first indexes what is stale, so that it finds all that was committed before.
-// So that there is little of it, the end of a lock indexes when it has become
-// some. An index that is damaged never keeps an append from being written.
+// The index lags behind the log. Appends mark their session as stale, and a search
+// first indexes all stale sessions, so that it finds everything committed before. To
+// keep that work small, releasing a lock indexes stale sessions, too, if there are
+// enough. A damaged index never prevents an append.
 //
-// The words of an entry are deleted with it, and when it is withdrawn. FTS5 keeps
-// deleted words until it rewrites its index, which [Store.Sweep] has it do.
+// The words of an entry are removed when the entry is deleted or withdrawn. FTS5
+// keeps removed words until it rewrites its index, which [Store.Sweep] makes it do.
 
 const (
-	// staleSome is from how many sessions on the end of a lock indexes them.
+	// staleSome is the number of stale sessions from which releasing a lock indexes
+	// them.
 	staleSome = 16
-	// staleBatch and staleBytes bound a transaction that indexes: sessions, and
-	// bytes of entries.
+	// staleBatch and staleBytes limit an indexing transaction: the number of
+	// sessions, and the bytes of entries.
 	staleBatch = 64
 	staleBytes = 1 << 20
 )
 
-// searchable reports whether the database keeps an index of words.
+// searchable reports whether the database has an index of words.
 func (t *tx) searchable(ctx context.Context) (bool, error) {
 	var on int64
 	err := t.row(ctx, `SELECT value FROM antiphon_state WHERE name = 'search'`).Scan(&on)
@@ -49,8 +54,7 @@ func (t *tx) searchable(ctx context.Context) (bool, error) {
 	return on != 0, err
 }
 
-// indexSome indexes what is stale, if that is more than a search should have to
-// do.
+// indexSome indexes the stale sessions if there are staleSome or more.
 func (s *Store) indexSome(ctx context.Context) error {
 	stale, err := s.reads.numbers(ctx, `SELECT log FROM antiphon_sessions WHERE stale LIMIT ?`, staleSome)
 	if err != nil || len(stale) < staleSome {
@@ -59,8 +63,8 @@ func (s *Store) indexSome(ctx context.Context) error {
 	return s.indexStale(ctx)
 }
 
-// indexStale indexes all sessions that were written to since they were indexed,
-// in transactions of limited size.
+// indexStale indexes all sessions that were written since they were last indexed. It
+// uses transactions of limited size, so that other writers do not wait for long.
 func (s *Store) indexStale(ctx context.Context) error {
 	for last := int64(0); ; {
 		logs, err := s.reads.numbers(ctx, `SELECT log FROM antiphon_sessions WHERE stale AND log > ? ORDER BY log LIMIT ?`, last, staleBatch)
@@ -77,6 +81,7 @@ func (s *Store) indexStale(ctx context.Context) error {
 				}
 				left := staleBytes
 				for _, log := range logs {
+					// next becomes the last log that is indexed completely.
 					if next = log; left <= 0 {
 						next--
 						break
@@ -102,8 +107,8 @@ func (s *Store) indexStale(ctx context.Context) error {
 	}
 }
 
-// indexSession indexes what a session's own log has got since the last time, as
-// far as left bytes allow, and reports whether there is more.
+// indexSession indexes the new entries of a session's own log until left bytes are
+// used up, and reports whether there are more.
 func (t *tx) indexSession(ctx context.Context, log int64, left *int) (more bool, err error) {
 	query := `SELECT id, title, titled, entries, indexed FROM antiphon_sessions WHERE log = ? AND stale`
 	if t.postgres {
@@ -114,36 +119,45 @@ func (t *tx) indexSession(ctx context.Context, log int64, left *int) (more bool,
 	var end, indexed int64
 	err = t.row(ctx, query, log).Scan(&id, &title, &titled, &end, &indexed)
 	if errors.Is(err, sql.ErrNoRows) {
-		return false, nil // somebody else has done it, or deleted the session
+		return false, nil // another process indexed or deleted the session
 	}
 	if err != nil {
 		return false, err
 	}
 	i := &indexing{t: t, log: log}
 	if titled {
-		if err := i.add(ctx, 0, title); err != nil {
-			return false, err
-		}
+		i.add(0, title)
 	}
 	for indexed < end && *left > 0 {
 		if indexed, err = i.rows(ctx, indexed, end, left); err != nil {
 			return false, err
 		}
 	}
+	if err := i.flush(ctx); err != nil {
+		return false, err
+	}
 	_, err = t.exec(ctx, `UPDATE antiphon_sessions SET indexed = ?, stale = ? WHERE log = ?`, indexed, indexed < end, log)
 	return indexed < end, err
 }
 
-// indexing adds words of one log.
+// indexing adds the words of one log.
 type indexing struct {
 	t      *tx
 	log    int64
-	owners string // of the sessions that show entries of the log
-	known  bool   // whether owners are
+	owners string // the owners of the sessions that show entries of the log
+	known  bool   // owners is set
+	docs   []doc  // not written yet
 }
 
-// rows indexes entries that follow number after up to the last one, and returns
-// how far it came. It leaves out what is damaged: reading that tells.
+// doc is the words of an entry or, with number 0, of the title.
+type doc struct {
+	seq   int64
+	words string
+}
+
+// rows indexes entries after number after up to number last, as far as left allows,
+// and returns the last one that it reached. It skips damaged entries without an
+// error: reading them reports the damage.
 func (i *indexing) rows(ctx context.Context, after, last int64, left *int) (done int64, err error) {
 	list, err := i.read(ctx, after, last, left)
 	if err != nil {
@@ -170,7 +184,8 @@ func (i *indexing) rows(ctx context.Context, after, last int64, left *int) (done
 	return done, nil
 }
 
-// read returns the next rows, at least one if there is one.
+// read returns the next rows until left bytes are used up, but at least one if there
+// is one.
 func (i *indexing) read(ctx context.Context, after, last int64, left *int) (list []*packed, err error) {
 	rows, err := i.t.rows(ctx, `SELECT last, n, sums, data FROM antiphon_entries WHERE log = ? AND last > ? ORDER BY last`, i.log, after)
 	if err != nil {
@@ -188,32 +203,47 @@ func (i *indexing) read(ctx context.Context, after, last int64, left *int) (list
 	return list, errors.Join(rows.Err(), rows.Close())
 }
 
-// texts reads entries without their payloads, which hold no words.
+// texts parses entries without loading their payloads, which contain no words.
 var texts = session.Split{Join: func(skeleton string, _ []item.Payload) (item.Item, error) { return item.ParseString(skeleton) }}
 
 // entry indexes an entry.
 func (i *indexing) entry(ctx context.Context, line string) error {
 	e, err := texts.ParseEntry(line)
 	if err != nil {
-		return nil // reading it tells
+		return nil // reading it reports the error
 	}
-	for _, seq := range session.Unsaid(e.Body) {
+	unsaid := session.Unsaid(e.Body)
+	if len(unsaid) > 0 { // what is to be hidden may not be written yet
+		if err := i.flush(ctx); err != nil {
+			return err
+		}
+	}
+	for _, seq := range unsaid {
 		if err := i.t.hide(ctx, i.log, seq); err != nil {
 			return err
 		}
 	}
 	_, text := session.SearchText(e.Body)
-	return i.add(ctx, e.Seq, text)
+	i.add(e.Seq, text)
+	return nil
 }
 
-// add adds a text, unless it is there already.
-func (i *indexing) add(ctx context.Context, seq int64, text string) (err error) {
+// add notes the words of a text for flush.
+func (i *indexing) add(seq int64, text string) {
 	if i.t.postgres {
 		text = vectorOf(text)
 	} else {
 		text = words.Text(text)
 	}
-	if text == "" {
+	if text != "" {
+		i.docs = append(i.docs, doc{seq, text})
+	}
+}
+
+// flush writes the words of all texts that were added, unless their entries are in
+// the index already. A statement of its own for each entry took most of the time.
+func (i *indexing) flush(ctx context.Context) (err error) {
+	if len(i.docs) == 0 {
 		return nil
 	}
 	if !i.known {
@@ -222,48 +252,78 @@ func (i *indexing) add(ctx context.Context, seq int64, text string) (err error) 
 		}
 		i.known = true
 	}
-	if i.t.postgres {
-		_, err = i.t.exec(ctx, `INSERT INTO antiphon_docs (log, seq, words) VALUES (?, ?, CAST(CAST(? AS text) AS tsvector)) ON CONFLICT DO NOTHING`, i.log, seq, text+i.owners)
+	docs := i.docs
+	i.docs = nil
+	list, err := listOf(docs)
+	if err != nil {
 		return err
 	}
-	var doc int64
-	err = i.t.row(ctx, `INSERT INTO antiphon_docs (log, seq) VALUES (?, ?) ON CONFLICT DO NOTHING RETURNING doc`, i.log, seq).Scan(&doc)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil
+	if i.t.postgres {
+		_, err = i.t.exec(ctx, `INSERT INTO antiphon_docs (log, seq, words)
+			SELECT CAST(? AS bigint), seq, CAST(words || CAST(? AS text) AS tsvector) FROM json_to_recordset(CAST(CAST(? AS text) AS json)) AS docs (seq bigint, words text)
+			ON CONFLICT DO NOTHING`, i.log, i.owners, list)
+		return err
 	}
-	if err == nil {
-		_, err = i.t.exec(ctx, `INSERT INTO antiphon_words (rowid, words, owners) VALUES (?, ?, ?)`, doc, text, i.owners)
+	added, err := i.t.numbers(ctx, `INSERT INTO antiphon_docs (log, seq) SELECT ?, value ->> 'seq' FROM json_each(?) WHERE TRUE ON CONFLICT DO NOTHING RETURNING seq`, i.log, list)
+	if err != nil || len(added) == 0 {
+		return err
 	}
+	if len(added) < len(docs) {
+		docs = slices.DeleteFunc(docs, func(d doc) bool { return !slices.Contains(added, d.seq) })
+		if list, err = listOf(docs); err != nil {
+			return err
+		}
+	}
+	_, err = i.t.exec(ctx, `INSERT INTO antiphon_words (rowid, words, owners)
+		SELECT d.doc, value ->> 'words', ? FROM json_each(?) CROSS JOIN antiphon_docs d ON d.log = ? AND d.seq = value ->> 'seq'`, i.owners, list, i.log)
 	return err
 }
 
-// maxPosition is the last place of a word in a tsvector; those after it share
+// listOf returns the texts as a JSON array, the argument of a statement that writes
+// several of them.
+func listOf(docs []doc) (string, error) {
+	var b []byte
+	for i, d := range docs {
+		b = append(b, "[,"[min(i, 1)])
+		b = strconv.AppendInt(append(b, `{"seq":`...), d.seq, 10)
+		var err error
+		if b, err = jsonx.AppendQuoted(append(b, `,"words":`...), d.words); err != nil {
+			return "", err
+		}
+		b = append(b, '}')
+	}
+	return string(append(b, ']')), nil
+}
+
+// maxPosition is the last position of a word in a tsvector. All later words share
 // it.
 const maxPosition = 16383
 
-// vectorOf returns the words of a text as a tsvector.
+// vectorOf returns the words of a text in the syntax of a tsvector.
 func vectorOf(text string) string {
-	var b strings.Builder
+	var b []byte
 	n := 0
 	for w := range words.Of(text) {
 		n = min(n+1, maxPosition)
-		fmt.Fprintf(&b, "'%s':%d ", w.Text, n)
+		b = append(append(append(b, '\''), w.Text...), "':"...)
+		b = append(strconv.AppendInt(b, int64(n), 10), ' ')
 	}
-	return b.String()
+	return string(b)
 }
 
-// ownerWord stands for an owner in the index of words, in which no owner's name
-// can be read. No word of a text has it.
+// ownerWord returns the word that stands for an owner in the index of words. It is a
+// fingerprint, so that the index does not reveal the owner's name, and it begins
+// with a character that no word of a text contains.
 func ownerWord(owner string) string { return "=" + session.Fingerprint("owner "+owner) }
 
-// ownersQuery returns the owners of a log's session and of its forks. SQLite reads
-// the tables of a CROSS JOIN in this order.
+// ownersQuery returns the owners of a log's session and of its forks. CROSS JOIN
+// makes SQLite read the tables in this order.
 const ownersQuery = `WITH RECURSIVE below (log) AS (SELECT CAST(? AS BIGINT) UNION SELECT l.log FROM below b CROSS JOIN antiphon_logs l WHERE l.base = b.log)
 	SELECT DISTINCT s.whose FROM below b CROSS JOIN antiphon_sessions s WHERE s.log = b.log AND s.whose <> ''`
 
-// ownersOf returns the words for the owners of all sessions that show entries of
-// a log: its own, and forks. A search by owner is narrowed down by them, and then
-// asks the sessions.
+// ownersOf returns the owner words of all sessions that show entries of a log: its
+// own session and forks. A search by owner uses them to narrow down its hits, and
+// then checks the sessions themselves.
 func (t *tx) ownersOf(ctx context.Context, log int64) (string, error) {
 	owners, err := t.texts(ctx, ownersQuery, log)
 	var b strings.Builder
@@ -277,18 +337,20 @@ func (t *tx) ownersOf(ctx context.Context, log int64) (string, error) {
 	return b.String(), err
 }
 
-// hide takes an entry out of what a search finds in a log.
+// hide removes an entry from the results of a search in a log.
 func (t *tx) hide(ctx context.Context, log, seq int64) error {
 	found, err := t.forget(ctx, `log = ? AND seq = ?`, log, seq)
 	if err != nil || found {
 		return err
 	}
-	// It may be of the log that this one begins with.
+	// The entry may belong to the log that this one begins with, where other
+	// sessions still show it. It is then hidden in this log only.
 	_, err = t.exec(ctx, `INSERT INTO antiphon_hidden (log, seq) VALUES (?, ?) ON CONFLICT DO NOTHING`, log, seq)
 	return err
 }
 
-// forget removes docs and their words, and reports whether there were some.
+// forget removes rows of antiphon_docs and their words, and reports whether there
+// were any.
 func (t *tx) forget(ctx context.Context, where string, args ...any) (found bool, err error) {
 	if !t.postgres {
 		if _, err := t.exec(ctx, `DELETE FROM antiphon_words WHERE rowid IN (SELECT doc FROM antiphon_docs WHERE `+where+`)`, args...); err != nil {
@@ -302,7 +364,8 @@ func (t *tx) forget(ctx context.Context, where string, args ...any) (found bool,
 	return n > 0, err
 }
 
-// forgetWords removes the words of a log after an entry, which are deleted.
+// forgetWords removes the words of a log's entries after number after, because these
+// entries are deleted. A negative number removes all.
 func (t *tx) forgetWords(ctx context.Context, log, after int64) error {
 	if after < 0 {
 		if _, err := t.exec(ctx, `DELETE FROM antiphon_hidden WHERE log = ?`, log); err != nil {
@@ -313,8 +376,8 @@ func (t *tx) forgetWords(ctx context.Context, log, after int64) error {
 	return err
 }
 
-// forgetTitle removes the words of a session's title, and has the new one
-// indexed.
+// forgetTitle removes the words of a session's title and marks the session as stale,
+// so that its new title is indexed.
 func (t *tx) forgetTitle(ctx context.Context, log int64) error {
 	if _, err := t.forget(ctx, `log = ? AND seq = 0`, log); err != nil {
 		return err
@@ -323,8 +386,9 @@ func (t *tx) forgetTitle(ctx context.Context, log int64) error {
 	return err
 }
 
-// leave is called when a session is deleted: its labels go, and what forks of it
-// still show is indexed, for nobody will do it later.
+// leave removes the tags and title words of a session that is being deleted. It
+// indexes the entries that forks still show now, because without a session the log
+// will not be indexed later.
 func (t *tx) leave(ctx context.Context, log int64) error {
 	if _, err := t.exec(ctx, `DELETE FROM antiphon_tags WHERE log = ?`, log); err != nil {
 		return err
@@ -335,7 +399,7 @@ func (t *tx) leave(ctx context.Context, log int64) error {
 	return t.indexLeft(ctx, log)
 }
 
-// indexLeft indexes a log that has no session, if forks begin with it.
+// indexLeft indexes a log without a session, as far as forks begin with it.
 func (t *tx) indexLeft(ctx context.Context, log int64) error {
 	var upTo sql.NullInt64
 	if err := t.row(ctx, `SELECT max(base_at) FROM antiphon_logs WHERE base = ? AND log <> base`, log).Scan(&upTo); err != nil || upTo.Int64 == 0 {
@@ -354,12 +418,15 @@ func (t *tx) indexLeft(ctx context.Context, log int64) error {
 		if after, err = i.rows(ctx, after, upTo.Int64, &left); err != nil {
 			return err
 		}
+		if err := i.flush(ctx); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// indexAnew has the words of a log, and of those that it begins with, indexed
-// again: for another owner.
+// indexAnew makes the words of a log, and of the logs that it begins with, be
+// indexed again, because the owner of the session has changed.
 func (t *tx) indexAnew(ctx context.Context, log int64) error {
 	for log != 0 {
 		if _, err := t.forget(ctx, `log = ?`, log); err != nil {
@@ -381,19 +448,22 @@ func (t *tx) indexAnew(ctx context.Context, log int64) error {
 	return nil
 }
 
-// optimizeWords has FTS5 write its index anew, without what was deleted.
+// optimizeWords makes FTS5 rewrite its index without the words that were removed.
 func (t *tx) optimizeWords(ctx context.Context) error {
 	_, err := t.exec(ctx, `INSERT INTO antiphon_words (antiphon_words) VALUES ('optimize')`)
 	return err
 }
 
-// wordsTable makes the table of words on SQLite.
+// wordsTable creates the table of words on SQLite. With an empty content option it
+// stores no text, but rows can still be deleted. The ascii tokenizer suffices
+// because package words has already extracted the words.
 const wordsTable = `CREATE VIRTUAL TABLE antiphon_words USING fts5 (words, owners, content = '', contentless_delete = 1, tokenize = 'ascii')`
 
-// Index turns the index of words on, and builds it anew from the logs, or off: then
-// no words are left in it, and [Store.Search] returns [session.ErrNoIndex] in all
-// programs that use the database. Bytes of it may be in the file until
-// [Store.Sweep]. An encrypted store has none.
+// Index turns the index of words on or off. Turning it on builds it from the logs.
+// Turning it off removes all words; [Store.Search] then returns [session.ErrNoIndex]
+// in all programs that use the database. Bytes of the words may remain in the file
+// until [Store.Sweep]. An encrypted store cannot have an index: Index returns
+// [session.ErrNoIndex].
 func (s *Store) Index(ctx context.Context, on bool) error {
 	if on && s.seal != nil {
 		return fmt.Errorf("%w: the store is encrypted, and an index would hold the words", session.ErrNoIndex)
@@ -405,9 +475,10 @@ func (s *Store) Index(ctx context.Context, on bool) error {
 	return s.fail("indexing", err)
 }
 
-// dropWords empties the index of words, and says whether it is to be filled
-// again.
+// dropWords empties the index of words. On says whether it is to be filled again.
 func (t *tx) dropWords(ctx context.Context, on bool) error {
+	// FTS5 keeps deleted words until it rewrites its index, so the table is created
+	// again.
 	statements := []string{`DROP TABLE antiphon_words`, wordsTable, `DELETE FROM antiphon_docs`, `DELETE FROM antiphon_hidden`}
 	if t.postgres {
 		statements = []string{`TRUNCATE antiphon_docs`, `DELETE FROM antiphon_hidden`}
@@ -435,7 +506,7 @@ func (t *tx) dropWords(ctx context.Context, on bool) error {
 	return t.markDeleted(ctx)
 }
 
-// indexAllLeft indexes the logs that have no session.
+// indexAllLeft indexes the logs without a session.
 func (t *tx) indexAllLeft(ctx context.Context) error {
 	logs, err := t.numbers(ctx, `SELECT log FROM antiphon_logs l WHERE NOT EXISTS (SELECT 1 FROM antiphon_sessions s WHERE s.log = l.log)`)
 	for _, log := range logs {

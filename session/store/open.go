@@ -11,17 +11,17 @@ import (
 	"sync"
 )
 
-// Driver opens stores of one kind.
+// A Driver opens stores of one kind.
 type Driver struct {
-	// Scheme is what the places of such stores begin with, before "://". That of
-	// stores in files is "": their places are paths.
+	// Scheme is the part before "://" in the places of these stores. It is "" for
+	// stores in files, whose places are paths.
 	Scheme string
-	// Form shows how a place is written, for messages, such as
-	// "redis://HOST/NUMBER". Drivers of a second scheme for the same stores have
-	// none.
+	// Form shows in messages how to write a place, for example
+	// "redis://HOST/NUMBER". It is empty for drivers of a second scheme for the same
+	// stores.
 	Form string
-	// Open opens the store at a place. An error that is about the place itself is
-	// a [PlaceError].
+	// Open opens the store at a place. If the problem is the place itself, the error
+	// is a [PlaceError].
 	Open func(ctx context.Context, place string, o Options) (Store, error)
 }
 
@@ -30,8 +30,8 @@ var (
 	drivers []Driver
 )
 
-// Register makes a kind of store known to [Open]. It is meant to be called by the
-// init function of a package, and panics if there is a driver of that scheme.
+// Register adds a driver for [Open]. Call it in the init function of a package. It
+// panics if the scheme already has a driver.
 func Register(d Driver) {
 	mu.Lock()
 	defer mu.Unlock()
@@ -41,7 +41,8 @@ func Register(d Driver) {
 	drivers = append(drivers, d)
 }
 
-// Open opens the store at a place.
+// Open opens the store at a place. Register the driver of its scheme first,
+// usually by importing a package such as session/sqlstore.
 func Open(ctx context.Context, place string, o Options) (Store, error) {
 	if err := Check(place); err != nil {
 		return nil, err
@@ -54,8 +55,8 @@ func Open(ctx context.Context, place string, o Options) (Store, error) {
 	return d.Open(ctx, place, o)
 }
 
-// IsPath reports a place that is a path, and not an address, which may hold a
-// password.
+// IsPath reports whether a place is a path. Otherwise it is an address, which may
+// contain a password.
 func IsPath(place string) bool { return !strings.Contains(place, "://") }
 
 func driver(scheme string) (Driver, bool) {
@@ -68,12 +69,12 @@ func driver(scheme string) (Driver, bool) {
 	return drivers[i], true
 }
 
-// Check refuses a place that no driver opens, with a [PlaceError], and also what
-// is meant to be an address and would be taken for a path: that file would have a
-// password in its name. The error does not repeat the place.
+// Check returns a [PlaceError] if no driver opens the place. It also rejects a
+// misspelled address that would be used as a path, because the password in it
+// would become part of a file name. The error does not repeat the place.
 func Check(place string) error {
 	scheme, _, found := strings.Cut(place, ":")
-	found = found && (len(scheme) > 1 || strings.HasPrefix(place[len(scheme):], "://")) // else it is a disk, as of C:\sessions.db
+	found = found && (len(scheme) > 1 || strings.HasPrefix(place[len(scheme):], "://")) // otherwise it is a drive, as in C:\sessions.db
 	wanted, known := driver(strings.ToLower(scheme))
 	_, paths := driver("")
 	name, _, setting := strings.Cut(place, "=")
@@ -88,7 +89,7 @@ func Check(place string) error {
 	case found && known && scheme != "":
 		return &PlaceError{fmt.Errorf("such a store is written %s://…, with two slashes and in small letters", wanted.Scheme)}
 	case found && (strings.EqualFold(scheme, "file") || !IsPath(place)):
-		problem = "a store cannot be at " + scheme + ":…"
+		problem = scheme + ":… is not a supported kind of store"
 	case setting && slices.Contains([]string{"host", "user", "dbname", "password", "port", "service"}, name):
 		problem = "the form NAME=VALUE … is not read"
 	case !paths:
@@ -99,7 +100,7 @@ func Check(place string) error {
 	return &PlaceError{fmt.Errorf("%s; give %s", problem, forms())}
 }
 
-// forms says how places are written.
+// forms describes how to write places.
 func forms() string {
 	mu.Lock()
 	defer mu.Unlock()

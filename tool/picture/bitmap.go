@@ -14,33 +14,33 @@ import (
 	"golang.org/x/image/bmp"
 )
 
-// What is here reads the BMP images that browsers show and package bmp does not
-// know: those of OS/2, with 16 bits a pixel, with masks of their own, compressed,
-// and with a gap before the pixels.
+// This file decodes the BMP images that browsers show and package bmp does not
+// support: those of OS/2, with 16 bits per pixel, with custom masks, with
+// compression, or with a gap before the pixels.
 
-// bitmap is a BMP image whose header was read.
+// bitmap is a BMP image whose header has been read.
 type bitmap struct {
 	width, height int
 	topDown       bool
-	bits          int // of a pixel
+	bits          int // per pixel
 	compressed    bool
-	masks         [4]uint32 // of red, green, blue and alpha
+	masks         [4]uint32 // for red, green, blue and alpha
 	palette       []color.NRGBA
-	pixels        []byte // as they are stored
+	pixels        []byte // in their stored form
 }
 
-// The compressions of BMP.
+// The compression methods of BMP.
 const (
 	bmpPlain  = 0
 	bmpRLE8   = 1
 	bmpRLE4   = 2
 	bmpMasks  = 3
-	bmpMasks4 = 6 // with one for alpha
+	bmpMasks4 = 6 // like bmpMasks, with a mask for alpha
 )
 
 var errNotWhole = errors.New("bmp: the header does not fit the file")
 
-// bmpConfig reads the header of a BMP.
+// bmpConfig returns the size of a BMP from its header.
 func bmpConfig(data []byte) (width, height int, err error) {
 	b, err := readBitmap(data)
 	if err != nil {
@@ -49,7 +49,7 @@ func bmpConfig(data []byte) (width, height int, err error) {
 	return b.width, b.height, nil
 }
 
-// readBitmap reads all but the pixels.
+// readBitmap reads everything except the pixels.
 func readBitmap(data []byte) (*bitmap, error) {
 	const file, core, info, os2 = 14, 12, 40, 64
 	if len(data) < file+core {
@@ -63,6 +63,8 @@ func readBitmap(data []byte) (*bitmap, error) {
 	}
 	b := &bitmap{pixels: data[offset:]}
 	table := data[file+size : offset] // masks and palette
+	// The core header of OS/2 has two bytes each for the sizes, and a palette
+	// without a fourth byte.
 	if size == core {
 		b.width, b.height, b.bits = u16(18), u16(20), u16(24)
 		return b.colours(table, 3, 0)
@@ -71,6 +73,7 @@ func readBitmap(data []byte) (*bitmap, error) {
 		return nil, bmp.ErrUnsupported
 	}
 	b.width, b.height, b.bits = int(int32(u32(18))), int(int32(u32(22))), u16(28)
+	// A negative height means that the rows are stored from the top down.
 	if b.height < 0 {
 		b.height, b.topDown = -b.height, true
 	}
@@ -78,8 +81,10 @@ func readBitmap(data []byte) (*bitmap, error) {
 	case compression == bmpPlain:
 	case compression == bmpRLE8 && b.bits == 8, compression == bmpRLE4 && b.bits == 4:
 		b.compressed = true
+	// In a header of OS/2 with 64 bytes, these numbers mean other methods.
 	case (compression == bmpMasks || compression == bmpMasks4) && (b.bits == 16 || b.bits == 32) && size != os2:
 		n := 3
+		// Only longer headers, and this method, have a mask for alpha.
 		if size >= 56 || compression == bmpMasks4 {
 			n = 4
 		}
@@ -95,8 +100,8 @@ func readBitmap(data []byte) (*bitmap, error) {
 	return b.colours(table, 4, int64(u32(46)))
 }
 
-// colours completes the header by the palette, whose entries have size bytes each,
-// or by the masks that are usual.
+// colours sets the palette, whose entries have size bytes each, or the default masks
+// if the file has none. A used of 0 means a palette of full size.
 func (b *bitmap) colours(table []byte, size int, used int64) (*bitmap, error) {
 	switch b.bits {
 	case 1, 2, 4, 8:
@@ -122,7 +127,7 @@ func (b *bitmap) colours(table []byte, size int, used int64) (*bitmap, error) {
 	return b, nil
 }
 
-// decodeBitmap reads the pixels.
+// decodeBitmap decodes a BMP with its pixels.
 func decodeBitmap(data []byte) (image.Image, error) {
 	b, err := readBitmap(data)
 	if err != nil {
@@ -132,6 +137,7 @@ func decodeBitmap(data []byte) (image.Image, error) {
 	if b.compressed {
 		return img, b.runs(img)
 	}
+	// Each row is padded to a multiple of four bytes.
 	stride := (b.width*b.bits + 31) / 32 * 4
 	if int64(len(b.pixels)) < int64(stride)*int64(b.height) {
 		return nil, io.ErrUnexpectedEOF
@@ -152,8 +158,8 @@ func decodeBitmap(data []byte) (image.Image, error) {
 	return img, nil
 }
 
-// hidden reports an image that is transparent all over, which is how programs that
-// know nothing of alpha leave it.
+// hidden reports whether an image is completely transparent. Programs that ignore
+// alpha write such images, and mean an opaque one.
 func hidden(img *image.NRGBA) bool {
 	for i := 3; i < len(img.Pix); i += 4 {
 		if img.Pix[i] != 0 {
@@ -163,7 +169,7 @@ func hidden(img *image.NRGBA) bool {
 	return true
 }
 
-// value is what a row holds for a pixel.
+// value returns the stored value of the x-th pixel of a row.
 func (b *bitmap) value(row []byte, x int) uint32 {
 	switch b.bits {
 	case 16:
@@ -177,7 +183,8 @@ func (b *bitmap) value(row []byte, x int) uint32 {
 	return uint32(row[at/8]) >> (8 - b.bits - at%8) & (1<<b.bits - 1)
 }
 
-// set puts a pixel where it is shown; y counts the rows as they are stored.
+// set sets a pixel of img from its stored value. The argument y counts rows in
+// stored order, which is normally from the bottom up.
 func (b *bitmap) set(img *image.NRGBA, x, y int, value uint32) error {
 	if !b.topDown {
 		y = b.height - 1 - y
@@ -197,7 +204,7 @@ func (b *bitmap) set(img *image.NRGBA, x, y int, value uint32) error {
 	return nil
 }
 
-// part is what a mask takes out of a value, in eight bits.
+// part returns the bits of a value that a mask selects, scaled to eight bits.
 func part(value, mask uint32) byte {
 	if mask == 0 {
 		return 0
@@ -206,7 +213,7 @@ func part(value, mask uint32) byte {
 	return byte(uint64(value&mask) >> shift * 0xff / (uint64(mask) >> shift))
 }
 
-// runs reads compressed pixels. Those that are left out stay transparent.
+// runs decodes compressed pixels. Pixels that the file skips stay transparent.
 func (b *bitmap) runs(img *image.NRGBA) error {
 	in, x, y := b.pixels, 0, 0
 	put := func(value byte) error {
@@ -227,16 +234,16 @@ func (b *bitmap) runs(img *image.NRGBA) error {
 					return err
 				}
 			}
-		case value == 0: // the end of the row
+		case value == 0: // end of row
 			x, y = 0, y+1
-		case value == 1: // the end
+		case value == 1: // end of image
 			return nil
-		case value == 2: // a step
+		case value == 2: // move right and up
 			if len(in) < 2 {
 				return io.ErrUnexpectedEOF
 			}
 			x, y, in = x+int(in[0]), y+int(in[1]), in[2:]
-		default: // pixels as they are
+		default: // uncompressed pixels
 			size := (int(value)*b.bits + 7) / 8
 			if len(in) < size {
 				return io.ErrUnexpectedEOF
@@ -246,16 +253,18 @@ func (b *bitmap) runs(img *image.NRGBA) error {
 					return err
 				}
 			}
+			// The pixels are padded to an even number of bytes.
 			in = in[min(len(in), (size+1)&^1):]
 		}
 	}
 	if y >= b.height || y == b.height-1 && x >= b.width {
-		return nil // some programs leave the end out
+		return nil // some programs omit the end mark
 	}
 	return io.ErrUnexpectedEOF
 }
 
-// nth is the nth value of compressed pixels, of which a byte holds one or two.
+// nth returns the n-th value of compressed pixels. A byte holds one value of eight
+// bits or two of four.
 func (b *bitmap) nth(values []byte, n int) byte {
 	if b.bits == 8 {
 		return values[n]

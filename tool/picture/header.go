@@ -19,23 +19,24 @@ import (
 	"golang.org/x/image/webp"
 )
 
-// header is what a file says of its image before the pixels.
+// header describes an image by what its file says before the pixels.
 type header struct {
 	format        string // png, jpeg, gif, webp, bmp, tiff
 	width, height int    // as stored
-	perPixel      int    // bytes that decoding takes for each
-	orientation   int    // by EXIF: 1 to 8
-	frames        int    // of a GIF; the pages of a TIFF
+	perPixel      int    // bytes of memory to decode one pixel
+	orientation   int    // the EXIF orientation, 1 to 8
+	frames        int    // frames of a GIF or pages of a TIFF
 }
 
+// memory returns the number of bytes that decoding the image takes.
 func (h *header) memory() int64 { return int64(h.width) * int64(h.height) * int64(h.perPixel) }
 
 var errFormat = errors.New("it is not a PNG, JPEG, GIF, WebP, BMP or TIFF image")
 
-// foreign reports a format that models do not take.
+// foreign reports whether models do not accept the image's format.
 func (h *header) foreign() bool { return h.format == "bmp" || h.format == "tiff" }
 
-// readHeader reads the frame of the file, never the pixels.
+// readHeader reads the structure of the file, but never decodes pixels.
 func readHeader(data []byte) (*header, error) {
 	h := &header{orientation: 1, frames: 1}
 	var config image.Config
@@ -45,31 +46,34 @@ func readHeader(data []byte) (*header, error) {
 	case bytes.HasPrefix(data, []byte("\x89PNG\r\n\x1a\n")):
 		h.format = "png"
 		config, err = png.DecodeConfig(r)
-		h.perPixel = 2 * bytesOf(config.ColorModel) // an interlaced one is put together from copies
+		h.perPixel = 2 * bytesOf(config.ColorModel) // an interlaced image is assembled from copies
 	case bytes.HasPrefix(data, []byte("\xff\xd8")):
 		h.format = "jpeg"
 		config, err = jpeg.DecodeConfig(r)
 		h.perPixel = 3
 		h.jpegSegments(data)
 	case bytes.HasPrefix(data, []byte("GIF8")):
-		h.format, h.perPixel = "gif", 5 // its palette, and the canvas
+		h.format, h.perPixel = "gif", 5 // one byte for the palette index, four for the canvas
 		config, err = gif.DecodeConfig(r)
 		h.frames = gifFrames(data)
 	case len(data) >= 12 && string(data[:4]) == "RIFF" && string(data[8:12]) == "WEBP":
 		h.format, h.perPixel = "webp", 8
+		// The decoder reads only still images. Bit 1 of the flags marks an
+		// animation.
 		if len(data) > 20 && string(data[12:16]) == "VP8X" && data[20]&2 != 0 {
 			return nil, errors.New("it is an animated WebP: only still images can be sent")
 		}
 		config, err = webp.DecodeConfig(r)
 	case bytes.HasPrefix(data, []byte("BM")):
 		h.format, h.perPixel = "bmp", 4
+		// Package bmp reads most images; this package reads the rest.
 		if config, err = bmp.DecodeConfig(r); errors.Is(err, bmp.ErrUnsupported) {
 			config.Width, config.Height, err = bmpConfig(data)
 		}
 	case bytes.HasPrefix(data, []byte("II*\x00")), bytes.HasPrefix(data, []byte("MM\x00*")):
 		h.format = "tiff"
 		config, err = tiff.DecodeConfig(r)
-		h.perPixel = 2 * bytesOf(config.ColorModel) // strips are decompressed one by one
+		h.perPixel = 2 * bytesOf(config.ColorModel) // strips are decompressed separately, and one may hold the whole image
 		h.orientation, h.frames = exifOrientation(data), tiffPages(data)
 	default:
 		return nil, errFormat
@@ -87,7 +91,7 @@ func readHeader(data []byte) (*header, error) {
 	return h, nil
 }
 
-// bytesOf is how much a pixel takes in memory.
+// bytesOf returns the size of a decoded pixel in bytes.
 func bytesOf(m color.Model) int {
 	switch m {
 	case color.GrayModel:
@@ -103,9 +107,9 @@ func bytesOf(m color.Model) int {
 	return 4
 }
 
-// jpegSegments finds what the decoder does not tell: the orientation, and
-// whether all coefficients are held until the end, as a progressive image
-// wants it.
+// jpegSegments reads what the decoder does not report: the orientation, and the
+// memory for each pixel. The decoder holds all coefficients of a progressive image
+// until the end.
 func (h *header) jpegSegments(data []byte) {
 	for rest := data[2:]; len(rest) >= 4 && rest[0] == 0xff; {
 		marker, n := rest[1], int(binary.BigEndian.Uint16(rest[2:]))
@@ -127,7 +131,8 @@ func (h *header) jpegSegments(data []byte) {
 	}
 }
 
-// jpegPerPixel reads how densely the components are sampled.
+// jpegPerPixel returns the bytes of memory per pixel from the sampling of the
+// components.
 func jpegPerPixel(frame []byte, progressive bool) int {
 	const fixed = 6
 	var most, sum int
@@ -138,14 +143,16 @@ func jpegPerPixel(frame []byte, progressive bool) int {
 	if most == 0 {
 		return 3
 	}
+	// The component with the densest samples has one for each pixel.
 	perPixel := float64(sum) / float64(most)
 	if progressive {
-		perPixel *= 5 // and a coefficient of four bytes for each sample
+		perPixel *= 5 // each sample also has a coefficient of four bytes
 	}
 	return int(perPixel) + 1
 }
 
-// exifOrientation reads tag 0x0112 of the first directory of a TIFF structure.
+// exifOrientation returns the value of tag 0x0112 in the first directory of a TIFF
+// structure.
 func exifOrientation(tiff []byte) int {
 	var order binary.ByteOrder = binary.BigEndian
 	if bytes.HasPrefix(tiff, []byte("II")) {
@@ -175,8 +182,8 @@ func exifOrientation(tiff []byte) int {
 	return 1
 }
 
-// gifFrames counts the frames of a GIF by its blocks, up to where it ends or
-// breaks off.
+// gifFrames counts the frames of a GIF by its blocks, until its end or the first
+// incomplete block.
 func gifFrames(data []byte) int {
 	const fixed = 13
 	if len(data) < fixed {
@@ -197,7 +204,7 @@ func gifFrames(data []byte) int {
 		}
 		return 3 << (1 + flags&7)
 	}
-	blocks := func() bool { // up to the empty one
+	blocks := func() bool { // skips data blocks through the empty one that ends them
 		for len(rest) > 0 {
 			n := int(rest[0])
 			if !skip(1+n) || n == 0 {
@@ -210,11 +217,11 @@ func gifFrames(data []byte) int {
 	skip(palette(data[10]))
 	for len(rest) > 0 {
 		switch rest[0] {
-		case 0x21: // an extension
+		case 0x21: // extension
 			if !skip(2) || !blocks() {
 				return frames
 			}
-		case 0x2c: // a frame
+		case 0x2c: // frame
 			if len(rest) < 10 {
 				return frames
 			}
@@ -229,7 +236,8 @@ func gifFrames(data []byte) int {
 	return frames
 }
 
-// tiffPages counts the pages of a TIFF, up to where their chain ends or goes back.
+// tiffPages counts the pages of a TIFF, until their chain ends or points backwards.
+// The latter prevents an endless loop.
 func tiffPages(tiff []byte) (pages int) {
 	var order binary.ByteOrder = binary.BigEndian
 	if bytes.HasPrefix(tiff, []byte("II")) {
@@ -240,6 +248,7 @@ func tiffPages(tiff []byte) (pages int) {
 		return 0
 	}
 	last := int64(0)
+	// Each directory must be behind the one before, or the chain could be a loop.
 	for at := int64(order.Uint32(tiff[4:])); at > last && at+2 <= int64(len(tiff)); {
 		pages, last = pages+1, at
 		next := at + 2 + entry*int64(order.Uint16(tiff[at:]))

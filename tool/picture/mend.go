@@ -12,9 +12,9 @@ import (
 
 const pngSignature = "\x89PNG\r\n\x1a\n"
 
-// mend returns a PNG without those of its ancillary chunks whose checksum is
-// wrong, and their names. The decoder refuses the whole image for one of them,
-// though none is needed for its pixels. Anything else is returned as it is.
+// mend returns a PNG without its ancillary chunks that have a wrong checksum, and
+// the names of these chunks. The decoder rejects the whole image for one such chunk,
+// though the pixels do not depend on it. Other data is returned unchanged.
 func mend(data []byte) (mended []byte, lost []string) {
 	if !strings.HasPrefix(string(data[:min(len(data), len(pngSignature))]), pngSignature) {
 		return data, nil
@@ -48,8 +48,8 @@ func mend(data []byte) (mended []byte, lost []string) {
 	return mended, lost
 }
 
-// ancillary reports whether a chunk of that name can be left out: four letters,
-// of which the first is a small one.
+// ancillary reports whether a chunk with that name is optional: its name has four
+// letters, the first one in lower case.
 func ancillary(name []byte) bool {
 	for _, c := range name {
 		if c|0x20 < 'a' || c|0x20 > 'z' {

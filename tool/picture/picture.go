@@ -1,14 +1,14 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package picture makes images fit for a model: it verifies that they can be
-// shown, refuses those that would fill the memory before they are decoded, and
-// scales down those that are too large.
+// Package picture prepares images for a model. It verifies that they can be decoded,
+// refuses those that would need too much memory before decoding them, and scales
+// down those that are too large.
 //
-// It is a package of its own so that programs which do not use it need not
-// carry the decoders. A tool.Shape takes it as it is:
+// It is a separate package so that programs that do not need it do not contain the
+// decoders. To use it, assign Limits to an output.Policy:
 //
-//	shape.Images = picture.Limits{}
+//	policy.Images = picture.Limits{}
 package picture
 
 import (
@@ -27,22 +27,23 @@ import (
 	"golang.org/x/image/webp"
 )
 
-// Limits say what may be sent. The zero value is ready: see the defaults.
+// Limits says which images may be sent. The zero value is ready for use, with the
+// default values.
 type Limits struct {
-	// Bytes is the largest file that is sent. 0 means DefaultBytes.
+	// Bytes is the largest file to send. 0 means DefaultBytes.
 	Bytes int
-	// Side is the longest side that is sent, in pixels. 0 means DefaultSide,
-	// which is what models look at unless they are asked for more.
+	// Side is the longest side to send, in pixels. 0 means DefaultSide, which is the
+	// size at which models look at images unless a request asks for more.
 	Side int
-	// Memory is what decoding may take, in bytes, by the image's header. An
-	// image that would take more is refused before it is decoded. 0 means
-	// DefaultMemory.
+	// Memory is the largest amount of memory to decode an image, in bytes, estimated
+	// from its header. An image that needs more is refused before it is decoded. 0
+	// means DefaultMemory.
 	Memory int64
-	// Input is the largest file that is looked at. 0 means DefaultInput.
+	// Input is the largest file to accept as input. 0 means DefaultInput.
 	Input int
 }
 
-// The defaults.
+// The default limits.
 const (
 	DefaultBytes  = 5 << 20
 	DefaultSide   = 2048
@@ -50,23 +51,25 @@ const (
 	DefaultInput  = 64 << 20
 )
 
-// Fit returns an image that keeps to the limits: data itself if it does, or a
-// smaller one, the same for the same image. Note says what was done, as a line
-// for the model, and is empty if data is returned as it is.
+// Fit returns an image that is within the limits: data itself if it is, and
+// otherwise a smaller image, which is always the same for the same data. Note is a
+// line for the model that describes the change; it is empty if data is returned
+// unchanged.
 //
-// Every image is decoded, so that one that is damaged is an error here and not
-// at the endpoint. A smaller one keeps its proportions and the way it is to be
-// turned. It is a PNG if the image has transparency, or if it came without loss
-// and a PNG is small enough and no larger than the image was or than a JPEG;
-// otherwise a JPEG. Where the PNG would be larger than the image was, and few
-// colours do, shades that are nearly the same become one. Metadata and colour
-// profiles do not survive. Of an animated GIF the first frame is sent; an animated WebP
-// cannot be read and is refused. BMP and TIFF, which models do not take, become a
-// PNG of the same pixels, or are made smaller like other images; of a TIFF of
-// several pages the first is sent.
+// Fit decodes every image, so that a damaged image is an error here and not at the
+// endpoint. A smaller image keeps the proportions, and is rotated according to its
+// EXIF orientation. It is a PNG if the image has transparency, or if the original is
+// lossless and the PNG is small enough and no larger than the original or than a
+// JPEG. Otherwise it is a JPEG. If a PNG would be larger than the original, and the
+// image has few colours, Fit merges nearly equal shades to make it smaller.
 //
-// A PNG whose pixels are whole and whose metadata is damaged is sent without
-// the chunks that are: what shows pictures to people passes over them, too.
+// Metadata and colour profiles are lost in a smaller image. Only the first frame of
+// an animated GIF is sent. An animated WebP cannot be decoded and is refused. Models
+// do not accept BMP and TIFF: these become a PNG with the same pixels, or are scaled
+// down like other images. Only the first page of a TIFF is sent.
+//
+// A PNG with complete pixels and damaged metadata is sent without the damaged
+// chunks, which image viewers ignore, too.
 func (l Limits) Fit(data []byte) (fit []byte, note string, err error) {
 	if most := cmp.Or(l.Input, DefaultInput); len(data) > most {
 		return nil, "", fmt.Errorf("it has %d bytes, more than the limit of %d", len(data), most)
@@ -84,7 +87,7 @@ func (l Limits) Fit(data []byte) (fit []byte, note string, err error) {
 	fits := len(data) <= size && max(h.width, h.height) <= side && h.frames <= 1 && !h.foreign()
 	switch {
 	case err != nil && fits && unsupported(err):
-		return data, without(lost, ""), nil // it is whole, for those who can read it
+		return data, without(lost, ""), nil // the decoder does not support it, but models may
 	case err != nil:
 		return nil, "", fmt.Errorf("its %s data cannot be decoded: %w", h.format, err)
 	case fits:
@@ -105,16 +108,19 @@ func without(lost []string, note string) string {
 	return strings.TrimSuffix(note, "]") + " without damaged metadata (" + strings.Join(lost, ", ") + ")]"
 }
 
+// unsupported reports whether the decoder rejected an image only because it uses a
+// feature that the decoder lacks.
 func unsupported(err error) bool {
 	var j jpeg.UnsupportedError
 	var p png.UnsupportedError
 	return errors.As(err, &j) || errors.As(err, &p)
 }
 
-// decode reads the pixels; of a GIF, those of the first frame, in its place.
+// decode decodes the pixels. For a GIF it decodes the first frame, at its position
+// on the canvas.
 func (h *header) decode(data []byte) (img image.Image, err error) {
 	defer func() {
-		if v := recover(); v != nil { // no image may end the program
+		if v := recover(); v != nil { // a panic in a decoder must not end the program
 			img, err = nil, fmt.Errorf("the decoder failed: %v", v)
 		}
 	}()

@@ -14,17 +14,19 @@ import (
 	"strings"
 )
 
-// qualities are those of a JPEG, the later where the one before is too large.
+// qualities are the JPEG qualities to try, in this order, until the result is small
+// enough.
 var qualities = []int{90, 75, 60}
 
-// shrink makes the image small enough. Should no quality do, it gets smaller
-// and smaller. The file had was bytes before.
+// shrink scales the image down until it fits into side pixels and size bytes. If
+// even the lowest quality is too large, it continues with three quarters of the
+// width and height. The argument was is the size of the original file.
 func (l Limits) shrink(h *header, img image.Image, side, size, was int) ([]byte, string, error) {
 	width, height := fitInto(h.width, h.height, side)
 	for {
 		small := turn(scale(img, width, height), h.orientation)
 		if h.foreign() && width == h.width && height == h.height {
-			was = size // a PNG of the same pixels, if it is small enough
+			was = size // only the format changes: a PNG may use all of size
 		}
 		fit, format, err := encode(small, h.format == "jpeg", size, was)
 		if err != nil {
@@ -40,7 +42,7 @@ func (l Limits) shrink(h *header, img image.Image, side, size, was int) ([]byte,
 	}
 }
 
-// note tells what became of the image, as it is looked at.
+// note describes the change of the image, in sizes after rotation.
 func (h *header) note(width, height int, format string) string {
 	note := "[image "
 	was, wasHeight := h.width, h.height
@@ -62,7 +64,7 @@ func (h *header) note(width, height int, format string) string {
 	return note + "sent as " + format + "]"
 }
 
-// fitInto returns the largest size of the same proportions whose sides are no
+// fitInto returns the largest size with the same proportions whose sides are not
 // longer than side.
 func fitInto(width, height, side int) (int, int) {
 	longer := max(width, height)
@@ -73,9 +75,9 @@ func fitInto(width, height, side int) (int, int) {
 	return fit(width), fit(height)
 }
 
-// encode returns the image as a PNG or a JPEG of no more than size bytes, or
-// nothing if there is none. Scaling blurs edges, so that a PNG can become several
-// times what the larger image was: a JPEG is taken if it is smaller than that PNG.
+// encode returns the image as a PNG or JPEG of at most size bytes, or nil if neither
+// is small enough. Scaling blurs edges, which can make a PNG several times larger
+// than the original file: encode then uses a JPEG, if that is smaller.
 func encode(img *image.RGBA, lossy bool, size, was int) (data []byte, format string, err error) {
 	opaque := img.Opaque()
 	if !lossy || !opaque {
@@ -107,8 +109,9 @@ func encode(img *image.RGBA, lossy bool, size, was int) (data []byte, format str
 	return nil, "", nil
 }
 
-// encodePNG takes its time only where the image would be too large, or larger
-// than it was.
+// encodePNG encodes the image as a PNG. It takes the time for a palette and the best
+// compression only if the result would otherwise exceed size or be larger than the
+// original file.
 func encodePNG(img *image.RGBA, size, was int) ([]byte, error) {
 	var b bytes.Buffer
 	if err := png.Encode(&b, img); err != nil || b.Len() <= min(size, was) {
@@ -138,9 +141,10 @@ func encodePNG(img *image.RGBA, size, was int) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// rounded returns the image with 16 shades of each colour. Of lines and flat
-// areas, whose edges become many shades when they are scaled down, nobody sees
-// that; what has more colours than a palette holds is not sent so.
+// rounded returns the image with 16 shades per channel. When lines and flat areas
+// are scaled down, their edges become many shades, and this difference is not
+// visible. The caller uses the result only if its colours fit into a palette, which
+// excludes photographs.
 func rounded(img *image.RGBA) *image.RGBA {
 	r := image.NewRGBA(img.Rect)
 	for i, p := range img.Pix {
@@ -149,8 +153,8 @@ func rounded(img *image.RGBA) *image.RGBA {
 	return r
 }
 
-// paletted returns the same image by its palette, or nil if it has more colours
-// than one holds.
+// paletted returns the same image with a palette, or nil if it has more colours than
+// a palette can hold.
 func paletted(img *image.RGBA) *image.Paletted {
 	const most = 256
 	seen := make(map[color.RGBA]uint8, most)
@@ -173,7 +177,7 @@ func paletted(img *image.RGBA) *image.Paletted {
 	return p
 }
 
-// onCanvas returns a frame in its place on a transparent canvas.
+// onCanvas returns a frame at its position on a transparent canvas.
 func onCanvas(img image.Image, width, height int) image.Image {
 	canvas := image.Rect(0, 0, width, height)
 	if img.Bounds() == canvas {
@@ -184,27 +188,28 @@ func onCanvas(img image.Image, width, height int) image.Image {
 	return c
 }
 
-// scale returns the image with each pixel the mean of the area that it covers.
-// Nothing gets larger. It goes through the image by rows, so that it takes
-// little memory beside the image and the result, which scalers that keep a
-// float for every sample do not.
+// scale scales the image down. Each pixel of the result is the mean of the area that
+// it covers. It must not be used to enlarge. It processes the image row by row, so
+// that it needs little memory besides the image and the result; other scalers store
+// a float for each sample.
 func scale(img image.Image, width, height int) *image.RGBA {
 	from := img.Bounds()
 	w, h := from.Dx(), from.Dy()
 	dst := image.NewRGBA(image.Rect(0, 0, width, height))
 	row := image.NewRGBA(image.Rect(0, 0, w, 1))
-	sums := make([]uint64, width*4)  // of the row of dst under way
-	spans := make([]uint64, width*4) // of one row of img
+	sums := make([]uint64, width*4)  // of the current row of dst
+	spans := make([]uint64, width*4) // of the current row of img
 	area := uint64(w) * uint64(h)
 	for y := range h {
 		draw.Draw(row, row.Rect, img, image.Pt(from.Min.X, from.Min.Y+y), draw.Src)
 		clear(spans)
 		addRow(spans, row.Pix, w, width)
-		// Row y covers height parts of h·height; a row of dst covers h of them.
+		// In units in which both images have the height h*height, a row of img has
+		// the height height and a row of dst the height h.
 		first, last := y*height/h, ((y+1)*height-1)/h
 		part := min((first+1)*h, (y+1)*height) - y*height
 		addSpans(sums, spans, uint64(part))
-		if (first+1)*h <= (y+1)*height { // it is full
+		if (first+1)*h <= (y+1)*height { // the row of dst is complete
 			pix := dst.Pix[first*dst.Stride:][:width*4]
 			for i, s := range sums {
 				pix[i] = uint8((s + area/2) / area)
@@ -218,8 +223,8 @@ func scale(img image.Image, width, height int) *image.RGBA {
 	return dst
 }
 
-// addRow adds w pixels to the width spans that they fall into, in parts of
-// w·width.
+// addRow adds the w pixels of a row to width spans. In units in which the row has
+// the length w*width, a pixel has the length width and a span the length w.
 func addRow(spans []uint64, pix []uint8, w, width int) {
 	for x := range w {
 		first := x * width / w
@@ -237,13 +242,14 @@ func addRow(spans []uint64, pix []uint8, w, width int) {
 	}
 }
 
+// addSpans adds part times each span to the sums.
 func addSpans(sums, spans []uint64, part uint64) {
 	for i, s := range spans {
 		sums[i] += s * part
 	}
 }
 
-// turn returns the image as its EXIF orientation wants it to be seen.
+// turn returns the image rotated and mirrored according to its EXIF orientation.
 func turn(img *image.RGBA, orientation int) *image.RGBA {
 	if orientation <= 1 {
 		return img

@@ -15,8 +15,8 @@ import (
 	"github.com/antiphon-go/antiphon/toolkit/internal/files"
 )
 
-// patchDisk is what a patch does to the disk, all of it through [os.Root].
-// before, in tests, can make any step fail.
+// patchDisk performs the disk operations of a patch, all of them through
+// [os.Root]. Tests set before to make any operation fail.
 type patchDisk struct {
 	before func(op, name string) error
 }
@@ -35,8 +35,8 @@ func (d patchDisk) mkdir(p files.Place) error {
 	return p.Dir().Mkdir(p.OSPath(), 0o777)
 }
 
-// write makes a new file and brings it to the disk. mode is that of another
-// file, or nil.
+// write creates a file and syncs it to disk. The file gets the mode of mode, or
+// the default if mode is nil.
 func (d patchDisk) write(p files.Place, content []byte, mode fs.FileInfo) error {
 	if err := d.may("write", p); err != nil {
 		return err
@@ -73,37 +73,39 @@ func (d patchDisk) remove(p files.Place) error {
 	return p.Dir().Remove(p.OSPath())
 }
 
-// sync brings the names in a directory to the disk, where the system can.
+// sync syncs a directory to disk, if the system can do that. An error is ignored:
+// the renames have already happened.
 func (d patchDisk) sync(p files.Place) {
 	if dir, err := p.Dir().Open(p.OSPath()); err == nil {
-		dir.Sync()
-		dir.Close()
+		_ = dir.Sync()
+		_ = dir.Close()
 	}
 }
 
-// commit is one writing of a plan. First everything that can fail for want of
-// room or of rights is done beside the files: new contents are written and
-// synced, and each old file gets a second name. Then come the steps that can be
-// seen, each a single rename or link, new contents before removals; when one
-// fails, those before it are taken back. A crash between two steps leaves each
-// file as it was or as it will be, and what is removed is still there under a
-// name that begins with ".antiphon-".
+// A commit writes a plan to disk. First it does beside the files everything that
+// can fail because of space or permissions: it writes and syncs the new contents,
+// and gives each old file a second name. Then come the visible steps, each a
+// single rename or link, with new contents before removals. If a step fails, the
+// earlier ones are undone. After a crash between two steps each file is in its
+// old or its new state, and a removed file still exists under a name that begins
+// with ".antiphon-".
 type commit struct {
 	patchDisk
 	files *files.Files
-	temps []files.Place // to be removed in the end
-	dirs  []files.Place // made by this commit
+	temps []files.Place // removed at the end
+	dirs  []files.Place // created by this commit
 	undo  []func() error
 }
 
-// staged is a file with what lies ready beside it.
+// staged is a planned file together with the files prepared for it.
 type staged struct {
 	*plannedFile
 	fresh  files.Place // the new content
 	backup files.Place // the old file
 }
 
-// commit returns the temporary files that could not be removed.
+// commit writes the changed files and returns the temporary files that could not
+// be removed.
 func (p *patchPlan) commit(ctx context.Context, changed []*plannedFile) (left []string, err error) {
 	c := &commit{patchDisk: p.disk, files: p.files}
 	defer func() {
@@ -140,7 +142,7 @@ func (c *commit) worded(p files.Place, err error) error {
 	return p.Problem("write", err)
 }
 
-// prepare does what nobody sees yet.
+// prepare does the steps that are not visible yet.
 func (c *commit) prepare(file *plannedFile) (s staged, err error) {
 	s.plannedFile = file
 	if file.exists {
@@ -162,16 +164,16 @@ func (c *commit) prepare(file *plannedFile) (s staged, err error) {
 	s.backup = file.Beside()
 	c.temps = append(c.temps, s.backup)
 	if !file.exists {
-		return s, nil // the removal is a rename to this name
+		return s, nil // the removal renames the file to this name
 	}
 	if err := c.link(file.Place, s.backup); err == nil {
 		return s, nil
 	}
-	// A file system without links: keep a copy.
+	// The file system has no links: keep a copy.
 	return s, c.write(s.backup, file.old, file.info)
 }
 
-// makeDirs makes the directories that are missing, the outermost first.
+// makeDirs creates the missing directories, outermost first.
 func (c *commit) makeDirs(dir files.Place) error {
 	if _, err := dir.Dir().Stat(dir.OSPath()); err == nil || dir.Rel == "." {
 		return nil
@@ -183,12 +185,12 @@ func (c *commit) makeDirs(dir files.Place) error {
 	if err == nil {
 		c.dirs = append(c.dirs, dir)
 	} else if errors.Is(err, fs.ErrExist) {
-		return nil // somebody else was faster
+		return nil // another program created it first
 	}
 	return err
 }
 
-// steps does what can be seen.
+// steps performs the visible steps.
 func (c *commit) steps(all []staged) error {
 	for _, s := range all {
 		if !s.exists {
@@ -214,7 +216,7 @@ func (c *commit) steps(all []staged) error {
 	return nil
 }
 
-// put gives a new content its name.
+// put gives the new content of a file its name.
 func (c *commit) put(s staged) error {
 	if err := s.Unchanged(s.info); err != nil {
 		return err
@@ -229,8 +231,8 @@ func (c *commit) put(s staged) error {
 	return nil
 }
 
-// putNew never takes the place of a file that came up meanwhile, where the
-// file system has links.
+// putNew gives a new file its name. Where the file system has links, it never
+// replaces a file that appeared in the meantime.
 func (c *commit) putNew(s staged) error {
 	err := c.link(s.fresh, s.Place)
 	if errors.Is(err, fs.ErrExist) {
@@ -245,7 +247,7 @@ func (c *commit) putNew(s staged) error {
 	return err
 }
 
-// take removes a file, by giving it another name.
+// take removes a file by renaming it to its backup.
 func (c *commit) take(s staged) error {
 	if err := s.Unchanged(s.info); err != nil {
 		return err
@@ -257,8 +259,8 @@ func (c *commit) take(s staged) error {
 	return nil
 }
 
-// takeBack undoes the steps that were done, the last first. It goes on after an
-// error, so that as much as can be is as it was.
+// takeBack undoes the completed steps in reverse order. It continues after an
+// error, to restore as much as possible.
 func (c *commit) takeBack() error {
 	var errs []error
 	for _, undo := range slices.Backward(c.undo) {
@@ -278,7 +280,7 @@ func (c *commit) takeBack() error {
 	return fmt.Errorf("%w. What the files were, and were to be, is kept in %s", errors.Join(errs...), strings.Join(kept, ", "))
 }
 
-// clean removes the temporary files and returns those that stay.
+// clean removes the temporary files and returns those it could not remove.
 func (c *commit) clean() (left []string) {
 	for _, temp := range c.temps {
 		if err := c.remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -288,10 +290,10 @@ func (c *commit) clean() (left []string) {
 	return left
 }
 
-// removeDirs removes the directories that were made, unless somebody has put
-// something into them.
+// removeDirs removes the directories that the commit created. Removal fails, as
+// it should, for one that is no longer empty.
 func (c *commit) removeDirs() {
 	for _, dir := range slices.Backward(c.dirs) {
-		c.remove(dir)
+		_ = c.remove(dir)
 	}
 }

@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	maxShownLines  = 12   // of a file, in one explanation
-	maxCommon      = 200  // a line more frequent than this tells nothing
+	maxShownLines  = 12   // lines of a file in one explanation
+	maxCommon      = 200  // a line that occurs more often than this is no evidence
 	maxAlign       = 200  // lines compared one by one
-	maxDiffering   = 6    // differences told
-	maxShift       = 4    // lines that a place may be off
-	maxShownPlaces = 10   // where a hunk fits
-	maxWordLines   = 50e3 // lines searched for like words
+	maxDiffering   = 6    // differences listed
+	maxShift       = 4    // lines by which a place may be off
+	maxShownPlaces = 10   // places listed where a hunk fits
+	maxWordLines   = 50e3 // lines searched for similar words
 )
 
-// ambiguous says where the lines of a hunk were found.
+// ambiguous explains that the lines of a hunk occur more than once, and where.
 func (t *patchText) ambiguous(h *hunk, at []int) string {
 	var lines []string
 	for _, start := range at[:min(len(at), maxShownPlaces)] {
@@ -39,7 +39,8 @@ func (t *patchText) ambiguous(h *hunk, at []int) string {
 		what, len(at), strings.Join(lines, ", "))
 }
 
-// noAnchor says that a line given after @@ is not there, and what is like it.
+// noAnchor explains that a line given after @@ is not in the file, and shows the
+// most similar line.
 func (t *patchText) noAnchor(anchor string) string {
 	text := fmt.Sprintf("the line %s, given after @@, is not in the file", wording.Clip(anchor))
 	if len(t.index.lines) == 0 {
@@ -51,8 +52,8 @@ func (t *patchText) noAnchor(anchor string) string {
 	return text
 }
 
-// noPlace says that the lines of a hunk are not there: what was expected, the
-// place most like it, and what differs.
+// noPlace explains that the lines of a hunk are not in the file: what was
+// expected, the most similar place, and what differs there.
 func (t *patchText) noPlace(h *hunk) string {
 	if short, ok := h.tight(); ok {
 		h = &short
@@ -96,9 +97,10 @@ func (t *patchText) showNearest(b *strings.Builder, old []string, start, end int
 	b.WriteString(strings.Join(t.differences(old, start, end), "; "))
 }
 
-// nearest returns the lines of the file that are most like a run: where most of
-// its lines are, at about the distances they have in the run, or else around a
-// line with words of its longest one. There are none if start is end.
+// nearest returns the range of the file that is most similar to a run of lines:
+// where most of its lines occur at about the same distances or, failing that,
+// around a line that shares words with the longest line of the run. If nothing
+// is similar, start equals end.
 func (t *patchText) nearest(run []string) (start, end int) {
 	votes := t.votes(run)
 	best, most := 0, 0
@@ -111,7 +113,7 @@ func (t *patchText) nearest(run []string) (start, end int) {
 		return t.aroundWords(run)
 	}
 	first, last := best, best
-	for at := range votes { // a line too many or too few moves what follows
+	for at := range votes { // a missing or additional line shifts those after it
 		if at > best-maxShift && at < best+maxShift {
 			first, last = min(first, at), max(last, at)
 		}
@@ -120,8 +122,8 @@ func (t *patchText) nearest(run []string) (start, end int) {
 	return start, max(start+1, min(last+len(run), len(t.index.lines)))
 }
 
-// votes counts, for each line that a run could begin at, what of the run is
-// where it would then be. A long line counts for more.
+// votes returns, for each line at which a run could begin, how much of the run
+// would then be in its place. Longer lines count for more.
 func (t *patchText) votes(run []string) map[int]int {
 	ids, named := t.index.level(alikeSigns)
 	places := make([][]int, len(named))
@@ -156,8 +158,8 @@ func (t *patchText) aroundWords(run []string) (start, end int) {
 	return max(i-j, 0), min(i-j+len(run), len(t.index.lines))
 }
 
-// wordsLike returns the line that shares most words with the given one, or -1
-// if none shares a good part of them.
+// wordsLike returns the index of the line that shares the most words with the
+// given one, or -1 if no line shares enough of them.
 func (t *patchText) wordsLike(line string) int {
 	words := make(map[string]bool)
 	for _, w := range wordsOf(line) {
@@ -175,7 +177,7 @@ func (t *patchText) wordsLike(line string) int {
 	return best
 }
 
-// shared is the part of all the words that is in both.
+// shared returns the fraction of all words that occur in both.
 func shared(words map[string]bool, have []string) float64 {
 	if len(words) == 0 || len(have) == 0 {
 		return 0
@@ -195,8 +197,8 @@ func wordsOf(line string) []string {
 	return strings.FieldsFunc(wording.Clipped(line), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
 
-// differences aligns the lines of a hunk with those at a place of the file and
-// says what is in one and not in the other.
+// differences aligns the lines of a hunk with those at a place in the file and
+// lists what only one of the two contains.
 func (t *patchText) differences(run []string, start, end int) []string {
 	run = run[:min(len(run), maxAlign)]
 	end = min(end, start+maxAlign)
@@ -232,8 +234,8 @@ func caseOnly(a, b string) string {
 	return ""
 }
 
-// commonLines returns the longest common sequence of two short lists of lines,
-// as pairs of places.
+// commonLines returns the longest common subsequence of two short lists of lines,
+// as pairs of indices.
 func commonLines(a, b []string) [][2]int {
 	a, b = reduced(a), reduced(b)
 	length := make([][]int, len(a)+1)

@@ -12,24 +12,25 @@ import (
 	"github.com/antiphon-go/antiphon/toolkit/internal/wording"
 )
 
-// Limits of one patch.
+// Limits on one patch.
 const (
-	// MaxPatchBytes is the longest text of a patch.
+	// MaxPatchBytes is the largest size of a patch, in bytes.
 	MaxPatchBytes = 4 << 20
 	maxPatchFiles = 500
 	maxPatchHunks = 5000
 )
 
-// Error is a part of a patch that cannot be applied. Its text is what the
-// model reads to mend the patch.
+// An Error describes a part of a patch that cannot be applied. A model reads its
+// text and corrects the patch.
 type Error struct {
-	// Path is the file as the patch names it, "" for the patch as a whole.
+	// Path is the file as the patch names it, or "" for the patch as a whole.
 	Path string
-	// Hunk counts the file's hunks from 1; 0 is the file as a whole.
+	// Hunk is the number of the hunk in the file, from 1, or 0 for the file as a
+	// whole.
 	Hunk int
-	// Line is the line of the patch, counted from 1; 0 is unknown.
+	// Line is the line of the patch, from 1, or 0 if unknown.
 	Line int
-	// Problem says what is wrong, what was expected and what was found.
+	// Problem says what is wrong: what was expected and what was found.
 	Problem string
 }
 
@@ -71,26 +72,26 @@ type filePatch struct {
 	hunks   []hunk
 }
 
-// hunk is one change of a file: lines that are there, in order, some of them
-// removed, and lines that come between.
+// A hunk is one change to a file: lines that exist, in order, some of which are
+// removed, and lines that are inserted between them.
 type hunk struct {
 	number  int // in its file, from 1
 	line    int // in the patch
 	anchors []string
-	at      int // the line that a header of a unified diff names, or 0
+	at      int // the line number in the header of a unified diff, or 0
 	edits   []edit
 	atEnd   bool
 }
 
-// edit is one line of a hunk: kept ' ', removed '-' or added '+'.
+// An edit is one line of a hunk: kept ' ', removed '-' or added '+'.
 type edit struct {
 	kind  byte
 	text  string
-	loose bool // an empty line, which may be there for the eye only
+	loose bool // an empty line, which may only be layout of the patch
 	noEnd bool // the file ends here without a newline
 }
 
-// old returns the lines that must be in the file.
+// old returns the lines that the file must contain.
 func (h *hunk) old() []string {
 	var lines []string
 	for _, e := range h.edits {
@@ -101,7 +102,7 @@ func (h *hunk) old() []string {
 	return lines
 }
 
-// added returns the lines that the hunk leaves behind.
+// added returns the lines that are there after the hunk is applied.
 func (h *hunk) added() []string {
 	var lines []string
 	for _, e := range h.edits {
@@ -112,8 +113,8 @@ func (h *hunk) added() []string {
 	return lines
 }
 
-// tight returns the hunk without the empty lines at its end, and whether there
-// are any.
+// tight returns the hunk without the empty lines at its end, and reports whether
+// it had any.
 func (h *hunk) tight() (hunk, bool) {
 	n := len(h.edits)
 	for n > 0 && h.edits[n-1].loose {
@@ -134,14 +135,14 @@ const (
 	markEOF    = "*** End of File"
 )
 
-// patchParser goes over the lines of a patch once.
+// A patchParser reads the lines of a patch in one pass.
 type patchParser struct {
 	lines []string
 	next  int
 	hunks int
 }
 
-// parsePatch reads a patch in its envelope.
+// parsePatch parses a patch with its "*** Begin Patch" envelope.
 func parsePatch(text string) ([]filePatch, error) {
 	p, err := newPatchParser(text)
 	if err != nil {
@@ -179,8 +180,8 @@ func parsePatch(text string) ([]filePatch, error) {
 
 const sectionMarks = `"*** Add File: PATH", "*** Update File: PATH" or "*** Delete File: PATH"`
 
-// parseDiff reads the diff of an operation that names its file beside it: the
-// hunks of an update, or the added lines of a new file.
+// parseDiff parses the diff of an operation that names its file separately: the
+// hunks of an update, or the lines of a new file.
 func parseDiff(op patchOp, path, diff string) (filePatch, error) {
 	file := filePatch{op: op, path: path}
 	if op == patchDelete {
@@ -204,7 +205,7 @@ func parseDiff(op patchOp, path, diff string) (filePatch, error) {
 	return file, err
 }
 
-// unwrapDiff takes a diff that came in the envelope of a patch.
+// unwrapDiff parses a diff that came in the envelope of a patch.
 func unwrapDiff(file filePatch, diff string) (filePatch, error) {
 	files, err := parsePatch(diff)
 	if err != nil {
@@ -227,8 +228,9 @@ func newPatchParser(text string) (*patchParser, error) {
 	return &patchParser{lines: withoutCR(lines)}, nil
 }
 
-// withoutCR removes the carriage returns of a patch that ends every line with
-// one: they belong to the way it came. Others belong to the file.
+// withoutCR removes the carriage returns from a patch in which every line ends
+// with one, because they come from the transport. In any other patch they belong
+// to the file.
 func withoutCR(lines []string) []string {
 	for i, line := range lines {
 		if !strings.HasSuffix(line, "\r") && i < len(lines)-1 {
@@ -241,11 +243,11 @@ func withoutCR(lines []string) []string {
 	return lines
 }
 
-// heredoc is a line that hands a patch to a command.
+// heredoc matches a line that passes a patch to a shell command.
 var heredoc = regexp.MustCompile(`^(?:[\w./-]+\s+)?<<-?\s*(['"]?)(\w+)(['"]?)$`)
 
-// open goes after the first line, and takes the wrapper off that some models
-// put around a patch: a here-document or a fence.
+// open skips the first line. It also removes the wrapper that some models put
+// around a patch: a here-document or a code fence.
 func (p *patchParser) open() error {
 	p.skipBlank()
 	if p.done() {
@@ -272,7 +274,7 @@ func wrapper(line string) (end string, wrapped bool) {
 	return "```", strings.HasPrefix(line, "```")
 }
 
-// dropLast removes a last line that reads so.
+// dropLast removes the last line if it equals text.
 func (p *patchParser) dropLast(text string) {
 	n := len(p.lines)
 	for n > p.next+1 && strings.TrimSpace(p.lines[n-1]) == "" {
@@ -283,7 +285,7 @@ func (p *patchParser) dropLast(text string) {
 	}
 }
 
-// file reads one section with its header.
+// file parses one section with its header.
 func (p *patchParser) file() (filePatch, error) {
 	file := filePatch{line: p.next + 1}
 	header := p.trimmed()
@@ -318,7 +320,7 @@ func (p *patchParser) file() (filePatch, error) {
 	return file, err
 }
 
-// addition reads the lines of a new file.
+// addition parses the lines of a new file.
 func (p *patchParser) addition(file *filePatch) error {
 	var b strings.Builder
 	noEnd := false
@@ -336,7 +338,7 @@ func (p *patchParser) addition(file *filePatch) error {
 			file.content = cutEnd(b.String(), noEnd)
 			return nil
 		case strings.TrimSpace(line) == "":
-			// A blank line for the eye: a blank line of the file has its "+".
+			// A blank line is layout; a blank line of the file has its "+".
 		default:
 			return p.fileProblem(file, p.next+1, `every line of a new file begins with "+"; this one is %s`, wording.Clip(line))
 		}
@@ -352,12 +354,13 @@ func cutEnd(s string, noEnd bool) string {
 	return s
 }
 
-// isNoEnd recognises how a unified diff says that a file ends in mid-line.
+// isNoEnd recognizes the line by which a unified diff says that a file does not
+// end with a newline.
 func isNoEnd(line string) bool {
 	return strings.HasPrefix(line, `\`) && strings.EqualFold(strings.TrimSpace(line[1:]), "No newline at end of file")
 }
 
-// update reads the hunks of a file.
+// update parses the hunks of a file.
 func (p *patchParser) update(file *filePatch) error {
 	for {
 		p.skipBlank()
@@ -379,7 +382,7 @@ func (p *patchParser) update(file *filePatch) error {
 	return nil
 }
 
-// hunk reads one hunk: its @@ lines, its edits, and the mark of the file's end.
+// hunk parses one hunk: its @@ lines, its edits, and the end-of-file mark.
 func (p *patchParser) hunk(file *filePatch, h *hunk) error {
 	for !p.done() {
 		header, ok := strings.CutPrefix(p.lines[p.next], "@@")
@@ -426,12 +429,12 @@ func parseEdit(line string) (edit, bool) {
 	return edit{}, false
 }
 
-// unifiedHeader is what stands after the @@ of a unified diff.
+// unifiedHeader matches what follows the @@ in a unified diff.
 var unifiedHeader = regexp.MustCompile(`^-(\d{1,9})(?:,\d+)? \+\d+(?:,\d+)? @@`)
 
-// anchor takes what follows @@: nothing, a line of the file to go to, or the
-// numbers of a unified diff, of which the first can settle which of two places
-// is meant.
+// anchor records what follows @@: nothing, a line of the file to go to, or the
+// line numbers of a unified diff. The first of these numbers can decide between
+// two places.
 func (h *hunk) anchor(header string) {
 	header = strings.TrimPrefix(header, " ")
 	if m := unifiedHeader.FindStringSubmatch(header); m != nil {
@@ -460,8 +463,8 @@ func (p *patchParser) skipBlank() {
 	}
 }
 
-// atSection reports whether a file begins here or the patch ends. Lines of a
-// file never look so: they have one more character in front.
+// atSection reports whether a section begins here or the patch ends. A line of
+// a file cannot be mistaken for that, because it has one more character in front.
 func (p *patchParser) atSection() bool {
 	line := strings.TrimRight(p.lines[p.next], " \t")
 	return strings.HasPrefix(line, "***") && line != markEOF

@@ -1,11 +1,11 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package patch holds the tool that changes files by a patch, in many files at
-// once or in none: the text that a model writes (parse.go), its lines found in a
-// file (text.go), what does not fit explained (explain.go), all of it planned in
-// memory (plan.go) and then brought to the disk (commit.go). toolkit.Open opens
-// the roots that a patch can reach.
+// Package patch holds the tool that changes files by a patch, either all of them or
+// none. It parses the text that a model writes (parse.go), finds the lines in the
+// file (text.go), explains what does not fit (explain.go), plans the whole change
+// in memory (plan.go) and then writes it to disk (commit.go). A patch can reach
+// the roots that toolkit.Open opens.
 package patch
 
 import (
@@ -17,30 +17,31 @@ import (
 
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/tool/output"
 	"github.com/antiphon-go/antiphon/toolkit/internal/files"
 )
 
 //go:embed patch.md
 var applyPatchText string
 
-// Form says how a model hands a patch over. The zero value is [Custom].
+// Form is how a model passes a patch. The zero value means [Custom].
 type Form string
 
-// The forms.
+// The forms of the tool.
 const (
-	// Custom is a custom tool whose input is the patch itself, bound to [Grammar].
-	// It is what the models that know the format were trained on; the endpoint
-	// must take custom tools with a Lark grammar.
+	// Custom is a custom tool whose input is the patch itself, constrained by
+	// [Grammar]. Models that know the format were trained on this form. The endpoint
+	// must support custom tools with a Lark grammar.
 	Custom Form = "custom"
-	// Function is a function tool: {"input": "*** Begin Patch…"}. Every endpoint
-	// takes it.
+	// Function is a function tool: {"input": "*** Begin Patch…"}. All endpoints
+	// support it.
 	Function Form = "function"
-	// API is the API's own tool apply_patch, always of that name: each call
-	// creates, updates or deletes one file.
+	// API is the API's own tool, whose name is always apply_patch. Each call creates,
+	// updates or deletes one file.
 	API Form = "api"
 )
 
-// Grammar is the form of a patch, in Lark. What [Apply] takes is a little wider.
+// Grammar is the grammar of a patch, in Lark. [Apply] accepts slightly more.
 const Grammar = `start: begin section+ end
 begin: "*** Begin Patch" LF
 end: "*** End Patch" LF?
@@ -65,9 +66,9 @@ type applyPatchInput struct {
 	Input string `json:"input" jsonschema:"the whole patch, from *** Begin Patch to *** End Patch"`
 }
 
-// Tool returns the tool that changes files by a patch: it adds, updates,
-// moves and deletes, in any number of files, all of it or nothing. It works in the
-// roots of f and is exclusive.
+// Tool returns the tool that changes files by a patch. The patch adds, updates,
+// moves and deletes any number of files, and is applied as a whole or not at all.
+// The tool works in the roots of f and is exclusive.
 func Tool(name string, f *files.Files, form Form) (tool.Tool, error) {
 	switch form {
 	case "", Custom:
@@ -109,14 +110,15 @@ func apiTool(f *files.Files) (tool.Tool, error) {
 	}, tool.Exclusive())
 }
 
-// Apply applies a patch in its envelope and returns a line for each file:
-// A added, M modified or moved, D deleted. On an error nothing was changed,
-// unless the error says so; it joins a [*Error] for each part that does not fit.
+// Apply applies a patch with its envelope. It returns one line for each file: A for
+// added, M for modified or moved, D for deleted. If it returns an error, nothing
+// was changed, unless the error says so. The error joins an [*Error] for each
+// part that does not fit.
 //
-// The lines of a hunk are found by their text: as they are, or else with other
-// white space, or else with other quotes and dashes. A hunk that fits in two
-// places fits in none. Line ends, a byte order mark, modes and what no hunk
-// touches stay as they are.
+// Apply finds the lines of a hunk by their text: unchanged or, failing that, with
+// different white space or, failing that, with different quotes and dashes. It
+// rejects a hunk that fits in two places. Line ends, the byte order mark, modes,
+// and everything that no hunk touches remain unchanged.
 func Apply(ctx context.Context, f *files.Files, patch string) (string, error) {
 	sections, err := parsePatch(patch)
 	if err != nil {
@@ -125,8 +127,8 @@ func Apply(ctx context.Context, f *files.Files, patch string) (string, error) {
 	return applySections(ctx, f, sections, patchDisk{})
 }
 
-// ApplyOperation does what the API's own patch tool asks for: it creates,
-// updates or deletes one file.
+// ApplyOperation executes a call of the API's own patch tool: it creates, updates
+// or deletes one file.
 func ApplyOperation(ctx context.Context, f *files.Files, op *item.PatchOperation) (string, error) {
 	if op == nil {
 		return "", &Error{Problem: "the call has no operation; nothing was changed"}
@@ -158,8 +160,8 @@ func AnswerCall(ctx context.Context, f *files.Files, call item.Item) (item.Item,
 	text, err := ApplyOperation(ctx, f, c.Operation)
 	if err != nil {
 		out.Status = item.StatusFailed
-		text = tool.Envelope(true, string(item.TypeApplyPatchCall), err.Error(), text)
+		text = output.Envelope(true, string(item.TypeApplyPatchCall), err.Error(), text)
 	}
-	out.Output, _ = tool.Sanitize(text)
+	out.Output, _ = output.Sanitize(text)
 	return item.New(out)
 }

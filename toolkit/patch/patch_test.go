@@ -21,6 +21,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/tool/output"
 	"github.com/antiphon-go/antiphon/toolkit/internal/files"
 	"github.com/antiphon-go/antiphon/toolkit/internal/kittest"
 )
@@ -579,7 +580,7 @@ func TestPatchCustom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := set.Invoke(t.Context(), tool.Call{Name: "apply_patch", Custom: true, Arguments: envelope("*** Add File: n", "+1")}, tool.Shape{})
+	o := set.Invoke(t.Context(), tool.Call{Name: "apply_patch", Custom: true, Arguments: envelope("*** Add File: n", "+1")}, output.Policy{})
 	if o.Failed || o.Content.Display() != "The patch was applied:\nA n" || k.Content("n") != "1\n" {
 		t.Errorf("%+v", o)
 	}
@@ -812,7 +813,7 @@ func TestPatchTool(t *testing.T) {
 		{``, "cannot be read", true},
 		{`{}`, "is not known", true},
 	} {
-		o := k.Set.Invoke(t.Context(), tool.Call{Kind: item.TypeApplyPatchCall, Name: "apply_patch", Arguments: c.arguments}, tool.Shape{})
+		o := k.Set.Invoke(t.Context(), tool.Call{Kind: item.TypeApplyPatchCall, Name: "apply_patch", Arguments: c.arguments}, output.Policy{})
 		if o.Failed != c.failed || !strings.Contains(o.Content.Display(), c.says) {
 			t.Errorf("%s: %q", c.arguments, o.Content.Display())
 		}

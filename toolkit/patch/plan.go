@@ -19,12 +19,12 @@ import (
 	"github.com/antiphon-go/antiphon/toolkit/internal/wording"
 )
 
-// maxPatchTotal bounds what one patch holds in memory.
+// maxPatchTotal limits the bytes that one patch holds in memory.
 const maxPatchTotal = 64 << 20
 
-// patchPlan is what will become of the files of a patch. Its sections are
-// applied to it in order, so that a later one sees what an earlier one did;
-// nothing is written until all of them fit.
+// A patchPlan computes the files after a patch. It applies the sections in order,
+// so a later section sees the result of an earlier one. Nothing is written until
+// all sections fit.
 type patchPlan struct {
 	files   *files.Files
 	byPlace map[string]*plannedFile
@@ -33,25 +33,24 @@ type patchPlan struct {
 	disk    patchDisk
 }
 
-// plannedFile is a file before and after.
+// A plannedFile is a file before and after the patch.
 type plannedFile struct {
 	files.Place
-	info fs.FileInfo // nil if it does not exist
+	info fs.FileInfo // nil if the file does not exist
 	read bool
 	old  []byte // once read
 
 	exists  bool
 	content []byte
-	mode    fs.FileInfo  // whose mode it gets; nil for a new file's
+	mode    fs.FileInfo  // the file whose mode it gets; nil for a new file
 	from    *files.Place // where it was moved from
 	remarks []string
 }
 
-// maxPatchErrors is how many problems are told at once.
+// maxPatchErrors limits the problems reported at once.
 const maxPatchErrors = 8
 
-// applySections does all that the sections say, or nothing, and returns a line for
-// each file.
+// applySections applies all sections or none, and returns one line for each file.
 func applySections(ctx context.Context, f *files.Files, sections []filePatch, disk patchDisk) (string, error) {
 	f.Lock()
 	defer f.Unlock()
@@ -89,7 +88,7 @@ func unjoin(err error) []error {
 	return []error{err}
 }
 
-// refusal words why a patch was not applied.
+// refusal returns the error for a patch that was not applied.
 func refusal(problems []error) error {
 	if n := len(problems) - maxPatchErrors; n > 0 {
 		problems = append(problems[:maxPatchErrors], fmt.Errorf("and %d more problems", n))
@@ -97,7 +96,7 @@ func refusal(problems []error) error {
 	return fmt.Errorf("nothing was changed, in no file: %w", errors.Join(problems...))
 }
 
-// section plans what one section of the patch does.
+// section plans one section of the patch.
 func (p *patchPlan) section(ctx context.Context, s *filePatch) error {
 	file, err := p.file(s.path)
 	if err == nil {
@@ -117,8 +116,8 @@ func (p *patchPlan) section(ctx context.Context, s *filePatch) error {
 	return &Error{Path: s.path, Line: s.line, Problem: err.Error()}
 }
 
-// file returns the planned file at a path, as it is on disk when it is named
-// for the first time.
+// file returns the planned file at a path. The first time a path is named, the
+// file is as it is on disk.
 func (p *patchPlan) file(name string) (*plannedFile, error) {
 	at, err := p.files.Resolve(name)
 	if err != nil {
@@ -143,8 +142,8 @@ func (p *patchPlan) file(name string) (*plannedFile, error) {
 	return file, nil
 }
 
-// load makes sure that the file is a regular one. Its content is read when a
-// section needs it.
+// load makes sure that the file is a regular one. It does not read the content;
+// a section that needs it does.
 func (file *plannedFile) load() error {
 	opened, info, err := file.Place.Open("open")
 	if err != nil {
@@ -154,7 +153,7 @@ func (file *plannedFile) load() error {
 	return opened.Close()
 }
 
-// text returns what the file holds by now.
+// text returns the content of the file as planned so far.
 func (p *patchPlan) text(file *plannedFile) ([]byte, error) {
 	if file.read || file.info == nil {
 		return file.content, nil
@@ -179,7 +178,7 @@ func (p *patchPlan) text(file *plannedFile) ([]byte, error) {
 	return content, p.count(file.Place, len(content))
 }
 
-// count keeps the sizes within their limits.
+// count keeps the sizes of the files within their limits.
 func (p *patchPlan) count(at files.Place, size int) error {
 	if size > files.MaxEditBytes {
 		return fmt.Errorf("%s would grow to %d bytes; the limit is %d. Write to another file", at, size, files.MaxEditBytes)
@@ -201,8 +200,8 @@ func (p *patchPlan) add(file *plannedFile, s *filePatch) error {
 	return p.count(file.Place, len(s.content))
 }
 
-// parent makes sure that a new file can have its directory: what there is on
-// the way must be directories. Missing ones are made later.
+// parent makes sure that the directory of a new file can exist: what exists on
+// the way must be directories. Missing directories are created later.
 func (p *patchPlan) parent(at files.Place) error {
 	for dir := at.Parent(); ; dir = dir.Parent() {
 		if other, ok := p.byPlace[dir.Shown]; ok && other.exists {
@@ -218,12 +217,12 @@ func (p *patchPlan) parent(at files.Place) error {
 			return at.Problem("write", err)
 		}
 		if err := dir.RefuseLink(); err != nil {
-			return err // a link to nowhere
+			return err // a dangling symbolic link
 		}
 	}
 }
 
-// directoryOf refuses a new file where a directory was that an earlier
+// directoryOf rejects a new file in the place of a directory that an earlier
 // section needs.
 func (p *patchPlan) directoryOf(at files.Place) error {
 	for _, f := range p.order {
@@ -296,8 +295,8 @@ func (p *patchPlan) move(file *plannedFile, name string) error {
 	return nil
 }
 
-// aliases finds two names of one file, by a link to a directory or a second
-// hard link. What the patch means then is not clear.
+// aliases finds two names of the same file, through a link to a directory or a
+// second hard link. What the patch means in that case is not clear.
 func (p *patchPlan) aliases() (problems []error) {
 	for i, a := range p.order {
 		for _, b := range p.order[:i] {
@@ -309,14 +308,14 @@ func (p *patchPlan) aliases() (problems []error) {
 	return problems
 }
 
-// changed returns the files that will not be as they are.
+// changed returns the files that the patch changes.
 func (p *patchPlan) changed() []*plannedFile {
 	return slices.DeleteFunc(slices.Clone(p.order), func(f *plannedFile) bool {
 		return f.exists == (f.info != nil) && (!f.exists || f.from == nil && f.read && f.old != nil && bytes.Equal(f.old, f.content) || !f.read)
 	})
 }
 
-// summary tells what was done, a line for each file.
+// summary reports what was done, one line for each file.
 func summary(changed []*plannedFile, left []string) string {
 	var b strings.Builder
 	b.WriteString("The patch was applied:")

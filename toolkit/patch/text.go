@@ -14,8 +14,8 @@ import (
 	"unicode/utf8"
 )
 
-// patchText is a text file as a patch sees it: lines without their ends. What
-// no hunk touches comes back byte for byte.
+// A patchText is a text file as a patch sees it: lines without their line ends.
+// What no hunk touches is written back byte for byte.
 type patchText struct {
 	bom   bool
 	index lineIndex
@@ -38,7 +38,7 @@ func splitText(content string) *patchText {
 	return t
 }
 
-// placed is a hunk and where it goes: before the line start, in place of count
+// placed is a hunk and its place: before the line start, where it replaces count
 // lines.
 type placed struct {
 	hunk
@@ -48,8 +48,8 @@ type placed struct {
 
 func (p placed) stop() int { return p.start + p.count }
 
-// apply returns the content after the hunks, and a remark for those that fit
-// only roughly. The error joins a [*Error] for each that does not fit.
+// apply returns the content after the hunks, and a remark for each hunk that fits
+// only approximately. The error joins an [*Error] for each hunk that does not fit.
 func (t *patchText) apply(ctx context.Context, path string, hunks []hunk) (content string, remarks []string, err error) {
 	var done []placed
 	var errs []error
@@ -78,9 +78,9 @@ func (t *patchText) apply(ctx context.Context, path string, hunks []hunk) (conte
 
 var differs = [likenesses]string{alikeStart: "white space at the ends of lines", alikeText: "white space", alikeSigns: "quotes, dashes or spaces"}
 
-// place finds where a hunk goes, after the hunks before it or, if it fits
-// nowhere there, in one other place. It goes nowhere unless there is only one
-// place: a change at the wrong one is worse than none.
+// place finds where a hunk belongs: after the hunks before it or, if it fits
+// nowhere there, in one other place. If more than one place fits, it selects
+// none, because a change in the wrong place is worse than an error.
 func (t *patchText) place(h *hunk, from int, done []placed) (placed, string) {
 	if strings.ContainsRune(strings.Join(h.added(), "\n"), utf8.RuneError) && !t.valid() {
 		return placed{}, "the file holds bytes that are not UTF-8, which are shown as U+FFFD; a line with U+FFFD would overwrite them. Leave such lines out of the patch"
@@ -110,11 +110,11 @@ func (t *patchText) place(h *hunk, from int, done []placed) (placed, string) {
 	return placed{}, t.noPlace(h)
 }
 
-// notFound stands for the long explanation, which is only made when it is
+// notFound stands for the long explanation, which is computed only when it is
 // needed.
 const notFound = "not found"
 
-// fit looks for the lines of a hunk, level by level.
+// fit looks for the lines of a hunk, one level of likeness after the other.
 func (t *patchText) fit(h *hunk, starts []int, from int) (placed, string) {
 	old := h.old()
 	for l := range likenesses {
@@ -138,7 +138,8 @@ func (t *patchText) fit(h *hunk, starts []int, from int) (placed, string) {
 	return placed{}, notFound
 }
 
-// insertion places a hunk that only adds: after its anchor, or at the end.
+// insertion places a hunk that only adds lines: after its anchor or, without
+// one, at the end of the file.
 func (t *patchText) insertion(h *hunk, from int, done []placed) (placed, string) {
 	p := placed{hunk: *h, start: len(t.index.lines)}
 	if len(h.anchors) == 0 || h.atEnd {
@@ -158,7 +159,7 @@ func (t *patchText) insertion(h *hunk, from int, done []placed) (placed, string)
 	return p, overlap(p, done)
 }
 
-// overlap reports a hunk that changes lines of an earlier one.
+// overlap returns a problem if a hunk changes lines of an earlier one.
 func overlap(p placed, done []placed) string {
 	for _, d := range done {
 		if p.start < d.stop() && d.start < p.stop() || p.count == 0 && p.start > d.start && p.start < d.stop() {
@@ -179,10 +180,10 @@ func (t *patchText) valid() bool {
 	return !slices.ContainsFunc(t.index.lines, func(line string) bool { return !utf8.ValidString(line) })
 }
 
-// build puts the file together. Kept lines are the file's own, whatever the
-// hunk says of their white space. A new line gets the line end of its
-// neighbour; if the file had none at its very end, it still has none unless the
-// patch says otherwise.
+// build assembles the new content. Kept lines are taken from the file, whatever
+// white space the hunk has in them. A new line gets the line end of its
+// neighbor. If the file did not end with a newline, the new one does not
+// either, unless the patch says otherwise.
 func (t *patchText) build(hunks []placed) string {
 	w := textWriter{text: t, room: len(t.ends) > 0 && t.ends[len(t.ends)-1] == ""}
 	if t.bom {
@@ -214,8 +215,8 @@ func (t *patchText) build(hunks []placed) string {
 	return w.finish()
 }
 
-// textWriter writes lines; the end of each waits for the next, because only a
-// last line may be without one.
+// A textWriter writes lines. It holds back the end of each line until the next
+// one comes, because only the last line may lack it.
 type textWriter struct {
 	text    *patchText
 	b       strings.Builder
@@ -266,8 +267,8 @@ func (w *textWriter) finish() string {
 	return w.b.String()
 }
 
-// endBefore returns the line end that fits before the line i: that of the line
-// above, or else of the first line.
+// endBefore returns the line end to use before line i: that of the line above
+// or, if it has none, of the first line.
 func (t *patchText) endBefore(i int) string {
 	for _, at := range []int{i - 1, 0} {
 		if at >= 0 && at < len(t.ends) && t.ends[at] != "" {
@@ -277,8 +278,8 @@ func (t *patchText) endBefore(i int) string {
 	return "\n"
 }
 
-// likeness is how much a line may differ from what a patch says and still be
-// the line that is meant. Each level takes all that the one before takes.
+// likeness is how far a line may differ from the one in a patch and still match.
+// Each level accepts everything that the one before it accepts.
 type likeness int
 
 const (
@@ -289,7 +290,7 @@ const (
 	likenesses
 )
 
-// reduce returns what of a line counts at a level.
+// reduce returns the part of a line that is compared at this level.
 func (l likeness) reduce(line string) string {
 	switch l {
 	case alike:
@@ -302,8 +303,8 @@ func (l likeness) reduce(line string) string {
 	return strings.TrimSpace(strings.Map(plainSign, strings.ToValidUTF8(line, "\uFFFD")))
 }
 
-// plainSign gives typographic signs the form that a keyboard has, which is what
-// models write.
+// plainSign replaces typographic characters with those on a keyboard, because
+// models write the latter.
 func plainSign(r rune) rune {
 	switch {
 	case r >= '\u2010' && r <= '\u2015', r == '\u2212':
@@ -318,8 +319,8 @@ func plainSign(r rune) rune {
 	return r
 }
 
-// lineIndex finds runs of lines in a file. Its lines get numbers, equal ones the
-// same, once for each level that is asked for.
+// A lineIndex finds runs of lines in a file. For each level that is used it
+// numbers the lines, and equal lines get the same number.
 type lineIndex struct {
 	lines []string
 	ids   [likenesses][]int
@@ -346,8 +347,9 @@ func number(named map[string]int, line string) int {
 	return id
 }
 
-// find returns where in the file the run of lines begins, in order: Knuth,
-// Morris and Pratt, so that the time is bounded by the lengths whatever repeats.
+// find returns, in order, where in the file a run of lines begins. It uses the
+// algorithm of Knuth, Morris and Pratt, so the time is linear even if lines
+// repeat.
 func (x *lineIndex) find(l likeness, run []string, from int) []int {
 	ids, named := x.level(l)
 	want := make([]int, len(run))
@@ -377,8 +379,8 @@ func (x *lineIndex) find(l likeness, run []string, from int) []int {
 	return at
 }
 
-// borders returns for each beginning of a run the length of its longest end
-// that is a beginning too.
+// borders returns, for each prefix of a run, the length of its longest proper
+// suffix that is also a prefix.
 func borders(run []int) []int {
 	fail := make([]int, len(run))
 	for i, k := 1, 0; i < len(run); i++ {
@@ -394,7 +396,7 @@ func borders(run []int) []int {
 }
 
 // anchorAt returns the lines that an anchor can mean, at the first level that
-// has any; the last lets it be the beginning of a line.
+// finds any. At the last level the anchor may also be the beginning of a line.
 func (x *lineIndex) anchorAt(anchor string) []int {
 	for l := range likenesses {
 		if at := x.find(l, []string{anchor}, 0); len(at) > 0 {

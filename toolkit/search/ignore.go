@@ -11,12 +11,12 @@ import (
 	"github.com/antiphon-go/antiphon/toolkit/internal/files"
 )
 
-// ignoreRule is a line of a .gitignore file.
+// An ignoreRule is one line of a .gitignore file.
 type ignoreRule struct {
-	folder  string // where the file is, in the root
+	folder  string // folder that contains the file, relative to the root
 	pattern *regexp.Regexp
 	keep    bool // the line begins with !
-	folders bool // the line ends with /: it means folders only
+	folders bool // the line ends with / and matches only folders
 }
 
 const (
@@ -24,8 +24,8 @@ const (
 	maxIgnoreRules = 1000
 )
 
-// ignoreRules adds the rules of a folder to those of the folders above it. A
-// file that cannot be read has none.
+// ignoreRules adds the rules of a folder to those of the folders above it. If its
+// file cannot be read, it adds none.
 func ignoreRules(above []ignoreRule, folder files.Place) []ignoreRule {
 	file, _, err := folder.Entry(".gitignore").Open("read")
 	if err != nil {
@@ -66,7 +66,7 @@ func parseIgnore(folder, line string) (ignoreRule, bool) {
 	return r, err == nil && line != ""
 }
 
-// ignoreExpression is a pattern of .gitignore as a regular expression.
+// ignoreExpression converts a .gitignore pattern to a regular expression.
 func ignoreExpression(pattern string) string {
 	var b strings.Builder
 	for pattern != "" {
@@ -101,7 +101,8 @@ func ignoreExpression(pattern string) string {
 	return b.String()
 }
 
-// ignored reports whether the last rule that fits an entry leaves it out.
+// ignored reports whether an entry is left out. The last rule that matches the
+// entry decides.
 func ignored(rules []ignoreRule, p files.Place, folder bool) bool {
 	out := false
 	for _, r := range rules {
@@ -116,7 +117,7 @@ func ignored(rules []ignoreRule, p files.Place, folder bool) bool {
 	return out
 }
 
-// ignoreAbove are the rules that hold in a folder by those above it.
+// ignoreAbove returns the rules that the folders above a folder impose on it.
 func ignoreAbove(folder files.Place) (rules []ignoreRule) {
 	var above []files.Place
 	for p := folder; p.Rel != "."; {

@@ -14,45 +14,45 @@ import (
 	"strings"
 )
 
-// docIndex tells which words are in which snippets of the Markdown files of a
-// folder. It holds places, not texts. It is not changed once it is made.
+// docIndex maps words to the snippets of the Markdown files in a folder. It holds
+// the positions of the snippets, not their texts. It is immutable.
 type docIndex struct {
-	name        string // not in the file
+	name        string // not stored in the index file
 	description string
-	root        string // of the folder: its name, or "" for the default
-	folder      string // inside the root
+	root        string // name of the folder's root, or "" for the default
+	folder      string // path inside the root
 	files       []indexedFile
-	snippets    []indexedSnippet // by file
-	words       uint64           // the lengths of all snippets
+	snippets    []indexedSnippet // sorted by file
+	words       uint64           // total length of all snippets, in words
 	dictionary  string           // the words in order, front-coded; see docindex_file.go
-	terms       int              // words in the dictionary
+	terms       int              // number of words in the dictionary
 	postings    string
 }
 
 type indexedFile struct {
-	path     string // inside the folder
+	path     string // path inside the folder
 	hash     fileHash
-	from, to int // its snippets
+	from, to int // range of its snippets
 }
 
-// fileHash is the beginning of the SHA-256 of a file.
+// fileHash is the first half of the SHA-256 of a file.
 type fileHash [16]byte
 
 type indexedSnippet struct {
 	snippet
 	file   int
-	sum    uint64 // of the text
+	sum    uint64 // hash of the text
 	length uint64 // in words
 	norm   uint64 // the square of the length of its vector; see weightOf
 }
 
-// posting says how often a word is in a snippet, or that it is in it.
+// A posting says how often a word occurs in a snippet.
 type posting struct {
-	id    int32 // of the snippet, or of the word
+	id    int32 // of the snippet or of the word
 	count int32
 }
 
-// hashOf returns the hash of a file, sumOf that of a snippet's text.
+// hashOf returns the hash of a file; sumOf returns that of a snippet's text.
 func hashOf(text []byte) (h fileHash) {
 	sum := sha256.Sum256(text)
 	copy(h[:], sum[:])
@@ -64,25 +64,25 @@ func sumOf(text string) uint64 {
 	return binary.LittleEndian.Uint64(sum[:])
 }
 
-// weightOf is what a word that occurs so often weighs in a snippet's vector: 1
-// and the whole part of the binary logarithm. The index holds no fractions, so
-// that it is the same on every machine.
+// weightOf returns the weight of a word in a snippet's vector: 1 plus the integer
+// part of the binary logarithm of its count. The index contains no fractions, so
+// it is the same on every machine.
 func weightOf(count int32) uint64 { return uint64(bits.Len32(uint32(count))) }
 
-// Words of headings count as if they were in the text more often.
+// A word in a heading counts as if it occurred this often in the text.
 const (
 	innerHeading = 2
 	outerHeading = 1
 	fileName     = 1
 )
 
-// indexer makes an index, file by file.
+// An indexer builds an index, file by file.
 type indexer struct {
-	ids   map[string]int32 // of words, in the order they came
+	ids   map[string]int32 // numbers of the words, in order of appearance
 	index *docIndex
 	found [][]posting // the words of each snippet
 
-	counts map[int32]int32 // of the snippet that is read
+	counts map[int32]int32 // word counts of the current snippet
 }
 
 func newIndexer(ix *docIndex) *indexer {
@@ -98,7 +98,7 @@ func (x *indexer) id(word []byte) int32 {
 	return id
 }
 
-// read adds a file by its text.
+// read adds a file with the given text.
 func (x *indexer) read(name string, hash fileHash, text string) {
 	from := len(x.index.snippets)
 	for _, s := range splitMarkdown(text) {
@@ -116,7 +116,7 @@ func (x *indexer) read(name string, hash fileHash, text string) {
 	x.file(name, hash, from)
 }
 
-// reuse adds a file that has not changed as another index has it.
+// reuse adds an unchanged file from another index.
 func (x *indexer) reuse(old *contents, file int) {
 	f := old.index.files[file]
 	from := len(x.index.snippets)
@@ -138,7 +138,7 @@ func (x *indexer) count(text string, times int32) {
 	eachWord(text, func(w []byte) { x.counts[x.id(w)] += times })
 }
 
-// take ends the counting of a snippet.
+// take returns the word counts of the current snippet and resets them.
 func (x *indexer) take() []posting {
 	list := make([]posting, 0, len(x.counts))
 	for id, n := range x.counts {
@@ -170,7 +170,8 @@ func (x *indexer) finish() *docIndex {
 	return x.index
 }
 
-// byWord turns the words of snippets into the snippets of words.
+// byWord inverts the lists: from the words of each snippet to the snippets of
+// each word.
 func (x *indexer) byWord() [][]posting {
 	sizes, all := make([]int, len(x.ids)), 0
 	for _, list := range x.found {
@@ -192,7 +193,7 @@ func (x *indexer) byWord() [][]posting {
 	return lists
 }
 
-// contents are an index read back, to make another of.
+// contents is an index that was read back in order to build another from it.
 type contents struct {
 	index *docIndex
 	words []string
@@ -211,7 +212,7 @@ func (ix *docIndex) contents() (*contents, error) {
 	return c, err
 }
 
-// byPath finds a file.
+// byPath returns the index of a file.
 func (ix *docIndex) byPath(name string) (int, bool) {
 	return slices.BinarySearchFunc(ix.files, name, func(f indexedFile, name string) int { return cmp.Compare(f.path, name) })
 }

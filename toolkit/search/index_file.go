@@ -12,15 +12,17 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/antiphon-go/antiphon/toolkit/internal/files"
 )
 
 const (
-	// defaultIndexes is the folder of indexes in the first root.
+	// defaultIndexes is the folder of the indexes in the first root.
 	defaultIndexes = ".chatmd/index"
 	indexExtension = ".idx"
 	allIndexes     = "all"
@@ -29,7 +31,61 @@ const (
 )
 
 // library is where documents and their indexes are: the roots of a Files.
-type library struct{ *files.Files }
+type library struct {
+	*files.Files
+	read *readIndexes // nil: every index is read anew
+}
+
+// maxReadBytes is the size of the index files whose contents stay in memory
+// between queries.
+const maxReadBytes = 64 << 20
+
+// readIndexes keeps decoded indexes as long as their files are unchanged, so that a
+// query does not read and decode them again. It is safe for concurrent use.
+type readIndexes struct {
+	mu    sync.Mutex
+	all   map[string]readIndex // by path
+	bytes int64                // of their files
+}
+
+type readIndex struct {
+	index *docIndex
+	info  fs.FileInfo // of the file that it was read from
+}
+
+// get returns the index that was read from the file that info describes, or nil.
+// An index is replaced by another file, so a new one differs by its identity, and
+// one that another program writes in place by its size or its time.
+func (r *readIndexes) get(path string, info fs.FileInfo) *docIndex {
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	is := r.all[path]
+	if is.index == nil || !os.SameFile(is.info, info) || is.info.Size() != info.Size() || !is.info.ModTime().Equal(info.ModTime()) {
+		return nil
+	}
+	return is.index
+}
+
+// put keeps an index; all others go if there is no room for it beside them.
+func (r *readIndexes) put(path string, ix *docIndex, info fs.FileInfo) {
+	if r == nil || info.Size() > maxReadBytes {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if old, ok := r.all[path]; ok {
+		r.bytes -= old.info.Size()
+		delete(r.all, path)
+	}
+	if r.all == nil || r.bytes+info.Size() > maxReadBytes {
+		r.all, r.bytes = make(map[string]readIndex), 0
+	}
+	r.all[path] = readIndex{ix, info}
+	r.bytes += info.Size()
+}
 
 // indexFolder is where indexes are kept.
 func (l library) indexFolder(asked string) (files.Place, error) {
@@ -54,8 +110,17 @@ func (l library) indexPlace(asked, name string) (files.Place, error) {
 	return folder.Entry(name + indexExtension), nil
 }
 
-// loadIndex reads an index. Errors say how to fix it.
+// loadIndex reads an index, unless it is in memory as the file has it now. Errors
+// say how to fix it.
 func (l library) loadIndex(ctx context.Context, at files.Place) (*docIndex, error) {
+	file, info, err := at.Open("read")
+	if err != nil {
+		return nil, err
+	}
+	_ = file.Close() // it was opened for what it is: nothing was written
+	if ix := l.read.get(at.Path(), info); ix != nil {
+		return ix, nil
+	}
 	data, err := at.ReadAll(ctx, maxIndexBytes)
 	if err != nil {
 		return nil, err
@@ -65,6 +130,9 @@ func (l library) loadIndex(ctx context.Context, at files.Place) (*docIndex, erro
 		return nil, unusableIndex(at, err)
 	}
 	ix.name = indexName(at)
+	if int64(len(data)) == info.Size() {
+		l.read.put(at.Path(), ix, info)
+	}
 	return ix, nil
 }
 
@@ -74,7 +142,8 @@ func unusableIndex(at files.Place, err error) error {
 	return fmt.Errorf("the index %s cannot be used: %w. Make it again with index_markdown_docs and index_name %q", at, err, indexName(at))
 }
 
-// oldIndex is what an index held before; nil where there is none to build on.
+// oldIndex returns the content of the previous index, or nil if there is none to
+// build on.
 func (l library) oldIndex(ctx context.Context, at files.Place) *contents {
 	ix, err := l.loadIndex(ctx, at)
 	if err != nil {
@@ -87,7 +156,7 @@ func (l library) oldIndex(ctx context.Context, at files.Place) *contents {
 	return c
 }
 
-// keepIndex writes an index, whole or not at all, unless it is there already.
+// keepIndex writes an index atomically, unless the file already has that content.
 func (l library) keepIndex(at files.Place, data []byte) error {
 	if len(data) > maxIndexBytes {
 		return fmt.Errorf("the index would have %d bytes; the limit is %d. Index the folders one by one", len(data), maxIndexBytes)
@@ -123,7 +192,8 @@ func (l library) keepIndex(at files.Place, data []byte) error {
 	return nil
 }
 
-// indexPlaces are the indexes of a folder, by name; none if it does not exist.
+// indexPlaces returns the indexes in a folder, by name. It returns none if the
+// folder does not exist.
 func (l library) indexPlaces(asked string) (places []files.Place, err error) {
 	folder, err := l.indexFolder(asked)
 	if err != nil {
@@ -171,7 +241,7 @@ func appendText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// encode writes an index. Equal indexes give equal bytes.
+// encode returns the file of an index. Equal indexes give equal bytes.
 func (ix *docIndex) encode() []byte {
 	b := fmt.Appendf(nil, "%s%d\n", indexMagic, indexVersion)
 	for _, s := range []string{ix.description, ix.root, ix.folder} {
@@ -215,8 +285,8 @@ func (s *indexedSnippet) append(b []byte, before snippet) []byte {
 	return b
 }
 
-// decodeIndex reads an index. Of the words only as much is looked at as takes
-// no time; what eachTerm and eachPosting read is checked there.
+// decodeIndex parses an index. Of the words it checks only what costs no time;
+// eachTerm and eachPosting check the rest when they read it.
 func decodeIndex(data string) (*docIndex, error) {
 	head, _, _ := strings.Cut(data[:min(len(data), 64)], "\n")
 	number, ok := strings.CutPrefix(head, indexMagic)

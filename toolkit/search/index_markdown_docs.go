@@ -20,13 +20,13 @@ import (
 	"github.com/antiphon-go/antiphon/toolkit/internal/wording"
 )
 
-// Limits of one index. A larger file is left out and named; a folder with more
-// is refused, and nothing is written.
+// Limits of one index. A larger file is left out and reported. A folder with more
+// is rejected, and nothing is written.
 const (
 	MaxDocBytes   = 4 << 20
 	MaxDocFiles   = 20_000
 	MaxDocsBytes  = 64 << 20
-	maxDocEntries = 500_000 // files and folders that are looked at
+	maxDocEntries = 500_000 // files and folders visited
 	maxSnippets   = 500_000
 	maxDescribed  = 500 // bytes of a description
 )
@@ -44,7 +44,7 @@ type indexMarkdownDocsInput struct {
 // IndexTool returns the tool that indexes the Markdown files of a folder in the
 // roots of f. It writes the index into a root and is exclusive.
 func IndexTool(name string, f *files.Files) (tool.Tool, error) {
-	return tool.New(name, f.Describe(indexMarkdownDocsText), library{f}.indexMarkdownDocs, tool.Exclusive(), tool.Idempotent())
+	return tool.New(name, f.Describe(indexMarkdownDocsText), library{Files: f}.indexMarkdownDocs, tool.Exclusive(), tool.Idempotent())
 }
 
 func (l library) indexMarkdownDocs(ctx context.Context, in indexMarkdownDocsInput) (string, error) {
@@ -75,12 +75,12 @@ func (l library) indexMarkdownDocs(ctx context.Context, in indexMarkdownDocsInpu
 	return g.report(ix, at, len(data)), nil
 }
 
-// inOneLine is a description as it can stand in a listing.
+// inOneLine returns a description that fits on one line of a listing.
 func inOneLine(s string) string {
 	return wording.Shorten(strings.Join(strings.Fields(strings.ToValidUTF8(s, "\uFFFD")), " "), maxDescribed)
 }
 
-// gatherer finds and reads the Markdown files of a folder.
+// A gatherer finds and reads the Markdown files of a folder.
 type gatherer struct {
 	ctx    context.Context
 	files  library
@@ -92,7 +92,8 @@ type gatherer struct {
 	left                          []string // files that were left out, and why
 }
 
-// walk finds the files below a folder. What cannot be listed inside is left out.
+// walk finds the files below a folder. A subfolder that cannot be listed is left
+// out.
 func (g *gatherer) walk(dir files.Place, rules []ignoreRule) error {
 	entries, err := dir.Entries()
 	if err != nil {
@@ -148,7 +149,7 @@ func isMarkdown(name string) bool {
 	return false
 }
 
-// build makes the index. old may be nil.
+// build builds the index. The argument old may be nil.
 func (g *gatherer) build(old *contents, description string) (*docIndex, error) {
 	ix := &docIndex{description: description, root: g.folder.RootName(), folder: g.folder.Rel}
 	if old != nil && (old.index.root != ix.root || old.index.folder != ix.folder) {
@@ -172,7 +173,7 @@ func (g *gatherer) build(old *contents, description string) (*docIndex, error) {
 	return x.finish(), nil
 }
 
-// index adds one file, and reports whether the old index has it.
+// index adds one file, and reports whether the old index contains it.
 func (g *gatherer) index(x *indexer, p files.Place, old *contents) (was bool, err error) {
 	text, err := g.files.readDoc(g.ctx, p)
 	if g.ctx.Err() != nil {
@@ -220,7 +221,7 @@ func (l library) readDoc(ctx context.Context, p files.Place) ([]byte, error) {
 	return text, p.RefuseBinary(text, int64(len(text)))
 }
 
-// maxLeft is how many of the files that were left out are named.
+// maxLeft limits the files listed as left out.
 const maxLeft = 10
 
 func (g *gatherer) report(ix *docIndex, at files.Place, size int) string {

@@ -1,10 +1,11 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package search holds the tools that index Markdown files and search in them: the
-// text in snippets (snippet.go), their words (snippet_words.go), an index of these
-// (index.go), its file (index_file.go), and the ranking of what fits a query
-// (rank.go). toolkit.Open opens the roots with the files and the index.
+// Package search holds the tools that index Markdown files and search in them. It
+// cuts the text into snippets (snippet.go), finds their words (snippet_words.go),
+// builds an index (index.go), stores it in a file (index_file.go), and ranks the
+// snippets that match a query (rank.go). The files and the index are in the roots
+// that toolkit.Open opens.
 package search
 
 import (
@@ -25,10 +26,10 @@ import (
 const (
 	usualResults     = 5
 	MaxSearchResults = 50
-	maxQuery         = 4000     // bytes
-	maxResultsBytes  = 48 << 10 // after these, results come without their text
+	maxQuery         = 4000     // in bytes
+	maxResultsBytes  = 48 << 10 // results after these are listed without their text
 	maxIndexes       = 64       // searched at once
-	maxGone          = 200      // results whose files were read in vain
+	maxGone          = 200      // results whose text is not in their files any more
 )
 
 //go:embed markdown_search.md
@@ -44,7 +45,7 @@ type markdownSearchInput struct {
 // Tool returns the tool that searches the indexes which [IndexTool] has made, in
 // the roots of f. It is read-only.
 func Tool(name string, f *files.Files) (tool.Tool, error) {
-	return tool.New(name, f.Describe(markdownSearchText), library{f}.markdownSearch, tool.ReadOnly(), tool.Idempotent())
+	return tool.New(name, f.Describe(markdownSearchText), library{f, new(readIndexes)}.markdownSearch, tool.ReadOnly(), tool.Idempotent())
 }
 
 func (l library) markdownSearch(ctx context.Context, in markdownSearchInput) (string, error) {
@@ -71,8 +72,8 @@ func (l library) markdownSearch(ctx context.Context, in markdownSearchInput) (st
 	return r.text(indexes, remarks), nil
 }
 
-// indexesFor loads the indexes that a call means. Of several, those that cannot
-// be used are left out with a remark.
+// indexesFor loads the indexes that a call refers to. If there are several, those
+// that cannot be used are left out with a remark.
 func (l library) indexesFor(ctx context.Context, in markdownSearchInput) (indexes []*docIndex, remarks []string, err error) {
 	places, err := l.indexPlaces(in.VectorDBRoot)
 	if err != nil {
@@ -94,7 +95,7 @@ func (l library) indexesFor(ctx context.Context, in markdownSearchInput) (indexe
 	return l.loadIndexes(ctx, places)
 }
 
-// loadIndexes reads indexes, as many as can be searched at once.
+// loadIndexes reads the indexes, up to the number that can be searched at once.
 func (l library) loadIndexes(ctx context.Context, places []files.Place) (indexes []*docIndex, remarks []string, err error) {
 	var wrong error
 	size := 0
@@ -121,7 +122,7 @@ func (l library) loadIndexes(ctx context.Context, places []files.Place) (indexes
 	return indexes, remarks, nil
 }
 
-// noIndex tells which indexes there are, or how to make one.
+// noIndex returns an error that lists the existing indexes or says how to make one.
 func (l library) noIndex(ctx context.Context, in markdownSearchInput, places []files.Place) error {
 	what := "there is no index"
 	if in.IndexName != "" && in.IndexName != allIndexes {
@@ -152,18 +153,18 @@ func namesOf(indexes []*docIndex) string {
 	return strings.Join(names, ", ")
 }
 
-// results are the hits with their texts, as the files have them now.
+// results collects hits with their current texts.
 type results struct {
 	ctx   context.Context
 	files library
 	want  int
-	many  bool // indexes
+	many  bool // several indexes are searched
 	out   []result
-	gone  int // hits whose text is not there any more
+	gone  int // hits whose text no longer exists
 
 	doc  files.Place // the file that was read last
 	body string
-	now  []snippet // of the body, once they are wanted
+	now  []snippet // snippets of its current text, once needed
 	err  error
 }
 
@@ -174,7 +175,7 @@ type result struct {
 	body string
 }
 
-// add takes the best hits whose text is still there, each text once.
+// add adds the best hits whose text still exists, each text only once.
 func (r *results) add(hits []hit) error {
 	for _, h := range hits {
 		if len(r.out) == r.want || r.gone == maxGone {
@@ -194,8 +195,8 @@ func (r *results) add(hits []hit) error {
 	return nil
 }
 
-// read finds the text of a hit in its file: where it was, or wherever the same
-// snippet is now.
+// read finds the text of a hit in its file: in the same place, or wherever the
+// same snippet is now.
 func (r *results) read(h hit) (res result, ok bool) {
 	s := h.index.snippets[h.snippet]
 	folder, ok := r.files.In(h.index.root, h.index.folder)
@@ -252,8 +253,8 @@ func (r *results) text(indexes []*docIndex, remarks []string) string {
 	return b.String()
 }
 
-// write gives one result: a line with its place, one with its headings, and its
-// text in a fence that the text cannot close.
+// write writes one result: a line with its place, a line with its headings, and
+// its text in a fence that the text cannot close.
 func (res *result) write(b *strings.Builder, number int, many bool) {
 	fmt.Fprintf(b, "[%d] %s, lines %d to %d, score %.2f", number, res.place, res.first, res.last, res.score)
 	if many {
@@ -270,7 +271,7 @@ func (res *result) write(b *strings.Builder, number int, many bool) {
 	b.WriteString("\n" + fence + "markdown\n" + strings.ToValidUTF8(res.body, "\uFFFD") + "\n" + fence)
 }
 
-// fenceFor is a fence that is longer than any run of its sign in a text.
+// fenceFor returns a fence that is longer than any run of backticks in the text.
 func fenceFor(text string) string {
 	longest, run := 2, 0
 	for _, c := range []byte(text) {

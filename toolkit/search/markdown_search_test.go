@@ -6,6 +6,7 @@ package search
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -15,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/tool/output"
 	"github.com/antiphon-go/antiphon/toolkit/internal/files"
 	"github.com/antiphon-go/antiphon/toolkit/internal/kittest"
 )
@@ -290,7 +292,7 @@ func TestIndexMarkdownDocsRefuses(t *testing.T) {
 	k.Fails("index_markdown_docs", kittest.Args{"root": "docs", "index_name": "a", "vector_db_root": "docs/engine.md"}, "docs/engine.md")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := (library{k.Files}).indexMarkdownDocs(ctx, indexMarkdownDocsInput{Root: "docs", IndexName: "a"}); err == nil {
+	if _, err := (library{Files: k.Files}).indexMarkdownDocs(ctx, indexMarkdownDocsInput{Root: "docs", IndexName: "a"}); err == nil {
 		t.Error("it went on")
 	}
 	if _, err := os.Stat(filepath.Join(k.Dir, ".chatmd")); err == nil {
@@ -381,6 +383,71 @@ func TestIgnoreRules(t *testing.T) {
 	}
 }
 
+// An index stays in memory while its file is unchanged, and no longer.
+func TestIndexStaysInMemory(t *testing.T) {
+	dir := t.TempDir()
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, "a.md"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := files.Open(files.Root{Path: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	l := library{f, new(readIndexes)}
+	load := func() *docIndex {
+		t.Helper()
+		at, err := l.indexPlace("", "docs")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ix, err := l.loadIndex(t.Context(), at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ix
+	}
+	index := func() {
+		t.Helper()
+		if _, err := l.indexMarkdownDocs(t.Context(), indexMarkdownDocsInput{Root: ".", IndexName: "docs"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("# Apples\n\nred")
+	index()
+	first := load()
+	if load() != first {
+		t.Error("an unchanged index was read again")
+	}
+	write("# Pears\n\ngreen")
+	index()
+	if second := load(); second == first || !strings.Contains(second.dictionary, "pear") {
+		t.Error("an index that was made again is the old one")
+	}
+	kept := new(readIndexes)
+	info, err := os.Stat(filepath.Join(dir, "a.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		kept.put(fmt.Sprint(i), first, sized{info, maxReadBytes / 2})
+	}
+	if len(kept.all) != 1 || kept.bytes != maxReadBytes/2 {
+		t.Errorf("%d indexes of %d bytes are kept", len(kept.all), kept.bytes)
+	}
+}
+
+// sized is a file of another size.
+type sized struct {
+	fs.FileInfo
+	size int64
+}
+
+func (s sized) Size() int64 { return s.size }
+
 func BenchmarkIndexMarkdownDocs(b *testing.B) {
 	dir := b.TempDir()
 	size := 0
@@ -399,17 +466,19 @@ func BenchmarkIndexMarkdownDocs(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer f.Close()
+	sets := map[string]*tool.Set{} // a program makes its tools once
 	call := func(b *testing.B, name, arguments string) {
 		make := map[string]func(string, *files.Files) (tool.Tool, error){"index_markdown_docs": IndexTool, "markdown_search": Tool}
-		t, err := make[name](name, f)
-		if err != nil {
-			b.Fatal(err)
+		if sets[name] == nil {
+			t, err := make[name](name, f)
+			if err != nil {
+				b.Fatal(err)
+			}
+			if sets[name], err = tool.NewSet(t); err != nil {
+				b.Fatal(err)
+			}
 		}
-		set, err := tool.NewSet(t)
-		if err != nil {
-			b.Fatal(err)
-		}
-		if o := set.Invoke(b.Context(), tool.Call{Name: name, Arguments: arguments}, tool.Shape{}); o.Failed {
+		if o := sets[name].Invoke(b.Context(), tool.Call{Name: name, Arguments: arguments}, output.Policy{}); o.Failed {
 			b.Fatal(o.Error)
 		}
 	}

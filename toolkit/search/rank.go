@@ -12,36 +12,36 @@ import (
 	"unicode/utf8"
 )
 
-// maxQueryWords is how many different words of a query count.
+// maxQueryWords limits the different words of a query.
 const maxQueryWords = 64
 
 const (
-	bm25Rise   = 1.2  // k1: how soon more of the same word adds nothing
-	bm25Length = 0.75 // b: how much the length of a snippet counts
+	bm25Rise   = 1.2  // k1: how soon repetitions of a word add nothing
+	bm25Length = 0.75 // b: how much the length of a snippet matters
 
-	// likeLength is how much shorter or longer a word like another may be.
+	// likeLength is the smallest ratio of lengths of two similar words.
 	likeLength = 0.6
-	// How alike the letters of a word must be to one of the query, when the files
-	// have that one too and when they do not.
+	// The smallest similarity of a word to a word of the query, if the files
+	// contain the latter and if they do not.
 	likeKnown   = 0.60
 	likeUnknown = 0.50
-	maxLike     = 24 // words alike to one, at most
+	maxLike     = 24 // similar words per word of the query
 
 	// fusion is the usual constant of reciprocal rank fusion.
 	fusion = 60
 )
 
-// hit is a snippet that fits a query. The score is at most 1.
+// A hit is a snippet that matches a query. Its score is at most 1.
 type hit struct {
 	index   *docIndex
 	snippet int
 	score   float64
 }
 
-// rank finds the snippets of all indexes, as of one, that fit a query, the best
-// first. It ranks them twice: by the words of the query (BM25), and by the
-// vectors of their words, where words with like letters point in like directions
-// (soft cosine over pairs and triples of letters; lnc weights). The score is
+// rank finds the snippets that match a query, best first. It treats all indexes
+// as one. It ranks the snippets twice: by the words of the query (BM25), and by
+// word vectors in which words with similar letters point in similar directions
+// (soft cosine over letter pairs and triples, with lnc weights). The score is
 // the sum of the reciprocal ranks.
 func rank(indexes []*docIndex, query string) ([]hit, error) {
 	r := ranker{indexes: indexes}
@@ -66,24 +66,24 @@ func rank(indexes []*docIndex, query string) ([]hit, error) {
 
 type ranker struct {
 	indexes  []*docIndex
-	offsets  []int // of each index's snippets among all
+	offsets  []int // number of each index's first snippet among all
 	snippets int
 	words    uint64
 	query    []*queryWord
 	grams    gramTable
 }
 
-// queryWord is a word of the query and the words of the files that are like it.
+// A queryWord is a word of the query with the similar words of the files.
 type queryWord struct {
 	word  string
-	grams int // 0: only the word itself is looked for
+	grams int // 0 if only the word itself is searched for
 	like  map[string]*likeWord
 }
 
 type likeWord struct {
 	word   string
 	like   float64 // 1 is the word itself
-	count  int     // of snippets that have it
+	count  int     // number of snippets that contain it
 	places []indexedTerm
 }
 
@@ -92,8 +92,8 @@ type indexedTerm struct {
 	term  term
 }
 
-// queryWords are the different words of a query; those that are in every
-// question count only when there are no others.
+// queryWords returns the different words of a query. Very common words are used
+// only if there are no others.
 func queryWords(query string) []string {
 	var words, common []string
 	eachWord(query, func(w []byte) {
@@ -121,8 +121,7 @@ func (r *ranker) ask(query string) {
 	}
 }
 
-// look goes through the dictionaries for the words of the query and what is
-// like them.
+// look searches the dictionaries for the words of the query and similar words.
 func (r *ranker) look() error {
 	exact := map[string]*queryWord{}
 	for _, q := range r.query {
@@ -146,7 +145,7 @@ func (r *ranker) look() error {
 	return nil
 }
 
-// compare adds a word to those of the query that it is like.
+// compare adds a word to each word of the query that it resembles.
 func (r *ranker) compare(index int, t term) {
 	var common [maxQueryWords]uint16
 	var touched uint64
@@ -178,7 +177,7 @@ func (q *queryWord) found(index int, t term, like float64) {
 	w.places = append(w.places, indexedTerm{index, t})
 }
 
-// choose leaves the words most like the query's.
+// choose keeps the words that are most similar to the query's.
 func (q *queryWord) choose() {
 	least := likeUnknown
 	if q.like[q.word] != nil {
@@ -199,14 +198,14 @@ func (q *queryWord) choose() {
 	}
 }
 
-// rarity is the inverse document frequency of a word, as BM25 has it.
+// rarity returns the inverse document frequency of a word, as defined by BM25.
 func (r *ranker) rarity(count int) float64 {
 	return math.Log(1 + (float64(r.snippets-count)+0.5)/(float64(count)+0.5))
 }
 
-// score adds what one word of the query says of each snippet.
+// score adds the contribution of one word of the query to each snippet.
 func (r *ranker) score(q *queryWord, byWords, byLetters []float64) error {
-	most := math.Inf(1) // no other word is worth more than the word itself
+	most := math.Inf(1) // no similar word is worth more than the word itself
 	if w := q.like[q.word]; w != nil {
 		most = r.rarity(w.count)
 		if err := r.scoreWords(w, byWords); err != nil {
@@ -238,7 +237,7 @@ func (r *ranker) scoreWords(w *likeWord, scores []float64) error {
 	})
 }
 
-// each visits the snippets with a word.
+// each visits the snippets that contain a word.
 func (r *ranker) each(w *likeWord, visit func(snippet int, s *indexedSnippet, count int32)) error {
 	for _, p := range w.places {
 		ix := r.indexes[p.index]
@@ -260,7 +259,7 @@ func (r *ranker) normalise(scores []float64) {
 	}
 }
 
-// fuse adds up the reciprocal ranks.
+// fuse adds the reciprocal ranks.
 func (r *ranker) fuse(lists ...[]float64) []hit {
 	hits := make([]hit, r.snippets)
 	for i, ix := range r.indexes {
@@ -285,13 +284,13 @@ func (r *ranker) fuse(lists ...[]float64) []hit {
 	return hits
 }
 
-// gramTable says which words of a query have a pair or triple of letters.
+// gramTable maps a letter pair or triple to the set of query words that contain it.
 type gramTable [1 << gramBits]uint64
 
 const gramBits = 13
 
-// eachGram calls visit for the hash of each pair and each triple of letters of
-// a word, its two ends counted as letters.
+// eachGram calls visit with the hash of each pair and triple of letters of a
+// word. The two ends of the word count as letters.
 func eachGram(word []byte, visit func(gram uint32)) {
 	var a, b rune = 0, 1
 	for i := 0; i <= len(word); {

@@ -12,30 +12,29 @@ import (
 )
 
 const (
-	// wantSnippet is how many bytes a snippet has where its blocks allow it,
-	// about 300 words.
+	// wantSnippet is the desired size of a snippet in bytes, about 300 words. The
+	// blocks of the text may require another.
 	wantSnippet = 2000
-	// maxSnippet is the most that a snippet has. A code fence longer than this is
-	// cut at a line.
+	// maxSnippet is the largest size of a snippet in bytes. A longer code block is
+	// cut after a line.
 	maxSnippet = 8000
-	// maxHeading is how much of a heading a path shows.
+	// maxHeading limits the bytes of a heading that are shown in a path.
 	maxHeading = 120
-	// maxFront is how much of a file may be front matter.
+	// maxFront limits the size of front matter in bytes.
 	maxFront = 16 << 10
 )
 
-// snippet is a piece of a Markdown file: blocks that follow each other under one
-// heading.
+// A snippet is a piece of a Markdown file: consecutive blocks under one heading.
 type snippet struct {
-	start, end  int // bytes of the file
-	first, last int // lines, counted from 1
-	// headings are those that the piece stands under, the outermost first; when
-	// the front matter has a title that is not one of them, it is the first.
+	start, end  int // byte offsets in the file
+	first, last int // line numbers, from 1
+	// headings are the headings above the piece, outermost first. If the front
+	// matter has a title that is not among them, it comes first.
 	headings []string
 }
 
-// splitMarkdown cuts a file into snippets, in order. What is not in any is white
-// space, and headings with nothing but deeper headings below them.
+// splitMarkdown cuts a file into snippets, in order. They leave out only white
+// space, and headings that are followed directly by deeper headings.
 func splitMarkdown(text string) []snippet {
 	p := packer{text: text, line: 1}
 	for _, b := range blocksOf(text) {
@@ -45,21 +44,21 @@ func splitMarkdown(text string) []snippet {
 	return p.out
 }
 
-// packer puts the blocks of a section together.
+// A packer combines the blocks of a section.
 type packer struct {
 	text   string
 	out    []snippet
-	title  string    // of the front matter
-	levels [7]string // the headings that are open, by level
+	title  string    // from the front matter
+	levels [7]string // the current headings by level
 	level  int       // of the last heading
 
-	open     bool // there is a piece
-	bare     bool // it is nothing but headings
-	front    bool // it is nothing but front matter, or that and a heading
-	heads    int  // headings in it
+	open     bool // a piece is open
+	bare     bool // the piece consists of headings
+	front    bool // the piece consists of front matter, perhaps with a heading
+	heads    int  // number of headings in it
 	from, to int
 
-	at, line int // line is the one that the byte at is in
+	at, line int // line is the line that contains the byte at
 }
 
 func (p *packer) add(b block) {
@@ -76,8 +75,8 @@ func (p *packer) add(b block) {
 	}
 }
 
-// heading begins a section. One heading above a deeper one is in the path alone;
-// others with nothing below them go together.
+// heading begins a section. A single heading directly above a deeper one appears
+// only in the path; other headings without content are combined.
 func (p *packer) heading(b block) {
 	if p.heads == 1 && p.bare && b.level > p.level {
 		p.open, p.heads = false, 0
@@ -87,7 +86,7 @@ func (p *packer) heading(b block) {
 	}
 	p.level, p.levels[b.level] = b.level, b.title
 	clear(p.levels[b.level+1:])
-	if b.end-b.start > wantSnippet { // a paragraph that is underlined
+	if b.end-b.start > wantSnippet { // an underlined paragraph
 		p.content(b)
 		return
 	}
@@ -96,9 +95,9 @@ func (p *packer) heading(b block) {
 	p.heads++
 }
 
-// content adds a block to the open piece, or begins a new one when there is no
-// room. Code may be longer than what is wanted, rather than be cut or parted
-// from the words before it.
+// content adds a block to the open piece, or begins a new piece if the block does
+// not fit. Code may exceed the desired size, so that it is neither cut nor
+// separated from the words before it.
 func (p *packer) content(b block) {
 	room, limit := wantSnippet, wantSnippet
 	if b.kind == code {
@@ -160,8 +159,8 @@ func (p *packer) path() (path []string) {
 	return path
 }
 
-// breakIn says where to cut a text that is too long: after a line, a sentence
-// or a word of its second half, else between two runes.
+// breakIn returns where to cut a text that is too long: after a line, sentence or
+// word in its second half or, failing that, between two runes.
 func breakIn(text string, lines bool) int {
 	half := len(text) / 2
 	ends := []string{"\n", ". ", " "}
@@ -185,7 +184,7 @@ var (
 	titleLine   = regexp.MustCompile(`(?mi)^[ \t]*"?title"?[ \t]*[:=][ \t]*(.+?)[ \t\r]*$`)
 )
 
-// plainHeading is a heading without its markup.
+// plainHeading returns a heading without its markup.
 func plainHeading(s string) string {
 	s = strings.TrimSpace(s)
 	s = linkMarkup.ReplaceAllString(s[:min(len(s), 8*maxHeading)], "$1")
@@ -193,7 +192,7 @@ func plainHeading(s string) string {
 	return wording.Shorten(strings.Join(strings.Fields(strings.ToValidUTF8(s, "\uFFFD")), " "), maxHeading)
 }
 
-// titleOf is the title that front matter gives, if any.
+// titleOf returns the title in front matter, or "".
 func titleOf(front string) string {
 	m := titleLine.FindStringSubmatch(front)
 	if m == nil {
@@ -202,29 +201,29 @@ func titleOf(front string) string {
 	return plainHeading(strings.Trim(m[1], `"',`))
 }
 
-// utf8BOM may begin a file.
+// utf8BOM is the byte order mark that a file may begin with.
 const utf8BOM = "\uFEFF"
 
-// kind is what a block of Markdown is, as far as cutting it into snippets goes.
+// kind is the kind of a Markdown block, as far as it matters for snippets.
 type kind int
 
 const (
 	prose kind = iota // a paragraph, a list, a table, a quotation, HTML
-	code              // from fence to fence
+	code              // a fenced code block
 	heading
 	frontMatter
 )
 
-// block is a run of lines of one kind.
+// A block is a run of lines of the same kind.
 type block struct {
 	kind       kind
-	start, end int    // bytes; the end is after the last line
+	start, end int    // byte offsets; end is after the last line
 	level      int    // of a heading
 	title      string // of a heading
 }
 
-// blocksOf finds the blocks of a Markdown text. It knows what CommonMark says of
-// headings, fences and HTML, and of everything else only where it ends.
+// blocksOf finds the blocks of a Markdown text. It follows CommonMark for
+// headings, fences and HTML; of everything else it only finds the end.
 func blocksOf(text string) []block {
 	s := scanner{text: text}
 	s.pos = s.frontMatter()
@@ -249,13 +248,13 @@ type scanner struct {
 	open      bool // a block is open
 	kind      kind
 	from      int
-	fence     string // the opening fence, while it is open
-	html      string // what ends the HTML; " " is an empty line
-	paragraph bool   // the block is a plain paragraph, which an underline makes a heading
-	list      bool   // the last line that was not indented was one of a list
+	fence     string // the opening fence of the current code block
+	html      string // the end mark of the current HTML; " " is an empty line
+	paragraph bool   // the block is a plain paragraph, which an underline turns into a heading
+	list      bool   // the last line without indentation belongs to a list
 }
 
-// frontMatter takes YAML between --- or TOML between +++ at the very beginning.
+// frontMatter consumes YAML between --- or TOML between +++ at the very beginning.
 func (s *scanner) frontMatter() (end int) {
 	begin := len(s.text) - len(strings.TrimPrefix(s.text, utf8BOM))
 	first, rest, ok := strings.Cut(s.text[begin:], "\n")
@@ -296,7 +295,7 @@ var (
 	blockOfHTML = regexp.MustCompile(`(?i)^</?(?:address|article|aside|blockquote|body|center|dd|details|dialog|dir|div|dl|dt|fieldset|figcaption|figure|footer|form|frameset|h[1-6]|header|hr|html|iframe|legend|li|link|main|menu|nav|ol|optgroup|option|p|param|section|summary|table|tbody|td|tfoot|th|thead|title|tr|ul)(?:[ \t>]|/>|$)`)
 )
 
-// line takes the next line, given without its end.
+// line processes the next line, given without its line end.
 func (s *scanner) line(line string) {
 	bare := strings.TrimLeft(line, " \t")
 	switch {
@@ -316,7 +315,7 @@ func (s *scanner) line(line string) {
 	}
 }
 
-// markup takes a line that is not empty, outside of fences and HTML.
+// markup processes a line that is not empty, outside fences and HTML.
 func (s *scanner) markup(bare string, indent int) {
 	if indent == 0 && !s.open {
 		s.list = false
@@ -341,7 +340,7 @@ func (s *scanner) markup(bare string, indent int) {
 	}
 }
 
-// special takes headings and the beginnings of HTML.
+// special processes headings and the beginnings of HTML.
 func (s *scanner) special(bare string) bool {
 	if strings.IndexByte("#=-*_<", bare[0]) < 0 {
 		return false
@@ -395,7 +394,7 @@ func (s *scanner) beginsHTML(bare string) bool {
 	return true
 }
 
-// fenceOf is the fence that a line begins with, if it does.
+// fenceOf returns the fence that a line begins with, or "".
 func fenceOf(bare string) string {
 	rest := strings.TrimLeft(bare, bare[:1])
 	if n := len(bare) - len(rest); n >= 3 && (bare[0] == '`' || bare[0] == '~') {
@@ -404,7 +403,7 @@ func fenceOf(bare string) string {
 	return ""
 }
 
-// closes reports whether a line ends the fence.
+// closes reports whether a line closes the fence.
 func closes(bare, fence string) bool {
 	return len(bare) >= len(fence) && strings.Trim(bare, fence[:1]) == ""
 }
@@ -414,7 +413,7 @@ func isRule(bare string) bool {
 	return strings.Count(bare, bare[:1]) >= 3 && strings.IndexByte("*-_", bare[0]) >= 0 && strings.Trim(bare, bare[:1]+" \t") == ""
 }
 
-// withoutClosing takes off the signs that may stand after a heading.
+// withoutClosing removes the closing # characters of a heading.
 func withoutClosing(title string) string {
 	rest := strings.TrimRight(title, "#")
 	if rest == "" || strings.HasSuffix(rest, " ") || strings.HasSuffix(rest, "\t") {
@@ -423,7 +422,7 @@ func withoutClosing(title string) string {
 	return title
 }
 
-// indent counts the columns before a line's text.
+// indent returns the columns before the text of a line.
 func indent(line string) int {
 	n := 0
 	for _, c := range []byte(line) {

@@ -10,13 +10,14 @@ import (
 	"unicode/utf8"
 )
 
-// maxWord is the longest word that is looked at, in runes; longer ones are data.
+// maxWord is the longest word that is indexed, in runes. A longer one is probably
+// data.
 const maxWord = 48
 
-// eachWord calls yield for the words of a text: lower case, without accents,
-// English endings taken off. An identifier (parallelToolCalls, tool_choice)
-// gives its parts and then the whole; of a script that has no spaces between words,
-// every two neighbours are one. The slice is good until yield returns.
+// eachWord calls yield for the words of a text: in lower case, without accents
+// and English endings. An identifier (parallelToolCalls, tool_choice) yields its
+// parts and then the whole. In a script without spaces between words, every two
+// neighboring characters form a word. The slice is valid until yield returns.
 func eachWord(text string, yield func(word []byte)) {
 	t := tokenizer{yield: yield}
 	for i := 0; i < len(text); {
@@ -33,8 +34,8 @@ func eachWord(text string, yield func(word []byte)) {
 type tokenizer struct {
 	yield  func([]byte)
 	word   []rune
-	packed rune // the rune before, in a script without spaces
-	skip   bool // the rest of a word after an apostrophe: 's, 't, 'll
+	packed rune // the previous rune, in a script without spaces
+	skip   bool // skipping the rest of a word after an apostrophe: 's, 't, 'll
 	skips  int
 	buf    []byte
 }
@@ -76,7 +77,7 @@ func (t *tokenizer) flush() {
 	t.packed, t.skip = 0, false
 }
 
-// flushWord ends a word and tells its parts.
+// flushWord ends a word and emits its parts.
 func (t *tokenizer) flushWord() {
 	word := t.word
 	t.word = word[:0]
@@ -109,7 +110,7 @@ func splits(word []rune, i int) bool {
 	return !unicode.IsUpper(word[i-1]) || i+1 < len(word) && unicode.IsLower(word[i+1])
 }
 
-// emit tells one word and returns 1, or 0 if nothing is left of it.
+// emit yields one word and returns 1, or returns 0 if nothing is left of the word.
 func (t *tokenizer) emit(word []rune) int {
 	t.buf = t.buf[:0]
 	for _, r := range word {
@@ -129,7 +130,7 @@ func (t *tokenizer) emit(word []rune) int {
 	return 1
 }
 
-// plainLatin are letters and what they are without their accents.
+// plainLatin maps letters to their form without accents.
 var plainLatin = func() map[rune]string {
 	m := map[rune]string{'ß': "ss", 'æ': "ae", 'œ': "oe", 'þ': "th", 'ø': "o", 'ł': "l", 'đ': "d", 'ı': "i"}
 	for plain, letters := range map[string]string{
@@ -151,8 +152,8 @@ func appendPlain(b []byte, r rune) []byte {
 	return utf8.AppendRune(b, r)
 }
 
-// stem takes English endings off a word of plain letters, in place. Words that
-// mean the same need only come out equal; what comes out need not be a word.
+// stem removes English endings from a word of plain letters, in place. Words with
+// the same meaning must give equal results; the result need not be a word.
 func stem(w []byte) []byte {
 	for _, c := range w {
 		if c < 'a' || c > 'z' {
@@ -175,11 +176,12 @@ func stem(w []byte) []byte {
 	return w
 }
 
-// endings are tried in this order; the first that leaves enough of a word counts.
+// endings are tried in this order. The first one that leaves enough of the word is
+// removed.
 var endings = []struct {
 	end, plus string
 	least     int
-	verb      bool // a consonant may be doubled before it
+	verb      bool // a consonant before it may be doubled
 }{
 	{"ization", "iz", 3, false}, {"isation", "iz", 3, false}, {"ising", "iz", 4, false}, {"ised", "iz", 4, false}, {"ise", "iz", 4, false},
 	{"ation", "", 4, false}, {"ment", "", 4, false}, {"ness", "", 4, false}, {"able", "", 4, false}, {"ible", "", 4, false},
@@ -187,7 +189,7 @@ var endings = []struct {
 	{"ing", "", 2, true}, {"ied", "y", 2, false}, {"ed", "", 2, true}, {"ion", "", 5, false}, {"er", "", 4, true}, {"or", "", 5, true},
 }
 
-// singular takes off the s of a plural or of a verb.
+// singular removes the s of a plural or a verb.
 func singular(w []byte) []byte {
 	n := len(w)
 	if n < 4 || w[n-1] != 's' {
@@ -206,7 +208,7 @@ func singular(w []byte) []byte {
 
 func hasVowel(w []byte) bool { return bytes.ContainsAny(w, "aeiouy") }
 
-// undouble makes run of runn, but leaves call, pass and buzz.
+// undouble changes runn to run, but keeps call, pass and buzz.
 func undouble(w []byte) []byte {
 	n := len(w)
 	if n >= 4 && w[n-1] == w[n-2] && !strings.ContainsRune("lszaeiou", rune(w[n-1])) {
@@ -215,7 +217,7 @@ func undouble(w []byte) []byte {
 	return w
 }
 
-// commonWords say nothing about what is looked for.
+// commonWords are words that say nothing about the topic of a query.
 var commonWords = func() map[string]bool {
 	m := map[string]bool{}
 	eachWord(`a about all also an and any are as at be been being but by can could did do does doing for from get

@@ -1,14 +1,15 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package shell holds the tools that run programs, and the policy about them. A
-// command is read before it runs, as a list or as a script (text.go, script.go),
-// through the programs that run others (wrappers.go), and what it would run is
-// judged (policy.go). Then it runs within limits of time, output and environment
-// (run.go, process_unix.go and its neighbours), in the roots that toolkit.Open
-// opens.
+// Package shell holds the tools that run programs, and the policy that decides
+// about them. Before a command runs, the package parses it, as a list or as a
+// script (text.go, script.go), looks through programs that run other programs
+// (wrappers.go), and judges what would run (policy.go). The command then runs
+// with limits on time, output and environment (run.go, process_*.go), in the roots
+// that toolkit.Open opens.
 //
-// It is a policy, not a sandbox: a program that may run can do what it can do.
+// The policy is not a sandbox: a program that is allowed to run can do everything
+// its user can do.
 package shell
 
 import (
@@ -25,6 +26,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/tool/output"
 	"github.com/antiphon-go/antiphon/toolkit/internal/files"
 	"github.com/antiphon-go/antiphon/toolkit/internal/wording"
 )
@@ -35,48 +37,49 @@ var runCommandText string
 //go:embed command_shell.md
 var runShellText string
 
-// What [Options] leave at zero.
+// Defaults of [Options].
 const (
 	DefaultTimeout   = 2 * time.Minute
 	DefaultKeep      = 1 << 20
 	DefaultMaxOutput = 64 << 20
 )
 
-// usualOutput is how much of what a command writes a model gets at once, unless
-// a limit for all tools or for this one says otherwise.
-var usualOutput = tool.Limit{Bytes: 64 << 10}
+// usualOutput limits the part of a command's output that a model gets at once,
+// unless a limit for all tools or for this one says otherwise.
+var usualOutput = output.Limit{Bytes: 64 << 10}
 
-// Options vary [RunCommand]. The zero value works: any program may be
-// asked for, and an agent asks a person before each.
+// Options configure [RunCommand]. The zero value is usable: the model may request
+// any program, and the agent asks the user before each one.
 type Options struct {
-	// Policy decides about commands. What it denies is not run, no matter who asks;
-	// for the rest see [Command.Approval].
+	// Policy decides about commands. A command it denies never runs, even if the
+	// user would approve it. For the other decisions see [Command.Approval].
 	Policy Policy
-	// Shell hands the model's text to sh -c. Without it the model gives a list,
-	// which no shell ever reads.
+	// Shell passes the model's text to sh -c. Otherwise the model gives a list of
+	// arguments, and no shell interprets it.
 	Shell bool
-	// Timeout ends a command. The model may ask for less, not for more.
+	// Timeout limits the time of a command. The model may request a shorter one but
+	// not a longer one.
 	Timeout time.Duration
-	// Keep is how many bytes of what a command writes, of each of stdout and
-	// stderr, are held in memory. More is in a temporary file until the call has
-	// its output. A model gets less at once, 64 KiB unless a limit says otherwise;
-	// the whole goes to the [tool.Spill], and the model reads the rest with
-	// [tool.ReadOutput] where that is among the tools. Only where there is no room
-	// for the file, the middle is lost, and the result says how much that is.
+	// Keep is the number of bytes of stdout, and of stderr, that are held in memory.
+	// The rest is in a temporary file until the call has its output. A model gets
+	// less at once, 64 KiB unless a limit says otherwise; the whole output goes to
+	// the [output.Store], and the model reads the rest with [tool.ReadOutput] if that
+	// is among the tools. If there is no space for the file, the middle of the
+	// output is lost, and the result says how many bytes that is.
 	Keep int
-	// MaxOutput ends a command that writes more bytes than this: no more of it
-	// is ever kept.
+	// MaxOutput limits the output of a command in bytes. A command that writes more
+	// is stopped.
 	MaxOutput int64
-	// Memory bounds the address space of each process, in bytes. It needs
-	// Linux; elsewhere RunCommand refuses it. Programs that reserve much more
-	// than they use (Go, Java, Node) need a wide bound. Zero sets none.
+	// Memory limits the address space of each process, in bytes. It works only on
+	// Linux; elsewhere RunCommand returns an error. Programs that reserve much more
+	// than they use (Go, Java, Node) need a generous limit. Zero means no limit.
 	Memory int64
-	// Env is what commands get beside the basic variables: "NAME" hands on a
-	// variable of this process, "NAME=value" sets one. Names that look like
-	// those of secrets are not handed on.
+	// Env lists environment variables for commands in addition to the basic ones:
+	// "NAME" copies a variable of this process, "NAME=value" sets one. A name that
+	// looks like that of a secret cannot be copied.
 	Env []string
-	// Live is called with what a command writes, as it writes it, from one goroutine
-	// at a time. It must not keep text. A slow one slows the command.
+	// Live is called with the output of a command as it is written, by one goroutine
+	// at a time. It must not keep text. If it is slow, it slows the command.
 	Live func(call tool.Call, stderr bool, text []byte)
 }
 
@@ -86,7 +89,7 @@ type Command struct {
 	files   *files.Files
 	options Options
 	env     []string
-	dirs    []string // of PATH
+	dirs    []string // the directories in PATH
 }
 
 type runCommandInput struct {
@@ -101,22 +104,22 @@ type runShellInput struct {
 	Timeout   int    `json:"timeout,omitzero" jsonschema:"seconds after which it is stopped, if the default is too long"`
 }
 
-// asked is a call as it was read: what to run, and where.
+// asked is a parsed call: what to run, and where.
 type asked struct {
 	argv      []string
-	script    string // instead of argv, with Shell
+	script    string // used instead of argv if Shell is set
 	directory string
 	timeout   int
 }
 
-// RunCommand returns the tool that runs commands in the roots of f. It is
-// exclusive and not read-only, so that an agent asks before it runs.
+// RunCommand returns the tool that runs commands in the roots of f. The tool is
+// exclusive and not read-only, so an agent asks the user before it runs a command.
 //
-// A command gets no input, no terminal and an environment of a few variables.
-// It ends with all the processes of its group, when it is done as well as when
-// time, output or the call's context end; what made itself a session of its
-// own is out of reach. On Windows a job object stands for the group, and what a
-// program starts in its first moment is out of reach too.
+// A command gets no input, no terminal, and an environment of a few variables.
+// When it exits, and when its time, its output or the call's context ends, all
+// processes in its group are killed. A process that started its own session
+// survives. On Windows a job object takes the role of the group; what a program
+// starts in its first moment survives as well.
 func RunCommand(name string, f *files.Files, options Options) (*Command, error) {
 	c, err := newCommand(f, options)
 	if err != nil {
@@ -134,7 +137,7 @@ func RunCommand(name string, f *files.Files, options Options) (*Command, error) 
 	return c, err
 }
 
-// newCommand checks the options of what runs commands, and completes them.
+// newCommand checks the options and sets their defaults.
 func newCommand(f *files.Files, options Options) (*Command, error) {
 	options.Timeout = cmp.Or(options.Timeout, DefaultTimeout)
 	options.Keep = cmp.Or(options.Keep, DefaultKeep)
@@ -163,27 +166,26 @@ func newCommand(f *files.Files, options Options) (*Command, error) {
 // Annotations implements [tool.Annotated].
 func (c *Command) Annotations() tool.Annotations { return tool.AnnotationsOf(c.Tool) }
 
-// Approval returns what the policy and more rules about the argument "command"
-// say of a call, for an agent's policy to take into account: deny and ask stand
-// whatever else allows, allow stands unless something else denies or asks, and
-// "" means no opinion. The reason is for the person who is asked, and for the
-// model.
+// Approval returns the verdict of the policy on a call, combined with further
+// rules about the argument "command". An agent's policy takes it into account:
+// deny and ask override any other permission, allow is valid unless something
+// else denies or asks, and "" means no opinion. The reason is for the user who is
+// asked and for the model.
 //
 // A rule's prefix is taken as a [Rule]: it is about the programs that
 // would run, not about how the list begins. Rules without one are the agent's.
-func (c *Command) Approval(call tool.Call, rules []session.Rule) (verdict, reason string) {
+func (c *Command) Approval(call tool.Call, rules []session.Rule) (verdict session.Verdict, reason string) {
 	a, err := c.read(call.Arguments)
 	if err != nil {
-		return string(Unruled), "" // it will not be run
+		return unruled, "" // it will not be run
 	}
-	decision, reason := c.judge([]asked{a}, c.options.Policy.with(rules))
-	return string(decision), reason
+	return c.judge([]asked{a}, c.options.Policy.with(rules))
 }
 
-// Suggest returns the rules that an answer about a call could leave behind: one
-// for each program that it runs, with its first argument if that reads like the
-// name of something it does, and else with all of them. There are none for a
-// call that no rule can allow.
+// Suggest returns rules that a user can add when approving a call: one for each
+// program that the call runs. A rule has the first argument of the program if
+// that looks like the name of an operation, and all its arguments otherwise.
+// Suggest returns none if no rule can allow the call.
 func (c *Command) Suggest(call tool.Call) (rules []session.Rule) {
 	a, err := c.read(call.Arguments)
 	if err != nil {
@@ -192,22 +194,22 @@ func (c *Command) Suggest(call tool.Call) (rules []session.Rule) {
 	return c.suggest(call.Name, []asked{a})
 }
 
-// suggest returns the rules that would allow all the commands of a call of the
-// tool of that name; there are none if no rules would.
+// suggest returns the rules that would allow all commands of a call to the named
+// tool, or none if no rules would.
 func (c *Command) suggest(name string, list []asked) (rules []session.Rule) {
 	for _, a := range list {
 		for _, r := range c.inquire(a).suggest() {
 			rules = append(rules, session.Rule{Verdict: session.Allow, Tool: name, Member: "command", Prefix: r})
 		}
 	}
-	if decision, _ := c.judge(list, c.options.Policy.with(rules)); decision != Allowed {
+	if decision, _ := c.judge(list, c.options.Policy.with(rules)); decision != session.Allow {
 		return nil
 	}
 	return rules
 }
 
-// read reads arguments for [Command.Approval]; before a command runs, the two
-// readings are compared.
+// read parses arguments for [Command.Approval]. Before the command runs, the
+// decision about them is compared with the one about the decoded arguments.
 func (c *Command) read(arguments string) (asked, error) {
 	d := json.NewDecoder(strings.NewReader(arguments))
 	d.DisallowUnknownFields()
@@ -230,9 +232,9 @@ func (c *Command) inquire(a asked) *inquiry {
 
 // judge decides about the commands of one call: one that is denied is enough, and
 // all must be allowed for it to be.
-func (c *Command) judge(list []asked, policy Policy) (strictest Decision, reason string) {
-	rank := []Decision{Allowed, Unruled, Asked, Denied}
-	strictest = Allowed
+func (c *Command) judge(list []asked, policy Policy) (strictest session.Verdict, reason string) {
+	rank := []session.Verdict{session.Allow, unruled, session.Ask, session.Deny}
+	strictest = session.Allow
 	for _, a := range list {
 		dir := ""
 		if p, err := c.files.Resolve(cmp.Or(a.directory, ".")); err == nil {
@@ -249,12 +251,12 @@ func (c *Command) judge(list []asked, policy Policy) (strictest Decision, reason
 // call runs a command that was approved.
 func (c *Command) call(ctx context.Context, a asked) (tool.Result, error) {
 	decision, reason := c.judge([]asked{a}, c.options.Policy)
-	if decision == Denied {
+	if decision == session.Deny {
 		return tool.Result{}, fmt.Errorf("the command was refused and not run: %s", reason)
 	}
 	call, _ := tool.FromContext(ctx)
 	if call.Arguments != "" {
-		if told, _ := c.Approval(call, nil); told != string(decision) {
+		if told, _ := c.Approval(call, nil); told != decision {
 			return tool.Result{}, errors.New("the command was refused and not run: its arguments can be read in two ways; write each member once, as the schema names it")
 		}
 	}
@@ -268,7 +270,7 @@ func (c *Command) call(ctx context.Context, a asked) (tool.Result, error) {
 	return spec.run(ctx)
 }
 
-// spec checks what is asked for and finds the program.
+// spec checks what is requested and finds the program.
 func (c *Command) spec(a asked) (*process, error) {
 	dir, err := c.directory(a.directory)
 	if err != nil {
@@ -304,9 +306,9 @@ func (c *Command) spec(a asked) (*process, error) {
 	return s, nil
 }
 
-// directory returns the place to run in. It is looked at through [os.Root], so
-// that it lies in a root at that moment; what a command does from there is for
-// the policy to decide.
+// directory returns the directory to run in. It is opened through [os.Root], which
+// guarantees that it lies in a root at that moment. What the command does from
+// there is up to the policy.
 func (c *Command) directory(name string) (string, error) {
 	p, err := c.files.Resolve(cmp.Or(name, "."))
 	if err != nil {

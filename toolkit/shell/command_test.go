@@ -20,7 +20,16 @@ import (
 
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/tool/output"
 	"github.com/antiphon-go/antiphon/toolkit/internal/kittest"
+)
+
+// The verdicts of a policy, short for tables.
+const (
+	Unruled = unruled
+	Allowed = session.Allow
+	Asked   = session.Ask
+	Denied  = session.Deny
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -150,7 +159,7 @@ func TestCommandFailure(t *testing.T) {
 	if got := o.Content.Display(); got != want || !o.Failed {
 		t.Errorf("got %s\nwant %s", got, want)
 	}
-	if got := k.OK("run_command", helper(t, "nothing")); got != tool.NoOutput {
+	if got := k.OK("run_command", helper(t, "nothing")); got != output.NoOutput {
 		t.Errorf("%q", got)
 	}
 	if got := k.OK("run_command", helper(t, "input")); got != "0 <nil>" {
@@ -175,16 +184,16 @@ func TestCommandLongOutput(t *testing.T) {
 	line := strings.Repeat("é", 500) + "\n"
 	want := "stdout:\n" + strings.Repeat(line, 2000) + "stderr:\n" + strings.Repeat(line, 2000)
 	k := commandKit(t, Options{Keep: 1001})
-	o := k.Shaped("run_command", helper(t, "much"), tool.Shape{Limit: tool.Limit{}})
+	o := k.Shaped("run_command", helper(t, "much"), output.Policy{Limit: &output.Limit{}})
 	if o.Content.Text != want {
 		t.Errorf("without a limit: %d bytes, want %d", len(o.Content.Text), len(want))
 	}
-	spill := new(tool.MemorySpill)
+	spill := new(output.MemoryStore)
 	var err error
 	if k.Set, err = k.Set.Keeping(spill, true); err != nil {
 		t.Fatal(err)
 	}
-	o = k.Shaped("run_command", helper(t, "much"), tool.Shape{Limit: tool.Limit{Bytes: 3000}})
+	o = k.Shaped("run_command", helper(t, "much"), output.Policy{Limit: &output.Limit{Bytes: 3000}})
 	if o.Failed || !strings.Contains(o.Content.Text, fmt.Sprintf(" of %d bytes left out here", len(want))) || len(o.Stored) != 1 {
 		t.Fatalf("%s", o.Content.Text)
 	}
@@ -253,7 +262,7 @@ func TestCommandLiveAndCancel(t *testing.T) {
 		told.Store(fmt.Sprint(call.ID, stderr, string(text)))
 		cancel()
 	}})
-	o := k.Set.Invoke(ctx, tool.Call{ID: "call_1", Name: "run_command", Arguments: kittest.JSON(t, helper(t, "hang"))}, tool.Shape{})
+	o := k.Set.Invoke(ctx, tool.Call{ID: "call_1", Name: "run_command", Arguments: kittest.JSON(t, helper(t, "hang"))}, output.Policy{})
 	if o.Failure != tool.Cancelled {
 		t.Errorf("%+v", o)
 	}
@@ -300,7 +309,7 @@ func TestCommandApproval(t *testing.T) {
 	if annotations := tool.AnnotationsOf(c); annotations.ReadOnly || annotations.Idempotent || !annotations.Exclusive {
 		t.Errorf("%+v", annotations)
 	}
-	for arguments, want := range map[string]Decision{
+	for arguments, want := range map[string]session.Verdict{
 		`{"command":["go","version"]}`:           Allowed,
 		`{"command":["rm","x"]}`:                 Denied,
 		`{"command":["nice","rm","x"]}`:          Denied,
@@ -310,7 +319,7 @@ func TestCommandApproval(t *testing.T) {
 		`{`:                                      Unruled,
 		``:                                       Unruled,
 	} {
-		if got, _ := c.Approval(tool.Call{Name: "run_command", Arguments: arguments}, nil); got != string(want) && (runtime.GOOS != "windows" || want != Allowed) {
+		if got, _ := c.Approval(tool.Call{Name: "run_command", Arguments: arguments}, nil); got != want && (runtime.GOOS != "windows" || want != Allowed) {
 			t.Errorf("%s: %q, want %q", arguments, got, want)
 		}
 	}
@@ -322,7 +331,7 @@ func TestCommandApproval(t *testing.T) {
 	k.Content("x")
 	// What could be read in two ways is not run, whatever was approved.
 	for _, arguments := range []string{`{"command":["rm","x"],"command":["go","version"]}`, `{"command":["go","version"],"command":["rm","x"]}`, `{"command":["rm","x"],"Command":["go","version"]}`, `{"command":["go","version"],"Command":["rm","x"]}`} {
-		if o := k.Set.Invoke(t.Context(), tool.Call{Name: "run_command", Arguments: arguments}, tool.Shape{}); !o.Failed {
+		if o := k.Set.Invoke(t.Context(), tool.Call{Name: "run_command", Arguments: arguments}, output.Policy{}); !o.Failed {
 			t.Errorf("%s: %s", arguments, o.Content.Display())
 		}
 	}
@@ -359,7 +368,7 @@ func TestCommandRemembered(t *testing.T) {
 		}
 		for _, c2 := range []struct {
 			call tool.Call
-			want string
+			want session.Verdict
 		}{{call("ls", "x"), "allow"}, {call("nice", "ls"), "allow"}, {call("cat", "x"), ""}, {call("env", "dd"), "deny"}, {call("env", "ls", "dd"), "allow"}} {
 			if got, _ := c.Approval(c2.call, rules); got != c2.want {
 				t.Errorf("%s: %q, want %q", c2.call.Arguments, got, c2.want)
@@ -371,7 +380,7 @@ func TestCommandRemembered(t *testing.T) {
 		more := append(rules, session.Rule{Verdict: session.Deny, Tool: "*", Member: "command", Prefix: []string{"ls", "-R"}}, session.Rule{Verdict: session.Ask, Tool: "*", Member: "command", Prefix: []string{"cat"}}, session.Rule{Verdict: session.Deny, Tool: "*"})
 		for _, c2 := range []struct {
 			call tool.Call
-			want string
+			want session.Verdict
 		}{{call("nice", "ls", "-laR"), "deny"}, {call("ls"), "allow"}, {call("env", "cat"), "ask"}} {
 			if got, _ := c.Approval(c2.call, more); got != c2.want {
 				t.Errorf("%s: %q, want %q", c2.call.Arguments, got, c2.want)
@@ -392,7 +401,7 @@ func TestCommandsAtOnce(t *testing.T) {
 	for i := range 8 {
 		a := helper(t, "args", fmt.Sprint(i))
 		wg.Go(func() {
-			o := k.Set.Invoke(t.Context(), tool.Call{Name: "run_command", Arguments: kittest.JSON(t, a)}, tool.Shape{})
+			o := k.Set.Invoke(t.Context(), tool.Call{Name: "run_command", Arguments: kittest.JSON(t, a)}, output.Policy{})
 			if got := o.Content.Display(); got != fmt.Sprintf("[%q]", fmt.Sprint(i)) {
 				t.Error(got)
 			}

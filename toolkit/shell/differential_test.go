@@ -19,6 +19,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/antiphon-go/antiphon/session"
 )
 
 // enoughShells is how many shells the comparison needs to mean something: they
@@ -339,6 +341,11 @@ var misread = []string{
 	"ls a=b >&! p1 b", // zsh has more operators, here and below
 	"ls >!a p1",
 	"p2 [[ a && p1 b",
+	"p1 $(p2 #) a$(p5||\np1 b)", // posh ends the first substitution in its comment
+	"p1 $(p2 # it's\n) $(p3 'b)')",
+	"a: p1 b", // a label and a program to ksh93
+	"if a.b: p1 b; then p2; fi",
+	"a: b: X=1 p1",
 	"p2 $${ >f; }p1 a\"}\"",
 	"cat <<E\n${x:-'$(p1)'}\nE", // quotes do not quote there
 	"ls \"${x:-'$(p1)'}\"",
@@ -396,7 +403,7 @@ func TestCommandMisread(t *testing.T) {
 	for _, script := range misread {
 		for _, c := range []struct {
 			p    Policy
-			want Decision
+			want session.Verdict
 		}{
 			{Policy{Allow: everything}, Unruled},
 			{Policy{Allow: everything, Ask: ruleSet(t, "git push")}, Asked},

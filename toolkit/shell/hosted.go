@@ -17,30 +17,31 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/tool/output"
 	"github.com/antiphon-go/antiphon/toolkit/internal/files"
 	"github.com/antiphon-go/antiphon/toolkit/internal/wording"
 )
 
-// The API has tools of its own whose calls are for the client to run. The models
-// that know them were trained on them; an endpoint must take them.
+// The API has tools of its own whose calls the client must run. The models that
+// know them were trained on them; the endpoint must support them.
 
-// APITool returns the API's own tool shell: each call is a number of command
-// lines for sh -c, run one after the other in the first root of f. It is what
-// [RunCommand] with Shell is for other endpoints.
+// APITool returns the API's shell tool. Each of its calls is a list of command
+// lines for sh -c, which run one after the other in the first root of f. For
+// endpoints without that tool use [RunCommand] with Shell.
 func APITool(f *files.Files, options Options) (tool.Tool, error) {
 	options.Shell = true
 	return newShell(f, options, &item.ShellTool{Environment: &item.Environment{Type: item.EnvironmentLocal}})
 }
 
-// APILocalTool returns the API's own tool local_shell: each call is one
-// command as a list, which no shell reads. It is what [RunCommand] is for other
-// endpoints.
+// APILocalTool returns the API's local_shell tool. Each of its calls is one
+// command as a list, which no shell interprets. For endpoints without that tool
+// use [RunCommand].
 func APILocalTool(f *files.Files, options Options) (tool.Tool, error) {
 	options.Shell = false
 	return newShell(f, options, new(item.LocalShellTool))
 }
 
-// shell runs the calls of the API's own shells.
+// shell runs the calls of the API's shell tools.
 type shell struct {
 	tool.Tool
 	c *Command
@@ -62,7 +63,7 @@ func newShell(f *files.Files, options Options, def item.Tool) (tool.Tool, error)
 // Annotations implements [tool.Annotated].
 func (s *shell) Annotations() tool.Annotations { return tool.AnnotationsOf(s.Tool) }
 
-// action is what a call of either shell wants run.
+// action holds what a call of either tool requests.
 type action struct {
 	Commands         []string          `json:"commands"` // shell
 	Command          []string          `json:"command"`  // local_shell
@@ -73,7 +74,7 @@ type action struct {
 	User             string            `json:"user"`
 }
 
-// read reads a call as the commands that it is.
+// read parses a call into its commands.
 func (s *shell) read(arguments string) (a action, list []asked, err error) {
 	if err := json.Unmarshal([]byte(arguments), &a, json.MatchCaseInsensitiveNames(true)); err != nil {
 		return a, nil, fmt.Errorf("the action cannot be read: %w", err)
@@ -101,16 +102,15 @@ func (s *shell) read(arguments string) (a action, list []asked, err error) {
 
 // Approval is that of [Command.Approval] for all the commands of a call: one that
 // is denied is enough, and all must be allowed for it to be.
-func (s *shell) Approval(call tool.Call, rules []session.Rule) (verdict, reason string) {
+func (s *shell) Approval(call tool.Call, rules []session.Rule) (verdict session.Verdict, reason string) {
 	_, list, err := s.read(call.Arguments)
 	if err != nil {
-		return string(Unruled), "" // it will not be run
+		return unruled, "" // it will not be run
 	}
-	decision, reason := s.c.judge(list, s.c.options.Policy.with(rules))
-	return string(decision), reason
+	return s.c.judge(list, s.c.options.Policy.with(rules))
 }
 
-// Suggest is that of [Command.Suggest] for all the commands of a call.
+// Suggest is like [Command.Suggest] for all commands of a call.
 func (s *shell) Suggest(call tool.Call) (rules []session.Rule) {
 	_, list, err := s.read(call.Arguments)
 	if err != nil {
@@ -119,14 +119,14 @@ func (s *shell) Suggest(call tool.Call) (rules []session.Rule) {
 	return s.c.suggest(call.Name, list)
 }
 
-// run runs the commands of a call that was approved. Of one that fails the next
-// ones run all the same, as the API has it; what stops the call stops them all.
+// run runs the commands of a call that was approved. As the API requires, it
+// continues after a command that fails; the end of the context stops all.
 func (s *shell) run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	a, list, err := s.read(call.Arguments)
 	if err != nil {
 		return tool.Result{}, fmt.Errorf("%w. Nothing was done", err)
 	}
-	if decision, reason := s.c.judge(list, s.c.options.Policy); decision == Denied {
+	if decision, reason := s.c.judge(list, s.c.options.Policy); decision == session.Deny {
 		return tool.Result{}, fmt.Errorf("the command was refused and not run: %s", reason)
 	}
 	t := &told{most: a.MaxOutputLength}
@@ -142,23 +142,23 @@ func (s *shell) run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	if res.Long == nil && !t.over {
 		res.Commands = t.commands
 	} else if t.most > 0 {
-		res.Limit = tool.Limit{Bytes: t.most * len(list)}
+		res.Limit = &output.Limit{Bytes: t.most * len(list)}
 	}
 	return res, nil
 }
 
-// told is the outcome of the commands of a call, in words and in the form of the
+// told is the result of the commands of a call, as text and in the form of the
 // API.
 type told struct {
 	report
 	commands []item.ShellOutput
-	most     int  // bytes that the model wants of each stream, if it says so
-	over     bool // there were more
+	most     int  // bytes of each stream that the model requests, or 0
+	over     bool // the output was longer
 	problem  string
 }
 
-// exec runs one command within the limits of its call. One that cannot be
-// started is a command that failed; the error is that of the context.
+// exec runs one command within the limits of its call. A command that cannot be
+// started counts as failed; the error is that of the context.
 func (s *shell) exec(ctx context.Context, call tool.Call, one asked, timeout int64) (*ended, error) {
 	spec, err := s.c.spec(one)
 	if err != nil {
@@ -180,13 +180,13 @@ func (s *shell) exec(ctx context.Context, call tool.Call, one asked, timeout int
 	return e, err
 }
 
-// notRun is the outcome of a command that could not be run: the exit code is what
-// a shell says then.
+// notRun returns the result of a command that could not be run, with the exit code
+// that a shell uses for it.
 func notRun(err error) *ended {
 	return &ended{stdout: putOut(""), stderr: putOut(err.Error()), problem: err.Error(), code: 127}
 }
 
-// putOut returns a text as what a command put out.
+// putOut returns text as the output of a command.
 func putOut(text string) *spool.Spool {
 	s := spool.New(len(text))
 	_, _ = io.WriteString(s, text) // it never fails
@@ -194,7 +194,7 @@ func putOut(text string) *spool.Spool {
 	return s
 }
 
-// tell adds the outcome of one command, in words and, for the tool shell, in the
+// tell adds the result of one command, as text and, for the shell tool, in the
 // form of the API.
 func (s *shell) tell(t *told, one asked, e *ended) {
 	if !s.c.options.Shell {
@@ -207,7 +207,7 @@ func (s *shell) tell(t *told, one asked, e *ended) {
 	t.line("[" + cmp.Or(e.problem, "exit code 0") + "]\n")
 	if t.over = t.over || t.most > 0 && max(e.stdout.Size(), e.stderr.Size()) > int64(t.most); t.over || !e.stdout.InMemory() || !e.stderr.InMemory() {
 		t.over = true
-		return // the words alone are the answer
+		return // the text alone is the result
 	}
 	out := item.ShellOutput{Stdout: stringOf(e.stdout), Stderr: stringOf(e.stderr), Outcome: item.ShellExit(e.code)}
 	if e.left {
@@ -219,9 +219,9 @@ func (s *shell) tell(t *told, one asked, e *ended) {
 	t.commands = append(t.commands, out)
 }
 
-// stringOf returns what is in memory anyway.
+// stringOf returns the content of a spool that is held in memory.
 func stringOf(s *spool.Spool) string {
-	data, _ := io.ReadAll(s.Reader()) // memory does not fail
+	data, _ := io.ReadAll(s.Reader()) // reading from memory cannot fail
 	return string(data)
 }
 

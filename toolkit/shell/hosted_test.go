@@ -14,6 +14,7 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/tool/output"
 	"github.com/antiphon-go/antiphon/toolkit/internal/files"
 	"github.com/antiphon-go/antiphon/toolkit/internal/kittest"
 )
@@ -24,7 +25,7 @@ func hostedKit(t *testing.T, kind item.Type, make func(*files.Files) (tool.Tool,
 	k := kittest.New(t)
 	k.Add(make(k.Files))
 	return k, func(arguments string) tool.Outcome {
-		return k.Set.Invoke(t.Context(), tool.Call{Kind: kind, Name: kind.Tool(), Arguments: arguments}, tool.Shape{})
+		return k.Set.Invoke(t.Context(), tool.Call{Kind: kind, Name: kind.Tool(), Arguments: arguments}, output.Policy{})
 	}
 }
 
@@ -68,7 +69,7 @@ func TestShellTool(t *testing.T) {
 	} {
 		if o := call(arguments); says != "" && (!o.Failed || !strings.Contains(o.Error, says)) {
 			t.Errorf("%s: %q", arguments, o.Content.Display())
-		} else if says == "" && len(o.Content.Text) > tool.MinBytes {
+		} else if says == "" && len(o.Content.Text) > output.MinBytes {
 			t.Errorf("%s: %d bytes", arguments, len(o.Content.Text))
 		}
 	}
@@ -103,7 +104,7 @@ func TestShellToolPolicy(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := own.(*shell)
-	for arguments, want := range map[string]string{
+	for arguments, want := range map[string]session.Verdict{
 		`{"commands":["ls a","cat f"]}`:       session.Allow,
 		`{"commands":["ls a","date"]}`:        "",
 		`{"commands":["ls a","env rm -r x"]}`: session.Deny,
@@ -125,7 +126,7 @@ func TestShellToolPolicy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := set.Invoke(t.Context(), tool.Call{Kind: item.TypeShellCall, Name: "shell", Arguments: `{"commands":["rm f"]}`}, tool.Shape{})
+	o := set.Invoke(t.Context(), tool.Call{Kind: item.TypeShellCall, Name: "shell", Arguments: `{"commands":["rm f"]}`}, output.Policy{})
 	if !o.Failed || !strings.Contains(o.Error, "was refused and not run") {
 		t.Errorf("%+v", o)
 	}

@@ -16,29 +16,21 @@ import (
 	"github.com/antiphon-go/antiphon/toolkit/internal/wording"
 )
 
-// Decision is what a policy says of a command.
-type Decision string
+// unruled is the verdict of a policy that no rule of it is about a command.
+const unruled session.Verdict = ""
 
-// The decisions. Denied wins over Asked, Asked over Allowed.
-const (
-	Unruled Decision = ""
-	Allowed Decision = "allow"
-	Asked   Decision = "ask"
-	Denied  Decision = "deny"
-)
-
-// Rule describes commands: the program, then arguments. A star in an
-// element stands for any characters.
+// A Rule describes commands by a program and its arguments. A star in an element
+// matches any characters.
 //
-// A program is named as it is in PATH; ./git is not git to an Allow rule, and
-// is git to the others. To an Allow rule the arguments must be the command's
-// first ones. To a Deny or Ask rule they may stand anywhere, in this order, so
-// that no option in between hides them; -rf is there if both letters are, and
-// --force also where it is cut short or has a value.
+// The program is named as in PATH. For an Allow rule ./git is not git; for the
+// others it is. The arguments of an Allow rule must be the first ones of the
+// command. Those of a Deny or Ask rule may appear anywhere, in this order, so that
+// options in between cannot hide them; -rf matches if both letters are present,
+// and --force matches also if it is abbreviated or has a value.
 type Rule []string
 
-// ParseRule reads a rule as a person writes it, its elements separated by
-// white space: "git status".
+// ParseRule parses a rule whose elements are separated by white space, such as
+// "git status".
 func ParseRule(s string) (Rule, error) {
 	r := Rule(strings.Fields(s))
 	return r, r.check()
@@ -53,19 +45,19 @@ func (r Rule) check() error {
 	return nil
 }
 
-// Policy decides about commands by what they are once read: the program,
-// not the text. It looks through programs that run others (env, timeout, xargs,
-// find -exec, sudo, sh -c and more), and a command line is read as a shell reads
-// it. All the programs that a command would run must be allowed for it to be;
-// one that is denied is enough. What cannot be told from the text, such as a
-// program named by a variable, is asked about when there are rules that it could
-// break, and is never allowed by one. A command line that shells are known to read
-// in different ways, such as one with a carriage return, is refused when there are
-// Deny rules, since none can be held against it; the reason says how to write it.
+// A Policy decides about commands by their parsed form: by the program, not by
+// the text. It looks through programs that run other programs (env, timeout,
+// xargs, find -exec, sudo, sh -c and more), and it parses command lines as a shell
+// does. A command is allowed only if all programs it would run are, and denied if
+// one of them is. What the text does not tell, such as a program named by a
+// variable, is asked about if there are rules that it could violate, and no rule
+// allows it. A command line that shells are known to interpret in different ways,
+// such as one with a carriage return, is denied if there are Deny rules, because
+// none of them could be checked; the reason says how to rewrite it.
 //
-// It is a policy, not a sandbox: an allowed program does what it can do. Do not
-// allow interpreters, or programs that take commands as options, unless all they
-// can do is allowed.
+// A policy is not a sandbox: an allowed program can do everything its user can do.
+// Do not allow interpreters, or programs that accept commands as options, unless
+// everything they can do is acceptable.
 type Policy struct {
 	Allow, Ask, Deny []Rule
 }
@@ -79,21 +71,21 @@ func (p Policy) check() error {
 	return nil
 }
 
-// word is one word of a command. What an unknown one says is decided when the
-// command runs; it may become several words.
+// A word is one word of a command. The value of an unknown word is determined only
+// when the command runs, and it may then be several words.
 type word struct {
 	text    string
 	unknown bool
-	many    bool // it may be several words, or none
-	number  bool // it is only known when it runs, and a number or nothing then
+	many    bool // may become several words, or none
+	number  bool // unknown, but a number or nothing when the command runs
 }
 
-// simple is one program run with its words.
+// simple is one program with its words.
 type simple struct {
 	words   []word
-	open    bool // words come that are not in the text
-	neutral bool // a part of the shell that does nothing that needs a rule
-	through bool // what it runs needs a rule, and not it, if it is what its name says
+	open    bool // further words are added that are not in the text
+	neutral bool // a shell builtin that is harmless and needs no rule
+	through bool // the program that it runs needs a rule; it does not need one itself, if it is the program its name says
 }
 
 func (s simple) String() string {
@@ -111,19 +103,19 @@ func (s simple) String() string {
 	return wording.Clipped(strings.Join(texts, " "))
 }
 
-// inquiry is what was found out about a command: all that it runs, what could
-// not be told, and what keeps it from being allowed by a rule.
+// An inquiry collects the facts about a command: all programs it runs, what could
+// not be determined, and what keeps a rule from allowing it.
 type inquiry struct {
 	commands []simple
-	differs  string // why a shell may run something else than was read, or ""
+	differs  string // why a shell may run something other than what was parsed, or ""
 	unclear  []string
 	tainted  []string
-	moved    bool // a command runs elsewhere than in the working directory
+	moved    bool // a command runs in another directory than the working directory
 	depth    int
 }
 
-// misread notes that a shell may read the command line differently, so that
-// nothing that was found out about it is sure.
+// misread records that a shell may interpret the command line differently, so
+// that none of the facts about it are certain.
 func (q *inquiry) misread(format string, a ...any) {
 	q.opaque(format, a...)
 	q.differs = cmp.Or(q.differs, q.unclear[len(q.unclear)-1])
@@ -137,7 +129,7 @@ func (q *inquiry) taint(format string, a ...any) {
 	q.tainted = append(q.tainted, fmt.Sprintf(format, a...))
 }
 
-// with returns the policy with rules that have a prefix of a command.
+// with returns the policy extended by the rules that have a command prefix.
 func (p Policy) with(rules []session.Rule) Policy {
 	for _, r := range rules {
 		if r.Member != "command" || len(r.Prefix) == 0 || r.Prefix[0] == "" {
@@ -171,12 +163,12 @@ func inquireScript(script string) *inquiry {
 	return q
 }
 
-// verbName is an argument that names something a program does: status, run,
-// not a file or an option.
+// verbName matches an argument that names an operation of a program, such as
+// status or run, and not a file or an option.
 var verbName = regexp.MustCompile(`^[a-z][a-z-]*$`)
 
-// suggest returns rules that would allow all that is run: each program with what
-// it is told to do, or with all its arguments.
+// suggest returns rules that would allow everything that runs: each program with
+// the name of its operation or, without one, with all its arguments.
 func (q *inquiry) suggest() (rules []Rule) {
 	for _, c := range q.commands {
 		if c.neutral || c.through {
@@ -201,12 +193,12 @@ func (q *inquiry) suggest() (rules []Rule) {
 }
 
 // judge decides, the strictest first.
-func (p Policy) judge(q *inquiry, in *programs) (Decision, string) {
+func (p Policy) judge(q *inquiry, in *programs) (session.Verdict, string) {
 	if q.moved && slices.ContainsFunc(q.commands, relativeProgram) {
 		q.taint("a program is named from a directory that the command goes to")
 	}
 	if q.differs != "" && len(p.Deny) > 0 {
-		return Denied, "shells may read the command line differently, so no rule can be held against it: " + q.differs
+		return session.Deny, "shells may read the command line differently, so no rule can be held against it: " + q.differs
 	}
 	var doubt string
 	names := make([]named, len(q.commands))
@@ -217,7 +209,7 @@ func (p Policy) judge(q *inquiry, in *programs) (Decision, string) {
 		for _, r := range p.Deny {
 			switch r.forbids(c, names[i], in) {
 			case yes:
-				return Denied, fmt.Sprintf("the rule %q denies %q", r, c)
+				return session.Deny, fmt.Sprintf("the rule %q denies %q", r, c)
 			case maybe:
 				doubt = fmt.Sprintf("it cannot be told whether the rule %q denies %q", r, c)
 			}
@@ -226,19 +218,19 @@ func (p Policy) judge(q *inquiry, in *programs) (Decision, string) {
 	for i, c := range q.commands {
 		for _, r := range p.Ask {
 			if r.forbids(c, names[i], in) != no {
-				return Asked, fmt.Sprintf("the rule %q wants %q to be asked about", r, c)
+				return session.Ask, fmt.Sprintf("the rule %q wants %q to be asked about", r, c)
 			}
 		}
 	}
 	switch {
 	case doubt != "":
-		return Asked, doubt
+		return session.Ask, doubt
 	case len(q.unclear) > 0 && len(p.Deny)+len(p.Ask) > 0:
-		return Asked, "it cannot be told what the command does: " + q.unclear[0]
+		return session.Ask, "it cannot be told what the command does: " + q.unclear[0]
 	case len(q.unclear) > 0:
-		return Unruled, "it cannot be told what the command does: " + q.unclear[0]
+		return unruled, "it cannot be told what the command does: " + q.unclear[0]
 	case len(q.tainted) > 0:
-		return Unruled, q.tainted[0]
+		return unruled, q.tainted[0]
 	}
 	return p.allowed(q, names, in)
 }
@@ -248,17 +240,18 @@ func relativeProgram(c simple) bool {
 	return !filepath.IsAbs(name) && strings.ContainsRune(filepath.ToSlash(name), '/')
 }
 
-// named is what a program is called: for a rule that allows, and for others.
+// named holds the names of a program: the one for Allow rules, and all for other
+// rules.
 type named struct {
 	sure string
 	all  []string
 }
 
-// plain reports whether a program is what its name says, and the name is in
-// lower case, as those of the programs that are looked through are.
+// plain reports whether a program is the one its name says and the name is in
+// lower case, as are those of the programs that are looked through.
 func (n named) plain() bool { return n.sure != "" && n.sure == strings.ToLower(n.sure) }
 
-func (p Policy) allowed(q *inquiry, names []named, in *programs) (Decision, string) {
+func (p Policy) allowed(q *inquiry, names []named, in *programs) (session.Verdict, string) {
 	var by []string
 	for i, c := range q.commands {
 		if c.neutral || c.through && names[i].plain() {
@@ -266,17 +259,17 @@ func (p Policy) allowed(q *inquiry, names []named, in *programs) (Decision, stri
 		}
 		at := slices.IndexFunc(p.Allow, func(r Rule) bool { return r.permits(c, names[i], in) })
 		if at < 0 {
-			return Unruled, fmt.Sprintf("no rule is about %q", c)
+			return unruled, fmt.Sprintf("no rule is about %q", c)
 		}
 		by = append(by, fmt.Sprintf("%q", p.Allow[at]))
 	}
 	if len(by) == 0 {
-		return Unruled, ""
+		return unruled, ""
 	}
-	return Allowed, "allowed by " + strings.Join(slices.Compact(by), ", ")
+	return session.Allow, "allowed by " + strings.Join(slices.Compact(by), ", ")
 }
 
-// permits reports whether an Allow rule fits.
+// permits reports whether an Allow rule matches.
 func (r Rule) permits(c simple, n named, in *programs) bool {
 	if strings.ContainsRune(filepath.ToSlash(r[0]), '/') {
 		if !in.same(r[0], c.words[0].text) {
@@ -296,7 +289,7 @@ func (r Rule) permits(c simple, n named, in *programs) bool {
 	return true
 }
 
-// same reports whether two paths of programs are one, both taken from the
+// same reports whether two paths name the same program. Both are relative to the
 // working directory.
 func (p *programs) same(rule, name string) bool {
 	if !strings.ContainsRune(filepath.ToSlash(name), '/') {
@@ -318,7 +311,7 @@ const (
 	yes
 )
 
-// forbids reports whether a Deny or Ask rule fits.
+// forbids reports whether a Deny or Ask rule matches.
 func (r Rule) forbids(c simple, n named, in *programs) answer {
 	if !slices.ContainsFunc(n.all, func(name string) bool { return fits(strings.ToLower(r[0]), strings.ToLower(name)) }) && !in.same(r[0], c.words[0].text) {
 		return no
@@ -342,8 +335,8 @@ func (r Rule) forbids(c simple, n named, in *programs) answer {
 	return yes
 }
 
-// saysSo reports whether an argument is the one a rule names, a long option
-// also when it has a value or is cut short.
+// saysSo reports whether an argument matches one in a rule. A long option also
+// matches with a value or abbreviated.
 func saysSo(want, arg string) bool {
 	if fits(want, arg) {
 		return true
@@ -355,8 +348,8 @@ func saysSo(want, arg string) bool {
 	return len(name) > 2 && strings.HasPrefix(want, name)
 }
 
-// letters reports whether all the short options of "-rf" are given, together or
-// not.
+// letters reports whether all short options in a text such as "-rf" are given,
+// together or separately.
 func letters(want string, words []word) bool {
 	if len(want) < 2 || want[0] != '-' || want[1] == '-' {
 		return false
@@ -375,7 +368,7 @@ func letters(want string, words []word) bool {
 	return true
 }
 
-// fits reports whether a text is as a pattern, in which a star stands for any
+// fits reports whether text matches pattern, in which a star matches any
 // characters.
 func fits(pattern, text string) bool {
 	parts := strings.Split(pattern, "*")

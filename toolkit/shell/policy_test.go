@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/antiphon-go/antiphon/session"
 )
 
 func ruleSet(t *testing.T, texts ...string) (rules []Rule) {
@@ -79,7 +81,7 @@ func TestCommandPolicyArgv(t *testing.T) {
 	bin := in.dirs[0]
 	for _, c := range []struct {
 		argv string // separated by bars
-		want Decision
+		want session.Verdict
 	}{
 		{"git|status", Allowed},
 		{"git|status|--short", Allowed},
@@ -192,7 +194,7 @@ func TestCommandPolicyScript(t *testing.T) {
 	p, in := policyKit(t)
 	for _, c := range []struct {
 		script string
-		want   Decision
+		want   session.Verdict
 	}{
 		{"git status", Allowed},
 		{"git status --short && ls -l | grep x", Allowed},
@@ -343,7 +345,7 @@ func TestCommandPolicyScript(t *testing.T) {
 func TestCommandPolicyNoRules(t *testing.T) {
 	_, in := policyKit(t)
 	p := Policy{Allow: ruleSet(t, "ls")}
-	for script, want := range map[string]Decision{"ls": Allowed, "$x": Unruled, "rm x": Unruled} {
+	for script, want := range map[string]session.Verdict{"ls": Allowed, "$x": Unruled, "rm x": Unruled} {
 		if got, _ := p.judge(inquireScript(script), in); got != want {
 			t.Errorf("%s: %q, want %q", script, got, want)
 		}

@@ -10,8 +10,8 @@ import (
 	"os/exec"
 )
 
-// ownGroup does nothing: there are no process groups here. What a program has
-// started outlives it when it is ended.
+// ownGroup does nothing, because this system has no process groups. Processes
+// that a program started survive it.
 func ownGroup(*exec.Cmd) {}
 
 // group is a program.
@@ -19,7 +19,7 @@ type group struct{ leader *os.Process }
 
 func groupOf(leader *os.Process) *group { return &group{leader} }
 
-// kill ends the program itself, if it runs.
+// kill kills the program itself.
 func (g *group) kill() bool {
 	g.leader.Kill()
 	return false
@@ -27,5 +27,6 @@ func (g *group) kill() bool {
 
 func (g *group) release() {}
 
-// limitMemory is never asked for: [RunCommand] refuses it here.
+// limitMemory is never called, because [RunCommand] rejects the option on this
+// system.
 func (p *process) limitMemory(int64) {}

@@ -12,27 +12,27 @@ import (
 	"syscall"
 )
 
-// ownGroup makes the program the leader of a session, and so of a process
-// group, of its own: the group can be ended as a whole, and nothing in it can
-// reach the terminal.
+// ownGroup makes the program the leader of a new session and so of a new process
+// group. The group can be killed as a whole, and none of its processes can reach
+// the terminal.
 func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
 
-// group is a program and what it has started.
+// group is a program and the processes it started.
 type group struct{ leader *os.Process }
 
 func groupOf(leader *os.Process) *group { return &group{leader} }
 
-// kill ends all that is in the group of a program, and reports whether there was
-// anything. The program itself may have ended: its number stays taken as long as
-// the group has members; when it has none left, the number could in theory be
-// another's already, though systems hand numbers out in turn.
+// kill kills all processes in the group of a program, and reports whether there
+// were any. The program itself may have exited. Its number stays reserved as long
+// as the group has members. After that, the number could in theory belong to
+// another process, but systems assign numbers in turn.
 func (g *group) kill() bool { return syscall.Kill(-g.leader.Pid, syscall.SIGKILL) == nil }
 
 func (g *group) release() {}
 
-// limitMemory bounds the address space, by a shell that sets the limit and then
-// becomes the program: so it is there before the program is, and all that the
-// program starts has it too. The shell reads no word of the command.
+// limitMemory limits the address space. It starts the program through a shell that
+// sets the limit and then executes the program, so that the limit is in place
+// from the beginning and is inherited. The shell does not interpret the command.
 func (p *process) limitMemory(bytes int64) {
 	if bytes == 0 {
 		return

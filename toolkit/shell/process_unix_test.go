@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
 	"github.com/antiphon-go/antiphon/toolkit/internal/kittest"
 )
@@ -128,9 +129,9 @@ func TestCommandShell(t *testing.T) {
 	k.Fails("run_command", kittest.Args{"command": "  "}, "the command is empty")
 	k.Fails("run_command", kittest.Args{"command": "echo out; echo err >&2; exit 4"}, "the command failed with exit code 4")
 	tl, _ := k.Set.Lookup("run_command")
-	for script, want := range map[string]Decision{"printf x | wc": Allowed, "env rm x": Denied, "$x": Asked, "ls": Unruled} {
+	for script, want := range map[string]session.Verdict{"printf x | wc": Allowed, "env rm x": Denied, "$x": Asked, "ls": Unruled} {
 		got, _ := tl.(*Command).Approval(tool.Call{Arguments: kittest.JSON(t, kittest.Args{"command": script})}, nil)
-		if got != string(want) {
+		if got != want {
 			t.Errorf("%s: %q, want %q", script, got, want)
 		}
 	}

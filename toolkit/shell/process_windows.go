@@ -12,17 +12,17 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// ownGroup does nothing: the job of [groupOf] takes the program once it runs.
+// ownGroup does nothing; [groupOf] adds the program to a job after its start.
 func ownGroup(*exec.Cmd) {}
 
-// group is a program and what it starts, in a job object. What a program starts
-// in the moment before it is in the job is not, and outlives it. Where no job
-// can be had, the group is the program alone.
+// group is a program and what it starts, in a job object. Processes that the
+// program starts before it is added to the job survive it. If no job can be
+// created, the group is the program alone.
 type group struct {
 	leader *os.Process
 
 	mu  sync.Mutex
-	job windows.Handle // 0 if there is none
+	job windows.Handle // 0 if there is no job
 }
 
 func groupOf(leader *os.Process) *group {
@@ -32,15 +32,15 @@ func groupOf(leader *os.Process) *group {
 		return g
 	}
 	if takeIn(job, leader) != nil {
-		windows.CloseHandle(job)
+		_ = windows.CloseHandle(job)
 		return g
 	}
 	g.job = job
 	return g
 }
 
-// takeIn puts a program into a job, which ends it when the last handle of the
-// job is closed: also when this process dies.
+// takeIn adds a program to a job. Windows kills the processes of the job when its
+// last handle is closed, which also happens when this process dies.
 func takeIn(job windows.Handle, leader *os.Process) error {
 	var info windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION
 	info.BasicLimitInformation.LimitFlags = windows.JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE
@@ -56,14 +56,14 @@ func takeIn(job windows.Handle, leader *os.Process) error {
 	return windows.AssignProcessToJobObject(job, program)
 }
 
-// kill ends all that is in the group. Whether there was anything is not known.
+// kill kills all processes in the group. It cannot tell whether there were any.
 func (g *group) kill() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.job != 0 {
-		windows.TerminateJobObject(g.job, 1)
+		_ = windows.TerminateJobObject(g.job, 1)
 	}
-	g.leader.Kill()
+	_ = g.leader.Kill()
 	return false
 }
 
@@ -71,10 +71,11 @@ func (g *group) release() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.job != 0 {
-		windows.CloseHandle(g.job)
+		_ = windows.CloseHandle(g.job)
 		g.job = 0
 	}
 }
 
-// limitMemory is never asked for: [RunCommand] refuses it here.
+// limitMemory is never called, because [RunCommand] rejects the option on this
+// system.
 func (p *process) limitMemory(int64) {}

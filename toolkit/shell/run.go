@@ -22,17 +22,17 @@ import (
 	"github.com/antiphon-go/antiphon/tool"
 )
 
-// passedOn are the variables that every command gets from this process.
+// passedOn lists the variables of this process that every command gets.
 var passedOn = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "TZ", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LC_MESSAGES",
 	// Windows programs do not start without some of these.
 	"SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "COMSPEC", "PATHEXT", "TEMP", "TMP", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "PROGRAMFILES", "PROGRAMDATA",
 }
 
-// setAlways tell programs that nobody is at a terminal.
+// setAlways tells programs that there is no user at a terminal.
 var setAlways = []string{"TERM=dumb", "NO_COLOR=1", "PAGER=cat", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0"}
 
-// secretName fits variables that hold keys.
+// secretName matches the names of variables that hold secrets.
 var secretName = regexp.MustCompile(`(?i)KEY|TOKEN|SECRET|PASSW|CREDENTIAL`)
 
 // commandEnv returns the environment of commands.
@@ -63,8 +63,8 @@ func commandEnv(more []string) ([]string, error) {
 	return env, nil
 }
 
-// absolutePath leaves only absolute directories in PATH, and returns them: a
-// program is never found in the directory that happens to be the current one.
+// absolutePath removes relative directories from PATH and returns the others.
+// Otherwise a program could be found in whatever directory is the current one.
 func absolutePath(env []string) (_, dirs []string) {
 	for i, v := range env {
 		if name, list, _ := strings.Cut(v, "="); strings.EqualFold(name, "PATH") {
@@ -75,17 +75,17 @@ func absolutePath(env []string) (_, dirs []string) {
 	return env, dirs
 }
 
-// programs finds programs as a command will.
+// programs finds programs in the same way as a command does.
 type programs struct {
 	dir      string   // the working directory
-	dirs     []string // of PATH
-	writable []string // directories that tools write to
+	dirs     []string // the directories in PATH
+	writable []string // directories that tools can write to
 }
 
 var errNoProgram = errors.New("no such program in the directories of PATH")
 
 // find returns the absolute path of a program: from PATH if the name has no
-// slash, and else from the working directory.
+// slash, otherwise relative to the working directory.
 func (p *programs) find(name string) (string, error) {
 	if strings.ContainsRune(filepath.ToSlash(name), '/') || filepath.VolumeName(name) != "" {
 		if !filepath.IsAbs(name) {
@@ -104,8 +104,8 @@ func (p *programs) find(name string) (string, error) {
 	return "", errNoProgram
 }
 
-// trusted reports whether a program lies where the tools of this package cannot
-// put one of their own.
+// trusted reports whether a program lies outside the directories in which the
+// tools of this package could place a program.
 func (p *programs) trusted(path string) bool {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -121,7 +121,8 @@ func (p *programs) trusted(path string) bool {
 	return true
 }
 
-// baseName is the name of a program without what differs between systems.
+// baseName returns the name of a program without its directory and, on Windows,
+// without its extension.
 func baseName(name string) string {
 	name = filepath.Base(filepath.FromSlash(name))
 	if runtime.GOOS == "windows" {
@@ -133,9 +134,9 @@ func baseName(name string) string {
 	return name
 }
 
-// identify returns the name that an Allow rule may know a program by, "" for
-// one that is not what its name says, and all the names that a Deny or Ask rule
-// may know it by.
+// identify returns the name by which an Allow rule may refer to a program, or ""
+// if the program is not what its name says, and all names by which a Deny or Ask
+// rule may refer to it.
 func (p *programs) identify(name string) (sure string, all []string) {
 	base := baseName(name)
 	all = []string{name, base}
@@ -159,7 +160,7 @@ func (p *programs) identify(name string) (sure string, all []string) {
 	return base, all
 }
 
-// process is one run of a program.
+// A process is one run of a program.
 type process struct {
 	path    string
 	argv    []string
@@ -172,22 +173,22 @@ type process struct {
 	live    func(stderr bool, text []byte)
 }
 
-// Why a command was ended before it was done.
+// The reasons why a command is stopped.
 var (
 	errCommandTime   = errors.New("its time was up")
 	errCommandOutput = errors.New("it put out too much")
 )
 
-// How long is waited for output once the program itself has ended: for
-// processes that it left behind to finish theirs, and for what is still in the
-// pipes when these were ended.
+// The times to wait for output after the program has exited: for the processes
+// it left behind to finish, and then, after those were killed, for what is still
+// in the pipes.
 const (
 	lingerTime = 100 * time.Millisecond
 	drainTime  = 200 * time.Millisecond
 )
 
-// run runs the program to its end, or ends it, and returns what a model reads of
-// it.
+// run runs the program until it exits or is stopped, and returns the result for
+// the model.
 func (p *process) run(ctx context.Context) (tool.Result, error) {
 	e, err := p.exec(ctx)
 	if e == nil {
@@ -200,20 +201,20 @@ func (p *process) run(ctx context.Context) (tool.Result, error) {
 	return res, err
 }
 
-// leftBehind is said where a command did not end all that it started.
+// leftBehind is the note about processes that a command left running.
 const leftBehind = "[processes that the command left in the background were ended]"
 
-// ended is a program that is over.
+// ended is the result of a program.
 type ended struct {
 	stdout, stderr *spool.Spool
-	left           bool   // processes were left in the background, and ended
-	problem        string // why it failed, or ""
-	code           int    // its exit code, -1 if it was ended
-	late           bool   // its time was up
+	left           bool   // background processes were left and killed
+	problem        string // why the program failed, or ""
+	code           int    // exit code, -1 if it was killed
+	late           bool   // its time limit was exceeded
 }
 
-// exec runs the program to its end, or ends it. What it put out is returned also
-// beside an error, unless it could not be started.
+// exec runs the program until it exits or is stopped. It returns the output even
+// with an error, unless the program could not be started.
 func (p *process) exec(ctx context.Context) (*ended, error) {
 	limited, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -231,10 +232,10 @@ func (p *process) exec(ctx context.Context) (*ended, error) {
 	defer all.release()
 	kill := context.AfterFunc(limited, func() { all.kill() })
 	state, err := cmd.Process.Wait()
-	killed := !kill() // before it was done
+	killed := !kill() // the program had not exited yet
 	drain := drainTime
 	if ctx.Err() != nil {
-		drain = tool.Grace / 2 // there is no more time to hand anything over
+		drain = tool.Grace / 2 // there is no time left to pass output on
 	}
 	e := &ended{code: -1}
 	e.left = pipes.finish(limited, all, drain)
@@ -257,7 +258,7 @@ func (p *process) exec(ctx context.Context) (*ended, error) {
 	return e, nil
 }
 
-// failure words how a program ended that did not succeed.
+// failure describes the end of a program that did not succeed.
 func (p *process) failure(state *os.ProcessState) string {
 	if code := state.ExitCode(); code >= 0 {
 		return fmt.Sprintf("the command failed with exit code %d", code)
@@ -269,8 +270,8 @@ func (p *process) failure(state *os.ProcessState) string {
 	return text
 }
 
-// start starts the program with its own group and two pipes, each read by a
-// goroutine so that the program never waits for a full one.
+// start starts the program in a new group with two pipes. A goroutine reads each
+// pipe, so that the program never blocks on a full one.
 func (p *process) start(stdout, stderr *collector) (*exec.Cmd, *pipes, error) {
 	cmd := &exec.Cmd{Path: p.path, Args: p.argv, Dir: p.dir, Env: p.env}
 	ownGroup(cmd)
@@ -278,7 +279,7 @@ func (p *process) start(stdout, stderr *collector) (*exec.Cmd, *pipes, error) {
 	var writers []*os.File
 	defer func() {
 		for _, w := range writers {
-			w.Close() // the program has its own
+			_ = w.Close() // the program has its own copy
 		}
 	}()
 	for _, to := range []struct {
@@ -301,41 +302,40 @@ func (p *process) start(stdout, stderr *collector) (*exec.Cmd, *pipes, error) {
 	return cmd, ps, nil
 }
 
-// pipes are the reading ends of what a program writes to.
+// pipes holds the reading ends of the pipes of a program.
 type pipes struct {
 	readers []*os.File
 	to      []*collector
-	done    chan struct{} // closed when all are read to the end
+	done    chan struct{} // closed when all pipes are read to the end
 }
 
 func (ps *pipes) read() {
 	var wg sync.WaitGroup
 	for i, r := range ps.readers {
-		wg.Go(func() { io.Copy(ps.to[i], onlyReader{r}) })
+		wg.Go(func() { _, _ = io.Copy(ps.to[i], onlyReader{r}) })
 	}
 	go func() { wg.Wait(); close(ps.done) }()
 }
 
-// onlyReader hides what a file can do beside reading, so that copying goes
-// through a buffer.
+// onlyReader hides the other methods of a file, so that io.Copy uses a buffer.
 type onlyReader struct{ io.Reader }
 
 func (ps *pipes) close() {
 	for _, r := range ps.readers {
-		r.Close()
+		_ = r.Close()
 	}
 }
 
-// finish is called when the program has ended: it ends the rest of its group
-// and reads what there is to read. What has left the group may still hold the
-// pipes; it is not waited for. It reports whether there was a rest.
+// finish is called after the program has exited. It kills the rest of its group
+// and reads the remaining output. A process outside the group may still hold the
+// pipes; finish does not wait for it. It reports whether there was a rest.
 func (ps *pipes) finish(ctx context.Context, all *group, drain time.Duration) (left bool) {
 	left = !ps.wait(ctx.Done(), lingerTime)
 	if all.kill() {
 		left = true
 	}
 	if ctx.Err() != nil {
-		left = false // it is told otherwise that all were ended
+		left = false // another note says that all processes were killed
 	}
 	ps.wait(nil, drain)
 	ps.close()
@@ -343,7 +343,8 @@ func (ps *pipes) finish(ctx context.Context, all *group, drain time.Duration) (l
 	return left
 }
 
-// wait waits until all is read, and reports whether it is.
+// wait waits until everything is read, stop is closed or d has passed, and reports
+// whether everything is read.
 func (ps *pipes) wait(stop <-chan struct{}, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -356,8 +357,8 @@ func (ps *pipes) wait(stop <-chan struct{}, d time.Duration) bool {
 	return false
 }
 
-// teller returns what hands output on while the command runs. A panic of the
-// one who is told ends the telling, not the program.
+// teller returns the function that passes output on while the command runs. If
+// the receiver panics, it gets no more output, and the program continues.
 func (p *process) teller(stderr bool) func([]byte) {
 	if p.live == nil {
 		return nil
@@ -365,16 +366,16 @@ func (p *process) teller(stderr bool) func([]byte) {
 	return func(text []byte) { p.live(stderr, text) }
 }
 
-// outputBudget is what both streams may put out together. Its lock also keeps
-// the two from telling at the same time.
+// outputBudget is the number of bytes that both streams may write together. Its
+// lock also keeps them from calling the receiver at the same time.
 type outputBudget struct {
 	mu   sync.Mutex
 	left int64
 	stop func()
-	mute bool // the one who is told has panicked
+	mute bool // the receiver has panicked
 }
 
-// collector takes all that is written to it, and never fails.
+// A collector stores everything that is written to it. It never fails.
 type collector struct {
 	budget *outputBudget
 	tell   func([]byte)
@@ -389,7 +390,7 @@ func newCollector(keep int, budget *outputBudget, tell func([]byte)) *collector 
 func (c *collector) Write(b []byte) (int, error) {
 	c.budget.mu.Lock()
 	defer c.budget.mu.Unlock()
-	c.all.Write(b)
+	_, _ = c.all.Write(b) // never fails
 	if c.tell != nil && !c.budget.mute {
 		c.told(b)
 	}
@@ -409,8 +410,8 @@ func (c *collector) told(b []byte) {
 	c.tell(b)
 }
 
-// seal returns what was collected. Where there was no room for all of it, it says
-// between the two ends how much is gone.
+// seal returns the collected output. If some of it was lost for lack of space, a
+// note between the two ends says how much.
 func (c *collector) seal() *spool.Spool {
 	c.budget.mu.Lock()
 	defer c.budget.mu.Unlock()
@@ -422,11 +423,11 @@ func (c *collector) seal() *spool.Spool {
 	return c.all
 }
 
-// report is what a model reads of commands.
+// A report is the text about commands that a model reads.
 type report struct {
 	parts []io.Reader
 	last  byte
-	long  bool // more than is to be held in memory
+	long  bool // longer than should be held in memory
 }
 
 func (r *report) say(text string) {
@@ -435,7 +436,7 @@ func (r *report) say(text string) {
 	}
 }
 
-// line says something on a line of its own.
+// line adds text on a new line.
 func (r *report) line(text string) {
 	if len(r.parts) > 0 && r.last != '\n' {
 		text = "\n" + text
@@ -446,12 +447,13 @@ func (r *report) line(text string) {
 func (r *report) stream(s *spool.Spool) {
 	var last [1]byte
 	if n := s.Size(); n > 0 {
-		_, _ = s.ReadAt(last[:], n-1) // who reads all of it is told what is wrong
+		_, _ = s.ReadAt(last[:], n-1) // an error shows up again when the stream is read
 		r.parts, r.last, r.long = append(r.parts, s.Reader()), last[0], r.long || !s.InMemory()
 	}
 }
 
-// add adds what a command put out, and what of it is lost or was ended with it.
+// add adds the output of a command, and notes about lost output and killed
+// processes.
 func (r *report) add(e *ended) {
 	if e.stderr.Size() == 0 {
 		r.stream(e.stdout)
@@ -465,7 +467,7 @@ func (r *report) add(e *ended) {
 	}
 	out, _ := e.stdout.Lost()
 	errs, _ := e.stderr.Lost()
-	if out+errs > 0 { // said at the end, for the middle is what the next limit hides
+	if out+errs > 0 { // at the end, because the next limit hides the middle
 		r.line(fmt.Sprintf("[the command put out %d bytes in all; %d of them are lost and cannot be read again]", e.stdout.Total()+e.stderr.Total(), out+errs))
 	}
 	if e.left {
@@ -479,7 +481,7 @@ func (r *report) result() tool.Result {
 		return tool.Result{Long: all}
 	}
 	text, err := io.ReadAll(all)
-	if err != nil { // of memory: it does not happen
+	if err != nil { // reading from memory cannot fail
 		return tool.Result{Text: string(text), Error: err.Error()}
 	}
 	return tool.Result{Text: string(text)}

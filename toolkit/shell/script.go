@@ -14,11 +14,11 @@ import (
 	"github.com/antiphon-go/antiphon/toolkit/internal/wording"
 )
 
-// maxScript is the longest command line that is read.
+// maxScript is the longest command line, in bytes, that is parsed.
 const maxScript = 64 << 10
 
-// script notes all that a command line runs. Only what is known to be harmless
-// passes; everything else of the language makes the command unclear.
+// script records all programs that a command line runs. It accepts only constructs
+// that are known to be harmless; any other makes the command unclear.
 func (q *inquiry) script(text, shell string) {
 	if len(text) > maxScript {
 		q.opaque("the command line is longer than %d bytes", maxScript)
@@ -37,8 +37,9 @@ func (q *inquiry) script(text, shell string) {
 	if what := misreadable(text); what != "" {
 		q.misread("%s", what)
 	}
-	// Only bash is known to read what bash reads. The others may be any shell that
-	// calls itself so: busybox's ash knows $'…', and newer ones of dash may.
+	// Only a shell called bash is known to parse as bash does. The others may be any
+	// shell under that name: the ash of busybox knows $'…', and so may newer
+	// versions of dash.
 	langs := []syntax.LangVariant{syntax.LangPOSIX, syntax.LangBash}
 	if shell == "bash" {
 		langs = langs[1:]
@@ -110,8 +111,8 @@ func (q *inquiry) statement(s *syntax.Stmt) {
 	}
 }
 
-// unread notes a part of the language that is not understood. The commands in
-// it are read nevertheless, for the rules that forbid.
+// unread records a construct that is not understood. It still parses the commands
+// inside, for the rules that deny.
 func (q *inquiry) unread(n syntax.Node) {
 	q.opaque("%s", kindOfNode(n))
 	syntax.Walk(n, func(n syntax.Node) bool {
@@ -123,7 +124,7 @@ func (q *inquiry) unread(n syntax.Node) {
 	})
 }
 
-// kindOfNode names a part of the language for a reason.
+// kindOfNode describes a construct for a reason.
 func kindOfNode(n syntax.Node) string {
 	switch n.(type) {
 	case *syntax.FuncDecl:
@@ -149,8 +150,8 @@ func (q *inquiry) loop(c *syntax.ForClause) {
 	q.statements(c.Do)
 }
 
-// redirect lets input in, joins streams and throws output away; a file that is
-// written to keeps the command from being allowed by a rule.
+// redirect accepts input, joined streams and discarded output. A file that is
+// written to keeps a rule from allowing the command.
 func (q *inquiry) redirect(r *syntax.Redirect) {
 	to := q.word(r.Word)
 	if r.Hdoc != nil {
@@ -199,19 +200,19 @@ func (q *inquiry) redirect(r *syntax.Redirect) {
 	q.taint("it is redirected (%s %s)", r.Op, wording.Clipped(to.text))
 }
 
-// plainMark fits words at which every shell, and the parser, end a here-document
-// alike: the parser does not see one that begins with a letter beyond ASCII on the
-// first line, and takes the commands behind it for a part of the text.
+// plainMark matches words at which all shells and the parser end a here-document
+// in the same way. If a word begins with a letter beyond ASCII, the parser misses
+// its first line and treats the commands after it as text.
 var plainMark = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_ .-]*$`)
 
-// duplicated fits what a stream may be joined with: another, or nothing.
+// duplicated matches the streams that one may be joined with, or nothing.
 var duplicated = regexp.MustCompile(`^([0-9]|-|[0-9]-)$`)
 
-// plainName fits variables that belong to the command line: those that
-// programs look at are in capitals.
+// plainName matches variables that matter only to the command line. The names
+// of variables that programs read are in capitals.
 var plainName = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
 
-// variable notes that a variable of the shell is set.
+// variable records that a shell variable is set.
 func (q *inquiry) variable(name string) {
 	if slices.Contains(sizeNames, name) {
 		q.opaque("mksh computes what the variable %s holds, unless it is a number", name)
@@ -246,7 +247,7 @@ func (q *inquiry) declaration(c *syntax.DeclClause) {
 	}
 }
 
-// call notes a simple command.
+// call records a simple command.
 func (q *inquiry) call(c *syntax.CallExpr) {
 	for _, a := range c.Assigns {
 		q.assign(a, len(c.Args) > 0)
@@ -266,11 +267,14 @@ func (q *inquiry) call(c *syntax.CallExpr) {
 		if lit, ok := w.Parts[0].(*syntax.Lit); ok && strings.HasPrefix(lit.Value, "!") {
 			q.misread("a program's name that begins with !, which zsh takes for an operator behind &")
 		}
+		if lit, ok := oneLit(w.Parts); ok && lit != ":" && strings.HasSuffix(lit, ":") {
+			q.misread("a program's name that ends with a colon, which ksh93 takes for a label")
+		}
 	}
 	q.shellCommand(s)
 }
 
-// plainLetters reports whether what stands in a word without quotes is ASCII.
+// plainLetters reports whether the unquoted text of a word is ASCII.
 func plainLetters(w *syntax.Word) bool {
 	return !slices.ContainsFunc(w.Parts, func(part syntax.WordPart) bool {
 		lit, ok := part.(*syntax.Lit)
@@ -278,7 +282,7 @@ func plainLetters(w *syntax.Word) bool {
 	})
 }
 
-// shellCommand notes a command as a shell runs it: one of its own, or a program.
+// shellCommand records a command that a shell runs: a builtin or a program.
 func (q *inquiry) shellCommand(c simple) {
 	if len(c.words) == 0 {
 		return
@@ -299,14 +303,14 @@ func (q *inquiry) shellCommand(c simple) {
 	}
 }
 
-// wrappedByShell looks through command and exec, which look for a program as
-// the shell itself does.
+// wrappedByShell looks through command and exec, which find a program in the same
+// way as the shell does.
 func (q *inquiry) wrappedByShell(c simple, w wrapping) {
 	inner, ok := q.unwrap(c, w)
 	if c.words[0].text == "exec" && len(c.words) > 1 && strings.HasPrefix(c.words[1].text, "-") {
 		q.misread("options of exec: after -a, busybox runs the name instead of the program")
 	}
-	c.neutral = true // whatever is wrong with it has been noted
+	c.neutral = true // any problem with it has been recorded
 	q.commands = append(q.commands, c)
 	if q.depth++; q.depth > maxWrapping {
 		q.opaque("commands within commands go too deep")
@@ -316,7 +320,7 @@ func (q *inquiry) wrappedByShell(c simple, w wrapping) {
 	q.depth--
 }
 
-// evaluated reads the text of an eval, for the rules that forbid.
+// evaluated parses the text of an eval, for the rules that deny.
 func (q *inquiry) evaluated(c simple) {
 	var texts []string
 	for _, w := range c.words[1:] {
@@ -331,7 +335,7 @@ func (q *inquiry) evaluated(c simple) {
 	}
 }
 
-// word returns what a word says, and notes what its expansions run.
+// word returns the value of a word, and records what its expansions run.
 func (q *inquiry) word(w *syntax.Word) word {
 	if w == nil {
 		return word{unknown: true, many: true}
@@ -352,7 +356,7 @@ func (q *inquiry) parts(parts []syntax.WordPart, quoted bool) word {
 			}
 			text, ok := literal(p.Value, quoted, i == 0)
 			b.WriteString(text)
-			ok = ok && (i == len(parts)-1 || !endsInDollar(p.Value)) // what follows is an expansion to zsh
+			ok = ok && (i == len(parts)-1 || !endsInDollar(p.Value)) // zsh takes what follows for an expansion
 			out.unknown = out.unknown || !ok
 			out.many = out.many || !ok
 		case *syntax.SglQuoted:
@@ -378,8 +382,8 @@ func (q *inquiry) parts(parts []syntax.WordPart, quoted bool) word {
 	return out
 }
 
-// singleQuotes reports single quotes in a word, but for those in the commands of
-// a substitution.
+// singleQuotes reports whether a word contains single quotes outside of command
+// substitutions.
 func singleQuotes(w *syntax.Word) (found bool) {
 	if w == nil {
 		return false
@@ -400,8 +404,8 @@ func endsInDollar(text string) bool {
 	return strings.HasSuffix(text, "$") && !strings.HasSuffix(text, `\$`)
 }
 
-// severalWords reports whether an expansion in quotes may be more or fewer words
-// than one, as "$@" is.
+// severalWords reports whether a quoted expansion may become more or fewer words
+// than one, as "$@" can.
 func severalWords(part syntax.WordPart) bool {
 	switch p := part.(type) {
 	case *syntax.CmdSubst:
@@ -412,8 +416,7 @@ func severalWords(part syntax.WordPart) bool {
 	return true
 }
 
-// isNumber reports whether a word is one of the shell's own numbers: $? and the
-// like.
+// isNumber reports whether a word is one of the shell's own numbers, such as $?.
 func isNumber(parts []syntax.WordPart) bool {
 	if len(parts) == 1 {
 		if in, ok := parts[0].(*syntax.DblQuoted); ok {
@@ -427,8 +430,8 @@ func isNumber(parts []syntax.WordPart) bool {
 	return ok && p.Short && p.Param != nil && slices.Contains([]string{"?", "#", "!", "$"}, p.Param.Value)
 }
 
-// braces reports whether a word may be several: {a,b} and {1..3}, also where
-// quotes stand within.
+// braces reports whether a word may become several by brace expansion, as {a,b}
+// and {1..3} do. Parts of it may be quoted.
 func braces(parts []syntax.WordPart) bool {
 	for _, part := range parts {
 		if lit, ok := part.(*syntax.Lit); ok && strings.Contains(lit.Value, "{") && len(parts) > 1 {
@@ -450,8 +453,8 @@ func oneLit(parts []syntax.WordPart) (string, bool) {
 	return lit.Value, true
 }
 
-// literal takes the backslashes out of a text, and reports whether it stands
-// for itself: not for file names, a home directory, or a control character.
+// literal removes the backslashes from a text, and reports whether the text is
+// literal: no file pattern, home directory or control character.
 func literal(text string, quoted, first bool) (string, bool) {
 	var b strings.Builder
 	sure := quoted || !(first && strings.HasPrefix(text, "~") || strings.Contains(text, "=~") || strings.Contains(text, ":~"))
@@ -468,7 +471,7 @@ func literal(text string, quoted, first bool) (string, bool) {
 		case !quoted && strings.IndexByte("*?[", ch) >= 0 && text != "[":
 			sure = false
 			b.WriteByte(ch)
-		case ch == '$' && i+1 < len(text): // $^x and the like are expansions to zsh
+		case ch == '$' && i+1 < len(text): // zsh takes $^x and the like for expansions
 			sure = false
 			b.WriteByte(ch)
 		default:
@@ -479,7 +482,7 @@ func literal(text string, quoted, first bool) (string, bool) {
 	return b.String(), sure
 }
 
-// expansion notes what an expansion runs.
+// expansion records what an expansion runs.
 func (q *inquiry) expansion(part syntax.WordPart) {
 	switch p := part.(type) {
 	case *syntax.ParamExp:
@@ -501,8 +504,8 @@ func (q *inquiry) expansion(part syntax.WordPart) {
 	}
 }
 
-// parameter lets $x, ${x} and ${x:-word} pass. Other forms can run what a
-// variable holds.
+// parameter accepts $x, ${x} and ${x:-word}. Other forms can run the content of a
+// variable.
 func (q *inquiry) parameter(p *syntax.ParamExp) {
 	plain := syntax.ParamExp{Dollar: p.Dollar, Rbrace: p.Rbrace, Short: p.Short, Param: p.Param, Length: p.Length}
 	if p.Exp != nil {

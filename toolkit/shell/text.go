@@ -11,14 +11,16 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// A command line is decided on by a parser that is not the shell that runs it.
-// Where the two disagree, the policy judges other commands than those that run:
-// the parser joins lines at "\" CR LF and at a "\" that ends a comment, and no
-// shell does. So a text is looked at as bytes first, and only what every shell is
-// known to read as the parser does goes on to it. TestCommandAgainstShells
-// compares the two with the shells of this machine; what it finds is added here.
+// The parser that a decision is based on is not the shell that runs the command
+// line. Where the two differ, the policy judges other commands than those that
+// run. For example, the parser joins lines at "\" CR LF and at a "\" that ends a
+// comment, and no shell does. So a text is first checked as bytes, and only text
+// that all shells are known to parse in the same way reaches the parser.
+// TestCommandAgainstShells compares the parser with the shells on this machine;
+// add the differences it finds here.
 
-// misreadable returns what in a command line a shell may read differently, or "".
+// misreadable returns what a shell may interpret differently in a command line, or
+// "".
 func misreadable(text string) string {
 	if what := strangeCharacter(text); what != "" {
 		return what
@@ -29,9 +31,9 @@ func misreadable(text string) string {
 	return strangeContinuation(text)
 }
 
-// strangeCharacter finds characters other than tab, newline, printable ASCII,
-// and letters, digits, marks, punctuation and symbols beyond it. Some shells
-// take blanks of Unicode for blanks, some skip NUL, none agrees about CR.
+// strangeCharacter finds characters other than tab, newline, printable ASCII, and
+// letters, digits, marks, punctuation and symbols beyond ASCII. Some shells treat
+// Unicode blanks as blanks, some skip NUL, and they all treat CR differently.
 func strangeCharacter(text string) string {
 	if !utf8.ValidString(text) {
 		return "it holds bytes that are not UTF-8"
@@ -48,9 +50,9 @@ func strangeCharacter(text string) string {
 	return ""
 }
 
-// strangeContinuation lets lines go on with a backslash only between words of
-// one command: not near a comment or a here-document, and not inside an operator
-// or a name.
+// strangeContinuation accepts a backslash at the end of a line only between words
+// of one command: not near a comment or a here-document, and not inside an
+// operator or a name.
 func strangeContinuation(text string) string {
 	if !strings.Contains(text, "\\\n") {
 		return ""
@@ -74,10 +76,11 @@ func strangeContinuation(text string) string {
 	return ""
 }
 
-// strangeComment reports a # that the parser takes for a comment's and a shell
-// for a part of a word, as in ( ls 'a'# ; rm b ): the parser loses the rest of
-// the line. Each # must be in a text or an expansion that the parser read, or in
-// a comment that begins where every shell begins one.
+// strangeComment reports whether there is a # that begins a comment for the parser
+// but is part of a word for a shell, as in ( ls 'a'# ; rm b ). The parser would
+// miss the rest of that line. Each # must be in a text or an expansion that the
+// parser found, or in a comment that begins where all shells begin one, and none
+// may hide where a substitution ends.
 func strangeComment(text string, file *syntax.File) bool {
 	if !strings.Contains(text, "#") {
 		return false
@@ -94,6 +97,8 @@ func strangeComment(text string, file *syntax.File) bool {
 			at := n.Pos().Offset()
 			strange = strange || at > 0 && !strings.ContainsRune(" \t\n;&|(", rune(text[at-1]))
 			mark(n.Pos(), n.End())
+		case *syntax.CmdSubst:
+			strange = strange || hidesItsEnd(n)
 		case *syntax.Lit, *syntax.SglQuoted:
 			mark(n.Pos(), n.End())
 		case *syntax.ParamExp:
@@ -109,4 +114,16 @@ func strangeComment(text string, file *syntax.File) bool {
 		strange = strange || text[i] == '#' && !seen
 	}
 	return strange
+}
+
+// hidesItsEnd reports whether a comment within a command substitution holds what
+// posh counts when it looks for the end of the substitution: it does not know
+// comments there, so $(ls #) is complete to it.
+func hidesItsEnd(c *syntax.CmdSubst) (hides bool) {
+	syntax.Walk(c, func(n syntax.Node) bool {
+		comment, ok := n.(*syntax.Comment)
+		hides = hides || ok && strings.ContainsAny(comment.Text, "()'\"`\\$")
+		return true
+	})
+	return hides
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/antiphon-go/antiphon/toolkit/internal/wording"
 )
 
-// evaluating are commands of a shell that run text, change what later words
-// mean, or take names: the index in a[$(rm x)] is run wherever a shell looks
-// for a name or a number. Not all are in all shells that may be called sh.
+// evaluating lists builtins that run text, change the meaning of later words, or
+// accept names: a shell runs the index in a[$(rm x)] wherever it expects a name
+// or a number. Not every shell that may be called sh has all of them.
 var evaluating = []string{
 	"eval", "source", ".", "trap", "alias", "unalias", "enable", "hash", "bind", "complete", "compgen", "compopt", "fc", "mapfile", "readarray",
 	"coproc", "shopt", "unset", "typeset", "getopts", "history", "let", "declare", "jobs", "ulimit", "caller",
@@ -22,9 +22,9 @@ var evaluating = []string{
 	"integer", "float", "compound", "nameref", "global", "print", "whence", "autoload", "alarm", "emulate", "noglob", "nocorrect", "vared", "zmodload",
 }
 
-// builtin notes what a command of the shell itself does beside being run, and
-// reports whether a rule could not be about it. Where it takes names or
-// numbers, only what is plainly that is looked through.
+// builtin records what a shell builtin does, and reports whether it needs no rule.
+// If the builtin accepts names or numbers, only words that are plainly such are
+// accepted.
 func (q *inquiry) builtin(name string, args []word) (harmless bool) {
 	known := !slices.ContainsFunc(args, func(w word) bool { return w.unknown })
 	switch name {
@@ -38,7 +38,7 @@ func (q *inquiry) builtin(name string, args []word) (harmless bool) {
 		harmless = harmlessTest(args)
 	case "set":
 		if harmless = known && harmlessSet(args); known && !slices.ContainsFunc(args, func(w word) bool { return strings.HasPrefix(w.text, "-") || strings.HasPrefix(w.text, "+") }) {
-			return false // it sets $1, or lists
+			return false // sets $1, or lists variables
 		}
 	case "read":
 		harmless = known && q.reads(args)
@@ -51,7 +51,7 @@ func (q *inquiry) builtin(name string, args []word) (harmless bool) {
 		}
 	case "kill", "type", "umask":
 		if known && !slices.ContainsFunc(args, func(w word) bool { return strings.ContainsAny(w.text, "[$`") }) {
-			return false // for a rule, as if it were a program
+			return false // needs a rule, as if it were a program
 		}
 	default:
 		return false
@@ -62,13 +62,13 @@ func (q *inquiry) builtin(name string, args []word) (harmless bool) {
 	return harmless
 }
 
-// isDigits reports whether a word is a number, and no name that would be
-// computed.
+// isDigits reports whether a word is a number, and not a name that a shell would
+// compute.
 func isDigits(w word) bool {
 	return w.number || !w.unknown && w.text != "" && strings.Trim(w.text, "0123456789") == ""
 }
 
-// reads notes the variables that read sets.
+// reads records the variables that read sets.
 func (q *inquiry) reads(args []word) bool {
 	for _, w := range args {
 		switch {
@@ -82,7 +82,7 @@ func (q *inquiry) reads(args []word) bool {
 	return true
 }
 
-// exports notes the variables that export and its like set.
+// exports records the variables that export and similar builtins set.
 func (q *inquiry) exports(args []word) bool {
 	for _, w := range args {
 		name, _, _ := strings.Cut(w.text, "=")
@@ -96,11 +96,11 @@ func (q *inquiry) exports(args []word) bool {
 
 var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// textFormat fits formats of printf that take every argument as a text.
+// textFormat matches printf formats that treat every argument as text.
 var textFormat = regexp.MustCompile(`^([^%]|%-?[0-9]*(\.[0-9]+)?[sb]|%[%c])*$`)
 
-// harmlessPrintf knows the format, so that it is not -v, which sets a variable,
-// and that no shell computes an argument.
+// harmlessPrintf reports whether the format is known, so that it is not -v, which
+// sets a variable, and whether no shell computes an argument.
 func harmlessPrintf(args []word) bool {
 	if len(args) > 0 && !args[0].unknown && args[0].text == "--" {
 		args = args[1:]
@@ -116,12 +116,11 @@ func harmlessPrintf(args []word) bool {
 	return !strings.Contains(args[0].text, "n") && !slices.ContainsFunc(args[1:], func(w word) bool { return !isDigits(w) })
 }
 
-// numeric are the operators of test that take numbers, which some shells
-// compute.
+// numeric lists the operators of test that take numbers, which some shells compute.
 var numeric = []string{"-eq", "-ne", "-lt", "-le", "-gt", "-ge"}
 
-// harmlessTest lets conditions pass whose operators are all in sight. -v and -R
-// compute an index.
+// harmlessTest reports whether all operators of a condition are visible. The
+// operators -v and -R compute an index.
 func harmlessTest(args []word) bool {
 	if slices.ContainsFunc(args, func(w word) bool { return !w.unknown && (w.text == "-v" || w.text == "-R") }) {
 		return false
@@ -170,16 +169,16 @@ func harmlessSet(args []word) bool {
 	return len(args) > 0
 }
 
-// wrapping is a program that runs the command given as its arguments, and how
-// these begin. An option that is not listed makes the command unclear.
+// A wrapping describes a program that runs the command given in its arguments, and
+// the arguments before it. An option that is not listed makes the command unclear.
 type wrapping struct {
 	flags   string   // short options without a value
 	values  string   // short options with a value
-	long    []string // long options; with a value in the next word if they end in a space
-	skip    int      // words before the command
+	long    []string // long options; one that takes the next word as its value ends in a space
+	skip    int      // number of words before the command
 	assigns bool     // NAME=value may come before the command
-	self    bool     // it must be allowed itself too
-	strict  bool     // any option keeps it from being allowed
+	self    bool     // the wrapper itself must be allowed, too
+	strict  bool     // with any option no rule allows it
 	open    bool     // it adds words to the command
 	query   string   // short options with which it runs nothing
 }
@@ -200,14 +199,14 @@ var wrappers = map[string]wrapping{
 	"toybox":  {self: true},
 }
 
-// shellWrappers are wrappers that only a shell has.
+// shellWrappers lists wrappers that only a shell has.
 var shellWrappers = map[string]wrapping{
 	"command": {flags: "p", query: "vV"},
 	"exec":    {flags: "cl", values: "a"},
 	"builtin": {},
 }
 
-// runners run other programs in ways that are not read here.
+// runners lists programs that run other programs in ways that are not parsed here.
 var runners = []string{
 	"su", "runuser", "pkexec", "chroot", "unshare", "nsenter", "bwrap", "firejail", "proot", "fakeroot", "systemd-run",
 	"strace", "ltrace", "gdb", "valgrind", "perf", "script", "watch", "parallel", "ssh", "rsh", "at", "batch", "crontab",
@@ -215,16 +214,16 @@ var runners = []string{
 	"cmd", "fd", "fdfind",
 }
 
-// otherShell fits shells that are not read here, as distributions call them:
-// restricted, static, and with a version.
+// otherShell matches shells that are not parsed here, under the names that
+// distributions use: restricted, static, and with a version.
 var otherShell = regexp.MustCompile(`^(bsd-)?(r?(ba|da|a|k|mk|lk|pdk|ok|lok|po|ya|z|fi|c|tc|sa|b|sc|elvi|xon|o|y|hu|m|mr|ga|pw|tcl|wi|n|v|s)?sh|es|rc|nu|ion|oil|osh|murex|powershell|hilbish|closh|rush|bashdb)([-._]?[0-9][-._0-9a-z]*)?([-._]static)?(\.exe)?$`)
 
-// shells are read by their grammar.
+// shells lists the shells whose language is parsed.
 var shells = []string{"sh", "bash", "dash", "ash"}
 
 const maxWrapping = 10
 
-// command notes a program that is run, and what it runs in turn.
+// command records a program that is run, and what it runs in turn.
 func (q *inquiry) command(c simple) {
 	if q.depth++; q.depth > maxWrapping {
 		q.opaque("commands within commands go too deep")
@@ -238,7 +237,7 @@ func (q *inquiry) command(c simple) {
 		q.opaque("the program is named by what is only known when it runs (%q)", c)
 		return
 	}
-	// Some file systems do not tell RM from rm.
+	// Some file systems do not distinguish RM from rm.
 	name := strings.ToLower(baseName(c.words[0].text))
 	if w, ok := wrappers[name]; ok {
 		q.wrapped(c, w)
@@ -257,8 +256,9 @@ func (q *inquiry) command(c simple) {
 	}
 }
 
-// wrapped looks through a wrapper. The wrapper itself is noted too: rules may
-// forbid it; it needs to be allowed only if it adds to what the command can do.
+// wrapped looks through a wrapper. It records the wrapper too, because rules may
+// deny it; the wrapper needs to be allowed only if it adds to what the command
+// can do.
 func (q *inquiry) wrapped(c simple, w wrapping) {
 	inner, ok := q.unwrap(c, w)
 	if !ok {
@@ -271,8 +271,8 @@ func (q *inquiry) wrapped(c simple, w wrapping) {
 	q.command(inner)
 }
 
-// unwrap returns the command within. It reports false if nothing is run or it
-// cannot be told.
+// unwrap returns the command that a wrapper runs. It reports false if nothing runs
+// or if the command cannot be determined.
 func (q *inquiry) unwrap(c simple, w wrapping) (inner simple, ok bool) {
 	i, options := 1, true
 	for ; i < len(c.words); i++ {
@@ -286,7 +286,7 @@ func (q *inquiry) unwrap(c simple, w wrapping) (inner simple, ok bool) {
 			continue
 		}
 		if text == "--" && options {
-			options = false // assignments may still come
+			options = false // assignments may still follow
 			continue
 		}
 		if !options || len(text) == 0 || text[0] != '-' || text == "-" && !w.assigns {
@@ -309,14 +309,14 @@ func (q *inquiry) unwrap(c simple, w wrapping) (inner simple, ok bool) {
 		if c.open {
 			q.opaque("the command of %q is only known when it runs", c)
 		}
-		return inner, !c.open // env and the like do something of their own
+		return inner, !c.open // env and the like then do something themselves
 	}
 	inner.words = c.words[i:]
 	return inner, true
 }
 
-// option returns how many words an option takes, 0 if it is not known, and
-// whether the wrapper still runs a command.
+// option returns the number of words that an option takes, 0 if the option is
+// unknown, and reports whether the wrapper still runs a command.
 func (w wrapping) option(text string) (used int, run bool) {
 	if text == "-" {
 		return 1, true // of env: an empty environment

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/net/html/charset"
 
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/tool/output"
 	"github.com/antiphon-go/antiphon/toolkit/internal/wording"
 )
 
@@ -29,7 +30,7 @@ func (p *webPage) convert(ctx context.Context, data []byte, contentType string) 
 	case len(data) == 0:
 		p.note = "the answer is empty"
 		return nil
-	case tool.SniffPicture(data) != "":
+	case output.SniffPicture(data) != "":
 		return p.convertImage(data)
 	case mediaType == "text/html", mediaType == "application/xhtml+xml":
 		return p.convertHTML(ctx, decodeText(data, contentType, true))
@@ -92,14 +93,14 @@ func (p *webPage) convertImage(data []byte) error {
 	if len(data) > maxPageImage {
 		return fmt.Errorf("the image %s has %d bytes; the limit is %d", p.url, len(data), maxPageImage)
 	}
-	part, err := tool.Image(data)
+	part, err := output.Image(data)
 	if err != nil {
 		p.refuse(data, "the image %s cannot be used: %v", p.url, err)
 		return nil
 	}
 	config, format, err := image.DecodeConfig(bytes.NewReader(data))
 	if err != nil {
-		p.refuse(data, "the image %s cannot be used: it begins as %s but its header is damaged (%v)", p.url, tool.SniffPicture(data), err)
+		p.refuse(data, "the image %s cannot be used: it begins as %s but its header is damaged (%v)", p.url, output.SniffPicture(data), err)
 		return nil
 	}
 	p.image = part

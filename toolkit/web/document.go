@@ -16,12 +16,12 @@ import (
 	"github.com/antiphon-go/antiphon/toolkit/internal/wording"
 )
 
-// Documents fetches the documents that people's files name. It keeps the rules
-// of [Tool]: what is not the public internet is out of reach, and
-// size, time and redirects are limited. It is safe for concurrent use.
+// Documents fetches documents that the user's files name. It follows the rules of
+// [Tool]: it reaches only the public internet, and limits size, time and
+// redirects. It is safe for concurrent use.
 type Documents struct{ pages *webPages }
 
-// NewDocuments returns a fetcher; the options are those of web pages.
+// NewDocuments returns a Documents. The options are those of [Tool].
 func NewDocuments(options Options) (*Documents, error) {
 	pages, err := newWebPages(options)
 	if err != nil {
@@ -30,8 +30,8 @@ func NewDocuments(options Options) (*Documents, error) {
 	return &Documents{pages}, nil
 }
 
-// Fetch returns what a URL holds, and its declared media type. A status that is
-// none of success is an error.
+// Fetch returns the content of a URL and its declared media type. A status other
+// than 2xx is an error.
 func (d *Documents) Fetch(ctx context.Context, rawURL string) (data []byte, contentType string, err error) {
 	u, err := d.pages.checkURL(rawURL)
 	if err != nil {
@@ -39,7 +39,7 @@ func (d *Documents) Fetch(ctx context.Context, rawURL string) (data []byte, cont
 	}
 	within, cancel := context.WithTimeoutCause(ctx, d.pages.options.Timeout, errPageTimeout)
 	defer cancel()
-	resp, data, err := d.pages.ask(within, u, "text/plain, text/markdown, text/html;q=0.9, */*;q=0.5")
+	resp, data, err := d.pages.ask(within, u, "text/plain, text/markdown, text/html;q=0.9, */*;q=0.5") //nolint:bodyclose // ask closes it
 	switch {
 	case ctx.Err() != nil:
 		return nil, "", ctx.Err()
@@ -53,13 +53,13 @@ func (d *Documents) Fetch(ctx context.Context, rawURL string) (data []byte, cont
 	return data, resp.Header.Get("Content-Type"), nil
 }
 
-// errTooLong says that a document is longer than what is made of one.
+// errTooLong reports that a document is larger than the converter accepts.
 var errTooLong = errors.New("it is too large to be converted")
 
-// HTMLToMarkdown makes Markdown of an HTML document, as [Tool]
-// does: of its main part, without what surrounds it. Base is what its links are
-// relative to; without one, links that are not whole URLs are left out. Time and
-// memory are bounded by its size.
+// HTMLToMarkdown converts an HTML document to Markdown as [Tool] does: the main
+// part of the page, without navigation and the like. Links are relative to base;
+// if base is empty, relative links are left out. Time and memory are bounded by
+// the size of the document.
 func HTMLToMarkdown(ctx context.Context, data []byte, contentType, base string) (string, error) {
 	doc, err := readHTML(ctx, data, contentType, base)
 	if err != nil {
@@ -74,8 +74,8 @@ func HTMLToMarkdown(ctx context.Context, data []byte, contentType, base string) 
 	return s, err
 }
 
-// HTMLToText makes plain text of an HTML document: the text of its main part,
-// white space collapsed, blocks on lines of their own.
+// HTMLToText converts an HTML document to plain text: the text of its main part,
+// with white space collapsed and each block on its own lines.
 func HTMLToText(ctx context.Context, data []byte, contentType string) (string, error) {
 	doc, err := readHTML(ctx, data, contentType, "")
 	if err != nil {
@@ -100,8 +100,8 @@ func readHTML(ctx context.Context, data []byte, contentType, base string) (*page
 // plainText writes the text of a page.
 type plainText struct {
 	b      strings.Builder
-	breaks int  // line ends due before the next text
-	space  bool // a space is due
+	breaks int  // line ends to write before the next text
+	space  bool // a space to write before the next text
 }
 
 func (w *plainText) children(n *html.Node) {
@@ -124,7 +124,7 @@ func (w *plainText) children(n *html.Node) {
 	}
 }
 
-// endsAround is how many line ends stand around an element.
+// endsAround returns the number of line ends around an element.
 func endsAround(n *html.Node) int {
 	switch n.DataAtom {
 	case atom.P, atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6, atom.Ul, atom.Ol, atom.Dl, atom.Table, atom.Pre,
@@ -155,7 +155,7 @@ func (w *plainText) exact(s string) {
 	w.space = false
 }
 
-// begin writes what is due before text.
+// begin writes the pending line ends or space.
 func (w *plainText) begin() {
 	switch {
 	case w.b.Len() == 0:

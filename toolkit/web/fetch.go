@@ -24,10 +24,10 @@ import (
 	"github.com/antiphon-go/antiphon/toolkit/internal/wording"
 )
 
-// maxURL is the longest URL that is asked for.
+// maxURL is the longest URL, in bytes, that is requested.
 const maxURL = 8 << 10
 
-// refusedError says that an address may not be reached.
+// refusedError reports an address that the tool may not connect to.
 type refusedError struct {
 	addr netip.Addr
 	kind string
@@ -37,7 +37,8 @@ func (e *refusedError) Error() string {
 	return fmt.Sprintf("%v is %s, which this tool must not reach. Use a page of the public internet", e.addr, e.kind)
 }
 
-// checkURL reads the URL of a page, of the model's or of a redirect's making.
+// checkURL parses and checks the URL of a page, whether it comes from the model
+// or from a redirect.
 func (w *webPages) checkURL(raw string) (*url.URL, error) {
 	raw = strings.TrimSpace(raw)
 	if len(raw) > maxURL {
@@ -54,7 +55,7 @@ func (w *webPages) checkURL(raw string) (*url.URL, error) {
 	case u.Scheme != "http" && u.Scheme != "https":
 		return nil, fmt.Errorf("%s: only http and https can be read, not %s", shown, u.Scheme)
 	case u.User != nil:
-		// Not shown: it may hold a password.
+		// The URL is not shown, because it may contain a password.
 		return nil, errors.New("the URL holds a user name or password, which this tool does not send. Leave out what stands before @")
 	case u.Opaque != "" || u.Hostname() == "":
 		return nil, fmt.Errorf("%s names no host", shown)
@@ -70,8 +71,8 @@ func (w *webPages) checkURL(raw string) (*url.URL, error) {
 	return u, w.checkHost(u.Hostname())
 }
 
-// checkHost refuses what can be seen before a name is looked up. Where a proxy
-// looks it up, nothing else can be.
+// checkHost rejects a host that is recognizable as private before its name is
+// resolved. If a proxy resolves names, this is the only check.
 func (w *webPages) checkHost(host string) error {
 	if addr, err := netip.ParseAddr(host); err == nil {
 		return w.checkAddr(addr)
@@ -93,8 +94,9 @@ func (w *webPages) checkHost(host string) error {
 	return nil
 }
 
-// endsInNumber reports whether the last label of a host makes it an address,
-// by the URL standard: 127.1, 0x7f000001 and 017700000001 all are.
+// endsInNumber reports whether the last label of a host makes the host an
+// address according to the URL standard, as in 127.1, 0x7f000001 and
+// 017700000001.
 func endsInNumber(label string) bool {
 	if hex, ok := strings.CutPrefix(label, "0x"); ok {
 		return strings.Trim(hex, "0123456789abcdef") == ""
@@ -102,7 +104,7 @@ func endsInNumber(label string) bool {
 	return label != "" && strings.Trim(label, "0123456789") == ""
 }
 
-// checkAddr refuses addresses that are not public and not allowed.
+// checkAddr rejects an address that is neither public nor allowed.
 func (w *webPages) checkAddr(addr netip.Addr) error {
 	plain := addr.Unmap().WithZone("")
 	for _, p := range w.options.Allow {
@@ -119,9 +121,9 @@ func (w *webPages) checkAddr(addr netip.Addr) error {
 	return nil
 }
 
-// specialKind says what an address is that does not belong to the public
-// internet, or "". By the special-purpose registries of IANA; an address that
-// stands for one of IPv4 is judged as that.
+// specialKind describes an address that does not belong to the public internet,
+// and returns "" for one that does. It follows the special-purpose registries of
+// IANA. An address that stands for an IPv4 address is judged as the latter.
 func specialKind(a netip.Addr) string {
 	if !a.IsValid() {
 		return "no address"
@@ -146,7 +148,7 @@ var (
 	nat64   = netip.MustParsePrefix("64:ff9b::/96")
 )
 
-// special lists ranges with the narrower ones first.
+// special lists the ranges, narrower ones first.
 var special = func() (list []struct {
 	prefix netip.Prefix
 	kind   string
@@ -173,13 +175,13 @@ var special = func() (list []struct {
 }()
 
 const (
-	maxProblemPage = 2 << 10 // of a page that tells an error
+	maxProblemPage = 2 << 10 // bytes of a page that describes an error
 	maxPageHeader  = 256 << 10
-	dialTimeout    = 15 * time.Second // of one address of several
+	dialTimeout    = 15 * time.Second // for each of a host's addresses
 )
 
-// newClient makes the client of all pages: nothing is remembered between two
-// requests.
+// newClient returns the HTTP client for all pages. It keeps no cookies or other
+// state between requests.
 func (w *webPages) newClient() *http.Client {
 	dialer := &net.Dialer{Timeout: dialTimeout, Resolver: w.options.resolver, Control: w.checkDial}
 	transport := &http.Transport{
@@ -189,14 +191,16 @@ func (w *webPages) newClient() *http.Client {
 		MaxResponseHeaderBytes: maxPageHeader,
 	}
 	if proxy := w.options.Proxy; proxy != nil {
-		// Only the proxy is dialled then, and the program chose it.
+		// With a proxy only the proxy is dialed, and the program chose it.
 		dialer.Control = nil
 		transport.Proxy = http.ProxyURL(proxy)
 	}
 	return &http.Client{Transport: transport, CheckRedirect: w.checkRedirect}
 }
 
-// checkDial refuses a connection by the address that a name was found to have.
+// checkDial rejects a connection by the address that the name resolved to. A
+// check before the lookup would not be enough, because a later lookup can give
+// another address.
 func (w *webPages) checkDial(_, address string, _ syscall.RawConn) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -205,7 +209,7 @@ func (w *webPages) checkDial(_, address string, _ syscall.RawConn) error {
 	return w.checkAddr(to.Addr())
 }
 
-// redirectError says why a redirect was not followed.
+// redirectError explains why a redirect was not followed.
 type redirectError struct{ text string }
 
 func (e *redirectError) Error() string { return e.text }
@@ -227,28 +231,28 @@ func (w *webPages) checkRedirect(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// sameURL compares what is asked of a server.
+// sameURL reports whether two URLs request the same resource of the same server.
 func sameURL(a, b *url.URL) bool {
 	return a.Scheme == b.Scheme && a.Host == b.Host && a.EscapedPath() == b.EscapedPath() && a.RawQuery == b.RawQuery
 }
 
 // fetch gets a page and converts it.
 func (w *webPages) fetch(ctx context.Context, u *url.URL) (*webPage, error) {
-	resp, data, err := w.ask(ctx, u, "text/markdown, text/html;q=0.9, text/plain;q=0.8, application/json;q=0.8, image/*;q=0.7, */*;q=0.1")
+	resp, data, err := w.ask(ctx, u, "text/markdown, text/html;q=0.9, text/plain;q=0.8, application/json;q=0.8, image/*;q=0.7, */*;q=0.1") //nolint:bodyclose // ask closes it
 	if err != nil {
 		return nil, err
 	}
 	p := &webPage{asked: u.String(), url: resp.Request.URL.String(), status: resp.StatusCode}
 	if err := p.convert(ctx, data, resp.Header.Get("Content-Type")); err != nil {
 		if p.status > 299 && ctx.Err() == nil {
-			return p, nil // its status is what counts
+			return p, nil // the page reports an error: its status matters, not its text
 		}
 		return nil, err
 	}
 	return p, nil
 }
 
-// ask gets the answer to a request, its body read and closed.
+// ask sends a request and returns the response, with its body read and closed.
 func (w *webPages) ask(ctx context.Context, u *url.URL, accept string) (*http.Response, []byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
@@ -265,8 +269,8 @@ func (w *webPages) ask(ctx context.Context, u *url.URL, accept string) (*http.Re
 	return resp, data, err
 }
 
-// readBody reads an answer within the size limit. [http.Transport] has
-// decompressed what it asked for.
+// readBody reads a response body within the size limit. The limit applies after
+// decompression, which [http.Transport] does.
 func (w *webPages) readBody(resp *http.Response) ([]byte, error) {
 	u, limit := resp.Request.URL, w.options.MaxBytes
 	if resp.ContentLength > limit {
@@ -287,7 +291,7 @@ func (w *webPages) readBody(resp *http.Response) ([]byte, error) {
 	return data, nil
 }
 
-// fetchProblem words an error of the network for the model.
+// fetchProblem turns a network error into one that a model can act on.
 func fetchProblem(u *url.URL, err error) error {
 	var redirect *redirectError
 	if errors.As(err, &redirect) {
@@ -297,7 +301,7 @@ func fetchProblem(u *url.URL, err error) error {
 	var outer *url.Error
 	if errors.As(err, &outer) {
 		if to, parseErr := url.Parse(outer.URL); parseErr == nil {
-			host = wording.Quoted(to.Host) // of the redirect that failed
+			host = wording.Quoted(to.Host) // the redirect that failed
 		}
 		err = outer.Err
 	}
@@ -318,7 +322,7 @@ func fetchProblem(u *url.URL, err error) error {
 	return fmt.Errorf("%s cannot be read: %w", host, err)
 }
 
-// statusError reports a status other than 2xx.
+// statusError returns the error for a status other than 2xx.
 func (p *webPage) statusError() error {
 	hint := "Try another page"
 	switch {

@@ -18,24 +18,24 @@ import (
 	"github.com/antiphon-go/antiphon/toolkit/internal/wording"
 )
 
-// maxPageTags is how many elements of a page are read. The largest real pages
+// maxPageTags limits the elements of a page that are read. The largest real pages
 // have some tens of thousands.
 const maxPageTags = 150_000
 
-// errTooDeep is what the parser says of elements within elements within ….
+// errTooDeep reports that the parser gave up because of deeply nested elements.
 var errTooDeep = errors.New("elements are nested too deeply")
 
 // pageTree is a parsed page.
 type pageTree struct {
 	root    *html.Node
 	title   string
-	base    *url.URL // what its links are relative to
-	refresh string   // where it sends its readers by itself, "" for nowhere
-	partial bool     // its end was not read
+	base    *url.URL // base of relative links
+	refresh string   // target of an automatic redirect, "" if there is none
+	partial bool     // the end of the page was not read
 }
 
-// parsePage parses a page. Memory and time are bounded by the size of the
-// source: see [tame].
+// parsePage parses a page. Memory and time are bounded by the size of the source;
+// see [tame].
 func parsePage(ctx context.Context, source string, base *url.URL) (*pageTree, error) {
 	tamed, partial, err := tame(ctx, source)
 	if err != nil {
@@ -46,18 +46,18 @@ func parsePage(ctx context.Context, source string, base *url.URL) (*pageTree, er
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		return nil, errTooDeep // it takes anything else
+		return nil, errTooDeep // the parser accepts everything else
 	}
 	t := &pageTree{root: root, base: base, partial: partial}
 	t.readHead()
 	return t, nil
 }
 
-// tame rewrites a page so that parsing it costs no more than its size. The
-// standard has a parser open formatting elements again in every block after
-// one that left them open: a page of 4 MB could ask for a billion of them. So
-// each kind is written once at a time, without attributes. What is not text is
-// left out on the way: scripts, styles, comments.
+// tame rewrites a page so that parsing it takes time linear in its size. The HTML
+// standard requires a parser to reopen unclosed formatting elements in every
+// following block, so a page of 4 MB could produce a billion elements. tame
+// therefore keeps at most one open element of each kind, without attributes. It
+// also leaves out what is not text: scripts, styles and comments.
 func tame(ctx context.Context, source string) (tamed []byte, partial bool, err error) {
 	z := html.NewTokenizer(strings.NewReader(source))
 	open := map[atom.Atom]int{}
@@ -85,8 +85,8 @@ func tame(ctx context.Context, source string) (tamed []byte, partial bool, err e
 	}
 }
 
-// tameTag writes a tag if it counts, and says whether the text after it is
-// none to read.
+// tameTag writes a tag if it matters, and reports whether to skip the text after
+// it.
 func tameTag(b []byte, t html.Token, open map[atom.Atom]int) ([]byte, bool) {
 	starts := t.Type != html.EndTagToken
 	switch t.DataAtom {
@@ -117,7 +117,7 @@ func tameTag(b []byte, t html.Token, open map[atom.Atom]int) ([]byte, bool) {
 		}
 	}
 	if t.Type == html.SelfClosingTagToken {
-		t.Type = html.StartTagToken // only in drawings is there a difference, and those are left out
+		t.Type = html.StartTagToken // the difference matters only in drawings, which are left out
 	}
 	t.Attr = slices.DeleteFunc(t.Attr, func(a html.Attribute) bool { return !slices.Contains(keptAttributes, a.Key) })
 	return append(b, t.String()...), false
@@ -128,7 +128,7 @@ var keptAttributes = []string{
 	"role", "src", "start", "style", "title", "colspan",
 }
 
-// readHead finds title, base and refresh.
+// readHead finds the title, base and refresh of a page.
 func (t *pageTree) readHead() {
 	based := false
 	for n := range t.root.Descendants() {
@@ -155,7 +155,7 @@ func (t *pageTree) readHead() {
 
 const maxTitle = 300
 
-// refreshURL reads "0; url=next.html".
+// refreshURL parses a refresh such as "0; url=next.html".
 func (t *pageTree) refreshURL(content string) string {
 	_, to, found := strings.Cut(content, "=")
 	if !found {
@@ -168,8 +168,8 @@ func (t *pageTree) refreshURL(content string) string {
 	return u.String()
 }
 
-// main returns the part of the page that is its content: its main element, or
-// its one article, where that holds a good part of the text; else all of it.
+// main returns the content of the page: its main element, or its only article,
+// if that holds a good part of the text. Otherwise it returns the whole page.
 func (t *pageTree) main() *html.Node {
 	var main, article *html.Node
 	articles := 0
@@ -196,11 +196,11 @@ func (t *pageTree) main() *html.Node {
 	return t.root
 }
 
-// enough reports whether a part of a page is all that matters of it.
+// enough reports whether a part of a page can stand for the whole.
 func enough(part, all int) bool { return part >= 1000 || part*4 >= all }
 
-// textOf returns the text within n without what is skipped, at most limit bytes
-// unless that is negative.
+// textOf returns the text within n without skipped elements, cut after limit
+// bytes unless limit is negative.
 func textOf(n *html.Node, limit int) string {
 	var b strings.Builder
 	var walk func(*html.Node)
@@ -222,8 +222,8 @@ func textOf(n *html.Node, limit int) string {
 	return strings.ToValidUTF8(s, "")
 }
 
-// skipped reports elements that hold nothing to read: what surrounds the
-// content, what is filled in, drawn or played, and what is hidden.
+// skipped reports whether an element contains nothing to read: navigation and the
+// like, forms, drawings, media, and hidden elements.
 func skipped(n *html.Node) bool {
 	if n.Type != html.ElementNode {
 		return n.Type == html.CommentNode || n.Type == html.DoctypeNode
@@ -272,5 +272,5 @@ func hasAttr(n *html.Node, key string) bool {
 	return slices.ContainsFunc(n.Attr, func(a html.Attribute) bool { return a.Key == key })
 }
 
-// oneLine collapses white space and leaves out what cannot be shown.
+// oneLine collapses white space and removes what cannot be shown.
 func oneLine(s string) string { return strings.Join(strings.Fields(wording.Showable(s)), " ") }

@@ -18,16 +18,16 @@ import (
 )
 
 const (
-	maxMarkdown  = 8 << 20 // bytes that are made of a page
-	maxQuoting   = 8       // lists and quotes within each other that are shown as such
-	maxColumns   = 100     // of a table
-	maxLinkBytes = 2 << 10 // of a URL that is shown
-	checkNodes   = 1 << 10 // nodes between two looks at the context
+	maxMarkdown  = 8 << 20 // bytes of Markdown per page
+	maxQuoting   = 8       // nested lists and quotes that are shown as such
+	maxColumns   = 100     // columns of a table
+	maxLinkBytes = 2 << 10 // bytes of a URL that is shown
+	checkNodes   = 1 << 10 // nodes between two checks of the context
 )
 
-// markdown writes Markdown in one pass over a page. It is made for a model to
-// read, not to be rendered: text is not escaped. Each byte of the page is
-// looked at a fixed number of times, and what is written is bounded.
+// markdown converts a page to Markdown in one pass. The result is meant for a
+// model to read, not to be rendered, so text is not escaped. Each byte of the page
+// is looked at a constant number of times, and the output is bounded.
 type markdown struct {
 	ctx   context.Context
 	nodes int
@@ -36,17 +36,17 @@ type markdown struct {
 	b    strings.Builder
 	full bool // maxMarkdown is reached
 
-	breaks int      // line ends due before the next text
-	space  bool     // a space is due before the next text
-	opened []string // marks that wait for the text they stand before
-	nests  []nest   // lists and quotes around
-	inline int      // >0: within something that stays on one line
-	link   bool     // within a link
-	broke  bool     // a block did not get its line, within a link or a line
-	cell   bool     // within a cell of a table
+	breaks int      // line ends to write before the next text
+	space  bool     // a space to write before the next text
+	opened []string // marks to write before the next text
+	nests  []nest   // the enclosing lists and quotes
+	inline int      // > 0 inside an element that stays on one line
+	link   bool     // inside a link
+	broke  bool     // a block inside a link or a line did not get its own line
+	cell   bool     // inside a table cell
 }
 
-// nest is what lines within a list item or a quote begin with.
+// nest holds what the lines of a list item or a quote begin with.
 type nest struct {
 	first, rest string
 	begun       bool // first was written
@@ -56,7 +56,7 @@ func newMarkdown(ctx context.Context, base *url.URL) *markdown {
 	return &markdown{ctx: ctx, base: base}
 }
 
-// done returns what was written.
+// done returns the Markdown.
 func (m *markdown) done() (string, error) {
 	if err := m.ctx.Err(); err != nil {
 		return "", err
@@ -73,8 +73,8 @@ func (m *markdown) write(s string) {
 	}
 }
 
-// block says that what follows begins n line ends further on: 1 is a new line,
-// 2 leaves an empty one.
+// block makes the following text begin n line ends further on: 1 means a new
+// line, 2 leaves an empty line between.
 func (m *markdown) block(n int) {
 	if m.inline > 0 || m.linking() {
 		m.space = true
@@ -88,10 +88,11 @@ func (m *markdown) block(n int) {
 	m.space = false
 }
 
-// linking reports whether a link has begun, so that there can be no new line.
+// linking reports whether the text of a link has begun. A link cannot contain a
+// new line.
 func (m *markdown) linking() bool { return m.link && len(m.opened) == 0 }
 
-// begin writes what is due before text.
+// begin writes whatever is pending before text.
 func (m *markdown) begin() {
 	if m.b.Len() == 0 || m.breaks > 0 {
 		m.newLine()
@@ -126,7 +127,7 @@ func (m *markdown) newLine() {
 	}
 }
 
-// prefix is what an empty line begins with.
+// prefix returns what an empty line begins with.
 func (m *markdown) prefix() string {
 	var b strings.Builder
 	for _, n := range m.nests {
@@ -137,7 +138,7 @@ func (m *markdown) prefix() string {
 	return b.String()
 }
 
-// word writes text that is to stand as it is.
+// word writes text unchanged.
 func (m *markdown) word(s string) {
 	if s != "" {
 		m.begin()
@@ -162,11 +163,11 @@ func (m *markdown) text(s string) {
 	}
 }
 
-// isBlank reports white space that collapses; a space that keeps words
-// together is for the eye alone and collapses too.
+// isBlank reports whether r is white space to collapse. That includes the
+// no-break space, which only matters for layout.
 func isBlank(r rune) bool { return unicode.IsSpace(r) }
 
-// plain leaves out characters that nobody sees.
+// plain removes invisible characters.
 func (m *markdown) plain(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == '\u00ad' || r == '\u200b' || r == '\ufeff' || wording.TurnsText(r) {
@@ -180,8 +181,8 @@ func (m *markdown) plain(s string) string {
 	return s
 }
 
-// around writes what inner writes between two marks, or nothing if that is
-// nothing.
+// around writes the output of inner between two marks, or nothing if that output
+// is empty.
 func (m *markdown) around(before, after string, inner func()) {
 	waiting := len(m.opened)
 	m.opened = append(m.opened, before)
@@ -199,7 +200,8 @@ func (m *markdown) children(n *html.Node) {
 	}
 }
 
-// stopped reports whether there is no use in going on.
+// stopped reports whether the conversion should stop, because the context has
+// ended or the output is full.
 func (m *markdown) stopped() bool {
 	m.nodes++
 	if m.nodes%checkNodes == 0 && m.ctx.Err() != nil {
@@ -288,7 +290,7 @@ func (m *markdown) heading(n *html.Node) {
 	if m.inline > 0 || m.linking() {
 		mark = ""
 	}
-	// Where a link begins before the heading, the heading's mark comes first.
+	// If a link begins before the heading, the mark of the heading comes first.
 	waiting := len(m.opened)
 	m.opened = slices.Insert(m.opened, 0, mark)
 	m.inline++
@@ -308,7 +310,7 @@ func (m *markdown) lineBreak() {
 	m.block(min(m.breaks+1, 2))
 }
 
-// code writes text between as many backticks as it takes.
+// code writes text between as many backticks as necessary.
 func (m *markdown) code(s string) {
 	s = m.plain(oneLine(s))
 	if s == "" {
@@ -335,7 +337,7 @@ func longestRun(s string) (longest int) {
 	return longest
 }
 
-// pre writes a block of code, each line as it is.
+// pre writes a block of code with its lines unchanged.
 func (m *markdown) pre(n *html.Node) {
 	code := strings.Trim(wording.Showable(preText(n)), "\n")
 	if m.inline > 0 || m.link {
@@ -361,7 +363,7 @@ func (m *markdown) pre(n *html.Node) {
 	m.block(2)
 }
 
-// preText returns text with its white space.
+// preText returns the text of a node with its white space.
 func preText(n *html.Node) string {
 	var b strings.Builder
 	for d := range n.Descendants() {
@@ -375,7 +377,7 @@ func preText(n *html.Node) string {
 	return b.String()
 }
 
-// language finds the language of a block of code in the classes that mark it.
+// language finds the language of a code block in the class names around it.
 func language(pre *html.Node) string {
 	for _, n := range []*html.Node{pre, pre.FirstChild, pre.Parent} {
 		if n == nil {
@@ -392,7 +394,7 @@ func language(pre *html.Node) string {
 	return ""
 }
 
-// languageName leaves letters, digits and the signs of language names.
+// languageName keeps letters, digits and the characters used in language names.
 func languageName(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < 0x80 && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("+#-_.", r)) {
@@ -402,13 +404,13 @@ func languageName(s string) string {
 	}, s)
 }
 
-// anchor writes a link, or its text alone where it leads nowhere else.
+// anchor writes a link, or only its text if the link leads nowhere else.
 func (m *markdown) anchor(n *html.Node) {
 	href := strings.TrimSpace(attr(n, "href"))
 	if strings.HasPrefix(href, "#") {
 		switch strings.TrimSpace(textOf(n, 8)) {
 		case "", "#", "¶", "§", "🔗":
-			return // to the heading it stands in
+			return // a link of a heading to itself
 		}
 	}
 	to := m.absolute(href)
@@ -427,8 +429,8 @@ func (m *markdown) anchor(n *html.Node) {
 	}
 }
 
-// absolute returns the URL that a reference means, or "" for one that leads to
-// nothing a tool could read.
+// absolute returns the URL that a reference means, or "" if a tool could not read
+// it.
 func (m *markdown) absolute(ref string) string {
 	ref = strings.TrimSpace(ref)
 	if ref == "" || len(ref) > maxLinkBytes {
@@ -450,7 +452,7 @@ func (m *markdown) absolute(ref string) string {
 	return s
 }
 
-// linkSafe keeps a URL from ending the link that it stands in.
+// linkSafe escapes the characters that would end the link around a URL.
 var linkSafe = strings.NewReplacer(" ", "%20", "(", "%28", ")", "%29", "<", "%3C", ">", "%3E", "|", "%7C", "\n", "", "\t", "")
 
 func (m *markdown) image(n *html.Node) {
@@ -464,7 +466,7 @@ func (m *markdown) image(n *html.Node) {
 	}
 }
 
-// math writes a formula as its source, where it tells that.
+// math writes the source of a formula, if the page contains it.
 func (m *markdown) math(n *html.Node) {
 	if alt := oneLine(attr(n, "alttext")); alt != "" {
 		m.word("$" + m.plain(alt) + "$")

@@ -1,9 +1,10 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package web holds the tool that reads web pages, and what else makes text of
-// them: what may be reached, and fetching it (fetch.go), what an answer is
-// (content.go), and HTML as Markdown (html.go, markdown.go, table.go).
+// Package web holds the tool that reads web pages, and the conversion of other
+// HTML documents to text. It checks and fetches URLs (fetch.go), interprets the
+// responses (content.go), and converts HTML to Markdown (html.go, markdown.go,
+// table.go).
 package web
 
 import (
@@ -26,7 +27,7 @@ import (
 	"github.com/antiphon-go/antiphon/toolkit/internal/wording"
 )
 
-// What [Options] leave at zero, and what one call returns of a page.
+// Defaults of [Options], and limits on the part of a page that one call returns.
 const (
 	DefaultTimeout      = 30 * time.Second
 	DefaultMaxBytes     = 8 << 20
@@ -36,33 +37,32 @@ const (
 	DefaultUserAgent    = "Antiphon (webpage_to_markdown; +https://github.com/antiphon-go/antiphon)"
 )
 
-// maxPageImage is the largest image that a page is shown with.
+// maxPageImage is the largest image, in bytes, that is passed to the model.
 const maxPageImage = 20 << 20
 
-// keptPages is how many pages are kept to be read on.
+// keptPages is the number of pages kept for reading on.
 const keptPages = 4
 
-// Options vary [Tool]. The zero value works and reaches
-// the public internet only.
+// Options configure [Tool]. The zero value is usable and reaches only the public
+// internet.
 type Options struct {
-	// Allow lists addresses that may be reached although they are not public:
-	// those of this machine, of local networks, of a cloud's metadata.
+	// Allow lists addresses that may be reached although they are not public, such
+	// as those of this machine, of local networks, or of a cloud's metadata service.
 	Allow []netip.Prefix
-	// Proxy fetches for us. It then looks up the names, so that only what a URL
-	// itself says can be refused here. None is taken from the environment.
+	// Proxy fetches the pages. It also resolves the names, so the tool can only
+	// reject what is visible in a URL. The environment's proxy settings are ignored.
 	Proxy *url.URL
-	// Timeout bounds one call, all redirects and the conversion included.
+	// Timeout limits one call, including all redirects and the conversion.
 	Timeout time.Duration
-	// MaxBytes is the largest answer that is read, counted after it is
-	// decompressed.
+	// MaxBytes is the largest response that is read, counted after decompression.
 	MaxBytes int64
-	// MaxRedirects is how many redirects are followed; a negative number means
+	// MaxRedirects is the number of redirects to follow; a negative number means
 	// none.
 	MaxRedirects int
-	// UserAgent is how requests name themselves.
+	// UserAgent is the User-Agent header of the requests.
 	UserAgent string
 
-	// resolver looks up names; nil for the system's. Tests lie with it.
+	// resolver resolves names; nil means the system's. Tests set it.
 	resolver *net.Resolver
 }
 
@@ -92,7 +92,7 @@ func Tool(name string, options Options) (tool.Tool, error) {
 	return tool.New(name, strings.TrimSpace(webPageText), w.read, tool.Idempotent())
 }
 
-// newWebPages fills in what the options leave out, and checks the rest.
+// newWebPages sets the defaults of the options and checks them.
 func newWebPages(options Options) (*webPages, error) {
 	options.Timeout = cmp.Or(options.Timeout, DefaultTimeout)
 	options.MaxBytes = cmp.Or(options.MaxBytes, DefaultMaxBytes)
@@ -117,18 +117,18 @@ type webPages struct {
 	client  *http.Client
 
 	mu   sync.Mutex
-	kept []*webPage // the newest last
+	kept []*webPage // the newest is last
 }
 
-// webPage is a page as it was read.
+// webPage is a page that was read.
 type webPage struct {
-	asked  string // the URL that was asked for
-	url    string // where it was found
+	asked  string // the URL in the call
+	url    string // the URL after redirects
 	title  string
 	status int
-	note   string // what was left out, "" for nothing
+	note   string // what was left out, or ""
 	text   string
-	image  *item.InputImage // with text telling its size
+	image  *item.InputImage // text then describes its size
 	unsent []tool.Unsent    // an image that cannot be sent
 }
 
@@ -181,7 +181,7 @@ func (w *webPages) get(ctx context.Context, u *url.URL) (*webPage, error) {
 
 var errPageTimeout = errors.New("the time for a web page has passed")
 
-// recall returns the page that was kept of a URL, or nil.
+// recall returns the kept page for a URL, or nil.
 func (w *webPages) recall(asked string) *webPage {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -203,7 +203,7 @@ func (w *webPages) keep(p *webPage) {
 	}
 }
 
-// head says what was found, and where: three lines and an empty one.
+// head describes the page: three lines and an empty one.
 func (p *webPage) head() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "URL: %s\n", p.url)
@@ -218,12 +218,12 @@ func (p *webPage) head() string {
 	return b.String()
 }
 
-// excerpt is the beginning of a page that tells an error.
+// excerpt returns the beginning of a page that describes an error.
 func (p *webPage) excerpt() string { return wording.Shorten(p.text, maxProblemPage) }
 
-// piece returns up to n bytes of the text from an offset on. It ends with a
-// line where that leaves more than half, and never inside a rune. What follows
-// is named in a last line.
+// piece returns up to n bytes of the text, beginning at offset. It ends after a
+// line if at least half of n remains, and never inside a rune. A last line says
+// where the text continues.
 func (p *webPage) piece(offset, n int) (string, error) {
 	text := p.text
 	if offset > 0 && offset >= len(text) {
@@ -240,7 +240,7 @@ func (p *webPage) piece(offset, n int) (string, error) {
 		end = i
 	} else {
 		for end < len(text) && text[end]&0xc0 == 0x80 {
-			end++ // a rune that is longer than n
+			end++ // a rune longer than n
 		}
 	}
 	piece := text[:end]

@@ -27,6 +27,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/tool/output"
 	"github.com/antiphon-go/antiphon/toolkit/internal/kittest"
 )
 
@@ -68,7 +69,7 @@ func pageSet(t *testing.T, o Options) *tool.Set {
 
 func invokePage(t *testing.T, ctx context.Context, set *tool.Set, a kittest.Args) tool.Outcome {
 	t.Helper()
-	return set.Invoke(ctx, tool.Call{ID: "c1", Name: "webpage_to_markdown", Arguments: kittest.JSON(t, a)}, tool.Shape{})
+	return set.Invoke(ctx, tool.Call{ID: "c1", Name: "webpage_to_markdown", Arguments: kittest.JSON(t, a)}, output.Policy{})
 }
 
 func (k *pageKit) get(a kittest.Args) tool.Outcome {

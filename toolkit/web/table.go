@@ -11,8 +11,8 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// table writes a table of rows and columns as such. One that only places things
-// on the page is written as what it holds.
+// table writes a table with rows and columns. A table that is used for layout is
+// written as plain content.
 func (m *markdown) table(n *html.Node) {
 	rows, plain := m.rows(n)
 	if !plain || m.inline > 0 || m.link {
@@ -46,7 +46,7 @@ func (m *markdown) table(n *html.Node) {
 	m.block(2)
 }
 
-// row writes a line of cells; nil stands for one that another reaches into.
+// row writes a line of cells; nil stands for a column that another cell spans.
 func (m *markdown) row(cells []*html.Node, columns int) {
 	m.word("|")
 	m.inline++
@@ -67,8 +67,9 @@ func (m *markdown) row(cells []*html.Node, columns int) {
 	m.inline--
 }
 
-// rows returns the cells of a table, and whether Markdown can show it: it has
-// two rows and columns or more, and no cell holds what needs lines of its own.
+// rows returns the cells of a table, and reports whether Markdown can show it: it
+// has at least two rows and columns, and no cell contains anything that needs
+// its own lines.
 func (m *markdown) rows(table *html.Node) (rows [][]*html.Node, plain bool) {
 	columns := 0
 	for n := range table.Descendants() {
@@ -93,8 +94,8 @@ func (m *markdown) rows(table *html.Node) (rows [][]*html.Node, plain bool) {
 	return rows, len(rows) > 1 && columns > 1
 }
 
-// rowCells returns the cells of a row, with nil for the columns that a cell
-// takes beside its own.
+// rowCells returns the cells of a row, with nil for the additional columns of a
+// cell that spans several.
 func rowCells(tr *html.Node) (cells []*html.Node) {
 	for c := tr.FirstChild; c != nil && len(cells) <= maxColumns; c = c.NextSibling {
 		if c.DataAtom != atom.Td && c.DataAtom != atom.Th || skipped(c) {

@@ -1,10 +1,10 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package files holds what tools that work on files share: the roots, the only
-// directories they reach, and places in them, which are read, written and worded
-// here. No path a model can write leads out of a root, for every access goes
-// through [os.Root].
+// Package files resolves, reads and writes the files of the tools. It holds the
+// roots, which are the only directories the tools can reach, and words the errors
+// that a model reads about them. A path written by a model cannot lead out of a
+// root, because every access goes through [os.Root].
 package files
 
 import (
@@ -21,40 +21,41 @@ import (
 // DefaultRootName is the name of the first root when it is given none.
 const DefaultRootName = "workspace"
 
-// Root is a directory that tools may work in.
+// A Root is a directory that tools may work in.
 type Root struct {
-	// Name is how a model picks the root: letters, digits, '.', '_' and '-'.
-	// Only the first root may leave it empty; it is then [DefaultRootName].
+	// Name is what a model calls the root: letters, digits, '.', '_' and '-'.
+	// Only the first root may leave it empty; its name is then [DefaultRootName].
 	Name string
-	// Path is the directory. A relative one is taken from the working directory
+	// Path is the directory. A relative path is relative to the working directory
 	// at the time of [Open].
 	Path string
-	// Description tells the model what is there. It may be empty.
+	// Description tells the model what the directory contains. It may be empty.
 	Description string
 }
 
-// Files are the opened roots of a set of tools. The first root is the one that
-// a plain relative path belongs to. It is safe for concurrent use; writes
-// through one Files are done one at a time.
+// Files holds the open roots of a set of tools. A plain relative path belongs to
+// the first root. It is safe for concurrent use; writes through one Files are
+// serialized.
 type Files struct {
 	roots   []*openRoot
 	writing sync.Mutex
 }
 
+// openRoot is a root with its open directory.
 type openRoot struct {
 	Root
 	dir       *os.Root
 	isDefault bool
-	// abs are the spellings of the directory's absolute path: as given, and
+	// abs holds the spellings of the directory's absolute path: as given, and
 	// with symbolic links resolved.
 	abs []string
 }
 
 var rootName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
 
-// Open opens the roots. It fails when there are none, when a name is invalid or
-// given twice, and when a path is not a directory that can be opened. The caller
-// closes the Files when no tool uses it any more.
+// Open opens the roots. It fails if no root is given, if a name is invalid or
+// given twice, or if a path is not a directory that can be opened. The caller
+// must close the Files when no tool uses it any more.
 func Open(roots ...Root) (*Files, error) {
 	if len(roots) == 0 {
 		return nil, errors.New("toolkit: no root directory given")
@@ -66,11 +67,11 @@ func Open(roots ...Root) (*Files, error) {
 		}
 		o, err := openOne(r)
 		if err == nil && f.root(r.Name) != nil {
-			o.dir.Close()
+			_ = o.dir.Close()
 			err = errors.New("the name is given twice")
 		}
 		if err != nil {
-			f.Close()
+			_ = f.Close()
 			return nil, fmt.Errorf("toolkit: root %q: %w", r.Name, err)
 		}
 		o.isDefault = i == 0
@@ -79,10 +80,11 @@ func Open(roots ...Root) (*Files, error) {
 	return f, nil
 }
 
-// ValidName reports whether a name can be that of a root, or of something else
-// that a model calls by a name and that may be a file's.
+// ValidName reports whether name can be the name of a root, or of anything else
+// that a model names and that may become a file name.
 func ValidName(name string) bool { return rootName.MatchString(name) }
 
+// openOne opens one root.
 func openOne(r Root) (*openRoot, error) {
 	if !ValidName(r.Name) {
 		return nil, errors.New("a name is 1 to 64 letters, digits, '.', '_' and '-', and does not begin with '.' or '-'")
@@ -102,7 +104,7 @@ func openOne(r Root) (*openRoot, error) {
 	return o, nil
 }
 
-// Close closes the roots. Tools over them fail afterwards.
+// Close closes the roots. Tools that use them fail afterwards.
 func (f *Files) Close() error {
 	var errs []error
 	for _, r := range f.roots {
@@ -123,15 +125,15 @@ func (f *Files) Roots() []Root {
 	return roots
 }
 
-// Lock begins a writing, which [Files.Unlock] ends: writes through one Files are
-// done one at a time. [Files.Edit] does it itself.
+// Lock waits until no other write through f is running and reserves f for the
+// caller, until [Files.Unlock]. [Files.Edit] locks f itself.
 func (f *Files) Lock() { f.writing.Lock() }
 
-// Unlock ends a writing.
+// Unlock releases the lock taken by [Files.Lock].
 func (f *Files) Unlock() { f.writing.Unlock() }
 
-// In returns the place of a path inside the root of that name, "" for the default,
-// and whether there is such a root.
+// In returns the place of the path rel inside the named root and reports whether
+// the root exists. The empty name means the default root.
 func (f *Files) In(root, rel string) (Place, bool) {
 	r := f.roots[0]
 	if root != "" {
@@ -143,7 +145,7 @@ func (f *Files) In(root, rel string) (Place, bool) {
 	return r.place(rel), true
 }
 
-// Dirs are the absolute paths of the roots in all their spellings.
+// Dirs returns the absolute paths of the roots, in all their spellings.
 func (f *Files) Dirs() (dirs []string) {
 	for _, r := range f.roots {
 		dirs = append(dirs, r.abs...)
@@ -151,6 +153,7 @@ func (f *Files) Dirs() (dirs []string) {
 	return dirs
 }
 
+// root returns the root with the name, or nil.
 func (f *Files) root(name string) *openRoot {
 	i := slices.IndexFunc(f.roots, func(r *openRoot) bool { return r.Name == name })
 	if i < 0 {
@@ -168,8 +171,8 @@ func (f *Files) names() string {
 	return strings.Join(names, ", ")
 }
 
-// Describe ends a tool's description with what the model must know about the
-// roots. Their places on this machine are not told.
+// Describe appends to a tool's description the names and descriptions of the roots.
+// It does not reveal their location on this machine.
 func (f *Files) Describe(text string) string {
 	text = strings.TrimSpace(text)
 	if len(f.roots) == 1 && f.roots[0].Description == "" {

@@ -5,5 +5,5 @@
 
 package files
 
-// openNonblock is not needed where a directory holds no named pipes.
+// openNonblock is zero on systems whose directories contain no named pipes.
 const openNonblock = 0

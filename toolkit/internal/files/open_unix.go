@@ -7,5 +7,6 @@ package files
 
 import "syscall"
 
-// openNonblock makes opening a named pipe return at once.
+// openNonblock makes opening a named pipe return at once instead of waiting for
+// a writer.
 const openNonblock = syscall.O_NONBLOCK

@@ -16,37 +16,40 @@ import (
 	"github.com/antiphon-go/antiphon/toolkit/internal/wording"
 )
 
-// Place is a path that was resolved to a root.
+// A Place is a path resolved to a root.
 type Place struct {
 	root *openRoot
 	// Rel is the slash-separated path inside the root, clean and local; "." is
 	// the root itself.
 	Rel string
-	// Shown is one spelling for every way to write the same place: the relative
-	// path, after "name:" unless the root is the default.
+	// Shown is the same for every way to write the place: the relative path, with
+	// "name:" in front unless the root is the default.
 	Shown string
 }
 
-// String is how the place stands in a sentence.
+// String returns the place as it is written in a sentence.
 func (p Place) String() string { return wording.Quoted(p.Shown) }
 
-// Base returns the name of the place in its directory.
+// Base returns the name of the place within its directory.
 func (p Place) Base() string { return path.Base(p.Rel) }
 
-// Parent returns the directory of the place; that of a root is the root.
+// Parent returns the directory of the place. The parent of a root is the root
+// itself.
 func (p Place) Parent() Place { return p.root.place(path.Dir(p.Rel)) }
 
-// Dir returns the directory of the root. Every access goes through it, with the
-// path that [Place.OSPath] returns.
+// Dir returns the directory of the root. All accesses go through it, with the path
+// that [Place.OSPath] returns.
 func (p Place) Dir() *os.Root { return p.root.dir }
 
-// OSPath returns the path inside the root as the operating system writes it.
+// OSPath returns the path inside the root with the separators of the operating
+// system.
 func (p Place) OSPath() string { return filepath.FromSlash(p.Rel) }
 
-// Path is where the place is on this machine, which a model is not told.
+// Path returns the absolute path on this machine. It must not be shown to a model.
 func (p Place) Path() string { return filepath.Join(p.root.abs[0], p.OSPath()) }
 
-// RootName names the root of the place for [Files.In]: "" is the default.
+// RootName returns the name of the place's root for [Files.In]; it is "" for the
+// default root.
 func (p Place) RootName() string {
 	if p.root.isDefault {
 		return ""
@@ -57,8 +60,8 @@ func (p Place) RootName() string {
 // Beside returns the place of a new temporary file in the same directory.
 func (p Place) Beside() Place { return p.Parent().Entry(".antiphon-" + rand.Text() + ".tmp") }
 
-// Entry returns the place of one entry of a directory. Its name is taken as it
-// is: on Unix it may hold a backslash.
+// Entry returns the place of one entry of a directory. It does not interpret the
+// name, because on Unix a name may contain a backslash.
 func (p Place) Entry(name string) Place {
 	if p.Rel == "." {
 		return p.root.place(name)
@@ -66,6 +69,7 @@ func (p Place) Entry(name string) Place {
 	return p.root.place(p.Rel + "/" + name)
 }
 
+// place returns the place of a path inside the root.
 func (r *openRoot) place(rel string) Place {
 	p := Place{root: r, Rel: rel, Shown: rel}
 	if !r.isDefault {
@@ -74,17 +78,17 @@ func (r *openRoot) place(rel string) Place {
 	return p
 }
 
-// Resolve finds the root and the path inside it that a model means:
+// Resolve finds the root, and the path inside it, that a model means:
 //
-//   - name:path, where name is a root, always picks that root;
+//   - name:path, where name is a root, always selects that root;
 //   - an absolute path is accepted if it lies inside a root;
-//   - name/path picks a root too, unless the default root holds an entry of
-//     that name, because then that is what a listing has shown;
+//   - name/path selects a root too, unless the default root contains an entry
+//     of that name, because then a listing has shown the path in that sense;
 //   - everything else belongs to the default root.
 //
-// Dots are resolved in the text, before any symbolic link is followed. This
-// only chooses: that nothing escapes is the work of [os.Root], which every
-// access goes through.
+// Dots are resolved in the text, before any symbolic link is followed. Resolve
+// only selects; [os.Root], which all accesses go through, makes sure that
+// nothing leaves the root.
 func (f *Files) Resolve(name string) (Place, error) {
 	if name == "" {
 		return Place{}, fmt.Errorf("the path is empty; a path is relative to a root, such as \"docs/notes.md\"")
@@ -107,7 +111,7 @@ func (f *Files) Resolve(name string) (Place, error) {
 	return f.inside(f.roots[0], slashed, name)
 }
 
-// inside cleans a path and refuses one that leads out of its root.
+// inside cleans a path and rejects one that leads out of its root.
 func (f *Files) inside(r *openRoot, rel, name string) (Place, error) {
 	rel = path.Clean(rel)
 	if !filepath.IsLocal(filepath.FromSlash(rel)) {
@@ -116,8 +120,8 @@ func (f *Files) inside(r *openRoot, rel, name string) (Place, error) {
 	return r.place(rel), nil
 }
 
-// absolute accepts an absolute path inside a root, the innermost if roots lie
-// in each other.
+// absolute accepts an absolute path inside a root. If roots are nested, it
+// selects the innermost.
 func (f *Files) absolute(name string) (Place, error) {
 	var found *openRoot
 	var rel string
@@ -135,6 +139,7 @@ func (f *Files) absolute(name string) (Place, error) {
 	return f.inside(found, filepath.ToSlash(rel), name)
 }
 
+// outside returns the error for a path that is not in a root.
 func (f *Files) outside(name string) error {
 	return fmt.Errorf("%s is outside of what this tool may use; paths are relative to a root (%s), or name:path", wording.Quoted(name), f.names())
 }

@@ -14,10 +14,12 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/antiphon-go/antiphon/internal/typo"
 )
 
-// Problem words an error of the file system for the model. doing completes
-// "cannot …".
+// Problem turns an error of the file system into one that a model can act on.
+// The word doing completes the phrase "cannot …".
 func (p Place) Problem(doing string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
@@ -32,7 +34,8 @@ func (p Place) Problem(doing string, err error) error {
 	return fmt.Errorf("cannot %s %s: %w", doing, p, Cause(err))
 }
 
-// Cause strips operation and path, which name places on this machine.
+// Cause strips the operation and the path from an error, because the path names a
+// place on this machine.
 func Cause(err error) error {
 	var pathErr *fs.PathError
 	if errors.As(err, &pathErr) {
@@ -45,14 +48,15 @@ func Cause(err error) error {
 	return err
 }
 
-// isEscape recognises the refusal of [os.Root]. Its error value is not
-// exported; only the wording of our message depends on this.
+// isEscape recognizes the error by which [os.Root] rejects a path. The error
+// value is not exported, so isEscape compares the text; only the wording of our
+// message depends on it.
 func isEscape(err error) bool {
 	return Cause(err).Error() == "path escapes from parent"
 }
 
-// Missing tells what is there instead of a path that does not exist: the names
-// like it in the directory that does.
+// Missing returns the error for a path that does not exist. It names the part that
+// is missing and similar names in the deepest directory that exists.
 func (p Place) Missing() error {
 	lost := p
 	dir := p.Parent()
@@ -82,10 +86,10 @@ func (p Place) Missing() error {
 
 const (
 	maxNear    = 5
-	maxCompare = 5000 // entries looked at for a similar name
+	maxCompare = 5000 // entries compared in search of a similar name
 )
 
-// nearNames returns the entries of a directory most like base.
+// nearNames returns the entries of a directory whose names are closest to base.
 func nearNames(dir Place, base string) []string {
 	d, err := dir.Dir().Open(dir.OSPath())
 	if err != nil {
@@ -113,8 +117,9 @@ func nearNames(dir Place, base string) []string {
 	return names
 }
 
-// unlike measures how far a name is from the wanted one, -1 for too far: other
-// case, another extension, one within the other, or a third of it mistyped.
+// unlike returns how far a name is from the wanted one, or -1 if it is too far.
+// Names are near that differ in case or extension, that contain each other, or in
+// which up to a third is mistyped.
 func unlike(want, name string) int {
 	w, n := strings.ToLower(want), strings.ToLower(name)
 	if w == n {
@@ -125,36 +130,13 @@ func unlike(want, name string) int {
 		return 1
 	}
 	limit := max(1, len(w)/3)
-	if d := editDistance(w, n, limit); d <= limit {
-		return 1 + d
+	if far := len(w) - len(n); far <= limit && -far <= limit { // saves the comparison of long names
+		if d := typo.Distance(w, n); d <= limit {
+			return 1 + d
+		}
 	}
 	if len(w) >= 3 && len(n) >= 3 && (strings.Contains(n, ws) && len(ws) >= 3 || strings.Contains(w, ns) && len(ns) >= 3) {
 		return 2 + limit
 	}
 	return -1
-}
-
-// editDistance is Levenshtein's, over bytes, or more than limit.
-func editDistance(a, b string, limit int) int {
-	if d := len(a) - len(b); d > limit || -d > limit {
-		return limit + 1
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		diagonal := row[0]
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			above := row[j]
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			row[j] = min(above+1, row[j-1]+1, diagonal+cost)
-			diagonal = above
-		}
-	}
-	return row[len(b)]
 }

@@ -15,7 +15,7 @@ import (
 	"slices"
 	"syscall"
 
-	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/tool/output"
 )
 
 // Open opens a regular file for reading. Directories and special files are
@@ -39,17 +39,19 @@ func (p Place) Open(doing string) (*os.File, fs.FileInfo, error) {
 		err = fmt.Errorf("%s is not a regular file (%v)", p, info.Mode().Type())
 	}
 	if err != nil {
-		file.Close()
+		_ = file.Close()
 		return nil, nil, err
 	}
 	return file, info, nil
 }
 
+// isDirectory returns the error for a directory where a file is needed.
 func isDirectory(p Place) error {
 	return fmt.Errorf("%s is a directory; use read_directory to list it", p)
 }
 
-// ReadAll reads a file that has no more than so many bytes.
+// ReadAll returns the content of a file. It returns an error if the file has more
+// than most bytes.
 func (p Place) ReadAll(ctx context.Context, most int64) ([]byte, error) {
 	file, info, err := p.Open("read")
 	if err != nil {
@@ -67,9 +69,10 @@ func (p Place) ReadAll(ctx context.Context, most int64) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// ReadWithin returns a reader of r that fails once ctx has ended.
+// ReadWithin returns a reader of r that returns an error once ctx is done.
 func ReadWithin(ctx context.Context, r io.Reader) io.Reader { return &contextReader{ctx, r} }
 
+// contextReader is a reader that ends with a context.
 type contextReader struct {
 	ctx context.Context
 	r   io.Reader
@@ -82,7 +85,7 @@ func (c *contextReader) Read(b []byte) (int, error) {
 	return c.r.Read(b)
 }
 
-// Entries returns what is in a directory, sorted by name.
+// Entries returns the entries of a directory, sorted by name.
 func (p Place) Entries() ([]fs.DirEntry, error) {
 	info, err := p.Dir().Stat(p.OSPath())
 	if err != nil {
@@ -107,18 +110,20 @@ func (p Place) Entries() ([]fs.DirEntry, error) {
 	return entries, nil
 }
 
+// isFile returns the error for a file where a directory is needed.
 func isFile(p Place) error {
 	return fmt.Errorf("%s is a file, not a directory; use read_file to read it", p)
 }
 
-// SniffBytes is how much of a file decides whether it is text.
+// SniffBytes is the number of bytes at the start of a file by which it is recognized
+// as text.
 const SniffBytes = 8 << 10
 
-// RefuseBinary tells what a file is that is not text, by how it begins. Text
-// in an older encoding passes: its letters are ASCII for the most part.
+// RefuseBinary returns an error that names the kind of file if head, its first
+// bytes, is not text. It accepts text in older encodings, which is mostly ASCII.
 func (p Place) RefuseBinary(head []byte, size int64) error {
 	head = head[:min(len(head), SniffBytes)]
-	if t := tool.SniffPicture(head); t != "" {
+	if t := output.SniffPicture(head); t != "" {
 		return fmt.Errorf("%s is an image (%s, %d bytes), not text; use import_image to look at it", p, t, size)
 	}
 	switch {

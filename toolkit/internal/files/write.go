@@ -13,21 +13,23 @@ import (
 	"path/filepath"
 )
 
-// MaxEditBytes is the largest file that append_to_file and find_and_replace
-// change.
+// MaxEditBytes is the largest file, in bytes, that append_to_file and
+// find_and_replace change.
 const MaxEditBytes = 16 << 20
 
-// ErrChanged says that somebody else wrote to a file while it was edited.
+// ErrChanged reports that another program wrote to a file while it was edited.
 var ErrChanged = errors.New("the file was changed by another program at the same time; nothing was written. Read it again and repeat")
 
-// Edit replaces the content of a file by what change makes of it. The file is
-// never seen half-written: the new content goes to a file beside it, which then
-// takes its place, with the mode of the old one; its owner is the user who runs
-// this program, and other hard links keep the old content. With create, a
-// missing file counts as empty. Nothing is written when change fails.
+// Edit replaces the content of a file with the result of change. No reader sees
+// a half-written file: Edit writes the new content to a file in the same
+// directory and renames it. The new file has the mode of the old one and belongs
+// to the user who runs this program; other hard links keep the old content. If
+// create is set, a missing file counts as empty. If change fails, Edit writes
+// nothing.
 //
-// A second writer in this program waits; a change by another program since the
-// file was read is noticed and refused, short of the instant of the renaming.
+// Another writer in this program waits. If another program has changed the file
+// since Edit read it, Edit returns [ErrChanged]; it cannot notice a change in the
+// instant between its check and the renaming.
 func (f *Files) Edit(p Place, create bool, change func(old []byte, exists bool) ([]byte, error)) error {
 	f.writing.Lock()
 	defer f.writing.Unlock()
@@ -51,8 +53,8 @@ func (f *Files) Edit(p Place, create bool, change func(old []byte, exists bool) 
 	return nil
 }
 
-// readForEdit returns the content of a file, and nil information for one that
-// does not exist and may be created.
+// readForEdit returns the content of a file and its information. The information
+// is nil if the file does not exist and may be created.
 func (p Place) readForEdit(create bool) ([]byte, fs.FileInfo, error) {
 	if err := p.RefuseLink(); err != nil {
 		return nil, nil, err
@@ -78,8 +80,8 @@ func (p Place) readForEdit(create bool) ([]byte, fs.FileInfo, error) {
 	return content, info, nil
 }
 
-// RefuseLink refuses to write through a symbolic link: replacing it would leave
-// its target after, unchanged.
+// RefuseLink returns an error if p is a symbolic link. Replacing the link would
+// leave its target unchanged, which is not what the writer expects.
 func (p Place) RefuseLink() error {
 	info, err := p.Dir().Lstat(p.OSPath())
 	if err != nil || info.Mode()&fs.ModeSymlink == 0 {
@@ -93,7 +95,8 @@ func (p Place) RefuseLink() error {
 	return fmt.Errorf("%s is a symbolic link; write to the file itself: %s", p, to)
 }
 
-// Replace replaces the content of a file whose state was old, nil for none.
+// Replace replaces the content of a file. The argument old is the state in which
+// the file was read, nil if it did not exist.
 func (p Place) Replace(content []byte, old fs.FileInfo) (err error) {
 	dir := p.Dir()
 	mode := fs.FileMode(0o666)
@@ -119,12 +122,12 @@ func (p Place) Replace(content []byte, old fs.FileInfo) (err error) {
 	return dir.Rename(temp, p.OSPath())
 }
 
-// Fill writes and closes a new file, so that it is on disk before it gets its
-// name.
+// Fill writes, syncs and closes a new file, so that its content is on disk before
+// it gets its final name.
 func Fill(file *os.File, content []byte, old fs.FileInfo) error {
 	_, err := file.Write(content)
 	if err == nil && old != nil {
-		// The mode at creation was cut by the umask.
+		// The umask may have reduced the mode at creation.
 		err = file.Chmod(old.Mode().Perm())
 	}
 	if err == nil {
@@ -133,7 +136,7 @@ func Fill(file *os.File, content []byte, old fs.FileInfo) error {
 	return errors.Join(err, file.Close())
 }
 
-// Unchanged reports errChanged if the file is not what it was.
+// Unchanged returns [ErrChanged] if the file is no longer in the state old.
 func (p Place) Unchanged(old fs.FileInfo) error {
 	now, err := p.Dir().Lstat(p.OSPath())
 	if old == nil {

@@ -1,8 +1,8 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kittest is test support: tools over a temporary directory, called as a
-// model calls them.
+// Package kittest supports tests of tools. It provides tools over a temporary
+// directory and calls them as a model does.
 package kittest
 
 import (
@@ -15,13 +15,14 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/tool/output"
 	"github.com/antiphon-go/antiphon/toolkit/internal/files"
 )
 
-// Args are the arguments of a call.
+// Args are the arguments of a tool call.
 type Args map[string]any
 
-// JSON returns arguments as a model writes them.
+// JSON returns arguments in JSON, as a model writes them.
 func JSON(t testing.TB, a Args) string {
 	t.Helper()
 	b, err := json.Marshal(a)
@@ -31,7 +32,7 @@ func JSON(t testing.TB, a Args) string {
 	return string(b)
 }
 
-// WantError checks that a call failed with a text that holds want.
+// WantError checks that a call failed with an error text that contains want.
 func WantError(t testing.TB, o tool.Outcome, want string) {
 	t.Helper()
 	if !o.Failed || !strings.Contains(o.Error, want) {
@@ -39,7 +40,7 @@ func WantError(t testing.TB, o tool.Outcome, want string) {
 	}
 }
 
-// Kit is tools over a temporary directory, which is the first root.
+// Kit is a set of tools over a temporary directory, which is their first root.
 type Kit struct {
 	T     *testing.T
 	Dir   string
@@ -47,7 +48,8 @@ type Kit struct {
 	Set   *tool.Set
 }
 
-// New makes a kit that has no tools yet, with more roots if there are any.
+// New returns a kit without tools. Its files have the roots in more besides the
+// temporary directory.
 func New(t *testing.T, more ...files.Root) *Kit {
 	t.Helper()
 	k := &Kit{T: t, Dir: t.TempDir()}
@@ -55,11 +57,11 @@ func New(t *testing.T, more ...files.Root) *Kit {
 	if k.Files, err = files.Open(append([]files.Root{{Path: k.Dir}}, more...)...); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { k.Files.Close() })
+	t.Cleanup(func() { _ = k.Files.Close() })
 	return k
 }
 
-// Add gives the kit a tool, as its constructor returns it.
+// Add adds a tool to the kit. It takes the results of the tool's constructor.
 func (k *Kit) Add(own tool.Tool, err error) {
 	k.T.Helper()
 	if err != nil {
@@ -76,7 +78,7 @@ func (k *Kit) Add(own tool.Tool, err error) {
 	}
 }
 
-// Write makes a file and returns its path on this machine.
+// Write writes a file and returns its absolute path.
 func (k *Kit) Write(name, content string) string {
 	k.T.Helper()
 	p := filepath.Join(k.Dir, filepath.FromSlash(name))
@@ -89,7 +91,7 @@ func (k *Kit) Write(name, content string) string {
 	return p
 }
 
-// Symlink makes a symbolic link, or skips the test where there are none.
+// Symlink creates a symbolic link. It skips the test if the system has none.
 func (k *Kit) Symlink(target, name string) {
 	k.T.Helper()
 	if err := os.Symlink(target, filepath.Join(k.Dir, filepath.FromSlash(name))); err != nil {
@@ -97,7 +99,7 @@ func (k *Kit) Symlink(target, name string) {
 	}
 }
 
-// Content returns what a file holds.
+// Content returns the content of a file.
 func (k *Kit) Content(name string) string {
 	k.T.Helper()
 	b, err := os.ReadFile(filepath.Join(k.Dir, filepath.FromSlash(name)))
@@ -107,14 +109,14 @@ func (k *Kit) Content(name string) string {
 	return string(b)
 }
 
-// Tree returns all files below the kit's directory and what they hold.
+// Tree returns the content of all files below the kit's directory, by path.
 func (k *Kit) Tree() map[string]string {
 	k.T.Helper()
 	return Tree(k.T, k.Dir)
 }
 
-// Tree returns all files below a directory and what they hold; a folder's name
-// ends with a slash, and a symbolic link holds "link".
+// Tree returns the content of all files below a directory, by path. The path of a
+// folder ends with a slash, and a symbolic link has the content "link".
 func Tree(t interface{ Fatal(...any) }, dir string) map[string]string {
 	tree := map[string]string{}
 	err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
@@ -144,7 +146,7 @@ func Tree(t interface{ Fatal(...any) }, dir string) map[string]string {
 	return tree
 }
 
-// NoLeftovers checks that no temporary file was left.
+// NoLeftovers checks that no temporary files are left.
 func (k *Kit) NoLeftovers() {
 	k.T.Helper()
 	left, err := filepath.Glob(filepath.Join(k.Dir, ".antiphon-*"))
@@ -156,16 +158,16 @@ func (k *Kit) NoLeftovers() {
 // Call calls a tool.
 func (k *Kit) Call(name string, a Args) tool.Outcome {
 	k.T.Helper()
-	return k.Shaped(name, a, tool.Shape{})
+	return k.Shaped(name, a, output.Policy{})
 }
 
-// Shaped calls a tool whose output is shaped.
-func (k *Kit) Shaped(name string, a Args, shape tool.Shape) tool.Outcome {
+// Shaped calls a tool with an output policy.
+func (k *Kit) Shaped(name string, a Args, shape output.Policy) tool.Outcome {
 	k.T.Helper()
 	return k.Set.Invoke(k.T.Context(), tool.Call{Name: name, Arguments: JSON(k.T, a)}, shape)
 }
 
-// OK calls a tool that must not fail, and returns its output.
+// OK calls a tool, checks that the call succeeds, and returns its output.
 func (k *Kit) OK(name string, a Args) string {
 	k.T.Helper()
 	o := k.Call(name, a)
@@ -175,8 +177,8 @@ func (k *Kit) OK(name string, a Args) string {
 	return o.Content.Display()
 }
 
-// Fails calls a tool that must fail with a text that holds want and does not
-// tell where the root is.
+// Fails calls a tool and checks that it fails with an error text that contains want
+// and does not reveal where the root is.
 func (k *Kit) Fails(name string, a Args, want string) {
 	k.T.Helper()
 	o := k.Call(name, a)

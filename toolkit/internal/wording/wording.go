@@ -1,8 +1,9 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wording holds how tools show names and texts that are not theirs: in
-// one line, cut at a whole character, without what would act on a terminal.
+// Package wording formats names and texts from outside the program, for example of
+// files and models, so that they are safe to show: on one line, cut between
+// characters, and without characters that control a terminal.
 package wording
 
 import (
@@ -11,11 +12,11 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/tool/output"
 )
 
-// Quoted returns a name as it can stand in a sentence or a listing: as it is,
-// or quoted when it holds anything but visible characters.
+// Quoted returns a name for use in a sentence or a listing. It quotes the name only
+// if it contains characters that are not visible.
 func Quoted(name string) string {
 	if utf8.ValidString(name) && strings.IndexFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) < 0 {
 		return name
@@ -23,16 +24,17 @@ func Quoted(name string) string {
 	return strconv.Quote(name)
 }
 
-// maxShownLine is how much of a line an error text shows.
+// maxShownLine is the maximum length of a line in an error text, in bytes.
 const maxShownLine = 160
 
-// Clip quotes a line for an error text.
+// Clip returns a line in quotes, shortened for an error text.
 func Clip(line string) string { return strconv.Quote(Clipped(line)) }
 
-// Clipped returns a line, or as much of it as an error text shows.
+// Clipped returns a line, shortened for an error text.
 func Clipped(line string) string { return Shorten(line, maxShownLine) }
 
-// Shorten returns a text, or so many bytes of it and "…".
+// Shorten returns text if it has at most most bytes, and otherwise its beginning
+// with "…" appended.
 func Shorten(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -40,8 +42,7 @@ func Shorten(text string, most int) string {
 	return text[:most-PartialRune([]byte(text[:most]))] + "…"
 }
 
-// PartialRune returns how many bytes at the end of b begin a rune that is not
-// complete.
+// PartialRune returns the number of bytes of an incomplete rune at the end of b.
 func PartialRune(b []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(b); n++ {
 		if c := b[len(b)-n]; utf8.RuneStart(c) {
@@ -54,10 +55,11 @@ func PartialRune(b []byte) int {
 	return 0
 }
 
-// Showable makes text fit for a terminal and for a model alike: valid, line
-// ends as \n, no control characters but tabs, nothing that turns or hides text.
+// Showable makes text safe for a terminal and for a model: it is valid UTF-8 with
+// line ends as \n, without control characters except tabs, and without characters
+// that reorder or hide text.
 func Showable(s string) string {
-	s, _ = tool.Sanitize(s)
+	s, _ = output.Sanitize(s)
 	s = newlines.Replace(s)
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && r != '\t' && unicode.IsControl(r) || TurnsText(r) || r == utf8.RuneError {
@@ -69,8 +71,8 @@ func Showable(s string) string {
 
 var newlines = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
 
-// TurnsText reports the characters by which text is made to look like other
-// text: overrides and isolates of its direction, and tags that nobody sees.
+// TurnsText reports whether a character can make text look like other text:
+// overrides and isolates of its direction, and invisible tags.
 func TurnsText(r rune) bool {
 	return r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r >= 0xe0000 && r <= 0xe007f
 }

@@ -1,0 +1,36 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent_test
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/item"
+)
+
+// TestInvalidPrice holds L4: a price with which no cost can be counted does not
+// switch a limit off. It is an error before anything is sent, also without a limit,
+// because the log cannot hold a cost that is NaN.
+func TestInvalidPrice(t *testing.T) {
+	for _, price := range []agent.Price{{Input: math.NaN()}, {Cached: -1}, {Output: math.Inf(1)}, {Input: 1, Output: math.Inf(-1)}} {
+		for _, limit := range []float64{0, 1e-7} {
+			r := newRig(t, agenttest.Completed(item.Assistant("done")))
+			r.agent.Prices = func(string) (agent.Price, bool) { return price, true }
+			r.agent.Limits.MaxCost = limit
+			r.give(item.User("go"))
+			_, err := r.agent.Run(t.Context(), r.session)
+			if p, ok := errors.AsType[*agent.PriceError](err); !ok || p.Model != "test-model" || !strings.Contains(p.Error(), "not negative") {
+				t.Errorf("price %v, limit %v: %v", price, limit, err)
+			}
+			if sent := len(r.server.Requests()); sent != 0 {
+				t.Errorf("price %v, limit %v: %d requests were sent", price, limit, sent)
+			}
+		}
+	}
+}

@@ -1,0 +1,605 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
+)
+
+// printer shows events to a person at a terminal, in one of two layouts. During a
+// run, the model's text goes to standard output as it arrives, and everything else
+// to standard error. A log is shown on standard output, with one row per entry. The
+// methods that print entries serve both layouts: note and tell print only during a
+// run, and row prints only in a log.
+type printer struct {
+	out, err io.Writer
+	colour   bool
+	plain    bool // standard output is a terminal: remove control characters
+	hide     func(text string) string
+	began    time.Time
+
+	screen  *screen
+	watched bool // standard error is a terminal
+	quiet   bool // only warnings and errors are printed
+	whole   bool // show tool outputs in full
+
+	heard                      // of the session itself
+	inner    map[string]*heard // of subagents, by session
+	returned map[string]agent.Progress
+	thought  string           // reasoning whose line has not ended
+	midLine  bool             // the text on standard output has not ended its line
+	spoke    bool             // the current message streamed text
+	part     int              // index of that part
+	refused  map[string]bool  // calls whose refusal was printed
+	failed   int              // calls that ran and failed
+	remark   string           // a remark on the last turn, printed if another turn follows
+	differs  *session.Noticed // the message whose text differs from the printed one
+	missing  *session.Noticed // the message missing at the reply's end
+	totals   agent.Totals     // of the run
+
+	rows    bool           // print a log in rows
+	full    bool           // with full texts
+	all     bool           // also entries that only the loop needs
+	last    spokenEntry    // the model's last message
+	parts   spokenEntry    // the message that the current reply continues
+	lines   int            // number of lines printed
+	unshown map[string]int // entries without a line, by their kind
+
+	// writeErr is the first error of standard output, such as a closed pipe.
+	writeErr error
+}
+
+// heard is the state read from a session's entries.
+type heard struct {
+	calls agent.KnownCalls
+	setup session.Setup // the current setup
+}
+
+// spokenEntry is an assistant message and its entry.
+type spokenEntry struct {
+	seq  int64
+	text string
+}
+
+// newPrinter returns a printer for a run.
+func newPrinter(std stdio, env environment) *printer {
+	colour := terminal(std.err) && env["NO_COLOR"] == "" && env["TERM"] != "dumb"
+	return &printer{
+		out: std.out, err: std.err, colour: colour, plain: terminal(std.out), hide: env.Hide,
+		began: time.Now(), refused: map[string]bool{}, watched: terminal(std.err),
+		inner: map[string]*heard{}, returned: map[string]agent.Progress{},
+	}
+}
+
+// newLogPrinter returns a printer for a log.
+func newLogPrinter(std stdio, env environment, full bool) *printer {
+	colour := terminal(std.out) && env["NO_COLOR"] == "" && env["TERM"] != "dumb"
+	return &printer{out: std.out, err: std.err, hide: env.Hide, colour: colour, rows: true, full: full, unshown: map[string]int{}}
+}
+
+// recall reads the entries from before the run, without showing them.
+func (p *printer) recall(s *session.Session) {
+	for e := range s.Entries() {
+		p.calls.Add(e)
+		p.setup.Apply(e.Body)
+	}
+}
+
+// show prints one event. The error is standard output's.
+func (p *printer) show(ev agent.Event) error {
+	switch ev := ev.(type) {
+	case agent.Recorded:
+		p.entry(ev.Entry)
+	case agent.Delta:
+		p.delta(ev)
+	case agent.Progress:
+		p.progress(ev)
+	case agent.SubagentEvent:
+		p.subagent(ev)
+	}
+	return p.writeErr
+}
+
+func (p *printer) delta(d agent.Delta) {
+	switch d.Kind {
+	case agent.DeltaText, agent.DeltaRefusal:
+		p.screen.last(modelKey(""), "")
+		if p.spoke && d.Part != p.part {
+			p.text("\n") // as between the parts of a whole message
+		}
+		p.text(d.Text)
+		p.spoke, p.part = true, d.Part
+	case agent.DeltaReasoning, agent.DeltaSummary:
+		p.reasoning(d.Text)
+	}
+}
+
+func (p *printer) progress(ev agent.Progress) {
+	switch ev.Kind {
+	case agent.ProgressReturned:
+		p.returned[ev.CallID] = ev
+	case agent.ProgressCompacting:
+		p.tell(dim, "-- making %s shorter, by %s: about %d tokens are too many", plural(ev.Items, "item"), ev.By, ev.Tokens)
+		p.screen.wait("compaction", "a shorter history")
+	case agent.ProgressTotals:
+		p.totals = *ev.Totals
+	}
+}
+
+// entry prints an entry. In a log, entries that only a run needs are counted instead.
+func (p *printer) entry(e session.Entry) {
+	before := p.lines
+	call, changed := p.calls.Add(e), p.setup.Apply(e.Body)
+	if call == nil {
+		call = new(agent.KnownCall)
+	}
+	switch b := e.Body.(type) {
+	case session.InputItem, session.OutputItem, session.Note, session.CallOutput:
+		p.said(e, call)
+	case session.RunStarted, session.TurnStarted, session.TurnEnded, session.Stopped, session.Compacted, session.Noticed:
+		p.went(e, changed)
+	default:
+		p.decided(e, b, call)
+	}
+	switch kind := session.Kind(e.Body); {
+	case !p.rows || p.lines > before:
+	case p.all:
+		text, err := session.AppendEntry(nil, session.Entry{Seq: e.Seq, Body: e.Body})
+		if err != nil {
+			text = []byte(err.Error())
+		}
+		p.row(e.Seq, dim, strings.ReplaceAll(kind, "_", " "), string(text))
+	default:
+		p.unshown[kind]++
+	}
+}
+
+// said prints entries that hold items.
+func (p *printer) said(e session.Entry, call *agent.KnownCall) {
+	switch b := e.Body.(type) {
+	case session.InputItem:
+		p.itemRow(e.Seq, b.Item, "")
+	case session.OutputItem:
+		if p.rows {
+			p.receivedRow(e.Seq, b)
+			return
+		}
+		p.reasoning("\n")
+		p.message(b)
+	case session.Note:
+		p.row(e.Seq, dim, "note", inWords(b.Item))
+	case session.CallOutput:
+		if b.Failed {
+			p.row(e.Seq, red, "failed", inWords(b.Item))
+		} else {
+			p.row(e.Seq, green, "output", inWords(b.Item))
+		}
+		p.screen.done(callKey(b.CallID))
+		if !p.rows {
+			p.answered(b, call)
+		}
+	}
+}
+
+// went prints entries about the course of runs and turns.
+func (p *printer) went(e session.Entry, changed bool) {
+	switch b := e.Body.(type) {
+	case session.RunStarted:
+		p.setupRow(e.Seq, changed)
+	case session.TurnStarted:
+		if p.parts = (spokenEntry{}); b.Continues != 0 && b.Continues == p.last.seq {
+			p.parts = p.last
+		}
+		p.setupRow(e.Seq, changed)
+		p.screen.wait(modelKey(""), asking(&p.setup))
+		if p.remark != "" {
+			p.note(yellow, "%s", p.remark)
+			p.remark = ""
+		}
+	case session.TurnEnded:
+		p.row(e.Seq, dim, fmt.Sprintf("turn %d", b.Turn), turnInWords(b, &p.setup, p.full))
+		p.screen.done(modelKey(""))
+		p.endLine()
+		p.differs, p.missing = nil, nil
+		if b.Reason != "" { // the run's last line says why it ended
+			p.remark = fmt.Sprintf("!! turn %d: %s: %s", b.Turn, b.Status, p.short(b.Reason, 300))
+		}
+	case session.Stopped:
+		p.row(e.Seq, dim, "stopped", strings.ReplaceAll(b.Why, "_", " ")+colon(b.Detail))
+		if !p.rows {
+			p.stopped(b)
+		}
+	case session.Compacted:
+		p.screen.done("compaction")
+		if b.Failure != "" {
+			p.row(e.Seq, red, "as it was", fmt.Sprintf("not compacted by %s: %s", b.By, b.Failure))
+			p.note(yellow, "!! that failed: %s", p.short(b.Failure, 300))
+			return
+		}
+		p.row(e.Seq, yellow, "compacted", fmt.Sprintf("up to entry %d, by %s: about %d tokens became %d", b.Through, b.By, b.Before, b.After))
+		p.tell(dim, "-- about %d tokens became %d; nothing is lost: the log keeps all", b.Before, b.After)
+	case session.Noticed:
+		p.row(e.Seq, yellow, "notice", b.Text)
+		if internalNotice(b.Kind) {
+			return
+		}
+		p.note(yellow, "!! %s", p.short(b.Text, 1000))
+		switch b.Kind {
+		case session.NoticeTextDiffers:
+			p.differs = &b
+		case session.NoticeItemMissing:
+			p.missing = &b
+		}
+	}
+}
+
+// internalNotice reports whether only the loop needs a notice. It is not shown to a
+// person who watches a run.
+func internalNotice(kind string) bool { return kind == session.NoticeJudged }
+
+// decided prints entries about calls and decisions.
+func (p *printer) decided(e session.Entry, body session.Body, call *agent.KnownCall) {
+	switch b := body.(type) {
+	case session.ApprovalAsked:
+		p.row(e.Seq, yellow, "asked", b.Tool+" "+b.Arguments)
+	case session.Approval:
+		colour := yellow
+		if b.Allowed && b.By == "" {
+			colour = dim
+		}
+		p.row(e.Seq, colour, "verdict", verdictOf(b))
+		if b.Remember != nil {
+			p.row(e.Seq, yellow, "rule", "remembered: "+b.Remember.String())
+		}
+		if !b.Allowed {
+			p.note(yellow, "!! %s: %s", call.Tool, p.short(b.Reason, 1000))
+			p.noteRefused(b.CallID)
+		}
+	case session.CallStarted:
+		p.tell(dim, "-> %s %s", call.Tool, p.short(call.Arguments, 100))
+		p.screen.wait(callKey(b.CallID), call.Tool)
+	case session.SubagentUsage:
+		p.row(e.Seq, dim, "nested", fmt.Sprintf("%s: %s, %d tokens", b.Session, plural(b.Turns, "turn"), b.Tokens))
+	case session.Paused:
+		p.screen.done(callKey(b.CallID))
+	case session.CallDropped:
+		p.row(e.Seq, yellow, "withdrawn", b.Reason)
+	case session.ItemsWithdrawn:
+		p.row(e.Seq, yellow, "withdrawn", strings.TrimPrefix(fmt.Sprintf("%s: entries %v: %s", b.By, b.Seqs, b.Reason), ": "))
+		p.note(yellow, "!! withdrawn, and not sent any more: %s", p.short(b.Reason, 300))
+	case session.ReasoningDropped:
+		p.row(e.Seq, yellow, "dropped", "the reasoning before: "+b.Reason)
+		p.note(yellow, "asking again without the earlier reasoning: %s", p.short(b.Reason, 300))
+	case session.Quarantined:
+		row, what := fmt.Sprintf("entry %d", b.Seq), "one item"
+		if b.Member != "" {
+			row, what = fmt.Sprintf("%s of entry %d", b.Member, b.Seq), "the member "+p.short(b.Member, 50)+" of one item"
+		}
+		p.row(e.Seq, yellow, "quarantine", row+": "+b.Reason)
+		p.note(yellow, "asking again without %s, which the endpoint refused: %s", what, p.short(b.Reason, 300))
+	case session.Restored:
+		p.row(e.Seq, yellow, "restored", fmt.Sprintf("what entry %d replaced", b.Seq))
+	case session.Collapsed:
+		p.row(e.Seq, dim, "collapsed", fmt.Sprintf("%s, repeated by entry %d", plural(len(b.Seqs), "read"), b.By))
+	case session.Superseded:
+		p.row(e.Seq, dim, "superseded", fmt.Sprintf("%s, said again from the beginning by entry %d", entriesOf(b.Seqs), b.By))
+	}
+}
+
+func (p *printer) noteRefused(callID string) {
+	if !p.rows {
+		p.refused[callID] = true
+	}
+}
+
+// subagent prints the calls of a subagent, indented.
+func (p *printer) subagent(n agent.SubagentEvent) {
+	of := p.inner[n.Session]
+	if of == nil {
+		of = new(heard)
+		p.inner[n.Session] = of
+	}
+	ev, ok := n.Event.(agent.Recorded)
+	if !ok {
+		return
+	}
+	call := of.calls.Add(ev.Entry)
+	of.setup.Apply(ev.Body)
+	if call == nil {
+		call = &agent.KnownCall{Tool: "a call of an earlier run"}
+	}
+	in := strings.Repeat("   ", n.Depth)
+	switch b := ev.Body.(type) {
+	case session.TurnStarted:
+		p.screen.wait(modelKey(n.Session), asking(&of.setup))
+	case session.TurnEnded:
+		p.screen.done(modelKey(n.Session))
+	case session.Approval:
+		if !b.Allowed {
+			p.note(yellow, "%s!! %s: %s", in, call.Tool, p.short(b.Reason, 1000))
+		}
+	case session.CallStarted:
+		p.tell(dim, "%s-> %s %s", in, call.Tool, p.short(call.Arguments, 100))
+		p.screen.wait(callKey(b.CallID), call.Tool)
+	case session.Paused:
+		p.screen.done(callKey(b.CallID))
+	case session.CallOutput:
+		p.screen.done(callKey(b.CallID))
+		if b.Failed {
+			p.note(yellow, "%s<- %s failed: %s", in, call.Tool, p.short(failureOf(b.Item), 300))
+		}
+	case session.Noticed:
+		if !internalNotice(b.Kind) {
+			p.note(yellow, "%s!! %s", in, p.short(b.Text, 1000))
+		}
+	case session.Stopped:
+		delete(p.inner, n.Session)
+	}
+}
+
+func (p *printer) text(s string) {
+	if p.plain {
+		s = printable(s)
+	}
+	if s == "" {
+		return
+	}
+	if _, err := io.WriteString(p.out, s); err != nil && p.writeErr == nil {
+		p.writeErr = err
+	}
+	p.midLine = !strings.HasSuffix(s, "\n")
+}
+
+func (p *printer) endLine() {
+	if p.midLine {
+		p.text("\n")
+	}
+}
+
+// message ends a message's line. It prints a message that arrived without deltas, or
+// with different ones; standard output then has both texts, and ends with the correct
+// one.
+func (p *printer) message(b session.OutputItem) {
+	m, err := item.As[item.Message](b.Item)
+	if err != nil {
+		return
+	}
+	again := p.differs != nil && (p.differs.ItemID == "" || p.differs.ItemID == m.ID)
+	if again {
+		p.note(yellow, "!! the whole text, as it is kept:")
+		p.endLine()
+		p.differs = nil
+	}
+	if !p.spoke || again {
+		p.text(m.Content.Display())
+	}
+	p.spoke = false
+	p.endLine()
+	if b.Partial && (p.missing == nil || p.missing.ItemID != m.ID) {
+		p.note(yellow, "!! the reply broke off here")
+	}
+}
+
+// answered prints the outcome of a call of the run.
+func (p *printer) answered(b session.CallOutput, call *agent.KnownCall) {
+	if !call.Ran && p.refused[b.CallID] {
+		return // already printed
+	}
+	done, timed := p.returned[b.CallID]
+	delete(p.returned, b.CallID)
+	took, failure := "", failureOf(b.Item)
+	if timed {
+		took, failure = " "+duration(done.Took), done.Error
+	}
+	if b.Failed {
+		if call.Ran {
+			p.failed++
+		}
+		p.note(red, "<- %s%s failed: %s%s", call.Tool, took, p.short(failure, 200), leftOut(done))
+	} else {
+		p.tell(green, "<- %s%s %s%s", call.Tool, took, sizeOf(b.Item), leftOut(done))
+	}
+	p.output(b.Item, b.Failed)
+}
+
+// maxTail is the number of lines shown of an output, unless all are requested.
+const maxTail = 3
+
+// output shows a tool's output: its end on a terminal, or all of it if requested. For
+// a failed call it shows the text after the error, which explains the failure if the
+// error is an exit code.
+func (p *printer) output(out item.Item, failed bool) {
+	content, err := outputContent(out)
+	if err != nil || p.quiet || !p.whole && !p.watched {
+		return
+	}
+	text := content.Display()
+	if failed && out.Type() != item.TypeShellCallOutput { // a shell output has no separate error
+		_, text, _ = strings.Cut(text, "\n\noutput:\n")
+	}
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	if len(lines) == 1 && lines[0] == "" {
+		return
+	}
+	if hidden := len(lines) - maxTail; !p.whole && hidden > 0 {
+		lines = lines[hidden:]
+		p.tell(dim, "   | … %s above, which --show-output shows", plural(hidden, "line"))
+	}
+	for _, line := range lines {
+		if line = visible(strings.TrimRight(p.hide(line), "\r")); !p.whole {
+			line = shorten(line, 140)
+		}
+		p.tell(dim, "   | %s", line)
+	}
+}
+
+// reasoning shows reasoning, or its summary, line by line as it arrives. An
+// unfinished line is shown in the screen's status line.
+func (p *printer) reasoning(text string) {
+	if !p.watched || p.quiet {
+		return
+	}
+	p.thought += text
+	for {
+		line, rest, ended := strings.Cut(p.thought, "\n")
+		if !ended {
+			break
+		}
+		p.thought = rest
+		if line = strings.TrimSpace(visible(line)); line != "" {
+			p.tell(dim, "   %s", line)
+		}
+	}
+	p.screen.last(modelKey(""), newest(p.hide(p.thought)))
+}
+
+// stopped prints the totals of a run that asked the model.
+func (p *printer) stopped(b session.Stopped) {
+	p.endLine()
+	t := p.totals
+	if t.Turns == 0 {
+		return
+	}
+	line := fmt.Sprintf("%s, %s", plural(t.Turns, "turn"), plural(t.Calls, "call"))
+	if p.failed > 0 {
+		line += fmt.Sprintf(" (%d failed)", p.failed)
+	}
+	if t.RefusedCalls > 0 {
+		line += fmt.Sprintf(", %d refused", t.RefusedCalls)
+	}
+	line += usedText(t.All(), t.Nested, tokens{t.InputTokens, t.CachedTokens, t.OutputTokens, t.TotalTokens})
+	line += ", " + duration(time.Since(p.began))
+	if b.Why != string(agent.StopEndTurn) {
+		line = strings.ReplaceAll(b.Why, "_", " ") + ": " + line
+	}
+	p.tell(dim, "-- %s", line)
+}
+
+// receivedRow prints an item of the model. If a reply continues one that broke off
+// and repeats its text, only the rest is printed.
+func (p *printer) receivedRow(seq int64, b session.OutputItem) {
+	mark := ""
+	if b.Partial {
+		mark = "(broke off) "
+	}
+	if b.Item.Type() != item.TypeMessage {
+		p.itemRow(seq, b.Item, mark)
+		return
+	}
+	text := inWords(b.Item)
+	p.last = spokenEntry{seq, text}
+	if before := p.parts; before.seq != 0 {
+		p.parts = spokenEntry{}
+		mark += fmt.Sprintf("(continues entry %d) ", before.seq)
+		if rest, again := behind(text, before.text); again {
+			text = "… " + rest
+		}
+	}
+	p.row(seq, bold, string(b.Item.Role()), mark+text)
+}
+
+func (p *printer) itemRow(seq int64, it item.Item, mark string) {
+	colour, what := dim, string(it.Type())
+	switch {
+	case it.Type() == item.TypeMessage:
+		colour, what = bold, string(it.Role())
+	case it.Type() == item.TypeReasoning:
+	case it.IsCall():
+		colour, what = yellow, "call"
+	case it.IsOutput():
+		colour, what = green, "output"
+	}
+	if p.rows {
+		p.row(seq, colour, what, mark+inWords(it))
+	}
+}
+
+func (p *printer) setupRow(seq int64, changed bool) {
+	if changed && p.rows {
+		p.row(seq, dim, "setup", setupInWords(&p.setup, p.full))
+	}
+}
+
+// unshownEntries lists the kinds of entries without a row, to explain gaps in the
+// numbers.
+func (p *printer) unshownEntries(std stdio) {
+	n := 0
+	var kinds []string
+	for _, kind := range slices.Sorted(maps.Keys(p.unshown)) {
+		n += p.unshown[kind]
+		kinds = append(kinds, fmt.Sprintf("%d %s", p.unshown[kind], strings.ReplaceAll(kind, "_", " ")))
+	}
+	if n > 0 {
+		are := "are"
+		if n == 1 {
+			are = "is"
+		}
+		fmt.Fprintf(std.err, "antiphon: %s that only a run needs %s not shown (%s); --all shows all\n", plural(n, "entry"), are, strings.Join(kinds, ", "))
+	}
+}
+
+// The colours of notes, as SGR parameters.
+const (
+	dim    = "2"
+	red    = "31"
+	green  = "32"
+	yellow = "33"
+	bold   = "1"
+)
+
+// row prints a row of a log: the entry's number, a word for its kind, and its text.
+func (p *printer) row(seq int64, colour, what, text string) {
+	if !p.rows || p.writeErr != nil {
+		return
+	}
+	p.lines++
+	text = p.hide(text)
+	if p.full {
+		text = strings.ReplaceAll(strings.TrimRight(printable(text), "\n"), "\n", "\n"+strings.Repeat(" ", 21))
+	} else {
+		text = shorten(text, 110)
+	}
+	what = fmt.Sprintf("%-12s", shorten(what, 30))
+	if p.colour && colour != "" {
+		what = "\x1b[" + colour + "m" + what + "\x1b[0m"
+	}
+	_, p.writeErr = fmt.Fprintf(p.out, "%6d  %s %s\n", seq, what, text)
+}
+
+// tell prints a note that a quiet run leaves out.
+func (p *printer) tell(colour, format string, args ...any) {
+	if !p.quiet {
+		p.note(colour, format, args...)
+	}
+}
+
+// note prints a line about a run on standard error. If standard output is a terminal
+// too, note first ends the line of text there; piped output contains only the model's
+// own bytes.
+func (p *printer) note(colour, format string, args ...any) {
+	if p.rows {
+		return
+	}
+	if p.plain {
+		p.endLine()
+	}
+	s := unbroken(p.hide(fmt.Sprintf(format, args...)))
+	if p.colour {
+		s = "\x1b[" + colour + "m" + s + "\x1b[0m"
+	}
+	fmt.Fprintln(p.err, s)
+}
+
+// short returns foreign text on one line, without the keys of the environment. Keys
+// are hidden before the text is cut, because part of a key would not be found.
+func (p *printer) short(s string, limit int) string { return shorten(p.hide(s), limit) }

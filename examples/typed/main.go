@@ -1,0 +1,133 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The program gets an answer as a Go value. The type determines the schema for the
+// model, the answer is checked against the schema and by the type's own method, and
+// an answer that does not fit is sent back once. Start it with
+//
+//	go run ./examples/typed
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/rehearsal"
+	"github.com/antiphon-go/antiphon/responses"
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/tool/output"
+)
+
+// Invoice is the answer. Its tags become the schema.
+type Invoice struct {
+	Vendor string  `json:"vendor" minLength:"1"`
+	Total  float64 `json:"total" minimum:"0" jsonschema:"in euros, with tax"`
+	Due    string  `json:"due" format:"date" jsonschema:"year, month and day"`
+}
+
+// Check checks what a schema cannot express. [Ask] calls it.
+func (i Invoice) Check() error {
+	due, err := time.Parse(time.DateOnly, i.Due)
+	if err == nil && due.Year() < 2000 {
+		err = fmt.Errorf("due is in the year %d; the invoice is a recent one", due.Year())
+	}
+	return err
+}
+
+// Ask asks the agent a question and returns its answer as a T. It sends an answer
+// that does not fit back to the model with the reason; if the second answer does not
+// fit either, Ask returns the error.
+func Ask[T any](ctx context.Context, a *agent.Agent, s *session.Session, question string) (answer T, err error) {
+	// A tool's arguments have what an answer needs: a schema from a Go type, and
+	// errors that a model understands. This tool is never offered to the model.
+	reader, err := tool.New("answer", "Takes the answer.", func(_ context.Context, v T) (string, error) {
+		answer = v
+		if c, ok := any(v).(interface{ Check() error }); ok {
+			return "", c.Check()
+		}
+		return "", nil
+	})
+	if err != nil {
+		return answer, err
+	}
+	check, err := tool.NewSet(reader)
+	if err != nil {
+		return answer, err
+	}
+	typed := *a
+	if typed.Request.Text, err = api.TextAsSchema("answer", reader.Definition().(*item.FunctionTool).Parameters, true); err != nil {
+		return answer, err
+	}
+	var reason string
+	for range 2 {
+		res, err := typed.Run(ctx, s, item.User(question))
+		switch {
+		case err != nil:
+			return answer, err
+		case res.Why != agent.StopEndTurn:
+			return answer, fmt.Errorf("no answer: %s %s", res.Why, res.Detail)
+		}
+		outcome := check.Invoke(ctx, tool.Call{Name: "answer", Arguments: res.Text}, output.Policy{})
+		if !outcome.Failed {
+			return answer, nil
+		}
+		reason, _, _ = strings.Cut(strings.TrimPrefix(outcome.Error, "invalid arguments for answer: "), "\n")
+		question = "Your answer does not fit: " + reason + "\nAnswer again, with JSON that fits and nothing else."
+	}
+	return answer, fmt.Errorf("the second answer does not fit either: %s", reason)
+}
+
+// script is the script of the mock model: the total in the first answer is a text,
+// and the second answer fits.
+const script = `
+turn
+  say {"vendor": "Harbour Tea", "total": "41,50", "due": "2026-12-01"}
+round
+turn
+  say {"vendor": "Harbour Tea", "total": 41.5, "due": "2026-12-01"}
+`
+
+func main() {
+	log.SetFlags(0)
+	if err := run(context.Background(), script, os.Stdout); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(ctx context.Context, script string, out io.Writer) error {
+	play, err := rehearsal.Parse("typed.script", []byte(script))
+	if err != nil {
+		return err
+	}
+	url, stop, err := (&rehearsal.Server{Script: play}).Start()
+	if err != nil {
+		return err
+	}
+	defer stop()
+	a := &agent.Agent{
+		Model:   &responses.Client{BaseURL: url}, // another BaseURL and a Key select any other model
+		Request: api.Request{Model: "rehearsal", Instructions: "You read invoices."},
+	}
+	s := session.New()
+	invoice, err := Ask[Invoice](ctx, a, s, "Harbour Tea wants 41,50 € by the first of December 2026.")
+	if err != nil {
+		return err
+	}
+	for e := range s.Entries() {
+		by, text := session.SearchText(e.Body)
+		if text != "" {
+			fmt.Fprintf(out, "%s: %s\n", by, text)
+		}
+	}
+	_, err = fmt.Fprintf(out, "%+v\n", invoice)
+	return err
+}

@@ -1,0 +1,74 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/antiphon-go/antiphon/server"
+)
+
+// V1: a member of a wrong type is refused, as the API does, and never ignored: a
+// client that asks for a stream in a wrong way must not wait for one.
+func TestMemberTypes(t *testing.T) {
+	asked := 0
+	s := &server.Server{Backend: server.BackendFunc(func(context.Context, *server.Request, *server.Writer) error {
+		asked++
+		return nil
+	})}
+	url, stop, err := s.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	for member, name := range map[string]string{
+		`"stream":"yes"`: "stream", `"store":1`: "store", `"background":"true"`: "background", `"parallel_tool_calls":[]`: "parallel_tool_calls",
+		`"temperature":"1"`: "temperature", `"top_p":{}`: "top_p", `"max_output_tokens":"100"`: "max_output_tokens", `"max_output_tokens":99.5`: "max_output_tokens",
+		`"instructions":["a"]`: "instructions", `"previous_response_id":5`: "previous_response_id", `"tools":{}`: "tools", `"metadata":[]`: "metadata",
+		`"reasoning":"high"`: "reasoning",
+	} {
+		resp, err := http.Post(url+"/responses", "application/json", strings.NewReader(`{"model":"m","input":"hi",`+member+`}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := resp.Body.Close(); err != nil {
+			t.Fatal(err)
+		}
+		var got struct {
+			Error struct{ Code, Param string }
+		}
+		if err := json.Unmarshal(body, &got); err != nil {
+			t.Fatalf("%s: %v: %s", member, err, body)
+		}
+		if resp.StatusCode != http.StatusBadRequest || got.Error.Code != "invalid_type" || got.Error.Param != name {
+			t.Errorf("%s: status %d: %s", member, resp.StatusCode, body)
+		}
+	}
+	if asked > 0 {
+		t.Errorf("the backend was asked %d times", asked)
+	}
+	resp, err := http.Post(url+"/responses", "application/json", strings.NewReader(`{"model":"m","input":"hi","stream":null,"temperature":null,"metadata":null,"unknown":5}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := resp.Body.Close(); err != nil || resp.StatusCode != http.StatusOK || asked != 1 {
+		t.Errorf("null is no value: status %d, asked %d times: %v", resp.StatusCode, asked, err)
+	}
+}
+
+// A server without a backend says so when it starts, and not at each request.
+func TestStartWithoutBackend(t *testing.T) {
+	if _, _, err := new(server.Server).Start(); err == nil || !strings.Contains(err.Error(), "no Backend") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,58 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"fmt"
+	"mime"
+	"net"
+	"net/http"
+	"strings"
+)
+
+// Any page that a person opens can make the browser send requests to a server on
+// loopback. The checks in this file refuse them; clients that are not browsers do not
+// notice them.
+
+var foreign http.CrossOriginProtection
+
+// sameOrigin refuses a request that a page of another origin makes. The library of
+// WebSockets does the same for theirs.
+func sameOrigin(r *http.Request) *Error {
+	if foreign.Check(r) == nil {
+		return nil
+	}
+	return &Error{http.StatusForbidden, invalidRequest, "origin_not_allowed", "",
+		fmt.Sprintf("A page of another origin (%q) may not send requests to this server.", r.Header.Get("Origin"))}
+}
+
+// isJSON refuses a body that is declared to be something other than JSON. A browser
+// sends such a body to another origin without asking the server first.
+func isJSON(r *http.Request) *Error {
+	given := r.Header.Get("Content-Type")
+	if given == "" {
+		return nil
+	}
+	kind, _, err := mime.ParseMediaType(given)
+	if err == nil && (kind == "application/json" || strings.HasSuffix(kind, "+json")) {
+		return nil
+	}
+	return &Error{http.StatusUnsupportedMediaType, invalidRequest, "unsupported_content_type", "",
+		fmt.Sprintf("Unsupported content type %q: send JSON with the header 'Content-Type: application/json'.", given)}
+}
+
+// onLoopback refuses a request to a host that is not loopback: the name of another
+// site that was pointed to this address, so that its pages have the server's origin.
+func onLoopback(r *http.Request) *Error {
+	host := r.Host
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	if strings.EqualFold(host, "localhost") || net.ParseIP(host).IsLoopback() {
+		return nil
+	}
+	return &Error{http.StatusForbidden, invalidRequest, "host_not_allowed", "",
+		fmt.Sprintf("This server is not %q: it serves on loopback only, as http://127.0.0.1 or http://localhost with its port.", r.Host)}
+}

@@ -1,0 +1,202 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tool
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/antiphon-go/antiphon/item"
+)
+
+// New makes a tool from a function. In must be a struct or a map with string keys;
+// its JSON Schema is inferred and becomes the tool's parameters. Field names come
+// from json tags, a field with omitzero or omitempty is optional, and a jsonschema
+// tag is the field's description. Members that In does not have are refused. The
+// tags enum, minimum, maximum, minLength, maxLength, pattern, format, default and
+// examples set the keywords of the same names; a list has commas between its values.
+// Arguments are checked against all of these except pattern and format, which only
+// the model sees. A type that implements [SchemaOwner] provides its own schema.
+//
+// Out may be a string, a [Result], an [item.Content], []item.Part, []byte (an
+// image or text), or any value that encodes as JSON: an object with a string
+// member "output" stands for that string, and every other value is sent as
+// compact JSON. An empty or nil value becomes the sentence [NoOutput].
+//
+// New returns an error for a name that the API refuses, a type that has no schema, a
+// type whose JSON does not match its schema, and options that contradict it.
+func New[In, Out any](name, description string, fn func(context.Context, In) (Out, error), opts ...Option) (Tool, error) {
+	if err := CheckName(name); err != nil {
+		return nil, err
+	}
+	if fn == nil {
+		return nil, fmt.Errorf("tool %s: function is nil", name)
+	}
+	c, err := configOf(opts)
+	if err != nil {
+		return nil, fmt.Errorf("tool %s: %w", name, err)
+	}
+	var s *schema
+	if c.parameters != "" {
+		s, err = c.compile(c.parameters)
+	} else {
+		s, err = infer[In]()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("tool %s: %w", name, err)
+	}
+	strict := c.strict != nil && *c.strict
+	if strict {
+		if err := s.form.checkStrict(); err != nil {
+			return nil, fmt.Errorf("tool %s: %w", name, err)
+		}
+	}
+	def := item.FunctionTool{Name: name, Description: description, Parameters: s.text, Strict: &strict}
+	return &typed[In, Out]{def: def, annotations: c.annotations, schema: s, fn: fn}, nil
+}
+
+// Must is like [New] but panics on an error. It is for tools that are known to be
+// valid, such as package variables.
+func Must[In, Out any](name, description string, fn func(context.Context, In) (Out, error), opts ...Option) Tool {
+	t, err := New(name, description, fn, opts...)
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
+
+type typed[In, Out any] struct {
+	def         item.FunctionTool
+	annotations Annotations
+	schema      *schema
+	fn          func(context.Context, In) (Out, error)
+}
+
+func (t *typed[In, Out]) Definition() item.Tool    { return cloneFunction(&t.def) }
+func (t *typed[In, Out]) Annotations() Annotations { return t.annotations }
+func (t *typed[In, Out]) checksArguments()         {}
+
+func (t *typed[In, Out]) Run(ctx context.Context, call Call) (Result, error) {
+	var in In
+	if !t.schema.quick(call.Arguments, &in) {
+		in = *new(In)
+		if err := t.schema.decode(t.def.Name, call.Arguments, &in); err != nil {
+			return Result{}, err
+		}
+	}
+	out, err := t.fn(withCall(ctx, call), in)
+	res, encErr := resultOf(out)
+	if err == nil {
+		return res, encErr
+	}
+	// A function that fails returns a zero value with its error. For a struct this
+	// encodes to JSON such as {"count":0}, which is not an output.
+	if none, _ := resultOf(*new(Out)); none.Text != "" && none.Text == res.Text {
+		return Result{}, err
+	}
+	return res, err
+}
+
+// cloneFunction copies a definition, so that callers cannot change the tool's own.
+func cloneFunction(d *item.FunctionTool) *item.FunctionTool {
+	c := *d
+	if d.Strict != nil {
+		strict := *d.Strict
+		c.Strict = &strict
+	}
+	return &c
+}
+
+// Raw makes a tool from a definition and a function that receives the call as the
+// model made it. A function tool's schema is sent byte for byte; strict is sent as
+// false unless the definition or an option sets it.
+//
+// Arguments of a function tool must be a JSON object that matches the schema, which
+// is JSON Schema 2020-12 or, if it says so, draft 7; otherwise the function does not
+// run. Keywords that cannot be checked here (remote references, unevaluated members,
+// patterns of another dialect) are not errors: they are left to the model and the
+// endpoint. The input of a custom tool is not checked, and neither are calls of the
+// API's own tools.
+func Raw(def item.Tool, fn func(context.Context, Call) (Result, error), opts ...Option) (Tool, error) {
+	name, err := nameOf(def)
+	if err != nil {
+		return nil, err
+	}
+	if fn == nil {
+		return nil, fmt.Errorf("tool %s: function is nil", name)
+	}
+	c, err := configOf(opts)
+	if err != nil {
+		return nil, fmt.Errorf("tool %s: %w", name, err)
+	}
+	if c.parameters != "" {
+		return nil, fmt.Errorf("tool %s: option Parameters: the definition holds the schema", name)
+	}
+	t := &raw{name: name, annotations: c.annotations, fn: fn}
+	switch d := def.(type) {
+	case *item.FunctionTool:
+		f := complete(d, c.strict)
+		t.function = f
+		if t.schema, err = schemaOf(f, goExpressions); err != nil {
+			return nil, fmt.Errorf("tool %s: %w", name, err)
+		}
+	case *item.CustomTool:
+		if c.strict != nil {
+			return nil, fmt.Errorf("tool %s: option Strict: a custom tool has no schema", name)
+		}
+		custom := *d
+		t.custom = &custom
+	default:
+		if c.strict != nil {
+			return nil, fmt.Errorf("tool %s: option Strict: the tool has no schema of ours", name)
+		}
+		t.hosted = def
+	}
+	return t, nil
+}
+
+// complete returns a copy of a definition with the members that the API requires:
+// parameters, and strict, which is false unless the option or the definition sets
+// it.
+func complete(d *item.FunctionTool, strict *bool) *item.FunctionTool {
+	c := cloneFunction(d)
+	v := *cmp.Or(strict, c.Strict, new(bool))
+	c.Strict = &v
+	c.Parameters = cmp.Or(c.Parameters, anyObject)
+	return c
+}
+
+type raw struct {
+	name        string
+	function    *item.FunctionTool
+	custom      *item.CustomTool
+	hosted      item.Tool // a definition of the API's own
+	annotations Annotations
+	schema      *schema // nil if not a function
+	fn          func(context.Context, Call) (Result, error)
+}
+
+func (t *raw) Definition() item.Tool {
+	if t.function != nil {
+		return cloneFunction(t.function)
+	}
+	if t.hosted != nil {
+		return t.hosted
+	}
+	c := *t.custom
+	return &c
+}
+
+func (t *raw) Annotations() Annotations { return t.annotations }
+func (t *raw) checksArguments()         {}
+
+func (t *raw) Run(ctx context.Context, call Call) (Result, error) {
+	if t.schema != nil {
+		if err := t.schema.check(t.name, call.Arguments); err != nil {
+			return Result{}, err
+		}
+	}
+	return t.fn(ctx, call)
+}
