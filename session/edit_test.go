@@ -144,3 +144,13 @@ func TestNoMarker(t *testing.T) {
 		t.Errorf("got %s", marker.JSON())
 	}
 }
+
+// P1: imported reasoning that a message repeats, and that nothing follows, is left
+// out for one reason and named once.
+func TestRepeatedReasoningIsNamedOnce(t *testing.T) {
+	message := parse(`{"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"}]}`)
+	v := fold(join(given(message, reasoning("rs1")), []session.Body{session.Superseded{Seqs: []int64{2}, By: 1}}, given(item.User("q")))...)
+	if n := len(v.Diagnostics()); n != 1 || v.Diagnostics()[0].Seq != 2 {
+		t.Errorf("%d diagnostics, not one about entry 2: %v", n, v.Diagnostics())
+	}
+}

@@ -511,7 +511,9 @@ func (v *View) add(r *reply) {
 		switch {
 		case n.gone:
 		case n.item.Type() == item.TypeReasoning && !r.followed(i):
-			v.repair(n.seq, n.item, ledNowhere)
+			if v.repeated[n.seq] == 0 { // or it was left out already
+				v.repair(n.seq, n.item, ledNowhere)
+			}
 		default:
 			put(n.seq, n.item)
 		}

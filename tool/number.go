@@ -177,7 +177,7 @@ func compareNumbers(a, b any) int {
 func divides(m, n any) bool {
 	x, isFloat := n.(float64)
 	y, both := m.(float64)
-	if isFloat && both && x == math.Trunc(x) && y == math.Trunc(y) {
+	if isFloat && both && x == math.Trunc(x) && y == math.Trunc(y) && math.Abs(x) <= floatWhole && math.Abs(y) <= floatWhole {
 		return math.Mod(x, y) == 0
 	}
 	return new(big.Rat).Quo(ratOf(n), ratOf(m)).IsInt()
