@@ -22,7 +22,8 @@ type Step struct {
 	Done bool
 	Err  error
 	// Session is the session of the operation, if any. After and Entries describe an
-	// append. From is the session that is forked, and After the place.
+	// append. From is the session that is forked, After the place, and Entries are
+	// those that follow it in the fork.
 	Session string
 	After   int64
 	Entries []session.Entry
@@ -154,8 +155,10 @@ func (s *stepWhole) Lock(ctx context.Context, id string) (unlock func() error, e
 	return func() error { return s.at.Take(Step{Name: "unlock", Session: id}, free) }, nil
 }
 
-func (s *stepWhole) Fork(ctx context.Context, from string, at int64, to string) error {
-	return s.at.Take(Step{Name: "fork", Session: to, From: from, After: at}, func() error { return s.whole.Fork(ctx, from, at, to) })
+func (s *stepWhole) Fork(ctx context.Context, from string, at int64, to string, further ...session.Entry) error {
+	return s.at.Take(Step{Name: "fork", Session: to, From: from, After: at, Entries: further}, func() error {
+		return s.whole.Fork(ctx, from, at, to, further...)
+	})
 }
 
 func (s *stepWhole) Watch(ctx context.Context, id string, after int64) iter.Seq2[session.Entry, error] {

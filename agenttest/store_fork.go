@@ -6,6 +6,7 @@ package agenttest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/antiphon-go/antiphon/session"
@@ -101,6 +102,18 @@ func testFork(t *testing.T, s session.Store) {
 		if err := s.Append(t.Context(), id, at, entries(at, said("x"))); !errors.Is(err, session.ErrConflict) {
 			t.Errorf("%s: got %v, want ErrConflict", id, err)
 		}
+	}
+	more := entries(3, said("x"), said("y"))
+	if err := f.Fork(t.Context(), "a", 3, "with more", more...); err != nil {
+		t.Fatal(err)
+	}
+	put(t, s, "with more", 5, said("z"))
+	wantEntries(t, load(t, s, "with more", 0), slices.Concat(list[:3], more, entries(5, said("z"))))
+	if err := f.Fork(t.Context(), "a", 4, "with a gap", more...); err == nil {
+		t.Error("a fork at entry 4 that goes on with another entry 4: no error")
+	}
+	if n := len(load(t, s, "with a gap", 0)); n != 0 {
+		t.Error("a fork whose further entries are wrong is there")
 	}
 	put(t, s, "a", 600, said("601"))
 	wantEntries(t, load(t, s, "a", 0), append(list, session.Entry{Seq: 601, Body: said("601")}))

@@ -437,7 +437,8 @@ func (c *witnessCheck) begins(id string, there []string) ([]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("fork of %q: %w", op.From, err)
 		}
-		return from, nil
+		c.w.counts.Entries += len(op.Entries)
+		return slices.Concat(from, op.Entries), nil
 	}
 	return nil, nil
 }
@@ -453,6 +454,7 @@ func (w *Auditor) written(id string, most int64, fork []string, within ...string
 		if list, err = w.written(w.ops[i].From, w.ops[i].After, fork, append(within, id)...); err != nil {
 			return nil, err
 		}
+		list = append(list, w.ops[i].Entries...)
 	}
 	for int64(len(list)) < most {
 		var here []*witnessedOp

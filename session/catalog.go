@@ -53,8 +53,9 @@ type Holder interface {
 type Forker interface {
 	Store
 	// Fork creates the session to, which begins with the entries of from up to number
-	// at. If the session to exists already, the error wraps [ErrExists].
-	Fork(ctx context.Context, from string, at int64, to string) error
+	// at and continues with further, whose numbers follow at. It creates all of it or
+	// nothing. If the session to exists already, the error wraps [ErrExists].
+	Fork(ctx context.Context, from string, at int64, to string, further ...Entry) error
 }
 
 // Watcher is implemented by a [Store] that reports entries as they are appended.

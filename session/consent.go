@@ -57,8 +57,8 @@ const askedAgain = "it was allowed in the session that this one was copied from;
 // about again. Permission for an MCP server's call is withdrawn unless the log shows
 // that the call was made. Remembered rules stay.
 //
-// [Session.Fork] appends these entries. A caller that copies a log in another way,
-// as with a [Forker], must append them before the copy is used.
+// [Session.Fork] writes these entries with the fork. A caller that copies a log in
+// another way must append them before the copy is used.
 func Revocations(log []Entry) []Body {
 	var v View
 	yes, given := map[string]int64{}, []string(nil) // entries by the requests that they answer, and the requests in order

@@ -177,7 +177,10 @@ func (m *Memory) Lock(_ context.Context, id string) (unlock func() error, err er
 }
 
 // Fork implements [Forker].
-func (m *Memory) Fork(_ context.Context, from string, at int64, to string) error {
+func (m *Memory) Fork(_ context.Context, from string, at int64, to string, further ...Entry) error {
+	if err := CheckSeqs(at, further); err != nil {
+		return err
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.sessions[from]
@@ -198,7 +201,11 @@ func (m *Memory) Fork(_ context.Context, from string, at int64, to string) error
 	if at > 0 {
 		f.info.Title = s.info.Title
 	}
-	return m.add(f)
+	if err := m.add(f); err != nil {
+		return err
+	}
+	f.log = appendCloned(f.log, further)
+	return nil
 }
 
 // fork returns a branch that begins with the entries of b up to number at.

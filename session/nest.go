@@ -113,9 +113,9 @@ func (s *Session) Log() []Entry {
 // Fork creates the session id in the same store with the entries up to number at,
 // and returns it. Both sessions continue independently. An approval of a call that
 // is still to run is not copied, because it holds for one call: the fork's log
-// continues with the [Revocations], and the fork asks again. Fork fails if the
-// session id exists or s does not have entry at. A store that is a [Forker] copies
-// nothing.
+// continues with the [Revocations], which are written together with it, and the fork
+// asks again. Fork fails if the session id exists or s does not have entry at. A store
+// that is a [Forker] copies nothing.
 func (s *Session) Fork(ctx context.Context, at int64, id string) (*Session, error) {
 	if at < 0 || at > int64(len(s.load)) {
 		return nil, fmt.Errorf("session %q: cannot fork at entry %d: it has %d entries", s.id, at, len(s.load))
@@ -126,40 +126,22 @@ func (s *Session) Fork(ctx context.Context, at int64, id string) (*Session, erro
 	if err := s.Sync(); err != nil {
 		return nil, err
 	}
-	f := &Session{store: s.store, id: id}
 	entries := slices.Clip(s.load[:at])
-	revoked := Revocations(entries)
-	// Nobody may write to the fork before it asks again about the calls.
-	unlock, err := s.reserve(ctx, id, len(revoked) > 0)
-	if err != nil {
-		return nil, fmt.Errorf("session %q: fork of %q: %w", id, s.id, err)
+	var further []Entry
+	for i, b := range Revocations(entries) {
+		further = append(further, Entry{Seq: at + int64(i) + 1, Body: b})
 	}
-	defer func() { _ = unlock() }() // a lock that is not released ends with this process
+	all := slices.Concat(entries, further)
+	var err error
 	if forker, ok := s.store.(Forker); ok {
-		err = forker.Fork(ctx, s.id, at, id)
+		err = forker.Fork(ctx, s.id, at, id, further...)
 	} else {
-		err = s.store.Append(ctx, id, 0, entries)
+		err = s.store.Append(ctx, id, 0, all)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("session %q: fork of %q: %w", id, s.id, err)
 	}
-	f.load, f.seq = entries, at
-	f.behind.forgive(at)
-	if len(revoked) > 0 {
-		if _, err := f.Append(ctx, revoked...); err != nil {
-			return nil, fmt.Errorf("session %q: fork of %q: %w; do not use the fork: it may hold approvals of calls of the other session", id, s.id, err)
-		}
-	}
+	f := &Session{store: s.store, id: id, load: all, seq: int64(len(all))}
+	f.behind.forgive(f.seq)
 	return f, nil
-}
-
-// reserve takes the lock of a session that is about to be created, if the store has
-// locks. A session that is nested belongs to the writer of the enclosing one.
-func (s *Session) reserve(ctx context.Context, id string, needed bool) (unlock func() error, err error) {
-	l, ok := s.store.(Locker)
-	if !ok || !needed || outermost(id) != id {
-		return func() error { return nil }, nil
-	}
-	unlock, _, err = lock(ctx, l, id)
-	return unlock, err
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 )
@@ -69,47 +70,45 @@ func TestForkAtAnyEntry(t *testing.T) {
 	}
 }
 
-// forkWatch calls a function before each append to a session.
-type forkWatch struct {
-	*session.Memory
-	before func(id string)
-}
-
-func (w *forkWatch) Append(ctx context.Context, id string, after int64, entries []session.Entry) error {
-	w.before(id)
-	return w.Memory.Append(ctx, id, after, entries)
-}
-
-// F3 L7: nobody can lock a fork, and run it, before it asks again about calls that
-// were approved in the other session.
-func TestForkIsReserved(t *testing.T) {
-	w := &forkWatch{Memory: new(session.Memory), before: func(string) {}}
-	s := filled(t, w)
-	for _, b := range []session.Body{
-		session.TurnStarted{Turn: 1}, session.OutputItem{Turn: 1, Item: item.Call("c", "write", "{}")}, session.TurnEnded{Turn: 1, Status: item.StatusCompleted},
-		session.ApprovalAsked{CallID: "c", Number: 1, Tool: "write", Arguments: "{}"}, session.Approval{CallID: "c", Number: 1, Allowed: true},
-	} {
-		if _, err := s.Append(t.Context(), b); err != nil {
+// F3 L7: a fork and its questions about calls that were approved in the other session
+// are one write, so no process can find the one without the other.
+func TestForkAsksAtOnce(t *testing.T) {
+	for _, copies := range []bool{false, true} {
+		writes := 0
+		store := agenttest.StepStore(new(session.Memory), func(s agenttest.Step) error {
+			if !s.Done && s.Name != "load" {
+				writes++
+			}
+			return nil
+		})
+		if copies { // it is no Forker
+			store = struct{ session.SubsessionStore }{store.(session.SubsessionStore)}
+		}
+		s := filled(t, store)
+		_, err := s.Append(t.Context(),
+			session.TurnStarted{Turn: 1}, session.OutputItem{Turn: 1, Item: item.Call("c", "write", "{}")}, session.TurnEnded{Turn: 1, Status: item.StatusCompleted},
+			session.ApprovalAsked{CallID: "c", Number: 1, Tool: "write", Arguments: "{}"}, session.Approval{CallID: "c", Number: 1, Allowed: true})
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	seen := 0
-	w.before = func(id string) {
-		seen++
-		if _, err := w.Lock(t.Context(), id); !errors.Is(err, session.ErrBusy) {
-			t.Errorf("another writer of %s: %v", id, err)
+		writes = 0
+		f, err := s.Fork(t.Context(), int64(len(s.Log())), "f")
+		if err != nil || writes != 1 {
+			t.Fatalf("copies %v: %d writes, %v", copies, writes, err)
 		}
-	}
-	f, err := s.Fork(t.Context(), int64(len(s.Log())), "f")
-	if err != nil || seen != 1 {
-		t.Fatal(seen, err)
-	}
-	unlock, err := f.Lock(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unlock(); err != nil {
-		t.Error(err)
+		if err := f.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var v session.View
+		for _, e := range f.Log() {
+			v.Apply(e)
+		}
+		if c, ok := v.Call("c", 1); !ok || c.Verdict != nil || !c.Asked {
+			t.Errorf("copies %v: the fork holds the approval: %+v", copies, c)
+		}
+		if _, err := f.Append(t.Context(), session.RunStarted{}); err != nil {
+			t.Errorf("copies %v: %v", copies, err)
+		}
 	}
 }
 

@@ -14,9 +14,10 @@ import (
 )
 
 // Fork implements [session.Forker]. It writes two rows, whatever the length of the
-// history.
-func (s *Store) Fork(ctx context.Context, from string, at int64, to string) error {
-	if err := checkID(to); err != nil {
+// history, and one for further entries.
+func (s *Store) Fork(ctx context.Context, from string, at int64, to string, further ...session.Entry) error {
+	behind, err := s.encode(to, at, further)
+	if err != nil {
 		return err
 	}
 	return s.fail("forking", s.write(ctx, func(ctx context.Context, t *tx) error {
@@ -46,7 +47,10 @@ func (s *Store) Fork(ctx context.Context, from string, at int64, to string) erro
 		if at > 0 {
 			fork.Title = s.seal.title(to, s.seal.openTitle(from, i.Title))
 		}
-		return t.insert(ctx, fork, i.titled && at > 0, b, sum, s.now())
+		if err := t.insert(ctx, fork, i.titled && at > 0, b, sum, s.now()); err != nil || len(further) == 0 {
+			return err
+		}
+		return behind.write(ctx, t)
 	}))
 }
 
