@@ -41,8 +41,8 @@ func (c *Client) Follow(ctx context.Context, id string, after int64, include ...
 // its error. Wait polls the endpoint at the growing intervals of [Client.Retry] until the response
 // ends or ctx is done.
 func (c *Client) Wait(ctx context.Context, id string, include ...string) (*api.Response, error) {
-	a := &ask{op: "wait for response", method: http.MethodGet, path: pathResponse, ids: []string{id}, part: partStored}
-	a.query = (&RetrieveOptions{Include: include}).query()
+	a := &ask{Op: "wait for response", Method: http.MethodGet, Path: pathResponse, IDs: []string{id}, Part: partStored}
+	a.Query = (&RetrieveOptions{Include: include}).query()
 	for n := 0; ; n++ {
 		var failure error
 		r, err := do(ctx, c, a, func(x *transport.Exchange) (*api.Response, error) {
@@ -58,7 +58,7 @@ func (c *Client) Wait(ctx context.Context, id string, include ...string) (*api.R
 		if !pending(r) {
 			return r, failure
 		}
-		if err := c.pause(ctx, a.op, n); err != nil {
+		if err := c.pause(ctx, a.Op, n); err != nil {
 			return nil, err
 		}
 	}
@@ -71,14 +71,7 @@ func pending(r *api.Response) bool {
 
 // pause waits before the next poll; n is the number of polls so far.
 func (c *Client) pause(ctx context.Context, op string, n int) error {
-	d, top := cmp.Or(c.Retry.Base, endpoint.DefaultBase), cmp.Or(c.Retry.Cap, endpoint.DefaultCap)
-	for ; n > 0 && d < top; n-- {
-		d *= 2
-	}
-	if c.budget(ctx).Sleep(ctx, min(d, top)) == nil {
-		return nil
-	}
-	return &endpoint.Error{Op: op, Class: endpoint.Canceled, Err: context.Cause(ctx)}
+	return c.link().Pause(ctx, op, n)
 }
 
 func (c *Client) budget(ctx context.Context) *endpoint.Budget {
@@ -143,15 +136,15 @@ func (c *Client) backgroundOf(req *api.Request) *background {
 
 // ask returns the request for the remaining events.
 func (b *background) ask() *ask {
-	a := &ask{op: "follow response", method: http.MethodGet, path: pathResponse, ids: []string{b.id}, part: partBackground}
-	a.query = b.options.query()
+	a := &ask{Op: "follow response", Method: http.MethodGet, Path: pathResponse, IDs: []string{b.id}, Part: partBackground}
+	a.Query = b.options.query()
 	if b.polls = b.polls || b.loose; b.polls || b.peeks {
 		return a
 	}
-	a.accept = transport.TypeEvents
-	a.query.Set("stream", "true")
+	a.Accept = transport.TypeEvents
+	a.Query.Set("stream", "true")
 	if b.last >= 0 {
-		a.query.Set("starting_after", strconv.FormatInt(b.last, 10))
+		a.Query.Set("starting_after", strconv.FormatInt(b.last, 10))
 	}
 	return a
 }
@@ -339,7 +332,7 @@ func (c *Client) look(ctx context.Context, s *stream) (waits bool, err error) {
 	}
 	x, err := k.Open(ctx)
 	if err != nil {
-		err = a.failed(c, err)
+		err = a.Failed(c.link(), err)
 		if b.polls || peeked || asError(err).Class != endpoint.BadRequest {
 			return false, err
 		}

@@ -17,7 +17,7 @@ func (c *Client) Compact(ctx context.Context, req *api.CompactRequest) (*api.Com
 	if req == nil {
 		return nil, errNilCall
 	}
-	a := &ask{op: "compact conversation", method: http.MethodPost, path: "/responses/compact", part: partCompact}
+	a := &ask{Op: "compact conversation", Method: http.MethodPost, Path: "/responses/compact", Part: partCompact}
 	fit, err := c.fit(a, &api.Request{
 		Model: req.Model, Input: req.Input, Instructions: req.Instructions, PreviousResponseID: req.PreviousResponseID,
 	})
@@ -26,7 +26,7 @@ func (c *Client) Compact(ctx context.Context, req *api.CompactRequest) (*api.Com
 	}
 	r := *req
 	r.Model, r.Input, r.Instructions, r.PreviousResponseID = fit.Model, fit.Input, fit.Instructions, fit.PreviousResponseID
-	if a.body, err = r.Body(); err != nil {
+	if a.Body, err = r.Body(); err != nil {
 		return nil, err
 	}
 	return do(ctx, c, a, readCompacted)

@@ -23,7 +23,7 @@ const (
 )
 
 func conversation(op, method, path string, ids ...string) *ask {
-	return &ask{op: op, method: method, path: path, ids: ids, part: partConversations}
+	return &ask{Op: op, Method: method, Path: path, IDs: ids, Part: partConversations}
 }
 
 // CreateConversation asks the endpoint to store a new conversation. A nil v means an empty one. Use
@@ -35,7 +35,7 @@ func (c *Client) CreateConversation(ctx context.Context, v *api.CreateConversati
 		return nil, err
 	}
 	a := conversation("create conversation", http.MethodPost, pathConversations)
-	a.body = item.TextBody(string(body))
+	a.Body = item.TextBody(string(body))
 	return do(ctx, c, a, readConversation)
 }
 
@@ -51,14 +51,14 @@ func (c *Client) UpdateConversation(ctx context.Context, id string, v *api.Updat
 		return nil, err
 	}
 	a := conversation("update conversation", http.MethodPost, pathConversation, id)
-	a.body = item.TextBody(string(body))
+	a.Body = item.TextBody(string(body))
 	return do(ctx, c, a, readConversation)
 }
 
 // DeleteConversation deletes a conversation. The endpoint decides how long it keeps the items. A
 // conversation that does not exist is handled as in [Client.Delete].
 func (c *Client) DeleteConversation(ctx context.Context, id string) error {
-	return c.delete(ctx, conversation("delete conversation", http.MethodDelete, pathConversation, id))
+	return c.link().Delete(ctx, conversation("delete conversation", http.MethodDelete, pathConversation, id))
 }
 
 func readConversation(x *transport.Exchange) (*api.Conversation, error) {
@@ -79,8 +79,8 @@ func (c *Client) AddConversationItems(ctx context.Context, id string, items *ite
 		return nil, err
 	}
 	a := conversation("add conversation items", http.MethodPost, pathConversationItems, id)
-	a.body, a.once, a.query = body, true, url.Values{}
-	include(a.query, included)
+	a.Body, a.Repeat, a.Query = body, transport.Never, url.Values{}
+	include(a.Query, included)
 	page, err := do(ctx, c, a, readAdded)
 	if err != nil {
 		return nil, err
@@ -106,8 +106,8 @@ func readAdded(x *transport.Exchange) (*api.ItemPage, error) {
 // RetrieveConversationItem returns one item of a conversation.
 func (c *Client) RetrieveConversationItem(ctx context.Context, id, itemID string, included ...string) (item.Item, error) {
 	a := conversation("retrieve conversation item", http.MethodGet, pathConversationItem, id, itemID)
-	a.query = url.Values{}
-	include(a.query, included)
+	a.Query = url.Values{}
+	include(a.Query, included)
 	return do(ctx, c, a, readItem)
 }
 
@@ -118,5 +118,5 @@ func readItem(x *transport.Exchange) (item.Item, error) {
 // DeleteConversationItem deletes one item of a conversation. An item that does not exist is handled
 // as in [Client.Delete].
 func (c *Client) DeleteConversationItem(ctx context.Context, id, itemID string) error {
-	return c.delete(ctx, conversation("delete conversation item", http.MethodDelete, pathConversationItem, id, itemID))
+	return c.link().Delete(ctx, conversation("delete conversation item", http.MethodDelete, pathConversationItem, id, itemID))
 }

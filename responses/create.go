@@ -160,10 +160,4 @@ func (s *stream) rest(x *transport.Exchange, items []item.Item) (number int64, d
 }
 
 // asError returns err as an *endpoint.Error.
-func asError(err error) *endpoint.Error {
-	var e *endpoint.Error
-	if errors.As(err, &e) {
-		return e
-	}
-	return &endpoint.Error{Class: endpoint.Protocol, Err: err}
-}
+func asError(err error) *endpoint.Error { return transport.AsError(err) }

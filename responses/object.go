@@ -10,7 +10,6 @@ import (
 	"strconv"
 
 	"github.com/antiphon-go/antiphon/api"
-	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/internal/transport"
 )
 
@@ -49,7 +48,7 @@ func include(q url.Values, names []string) {
 // If the endpoint does not have this part of the API, or its profile says so, the error wraps
 // [errors.ErrUnsupported]. This applies to all methods except those that create a response.
 func (c *Client) Retrieve(ctx context.Context, id string, options *RetrieveOptions) (*api.Response, error) {
-	a := &ask{op: "retrieve response", method: http.MethodGet, path: pathResponse, ids: []string{id}, query: options.query(), part: partStored}
+	a := &ask{Op: "retrieve response", Method: http.MethodGet, Path: pathResponse, IDs: []string{id}, Query: options.query(), Part: partStored}
 	return do(ctx, c, a, stored)
 }
 
@@ -57,7 +56,7 @@ func (c *Client) Retrieve(ctx context.Context, id string, options *RetrieveOptio
 // returned unchanged. Endpoints refuse to cancel a response that does not run in the background;
 // cancel its context instead.
 func (c *Client) Cancel(ctx context.Context, id string) (*api.Response, error) {
-	a := &ask{op: "cancel response", method: http.MethodPost, path: pathResponse + "/cancel", ids: []string{id}, part: partStored}
+	a := &ask{Op: "cancel response", Method: http.MethodPost, Path: pathResponse + "/cancel", IDs: []string{id}, Part: partStored}
 	return do(ctx, c, a, stored)
 }
 
@@ -70,39 +69,5 @@ func stored(x *transport.Exchange) (*api.Response, error) {
 // [endpoint.NotFound]. But if an earlier attempt of this call was lost, that attempt may have
 // deleted the response, and Delete returns nil.
 func (c *Client) Delete(ctx context.Context, id string) error {
-	return c.delete(ctx, &ask{op: "delete response", path: pathResponse, ids: []string{id}, part: partStored})
-}
-
-func (c *Client) delete(ctx context.Context, a *ask) error {
-	a.method = http.MethodDelete
-	lost := false
-	a.excuse = func(e *endpoint.Error) error {
-		if e.Class == endpoint.NotFound && lost {
-			return nil
-		}
-		lost = lost || e.SafeToRetry() && !refused(e)
-		return e
-	}
-	_, err := do(ctx, c, a, deleted)
-	return err
-}
-
-// deleted reads a confirmation. The schema has no body for deleted responses, so a success status
-// alone is enough.
-func deleted(x *transport.Exchange) (struct{}, error) {
-	text, err := x.ReadAll()
-	if err != nil || len(text) == 0 {
-		return struct{}{}, err
-	}
-	d, err := api.ParseDeleted(text)
-	if err != nil {
-		return struct{}{}, isNot(x, "confirmation", text, err)
-	}
-	if !d.Deleted && has(d.Extra, "deleted") {
-		return struct{}{}, x.Fail(&endpoint.Error{Class: endpoint.Protocol, Message: "the server did not delete it"})
-	}
-	if _, failed := d.Extra.Get("error"); failed {
-		return struct{}{}, isNot(x, "confirmation", text, nil)
-	}
-	return struct{}{}, nil
+	return c.link().Delete(ctx, &ask{Op: "delete response", Path: pathResponse, IDs: []string{id}, Part: partStored})
 }

@@ -26,7 +26,7 @@ func (c *Client) send(ctx context.Context, req *api.Request, stream bool, try fu
 		// A failed attempt may still have added to the conversation.
 		try = func(k *transport.Call) (bool, error) {
 			again, err := attempt(k)
-			return again && (err == nil || refused(err)), err
+			return again && (err == nil || transport.NotStarted(err)), err
 		}
 	}
 	link := c.link()

@@ -24,8 +24,11 @@ type Request struct {
 	Method string // "" means POST
 	Path   string // relative to the base URL
 	Query  url.Values
-	Body   item.Body // nil means no body
-	Accept string    // "" means application/json
+	Header map[string]string // in addition to the client's, which take precedence
+	Body   item.Body         // nil means no body
+	Source *Source           // in place of Body
+	Accept string            // "" means application/json
+	Raw    bool              // the answer may be any bytes
 }
 
 // Media types.
@@ -43,7 +46,10 @@ type Call struct {
 	http    http.Client
 	url     *url.URL // must not be changed
 	accept  string
+	more    map[string]string // further headers
+	raw     bool
 	body    item.Body
+	source  *Source
 	id      string // identifies the request, so that the server can recognize a repetition
 	key     endpoint.Key
 	budget  *endpoint.Budget
@@ -66,12 +72,13 @@ func (c *Config) Call(ctx context.Context, r Request) (*Call, error) {
 	}
 	k := &Call{
 		config: c, profile: profile, op: r.Op, method: cmp.Or(r.Method, http.MethodPost),
-		http: c.client(), url: u, accept: cmp.Or(r.Accept, TypeJSON), body: r.Body, key: c.key(), budget: endpoint.BudgetFrom(ctx),
+		http: c.client(), url: u, accept: cmp.Or(r.Accept, TypeJSON), more: r.Header, raw: r.Raw,
+		body: r.Body, source: r.Source, key: c.key(), budget: endpoint.BudgetFrom(ctx),
 	}
 	if k.budget == nil {
 		k.budget = c.Retry.Budget()
 	}
-	if r.Body != nil && profile.IdempotencyHeader != "" {
+	if (r.Body != nil || r.Source != nil) && profile.IdempotencyHeader != "" {
 		k.id = newID()
 	}
 	return k, nil
@@ -107,8 +114,15 @@ func (k *Call) header() http.Header {
 		set("User-Agent", cmp.Or(k.config.UserAgent, DefaultUserAgent))
 	}
 	set("Accept", k.accept)
-	if k.body != nil {
+	if k.source != nil {
+		set("Content-Type", k.source.Type)
+	} else if k.body != nil {
 		set("Content-Type", TypeJSON)
+	}
+	for name, value := range k.more {
+		if h.Get(name) == "" {
+			h.Set(name, value)
+		}
 	}
 	if name := k.profile.IdempotencyHeader; k.id != "" && h.Get(name) == "" {
 		// In lower case, because net/http retries a request that has this header in its usual
@@ -138,6 +152,9 @@ func (k *Call) Retry(ctx context.Context, try func() (again bool, err error)) er
 		again, err := try()
 		if err == nil || !again {
 			return err
+		}
+		if k.source.spent() {
+			return unrepeatable(err)
 		}
 		if k.refresh(ctx, err) {
 			continue

@@ -74,6 +74,9 @@ func (k *Call) Open(ctx context.Context) (*Exchange, error) {
 	x.Body = answer{x}
 	x.idle.open(k.config.idle(), x.cancel)
 	r := k.request(x.ctx)
+	if k.source != nil {
+		k.source.attach(r, x.idle.start)
+	}
 	var err error
 	x.idle.start()
 	x.Response, err = k.http.Do(r) //nolint:bodyclose // Exchange.Close closes it
@@ -112,6 +115,9 @@ func (x *Exchange) begin() error {
 			return x.Broken(context.Cause(x.ctx))
 		}
 		return x.Refused(text)
+	}
+	if x.call.raw {
+		return nil
 	}
 	x.room = rooms.Get().(*room)
 	head, err := readHead(x.Body, x.room[:0], contentType)
