@@ -1,0 +1,349 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agenttest
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
+)
+
+// Trajectory returns what the runs of a log did, as text for people and for
+// [CheckTrajectory]: for each turn the calls of the reply with what the model got
+// back, and the messages, and at the end how each run stopped.
+//
+//	turn 1
+//	  weather {"city":"Bergen"} = It rains.
+//	  weather {"city":"Atlantis"} ! no such city
+//	turn 2
+//	  > Take an umbrella.
+//	stopped: answered
+//
+// A call is the name of the tool and its arguments as the model sent them; " as "
+// follows if the tool got others. After "=" comes the output, after "!" the output of
+// a call that failed or was refused, and "?" stands for no output yet. A failure in
+// the usual envelope is shortened to its error and its output. A text with line
+// breaks is quoted. Input, reasoning and ids are left out. A subagent is a call like
+// any other; its own log is another trajectory: see session.Session.Nested.
+func Trajectory(log []session.Entry) string {
+	t := trajectory{calls: map[int]*step{}, said: map[int64]*step{}}
+	for _, e := range log {
+		t.apply(e)
+	}
+	var b strings.Builder
+	for _, s := range t.steps {
+		fmt.Fprintln(&b, s)
+	}
+	return b.String()
+}
+
+// CheckTrajectory fails the test if the trajectory of the log (see [Trajectory])
+// differs from want, and prints the difference:
+//
+//	agenttest.CheckTrajectory(t, s.Log(), `
+//		turn 1
+//		  weather {"city":"Bergen"} = …
+//		turn 2
+//		  > Take an umbrella.
+//		stopped: answered
+//	`)
+//
+// The turns are compared in order. The lines of one turn may be in any order, because
+// the calls of one reply run at the same time. "…" stands for any text within a line.
+// Indentation and empty lines do not count.
+func CheckTrajectory(tb testing.TB, log []session.Entry, want string) {
+	tb.Helper()
+	if diff := trajectoryDiff(want, Trajectory(log)); diff != "" {
+		tb.Errorf("the trajectory differs (-want +got):\n%s", diff)
+	}
+}
+
+// trajectory folds a log into steps.
+type trajectory struct {
+	steps []fmt.Stringer
+	known agent.KnownCalls
+	turn  *turnStep
+	calls map[int]*step   // by the number that KnownCalls gives
+	said  map[int64]*step // by entry
+}
+
+// heading is a step without details.
+type heading string
+
+func (h heading) String() string { return string(h) }
+
+// turnStep is the first line of a turn.
+type turnStep struct {
+	number int
+	broke  string
+}
+
+func (t *turnStep) String() string {
+	if t.broke != "" {
+		return fmt.Sprintf("turn %d, broke off: %s", t.number, t.broke)
+	}
+	return fmt.Sprintf("turn %d", t.number)
+}
+
+// step is a call or a message.
+type step struct {
+	text      string // a call without its output, or a message
+	call      bool
+	edited    string
+	sign      string // of the output; "" is none yet
+	output    string
+	withdrawn bool
+}
+
+func (s *step) String() string {
+	text := "  " + s.text
+	if s.edited != "" {
+		text += " as " + s.edited
+	}
+	switch {
+	case s.call && s.sign == "":
+		text += " ?"
+	case s.call:
+		text = strings.TrimRight(text+" "+s.sign+" "+s.output, " ")
+	}
+	if s.withdrawn {
+		text += " (withdrawn)"
+	}
+	return text
+}
+
+func (t *trajectory) apply(e session.Entry) {
+	call := t.known.Add(e)
+	switch b := e.Body.(type) {
+	case session.TurnStarted:
+		t.turn = &turnStep{number: b.Turn}
+		t.steps = append(t.steps, t.turn)
+	case session.TurnEnded:
+		if t.turn != nil && b.BrokeOff() {
+			t.turn.broke = cmp.Or(b.Class, b.Reason, b.Status)
+		}
+	case session.OutputItem:
+		t.item(e.Seq, b, call)
+	case session.CallStarted:
+		if s := t.calls[number(call)]; s != nil && call.Edited {
+			s.edited = oneLine(call.Arguments)
+		}
+	case session.CallOutput:
+		t.answer(e.Seq, b, call)
+	case session.CallDropped:
+		if s := t.calls[number(call)]; s != nil {
+			s.sign, s.output = "!", oneLine(b.Reason)
+		}
+	case session.ItemsWithdrawn:
+		for _, seq := range b.Seqs {
+			if s := t.said[seq]; s != nil {
+				s.withdrawn = true
+			}
+		}
+	case session.Stopped:
+		t.steps = append(t.steps, heading("stopped: "+b.Why))
+	}
+}
+
+func number(call *agent.KnownCall) int {
+	if call == nil {
+		return 0
+	}
+	return call.Number
+}
+
+// item adds an item of a reply.
+func (t *trajectory) item(seq int64, b session.OutputItem, call *agent.KnownCall) {
+	s := new(step)
+	switch kind := b.Item.Type(); {
+	case call != nil && b.Item.IsCall():
+		s.call, s.text = true, strings.TrimRight(call.Tool+" "+oneLine(call.Arguments), " ")
+		t.calls[number(call)] = s
+	case kind == item.TypeReasoning:
+		return
+	case kind == item.TypeMessage:
+		m, err := item.As[item.Message](b.Item)
+		if err != nil {
+			return
+		}
+		s.text = strings.TrimRight("> "+oneLine(m.Content.Display()), " ")
+		if b.Partial {
+			s.text += " (broke off)"
+		}
+	default: // of the endpoint itself
+		s.text = string(kind)
+		if call != nil {
+			s.text = strings.TrimRight(s.text+" "+call.Tool+" "+oneLine(call.Arguments), " ")
+		}
+	}
+	t.said[seq] = s
+	t.steps = append(t.steps, s)
+}
+
+// answer adds an output to its call.
+func (t *trajectory) answer(seq int64, b session.CallOutput, call *agent.KnownCall) {
+	s := t.calls[number(call)]
+	if s == nil {
+		return
+	}
+	s.sign, s.output = "=", oneLine(outputText(b.Item))
+	if b.Failed {
+		s.sign = "!"
+	}
+	t.said[seq] = s
+}
+
+// outputText returns what the model reads of an output.
+func outputText(it item.Item) string {
+	v, err := it.Decode()
+	if err != nil {
+		return it.JSON()
+	}
+	switch v := v.(type) {
+	case *item.FunctionCallOutput:
+		return withoutEnvelope(v.Output.Display())
+	case *item.CustomToolCallOutput:
+		return withoutEnvelope(v.Output.Display())
+	case *item.ApplyPatchCallOutput:
+		return withoutEnvelope(v.Output)
+	case *item.MCPApprovalResponse:
+		if v.Approve {
+			return "approved"
+		}
+		return cmp.Or(withoutEnvelope(v.Reason), "not approved")
+	}
+	return it.JSON()
+}
+
+// withoutEnvelope returns the error and the output of a failure in the envelope of
+// docs/tool-output-format.md, and any other text as it is.
+func withoutEnvelope(text string) string {
+	rest, ok := strings.CutPrefix(text, "status:\nerror\n\ntoolName:\n")
+	if !ok {
+		return text
+	}
+	_, rest, _ = strings.Cut(rest, "\n\nerror:\n")
+	problem, output, _ := strings.Cut(rest, "\n\noutput:\n")
+	return strings.TrimSpace(strings.TrimSpace(problem) + "\n" + output)
+}
+
+// oneLine returns a text on one line: as it is, or quoted.
+func oneLine(text string) string {
+	if strings.ContainsFunc(text, func(r rune) bool { return r != ' ' && unicode.IsSpace(r) || unicode.IsControl(r) }) {
+		return strconv.Quote(text)
+	}
+	return text
+}
+
+// trajectoryDiff compares two trajectories, and returns "" if they are equal.
+func trajectoryDiff(want, got string) string {
+	wantTurns, gotTurns := turnsOf(want), turnsOf(got)
+	var b strings.Builder
+	differ := false
+	write := func(sign, line string) {
+		differ = differ || sign != " "
+		if !startsTurn(line) {
+			line = "  " + line
+		}
+		fmt.Fprintf(&b, "%s %s\n", sign, line)
+	}
+	for i := range max(len(wantTurns), len(gotTurns)) {
+		var w, g []string
+		if i < len(wantTurns) {
+			w = wantTurns[i]
+		}
+		if i < len(gotTurns) {
+			g = gotTurns[i]
+		}
+		partner := matched(w, g)
+		for j, line := range w {
+			if partner[j] < 0 {
+				write("-", line)
+			}
+		}
+		for j, line := range g {
+			if slices.Contains(partner, j) {
+				write(" ", line)
+			} else {
+				write("+", line)
+			}
+		}
+	}
+	if !differ {
+		return ""
+	}
+	return b.String()
+}
+
+// turnsOf splits a trajectory into turns and stops; each begins with its heading.
+func turnsOf(text string) (turns [][]string) {
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		switch {
+		case line == "":
+		case startsTurn(line) || len(turns) == 0:
+			turns = append(turns, []string{line})
+		default:
+			turns[len(turns)-1] = append(turns[len(turns)-1], line)
+		}
+	}
+	return turns
+}
+
+func startsTurn(line string) bool {
+	rest, ok := strings.CutPrefix(line, "turn ")
+	return ok && rest != "" && rest[0] >= '0' && rest[0] <= '9' || strings.HasPrefix(line, "stopped: ")
+}
+
+// matched returns the index of the line in got for each line of want, or -1. It
+// matches as many lines as possible, because a line with "…" may fit several.
+func matched(want, got []string) []int {
+	partner := slices.Repeat([]int{-1}, len(want))
+	taken := slices.Repeat([]int{-1}, len(got))
+	var place func(w int, tried []bool) bool
+	place = func(w int, tried []bool) bool {
+		for g := range got {
+			if tried[g] || !fits(want[w], got[g]) {
+				continue
+			}
+			tried[g] = true
+			if taken[g] < 0 || place(taken[g], tried) {
+				partner[w], taken[g] = g, w
+				return true
+			}
+		}
+		return false
+	}
+	for w := range want {
+		place(w, make([]bool, len(got)))
+	}
+	return partner
+}
+
+// fits reports whether a line fits a pattern in which "…" stands for any text.
+func fits(pattern, line string) bool {
+	if pattern == line {
+		return true
+	}
+	parts := strings.Split(pattern, "…")
+	line, ok := strings.CutPrefix(line, parts[0])
+	if !ok || len(parts) == 1 {
+		return false
+	}
+	last := len(parts) - 1
+	for _, part := range parts[1:last] {
+		if _, line, ok = strings.Cut(line, part); !ok {
+			return false
+		}
+	}
+	return strings.HasSuffix(line, parts[last])
+}

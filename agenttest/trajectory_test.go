@@ -1,0 +1,157 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agenttest_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/tool"
+)
+
+// varied is a session with calls of every outcome.
+func varied(t *testing.T) *session.Session {
+	t.Helper()
+	fails := tool.Must("fails", "Fails.", func(context.Context, echoed) (string, error) { return "half\n", errors.New("no such city") }, tool.ReadOnly())
+	write := tool.Must("write", "Writes.", func(_ context.Context, in echoed) (string, error) { return "wrote\n" + in.Text, nil })
+	a := &agent.Agent{
+		Model: agenttest.Script(t,
+			agenttest.Completed(item.Assistant("I look."), item.Call("c1", "echo", `{"text":"a"}`), item.Call("c1", "fails", `{"text":"b"}`)),
+			agenttest.Completed(item.Call("c3", "write", `{"text":"c"}`), item.Call("c4", "rm", `{}`)),
+			agenttest.Completed(item.Call("c5", "ask", `{"text":"d"}`)),
+		),
+		Tools: []tool.Tool{echo, fails, write, tool.Must("ask", "Asks.", func(_ context.Context, in echoed) (string, error) { return in.Text, nil })},
+		Hooks: []agent.Hooks{{Name: "spelling", BeforeTool: func(ctx context.Context, c *agent.ToolCall) (context.Context, error) {
+			c.Call.Arguments = strings.ReplaceAll(c.Call.Arguments, `"a"`, `"A"`)
+			return ctx, nil
+		}}},
+		Policy: agent.Policy{Allow: []string{"write"}, Ask: []string{"ask"}, Pause: true},
+	}
+	a.Request.Model = "test-model"
+	s := session.New()
+	if res, err := a.Run(t.Context(), s, item.User("go")); err != nil || res.Why != agent.StopApprovalPending {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	return s
+}
+
+func TestTrajectory(t *testing.T) {
+	s := varied(t)
+	want := `turn 1
+  > I look.
+  echo {"text":"a"} as {"text":"A"} = "Note: the arguments of this call were changed before it ran, to: {\"text\":\"A\"}\n\nA"
+  fails {"text":"b"} ! "no such city\nhalf"
+turn 2
+  write {"text":"c"} = "wrote\nc"
+  rm {} ! tool not found: rm. Available: echo, fails, write, ask
+turn 3
+  ask {"text":"d"} ?
+stopped: approval_wanted
+`
+	got := agenttest.Trajectory(s.Log())
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestCheckTrajectory(t *testing.T) {
+	log := varied(t).Log()
+	for _, c := range []struct{ name, want, diff string }{
+		{"in another order within a turn, with any text", `
+			turn 1
+			  fails … ! …
+			  echo {"text":"a"} as … = …A"
+			  > I look.
+			turn 2
+			  write … = …
+			  rm {} ! …
+			turn 3
+			  ask … ?
+			stopped: approval_wanted
+		`, ""},
+		{"a line that fits several, and one that fits only one", `
+			turn 1
+			  …
+			  …
+			  > I look.
+			turn 2
+			  …
+			  write {"text":"c"} = …
+			turn 3
+			  …
+			stopped: …
+		`, ""},
+		{"a call in another turn, another output and another end", `
+			turn 1
+			  > I look.
+			  fails … ! …
+			turn 2
+			  echo … = A
+			  write {"text":"c"} = "wrote\nC"
+			  rm {} ! …
+			turn 3
+			  ask … ?
+			stopped: answered
+		`, `  turn 1
+    > I look.
++   echo {"text":"a"} as {"text":"A"} = "Note: the arguments of this call were changed before it ran, to: {\"text\":\"A\"}\n\nA"
+    fails {"text":"b"} ! "no such city\nhalf"
+-   echo … = A
+-   write {"text":"c"} = "wrote\nC"
+  turn 2
++   write {"text":"c"} = "wrote\nc"
+    rm {} ! tool not found: rm. Available: echo, fails, write, ask
+  turn 3
+    ask {"text":"d"} ?
+- stopped: answered
++ stopped: approval_wanted
+`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			tb := &spyTB{TB: t}
+			agenttest.CheckTrajectory(tb, log, c.want)
+			got := strings.Join(tb.failures, "")
+			if c.diff == "" && got == "" {
+				return
+			}
+			if diff := cmp.Diff("the trajectory differs (-want +got):\n"+c.diff, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A reply that broke off, items that a guard withdrew, and a hosted call.
+func TestTrajectoryOddities(t *testing.T) {
+	search, err := item.ParseString(`{"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search","query":"x"}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := session.New()
+	if _, err := s.Append(t.Context(),
+		session.RunStarted{}, session.InputItem{Item: item.User("go")},
+		session.TurnStarted{Turn: 1}, session.OutputItem{Turn: 1, Item: search}, session.OutputItem{Turn: 1, Item: item.Assistant("bad")},
+		session.TurnEnded{Turn: 1, Status: item.StatusCompleted}, session.ItemsWithdrawn{Seqs: []int64{5}, Reason: "no", By: "guard"},
+		session.TurnStarted{Turn: 2}, session.OutputItem{Turn: 2, Item: item.Assistant("half"), Partial: true},
+		session.TurnEnded{Turn: 2, Status: item.StatusFailed, Class: "truncated"}, session.Stopped{Why: "provider_error"},
+	); err != nil {
+		t.Fatal(err)
+	}
+	want := `turn 1
+  web_search_call…
+  > bad (withdrawn)
+turn 2, broke off: truncated
+  > half (broke off)
+stopped: provider_error
+`
+	agenttest.CheckTrajectory(t, s.Log(), want)
+}
