@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package agenttest helps to test programs that use Antiphon, and Antiphon itself.
-// It contains a Responses server on loopback that gives the answers that a test
+// docs/testing.md shows how. It contains models in memory whose replies a test
+// specifies ([Script], [ModelFunc]) and a check of what a run did
+// ([CheckTrajectory]); a Responses server on loopback that gives the answers that a test
 // specifies, right or wrong, over HTTP and WebSockets ([Server]); middleware that
 // makes any other server fail in the same ways ([Wrap]); recordings of real
 // exchanges that can be played back; and a check for histories that an endpoint
