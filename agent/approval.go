@@ -212,7 +212,7 @@ func (r *Run) judge(call tool.Call, annotations tool.Annotations) plan.Ruling {
 		if outer, ok := o.tools.Lookup(call.Name); ok {
 			there.Approval = tool.AnnotationsOf(outer).Approval
 		}
-		if j := o.run.agent.Policy.judge(t, call, there, o.rules); j.Verdict == session.Deny {
+		if j := o.policy.judge(t, call, there, o.rules); j.Verdict == session.Deny {
 			return j
 		}
 	}

@@ -21,6 +21,9 @@ import (
 // turn asks the model, unless the tools cannot be fetched, a hook objects to input,
 // or a shared budget is used up.
 func (r *Run) turn(ctx context.Context, turn int) error {
+	if err := r.pick(); err != nil {
+		return r.stopFor(err)
+	}
 	if err := r.equip(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil // the loop sees that ctx ended
@@ -150,7 +153,12 @@ func (r *Run) hear(inner, ctx context.Context, seen *ModelCall) (end session.Tur
 		if ctx.Err() != nil {
 			end.Status = item.StatusCancelled
 		} else if !shown {
-			decision = r.mend(failure)
+			if decision = r.mend(failure); decision == nil {
+				decision = r.fallOver(turn, failure)
+			}
+		}
+		if decision == nil {
+			r.failure = r.allFailed(failure)
 		}
 		if decision == nil && !shown {
 			end.Refused = r.blamed(failure)
@@ -511,6 +519,7 @@ func (r *Run) endTurn(ctx context.Context, end session.TurnEnded, decision sessi
 	}
 	if !end.BrokeOff() {
 		r.fillRetries()
+		r.failed = nil
 	}
 	if u := end.Usage; u != nil {
 		r.totals.count(u)
@@ -520,6 +529,11 @@ func (r *Run) endTurn(ctx context.Context, end session.TurnEnded, decision sessi
 	if cache := r.state.Cache(); cache != nil {
 		r.result.Cache = append(r.result.Cache, *cache)
 		r.progress(Progress{Kind: ProgressCache, Turn: end.Turn, Cache: cache})
+	}
+	if n, ok := decision.(session.Noticed); ok {
+		if objection := after(ctx, "Noticed", r.agent.Hooks, noticed, &n); objection != nil {
+			return r.stopFor(objection)
+		}
 	}
 	if truncation := r.state.Truncation(); truncation != "" {
 		return r.notice(ctx, session.Noticed{Turn: end.Turn, Kind: session.NoticeHistoryCut, Text: truncation})

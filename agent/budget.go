@@ -314,20 +314,25 @@ func (e *PriceError) Error() string {
 // findPrice looks up the model's price. An invalid price is an error, and so is a
 // missing price if costs are limited.
 func (r *Run) findPrice(model string) error {
-	var price Price
+	price, err := r.priceOf(r.agent, model)
+	if err == nil {
+		r.price = price
+	}
+	return err
+}
+
+func (r *Run) priceOf(a *Agent, model string) (price Price, err error) {
 	known := false
-	if r.agent.Prices != nil {
-		price, known = r.agent.Prices(model)
+	if a.Prices != nil {
+		price, known = a.Prices(model)
 	}
 	switch {
+	case !known && r.budget.limitsCost():
+		return Price{}, &PriceError{Model: model}
 	case !known:
-		price = Price{}
-		if r.budget.limitsCost() {
-			return &PriceError{Model: model}
-		}
+		return Price{}, nil
 	case !price.valid():
-		return &PriceError{model, price}
+		return Price{}, &PriceError{model, price}
 	}
-	r.price = price
-	return nil
+	return price, nil
 }

@@ -207,17 +207,20 @@ func (a *Agent) compact(ctx context.Context, s *session.Session) (*CompactionCal
 	r.borrowed = r.retries != nil
 	r.quiet, r.yield = true, func(Event, error) bool { return true }
 	r.openBudget(ctx)
-	if err := r.findPrice(a.Request.Model); err != nil {
+	if err := r.checkAgent(a); err != nil {
+		return nil, err
+	}
+	if err := r.findPrice(r.agent.Request.Model); err != nil {
 		return nil, err
 	}
 	if err := r.equip(ctx); err != nil {
 		return nil, err
 	}
 	// The copy turns compaction on, because the caller asked for it explicitly.
-	now := *a
+	now := *r.agent
 	now.Compaction.Auto = true
 	r.fold(&now)
-	if err := r.whole(); err != nil {
+	if err := r.undamaged(); err != nil {
 		return nil, err
 	}
 	switch veto, judged := uninterrupted(ctx, r.judgeStored(ctx, r.toJudge())); {
@@ -252,8 +255,11 @@ func (r *Run) fold(a *Agent) {
 	if r.agent.CollapseReads {
 		r.state.ReadKey = r.readKey
 	}
-	_, resumes := r.agent.Model.(Resumer)
-	r.state.Keep = resumes || r.agent.Request.Conversation != ""
+	r.state.Keep = r.first.Request.Conversation != ""
+	for _, c := range r.first.models() {
+		_, resumes := c.Model.(Resumer)
+		r.state.Keep = r.state.Keep || resumes
+	}
 	for e := range r.session.Entries() {
 		r.state.Apply(e)
 	}

@@ -79,7 +79,7 @@ type Resumer interface {
 
 // resume passes the session's last response to the model.
 func (r *Run) resume() error {
-	defer func() { r.state.Keep = r.agent.Request.Conversation != "" }() // the model tracks the responses from here on
+	defer func() { r.state.Keep = r.first.Request.Conversation != "" }() // the model tracks the responses from here on
 	base, last := r.agent.Request.PreviousResponseID, r.state.LastExchange()
 	if base != "" {
 		for e := range r.session.Entries() {

@@ -46,7 +46,7 @@ func ForkTool(opts ...tool.Option) tool.Tool {
 				return tool.Result{}, err
 			}
 		}
-		return sc.play(ctx, sc.run.agent, s)
+		return sc.play(ctx, sc.run.first, s)
 	})
 	if err != nil {
 		panic(err) // an option that contradicts the tool

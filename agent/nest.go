@@ -44,6 +44,7 @@ type scope struct {
 	// untold means that the parent's log does not have the usage of the subagent's
 	// last run, because a crash interrupted it.
 	untold bool
+	policy Policy
 	rules  []session.Rule
 	tools  *tool.Set
 	ended  chan struct{} // closed when the subagent has ended
@@ -58,7 +59,7 @@ type scope struct {
 // scope prepares a call that starts a subagent.
 func (r *Run) scope(c session.OpenCall) *scope {
 	id := r.session.NestedID(c)
-	return &scope{run: r, call: c, log: r.session.Log(), id: id, goOn: c.Paused != "", untold: untold(r.session.Log(), id), rules: slices.Clip(r.state.Rules()), tools: r.tools, ended: make(chan struct{})}
+	return &scope{run: r, call: c, log: r.session.Log(), id: id, goOn: c.Paused != "", untold: untold(r.session.Log(), id), policy: r.agent.Policy, rules: slices.Clip(r.state.Rules()), tools: r.tools, ended: make(chan struct{})}
 }
 
 // Texts that the model reads about calls that start no subagent.
@@ -77,7 +78,7 @@ func (t told) Error() string { return string(t) }
 // maxDepth returns the largest allowed depth of subagents, counted from the outermost
 // run.
 func (r *Run) maxDepth() int {
-	own := r.agent.Limits.MaxDepth
+	own := r.first.Limits.MaxDepth
 	if r.around == nil {
 		return cmp.Or(own, 1)
 	}

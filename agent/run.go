@@ -25,7 +25,12 @@ import (
 // [Agent.Run]. [Run.Say] and [Run.StopAfterTurn] may be called from other
 // goroutines.
 type Run struct {
-	agent   *Agent
+	// agent is the agent of the current turn: one candidate of a Fallback. whole is the
+	// same agent with all candidates, and first the agent that the run was started with.
+	agent, whole, first *Agent
+	candidate           int      // the index of agent's model in whole's Fallback
+	failed              failures // of the candidates that were asked for the current reply before
+
 	session *session.Session
 	input   []item.Item
 	until   time.Time // when the time limit passes; zero means never
@@ -98,7 +103,9 @@ type Run struct {
 // Start prepares a run that gives the input to the model. Nothing happens until the
 // caller ranges over [Run.Events].
 func (a *Agent) Start(s *session.Session, input ...item.Item) *Run {
-	return &Run{agent: a, session: s, input: input}
+	r := &Run{first: a, whole: a, session: s, input: input}
+	r.narrow(0)
+	return r
 }
 
 // Say adds input to a run that has not stopped. The input reaches the model with the
@@ -200,15 +207,15 @@ func (r *Run) Events(ctx context.Context) iter.Seq2[Event, error] {
 
 // hooked performs the run, with the BeforeRun and AfterRun hooks around it.
 func (r *Run) hooked(ctx context.Context) (err error) {
-	seen := RunCall{Session: r.session.ID(), Depth: r.depth, Model: r.agent.Request.Model, Started: time.Now()}
-	ctx, n, veto := before(ctx, "BeforeRun", r.agent.Hooks, beforeRun, &seen)
+	seen, hooks := RunCall{Session: r.session.ID(), Depth: r.depth, Model: r.agent.Request.Model, Started: time.Now()}, r.first.Hooks
+	ctx, n, veto := before(ctx, "BeforeRun", hooks, beforeRun, &seen)
 	r.uncancelled = context.WithoutCancel(ctx)
 	defer func() {
 		if n == 0 {
 			return
 		}
 		seen.Ended, seen.Why, seen.Detail, seen.Err, seen.Totals = time.Now(), r.why.Why, r.why.Detail, err, r.totals
-		if objection := after(ctx, "AfterRun", r.agent.Hooks[:n], afterRun, &seen); err == nil {
+		if objection := after(ctx, "AfterRun", hooks[:n], afterRun, &seen); err == nil {
 			err = objection
 		}
 	}()
@@ -274,10 +281,11 @@ func (r *Run) windUp() {
 
 // fillRetries refills the retry budget, unless the budget belongs to the caller.
 func (r *Run) fillRetries() {
+	_, own := r.whole.Model.(Fallback)
 	switch {
-	case r.borrowed:
+	case r.borrowed && !own:
 		return
-	case r.retries != nil:
+	case r.retries != nil && !r.borrowed:
 		r.retries.Refill()
 		return
 	}
@@ -358,19 +366,39 @@ func isThere(model Model) bool {
 // check returns an error for an invalid agent or input, before anything is locked,
 // read or written.
 func (r *Run) check() error {
-	if !isThere(r.agent.Model) {
-		return errors.New("agent: no Model is set")
-	}
 	if err := checkInput(r.input); err != nil {
 		return err
 	}
-	if err := checkRequest(&r.agent.Request); err != nil {
-		return err
-	}
-	if err := r.agent.Policy.check(); err != nil {
+	if err := r.checkAgent(r.first); err != nil {
 		return err
 	}
 	return r.findPrice(r.agent.Request.Model)
+}
+
+// checkAgent returns an error for an agent that cannot be used in this run.
+func (r *Run) checkAgent(a *Agent) error {
+	if !isThere(a.Model) {
+		return errors.New("agent: no Model is set")
+	}
+	if err := checkRequest(&a.Request); err != nil {
+		return err
+	}
+	if err := a.Policy.check(); err != nil {
+		return err
+	}
+	f, ok := a.Model.(Fallback)
+	if !ok {
+		return nil
+	}
+	if err := f.check(&a.Request); err != nil {
+		return err
+	}
+	for _, c := range f {
+		if _, err := r.priceOf(a, cmp.Or(c.Name, a.Request.Model)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // open reads the log and records the start of the run. A reply that the hooks have
@@ -380,7 +408,10 @@ func (r *Run) open(ctx context.Context) error {
 		return err
 	}
 	r.fold(r.agent)
-	if err := r.whole(); err != nil {
+	if err := r.undamaged(); err != nil {
+		return err
+	}
+	if err := r.pick(); err != nil {
 		return err
 	}
 	if err := r.resume(); err != nil {
@@ -427,9 +458,9 @@ func (r *Run) begin() []session.Body {
 // NoticeGapsAccepted.
 var ErrEntriesLost = errors.New("entries of the session were lost")
 
-// whole returns an error for a log in which an entry was lost. The lost entry may
+// undamaged returns an error for a log in which an entry was lost. The lost entry may
 // have withdrawn items, which would then be sent again.
-func (r *Run) whole() error {
+func (r *Run) undamaged() error {
 	if r.state.Gap() == 0 {
 		return nil
 	}

@@ -105,7 +105,7 @@ type TurnEnded struct {
 	// response to, or "".
 	InConversation string
 	// Window is the size of the model's context in tokens, if the endpoint reported a
-	// new value. It holds from here on.
+	// new value. It holds until the model or the endpoint changes.
 	Window int64
 	// Profile names the kind of endpoint, if the answer revealed another kind than the
 	// [Setup] has. It holds from here on.
@@ -377,6 +377,10 @@ const (
 	// NoticeWholeHistory means that the chosen transport sends only new items, but
 	// this endpoint needs the whole history with each request.
 	NoticeWholeHistory = "whole_history"
+	// NoticeFallback means that a model did not answer, and that the run asks the next
+	// one of its agent's candidates. A process that continues the run counts these
+	// notices.
+	NoticeFallback = "fallback"
 	// NoticeSummaryInstead means that compaction by the endpoint was requested, but
 	// the endpoint has no such function, and the model wrote a summary.
 	NoticeSummaryInstead = "summary_instead"

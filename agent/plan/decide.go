@@ -46,7 +46,7 @@ func (s *State) Next() Effect {
 	case last.BrokeOff() && last.Refused > 0:
 		return Stop{Why: StopBadItem, Detail: fmt.Sprintf("the endpoint refuses the item of entry %d: %s", last.Refused, last.Reason)}
 	case last.BrokeOff() && !interrupted(last):
-		return Stop{Why: StopProviderError, Detail: last.Reason}
+		return Stop{Why: StopProviderError, Detail: strings.Join(append([]string{last.Reason}, s.run.failed...), "; before that: ")}
 	case asked.Why != "":
 		return Stop{Why: StopReason(asked.Why), Detail: asked.Detail}
 	case !s.needs:

@@ -74,11 +74,13 @@ type runState struct {
 	nested       Usage          // usage of subagents
 	waits        map[int64]bool // calls, by entry, that wait for an approval, their own or their subagent's
 	last         session.TurnEnded
-	refusal      bool   // the last reply is a refusal
-	empty        bool   // the last reply says nothing
-	unanswerable string // why a call of the last reply cannot be answered
-	dropped      bool   // reasoning was left out
-	truncation   string // why the beginning of the history is known to be left out
+	refusal      bool     // the last reply is a refusal
+	empty        bool     // the last reply says nothing
+	unanswerable string   // why a call of the last reply cannot be answered
+	dropped      bool     // reasoning was left out
+	fallbacks    int      // how often another model was asked
+	failed       []string // why, since the last complete reply
+	truncation   string   // why the beginning of the history is known to be left out
 	ask          session.StopAsked
 	repeats      repeats
 
@@ -156,6 +158,10 @@ func (s *State) Used() Usage {
 	return used
 }
 
+// Fallbacks returns how often the run asked another model because one did not answer:
+// in all, and since the last complete reply. See [session.NoticeFallback].
+func (s *State) Fallbacks() (all, now int) { return s.run.fallbacks, len(s.run.failed) }
+
 // Rules returns the rules that the session remembers. The caller must not change
 // them.
 func (s *State) Rules() []session.Rule { return slices.Clip(s.rules) }
@@ -220,8 +226,12 @@ func (s *State) Apply(e session.Entry) {
 	}
 	taken, behind := s.view.Len(), s.view.Items().Len()-s.accepted
 	s.view.Apply(e)
+	model, where := s.setup.Model, s.setup.Endpoint
 	if s.setup.Apply(e.Body) {
 		s.cache.other = true // another model counts tokens differently
+		if model != s.setup.Model || where != s.setup.Endpoint {
+			s.window = window{}
+		}
 	}
 	s.server.apply(e.Body, s.setup.Endpoint)
 	s.keeps(e)
@@ -332,6 +342,11 @@ func (s *State) noticed(seq int64, b session.Noticed) {
 		s.gap = seq
 	case session.NoticeGapsAccepted:
 		s.gap = 0
+		return
+	case session.NoticeFallback:
+		s.run.fallbacks++
+		s.run.failed = append(s.run.failed, b.Text)
+		s.mended()
 		return
 	case session.NoticePayloadLost, session.NoticeSalvaged:
 	default:
@@ -468,7 +483,7 @@ func (s *State) turnEnded(b session.TurnEnded) {
 	s.need(s.needs)
 	s.obeyed = s.obeyed || s.called
 	s.accepted = s.sent
-	s.run.compactions.retried = false
+	s.run.compactions.retried, s.run.failed = false, nil
 	if truncated {
 		s.historyTruncated(was, b.Usage.InputTokens)
 		return

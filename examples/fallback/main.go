@@ -9,10 +9,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"log"
 	"net/http"
 	"net/http/httptest"
@@ -20,68 +18,12 @@ import (
 	"sync/atomic"
 
 	"github.com/antiphon-go/antiphon/agent"
-	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/rehearsal"
 	"github.com/antiphon-go/antiphon/responses"
 	"github.com/antiphon-go/antiphon/session"
 )
-
-// Choice is a model at an endpoint.
-type Choice struct {
-	agent.Model
-	Name string
-}
-
-// Fallback is a Model that asks its choices in order. It asks the next choice if the
-// previous one failed before any part of its answer was yielded: half of one answer
-// and half of another are not an answer. Every request begins with the first choice
-// again.
-//
-// The session needs no changes: it holds items, and every choice gets all of them.
-// The run leaves out reasoning that only another endpoint can read.
-type Fallback []Choice
-
-// Stream implements [agent.Model].
-func (f Fallback) Stream(ctx context.Context, req *api.Request) iter.Seq2[api.Event, error] {
-	return func(yield func(api.Event, error) bool) {
-		for i, choice := range f {
-			own := *req
-			own.Model = choice.Name
-			begun := false
-			var failure error
-			for event, err := range choice.Model.Stream(ctx, &own) {
-				if err != nil && !begun && i < len(f)-1 && another(ctx, err) {
-					failure = err
-					break
-				}
-				begun = true
-				if !yield(event, err) {
-					return
-				}
-			}
-			if failure == nil {
-				return
-			}
-		}
-	}
-}
-
-// another reports whether another model might succeed. An invalid request fails
-// everywhere. A model's refusal is not a reason to ask further models until one
-// gives in.
-func another(ctx context.Context, err error) bool {
-	var e *endpoint.Error
-	if ctx.Err() != nil || !errors.As(err, &e) {
-		return false
-	}
-	switch e.Class {
-	case endpoint.BadRequest, endpoint.Policy, endpoint.Canceled:
-		return false
-	}
-	return true
-}
 
 func main() {
 	log.SetFlags(0)
@@ -118,11 +60,11 @@ func run(ctx context.Context, out io.Writer) error {
 	defer second.Close()
 
 	a := &agent.Agent{
-		Model: Fallback{
-			{&responses.Client{BaseURL: first.URL + "/v1"}, "large"},
-			{&responses.Client{BaseURL: second.URL + "/v1"}, "small"},
+		Model: agent.Fallback{
+			// Max -1: a second model is quicker than a second attempt.
+			{Model: &responses.Client{BaseURL: first.URL + "/v1"}, Name: "large", Retry: endpoint.Retry{Max: -1}},
+			{Model: &responses.Client{BaseURL: second.URL + "/v1"}, Name: "small"},
 		},
-		Retry: endpoint.Retry{Max: -1}, // a second model is quicker than a second attempt
 	}
 	s := session.New()
 	for i, question := range []string{"Hello?", "Are you still there?", "And now?"} {
@@ -132,6 +74,12 @@ func run(ctx context.Context, out io.Writer) error {
 			return err
 		}
 		fmt.Fprintln(out, res.Text)
+	}
+	// The log says why the second model was asked.
+	for e := range s.Entries() {
+		if n, ok := e.Body.(session.Noticed); ok {
+			fmt.Fprintln(out, "notice:", n.Text)
+		}
 	}
 	return nil
 }
