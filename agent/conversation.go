@@ -63,7 +63,7 @@ func checkKept(req *api.Request) error {
 		return errors.New("agent: Request.Conversation is set, but Request.Store is false: a conversation needs storage")
 	}
 	if id, ok := api.ConversationID(req.Conversation); !ok || id == "" {
-		return fmt.Errorf("agent: Request.Conversation is %s: want an id, as item.ConversationByID makes it", req.Conversation)
+		return fmt.Errorf("agent: Request.Conversation is %s: want an id, as api.ConversationByID makes it", req.Conversation)
 	}
 	return nil
 }

@@ -55,6 +55,7 @@ type Info struct {
 	Conversations bool // keep the history at the endpoint
 	Compaction    bool // have the endpoint compact a history
 	TokenCounts   bool // count the tokens of an input
+	OwnTools      bool // call tools of the API's own that the client runs, such as apply_patch
 }
 
 // Outgoing is a request to encode.

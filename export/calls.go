@@ -115,7 +115,7 @@ func (p *printer) asked(it item.Item) asked {
 			break
 		}
 		text := strings.Join(v.Action.Command, " ")
-		return asked{"shell", p.line(text, 100), func() { p.verbatim("Command", text) }}
+		return asked{it.Type().Tool(), p.line(text, 100), func() { p.verbatim("Command", text) }}
 	}
 	return p.askedJSON(it)
 }

@@ -15,7 +15,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agentfile"
-	"github.com/antiphon-go/antiphon/endpoint"
+	"github.com/antiphon-go/antiphon/dialect"
 	"github.com/antiphon-go/antiphon/mcpbridge"
 	"github.com/antiphon-go/antiphon/rehearsal"
 	"github.com/antiphon-go/antiphon/responses"
@@ -151,6 +151,19 @@ func (h *Host) limit(a *agent.Agent) {
 	a.Limits.MaxCost = l.MaxCost
 }
 
+// speaks returns what the wire API of a model can do, and whether it is known.
+func speaks(m agent.Model) (dialect.Info, bool) {
+	d, ok := m.(agent.Describer)
+	if !ok {
+		return dialect.Info{}, false
+	}
+	api, err := dialect.ByName(d.About().API)
+	if err != nil {
+		return dialect.Info{}, false
+	}
+	return api.Info(), true
+}
+
 // adjust applies the configuration to one agent.
 func (h *Host) adjust(ctx context.Context, a *agent.Agent) error {
 	c := &h.cfg
@@ -158,8 +171,10 @@ func (h *Host) adjust(ctx context.Context, a *agent.Agent) error {
 	if err != nil {
 		return &ConfigError{err}
 	}
-	if kinds := set.Kinds(); len(kinds) > 0 && c.Endpoint.API == endpoint.APIChat {
-		return invalid("the tool %s is one of the Responses API's own, which Chat Completions does not have", kinds[0].Tool())
+	if kinds := set.Kinds(); len(kinds) > 0 {
+		if api, ok := speaks(a.Model); ok && !api.OwnTools {
+			return invalid("the tool %s is one of the Responses API's own, which %s does not have", kinds[0].Tool(), api.Title)
+		}
 	}
 	h.names = append(append(h.names, set.Names()...), tool.ReadOutputName)
 	a.Policy.Rules = append(a.Policy.Rules, c.Rules...)

@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/store"
@@ -219,6 +220,30 @@ func TestNamedModel(t *testing.T) {
 	}
 	if _, err := os.Stat(place); err == nil {
 		t.Error("a store was made")
+	}
+}
+
+// TestOwnToolsNeedTheirAPI: a tool of the Responses API's own is refused before anything
+// is sent if the profile speaks another API, named or not. B3
+func TestOwnToolsNeedTheirAPI(t *testing.T) {
+	table, err := endpoint.LoadProfiles([]byte(`{"profiles":[{"name":"plain","like":"openai","apis":["chat"]}]}`), "profiles.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := write(t, filepath.Join(t.TempDir(), "agent.md"), "<tool name=\"apply_patch\" form=\"api\"/>\n<user>Patch it.</user>\n")
+	for _, e := range []host.Endpoint{
+		{Model: "m", BaseURL: "http://127.0.0.1:1/v1", API: endpoint.APIChat},
+		{Model: "m", BaseURL: "http://127.0.0.1:1/v1", Profile: "plain", Table: table},
+	} {
+		h, err := host.Open(t.Context(), host.Config{File: file, Endpoint: e, Store: opened(t), Session: "s"})
+		if err == nil {
+			_, err = h.Run(t.Context(), "")
+			h.Close()
+		}
+		var config *host.ConfigError
+		if !errors.As(err, &config) || !strings.Contains(err.Error(), "apply_patch is one of the Responses API's own, which Chat Completions does not have") {
+			t.Errorf("%q %q: %v", e.API, e.Profile, err)
+		}
 	}
 }
 

@@ -97,6 +97,19 @@ func (t Type) CallKind() (CallKind, bool) {
 	return CallKind{}, false
 }
 
+// Needs reports whether an item of the kind loses its meaning or its partner without a
+// member: the input of a call, the ids that pair call and output, and the member that
+// says which side answers.
+func (k CallKind) Needs(t Type, member string) bool {
+	switch {
+	case k.executed && member == "execution":
+		return true
+	case t == k.Call:
+		return member == k.Input || member == k.callID
+	}
+	return t == k.Output && member == k.outputID
+}
+
 // CallKindOf returns the kind of call for def, if def is one of the API's own tools
 // that a client runs, and whether it is.
 func CallKindOf(def Tool) (CallKind, bool) {

@@ -33,7 +33,7 @@ const (
 func (Dialect) Info() dialect.Info {
 	return dialect.Info{
 		Name: endpoint.APIResponses, Title: "the Responses API", Op: opCreate, Path: responsesPath,
-		Continue: true, WebSocket: true, Background: true, Stored: true, Conversations: true, Compaction: true, TokenCounts: true,
+		Continue: true, WebSocket: true, Background: true, Stored: true, Conversations: true, Compaction: true, TokenCounts: true, OwnTools: true,
 	}
 }
 

@@ -94,16 +94,6 @@ func (v *View) Repeats(broken bool) (Superseded, bool) {
 	return v.repeats(said, broken, only)
 }
 
-// RepeatedBy is like [View.Repeats], for a message of an imported history that will
-// get the number seq and is not applied yet. Transcripts do not hold the decision,
-// so it is derived again during an import.
-func (v *View) RepeatedBy(seq int64, message item.Item, broken bool) (Superseded, bool) {
-	if !spoken(message) {
-		return Superseded{}, false
-	}
-	return v.repeats(fragment{[]int64{seq}, wordsOf(message)}, broken, true)
-}
-
 func (v *View) repeats(said fragment, broken, only bool) (Superseded, bool) {
 	parts := v.fragments()
 	now := said.seqs[len(said.seqs)-1]

@@ -115,16 +115,12 @@ func (c *OpenCall) askAgain() ApprovalAsked {
 		asked.Tool, asked.Arguments, asked.Custom = c.Question.Tool, c.Question.Arguments, c.Question.Custom
 		return asked
 	}
-	for _, member := range []string{"arguments", "input", "operation", "action"} {
-		v, ok := c.Item.Member(member)
-		if !ok {
-			continue
-		}
+	kind, _ := c.Item.Type().CallKind()
+	if v, ok := c.Item.Member(kind.Input); ok {
 		asked.Arguments, asked.Custom = string(v), c.Item.Type() == item.TypeCustomToolCall
 		if text, ok := v.Unquote(); ok {
 			asked.Arguments = text
 		}
-		break
 	}
 	if asked.Tool == "" {
 		asked.Tool = string(c.Item.Type())

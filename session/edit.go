@@ -264,14 +264,21 @@ func withoutID(it item.Item) item.Item {
 	return short
 }
 
-// essential are the members without which an item changes its meaning or loses it.
-var essential = []string{"type", "role", "content", "call_id", "name", "arguments", "input", "output", "summary", "encrypted_content", "operation", "server_label", "approve", "approval_request_id"}
+// essential are the members without which an item of any type changes its meaning or
+// loses it. Items of other types may have a member of the same name that they need:
+// see [item.CallKind.Needs].
+var essential = []string{"type", "role", "content", "call_id", "name", "namespace", "arguments", "input", "output", "summary", "encrypted_content", "operation", "server_label", "approve", "approval_request_id", "tools"}
 
 // Spare reports whether an item can be sent without one of its members and keeps its
 // meaning and its pairing.
 func Spare(it item.Item, member string) bool {
 	_, has := it.Member(member)
-	return has && !slices.Contains(essential, member)
+	kind, isCall := it.Type().CallKind()
+	switch {
+	case !has, slices.Contains(essential, member), isCall && kind.Needs(it.Type(), member):
+		return false
+	}
+	return it.Type() != item.TypeItemReference || member != "id"
 }
 
 // Marker returns a replacement for an item that the endpoint refused. For the output

@@ -4,6 +4,8 @@
 package session_test
 
 import (
+	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -152,5 +154,38 @@ func TestRepeatedReasoningIsNamedOnce(t *testing.T) {
 	v := fold(join(given(message, reasoning("rs1")), []session.Body{session.Superseded{Seqs: []int64{2}, By: 1}}, given(item.User("q")))...)
 	if n := len(v.Diagnostics()); n != 1 || v.Diagnostics()[0].Seq != 2 {
 		t.Errorf("%d diagnostics, not one about entry 2: %v", n, v.Diagnostics())
+	}
+}
+
+// T12 P1: no call loses its input or its partner because an endpoint refuses a member,
+// whatever its kind; members that only describe an item can go.
+func TestSpare(t *testing.T) {
+	full := func(typ item.Type) item.Item {
+		return parse(fmt.Sprintf(`{"type":%q,"id":"i","call_id":"c","approval_request_id":"a","name":"n","arguments":"{}","input":"x","action":{},"operation":{},"execution":"client","status":"completed","novel":1}`, typ))
+	}
+	for _, kind := range item.CallKinds() {
+		call, output := full(kind.Call), full(kind.Output)
+		if session.Spare(call, kind.Input) {
+			t.Errorf("%s is sent without %s", kind.Call, kind.Input)
+		}
+		for _, it := range []item.Item{call, output} {
+			for _, member := range []string{"id", "call_id", "approval_request_id"} {
+				if value, _ := it.Member(member); string(value) == strconv.Quote(it.CallID()) && session.Spare(it, member) {
+					t.Errorf("%s is sent without %s, its id", it.Type(), member)
+				}
+			}
+			if !session.Spare(it, "status") || !session.Spare(it, "novel") || session.Spare(it, "absent") {
+				t.Errorf("%s: a member that only describes it is not left out", it.Type())
+			}
+		}
+	}
+	if search := full(item.TypeToolSearchCall); session.Spare(search, "execution") {
+		t.Error("a tool search is sent without the side that answers it")
+	}
+	if session.Spare(parse(`{"type":"item_reference","id":"i"}`), "id") {
+		t.Error("a reference is sent without its id")
+	}
+	if image := full(item.TypeImageGenerationCall); !session.Spare(image, "action") {
+		t.Error("an image that was made keeps an action that the endpoint refuses")
 	}
 }

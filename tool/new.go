@@ -23,7 +23,7 @@ import (
 // Out may be a string, a [Result], an [item.Content], []item.Part, []byte (an
 // image or text), or any value that encodes as JSON: an object with a string
 // member "output" stands for that string, and every other value is sent as
-// compact JSON. An empty or nil value becomes the sentence [NoOutput].
+// compact JSON. An empty or nil value becomes the sentence [output.NoOutput].
 //
 // New returns an error for a name that the API refuses, a type that has no schema, a
 // type whose JSON does not match its schema, and options that contradict it.

@@ -307,7 +307,7 @@ func mayBeUnder(p, folder string) bool {
 // first: calls whose command begins alike, calls whose path is in the same folder,
 // and all calls of the tool. Their verdict is allow.
 //
-// A tool can suggest better rules: see agent.Suggester.
+// A tool can suggest better rules: see agent.RuleSuggester.
 func Suggest(q Question) []session.Rule {
 	rule := session.Rule{Verdict: session.Allow, Tool: q.Tool}
 	var list []session.Rule
