@@ -80,6 +80,8 @@ type Agent struct {
 	// unknown tool; its earlier calls and outputs stay in the history. An error ends
 	// the run before the model is asked. Several runs may call ToolSource at once.
 	ToolSource func(ctx context.Context) ([]tool.Tool, error)
+	// Handoffs are tools with which the model hands the conversation to other agents.
+	Handoffs []Handoff
 	// Policy says which calls may run.
 	Policy Policy
 	// Limits bound a run.
@@ -144,6 +146,9 @@ type Limits struct {
 	// tools alike: 0 means 1. A subagent gets the remaining depth of its parent, or
 	// less if its own agent sets less.
 	MaxDepth int
+	// MaxHandoffs bounds the handoffs of a run: 0 means 10. A call that would be one
+	// more fails, and the run continues.
+	MaxHandoffs int
 	// MaxRepeats stops a model that makes the same call, with the same
 	// arguments, this many times in a row.
 	MaxRepeats int
@@ -278,6 +283,9 @@ type Result struct {
 	Guard string
 	// Text is the last reply's text, "" if a hook objected to it.
 	Text string
+	// Handoff is the name of the session's last [Handoff], whose agent speaks; "" if there
+	// was none.
+	Handoff string
 	// Items are the items that the run added: the model's items and the outputs of
 	// its calls, in the order in which they were recorded. A reply that a hook
 	// objected to is not included.

@@ -204,15 +204,18 @@ func (p *Policy) check() error {
 }
 
 // judge applies the rules of the agent's policy and of the session to a call, and the
-// denials of all parent runs.
+// denials of all parent runs and of the agents that spoke before.
 func (r *Run) judge(call tool.Call, annotations tool.Annotations) plan.Ruling {
 	t, _ := r.tools.Lookup(call.Name)
 	for o := r.around; o != nil; o = o.run.around {
-		there := annotations
-		if outer, ok := o.tools.Lookup(call.Name); ok {
-			there.Approval = tool.AnnotationsOf(outer).Approval
+		for i := range o.rulers {
+			if j, denied := o.rulers[i].denies(t, call, annotations); denied {
+				return j
+			}
 		}
-		if j := o.policy.judge(t, call, there, o.rules); j.Verdict == session.Deny {
+	}
+	for i := range r.rulers {
+		if j, denied := r.rulers[i].denies(t, call, annotations); denied {
 			return j
 		}
 	}

@@ -21,6 +21,9 @@ import (
 // turn asks the model, unless the tools cannot be fetched, a hook objects to input,
 // or a shared budget is used up.
 func (r *Run) turn(ctx context.Context, turn int) error {
+	if done, err := r.handOver(ctx); done || err != nil {
+		return err
+	}
 	if err := r.pick(); err != nil {
 		return r.stopFor(err)
 	}

@@ -423,6 +423,8 @@ func (r *Run) finish(ctx context.Context, f *finished) error {
 		r.nested(bodies)
 		paused = paused && ctx.Err() == nil
 	}
+	handing := r.handing(f)
+	done.Failed, failure = out.Failed, out.Error
 	if len(f.hooks) > 0 {
 		seen.Output, seen.Failure, seen.Error, seen.Paused = out.Content, out.Failure, out.Error, paused
 		if err := after(f.ctx, "AfterTool", f.hooks, afterTool, seen); err != nil {
@@ -445,7 +447,18 @@ func (r *Run) finish(ctx context.Context, f *finished) error {
 		return r.record(bodies...)
 	}
 	done.Item = outputItem(f.call.Item, seen.Call.Name, out)
-	return r.answer(done, !hosted, bodies...)
+	if !handing || done.Failed {
+		return r.answer(done, !hosted, bodies...)
+	}
+	// The notice comes first, because it refers to the call while it is open.
+	n := handoffNotice(f)
+	if err := r.answer(done, true, append(bodies, n)...); err != nil {
+		return err
+	}
+	if objection := after(ctx, "Noticed", r.agent.Hooks, noticed, &n); objection != nil {
+		return r.stopFor(objection)
+	}
+	return nil
 }
 
 // nested adds the usage of subagents to the totals.

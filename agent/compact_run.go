@@ -21,7 +21,12 @@ import (
 // compact performs a [plan.Compact] and records the outcome, including a failure.
 // The history does not change before the outcome is recorded. The returned error is
 // the store's.
-func (r *Run) compact(ctx context.Context, e plan.Compact) error {
+func (r *Run) compact(ctx context.Context, e plan.Compact) error { return r.compactFor(ctx, e, nil) }
+
+// compactFor is compact for a handoff, or for none. A handoff that does not pass on the
+// whole history must not do so if its summary fails or is not short: the rest is then
+// dropped.
+func (r *Run) compactFor(ctx context.Context, e plan.Compact, h *Handoff) error {
 	seen := &CompactionCall{Session: r.session.ID(), Depth: r.depth, By: e.By, Before: e.Before, Started: time.Now(), kept: e.Kept}
 	for i, it := range r.state.View().Replaceable(e.Through) {
 		if seq, _ := r.state.View().Seq(i); !slices.Contains(e.Kept, seq) {
@@ -34,11 +39,24 @@ func (r *Run) compact(ctx context.Context, e plan.Compact) error {
 	}
 	r.progress(Progress{Kind: ProgressCompacting, By: e.By, Tokens: e.Before, Items: len(seen.Replaced)})
 	inner, n, err := before(ctx, "BeforeCompact", r.agent.Hooks, beforeCompact, seen)
-	if err == nil && seen.Items == nil {
+	if h != nil {
+		seen.head = handoffHead
+	}
+	switch {
+	case err != nil || seen.Items != nil:
+	case h != nil && e.By == session.ByDropping:
+		seen.Items = []item.Item{item.User(cutText(h, seen.Replaced))}
+	default:
 		err = r.shorten(inner, seen)
 	}
+	worth := func() error {
+		if h != nil {
+			return nil
+		}
+		return seen.worth()
+	}
 	seen.After = r.remains(e, seen)
-	seen.Ended, seen.Err = time.Now(), cmp.Or(err, seen.worth())
+	seen.Ended, seen.Err = time.Now(), cmp.Or(err, worth())
 	objection := after(inner, "AfterCompact", r.agent.Hooks[:n], afterCompact, seen)
 	if err == nil {
 		err = objection
@@ -46,10 +64,14 @@ func (r *Run) compact(ctx context.Context, e plan.Compact) error {
 	if err == nil {
 		// The hook may have changed the items.
 		seen.After = r.remains(e, seen)
-		err = seen.worth()
+		err = worth()
 	}
 	if err != nil && ctx.Err() != nil && seen.Usage == nil {
 		return nil // the run was cancelled before anything was compacted
+	}
+	if err != nil && h != nil {
+		seen.By, seen.Items, err = session.ByDropping, []item.Item{item.User(cutText(h, seen.Replaced))}, nil
+		seen.After = r.remains(e, seen)
 	}
 	return r.compacted(e, seen, err)
 }
@@ -207,7 +229,7 @@ func (a *Agent) compact(ctx context.Context, s *session.Session) (*CompactionCal
 	r.borrowed = r.retries != nil
 	r.quiet, r.yield = true, func(Event, error) bool { return true }
 	r.openBudget(ctx)
-	if err := r.checkAgent(a); err != nil {
+	if err := r.checkHandoffs(); err != nil {
 		return nil, err
 	}
 	if err := r.findPrice(r.agent.Request.Model); err != nil {
@@ -223,6 +245,13 @@ func (a *Agent) compact(ctx context.Context, s *session.Session) (*CompactionCal
 	if err := r.undamaged(); err != nil {
 		return nil, err
 	}
+	if err := r.takeUp(ctx); err != nil {
+		return nil, err
+	}
+	now = *r.agent
+	now.Compaction.Auto = true
+	r.state.Room = now.room()
+	r.measure()
 	switch veto, judged := uninterrupted(ctx, r.judgeStored(ctx, r.toJudge())); {
 	case veto != nil:
 		return nil, cmp.Or(r.withdrawStored(veto, nil), veto)

@@ -55,7 +55,7 @@ func (r *Run) bySummary(ctx context.Context, seen *CompactionCall) error {
 	if err != nil {
 		return fmt.Errorf("the summary could not be written: %w", err)
 	}
-	summary, err := item.New(&item.Message{Role: item.RoleUser, Content: item.Text(fmt.Sprintf(summaryHead, len(seen.Replaced)) + text)})
+	summary, err := item.New(&item.Message{Role: item.RoleUser, Content: item.Text(fmt.Sprintf(cmp.Or(seen.head, summaryHead), len(seen.Replaced)) + text)})
 	seen.Items = []item.Item{summary}
 	return err
 }

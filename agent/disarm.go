@@ -17,8 +17,8 @@ import (
 // It keeps an approval only if the log, read as a run reads it, shows that the call
 // it was given for is finished by the end; naming the call's id proves nothing. It
 // drops all other approvals, remembered rules, suggested rules, the permission to
-// repeat a call after a crash, links to sessions that are not part of the import, and
-// approvals of calls by the API's own MCP servers unless the call follows. A pending
+// repeat a call after a crash, links to sessions that are not part of the import,
+// handoffs to other agents, and approvals of calls by the API's own MCP servers unless the call follows. A pending
 // question is rebuilt from the call in the log. Entries of unknown kinds are dropped.
 //
 // Pass each entry of the session to Learn, in order, and then each to Entry. A Disarm
@@ -250,8 +250,13 @@ func (d *Disarm) Entry(e session.Entry) (kept session.Entry, dropped []string) {
 		e.Body, dropped = d.said(e.Seq, b, b.Item)
 	case session.Compacted:
 		e.Body, dropped = compactedWithout(b)
+	case session.Noticed:
+		if b.Kind == session.NoticeHandoff { // no rule of the first agent was asked
+			what := "that the conversation was handed to another agent"
+			e.Body, dropped = imported(b.CallID, what), []string{what}
+		}
 	case session.TurnStarted, session.TurnEnded, session.SubagentUsage, session.CallDropped, session.ItemsWithdrawn, session.ReasoningDropped, session.Quarantined,
-		session.Restored, session.Collapsed, session.Noticed, session.Superseded, session.StopAsked, session.Stopped, session.Note:
+		session.Restored, session.Collapsed, session.Superseded, session.StopAsked, session.Stopped, session.Note:
 	default: // an unknown kind may grant a permission
 		what := fmt.Sprintf("an entry of the kind %s, which imports do not know", session.Kind(e.Body))
 		e.Body, dropped = imported("", what), []string{what}

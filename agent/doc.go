@@ -33,5 +33,9 @@
 // inherits the limits, budgets and denials of its parent run, and ends with it. Its
 // events arrive as [SubagentEvent].
 //
+// A model can also hand the whole conversation to another agent, which goes on in the
+// same session: see [Handoff]. If a model cannot answer, another one can be asked: see
+// [Fallback].
+//
 // [Hooks] see each request and each call, and can change or stop them.
 package agent

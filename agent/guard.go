@@ -105,8 +105,9 @@ func (r *Run) guardInput(ctx context.Context, input []item.Item, history *item.L
 	if len(input) == 0 {
 		return nil
 	}
-	for i := range r.agent.Hooks {
-		h := &r.agent.Hooks[i]
+	hooks := r.inputHooks()
+	for i := range hooks {
+		h := &hooks[i]
 		if h.BeforeInput == nil {
 			continue
 		}

@@ -174,6 +174,7 @@ type CompactionCall struct {
 	Err error
 
 	all  []item.Item // including kept items
+	head string      // begins the summary, if it is not summaryHead
 	kept []int64
 	// instead means that the endpoint does not support compaction and a summary was
 	// written.

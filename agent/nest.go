@@ -44,9 +44,7 @@ type scope struct {
 	// untold means that the parent's log does not have the usage of the subagent's
 	// last run, because a crash interrupted it.
 	untold bool
-	policy Policy
-	rules  []session.Rule
-	tools  *tool.Set
+	rulers []ruler       // whose denials bind the subagent
 	ended  chan struct{} // closed when the subagent has ended
 
 	mu     sync.Mutex
@@ -59,7 +57,7 @@ type scope struct {
 // scope prepares a call that starts a subagent.
 func (r *Run) scope(c session.OpenCall) *scope {
 	id := r.session.NestedID(c)
-	return &scope{run: r, call: c, log: r.session.Log(), id: id, goOn: c.Paused != "", untold: untold(r.session.Log(), id), policy: r.agent.Policy, rules: slices.Clip(r.state.Rules()), tools: r.tools, ended: make(chan struct{})}
+	return &scope{run: r, call: c, log: r.session.Log(), id: id, goOn: c.Paused != "", untold: untold(r.session.Log(), id), rulers: append(slices.Clip(r.rulers), ruler{r.agent.Policy, slices.Clip(r.state.Rules()), r.tools}), ended: make(chan struct{})}
 }
 
 // Texts that the model reads about calls that start no subagent.

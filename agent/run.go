@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"iter"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,6 +29,8 @@ type Run struct {
 	// agent is the agent of the current turn: one candidate of a Fallback. whole is the
 	// same agent with all candidates, and first the agent that the run was started with.
 	agent, whole, first *Agent
+	rulers              []ruler  // the agents that spoke before, whose denials stay
+	swapped             bool     // another agent speaks since the last request, with other tools
 	candidate           int      // the index of agent's model in whole's Fallback
 	failed              failures // of the candidates that were asked for the current reply before
 
@@ -369,7 +372,7 @@ func (r *Run) check() error {
 	if err := checkInput(r.input); err != nil {
 		return err
 	}
-	if err := r.checkAgent(r.first); err != nil {
+	if err := r.checkHandoffs(); err != nil {
 		return err
 	}
 	return r.findPrice(r.agent.Request.Model)
@@ -386,14 +389,12 @@ func (r *Run) checkAgent(a *Agent) error {
 	if err := a.Policy.check(); err != nil {
 		return err
 	}
-	f, ok := a.Model.(Fallback)
-	if !ok {
-		return nil
+	if f, ok := a.Model.(Fallback); ok {
+		if err := f.check(&a.Request); err != nil {
+			return err
+		}
 	}
-	if err := f.check(&a.Request); err != nil {
-		return err
-	}
-	for _, c := range f {
+	for _, c := range a.models() {
 		if _, err := r.priceOf(a, cmp.Or(c.Name, a.Request.Model)); err != nil {
 			return err
 		}
@@ -411,7 +412,7 @@ func (r *Run) open(ctx context.Context) error {
 	if err := r.undamaged(); err != nil {
 		return err
 	}
-	if err := r.pick(); err != nil {
+	if err := r.takeUp(ctx); err != nil {
 		return err
 	}
 	if err := r.resume(); err != nil {
@@ -523,6 +524,13 @@ func (r *Run) stop(ctx context.Context, s plan.Stop) error {
 		return err
 	}
 	r.why = s
+	path, next, _ := r.state.Speaker()
+	if path = append(slices.Clip(path), next); next == "" {
+		path = path[:len(path)-1]
+	}
+	if len(path) > 0 {
+		r.result.Handoff = path[len(path)-1]
+	}
 	switch s.Why {
 	case StopNothingToSend:
 		return ErrNothingToSend

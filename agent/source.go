@@ -12,8 +12,8 @@ import (
 	"github.com/antiphon-go/antiphon/tool"
 )
 
-// ToolSet returns the tools that a request would have now: the agent's Tools,
-// followed by those of its ToolSource.
+// ToolSet returns the tools that a request would have now: the agent's Tools and
+// Handoffs, followed by those of its ToolSource.
 func (a *Agent) ToolSet(ctx context.Context) (*tool.Set, error) {
 	set, _, err := a.toolSet(ctx, nil, nil)
 	return set, err
@@ -33,7 +33,11 @@ func (a *Agent) toolSet(ctx context.Context, set *tool.Set, had []tool.Tool) (*t
 		return set, had, nil
 	}
 	found = slices.Clone(found)
-	set, err := tool.NewSet(append(slices.Clip(a.Tools), found...)...)
+	handoffs, err := a.handoffTools()
+	if err != nil {
+		return nil, nil, err
+	}
+	set, err = tool.NewSet(slices.Concat(a.Tools, handoffs, found)...)
 	return set, found, err
 }
 
@@ -66,8 +70,8 @@ func (r *Run) equip(ctx context.Context) error {
 	if set == r.tools {
 		return nil // it already had the tool to read shortened outputs
 	}
-	r.state.Offer(set.Kinds(), r.tools != nil)
-	r.tools = set
+	r.state.Offer(set.Kinds(), r.tools != nil || r.swapped)
+	r.tools, r.swapped = set, false
 	r.measure()
 	return nil
 }

@@ -381,6 +381,9 @@ const (
 	// one of its agent's candidates. A process that continues the run counts these
 	// notices.
 	NoticeFallback = "fallback"
+	// NoticeHandoff means that a call handed the conversation to another agent, which
+	// makes the following requests. CallID is the call, whose name identifies the agent.
+	NoticeHandoff = "handoff"
 	// NoticeSummaryInstead means that compaction by the endpoint was requested, but
 	// the endpoint has no such function, and the model wrote a summary.
 	NoticeSummaryInstead = "summary_instead"

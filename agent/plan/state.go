@@ -61,6 +61,7 @@ type State struct {
 	setup    session.Setup // as the log records it
 	server   serverKind
 	kept     kept
+	speaker  speaker
 	reads    reads
 
 	run runState
@@ -78,6 +79,7 @@ type runState struct {
 	empty        bool     // the last reply says nothing
 	unanswerable string   // why a call of the last reply cannot be answered
 	dropped      bool     // reasoning was left out
+	handoffs     int      // handoffs of this run
 	fallbacks    int      // how often another model was asked
 	failed       []string // why, since the last complete reply
 	truncation   string   // why the beginning of the history is known to be left out
@@ -274,6 +276,10 @@ func (s *State) applyRun(e session.Entry, taken bool) {
 
 func (s *State) turnStarted(seq int64, turn int) {
 	s.turn, s.inTurn, s.needs, s.turnAt = turn, true, false, seq
+	if next := s.speaker.next; next != "" {
+		s.speaker = speaker{path: append(slices.Clip(s.speaker.path), next)}
+		s.obeyed = false // the other agent may force a call of its own
+	}
 	s.run.turns++
 	s.sent = s.view.Items().Len()
 	s.cache.asked(&s.view)
@@ -317,6 +323,7 @@ func (s *State) applyDecision(body session.Body, behind int) {
 			s.mended()
 		}
 	case session.Compacted:
+		s.speaker.cut = s.speaker.next != "" && b.Failure == ""
 		s.accepted = max(0, s.view.Items().Len()-behind)
 		s.fill.again()
 		s.compacted(b)
@@ -347,6 +354,9 @@ func (s *State) noticed(seq int64, b session.Noticed) {
 		s.run.fallbacks++
 		s.run.failed = append(s.run.failed, b.Text)
 		s.mended()
+		return
+	case session.NoticeHandoff:
+		s.handedOver(b.CallID)
 		return
 	case session.NoticePayloadLost, session.NoticeSalvaged:
 	default:
