@@ -16,6 +16,7 @@ import (
 // every value. A form does not change once it is in use.
 type form struct {
 	never      bool     // no value is accepted
+	entire     bool     // a part of a value means nothing: see [Schema.Partial]
 	types      []string // empty: any type
 	properties map[string]*form
 	required   []string

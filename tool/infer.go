@@ -4,7 +4,6 @@
 package tool
 
 import (
-	"cmp"
 	"encoding"
 	"fmt"
 	"math"
@@ -25,7 +24,7 @@ import (
 // gives the same value.
 func infer[In any]() (*schema, error) {
 	t := reflect.TypeFor[In]()
-	if k := t.Kind(); k != reflect.Struct && (k != reflect.Map || t.Key().Kind() != reflect.String) {
+	if !isObjectType(t) {
 		return nil, fmt.Errorf("input type %v: want a struct or a map with string keys", t)
 	}
 	s, err := inferType(t)
@@ -38,6 +37,12 @@ func infer[In any]() (*schema, error) {
 	return s, nil
 }
 
+// isObjectType reports whether values of a type are a struct or a map with texts as
+// keys.
+func isObjectType(t reflect.Type) bool {
+	return t.Kind() == reflect.Struct || t.Kind() == reflect.Map && t.Key().Kind() == reflect.String
+}
+
 func inferType(t reflect.Type) (*schema, error) {
 	r := deriver{inside: map[reflect.Type]bool{}, zero: new(bool)}
 	d, err := r.derive(t)
@@ -47,7 +52,7 @@ func inferType(t reflect.Type) (*schema, error) {
 	// Some endpoints refuse an object schema without properties, so it is always
 	// present.
 	text := d.text()
-	if len(d.form.properties) == 0 {
+	if d.kind == "object" && len(d.form.properties) == 0 {
 		d.body = ""
 		text = `{"properties":{},` + d.text()[1:]
 	}
@@ -78,11 +83,12 @@ func (s *schema) checkZero(zero any) error {
 // derived is the schema of a Go type: the form and the parts of its text.
 type derived struct {
 	form        *form
-	whole       string // the complete text, for a type with its own schema
-	kind        string // "" for any type
-	takesNull   bool   // null is accepted
-	null        bool   // the text for the model allows null
-	body, tail  string // keywords before and after the description
+	whole       string   // the complete text, for a type with its own schema
+	kind        string   // "" for any type
+	takesNull   bool     // null is accepted
+	null        bool     // the text for the model allows null
+	body        string   // the keyword before the description
+	tail        []clause // the keywords after the description
 	description string
 }
 
@@ -104,8 +110,8 @@ func (d *derived) text() string {
 	if d.description != "" {
 		list = append(list, `"description":`+quote(d.description))
 	}
-	if d.tail != "" {
-		list = append(list, d.tail)
+	for _, k := range d.tail {
+		list = append(list, quote(k.name)+":"+k.value)
 	}
 	if list == nil {
 		return "true"
@@ -129,8 +135,10 @@ type deriver struct {
 // derive returns the schema of a type. The schema of *T is the schema of T, or null.
 func (r deriver) derive(t reflect.Type) (*derived, error) {
 	pointer := false
-	for t.Kind() == reflect.Pointer {
-		pointer, t = true, t.Elem()
+	for first := t; t.Kind() == reflect.Pointer; {
+		if pointer, t = true, t.Elem(); t == first {
+			return nil, fmt.Errorf("type %v contains itself", t)
+		}
 	}
 	if t.Name() != "" {
 		if r.inside[t] {
@@ -170,23 +178,23 @@ func known(t reflect.Type) *derived {
 	name := t.PkgPath() + "." + t.Name()
 	switch name {
 	case "time.Time", "log/slog.Level", "math/big.Int", "math/big.Rat", "math/big.Float":
-		return &derived{form: new(form), kind: "string"}
+		return &derived{form: &form{entire: true}, kind: "string"}
 	case "time.Duration":
-		return &derived{form: new(form), kind: "string", description: "a duration such as 90s or 1h30m"}
+		return &derived{form: &form{entire: true}, kind: "string", description: "a duration such as 90s or 1h30m"}
 	case "encoding/json.RawMessage", "github.com/go-json-experiment/json/jsontext.Value", "encoding/json/jsontext.Value":
-		return &derived{form: new(form)}
+		return &derived{form: &form{entire: true}}
 	}
 	switch t {
 	case reflect.TypeFor[item.JSON]():
-		return &derived{form: new(form)}
+		return &derived{form: &form{entire: true}}
 	case reflect.TypeFor[[]byte]():
-		return &derived{form: new(form), kind: "string", tail: `"contentEncoding":"base64"`}
+		return &derived{form: &form{entire: true}, kind: "string", tail: []clause{{"contentEncoding", `"base64"`}}}
 	}
 	return nil
 }
 
 func (r deriver) byKind(t reflect.Type) (*derived, error) {
-	d := &derived{form: new(form)}
+	d := &derived{form: &form{entire: decodesItself(t)}}
 	switch t.Kind() {
 	case reflect.Bool:
 		d.kind = "boolean"
@@ -206,6 +214,7 @@ func (r deriver) byKind(t reflect.Type) (*derived, error) {
 		d.kind = "integer"
 		d.within(0, math.MaxInt64)
 	case reflect.Interface:
+		d.form.entire = true
 	case reflect.Slice, reflect.Array:
 		return d, r.list(d, t)
 	case reflect.Map:
@@ -218,12 +227,24 @@ func (r deriver) byKind(t reflect.Type) (*derived, error) {
 	return d, nil
 }
 
+// decodesItself reports whether a type has its own way to read JSON, so that a part
+// of its JSON may mean something else than the whole.
+func decodesItself(t reflect.Type) bool {
+	p := reflect.PointerTo(t)
+	for _, method := range []string{"UnmarshalJSON", "UnmarshalJSONFrom", "UnmarshalText"} {
+		if _, ok := p.MethodByName(method); ok {
+			return true
+		}
+	}
+	return false
+}
+
 // within bounds an integer. An upper bound beyond 32 bits is omitted.
 func (d *derived) within(low, high int64) {
-	d.tail = `"minimum":` + strconv.FormatInt(low, 10)
+	d.tail = []clause{{"minimum", strconv.FormatInt(low, 10)}}
 	d.form.assertions = append(d.form.assertions, minimum(wholeNumber(low)))
 	if high < math.MaxInt64 {
-		d.tail += `,"maximum":` + strconv.FormatInt(high, 10)
+		d.tail = append(d.tail, clause{"maximum", strconv.FormatInt(high, 10)})
 		d.form.assertions = append(d.form.assertions, maximum(wholeNumber(high)))
 	}
 }
@@ -236,7 +257,8 @@ func (r deriver) list(d *derived, t reflect.Type) error {
 	d.kind, d.body, d.form.items = "array", `"items":`+e.text(), e.form
 	if t.Kind() == reflect.Array {
 		n := strconv.Itoa(t.Len())
-		d.tail = `"minItems":` + n + `,"maxItems":` + n
+		d.tail = []clause{{"minItems", n}, {"maxItems", n}}
+		d.form.entire = true // the decoder wants all elements
 		d.form.assertions = append(d.form.assertions, elements.atLeast(t.Len()), elements.atMost(t.Len()))
 	}
 	return nil
@@ -250,7 +272,7 @@ func (r deriver) dictionary(d *derived, t reflect.Type) error {
 	if err != nil {
 		return fmt.Errorf("map value: %w", err)
 	}
-	d.kind, d.tail, d.form.others = "object", `"additionalProperties":`+e.text(), e.form
+	d.kind, d.tail, d.form.others = "object", []clause{{"additionalProperties", e.text()}}, e.form
 	return nil
 }
 
@@ -286,37 +308,9 @@ func (r deriver) object(d *derived, t reflect.Type) error {
 		d.body = `"properties":{` + strings.Join(members, ",") + "}"
 	}
 	if required != nil {
-		d.tail = `"required":[` + strings.Join(required, ",") + "],"
+		d.tail = append(d.tail, clause{"required", "[" + strings.Join(required, ",") + "]"})
 	}
-	d.tail += `"additionalProperties":false`
-	return nil
-}
-
-// describe takes the description from a field's tag.
-func (d *derived) describe(f field) error {
-	for _, other := range []string{"jsonschema_description", "jsonschema_extras"} {
-		if _, ok := f.Tag.Lookup(other); ok {
-			return fmt.Errorf("its tag %s is not read here: %s", other, tagHint)
-		}
-	}
-	tag, ok := f.Tag.Lookup("jsonschema")
-	if !ok {
-		return nil
-	}
-	if tag == "" {
-		return fmt.Errorf("its jsonschema tag is empty")
-	}
-	// Other packages keep settings in this tag. The model must not get them as a
-	// description.
-	if i := strings.IndexAny(tag, " \t\n="); i >= 0 && tag[i] == '=' {
-		return fmt.Errorf("its jsonschema tag %q must be a description, not a setting: %s", tag, tagHint)
-	}
-	for word := range strings.SplitSeq(tag, ",") {
-		if foreignWords[strings.TrimSpace(word)] {
-			return fmt.Errorf("its jsonschema tag %q must be a description, and %q is a setting of another package: %s", tag, word, tagHint)
-		}
-	}
-	d.description = tag
+	d.tail = append(d.tail, clause{"additionalProperties", "false"})
 	return nil
 }
 
@@ -376,141 +370,6 @@ func quote(s string) string {
 	return string(b)
 }
 
-// tagHint explains the notation for settings in an error.
-const tagHint = "write the description alone into it, and settings as tags of their own, such as enum:\"a,b\" minimum:\"1\" pattern:\"^x\"; a field is optional by omitempty"
-
-// foreignWords are settings that other packages keep in the jsonschema tag. As
-// descriptions, they would reach the model and have no effect on the check.
-var foreignWords = map[string]bool{"-": true, "required": true, "nullable": true, "readOnly": true, "writeOnly": true, "uniqueItems": true}
-
-// setting is a JSON Schema keyword that the tag of the same name sets.
-type setting struct {
-	name  string
-	kinds string // the kinds of fields that it applies to; "" for all except objects and lists
-	value string // the kind of its value: "" for a value of the field, "list" for several, or "number", "count", "text"
-}
-
-var settings = [...]setting{
-	{"enum", "", "list"},
-	{"minimum", "integer number", "number"},
-	{"maximum", "integer number", "number"},
-	{"minLength", "string", "count"},
-	{"maxLength", "string", "count"},
-	{"pattern", "string", "text"},
-	{"format", "string", "text"},
-	{"default", "", ""},
-	{"examples", "", "list"},
-}
-
-// constrain reads keywords from a field's tags: enum, minimum, maximum, minLength,
-// maxLength, pattern, format, default and examples. Arguments are checked against
-// all of them except pattern and format, which only the model sees.
-func (d *derived) constrain(zero *bool, f field) error {
-	var text []string
-	checked := map[string]any{}
-	for _, k := range settings {
-		tag, ok := f.Tag.Lookup(k.name)
-		if !ok {
-			continue
-		}
-		if d.whole != "" {
-			return fmt.Errorf("its tag %s: the schema of its type is what JSONSchema returns", k.name)
-		}
-		if k.kinds == "" && (d.kind == "object" || d.kind == "array" || d.kind == "") || k.kinds != "" && !strings.Contains(" "+k.kinds+" ", " "+d.kind+" ") {
-			return fmt.Errorf("its tag %s: it is not for a field of type %s", k.name, cmp.Or(d.kind, "any"))
-		}
-		value, err := k.read(tag, d.kind)
-		if err != nil {
-			return fmt.Errorf("its tag %s:%q: %w", k.name, tag, err)
-		}
-		if k.name == "enum" && d.null {
-			value = strings.TrimSuffix(value, "]") + ",null]"
-		}
-		text = append(text, quote(k.name)+":"+value)
-		v, err := parseValue(value)
-		if err != nil {
-			return fmt.Errorf("its tag %s:%q: %w", k.name, tag, err)
-		}
-		checked[k.name] = v
-	}
-	if text == nil {
-		return nil
-	}
-	if d.tail != "" {
-		text = append([]string{d.tail}, text...)
-	}
-	d.tail = strings.Join(text, ",")
-	def, given := checked["default"]
-	delete(checked, "default")
-	delete(checked, "examples")
-	asked, err := formOf(checked, nil)
-	if asked == nil {
-		return fmt.Errorf("its tags: %w", err)
-	}
-	d.ask(zero, asked)
-	if problem := d.form.explain(def); given && problem != "" {
-		return fmt.Errorf("its tag default:%q: %s", f.Tag.Get("default"), problem)
-	}
-	return nil
-}
-
-// ask adds the restrictions of another form. They do not apply to null if the field
-// accepts null, nor to the zero value: otherwise a field whose zero value they
-// refuse could have no such tag.
-func (d *derived) ask(zero *bool, other *form) {
-	d.form.assertions = append(d.form.assertions, assertion{
-		ok:  func(v any) bool { return *zero || v == nil && d.takesNull || other.fits(v) },
-		why: func(v any) string { return other.explain(v) },
-	})
-}
-
-// read returns the value of a tag as JSON.
-func (k setting) read(tag, kind string) (string, error) {
-	switch k.value {
-	case "text":
-		return quote(tag), nil
-	case "count":
-		n, err := strconv.ParseUint(tag, 10, 31)
-		return strconv.FormatUint(n, 10), err
-	case "number":
-		return valueOf(tag, "number")
-	case "list":
-		var list []string
-		for one := range strings.SplitSeq(tag, ",") {
-			v, err := valueOf(one, kind)
-			if err != nil {
-				return "", err
-			}
-			list = append(list, v)
-		}
-		return "[" + strings.Join(list, ",") + "]", nil
-	}
-	return valueOf(tag, kind)
-}
-
-// valueOf returns a value of a kind as JSON.
-func valueOf(text, kind string) (string, error) {
-	if kind == "string" {
-		return quote(text), nil
-	}
-	text = strings.TrimSpace(text)
-	var fits bool
-	switch v := jsontext.Value(text); {
-	case !v.IsValid():
-	case kind == "boolean":
-		fits = v.Kind() == 't' || v.Kind() == 'f'
-	case kind == "integer":
-		_, err := strconv.ParseInt(text, 10, 64)
-		fits = err == nil
-	case kind == "number":
-		fits = v.Kind() == '0'
-	}
-	if !fits {
-		return "", fmt.Errorf("%q is not a value of type %s", text, kind)
-	}
-	return text, nil
-}
-
 // SchemaOwner is implemented by types that provide their own JSON Schema: an object
 // schema without references. The method is called on the zero value, so it must not
 // depend on the value.
@@ -540,14 +399,14 @@ func (r deriver) ownSchema(t reflect.Type) (*derived, error) {
 	if strings.Contains(string(value), `"$ref"`) {
 		return nil, fmt.Errorf("type %v: its JSONSchema has a $ref, which would point elsewhere where it stands", t)
 	}
-	own, err := formOf(v, nil)
+	own, err := ownForm(v)
 	if own == nil {
 		return nil, fmt.Errorf("type %v: its JSONSchema: %w", t, err)
 	}
 	if err := value.Compact(); err != nil {
 		return nil, err
 	}
-	d := &derived{form: new(form), whole: string(value)}
+	d := &derived{form: &form{entire: true}, whole: string(value)}
 	d.ask(r.zero, own)
 	return d, nil
 }

@@ -39,11 +39,20 @@ func (r reader) value(keyword string, v any) (err error) {
 	case "type":
 		r.f.types, err = typeNames(v)
 	case "enum":
+		r.f.entire = true
 		values, err := arrayOf(v)
 		return r.add(amongst(values), err)
 	case "const":
+		r.f.entire = true
 		return r.add(amongst([]any{v}), nil)
+	case "format":
+		s, _ := v.(string)
+		r.f.entire = true
+		if ok := formats[s]; ok != nil && r.formats {
+			return r.add(inFormat(s, ok), nil)
+		}
 	case "pattern":
+		r.f.entire = true
 		s, err := textOf(v)
 		if err != nil {
 			return err
@@ -123,6 +132,10 @@ func (r reader) count(bound func(int) assertion, v any) error {
 
 // applicator reads keywords that apply other schemas to the same value.
 func (r reader) applicator(keyword string, v any) error {
+	switch keyword {
+	case "$ref", "allOf", "anyOf", "oneOf", "not", "if":
+		r.f.entire = true // what a part of the value may mean depends on these schemas
+	}
 	switch keyword {
 	case "$ref":
 		s, err := textOf(v)

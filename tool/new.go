@@ -14,11 +14,14 @@ import (
 // New makes a tool from a function. In must be a struct or a map with string keys;
 // its JSON Schema is inferred and becomes the tool's parameters. Field names come
 // from json tags, a field with omitzero or omitempty is optional, and a jsonschema
-// tag is the field's description. Members that In does not have are refused. The
-// tags enum, minimum, maximum, minLength, maxLength, pattern, format, default and
-// examples set the keywords of the same names; a list has commas between its values.
-// Arguments are checked against all of these except pattern and format, which only
-// the model sees. A type that implements [SchemaOwner] provides its own schema.
+// tag is the field's description. Members that In does not have are refused. Other
+// keywords have tags of their own names: enum, minimum, maximum, exclusiveMinimum,
+// exclusiveMaximum, multipleOf, minLength, maxLength, pattern, format, minItems,
+// maxItems, default and examples; enum:"a,b" lists values. Arguments are checked
+// against all of these except default and examples; of the formats, date-time, date,
+// time, email, uri, uuid, ipv4 and ipv6 are checked. A tag that does not suit its
+// field, and a tag of another package such as validate, is an error. A type that
+// implements [SchemaOwner] provides its own schema.
 //
 // Out may be a string, a [Result], an [item.Content], []item.Part, []byte (an
 // image or text), or any value that encodes as JSON: an object with a string

@@ -102,7 +102,18 @@ func (f *form) checkStrict() error {
 // The form then accepts more than the schema, never less; if skipping a keyword
 // could make it accept less, there is no form.
 func formOf(root any, expressions expressions) (*form, error) {
-	c := compiler{root: root, expressions: expressions, refs: make(map[string]*form), beside: make(map[*form][]*form)}
+	return (&compiler{expressions: expressions}).form(root)
+}
+
+// ownForm reads a schema that the program itself wrote: in tags, in a method
+// JSONSchema, or to hold an answer to it. In such a schema a format is a demand. By
+// the standard it is only a remark, and so it is in the schemas of others.
+func ownForm(root any) (*form, error) {
+	return (&compiler{expressions: goExpressions, formats: true}).form(root)
+}
+
+func (c *compiler) form(root any) (*form, error) {
+	c.root, c.refs, c.beside = root, make(map[string]*form), make(map[*form][]*form)
 	if m, ok := root.(map[string]any); ok {
 		version, _ := m["$schema"].(string)
 		c.draft7 = strings.Contains(version, "://json-schema.org/draft-07/schema")
@@ -133,6 +144,7 @@ func goExpressions(s string) (func(string) bool, error) {
 
 type compiler struct {
 	expressions expressions
+	formats     bool // check formats
 	root        any
 	id          string
 	draft7      bool
