@@ -7,7 +7,8 @@
 //
 //   - agent: the loop, with item (the vocabulary), tool (what a model may call)
 //     and session (the log) beside it
-//   - responses: the client, and server: the other side
+//   - responses: the client, server: the other side, and platform: the client of the
+//     API's other parts, such as files and embeddings
 //   - chatmd, agentfile and host: agents kept as text files, and running them
 //   - agenttest and rehearsal: for tests, yours included
 //

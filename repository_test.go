@@ -49,6 +49,7 @@ var levels = map[string]int{
 	"dialect/dialecttest":   3, // test support, imported by tests alone
 	"completions":           3,
 	"responses":             3,
+	"platform":              3,
 	"mcpbridge":             4,
 	"tracing":               4,
 	"server":                4,

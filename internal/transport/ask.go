@@ -224,7 +224,7 @@ func (a *Ask) noSuchPath(e *endpoint.Error) bool {
 	case http.StatusMethodNotAllowed, http.StatusNotImplemented:
 		return true
 	case http.StatusNotFound:
-		return e.Code == "unknown_url" || e.Code == "404" || e.Type == "" && e.Code == ""
+		return e.Code == "unknown_url" || e.Code == "404" || e.Type == "" && e.Code == "" && !errors.Is(e.Err, errPartial)
 	}
 	return false
 }

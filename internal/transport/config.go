@@ -65,6 +65,9 @@ type Discovered struct {
 	sent  atomic.Pointer[identity]
 	shown atomic.Pointer[shown]
 
+	// Floats is set if the endpoint refuses embeddings as base64.
+	Floats atomic.Bool
+
 	asking  sync.Mutex // held while windows is used
 	windows windows
 }

@@ -63,6 +63,9 @@ var (
 	errIdle   = errors.New("idle")
 	errSigns  = errors.New("only keepalives")
 	errClosed = errors.New("closed")
+	// errPartial is the cause of an error whose description broke off, so that it does not say
+	// whether the path or the object is missing.
+	errPartial = errors.New("the server's message broke off")
 )
 
 // Open sends the request and waits for the beginning of the answer. For an answer that is not 2xx,
@@ -110,11 +113,15 @@ const maxErrorBody = 1 << 20
 func (x *Exchange) begin() error {
 	contentType := x.Response.Header.Get("Content-Type")
 	if x.Response.StatusCode < 200 || x.Response.StatusCode > 299 {
-		text, _ := io.ReadAll(io.LimitReader(x.Body, maxErrorBody)) // a partial body still helps
+		text, err := io.ReadAll(io.LimitReader(x.Body, maxErrorBody)) // a partial body still helps
 		if context.Cause(x.ctx) != nil {
 			return x.Broken(context.Cause(x.ctx))
 		}
-		return x.Refused(text)
+		e := x.Refused(text)
+		if err != nil && e.Err == nil && e.Status == http.StatusNotFound {
+			e.Err = errPartial
+		}
+		return e
 	}
 	if x.call.raw {
 		return nil
