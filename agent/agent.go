@@ -93,6 +93,9 @@ type Agent struct {
 	Prices func(model string) (Price, bool)
 	// Hooks observe the run, and can change or stop it.
 	Hooks []Hooks
+	// Guards check input before a model has answered it, and replies before anything
+	// follows from them. All must agree.
+	Guards []Guard
 	// HoldOutput withholds the events of a reply until the AfterModel hooks have seen
 	// all of it. Events of a reply that a hook objects to are then never yielded, and
 	// no call starts early. If it is false, text is yielded as it arrives, and a user
@@ -279,8 +282,12 @@ type Result struct {
 	Why StopReason
 	// Detail explains Why, for people.
 	Detail string
-	// Guard is the name of the [Hooks] that objected, if Why is [StopVetoed].
+	// Guard is the name of the [Guard] or the [Hooks] that objected or could not
+	// decide, if Why is [StopVetoed].
 	Guard string
+	// Tripwire is the objection of a [Guard], or nil. If another process recorded it,
+	// its Value is nil.
+	Tripwire *Tripwire
 	// Text is the last reply's text, "" if a hook objected to it.
 	Text string
 	// Handoff is the name of the session's last [Handoff], whose agent speaks; "" if there

@@ -37,6 +37,15 @@ func (r *Run) turn(ctx context.Context, turn int) error {
 	if agreed, err := r.judgeInput(ctx); !agreed {
 		return err
 	}
+	used := r.state.Used()
+	if agreed, err := r.guardFirst(ctx, goesFirst); !agreed {
+		return err
+	}
+	if used != r.state.Used() { // the guards may have used up a limit
+		if _, still := r.state.Next().(plan.Ask); !still {
+			return nil
+		}
+	}
 	if err := r.take(); err != nil {
 		return r.stopFor(err)
 	}
@@ -100,20 +109,28 @@ func (r *Run) ask(ctx context.Context, turn int) error {
 		return nil // the run ends with the reason why its context ended
 	}
 
-	// With HoldOutput, emit collects events from here on until release.
-	r.holding = r.agent.HoldOutput
-	end, failure, err := r.hear(inner, ctx, seen)
+	// If output is held back, emit collects events from here on until release.
+	asking := r.startBeside(ctx, inner)
+	r.holding = r.agent.holdsOutput() || r.beside != nil
+	end, failure, err := r.hear(asking, ctx, seen)
 	// Hooks may be slow, so the reply must be durable before they run.
-	if err == nil && (len(hooks) > 0 || r.holding) {
+	if err == nil && (len(hooks) > 0 || r.holding || r.agent.judgesOutput()) {
 		err = r.barrier()
 	}
 	if err != nil { // a reply that could not be stored counts as failed
 		end.Status, end.Reason, failure = item.StatusFailed, err.Error(), err
 	}
 	objection := r.afterModel(inner, hooks, seen, end, failure)
+	if err == nil && r.vetoedBeside(ctx) {
+		r.release(false)
+		return r.vetoBeside(objection)
+	}
+	if err == nil {
+		objection = joined(objection, r.guardReply(ctx, replyIn(r.session.Log()), turn, false))
+	}
 	// A hook that failed because ctx ended has not judged the reply.
 	objection, judged := uninterrupted(ctx, objection)
-	r.release(err == nil && judged && !objects(objection, true))
+	r.release(err == nil && judged && !objects(objection, true) && !r.beside.vetoed())
 	switch {
 	case err != nil:
 		return err
@@ -134,15 +151,23 @@ func (r *Run) hear(inner, ctx context.Context, seen *ModelCall) (end session.Tur
 	defer l.order.flush()
 	shown, failure, err := l.listen(inner)
 	acc := &l.acc
-	if failure = brokenOff(acc, failure); failure != nil && !shown && err == nil {
+	if failure = brokenOff(acc, failure); failure != nil && !shown && err == nil && r.answered() == nil {
 		shown, failure, err = r.withoutImages(inner, ctx, seen, failure)
 	}
 	resp, _ := acc.Response()
 	seen.ResponseModel, seen.Output = resp.Model, resp.Output
+	veto := error(nil)
+	if err == nil {
+		veto, err = r.endBeside()
+	}
 	if err != nil {
+		r.beside.leave()
 		return session.TurnEnded{Turn: turn}, nil, err
 	}
 	end = endOf(acc, turn, failure)
+	if veto != nil && (failure == nil || !interrupted(ctx, veto)) {
+		end.Status, end.Reason, end.Class, failure = item.StatusCancelled, veto.Error(), "", veto
+	}
 	if err := r.count(ctx, &end); err != nil {
 		return end, nil, err
 	}
@@ -155,7 +180,7 @@ func (r *Run) hear(inner, ctx context.Context, seen *ModelCall) (end session.Tur
 		r.failure = failure
 		if ctx.Err() != nil {
 			end.Status = item.StatusCancelled
-		} else if !shown {
+		} else if !shown && veto == nil {
 			if decision = r.mend(failure); decision == nil {
 				decision = r.fallOver(turn, failure)
 			}
@@ -163,7 +188,7 @@ func (r *Run) hear(inner, ctx context.Context, seen *ModelCall) (end session.Tur
 		if decision == nil {
 			r.failure = r.allFailed(failure)
 		}
-		if decision == nil && !shown {
+		if decision == nil && !shown && veto == nil {
 			end.Refused = r.blamed(failure)
 		}
 	}
@@ -236,8 +261,8 @@ type listener struct {
 func (l *listener) listen(inner context.Context) (shown bool, failure, err error) {
 	r := l.run
 	// Without hooks all requests of a run can share one context. A hook may derive a
-	// new one for each request.
-	if r.asks == nil || len(r.agent.Hooks) > 0 {
+	// new one for each request, and guards may end one.
+	if r.asks == nil || len(r.agent.Hooks)+len(r.agent.Guards) > 0 {
 		r.asks, r.meta = endpoint.WithMeta(api.WithNotes(endpoint.WithBudget(inner, r.retries), r.takeNote))
 		r.answers = 0
 	}
@@ -266,6 +291,10 @@ func (l *listener) event(ev *api.Event) bool {
 		if l.err = l.tellNotes(); l.err != nil {
 			return false
 		}
+	}
+	if veto := r.answered(); veto != nil {
+		l.failure = veto
+		return false
 	}
 	// An error of Add means that the endpoint violated the protocol.
 	items, err := l.acc.Add(*ev)

@@ -396,6 +396,9 @@ func hookText(err error) string {
 	if !errors.As(err, &h) || h.Stack != nil {
 		return "the check itself failed."
 	}
+	if t := tripped(h); t != nil {
+		return strings.TrimSuffix(cmp.Or(t.Reason, "a check objects to it"), ".") + "."
+	}
 	return strings.TrimSuffix(h.Err.Error(), ".") + "."
 }
 
@@ -508,11 +511,14 @@ func (r *Run) answer(done session.CallOutput, ran bool, bodies ...session.Body) 
 // too. It never asks for approval: a call that needs one waits for the end of the
 // reply.
 func (r *Run) startEarly(ctx context.Context, it item.Item) error {
-	if r.held || r.holding || !it.IsCall() {
+	if r.held || !it.IsCall() {
 		return nil
 	}
 	// If this call does not start, no later call of the reply may overtake it.
 	r.held = true
+	if r.holding {
+		return nil
+	}
 	t, known := r.annotations(plan.ToolName(it))
 	if !known || !t.EarlyStart || t.Exclusive || t.Subagent || r.running >= r.bound() || ctx.Err() != nil {
 		return nil

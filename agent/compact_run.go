@@ -212,7 +212,8 @@ var ErrNothingToCompact = errors.New("the session holds too little that a compac
 // Compact compacts a session now, in the way that the agent's Compaction sets, even
 // if the session is far from any limit. No run may be in progress. If it fails, the
 // history is unchanged and the error says why; its cost is recorded. If an AfterModel
-// hook objects to a reply that it had not seen yet, its error is returned.
+// hook or a guard objects to something that it had not seen yet, its error is
+// returned.
 func (a *Agent) Compact(ctx context.Context, s *session.Session) (done *CompactionCall, err error) {
 	release, err := s.Hold(ctx)
 	if err != nil {
@@ -257,6 +258,14 @@ func (a *Agent) compact(ctx context.Context, s *session.Session) (*CompactionCal
 		return nil, cmp.Or(r.withdrawStored(veto, nil), veto)
 	case !judged:
 		return nil, context.Cause(ctx)
+	}
+	switch veto, gone, err := r.guardNow(ctx, anyGuard); {
+	case err != nil:
+		return nil, err
+	case len(gone) > 0:
+		return nil, cmp.Or(r.record(withdrawal(veto, gone)), veto)
+	case veto != nil:
+		return nil, veto
 	}
 	state := &r.state
 	plan, ok := state.Shorten(min(state.Room.Keep, state.Tokens()/4))

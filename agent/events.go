@@ -91,7 +91,10 @@ type Progress struct {
 	Pending *PendingApproval // of ProgressWaiting
 	Cache   *Cache           // of ProgressCache
 	Totals  *Totals          // of ProgressTotals
-	Event   *api.Event       // of ProgressModel
+	// Tripwire belongs to [ProgressTripped]. Its Value is left out of the JSON if it has
+	// none.
+	Tripwire *Tripwire
+	Event    *api.Event // of ProgressModel
 }
 
 // ProgressKind is the kind of a [Progress].
@@ -117,6 +120,9 @@ const (
 	// ProgressCompacting means that a compaction has started, which may take as long
 	// as a reply. The entry session.Compacted follows.
 	ProgressCompacting ProgressKind = "compacting"
+	// ProgressTripped means that a guard objects, which Tripwire describes. The entry
+	// session.ItemsWithdrawn follows.
+	ProgressTripped ProgressKind = "tripped"
 	// ProgressTotals reports the usage of the run. The entry session.Stopped follows.
 	ProgressTotals ProgressKind = "totals"
 )

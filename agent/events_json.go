@@ -44,7 +44,9 @@ type eventJSON struct {
 	Cache   *Cache           `json:"cache,omitempty"`
 	Totals  *Totals          `json:"totals,omitempty"`
 	All     *Usage           `json:"all,omitempty"` // Totals.All, for other programs; ParseEvent ignores it
-	Event   jsontext.Value   `json:"event,omitempty"`
+
+	Tripwire *Tripwire      `json:"tripwire,omitempty"`
+	Event    jsontext.Value `json:"event,omitempty"`
 }
 
 // The values of the member type.
@@ -122,10 +124,16 @@ func appendProgress(dst []byte, p Progress, of *Subagent) ([]byte, error) {
 		sum := p.Totals.All()
 		all = &sum
 	}
+	if t := p.Tripwire; t != nil && t.Value != nil {
+		if _, err := json.Marshal(t.Value, eventOptions); err != nil {
+			bare := *t
+			bare.Value, p.Tripwire = nil, &bare
+		}
+	}
 	b, err := json.Marshal(eventJSON{
 		Type: typeProgress, Subagent: of, Kind: string(p.Kind), Turn: p.Turn, CallID: p.CallID, Tool: p.Tool,
 		By: p.By, Tokens: p.Tokens, Items: p.Items, Took: int64(p.Took), Error: p.Error, LeftOut: p.LeftOut, Kept: p.Kept,
-		Pending: p.Pending, Cache: p.Cache, Totals: p.Totals, All: all,
+		Pending: p.Pending, Cache: p.Cache, Totals: p.Totals, All: all, Tripwire: p.Tripwire,
 	}, eventOptions)
 	// The event is the last member, and its bytes stay as they were received.
 	if err != nil || p.Event == nil {
@@ -170,7 +178,7 @@ func (w *eventJSON) event() (Event, error) {
 	case typeProgress:
 		p := Progress{
 			Kind: ProgressKind(w.Kind), Turn: w.Turn, CallID: w.CallID, Tool: w.Tool, By: w.By, Tokens: w.Tokens, Items: w.Items,
-			Took: time.Duration(w.Took), Error: w.Error, LeftOut: w.LeftOut, Kept: w.Kept, Pending: w.Pending, Cache: w.Cache, Totals: w.Totals,
+			Took: time.Duration(w.Took), Error: w.Error, LeftOut: w.LeftOut, Kept: w.Kept, Pending: w.Pending, Cache: w.Cache, Totals: w.Totals, Tripwire: w.Tripwire,
 		}
 		if w.Event == nil {
 			return p, nil

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/antiphon-go/antiphon/agent"
@@ -14,8 +15,68 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// What a guard objects to is not sent, now or later. The session goes on without
-// it.
+// A rule as a guard. What it objects to is not sent, now or later, and the session
+// goes on without it.
+func ExampleGuard() {
+	secret := regexp.MustCompile(`hunter\d`)
+	rule := agent.Guard{
+		Name:  "secrets",
+		First: true, // the endpoint must never get it
+		Input: func(_ context.Context, c *agent.GuardCall) (*agent.Tripwire, error) {
+			if found := secret.FindString(c.Text()); found != "" {
+				return &agent.Tripwire{Reason: "it holds a password", Value: len(found)}, nil
+			}
+			return nil, nil
+		},
+	}
+	a := &agent.Agent{Model: &memory{replies: []any{[]item.Item{item.Assistant("Hello.")}}}, Guards: []agent.Guard{rule}}
+
+	s := session.New()
+	for _, text := range []string{"My password is hunter2.", "Hello?"} {
+		res, err := a.Run(context.Background(), s, item.User(text))
+		var trip *agent.Tripwire
+		if errors.As(err, &trip) {
+			fmt.Printf("%s: %s (%v bytes)\n", trip.Guard, trip.Reason, trip.Value)
+			continue
+		}
+		fmt.Println(res.Why, res.Text, err)
+	}
+	// Output:
+	// secrets: it holds a password (7 bytes)
+	// answered Hello. <nil>
+}
+
+// A second model as a guard, beside the request. Its tokens count in the run.
+func ExampleGuard_secondModel() {
+	// The small model answers yes or no.
+	small := &agent.Agent{Model: &memory{replies: []any{[]item.Item{item.Assistant("yes")}, []item.Item{item.Assistant("no")}}}}
+	small.Request.Instructions = "Does the message ask for legal advice? Answer yes or no."
+	topic := agent.Guard{
+		Name: "topic",
+		Input: func(ctx context.Context, c *agent.GuardCall) (*agent.Tripwire, error) {
+			res, err := small.Run(ctx, session.New(), item.User(c.Text()))
+			switch {
+			case err != nil:
+				return nil, err
+			case res.Text != "no":
+				return &agent.Tripwire{Reason: "no legal advice"}, nil
+			}
+			return nil, nil
+		},
+	}
+	a := &agent.Agent{Model: &memory{replies: []any{[]item.Item{item.Assistant("Hello.")}}}, Guards: []agent.Guard{topic}}
+
+	s := session.New()
+	for _, text := range []string{"May I sue?", "Hello?"} {
+		res, err := a.Run(context.Background(), s, item.User(text))
+		fmt.Printf("%q %v; the guard used %d tokens\n", res.Text, err, res.Nested.Tokens)
+	}
+	// Output:
+	// "" guard topic objects to the input: no legal advice; the guard used 15 tokens
+	// "Hello." <nil>; the guard used 15 tokens
+}
+
+// A hook can object, too.
 func ExampleHooks_guard() {
 	check := func(items ...item.Item) error {
 		for _, it := range items {

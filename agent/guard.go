@@ -73,7 +73,8 @@ func interrupted(ctx context.Context, err error) bool {
 }
 
 // uninterrupted returns the errors of the hooks that were not interrupted, or nil.
-// All reports whether no hook was interrupted.
+// All reports whether all hooks have decided: none was interrupted, and no guard
+// failed.
 func uninterrupted(ctx context.Context, err error) (said error, all bool) {
 	joined, ok := err.(interface{ Unwrap() []error })
 	switch {
@@ -82,16 +83,16 @@ func uninterrupted(ctx context.Context, err error) (said error, all bool) {
 	case !ok && interrupted(ctx, err):
 		return nil, false
 	case !ok:
-		return err, true
+		return err, !undecided(err)
 	}
 	all = true
 	var rest []error
 	for _, one := range joined.Unwrap() {
-		if interrupted(ctx, one) {
-			all = false
-			continue
+		said, decided := uninterrupted(ctx, one)
+		all = all && decided
+		if said != nil {
+			rest = append(rest, said)
 		}
-		rest = append(rest, one)
 	}
 	if all {
 		return err, true
@@ -264,7 +265,19 @@ func (r *Run) withdraw(veto error, seqs []int64) error {
 		return r.stopFor(veto)
 	}
 	r.failure = veto
+	r.announce(veto)
 	return r.record(withdrawal(veto, seqs), vetoed(veto))
+}
+
+// announce yields the objection of a guard, before it is recorded.
+func (r *Run) announce(veto error) {
+	hook := objection(veto, true)
+	if hook == nil {
+		return
+	}
+	if t := tripped(hook); t != nil {
+		r.progress(Progress{Kind: ProgressTripped, Turn: r.state.Turn(), Tripwire: t})
+	}
 }
 
 func vetoed(veto error) session.StopAsked {
@@ -275,8 +288,12 @@ func vetoed(veto error) session.StopAsked {
 // text of a panic is left out.
 func withdrawal(veto error, seqs []int64) session.ItemsWithdrawn {
 	w := session.ItemsWithdrawn{Seqs: seqs}
-	if hook := objection(veto, true); hook != nil {
+	var failed *HookError
+	switch hook := objection(veto, true); {
+	case hook != nil:
 		w.By, veto = hook.Name, hook
+	case errors.As(veto, &failed) && failed.guard:
+		w.By, veto = failed.Name, failed
 	}
 	w.Reason, _ = output.Sanitize(hookText(veto))
 	return w
@@ -288,7 +305,7 @@ var errCrashed = errors.New("the run ended before the reply did")
 // toJudge returns the last reply of the log if there are hooks that have not judged
 // it; otherwise nil.
 func (r *Run) toJudge() *ModelCall {
-	if !slices.ContainsFunc(r.agent.Hooks, func(h Hooks) bool { return h.AfterModel != nil }) {
+	if !r.agent.judgesOutput() && !slices.ContainsFunc(r.agent.Hooks, func(h Hooks) bool { return h.AfterModel != nil }) {
 		return nil
 	}
 	return unjudged(r.session.Log())
@@ -308,7 +325,19 @@ func (r *Run) judgeStored(ctx context.Context, seen *ModelCall) error {
 		}
 		seen.Request.Input.Append(it)
 	}
-	return after(ctx, "AfterModel", r.agent.Hooks, afterModel, seen)
+	said := after(ctx, "AfterModel", r.agent.Hooks, afterModel, seen)
+	return joined(said, r.guardReply(ctx, seen.Output, seen.Turn, true))
+}
+
+// joined is like errors.Join, but keeps a single error as it is.
+func joined(a, b error) error {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	return errors.Join(a, b)
 }
 
 // notJudged records that a reply is not judged, because hooks were interrupted. The
@@ -341,6 +370,7 @@ func (r *Run) leaveUnjudged(ctx context.Context, said error) error {
 // it.
 func (r *Run) withdrawStored(veto error, before []session.Body, behind ...session.Body) error {
 	if objects(veto, true) {
+		r.announce(veto)
 		before = append(before, withdrawal(veto, saidIn(r.session.Log())))
 	}
 	if bodies := append(before, behind...); len(bodies) > 0 {

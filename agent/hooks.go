@@ -181,17 +181,26 @@ type CompactionCall struct {
 	instead bool
 }
 
-// HookError is an error or a panic of a hook.
+// HookError is an error or a panic of a hook, or of a [Guard] that could not decide.
 type HookError struct {
+	// Hook is the name of the hook's field, or "input" or "output" for a guard.
 	Hook string
-	// Name is the name of the [Hooks].
+	// Name is the name of the [Hooks] or the [Guard].
 	Name string
 	Err  error
 	// Stack is the stack of a panic.
 	Stack []byte
+
+	guard bool // of a [Guard]; Hook is its stage
 }
 
 func (e *HookError) Error() string {
+	if e.guard {
+		if t := tripped(e.Err); t != nil {
+			return t.Error()
+		}
+		return fmt.Sprintf("guard %s could not decide about the %s: %v", e.Name, e.Hook, e.Err)
+	}
 	if e.Name != "" {
 		return fmt.Sprintf("hook %s of %s: %v", e.Hook, e.Name, e.Err)
 	}
@@ -203,7 +212,7 @@ func (e *HookError) Unwrap() error { return e.Err }
 func guarded(of *Hooks, name string, hook func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = &HookError{name, of.Name, fmt.Errorf("it panicked: %v", v), debug.Stack()}
+			err = &HookError{Hook: name, Name: of.Name, Err: fmt.Errorf("it panicked: %v", v), Stack: debug.Stack()}
 		}
 	}()
 	if err := hook(); err != nil {

@@ -136,7 +136,7 @@ func (r *Run) deliver(ev Event) {
 // waiting events as they become durable, because a person may be watching. If the
 // store is immediate, no event waits, and the reply is returned unchanged.
 func (r *Run) telling(reply iter.Seq2[api.Event, error]) iter.Seq2[api.Event, error] {
-	if r.quiet || !r.behind {
+	if r.quiet || !r.behind && r.beside.deciding() == nil {
 		return reply
 	}
 	return func(yield func(api.Event, error) bool) {
@@ -151,10 +151,10 @@ func (r *Run) telling(reply iter.Seq2[api.Event, error]) iter.Seq2[api.Event, er
 }
 
 // await waits for the next event of a reply. It needs a second goroutine only while
-// events wait. await ends like next does, also if next panics or calls
+// events wait, for the store or for guards. await ends like next does, also if next panics or calls
 // runtime.Goexit.
 func (r *Run) await(next func() (api.Event, error, bool)) (ev api.Event, err error, ok bool) {
-	if len(r.outbox) == 0 {
+	if len(r.outbox) == 0 && r.beside.deciding() == nil {
 		return next()
 	}
 	came, returned := make(chan struct{}), false
@@ -182,6 +182,8 @@ func (r *Run) await(next func() (api.Event, error, bool)) (ev api.Event, err err
 		r.tellDurable()
 		select {
 		case <-written:
+		case <-r.beside.deciding():
+			_ = r.answered() // a veto ends the request's context, and so the reply
 		case <-came:
 			switch {
 			case panicked != nil:

@@ -82,7 +82,9 @@ type Run struct {
 	asked   ModelCall       // the request of the current turn
 	skip    int             // the number of items not sent, because the endpoint's conversation holds them
 	heard   listener        // collects the reply to asked
-	holding bool            // events wait in waiting until the hooks have seen the reply
+	beside  *beside         // the guards that run beside the current request, or nil
+	agreed  map[int]int64   // for a guard, by its index: the last entry with input that it agreed to
+	holding bool            // events wait in waiting until the hooks and guards have seen the reply
 	waiting []Event         // events held back by holding
 	behind  bool            // an entry was not durable yet when it was recorded
 	pending []session.Entry // recorded but not yet known to be durable
@@ -352,6 +354,10 @@ func (r *Run) perform(ctx context.Context, e plan.Effect) error {
 	case plan.Collapse:
 		return r.collapse(e.Outputs)
 	case plan.Compact:
+		// A compaction sends input to a model, too.
+		if agreed, err := r.guardFirst(ctx, anyGuard); !agreed {
+			return err
+		}
 		return r.compact(ctx, e)
 	case plan.Stop:
 		return r.stop(ctx, e)
@@ -373,6 +379,9 @@ func (r *Run) check() error {
 		return err
 	}
 	if err := r.checkHandoffs(); err != nil {
+		return err
+	}
+	if err := checkGuards(r.agent.Guards); err != nil {
 		return err
 	}
 	return r.findPrice(r.agent.Request.Model)
@@ -506,8 +515,18 @@ func (r *Run) arrivals(ctx context.Context) error {
 // ends with.
 func (r *Run) stop(ctx context.Context, s plan.Stop) error {
 	var hook *HookError
-	if s.Why == StopVetoed && errors.As(r.failure, &hook) {
-		r.result.Guard = hook.Name
+	if s.Why == StopVetoed {
+		if r.failure == nil { // it was recorded by another process
+			if t := r.tripwireIn(r.session.Log()); t != nil {
+				r.failure = &HookError{Hook: t.Stage, Name: t.Guard, Err: t, guard: true}
+			}
+		}
+		if errors.As(r.failure, &hook) {
+			r.result.Guard = hook.Name
+		}
+		if by := objection(r.failure, true); by != nil {
+			r.result.Guard, r.result.Tripwire = by.Name, tripped(by)
+		}
 	}
 	// The result lists waiting calls only if the run stopped because of them.
 	if s.Why != StopApprovalPending {

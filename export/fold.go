@@ -281,9 +281,13 @@ func (c *call) state() badge {
 // about handles an entry about a call.
 func (t *talk) about(e session.Entry) {
 	id := callOf(e.Body)
-	if b, ok := e.Body.(session.SubagentUsage); ok && id == "" { // an agent in a message
+	if b, ok := e.Body.(session.SubagentUsage); ok && id == "" {
+		who := "An agent in a message answered"
+		if t.runs > 0 {
+			who = "Guards asked a model"
+		}
 		t.sums.nested(b)
-		t.mark(e, "run", "An agent in a message answered", joined(plural(int64(b.Turns), "turn"), plural(b.Tokens, "token"), costOf(b.Cost)))
+		t.mark(e, "run", who, joined(plural(int64(b.Turns), "turn"), plural(b.Tokens, "token"), costOf(b.Cost)))
 		return
 	}
 	c := t.waits(id)

@@ -176,7 +176,8 @@ type CallStarted struct {
 
 // SubagentUsage records the totals of a run that a call started, of another agent or of a
 // fork. Session holds the run's items. Without a CallID it is the run of an agent in
-// a message that was complete before the session began.
+// a message that was complete before the session began, or, after the first
+// [RunStarted], the usage of guards that asked a model.
 type SubagentUsage struct {
 	CallID  string
 	Session string

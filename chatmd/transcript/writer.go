@@ -116,9 +116,7 @@ func (w Writer) Append(dst []byte, e session.Entry, element func(dst []byte, it 
 			chatmd.Attr{Name: "kind", Value: b.Kind}, number("turn", int64(b.Turn)), chatmd.Attr{Name: "item_id", Value: b.ItemID},
 			chatmd.Attr{Name: "tool_call_id", Value: b.CallID}, chatmd.Attr{Name: "text", Value: b.Text}), nil
 	case session.SubagentUsage:
-		if b.CallID != "" { // otherwise it answered in a message before the run
-			w, dst = w.begin(dst, false)
-		}
+		w, dst = w.begin(dst, false)
 		return w, AppendNested(dst, b), nil
 	}
 	return w.decided(dst, e)

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -269,7 +270,7 @@ func (p *printer) decided(e session.Entry, body session.Body, call *agent.KnownC
 		p.tell(dim, "-> %s %s", call.Tool, p.short(call.Arguments, 100))
 		p.screen.wait(callKey(b.CallID), call.Tool)
 	case session.SubagentUsage:
-		p.row(e.Seq, dim, "nested", fmt.Sprintf("%s: %s, %d tokens", b.Session, plural(b.Turns, "turn"), b.Tokens))
+		p.row(e.Seq, dim, "nested", fmt.Sprintf("%s: %s, %d tokens", cmp.Or(b.Session, "guards"), plural(b.Turns, "turn"), b.Tokens))
 	case session.Paused:
 		p.screen.done(callKey(b.CallID))
 	case session.CallDropped:

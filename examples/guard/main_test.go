@@ -15,13 +15,15 @@ func TestGuard(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = `> My card is 4111 1111 1111 1111. Did you charge it?
-(the guard "privacy": hook BeforeInput of privacy: please write without the card's number)
+(the guard "privacy": please write without the card's number)
 > Where is order 7?
 order 7 is on its way, paid with [card]
 > And where is order 9?
 I cannot see that order.
+> Write a poem about cards.
+(the guard "topic": I only talk about orders)
 > Will it come tomorrow?
-(the guard "tone": hook AfterModel of tone: it promises something)
+(the guard "tone": it was flagged)
 > Thank you.
 You are welcome.
 `
