@@ -220,7 +220,7 @@ func (r *Run) admitModel(ctx context.Context, seen *ModelCall) (context.Context,
 	case seen.Request == nil || seen.Request.Input != input || input.Len() != items:
 		err = &HookError{Hook: "BeforeModel", Err: &StopError{errors.New("it changed the request's input, which is the log's")}}
 	case seen.Request.Conversation != talk || seen.Request.PreviousResponseID != base:
-		err = &HookError{Hook: "BeforeModel", Err: &StopError{errors.New("it changed what the request goes on from, which the log knows")}}
+		err = &HookError{Hook: "BeforeModel", Err: &StopError{errors.New("it changed PreviousResponseID or Conversation, which a hook must not change")}}
 	// The new model may have another price, or none that is known.
 	case seen.Request.Model != model:
 		err = r.findPrice(seen.Request.Model)

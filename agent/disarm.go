@@ -239,7 +239,7 @@ func (d *Disarm) Entry(e session.Entry) (kept session.Entry, dropped []string) {
 		e.Body, dropped = d.started(e.Seq, b)
 	case session.Paused:
 		if !d.linked[e.Seq] {
-			what := fmt.Sprintf("that call %s waits for the session %s, which did not come with it", b.CallID, b.Session)
+			what := fmt.Sprintf("the wait of call %s for session %s, which is not in the file", b.CallID, b.Session)
 			e.Body, dropped = imported(b.CallID, what), []string{what}
 		}
 	case session.InputItem:
@@ -316,7 +316,7 @@ func (d *Disarm) asked(seq int64, b session.ApprovalAsked) (session.Body, []stri
 	// A forged suggestion could allow much more than the call.
 	b.Rules = nil
 	if b.Tool != call.name || b.Arguments != call.arguments || b.Custom != custom {
-		dropped = append(dropped, fmt.Sprintf("what the question about call %s said that the call is: %s %s", b.CallID, b.Tool, b.Arguments))
+		dropped = append(dropped, fmt.Sprintf("the description of call %s in its question, which differed from the call: %s %s", b.CallID, b.Tool, b.Arguments))
 		// A person must not approve one call while reading another.
 		b.Tool, b.Arguments, b.Custom = call.name, call.arguments, custom
 	}
@@ -328,7 +328,7 @@ func (d *Disarm) asked(seq int64, b session.ApprovalAsked) (session.Body, []stri
 func (d *Disarm) started(seq int64, b session.CallStarted) (session.Body, []string) {
 	var dropped []string
 	if b.Session != "" && !d.linked[seq] {
-		dropped = append(dropped, fmt.Sprintf("that call %s goes on in the session %s, which did not come with it", b.CallID, b.Session))
+		dropped = append(dropped, fmt.Sprintf("the link of call %s to session %s, which is not in the file", b.CallID, b.Session))
 		b.Session = ""
 	}
 	// A call marked as repeatable would run again without a question.

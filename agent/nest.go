@@ -62,9 +62,9 @@ func (r *Run) scope(c session.OpenCall) *scope {
 
 // Texts that the model reads about calls that start no subagent.
 const (
-	tooDeep          = "The call was refused: runs may be nested %d deep here, and this one is. Do the work without it."
+	tooDeep          = "The call was refused: subagents may be at most %d deep, and that depth is reached. Do the work yourself."
 	sessionElsewhere = "The run that this call started belongs to another session; this one is a copy of it. Whether it took effect is not known."
-	sessionThere     = "The run was not started: the session that it would be kept in is there already, and is not of this call."
+	sessionThere     = "The subagent was not started: another call already uses the id of its session."
 	sessionGone      = "The run that this call started did not end, and its session is gone. Whether it took effect is not known."
 )
 

@@ -360,7 +360,7 @@ func (r *lineReader) whole() error {
 func (r *lineReader) entry(text []byte) (Line, error) {
 	text, sum := cutSum(text)
 	if sum == "" && hasSum(text) {
-		return Line{}, errors.New("another program has written this line anew, so that its checksum proves nothing; take the member sum out of the entries, and sha256 out of the last line, to read them all the same")
+		return Line{}, errors.New("another program rewrote this line, so its checksum is not valid; to import the file anyway, remove the member sum from each entry and sha256 from the last line")
 	}
 	if r.chain = r.chain.Next(r.seq+1, text); sum == "" {
 		r.broken = true // version 1, or edited; the last line decides

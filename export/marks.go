@@ -86,7 +86,7 @@ func (t *talk) answeredBy(b session.TurnEnded) string {
 	}
 	text := ""
 	if b.Setup != nil {
-		text = "a hook had " + b.Setup.String() + " asked"
+		text = "a hook sent the request to " + b.Setup.String()
 	}
 	if b.Model != "" && b.Model != made.Model && !made.Rehearsal {
 		text = joined(text, "by "+b.Model)

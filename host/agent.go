@@ -151,13 +151,13 @@ func (h *Host) limit(a *agent.Agent) {
 	a.Limits.MaxCost = l.MaxCost
 }
 
-// speaks returns what the wire API of a model can do, and whether it is known.
-func speaks(m agent.Model) (dialect.Info, bool) {
-	d, ok := m.(agent.Describer)
-	if !ok {
-		return dialect.Info{}, false
+// speaks describes the wire API of a model: the one that the configuration names, or
+// else the one that the model reports. It returns false if neither is known.
+func speaks(m agent.Model, named string) (dialect.Info, bool) {
+	if d, ok := m.(agent.Describer); ok && (named == "" || named == "auto") {
+		named = d.About().API
 	}
-	api, err := dialect.ByName(d.About().API)
+	api, err := dialect.ByName(named)
 	if err != nil {
 		return dialect.Info{}, false
 	}
@@ -172,7 +172,7 @@ func (h *Host) adjust(ctx context.Context, a *agent.Agent) error {
 		return &ConfigError{err}
 	}
 	if kinds := set.Kinds(); len(kinds) > 0 {
-		if api, ok := speaks(a.Model); ok && !api.OwnTools {
+		if api, ok := speaks(a.Model, c.Endpoint.API); ok && !api.OwnTools {
 			return invalid("the tool %s is one of the Responses API's own, which %s does not have", kinds[0].Tool(), api.Title)
 		}
 	}

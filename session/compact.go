@@ -173,9 +173,9 @@ func (v *View) Compactions() (seqs []int64) {
 	return seqs
 }
 
-// CompactedTokens returns the entry of the first compaction in force that an endpoint made in
+// OpaqueCompaction returns the entry of the first compaction in force that an endpoint made in
 // a form that only this endpoint can read, or 0.
-func (v *View) CompactedTokens() int64 {
+func (v *View) OpaqueCompaction() int64 {
 	for _, c := range v.compactions {
 		for _, n := range c.items {
 			if n.item.Type() == item.TypeCompaction {

@@ -84,7 +84,7 @@ type CompactionReport struct {
 // The states of a compaction.
 const (
 	InForce   = "in_force"
-	Succeeded = "replaced"
+	Overtaken = "replaced" // by a later compaction
 	TakenBack = "restored"
 	Failed    = "failed"
 	Void      = "void"
@@ -169,7 +169,7 @@ func (x *explanation) apply(e Entry) {
 		} else if x.view.Compaction() == e.Seq {
 			x.states[e.Seq] = InForce
 			for _, c := range before {
-				x.states[c.seq] = Succeeded
+				x.states[c.seq] = Overtaken
 			}
 		}
 	case Restored:

@@ -20,9 +20,9 @@ var (
 	// ErrNoIndex means that the store keeps no word index, so it cannot be searched.
 	ErrNoIndex = errors.New("the store has no word index to search")
 	// ErrNoWords means that the search has no words, or too many.
-	ErrNoWords = errors.New("that cannot be searched for")
+	ErrNoWords = errors.New("the search is not valid")
 	// ErrBadCursor means that a list or a search cannot continue at the given cursor.
-	ErrBadCursor = errors.New("no page ended there")
+	ErrBadCursor = errors.New("the cursor is unknown: no page ended at it")
 )
 
 // searched parses the words of a search, for stores.

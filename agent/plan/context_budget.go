@@ -321,7 +321,7 @@ func (w *window) filled(b session.TurnEnded) bool {
 // historyTruncated records a truncated history.
 func (s *State) historyTruncated(was, now int64) {
 	s.window.truncated = now
-	s.run.truncation = fmt.Sprintf("the endpoint left out the beginning of the history: it counted %d input tokens (%d for the request before, which was shorter), so its context is full; give it a larger one (Ollama: OLLAMA_CONTEXT_LENGTH), or have the history compacted (--compact auto)", now, was)
+	s.run.truncation = fmt.Sprintf("the endpoint left out the beginning of the history: it counted %d input tokens (%d for the request before, which was shorter), so its context is full; give it a larger one (Ollama: OLLAMA_CONTEXT_LENGTH), or have the history compacted", now, was)
 }
 
 // nextForTruncation returns the effect that follows after an endpoint truncated the
@@ -347,5 +347,5 @@ func (s *State) tooMuch(window int64) Effect {
 	if least <= window {
 		return nil
 	}
-	return Stop{Why: StopContextFull, Detail: fmt.Sprintf("the next request would take at least %d tokens, and the endpoint says that the model's context has %d; give it a larger one (Ollama: OLLAMA_CONTEXT_LENGTH), or have the history compacted (--compact auto)", least, window)}
+	return Stop{Why: StopContextFull, Detail: fmt.Sprintf("the next request would take at least %d tokens, and the endpoint says that the model's context has %d; give it a larger one (Ollama: OLLAMA_CONTEXT_LENGTH), or have the history compacted", least, window)}
 }

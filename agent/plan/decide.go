@@ -23,7 +23,7 @@ const (
 
 // contextFull tells the user what to do about a history that has become too long. The
 // loop does not shorten a history silently.
-const contextFull = "the history no longer fits into the model's context; go on in a new session with what matters of it, or with a model that takes more: "
+const contextFull = "the history no longer fits into the model's context; start a new session with a summary, or use a model with a larger context: "
 
 // Next returns the next effect. It does not change the state: an effect counts once
 // its outcome is applied.

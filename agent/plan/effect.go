@@ -4,8 +4,8 @@
 package plan
 
 // Effect is the next step of a run: [Ask], [Skip], [Approve], [Call], [Collapse],
-// [Compact] or [Stop]. [State.Next] returns effects for tests and for tools that
-// inspect a log; a program that runs agents does not need them.
+// [Compact] or [Stop]. [State.Next] predicts it from a log, and agent.Agent.Step
+// performs it and returns it.
 //
 //sumtype:decl
 type Effect interface{ effect() }

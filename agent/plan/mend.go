@@ -48,7 +48,7 @@ func (s *State) Mend(f *Failure) session.Body {
 	switch f.Class {
 	case classEncryptedContent:
 		list := s.view.Items()
-		if packed := s.view.CompactedTokens(); !s.run.dropped && reasoningIn(list, list.Len()) > 0 {
+		if packed := s.view.OpaqueCompaction(); !s.run.dropped && reasoningIn(list, list.Len()) > 0 {
 			return session.ReasoningDropped{Reason: f.Reason}
 		} else if packed > 0 {
 			return session.Restored{Seq: packed}

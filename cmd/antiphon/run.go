@@ -265,12 +265,7 @@ func (c *runCommand) roomHint(err error, by agent.Compaction) error {
 	if !full || by.Auto || by.At > 0 {
 		return err
 	}
-	switch named := strings.Contains(err.Error(), "--compact auto"); {
-	case named && c.keeps():
-		return err
-	case named:
-		return fmt.Errorf("%w; use --session NAME to keep the conversation and continue it", err)
-	case c.keeps():
+	if c.keeps() {
 		return fmt.Errorf("%w; run it again with --compact auto to continue with a shorter history", err)
 	}
 	return fmt.Errorf("%w; --compact auto shortens the history, and --session NAME keeps the conversation for later runs", err)

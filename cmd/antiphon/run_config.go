@@ -161,9 +161,9 @@ func (c *runCommand) rules() (list []session.Rule) {
 // hint returns the text that the model reads when nobody could approve a call.
 func (c *runCommand) hint(tool string) string {
 	if c.Pause { // only for subagents, whose sessions a transcript does not keep
-		return "Who runs the agent can allow it with --allow " + tool + ", or let it wait in a session that keeps nested runs, with --session NAME."
+		return "The user can allow it with --allow " + tool + ", or run with --session NAME, so that the call can wait."
 	}
-	return "Who runs the agent can allow it with --allow " + tool + "."
+	return "The user can allow it with --allow " + tool + "."
 }
 
 // compaction parses --compact.

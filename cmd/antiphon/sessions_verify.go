@@ -62,7 +62,7 @@ func (c *verifyCommand) Run(ctx context.Context, std stdio, env environment, all
 			err = all.told(std, nil, "no damage was found")
 		}
 		if err == nil && !found.Whole {
-			err = fmt.Errorf("the store is damaged\n  hint: antiphon sessions salvage SESSION --as NAME%s saves what is whole of a session; antiphon sessions export SESSION%[1]s saves one that is whole", all.again())
+			err = fmt.Errorf("the store is damaged\n  hint: antiphon sessions salvage SESSION --as NAME%s copies the undamaged part of a session; antiphon sessions export SESSION%[1]s writes an undamaged one", all.again())
 		}
 		return err
 	})

@@ -41,7 +41,7 @@ func TestImportOfOtherFiles(t *testing.T) {
 		"chat.json":  {"\n[{\"role\":\"user\",\"content\":\"hi\"}]", "it seems to be a list of messages\n  hint: make a transcript of it"},
 		"torn.json":  {"{\"messages\":\n[{\"ro", "torn.json:2:6: JSON that was cut short: it ends here\n  hint: "},
 		"wrong.json": {"{\"a\": nope}", "wrong.json:1:8: not valid JSON\n  hint: "},
-		"anew.jsonl": {regexp.MustCompile(`(?m)^\{(.*),("sum":"[^"]*")\}$`).ReplaceAllString(whole, "{$2,$1}"), "anew.jsonl: line 2: another program has written this line anew, so that its checksum"},
+		"anew.jsonl": {regexp.MustCompile(`(?m)^\{(.*),("sum":"[^"]*")\}$`).ReplaceAllString(whole, "{$2,$1}"), "anew.jsonl: line 2: another program rewrote this line, so its checksum"},
 		"cut1.jsonl": {whole[:len(lines[0])+20], "cut1.jsonl: line 2: the file ends in the middle of this line: it was cut short\n  hint: nothing was imported"},
 		"cut2.jsonl": {lines[0] + lines[1], "cut2.jsonl: line 3: the file ends before its last line: it was cut short\n  hint: nothing was imported"},
 		"talk.md":    {"hello\n<user>hi</user>\n<nope/>", "2 problems in the file; nothing was imported\n"},

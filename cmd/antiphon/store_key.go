@@ -113,7 +113,7 @@ func (k *keySource) fail(err error) error {
 // next adds a hint to the error about a missing file.
 func (k *keySource) next(err error) error {
 	if k.kind == "file" && errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w\n  hint: antiphon sessions key %s makes one, for a new store; a store that is there needs the key that it was made with", err, quoted(k.String()))
+		return fmt.Errorf("%w\n  hint: antiphon sessions key %s makes one, for a new store; an existing store needs the key that created it", err, quoted(k.String()))
 	}
 	return err
 }

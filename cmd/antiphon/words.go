@@ -105,7 +105,7 @@ func turnInWords(b session.TurnEnded, setup *session.Setup, full bool) string {
 		text += ", by " + b.Model
 	}
 	if b.Setup != nil {
-		text += ", a hook had " + b.Setup.String() + " asked"
+		text += ", a hook sent the request to " + b.Setup.String()
 	}
 	if b.ServiceTier != "" && b.ServiceTier != "default" {
 		text += ", service tier " + b.ServiceTier

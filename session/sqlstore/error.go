@@ -75,7 +75,7 @@ func (s *Store) diagnose(err error) (problem, hint string) {
 	var pg interface{ SQLState() string }
 	switch {
 	case errors.Is(err, session.ErrDamaged):
-		return err.Error(), "`antiphon sessions verify` says what else is damaged; `antiphon sessions salvage SESSION --as NAME` saves what is whole"
+		return err.Error(), "`antiphon sessions verify` says what else is damaged; `antiphon sessions salvage SESSION --as NAME` copies what is undamaged"
 	case errors.As(err, &pg):
 		return diagnosePostgres(pg.SQLState(), err)
 	case errors.As(err, &lite):
@@ -152,7 +152,7 @@ func (s *Store) diagnoseSQLite(code int) (problem, hint string) {
 	case sqliteIO:
 		return "the disk failed to read or write", "look at the system's log; copy the file to another disk"
 	case sqliteCorrupt:
-		return "the file is damaged", "`antiphon sessions verify` says where; `antiphon sessions salvage SESSION --as NAME` saves what is whole; or restore a copy"
+		return "the file is damaged", "`antiphon sessions verify` says where; `antiphon sessions salvage SESSION --as NAME` copies what is undamaged; or restore a copy"
 	case sqliteFull:
 		return explain(syscall.ENOSPC)
 	case sqliteCantOpen:

@@ -230,8 +230,9 @@ func (c *Command) inquire(a asked) *inquiry {
 	return inquireArgv(a.argv)
 }
 
-// judge decides about the commands of one call: one that is denied is enough, and
-// all must be allowed for it to be.
+// judge decides about the commands of one call: it is denied if one command is,
+// and allowed only if all are. Without a rule a command is asked about, so unruled is
+// stricter than allow here.
 func (c *Command) judge(list []asked, policy Policy) (strictest session.Verdict, reason string) {
 	rank := []session.Verdict{session.Allow, unruled, session.Ask, session.Deny}
 	strictest = session.Allow
@@ -326,7 +327,7 @@ func (c *Command) directory(name string) (string, error) {
 
 func notFoundProgram(argv []string, err error) error {
 	if len(argv) == 1 && strings.ContainsAny(argv[0], " \t\n") {
-		return fmt.Errorf("there is no program %s; give each argument as an element of its own: no shell takes the text apart", wording.Clip(argv[0]))
+		return fmt.Errorf("there is no program %s; pass each argument as a separate list element; no shell splits the text", wording.Clip(argv[0]))
 	}
 	return fmt.Errorf("cannot run %s: %w", wording.Clip(argv[0]), files.Cause(err))
 }

@@ -37,6 +37,6 @@ func ExampleCommand_Approval() {
 	// Output:
 	// "deny" the rule "rm" denies "rm -rf x"
 	// "deny" the rule "rm" denies "rm x"
-	// "ask" it cannot be told what the command does: the program is named by what is only known when it runs ("… x")
+	// "ask" the command cannot be analysed: the program is named by what is only known when it runs ("… x")
 	// "" no rule is about "grep rm x"
 }

@@ -100,8 +100,8 @@ func (s *shell) read(arguments string) (a action, list []asked, err error) {
 	return a, list, err
 }
 
-// Approval is that of [Command.Approval] for all the commands of a call: one that
-// is denied is enough, and all must be allowed for it to be.
+// Approval judges all commands of a call by [Command.Approval]: the call is denied if
+// one command is, and allowed only if all are.
 func (s *shell) Approval(call tool.Call, rules []session.Rule) (verdict session.Verdict, reason string) {
 	_, list, err := s.read(call.Arguments)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/antiphon-go/antiphon/toolkit/internal/wording"
 )
 
-// unruled is the verdict of a policy that no rule of it is about a command.
+// unruled means that no rule of the policy matches the command.
 const unruled session.Verdict = ""
 
 // A Rule describes commands by a program and its arguments. A star in an element
@@ -211,14 +211,14 @@ func (p Policy) judge(q *inquiry, in *programs) (session.Verdict, string) {
 			case yes:
 				return session.Deny, fmt.Sprintf("the rule %q denies %q", r, c)
 			case maybe:
-				doubt = fmt.Sprintf("it cannot be told whether the rule %q denies %q", r, c)
+				doubt = fmt.Sprintf("it is not certain whether the rule %q denies %q", r, c)
 			}
 		}
 	}
 	for i, c := range q.commands {
 		for _, r := range p.Ask {
 			if r.forbids(c, names[i], in) != no {
-				return session.Ask, fmt.Sprintf("the rule %q wants %q to be asked about", r, c)
+				return session.Ask, fmt.Sprintf("the rule %q asks about %q", r, c)
 			}
 		}
 	}
@@ -226,9 +226,9 @@ func (p Policy) judge(q *inquiry, in *programs) (session.Verdict, string) {
 	case doubt != "":
 		return session.Ask, doubt
 	case len(q.unclear) > 0 && len(p.Deny)+len(p.Ask) > 0:
-		return session.Ask, "it cannot be told what the command does: " + q.unclear[0]
+		return session.Ask, "the command cannot be analysed: " + q.unclear[0]
 	case len(q.unclear) > 0:
-		return unruled, "it cannot be told what the command does: " + q.unclear[0]
+		return unruled, "the command cannot be analysed: " + q.unclear[0]
 	case len(q.tainted) > 0:
 		return unruled, q.tainted[0]
 	}
