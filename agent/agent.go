@@ -152,8 +152,9 @@ type Limits struct {
 	// MaxHandoffs bounds the handoffs of a run: 0 means 10. A call that would be one
 	// more fails, and the run continues.
 	MaxHandoffs int
-	// MaxRepeats stops a model that makes the same call, with the same
-	// arguments, this many times in a row.
+	// MaxRepeats stops a model that makes the same call, with the same arguments, this
+	// many times in a row, or the same two or three calls in turn. Calls of tools
+	// that are meant to be repeated do not count: see [tool.Polling].
 	MaxRepeats int
 }
 

@@ -29,6 +29,12 @@ func (r *Run) annotations(name string) (tool.Annotations, bool) {
 	return tool.AnnotationsOf(t), true
 }
 
+// polls reports whether a tool is meant to be called repeatedly.
+func (r *Run) polls(name string) bool {
+	t, _ := r.annotations(name)
+	return t.Polling
+}
+
 // close records an output for each call that will not run, which says why. If no
 // output exists for the kind of call, the call is removed from the view instead.
 func (r *Run) close(calls []plan.Skipped) error {

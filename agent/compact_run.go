@@ -290,6 +290,7 @@ func (a *Agent) compact(ctx context.Context, s *session.Session) (*CompactionCal
 func (r *Run) fold(a *Agent) {
 	r.state.Limits, r.state.Room = a.Limits.plan(), a.room()
 	r.measure()
+	r.state.Polls = r.polls
 	if r.agent.CollapseReads {
 		r.state.ReadKey = r.readKey
 	}

@@ -6,6 +6,7 @@ package agent_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -72,6 +73,47 @@ func TestRepeatsInARow(t *testing.T) {
 	r.agent.Limits.MaxRepeats = 2
 	if res := r.run(item.User("go")); res.Why != agent.StopEndTurn {
 		t.Errorf("result: %+v", res)
+	}
+}
+
+// L4: two or three calls in turn are a repetition; calls of polling tools are not, and do
+// not interrupt one.
+func TestRepeatsInTurn(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		calls string // one reply each: p is a call of the polling tool
+		turns int    // 0: it comes to its end
+		text  string
+	}{
+		{name: "two in turn", calls: "ababab", turns: 6, text: "echo, echo were called in turn 3 times"},
+		{name: "three in turn", calls: "xabcabcabc", turns: 10, text: "were called in turn 3 times"},
+		{name: "four in turn", calls: "abcdabcdabcd"},
+		{name: "no pattern", calls: "aabbaabba"},
+		{name: "polling", calls: "pppppppp"},
+		{name: "polling in between", calls: "apapap", turns: 5, text: "echo was called 3 times in a row"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t)
+			for i, letter := range c.calls {
+				name := "echo"
+				if letter == 'p' {
+					name = "poll"
+				}
+				r.server.Add(agenttest.Completed(call(fmt.Sprintf("c%d", i), name, string(letter))))
+			}
+			r.server.Add(agenttest.Completed(item.Assistant("done")))
+			r.agent.Tools = []tool.Tool{echo(), textTool("poll", func(context.Context, string) (string, error) { return "not yet", nil }, tool.Polling())}
+			r.agent.Limits.MaxRepeats = 3
+			res := r.run(item.User("go"))
+			switch {
+			case c.turns == 0:
+				if res.Why != agent.StopEndTurn {
+					t.Errorf("%+v", res)
+				}
+			case res.Why != agent.StopRepeatedCall || res.Turns != c.turns || !strings.Contains(res.Detail, c.text):
+				t.Errorf("%+v", res)
+			}
+		})
 	}
 }
 

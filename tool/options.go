@@ -37,6 +37,10 @@ func Subagent() Option { return func(c *config) { c.annotations.Subagent = true 
 // only for tools that only read.
 func EarlyStart() Option { return func(c *config) { c.annotations.EarlyStart = true } }
 
+// Polling declares that the same call is meant to be made again and again, such as a
+// question whether a job is done. It does not count for MaxRepeats of package agent.
+func Polling() Option { return func(c *config) { c.annotations.Polling = true } }
+
 // Timeout bounds each call. When the time is over, the tool's context ends. If the
 // tool does not return then, it is abandoned and the model is informed.
 func Timeout(d time.Duration) Option { return func(c *config) { c.annotations.Timeout = d } }

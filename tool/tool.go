@@ -81,6 +81,9 @@ type Annotations struct {
 	// reply is still arriving. If the reply breaks off, the call has run
 	// nevertheless.
 	EarlyStart bool
+	// Polling: the same call is meant to be made again and again, so it does not count
+	// as a loop of the model.
+	Polling bool
 	// Envelope: successes are wrapped like failures. See [output.Envelope].
 	Envelope bool
 	// Timeout bounds one call. Zero: only the caller's context does.

@@ -168,8 +168,10 @@ func (s *State) limit() (Stop, bool) {
 	if stop, reached := l.Reached(s.Used(), byNested); reached {
 		return stop, true
 	}
-	if l.MaxRepeats > 0 && r.repeats.count >= l.MaxRepeats {
-		return Stop{StopRepeatedCall, fmt.Sprintf("%s was called %d times in a row with the same arguments", r.repeats.name, r.repeats.count)}, true
+	if l.MaxRepeats > 0 {
+		if text := r.repeats.found(l.MaxRepeats); text != "" {
+			return Stop{StopRepeatedCall, text}, true
+		}
 	}
 	return Stop{}, false
 }

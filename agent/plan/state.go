@@ -35,6 +35,9 @@ type State struct {
 	// reads nothing repeatable, and must be pure. If it is set, content that is read
 	// again is sent once; if it is nil, every output is sent.
 	ReadKey func(call item.Item, arguments string) (key string, ok bool)
+	// Polls reports whether a tool, by its name, is meant to be called again and again
+	// with the same arguments. It must be pure; nil means that no tool is.
+	Polls func(tool string) bool
 	// Keep makes the state track what the endpoint stores for the session: see
 	// [State.Join] and [State.LastExchange].
 	Keep bool
@@ -99,23 +102,10 @@ type Limits struct {
 	// cost. Both are checked between turns, so the last turn may exceed them.
 	MaxTokens int64
 	MaxCost   float64
-	// MaxRepeats stops a model that makes the same call, with the same
-	// arguments, this many times in a row.
+	// MaxRepeats stops a model that makes the same call, with the same arguments, this
+	// many times in a row, or the same two or three calls in turn. Calls that
+	// [State.Polls] names do not count.
 	MaxRepeats int
-}
-
-// repeats counts equal calls in a row.
-type repeats struct {
-	name, arguments string
-	count           int
-}
-
-func (r *repeats) add(it item.Item) {
-	name, arguments := CalledBy(it)
-	if name != r.name || string(arguments) != r.arguments {
-		*r = repeats{name: name, arguments: string(arguments)}
-	}
-	r.count++
 }
 
 // View returns the state's view.
@@ -459,7 +449,9 @@ func (s *State) received(it item.Item) {
 	s.run.empty = s.run.empty && it.SaysNothing() // one item with content is enough
 	s.called = s.called || it.IsCall() || strings.HasSuffix(string(it.Type()), "_call")
 	if it.IsCall() {
-		s.run.repeats.add(it)
+		if name, arguments := CalledBy(it); s.Limits.MaxRepeats > 0 && (s.Polls == nil || !s.Polls(name)) {
+			s.run.repeats.add(name, string(arguments), s.Limits.MaxRepeats)
+		}
 		return
 	}
 	if !strings.Contains(it.JSON(), `"refusal"`) {
