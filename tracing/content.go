@@ -71,8 +71,8 @@ type part struct {
 	Content   string `json:"content,omitempty"`
 	ID        string `json:"id,omitempty"`
 	Name      string `json:"name,omitempty"`
-	Arguments string `json:"arguments,omitempty"`
-	Result    string `json:"result,omitempty"`
+	Arguments any    `json:"arguments,omitempty"` // JSON, or a text if it was shortened or is not JSON
+	Response  string `json:"response,omitempty"`
 }
 
 // messages encodes items up to the size limit.
@@ -85,14 +85,37 @@ func messages(items []item.Item) string {
 		}
 		m := messageOf(it, min(left, maxText))
 		p := &m.Parts[0]
-		left -= len(p.Content) + len(p.Arguments) + len(p.Result) + maxName
+		left -= len(p.Content) + lengthOf(p.Arguments) + len(p.Response) + maxName
 		list = append(list, m)
 	}
-	text, err := json.Marshal(list)
+	return encoded(list)
+}
+
+func encoded(v any) string {
+	text, err := json.Marshal(v)
 	if err != nil {
 		return ""
 	}
 	return string(text)
+}
+
+// arguments returns the arguments of a call as JSON if they are complete.
+func arguments(text string, limit int) any {
+	s := shown(text, limit)
+	if s == text && json.Valid([]byte(s)) {
+		return json.RawMessage(s)
+	}
+	return s
+}
+
+func lengthOf(arguments any) int {
+	switch a := arguments.(type) {
+	case json.RawMessage:
+		return len(a)
+	case string:
+		return len(a)
+	}
+	return 0
 }
 
 // messageOf encodes an item. For kinds without text it gives the type.
@@ -103,13 +126,15 @@ func messageOf(it item.Item, limit int) message {
 		case *item.Message:
 			return message{name(string(v.Role)), []part{{Type: "text", Content: shown(v.Content.Display(), limit)}}}
 		case *item.FunctionCall:
-			return message{"assistant", []part{{Type: "tool_call", ID: name(v.CallID), Name: name(v.Name), Arguments: shown(v.Arguments, limit)}}}
+			return message{"assistant", []part{{Type: "tool_call", ID: name(v.CallID), Name: name(v.Name), Arguments: arguments(v.Arguments, limit)}}}
 		case *item.CustomToolCall:
 			return message{"assistant", []part{{Type: "tool_call", ID: name(v.CallID), Name: name(v.Name), Arguments: shown(v.Input, limit)}}}
+		case *item.Reasoning:
+			return message{"assistant", []part{{Type: "reasoning", Content: shown(reasoningText(v), limit)}}}
 		case *item.FunctionCallOutput:
-			return message{"tool", []part{{Type: "tool_call_response", ID: name(v.CallID), Result: shown(v.Output.Display(), limit)}}}
+			return message{"tool", []part{{Type: "tool_call_response", ID: name(v.CallID), Response: shown(v.Output.Display(), limit)}}}
 		case *item.CustomToolCallOutput:
-			return message{"tool", []part{{Type: "tool_call_response", ID: name(v.CallID), Result: shown(v.Output.Display(), limit)}}}
+			return message{"tool", []part{{Type: "tool_call_response", ID: name(v.CallID), Response: shown(v.Output.Display(), limit)}}}
 		}
 	}
 	role := "user"
@@ -117,4 +142,13 @@ func messageOf(it item.Item, limit int) message {
 		role = "assistant"
 	}
 	return message{role, []part{{Type: name(string(it.Type()))}}}
+}
+
+// reasoningText returns what the model shows of its reasoning.
+func reasoningText(r *item.Reasoning) string {
+	var texts []string
+	for _, p := range append(append([]item.Part(nil), r.Summary...), r.Content...) {
+		texts = append(texts, item.Parts(p).Display())
+	}
+	return strings.Join(texts, "\n")
 }

@@ -6,8 +6,9 @@ package tracing
 import "go.opentelemetry.io/otel/attribute"
 
 // The attributes. Those of gen_ai have the names of OpenTelemetry's conventions for
-// generative AI. The conventions are in a separate repository and still change: this
-// is the only file to update.
+// generative AI, which are in a repository of their own (semantic-conventions-genai)
+// since version 1.42 of the general ones, and still change: this is the only file to
+// update. .ci/collector/testdata/gen_ai.txt has the names as of November 2026.
 const (
 	keyOperation      = attribute.Key("gen_ai.operation.name")
 	keyProvider       = attribute.Key("gen_ai.provider.name")
@@ -17,6 +18,8 @@ const (
 	keyMaxTokens      = attribute.Key("gen_ai.request.max_tokens")
 	keyTemperature    = attribute.Key("gen_ai.request.temperature")
 	keyTopP           = attribute.Key("gen_ai.request.top_p")
+	keyStream         = attribute.Key("gen_ai.request.stream")
+	keyOutputType     = attribute.Key("gen_ai.output.type")
 	keyResponseID     = attribute.Key("gen_ai.response.id")
 	keyResponseModel  = attribute.Key("gen_ai.response.model")
 	keyFinishReasons  = attribute.Key("gen_ai.response.finish_reasons")
@@ -84,6 +87,8 @@ const (
 	nameTokens     = "gen_ai.client.token.usage"
 	nameDuration   = "gen_ai.client.operation.duration"
 	nameFirstChunk = "gen_ai.client.operation.time_to_first_chunk"
+	nameRun        = "gen_ai.invoke_agent.duration"
+	nameTool       = "gen_ai.execute_tool.duration"
 	nameCalls      = "antiphon.calls"
 	nameFailures   = "antiphon.failures"
 	nameRefused    = "antiphon.refused"

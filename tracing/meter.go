@@ -31,7 +31,8 @@ var (
 // meter holds the instruments.
 type meter struct {
 	tokens          metric.Int64Histogram
-	duration, first metric.Float64Histogram
+	duration, first metric.Float64Histogram // of model calls and compactions
+	runs, tooling   metric.Float64Histogram // of runs and of tool calls
 	cost            metric.Float64Counter
 
 	calls, failures, refused    metric.Int64Counter
@@ -46,7 +47,11 @@ func newMeter(m metric.Meter) *meter {
 		tokens: must(m.Int64Histogram(nameTokens, metric.WithUnit("{token}"), metric.WithExplicitBucketBoundaries(tokenBounds...),
 			metric.WithDescription("Tokens of one model call or compaction, including tokens read from a cache and reasoning tokens."))),
 		duration: must(m.Float64Histogram(nameDuration, metric.WithUnit("s"), metric.WithExplicitBucketBoundaries(secondBounds...),
-			metric.WithDescription("Duration of a run, a model call, a tool call or a compaction."))),
+			metric.WithDescription("Duration of a model call or a compaction."))),
+		runs: must(m.Float64Histogram(nameRun, metric.WithUnit("s"), metric.WithExplicitBucketBoundaries(secondBounds...),
+			metric.WithDescription("Duration of a run."))),
+		tooling: must(m.Float64Histogram(nameTool, metric.WithUnit("s"), metric.WithExplicitBucketBoundaries(secondBounds...),
+			metric.WithDescription("Duration of a tool call."))),
 		first: must(m.Float64Histogram(nameFirstChunk, metric.WithUnit("s"), metric.WithExplicitBucketBoundaries(chunkBounds...),
 			metric.WithDescription("Time until the first output of a model."))),
 		cost:      must(m.Float64Counter(nameCost, metric.WithDescription("Cost of model calls and compactions, in the unit of the agent's prices."))),
@@ -81,26 +86,26 @@ func (t *tracer) labels(op string, more ...attribute.KeyValue) func(...attribute
 
 // on reports whether any instrument is enabled.
 func (m *meter) on(ctx context.Context) bool {
-	return m.calls.Enabled(ctx) || m.duration.Enabled(ctx) || m.tokens.Enabled(ctx) || m.cost.Enabled(ctx) || m.failures.Enabled(ctx) ||
+	return m.calls.Enabled(ctx) || m.duration.Enabled(ctx) || m.runs.Enabled(ctx) || m.tooling.Enabled(ctx) || m.tokens.Enabled(ctx) || m.cost.Enabled(ctx) || m.failures.Enabled(ctx) ||
 		m.refused.Enabled(ctx) || m.first.Enabled(ctx) || m.reasoning.Enabled(ctx) || m.expected.Enabled(ctx) || m.cached.Enabled(ctx)
 }
 
 type labels = func(...attribute.KeyValue) metric.MeasurementOption
 
 // ended counts an operation that has ended.
-func (m *meter) ended(ctx context.Context, class string, took time.Duration, with labels) {
+func (m *meter) ended(ctx context.Context, in metric.Float64Histogram, class string, took time.Duration, with labels) {
 	m.calls.Add(ctx, 1, with())
 	outcome := with()
 	if class != "" {
 		outcome = with(keyErrorType.String(class))
 		m.failures.Add(ctx, 1, outcome)
 	}
-	m.duration.Record(ctx, took.Seconds(), outcome)
+	in.Record(ctx, took.Seconds(), outcome)
 }
 
 // answered counts a model call.
 func (m *meter) answered(ctx context.Context, c *agent.ModelCall, class string, with labels) {
-	m.ended(ctx, class, c.Ended.Sub(c.Started), with)
+	m.ended(ctx, m.duration, class, c.Ended.Sub(c.Started), with)
 	if !c.First.IsZero() {
 		m.first.Record(ctx, c.First.Sub(c.Started).Seconds(), with())
 	}
@@ -112,7 +117,7 @@ func (m *meter) answered(ctx context.Context, c *agent.ModelCall, class string, 
 
 // compacted counts a compaction with all its requests.
 func (m *meter) compacted(ctx context.Context, c *agent.CompactionCall, class string, with labels) {
-	m.ended(ctx, class, c.Ended.Sub(c.Started), with)
+	m.ended(ctx, m.duration, class, c.Ended.Sub(c.Started), with)
 	m.used(ctx, c.Usage, c.Cost, with)
 }
 
@@ -137,7 +142,7 @@ func (m *meter) called(ctx context.Context, c *agent.ToolCall, with labels) {
 		return
 	}
 	tool := keyTool.String(m.tool(c.Call.Name, c.Failure))
-	m.ended(ctx, string(c.Failure), c.Ended.Sub(c.Started), func(more ...attribute.KeyValue) metric.MeasurementOption {
+	m.ended(ctx, m.tooling, string(c.Failure), c.Ended.Sub(c.Started), func(more ...attribute.KeyValue) metric.MeasurementOption {
 		return with(append(more, tool)...)
 	})
 }

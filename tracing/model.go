@@ -58,7 +58,10 @@ func (t *tracer) asked(span trace.Span, req *api.Request) {
 	if req == nil {
 		return
 	}
-	attrs := []attribute.KeyValue{keyRequestModel.String(req.Model)}
+	attrs := []attribute.KeyValue{keyRequestModel.String(req.Model), keyStream.Bool(true)} // a run always streams
+	if kind := outputType(req); kind != "" {
+		attrs = append(attrs, keyOutputType.String(kind))
+	}
 	if req.MaxOutputTokens != nil {
 		attrs = append(attrs, keyMaxTokens.Int64(*req.MaxOutputTokens))
 	}
@@ -70,11 +73,26 @@ func (t *tracer) asked(span trace.Span, req *api.Request) {
 	}
 	if t.Content {
 		if req.Instructions != "" {
-			attrs = append(attrs, keyInstructions.String(shown(req.Instructions, maxText)))
+			attrs = append(attrs, keyInstructions.String(encoded([]part{{Type: "text", Content: shown(req.Instructions, maxText)}})))
 		}
 		attrs = append(attrs, keyInputMessages.String(messages(fresh(req))))
 	}
 	span.SetAttributes(attrs...)
+}
+
+// outputType returns the type of output that the request demands, or "".
+func outputType(req *api.Request) string {
+	config, err := api.ParseTextConfig(req.Text)
+	if err != nil || config.Format == nil {
+		return ""
+	}
+	switch config.Format.Type {
+	case api.TextJSONSchema, api.TextJSONObject:
+		return "json"
+	case api.TextPlain:
+		return "text"
+	}
+	return ""
 }
 
 // fresh returns the items of a request after the model's last reply.
@@ -142,6 +160,8 @@ func used(u *api.Usage, cost float64) (attrs []attribute.KeyValue) {
 // finish returns the reason why the model stopped, or "" if it is not known.
 func finish(c *agent.ModelCall) string {
 	switch {
+	case c.Status == item.StatusIncomplete && c.Reason == "max_output_tokens":
+		return "length" // the word of the conventions
 	case c.Status == item.StatusIncomplete:
 		return name(c.Reason)
 	case c.Status != item.StatusCompleted:

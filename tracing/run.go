@@ -28,7 +28,7 @@ func (t *tracer) afterRun(ctx context.Context, c *agent.RunCall) error {
 		class = cmp.Or(string(c.Why), other)
 	}
 	if t.meter.on(ctx) {
-		t.meter.ended(ctx, class, c.Ended.Sub(c.Started), t.labels(opRun, keyRequestModel.String(c.Model)))
+		t.meter.ended(ctx, t.meter.runs, class, c.Ended.Sub(c.Started), t.labels(opRun, keyRequestModel.String(c.Model)))
 	}
 	o := opened(ctx, t.run)
 	if o == nil {
@@ -38,7 +38,8 @@ func (t *tracer) afterRun(ctx context.Context, c *agent.RunCall) error {
 	o.span.SetAttributes(
 		keyWhy.String(string(c.Why)), keyTurns.Int(n.Turns), keyCalls.Int(n.Calls), keyFailedCalls.Int(n.FailedCalls),
 		keyRefusedCalls.Int(n.RefusedCalls), keyTokens.Int64(n.TotalTokens), keyNestedTokens.Int64(n.Nested.Tokens),
-		keyCompactions.Int(n.Compactions),
+		keyCompactions.Int(n.Compactions), keyInputTokens.Int64(n.InputTokens), keyCachedTokens.Int64(n.CachedTokens),
+		keyOutputTokens.Int64(n.OutputTokens), keyReasoning.Int64(n.ReasoningTokens),
 	)
 	if cost := n.Cost + n.Nested.Cost; cost > 0 {
 		o.span.SetAttributes(keyCost.Float64(cost))

@@ -18,6 +18,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
@@ -97,15 +98,15 @@ antiphon.failures error.type=tool_error operation.name=execute_tool provider.nam
 antiphon.failures error.type=unknown_tool operation.name=execute_tool provider.name=openai tool.name=_OTHER: 1
 antiphon.refused operation.name=execute_tool provider.name=openai tool.name=echo: 1
 antiphon.refused operation.name=execute_tool provider.name=openai tool.name=writer: 2
-client.operation.duration error.type=tool_error operation.name=execute_tool provider.name=openai tool.name=broken: 1
-client.operation.duration error.type=unknown_tool operation.name=execute_tool provider.name=openai tool.name=_OTHER: 1
 client.operation.duration operation.name=chat provider.name=openai request.model=test-model: 5
-client.operation.duration operation.name=execute_tool provider.name=openai tool.name=echo: 3
-client.operation.duration operation.name=execute_tool provider.name=openai tool.name=fork: 1
-client.operation.duration operation.name=invoke_agent provider.name=openai request.model=test-model: 2
 client.operation.time_to_first_chunk operation.name=chat provider.name=openai request.model=test-model: 5
 client.token.usage operation.name=chat provider.name=openai request.model=test-model token.type=input: 5
 client.token.usage operation.name=chat provider.name=openai request.model=test-model token.type=output: 5
+execute_tool.duration error.type=tool_error operation.name=execute_tool provider.name=openai tool.name=broken: 1
+execute_tool.duration error.type=unknown_tool operation.name=execute_tool provider.name=openai tool.name=_OTHER: 1
+execute_tool.duration operation.name=execute_tool provider.name=openai tool.name=echo: 3
+execute_tool.duration operation.name=execute_tool provider.name=openai tool.name=fork: 1
+invoke_agent.duration operation.name=invoke_agent provider.name=openai request.model=test-model: 2
 `
 	got, sums := r.metrics()
 	if diff := cmp.Diff(want, strings.ReplaceAll(got, "gen_ai.", "")); diff != "" {
@@ -133,7 +134,7 @@ func TestAttributes(t *testing.T) {
 			"gen_ai.usage.reasoning.output_tokens": "0", "antiphon.turn": "2", "antiphon.depth": "0", "antiphon.response.status": "completed",
 			"antiphon.attempts": "2", "antiphon.request_id": "req_2", "antiphon.cache.hit": "false", "http.response.status_code": "200",
 			"gen_ai.usage.input_tokens": "*", "gen_ai.usage.output_tokens": "*", "antiphon.cache.expected_tokens": "*", "antiphon.cost": "*",
-			"gen_ai.response.time_to_first_chunk": "*",
+			"gen_ai.response.time_to_first_chunk": "*", "gen_ai.request.stream": "true",
 		},
 		"execute_tool fork": {
 			"gen_ai.operation.name": "execute_tool", "gen_ai.provider.name": "openai", "gen_ai.agent.name": "tester", "gen_ai.conversation.id": "memory",
@@ -143,7 +144,8 @@ func TestAttributes(t *testing.T) {
 			"gen_ai.operation.name": "invoke_agent", "gen_ai.provider.name": "openai", "gen_ai.agent.name": "tester", "gen_ai.conversation.id": "memory",
 			"gen_ai.request.model": "test-model", "antiphon.depth": "0", "antiphon.run.why": "answered", "antiphon.run.turns": "3", "antiphon.run.calls": "5",
 			"antiphon.run.failed_calls": "2", "antiphon.run.refused_calls": "2", "antiphon.run.tokens": "*", "antiphon.run.nested_tokens": "*", "antiphon.cost": "*",
-			"antiphon.run.compactions": "0",
+			"antiphon.run.compactions": "0", "gen_ai.usage.input_tokens": "*", "gen_ai.usage.output_tokens": "*",
+			"gen_ai.usage.cache_read.input_tokens": "0", "gen_ai.usage.reasoning.output_tokens": "0",
 		},
 	}
 	for name, want := range want {
@@ -279,7 +281,7 @@ func TestEnds(t *testing.T) {
 	}{
 		{"cut", "invoke_agent why=provider_error type=truncated\n  chat test-model attempts=1 type=truncated\n",
 			[]agenttest.Reply{agenttest.Completed(item.Assistant(strings.Repeat("word ", 100))).CutAfter(2500)}, nil},
-		{"too long", "invoke_agent why=incomplete\n  chat test-model finish_reasons=[\"max_output_tokens\"] attempts=1\n",
+		{"too long", "invoke_agent why=incomplete\n  chat test-model finish_reasons=[\"length\"] attempts=1\n",
 			[]agenttest.Reply{agenttest.Incomplete("max_output_tokens", item.Assistant("It"))}, nil},
 		{"cancelled in a tool", "invoke_agent why=cancelled type=canceled\n  chat test-model finish_reasons=[\"tool_call\"] attempts=1\n  execute_tool wait id=c type=cancelled\n",
 			[]agenttest.Reply{agenttest.Completed(call("c", "wait", ""))}, nil},
@@ -408,5 +410,37 @@ func TestSampling(t *testing.T) {
 		if len(spans) != want {
 			t.Errorf("without %s: %d spans, want %d", name, len(spans), want)
 		}
+	}
+}
+
+// What the conventions say of messages: arguments as JSON, a response, parts of
+// instructions, and the type of output.
+func TestFormsOfContent(t *testing.T) {
+	r := newRig(t, tracing.Options{Content: true},
+		agenttest.Completed(call("c1", "echo", "one"), item.Call("c2", "echo", `{"text":`)),
+		agenttest.Completed(item.Assistant(`{"a":1}`)))
+	r.agent.Request.Instructions = "Be brief."
+	var err error
+	if r.agent.Request.Text, err = api.TextAsSchema("answer", `{"type":"object"}`, true); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.run("go"); err != nil {
+		t.Fatal(err)
+	}
+	spans := r.named("chat test-model")
+	first, second := attrs(spans[0].Attributes), attrs(spans[1].Attributes)
+	for _, c := range []struct{ name, got, want string }{
+		{"instructions", first["gen_ai.system_instructions"], `[{"type":"text","content":"Be brief."}]`},
+		{"output type", first["gen_ai.output.type"], "json"},
+		{"input", first["gen_ai.input.messages"], `[{"role":"user","parts":[{"type":"text","content":"go"}]}]`},
+		{"output", first["gen_ai.output.messages"], `[{"role":"assistant","parts":[{"type":"tool_call","id":"c1","name":"echo","arguments":{"text":"one"}}]},` +
+			`{"role":"assistant","parts":[{"type":"tool_call","id":"c2","name":"echo","arguments":"{\"text\":"}]}]`},
+	} {
+		if diff := cmp.Diff(c.want, c.got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
+	}
+	if got := second["gen_ai.input.messages"]; !strings.HasPrefix(got, `[{"role":"tool","parts":[{"type":"tool_call_response","id":"c1","response":"`) {
+		t.Errorf("got %s", got)
 	}
 }
