@@ -1,0 +1,162 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/endpoint"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/tool"
+)
+
+// logged runs an agent with one log, as a consumer of events or as hooks, and returns
+// its lines without what differs from run to run.
+func logged(t *testing.T, level slog.Level, content, hooks bool) string {
+	t.Helper()
+	var b bytes.Buffer
+	l := &agent.EventLog{Content: content, Logger: slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{Level: level, ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+		if len(groups) == 0 && (a.Key == slog.TimeKey || a.Key == "took") {
+			return slog.Attr{}
+		}
+		return a
+	}}))}
+	a := loggedAgent(t)
+	if hooks {
+		a.Hooks = append(a.Hooks, l.Hooks())
+	}
+	for ev, err := range a.Stream(t.Context(), session.New(), item.User("the user's words")) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !hooks {
+			l.Add(t.Context(), ev)
+		}
+	}
+	return regexp.MustCompile(`(input|bytes)=\d+`).ReplaceAllString(b.String(), "$1=N")
+}
+
+func loggedAgent(t *testing.T) *agent.Agent {
+	t.Helper()
+	inner := &agent.Agent{Model: agenttest.Script(t, agenttest.Completed(item.Assistant("the inner words")))}
+	inner.Request.Model = "small"
+	ask, err := agent.AsTool("ask", "Asks.", inner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fails := tool.Must("fails", "Fails.", func(context.Context, textInput) (string, error) { return "", errors.New("the words of an error") }, tool.ReadOnly())
+	a := &agent.Agent{
+		Model: agenttest.Script(t,
+			agenttest.Completed(call("c1", "echo", "words of arguments"), call("c2", "fails", ""), call("c3", "write", "words")),
+			agenttest.Completed(item.Call("c4", "ask", `{"task":"words of a task"}`)),
+			agenttest.Incomplete("max_output_tokens", item.Assistant("the last words"))),
+		Tools: []tool.Tool{new(ledger).tool("echo", tool.ReadOnly()), fails, new(ledger).tool("write", tool.Approval(string(session.Deny))), ask}, Parallel: 1,
+	}
+	a.Request.Model = "large"
+	return a
+}
+
+func TestEventLog(t *testing.T) {
+	got := logged(t, slog.LevelInfo, false, false)
+	for _, line := range []string{
+		`level=INFO msg="turn ended" seq=7 turn=1 status=completed model=large response_id=resp_0 request_id=req_0 tokens.input=N`,
+		`level=WARN msg="call judged" seq=`, `tool=write call_id=c3 verdict=refused`,
+		`level=INFO msg="call ended" seq=`, `tool=echo call_id=c1 bytes=N`,
+		`level=WARN msg="call ended" seq=`, `tool=fails call_id=c2 failed=true bytes=N`,
+		`level=INFO msg="turn ended" subagent.depth=1 subagent.session=memory/4-c4 subagent.tool=ask subagent.call_id=c4 seq=`,
+		`level=INFO msg="subagent used" seq=`, `tool=ask call_id=c4 session=memory/4-c4 turns=1 tokens=`,
+		`level=WARN msg="turn ended" seq=`, `status=incomplete`,
+		`level=INFO msg="run used" turns=3 calls=3 failed_calls=1 refused_calls=1 tokens.input=N`,
+		`level=WARN msg="run stopped" seq=`, `why=incomplete`,
+	} {
+		if !strings.Contains(got, line) {
+			t.Errorf("no %s in\n%s", line, got)
+		}
+	}
+}
+
+// The hooks tell of the same turns, calls and runs.
+func TestEventLogHooks(t *testing.T) {
+	got := logged(t, slog.LevelInfo, false, true)
+	count := func(text, message string) int { return strings.Count(text, `msg="`+message+`"`) }
+	events := logged(t, slog.LevelInfo, false, false)
+	for _, message := range []string{"turn ended", "run stopped"} {
+		if message == "turn ended" && count(got, message)+1 != count(events, message) || count(got, message) == 0 { // the subagent has no hooks
+			t.Errorf("%s: %d by hooks, %d by events", message, count(got, message), count(events, message))
+		}
+	}
+	want := `level=INFO msg="turn ended" session=memory turn=1 status=completed model=large response_id=resp_0 tokens.input=N tokens.cached=0 tokens.output=`
+	if !strings.HasPrefix(got, want) {
+		t.Errorf("got %s\nwant %s", got, want)
+	}
+	for _, line := range []string{`level=INFO msg="call ended" session=memory turn=1 tool=echo call_id=c1`, `level=WARN msg="call ended" session=memory turn=1 tool=fails call_id=c2 failure=tool_error`,
+		`level=WARN msg="call refused" session=memory turn=1 tool=write call_id=c3`, `level=WARN msg="run stopped" session=memory why=incomplete turns=3`} {
+		if !strings.Contains(got, line) {
+			t.Errorf("no %s in\n%s", line, got)
+		}
+	}
+}
+
+// Texts are in the records only with Content.
+func TestEventLogContent(t *testing.T) {
+	words := []string{"the user's words", "the inner words", "the words of an error", "words of arguments", "words of a task", "the last words"}
+	for _, hooks := range []bool{false, true} {
+		for _, content := range []bool{false, true} {
+			got := logged(t, slog.LevelDebug, content, hooks)
+			for _, text := range words {
+				if hooks && (text == words[0] || text == words[1]) {
+					continue // hooks have no records of input, and the subagent has no hooks
+				}
+				if strings.Contains(got, text) != content {
+					t.Errorf("hooks %v, content %v: %q is there: %v\n%s", hooks, content, text, !content, got)
+				}
+			}
+			if !content && strings.Contains(got, "words") {
+				t.Errorf("words without Content:\n%s", got)
+			}
+		}
+	}
+}
+
+// Keys are in no record: those of the endpoint never, others by Hide.
+func TestEventLogKeys(t *testing.T) {
+	key := endpoint.NewKey("sk-very-secret-key")
+	var b bytes.Buffer
+	l := &agent.EventLog{Content: true, Hide: key.Hide, Logger: slog.New(slog.NewJSONHandler(&b, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+	r := newRig(t, agenttest.Completed(item.Assistant("it is sk-very-secret-key")), agenttest.Failure(401, "invalid_api_key", "Incorrect API key provided: sk-very-secret-key."))
+	client := r.client()
+	client.Key = key
+	r.agent.Model = client
+	r.agent.Hooks = []agent.Hooks{l.Hooks()}
+	for range 2 {
+		for ev := range r.agent.Stream(t.Context(), r.session, item.User("my key is sk-very-secret-key")) {
+			l.Add(t.Context(), ev)
+		}
+	}
+	if strings.Contains(b.String(), "very-secret") || !strings.Contains(b.String(), "my key is") {
+		t.Errorf("%s", b.String())
+	}
+	if !strings.Contains(b.String(), `"level":"ERROR","msg":"run stopped"`) {
+		t.Errorf("no error in %s", b.String())
+	}
+}
+
+// Nothing is made for a handler that wants nothing, and a nil event is taken.
+func TestEventLogDisabled(t *testing.T) {
+	l := &agent.EventLog{Logger: slog.New(slog.DiscardHandler)}
+	l.Add(t.Context(), nil)
+	l.Add(t.Context(), agent.SubagentEvent{})
+	if n := testing.AllocsPerRun(100, func() { l.Add(t.Context(), agent.Delta{Kind: agent.DeltaText, Text: "x"}) }); n > 1 {
+		t.Errorf("%v allocations for a delta", n)
+	}
+}
