@@ -206,12 +206,17 @@ type account struct {
 	Tokens tokens `json:"tokens"`
 	// Cost is the cost of this session's own turns, Nested the usage of subagents, and
 	// All their sum.
-	Cost   float64        `json:"cost,omitempty"`
-	Nested agent.Usage    `json:"nested,omitzero"`
-	All    agent.Usage    `json:"all"`
-	Stop   string         `json:"stopped,omitempty"`
-	Open   []string       `json:"open_calls,omitempty"`
-	Kinds  map[string]int `json:"kinds"`
+	Cost   float64     `json:"cost,omitempty"`
+	Nested agent.Usage `json:"nested,omitzero"`
+	All    agent.Usage `json:"all"`
+	// Agents and Tools are the usage by agent and by tool. Unread says which sessions of
+	// subagents could not be read, and so are not told apart.
+	Agents []agent.AgentUsage `json:"agents,omitempty"`
+	Tools  []agent.ToolUsage  `json:"tools,omitempty"`
+	Unread string             `json:"unread,omitempty"`
+	Stop   string             `json:"stopped,omitempty"`
+	Open   []string           `json:"open_calls,omitempty"`
+	Kinds  map[string]int     `json:"kinds"`
 	// Approvals counts the verdicts that allowed a call. Rules are the remembered
 	// rules of the session.
 	Approvals int            `json:"approvals"`
@@ -238,6 +243,11 @@ func (c *infoCommand) Run(ctx context.Context, std stdio, env environment, all *
 			return err
 		}
 		a := accountOf(info, s)
+		used, err := agent.AccountOf(ctx, s)
+		a.Agents, a.Tools = used.Agents, used.Tools
+		if err != nil {
+			a.Unread = err.Error()
+		}
 		if all.JSON {
 			return all.printJSON(std, a)
 		}
@@ -337,6 +347,17 @@ func (a *account) print(std stdio, hide func(string) string) error {
 	}
 	line("log", "%s, %s, %s, %s", plural(int(a.Entries), "entry"), plural(a.Items, "item"), plural(a.Turns, "turn"), plural(a.Calls, "call"))
 	line("used", "%s", cmp.Or(strings.TrimPrefix(usedText(a.All, a.Nested, a.Tokens), ", "), "nothing"))
+	if len(a.Agents) > 1 {
+		for _, one := range a.Agents {
+			line("agent", "%s: %s, %d tokens%s", cmp.Or(one.Agent, "itself"), plural(one.Turns, "turn"), one.Tokens, costText(one.Cost))
+		}
+	}
+	for _, one := range a.Tools {
+		line("tool", "%s", toolText(one))
+	}
+	if a.Unread != "" {
+		line("not read", "%s", a.Unread)
+	}
 	if a.Stop != "" {
 		line("last run", "%s", strings.ReplaceAll(a.Stop, "_", " "))
 	}
@@ -350,4 +371,27 @@ func (a *account) print(std stdio, hide func(string) string) error {
 		line("waits", "%s", call)
 	}
 	return errors.Join(w.Flush(), out.end())
+}
+
+// costText describes a cost if it is known.
+func costText(cost float64) string {
+	if cost == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", cost %.6g", cost)
+}
+
+// toolText describes the use of a tool.
+func toolText(t agent.ToolUsage) string {
+	text := fmt.Sprintf("%s: %s", t.Tool, plural(t.Calls, "call"))
+	if t.Failed > 0 {
+		text += fmt.Sprintf(", %d failed", t.Failed)
+	}
+	if t.Refused > 0 {
+		text += fmt.Sprintf(", %d refused", t.Refused)
+	}
+	if t.Nested.Tokens > 0 {
+		text += fmt.Sprintf(", %d tokens in %s of nested runs%s", t.Nested.Tokens, plural(t.Nested.Turns, "turn"), costText(t.Nested.Cost))
+	}
+	return text
 }

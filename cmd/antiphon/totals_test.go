@@ -48,6 +48,8 @@ func TestTotalsIncludeNestedRuns(t *testing.T) {
 	wantAll(t, "info", info.out, said[0])
 	json := program(t, "sessions", "--store", store, "--json", "info", "work")
 	wantAll(t, "info --json", strings.Join(strings.Fields(json.out), ""), `"all":{"turns":4,"tokens":`+all+`,"cost":`+cost+`}`)
+	wantAll(t, "info --json", strings.Join(strings.Fields(json.out), ""), `"agent":"","sessions":1,"turns":2,`, `"agent":"inner","sessions":1,"turns":1,`, `"agent":"<agent>","sessions":1,"turns":1,`)
+	wantAll(t, "info", info.out, "inner: 1 turn, ", "itself: 2 turns, ", "<agent>: 1 turn, ", "inner: 1 call, ")
 	page := filepath.Join(dir, "work.html")
 	if o := program(t, "sessions", "--store", store, "export", "work", "--to", "html", "-o", page); o.code != 0 {
 		t.Fatal(o.err)
