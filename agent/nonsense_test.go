@@ -10,6 +10,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -437,6 +438,7 @@ func TestNonsensePlan(t *testing.T) {
 func TestNonsenseAgent(t *testing.T) {
 	p := newPoker(t)
 	p.functions(".", map[string]any{
+		"AccountOf":        agent.AccountOf,
 		"AppendEvent":      agent.AppendEvent,
 		"AsTool":           agent.AsTool,
 		"ParseEvent":       agent.ParseEvent,
@@ -457,6 +459,8 @@ func TestNonsenseAgent(t *testing.T) {
 	p.methods(new(agent.Budget))
 	p.methods(new(agent.ApprovalRequest))
 	p.methods(new(agent.Usage))
+	p.methods(new(agent.Account))
+	p.methods(&agent.EventLog{Logger: slog.New(slog.DiscardHandler)})
 	p.methods((*agent.Budget)(nil))
 	p.methods((&agent.Agent{Model: new(memory)}).Start(nil))
 	for _, s := range []*session.Session{nil, new(session.Session)} {
