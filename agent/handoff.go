@@ -36,8 +36,8 @@ import (
 //   - What the Policy of an earlier agent denies stays denied, as in a subagent: a handoff
 //     never gives permission. Everything else is decided by the other agent's policy, and
 //     by the answers that the session remembers.
-//   - Hooks of the first agent stay. The other agent's are added, except for those with a
-//     Name that is there already; its BeforeRun and AfterRun are not called.
+//   - Hooks and Guards of the first agent stay. The other agent's are added, except for
+//     those with a Name that is there already; its BeforeRun and AfterRun are not called.
 //
 // A handoff needs no approval unless a rule asks about its Name.
 type Handoff struct {
@@ -128,6 +128,12 @@ func (a *Agent) lend(to *Agent) *Agent {
 	for _, h := range to.Hooks {
 		if h.Name == "" || !slices.ContainsFunc(a.Hooks, func(o Hooks) bool { return o.Name == h.Name }) {
 			own.Hooks = append(own.Hooks, h)
+		}
+	}
+	own.Guards = slices.Clip(a.Guards)
+	for _, g := range to.Guards {
+		if g.Name == "" || !slices.ContainsFunc(a.Guards, func(o Guard) bool { return o.Name == g.Name }) {
+			own.Guards = append(own.Guards, g)
 		}
 	}
 	return &own

@@ -319,7 +319,18 @@ func TestHandoffHooks(t *testing.T) {
 	if !slices.Equal(seen, want) {
 		t.Errorf("%q", seen)
 	}
-	// A guard that withholds the output of the handoff prevents it.
+	// The first agent's guard reads the other agent's reply.
+	d = newDesk(t)
+	d.agent.Guards = []agent.Guard{{Name: "cents", Output: func(_ context.Context, c *agent.GuardCall) (*agent.Tripwire, error) {
+		if strings.Contains(c.Items[0].JSON(), "Paid.") {
+			return &agent.Tripwire{Reason: "too short"}, nil
+		}
+		return nil, nil
+	}}}
+	if res, err := d.agent.Run(t.Context(), d.session, item.User("go")); err == nil || res.Why != agent.StopVetoed || res.Text != "" || len(d.models()) != 3 {
+		t.Errorf("%+v, %v", res, err)
+	}
+	// A hook that withholds the output of the handoff prevents it.
 	d = newDesk(t)
 	d.agent.Hooks = []agent.Hooks{{AfterTool: func(_ context.Context, c *agent.ToolCall) error {
 		if c.Call.Name == "to_bills" {

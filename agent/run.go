@@ -381,9 +381,6 @@ func (r *Run) check() error {
 	if err := r.checkHandoffs(); err != nil {
 		return err
 	}
-	if err := checkGuards(r.agent.Guards); err != nil {
-		return err
-	}
 	return r.findPrice(r.agent.Request.Model)
 }
 
@@ -396,6 +393,9 @@ func (r *Run) checkAgent(a *Agent) error {
 		return err
 	}
 	if err := a.Policy.check(); err != nil {
+		return err
+	}
+	if err := checkGuards(a.Guards); err != nil {
 		return err
 	}
 	if f, ok := a.Model.(Fallback); ok {
