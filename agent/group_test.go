@@ -6,7 +6,6 @@ package agent_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"strings"
 	"sync/atomic"
@@ -18,7 +17,6 @@ import (
 	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
-	"github.com/antiphon-go/antiphon/session"
 )
 
 // parrot is an agent whose model repeats the last message, after wait.
@@ -152,25 +150,3 @@ func TestGroupPanic(t *testing.T) {
 type panicky struct{}
 
 func (panicky) Stream(context.Context, *api.Request) iter.Seq2[api.Event, error] { panic("boom") }
-
-// Several questions at once, over one budget; the answers come in their order.
-func ExampleGroup() {
-	translator := &agent.Agent{Model: agenttest.ModelFunc(func(_ context.Context, req *api.Request) agenttest.Reply {
-		m, _ := item.As[item.Message](req.Input.At(0))
-		return agenttest.Completed(item.Assistant(map[string]string{"one": "en", "two": "to", "three": "tre"}[m.Content.Display()]))
-	})}
-	var tasks []agent.Task
-	for _, word := range []string{"one", "two", "three"} {
-		tasks = append(tasks, agent.Task{Agent: translator, Session: session.New(), Input: []item.Item{item.User(word)}})
-	}
-	group := agent.Group{Budget: &agent.Budget{Turns: 10}}
-	for i, r := range group.Run(context.Background(), tasks...) {
-		fmt.Println(i+1, r.Text, r.Err)
-	}
-	fmt.Println(group.Budget.Used().Turns, "turns")
-	// Output:
-	// 1 en <nil>
-	// 2 to <nil>
-	// 3 tre <nil>
-	// 3 turns
-}
