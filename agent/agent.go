@@ -84,6 +84,8 @@ type Agent struct {
 	Handoffs []Handoff
 	// Policy says which calls may run.
 	Policy Policy
+	// Answer says what the answer of a run must be; nil means any text.
+	Answer *Answer
 	// Limits bound a run.
 	Limits Limits
 	// Budget, if it is set, bounds the total usage of all agents that share it.
@@ -171,6 +173,7 @@ type StopReason = plan.StopReason
 const (
 	StopEndTurn         = plan.StopEndTurn
 	StopRefused         = plan.StopRefused
+	StopUnfit           = plan.StopUnfit
 	StopEmptyReply      = plan.StopEmptyReply
 	StopIncomplete      = plan.StopIncomplete
 	StopMaxTurns        = plan.StopMaxTurns

@@ -602,9 +602,13 @@ func forces(choice item.JSON) bool {
 	return true
 }
 
-// equipRequest sets the tools of a request. Without tools it clears the settings
+// equipRequest sets the tools of a request, and the schema of its answer. Without
+// tools it clears the settings
 // that are about tools.
 func (r *Run) equipRequest(req *api.Request) {
+	if r.wanted != nil {
+		r.wanted.ask(req)
+	}
 	req.Tools = append(r.tools.Definitions(), r.agent.Request.Tools...)
 	if len(req.Tools) == 0 {
 		req.Tools, req.ToolChoice, req.ParallelToolCalls = nil, "", nil

@@ -46,6 +46,7 @@ func ForkTool(opts ...tool.Option) tool.Tool {
 				return tool.Result{}, err
 			}
 		}
+		sc.fork = true
 		return sc.play(ctx, sc.run.first, s)
 	})
 	if err != nil {

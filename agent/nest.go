@@ -44,6 +44,7 @@ type scope struct {
 	// untold means that the parent's log does not have the usage of the subagent's
 	// last run, because a crash interrupted it.
 	untold bool
+	fork   bool          // the subagent is a fork, whose answer is free
 	rulers []ruler       // whose denials bind the subagent
 	ended  chan struct{} // closed when the subagent has ended
 
@@ -172,6 +173,9 @@ func unreported(ctx context.Context, s *session.Session, open []session.OpenCall
 func (sc *scope) play(ctx context.Context, a *Agent, s *session.Session, input ...item.Item) (tool.Result, error) {
 	child := a.Start(s, input...)
 	child.around, child.depth, child.quiet = sc, sc.run.depth+1, sc.run.quiet
+	if sc.fork {
+		child.wanted = nil
+	}
 	var before Usage
 	if sc.goOn && sc.untold && begun(s.Log()) {
 		state := fold(s)

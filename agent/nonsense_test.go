@@ -384,6 +384,7 @@ func TestNonsenseTool(t *testing.T) {
 		"NewSet":         tool.NewSet,
 		"Parameters":     tool.Parameters,
 		"ParseLimit":     output.ParseLimit,
+		"ParseSchema":    tool.ParseSchema,
 		"Raw":            tool.Raw,
 		"ReadOnly":       tool.ReadOnly,
 		"ReadOutput":     tool.ReadOutput,
@@ -409,6 +410,12 @@ func TestNonsenseTool(t *testing.T) {
 	p.methods(new(output.Policy))
 	p.methods(echo())
 	p.methods(new(tool.Outcome))
+	p.methods(new(tool.Schema))
+	p.methods((*tool.Schema)(nil))
+	if schema, err := tool.NewSchema[map[string]int](); err == nil {
+		p.methods(schema)
+	}
+	p.methods(new(agent.AnswerError))
 }
 
 func TestNonsensePlan(t *testing.T) {

@@ -37,6 +37,7 @@ type Run struct {
 	session *session.Session
 	input   []item.Item
 	until   time.Time // when the time limit passes; zero means never
+	wanted  *Answer   // what the answer must be, or nil
 
 	mu        sync.Mutex
 	inbox     []item.Item
@@ -109,6 +110,9 @@ type Run struct {
 // caller ranges over [Run.Events].
 func (a *Agent) Start(s *session.Session, input ...item.Item) *Run {
 	r := &Run{first: a, whole: a, session: s, input: input}
+	if a != nil {
+		r.wanted = a.Answer
+	}
 	r.narrow(0)
 	return r
 }
@@ -329,8 +333,15 @@ func (r *Run) loop(ctx context.Context, veto error) error {
 		}
 		// Everything is recorded and applied by now, so Next sees all that happened.
 		e := r.state.Next()
-		if _, stops := e.(plan.Stop); stops && !r.closeInbox() {
-			continue // input arrived after the plan decided to stop
+		if stop, stops := e.(plan.Stop); stops {
+			again, err := r.judgeAnswer(ctx, &stop)
+			if err != nil {
+				return err
+			}
+			if again || !r.closeInbox() {
+				continue // input arrived after the plan decided to stop
+			}
+			e = stop
 		}
 		r.effect = e
 		err := r.perform(ctx, e)
@@ -390,6 +401,9 @@ func (r *Run) checkAgent(a *Agent) error {
 		return errors.New("agent: no Model is set")
 	}
 	if err := checkRequest(&a.Request); err != nil {
+		return err
+	}
+	if err := r.wanted.check(&a.Request); err != nil {
 		return err
 	}
 	if err := a.Policy.check(); err != nil {
@@ -551,6 +565,8 @@ func (r *Run) stop(ctx context.Context, s plan.Stop) error {
 		r.result.Handoff = path[len(path)-1]
 	}
 	switch s.Why {
+	case StopUnfit:
+		return r.unfit()
 	case StopNothingToSend:
 		return ErrNothingToSend
 	case StopCancelled:
@@ -564,7 +580,7 @@ func (r *Run) stop(ctx context.Context, s plan.Stop) error {
 		case r.failure == nil:
 			return errors.New(s.Detail)
 		}
-		return r.failure
+		return r.explainRefusal(r.failure)
 	}
 	return nil
 }

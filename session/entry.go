@@ -388,6 +388,9 @@ const (
 	// NoticeSummaryInstead means that compaction by the endpoint was requested, but
 	// the endpoint has no such function, and the model wrote a summary.
 	NoticeSummaryInstead = "summary_instead"
+	// NoticeUnfit means that the answer of the model did not fit what the caller asked
+	// for. The message after it, which no person wrote, tells the model so.
+	NoticeUnfit = "unfit"
 	// NoticeNotJudged means that the run ended while its hooks examined the last
 	// reply. The next run has them examine it before anything is sent.
 	NoticeNotJudged = "not_judged"

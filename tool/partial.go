@@ -27,7 +27,7 @@ import (
 // list may be shorter than it must be.
 func (s *Schema) Partial(text string) (string, bool) {
 	p := partial{text: text}
-	out, state := p.value(s.form)
+	out, state := p.value(s.inner().form)
 	if state == broken || state == absent {
 		return "", false
 	}

@@ -111,7 +111,7 @@ func TestPartialProperty(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		checkPartials(t, &Schema{inferred}, typ, string(b))
+		checkPartials(t, newSchema(inferred), typ, string(b))
 	})
 }
 

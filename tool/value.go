@@ -19,8 +19,26 @@ import (
 
 // Schema is a JSON Schema that JSON texts can be checked against, such as the answer
 // of a model. [NewSchema] infers one from a Go type, and [ParseSchema] reads one. A
-// Schema does not change and may be used concurrently.
-type Schema struct{ *schema }
+// Schema does not change and may be used concurrently. The zero Schema has no text and
+// accepts all JSON.
+type Schema struct {
+	of     *schema
+	strict error // why strict mode refuses it
+}
+
+func newSchema(of *schema) *Schema {
+	s := &Schema{of: of}
+	s.strict = s.findStrict()
+	return s
+}
+
+// inner returns the schema, also of the zero Schema and of a nil pointer.
+func (s *Schema) inner() *schema {
+	if s == nil || s.of == nil {
+		return new(schema)
+	}
+	return s.of
+}
 
 // SchemaOf returns the JSON Schema of a Go type, as [New] infers it for the input of
 // a tool: with the same tags, and an error for the same types. The type may also be a
@@ -44,7 +62,7 @@ func NewSchema[T any]() (*Schema, error) {
 	if err != nil {
 		return nil, fmt.Errorf("type %v: %w", t, err)
 	}
-	return &Schema{s}, nil
+	return newSchema(s), nil
 }
 
 // ParseSchema reads a JSON Schema of draft 2020-12, or of draft 7 if it says so. A
@@ -68,7 +86,7 @@ func ParseSchema(text item.JSON) (*Schema, error) {
 	if err != nil {
 		return nil, faultOf(text, root, err)
 	}
-	return &Schema{&schema{text: text, form: f}}, nil
+	return newSchema(&schema{text: text, form: f}), nil
 }
 
 // faultOf adds the place to the error of a schema.
@@ -151,11 +169,11 @@ func lineOf(text item.JSON, offset int64) string {
 }
 
 // JSON returns the text of the schema.
-func (s *Schema) JSON() item.JSON { return s.text }
+func (s *Schema) JSON() item.JSON { return s.inner().text }
 
 // Object reports whether the schema accepts objects alone.
 func (s *Schema) Object() bool {
-	return s.form != nil && slices.Equal(s.form.types, []string{"object"})
+	return s.inner().form != nil && slices.Equal(s.inner().form.types, []string{"object"})
 }
 
 // Check returns an error if a text is not JSON that fits the schema. The error
@@ -163,7 +181,7 @@ func (s *Schema) Object() bool {
 // exactly, whatever their number of digits.
 func (s *Schema) Check(text string) error {
 	if jsontext.Value(text).IsValid() {
-		if _, fits := s.form.skim(text, 0); fits {
+		if _, fits := s.inner().form.skim(text, 0); fits {
 			return nil
 		}
 	}
@@ -175,7 +193,7 @@ func (s *Schema) Check(text string) error {
 		}
 		return errors.New(problem)
 	}
-	if problem := s.form.explain(v); problem != "" {
+	if problem := s.inner().form.explain(v); problem != "" {
 		return errors.New(problem)
 	}
 	return nil
@@ -188,6 +206,12 @@ func (s *Schema) Decode(text string, into any) error {
 	if err := s.Check(text); err != nil {
 		return err
 	}
+	return s.DecodePartial(text, into)
+}
+
+// DecodePartial stores the value of a text of [Schema.Partial] in what into points to.
+// It does not check the text against the schema.
+func (s *Schema) DecodePartial(text string, into any) error {
 	err := json.Unmarshal([]byte(text), into, jsonOptions)
 	if err == nil || json.Unmarshal(plainIntegers(text), into, jsonOptions) == nil {
 		return nil
@@ -203,7 +227,11 @@ func (s *Schema) Strict() error {
 	if !s.Object() {
 		return errors.New("the schema must be of an object")
 	}
-	root, err := parseValue(string(s.text))
+	return s.strict
+}
+
+func (s *Schema) findStrict() error {
+	root, err := parseValue(string(s.inner().text))
 	if err != nil {
 		return err
 	}

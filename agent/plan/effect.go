@@ -85,6 +85,7 @@ type StopReason string
 const (
 	StopEndTurn      StopReason = "answered"      // the model replied and called nothing
 	StopRefused      StopReason = "refused"       // the reply is a refusal
+	StopUnfit        StopReason = "unfit"         // the answer does not fit what it must be, and repairs are used up
 	StopEmptyReply   StopReason = "empty_reply"   // the reply has no text and no call to run
 	StopIncomplete   StopReason = "incomplete"    // the reply reached a limit of the endpoint, or has a call that cannot be answered
 	StopMaxTurns     StopReason = "max_turns"     // Limits.MaxTurns
