@@ -203,6 +203,29 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// TestProgramsAreShort proves that a program in examples/go can be copied at a glance:
+// it has a page, a test that the race detector runs, and at most 120 lines.
+func TestProgramsAreShort(t *testing.T) {
+	programs, err := filepath.Glob("examples/go/*/main.go")
+	if err != nil || len(programs) < 8 {
+		t.Fatal(programs, err)
+	}
+	for _, program := range programs {
+		text, err := os.ReadFile(program)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(string(text), "\n"); n > 120 {
+			t.Errorf("%s has %d lines", program, n)
+		}
+		for _, name := range []string{"README.md", "main_test.go"} {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(program), name)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
 // TestProgramsPrintWhatTheyShow proves that the programs in examples/ print what
 // their pages show.
 func TestProgramsPrintWhatTheyShow(t *testing.T) {
