@@ -618,3 +618,29 @@ func TestGuardEvent(t *testing.T) {
 		}
 	}
 }
+
+// The guards of the first agent stay when the conversation is handed over, and the
+// other agent's are added. G2 G7
+func TestGuardsOfHandoff(t *testing.T) {
+	for _, history := range []string{"", session.BySummary} {
+		other := &memory{replies: []any{[]item.Item{item.Assistant("billing here")}}}
+		billing := &agent.Agent{Model: other, Guards: []agent.Guard{{Name: "theirs", Output: func(_ context.Context, c *agent.GuardCall) (*agent.Tripwire, error) {
+			if strings.Contains(c.History.JSON(), "quiet") {
+				return &agent.Tripwire{Reason: "quiet"}, nil
+			}
+			return nil, nil
+		}}}}
+		first := &memory{replies: []any{[]item.Item{item.Call("h", "transfer", "{}")}, []item.Item{item.Assistant("a summary")}}}
+		a := &agent.Agent{Model: first, Handoffs: []agent.Handoff{{Name: "transfer", Agent: billing, History: history}}}
+		a.Guards = []agent.Guard{{Name: "police", Input: judge}}
+		s := session.New()
+		if res, err := a.Run(t.Context(), s, item.User("money")); err != nil || res.Text != "billing here" {
+			t.Fatalf("%+v, %v", res, err)
+		}
+		for text, by := range map[string]string{"a bomb": "police", "quiet": "theirs"} {
+			if res, err := a.Run(t.Context(), s, item.User(text)); err == nil || res.Guard != by {
+				t.Errorf("%q, %s: %+v, %v", history, text, res, err)
+			}
+		}
+	}
+}

@@ -211,6 +211,7 @@ func (r *Run) speak(handoffs []string) error {
 		return err
 	}
 	r.whole, r.rulers = whole, before
+	r.agreed = nil // it may have other guards
 	r.base, r.found, r.tools, r.swapped = nil, nil, nil, r.tools != nil
 	all, _ := r.state.Fallbacks()
 	r.narrow(all % len(whole.models()))
@@ -228,6 +229,9 @@ func (r *Run) handOver(ctx context.Context) (done bool, err error) {
 	h := r.whole.handoff(next)
 	if h != nil && h.History != "" && !cut {
 		if e, ok := r.state.Cut(h.History); ok {
+			if agreed, err := r.guardFirst(ctx, anyGuard); !agreed {
+				return true, err
+			}
 			return true, r.compactFor(ctx, e, h)
 		}
 	}
