@@ -455,7 +455,9 @@ func (r *Run) finish(ctx context.Context, f *finished) error {
 		r.result.Pending = append(r.result.Pending, f.scope.wanted...)
 		return r.record(bodies...)
 	}
-	done.Item = outputItem(f.call.Item, seen.Call.Name, out)
+	if done.Item = outputItem(f.call.Item, seen.Call.Name, out); done.Item.IsZero() {
+		return r.withdrawCall(done, failure, bodies...)
+	}
 	if !handing || done.Failed {
 		return r.answer(done, !hosted, bodies...)
 	}
@@ -492,6 +494,18 @@ func outputItem(call item.Item, name string, out *tool.Outcome) item.Item {
 	}
 	it, _, _ = item.OutputFor(call, item.Text(output.Envelope(true, name, reason, "")))
 	return it
+}
+
+// withdrawCall records that a call ran and cannot be answered, because its output must
+// be a screenshot and there is none.
+func (r *Run) withdrawCall(done session.CallOutput, why string, bodies ...session.Body) error {
+	why, _ = output.Sanitize(cmp.Or(why, "The tool returned no image."))
+	if err := r.record(append(bodies, session.CallDropped{CallID: done.CallID, Reason: why})...); err != nil {
+		return err
+	}
+	r.totals.Calls++
+	r.totals.FailedCalls++
+	return nil
 }
 
 // answer records an output, after the other bodies. ran reports whether a tool

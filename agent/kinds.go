@@ -4,12 +4,15 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 
 	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/tool/output"
 )
 
 // readCall caches the last decoded call, because most calls are decoded for their
@@ -30,7 +33,8 @@ func (r *Run) callOf(c *session.OpenCall) (tool.Call, error) {
 
 // CallOf decodes a call item into the form that its tool sees. It decodes function
 // calls, custom calls, and calls of the API's own tools that run locally, whose
-// arguments are the JSON of their operation or action. It also decodes the endpoint's
+// arguments are the JSON of their operation or action; those of a computer call are an
+// object with its actions. It also decodes the endpoint's
 // request to approve an MCP call, as a call of LABEL.TOOL with its arguments.
 func CallOf(it item.Item) (tool.Call, error) {
 	switch it.Type() {
@@ -52,6 +56,13 @@ func CallOf(it item.Item) (tool.Call, error) {
 			return tool.Call{}, err
 		}
 		return tool.Call{ID: m.ID, Kind: it.Type(), Name: plan.ToolName(it), Arguments: m.Arguments}, nil
+	case item.TypeComputerCall:
+		c, err := item.As[item.ComputerCall](it)
+		if err != nil {
+			return tool.Call{}, err
+		}
+		name, with := plan.CalledBy(it)
+		return tool.Call{ID: c.CallID, Kind: it.Type(), Name: name, Arguments: string(with), Warnings: warnings(c.PendingSafetyChecks)}, nil
 	case item.TypeShellCall:
 		s, err := item.As[item.ShellCall](it)
 		if err != nil {
@@ -69,6 +80,16 @@ func CallOf(it item.Item) (tool.Call, error) {
 	return tool.Call{ID: it.CallID(), Kind: it.Type(), Name: name, Arguments: string(with)}, nil
 }
 
+// warnings returns safety checks as a text for people.
+func warnings(checks []item.SafetyCheck) string {
+	var texts []string
+	for _, c := range checks {
+		text := strings.Trim(c.Code+": "+c.Message, ": ")
+		texts = append(texts, output.Clip(cmp.Or(text, c.ID, "it gives no reason"), maxReason))
+	}
+	return strings.Join(texts, "; ")
+}
+
 // answerTo creates the item that answers a call from the tool's outcome. The items of
 // the API's own tools have their own form of success and failure.
 func answerTo(call item.Item, out *tool.Outcome) (item.Item, bool, error) {
@@ -80,6 +101,8 @@ func answerTo(call item.Item, out *tool.Outcome) (item.Item, bool, error) {
 	case item.TypeMCPApprovalRequest:
 		it, err := item.New(&item.MCPApprovalResponse{ApprovalRequestID: call.CallID(), Approve: true})
 		return it, err == nil, err
+	case item.TypeComputerCall:
+		return screenshotFor(call, out.Content)
 	case item.TypeApplyPatchCall:
 		it, err := item.New(&item.ApplyPatchCallOutput{CallID: call.CallID(), Status: item.StatusCompleted, Output: text})
 		return it, err == nil, err
@@ -99,4 +122,22 @@ func answerTo(call item.Item, out *tool.Outcome) (item.Item, bool, error) {
 		return it, err == nil, err
 	}
 	return item.OutputFor(call, out.Content)
+}
+
+// screenshotFor answers a computer call with the first image of the content. It
+// acknowledges the endpoint's warnings, because the call was approved with them. It
+// reports false if there is no image.
+func screenshotFor(call item.Item, content item.Content) (item.Item, bool, error) {
+	for _, p := range content.Parts {
+		image, ok := p.(*item.InputImage)
+		if !ok {
+			continue
+		}
+		it, err := item.New(&item.ComputerCallOutput{
+			CallID: call.CallID(), AcknowledgedSafetyChecks: plan.Warnings(call),
+			Output: &item.ComputerScreenshot{ImageURL: image.ImageURL, FileID: image.FileID},
+		})
+		return it, err == nil, err
+	}
+	return item.Item{}, false, nil
 }

@@ -386,6 +386,7 @@ func TestNonsenseTool(t *testing.T) {
 		"ParseLimit":     output.ParseLimit,
 		"ParseSchema":    tool.ParseSchema,
 		"Raw":            tool.Raw,
+		"Computer":       tool.Computer,
 		"ReadOnly":       tool.ReadOnly,
 		"ReadOutput":     tool.ReadOutput,
 		"ReadKey":        tool.ReadKey,
@@ -422,6 +423,7 @@ func TestNonsensePlan(t *testing.T) {
 	p := newPoker(t)
 	p.functions("plan", map[string]any{
 		"CalledBy":      plan.CalledBy,
+		"Warnings":      plan.Warnings,
 		"CheckPatterns": plan.CheckPatterns,
 		"CheckRules":    plan.CheckRules,
 		"ContentOf":     plan.ContentOf,

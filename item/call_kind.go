@@ -68,7 +68,7 @@ var callKinds = []CallKind{
 	},
 	{
 		// The output is a screenshot, which cannot be made up.
-		Call: TypeComputerCall, Output: TypeComputerCallOutput, Input: "action", callID: "call_id", outputID: "call_id",
+		Call: TypeComputerCall, Output: TypeComputerCallOutput, Tool: ToolComputer, Input: "action", callID: "call_id", outputID: "call_id",
 		newCall: func() Value { return new(ComputerCall) }, newOutput: func() Value { return new(ComputerCallOutput) },
 	},
 	{
@@ -116,8 +116,12 @@ func CallKindOf(def Tool) (CallKind, bool) {
 	if _, unknown := def.(*UnknownTool); unknown || isNil(def) {
 		return CallKind{}, false // it has the type name of a known tool, but is not one
 	}
+	typ := def.ToolType()
+	if typ == ToolComputerPreview {
+		typ = ToolComputer // both make the same calls
+	}
 	for _, k := range callKinds {
-		if k.Tool != "" && k.Tool == def.ToolType() {
+		if k.Tool != "" && k.Tool == typ {
 			return k, true
 		}
 	}
@@ -155,7 +159,7 @@ func (t Type) Output() Type {
 // Tool returns the name of the API's own tool for calls of type t, or "" if a client
 // cannot run such calls. It is the name that policies and people use: apply_patch
 // for an [*ApplyPatchTool], shell for a [*ShellTool], local_shell for a
-// [*LocalShellTool].
+// [*LocalShellTool], computer for a [*ComputerTool].
 func (t Type) Tool() string {
 	if k := kindOf(t); k != nil && k.Call == t {
 		return k.Tool

@@ -4,9 +4,12 @@
 package tool_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"image"
+	"image/png"
 	"log"
 	"strings"
 	"time"
@@ -159,4 +162,41 @@ func ExampleRaw_custom() {
 	fmt.Println(out.Content.Text)
 	// Output:
 	// QUIET
+}
+
+// A computer of your own: actions go in, a screenshot comes out. Put the tool into
+// agent.Agent.Tools.
+func ExampleComputer() {
+	var screen bytes.Buffer
+	if err := png.Encode(&screen, image.NewGray(image.Rect(0, 0, 80, 60))); err != nil {
+		fmt.Println(err)
+		return
+	}
+	computer, err := tool.Computer(&item.ComputerTool{}, func(_ context.Context, actions []item.ComputerAction) ([]byte, error) {
+		for _, a := range actions {
+			switch a := a.(type) {
+			case *item.ClickAction:
+				fmt.Println("click at", a.X, a.Y)
+			case *item.ScreenshotAction: // it is taken below
+			default:
+				return nil, fmt.Errorf("this computer has no %s", a.ActionType())
+			}
+		}
+		return screen.Bytes(), nil
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	set, err := tool.NewSet(computer)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	call := tool.Call{ID: "c1", Kind: item.TypeComputerCall, Name: "computer", Arguments: `{"actions":[{"type":"click","button":"left","x":5,"y":7}]}`}
+	out := set.Invoke(context.Background(), call, output.Policy{})
+	fmt.Println(out.Failed, len(out.Content.Parts))
+	// Output:
+	// click at 5 7
+	// false 1
 }

@@ -225,6 +225,9 @@ func (s *Set) Invoke(ctx context.Context, call Call, policy output.Policy) Outco
 	if e.annotations.Envelope {
 		policy.Envelope = true
 	}
+	if e.kind == item.TypeComputerCall {
+		policy.Images = nil // the model's coordinates are pixels of the screenshot
+	}
 	t := &target{policy: policy, from: output.Source{Name: e.name, Limit: e.annotations.MaxOutput, Usual: e.annotations.UsualOutput, Store: s.kept()}}
 	if ctx.Err() != nil {
 		return t.outcome(ctx, Result{Error: NotStarted}, NotRun)

@@ -57,6 +57,9 @@ type Call struct {
 	// Kind is the type of a call of the API's own tools, and "" for all others.
 	// Its Arguments are the JSON of its operation or action.
 	Kind item.Type
+	// Warnings are the endpoint's warnings about a computer call, for the person who
+	// approves it; "" if there are none.
+	Warnings string
 	// Custom says that Arguments is the free text of a custom tool call.
 	Custom bool
 	// Edited reports that Arguments is not what the model sent, because it was
@@ -177,7 +180,7 @@ func nameOf(def item.Tool) (string, error) {
 	default:
 		kind, ok := item.CallKindOf(def)
 		if name = kind.Tool; !ok {
-			return "", fmt.Errorf("tool: definition is %T: want a function, a custom tool, or apply_patch, shell or local_shell of the API", def)
+			return "", fmt.Errorf("tool: definition is %T: want a function, a custom tool, or apply_patch, shell, local_shell or computer of the API", def)
 		}
 	}
 	return name, CheckName(name)

@@ -49,6 +49,9 @@ func plainName(name string) string {
 
 // CalledBy returns the tool name of a call, and its arguments or input as JSON text.
 func CalledBy(it item.Item) (name string, with item.JSON) {
+	if it.Type() == item.TypeComputerCall {
+		return ToolName(it), computerInput(it)
+	}
 	members := []string{"arguments", "action"} // of calls that the endpoint makes
 	if kind, ok := it.Type().CallKind(); ok {
 		members = []string{kind.Input}
@@ -59,6 +62,37 @@ func CalledBy(it item.Item) (name string, with item.JSON) {
 		}
 	}
 	return ToolName(it), ""
+}
+
+// computerInput returns the actions of a computer call, and the endpoint's warnings if
+// there are any, as one object: whoever approves the call acknowledges the warnings.
+func computerInput(it item.Item) item.JSON {
+	actions, several := it.Member("actions")
+	if action, ok := it.Member("action"); !several && ok {
+		actions = "[" + action + "]"
+	}
+	if actions == "" {
+		return ""
+	}
+	text := `{"actions":` + actions
+	if len(Warnings(it)) > 0 {
+		checks, _ := it.Member("pending_safety_checks")
+		text += `,"pending_safety_checks":` + checks
+	}
+	return text + "}"
+}
+
+// Warnings returns the endpoint's warnings about a computer call. A call with warnings
+// runs only after a person has been asked.
+func Warnings(it item.Item) []item.SafetyCheck {
+	if it.Type() != item.TypeComputerCall {
+		return nil
+	}
+	c, err := item.As[item.ComputerCall](it)
+	if err != nil {
+		return nil // the call cannot be read, and does not run
+	}
+	return c.PendingSafetyChecks
 }
 
 // Call returns the call that an effect refers to, in its current state. It reports
