@@ -147,6 +147,13 @@ type Limits struct {
 	// and subagents beside it, may exceed it. A model without a known price is not
 	// asked.
 	MaxCost float64
+	// AnswerNow uses the last turn for an answer: the request that is expected to be the
+	// last one within MaxTurns, MaxTokens or MaxCost forbids calls and ends with a
+	// developer message that says so, which the log records. Without it a run stops at
+	// the limit with the outputs of its last calls unread. If the run ends with
+	// [StopEndTurn] all the same, its Detail says that the model had to answer. A
+	// [Budget] and MaxTime are not considered.
+	AnswerNow bool
 	// MaxDepth bounds the depth of subagents below this run, forks and agents as
 	// tools alike: 0 means 1. A subagent gets the remaining depth of its parent, or
 	// less if its own agent sets less.
@@ -162,7 +169,7 @@ type Limits struct {
 
 // plan returns the limits that depend only on the log.
 func (l *Limits) plan() plan.Limits {
-	return plan.Limits{MaxTurns: l.MaxTurns, MaxTokens: l.MaxTokens, MaxCost: l.MaxCost, MaxRepeats: l.MaxRepeats}
+	return plan.Limits{MaxTurns: l.MaxTurns, MaxTokens: l.MaxTokens, MaxCost: l.MaxCost, MaxRepeats: l.MaxRepeats, AnswerNow: l.AnswerNow}
 }
 
 // StopReason is the reason why a run ended. After each of them the session holds a

@@ -77,7 +77,11 @@ func (r *Run) ask(ctx context.Context, turn int) error {
 	// The start of the turn is durable before the request is sent, so that after a
 	// crash the log shows that a request may have been made.
 	begun := session.TurnStarted{Turn: turn, Continues: r.state.View().Unfinished(), InConversation: in, Setup: r.changed()}
-	err := r.record(begun)
+	bodies := []session.Body{begun}
+	if _, r.answerNow = r.state.AnswerNow(); r.answerNow {
+		bodies = []session.Body{session.InputItem{Item: item.Developer(answerNow)}, begun}
+	}
+	err := r.record(bodies...)
 	if err == nil {
 		err = r.barrier()
 	}
@@ -573,6 +577,9 @@ func (r *Run) endTurn(ctx context.Context, end session.TurnEnded, decision sessi
 	return nil
 }
 
+// answerNow is the last message of a request that must be answered without calls.
+const answerNow = "A limit of this run allows one more reply. Answer now, with what is known; say what is missing. No tool can be called in this reply."
+
 // request returns the next request: the agent's template with the history and the
 // tools.
 func (r *Run) request() *api.Request {
@@ -583,6 +590,10 @@ func (r *Run) request() *api.Request {
 		req.Conversation = ""
 	}
 	r.equipRequest(&req)
+	if r.answerNow && len(req.Tools) > 0 {
+		req.ToolChoice = api.ChoiceNone
+		return &req
+	}
 	// A forced choice would make the model call tools forever.
 	if r.state.Obeyed() && !r.agent.KeepToolChoice && forces(req.ToolChoice) {
 		req.ToolChoice = api.ChoiceAuto

@@ -377,7 +377,7 @@ func TestOverflowCompactsOnce(t *testing.T) {
 		{"once", 50, agent.Compaction{Auto: true, Keep: 100, By: session.ByDropping}, agent.StopContextFull, 2, 0, "although it was made shorter"},
 		{"long questions", 2000, agent.Compaction{Auto: true}, agent.StopEndTurn, 2, 1, ""},
 		{"nothing to gain", 50, agent.Compaction{Auto: true, Keep: 100}, agent.StopContextFull, 1, 1, "could not be made shorter"},
-		{"off", 4000, agent.Compaction{}, agent.StopContextFull, 1, 0, "go on in a new session"},
+		{"off", 4000, agent.Compaction{}, agent.StopContextFull, 1, 0, "start a new session"},
 	} {
 		m := &small{window: c.window, reply: func(int) []item.Item { return []item.Item{item.Assistant("a")} }}
 		a := compacting(m)

@@ -163,7 +163,7 @@ func TestDepth(t *testing.T) {
 		r.server.Otherwise(func(_ int, req agenttest.Request) agenttest.Reply {
 			body := string(req.Body)
 			most = max(most, strings.Count(body, "You are the fork"))
-			if n := strings.Count(body, `"fork"`) - 1; strings.Contains(body, "nested") || strings.Contains(body, "fork says") {
+			if n := strings.Count(body, `"fork"`) - 1; strings.Contains(body, "subagents may be at most") || strings.Contains(body, "fork says") {
 				return agenttest.Completed(item.Assistant("fork says"))
 			} else {
 				return agenttest.Completed(forkCall(fmt.Sprintf("f%d", n), "deeper"))

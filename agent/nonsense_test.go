@@ -385,6 +385,7 @@ func TestNonsenseTool(t *testing.T) {
 		"Parameters":     tool.Parameters,
 		"ParseLimit":     output.ParseLimit,
 		"ParseSchema":    tool.ParseSchema,
+		"Polling":        tool.Polling,
 		"Raw":            tool.Raw,
 		"Computer":       tool.Computer,
 		"ReadOnly":       tool.ReadOnly,

@@ -92,6 +92,7 @@ type Run struct {
 	outbox  []unsaid        // events that wait until pending entries are durable
 
 	began     time.Time   // when the run began, possibly in another process
+	answerNow bool        // the current turn must be an answer
 	single    bool        // performs a single effect; see Agent.Step
 	takesOver bool        // continues a run that has not stopped, instead of beginning one
 	effect    plan.Effect // the current effect, or the last one

@@ -142,7 +142,7 @@ func (s *State) settled() Stop {
 	case s.run.truncation != "" && !s.Room.On:
 		return Stop{Why: StopContextFull, Detail: "the model replied without seeing the beginning of the history: " + s.run.truncation}
 	}
-	return Stop{Why: StopEndTurn}
+	return Stop{Why: StopEndTurn, Detail: s.run.answering}
 }
 
 // silence describes an empty reply. If it contains calls, the endpoint answered them
@@ -174,6 +174,27 @@ func (s *State) limit() (Stop, bool) {
 		}
 	}
 	return Stop{}, false
+}
+
+// AnswerNow reports whether the next turn is the last one that the limits are expected
+// to allow, so that the model has to answer in it; and why, for people. The next reply
+// is assumed to take at least as much as the last one. It is false if Limits.AnswerNow
+// is not set.
+func (s *State) AnswerNow() (why string, now bool) {
+	l, used := s.Limits, s.Used()
+	if !l.AnswerNow {
+		return "", false
+	}
+	most := cmp.Or(l.MaxTurns, DefaultMaxTurns)
+	switch {
+	case used.Turns+1 >= most:
+		return fmt.Sprintf("the model had to answer in its last turn: %d of %d", used.Turns+1, most), true
+	case l.MaxTokens > 0 && s.run.lastTokens > 0 && Plus(used.Tokens, s.run.lastTokens) >= l.MaxTokens:
+		return fmt.Sprintf("the model had to answer, because %d of %d tokens were used", used.Tokens, l.MaxTokens), true
+	case l.MaxCost > 0 && s.run.lastCost > 0 && used.Cost+s.run.lastCost >= l.MaxCost:
+		return fmt.Sprintf("the model had to answer, because %.6g of %.6g was spent", used.Cost, l.MaxCost), true
+	}
+	return "", false
 }
 
 // Reached reports whether a limit allows no further turn after the given usage, and

@@ -78,10 +78,13 @@ type runState struct {
 	nested       Usage          // usage of subagents
 	waits        map[int64]bool // calls, by entry, that wait for an approval, their own or their subagent's
 	last         session.TurnEnded
-	refusal      bool     // the last reply is a refusal
-	empty        bool     // the last reply says nothing
-	unanswerable string   // why a call of the last reply cannot be answered
-	dropped      bool     // reasoning was left out
+	refusal      bool   // the last reply is a refusal
+	empty        bool   // the last reply says nothing
+	unanswerable string // why a call of the last reply cannot be answered
+	dropped      bool   // reasoning was left out
+	lastTokens   int64  // of the last complete reply
+	lastCost     float64
+	answering    string   // why the last turn had to be an answer
 	handoffs     int      // handoffs of this run
 	fallbacks    int      // how often another model was asked
 	failed       []string // why, since the last complete reply
@@ -106,6 +109,8 @@ type Limits struct {
 	// many times in a row, or the same two or three calls in turn. Calls that
 	// [State.Polls] names do not count.
 	MaxRepeats int
+	// AnswerNow uses the last turn for an answer: see [State.AnswerNow].
+	AnswerNow bool
 }
 
 // View returns the state's view.
@@ -270,6 +275,7 @@ func (s *State) turnStarted(seq int64, turn int) {
 		s.speaker = speaker{path: append(slices.Clip(s.speaker.path), next)}
 		s.obeyed = false // the other agent may force a call of its own
 	}
+	s.run.answering, _ = s.AnswerNow()
 	s.run.turns++
 	s.sent = s.view.Items().Len()
 	s.cache.asked(&s.view)
@@ -483,6 +489,10 @@ func (s *State) turnEnded(b session.TurnEnded) {
 		return
 	}
 	s.need(s.needs)
+	if u, _ := Counted(b.Usage); u != nil {
+		s.run.lastTokens = u.TotalTokens
+	}
+	s.run.lastCost = b.Cost
 	s.obeyed = s.obeyed || s.called
 	s.accepted = s.sent
 	s.run.compactions.retried, s.run.failed = false, nil
