@@ -3,7 +3,7 @@
 
 // The program gets an answer as a Go value. The type determines the schema for the
 // model, the answer is checked against the schema and by the type's own method, and
-// an answer that does not fit is sent back once. Start it with
+// an answer that does not fit is sent back. Start it with
 //
 //	go run ./examples/typed
 package main
@@ -14,7 +14,6 @@ import (
 	"io"
 	"log"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/antiphon-go/antiphon/agent"
@@ -23,8 +22,6 @@ import (
 	"github.com/antiphon-go/antiphon/rehearsal"
 	"github.com/antiphon-go/antiphon/responses"
 	"github.com/antiphon-go/antiphon/session"
-	"github.com/antiphon-go/antiphon/tool"
-	"github.com/antiphon-go/antiphon/tool/output"
 )
 
 // Invoice is the answer. Its tags become the schema.
@@ -34,56 +31,13 @@ type Invoice struct {
 	Due    string  `json:"due" format:"date" jsonschema:"year, month and day"`
 }
 
-// Check checks what a schema cannot express. [Ask] calls it.
+// Check checks what a schema cannot express. [agent.RunAs] calls it.
 func (i Invoice) Check() error {
 	due, err := time.Parse(time.DateOnly, i.Due)
 	if err == nil && due.Year() < 2000 {
 		err = fmt.Errorf("due is in the year %d; the invoice is a recent one", due.Year())
 	}
 	return err
-}
-
-// Ask asks the agent a question and returns its answer as a T. It sends an answer
-// that does not fit back to the model with the reason; if the second answer does not
-// fit either, Ask returns the error.
-func Ask[T any](ctx context.Context, a *agent.Agent, s *session.Session, question string) (answer T, err error) {
-	// A tool's arguments have what an answer needs: a schema from a Go type, and
-	// errors that a model understands. This tool is never offered to the model.
-	reader, err := tool.New("answer", "Takes the answer.", func(_ context.Context, v T) (string, error) {
-		answer = v
-		if c, ok := any(v).(interface{ Check() error }); ok {
-			return "", c.Check()
-		}
-		return "", nil
-	})
-	if err != nil {
-		return answer, err
-	}
-	check, err := tool.NewSet(reader)
-	if err != nil {
-		return answer, err
-	}
-	typed := *a
-	if typed.Request.Text, err = api.TextAsSchema("answer", reader.Definition().(*item.FunctionTool).Parameters, true); err != nil {
-		return answer, err
-	}
-	var reason string
-	for range 2 {
-		res, err := typed.Run(ctx, s, item.User(question))
-		switch {
-		case err != nil:
-			return answer, err
-		case res.Why != agent.StopEndTurn:
-			return answer, fmt.Errorf("no answer: %s %s", res.Why, res.Detail)
-		}
-		outcome := check.Invoke(ctx, tool.Call{Name: "answer", Arguments: res.Text}, output.Policy{})
-		if !outcome.Failed {
-			return answer, nil
-		}
-		reason, _, _ = strings.Cut(strings.TrimPrefix(outcome.Error, "invalid arguments for answer: "), "\n")
-		question = "Your answer does not fit: " + reason + "\nAnswer again, with JSON that fits and nothing else."
-	}
-	return answer, fmt.Errorf("the second answer does not fit either: %s", reason)
 }
 
 // script is the script of the mock model: the total in the first answer is a text,
@@ -116,9 +70,10 @@ func run(ctx context.Context, script string, out io.Writer) error {
 	a := &agent.Agent{
 		Model:   &responses.Client{BaseURL: url}, // another BaseURL and a Key select any other model
 		Request: api.Request{Model: "rehearsal", Instructions: "You read invoices."},
+		Answer:  &agent.Answer{Repairs: 1}, // the default is 2
 	}
 	s := session.New()
-	invoice, err := Ask[Invoice](ctx, a, s, "Harbour Tea wants 41,50 € by the first of December 2026.")
+	invoice, err := agent.RunAs[Invoice](ctx, a, s, item.User("Harbour Tea wants 41,50 € by the first of December 2026."))
 	if err != nil {
 		return err
 	}
@@ -128,6 +83,6 @@ func run(ctx context.Context, script string, out io.Writer) error {
 			fmt.Fprintf(out, "%s: %s\n", by, text)
 		}
 	}
-	_, err = fmt.Fprintf(out, "%+v\n", invoice)
+	_, err = fmt.Fprintf(out, "%+v\n", invoice.Value)
 	return err
 }

@@ -38,7 +38,7 @@ func TestTypedTwiceWrong(t *testing.T) {
 	} {
 		play := "turn\n  say {}\nround\nturn\n  say " + second + "\n"
 		err := run(t.Context(), play, new(strings.Builder))
-		if err == nil || !strings.Contains(err.Error(), "second answer") || !strings.Contains(err.Error(), want) {
+		if err == nil || !strings.Contains(err.Error(), "does not fit after one repair") || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", second, err, want)
 		}
 	}
