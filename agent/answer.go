@@ -243,8 +243,11 @@ func lastAnswer(log []session.Entry) (item.Item, bool) {
 		switch b := e.Body.(type) {
 		case session.ItemsWithdrawn:
 			gone = append(gone, b.Seqs...)
-		case session.InputItem, session.CallOutput:
+		case session.CallOutput:
 			return item.Item{}, false
+		case session.InputItem: // in a transcript, replies are given items too
+			it := b.Item
+			return it, it.Type() == item.TypeMessage && it.Role() == item.RoleAssistant && it.Status() != item.StatusIncomplete && !refuses(it)
 		case session.TurnEnded:
 			if b.BrokeOff() || b.Status == item.StatusIncomplete {
 				return item.Item{}, false

@@ -51,6 +51,7 @@ func (h *Host) Agent(ctx context.Context) (*agent.Agent, error) {
 		return nil, err
 	}
 	h.limit(a)
+	a.Answer = h.cfg.Answer
 	if err := h.cfg.unmatched(h.names, h.File.Partial || h.unsure.Load()); err != nil {
 		return nil, err
 	}

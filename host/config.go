@@ -91,6 +91,10 @@ type Config struct {
 	// Parallel is the maximum number of concurrent calls. Zero means the file's value.
 	Parallel int
 
+	// Answer says what the answer of the file's agent must be; nil means any text. It is
+	// not for the agents that it has as tools, nor for agents in messages.
+	Answer *agent.Answer
+
 	// CollapseReads sends a marker instead of a tool's output if a later call read the
 	// same again.
 	CollapseReads bool

@@ -351,6 +351,7 @@ func codeOf(err error) int {
 	var config *host.ConfigError
 	var place *store.PlaceError
 	var limit *host.LimitError
+	var answer *agent.AnswerError
 	switch {
 	case errors.As(err, &exit):
 		return exit.code
@@ -362,7 +363,7 @@ func codeOf(err error) int {
 		return exitInterrupted
 	case errors.Is(err, agent.ErrNothingToSend), errors.As(err, &badURL), errors.As(err, &refused):
 		return exitUsage
-	case errors.As(err, &provider), errors.Is(err, agent.ErrContextFull):
+	case errors.As(err, &provider), errors.As(err, &answer), errors.Is(err, agent.ErrContextFull):
 		return exitProvider
 	}
 	return exitFailed

@@ -33,6 +33,7 @@ type printer struct {
 	watched bool // standard error is a terminal
 	quiet   bool // only warnings and errors are printed
 	whole   bool // show tool outputs in full
+	mute    bool // do not print the model's text: see runCommand.Schema
 
 	heard                      // of the session itself
 	inner    map[string]*heard // of subagents, by session
@@ -352,7 +353,7 @@ func (p *printer) text(s string) {
 	if p.plain {
 		s = printable(s)
 	}
-	if s == "" {
+	if s == "" || p.mute {
 		return
 	}
 	if _, err := io.WriteString(p.out, s); err != nil && p.writeErr == nil {

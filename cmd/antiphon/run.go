@@ -43,6 +43,11 @@ type runCommand struct {
 	Plain      bool `group:"show" help:"No colours and no changing lines, for screen readers: print a new line every 10 seconds while waiting. Also $$ANTIPHON_PLAIN."`
 	JSON       bool `group:"show" name:"json" help:"Print every event as a line of JSON on standard output."`
 
+	Schema     string `group:"show" placeholder:"FILE" help:"The answer must be JSON that fits the JSON Schema in FILE, and is all that is printed on standard output. An answer that does not fit goes back to the model, up to two times; then the exit code is 3."`
+	SchemaText bool   `group:"show" help:"With --schema: tell the model the schema in the instructions, for endpoints that have no structured outputs."`
+
+	answer string // the JSON of the last answer that fits
+
 	endpointFlags `group:"who"`
 
 	Allow       []string `group:"may" placeholder:"TOOL" sep:"," help:"Tools that may run without approval; * means all."`
@@ -86,6 +91,7 @@ Examples:
   antiphon run agent.md --allow append_to_file,find_and_replace
   antiphon run agent.md --max-cost 0.50 --price 1.25,0.125,10
   antiphon run agent.md --approve-from answers.jsonl
+  antiphon run agent.md --schema invoice.schema.json < invoice.txt | jq .total
   antiphon run agent.md --session work "Where were we?"`
 }
 
@@ -217,7 +223,7 @@ func (c *runCommand) converse(ctx context.Context, std stdio, env environment, h
 // play runs the agent and shows its events.
 func (c *runCommand) play(ctx context.Context, std stdio, env environment, h *host.Host, a *agent.Agent, text string) error {
 	p := newPrinter(std, env)
-	p.screen, p.quiet, p.whole = c.screen, c.Quiet, c.ShowOutput
+	p.screen, p.quiet, p.whole, p.mute = c.screen, c.Quiet, c.ShowOutput, c.Schema != ""
 	p.colour = p.colour && !c.Plain
 	p.recall(h.Session)
 	show := p.show
@@ -254,6 +260,14 @@ func (c *runCommand) play(ctx context.Context, std stdio, env environment, h *ho
 	if stopped.Why == string(agent.StopApprovalPending) {
 		return waiting(std, waits)
 	}
+	if c.Schema != "" && !c.JSON && stopped.Why == string(agent.StopEndTurn) {
+		p.mute = false
+		p.text(strings.TrimSpace(c.answer))
+		p.endLine()
+		if p.writeErr != nil {
+			return p.writeErr
+		}
+	}
 	return c.verdict(stopped, refused)
 }
 
@@ -284,6 +298,9 @@ func progressOf(ev agent.Event) agent.Progress {
 // verdict returns the exit code of a run that did not fail.
 func (c *runCommand) verdict(s session.Stopped, refused []string) error {
 	why := agent.StopReason(s.Why)
+	if why == agent.StopRefused && c.Schema != "" {
+		return &exitError{exitProvider, errors.New("the model refused to answer, so there is no answer that fits --schema")}
+	}
 	switch why {
 	case agent.StopEndTurn, agent.StopRefused:
 		if len(refused) == 0 {

@@ -6,6 +6,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -20,7 +21,9 @@ import (
 	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/tool"
 	"github.com/antiphon-go/antiphon/tool/output"
 )
 
@@ -48,7 +51,8 @@ func (c *runCommand) config(env environment) (cfg host.Config, err error) {
 		Limits:   agent.Limits{MaxTurns: c.MaxTurns, MaxTime: c.MaxTime, MaxTokens: c.MaxTokens, MaxCost: c.MaxCost, MaxRepeats: c.MaxRepeats},
 		Parallel: c.Parallel, CollapseReads: c.CollapseReads, Outputs: c.Spill, KeepAgent: c.KeepAgent,
 	}
-	var problems [4]error
+	var problems [5]error
+	cfg.Answer, problems[4] = c.mustBe()
 	cfg.Price, problems[0] = c.price()
 	cfg.Compaction, problems[1] = c.compaction()
 	cfg.MaxOutput, problems[2] = limitOf("--max-output", c.MaxOutput)
@@ -123,6 +127,36 @@ func (c *runCommand) checkKept() error {
 		}
 	}
 	return nil
+}
+
+// maxSchema is the largest size of a file for --schema.
+const maxSchema = 4 << 20
+
+// mustBe reads --schema.
+func (c *runCommand) mustBe() (*agent.Answer, error) {
+	if c.Schema == "" {
+		if c.SchemaText {
+			return nil, usage(errors.New("--schema-text needs --schema FILE"))
+		}
+		return nil, nil
+	}
+	f, err := os.Open(c.Schema)
+	if err != nil {
+		return nil, usage(fmt.Errorf("--schema: %w", err))
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	text, err := io.ReadAll(io.LimitReader(f, maxSchema+1))
+	if err == nil && len(text) > maxSchema {
+		err = fmt.Errorf("%s has more than %d MiB", c.Schema, maxSchema>>20)
+	}
+	if err != nil {
+		return nil, usage(fmt.Errorf("--schema: %w", err))
+	}
+	schema, err := tool.ParseSchema(item.JSON(text))
+	if err != nil {
+		return nil, usage(fmt.Errorf("--schema %s: %w", c.Schema, err))
+	}
+	return &agent.Answer{Schema: schema, Instruct: c.SchemaText, Check: func(text string) error { c.answer = text; return nil }}, nil
 }
 
 // inSession reports whether the run is kept in a session of a store.

@@ -28,6 +28,9 @@ func (c *runCommand) settled(std stdio, env environment, sess *session.Session, 
 		return false, nil
 	}
 	last := host.LastReply(sess)
+	if c.Schema != "" && c.keeps() && !prompt.empty && len(last.Items) > 0 && last.Stop().Why == string(agent.StopEndTurn) {
+		return false, nil // the run checks the stored answer, and sends something only if it does not fit
+	}
 	switch {
 	case prompt.empty:
 		return true, usage(fmt.Errorf("nothing to answer: standard input was empty, and the question in %s has been answered", c.File))
