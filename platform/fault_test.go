@@ -240,18 +240,33 @@ func closed(t *testing.T) *os.File {
 	return f
 }
 
-// S8: a cancelled upload ends, whatever its reader does.
+// S8: a cancelled upload ends, even if its reader never does.
 func TestCancelledUpload(t *testing.T) {
-	c := start(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))
-	ctx, cancel := context.WithCancel(t.Context())
-	r, w := io.Pipe()
-	defer w.Close()
-	go func() {
-		_, _ = w.Write([]byte("hello"))
-		cancel()
-	}()
-	_, err := c.Upload(ctx, &platform.Upload{Source: platform.Source{Name: "a", Content: r}})
-	wantClass(t, err, endpoint.Canceled)
+	for range 50 { // net/http has several ways to end here
+		c := start(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))
+		ctx, cancel := context.WithCancel(t.Context())
+		r, w := io.Pipe()
+		go func() {
+			_, _ = w.Write([]byte("hello"))
+			cancel()
+		}()
+		_, err := c.Upload(ctx, &platform.Upload{Source: platform.Source{Name: "a", Content: r}})
+		wantClass(t, err, endpoint.Canceled)
+		_ = w.Close()
+	}
+}
+
+// S7: a server that is silent after an upload is given up.
+func TestSilenceAfterUpload(t *testing.T) {
+	release := make(chan struct{})
+	c := start(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-release
+	}))
+	defer close(release)
+	c.IdleTimeout = 20 * time.Millisecond
+	_, err := c.Upload(t.Context(), &platform.Upload{Source: text("a", "hello")})
+	wantClass(t, err, endpoint.Idle)
 }
 
 // A content of any kind arrives as it is; what is missing is told.

@@ -475,7 +475,7 @@ func last[T any](seq iter.Seq2[T, error]) (err error) {
 
 func nan() float32 { var zero float32; return zero / zero }
 
-// E6: what the endpoint does not have is said, with what to do instead.
+// What the endpoint does not have is said, with what to do instead.
 func TestUnsupported(t *testing.T) {
 	c := of(agenttest.NewServer(t, agenttest.Raw(404, "text/plain", "404 page not found"), agenttest.Raw(405, "text/plain", "")))
 	_, err := c.Embed(t.Context(), &platform.EmbedRequest{Model: "m", Input: []string{"a"}})

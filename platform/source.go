@@ -13,6 +13,7 @@ import (
 	"net/textproto"
 	"reflect"
 	"sync"
+	"sync/atomic"
 
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/internal/transport"
@@ -85,8 +86,8 @@ func (c *content) seekable(r io.ReadSeeker) {
 		c.open = func() io.Reader { return io.NewSectionReader(at, start, c.size) }
 		return
 	}
-	shared := &turns{r: r}
-	c.open = func() io.Reader { return shared.next(start) }
+	shared := &turns{r: r, start: start}
+	c.open = shared.next
 }
 
 // turns lets attempts read one reader in turn: an attempt that was given up may still be reading
@@ -94,31 +95,29 @@ func (c *content) seekable(r io.ReadSeeker) {
 type turns struct {
 	mu      sync.Mutex
 	r       io.ReadSeeker
-	current int
+	start   int64
+	current atomic.Int64
 }
 
-func (t *turns) next(start int64) io.Reader {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.current++
-	_, err := t.r.Seek(start, io.SeekStart)
-	return &turn{t, t.current, err}
-}
+func (t *turns) next() io.Reader { return &turn{turns: t, number: t.current.Add(1)} }
 
 type turn struct {
 	*turns
-	number int
-	err    error
+	number int64
+	begun  bool
 }
 
 func (t *turn) Read(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	switch {
-	case t.err != nil:
-		return 0, t.err
-	case t.number != t.current:
+	if t.number != t.current.Load() {
 		return 0, errors.New("the attempt was given up")
+	}
+	if !t.begun {
+		if _, err := t.r.Seek(t.start, io.SeekStart); err != nil {
+			return 0, err
+		}
+		t.begun = true
 	}
 	return t.r.Read(p)
 }

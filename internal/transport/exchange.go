@@ -77,12 +77,17 @@ func (k *Call) Open(ctx context.Context) (*Exchange, error) {
 	x.Body = answer{x}
 	x.idle.open(k.config.idle(), x.cancel)
 	r := k.request(x.ctx)
+	var upload *pace
 	if k.source != nil {
-		k.source.attach(r, x.idle.start)
+		upload = &pace{timer: &x.idle}
+		k.source.attach(x.ctx, r, upload)
 	}
 	var err error
 	x.idle.start()
 	x.Response, err = k.http.Do(r) //nolint:bodyclose // Exchange.Close closes it
+	if upload != nil {
+		upload.end()
+	}
 	x.idle.stop()
 	if err != nil {
 		if x.Response != nil {

@@ -40,7 +40,23 @@ func TestIdleTimer(t *testing.T) {
 		"events, then signs":       {limit, func(i *idleTimer) { i.heard(); signs(i, 200*second, 5*second); signs(i, time.Hour, 0) }, 316 * second, errSigns}, // the last event comes after 196,
 		"signs that nobody counts": {limit, func(i *idleTimer) { signs(i, time.Hour, 0) }, 0, nil},
 		"a consumer who is slow":   {limit, func(i *idleTimer) { i.heard(); i.stop(); time.Sleep(time.Hour) }, 0, nil},
-		"an end that is very far":  {limit, func(i *idleTimer) { i.end(time.Hour); i.start(); i.stop() }, time.Hour, errClosed},
+		"a slow upload": {limit, func(i *idleTimer) {
+			i.start()
+			p := &pace{timer: i}
+			for range 100 {
+				p.reading(true)
+				time.Sleep(9 * second)
+				p.reading(false)
+			}
+		}, 910 * second, errIdle},
+		"an upload that ended": {limit, func(i *idleTimer) {
+			p := &pace{timer: i}
+			p.reading(true)
+			p.end()
+			i.stop()
+			p.reading(false)
+		}, 0, nil},
+		"an end that is very far": {limit, func(i *idleTimer) { i.end(time.Hour); i.start(); i.stop() }, time.Hour, errClosed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
