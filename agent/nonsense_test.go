@@ -22,6 +22,9 @@ import (
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/completions"
+	"github.com/antiphon-go/antiphon/dialect"
+	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/responses"
 	"github.com/antiphon-go/antiphon/session"
@@ -383,9 +386,9 @@ func TestNonsenseTool(t *testing.T) {
 		"Subagent":       tool.Subagent,
 		"NewSet":         tool.NewSet,
 		"Parameters":     tool.Parameters,
+		"Polling":        tool.Polling,
 		"ParseLimit":     output.ParseLimit,
 		"ParseSchema":    tool.ParseSchema,
-		"Polling":        tool.Polling,
 		"Raw":            tool.Raw,
 		"Computer":       tool.Computer,
 		"ReadOnly":       tool.ReadOnly,
@@ -490,7 +493,71 @@ func TestNonsenseResponses(t *testing.T) {
 	p.functions("../responses", map[string]any{})
 	client := &responses.Client{BaseURL: "http://127.0.0.1:1"}
 	p.methods(client)
+	p.methods((*responses.Client)(nil))
 	p.methods(&responses.Chain{Client: client})
+	p.methods(new(responses.Chain))
+}
+
+func TestNonsenseEndpoint(t *testing.T) {
+	p := newPoker(t)
+	p.functions("../endpoint", map[string]any{
+		"AnswerOf":      endpoint.AnswerOf,
+		"BudgetFrom":    endpoint.BudgetFrom,
+		"ByName":        endpoint.ByName,
+		"CacheKey":      endpoint.CacheKey,
+		"Detect":        endpoint.Detect,
+		"DetectServer":  endpoint.DetectServer,
+		"FillMeta":      endpoint.FillMeta,
+		"FromAPI":       endpoint.FromAPI,
+		"FromEvent":     endpoint.FromEvent,
+		"FromResponse":  endpoint.FromResponse,
+		"FromTransport": endpoint.FromTransport,
+		"LoadProfiles":  endpoint.LoadProfiles,
+		"LookupModel":   endpoint.LookupModel,
+		"LooksLikeHTML": endpoint.LooksLikeHTML,
+		"NearestEffort": endpoint.NearestEffort,
+		"NewKey":        endpoint.NewKey,
+		"OutputOnly":    endpoint.OutputOnly,
+		"RegisterAPI":   nil, // it is for the whole process
+		"SecretName":    endpoint.SecretName,
+		"ShowURL":       endpoint.ShowURL,
+		"URL":           endpoint.URL,
+		"WindowIn":      endpoint.WindowIn,
+		"WithBudget":    endpoint.WithBudget,
+		"WithMeta":      endpoint.WithMeta,
+	})
+	for _, v := range []any{
+		new(endpoint.Retry), new(endpoint.Budget), (*endpoint.Budget)(nil), new(endpoint.Error), new(endpoint.RefusedError),
+		new(endpoint.Profile), new(endpoint.Table), (*endpoint.Table)(nil), new(endpoint.Meta), (*endpoint.Meta)(nil), endpoint.Model{}, endpoint.About{},
+	} {
+		p.methods(v)
+	}
+	p.methods(endpoint.Key{}, "Format") // fmt calls it, and never with nil
+}
+
+func TestNonsenseCompletions(t *testing.T) {
+	p := newPoker(t)
+	p.functions("../completions", map[string]any{
+		"AppendRequest":  completions.AppendRequest,
+		"AppendResponse": completions.AppendResponse,
+		"FromItems":      completions.FromItems,
+		"OptionsFor":     completions.OptionsFor,
+		"ParseRequest":   completions.ParseRequest,
+		"ParseResponse":  completions.ParseResponse,
+		"ToItems":        completions.ToItems,
+	})
+	p.methods(&completions.Client{BaseURL: "http://127.0.0.1:1"})
+	p.methods((*completions.Client)(nil))
+	p.methods(new(completions.Decoder))
+	p.methods(completions.Dialect{})
+	p.functions("../dialect", map[string]any{
+		"ByName":   dialect.ByName,
+		"Names":    dialect.Names,
+		"Open":     dialect.Open,
+		"Register": nil, // it is for the whole process
+	})
+	p.methods(dialect.Client{})
+	p.methods(new(dialect.Config))
 }
 
 // What means nothing is an error, and not something that goes wrong later. G8
@@ -517,6 +584,12 @@ func TestNonsenseIsRefused(t *testing.T) {
 		"a count of a nil request":       failed((&responses.Client{BaseURL: "http://127.0.0.1:1"}).CountTokens(t.Context(), nil)),
 		"a compaction of a nil request":  failed((&responses.Client{BaseURL: "http://127.0.0.1:1"}).Compact(t.Context(), nil)),
 		"a decision about a nil session": agent.Decide(t.Context(), nil),
+		"an account of a nil session":    failed(agent.AccountOf(t.Context(), nil)),
+		"a chat of a nil request":        failed((&completions.Client{BaseURL: "http://127.0.0.1:1"}).Create(t.Context(), nil)),
+		"a request by a client of nil":   failed((*completions.Client)(nil).Create(t.Context(), new(api.Request))),
+		"a request by a nil client":      failed((*responses.Client)(nil).Create(t.Context(), &api.Request{Model: "m", Input: item.NewList(item.User("x"))})),
+		"a stored response of nil":       (*responses.Client)(nil).Delete(t.Context(), "resp_1"),
+		"a request without a dialect":    failed(dialect.Client{Config: new(dialect.Config)}.Create(t.Context(), new(api.Request))),
 	} {
 		if err == nil {
 			t.Errorf("%s is taken", name)

@@ -47,7 +47,7 @@ func (c *Client) Create(ctx context.Context, req *api.Request) (*api.Response, e
 
 // RetryPolicy returns Retry. A run of package agent uses it, so that the client
 // and the loop share one budget.
-func (c *Client) RetryPolicy() endpoint.Retry { return c.Retry }
+func (c *Client) RetryPolicy() endpoint.Retry { return c.speaks().RetryPolicy() }
 
 // Window returns the size of the model's context window in tokens, as the endpoint reports it, or
 // 0. Few endpoints report it. Only these are asked, once for each model, and for at most a second.
@@ -81,6 +81,9 @@ func (Dialect) Info() dialect.Info {
 // Encode returns the body of a request. The messages are kept with the history, so that each item
 // is converted only once.
 func (d Dialect) Encode(out dialect.Outgoing) (*dialect.Message, error) {
+	if out.Request == nil || out.Given == nil || out.Profile == nil {
+		return nil, &item.ShapeError{Problem: "there is no request, or no profile"}
+	}
 	r, profile := out.Request, out.Profile
 	if len(profile.APIs) > 0 && !slices.Contains(profile.APIs, endpoint.APIChat) {
 		return nil, &endpoint.RefusedError{By: profile.Name, Problem: "this endpoint has no Chat Completions", Hint: "use its Responses API"}

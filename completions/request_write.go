@@ -20,6 +20,9 @@ import (
 // an [*item.ShapeError], because the model would not see the history. The other errors are those of
 // [FromItems]. On error it returns dst unchanged.
 func AppendRequest(dst []byte, r *api.Request, o Options) ([]byte, []Loss, error) {
+	if r == nil {
+		return dst, nil, &item.ShapeError{Problem: "the request is nil"}
+	}
 	var losses []Loss
 	at := place{to: &losses}
 	messages := new(item.List)

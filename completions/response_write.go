@@ -15,6 +15,9 @@ import (
 // holds the whole reply. On error it returns dst unchanged; the error is an [*item.ShapeError] with
 // the place of an unreadable item.
 func AppendResponse(dst []byte, r *api.Response, o Options) ([]byte, []Loss, error) {
+	if r == nil {
+		return dst, nil, &item.ShapeError{Problem: "the response is nil"}
+	}
 	var losses []Loss
 	at := place{to: &losses}
 	a, err := o.answer(r.Output, at.at("output"))

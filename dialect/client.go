@@ -84,6 +84,9 @@ type Config struct {
 // Transport returns the configuration for the package that sends requests. It is only for clients
 // in this module.
 func (c *Config) Transport() *transport.Config {
+	if c == nil {
+		c = &Config{BaseURL: "nil:"} // not the default address: a nil client sends nothing
+	}
 	return &transport.Config{
 		BaseURL: c.BaseURL, Key: c.Key, Account: c.Account, Refresh: c.Refresh, Header: c.Header, UserAgent: c.UserAgent, Profile: c.Profile, Table: c.Table,
 		HTTP: c.HTTP, Retry: c.Retry, OnRetry: c.OnRetry,
@@ -102,7 +105,7 @@ func (c *Config) lost(losses []Loss) {
 // responses.Client. For a request that was sent, every error is or wraps an [*endpoint.Error]. A
 // request that was not sent because it is known to be refused gives an [*endpoint.RefusedError].
 //
-// A Client holds two references and may be copied. Both must be set.
+// A Client holds two references and may be copied. Both must be set: without them requests fail.
 type Client struct {
 	*Config
 	Dialect Dialect
@@ -129,7 +132,12 @@ type Model interface {
 
 // RetryPolicy returns Retry. A run of package agent uses it, so that the client
 // and the loop share one budget.
-func (c Client) RetryPolicy() endpoint.Retry { return c.Retry }
+func (c Client) RetryPolicy() endpoint.Retry {
+	if c.Config == nil {
+		return endpoint.Retry{}
+	}
+	return c.Retry
+}
 
 // Window returns the size of the model's context window in tokens, as the endpoint reports it, or
 // 0. Few endpoints report it. Only these are asked, once for each model, and for at most a second.
@@ -141,7 +149,7 @@ func (c Client) Window(ctx context.Context, model string) int64 {
 // About says where requests go.
 func (c Client) About() endpoint.About {
 	link, _ := c.link()
-	return link.About(c.Dialect.Info().Name)
+	return link.About(c.info().Name)
 }
 
 // Recall gives the client an earlier result of [Client.About], possibly from another client. It
@@ -157,8 +165,16 @@ func (c Client) Recall(before endpoint.About) {
 // the dialect or the profile decides it.
 func (c Client) link() (link *transport.Config, path string) {
 	link = c.Transport()
-	link.BaseURL, path = address(c.BaseURL, c.Dialect.Info().Path)
+	link.BaseURL, path = address(link.BaseURL, c.info().Path)
 	return link, path
+}
+
+// info returns the description of the dialect, if there is one.
+func (c Client) info() Info {
+	if c.Dialect == nil {
+		return Info{}
+	}
+	return c.Dialect.Info()
 }
 
 // address splits a base URL that ends with the dialect's path or with /responses. The base is the

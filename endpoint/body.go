@@ -18,6 +18,9 @@ import (
 // read. FromResponse understands every shape of error body that servers were seen to send, and web
 // pages too. If the answer holds its request, the error names the request's URL.
 func FromResponse(resp *http.Response, body []byte) *Error {
+	if resp == nil {
+		return &Error{Class: Protocol, Message: "there is no HTTP answer"}
+	}
 	e := &Error{
 		Status:     resp.StatusCode,
 		RequestID:  requestID(resp.Header),

@@ -75,6 +75,9 @@ func (r RateLimits) IsZero() bool {
 
 // Latest returns the latest answer, or the zero Answer before the first one.
 func (m *Meta) Latest() ResponseInfo {
+	if m == nil {
+		return ResponseInfo{}
+	}
 	m.mu.RLock()
 	r := m.latest
 	m.mu.RUnlock()
@@ -88,6 +91,9 @@ func (m *Meta) Latest() ResponseInfo {
 
 // RequestID returns the request id of the latest answer, and the number of answers so far.
 func (m *Meta) RequestID() (id string, answers int) {
+	if m == nil {
+		return "", 0
+	}
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return requestID(m.latest.header), m.count
@@ -121,6 +127,9 @@ func FillMeta(ctx context.Context, resp *http.Response, attempt int) {
 
 // AnswerOf returns the Answer with an HTTP answer's status and headers.
 func AnswerOf(resp *http.Response) ResponseInfo {
+	if resp == nil {
+		return ResponseInfo{}
+	}
 	h := resp.Header.Clone()
 	for _, name := range []string{
 		"Set-Cookie", "Set-Cookie2", "Cookie", "Authorization", "Proxy-Authorization", "Api-Key", "X-Api-Key",

@@ -49,7 +49,8 @@ func (r *Retry) IsZero() bool {
 }
 
 // Budget counts the retries of one task over all layers and requests that share it. It does not
-// limit tokens or money; for these see Budget in package agent. It is safe for concurrent use.
+// limit tokens or money; for these see Budget in package agent. A nil Budget has no retries. It is
+// safe for concurrent use.
 type Budget struct {
 	retry Retry
 
@@ -63,6 +64,9 @@ func (r Retry) Budget() *Budget { return &Budget{retry: r} }
 
 // Refill resets the budget for the next task.
 func (b *Budget) Refill() {
+	if b == nil {
+		return
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.used, b.waited = 0, 0
@@ -73,7 +77,7 @@ func (b *Budget) Refill() {
 // err requests a longer wait than MaxAfter, or if the budget is spent.
 func (b *Budget) Next(err error) (wait time.Duration, ok bool) {
 	var e *Error
-	if !errors.As(err, &e) || !e.SafeToRetry() {
+	if b == nil || !errors.As(err, &e) || !e.SafeToRetry() {
 		return 0, false
 	}
 	b.mu.Lock()
@@ -96,6 +100,9 @@ func (b *Budget) Next(err error) (wait time.Duration, ok bool) {
 // (T12). No wait is needed. Take returns false if the budget is spent; the caller then reports its
 // error.
 func (b *Budget) Take() bool {
+	if b == nil {
+		return false
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.used >= cmp.Or(b.retry.Max, DefaultRetries) {
@@ -107,6 +114,9 @@ func (b *Budget) Take() bool {
 
 // Used returns the number of retries taken.
 func (b *Budget) Used() int {
+	if b == nil {
+		return 0
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.used
@@ -137,7 +147,7 @@ func (r Retry) wait(n int, asked time.Duration) time.Duration {
 
 // Sleep waits for d. If ctx is done first, Sleep returns its error.
 func (b *Budget) Sleep(ctx context.Context, d time.Duration) error {
-	if b.retry.Sleep != nil {
+	if b != nil && b.retry.Sleep != nil {
 		return b.retry.Sleep(ctx, d)
 	}
 	timer := time.NewTimer(d)

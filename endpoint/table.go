@@ -140,6 +140,9 @@ func (p *Profile) lists() []*[]string {
 
 // matchBase reports whether a base URL matches a pattern of [Profile.Hosts].
 func matchBase(pattern string, base *url.URL) bool {
+	if base == nil {
+		return false
+	}
 	host, path, _ := strings.Cut(pattern, "/")
 	return matchHost(host, base) && matchPath(path, base.EscapedPath())
 }

@@ -78,7 +78,7 @@ func (c *Client) budget(ctx context.Context) *endpoint.Budget {
 	if b := endpoint.BudgetFrom(ctx); b != nil {
 		return b
 	}
-	return c.Retry.Budget()
+	return c.RetryPolicy().Budget()
 }
 
 // shared returns a context whose requests use one retry budget.

@@ -27,7 +27,9 @@ func (c *Client) link() *transport.Config { return (*dialect.Config)(c).Transpor
 
 // RetryPolicy returns Retry. A run of package agent uses it, so that the client
 // and the loop share one budget.
-func (c *Client) RetryPolicy() endpoint.Retry { return c.Retry }
+func (c *Client) RetryPolicy() endpoint.Retry {
+	return dialect.Client{Config: (*dialect.Config)(c)}.RetryPolicy()
+}
 
 // Window returns the size of the model's context window in tokens, as the endpoint reports it, or
 // 0. Few endpoints report it. Only these are asked, once for each model, and for at most a second.
