@@ -219,3 +219,32 @@ func TestExportHoldsTheRest(t *testing.T) {
 		t.Errorf("a forged blob is taken: %d %s", o.code, o.err)
 	}
 }
+
+// J3: the lines hold owner, tags and title; an import takes over the last two, because
+// a file must not give a session to anybody.
+func TestImportKeepsTagsAndNoOwner(t *testing.T) {
+	dir := t.TempDir()
+	store, lines := filepath.Join(dir, "s.db"), filepath.Join(dir, "work.jsonl")
+	agent := write(t, filepath.Join(dir, "agent.md"), "<config model=\"m\"/>\n")
+	srv := agenttest.NewServer(t, agenttest.Completed(item.Assistant("yes")))
+	for _, args := range [][]string{
+		{"run", agent, "--session", "work", "--store", store, "--base-url", srv.URL, "--owner", "ann", "--tag", "bug", "A question."},
+		{"sessions", "--store", store, "rename", "work", "--title", "A title"},
+		{"sessions", "--store", store, "export", "work", "--to", "jsonl", "-o", lines},
+		{"sessions", "--store", store, "import", lines, "--name", "again"},
+	} {
+		if o := program(t, args...); o.code != 0 {
+			t.Fatalf("%v: %s", args, o.err)
+		}
+	}
+	if text := read(t, lines); !strings.Contains(text, `"owner":"ann"`) {
+		t.Errorf("the lines have no owner:\n%.300s", text)
+	}
+	info := program(t, "sessions", "--store", store, "--json", "info", "again").out
+	if !strings.Contains(info, `"bug"`) || !strings.Contains(info, "A title") || strings.Contains(info, "ann") {
+		t.Errorf("the import:\n%s", info)
+	}
+	if o := program(t, "sessions", "--store", store, "list", "--owner", "ann"); strings.Contains(o.out, "again") || !strings.Contains(o.out, "work") {
+		t.Errorf("the sessions of ann:\n%s%s", o.out, o.err)
+	}
+}
