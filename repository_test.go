@@ -111,6 +111,7 @@ var foreign = map[string][]string{
 	"examples/mcp/server": {"github.com/modelcontextprotocol/go-sdk"},
 	"examples/go/mcp":     {"github.com/modelcontextprotocol/go-sdk"},
 	"examples/go/traced":  {"go.opentelemetry.io/otel"},
+	"examples/go/approve": {"modernc.org/sqlite"},
 	"internal/words":      {"golang.org/x/text"},
 	"internal/apispec":    {"github.com/santhosh-tekuri/jsonschema", "golang.org/x/text"},
 
