@@ -111,7 +111,8 @@ type Agent struct {
 	// instead, to the whole run.
 	Retry endpoint.Retry
 	// Parallel bounds the number of concurrent calls: 0 means 8. A request with
-	// parallel_tool_calls false sets it to 1.
+	// parallel_tool_calls false sets it to 1. If it is more than 1, a call that waits
+	// for its tool's rate lets another one take its place.
 	Parallel int
 	// Output says how outputs are written for the model. Without a Limit, the
 	// model gets [output.DefaultBytes] bytes of each output unless there is a Usual

@@ -130,7 +130,7 @@ type batch struct {
 // events of subagents that arrive meanwhile. After a failure it cancels the tools,
 // and only the hooks see their outcomes.
 func (r *Run) settle(ctx context.Context, until int, failure *error) {
-	for r.running > until {
+	for r.running > until || until == 0 && r.resting > 0 {
 		// All recording happens in this goroutine, so outcomes are recorded one at a
 		// time.
 		switch m := r.next(failure).(type) {
@@ -141,6 +141,8 @@ func (r *Run) settle(ctx context.Context, until int, failure *error) {
 			} else {
 				r.lose(m)
 			}
+		case rests:
+			r.rest(m)
 		case Event:
 			r.emit(m)
 		}
@@ -148,6 +150,16 @@ func (r *Run) settle(ctx context.Context, until int, failure *error) {
 			r.cancel() // nothing can be recorded any more
 		}
 	}
+}
+
+// rest counts a call that begins or ends to wait for its rate.
+func (r *Run) rest(begins rests) {
+	n := 1
+	if !begins {
+		n = -1
+	}
+	r.resting += n
+	r.running -= n
 }
 
 // next returns the next message from a call: a *finished or an Event. If it has to
@@ -223,6 +235,30 @@ type finished struct {
 	// before describes an earlier start of the call for the model; "" if there was
 	// none.
 	before string
+}
+
+// mayWait reports whether the call may wait before it runs, or between attempts.
+func (f *finished) mayWait() bool {
+	return f.seen.Annotations.Rate != nil || f.seen.Annotations.Retry != nil
+}
+
+// rests is a message from a call's goroutine: it begins or ends to wait for its rate.
+// Meanwhile another call may take its place.
+type rests bool
+
+// told returns the call's context, in which waits become events. The first wait of a
+// call does not hold other calls, unless calls are made one after another.
+func (f *finished) told(r *Run, together bool) context.Context {
+	return tool.WithWait(f.ctx, func(w tool.Wait) func() {
+		if !r.quiet {
+			r.send(Progress{Kind: ProgressDelayed, Turn: f.seen.Turn, CallID: f.call.CallID, Tool: f.seen.Call.Name, Took: w.For, Error: w.Reason})
+		}
+		if w.Again || !together {
+			return nil
+		}
+		r.send(rests(true))
+		return func() { r.send(rests(false)) }
+	})
 }
 
 func (f *finished) invoke(r *Run) {
@@ -329,7 +365,7 @@ func (r *Run) launch(ctx context.Context, ready *[]*finished, failure *error) {
 		switch {
 		case *failure != nil:
 			r.drop(f)
-		case r.batch.size == 1 && !f.early && f.scope == nil: // the usual case: nothing runs beside it, so it needs no goroutine
+		case r.batch.size == 1 && !f.early && f.scope == nil && !f.mayWait(): // the usual case: nothing runs beside it, so it needs no goroutine
 			f.invoke(r)
 			*failure = r.returned(ctx, f)
 		default:
@@ -341,6 +377,9 @@ func (r *Run) launch(ctx context.Context, ready *[]*finished, failure *error) {
 
 // run runs a tool in its own goroutine.
 func (r *Run) run(f *finished) {
+	if f.mayWait() {
+		f.ctx = f.told(r, r.bound() > 1)
+	}
 	r.running++
 	r.inner.Add(1)
 	go func() {
@@ -540,7 +579,7 @@ func (r *Run) startEarly(ctx context.Context, it item.Item) error {
 		return nil
 	}
 	t, known := r.annotations(plan.ToolName(it))
-	if !known || !t.EarlyStart || t.Exclusive || t.Subagent || r.running >= r.bound() || ctx.Err() != nil {
+	if !known || !t.EarlyStart || t.Exclusive || t.Subagent || t.Rate != nil || t.Retry != nil || r.running >= r.bound() || ctx.Err() != nil {
 		return nil
 	}
 	c, ok := r.state.MayStart(it)

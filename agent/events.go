@@ -115,6 +115,10 @@ const (
 	// ProgressUnapproved means that a call is refused because it needs an approval
 	// and no approver is available. The entry of the verdict follows.
 	ProgressUnapproved ProgressKind = "unapproved"
+	// ProgressDelayed means that a call waits before its tool runs, or runs again after
+	// an error: see [tool.Rate] and [tool.Retry]. Took is the length of the wait, and
+	// Error the reason.
+	ProgressDelayed ProgressKind = "delayed"
 	// ProgressCache compares the request of a turn that has ended with the one before.
 	ProgressCache ProgressKind = "cache"
 	// ProgressCompacting means that a compaction has started, which may take as long

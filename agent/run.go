@@ -77,6 +77,7 @@ type Run struct {
 	// started while the reply was arriving. held means that no further call of this
 	// reply may start early.
 	running int
+	resting int            // calls that wait for their tool's rate, and do not count as running
 	early   map[int64]bool // by the number of the call's entry
 	held    bool
 	batch   batch
@@ -276,13 +277,16 @@ func (r *Run) claim(ctx context.Context) (release func() error, err error) {
 // nothing left to wait for. If the run broke off, because the store failed or by a
 // panic, windUp cancels the tools first.
 func (r *Run) windUp() {
-	if r.running > 0 {
+	if r.running+r.resting > 0 {
 		r.cancel()
 	}
-	for r.running > 0 {
-		if f, done := (<-r.inside).(*finished); done {
+	for r.running+r.resting > 0 {
+		switch m := (<-r.inside).(type) {
+		case *finished:
 			r.running--
-			r.lose(f)
+			r.lose(m)
+		case rests:
+			r.rest(m)
 		}
 	}
 	close(r.over)

@@ -45,6 +45,14 @@ func Polling() Option { return func(c *config) { c.annotations.Polling = true } 
 // tool does not return then, it is abandoned and the model is informed.
 func Timeout(d time.Duration) Option { return func(c *config) { c.annotations.Timeout = d } }
 
+// Retries repeats a call that returns an error. The tool must be ReadOnly or Idempotent,
+// too.
+func Retries(r Retry) Option { return func(c *config) { c.annotations.Retry = &r } }
+
+// RateLimit bounds how often the tool starts. A call beyond the rate waits. Several tools
+// may share r.
+func RateLimit(r *Rate) Option { return func(c *config) { c.annotations.Rate = r } }
+
 // Enveloped wraps successes the way failures are always wrapped. See
 // [output.Envelope].
 func Enveloped() Option { return func(c *config) { c.annotations.Envelope = true } }
@@ -91,6 +99,9 @@ func configOf(opts []Option) (config, error) {
 	}
 	if c.annotations.Timeout < 0 {
 		return c, fmt.Errorf("timeout %v is negative", c.annotations.Timeout)
+	}
+	if err := c.annotations.checkPace(); err != nil {
+		return c, err
 	}
 	switch c.annotations.Approval {
 	case "", "allow", "ask", "deny":

@@ -77,7 +77,11 @@ func newEntry(t Tool) (*entry, error) {
 		return nil, err
 	}
 	kind, _ := item.CallKindOf(def)
-	e := &entry{name: name, tool: t, def: def, kind: kind.Call, annotations: AnnotationsOf(t)}
+	own := AnnotationsOf(t)
+	if err := own.checkPace(); err != nil {
+		return nil, fmt.Errorf("tool %s: %w", name, err)
+	}
+	e := &entry{name: name, tool: t, def: def, kind: kind.Call, annotations: own}
 	f, isFunction := def.(*item.FunctionTool)
 	if !isFunction {
 		return e, nil
@@ -237,6 +241,9 @@ func (s *Set) Invoke(ctx context.Context, call Call, policy output.Policy) Outco
 			return t.outcome(ctx, call.noted(Result{Error: err.Error()}, BadArguments), BadArguments)
 		}
 	}
+	if e.admit(ctx, false) != nil {
+		return t.outcome(ctx, Result{Error: NotStarted}, NotRun)
+	}
 	return e.invoke(ctx, call, t)
 }
 
@@ -282,7 +289,7 @@ func (e *entry) run(ctx context.Context, call Call, done chan<- ran) {
 		}
 		done <- r
 	}()
-	r.res, r.err = e.tool.Run(ctx, call)
+	r.res, r.err = e.attempts(ctx, call)
 }
 
 // await returns the tool's result and true, or false if it did not return in time. A

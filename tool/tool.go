@@ -91,6 +91,10 @@ type Annotations struct {
 	Envelope bool
 	// Timeout bounds one call. Zero: only the caller's context does.
 	Timeout time.Duration
+	// Retry repeats calls that return an error, and Rate bounds how often the tool
+	// starts. A call that waits for its Rate is not bounded by Timeout yet.
+	Retry *Retry
+	Rate  *Rate
 	// MaxOutput bounds the text of the tool's outputs, instead of
 	// [output.Policy.Limit].
 	MaxOutput *output.Limit

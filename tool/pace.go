@@ -1,0 +1,176 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tool
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Retry repeats a call whose function returned an error. It is only for tools that are
+// declared as [ReadOnly] or [Idempotent]. Arguments that do not fit, panics, timeouts and
+// a [Result] with an Error are not repeated. [Annotations.Timeout] bounds all attempts
+// together.
+type Retry struct {
+	// Max bounds the repetitions of a call.
+	Max int
+	// Wait is the pause before the first repetition: 0 means half a second. It doubles
+	// each time, up to 30 seconds.
+	Wait time.Duration
+	// If reports whether an error may go away; nil means that any may.
+	If func(error) bool
+}
+
+const (
+	defaultWait = 500 * time.Millisecond
+	longestWait = 30 * time.Second
+)
+
+// pause returns the wait before repetition n, counted from 0.
+func (r *Retry) pause(n int) time.Duration {
+	d := cmp.Or(r.Wait, defaultWait)
+	for range n {
+		if d *= 2; d >= longestWait {
+			break
+		}
+	}
+	return min(d, max(longestWait, r.Wait))
+}
+
+// Rate bounds how often tools start. Tools that use the same service can share one Rate.
+// It counts in the memory of one process, over all runs. A Rate must not be copied after
+// its first use, and its fields must not change. It is safe for concurrent use.
+type Rate struct {
+	// Calls is the number of calls that may start within any period of length Per.
+	Calls int
+	Per   time.Duration
+
+	mu     sync.Mutex
+	starts []time.Time // of the last calls, some of them in the future
+}
+
+// reserve returns when the next call may start.
+func (r *Rate) reserve(now time.Time) time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at := now
+	if n := len(r.starts); n >= r.Calls {
+		if free := r.starts[n-r.Calls].Add(r.Per); free.After(now) {
+			at = free
+		}
+		r.starts = slices.Delete(r.starts, 0, n-r.Calls+1)
+	}
+	r.starts = append(r.starts, at)
+	return at
+}
+
+// free gives a reserved start back. Later calls keep theirs.
+func (r *Rate) free(at time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if i := slices.Index(r.starts, at); i >= 0 && i == len(r.starts)-1 {
+		r.starts = r.starts[:i]
+	}
+}
+
+// Wait describes a wait before a call runs, or runs again.
+type Wait struct {
+	// Reason is the reason, for people.
+	Reason string
+	For    time.Duration
+	// Again means that the call has run before, and returned an error.
+	Again bool
+}
+
+type waitKey struct{}
+
+// WithWait returns a context whose calls report each wait for a [Rate] or a [Retry]. The
+// function is called before the wait, possibly by several goroutines at once, and the
+// function that it returns is called after it; that may be nil.
+func WithWait(ctx context.Context, tell func(Wait) (over func())) context.Context {
+	return context.WithValue(ctx, waitKey{}, tell)
+}
+
+// wait waits until a time. If ctx ends first, it returns the context's error.
+func wait(ctx context.Context, until time.Time, w Wait) error {
+	w.For = time.Until(until)
+	if w.For <= 0 {
+		return ctx.Err()
+	}
+	if tell, ok := ctx.Value(waitKey{}).(func(Wait) func()); ok {
+		if over := tell(w); over != nil {
+			defer over()
+		}
+	}
+	timer := time.NewTimer(w.For)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// admit waits until the tool's rate allows a call to start.
+func (e *entry) admit(ctx context.Context, again bool) error {
+	r := e.annotations.Rate
+	if r == nil {
+		return nil
+	}
+	at := r.reserve(time.Now())
+	err := wait(ctx, at, Wait{Reason: fmt.Sprintf("%s may start %d times in %v", e.name, r.Calls, r.Per), Again: again})
+	if err != nil {
+		r.free(at)
+	}
+	return err
+}
+
+// attempts runs the tool, and again while its Retry says so.
+func (e *entry) attempts(ctx context.Context, call Call) (Result, error) {
+	for n := 0; ; n++ {
+		res, err := e.tool.Run(ctx, call)
+		if !e.retries(ctx, n, err) {
+			if err != nil && n > 0 {
+				err = fmt.Errorf("%w (%d attempts)", err, n+1)
+			}
+			return res, err
+		}
+		until := time.Now().Add(e.annotations.Retry.pause(n))
+		if wait(ctx, until, Wait{Reason: err.Error(), Again: true}) != nil || e.admit(ctx, true) != nil {
+			return res, err
+		}
+	}
+}
+
+// retries reports whether a call runs again after n repetitions.
+func (e *entry) retries(ctx context.Context, n int, err error) bool {
+	r := e.annotations.Retry
+	if r == nil || err == nil || n >= r.Max || ctx.Err() != nil {
+		return false
+	}
+	var arguments *ArgumentsError
+	return !errors.As(err, &arguments) && (r.If == nil || r.If(err))
+}
+
+// checkPace returns an error for a Retry or a Rate that cannot be used.
+func (a *Annotations) checkPace() error {
+	if r := a.Retry; r != nil {
+		switch {
+		case r.Max < 0 || r.Wait < 0:
+			return fmt.Errorf("retry: Max %d and Wait %v must not be negative", r.Max, r.Wait)
+		case !a.ReadOnly && !a.Idempotent:
+			return errors.New("retry: the tool would run again after an error: declare it as ReadOnly or Idempotent")
+		}
+	}
+	if r := a.Rate; r != nil && (r.Calls <= 0 || r.Per <= 0) {
+		return fmt.Errorf("rate: %d calls in %v: want both greater than 0", r.Calls, r.Per)
+	}
+	return nil
+}
