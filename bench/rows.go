@@ -78,7 +78,7 @@ func rows() []row {
 		r := streamRow("recorded streams, every event looked at", recorded, 50, 75, false)
 		list = append(list, r)
 	}
-	list = append(list, largestRow(), chatDeltasRow())
+	list = append(list, largestRow(), chatDeltasRow(), embedRow("embeddings as base64", false, 5, 15), embedRow("embeddings as numbers", true, 1.5, 2))
 	list = append(list, bodyRows()...)
 	for _, turns := range []int{50, 200} {
 		list = append(list, loopRow(turns, plainHTTP), chatRow(turns))
