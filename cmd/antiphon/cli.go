@@ -75,6 +75,7 @@ type grammar struct {
 	Convert  convertCommand  `cmd:"" help:"Convert a conversation between Chat Completions, items, JSON lines and ChatMarkdown."`
 	Sessions sessionsCommand `cmd:"" help:"List, show, fork, compact, export and delete the sessions of run --session."`
 	Doctor   doctorCommand   `cmd:"" help:"Look at the configuration and try what an endpoint can do."`
+	Models   modelsCommand   `cmd:"" help:"List the models that an endpoint offers."`
 	Version  versionCommand  `cmd:"" help:"Print the version."`
 }
 

@@ -9,6 +9,7 @@
 //	antiphon convert [FILE]      convert a conversation to another format
 //	antiphon sessions ...        list, show, fork, export, import and delete sessions
 //	antiphon doctor [FILE]       check the configuration and the endpoint
+//	antiphon models              list the models of the endpoint
 //	antiphon version             print the version
 //
 // It parses flags and prints; package host does the work. This package is the only
