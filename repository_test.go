@@ -64,9 +64,7 @@ var levels = map[string]int{
 	"examples/approve-http": 6,
 	"examples/chat":         6,
 	"examples/evaluation":   6,
-	"examples/fallback":     6,
 	"examples/guard":        6,
-	"examples/typed":        6,
 	"internal/apispec":      8, // test support, imported by tests alone
 	"internal/packagemap":   0, // a program that draws the packages
 	"internal/torture":      8, // nothing but tests

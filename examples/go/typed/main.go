@@ -5,7 +5,7 @@
 // model, the answer is checked against the schema and by the type's own method, and
 // an answer that does not fit is sent back. Start it with
 //
-//	go run ./examples/typed
+//	go run ./examples/go/typed
 package main
 
 import (

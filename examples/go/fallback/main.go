@@ -4,7 +4,7 @@
 // The program asks a second model if the first one fails in the middle of a
 // conversation. Start it with
 //
-//	go run ./examples/fallback
+//	go run ./examples/go/fallback
 package main
 
 import (
