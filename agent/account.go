@@ -11,6 +11,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 )
 
@@ -37,6 +38,7 @@ type Account struct {
 	Models []ModelUsage `json:"models,omitempty"`
 
 	known KnownCalls
+	began bool // a run has started
 	setup session.Setup
 	subs  []subagent
 }
@@ -45,8 +47,8 @@ type Account struct {
 type AgentUsage struct {
 	// Agent is the name of the tool whose calls are runs of the agent, such as
 	// "research", or "fork"; for an agent inside another one the names of both, such as
-	// "research/ask". It is "" for the session's own agent and "<agent>" for agents in
-	// messages of a file.
+	// "research/ask". It is "" for the session's own agent, "<agent>" for agents in
+	// messages of a file and "<guards>" for models that guards ask.
 	Agent string `json:"agent"`
 	// Sessions is the number of the agent's sessions.
 	Sessions int `json:"sessions"`
@@ -56,7 +58,7 @@ type AgentUsage struct {
 // ToolUsage is the use of a tool in an [Account].
 type ToolUsage struct {
 	Tool string `json:"tool"`
-	// Calls counts the calls that ran, and Failed those of them that failed. Refused
+	// Calls counts the calls that ran, here or at the endpoint, and Failed those of them that failed. Refused
 	// counts the calls that did not run.
 	Calls   int `json:"calls"`
 	Failed  int `json:"failed,omitempty"`
@@ -85,6 +87,9 @@ type subagent struct {
 
 // agentInMessage is the name of an agent in a message.
 const agentInMessage = "<agent>"
+
+// guardsName is the name of the agents that guards ask.
+const guardsName = "<guards>"
 
 // AccountOf returns the account of a session. It reads the sessions of its subagents
 // to tell agents inside agents apart, and includes subagents that a crash interrupted.
@@ -117,15 +122,22 @@ func (a *Account) Add(e session.Entry) {
 	case session.Compacted:
 		a.Compactions++
 		a.use(a.setup.Model, 0, b.Usage, b.Cost)
+	case session.RunStarted:
+		a.began = true
+	case session.OutputItem:
+		a.addEndpointCall(b.Item)
 	case session.SubagentUsage:
 		name := agentInMessage
+		if a.began {
+			name = guardsName
+		}
 		if call != nil {
 			name = call.Tool
 		}
 		a.addSubagent(b.Session, name, Usage{Turns: b.Turns, Tokens: b.Tokens, Cost: b.Cost})
 	case session.CallOutput:
-		if call == nil {
-			return
+		if call == nil || b.Item.Type() == item.TypeMCPApprovalResponse && !b.Failed {
+			return // the endpoint's own call is counted when it is there
 		}
 		t := find(&a.Tools, func(t *ToolUsage) bool { return t.Tool == call.Tool }, ToolUsage{Tool: call.Tool})
 		t.OutputBytes += int64(b.Item.Size())
@@ -141,6 +153,21 @@ func (a *Account) Add(e session.Entry) {
 		t.Calls++
 		a.Calls++
 	}
+}
+
+// addEndpointCall counts a call that the endpoint made itself.
+func (a *Account) addEndpointCall(it item.Item) {
+	name, ok := plan.EndpointCall(it)
+	if !ok {
+		return
+	}
+	t := find(&a.Tools, func(t *ToolUsage) bool { return t.Tool == name }, ToolUsage{Tool: name})
+	t.Calls++
+	problem, has := it.Member("error")
+	if it.Status() == item.StatusFailed || has && problem != "null" {
+		t.Failed++
+	}
+	t.OutputBytes += int64(it.Size()) // it holds its output
 }
 
 // use adds the usage of a reply or a compaction.

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/item"
@@ -136,4 +138,35 @@ func TestHostedApprovalName(t *testing.T) {
 	r.agent.Policy = agent.Policy{Deny: []string{"*"}, Pause: true}
 	r.run(item.User("go"))
 	contains(t, answerSent(t, r).Reason, "a rule denies a_b.c_.._d")
+}
+
+// Calls that the endpoint makes itself are counted by tool, those on its MCP servers by
+// LABEL.TOOL; its approvals are not counted twice. G1 U5
+func TestHostedCallsAreCounted(t *testing.T) {
+	parse := func(text string) item.Item {
+		it, err := item.ParseString(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return it
+	}
+	r := newRig(t, agenttest.Completed(mayI("mcpr_1")), agenttest.Completed(
+		parse(`{"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search","query":"go"}}`),
+		parse(`{"type":"web_search_call","id":"ws_2","status":"failed","action":{"type":"search","query":"go"}}`),
+		parse(`{"type":"mcp_call","id":"mcp_1","server_label":"maps","name":"search","arguments":"{}","output":"a bar","error":null}`),
+		parse(`{"type":"mind_reading_call","id":"m_1"}`), item.Assistant("done")))
+	r.agent.Policy = agent.Policy{Allow: []string{"maps.*"}}
+	r.agent.Request.Tools = []item.Tool{&item.MCPTool{ServerLabel: "maps", ServerURL: "https://maps.example"}, &item.WebSearchTool{}}
+	r.run(item.User("go"))
+	a, err := agent.AccountOf(t.Context(), r.session)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string][3]int{}
+	for _, u := range a.Tools {
+		got[u.Tool] = [3]int{u.Calls, u.Failed, u.Refused}
+	}
+	if diff := cmp.Diff(map[string][3]int{"web_search": {2, 1, 0}, "maps.search": {1, 0, 0}, "mind_reading": {1, 0, 0}}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
 }

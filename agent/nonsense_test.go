@@ -247,6 +247,7 @@ func TestNonsenseItem(t *testing.T) {
 		"ParseFilter":       item.ParseFilter,
 		"ParseList":         item.ParseList,
 		"ParseString":       item.ParseString,
+		"ParseTool":         item.ParseTool,
 		"Parts":             item.Parts,
 		"Quote":             item.Quote,
 		"Restore":           item.Restore,
@@ -431,6 +432,7 @@ func TestNonsensePlan(t *testing.T) {
 	p.functions("plan", map[string]any{
 		"CalledBy":      plan.CalledBy,
 		"Warnings":      plan.Warnings,
+		"EndpointCall":  plan.EndpointCall,
 		"CheckPatterns": plan.CheckPatterns,
 		"CheckRules":    plan.CheckRules,
 		"ContentOf":     plan.ContentOf,

@@ -4,12 +4,16 @@
 package agentfile
 
 import (
+	"cmp"
 	"fmt"
+	"net/url"
 	"os/exec"
 	"path/filepath"
 	"strings"
 
 	"github.com/antiphon-go/antiphon/chatmd"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
 )
 
 // Lint returns probable problems of running the file on this machine, each with
@@ -60,4 +64,45 @@ func found(name, dir string) bool {
 	}
 	_, err := exec.LookPath(name)
 	return err == nil
+}
+
+// Notes describes the tools that the endpoint runs, one line each: what they are, and
+// what they may send where. They are not problems.
+func (f *File) Notes() (list []error) {
+	for _, decl := range f.Doc.Tools {
+		if decl.Hosted == nil {
+			continue
+		}
+		text := "runs at the endpoint, which does not ask before it uses it"
+		switch d := decl.Hosted.(type) {
+		case *item.WebSearchTool, *item.WebSearchPreviewTool:
+			text += "; queries go to the web"
+		case *item.FileSearchTool:
+			text += "; it reads the vector stores " + strings.Join(d.VectorStoreIDs, ", ")
+		case *item.CodeInterpreterTool:
+			text += "; it runs code in the container " + string(d.Container)
+		case *item.MCPTool:
+			text = "runs at the endpoint, which asks before each call, as " + hostedName(d) + "; calls go to " + cmp.Or(hostOf(d.ServerURL), d.ConnectorID, d.TunnelID)
+			if session.Verdict(decl.Approval) == session.Allow {
+				text += ", and the file allows them all"
+			}
+		case *item.UnknownTool:
+			text += "; this program does not know the type, and sends its JSON as it is"
+		}
+		at := problemAt(f.Doc.Name, decl.Element, fmt.Sprintf("<tool type=%q> %s", decl.Hosted.ToolType(), text), "", nil)
+		list = append(list, fmt.Errorf("%w [note]", at))
+	}
+	for _, n := range f.nested {
+		list = append(list, n.file.Notes()...)
+	}
+	return list
+}
+
+// hostOf returns the host of an address. The rest may hold a secret.
+func hostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return u.Host
 }

@@ -93,3 +93,60 @@ func TestCommandTimeout(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 }
+
+// Tools that the endpoint runs are declared in a file, sent beside the file's own, and
+// described by check; the endpoint's questions go by the names of the server's tools,
+// and a transcript keeps the declarations. G1 A4
+func TestHostedByEndpoint(t *testing.T) {
+	dir := t.TempDir()
+	path := write(t, `<config model="m" tool_choice="web_search"/>
+<tool name="ask_user"/>
+<tool type="web_search" search_context_size="low">{"filters": {"allowed_domains": ["go.dev"]}}</tool>
+<tool type="mcp" server_label="maps" server_url="https://maps.example/secret-path" approval="allow"/>
+<tool type="mind_reading">{"depth": 1}</tool>
+<user>go</user>`, dir, "agent.md")
+	out := filepath.Join(dir, "talk.md")
+	search, err := item.ParseString(`{"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search","query":"go"}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := agenttest.NewServer(t, agenttest.Completed(search, item.Must(&item.MCPApprovalRequest{ID: "r1", ServerLabel: "maps", Name: "find", Arguments: "{}"})), agenttest.Completed(item.Assistant("done")))
+	f, s := open(t, path, out)
+	res, err := f.Agent(srv.Client()).Run(t.Context(), s)
+	if err != nil || res.Text != "done" {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	first, second := string(srv.Requests()[0].Body), string(srv.Requests()[1].Body)
+	for _, want := range []string{
+		`{"type":"web_search","filters":{"allowed_domains":["go.dev"]},"search_context_size":"low"}`, `"server_url":"https://maps.example/secret-path"`,
+		`{"type":"mind_reading","depth": 1}`, `"name":"ask_user"`, `"tool_choice":{"type":"web_search"}`,
+	} {
+		if !strings.Contains(first, want) {
+			t.Errorf("the request lacks %s\n%s", want, first)
+		}
+	}
+	if !strings.Contains(second, `"type":"mcp_approval_response"`) || !strings.Contains(second, `"approve":true`) || !strings.Contains(second, `"type":"web_search_call"`) {
+		t.Errorf("%s", second)
+	}
+	again, _ := open(t, out, out)
+	if len(again.Hosted) != 3 {
+		t.Errorf("the transcript declares %d", len(again.Hosted))
+	}
+	var notes []string
+	for _, n := range again.Notes() {
+		notes = append(notes, n.Error())
+	}
+	text := strings.Join(notes, "\n")
+	for _, want := range []string{"web_search", "queries go to the web", "asks before each call, as maps.*; calls go to maps.example, and the file allows them all", "does not know the type"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the notes lack %q:\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "secret-path") {
+		t.Error("the notes show the whole address")
+	}
+	twice := write(t, `<tool type="web_search"/><tool type="web_search"/><user>x</user>`, dir, "twice.md")
+	if _, err := agentfile.Load(t.Context(), twice, agentfile.Options{}); err == nil || !strings.Contains(err.Error(), `a second tool "web_search"`) {
+		t.Error(err)
+	}
+}

@@ -89,6 +89,8 @@ type File struct {
 	Partial bool
 	// Tools are the declared tools, except for those of servers and agents.
 	Tools []tool.Tool
+	// Hosted are the declared tools that the endpoint runs.
+	Hosted []item.Tool
 	// Warnings are problems that did not prevent loading, one line each.
 	Warnings []error
 
@@ -294,6 +296,7 @@ func (f *File) Log() []session.Body {
 // not contain the file's messages, which belong to the session.
 func (f *File) Agent(model agent.Model) *agent.Agent {
 	a := &agent.Agent{Model: model, Tools: slices.Clone(f.Tools), Policy: f.policy, Setup: session.Setup{Files: f.hashes()}}
+	a.Request.Tools = slices.Clone(f.Hosted)
 	if len(f.servers) > 0 {
 		a.ToolSource = f.serverTools
 	}
@@ -331,6 +334,11 @@ func (f *File) toolChoice(name string) item.JSON {
 	case api.ChoiceAuto, api.ChoiceNone, api.ChoiceRequired:
 		return choice
 	}
+	for _, t := range f.Hosted {
+		if t.ToolType() == name {
+			return api.ChooseHosted(name)
+		}
+	}
 	for _, t := range f.Tools {
 		switch def := t.Definition().(type) {
 		case *item.FunctionTool:
@@ -352,10 +360,14 @@ func (f *File) toolChoice(name string) item.JSON {
 func (f *File) checkToolChoice(choice string) (message, hint string) {
 	var names []string
 	for _, decl := range f.Doc.Tools {
-		if decl.Value("mcp_server") != "" || decl.Name == choice {
+		name := decl.Name
+		if decl.Hosted != nil {
+			name = decl.Hosted.ToolType()
+		}
+		if decl.Value("mcp_server") != "" || name == choice {
 			return "", ""
 		}
-		names = append(names, decl.Name)
+		names = append(names, name)
 	}
 	switch {
 	case choice == "", choice == api.ModeAuto, choice == api.ModeNone, choice == api.ModeRequired && len(names) > 0:

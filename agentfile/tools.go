@@ -43,6 +43,10 @@ func (f *File) makeTools(ctx context.Context, p places, o Options) (problems cha
 			problems = add(problems, f.addServer(decl, p, o))
 			continue
 		}
+		if decl.Hosted != nil {
+			problems = add(problems, f.addHosted(decl, o))
+			continue
+		}
 		if decl.Name == "" || decl.Flag("type") {
 			continue // chatmd reported it
 		}
@@ -54,6 +58,33 @@ func (f *File) makeTools(ctx context.Context, p places, o Options) (problems cha
 		problems = add(problems, f.addTool(ctx, decl, p, o))
 	}
 	return problems
+}
+
+// addHosted adds a tool that the endpoint runs. The endpoint asks about calls on an MCP
+// server, so the approval of its declaration is a rule.
+func (f *File) addHosted(decl *chatmd.Tool, o Options) *chatmd.Error {
+	name := hostedName(decl.Hosted)
+	for _, other := range f.Hosted {
+		if hostedName(other) == name {
+			return problemAt(f.Doc.Name, decl.Element, fmt.Sprintf("a second tool %q", name), "declare each tool once", nil)
+		}
+	}
+	f.Hosted = append(f.Hosted, decl.Hosted)
+	if _, ok := decl.Hosted.(*item.MCPTool); !ok {
+		return nil
+	}
+	named := *decl
+	named.Name = name
+	return f.approve(&named, o)
+}
+
+// hostedName is the name of a tool that the endpoint runs in rules and messages: its
+// type, or for an MCP server the pattern of its tools.
+func hostedName(def item.Tool) string {
+	if m, ok := def.(*item.MCPTool); ok {
+		return m.ServerLabel + ".*"
+	}
+	return def.ToolType()
 }
 
 func add(list chatmd.ErrorList, p *chatmd.Error) chatmd.ErrorList {

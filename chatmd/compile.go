@@ -186,11 +186,11 @@ func (c *compiler) attrs(n *node) {
 	}
 }
 
-// unbuilt reports whether the element belongs to an unsupported feature, whose
-// attributes are not known.
+// unbuilt reports whether the element's attributes are not those of its tag, because
+// it belongs to an unsupported feature or is a tool that the endpoint runs.
 func (c *compiler) unbuilt(n *node) bool {
 	c.compared += len(n.attrs)
-	return n.tag == "tool" && unbuiltTool(n) != ""
+	return n.tag == "tool" && (unbuiltTool(n) != "" || hosted(n)) // the compiler of hosted tools checks theirs
 }
 
 // manyAttrs is the number of attributes from which on a table of names is used.

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/antiphon-go/antiphon/item"
 )
 
 // Tool is a tool declaration. Its Attrs hold all attributes as given.
@@ -24,6 +26,8 @@ type Tool struct {
 	Parallel     *bool
 	// Roots are the read elements inside, in order.
 	Roots []Root
+	// Hosted is the definition of a tool that the endpoint runs; nil for all others.
+	Hosted item.Tool
 }
 
 // Root is a read element: a named directory that the tool may read. Path is as
@@ -39,7 +43,7 @@ type Root struct {
 // unbuiltTool names the unsupported feature that the declaration uses, or returns
 // "".
 func unbuiltTool(n *node) string {
-	if a, ok := n.attr("type"); ok {
+	if a, ok := n.attr("type"); ok && !hosted(n) {
 		return fmt.Sprintf("<tool type=%q>", excerpt(a.Value))
 	}
 	return ""
@@ -63,6 +67,10 @@ func (c *compiler) kind(n *node) {
 }
 
 func (c *compiler) tool(n *node) {
+	if hosted(n) {
+		c.hostedTool(n)
+		return
+	}
 	feature := unbuiltTool(n)
 	if feature != "" {
 		c.notBuilt(n, feature)

@@ -91,7 +91,7 @@ func (n *node) flag(name string) bool {
 // mode returns how the element's content is read. The content of unsupported
 // features is kept unchanged.
 func (n *node) mode() mode {
-	if n.tag == "tool" && unbuiltTool(n) != "" {
+	if n.tag == "tool" && (unbuiltTool(n) != "" || hosted(n)) {
 		return opaqueMode
 	}
 	return tags[n.tag].mode

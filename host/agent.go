@@ -10,12 +10,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/dialect"
+	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/mcpbridge"
 	"github.com/antiphon-go/antiphon/rehearsal"
 	"github.com/antiphon-go/antiphon/responses"
@@ -176,6 +178,14 @@ func (h *Host) adjust(ctx context.Context, a *agent.Agent) error {
 		if api, ok := speaks(a.Model, c.Endpoint.API); ok && !api.OwnTools {
 			return invalid("the tool %s is one of the Responses API's own, which %s does not have", kinds[0].Tool(), api.Title)
 		}
+	}
+	if len(a.Request.Tools) > 0 {
+		if api, ok := speaks(a.Model, c.Endpoint.API); ok && !api.OwnTools {
+			return invalid("the tool %s is run by the endpoint of the Responses API, which %s does not have", a.Request.Tools[0].ToolType(), api.Title)
+		}
+	}
+	if slices.ContainsFunc(a.Request.Tools, func(t item.Tool) bool { return t.ToolType() == item.ToolMCP }) {
+		h.unsure.Store(true) // only the endpoint knows the names of its server's tools
 	}
 	h.names = append(append(h.names, set.Names()...), tool.ReadOutputName)
 	a.Policy.Rules = append(a.Policy.Rules, c.Rules...)

@@ -90,6 +90,17 @@ func (t *CustomTool) fields(c *codec) {
 // fields is never called: an unknown tool is written as its raw text.
 func (t *UnknownTool) fields(*codec) {}
 
+// ParseTool reads one definition, such as a tool of the endpoint that a program has as
+// JSON. A type without a struct is an [*UnknownTool]. The error is a [*SyntaxError] or
+// a [*ShapeError].
+func ParseTool(data []byte) (Tool, error) {
+	value, err := checked(string(data))
+	if err != nil {
+		return nil, err
+	}
+	return parseTool(value)
+}
+
 // parseTool reads a tool definition from validated text.
 func parseTool(s string) (Tool, error) {
 	if s[0] != '{' {

@@ -35,6 +35,22 @@ func Hosted(it item.Item) bool {
 	return kind.ByEndpoint && it.Type() == kind.Call
 }
 
+// EndpointCall returns the name of the tool of a call that the endpoint made itself,
+// such as "web_search", or LABEL.TOOL for a call on an MCP server, and whether the item
+// is such a call.
+func EndpointCall(it item.Item) (tool string, ok bool) {
+	tool, ok = strings.CutSuffix(string(it.Type()), "_call")
+	switch {
+	case !ok || it.IsCall():
+		return "", false
+	case it.Type() == item.TypeMCPCall:
+		label, _ := it.Member("server_label")
+		text, _ := label.Unquote()
+		return plainName(text) + "." + plainName(it.Name()), true
+	}
+	return plainName(tool), true
+}
+
 // plainName returns a name that patterns can match: it replaces slashes and other
 // special characters, because path.Match does not match a slash with *.
 func plainName(name string) string {

@@ -23,7 +23,8 @@ type checkCommand struct {
 func (checkCommand) Help() string {
 	return `Every problem is a line FILE:LINE:COLUMN: MESSAGE on standard output. Nothing
 is sent, and nothing is run. The exit code is 0 when no file has an error; lines
-that end with [warning], such as that of an empty file, are not errors.
+that end with [warning], such as that of an empty file, are not errors. Lines
+that end with [note] say which tools run at the endpoint.
 
 Examples:
   antiphon check agents/*.md
@@ -53,7 +54,7 @@ func (c *checkCommand) Run(ctx context.Context, std stdio, env environment) erro
 		if file == nil {
 			continue
 		}
-		for _, w := range slices.Concat(file.Warnings, file.Lint()) {
+		for _, w := range slices.Concat(file.Warnings, file.Lint(), file.Notes()) {
 			fmt.Fprintln(std.out, printable(w.Error()))
 		}
 		_ = file.Close()

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 )
@@ -177,6 +178,10 @@ func (p *printer) said(e session.Entry, call *agent.KnownCall) {
 			return
 		}
 		p.reasoning("\n")
+		if name, ok := plan.EndpointCall(b.Item); ok {
+			_, with := plan.CalledBy(b.Item)
+			p.tell(dim, "-> %s %s (at the endpoint)", name, p.short(string(with), 100))
+		}
 		p.message(b)
 	case session.Note:
 		p.row(e.Seq, dim, "note", inWords(b.Item))

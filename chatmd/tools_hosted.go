@@ -1,0 +1,210 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package chatmd
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/antiphon-go/antiphon/item"
+)
+
+// hosted reports whether a declaration is of a tool that the endpoint runs. With a
+// name, the type is one of the original system's.
+func hosted(n *node) bool { return n.tag == "tool" && n.has("type") && !n.has("name") }
+
+// Kinds of values of options.
+const (
+	textOption = iota
+	numberOption
+	flagOption
+	listOption // names between commas or white space
+)
+
+// hostedOptions are the options of hosted tools that may be attributes. All others are
+// members of the JSON object inside the element.
+var hostedOptions = map[string]map[string]int{
+	item.ToolWebSearch:        {"search_context_size": textOption, "external_web_access": flagOption},
+	item.ToolWebSearchPreview: {"search_context_size": textOption},
+	item.ToolFileSearch:       {"vector_store_ids": listOption, "max_num_results": numberOption},
+	item.ToolCodeInterpreter:  {"container": textOption},
+	item.ToolImageGeneration: {
+		"model": textOption, "size": textOption, "quality": textOption, "background": textOption, "output_format": textOption,
+	},
+	item.ToolMCP: {
+		"server_label": textOption, "server_description": textOption, "server_url": textOption, "connector_id": textOption, "allowed_tools": listOption,
+	},
+	item.ToolToolSearch:   {},
+	item.ToolProgrammatic: {},
+}
+
+// ranHere are types of tools that a program runs, with what to write instead.
+var ranHere = map[string]string{
+	item.ToolFunction:        `a function is a tool with a name: <tool name="…"/>`,
+	item.ToolCustom:          `a custom tool is a tool with a name: <tool name="…"/>`,
+	item.ToolNamespace:       "namespaces can be declared in Go only, because programs run their tools",
+	item.ToolShell:           `write <tool name="shell"/>`,
+	item.ToolLocalShell:      `write <tool name="local_shell"/>`,
+	item.ToolApplyPatch:      `write <tool name="apply_patch" form="api"/>`,
+	item.ToolComputer:        "a Go program can operate a computer: see tool.Computer",
+	item.ToolComputerPreview: "a Go program can operate a computer: see tool.Computer",
+}
+
+// secretMembers are members that would put a secret into a file, from where it reaches
+// logs and transcripts.
+var secretMembers = []string{"authorization", "headers"}
+
+// hostedTool reads the declaration of a tool that the endpoint runs.
+func (c *compiler) hostedTool(n *node) {
+	typ := strings.Trim(n.value("type"), space)
+	t := &Tool{Element: c.element(n), Approval: n.value("approval")}
+	c.file.Tools = append(c.file.Tools, t)
+	if a, ok := n.attr("approval"); ok && typ != item.ToolMCP {
+		c.failAttr(n, a, "the endpoint runs this tool without asking", "leave out approval, or the tool")
+	}
+	for _, name := range []string{"command", "agent", "mcp_server"} {
+		if n.has(name) {
+			c.fail(n, "<tool> has type and "+name, "a tool is one of them")
+			return
+		}
+	}
+	if hint, here := ranHere[typ]; here || typ == "" {
+		c.fail(n, fmt.Sprintf("<tool type=%q> is not run by the endpoint", excerpt(typ)), hint)
+		return
+	}
+	members, ok := c.hostedMembers(n, typ)
+	if !ok {
+		return
+	}
+	def, err := item.ParseTool([]byte(members))
+	if err != nil {
+		c.fail(n, fmt.Sprintf("<tool type=%q>: %v", excerpt(typ), err), "")
+		return
+	}
+	if problem, hint := missing(def); problem != "" {
+		c.fail(n, fmt.Sprintf("<tool type=%q>: %s", excerpt(typ), problem), hint)
+		return
+	}
+	t.Hosted = def
+}
+
+// hostedMembers returns the definition as JSON: the members of the body, and those of
+// the attributes.
+func (c *compiler) hostedMembers(n *node, typ string) (text string, ok bool) {
+	body := "{}"
+	if len(n.nodes) > 0 && strings.Trim(n.nodes[0].text, space) != "" {
+		body = strings.Trim(n.nodes[0].text, space)
+	}
+	it, err := item.ParseString(body)
+	if err != nil {
+		c.fail(n, fmt.Sprintf("<tool type=%q> does not hold a JSON object: %v", excerpt(typ), err), `such as <tool type="web_search">{"filters": {"allowed_domains": ["go.dev"]}}</tool>`)
+		return "", false
+	}
+	for _, name := range secretMembers {
+		if _, has := it.Member(name); has || n.has(name) {
+			// Without an excerpt, which would show the secret.
+			c.errs = append(c.errs, &Error{
+				src: n.src, offset: n.start, Message: fmt.Sprintf("<tool type=%q>: %s does not belong into a file, because copies of the file would hold the secret", excerpt(typ), name),
+				Hint: "set it in a Go program, or use mcp_server for a server with a login",
+			})
+			return "", false
+		}
+	}
+	members := []string{`"type":` + string(item.Quote(typ))}
+	if inner := strings.Trim(strings.TrimSuffix(strings.TrimPrefix(body, "{"), "}"), space); inner != "" {
+		if _, has := it.Member("type"); has {
+			c.fail(n, fmt.Sprintf("<tool type=%q>: the JSON has a type, too", excerpt(typ)), "the attribute names it")
+			return "", false
+		}
+		members = append(members, inner)
+	}
+	base := typ // without the date of a version
+	switch {
+	case strings.HasPrefix(typ, item.ToolWebSearchPreview+"_20"):
+		base = item.ToolWebSearchPreview
+	case strings.HasPrefix(typ, item.ToolWebSearch+"_20"):
+		base = item.ToolWebSearch
+	}
+	options, known := hostedOptions[base]
+	ok = true
+	for i := range n.attrs {
+		a := &n.attrs[i]
+		switch kind, option := options[a.Name]; {
+		case a.Name == "type", a.Name == "approval":
+		case !option:
+			hint := "put it into the JSON inside the element"
+			if s := suggest(a.Name, strings.Join(slices.Sorted(maps.Keys(options)), " ")); s != "" && known {
+				hint = "did you mean " + s + "?"
+			}
+			c.failAttr(n, a, fmt.Sprintf("a tool of type %s has no attribute %s", excerpt(typ), a.Name), hint)
+			ok = false
+		default:
+			if _, has := it.Member(a.Name); has {
+				c.failAttr(n, a, a.Name+" is given twice", "as an attribute, or in the JSON")
+				ok = false
+				continue
+			}
+			value, problem := optionValue(kind, a)
+			if problem != "" {
+				c.failAttr(n, a, a.Name+" is "+problem, "")
+				ok = false
+			}
+			members = append(members, string(item.Quote(a.Name))+":"+value)
+		}
+	}
+	if _, has := it.Member("container"); typ == item.ToolCodeInterpreter && !has && !n.has("container") {
+		members = append(members, `"container":{"type":"auto"}`)
+	}
+	return "{" + strings.Join(members, ",") + "}", ok
+}
+
+// optionValue returns the JSON of an option, or what is wrong with it.
+func optionValue(kind int, a *Attr) (value, problem string) {
+	text := strings.Trim(a.Value, space)
+	switch kind {
+	case numberOption:
+		if _, err := strconv.ParseInt(text, 10, 64); err != nil {
+			return "", fmt.Sprintf("not a number: %q", excerpt(text))
+		}
+		return text, ""
+	case flagOption:
+		switch {
+		case a.Bare, text == "true":
+			return "true", ""
+		case text == "false":
+			return "false", ""
+		}
+		return "", fmt.Sprintf("%q, want true or false", excerpt(text))
+	case listOption:
+		var names []string
+		for _, name := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || strings.ContainsRune(space, r) }) {
+			names = append(names, string(item.Quote(name)))
+		}
+		return "[" + strings.Join(names, ",") + "]", ""
+	}
+	return string(item.Quote(text)), ""
+}
+
+// missing returns what a definition lacks that the endpoint requires, and a hint.
+func missing(def item.Tool) (problem, hint string) {
+	switch d := def.(type) {
+	case *item.FileSearchTool:
+		if len(d.VectorStoreIDs) == 0 {
+			return "it names no vector store", `such as vector_store_ids="vs_123"`
+		}
+	case *item.MCPTool:
+		switch {
+		case d.RequireApproval != "" && d.RequireApproval != item.ApprovalAlways:
+			return "require_approval is not for files, because the endpoint would then call the server without asking you", `approval="allow" answers its questions with yes`
+		case d.ServerLabel == "":
+			return "it has no server_label", `such as server_label="maps"`
+		case d.ServerURL == "" && d.ConnectorID == "" && d.TunnelID == "":
+			return "it has neither a server_url nor a connector_id", "to run a server yourself, write mcp_server"
+		}
+	}
+	return "", ""
+}

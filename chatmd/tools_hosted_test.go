@@ -1,0 +1,91 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package chatmd
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/item"
+)
+
+// A tool that the endpoint runs is declared by its type, with its options as attributes
+// and as JSON; a type that nobody knows passes. G1 M4
+func TestHostedTools(t *testing.T) {
+	for src, want := range map[string]string{
+		`<tool type="web_search"/>`: `{"type":"web_search"}`,
+		`<tool type="web_search" search_context_size="low" external_web_access="false">{"filters": {"allowed_domains": ["go.dev"]}}</tool>`: `{"type":"web_search","external_web_access":false,"filters":{"allowed_domains":["go.dev"]},"search_context_size":"low"}`,
+		`<tool type="web_search_2025_08_26" search_context_size="high"/>`:                                                                   `{"type":"web_search_2025_08_26","search_context_size":"high"}`,
+		`<tool type="file_search" vector_store_ids="vs_1, vs_2" max_num_results="5"/>`:                                                      `{"type":"file_search","vector_store_ids":["vs_1","vs_2"],"max_num_results":5}`,
+		`<tool type="code_interpreter"/>`:                                                                     `{"type":"code_interpreter","container":{"type":"auto"}}`,
+		`<tool type="code_interpreter" container="cntr_1"/>`:                                                  `{"type":"code_interpreter","container":"cntr_1"}`,
+		`<tool type="image_generation" size="1024x1024"></tool>`:                                              `{"type":"image_generation","size":"1024x1024"}`,
+		`<tool type="tool_search">{"execution":"server"}</tool>`:                                              `{"type":"tool_search","execution":"server"}`,
+		`<tool type="programmatic_tool_calling"/>`:                                                            `{"type":"programmatic_tool_calling"}`,
+		`<tool type="mind_reading">{"depth": [1, {"a": 2}]}</tool>`:                                           `{"type":"mind_reading","depth": [1, {"a": 2}]}`,
+		`<tool type="mcp" server_label="maps" server_url="https://maps.example/mcp" allowed_tools="search"/>`: `{"type":"mcp","allowed_tools":["search"],"server_label":"maps","server_url":"https://maps.example/mcp"}`,
+	} {
+		f, err := Parse("a.md", []byte(src))
+		if err != nil || len(f.Tools) != 1 || f.Tools[0].Hosted == nil {
+			t.Errorf("%s: %v", src, err)
+			continue
+		}
+		got, err := (&api.Request{Tools: []item.Tool{f.Tools[0].Hosted}}).MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(canonical(t, `{"tools":[`+want+`]}`), canonical(t, string(got))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", src, diff)
+		}
+		again, err := f.Format()
+		if err != nil {
+			t.Errorf("%s: %v", src, err)
+		}
+		if g, err := Parse("a.md", []byte(again)); err != nil || !reflect.DeepEqual(f.Tools[0].Hosted, g.Tools[0].Hosted) {
+			t.Errorf("%s became %s: %v", src, again, err)
+		}
+	}
+	for src, want := range map[string]string{
+		`<tool type="web_search" search_context_sice="low"/>`:                                          `1:25: <tool>: a tool of type web_search has no attribute search_context_sice: search_context_sice="low" (did you mean search_context_size?)`,
+		`<tool type="web_search" search_context_size="low">{"search_context_size":"low"}</tool>`:       `1:25: <tool>: search_context_size is given twice: search_context_size="low" (as an attribute, or in the JSON)`,
+		`<tool type="web_search">{"a":</tool>`:                                                         `does not hold a JSON object`,
+		`<tool type="web_search">[]</tool>`:                                                            `does not hold a JSON object`,
+		`<tool type="web_search">{"type":"mcp"}</tool>`:                                                `the JSON has a type, too`,
+		`<tool type="web_search" approval="ask"/>`:                                                     `the endpoint runs this tool without asking`,
+		`<tool type="file_search"/>`:                                                                   `it names no vector store: <tool type="file_search"/> (such as vector_store_ids="vs_123")`,
+		`<tool type="file_search" vector_store_ids="v" max_num_results="x"/>`:                          `max_num_results is not a number: "x"`,
+		`<tool type="mcp" server_label="m"/>`:                                                          `it has neither a server_url nor a connector_id: <tool type="mcp" server_label="m"/> (to run a server yourself, write mcp_server)`,
+		`<tool type="mcp" server_url="https://x"/>`:                                                    `it has no server_label`,
+		`<tool type="mcp" server_label="m" server_url="https://x">{"authorization":"hunter2"}</tool>`:  `authorization does not belong into a file`,
+		`<tool type="mcp" server_label="m" server_url="https://x">{"require_approval":"never"}</tool>`: `would then call the server without asking you`,
+		`<tool type="mcp" authorization="hunter2"/>`:                                                   `authorization does not belong into a file`,
+		`<tool type="shell"/>`:                                                                         `<tool type="shell"> is not run by the endpoint: <tool type="shell"/> (write <tool name="shell"/>)`,
+		`<tool type="computer"/>`:                                                                      `a Go program can operate a computer`,
+		`<tool type=""/>`:                                                                              `is not run by the endpoint`,
+		`<tool type="web_search" command="ls"/>`:                                                       `<tool> has type and command`,
+		`<tool type="unheard_of" size="1"/>`:                                                           `has no attribute size: size="1" (put it into the JSON inside the element)`,
+	} {
+		_, err := Parse("", []byte(src))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s:\ngot  %v\nwant %s", src, err, want)
+		}
+		if err != nil && strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: the error shows the secret: %v", src, err)
+		}
+	}
+}
+
+// canonical returns the value of a JSON text.
+func canonical(t *testing.T, text string) (v any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
