@@ -53,14 +53,14 @@ type tape struct {
 	list []exchange
 }
 
-func (t *tape) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (tp *tape) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	rec := httptest.NewRecorder()
-	t.next.ServeHTTP(rec, r)
-	t.mu.Lock()
-	t.list = append(t.list, exchange{r.Method, r.URL.Path, r.Header, body, rec.Code, rec.Body.Bytes(), rec.Header().Get("Content-Type")})
-	t.mu.Unlock()
+	tp.next.ServeHTTP(rec, r)
+	tp.mu.Lock()
+	tp.list = append(tp.list, exchange{r.Method, r.URL.Path, r.Header, body, rec.Code, rec.Body.Bytes(), rec.Header().Get("Content-Type")})
+	tp.mu.Unlock()
 	for name, values := range rec.Header() {
 		w.Header()[name] = values
 	}
