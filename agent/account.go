@@ -37,18 +37,20 @@ type Account struct {
 	// or as the request had it.
 	Models []ModelUsage `json:"models,omitempty"`
 
-	known KnownCalls
-	began bool // a run has started
-	setup session.Setup
-	subs  []subagent
+	speaker, next string // names of handoffs: of the last request, and since then
+	known         KnownCalls
+	began         bool // a run has started
+	setup         session.Setup
+	subs          []subagent
 }
 
 // AgentUsage is the usage of an agent in an [Account].
 type AgentUsage struct {
 	// Agent is the name of the tool whose calls are runs of the agent, such as
 	// "research", or "fork"; for an agent inside another one the names of both, such as
-	// "research/ask". It is "" for the session's own agent, "<agent>" for agents in
-	// messages of a file and "<guards>" for models that guards ask.
+	// "research/ask". For an agent to which the session was handed over it is the name of
+	// the [Handoff], however it got there. It is "" for the session's own agent, "<agent>"
+	// for agents in messages of a file and "<guards>" for models that guards ask.
 	Agent string `json:"agent"`
 	// Sessions is the number of the agent's sessions.
 	Sessions int `json:"sessions"`
@@ -116,6 +118,12 @@ func (a *Account) Add(e session.Entry) {
 	a.setup.Apply(e.Body)
 	call := a.known.Add(e)
 	switch b := e.Body.(type) {
+	case session.Noticed:
+		if b.Kind == session.NoticeHandoff && call != nil {
+			a.next = cmp.Or(a.next, call.Tool)
+		}
+	case session.TurnStarted:
+		a.speaker, a.next = cmp.Or(a.next, a.speaker), ""
 	case session.TurnEnded:
 		a.Turns++
 		a.use(cmp.Or(b.Model, a.setup.Model), 1, b.Usage, b.Cost)
@@ -184,7 +192,9 @@ func (a *Account) use(model string, turns int, u *api.Usage, cost float64) {
 	}
 	a.Cost += cost
 	m.Add(own)
-	a.own().Add(own)
+	by := a.agent(a.speaker)
+	by.Sessions = max(by.Sessions, 1)
+	by.Add(own)
 }
 
 // own returns the usage of the session's own agent.

@@ -89,6 +89,10 @@ func (r *Run) ask(ctx context.Context, turn int) error {
 		r.budget.Spend(Usage{Turns: -1}) // give the turn back, because it did not begin
 		return err
 	}
+	if path, _, _ := r.state.Speaker(); len(path) > r.spoke {
+		r.spoke = len(path)
+		r.progress(Progress{Kind: ProgressSpeaker, Turn: turn, Tool: path[len(path)-1]})
+	}
 	// The request carries the items after those that the endpoint's conversation
 	// holds.
 	r.skip = skip

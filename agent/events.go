@@ -119,6 +119,10 @@ const (
 	// an error: see [tool.Rate] and [tool.Retry]. Took is the length of the wait, and
 	// Error the reason.
 	ProgressDelayed ProgressKind = "delayed"
+	// ProgressSpeaker means that an agent to which the conversation was handed makes the
+	// request of the turn: at the first request of a run, and after each handoff. Tool is
+	// the name of the [Handoff].
+	ProgressSpeaker ProgressKind = "speaker"
 	// ProgressCache compares the request of a turn that has ended with the one before.
 	ProgressCache ProgressKind = "cache"
 	// ProgressCompacting means that a compaction has started, which may take as long

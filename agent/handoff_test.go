@@ -91,10 +91,20 @@ func TestHandoff(t *testing.T) {
 	if len(n) != 1 || n[0].Kind != session.NoticeHandoff || n[0].CallID != "h1" || n[0].Turn != 1 {
 		t.Errorf("notices: %+v", n)
 	}
+	if p := progressOf(events, agent.ProgressSpeaker); len(p) != 1 || p[0].Tool != "to_bills" || p[0].Turn != 2 {
+		t.Errorf("speakers: %+v", p)
+	}
+	account, err := agent.AccountOf(t.Context(), d.session)
+	if err != nil || len(account.Agents) != 2 || account.Agents[0].Turns != 1 || account.Agents[1].Agent != "to_bills" || account.Agents[1].Turns != 2 ||
+		account.Agents[0].Tokens+account.Agents[1].Tokens != account.All().Tokens {
+		t.Errorf("account: %+v, %v", account, err)
+	}
 	d.server.Add(saying("Yes."))
 	d.reopen()
-	if res := d.run(item.User("Really?")); res.Text != "Yes." || res.Handoff != "to_bills" || d.models()[3] != "bills" {
-		t.Errorf("the next run: %+v, %v", res, d.models())
+	run = d.agent.Start(d.session, item.User("Really?"))
+	events, err = drain(run.Events(t.Context()))
+	if res := run.Result(); err != nil || res.Text != "Yes." || res.Handoff != "to_bills" || d.models()[3] != "bills" || len(progressOf(events, agent.ProgressSpeaker)) != 1 {
+		t.Errorf("the next run: %+v, %v, %v", res, d.models(), err)
 	}
 }
 

@@ -82,6 +82,10 @@ func (k *KnownCalls) Add(e session.Entry) *KnownCall {
 		return k.find(b.CallID)
 	case session.Paused:
 		return k.find(b.CallID)
+	case session.Noticed:
+		if b.Kind == session.NoticeHandoff {
+			return k.find(b.CallID)
+		}
 	case session.CallOutput:
 		return k.close(b.CallID)
 	case session.CallDropped:

@@ -29,6 +29,7 @@ type Run struct {
 	// agent is the agent of the current turn: one candidate of a Fallback. whole is the
 	// same agent with all candidates, and first the agent that the run was started with.
 	agent, whole, first *Agent
+	spoke               int      // the number of handoffs that events have told of
 	rulers              []ruler  // the agents that spoke before, whose denials stay
 	swapped             bool     // another agent speaks since the last request, with other tools
 	candidate           int      // the index of agent's model in whole's Fallback
