@@ -58,6 +58,7 @@ func (r *Run) close(calls []plan.Skipped) error {
 			}
 			continue
 		}
+		out = withCaller(out, c.Item)
 		if err := r.answer(session.CallOutput{CallID: c.CallID, Item: out, Failed: true}, false); err != nil {
 			return err
 		}
@@ -525,14 +526,14 @@ func (r *Run) nested(bodies []session.Body) {
 func outputItem(call item.Item, name string, out *tool.Outcome) item.Item {
 	it, ok, err := answerTo(call, out)
 	if err == nil && ok {
-		return it
+		return withCaller(it, call)
 	}
 	reason := "The output cannot be sent."
 	if err != nil {
 		reason += " " + err.Error()
 	}
 	it, _, _ = item.OutputFor(call, item.Text(output.Envelope(true, name, reason, "")))
-	return it
+	return withCaller(it, call)
 }
 
 // withdrawCall records that a call ran and cannot be answered, because its output must

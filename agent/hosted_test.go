@@ -6,6 +6,7 @@ package agent_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,6 +15,7 @@ import (
 	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/tool"
 )
 
 // mayI is the question whether the endpoint may call search of the server maps.
@@ -168,5 +170,52 @@ func TestHostedCallsAreCounted(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string][3]int{"web_search": {2, 1, 0}, "maps.search": {1, 0, 0}, "mind_reading": {1, 0, 0}}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// Items of the endpoint's own tools, of programs that call tools, of several agents at
+// the endpoint and of types that nobody knows are kept and sent again byte for byte;
+// calls of a program run like any, and their outputs name the program. G1 I1
+func TestEndpointItems(t *testing.T) {
+	texts := []string{
+		`{"id":"rs_1","type":"reasoning","summary":[]}`,
+		`{"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search","query":"go"}}`,
+		`{"type":"file_search_call","id":"fs_1","status":"completed","queries":["go"],"results":null}`,
+		`{"type":"code_interpreter_call","id":"ci_1","status":"completed","container_id":"cntr_1","code":"1+1","outputs":[{"type":"logs","logs":"2"}]}`,
+		`{"type":"image_generation_call","id":"ig_1","status":"completed","result":"aGk="}`,
+		`{"type":"mcp_list_tools","id":"ml_1","server_label":"maps","tools":[]}`,
+		`{"type":"mcp_call","id":"mc_1","server_label":"maps","name":"search","arguments":"{}","output":"a bar"}`,
+		`{"type":"tool_search_call","id":"ts_1","call_id":null,"execution":"server","arguments":{"query":"get"},"status":"completed"}`,
+		`{"type":"tool_search_output","id":"to_1","call_id":null,"execution":"server","tools":[],"status":"completed"}`,
+		`{"type":"program","id":"pr_1","call_id":"call_p","code":"get()","fingerprint":"f"}`,
+		`{"type":"agent_handoff_of_tomorrow","id":"ah_1","to":{"agent":"b"},"n":1e2}`,
+	}
+	var reply []item.Item
+	for _, text := range texts {
+		it, err := item.ParseString(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reply = append(reply, it)
+	}
+	call, err := item.ParseString(`{"type":"function_call","id":"fc_1","call_id":"c1","name":"echo","arguments":"{\"text\":\"hi\"}","caller":{"type":"program","caller_id":"call_p"},"status":"completed"}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, agenttest.Completed(append(reply, call)...), agenttest.Completed(
+		item.Must(&item.ProgramOutput{ID: "po_1", CallID: "call_p", Result: "hi"}), item.Assistant("done")), agenttest.Completed(item.Assistant("bye")))
+	r.agent.Tools = []tool.Tool{echo()}
+	r.agent.Request.Tools = []item.Tool{&item.ProgrammaticTool{}, &item.ToolSearchTool{}, &item.UnknownTool{Raw: `{"type":"mind_reading","depth":1}`}}
+	if res := r.run(item.User("go")); res.Text != "done" || res.Calls != 1 {
+		t.Errorf("%+v", res)
+	}
+	r.reopen()
+	r.run(item.User("more"))
+	requests := r.server.Requests()
+	body := string(requests[len(requests)-1].Body)
+	for _, text := range append(texts, `"call_id":"c1","output":"hi","caller":{"type":"program","caller_id":"call_p"}`, `"type":"program_output"`, `{"type":"mind_reading","depth":1}`) {
+		if !strings.Contains(body, text) {
+			t.Errorf("the last request lacks %s\n%s", text, body)
+		}
 	}
 }

@@ -141,3 +141,19 @@ func screenshotFor(call item.Item, content item.Content) (item.Item, bool, error
 	}
 	return item.Item{}, false, nil
 }
+
+// withCaller adds the caller of a call to its output, if a program that the endpoint
+// runs made the call: the output is for this program.
+func withCaller(out, call item.Item) item.Item {
+	caller, ok := call.Member("caller")
+	if !ok || out.IsZero() || !strings.Contains(string(caller), `"`+item.CallerProgram+`"`) {
+		return out
+	}
+	switch call.Type() {
+	case item.TypeFunctionCall, item.TypeCustomToolCall, item.TypeShellCall, item.TypeApplyPatchCall:
+		if with, err := out.With("caller", caller); err == nil {
+			return with
+		}
+	}
+	return out
+}
