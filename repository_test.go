@@ -51,6 +51,7 @@ var levels = map[string]int{
 	"responses":             3,
 	"platform":              3,
 	"mcpbridge":             4,
+	"eventlog":              4,
 	"tracing":               4,
 	"server":                4,
 	"export":                4,
@@ -289,7 +290,7 @@ func TestPackagesExist(t *testing.T) {
 
 // exported is how many names of their own the packages export that users open first.
 // A new name is a promise: raise a number with the reason in the commit.
-var exported = map[string]int{"agent": 131, "tool": 61, "session": 156, "item": 262, "responses": 11, "host": 68}
+var exported = map[string]int{"agent": 130, "tool": 61, "session": 156, "item": 262, "responses": 11, "host": 68}
 
 // TestExportedNames proves that the packages that users open do not grow unnoticed:
 // types, functions, constants and variables, without methods and fields.

@@ -6,8 +6,6 @@ package agent_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
-	"os"
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agenttest"
@@ -34,33 +32,6 @@ func observed() *agent.Agent {
 	a := &agent.Agent{Model: model, Tools: []tool.Tool{weather}}
 	a.Request.Model = "gpt-5"
 	return a
-}
-
-// The events of a run as records of package slog, without any text of the
-// conversation.
-func ExampleEventLog() {
-	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
-		switch a.Key {
-		case "level", "msg", "turn", "tool", "status", "calls", "why":
-			return a
-		}
-		return slog.Attr{} // for short lines here
-	}}))
-	ctx, a := context.Background(), observed()
-
-	l := &agent.EventLog{Logger: logger}
-	for ev, err := range a.Stream(ctx, session.New(), item.User("Do I need an umbrella in Bergen?")) {
-		if err != nil {
-			logger.Error(err.Error())
-		}
-		l.Add(ctx, ev)
-	}
-	// Output:
-	// level=INFO msg="turn ended" turn=1 status=completed
-	// level=INFO msg="call ended" tool=weather
-	// level=INFO msg="turn ended" turn=2 status=completed
-	// level=INFO msg="run used" calls=1
-	// level=INFO msg="run stopped" why=answered
 }
 
 // What a session has used, by agent and by tool.

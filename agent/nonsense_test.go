@@ -10,7 +10,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -478,7 +477,6 @@ func TestNonsenseAgent(t *testing.T) {
 	p.methods(new(agent.ApprovalRequest))
 	p.methods(new(agent.Usage))
 	p.methods(new(agent.Account))
-	p.methods(&agent.EventLog{Logger: slog.New(slog.DiscardHandler)})
 	p.methods((*agent.Budget)(nil))
 	p.methods((&agent.Agent{Model: new(memory)}).Start(nil))
 	for _, s := range []*session.Session{nil, new(session.Session)} {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/eventlog"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/rehearsal"
 	"github.com/antiphon-go/antiphon/responses"
@@ -67,7 +68,7 @@ func run(ctx context.Context, out io.Writer) error {
 		// Without Content no text of a person, a model or a tool is in a span.
 		Hooks: []agent.Hooks{tracing.New(tracing.Options{Agent: "umbrella", TracerProvider: provider})},
 	}
-	events := agent.EventLog{Logger: slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{ReplaceAttr: plain}))}
+	events := eventlog.Log{Logger: slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{ReplaceAttr: plain}))}
 	s := session.New()
 	for ev, err := range a.Stream(ctx, s, item.User("Do I need an umbrella in Bergen?")) {
 		if err != nil {

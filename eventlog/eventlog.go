@@ -1,7 +1,9 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package agent
+// Package eventlog writes the events of runs as records of log/slog. It is a package of
+// its own so that programs that do not use it do not link log/slog.
+package eventlog
 
 import (
 	"cmp"
@@ -12,14 +14,15 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// EventLog writes the events of runs as records of package slog, in one of two ways:
-// [EventLog.Add] takes the events of [Agent.Stream], [Run.Events] or [Watch], and
-// [EventLog.Hooks] are hooks of an agent. Use one of the two for a run.
+// Log writes the events of runs as records of package slog, in one of two ways:
+// [Log.Add] takes the events of agent.Agent.Stream, agent.Run.Events or agent.Watch, and
+// [Log.Hooks] are hooks of an agent. Use one of the two for a run.
 //
 // Records have a constant message, such as "turn ended", and attributes: numbers,
 // names and ids. They have no text of a person, a model or a tool, unless Content is
@@ -31,10 +34,10 @@ import (
 // for a run that ended because of an error. A handler that accepts Info gets about
 // one record for each turn, call and run.
 //
-// The fields must not change after the first use. An EventLog is safe for concurrent
-// use. For Add, use one EventLog for each run, because events do not name the run that
+// The fields must not change after the first use. A Log is safe for concurrent
+// use. For Add, use one Log for each run, because events do not name the run that
 // they belong to; Hooks serve any number of runs.
-type EventLog struct {
+type Log struct {
 	// Logger receives the records; nil means slog.Default().
 	Logger *slog.Logger
 	// Content adds texts: of messages, arguments and outputs, of errors, refusals and
@@ -42,13 +45,13 @@ type EventLog struct {
 	// type, size and hash.
 	Content bool
 	// Hide returns a text without secrets, such as the method Hide of an
-	// [endpoint.Key]. It is called for every text. Nil hides nothing.
+	// endpoint.Key. It is called for every text. Nil hides nothing.
 	Hide func(text string) string
 
 	mu    sync.Mutex
-	known map[string]*KnownCalls   // by session; "" is the run's own
-	took  map[string]time.Duration // of tools that returned, by session and call
-	began map[string]session.Entry // of turns, by session
+	known map[string]*agent.KnownCalls // by session; "" is the run's own
+	took  map[string]time.Duration     // of tools that returned, by session and call
+	began map[string]session.Entry     // of turns, by session
 }
 
 // Limits of texts in records, in bytes.
@@ -59,8 +62,8 @@ const (
 
 // Add writes the record of an event, if the event has one: deltas and the model's own
 // events have none. It accepts nil, so that a range over events can pass all it gets.
-func (l *EventLog) Add(ctx context.Context, ev Event) {
-	if inner, ok := ev.(SubagentEvent); ok {
+func (l *Log) Add(ctx context.Context, ev agent.Event) {
+	if inner, ok := ev.(agent.SubagentEvent); ok {
 		l.add(ctx, inner.Event, inner.Session, []slog.Attr{slog.Group("subagent", slog.Int("depth", inner.Depth), l.id("session", inner.Session),
 			l.id("tool", inner.Tool), l.id("call_id", inner.CallID))})
 		return
@@ -68,24 +71,24 @@ func (l *EventLog) Add(ctx context.Context, ev Event) {
 	l.add(ctx, ev, "", nil)
 }
 
-func (l *EventLog) add(ctx context.Context, ev Event, of string, attrs []slog.Attr) {
+func (l *Log) add(ctx context.Context, ev agent.Event, of string, attrs []slog.Attr) {
 	switch ev := ev.(type) {
-	case Recorded:
+	case agent.Recorded:
 		l.recorded(ctx, ev.Entry, of, attrs)
-	case Progress:
+	case agent.Progress:
 		l.progress(ctx, ev, of, attrs)
 	}
 }
 
 // call returns the call that an entry is about, and the duration of its tool.
-func (l *EventLog) call(e session.Entry, of string) (c *KnownCall, took time.Duration) {
+func (l *Log) call(e session.Entry, of string) (c *agent.KnownCall, took time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.known == nil {
-		l.known, l.took = map[string]*KnownCalls{}, map[string]time.Duration{}
+		l.known, l.took = map[string]*agent.KnownCalls{}, map[string]time.Duration{}
 	}
 	if l.known[of] == nil {
-		l.known[of] = new(KnownCalls)
+		l.known[of] = new(agent.KnownCalls)
 	}
 	found := l.known[of].Add(e)
 	if found == nil {
@@ -100,25 +103,25 @@ func (l *EventLog) call(e session.Entry, of string) (c *KnownCall, took time.Dur
 	return &copied, took
 }
 
-func (l *EventLog) progress(ctx context.Context, p Progress, of string, attrs []slog.Attr) {
+func (l *Log) progress(ctx context.Context, p agent.Progress, of string, attrs []slog.Attr) {
 	switch p.Kind {
-	case ProgressReturned:
+	case agent.ProgressReturned:
 		l.mu.Lock()
 		if l.took == nil {
-			l.known, l.took = map[string]*KnownCalls{}, map[string]time.Duration{}
+			l.known, l.took = map[string]*agent.KnownCalls{}, map[string]time.Duration{}
 		}
 		l.took[of+" "+p.CallID] = p.Took
 		l.mu.Unlock()
-	case ProgressWaiting:
+	case agent.ProgressWaiting:
 		l.write(ctx, slog.LevelWarn, "call waits for approval", attrs, l.id("tool", p.Tool), l.id("call_id", p.CallID))
-	case ProgressCompacting:
+	case agent.ProgressCompacting:
 		l.write(ctx, slog.LevelDebug, "compaction started", attrs, slog.String("by", p.By), slog.Int64("tokens", p.Tokens), slog.Int("items", p.Items))
-	case ProgressTotals:
+	case agent.ProgressTotals:
 		l.write(ctx, slog.LevelInfo, "run used", attrs, totalsAttr(p.Totals)...)
 	}
 }
 
-func (l *EventLog) recorded(ctx context.Context, e session.Entry, of string, attrs []slog.Attr) {
+func (l *Log) recorded(ctx context.Context, e session.Entry, of string, attrs []slog.Attr) {
 	call, took := l.call(e, of)
 	attrs = append(attrs, slog.Int64("seq", e.Seq))
 	aboutCall := func(id string) []slog.Attr {
@@ -214,16 +217,16 @@ func (l *EventLog) recorded(ctx context.Context, e session.Entry, of string, att
 	case session.Noticed:
 		l.write(ctx, slog.LevelWarn, "noticed", attrs, slog.String("kind", b.Kind), slog.Int("turn", b.Turn), l.id("call_id", b.CallID), l.text("text", b.Text))
 	case session.Stopped:
-		l.write(ctx, stopLevel(StopReason(b.Why)), "run stopped", attrs, slog.String("why", b.Why), l.text("detail", b.Detail))
+		l.write(ctx, stopLevel(agent.StopReason(b.Why)), "run stopped", attrs, slog.String("why", b.Why), l.text("detail", b.Detail))
 	}
 }
 
 // stopLevel returns the level of the end of a run.
-func stopLevel(why StopReason) slog.Level {
+func stopLevel(why agent.StopReason) slog.Level {
 	switch why {
-	case StopEndTurn, StopRequested:
+	case agent.StopEndTurn, agent.StopRequested:
 		return slog.LevelInfo
-	case StopProviderError, StopContextFull, StopBadItem, "":
+	case agent.StopProviderError, agent.StopContextFull, agent.StopBadItem, "":
 		return slog.LevelError
 	}
 	return slog.LevelWarn
@@ -231,10 +234,10 @@ func stopLevel(why StopReason) slog.Level {
 
 // Hooks returns hooks that write the records of every run of the agents that use
 // them, with the session of each. They change and refuse nothing. As the first of
-// several Hooks they see what the others made of a call. In contrast to [EventLog.Add]
+// several Hooks they see what the others made of a call. In contrast to [Log.Add]
 // there are records of turns, calls, compactions, notices and runs, and none of single
 // items or entries.
-func (l *EventLog) Hooks() Hooks {
+func (l *Log) Hooks() agent.Hooks {
 	run := func(id string, depth int) []slog.Attr {
 		attrs := []slog.Attr{l.id("session", id)}
 		if depth > 0 {
@@ -242,13 +245,13 @@ func (l *EventLog) Hooks() Hooks {
 		}
 		return attrs
 	}
-	return Hooks{
+	return agent.Hooks{
 		Name: "log",
-		BeforeRun: func(ctx context.Context, c *RunCall) (context.Context, error) {
+		BeforeRun: func(ctx context.Context, c *agent.RunCall) (context.Context, error) {
 			l.write(ctx, slog.LevelDebug, "run started", run(c.Session, c.Depth), l.id("model", c.Model))
 			return ctx, nil
 		},
-		AfterRun: func(ctx context.Context, c *RunCall) error {
+		AfterRun: func(ctx context.Context, c *agent.RunCall) error {
 			level := stopLevel(c.Why)
 			more := []slog.Attr{slog.String("why", string(c.Why)), slog.Duration("took", c.Ended.Sub(c.Started))}
 			more = append(append(more, totalsAttr(&c.Totals)...), l.text("detail", c.Detail))
@@ -258,11 +261,11 @@ func (l *EventLog) Hooks() Hooks {
 			l.write(ctx, level, "run stopped", run(c.Session, c.Depth), more...)
 			return nil
 		},
-		BeforeModel: func(ctx context.Context, c *ModelCall) (context.Context, error) {
+		BeforeModel: func(ctx context.Context, c *agent.ModelCall) (context.Context, error) {
 			l.write(ctx, slog.LevelDebug, "turn started", run(c.Session, c.Depth), slog.Int("turn", c.Turn))
 			return ctx, nil
 		},
-		AfterModel: func(ctx context.Context, c *ModelCall) error {
+		AfterModel: func(ctx context.Context, c *agent.ModelCall) error {
 			if c.Stored {
 				return nil // another process logged it
 			}
@@ -282,12 +285,12 @@ func (l *EventLog) Hooks() Hooks {
 			l.write(ctx, level, "turn ended", run(c.Session, c.Depth), more...)
 			return nil
 		},
-		BeforeTool: func(ctx context.Context, c *ToolCall) (context.Context, error) {
+		BeforeTool: func(ctx context.Context, c *agent.ToolCall) (context.Context, error) {
 			l.write(ctx, slog.LevelDebug, "call started", run(c.Session, c.Depth), slog.Int("turn", c.Turn), l.id("tool", c.Call.Name), l.id("call_id", c.Call.ID),
 				l.text("arguments", c.Call.Arguments))
 			return ctx, nil
 		},
-		AfterTool: func(ctx context.Context, c *ToolCall) error {
+		AfterTool: func(ctx context.Context, c *agent.ToolCall) error {
 			level, message := slog.LevelInfo, "call ended"
 			if c.Paused {
 				level, message = slog.LevelWarn, "call paused"
@@ -301,7 +304,7 @@ func (l *EventLog) Hooks() Hooks {
 			l.write(ctx, level, message, run(c.Session, c.Depth), append(more, l.text("output", c.Output.Display()), l.text("error", c.Error))...)
 			return nil
 		},
-		CallRefused: func(ctx context.Context, c *ToolCall) error {
+		CallRefused: func(ctx context.Context, c *agent.ToolCall) error {
 			l.write(ctx, slog.LevelWarn, "call refused", run(c.Session, c.Depth), slog.Int("turn", c.Turn), l.id("tool", c.Call.Name), l.id("call_id", c.Call.ID), l.text("reason", c.Error))
 			return nil
 		},
@@ -309,7 +312,7 @@ func (l *EventLog) Hooks() Hooks {
 			l.write(ctx, slog.LevelWarn, "noticed", nil, slog.String("kind", n.Kind), slog.Int("turn", n.Turn), l.id("call_id", n.CallID), l.text("text", n.Text))
 			return nil
 		},
-		AfterCompact: func(ctx context.Context, c *CompactionCall) error {
+		AfterCompact: func(ctx context.Context, c *agent.CompactionCall) error {
 			level := slog.LevelInfo
 			more := []slog.Attr{slog.String("by", c.By), slog.Int64("before", c.Before), slog.Int64("after", c.After), slog.Bool("failed", c.Err != nil), usageAttr(c.Usage), costAttr(c.Cost)}
 			if c.Err != nil {
@@ -323,7 +326,7 @@ func (l *EventLog) Hooks() Hooks {
 }
 
 // write writes a record without the attributes that are empty.
-func (l *EventLog) write(ctx context.Context, level slog.Level, message string, first []slog.Attr, attrs ...slog.Attr) {
+func (l *Log) write(ctx context.Context, level slog.Level, message string, first []slog.Attr, attrs ...slog.Attr) {
 	logger := l.Logger
 	if logger == nil {
 		logger = slog.Default()
@@ -343,12 +346,12 @@ func (l *EventLog) write(ctx context.Context, level slog.Level, message string, 
 }
 
 // id returns the attribute of a name or an id, which others choose, shortened.
-func (l *EventLog) id(key, value string) slog.Attr {
+func (l *Log) id(key, value string) slog.Attr {
 	return slog.String(key, l.shown(value, maxLoggedName))
 }
 
 // text returns the attribute of a text, or an empty one without Content.
-func (l *EventLog) text(key, text string) slog.Attr {
+func (l *Log) text(key, text string) slog.Attr {
 	if !l.Content {
 		return slog.Attr{}
 	}
@@ -356,7 +359,7 @@ func (l *EventLog) text(key, text string) slog.Attr {
 }
 
 // item returns the attribute of an item's text.
-func (l *EventLog) item(it item.Item) []slog.Attr {
+func (l *Log) item(it item.Item) []slog.Attr {
 	if !l.Content {
 		return nil
 	}
@@ -380,7 +383,7 @@ func (l *EventLog) item(it item.Item) []slog.Attr {
 }
 
 // shown returns a text without secrets and up to a size, as valid UTF-8.
-func (l *EventLog) shown(text string, limit int) string {
+func (l *Log) shown(text string, limit int) string {
 	text = item.ShowHeld(text)
 	if l.Hide != nil {
 		text = l.Hide(text)
@@ -410,7 +413,7 @@ func costAttr(cost float64) slog.Attr {
 }
 
 // totalsAttr returns the attributes of a run's usage.
-func totalsAttr(t *Totals) []slog.Attr {
+func totalsAttr(t *agent.Totals) []slog.Attr {
 	if t == nil {
 		return nil
 	}
@@ -419,7 +422,7 @@ func totalsAttr(t *Totals) []slog.Attr {
 		slog.Group("tokens", slog.Int64("input", t.InputTokens), slog.Int64("cached", t.CachedTokens), slog.Int64("output", t.OutputTokens), slog.Int64("reasoning", t.ReasoningTokens)),
 		costAttr(t.Cost),
 	}
-	if t.Nested != (Usage{}) {
+	if t.Nested != (agent.Usage{}) {
 		attrs = append(attrs, slog.Group("subagents", slog.Int("turns", t.Nested.Turns), slog.Int64("tokens", t.Nested.Tokens), slog.Float64("cost", t.Nested.Cost)))
 	}
 	return attrs

@@ -1,7 +1,7 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package agent_test
+package eventlog_test
 
 import (
 	"bytes"
@@ -15,17 +15,30 @@ import (
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/endpoint"
+	"github.com/antiphon-go/antiphon/eventlog"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
 )
+
+type textInput struct {
+	Text string `json:"text"`
+}
+
+func call(id, name, text string) item.Item {
+	return item.Call(id, name, `{"text":`+string(item.Quote(text))+`}`)
+}
+
+func echo(name string, options ...tool.Option) tool.Tool {
+	return tool.Must(name, "Returns the text.", func(_ context.Context, in textInput) (string, error) { return in.Text, nil }, options...)
+}
 
 // logged runs an agent with one log, as a consumer of events or as hooks, and returns
 // its lines without what differs from run to run.
 func logged(t *testing.T, level slog.Level, content, hooks bool) string {
 	t.Helper()
 	var b bytes.Buffer
-	l := &agent.EventLog{Content: content, Logger: slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{Level: level, ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+	l := &eventlog.Log{Content: content, Logger: slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{Level: level, ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
 		if len(groups) == 0 && (a.Key == slog.TimeKey || a.Key == "took") {
 			return slog.Attr{}
 		}
@@ -60,13 +73,13 @@ func loggedAgent(t *testing.T) *agent.Agent {
 			agenttest.Completed(call("c1", "echo", "words of arguments"), call("c2", "fails", ""), call("c3", "write", "words")),
 			agenttest.Completed(item.Call("c4", "ask", `{"task":"words of a task"}`)),
 			agenttest.Incomplete("max_output_tokens", item.Assistant("the last words"))),
-		Tools: []tool.Tool{new(ledger).tool("echo", tool.ReadOnly()), fails, new(ledger).tool("write", tool.Approval(string(session.Deny))), ask}, Parallel: 1,
+		Tools: []tool.Tool{echo("echo", tool.ReadOnly()), fails, echo("write", tool.Approval(string(session.Deny))), ask}, Parallel: 1,
 	}
 	a.Request.Model = "large"
 	return a
 }
 
-func TestEventLog(t *testing.T) {
+func TestRecords(t *testing.T) {
 	got := logged(t, slog.LevelInfo, false, false)
 	for _, line := range []string{
 		`level=INFO msg="turn ended" seq=7 turn=1 status=completed model=large response_id=resp_0 request_id=req_0 tokens.input=N`,
@@ -86,7 +99,7 @@ func TestEventLog(t *testing.T) {
 }
 
 // The hooks tell of the same turns, calls and runs.
-func TestEventLogHooks(t *testing.T) {
+func TestHooks(t *testing.T) {
 	got := logged(t, slog.LevelInfo, false, true)
 	count := func(text, message string) int { return strings.Count(text, `msg="`+message+`"`) }
 	events := logged(t, slog.LevelInfo, false, false)
@@ -108,7 +121,7 @@ func TestEventLogHooks(t *testing.T) {
 }
 
 // Texts are in the records only with Content.
-func TestEventLogContent(t *testing.T) {
+func TestContent(t *testing.T) {
 	words := []string{"the user's words", "the inner words", "the words of an error", "words of arguments", "words of a task", "the last words"}
 	for _, hooks := range []bool{false, true} {
 		for _, content := range []bool{false, true} {
@@ -129,17 +142,18 @@ func TestEventLogContent(t *testing.T) {
 }
 
 // Keys are in no record: those of the endpoint never, others by Hide.
-func TestEventLogKeys(t *testing.T) {
+func TestKeys(t *testing.T) {
 	key := endpoint.NewKey("sk-very-secret-key")
 	var b bytes.Buffer
-	l := &agent.EventLog{Content: true, Hide: key.Hide, Logger: slog.New(slog.NewJSONHandler(&b, &slog.HandlerOptions{Level: slog.LevelDebug}))}
-	r := newRig(t, agenttest.Completed(item.Assistant("it is sk-very-secret-key")), agenttest.Failure(401, "invalid_api_key", "Incorrect API key provided: sk-very-secret-key."))
-	client := r.client()
+	l := &eventlog.Log{Content: true, Hide: key.Hide, Logger: slog.New(slog.NewJSONHandler(&b, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+	srv := agenttest.NewServer(t, agenttest.Completed(item.Assistant("it is sk-very-secret-key")), agenttest.Failure(401, "invalid_api_key", "Incorrect API key provided: sk-very-secret-key."))
+	client := srv.Client()
 	client.Key = key
-	r.agent.Model = client
-	r.agent.Hooks = []agent.Hooks{l.Hooks()}
+	a := &agent.Agent{Model: client, Hooks: []agent.Hooks{l.Hooks()}}
+	a.Request.Model = "test-model"
+	s := session.New()
 	for range 2 {
-		for ev := range r.agent.Stream(t.Context(), r.session, item.User("my key is sk-very-secret-key")) {
+		for ev := range a.Stream(t.Context(), s, item.User("my key is sk-very-secret-key")) {
 			l.Add(t.Context(), ev)
 		}
 	}
@@ -152,8 +166,8 @@ func TestEventLogKeys(t *testing.T) {
 }
 
 // Nothing is made for a handler that wants nothing, and a nil event is taken.
-func TestEventLogDisabled(t *testing.T) {
-	l := &agent.EventLog{Logger: slog.New(slog.DiscardHandler)}
+func TestDisabled(t *testing.T) {
+	l := &eventlog.Log{Logger: slog.New(slog.DiscardHandler)}
 	l.Add(t.Context(), nil)
 	l.Add(t.Context(), agent.SubagentEvent{})
 	if n := testing.AllocsPerRun(100, func() { l.Add(t.Context(), agent.Delta{Kind: agent.DeltaText, Text: "x"}) }); n > 1 {
