@@ -50,6 +50,7 @@ type Answer struct {
 	Check func(text string) error
 
 	decode func(text string) error // checks the schema and keeps the value
+	format item.JSON               // the text format of requests that have no other settings of the text
 }
 
 // AnswerError reports that a run has no answer that fits.
@@ -126,15 +127,24 @@ func (a *Answer) ask(req *api.Request) {
 		req.Instructions = text
 		return
 	}
+	if req.Text == "" && a.format != "" {
+		req.Text = a.format
+		return
+	}
 	text := new(api.TextConfig)
 	if req.Text != "" {
 		text, _ = api.ParseTextConfig(req.Text) // check has read it
 	}
-	strict := a.Schema.Strict() == nil
-	text.Format = &api.TextFormat{Type: api.TextJSONSchema, Name: cmp.Or(a.Name, "answer"), Schema: a.Schema.JSON(), Strict: &strict}
-	if value, err := text.JSON(); err == nil {
+	if value, err := a.formatIn(text); err == nil {
 		req.Text = value
 	}
+}
+
+// formatIn returns the configuration of the text with the answer's format.
+func (a *Answer) formatIn(text *api.TextConfig) (item.JSON, error) {
+	strict := a.Schema.Strict() == nil
+	text.Format = &api.TextFormat{Type: api.TextJSONSchema, Name: cmp.Or(a.Name, "answer"), Schema: a.Schema.JSON(), Strict: &strict}
+	return text.JSON()
 }
 
 // text returns the answer in what the model said.

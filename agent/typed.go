@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
@@ -98,34 +99,41 @@ type boxed[T any] struct {
 	Answer T `json:"answer"`
 }
 
-// schemas are the schemas of types, by type. They do not change.
-var schemas sync.Map
+// answers are the answers of types without settings, as known, by type. They do not
+// change.
+var answers sync.Map
 
-// schemaFor returns the schema of an answer, and whether the answer is in a box.
-func schemaFor[T any]() (*tool.Schema, bool, error) {
-	type known struct {
-		schema *tool.Schema
-		boxed  bool
-	}
+// known is what is computed once for a type.
+type known struct {
+	schema *tool.Schema
+	boxed  bool
+	format item.JSON // of an answer without a name
+}
+
+// knownFor returns what is known of a type.
+func knownFor[T any]() (*known, error) {
 	key := reflect.TypeFor[T]()
-	if k, ok := schemas.Load(key); ok {
-		if k, ok := k.(known); ok {
-			return k.schema, k.boxed, nil
+	if v, ok := answers.Load(key); ok {
+		if k, ok := v.(*known); ok {
+			return k, nil
 		}
 	}
 	schema, err := tool.NewSchema[T]()
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	k := known{schema: schema}
+	k := &known{schema: schema}
 	if !schema.Object() {
 		k.boxed = true
 		if k.schema, err = tool.NewSchema[boxed[T]](); err != nil {
-			return nil, false, err
+			return nil, err
 		}
 	}
-	schemas.Store(key, k)
-	return k.schema, k.boxed, nil
+	if k.format, err = (&Answer{Schema: k.schema}).formatIn(new(api.TextConfig)); err != nil {
+		return nil, err
+	}
+	answers.Store(key, k)
+	return k, nil
 }
 
 // reader reads the answers of a run.
@@ -153,10 +161,13 @@ func startAs[T any](a *Agent, s *session.Session, input []item.Item) (*Run, *rea
 	if answer.Schema != nil {
 		return nil, nil, errors.New("agent: Answer.Schema is set, and RunAs uses the schema of its type: leave it out")
 	}
-	read := &reader[T]{answer: answer}
-	var err error
-	if answer.Schema, read.boxed, err = schemaFor[T](); err != nil {
+	of, err := knownFor[T]()
+	if err != nil {
 		return nil, nil, err
+	}
+	read := &reader[T]{answer: answer, boxed: of.boxed}
+	if answer.Schema = of.schema; answer.Name == "" {
+		answer.format = of.format
 	}
 	answer.decode = func(text string) (err error) {
 		read.value, err = read.decode(text, answer.Schema.Decode)

@@ -111,6 +111,7 @@ func serve(until io.Reader, addr io.Writer) error {
 	mux.HandleFunc("/loop/chat/completions", s.chat)
 	mux.HandleFunc("/whole/responses", s.whole)
 	mux.HandleFunc("/streams/responses", s.stream)
+	mux.HandleFunc("/typed/responses", s.invoice)
 	mux.HandleFunc("/go", s.release)
 	go func() { _ = http.Serve(l, mux) }()
 	https := &http.Server{Handler: mux, TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}}}

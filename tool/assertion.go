@@ -20,13 +20,20 @@ import (
 type assertion struct {
 	ok  func(v any) bool
 	why func(v any) string // describes the problem of a value that is not ok
+	// length decides about an array by the number of its elements. It is nil if that is
+	// not enough to know.
+	length func(n int) bool
 }
+
+// anyLength is the length of an assertion that accepts all arrays.
+func anyLength(int) bool { return true }
 
 // ofNumber makes an assertion about numbers.
 func ofNumber(ok func(n any) bool, problem string, bound any) assertion {
 	return assertion{
-		ok:  func(v any) bool { return !isNumber(v) || ok(v) },
-		why: func(v any) string { return canonical(v) + " is " + problem + " " + canonical(bound) },
+		ok:     func(v any) bool { return !isNumber(v) || ok(v) },
+		why:    func(v any) string { return canonical(v) + " is " + problem + " " + canonical(bound) },
+		length: anyLength,
 	}
 }
 
@@ -54,25 +61,28 @@ func multipleOf(m any) assertion {
 type counted struct {
 	what string
 	of   func(v any) (n int, is bool)
+	list bool // of arrays
 }
 
 var (
-	characters = counted{"characters", func(v any) (int, bool) { s, is := v.(string); return utf8.RuneCountInString(s), is }}
-	elements   = counted{"elements", func(v any) (int, bool) { a, is := v.([]any); return len(a), is }}
-	members    = counted{"members", func(v any) (int, bool) { m, is := v.(map[string]any); return len(m), is }}
+	characters = counted{"characters", func(v any) (int, bool) { s, is := v.(string); return utf8.RuneCountInString(s), is }, false}
+	elements   = counted{"elements", func(v any) (int, bool) { a, is := v.([]any); return len(a), is }, true}
+	members    = counted{"members", func(v any) (int, bool) { m, is := v.(map[string]any); return len(m), is }, false}
 )
 
 func (c counted) atLeast(m int) assertion {
 	return assertion{
-		ok:  func(v any) bool { n, is := c.of(v); return !is || n >= m },
-		why: func(v any) string { return c.problem(v, "least", m) },
+		ok:     func(v any) bool { n, is := c.of(v); return !is || n >= m },
+		why:    func(v any) string { return c.problem(v, "least", m) },
+		length: func(n int) bool { return !c.list || n >= m },
 	}
 }
 
 func (c counted) atMost(m int) assertion {
 	return assertion{
-		ok:  func(v any) bool { n, is := c.of(v); return !is || n <= m },
-		why: func(v any) string { return c.problem(v, "most", m) },
+		ok:     func(v any) bool { n, is := c.of(v); return !is || n <= m },
+		why:    func(v any) string { return c.problem(v, "most", m) },
+		length: func(n int) bool { return !c.list || n <= m },
 	}
 }
 
@@ -123,7 +133,8 @@ func unique() assertion {
 
 func matching(expression string, matches func(string) bool) assertion {
 	return assertion{
-		ok: func(v any) bool { s, is := v.(string); return !is || matches(s) },
+		length: anyLength,
+		ok:     func(v any) bool { s, is := v.(string); return !is || matches(s) },
 		why: func(v any) string {
 			return fmt.Sprintf("pattern: %s does not match %s", output.Clip(canonical(v), maxValueText), expression)
 		},

@@ -134,27 +134,78 @@ func typeName(v any) string {
 }
 
 // skim skips the value that begins at i in s, a valid JSON text. It reports whether
-// the form accepts the value, judging by types and members alone, which suffices for
-// most forms. It also returns false if the form has other keywords, or the value is
-// written in an unusual way: then [form.fits] decides. It does not allocate.
+// the form accepts the value. It judges by types, members, lengths and single values,
+// which suffices for most forms. It also returns false if the form has other keywords,
+// or the value is written in an unusual way: then [form.fits] decides. It allocates
+// only for the values of forms with assertions.
 func (f *form) skim(s string, i int) (end int, takes bool) {
 	i = jsonx.SkipSpace(s, i)
-	if !f.isPlain() {
+	if !f.skims() {
 		return i, false
 	}
 	switch s[i] {
 	case '{':
+		if f != nil && len(f.assertions) > 0 {
+			return i, false
+		}
 		return f.skimObject(s, i)
 	case '[':
 		return f.skimArray(s, i)
 	}
 	end = jsonx.SkipValue(s, i)
-	return end, f.takesType(scalarType(s[i:end]))
+	return end, f.takesType(scalarType(s[i:end])) && f.takesScalar(s[i:end])
 }
 
-// isPlain reports whether a form restricts only types and members.
-func (f *form) isPlain() bool {
-	return f == nil || !f.never && len(f.patterns)+len(f.first)+len(f.all)+len(f.assertions) == 0
+// skims reports whether a form restricts only types, members, elements and single
+// values.
+func (f *form) skims() bool {
+	return f == nil || !f.never && len(f.patterns)+len(f.first)+len(f.all) == 0
+}
+
+// takesScalar reports whether the assertions accept a value that is neither an object
+// nor an array.
+func (f *form) takesScalar(text string) bool {
+	if f == nil || len(f.assertions) == 0 {
+		return true
+	}
+	var v any
+	switch text[0] {
+	case '"':
+		plain := text[1 : len(text)-1]
+		if strings.IndexByte(plain, '\\') >= 0 {
+			return false
+		}
+		v = plain
+	case 't', 'f':
+		v = text[0] == 't'
+	case 'n':
+	default:
+		n, err := numberOf(text)
+		if err != nil {
+			return false
+		}
+		v = n
+	}
+	for _, a := range f.assertions {
+		if !a.ok(v) {
+			return false
+		}
+	}
+	return true
+}
+
+// hasLength reports whether the assertions accept an array with so many elements. It
+// returns false if they do not know.
+func (f *form) hasLength(n int) bool {
+	if f == nil {
+		return true
+	}
+	for _, a := range f.assertions {
+		if a.length == nil || !a.length(n) {
+			return false
+		}
+	}
+	return true
 }
 
 // takesType reports whether the form accepts values of a type; "" is an undetermined
@@ -233,7 +284,8 @@ func (f *form) skimArray(s string, i int) (end int, takes bool) {
 	if f != nil {
 		items = f.items
 	}
-	for i = jsonx.SkipSpace(s, i+1); s[i] != ']'; {
+	n := 0
+	for i = jsonx.SkipSpace(s, i+1); s[i] != ']'; n++ {
 		if i, takes = items.skim(s, i); !takes {
 			return i, false
 		}
@@ -241,5 +293,5 @@ func (f *form) skimArray(s string, i int) (end int, takes bool) {
 			i = jsonx.SkipSpace(s, i+1)
 		}
 	}
-	return i + 1, true
+	return i + 1, f.hasLength(n)
 }

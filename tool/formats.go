@@ -96,7 +96,8 @@ func isURI(s string) bool {
 // inFormat accepts texts of a format.
 func inFormat(name string, ok func(string) bool) assertion {
 	return assertion{
-		ok: func(v any) bool { s, is := v.(string); return !is || ok(s) },
+		length: anyLength,
+		ok:     func(v any) bool { s, is := v.(string); return !is || ok(s) },
 		why: func(v any) string {
 			return fmt.Sprintf("format: %s is not a text of the format %s", output.Clip(canonical(v), maxValueText), name)
 		},

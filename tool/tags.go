@@ -246,10 +246,14 @@ func (d *derived) settle(list []clause) {
 // accepts null, nor to the zero value: otherwise a field whose zero value they
 // refuse could have no such tag.
 func (d *derived) ask(zero *bool, other *form) {
-	d.form.assertions = append(d.form.assertions, assertion{
+	asked := assertion{
 		ok:  func(v any) bool { return *zero || v == nil && d.takesNull || other.fits(v) },
 		why: func(v any) string { return other.explain(v) },
-	})
+	}
+	if other.skims() && len(other.types) == 0 && other.properties == nil && other.items == nil && other.others == nil && len(other.required) == 0 {
+		asked.length = func(n int) bool { return *zero || other.hasLength(n) }
+	}
+	d.form.assertions = append(d.form.assertions, asked)
 }
 
 // read returns the value of a tag as JSON.

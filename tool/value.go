@@ -199,10 +199,19 @@ func (s *Schema) Check(text string) error {
 	return nil
 }
 
-// Decode checks a text, and stores its value in what into points to. Whole numbers
+// Decode checks a text, and stores its value in place of what into points to, which
+// holds anything after an error. Whole numbers
 // are stored exactly, also if they are written as 10.0, and a [time.Duration] is a
 // text such as 90s. A value that does not fit into the Go type is an error.
 func (s *Schema) Decode(text string, into any) error {
+	if json.Unmarshal([]byte(text), into, jsonOptions) == nil {
+		if _, fits := s.inner().form.skim(text, 0); fits {
+			return nil
+		}
+	}
+	if v := reflect.ValueOf(into); v.Kind() == reflect.Pointer && !v.IsNil() {
+		v.Elem().SetZero()
+	}
 	if err := s.Check(text); err != nil {
 		return err
 	}
