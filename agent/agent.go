@@ -322,6 +322,9 @@ type Result struct {
 	broke bool      // the turn broke off
 	said  item.Item // the last message
 	whole bool      // said is of this turn, which did not break off
+	// readText is the text of the message read, which was decoded already.
+	read     item.Item
+	readText string
 }
 
 // Totals count the work of a run. Token counts are the endpoint's, with impossible

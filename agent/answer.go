@@ -191,13 +191,15 @@ func (r *Run) judgeAnswer(ctx context.Context, stop *plan.Stop) (again bool, err
 		return false, nil
 	}
 	said, ok := lastAnswer(r.session.Log())
-	if !ok && stop.Why == StopNothingToSend {
+	text, refuses := "", false
+	if m, err := item.As[item.Message](said); ok && err == nil {
+		text = m.Content.Display()
+		refuses = slices.ContainsFunc(m.Content.Parts, func(p item.Part) bool { _, is := p.(*item.Refusal); return is })
+	}
+	if (!ok || refuses) && stop.Why == StopNothingToSend {
 		return false, nil
 	}
-	text := ""
-	if m, err := item.As[item.Message](said); err == nil {
-		text = m.Content.Display()
-	}
+	r.result.read, r.result.readText = said, text
 	problem := r.wanted.problem(text)
 	switch done := r.repaired(); {
 	case problem == "":
@@ -246,7 +248,7 @@ func (r *Run) repaired() (n int) {
 }
 
 // lastAnswer returns the message with which a log ends, if it is a complete reply of
-// the model that is not a refusal.
+// the model.
 func lastAnswer(log []session.Entry) (item.Item, bool) {
 	var gone []int64
 	for _, e := range slices.Backward(log) {
@@ -257,14 +259,14 @@ func lastAnswer(log []session.Entry) (item.Item, bool) {
 			return item.Item{}, false
 		case session.InputItem: // in a transcript, replies are given items too
 			it := b.Item
-			return it, it.Type() == item.TypeMessage && it.Role() == item.RoleAssistant && it.Status() != item.StatusIncomplete && !refuses(it)
+			return it, it.Type() == item.TypeMessage && it.Role() == item.RoleAssistant && it.Status() != item.StatusIncomplete
 		case session.TurnEnded:
 			if b.BrokeOff() || b.Status == item.StatusIncomplete {
 				return item.Item{}, false
 			}
 		case session.OutputItem:
 			if b.Item.Type() == item.TypeMessage {
-				return b.Item, !b.Partial && !slices.Contains(gone, e.Seq) && !refuses(b.Item)
+				return b.Item, !b.Partial && !slices.Contains(gone, e.Seq)
 			}
 			if b.Item.IsCall() {
 				return item.Item{}, false
@@ -272,12 +274,6 @@ func lastAnswer(log []session.Entry) (item.Item, bool) {
 		}
 	}
 	return item.Item{}, false
-}
-
-// refuses reports whether a message has a refusal.
-func refuses(it item.Item) bool {
-	m, err := item.As[item.Message](it)
-	return err == nil && slices.ContainsFunc(m.Content.Parts, func(p item.Part) bool { _, is := p.(*item.Refusal); return is })
 }
 
 // unfit returns the error of a run that stopped without an answer that fits.

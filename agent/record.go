@@ -239,7 +239,9 @@ func quotes(ev Event) bool {
 func (r *Run) Result() *Result {
 	res := r.result
 	res.Totals = r.totals
-	if m, err := item.As[item.Message](res.said); err == nil {
+	if !res.said.IsZero() && res.said == res.read {
+		res.Text = res.readText
+	} else if m, err := item.As[item.Message](res.said); err == nil {
 		res.Text = m.Content.Display()
 	}
 	return &res
