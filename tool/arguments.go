@@ -56,6 +56,15 @@ var jsonOptions = json.JoinOptions(
 	json.Deterministic(true),
 )
 
+// unmarshal decodes JSON into a value. Options cost a look-up for each value, so types
+// without a duration are decoded without.
+func (s *schema) unmarshal(b []byte, in any) error {
+	if s.plain {
+		return json.Unmarshal(b, in)
+	}
+	return json.Unmarshal(b, in, jsonOptions)
+}
+
 // check parses and validates args. An empty text counts as an empty object.
 func (s *schema) check(tool, args string) error {
 	if jsontext.Value(args).IsValid() && isObject(item.JSON(args)) {
@@ -79,7 +88,7 @@ func (s *schema) decode(tool, args string, in any) error {
 // quick is a fast path of decode for arguments that clearly fit. If it returns
 // false, the arguments may still be valid, and in may hold anything.
 func (s *schema) quick(args string, in any) bool {
-	if json.Unmarshal([]byte(args), in, jsonOptions) != nil {
+	if s.unmarshal([]byte(args), in) != nil {
 		return false // it may not even be JSON
 	}
 	_, fits := s.form.skim(args, 0)
@@ -88,12 +97,12 @@ func (s *schema) quick(args string, in any) bool {
 
 // store decodes valid arguments into the value that in points to.
 func (s *schema) store(tool, args string, in any) error {
-	err := json.Unmarshal([]byte(args), in, jsonOptions)
+	err := s.unmarshal([]byte(args), in)
 	if err == nil {
 		return nil
 	}
 	// JSON Schema accepts 10.0 as an integer; the decoder does not.
-	if json.Unmarshal(plainIntegers(args), in, jsonOptions) == nil {
+	if s.unmarshal(plainIntegers(args), in) == nil {
 		return nil
 	}
 	return &ArgumentsError{Tool: tool, Problem: decodeProblem(err), Offset: -1, Schema: s.text}

@@ -23,38 +23,44 @@ type assertion struct {
 	// length decides about an array by the number of its elements. It is nil if that is
 	// not enough to know.
 	length func(n int) bool
+	// number decides like ok about a number that a float64 holds exactly. It may be nil.
+	number func(n float64) bool
 }
 
 // anyLength is the length of an assertion that accepts all arrays.
 func anyLength(int) bool { return true }
 
 // ofNumber makes an assertion about numbers.
-func ofNumber(ok func(n any) bool, problem string, bound any) assertion {
-	return assertion{
+func ofNumber(ok func(n any) bool, problem string, bound any, number func(n, bound float64) bool) assertion {
+	a := assertion{
 		ok:     func(v any) bool { return !isNumber(v) || ok(v) },
 		why:    func(v any) string { return canonical(v) + " is " + problem + " " + canonical(bound) },
 		length: anyLength,
 	}
+	if m, exact := bound.(float64); exact && number != nil {
+		a.number = func(n float64) bool { return number(n, m) }
+	}
+	return a
 }
 
 func minimum(m any) assertion {
-	return ofNumber(func(n any) bool { return compareNumbers(n, m) >= 0 }, "less than the minimum", m)
+	return ofNumber(func(n any) bool { return compareNumbers(n, m) >= 0 }, "less than the minimum", m, func(n, m float64) bool { return n >= m })
 }
 
 func maximum(m any) assertion {
-	return ofNumber(func(n any) bool { return compareNumbers(n, m) <= 0 }, "more than the maximum", m)
+	return ofNumber(func(n any) bool { return compareNumbers(n, m) <= 0 }, "more than the maximum", m, func(n, m float64) bool { return n <= m })
 }
 
 func moreThan(m any) assertion {
-	return ofNumber(func(n any) bool { return compareNumbers(n, m) > 0 }, "not more than", m)
+	return ofNumber(func(n any) bool { return compareNumbers(n, m) > 0 }, "not more than", m, func(n, m float64) bool { return n > m })
 }
 
 func lessThan(m any) assertion {
-	return ofNumber(func(n any) bool { return compareNumbers(n, m) < 0 }, "not less than", m)
+	return ofNumber(func(n any) bool { return compareNumbers(n, m) < 0 }, "not less than", m, func(n, m float64) bool { return n < m })
 }
 
 func multipleOf(m any) assertion {
-	return ofNumber(func(n any) bool { return divides(m, n) }, "not a multiple of", m)
+	return ofNumber(func(n any) bool { return divides(m, n) }, "not a multiple of", m, nil)
 }
 
 // counted describes something that a value has a number of.
@@ -94,10 +100,14 @@ func (c counted) problem(v any, bound string, m int) string {
 // amongst accepts the values of an enumeration.
 func amongst(values []any) assertion {
 	taken := make(map[string]bool, len(values))
+	words := make(map[string]bool, len(values)) // the texts among them, as they are
 	texts := make([]string, 0, len(values))
 	for _, v := range values {
 		text := canonical(v)
 		taken[text] = true
+		if word, is := v.(string); is {
+			words[word] = true
+		}
 		texts = append(texts, text)
 	}
 	want := "want "
@@ -106,7 +116,12 @@ func amongst(values []any) assertion {
 	}
 	want += strings.Join(texts, ", ")
 	return assertion{
-		ok:  func(v any) bool { return taken[canonical(v)] },
+		ok: func(v any) bool {
+			if word, is := v.(string); is {
+				return words[word]
+			}
+			return taken[canonical(v)]
+		},
 		why: func(v any) string { return "got " + output.Clip(canonical(v), maxValueText) + ", " + want },
 	}
 }

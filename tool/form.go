@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/big"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/antiphon-go/antiphon/internal/jsonx"
@@ -180,6 +181,10 @@ func (f *form) takesScalar(text string) bool {
 		v = text[0] == 't'
 	case 'n':
 	default:
+		if len(text) <= floatDigits && strings.IndexAny(text, "eE") < 0 && f.readsNumbers() {
+			n, err := strconv.ParseFloat(text, 64)
+			return err == nil && f.takesNumber(n)
+		}
 		n, err := numberOf(text)
 		if err != nil {
 			return false
@@ -188,6 +193,22 @@ func (f *form) takesScalar(text string) bool {
 	}
 	for _, a := range f.assertions {
 		if !a.ok(v) {
+			return false
+		}
+	}
+	return true
+}
+
+// readsNumbers reports whether takesNumber can decide.
+func (f *form) readsNumbers() bool {
+	return !slices.ContainsFunc(f.assertions, func(a assertion) bool { return a.number == nil })
+}
+
+// takesNumber reports whether the assertions accept a number that a float64 holds
+// exactly.
+func (f *form) takesNumber(n float64) bool {
+	for _, a := range f.assertions {
+		if !a.number(n) {
 			return false
 		}
 	}

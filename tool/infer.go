@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -44,7 +45,7 @@ func isObjectType(t reflect.Type) bool {
 }
 
 func inferType(t reflect.Type) (*schema, error) {
-	r := deriver{inside: map[reflect.Type]bool{}, zero: new(bool)}
+	r := deriver{inside: map[reflect.Type]bool{}, zero: new(bool), plain: new(true)}
 	d, err := r.derive(t)
 	if err != nil {
 		return nil, err
@@ -56,7 +57,7 @@ func inferType(t reflect.Type) (*schema, error) {
 		d.body = ""
 		text = `{"properties":{},` + d.text()[1:]
 	}
-	return &schema{text: item.JSON(text), form: d.form, zero: r.zero}, nil
+	return &schema{text: item.JSON(text), form: d.form, zero: r.zero, plain: *r.plain}, nil
 }
 
 // checkZero checks at registration whether the JSON of a type matches its schema. It
@@ -130,6 +131,7 @@ func (f *form) allowNull() {
 type deriver struct {
 	inside map[reflect.Type]bool
 	zero   *bool // set when the zero value is checked, which need not satisfy the tags
+	plain  *bool // no value needs [jsonOptions] to be decoded
 }
 
 // derive returns the schema of a type. The schema of *T is the schema of T, or null.
@@ -150,6 +152,10 @@ func (r deriver) derive(t reflect.Type) (*derived, error) {
 	d, err := r.ownSchema(t)
 	if err != nil {
 		return nil, err
+	}
+	// A type with its own way to read JSON may have a duration inside.
+	if d != nil || t == reflect.TypeFor[time.Duration]() || decodesItself(t) && t != reflect.TypeFor[time.Time]() {
+		*r.plain = false
 	}
 	if d == nil {
 		d = known(t)

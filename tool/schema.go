@@ -19,9 +19,10 @@ import (
 // schema describes the arguments of a function tool: the text for the model, and the
 // form for checking arguments. A nil form accepts everything.
 type schema struct {
-	zero *bool // for an inferred schema: see deriver
-	text item.JSON
-	form *form
+	zero  *bool // for an inferred schema: see deriver
+	plain bool
+	text  item.JSON
+	form  *form
 }
 
 // compile reads a schema. It returns a schema even with an error, but perhaps

@@ -252,6 +252,9 @@ func (d *derived) ask(zero *bool, other *form) {
 	}
 	if other.skims() && len(other.types) == 0 && other.properties == nil && other.items == nil && other.others == nil && len(other.required) == 0 {
 		asked.length = func(n int) bool { return *zero || other.hasLength(n) }
+		if other.readsNumbers() {
+			asked.number = func(n float64) bool { return *zero || other.takesNumber(n) }
+		}
 	}
 	d.form.assertions = append(d.form.assertions, asked)
 }

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/antiphon-go/antiphon/item"
@@ -204,7 +203,7 @@ func (s *Schema) Check(text string) error {
 // are stored exactly, also if they are written as 10.0, and a [time.Duration] is a
 // text such as 90s. A value that does not fit into the Go type is an error.
 func (s *Schema) Decode(text string, into any) error {
-	if json.Unmarshal([]byte(text), into, jsonOptions) == nil {
+	if s.inner().unmarshal([]byte(text), into) == nil {
 		if _, fits := s.inner().form.skim(text, 0); fits {
 			return nil
 		}
@@ -221,8 +220,8 @@ func (s *Schema) Decode(text string, into any) error {
 // DecodePartial stores the value of a text of [Schema.Partial] in what into points to.
 // It does not check the text against the schema.
 func (s *Schema) DecodePartial(text string, into any) error {
-	err := json.Unmarshal([]byte(text), into, jsonOptions)
-	if err == nil || json.Unmarshal(plainIntegers(text), into, jsonOptions) == nil {
+	err := s.inner().unmarshal([]byte(text), into)
+	if err == nil || s.inner().unmarshal(plainIntegers(text), into) == nil {
 		return nil
 	}
 	return errors.New(decodeProblem(err))
