@@ -218,7 +218,7 @@ func (r *Run) admitModel(ctx context.Context, seen *ModelCall) (context.Context,
 		return ctx, nil, nil
 	}
 	seen.Cache = r.state.Cache()
-	input, model, talk, base := seen.Request.Input, seen.Request.Model, seen.Request.Conversation, seen.Request.PreviousResponseID
+	input, talk, base := seen.Request.Input, seen.Request.Conversation, seen.Request.PreviousResponseID
 	items := input.Len()
 	inner, n, err := before(ctx, "BeforeModel", hooks, beforeModel, seen)
 	switch {
@@ -229,8 +229,9 @@ func (r *Run) admitModel(ctx context.Context, seen *ModelCall) (context.Context,
 		err = &HookError{Hook: "BeforeModel", Err: &StopError{errors.New("it changed the request's input, which is the log's")}}
 	case seen.Request.Conversation != talk || seen.Request.PreviousResponseID != base:
 		err = &HookError{Hook: "BeforeModel", Err: &StopError{errors.New("it changed PreviousResponseID or Conversation, which a hook must not change")}}
-	// The new model may have another price, or none that is known.
-	case seen.Request.Model != model:
+	// Another model than in the last request may have another price, or none that is
+	// known.
+	case seen.Request.Model != r.priced:
 		err = r.findPrice(seen.Request.Model)
 	}
 	return inner, hooks[:n], err

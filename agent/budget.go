@@ -316,7 +316,7 @@ func (e *PriceError) Error() string {
 func (r *Run) findPrice(model string) error {
 	price, err := r.priceOf(r.agent, model)
 	if err == nil {
-		r.price = price
+		r.price, r.priced = price, model
 	}
 	return err
 }

@@ -47,7 +47,10 @@ func (r *Run) compactFor(ctx context.Context, e plan.Compact, h *Handoff) error 
 	case h != nil && e.By == session.ByDropping:
 		seen.Items = []item.Item{item.User(cutText(h, seen.Replaced))}
 	default:
-		err = r.shorten(inner, seen)
+		// A hook may have chosen another model for the last request.
+		if err = r.findPrice(r.agent.Request.Model); err == nil {
+			err = r.shorten(inner, seen)
+		}
 	}
 	worth := func() error {
 		if h != nil {

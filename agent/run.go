@@ -107,6 +107,7 @@ type Run struct {
 	result     Result                   // Totals is unset; see totals
 	budget     *Budget                  // counts the usage of the run and its subagents
 	price      Price
+	priced     string // the model whose price it is
 }
 
 // Start prepares a run that gives the input to the model. Nothing happens until the
