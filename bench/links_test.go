@@ -11,7 +11,8 @@ import (
 )
 
 // TestUmbrellaLinks proves that a user's program links nothing that it does not
-// use: a package may leave its initialisation behind, and no functions.
+// use: a package may leave its initialisation behind, with methods of its types, and no
+// functions. Package regexp is linked, because tools check the patterns of their schemas.
 func TestUmbrellaLinks(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "umbrella")
 	if out, err := exec.Command("go", "build", "-o", program, "./umbrella").CombinedOutput(); err != nil {
@@ -23,7 +24,7 @@ func TestUmbrellaLinks(t *testing.T) {
 	}
 	for _, unused := range []string{
 		"github.com/coder/websocket", "github.com/google/jsonschema-go/jsonschema", "golang.org/x/image/draw",
-		"encoding/json", "regexp", "regexp/syntax", "log/slog", "html", "html/template", "text/template",
+		"encoding/json", "log/slog", "html", "html/template", "text/template",
 	} {
 		var functions []string
 		for line := range strings.Lines(string(out)) {
@@ -32,7 +33,7 @@ func TestUmbrellaLinks(t *testing.T) {
 			if len(f) < 3 || f[1] != "T" && f[1] != "t" {
 				continue
 			}
-			if name, ok := strings.CutPrefix(f[2], unused+"."); ok && !strings.HasPrefix(name, "init") {
+			if name, ok := strings.CutPrefix(f[2], unused+"."); ok && !strings.HasPrefix(name, "init") && !strings.Contains(name, ".") {
 				functions = append(functions, f[2])
 			}
 		}
