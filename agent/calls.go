@@ -463,6 +463,7 @@ func (r *Run) lose(calls ...*finished) {
 func (r *Run) finish(ctx context.Context, f *finished) error {
 	seen, out := &f.seen, &f.out
 	r.marks = r.marks || len(out.Stored) > 0
+	handing := r.handing(f) // it may change the outcome
 	done := session.CallOutput{CallID: f.call.CallID, Failed: out.Failed}
 	failure := out.Error
 	var bodies []session.Body
@@ -472,8 +473,6 @@ func (r *Run) finish(ctx context.Context, f *finished) error {
 		r.nested(bodies)
 		paused = paused && ctx.Err() == nil
 	}
-	handing := r.handing(f)
-	done.Failed, failure = out.Failed, out.Error
 	if len(f.hooks) > 0 {
 		seen.Output, seen.Failure, seen.Error, seen.Paused = out.Content, out.Failure, out.Error, paused
 		if err := after(f.ctx, "AfterTool", f.hooks, afterTool, seen); err != nil {
