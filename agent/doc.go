@@ -10,6 +10,9 @@
 // and decides again. There is only one loop: [Agent.Run] drains the events of
 // [Agent.Stream].
 //
+// [RunAs] and [StreamAs] return the answer as a Go value. An [Answer] demands JSON that
+// fits a schema in every run of an agent.
+//
 // To stop a run, call [Run.StopAfterTurn] or cancel its context. To answer a call
 // that waits for an approval, call [Decide]. To compact a session, call
 // [Agent.Compact].

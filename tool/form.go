@@ -181,7 +181,7 @@ func (f *form) takesScalar(text string) bool {
 		v = text[0] == 't'
 	case 'n':
 	default:
-		if len(text) <= floatDigits && strings.IndexAny(text, "eE") < 0 && f.readsNumbers() {
+		if len(text) <= floatDigits && !strings.ContainsAny(text, "eE") && f.readsNumbers() {
 			n, err := strconv.ParseFloat(text, 64)
 			return err == nil && f.takesNumber(n)
 		}

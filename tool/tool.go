@@ -14,6 +14,9 @@
 // a failure, a panic and a timeout are results for the model, not errors of the
 // program.
 //
+// A [Schema] checks and decodes other JSON in the same way, such as the answer of a
+// model: see [SchemaOf] and [ParseSchema].
+//
 // Package output writes tools' results according to an [output.Policy]: with or
 // without an envelope, within limits, without secrets, with images adapted to the
 // model. The tool made by [ReadOutput] reads the parts that a limit left out.

@@ -144,7 +144,7 @@ func (c *runCommand) mustBe() (*agent.Answer, error) {
 	if err != nil {
 		return nil, usage(fmt.Errorf("--schema: %w", err))
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, maxSchema+1))
 	if err == nil && len(text) > maxSchema {
 		err = fmt.Errorf("%s has more than %d MiB", c.Schema, maxSchema>>20)
