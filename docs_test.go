@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -262,5 +263,37 @@ func TestProgramsPrintWhatTheyShow(t *testing.T) {
 	}
 	if shown < 4 {
 		t.Errorf("%d pages show what a program prints", shown)
+	}
+}
+
+// TestFeatures proves that docs/features.md has the 85 rows, each with a test or an
+// example that exists, or with the word no.
+func TestFeatures(t *testing.T) {
+	named := map[string]bool{}
+	goFiles(t, func(_, file string) {
+		if strings.HasSuffix(file, "_test.go") {
+			for _, m := range regexp.MustCompile(`(?m)^func ((?:Test|Example)\w*)\(`).FindAllStringSubmatch(unindented(t, file), -1) {
+				named[m[1]] = true
+			}
+		}
+	})
+	next := 1
+	for _, m := range regexp.MustCompile(`(?m)^\| (\d+) \| .* \| (.*) \| ?(.*) \|$`).FindAllStringSubmatch(unindented(t, "docs/features.md"), -1) {
+		if m[1] != strconv.Itoa(next) {
+			t.Fatalf("row %s stands where row %d should", m[1], next)
+		}
+		next++
+		shown := regexp.MustCompile("`((?:Test|Example)\\w*)`").FindAllStringSubmatch(m[3], -1)
+		if len(shown) == 0 && !strings.HasPrefix(m[2], "no") {
+			t.Errorf("row %s names no test", m[1])
+		}
+		for _, name := range shown {
+			if !named[name[1]] {
+				t.Errorf("row %s: %s does not exist", m[1], name[1])
+			}
+		}
+	}
+	if next != 86 {
+		t.Errorf("%d rows, want 85", next-1)
 	}
 }
