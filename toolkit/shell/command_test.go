@@ -167,13 +167,13 @@ func TestCommandFailure(t *testing.T) {
 	}
 	for want, a := range map[string]kittest.Args{
 		`cannot run "no-such-program": no such program in the directories of PATH`: {"command": []string{"no-such-program"}},
-		"no shell takes the text apart":                                            {"command": []string{"ls -l"}},
-		"the command is empty":                                                     {"command": []string{}},
-		"its first element is the program":                                         {"command": []string{"", "x"}},
-		"NUL":                                                                      {"command": []string{"a\x00"}},
-		"timeout cannot be negative":                                               {"command": []string{"ls"}, "timeout": -1},
-		`cannot run "./sub": no such file or directory`:                            {"command": []string{"./sub"}},
-		`unknown member "shell"`:                                                   {"command": []string{"ls"}, "shell": true},
+		"no shell splits the text":                      {"command": []string{"ls -l"}},
+		"the command is empty":                          {"command": []string{}},
+		"its first element is the program":              {"command": []string{"", "x"}},
+		"NUL":                                           {"command": []string{"a\x00"}},
+		"timeout cannot be negative":                    {"command": []string{"ls"}, "timeout": -1},
+		`cannot run "./sub": no such file or directory`: {"command": []string{"./sub"}},
+		`unknown member "shell"`:                        {"command": []string{"ls"}, "shell": true},
 	} {
 		k.Fails("run_command", a, want)
 	}
