@@ -9,6 +9,10 @@
 //     and session (the log) beside it
 //   - responses: the client, server: the other side, and platform: the client of the
 //     API's other parts, such as files and embeddings
+//   - dialect and completions: other wire APIs behind the same client
+//   - toolkit and mcpbridge: tools that are ready, and those of MCP servers
+//   - session/sqlstore and export: sessions in databases, and as files and pages
+//   - tracing and eventlog: what runs do, for OpenTelemetry and for log/slog
 //   - chatmd, agentfile and host: agents kept as text files, and running them
 //   - agenttest and rehearsal: for tests, yours included
 //

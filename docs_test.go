@@ -11,6 +11,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -67,6 +68,9 @@ func TestDocsNames(t *testing.T) {
 	for _, page := range pages {
 		text := fence.ReplaceAllString(unindented(t, page), "")
 		for _, m := range name.FindAllStringSubmatch(text, -1) {
+			if strings.HasPrefix(m[2], "Test") || strings.HasPrefix(m[2], "Example") {
+				continue // TestFeatures looks for these
+			}
 			isType := ast.IsExported(m[1]) && strings.ToUpper(m[1]) != m[1] // LABEL.TOOL is a placeholder
 			if (isType || packages[m[1]]) && !known[m[1]+"."+m[2]] {
 				t.Errorf("%s names %s, and there is no %s.%s", page, m[0], m[1], m[2])
@@ -266,14 +270,25 @@ func TestProgramsPrintWhatTheyShow(t *testing.T) {
 	}
 }
 
+// TestNoticesAreDocumented proves that docs/format.md lists every kind of notice.
+func TestNoticesAreDocumented(t *testing.T) {
+	page := unindented(t, "docs/format.md")
+	for _, m := range regexp.MustCompile(`(?m)^Notice\w+ += "(\w+)"`).FindAllStringSubmatch(unindented(t, "session/entry.go"), -1) {
+		if !strings.Contains(page, "| `"+m[1]+"` |") {
+			t.Errorf("docs/format.md does not list the notice %s", m[1])
+		}
+	}
+}
+
 // TestFeatures proves that docs/features.md has the 85 rows, each with a test or an
 // example that exists, or with the word no.
 func TestFeatures(t *testing.T) {
-	named := map[string]bool{}
-	goFiles(t, func(_, file string) {
+	named := map[string]int{} // in how many packages, also with the last part of a package's path before it
+	goFiles(t, func(dir, file string) {
 		if strings.HasSuffix(file, "_test.go") {
 			for _, m := range regexp.MustCompile(`(?m)^func ((?:Test|Example)\w*)\(`).FindAllStringSubmatch(unindented(t, file), -1) {
-				named[m[1]] = true
+				named[m[1]]++
+				named[path.Base(dir)+"."+m[1]]++
 			}
 		}
 	})
@@ -283,13 +298,13 @@ func TestFeatures(t *testing.T) {
 			t.Fatalf("row %s stands where row %d should", m[1], next)
 		}
 		next++
-		shown := regexp.MustCompile("`((?:Test|Example)\\w*)`").FindAllStringSubmatch(m[3], -1)
+		shown := regexp.MustCompile("`((?:\\w+\\.)?(?:Test|Example)\\w*)`").FindAllStringSubmatch(m[3], -1)
 		if len(shown) == 0 && !strings.HasPrefix(m[2], "no") {
 			t.Errorf("row %s names no test", m[1])
 		}
 		for _, name := range shown {
-			if !named[name[1]] {
-				t.Errorf("row %s: %s does not exist", m[1], name[1])
+			if n := named[name[1]]; n != 1 {
+				t.Errorf("row %s: %d tests are named %s; put the package before the name", m[1], n, name[1])
 			}
 		}
 	}

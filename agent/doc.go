@@ -4,6 +4,49 @@
 // Package agent runs tool-calling conversations: it asks a model, runs the
 // calls it makes and asks again, until there is an answer or a reason to stop.
 //
+// A whole program, with a tool and an answer that is shown as it is written:
+//
+//	package main
+//
+//	import (
+//		"context"
+//		"fmt"
+//		"log"
+//		"os"
+//
+//		"github.com/antiphon-go/antiphon/agent"
+//		"github.com/antiphon-go/antiphon/endpoint"
+//		"github.com/antiphon-go/antiphon/item"
+//		"github.com/antiphon-go/antiphon/responses"
+//		"github.com/antiphon-go/antiphon/session"
+//		"github.com/antiphon-go/antiphon/tool"
+//	)
+//
+//	type place struct {
+//		City string `json:"city" jsonschema:"the city's name"`
+//	}
+//
+//	func weather(_ context.Context, p place) (string, error) { return "Rain in " + p.City + ".", nil }
+//
+//	func main() {
+//		a := &agent.Agent{
+//			Model: &responses.Client{Key: endpoint.NewKey(os.Getenv("OPENAI_API_KEY"))},
+//			Tools: []tool.Tool{tool.Must("weather", "Tells the weather of a city.", weather, tool.ReadOnly())},
+//		}
+//		a.Request.Model = "gpt-5.1"
+//		for ev, err := range a.Stream(context.Background(), session.New(), item.User("Do I need an umbrella in Oslo?")) {
+//			if err != nil {
+//				log.Fatal(err)
+//			}
+//			if d, ok := ev.(agent.Delta); ok && d.Kind == agent.DeltaText {
+//				fmt.Print(d.Text)
+//			}
+//		}
+//	}
+//
+// To try it without a key, set the BaseURL of a rehearsal.Server in place of the Key. A
+// tool needs an approval unless it is ReadOnly or the [Policy] allows it.
+//
 // Deciding and acting are separate. Package plan folds a session's log and decides
 // what to do next, without clock, I/O or randomness. A [Run] performs the decision
 // and appends the outcome. To resume a session after a crash, the run reads the log
@@ -40,5 +83,7 @@
 // same session: see [Handoff]. If a model cannot answer, another one can be asked: see
 // [Fallback].
 //
-// [Hooks] see each request and each call, and can change or stop them.
+// A [Guard] checks input and replies, and can object to them. [Hooks] see each request and
+// each call, and can change or stop them. A [Group] runs several agents over one budget.
+// [AccountOf] says what a session used, by agent, tool and model.
 package agent
