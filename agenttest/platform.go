@@ -63,7 +63,7 @@ type platformFile struct {
 type platformStore struct {
 	platform.Store
 	files   []*platformMember
-	batches []*platform.Batch
+	batches []*platform.FileBatch
 }
 
 // platformMember is a file in a store.

@@ -202,11 +202,11 @@ func memberContent(w http.ResponseWriter, _ *http.Request, _ *platformStore, m *
 }
 
 func (p *Platform) createBatch(w http.ResponseWriter, r *http.Request, s *platformStore) {
-	var req platform.BatchRequest
+	var req platform.FileBatchRequest
 	if !receive(w, r, &req) {
 		return
 	}
-	b := &platform.Batch{ID: p.id("vsfb"), StoreID: s.ID, CreatedAt: platformTime}
+	b := &platform.FileBatch{ID: p.id("vsfb"), StoreID: s.ID, CreatedAt: platformTime}
 	files := req.Files
 	for _, id := range req.FileIDs {
 		files = append(files, platform.AttachRequest{FileID: id, Attributes: req.Attributes, Chunking: req.Chunking})
@@ -221,7 +221,7 @@ func (p *Platform) createBatch(w http.ResponseWriter, r *http.Request, s *platfo
 }
 
 // batch returns a batch as it is.
-func (s *platformStore) batch(b *platform.Batch) *platform.Batch {
+func (s *platformStore) batch(b *platform.FileBatch) *platform.FileBatch {
 	var own []*platformMember
 	for _, m := range s.files {
 		if m.batch == b.ID {
@@ -240,7 +240,7 @@ func (s *platformStore) batch(b *platform.Batch) *platform.Batch {
 
 func getBatch(w http.ResponseWriter, r *http.Request, s *platformStore) {
 	id := r.PathValue("batch")
-	i := slices.IndexFunc(s.batches, func(b *platform.Batch) bool { return b.ID == id })
+	i := slices.IndexFunc(s.batches, func(b *platform.FileBatch) bool { return b.ID == id })
 	if i < 0 {
 		notFound(w, "file batch", id)
 		return

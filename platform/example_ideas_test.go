@@ -95,7 +95,7 @@ func ExampleClient_Upload() {
 }
 
 // A vector store splits and indexes files. Attaching one only begins the work.
-func ExampleClient_Search() {
+func ExampleClient_SearchStore() {
 	c, end := client(&agenttest.Platform{Polls: 2})
 	defer end()
 	if err := drinks(context.Background(), c); err != nil {
@@ -126,7 +126,7 @@ func drinks(ctx context.Context, c *platform.Client) error {
 	}
 	fmt.Println(attached.Status)
 
-	found, err := c.Search(ctx, store.ID, &platform.SearchRequest{
+	found, err := c.SearchStore(ctx, store.ID, &platform.SearchRequest{
 		Query:  []string{"what color has coffee"},
 		Filter: `{"type":"eq","key":"kind","value":"hot"}`,
 	})
@@ -139,7 +139,7 @@ func drinks(ctx context.Context, c *platform.Client) error {
 }
 
 // Several files are added in one batch, with attributes of their own.
-func ExampleClient_WaitBatch() {
+func ExampleClient_WaitFileBatch() {
 	c, end := client(&agenttest.Platform{Polls: 1})
 	defer end()
 	ctx := context.Background()
@@ -147,7 +147,7 @@ func ExampleClient_WaitBatch() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	var batch platform.BatchRequest
+	var batch platform.FileBatchRequest
 	for name, content := range map[string]string{"a.txt": "Dear A", "b.txt": "\xff\xfe"} {
 		file, err := c.Upload(ctx, &platform.Upload{Source: platform.Source{Name: name, Content: strings.NewReader(content)}})
 		if err != nil {
@@ -155,13 +155,13 @@ func ExampleClient_WaitBatch() {
 		}
 		batch.Files = append(batch.Files, platform.AttachRequest{FileID: file.ID})
 	}
-	begun, err := c.CreateBatch(ctx, store.ID, &batch)
+	begun, err := c.CreateFileBatch(ctx, store.ID, &batch)
 	if err != nil {
 		log.Fatal(err)
 	}
-	ended, err := c.WaitBatch(ctx, store.ID, begun.ID)
+	ended, err := c.WaitFileBatch(ctx, store.ID, begun.ID)
 	fmt.Println(ended.FileCounts.Completed, "completed;", err)
-	for f, err := range c.BatchFiles(ctx, store.ID, begun.ID, &platform.ListOptions{Status: platform.StatusFailed}) {
+	for f, err := range c.FileBatchFiles(ctx, store.ID, begun.ID, &platform.ListOptions{Status: platform.StatusFailed}) {
 		if err != nil {
 			log.Fatal(err)
 		}

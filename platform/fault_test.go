@@ -392,8 +392,8 @@ func TestWaits(t *testing.T) {
 	if want := []time.Duration{1e9, 2e9, 4e9, 4e9}; f.Status != platform.StatusCompleted || !slices.Equal(slept, want) {
 		t.Errorf("%+v after %v", f, slept)
 	}
-	b := must[*platform.Batch](t)(c.CreateBatch(ctx, s.ID, &platform.BatchRequest{FileIDs: []string{bad.ID}}))
-	b, err := c.WaitBatch(ctx, s.ID, b.ID)
+	b := must[*platform.FileBatch](t)(c.CreateFileBatch(ctx, s.ID, &platform.FileBatchRequest{FileIDs: []string{bad.ID}}))
+	b, err := c.WaitFileBatch(ctx, s.ID, b.ID)
 	if e := wantClass(t, err, endpoint.BadRequest); b == nil || b.FileCounts.Failed != 1 || !strings.Contains(e.Message, "1 of 1") {
 		t.Errorf("%+v %v", b, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/antiphon-go/antiphon/endpoint"
@@ -136,7 +137,8 @@ type Content struct {
 
 // FileContent returns the content of a file as it arrives. Limit is the number of bytes above which
 // reading fails with an error of the class [endpoint.TooLarge]; 0 means no limit. The request is
-// repeated until the content begins to arrive.
+// repeated until the content begins to arrive. An answer that is not the whole content as it is
+// stored, such as a part of it or an encoded form, is an error.
 //
 // A Read that returns io.EOF has read all: a content that breaks off gives an error of the class
 // [endpoint.Truncated].
@@ -150,12 +152,31 @@ func (c *Client) FileContent(ctx context.Context, id string, limit int64) (*Cont
 	if err != nil {
 		return nil, err
 	}
+	if problem := notWhole(x.Response); problem != "" {
+		x.Close()
+		return nil, x.Fail(&endpoint.Error{Class: endpoint.Protocol, Message: problem})
+	}
 	v := &Content{Type: x.Response.Header.Get("Content-Type"), Size: x.Response.ContentLength, x: x, limit: limit}
 	if limit > 0 && v.Size > limit {
 		x.Close()
 		return nil, v.tooLarge()
 	}
 	return v, nil
+}
+
+// notWhole says why an answer is not the whole content, or returns "". An encoding that was undone
+// is not in the header any more.
+func notWhole(r *http.Response) string {
+	encoding, part := r.Header.Get("Content-Encoding"), r.Header.Get("Content-Range")
+	switch {
+	case part != "":
+		return fmt.Sprintf("the answer is only a part of the content: %q", part)
+	case r.StatusCode != http.StatusOK:
+		return fmt.Sprintf("the answer is not the content: its status is %s", r.Status)
+	case encoding != "" && !strings.EqualFold(encoding, "identity"):
+		return fmt.Sprintf("the content is encoded as %q, which was not asked for", encoding)
+	}
+	return ""
 }
 
 func (v *Content) tooLarge() error {

@@ -29,7 +29,7 @@ func FuzzDecoders(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for _, v := range []value{
 			new(platform.Model), new(platform.EmbedRequest), new(platform.Embeddings), new(platform.File), new(platform.Store), new(platform.StoreRequest), new(platform.StoreFile),
-			new(platform.AttachRequest), new(platform.Batch), new(platform.BatchRequest), new(platform.SearchRequest), new(platform.SearchResults), new(platform.ModerationRequest),
+			new(platform.AttachRequest), new(platform.FileBatch), new(platform.FileBatchRequest), new(platform.SearchRequest), new(platform.SearchResults), new(platform.ModerationRequest),
 			new(platform.Moderations), new(platform.ImageRequest), new(platform.Images), new(platform.ImageEvent),
 		} {
 			if v.UnmarshalJSON(data) != nil {

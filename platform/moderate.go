@@ -155,7 +155,8 @@ func (v *Moderation) Score(category string) float64 {
 	return f
 }
 
-// Moderate judges content. An answer with fewer results than texts is an error.
+// Moderate judges content. An answer with fewer results than texts is an error, and so is a result
+// that does not say whether the content is harmful.
 func (c *Client) Moderate(ctx context.Context, req *ModerationRequest) (*Moderations, error) {
 	if req == nil {
 		return nil, errNil
@@ -169,8 +170,16 @@ func (c *Client) Moderate(ctx context.Context, req *ModerationRequest) (*Moderat
 	}
 	p := place{"create moderation", "/moderations", "ask a second model"}
 	v, err := send[Moderations](ctx, c, p, req, transport.Always, "moderation", "results")
-	if err == nil && len(v.Results) < want {
+	if err != nil {
+		return nil, err
+	}
+	if len(v.Results) < want {
 		return nil, &endpoint.Error{Op: p.op, Class: endpoint.Protocol, Message: fmt.Sprintf("the answer has %d results for %d texts", len(v.Results), want)}
 	}
-	return v, err
+	for i := range v.Results {
+		if !transport.HasMember(v.Results[i].Extra, "flagged") {
+			return nil, &endpoint.Error{Op: p.op, Class: endpoint.Protocol, Message: fmt.Sprintf("result %d does not say whether the content is flagged", i)}
+		}
+	}
+	return v, nil
 }

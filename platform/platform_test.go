@@ -308,15 +308,15 @@ func everyFileCall(t *testing.T, c *platform.Client) (storeID, fileID string) {
 		}
 	}
 	kind, _ := api.Metadata(map[string]string{"kind": "hot"})
-	b := must[*platform.Batch](t)(c.CreateBatch(ctx, s.ID, &platform.BatchRequest{FileIDs: ids[2:], Attributes: kind}))
-	if b = must[*platform.Batch](t)(c.WaitBatch(ctx, s.ID, b.ID)); b.FileCounts.Completed != 1 {
+	b := must[*platform.FileBatch](t)(c.CreateFileBatch(ctx, s.ID, &platform.FileBatchRequest{FileIDs: ids[2:], Attributes: kind}))
+	if b = must[*platform.FileBatch](t)(c.WaitFileBatch(ctx, s.ID, b.ID)); b.FileCounts.Completed != 1 {
 		t.Errorf("batch: %+v", b)
 	}
-	if list := all(t, c.BatchFiles(ctx, s.ID, b.ID, &platform.ListOptions{Status: platform.StatusCompleted})); len(list) != 1 || list[0].ID != ids[2] {
+	if list := all(t, c.FileBatchFiles(ctx, s.ID, b.ID, &platform.ListOptions{Status: platform.StatusCompleted})); len(list) != 1 || list[0].ID != ids[2] {
 		t.Errorf("files of the batch: %+v", list)
 	}
-	other := must[*platform.Batch](t)(c.CreateBatch(ctx, s.ID, &platform.BatchRequest{Files: []platform.AttachRequest{{FileID: ids[2], Attributes: kind}}}))
-	if other = must[*platform.Batch](t)(c.CancelBatch(ctx, s.ID, other.ID)); other.Status != platform.StatusCancelled {
+	other := must[*platform.FileBatch](t)(c.CreateFileBatch(ctx, s.ID, &platform.FileBatchRequest{Files: []platform.AttachRequest{{FileID: ids[2], Attributes: kind}}}))
+	if other = must[*platform.FileBatch](t)(c.CancelFileBatch(ctx, s.ID, other.ID)); other.Status != platform.StatusCancelled {
 		t.Errorf("batch: %+v", other)
 	}
 	must[*platform.StoreFile](t)(c.AttachFile(ctx, s.ID, &platform.AttachRequest{FileID: ids[2], Attributes: kind}))
@@ -325,7 +325,7 @@ func everyFileCall(t *testing.T, c *platform.Client) (storeID, fileID string) {
 		t.Errorf("files of the store: %+v", list)
 	}
 	for filter, want := range map[item.JSON]string{"": "0.txt", `{"type":"eq","key":"kind","value":"hot"}`: "2.txt"} {
-		found := must[*platform.SearchResults](t)(c.Search(ctx, s.ID, &platform.SearchRequest{Query: []string{"green tea"}, MaxResults: 5, Filter: filter, Ranking: `{"score_threshold":0.1}`, Rewrite: true}))
+		found := must[*platform.SearchResults](t)(c.SearchStore(ctx, s.ID, &platform.SearchRequest{Query: []string{"green tea"}, MaxResults: 5, Filter: filter, Ranking: `{"score_threshold":0.1}`, Rewrite: true}))
 		if len(found.Results) == 0 || found.Results[0].Filename != want || !strings.Contains(found.Results[0].Content[0].Text, "Tea") {
 			t.Errorf("search with %q: %+v", filter, found)
 		}
@@ -375,7 +375,7 @@ func TestLossless(t *testing.T) {
 		"file":       {new(platform.File), []string{`{"id":"f","object":"file","bytes":1,"created_at":2,"expires_at":0,"filename":"n","purpose":"p","status":"","status_details":null}`, `{"id":"f","expires_at":null}`}},
 		"store":      {new(platform.Store), []string{`{"id":"v","object":"vector_store","created_at":1,"name":"n","usage_bytes":0,"file_counts":{"in_progress":0,"completed":1,"failed":0,"cancelled":0,"total":1,"new":1},"status":"completed","expires_after":{"anchor":"now","days":1},"expires_at":5,"last_active_at":null,"metadata":{"a":"b"}}`, `{"id":"v","file_counts":null}`, `{}`}},
 		"store file": {new(platform.StoreFile), []string{`{"id":"f","object":"vector_store.file","usage_bytes":1,"created_at":1,"vector_store_id":"v","status":"failed","last_error":{"code":"c","message":"m","x":1},"chunking_strategy":{"type":"other"},"attributes":{"n":1.0}}`, `{"last_error":null}`}},
-		"batch":      {new(platform.Batch), []string{`{"id":"b","object":"vector_store.files_batch","created_at":1,"vector_store_id":"v","status":"new","file_counts":{"total":3}}`}},
+		"batch":      {new(platform.FileBatch), []string{`{"id":"b","object":"vector_store.files_batch","created_at":1,"vector_store_id":"v","status":"new","file_counts":{"total":3}}`}},
 		"search":     {new(platform.SearchRequest), []string{`{"query":"a","rewrite_query":false,"max_num_results":0}`, `{"query":["a","b"],"rewrite_query":true}`}},
 		"results":    {new(platform.SearchResults), []string{`{"object":"vector_store.search_results.page","search_query":["a"],"data":[{"file_id":"f","filename":"n","score":0.50,"attributes":null,"content":[{"type":"text","text":"t","x":1}]}],"has_more":false,"next_page":null}`}},
 		"moderation": {new(platform.Moderations), []string{`{"id":"i","model":"m","results":[{"flagged":true,"categories":{"new":true},"category_scores":{"new":1e-05},"x":1}]}`}},
@@ -410,18 +410,18 @@ func TestNonsense(t *testing.T) {
 	one := func(err error) []error { return []error{err} }
 	for name, errs := range map[string][]error{
 		"nil requests": {
-			second(c.Embed(ctx, nil)), second(c.Upload(ctx, nil)), second(c.CreateStore(ctx, nil)), second(c.UpdateStore(ctx, "s", nil)), second(c.Search(ctx, "s", nil)),
-			second(c.AttachFile(ctx, "s", nil)), second(c.CreateBatch(ctx, "s", nil)), second(c.Moderate(ctx, nil)), second(c.GenerateImages(ctx, nil)), second(c.EditImages(ctx, nil)),
+			second(c.Embed(ctx, nil)), second(c.Upload(ctx, nil)), second(c.CreateStore(ctx, nil)), second(c.UpdateStore(ctx, "s", nil)), second(c.SearchStore(ctx, "s", nil)),
+			second(c.AttachFile(ctx, "s", nil)), second(c.CreateFileBatch(ctx, "s", nil)), second(c.Moderate(ctx, nil)), second(c.GenerateImages(ctx, nil)), second(c.EditImages(ctx, nil)),
 			last(c.StreamImages(ctx, nil)), last(c.StreamEdit(ctx, nil)),
 		},
 		"nil client": nilClient(ctx),
 		"empty ids": {
 			second(c.RetrieveModel(ctx, "")), c.DeleteModel(ctx, " "), second(c.RetrieveFile(ctx, "..")), c.DeleteFile(ctx, ""), second(c.FileContent(ctx, "", 0)),
-			second(c.RetrieveStore(ctx, "")), c.DeleteStore(ctx, ""), second(c.Search(ctx, "", &platform.SearchRequest{Query: []string{"a"}})), last(c.StoreFiles(ctx, "", nil)),
-			second(c.WaitStoreFile(ctx, "s", "")), second(c.WaitBatch(ctx, "", "b")), c.DetachFile(ctx, "s", ""), second(c.CancelBatch(ctx, "s", "")),
+			second(c.RetrieveStore(ctx, "")), c.DeleteStore(ctx, ""), second(c.SearchStore(ctx, "", &platform.SearchRequest{Query: []string{"a"}})), last(c.StoreFiles(ctx, "", nil)),
+			second(c.WaitStoreFile(ctx, "s", "")), second(c.WaitFileBatch(ctx, "", "b")), c.DetachFile(ctx, "s", ""), second(c.CancelFileBatch(ctx, "s", "")),
 		},
 		"nothing in them": {
-			second(c.Embed(ctx, &platform.EmbedRequest{})), second(c.Search(ctx, "s", &platform.SearchRequest{})), second(c.Moderate(ctx, &platform.ModerationRequest{})),
+			second(c.Embed(ctx, &platform.EmbedRequest{})), second(c.SearchStore(ctx, "s", &platform.SearchRequest{})), second(c.Moderate(ctx, &platform.ModerationRequest{})),
 			second(c.GenerateImages(ctx, &platform.ImageRequest{})), second(c.EditImages(ctx, &platform.ImageEdit{})),
 		},
 		"sources": {
@@ -459,7 +459,7 @@ func nilClient(ctx context.Context) []error {
 	var c *platform.Client
 	return []error{
 		last(c.Models(ctx)), second(c.RetrieveModel(ctx, "m")), c.DeleteModel(ctx, "m"), second(c.Embed(ctx, &platform.EmbedRequest{})), second(c.Upload(ctx, &platform.Upload{Source: text("a", "a")})),
-		last(c.Files(ctx, nil)), second(c.FileContent(ctx, "f", 0)), second(c.CreateStore(ctx, &platform.StoreRequest{})), second(c.WaitBatch(ctx, "s", "b")), second(c.WaitStoreFile(ctx, "s", "f")),
+		last(c.Files(ctx, nil)), second(c.FileContent(ctx, "f", 0)), second(c.CreateStore(ctx, &platform.StoreRequest{})), second(c.WaitFileBatch(ctx, "s", "b")), second(c.WaitStoreFile(ctx, "s", "f")),
 		second(c.Moderate(ctx, &platform.ModerationRequest{Texts: []string{"a"}})), last(c.StreamImages(ctx, &platform.ImageRequest{Prompt: "p"})),
 	}
 }

@@ -9,11 +9,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"mime/multipart"
 	"net/textproto"
 	"reflect"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"unicode"
 
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/internal/transport"
@@ -25,7 +28,8 @@ type Source struct {
 	// Name is the file's name, as the endpoint stores and shows it. Endpoints detect formats by its
 	// ending.
 	Name string
-	// Type is the media type. Empty means application/octet-stream.
+	// Type is the media type, such as text/plain; another text is an error. Empty means
+	// application/octet-stream.
 	Type string
 	// Content is read from its current position to its end. A failed request can be repeated only
 	// if Content has a method Seek that works, as files, *bytes.Reader and *strings.Reader have. If
@@ -55,6 +59,9 @@ func (s *Source) measure(param string) (*content, error) {
 	if s.Size < 0 {
 		return nil, refused(param, fmt.Sprintf("its size is %d", s.Size), "give the number of bytes, or 0 if it is not known")
 	}
+	if !mediaType(s.Type) {
+		return nil, refused(param, fmt.Sprintf("%q is not a media type", s.Type), "give one such as text/plain, or none")
+	}
 	c := &content{name: s.Name, size: cmp.Or(s.Size, -1), once: true, open: func() io.Reader { return s.Content }}
 	if b, ok := s.Content.(*bytes.Buffer); ok {
 		c.size = int64(b.Len())
@@ -66,6 +73,17 @@ func (s *Source) measure(param string) (*content, error) {
 		return nil, refused(param, fmt.Sprintf("its size is %d bytes, not %d", c.size, s.Size), "give the number of bytes from the reader's position, or 0")
 	}
 	return c, nil
+}
+
+// mediaType reports whether a text is a media type or empty. A control character could begin
+// another header, or the content.
+func mediaType(text string) bool {
+	if text == "" {
+		return true
+	}
+	name, _, err := mime.ParseMediaType(text)
+	_, sub, _ := strings.Cut(name, "/")
+	return err == nil && sub != "" && !strings.ContainsFunc(text, unicode.IsControl)
 }
 
 // seekable uses a reader that can be read again, if it is one: a pipe has the method too.

@@ -15,7 +15,7 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// States of a [StoreFile] and of a [Batch].
+// States of a [StoreFile] and of a [FileBatch].
 const (
 	StatusInProgress = "in_progress"
 	StatusCompleted  = "completed"
@@ -177,8 +177,10 @@ func (c *Client) WaitStoreFile(ctx context.Context, storeID, fileID string) (*St
 		}
 	case StatusCancelled:
 		e.Message = "processing the file was cancelled"
-	default:
+	case StatusCompleted:
 		return v, nil
+	default:
+		unknownStatus(e, v.Status)
 	}
 	return v, e
 }
@@ -199,9 +201,9 @@ func wait[T any](ctx context.Context, c *Client, op string, look func() (T, stri
 	}
 }
 
-// Batch is a number of files that are added to a vector store together. Schema:
+// FileBatch is a number of files that are added to a vector store together. Schema:
 // VectorStoreFileBatchObject.
-type Batch struct {
+type FileBatch struct {
 	ID         string
 	StoreID    string
 	CreatedAt  int64  // Unix time in seconds
@@ -210,7 +212,7 @@ type Batch struct {
 	Extra      item.Extra
 }
 
-func (v *Batch) fields(c *codec) {
+func (v *FileBatch) fields(c *codec) {
 	record.Keep(c, &v.Extra)
 	c.Text("id", &v.ID)
 	c.Member("object", "vector_store.files_batch")
@@ -221,14 +223,14 @@ func (v *Batch) fields(c *codec) {
 }
 
 // MarshalJSON returns the batch as JSON.
-func (v *Batch) MarshalJSON() ([]byte, error) { return encode(v) }
+func (v *FileBatch) MarshalJSON() ([]byte, error) { return encode(v) }
 
 // UnmarshalJSON reads the batch from a copy of data.
-func (v *Batch) UnmarshalJSON(data []byte) error { return decode(data, v) }
+func (v *FileBatch) UnmarshalJSON(data []byte) error { return decode(data, v) }
 
-// BatchRequest adds files to a vector store: FileIDs, all with the same Attributes and Chunking, or
+// FileBatchRequest adds files to a vector store: FileIDs, all with the same Attributes and Chunking, or
 // Files, each with its own. Schema: CreateVectorStoreFileBatchRequest.
-type BatchRequest struct {
+type FileBatchRequest struct {
 	FileIDs    []string
 	Attributes item.JSON
 	Chunking   item.JSON
@@ -236,7 +238,7 @@ type BatchRequest struct {
 	Extra      item.Extra
 }
 
-func (v *BatchRequest) fields(c *codec) {
+func (v *FileBatchRequest) fields(c *codec) {
 	record.Keep(c, &v.Extra)
 	c.OptStrings("file_ids", &v.FileIDs)
 	record.List(c, "files", &v.Files, (*AttachRequest).fields)
@@ -245,42 +247,42 @@ func (v *BatchRequest) fields(c *codec) {
 }
 
 // MarshalJSON returns the request as JSON.
-func (v *BatchRequest) MarshalJSON() ([]byte, error) { return encode(v) }
+func (v *FileBatchRequest) MarshalJSON() ([]byte, error) { return encode(v) }
 
 // UnmarshalJSON reads the request from a copy of data.
-func (v *BatchRequest) UnmarshalJSON(data []byte) error { return decode(data, v) }
+func (v *FileBatchRequest) UnmarshalJSON(data []byte) error { return decode(data, v) }
 
 const (
 	pathBatches = pathStore + "/file_batches"
 	pathBatch   = pathStore + "/file_batches/{batch_id}"
 )
 
-// CreateBatch adds files to a vector store; [Client.WaitBatch] waits until they are processed.
-func (c *Client) CreateBatch(ctx context.Context, storeID string, req *BatchRequest) (*Batch, error) {
-	return send[Batch](ctx, c, stores("create file batch", pathBatches), req, transport.IfKeyed, "file batch", "id", storeID)
+// CreateFileBatch adds files to a vector store; [Client.WaitFileBatch] waits until they are processed.
+func (c *Client) CreateFileBatch(ctx context.Context, storeID string, req *FileBatchRequest) (*FileBatch, error) {
+	return send[FileBatch](ctx, c, stores("create file batch", pathBatches), req, transport.IfKeyed, "file batch", "id", storeID)
 }
 
-// RetrieveBatch returns a file batch.
-func (c *Client) RetrieveBatch(ctx context.Context, storeID, batchID string) (*Batch, error) {
-	return object[Batch](ctx, c, stores("retrieve file batch", pathBatch).ask(http.MethodGet, storeID, batchID), "file batch", "id")
+// RetrieveFileBatch returns a file batch.
+func (c *Client) RetrieveFileBatch(ctx context.Context, storeID, batchID string) (*FileBatch, error) {
+	return object[FileBatch](ctx, c, stores("retrieve file batch", pathBatch).ask(http.MethodGet, storeID, batchID), "file batch", "id")
 }
 
-// CancelBatch stops processing a file batch, and returns it. Files that were processed stay.
-func (c *Client) CancelBatch(ctx context.Context, storeID, batchID string) (*Batch, error) {
-	return object[Batch](ctx, c, stores("cancel file batch", pathBatch+"/cancel").ask(http.MethodPost, storeID, batchID), "file batch", "id")
+// CancelFileBatch stops processing a file batch, and returns it. Files that were processed stay.
+func (c *Client) CancelFileBatch(ctx context.Context, storeID, batchID string) (*FileBatch, error) {
+	return object[FileBatch](ctx, c, stores("cancel file batch", pathBatch+"/cancel").ask(http.MethodPost, storeID, batchID), "file batch", "id")
 }
 
-// BatchFiles yields the files of a file batch. Options may be nil.
-func (c *Client) BatchFiles(ctx context.Context, storeID, batchID string, options *ListOptions) iter.Seq2[*StoreFile, error] {
+// FileBatchFiles yields the files of a file batch. Options may be nil.
+func (c *Client) FileBatchFiles(ctx context.Context, storeID, batchID string, options *ListOptions) iter.Seq2[*StoreFile, error] {
 	return list(ctx, c, stores("list files of batch", pathBatch+"/files").ask(http.MethodGet, storeID, batchID), options, (*StoreFile).id)
 }
 
-// WaitBatch returns a file batch when it is processed. A batch with files that failed, or that was
-// cancelled, is returned together with an error; [Client.BatchFiles] says which files failed.
+// WaitFileBatch returns a file batch when it is processed. A batch with files that failed, or that was
+// cancelled, is returned together with an error; [Client.FileBatchFiles] says which files failed.
 // Polling is as in [Client.WaitStoreFile].
-func (c *Client) WaitBatch(ctx context.Context, storeID, batchID string) (*Batch, error) {
-	v, err := wait(ctx, c, "wait for file batch", func() (*Batch, string, error) {
-		v, err := c.RetrieveBatch(ctx, storeID, batchID)
+func (c *Client) WaitFileBatch(ctx context.Context, storeID, batchID string) (*FileBatch, error) {
+	v, err := wait(ctx, c, "wait for file batch", func() (*FileBatch, string, error) {
+		v, err := c.RetrieveFileBatch(ctx, storeID, batchID)
 		if err != nil {
 			return nil, "", err
 		}
@@ -296,8 +298,19 @@ func (c *Client) WaitBatch(ctx context.Context, storeID, batchID string) (*Batch
 	case v.Status == StatusFailed || v.FileCounts.Failed > 0:
 		e.Message = fmt.Sprintf("%d of %d files could not be processed", v.FileCounts.Failed, v.FileCounts.Total)
 		e.Hint = "list the files of the batch with the status failed"
-	default:
+	case v.Status == StatusCompleted:
 		return v, nil
+	default:
+		unknownStatus(e, v.Status)
 	}
 	return v, e
+}
+
+// unknownStatus makes e an error about a status that may or may not mean that all is done.
+func unknownStatus(e *endpoint.Error, status string) {
+	e.Class, e.Message = endpoint.Protocol, fmt.Sprintf("the status %q is not known", status)
+	if status == "" {
+		e.Message = "the server reports no status"
+	}
+	e.Hint = "retrieve it and decide by its other members"
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// Store is a vector store: files that are split into chunks and indexed, for [Client.Search] and
+// Store is a vector store: files that are split into chunks and indexed, for [Client.SearchStore] and
 // for item.FileSearchTool. Schema: VectorStoreObject.
 type Store struct {
 	ID           string
@@ -272,8 +272,8 @@ func (v *SearchResults) MarshalJSON() ([]byte, error) { return encode(v) }
 // UnmarshalJSON reads the results from a copy of data.
 func (v *SearchResults) UnmarshalJSON(data []byte) error { return decode(data, v) }
 
-// Search searches a vector store.
-func (c *Client) Search(ctx context.Context, storeID string, req *SearchRequest) (*SearchResults, error) {
+// SearchStore searches a vector store.
+func (c *Client) SearchStore(ctx context.Context, storeID string, req *SearchRequest) (*SearchResults, error) {
 	if req == nil {
 		return nil, errNil
 	}
