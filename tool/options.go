@@ -4,6 +4,7 @@
 package tool
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -16,6 +17,7 @@ type Option func(*config)
 
 type config struct {
 	annotations Annotations
+	noRate      bool // the option RateLimit has no rate
 	strict      *bool
 	parameters  item.JSON
 	compile     func(item.JSON) (*schema, error) // reads parameters; set together with them
@@ -50,8 +52,10 @@ func Timeout(d time.Duration) Option { return func(c *config) { c.annotations.Ti
 func Retries(r Retry) Option { return func(c *config) { c.annotations.Retry = &r } }
 
 // RateLimit bounds how often the tool starts. A call beyond the rate waits. Several tools
-// may share r.
-func RateLimit(r *Rate) Option { return func(c *config) { c.annotations.Rate = r } }
+// may share r, which must not be nil.
+func RateLimit(r *Rate) Option {
+	return func(c *config) { c.annotations.Rate, c.noRate = r, r == nil }
+}
 
 // Enveloped wraps successes the way failures are always wrapped. See
 // [output.Envelope].
@@ -94,8 +98,14 @@ func Parameters(schema item.JSON) Option {
 
 func configOf(opts []Option) (config, error) {
 	var c config
-	for _, o := range opts {
+	for i, o := range opts {
+		if o == nil {
+			return c, fmt.Errorf("option %d is nil", i+1)
+		}
 		o(&c)
+	}
+	if c.noRate {
+		return c, errors.New("rate: the option RateLimit has a nil Rate: leave it out, or give it one with Calls and Per")
 	}
 	if c.annotations.Timeout < 0 {
 		return c, fmt.Errorf("timeout %v is negative", c.annotations.Timeout)

@@ -15,8 +15,8 @@ import (
 
 // Retry repeats a call whose function returned an error. It is only for tools that are
 // declared as [ReadOnly] or [Idempotent]. Arguments that do not fit, panics, timeouts and
-// a [Result] with an Error are not repeated. [Annotations.Timeout] bounds all attempts
-// together.
+// a [Result] with an Error are not repeated, and neither are runs of agents.
+// [Annotations.Timeout] bounds all attempts together.
 type Retry struct {
 	// Max bounds the repetitions of a call.
 	Max int
@@ -51,31 +51,43 @@ type Rate struct {
 	Calls int
 	Per   time.Duration
 
-	mu     sync.Mutex
-	starts []time.Time // of the last calls, some of them in the future
+	mu sync.Mutex
+	// starts are those that can still be in one period with a later one, oldest first.
+	// Some of them are in the future.
+	starts []time.Time
 }
 
 // reserve returns when the next call may start.
-func (r *Rate) reserve(now time.Time) time.Time {
+func (r *Rate) reserve() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	at := now
-	if n := len(r.starts); n >= r.Calls {
-		if free := r.starts[n-r.Calls].Add(r.Per); free.After(now) {
+	at := time.Now()
+	// A start is forgotten by its age alone: a later one may be given back, and then
+	// the older ones count again.
+	old := 0
+	for old < len(r.starts) && !r.starts[old].Add(r.Per).After(at) {
+		old++
+	}
+	r.starts = slices.Delete(r.starts, 0, old)
+	n := len(r.starts)
+	if n > 0 && r.starts[n-1].After(at) {
+		at = r.starts[n-1] // nobody overtakes
+	}
+	if n >= r.Calls {
+		if free := r.starts[n-r.Calls].Add(r.Per); free.After(at) {
 			at = free
 		}
-		r.starts = slices.Delete(r.starts, 0, n-r.Calls+1)
 	}
 	r.starts = append(r.starts, at)
 	return at
 }
 
-// free gives a reserved start back. Later calls keep theirs.
+// free gives a reserved start back. Calls that wait already keep their starts.
 func (r *Rate) free(at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if i := slices.Index(r.starts, at); i >= 0 && i == len(r.starts)-1 {
-		r.starts = r.starts[:i]
+	if i := slices.Index(r.starts, at); i >= 0 {
+		r.starts = slices.Delete(r.starts, i, i+1)
 	}
 }
 
@@ -124,7 +136,7 @@ func (e *entry) admit(ctx context.Context, again bool) error {
 	if r == nil {
 		return nil
 	}
-	at := r.reserve(time.Now())
+	at := r.reserve()
 	err := wait(ctx, at, Wait{Reason: fmt.Sprintf("%s may start %d times in %v", e.name, r.Calls, r.Per), Again: again})
 	if err != nil {
 		r.free(at)
@@ -163,6 +175,8 @@ func (e *entry) retries(ctx context.Context, n int, err error) bool {
 func (a *Annotations) checkPace() error {
 	if r := a.Retry; r != nil {
 		switch {
+		case a.Subagent:
+			return errors.New("retry: a call that is a run of an agent is not repeated: the agent's own requests and tools have retries")
 		case r.Max < 0 || r.Wait < 0:
 			return fmt.Errorf("retry: Max %d and Wait %v must not be negative", r.Max, r.Wait)
 		case !a.ReadOnly && !a.Idempotent:

@@ -6,6 +6,7 @@ package tool_test
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -109,13 +110,58 @@ func TestPaceChecked(t *testing.T) {
 		"negative":     {tool.ReadOnly(), tool.Retries(tool.Retry{Max: -1})},
 		"no calls":     {tool.RateLimit(&tool.Rate{Per: time.Second})},
 		"no time":      {tool.RateLimit(&tool.Rate{Calls: 1})},
+		"no rate":      {tool.RateLimit(nil)},
+		"an agent":     {tool.ReadOnly(), tool.Subagent(), tool.Retries(tool.Retry{Max: 1})},
+		"nil":          {tool.ReadOnly(), nil},
 	} {
 		if _, err := tool.New("t", "", none, opts...); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	if _, err := tool.New("t", "", none, tool.RateLimit(nil)); err != nil {
-		t.Errorf("no rate: %v", err)
+}
+
+// Whatever waits are cancelled, no period holds more starts than the rate allows, and
+// the cancelled waits do not hold up later calls.
+func TestRateCancelled(t *testing.T) {
+	for seed := range uint64(20) {
+		synctest.Test(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 1))
+			s := new(shaky)
+			rate := &tool.Rate{Calls: 1 + random.IntN(3), Per: time.Minute}
+			set := s.set(t, tool.RateLimit(rate))
+			var all sync.WaitGroup
+			for range 60 {
+				patience := time.Hour
+				if random.IntN(2) == 0 {
+					patience = time.Duration(random.IntN(120)) * time.Second
+				}
+				all.Go(func() {
+					ctx, cancel := context.WithTimeout(t.Context(), patience)
+					defer cancel()
+					callT(ctx, set, "{}")
+				})
+				time.Sleep(time.Duration(random.IntN(20)) * time.Second)
+			}
+			all.Wait()
+			for i := range len(s.at) - rate.Calls {
+				if gap := s.at[i+rate.Calls] - s.at[i]; gap < rate.Per {
+					t.Fatalf("seed %d: %d starts within %v: %v", seed, rate.Calls+1, gap, s.at)
+				}
+			}
+			// A crowd that is cancelled leaves no trace.
+			time.Sleep(2 * rate.Per)
+			crowd, cancel := context.WithCancel(t.Context())
+			for range 20 {
+				all.Go(func() { callT(crowd, set, "{}") })
+			}
+			synctest.Wait()
+			cancel()
+			all.Wait()
+			n, before := len(s.at), time.Now()
+			if out := callT(t.Context(), set, "{}"); out.Failed || len(s.at) != n+1 || time.Since(before) != rate.Per {
+				t.Errorf("seed %d: after the crowd a call waited %v for %v: %+v", seed, time.Since(before), rate.Per, out)
+			}
+		})
 	}
 }
 
