@@ -190,6 +190,9 @@ func (r *Run) judgeAnswer(ctx context.Context, stop *plan.Stop) (again bool, err
 	if r.wanted == nil || stop.Why != StopEndTurn && stop.Why != StopNothingToSend || r.hasInput() {
 		return false, nil
 	}
+	if stop.Why == StopNothingToSend && len(r.input) > 0 {
+		return false, nil // the last words are the caller's, not the model's
+	}
 	said, ok := lastAnswer(r.session.Log())
 	text, refuses := "", false
 	if m, err := item.As[item.Message](said); ok && err == nil {

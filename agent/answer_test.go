@@ -4,6 +4,7 @@
 package agent_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -102,10 +103,19 @@ func TestAnswerNowNotObeyed(t *testing.T) {
 	for _, on := range []bool{true, false} {
 		r := newRig(t)
 		r.server.Otherwise(endless)
-		r.agent.Tools = []tool.Tool{echo()}
+		ran, want := 0, 2
+		if on {
+			want = 1 // nobody would read what the last call did
+		}
+		r.agent.Tools = []tool.Tool{tool.Must("echo", "", func(_ context.Context, in struct {
+			Text string `json:"text"`
+		}) (string, error) {
+			ran++
+			return in.Text, nil
+		}, tool.ReadOnly(), tool.EarlyStart())}
 		r.agent.Limits = agent.Limits{MaxTurns: 2, AnswerNow: on}
-		if res := r.run(item.User("go")); res.Why != agent.StopMaxTurns || res.Turns != 2 || res.Calls != 2 {
-			t.Errorf("%v: %+v", on, res)
+		if res := r.run(item.User("go")); res.Why != agent.StopMaxTurns || res.Turns != 2 || ran != want {
+			t.Errorf("%v: %d calls ran, %+v", on, ran, res)
 		}
 		r.inputs()
 	}

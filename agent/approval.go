@@ -94,11 +94,8 @@ func (p *Policy) judge(t tool.Tool, call tool.Call, annotations tool.Annotations
 // asked describes a call to the rules.
 func asked(t tool.Tool, call tool.Call, annotations tool.Annotations) plan.Question {
 	q := plan.Question{Tool: call.Name, Arguments: call.Arguments, Custom: call.Custom, Declared: session.Verdict(annotations.Approval), ReadOnly: annotations.ReadOnly}
-	if call.Warnings != "" { // no rule acknowledges a warning of the endpoint
-		q.Opinion = func([]session.Rule) (verdict session.Verdict, reason string) {
-			return session.Ask, "the endpoint warns of this call: " + call.Warnings
-		}
-		return q
+	if call.Warnings != "" {
+		q.Warning = "the endpoint warns of this call: " + call.Warnings
 	}
 	if judge, ok := t.(ApprovalAdvisor); ok {
 		q.Opinion = func(rules []session.Rule) (verdict session.Verdict, reason string) {

@@ -216,3 +216,25 @@ func TestComputerFails(t *testing.T) {
 		t.Error("no function")
 	}
 }
+
+// denies is a tool that denies all calls of another.
+type denies struct{ tool.Tool }
+
+func (d denies) Annotations() tool.Annotations { return tool.AnnotationsOf(d.Tool) }
+
+func (denies) Approval(tool.Call, []session.Rule) (session.Verdict, string) {
+	return session.Deny, "not today"
+}
+
+// L7: a warning of the endpoint makes a call that is denied no call that is asked about.
+func TestComputerWarnedAndDenied(t *testing.T) {
+	s := new(screen)
+	r := newRig(t, agenttest.Completed(computerCall(t, "c1", warned)), agenttest.Completed(item.Assistant("done")))
+	r.agent.Policy = agent.Policy{Approver: func(context.Context, agent.ApprovalRequest) (agent.Decision, error) {
+		return agent.Decision{Allow: true}, nil
+	}}
+	r.agent.Tools = []tool.Tool{denies{s.tool(t, &item.ComputerTool{})}}
+	if res := r.run(item.User("go")); len(s.done) > 0 || !strings.Contains(res.Detail, "not today") {
+		t.Errorf("%+v, %q", res, s.done)
+	}
+}

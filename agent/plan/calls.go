@@ -159,6 +159,8 @@ func (s *State) hindrance(c *session.OpenCall) string {
 		return notStarted
 	case c.Item.Status() == item.StatusIncomplete:
 		return callBrokeOff
+	case s.run.answering != "" && !c.Started: // nobody would read its output
+		return noMoreCalls
 	case Hosted(c.Item): // the approval decides whether it runs
 	case c.Item.Type() != item.TypeFunctionCall && c.Item.Type() != item.TypeCustomToolCall && !slices.Contains(s.Kinds, c.Item.Type()):
 		return fmt.Sprintf("This client does not run calls of type %s.", c.Item.Type())

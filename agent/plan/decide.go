@@ -18,6 +18,7 @@ const (
 	OutcomeUnknown = "The run was interrupted while this call was under way. Whether it took effect is not known."
 	notStarted     = "The call was not started: the run was stopped first. Nothing was done."
 	StoppedWaiting = "The run that this call started had not ended when all was stopped. What it did until then is done."
+	noMoreCalls    = "The call was not started: the reply had to be an answer, because a limit of the run is reached. Nothing was done."
 	callBrokeOff   = "The call was not started: the reply ended before the call was complete. Nothing was done."
 )
 

@@ -38,12 +38,25 @@ type Question struct {
 	// rules with a Prefix that name the tool. The verdict is "" if the tool has no
 	// opinion. Opinion is nil for tools without opinions. It must be pure.
 	Opinion func(rules []session.Rule) (verdict session.Verdict, reason string)
+	// Warning is why a person must be asked although the rules allow the call, or "".
+	Warning string
 }
 
 // Judge applies the rules, including those that the session remembers, to a call.
 // Deny takes precedence over ask, and ask over allow, regardless of which rule is
-// more specific. If no rule matches, tools that only read run, and all others ask.
+// more specific. If no rule matches, tools that only read run, and all others ask. No
+// rule acknowledges a Warning.
 func (p *Policy) Judge(q Question, remembered []session.Rule) Ruling {
+	j := p.rule(q, remembered)
+	if q.Warning == "" || j.Verdict == session.Deny {
+		return j
+	}
+	own := session.Rule{Verdict: session.Ask, Tool: q.Tool}
+	return Ruling{Verdict: session.Ask, Ruled: true, Rule: own.String(), From: "the tool itself", Reason: q.Warning}
+}
+
+// rule is Judge without a Warning.
+func (p *Policy) rule(q Question, remembered []session.Rule) Ruling {
 	var deny, ask, allow session.Rule // the first of each verdict
 	add := func(r session.Rule) {
 		first := &allow
