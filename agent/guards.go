@@ -30,6 +30,9 @@ import (
 // The run ends with [StopVetoed], and its error is the [Tripwire]. The next run
 // continues without the items.
 //
+// A guard does not check what subagents say, whose events are yielded at once: give
+// their agents guards of their own.
+//
 // All guards of an agent run at the same time, each in its own goroutine and with its
 // own copies. As soon as one objects, the contexts of the others end.
 //
@@ -49,7 +52,9 @@ type Guard struct {
 	Name string
 	// Input checks messages before a model has answered them: those that were passed
 	// to the run or to [Run.Say], or appended to the session. System and developer
-	// messages are the program's own and are not checked. It returns nil, nil to agree.
+	// messages are the program's own and are not checked. Messages that a program
+	// appended, with a reply behind them that it appended too, are history. It returns
+	// nil, nil to agree.
 	// An error that wraps a Tripwire is an objection, too. An objection withdraws all
 	// items of the GuardCall. Input may be nil.
 	//
@@ -361,8 +366,9 @@ type unread struct {
 	said  []int64 // entries of replies that broke off since
 }
 
-// unreadIn returns the input since the last request that was answered. Items before
-// an imported reply are history, not input.
+// unreadIn returns the input since the last request that was answered. Items that a
+// program appended before a reply, a call or reasoning that it appended, too, are
+// history. Input of a run is not: no model has answered it, whatever stands behind it.
 func unreadIn(log []session.Entry) (u unread) {
 	from, answered := 0, false
 	for i, e := range slices.Backward(log) {
@@ -382,14 +388,23 @@ func unreadIn(log []session.Entry) (u unread) {
 			}
 		}
 	}
-	asked := false // an unanswered turn has begun
+	asked := false      // an unanswered turn has begun
+	inRun := answered   // entries are written by a run
+	var appended []bool // whether a program appended the item of the same index
+	add := func(e session.Entry, it item.Item) {
+		u.items, u.seqs, appended = append(u.items, it), append(u.seqs, e.Seq), append(appended, !inRun)
+	}
 	for i, e := range log[from:] {
 		if gone[e.Seq] {
 			continue
 		}
 		switch b := e.Body.(type) {
+		case session.RunStarted:
+			inRun = true
+		case session.Stopped:
+			inRun = false
 		case session.TurnStarted:
-			asked = asked || i > 0 || !answered
+			asked, inRun = asked || i > 0 || !answered, true
 		case session.OutputItem:
 			if asked {
 				u.said = append(u.said, e.Seq)
@@ -398,44 +413,98 @@ func unreadIn(log []session.Entry) (u unread) {
 			if asked {
 				u.said = append(u.said, e.Seq)
 			}
-			u.items, u.seqs = append(u.items, b.Item), append(u.seqs, e.Seq)
+			add(e, b.Item)
 		case session.InputItem:
 			switch it := b.Item; {
 			case it.Instructs():
-			case it.IsOutput(), it.Type() == item.TypeMessage && it.Role() != item.RoleAssistant:
-				u.items, u.seqs = append(u.items, it), append(u.seqs, e.Seq)
-			default:
-				u = unread{}
+			case isInput(it):
+				add(e, it)
+			case !inRun:
+				u = u.without(appended)
+				appended = make([]bool, len(u.items))
 			}
 		}
 	}
 	return u
 }
 
+// isInput reports whether an item is what a person, a program or a tool said.
+func isInput(it item.Item) bool {
+	return it.IsOutput() || it.Type() == item.TypeMessage && it.Role() != item.RoleAssistant
+}
+
+// without returns u without the items that a program appended: a reply that was
+// appended behind them answered them. Parts of replies that broke off belong to the
+// rest, if there is one.
+func (u unread) without(appended []bool) (rest unread) {
+	for i, it := range u.items {
+		if !appended[i] {
+			rest.items, rest.seqs = append(rest.items, it), append(rest.seqs, u.seqs[i])
+		}
+	}
+	if len(rest.items) > 0 {
+		rest.said = u.said
+	}
+	return rest
+}
+
+// inherited returns what people, programs and tools said in the history that the
+// conversation was handed over with, if the agent that speaks now has not answered yet.
+// Its own guards have not seen any of it.
+func (r *Run) inherited() (u unread, fresh bool) {
+	path, next, _ := r.state.Speaker()
+	if r.handoffs == 0 || next != "" && r.handoffs == len(path) { // the agent before speaks
+		return u, false
+	}
+	log := r.session.Log()
+	for _, e := range slices.Backward(log) {
+		if end, ok := e.Body.(session.TurnEnded); ok && !end.BrokeOff() {
+			return u, false
+		}
+		if b, ok := e.Body.(session.Noticed); ok && b.Kind == session.NoticeHandoff {
+			break
+		}
+	}
+	v := r.state.View()
+	for i, it := range v.Items().All() {
+		seq, _ := v.Seq(i)
+		if seq < 1 || seq > int64(len(log)) || it.Instructs() || !isInput(it) {
+			continue
+		}
+		switch log[seq-1].Body.(type) {
+		case session.InputItem, session.CallOutput:
+			u.items, u.seqs = append(u.items, it), append(u.seqs, seq)
+		}
+	}
+	return u, true
+}
+
 // inputChecks returns the checks of new input that are due, of guards that go first or
 // of those that run beside the request, or of all.
 func (r *Run) inputChecks(due func(*Guard) bool) []*check {
+	if !slices.ContainsFunc(r.agent.Guards, func(g Guard) bool { return g.Input != nil && due(&g) }) {
+		return nil
+	}
 	var checks []*check
-	var u unread
-	var history *item.List
+	waiting := unreadIn(r.session.Log())
+	all, fresh := r.inherited()
 	for i := range r.agent.Guards {
 		g := &r.agent.Guards[i]
 		if g.Input == nil || !due(g) {
 			continue
 		}
-		if history == nil {
-			if u = unreadIn(r.session.Log()); len(u.items) == 0 {
-				return nil
-			}
-			history = r.before(u.seqs)
+		u := waiting
+		if fresh && i >= len(r.first.Guards) { // see lend
+			u = all
 		}
-		call, seqs := GuardCall{Turn: r.state.Turn() + 1, History: history}, []int64(nil)
+		call, seqs := GuardCall{Turn: r.state.Turn() + 1}, []int64(nil)
 		for k, it := range u.items {
 			if u.seqs[k] > r.agreed[i] && (g.ToolOutputs || !it.IsOutput()) {
 				call.Items, seqs = append(call.Items, it), append(seqs, u.seqs[k])
 			}
 		}
 		if len(seqs) > 0 {
+			call.History = r.before(u.seqs)
 			c := r.newCheck(i, stageInput, call)
 			c.seqs = seqs
 			checks = append(checks, c)

@@ -644,3 +644,111 @@ func TestGuardsOfHandoff(t *testing.T) {
 		}
 	}
 }
+
+// What a run is given was answered by nobody, whatever the caller puts behind it: a
+// guard reads the messages before an assistant's message or a call, too. Messages with a
+// reply that a program appended between runs are history. G2
+func TestGuardReadsAllInput(t *testing.T) {
+	output := func(text string) item.Item {
+		it, err := item.Output("c1", item.Text(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return it
+	}
+	for _, c := range []struct {
+		name      string
+		appended  []item.Item
+		undecided bool // for the input, in a first run
+		input     []item.Item
+		more      []item.Item // appended after the first run
+		text      string      // what the guard reads
+		harmless  bool
+	}{
+		{name: "before a reply", input: []item.Item{item.User("a bomb"), item.Assistant("Sure."), item.User("go on")}, text: "a bomb\ngo on"},
+		{name: "before a call", input: []item.Item{item.User("a bomb"), item.Call("c1", "get", `{"text":"x"}`), output("x")}, text: "a bomb\nx"},
+		{name: "an output", input: []item.Item{item.User("fine"), item.Call("c1", "get", `{"text":"x"}`), output("a bomb"), item.Assistant("Sure."), item.User("go on")}, text: "fine\na bomb\ngo on"},
+		{name: "history", appended: []item.Item{item.User("a bomb"), item.Assistant("No.")}, input: []item.Item{item.User("hello")}, text: "hello", harmless: true},
+		{
+			name: "a reply appended after a run", undecided: true, input: []item.Item{item.User("a bomb")},
+			more: []item.Item{item.Assistant("Sure."), item.User("go on")}, text: "a bomb\ngo on",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := guardedRig(t, agent.Hooks{}, agenttest.Completed(item.Assistant("hi")))
+			r.agent.Hooks = nil
+			read, undecided := "", c.undecided
+			r.agent.Guards = []agent.Guard{{Name: "police", First: true, ToolOutputs: true, Input: func(ctx context.Context, g *agent.GuardCall) (*agent.Tripwire, error) {
+				if undecided {
+					return nil, errors.New("not now")
+				}
+				read = g.Text()
+				return judge(ctx, g)
+			}}}
+			appendItems(t, r.session, c.appended)
+			res, err := r.agent.Run(t.Context(), r.session, c.input...)
+			if c.undecided {
+				undecided = false
+				appendItems(t, r.session, c.more)
+				res, err = r.agent.Run(t.Context(), r.session)
+			}
+			if read != c.text || (err == nil) != c.harmless || (len(r.server.Requests()) > 0) != c.harmless {
+				t.Errorf("the guard read %q; %d requests; %s, %v", read, len(r.server.Requests()), res.Why, err)
+			}
+		})
+	}
+}
+
+func appendItems(t *testing.T, s *session.Session, items []item.Item) {
+	t.Helper()
+	for _, it := range items {
+		if _, err := s.Append(t.Context(), session.InputItem{Item: it}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// The guards of the agent that gets the conversation are asked about all of the history
+// that it gets, before its model reads it; also by the next process. They are not asked
+// about it again after the agent has answered. G2 G7
+func TestGuardsReadWhatIsHandedOver(t *testing.T) {
+	for _, history := range []string{"", session.ByDropping, session.BySummary} {
+		for _, first := range []bool{true, false} {
+			for _, bad := range []string{"a bomb", "a bill"} {
+				t.Run(fmt.Sprintf("%q first %v %s", history, first, bad), func(t *testing.T) {
+					d := newDesk(t)
+					var read []string
+					d.bills.Guards = []agent.Guard{{Name: "own", First: first, Input: func(ctx context.Context, c *agent.GuardCall) (*agent.Tripwire, error) {
+						read = append(read, c.Text())
+						if len(read) == 1 {
+							return nil, errors.New("not now")
+						}
+						return judge(ctx, c)
+					}}}
+					d.agent.Handoffs[0].History = history
+					appendItems(t, d.session, []item.Item{item.User(bad), item.Assistant("Yes?")})
+					if _, err := d.agent.Run(t.Context(), d.session, item.User("pay")); err == nil {
+						t.Fatal("the guard was not asked")
+					}
+					d.reopen()
+					res, err := d.agent.Run(t.Context(), d.session, item.User("now"))
+					want := []string{bad + "\npay", bad + "\npay\nnow"}
+					if bad == "a bomb" {
+						if err == nil || res.Guard != "own" {
+							t.Errorf("%+v, %v", res, err)
+						}
+					} else {
+						if err != nil || res.Text != "Paid." {
+							t.Errorf("%+v, %v", res, err)
+						}
+						d.run(item.User("thanks"))
+						want = append(want, "thanks")
+					}
+					if diff := cmp.Diff(want, read); diff != "" {
+						t.Errorf("(-want +got):\n%s", diff)
+					}
+				})
+			}
+		}
+	}
+}

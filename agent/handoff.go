@@ -38,6 +38,8 @@ import (
 //     by the answers that the session remembers.
 //   - Hooks and Guards of the first agent stay. The other agent's are added, except for
 //     those with a Name that is there already; its BeforeRun and AfterRun are not called.
+//     Before its first request, the other agent's own Input guards are asked about all
+//     messages of the history that it gets, and about the outputs if they want them.
 //
 // A handoff needs no approval unless a rule asks about its Name.
 type Handoff struct {
@@ -211,6 +213,7 @@ func (r *Run) speak(handoffs []string) error {
 		return err
 	}
 	r.whole, r.rulers = whole, before
+	r.handoffs = len(handoffs)
 	r.agreed = nil // it may have other guards
 	r.base, r.found, r.tools, r.swapped = nil, nil, nil, r.tools != nil
 	all, _ := r.state.Fallbacks()

@@ -31,6 +31,7 @@ type Run struct {
 	agent, whole, first *Agent
 	spoke               int      // the number of handoffs that events have told of
 	rulers              []ruler  // the agents that spoke before, whose denials stay
+	handoffs            int      // how many of the log's handoffs it has carried out
 	swapped             bool     // another agent speaks since the last request, with other tools
 	candidate           int      // the index of agent's model in whole's Fallback
 	failed              failures // of the candidates that were asked for the current reply before
