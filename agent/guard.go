@@ -381,9 +381,10 @@ func (r *Run) withdrawStored(veto error, before []session.Body, behind ...sessio
 
 // unjudged returns the log's last reply, or nil if hooks have judged it. A run writes
 // no consequence of a reply before the hooks have judged it. Other entries may follow
-// a reply that was not judged: entries of other programs, of the turn's end, outputs
-// of calls that started early, and the end of a run that could not wait for its
-// hooks.
+// a reply that was not judged: entries of other programs, such as input, of the turn's
+// end, outputs of calls that started early, and the end of a run that could not wait for
+// its hooks. Only entries that a run writes after it has judged count, because to judge
+// a reply twice does no harm.
 func unjudged(log []session.Entry) *ModelCall {
 	first := len(log) - 1
 	for ; first >= 0; first-- {
@@ -416,10 +417,12 @@ func unjudged(log []session.Entry) *ModelCall {
 			}
 		case session.RunStarted:
 			left, judged = false, true // unless that run was interrupted, too
-		case session.InputItem, session.StopAsked, session.Stopped, session.CallDropped:
+		case session.Stopped, session.CallDropped:
 			if !left {
 				return nil
 			}
+		case session.ItemsWithdrawn, session.Paused:
+			return nil
 		case session.Noticed:
 			switch b.Kind {
 			case session.NoticeNotJudged:
@@ -427,9 +430,6 @@ func unjudged(log []session.Entry) *ModelCall {
 			case session.NoticeJudged:
 				return nil
 			}
-		case session.Approval, session.Note, session.SubagentUsage, session.ReasoningDropped, session.Quarantined, session.Restored:
-		default:
-			return nil
 		}
 	}
 	if judged || len(seen.Output) == 0 {

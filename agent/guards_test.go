@@ -752,3 +752,43 @@ func TestGuardsReadWhatIsHandedOver(t *testing.T) {
 		}
 	}
 }
+
+// G2: a reply that no guard has judged, because the process ended, is judged by the next
+// run, whatever another program appended meanwhile; its calls do not run before.
+func TestGuardAfterEntriesOfOthers(t *testing.T) {
+	for name, more := range map[string]session.Body{
+		"input":     session.InputItem{Item: item.User("hello?")},
+		"words":     session.InputItem{Item: item.Developer("note")},
+		"a stop":    session.StopAsked{Why: string(agent.StopRequested), AfterTurn: true},
+		"compacted": session.Compacted{},
+		"asked":     session.ApprovalAsked{CallID: "c1", Number: 1, Tool: "echo"},
+		"a notice":  session.Noticed{Kind: "of a newer program"},
+	} {
+		for _, steps := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", steps ", steps), func(t *testing.T) {
+				r := newRig(t)
+				r.server.Otherwise(func(int, agenttest.Request) agenttest.Reply { return agenttest.Completed(item.Assistant("next")) })
+				ran, asked := 0, 0
+				r.agent.Tools = []tool.Tool{tool.Must("echo", "", func(context.Context, struct{}) (string, error) { ran++; return "", nil }, tool.ReadOnly())}
+				r.agent.Guards = []agent.Guard{{Name: "out", Output: func(context.Context, *agent.GuardCall) (*agent.Tripwire, error) {
+					asked++
+					return &agent.Tripwire{Reason: "no"}, nil
+				}}}
+				_, err := r.session.Append(t.Context(), session.RunStarted{}, session.InputItem{Item: item.User("hi")}, session.TurnStarted{Turn: 1},
+					session.OutputItem{Turn: 1, Item: item.Call("c1", "echo", "{}")}, session.TurnEnded{Turn: 1, Status: item.StatusCompleted}, more)
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.reopen()
+				if steps {
+					_, err = r.agent.Step(t.Context(), r.session)
+				} else {
+					_, err = r.agent.Run(t.Context(), r.session)
+				}
+				if ran > 0 || asked == 0 {
+					t.Errorf("the guard was asked %d times, and %d calls ran: %v", asked, ran, err)
+				}
+			})
+		}
+	}
+}
