@@ -4,6 +4,7 @@
 package agenttest
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -75,8 +76,12 @@ type platformMember struct {
 }
 
 // StartPlatform starts a server for p, which is closed at the end of the test, and
-// returns a client of it that retries and polls without delays.
+// returns a client of it that retries and polls without delays. Nil is the zero
+// value.
 func StartPlatform(tb testing.TB, p *Platform) *platform.Client {
+	if p == nil {
+		p = new(Platform)
+	}
 	srv := httptest.NewServer(p)
 	tb.Cleanup(srv.Close)
 	return &platform.Client{
@@ -85,8 +90,15 @@ func StartPlatform(tb testing.TB, p *Platform) *platform.Client {
 	}
 }
 
-// ServeHTTP implements [http.Handler]. Paths begin with /v1.
+// ServeHTTP implements [http.Handler]. Paths begin with /v1. Requests are received at
+// the same time, and answered one after another.
 func (p *Platform) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		refuse(w, http.StatusBadRequest, "invalid_value", "", err.Error())
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.mux == nil {
@@ -433,6 +445,11 @@ func (p *Platform) image(w http.ResponseWriter, r *http.Request) {
 	answer(w, item.JSON(object("created", platformTime, "data", item.JSON("["+strings.Join(data, ",")+"]"), "usage", usage)))
 }
 
+// purposes are those of files that can be uploaded.
+var purposes = []string{
+	platform.PurposeUserData, platform.PurposeAssistants, platform.PurposeVision, platform.PurposeBatch, platform.PurposeFineTune, platform.PurposeEvals,
+}
+
 func (p *Platform) upload(w http.ResponseWriter, r *http.Request) {
 	parts, err := r.MultipartReader()
 	if err != nil {
@@ -464,8 +481,12 @@ func (p *Platform) upload(w http.ResponseWriter, r *http.Request) {
 			f.ExpiresAt = platformTime + seconds
 		}
 	}
-	if !found || f.Purpose == "" {
+	switch {
+	case !found || f.Purpose == "":
 		refuse(w, http.StatusBadRequest, "missing_required_parameter", "file", "a file and a purpose are required")
+		return
+	case !slices.Contains(purposes, f.Purpose):
+		refuse(w, http.StatusBadRequest, "invalid_value", "purpose", "the purpose must be one of "+strings.Join(purposes, ", "))
 		return
 	}
 	f.ID = p.id("file")

@@ -26,6 +26,16 @@ func (p *Platform) listStores(w http.ResponseWriter, r *http.Request) {
 	page(w, r, list, func(s *platform.Store) string { return s.ID })
 }
 
+// metadataFits refuses metadata that is not an object whose values are strings.
+func metadataFits(w http.ResponseWriter, metadata item.JSON) bool {
+	var values map[string]string
+	if metadata == "" || json.Unmarshal([]byte(metadata), &values) == nil {
+		return true
+	}
+	refuse(w, http.StatusBadRequest, "invalid_type", "metadata", "metadata must be an object whose values are strings")
+	return false
+}
+
 // now returns the store as it is.
 func (s *platformStore) now() *platform.Store {
 	s.FileCounts, s.UsageBytes = countFiles(s.files), 0
@@ -58,7 +68,7 @@ func countFiles(list []*platformMember) (n platform.FileCounts) {
 
 func (p *Platform) createStore(w http.ResponseWriter, r *http.Request) {
 	var req platform.StoreRequest
-	if !receive(w, r, &req) {
+	if !receive(w, r, &req) || !metadataFits(w, req.Metadata) {
 		return
 	}
 	s := &platformStore{Store: platform.Store{
@@ -76,7 +86,7 @@ func (p *Platform) createStore(w http.ResponseWriter, r *http.Request) {
 
 func updateStore(w http.ResponseWriter, r *http.Request, s *platformStore) {
 	var req platform.StoreRequest
-	if !receive(w, r, &req) {
+	if !receive(w, r, &req) || !metadataFits(w, req.Metadata) {
 		return
 	}
 	s.Name = cmp.Or(req.Name, s.Name)

@@ -64,6 +64,9 @@ func testCatalog(t *testing.T, s session.Store) {
 	if err := c.Create(t.Context(), session.Info{ID: "a"}); !errors.Is(err, session.ErrExists) {
 		t.Errorf("created twice: got %v, want ErrExists", err)
 	}
+	if err := c.Create(t.Context(), session.Info{Name: "nameless"}); err == nil {
+		t.Error("a session without an id was created")
+	}
 	put(t, s, "b", 0, said("question"))
 	put(t, s, "b/1-call", 0, said("inner"))
 	put(t, s, "nobody/1-call", 0, said("no parent"))

@@ -98,3 +98,67 @@ func TestPartialContent(t *testing.T) {
 	}
 	_ = v.Close()
 }
+
+// The hint for an object that does not exist is about its id, not about a model.
+func TestHintsForWhatIsMissing(t *testing.T) {
+	c, ctx := agenttest.StartPlatform(t, nil), t.Context()
+	for name, err := range map[string]error{
+		"file": second(c.RetrieveFile(ctx, "file-1")), "deletion": c.DeleteFile(ctx, "file-1"), "content": second(c.FileContent(ctx, "file-1", 0)),
+		"store": second(c.RetrieveStore(ctx, "vs-1")), "batch": second(c.RetrieveFileBatch(ctx, "vs-1", "b")), "list": last(c.StoreFiles(ctx, "vs-1", nil)),
+		"attached": second(c.AttachFile(ctx, "vs-1", &platform.AttachRequest{FileID: "file-1"})), "in a request": second(c.CreateStore(ctx, &platform.StoreRequest{FileIDs: []string{"file-1"}})),
+	} {
+		if e := wantClass(t, err, endpoint.NotFound); strings.Contains(e.Hint, "model") || !strings.Contains(e.Hint, "id") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := c.RetrieveModel(ctx, "other"); !strings.Contains(err.Error(), "check the model's name") {
+		t.Error(err)
+	}
+	_, err := of(agenttest.NewServer(t, agenttest.Failure(404, "not_found", "no"))).Embed(ctx, &platform.EmbedRequest{Model: "m", Input: []string{"a"}})
+	if e := wantClass(t, err, endpoint.NotFound); !strings.Contains(e.Hint, "check the model's name") || strings.Contains(e.Hint, "Responses") {
+		t.Error(err)
+	}
+}
+
+// G8: options and members that would be ignored are refused, and say why.
+func TestIgnoredMembers(t *testing.T) {
+	c, ctx := of(agenttest.NewServer(t)), t.Context() // fails the test if asked
+	status, purpose := &platform.ListOptions{Status: "failed"}, &platform.ListOptions{Purpose: "batch"}
+	for name, tt := range map[string]struct {
+		err   error
+		param string
+	}{
+		"status of files":         {last(c.Files(ctx, status)), "filter"},
+		"status of stores":        {last(c.Stores(ctx, status)), "filter"},
+		"purpose of stores":       {last(c.Stores(ctx, purpose)), "purpose"},
+		"purpose in a store":      {last(c.StoreFiles(ctx, "s", purpose)), "purpose"},
+		"purpose in a batch":      {last(c.FileBatchFiles(ctx, "s", "b", purpose)), "purpose"},
+		"negative limit":          {last(c.Files(ctx, &platform.ListOptions{Limit: -1})), "limit"},
+		"partial images":          {second(c.GenerateImages(ctx, &platform.ImageRequest{Prompt: "p", PartialImages: 1})), "partial_images"},
+		"partial images of edits": {second(c.EditImages(ctx, &platform.ImageEdit{ImageRequest: platform.ImageRequest{Prompt: "p", PartialImages: 1}, Images: []platform.Source{text("a.png", "a")}})), "partial_images"},
+		"minus one image":         {second(c.GenerateImages(ctx, &platform.ImageRequest{Prompt: "p", N: -1})), "n"},
+		"minus one edit":          {second(c.EditImages(ctx, &platform.ImageEdit{ImageRequest: platform.ImageRequest{Prompt: "p", N: -1}, Images: []platform.Source{text("a.png", "a")}})), "n"},
+		"minus one, streamed":     {last(c.StreamImages(ctx, &platform.ImageRequest{Prompt: "p", N: -1})), "n"},
+		"no file":                 {second(c.AttachFile(ctx, "s", &platform.AttachRequest{})), "file_id"},
+		"no files":                {second(c.CreateFileBatch(ctx, "s", &platform.FileBatchRequest{})), "file_ids"},
+		"an empty id":             {second(c.CreateFileBatch(ctx, "s", &platform.FileBatchRequest{FileIDs: []string{"a", " "}})), "file_ids"},
+		"an empty file":           {second(c.CreateFileBatch(ctx, "s", &platform.FileBatchRequest{Files: []platform.AttachRequest{{}}})), "files"},
+	} {
+		if wantRefused(t, tt.err, tt.param, ""); t.Failed() {
+			t.Fatal(name)
+		}
+	}
+}
+
+// A value that holds nothing says what it is.
+func TestEmptyValues(t *testing.T) {
+	if _, err := (*platform.Content)(nil).Read(make([]byte, 1)); err == nil || strings.Contains(err.Error(), "*Client or the request") {
+		t.Error(err)
+	}
+	for _, data := range []string{"%%", "AAA", "AAAA%", "AAAA===="} {
+		r := must[io.Reader](t)((&platform.Image{Base64: data}).Reader())
+		if _, err := io.ReadAll(r); err == nil || !strings.Contains(err.Error(), "not whole base64") {
+			t.Errorf("%s: %v", data, err)
+		}
+	}
+}

@@ -6,6 +6,7 @@ package platform
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"net/http"
 	"net/url"
@@ -197,15 +198,23 @@ type ListOptions struct {
 	Limit int
 	// Order is "asc", the oldest first, or "desc". Empty means the endpoint's default.
 	Order string
-	// Purpose selects files, see [Upload.Purpose]. Status selects files of a vector store, see
-	// [StoreFile.Status].
+	// Purpose selects files, see [Upload.Purpose], and is for [Client.Files]. Status selects files
+	// of a vector store or a batch, see [StoreFile.Status]. For another list they are an error.
 	Purpose, Status string
 }
 
-func (o *ListOptions) query() url.Values {
+// query returns the options as the query of the list at a path.
+func (o *ListOptions) query(path string) (url.Values, error) {
 	q := url.Values{}
-	if o == nil {
-		return q
+	switch {
+	case o == nil:
+		return q, nil
+	case o.Limit < 0:
+		return nil, refused("limit", fmt.Sprintf("it is %d", o.Limit), "give the number of elements per page, or 0")
+	case o.Purpose != "" && path != pathFiles:
+		return nil, refused("purpose", "it does not select elements of this list", "leave it out")
+	case o.Status != "" && !strings.HasPrefix(path, pathStore):
+		return nil, refused("filter", "the status does not select elements of this list", "leave Status out, and compare that of each element")
 	}
 	for name, value := range map[string]string{"after": o.After, "order": o.Order, "purpose": o.Purpose, "filter": o.Status} {
 		if value != "" {
@@ -215,7 +224,7 @@ func (o *ListOptions) query() url.Values {
 	if o.Limit != 0 {
 		q.Set("limit", strconv.Itoa(o.Limit))
 	}
-	return q
+	return q, nil
 }
 
 // list yields the elements of all pages.
@@ -223,7 +232,11 @@ func list[T any, P pointer[T]](ctx context.Context, c *Client, a *transport.Ask,
 	if c == nil {
 		return func(yield func(P, error) bool) { yield(nil, errNil) }
 	}
-	a.Query = options.query()
+	query, err := options.query(a.Path)
+	if err != nil {
+		return func(yield func(P, error) bool) { yield(nil, err) }
+	}
+	a.Query = query
 	return transport.List(ctx, c.link(), *a, id, readPage[T, P])
 }
 

@@ -95,7 +95,7 @@ func (c *Client) Upload(ctx context.Context, u *Upload) (*File, error) {
 		f.field(name, u.Fields[name])
 	}
 	f.file("file", &u.Source)
-	a := place{"upload file", "/files", noFiles}.ask(http.MethodPost)
+	a := place{"upload file", pathFiles, noFiles}.ask(http.MethodPost)
 	a.Repeat = transport.IfKeyed
 	var err error
 	if a.Source, err = f.source(); err != nil {
@@ -106,10 +106,13 @@ func (c *Client) Upload(ctx context.Context, u *Upload) (*File, error) {
 
 // Files yields the files that the endpoint stores. Options may be nil.
 func (c *Client) Files(ctx context.Context, options *ListOptions) iter.Seq2[*File, error] {
-	return list(ctx, c, place{"list files", "/files", noFiles}.ask(http.MethodGet), options, func(v *File) string { return v.ID })
+	return list(ctx, c, place{"list files", pathFiles, noFiles}.ask(http.MethodGet), options, func(v *File) string { return v.ID })
 }
 
-const pathFile = "/files/{file_id}"
+const (
+	pathFiles = "/files"
+	pathFile  = "/files/{file_id}"
+)
 
 // RetrieveFile returns what the endpoint says about a file.
 func (c *Client) RetrieveFile(ctx context.Context, id string) (*File, error) {
@@ -186,7 +189,7 @@ func (v *Content) tooLarge() error {
 // Read implements [io.Reader].
 func (v *Content) Read(p []byte) (int, error) {
 	if v == nil || v.x == nil {
-		return 0, errNil
+		return 0, errors.New("platform: there is no content; Client.FileContent returns one")
 	}
 	if v.err != nil || len(p) == 0 {
 		return 0, v.err

@@ -38,7 +38,8 @@ type ImageRequest struct {
 	As         string
 	Moderation string // "low" or "auto"
 	Style      string
-	// PartialImages is the number of intermediate images of a stream, from 0 to 3.
+	// PartialImages is the number of intermediate images of a stream, from 0 to 3. It is an error
+	// where the answer is not a stream.
 	PartialImages int64
 	User          string
 	Extra         item.Extra
@@ -147,7 +148,18 @@ func (v *Image) Reader() (io.Reader, error) {
 	case v.Base64 == "":
 		return nil, errors.New("platform: the image is at a URL; fetch Image.URL, or ask for images as b64_json")
 	}
-	return base64.NewDecoder(base64.StdEncoding, strings.NewReader(v.Base64)), nil
+	return imageData{base64.NewDecoder(base64.StdEncoding, strings.NewReader(v.Base64))}, nil
+}
+
+// imageData is the content of an inline image.
+type imageData struct{ r io.Reader }
+
+func (d imageData) Read(p []byte) (int, error) {
+	n, err := d.r.Read(p)
+	if err != nil && err != io.EOF {
+		err = fmt.Errorf("platform: the image is not whole base64: %w", err)
+	}
+	return n, err
 }
 
 const noImages = "use the tool image_generation of a model, or another endpoint"
@@ -183,12 +195,26 @@ func generate(req *ImageRequest, stream bool) (*transport.Ask, error) {
 	if req.Prompt == "" {
 		return nil, refused("prompt", "it is empty", "describe the image")
 	}
+	if err := req.check(stream); err != nil {
+		return nil, err
+	}
 	own := *req
 	if stream {
 		own.Extra = append(item.Extra(nil), req.Extra...)
 		own.Extra.Set("stream", "true")
 	}
 	return post(generatePlace, &own, transport.IfKeyed)
+}
+
+// check refuses numbers that cannot be right.
+func (v *ImageRequest) check(stream bool) error {
+	switch {
+	case v.N < 0:
+		return refused("n", fmt.Sprintf("it is %d", v.N), "give the number of images, or 0 for one")
+	case v.PartialImages != 0 && !stream:
+		return refused("partial_images", "the answer is no stream, so it has no intermediate images", "use StreamImages or StreamEdit, or leave it out")
+	}
+	return nil
 }
 
 // edit returns the request to edit images, as a form.
@@ -198,6 +224,9 @@ func edit(req *ImageEdit, stream bool) (*transport.Ask, error) {
 	}
 	if len(req.Images) == 0 {
 		return nil, refused("image", "there is no image to edit", "give at least one")
+	}
+	if err := req.check(stream); err != nil {
+		return nil, err
 	}
 	f := newForm()
 	own := req.ImageRequest

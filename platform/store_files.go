@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/internal/record"
@@ -102,6 +104,9 @@ const (
 // AttachFile adds a stored file to a vector store, which begins to process it;
 // [Client.WaitStoreFile] waits until it has.
 func (c *Client) AttachFile(ctx context.Context, storeID string, req *AttachRequest) (*StoreFile, error) {
+	if req != nil && strings.TrimSpace(req.FileID) == "" {
+		return nil, refused("file_id", "it is empty", "give the id of a stored file")
+	}
 	return send[StoreFile](ctx, c, stores("attach file", pathStoreFiles), req, transport.IfKeyed, "file of a vector store", "id", storeID)
 }
 
@@ -252,6 +257,24 @@ func (v *FileBatchRequest) MarshalJSON() ([]byte, error) { return encode(v) }
 // UnmarshalJSON reads the request from a copy of data.
 func (v *FileBatchRequest) UnmarshalJSON(data []byte) error { return decode(data, v) }
 
+// check refuses a request without files, or with a file that has no id. Nil is refused later.
+func (v *FileBatchRequest) check() error {
+	const empty, hint = "an id is empty", "give the ids of stored files"
+	if v == nil {
+		return nil
+	}
+	_, others := v.Extra.Get("file_ids")
+	switch {
+	case len(v.FileIDs) == 0 && len(v.Files) == 0 && !others:
+		return refused("file_ids", "there are no files", hint)
+	case slices.ContainsFunc(v.FileIDs, func(id string) bool { return strings.TrimSpace(id) == "" }):
+		return refused("file_ids", empty, hint)
+	case slices.ContainsFunc(v.Files, func(f AttachRequest) bool { return strings.TrimSpace(f.FileID) == "" }):
+		return refused("files", empty, hint)
+	}
+	return nil
+}
+
 const (
 	pathBatches = pathStore + "/file_batches"
 	pathBatch   = pathStore + "/file_batches/{batch_id}"
@@ -259,6 +282,9 @@ const (
 
 // CreateFileBatch adds files to a vector store; [Client.WaitFileBatch] waits until they are processed.
 func (c *Client) CreateFileBatch(ctx context.Context, storeID string, req *FileBatchRequest) (*FileBatch, error) {
+	if err := req.check(); err != nil {
+		return nil, err
+	}
 	return send[FileBatch](ctx, c, stores("create file batch", pathBatches), req, transport.IfKeyed, "file batch", "id", storeID)
 }
 

@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -361,6 +362,9 @@ func (m *Memory) change(id string, f func(s *memorySession) error) error {
 
 // Create implements [Catalog].
 func (m *Memory) Create(_ context.Context, info Info) error {
+	if info.ID == "" {
+		return errors.New("session: Create without an id: name the session")
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.sessions[info.ID] != nil {

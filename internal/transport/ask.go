@@ -211,10 +211,27 @@ func (a *Ask) Failed(c *Config, err error) error {
 		}
 		return a.absent(e, profile)
 	}
+	if e.Class == endpoint.NotFound {
+		a.missing(e)
+	}
 	if a.Excuse != nil {
 		return a.Excuse(e)
 	}
 	return e
+}
+
+// missing gives the hint for an object that does not exist. The path is right, since the API has
+// answered, and package endpoint knows what to say about a model.
+func (a *Ask) missing(e *endpoint.Error) {
+	switch {
+	case e.Code == "model_not_found" || e.Param == "model" || e.Type == "api_error":
+	case len(a.IDs) > 0:
+		e.Hint = "check the id, and that the key is of the project that has it"
+	case strings.HasPrefix(a.Path, "/files"), strings.HasPrefix(a.Path, "/vector_stores"), strings.HasPrefix(a.Path, "/conversations"):
+		e.Hint = "check the ids in the request, and that the key is of the project that has them"
+	default:
+		e.Hint = "check the model's name, and the ids in the request"
+	}
 }
 
 // noSuchPath reports whether the error comes from the server rather than the API. For an object
