@@ -140,6 +140,14 @@ func TestHostedApprovalName(t *testing.T) {
 	r.agent.Policy = agent.Policy{Deny: []string{"*"}, Pause: true}
 	r.run(item.User("go"))
 	contains(t, answerSent(t, r).Reason, "a rule denies a_b.c_.._d")
+
+	// A rule for one server is not a rule for another whose label begins alike. G1 L7
+	r = newRig(t, agenttest.Completed(item.Must(&item.MCPApprovalRequest{ID: "m", ServerLabel: "maps.evil", Name: "find", Arguments: "{}"})), agenttest.Completed(item.Assistant("done")))
+	r.agent.Policy = agent.Policy{Allow: []string{"maps.*"}}
+	r.run(item.User("go"))
+	if answerSent(t, r).Approve {
+		t.Error("a rule for maps allowed a call of maps.evil")
+	}
 }
 
 // Calls that the endpoint makes itself are counted by tool, those on its MCP servers by

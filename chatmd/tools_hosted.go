@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/go-json-experiment/json"
+
 	"github.com/antiphon-go/antiphon/item"
 )
 
@@ -104,15 +106,18 @@ func (c *compiler) hostedMembers(n *node, typ string) (text string, ok bool) {
 		c.fail(n, fmt.Sprintf("<tool type=%q> does not hold a JSON object: %v", excerpt(typ), err), `such as <tool type="web_search">{"filters": {"allowed_domains": ["go.dev"]}}</tool>`)
 		return "", false
 	}
-	for _, name := range secretMembers {
-		if _, has := it.Member(name); has || n.has(name) {
-			// Without an excerpt, which would show the secret.
-			c.errs = append(c.errs, &Error{
-				src: n.src, offset: n.start, Message: fmt.Sprintf("<tool type=%q>: %s does not belong into a file, because copies of the file would hold the secret", excerpt(typ), name),
-				Hint: "set it in a Go program, or use mcp_server for a server with a login",
-			})
-			return "", false
-		}
+	var value any
+	if err := json.Unmarshal([]byte(body), &value); err != nil { // a member given twice, too
+		c.fail(n, fmt.Sprintf("<tool type=%q> does not hold a JSON object with each member once: %v", excerpt(typ), err), "")
+		return "", false
+	}
+	if name := secretIn(value, n.attrs); name != "" {
+		// Without an excerpt, which would show the secret.
+		c.errs = append(c.errs, &Error{
+			src: n.src, offset: n.start, Message: fmt.Sprintf("<tool type=%q>: %s must not be in a file, because copies of the file would hold the secret", excerpt(typ), name),
+			Hint: "set it in a Go program, or use mcp_server for a server with a login",
+		})
+		return "", false
 	}
 	members := []string{`"type":` + string(item.Quote(typ))}
 	if inner := strings.Trim(strings.TrimSuffix(strings.TrimPrefix(body, "{"), "}"), space); inner != "" {
@@ -162,15 +167,46 @@ func (c *compiler) hostedMembers(n *node, typ string) (text string, ok bool) {
 	return "{" + strings.Join(members, ",") + "}", ok
 }
 
+// secretIn returns the name of a member or an attribute that would hold a secret, at any
+// depth and however it is written, or "".
+func secretIn(value any, attrs []Attr) string {
+	var names []string
+	for i := range attrs {
+		names = append(names, attrs[i].Name)
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		for name, inner := range v {
+			if found := secretIn(inner, nil); found != "" {
+				return found
+			}
+			names = append(names, name)
+		}
+	case []any:
+		for _, inner := range v {
+			if found := secretIn(inner, nil); found != "" {
+				return found
+			}
+		}
+	}
+	for _, name := range names {
+		if i := slices.IndexFunc(secretMembers, func(s string) bool { return strings.EqualFold(s, name) }); i >= 0 {
+			return secretMembers[i]
+		}
+	}
+	return ""
+}
+
 // optionValue returns the JSON of an option, or what is wrong with it.
 func optionValue(kind int, a *Attr) (value, problem string) {
 	text := strings.Trim(a.Value, space)
 	switch kind {
 	case numberOption:
-		if _, err := strconv.ParseInt(text, 10, 64); err != nil {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
 			return "", fmt.Sprintf("not a number: %q", excerpt(text))
 		}
-		return text, ""
+		return strconv.FormatInt(n, 10), ""
 	case flagOption:
 		switch {
 		case a.Bare, text == "true":
@@ -189,6 +225,10 @@ func optionValue(kind int, a *Attr) (value, problem string) {
 	return string(item.Quote(text)), ""
 }
 
+// labelCharacters are those of a server's label. A rule names the server's tools by a
+// pattern that begins with the label.
+const labelCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
+
 // missing returns what a definition lacks that the endpoint requires, and a hint.
 func missing(def item.Tool) (problem, hint string) {
 	switch d := def.(type) {
@@ -202,6 +242,8 @@ func missing(def item.Tool) (problem, hint string) {
 			return "require_approval is not for files, because the endpoint would then call the server without asking you", `approval="allow" answers its questions with yes`
 		case d.ServerLabel == "":
 			return "it has no server_label", `such as server_label="maps"`
+		case strings.Trim(d.ServerLabel, labelCharacters) != "":
+			return "its server_label may have only letters, digits, _ and -, because rules name its tools by it", `such as server_label="maps"`
 		case d.ServerURL == "" && d.ConnectorID == "" && d.TunnelID == "":
 			return "it has neither a server_url nor a connector_id", "to run a server yourself, write mcp_server"
 		}

@@ -20,7 +20,8 @@ func ToolName(it item.Item) string {
 	if Hosted(it) {
 		label, _ := it.Member("server_label")
 		text, _ := label.Unquote()
-		return plainName(text) + "." + plainName(it.Name())
+		// A dot in the label would make it look like another server's label and tool.
+		return strings.ReplaceAll(plainName(text), ".", "_") + "." + plainName(it.Name())
 	}
 	if name := it.Type().Tool(); name != "" {
 		return name
