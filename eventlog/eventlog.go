@@ -61,8 +61,11 @@ const (
 )
 
 // Add writes the record of an event, if the event has one: deltas and the model's own
-// events have none. It accepts nil, so that a range over events can pass all it gets.
+// events have none. A nil Log writes nothing. Add accepts nil, so that a range over events can pass all it gets.
 func (l *Log) Add(ctx context.Context, ev agent.Event) {
+	if l == nil {
+		return
+	}
 	if inner, ok := ev.(agent.SubagentEvent); ok {
 		l.add(ctx, inner.Event, inner.Session, []slog.Attr{slog.Group("subagent", slog.Int("depth", inner.Depth), l.id("session", inner.Session),
 			l.id("tool", inner.Tool), l.id("call_id", inner.CallID))})
@@ -114,6 +117,17 @@ func (l *Log) progress(ctx context.Context, p agent.Progress, of string, attrs [
 		l.mu.Unlock()
 	case agent.ProgressWaiting:
 		l.write(ctx, slog.LevelWarn, "call waits for approval", attrs, l.id("tool", p.Tool), l.id("call_id", p.CallID))
+	case agent.ProgressUnapproved:
+		l.write(ctx, slog.LevelWarn, "call needs an approval", attrs, l.id("tool", p.Tool), l.id("call_id", p.CallID))
+	case agent.ProgressDelayed:
+		l.write(ctx, slog.LevelDebug, "call delayed", attrs, slog.Int("turn", p.Turn), l.id("tool", p.Tool), l.id("call_id", p.CallID), slog.Duration("wait", p.Took),
+			l.text("reason", p.Error))
+	case agent.ProgressSpeaker:
+		l.write(ctx, slog.LevelDebug, "agent speaks", attrs, slog.Int("turn", p.Turn), l.id("handoff", p.Tool))
+	case agent.ProgressTripped:
+		if t := p.Tripwire; t != nil {
+			l.write(ctx, slog.LevelWarn, "guard objected", attrs, slog.Int("turn", p.Turn), l.id("guard", t.Guard), slog.String("stage", t.Stage), l.text("reason", t.Reason))
+		}
 	case agent.ProgressCompacting:
 		l.write(ctx, slog.LevelDebug, "compaction started", attrs, slog.String("by", p.By), slog.Int64("tokens", p.Tokens), slog.Int("items", p.Items))
 	case agent.ProgressTotals:
@@ -232,12 +246,18 @@ func stopLevel(why agent.StopReason) slog.Level {
 	return slog.LevelWarn
 }
 
+// runKey is the key of the attributes of a run in its context.
+type runKey struct{}
+
 // Hooks returns hooks that write the records of every run of the agents that use
 // them, with the session of each. They change and refuse nothing. As the first of
 // several Hooks they see what the others made of a call. In contrast to [Log.Add]
 // there are records of turns, calls, compactions, notices and runs, and none of single
-// items or entries.
+// items or entries. A nil Log has no hooks.
 func (l *Log) Hooks() agent.Hooks {
+	if l == nil {
+		return agent.Hooks{}
+	}
 	run := func(id string, depth int) []slog.Attr {
 		attrs := []slog.Attr{l.id("session", id)}
 		if depth > 0 {
@@ -249,7 +269,7 @@ func (l *Log) Hooks() agent.Hooks {
 		Name: "log",
 		BeforeRun: func(ctx context.Context, c *agent.RunCall) (context.Context, error) {
 			l.write(ctx, slog.LevelDebug, "run started", run(c.Session, c.Depth), l.id("model", c.Model))
-			return ctx, nil
+			return context.WithValue(ctx, runKey{}, run(c.Session, c.Depth)), nil
 		},
 		AfterRun: func(ctx context.Context, c *agent.RunCall) error {
 			level := stopLevel(c.Why)
@@ -263,7 +283,7 @@ func (l *Log) Hooks() agent.Hooks {
 		},
 		BeforeModel: func(ctx context.Context, c *agent.ModelCall) (context.Context, error) {
 			l.write(ctx, slog.LevelDebug, "turn started", run(c.Session, c.Depth), slog.Int("turn", c.Turn))
-			return ctx, nil
+			return context.WithValue(ctx, runKey{}, run(c.Session, c.Depth)), nil // an agent after a handoff has no BeforeRun
 		},
 		AfterModel: func(ctx context.Context, c *agent.ModelCall) error {
 			if c.Stored {
@@ -309,7 +329,8 @@ func (l *Log) Hooks() agent.Hooks {
 			return nil
 		},
 		Noticed: func(ctx context.Context, n *session.Noticed) error {
-			l.write(ctx, slog.LevelWarn, "noticed", nil, slog.String("kind", n.Kind), slog.Int("turn", n.Turn), l.id("call_id", n.CallID), l.text("text", n.Text))
+			of, _ := ctx.Value(runKey{}).([]slog.Attr)
+			l.write(ctx, slog.LevelWarn, "noticed", of, slog.String("kind", n.Kind), slog.Int("turn", n.Turn), l.id("call_id", n.CallID), l.text("text", n.Text))
 			return nil
 		},
 		AfterCompact: func(ctx context.Context, c *agent.CompactionCall) error {

@@ -165,6 +165,64 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// A notice that a hook hears of names its session, so that those of two runs can be
+// told apart.
+func TestNoticesNameTheirSession(t *testing.T) {
+	var b bytes.Buffer
+	l := &eventlog.Log{Logger: slog.New(slog.NewTextHandler(&b, nil))}
+	h := l.Hooks()
+	ctx, err := h.BeforeRun(t.Context(), &agent.RunCall{Session: "s1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, _ := h.BeforeModel(t.Context(), &agent.ModelCall{Session: "s2", Depth: 1}) // as after a handoff
+	_ = h.Noticed(ctx, &session.Noticed{Kind: "k"})
+	_ = h.Noticed(other, &session.Noticed{Kind: "k"})
+	for _, line := range []string{"msg=noticed session=s1 kind=k", "msg=noticed session=s2 depth=1 kind=k"} {
+		if !strings.Contains(b.String(), line) {
+			t.Errorf("no %s in\n%s", line, b.String())
+		}
+	}
+}
+
+// Every kind of progress that a person may want to look at has a record, without the
+// guard's reason unless Content is set.
+func TestProgressRecords(t *testing.T) {
+	for _, content := range []bool{false, true} {
+		var b bytes.Buffer
+		l := &eventlog.Log{Content: content, Logger: slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+		for _, p := range []agent.Progress{
+			{Kind: agent.ProgressDelayed, Turn: 1, CallID: "c1", Tool: "echo", Took: 5, Error: "secret words"},
+			{Kind: agent.ProgressTripped, Turn: 1, Tripwire: &agent.Tripwire{Guard: "g", Stage: "output", Reason: "secret words"}},
+			{Kind: agent.ProgressTripped, Turn: 1},
+			{Kind: agent.ProgressSpeaker, Turn: 2, Tool: "billing"},
+			{Kind: agent.ProgressUnapproved, CallID: "c2", Tool: "write"},
+		} {
+			l.Add(t.Context(), p)
+		}
+		for _, line := range []string{`level=DEBUG msg="call delayed" turn=1 tool=echo call_id=c1 wait=5ns`, `level=WARN msg="guard objected" turn=1 guard=g stage=output`,
+			`level=DEBUG msg="agent speaks" turn=2 handoff=billing`, `level=WARN msg="call needs an approval" tool=write call_id=c2`} {
+			if !strings.Contains(b.String(), line) {
+				t.Errorf("no %s in\n%s", line, b.String())
+			}
+		}
+		if strings.Contains(b.String(), "secret words") != content {
+			t.Errorf("content %v:\n%s", content, b.String())
+		}
+	}
+}
+
+// G8: a nil Log writes nothing.
+func TestNilLog(t *testing.T) {
+	var l *eventlog.Log
+	l.Add(t.Context(), agent.Progress{Kind: agent.ProgressTotals})
+	l.Add(t.Context(), agent.SubagentEvent{Event: agent.Recorded{}})
+	h := l.Hooks()
+	if h.BeforeRun != nil || h.Noticed != nil {
+		t.Error("hooks of nothing")
+	}
+}
+
 // Nothing is made for a handler that wants nothing, and a nil event is taken.
 func TestDisabled(t *testing.T) {
 	l := &eventlog.Log{Logger: slog.New(slog.DiscardHandler)}
