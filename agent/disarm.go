@@ -18,8 +18,10 @@ import (
 // it was given for is finished by the end; naming the call's id proves nothing. It
 // drops all other approvals, remembered rules, suggested rules, the permission to
 // repeat a call after a crash, links to sessions that are not part of the import,
-// handoffs to other agents, and approvals of calls by the API's own MCP servers unless the call follows. A pending
-// question is rebuilt from the call in the log. Entries of unknown kinds are dropped.
+// handoffs to other agents, the notes that another model was asked, that guards agreed
+// to a reply and that lost entries were accepted, and approvals of calls by the API's own MCP servers unless the call follows. A pending
+// question is rebuilt from the call in the log. Entries and notices of unknown kinds are
+// dropped.
 //
 // Pass each entry of the session to Learn, in order, and then each to Entry. A Disarm
 // holds the log in memory, except for the content of user messages. The zero Disarm
@@ -251,8 +253,7 @@ func (d *Disarm) Entry(e session.Entry) (kept session.Entry, dropped []string) {
 	case session.Compacted:
 		e.Body, dropped = compactedWithout(b)
 	case session.Noticed:
-		if b.Kind == session.NoticeHandoff { // no rule of the first agent was asked
-			what := "that the conversation was handed to another agent"
+		if what := decides(b.Kind); what != "" {
 			e.Body, dropped = imported(b.CallID, what), []string{what}
 		}
 	case session.TurnStarted, session.TurnEnded, session.SubagentUsage, session.CallDropped, session.ItemsWithdrawn, session.ReasoningDropped, session.Quarantined,
@@ -262,6 +263,30 @@ func (d *Disarm) Entry(e session.Entry) (kept session.Entry, dropped []string) {
 		e.Body, dropped = imported("", what), []string{what}
 	}
 	return e, dropped
+}
+
+// decides returns what a notice of a kind makes a run do or leave out, or "" if it
+// only describes what happened or makes a run more careful. A kind that is not known
+// here may decide anything.
+func decides(kind string) string {
+	switch kind {
+	case session.NoticeHandoff: // no rule of the first agent was asked
+		return "that the conversation was handed to another agent"
+	case session.NoticeFallback:
+		return "that another model was asked"
+	case session.NoticeJudged:
+		return "that guards agreed to a reply"
+	case session.NoticeGapsAccepted:
+		return "that lost entries were accepted"
+	case session.NoticeEntryLost, session.NoticePayloadLost, session.NoticeSalvaged, session.NoticeNotJudged,
+		session.NoticeTextDiffers, session.NoticeReasoningDiffers, session.NoticeArgumentsDiffer, session.NoticeFinalDiffers,
+		session.NoticeEventsMissing, session.NoticeEventsRepeated, session.NoticeSameCallID, session.NoticeTextLost,
+		session.NoticeItemMissing, session.NoticeHalfCharacter, session.NoticeForeignRole, session.NoticeReadKeyFailed,
+		session.NoticeUsageWrong, session.NoticeEventSkipped, session.NoticeDisarmed, session.NoticeHistoryCut,
+		session.NoticeImagesRefused, session.NoticeWholeHistory, session.NoticeSummaryInstead, session.NoticeUnfit:
+		return ""
+	}
+	return fmt.Sprintf("a notice of the kind %q, which imports do not know", kind)
 }
 
 func (d *Disarm) approval(seq int64, b session.Approval) (session.Body, []string) {

@@ -30,8 +30,11 @@ import (
 //     turn. The price, the context window and the usage are those of the candidate that
 //     was asked.
 //   - Each candidate has its own retry budget, even if the context has one.
+//   - Each candidate gets the whole Request, with its Tools and the authorization of hosted
+//     MCP servers, the ids of files and stores, and the history with encrypted reasoning
+//     of the candidate before. Name only endpoints that may have all of it.
 //   - Only the first candidate uses Request.Conversation. The others get the whole history;
-//     reasoning that they cannot read is left out, as at any new endpoint.
+//     reasoning is left out once they refuse it, as at any new endpoint.
 //
 // If all fail, the error lists every failure.
 //

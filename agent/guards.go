@@ -169,7 +169,7 @@ const (
 
 func (t *Tripwire) Error() string {
 	if t == nil {
-		return "a guard objects"
+		return "<nil>" // fmt prints a Result without an objection by it
 	}
 	return fmt.Sprintf("guard %s objects to the %s: %s", t.Guard, t.Stage, cmp.Or(t.Reason, "it gives no reason"))
 }

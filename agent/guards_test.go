@@ -792,3 +792,87 @@ func TestGuardAfterEntriesOfOthers(t *testing.T) {
 		}
 	}
 }
+
+// A reply that no guard has judged, because the process ended before, is judged before
+// its calls run, whatever another program appends to the log or an imported log
+// claims. G2 K5
+func TestGuardsJudgeWhatWasLeft(t *testing.T) {
+	judged := session.Noticed{Kind: session.NoticeJudged, Text: "the hooks have seen the reply"}
+	for _, c := range []struct {
+		name     string
+		more     []session.Body
+		imported bool
+		ran      int
+	}{
+		{name: "nothing"},
+		{name: "input", more: []session.Body{session.InputItem{Item: item.User("hello?")}}},
+		{name: "instructions", more: []session.Body{session.InputItem{Item: item.Developer("note")}}},
+		{name: "stop", more: []session.Body{session.StopAsked{Why: "stop_requested", AfterTurn: true}}},
+		{name: "compaction", more: []session.Body{session.Compacted{}}},
+		{name: "judged by a step", more: []session.Body{judged}, ran: 1},
+		{name: "judged, as an import says", more: []session.Body{judged}, imported: true},
+	} {
+		for _, step := range []bool{false, true} {
+			t.Run(fmt.Sprint(c.name, step), func(t *testing.T) {
+				r := newRig(t)
+				r.server.Otherwise(func(int, agenttest.Request) agenttest.Reply { return agenttest.Completed(item.Assistant("next")) })
+				ran := 0
+				r.agent.Tools = []tool.Tool{textTool("get", func(context.Context, string) (string, error) { ran++; return "got", nil }, tool.ReadOnly())}
+				r.agent.Guards = []agent.Guard{{Name: "police", Output: func(_ context.Context, g *agent.GuardCall) (*agent.Tripwire, error) {
+					if slices.ContainsFunc(g.Items, item.Item.IsCall) {
+						return &agent.Tripwire{Reason: "no calls"}, nil
+					}
+					return nil, nil
+				}}}
+				log := append([]session.Body{
+					session.RunStarted{}, session.InputItem{Item: item.User("hi")}, session.TurnStarted{Turn: 1},
+					session.OutputItem{Turn: 1, Item: call("c1", "get", "x")}, session.TurnEnded{Turn: 1, Status: item.StatusCompleted},
+				}, c.more...)
+				var d agent.Disarm
+				for i, b := range log {
+					d.Learn(session.Entry{Seq: int64(i + 1), Body: b})
+				}
+				for i, b := range log {
+					if c.imported {
+						e, _ := d.Entry(session.Entry{Seq: int64(i + 1), Body: b})
+						log[i] = e.Body
+					}
+				}
+				if _, err := r.session.Append(t.Context(), log...); err != nil {
+					t.Fatal(err)
+				}
+				r.reopen()
+				var err error
+				if step {
+					for range 4 {
+						if _, err = r.agent.Step(t.Context(), r.session); err != nil {
+							break
+						}
+					}
+				} else {
+					_, err = r.agent.Run(t.Context(), r.session)
+				}
+				if ran != c.ran || (err == nil) != (c.ran > 0) {
+					t.Errorf("it ran %d times, %d requests: %v", ran, len(r.server.Requests()), err)
+				}
+			})
+		}
+	}
+}
+
+// K5: an imported log decides neither which model is asked nor that lost entries do
+// not matter, and a kind of notice that this version does not know decides nothing.
+func TestDisarmDropsNoticesThatDecide(t *testing.T) {
+	for kind, stays := range map[string]bool{
+		session.NoticeHandoff: false, session.NoticeFallback: false, session.NoticeJudged: false, session.NoticeGapsAccepted: false, "new": false,
+		session.NoticeEntryLost: true, session.NoticeNotJudged: true, session.NoticeTextDiffers: true, session.NoticeUnfit: true,
+	} {
+		var d agent.Disarm
+		e := session.Entry{Seq: 1, Body: session.Noticed{Kind: kind, Text: "x"}}
+		d.Learn(e)
+		kept, dropped := d.Entry(e)
+		if (kept.Body == e.Body) != stays || (len(dropped) == 0) != stays {
+			t.Errorf("%s: %+v, %q", kind, kept.Body, dropped)
+		}
+	}
+}

@@ -287,7 +287,7 @@ func (r *Run) handing(f *finished) bool {
 	case next != "":
 		problem = fmt.Sprintf("The conversation was not handed over by this call: %s did it before, in the same reply.", next)
 	case r.state.Handoffs() >= most:
-		problem = fmt.Sprintf("The conversation was not handed over: it was handed over %d times since the last input, and no more is allowed. Answer, or say what is missing.", most)
+		problem = fmt.Sprintf("The conversation was not handed over: it was handed over %d times in this run, and no more is allowed. Answer, or say what is missing.", most)
 	default:
 		return true
 	}

@@ -295,6 +295,10 @@ func (sc *scope) entries() (bodies []session.Body, paused bool) {
 // budgets, ends with the parent, and may not make calls that the parent's policy
 // denies; otherwise the agent's own Policy and Limits apply.
 //
+// Events of the subagent are yielded at once, also if the parent holds its own output
+// back, and the parent's Guards see only the call and its output: give a the Guards that
+// its words need.
+//
 // Options describe the tool, as for tool.New. A call of it needs no approval unless a
 // rule asks.
 func AsTool(name, description string, a *Agent, opts ...tool.Option) (tool.Tool, error) {
