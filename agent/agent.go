@@ -71,7 +71,8 @@ type Agent struct {
 	// Preamble begins each session of the agent when it is used as a tool, before the
 	// task: see [AsTool]. It has no other use.
 	Preamble []item.Item
-	// Tools are the tools that the model may call.
+	// Tools are the tools that the model may call. A call needs an approval unless the
+	// tool is read-only or the Policy allows it; if nobody can give one, it does not run.
 	Tools []tool.Tool
 	// ToolSource returns further tools, which may change during a run, such as the
 	// tools of servers. It may be nil. A run calls it at its start and before each

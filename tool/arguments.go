@@ -15,6 +15,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/tool/output"
 )
 
 // ArgumentsError reports arguments that do not fit a tool's schema; the tool did not
@@ -160,6 +161,14 @@ func decodeProblem(err error) string {
 	if t := sem.GoType; t != nil {
 		for t.Kind() == reflect.Pointer {
 			t = t.Elem()
+		}
+		var layout *time.ParseError
+		if t == reflect.TypeFor[time.Time]() && (!errors.As(sem.Err, &layout) || strings.HasPrefix(layout.Layout, time.RFC3339)) {
+			is := ""
+			if layout != nil {
+				is = fmt.Sprintf(" is %q", output.Clip(layout.Value, maxValueText))
+			}
+			return fmt.Sprintf("%s%s: want a date and time of %s", what, is, timeExample)
 		}
 		what = fmt.Sprintf("%s does not fit %v", what, t)
 	}

@@ -395,7 +395,7 @@ func typeProblem(types []string, v any) string {
 		want = "want one of " + strconv.Quote(strings.Join(types, ", "))
 	}
 	text, isText := v.(string)
-	if !isText {
+	if !isText || text == "" {
 		text = canonical(v)
 	}
 	return fmt.Sprintf("type: %s has type %q, %s", output.Clip(text, maxValueText), typeName(v), want)

@@ -61,7 +61,11 @@ func actionsOf(call Call) ([]item.ComputerAction, error) {
 		return nil, bad(err.Error())
 	}
 	// The arguments are members of the call, so they are read as such.
-	it, err := item.ParseString(`{"type":"computer_call","call_id":"c",` + strings.TrimLeft(call.Arguments, " \t\r\n")[1:])
+	members := strings.TrimLeft(strings.TrimLeft(call.Arguments, " \t\r\n")[1:], " \t\r\n")
+	if members[0] == '}' {
+		return nil, bad("actions is empty")
+	}
+	it, err := item.ParseString(`{"type":"computer_call","call_id":"c",` + members)
 	if err != nil {
 		return nil, bad(err.Error())
 	}

@@ -5,6 +5,7 @@ package tool
 
 import (
 	"encoding"
+	"errors"
 	"fmt"
 	"math"
 	"reflect"
@@ -32,10 +33,25 @@ func infer[In any]() (*schema, error) {
 	if err == nil {
 		err = s.checkZero(*new(In))
 	}
+	if errors.Is(err, errOwnJSON) {
+		err = fmt.Errorf("%w: use the option Parameters, or another type", err)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("input type %v: %w", t, err)
+		return nil, fmt.Errorf("input %w", ofType(t, err))
 	}
 	return s, nil
+}
+
+// errOwnJSON is the error for a type whose JSON is not what its kind suggests.
+var errOwnJSON = errors.New("its JSON does not fit the schema inferred for it")
+
+// ofType adds the name of a type to an error that does not begin with it.
+func ofType(t reflect.Type, err error) error {
+	rest, named := strings.CutPrefix(err.Error(), "type "+t.String())
+	if named && (rest == "" || rest[0] == ':' || rest[0] == ' ') {
+		return err
+	}
+	return fmt.Errorf("type %v: %w", t, err)
 }
 
 // isObjectType reports whether values of a type are a struct or a map with texts as
@@ -76,7 +92,7 @@ func (s *schema) checkZero(zero any) error {
 		defer func() { *s.zero = false }()
 	}
 	if problem := s.form.explain(v); problem != "" {
-		return fmt.Errorf("its JSON does not fit the schema inferred for it (%s): use the option Parameters, or Raw", problem)
+		return fmt.Errorf("%w (%s)", errOwnJSON, problem)
 	}
 	return nil
 }
@@ -86,6 +102,7 @@ type derived struct {
 	form        *form
 	whole       string   // the complete text, for a type with its own schema
 	kind        string   // "" for any type
+	time        bool     // it is a time.Time, in the form of RFC 3339
 	takesNull   bool     // null is accepted
 	null        bool     // the text for the model allows null
 	body        string   // the keyword before the description
@@ -144,7 +161,7 @@ func (r deriver) derive(t reflect.Type) (*derived, error) {
 	}
 	if t.Name() != "" {
 		if r.inside[t] {
-			return nil, fmt.Errorf("type %v contains itself", t)
+			return nil, fmt.Errorf("type %v contains itself: an inferred schema has no references: use item.JSON for the inner part, or write the schema, with $ref, for the option Parameters or for ParseSchema", t)
 		}
 		r.inside[t] = true
 		defer delete(r.inside, t)
@@ -183,7 +200,11 @@ func (r deriver) derive(t reflect.Type) (*derived, error) {
 func known(t reflect.Type) *derived {
 	name := t.PkgPath() + "." + t.Name()
 	switch name {
-	case "time.Time", "log/slog.Level", "math/big.Int", "math/big.Rat", "math/big.Float":
+	case "time.Time":
+		d := &derived{form: &form{entire: true}, kind: "string", time: true, description: "a date and time of " + timeExample}
+		d.tail = []clause{{"format", quote(dateTime)}}
+		return d
+	case "log/slog.Level", "math/big.Int", "math/big.Rat", "math/big.Float":
 		return &derived{form: &form{entire: true}, kind: "string"}
 	case "time.Duration":
 		return &derived{form: &form{entire: true}, kind: "string", description: "a duration such as 90s or 1h30m"}
@@ -198,6 +219,12 @@ func known(t reflect.Type) *derived {
 	}
 	return nil
 }
+
+// The format of a time, and its form in words for a model.
+const (
+	dateTime    = "date-time"
+	timeExample = "RFC 3339, such as 2026-01-02T15:04:05Z"
+)
 
 func (r deriver) byKind(t reflect.Type) (*derived, error) {
 	d := &derived{form: &form{entire: decodesItself(t)}}
@@ -220,6 +247,9 @@ func (r deriver) byKind(t reflect.Type) (*derived, error) {
 		d.kind = "integer"
 		d.within(0, math.MaxInt64)
 	case reflect.Interface:
+		if t.NumMethod() > 0 {
+			return nil, fmt.Errorf("no JSON can be decoded into the interface %v: use a type that implements it, or any", t)
+		}
 		d.form.entire = true
 	case reflect.Slice, reflect.Array:
 		return d, r.list(d, t)
@@ -391,7 +421,11 @@ func (r deriver) ownSchema(t reflect.Type) (*derived, error) {
 		}
 		return nil, nil
 	}
-	value := jsontext.Value(owner.JSONSchema())
+	given, err := callOwner(owner)
+	if err != nil {
+		return nil, fmt.Errorf("type %v: %w", t, err)
+	}
+	value := jsontext.Value(given)
 	v, err := parseValue(string(value))
 	if err != nil {
 		return nil, fmt.Errorf("type %v: its JSONSchema: %w", t, err)
@@ -404,8 +438,8 @@ func (r deriver) ownSchema(t reflect.Type) (*derived, error) {
 		return nil, fmt.Errorf("type %v: its JSONSchema has a $ref, which would point elsewhere where it stands", t)
 	}
 	own, err := ownForm(v)
-	if own == nil {
-		return nil, fmt.Errorf("type %v: its JSONSchema: %w", t, err)
+	if err != nil {
+		return nil, fmt.Errorf("type %v: its JSONSchema: %w", t, faultOf(given, v, err))
 	}
 	if err := value.Compact(); err != nil {
 		return nil, err
@@ -413,4 +447,15 @@ func (r deriver) ownSchema(t reflect.Type) (*derived, error) {
 	d := &derived{form: &form{entire: true}, whole: string(value)}
 	d.ask(r.zero, own)
 	return d, nil
+}
+
+// callOwner returns what a type says of itself. A panic is an error, as everything
+// else that is wrong with a type.
+func callOwner(owner SchemaOwner) (text item.JSON, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("its method JSONSchema panicked on the zero value: %v", v)
+		}
+	}()
+	return owner.JSONSchema(), nil
 }

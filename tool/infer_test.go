@@ -36,6 +36,7 @@ func reference(t reflect.Type) (item.JSON, *jsonschema.Resolved, error) {
 		reflect.TypeFor[jsontext.Value]():     anything,
 		reflect.TypeFor[stdjson.RawMessage](): anything,
 		reflect.TypeFor[item.JSON]():          anything,
+		reflect.TypeFor[time.Time]():          {Type: "string", Format: "date-time", Description: "a date and time of RFC 3339, such as 2026-01-02T15:04:05Z"},
 		reflect.TypeFor[time.Duration]():      {Type: "string", Description: "a duration such as 90s or 1h30m"},
 	}})
 	if err != nil {
@@ -171,9 +172,7 @@ type (
 		Text     text  `json:"text"`
 		Level    level `json:"level"`
 		Any      any   `json:"any"`
-		Iface    error `json:"iface,omitzero"`
-		Fmt      fmt.Stringer
-		Desc     any `json:"desc,omitzero" jsonschema:"a text = with more"`
+		Desc     any   `json:"desc,omitzero" jsonschema:"a text = with more"`
 		Nested   struct {
 			Empty  struct{}   `json:"empty"`
 			Hidden onlyHidden `json:"hidden"`
@@ -379,7 +378,7 @@ func anyType(depth int) *rapid.Generator[reflect.Type] {
 		reflect.TypeFor[string](), reflect.TypeFor[text](), reflect.TypeFor[bool](), reflect.TypeFor[int](), reflect.TypeFor[int8](),
 		reflect.TypeFor[int16](), reflect.TypeFor[int32](), reflect.TypeFor[int64](), reflect.TypeFor[uint](), reflect.TypeFor[uint8](),
 		reflect.TypeFor[uint16](), reflect.TypeFor[uint32](), reflect.TypeFor[uint64](), reflect.TypeFor[float32](), reflect.TypeFor[float64](),
-		reflect.TypeFor[any](), reflect.TypeFor[error](), reflect.TypeFor[time.Time](), reflect.TypeFor[time.Duration](),
+		reflect.TypeFor[any](), reflect.TypeFor[time.Time](), reflect.TypeFor[time.Duration](),
 		reflect.TypeFor[item.JSON](), reflect.TypeFor[[]byte](), reflect.TypeFor[level](), reflect.TypeFor[Grand](),
 	}
 	leaf := rapid.SampledFrom(leaves)

@@ -11,7 +11,10 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// New makes a tool from a function. In must be a struct or a map with string keys;
+// New makes a tool from a function. A call needs an approval unless the tool is
+// [ReadOnly] or the policy of the agent allows it: see Policy of package agent.
+//
+// In must be a struct or a map with string keys;
 // its JSON Schema is inferred and becomes the tool's parameters. Field names come
 // from json tags, a field with omitzero or omitempty is optional, and a jsonschema
 // tag is the field's description. Members that In does not have are refused. Other
@@ -21,7 +24,7 @@ import (
 // against all of these except default and examples; of the formats, date-time, date,
 // time, email, uri, uuid, ipv4 and ipv6 are checked. A tag that does not suit its
 // field, and a tag of another package such as validate, is an error. A type that
-// implements [SchemaOwner] provides its own schema.
+// implements [SchemaOwner] provides its own schema. A time.Time is a text of RFC 3339.
 //
 // Out may be a string, a [Result], an [item.Content], []item.Part, []byte (an
 // image or text), or any value that encodes as JSON: an object with a string

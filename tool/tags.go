@@ -28,13 +28,27 @@ const tagHint = "write the description alone into it, and settings as tags of th
 // descriptions, they would reach the model and have no effect on the check.
 var foreignWords = map[string]bool{"-": true, "required": true, "nullable": true, "readOnly": true, "writeOnly": true, "uniqueItems": true}
 
+const descriptionHint = `write it as jsonschema:"…"`
+
 // foreignTags are the tags with which other packages describe or check fields, with
 // what to write here.
 var foreignTags = map[string]string{
-	"jsonschema_description": tagHint,
-	"jsonschema_extras":      tagHint,
-	"description":            `write it as jsonschema:"…"`,
-	"doc":                    `write it as jsonschema:"…"`,
+	"jsonschema_description": descriptionHint,
+	"jsonschema_extras":      "write settings as tags of their own, such as enum:\"a,b\" minimum:\"1\" pattern:\"^x\"",
+	"description":            descriptionHint,
+	"desc":                   descriptionHint,
+	"title":                  descriptionHint,
+	"doc":                    descriptionHint,
+	"min":                    `write minimum:"1" for a number, minLength:"1" for a text, minItems:"1" for a list`,
+	"max":                    `write maximum:"1" for a number, maxLength:"1" for a text, maxItems:"1" for a list`,
+	"minlen":                 `write minLength:"1"`,
+	"maxlen":                 `write maxLength:"1"`,
+	"enums":                  `write enum:"a,b"`,
+	"oneof":                  `write enum:"a,b"`,
+	"options":                `write enum:"a,b"`,
+	"example":                `write examples:"…"`,
+	"regexp":                 `write pattern:"…"`,
+	"regex":                  `write pattern:"…"`,
 	"required":               "a field is required unless its json tag has omitempty or omitzero",
 	"nullable":               "a field that may be null is a pointer",
 	"validate":               `write its rules as tags such as enum:"a,b" minimum:"1" maxLength:"40" format:"email"; a field is optional by omitempty`,
@@ -69,7 +83,11 @@ var settings = [...]setting{
 // packages.
 func (d *derived) describe(f field) error {
 	for _, key := range tagKeys(f.Tag) {
-		if hint, foreign := foreignTags[key]; foreign {
+		hint := foreignTags[key]
+		if hint == "" {
+			hint = foreignTags[plainLetters(key)]
+		}
+		if hint != "" {
 			return fmt.Errorf("its tag %s is not read here: %s", key, hint)
 		}
 		for _, k := range settings {
@@ -143,6 +161,9 @@ func (d *derived) constrain(zero *bool, f field) error {
 		if err != nil {
 			return fmt.Errorf("its tag %s:%q: %w", k.name, tag, err)
 		}
+		if k.name == "format" && d.time && v != dateTime {
+			return fmt.Errorf("its tag format:%q: the JSON of a time.Time is a date-time, so no value can meet it; for another format use a string", tag)
+		}
 		if problem := d.misfit(k, v); problem != "" {
 			return fmt.Errorf("its tag %s:%q: %s", k.name, tag, problem)
 		}
@@ -173,7 +194,7 @@ func (d *derived) hold(zero *bool, f field, checked map[string]any) error {
 	delete(checked, "examples")
 	asked, err := ownForm(checked)
 	if err != nil {
-		return fmt.Errorf("its tags: %w", err)
+		return fmt.Errorf("its tags: %s", strings.Replace(err.Error(), errors.ErrUnsupported.Error()+": ", "", 1))
 	}
 	d.ask(zero, asked)
 	d.form.entire = d.form.entire || asked.entire

@@ -39,7 +39,7 @@ func TestInferredDefinition(t *testing.T) {
 		`"query":{"type":"string","description":"what to <find> & why"},` +
 		`"limit":{"type":"integer","description":"most results"},` +
 		`"tags":{"type":"array","items":{"type":"string"}},` +
-		`"within":{"type":["null","string"]},` +
+		`"within":{"type":["null","string"],"description":"a date and time of RFC 3339, such as 2026-01-02T15:04:05Z","format":"date-time"},` +
 		`"wait":{"type":"string","description":"a duration such as 90s or 1h30m"},` +
 		`"data":{"type":"string","contentEncoding":"base64"},` +
 		`"where":{"type":"object","properties":{"lang":{"type":"string"}},"required":["lang"],"additionalProperties":false}},` +
@@ -163,7 +163,7 @@ func TestMalformedArguments(t *testing.T) {
 		`{"query":"a","where":{}}`:        `where: missing member "lang"`,
 		`{"query":"a","where":{"x":1}}`:   `where: missing member "lang"; where: unknown member "x"`,
 		`{"query":"a","limit":"1"}`:       `limit: type: 1 has type "string"`,
-		`{"query":"a","within":"monday"}`: `the value at /within does not fit time.Time`,
+		`{"query":"a","within":"monday"}`: `the value at /within is "monday": want a date and time of RFC 3339, such as 2026-01-02T15:04:05Z`,
 		`{"query":"a","wait":"soon"}`:     `the value at /wait does not fit time.Duration`,
 		`{"query":"a","limit":1e999}`:     `value out of range`,
 	} {

@@ -22,11 +22,12 @@ import (
 // accepts all JSON.
 type Schema struct {
 	of     *schema
+	object bool  // it accepts objects alone
 	strict error // why strict mode refuses it
 }
 
 func newSchema(of *schema) *Schema {
-	s := &Schema{of: of}
+	s := &Schema{of: of, object: of.form != nil && slices.Equal(of.form.types, []string{"object"})}
 	s.strict = s.findStrict()
 	return s
 }
@@ -58,8 +59,11 @@ func NewSchema[T any]() (*Schema, error) {
 	if err == nil && t.Kind() != reflect.Interface {
 		err = s.checkZero(*new(T))
 	}
+	if errors.Is(err, errOwnJSON) {
+		err = fmt.Errorf("%w: give it a method JSONSchema() item.JSON, or use another type, such as string", err)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("type %v: %w", t, err)
+		return nil, ofType(t, err)
 	}
 	return newSchema(s), nil
 }
@@ -171,9 +175,7 @@ func lineOf(text item.JSON, offset int64) string {
 func (s *Schema) JSON() item.JSON { return s.inner().text }
 
 // Object reports whether the schema accepts objects alone.
-func (s *Schema) Object() bool {
-	return s.inner().form != nil && slices.Equal(s.inner().form.types, []string{"object"})
-}
+func (s *Schema) Object() bool { return s != nil && s.object }
 
 // Check returns an error if a text is not JSON that fits the schema. The error
 // describes all problems in words that a model can act on. Numbers are compared
@@ -243,7 +245,10 @@ func (s *Schema) findStrict() error {
 	if err != nil {
 		return err
 	}
-	if m, _ := root.(map[string]any); m["anyOf"] != nil {
+	m, _ := root.(map[string]any)
+	// The form of a type that implements SchemaOwner does not say its type.
+	s.object = s.object || m["type"] == "object"
+	if m["anyOf"] != nil {
 		return errors.New("the schema of the whole must not be an anyOf")
 	}
 	return strictProblem(root, "")
@@ -267,7 +272,7 @@ func strictProblem(v any, at string) error {
 	for _, name := range sortedKeys(m) {
 		format, _ := m[name].(string)
 		if !slices.Contains(strictKeywords, name) || name == "format" && !slices.Contains(strictFormats, format) {
-			return fmt.Errorf("%s has the keyword %s %s, which strict mode does not have", cmp.Or(at, "/"), name, format)
+			return fmt.Errorf("%s has the keyword %s, which strict mode does not have", cmp.Or(at, "/"), strings.TrimSpace(name+" "+format))
 		}
 	}
 	properties, _ := m["properties"].(map[string]any)

@@ -96,7 +96,7 @@ func TestSchemaOfRefused(t *testing.T) {
 		{text, `jsonschema:"required,enum=a,enum=b"`, `enum:"a,b"`},
 		{text, `jsonschema:"enum=a,enum=b"`, `enum:"a,b"`},
 		{text, `jsonschema:"title=x,description=y"`, "must be a description"},
-		{text, `jsonschema_description:"x"`, "write the description alone"},
+		{text, `jsonschema_description:"x"`, "write it as jsonschema"},
 		{text, `jsonschema_extras:"a=b"`, "not read here"},
 		{text, `description:"x"`, `jsonschema:"…"`},
 		{text, `required:"true"`, "omitempty"},
@@ -187,13 +187,14 @@ func TestSchemaOfNonsense(t *testing.T) {
 		"own pointer":      SchemaOf[selfish],
 		"list of chan":     SchemaOf[[]chan int],
 		"alien":            SchemaOf[alien],
+		"error":            SchemaOf[error],
 	} {
 		if s, err := of(); err == nil {
 			t.Errorf("%s: %s", name, s)
 		}
 	}
 	for name, of := range map[string]func() (item.JSON, error){
-		"any": SchemaOf[any], "text": SchemaOf[string], "list": SchemaOf[[]int], "pointer": SchemaOf[*Parent], "error": SchemaOf[error],
+		"any": SchemaOf[any], "text": SchemaOf[string], "list": SchemaOf[[]int], "pointer": SchemaOf[*Parent],
 		"nothing": SchemaOf[struct{}], "time": SchemaOf[time.Time], "embeds itself": SchemaOf[embeds], "pointers": SchemaOf[***int], "own": SchemaOf[colour], "bytes": SchemaOf[[]byte],
 		"raw": SchemaOf[item.JSON],
 	} {
