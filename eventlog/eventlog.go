@@ -41,8 +41,8 @@ type Log struct {
 	// Logger receives the records; nil means slog.Default().
 	Logger *slog.Logger
 	// Content adds texts: of messages, arguments and outputs, of errors, refusals and
-	// notices. A text is shortened to 8 KB, and data such as images is described by
-	// type, size and hash.
+	// notices. A text is shortened to 8 KB. Images and files are described by type, size
+	// and hash; base64 that a text or an argument contains is not.
 	Content bool
 	// Hide returns a text without secrets, such as the method Hide of an
 	// endpoint.Key. It is called for every text. Nil hides nothing.

@@ -211,12 +211,13 @@ type account struct {
 	All    agent.Usage `json:"all"`
 	// Agents and Tools are the usage by agent and by tool. Unread says which sessions of
 	// subagents could not be read, and so are not told apart.
-	Agents []agent.AgentUsage `json:"agents,omitempty"`
-	Tools  []agent.ToolUsage  `json:"tools,omitempty"`
-	Unread string             `json:"unread,omitempty"`
-	Stop   string             `json:"stopped,omitempty"`
-	Open   []string           `json:"open_calls,omitempty"`
-	Kinds  map[string]int     `json:"kinds"`
+	Agents  []agent.AgentUsage `json:"agents,omitempty"`
+	ByModel []agent.ModelUsage `json:"by_model,omitempty"`
+	Tools   []agent.ToolUsage  `json:"tools,omitempty"`
+	Unread  string             `json:"unread,omitempty"`
+	Stop    string             `json:"stopped,omitempty"`
+	Open    []string           `json:"open_calls,omitempty"`
+	Kinds   map[string]int     `json:"kinds"`
 	// Approvals counts the verdicts that allowed a call. Rules are the remembered
 	// rules of the session.
 	Approvals int            `json:"approvals"`
@@ -244,7 +245,7 @@ func (c *infoCommand) Run(ctx context.Context, std stdio, env environment, all *
 		}
 		a := accountOf(info, s)
 		used, err := agent.AccountOf(ctx, s)
-		a.Agents, a.Tools = used.Agents, used.Tools
+		a.Agents, a.Tools, a.ByModel = used.Agents, used.Tools, used.Models
 		if err != nil {
 			a.Unread = err.Error()
 		}
@@ -352,6 +353,11 @@ func (a *account) print(std stdio, hide func(string) string) error {
 			line("agent", "%s: %s, %d tokens%s", cmp.Or(one.Agent, "itself"), plural(one.Turns, "turn"), one.Tokens, costText(one.Cost))
 		}
 	}
+	if len(a.ByModel) > 1 {
+		for _, one := range a.ByModel {
+			line("model", "%s: %s, %d tokens%s", one.Model, plural(one.Turns, "turn"), one.Tokens, costText(one.Cost))
+		}
+	}
 	for _, one := range a.Tools {
 		line("tool", "%s", toolText(one))
 	}
@@ -391,7 +397,7 @@ func toolText(t agent.ToolUsage) string {
 		text += fmt.Sprintf(", %d refused", t.Refused)
 	}
 	if t.Nested.Tokens > 0 {
-		text += fmt.Sprintf(", %d tokens in %s of nested runs%s", t.Nested.Tokens, plural(t.Nested.Turns, "turn"), costText(t.Nested.Cost))
+		text += fmt.Sprintf(", %d tokens in %s of subagents%s", t.Nested.Tokens, plural(t.Nested.Turns, "turn"), costText(t.Nested.Cost))
 	}
 	return text
 }

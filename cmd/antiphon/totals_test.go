@@ -35,7 +35,7 @@ func TestTotalsIncludeNestedRuns(t *testing.T) {
 	store := filepath.Join(dir, "s.db")
 	flags := []string{"run", file, "--session", "work", "--store", store, "--base-url", srv.URL, "--price", "1000,1000,1000"}
 	o := program(t, flags...)
-	line := regexp.MustCompile(`(\d+) tokens \(\d+ in, \d+ cached, \d+ out, (\d+) in 2 turns of nested runs\), cost ([0-9.]+)`)
+	line := regexp.MustCompile(`(\d+) tokens \(\d+ in, \d+ cached, \d+ out, (\d+) in 2 turns of subagents\), cost ([0-9.]+)`)
 	said := line.FindStringSubmatch(o.err)
 	if said == nil {
 		t.Fatalf("no totals in\n%s", o.err)

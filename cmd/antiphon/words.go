@@ -236,7 +236,7 @@ func usedText(all, nested agent.Usage, own tokens) string {
 	if all.Tokens > 0 {
 		text = fmt.Sprintf(", %d tokens (%d in, %d cached, %d out", all.Tokens, own.Input, own.Cached, own.Output)
 		if nested.Tokens > 0 {
-			text += fmt.Sprintf(", %d in %s of nested runs", nested.Tokens, plural(nested.Turns, "turn"))
+			text += fmt.Sprintf(", %d in %s of subagents", nested.Tokens, plural(nested.Turns, "turn"))
 		}
 		text += ")"
 	}
