@@ -243,6 +243,28 @@ func (e *InputError) Error() string {
 	return fmt.Sprintf("input item %d (%v): %s", e.Index+1, e.Item, e.Problem)
 }
 
+// check returns an error for a negative limit, which could be meant as no limit or as one
+// that is exceeded already.
+func (l *Limits) check() error {
+	for _, one := range []struct {
+		name     string
+		value    any
+		negative bool
+	}{
+		{"MaxTurns", l.MaxTurns, l.MaxTurns < 0},
+		{"MaxTime", l.MaxTime, l.MaxTime < 0},
+		{"MaxTokens", l.MaxTokens, l.MaxTokens < 0},
+		{"MaxCost", l.MaxCost, l.MaxCost < 0},
+		{"MaxDepth", l.MaxDepth, l.MaxDepth < 0},
+		{"MaxHandoffs", l.MaxHandoffs, l.MaxHandoffs < 0},
+	} {
+		if one.negative {
+			return fmt.Errorf("agent: Limits.%s is %v: a limit is positive, and 0 is the default; if nothing is left of a limit, do not start the run", one.name, one.value)
+		}
+	}
+	return nil
+}
+
 // checkRequest returns an error for values of an agent's request that the loop sets
 // itself or that would be sent again with each turn.
 func checkRequest(req *api.Request) error {

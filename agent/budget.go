@@ -177,7 +177,7 @@ func (b *Budget) start(now time.Time) (end time.Time) {
 		if b.began.IsZero() || now.Before(b.began) {
 			b.began = now
 		}
-		if own := b.began.Add(b.Time); b.Time > 0 && (end.IsZero() || own.Before(end)) {
+		if own := b.began.Add(b.Time); b.Time != 0 && (end.IsZero() || own.Before(end)) {
 			end = own
 		}
 	})

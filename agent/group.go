@@ -60,6 +60,9 @@ var errTaskCancelled = errors.New("the task was cancelled")
 // when all have ended. If ctx ends, the tasks that run are cancelled and the others do
 // not start.
 func (g *Group) Run(ctx context.Context, tasks ...Task) []TaskResult {
+	if g == nil {
+		g = new(Group)
+	}
 	if g.Budget != nil {
 		shared := g.Budget
 		if outer, _ := ctx.Value(budgetKey{}).(*Budget); outer != nil && !shared.has(outer) {

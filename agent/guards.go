@@ -194,6 +194,8 @@ func checkGuards(guards []Guard) error {
 	for i := range guards {
 		if g := &guards[i]; g.Input == nil && g.Output == nil {
 			return fmt.Errorf("agent: Guards[%d] (%s) checks nothing: set Input or Output", i, nameOfGuard(guards, i))
+		} else if g.Input == nil && (g.First || g.ToolOutputs) {
+			return fmt.Errorf("agent: Guards[%d] (%s) has First or ToolOutputs, which are about Input, and no Input", i, nameOfGuard(guards, i))
 		}
 	}
 	return nil

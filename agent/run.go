@@ -420,6 +420,9 @@ func (r *Run) checkAgent(a *Agent) error {
 	if err := checkGuards(a.Guards); err != nil {
 		return err
 	}
+	if err := a.Limits.check(); err != nil {
+		return err
+	}
 	if f, ok := a.Model.(Fallback); ok {
 		if err := f.check(&a.Request); err != nil {
 			return err

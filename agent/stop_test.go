@@ -558,3 +558,26 @@ func TestUnfitAgent(t *testing.T) {
 		}
 	}
 }
+
+// G8: a negative limit is an error, and a negative budget is one that is used up: what is
+// left of a limit must not become no limit.
+func TestNegativeLimits(t *testing.T) {
+	for _, l := range []agent.Limits{{MaxTurns: -1}, {MaxTime: -1}, {MaxTokens: -1}, {MaxCost: -1}, {MaxDepth: -1}, {MaxHandoffs: -1}} {
+		r := newRig(t)
+		r.agent.Limits = l
+		if _, err := r.agent.Run(t.Context(), r.session, item.User("go")); err == nil || !strings.Contains(err.Error(), "a limit is positive") {
+			t.Errorf("%+v: %v", l, err)
+		}
+	}
+	for _, b := range []*agent.Budget{{Turns: -1}, {Tokens: -1}, {Cost: -1}, {Time: -1}} {
+		r := newRig(t)
+		r.agent.Prices = func(string) (agent.Price, bool) { return agent.Price{}, true }
+		res, err := r.agent.Run(agent.WithBudget(t.Context(), b), r.session, item.User("go"))
+		if res == nil || len(r.server.Requests()) > 0 {
+			t.Errorf("%d requests: %+v, %v", len(r.server.Requests()), res, err)
+		}
+	}
+	if list := (*agent.Group)(nil).Run(t.Context()); len(list) != 0 {
+		t.Error(list)
+	}
+}

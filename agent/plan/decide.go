@@ -199,15 +199,16 @@ func (s *State) AnswerNow() (why string, now bool) {
 }
 
 // Reached reports whether a limit allows no further turn after the given usage, and
-// returns the stop that follows. A limit of 0 means no limit. The detail ends with
+// returns the stop that follows. A limit of 0 means no limit, and a negative one is
+// reached at once: it is what is left of a limit that was exceeded. The detail ends with
 // by, which says who used it.
 func (l Limits) Reached(used Usage, by string) (Stop, bool) {
 	switch {
-	case l.MaxTurns > 0 && used.Turns >= l.MaxTurns:
+	case l.MaxTurns != 0 && used.Turns >= l.MaxTurns:
 		return Stop{StopMaxTurns, fmt.Sprintf("%d of %d turns are used%s", used.Turns, l.MaxTurns, by)}, true
-	case l.MaxTokens > 0 && used.Tokens >= l.MaxTokens:
+	case l.MaxTokens != 0 && used.Tokens >= l.MaxTokens:
 		return Stop{StopMaxTokens, fmt.Sprintf("%d tokens were used, of %d%s", used.Tokens, l.MaxTokens, by)}, true
-	case l.MaxCost > 0 && used.Cost >= l.MaxCost:
+	case l.MaxCost != 0 && used.Cost >= l.MaxCost:
 		return Stop{StopMaxCost, fmt.Sprintf("%.6g was spent, of %.6g%s", used.Cost, l.MaxCost, by)}, true
 	}
 	return Stop{}, false
