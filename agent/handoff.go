@@ -159,16 +159,15 @@ func (by *ruler) denies(t tool.Tool, call tool.Call, annotations tool.Annotation
 
 // after returns the agent that speaks after handoffs, by their names, and the earlier
 // agents.
-func (a *Agent) after(handoffs []string) (*Agent, []ruler, error) {
+func (a *Agent) after(handoffs []string) (*Agent, []*Agent, error) {
 	now := a
-	var before []ruler
+	var before []*Agent
 	for _, name := range handoffs {
 		h := now.handoff(name)
 		if h == nil || h.Agent == nil {
 			return nil, nil, fmt.Errorf("agent: the log says that the conversation was handed over by %s, and the agent has no such handoff", output.PlainName(name))
 		}
-		tools, _ := tool.NewSet(now.Tools...) // an error was reported when the agent spoke
-		before = append(before, ruler{policy: now.Policy, tools: tools})
+		before = append(before, now)
 		now = h.Agent
 	}
 	return a.lend(now), before, nil
@@ -207,12 +206,20 @@ func (r *Run) checkHandoffs() error {
 }
 
 // speak makes the agent after the given handoffs the agent of the run.
-func (r *Run) speak(handoffs []string) error {
+func (r *Run) speak(ctx context.Context, handoffs []string) error {
 	whole, before, err := r.first.after(handoffs)
 	if err != nil {
 		return err
 	}
-	r.whole, r.rulers = whole, before
+	var rulers []ruler
+	for _, a := range before {
+		tools, err := a.ToolSet(ctx) // its sources' tools may be declared as denied, too
+		if err != nil {
+			return err
+		}
+		rulers = append(rulers, ruler{policy: a.Policy, tools: tools})
+	}
+	r.whole, r.rulers = whole, rulers
 	r.handoffs = len(handoffs)
 	r.agreed = nil // it may have other guards
 	r.base, r.found, r.tools, r.swapped = nil, nil, nil, r.tools != nil
@@ -238,7 +245,7 @@ func (r *Run) handOver(ctx context.Context) (done bool, err error) {
 			return true, r.compactFor(ctx, e, h)
 		}
 	}
-	if err := r.speak(append(slices.Clip(path), next)); err != nil {
+	if err := r.speak(ctx, append(slices.Clip(path), next)); err != nil {
 		return true, r.stopFor(err)
 	}
 	return false, nil
@@ -251,7 +258,7 @@ func (r *Run) takeUp(ctx context.Context) error {
 	if len(path) == 0 {
 		return r.pick()
 	}
-	if err := r.speak(path); err != nil {
+	if err := r.speak(ctx, path); err != nil {
 		return err
 	}
 	r.swapped = false // the session's last request had these tools

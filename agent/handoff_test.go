@@ -165,6 +165,7 @@ func TestHandoffDenials(t *testing.T) {
 		front, bills  agent.Policy
 		nested, paid  bool
 		declaredByOld bool
+		inSource      bool
 	}{
 		{name: "denied before", front: agent.Policy{Deny: []string{"pay"}}, bills: agent.Policy{Allow: []string{"*"}}},
 		{name: "denied now", front: agent.Policy{Allow: []string{"*"}}, bills: agent.Policy{Deny: []string{"pay"}}},
@@ -172,6 +173,7 @@ func TestHandoffDenials(t *testing.T) {
 		{name: "allowed now", bills: agent.Policy{Allow: []string{"pay"}}, paid: true},
 		{name: "denied before, in a subagent", front: agent.Policy{Deny: []string{"pay"}}, bills: agent.Policy{Allow: []string{"*"}}, nested: true},
 		{name: "denied before, by the tool's declaration", bills: agent.Policy{Allow: []string{"*"}}, declaredByOld: true},
+		{name: "denied before, by the declaration of a source's tool", bills: agent.Policy{Allow: []string{"*"}}, inSource: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := newDesk(t)
@@ -179,6 +181,10 @@ func TestHandoffDenials(t *testing.T) {
 			d.agent.Policy.Allow = append(d.agent.Policy.Allow, "look")
 			if c.declaredByOld {
 				d.agent.Tools = append(d.agent.Tools, d.ledger.tool("pay", tool.Approval("deny")))
+			}
+			if c.inSource {
+				denied := d.ledger.tool("pay", tool.Approval("deny"))
+				d.agent.ToolSource = func(context.Context) ([]tool.Tool, error) { return []tool.Tool{denied}, nil }
 			}
 			if c.nested {
 				inner := *d.bills
