@@ -53,6 +53,9 @@ func (a Reply) write(w http.ResponseWriter, d *delivery) {
 	if a.through != nil {
 		a = a.through.answer(a, d)
 	}
+	if a.pieces == nil {
+		a = Failure(http.StatusBadRequest, "empty_reply", "the test's Reply is empty: make one with agenttest.Completed, agenttest.Failure and so on")
+	}
 	contentType, pieces := a.body(d.n, d.got)
 	parts := a.style.render(pieces)
 	if a.gzip {

@@ -180,3 +180,13 @@ func TestScriptIsLeft(t *testing.T) {
 		t.Errorf("got %q", tb.failures)
 	}
 }
+
+// An empty Reply is an error that says what to do, not a panic in a goroutine. G8
+func TestEmptyReply(t *testing.T) {
+	model := agenttest.ModelFunc(func(context.Context, *api.Request) agenttest.Reply { return agenttest.Reply{} })
+	for _, err := range model.Stream(t.Context(), &api.Request{Model: "m", Input: item.NewList(item.User("hi"))}) {
+		if err == nil || !strings.Contains(err.Error(), "the test's Reply is empty") {
+			t.Error(err)
+		}
+	}
+}
