@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/go-json-experiment/json"
+
 	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
@@ -146,7 +148,10 @@ func screenshotFor(call item.Item, content item.Content) (item.Item, bool, error
 // runs made the call: the output is for this program.
 func withCaller(out, call item.Item) item.Item {
 	caller, ok := call.Member("caller")
-	if !ok || out.IsZero() || !strings.Contains(string(caller), `"`+item.CallerProgram+`"`) {
+	var by struct {
+		Type string `json:"type"`
+	}
+	if !ok || out.IsZero() || json.Unmarshal([]byte(caller), &by) != nil || by.Type != item.CallerProgram {
 		return out
 	}
 	switch call.Type() {
