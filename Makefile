@@ -33,7 +33,7 @@ fuzz:
 torture:
 	ANTIPHON_KILLS=10000 go test -count=1 -v -timeout 2h -run 'TestKills$$' ./internal/torture
 
-# Takes the README's picture anew, which wants tmux, and the picture of the packages.
+# Draws the pictures of docs/ anew: terminals, which want tmux, and the packages.
 picture:
-	.ci/picture
+	go test -count=1 -run TestPictures ./cmd/antiphon -draw
 	go run ./internal/packagemap

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/api"
@@ -15,13 +16,17 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// Account is what a session has used: tokens and cost in total, by agent, by tool and
-// by model. [AccountOf] makes it from a session, whichever processes ran it. To keep
-// the account of a run up to date, call [Account.Add] with each [Recorded] entry. The
+// Account is what a session has used: tokens and cost in total, by agent, by session, by
+// tool and by model. [AccountOf] makes it from a session, whichever processes ran it. To
+// keep the account of a run up to date, call [Account.Add] with each [Recorded] entry. The
 // zero value is ready for use. An Account is not safe for concurrent use.
 //
-// Every token is counted once: the sum over Agents is Totals.All. A fork's account
-// includes the entries that it shares with the session it was made from.
+// Every token is counted once: Totals.All is the sum over Agents, and the sum over
+// Sessions. A fork's account includes the entries that it shares with the session it was
+// made from.
+//
+// Add knows of a subagent only what the parent's log says: its turns, its tokens and its
+// cost, with the subagents inside it. AccountOf also reads the sessions of the subagents.
 type Account struct {
 	// Totals is the usage of the session's own turns and compactions. Nested is the
 	// usage of its subagents.
@@ -30,11 +35,15 @@ type Account struct {
 	// which they were first used. The first is the session's own agent, with the name
 	// "".
 	Agents []AgentUsage `json:"agents,omitempty"`
-	// Tools has the calls by tool, in the order of their first outputs. Calls of
-	// subagents are not included.
+	// Sessions has the usage by session, each without the sessions of its subagents. The
+	// first is the session itself.
+	Sessions []SessionUsage `json:"sessions,omitempty"`
+	// Tools has the calls by agent and tool: first those of the session, in the order of
+	// their first outputs, and then those of subagents.
 	Tools []ToolUsage `json:"tools,omitempty"`
-	// Models has the session's own usage by model, as the endpoint reports the name,
-	// or as the request had it.
+	// Models has the usage by model, as the endpoint reports the name, or as the request
+	// had it: first of the session's own models, and then of those of subagents. Models
+	// that guards ask are not included.
 	Models []ModelUsage `json:"models,omitempty"`
 
 	speaker, next string // names of handoffs: of the last request, and since then
@@ -42,6 +51,16 @@ type Account struct {
 	began         bool // a run has started
 	setup         session.Setup
 	subs          []subagent
+}
+
+// TokenUsage is a usage with its tokens by kind. Tokens of guards are of no kind, and
+// neither are those of subagents whose sessions were not read.
+type TokenUsage struct {
+	Usage
+	InputTokens     int64 `json:"input_tokens"`
+	CachedTokens    int64 `json:"cached_tokens"`
+	OutputTokens    int64 `json:"output_tokens"`
+	ReasoningTokens int64 `json:"reasoning_tokens"`
 }
 
 // AgentUsage is the usage of an agent in an [Account].
@@ -54,12 +73,23 @@ type AgentUsage struct {
 	Agent string `json:"agent"`
 	// Sessions is the number of the agent's sessions.
 	Sessions int `json:"sessions"`
-	Usage
+	TokenUsage
 }
 
-// ToolUsage is the use of a tool in an [Account].
+// SessionUsage is the usage of a session in an [Account], with what its guards used.
+type SessionUsage struct {
+	// Session is the session's id; "" if [Account.Add] was not told it. Agent is the
+	// agent that the session was started with.
+	Session string `json:"session"`
+	Agent   string `json:"agent"`
+	TokenUsage
+}
+
+// ToolUsage is the use of a tool by an agent in an [Account].
 type ToolUsage struct {
-	Tool string `json:"tool"`
+	// Agent is the agent that called the tool.
+	Agent string `json:"agent,omitempty"`
+	Tool  string `json:"tool"`
 	// Calls counts the calls that ran, here or at the endpoint, and Failed those of them that failed. Refused
 	// counts the calls that did not run.
 	Calls   int `json:"calls"`
@@ -67,18 +97,15 @@ type ToolUsage struct {
 	Refused int `json:"refused,omitempty"`
 	// OutputBytes is the size of the output items that the model got, as JSON.
 	OutputBytes int64 `json:"output_bytes"`
-	// Nested is the usage of the subagents that the calls started.
+	// Nested is the usage of the subagents that the calls started, with those inside
+	// them.
 	Nested Usage `json:"nested,omitzero"`
 }
 
 // ModelUsage is the usage of a model in an [Account].
 type ModelUsage struct {
 	Model string `json:"model"`
-	Usage
-	InputTokens     int64 `json:"input_tokens"`
-	CachedTokens    int64 `json:"cached_tokens"`
-	OutputTokens    int64 `json:"output_tokens"`
-	ReasoningTokens int64 `json:"reasoning_tokens"`
+	TokenUsage
 }
 
 // subagent is the usage of one session of a subagent, with the sessions inside it.
@@ -93,10 +120,10 @@ const agentInMessage = "<agent>"
 // guardsName is the name of the agents that guards ask.
 const guardsName = "<guards>"
 
-// AccountOf returns the account of a session. It reads the sessions of its subagents
-// to tell agents inside agents apart, and includes subagents that a crash interrupted.
-// If one of these sessions cannot be read, the account counts it with the agent that
-// it is inside of, and AccountOf returns the account and an error.
+// AccountOf returns the account of a session. It reads the sessions of its subagents, and
+// includes subagents that a crash interrupted. If one of these sessions cannot be read,
+// the account counts it with the agent that it is inside of, without its tools and models,
+// and AccountOf returns the account and an error.
 func AccountOf(ctx context.Context, s *session.Session) (*Account, error) {
 	if s == nil {
 		return nil, errors.New("agent: the session is nil")
@@ -106,6 +133,9 @@ func AccountOf(ctx context.Context, s *session.Session) (*Account, error) {
 		a.Add(e)
 	}
 	err := a.addInterrupted(ctx, s)
+	if len(a.Sessions) > 0 {
+		a.Sessions[0].Session = s.ID()
+	}
 	seen := map[string]bool{s.ID(): true}
 	for _, sub := range a.subs {
 		seen[sub.session] = true
@@ -115,23 +145,14 @@ func AccountOf(ctx context.Context, s *session.Session) (*Account, error) {
 
 // Add adds the next entry of the session's log.
 func (a *Account) Add(e session.Entry) {
-	a.setup.Apply(e.Body)
-	call := a.known.Add(e)
+	call := a.follow(e)
 	switch b := e.Body.(type) {
-	case session.Noticed:
-		if b.Kind == session.NoticeHandoff && call != nil {
-			a.next = cmp.Or(a.next, call.Tool)
-		}
-	case session.TurnStarted:
-		a.speaker, a.next = cmp.Or(a.next, a.speaker), ""
 	case session.TurnEnded:
 		a.Turns++
 		a.use(cmp.Or(b.Model, a.setup.Model), 1, b.Usage, b.Cost)
 	case session.Compacted:
 		a.Compactions++
 		a.use(a.setup.Model, 0, b.Usage, b.Cost)
-	case session.RunStarted:
-		a.began = true
 	case session.OutputItem:
 		a.addEndpointCall(b.Item)
 	case session.SubagentUsage:
@@ -147,20 +168,43 @@ func (a *Account) Add(e session.Entry) {
 		if call == nil || b.Item.Type() == item.TypeMCPApprovalResponse && !b.Failed {
 			return // the endpoint's own call is counted when it is there
 		}
-		t := find(&a.Tools, func(t *ToolUsage) bool { return t.Tool == call.Tool }, ToolUsage{Tool: call.Tool})
-		t.OutputBytes += int64(b.Item.Size())
-		switch {
-		case !call.Ran:
-			t.Refused++
-			a.RefusedCalls++
-			return
-		case b.Failed:
-			t.Failed++
-			a.FailedCalls++
-		}
-		t.Calls++
-		a.Calls++
+		a.addOutput(call, b)
 	}
+}
+
+// follow notes what the next entry says about later ones: the setup, the agent that
+// speaks, and the calls. It returns the call that the entry is about, if any.
+func (a *Account) follow(e session.Entry) *KnownCall {
+	a.setup.Apply(e.Body)
+	call := a.known.Add(e)
+	switch b := e.Body.(type) {
+	case session.Noticed:
+		if b.Kind == session.NoticeHandoff && call != nil {
+			a.next = cmp.Or(a.next, call.Tool)
+		}
+	case session.TurnStarted:
+		a.speaker, a.next = cmp.Or(a.next, a.speaker), ""
+	case session.RunStarted:
+		a.began = true
+	}
+	return call
+}
+
+// addOutput counts a call that has its output.
+func (a *Account) addOutput(call *KnownCall, b session.CallOutput) {
+	t := a.tool(a.speaker, call.Tool)
+	t.OutputBytes += int64(b.Item.Size())
+	switch {
+	case !call.Ran:
+		t.Refused++
+		a.RefusedCalls++
+		return
+	case b.Failed:
+		t.Failed++
+		a.FailedCalls++
+	}
+	t.Calls++
+	a.Calls++
 }
 
 // addEndpointCall counts a call that the endpoint made itself.
@@ -169,7 +213,7 @@ func (a *Account) addEndpointCall(it item.Item) {
 	if !ok {
 		return
 	}
-	t := find(&a.Tools, func(t *ToolUsage) bool { return t.Tool == name }, ToolUsage{Tool: name})
+	t := a.tool(a.speaker, name)
 	t.Calls++
 	problem, has := it.Member("error")
 	if it.Status() == item.StatusFailed || has && problem != "null" {
@@ -180,29 +224,41 @@ func (a *Account) addEndpointCall(it item.Item) {
 
 // use adds the usage of a reply or a compaction.
 func (a *Account) use(model string, turns int, u *api.Usage, cost float64) {
-	own := Usage{Turns: turns, Cost: cost}
-	m := find(&a.Models, func(m *ModelUsage) bool { return m.Model == model }, ModelUsage{Model: model})
+	used := TokenUsage{Usage: Usage{Turns: turns, Cost: cost}}
 	if u != nil {
 		a.count(u)
-		own.Tokens = u.TotalTokens
-		m.InputTokens = plan.Plus(m.InputTokens, u.InputTokens)
-		m.CachedTokens = plan.Plus(m.CachedTokens, u.Cached())
-		m.OutputTokens = plan.Plus(m.OutputTokens, u.OutputTokens)
-		m.ReasoningTokens = plan.Plus(m.ReasoningTokens, u.Reasoning())
+		used.Tokens, used.InputTokens, used.CachedTokens = u.TotalTokens, u.InputTokens, u.Cached()
+		used.OutputTokens, used.ReasoningTokens = u.OutputTokens, u.Reasoning()
 	}
 	a.Cost += cost
-	m.Add(own)
 	by := a.agent(a.speaker)
 	by.Sessions = max(by.Sessions, 1)
-	by.Add(own)
+	by.add(used)
+	a.own().add(used)
+	a.model(model).add(used)
 }
 
-// own returns the usage of the session's own agent.
-func (a *Account) own() *AgentUsage {
-	if len(a.Agents) == 0 {
-		a.Agents = []AgentUsage{{Sessions: 1}}
+// add adds o.
+func (u *TokenUsage) add(o TokenUsage) {
+	u.Add(o.Usage)
+	u.InputTokens = plan.Plus(u.InputTokens, o.InputTokens)
+	u.CachedTokens = plan.Plus(u.CachedTokens, o.CachedTokens)
+	u.OutputTokens = plan.Plus(u.OutputTokens, o.OutputTokens)
+	u.ReasoningTokens = plan.Plus(u.ReasoningTokens, o.ReasoningTokens)
+}
+
+// kinds returns only the tokens by kind.
+func (u TokenUsage) kinds() TokenUsage {
+	u.Usage = Usage{}
+	return u
+}
+
+// own returns the usage of the session itself. It comes first, with its agent.
+func (a *Account) own() *SessionUsage {
+	if len(a.Sessions) == 0 {
+		a.Sessions, a.Agents = []SessionUsage{{}}, []AgentUsage{{Sessions: 1}}
 	}
-	return &a.Agents[0]
+	return &a.Sessions[0]
 }
 
 func (a *Account) agent(name string) *AgentUsage {
@@ -210,17 +266,32 @@ func (a *Account) agent(name string) *AgentUsage {
 	return find(&a.Agents, func(u *AgentUsage) bool { return u.Agent == name }, AgentUsage{Agent: name})
 }
 
+func (a *Account) session(id, agent string) *SessionUsage {
+	if a.own(); id == "" { // the models of guards and agents in messages have no session
+		return a.own()
+	}
+	return find(&a.Sessions, func(u *SessionUsage) bool { return u.Session == id }, SessionUsage{Session: id, Agent: agent})
+}
+
+func (a *Account) tool(agent, name string) *ToolUsage {
+	return find(&a.Tools, func(t *ToolUsage) bool { return t.Agent == agent && t.Tool == name }, ToolUsage{Agent: agent, Tool: name})
+}
+
+func (a *Account) model(name string) *ModelUsage {
+	return find(&a.Models, func(m *ModelUsage) bool { return m.Model == name }, ModelUsage{Model: name})
+}
+
 // addSubagent adds what a subagent has used, with the subagents inside it.
 func (a *Account) addSubagent(id, name string, used Usage) {
 	a.Nested.Add(used)
 	agent := a.agent(name)
 	agent.Add(used)
-	if name != agentInMessage {
-		find(&a.Tools, func(t *ToolUsage) bool { return t.Tool == name }, ToolUsage{Tool: name}).Nested.Add(used)
+	a.session(id, name).Add(used)
+	if name != agentInMessage && name != guardsName {
+		a.tool(a.speaker, name).Nested.Add(used)
 	}
-	sub := find(&a.subs, func(s *subagent) bool { return s.session == id }, subagent{})
-	if sub.agent == "" { // it is new
-		sub.session, sub.agent = id, name
+	sub := find(&a.subs, func(s *subagent) bool { return s.session == id && s.agent == name }, subagent{session: id, agent: name})
+	if sub.used == (Usage{}) { // it is new
 		agent.Sessions++
 	}
 	sub.used.Add(used)
@@ -245,9 +316,8 @@ func (a *Account) addInterrupted(ctx context.Context, s *session.Session) error 
 	return errors.Join(errs...)
 }
 
-// split moves the usage of agents inside the subagents to names of their own. A
-// session that was seen before is not counted again: the log of a fork begins with
-// entries of its parent.
+// split adds what the logs of subagents say, and moves the usage of agents inside them to
+// names of their own. A session that was seen before is not counted again.
 func (a *Account) split(ctx context.Context, s *session.Session, subs []subagent, seen map[string]bool) error {
 	var errs []error
 	for _, sub := range subs {
@@ -259,30 +329,92 @@ func (a *Account) split(ctx context.Context, s *session.Session, subs []subagent
 			errs = append(errs, fmt.Errorf("the account of %q: %w", s.ID(), err))
 			continue
 		}
-		var b Account
-		for _, e := range inner.Log() {
-			b.Add(e)
-		}
+		b := accountInside(inner.Log())
 		left := sub.used
 		var deeper []subagent
 		for _, d := range b.subs {
-			if seen[d.session] {
+			if d.session != "" && seen[d.session] {
 				continue
 			}
 			seen[d.session] = true
-			// Its parent has counted it, except for what a crash hid.
-			d.used = Usage{Turns: min(d.used.Turns, left.Turns), Tokens: min(d.used.Tokens, left.Tokens), Cost: min(d.used.Cost, left.Cost)}
 			d.agent = sub.agent + "/" + d.agent
-			minus(&left, d.used)
-			minus(&a.agent(sub.agent).Usage, d.used)
-			to := a.agent(d.agent)
-			to.Sessions++
-			to.Add(d.used)
-			deeper = append(deeper, d)
+			d.used = a.move(&left, d.used, sub, d.agent)
+			a.agent(d.agent).Sessions++
+			if d.session != "" {
+				minus(&a.session(sub.session, sub.agent).Usage, d.used)
+				a.session(d.session, d.agent).Add(d.used)
+				deeper = append(deeper, d)
+			}
 		}
+		a.addInside(sub, left, b)
 		errs = append(errs, a.split(ctx, inner, deeper, seen))
 	}
 	return errors.Join(errs...)
+}
+
+// move moves usage of a subagent to another agent, at most what is left of it, and
+// returns what it moved: the parent has counted all of it, except for what a crash hid.
+func (a *Account) move(left *Usage, used Usage, from subagent, to string) Usage {
+	used = Usage{Turns: min(used.Turns, left.Turns), Tokens: min(used.Tokens, left.Tokens), Cost: min(used.Cost, left.Cost)}
+	minus(left, used)
+	minus(&a.agent(from.agent).Usage, used)
+	a.agent(to).Add(used)
+	return used
+}
+
+// addInside adds what a subagent's own log says: its tools, its models, tokens by kind,
+// and the agents that it was handed over to. What is left of its usage is its own.
+func (a *Account) addInside(sub subagent, left Usage, b *Account) {
+	inside := func(name string) string {
+		if name == "" {
+			return sub.agent
+		}
+		return sub.agent + "/" + name
+	}
+	for _, one := range b.Agents {
+		if slices.ContainsFunc(b.subs, func(s subagent) bool { return s.agent == one.Agent }) {
+			continue
+		}
+		to := a.agent(inside(one.Agent))
+		to.add(one.kinds())
+		if one.Agent != "" {
+			to.Sessions++
+			a.move(&left, one.Usage, sub, inside(one.Agent))
+		}
+	}
+	if len(b.Sessions) > 0 {
+		a.session(sub.session, sub.agent).add(b.Sessions[0].kinds())
+	}
+	for _, one := range b.Tools {
+		t := a.tool(inside(one.Agent), one.Tool)
+		t.Calls, t.Failed, t.Refused = t.Calls+one.Calls, t.Failed+one.Failed, t.Refused+one.Refused
+		t.OutputBytes += one.OutputBytes
+		t.Nested.Add(one.Nested)
+	}
+	for _, one := range b.Models {
+		a.model(one.Model).add(one.TokenUsage)
+	}
+}
+
+// accountInside returns the account of a subagent's log. The log of a fork begins with
+// entries of its parent, which are not the fork's usage.
+func accountInside(log []session.Entry) *Account {
+	own := 0
+	for i, e := range slices.Backward(log) {
+		if out, ok := e.Body.(session.CallOutput); ok && isForkOutput(out.Item) {
+			own = i + 1
+			break
+		}
+	}
+	a := new(Account)
+	for i, e := range log {
+		if i < own {
+			a.follow(e)
+		} else {
+			a.Add(e)
+		}
+	}
+	return a
 }
 
 func minus(u *Usage, o Usage) {

@@ -7,7 +7,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -55,7 +58,7 @@ func failingTool() tool.Tool {
 	return tool.Must("fail", "Fails.", func(context.Context, textInput) (string, error) { return "", errors.New("no") }, tool.ReadOnly())
 }
 
-// U5: every token is counted once, by agent and in total, also in a session that is
+// U5, G12: every token is counted once, by agent and in total, also in a session that is
 // read again.
 func TestAccount(t *testing.T) {
 	a := team(t)
@@ -104,24 +107,150 @@ func TestAccount(t *testing.T) {
 	}
 	tools := map[string][3]int{}
 	for _, one := range got.Tools {
-		tools[one.Tool] = [3]int{one.Calls, one.Failed, one.Refused}
-		if one.OutputBytes == 0 || (one.Nested.Tokens > 0) != (one.Tool == "research" || one.Tool == "fork") {
+		tools[strings.TrimPrefix(one.Agent+": "+one.Tool, ": ")] = [3]int{one.Calls, one.Failed, one.Refused}
+		if one.OutputBytes == 0 || (one.Nested.Tokens > 0) != slices.Contains([]string{"research", "fork", "clothes"}, one.Tool) {
 			t.Errorf("%+v", one)
 		}
 	}
-	if diff := cmp.Diff(map[string][3]int{"echo": {1, 0, 0}, "fail": {1, 1, 0}, "writer": {0, 0, 1}, "research": {1, 0, 0}, "fork": {1, 0, 0}}, tools); diff != "" {
+	if diff := cmp.Diff(map[string][3]int{"echo": {1, 0, 0}, "fail": {1, 1, 0}, "writer": {0, 0, 1}, "research": {1, 0, 0}, "fork": {1, 0, 0},
+		"research: clothes": {1, 0, 0}}, tools); diff != "" {
 		t.Errorf("tools: calls, failed, refused (-want +got):\n%s", diff)
 	}
-	if m := got.Models; len(m) != 1 || m[0].Model != "large" || m[0].Turns != 4 || m[0].InputTokens != res.InputTokens || m[0].Tokens != res.TotalTokens {
+	var own agent.Account // without what the logs of subagents say
+	for e := range again.Entries() {
+		own.Add(e)
+	}
+	if m := own.Models; len(m) != 1 || m[0].Model != "large" || m[0].Turns != 4 || m[0].InputTokens != res.InputTokens || m[0].Tokens != res.TotalTokens {
 		t.Errorf("%+v", m)
+	}
+	turns = map[string]int{}
+	for _, one := range got.Models {
+		turns[one.Model] = one.Turns
+	}
+	if diff := cmp.Diff(map[string]int{"large": 5, "medium": 2, "small": 1}, turns); diff != "" {
+		t.Errorf("turns by model (-want +got):\n%s", diff)
 	}
 	if text, err := json.Marshal(got); err != nil || len(text) == 0 {
 		t.Error(err)
 	}
 }
 
+// total adds what is listed.
+func total[T any](list []T, used func(T) agent.TokenUsage) (sum agent.TokenUsage) {
+	for _, one := range list {
+		u := used(one)
+		sum.Add(u.Usage)
+		sum.InputTokens += u.InputTokens
+		sum.CachedTokens += u.CachedTokens
+		sum.OutputTokens += u.OutputTokens
+		sum.ReasoningTokens += u.ReasoningTokens
+	}
+	return sum
+}
+
+// U5 G7: a run with a fallback, a subagent that is handed over, and a handoff: the
+// sums by agent, by session and by model are what the endpoints reported.
+func TestAccountOfTeam(t *testing.T) {
+	var reported agent.TokenUsage
+	reply := func(in, cached, out, reasoning int64, items ...item.Item) agenttest.Reply {
+		reported.Add(agent.Usage{Turns: 1, Tokens: in + out})
+		reported.InputTokens += in
+		reported.CachedTokens += cached
+		reported.OutputTokens += out
+		reported.ReasoningTokens += reasoning
+		output, err := json.Marshal(items)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return agenttest.Events(fmt.Sprintf(`{"type":"response.completed","sequence_number":0,"response":{"id":"resp_%d","object":"response","status":"completed","output":%s,
+			"usage":{"input_tokens":%d,"input_tokens_details":{"cached_tokens":%d},"output_tokens":%d,"output_tokens_details":{"reasoning_tokens":%d},"total_tokens":%d}}}`,
+			reported.Turns, output, in, cached, out, reasoning, in+out))
+	}
+	p := newPair(t, []agenttest.Reply{
+		agenttest.Failure(404, "model_not_found", "no such model"),
+		reply(300, 200, 30, 3, item.Assistant("Paid.")), // of the agent that was handed over to
+	}, []agenttest.Reply{
+		reply(100, 0, 10, 1, call("c1", "echo", "a"), item.Call("c2", "research", `{"task":"what?"}`)),
+		reply(200, 100, 20, 2, item.Call("h1", "to_bills", `{}`)),
+	})
+	inside := agenttest.Script(t,
+		reply(10, 0, 1, 0, call("r1", "echo", "b"), item.Call("r2", "to_expert", `{}`)),
+		reply(20, 5, 2, 1, call("e1", "echo", "c")),
+		reply(40, 9, 4, 2, item.Assistant("wool")))
+	prices := func(string) (agent.Price, bool) { return agent.Price{Input: 1000, Cached: 1000, Output: 2000}, true }
+	expert := &agent.Agent{Model: inside, Tools: []tool.Tool{echo()}, Prices: prices, Policy: p.agent.Policy}
+	expert.Request.Model = "expert"
+	first := &agent.Agent{Model: inside, Tools: []tool.Tool{echo()}, Prices: prices, Policy: p.agent.Policy, Handoffs: []agent.Handoff{{Name: "to_expert", Agent: expert}}}
+	first.Request.Model = "junior"
+	research, err := agent.AsTool("research", "Looks it up.", first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bills := &agent.Agent{Model: p.client(), Prices: prices}
+	bills.Request.Model = "bills"
+	p.agent.Tools, p.agent.Prices = []tool.Tool{echo(), research}, prices
+	p.agent.Handoffs = []agent.Handoff{{Name: "to_bills", Agent: bills}}
+	res := p.run(item.User("go"))
+	if res.Text != "Paid." {
+		t.Fatalf("%+v", res)
+	}
+	p.reopen()
+	got, err := agent.AccountOf(t.Context(), p.session)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reported.Turns++ // a request that failed is a turn
+	reported.Cost = float64(reported.InputTokens)/1000 + float64(reported.OutputTokens)/500
+	near := cmpopts.EquateApprox(0, 1e-9)
+	for of, sum := range map[string]agent.TokenUsage{
+		"agents":   total(got.Agents, func(u agent.AgentUsage) agent.TokenUsage { return u.TokenUsage }),
+		"sessions": total(got.Sessions, func(u agent.SessionUsage) agent.TokenUsage { return u.TokenUsage }),
+		"models":   total(got.Models, func(u agent.ModelUsage) agent.TokenUsage { return u.TokenUsage }),
+	} {
+		if diff := cmp.Diff(reported, sum, near); diff != "" {
+			t.Errorf("the sum of the %s (-reported +got):\n%s", of, diff)
+		}
+	}
+	if diff := cmp.Diff(reported.Usage, got.All(), near); diff != "" || res.All() != got.All() {
+		t.Errorf("all (-reported +got):\n%s, and of the run: %+v", diff, res.All())
+	}
+	type row struct{ turns, in, cached, out int64 }
+	rows := func(u agent.TokenUsage) row {
+		return row{int64(u.Turns), u.InputTokens, u.CachedTokens, u.OutputTokens}
+	}
+	agents, sessions, models, calls := map[string]row{}, []row{}, map[string]row{}, map[string]int{}
+	for _, one := range got.Agents {
+		agents[one.Agent] = rows(one.TokenUsage)
+		if one.Sessions != 1 || one.Cost == 0 {
+			t.Errorf("%+v", one)
+		}
+	}
+	for _, one := range got.Sessions {
+		sessions = append(sessions, rows(one.TokenUsage))
+	}
+	for _, one := range got.Models {
+		models[one.Model] = rows(one.TokenUsage)
+	}
+	for _, one := range got.Tools {
+		calls[one.Agent+": "+one.Tool] = one.Calls
+	}
+	bare := cmp.AllowUnexported(row{})
+	if diff := cmp.Diff(map[string]row{"": {3, 300, 100, 30}, "to_bills": {1, 300, 200, 30}, "research": {1, 10, 0, 1}, "research/to_expert": {2, 60, 14, 6}}, agents, bare); diff != "" {
+		t.Errorf("agents (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]row{{4, 600, 300, 60}, {3, 70, 14, 7}}, sessions, bare); diff != "" || got.Sessions[0].Session != "s" || got.Sessions[1].Agent != "research" {
+		t.Errorf("sessions %+v (-want +got):\n%s", got.Sessions, diff)
+	}
+	if diff := cmp.Diff(map[string]row{"large": {1, 0, 0, 0}, "small": {2, 300, 100, 30}, "bills": {1, 300, 200, 30}, "junior": {1, 10, 0, 1}, "expert": {2, 60, 14, 6}}, models, bare); diff != "" {
+		t.Errorf("models (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]int{": echo": 1, ": research": 1, ": to_bills": 1, "research: echo": 1, "research: to_expert": 1, "research/to_expert: echo": 1}, calls); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+}
+
 // What is folded from the events of a run is what is folded from its log, but for
-// agents inside agents.
+// what only the logs of subagents say.
 func TestAccountOfEvents(t *testing.T) {
 	a := team(t)
 	s := session.New()
@@ -139,7 +268,8 @@ func TestAccountOfEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	opts := cmp.Options{cmpopts.IgnoreUnexported(agent.Account{}, agent.Totals{}), cmpopts.EquateApprox(0, 1e-9)}
-	if diff := cmp.Diff(stored.Tools, live.Tools, opts); diff != "" {
+	own := slices.DeleteFunc(stored.Tools, func(u agent.ToolUsage) bool { return u.Agent != "" })
+	if diff := cmp.Diff(own, live.Tools, opts); diff != "" {
 		t.Errorf("tools (-stored +live):\n%s", diff)
 	}
 	if stored.All() != live.All() || len(live.Agents) != 3 {

@@ -8,12 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"reflect"
 	"time"
 
 	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
@@ -102,8 +102,9 @@ type Agent struct {
 	// HoldOutput withholds the events of a reply until the AfterModel hooks have seen
 	// all of it. Events of a reply that a hook objects to are then never yielded, and
 	// no call starts early. If it is false, text is yielded as it arrives, and a user
-	// may have read it before a hook objects: see [session.ItemsWithdrawn]. Subagents
-	// use their own agents' setting.
+	// may have read it before a hook objects: see [session.ItemsWithdrawn]. Subagents of
+	// an agent with output guards hold theirs back, too, until these guards agree; hooks
+	// are those of each agent.
 	HoldOutput bool
 	// Retry is the retry policy for requests that the endpoint did not answer. It is
 	// one budget for the client's retries and the loop's own, from the request to its
@@ -150,11 +151,16 @@ type Limits struct {
 	// asked.
 	MaxCost float64
 	// AnswerNow uses the last turn for an answer: the request that is expected to be the
-	// last one within MaxTurns, MaxTokens or MaxCost forbids calls and ends with a
-	// developer message that says so, which the log records. Without it a run stops at
-	// the limit with the outputs of its last calls unread. If the run ends with
-	// [StopEndTurn] all the same, its Detail says that the model had to answer. A
-	// [Budget] and MaxTime are not considered.
+	// last one within these limits, the [Budget]s of the run and the deadline of its
+	// context forbids calls and ends with a developer message that says so, which the log
+	// records with the notice [session.NoticeAnswerNow]. Without it a run stops at the
+	// limit with the outputs of its last calls unread. If the run ends with [StopEndTurn]
+	// all the same, its Detail says that the model had to answer.
+	//
+	// The next reply is expected to use at least as much as the last one. The time that
+	// is left must be enough for another reply, its calls and an answer, each as long as
+	// last time. So a first reply, slower ones, and other runs that use up a shared
+	// Budget meanwhile may still reach a limit.
 	AnswerNow bool
 	// MaxDepth bounds the depth of subagents below this run, forks and agents as
 	// tools alike: 0 means 1. A subagent gets the remaining depth of its parent, or
@@ -164,7 +170,8 @@ type Limits struct {
 	// more fails, and the run continues.
 	MaxHandoffs int
 	// MaxRepeats stops a model that makes the same call, with the same arguments, this
-	// many times in a row, or the same two or three calls in turn. Calls of tools
+	// many times in a row, or the same two or three calls in turn: 2 or more, because
+	// a first call repeats nothing. 0 and negative numbers are no limit. Calls of tools
 	// that are meant to be repeated do not count: see [tool.Polling].
 	MaxRepeats int
 }
@@ -244,7 +251,7 @@ func (e *InputError) Error() string {
 }
 
 // check returns an error for a negative limit, which could be meant as no limit or as one
-// that is exceeded already.
+// that is exceeded already, and for a limit of repetitions that would allow no call.
 func (l *Limits) check() error {
 	for _, one := range []struct {
 		name     string
@@ -262,6 +269,9 @@ func (l *Limits) check() error {
 			return fmt.Errorf("agent: Limits.%s is %v: a limit is positive, and 0 is the default; if nothing is left of a limit, do not start the run", one.name, one.value)
 		}
 	}
+	if l.MaxRepeats == 1 {
+		return errors.New("agent: Limits.MaxRepeats is 1, which would stop at the first call: a call that is made once is not a repetition, so set 2 or more, or 0 for no limit")
+	}
 	return nil
 }
 
@@ -272,25 +282,57 @@ func checkRequest(req *api.Request) error {
 	case req.Input != nil && req.Input.Len() > 0:
 		return errors.New("agent: Request.Input is set, but is never sent: pass input to Run, or append a history to the session")
 	}
+	if _, err := api.ParseToolChoice(req.ToolChoice); err != nil {
+		return fmt.Errorf("agent: Request.ToolChoice: %w", err)
+	}
 	if err := checkKept(req); err != nil {
 		return err
 	}
 	for i, t := range req.Tools {
-		switch t := t.(type) {
-		case *item.FunctionTool:
-			if t != nil {
-				return fmt.Errorf("agent: Request.Tools[%d] is the function %q, which nothing runs: make a tool of it (tool.New, tool.Raw) and put it into Tools", i, t.Name)
-			}
-		case *item.CustomTool:
-			if t != nil {
-				return fmt.Errorf("agent: Request.Tools[%d] is the custom tool %q, which nothing runs: put it into Tools", i, t.Name)
-			}
-		}
-		if t == nil || reflect.ValueOf(t).Kind() == reflect.Pointer && reflect.ValueOf(t).IsNil() {
-			return fmt.Errorf("agent: Request.Tools[%d] is nil", i)
+		if err := checkDeclared(t); err != nil {
+			return fmt.Errorf("agent: Request.Tools[%d] %w", i, err)
 		}
 	}
 	return nil
+}
+
+// checkDeclared returns what is wrong with a tool in an agent's request: it is nil, it
+// needs a program that runs it, or the endpoint would refuse it. G8
+func checkDeclared(def item.Tool) error {
+	if nils.Is(def) {
+		return errors.New("is nil")
+	}
+	switch t := def.(type) {
+	case *item.FunctionTool:
+		return fmt.Errorf("is the function %q, which nothing runs: make a tool of it (tool.New, tool.Raw) and put it into Tools", t.Name)
+	case *item.CustomTool:
+		return fmt.Errorf("is the custom tool %q, which nothing runs: put it into Tools", t.Name)
+	}
+	switch field, _ := item.MissingOption(def); field {
+	case "":
+	case "Container":
+		return errors.New("is an *item.CodeInterpreterTool without a Container: the endpoint would refuse it; `{\"type\":\"auto\"}` is a new container")
+	case "Raw":
+		return errors.New("is an *item.UnknownTool whose Raw has no type: the endpoint would refuse it; set Raw to the JSON of the tool")
+	default:
+		return fmt.Errorf("is an %T without %s: the endpoint would refuse it; set the field", def, field)
+	}
+	kind, here := item.CallKindOf(def)
+	if shell, ok := def.(*item.ShellTool); ok && shell.Environment != nil && shell.Environment.Type != item.EnvironmentLocal {
+		return nil // it runs in a container of the endpoint
+	}
+	if here {
+		return fmt.Errorf("is the tool %s, which nothing runs: make a tool of it (%s) and put it into Tools", kind.Tool, makerOf(kind))
+	}
+	return nil
+}
+
+// makerOf returns the function that makes a tool for a kind of calls.
+func makerOf(kind item.CallKind) string {
+	if kind.Call == item.TypeComputerCall {
+		return "tool.Computer"
+	}
+	return "tool.Raw"
 }
 
 // checkInput returns an error for the first value that is not an item, or that is a
@@ -325,9 +367,12 @@ type Result struct {
 	Tripwire *Tripwire
 	// Text is the last reply's text, "" if a hook objected to it.
 	Text string
-	// Handoff is the name of the session's last [Handoff], whose agent speaks; "" if there
-	// was none.
-	Handoff string
+	// Answer is the JSON of the answer if the run has an [Answer], and ended with
+	// [StopEndTurn] because the answer fits; otherwise "".
+	Answer string
+	// Speaker is the name of the [Handoff] that made the agent speak that speaks now; ""
+	// for the first agent.
+	Speaker string
 	// Items are the items that the run added: the model's items and the outputs of
 	// its calls, in the order in which they were recorded. A reply that a hook
 	// objected to is not included.

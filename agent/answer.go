@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -46,7 +47,8 @@ type Answer struct {
 	// run with its error, and one that ignores it is corrected by repairs.
 	Instruct bool
 	// Check finds problems that a schema cannot express. It may be nil. It gets the
-	// JSON of an answer that fits the schema, and its error is what the model reads.
+	// JSON of an answer that fits the schema, and its error is what the model reads. A
+	// panic ends the run with [StopVetoed] and an error.
 	Check func(text string) error
 
 	decode func(text string) error // checks the schema and keeps the value
@@ -104,6 +106,9 @@ func (a *Answer) check(req *api.Request) error {
 	if a.Schema.JSON() == "" {
 		return errors.New("agent: Answer has no Schema: set it with tool.NewSchema or tool.ParseSchema, or call RunAs")
 	}
+	if kind := a.Schema.Kind(); kind != "" && kind != "object" && !a.Instruct {
+		return fmt.Errorf("agent: Answer.Schema is of type %s, and endpoints accept an object: make the answer a member of an object, set Instruct, or call RunAs, which does the former", kind)
+	}
 	if req.Text == "" {
 		return nil
 	}
@@ -152,22 +157,32 @@ func (a *Answer) text(said string) string {
 	if !a.Instruct {
 		return said
 	}
-	return unfenced(said)
+	return unfenced(said, true)
 }
 
-// unfenced removes the Markdown code fence around a text, if there is one.
-func unfenced(s string) string {
+// unfenced removes the Markdown code fence around a text, if there is one. A text that is
+// not whole may lack the end of its fence, or have a part of it.
+func unfenced(s string, whole bool) string {
 	inside, ok := strings.CutPrefix(strings.TrimSpace(s), "```")
 	first, rest, more := strings.Cut(inside, "\n")
 	body, closed := strings.CutSuffix(rest, "```")
-	if !ok || !more || !closed || strings.ContainsAny(first, "{[`") {
+	switch {
+	case !ok || !more || strings.ContainsAny(first, "{[`") || whole && !closed:
 		return s
+	case whole:
+		return body
 	}
-	return body
+	return strings.TrimRight(rest, "`")
 }
 
-// problem returns what does not fit, or "".
-func (a *Answer) problem(said string) string {
+// problem returns what does not fit, or "". A panic of a check is an error: the model
+// cannot repair it.
+func (a *Answer) problem(said string) (what string, failed error) {
+	defer func() {
+		if v := recover(); v != nil {
+			failed = &HookError{Hook: "Check", Name: "of the answer", Err: &StopError{fmt.Errorf("it panicked: %v", v)}, Stack: debug.Stack()}
+		}
+	}()
 	text, fits := a.text(said), a.Schema.Check
 	if a.decode != nil {
 		fits = a.decode
@@ -177,9 +192,9 @@ func (a *Answer) problem(said string) string {
 		err = a.Check(text)
 	}
 	if err == nil {
-		return ""
+		return "", nil
 	}
-	return cmp.Or(strings.TrimSpace(err.Error()), "it is not accepted")
+	return cmp.Or(strings.TrimSpace(err.Error()), "it is not accepted"), nil
 }
 
 // judgeAnswer decides about a run that would stop with an answer. It reports again if
@@ -203,9 +218,13 @@ func (r *Run) judgeAnswer(ctx context.Context, stop *plan.Stop) (again bool, err
 		return false, nil
 	}
 	r.result.read, r.result.readText = said, text
-	problem := r.wanted.problem(text)
+	problem, failed := r.wanted.problem(text)
+	if failed != nil {
+		return true, r.stopFor(failed)
+	}
 	switch done := r.repaired(); {
 	case problem == "":
+		r.result.Answer = r.wanted.text(text)
 		if stop.Why == StopNothingToSend {
 			*stop = plan.Stop{Why: StopEndTurn, Detail: "the stored answer fits"}
 			r.result.said = said
@@ -230,24 +249,36 @@ func (r *Run) judgeAnswer(ctx context.Context, stop *plan.Stop) (again bool, err
 func (r *Run) hasInput() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.inbox) > 0
+	return len(r.inbox) > 0 || r.mail.arrived.Load()
 }
 
-// repaired returns how often this run sent an answer back, in all of its processes.
+// repaired returns how often an answer to the same input was sent back: in this run, in
+// all of its processes, and in runs before it that a crash ended.
 func (r *Run) repaired() (n int) {
-	for _, e := range slices.Backward(r.session.Log()) {
+	log := r.session.Log()
+	for i, e := range slices.Backward(log) {
 		switch b := e.Body.(type) {
 		case session.Noticed:
 			if b.Kind == session.NoticeUnfit {
 				n++
 			}
 		case session.RunStarted:
-			if !b.Resumes {
+			if !b.Resumes && !afterCrash(log, i) {
 				return n
 			}
 		}
 	}
 	return n
+}
+
+// afterCrash reports whether the run that begins with entry i has no input and follows
+// a run that did not stop.
+func afterCrash(log []session.Entry, i int) bool {
+	if i == 0 || i+1 < len(log) && session.Kind(log[i+1].Body) == session.Kind(session.InputItem{}) {
+		return false
+	}
+	_, stopped := log[i-1].Body.(session.Stopped)
+	return !stopped
 }
 
 // lastAnswer returns the message with which a log ends, if it is a complete reply of

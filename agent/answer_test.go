@@ -5,8 +5,11 @@ package agent_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agenttest"
@@ -32,7 +35,7 @@ func eager(t *testing.T, limits agent.Limits) *rig {
 	return r
 }
 
-// L4: the last turn that a limit is expected to allow is an answer, and the result, the
+// L4, G10: the last turn that a limit is expected to allow is an answer, and the result, the
 // request and the log say so; the next run may call tools again.
 func TestAnswerNow(t *testing.T) {
 	plain := eager(t, agent.Limits{MaxTurns: 1})
@@ -118,6 +121,101 @@ func TestAnswerNowNotObeyed(t *testing.T) {
 			t.Errorf("%v: %d calls ran, %+v", on, ran, res)
 		}
 		r.inputs()
+	}
+}
+
+// G10: a budget that several runs share and the time that is left are limits, too; the log
+// says which one it was, so another process does not run calls of that turn either.
+func TestAnswerNowOfBudget(t *testing.T) {
+	plain := eager(t, agent.Limits{MaxTurns: 1})
+	plain.run(item.User("go"))
+	used := told[session.TurnEnded](inLog(plain.session))[0]
+	for _, c := range []struct {
+		name   string
+		budget *agent.Budget
+		turns  int
+		detail string
+	}{
+		{"turns", &agent.Budget{Turns: 3}, 3, "its last turn: 3 of 3 by all runs that share the budget"},
+		{"tokens", &agent.Budget{Tokens: 3 * used.Usage.TotalTokens}, 3, "tokens were used by all runs"},
+		{"cost", &agent.Budget{Cost: 3 * used.Cost}, 3, "was spent by all runs"},
+		{"of the context", (&agent.Budget{Turns: 2}).Child(), 2, "its last turn: 2 of 2 by all runs"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := eager(t, agent.Limits{AnswerNow: true})
+			r.agent.Budget = c.budget
+			res := r.run(item.User("go"))
+			if res.Why != agent.StopEndTurn || res.Text != "Three things are known." || res.Turns != c.turns || !strings.Contains(res.Detail, c.detail) {
+				t.Errorf("%+v", res)
+			}
+			said := notices(r.session, session.NoticeAnswerNow)
+			if len(said) != 1 || said[0] != res.Detail {
+				t.Errorf("%q", said)
+			}
+			r.inputs()
+		})
+	}
+}
+
+// G10: the time that is left has to be enough for another round of calls and an answer.
+func TestAnswerNowOfTime(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		think time.Duration // how long each reply takes
+		work  time.Duration // and each call
+		turns int           // within a minute
+	}{
+		{"replies", 11 * time.Second, 0, 5},
+		{"calls", 2 * time.Second, 25 * time.Second, 3},
+		{"one reply takes nearly all", 50 * time.Second, 0, 2},
+		{"nothing takes long", 0, 0, 7},
+	} {
+		for _, shared := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				turns := 0
+				a := &agent.Agent{Limits: agent.Limits{AnswerNow: true, MaxTurns: 7}}
+				a.Model = agenttest.ModelFunc(func(ctx context.Context, req *api.Request) agenttest.Reply {
+					turns++
+					sleep(ctx, c.think)
+					if req.ToolChoice == api.ChoiceNone {
+						return saying("Three things are known.")
+					}
+					return agenttest.Completed(call(fmt.Sprint("c", turns), "work", "x"))
+				})
+				a.Tools = []tool.Tool{textTool("work", func(ctx context.Context, s string) (string, error) {
+					sleep(ctx, c.work)
+					return s, nil
+				}, tool.ReadOnly())}
+				if shared {
+					a.Budget = &agent.Budget{Time: time.Minute}
+				} else {
+					a.Limits.MaxTime = time.Minute
+				}
+				s := session.New()
+				res, err := a.Run(t.Context(), s, item.User("go"))
+				why := "of the time of the run is left"
+				if c.turns == 7 {
+					why = "its last turn"
+				}
+				if c.turns == 2 { // the answer may come too late, but it was asked for
+					if said := notices(s, session.NoticeAnswerNow); res.Why != agent.StopMaxTime || len(said) != 1 || !strings.Contains(said[0], why) {
+						t.Errorf("%s, shared %v: %+v, %v, %v", c.name, shared, res, err, said)
+					}
+					return
+				}
+				if err != nil || res.Why != agent.StopEndTurn || res.Turns != c.turns || !strings.Contains(res.Detail, why) {
+					t.Errorf("%s, shared %v: %+v, %v", c.name, shared, res, err)
+				}
+			})
+		}
+	}
+}
+
+// sleep waits on the clock of the test's bubble.
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
 	}
 }
 

@@ -49,7 +49,11 @@ type Policy struct {
 
 // ApprovalRequest is a call that needs an approval.
 type ApprovalRequest struct {
-	Call        tool.Call
+	// Session is the id of the call's session, which may be a subagent's.
+	Session string
+	Call    tool.Call
+	// Annotations are those of its tool. An approver should show whose tool it is, by
+	// Annotations.Origin.
 	Annotations tool.Annotations
 	// Reason says why it is asked about.
 	Reason string
@@ -61,18 +65,23 @@ type ApprovalRequest struct {
 	// [Commander]. An approver should show all of it: the arguments may contain only
 	// a part.
 	Command []string
+	// Sandbox is the profile of the sandbox in which the call would start programs, as its
+	// tool says it; "" if the tool is not [Confined]. An approver should show it, because it
+	// is part of what is approved.
+	Sandbox string
 
 	tool tool.Tool
 }
 
-// Allows reports whether the given rules alone would allow the call. An approver that
-// remembers answers can use it, even if a rule of the file always asks.
+// Allows reports whether the given rules alone, remembered by a session, would allow the call. An approver that
+// remembers answers can use it, even if a rule of the file always asks. It should remember rules
+// from Rules, which are bound to the tool; others allow nothing, unless they are about a pattern of names.
 func (q *ApprovalRequest) Allows(rules ...session.Rule) bool {
 	if len(rules) == 0 {
 		return false
 	}
-	p := plan.Policy{Rules: rules}
-	return p.Judge(asked(q.tool, q.Call, tool.Annotations{}), nil).Verdict == session.Allow
+	var p plan.Policy
+	return p.Judge(asked(q.tool, q.Call, tool.Annotations{Origin: q.Annotations.Origin, Folders: q.Annotations.Folders}), rules).Verdict == session.Allow
 }
 
 // Approver decides about one call at a time, including calls of subagents. It leaves
@@ -93,14 +102,20 @@ func (p *Policy) judge(t tool.Tool, call tool.Call, annotations tool.Annotations
 
 // asked describes a call to the rules.
 func asked(t tool.Tool, call tool.Call, annotations tool.Annotations) plan.Question {
-	q := plan.Question{Tool: call.Name, Arguments: call.Arguments, Custom: call.Custom, Declared: session.Verdict(annotations.Approval), ReadOnly: annotations.ReadOnly}
-	if call.Warnings != "" {
+	q := plan.Question{Tool: call.Name, Arguments: call.Arguments, Custom: call.Custom, Declared: session.Verdict(annotations.Approval), ReadOnly: annotations.ReadOnly, Definition: definitionOf(t, call.Name, annotations.Origin)}
+	switch {
+	case call.Imported:
+		q.Warning = "it came with an imported conversation, so it may not be a model's"
+	case call.Warnings != "":
 		q.Warning = "the endpoint warns of this call: " + call.Warnings
 	}
 	if judge, ok := t.(ApprovalAdvisor); ok {
 		q.Opinion = func(rules []session.Rule) (verdict session.Verdict, reason string) {
 			return judge.Approval(call, rules)
 		}
+	}
+	if annotations.Folders != nil {
+		q.Within = annotations.Folders.Within
 	}
 	return q
 }
@@ -113,12 +128,25 @@ type RuleSuggester interface {
 }
 
 // suggest returns the tool's suggestions, or the defaults.
-func suggest(t tool.Tool, call tool.Call) []session.Rule {
+func suggest(t tool.Tool, call tool.Call, annotations tool.Annotations) []session.Rule {
+	q := asked(t, call, annotations)
 	s, ok := t.(RuleSuggester)
 	if !ok {
-		return plan.Suggest(asked(t, call, tool.Annotations{}))
+		return plan.Suggest(q)
 	}
-	return append(slices.Clip(s.Suggest(call)), session.Rule{Verdict: session.Allow, Tool: call.Name})
+	list := append(slices.Clone(s.Suggest(call)), session.Rule{Verdict: session.Allow, Tool: call.Name})
+	for i := range list {
+		list[i] = *bind(&list[i], call.Name, q.Definition)
+	}
+	return list
+}
+
+// Confined is implemented by a tool whose calls start programs in a sandbox.
+type Confined interface {
+	tool.Tool
+	// Sandbox returns the name of the profile in which the call would start programs, with
+	// the hosts that they may reach, or "" if the call cannot be parsed.
+	Sandbox(call tool.Call) string
 }
 
 // Commander is implemented by a tool that runs a command that the arguments of its
@@ -128,6 +156,13 @@ type Commander interface {
 	// Command returns the program and its arguments as the call would run them, or
 	// nil if the call cannot be parsed.
 	Command(call tool.Call) []string
+}
+
+func sandboxOf(t tool.Tool, call tool.Call) string {
+	if c, ok := t.(Confined); ok {
+		return c.Sandbox(call)
+	}
+	return ""
 }
 
 func commandOf(t tool.Tool, call tool.Call) []string {
@@ -148,11 +183,11 @@ type ApprovalAdvisor interface {
 	Approval(call tool.Call, rules []session.Rule) (verdict session.Verdict, reason string)
 }
 
-// decide returns the verdict to record about a call. Later reports whether the call
+// decide returns the verdict to record about a call of the session in. Later reports whether the call
 // waits, so that nothing is recorded yet; unasked reports whether it is refused
 // because no approver is available.
-func (p *Policy) decide(ctx context.Context, t tool.Tool, call tool.Call, annotations tool.Annotations, j plan.Ruling) (a session.Approval, later, unasked bool) {
-	a = session.Approval{Rule: j.Rule, From: j.From}
+func (p *Policy) decide(ctx context.Context, in string, t tool.Tool, call tool.Call, annotations tool.Annotations, j plan.Ruling) (a session.Approval, later, unasked bool) {
+	a = session.Approval{Rule: j.Rule, From: j.From, Decided: session.DeciderRule}
 	switch j.Verdict {
 	case session.Deny:
 		a.Reason = j.Denied(call.Name)
@@ -163,7 +198,9 @@ func (p *Policy) decide(ctx context.Context, t tool.Tool, call tool.Call, annota
 	}
 	d, err := Decision{}, ErrNobody
 	if p.Approver != nil {
-		d, err = p.Approver(ctx, ApprovalRequest{Call: call, Annotations: annotations, Reason: j.WhyAsk(call.Name), Rules: suggest(t, call), Command: commandOf(t, call), tool: t})
+		d, err = p.Approver(ctx, ApprovalRequest{Session: in, Call: call, Annotations: annotations, Reason: j.WhyAsk(call.Name), Rules: suggest(t, call, annotations), Command: commandOf(t, call), Sandbox: sandboxOf(t, call), tool: t})
+		a.Definition = definitionOf(t, call.Name, annotations.Origin)
+		d.Remember = bind(d.Remember, call.Name, a.Definition)
 	}
 	switch { // the lack of an approver comes before the content of an answer
 	case errors.Is(err, ErrNobody) && p.Pause:
@@ -174,22 +211,30 @@ func (p *Policy) decide(ctx context.Context, t tool.Tool, call tool.Call, annota
 		err = plan.CheckRules(*d.Remember)
 	}
 	if err != nil {
+		a.Decided = session.DeciderNobody
 		a.Reason = fmt.Sprintf("The call was refused: no approval could be got: %v. Nothing was done.", err)
 		return a, false, false
 	}
 	if d.By == "" && d.From == "" {
 		d.From = "the approver"
 	}
-	return d.approval(), d.Later && !d.Allow, false
+	definition := a.Definition
+	if a = d.approval(); a.Allowed {
+		a.Definition = definition
+	}
+	return a, d.Later && !d.Allow, false
 }
 
-// unasked returns a refusal without an approver, with the hint.
+// unasked returns a refusal without an approver, with the hint if it would help.
 func (p *Policy) unasked(reason, name string, j plan.Ruling) session.Approval {
 	reason = fmt.Sprintf(reason, name)
-	if p.Hint != nil {
+	switch {
+	case j.From == plan.ByTool && j.Reason != "":
+		reason += " A rule that allows the tool does not cover this call: " + j.Reason + "."
+	case p.Hint != nil:
 		reason += " " + p.Hint(name)
 	}
-	return session.Approval{Reason: reason, Rule: j.Rule, From: j.From}
+	return session.Approval{Reason: reason, Rule: j.Rule, From: j.From, Decided: session.DeciderNobody}
 }
 
 const refusedByPerson = "The call was refused by the person in charge. Nothing was done."
@@ -233,15 +278,18 @@ func (r *Run) approve(ctx context.Context, calls []plan.CallRef) error {
 		if !ok {
 			continue
 		}
-		verdict := session.Approval{Allowed: true, Rule: "allow calls of unknown tools, which run nothing", From: plan.ByDefault}
+		verdict := session.Approval{Allowed: true, Rule: "allow calls of unknown tools, which run nothing", From: plan.ByDefault, Decided: session.DeciderRule}
 		judged, later, unasked := plan.Ruling{}, false, false
 		call, err := r.callOf(&c)
 		annotations, known := r.annotations(call.Name)
+		if plan.Hosted(c.Item) {
+			annotations.Origin = r.agent.originOf(c.Item)
+		}
 		switch {
 		case err != nil:
-			verdict = session.Approval{Reason: "The call cannot be read: " + err.Error(), Rule: "deny calls that cannot be read", From: plan.ByDefault}
+			verdict = session.Approval{Reason: "The call cannot be read: " + err.Error(), Rule: "deny calls that cannot be read", From: plan.ByDefault, Decided: session.DeciderRule}
 		case c.Paused != "" && !r.goesOn(&c, annotations): // even if the tool is unknown, because the call was started once
-			verdict = session.Approval{Reason: sessionElsewhere, Rule: denyElsewhere, From: plan.ByDefault}
+			verdict = deniedElsewhere
 		case known || plan.Hosted(c.Item):
 			judged = r.judge(call, annotations)
 			if judged.Verdict == session.Ask { // a person is asked about what is in the log
@@ -255,7 +303,7 @@ func (r *Run) approve(ctx context.Context, calls []plan.CallRef) error {
 			return nil // the run is over, regardless of the answer
 		}
 		if later {
-			err = r.wait(c, call, judged.WhyAsk(call.Name))
+			err = r.wait(c, call, annotations, judged.WhyAsk(call.Name))
 		} else {
 			err = r.verdict(ctx, c, verdict, unasked)
 		}
@@ -274,7 +322,7 @@ func (r *Run) decide(ctx context.Context, call tool.Call, annotations tool.Annot
 		defer root.asking.Unlock()
 	}
 	t, _ := r.tools.Lookup(call.Name)
-	a, later, unasked = r.agent.Policy.decide(ctx, t, call, annotations, judged)
+	a, later, unasked = r.agent.Policy.decide(ctx, r.session.ID(), t, call, annotations, judged)
 	if later && root != r && !root.session.KeepsNested() {
 		return r.agent.Policy.unasked(cannotWait, call.Name, judged), false, true
 	}
@@ -283,7 +331,7 @@ func (r *Run) decide(ctx context.Context, call tool.Call, annotations tool.Annot
 
 // cannotWait is the text that the model of a subagent reads about a call that cannot
 // wait, because the subagent's session is not kept.
-const cannotWait = "The call was refused: %s needs an approval, and calls of nested runs cannot wait for one here. Nothing was done."
+const cannotWait = "The call was refused: %s needs an approval, and calls of subagents cannot wait for one here. Nothing was done."
 
 // root returns the outermost run.
 func (r *Run) root() *Run {
@@ -298,7 +346,11 @@ func (r *Run) verdict(ctx context.Context, c session.OpenCall, a session.Approva
 	a.CallID = c.CallID
 	a.Reason, _ = output.Sanitize(a.Reason)
 	if unasked {
-		r.progress(Progress{Kind: ProgressUnapproved, CallID: c.CallID, Tool: plan.ToolName(c.Item)})
+		p := Progress{Kind: ProgressUnapproved, CallID: c.CallID, Tool: plan.ToolName(c.Item)}
+		if a.From == plan.ByTool {
+			p.Reason = a.Reason
+		}
+		r.progress(p)
 	}
 	if err := r.record(a); err != nil {
 		return err
@@ -307,19 +359,19 @@ func (r *Run) verdict(ctx context.Context, c session.OpenCall, a session.Approva
 		return nil
 	}
 	r.totals.RefusedCalls++
-	if objection := r.showRefusal(ctx, c, a.Reason); objection != nil {
+	if objection := r.showRefusal(ctx, c, a); objection != nil {
 		return r.stopFor(objection)
 	}
 	return nil
 }
 
 // showRefusal calls the hooks for a refused call.
-func (r *Run) showRefusal(ctx context.Context, c session.OpenCall, reason string) error {
+func (r *Run) showRefusal(ctx context.Context, c session.OpenCall, a session.Approval) error {
 	if len(r.agent.Hooks) == 0 {
 		return nil
 	}
 	now := time.Now()
-	seen := ToolCall{Session: r.session.ID(), Depth: r.depth, Turn: r.state.Turn(), Started: now, Ended: now, Failure: tool.NotRun, Error: reason}
+	seen := ToolCall{Session: r.session.ID(), Depth: r.depth, Turn: r.state.Turn(), Started: now, Ended: now, Verdict: a, Failure: tool.NotRun, Error: a.Reason}
 	seen.Call, _ = CallOf(c.Item)
 	seen.Call.ID, seen.Call.Name = c.CallID, plan.ToolName(c.Item) // also of a call that cannot be read
 	seen.Annotations, _ = r.annotations(seen.Call.Name)
@@ -327,10 +379,10 @@ func (r *Run) showRefusal(ctx context.Context, c session.OpenCall, reason string
 }
 
 // wait records that a call waits for an answer.
-func (r *Run) wait(c session.OpenCall, call tool.Call, why string) error {
+func (r *Run) wait(c session.OpenCall, call tool.Call, annotations tool.Annotations, why string) error {
 	t, _ := r.tools.Lookup(call.Name)
 	asked := session.ApprovalAsked{
-		CallID: c.CallID, Number: c.Number, Tool: call.Name, Arguments: call.Arguments, Custom: call.Custom, Reason: why, Rules: suggest(t, call),
+		CallID: c.CallID, Number: c.Number, Tool: call.Name, Arguments: call.Arguments, Custom: call.Custom, Reason: why, Rules: suggest(t, call, annotations),
 	}
 	if c.Asked && asksTheSame(pendingOf(r.session, c), asked) && !r.single {
 		// The log already holds this question. A run that only checks for an answer
@@ -342,7 +394,7 @@ func (r *Run) wait(c session.OpenCall, call tool.Call, why string) error {
 	}
 	c.Question = &asked
 	p := pendingOf(r.session, c)
-	p.Command = commandOf(t, call)
+	p.Command, p.Sandbox, p.Of = commandOf(t, call), sandboxOf(t, call), annotations.Origin.Of
 	r.result.Pending = append(r.result.Pending, p)
 	r.progress(Progress{Kind: ProgressWaiting, CallID: p.CallID, Tool: p.Tool, Pending: &p})
 	return nil
@@ -378,6 +430,10 @@ type PendingApproval struct {
 	// Command is the command that would run, if the tool is a [Commander]. It comes
 	// from the run, not from the log, so a log cannot forge it.
 	Command []string `json:"command,omitempty"`
+	// Sandbox is as in [ApprovalRequest], and comes from the run too.
+	Sandbox string `json:"sandbox,omitempty"`
+	// Of says whose tool it is: see [tool.Origin]. It comes from the run, like Command.
+	Of string `json:"of,omitempty"`
 }
 
 // Decision is an answer about one call: the result of an [Approver], or an argument
@@ -405,6 +461,13 @@ type Decision struct {
 	// means [Decide]. Both are recorded.
 	By   string `json:"by,omitempty"`
 	From string `json:"from,omitempty"`
+	// Decided says who decided, and is recorded. The zero value means a person for
+	// [Decide], and the program for an [Approver], which asks nobody for all that is known:
+	// one that asks a person sets it.
+	Decided session.Decider `json:"decided,omitempty"`
+	// Shown is the text that the person read before deciding, for an audit log. It is
+	// not recorded in the session, and has no JSON form.
+	Shown string `json:"-"`
 	// Later lets the call wait, like Policy.Pause. Only an Approver may set it. It
 	// has no JSON form.
 	Later bool `json:"-"`
@@ -482,10 +545,29 @@ func pendingOf(s *session.Session, c session.OpenCall) PendingApproval {
 // Decide answers pending approvals. The decisions for one session are recorded all or
 // none; the next run continues with them. A decision that is already recorded is not
 // an error and is not recorded again. An invalid decision gives a [*DecisionError].
-// Decide locks the session like a run; during a run the error wraps
-// [session.ErrBusy].
+//
+// Decide locks the session like a run. During a run, in this process or another, it
+// leaves the decisions in the session's inbox, and the run takes them before its next
+// effect; if another answer was recorded by then, the log says so. If the store keeps
+// no inbox (see [session.Inbox]), the error wraps [session.ErrBusy].
 func Decide(ctx context.Context, s *session.Session, decisions ...Decision) (err error) {
+	answer := decideIn
 	release, err := s.Hold(ctx)
+	if errors.Is(err, session.ErrBusy) {
+		busy := err
+		answer = func(ctx context.Context, s *session.Session, decisions []Decision) error {
+			err := deliverTo(ctx, s, decisions)
+			if errors.Is(err, errors.ErrUnsupported) {
+				return busy
+			}
+			return err
+		}
+		// The *Session may be the run's own, which is not safe for concurrent use.
+		if s, err = s.Beside(ctx); err != nil {
+			return err
+		}
+		release = func() error { return nil }
+	}
 	if err != nil {
 		return err
 	}
@@ -512,7 +594,7 @@ func Decide(ctx context.Context, s *session.Session, decisions ...Decision) (err
 				return err
 			}
 		}
-		if err := decideIn(ctx, target, bySession[id]); err != nil {
+		if err := answer(ctx, target, bySession[id]); err != nil {
 			return err
 		}
 	}
@@ -560,16 +642,30 @@ func (d Decision) find(log *session.Session, v *session.View) (a session.Approva
 		if !c.Asked {
 			return a, false, ErrNoSuchApproval
 		}
-		a = d.entry(c.Number)
+		definition := ""
+		if c.Question != nil && len(c.Question.Rules) > 0 { // the last one is about all calls of the tool
+			definition = c.Question.Rules[len(c.Question.Rules)-1].Definition
+			d.Remember = bind(d.Remember, c.Question.Tool, definition)
+		}
+		if a = d.entry(c.Number); a.Allowed {
+			a.Definition = definition
+		}
 		switch {
 		case c.Verdict != nil && same(*c.Verdict, a):
 			return a, true, nil
-		case c.Verdict != nil || c.Started:
+		case c.Verdict != nil:
+			return a, false, decidedBy(*c.Verdict)
+		case c.Started:
 			return a, false, ErrDecided
 		}
 		return a, false, d.check(c.Item)
 	}
 	return a, true, d.late(log)
+}
+
+// decidedBy says who decided about a call before.
+func decidedBy(a session.Approval) error {
+	return fmt.Errorf("%w%s", ErrDecided, session.DecidedBy(a.By, a.From, a.Rule))
 }
 
 // late checks a decision about a call that is no longer open.
@@ -584,7 +680,7 @@ func (d Decision) late(s *session.Session) error {
 			if same(b, d.entry(b.Number)) {
 				return nil
 			}
-			return ErrDecided
+			return decidedBy(b)
 		case session.CallOutput:
 			if d.Number == 0 && b.CallID == d.CallID {
 				return ErrDecided
@@ -618,9 +714,13 @@ func (d Decision) names(log []session.Entry) bool {
 	return false
 }
 
-// same reports whether two verdicts are equal, apart from From.
+// same reports whether two verdicts are equal, apart from From and the tool. A remembered rule may not
+// be bound to its tool yet.
 func same(a, b session.Approval) bool {
-	a.From, b.From = "", ""
+	a.From, b.From, a.Definition, b.Definition = "", "", "", ""
+	if a.Remember != nil && b.Remember != nil && b.Remember.Definition == "" {
+		b.Remember = bind(b.Remember, b.Remember.Tool, a.Remember.Definition)
+	}
 	return reflect.DeepEqual(a, b)
 }
 
@@ -628,13 +728,14 @@ func same(a, b session.Approval) bool {
 func (d Decision) entry(number int) session.Approval {
 	a := d.approval()
 	a.CallID, a.Number, a.By, a.From = d.CallID, number, cmp.Or(d.By, someone), cmp.Or(d.From, "agent.Decide")
+	a.Decided = cmp.Or(d.Decided, session.DeciderPerson)
 	return a
 }
 
 // approval returns the approval for a decision, without the call. Arguments of a
 // refusal are not kept.
 func (d Decision) approval() session.Approval {
-	a := session.Approval{Allowed: d.Allow, By: d.By, From: d.From, Remember: d.Remember}
+	a := session.Approval{Allowed: d.Allow, By: d.By, From: d.From, Decided: cmp.Or(d.Decided, session.DeciderProgram), Remember: d.Remember}
 	if d.Allow {
 		a.Edited = d.Arguments
 		return a

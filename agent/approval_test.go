@@ -78,7 +78,7 @@ func TestPauseAndDecide(t *testing.T) {
 	if diff := cmp.Diff(stopped.Pending, through(t, wanted)); diff != "" {
 		t.Errorf("told and in the log (-told +log):\n%s", diff)
 	}
-	if p := wanted[0]; p.Session != "s" || p.CallID != "w1" || p.Tool != "write" || p.Arguments != `{"text":"one"}` || p.Reason == "" || len(p.Rules) != 1 {
+	if p := wanted[0]; p.Session != "s" || p.CallID != "w1" || p.Tool != "write" || p.Arguments != `{"text":"one"}` || p.Reason == "" || len(p.Rules) != 2 {
 		t.Errorf("pending: %+v", p)
 	}
 	// Nobody answered: it stops again, without a request.

@@ -78,8 +78,10 @@ func (r *Run) ask(ctx context.Context, turn int) error {
 	// crash the log shows that a request may have been made.
 	begun := session.TurnStarted{Turn: turn, Continues: r.state.View().Unfinished(), InConversation: in, Setup: r.changed()}
 	bodies := []session.Body{begun}
-	if _, r.answerNow = r.state.AnswerNow(); r.answerNow {
-		bodies = []session.Body{session.InputItem{Item: item.Developer(answerNow)}, begun}
+	last, isLast := r.lastTurn(ctx)
+	if r.answerNow = isLast; isLast {
+		last.Turn = turn
+		bodies = []session.Body{session.InputItem{Item: item.Developer(answerNow)}, last, begun}
 	}
 	err := r.record(bodies...)
 	if err == nil {
@@ -89,9 +91,14 @@ func (r *Run) ask(ctx context.Context, turn int) error {
 		r.budget.Spend(Usage{Turns: -1}) // give the turn back, because it did not begin
 		return err
 	}
+	if isLast {
+		if objection := after(ctx, "Noticed", r.agent.Hooks, noticed, &last); objection != nil {
+			return r.stopFor(objection)
+		}
+	}
 	if path, _, _ := r.state.Speaker(); len(path) > r.spoke {
 		r.spoke = len(path)
-		r.progress(Progress{Kind: ProgressSpeaker, Turn: turn, Tool: path[len(path)-1]})
+		r.progress(Progress{Kind: ProgressSpeaker, Turn: turn, Handoff: path[len(path)-1]})
 	}
 	// The request carries the items after those that the endpoint's conversation
 	// holds.
@@ -100,7 +107,7 @@ func (r *Run) ask(ctx context.Context, turn int) error {
 	r.held = false
 
 	seen := &r.asked
-	*seen = ModelCall{Session: r.session.ID(), Depth: r.depth, Turn: turn, Request: r.request(), Started: time.Now()}
+	*seen = ModelCall{Session: r.session.ID(), Depth: r.depth, Turn: turn, Request: r.request(), Endpoint: r.agent.endpoint(), Started: time.Now()}
 	inner, hooks, veto := r.admitModel(ctx, seen)
 	if veto != nil {
 		end := session.TurnEnded{Turn: turn, Status: item.StatusCancelled, Reason: veto.Error()}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/session"
 )
 
 // Budget bounds the total usage of several runs. Set it on the agents that share it,
@@ -106,8 +107,7 @@ func takeAll(list []*Budget) error {
 func (b *Budget) take() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	limits := plan.Limits{MaxTurns: b.Turns, MaxTokens: b.Tokens, MaxCost: b.Cost}
-	if stop, reached := limits.Reached(b.used, " by all runs that share the budget"); reached {
+	if stop, reached := b.limits().Reached(b.used, byAll); reached {
 		return &BudgetError{stop.Why, stop.Detail}
 	}
 	b.used.Turns++
@@ -266,6 +266,73 @@ func (r *Run) take() error {
 	}
 	r.budget.spendHere(Usage{Turns: 1})
 	return nil
+}
+
+// lastTurn reports whether the turn that is about to begin, and is drawn already, is
+// expected to be the last one before a limit, and returns the notice that says so.
+func (r *Run) lastTurn(ctx context.Context) (last session.Noticed, isLast bool) {
+	if !r.agent.Limits.AnswerNow {
+		return last, false
+	}
+	why, near := r.state.AnswerNow()
+	r.eachShared(func(b *Budget) {
+		if !near {
+			why, near = b.near(r.state.LastReply())
+		}
+	})
+	if end, ok := ctx.Deadline(); ok && !near {
+		left := time.Until(end)
+		if need := 2*r.pace.reply + r.pace.calls; need > 0 && left <= need {
+			why, near = fmt.Sprintf("the model had to answer, because only %v of the time of the run is left", max(0, left).Round(time.Millisecond)), true
+		}
+	}
+	return session.Noticed{Kind: session.NoticeAnswerNow, Text: why}, near
+}
+
+// near reports whether the budget is expected to allow no turn after the one that is
+// drawn already, and why.
+func (b *Budget) near(last Usage) (why string, near bool) {
+	used := b.Used()
+	used.Turns--
+	return b.limits().Near(used, last, byAll)
+}
+
+// byAll says who used a budget.
+const byAll = " by all runs that share the budget"
+
+func (b *Budget) limits() plan.Limits {
+	return plan.Limits{MaxTurns: b.Turns, MaxTokens: b.Tokens, MaxCost: b.Cost}
+}
+
+// pace measures the last round of a run: how long its last complete reply took, and its
+// calls. Time in which calls waited for an approval before the first of them started does
+// not count. Clocks of several processes may differ, so a duration is never negative.
+type pace struct {
+	asked, called time.Time // when the turn began, and when the first of its calls did
+	reply, calls  time.Duration
+}
+
+func (p *pace) apply(e session.Entry) {
+	switch b := e.Body.(type) {
+	case session.RunStarted:
+		if !b.Resumes {
+			*p = pace{}
+		}
+	case session.TurnStarted:
+		p.asked = e.Time
+	case session.TurnEnded:
+		if !b.BrokeOff() && !p.asked.IsZero() { // a store in memory knows no times
+			p.reply, p.calls, p.called = max(0, e.Time.Sub(p.asked)), 0, time.Time{}
+		}
+	case session.CallStarted:
+		if p.called.IsZero() {
+			p.called = e.Time
+		}
+	case session.CallOutput:
+		if !p.called.IsZero() {
+			p.calls = max(0, e.Time.Sub(p.called))
+		}
+	}
 }
 
 // Price is the price of a model's tokens, per million.

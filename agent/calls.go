@@ -144,6 +144,8 @@ func (r *Run) settle(ctx context.Context, until int, failure *error) {
 			}
 		case rests:
 			r.rest(m)
+		case starts:
+			r.begins(m, failure)
 		case Event:
 			r.emit(m)
 		}
@@ -163,7 +165,7 @@ func (r *Run) rest(begins rests) {
 	r.running -= n
 }
 
-// next returns the next message from a call: a *finished or an Event. If it has to
+// next returns the next message from a call: a *finished, rests, starts or an Event. If it has to
 // wait, it first makes sure that everything recorded is durable and emitted, so that
 // an observer sees the run's state while tools work.
 func (r *Run) next(failure *error) any {
@@ -229,9 +231,11 @@ type finished struct {
 	hooks []Hooks          // hooks whose AfterTool is due
 	ctx   context.Context
 	seen  ToolCall
-	scope *scope    // of a nested run
+	scope *scope    // of a subagent
 	given tool.Call // the call as the tool gets it
 	early bool      // started while the reply was arriving
+	mark  session.CallStarted
+	due   bool // the mark is recorded when the call has waited for its rate
 	out   tool.Outcome
 	// before describes an earlier start of the call for the model; "" if there was
 	// none.
@@ -247,12 +251,30 @@ func (f *finished) mayWait() bool {
 // Meanwhile another call may take its place.
 type rests bool
 
+// starts is a message from a call's goroutine: it has waited for its rate, and may run
+// once its start is durable.
+type starts struct {
+	f       *finished
+	durable chan bool
+}
+
+// begins records the start of a call that has waited.
+func (r *Run) begins(s starts, failure *error) {
+	if *failure == nil {
+		*failure = r.record(s.f.mark)
+	}
+	if *failure == nil {
+		*failure = r.barrier()
+	}
+	s.durable <- *failure == nil
+}
+
 // told returns the call's context, in which waits become events. The first wait of a
 // call does not hold other calls, unless calls are made one after another.
 func (f *finished) told(r *Run, together bool) context.Context {
 	return tool.WithWait(f.ctx, func(w tool.Wait) func() {
 		if !r.quiet {
-			r.send(Progress{Kind: ProgressDelayed, Turn: f.seen.Turn, CallID: f.call.CallID, Tool: f.seen.Call.Name, Took: w.For, Error: w.Reason})
+			r.send(Progress{Kind: ProgressDelayed, Turn: f.seen.Turn, CallID: f.call.CallID, Tool: f.seen.Call.Name, Wait: w.For, Reason: w.Reason, Retry: w.Again})
 		}
 		if w.Again || !together {
 			return nil
@@ -276,12 +298,19 @@ func (f *finished) invoke(r *Run) {
 
 const denyElsewhere = "deny what was started as a run of another session"
 
+// deniedElsewhere is the verdict on such a call.
+var deniedElsewhere = session.Approval{Reason: sessionElsewhere, Rule: denyElsewhere, From: plan.ByDefault, Decided: session.DeciderRule}
+
 // goesOn reports whether a paused call may continue its subagent: the tool must
 // start subagents, and the session in the log must be the one that this call would
 // start. The session's id alone proves nothing, because a log can be copied.
 func (r *Run) goesOn(c *session.OpenCall, annotations tool.Annotations) bool {
 	return annotations.Subagent && c.Paused == r.session.NestedID(*c)
 }
+
+// repeatable reports whether a call of the tool may be started again if a crash hides
+// its outcome: because that does no harm, or because the tool can be asked first.
+func repeatable(a tool.Annotations) bool { return a.Idempotent || a.Inquirer != nil }
 
 // startedBefore describes an earlier start of a call for the model, or returns "".
 func startedBefore(c *session.OpenCall) string {
@@ -307,21 +336,25 @@ func (r *Run) start(ctx context.Context, c *session.OpenCall, early bool) (*fini
 	call.Arguments = cmp.Or(allowed.Edited, said)
 	t, _ := r.tools.Lookup(call.Name)
 	f := &finished{call: *c, ctx: ctx, given: call, before: startedBefore(c), seen: ToolCall{
-		Session: r.session.ID(), Depth: r.depth, Turn: r.state.Turn(), Call: call, Started: time.Now(),
+		tool: t, Session: r.session.ID(), Depth: r.depth, Turn: r.state.Turn(), Call: call, Verdict: allowed, Started: time.Now(),
 	}}
 	if t != nil {
 		f.seen.Annotations = tool.AnnotationsOf(t)
 	}
 	// The tool may have changed since the call was paused, or the log is a copy.
 	if c.Paused != "" && !r.goesOn(c, f.seen.Annotations) {
-		return nil, r.verdict(ctx, *c, session.Approval{Reason: sessionElsewhere, Rule: denyElsewhere, From: plan.ByDefault}, false)
+		return nil, r.verdict(ctx, *c, deniedElsewhere, false)
 	}
 	// It was idempotent when it was started, but is not any more.
-	if c.Lost && !f.seen.Annotations.Idempotent {
-		return nil, r.verdict(ctx, *c, session.Approval{Reason: plan.OutcomeUnknown, From: plan.ByDefault}, false)
+	if c.Lost && !repeatable(f.seen.Annotations) {
+		return nil, r.verdict(ctx, *c, session.Approval{Reason: plan.OutcomeUnknown, From: plan.ByDefault, Decided: session.DeciderProgram}, false)
 	}
-	if objection, j := r.admit(f); objection != "" {
-		return nil, r.verdict(ctx, *c, session.Approval{Reason: cmp.Or(f.before, objection), Rule: j.Rule, From: j.From}, false)
+	if allowed.Definition != "" && allowed.Definition != r.definition(c.Item, t, call.Name) {
+		return nil, r.verdict(ctx, *c, session.Approval{Reason: changedSince, From: plan.ByDefault, Decided: session.DeciderProgram}, false)
+	}
+	if refusal := r.admit(f); refusal != nil {
+		refusal.Reason = cmp.Or(f.before, refusal.Reason)
+		return nil, r.verdict(ctx, *c, *refusal, false)
 	}
 	// The endpoint runs the call, so there is nothing to start here.
 	if plan.Hosted(c.Item) {
@@ -329,7 +362,7 @@ func (r *Run) start(ctx context.Context, c *session.OpenCall, early bool) (*fini
 	}
 	// The start is recorded before the tool runs: a call that is marked and has no
 	// output after a crash may have taken effect.
-	begun := session.CallStarted{CallID: c.CallID, Repeatable: f.seen.Annotations.Idempotent}
+	begun := session.CallStarted{CallID: c.CallID, Repeatable: repeatable(f.seen.Annotations)}
 	if f.given.Arguments != said {
 		f.given.Edited, begun.Arguments = true, f.given.Arguments
 	}
@@ -337,9 +370,13 @@ func (r *Run) start(ctx context.Context, c *session.OpenCall, early bool) (*fini
 		f.scope = r.scope(*c)
 		begun.Session = f.scope.id
 	}
-	if err := r.record(begun); err != nil {
-		r.drop(f)
-		return nil, err
+	// A call that waits has not started: after a crash it must not count as one that
+	// may have run.
+	if f.mark, f.due = begun, f.seen.Annotations.Rate != nil; !f.due {
+		if err := r.record(begun); err != nil {
+			r.drop(f)
+			return nil, err
+		}
 	}
 	if f.scope != nil {
 		f.ctx = context.WithValue(f.ctx, scopeKey{}, f.scope)
@@ -379,7 +416,19 @@ func (r *Run) launch(ctx context.Context, ready *[]*finished, failure *error) {
 // run runs a tool in its own goroutine.
 func (r *Run) run(f *finished) {
 	if f.mayWait() {
-		f.ctx = f.told(r, r.bound() > 1)
+		f.ctx = r.tools.Reserve(f.told(r, r.bound() > 1), f.given) // in the order of the calls
+	}
+	if f.due {
+		f.ctx = tool.WithStart(f.ctx, func() bool {
+			s := starts{f, make(chan bool, 1)}
+			r.send(s)
+			select {
+			case durable := <-s.durable:
+				return durable
+			case <-r.over:
+				return false
+			}
+		})
 	}
 	r.running++
 	r.inner.Add(1)
@@ -411,28 +460,30 @@ func (r *Run) approveHosted(ctx context.Context, f *finished, said string) error
 // admit calls the BeforeTool hooks and applies the rules to the arguments as the
 // hooks left them. If the call must not run after all, it returns the text for the
 // model and the ruling that decided.
-func (r *Run) admit(f *finished) (objection string, by plan.Ruling) {
+func (r *Run) admit(f *finished) (refusal *session.Approval) {
 	hooks := r.agent.Hooks
 	if len(hooks) > 0 {
 		inner, n, err := before(f.ctx, "BeforeTool", hooks, beforeTool, &f.seen)
 		f.ctx, f.hooks = inner, hooks[:n]
 		if err != nil {
-			objection = "The call was refused by a check: " + hookText(err) + " Nothing was done."
-			by = plan.Ruling{Rule: "deny what a check objects to", From: "a hook"}
+			refusal = &session.Approval{
+				Reason: "The call was refused by a check: " + hookText(err) + " Nothing was done.",
+				Rule:   "deny what a check objects to", From: "a hook", Decided: session.DeciderProgram,
+			}
 		}
 	}
 	f.given.Arguments = f.seen.Call.Arguments // hooks may change nothing else of the call
 	// The rules are applied again, because a hook may have changed the arguments,
 	// and because rules may have been added since the verdict.
-	if j := r.judge(f.given, f.seen.Annotations); j.Verdict == session.Deny && objection == "" {
-		objection, by = j.Denied(f.given.Name), j
+	if j := r.judge(f.given, f.seen.Annotations); j.Verdict == session.Deny && refusal == nil {
+		refusal = &session.Approval{Reason: j.Denied(f.given.Name), Rule: j.Rule, From: j.From, Decided: session.DeciderRule}
 	}
-	if objection != "" && len(f.hooks) > 0 {
-		f.seen.Ended, f.seen.Failure, f.seen.Error = time.Now(), tool.NotRun, objection
+	if refusal != nil && len(f.hooks) > 0 {
+		f.seen.Ended, f.seen.Failure, f.seen.Error = time.Now(), tool.NotRun, refusal.Reason
 		// An error changes nothing, because the call is already refused.
 		_ = after(f.ctx, "AfterTool", f.hooks, afterTool, &f.seen)
 	}
-	return objection, by
+	return refusal
 }
 
 // hookText returns the text for the model about a hook's error. The text of a panic
@@ -595,7 +646,7 @@ func (r *Run) startEarly(ctx context.Context, it item.Item) error {
 	if j.Verdict != session.Allow {
 		return nil
 	}
-	c.Verdict = &session.Approval{CallID: c.CallID, Allowed: true, From: j.From, Rule: j.Rule}
+	c.Verdict = &session.Approval{CallID: c.CallID, Allowed: true, From: j.From, Rule: j.Rule, Decided: session.DeciderRule}
 	if err := r.record(*c.Verdict); err != nil {
 		return err
 	}

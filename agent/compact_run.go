@@ -165,7 +165,7 @@ func (r *Run) byEndpoint(ctx context.Context, seen *CompactionCall) (done bool, 
 		return false, nil
 	}
 	req := &api.CompactRequest{Model: r.agent.Request.Model, Input: item.NewList(seen.all...), Instructions: r.agent.Request.Instructions}
-	seen.Model = req.Model
+	seen.Model, seen.Endpoint = req.Model, r.agent.endpoint()
 	resp, err := c.Compact(endpoint.WithBudget(ctx, r.patience(r.agent.Model)), req)
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
@@ -304,6 +304,7 @@ func (r *Run) fold(a *Agent) {
 	}
 	for e := range r.session.Entries() {
 		r.state.Apply(e)
+		r.pace.apply(e)
 	}
 	r.recall()
 }

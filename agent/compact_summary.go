@@ -88,7 +88,10 @@ func (r *Run) writer(seen *CompactionCall) *writer {
 	if w.req.Store == nil {
 		w.req.Store = own.Store
 	}
-	seen.Model = w.req.Model
+	seen.Model, seen.Endpoint = w.req.Model, r.agent.endpoint()
+	if c.Model != nil {
+		seen.Endpoint = (&Agent{Model: c.Model}).endpoint()
+	}
 	w.req.Tools, w.req.ToolChoice, w.req.ParallelToolCalls, w.req.PreviousResponseID = nil, "", nil, ""
 	w.req.Conversation = "" // the conversation must not receive summary requests
 	window := windowOf(w.req.Model)

@@ -276,13 +276,15 @@ func decides(kind string) string {
 		return "that another model was asked"
 	case session.NoticeJudged:
 		return "that guards agreed to a reply"
+	case session.NoticeAnswerNow: // calls of the turn would not run
+		return "that a turn had to be an answer"
 	case session.NoticeGapsAccepted:
 		return "that lost entries were accepted"
 	case session.NoticeEntryLost, session.NoticePayloadLost, session.NoticeSalvaged, session.NoticeNotJudged,
 		session.NoticeTextDiffers, session.NoticeReasoningDiffers, session.NoticeArgumentsDiffer, session.NoticeFinalDiffers,
 		session.NoticeEventsMissing, session.NoticeEventsRepeated, session.NoticeSameCallID, session.NoticeTextLost,
 		session.NoticeItemMissing, session.NoticeHalfCharacter, session.NoticeForeignRole, session.NoticeReadKeyFailed,
-		session.NoticeUsageWrong, session.NoticeEventSkipped, session.NoticeDisarmed, session.NoticeHistoryCut,
+		session.NoticeUsageWrong, session.NoticeEventSkipped, session.NoticeDisarmed, session.NoticeImported, session.NoticeHistoryCut,
 		session.NoticeImagesRefused, session.NoticeWholeHistory, session.NoticeSummaryInstead, session.NoticeUnfit:
 		return ""
 	}

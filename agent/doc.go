@@ -85,5 +85,5 @@
 //
 // A [Guard] checks input and replies, and can object to them. [Hooks] see each request and
 // each call, and can change or stop them. A [Group] runs several agents over one budget.
-// [AccountOf] says what a session used, by agent, tool and model.
+// [AccountOf] says what a session used, by agent, session, tool and model.
 package agent

@@ -88,6 +88,15 @@ type Progress struct {
 	LeftOut int
 	Kept    []string
 
+	// Wait, Reason and Retry belong to [ProgressDelayed]: how long the call waits, why,
+	// in words for people, and whether its tool has failed and will run again. With
+	// [ProgressUnapproved], Reason says why no rule that allows the tool would cover the
+	// call; it is empty if one would.
+	Wait   time.Duration
+	Reason string
+	Retry  bool
+
+	Handoff string           // of ProgressSpeaker: the name of the Handoff
 	Pending *PendingApproval // of ProgressWaiting
 	Cache   *Cache           // of ProgressCache
 	Totals  *Totals          // of ProgressTotals
@@ -116,12 +125,11 @@ const (
 	// and no approver is available. The entry of the verdict follows.
 	ProgressUnapproved ProgressKind = "unapproved"
 	// ProgressDelayed means that a call waits before its tool runs, or runs again after
-	// an error: see [tool.Rate] and [tool.Retry]. Took is the length of the wait, and
-	// Error the reason.
+	// an error: see [tool.Rate] and [tool.Retry].
 	ProgressDelayed ProgressKind = "delayed"
 	// ProgressSpeaker means that an agent to which the conversation was handed makes the
-	// request of the turn: at the first request of a run, and after each handoff. Tool is
-	// the name of the [Handoff].
+	// request of the turn: at the first request of a run, and after each handoff. Handoff
+	// names it.
 	ProgressSpeaker ProgressKind = "speaker"
 	// ProgressCache compares the request of a turn that has ended with the one before.
 	ProgressCache ProgressKind = "cache"

@@ -39,6 +39,10 @@ type eventJSON struct {
 	Error   string   `json:"error,omitempty"`
 	LeftOut int      `json:"left_out,omitzero"`
 	Kept    []string `json:"kept,omitempty"`
+	Wait    int64    `json:"wait_ns,omitzero"`
+	Reason  string   `json:"reason,omitempty"`
+	Retry   bool     `json:"retry,omitzero"`
+	Handoff string   `json:"handoff,omitempty"`
 
 	Pending *PendingApproval `json:"pending,omitempty"`
 	Cache   *Cache           `json:"cache,omitempty"`
@@ -133,7 +137,7 @@ func appendProgress(dst []byte, p Progress, of *Subagent) ([]byte, error) {
 	b, err := json.Marshal(eventJSON{
 		Type: typeProgress, Subagent: of, Kind: string(p.Kind), Turn: p.Turn, CallID: p.CallID, Tool: p.Tool,
 		By: p.By, Tokens: p.Tokens, Items: p.Items, Took: int64(p.Took), Error: p.Error, LeftOut: p.LeftOut, Kept: p.Kept,
-		Pending: p.Pending, Cache: p.Cache, Totals: p.Totals, All: all, Tripwire: p.Tripwire,
+		Wait: int64(p.Wait), Reason: p.Reason, Retry: p.Retry, Handoff: p.Handoff, Pending: p.Pending, Cache: p.Cache, Totals: p.Totals, All: all, Tripwire: p.Tripwire,
 	}, eventOptions)
 	// The event is the last member, and its bytes stay as they were received.
 	if err != nil || p.Event == nil {
@@ -178,7 +182,8 @@ func (w *eventJSON) event() (Event, error) {
 	case typeProgress:
 		p := Progress{
 			Kind: ProgressKind(w.Kind), Turn: w.Turn, CallID: w.CallID, Tool: w.Tool, By: w.By, Tokens: w.Tokens, Items: w.Items,
-			Took: time.Duration(w.Took), Error: w.Error, LeftOut: w.LeftOut, Kept: w.Kept, Pending: w.Pending, Cache: w.Cache, Totals: w.Totals, Tripwire: w.Tripwire,
+			Took: time.Duration(w.Took), Error: w.Error, LeftOut: w.LeftOut, Kept: w.Kept, Wait: time.Duration(w.Wait), Reason: w.Reason, Retry: w.Retry,
+			Handoff: w.Handoff, Pending: w.Pending, Cache: w.Cache, Totals: w.Totals, Tripwire: w.Tripwire,
 		}
 		if w.Event == nil {
 			return p, nil

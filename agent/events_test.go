@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -117,6 +118,14 @@ func TestEventsJSON(t *testing.T) {
 	p, _ := pausing(t)
 	run(p, item.User("go"))
 
+	run(newDesk(t).rig, item.User("Pay my bill."))
+	synctest.Test(t, func(t *testing.T) {
+		shaky := &agent.Agent{Model: agenttest.Script(t, agenttest.Completed(call("s", "shaky", "x")), saying("done"))}
+		shaky.Tools = []tool.Tool{textTool("shaky", func(context.Context, string) (string, error) { return "", errors.New("busy") }, tool.ReadOnly(), tool.Retries(tool.Retry{Max: 1}))}
+		events, _ := drain(shaky.Stream(t.Context(), session.New(), item.User("go")))
+		checkEvents(t, schema, events, seen)
+	})
+
 	m := &small{reply: reading(4, 3000)}
 	a := compacting(m)
 	events, err := drain(a.Stream(t.Context(), session.New(), item.User("q")))
@@ -127,7 +136,7 @@ func TestEventsJSON(t *testing.T) {
 
 	for _, want := range []string{
 		"subagent", "delta text", "delta summary", "delta arguments", "progress model", "progress returned", "progress waiting", "progress unapproved",
-		"progress cache", "progress compacting", "progress totals", "given", "run_started", "turn_started", "received", "turn_ended", "approval",
+		"progress cache", "progress compacting", "progress delayed", "progress speaker", "progress totals", "given", "run_started", "turn_started", "received", "turn_ended", "approval",
 		"approval_asked", "call_started", "nested", "answered", "compacted", "stopped",
 	} {
 		if !seen[want] {

@@ -64,7 +64,7 @@ func ExampleDecide() {
 	out, _ := item.As[item.FunctionCallOutput](res.Items[0])
 	fmt.Println(out.Output.Display())
 	// Output:
-	// approval_wanted [{"session":"cleaning","number":1,"call_id":"call_1","tool":"remove","arguments":"{\"path\":\"notes\"}","reason":"remove does more than read, and no rule allows it","rules":[{"verdict":"allow","tool":"remove","member":"path","under":"."},{"verdict":"allow","tool":"remove"}]}]
+	// approval_wanted [{"session":"cleaning","number":1,"call_id":"call_1","tool":"remove","arguments":"{\"path\":\"notes\"}","reason":"remove does more than read, and no rule allows it","rules":[{"verdict":"allow","tool":"remove","arguments":"{\"path\":\"notes\"}","definition":"9b74f28164636ff67735b64cb78d9c8d"},{"verdict":"allow","tool":"remove","definition":"9b74f28164636ff67735b64cb78d9c8d"}]}]
 	// answered It is gone.
 	// Note: the arguments of this call were changed before it ran, to: {"path":"old notes"}
 	//

@@ -32,7 +32,7 @@ func ExampleHandoff() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		fmt.Println(res.Handoff, res.Text)
+		fmt.Println(res.Speaker, res.Text)
 	}
 	// Output:
 	// to_bills Your bill is 12.50.

@@ -30,11 +30,14 @@ import (
 //     turn. The price, the context window and the usage are those of the candidate that
 //     was asked.
 //   - Each candidate has its own retry budget, even if the context has one.
-//   - Each candidate gets the whole Request, with its Tools and the authorization of hosted
-//     MCP servers, the ids of files and stores, and the history with encrypted reasoning
-//     of the candidate before. Name only endpoints that may have all of it.
-//   - Only the first candidate uses Request.Conversation. The others get the whole history;
-//     reasoning is left out once they refuse it, as at any new endpoint.
+//   - Each candidate gets the Request and the history, with the ids of files and stores.
+//     Name only endpoints that may have them. What belongs to one endpoint stays there,
+//     unless [Candidate].SameTrust says otherwise: encrypted reasoning and compactions
+//     that another candidate made, and hosted tools with secrets, which are the
+//     authorization and headers of MCP servers and the secrets of domains. The log keeps
+//     everything, and records the decision as a [session.ReasoningDropped] or
+//     [session.Restored]. A compaction that is part of a reply is sent to all.
+//   - Only the first candidate uses Request.Conversation. The others get the whole history.
 //
 // If all fail, the error lists every failure.
 //
@@ -54,6 +57,18 @@ type Candidate struct {
 	// Window is the size of the model's context in tokens; 0 means the known size for
 	// the Name.
 	Window int64
+	// SameTrust means that the candidate may have what belongs to the first one's
+	// endpoint, and the first one what belongs to this one's: set it for models at the
+	// same endpoint, or at two endpoints of one provider.
+	SameTrust bool
+}
+
+// trust returns the first candidate that may have everything that candidate i may have.
+func (f Fallback) trust(i int) int {
+	if f[i].SameTrust {
+		return 0
+	}
+	return i
 }
 
 // called returns a name of candidate i for people.
@@ -100,6 +115,9 @@ func (f Fallback) only(a *Agent, i int) *Agent {
 		s := &own.Setup
 		s.Endpoint, s.API, s.Transport, s.Profile, s.Rehearsal = "", "", "", "", false
 	}
+	if f.trust(i) != f.trust(0) {
+		own.Request = *withoutSecrets(&own.Request)
+	}
 	own.Compaction.Window = cmp.Or(c.Window, own.Compaction.Window)
 	return &own
 }
@@ -141,6 +159,9 @@ func (f Fallback) Stream(ctx context.Context, req *api.Request) iter.Seq2[api.Ev
 func (f Fallback) attempt(ctx context.Context, req *api.Request, i int, yield func(api.Event, error) bool) (failure error, done bool) {
 	c, own := f[i], *req
 	own.Model = cmp.Or(c.Name, req.Model)
+	if f.trust(i) != f.trust(0) {
+		own = *withoutSecrets(withoutSealed(&own))
+	}
 	var held []api.Event
 	shown := false
 	flush := func() bool {
@@ -242,8 +263,12 @@ func (r *Run) pick() error {
 	}
 	all, _ := r.state.Fallbacks()
 	i := all % len(f)
-	if i == r.candidate {
+	if i == r.candidate && r.sifted {
 		return nil
+	}
+	r.sifted = true
+	if err := r.sift(f, i); err != nil || i == r.candidate {
+		return err
 	}
 	r.narrow(i)
 	return r.adapt()

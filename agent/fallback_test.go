@@ -266,6 +266,9 @@ func TestFallbackForeign(t *testing.T) {
 	}, []agenttest.Reply{agenttest.Failure(400, "invalid_encrypted_content", "cannot read"), saying("done")})
 	p.agent.Tools = []tool.Tool{echo()}
 	p.agent.Request.Conversation = api.ConversationByID("conv_1")
+	if f, ok := p.agent.Model.(agent.Fallback); ok {
+		f[1].SameTrust = true // otherwise it is never sent: see TestFallbackTrust
+	}
 	res := p.run(item.User("go"))
 	if res.Text != "done" {
 		t.Fatalf("%+v", res)

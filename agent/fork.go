@@ -29,7 +29,8 @@ const forkDescription = "Starts a copy of yourself that knows this conversation 
 // A fork cannot fork again unless [Limits].MaxDepth allows it.
 //
 // Options describe the tool, as for tool.New. A call of it needs no approval unless a
-// rule asks; calls inside the fork are judged there.
+// rule asks; calls inside the fork are judged there. ForkTool panics if an option
+// contradicts the tool, such as other parameters.
 func ForkTool(opts ...tool.Option) tool.Tool {
 	t, err := nest("fork", forkDescription, opts, func(ctx context.Context, sc *scope, in forkInput) (tool.Result, error) {
 		s, err := sc.open(ctx)
@@ -98,4 +99,12 @@ func forked(log []session.Entry, call session.OpenCall) ([]session.Body, error) 
 		}
 	}
 	return bodies, nil
+}
+
+// isForkOutput reports whether an item is the output that separates what a fork shares
+// with its parent from its own part.
+func isForkOutput(it item.Item) bool {
+	value, _ := it.Member("output")
+	text, ok := value.Unquote()
+	return ok && text == youAreTheFork
 }

@@ -43,7 +43,7 @@ func tasksOf(a *agent.Agent, texts ...string) (tasks []agent.Task) {
 	return tasks
 }
 
-// L8: results come in the order of the tasks, whatever ends first, with their errors; no
+// G9: results come in the order of the tasks, whatever ends first, with their errors; no
 // more than the bound run at once.
 func TestGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -72,7 +72,7 @@ func TestGroup(t *testing.T) {
 	})
 }
 
-// L8: all tasks draw on the group's budget, and on the context's.
+// G9: all tasks draw on the group's budget, and on the context's.
 func TestGroupBudget(t *testing.T) {
 	a := parrot(func(context.Context, string) {})
 	own, outer := &agent.Budget{Turns: 3}, &agent.Budget{Turns: 100}

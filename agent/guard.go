@@ -4,488 +4,631 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"runtime/debug"
 	"slices"
+	"strings"
+	"time"
 
-	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
-	"github.com/antiphon-go/antiphon/tool/output"
+	"github.com/antiphon-go/antiphon/tool"
 )
 
-// This file carries out the objections of hooks. An objection is final: the entry
-// that ends the run also removes the item from the view, so that no later request
-// carries it and no later run stops at it again.
+// This file asks the guards. They run in goroutines of their own and touch nothing
+// of the run; the run's goroutine collects their answers and records what follows.
+// Which input they have agreed to is read from the log: a turn that ended without
+// breaking off proves it, because the end of a turn is recorded only after they
+// agreed. So a crash at any point makes the next process ask them again.
 
-// InputCall describes input that is about to be recorded to hooks.
-type InputCall struct {
+// Guard checks what a model reads or says, and can object to it. What it objects to
+// is withdrawn: no request carries it now or later, and neither does the [Result].
+// The log keeps it, with the guard's name and reason: see [session.ItemsWithdrawn].
+// The run ends with [StopVetoed], and its error is the [Tripwire]. The next run
+// continues without the items.
+//
+// A guard checks what subagents say only if its agent holds its output back: see Hold and
+// [Agent].HoldOutput. Otherwise their events are yielded at once: give their agents guards
+// of their own.
+//
+// All guards of an agent run at the same time, each in its own goroutine and with its
+// own copies. As soon as one objects, the contexts of the others end.
+//
+// A guard that returns an error, panics, does not answer within its Timeout, or is cut
+// short because the run's context ends has neither agreed nor objected. Nothing is
+// sent, shown or run on its account: the run ends with [StopVetoed] and a
+// [*HookError], or for the reason why its context ended. Nothing is withdrawn except
+// an unfinished reply, and the next run asks the guard again before anything else.
+// The same holds if the process ends first, and for [Agent.Step] in another process.
+//
+// A guard that runs an agent with its context draws on the run's budgets and limits;
+// other work draws on them by [GuardCall.Spend]. The log records this usage as a
+// [session.SubagentUsage] without a call.
+type Guard struct {
+	// Name identifies the guard in errors, results, events and the log. If it is
+	// empty, the guard's place is its name, such as "guard 1".
+	Name string
+	// Input checks messages before a model has answered them: those that were passed
+	// to the run or to [Run.Say], or appended to the session. System and developer
+	// messages are the program's own and are not checked. Messages that a program
+	// appended, with a reply behind them that it appended too, are history. It returns
+	// nil, nil to agree.
+	// An error that wraps a Tripwire is an objection, too. An objection withdraws all
+	// items of the GuardCall. Input may be nil.
+	//
+	// Input runs beside the request unless First is set: the request is sent at the
+	// same time, and nothing of the reply is yielded, and no call starts, before all
+	// guards agreed. An objection cancels the request and withdraws what has arrived
+	// of the reply. The endpoint has then read the input, and may charge for it.
+	// [Watch] and the log show a reply as it arrives.
+	Input func(ctx context.Context, c *GuardCall) (*Tripwire, error)
+	// First has Input answer before the request is sent, so that an endpoint never
+	// gets input that the guard objects to. It is slower by the guard's time. A
+	// compaction always waits for the guards.
+	First bool
+	// ToolOutputs has Input check the outputs of calls, too. A text that says why
+	// replaces an output that is withdrawn.
+	ToolOutputs bool
+	// Output checks a reply when it is complete, or has broken off, and before its
+	// calls start, except for calls that start early: see tool.Annotations.EarlyStart.
+	// An objection withdraws the reply. Output may be nil.
+	Output func(ctx context.Context, c *GuardCall) (*Tripwire, error)
+	// Hold withholds the events of each reply until Output agreed, like
+	// [Agent].HoldOutput. If it is false, the text of a reply that Output objects to
+	// may have been yielded, and the caller should remove it from the screen.
+	Hold bool
+	// Timeout bounds one check: 0 means 30 seconds. A guard that does not return
+	// within [tool.Grace] after its context has ended continues in its goroutine, but
+	// its answer is not used.
+	Timeout time.Duration
+}
+
+const guardTimeout = 30 * time.Second
+
+// GuardCall is what a [Guard] checks. It is an argument of guards, not a call that a
+// model made. A guard may keep and change it.
+type GuardCall struct {
+	// Session is the session's id. Depth is 0, or higher in subagents. Turn is the
+	// turn of the request or reply.
 	Session string
 	Depth   int
-	// Input is the caller's input, and must not be changed.
-	Input []item.Item
-	// History is the history without the input. It must not be changed.
+	Turn    int
+	// Items are to be checked: new input, or a reply.
+	Items []item.Item
+	// History holds the items before them.
 	History *item.List
+	// Stored means that an earlier run recorded the reply, but ended before its guards
+	// agreed.
+	Stored bool
+
+	budget *Budget
 }
 
-// StopError is the error of a hook that stops the run without objecting to an item:
-// nothing is withdrawn, and the next run continues.
-type StopError struct{ Err error }
-
-func (e *StopError) Error() string {
-	if e.Err == nil {
-		return "a hook asked to stop"
-	}
-	return e.Err.Error()
-}
-func (e *StopError) Unwrap() error { return e.Err }
-
-// objection returns the first error of a hook that objects, or nil. Joined errors are
-// examined separately, so that a hook that only stops the run does not cancel
-// another's objection. Panics reports whether a panic counts as an objection; it must
-// if no later run will call the hook again.
-func objection(err error, panics bool) *HookError {
-	if err == nil {
-		return nil
-	}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		for _, one := range joined.Unwrap() {
-			if h := objection(one, panics); h != nil {
-				return h
-			}
+// Text returns the text of the messages and outputs among the Items, one after
+// another on lines of their own. It does not contain images, files, reasoning and the
+// arguments of calls.
+func (c *GuardCall) Text() string {
+	var texts []string
+	for _, it := range c.Items {
+		if text := textOf(it); text != "" {
+			texts = append(texts, text)
 		}
-		return nil
 	}
-	var stop *StopError
-	var hook *HookError
-	if errors.As(err, &hook) && !errors.As(err, &stop) && (panics || hook.Stack == nil) {
-		return hook
+	return strings.Join(texts, "\n")
+}
+
+// textOf returns the text of a message or of the output of a call.
+func textOf(it item.Item) string {
+	switch it.Type() {
+	case item.TypeMessage:
+		if m, err := item.As[item.Message](it); err == nil {
+			return m.Content.Display()
+		}
+	case item.TypeFunctionCallOutput:
+		if o, err := item.As[item.FunctionCallOutput](it); err == nil {
+			return o.Output.Display()
+		}
+	case item.TypeCustomToolCallOutput:
+		if o, err := item.As[item.CustomToolCallOutput](it); err == nil {
+			return o.Output.Display()
+		}
+	default:
+		if it.IsOutput() {
+			return it.JSON() // the API's own tools have outputs of many forms
+		}
+	}
+	return ""
+}
+
+// Spend draws the usage of a guard's own requests from the run's limits and budgets.
+// Runs of an agent with the guard's context are counted already. Spend may be called
+// by several goroutines, until the guard returns.
+func (c *GuardCall) Spend(u Usage) { c.budget.Spend(u) }
+
+// Tripwire is the objection of a [Guard]. It is the error of the run that it ends,
+// so errors.As finds it, and it is in [Result].Tripwire and in the event
+// [ProgressTripped].
+type Tripwire struct {
+	// Guard is the guard's name, and Stage is "input" or "output". The run sets both.
+	Guard string `json:"guard"`
+	Stage string `json:"stage"`
+	// Reason is the explanation for people. It is stored in the log, and the model
+	// reads it in place of a withdrawn output, so it should not quote the item.
+	Reason string `json:"reason,omitempty"`
+	// Value is the guard's own result, such as scores. The log does not keep it.
+	Value any `json:"value,omitempty"`
+}
+
+// The stages of a [Tripwire].
+const (
+	stageInput  = "input"
+	stageOutput = "output"
+)
+
+func (t *Tripwire) Error() string {
+	if t == nil {
+		return "<nil>" // fmt prints a Result without an objection by it
+	}
+	return fmt.Sprintf("guard %s objects to the %s: %s", t.Guard, t.Stage, cmp.Or(t.Reason, "it gives no reason"))
+}
+
+// tripped returns the objection of a guard in an error, or nil.
+func tripped(err error) *Tripwire {
+	var t *Tripwire
+	if errors.As(err, &t) {
+		return t
 	}
 	return nil
 }
 
-func objects(err error, panics bool) bool { return objection(err, panics) != nil }
-
-// interrupted reports whether a hook failed because the run's context ended. It has
-// then neither agreed nor objected, and is called again before anything is sent.
-func interrupted(ctx context.Context, err error) bool {
-	return ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx)))
+// undecided reports whether an error says that a guard could not decide.
+func undecided(err error) bool {
+	var hook *HookError
+	return errors.As(err, &hook) && hook.guard && tripped(hook) == nil
 }
 
-// uninterrupted returns the errors of the hooks that were not interrupted, or nil.
-// All reports whether all hooks have decided: none was interrupted, and no guard
-// failed.
-func uninterrupted(ctx context.Context, err error) (said error, all bool) {
-	joined, ok := err.(interface{ Unwrap() []error })
-	switch {
-	case err == nil:
-		return nil, true
-	case !ok && interrupted(ctx, err):
-		return nil, false
-	case !ok:
-		return err, !undecided(err)
-	}
-	all = true
-	var rest []error
-	for _, one := range joined.Unwrap() {
-		said, decided := uninterrupted(ctx, one)
-		all = all && decided
-		if said != nil {
-			rest = append(rest, said)
+// checkGuards returns an error for a guard that checks nothing.
+func checkGuards(guards []Guard) error {
+	for i := range guards {
+		if g := &guards[i]; g.Input == nil && g.Output == nil {
+			return fmt.Errorf("agent: Guards[%d] (%s) checks nothing: set Input or Output", i, nameOfGuard(guards, i))
+		} else if g.Input == nil && (g.First || g.ToolOutputs) {
+			return fmt.Errorf("agent: Guards[%d] (%s) has First or ToolOutputs, which are about Input, and no Input", i, nameOfGuard(guards, i))
 		}
 	}
-	if all {
-		return err, true
-	}
-	return errors.Join(rest...), false
+	return nil
 }
 
-// guardInput shows input to the hooks before it is recorded or, if another program
-// recorded it, before it is sent.
-func (r *Run) guardInput(ctx context.Context, input []item.Item, history *item.List) error {
-	if len(input) == 0 {
+func nameOfGuard(guards []Guard, i int) string {
+	return cmp.Or(guards[i].Name, fmt.Sprintf("guard %d", i+1))
+}
+
+// holdsOutput reports whether the events of a reply are held back until it has been
+// judged.
+func (a *Agent) holdsOutput() bool {
+	return a.HoldOutput || slices.ContainsFunc(a.Guards, func(g Guard) bool { return g.Hold && g.Output != nil })
+}
+
+func (a *Agent) judgesOutput() bool {
+	return slices.ContainsFunc(a.Guards, func(g Guard) bool { return g.Output != nil })
+}
+
+// check is one guard with what it is asked.
+type check struct {
+	name, stage string
+	timeout     time.Duration
+	ask         func(ctx context.Context, c *GuardCall) (*Tripwire, error)
+	call        *GuardCall
+	seqs        []int64 // the entries of the call's items
+	guard       int     // the index in Agent.Guards
+}
+
+func (r *Run) newCheck(i int, stage string, call GuardCall) *check {
+	g := &r.agent.Guards[i]
+	c := &check{name: nameOfGuard(r.agent.Guards, i), stage: stage, timeout: g.Timeout, ask: g.Input, guard: i}
+	if stage == stageOutput {
+		c.ask = g.Output
+	}
+	if c.timeout <= 0 {
+		c.timeout = guardTimeout
+	}
+	call.Session, call.Depth, call.budget = r.session.ID(), r.depth, r.budget.Child()
+	call.Items, call.History = slices.Clone(call.Items), call.History.Clone()
+	c.call = &call
+	return c
+}
+
+// answer is what one guard said.
+type answer struct {
+	at   int // the index of its check
+	trip *Tripwire
+	err  error
+}
+
+// run asks the guard and returns its answer, or an error if it gave none in time.
+func (c *check) run(ctx context.Context) answer {
+	own, stop := context.WithTimeout(WithBudget(ctx, c.call.budget), c.timeout)
+	defer stop()
+	answered := make(chan answer, 1)
+	go func() {
+		a, returned := answer{}, false
+		defer func() {
+			if !returned { // it panicked, or called runtime.Goexit
+				a.err = c.failed(fmt.Errorf("it panicked: %v", recover()), debug.Stack())
+			}
+			answered <- a
+		}()
+		trip, err := c.ask(own, c.call)
+		returned = true
+		if trip == nil {
+			trip = tripped(err)
+		}
+		if a.trip = c.objection(trip); trip == nil && err != nil {
+			a.err = c.failed(err, nil)
+		}
+	}()
+	a, there := answer{}, true
+	select {
+	case a = <-answered:
+	case <-own.Done():
+		grace := time.NewTimer(tool.Grace)
+		defer grace.Stop()
+		select {
+		case a = <-answered:
+		case <-grace.C:
+			there = false
+		}
+	}
+	if there && (a.err == nil || own.Err() == nil) {
+		return a
+	}
+	if ctx.Err() != nil {
+		return answer{err: c.failed(context.Cause(ctx), nil)}
+	}
+	return answer{err: c.failed(fmt.Errorf("it did not answer within %v", c.timeout), nil)}
+}
+
+// failed returns the error for a guard that did not decide. It stops the run, and is
+// not an objection.
+func (c *check) failed(err error, stack []byte) error {
+	return &HookError{Hook: c.stage, Name: c.name, Err: &StopError{err}, Stack: stack, guard: true}
+}
+
+// objection returns the guard's own copy of a Tripwire, with its name. A guard may
+// return the same Tripwire many times.
+func (c *check) objection(t *Tripwire) *Tripwire {
+	if t == nil {
 		return nil
 	}
-	hooks := r.inputHooks()
-	for i := range hooks {
-		h := &hooks[i]
-		if h.BeforeInput == nil {
+	own := *t
+	own.Guard, own.Stage = c.name, c.stage
+	return &own
+}
+
+// runAll asks guards at the same time. It returns the objection of the first guard
+// in the list that objects or, if none does, the errors of those that did not decide.
+// Doomed is called as soon as it is certain that not all agree.
+func runAll(ctx context.Context, checks []*check, doomed func()) (by *check, err error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	answers := make(chan answer, len(checks))
+	for i, c := range checks {
+		go func() {
+			a := c.run(ctx)
+			a.at = i
+			answers <- a
+		}()
+	}
+	all := make([]answer, len(checks))
+	for range checks {
+		a := <-answers
+		all[a.at] = a
+		if a.trip != nil {
+			stop() // the others need not answer any more
+		}
+		if a.trip != nil || a.err != nil {
+			doomed()
+		}
+	}
+	var failed []error
+	for i, a := range all {
+		if a.trip != nil {
+			return checks[i], &HookError{Hook: checks[i].stage, Name: checks[i].name, Err: a.trip, guard: true}
+		}
+		if a.err != nil {
+			failed = append(failed, a.err)
+		}
+	}
+	if len(failed) == 1 {
+		return nil, failed[0]
+	}
+	return nil, errors.Join(failed...)
+}
+
+// spent records the usage of guards, which counts in the run.
+func (r *Run) spent(checks []*check) error {
+	var sum Usage
+	for _, c := range checks {
+		sum.Add(c.call.budget.Used())
+	}
+	if sum == (Usage{}) {
+		return nil
+	}
+	used := session.SubagentUsage{Turns: sum.Turns, Tokens: sum.Tokens, Cost: sum.Cost}
+	r.nested([]session.Body{used})
+	return r.record(used)
+}
+
+// inputChecks returns the checks of new input that are due, of guards that go first or
+// of those that run beside the request, or of all.
+func (r *Run) inputChecks(due func(*Guard) bool) []*check {
+	if !slices.ContainsFunc(r.agent.Guards, func(g Guard) bool { return g.Input != nil && due(&g) }) {
+		return nil
+	}
+	var checks []*check
+	unanswered := unreadIn(r.session.Log()).without(isInstruction)
+	all, fresh := r.inherited()
+	for i := range r.agent.Guards {
+		g := &r.agent.Guards[i]
+		if g.Input == nil || !due(g) {
 			continue
 		}
-		// Each hook gets its own copies, so that no hook can change what the next
-		// one sees.
-		seen := InputCall{Session: r.session.ID(), Depth: r.depth, Input: slices.Clone(input), History: history.Clone()}
-		if err := guarded(h, "BeforeInput", func() error { return h.BeforeInput(ctx, &seen) }); err != nil {
-			return err
+		u := unanswered
+		if fresh && i >= len(r.first.Guards) { // see lend
+			u = all
+		}
+		due := u.without(func(w *waiting) bool { return w.seq <= r.agreed[i] || !g.ToolOutputs && w.it.IsOutput() })
+		if len(due.list) > 0 {
+			c := r.newCheck(i, stageInput, GuardCall{Turn: r.state.Turn() + 1, Items: due.items(), History: r.before(u.seqs())})
+			c.seqs = due.seqs()
+			checks = append(checks, c)
 		}
 	}
-	return nil
+	return checks
 }
 
-// judgeInput shows the hooks of a step the input that other programs appended to the
-// log since the last request, because no run has shown it to them. It reports whether
-// the model may be asked. If the process ends before the turn begins, the next
-// process calls the hooks again.
-func (r *Run) judgeInput(ctx context.Context) (agreed bool, err error) {
-	if !r.single || !slices.ContainsFunc(r.agent.Hooks, func(h Hooks) bool { return h.BeforeInput != nil }) {
-		return true, nil
+// agree remembers what guards agreed to, so that this process does not ask them again
+// if the request has to be repeated.
+func (r *Run) agree(checks []*check) {
+	if r.agreed == nil {
+		r.agreed = map[int]int64{}
 	}
-	input, seqs := appended(r.session.Log())
-	v, history := r.state.View(), item.NewList()
-	for i, it := range v.Items().All() {
-		if seq, _ := v.Seq(i); !slices.Contains(seqs, seq) {
-			history.Append(it)
-		}
+	for _, c := range checks {
+		r.agreed[c.guard] = c.seqs[len(c.seqs)-1]
 	}
-	veto := r.guardInput(ctx, input, history)
+}
+
+func goesFirst(g *Guard) bool  { return g.First }
+func runsBeside(g *Guard) bool { return !g.First }
+func anyGuard(*Guard) bool     { return true }
+
+// guardNow asks guards about new input and waits for them. It returns their veto, the
+// entries that it withdraws, if any, and an error of the store.
+func (r *Run) guardNow(ctx context.Context, due func(*Guard) bool) (veto error, gone []int64, err error) {
+	checks := r.inputChecks(due)
+	if len(checks) == 0 {
+		return nil, nil, nil
+	}
+	by, veto := runAll(ctx, checks, func() {})
+	if err := r.spent(checks); err != nil {
+		return nil, nil, err
+	}
 	switch {
 	case veto == nil:
-		return true, nil
+		r.agree(checks)
+	case by != nil:
+		gone = withReply(by.seqs, r.session.Log())
+	}
+	return veto, gone, nil
+}
+
+// withReply adds the entries of replies that broke off to those of input, in order.
+func withReply(seqs []int64, log []session.Entry) []int64 {
+	all := slices.Concat(seqs, unreadIn(log).said)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// guardFirst asks guards about new input before something is sent, and reports
+// whether they agreed. Otherwise it has recorded why the run ends.
+func (r *Run) guardFirst(ctx context.Context, due func(*Guard) bool) (agreed bool, err error) {
+	veto, gone, err := r.guardNow(ctx, due)
+	switch {
+	case err != nil || veto == nil:
+		return err == nil, err
+	case len(gone) > 0:
+		return false, r.withdraw(veto, gone)
 	case interrupted(ctx, veto):
-		return false, nil
-	case !objects(veto, true):
-		return false, r.stopFor(veto)
+		return false, nil // the run ends with the reason why its context ended
 	}
-	var gone []int64
-	for i, it := range input {
-		if !it.Instructs() {
-			gone = append(gone, seqs[i])
-		}
-	}
-	return false, r.withdraw(veto, gone)
+	return false, r.stopFor(veto)
 }
 
-// appended returns the input in the log since the last turn began, with its entries.
-// Items before an imported reply are history, not input.
-func appended(log []session.Entry) (input []item.Item, seqs []int64) {
-	gone := map[int64]bool{}
-	for _, e := range slices.Backward(log) {
-		switch b := e.Body.(type) {
-		case session.ItemsWithdrawn:
-			for _, seq := range b.Seqs {
-				gone[seq] = true
-			}
-		case session.InputItem:
-			switch it := b.Item; {
-			case gone[e.Seq]:
-				continue
-			case !it.IsOutput() && (it.Type() != item.TypeMessage || it.Role() == item.RoleAssistant):
-				return inOrder(input, seqs)
-			}
-			input, seqs = append(input, b.Item), append(seqs, e.Seq)
-		case session.TurnStarted:
-			return inOrder(input, seqs)
-		}
-	}
-	return inOrder(input, seqs)
+// beside is the input guards that run beside one request.
+type beside struct {
+	checks []*check
+	done   chan struct{} // closed when they have answered
+	stop   context.CancelFunc
+	// by and veto are their answer. They may be read after done is closed.
+	by   *check
+	veto error
+	// told means that the run has taken the answer.
+	told bool
 }
 
-func inOrder(input []item.Item, seqs []int64) ([]item.Item, []int64) {
-	// The log was read backwards.
-	slices.Reverse(input)
-	slices.Reverse(seqs)
-	return input, seqs
+// startBeside asks the input guards that run beside the request, and returns the
+// context for the request, which ends when not all of them agree.
+func (r *Run) startBeside(ctx, inner context.Context) context.Context {
+	r.beside = nil
+	checks := r.inputChecks(runsBeside)
+	if len(checks) == 0 {
+		return inner
+	}
+	inner, cancel := context.WithCancel(inner)
+	guards, stop := context.WithCancel(ctx)
+	b := &beside{checks: checks, done: make(chan struct{}), stop: func() { stop(); cancel() }}
+	r.beside = b
+	go func() {
+		defer close(b.done)
+		b.by, b.veto = runAll(guards, checks, cancel)
+	}()
+	return inner
 }
 
-// give records input, with bodies before and after it in the same append. If a hook
-// objects, the same append withdraws the input, so that it is never in the view.
-func (r *Run) give(ctx context.Context, before []session.Body, input []item.Item, behind ...session.Body) error {
-	veto := r.guardInput(ctx, input, r.state.View().Items())
-	bodies, first := before, r.nextSeq()+int64(len(before))
-	var seqs []int64
-	for i, it := range input {
-		bodies = append(bodies, session.InputItem{Item: it})
-		if !it.Instructs() {
-			seqs = append(seqs, first+int64(i))
-		}
+// vetoed reports whether guards beside the request did not agree. It may be called
+// after their answer was taken.
+func (b *beside) vetoed() bool { return b != nil && b.told && b.veto != nil }
+
+// leave ends the guards without waiting for them, because nothing can be recorded any
+// more.
+func (b *beside) leave() {
+	if b != nil {
+		b.stop()
 	}
-	bodies = append(bodies, behind...)
-	if veto == nil && len(bodies) == 0 {
+}
+
+// deciding returns a channel that is closed when the guards beside the request have
+// answered. It returns nil if there are no such guards, or if the answer was taken.
+func (b *beside) deciding() <-chan struct{} {
+	if b == nil || b.told {
 		return nil
 	}
-	if veto == nil {
-		return r.record(bodies...)
-	}
-	r.failure = veto
-	if objects(veto, true) && len(seqs) > 0 {
-		bodies = append(bodies, withdrawal(veto, seqs))
-	}
-	return r.record(append(bodies, vetoed(veto))...)
+	return b.done
 }
 
-// nextSeq returns the number of the log's next entry.
-func (r *Run) nextSeq() int64 { return int64(len(r.session.Log())) + 1 }
-
-// vetoRequest stops the run because a hook objects to a request. It withdraws the
-// items that no reply has followed yet; the hooks agreed to earlier items before.
-// Also holds the errors of the other hooks, which the caller gets in addition.
-func (r *Run) vetoRequest(veto, also error) error {
-	var err error
-	if objects(veto, false) {
-		err = r.withdraw(veto, unanswered(r.session.Log()))
-	} else {
-		err = r.stopFor(veto)
+// answered takes the answer of the guards beside the request if it is there. If they
+// agreed, it yields what was held back because of them. It returns their veto.
+func (r *Run) answered() error {
+	b := r.beside
+	if b == nil {
+		return nil
 	}
+	if b.told {
+		return b.veto
+	}
+	select {
+	case <-b.done:
+	default:
+		return nil
+	}
+	b.told = true
+	if b.veto == nil && !r.agent.holdsOutput() {
+		r.release(true)
+	}
+	return b.veto
+}
+
+// endBeside waits for the guards beside the request, and records their usage. It
+// returns their veto. It must be called once before the end of the turn is recorded,
+// because that end says that they agreed.
+func (r *Run) endBeside() (veto, err error) {
+	b := r.beside
+	if b == nil {
+		return nil, nil
+	}
+	<-b.done
+	b.stop()
+	if err := r.spent(b.checks); err != nil {
+		return nil, err
+	}
+	if veto = r.answered(); veto == nil {
+		r.agree(b.checks)
+	}
+	return veto, nil
+}
+
+// vetoBeside ends a turn that guards beside the request did not agree to. What came of
+// the reply is withdrawn, and with it the input if a guard objects. If the guards
+// could not decide, the input waits for the next run. Also holds what hooks said.
+func (r *Run) vetoBeside(also error) error {
+	var input []int64
+	if by := r.beside.by; by != nil {
+		input = by.seqs
+	}
+	// Without entries to withdraw this only stops the run.
+	err := r.withdraw(r.beside.veto, withReply(input, r.session.Log()))
 	if r.failure != nil {
 		r.failure = errors.Join(r.failure, also)
 	}
 	return err
 }
 
-// vetoReply stops the run because a hook objects to a reply. Calls that started early
-// get their outputs first, so that the log records what the tools did.
-func (r *Run) vetoReply(ctx context.Context, veto error) error {
-	if err := r.endEarly(ctx); err != nil {
-		return err
-	}
-	if !objects(veto, true) {
-		return r.stopFor(veto)
-	}
-	return r.withdraw(veto, saidIn(r.session.Log()))
+// vetoedBeside reports whether guards beside the request did not agree to it. Guards
+// that were cut short have said nothing: the run ends for the reason why its context
+// ended, and the next one asks them.
+func (r *Run) vetoedBeside(ctx context.Context) bool {
+	return r.beside.vetoed() && (r.beside.by != nil || !interrupted(ctx, r.beside.veto))
 }
 
-// endEarly waits for the calls that started while the reply was arriving.
-func (r *Run) endEarly(ctx context.Context) error {
-	if len(r.early) == 0 {
+// guardReply asks the output guards about a reply.
+func (r *Run) guardReply(ctx context.Context, output []item.Item, turn int, stored bool) error {
+	if len(output) == 0 || !r.agent.judgesOutput() {
 		return nil
 	}
-	var calls []plan.CallRef
-	for _, c := range r.state.View().Open() {
-		if r.early[c.Seq] {
-			calls = append(calls, plan.CallRef{Seq: c.Seq, Number: c.Number, CallID: c.CallID})
-		}
-	}
-	return r.call(ctx, calls)
-}
-
-// withdraw records an objection, the items that it withdraws, and that the run should
-// end.
-func (r *Run) withdraw(veto error, seqs []int64) error {
-	if len(seqs) == 0 {
-		return r.stopFor(veto)
-	}
-	r.failure = veto
-	r.announce(veto)
-	return r.record(withdrawal(veto, seqs), vetoed(veto))
-}
-
-// announce yields the objection of a guard, before it is recorded.
-func (r *Run) announce(veto error) {
-	hook := objection(veto, true)
-	if hook == nil {
-		return
-	}
-	if t := tripped(hook); t != nil {
-		r.progress(Progress{Kind: ProgressTripped, Turn: r.state.Turn(), Tripwire: t})
-	}
-}
-
-func vetoed(veto error) session.StopAsked {
-	return session.StopAsked{Why: string(StopVetoed), Detail: veto.Error()}
-}
-
-// withdrawal returns the entry for an objection. Its reason is the hook's error; the
-// text of a panic is left out.
-func withdrawal(veto error, seqs []int64) session.ItemsWithdrawn {
-	w := session.ItemsWithdrawn{Seqs: seqs}
-	var failed *HookError
-	switch hook := objection(veto, true); {
-	case hook != nil:
-		w.By, veto = hook.Name, hook
-	case errors.As(veto, &failed) && failed.guard:
-		w.By, veto = failed.Name, failed
-	}
-	w.Reason, _ = output.Sanitize(hookText(veto))
-	return w
-}
-
-// errCrashed is the reason why a reply in the log has no end.
-var errCrashed = errors.New("the run ended before the reply did")
-
-// toJudge returns the last reply of the log if there are hooks that have not judged
-// it; otherwise nil.
-func (r *Run) toJudge() *ModelCall {
-	if !r.agent.judgesOutput() && !slices.ContainsFunc(r.agent.Hooks, func(h Hooks) bool { return h.AfterModel != nil }) {
-		return nil
-	}
-	return unjudged(r.session.Log())
-}
-
-// judgeStored shows the hooks a reply of the log that they have not judged, because
-// the run that recorded it ended first. It returns their error.
-func (r *Run) judgeStored(ctx context.Context, seen *ModelCall) error {
-	if seen == nil {
-		return nil
-	}
-	seen.Session, seen.Depth, seen.Request = r.session.ID(), r.depth, r.request()
-	seen.Request.Input = item.NewList()
-	for i, it := range r.state.View().Items().All() {
-		if seq, _ := r.state.View().Seq(i); seq >= r.state.TurnEntry() {
+	var checks []*check
+	history := item.NewList()
+	v := r.state.View()
+	for i, it := range v.Items().All() {
+		if seq, _ := v.Seq(i); seq >= r.state.TurnEntry() {
 			break
 		}
-		seen.Request.Input.Append(it)
+		history.Append(it)
 	}
-	said := after(ctx, "AfterModel", r.agent.Hooks, afterModel, seen)
-	return joined(said, r.guardReply(ctx, seen.Output, seen.Turn, true))
-}
-
-// joined is like errors.Join, but keeps a single error as it is.
-func joined(a, b error) error {
-	switch {
-	case a == nil:
-		return b
-	case b == nil:
-		return a
+	for i := range r.agent.Guards {
+		if r.agent.Guards[i].Output != nil {
+			checks = append(checks, r.newCheck(i, stageOutput, GuardCall{Turn: turn, Items: output, History: history, Stored: stored}))
+		}
 	}
-	return errors.Join(a, b)
-}
-
-// notJudged records that a reply is not judged, because hooks were interrupted. The
-// next run calls them.
-var notJudged = session.Noticed{
-	Kind: session.NoticeNotJudged,
-	Text: "the run ended while its hooks looked at the reply; the next run asks them before anything is sent",
-}
-
-// leaveUnjudged ends a turn whose reply not all hooks could judge. Said is the error
-// of the others, which do not object. Calls of the reply do not run: the run ends
-// with the reason why its context ended.
-func (r *Run) leaveUnjudged(ctx context.Context, said error) error {
-	if err := r.endEarly(ctx); err != nil {
+	_, veto := runAll(ctx, checks, func() {})
+	if err := r.spent(checks); err != nil {
 		return err
 	}
-	n := notJudged
-	// notJudged is a shared value; n is a copy.
-	n.Turn = r.asked.Turn
-	if err := r.record(n); err != nil {
-		return err
-	}
-	if said == nil {
-		return nil
-	}
-	return r.stopFor(said)
+	return veto
 }
 
-// withdrawStored records an objection to a stored reply, with bodies before and after
-// it.
-func (r *Run) withdrawStored(veto error, before []session.Body, behind ...session.Body) error {
-	if objects(veto, true) {
-		r.announce(veto)
-		before = append(before, withdrawal(veto, saidIn(r.session.Log())))
-	}
-	if bodies := append(before, behind...); len(bodies) > 0 {
-		return r.record(bodies...)
-	}
-	return nil
-}
-
-// unjudged returns the log's last reply, or nil if hooks have judged it. A run writes
-// no consequence of a reply before the hooks have judged it. Other entries may follow
-// a reply that was not judged: entries of other programs, such as input, of the turn's
-// end, outputs of calls that started early, and the end of a run that could not wait for
-// its hooks. Only entries that a run writes after it has judged count, because to judge
-// a reply twice does no harm.
-func unjudged(log []session.Entry) *ModelCall {
-	first := len(log) - 1
-	for ; first >= 0; first-- {
-		if _, begun := log[first].Body.(session.TurnStarted); begun {
-			break
-		}
-	}
-	if first < 0 {
-		return nil
-	}
-	seen := &ModelCall{Stored: true, Status: item.StatusFailed, Reason: errCrashed.Error(), Err: errCrashed}
-	ended, left, judged, early := false, false, false, map[string]bool{}
-	for _, e := range log[first:] {
-		switch b := e.Body.(type) {
-		case session.TurnStarted:
-			seen.Turn = b.Turn
-		case session.OutputItem:
-			seen.Output = append(seen.Output, b.Item)
-		case session.TurnEnded:
-			ended = true
-			seen.ended(b)
-		case session.CallStarted:
-			if ended {
-				return nil
-			}
-			early[b.CallID] = true
-		case session.CallOutput:
-			if !early[b.CallID] && !left {
-				return nil
-			}
-		case session.RunStarted:
-			left, judged = false, true // unless that run was interrupted, too
-		case session.Stopped, session.CallDropped:
-			if !left {
-				return nil
-			}
-		case session.ItemsWithdrawn, session.Paused:
-			return nil
-		case session.Noticed:
-			switch b.Kind {
-			case session.NoticeNotJudged:
-				left, judged = true, false
-			case session.NoticeJudged:
-				return nil
-			}
-		}
-	}
-	if judged || len(seen.Output) == 0 {
-		return nil
-	}
-	return seen
-}
-
-// ended copies the entry of a turn's end.
-func (c *ModelCall) ended(b session.TurnEnded) {
-	c.ResponseID, c.ResponseModel, c.Status, c.Reason, c.Class, c.Usage, c.Cost = b.ResponseID, b.Model, b.Status, b.Reason, b.Class, b.Usage, b.Cost
-	c.Err = nil
-	if b.BrokeOff() {
-		c.Err = errors.New(b.Reason)
-	}
-}
-
-// saidIn returns the entries of the items of the last turn, including outputs.
-func saidIn(log []session.Entry) (seqs []int64) {
-	for i := len(log) - 1; i >= 0; i-- {
-		switch log[i].Body.(type) {
-		case session.TurnStarted:
-			slices.Reverse(seqs)
-			return seqs
-		case session.OutputItem, session.CallOutput:
-			seqs = append(seqs, log[i].Seq)
-		}
-	}
-	return nil
-}
-
-// unanswered returns the entries at the end of the log that wait for a reply:
-// outputs, and input. Instructions are left out, because they apply to later turns.
-func unanswered(log []session.Entry) (seqs []int64) {
-	gone := map[int64]bool{}
+// replyIn returns the items of the log's last turn, including what arrived of items
+// that never became complete.
+func replyIn(log []session.Entry) (items []item.Item) {
 	for _, e := range slices.Backward(log) {
 		switch b := e.Body.(type) {
-		case session.ItemsWithdrawn:
-			for _, seq := range b.Seqs {
-				gone[seq] = true
-			}
-		case session.CallOutput:
-			seqs = append(seqs, e.Seq)
-		case session.InputItem:
-			switch {
-			case gone[e.Seq], b.Item.Instructs():
-			case b.Item.IsOutput(), b.Item.Type() == item.TypeMessage && b.Item.Role() != item.RoleAssistant:
-				seqs = append(seqs, e.Seq)
-			default:
-				return seqs
-			}
 		case session.OutputItem:
-			if !gone[e.Seq] {
-				return seqs
-			}
+			items = append(items, b.Item)
+		case session.TurnStarted:
+			slices.Reverse(items)
+			return items
 		}
 	}
-	return seqs
+	return nil
+}
+
+// tripwireIn returns the objection that the log records last, if it is one of the
+// agent's guards, for a process that takes a run over after it. The guard's own value
+// is gone.
+func (r *Run) tripwireIn(log []session.Entry) *Tripwire {
+	for _, e := range slices.Backward(log) {
+		switch b := e.Body.(type) {
+		case session.RunStarted:
+			if !b.Resumes {
+				return nil
+			}
+		case session.ItemsWithdrawn:
+			for i := range r.agent.Guards {
+				if nameOfGuard(r.agent.Guards, i) != b.By || b.By == "" {
+					continue
+				}
+				t := &Tripwire{Guard: b.By, Stage: stageOutput, Reason: strings.TrimSuffix(b.Reason, ".")}
+				for _, w := range log {
+					if _, input := w.Body.(session.InputItem); input && slices.Contains(b.Seqs, w.Seq) {
+						t.Stage = stageInput
+					}
+				}
+				return t
+			}
+			return nil
+		}
+	}
+	return nil
 }

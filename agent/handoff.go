@@ -38,8 +38,9 @@ import (
 //     by the answers that the session remembers.
 //   - Hooks and Guards of the first agent stay. The other agent's are added, except for
 //     those with a Name that is there already; its BeforeRun and AfterRun are not called.
-//     Before its first request, the other agent's own Input guards are asked about all
-//     messages of the history that it gets, and about the outputs if they want them.
+//     Before its first request, the other agent's own BeforeInput hooks and Input guards
+//     are asked about all messages of the history that it gets, and the guards about the
+//     outputs if they want them.
 //
 // A handoff needs no approval unless a rule asks about its Name.
 type Handoff struct {
@@ -51,13 +52,25 @@ type Handoff struct {
 	// Agent is the agent that goes on. Its Request must have no Conversation and no
 	// PreviousResponseID. It may have handoffs of its own, also back.
 	Agent *Agent
-	// History is what the other agent gets of the history: "" all of it;
-	// session.BySummary what people and programs said, and a summary of the rest;
-	// session.ByDropping only what people and programs said, and the reason that the
-	// model gave. It is recorded as a compaction, which [Restore] undoes. If the summary
-	// fails, the rest is dropped. The agent before writes the summary.
-	History string
+	// History is what the other agent gets of the history. What it does not get is
+	// recorded as a compaction, which [Restore] undoes.
+	History HandoffHistory
 }
+
+// HandoffHistory says what an agent gets of the history when the conversation is handed
+// to it.
+type HandoffHistory string
+
+const (
+	// HistoryWhole is all of the history.
+	HistoryWhole HandoffHistory = ""
+	// HistorySummary is what people and programs said, and a summary of the rest, which
+	// the agent before writes. If that fails, the rest is dropped.
+	HistorySummary HandoffHistory = session.BySummary
+	// HistoryDropped is only what people and programs said, and the reason that the model
+	// gave.
+	HistoryDropped HandoffHistory = session.ByDropping
+)
 
 // defaultHandoffs bounds the handoffs of a run that sets no limit.
 const defaultHandoffs = 10
@@ -192,8 +205,8 @@ func (r *Run) checkHandoffs() error {
 			switch {
 			case h.Agent == nil:
 				return fmt.Errorf("agent: handoff %s has no Agent", h.Name)
-			case h.History != "" && h.History != session.BySummary && h.History != session.ByDropping:
-				return fmt.Errorf("agent: handoff %s: History is %q, want %q, %q or nothing", h.Name, h.History, session.BySummary, session.ByDropping)
+			case h.History != HistoryWhole && h.History != HistorySummary && h.History != HistoryDropped:
+				return fmt.Errorf("agent: handoff %s: History is %q, want %q, %q or nothing", h.Name, h.History, HistorySummary, HistoryDropped)
 			case h.Agent != r.first && (h.Agent.Request.Conversation != "" || h.Agent.Request.PreviousResponseID != ""):
 				return fmt.Errorf("agent: handoff %s: the agent's Request has a Conversation or a PreviousResponseID, which would be another history", h.Name)
 			}
@@ -221,7 +234,7 @@ func (r *Run) speak(ctx context.Context, handoffs []string) error {
 	}
 	r.whole, r.rulers = whole, rulers
 	r.handoffs = len(handoffs)
-	r.agreed = nil // it may have other guards
+	r.agreed, r.shown.inherited = nil, 0 // it may have other guards and hooks
 	r.base, r.found, r.tools, r.swapped = nil, nil, nil, r.tools != nil
 	all, _ := r.state.Fallbacks()
 	r.narrow(all % len(whole.models()))
@@ -238,7 +251,7 @@ func (r *Run) handOver(ctx context.Context) (done bool, err error) {
 	}
 	h := r.whole.handoff(next)
 	if h != nil && h.History != "" && !cut {
-		if e, ok := r.state.Cut(h.History); ok {
+		if e, ok := r.state.Cut(string(h.History)); ok {
 			if agreed, err := r.guardFirst(ctx, anyGuard); !agreed {
 				return true, err
 			}

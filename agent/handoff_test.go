@@ -62,7 +62,7 @@ func TestHandoff(t *testing.T) {
 	d := newDesk(t)
 	run := d.agent.Start(d.session, item.User("Pay my bill."))
 	events, err := drain(run.Events(t.Context()))
-	if res := run.Result(); err != nil || res.Text != "Paid." || res.Handoff != "to_bills" || res.Turns != 3 {
+	if res := run.Result(); err != nil || res.Text != "Paid." || res.Speaker != "to_bills" || res.Turns != 3 {
 		t.Fatalf("%+v, %v", res, err)
 	}
 	if got := d.models(); !slices.Equal(got, []string{"front", "bills", "bills"}) {
@@ -91,7 +91,7 @@ func TestHandoff(t *testing.T) {
 	if len(n) != 1 || n[0].Kind != session.NoticeHandoff || n[0].CallID != "h1" || n[0].Turn != 1 {
 		t.Errorf("notices: %+v", n)
 	}
-	if p := progressOf(events, agent.ProgressSpeaker); len(p) != 1 || p[0].Tool != "to_bills" || p[0].Turn != 2 {
+	if p := progressOf(events, agent.ProgressSpeaker); len(p) != 1 || p[0].Handoff != "to_bills" || p[0].Tool != "" || p[0].Turn != 2 {
 		t.Errorf("speakers: %+v", p)
 	}
 	account, err := agent.AccountOf(t.Context(), d.session)
@@ -103,7 +103,7 @@ func TestHandoff(t *testing.T) {
 	d.reopen()
 	run = d.agent.Start(d.session, item.User("Really?"))
 	events, err = drain(run.Events(t.Context()))
-	if res := run.Result(); err != nil || res.Text != "Yes." || res.Handoff != "to_bills" || d.models()[3] != "bills" || len(progressOf(events, agent.ProgressSpeaker)) != 1 {
+	if res := run.Result(); err != nil || res.Text != "Yes." || res.Speaker != "to_bills" || d.models()[3] != "bills" || len(progressOf(events, agent.ProgressSpeaker)) != 1 {
 		t.Errorf("the next run: %+v, %v, %v", res, d.models(), err)
 	}
 }
@@ -111,7 +111,7 @@ func TestHandoff(t *testing.T) {
 // C2 G7: what the other agent gets of the history. The log keeps everything.
 func TestHandoffHistory(t *testing.T) {
 	for _, c := range []struct {
-		history string
+		history agent.HandoffHistory
 		fail    bool
 		want    []string
 	}{
@@ -147,7 +147,7 @@ func TestHandoffTwice(t *testing.T) {
 	d.server.Add(agenttest.Completed(item.Call("h1", "to_bills", `{}`), item.Call("h2", "to_other", `{}`), item.Call("h3", "to_bills", `{}`)))
 	res := d.run(item.User("go"))
 	out := outputs(history(d.session))
-	if res.Text != "Paid." || res.Handoff != "to_bills" || slices.Contains(d.models(), "other") {
+	if res.Text != "Paid." || res.Speaker != "to_bills" || slices.Contains(d.models(), "other") {
 		t.Errorf("%+v, %v", res, d.models())
 	}
 	contains(t, out["h2"], "error: ", "to_bills did it before")
@@ -222,7 +222,7 @@ func TestHandoffLoop(t *testing.T) {
 	d := build()
 	d.agent.Limits.MaxHandoffs = 3
 	res := d.run(item.User("go"))
-	if res.Text != "I answer." || res.Handoff != "to_bills" {
+	if res.Text != "I answer." || res.Speaker != "to_bills" {
 		t.Errorf("%+v", res)
 	}
 	if want := []string{"front", "bills", "front", "bills", "bills"}; !slices.Equal(d.models(), want) {
@@ -249,7 +249,7 @@ func TestHandoffWhileACallWaits(t *testing.T) {
 	d.agent.Policy = agent.Policy{Ask: []string{"look"}, Pause: true}
 	d.bills.Policy = agent.Policy{Deny: []string{"look"}, Allow: []string{"pay"}}
 	res := d.run(item.User("go"))
-	if res.Why != agent.StopApprovalPending || len(res.Pending) != 1 || res.Handoff != "to_bills" {
+	if res.Why != agent.StopApprovalPending || len(res.Pending) != 1 || res.Speaker != "to_bills" {
 		t.Fatalf("%+v", res)
 	}
 	d.reopen()
@@ -267,7 +267,7 @@ func TestHandoffWhileACallWaits(t *testing.T) {
 // J1 G7: a crash after any entry; the next process goes on with the right agent, in a
 // new run or step by step, for each kind of history.
 func TestHandoffCrash(t *testing.T) {
-	for _, how := range []string{"", session.BySummary, session.ByDropping} {
+	for _, how := range []agent.HandoffHistory{"", session.BySummary, session.ByDropping} {
 		build := func(t *testing.T) *desk {
 			d := newDesk(t)
 			d.agent.Handoffs[0].History = how
@@ -355,12 +355,12 @@ func TestHandoffHooks(t *testing.T) {
 		return nil
 	}}}
 	d.server.Add(agenttest.Completed(item.Call("h1", "to_bills", `{}`)), saying("Then not."))
-	if res := d.run(item.User("go")); res.Text != "Then not." || res.Handoff != "" {
+	if res := d.run(item.User("go")); res.Text != "Then not." || res.Speaker != "" {
 		t.Errorf("%+v", res)
 	}
 }
 
-// V G7: an imported log does not decide which agent speaks.
+// K5: an imported log does not decide which agent speaks.
 func TestHandoffDisarmed(t *testing.T) {
 	d := newDesk(t)
 	d.run(item.User("go"))

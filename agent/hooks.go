@@ -33,9 +33,12 @@ type Hooks struct {
 	// AfterRun is called when a run and everything that it started have ended, for
 	// any reason. Its error becomes the run's error, unless the run already has one.
 	AfterRun func(ctx context.Context, c *RunCall) error
-	// BeforeInput is called before input is recorded: the input of the run, or of
-	// [Run.Say]. For [Agent.Step] it is called before the model is asked, with the
-	// input that was appended to the log since the last request. An error or a panic
+	// BeforeInput is called with input that no request has carried yet: with the input of
+	// the run, or of [Run.Say], before it is recorded, and with what other programs
+	// appended to the log, before the model is asked. Messages that a program appended
+	// with a reply behind them are history, and are not shown; after an import all of them
+	// are. The own hooks of an agent that gets the conversation by a [Handoff] are called
+	// with what was said before. An error or a panic
 	// ends the run with [StopVetoed]; the input is recorded as withdrawn, and no request
 	// carries it. System and developer messages are the program's own and are not
 	// withdrawn. To stop without objecting to the input, return a [StopError].
@@ -105,6 +108,9 @@ type ModelCall struct {
 	Depth   int
 	Turn    int
 	Request *api.Request
+	// Endpoint is the URL that the Model reports for its requests, without secrets; ""
+	// if it is not a [Describer].
+	Endpoint string
 	// Stored means that an earlier run recorded the reply, but ended, for example by
 	// a crash, before its hooks had judged it. BeforeModel was not called for it in
 	// this run, Request is what this run would have sent, and the times are zero.
@@ -135,6 +141,8 @@ type ToolCall struct {
 	Turn        int
 	Call        tool.Call
 	Annotations tool.Annotations
+	// Verdict says who or which rule allowed or refused the call.
+	Verdict session.Approval
 	// Started and Ended are readings of the clock. What follows is set for
 	// AfterTool.
 	Started, Ended time.Time
@@ -145,7 +153,13 @@ type ToolCall struct {
 	Failure tool.Failure
 	Error   string
 	Paused  bool
+
+	tool tool.Tool
 }
+
+// Sandbox returns the name of the profile of the sandbox in which the call starts programs,
+// or "" if it starts none.
+func (c *ToolCall) Sandbox() string { return sandboxOf(c.tool, c.Call) }
 
 // CompactionCall describes one compaction to hooks.
 type CompactionCall struct {
@@ -165,8 +179,9 @@ type CompactionCall struct {
 	Entry int64
 	// Items replace the Replaced items.
 	Items []item.Item
-	// Model is the model that wrote Items, or "".
-	Model string
+	// Model is the model that wrote Items, or "", and Endpoint is where it was asked, as
+	// in [ModelCall].
+	Model, Endpoint string
 	// Usage and Cost are the totals of all requests.
 	Usage *api.Usage
 	Cost  float64

@@ -28,6 +28,7 @@ type readCall struct {
 func (r *Run) callOf(c *session.OpenCall) (tool.Call, error) {
 	if r.read.of != c.Seq {
 		call, err := CallOf(c.Item)
+		call.Imported, call.Session, call.Number, call.Again = c.Imported, r.session.ID(), c.Number, c.Lost
 		r.read = readCall{c.Seq, call, err}
 	}
 	return r.read.call, r.read.err

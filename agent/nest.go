@@ -46,6 +46,7 @@ type scope struct {
 	untold bool
 	fork   bool          // the subagent is a fork, whose answer is free
 	rulers []ruler       // whose denials bind the subagent
+	guards []Guard       // whose agreement the subagent's words need, because the parent holds its output
 	ended  chan struct{} // closed when the subagent has ended
 
 	mu     sync.Mutex
@@ -58,7 +59,7 @@ type scope struct {
 // scope prepares a call that starts a subagent.
 func (r *Run) scope(c session.OpenCall) *scope {
 	id := r.session.NestedID(c)
-	return &scope{run: r, call: c, log: r.session.Log(), id: id, goOn: c.Paused != "", untold: untold(r.session.Log(), id), rulers: append(slices.Clip(r.rulers), ruler{r.agent.Policy, slices.Clip(r.state.Rules()), r.tools}), ended: make(chan struct{})}
+	return &scope{run: r, guards: r.agent.guardsOfHeld(), call: c, log: r.session.Log(), id: id, goOn: c.Paused != "", untold: untold(r.session.Log(), id), rulers: append(slices.Clip(r.rulers), ruler{r.agent.Policy, slices.Clip(r.state.Rules()), r.tools}), ended: make(chan struct{})}
 }
 
 // Texts that the model reads about calls that start no subagent.
@@ -171,6 +172,9 @@ func unreported(ctx context.Context, s *session.Session, open []session.OpenCall
 // crash interrupted continues with the rest of its limits. A run that had stopped
 // before the parent's log recorded it does not run again.
 func (sc *scope) play(ctx context.Context, a *Agent, s *session.Session, input ...item.Item) (tool.Result, error) {
+	if !sc.fork { // a fork has the guards already
+		a = a.heldFor(sc.guards)
+	}
 	child := a.Start(s, input...)
 	child.around, child.depth, child.quiet = sc, sc.run.depth+1, sc.run.quiet
 	if sc.fork {
@@ -211,6 +215,36 @@ func (sc *scope) play(ctx context.Context, a *Agent, s *session.Session, input .
 		return tool.Result{Text: res.Text}, fmt.Errorf("the run stopped because of an error: %w", err)
 	}
 	return res.output()
+}
+
+// guardsOfHeld returns the output guards of an agent that holds its output back, for its
+// subagents.
+func (a *Agent) guardsOfHeld() (list []Guard) {
+	if !a.holdsOutput() {
+		return nil
+	}
+	for i, g := range a.Guards {
+		if g.Output != nil {
+			list = append(list, Guard{Name: cmp.Or(g.Name, nameOfGuard(a.Guards, i)+" of the caller"), Output: g.Output, Hold: true, Timeout: g.Timeout})
+		}
+	}
+	return list
+}
+
+// heldFor returns the agent with guards of its caller, except for those with a Name that
+// is there already. Its words are held back until all agree.
+func (a *Agent) heldFor(guards []Guard) *Agent {
+	if len(guards) == 0 {
+		return a
+	}
+	own := *a
+	own.HoldOutput, own.Guards = true, slices.Clip(a.Guards)
+	for _, g := range guards {
+		if !slices.ContainsFunc(a.Guards, func(o Guard) bool { return o.Name == g.Name && o.Output != nil }) {
+			own.Guards = append(own.Guards, g)
+		}
+	}
+	return &own
 }
 
 // done stores the outcome of the subagent for entries. The lock is needed because
@@ -295,9 +329,10 @@ func (sc *scope) entries() (bodies []session.Body, paused bool) {
 // budgets, ends with the parent, and may not make calls that the parent's policy
 // denies; otherwise the agent's own Policy and Limits apply.
 //
-// Events of the subagent are yielded at once, also if the parent holds its own output
-// back, and the parent's Guards see only the call and its output: give a the Guards that
-// its words need.
+// If the parent holds its output back, the subagent does so too, and the parent's output
+// guards are asked about its replies, in addition to those of a. Otherwise events of the
+// subagent are yielded at once, and the parent's Guards see only the call and its output:
+// give a the Guards that its words need.
 //
 // Options describe the tool, as for tool.New. A call of it needs no approval unless a
 // rule asks.

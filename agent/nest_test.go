@@ -227,7 +227,7 @@ func TestAgentAsTool(t *testing.T) {
 	}
 }
 
-// L4 L8: nested runs draw on the budgets around them, each typed, side by side
+// L4 L8: subagents draw on the budgets around them, each typed, side by side
 // too; nothing is lost, and with more the run goes on.
 func TestBudgetTree(t *testing.T) {
 	price := func(model string) (agent.Price, bool) { return agent.Price{Input: 1e5, Output: 2e5}, true } // 2 a turn
@@ -334,7 +334,7 @@ func TestTimeOfNestedRuns(t *testing.T) {
 	}
 }
 
-// L7 L8: an approval wanted inside of a nested run stops the run around it too;
+// L7 L8: an approval wanted inside of a subagent stops the run around it too;
 // it is answered there, in another process, and both go on where they were.
 func TestNestedRunPauses(t *testing.T) {
 	for _, name := range []string{"fork", "agent"} {
@@ -399,10 +399,10 @@ func TestNestedRunPauses(t *testing.T) {
 	}
 }
 
-// single is a store that keeps no sessions of nested runs, such as a transcript.
+// single is a store that keeps no sessions of subagents, such as a transcript.
 type single struct{ session.Store }
 
-// L7 L8 A4: where the session of a nested run is not kept, none of its calls
+// L7 L8 A4: where the session of a subagent is not kept, none of its calls
 // waits, however deep: it is refused there, which whoever ranges over the events
 // sees. Those of the run itself wait.
 func TestNestedRunCannotPause(t *testing.T) {
@@ -443,7 +443,7 @@ func TestNestedRunCannotPause(t *testing.T) {
 						continue
 					}
 					refused[c.CallID] = n.Depth
-					if !unapproved[c.CallID] || c.Reason != "The call was refused: write needs an approval, and calls of nested runs cannot wait for one here. Nothing was done. Use --allow write." {
+					if !unapproved[c.CallID] || c.Reason != "The call was refused: write needs an approval, and calls of subagents cannot wait for one here. Nothing was done. Use --allow write." {
 						t.Errorf("%+v", c)
 					}
 				}
@@ -462,7 +462,7 @@ func TestNestedRunCannotPause(t *testing.T) {
 	}
 }
 
-// A5 L8: what is denied around a nested run is denied in it.
+// A5 L8: what is denied around a subagent is denied in it.
 func TestDenyReachesInside(t *testing.T) {
 	inner := &memory{replies: []any{[]item.Item{call("w", "write", "x")}, []item.Item{item.Assistant("mine")}}}
 	outer := &memory{replies: []any{[]item.Item{task("h", "a")}, []item.Item{item.Assistant("done")}}}

@@ -244,6 +244,7 @@ func TestNonsenseItem(t *testing.T) {
 		"Parse":             item.Parse,
 		"ParseCustomFormat": item.ParseCustomFormat,
 		"ParseFilter":       item.ParseFilter,
+		"MissingOption":     item.MissingOption,
 		"ParseList":         item.ParseList,
 		"ParseString":       item.ParseString,
 		"ParseTool":         item.ParseTool,
@@ -335,6 +336,8 @@ func TestNonsenseSession(t *testing.T) {
 	p.functions("../session", map[string]any{
 		"AppendEntry":   session.AppendEntry,
 		"Caller":        session.Caller,
+		"CheckDelivery": session.CheckDelivery, "AppendDelivery": session.AppendDelivery, "ParseDelivery": session.ParseDelivery,
+		"KeyHash": session.KeyHash, "Takes": session.Takes,
 		"CheckSeqs":     session.CheckSeqs,
 		"Collapses":     session.Collapses,
 		"BadCursor":     session.BadCursor,
@@ -391,11 +394,13 @@ func TestNonsenseTool(t *testing.T) {
 		"ParseSchema":    tool.ParseSchema,
 		"RateLimit":      tool.RateLimit,
 		"Retries":        tool.Retries,
+		"WithStart":      tool.WithStart,
 		"WithWait":       tool.WithWait,
 		"Raw":            tool.Raw,
 		"Computer":       tool.Computer,
 		"ReadOnly":       tool.ReadOnly,
 		"ReadOutput":     tool.ReadOutput,
+		"Inquire":        tool.Inquire,
 		"ReadKey":        tool.ReadKey,
 		"Sanitize":       output.Sanitize,
 		"SniffFile":      output.SniffFile,
@@ -405,7 +410,7 @@ func TestNonsenseTool(t *testing.T) {
 		"Strict":         tool.Strict,
 		"Timeout":        tool.Timeout,
 		"AnnotationsOf":  tool.AnnotationsOf,
-		"UsualOutput":    tool.UsualOutput,
+		"UsualOutput":    tool.UsualOutput, "From": tool.From, "InFolders": tool.InFolders,
 	})
 	set, err := tool.NewSet(echo())
 	if err != nil {

@@ -244,7 +244,7 @@ func TestSuggestedRules(t *testing.T) {
 			Path string `json:"path"`
 		}) (string, error) {
 			return "", nil
-		}), []session.Rule{{Verdict: session.Allow, Tool: "run", Member: "path", Under: "docs"}, {Verdict: session.Allow, Tool: "run"}}},
+		}), []session.Rule{{Verdict: session.Allow, Tool: "run", Arguments: `{"path":"docs/a","text":"x"}`}, {Verdict: session.Allow, Tool: "run"}}},
 	} {
 		r := newRig(t, agenttest.Completed(item.Call("c", "run", `{"text":"x","path":"docs/a"}`)), agenttest.Completed(item.Assistant("done")))
 		r.agent.Tools = []tool.Tool{c.tool}
@@ -254,6 +254,13 @@ func TestSuggestedRules(t *testing.T) {
 			return agent.Decision{}, nil
 		}}
 		r.run(item.User("go"))
+		bound := got[0].Definition
+		for i := range got {
+			if bound == "" || got[i].Definition != bound {
+				t.Errorf("%s: %q is not bound to the tool", name, got[i])
+			}
+			got[i].Definition = ""
+		}
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}

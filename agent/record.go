@@ -29,22 +29,27 @@ type unsaid struct {
 
 // record hands bodies over to the log and folds their entries into the state, so
 // that the run can continue. It records what has happened even if the run's context
-// has ended.
+// has ended. An entry gets the current time if the session does not know its time:
+// readers want to see how long calls take, and so does the end of a run that is near
+// its time limit.
 func (r *Run) record(bodies ...session.Body) error {
 	entries, err := r.session.Write(r.uncancelled, bodies...)
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
+		if e.Time.IsZero() {
+			e.Time = time.Now().UTC()
+		}
 		r.state.Apply(e)
+		r.pace.apply(e)
 		r.recorded(e)
 	}
 	return nil
 }
 
 // recorded emits the event of an entry. The entry of a message waits until the text
-// of the message has been emitted. An entry gets the current time if the session
-// does not know its time, because readers want to see how long calls take.
+// of the message has been emitted.
 func (r *Run) recorded(e session.Entry) {
 	if len(r.pending) > 0 || r.session.Durable() < e.Seq {
 		r.behind = true
@@ -54,9 +59,6 @@ func (r *Run) recorded(e session.Entry) {
 	}
 	if r.quiet {
 		return
-	}
-	if e.Time.IsZero() {
-		e.Time = time.Now().UTC()
 	}
 	if b, ok := e.Body.(session.OutputItem); ok && b.Item.Type() == item.TypeMessage && len(r.heard.messages) > 0 {
 		number := r.heard.messages[0]

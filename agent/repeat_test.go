@@ -95,7 +95,7 @@ func TestLostCallIsNotRepeated(t *testing.T) {
 	}
 }
 
-// F3 J1: a fork of a session in which a nested run waits does not do again what
+// F3 J1: a fork of a session in which a subagent waits does not do again what
 // that run did, nor answer for it.
 func TestForkWhileNestedRunWaits(t *testing.T) {
 	r, l := newRig(t), new(ledger)

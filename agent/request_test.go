@@ -86,7 +86,7 @@ func TestHostedToolsAreSent(t *testing.T) {
 }
 
 // What a run cannot do as asked, it refuses by name before anything is recorded
-// or sent. G5
+// or sent. G5 G8
 func TestRequestRefused(t *testing.T) {
 	var none *item.WebSearchTool
 	for want, edit := range map[string]func(*api.Request){
@@ -95,10 +95,22 @@ func TestRequestRefused(t *testing.T) {
 		"are both set": func(r *api.Request) {
 			r.Conversation, r.PreviousResponseID = api.ConversationByID("conv_1"), "resp_1"
 		},
-		"Request.Input":                        func(r *api.Request) { r.Input = item.NewList(item.User("x")) },
-		`Request.Tools[1] is the function "f"`: func(r *api.Request) { r.Tools = []item.Tool{&item.WebSearchTool{}, &item.FunctionTool{Name: "f"}} },
-		`Request.Tools[0] is the custom tool`:  func(r *api.Request) { r.Tools = []item.Tool{&item.CustomTool{Name: "f"}} },
-		"Request.Tools[0] is nil":              func(r *api.Request) { r.Tools = []item.Tool{none} },
+		"Request.Input":                                                                                         func(r *api.Request) { r.Input = item.NewList(item.User("x")) },
+		`Request.Tools[1] is the function "f"`:                                                                  func(r *api.Request) { r.Tools = []item.Tool{&item.WebSearchTool{}, &item.FunctionTool{Name: "f"}} },
+		`Request.Tools[0] is the custom tool`:                                                                   func(r *api.Request) { r.Tools = []item.Tool{&item.CustomTool{Name: "f"}} },
+		"Request.Tools[0] is an *item.MCPTool without ServerLabel":                                              func(r *api.Request) { r.Tools = []item.Tool{&item.MCPTool{}} },
+		"Request.Tools[0] is an *item.MCPTool without ServerURL, ConnectorID or TunnelID":                       func(r *api.Request) { r.Tools = []item.Tool{&item.MCPTool{ServerLabel: "m"}} },
+		"Request.Tools[0] is an *item.FileSearchTool without VectorStoreIDs":                                    func(r *api.Request) { r.Tools = []item.Tool{&item.FileSearchTool{}} },
+		"Request.Tools[0] is an *item.CodeInterpreterTool without a Container":                                  func(r *api.Request) { r.Tools = []item.Tool{&item.CodeInterpreterTool{Container: `{}`}} },
+		"Request.Tools[0] is an *item.ComputerPreviewTool without Environment":                                  func(r *api.Request) { r.Tools = []item.Tool{&item.ComputerPreviewTool{}} },
+		"Request.Tools[0] is an *item.NamespaceTool without Name":                                               func(r *api.Request) { r.Tools = []item.Tool{&item.NamespaceTool{}} },
+		"Request.Tools[0] is an *item.UnknownTool whose Raw has no type":                                        func(r *api.Request) { r.Tools = []item.Tool{&item.UnknownTool{}} },
+		"is the tool computer, which nothing runs: make a tool of it (tool.Computer)":                           func(r *api.Request) { r.Tools = []item.Tool{&item.ComputerTool{}} },
+		"is the tool apply_patch, which nothing runs: make a tool of it (tool.Raw) and put it":                  func(r *api.Request) { r.Tools = []item.Tool{&item.ApplyPatchTool{}} },
+		`Request.ToolChoice: required is not JSON: write api.ChoiceRequired`:                                    func(r *api.Request) { r.ToolChoice = "required" },
+		`Request.ToolChoice: search is not JSON: a word needs quotes, as in "\"auto\"", and api.ChooseFunction`: func(r *api.Request) { r.ToolChoice = "search" },
+		`Request.ToolChoice: found a list, want a tool choice`:                                                  func(r *api.Request) { r.ToolChoice = `[1]` },
+		"Request.Tools[0] is nil":                                                                               func(r *api.Request) { r.Tools = []item.Tool{none} },
 	} {
 		a := &agent.Agent{Model: &memory{}}
 		edit(&a.Request)

@@ -10,6 +10,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
 	"github.com/antiphon-go/antiphon/tool/output"
@@ -24,13 +25,19 @@ func (a *Agent) outputPolicy() output.Policy {
 		return s
 	}
 	if s.Usual == nil {
-		s.Usual = &output.Limit{Bytes: output.DefaultBytes}
+		s.Usual = &usualLimit
 	}
 	if s.PerTurn == nil {
-		s.PerTurn = &output.Limit{Bytes: output.DefaultTurnBytes}
+		s.PerTurn = &turnLimit
 	}
 	return s
 }
+
+// The limits of an agent that sets none; nothing writes to them.
+var (
+	usualLimit = output.Limit{Bytes: output.DefaultBytes}
+	turnLimit  = output.Limit{Bytes: output.DefaultTurnBytes}
+)
 
 // outputStore returns the store for outputs that the model gets shortened.
 func (r *Run) outputStore() output.Store {
@@ -56,7 +63,7 @@ func Shortened(log []session.Entry) bool {
 // of its blob. Agents without an OutputStore use this store. If blobs is nil,
 // outputs are kept in memory as long as the returned store exists.
 func BlobOutputs(blobs session.Blobs, id string) output.Store {
-	if blobs == nil {
+	if nils.Is(blobs) {
 		blobs = new(session.Memory)
 	}
 	return blobOutputs{blobs, id}

@@ -143,27 +143,120 @@ func TestRuleCannotTell(t *testing.T) {
 
 // L7: what an answer could leave behind covers the call itself.
 func TestSuggest(t *testing.T) {
-	rule := func(member, under string, prefix ...string) session.Rule {
-		return session.Rule{Verdict: session.Allow, Tool: "t", Member: member, Under: under, Prefix: prefix}
+	rule := func(arguments string) session.Rule {
+		return session.Rule{Verdict: session.Allow, Tool: "t", Arguments: arguments, Definition: "d"}
 	}
 	for _, c := range []struct {
 		call tool.Call
 		want []session.Rule
 	}{
-		{tool.Call{Name: "t", Arguments: `{"argv":["git","status","-s"]}`}, []session.Rule{rule("argv", "", "git", "status"), rule("", "")}},
-		{tool.Call{Name: "t", Arguments: `{"argv":["ls","-l"]}`}, []session.Rule{rule("argv", "", "ls"), rule("", "")}},
-		{tool.Call{Name: "t", Arguments: `{"path":"docs/a.md"}`}, []session.Rule{rule("path", "docs"), rule("", "")}},
-		{tool.Call{Name: "t", Arguments: `{"path":"../a.md"}`}, []session.Rule{rule("", "")}},
-		{tool.Call{Name: "t", Arguments: `{`}, []session.Rule{rule("", "")}},
-		{tool.Call{Name: "t", Arguments: `{"path":"x"}`, Custom: true}, []session.Rule{rule("", "")}},
+		{tool.Call{Name: "t", Arguments: `{"argv":["git","status","-s"]}`}, []session.Rule{rule(`{"argv":["git","status","-s"]}`), rule("")}},
+		{tool.Call{Name: "t", Arguments: "{ \"b\": 1.0,\n\"a\": 9007199254740993 }"}, []session.Rule{rule(`{"a":9007199254740993,"b":1.0}`), rule("")}},
+		{tool.Call{Name: "t", Arguments: `{}`}, []session.Rule{rule("")}},
+		{tool.Call{Name: "t"}, []session.Rule{rule("")}},
+		{tool.Call{Name: "t", Arguments: `{`}, []session.Rule{rule("")}},
+		{tool.Call{Name: "t", Arguments: `{"a":1,"a":2}`}, []session.Rule{rule("")}},
+		{tool.Call{Name: "t", Arguments: `{"a":"` + strings.Repeat("x", 2000) + `"}`}, []session.Rule{rule("")}},
+		{tool.Call{Name: "t", Arguments: "{ }", Custom: true}, []session.Rule{rule("{ }"), rule("")}},
 	} {
-		got := plan.Suggest(plan.Question{Tool: c.call.Name, Arguments: c.call.Arguments, Custom: c.call.Custom})
+		got := plan.Suggest(plan.Question{Tool: c.call.Name, Arguments: c.call.Arguments, Custom: c.call.Custom, Definition: "d"})
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.call.Arguments, diff)
 		}
 		if err := plan.CheckRules(got...); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// A6: an answer that is remembered covers the call that was shown, with all of its
+// arguments, and none of a tool of the same name. What denies or asks covers all.
+func TestRuleRemembered(t *testing.T) {
+	question := func(arguments string) plan.Question {
+		return plan.Question{Tool: "run", Arguments: arguments, Definition: "one"}
+	}
+	shown := question(`{"argv":["rm","-rf","build"]}`)
+	rules := plan.Suggest(shown)[:1]
+	other := shown
+	other.Definition = "two"
+	deny := []session.Rule{{Verdict: session.Deny, Tool: "run", Member: "argv", Prefix: []string{"rm"}}}
+	words := []session.Rule{{Verdict: session.Allow, Tool: "run", Member: "argv", Prefix: []string{"rm", "-rf", "build"}, Definition: "one"}}
+	all := plan.Suggest(shown)[1:]
+	unbound, pattern := []session.Rule{{Verdict: session.Allow, Tool: "run"}}, []session.Rule{{Verdict: session.Allow, Tool: "r*"}}
+	var p plan.Policy
+	for _, c := range []struct {
+		q     plan.Question
+		rules []session.Rule
+		want  session.Verdict
+	}{
+		{shown, rules, session.Allow},
+		{question(` { "argv" : [ "rm", "-rf", "build" ] }`), rules, session.Allow},
+		{question(`{"argv":["rm","-rf","build","/home"]}`), rules, session.Ask},
+		{question(`{"argv":["rm","-rf","build"],"env":{"LD_PRELOAD":"./evil.so"}}`), rules, session.Ask},
+		{question(`{"argv":["rm","-rf","build"],"argv":["rm","-rf","build"]}`), rules, session.Ask},
+		{question(`{"argv":["rm","-rf"]}`), rules, session.Ask},
+		{shown, append(rules, deny...), session.Deny},
+		{question(`{"argv":["rm","x"]}`), deny, session.Deny},
+		{other, deny, session.Deny},
+		{other, rules, session.Ask},
+		{shown, words, session.Allow},
+		{question(`{"argv":["rm","-rf","build","/home"]}`), words, session.Ask},
+		{shown, all, session.Allow},
+		{other, all, session.Ask},
+		{shown, unbound, session.Ask},
+		{shown, pattern, session.Allow},
+		{other, pattern, session.Allow},
+	} {
+		if got := p.Judge(c.q, c.rules).Verdict; got != c.want {
+			t.Errorf("%s of %s by %v: %s, want %s", c.q.Arguments, c.q.Definition, c.rules, got, c.want)
+		}
+	}
+	set := plan.Policy{Rules: all}
+	if set.Judge(shown, nil).Verdict != session.Allow || set.Judge(other, nil).Verdict != session.Ask {
+		t.Error("a rule of the policy that is bound to a tool")
+	}
+	if text := rules[0].String(); text != `allow run where the arguments are {"argv":["rm","-rf","build"]}` {
+		t.Error(text)
+	}
+}
+
+// A6: an answer is about the tool that was asked about. If another tool has its name later,
+// the answer says nothing of its calls, and an allowed call that waits does not start.
+func TestAnswerIsAboutATool(t *testing.T) {
+	ran := map[string]int{}
+	named := func(identity string) tool.Tool {
+		return tool.Must("deploy", "Deploys.", func(context.Context, struct{}) (string, error) {
+			ran[identity]++
+			return "done", nil
+		}, tool.From(tool.Origin{Identity: identity}))
+	}
+	r := newRig(t, agenttest.Completed(item.Call("a", "deploy", "{}")), agenttest.Completed(item.Assistant("done")),
+		agenttest.Completed(item.Call("b", "deploy", "{}")), agenttest.Completed(item.Assistant("done")),
+		agenttest.Completed(item.Call("c", "deploy", "{}")), agenttest.Completed(item.Assistant("done")))
+	r.agent.Tools = []tool.Tool{named("one")}
+	r.agent.Policy = agent.Policy{Pause: true}
+	r.run(item.User("go"))
+	if err := agent.Decide(t.Context(), r.session, agent.Decision{CallID: "a", Allow: true, Remember: &session.Rule{Verdict: session.Allow, Tool: "deploy"}}); err != nil {
+		t.Fatal(err)
+	}
+	r.reopen()
+	if res := r.run(); ran["one"] != 1 || len(res.Pending) != 0 {
+		t.Errorf("%v %+v", ran, res)
+	}
+	if res := r.run(item.User("again")); ran["one"] != 2 || len(res.Pending) != 0 {
+		t.Errorf("the same tool: %v %+v", ran, res)
+	}
+	r.agent.Tools = []tool.Tool{named("two")}
+	if res := r.run(item.User("again")); ran["two"] != 0 || len(res.Pending) != 1 {
+		t.Errorf("another tool: %v %+v", ran, res)
+	}
+	if err := agent.Decide(t.Context(), r.session, agent.Decision{CallID: "c", Allow: true}); err != nil {
+		t.Fatal(err)
+	}
+	r.agent.Tools = []tool.Tool{named("three")}
+	r.run()
+	if ran["three"] != 0 {
+		t.Error("a call that was allowed started another tool")
 	}
 }
 

@@ -9,13 +9,13 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"reflect"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/endpoint"
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
@@ -34,6 +34,7 @@ type Run struct {
 	handoffs            int      // how many of the log's handoffs it has carried out
 	swapped             bool     // another agent speaks since the last request, with other tools
 	candidate           int      // the index of agent's model in whole's Fallback
+	sifted              bool     // what belongs to another candidate is not sent
 	failed              failures // of the candidates that were asked for the current reply before
 
 	session *session.Session
@@ -41,10 +42,12 @@ type Run struct {
 	until   time.Time // when the time limit passes; zero means never
 	wanted  *Answer   // what the answer must be, or nil
 
+	saying    sync.RWMutex // held by calls of Say, and by the run while it closes the inbox
 	mu        sync.Mutex
-	inbox     []item.Item
+	inbox     []item.Item // if the store has no inbox, or not yet the session
 	stopAfter bool
 	stopped   bool // the inbox is closed
+	mail      mail
 
 	tools  *tool.Set
 	base   *tool.Set   // tools without the tool that reads shortened outputs
@@ -87,6 +90,7 @@ type Run struct {
 	skip    int             // the number of items not sent, because the endpoint's conversation holds them
 	heard   listener        // collects the reply to asked
 	beside  *beside         // the guards that run beside the current request, or nil
+	shown   shown           // the input that hooks have seen
 	agreed  map[int]int64   // for a guard, by its index: the last entry with input that it agreed to
 	holding bool            // events wait in waiting until the hooks and guards have seen the reply
 	waiting []Event         // events held back by holding
@@ -94,7 +98,8 @@ type Run struct {
 	pending []session.Entry // recorded but not yet known to be durable
 	outbox  []unsaid        // events that wait until pending entries are durable
 
-	began     time.Time   // when the run began, possibly in another process
+	began     time.Time // when the run began, possibly in another process
+	pace      pace
 	answerNow bool        // the current turn must be an answer
 	single    bool        // performs a single effect; see Agent.Step
 	takesOver bool        // continues a run that has not stopped, instead of beginning one
@@ -127,26 +132,43 @@ func (a *Agent) Start(s *session.Session, input ...item.Item) *Run {
 // stop because of a limit or a cancellation records the input for the next run.
 // After the run has stopped, Say returns [ErrStopped]. For input that cannot be sent
 // it returns an [*InputError].
+//
+// If the session's store keeps an inbox (see [session.Inbox]), Say leaves the input
+// there and returns when it is durable: then it reaches this run, or the next one if
+// the process ends. With another error it is not known whether it was left there.
 func (r *Run) Say(input ...item.Item) error {
-	if err := checkInput(input); err != nil {
+	if err := checkInput(input); err != nil || len(input) == 0 {
+		return err
+	}
+	r.saying.RLock()
+	defer r.saying.RUnlock()
+	if r.hasStopped() {
+		return ErrStopped
+	}
+	if kept, err := r.leave(input); kept || err != nil {
 		return err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.stopped {
-		return ErrStopped
-	}
 	r.inbox = append(r.inbox, input...)
 	return nil
+}
+
+func (r *Run) hasStopped() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.stopped
 }
 
 // closeInbox closes the inbox if it is empty, and reports whether it did. The check
 // and the closing are one step, so that input from a concurrent Say is either
 // handled by this run or refused.
 func (r *Run) closeInbox() bool {
+	r.saying.Lock()
+	defer r.saying.Unlock()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.stopped = len(r.inbox) == 0
+	r.stopped = len(r.inbox) == 0 && !r.mail.arrived.Load()
 	return r.stopped
 }
 
@@ -251,7 +273,9 @@ func (r *Run) hooked(ctx context.Context) (err error) {
 	}
 	guarded, stop := r.session.Guard(ctx)
 	defer stop()
-	err = r.loop(guarded, veto)
+	halted, end := r.listen(guarded)
+	defer end()
+	err = r.loop(halted, veto)
 	if failure := r.barrier(); err == nil {
 		err = failure
 	}
@@ -290,6 +314,8 @@ func (r *Run) windUp() {
 			r.lose(m)
 		case rests:
 			r.rest(m)
+		case starts:
+			m.durable <- false // nothing can be recorded any more
 		}
 	}
 	close(r.over)
@@ -343,6 +369,9 @@ func (r *Run) loop(ctx context.Context, veto error) error {
 		e := r.state.Next()
 		if stop, stops := e.(plan.Stop); stops {
 			again, err := r.judgeAnswer(ctx, &stop)
+			if err == nil && !again {
+				again, err = r.takeQueued(ctx, &stop)
+			}
 			if err != nil {
 				return err
 			}
@@ -387,8 +416,7 @@ func (r *Run) perform(ctx context.Context, e plan.Effect) error {
 // isThere reports whether the model is neither nil nor a nil pointer in a non-nil
 // interface.
 func isThere(model Model) bool {
-	m := reflect.ValueOf(model)
-	return m.IsValid() && (m.Kind() != reflect.Pointer || !m.IsNil())
+	return !nils.Is(model)
 }
 
 // check returns an error for an invalid agent or input, before anything is locked,
@@ -511,6 +539,14 @@ func (r *Run) arrivals(ctx context.Context) error {
 	inbox, after := r.inbox, r.stopAfter
 	r.inbox, r.stopAfter = nil, false
 	r.mu.Unlock()
+	if len(inbox) > 0 {
+		if err := r.give(ctx, nil, inbox); err != nil {
+			return err
+		}
+	}
+	if err := r.takeMail(ctx); err != nil {
+		return err
+	}
 
 	var bodies []session.Body
 	asked := r.state.StopAsked()
@@ -530,10 +566,10 @@ func (r *Run) arrivals(ctx context.Context) error {
 		}
 		bodies = append(bodies, session.StopAsked{Why: string(why)})
 	}
-	if len(bodies)+len(inbox) == 0 {
+	if len(bodies) == 0 {
 		return nil
 	}
-	return r.give(ctx, nil, inbox, bodies...)
+	return r.record(bodies...)
 }
 
 // stop records and yields the end of the run, and returns the error that the run
@@ -573,7 +609,10 @@ func (r *Run) stop(ctx context.Context, s plan.Stop) error {
 		path = path[:len(path)-1]
 	}
 	if len(path) > 0 {
-		r.result.Handoff = path[len(path)-1]
+		r.result.Speaker = path[len(path)-1]
+	}
+	if s.Why != StopEndTurn {
+		r.result.Answer = ""
 	}
 	switch s.Why {
 	case StopUnfit:

@@ -38,7 +38,7 @@ func TestLogWithGaps(t *testing.T) {
 		{"the approval and all behind it are lost", []session.Body{lost(session.NoticeEntryLost), lost(session.NoticeSalvaged)}, true, false, "not known"},
 		{"an approval behind the gap", []session.Body{lost(session.NoticeEntryLost), allowed, lost(session.NoticeSalvaged)}, true, false, "not known"},
 		{"the output's payload is lost", []session.Body{allowed, session.CallStarted{CallID: "c", Repeatable: true}, lost(session.NoticePayloadLost), lost(session.NoticeSalvaged)}, false, false, "not known"},
-		{"a nested run, whose end is lost", []session.Body{allowed, session.CallStarted{CallID: "c", Session: "s/1-c"}, lost(session.NoticeEntryLost), lost(session.NoticeSalvaged)}, true, false, "not known"},
+		{"a subagent, whose end is lost", []session.Body{allowed, session.CallStarted{CallID: "c", Session: "s/1-c"}, lost(session.NoticeEntryLost), lost(session.NoticeSalvaged)}, true, false, "not known"},
 		{"a pause is lost", []session.Body{session.Paused{CallID: "c", Session: "s/1-c"}, lost(session.NoticeEntryLost)}, true, false, "not known"},
 		{"the output is there", []session.Body{allowed, lost(session.NoticeEntryLost), session.CallOutput{CallID: "c", Item: output}, lost(session.NoticeSalvaged)}, true, false, "done"},
 	} {

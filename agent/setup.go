@@ -125,6 +125,13 @@ func (a *Agent) locate(s *session.Setup) {
 	s.Rehearsal = said.Rehearsal || about.Rehearsal
 }
 
+// endpoint returns where requests go, or "" if it is not known.
+func (a *Agent) endpoint() string {
+	var s session.Setup
+	a.locate(&s)
+	return s.Endpoint
+}
+
 // changed returns a copy of the setup if it differs from the setup in the log;
 // otherwise nil.
 func (r *Run) changed() *session.Setup {

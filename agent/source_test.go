@@ -121,9 +121,9 @@ func TestAllowed(t *testing.T) {
 	r.agent.Tools = []tool.Tool{echo()}
 	r.agent.Policy = agent.Policy{Ask: []string{"*"}}
 	r.agent.Policy.Approver = func(_ context.Context, q agent.ApprovalRequest) (agent.Decision, error) {
-		allow, other := session.Rule{Verdict: session.Allow, Tool: "echo"}, session.Rule{Verdict: session.Allow, Tool: "other"}
+		allow, other := q.Rules[len(q.Rules)-1], session.Rule{Verdict: session.Allow, Tool: "other"}
 		deny := session.Rule{Verdict: session.Deny, Tool: "e*"}
-		if q.Allows() || q.Allows(other) || q.Allows(allow, deny) || !q.Allows(other, allow) {
+		if q.Allows() || q.Allows(other) || q.Allows(allow, deny) || q.Allows(session.Rule{Verdict: session.Allow, Tool: "echo"}) || !q.Allows(other, allow) {
 			t.Error("the rules are read wrongly")
 		}
 		return agent.Decision{Allow: true}, nil

@@ -569,6 +569,11 @@ func TestNegativeLimits(t *testing.T) {
 			t.Errorf("%+v: %v", l, err)
 		}
 	}
+	r := newRig(t)
+	r.agent.Limits.MaxRepeats = 1
+	if _, err := r.agent.Run(t.Context(), r.session, item.User("go")); err == nil || !strings.Contains(err.Error(), "set 2 or more, or 0 for no limit") {
+		t.Error(err)
+	}
 	for _, b := range []*agent.Budget{{Turns: -1}, {Tokens: -1}, {Cost: -1}, {Time: -1}} {
 		r := newRig(t)
 		r.agent.Prices = func(string) (agent.Price, bool) { return agent.Price{}, true }

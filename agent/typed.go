@@ -244,7 +244,7 @@ func (t *reader[T]) partial(ev Event) *T {
 	text := t.text.String()
 	t.tried = len(text)
 	if t.answer.Instruct {
-		text = insideFence(text)
+		text = unfenced(text, false)
 	}
 	out, ok := t.answer.Schema.Partial(text)
 	if !ok || out == t.shown {
@@ -256,15 +256,4 @@ func (t *reader[T]) partial(ev Event) *T {
 	}
 	t.shown = out
 	return &value
-}
-
-// insideFence removes a code fence from the beginning of a text, and from its end if
-// the end is there.
-func insideFence(s string) string {
-	inside, ok := strings.CutPrefix(strings.TrimSpace(s), "```")
-	first, rest, more := strings.Cut(inside, "\n")
-	if !ok || !more || strings.ContainsAny(first, "{[`") {
-		return s
-	}
-	return strings.TrimRight(rest, "`")
 }

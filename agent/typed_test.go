@@ -580,3 +580,44 @@ func TestRunAsOwnWords(t *testing.T) {
 		t.Error("the caller's own words were returned as the model's answer")
 	}
 }
+
+// touchy is a type whose own check panics.
+type touchy struct {
+	Name string `json:"name"`
+}
+
+func (touchy) Check() error { panic("oh") }
+
+// G3 G8: a panic in the check of a type is the run's error, and is not sent to the model.
+func TestRunAsCheckPanics(t *testing.T) {
+	r := newRig(t, saying(`{"name":"a"}`))
+	got, err := agent.RunAs[touchy](t.Context(), r.agent, r.session, item.User("go"))
+	if err == nil || !strings.Contains(err.Error(), "it panicked: oh") || got.Result.Why != agent.StopVetoed || got.Repairs != 0 || got.Value.Name != "" {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// G3: repairs that a run made before it crashed count in the run that goes on.
+func TestRepairsCountAfterCrash(t *testing.T) {
+	whole := newRig(t, saying("no"), saying("no"), saying("no"))
+	_, err := agent.RunAs[bill](t.Context(), whole.agent, whole.session, item.User("go"))
+	var unfit *agent.AnswerError
+	if !errors.As(err, &unfit) || unfit.Repairs != 2 {
+		t.Fatal(err)
+	}
+	log := whole.session.Log()
+	for n := range log {
+		if b, ok := log[n].Body.(session.Noticed); !ok || b.Kind != session.NoticeUnfit {
+			continue
+		}
+		r := newRig(t, saying("no"), saying("no"), saying("no"))
+		if err := r.store.Append(t.Context(), "s", 0, log[:n+2]); err != nil {
+			t.Fatal(err)
+		}
+		r.reopen()
+		_, err := agent.RunAs[bill](t.Context(), r.agent, r.session)
+		if !errors.As(err, &unfit) || unfit.Repairs != 2 {
+			t.Errorf("after entry %d: %v", n+2, err)
+		}
+	}
+}

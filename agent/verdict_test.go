@@ -113,7 +113,7 @@ func TestWhoDecidedByJudge(t *testing.T) {
 	r := newRig(t, agenttest.Completed(call("c1", "judging", "yes")), agenttest.Completed(item.Assistant("done")))
 	r.agent.Tools, r.agent.Policy = []tool.Tool{j}, agent.Policy{Rules: rules}
 	r.run(item.User("go"))
-	if got := approvals(r.session); len(got) != 1 || got[0].Rule != "allow judging where argv begins with yes" || got[0].From != "b" {
+	if got := approvals(r.session); len(got) != 1 || got[0].Rule != "allow judging where argv is like yes" || got[0].From != "b" {
 		t.Errorf("%+v", got)
 	}
 }

@@ -76,7 +76,7 @@ func (s *sources) ask(ctx context.Context, ref chatmd.Ref) ([]byte, string, erro
 		return nil, "", errors.New("agents are not run here")
 	}
 	o := s.o
-	o.loading = append(slices.Clip(o.loading), path)
+	o.loading, o.named = append(slices.Clip(o.loading), path), placeIn(ref)
 	file, err := Load(ctx, path, o)
 	if err != nil {
 		return nil, "", err
@@ -200,8 +200,8 @@ func (f *File) key(a *agent.Agent, settings string, task item.Item) (string, err
 
 // digest adds the content of a file, without its name.
 func (f *File) digest(h hash.Hash) error {
-	addTexts(h, f.Doc.Source())
-	for _, src := range f.Doc.Imports {
+	addTexts(h, f.doc().Source())
+	for _, src := range f.doc().Imports {
 		addTexts(h, string(src.Text))
 	}
 	for _, it := range f.Items {

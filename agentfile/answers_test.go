@@ -15,6 +15,7 @@ import (
 	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/trust"
 )
 
 // runner runs agents with a scripted model, and counts them.
@@ -75,7 +76,7 @@ func TestAgentInMessage(t *testing.T) {
 	}
 
 	// Nothing runs where nothing is to run.
-	if _, err := agentfile.Load(t.Context(), path, agentfile.Options{}); err == nil || !strings.Contains(err.Error(), "agents are not run here") {
+	if _, err := agentfile.Load(t.Context(), path, agentfile.Options{Consent: trust.Everything}); err == nil || !strings.Contains(err.Error(), "agents are not run here") {
 		t.Error(err)
 	}
 	load(t, path, agentfile.Options{Check: true})
@@ -105,7 +106,7 @@ func TestAgentInTranscript(t *testing.T) {
 		t.Fatal(err)
 	}
 	appendTo(t, s, session.InputItem{Item: item.User("more")})
-	again := load(t, out, agentfile.Options{})
+	again := load(t, out, agentfile.Options{Consent: trust.Everything})
 	if len(again.Items) != 2 || again.Items[0] != f.Items[0] || !strings.Contains(read(t, out), "<!-- agent sum.md -->RAW:") {
 		t.Errorf("%v\n%s", again.Items, read(t, out))
 	}
@@ -321,7 +322,7 @@ func TestAgentInImport(t *testing.T) {
 		t.Fatal(err)
 	}
 	appendTo(t, s, session.InputItem{Item: item.User("go on")})
-	again := load(t, out, agentfile.Options{})
+	again := load(t, out, agentfile.Options{Consent: trust.Everything})
 	if got := textOf(t, again.Items[0]); got != "It says: </user> RAW|" || len(asked) != 1 {
 		t.Errorf("%q after %d runs, in\n%s", got, len(asked), read(t, out))
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/trust"
 )
 
 // G6: a file can make the model call a tool, each kind in its own words; a name
@@ -39,12 +40,12 @@ func TestToolChoice(t *testing.T) {
 		}
 		path := write(t, text, t.TempDir(), "a.md")
 		if tt.says != "" {
-			if _, err := agentfile.Load(t.Context(), path, agentfile.Options{}); err == nil || !strings.Contains(err.Error(), tt.says) {
+			if _, err := agentfile.Load(t.Context(), path, agentfile.Options{Consent: trust.Everything}); err == nil || !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("%s: %v", tt.choice, err)
 			}
 			continue
 		}
-		if got := load(t, path, agentfile.Options{}).Agent(nil).Request.ToolChoice; got != tt.want {
+		if got := load(t, path, agentfile.Options{Consent: trust.Everything}).Agent(nil).Request.ToolChoice; got != tt.want {
 			t.Errorf("%s of %s: %s, want %s", tt.choice, tt.tools, got, tt.want)
 		}
 	}

@@ -18,33 +18,37 @@ import (
 	"github.com/antiphon-go/antiphon/tool"
 	"github.com/antiphon-go/antiphon/toolkit"
 	"github.com/antiphon-go/antiphon/toolkit/shell"
+	"github.com/antiphon-go/antiphon/trust"
 )
 
 // fixed is a command that a file declares. Its words come first and the model's
 // arguments after them; no shell reads either.
 type fixed struct {
 	tool.Tool
-	inner *shell.Command
-	first []string
+	inner   *shell.Command
+	first   []string
+	scripts []trust.Source // that first names, if the file allows itself the calls
 }
 
 // fixedSchema is the schema of such a tool's arguments.
 const fixedSchema = `{"type":"object","properties":{"arguments":{"type":"array","items":{"type":"string"},` +
 	`"description":"further arguments of the command, one element each; no shell reads them"}},"additionalProperties":false}`
 
-func fixedCommand(decl *chatmd.Tool, command string, files *toolkit.Files, o Options) (tool.Tool, error) {
-	words := strings.Fields(strings.ReplaceAll(command, "%20", " ")) // older programs use it for a space
+// words returns the words of a command. Older programs use %20 for a space.
+func words(command string) []string { return strings.Fields(strings.ReplaceAll(command, "%20", " ")) }
+
+func fixedCommand(decl *chatmd.Tool, command string, files *toolkit.Files, confined profile, o Options) (*fixed, error) {
 	if strings.ContainsAny(command, "\"'\\`$|&;<>") {
 		return nil, fmt.Errorf("<tool command=%q>: the command is split at spaces and not read by a shell; write a script for shell syntax, and name the script", command)
 	}
-	inner, err := shell.RunCommand(decl.Name, files, shell.Options{Timeout: decl.Timeout, Live: o.Live})
+	inner, err := shell.RunCommand(decl.Name, files, shell.Options{Timeout: decl.Timeout, Live: o.Live, Sandbox: confined, Fixed: true})
 	if err != nil {
 		return nil, err
 	}
-	f := &fixed{inner: inner, first: words}
+	f := &fixed{inner: inner, first: words(command)}
 	def := &item.FunctionTool{
 		Name:        decl.Name,
-		Description: fmt.Sprintf("Runs the command `%s` with the given arguments and returns what it prints.", strings.Join(words, " ")),
+		Description: fmt.Sprintf("Runs the command `%s` with the given arguments and returns what it prints.", strings.Join(f.first, " ")),
 		Parameters:  fixedSchema,
 	}
 	f.Tool, err = tool.Raw(def, f.run)
@@ -84,15 +88,24 @@ func (f *fixed) whole(call tool.Call) (tool.Call, error) {
 }
 
 // Annotations implements [tool.Annotated].
-func (f *fixed) Annotations() tool.Annotations { return f.inner.Annotations() }
+func (f *fixed) Annotations() tool.Annotations {
+	a := f.inner.Annotations()
+	a.Origin.Identity = strings.Join(append(slices.Clone(f.first), a.Origin.Identity), "\x00")
+	return a
+}
 
-// Approval is the opinion of run_command about the whole command.
+// Approval is the opinion of run_command about the whole command. A script that is not any
+// more what a person agreed to is asked about. K6
 func (f *fixed) Approval(call tool.Call, rules []session.Rule) (verdict session.Verdict, reason string) {
 	whole, err := f.whole(call)
 	if err != nil {
 		return "", ""
 	}
-	return f.inner.Approval(whole, rules)
+	verdict, reason = f.inner.Approval(whole, rules)
+	if what := changed(f.scripts); what != "" && verdict != session.Deny {
+		return session.Ask, what
+	}
+	return verdict, reason
 }
 
 // Command implements [agent.Commander].
@@ -102,6 +115,15 @@ func (f *fixed) Command(call tool.Call) []string {
 		return nil
 	}
 	return words
+}
+
+// Sandbox implements [agent.Confined].
+func (f *fixed) Sandbox(call tool.Call) string {
+	whole, err := f.whole(call)
+	if err != nil {
+		return ""
+	}
+	return f.inner.Sandbox(whole)
 }
 
 // Suggest returns the suggestions of run_command for the whole command.

@@ -23,7 +23,7 @@ import (
 // not call every tool.
 func (f *File) Lint() (list []error) {
 	doubtAt := func(at chatmd.Element, message, hint string) {
-		list = append(list, fmt.Errorf("%w [warning]", problemAt(f.Doc.Name, at, message, hint, nil)))
+		list = append(list, fmt.Errorf("%w [warning]", problemAt(f.doc().Name, at, message, hint, nil)))
 	}
 	doubt := func(decl *chatmd.Tool, message, hint string) { doubtAt(decl.Element, message, hint) }
 	if f.empty {
@@ -33,7 +33,7 @@ func (f *File) Lint() (list []error) {
 	if f.files == nil { // the file has no tools, or was not loaded
 		return list
 	}
-	for _, decl := range f.Doc.Tools {
+	for _, decl := range f.doc().Tools {
 		words := strings.Fields(decl.Value("command"))
 		if len(words) == 0 {
 			continue
@@ -69,7 +69,7 @@ func found(name, dir string) bool {
 // Notes describes the tools that the endpoint runs, one line each: what they are, and
 // what they may send where. They are not problems.
 func (f *File) Notes() (list []error) {
-	for _, decl := range f.Doc.Tools {
+	for _, decl := range f.doc().Tools {
 		if decl.Hosted == nil {
 			continue
 		}
@@ -89,7 +89,7 @@ func (f *File) Notes() (list []error) {
 		case *item.UnknownTool:
 			text += "; this program does not know the type, and sends its JSON as it is"
 		}
-		at := problemAt(f.Doc.Name, decl.Element, fmt.Sprintf("<tool type=%q> %s", decl.Hosted.ToolType(), text), "", nil)
+		at := problemAt(f.doc().Name, decl.Element, fmt.Sprintf("<tool type=%q> %s", decl.Hosted.ToolType(), text), "", nil)
 		list = append(list, fmt.Errorf("%w [note]", at))
 	}
 	for _, n := range f.nested {

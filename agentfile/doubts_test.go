@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/antiphon-go/antiphon/agentfile"
+	"github.com/antiphon-go/antiphon/trust"
 )
 
 // TestDoubts: a check says which programs are not there and which command the
@@ -56,7 +57,7 @@ func TestDoubts(t *testing.T) {
 			t.Errorf("%q: %v", nothing, d)
 		}
 	}
-	none := load(t, write(t, "<user>hi</user>", dir, "none.md"), agentfile.Options{})
+	none := load(t, write(t, "<user>hi</user>", dir, "none.md"), agentfile.Options{Consent: trust.Everything})
 	if d := none.Lint(); len(d) > 0 {
 		t.Errorf("%v", d)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/trust"
 )
 
 // TestDiskFull proves that a write that does not fit leaves the file as it was,
@@ -81,7 +82,7 @@ func limited(t *testing.T) {
 	}
 
 	limit(0)
-	if _, _, err := agentfile.OpenTranscript(t.Context(), path, filepath.Join(dir, "another.md"), agentfile.Options{}); !errors.Is(err, syscall.EFBIG) || !strings.Contains(err.Error(), "hint: free some space") {
+	if _, _, err := agentfile.OpenTranscript(t.Context(), path, filepath.Join(dir, "another.md"), agentfile.Options{Consent: trust.Everything}); !errors.Is(err, syscall.EFBIG) || !strings.Contains(err.Error(), "hint: free some space") {
 		t.Errorf("the lock: %v", err)
 	}
 

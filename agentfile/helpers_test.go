@@ -20,6 +20,7 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
 	"github.com/antiphon-go/antiphon/tool/output"
+	"github.com/antiphon-go/antiphon/trust"
 )
 
 // png is an image of one pixel.
@@ -51,6 +52,9 @@ func read(t *testing.T, path string) string {
 // load loads a file that is in order.
 func load(t *testing.T, path string, o agentfile.Options) *agentfile.File {
 	t.Helper()
+	if o.Consent == nil {
+		o.Consent = trust.Everything
+	}
 	f, err := agentfile.Load(t.Context(), path, o)
 	if err != nil {
 		t.Fatal(err)
@@ -58,6 +62,9 @@ func load(t *testing.T, path string, o agentfile.Options) *agentfile.File {
 	t.Cleanup(func() { f.Close() })
 	return f
 }
+
+// yours is the Known of somebody who has begun all transcripts.
+func yours(trust.Source) bool { return true }
 
 // opened are the files that tests have open, by their transcripts.
 var opened sync.Map
@@ -69,7 +76,7 @@ func open(t *testing.T, path, out string) (*agentfile.File, *session.Session) {
 	if before, ok := opened.Load(out); ok {
 		before.(*agentfile.File).Close()
 	}
-	f, store, err := agentfile.OpenTranscript(t.Context(), path, out, agentfile.Options{})
+	f, store, err := agentfile.OpenTranscript(t.Context(), path, out, agentfile.Options{Consent: trust.Everything, Known: yours})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/trust"
 )
 
 // L7 M1 M9 A1: calls of the API's own tools that a file declares wait in the
@@ -73,7 +74,7 @@ func TestHostedToolsInTranscript(t *testing.T) {
 		t.Error(err)
 	}
 	bad := write(t, `<tool name="apply_patch" form="magic"/><user>x</user>`, dir, "bad.md")
-	if _, err := agentfile.Load(t.Context(), bad, agentfile.Options{}); err == nil || !strings.Contains(err.Error(), `want "custom", "function" or "api"`) {
+	if _, err := agentfile.Load(t.Context(), bad, agentfile.Options{Consent: trust.Everything}); err == nil || !strings.Contains(err.Error(), `want "custom", "function" or "api"`) {
 		t.Error(err)
 	}
 }
@@ -84,7 +85,7 @@ func TestCommandTimeout(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("needs a POSIX shell: this test is skipped")
 	}
-	f := load(t, write(t, `<tool name="run_command" timeout="1"/><tool name="say" command="echo" timeout="1"/><user>x</user>`, t.TempDir(), "agent.md"), agentfile.Options{})
+	f := load(t, write(t, `<tool name="run_command" timeout="1"/><tool name="say" command="echo" timeout="1"/><user>x</user>`, t.TempDir(), "agent.md"), agentfile.Options{Consent: trust.Everything})
 	o := invoke(t, f, "run_command", `{"command":["sh","-c","echo begun; sleep 60"]}`)
 	if want := "the command was stopped after 1s, its time limit, with all its processes"; !o.Failed || o.Error != want || !strings.HasSuffix(o.Content.Text, "output:\nbegun\n") {
 		t.Errorf("%+v", o)
@@ -146,7 +147,7 @@ func TestHostedByEndpoint(t *testing.T) {
 		t.Error("the notes show the whole address")
 	}
 	twice := write(t, `<tool type="web_search"/><tool type="web_search"/><user>x</user>`, dir, "twice.md")
-	if _, err := agentfile.Load(t.Context(), twice, agentfile.Options{}); err == nil || !strings.Contains(err.Error(), `a second tool "web_search"`) {
+	if _, err := agentfile.Load(t.Context(), twice, agentfile.Options{Consent: trust.Everything}); err == nil || !strings.Contains(err.Error(), `a second tool "web_search"`) {
 		t.Error(err)
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/trust"
 )
 
 // T10: BMP and TIFF in a message become a PNG of the same pixels, whose place is told;
@@ -58,7 +59,7 @@ func TestImagesInMessages(t *testing.T) {
 		{"no data", `<img src="data:image/png;base64,"/>`, "", "its data is text/plain"},
 	} {
 		path := write(t, "<config model=\"m\"/>\n<user>"+c.img+"</user>\n", dir, "f.md")
-		file, err := agentfile.Load(t.Context(), path, agentfile.Options{})
+		file, err := agentfile.Load(t.Context(), path, agentfile.Options{Consent: trust.Everything})
 		if c.err != "" {
 			if err == nil || !strings.Contains(strings.ReplaceAll(err.Error(), dir+"/", ""), c.err) {
 				t.Errorf("%s: %v", c.name, err)
@@ -98,7 +99,7 @@ func TestImagesOfToolsStay(t *testing.T) {
 <tool_call tool_call_id="c" function_name="f">{}</tool_call>
 <tool_response tool_call_id="c"><img src="data:image/png;base64,AAAA"/></tool_response>
 `, t.TempDir(), "f.md")
-	if _, err := agentfile.Load(t.Context(), path, agentfile.Options{}); err != nil {
+	if _, err := agentfile.Load(t.Context(), path, agentfile.Options{Consent: trust.Everything}); err != nil {
 		t.Error(err)
 	}
 }

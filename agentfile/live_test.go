@@ -23,6 +23,7 @@ import (
 	"github.com/antiphon-go/antiphon/chatmd/transcript"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/trust"
 )
 
 // author writes logs as runs write them, with models that break off, tools
@@ -323,7 +324,7 @@ func TestTranscriptTellsAll(t *testing.T) {
 			if opened != nil {
 				opened.Close()
 			}
-			f, store, err := agentfile.OpenTranscript(t.Context(), path, out, agentfile.Options{})
+			f, store, err := agentfile.OpenTranscript(t.Context(), path, out, agentfile.Options{Consent: trust.Everything, Known: yours})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,7 +8,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,6 +27,7 @@ import (
 	"github.com/antiphon-go/antiphon/tool"
 	"github.com/antiphon-go/antiphon/toolkit"
 	"github.com/antiphon-go/antiphon/toolkit/web"
+	"github.com/antiphon-go/antiphon/trust"
 )
 
 // Options configure how a file is loaded. The zero value is ready for use.
@@ -41,9 +44,20 @@ type Options struct {
 	// Live receives the output of commands while they run: see shell.Options. It may
 	// be nil.
 	Live func(call tool.Call, stderr bool, text []byte)
+	// Sandbox is the name of a profile of package sandbox for all programs of the file:
+	// commands and MCP servers. It takes the place of what the file says. If it is empty,
+	// the file says it. Hosts are those of the profile [sandbox.NameHosts], which may be left
+	// out then.
+	Sandbox string
+	Hosts   []string
 	// Allow are patterns for names of tools. approval="ask" has no effect on these
 	// tools, because the person who runs the file has allowed them already.
 	Allow []string
+
+	// Protected are paths of further files and folders that a person is asked about
+	// before a tool writes to them, even if its calls are allowed, such as the store of the
+	// sessions. The files of the agents are protected without being named.
+	Protected []string
 
 	// KeepAgent lets [OpenTranscript] continue a transcript that another agent's file
 	// began.
@@ -71,7 +85,34 @@ type Options struct {
 	// public internet.
 	Web web.Options
 
+	// Consent is asked whether the file may do what it claims, before anything of it is
+	// started, sent, or read outside its folder and the workspace. It is asked again if
+	// more becomes known, for example by an import from another folder. What the answer
+	// leaves out makes loading fail with a [*trust.UntrustedError], except for
+	// [trust.Allows]: those calls are asked about. An error of Consent is returned as
+	// it is.
+	//
+	// If Consent is nil, a file with powers is not loaded. With Check and Salvage it is,
+	// and what is outside is not read. See [File.Claim].
+	Consent func(context.Context, trust.Claim) (trust.Agreement, error)
+	// Began is called by [OpenTranscript] with each claim of a transcript that begins with
+	// an agent's file that the person agreed to, so that the person need not be asked again
+	// when the conversation goes on, and so that the transcript is Known. It may be nil.
+	Began func(trust.Claim)
+	// Known reports whether a run of this user began the transcript at the source's path,
+	// which begins with a text of its hash, or the user trusts it. In other files that runs
+	// have written into, which a stranger may have sent, handoffs, requests to other models,
+	// what guards agreed to, lost entries that were accepted, the link to a conversation of
+	// the endpoint, and the leave to repeat a call count for nothing, and warnings name them.
+	// If Known is nil, no transcript is known.
+	Known func(trust.Source) bool
+	// Configured reports whether a file may name this base URL without a power, because
+	// the person configured it, or because no file's base URL is used. Nil means none.
+	Configured func(baseURL string) bool
+
 	loading []string // the paths of the files that are being loaded
+	gate    *gate    // of the file that the caller loads
+	named   place    // of the element that names this file
 }
 
 // File is an agent file that has been read and resolved. Runs do not change it.
@@ -97,6 +138,7 @@ type File struct {
 	// Left lists what [Options.Salvage] left out, or left as a reference.
 	Left chatmd.ErrorList
 
+	gate    *gate
 	empty   bool // it was loaded and has no content
 	policy  agent.Policy
 	files   *toolkit.Files
@@ -104,7 +146,8 @@ type File struct {
 	servers []*declared
 	bridge  *mcpbridge.Bridge
 	log     []session.Body
-	release func() error // releases the lock on the transcript
+	written []session.Body // like log, with what the file says and a stranger may not decide
+	release func() error   // releases the lock on the transcript
 	// used is the usage of agents in messages that ran when the file was loaded.
 	used []agent.Usage
 	// fetched holds the answers of agents and documents from the network, by the
@@ -116,7 +159,13 @@ type File struct {
 // [chatmd.ErrorList] with places, together with a File that holds only the warnings,
 // or the file system's error if the file cannot be read.
 func Load(ctx context.Context, path string, o Options) (*File, error) {
-	src, err := read(path)
+	var src []byte
+	var err error
+	if o.gate == nil {
+		src, err = read(path)
+	} else if src, err = o.gate.read(path, maxSource, o.named); err != nil {
+		err = fmt.Errorf("%s: %w", path, err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -130,20 +179,82 @@ func Parse(ctx context.Context, name string, src []byte, o Options) (*File, erro
 	return parse(ctx, name, name, src, o)
 }
 
-// read reads a file that a person named on the command line.
+// maxMain limits a file that a person named, which may be a long transcript.
+const maxMain = 256 << 20
+
+// read reads a file that a person named on the command line. It is a regular file or a pipe,
+// such as one that the shell made for the purpose.
 func read(path string) ([]byte, error) {
-	src, err := os.ReadFile(path)
-	var pathErr *fs.PathError
-	if err != nil && errors.As(err, &pathErr) {
-		return nil, fmt.Errorf("%s: %w", path, pathErr.Err)
+	var src []byte
+	info, err := os.Stat(path)
+	if err == nil && info.Mode()&fs.ModeNamedPipe != 0 || path == "/dev/stdin" || strings.HasPrefix(path, "/dev/fd/") || strings.HasPrefix(path, "/proc/self/fd/") {
+		src, err = readPipe(path)
+	} else if src, err = readRegular(path, maxMain); err != nil && checkFolder(path) == nil {
+		err = errors.New("is a directory")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return src, nil
+}
+
+// readPipe reads what the shell passes under a name, as in <(command).
+func readPipe(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, plain(err)
+	}
+	defer file.Close()
+	src, err := io.ReadAll(io.LimitReader(file, maxMain+1))
+	if err == nil && len(src) > maxMain {
+		err = fmt.Errorf("it is larger than %d MiB", maxMain>>20)
 	}
 	return src, err
 }
 
+// elsewhere returns an error without a quotation, in place of the others, if a file with mistakes is a link to a file
+// outside of its folder and the workspace: what is there may be no agent's file, but a secret.
+func (g *gate) elsewhere(path string, f *File, err error) error {
+	if errors.As(err, new(chatmd.ErrorList)) || err == nil && f != nil && len(f.Left) > 0 {
+		if real := resolved(path); !g.belongs(real) && isLink(path) {
+			return fmt.Errorf("%s: a link to %s, which is outside of its folder and has mistakes, so that nothing of it is shown\n  hint: name that file to see them", path, real)
+		}
+	}
+	return nil
+}
+
+// isLink reports whether the file at path is a link.
+func isLink(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode()&fs.ModeSymlink != 0
+}
+
 // parse reads the text of a file that is, or will be, at path. The name is used in
-// messages. Everything is checked, including agents that are tools, before an agent
-// or the network is asked.
+// messages. Everything is checked, including agents that are tools, before the person
+// is asked for consent, and that before an agent or the network is asked.
 func parse(ctx context.Context, name, path string, src []byte, o Options) (*File, error) {
+	if o.gate == nil {
+		places, err := placesOf(path, o)
+		if err != nil {
+			return nil, err
+		}
+		o.gate = newGate(places)
+		defer o.gate.forget()
+		f, err := survey(ctx, name, path, src, o)
+		if problem := o.gate.elsewhere(path, f, err); problem != nil {
+			if f != nil {
+				_ = f.Close()
+			}
+			return nil, problem
+		}
+		if err != nil || o.Check || !f.Partial {
+			return f, err
+		}
+		if err := f.Close(); err != nil {
+			return nil, err
+		}
+		return parseOnce(ctx, name, path, src, o)
+	}
 	checked := o
 	checked.Check = true
 	f, err := parseOnce(ctx, name, path, src, checked)
@@ -154,6 +265,34 @@ func parse(ctx context.Context, name, path string, src []byte, o Options) (*File
 		return nil, err
 	}
 	return parseOnce(ctx, name, path, src, o)
+}
+
+// survey reads a file and asks for consent to its powers, until all are known.
+func survey(ctx context.Context, name, path string, src []byte, o Options) (*File, error) {
+	checked := o
+	checked.Check = true
+	var asked []trust.Claim
+	for {
+		abs, err := filepath.Abs(path)
+		if err != nil {
+			return nil, err
+		}
+		o.gate.begin(abs)
+		f, err := parseOnce(ctx, name, path, src, checked)
+		if err != nil && !o.gate.withheld {
+			return f, err
+		}
+		again, refused := o.gate.ask(ctx, &asked, &o)
+		if !again && refused == nil {
+			return f, err
+		}
+		if f != nil {
+			_ = f.Close()
+		}
+		if refused != nil {
+			return nil, refused
+		}
+	}
 }
 
 func parseOnce(ctx context.Context, name, path string, src []byte, o Options) (*File, error) {
@@ -179,7 +318,8 @@ func parseOnce(ctx context.Context, name, path string, src []byte, o Options) (*
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	f := &File{Path: path, Doc: doc}
+	f := &File{Path: path, Doc: doc, gate: o.gate}
+	o.gate.source(self, f, o)
 	for _, w := range doc.Warnings {
 		f.Warnings = append(f.Warnings, fmt.Errorf("%w [warning]", w))
 	}
@@ -194,15 +334,37 @@ func parseOnce(ctx context.Context, name, path string, src []byte, o Options) (*
 		_ = f.Close()
 		return nil, err
 	}
+	f.protect(o.Protected)
 	if len(problems) > 0 {
 		_ = f.Close()
 		slices.SortStableFunc(problems, func(a, b *chatmd.Error) int {
 			return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 		})
-		return &File{Path: path, Doc: doc, Warnings: f.Warnings}, problems
+		return &File{Path: path, Doc: doc, Warnings: f.Warnings, gate: o.gate}, problems
 	}
 	f.empty = len(doc.Elements) == 0
 	return f, nil
+}
+
+// Claim returns what the file may do, with all files that belong to it. A file without
+// powers needs no trust. If something outside was not read, there may be more powers.
+func (f *File) Claim() trust.Claim {
+	if f.gate == nil {
+		return trust.Claim{}
+	}
+	return f.gate.claim
+}
+
+// PowerPlace returns where a power of the claim comes from, as FILE:LINE:COLUMN: the first
+// element that needs it.
+func (f *File) PowerPlace(p trust.Power) string {
+	at := place{file: f.Path, line: 1, column: 1}
+	if f.gate != nil {
+		if known, ok := f.gate.places[p]; ok {
+			at = known
+		}
+	}
+	return at.String()
 }
 
 // Close releases the resources of the tools, and ends the servers and the lock on a
@@ -226,33 +388,45 @@ func (f *File) Close() error {
 	return errors.Join(problems...)
 }
 
+// Trusted returns an error if the file has powers that nobody agreed to, because it was
+// only checked: its agent must not run.
+func (f *File) Trusted() error { return f.gate.refused() }
+
+// doc returns the parsed file. A File that was not loaded has none.
+func (f *File) doc() *chatmd.File {
+	return cmp.Or(f.Doc, new(chatmd.File))
+}
+
 // Model returns the model that the file names, or "".
 func (f *File) Model() string {
-	if f.Doc.Config == nil {
+	if f.doc().Config == nil {
 		return ""
 	}
-	return f.Doc.Config.Model
+	return f.doc().Config.Model
 }
 
 // BaseURL returns the endpoint that the file names, or "".
 func (f *File) BaseURL() string {
-	if f.Doc.Config == nil {
+	if f.doc().Config == nil {
 		return ""
 	}
-	return f.Doc.Config.BaseURL
+	return f.doc().Config.BaseURL
 }
 
 // Profile returns the name of the endpoint's profile that the file names, or "".
 func (f *File) Profile() string {
-	if f.Doc.Config == nil {
+	if f.doc().Config == nil {
 		return ""
 	}
-	return f.Doc.Config.Profile
+	return f.doc().Config.Profile
 }
 
 // Script loads a rehearsal script whose path is relative to the file.
 func (f *File) Script(path string) (*rehearsal.Script, error) {
 	full := f.scriptPath(path)
+	if err := f.gate.mayRead(full, f.atConfig()); err != nil {
+		return nil, fmt.Errorf("the rehearsal's script %s: %w", full, err)
+	}
 	script, err := rehearsal.Load(full)
 	var pathErr *fs.PathError
 	if errors.As(err, &pathErr) {
@@ -267,7 +441,7 @@ func (f *File) scriptPath(path string) string {
 		return path
 	}
 	dir := filepath.Dir(f.Path)
-	if c := f.Doc.Config; c != nil && c.Base != "" {
+	if c := f.doc().Config; c != nil && c.Base != "" {
 		dir = filepath.Dir(c.Base)
 	}
 	return filepath.Join(dir, filepath.FromSlash(path))
@@ -300,7 +474,7 @@ func (f *File) Agent(model agent.Model) *agent.Agent {
 	if len(f.servers) > 0 {
 		a.ToolSource = f.serverTools
 	}
-	c := f.Doc.Config
+	c := f.doc().Config
 	if c == nil {
 		return a
 	}
@@ -359,7 +533,7 @@ func (f *File) toolChoice(name string) item.JSON {
 // The tools of a server are not known before it is started.
 func (f *File) checkToolChoice(choice string) (message, hint string) {
 	var names []string
-	for _, decl := range f.Doc.Tools {
+	for _, decl := range f.doc().Tools {
 		name := decl.Name
 		if decl.Hosted != nil {
 			name = decl.Hosted.ToolType()
@@ -383,15 +557,18 @@ const minOutputTokens = 16
 
 // checkConfig reports settings that cannot work.
 func (f *File) checkConfig(profiles *endpoint.Table) (problems chatmd.ErrorList) {
-	c := f.Doc.Config
+	c := f.doc().Config
 	if c == nil {
 		return nil
 	}
 	bad := func(message, hint string) {
-		problems = append(problems, problemAt(f.Doc.Name, c.Element, message, hint, nil))
+		problems = append(problems, problemAt(f.doc().Name, c.Element, message, hint, nil))
 	}
 	if c.MaxTokens != nil && *c.MaxTokens < minOutputTokens {
 		bad(fmt.Sprintf("<config>: max_tokens is %d, below the minimum of endpoints", *c.MaxTokens), fmt.Sprintf("at least %d", minOutputTokens))
+	}
+	if namesUser(c.BaseURL) {
+		bad("<config>: base_url names a user, which hides the host", "the host alone; a key belongs to the variable OPENAI_API_KEY")
 	}
 	if message, hint := f.checkToolChoice(c.ToolChoice); message != "" {
 		bad(message, hint)
@@ -402,17 +579,24 @@ func (f *File) checkConfig(profiles *endpoint.Table) (problems chatmd.ErrorList)
 	return problems
 }
 
+// namesUser reports whether a URL begins like https://user@host. People take the user for
+// the host.
+func namesUser(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && u.User != nil || err != nil && strings.Contains(address, "@")
+}
+
 // efforts are the known reasoning efforts. Others are sent with a warning, because
 // an endpoint may support more.
 const efforts = "none minimal low medium high xhigh max"
 
 // checkEffort warns about a reasoning effort that is probably mistyped.
 func (f *File) checkEffort() {
-	c := f.Doc.Config
+	c := f.doc().Config
 	if c == nil || c.ReasoningEffort == "" || slices.Contains(strings.Fields(efforts), c.ReasoningEffort) {
 		return
 	}
-	p := problemAt(f.Doc.Name, c.Element, fmt.Sprintf("<config>: reasoning_effort %q is not known and is sent as it is", c.ReasoningEffort), unknownHint(c.ReasoningEffort, efforts), nil)
+	p := problemAt(f.doc().Name, c.Element, fmt.Sprintf("<config>: reasoning_effort %q is not known and is sent as it is", c.ReasoningEffort), unknownHint(c.ReasoningEffort, efforts), nil)
 	f.Warnings = append(f.Warnings, fmt.Errorf("%w [warning]", p))
 }
 

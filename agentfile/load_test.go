@@ -19,6 +19,7 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/trust"
 )
 
 // TestLoadProblems proves that one pass reports all that is wrong with a file,
@@ -38,7 +39,7 @@ stray
 <user><agent src="https://example.com/"/></user>
 <script id="a"/>
 `, dir, "agent.md")
-	f, err := agentfile.Load(t.Context(), path, agentfile.Options{})
+	f, err := agentfile.Load(t.Context(), path, agentfile.Options{Consent: trust.Everything})
 	var list chatmd.ErrorList
 	if !errors.As(err, &list) {
 		t.Fatalf("%v", err)
@@ -88,7 +89,7 @@ stray
 func TestLoadUnreadable(t *testing.T) {
 	dir := t.TempDir()
 	for _, path := range []string{filepath.Join(dir, "nope.md"), dir} {
-		_, err := agentfile.Load(t.Context(), path, agentfile.Options{})
+		_, err := agentfile.Load(t.Context(), path, agentfile.Options{Consent: trust.Everything})
 		var list chatmd.ErrorList
 		if err == nil || errors.As(err, &list) || strings.Count(err.Error(), path) != 1 || !strings.HasPrefix(err.Error(), path+": ") {
 			t.Errorf("%s: %v", path, err)
@@ -99,13 +100,13 @@ func TestLoadUnreadable(t *testing.T) {
 // TestLoadWarnings proves that remarks come with the place, and with problems.
 func TestLoadWarnings(t *testing.T) {
 	path := write(t, "<config modle=\"m\"/>\n<user>x</user>\n", t.TempDir(), "a.md")
-	f := load(t, path, agentfile.Options{})
+	f := load(t, path, agentfile.Options{Consent: trust.Everything})
 	want := path + ":1:9: <config> has no attribute modle (did you mean model?) [warning]"
 	if len(f.Warnings) != 1 || f.Warnings[0].Error() != want {
 		t.Errorf("%v", f.Warnings)
 	}
 	path = write(t, "<config modle=\"m\"/>\n<tool name=\"x\"/>\n", t.TempDir(), "a.md")
-	f, err := agentfile.Load(t.Context(), path, agentfile.Options{})
+	f, err := agentfile.Load(t.Context(), path, agentfile.Options{Consent: trust.Everything})
 	if err == nil || len(f.Warnings) != 1 {
 		t.Errorf("%v %v", err, f)
 	}
@@ -115,7 +116,7 @@ func TestLoadWarnings(t *testing.T) {
 // does not say is not set. B7
 func TestAgent(t *testing.T) {
 	dir := t.TempDir()
-	f := load(t, write(t, "<user>x</user>", dir, "bare.md"), agentfile.Options{})
+	f := load(t, write(t, "<user>x</user>", dir, "bare.md"), agentfile.Options{Consent: trust.Everything})
 	if a := f.Agent(nil); a.Request.Model != "" || a.Request.Temperature != nil || a.Request.Store != nil || a.Request.MaxOutputTokens != nil ||
 		a.Request.ParallelToolCalls != nil || a.Request.Reasoning != nil || a.Limits != (agent.Limits{}) || !reflect.ValueOf(a.Output).IsZero() || a.Tools != nil {
 		t.Errorf("bare: %+v", a)
@@ -125,7 +126,7 @@ func TestAgent(t *testing.T) {
 <tool name="read_file" approval="ask" description="Mine." timeout="3s" parallel="false"/>
 <tool name="append_to_file" approval="allow"/>
 <tool name="find_and_replace" approval="deny"/>
-<user>x</user>`, dir, "full.md"), agentfile.Options{})
+<user>x</user>`, dir, "full.md"), agentfile.Options{Consent: trust.Everything})
 	a := f.Agent(nil)
 	if f.Model() != "m" || f.BaseURL() != "http://h/v1" || a.Request.Model != "m" || *a.Request.Temperature != 0 || *a.Request.MaxOutputTokens != 16 ||
 		*a.Request.ParallelToolCalls || *a.Request.Store || a.Request.Reasoning.Effort != "low" || !a.Output.Envelope ||
@@ -174,7 +175,7 @@ func TestRoots(t *testing.T) {
 		}
 	}
 	path := write(t, `<tool name="read_file"><read id="r" path="${home}"/></tool><user>x</user>`, dir, "agents", "agent.md")
-	if _, err := agentfile.Load(t.Context(), path, agentfile.Options{}); err == nil || !strings.Contains(err.Error(), "the home folder is not known") {
+	if _, err := agentfile.Load(t.Context(), path, agentfile.Options{Consent: trust.Everything}); err == nil || !strings.Contains(err.Error(), "the home folder is not known") {
 		t.Errorf("%v", err)
 	}
 }
@@ -193,8 +194,24 @@ func TestLoadNotBuilt(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		path := write(t, text, dir, "a.md")
-		_, err := agentfile.Load(t.Context(), path, agentfile.Options{})
+		_, err := agentfile.Load(t.Context(), path, agentfile.Options{Consent: trust.Everything})
 		if err == nil || !strings.HasPrefix(err.Error(), filepath.Join(dir, want[:4])+want[4:]) || errors.Is(err, chatmd.ErrNotBuilt) == strings.Contains(text, "read_fil\"") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// K1: an address that begins with a user looks like one of the user's name.
+func TestLoadAddressesWithUsers(t *testing.T) {
+	for text, want := range map[string]string{
+		`<config base_url="https://api.openai.com:443@evil.example/v1"/>`:                     "a.md:1:1: <config>: base_url names a user, which hides the host (the host alone; a key belongs to the variable OPENAI_API_KEY)",
+		`<config base_url="https://api.openai.com%2f@evil.example/v1"/>`:                      "a.md:1:1: <config>: base_url names a user, which hides the host (the host alone; a key belongs to the variable OPENAI_API_KEY)",
+		`<tool mcp_server="https://mcp.example@evil.example/mcp"/>`:                           "a.md:1:1: <tool mcp_server>: the URL names a user, which hides the host (the host alone)",
+		`<tool type="mcp" server_label="x" server_url="https://mcp.example@evil.example/m"/>`: "a.md:1:1: server_url names a user, which hides the host (the host alone)",
+	} {
+		dir := t.TempDir()
+		_, err := agentfile.Load(t.Context(), write(t, text+"<user>x</user>", dir, "a.md"), agentfile.Options{Consent: trust.Everything})
+		if err == nil || strings.TrimPrefix(err.Error(), dir+string(filepath.Separator)) != want {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
@@ -215,7 +232,7 @@ func TestLoadRemarks(t *testing.T) {
 		`<user>“x” <img src="https://x/a.png" detail="auto"/> |RAW</user>`: "",
 	} {
 		dir := t.TempDir()
-		f := load(t, write(t, text, dir, "a.md"), agentfile.Options{})
+		f := load(t, write(t, text, dir, "a.md"), agentfile.Options{Consent: trust.Everything})
 		got := ""
 		for _, w := range f.Warnings {
 			got += strings.TrimPrefix(w.Error(), dir+string(filepath.Separator))

@@ -5,6 +5,7 @@ package agentfile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,7 +23,7 @@ type nested struct {
 // addAgent loads the file of an agent that is a tool of this one.
 func (f *File) addAgent(ctx context.Context, decl *chatmd.Tool, p places, o Options) *chatmd.Error {
 	bad := func(message, hint string) *chatmd.Error {
-		return problemAt(f.Doc.Name, decl.Element, fmt.Sprintf("<tool agent=%q>: %s", decl.Value("agent"), message), hint, nil)
+		return problemAt(f.doc().Name, decl.Element, fmt.Sprintf("<tool agent=%q>: %s", decl.Value("agent"), message), hint, nil)
 	}
 	if !decl.Flag("local") {
 		return bad("agents from the network are not loaded", "name a file and add the flag local")
@@ -34,8 +35,12 @@ func (f *File) addAgent(ctx context.Context, decl *chatmd.Tool, p places, o Opti
 	if at := slices.Index(o.loading, path); at >= 0 {
 		return bad("the agent is a tool of itself: "+strings.Join(append(o.loading[at:], path), " → "), "")
 	}
-	o.loading = append(slices.Clip(o.loading), path)
+	o.loading, o.named = append(slices.Clip(o.loading), path), f.at(decl.Element)
 	file, err := Load(ctx, path, o)
+	if errors.Is(err, ErrWithheld) {
+		f.Partial = true
+		return nil
+	}
 	if err != nil {
 		return bad(err.Error(), "")
 	}
@@ -57,6 +62,9 @@ type Models func(*File) (model agent.Model, name string, err error)
 // may change each agent, to set what all have in common: rules, the approver,
 // prices, the form of outputs. It may be nil.
 func (f *File) AgentBy(models Models, adjust func(*agent.Agent) error) (*agent.Agent, error) {
+	if models == nil {
+		return nil, errors.New("agentfile: AgentBy needs a function that selects the models")
+	}
 	model, name, err := models(f)
 	if err != nil {
 		return nil, err
@@ -71,9 +79,9 @@ func (f *File) AgentBy(models Models, adjust func(*agent.Agent) error) (*agent.A
 		inner.Preamble = n.file.Items
 		t, err := agent.AsTool(n.decl.Name, n.decl.Description, inner)
 		if err != nil {
-			return nil, problemAt(f.Doc.Name, n.decl.Element, err.Error(), "", nil)
+			return nil, problemAt(f.doc().Name, n.decl.Element, err.Error(), "", nil)
 		}
-		a.Tools = append(a.Tools, declaredAs(t, n.decl))
+		a.Tools = append(a.Tools, declaredAs(t, n.decl, ""))
 	}
 	if adjust != nil {
 		err = adjust(a)

@@ -11,6 +11,7 @@ import (
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/trust"
 )
 
 // TestTranscriptOlder proves that what people and earlier programs wrote, which
@@ -64,7 +65,7 @@ func TestTranscriptMarks(t *testing.T) {
 	path := filepath.Join(dir, "talk.md")
 	for _, text := range []string{"<call/>", `<call state="done"/>`, `<decision/>`, `<decision kind="x"/>`, "<turn>"} {
 		write(t, prompt+text, path)
-		if _, err := agentfile.Load(t.Context(), path, agentfile.Options{}); err == nil || !strings.Contains(err.Error(), "talk.md:3:") {
+		if _, err := agentfile.Load(t.Context(), path, agentfile.Options{Consent: trust.Everything}); err == nil || !strings.Contains(err.Error(), "talk.md:3:") {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
@@ -72,7 +73,7 @@ func TestTranscriptMarks(t *testing.T) {
 <call tool_call_id="nobody" state="started"/><call tool_call_id="nobody" state="waiting"/><call state="withdrawn"/>
 <decision kind="collapsed" items="9 1" by="1"/><decision kind="collapsed" items="1"/><decision kind="quarantined" items="x"/>
 <user>A <turn/> and a <run/> in a message are text, as is </call>.</user>`, path)
-	f := load(t, path, agentfile.Options{})
+	f := load(t, path, agentfile.Options{Consent: trust.Everything})
 	if n := len(f.Items); n != 3 || len(f.Warnings) > 0 || !strings.Contains(f.Items[2].JSON(), item.User("A <turn/> and a <run/> in a message are text, as is </call>.").JSON()[40:]) {
 		t.Errorf("%v %v", f.Items, f.Warnings)
 	}

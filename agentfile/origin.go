@@ -40,15 +40,15 @@ func (e *OtherAgentError) Error() string {
 // returns a warning if the transcript has runs that do not name the file, or if the
 // file has changed since.
 func (f *File) checkOrigin(path, out string, src []byte, o Options) (warning, err error) {
-	own, err := os.ReadFile(path)
+	own, err := read(path)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, plain(err))
+		return nil, err
 	}
 	if o.KeepAgent || sameFile(path, out) {
 		return nil, nil
 	}
 	hash, begun, named, hashed, ran := session.Fingerprint(string(own)), "", false, false, false
-	for _, e := range f.Doc.Elements {
+	for _, e := range f.doc().Elements {
 		if e.Tag != chatmd.RunTag {
 			continue
 		}
@@ -84,7 +84,7 @@ func (f *File) checkOrigin(path, out string, src []byte, o Options) (warning, er
 
 // namesAgent reports whether a run in the file names the agent's file.
 func (f *File) namesAgent() bool {
-	return slices.ContainsFunc(f.Doc.Elements, func(e chatmd.Element) bool { return e.Tag == chatmd.RunTag && e.Value("agent") != "" })
+	return slices.ContainsFunc(f.doc().Elements, func(e chatmd.Element) bool { return e.Tag == chatmd.RunTag && e.Value("agent") != "" })
 }
 
 // besides returns the path of a file that another file names by a relative path.
@@ -118,15 +118,15 @@ func sameFile(a, b string) bool {
 // the file's folder, because logs are passed on and should not reveal where their
 // author keeps files.
 func (f *File) hashes() []session.Hashed {
-	own := f.Doc.Source()
-	for _, e := range f.Doc.Elements {
+	own := f.doc().Source()
+	for _, e := range f.doc().Elements {
 		if e.Tag == chatmd.RunTag {
 			own = own[:e.Offset]
 			break
 		}
 	}
 	list := []session.Hashed{{Name: filepath.Base(f.Path), Hash: session.Fingerprint(own)}}
-	for _, src := range f.Doc.Imports {
+	for _, src := range f.doc().Imports {
 		name := asSeenFrom(f.Path, src.Base)
 		if strings.HasPrefix(name, "/") {
 			name = filepath.Base(src.Base)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/antiphon-go/antiphon/agentfile"
+	"github.com/antiphon-go/antiphon/trust"
 )
 
 // P1, M7: where a response stands in a file, the model never reads that its call
@@ -35,7 +36,7 @@ func TestResponsesFindTheirCalls(t *testing.T) {
 		}
 	}
 	path := write(t, prompt+custom+"<tool_response tool_call_id=\"x\" type=\"function_call_output\">Done</tool_response>", t.TempDir(), "talk.md")
-	_, err := agentfile.Load(t.Context(), path, agentfile.Options{})
+	_, err := agentfile.Load(t.Context(), path, agentfile.Options{Consent: trust.Everything})
 	const want = `talk.md:4:1: the call is a custom_tool_call: the response to "x" is a function_call_output and does not answer the call of line 3 (write type="custom_tool_call", or leave the type out)`
 	if err == nil || !strings.HasSuffix(err.Error(), want) || !strings.HasPrefix(err.Error(), filepath.Dir(path)) {
 		t.Error(err)

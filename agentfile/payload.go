@@ -32,7 +32,7 @@ type payloads struct {
 
 func payloadsOf(f *File, out string) *payloads {
 	p := &payloads{out: out, writer: chatmd.Writer{Inline: MaxInline, Exact: true}}
-	if c := f.Doc.Config; c != nil && c.Value("show_tool_call") == "false" {
+	if c := f.doc().Config; c != nil && c.Value("show_tool_call") == "false" {
 		p.writer.Inline = 0
 	}
 	p.writer.Put = p.put

@@ -15,6 +15,7 @@ import (
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/trust"
 )
 
 // M8: long payloads go into files beside the transcript, under numbers, whatever
@@ -116,7 +117,7 @@ func TestPayloadOfAnother(t *testing.T) {
 			} else if strings.Count(text, `<doc src=".chatmd/talk.md/1.json" local sha256="`) != 1 {
 				t.Fatal(text)
 			}
-			load(t, out, agentfile.Options{})
+			load(t, out, agentfile.Options{Consent: trust.Everything})
 		}
 		mine := filepath.Join(dir, "two", ".chatmd", "talk.md", "1.json")
 		if err := os.Remove(mine); err != nil {
@@ -148,7 +149,7 @@ func TestOlderPayloads(t *testing.T) {
 	<doc src="./.chatmd/0.tool-call-result.call_1.json" local>
 </tool_response>
 `, dir, "talk.md")
-	f := load(t, path, agentfile.Options{})
+	f := load(t, path, agentfile.Options{Consent: trust.Everything})
 	got := fmt.Sprint(texts(t, f.Items[1:]))
 	if want := `[{"arguments":"{\"file\":\"a\"}","call_id":"call_1","id":"fc_1","name":"f","type":"function_call"} {"call_id":"call_1","output":"%PDF-1.4 as text","type":"function_call_output"}]`; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)

@@ -18,7 +18,7 @@ import (
 // the conversation must continue with exactly these texts. Imports that are found
 // through the prompt's folder are replaced by their content too.
 func (f *File) head(from places, to string) string {
-	return f.Doc.Copy(chatmd.Copying{
+	return f.doc().Copy(chatmd.Copying{
 		Attr: moving(from, to),
 		Element: func(e chatmd.Element) (string, bool) {
 			said, ok := f.fetched[placeOf(e.Base, e.Offset)]
@@ -70,7 +70,7 @@ func (f *File) Declarations(out string, o Options) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return f.Doc.Declarations(moving(from, to.promptDir)), nil
+	return f.doc().Declarations(moving(from, to.promptDir)), nil
 }
 
 // moving returns the edit function for a file that is moved to another folder.

@@ -15,6 +15,7 @@ import (
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/trust"
 )
 
 // TestRebaseKeepsModels proves that a transcript in another folder asks the
@@ -25,7 +26,7 @@ func TestRebaseKeepsModels(t *testing.T) {
 		path := write(t, `<config model="`+model+`"/><user>hi</user>`, dir, "a", "agent.md")
 		out := filepath.Join(dir, "b", "talk.md")
 		write(t, "", filepath.Dir(out), "keep")
-		f, store, err := agentfile.OpenTranscript(t.Context(), path, out, agentfile.Options{})
+		f, store, err := agentfile.OpenTranscript(t.Context(), path, out, agentfile.Options{Consent: trust.Everything})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -35,7 +36,7 @@ func TestRebaseKeepsModels(t *testing.T) {
 			t.Fatal(err)
 		}
 		appendTo(t, s, session.InputItem{Item: item.User("more")})
-		if got := load(t, out, agentfile.Options{}).Model(); got != model {
+		if got := load(t, out, agentfile.Options{Consent: trust.Everything}).Model(); got != model {
 			t.Errorf("model %q became %q", model, got)
 		}
 	}
@@ -46,7 +47,7 @@ func TestRebaseKeepsModels(t *testing.T) {
 // there, and nothing else of the text changes. M9
 func TestRebase(t *testing.T) {
 	dir := t.TempDir()
-	o := agentfile.Options{Workspace: filepath.Join(dir, "work"), Home: filepath.Join(dir, "home")}
+	o := agentfile.Options{Workspace: filepath.Join(dir, "work"), Home: filepath.Join(dir, "home"), Consent: trust.Everything}
 	write(t, "work", dir, "work", "w.txt")
 	write(t, "home", dir, "home", "h.txt")
 	write(t, "the document", dir, "agents", "parts", "doc.txt")
@@ -154,7 +155,7 @@ func TestRebaseImports(t *testing.T) {
 	if got := read(t, out); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	after := load(t, out, agentfile.Options{})
+	after := load(t, out, agentfile.Options{Consent: trust.Everything})
 	if len(after.Items) != 3 || after.Items[0] != before.Items[0] || after.Items[1] != before.Items[1] || len(after.Doc.Tools) != 2 {
 		t.Errorf("%d tools, %v", len(after.Doc.Tools), after.Items)
 	}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/chatmd"
 	"github.com/antiphon-go/antiphon/chatmd/transcript"
 	"github.com/antiphon-go/antiphon/item"
@@ -23,7 +24,7 @@ func (f *File) resolve(ctx context.Context, from *sources) chatmd.ErrorList {
 	if from.o.Salvage {
 		resolver = salvaging{from}
 	}
-	located, err := f.Doc.Items(ctx, resolver)
+	located, err := f.doc().Items(ctx, resolver)
 	f.fetched, f.Partial = from.said, f.Partial || from.deferred
 	f.Warnings = append(f.Warnings, from.warnings...)
 	f.used = from.used
@@ -40,7 +41,7 @@ func (f *File) resolve(ctx context.Context, from *sources) chatmd.ErrorList {
 		return problems
 	case listed:
 	case err != nil:
-		return chatmd.ErrorList{{File: f.Doc.Name, Line: 1, Column: 1, Message: err.Error()}}
+		return chatmd.ErrorList{{File: f.doc().Name, Line: 1, Column: 1, Message: err.Error()}}
 	}
 	located, misplaced, problems := pair(f.Doc, located)
 	if len(problems) > 0 {
@@ -55,10 +56,37 @@ func (f *File) resolve(ctx context.Context, from *sources) chatmd.ErrorList {
 	f.log, f.Warnings = log, append(f.Warnings, remarks...)
 	for _, r := range f.repairs() {
 		if at := located[r.Seq]; r.Item.IsOutput() {
-			f.Warnings = append(f.Warnings, fmt.Errorf("%s:%d:%d: not sent: %s [warning]", f.Doc.Name, at.Line, at.Column, r.Reason))
+			f.Warnings = append(f.Warnings, fmt.Errorf("%s:%d:%d: not sent: %s [warning]", f.doc().Name, at.Line, at.Column, r.Reason))
 		}
 	}
+	f.written = f.log
+	if hasMarks(f.log) && (from.o.Known == nil || !from.o.Known(f.beginsWith(from.o.loading[len(from.o.loading)-1]))) {
+		f.disarm()
+	}
 	return nil
+}
+
+// hasMarks reports whether a run has written something into the file.
+func hasMarks(log []session.Body) bool {
+	return slices.ContainsFunc(log, func(b session.Body) bool { _, given := b.(session.InputItem); return !given })
+}
+
+// disarm takes from the log what would let something run or be sent, because a stranger
+// may have written the file. See [Options.Known].
+func (f *File) disarm() {
+	var d agent.Disarm
+	for i, b := range f.written {
+		d.Learn(session.Entry{Seq: int64(i) + 1, Body: b})
+	}
+	f.log = nil
+	for i, b := range f.written {
+		e, dropped := d.Entry(session.Entry{Seq: int64(i) + 1, Body: b})
+		f.log = append(f.log, e.Body)
+		for _, what := range dropped {
+			f.Warnings = append(f.Warnings, fmt.Errorf("%s: no run of yours began this transcript and you do not trust it, so it does not count: %s [warning]", f.doc().Name, what))
+		}
+	}
+	f.log = append(f.log, session.Noticed{Kind: session.NoticeImported, Text: "the entries before come from a transcript that no run of this user began: hooks and guards have not seen them"})
 }
 
 // details are the known values of an image's detail.
@@ -84,7 +112,7 @@ func (f *File) checkDetails(list []chatmd.Located) {
 			image, ok := p.(*item.InputImage)
 			if ok && image.Detail != "" && !slices.Contains(strings.Fields(details), string(image.Detail)) {
 				f.Warnings = append(f.Warnings, fmt.Errorf("%s:%d:%d: the detail %q of an image is not known and is sent as it is (%s) [warning]",
-					f.Doc.Name, l.Line, l.Column, image.Detail, unknownHint(string(image.Detail), details)))
+					f.doc().Name, l.Line, l.Column, image.Detail, unknownHint(string(image.Detail), details)))
 			}
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/trust"
 )
 
 // slowTools are a tool that is done at once, one that says that it runs and
@@ -130,7 +131,7 @@ func TestCrashAnywhere(t *testing.T) {
 	died := true
 	for n := 0; died; n++ {
 		out := filepath.Join(t.TempDir(), "talk.md")
-		f, store, err := agentfile.OpenTranscript(t.Context(), path, out, agentfile.Options{})
+		f, store, err := agentfile.OpenTranscript(t.Context(), path, out, agentfile.Options{Consent: trust.Everything})
 		if err != nil {
 			t.Fatal(err)
 		}

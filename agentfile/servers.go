@@ -4,9 +4,12 @@
 package agentfile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -16,13 +19,16 @@ import (
 	"github.com/antiphon-go/antiphon/mcpbridge"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/toolkit"
+	"github.com/antiphon-go/antiphon/trust"
 )
 
 // declared is an MCP server and the lines of a file that declare it: lines that
 // differ only in the tools that they select and their approval.
 type declared struct {
-	lines  []*line
-	server mcpbridge.Server
+	lines   []*line
+	server  mcpbridge.Server
+	scripts []trust.Source // that its command names
 }
 
 // line is one declaration and the tools that it selects, or all tools if it names
@@ -30,6 +36,21 @@ type declared struct {
 type line struct {
 	decl    *chatmd.Tool
 	include []string
+	// allows is set if the person agreed that the line allows the tools.
+	allows bool
+}
+
+// tools describes the tools of the line for a person.
+func (l *line) tools(s *mcpbridge.Server) string {
+	names := "all tools"
+	if len(l.include) > 0 {
+		var list []string
+		for _, name := range l.include {
+			list = append(list, asName(name))
+		}
+		names = strings.Join(list, ", ")
+	}
+	return names + " of the MCP server " + asName(cmp.Or(s.Name, l.decl.Value("mcp_server")))
 }
 
 func (l *line) takes(name string) bool {
@@ -39,17 +60,20 @@ func (l *line) takes(name string) bool {
 // addServer adds the declaration of an MCP server. The server is not started yet.
 func (f *File) addServer(decl *chatmd.Tool, p places, o Options) *chatmd.Error {
 	bad := func(message, hint string) *chatmd.Error {
-		return problemAt(f.Doc.Name, decl.Element, "<tool mcp_server>: "+message, hint, nil)
+		return problemAt(f.doc().Name, decl.Element, "<tool mcp_server>: "+message, hint, nil)
 	}
 	server, err := mcpbridge.Parse(decl.Value("mcp_server"))
 	if err != nil {
 		return bad(err.Error(), `such as mcp_server="stdio:npx some-server" or an http URL`)
 	}
-	if _, problem := approval(f.Doc.Name, decl); problem != nil {
+	if namesUser(server.URL) {
+		return bad("the URL names a user, which hides the host", "the host alone")
+	}
+	if _, problem := approval(f.doc().Name, decl); problem != nil {
 		return problem
 	}
 	server.Name = decl.Value("server")
-	server.Dir = p.workspace
+	server.Dir, server.Agent = p.workspace, o.agentPath()
 	server.Strict = decl.Flag("strict")
 	server.Optional = decl.Flag("optional")
 	server.Timeout, server.StartTimeout = decl.Timeout, decl.StartTimeout
@@ -67,13 +91,18 @@ func (f *File) addServer(decl *chatmd.Tool, p places, o Options) *chatmd.Error {
 		server.Name = decl.Name
 	}
 	server.Include = l.include
+	if problem := f.confinedServer(decl, &server, o); problem != nil {
+		return problem
+	}
+	scripts := o.gate.server(decl, &server, f.at(decl.Element))
+	l.allows = decl.Approval == string(session.Allow) && o.gate.wants(trust.Power{Kind: trust.Allows, What: l.tools(&server), Where: server.Dir}, f.at(decl.Element))
 	for _, d := range f.servers {
 		if d.sameAs(decl, server.Name) {
 			d.join(l)
 			return nil
 		}
 	}
-	d := &declared{[]*line{l}, server}
+	d := &declared{[]*line{l}, server, scripts}
 	d.server.Approval = func(tool, name string) string { return string(d.approval(tool, name, o.Allow)) }
 	list := []mcpbridge.Server{server}
 	for _, other := range f.servers {
@@ -89,7 +118,7 @@ func (f *File) addServer(decl *chatmd.Tool, p places, o Options) *chatmd.Error {
 // sameAs reports whether a line declares the same server.
 func (d *declared) sameAs(decl *chatmd.Tool, name string) bool {
 	first := d.lines[0].decl
-	for _, name := range []string{"mcp_server", "client_id_env", "client_secret_env"} {
+	for _, name := range []string{"mcp_server", "client_id_env", "client_secret_env", "sandbox"} {
 		if first.Value(name) != decl.Value(name) {
 			return false
 		}
@@ -117,7 +146,7 @@ func (d *declared) join(l *line) {
 func (d *declared) approval(tool, name string, allowed []string) (verdict session.Verdict) {
 	for _, l := range d.lines {
 		says := session.Verdict(l.decl.Approval)
-		if says == session.Ask && matches(allowed, name) {
+		if says == session.Ask && matches(allowed, name) || says == session.Allow && !l.allows {
 			continue
 		}
 		if l.takes(tool) && says.Stricter(verdict) {
@@ -127,27 +156,55 @@ func (d *declared) approval(tool, name string, allowed []string) (verdict sessio
 	return verdict
 }
 
+// Environment gives MCP servers variables of the environment. The zero value has none.
+type Environment struct {
+	// Lookup returns the basic variables that every program gets, such as PATH.
+	Lookup func(name string) (value string, ok bool)
+	// Named returns a variable that a file names, and the hosts that it may be sent to.
+	// An error says why it is sent nowhere.
+	Named func(name string) (value string, hosts []string, err error)
+	// Starting is called before servers are started or connected to. An error prevents
+	// it. It may be nil.
+	Starting func(ctx context.Context, servers []mcpbridge.Server) error
+}
+
 // Connect starts the MCP servers that the file and its agents declare, concurrently.
 // From then on the agents have the servers' tools, and tools that a server adds or
 // removes during a run are updated. Connect is not part of [Load], so that a file
-// can be checked without running anything. lookup returns the environment variables
-// that the declarations name. Close ends the servers.
-func (f *File) Connect(ctx context.Context, lookup func(string) (string, bool), notify func(mcpbridge.Event)) error {
+// can be checked without running anything. Close ends the
+// servers.
+func (f *File) Connect(ctx context.Context, env Environment, notify func(mcpbridge.Event)) error {
+	if err := f.gate.refused(); err != nil {
+		return err
+	}
 	for _, n := range f.nested {
-		if err := n.file.Connect(ctx, lookup, notify); err != nil {
+		if err := n.file.Connect(ctx, env, notify); err != nil {
 			return err
 		}
 	}
 	if f.bridge != nil || len(f.servers) == 0 {
 		return nil
 	}
-	opts := mcpbridge.Options{Notify: notify, LookupEnv: lookup, Reserved: append(f.names(), tool.ReadOutputName)}
+	if env.Lookup == nil {
+		env.Lookup = func(string) (string, bool) { return "", false }
+	}
+	// A server's tool by the name of a built-in one would look like it in questions, and
+	// rules about the built-in tool would cover it.
+	opts := mcpbridge.Options{Notify: notify, LookupEnv: env.Lookup, Reserved: append(append(f.names(), tool.ReadOutputName), builtinNames()...)}
 	var servers []mcpbridge.Server
 	for _, d := range f.servers {
-		if err := d.authorize(lookup); err != nil {
+		if what := changed(d.scripts); what != "" {
+			return f.serverProblem(d, errors.New(what+", so nothing was started; run it again to be asked about what it is now"))
+		}
+		if err := d.authorize(env); err != nil {
 			return f.serverProblem(d, err)
 		}
 		servers = append(servers, d.server)
+	}
+	if env.Starting != nil {
+		if err := env.Starting(ctx, servers); err != nil {
+			return err
+		}
 	}
 	bridge, err := mcpbridge.Connect(ctx, opts, servers...)
 	if err != nil {
@@ -182,7 +239,7 @@ func (f *File) serverProblem(d *declared, err error) *chatmd.Error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		hint = `a program that had to be downloaded or built first may be ready now: run it again; start_timeout="5m" gives it more time`
 	}
-	return problemAt(f.Doc.Name, d.lines[0].decl.Element, "<tool mcp_server>: "+err.Error(), hint, nil)
+	return problemAt(f.doc().Name, d.lines[0].decl.Element, "<tool mcp_server>: "+err.Error(), hint, nil)
 }
 
 // checkIncluded reports tools that a line names but its server does not have, if
@@ -210,7 +267,7 @@ func (f *File) checkIncluded(servers []mcpbridge.Server) error {
 		for _, l := range d.lines {
 			for _, name := range l.include {
 				if !strings.ContainsAny(name, `*?[\`) && !slices.Contains(has[names[i]], name) {
-					return problemAt(f.Doc.Name, l.decl.Element, fmt.Sprintf("<tool mcp_server>: MCP server %s has no tool %s", names[i], name), hintOf(l, name), nil)
+					return problemAt(f.doc().Name, l.decl.Element, fmt.Sprintf("<tool mcp_server>: MCP server %s has no tool %s", names[i], name), hintOf(l, name), nil)
 				}
 			}
 		}
@@ -247,6 +304,14 @@ func (f *File) names() (names []string) {
 	return names
 }
 
+// builtinNames returns the names of the built-in tools, with their older ones.
+func builtinNames() (names []string) {
+	for _, b := range toolkit.Builtins() {
+		names = append(append(names, b.Name), b.Aliases...)
+	}
+	return names
+}
+
 func nameOf(t tool.Tool) string {
 	switch def := t.Definition().(type) {
 	case *item.FunctionTool:
@@ -260,22 +325,53 @@ func nameOf(t tool.Tool) string {
 }
 
 // authorize reads the client's id and secret from the variables that the declaration
-// names.
-func (d *declared) authorize(lookup func(string) (string, bool)) error {
+// names. They are sent only to hosts that both may be sent to: the MCP server names
+// the server that gives out tokens, and could name any.
+func (d *declared) authorize(env Environment) error {
 	decl := d.lines[0].decl
 	idName, secretName := decl.Value("client_id_env"), decl.Value("client_secret_env")
-	if idName == "" && secretName == "" {
+	switch {
+	case idName == "" && secretName == "":
 		return nil
-	}
-	if idName == "" || secretName == "" {
+	case idName == "" || secretName == "":
 		return errors.New("client_id_env and client_secret_env must be given together")
+	case env.Named == nil:
+		return errors.New("no variables are sent from here")
 	}
-	id, okID := lookup(idName)
-	secret, okSecret := lookup(secretName)
-	if !okID || !okSecret {
-		return fmt.Errorf("set both variables %q and %q", idName, secretName)
+	id, hosts, err := env.Named(idName)
+	if err != nil {
+		return err
 	}
-	handler, err := mcpbridge.ClientCredentials(id, endpoint.NewKey(secret), "", nil)
-	d.server.OAuth = handler
+	secret, more, err := env.Named(secretName)
+	if err != nil {
+		return err
+	}
+	hosts = slices.DeleteFunc(slices.Clone(hosts), func(host string) bool { return !slices.Contains(more, host) })
+	client := &http.Client{Transport: &limited{hosts, idName + " and " + secretName}}
+	d.server.OAuth, err = mcpbridge.ClientCredentials(id, endpoint.NewKey(secret), "", client)
 	return err
+}
+
+// limited sends requests only to some hosts, over https or to this machine.
+type limited struct {
+	hosts []string
+	what  string // for messages
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (l *limited) RoundTrip(r *http.Request) (*http.Response, error) {
+	host := strings.ToLower(r.URL.Host)
+	if !slices.Contains(l.hosts, host) {
+		return nil, fmt.Errorf("%s are not sent to %s: nobody named this host for them", l.what, trust.Visible(host))
+	}
+	if r.URL.Scheme != "https" && !isLoopback(r.URL.Hostname()) {
+		return nil, fmt.Errorf("%s are not sent to %s without encryption", l.what, trust.Visible(host))
+	}
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// isLoopback reports whether a host is this machine.
+func isLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/antiphon-go/antiphon/mcpbridge"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/trust"
 )
 
 // mcpServer serves tools of these names over HTTP and counts the clients that
@@ -66,13 +67,13 @@ func TestStartTimeout(t *testing.T) {
 	defer srv.Close()
 	defer close(started)
 	path := write(t, fmt.Sprintf("<tool mcp_server=%q start_timeout=\"50ms\"/><user>hi</user>", srv.URL), t.TempDir(), "agent.md")
-	f := load(t, path, agentfile.Options{})
-	err := f.Connect(t.Context(), func(string) (string, bool) { return "", false }, nil)
+	f := load(t, path, agentfile.Options{Consent: trust.Everything})
+	err := f.Connect(t.Context(), agentfile.Environment{}, nil)
 	if err == nil || !strings.Contains(err.Error(), "within 50ms") || !strings.Contains(err.Error(), `run it again; start_timeout="5m"`) {
 		t.Error(err)
 	}
 	bad := write(t, `<tool name="read_file" start_timeout="5s"/><user>hi</user>`, t.TempDir(), "agent.md")
-	if _, err := agentfile.Load(t.Context(), bad, agentfile.Options{}); err == nil || !strings.Contains(err.Error(), "start_timeout is for mcp_server") {
+	if _, err := agentfile.Load(t.Context(), bad, agentfile.Options{Consent: trust.Everything}); err == nil || !strings.Contains(err.Error(), "start_timeout is for mcp_server") {
 		t.Error(err)
 	}
 }
@@ -80,7 +81,7 @@ func TestStartTimeout(t *testing.T) {
 func connected(t *testing.T, text string, o agentfile.Options) (*agentfile.File, *agent.Agent) {
 	t.Helper()
 	f := load(t, write(t, text, t.TempDir(), "agent.md"), o)
-	if err := f.Connect(t.Context(), func(string) (string, bool) { return "", false }, nil); err != nil {
+	if err := f.Connect(t.Context(), agentfile.Environment{}, nil); err != nil {
 		t.Fatal(err)
 	}
 	return f, f.Agent(new(witness))
@@ -109,7 +110,7 @@ func TestSharedServer(t *testing.T) {
 <tool mcp_server="%[1]s" include="wreck" approval="deny"/>
 <user>x</user>
 `, url)
-	_, a := connected(t, text, agentfile.Options{})
+	_, a := connected(t, text, agentfile.Options{Consent: trust.Everything})
 	if diff := cmp.Diff(map[string]string{"look": "allow", "change": "ask", "wreck": "deny"}, approvals(t, a)); diff != "" {
 		t.Error(diff)
 	}
@@ -136,7 +137,7 @@ func TestServerNames(t *testing.T) {
 `, one, two)
 	want := map[string]string{"read_file": "", "a__get": "", "a__read_file": "", "alone": "", "a__read_output": "", "b_c__get": "", "alike": ""}
 	for range 2 {
-		_, a := connected(t, text, agentfile.Options{})
+		_, a := connected(t, text, agentfile.Options{Consent: trust.Everything})
 		if diff := cmp.Diff(want, approvals(t, a)); diff != "" {
 			t.Error(diff)
 		}
@@ -148,8 +149,8 @@ func TestServerNames(t *testing.T) {
 func TestServerToolsChange(t *testing.T) {
 	server, url, _ := mcpServer(t, "look")
 	changed := make(chan struct{}, 10)
-	f := load(t, write(t, `<tool mcp_server="`+url+`" approval="allow"/><user>x</user>`, t.TempDir(), "agent.md"), agentfile.Options{})
-	err := f.Connect(t.Context(), nil, func(ev mcpbridge.Event) {
+	f := load(t, write(t, `<tool mcp_server="`+url+`" approval="allow"/><user>x</user>`, t.TempDir(), "agent.md"), agentfile.Options{Consent: trust.Everything})
+	err := f.Connect(t.Context(), agentfile.Environment{Lookup: os.LookupEnv}, func(ev mcpbridge.Event) {
 		if ev.Kind == mcpbridge.Changed {
 			changed <- struct{}{}
 		}
@@ -184,20 +185,20 @@ func TestServerProblems(t *testing.T) {
 		`<tool mcp_server="ftp://x"/>`:                                                                               "agent.md:1:1: <tool mcp_server>: ",
 	} {
 		path := write(t, text+"\n<user>x</user>", t.TempDir(), "agent.md")
-		if _, err := agentfile.Load(t.Context(), path, agentfile.Options{}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := agentfile.Load(t.Context(), path, agentfile.Options{Consent: trust.Everything}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s\n%v, want %s", text, err, want)
 		}
 	}
 	text := `<tool mcp_server="` + url + `"/>` + "\n" + `<tool mcp_server="stdio:/no/such/program"/>` + "\n" + `<tool mcp_server="stdio:/no/other"/><user>x</user>`
-	f := load(t, write(t, text, t.TempDir(), "agent.md"), agentfile.Options{})
-	err := f.Connect(t.Context(), nil, nil)
+	f := load(t, write(t, text, t.TempDir(), "agent.md"), agentfile.Options{Consent: trust.Everything})
+	err := f.Connect(t.Context(), agentfile.Environment{Lookup: os.LookupEnv}, nil)
 	var problems chatmd.ErrorList
 	if !errors.As(err, &problems) || len(problems) != 2 || problems[0].Line != 2 || problems[1].Line != 3 {
 		t.Error(err)
 	}
 	text = `<tool mcp_server="` + url + `"/>` + "\n" + `<tool mcp_server="` + url + `" include="loook" approval="deny"/><user>x</user>`
-	f = load(t, write(t, text, t.TempDir(), "agent.md"), agentfile.Options{})
-	if err := f.Connect(t.Context(), nil, nil); err == nil || !strings.Contains(err.Error(), "agent.md:2:1: ") || !strings.Contains(err.Error(), "has no tool loook") {
+	f = load(t, write(t, text, t.TempDir(), "agent.md"), agentfile.Options{Consent: trust.Everything})
+	if err := f.Connect(t.Context(), agentfile.Environment{Lookup: os.LookupEnv}, nil); err == nil || !strings.Contains(err.Error(), "agent.md:2:1: ") || !strings.Contains(err.Error(), "has no tool loook") {
 		t.Error(err)
 	}
 }
@@ -206,12 +207,12 @@ func TestServerProblems(t *testing.T) {
 // it; one that the server does not have is an error that says what to write.
 func TestServerNameChoosesATool(t *testing.T) {
 	_, url, _ := mcpServer(t, "look", "wreck")
-	_, a := connected(t, `<tool name="look" mcp_server="`+url+`"/><user>x</user>`, agentfile.Options{})
+	_, a := connected(t, `<tool name="look" mcp_server="`+url+`"/><user>x</user>`, agentfile.Options{Consent: trust.Everything})
 	if diff := cmp.Diff(map[string]string{"look": ""}, approvals(t, a)); diff != "" {
 		t.Error(diff)
 	}
-	f := load(t, write(t, `<tool name="everything" mcp_server="`+url+`"/><user>x</user>`, t.TempDir(), "agent.md"), agentfile.Options{})
-	err := f.Connect(t.Context(), nil, func(mcpbridge.Event) {})
+	f := load(t, write(t, `<tool name="everything" mcp_server="`+url+`"/><user>x</user>`, t.TempDir(), "agent.md"), agentfile.Options{Consent: trust.Everything})
+	err := f.Connect(t.Context(), agentfile.Environment{Lookup: os.LookupEnv}, func(mcpbridge.Event) {})
 	if err == nil || !strings.Contains(err.Error(), "agent.md:1:1:") || !strings.Contains(err.Error(), "everything") {
 		t.Error(err)
 	}
@@ -222,9 +223,9 @@ func TestServerNameChoosesATool(t *testing.T) {
 func TestOptionalServer(t *testing.T) {
 	for attr, want := range map[string]bool{"optional": true, `optional="false"`: false} {
 		path := write(t, `<tool mcp_server="stdio:/no/such/program" include="x" `+attr+"/>\n<user>Hello</user>", t.TempDir(), "a.md")
-		f := load(t, path, agentfile.Options{})
+		f := load(t, path, agentfile.Options{Consent: trust.Everything})
 		told := make(chan mcpbridge.Event, 10)
-		err := f.Connect(t.Context(), os.LookupEnv, func(ev mcpbridge.Event) { told <- ev })
+		err := f.Connect(t.Context(), agentfile.Environment{Lookup: os.LookupEnv}, func(ev mcpbridge.Event) { told <- ev })
 		if len(f.Warnings) > 0 || (err == nil) != want || (len(told) > 0) != want {
 			t.Errorf("%s: %v %v, told %d times", attr, err, f.Warnings, len(told))
 		}

@@ -4,22 +4,22 @@
 package agentfile
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/chatmd"
+	"github.com/antiphon-go/antiphon/decode"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/tool/output"
-	"github.com/antiphon-go/antiphon/tool/picture"
 	"github.com/antiphon-go/antiphon/toolkit/web"
+	"github.com/antiphon-go/antiphon/trust"
 )
 
 // maxSource limits a document, an image or a file that a prompt includes, and
@@ -29,16 +29,14 @@ const (
 	maxPayload = 1 << 30
 )
 
-// sources reads the sources that a file refers to. They may be anywhere on this
-// machine, because a file is trusted like a program. With [Options.Check] agents and
-// the network are not asked.
+// sources reads the sources that a file refers to, as far as the gate lets it. With
+// [Options.Check] agents and the network are not asked.
 type sources struct {
 	places places
 	o      Options
 
 	deferred bool                    // an agent or the network was not asked
 	said     map[elementPlace]string // answers and documents
-	local    map[string][]byte
 	warnings []error
 	left     chatmd.ErrorList // what stays a reference, with [Options.Salvage]
 	used     []agent.Usage    // by the agents that were asked
@@ -47,7 +45,7 @@ type sources struct {
 }
 
 func newSources(p places, o Options) *sources {
-	return &sources{places: p, o: o, said: map[elementPlace]string{}, local: map[string][]byte{}}
+	return &sources{places: p, o: o, said: map[elementPlace]string{}}
 }
 
 // Import implements [chatmd.Importer].
@@ -56,7 +54,10 @@ func (s *sources) Import(_ context.Context, ref chatmd.Ref) (chatmd.Source, erro
 	if err != nil {
 		return chatmd.Source{}, err
 	}
-	text, err := s.read(path, maxSource)
+	text, err := s.o.gate.read(path, maxSource, placeIn(ref))
+	if errors.Is(err, ErrWithheld) && !s.o.Salvage {
+		s.deferred, err = true, nil // as if it were empty
+	}
 	id, linkErr := filepath.EvalSymlinks(path)
 	if linkErr != nil {
 		id = path
@@ -71,7 +72,10 @@ func (s *sources) Import(_ context.Context, ref chatmd.Ref) (chatmd.Source, erro
 // Resolve implements [chatmd.Resolver].
 func (s *sources) Resolve(ctx context.Context, ref chatmd.Ref) ([]byte, string, error) {
 	data, mediaType, err := s.get(ctx, ref)
-	if err != nil && ctx.Err() == nil {
+	switch {
+	case errors.Is(err, ErrWithheld) && !s.o.Salvage:
+		s.deferred, err = true, chatmd.ErrLeft
+	case err != nil && ctx.Err() == nil:
 		err = s.leave(ref, err)
 	}
 	return data, mediaType, err
@@ -104,13 +108,16 @@ func (s *sources) FitImage(_ context.Context, ref chatmd.Ref, data []byte, probl
 	if mediaType == "" || output.SniffImage(data) != "" || !known {
 		return nil, s.leave(ref, problem)
 	}
-	fit, note, err := picture.Limits{Bytes: output.MaxImageBytes, Side: math.MaxInt32}.Fit(data)
+	fit, note, err := decode.Images{Bytes: output.MaxImageBytes, Side: math.MaxInt32}.Fit(data)
 	if err != nil {
 		return nil, s.leave(ref, err)
 	}
 	s.warnings = append(s.warnings, fmt.Errorf("%s:%d:%d: <img>: %s; the original stays where it is [warning]", ref.File, ref.Line, ref.Column, strings.Trim(note, "[]")))
 	return fit, nil
 }
+
+// placeIn returns the place of an element that refers to a source.
+func placeIn(ref chatmd.Ref) place { return place{ref.File, ref.Line, ref.Column} }
 
 // salvaging reads the sources with [Options.Salvage]: an unusable source stays a
 // reference.
@@ -137,7 +144,8 @@ func (s *sources) get(ctx context.Context, ref chatmd.Ref) ([]byte, string, erro
 	if err != nil {
 		return nil, "", err
 	}
-	data, err := s.read(path, limit)
+	s.o.gate.reads = true
+	data, err := s.o.gate.read(path, limit, placeIn(ref))
 	if err != nil {
 		return nil, "", err
 	}
@@ -153,33 +161,7 @@ func (s *sources) get(ctx context.Context, ref chatmd.Ref) ([]byte, string, erro
 	return text, "", err
 }
 
-// read reads a local file with at most limit bytes.
-func (s *sources) read(path string, limit int64) ([]byte, error) {
-	if data, ok := s.local[path]; ok {
-		return data, nil
-	}
-	info, err := os.Stat(path) // opening a pipe would wait for a writer
-	if err != nil {
-		return nil, plain(err)
-	}
-	if !info.Mode().IsRegular() {
-		return nil, errors.New("not a regular file")
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, plain(err)
-	}
-	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, limit+1))
-	if err != nil {
-		return nil, plain(err)
-	}
-	if int64(len(data)) > limit {
-		return nil, fmt.Errorf("it is larger than %d MiB", limit>>20)
-	}
-	s.local[path] = data
-	return data, nil
-}
+func isPDF(data []byte) bool { return bytes.HasPrefix(data, []byte("%PDF-")) }
 
 // document converts a document to text if necessary.
 func document(ctx context.Context, ref chatmd.Ref, data []byte, contentType, base string) ([]byte, error) {
@@ -189,7 +171,7 @@ func document(ctx context.Context, ref chatmd.Ref, data []byte, contentType, bas
 	case ref.Payload:
 		return data, nil
 	case isPDF(data):
-		text, err = pdfText(ctx, data)
+		text, err = decode.PDF(ctx, data)
 	case !ref.Strip && !ref.Markdown || !isHTML(data, contentType):
 		return data, nil
 	case ref.Strip:
@@ -217,9 +199,13 @@ func isHTML(data []byte, contentType string) bool {
 
 // fetch reads a document from the network.
 func (s *sources) fetch(ctx context.Context, ref chatmd.Ref) ([]byte, string, error) {
+	agreed := s.o.gate.wants(trust.Power{Kind: trust.Fetches, What: ref.Src}, placeIn(ref))
 	if s.o.Check {
 		s.deferred = true
 		return nil, "", nil
+	}
+	if !agreed {
+		return nil, "", ErrWithheld
 	}
 	docs, err := web.NewDocuments(s.o.Web)
 	if err != nil {

@@ -22,6 +22,7 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/toolkit/web"
+	"github.com/antiphon-go/antiphon/trust"
 )
 
 // textOf is the text of a message.
@@ -86,7 +87,7 @@ func TestDocuments(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			f := load(t, write(t, "<user>"+tt.doc+"</user>", dir, "agent.md"), agentfile.Options{})
+			f := load(t, write(t, "<user>"+tt.doc+"</user>", dir, "agent.md"), agentfile.Options{Consent: trust.Everything})
 			if got := textOf(t, f.Items[0]); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
@@ -96,7 +97,7 @@ func TestDocuments(t *testing.T) {
 		write(t, data, dir, name)
 		path := write(t, "<user>\n<doc src=\""+name+"\" local/></user>", dir, "bad.md")
 		var list chatmd.ErrorList
-		if _, err := agentfile.Load(t.Context(), path, agentfile.Options{}); !errors.As(err, &list) || list[0].Line != 2 {
+		if _, err := agentfile.Load(t.Context(), path, agentfile.Options{Consent: trust.Everything}); !errors.As(err, &list) || list[0].Line != 2 {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -109,7 +110,7 @@ func TestDamagedPDF(t *testing.T) {
 	path := write(t, `<user><doc src="a.pdf" local/></user>`, dir, "agent.md")
 	try := func(data []byte) error {
 		write(t, string(data), dir, "a.pdf")
-		file, err := agentfile.Load(t.Context(), path, agentfile.Options{})
+		file, err := agentfile.Load(t.Context(), path, agentfile.Options{Consent: trust.Everything})
 		if err == nil {
 			file.Close()
 		}
@@ -124,7 +125,11 @@ func TestDamagedPDF(t *testing.T) {
 		t.Error(err)
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
-	for range 500 {
+	tries := 500
+	if testing.Short() {
+		tries = 50
+	}
+	for range tries {
 		bad := bytes.Clone(good)
 		for range 1 + rng.IntN(6) {
 			bad[rng.IntN(len(bad))] = byte(rng.IntN(128))
@@ -210,10 +215,10 @@ func TestRemoteDocument(t *testing.T) {
 	defer srv.Close()
 	dir := t.TempDir()
 	path := write(t, "<user>See <doc src=\""+srv.URL+"\" strip/>.</user>\n<system>x</system>", dir, "agent.md")
-	if _, err := agentfile.Load(t.Context(), path, agentfile.Options{}); err == nil || !strings.Contains(err.Error(), "must not reach") || asked > 0 {
+	if _, err := agentfile.Load(t.Context(), path, agentfile.Options{Consent: trust.Everything}); err == nil || !strings.Contains(err.Error(), "must not reach") || asked > 0 {
 		t.Errorf("%v, asked %d times", err, asked)
 	}
-	o := agentfile.Options{Web: web.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}}
+	o := agentfile.Options{Consent: trust.Everything, Web: web.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}}
 	o.Check = true
 	load(t, path, o)
 	o.Check = false
@@ -238,7 +243,7 @@ func TestRemoteDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	appendTo(t, s, session.InputItem{Item: item.User("more")})
-	again := load(t, out, agentfile.Options{})
+	again := load(t, out, agentfile.Options{Consent: trust.Everything})
 	if len(again.Items) != 3 || again.Items[0] != f.Items[0] || asked != 1 {
 		t.Errorf("asked %d times\n%s", asked, read(t, out))
 	}
@@ -249,7 +254,7 @@ func TestLoadCanceled(t *testing.T) {
 	cancel()
 	path := write(t, "<user><import src=\"b.txt\"/></user>", t.TempDir(), "a.md")
 	os.WriteFile(filepath.Join(filepath.Dir(path), "b.txt"), nil, 0o600)
-	if _, err := agentfile.Load(ctx, path, agentfile.Options{}); !errors.Is(err, context.Canceled) {
+	if _, err := agentfile.Load(ctx, path, agentfile.Options{Consent: trust.Everything}); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }

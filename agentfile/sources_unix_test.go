@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/antiphon-go/antiphon/agentfile"
+	"github.com/antiphon-go/antiphon/trust"
 )
 
 // M6: a circle is told as such when links give its files other names.
@@ -21,7 +22,7 @@ func TestImportLinks(t *testing.T) {
 	if err := os.Symlink(".", filepath.Join(dir, "d")); err != nil {
 		t.Fatal(err)
 	}
-	_, err := agentfile.Load(t.Context(), write(t, `<import src="d/p.md"/>`, dir, "p.md"), agentfile.Options{})
+	_, err := agentfile.Load(t.Context(), write(t, `<import src="d/p.md"/>`, dir, "p.md"), agentfile.Options{Consent: trust.Everything})
 	if err == nil || !strings.Contains(err.Error(), "the file imports itself: ") {
 		t.Errorf("got %v", err)
 	}
@@ -33,8 +34,42 @@ func TestPipe(t *testing.T) {
 	if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
 		t.Skip(err)
 	}
-	_, err := agentfile.Load(t.Context(), write(t, `<user><import src="pipe"/><doc src="pipe" local/></user>`, dir, "p.md"), agentfile.Options{})
+	_, err := agentfile.Load(t.Context(), write(t, `<user><import src="pipe"/><doc src="pipe" local/></user>`, dir, "p.md"), agentfile.Options{Consent: trust.Everything})
 	if err == nil || strings.Count(err.Error(), "not a regular file") != 2 {
 		t.Errorf("got %v", err)
+	}
+}
+
+// K3: a file that a person names is a regular one, with a limit, and a link to another folder
+// that is not an agent's file is not quoted.
+func TestMainFileIsOneOfItsFolder(t *testing.T) {
+	p := newPlace(t)
+	for name, to := range map[string]string{"link.md": filepath.Join(p.home, ".ssh", "id_rsa"), "zero.md": "/dev/zero", "good.md": filepath.Join(p.outside, "agent.md"), "near.md": "inside.txt"} {
+		if err := os.Symlink(to, filepath.Join(p.work, name)); err != nil {
+			t.Skip(err)
+		}
+	}
+	if err := os.Truncate(write(t, "", p.work, "vast.md"), 1<<40); err != nil {
+		t.Skip(err)
+	}
+	for name, want := range map[string]string{
+		"link.md": "a link to " + filepath.Join(p.home, ".ssh", "id_rsa") + ", which is outside of its folder",
+		"zero.md": "not a regular file", "vast.md": "larger than 256 MiB", "near.md": "text outside of any element", "good.md": "",
+	} {
+		for _, o := range []agentfile.Options{{}, {Check: true}, {Salvage: true}} {
+			o.Workspace, o.Home = p.work, p.home
+			f, err := agentfile.Load(t.Context(), filepath.Join(p.work, name), o)
+			said := ""
+			if err != nil {
+				said = err.Error()
+			}
+			if f != nil {
+				said += f.Left.Error()
+				f.Close()
+			}
+			if !strings.Contains(said, want) || want == "" && said != "" || strings.Contains(said, canary) {
+				t.Errorf("%s: %s", name, said)
+			}
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -23,23 +24,26 @@ import (
 	"github.com/antiphon-go/antiphon/toolkit/patch"
 	"github.com/antiphon-go/antiphon/toolkit/shell"
 	"github.com/antiphon-go/antiphon/toolkit/web"
+	"github.com/antiphon-go/antiphon/trust"
 )
 
 // makeTools makes the declared tools, and the policy from their approval attributes.
 // Servers are only recorded here; see [File.Connect].
 func (f *File) makeTools(ctx context.Context, p places, o Options) (problems chatmd.ErrorList) {
-	if len(f.Doc.Tools) == 0 {
+	if len(f.doc().Tools) == 0 {
 		return nil
 	}
-	roots, problems := f.roots(p)
+	roots, problems := f.roots(p, o.gate)
 	files, err := toolkit.Open(roots...)
 	if err != nil {
-		return append(problems, problemAt(f.Doc.Name, f.Doc.Tools[0].Element, err.Error(), "", nil))
+		return append(problems, problemAt(f.doc().Name, f.doc().Tools[0].Element, err.Error(), "", nil))
 	}
 	f.files = files
+	files.Home(p.home)
 	seen := map[string]bool{}
-	for _, decl := range f.Doc.Tools {
+	for _, decl := range f.doc().Tools {
 		if decl.Value("mcp_server") != "" {
+			o.gate.reads = true
 			problems = add(problems, f.addServer(decl, p, o))
 			continue
 		}
@@ -47,11 +51,12 @@ func (f *File) makeTools(ctx context.Context, p places, o Options) (problems cha
 			problems = add(problems, f.addHosted(decl, o))
 			continue
 		}
+		o.gate.reads = o.gate.reads || decl.Name != "ask_user" && decl.Name != "fork"
 		if decl.Name == "" || decl.Flag("type") {
 			continue // chatmd reported it
 		}
 		if seen[decl.Name] {
-			problems = append(problems, problemAt(f.Doc.Name, decl.Element, fmt.Sprintf("a second tool %q", decl.Name), "declare each tool once", nil))
+			problems = append(problems, problemAt(f.doc().Name, decl.Element, fmt.Sprintf("a second tool %q", decl.Name), "declare each tool once", nil))
 			continue
 		}
 		seen[decl.Name] = true
@@ -60,22 +65,70 @@ func (f *File) makeTools(ctx context.Context, p places, o Options) (problems cha
 	return problems
 }
 
+// protect makes the tools of the file and of the agents that are its tools ask before
+// they write to any of these files or to what they import, which decide what the agents
+// may do, and to further paths.
+func (f *File) protect(further []string) {
+	paths := f.deciding()
+	for _, p := range further {
+		if abs, err := filepath.Abs(p); err == nil && p != "" {
+			paths = append(paths, abs)
+		}
+	}
+	f.each(func(f *File) {
+		if f.files != nil {
+			f.files.Protect(paths...)
+		}
+	})
+}
+
+// each calls do for the file and all agents that are tools, at any depth.
+func (f *File) each(do func(*File)) {
+	do(f)
+	for _, n := range f.nested {
+		n.file.each(do)
+	}
+}
+
+// deciding returns the absolute paths of the file, of the agents that are its tools, and
+// of everything that these import.
+func (f *File) deciding() (paths []string) {
+	f.each(func(f *File) {
+		names := []string{f.Path}
+		for _, src := range f.Doc.Imports {
+			names = append(names, src.Base)
+		}
+		for _, name := range names {
+			abs, err := filepath.Abs(name)
+			if info, statErr := os.Stat(abs); err == nil && statErr == nil && info.Mode().IsRegular() {
+				paths = append(paths, abs)
+			}
+		}
+	})
+	return paths
+}
+
 // addHosted adds a tool that the endpoint runs. The endpoint asks about calls on an MCP
 // server, so the approval of its declaration is a rule.
 func (f *File) addHosted(decl *chatmd.Tool, o Options) *chatmd.Error {
 	name := hostedName(decl.Hosted)
 	for _, other := range f.Hosted {
 		if hostedName(other) == name {
-			return problemAt(f.Doc.Name, decl.Element, fmt.Sprintf("a second tool %q", name), "declare each tool once", nil)
+			return problemAt(f.doc().Name, decl.Element, fmt.Sprintf("a second tool %q", name), "declare each tool once", nil)
 		}
 	}
 	f.Hosted = append(f.Hosted, decl.Hosted)
-	if _, ok := decl.Hosted.(*item.MCPTool); !ok {
+	o.gate.hosted(decl.Hosted, f.at(decl.Element))
+	server, ok := decl.Hosted.(*item.MCPTool)
+	if !ok {
 		return nil
+	}
+	if namesUser(server.ServerURL) {
+		return problemAt(f.doc().Name, decl.Element, "server_url names a user, which hides the host", "the host alone", nil)
 	}
 	named := *decl
 	named.Name = name
-	return f.approve(&named, o)
+	return f.approve(&named, o, asName(name))
 }
 
 // hostedName is the name of a tool that the endpoint runs in rules and messages: its
@@ -96,27 +149,51 @@ func add(list chatmd.ErrorList, p *chatmd.Error) chatmd.ErrorList {
 
 // addTool makes one tool: an agent, a command, or a built-in tool.
 func (f *File) addTool(ctx context.Context, decl *chatmd.Tool, p places, o Options) *chatmd.Error {
-	if problem := f.approve(decl, o); problem != nil {
-		return problem
-	}
 	if decl.Value("agent") != "" {
+		if problem := f.noPrograms(decl); problem != nil {
+			return problem
+		}
+		if problem := f.approve(decl, o, ""); problem != nil {
+			return problem
+		}
 		return f.addAgent(ctx, decl, p, o)
 	}
-	t, err := f.tool(decl, o)
+	if _, problem := approval(f.doc().Name, decl); problem != nil {
+		return problem
+	}
+	confined, problem := f.confinedTool(decl, o)
+	if problem != nil {
+		return problem
+	}
+	t, err := f.tool(decl, confined, o)
 	if err != nil {
-		return problemAt(f.Doc.Name, decl.Element, err.Error(), "", nil)
+		return problemAt(f.doc().Name, decl.Element, err.Error(), "", nil)
 	}
 	if t == nil {
 		return f.unknownTool(decl)
 	}
-	f.Tools = append(f.Tools, declaredAs(t, decl))
-	return nil
+	f.Tools = append(f.Tools, declaredAs(t, decl, o.agentPath()))
+	acts := asName(decl.Name)
+	switch command := decl.Value("command"); {
+	case tool.AnnotationsOf(t).ReadOnly:
+		acts = ""
+	case command != "":
+		acts += ", that is " + command
+	}
+	return f.approve(decl, o, acts)
 }
 
 // tool makes a command or a built-in tool. It returns nil for an unknown name.
-func (f *File) tool(decl *chatmd.Tool, o Options) (tool.Tool, error) {
+func (f *File) tool(decl *chatmd.Tool, confined profile, o Options) (tool.Tool, error) {
 	if command := decl.Value("command"); command != "" {
-		return fixedCommand(decl, command, f.files, o)
+		fixed, err := fixedCommand(decl, command, f.files, confined, o)
+		if err != nil {
+			return nil, err
+		}
+		if decl.Approval == string(session.Allow) {
+			fixed.scripts = o.gate.command(f.files.Roots()[0].Path, fixed.first, f.at(decl.Element))
+		}
+		return fixed, nil
 	}
 	if _, known := toolkit.Lookup(decl.Name); !known {
 		return nil, nil
@@ -127,7 +204,7 @@ func (f *File) tool(decl *chatmd.Tool, o Options) (tool.Tool, error) {
 	}
 	return toolkit.New(decl.Name, toolkit.Deps{
 		Files:     f.files,
-		Shell:     &shell.Options{Timeout: decl.Timeout, Live: o.Live, Shell: decl.Flag("shell")},
+		Shell:     &shell.Options{Timeout: decl.Timeout, Live: o.Live, Shell: decl.Flag("shell"), Sandbox: confined},
 		Web:       &web.Options{Timeout: decl.Timeout},
 		Asker:     asker,
 		PatchForm: patch.Form(decl.Value("form")),
@@ -144,7 +221,7 @@ var unbuilt = []string{
 func (f *File) unknownTool(decl *chatmd.Tool) *chatmd.Error {
 	hint := "there are: " + strings.Join(toolkit.Names(), ", ")
 	if slices.Contains(unbuilt, decl.Name) {
-		return problemAt(f.Doc.Name, decl.Element, fmt.Sprintf("the tool %q of the original system is not built yet", decl.Name), hint, chatmd.ErrNotBuilt)
+		return problemAt(f.doc().Name, decl.Element, fmt.Sprintf("the tool %q of the original system is not built yet", decl.Name), hint, chatmd.ErrNotBuilt)
 	}
 	known := toolkit.Names()
 	for _, b := range toolkit.Builtins() {
@@ -153,16 +230,24 @@ func (f *File) unknownTool(decl *chatmd.Tool) *chatmd.Error {
 	if name := chatmd.Suggest(decl.Name, strings.Join(known, " ")); name != "" {
 		hint = "did you mean " + name + "? " + hint
 	}
-	return problemAt(f.Doc.Name, decl.Element, fmt.Sprintf("unknown tool %q", decl.Name), hint, nil)
+	return problemAt(f.doc().Name, decl.Element, fmt.Sprintf("unknown tool %q", decl.Name), hint, nil)
 }
 
-// approve adds the approval attribute of a declaration to the policy.
-func (f *File) approve(decl *chatmd.Tool, o Options) *chatmd.Error {
-	verdict, problem := approval(f.Doc.Name, decl)
+// approve adds the approval attribute of a declaration to the policy. acts describes
+// the tool if its calls need an approval otherwise: then it takes a person's agreement
+// to allow them, and without it they are asked about.
+func (f *File) approve(decl *chatmd.Tool, o Options, acts string) *chatmd.Error {
+	verdict, problem := approval(f.doc().Name, decl)
 	if verdict == "" || verdict == session.Ask && matches(o.Allow, decl.Name) {
 		return problem
 	}
-	from := fmt.Sprintf("%s:%d", filepath.Base(cmp.Or(decl.File, f.Doc.Name)), decl.Line)
+	if verdict == session.Allow && acts != "" {
+		dir := f.files.Roots()[0].Path
+		if !o.gate.wants(trust.Power{Kind: trust.Allows, What: acts, Where: dir}, f.at(decl.Element)) {
+			return problem
+		}
+	}
+	from := fmt.Sprintf("%s:%d", filepath.Base(cmp.Or(decl.File, f.doc().Name)), decl.Line)
 	f.policy.Rules = append(f.policy.Rules, session.Rule{Verdict: verdict, Tool: decl.Name, From: from})
 	return problem
 }
@@ -184,9 +269,20 @@ func matches(patterns []string, name string) bool {
 	})
 }
 
-// declaredAs gives a tool the description and the annotations of its declaration.
-func declaredAs(t tool.Tool, decl *chatmd.Tool) tool.Tool {
+// agentPath returns the path of the file that is being loaded, or "" for the one that the
+// caller loads. Agents that a file uses have tools of the same names, which are other tools.
+func (o *Options) agentPath() string {
+	if len(o.loading) < 2 {
+		return ""
+	}
+	return o.loading[len(o.loading)-1]
+}
+
+// declaredAs gives a tool of an agent the description and the annotations of its declaration.
+func declaredAs(t tool.Tool, decl *chatmd.Tool, agentPath string) tool.Tool {
 	a := &adjusted{Tool: t, def: t.Definition(), annotations: tool.AnnotationsOf(t)}
+	origin := &a.annotations.Origin
+	origin.Agent, origin.Identity = agentPath, strings.Join([]string{decl.Value("agent"), origin.Identity}, "\x00")
 	if decl.Description != "" {
 		switch def := a.def.(type) {
 		case *item.FunctionTool:
@@ -203,7 +299,7 @@ func declaredAs(t tool.Tool, decl *chatmd.Tool) tool.Tool {
 		a.annotations.MaxOutput = outputLimit(decl)
 	}
 	if advisor, ok := t.(advisor); ok {
-		if decl.Timeout > 0 { // a command ends itself at its timeout, and reports more
+		if decl.Timeout > 0 && runsPrograms(decl) { // a command ends itself at its timeout, and reports more
 			a.annotations.Timeout = decl.Timeout + commandGrace
 		}
 		return &advised{a, advisor}
@@ -253,17 +349,41 @@ func (a *advised) Command(call tool.Call) []string {
 	return nil
 }
 
+// Sandbox implements [agent.Confined].
+func (a *advised) Sandbox(call tool.Call) string {
+	if c, ok := a.Tool.(agent.Confined); ok {
+		return c.Sandbox(call)
+	}
+	return ""
+}
+
+// harmless are the built-in tools that change nothing in the roots.
+var harmless = []string{"ask_user", "fork", "import_image", "markdown_search", "read_directory", "read_file", "webpage_to_markdown"}
+
+// mayWrite reports whether a declared tool may write in the roots, or runs programs there.
+func mayWrite(decl *chatmd.Tool) bool {
+	if decl.Hosted != nil || decl.Value("mcp_server") != "" || decl.Value("agent") != "" {
+		return false // they have roots of their own, or none
+	}
+	builtin, _ := toolkit.Lookup(decl.Name)
+	return decl.Value("command") != "" || !slices.Contains(harmless, builtin.Name)
+}
+
 // roots returns the folders that the file tools may read: the declared ones, or the
 // workspace.
-func (f *File) roots(p places) (roots []toolkit.Root, problems chatmd.ErrorList) {
-	for _, decl := range f.Doc.Tools {
+func (f *File) roots(p places, g *gate) (roots []toolkit.Root, problems chatmd.ErrorList) {
+	writes := slices.ContainsFunc(f.doc().Tools, mayWrite)
+	for _, decl := range f.doc().Tools {
 		for _, r := range decl.Roots {
 			path, err := p.of(r.Base).expand(r.Path)
 			if err == nil {
 				err = checkFolder(path)
 			}
 			if err != nil {
-				problems = append(problems, problemAt(f.Doc.Name, r.Element, fmt.Sprintf("<read path=%q>", r.Path), "", err))
+				problems = append(problems, problemAt(f.doc().Name, r.Element, fmt.Sprintf("<read path=%q>", r.Path), "", err))
+				continue
+			}
+			if !g.mayList(path, writes, f.at(r.Element)) {
 				continue
 			}
 			roots = append(roots, toolkit.Root{Name: r.ID, Path: path, Description: r.Description})

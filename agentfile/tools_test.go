@@ -17,6 +17,7 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/trust"
 )
 
 // put writes files into a folder.
@@ -34,7 +35,7 @@ func put(t *testing.T, dir string, files map[string]string) {
 func TestDeclaredCommand(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, map[string]string{"agent.md": `<tool name="say" command="echo%20-n one" description="Says it."/><user>hi</user>`})
-	f, err := Load(t.Context(), filepath.Join(dir, "agent.md"), Options{})
+	f, err := Load(t.Context(), filepath.Join(dir, "agent.md"), Options{Consent: trust.Everything})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +67,7 @@ func TestDeclaredCommand(t *testing.T) {
 	}
 	for _, wrong := range []string{`<tool name="x" command="ls | wc"/>`, `<tool name="x" command="ls" agent="a.md" local/>`, `<tool name="x" command=" "/>`} {
 		put(t, dir, map[string]string{"wrong.md": wrong})
-		if _, err := Load(t.Context(), filepath.Join(dir, "wrong.md"), Options{}); err == nil {
+		if _, err := Load(t.Context(), filepath.Join(dir, "wrong.md"), Options{Consent: trust.Everything}); err == nil {
 			t.Errorf("%s was taken", wrong)
 		}
 	}
@@ -82,7 +83,7 @@ func TestDeclaredAgent(t *testing.T) {
 		"loop.md":   `<tool name="self" agent="loop.md" local description="x"/><user>hi</user>`,
 		"far.md":    `<tool name="critic" agent="https://example.com/a.md" description="x"/><user>hi</user>`,
 	})
-	f, err := Load(t.Context(), filepath.Join(dir, "agent.md"), Options{})
+	f, err := Load(t.Context(), filepath.Join(dir, "agent.md"), Options{Consent: trust.Everything})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +112,7 @@ func TestDeclaredAgent(t *testing.T) {
 		t.Errorf("the agent was asked %s", last.Body)
 	}
 	for name, says := range map[string]string{"loop.md": "a tool of itself", "far.md": "flag local"} {
-		if _, err := Load(t.Context(), filepath.Join(dir, name), Options{}); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := Load(t.Context(), filepath.Join(dir, name), Options{Consent: trust.Everything}); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -125,15 +126,15 @@ func TestDeclaredServer(t *testing.T) {
 		"agent.md": `<tool mcp_server="stdio:no-such-program-anywhere"/><user>hi</user>`,
 		"wrong.md": `<tool mcp_server="gopher://x"/><user>hi</user>`,
 	})
-	f, err := Load(t.Context(), filepath.Join(dir, "agent.md"), Options{})
+	f, err := Load(t.Context(), filepath.Join(dir, "agent.md"), Options{Consent: trust.Everything})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if err := f.Connect(t.Context(), os.LookupEnv, nil); err == nil || !strings.Contains(err.Error(), "agent.md:1:1: <tool mcp_server>") || !strings.Contains(err.Error(), "no-such-program-anywhere") {
+	if err := f.Connect(t.Context(), Environment{Lookup: os.LookupEnv}, nil); err == nil || !strings.Contains(err.Error(), "agent.md:1:1: <tool mcp_server>") || !strings.Contains(err.Error(), "no-such-program-anywhere") {
 		t.Errorf("%v", err)
 	}
-	if _, err := Load(t.Context(), filepath.Join(dir, "wrong.md"), Options{}); err == nil || !strings.Contains(err.Error(), "<tool mcp_server>") {
+	if _, err := Load(t.Context(), filepath.Join(dir, "wrong.md"), Options{Consent: trust.Everything}); err == nil || !strings.Contains(err.Error(), "<tool mcp_server>") {
 		t.Errorf("%v", err)
 	}
 }
@@ -148,7 +149,7 @@ func TestRebaseAgents(t *testing.T) {
 		"agent.md":  `<tool name="critic" agent="critic.md" local description="x"/><user>hi</user>`,
 		"critic.md": `<system>You are severe.</system>`,
 	})
-	file, transcript, err := OpenTranscript(t.Context(), filepath.Join(dir, "agent.md"), filepath.Join(dir, "out", "talk.md"), Options{})
+	file, transcript, err := OpenTranscript(t.Context(), filepath.Join(dir, "agent.md"), filepath.Join(dir, "out", "talk.md"), Options{Consent: trust.Everything})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +161,7 @@ func TestRebaseAgents(t *testing.T) {
 	if _, err := s.Append(context.Background(), session.RunStarted{}, session.TurnStarted{Turn: 1}, session.OutputItem{Turn: 1, Item: item.Assistant("ok")}, session.TurnEnded{Turn: 1, Status: item.StatusCompleted}); err != nil {
 		t.Fatal(err)
 	}
-	again, err := Load(t.Context(), filepath.Join(dir, "out", "talk.md"), Options{})
+	again, err := Load(t.Context(), filepath.Join(dir, "out", "talk.md"), Options{Consent: trust.Everything})
 	if err != nil {
 		text, _ := os.ReadFile(filepath.Join(dir, "out", "talk.md"))
 		t.Fatalf("%v\n%s", err, text)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/chatmd/transcript"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/trust"
 )
 
 // Transcript is a [session.Store] that keeps one session in a ChatMarkdown file. The
@@ -86,8 +87,8 @@ func openHeld(ctx context.Context, path, out string, o Options) (*File, *Transcr
 		return nil, nil, err
 	}
 	kept := src[:whole(src)]
-	before := o // checked first, before agents in its messages are asked
-	before.Check = true
+	before := o // checked first, before anybody is asked, for consent or as an agent
+	before.Check, before.Consent = true, nil
 	file, err := parse(ctx, out, out, kept, before)
 	if err != nil {
 		return nil, nil, err
@@ -96,7 +97,7 @@ func openHeld(ctx context.Context, path, out string, o Options) (*File, *Transcr
 	if err != nil {
 		return nil, nil, errors.Join(err, file.Close())
 	}
-	if file.Partial && !o.Check {
+	if len(file.Claim().Powers) > 0 || file.Partial && !o.Check {
 		_ = file.Close()
 		if file, err = parse(ctx, out, out, kept, o); err != nil {
 			return nil, nil, err
@@ -114,7 +115,10 @@ func openHeld(ctx context.Context, path, out string, o Options) (*File, *Transcr
 		file.Warnings = append(file.Warnings, fmt.Errorf("%s: a crash left the last element unfinished; its %d bytes were moved to %s", out, len(rest), beside))
 	}
 	t := &Transcript{path: out, given: file.Log(), size: int64(len(kept)), payloads: payloadsOf(file, out)}
-	t.writer = transcript.After(t.given)
+	t.writer = transcript.After(file.written)
+	if o.Began != nil && !hasMarks(file.written) {
+		o.Began(file.Claim())
+	}
 	if sameFile(path, out) && !file.namesAgent() {
 		t.writer.Agent = asSeenFrom(out, path)
 	}
@@ -129,27 +133,61 @@ func newTranscript(ctx context.Context, path, out string, o Options) (*File, *Tr
 	if err != nil {
 		return nil, nil, err
 	}
-	from, err := placesOf(path, o)
+	head, err := file.beginning(path, out, o)
+	if err == nil {
+		err = file.begun(ctx, out, head, o)
+	}
 	if err != nil {
-		return nil, nil, err
-	}
-	to, err := placesOf(out, o)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := checkFolder(to.promptDir); err != nil {
-		_ = file.Close()
-		return nil, nil, fmt.Errorf("%s: the folder %s: %w", out, filepath.Dir(out), err)
-	}
-	head := file.head(from, to.promptDir)
-	if head != "" && head[len(head)-1] != '\n' {
-		head += "\n"
+		return nil, nil, errors.Join(err, file.Close())
 	}
 	given := file.Log()
-	t := &Transcript{path: out, given: given, head: []byte(head), writer: transcript.After(given), payloads: payloadsOf(file, out)}
+	t := &Transcript{path: out, given: given, head: []byte(head), writer: transcript.After(file.written), payloads: payloadsOf(file, out)}
 	t.writer.Agent = asSeenFrom(out, path)
 	t.owed = file.owes()
 	return file, t, nil
+}
+
+// beginning returns the text with which a transcript at out begins.
+func (f *File) beginning(path, out string, o Options) (string, error) {
+	from, err := placesOf(path, o)
+	if err != nil {
+		return "", err
+	}
+	to, err := placesOf(out, o)
+	if err != nil {
+		return "", err
+	}
+	if err := checkFolder(to.promptDir); err != nil {
+		return "", fmt.Errorf("%s: the folder %s: %w", out, filepath.Dir(out), err)
+	}
+	head := f.head(from, to.promptDir)
+	if head != "" && head[len(head)-1] != '\n' {
+		head += "\n"
+	}
+	return head, nil
+}
+
+// begun tells [Options.Began] the claims of a new transcript at out, which begins with
+// the text head: those that [Options.Consent] will be asked about when it is opened
+// again.
+func (f *File) begun(ctx context.Context, out, head string, o Options) error {
+	if o.Began == nil {
+		return nil
+	}
+	began := o.Began
+	o.Check, o.gate, o.loading = true, nil, nil
+	o.Consent = func(ctx context.Context, c trust.Claim) (trust.Agreement, error) {
+		began(c)
+		return trust.Everything(ctx, c) // it only says what the agent's file says
+	}
+	again, err := parse(ctx, out, out, []byte(head), o)
+	if err != nil {
+		return err
+	}
+	if c := again.Claim(); len(c.Powers) == 0 { // nobody was asked
+		began(c)
+	}
+	return again.Close()
 }
 
 // owes returns the marks for the usage of agents in messages that ran during
@@ -229,6 +267,9 @@ func (t *Transcript) Load(_ context.Context, _ string, after int64) iter.Seq2[se
 // new file is created with the first item, or when the model is about to be asked.
 // Errors do not name the file, because the session does.
 func (t *Transcript) Append(_ context.Context, _ string, after int64, entries []session.Entry) error {
+	if t.payloads == nil {
+		return errors.New("agentfile: the Transcript is not open: use OpenTranscript")
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if after != t.seq {

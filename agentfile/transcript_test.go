@@ -19,6 +19,7 @@ import (
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/trust"
 )
 
 const prompt = "<system>Be brief.</system>\n<user>What is there?</user>\n"
@@ -92,7 +93,7 @@ func TestTranscriptRoundTrip(t *testing.T) {
 			t.Fatalf("%T changed what was written", b)
 		}
 		before = text
-		if d := cmp.Diff(texts(t, want), texts(t, load(t, out, agentfile.Options{}).Items)); d != "" {
+		if d := cmp.Diff(texts(t, want), texts(t, load(t, out, agentfile.Options{Consent: trust.Everything}).Items)); d != "" {
 			t.Fatalf("%T: %s", b, d)
 		}
 	}
@@ -200,7 +201,7 @@ func TestTranscriptLock(t *testing.T) {
 			if _, err := os.Stat(name); name != out && err != nil {
 				continue
 			}
-			_, _, err := agentfile.OpenTranscript(t.Context(), path, name, agentfile.Options{})
+			_, _, err := agentfile.OpenTranscript(t.Context(), path, name, agentfile.Options{Consent: trust.Everything})
 			holder := fmt.Sprintf("process %d on ", os.Getpid())
 			if !errors.Is(err, session.ErrBusy) || name != other && !strings.Contains(err.Error(), holder) {
 				t.Errorf("%s: %v", name, err)
@@ -217,7 +218,7 @@ func TestTranscriptLock(t *testing.T) {
 	}
 	write(t, "notes of mine", out) // what cannot be opened is not locked either
 	for range 2 {
-		if _, _, err := agentfile.OpenTranscript(t.Context(), path, out, agentfile.Options{}); err == nil || errors.Is(err, session.ErrBusy) {
+		if _, _, err := agentfile.OpenTranscript(t.Context(), path, out, agentfile.Options{Consent: trust.Everything}); err == nil || errors.Is(err, session.ErrBusy) {
 			t.Error(err)
 		}
 	}
@@ -270,14 +271,14 @@ func TestTranscriptNoNewline(t *testing.T) {
 	dir := t.TempDir()
 	for _, tail := range []string{"", "\n", "\r\n", " ", "<!-- a remark -->", "<user>by hand</user>"} {
 		path := write(t, prompt+tail, dir, "agent.md")
-		n := len(load(t, path, agentfile.Options{}).Items)
+		n := len(load(t, path, agentfile.Options{Consent: trust.Everything}).Items)
 		_, s := open(t, path, path)
 		appendTo(t, s, session.InputItem{Item: item.User("one")}, session.InputItem{Item: item.User("two")})
 		appendTo(t, s, session.InputItem{Item: item.User("three")})
 		if got := read(t, path); !strings.HasPrefix(got, prompt+tail) || strings.Contains(got, "\n\n\n") {
 			t.Errorf("%q: %q", tail, got)
 		}
-		if got := load(t, path, agentfile.Options{}).Items; len(got) != n+3 {
+		if got := load(t, path, agentfile.Options{Consent: trust.Everything}).Items; len(got) != n+3 {
 			t.Errorf("%q: %d items, want %d", tail, len(got), n+3)
 		}
 	}
@@ -327,7 +328,7 @@ func TestTranscriptNotMine(t *testing.T) {
 	path := write(t, prompt, dir, "agent.md")
 	for _, text := range []string{"notes of mine\n<user", "<user>\nRAW|\nnever ended\n</user>\n<user>\nx", "\x00\x01"} {
 		out := write(t, text, dir, "notes.txt")
-		if _, _, err := agentfile.OpenTranscript(t.Context(), path, out, agentfile.Options{}); err == nil {
+		if _, _, err := agentfile.OpenTranscript(t.Context(), path, out, agentfile.Options{Consent: trust.Everything}); err == nil {
 			t.Errorf("%q: no error", text)
 		}
 		if read(t, out) != text {
@@ -341,12 +342,12 @@ func TestTranscriptNotMine(t *testing.T) {
 		dir:                                   "directory",
 		filepath.Join(dir, "nope", "talk.md"): "the folder",
 	} {
-		if _, _, err := agentfile.OpenTranscript(t.Context(), path, out, agentfile.Options{}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := agentfile.OpenTranscript(t.Context(), path, out, agentfile.Options{Consent: trust.Everything}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", out, err)
 		}
 	}
 	out := write(t, prompt, dir, "talk.md")
-	if _, _, err := agentfile.OpenTranscript(t.Context(), filepath.Join(dir, "nope.md"), out, agentfile.Options{}); !errors.Is(err, fs.ErrNotExist) {
+	if _, _, err := agentfile.OpenTranscript(t.Context(), filepath.Join(dir, "nope.md"), out, agentfile.Options{Consent: trust.Everything}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no agent: %v", err)
 	}
 }
@@ -374,7 +375,7 @@ func TestTranscriptBrokeOff(t *testing.T) {
 	if got := read(t, out); got != text {
 		t.Errorf("a turn in which nothing was said left\n%s", got[len(text):])
 	}
-	f = load(t, out, agentfile.Options{})
+	f = load(t, out, agentfile.Options{Consent: trust.Everything})
 	mem, err := f.Session(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -112,7 +112,11 @@ func newServer(tb testing.TB, answers []Reply, start func(*httptest.Server)) *Se
 
 // Close ends all stalled answers, waits for the others, and stops the server. It may
 // be called more than once.
-func (s *Server) Close() { s.close() }
+func (s *Server) Close() {
+	if s.close != nil {
+		s.close()
+	}
+}
 
 // Client returns a new client of the server. It retries as often as the default
 // client, without delays.

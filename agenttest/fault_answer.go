@@ -161,9 +161,13 @@ func Redirect(status int, location string) Reply {
 // Reset breaks the connection instead of answering.
 func Reset() Reply { return Reply{name: "Reset", reset: true} }
 
-// Storm is failure n times, followed by the other answers.
+// maxAnswers is the largest number of answers that one call makes.
+const maxAnswers = 1 << 16
+
+// Storm is failure n times, at most 65536 times, followed by the other answers. A negative n
+// counts as 0.
 func Storm(n int, failure Reply, then ...Reply) []Reply {
-	return append(slices.Repeat([]Reply{failure}, n), then...)
+	return append(slices.Repeat([]Reply{failure}, min(max(n, 0), maxAnswers)), then...)
 }
 
 // String describes the answer.
@@ -187,7 +191,9 @@ func (a Reply) with(change func(*Reply), format string, args ...any) Reply {
 // body that continues after its length.
 func (a Reply) WithHeader(name, value string) Reply {
 	a = a.more("WithHeader(%s, %.40s)", name, value)
-	a.header = a.header.Clone()
+	if a.header = a.header.Clone(); a.header == nil {
+		a.header = http.Header{}
+	}
 	a.header.Set(name, value)
 	return a
 }
@@ -195,8 +201,10 @@ func (a Reply) WithHeader(name, value string) Reply {
 // RetryAfter sets the header, a number of seconds or a date.
 func (a Reply) RetryAfter(value string) Reply { return a.WithHeader("Retry-After", value) }
 
-// HugeHeader adds n bytes of header.
-func (a Reply) HugeHeader(n int) Reply { return a.WithHeader("X-Filler", strings.Repeat("x", n)) }
+// HugeHeader adds n bytes of header, at most 16 MiB.
+func (a Reply) HugeHeader(n int) Reply {
+	return a.WithHeader("X-Filler", strings.Repeat("x", min(max(n, 0), 16<<20)))
+}
 
 // WithStatus sets the status.
 func (a Reply) WithStatus(status int) Reply {

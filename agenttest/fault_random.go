@@ -6,6 +6,8 @@ package agenttest
 import (
 	"net/http"
 	"slices"
+
+	"github.com/antiphon-go/antiphon/internal/nils"
 )
 
 // Rand is the source of randomness for [RandomAnswer]: a *rand.Rand of math/rand/v2,
@@ -21,6 +23,9 @@ type Rand interface {
 // right's, although some are valid in unusual ways. Stalls are endless, so a client
 // needs a timeout for silence.
 func RandomAnswer(dice Rand, right Reply) Reply {
+	if nils.Is(dice) {
+		return right
+	}
 	if dice.IntN(4) == 0 {
 		return randomFailure(dice)
 	}
@@ -31,10 +36,10 @@ func RandomAnswer(dice Rand, right Reply) Reply {
 	return a
 }
 
-// Schedule returns n random answers, followed by right itself.
+// Schedule returns n random answers, at most 65536, followed by right itself.
 func Schedule(dice Rand, n int, right Reply) []Reply {
 	var list []Reply
-	for range n {
+	for range min(n, maxAnswers) {
 		list = append(list, RandomAnswer(dice, right))
 	}
 	return append(list, right)

@@ -4,6 +4,7 @@
 package agenttest
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -70,8 +71,10 @@ type LocalRequest struct {
 	Status   int
 }
 
-// StartLocal starts the server, which is closed at the end of the test.
+// StartLocal starts the server, which is closed at the end of the test. A nil l is the zero
+// Local.
 func StartLocal(tb testing.TB, l *Local) *Local {
+	l = cmp.Or(l, new(Local))
 	srv := httptest.NewServer(l)
 	tb.Cleanup(srv.Close)
 	l.URL = srv.URL + "/v1"

@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unicode"
@@ -50,10 +51,10 @@ type Platform struct {
 
 	mu       sync.Mutex
 	mux      http.Handler
-	n        int // of the last id
+	n        atomic.Int64 // of the last id
 	files    []*platformFile
 	stores   []*platformStore
-	answered map[string]*httptest.ResponseRecorder
+	answered map[string]*keyed
 }
 
 type platformFile struct {
@@ -90,8 +91,8 @@ func StartPlatform(tb testing.TB, p *Platform) *platform.Client {
 	}
 }
 
-// ServeHTTP implements [http.Handler]. Paths begin with /v1. Requests are received at
-// the same time, and answered one after another.
+// ServeHTTP implements [http.Handler]. Paths begin with /v1. A slow client delays no
+// other.
 func (p *Platform) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -99,28 +100,73 @@ func (p *Platform) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
+	handler, before := p.prepared(r.Header.Get("Idempotency-Key"))
+	if before == nil {
+		handler.ServeHTTP(w, r)
+		return
+	}
+	pass(w, before.answer(handler, r))
+}
+
+// prepared returns the handler of all requests, and what is known of a request with a
+// key, or nil without a key.
+func (p *Platform) prepared(key string) (http.Handler, *keyed) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.mux == nil {
-		p.mux, p.answered = p.routes(), map[string]*httptest.ResponseRecorder{}
+		p.mux, p.answered = p.routes(), map[string]*keyed{}
 	}
-	key := r.Header.Get("Idempotency-Key")
 	if key == "" {
-		p.mux.ServeHTTP(w, r)
-		return
+		return p.mux, nil
 	}
-	answer := p.answered[key]
-	if answer == nil {
-		answer = httptest.NewRecorder()
-		if p.mux.ServeHTTP(answer, r); answer.Code < 300 {
-			p.answered[key] = answer
-		}
+	if p.answered[key] == nil {
+		p.answered[key] = new(keyed)
 	}
+	return p.mux, p.answered[key]
+}
+
+// keyed is a request with an Idempotency-Key.
+type keyed struct {
+	mu   sync.Mutex // held while the request is handled, and not while the answer is sent
+	done *httptest.ResponseRecorder
+}
+
+// answer returns the answer to a request: the one that it got before, unless that was an
+// error.
+func (k *keyed) answer(handler http.Handler, r *http.Request) *httptest.ResponseRecorder {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.done != nil {
+		return k.done
+	}
+	answer := httptest.NewRecorder()
+	if handler.ServeHTTP(answer, r); answer.Code < 300 {
+		k.done = answer
+	}
+	return answer
+}
+
+// pass sends an answer. It only reads it.
+func pass(w http.ResponseWriter, answer *httptest.ResponseRecorder) {
 	for name, values := range answer.Header() {
 		w.Header()[name] = values
 	}
 	w.WriteHeader(answer.Code)
 	_, _ = w.Write(answer.Body.Bytes()) // a disconnected client is not an error here
+}
+
+// alone returns a handler that holds the lock while it handles a request, and not while
+// the answer is sent.
+func (p *Platform) alone(handle func(http.ResponseWriter, *http.Request)) func(http.ResponseWriter, *http.Request) {
+	return func(w http.ResponseWriter, r *http.Request) {
+		answer := httptest.NewRecorder()
+		func() {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			handle(answer, r)
+		}()
+		pass(w, answer)
+	}
 }
 
 func (p *Platform) routes() http.Handler {
@@ -129,9 +175,6 @@ func (p *Platform) routes() http.Handler {
 		"GET /models":             p.listModels,
 		"GET /models/{id...}":     p.model,
 		"DELETE /models/{id...}":  p.model,
-		"POST /embeddings":        p.embed,
-		"POST /moderations":       p.moderate,
-		"POST /images/{what}":     p.image,
 		"GET /files":              p.listFiles,
 		"POST /files":             p.upload,
 		"GET /files/{id}":         p.withFile(func(w http.ResponseWriter, f *platformFile) { answer(w, &f.File) }),
@@ -158,8 +201,12 @@ func (p *Platform) routes() http.Handler {
 		"GET /vector_stores/{id}/file_batches/{batch}/files":   p.withStore(listMembers),
 	} {
 		method, path, _ := strings.Cut(pattern, " ")
-		mux.HandleFunc(method+" /v1"+path, handle)
+		mux.HandleFunc(method+" /v1"+path, p.alone(handle))
 	}
+	// These change nothing. Images are streamed, and Harmful may ask this server.
+	mux.HandleFunc("POST /v1/embeddings", p.embed)
+	mux.HandleFunc("POST /v1/moderations", p.moderate)
+	mux.HandleFunc("POST /v1/images/{what}", p.image)
 	return mux
 }
 
@@ -249,8 +296,7 @@ func page[T interface{ MarshalJSON() ([]byte, error) }](w http.ResponseWriter, r
 
 // id returns a new id.
 func (p *Platform) id(prefix string) string {
-	p.n++
-	return prefix + "-" + strconv.Itoa(p.n)
+	return prefix + "-" + strconv.FormatInt(p.n.Add(1), 10)
 }
 
 // platformTime is the time of everything.

@@ -16,6 +16,7 @@ import (
 	"sync"
 
 	"github.com/antiphon-go/antiphon/endpoint"
+	"github.com/antiphon-go/antiphon/internal/nils"
 )
 
 // Recorder is an http.RoundTripper that records the traffic for [Replay]: requests,
@@ -163,6 +164,9 @@ func (r *Recorder) WriteTo(w io.Writer) (int64, error) {
 		if len(secret) >= minSecret && strings.Contains(out.String(), secret) {
 			return 0, errors.New("a secret would be in the recording")
 		}
+	}
+	if nils.Is(w) {
+		return 0, errors.New("the recording has no writer to be written to")
 	}
 	return out.Buffer.WriteTo(w)
 }

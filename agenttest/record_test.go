@@ -319,12 +319,19 @@ func TestRecordFails(t *testing.T) {
 	if agenttest.Record(&fakeTB{TB: t}, file).Recording() {
 		t.Error("recording")
 	}
-	defer func() {
-		if got := fmt.Sprint(recover()); !strings.Contains(got, "to record it, run the test with ANTIPHON_RECORD=TestRecordFails") {
-			t.Error(got)
-		}
-	}()
-	agenttest.Record(&fakeTB{TB: t}, file+".none")
+	for want, open := range map[string]func(testing.TB, string, ...endpoint.Key) *agenttest.Tape{
+		"x.rec.none: to record it, run the test once with ANTIPHON_RECORD=TestRecordFails and the server's key":                                              agenttest.Record,
+		"x.rec.none: to record it, call agenttest.Record instead of Replay, and run the test once with ANTIPHON_RECORD=TestRecordFails and the server's key": agenttest.Replay,
+	} {
+		func() {
+			defer func() {
+				if got := fmt.Sprint(recover()); !strings.Contains(got, want) {
+					t.Error(got)
+				}
+			}()
+			open(&fakeTB{TB: t}, file+".none")
+		}()
+	}
 }
 
 // Errors of a file say where they are.

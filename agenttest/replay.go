@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -67,10 +68,19 @@ type played struct {
 // requests are compared.
 func Replay(tb testing.TB, file string, secrets ...endpoint.Key) *Tape {
 	tb.Helper()
+	return replay(tb, file, "call agenttest.Record instead of Replay, and ", secrets)
+}
+
+// replay plays back a file. How begins the sentence that says how to record it.
+func replay(tb testing.TB, file, how string, secrets []endpoint.Key) *Tape {
+	tb.Helper()
 	t := newTape(tb, file, secrets)
 	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		tb.Fatalf("there is no recording %s: to record it, %srun the test once with %s=%s and the server's key", file, how, RecordVariable, regexp.QuoteMeta(tb.Name()))
+	}
 	if err != nil {
-		tb.Fatalf("%v; to record it, run the test with %s=%s", err, RecordVariable, regexp.QuoteMeta(tb.Name()))
+		tb.Fatalf("recording: %v", err)
 	}
 	list, err := readRecording(string(text))
 	if err != nil {
@@ -100,7 +110,7 @@ func Record(tb testing.TB, file string, secrets ...endpoint.Key) *Tape {
 			return recordTo(tb, file, secrets)
 		}
 	}
-	return Replay(tb, file, secrets...)
+	return replay(tb, file, "", secrets)
 }
 
 func recordTo(tb testing.TB, file string, secrets []endpoint.Key) *Tape {
@@ -130,8 +140,11 @@ func (t *Tape) Client() *http.Client { return &http.Client{Transport: t} }
 // URL returns a base URL on loopback that represents the target, such as
 // https://api.openai.com/v1, until the end of the test. Clients that open WebSockets
 // need it, because WebSockets do not use the RoundTripper; it also answers HTTP
-// requests.
+// requests. A Tape that [Record] or [Replay] did not return has no URL.
 func (t *Tape) URL(target string) string {
+	if t.tb == nil {
+		return ""
+	}
 	t.tb.Helper()
 	u, err := url.Parse(target)
 	if err != nil {
@@ -190,6 +203,9 @@ func (t *Tape) start(target string) *httptest.Server {
 // RoundTrip answers from the recording, or asks the real server. A request without
 // an answer fails with an [*endpoint.Error] that is not retried.
 func (t *Tape) RoundTrip(req *http.Request) (*http.Response, error) {
+	if t.tb == nil {
+		return nil, errors.New("agenttest: the Tape was made by neither Record nor Replay")
+	}
 	if t.recorder != nil {
 		if srv := t.own(req.URL); srv != nil { // which records it
 			return srv.Client().Transport.RoundTrip(req)

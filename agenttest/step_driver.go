@@ -94,7 +94,7 @@ func (c *stepConn) QueryContext(ctx context.Context, query string, args []driver
 		return nil, driver.ErrSkip
 	}
 	if name := statementName(query); !strings.HasPrefix(name, "SELECT") && !strings.HasPrefix(name, "PRAGMA") {
-		if err := c.at(Step{Name: "sql/" + name}); err != nil {
+		if err := c.at.call(Step{Name: "sql/" + name}); err != nil {
 			return nil, err
 		}
 	}

@@ -9,12 +9,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/session"
 )
 
 // Step is an operation that a store is about to perform or has performed. Its name
 // is append with the kinds of the bodies, such as append/received; load, lock,
-// unlock, fork, create, rename, label, archive, delete, sweep or put; or, for a
+// unlock, deliver, fork, create, rename, label, archive, delete, sweep or put; or, for a
 // database, sql and the statement. Programs may define their own steps.
 type Step struct {
 	Name string
@@ -43,16 +44,27 @@ func (s Step) String() string {
 // process at this point. It must be safe for concurrent use.
 type StepFunc func(Step) error
 
-// Take performs a step between the two calls of at.
+// Take performs a step between the two calls of at. A nil StepFunc does nothing.
 func (at StepFunc) Take(s Step, do func() error) error {
-	if err := at(s); err != nil {
+	if do == nil {
+		do = func() error { return nil }
+	}
+	if err := at.call(s); err != nil {
 		return err
 	}
 	s.Done, s.Err = true, do()
-	if err := at(s); err != nil {
+	if err := at.call(s); err != nil {
 		return err
 	}
 	return s.Err
+}
+
+// call calls at, unless it is nil.
+func (at StepFunc) call(s Step) error {
+	if at == nil {
+		return nil
+	}
+	return at(s)
 }
 
 // wholeStore is a store with all optional interfaces.
@@ -61,14 +73,19 @@ type wholeStore interface {
 	session.Locker
 	session.Forker
 	session.Watcher
+	session.Inbox
 	session.Catalog
 	session.Blobs
 }
 
 // StepStore returns a store that calls at for all operations on sessions. If store
 // implements all optional interfaces, like the stores of package sqlstore, so does
-// the result; otherwise the result keeps only [session.SubsessionStore].
+// the result; otherwise the result keeps only [session.SubsessionStore]. A nil store
+// is a new [session.Memory].
 func StepStore(store session.Store, at StepFunc) session.Store {
+	if nils.Is(store) {
+		store = new(session.Memory)
+	}
 	s := &stepStore{store, at}
 	if whole, ok := store.(wholeStore); ok {
 		return &stepWhole{s, whole}
@@ -92,7 +109,7 @@ func (s *stepStore) Append(ctx context.Context, id string, after int64, entries 
 func (s *stepStore) Load(ctx context.Context, id string, after int64) iter.Seq2[session.Entry, error] {
 	return func(yield func(session.Entry, error) bool) {
 		st := Step{Name: "load", Session: id, After: after}
-		if err := s.at(st); err != nil {
+		if err := s.at.call(st); err != nil {
 			yield(session.Entry{}, err)
 			return
 		}
@@ -102,7 +119,7 @@ func (s *stepStore) Load(ctx context.Context, id string, after int64) iter.Seq2[
 			}
 		}
 		st.Done = true
-		if err := s.at(st); err != nil {
+		if err := s.at.call(st); err != nil {
 			yield(session.Entry{}, err)
 		}
 	}
@@ -163,6 +180,22 @@ func (s *stepWhole) Fork(ctx context.Context, from string, at int64, to string, 
 
 func (s *stepWhole) Watch(ctx context.Context, id string, after int64) iter.Seq2[session.Entry, error] {
 	return s.whole.Watch(ctx, id, after)
+}
+
+func (s *stepWhole) Deliver(ctx context.Context, id string, d session.Delivery) (r session.Receipt, err error) {
+	err = s.at.Take(Step{Name: "deliver", Session: id}, func() (err error) {
+		r, err = s.whole.Deliver(ctx, id, d)
+		return err
+	})
+	return r, err
+}
+
+func (s *stepWhole) Deliveries(ctx context.Context, id string) iter.Seq2[session.Delivery, error] {
+	return s.whole.Deliveries(ctx, id)
+}
+
+func (s *stepWhole) Notify(id string, arrived func()) (stop func()) {
+	return s.whole.Notify(id, arrived)
 }
 
 func (s *stepWhole) List(ctx context.Context, q session.Query) iter.Seq2[session.Info, error] {

@@ -22,7 +22,7 @@ import (
 
 // TestStore tests that a store keeps the contract of [session.Store] and of each
 // optional interface that it implements: [session.SubsessionStore],
-// [session.Locker], [session.Forker], [session.Watcher], [session.Catalog],
+// [session.Locker], [session.Forker], [session.Watcher], [session.Inbox], [session.Catalog],
 // [session.Searcher], [session.Blobs] and [session.Verifier]. open returns an empty
 // store; it is called for each subtest, and should use t.Cleanup to close the store.
 func TestStore(t *testing.T, open func(t *testing.T) session.Store) {
@@ -45,6 +45,10 @@ func TestStore(t *testing.T, open func(t *testing.T) session.Store) {
 		{"fork of a fork", testForkOfFork},
 		{"watch", testWatch},
 		{"watch the deleted", testWatchDeleted},
+		{"inbox", testInbox},
+		{"inbox of a fork", testInboxOfFork},
+		{"inbox with many senders", testInboxRace},
+		{"notify", testNotify},
 		{"catalog", testCatalog},
 		{"names", testNames},
 		{"title", testTitle},
@@ -181,12 +185,12 @@ func everyBody() []session.Body {
 	if err != nil {
 		panic(err) // it is written above
 	}
-	rule := session.Rule{Verdict: session.Allow, Tool: "t", Member: "m", Prefix: []string{"a", ""}, Under: "/"}
+	rule := session.Rule{Verdict: session.Allow, Tool: "t", Member: "m", Prefix: []string{"a", ""}, Under: "/", Arguments: "{}", Definition: "d"}
 	return []session.Body{
 		session.InputItem{Item: odd}, session.RunStarted{}, session.TurnStarted{Turn: 1}, session.OutputItem{Turn: 1, Item: odd, Partial: true},
 		session.TurnEnded{Turn: 1, ResponseID: "r", Status: "failed", Reason: "\x00\xff", Class: "c", Usage: &api.Usage{InputTokens: 1 << 60}, Refused: 1, Cost: 0.1},
 		session.ApprovalAsked{CallID: "c", Number: 1, Tool: "t", Arguments: "{}", Custom: true, Reason: "r", Rules: []session.Rule{rule}},
-		session.Approval{CallID: "c", Number: 1, Allowed: true, Reason: "r", By: "b", Edited: "{}", Remember: &rule},
+		session.Approval{CallID: "c", Number: 1, Allowed: true, Reason: "r", By: "b", Decided: session.DeciderPerson, Edited: "{}", Remember: &rule, Definition: "d"},
 		session.CallStarted{CallID: "c", Arguments: "{\n}", Session: "s", Repeatable: true},
 		session.SubagentUsage{CallID: "c", Session: "s", Turns: 1, Tokens: 2, Cost: 1e-300}, session.Paused{CallID: "c", Session: "s"},
 		session.CallOutput{CallID: "c", Item: odd, Failed: true, Edited: true}, session.CallDropped{CallID: "c", Reason: "r"},
@@ -194,7 +198,7 @@ func everyBody() []session.Body {
 		session.ReasoningDropped{Reason: "r"}, session.Quarantined{Seq: 1, Reason: "r"},
 		session.Compacted{Through: 1, Kept: []int64{1}, By: session.BySummary, Items: []item.Item{odd, picture(9000, 1)}, Failure: "f", Before: 2, After: 1, Cost: 1},
 		session.Restored{Seq: 1}, session.Collapsed{Seqs: []int64{1, 2}, By: 3}, session.Noticed{Turn: 1, Kind: "k", ItemID: "i", CallID: "c", Text: "t"},
-		session.Superseded{Seqs: []int64{1, 2}, By: 3}, session.StopAsked{Why: "w", AfterTurn: true, Detail: "d"},
+		session.Superseded{Seqs: []int64{1, 2}, By: 3}, session.Delivered{Key: "k", By: "b", From: "f", Shown: "s", Queued: true, Problem: "p"}, session.StopAsked{Why: "w", AfterTurn: true, Detail: "d"},
 		session.Stopped{Why: "w", Detail: "d"}, session.Note{Item: odd},
 	}
 }

@@ -4,7 +4,9 @@
 package agenttest
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -28,12 +30,13 @@ import (
 //	  > Take an umbrella.
 //	stopped: answered
 //
-// A call is the name of the tool and its arguments as the model sent them; " as "
-// follows if the tool got others. After "=" comes the output, after "!" the output of
-// a call that failed or was refused, and "?" stands for no output yet. A failure in
-// the usual envelope is shortened to its error and its output. A text with line
-// breaks is quoted. Input, reasoning and ids are left out. A subagent is a call like
-// any other; its own log is another trajectory: see session.Session.Nested.
+// A call is the name of the tool and its arguments as the model sent them; JSON with
+// line breaks loses the white space between its parts. " as " follows if the tool got
+// other arguments. After "=" comes the output, after "!" the output of a call that failed
+// or was refused, and "?" stands for no output yet. A failure in the usual envelope is
+// shortened to its error and its output. Any other text with line breaks is quoted.
+// Input, reasoning and ids are left out. A subagent is a call like any other; its own
+// log is another trajectory: see session.Session.Nested.
 func Trajectory(log []session.Entry) string {
 	t := trajectory{calls: map[int]*step{}, said: map[int64]*step{}}
 	for _, e := range log {
@@ -47,7 +50,8 @@ func Trajectory(log []session.Entry) string {
 }
 
 // CheckTrajectory fails the test if the trajectory of the log (see [Trajectory])
-// differs from want, and prints the difference:
+// differs from want, and prints the difference line by line: after "-" what want has and
+// the log does not, after "+" what happened instead.
 //
 //	agenttest.CheckTrajectory(t, s.Log(), `
 //		turn 1
@@ -63,7 +67,7 @@ func Trajectory(log []session.Entry) string {
 func CheckTrajectory(tb testing.TB, log []session.Entry, want string) {
 	tb.Helper()
 	if diff := trajectoryDiff(want, Trajectory(log)); diff != "" {
-		tb.Errorf("the trajectory differs (-want +got):\n%s", diff)
+		tb.Errorf("the trajectory differs (- is expected and did not happen, + happened and is not expected):\n%s", diff)
 	}
 }
 
@@ -135,7 +139,7 @@ func (t *trajectory) apply(e session.Entry) {
 		t.item(e.Seq, b, call)
 	case session.CallStarted:
 		if s := t.calls[number(call)]; s != nil && call.Edited {
-			s.edited = oneLine(call.Arguments)
+			s.edited = argumentsLine(call.Arguments)
 		}
 	case session.CallOutput:
 		t.answer(e.Seq, b, call)
@@ -166,7 +170,7 @@ func (t *trajectory) item(seq int64, b session.OutputItem, call *agent.KnownCall
 	s := new(step)
 	switch kind := b.Item.Type(); {
 	case call != nil && b.Item.IsCall():
-		s.call, s.text = true, strings.TrimRight(call.Tool+" "+oneLine(call.Arguments), " ")
+		s.call, s.text = true, strings.TrimRight(call.Tool+" "+argumentsLine(call.Arguments), " ")
 		t.calls[number(call)] = s
 	case kind == item.TypeReasoning:
 		return
@@ -182,7 +186,7 @@ func (t *trajectory) item(seq int64, b session.OutputItem, call *agent.KnownCall
 	default: // of the endpoint itself
 		s.text = string(kind)
 		if call != nil {
-			s.text = strings.TrimRight(s.text+" "+call.Tool+" "+oneLine(call.Arguments), " ")
+			s.text = strings.TrimRight(s.text+" "+call.Tool+" "+argumentsLine(call.Arguments), " ")
 		}
 	}
 	t.said[seq] = s
@@ -236,6 +240,16 @@ func withoutEnvelope(text string) string {
 	return strings.TrimSpace(strings.TrimSpace(problem) + "\n" + output)
 }
 
+// argumentsLine returns arguments on one line. JSON that the model wrote over several
+// lines loses its white space.
+func argumentsLine(text string) string {
+	var compact bytes.Buffer
+	if strings.ContainsAny(text, "\n\r\t") && json.Compact(&compact, []byte(text)) == nil {
+		text = compact.String()
+	}
+	return oneLine(text)
+}
+
 // oneLine returns a text on one line: as it is, or quoted.
 func oneLine(text string) string {
 	if strings.ContainsFunc(text, func(r rune) bool { return r != ' ' && unicode.IsSpace(r) || unicode.IsControl(r) }) {
@@ -265,15 +279,22 @@ func trajectoryDiff(want, got string) string {
 			g = gotTurns[i]
 		}
 		partner := matched(w, g)
+		shown := make([]bool, len(g))
 		for j, line := range w {
-			if partner[j] < 0 {
+			at := partner[j]
+			if at >= 0 {
+				write(" ", g[at])
+			} else {
 				write("-", line)
+				if at = likely(line, g, partner, shown); at < 0 {
+					continue
+				}
+				write("+", g[at])
 			}
+			shown[at] = true
 		}
 		for j, line := range g {
-			if slices.Contains(partner, j) {
-				write(" ", line)
-			} else {
+			if !shown[j] {
 				write("+", line)
 			}
 		}
@@ -282,6 +303,18 @@ func trajectoryDiff(want, got string) string {
 		return ""
 	}
 	return b.String()
+}
+
+// likely returns the index of a line in got that happened instead of an expected one: the
+// first that is not expected and is of the same tool or kind, or -1.
+func likely(want string, got []string, partner []int, shown []bool) int {
+	kind, _, _ := strings.Cut(want, " ")
+	for i, line := range got {
+		if other, _, _ := strings.Cut(line, " "); kind == other && !shown[i] && !slices.Contains(partner, i) {
+			return i
+		}
+	}
+	return -1
 }
 
 // turnsOf splits a trajectory into turns and stops; each begins with its heading.

@@ -103,11 +103,11 @@ func TestCheckTrajectory(t *testing.T) {
 			stopped: answered
 		`, `  turn 1
     > I look.
-+   echo {"text":"a"} as {"text":"A"} = "Note: the arguments of this call were changed before it ran, to: {\"text\":\"A\"}\n\nA"
     fails {"text":"b"} ! "no such city\nhalf"
++   echo {"text":"a"} as {"text":"A"} = "Note: the arguments of this call were changed before it ran, to: {\"text\":\"A\"}\n\nA"
+  turn 2
 -   echo … = A
 -   write {"text":"c"} = "wrote\nC"
-  turn 2
 +   write {"text":"c"} = "wrote\nc"
     rm {} ! tool not found: rm. Available: echo, fails, write, ask
   turn 3
@@ -123,7 +123,7 @@ func TestCheckTrajectory(t *testing.T) {
 			if c.diff == "" && got == "" {
 				return
 			}
-			if diff := cmp.Diff("the trajectory differs (-want +got):\n"+c.diff, got); diff != "" {
+			if diff := cmp.Diff("the trajectory differs (- is expected and did not happen, + happened and is not expected):\n"+c.diff, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -154,4 +154,20 @@ turn 2, broke off: truncated
 stopped: provider_error
 `
 	agenttest.CheckTrajectory(t, s.Log(), want)
+}
+
+// Arguments that a model wrote over several lines are one line, in the form that other
+// models write.
+func TestTrajectoryArgumentsOnOneLine(t *testing.T) {
+	s := session.New()
+	if _, err := s.Append(t.Context(), session.RunStarted{}, session.TurnStarted{Turn: 1},
+		session.OutputItem{Turn: 1, Item: item.Call("c1", "echo", "{\n  \"text\": \"one\\ntwo\",\n  \"n\": 1e2\n}")},
+		session.OutputItem{Turn: 1, Item: item.Call("c2", "echo", "{\n  \"text\": \"bro")},
+		session.TurnEnded{Turn: 1, Status: item.StatusCompleted}); err != nil {
+		t.Fatal(err)
+	}
+	want := "turn 1\n  echo {\"text\":\"one\\ntwo\",\"n\":1e2} ?\n  echo \"{\\n  \\\"text\\\": \\\"bro\" ?\n"
+	if diff := cmp.Diff(want, agenttest.Trajectory(s.Log())); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
 }

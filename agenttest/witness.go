@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/session"
 )
 
@@ -73,6 +74,9 @@ type report struct {
 // deletions to w, one per line. It must be called first before a step and last after
 // it; see [Both].
 func Reporter(w io.Writer) StepFunc {
+	if nils.Is(w) {
+		w = io.Discard
+	}
 	r := &reporter{w: w, begun: map[*session.Entry]int64{}, other: map[string]int64{}}
 	return r.at
 }
@@ -84,10 +88,10 @@ func Both(outer, inner StepFunc) StepFunc {
 		if s.Done {
 			first, second = inner, outer
 		}
-		if err := first(s); err != nil {
+		if err := first.call(s); err != nil {
 			return err
 		}
-		return second(s)
+		return second.call(s)
 	}
 }
 
@@ -154,6 +158,9 @@ func (r *reporter) number(s Step, verb string) int64 {
 // Hear reads the reports of one process until they end, and ignores an incomplete
 // last line. Lines that are not reports are passed to other, which may be nil.
 func (w *Auditor) Hear(r io.Reader, other func(line string)) error {
+	if nils.Is(r) {
+		return errors.New("witness: the reader is nil")
+	}
 	begun := map[int64]*witnessedOp{}
 	in := bufio.NewReader(r)
 	for {

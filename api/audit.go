@@ -130,8 +130,11 @@ func (a *Auditor) Reset() {
 }
 
 // Add takes the next event and calls take for each inconsistency that it shows. take
-// is called before Add returns.
+// is called before Add returns. A nil event shows nothing.
 func (a *Auditor) Add(e *Event, take func(Note)) {
+	if e == nil {
+		return
+	}
 	a.take = take
 	a.count(e)
 	switch e.Type {

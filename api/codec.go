@@ -5,10 +5,10 @@ package api
 
 import (
 	"errors"
-	"reflect"
 	"strings"
 
 	"github.com/antiphon-go/antiphon/internal/jsonx"
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/internal/record"
 	"github.com/antiphon-go/antiphon/item"
 )
@@ -53,7 +53,7 @@ func parseBody[T any, P interface {
 
 // appendRecord appends r as a JSON object. On error it returns dst unchanged.
 func appendRecord(dst []byte, r fielder) ([]byte, error) {
-	if isNil(r) {
+	if nils.Is(r) {
 		return dst, errNil
 	}
 	out, err := record.Append(dst, r.fields)
@@ -83,7 +83,7 @@ func wholeFrom(dst, out []byte, err error) ([]byte, error) {
 // bodyOf encodes a record as a body. The record may contain one list of items, which
 // the body uses without a copy.
 func bodyOf(r fielder) (item.Body, error) {
-	if isNil(r) {
+	if nils.Is(r) {
 		return nil, errNil
 	}
 	before, list, after, err := record.Around(r.fields)
@@ -117,11 +117,11 @@ type unknown interface{ rawJSON() item.JSON }
 
 // appendUnion appends one value of a union.
 func appendUnion[V fielder](dst []byte, v V) ([]byte, error) {
-	switch v := any(v).(type) {
-	case nil:
-		return dst, errors.New("no value")
-	case unknown:
-		value, err := checked(string(v.rawJSON()))
+	if nils.Is(v) {
+		return dst, errNil
+	}
+	if u, ok := any(v).(unknown); ok {
+		value, err := checked(string(u.rawJSON()))
 		return append(dst, value...), err
 	}
 	return appendRecord(dst, v)
@@ -196,15 +196,6 @@ func typeOfRaw(raw item.JSON) string {
 // errNil reports a value that is nil. An interface can hide a nil pointer, so this
 // is found only when the value is used.
 var errNil = &item.ShapeError{Problem: "it is nil"}
-
-// isNil reports whether v is nil, or a nil pointer of any type.
-func isNil(v any) bool {
-	if v == nil {
-		return true
-	}
-	r := reflect.ValueOf(v)
-	return r.Kind() == reflect.Pointer && r.IsNil()
-}
 
 // clean returns s as valid UTF-8, with U+FFFD in place of invalid bytes.
 func clean(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/antiphon-go/antiphon/internal/jsonx"
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/internal/record"
 	"github.com/antiphon-go/antiphon/item"
 )
@@ -122,7 +123,7 @@ func EventAs[T any, P interface {
 // [*item.ShapeError] with the path of a string that is not UTF-8, or of an Extra
 // member that is not JSON.
 func NewEvent(v EventValue) (Event, error) {
-	if isNil(v) {
+	if nils.Is(v) {
 		return Event{}, errNil
 	}
 	b, err := appendUnion(nil, v)

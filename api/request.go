@@ -4,6 +4,9 @@
 package api
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/antiphon-go/antiphon/internal/jsonx"
 	"github.com/antiphon-go/antiphon/internal/record"
 	"github.com/antiphon-go/antiphon/item"
@@ -504,17 +507,41 @@ func ParseToolChoice(j item.JSON) (ToolChoice, error) {
 	}
 	value, err := checked(string(j))
 	if err != nil {
-		return v, err
+		return v, wordProblem(string(j), err)
 	}
 	switch value[0] {
 	case '"':
 		v.Mode = jsonx.Unquote(value)
 	case '{':
-		err = decodeRecord(value, &v)
+		return choiceObject(value)
 	default:
 		err = &item.ShapeError{Problem: "found " + jsonx.KindOf(value) + ", want a tool choice"}
 	}
 	return v, err
+}
+
+// choiceObject reads a tool choice that is an object. It is apart, so that the usual choice, a
+// word, takes no memory.
+func choiceObject(value string) (v ToolChoice, err error) {
+	err = decodeRecord(value, &v)
+	return v, err
+}
+
+// wordProblem returns the error for a tool choice that is not JSON. A word without quotes
+// gets a hint.
+func wordProblem(text string, err error) error {
+	switch text {
+	case ModeAuto:
+		return fmt.Errorf("%s is not JSON: write api.ChoiceAuto: %w", text, err)
+	case ModeNone:
+		return fmt.Errorf("%s is not JSON: write api.ChoiceNone: %w", text, err)
+	case ModeRequired:
+		return fmt.Errorf("%s is not JSON: write api.ChoiceRequired: %w", text, err)
+	}
+	if strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == "" {
+		return fmt.Errorf(`%.64s is not JSON: a word needs quotes, as in "\"auto\"", and api.ChooseFunction makes the choice of a tool: %w`, text, err)
+	}
+	return err
 }
 
 // JSON returns the choice as a value for [Request.ToolChoice].

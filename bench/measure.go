@@ -54,11 +54,11 @@ func measure(r row, rounds int) (result, error) {
 		if got != want {
 			return res, fmt.Errorf("%s comes to %d, antiphon to %d", l.name, got, want)
 		}
-		times := 3
+		least := settled
 		if r.rounds > 0 {
-			times = 1
+			least = 0
 		}
-		allocs, size := allocations(l, times)
+		allocs, size := allocations(l, least)
 		res.figures = append(res.figures, figure{lib: l.name, allocs: allocs, bytes: size})
 	}
 	for round := range rounds {
@@ -119,16 +119,24 @@ func cpuTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// allocations returns the number and bytes of allocations per repetition.
-func allocations(l lib, times int) (count, bytes float64) {
+// settled is how long allocations are counted. The collection before it empties the
+// pools of buffers, and filling them again must not count: of three short repetitions it
+// was a quarter of all bytes.
+const settled = 100 * time.Millisecond
+
+// allocations returns the number and bytes of allocations per repetition, of at least one
+// repetition.
+func allocations(l lib, least time.Duration) (count, bytes float64) {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	for range times {
+	times, began := 0.0, time.Now()
+	for times == 0 || time.Since(began) < least {
 		_, _ = l.run() // errors were reported by an earlier run
+		times++
 	}
 	runtime.ReadMemStats(&after)
-	return float64(after.Mallocs-before.Mallocs) / float64(times), float64(after.TotalAlloc-before.TotalAlloc) / float64(times)
+	return float64(after.Mallocs-before.Mallocs) / times, float64(after.TotalAlloc-before.TotalAlloc) / times
 }
 
 // median returns the median of a list, which must not be empty.

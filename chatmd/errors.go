@@ -66,18 +66,22 @@ type ErrorList []*Error
 
 // Error returns one line for each problem.
 func (l ErrorList) Error() string {
-	lines := make([]string, len(l))
-	for i, e := range l {
-		lines[i] = e.Error()
+	var lines []string
+	for _, e := range l {
+		if e != nil {
+			lines = append(lines, e.Error())
+		}
 	}
 	return strings.Join(lines, "\n")
 }
 
 // Unwrap returns the problems, for errors.Is and errors.As.
 func (l ErrorList) Unwrap() []error {
-	list := make([]error, len(l))
-	for i, e := range l {
-		list[i] = e
+	var list []error
+	for _, e := range l {
+		if e != nil {
+			list = append(list, e)
+		}
 	}
 	return list
 }

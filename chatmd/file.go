@@ -81,15 +81,31 @@ func (f *File) compile(errs, warnings ErrorList) error {
 	return f.err
 }
 
+// tree returns the parsed text. A File that was not made by this package has none.
+func (f *File) tree() *node {
+	if f.root == nil {
+		return &node{kind: element, src: new(source)}
+	}
+	return f.root
+}
+
+// unedited returns edit, or if it is nil a function that replaces nothing.
+func unedited(edit func(e Element, a Attr) (string, bool)) func(e Element, a Attr) (string, bool) {
+	if edit != nil {
+		return edit
+	}
+	return func(Element, Attr) (string, bool) { return "", false }
+}
+
 // Source returns the text of the main file.
 func (f *File) Source() string { return f.src }
 
 // Rewrite returns the main file's text with attribute values replaced. It calls edit
 // for every attribute of every element, including nested ones; edit returns the new
-// value and whether to replace the old one. Nothing else changes, so a file can be
+// value and whether to replace the old one; if edit is nil, nothing is replaced. Nothing else changes, so a file can be
 // copied to another folder with its relative sources adjusted.
 func (f *File) Rewrite(edit func(e Element, a Attr) (string, bool)) string {
-	return f.root.rewritten(locators{}, edit)
+	return f.tree().rewritten(locators{}, unedited(edit))
 }
 
 // Declarations returns the first config element and the tools of the file and its
@@ -98,6 +114,7 @@ func (f *File) Rewrite(edit func(e Element, a Attr) (string, bool)) string {
 func (f *File) Declarations(edit func(e Element, a Attr) (string, bool)) string {
 	var b strings.Builder
 	where := locators{}
+	edit = unedited(edit)
 	configured := false
 	var walk func(list []*node)
 	walk = func(list []*node) {
@@ -112,7 +129,7 @@ func (f *File) Declarations(edit func(e Element, a Attr) (string, bool)) string 
 			}
 		}
 	}
-	walk(f.root.nodes)
+	walk(f.tree().nodes)
 	return b.String()
 }
 
@@ -167,8 +184,8 @@ func (n *node) edited(where locators, edit func(e Element, a Attr) (string, bool
 	return b.String()
 }
 
-// Copying describes the changes in a copy of a file. All its functions must be set;
-// they are also called for elements of imported files.
+// Copying describes the changes in a copy of a file. Its functions are also called for
+// elements of imported files. A function that is nil changes nothing.
 type Copying struct {
 	// Attr returns the new value of an attribute, and whether to replace the old one.
 	Attr func(e Element, a Attr) (string, bool)
@@ -182,8 +199,15 @@ type Copying struct {
 // Copy returns the main file's text with the changes of c. Imports stay, unless
 // their content is bound to the file.
 func (f *File) Copy(c Copying) string {
+	c.Attr = unedited(c.Attr)
+	if c.Element == nil {
+		c.Element = func(Element) (string, bool) { return "", false }
+	}
+	if c.Bound == nil {
+		c.Bound = func(Element) bool { return false }
+	}
 	w := copier{Copying: c, where: locators{}}
-	w.list(f.root.nodes)
+	w.list(f.tree().nodes)
 	return w.b.String()
 }
 

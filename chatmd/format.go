@@ -37,13 +37,14 @@ func (f *File) Format() (string, error) {
 	if i := strings.LastIndexByte(f.src, '\n'); i > 0 && f.src[i-1] == '\r' {
 		w.eol = "\r\n" // the line end of the last line, so that a second pass gives the same result
 	}
-	w.list(f.root.nodes, "")
+	root := f.tree()
+	w.list(root.nodes, "")
 	if w.b.Len() > 0 {
 		w.b.WriteString(w.eol)
 	}
 	out := w.b.String()
 	again, _ := parseTree(&source{text: out}, "")
-	if !equalNodes(f.root, again) {
+	if !equalNodes(root, again) {
 		return "", errors.New(f.Name + ": formatting would change the meaning of the file; the file is not changed")
 	}
 	return out, nil

@@ -41,8 +41,13 @@ type Importer interface {
 // ImporterFunc is a function that implements [Importer].
 type ImporterFunc func(ctx context.Context, ref Ref) (Source, error)
 
-// Import calls f.
-func (f ImporterFunc) Import(ctx context.Context, ref Ref) (Source, error) { return f(ctx, ref) }
+// Import calls f. If f is nil, it returns an error.
+func (f ImporterFunc) Import(ctx context.Context, ref Ref) (Source, error) {
+	if f == nil {
+		return Source{}, errors.New("the ImporterFunc is nil")
+	}
+	return f(ctx, ref)
+}
 
 // Load is like [Parse] but also reads all files that the file imports. Inside a
 // message, an imported file is text of the message, including any message tags in

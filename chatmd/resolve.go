@@ -85,8 +85,11 @@ func leave(who any, n *node, where locators, message, hint string, cause error) 
 // ResolverFunc is a function that implements [Resolver].
 type ResolverFunc func(ctx context.Context, ref Ref) (data []byte, mediaType string, err error)
 
-// Resolve calls f.
+// Resolve calls f. If f is nil, it returns an error.
 func (f ResolverFunc) Resolve(ctx context.Context, ref Ref) ([]byte, string, error) {
+	if f == nil {
+		return nil, "", errors.New("the ResolverFunc is nil")
+	}
 	return f(ctx, ref)
 }
 

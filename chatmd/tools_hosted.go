@@ -4,6 +4,7 @@
 package chatmd
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -74,8 +75,7 @@ func (c *compiler) hostedTool(n *node) {
 			return
 		}
 	}
-	if hint, here := ranHere[typ]; here || typ == "" {
-		c.fail(n, fmt.Sprintf("<tool type=%q> is not run by the endpoint", excerpt(typ)), hint)
+	if !c.hostedType(n, typ) {
 		return
 	}
 	members, ok := c.hostedMembers(n, typ)
@@ -92,6 +92,53 @@ func (c *compiler) hostedTool(n *node) {
 		return
 	}
 	t.Hosted = def
+}
+
+// hostedType reports whether a declaration has a type that the endpoint may run. An
+// unknown type may be one that is newer than this program, unless it is a known one in
+// another spelling.
+func (c *compiler) hostedType(n *node, typ string) bool {
+	a, _ := n.attr("type")
+	known := slices.Sorted(maps.Keys(hostedOptions))
+	if typ == "" {
+		c.failAttr(n, a, "type is empty", `such as type="web_search"; the types are `+strings.Join(known, ", "))
+		return false
+	}
+	if hint, here := ranHere[typ]; here {
+		c.fail(n, fmt.Sprintf("<tool type=%q> is not run by the endpoint", excerpt(typ)), hint)
+		return false
+	}
+	if _, ok := hostedOptions[baseType(typ)]; ok {
+		return true
+	}
+	for _, name := range slices.Concat(known, datedTypes, slices.Sorted(maps.Keys(ranHere))) {
+		if spelled(typ) == spelled(name) {
+			c.failAttr(n, a, "there is no type "+excerpt(typ), cmp.Or(ranHere[name], "did you mean "+name+"?"))
+			return false
+		}
+	}
+	if name := suggest(typ, strings.Join(known, " ")); name != "" {
+		c.warn(n, a.start, n.excerpt(), fmt.Sprintf("<tool>: the type %s is not known and is sent as it is", excerpt(typ)), "did you mean "+name+"?")
+	}
+	return true
+}
+
+// datedTypes are types with the date of a version.
+var datedTypes = []string{item.ToolWebSearch20250826, item.ToolWebSearchPreview20250311}
+
+// baseType returns a type without the date of a version.
+func baseType(typ string) string {
+	for _, base := range []string{item.ToolWebSearchPreview, item.ToolWebSearch} {
+		if strings.HasPrefix(typ, base+"_20") {
+			return base
+		}
+	}
+	return typ
+}
+
+// spelled returns a type without case and separators.
+func spelled(typ string) string {
+	return strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(typ))
 }
 
 // hostedMembers returns the definition as JSON: the members of the body, and those of
@@ -127,25 +174,14 @@ func (c *compiler) hostedMembers(n *node, typ string) (text string, ok bool) {
 		}
 		members = append(members, inner)
 	}
-	base := typ // without the date of a version
-	switch {
-	case strings.HasPrefix(typ, item.ToolWebSearchPreview+"_20"):
-		base = item.ToolWebSearchPreview
-	case strings.HasPrefix(typ, item.ToolWebSearch+"_20"):
-		base = item.ToolWebSearch
-	}
-	options, known := hostedOptions[base]
+	options := hostedOptions[baseType(typ)]
 	ok = true
 	for i := range n.attrs {
 		a := &n.attrs[i]
 		switch kind, option := options[a.Name]; {
 		case a.Name == "type", a.Name == "approval":
 		case !option:
-			hint := "put it into the JSON inside the element"
-			if s := suggest(a.Name, strings.Join(slices.Sorted(maps.Keys(options)), " ")); s != "" && known {
-				hint = "did you mean " + s + "?"
-			}
-			c.failAttr(n, a, fmt.Sprintf("a tool of type %s has no attribute %s", excerpt(typ), a.Name), hint)
+			c.failAttr(n, a, fmt.Sprintf("a tool of type %s has no attribute %s", excerpt(typ), a.Name), optionHint(a.Name, options))
 			ok = false
 		default:
 			if _, has := it.Member(a.Name); has {
@@ -165,6 +201,18 @@ func (c *compiler) hostedMembers(n *node, typ string) (text string, ok bool) {
 		members = append(members, `"container":{"type":"auto"}`)
 	}
 	return "{" + strings.Join(members, ",") + "}", ok
+}
+
+// optionHint says which attributes a type has, given one that it does not have.
+func optionHint(name string, options map[string]int) string {
+	names := slices.Sorted(maps.Keys(options))
+	if s := suggest(name, strings.Join(names, " ")); s != "" {
+		return "did you mean " + s + "?"
+	}
+	if len(names) == 0 {
+		return "it has no attributes; its options are members of the JSON inside the element"
+	}
+	return "its attributes are " + strings.Join(names, ", ") + "; all other options are members of the JSON inside the element"
 }
 
 // secretIn returns the name of a member or an attribute that would hold a secret, at any
@@ -222,6 +270,9 @@ func optionValue(kind int, a *Attr) (value, problem string) {
 		}
 		return "[" + strings.Join(names, ",") + "]", ""
 	}
+	if text == "" {
+		return `""`, "empty"
+	}
 	return string(item.Quote(text)), ""
 }
 
@@ -229,24 +280,26 @@ func optionValue(kind int, a *Attr) (value, problem string) {
 // pattern that begins with the label.
 const labelCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 
+// missingHints say how to give what a tool lacks, by the member's name.
+var missingHints = map[string]string{
+	"vector_store_ids":                      `such as vector_store_ids="vs_123"`,
+	"server_label":                          `such as server_label="maps"`,
+	"server_url, connector_id or tunnel_id": `such as server_url="https://maps.example/mcp"; to run a server yourself, write mcp_server`,
+	"container":                             `such as container="cntr_123"; without a container it gets a new one`,
+}
+
 // missing returns what a definition lacks that the endpoint requires, and a hint.
 func missing(def item.Tool) (problem, hint string) {
-	switch d := def.(type) {
-	case *item.FileSearchTool:
-		if len(d.VectorStoreIDs) == 0 {
-			return "it names no vector store", `such as vector_store_ids="vs_123"`
-		}
-	case *item.MCPTool:
+	if d, ok := def.(*item.MCPTool); ok {
 		switch {
 		case d.RequireApproval != "" && d.RequireApproval != item.ApprovalAlways:
 			return "require_approval is not for files, because the endpoint would then call the server without asking you", `approval="allow" answers its questions with yes`
-		case d.ServerLabel == "":
-			return "it has no server_label", `such as server_label="maps"`
 		case strings.Trim(d.ServerLabel, labelCharacters) != "":
-			return "its server_label may have only letters, digits, _ and -, because rules name its tools by it", `such as server_label="maps"`
-		case d.ServerURL == "" && d.ConnectorID == "" && d.TunnelID == "":
-			return "it has neither a server_url nor a connector_id", "to run a server yourself, write mcp_server"
+			return "its server_label may have only letters, digits, _ and -, because rules name its tools by it", missingHints["server_label"]
 		}
+	}
+	if _, member := item.MissingOption(def); member != "" {
+		return "it has no " + member, missingHints[member]
 	}
 	return "", ""
 }

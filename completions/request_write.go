@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/item"
 )
 
@@ -52,6 +53,9 @@ func (o Options) around(r *api.Request, n int, at place) (head, tail []byte, err
 	}
 	if n == 0 && r.Instructions == "" {
 		return nil, nil, fmt.Errorf("input: %w", ErrNothing)
+	}
+	if i := slices.IndexFunc(r.Tools, func(t item.Tool) bool { return nils.Is(t) }); i >= 0 {
+		return nil, nil, &item.ShapeError{Path: fmt.Sprintf("tools[%d]", i), Problem: "it is nil"}
 	}
 	w := appendTo(make([]byte, 0, 1024))
 	w.open('{')

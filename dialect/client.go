@@ -14,6 +14,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/internal/transport"
 )
 
@@ -119,7 +120,7 @@ type Opener interface {
 // Open returns the client of a dialect: the dialect's own if it is an [Opener], otherwise a
 // [Client].
 func Open(d Dialect, c *Config) Model {
-	if o, ok := d.(Opener); ok {
+	if o, ok := d.(Opener); ok && !nils.Is(d) {
 		return o.Open(c)
 	}
 	return Client{c, d}
@@ -171,7 +172,7 @@ func (c Client) link() (link *transport.Config, path string) {
 
 // info returns the description of the dialect, if there is one.
 func (c Client) info() Info {
-	if c.Dialect == nil {
+	if nils.Is(c.Dialect) {
 		return Info{}
 	}
 	return c.Dialect.Info()
@@ -203,7 +204,7 @@ var errIncomplete = errors.New("dialect: the Client has no Config or no Dialect,
 
 // send makes the request, with retries.
 func (c Client) send(ctx context.Context, req *api.Request, stream bool, try func(*transport.Call) (again bool, err error)) error {
-	if c.Config == nil || c.Dialect == nil || req == nil {
+	if c.Config == nil || nils.Is(c.Dialect) || req == nil {
 		return errIncomplete
 	}
 	link, path := c.link()
@@ -225,7 +226,7 @@ func (c Client) shape(ctx context.Context, link *transport.Config, path string, 
 	}
 	c.lost(m.Losses)
 	info := c.Dialect.Info()
-	r := transport.Request{Op: info.Op, Path: cmp.Or(path, m.Path, info.Path), Body: m.Body}
+	r := transport.Request{Op: info.Op, Path: cmp.Or(path, m.Path, info.Path), Body: m.Body, Secrets: transport.ToolSecrets(req.Tools)}
 	if stream {
 		r.Accept = transport.TypeEvents
 	}

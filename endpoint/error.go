@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/antiphon-go/antiphon/internal/nils"
 )
 
 // Class is the kind of failure that an [Error] reports. It decides how to react.
@@ -119,7 +121,7 @@ func (e *Error) Error() string {
 }
 
 func (e *Error) cause() string {
-	if e.Err == nil {
+	if nils.Is(e.Err) {
 		return ""
 	}
 	return e.Err.Error()

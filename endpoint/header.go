@@ -12,8 +12,11 @@ import (
 
 // SetHeader sets the headers of every request to the endpoint: the profile's fixed headers, the
 // key, and the account if the profile has a header for it. A zero key and an empty account set no
-// header.
+// header. A nil header stays nil.
 func (p Profile) SetHeader(h http.Header, key Key, account string) {
+	if h == nil {
+		return
+	}
 	for name, value := range p.Header {
 		h.Set(name, value)
 	}

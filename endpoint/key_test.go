@@ -5,6 +5,7 @@ package endpoint
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -82,6 +83,15 @@ func TestSecretName(t *testing.T) {
 // A10, B5: a key is found however its characters are escaped, and however often.
 func TestKeyHideEscaped(t *testing.T) {
 	const secret = "sk-test+/abc=0123"
+	for _, one := range []string{"unix-u0075u", "xx-x41-0x75"} { // letters that begin escapes
+		escaped := ""
+		for _, c := range []byte(one) {
+			escaped += fmt.Sprintf(`\u%04x`, c)
+		}
+		if got := NewKey(one).Hide(escaped + one); got != "[redacted][redacted]" {
+			t.Errorf("%s: %s", one, got)
+		}
+	}
 	k := NewKey(secret)
 	spell := func(format string) string {
 		s := ""
@@ -99,6 +109,23 @@ func TestKeyHideEscaped(t *testing.T) {
 		}
 		if cut := "50% & " + form[:len(form)-1]; k.Hide(cut) != cut {
 			t.Errorf("what is not the key is hidden: %s", k.Hide(cut))
+		}
+	}
+}
+
+// A10: a key is found inside base64, at each place in a group and in both alphabets.
+func TestKeyHideBase64(t *testing.T) {
+	for _, secret := range []string{"sk-test+/abc=0123", "~~~???>>>", "12345678"} {
+		k := NewKey(secret)
+		for _, code := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding, base64.RawStdEncoding} {
+			for before := range 7 {
+				for after := range 4 {
+					text := code.EncodeToString([]byte("user::"[:min(before, 6)] + secret + "..."[:after]))
+					if got := k.Hide("Basic " + text); !strings.Contains(got, redacted) || len(got) > len(redacted)+len("Basic ")+16 {
+						t.Errorf("%q after %d: %s is shown as %s", secret, before, text, got)
+					}
+				}
+			}
 		}
 	}
 }

@@ -6,18 +6,15 @@
 package eventlog
 
 import (
-	"cmp"
 	"context"
 	"log/slog"
-	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/internal/excerpt"
 	"github.com/antiphon-go/antiphon/item"
-	"github.com/antiphon-go/antiphon/session"
 )
 
 // Log writes the events of runs as records of package slog, in one of two ways:
@@ -41,8 +38,8 @@ type Log struct {
 	// Logger receives the records; nil means slog.Default().
 	Logger *slog.Logger
 	// Content adds texts: of messages, arguments and outputs, of errors, refusals and
-	// notices. A text is shortened to 8 KB. Images and files are described by type, size
-	// and hash; base64 that a text or an argument contains is not.
+	// notices. A text is shortened to 8 KB. Base64 is left out wherever it is: images and
+	// files are described by type and size.
 	Content bool
 	// Hide returns a text without secrets, such as the method Hide of an
 	// endpoint.Key. It is called for every text. Nil hides nothing.
@@ -51,14 +48,8 @@ type Log struct {
 	mu    sync.Mutex
 	known map[string]*agent.KnownCalls // by session; "" is the run's own
 	took  map[string]time.Duration     // of tools that returned, by session and call
-	began map[string]session.Entry     // of turns, by session
+	began map[string]time.Time         // of the last turn, by session
 }
-
-// Limits of texts in records, in bytes.
-const (
-	maxLoggedName = 128
-	maxLoggedText = 8 << 10
-)
 
 // Add writes the record of an event, if the event has one: deltas and the model's own
 // events have none. A nil Log writes nothing. Add accepts nil, so that a range over events can pass all it gets.
@@ -83,36 +74,18 @@ func (l *Log) add(ctx context.Context, ev agent.Event, of string, attrs []slog.A
 	}
 }
 
-// call returns the call that an entry is about, and the duration of its tool.
-func (l *Log) call(e session.Entry, of string) (c *agent.KnownCall, took time.Duration) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// begin makes the maps. The caller holds the lock.
+func (l *Log) begin() {
 	if l.known == nil {
-		l.known, l.took = map[string]*agent.KnownCalls{}, map[string]time.Duration{}
+		l.known, l.took, l.began = map[string]*agent.KnownCalls{}, map[string]time.Duration{}, map[string]time.Time{}
 	}
-	if l.known[of] == nil {
-		l.known[of] = new(agent.KnownCalls)
-	}
-	found := l.known[of].Add(e)
-	if found == nil {
-		return nil, 0
-	}
-	copied := *found
-	key := of + " " + found.CallID
-	took = l.took[key]
-	if _, ends := e.Body.(session.CallOutput); ends {
-		delete(l.took, key)
-	}
-	return &copied, took
 }
 
 func (l *Log) progress(ctx context.Context, p agent.Progress, of string, attrs []slog.Attr) {
 	switch p.Kind {
 	case agent.ProgressReturned:
 		l.mu.Lock()
-		if l.took == nil {
-			l.known, l.took = map[string]*agent.KnownCalls{}, map[string]time.Duration{}
-		}
+		l.begin()
 		l.took[of+" "+p.CallID] = p.Took
 		l.mu.Unlock()
 	case agent.ProgressWaiting:
@@ -120,10 +93,10 @@ func (l *Log) progress(ctx context.Context, p agent.Progress, of string, attrs [
 	case agent.ProgressUnapproved:
 		l.write(ctx, slog.LevelWarn, "call needs an approval", attrs, l.id("tool", p.Tool), l.id("call_id", p.CallID))
 	case agent.ProgressDelayed:
-		l.write(ctx, slog.LevelDebug, "call delayed", attrs, slog.Int("turn", p.Turn), l.id("tool", p.Tool), l.id("call_id", p.CallID), slog.Duration("wait", p.Took),
-			l.text("reason", p.Error))
+		l.write(ctx, slog.LevelDebug, "call delayed", attrs, slog.Int("turn", p.Turn), l.id("tool", p.Tool), l.id("call_id", p.CallID), slog.Duration("wait", p.Wait),
+			slog.Bool("retry", p.Retry), l.text("reason", p.Reason))
 	case agent.ProgressSpeaker:
-		l.write(ctx, slog.LevelDebug, "agent speaks", attrs, slog.Int("turn", p.Turn), l.id("handoff", p.Tool))
+		l.write(ctx, slog.LevelDebug, "agent speaks", attrs, slog.Int("turn", p.Turn), l.id("handoff", p.Handoff))
 	case agent.ProgressTripped:
 		if t := p.Tripwire; t != nil {
 			l.write(ctx, slog.LevelWarn, "guard objected", attrs, slog.Int("turn", p.Turn), l.id("guard", t.Guard), slog.String("stage", t.Stage), l.text("reason", t.Reason))
@@ -132,217 +105,6 @@ func (l *Log) progress(ctx context.Context, p agent.Progress, of string, attrs [
 		l.write(ctx, slog.LevelDebug, "compaction started", attrs, slog.String("by", p.By), slog.Int64("tokens", p.Tokens), slog.Int("items", p.Items))
 	case agent.ProgressTotals:
 		l.write(ctx, slog.LevelInfo, "run used", attrs, totalsAttr(p.Totals)...)
-	}
-}
-
-func (l *Log) recorded(ctx context.Context, e session.Entry, of string, attrs []slog.Attr) {
-	call, took := l.call(e, of)
-	attrs = append(attrs, slog.Int64("seq", e.Seq))
-	aboutCall := func(id string) []slog.Attr {
-		if call == nil {
-			return []slog.Attr{l.id("call_id", id)}
-		}
-		return []slog.Attr{l.id("tool", call.Tool), l.id("call_id", id)}
-	}
-	switch b := e.Body.(type) {
-	case session.RunStarted:
-		var model string
-		if b.Setup != nil {
-			model = b.Setup.Model
-		}
-		l.write(ctx, slog.LevelDebug, "run started", attrs, l.id("model", model), slog.Bool("resumes", b.Resumes))
-	case session.InputItem:
-		l.write(ctx, slog.LevelDebug, "input", attrs, append([]slog.Attr{slog.String("type", string(b.Item.Type()))}, l.item(b.Item)...)...)
-	case session.TurnStarted:
-		l.mu.Lock()
-		if l.began == nil {
-			l.began = map[string]session.Entry{}
-		}
-		l.began[of] = e
-		l.mu.Unlock()
-		l.write(ctx, slog.LevelDebug, "turn started", attrs, slog.Int("turn", b.Turn))
-	case session.OutputItem:
-		more := []slog.Attr{slog.Int("turn", b.Turn), slog.String("type", string(b.Item.Type()))}
-		if call != nil {
-			more = append(more, aboutCall(call.CallID)...)
-		}
-		l.write(ctx, slog.LevelDebug, "output", attrs, append(more, l.item(b.Item)...)...)
-	case session.TurnEnded:
-		level, class := slog.LevelInfo, b.Class
-		if b.BrokeOff() {
-			level, class = slog.LevelWarn, cmp.Or(b.Class, b.Status)
-		} else if b.Status == item.StatusIncomplete {
-			level = slog.LevelWarn
-		}
-		more := []slog.Attr{slog.Int("turn", b.Turn), slog.String("status", b.Status), l.id("model", b.Model), l.id("response_id", b.ResponseID), l.id("request_id", b.RequestID)}
-		l.mu.Lock()
-		began := l.began[of].Time
-		l.mu.Unlock()
-		if !began.IsZero() && !e.Time.IsZero() {
-			more = append(more, slog.Duration("took", e.Time.Sub(began)))
-		}
-		if class != "" {
-			more = append(more, slog.String("error", class))
-		}
-		more = append(more, usageAttr(b.Usage), costAttr(b.Cost), l.text("reason", b.Reason))
-		l.write(ctx, level, "turn ended", attrs, more...)
-	case session.Approval:
-		level, verdict := slog.LevelDebug, "allowed"
-		if !b.Allowed {
-			level, verdict = slog.LevelWarn, "refused"
-		}
-		more := append(aboutCall(b.CallID), slog.String("verdict", verdict), l.id("by", b.By), l.id("from", b.From), l.text("rule", b.Rule), l.text("reason", b.Reason))
-		l.write(ctx, level, "call judged", attrs, more...)
-	case session.CallStarted:
-		more := append(aboutCall(b.CallID), l.id("session", b.Session))
-		if call != nil {
-			more = append(more, l.text("arguments", call.Arguments))
-		}
-		l.write(ctx, slog.LevelDebug, "call started", attrs, more...)
-	case session.SubagentUsage:
-		l.write(ctx, slog.LevelInfo, "subagent used", attrs, append(aboutCall(b.CallID), l.id("session", b.Session), slog.Int("turns", b.Turns), slog.Int64("tokens", b.Tokens), costAttr(b.Cost))...)
-	case session.CallOutput:
-		level := slog.LevelInfo
-		if b.Failed {
-			level = slog.LevelWarn
-		}
-		more := append(aboutCall(b.CallID), slog.Bool("failed", b.Failed), slog.Int("bytes", b.Item.Size()))
-		if took > 0 {
-			more = append(more, slog.Duration("took", took))
-		}
-		l.write(ctx, level, "call ended", attrs, append(more, l.item(b.Item)...)...)
-	case session.CallDropped:
-		l.write(ctx, slog.LevelWarn, "call dropped", attrs, append(aboutCall(b.CallID), l.text("reason", b.Reason))...)
-	case session.Paused:
-		l.write(ctx, slog.LevelWarn, "call paused", attrs, append(aboutCall(b.CallID), l.id("session", b.Session))...)
-	case session.ItemsWithdrawn:
-		l.write(ctx, slog.LevelWarn, "items withdrawn", attrs, slog.Any("entries", b.Seqs), l.id("by", b.By), l.text("reason", b.Reason))
-	case session.ReasoningDropped:
-		l.write(ctx, slog.LevelWarn, "reasoning dropped", attrs, l.text("reason", b.Reason))
-	case session.Quarantined:
-		l.write(ctx, slog.LevelWarn, "item quarantined", attrs, slog.Int64("entry", b.Seq), l.text("reason", b.Reason))
-	case session.Compacted:
-		level := slog.LevelInfo
-		if b.Failure != "" {
-			level = slog.LevelWarn
-		}
-		l.write(ctx, level, "compacted", attrs, slog.String("by", b.By), slog.Int64("before", b.Before), slog.Int64("after", b.After),
-			slog.Bool("failed", b.Failure != ""), usageAttr(b.Usage), costAttr(b.Cost), l.text("reason", b.Failure))
-	case session.Noticed:
-		l.write(ctx, slog.LevelWarn, "noticed", attrs, slog.String("kind", b.Kind), slog.Int("turn", b.Turn), l.id("call_id", b.CallID), l.text("text", b.Text))
-	case session.Stopped:
-		l.write(ctx, stopLevel(agent.StopReason(b.Why)), "run stopped", attrs, slog.String("why", b.Why), l.text("detail", b.Detail))
-	}
-}
-
-// stopLevel returns the level of the end of a run.
-func stopLevel(why agent.StopReason) slog.Level {
-	switch why {
-	case agent.StopEndTurn, agent.StopRequested:
-		return slog.LevelInfo
-	case agent.StopProviderError, agent.StopContextFull, agent.StopBadItem, "":
-		return slog.LevelError
-	}
-	return slog.LevelWarn
-}
-
-// runKey is the key of the attributes of a run in its context.
-type runKey struct{}
-
-// Hooks returns hooks that write the records of every run of the agents that use
-// them, with the session of each. They change and refuse nothing. As the first of
-// several Hooks they see what the others made of a call. In contrast to [Log.Add]
-// there are records of turns, calls, compactions, notices and runs, and none of single
-// items or entries. A nil Log has no hooks.
-func (l *Log) Hooks() agent.Hooks {
-	if l == nil {
-		return agent.Hooks{}
-	}
-	run := func(id string, depth int) []slog.Attr {
-		attrs := []slog.Attr{l.id("session", id)}
-		if depth > 0 {
-			attrs = append(attrs, slog.Int("depth", depth))
-		}
-		return attrs
-	}
-	return agent.Hooks{
-		Name: "log",
-		BeforeRun: func(ctx context.Context, c *agent.RunCall) (context.Context, error) {
-			l.write(ctx, slog.LevelDebug, "run started", run(c.Session, c.Depth), l.id("model", c.Model))
-			return context.WithValue(ctx, runKey{}, run(c.Session, c.Depth)), nil
-		},
-		AfterRun: func(ctx context.Context, c *agent.RunCall) error {
-			level := stopLevel(c.Why)
-			more := []slog.Attr{slog.String("why", string(c.Why)), slog.Duration("took", c.Ended.Sub(c.Started))}
-			more = append(append(more, totalsAttr(&c.Totals)...), l.text("detail", c.Detail))
-			if c.Err != nil {
-				more = append(more, l.text("error", c.Err.Error()))
-			}
-			l.write(ctx, level, "run stopped", run(c.Session, c.Depth), more...)
-			return nil
-		},
-		BeforeModel: func(ctx context.Context, c *agent.ModelCall) (context.Context, error) {
-			l.write(ctx, slog.LevelDebug, "turn started", run(c.Session, c.Depth), slog.Int("turn", c.Turn))
-			return context.WithValue(ctx, runKey{}, run(c.Session, c.Depth)), nil // an agent after a handoff has no BeforeRun
-		},
-		AfterModel: func(ctx context.Context, c *agent.ModelCall) error {
-			if c.Stored {
-				return nil // another process logged it
-			}
-			level := slog.LevelInfo
-			if c.Err != nil || c.Status != item.StatusCompleted {
-				level = slog.LevelWarn
-			}
-			more := []slog.Attr{slog.Int("turn", c.Turn), slog.String("status", c.Status), l.id("model", c.ResponseModel), l.id("response_id", c.ResponseID),
-				slog.Duration("took", c.Ended.Sub(c.Started))}
-			if c.Class != "" {
-				more = append(more, slog.String("error", c.Class))
-			}
-			more = append(more, usageAttr(c.Usage), costAttr(c.Cost), l.text("reason", c.Reason))
-			for _, it := range c.Output {
-				more = append(more, l.item(it)...)
-			}
-			l.write(ctx, level, "turn ended", run(c.Session, c.Depth), more...)
-			return nil
-		},
-		BeforeTool: func(ctx context.Context, c *agent.ToolCall) (context.Context, error) {
-			l.write(ctx, slog.LevelDebug, "call started", run(c.Session, c.Depth), slog.Int("turn", c.Turn), l.id("tool", c.Call.Name), l.id("call_id", c.Call.ID),
-				l.text("arguments", c.Call.Arguments))
-			return ctx, nil
-		},
-		AfterTool: func(ctx context.Context, c *agent.ToolCall) error {
-			level, message := slog.LevelInfo, "call ended"
-			if c.Paused {
-				level, message = slog.LevelWarn, "call paused"
-			} else if c.Failure != "" {
-				level = slog.LevelWarn
-			}
-			more := []slog.Attr{slog.Int("turn", c.Turn), l.id("tool", c.Call.Name), l.id("call_id", c.Call.ID), slog.Duration("took", c.Ended.Sub(c.Started))}
-			if c.Failure != "" {
-				more = append(more, slog.String("failure", string(c.Failure)))
-			}
-			l.write(ctx, level, message, run(c.Session, c.Depth), append(more, l.text("output", c.Output.Display()), l.text("error", c.Error))...)
-			return nil
-		},
-		CallRefused: func(ctx context.Context, c *agent.ToolCall) error {
-			l.write(ctx, slog.LevelWarn, "call refused", run(c.Session, c.Depth), slog.Int("turn", c.Turn), l.id("tool", c.Call.Name), l.id("call_id", c.Call.ID), l.text("reason", c.Error))
-			return nil
-		},
-		Noticed: func(ctx context.Context, n *session.Noticed) error {
-			of, _ := ctx.Value(runKey{}).([]slog.Attr)
-			l.write(ctx, slog.LevelWarn, "noticed", of, slog.String("kind", n.Kind), slog.Int("turn", n.Turn), l.id("call_id", n.CallID), l.text("text", n.Text))
-			return nil
-		},
-		AfterCompact: func(ctx context.Context, c *agent.CompactionCall) error {
-			level := slog.LevelInfo
-			more := []slog.Attr{slog.String("by", c.By), slog.Int64("before", c.Before), slog.Int64("after", c.After), slog.Bool("failed", c.Err != nil), usageAttr(c.Usage), costAttr(c.Cost)}
-			if c.Err != nil {
-				level = slog.LevelWarn
-				more = append(more, l.text("reason", c.Err.Error()))
-			}
-			l.write(ctx, level, "compacted", run(c.Session, c.Depth), more...)
-			return nil
-		},
 	}
 }
 
@@ -368,7 +130,7 @@ func (l *Log) write(ctx context.Context, level slog.Level, message string, first
 
 // id returns the attribute of a name or an id, which others choose, shortened.
 func (l *Log) id(key, value string) slog.Attr {
-	return slog.String(key, l.shown(value, maxLoggedName))
+	return slog.String(key, excerpt.Name(l.hidden(value)))
 }
 
 // text returns the attribute of a text, or an empty one without Content.
@@ -376,7 +138,7 @@ func (l *Log) text(key, text string) slog.Attr {
 	if !l.Content {
 		return slog.Attr{}
 	}
-	return slog.String(key, l.shown(text, maxLoggedText))
+	return slog.String(key, excerpt.Text(l.hidden(text), excerpt.MaxText))
 }
 
 // item returns the attribute of an item's text.
@@ -403,19 +165,12 @@ func (l *Log) item(it item.Item) []slog.Attr {
 	return nil
 }
 
-// shown returns a text without secrets and up to a size, as valid UTF-8.
-func (l *Log) shown(text string, limit int) string {
-	text = item.ShowHeld(text)
-	if l.Hide != nil {
-		text = l.Hide(text)
+// hidden returns a text without secrets.
+func (l *Log) hidden(text string) string {
+	if l.Hide == nil {
+		return text
 	}
-	if len(text) > limit {
-		for limit > 0 && !utf8.RuneStart(text[limit]) {
-			limit--
-		}
-		text = text[:limit] + "…"
-	}
-	return strings.ToValidUTF8(text, "\uFFFD")
+	return l.Hide(text)
 }
 
 // usageAttr returns the group of a reply's tokens.

@@ -6,6 +6,7 @@ package eventlog_test
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"log/slog"
 	"regexp"
@@ -141,6 +142,44 @@ func TestContent(t *testing.T) {
 	}
 }
 
+// W13, G13: no text in a record holds base64 of an image, wherever that stands: in arguments,
+// outputs, messages, errors and notices.
+func TestNoBase64(t *testing.T) {
+	blob := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("PICTURE!", 4000)))
+	uri := "data:image/png;base64," + blob
+	for _, hooks := range []bool{false, true} {
+		var b bytes.Buffer
+		l := &eventlog.Log{Content: true, Logger: slog.New(slog.NewJSONHandler(&b, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+		a := &agent.Agent{
+			Model: agenttest.Script(t,
+				agenttest.Completed(call("c1", "echo", "arguments "+uri), call("c2", "fails", blob), item.Call("c3", "echo", `{"text":"`+blob+`"}`)),
+				agenttest.Completed(item.Assistant("an answer "+uri+" ends"))),
+			Tools: []tool.Tool{echo("echo", tool.ReadOnly()),
+				tool.Must("fails", "Fails.", func(_ context.Context, in textInput) (string, error) { return "", errors.New("an error of " + in.Text) }, tool.ReadOnly())},
+		}
+		if hooks {
+			a.Hooks = append(a.Hooks, l.Hooks())
+		}
+		for ev, err := range a.Stream(t.Context(), session.New(), item.User("a question "+uri)) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !hooks {
+				l.Add(t.Context(), ev)
+			}
+		}
+		l.Add(t.Context(), agent.Recorded{Entry: session.Entry{Seq: 99, Body: session.Noticed{Kind: "k", Text: "a notice " + uri}}})
+		if strings.Contains(b.String(), blob[:20]) {
+			t.Errorf("hooks %v: base64 in %.2000s", hooks, b.String())
+		}
+		for _, want := range []string{"arguments (data:image/png;base64, 42690 characters)", "an answer (data:image/png;base64, 42690 characters) ends", "an error of (base64, ", "a notice (data:"} {
+			if !strings.Contains(b.String(), want) {
+				t.Errorf("hooks %v: no %s in %.3000s", hooks, want, b.String())
+			}
+		}
+	}
+}
+
 // Keys are in no record: those of the endpoint never, others by Hide.
 func TestKeys(t *testing.T) {
 	key := endpoint.NewKey("sk-very-secret-key")
@@ -192,15 +231,15 @@ func TestProgressRecords(t *testing.T) {
 		var b bytes.Buffer
 		l := &eventlog.Log{Content: content, Logger: slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 		for _, p := range []agent.Progress{
-			{Kind: agent.ProgressDelayed, Turn: 1, CallID: "c1", Tool: "echo", Took: 5, Error: "secret words"},
+			{Kind: agent.ProgressDelayed, Turn: 1, CallID: "c1", Tool: "echo", Wait: 5, Retry: true, Reason: "secret words"},
 			{Kind: agent.ProgressTripped, Turn: 1, Tripwire: &agent.Tripwire{Guard: "g", Stage: "output", Reason: "secret words"}},
 			{Kind: agent.ProgressTripped, Turn: 1},
-			{Kind: agent.ProgressSpeaker, Turn: 2, Tool: "billing"},
+			{Kind: agent.ProgressSpeaker, Turn: 2, Handoff: "billing"},
 			{Kind: agent.ProgressUnapproved, CallID: "c2", Tool: "write"},
 		} {
 			l.Add(t.Context(), p)
 		}
-		for _, line := range []string{`level=DEBUG msg="call delayed" turn=1 tool=echo call_id=c1 wait=5ns`, `level=WARN msg="guard objected" turn=1 guard=g stage=output`,
+		for _, line := range []string{`level=DEBUG msg="call delayed" turn=1 tool=echo call_id=c1 wait=5ns retry=true`, `level=WARN msg="guard objected" turn=1 guard=g stage=output`,
 			`level=DEBUG msg="agent speaks" turn=2 handoff=billing`, `level=WARN msg="call needs an approval" tool=write call_id=c2`} {
 			if !strings.Contains(b.String(), line) {
 				t.Errorf("no %s in\n%s", line, b.String())

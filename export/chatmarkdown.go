@@ -11,6 +11,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/chatmd"
 	"github.com/antiphon-go/antiphon/chatmd/transcript"
+	"github.com/antiphon-go/antiphon/internal/nils"
 )
 
 // ChatMarkdown writes a session as a transcript, in the form that a run with --out
@@ -21,6 +22,9 @@ import (
 //
 // Package agentfile reads it back: see the Log of its File.
 func ChatMarkdown(w io.Writer, log Log) error {
+	if nils.Is(w) {
+		return errNoWriter
+	}
 	out := bufio.NewWriterSize(w, 64<<10)
 	var writer transcript.Writer
 	exact := chatmd.Writer{Exact: true}

@@ -176,7 +176,7 @@ func (t *talk) apply(e session.Entry) {
 		t.answer(e, b.CallID, b.Item, b.Failed, b.Edited)
 	case session.Note:
 		t.add(&row{seq: e.Seq, time: e.Time, item: b.Item, note: true})
-	case session.TurnStarted, session.TurnEnded, session.RunStarted, session.StopAsked, session.Stopped:
+	case session.TurnStarted, session.TurnEnded, session.RunStarted, session.Delivered, session.StopAsked, session.Stopped:
 		t.progress(e, changed)
 	case session.ApprovalAsked, session.Approval, session.CallStarted, session.SubagentUsage, session.Paused, session.CallDropped:
 		t.about(e)

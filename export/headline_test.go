@@ -15,7 +15,7 @@ import (
 )
 
 // J12 U5: the head of a page tells the model, the settings, the program, all
-// tokens and the cost with nested runs, and how long it took, with times that a
+// tokens and the cost with subagents, and how long it took, with times that a
 // reader's clock can show. Line ends of a reply are line ends.
 func TestHeadline(t *testing.T) {
 	at := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
@@ -35,7 +35,7 @@ func TestHeadline(t *testing.T) {
 	checkPage([]byte(got), t.Errorf)
 	for _, want := range []string{
 		"m at https://host/v1", "{&#34;temperature&#34;:0.5}", "antiphon v9", "by m-2026 · service tier flex", "look&lt;b&gt;", "00ff",
-		"<b>1,100</b> tokens <small>1,000 in nested runs", "<b>0.75</b> cost", "<dt>Took</dt><dd>5m0s</dd>",
+		"<b>1,100</b> tokens <small>1,000 in subagents", "<b>0.75</b> cost", "<dt>Took</dt><dd>5m0s</dd>",
 		`<time datetime="2026-11-21T09:00:00Z">`, "one<br>\ntwo<br>\nthree", "<b>1</b> turn ",
 	} {
 		if !strings.Contains(got, want) {

@@ -16,6 +16,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/session"
 )
 
@@ -78,12 +79,15 @@ type sums256 struct {
 // [session.AppendEntry], with all payloads, followed by a member sum: the
 // [session.Sum] of the session's lines up to that one, without their sums. Each
 // blob that the entries refer to follows as a line; see [Log.Blob]. Then come the
-// sessions of nested runs, each of which begins with a line of its own. The last
-// line contains the counts.
+// sessions of subagents. Each begins with a line of its own. The last line contains
+// the counts.
 //
 // [ReadJSONLines] returns the same entries, byte for byte, unless Hide changed
 // them. Hide is applied to the lines; it does not look into base64 payloads.
 func JSONLines(w io.Writer, log Log) error {
+	if nils.Is(w) {
+		return errNoWriter
+	}
 	sum := sha256.New()
 	out := &lineWriter{out: bufio.NewWriterSize(io.MultiWriter(w, sum), 64<<10), hide: log.hide}
 	parts, err := log.parts()
@@ -210,6 +214,10 @@ type Line struct {
 // it imported after an error.
 func ReadJSONLines(r io.Reader) iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
+		if nils.Is(r) {
+			yield(Line{}, errors.New("export: the reader is nil"))
+			return
+		}
 		read := &lineReader{in: bufio.NewReaderSize(r, 64<<10), sum: sha256.New()}
 		for {
 			line, err := read.next()

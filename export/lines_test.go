@@ -69,7 +69,7 @@ func spelled(t testing.TB, entries []session.Entry) (list []string) {
 }
 
 // J3: what is read from an export are the entries that were written, byte for
-// byte, those of nested runs too.
+// byte, those of subagents too.
 func TestJSONLinesThereAndBack(t *testing.T) {
 	log := demo(t)
 	data := jsonLines(t, log)

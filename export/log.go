@@ -60,10 +60,17 @@ func (l Log) nested(id string) ([]session.Entry, error) {
 	return entries, nil
 }
 
+var errNoWriter = errors.New("export: the writer is nil")
+
 // load reads the log of the exported session or of a nested one.
 func (l Log) load(id string) iter.Seq2[session.Entry, error] {
 	if l.Load != nil {
-		return l.Load(id)
+		if entries := l.Load(id); entries != nil {
+			return entries
+		}
+		return func(yield func(session.Entry, error) bool) {
+			yield(session.Entry{}, fmt.Errorf("the session %q: Log.Load returned no iterator", id))
+		}
 	}
 	entries, err := l.Entries, error(nil)
 	if id != l.Info.ID {

@@ -44,6 +44,8 @@ func (t *talk) progress(e session.Entry, changed bool) {
 		t.sums.turns++
 	case session.TurnEnded:
 		t.endTurn(e, b)
+	case session.Delivered:
+		t.mark(e, "run", "Delivered"+session.DecidedBy(b.By, b.From, ""), b.Problem)
 	case session.StopAsked:
 		t.mark(e, "stop", "Stop requested", joined(words(b.Why), b.Detail))
 	case session.Stopped:

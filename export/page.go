@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 )
@@ -54,6 +55,9 @@ func hashOf(s string) string {
 // Large payloads are held in memory one at a time, and an image that was sent
 // repeatedly appears on the page once.
 func HTML(w io.Writer, log Log) error {
+	if nils.Is(w) {
+		return errNoWriter
+	}
 	out := bufio.NewWriterSize(w, 64<<10)
 	p := &printer{out: out, log: log, pictures: map[[32]byte]string{}}
 	t := fold(log.Entries, log.Info)
@@ -151,11 +155,11 @@ func (t *talk) facts(entries int) []fact {
 		return number(n) + " " + what
 	}
 	add("entries", int64(entries))
-	inner := some(int64(s.nestedTurns), "more in nested runs")
+	inner := some(int64(s.nestedTurns), "more in subagents")
 	add("turns", int64(s.turns), some(int64(s.broken), "broken off"), inner)
 	add("calls", int64(s.calls), some(int64(s.failed), "failed"), some(int64(s.lost), "of unknown outcome"), some(int64(s.waiting), "waiting"))
 	if all := s.input + s.output + s.nestedTokens; all > 0 {
-		add("tokens", all, some(s.nestedTokens, "in nested runs"))
+		add("tokens", all, some(s.nestedTokens, "in subagents"))
 	}
 	if s.input+s.output > 0 {
 		add("tokens in", s.input, some(s.cached, "cached"))
@@ -215,7 +219,7 @@ func partText(part item.Part) (string, bool) {
 	return "", false
 }
 
-// maxNested is the maximum depth of nested runs on a page.
+// maxNested is the maximum depth of subagents on a page.
 const maxNested = 16
 
 // nested shows the conversation of a session that a call started.

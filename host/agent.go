@@ -11,11 +11,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agentfile"
+	"github.com/antiphon-go/antiphon/audit"
+	"github.com/antiphon-go/antiphon/decode"
 	"github.com/antiphon-go/antiphon/dialect"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/mcpbridge"
@@ -25,8 +28,10 @@ import (
 	"github.com/antiphon-go/antiphon/session/store"
 	"github.com/antiphon-go/antiphon/tool"
 	"github.com/antiphon-go/antiphon/tool/output"
-	"github.com/antiphon-go/antiphon/tool/picture"
 )
+
+// errClosed reports a Host that [Open] did not return, or that was closed.
+var errClosed = errors.New("host: the Host is not open: use Open")
 
 // Agent starts the file's MCP servers, chooses the model, and returns the agent as
 // the configuration adjusts it. Rules, answers, prices and output limits also apply
@@ -35,8 +40,11 @@ import (
 // end that changes the agent, for example by adding a hook, calls it before them.
 // Later calls return the same agent.
 func (h *Host) Agent(ctx context.Context) (*agent.Agent, error) {
-	if h.agent != nil {
+	switch {
+	case h.agent != nil:
 		return h.agent, nil
+	case h.File == nil || h.spend == nil:
+		return nil, errClosed
 	}
 	ctx = agent.WithBudget(ctx, h.spend)
 	const what = "the MCP servers to start"
@@ -58,7 +66,7 @@ func (h *Host) Agent(ctx context.Context) (*agent.Agent, error) {
 		return nil, err
 	}
 	if h.cfg.Answers != nil {
-		if err := h.cfg.Answers.decide(ctx, h.Session); err != nil {
+		if err := h.cfg.Answers.decide(ctx, h.Session, h.record); err != nil {
 			return nil, err
 		}
 	}
@@ -72,7 +80,49 @@ func (h *Host) Agent(ctx context.Context) (*agent.Agent, error) {
 func (h *Host) connect(ctx context.Context, file *agentfile.File) error {
 	ctx, stop := h.bounded(ctx)
 	defer stop()
-	return file.Connect(ctx, h.cfg.Environment.Lookup, h.tellServer)
+	var unnamed *ConfigError
+	err := file.Connect(ctx, agentfile.Environment{
+		Lookup: h.cfg.Environment.Lookup,
+		Named: func(name string) (string, []string, error) {
+			value, hosts, err := h.named(ctx, name)
+			errors.As(err, &unnamed)
+			return value, hosts, err
+		},
+		Starting: func(ctx context.Context, servers []mcpbridge.Server) error {
+			return h.record(ctx, serversOf(servers)...)
+		},
+	}, h.tellServer)
+	if err != nil && unnamed != nil {
+		return &ConfigError{err}
+	}
+	return err
+}
+
+// named returns a variable that a file names, and the hosts that the person named for
+// it. The model's key, and the key of the store, are never sent for a file. A variable that
+// the configuration does not let be sent is a [ConfigError]. K4
+func (h *Host) named(ctx context.Context, name string) (value string, hosts []string, err error) {
+	variables := append(slices.Clone(h.cfg.Variables), h.allowed...)
+	for _, v := range variables {
+		if v.Name == name {
+			hosts = append(hosts, v.Host)
+		}
+	}
+	value, set := h.cfg.Environment.Lookup(name)
+	flag := h.cfg.Terms.full("Variables")
+	switch {
+	case !set:
+		return "", nil, &ConfigError{fmt.Errorf("the variable %s is not set", name)}
+	case slices.Contains(h.cfg.Environment.keys(), strings.TrimSpace(value)):
+		return "", nil, &ConfigError{fmt.Errorf("the variable %s holds a key of this program, which is not sent for a file", name)}
+	case len(hosts) == 0:
+		return "", nil, &ConfigError{fmt.Errorf("the variable %s is sent nowhere, because nobody named a host for it; %s names one", name, flag)}
+	}
+	h.sent = append(h.sent, value)
+	if err := h.record(ctx, audit.Record{Kind: audit.KindReleased, What: name, Where: strings.Join(hosts, ", "), Decided: session.DeciderPerson}); err != nil {
+		return "", nil, err
+	}
+	return value, hosts, nil
 }
 
 // tellServer reports events of MCP servers as notices.
@@ -96,6 +146,8 @@ func (h *Host) tellServer(ev mcpbridge.Event) {
 		said = "is optional and did not start; its tools are missing"
 	case mcpbridge.Stray:
 		said = "printed a line that is not a message and is skipped"
+	case mcpbridge.Planted:
+		said = "left what other programs obey, so look at it before you use the folder"
 	default:
 		return
 	}
@@ -210,15 +262,16 @@ func (h *Host) adjust(ctx context.Context, a *agent.Agent) error {
 	if c.Parallel > 0 {
 		a.Parallel = c.Parallel
 	}
-	a.Output.Secrets = c.Environment.Secrets()
+	a.Output.Secrets = append(c.Environment.Secrets(), h.sent...)
 	a.Setup.Program = c.Program
+	h.watch(a)
 	return h.shape(a, set)
 }
 
 // shape sets the output limits: images are adapted to the model and long texts
 // shortened, with a tool to read the rest.
 func (h *Host) shape(a *agent.Agent, set *tool.Set) error {
-	a.Output.Images = picture.Limits{}
+	a.Output.Images = decode.Images{}
 	a.Output.Limit, a.Output.PerTurn = h.cfg.MaxOutput, h.cfg.MaxTurnOutput
 	if set.Len() == 0 {
 		return nil
@@ -251,6 +304,9 @@ func (h *Host) shape(a *agent.Agent, set *tool.Set) error {
 // look at the next request without running it: no model is asked and no server is
 // started.
 func Preview(ctx context.Context, file *agentfile.File, from store.Store, s *session.Session, front FrontEnd) (*agent.Agent, error) {
+	if file == nil || s == nil {
+		return nil, errors.New("host: Preview needs a file and a session")
+	}
 	unasked := new(responses.Client) // a tool that is an agent needs a model
 	a, err := file.AgentBy(func(f *agentfile.File) (agent.Model, string, error) {
 		if _, rehearsed := rehearsal.ParseModel(f.Model()); rehearsed {

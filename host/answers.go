@@ -19,6 +19,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agent/plan"
+	"github.com/antiphon-go/antiphon/audit"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
 )
@@ -84,7 +85,7 @@ func unreadable(err error) string {
 	var syntax *jsontext.SyntacticError
 	switch {
 	case errors.As(err, &form) && errors.Is(err, json.ErrUnknownName):
-		return fmt.Sprintf("unknown member %q; a line has call_id, tool, allow, reason, arguments and remember, and remember has verdict, tool, member, prefix and under", form.JSONPointer.LastToken())
+		return fmt.Sprintf("unknown member %q; a line has call_id, tool, allow, reason, arguments and remember, and remember has verdict, tool, member, prefix, under, arguments and definition", form.JSONPointer.LastToken())
 	case errors.As(err, &form) && form.JSONPointer == "":
 		return fmt.Sprintf("want an object such as {\"tool\":\"apply_patch\",\"allow\":true}, not %s", kindName(form.JSONKind))
 	case errors.As(err, &form):
@@ -152,7 +153,7 @@ func (a *Answers) take(call tool.Call) (agent.Decision, bool) {
 			continue
 		}
 		one.used = true
-		v := agent.Decision{Allow: *one.Allow, Reason: Refusal(one.Reason), Remember: one.Remember, By: a.file, From: fmt.Sprintf("%s, line %d", a.as, one.line), Arguments: string(one.Arguments)}
+		v := agent.Decision{Allow: *one.Allow, Reason: Refusal(one.Reason), Remember: one.Remember, By: a.file, Decided: session.DeciderPerson, From: fmt.Sprintf("%s, line %d", a.as, one.line), Arguments: string(one.Arguments)}
 		if call.Custom && one.Arguments.Kind() == '"' {
 			_ = json.Unmarshal(one.Arguments, &v.Arguments) // it was decoded before
 		}
@@ -210,20 +211,27 @@ func (a *answer) fits(call tool.Call) bool {
 	return a.Tool == "" || ok
 }
 
-// decide gives answers to the calls that an earlier run left waiting.
-func (a *Answers) decide(ctx context.Context, sess *session.Session) error {
+// decide records answers to the calls that an earlier run left waiting, and gives them.
+func (a *Answers) decide(ctx context.Context, sess *session.Session, record func(context.Context, ...audit.Record) error) error {
 	wanted, err := agent.PendingApprovals(ctx, sess)
 	if err != nil {
 		return err
 	}
 	var decisions []agent.Decision
+	var records []audit.Record
 	for _, p := range wanted {
-		v, ok := a.take(tool.Call{ID: p.CallID, Name: p.Tool, Arguments: p.Arguments, Custom: p.Custom})
+		call := tool.Call{ID: p.CallID, Name: p.Tool, Arguments: p.Arguments, Custom: p.Custom}
+		v, ok := a.take(call)
 		if !ok {
 			continue
 		}
 		v.Session, v.Number, v.CallID = p.Session, p.Number, p.CallID
-		decisions = append(decisions, v)
+		decisions, records = append(decisions, v), append(records, answered(p.Session, "", call, v)...)
+	}
+	if len(records) > 0 {
+		if err := record(ctx, records...); err != nil {
+			return err
+		}
 	}
 	return agent.Decide(ctx, sess, decisions...)
 }

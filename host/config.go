@@ -4,6 +4,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -14,11 +15,14 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agentfile"
+	"github.com/antiphon-go/antiphon/audit"
+	"github.com/antiphon-go/antiphon/sandbox"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/store"
 	"github.com/antiphon-go/antiphon/tool"
 	"github.com/antiphon-go/antiphon/tool/output"
 	"github.com/antiphon-go/antiphon/toolkit"
+	"github.com/antiphon-go/antiphon/trust"
 )
 
 // Config names the agent's file and configures its run. Only File must be set. The
@@ -78,6 +82,35 @@ type Config struct {
 	// Hint is added to the reason of a refusal if there is no approver, like
 	// [agent.Policy].Hint.
 	Hint func(tool string) string
+	// Sandbox is the name of a profile of package sandbox for all programs of the run, such
+	// as [sandbox.NameWorkspace]. It takes the place of what the file says. If it is empty,
+	// the file says it. Hosts are those of the profile [sandbox.NameHosts], which may be left
+	// out then. A profile that the system cannot give is an error. If nobody chose one, programs
+	// run with all permissions of the user there, as [NoticeSandbox] says, and commands are
+	// asked about whatever allows them.
+	Sandbox string
+	Hosts   []string
+	// Trust is asked whether the file may do what it claims: see
+	// [agentfile.Options].Consent. If it is nil, a file with powers does not run, and the
+	// error is a [*trust.UntrustedError]. [trust.Everything] is for a program that runs only
+	// files of its own author.
+	Trust func(context.Context, trust.Claim) (trust.Agreement, error)
+	// Audit records who agreed to what, and what is started: see [audit.Log.Write]. It
+	// must be safe for concurrent use. What it returns an error for is not started: a file
+	// does not run, a call is refused. Nil records nothing.
+	Audit func(ctx context.Context, records ...audit.Record) error
+	// Protected are files and folders that a person is asked about before a tool writes to
+	// them, even if its calls are allowed, such as the file of the Audit log. The agents'
+	// files, the store and the transcript are protected without being named.
+	Protected []string
+	// Began is called with the claims of a new Transcript: see [agentfile.Options].Began.
+	Began func(trust.Claim)
+	// Known reports whether a run of this user began a transcript: see
+	// [agentfile.Options].Known.
+	Known func(trust.Source) bool
+	// Variables are variables of the Environment that files may name, and the hosts that
+	// these may be sent to, in addition to those of the agreement.
+	Variables []trust.Variable
 	// Asker answers the questions of the tool ask_user. Nil means that nobody can be
 	// asked.
 	Asker toolkit.Asker
@@ -148,7 +181,7 @@ func (c Compaction) of(own agent.Compaction) agent.Compaction {
 func (c *Config) options() agentfile.Options {
 	o := agentfile.Options{
 		Workspace: c.Workspace, Home: c.Home, Profiles: c.Endpoint.Table, Asker: c.Asker, Live: c.Live,
-		KeepAgent: c.KeepAgent, Answers: c.Cache,
+		KeepAgent: c.KeepAgent, Sandbox: c.Sandbox, Hosts: c.Hosts, Answers: c.Cache, Protected: c.protected(), Consent: c.Trust, Began: c.Began, Known: c.Known, Configured: c.Endpoint.Configured(c.Environment),
 	}
 	for _, r := range c.Rules {
 		if r.Verdict == session.Allow && r.Member == "" {
@@ -156,6 +189,22 @@ func (c *Config) options() agentfile.Options {
 		}
 	}
 	return o
+}
+
+// protected returns the paths that decide about later runs, beside the agents' files.
+func (c *Config) protected() []string {
+	list := slices.Clone(c.Protected)
+	place := c.Place
+	if local, ok := c.Store.(store.Local); ok {
+		place = local.File()
+	}
+	if place != "" && store.IsPath(place) {
+		list = append(list, place, place+"-wal", place+"-shm", place+"-journal") // SQLite's files
+	}
+	if c.Transcript != "" {
+		list = append(list, c.Transcript)
+	}
+	return list
 }
 
 // keeps reports whether the conversation is stored in a session of a store.
@@ -174,6 +223,9 @@ func (c *Config) check(ctx context.Context) error {
 	case c.keeps() && c.Store == nil && c.Place == "":
 		return invalid("a session needs a store; name one")
 	}
+	if err := c.checkSandbox(); err != nil {
+		return err
+	}
 	if err := c.Endpoint.check(&c.FrontEnd); err != nil {
 		return err
 	}
@@ -181,14 +233,46 @@ func (c *Config) check(ctx context.Context) error {
 	if _, err := os.Stat(c.Transcript); err == nil && c.Transcript != "" {
 		path = c.Transcript
 	}
-	return c.Endpoint.reachable(ctx, path, c.options(), &c.FrontEnd)
+	options := c.options()
+	options.Consent = nil // the person is asked when the file is opened
+	return c.Endpoint.reachable(ctx, path, options, &c.FrontEnd)
 }
+
+// checkSandbox refuses a profile that this system cannot give.
+func (c *Config) checkSandbox() error {
+	if c.Sandbox == "" && len(c.Hosts) == 0 {
+		return nil
+	}
+	setting := c.Terms.name("Sandbox")
+	if len(c.Hosts) > 0 && (c.Sandbox == "" || slices.Contains(sandbox.Names(), c.Sandbox)) {
+		setting = c.Terms.name("Hosts")
+	}
+	made, err := sandbox.Maker(c.Sandbox, c.Hosts...)
+	if err != nil {
+		return invalid("%s: %s", setting, strings.TrimPrefix(err.Error(), "sandbox: "))
+	}
+	p := made()
+	if p.Unconfined {
+		return nil
+	}
+	hint := fmt.Sprintf("leave it out, or give %s %s, to run programs with all your permissions", c.Terms.name("Sandbox"), sandbox.NameFull)
+	if s := available(); !s.Confines() {
+		return invalid("%s %s: programs cannot be confined here: %s\n  hint: %s", c.Terms.name("Sandbox"), p.Name, strings.Join(s.Missing, "; "), hint)
+	}
+	if err := p.Supported(); err != nil {
+		return invalid("%s: %s\n  hint: %s", setting, strings.TrimPrefix(err.Error(), "sandbox: "), hint)
+	}
+	return nil
+}
+
+// available says what this system can confine.
+var available = sandbox.Available
 
 // settings returns everything besides a file and the model's name that an answer may
 // depend on.
 func (c *Config) settings() string {
 	e := &c.Endpoint
-	said := []string{e.Model, e.BaseURL, e.Profile, e.API, c.Environment["OPENAI_BASE_URL"], string(e.script()), fmt.Sprint(c.MaxOutput), fmt.Sprint(c.MaxTurnOutput)}
+	said := []string{e.Model, e.BaseURL, e.Profile, e.API, c.Environment["OPENAI_BASE_URL"], c.Sandbox, strings.Join(c.Hosts, ","), string(e.script()), fmt.Sprint(c.MaxOutput), fmt.Sprint(c.MaxTurnOutput)}
 	for _, r := range c.Rules { // an answer lacks the results of denied calls
 		said = append(said, fmt.Sprintf("%s\x01%s\x01%s\x01%q\x01%s", r.Verdict, r.Tool, r.Member, r.Prefix, r.Under))
 	}
@@ -241,7 +325,9 @@ type LimitError struct {
 }
 
 // Error returns the message of Err.
-func (e *LimitError) Error() string { return e.Err.Error() }
+func (e *LimitError) Error() string {
+	return fmt.Sprint(cmp.Or(e.Err, fmt.Errorf("the limit %s was reached", e.Limit)))
+}
 
 // Unwrap returns Err.
 func (e *LimitError) Unwrap() error { return e.Err }

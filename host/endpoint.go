@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -458,26 +459,52 @@ func (f *FrontEnd) tellRetry(err error, wait time.Duration, _ int) {
 
 // address returns the base URL and the key to send there. The key belongs to the
 // user who runs the program. A base_url in a file gets it only if the environment
-// names the same host; held is true if it does not get it.
+// names the same place, or one above it; held is true if it does not get it.
 func (e *Endpoint) address(file said, env Environment) (base string, key endpoint.Key, held bool) {
 	key = endpoint.NewKey(env["OPENAI_API_KEY"])
 	fromEnv := env["OPENAI_BASE_URL"]
 	if e.BaseURL != "" || file.baseURL == "" {
 		return cmp.Or(e.BaseURL, fromEnv), key, false
 	}
-	if !key.IsZero() && !sameHost(file.baseURL, cmp.Or(fromEnv, endpoint.DefaultBaseURL)) {
+	if !key.IsZero() && !below(file.baseURL, cmp.Or(fromEnv, endpoint.DefaultBaseURL)) {
 		return file.baseURL, endpoint.Key{}, true
 	}
 	return file.baseURL, key, false
 }
 
-// sameHost reports whether two URLs have the same scheme and host. The scheme
-// matters because a key must not be sent over http to a host that was named with
-// https.
-func sameHost(a, b string) bool {
-	u, errA := url.Parse(a)
-	v, errB := url.Parse(b)
-	return errA == nil && errB == nil && u.Host != "" && strings.EqualFold(u.Host, v.Host) && u.Scheme == v.Scheme
+// Configured returns a function that reports whether a file's base URL sends nothing to
+// a place that the person has not named: no file's base URL is used, or the environment
+// names the same place, or one above it. It is for [agentfile.Options].
+func (e Endpoint) Configured(env Environment) func(baseURL string) bool {
+	return func(base string) bool {
+		own := e.BaseURL != "" || e.Rehearsal
+		if _, rehearsed := rehearsal.ParseModel(e.Model); rehearsed {
+			own = true
+		}
+		return own || below(base, cmp.Or(env["OPENAI_BASE_URL"], endpoint.DefaultBaseURL))
+	}
+}
+
+// below reports whether a URL of a file is a configured one, or below it. The path counts,
+// because on a gateway it says whose account is used, and who may read the conversation. The
+// scheme counts, because a key must not be sent over http to a host that was named with https.
+func below(given, configured string) bool {
+	u, errA := url.Parse(given)
+	v, errB := url.Parse(configured)
+	switch {
+	case errA != nil || errB != nil || u.Host == "" || u.User != nil || u.Scheme != v.Scheme || !strings.EqualFold(u.Host, v.Host):
+		return false
+	case given == configured:
+		return true
+	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		return false
+	}
+	rest, ok := strings.CutPrefix(strings.TrimRight(u.EscapedPath(), "/")+"/", strings.TrimRight(v.EscapedPath(), "/")+"/")
+	rest = "/" + strings.TrimRight(rest, "/")
+	strange := func(r rune) bool {
+		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/-_.~", r)
+	}
+	return ok && path.Clean(rest) == rest && !strings.ContainsFunc(rest, strange)
 }
 
 // improvised describes the rehearsal model without a script.
@@ -503,7 +530,7 @@ func rehearse(file said, script, why string, front *FrontEnd) (*provider, error)
 	p := &provider{model: rehearsed{client}, name: rehearsal.Model, rehearsed: true, stop: stop}
 	p.who = Notice{Kind: NoticeAnswers, Text: "the rehearsal model answers (" + by + "): no key, no network, no cost"}
 	if why == fallback { // a warning, since made-up text may be taken for an answer
-		p.who = Notice{Kind: NoticeFallback, Text: "no endpoint is configured, so the rehearsal model answers (" + improvised + "); for a real one name a model, and give " + front.Terms.name("Endpoint.BaseURL") + " or set OPENAI_API_KEY"}
+		p.who = Notice{Kind: NoticeUnconfigured, Text: "no endpoint is configured, so the rehearsal model answers (" + improvised + "); for a real one name a model, and give " + front.Terms.name("Endpoint.BaseURL") + " or set OPENAI_API_KEY"}
 	}
 	return p, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/export"
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/store"
 	"github.com/antiphon-go/antiphon/tool/output"
@@ -36,6 +37,9 @@ type Export struct {
 // JSONLines writes the whole log with all payloads, which [Import.Lines] reads. The
 // session is read from the store while it is written.
 func (e Export) JSONLines(ctx context.Context, w io.Writer) error {
+	if nils.Is(e.Store) {
+		return errNoStore
+	}
 	log := storedLog(ctx, e.Store, e.Session, &e.FrontEnd)
 	log.Info.Path = e.path()
 	return export.JSONLines(w, log)
@@ -73,6 +77,9 @@ func (e Export) Transcript(ctx context.Context, out string) (write func(io.Write
 		return nil, err
 	}
 	return func(w io.Writer) error {
+		if nils.Is(w) {
+			return errors.New("host: the writer of the transcript is nil")
+		}
 		head, err := e.declarations(ctx, out)
 		if err != nil {
 			return err
@@ -157,7 +164,7 @@ func (e *Export) declarations(ctx context.Context, out string) (string, error) {
 func storedLog(ctx context.Context, from store.Store, info session.Info, front *FrontEnd) export.Log {
 	return export.Log{
 		Info: info,
-		Hide: front.Environment.Hide,
+		Hide: front.Environment.Hider(),
 		Load: func(id string) iter.Seq2[session.Entry, error] { return from.Load(ctx, id, 0) },
 		Blob: func(id string) ([]byte, error) {
 			spill := agent.BlobOutputs(from, info.ID)

@@ -10,8 +10,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/session"
 )
+
+// errNoStore reports a store that is nil, or a nil pointer.
+var errNoStore = errors.New("host: the store is nil: open one, for example by store.Open")
 
 // Find returns the session that a person names: by its id, by its name, or by a
 // unique beginning of its id that includes at least four of the digits at its end.
@@ -19,6 +23,9 @@ import (
 // person's mistakes are [ConfigError]s that wrap a [NoSessionError] or an
 // [AmbiguousError].
 func Find(ctx context.Context, in session.Catalog, name string, archived bool) (session.Info, error) {
+	if nils.Is(in) {
+		return session.Info{}, errNoStore
+	}
 	if name == "" {
 		return session.Info{}, invalid("the name of the session is empty; give its name or id")
 	}

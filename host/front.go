@@ -5,10 +5,14 @@ package host
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/antiphon-go/antiphon/endpoint"
+	"github.com/antiphon-go/antiphon/internal/variables"
 	"github.com/antiphon-go/antiphon/mcpbridge"
 	"github.com/antiphon-go/antiphon/session"
 )
@@ -93,9 +97,62 @@ func (e Environment) Filled(names ...string) error {
 	return nil
 }
 
-// Secrets returns the keys in the variables, which must be hidden from models in all
-// tool outputs.
+// Secrets returns the texts in the variables that must be hidden from models in all tool
+// outputs, and in what is shown and recorded: the program's own keys, values of
+// variables whose names speak of a secret, such as GITHUB_TOKEN, and passwords in
+// addresses. Short values, and short words, are left out, because they are in any text.
+// The longest come first.
 func (e Environment) Secrets() (list []string) {
+	list = e.keys()
+	for name, value := range e {
+		list = append(list, secretsIn(name, strings.TrimSpace(value))...)
+	}
+	slices.SortFunc(list, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) })
+	return slices.Compact(list)
+}
+
+// The least number of bytes of a secret, of one that consists of small letters and may
+// be a word, and of a line of a secret.
+const (
+	minSecret = 8
+	minWord   = 16
+	minLine   = 20
+)
+
+// secretsIn returns the secrets in a variable.
+func secretsIn(name, value string) (list []string) {
+	if len(value) < minSecret {
+		return nil
+	}
+	if strings.Contains(value, "://") && strings.Contains(value, "@") {
+		if u, err := url.Parse(value); err == nil {
+			if password, _ := u.User.Password(); distinct(password) {
+				list = append(list, password)
+			}
+		}
+	}
+	if !variables.Secret(name, value) || !distinct(value) {
+		return list
+	}
+	list = append(list, value)
+	if strings.Contains(value, "\n") { // a line of a private key says much of it
+		for line := range strings.Lines(value) {
+			if line = strings.TrimSpace(line); len(line) >= minLine && !strings.HasPrefix(line, "-----") {
+				list = append(list, line)
+			}
+		}
+	}
+	return list
+}
+
+// distinct reports whether a secret is unlike an ordinary word.
+func distinct(value string) bool {
+	word := !strings.ContainsFunc(value, func(r rune) bool { return r < 'a' || r > 'z' })
+	return len(value) >= minWord || len(value) >= minSecret && !word
+}
+
+// keys returns the program's own keys.
+func (e Environment) keys() (list []string) {
 	for _, name := range []string{"OPENAI_API_KEY", StoreSecret} {
 		if value := strings.TrimSpace(e[name]); value != "" {
 			list = append(list, value)
@@ -105,19 +162,31 @@ func (e Environment) Secrets() (list []string) {
 }
 
 // Hide returns a text without the secrets.
-func (e Environment) Hide(text string) string {
+func (e Environment) Hide(text string) string { return e.Hider()(text) }
+
+// Hider returns a function that is like Hide, and faster for many texts: it looks at the
+// variables once.
+func (e Environment) Hider() func(text string) string {
+	var keys []endpoint.Key
 	for _, secret := range e.Secrets() {
-		text = endpoint.NewKey(secret).Hide(text)
+		keys = append(keys, endpoint.NewKey(secret))
 	}
-	return text
+	return func(text string) string {
+		for _, k := range keys {
+			text = k.Hide(text)
+		}
+		return text
+	}
 }
+
+var errConfig = errors.New("the configuration is wrong")
 
 // ConfigError means that the caller's input is wrong: the configuration, the agent's
 // file, or the place of a store. The run did not begin.
 type ConfigError struct{ Err error }
 
 // Error returns the message of Err.
-func (e *ConfigError) Error() string { return e.Err.Error() }
+func (e *ConfigError) Error() string { return fmt.Sprint(cmp.Or(e.Err, errConfig)) }
 
 // Unwrap returns Err.
 func (e *ConfigError) Unwrap() error { return e.Err }
@@ -144,18 +213,20 @@ type NoticeKind string
 
 // The kinds of notices. Those marked as usual report normal progress.
 const (
-	NoticeAnswers   NoticeKind = "answers"   // usual: which model answers, and where
-	NoticeFallback  NoticeKind = "fallback"  // the rehearsal model answers, because no endpoint is configured
-	NoticeKey       NoticeKind = "key"       // the key is not sent to an endpoint that only a file names
-	NoticeRehearsed NoticeKind = "rehearsed" // a real model is about to read output of the rehearsal model
-	NoticeRetry     NoticeKind = "retry"     // the endpoint did not answer, and is asked again
-	NoticeLoss      NoticeKind = "loss"      // something cannot be expressed in Chat Completions
-	NoticeUnused    NoticeKind = "unused"    // an answer of [Answers] matches no call
-	NoticeRule      NoticeKind = "rule"      // a rule matches no tool
+	NoticeAnswers      NoticeKind = "answers"      // usual: which model answers, and where
+	NoticeUnconfigured NoticeKind = "unconfigured" // the rehearsal model answers, because no endpoint is configured
+	NoticeKey          NoticeKind = "key"          // the key is not sent to an endpoint that only a file names
+	NoticeRehearsed    NoticeKind = "rehearsed"    // a real model is about to read output of the rehearsal model
+	NoticeRetry        NoticeKind = "retry"        // the endpoint did not answer, and is asked again
+	NoticeLoss         NoticeKind = "loss"         // something cannot be expressed in Chat Completions
+	NoticeUnused       NoticeKind = "unused"       // an answer of [Answers] matches no call
+	NoticeRule         NoticeKind = "rule"         // a rule matches no tool
+	NoticeSandbox      NoticeKind = "sandbox"      // programs are not confined, because the system cannot do it
 
 	NoticeFile    NoticeKind = "file"    // a warning about the agent's file, with its place, on one or more lines
 	NoticeWaiting NoticeKind = "waiting" // usual: work starts that may take long; Text names it
 	NoticeReady   NoticeKind = "ready"   // usual: the work that Text names is done
+	NoticeAudit   NoticeKind = "audit"   // the audit log cannot be written, so calls and servers are not started
 	NoticeAsking  NoticeKind = "asking"  // usual: an agent in a message is asked
 	NoticeAsked   NoticeKind = "asked"   // usual: the agent has answered
 	NoticeServer  NoticeKind = "server"  // an event of an MCP server; progress is usual

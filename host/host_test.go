@@ -202,7 +202,7 @@ func TestZeroConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if refused != 1 || len(after) != len(before) || !said.has(host.NoticeFallback) {
+	if refused != 1 || len(after) != len(before) || !said.has(host.NoticeUnconfigured) {
 		t.Errorf("%d calls refused, %d files became %d, notices %v", refused, len(before), len(after), said.list)
 	}
 }

@@ -14,10 +14,12 @@ import (
 	"math"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/export"
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/store"
 	"github.com/antiphon-go/antiphon/tool/output"
@@ -56,9 +58,14 @@ type Dropped struct {
 	What    string `json:"what"`
 }
 
+var errNoReader = errors.New("host: the reader of the file to import is nil")
+
 // Lines imports the output of [export.JSONLines], entry by entry. It reads f twice;
 // name is used in errors. If the file is incomplete, nothing is imported.
 func (i Import) Lines(ctx context.Context, name string, f io.ReadSeeker) (*Imported, error) {
+	if nils.Is(f) {
+		return nil, errNoReader
+	}
 	return i.do(ctx, func(m *importer) error {
 		err := m.lines(ctx, f)
 		switch {
@@ -74,12 +81,18 @@ func (i Import) Lines(ctx context.Context, name string, f io.ReadSeeker) (*Impor
 // Transcript imports a ChatMarkdown file, which contains the conversation. name is
 // its path, for messages and to find the outputs that are stored beside it.
 func (i Import) Transcript(ctx context.Context, name string, f io.Reader) (*Imported, error) {
+	if nils.Is(f) {
+		return nil, errNoReader
+	}
 	return i.do(ctx, func(m *importer) error { return m.transcript(ctx, name, f, i.Options) })
 }
 
 // do runs an import with read. If it fails, the session is deleted again, so that an
 // import is either complete or leaves nothing behind.
 func (i Import) do(ctx context.Context, read func(*importer) error) (*Imported, error) {
+	if nils.Is(i.Store) {
+		return nil, errNoStore
+	}
 	m := &importer{store: i.Store, name: i.Name, path: i.Path, ids: map[string]string{}, parents: map[string]string{}, kept: map[string]bool{}, dropped: []Dropped{}}
 	err := read(m)
 	if err == nil {
@@ -172,10 +185,13 @@ func (i *importer) lines(ctx context.Context, f io.ReadSeeker) error {
 	var batch []session.Entry
 	var end int64
 	size := 0
-	flush := func() error {
+	flush := func(ends bool) error {
+		i.entries += len(batch)
+		if ends {
+			batch = endImported(batch, end)
+		}
 		err := i.store.Append(ctx, id, end, batch)
 		end += int64(len(batch))
-		i.entries += len(batch)
 		batch, size = batch[:0:0], 0
 		return err
 	}
@@ -194,8 +210,8 @@ func (i *importer) lines(ctx context.Context, f io.ReadSeeker) error {
 			batch = append(batch, i.renamed(i.disarmed(i.armed[len(i.made)-1], id, line.Entry)))
 			size += line.Size
 		}
-		if len(batch) > 0 && (line.Session != nil || len(batch) == importBatch || size >= importBytes) {
-			if err := flush(); err != nil {
+		if ends := line.Session != nil && id != ""; ends || len(batch) == importBatch || size >= importBytes {
+			if err := flush(ends); err != nil {
 				return err
 			}
 		}
@@ -210,7 +226,15 @@ func (i *importer) lines(ctx context.Context, f io.ReadSeeker) error {
 		return invalid("the file contains no session")
 	}
 	i.missing("in the file")
-	return flush()
+	return flush(true)
+}
+
+// imported ends the entries of an import.
+var imported = session.Noticed{Kind: session.NoticeImported, Text: "the entries before were imported: hooks and guards have not seen them"}
+
+// endImported adds the notice that a session's entries were imported to a batch.
+func endImported(batch []session.Entry, after int64) []session.Entry {
+	return append(batch, session.Entry{Seq: after + int64(len(batch)) + 1, Time: time.Now().UTC(), Body: imported})
 }
 
 // note records the stored outputs that an entry refers to.
@@ -383,7 +407,7 @@ func (i *importer) transcript(ctx context.Context, path string, f io.Reader, opt
 	for n, body := range bodies {
 		i.note(id, session.Entry{Seq: int64(n + 1), Body: body})
 	}
-	if _, err = s.Append(ctx, bodies...); err != nil {
+	if _, err = s.Append(ctx, append(bodies, imported)...); err != nil {
 		return err
 	}
 	return i.beside(ctx, path)

@@ -7,15 +7,18 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agentfile"
+	"github.com/antiphon-go/antiphon/sandbox"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/store"
 	"github.com/antiphon-go/antiphon/tool/output"
+	"github.com/antiphon-go/antiphon/trust"
 )
 
 // Host is an agent's file, open for one run, with the run's session. It has
@@ -33,9 +36,10 @@ type Host struct {
 	Store store.Store
 	Info  session.Info
 
-	cfg   Config
-	until time.Time // the end of MaxTime
-	spend *agent.Budget
+	cfg    Config
+	until  time.Time // the end of MaxTime
+	spend  *agent.Budget
+	result *agent.Result // of the last Stream
 
 	closeStore func() error    // nil if the caller owns the store
 	unlock     func() error    // nil while the session is not locked
@@ -45,8 +49,14 @@ type Host struct {
 	agent  *agent.Agent
 	names  []string    // of all tools, including those of agents as tools
 	unsure atomic.Bool // an MCP server is missing, so names may be missing too
-	spill  output.Store
-	stops  []func()
+
+	unrecorded atomic.Bool // the audit log could not be written, as a notice said
+
+	spill output.Store
+	stops []func()
+
+	allowed []trust.Variable // by the agreement about the file
+	sent    []string         // values of variables that are sent to servers, and hidden elsewhere
 
 	mu    sync.Mutex
 	asked agent.Usage // usage of agents in messages, before the run
@@ -74,6 +84,11 @@ func Open(ctx context.Context, cfg Config) (*Host, error) {
 func (h *Host) open(ctx context.Context) (err error) {
 	options := h.cfg.options()
 	options.Runner = h.runner(ctx)
+	options.Consent = func(ctx context.Context, c trust.Claim) (trust.Agreement, error) {
+		a, err := h.agree(ctx, c)
+		h.allowed = a.Variables // of the last question, which is about all of the file
+		return a, err
+	}
 	switch {
 	case h.cfg.keeps():
 		return h.keep(ctx, options)
@@ -94,8 +109,11 @@ func (h *Host) open(ctx context.Context) (err error) {
 	return err
 }
 
-// warn reports the warnings about the file.
+// warn reports the warnings about the file, and whether its programs are confined. A11
 func (h *Host) warn() {
+	if s := available(); h.File.RunsPrograms() && h.cfg.Sandbox != sandbox.NameFull && !s.Confines() {
+		h.cfg.notify(NoticeSandbox, "this system has no sandbox, so programs run with all your permissions, and each command is asked about: %s", strings.Join(s.Missing, "; "))
+	}
 	for _, w := range h.File.Warnings {
 		h.cfg.notify(NoticeFile, "%s", w)
 	}
@@ -156,7 +174,9 @@ func (h *Host) Stream(ctx context.Context, text string) iter.Seq2[agent.Event, e
 			return
 		}
 		defer h.tellUnused()
-		for ev, err := range a.Stream(agent.WithBudget(ctx, h.spend), h.Session, input(text, h.Session)...) {
+		run := a.Start(h.Session, input(text, h.Session)...)
+		defer func() { h.result = run.Result() }()
+		for ev, err := range run.Events(agent.WithBudget(ctx, h.spend)) {
 			if p, ok := ev.(agent.Progress); ok && p.Kind == agent.ProgressTotals {
 				totals := *p.Totals
 				totals.Nested.Add(h.asked)
@@ -173,6 +193,9 @@ func (h *Host) Stream(ctx context.Context, text string) iter.Seq2[agent.Event, e
 	}
 }
 
+// Result returns the result of the last [Host.Stream] after its events have ended, or nil.
+func (h *Host) Result() *agent.Result { return h.result }
+
 // ready returns the agent for a run. From then on Close keeps the session, because
 // the run may write to it. Without a question there is no run.
 func (h *Host) ready(ctx context.Context, text string) (*agent.Agent, error) {
@@ -181,6 +204,7 @@ func (h *Host) ready(ctx context.Context, text string) (*agent.Agent, error) {
 		err = agent.ErrNothingToSend
 	}
 	if err == nil {
+		watchLast(a)
 		h.fresh = false
 	}
 	return a, err

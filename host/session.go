@@ -182,13 +182,20 @@ func (h *Host) tellNew(ctx context.Context, path string) error {
 		func(i session.Info) bool { return Nearly(i.Name, name) }, func(session.Info) string { return "this file" })
 }
 
+// maxNearly bounds the work for one comparison, which grows with the square of the length.
+const maxNearly = 1000
+
 // Nearly reports whether one name may be a misspelling of the other: the same
-// letters except for case or order, or one edit per four letters.
+// letters except for case or order, or one edit per four letters. A name of more than
+// 1000 characters is a misspelling of none.
 func Nearly(a, b string) bool {
 	if a == "" || b == "" {
 		return false
 	}
 	x, y := []rune(strings.ToLower(a)), []rune(strings.ToLower(b))
+	if max(len(x), len(y)) > maxNearly {
+		return false
+	}
 	if a, b := slices.Sorted(slices.Values(x)), slices.Sorted(slices.Values(y)); slices.Equal(a, b) {
 		return true
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agentfile"
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/store"
 )
@@ -21,6 +22,9 @@ import (
 // fork; "" means the session's name and a number. If another session of the file has
 // the name, the error wraps [session.ErrExists].
 func Fork(ctx context.Context, in store.Store, from session.Info, at int64, name string) (*Imported, error) {
+	if nils.Is(in) {
+		return nil, errNoStore
+	}
 	if name == "" {
 		var err error
 		if name, err = freeName(ctx, in, from); err != nil {
@@ -96,6 +100,9 @@ func freeName(ctx context.Context, in store.Store, info session.Info) (string, e
 // [session.ErrBusy]. The writer of a nested session is the writer of the enclosing
 // session.
 func Remove(ctx context.Context, in store.Store, info session.Info) error {
+	if nils.Is(in) {
+		return errNoStore
+	}
 	id := info.ID
 	for info.Nested {
 		parent, ok := session.ParentOf(id)
@@ -114,6 +121,12 @@ func Remove(ctx context.Context, in store.Store, info session.Info) error {
 // RemoveIf deletes a session if a condition, such as its age, still holds when the
 // session is locked. It reports whether it deleted the session.
 func RemoveIf(ctx context.Context, in store.Store, id string, holds func(session.Info) bool) (gone bool, err error) {
+	switch {
+	case nils.Is(in):
+		return false, errNoStore
+	case holds == nil:
+		return false, errors.New("host: RemoveIf needs a condition; Remove deletes without one")
+	}
 	unlock, err := in.Lock(ctx, id)
 	if err != nil {
 		return false, err
@@ -174,12 +187,15 @@ func accept(ctx context.Context, in store.Store, ids []string, how string) error
 // requested, because its text is not a real summary.
 func Compact(ctx context.Context, s *session.Session, cfg Config, keep int64) (*agent.CompactionCall, error) {
 	options := cfg.options()
-	options.Check = true
+	options.Check, options.Consent = true, (&Host{cfg: cfg}).agree
 	file, err := agentfile.Load(ctx, cfg.File, options)
 	if err != nil {
 		return nil, &ConfigError{err}
 	}
 	defer file.Close()
+	if err := file.Trusted(); err != nil {
+		return nil, &ConfigError{err}
+	}
 	from := newProviders(&cfg.Endpoint, &cfg.FrontEnd)
 	defer from.close()
 	a, by := file.Agent(nil), cfg.Compaction.By

@@ -3,7 +3,11 @@
 
 package item
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/antiphon-go/antiphon/internal/nils"
+)
 
 // CallKind describes a kind of call that a client answers: the types of call and
 // output, the ids that pair them, and who runs the call. All code that reads, pairs,
@@ -113,7 +117,7 @@ func (k CallKind) Needs(t Type, member string) bool {
 // CallKindOf returns the kind of call for def, if def is one of the API's own tools
 // that a client runs, and whether it is.
 func CallKindOf(def Tool) (CallKind, bool) {
-	if _, unknown := def.(*UnknownTool); unknown || isNil(def) {
+	if _, unknown := def.(*UnknownTool); unknown || nils.Is(def) {
 		return CallKind{}, false // it has the type name of a known tool, but is not one
 	}
 	typ := def.ToolType()

@@ -5,10 +5,10 @@ package item
 
 import (
 	"errors"
-	"reflect"
 	"strings"
 
 	"github.com/antiphon-go/antiphon/internal/jsonx"
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/internal/record"
 )
 
@@ -26,7 +26,7 @@ func parseRecord(s string, r fielder) error { return shaped(record.Parse(s, r.fi
 
 // appendRecord appends r as a JSON object. On error it returns dst unchanged.
 func appendRecord(dst []byte, r fielder) ([]byte, error) {
-	if isNil(r) {
+	if nils.Is(r) {
 		return dst, errNil
 	}
 	out, err := record.Append(dst, r.fields)
@@ -35,7 +35,7 @@ func appendRecord(dst []byte, r fielder) ([]byte, error) {
 
 // recordText returns r as a JSON object in a string without spare capacity.
 func recordText(r fielder) (string, error) {
-	if isNil(r) {
+	if nils.Is(r) {
 		return "", errNil
 	}
 	s, err := record.Text(r.fields)
@@ -66,15 +66,6 @@ func shaped(err error) error {
 // errNil reports a value that is nil. An interface can hide a nil pointer, so this
 // is found only when the value is used.
 var errNil = &ShapeError{Problem: "it is nil"}
-
-// isNil reports whether v is nil, or a nil pointer of any type.
-func isNil(v any) bool {
-	if v == nil {
-		return true
-	}
-	r := reflect.ValueOf(v)
-	return r.Kind() == reflect.Pointer && r.IsNil()
-}
 
 // itemValues reads and writes items in a member of a record.
 var itemValues = record.Values[Item]{Read: itemOf, Append: appendItem, ReadAll: itemsOf}
@@ -123,11 +114,11 @@ func parseUnion[V fielder](s, what string, known func(typ string) (V, bool), oth
 
 // appendUnion appends one value of a union.
 func appendUnion[V fielder](dst []byte, v V) ([]byte, error) {
-	switch v := any(v).(type) {
-	case nil:
-		return dst, errors.New("no value")
-	case unknown:
-		value, err := checked(string(v.rawJSON()))
+	if nils.Is(v) {
+		return dst, errNil
+	}
+	if u, ok := any(v).(unknown); ok {
+		value, err := checked(string(u.rawJSON()))
 		return append(dst, value...), err
 	}
 	return appendRecord(dst, v)

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/antiphon-go/antiphon/internal/jsonx"
+	"github.com/antiphon-go/antiphon/internal/nils"
 )
 
 // Content is either one string or a list of parts, as messages and tool outputs have
@@ -137,7 +138,7 @@ func (c Content) Display() string {
 	}
 	lines := make([]string, len(c.Parts))
 	for i, p := range c.Parts {
-		if !isNil(p) {
+		if !nils.Is(p) {
 			lines[i] = p.display()
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/antiphon-go/antiphon/internal/jsonx"
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/internal/record"
 )
 
@@ -184,7 +185,7 @@ func leadingItem(s string) (it Item, id, callID string, length int) {
 // New encodes v as an item. The error is a [*ShapeError] with the path of a string
 // that is not UTF-8, or of an Extra member that is not JSON.
 func New(v Value) (Item, error) {
-	if isNil(v) {
+	if nils.Is(v) {
 		return Item{}, errNil
 	}
 	if u, ok := v.(*Unknown); ok {

@@ -5,6 +5,7 @@ package item
 
 import (
 	"github.com/antiphon-go/antiphon/internal/jsonx"
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/internal/record"
 )
 
@@ -265,7 +266,7 @@ func parseParts(s string) ([]Part, error) {
 
 // appendPart appends a part as JSON.
 func appendPart(dst []byte, p Part) ([]byte, error) {
-	if p == nil {
+	if nils.Is(p) {
 		return dst, &ShapeError{Problem: "found no part"}
 	}
 	if u, ok := p.(*UnknownPart); ok {

@@ -5,6 +5,7 @@ package item
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
@@ -67,6 +68,9 @@ func NewHolder(src Source) *PayloadStore {
 // Close releases the PayloadStore. Items that refer to it cannot be sent or written
 // any more. It does not close the source.
 func (h *PayloadStore) Close() {
+	if h == nil {
+		return
+	}
 	holders.Lock()
 	defer holders.Unlock()
 	delete(holders.open, h.id)
@@ -106,7 +110,7 @@ type HeldError struct {
 
 func (e *HeldError) Error() string {
 	if e.Size == 0 {
-		return e.Err.Error()
+		return fmt.Sprint(cmp.Or(e.Err, errors.New("a payload is not available")))
 	}
 	return fmt.Sprintf("payload sha256:%x of %d bytes: %v", e.Hash, e.Size, e.Err)
 }

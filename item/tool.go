@@ -4,7 +4,10 @@
 package item
 
 import (
+	"slices"
+
 	"github.com/antiphon-go/antiphon/internal/jsonx"
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/internal/record"
 )
 
@@ -217,6 +220,65 @@ func newTool(typ string) Tool {
 		return new(ImageGenerationTool)
 	}
 	return nil
+}
+
+// MissingOption returns the Go field and the JSON member that the API requires of a
+// definition and that the definition lacks, or "" and "" if nothing is missing. If one
+// of several would do, it names them all.
+func MissingOption(def Tool) (field, member string) {
+	if nils.Is(def) {
+		return "", ""
+	}
+	switch d := def.(type) {
+	case *FileSearchTool:
+		if len(d.VectorStoreIDs) == 0 || slices.Contains(d.VectorStoreIDs, "") {
+			return "VectorStoreIDs", "vector_store_ids"
+		}
+	case *MCPTool:
+		switch {
+		case d.ServerLabel == "":
+			return "ServerLabel", "server_label"
+		case d.ServerURL == "" && d.ConnectorID == "" && d.TunnelID == "":
+			return "ServerURL, ConnectorID or TunnelID", "server_url, connector_id or tunnel_id"
+		}
+	case *CodeInterpreterTool:
+		if !d.hasContainer() {
+			return "Container", "container"
+		}
+	case *ComputerPreviewTool:
+		switch {
+		case d.Environment == "":
+			return "Environment", "environment"
+		case d.DisplayWidth <= 0:
+			return "DisplayWidth", "display_width"
+		case d.DisplayHeight <= 0:
+			return "DisplayHeight", "display_height"
+		}
+	case *NamespaceTool:
+		switch {
+		case d.Name == "":
+			return "Name", "name"
+		case len(d.Tools) == 0:
+			return "Tools", "tools"
+		}
+	case *UnknownTool:
+		if d.ToolType() == "" {
+			return "Raw", "type"
+		}
+	}
+	return "", ""
+}
+
+// hasContainer reports whether the container is an id, or an object with a type.
+func (t *CodeInterpreterTool) hasContainer() bool {
+	text, err := checked(string(t.Container))
+	switch {
+	case err != nil:
+		return false
+	case text[0] == '"':
+		return jsonx.Unquote(text) != ""
+	}
+	return text[0] == '{' && typeOf(text) != ""
 }
 
 // LocalShellTool lets the model run commands on the client's machine with

@@ -55,6 +55,7 @@ const (
 	Progress EventKind = "progress" // progress of a call: Done of Total, and Text
 	Log      EventKind = "log"      // the server logs Text
 	Stray    EventKind = "stray"    // it printed Text, a line that is not a message and was skipped; only the first few are reported
+	Planted  EventKind = "planted"  // its program, which has ended, left what other programs obey; Text says what, see [sandbox.Run.Planted]
 	Missing  EventKind = "missing"  // the server is optional and could not be started; Text says why
 )
 
@@ -156,6 +157,9 @@ func Connect(ctx context.Context, opts Options, servers ...Server) (*Bridge, err
 func (b *Bridge) addLinks(servers []Server) error {
 	servers, err := complete(servers)
 	for _, s := range servers {
+		if len(s.Command) > 0 {
+			s.holdTools(pathOf(s.environment(b.opts.LookupEnv)))
+		}
 		b.links = append(b.links, newLink(b, s))
 	}
 	return err
@@ -224,6 +228,9 @@ func (b *Bridge) Refresh(ctx context.Context) error {
 func (b *Bridge) Origin(name string) (server, toolName string, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.names == nil {
+		return "", "", false
+	}
 	for o, given := range b.names.given {
 		if given == name {
 			return o.server, o.tool, true
@@ -248,7 +255,7 @@ func (b *Bridge) Close() error {
 	first := !b.closed
 	b.closed = true
 	b.mu.Unlock()
-	if first {
+	if first && b.cancel != nil {
 		b.cancel(errClosed)
 	}
 	for _, l := range b.links {

@@ -9,29 +9,17 @@ import (
 	"slices"
 
 	"github.com/antiphon-go/antiphon/endpoint"
+	"github.com/antiphon-go/antiphon/internal/variables"
 )
 
 // PassedEnv returns the variables that every program inherits from this process.
 // None of them is known to contain a secret.
-func PassedEnv() []string {
-	return []string{
-		"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "TZ", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LC_MESSAGES",
-		"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS",
-		// Some Windows programs do not start without these.
-		"SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "COMSPEC", "PATHEXT", "TEMP", "TMP", "USERPROFILE", "APPDATA", "LOCALAPPDATA",
-		"PROGRAMFILES", "PROGRAMDATA",
-	}
-}
+func PassedEnv() []string { return variables.Usual() }
 
 // environment returns the environment of the server's program. It is never nil,
 // because for os/exec nil means the whole environment.
 func (s *Server) environment(lookup func(string) (string, bool)) []string {
-	env := make([]string, 0, 16)
-	for _, name := range slices.Concat(PassedEnv(), s.PassEnv) {
-		if value, ok := lookup(name); ok {
-			env = append(env, name+"="+value)
-		}
-	}
+	env := variables.Take(lookup, s.PassEnv...)
 	for _, name := range slices.Sorted(maps.Keys(s.Env)) {
 		env = append(env, name+"="+s.Env[name])
 	}

@@ -3,7 +3,25 @@
 
 package mcpbridge
 
-import "time"
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/antiphon-go/antiphon/sandbox"
+)
+
+// WithoutSandbox makes this system one that confines nothing.
+func WithoutSandbox(t *testing.T) {
+	was := supports
+	supports = func(p sandbox.Profile) error {
+		if p.Unconfined {
+			return nil
+		}
+		return fmt.Errorf("sandbox: %w: this kernel has nothing", sandbox.ErrUnavailable)
+	}
+	t.Cleanup(func() { supports = was })
+}
 
 // Hurried are options of a bridge that is not patient, for tests.
 func Hurried(o Options) Options {
@@ -44,3 +62,6 @@ func Tap(message []byte) []byte { return tap(message) }
 
 // Words splits a command line.
 func Words(line string) ([]string, error) { return words(line) }
+
+// Environment returns the variables of a server's program.
+func Environment(s Server, lookup func(string) (string, bool)) []string { return s.environment(lookup) }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/mcpbridge"
+	"github.com/antiphon-go/antiphon/sandbox"
 	"github.com/antiphon-go/antiphon/tool"
 	"github.com/antiphon-go/antiphon/tool/output"
 )
@@ -75,8 +77,9 @@ func TestTraits(t *testing.T) {
 func TestHangingCall(t *testing.T) {
 	s := program("sdk")
 	s.Timeout = 300 * time.Millisecond
+	s.Dir = t.TempDir() // where it may write
 	r := connect(t, mcpbridge.Options{}, s)
-	told := filepath.Join(t.TempDir(), "told")
+	told := filepath.Join(s.Dir, "told")
 	o := r.wantError("hang", fmt.Sprintf(`{"text":%q}`, told), "hang", "was told to cancel it")
 	if o.Failure != tool.TimedOut || o.Abandoned {
 		t.Errorf("%q, abandoned %v", o.Failure, o.Abandoned)
@@ -138,7 +141,9 @@ func TestDyingServer(t *testing.T) {
 // X2: a server that died between two calls costs nothing.
 func TestDiedIdle(t *testing.T) {
 	var log events
-	r := connect(t, mcpbridge.Options{Notify: log.add}, program("sdk"))
+	s := program("sdk")
+	s.Sandbox = sandbox.Full // in which its own number is the one that it has here
+	r := connect(t, mcpbridge.Options{Notify: log.add}, s)
 	for n := 1; n <= 3; n++ {
 		pid, err := strconv.Atoi(r.call("pid", `{"text":""}`).Content.Display())
 		if err != nil {
@@ -362,7 +367,9 @@ func TestCannotStart(t *testing.T) {
 
 // Close ends the server, what it started, and calls that are under way.
 func TestClose(t *testing.T) {
-	r := connect(t, mcpbridge.Options{}, program("sdk"))
+	s := program("sdk")
+	s.Sandbox = sandbox.Full // in which the child's number is the one that it has here
+	r := connect(t, mcpbridge.Options{}, s)
 	pid := r.call("child", `{"text":""}`).Content.Display()
 	set := r.set()
 	out := make(chan tool.Outcome)
@@ -472,5 +479,73 @@ func TestSlowStart(t *testing.T) {
 	_, err := mcpbridge.Connect(t.Context(), mcpbridge.Hurried(mcpbridge.Options{Notify: log.add}), s)
 	if err == nil || !log.has(mcpbridge.Starting, "it may take 400ms") {
 		t.Error(err, log.all())
+	}
+}
+
+// A11: an error of a server that lacked a permission in its sandbox names the permission and
+// the profile that has it: when it cannot start, when it ends, and when a call fails.
+func TestServerSaysWhatItLacked(t *testing.T) {
+	if !sandbox.Available().Confines() || runtime.GOOS != "linux" {
+		t.Skip("nothing is confined here: ", sandbox.Available().Missing)
+	}
+	hidden := filepath.Join(t.TempDir(), "outside")
+	if err := os.WriteFile(hidden, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	says := "the sandbox does not show " + hidden + "; only the user can allow it, with the sandbox profile full"
+	dead := mcpbridge.Server{Name: "probe", Command: []string{"sh", "-c", "cat " + hidden}, Dir: t.TempDir()}
+	if _, err := mcpbridge.Connect(t.Context(), mcpbridge.Hurried(mcpbridge.Options{}), dead); err == nil || !strings.Contains(err.Error(), says) {
+		t.Errorf("%v", err)
+	}
+	offline := mcpbridge.Server{Name: "probe", Command: []string{"sh", "-c", "echo getaddrinfo ENOTFOUND registry.example >&2; exit 1"}, Dir: t.TempDir(), Sandbox: sandbox.Workspace}
+	if _, err := mcpbridge.Connect(t.Context(), mcpbridge.Hurried(mcpbridge.Options{}), offline); err == nil ||
+		!strings.Contains(err.Error(), "the sandbox does not allow the network: registry.example; only the user can allow it, with the sandbox profile network") {
+		t.Errorf("%v", err)
+	}
+	s := program("sdk")
+	s.Dir = t.TempDir()
+	r := connect(t, mcpbridge.Options{}, s)
+	text := "ENOENT: no such file or directory, open '" + hidden + "'"
+	if o := r.call("fail", `{"text":"`+text+`"}`); o.Error != text+"\n["+says+"]" {
+		t.Errorf("%q", o.Error)
+	}
+	if o := r.call("fail", `{"text":"no such file or directory: x"}`); o.Error != "no such file or directory: x" {
+		t.Errorf("%q", o.Error)
+	}
+	s.Sandbox = sandbox.Full
+	r = connect(t, mcpbridge.Options{}, s)
+	if o := r.call("fail", `{"text":"`+text+`"}`); o.Error != text {
+		t.Errorf("%q", o.Error)
+	}
+}
+
+// A11: what a server made that other programs obey is told when its program has ended, also
+// if it never answered.
+func TestPlanted(t *testing.T) {
+	if !sandbox.Available().Confines() {
+		t.Skip("nothing is confined here: ", sandbox.Available().Missing)
+	}
+	var told []string
+	notify := func(ev mcpbridge.Event) {
+		if ev.Kind == mcpbridge.Planted {
+			told = append(told, ev.Text)
+		}
+	}
+	s := mcpbridge.Server{Name: "probe", Command: []string{"sh", "-c", "echo x > .envrc"}, Dir: t.TempDir(), Sandbox: sandbox.Workspace}
+	if _, err := mcpbridge.Connect(t.Context(), mcpbridge.Hurried(mcpbridge.Options{Notify: notify}), s); err == nil {
+		t.Error("no error")
+	}
+	if len(told) != 1 || !strings.Contains(told[0], ".envrc") {
+		t.Errorf("%q", told)
+	}
+}
+
+// A10: a server gets where the Go tool has its packages, and no key.
+func TestUsualVariables(t *testing.T) {
+	t.Setenv("GOMODCACHE", t.TempDir())
+	t.Setenv("SOME_KEY", "secret")
+	env := mcpbridge.Environment(mcpbridge.Server{}, os.LookupEnv)
+	if !slices.Contains(env, "GOMODCACHE="+os.Getenv("GOMODCACHE")) || slices.Contains(env, "SOME_KEY=secret") {
+		t.Errorf("%q", env)
 	}
 }

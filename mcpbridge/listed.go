@@ -73,7 +73,7 @@ func (t *listedTool) named(name string) tool.Tool {
 		return t.made
 	}
 	server := &t.link.server
-	opts := []tool.Option{tool.Timeout(server.Timeout), tool.Strict(server.Strict)}
+	opts := []tool.Option{tool.Timeout(server.Timeout), tool.Strict(server.Strict), tool.From(t.origin())}
 	if t.readOnly {
 		opts = append(opts, tool.ReadOnly())
 	}
@@ -98,6 +98,23 @@ func (t *listedTool) named(name string) tool.Tool {
 	return made
 }
 
+// origin says whose tool it is. Its name and description are the server's own words; what it
+// takes is what a person saw values for.
+func (t *listedTool) origin() tool.Origin {
+	server := &t.link.server
+	at := server.URL
+	if at == "" {
+		at = strings.Join(server.Command, " ")
+	}
+	profile := ""
+	if server.Sandbox != nil {
+		p := server.Sandbox(server.Dir)
+		profile = p.Width() + " " + strings.Join(p.Hosts, ", ")
+	}
+	parts := append([]string{server.URL, server.Dir, profile, t.name, string(t.schema)}, server.Command...)
+	return tool.Origin{Of: fmt.Sprintf("the MCP server %q (%s)", server.Name, at), Agent: server.Agent, Identity: strings.Join(parts, "\x00")}
+}
+
 // run makes a call once. Only if the call certainly did not run is it made again, in
 // a new session.
 func (t *listedTool) run(ctx context.Context, call tool.Call) (tool.Result, error) {
@@ -118,7 +135,20 @@ func (t *listedTool) run(ctx context.Context, call tool.Call) (tool.Result, erro
 	if err != nil {
 		return tool.Result{}, t.failed(ctx, s, err)
 	}
-	return t.link.result(res), nil
+	out := t.link.result(res)
+	out.Error = s.withLacked(out.Error)
+	return out, nil
+}
+
+// withLacked adds to the text of an error which permission the server lacked.
+func (s *session) withLacked(text string) string {
+	if text == "" || s.proc == nil {
+		return text
+	}
+	if lacked := s.proc.run.Lacked(text); lacked != "" {
+		text += "\n[" + s.clean(lacked) + "]"
+	}
+	return text
 }
 
 // failed describes the outcome of a call without an answer.
@@ -126,7 +156,7 @@ func (t *listedTool) failed(ctx context.Context, s *session, err error) error {
 	_, refused := wireError(err)
 	switch {
 	case refused:
-		return &ServerError{Server: t.link.server.Name, Err: err, Problem: fmt.Sprintf("refused the call of %s: %s", t.name, s.said(plain(err)))}
+		return &ServerError{Server: t.link.server.Name, Err: err, Problem: s.withLacked(fmt.Sprintf("refused the call of %s: %s", t.name, s.said(plain(err))))}
 	case s.over() || s.brokeOff(err) && ctx.Err() == nil:
 		s.end(io.EOF)
 		return s.explain(err, fmt.Sprintf("was lost while it ran %s; what it did until then is not known", t.name))

@@ -22,7 +22,7 @@ import (
 // program: messages to it are queued and its output is read all the time, so that a
 // program that hangs does not block its caller.
 type process struct {
-	cmd    *exec.Cmd
+	run    *program
 	in     *queue
 	out    *io.PipeReader // messages from the program
 	stderr *tail
@@ -40,7 +40,7 @@ const maxNotices = 5
 
 // strayed counts a line of output that is not a message, and reports the first
 // few.
-func (p *process) strayed(line string, tell func(line string)) {
+func (p *process) strayed(line string, tell func(EventKind, string)) {
 	p.mu.Lock()
 	p.lines++
 	n := p.lines
@@ -52,7 +52,7 @@ func (p *process) strayed(line string, tell func(line string)) {
 		line += " (further lines are skipped without a remark)"
 	}
 	if n <= maxNotices {
-		tell(line)
+		tell(Stray, line)
 	}
 }
 
@@ -63,33 +63,37 @@ func (p *process) strayLine() string {
 	return p.stray
 }
 
-// startProcess starts the server's program as the leader of a process group. It
-// calls changed when the program's list of tools has changed, and stray for the
-// first lines of output that are not messages.
-func startProcess(s *Server, lookup func(string) (string, bool), changed func(), stray func(line string)) (*process, error) {
+// startProcess starts the server's program in its sandbox. It calls changed when the
+// program's list of tools has changed, and tell for the first lines of output that are not
+// messages and for what the program planted.
+func startProcess(s *Server, lookup func(string) (string, bool), changed func(), tell func(EventKind, string)) (*process, error) {
 	cmd := exec.Command(s.Command[0], s.Command[1:]...) //nolint:noctx // the method end stops it and its group, in steps
 	cmd.Dir = s.Dir
 	cmd.Env = s.environment(lookup)
-	ownGroup(cmd)
+	run, err := s.confine(cmd)
+	if err != nil {
+		return nil, err
+	}
 	var pipes pipes
 	defer pipes.closeTheirs()
 	in, out, errs := pipes.write(&cmd.Stdin), pipes.read(&cmd.Stdout), pipes.read(&cmd.Stderr)
 	if pipes.err != nil {
 		pipes.closeOurs()
+		run.Close()
 		return nil, pipes.err
 	}
-	if err := cmd.Start(); err != nil {
+	if err := run.Start(); err != nil {
 		pipes.closeOurs()
 		return nil, err
 	}
-	p := &process{cmd: cmd, in: newQueue(in), stderr: new(tail), exited: make(chan struct{})}
+	p := &process{run: run, in: newQueue(in), stderr: new(tail), exited: make(chan struct{})}
 	var readers sync.WaitGroup
 	messages, feed := io.Pipe()
 	p.out = messages
-	fix := noticing(fixLines(func(line string) { p.strayed(line, stray) }), changed)
+	fix := noticing(fixLines(func(line string) { p.strayed(line, tell) }), changed)
 	readers.Go(func() { p.pump(newTapReader(out, s.MaxMessage, fix), out, feed) })
 	readers.Go(func() { _, _ = io.Copy(p.stderr, errs) })
-	go p.reap(&readers, out, errs)
+	go p.reap(&readers, tell, out, errs)
 	return p, nil
 }
 
@@ -110,15 +114,23 @@ func (p *process) pump(messages io.Reader, out io.Reader, feed *io.PipeWriter) {
 // left behind may keep the pipes open.
 const drainTime = time.Second
 
-// reap waits until the program exits, kills the rest of its group and releases its
-// pipes.
-func (p *process) reap(readers *sync.WaitGroup, files ...*os.File) {
-	err := p.cmd.Wait()
-	killGroup(p.cmd.Process)
+// mostPlanted is how many of the files that a program made for other programs are named.
+const mostPlanted = 5
+
+// reap waits until the program exits, kills the rest of its group, tells what it planted and
+// releases its pipes.
+func (p *process) reap(readers *sync.WaitGroup, tell func(EventKind, string), files ...*os.File) {
+	state := p.run.Wait()
 	p.mu.Lock()
-	p.state = exitText(p.cmd.ProcessState, err)
+	p.state = state
 	p.mu.Unlock()
 	_ = p.in.Close()
+	if list := p.run.Planted(); len(list) > 0 {
+		if n := len(list) - mostPlanted; n > 0 {
+			list = append(list[:mostPlanted], fmt.Sprintf("and %d more", n))
+		}
+		tell(Planted, strings.Join(list, "; "))
+	}
 	drained := make(chan struct{})
 	go func() { readers.Wait(); close(drained) }()
 	timer := time.NewTimer(drainTime)
@@ -134,13 +146,6 @@ func (p *process) reap(readers *sync.WaitGroup, files ...*os.File) {
 	close(p.exited)
 }
 
-func exitText(state *os.ProcessState, err error) string {
-	if state != nil {
-		return state.String()
-	}
-	return err.Error()
-}
-
 // Connect implements [mcp.Transport].
 func (p *process) Connect(ctx context.Context) (mcp.Connection, error) {
 	t := &mcp.IOTransport{Reader: p.out, Writer: p.in, MaxLineLength: -1} // the tap has the limit
@@ -152,14 +157,14 @@ func (p *process) Connect(ctx context.Context) (mcp.Connection, error) {
 // it kills the program and its group.
 func (p *process) end(grace time.Duration) {
 	_ = p.in.Close()
-	for _, signal := range []func(*os.Process){askToEnd, func(leader *os.Process) { killGroup(leader) }} {
+	for _, end := range []func(){p.run.AskToEnd, p.run.Stop} {
 		timer := time.NewTimer(grace)
 		select {
 		case <-p.exited:
 			timer.Stop()
 			return
 		case <-timer.C:
-			signal(p.cmd.Process)
+			end()
 		}
 	}
 	<-p.exited
@@ -230,6 +235,13 @@ func (t *tail) Write(b []byte) (int, error) {
 		t.text = append(t.text[:0], t.text[over:]...)
 	}
 	return len(b), nil
+}
+
+// all returns what is kept.
+func (t *tail) all() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.text)
 }
 
 // show returns the end of the text after clean has been applied. It begins at the

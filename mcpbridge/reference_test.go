@@ -220,7 +220,7 @@ func TestFilesystem(t *testing.T) {
 	os.WriteFile(filepath.Join(dir, "a.txt"), []byte("line 1\nline 2\n"), 0o600)
 	picture, _ := base64.StdEncoding.DecodeString(pngData())
 	os.WriteFile(filepath.Join(dir, "a.png"), picture, 0o600)
-	r := connect(t, mcpbridge.Options{}, mcpbridge.Server{Name: "probe", Command: reference(t, "server-filesystem", dir)})
+	r := connect(t, mcpbridge.Options{}, mcpbridge.Server{Name: "probe", Dir: dir, Command: reference(t, "server-filesystem", dir)})
 	at := func(name string) string { return fmt.Sprintf(`{"path":%q}`, filepath.Join(dir, name)) }
 	r.want("read_text_file", at("a.txt"), "line 1\nline 2\n")
 	r.want("list_directory", at(""), "[FILE] a.png\n[FILE] a.txt")

@@ -18,6 +18,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/auth"
 
 	"github.com/antiphon-go/antiphon/endpoint"
+	"github.com/antiphon-go/antiphon/sandbox"
 	"github.com/antiphon-go/antiphon/tool/output"
 )
 
@@ -61,6 +62,17 @@ type Server struct {
 	// negotiate. The default is the newest.
 	Protocol string
 
+	// Sandbox returns the profile of the program of Command, given the folder that it
+	// runs in, such as [sandbox.Workspace]. Nil means [sandbox.Network]. The program may also read
+	// what its command line names, see [Server.Hold], and the folders that the programs of
+	// PATH are in. On a system without a sandbox, nil means
+	// [sandbox.Full]; a profile that the system cannot give is an error of the start.
+	Sandbox func(folders ...string) sandbox.Profile
+
+	// Agent names the agent that has the server, so that an answer about a tool of one agent
+	// is none about the same tool of another: see [tool.Origin]. It may be empty.
+	Agent string
+
 	// Include and Exclude select tools by the server's own names, with patterns of
 	// path.Match. An empty Include selects all; Exclude has precedence. A plain name
 	// in Include that the server does not have is an error of [Connect].
@@ -93,6 +105,8 @@ type Server struct {
 	// MaxMessage limits one message from the server, in bytes. Zero means
 	// [DefaultMaxMessage].
 	MaxMessage int
+
+	held *held // see Hold
 }
 
 // Parse parses a server from one line: "stdio:" and a command, or an http or https

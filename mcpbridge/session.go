@@ -129,8 +129,8 @@ func (s *session) transport() (mcp.Transport, error) {
 		}
 		return s.http.transport(), nil
 	}
-	s.proc, err = startProcess(server, s.link.bridge.opts.LookupEnv, s.link.outdated, func(line string) {
-		s.link.bridge.notify(Event{Server: server.Name, Kind: Stray, Text: s.said(line)})
+	s.proc, err = startProcess(server, s.link.bridge.opts.LookupEnv, s.link.outdated, func(kind EventKind, text string) {
+		s.link.bridge.notify(Event{Server: server.Name, Kind: kind, Text: s.said(text)})
 	})
 	return s.proc, err
 }
@@ -309,6 +309,9 @@ func (s *session) explain(err error, problem string) error {
 		}
 	}
 	if s.proc != nil {
+		if lacked := s.proc.run.Lacked(s.proc.stderr.all()); lacked != "" {
+			e.Problem += "; " + s.clean(lacked)
+		}
 		e.Stderr = s.proc.stderr.show(s.clean)
 	}
 	return e

@@ -12,13 +12,13 @@ import (
 	"mime"
 	"mime/multipart"
 	"net/textproto"
-	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"unicode"
 
 	"github.com/antiphon-go/antiphon/endpoint"
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/internal/transport"
 )
 
@@ -50,7 +50,7 @@ type content struct {
 
 // measure checks a source. It reads nothing.
 func (s *Source) measure(param string) (*content, error) {
-	if s == nil || s.Content == nil || isNil(s.Content) {
+	if s == nil || nils.Is(s.Content) {
 		return nil, refused(param, "it has no content", "give a reader")
 	}
 	if s.Name == "" {
@@ -243,10 +243,4 @@ func (f *form) source() (*transport.Source, error) {
 			return io.NopCloser(io.MultiReader(readers...))
 		},
 	}, nil
-}
-
-// isNil reports whether v is a nil pointer of any type.
-func isNil(v any) bool {
-	r := reflect.ValueOf(v)
-	return r.Kind() == reflect.Pointer && r.IsNil()
 }

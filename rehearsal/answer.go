@@ -5,15 +5,26 @@ package rehearsal
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/antiphon-go/antiphon/internal/nils"
+	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server"
 )
 
 // Respond plays the next turn. It implements [server.Backend].
 func (s *Server) Respond(ctx context.Context, r *server.Request, w *server.Writer) error {
+	if err := check(r); err != nil {
+		return err
+	}
+	if w == nil {
+		return errors.New("rehearsal: there is no Writer to answer with")
+	}
 	a, err := s.answer(r)
 	if err != nil {
 		return err
@@ -24,7 +35,21 @@ func (s *Server) Respond(ctx context.Context, r *server.Request, w *server.Write
 // CountTokens returns the input tokens that the usage of a response would report. It
 // implements [server.TokenCounter].
 func (s *Server) CountTokens(_ context.Context, r *server.Request) (int64, error) {
+	if err := check(r); err != nil {
+		return 0, err
+	}
 	return countInput(r), nil
+}
+
+// check returns an error for a request that a server did not make.
+func check(r *server.Request) error {
+	if r == nil || r.Request == nil {
+		return server.Invalid("", "", "there is no request")
+	}
+	if i := slices.IndexFunc(r.Tools, func(t item.Tool) bool { return nils.Is(t) }); i >= 0 {
+		return server.Invalid("", fmt.Sprintf("tools[%d]", i), "the tool is nil")
+	}
+	return nil
 }
 
 // answer is one response. It is complete before its first byte is sent.

@@ -22,6 +22,9 @@ import (
 // and a script that continues needs the facts of the history. Compact implements
 // [server.Compactor].
 func (s *Server) Compact(_ context.Context, r *server.Request) (*api.Compacted, error) {
+	if err := check(r); err != nil {
+		return nil, err
+	}
 	items, err := s.unpacked(r.Items)
 	if err != nil {
 		return nil, err

@@ -42,6 +42,9 @@ func (Dialect) Open(c *dialect.Config) dialect.Model { return (*Client)(c) }
 
 // Encode returns the body of a request. It changes only the member stream.
 func (Dialect) Encode(out dialect.Outgoing) (*dialect.Message, error) {
+	if out.Request == nil || out.Profile == nil {
+		return nil, errors.New("responses: encoding needs the Request and the Profile of a dialect.Outgoing")
+	}
 	if err := transport.Nothing(out.Request, out.Profile); err != nil {
 		return nil, err
 	}

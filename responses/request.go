@@ -46,7 +46,7 @@ func create(ctx context.Context, link *transport.Config, profile *endpoint.Profi
 	if err != nil {
 		return nil, err
 	}
-	r := transport.Request{Op: opCreate, Path: cmp.Or(m.Path, responsesPath), Body: m.Body}
+	r := transport.Request{Op: opCreate, Path: cmp.Or(m.Path, responsesPath), Body: m.Body, Secrets: transport.ToolSecrets(given.Tools)}
 	if stream {
 		r.Accept = transport.TypeEvents
 	}

@@ -151,7 +151,7 @@ func (u *turn) post(ctx context.Context, req *api.Request) error {
 // talks makes the request over the socket, with retries. If a new socket is lost at once, a proxy
 // may let only the handshake through; the next attempt then goes over HTTP.
 func (u *turn) talks(ctx context.Context) error {
-	k, err := u.link.Call(ctx, transport.Request{Op: opCreate, Method: http.MethodGet, Path: cmp.Or(u.profile.ResponsesPath, responsesPath)})
+	k, err := u.link.Call(ctx, transport.Request{Op: opCreate, Method: http.MethodGet, Path: cmp.Or(u.profile.ResponsesPath, responsesPath), Secrets: transport.ToolSecrets(u.given.Tools)})
 	if err != nil {
 		return err
 	}

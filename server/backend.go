@@ -5,6 +5,7 @@ package server
 
 import (
 	"context"
+	"errors"
 
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
@@ -28,8 +29,13 @@ type Backend interface {
 // BackendFunc is a function that implements [Backend].
 type BackendFunc func(ctx context.Context, r *Request, w *Writer) error
 
-// Respond calls f.
-func (f BackendFunc) Respond(ctx context.Context, r *Request, w *Writer) error { return f(ctx, r, w) }
+// Respond calls f. If f is nil, it returns an error.
+func (f BackendFunc) Respond(ctx context.Context, r *Request, w *Writer) error {
+	if f == nil {
+		return errors.New("server: the BackendFunc is nil")
+	}
+	return f(ctx, r, w)
+}
 
 // Request is a checked request with its history. A backend must not change it.
 type Request struct {

@@ -51,12 +51,15 @@ type StoredObject struct {
 	Events []api.Event
 }
 
-// ID returns the id of the response or the conversation.
+// ID returns the id of the response or the conversation, or "" if it has neither.
 func (r *StoredObject) ID() string {
-	if r.Response != nil {
+	switch {
+	case r.Response != nil:
 		return r.Response.ID
+	case r.Conversation != nil:
+		return r.Conversation.ID
 	}
-	return r.Conversation.ID
+	return ""
 }
 
 // all returns the history for a request that continues this response.
@@ -111,6 +114,9 @@ func (m *Memory) Get(_ context.Context, id string) (StoredObject, error) {
 
 // Put implements [Store].
 func (m *Memory) Put(_ context.Context, rec StoredObject) error {
+	if rec.ID() == "" {
+		return errors.New("server: a StoredObject needs a Response or a Conversation with an id")
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := &m.conversations

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/item"
 )
 
@@ -152,6 +153,9 @@ func streams(v item.Value) bool {
 func (w *Writer) Open(v item.Value) error {
 	if err := w.settle(); err != nil {
 		return err
+	}
+	if nils.Is(v) {
+		return w.fail(errors.New("server: the item to open is nil"))
 	}
 	if !streams(v) {
 		return w.fail(fmt.Errorf("an item of type %s has no text to stream: write it with Item", v.ItemType()))
@@ -493,7 +497,11 @@ func (w *Writer) tell(v api.EventValue) error {
 		return w.err
 	}
 	ev, err := api.NewEvent(v)
-	if err == nil {
+	switch {
+	case err != nil:
+	case w.emit == nil:
+		err = errors.New("server: the Writer has no function that takes its events: make it by NewWriter")
+	default:
 		err = w.emit(ev)
 	}
 	if err == nil {

@@ -96,8 +96,14 @@ func (s *Session) Sync() error {
 	if err := s.usable(); err != nil {
 		return err
 	}
-	b := &s.behind
+	s.behind.settle(s)
+	return s.failed()
+}
+
+// settle writes the queue and waits for the current append.
+func (b *behind) settle(s *Session) {
 	b.mu.Lock()
+	defer b.mu.Unlock()
 	if b.timer != nil {
 		b.timer.Stop()
 	}
@@ -111,8 +117,6 @@ func (s *Session) Sync() error {
 		<-busy
 		b.mu.Lock()
 	}
-	b.mu.Unlock()
-	return s.failed()
 }
 
 // Durable returns the number of the last entry that the session knows to be durable.
@@ -211,13 +215,18 @@ func (b *behind) write(s *Session) {
 	b.queue, b.busy, b.next = nil, busy, nil
 	after := entries[0].Seq - 1
 	b.mu.Unlock()
-	err := s.store.Append(ctx, s.id, after, entries)
-	b.mu.Lock()
-	b.busy = nil
-	close(busy)
-	if err != nil {
-		b.err = fmt.Errorf("session %q: %w", s.id, err)
-		return
-	}
-	b.durable = after + int64(len(entries))
+	err := errPanicked
+	defer func() { // also if the store panics: others may wait for busy
+		b.mu.Lock()
+		b.busy = nil
+		close(busy)
+		if err != nil {
+			b.err = fmt.Errorf("session %q: %w", s.id, err)
+			return
+		}
+		b.durable = after + int64(len(entries))
+	}()
+	err = s.store.Append(ctx, s.id, after, entries)
 }
+
+var errPanicked = errors.New("the store panicked during an append; what it has kept is not known")

@@ -216,3 +216,22 @@ func TestCrashAtAnyAppend(t *testing.T) {
 		}
 	}
 }
+
+// A store that panics holds nobody up: whoever waits gets an error. G8
+func TestStorePanics(t *testing.T) {
+	d := &disk{before: func(int) error { panic("a mistake of the store") }}
+	s, err := session.Open(t.Context(), d, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	func() {
+		defer func() { _ = recover() }()
+		_, _ = s.Append(t.Context(), notice(1))
+	}()
+	if err := s.Sync(); err == nil {
+		t.Error("Sync reports nothing")
+	}
+	if len(s.Log()) > 0 {
+		t.Errorf("%d entries are in the log", len(s.Log()))
+	}
+}

@@ -136,6 +136,7 @@ var kindNamed, kindOf = byNameAndType(
 	newKind("collapsed", (*Collapsed).fields),
 	newKind("noticed", (*Noticed).fields),
 	newKind("superseded", (*Superseded).fields),
+	newKind("delivered", (*Delivered).fields),
 	newKind("stop_asked", (*StopAsked).fields),
 	newKind("stopped", (*Stopped).fields),
 	newKind("note", (*Note).fields),
@@ -211,8 +212,10 @@ func (b *Approval) fields(c codec) {
 	c.text("by", &b.By)
 	c.text("from", &b.From)
 	c.text("rule", &b.Rule)
+	c.text("decided", (*string)(&b.Decided))
 	c.text("edited", &b.Edited)
 	part(c, "remember", &b.Remember, (*Rule).fields)
+	c.text("definition", &b.Definition)
 }
 
 func (r *Rule) fields(c codec) {
@@ -221,6 +224,8 @@ func (r *Rule) fields(c codec) {
 	c.text("member", &r.Member)
 	c.texts("prefix", &r.Prefix)
 	c.text("under", &r.Under)
+	c.text("arguments", &r.Arguments)
+	c.text("definition", &r.Definition)
 	c.text("from", &r.From)
 }
 
@@ -300,6 +305,16 @@ func (b *Noticed) fields(c codec) {
 func (b *Superseded) fields(c codec) {
 	c.int64s("entries", &b.Seqs)
 	c.int64("by", &b.By)
+}
+
+func (b *Delivered) fields(c codec) {
+	c.text("key", &b.Key)
+	c.text("by", &b.By)
+	c.text("from", &b.From)
+	c.text("shown", &b.Shown)
+	c.bool("queued", &b.Queued)
+	c.int("entries", &b.Entries)
+	c.text("problem", &b.Problem)
 }
 
 func (b *StopAsked) fields(c codec) {

@@ -49,7 +49,7 @@ func everyKind(t testing.TB) []session.Entry {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rule := session.Rule{Verdict: session.Allow, Tool: "run_*", Member: "argv", Prefix: []string{"go", "test \"x\""}, Under: "/w", From: "--allow"}
+	rule := session.Rule{Verdict: session.Allow, Tool: "run_*", Member: "argv", Prefix: []string{"go", "test \"x\""}, Under: "/w", Arguments: `{"a":1}`, Definition: "d", From: "--allow"}
 	message := must(t, `{ "type":"message","role":"user", "content":"caf\u00e9 \/ 1e3 <&>  ","n":1.0}`)
 	lines := must(t, "{\"type\":\"message\",\r\n\t\"role\":\"user\",\"content\":\"a\\nb\"}")
 	setup := session.Setup{
@@ -66,7 +66,7 @@ func everyKind(t testing.TB) []session.Entry {
 		session.TurnEnded{Turn: 7, ResponseID: "resp_1", Status: "failed", Reason: "it\nbroke", Class: "overloaded", Usage: usage.Usage, Refused: 3, Cost: 0.0125,
 			Model: "m-2026", ServiceTier: "default", RequestID: "req_1", InConversation: "conv_1", Window: 4096, Profile: "ollama", Setup: &setup},
 		session.ApprovalAsked{CallID: "call_1", Number: 2, Tool: "run_command", Arguments: `{"a": 1}`, Custom: true, Reason: "why", Rules: []session.Rule{rule, {}}},
-		session.Approval{CallID: "call_1", Number: 2, Allowed: true, Reason: "r", By: "somebody", From: "terminal", Rule: "allow x", Edited: `{"a":2}`, Remember: &rule},
+		session.Approval{CallID: "call_1", Number: 2, Allowed: true, Reason: "r", By: "somebody", From: "terminal", Rule: "allow x", Decided: session.DeciderPerson, Edited: `{"a":2}`, Remember: &rule, Definition: "d"},
 		session.CallStarted{CallID: "call_1", Arguments: `{}`, Session: "s/1-call_1", Repeatable: true},
 		session.SubagentUsage{CallID: "call_1", Session: "s/1-call_1", Turns: 3, Tokens: 1 << 60, Cost: 1e-9},
 		session.Paused{CallID: "call_1", Session: "s/1-call_1"},
@@ -80,6 +80,7 @@ func everyKind(t testing.TB) []session.Entry {
 		session.Collapsed{Seqs: []int64{1, 2, math.MaxInt64}, By: 5},
 		session.Noticed{Turn: 7, Kind: session.NoticeTextDiffers, ItemID: "msg_1", CallID: "call_1", Text: "the final text differs"},
 		session.Superseded{Seqs: []int64{3, 4}, By: 9},
+		session.Delivered{Key: "m-17", By: "anna", From: "slack", Shown: "5feceb66ffc8", Queued: true, Entries: 2, Problem: "decided"},
 		session.StopAsked{Why: "cancelled", AfterTurn: true, Detail: "ctrl-c\xff\x00"},
 		session.Stopped{Why: "answered", Detail: "d"},
 		session.Note{Item: message},
@@ -351,7 +352,7 @@ func anyEntry(t *rapid.T) session.Entry {
 		return list
 	}
 	rule := func() session.Rule {
-		return session.Rule{Verdict: session.Verdict(draw()), Tool: draw(), Member: draw(), Prefix: rapid.SliceOfN(text, 1, 3).Draw(t, "prefix"), Under: draw()}
+		return session.Rule{Verdict: session.Verdict(draw()), Tool: draw(), Member: draw(), Prefix: rapid.SliceOfN(text, 1, 3).Draw(t, "prefix"), Under: draw(), Arguments: draw(), Definition: draw()}
 	}
 	usage := func() *api.Usage {
 		if yes() {
@@ -369,7 +370,7 @@ func anyEntry(t *rapid.T) session.Entry {
 		session.OutputItem{Turn: int(n()), Item: anItem(), Partial: yes()},
 		session.TurnEnded{Turn: int(n()), ResponseID: draw(), Status: draw(), Reason: draw(), Class: draw(), Usage: usage(), Refused: n(), Cost: cost()},
 		session.ApprovalAsked{CallID: draw(), Number: int(n()), Tool: draw(), Arguments: draw(), Custom: yes(), Reason: draw(), Rules: []session.Rule{rule()}},
-		session.Approval{CallID: draw(), Number: int(n()), Allowed: yes(), Reason: draw(), By: draw(), Edited: draw(), Remember: remember},
+		session.Approval{CallID: draw(), Number: int(n()), Allowed: yes(), Reason: draw(), By: draw(), Edited: draw(), Remember: remember, Definition: draw()},
 		session.CallStarted{CallID: draw(), Arguments: draw(), Session: draw(), Repeatable: yes()},
 		session.SubagentUsage{CallID: draw(), Session: draw(), Turns: int(n()), Tokens: n(), Cost: cost()},
 		session.Paused{CallID: draw(), Session: draw()},
@@ -381,6 +382,7 @@ func anyEntry(t *rapid.T) session.Entry {
 		session.Restored{Seq: n()}, session.Collapsed{Seqs: rapid.SliceOfN(rapid.Int64(), 1, 4).Draw(t, "seqs"), By: n()},
 		session.Noticed{Turn: int(n()), Kind: draw(), ItemID: draw(), CallID: draw(), Text: draw()},
 		session.Restored{Seq: n()}, session.Superseded{Seqs: rapid.SliceOfN(rapid.Int64(), 1, 4).Draw(t, "entries"), By: n()}, session.Collapsed{Seqs: rapid.SliceOfN(rapid.Int64(), 1, 4).Draw(t, "seqs"), By: n()},
+		session.Delivered{Key: draw(), By: draw(), From: draw(), Shown: draw(), Queued: yes(), Entries: int(n()), Problem: draw()},
 		session.StopAsked{Why: draw(), AfterTurn: yes(), Detail: draw()}, session.Stopped{Why: draw(), Detail: draw()}, session.Note{Item: anItem()},
 	}
 	at := time.Unix(rapid.Int64Range(-1e9, 1e11).Draw(t, "second"), rapid.Int64Range(0, 1e9-1).Draw(t, "nanosecond")).UTC()

@@ -25,8 +25,8 @@ type Entry struct {
 // Body is the content of an entry: [InputItem], [RunStarted], [TurnStarted], [OutputItem],
 // [TurnEnded], [ApprovalAsked], [Approval], [CallStarted], [SubagentUsage], [Paused],
 // [CallOutput], [CallDropped], [ItemsWithdrawn], [ReasoningDropped], [Quarantined],
-// [Compacted], [Restored], [Collapsed], [Noticed], [Superseded], [StopAsked],
-// [Stopped] or [Note].
+// [Compacted], [Restored], [Collapsed], [Noticed], [Superseded], [Delivered],
+// [StopAsked], [Stopped] or [Note].
 type Body interface{ body() }
 
 // InputItem is an item that came from outside the run: a person's message, the messages
@@ -152,11 +152,16 @@ type Approval struct {
 	By, From string
 	// Rule is the text of the rule that decided if nobody was asked.
 	Rule string
+	// Decided says who or what decided.
+	Decided Decider
 	// Edited are the arguments that the tool gets instead of those that the model
 	// sent, or "". The call itself is not changed.
 	Edited string
 	// Remember is a rule for later calls of the session, or nil.
 	Remember *Rule
+	// Definition is the fingerprint of the tool that a person was asked about, as in
+	// [Rule]. If the tool is another one when the call is to start, it does not start.
+	Definition string
 }
 
 // CallStarted records that a tool is about to run for a call. It is written before
@@ -169,8 +174,9 @@ type CallStarted struct {
 	// Session is the session of the subagent's run that the call started, or "". Such
 	// a call is not lost in a crash: its run continues as if it were [Paused].
 	Session string
-	// Repeatable means that the tool allows the same call to be run again if a crash
-	// hides its outcome.
+	// Repeatable means that the tool allows the same call to be started again if a crash
+	// hides its outcome, because that does no harm or because the tool can tell the
+	// outcome.
 	Repeatable bool
 }
 
@@ -369,6 +375,10 @@ const (
 	// NoticeDisarmed marks the place where an import dropped an entry that could have
 	// caused something to run.
 	NoticeDisarmed = "disarmed"
+	// NoticeImported marks the end of the entries that were imported. A stranger may have
+	// written them, so they prove nothing about what hooks and guards agreed to: the next
+	// run asks them about the input and the last reply before it.
+	NoticeImported = "imported"
 	// NoticeHistoryCut means that the endpoint left out the beginning of a request
 	// because it exceeds the model's context.
 	NoticeHistoryCut = "history_cut"
@@ -391,6 +401,10 @@ const (
 	// NoticeUnfit means that the answer of the model did not fit what the caller asked
 	// for. The message after it, which no person wrote, tells the model so.
 	NoticeUnfit = "unfit"
+	// NoticeAnswerNow means that the turn that begins next is expected to be the last one
+	// that a limit allows, so it must be an answer: none of its calls runs. Text says
+	// which limit.
+	NoticeAnswerNow = "answer_now"
 	// NoticeNotJudged means that the run ended while its hooks examined the last
 	// reply. The next run has them examine it before anything is sent.
 	NoticeNotJudged = "not_judged"
@@ -447,6 +461,7 @@ func (Restored) body()         {}
 func (Collapsed) body()        {}
 func (Noticed) body()          {}
 func (Superseded) body()       {}
+func (Delivered) body()        {}
 func (StopAsked) body()        {}
 func (Stopped) body()          {}
 func (Note) body()             {}

@@ -89,7 +89,7 @@ func entriesOf(bodies []session.Body) (entries []session.Entry) {
 	return entries
 }
 
-// exported is a session as it is exported, with the session of a nested run.
+// exported is a session as it is exported, with the session of a subagent.
 func exported(t *testing.T) string {
 	t.Helper()
 	var outer []session.Body

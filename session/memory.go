@@ -29,12 +29,14 @@ type Memory struct {
 	touched  int64
 	locked   map[string]bool
 	changed  chan struct{} // closed when a session has changed; nil if nobody waits
+	notify   map[string][]*func()
 }
 
 type memorySession struct {
 	info    Info
 	log     []Entry
 	branch  *branch
+	inbox   []memoryDelivery
 	owner   *branch        // of the session that it is nested in
 	blobs   map[Hash]int64 // where the log ended when they were put
 	touched int64          // orders the sessions by their last append
@@ -69,6 +71,7 @@ func (m *Memory) Append(_ context.Context, id string, after int64, entries []Ent
 	}
 	// The log must not share memory with the caller's entries.
 	s.log = appendCloned(s.log, entries)
+	s.take(entries)
 	m.touch(s)
 	return nil
 }

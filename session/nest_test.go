@@ -123,7 +123,7 @@ func (o *only) Load(ctx context.Context, _ string, after int64) iter.Seq2[sessio
 	return o.m.Load(ctx, "", after)
 }
 
-// F2: the session of a nested run is never in the log of the one around it. A
+// F2: the session of a subagent is never in the log of the one around it. A
 // store that keeps many has it, one that keeps one does not.
 func TestNestedSession(t *testing.T) {
 	for _, store := range []session.Store{new(session.Memory), new(only)} {

@@ -13,6 +13,14 @@ import "strings"
 // of Prefix, such as the words of a command, or a path that is equal to Under or
 // below it.
 //
+// An answer that is remembered covers what was shown: a rule that allows and was
+// added by an answer requires all elements of the list to be those of Prefix. A tool
+// that runs commands reads such rules itself; see the Approval method of
+// shell.Command. With Arguments it covers the calls with exactly these arguments. Such an
+// answer is also bound to the tool that it is about, by Definition: a tool of
+// the same name with another command, in another folder or of another agent is another
+// tool, of which nobody has said anything.
+//
 // A rule that denies or asks also holds for arguments that can be read in several
 // ways: text that is not an object, a member that occurs twice or has another type, a
 // path that may be in the folder. A rule that allows does not hold for them.
@@ -24,20 +32,37 @@ type Rule struct {
 	Member string   `json:"member,omitempty"`
 	Prefix []string `json:"prefix,omitempty"`
 	Under  string   `json:"under,omitempty"`
+	// Arguments are all arguments of a call: canonical JSON with numbers as they were
+	// written, or the text of a custom tool call.
+	Arguments string `json:"arguments,omitempty"`
+	// Definition is the fingerprint of the tool that an answer was about. A rule that
+	// allows and has one covers no tool with another. A rule that denies or asks covers
+	// the calls of every tool of the name.
+	Definition string `json:"definition,omitempty"`
 	// From says where the rule comes from, for people and logs: a flag, a place in a
 	// file, or the entry of an answer. It does not affect decisions.
 	From string `json:"from,omitempty"`
 }
 
-// String returns the rule in words, such as "allow run_command where argv begins
-// with go test".
+// KnownOptions is the last element of a Prefix that stands for further words of a
+// command that are known to be harmless. Tools that run commands know which those
+// are; to other tools it is an element like any other.
+const KnownOptions = "…"
+
+// String returns the rule in words, such as "deny run_command where argv begins with
+// go test". A rule that allows says "is like", because it may cover less than every
+// list that begins so.
 func (r Rule) String() string {
 	s := string(r.Verdict) + " " + r.Tool
 	switch {
+	case len(r.Prefix) > 0 && r.Verdict == Allow:
+		s += " where " + r.Member + " is like " + strings.Join(r.Prefix, " ")
 	case len(r.Prefix) > 0:
 		s += " where " + r.Member + " begins with " + strings.Join(r.Prefix, " ")
 	case r.Under != "":
 		s += " where " + r.Member + " is under " + r.Under
+	case r.Arguments != "":
+		s += " where the arguments are " + r.Arguments
 	}
 	return s
 }
@@ -58,6 +83,20 @@ func DecidedBy(by, from, rule string) string {
 	}
 	return s
 }
+
+// Decider is who or what decided about a call, a file or a start. Code that decides sets
+// it; nobody derives it from other texts. The zero value means that it is not known, as in
+// older logs.
+type Decider string
+
+// The deciders.
+const (
+	DeciderPerson  Decider = "person"  // somebody, at a terminal or by an answer that was written down
+	DeciderRule    Decider = "rule"    // of a file, a flag, the session or a tool, or the default
+	DeciderFlag    Decider = "flag"    // an argument of the program agrees to a file
+	DeciderNobody  Decider = "nobody"  // somebody had to be asked, and nobody could be
+	DeciderProgram Decider = "program" // a hook, another function of the program, or the program itself
+)
 
 // Verdict is the decision of a rule, a tool or a tool's declaration whether a call
 // may run. The zero Verdict expresses no opinion. Logs and files hold the text

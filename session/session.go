@@ -9,11 +9,11 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/item"
 )
 
@@ -51,12 +51,21 @@ func Open(ctx context.Context, store Store, id string) (*Session, error) {
 	return s, nil
 }
 
+// Beside opens the log of the session a second time, to read it while a writer uses
+// the session. It may be called at any time.
+func (s *Session) Beside(ctx context.Context) (*Session, error) {
+	if err := s.usable(); err != nil {
+		return nil, err
+	}
+	return Open(ctx, s.store, s.id)
+}
+
 // usable returns an error for a Session that was not made by New or Open.
 func (s *Session) usable() error {
 	if s == nil {
 		return errors.New("session: the *Session is nil: make one by New or Open")
 	}
-	if v := reflect.ValueOf(s.store); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+	if nils.Is(s.store) {
 		return fmt.Errorf("session %q: it has no store: make it by New, or by Open with a store", s.id)
 	}
 	return nil

@@ -22,7 +22,7 @@ var ErrConflict = errors.New("the session has moved on")
 // Store is safe for concurrent use. Entries are immutable and may be shared.
 //
 // A store offers further functions by optional interfaces: see [SubsessionStore],
-// [Locker], [Forker], [Watcher], [Catalog] and [Blobs].
+// [Locker], [Forker], [Watcher], [Inbox], [Catalog] and [Blobs].
 type Store interface {
 	Append(ctx context.Context, id string, after int64, entries []Entry) error
 	Load(ctx context.Context, id string, after int64) iter.Seq2[Entry, error]

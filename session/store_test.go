@@ -205,7 +205,7 @@ func TestMemoryConcurrently(t *testing.T) {
 }
 
 // A session that was deleted while its lock was waited for is not gone on with:
-// its nested runs would leave sessions that belong to nothing.
+// its subagents would leave sessions that belong to nothing.
 func TestLockOfADeletedSession(t *testing.T) {
 	store := new(session.Memory)
 	s, err := session.Open(t.Context(), store, "s")

@@ -110,6 +110,9 @@ type OpenCall struct {
 	// Given means that the call came with an imported history, so its outcome is not
 	// known.
 	Given bool
+	// Imported means that the notice [NoticeImported] came after the call: a stranger may
+	// have written it, so no rule lets it run.
+	Imported bool
 	// Started means that the log records its start.
 	Started bool
 	// Lost means that the call was started in an earlier run that ended before the
@@ -213,6 +216,11 @@ func (v *View) Apply(e Entry) {
 // verdict may have been used already, and a lost entry may have been the start or
 // the output of any call without an output.
 func (v *View) noticed(kind string) {
+	if kind == NoticeImported {
+		for n := range v.openCalls() {
+			n.call.Imported = true
+		}
+	}
 	if kind != NoticeEntryLost && kind != NoticePayloadLost && kind != NoticeSalvaged {
 		return
 	}

@@ -258,7 +258,7 @@ func (r deriver) byKind(t reflect.Type) (*derived, error) {
 	case reflect.Struct:
 		return d, r.object(d, t)
 	default:
-		return nil, fmt.Errorf("type %v has no JSON", t)
+		return nil, fmt.Errorf("type %v%s", t, hasNoJSON)
 	}
 	return d, nil
 }

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"reflect"
 
 	"github.com/antiphon-go/antiphon/item"
 )
@@ -32,7 +33,8 @@ import (
 // compact JSON. An empty or nil value becomes the sentence [output.NoOutput].
 //
 // New returns an error for a name that the API refuses, a type that has no schema, a
-// type whose JSON does not match its schema, and options that contradict it.
+// type whose JSON does not match its schema, a type that has no JSON, such as a channel
+// or a function in a field, and options that contradict it.
 func New[In, Out any](name, description string, fn func(context.Context, In) (Out, error), opts ...Option) (Tool, error) {
 	if err := CheckName(name); err != nil {
 		return nil, err
@@ -46,9 +48,14 @@ func New[In, Out any](name, description string, fn func(context.Context, In) (Ou
 	}
 	var s *schema
 	if c.parameters != "" {
-		s, err = c.compile(c.parameters)
+		if s, err = c.compile(c.parameters); err == nil {
+			err = checkInput(reflect.TypeFor[In]())
+		}
 	} else {
 		s, err = infer[In]()
+	}
+	if err == nil {
+		err = checkResult(reflect.TypeFor[Out]())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("tool %s: %w", name, err)
@@ -157,6 +164,9 @@ func Raw(def item.Tool, fn func(context.Context, Call) (Result, error), opts ...
 	default:
 		if c.strict != nil {
 			return nil, fmt.Errorf("tool %s: option Strict: the tool has no schema of ours", name)
+		}
+		if field, _ := item.MissingOption(def); field != "" {
+			return nil, fmt.Errorf("tool %s: the %T has no %s: set the field", name, def, field)
 		}
 		t.hosted = def
 	}

@@ -32,10 +32,56 @@ func (ownLoose) JSONSchema() item.JSON {
 	return `{"type":"object","properties":{"V":{"type":"integer"}}}`
 }
 
+// outFunc is a result with a part that has no JSON.
+type outFunc struct {
+	Text string
+	Next *outFunc
+	Hook func()
+}
+
+// outFine are results whose JSON is known at the call, or left out.
+type outFine struct {
+	Any   any
+	Err   error
+	Hook  func() `json:"-"`
+	inner chan int
+	Time  time.Time
+	Addr  netip.Addr
+	ByNum map[int]string
+	Next  *outFine
+}
+
+func resultError[Out any]() error {
+	_, err := New("t", "", func(context.Context, struct{}) (out Out, err error) { return out, nil })
+	return err
+}
+
+func givenError[In any]() error {
+	_, err := New("t", "", func(context.Context, In) (string, error) { return "", nil }, Parameters(`{"type":"object"}`))
+	return err
+}
+
+// Results that can be written are made into tools.
+func TestResultsAccepted(t *testing.T) {
+	for i, err := range []error{
+		resultError[outFine](), resultError[any](), resultError[Result](), resultError[*Result](), resultError[item.Content](), resultError[[]item.Part](),
+		resultError[[]byte](), resultError[item.JSON](), resultError[time.Duration](), resultError[map[netip.Addr]int](), givenError[outFine](),
+	} {
+		if err != nil {
+			t.Errorf("%d: %v", i, err)
+		}
+	}
+	_ = outFine{}.inner
+}
+
 // What cannot work is an error where the tool or the schema is made, once, and says
 // what to do.
 func TestTypesRefused(t *testing.T) {
 	schemaError := func(_ item.JSON, err error) error { return err }
+	rawError := func(def item.Tool) error {
+		_, err := Raw(def, func(context.Context, Call) (Result, error) { return Result{}, nil })
+		return err
+	}
 	for i, c := range []struct {
 		err  error
 		want string
@@ -76,7 +122,14 @@ func TestTypesRefused(t *testing.T) {
 		{inferError[struct{ A netip.Addr }](), "use the option Parameters"},
 		{schemaError(SchemaOf[netip.Addr]()), "give it a method JSONSchema() item.JSON, or use another type"},
 		{inferError[tree](), "type tool.tree contains itself: an inferred schema has no references: "},
+		{rawError(&item.ComputerPreviewTool{Environment: "linux", DisplayWidth: 1}), "tool computer: the *item.ComputerPreviewTool has no DisplayHeight: set the field"},
 		{schemaError(SchemaOf[chan int]()), "type chan int has no JSON"},
+		{resultError[outFunc](), `tool t: result type tool.outFunc: field Hook: type func() has no JSON: write json:"-" for a field, or use another type`},
+		{resultError[[]map[string]*outFunc](), `field Hook: type func() has no JSON`},
+		{resultError[func()](), `tool t: result type func() has no JSON: `},
+		{resultError[map[[2]int]string](), `map key [2]int is not text`},
+		{resultError[struct{ C complex128 }](), `field C: type complex128 has no JSON`},
+		{givenError[struct{ C chan int }](), `tool t: input type struct { C chan int }: field C: type chan int has no JSON`},
 		{inferError[struct{ A fmt.Stringer }](), "field A: no JSON can be decoded into the interface fmt.Stringer"},
 	} {
 		if c.err == nil || !strings.Contains(c.err.Error(), c.want) || strings.Contains(c.err.Error(), "unsupported operation") || strings.Contains(c.err.Error(), "type chan int: type") {

@@ -4,6 +4,7 @@
 package tool
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -65,6 +66,21 @@ func Enveloped() Option { return func(c *config) { c.annotations.Envelope = true
 // limit lacks a mode or sizes, those of the policy apply.
 func MaxOutput(l output.Limit) Option { return func(c *config) { c.annotations.MaxOutput = &l } }
 
+// Inquire sets the function that tells what became of a call. See [Inquirer].
+func Inquire(f func(ctx context.Context, call Call) (Result, Fate, error)) Option {
+	return func(c *config) { c.annotations.Inquirer = &inquirer{f} }
+}
+
+// inquirer is a function in a form that can be compared.
+type inquirer struct {
+	of func(ctx context.Context, call Call) (Result, Fate, error)
+}
+
+// Inquire implements [Inquirer].
+func (i *inquirer) Inquire(ctx context.Context, call Call) (Result, Fate, error) {
+	return i.of(ctx, call)
+}
+
 // ReadKey sets the function that names what a call reads. See [ReadKeyer].
 func ReadKey(f func(arguments string) (key string, ok bool)) Option {
 	return func(c *config) { c.annotations.ReadKey = &readKey{f} }
@@ -79,6 +95,14 @@ func (r *readKey) ReadKey(arguments string) (string, bool) { return r.of(argumen
 // Approval is the declaring file's rule for calls to this tool: "allow", "ask" or
 // "deny". See [Annotations.Approval].
 func Approval(verdict string) Option { return func(c *config) { c.annotations.Approval = verdict } }
+
+// From says what the tool is beside its name. See [Origin].
+func From(o Origin) Option { return func(c *config) { c.annotations.Origin = o } }
+
+// InFolders is [From] for a tool whose calls have paths, which f compares with folders.
+func InFolders(f Folders, o Origin) Option {
+	return func(c *config) { c.annotations.Folders, c.annotations.Origin = f, o }
+}
 
 // UsualOutput bounds the text of each output if neither [MaxOutput] nor
 // [output.Policy.Limit] does.

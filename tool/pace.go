@@ -109,6 +109,22 @@ func WithWait(ctx context.Context, tell func(Wait) (over func())) context.Contex
 	return context.WithValue(ctx, waitKey{}, tell)
 }
 
+type startKey struct{}
+
+// WithStart returns a context whose calls report that they start now: after the wait for
+// their [Rate] and the check of their arguments, and before the tool runs. The function
+// is called once for each call, possibly by several goroutines at once; nil does nothing. If it returns
+// false, the tool does not run. A [Retry] is not a start of its own.
+func WithStart(ctx context.Context, start func() bool) context.Context {
+	return context.WithValue(ctx, startKey{}, start)
+}
+
+// starts reports whether a call may start now.
+func starts(ctx context.Context) bool {
+	start, ok := ctx.Value(startKey{}).(func() bool)
+	return !ok || start == nil || start()
+}
+
 // wait waits until a time. If ctx ends first, it returns the context's error.
 func wait(ctx context.Context, until time.Time, w Wait) error {
 	w.For = time.Until(until)
@@ -130,13 +146,64 @@ func wait(ctx context.Context, until time.Time, w Wait) error {
 	}
 }
 
+// place is the start of a call that was reserved before the call was made.
+type place struct {
+	rate  *Rate
+	at    time.Time
+	taken bool
+}
+
+type placeKey struct{}
+
+// Reserve returns a context for one call of [Set.Invoke], which holds the call's place in
+// the [Rate] of its tool. Calls that wait at the same time start in the order in which their
+// places were reserved; without a place, in any order. A place that is not used is given
+// back. Without a Rate, or if the arguments do not fit, Reserve returns ctx.
+func (s *Set) Reserve(ctx context.Context, call Call) context.Context {
+	e := s.lookup(call.Name)
+	if e == nil || e.kind != call.Kind || e.annotations.Rate == nil || ctx.Err() != nil {
+		return ctx
+	}
+	if e.schema != nil && e.schema.check(e.name, call.Arguments) != nil {
+		return ctx
+	}
+	r := e.annotations.Rate
+	return context.WithValue(ctx, placeKey{}, &place{rate: r, at: r.reserve()})
+}
+
+// reservedIn returns the place that a context holds, or nil.
+func reservedIn(ctx context.Context) *place {
+	p, _ := ctx.Value(placeKey{}).(*place)
+	return p
+}
+
+// take returns the reserved start, once.
+func (p *place) take(r *Rate) (at time.Time, ok bool) {
+	if p == nil || p.taken || p.rate != r {
+		return at, false
+	}
+	p.taken = true
+	return p.at, true
+}
+
+// giveBack frees a start that no call took.
+func (p *place) giveBack() {
+	if p != nil && !p.taken {
+		p.taken = true
+		p.rate.free(p.at)
+	}
+}
+
 // admit waits until the tool's rate allows a call to start.
 func (e *entry) admit(ctx context.Context, again bool) error {
 	r := e.annotations.Rate
 	if r == nil {
 		return nil
 	}
-	at := r.reserve()
+	at, reserved := reservedIn(ctx).take(r)
+	if !reserved {
+		at = r.reserve()
+	}
 	err := wait(ctx, at, Wait{Reason: fmt.Sprintf("%s may start %d times in %v", e.name, r.Calls, r.Per), Again: again})
 	if err != nil {
 		r.free(at)

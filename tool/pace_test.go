@@ -61,7 +61,7 @@ func callT(ctx context.Context, set *tool.Set, arguments string) tool.Outcome {
 	return set.Invoke(ctx, tool.Call{ID: "c", Name: "t", Arguments: arguments}, output.Policy{})
 }
 
-// T15: which failures are repeated, how often, and after which pauses.
+// T15, G11: which failures are repeated, how often, and after which pauses.
 func TestRetries(t *testing.T) {
 	busy, broken := errors.New("busy"), errors.New("broken")
 	onlyBusy := func(err error) bool { return errors.Is(err, busy) }
@@ -120,7 +120,7 @@ func TestPaceChecked(t *testing.T) {
 	}
 }
 
-// Whatever waits are cancelled, no period holds more starts than the rate allows, and
+// G11: whatever waits are cancelled, no period holds more starts than the rate allows, and
 // the cancelled waits do not hold up later calls.
 func TestRateCancelled(t *testing.T) {
 	for seed := range uint64(20) {

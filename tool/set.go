@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/tool/output"
 )
@@ -51,7 +52,7 @@ type keeper interface{ keeps() output.Store }
 func NewSet(tools ...Tool) (*Set, error) {
 	s := &Set{byName: make(map[string]*entry, len(tools))}
 	for i, t := range tools {
-		if t == nil {
+		if nils.Is(t) {
 			return nil, fmt.Errorf("tool %d is nil", i+1)
 		}
 		e, err := newEntry(t)
@@ -88,12 +89,28 @@ func newEntry(t Tool) (*entry, error) {
 	}
 	f = complete(f, nil)
 	e.def = f
-	if _, ok := t.(selfChecking); !ok {
+	if !checksItself(t) {
 		if e.schema, err = schemaOf(f, nil); err != nil {
 			return nil, fmt.Errorf("tool %s: %w", name, err)
 		}
 	}
 	return e, nil
+}
+
+// checksItself reports whether a tool, or the tool that it wraps, checks its arguments
+// and is more lenient than its schema, such as about members that are null.
+func checksItself(t Tool) bool {
+	for !nils.Is(t) {
+		if _, ok := t.(selfChecking); ok {
+			return true
+		}
+		wrapper, ok := t.(interface{ Unwrap() Tool })
+		if !ok {
+			return false
+		}
+		t = wrapper.Unwrap()
+	}
+	return false
 }
 
 func (s *Set) lookup(name string) *entry {
@@ -232,6 +249,7 @@ func (s *Set) Invoke(ctx context.Context, call Call, policy output.Policy) Outco
 	if e.kind == item.TypeComputerCall {
 		policy.Images = nil // the model's coordinates are pixels of the screenshot
 	}
+	defer reservedIn(ctx).giveBack()
 	t := &target{policy: policy, from: output.Source{Name: e.name, Limit: e.annotations.MaxOutput, Usual: e.annotations.UsualOutput, Store: s.kept()}}
 	if ctx.Err() != nil {
 		return t.outcome(ctx, Result{Error: NotStarted}, NotRun)
@@ -241,7 +259,7 @@ func (s *Set) Invoke(ctx context.Context, call Call, policy output.Policy) Outco
 			return t.outcome(ctx, call.noted(Result{Error: err.Error()}, BadArguments), BadArguments)
 		}
 	}
-	if e.admit(ctx, false) != nil {
+	if e.admit(ctx, false) != nil || !starts(ctx) {
 		return t.outcome(ctx, Result{Error: NotStarted}, NotRun)
 	}
 	return e.invoke(ctx, call, t)
@@ -289,7 +307,28 @@ func (e *entry) run(ctx context.Context, call Call, done chan<- ran) {
 		}
 		done <- r
 	}()
-	r.res, r.err = e.attempts(ctx, call)
+	r.res, r.err = e.settle(ctx, call)
+}
+
+// errUnknownFate is wrapped by the error of a call that was started before and that
+// nobody can tell the outcome of.
+var errUnknownFate = errors.New("the outcome of the call is not known")
+
+// settle runs the tool, unless it can be learnt that the call has run before.
+func (e *entry) settle(ctx context.Context, call Call) (Result, error) {
+	if asks := e.annotations.Inquirer; call.Again && asks != nil {
+		res, fate, err := asks.Inquire(withCall(ctx, call), call)
+		switch {
+		case err == nil && fate == FateDone:
+			return res, nil
+		case err == nil && fate == FateNever, e.annotations.Idempotent:
+		case err != nil:
+			return Result{}, fmt.Errorf("%w: %w", errUnknownFate, err)
+		default:
+			return Result{}, errUnknownFate
+		}
+	}
+	return e.attempts(ctx, call)
 }
 
 // await returns the tool's result and true, or false if it did not return in time. A
@@ -329,6 +368,10 @@ func (r ran) result(ctx context.Context, e *entry, returned bool) (Result, Failu
 	if a, ok := r.err.(*ArgumentsError); ok && a.Tool == e.name {
 		res.Fail(a.Error())
 		return res, BadArguments
+	}
+	if errors.Is(r.err, errUnknownFate) {
+		res.Fail(r.err.Error())
+		return res, NotRun
 	}
 	if ctx.Err() == nil {
 		res.Fail(r.err.Error())

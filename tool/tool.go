@@ -24,10 +24,13 @@ package tool
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"strings"
 	"time"
 
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/tool/output"
 )
@@ -63,11 +66,33 @@ type Call struct {
 	// Warnings are the endpoint's warnings about a computer call, for the person who
 	// approves it; "" if there are none.
 	Warnings string
+	// Imported says that the call came with an imported conversation: a stranger may
+	// have written it, so a person is asked about it whatever the rules say.
+	Imported bool
 	// Custom says that Arguments is the free text of a custom tool call.
 	Custom bool
 	// Edited reports that Arguments is not what the model sent, because it was
 	// changed. The output tells the model.
 	Edited bool
+	// Session is the id of the session that holds the call, and Number its number in
+	// that session, from 1; "" and 0 outside a run of package agent.
+	Session string
+	Number  int
+	// Again reports that the call was started before, by a process that ended before
+	// its output was recorded.
+	Again bool
+}
+
+// Key identifies the effect of the call: it is the same each time that the call is
+// started, in any process, and different for all other calls, in forks of the session
+// too. Send it to a service that does the same work for one key once, for example as
+// the header Idempotency-Key. It is "" if the call belongs to no session.
+func (c Call) Key() string {
+	if c.Session == "" {
+		return ""
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "call %d %q of %q", c.Number, c.ID, c.Session))
+	return hex.EncodeToString(sum[:16])
 }
 
 // Annotations are the known properties of a tool before it runs. The zero value
@@ -105,9 +130,37 @@ type Annotations struct {
 	UsualOutput *output.Limit
 	// ReadKey names what the tool's calls read; nil means unknown.
 	ReadKey ReadKeyer
+	// Inquirer tells what became of calls whose process ended; nil: nobody can tell.
+	Inquirer Inquirer
 	// Approval is the declaring file's rule for calls to this tool: "allow", "ask"
 	// or "deny", one rule beside those of an agent's policy; "" means no rule.
 	Approval string
+	// Origin says what the tool is, which its name does not: see [Origin].
+	Origin Origin
+	// Folders compares the paths of the tool's calls with folders, for rules; nil means
+	// that only the texts are known.
+	Folders Folders
+}
+
+// Folders compares paths as a model writes them.
+type Folders interface {
+	// Within reports whether a path is in a folder, with links followed; known is false if
+	// that is not known. It may look at files, but must change nothing.
+	Within(folder, path string) (within, known bool)
+}
+
+// Origin tells tools of the same name apart. A person who agrees to all calls of a tool
+// agrees to what it was then, and not to another tool that takes its name.
+type Origin struct {
+	// Of says in words whose tool it is, for a person who is asked about a call, such as
+	// "the MCP server weather (npx weather-server)"; "" if the name says it.
+	Of string
+	// Agent names the agent that has the tool, if it is not the outermost one.
+	Agent string
+	// Identity is a text that differs between tools whose calls do different things: it
+	// contains the command, the folders, the server. It must not change
+	// between runs without a reason. Of a tool without one, the definition is compared.
+	Identity string
 }
 
 // ReadKeyer names what a tool's calls read.
@@ -119,14 +172,35 @@ type ReadKeyer interface {
 	ReadKey(arguments string) (key string, ok bool)
 }
 
+// Inquirer tells what became of a call that was started by a process that ended before
+// the output was recorded, for example by asking a service about the call's Key.
+type Inquirer interface {
+	// Inquire is called before such a call would be started again. With [FateDone] the
+	// result is the output of the call. An error counts as [FateUnknown].
+	Inquire(ctx context.Context, call Call) (Result, Fate, error)
+}
+
+// Fate is what became of a call.
+type Fate int
+
+const (
+	// FateUnknown means that it is not known. The call runs again if the tool is Idempotent;
+	// otherwise the model is told that the outcome is not known.
+	FateUnknown Fate = iota
+	// FateNever means that it had no effect and will have none. The call runs now.
+	FateNever
+	// FateDone means that it took effect.
+	FateDone
+)
+
 // Annotated is the optional interface of a [Tool] that has annotations.
 type Annotated interface {
 	Annotations() Annotations
 }
 
-// AnnotationsOf returns t's annotations, or the zero value if t is not [Annotated].
+// AnnotationsOf returns t's annotations, or the zero value if t is nil or not [Annotated].
 func AnnotationsOf(t Tool) Annotations {
-	if tr, ok := t.(Annotated); ok {
+	if tr, ok := t.(Annotated); ok && !nils.Is(t) {
 		return tr.Annotations()
 	}
 	return Annotations{}

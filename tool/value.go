@@ -22,8 +22,9 @@ import (
 // accepts all JSON.
 type Schema struct {
 	of     *schema
-	object bool  // it accepts objects alone
-	strict error // why strict mode refuses it
+	object bool   // it accepts objects alone
+	kind   string // the one type that its text names
+	strict error  // why strict mode refuses it
 }
 
 func newSchema(of *schema) *Schema {
@@ -177,6 +178,15 @@ func (s *Schema) JSON() item.JSON { return s.inner().text }
 // Object reports whether the schema accepts objects alone.
 func (s *Schema) Object() bool { return s != nil && s.object }
 
+// Kind returns the type of JSON that the schema names for the whole, such as "object" or
+// "array", or "" if it names none or several.
+func (s *Schema) Kind() string {
+	if s == nil {
+		return ""
+	}
+	return s.kind
+}
+
 // Check returns an error if a text is not JSON that fits the schema. The error
 // describes all problems in words that a model can act on. Numbers are compared
 // exactly, whatever their number of digits.
@@ -247,7 +257,8 @@ func (s *Schema) findStrict() error {
 	}
 	m, _ := root.(map[string]any)
 	// The form of a type that implements SchemaOwner does not say its type.
-	s.object = s.object || m["type"] == "object"
+	s.kind, _ = m["type"].(string)
+	s.object = s.object || s.kind == "object"
 	if m["anyOf"] != nil {
 		return errors.New("the schema of the whole must not be an anyOf")
 	}

@@ -25,7 +25,11 @@ type appendToFileInput struct {
 }
 
 func newAppendToFile(name string, f *files.Files) (tool.Tool, error) {
-	return tool.New(name, f.Describe(appendToFileText), fileTools{f}.appendToFile, tool.Exclusive())
+	t, err := tool.New(name, f.Describe(appendToFileText), fileTools{f}.appendToFile, tool.Exclusive())
+	if err != nil {
+		return nil, err
+	}
+	return f.Guard(t, files.PathOf), nil
 }
 
 // appendToFile adds text to the end of a file. It adds no line end before the text,

@@ -61,8 +61,13 @@ type AskerFunc func(ctx context.Context, q Question) (string, error)
 // Nobody is the [Asker] of an unattended run: it returns [ErrNobody].
 var Nobody Asker = AskerFunc(func(context.Context, Question) (string, error) { return "", ErrNobody })
 
-// Ask implements [Asker].
-func (f AskerFunc) Ask(ctx context.Context, q Question) (string, error) { return f(ctx, q) }
+// Ask implements [Asker]. A nil function answers nothing: see [ErrNobody].
+func (f AskerFunc) Ask(ctx context.Context, q Question) (string, error) {
+	if f == nil {
+		return "", ErrNobody
+	}
+	return f(ctx, q)
+}
 
 //go:embed ask.md
 var askUserText string

@@ -29,7 +29,11 @@ type findAndReplaceInput struct {
 }
 
 func newFindAndReplace(name string, f *files.Files) (tool.Tool, error) {
-	return tool.New(name, f.Describe(findAndReplaceText), fileTools{f}.findAndReplace, tool.Exclusive())
+	t, err := tool.New(name, f.Describe(findAndReplaceText), fileTools{f}.findAndReplace, tool.Exclusive())
+	if err != nil {
+		return nil, err
+	}
+	return f.Guard(t, files.PathOf), nil
 }
 
 // findAndReplace replaces a text in a file. It changes nothing if the text does not

@@ -37,7 +37,11 @@ type importImageInput struct {
 }
 
 func newImportImage(name string, f *files.Files) (tool.Tool, error) {
-	return tool.New(name, f.Describe(importImageText), fileTools{f}.importImage, tool.ReadOnly(), tool.Idempotent())
+	t, err := tool.New(name, f.Describe(importImageText), fileTools{f}.importImage, tool.ReadOnly(), tool.Idempotent())
+	if err != nil {
+		return nil, err
+	}
+	return f.GuardReads(t), nil
 }
 
 // importImage returns a line of text and the image. The media type is determined

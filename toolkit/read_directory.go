@@ -30,7 +30,7 @@ type readDirectoryInput struct {
 }
 
 func newReadDirectory(name string, f *files.Files) (tool.Tool, error) {
-	return tool.New(name, f.Describe(readDirectoryText), fileTools{f}.readDirectory, tool.ReadOnly(), tool.Idempotent())
+	return tool.New(name, f.Describe(readDirectoryText), fileTools{f}.readDirectory, tool.ReadOnly(), tool.Idempotent(), f.Option())
 }
 
 // readDirectory lists a directory. If there are more than [MaxEntries] entries, the

@@ -33,7 +33,11 @@ type readFileInput struct {
 }
 
 func newReadFile(name string, f *files.Files) (tool.Tool, error) {
-	return tool.New(name, f.Describe(readFileText), fileTools{f}.readFile, tool.ReadOnly(), tool.Idempotent(), tool.ReadKey(fileTools{f}.region))
+	t, err := tool.New(name, f.Describe(readFileText), fileTools{f}.readFile, tool.ReadOnly(), tool.Idempotent(), tool.ReadKey(fileTools{f}.region))
+	if err != nil {
+		return nil, err
+	}
+	return f.GuardReads(t), nil
 }
 
 // region returns a key for what a call of read_file reads. It is the same for all

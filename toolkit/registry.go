@@ -17,7 +17,9 @@ import (
 	"slices"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/toolkit/internal/files"
 	"github.com/antiphon-go/antiphon/toolkit/patch"
 	"github.com/antiphon-go/antiphon/toolkit/search"
 	"github.com/antiphon-go/antiphon/toolkit/shell"
@@ -145,13 +147,13 @@ func New(name string, d Deps) (tool.Tool, error) {
 func (d Deps) have(n Need) bool {
 	switch n {
 	case NeedRoots:
-		return d.Files != nil
+		return files.Check(d.Files) == nil
 	case NeedPrograms:
 		return d.Shell != nil
 	case NeedNetwork:
 		return d.Web != nil
 	case NeedPerson:
-		return d.Asker != nil
+		return !nils.Is(d.Asker)
 	}
 	return true
 }

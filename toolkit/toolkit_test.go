@@ -68,6 +68,10 @@ func TestTraits(t *testing.T) {
 		if says := got.ReadKey != nil; says != (name == "read_file") {
 			t.Errorf("%s says what it reads: %v", name, says)
 		}
+		if got.Folders == nil || !strings.Contains(got.Origin.Identity, k.Dir) {
+			t.Errorf("%s does not say where it works", name)
+		}
+		got.Folders, got.Origin = nil, tool.Origin{}
 		if got.ReadKey = nil; got != want[name] {
 			t.Errorf("%s: %+v, want %+v", name, got, want[name])
 		}

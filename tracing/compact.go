@@ -29,7 +29,7 @@ func (t *tracer) afterCompact(ctx context.Context, c *agent.CompactionCall) erro
 	class := classOf(c.Err)
 	asked := []attribute.KeyValue{keyCompactBy.String(c.By)}
 	if c.Model != "" {
-		asked = append(asked, keyRequestModel.String(c.Model))
+		asked = append(append(asked, keyRequestModel.String(c.Model)), serverOf(c.Endpoint)...)
 	}
 	if t.meter.on(ctx) {
 		t.meter.compacted(ctx, c, class, t.labels(opCompact, asked...))

@@ -46,6 +46,8 @@ const (
 	keyCost          = attribute.Key("antiphon.cost")
 	keyAttempts      = attribute.Key("antiphon.attempts")
 	keyRequestID     = attribute.Key("antiphon.request_id")
+	keyServer        = attribute.Key("server.address")
+	keyPort          = attribute.Key("server.port")
 	keyHTTPStatus    = attribute.Key("http.response.status_code")
 	keyCacheExpected = attribute.Key("antiphon.cache.expected_tokens")
 	keyCacheHit      = attribute.Key("antiphon.cache.hit")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/internal/excerpt"
 	"github.com/antiphon-go/antiphon/tool"
 )
 
@@ -154,7 +155,7 @@ func (m *meter) refusal(ctx context.Context, called string, with labels) {
 
 // tool returns the name under which to count a call.
 func (m *meter) tool(called string, failure tool.Failure) string {
-	called = name(called)
+	called = excerpt.Name(called)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {

@@ -7,7 +7,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"net/url"
 	"slices"
+	"strconv"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
@@ -15,12 +17,14 @@ import (
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
+	"github.com/antiphon-go/antiphon/internal/excerpt"
 	"github.com/antiphon-go/antiphon/item"
 )
 
 func (t *tracer) beforeModel(ctx context.Context, c *agent.ModelCall) (context.Context, error) {
 	ctx, o := t.start(ctx, t.model, c.Request.Model, c.Started)
 	if o != nil {
+		o.span.SetAttributes(serverOf(c.Endpoint)...)
 		o.span.SetAttributes(keyRequestModel.String(c.Request.Model), keyConversation.String(c.Session), keyTurn.Int(c.Turn), keyDepth.Int(c.Depth))
 		ctx, o.meta = endpoint.WithMeta(ctx)
 	}
@@ -37,7 +41,7 @@ func (t *tracer) afterModel(ctx context.Context, c *agent.ModelCall) error {
 		if c.Request != nil { // a hook may have removed it
 			model = c.Request.Model
 		}
-		t.meter.answered(ctx, c, class, t.labels(opModel, keyRequestModel.String(model)))
+		t.meter.answered(ctx, c, class, t.labels(opModel, append(serverOf(c.Endpoint), keyRequestModel.String(model))...))
 	}
 	o := opened(ctx, t.model)
 	if o == nil {
@@ -73,7 +77,7 @@ func (t *tracer) asked(span trace.Span, req *api.Request) {
 	}
 	if t.Content {
 		if req.Instructions != "" {
-			attrs = append(attrs, keyInstructions.String(encoded([]part{{Type: "text", Content: shown(req.Instructions, maxText)}})))
+			attrs = append(attrs, keyInstructions.String(encoded([]part{{Type: "text", Content: excerpt.Text(req.Instructions, excerpt.MaxText)}})))
 		}
 		attrs = append(attrs, keyInputMessages.String(messages(fresh(req))))
 	}
@@ -119,12 +123,12 @@ func said(it item.Item) bool {
 
 // replied records the reply.
 func (t *tracer) replied(span trace.Span, c *agent.ModelCall) {
-	attrs := []attribute.KeyValue{keyStatus.String(name(c.Status))}
+	attrs := []attribute.KeyValue{keyStatus.String(excerpt.Name(c.Status))}
 	if c.ResponseID != "" {
-		attrs = append(attrs, keyResponseID.String(name(c.ResponseID)))
+		attrs = append(attrs, keyResponseID.String(excerpt.Name(c.ResponseID)))
 	}
 	if c.ResponseModel != "" {
-		attrs = append(attrs, keyResponseModel.String(name(c.ResponseModel)))
+		attrs = append(attrs, keyResponseModel.String(excerpt.Name(c.ResponseModel)))
 	}
 	if reason := finish(c); reason != "" {
 		attrs = append(attrs, keyFinishReasons.StringSlice([]string{reason}))
@@ -163,7 +167,7 @@ func finish(c *agent.ModelCall) string {
 	case c.Status == item.StatusIncomplete && c.Reason == "max_output_tokens":
 		return "length" // the word of the conventions
 	case c.Status == item.StatusIncomplete:
-		return name(c.Reason)
+		return excerpt.Name(c.Reason)
 	case c.Status != item.StatusCompleted:
 		return ""
 	case slices.ContainsFunc(c.Output, item.Item.IsCall):
@@ -188,6 +192,26 @@ func reached(o *open, err error) {
 		o.span.SetAttributes(keyHTTPStatus.Int(answer.Status))
 	}
 	if answer.RequestID != "" {
-		o.span.SetAttributes(keyRequestID.String(name(answer.RequestID)))
+		o.span.SetAttributes(keyRequestID.String(excerpt.Name(answer.RequestID)))
 	}
+}
+
+// serverOf returns the attributes of an endpoint's server. Its URL may be unknown.
+func serverOf(endpointURL string) []attribute.KeyValue {
+	u, err := url.Parse(endpointURL)
+	if err != nil || u.Hostname() == "" {
+		return nil
+	}
+	attrs := []attribute.KeyValue{keyServer.String(excerpt.Name(u.Hostname()))}
+	port, err := strconv.Atoi(u.Port())
+	switch {
+	case err == nil:
+	case u.Scheme == "https" || u.Scheme == "wss":
+		port = 443
+	case u.Scheme == "http" || u.Scheme == "ws":
+		port = 80
+	default:
+		return attrs
+	}
+	return append(attrs, keyPort.Int(port))
 }

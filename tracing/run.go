@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/internal/excerpt"
 	"github.com/antiphon-go/antiphon/session"
 )
 
@@ -58,9 +59,9 @@ func (t *tracer) callRefused(ctx context.Context, c *agent.ToolCall) error {
 		t.meter.refusal(ctx, c.Call.Name, t.labels(opTool))
 	}
 	if o := opened(ctx, t.run); o != nil {
-		attrs := []attribute.KeyValue{keyTool.String(name(c.Call.Name)), keyCallID.String(name(c.Call.ID)), keyTurn.Int(c.Turn)}
+		attrs := []attribute.KeyValue{keyTool.String(excerpt.Name(c.Call.Name)), keyCallID.String(excerpt.Name(c.Call.ID)), keyTurn.Int(c.Turn)}
 		if t.Content {
-			attrs = append(attrs, keyArguments.String(shown(c.Call.Arguments, maxText)), keyRefusal.String(shown(c.Error, maxText)))
+			attrs = append(attrs, keyArguments.String(excerpt.Text(c.Call.Arguments, excerpt.MaxText)), keyRefusal.String(excerpt.Text(c.Error, excerpt.MaxText)))
 		}
 		o.span.AddEvent(eventRefused, trace.WithTimestamp(c.Started), trace.WithAttributes(attrs...))
 	}
@@ -73,15 +74,15 @@ func (t *tracer) noticed(ctx context.Context, n *session.Noticed) error {
 	if o == nil {
 		return nil
 	}
-	attrs := []attribute.KeyValue{keyNotice.String(name(n.Kind))}
+	attrs := []attribute.KeyValue{keyNotice.String(excerpt.Name(n.Kind))}
 	if n.Turn > 0 {
 		attrs = append(attrs, keyTurn.Int(n.Turn))
 	}
 	if n.CallID != "" {
-		attrs = append(attrs, keyCallID.String(name(n.CallID)))
+		attrs = append(attrs, keyCallID.String(excerpt.Name(n.CallID)))
 	}
 	if t.Content {
-		attrs = append(attrs, keyNoticeText.String(shown(n.Text, maxText)))
+		attrs = append(attrs, keyNoticeText.String(excerpt.Text(n.Text, excerpt.MaxText)))
 	}
 	o.span.AddEvent(eventNoticed, trace.WithAttributes(attrs...))
 	return nil

@@ -9,13 +9,14 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/internal/excerpt"
 )
 
 func (t *tracer) beforeTool(ctx context.Context, c *agent.ToolCall) (context.Context, error) {
-	ctx, o := t.start(ctx, t.tool, name(c.Call.Name), c.Started)
+	ctx, o := t.start(ctx, t.tool, excerpt.Name(c.Call.Name), c.Started)
 	if o != nil {
 		o.span.SetAttributes(
-			keyTool.String(name(c.Call.Name)), keyToolType.String("function"), keyCallID.String(name(c.Call.ID)),
+			keyTool.String(excerpt.Name(c.Call.Name)), keyToolType.String("function"), keyCallID.String(excerpt.Name(c.Call.ID)),
 			keyConversation.String(c.Session), keyTurn.Int(c.Turn), keyDepth.Int(c.Depth),
 		)
 	}
@@ -35,7 +36,7 @@ func (t *tracer) afterTool(ctx context.Context, c *agent.ToolCall) error {
 		o.span.SetAttributes(keyPaused.Bool(true))
 	}
 	if t.Content {
-		o.span.SetAttributes(keyArguments.String(shown(c.Call.Arguments, maxText)), keyResult.String(shown(c.Output.Display(), maxText)))
+		o.span.SetAttributes(keyArguments.String(excerpt.Text(c.Call.Arguments, excerpt.MaxText)), keyResult.String(excerpt.Text(c.Output.Display(), excerpt.MaxText)))
 	}
 	if class != "" && !c.Paused {
 		t.fail(o.span, class, c.Error)

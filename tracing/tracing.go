@@ -17,6 +17,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/endpoint"
+	"github.com/antiphon-go/antiphon/internal/excerpt"
 )
 
 // scope is the name of this package in OpenTelemetry.
@@ -137,7 +138,7 @@ func (t *tracer) fail(span trace.Span, class, words string) {
 	if !t.Content {
 		words = class
 	}
-	span.SetStatus(codes.Error, shown(words, maxText))
+	span.SetStatus(codes.Error, excerpt.Text(words, excerpt.MaxText))
 }
 
 // classOf returns the kind of an error as one of a few words, or "".

@@ -9,11 +9,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/url"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/antiphon-go/antiphon/agent"
@@ -124,6 +126,35 @@ invoke_agent.duration operation.name=invoke_agent provider.name=openai request.m
 	}
 }
 
+// The server's address and port are those of the endpoint that is asked, also in metrics.
+func TestServer(t *testing.T) {
+	r := everything(t, tracing.Options{})
+	u, err := url.Parse(r.server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	chats := r.named("chat test-model")
+	for _, s := range chats {
+		if got := attrs(s.Attributes); got["server.address"] != u.Hostname() || got["server.port"] != u.Port() {
+			t.Errorf("%s: %s:%s, want %s", s.Name, got["server.address"], got["server.port"], u.Host)
+		}
+	}
+	var data metricdata.ResourceMetrics
+	if err := r.reader.Collect(t.Context(), &data); err != nil || len(chats) == 0 {
+		t.Fatal(err, len(chats))
+	}
+	for _, m := range data.ScopeMetrics[0].Metrics {
+		if m.Name != "gen_ai.client.operation.duration" {
+			continue
+		}
+		for _, p := range m.Data.(metricdata.Histogram[float64]).DataPoints {
+			if port, ok := p.Attributes.Value("server.port"); !ok || port.String() != u.Port() {
+				t.Errorf("%s: port %s", m.Name, port.String())
+			}
+		}
+	}
+}
+
 func TestAttributes(t *testing.T) {
 	r := everything(t, tracing.Options{Provider: "openai", Agent: "tester"})
 	want := map[string]map[string]string{
@@ -134,7 +165,7 @@ func TestAttributes(t *testing.T) {
 			"gen_ai.usage.reasoning.output_tokens": "0", "antiphon.turn": "2", "antiphon.depth": "0", "antiphon.response.status": "completed",
 			"antiphon.attempts": "2", "antiphon.request_id": "req_2", "antiphon.cache.hit": "false", "http.response.status_code": "200",
 			"gen_ai.usage.input_tokens": "*", "gen_ai.usage.output_tokens": "*", "antiphon.cache.expected_tokens": "*", "antiphon.cost": "*",
-			"gen_ai.response.time_to_first_chunk": "*", "gen_ai.request.stream": "true",
+			"gen_ai.response.time_to_first_chunk": "*", "gen_ai.request.stream": "true", "server.address": "127.0.0.1", "server.port": "*",
 		},
 		"execute_tool fork": {
 			"gen_ai.operation.name": "execute_tool", "gen_ai.provider.name": "openai", "gen_ai.agent.name": "tester", "gen_ai.conversation.id": "memory",

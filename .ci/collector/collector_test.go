@@ -201,17 +201,17 @@ func TestDebugExporter(t *testing.T) {
 	hooks := func(name string) []agent.Hooks {
 		return []agent.Hooks{tracing.New(tracing.Options{TracerProvider: traces, MeterProvider: meters, Agent: name, Provider: "openai", Content: true})}
 	}
-	inner := &agent.Agent{Model: agenttest.Script(t, agenttest.Completed(item.Assistant("Wool."))), Hooks: hooks("clothes")}
+	inner := &agent.Agent{Model: agenttest.NewServer(t, agenttest.Completed(item.Assistant("Wool."))).Client(), Hooks: hooks("clothes")}
 	inner.Request.Model = "gpt-5-nano"
 	ask, err := agent.AsTool("ask", "Asks about clothes.", inner)
 	if err != nil {
 		t.Fatal(err)
 	}
 	a := &agent.Agent{
-		Model: agenttest.Script(t,
+		Model: agenttest.NewServer(t,
 			agenttest.Completed(item.Call("call_1", "weather", `{"city":"Bergen"}`), item.Call("call_2", "weather", `{"city":"Atlantis"}`)),
 			agenttest.Completed(item.Call("call_3", "ask", `{"task":"What do I wear?"}`)),
-			agenttest.Incomplete("max_output_tokens", item.Assistant("An umbrella and"))),
+			agenttest.Incomplete("max_output_tokens", item.Assistant("An umbrella and"))).Client(),
 		Tools: []tool.Tool{weather, ask}, Hooks: hooks("umbrella"), Parallel: 1,
 		Prices: func(string) (agent.Price, bool) { return agent.Price{Input: 1, Cached: 1, Output: 2}, true },
 	}
@@ -240,6 +240,11 @@ func TestDebugExporter(t *testing.T) {
 	known, err := os.ReadFile("testdata/gen_ai.txt")
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, name := range []string{"server.address", "server.port"} { // of the general conventions, on every call of a model
+		if n, calls := strings.Count(got, "  "+name+": "), strings.Count(got, "Name : chat "); n != calls || n == 0 {
+			t.Errorf("%s is on %d of %d calls", name, n, calls)
+		}
 	}
 	for _, name := range regexp.MustCompile(`\bgen_ai\.[a-z_.]+`).FindAllString(got, -1) {
 		if !strings.Contains(string(known), "\n"+name+"\n") {
@@ -274,6 +279,9 @@ func steady(printed string) string {
 			m := value.FindStringSubmatch(line)
 			if strings.Contains(m[1], "time_to_first") {
 				m[2] = "Double(…)"
+			}
+			if m[1] == "server.port" {
+				m[2] = "Int(…)"
 			}
 			add(one, "  "+m[1]+": "+m[2])
 		case section == "metric" && strings.HasPrefix(trimmed, "-> Name: "):

@@ -164,7 +164,7 @@ func (s *State) limit() (Stop, bool) {
 	l.MaxTurns = cmp.Or(l.MaxTurns, DefaultMaxTurns)
 	byNested := ""
 	if r.nested != (Usage{}) {
-		byNested = ", nested runs included"
+		byNested = ", subagents included"
 	}
 	if stop, reached := l.Reached(s.Used(), byNested); reached {
 		return stop, true
@@ -178,24 +178,35 @@ func (s *State) limit() (Stop, bool) {
 }
 
 // AnswerNow reports whether the next turn is the last one that the limits are expected
-// to allow, so that the model has to answer in it; and why, for people. The next reply
-// is assumed to take at least as much as the last one. It is false if Limits.AnswerNow
-// is not set.
+// to allow, so that the model has to answer in it; and why, for people. It is false if
+// Limits.AnswerNow is not set.
 func (s *State) AnswerNow() (why string, now bool) {
-	l, used := s.Limits, s.Used()
+	l := s.Limits
 	if !l.AnswerNow {
 		return "", false
 	}
-	most := cmp.Or(l.MaxTurns, DefaultMaxTurns)
+	l.MaxTurns = cmp.Or(l.MaxTurns, DefaultMaxTurns)
+	return l.Near(s.Used(), s.LastReply(), "")
+}
+
+// Near reports whether the limits are expected to allow only one turn more after the
+// given usage, and why, for people. The next reply is assumed to take at least as much
+// as the last one. The reason ends with by, which says who used it.
+func (l Limits) Near(used, last Usage, by string) (why string, near bool) {
 	switch {
-	case used.Turns+1 >= most:
-		return fmt.Sprintf("the model had to answer in its last turn: %d of %d", used.Turns+1, most), true
-	case l.MaxTokens > 0 && s.run.lastTokens > 0 && Plus(used.Tokens, s.run.lastTokens) >= l.MaxTokens:
-		return fmt.Sprintf("the model had to answer, because %d of %d tokens were used", used.Tokens, l.MaxTokens), true
-	case l.MaxCost > 0 && s.run.lastCost > 0 && used.Cost+s.run.lastCost >= l.MaxCost:
-		return fmt.Sprintf("the model had to answer, because %.6g of %.6g was spent", used.Cost, l.MaxCost), true
+	case l.MaxTurns > 0 && used.Turns+1 >= l.MaxTurns:
+		return fmt.Sprintf("the model had to answer in its last turn: %d of %d%s", used.Turns+1, l.MaxTurns, by), true
+	case l.MaxTokens > 0 && last.Tokens > 0 && Plus(used.Tokens, last.Tokens) >= l.MaxTokens:
+		return fmt.Sprintf("the model had to answer, because %d of %d tokens were used%s", used.Tokens, l.MaxTokens, by), true
+	case l.MaxCost > 0 && last.Cost > 0 && used.Cost+last.Cost >= l.MaxCost:
+		return fmt.Sprintf("the model had to answer, because %.6g of %.6g was spent%s", used.Cost, l.MaxCost, by), true
 	}
 	return "", false
+}
+
+// LastReply returns the usage of the run's last complete reply.
+func (s *State) LastReply() Usage {
+	return Usage{Turns: 1, Tokens: s.run.lastTokens, Cost: s.run.lastCost}
 }
 
 // Reached reports whether a limit allows no further turn after the given usage, and

@@ -67,7 +67,7 @@ func ExampleSuggest() {
 		fmt.Println(rule)
 	}
 	// Output:
-	// allow write_file where path is under notes
+	// allow write_file where the arguments are {"path":"notes/today.txt"}
 	// allow write_file
 }
 

@@ -30,6 +30,9 @@ type Question struct {
 	// set, free text.
 	Tool, Arguments string
 	Custom          bool
+	// Definition is the fingerprint of the tool: what it runs, where, and for which agent.
+	// See [session.Rule].
+	Definition string
 	// Declared is the verdict in the tool's declaration, or "". ReadOnly reports
 	// whether the tool only reads.
 	Declared session.Verdict
@@ -38,11 +41,17 @@ type Question struct {
 	// rules with a Prefix that name the tool. The verdict is "" if the tool has no
 	// opinion. Opinion is nil for tools without opinions. It must be pure.
 	Opinion func(rules []session.Rule) (verdict session.Verdict, reason string)
+	// Within reports whether a path of the call is in a folder for the tool, with links
+	// followed, and whether the tool knows. If it is nil, or the tool does not know, rules
+	// with Under compare texts. It may look at files, but must change nothing.
+	Within func(folder, path string) (within, known bool)
 	// Warning is why a person must be asked although the rules allow the call, or "".
 	Warning string
 }
 
-// Judge applies the rules, including those that the session remembers, to a call.
+// Judge applies the rules, including those that the session remembers, to a call. A
+// remembered rule that allows covers exactly its words, and only the tool that it was
+// remembered for; see [session.Rule].
 // Deny takes precedence over ask, and ask over allow, regardless of which rule is
 // more specific. If no rule matches, tools that only read run, and all others ask. No
 // rule acknowledges a Warning.
@@ -52,7 +61,7 @@ func (p *Policy) Judge(q Question, remembered []session.Rule) Ruling {
 		return j
 	}
 	own := session.Rule{Verdict: session.Ask, Tool: q.Tool}
-	return Ruling{Verdict: session.Ask, Ruled: true, Rule: own.String(), From: "the tool itself", Reason: q.Warning}
+	return Ruling{Verdict: session.Ask, Ruled: true, Rule: own.String(), From: ByTool, Reason: q.Warning}
 }
 
 // rule is Judge without a Warning.
@@ -83,16 +92,15 @@ func (p *Policy) rule(q Question, remembered []session.Rule) Ruling {
 	add(session.Rule{Verdict: q.Declared, Tool: q.Tool, From: "the tool's declaration"})
 	expert := q.Opinion != nil
 	var handed []session.Rule
-	for _, list := range [...][]session.Rule{p.Rules, remembered} {
-		for _, r := range list {
-			switch {
-			case expert && len(r.Prefix) > 0:
-				if matches([]string{r.Tool}, q.Tool) {
-					handed = append(handed, r)
-				}
-			case covers(r, &q):
-				add(r)
+	for i, r := range slices.Concat(p.Rules, remembered) {
+		switch answered := i >= len(p.Rules); {
+		case r.Verdict == session.Allow && !bound(r, &q, answered):
+		case expert && len(r.Prefix) > 0:
+			if matches([]string{r.Tool}, q.Tool) {
+				handed = append(handed, r)
 			}
+		case covers(r, &q, answered):
+			add(r)
 		}
 	}
 	opinion, reason := session.Verdict(""), ""
@@ -131,13 +139,17 @@ type Ruling struct {
 	Reason  string // the tool's reason, if its verdict is the same; or ""
 }
 
-// ByDefault is the origin of a verdict that no rule gave.
-const ByDefault = "default"
+// The origins of verdicts that no rule of a policy or a session gave. No rule that
+// allows the tool overrides ByTool.
+const (
+	ByDefault = "default"
+	ByTool    = "the tool itself"
+)
 
 // ruleOf returns the rule behind a tool's opinion of a call: the tool's own, one of
 // the rules that it was given, or several of them combined.
 func ruleOf(q *Question, handed []session.Rule, opinion session.Verdict) session.Rule {
-	own := session.Rule{Verdict: opinion, Tool: q.Tool, From: "the tool itself"}
+	own := session.Rule{Verdict: opinion, Tool: q.Tool, From: ByTool}
 	if v, _ := q.Opinion(nil); v == opinion || len(handed) == 0 {
 		return own
 	}
@@ -193,6 +205,8 @@ func CheckRules(rules ...session.Rule) error {
 			problem = "it names no tool"
 		case len(r.Prefix) > 0 && r.Under != "":
 			problem = "it has both prefix and under"
+		case r.Arguments != "" && r.Member != "":
+			problem = "it has both arguments and a member"
 		case r.Member == "" && (len(r.Prefix) > 0 || r.Under != ""):
 			problem = "it has a prefix or under, but no member"
 		case r.Member != "" && len(r.Prefix) == 0 && r.Under == "":
@@ -233,14 +247,29 @@ func matches(patterns []string, name string) bool {
 	return ok
 }
 
+// bound reports whether a rule that allows is about the tool of a call: an answer about a
+// tool says nothing about another one that took its name. A person may mean a pattern of
+// names for all tools, those of later files included.
+func bound(r session.Rule, q *Question, answered bool) bool {
+	if r.Definition == "" && (!answered || strings.ContainsAny(r.Tool, `*?[\`)) {
+		return true
+	}
+	return r.Definition == q.Definition
+}
+
 // covers reports whether a rule matches a call. Arguments can be read in several
 // ways: a member may occur twice, have another type than the rule expects, or name a
 // folder in another way. A rule that allows does not match such a call; a rule that
 // denies or asks does, because nothing else may check the arguments: an endpoint may
-// run the call.
-func covers(r session.Rule, q *Question) bool {
+// run the call. A rule that was answered and allows covers the words that were
+// shown, and no others after them.
+func covers(r session.Rule, q *Question, answered bool) bool {
 	if !matches([]string{r.Tool}, q.Tool) {
 		return false
+	}
+	if r.Arguments != "" {
+		all, clear := exactly(q)
+		return all == r.Arguments || !clear && r.Verdict != session.Allow
 	}
 	if r.Member == "" {
 		return true
@@ -257,11 +286,14 @@ func covers(r session.Rule, q *Question) bool {
 		if json.Unmarshal(value, &p) != nil {
 			return r.Verdict != session.Allow
 		}
-		return under(p, r.Under) || r.Verdict != session.Allow && mayBeUnder(p, r.Under)
+		return q.under(p, r.Under, r.Verdict == session.Allow)
 	}
 	var words []string
 	if json.Unmarshal(value, &words) != nil {
 		return r.Verdict != session.Allow
+	}
+	if answered && r.Verdict == session.Allow {
+		return slices.Equal(words, r.Prefix)
 	}
 	return len(words) >= len(r.Prefix) && slices.Equal(words[:len(r.Prefix)], r.Prefix)
 }
@@ -285,6 +317,35 @@ func argument(q *Question, name string) (value jsontext.Value, found, clear bool
 	}
 	value, found = members[name]
 	return value, found, true
+}
+
+// exactly returns all arguments of a call in the form of [session.Rule].Arguments, and
+// whether there is one way to read them. Arguments that are missing are those of {}.
+func exactly(q *Question) (all string, clear bool) {
+	if q.Custom {
+		return q.Arguments, true
+	}
+	v := jsontext.Value(cmp.Or(strings.Trim(q.Arguments, " \t\r\n"), "{}")).Clone()
+	if err := v.Canonicalize(jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false)); err != nil || v.Kind() != '{' {
+		return "", false
+	}
+	return string(v), true
+}
+
+// under reports whether a path is in a folder: certainly, or possibly.
+func (q *Question) under(p, folder string, certainly bool) bool {
+	text := under(p, folder)
+	within, known := false, false
+	if q.Within != nil {
+		within, known = q.Within(folder, p)
+	}
+	switch {
+	case !certainly:
+		return text || within || mayBeUnder(p, folder)
+	case known:
+		return within
+	}
+	return text
 }
 
 // under reports whether a path is the folder or below it, compared by segments. A
@@ -317,32 +378,44 @@ func mayBeUnder(p, folder string) bool {
 }
 
 // Suggest returns the rules that an answer about a call could add, the narrowest
-// first: calls whose command begins alike, calls whose path is in the same folder,
-// and all calls of the tool. Their verdict is allow.
+// first: calls whose path is in the same folder if the tool knows folders, or else calls
+// with the same arguments; and all calls of the tool. Their verdict is allow, and they
+// are bound to the tool.
 //
-// A tool can suggest better rules: see agent.RuleSuggester.
-func Suggest(q Question) []session.Rule {
-	rule := session.Rule{Verdict: session.Allow, Tool: q.Tool}
-	var list []session.Rule
-	for _, name := range []string{"argv", "command"} {
-		var words []string
-		if v, ok, _ := argument(&q, name); ok && json.Unmarshal(v, &words) == nil && len(words) > 0 {
-			n := 1
-			if len(words) > 1 && !strings.HasPrefix(words[1], "-") {
-				n = 2
-			}
-			r := rule
-			r.Member, r.Prefix = name, words[:n]
-			list = append(list, r)
+// What other members of the arguments mean is only known to the tool: see
+// agent.RuleSuggester.
+func Suggest(q Question) (list []session.Rule) {
+	rule := session.Rule{Verdict: session.Allow, Tool: q.Tool, Definition: q.Definition}
+	if r := rule; q.Within != nil {
+		if r.Under = q.folder(); r.Under != "" {
+			r.Member = "path"
+			return append(list, r, rule)
 		}
 	}
-	var p string
-	if v, ok, _ := argument(&q, "path"); ok && json.Unmarshal(v, &p) == nil && p != "" {
+	if all, clear := exactly(&q); clear && all != "{}" && all != "" && len(all) <= mostExactly {
 		r := rule
-		r.Member, r.Under = "path", path.Dir(path.Clean(p))
-		if under(p, r.Under) {
-			list = append(list, r)
-		}
+		r.Arguments = all
+		list = append(list, r)
 	}
 	return append(list, rule)
 }
+
+// folder returns the folder of the call's path, or "" if the tool does not find the path there.
+func (q *Question) folder() string {
+	var p string
+	if v, ok, clear := argument(q, "path"); !ok || !clear || json.Unmarshal(v, &p) != nil || p == "" {
+		return ""
+	}
+	folder := path.Dir(path.Clean(strings.ReplaceAll(p, `\`, "/")))
+	if root, _, named := strings.Cut(p, ":"); named && folder == "." {
+		folder = root + ":."
+	}
+	if within, known := q.Within(folder, p); !within || !known {
+		return ""
+	}
+	return folder
+}
+
+// mostExactly is the length of arguments from which on no rule about exactly these is
+// suggested: nobody reads them in a list of rules.
+const mostExactly = 1000

@@ -84,6 +84,7 @@ type runState struct {
 	dropped      bool   // reasoning was left out
 	lastTokens   int64  // of the last complete reply
 	lastCost     float64
+	mustAnswer   string   // why the next turn has to be an answer
 	answering    string   // why the last turn had to be an answer
 	handoffs     int      // handoffs of this run
 	fallbacks    int      // how often another model was asked
@@ -275,7 +276,7 @@ func (s *State) turnStarted(seq int64, turn int) {
 		s.speaker = speaker{path: append(slices.Clip(s.speaker.path), next)}
 		s.obeyed = false // the other agent may force a call of its own
 	}
-	s.run.answering, _ = s.AnswerNow()
+	s.run.answering, s.run.mustAnswer = s.run.mustAnswer, ""
 	s.run.turns++
 	s.sent = s.view.Items().Len()
 	s.cache.asked(&s.view)
@@ -353,6 +354,9 @@ func (s *State) noticed(seq int64, b session.Noticed) {
 		return
 	case session.NoticeHandoff:
 		s.handedOver(b.CallID)
+		return
+	case session.NoticeAnswerNow:
+		s.run.mustAnswer = b.Text
 		return
 	case session.NoticePayloadLost, session.NoticeSalvaged:
 	default:

@@ -8,7 +8,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/sandbox"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/toolkit"
 )
@@ -37,7 +37,7 @@ type person struct {
 	// question is shown.
 	types   bool
 	colour  bool
-	columns func() int // width of the terminal; nil means 80
+	columns func() int // width of the terminal; nil means that of err
 }
 
 func newPerson(std stdio) *person {
@@ -110,14 +110,29 @@ func (p *person) line(ctx context.Context) (string, bool, error) {
 // approve is an [agent.Approver]. At the end of input it returns
 // [agent.ErrNobody].
 func (p *person) approve(ctx context.Context, q agent.ApprovalRequest) (agent.Decision, error) {
-	call := q.Call
-	if p.always(call.Name) || q.Allows(p.liked...) {
+	if q.Allows(p.liked...) {
 		return byPerson(agent.Decision{Allow: true}, "terminal, by an answer before"), nil
 	}
-	rules := q.Rules
-	s := asRun(call, q.Command)
+	s := asRun(q.Call, q.Command, q.Sandbox).of(q.Annotations.Origin.Of)
+	v, err := p.answer(ctx, q, s)
+	// Nobody can allow a call before all of it was shown.
+	v.Shown = s.whole(q.Reason) + "   " + p.words(remembered(q), 0)
+	return v, err
+}
+
+// of adds whose tool it is, before everything else.
+func (s shown) of(whose string) shown {
+	if whose != "" {
+		s.lines = append([]shownLine{{mark: "   ", text: "a tool of " + visible(whose)}}, s.lines...)
+	}
+	return s
+}
+
+// answer shows a call and asks the person.
+func (p *person) answer(ctx context.Context, q agent.ApprovalRequest, s shown) (agent.Decision, error) {
+	call, rules := q.Call, remembered(q)
 	p.unasked()
-	hidden := p.present(s)
+	hidden := p.present(s, q.Reason)
 	for {
 		fmt.Fprint(p.err, p.ask(rules, hidden))
 		line, ok, err := p.line(ctx)
@@ -133,6 +148,10 @@ func (p *person) approve(ctx context.Context, q agent.ApprovalRequest) (agent.De
 			fmt.Fprintf(p.err, "   %s not been shown yet; here they are:\n", have(hidden))
 			answer = "s"
 		}
+		if rest = strings.TrimSpace(rest); rest != "" && answer != "n" && answer != "no" {
+			fmt.Fprintln(p.err, "   an answer is one word; only n takes more, which tell the model why")
+			continue
+		}
 		switch answer {
 		case "s", "show":
 			for _, row := range s.rows(p.width(), p.colour) {
@@ -142,25 +161,45 @@ func (p *person) approve(ctx context.Context, q agent.ApprovalRequest) (agent.De
 		case "y", "yes":
 			return byPerson(agent.Decision{Allow: true}, atTerminal), nil
 		case "n", "no":
-			return byPerson(agent.Decision{Reason: host.Refusal(strings.TrimSpace(rest))}, atTerminal), nil
+			return byPerson(agent.Decision{Reason: host.Refusal(rest)}, atTerminal), nil
 		case "a", "always":
-			return p.like(rules[len(rules)-1]), nil
+			if rules.always != nil {
+				return p.like(*rules.always), nil
+			}
 		case "l", "like":
-			if len(rules) > 1 {
-				return p.like(rules[0]), nil
+			if rules.like != nil {
+				return p.like(*rules.like), nil
 			}
 		case "e", "edit":
 			if v, done, err := p.edit(ctx, call.Custom); done || err != nil {
 				return v, err
 			}
 		case "?", "h", "help":
-			fmt.Fprintln(p.err, "   y: run it once; n: do not run it, and n with words behind it tells the model why; e: run it with other arguments;\n   a, l: run it, and do not ask again about such calls")
+			p.explain(call.Name, rules)
 		}
 	}
 }
 
-// present shows a call and returns the number of its hidden rows.
-func (p *person) present(s shown) (hidden int) {
+// rememberable are the rules that an answer can add. A rule that would not allow the call is not
+// offered: about some calls, such as writes to a shell's start files, a person is always asked.
+type rememberable struct{ like, always *session.Rule }
+
+func remembered(q agent.ApprovalRequest) (r rememberable) {
+	for i := range q.Rules {
+		rule := &q.Rules[i]
+		switch {
+		case !q.Allows(*rule):
+		case i == len(q.Rules)-1:
+			r.always = rule
+		case r.like == nil:
+			r.like = rule
+		}
+	}
+	return r
+}
+
+// present shows a call, and why it is asked about, and returns the number of its hidden rows.
+func (p *person) present(s shown, why string) (hidden int) {
 	title := "?? " + s.title
 	if p.colour {
 		title = "\x1b[" + yellow + "m" + title + "\x1b[0m"
@@ -170,24 +209,45 @@ func (p *person) present(s shown) (hidden int) {
 	for _, row := range rows {
 		fmt.Fprintln(p.err, row)
 	}
+	if why != "" {
+		fmt.Fprintln(p.err, "   "+wrapped("asked because "+visible(why), p.width()-4, "   "))
+	}
 	return hidden
 }
 
 func (p *person) width() int {
 	if p.columns == nil {
-		return 80
+		return widthOf(p.err)
 	}
 	return p.columns()
 }
 
 // ask returns the question, wrapped at the width of the terminal.
-func (p *person) ask(rules []session.Rule, hidden int) string {
+func (p *person) ask(rules rememberable, hidden int) string {
+	return "   " + wrapped(p.words(rules, hidden), p.width()-4, "   ") + " "
+}
+
+// words returns the question.
+func (p *person) words(rules rememberable, hidden int) string {
 	show := ""
 	if hidden > 0 {
 		show = fmt.Sprintf("[s]how the %s that are hidden, ", plural(hidden, "line"))
 	}
-	question := fmt.Sprintf("run it? [y]es, [n]o, %s%s[e]dit its arguments:", show, offer(rules))
-	return "   " + wrapped(question, p.width()-4, "   ") + " "
+	return fmt.Sprintf("run it? [y]es, [n]o, %s%s[e]dit its arguments:", show, offer(rules))
+}
+
+// explain says what each answer allows.
+func (p *person) explain(name string, rules rememberable) {
+	lines := []string{"y: run it once", "n: do not run it; words after n tell the model why"}
+	if rules.like != nil {
+		lines = append(lines, "l: run it, and do not ask again in this conversation about "+likeness(*rules.like)+profileOf(*rules.like, true))
+	}
+	if rules.always != nil {
+		lines = append(lines, "a: run it, and do not ask again in this conversation about any call of "+visible(name))
+	}
+	for _, line := range append(lines, "e: run it with other arguments, which you type") {
+		fmt.Fprintln(p.err, "   "+wrapped(line, p.width()-4, "      "))
+	}
 }
 
 func have(hidden int) string {
@@ -197,37 +257,74 @@ func have(hidden int) string {
 	return fmt.Sprintf("%d lines have", hidden)
 }
 
-// always reports whether the user has allowed all calls of a tool, whatever the
-// tool itself requires.
-func (p *person) always(name string) bool {
-	return slices.ContainsFunc(p.liked, func(r session.Rule) bool { return r.Tool == name && r.Member == "" })
-}
-
 // like allows a call and the calls that a rule covers.
 func (p *person) like(rule session.Rule) agent.Decision {
 	p.liked = append(p.liked, rule)
 	return byPerson(agent.Decision{Allow: true, Remember: &rule}, atTerminal)
 }
 
-const atTerminal = "terminal"
+const (
+	atTerminal = "terminal"
+	thePerson  = "the person at the terminal"
+)
 
 // byPerson records in a decision who answered and how.
 func byPerson(v agent.Decision, how string) agent.Decision {
-	v.By, v.From = "the person at the terminal", how
+	v.Decided, v.By, v.From = session.DeciderPerson, thePerson, how
 	return v
 }
 
 // offer describes the rules that an answer can add.
-func offer(rules []session.Rule) string {
-	if len(rules) < 2 {
+func offer(rules rememberable) (words string) {
+	switch {
+	case rules.always == nil && rules.like == nil:
+		return ""
+	case rules.like == nil:
 		return "[a]lways for this tool, "
 	}
-	narrow := rules[0]
-	like := "under " + narrow.Under
-	if len(narrow.Prefix) > 0 {
-		like = "beginning with " + commandLine(narrow.Prefix)
+	words = fmt.Sprintf("always for those [l]ike it%s (%s), ", profileOf(*rules.like, false), shorten(likeness(*rules.like), 60))
+	if rules.always != nil {
+		words += "[a]lways for this tool, "
 	}
-	return fmt.Sprintf("always for those [l]ike it (%s), [a]lways for this tool, ", shorten(visible(like), 60))
+	return words
+}
+
+// profileOf says in words with which profile of the sandbox a rule covers commands, unless it
+// is the usual one, and in full also to which hosts. See the method Approval of shell.Command.
+func profileOf(rule session.Rule, full bool) string {
+	of, named := strings.CutPrefix(rule.Member, "command with ")
+	if !named {
+		return ""
+	}
+	words := "the sandbox profile " + visible(of)
+	switch name, hosts, _ := strings.Cut(of, " "); {
+	case name == sandbox.NameFull:
+		words = "all your permissions"
+	case name == sandbox.NameNetwork:
+		words = "the network"
+	case name == sandbox.NameHosts && full:
+		words = "the network to " + visible(hosts)
+	case name == sandbox.NameHosts:
+		words = "these hosts"
+	}
+	if full {
+		return ", with " + words
+	}
+	return " with " + words
+}
+
+// likeness says in words which calls a rule covers.
+func likeness(rule session.Rule) string {
+	words := rule.Prefix
+	switch {
+	case rule.Arguments != "":
+		return visible("only this: " + rule.Arguments)
+	case len(words) == 0:
+		return visible("under " + rule.Under)
+	case words[len(words)-1] == session.KnownOptions:
+		return visible(commandLine(words[:len(words)-1]) + " with options known to be harmless")
+	}
+	return visible("only this: " + commandLine(words))
 }
 
 // edit asks for other arguments. It reports false if the input cannot be meant as
@@ -277,13 +374,19 @@ func (p *person) Ask(ctx context.Context, q toolkit.Question) (string, error) {
 func waiting(std stdio, wanted []agent.PendingApproval) error {
 	for _, p := range wanted {
 		fmt.Fprintf(std.err, "?? %s %s (call %s)\n", shorten(p.Tool, 100), shorten(p.Arguments, 1000), shorten(p.CallID, 100))
+		if p.Of != "" {
+			fmt.Fprintf(std.err, "   a tool of %s\n", shorten(visible(p.Of), 1000))
+		}
 		if p.Command != nil {
 			fmt.Fprintf(std.err, "   runs: %s\n", shorten(visible(commandLine(p.Command)), 1000))
+		}
+		if p.Sandbox != "" {
+			fmt.Fprintf(std.err, "   %s\n", inSandbox(p.Sandbox))
 		}
 	}
 	wait := "wait"
 	if len(wanted) == 1 {
 		wait = "waits"
 	}
-	return &exitError{exitNeedsAllow, fmt.Errorf("%s %s for an approval: write the answers into a file, and run it again with --approve-from FILE", plural(len(wanted), "call"), wait)}
+	return &exitError{exitNeedsAllow, fmt.Errorf("%s %s for an approval: answer by antiphon sessions approve, if it is a session, or write the answers into a file, and run it again with --approve-from FILE", plural(len(wanted), "call"), wait)}
 }

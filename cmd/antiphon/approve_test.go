@@ -33,13 +33,13 @@ func TestLikeIt(t *testing.T) {
 		asked int
 		runs  int
 	}{
-		{"l\nn\n", 2, 2}, // d/a, and with it d/b; e/c is refused
+		{"l\nn\n", 2, 2}, // d/a, and with it d/a again; e/c is refused
 		{"a\n", 1, 3},
 		{"y\ny\nn it is secret\n", 3, 2},
 		{"what\nl\nl\n", 3, 3}, // asked again after a word that means nothing
 		{"", 1, 0},             // the end of the input: there is nobody any more
 	} {
-		srv := agenttest.NewServer(t, agenttest.Completed(call("c1", "d/a"), call("c2", "d/b"), call("c3", "e/c")), agenttest.Completed(item.Assistant("done")))
+		srv := agenttest.NewServer(t, agenttest.Completed(call("c1", "d/a"), call("c2", "d/a"), call("c3", "e/c")), agenttest.Completed(item.Assistant("done")))
 		var screen bytes.Buffer
 		who := newPerson(stdio{in: strings.NewReader(tt.typed), err: &screen})
 		a := &agent.Agent{Model: srv.Client(), Tools: []tool.Tool{look}, Policy: agent.Policy{Ask: []string{"look"}, Approver: who.approve}}

@@ -7,9 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/antiphon-go/antiphon/agentfile"
+	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/rehearsal"
 )
 
@@ -24,7 +27,9 @@ func (checkCommand) Help() string {
 	return `Every problem is a line FILE:LINE:COLUMN: MESSAGE on standard output. Nothing
 is sent, and nothing is run. The exit code is 0 when no file has an error; lines
 that end with [warning], such as that of an empty file, are not errors. Lines
-that end with [note] say which tools run at the endpoint.
+that end with [note] say which tools run at the endpoint, and lines that end
+with [power] what the file needs your trust for: see antiphon trust. Nothing
+outside its folder and the workspace is read.
 
 Examples:
   antiphon check agents/*.md
@@ -40,7 +45,7 @@ func (c *checkCommand) Run(ctx context.Context, std stdio, env environment) erro
 	if options.Profiles, err = c.table(env); err != nil {
 		return err
 	}
-	options.Check = true
+	options.Check, options.Configured = true, host.Endpoint{}.Configured(env)
 	bad := 0
 	for _, path := range c.Files {
 		file, err := loadGiven(ctx, std, path, options)
@@ -49,13 +54,16 @@ func (c *checkCommand) Run(ctx context.Context, std stdio, env environment) erro
 		}
 		if err != nil {
 			bad++
-			fmt.Fprintln(std.out, printable(err.Error()))
+			fmt.Fprintln(std.out, unforged(path, err))
 		}
 		if file == nil {
 			continue
 		}
+		for _, p := range file.Claim().Powers {
+			fmt.Fprintf(std.out, "%s: the file %s [power]\n", visible(file.PowerPlace(p)), visible(p.String()))
+		}
 		for _, w := range slices.Concat(file.Warnings, file.Lint(), file.Notes()) {
-			fmt.Fprintln(std.out, printable(w.Error()))
+			fmt.Fprintln(std.out, unforged(path, w))
 		}
 		_ = file.Close()
 	}
@@ -64,6 +72,13 @@ func (c *checkCommand) Run(ctx context.Context, std stdio, env environment) erro
 	}
 	fmt.Fprintf(std.err, "antiphon: %s checked, no errors\n", plural(len(c.Files), "file"))
 	return nil
+}
+
+// unforged returns the text of an error, which may have several lines. A name with line ends
+// begins none of them.
+func unforged(path string, err error) string {
+	name := filepath.Base(path)
+	return printable(strings.ReplaceAll(err.Error(), name, visible(name)))
 }
 
 // standardInput is what messages call the file that - names.
@@ -91,6 +106,9 @@ func checkScript(file *agentfile.File) error {
 		return nil
 	}
 	_, err := file.Script(path)
+	if errors.Is(err, agentfile.ErrWithheld) {
+		return nil // a power, which is listed
+	}
 	if syntax := (*rehearsal.SyntaxError)(nil); err == nil || errors.As(err, &syntax) {
 		return err // the error has a place
 	}

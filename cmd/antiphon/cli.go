@@ -74,6 +74,8 @@ type grammar struct {
 	Fmt      fmtCommand      `cmd:"" help:"Give agent files one layout, without changing what they say."`
 	Convert  convertCommand  `cmd:"" help:"Convert a conversation between Chat Completions, items, JSON lines and ChatMarkdown."`
 	Sessions sessionsCommand `cmd:"" help:"List, show, fork, compact, export and delete the sessions of run --session."`
+	Trust    trustCommand    `cmd:"" help:"Agree to what an agent's file may do; list and revoke agreements."`
+	Audit    auditCommand    `cmd:"" help:"Show and verify the log of who agreed to what, and what was started."`
 	Doctor   doctorCommand   `cmd:"" help:"Look at the configuration and try what an endpoint can do."`
 	Models   modelsCommand   `cmd:"" help:"List the models that an endpoint offers."`
 	Version  versionCommand  `cmd:"" help:"Print the version."`
@@ -114,27 +116,27 @@ func run(ctx context.Context, args, env []string, std stdio) int {
 		kong.Bind(std, host.Environ(env)),
 	)
 	if err != nil {
-		return report(std, err)
+		return report(std, env, err)
 	}
 	parser.Model.HelpFlag.Help = "Show this help."
 	args = usual(args)
 	for _, arg := range args {
 		if !utf8.ValidString(arg) {
-			return report(std, usage(fmt.Errorf("the argument %q is not UTF-8 text; convert it, or name a file", arg)))
+			return report(std, env, usage(fmt.Errorf("the argument %q is not UTF-8 text; convert it, or name a file", arg)))
 		}
 	}
 	command, err := parser.Parse(args)
 	if out.err != nil { // what was printed so far, such as help, is incomplete
-		return report(std, out.err)
+		return report(std, env, out.err)
 	}
 	if exited { // kong continues after --help, and may report an argument that help does not need
 		return code
 	}
 	if err != nil {
-		return report(std, usage(fmt.Errorf("%s; see %s --help", plainer(err), helpFor(err))))
+		return report(std, env, usage(fmt.Errorf("%s; see %s --help", plainer(err), helpFor(err))))
 	}
 	if err := filledFlags(command); err != nil {
-		return report(std, err)
+		return report(std, env, err)
 	}
 	if err = command.Run(); err == nil {
 		err = out.err
@@ -142,7 +144,7 @@ func run(ctx context.Context, args, env []string, std stdio) int {
 	if errors.Is(err, syscall.EPIPE) && command.Selected().Name != "run" {
 		err = &exitError{codeOf(err), errors.New("standard output was closed before everything was written")}
 	}
-	return report(std, err)
+	return report(std, env, err)
 }
 
 // filledFlags returns an error for a flag with an empty text or list, for example
@@ -177,6 +179,8 @@ func usual(args []string) []string {
 		return []string{"version"}
 	case len(args) == 1 && args[0] == "sessions":
 		return []string{"sessions", "--help"}
+	case len(args) == 1 && (args[0] == "trust" || args[0] == "audit"):
+		return []string{args[0], "--help"}
 	}
 	return tagsLast(args)
 }
@@ -293,7 +297,7 @@ func (e *exitError) Unwrap() error { return e.err }
 func usage(err error) error { return &exitError{exitUsage, err} }
 
 // report prints an error and returns its exit code.
-func report(std stdio, err error) int {
+func report(std stdio, env []string, err error) int {
 	if err == nil {
 		return exitOK
 	}
@@ -302,7 +306,7 @@ func report(std stdio, err error) int {
 	if errors.As(err, &exit) && exit.err == nil {
 		return code
 	}
-	message := strings.Join(eachOnce(err), "\n")
+	message := host.Environ(env).Hide(strings.Join(eachOnce(err), "\n"))
 	var problems chatmd.ErrorList
 	var provider *endpoint.Error
 	switch {

@@ -116,7 +116,7 @@ func (d *document) readSession(name string, data []byte) ([]item.Item, error) {
 		d.lose("session", "entries of the log: %s; antiphon sessions import reads them", strings.Join(slices.Sorted(maps.Keys(left)), ", "))
 	}
 	if nested > 0 {
-		d.lose("session", "%s of nested runs", plural(nested, "session"))
+		d.lose("session", "%s of subagents", plural(nested, "session"))
 	}
 	var items []item.Item
 	for _, it := range view.Items().All() {

@@ -19,12 +19,14 @@ import (
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/rehearsal"
+	"github.com/antiphon-go/antiphon/sandbox"
 )
 
 // doctorCommand is antiphon doctor.
 type doctorCommand struct {
 	File string `arg:"" optional:"" help:"An agent's file, to check its model and endpoint."`
 	endpointFlags
+	trustFlags
 	Store    string        `placeholder:"PLACE" help:"Check a store of sessions instead: a file, postgres://…, or default for the default store."`
 	StoreKey string        `name:"store-key" placeholder:"WHERE" help:"With --store: where the key of an encrypted store is, as with antiphon sessions."`
 	Offline  bool          `help:"Check only the configuration; send nothing."`
@@ -82,7 +84,7 @@ func (c *doctorCommand) Run(ctx context.Context, std stdio, env environment) err
 	if err != nil {
 		return err
 	}
-	file, err := c.file(ctx, table)
+	file, err := c.file(ctx, std, env, table)
 	if err != nil {
 		return err
 	}
@@ -95,7 +97,7 @@ func (c *doctorCommand) Run(ctx context.Context, std stdio, env environment) err
 	}
 	defer stop()
 	report := newDoctorReport(std, env, c.JSON)
-	report.section("Configuration", c.configuration(l, table, env))
+	report.section("Configuration", append(c.configuration(l, table, env), confinement(sandbox.Available())...))
 	if c.Offline {
 		return report.end(nil, true)
 	}
@@ -108,8 +110,36 @@ func (c *doctorCommand) Run(ctx context.Context, std stdio, env environment) err
 	return report.end(suggestion(report.prober, report.found), true)
 }
 
+// confinement says what programs are kept from on this machine, and what they are not.
+func confinement(s sandbox.Support) (list []finding) {
+	if s.Confines() {
+		var parts []string
+		for _, p := range s.Parts {
+			parts = append(parts, string(p))
+		}
+		list = append(list, finding{"sandbox", told, "confines files, network and processes of commands and MCP servers, by " + strings.Join(parts, ", ")})
+	} else {
+		list = append(list, finding{"sandbox", told, "confines nothing: commands and MCP servers run with all your permissions"})
+	}
+	for _, missing := range s.Missing {
+		list = append(list, finding{"no sandbox", told, missing})
+	}
+	return append(list, finding{"decoding", told, "images and PDF files are read in a process of their own, " + enclosure(s)})
+}
+
+// enclosure says what keeps a decoder from doing more, see package decode.
+func enclosure(s sandbox.Support) string {
+	switch {
+	case s.Has(sandbox.Seccomp):
+		return "which reaches no files, network or other processes"
+	case s.Has(sandbox.Seatbelt):
+		return "confined by " + string(sandbox.Seatbelt)
+	}
+	return "with limits of memory and time only: this system does not confine it"
+}
+
 // file reads the agent's file, if one is given.
-func (c *doctorCommand) file(ctx context.Context, table *endpoint.Table) (*agentfile.File, error) {
+func (c *doctorCommand) file(ctx context.Context, std stdio, env environment, table *endpoint.Table) (*agentfile.File, error) {
 	if c.File == "" {
 		return nil, nil
 	}
@@ -117,7 +147,14 @@ func (c *doctorCommand) file(ctx context.Context, table *endpoint.Table) (*agent
 	if err != nil {
 		return nil, err
 	}
+	t, err := newTruster(c.File, &c.trustFlags, std, env, nil)
+	if err != nil {
+		return nil, err
+	}
 	options.Profiles, options.Check = table, true
+	if !c.Offline {
+		options.Consent, options.Configured = t.recorded(t.ask), c.endpoint(table).Configured(env)
+	}
 	file, err := agentfile.Load(ctx, c.File, options)
 	if err != nil {
 		return nil, usage(err)
@@ -238,7 +275,7 @@ type doctorReport struct {
 }
 
 func newDoctorReport(std stdio, env environment, asJSON bool) *doctorReport {
-	return &doctorReport{std: std, json: asJSON, hide: env.Hide, colour: terminal(std.out) && env["NO_COLOR"] == "" && env["TERM"] != "dumb"}
+	return &doctorReport{std: std, json: asJSON, hide: env.Hider(), colour: terminal(std.out) && env["NO_COLOR"] == "" && env["TERM"] != "dumb"}
 }
 
 // section prints the facts of the configuration.

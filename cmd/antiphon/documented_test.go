@@ -62,7 +62,7 @@ func TestDocumentedFlags(t *testing.T) {
 				t.Errorf("--%s is not documented", n.Name)
 			}
 		case *kong.Node:
-			if n.Type == kong.CommandNode && !n.Hidden && !regexp.MustCompile("(antiphon |sessions |`)"+n.Name+"\\b").MatchString(all.String()) {
+			if n.Type == kong.CommandNode && !n.Hidden && !regexp.MustCompile("(antiphon |sessions |trust |`)"+n.Name+"\\b").MatchString(all.String()) {
 				t.Errorf("the command %s is not documented", n.Name)
 			}
 		}
@@ -161,5 +161,46 @@ func TestCommandsPage(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// notInREADME are the flags of run that the README leaves to docs/commands.md: they refine
+// another flag, or change how much is shown.
+const notInREADME = "keep-agent last force store-retry store-key show-output quiet plain schema-text profiles pause price parallel " +
+	"max-repeats compact-by max-output max-turn-output spill"
+
+// TestREADMEFlags: the row of run in README.md has each flag of the program that is not
+// left to docs/commands.md. U8
+func TestREADMEFlags(t *testing.T) {
+	var cli grammar
+	parser, err := kong.New(&cli, kong.Name("antiphon"), kong.Vars{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := ""
+	for line := range strings.Lines(section(t, documents(t)["README.md"], "## Commands")) {
+		if strings.HasPrefix(line, "| `antiphon run ") {
+			row = line
+		}
+	}
+	left := map[string]bool{}
+	for name := range strings.FieldsSeq(notInREADME) {
+		left[name] = true
+	}
+	for _, command := range parser.Model.Children {
+		if command.Name != "run" {
+			continue
+		}
+		for _, group := range command.AllFlags(true) {
+			for _, f := range group {
+				if shown := strings.Contains(row, "`--"+f.Name+"`"); f.Name != "help" && shown == left[f.Name] {
+					t.Errorf("--%s: in the row of README.md: %v, left to docs/commands.md: %v", f.Name, shown, left[f.Name])
+				}
+				delete(left, f.Name)
+			}
+		}
+	}
+	if len(left) > 0 {
+		t.Errorf("there are no flags %v", left)
 	}
 }

@@ -256,10 +256,11 @@ func TestKeyStaysHome(t *testing.T) {
 		{"the file alone", []string{key}, nil, false},
 		{"another host in the environment", []string{key, "OPENAI_BASE_URL=http://127.0.0.1:9/v1"}, nil, false},
 		{"the same host in the environment", []string{key, "OPENAI_BASE_URL=" + srv.URL}, nil, true},
+		{"another path in the environment", []string{key, "OPENAI_BASE_URL=" + srv.URL + "/mine"}, nil, false},
 		{"the command line", []string{key}, []string{"--base-url", srv.URL}, true},
 		{"no key", nil, nil, false},
 	} {
-		o := programEnv(t, c.env, append([]string{"run", file}, c.args...)...)
+		o := programEnv(t, c.env, append([]string{"run", file, "--trust"}, c.args...)...)
 		if o.code != 0 || o.out != "Hi.\n" {
 			t.Errorf("%s: exit code %d\n%s%s", c.name, o.code, o.out, o.err)
 		}

@@ -62,7 +62,7 @@ func (c *fmtCommand) format(std stdio, path string) (changed bool, err error) {
 		name = "standard input"
 		src, err = io.ReadAll(std.in)
 	} else {
-		src, err = os.ReadFile(path)
+		src, err = readOwn(path)
 	}
 	var problem *fs.PathError
 	switch {
@@ -91,6 +91,35 @@ func (c *fmtCommand) format(std stdio, path string) (changed bool, err error) {
 		}
 	}
 	return changed, err
+}
+
+// maxFormatted is the size of the largest file that is formatted.
+const maxFormatted = 64 << 20
+
+// readOwn reads a regular file. A link to another folder is an error: what is there, which an
+// error would quote, may be a secret.
+func readOwn(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	folder, err := filepath.EvalSymlinks(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return nil, err
+	}
+	switch rel, err := filepath.Rel(folder, real); {
+	case err != nil || !filepath.IsLocal(rel):
+		return nil, fmt.Errorf("%s is a link to %s, outside of its folder\n  hint: name that file to format it", path, real)
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	case info.Size() > maxFormatted:
+		return nil, fmt.Errorf("%s is larger than %d MiB", path, maxFormatted>>20)
+	}
+	return os.ReadFile(path)
 }
 
 // replace rewrites a file atomically. It follows links, and keeps the file's mode.

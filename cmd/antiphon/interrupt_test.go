@@ -164,7 +164,7 @@ func TestHangUp(t *testing.T) {
 		script := write(t, filepath.Join(dir, "wait.sh"), "echo > "+begun+"\nwhile test -e "+begun+"; do sleep 0.02; done\n")
 		agent := write(t, filepath.Join(dir, "agent.md"), "<config model=\"m\"/>\n<tool name=\"wait\" command=\"sh "+script+"\" description=\"Waits.\"/>\n<user>Wait.</user>\n")
 		srv := agenttest.NewServer(t, agenttest.Completed(item.Call("c", "wait", "{}")), agenttest.Completed(item.Assistant("It waited.")))
-		line := "antiphon run " + agent + " --allow wait --json --base-url " + srv.URL
+		line := "antiphon run " + agent + " --allow wait --sandbox full --json --base-url " + srv.URL
 		if ignored {
 			line = "trap '' HUP; " + line
 		}

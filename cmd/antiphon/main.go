@@ -8,12 +8,14 @@
 //	antiphon fmt FILE...         format files
 //	antiphon convert [FILE]      convert a conversation to another format
 //	antiphon sessions ...        list, show, fork, export, import and delete sessions
+//	antiphon trust FILE          agree to what a file may do
+//	antiphon audit show          show who agreed to what, and what was started
 //	antiphon doctor [FILE]       check the configuration and the endpoint
 //	antiphon models              list the models of the endpoint
 //	antiphon version             print the version
 //
-// It parses flags and prints; package host does the work. This package is the only
-// one that reads the environment.
+// It parses flags and prints; package host does the work. This package reads the
+// environment; docs/architecture.md names the few others that do.
 package main
 
 import (
@@ -21,9 +23,14 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/antiphon-go/antiphon/sandbox"
 )
 
 func main() {
+	// Before a key is read: no program that this one starts can read it from here. What
+	// cannot be done is said by antiphon doctor. A10
+	_ = sandbox.Hide()
 	// If the reader of standard output disconnects, as head does, the write fails and
 	// the run can end in order. Without this the signal would kill the program.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)

@@ -28,7 +28,27 @@ import (
 func TestMain(m *testing.M) {
 	// Under the race detector a process waits a second before it exits.
 	os.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" atexit_sleep_ms=0"))
-	testscript.Main(m, map[string]func(){"antiphon": main})
+	testscript.Main(atHome{m}, map[string]func(){"antiphon": main})
+}
+
+// atHome runs the tests with a home folder of their own: the program writes an audit
+// log there.
+type atHome struct{ *testing.M }
+
+func (m atHome) Run() int {
+	home, err := os.MkdirTemp("", "antiphon-home-")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(home)
+	for _, name := range []string{"GOCACHE", "GOMODCACHE", "GOPATH"} { // which are in the home folder otherwise
+		if out, err := exec.Command("go", "env", name).Output(); err == nil {
+			os.Setenv(name, strings.TrimSpace(string(out)))
+		}
+	}
+	os.Setenv("HOME", home)
+	os.Setenv("USERPROFILE", home)
+	return m.M.Run()
 }
 
 // TestScripts runs the program as a person does. The tour is in each script's

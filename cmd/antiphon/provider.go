@@ -75,6 +75,9 @@ var terms = host.SettingNames{
 	"Last":               "--last",
 	"Owner":              "--owner",
 	"Outputs":            "--spill FOLDER",
+	"Variables":          "--env NAME@HOST",
+	"Sandbox":            "--sandbox PROFILE",
+	"Hosts":              "--hosts HOST",
 	"Compaction.By":      "--by dropping",
 }
 

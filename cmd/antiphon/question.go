@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/sandbox"
 	"github.com/antiphon-go/antiphon/tool"
 )
 
@@ -28,22 +29,45 @@ type shown struct {
 type shownLine struct{ mark, text, colour string }
 
 // asRun formats a call of a tool that runs a command. The arguments are part of the
-// command, so the command replaces them unless they are short.
-func asRun(call tool.Call, command []string) shown {
+// command, so the command replaces them unless they are short. The last line says in which
+// sandbox it runs.
+func asRun(call tool.Call, command []string, profile string) shown {
 	s := inFull(call)
-	if command == nil {
-		return s
+	if command != nil {
+		s.run(command)
 	}
+	if profile != "" {
+		s.add("   ", inSandbox(profile), "")
+	}
+	return s
+}
+
+// inSandbox says with which profile a call would run, given its name and hosts, and what that
+// lets programs do. No argument's name has a blank, so no argument can look like it.
+func inSandbox(profile string) string {
+	name, hosts, listed := strings.Cut(profile, " ")
+	var list []string
+	if listed {
+		list = []string{hosts}
+	}
+	made, err := sandbox.Maker(name, list...)
+	if err != nil {
+		return "sandbox profile " + visible(profile)
+	}
+	return "sandbox profile " + name + ": " + made("/").Words()
+}
+
+// run shows a command in the place of the arguments.
+func (s *shown) run(command []string) {
 	s.lines = nil
 	if line := commandLine(command); len(line) <= shortCall && !strings.Contains(line, "\n") {
 		s.add("   ", "runs: "+visible(line), "")
-		return s
+		return
 	}
 	s.add("   ", "runs:", bold)
 	for _, word := range command {
 		s.named("-", word)
 	}
-	return s
 }
 
 // commandLine returns a command in shell syntax, so that a person sees the end of
@@ -146,6 +170,19 @@ func diffColour(line string) string {
 		return dim
 	}
 	return ""
+}
+
+// whole returns the text, with why it is asked about, before it is wrapped and coloured.
+func (s *shown) whole(why string) string {
+	var b strings.Builder
+	b.WriteString("?? " + s.title + "\n")
+	for _, l := range s.lines {
+		b.WriteString(l.mark + l.text + "\n")
+	}
+	if why != "" {
+		b.WriteString("   asked because " + visible(why) + "\n")
+	}
+	return b.String()
 }
 
 // rows wraps the lines at the terminal's width.

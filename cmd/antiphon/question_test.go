@@ -7,6 +7,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -17,6 +19,7 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/toolkit"
 )
 
 // questioned returns what a person sees who is asked about a call and types these
@@ -26,7 +29,7 @@ func questioned(t *testing.T, call tool.Call, colour bool, typed string) (string
 	var screen bytes.Buffer
 	who := newPerson(stdio{in: strings.NewReader(typed), err: &screen})
 	who.colour = colour
-	v, err := who.approve(t.Context(), agent.ApprovalRequest{Call: call})
+	v, err := who.approve(t.Context(), agent.ApprovalRequest{Call: call, Rules: []session.Rule{{Verdict: session.Allow, Tool: call.Name}}})
 	if err != nil && typed != "" {
 		t.Fatal(err)
 	}
@@ -115,7 +118,7 @@ func TestAskAboutOthers(t *testing.T) {
 // Somebody who does not know the letters can ask what they mean.
 func TestAskWhatAnswersMean(t *testing.T) {
 	screen, v := questioned(t, tool.Call{Name: "read_file", Arguments: `{"path":"a"}`}, false, "?\nn\n")
-	wantAll(t, "the answers", screen, "y: run it once", "n: do not run it", "e: run it with other arguments")
+	wantAll(t, "the answers", screen, "y: run it once", "n: do not run it", "a: run it, and do not ask again", "e: run it with other arguments")
 	if v.Allow {
 		t.Error("the call was allowed")
 	}
@@ -137,8 +140,8 @@ func (commanding) Command(call tool.Call) []string {
 // A5: what an answer allows from then on is shown with each word by itself, and
 // nothing in it is left out.
 func TestOfferShowsEachWord(t *testing.T) {
-	rules := []session.Rule{{Tool: "run", Member: "command", Prefix: []string{"rm", "a b", "x\x1b\u202e"}}, {Tool: "run"}}
-	if got, want := offer(rules), "(beginning with rm 'a b' 'x<U+001B><U+202E>'), "; !strings.Contains(got, want) {
+	rules := rememberable{like: &session.Rule{Tool: "run", Member: "command", Prefix: []string{"rm", "a b", "x\x1b\u202e"}}, always: &session.Rule{Tool: "run"}}
+	if got, want := offer(rules), "(only this: rm 'a b' 'x<U+001B><U+202E>'), "; !strings.Contains(got, want) {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
@@ -153,7 +156,7 @@ func TestAskAboutDeclaredCommand(t *testing.T) {
 		`{"arguments":["one\\ntwo"]}`:               {"   runs: git log 'one\\ntwo'\n"},
 		`{"arguments":["one\ntwo"]}`:                {"?? log {", "   runs:\n   - git\n   - log\n   -\n   | one\n   | two\n"},
 		arguments(t, "x", strings.Repeat("y", 120)): {"?? log\n", "   runs: git log\n"},
-		`{"arguments":5}`:                           {`?? log {"arguments":5}` + "\n   run it?"},
+		`{"arguments":5}`:                           {`?? log {"arguments":5}` + "\n   asked because a rule asks about log\n   run it?"},
 	} {
 		log := commanding{tool.Must("log", "Logs.", func(context.Context, struct {
 			Arguments []string `json:"arguments,omitzero"`
@@ -180,6 +183,49 @@ func TestAskAboutDeclaredCommand(t *testing.T) {
 		if command := strings.Contains(args, "-3"); command && !strings.Contains(screen.String(), "   runs: git log -3 'a b' ''\n") {
 			t.Errorf("where it waits:\n%s", screen.String())
 		}
+	}
+}
+
+// A5: "always for this tool" at the terminal does not cover a write to a file that
+// other programs run. Without a person, the refusal does not name a flag that would
+// not help.
+func TestAlwaysIsNotForProtectedFiles(t *testing.T) {
+	dir := t.TempDir()
+	files, err := toolkit.Open(toolkit.Root{Path: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = files.Close() })
+	write, err := toolkit.New("append_to_file", toolkit.Deps{Files: files})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var screen bytes.Buffer
+	who := newPerson(stdio{in: strings.NewReader("a\nn\n"), err: &screen})
+	for _, p := range []agent.Policy{{Approver: who.approve}, {Allow: []string{"*"}, Hint: func(string) string { return "Use --allow." }}} {
+		a := &agent.Agent{Tools: []tool.Tool{write}, Policy: p}
+		a.Request.Model = "m"
+		a.Model = agenttest.Script(t,
+			agenttest.Completed(item.Call("c1", "append_to_file", `{"path":"one.txt","content":"x"}`)), agenttest.Completed(item.Call("c2", "append_to_file", `{"path":".envrc","content":"x"}`)),
+			agenttest.Completed(item.Call("c3", "append_to_file", `{"path":"two.txt","content":"x"}`)), agenttest.Completed(item.Assistant("done")))
+		s := session.New()
+		if _, err := a.Run(t.Context(), s, item.User("go")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(filepath.Join(dir, ".envrc")); err == nil {
+			t.Error("the file was written")
+		}
+		if _, err := os.Stat(filepath.Join(dir, "two.txt")); err != nil {
+			t.Error(err)
+		}
+		for e := range s.Entries() {
+			if v, ok := e.Body.(session.Approval); ok && v.CallID == "c2" && p.Approver == nil && (strings.Contains(v.Reason, "--allow") || !strings.Contains(v.Reason, "it writes to .envrc")) {
+				t.Error(v.Reason)
+			}
+		}
+	}
+	if n := strings.Count(screen.String(), "run it?"); n != 2 {
+		t.Errorf("%d questions:\n%s", n, screen.String())
 	}
 }
 

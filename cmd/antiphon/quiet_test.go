@@ -31,3 +31,36 @@ func TestQuiet(t *testing.T) {
 		t.Errorf("an error: exit code %d\n%s", o.code, o.err)
 	}
 }
+
+// TestQuietTrust: what a quiet run agrees to by --trust is in the audit log, and is
+// printed only if none is written. K1, U8
+func TestQuietTrust(t *testing.T) {
+	dir := t.TempDir()
+	file := write(t, filepath.Join(dir, "agent.md"), "<config model=\"rehearsal\"/>\n<tool name=\"run_command\" approval=\"allow\"/>\n<user>Hello?</user>\n")
+	const power = "allows itself run_command"
+	for _, c := range []struct {
+		audit string
+		args  []string
+		says  bool
+	}{
+		{"audit.jsonl", []string{"--trust"}, true},
+		{"quiet.jsonl", []string{"--trust", "--quiet"}, false},
+		{"off", []string{"--trust", "--quiet"}, true},
+	} {
+		path := c.audit
+		if path != "off" {
+			path = filepath.Join(dir, path)
+		}
+		env := []string{"HOME=" + dir, "ANTIPHON_AUDIT=" + path}
+		o := programEnv(t, env, append([]string{"run", file}, c.args...)...)
+		if o.code != exitOK || strings.Contains(o.err, power) != c.says {
+			t.Errorf("%v, audit log %s: exit code %d\n%s", c.args, c.audit, o.code, o.err)
+		}
+		if c.audit == "quiet.jsonl" && o.err != "" {
+			t.Errorf("a quiet run says %q", o.err)
+		}
+		if log := programEnv(t, env, "audit", "show"); path != "off" && !strings.Contains(log.out, power) {
+			t.Errorf("%v: the audit log does not have the power:\n%s%s", c.args, log.out, log.err)
+		}
+	}
+}

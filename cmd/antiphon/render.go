@@ -78,7 +78,7 @@ type spokenEntry struct {
 func newPrinter(std stdio, env environment) *printer {
 	colour := terminal(std.err) && env["NO_COLOR"] == "" && env["TERM"] != "dumb"
 	return &printer{
-		out: std.out, err: std.err, colour: colour, plain: terminal(std.out), hide: env.Hide,
+		out: std.out, err: std.err, colour: colour, plain: terminal(std.out), hide: env.Hider(),
 		began: time.Now(), refused: map[string]bool{}, watched: terminal(std.err),
 		inner: map[string]*heard{}, returned: map[string]agent.Progress{},
 	}
@@ -87,7 +87,7 @@ func newPrinter(std stdio, env environment) *printer {
 // newLogPrinter returns a printer for a log.
 func newLogPrinter(std stdio, env environment, full bool) *printer {
 	colour := terminal(std.out) && env["NO_COLOR"] == "" && env["TERM"] != "dumb"
-	return &printer{out: std.out, err: std.err, hide: env.Hide, colour: colour, rows: true, full: full, unshown: map[string]int{}}
+	return &printer{out: std.out, err: std.err, hide: env.Hider(), colour: colour, rows: true, full: full, unshown: map[string]int{}}
 }
 
 // recall reads the entries from before the run, without showing them.
@@ -298,6 +298,13 @@ func (p *printer) decided(e session.Entry, body session.Body, call *agent.KnownC
 		p.row(e.Seq, yellow, "restored", fmt.Sprintf("what entry %d replaced", b.Seq))
 	case session.Collapsed:
 		p.row(e.Seq, dim, "collapsed", fmt.Sprintf("%s, repeated by entry %d", plural(len(b.Seqs), "read"), b.By))
+	case session.Delivered:
+		text := strings.TrimSpace(session.DecidedBy(b.By, b.From, ""))
+		if b.Problem != "" {
+			text += ", without effect: " + b.Problem
+		}
+		p.row(e.Seq, dim, "delivered", text)
+		p.note(dim, "-- delivered %s", p.short(text, 300))
 	case session.Superseded:
 		p.row(e.Seq, dim, "superseded", fmt.Sprintf("%s, said again from the beginning by entry %d", entriesOf(b.Seqs), b.By))
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/mcpbridge"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/store"
 	"github.com/antiphon-go/antiphon/tool"
 )
 
@@ -46,14 +47,17 @@ type runCommand struct {
 	Schema     string `group:"show" placeholder:"FILE" help:"The answer must be JSON that fits the JSON Schema in FILE, and is all that is printed on standard output. An answer that does not fit goes back to the model, up to two times; then the exit code is 3."`
 	SchemaText bool   `group:"show" help:"With --schema: tell the model the schema in the instructions, for endpoints that have no structured outputs."`
 
-	answer string // the JSON of the last answer that fits
-
 	endpointFlags `group:"who"`
 
 	Allow       []string `group:"may" placeholder:"TOOL" sep:"," help:"Tools that may run without approval; * means all."`
 	Ask         []string `group:"may" placeholder:"TOOL" sep:"," help:"Tools that need approval. Overrides --allow."`
 	Deny        []string `group:"may" placeholder:"TOOL" sep:"," help:"Tools that must not run. Overrides all others."`
 	ApproveFrom string   `group:"may" placeholder:"FILE" help:"Read approvals of calls from FILE: JSON lines such as {\"tool\":\"apply_patch\",\"allow\":true}, each used once."`
+
+	trustFlags `group:"may"`
+
+	Sandbox string   `group:"may" placeholder:"PROFILE" help:"What programs may do, whatever the file says: read-only (no changes), workspace (write there, no network), hosts (also the network to --hosts), network (also all of the network), full (all that you may). Default: the file's, or workspace for commands and network for MCP servers."`
+	Hosts   []string `group:"may" placeholder:"HOST" sep:"," help:"With the profile hosts, which may be left out: the hosts that programs may reach, such as proxy.golang.org,*.npmjs.org."`
 
 	Pause bool `group:"may" help:"Let calls that need approval wait: the run stops with exit code 5, and continues when it is run again with approvals. Needs --session, --out or --in-place."`
 
@@ -109,7 +113,11 @@ func (c *runCommand) Run(ctx context.Context, std stdio, env environment) (err e
 		cfg.Asker, cfg.Approver = who, who.approve
 	}
 	if c.screen != nil {
-		cfg.Live = func(call tool.Call, _ bool, text []byte) { c.screen.last(callKey(call.ID), env.Hide(string(text))) }
+		hide := env.Hider()
+		cfg.Live = func(call tool.Call, _ bool, text []byte) { c.screen.last(callKey(call.ID), hide(string(text))) }
+	}
+	if err := c.trusted(std, env, who, &cfg); err != nil {
+		return err
 	}
 	h, err := host.Open(ctx, cfg)
 	if err != nil {
@@ -117,6 +125,23 @@ func (c *runCommand) Run(ctx context.Context, std stdio, env environment) (err e
 	}
 	defer func() { err = errors.Join(err, h.Close()) }()
 	return c.converse(ctx, std, env, h)
+}
+
+// trusted sets who decides about what the file may do.
+func (c *runCommand) trusted(std stdio, env environment, who *person, cfg *host.Config) (err error) {
+	if cfg.Variables, err = c.variables(); err != nil {
+		return err
+	}
+	t, err := newTruster(c.File, &c.trustFlags, std, env, who)
+	if err != nil {
+		return err
+	}
+	t.quiet = c.Quiet
+	cfg.Trust, cfg.Began, cfg.Known, cfg.Audit = t.ask, t.began, t.knows, t.record
+	if cfg.Protected = t.protected(); store.IsPath(env["ANTIPHON_STORE"]) { // also if this run keeps no session
+		cfg.Protected = append(cfg.Protected, env["ANTIPHON_STORE"])
+	}
+	return nil
 }
 
 // unopened adds hints about the command line to an error.
@@ -230,7 +255,7 @@ func (c *runCommand) play(ctx context.Context, std stdio, env environment, h *ho
 	if c.JSON {
 		show = (&jsonLines{out: std.out}).show
 	}
-	var refused []string              // tools whose calls nobody could approve
+	var refused unapproved
 	var waits []agent.PendingApproval // calls that wait for an approval
 	var stopped session.Stopped
 	var failure, showErr error
@@ -244,9 +269,7 @@ func (c *runCommand) play(ctx context.Context, std stdio, env environment, h *ho
 		}
 		switch p := progressOf(ev); p.Kind {
 		case agent.ProgressUnapproved:
-			if !slices.Contains(refused, p.Tool) {
-				refused = append(refused, p.Tool)
-			}
+			refused.add(p)
 		case agent.ProgressWaiting:
 			waits = append(waits, *p.Pending)
 		}
@@ -262,7 +285,7 @@ func (c *runCommand) play(ctx context.Context, std stdio, env environment, h *ho
 	}
 	if c.Schema != "" && !c.JSON && stopped.Why == string(agent.StopEndTurn) {
 		p.mute = false
-		p.text(strings.TrimSpace(c.answer))
+		p.text(strings.TrimSpace(h.Result().Answer))
 		p.endLine()
 		if p.writeErr != nil {
 			return p.writeErr
@@ -295,19 +318,46 @@ func progressOf(ev agent.Event) agent.Progress {
 	return p
 }
 
+// unapproved are the tools whose calls nobody could approve.
+type unapproved struct {
+	allowable []string // --allow would let the calls run
+	others    []string // no rule would
+}
+
+func (u *unapproved) add(p agent.Progress) {
+	list := &u.allowable
+	if p.Reason != "" {
+		list = &u.others
+	}
+	if !slices.Contains(*list, p.Tool) {
+		*list = append(*list, p.Tool)
+	}
+}
+
+// err says what was refused and what helps, or returns nil.
+func (u *unapproved) err() error {
+	var parts []string
+	if tools := u.allowable; len(tools) > 0 {
+		parts = append(parts, fmt.Sprintf("nobody could approve calls of %s, so they were refused; --allow %s lets them run", strings.Join(tools, ", "), strings.Join(tools, ",")))
+	}
+	if tools := u.others; len(tools) > 0 {
+		parts = append(parts, fmt.Sprintf("nobody could approve calls of %s that no rule covers, so they were refused; run it at a terminal, or with --pause", strings.Join(tools, ", ")))
+	}
+	if parts == nil {
+		return nil
+	}
+	return &exitError{exitNeedsAllow, errors.New(strings.Join(parts, "; "))}
+}
+
 // verdict returns the exit code of a run that did not fail.
-func (c *runCommand) verdict(s session.Stopped, refused []string) error {
+func (c *runCommand) verdict(s session.Stopped, refused unapproved) error {
 	why := agent.StopReason(s.Why)
 	if why == agent.StopRefused && c.Schema != "" {
 		return &exitError{exitProvider, errors.New("the model refused to answer, so there is no answer that fits --schema")}
 	}
 	switch why {
 	case agent.StopEndTurn, agent.StopRefused:
-		if len(refused) == 0 {
-			return nil
-		}
-		names := strings.Join(refused, ",")
-		return &exitError{exitNeedsAllow, fmt.Errorf("nobody could approve calls of %s, so they were refused; --allow %s lets them run", strings.Join(refused, ", "), names)}
+		return refused.err()
 	case agent.StopEmptyReply:
 		return &exitError{exitProvider, fmt.Errorf("the reply is empty: %s; give a prompt to continue, or check the endpoint with antiphon doctor", s.Detail)}
 	case agent.StopIncomplete:
@@ -320,6 +370,9 @@ func (c *runCommand) verdict(s session.Stopped, refused []string) error {
 	again := "; use --session NAME or --out FILE to be able to continue a conversation"
 	if c.keeps() {
 		again = "; run it again to continue"
+	}
+	if s.Why == string(agent.StopRequested) {
+		return &exitError{exitLimit, fmt.Errorf("stopped on request%s%s", colon(s.Detail), again)}
 	}
 	return &exitError{exitLimit, fmt.Errorf("stopped at the limit %s: %s%s", s.Why, detail, again)}
 }

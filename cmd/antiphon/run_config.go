@@ -47,7 +47,7 @@ func (c *runCommand) config(env environment) (cfg host.Config, err error) {
 	cfg = host.Config{
 		File: c.File, Workspace: options.Workspace, Home: options.Home, Cache: answersFolder(env),
 		Session: c.Session, Last: c.Last, Owner: c.Owner, Tags: c.Tag,
-		Endpoint: c.endpoint(table), Rules: c.rules(), Pause: c.Pause, Hint: c.hint,
+		Endpoint: c.endpoint(table), Rules: c.rules(), Sandbox: c.Sandbox, Hosts: c.Hosts, Pause: c.Pause, Hint: c.hint,
 		Limits:   agent.Limits{MaxTurns: c.MaxTurns, MaxTime: c.MaxTime, MaxTokens: c.MaxTokens, MaxCost: c.MaxCost, MaxRepeats: c.MaxRepeats},
 		Parallel: c.Parallel, CollapseReads: c.CollapseReads, Outputs: c.Spill, KeepAgent: c.KeepAgent,
 	}
@@ -90,6 +90,9 @@ func (c *runCommand) place(env environment, cfg *host.Config) (err error) {
 func (c *runCommand) check() error {
 	if c.MaxTurns < 0 || c.MaxTime < 0 || c.MaxTokens < 0 || c.MaxCost < 0 || c.Parallel < 0 || c.MaxRepeats < 0 {
 		return usage(errors.New("--max-turns, --max-time, --max-tokens, --max-cost, --max-repeats and --parallel cannot be negative"))
+	}
+	if c.MaxRepeats == 1 {
+		return usage(errors.New("--max-repeats 1 would stop at the first call, which repeats nothing: give 2 or more"))
 	}
 	if math.IsNaN(c.MaxCost) || math.IsInf(c.MaxCost, 0) {
 		return usage(errors.New("--max-cost is not a number"))
@@ -156,7 +159,10 @@ func (c *runCommand) mustBe() (*agent.Answer, error) {
 	if err != nil {
 		return nil, usage(fmt.Errorf("--schema %s: %w", c.Schema, err))
 	}
-	return &agent.Answer{Schema: schema, Instruct: c.SchemaText, Check: func(text string) error { c.answer = text; return nil }}, nil
+	if kind := schema.Kind(); kind != "" && kind != "object" && !c.SchemaText {
+		return nil, usage(fmt.Errorf(`--schema %s: the schema is of type %s, and endpoints accept an object: make the answer a member, as in {"type":"object","properties":{"answer":{"type":%q}},"required":["answer"],"additionalProperties":false}, or add --schema-text`, c.Schema, kind, kind))
+	}
+	return &agent.Answer{Schema: schema, Instruct: c.SchemaText}, nil
 }
 
 // inSession reports whether the run is kept in a session of a store.

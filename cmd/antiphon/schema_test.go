@@ -19,7 +19,7 @@ const (
 )
 
 // With --schema, standard output has the JSON of the answer that fits and nothing
-// else; if none does, there is nothing on it, and the exit code is 3. G3
+// else; if none does, there is nothing on it, and the exit code is 3. G3, G14
 func TestSchemaFlag(t *testing.T) {
 	dir := t.TempDir()
 	file := write(t, filepath.Join(dir, "agent.md"), "<user>Hello?</user>\n")
@@ -64,6 +64,8 @@ func TestSchemaFlagRefused(t *testing.T) {
 		"{":                     "bad.json: line 1, column 2: not valid JSON",
 		"{\n\"type\": \"txt\"}": `bad.json: line 1, column 1: /: type: there is no type "txt"`,
 		"{\n\"properties\": {\"a\": {\"pattern\": \"(?=x)\"}}}": "bad.json: line 2, column 16: /properties/a: pattern: it cannot be checked here",
+		`{"type":"array","items":{"type":"string"}}`:            `bad.json: the schema is of type array, and endpoints accept an object: make the answer a member, as in {"type":"object","properties":{"answer":{"type":"array"}},`,
+		`{"type":"string"}`: `or add --schema-text`,
 	} {
 		schema := write(t, filepath.Join(dir, "bad.json"), text)
 		o := alone(t, "run", file, "--schema", schema, "--model", "m", "--base-url", srv.URL)
@@ -83,6 +85,17 @@ func TestSchemaFlagRefused(t *testing.T) {
 	}
 	if n := len(srv.Requests()); n > 0 {
 		t.Errorf("%d requests", n)
+	}
+}
+
+// A schema of a list is for endpoints that read it in the instructions. G3
+func TestSchemaOfList(t *testing.T) {
+	dir := t.TempDir()
+	file := write(t, filepath.Join(dir, "agent.md"), "<user>Hello?</user>\n")
+	schema := write(t, filepath.Join(dir, "list.json"), `{"type":"array"}`)
+	srv := agenttest.NewServer(t, agenttest.Completed(item.Assistant("[1]")))
+	if o := alone(t, "run", file, "--schema", schema, "--schema-text", "--model", "m", "--base-url", srv.URL); o.code != exitOK || o.out != "[1]\n" {
+		t.Errorf("exit code %d, output %q\n%s", o.code, o.out, o.err)
 	}
 }
 

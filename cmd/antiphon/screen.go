@@ -6,6 +6,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/trust"
 )
 
 // screen is a terminal with a status line at its bottom that says what the program
@@ -61,19 +63,23 @@ func newScreen(std stdio, env environment, plain bool) (*screen, stdio) {
 	file := std.err.(*os.File)
 	s := &screen{to: file, plain: plain || env["TERM"] == "dumb", quit: make(chan struct{}), over: make(chan struct{})}
 	s.colour = !s.plain && env["NO_COLOR"] == ""
-	s.size = func() int {
-		columns, _, err := term.GetSize(int(file.Fd()))
-		if err != nil || columns <= 0 {
-			columns = 80
-		}
-		return columns
-	}
+	s.size = func() int { return widthOf(file) }
 	std.err = &onScreen{s, file}
 	if out, ok := std.out.(*os.File); ok && terminal(out) {
 		std.out = &onScreen{s, out}
 	}
 	go s.run()
 	return s, std
+}
+
+// widthOf returns the width of the terminal that a stream goes to, or 80.
+func widthOf(w io.Writer) int {
+	if file, ok := w.(interface{ Fd() uintptr }); ok {
+		if columns, _, err := term.GetSize(int(file.Fd())); err == nil && columns > 0 {
+			return columns
+		}
+	}
+	return 80
 }
 
 // onScreen is a stream to the terminal.
@@ -267,36 +273,9 @@ func columnsOfRune(r rune) int {
 	return 1
 }
 
-// visible replaces every invisible character by its number. It keeps printable
-// characters: letters, marks, numbers, punctuation, symbols and the space. A tab
-// counts as a space.
-func visible(s string) string {
-	clean := true
-	for _, r := range s {
-		clean = clean && seen(r)
-	}
-	if clean {
-		return s
-	}
-	var b strings.Builder
-	for _, r := range s {
-		switch {
-		case seen(r):
-			b.WriteRune(r)
-		case r == '\t':
-			b.WriteString("    ")
-		default:
-			fmt.Fprintf(&b, "<U+%04X>", r)
-		}
-	}
-	return b.String()
-}
-
-// seen reports whether a character has a visible shape.
-func seen(r rune) bool {
-	return unicode.IsPrint(r) && r != unicode.ReplacementChar && r != 0x2800 && // the blank Braille pattern
-		!unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
-}
+// visible returns a text with invisible characters as their numbers, see [trust.Visible]. A tab
+// counts as four spaces.
+func visible(s string) string { return trust.Visible(strings.ReplaceAll(s, "\t", "    ")) }
 
 // modelKey is the key of the wait for a session's model.
 func modelKey(session string) string { return "model " + session }

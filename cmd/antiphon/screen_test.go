@@ -19,7 +19,7 @@ func slow(t *testing.T, line string) (dir string) {
 	dir = t.TempDir()
 	write(t, filepath.Join(dir, "slow.sh"), "#!/bin/sh\nprintf '"+line+"\\n'\nwhile [ ! -e go ]; do sleep 0.05; done\necho the end\n")
 	write(t, filepath.Join(dir, "agent.md"), `<config model="rehearsal:agent.script"/>
-<tool name="build" command="sh slow.sh" approval="allow"/>
+<tool name="build" command="sh slow.sh"/>
 <user>Build.</user>
 `)
 	write(t, filepath.Join(dir, "agent.script"), "turn\n  call build {}\nturn\n  say Built.\n")
@@ -35,7 +35,7 @@ func TestStatusLine(t *testing.T) {
 	}
 	t.Parallel()
 	dir := slow(t, `step one \\033]0;title\\007\\033[2J\\033[31mred 世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界世界`)
-	term := openTerminal(t, dir, "antiphon run agent.md")
+	term := openTerminal(t, dir, "antiphon run agent.md --allow build")
 	screen := term.until(t, "… build, ")
 	if !strings.Contains(screen, "step one") {
 		screen = term.until(t, "step one")
@@ -132,7 +132,7 @@ func TestStatusLineOfStoreAndThought(t *testing.T) {
 // over anything.
 func TestPlainMode(t *testing.T) {
 	t.Parallel()
-	for _, line := range []string{"antiphon run agent.md --plain", "TERM=dumb antiphon run agent.md", "ANTIPHON_PLAIN=1 antiphon run agent.md"} {
+	for _, line := range []string{"antiphon run agent.md --allow build --plain", "TERM=dumb antiphon run agent.md --allow build", "ANTIPHON_PLAIN=1 antiphon run agent.md --allow build"} {
 		t.Run(line, func(t *testing.T) {
 			t.Parallel()
 			dir := slow(t, "step one")

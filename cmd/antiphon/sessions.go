@@ -34,6 +34,9 @@ type sessionsCommand struct {
 	Search  searchCommand  `cmd:"" help:"Find sessions by their text."`
 	Show    showCommand    `cmd:"" help:"Print a session, entry by entry."`
 	Info    infoCommand    `cmd:"" help:"Print information about a session and its usage."`
+	Say     sayCommand     `cmd:"" help:"Say something to a session, whether it runs or not."`
+	Approve approveCommand `cmd:"" help:"Answer calls that wait for an approval."`
+	Stop    stopCommand    `cmd:"" help:"Ask the run of a session to stop."`
 	Rename  renameCommand  `cmd:"" help:"Give a session another name, title, owner or agent's file."`
 	Tag     tagCommand     `cmd:"" help:"Add tags to a session, or remove them."`
 	Fork    forkCommand    `cmd:"" help:"Create a session with the entries of another."`
@@ -93,8 +96,8 @@ func (c *sessionsCommand) printJSON(std stdio, value any) error {
 	return errors.Join(err, out.end())
 }
 
-// hidingWriter writes lines without secrets, one at a time. No secret contains a
-// line end: in JSON it would be escaped, and in a header it is not allowed.
+// hidingWriter writes lines without secrets, one at a time. A line end in a secret is
+// escaped in JSON; elsewhere the lines of the secret are secrets of their own.
 type hidingWriter struct {
 	out  *bufio.Writer
 	hide func(text string) string
@@ -153,7 +156,7 @@ func (c *sessionsCommand) withWhole(ctx context.Context, env environment, name s
 
 // opened opens the store and calls do.
 func (c *sessionsCommand) opened(ctx context.Context, env environment, create bool, do func(store keeper) error) error {
-	c.hide = env.Hide
+	c.hide = env.Hider()
 	store, err := c.open(ctx, env, create)
 	if err != nil {
 		return err
@@ -209,15 +212,17 @@ type account struct {
 	Cost   float64     `json:"cost,omitempty"`
 	Nested agent.Usage `json:"nested,omitzero"`
 	All    agent.Usage `json:"all"`
-	// Agents and Tools are the usage by agent and by tool. Unread says which sessions of
+	// Agents, BySession, ByModel and Tools split the usage. Unread says which sessions of
 	// subagents could not be read, and so are not told apart.
-	Agents  []agent.AgentUsage `json:"agents,omitempty"`
-	ByModel []agent.ModelUsage `json:"by_model,omitempty"`
-	Tools   []agent.ToolUsage  `json:"tools,omitempty"`
-	Unread  string             `json:"unread,omitempty"`
-	Stop    string             `json:"stopped,omitempty"`
-	Open    []string           `json:"open_calls,omitempty"`
-	Kinds   map[string]int     `json:"kinds"`
+	Agents    []agent.AgentUsage   `json:"agents,omitempty"`
+	BySession []agent.SessionUsage `json:"by_session,omitempty"`
+	ByModel   []agent.ModelUsage   `json:"by_model,omitempty"`
+	Tools     []agent.ToolUsage    `json:"tools,omitempty"`
+	Unread    string               `json:"unread,omitempty"`
+	Stop      string               `json:"stopped,omitempty"`
+	Open      []string             `json:"open_calls,omitempty"`
+	Inbox     int                  `json:"deliveries,omitempty"` // that wait
+	Kinds     map[string]int       `json:"kinds"`
 	// Approvals counts the verdicts that allowed a call. Rules are the remembered
 	// rules of the session.
 	Approvals int            `json:"approvals"`
@@ -245,9 +250,15 @@ func (c *infoCommand) Run(ctx context.Context, std stdio, env environment, all *
 		}
 		a := accountOf(info, s)
 		used, err := agent.AccountOf(ctx, s)
-		a.Agents, a.Tools, a.ByModel = used.Agents, used.Tools, used.Models
+		a.Agents, a.BySession, a.ByModel, a.Tools = used.Agents, used.Sessions, used.Models, used.Tools
 		if err != nil {
 			a.Unread = err.Error()
+		}
+		for _, err := range s.Deliveries(ctx) {
+			if err != nil {
+				return err
+			}
+			a.Inbox++
 		}
 		if all.JSON {
 			return all.printJSON(std, a)
@@ -350,12 +361,17 @@ func (a *account) print(std stdio, hide func(string) string) error {
 	line("used", "%s", cmp.Or(strings.TrimPrefix(usedText(a.All, a.Nested, a.Tokens), ", "), "nothing"))
 	if len(a.Agents) > 1 {
 		for _, one := range a.Agents {
-			line("agent", "%s: %s, %d tokens%s", cmp.Or(one.Agent, "itself"), plural(one.Turns, "turn"), one.Tokens, costText(one.Cost))
+			line("agent", "%s: %s", cmp.Or(one.Agent, "itself"), spentText(one.TokenUsage))
+		}
+	}
+	if len(a.BySession) > 1 {
+		for _, one := range a.BySession {
+			line("session", "%s of %s: %s", one.Session, cmp.Or(one.Agent, "itself"), spentText(one.TokenUsage))
 		}
 	}
 	if len(a.ByModel) > 1 {
 		for _, one := range a.ByModel {
-			line("model", "%s: %s, %d tokens%s", one.Model, plural(one.Turns, "turn"), one.Tokens, costText(one.Cost))
+			line("model", "%s: %s", one.Model, spentText(one.TokenUsage))
 		}
 	}
 	for _, one := range a.Tools {
@@ -376,6 +392,9 @@ func (a *account) print(std stdio, hide func(string) string) error {
 	for _, call := range a.Open {
 		line("waits", "%s", call)
 	}
+	if a.Inbox > 0 {
+		line("inbox", "%s for the next run", plural(a.Inbox, "delivery"))
+	}
 	return errors.Join(w.Flush(), out.end())
 }
 
@@ -387,9 +406,22 @@ func costText(cost float64) string {
 	return fmt.Sprintf(", cost %.6g", cost)
 }
 
-// toolText describes the use of a tool.
+// spentText describes a usage.
+func spentText(u agent.TokenUsage) string {
+	text := fmt.Sprintf("%s, %d tokens", plural(u.Turns, "turn"), u.Tokens)
+	if u.InputTokens > 0 || u.OutputTokens > 0 {
+		text += fmt.Sprintf(" (%d in, %d of them cached, %d out)", u.InputTokens, u.CachedTokens, u.OutputTokens)
+	}
+	return text + costText(u.Cost)
+}
+
+// toolText describes the use of a tool by an agent.
 func toolText(t agent.ToolUsage) string {
-	text := fmt.Sprintf("%s: %s", t.Tool, plural(t.Calls, "call"))
+	text := t.Tool
+	if t.Agent != "" {
+		text += " of " + t.Agent
+	}
+	text += ": " + plural(t.Calls, "call")
 	if t.Failed > 0 {
 		text += fmt.Sprintf(", %d failed", t.Failed)
 	}

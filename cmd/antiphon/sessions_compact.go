@@ -114,6 +114,11 @@ func (c *compactCommand) compact(ctx context.Context, std stdio, env environment
 		FrontEnd: front(std, env, false), File: path, Workspace: options.Workspace, Home: options.Home,
 		Endpoint: c.endpoint(table), Compaction: host.Compaction{By: c.By},
 	}
+	t, err := newTruster(path, &trustFlags{}, std, env, nil)
+	if err != nil {
+		return err
+	}
+	cfg.Trust, cfg.Audit = t.ask, t.record
 	done, err := host.Compact(ctx, s, cfg, c.Keep)
 	if err != nil && c.File == "" && gone(path) {
 		return usage(fmt.Errorf("%w; give --file AGENT if it is elsewhere now", err))

@@ -70,6 +70,11 @@ func (c *importCommand) Run(ctx context.Context, std stdio, env environment, all
 	if err != nil {
 		return err
 	}
+	t, err := newTruster(c.File, &trustFlags{}, std, env, nil)
+	if err != nil {
+		return err
+	}
+	options.Consent = t.recorded(t.askToRead)
 	return all.opened(ctx, env, true, func(store keeper) error {
 		how := host.Import{Store: store, Name: c.Name, Path: path, Options: options}
 		if _, err := f.Seek(0, io.SeekStart); err != nil {

@@ -122,9 +122,12 @@ func TestImportBelongsToNobody(t *testing.T) {
 	if o := program(t, append(store, "rename", id, "--for", agentFile)...); o.code != 0 {
 		t.Errorf("the hint: exit code %d\n%s", o.code, o.err)
 	}
-	program(t, flags...) // --session work
-	if o := program(t, append(store, "info", made.ID)...); !strings.Contains(o.out, "2 entries") {
+	program(t, flags...)                                                                           // --session work
+	if o := program(t, append(store, "info", made.ID)...); !strings.Contains(o.out, "3 entries") { // with the notice that the others are imported
 		t.Errorf("a run went on with it:\n%s%s", o.out, o.err)
+	}
+	if o := program(t, append(store, "export", made.ID, "--to", "jsonl")...); !strings.Contains(o.out, `"seq":3,`) || !strings.Contains(o.out, `"notice":"imported"`) {
+		t.Errorf("the log does not say that it was imported:\n%s%s", o.out, o.err)
 	}
 }
 

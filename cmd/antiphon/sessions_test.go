@@ -104,7 +104,7 @@ func TestSessionKilledInATool(t *testing.T) {
 <user>Act.</user>
 `)
 	srv := agenttest.NewServer(t, agenttest.Completed(item.Call("call_1", "act", `{"arguments":[]}`)))
-	flags := []string{"run", agent, "--session", "work", "--store", filepath.Join(dir, "s.db"), "--base-url", srv.URL, "--json", "--allow", "act"}
+	flags := []string{"run", agent, "--trust", "--session", "work", "--store", filepath.Join(dir, "s.db"), "--base-url", srv.URL, "--json", "--allow", "act", "--sandbox", "full"}
 	p := start(t, strings.NewReader(""), flags...)
 	p.until(t, `"call_started"`)
 	for read(t, ledger) == "" {
@@ -201,8 +201,8 @@ func TestExportBesideASessionOverwritesNothing(t *testing.T) {
 	}
 }
 
-// J3 W8: what is exported as lines and imported is the same session, byte for
-// byte, but for its id.
+// J3 W8 K5: what is exported as lines and imported is the same session, byte for
+// byte, but for its id and for a last entry, which says that it was imported.
 func TestSessionGoesAndComesBack(t *testing.T) {
 	agent, flags, _ := keeping(t, agenttest.Completed(item.Assistant("It says: a note.")))
 	if o := program(t, flags...); o.code != 0 {
@@ -226,8 +226,9 @@ func TestSessionGoesAndComesBack(t *testing.T) {
 	if o := program(t, "sessions", "--store", flags[5], "import", filepath.Join(dir, "a.jsonl"), "--name", "back", "--for", agent); o.code != 0 {
 		t.Fatal(o.err)
 	}
-	if after := lines("back", "b.jsonl"); after != before {
-		t.Errorf("it came back as\n%s\nnot\n%s", after, before)
+	after, rest, _ := strings.Cut(lines("back", "b.jsonl"), `{"seq":15,`)
+	if after != before || !strings.HasPrefix(rest, `"kind":"noticed","notice":"imported",`) || strings.Count(rest, "\n") != 1 {
+		t.Errorf("it came back as\n%s%s\nnot\n%s", after, rest, before)
 	}
 
 	// A file that was cut short leaves nothing behind.
@@ -366,7 +367,7 @@ func TestSessionAsSentIsWhatIsSent(t *testing.T) {
 	write(t, filepath.Join(dir, "inner.md"), "<config model=\"test-model\"/>\n<system>Help.</system>\n")
 	store := filepath.Join(dir, "s.db")
 	srv := agenttest.NewServer(t, agenttest.Completed(item.Assistant("é <b> \u2028"), item.Call("call_1", "act", `{"arguments":[]}`)))
-	flags := []string{"run", agent, "--session", "work", "--store", store, "--base-url", srv.URL, "--json", "--allow", "act"}
+	flags := []string{"run", agent, "--trust", "--session", "work", "--store", store, "--base-url", srv.URL, "--json", "--allow", "act", "--sandbox", "full"}
 	p := start(t, strings.NewReader(""), flags...)
 	p.until(t, `"call_started"`)
 	p.signal(t, os.Kill)

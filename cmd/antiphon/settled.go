@@ -65,5 +65,5 @@ func (c *runCommand) showStored(std stdio, env environment, last host.Reply) err
 	if err := errors.Join(problems...); err != nil {
 		return err
 	}
-	return c.verdict(stop, nil)
+	return c.verdict(stop, unapproved{})
 }

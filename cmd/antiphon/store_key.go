@@ -169,7 +169,7 @@ type madeKey struct {
 
 // Run makes a key.
 func (c *keyCommand) Run(std stdio, env environment, all *sessionsCommand) error {
-	all.hide = env.Hide
+	all.hide = env.Hider()
 	source, err := parseSource(c.Place)
 	switch {
 	case err != nil: // the argument may be a key, so it is not repeated

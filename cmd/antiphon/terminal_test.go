@@ -61,14 +61,20 @@ func (term *terminalOf) keys(t *testing.T, keys ...string) {
 // until waits for a text on the screen and returns the screen.
 func (term *terminalOf) until(t *testing.T, text string) string {
 	t.Helper()
+	return term.untilThat(t, strconv.Quote(text), func(screen string) bool { return strings.Contains(screen, text) })
+}
+
+// untilThat waits until the screen is as wanted, and returns it.
+func (term *terminalOf) untilThat(t *testing.T, what string, wanted func(screen string) bool) string {
+	t.Helper()
 	screen := ""
 	for range 1000 {
-		if screen = term.tmux(t, "capture-pane", "-p"); strings.Contains(screen, text) {
+		if screen = term.tmux(t, "capture-pane", "-p"); wanted(screen) {
 			return screen
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	t.Fatalf("no %q on the screen:\n%s", text, screen)
+	t.Fatalf("no %s on the screen:\n%s", what, screen)
 	return ""
 }
 

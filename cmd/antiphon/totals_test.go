@@ -54,7 +54,7 @@ func TestTotalsIncludeNestedRuns(t *testing.T) {
 	if o := program(t, "sessions", "--store", store, "export", "work", "--to", "html", "-o", page); o.code != 0 {
 		t.Fatal(o.err)
 	}
-	wantAll(t, "the page", read(t, page), "<b>"+all+"</b> tokens", nested+" in nested runs", "<b>"+cost+"</b> cost")
+	wantAll(t, "the page", read(t, page), "<b>"+all+"</b> tokens", nested+" in subagents", "<b>"+cost+"</b> cost")
 
 	srv.Add(reply(item.Assistant("four")), reply(item.Assistant("again")))
 	fresh := write(t, filepath.Join(dir, "again.md"), read(t, file)+"\n<!-- other -->\n")

@@ -125,7 +125,7 @@ func TestMaxTimeIsOfTheWholeRun(t *testing.T) {
 		`<tool mcp_server="stdio:sleep 60" start_timeout="3s"/><user>Hi.</user>`,
 	} {
 		file := write(t, filepath.Join(dir, "agent.md"), text)
-		o := program(t, "run", file, "--model", "m", "--base-url", srv.URL, "--max-time", "500ms", "--session", "work", "--store", filepath.Join(dir, "s.db"))
+		o := program(t, "run", file, "--trust", "--model", "m", "--base-url", srv.URL, "--max-time", "500ms", "--session", "work", "--store", filepath.Join(dir, "s.db"))
 		if o.code != exitLimit || !strings.Contains(o.err, "stopped at the limit max_time: 500ms have passed") || strings.Contains(o.err, ": :") {
 			t.Errorf("%s\nexit code %d\n%s", text, o.code, o.err)
 		}

@@ -12,10 +12,16 @@ import (
 // version is set by release builds with -ldflags "-X main.version=…".
 var version = ""
 
-type versionCommand struct{}
+type versionCommand struct {
+	SBOM bool `name:"sbom" help:"Print the modules that the program is built from, as a CycloneDX document."`
+}
 
-// Run prints the program's version, the Go version and the platform.
-func (versionCommand) Run(std stdio) error {
+// Run prints the program's version, the Go version and the platform, or what it is built
+// from.
+func (c versionCommand) Run(std stdio) error {
+	if c.SBOM {
+		return writeSBOM(std.out)
+	}
 	_, err := fmt.Fprintf(std.out, "antiphon %s %s %s/%s\n", programVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return err
 }

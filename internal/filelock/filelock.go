@@ -85,7 +85,7 @@ func retry(ctx context.Context, patience time.Duration, try func() (*Lock, error
 	for began := time.Now(); ; {
 		l, err := try()
 		var busy *BusyError
-		if err == nil || !errors.As(err, &busy) && !errors.Is(err, fs.ErrNotExist) || time.Since(began) > patience {
+		if err == nil || !errors.As(err, &busy) || time.Since(began) > patience {
 			return l, err
 		}
 		select {
@@ -97,10 +97,7 @@ func retry(ctx context.Context, patience time.Duration, try func() (*Lock, error
 }
 
 func take(path string) (*Lock, error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return nil, err
-	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := create(path)
 	if err != nil {
 		return nil, err
 	}
@@ -116,6 +113,23 @@ func take(path string) (*Lock, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	return &Lock{file: f, path: path}, nil
+}
+
+// create opens the file at path and makes what is missing: the file and its folders.
+// Others may remove the folders meanwhile, as the holder of a lock does that leaves
+// nothing behind. So it tries again, but not for long: where a folder cannot be made
+// at all, the error is the same, and nobody is about to make it.
+func create(path string) (f *os.File, err error) {
+	for range 1000 {
+		if err = os.MkdirAll(filepath.Dir(path), 0o700); err == nil {
+			f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+		}
+		// A folder that vanishes in the middle of MkdirAll is reported as existing.
+		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) {
+			break
+		}
+	}
+	return f, err
 }
 
 func writeAt(f *os.File, text string) error {

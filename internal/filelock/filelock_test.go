@@ -8,6 +8,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -122,5 +123,46 @@ func TestTakeWithin(t *testing.T) {
 	}
 	if err := <-got; err != nil {
 		t.Error(err)
+	}
+}
+
+// A holder may remove the folder of its lock while another process makes it.
+func TestFolderRemoved(t *testing.T) {
+	outer := filepath.Join(t.TempDir(), "outer")
+	inner := filepath.Join(outer, "inner")
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 200 {
+				l, err := filelock.TakeWithin(t.Context(), filepath.Join(inner, "lock"), 0)
+				var busy *filelock.BusyError
+				if err != nil && !errors.As(err, &busy) {
+					t.Errorf("a removed folder: %v", err)
+					return
+				}
+				_ = l.Release()
+				_ = os.Remove(inner)
+				_ = os.Remove(outer)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// A folder that cannot be made is an error soon: nobody is about to make it.
+func TestNoFolder(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	paths := []string{filepath.Join(file, "x", "lock")}
+	if runtime.GOOS == "linux" {
+		paths = append(paths, "/proc/nope/lock") // the system says that it does not exist
+	}
+	for _, path := range paths {
+		if l, err := filelock.TakeWithin(t.Context(), path, 24*time.Hour); err == nil {
+			t.Errorf("%s was locked", path)
+			_ = l.Release()
+		}
 	}
 }

@@ -61,7 +61,7 @@ func (w *world) inspect(ctx context.Context, store *sqlstore.Store) (*view, erro
 	v := &view{w, ran, map[string][]session.Entry{}, map[string]bool{}}
 	counts, err := w.witness.Check(ctx, store, v.visit)
 	w.Entries, w.Unsure, w.UnsureThere, w.Failed, w.FailedThere = counts.Entries, counts.Unsure, counts.UnsureThere, counts.Failed, counts.FailedThere
-	return v, errors.Join(err, v.shown(), v.blobs(ctx, store), v.listed(ctx, store), v.locks(ctx, store))
+	return v, errors.Join(err, v.shown(), v.delivered(ctx, store), v.blobs(ctx, store), v.listed(ctx, store), v.locks(ctx, store))
 }
 
 // visit looks at one session.
@@ -167,6 +167,43 @@ func (v *view) shown() error {
 	for hash, id := range v.w.told {
 		if _, there := v.logs[id]; there && !v.items[hash] {
 			return fmt.Errorf("session %q: an item was shown, and is in no log", id)
+		}
+	}
+	return nil
+}
+
+// delivered wants all that was sent to a session, by its run or from outside, to be in
+// its log or to wait for it: once. D1
+func (v *view) delivered(ctx context.Context, store session.Inbox) error {
+	times := map[[2]string]int{}
+	count := func(id string, b session.Body) {
+		if in, ok := b.(session.InputItem); ok {
+			if m, err := item.As[item.Message](in.Item); err == nil {
+				times[[2]string{id, m.Content.Display()}]++
+			}
+		}
+	}
+	for id, log := range v.logs {
+		for _, e := range log {
+			count(id, e.Body)
+		}
+		for d, err := range store.Deliveries(ctx, id) {
+			if err != nil {
+				return err
+			}
+			for _, b := range d.Bodies {
+				count(id, b)
+			}
+		}
+	}
+	for text, id := range v.w.sent {
+		if _, there := v.logs[id]; there && times[[2]string{id, text}] == 0 {
+			return fmt.Errorf("session %q: %q was sent to it, and is nowhere", id, text)
+		}
+	}
+	for of, n := range times {
+		if n > 1 && (strings.HasPrefix(of[1], "From outside") || strings.HasPrefix(of[1], "By the way")) {
+			return fmt.Errorf("session %q: %q is there %d times", of[0], of[1], n)
 		}
 	}
 	return nil

@@ -40,7 +40,7 @@ var steps = []string{
 	"append/given", "append/run_started", "append/turn_started", "append/received", "append/turn_ended",
 	"append/approval_asked", "append/approval", "append/call_started", "append/nested", "append/paused", "append/answered",
 	"append/compacted", "append/stop_asked", "append/stopped", "append/note", "append/many", "append/",
-	"load", "lock", "unlock", "create", "fork", "rename", "archive", "delete", "sweep", "put",
+	"load", "lock", "unlock", "create", "deliver", "fork", "rename", "archive", "delete", "sweep", "put",
 	"open/sql/", "sql/", "sql/BEGIN", "sql/COMMIT", "sql/INSERT", "sql/UPDATE", "sql/DELETE", "sql/DELETE antiphon_entries", "sql/begin", "sql/commit",
 	"tool/", "tool/work", "tool/again", "tool/picture", "tool/fork", "tool/helper",
 	"event/", "event/delta", "event/received", "event/call_started", "event/answered", "event/stopped",
@@ -68,7 +68,7 @@ func draw(r *rand.Rand) plan {
 }
 
 // rare are the steps that a life meets once or twice, if at all.
-var rare = []string{"create", "fork", "rename", "archive", "delete", "sweep", "put", "unlock", "append/given", "append/compacted", "append/paused", "append/nested"}
+var rare = []string{"create", "deliver", "fork", "rename", "archive", "delete", "sweep", "put", "unlock", "append/given", "append/compacted", "append/paused", "append/nested"}
 
 // drawStep draws a step, and which of those that a life meets.
 func drawStep(r *rand.Rand) (step string, nth int) {

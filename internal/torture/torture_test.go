@@ -122,7 +122,7 @@ func (t *tally) everywhere(tt *testing.T) {
 	for _, kind := range []string{
 		"append/given", "append/run_started", "append/turn_started", "append/received", "append/turn_ended", "append/approval",
 		"append/call_started", "append/answered", "append/nested", "append/stopped",
-		"lock", "unlock", "load", "create", "fork", "rename", "archive", "delete", "sweep", "put", "open/sql/", "tool/", "event/", "stream", "any moment",
+		"lock", "unlock", "load", "create", "deliver", "fork", "rename", "archive", "delete", "sweep", "put", "open/sql/", "tool/", "event/", "stream", "any moment",
 	} {
 		// Entries share an append, so a kind may stand anywhere in the name of its step.
 		where, what, _ := strings.Cut(kind, "/")
@@ -135,7 +135,7 @@ func (t *tally) everywhere(tt *testing.T) {
 	for what, n := range map[string]int{
 		"appends without an outcome that are there": t.UnsureThere, "appends without an outcome that are not": t.Unsure - t.UnsureThere,
 		"failed appends": t.Failed, "uncertain calls": t.Uncertain, "calls that ran again": t.Repeated, "refused locks": t.Busy,
-		"compactions": t.kinds["compacted"], "approvals": t.kinds["approval_asked"], "nested runs": t.kinds["nested"],
+		"compactions": t.kinds["compacted"], "approvals": t.kinds["approval_asked"], "nested runs": t.kinds["nested"], "deliveries": t.kinds["delivered"],
 	} {
 		if n == 0 {
 			tt.Errorf("there were no %s", what)

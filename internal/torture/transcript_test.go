@@ -23,6 +23,7 @@ import (
 	"github.com/antiphon-go/antiphon/responses"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/trust"
 )
 
 // transcriptVariable makes the test binary a worker on a transcript.
@@ -58,7 +59,7 @@ func (w *scribe) run(ctx context.Context) error {
 			return err
 		}
 	}
-	f, store, err := agentfile.OpenTranscript(ctx, filepath.Join(w.Dir, "agent.md"), filepath.Join(w.Dir, "talk.md"), agentfile.Options{})
+	f, store, err := agentfile.OpenTranscript(ctx, filepath.Join(w.Dir, "agent.md"), filepath.Join(w.Dir, "talk.md"), agentfile.Options{Known: func(trust.Source) bool { return true }})
 	if err != nil {
 		return err
 	}

@@ -139,6 +139,8 @@ func (w *worker) wander(ctx context.Context) {
 		w.create(ctx, r)
 	case "rename", "archive", "sweep":
 		w.tidy(ctx, r, verb)
+	case "deliver":
+		w.deliver(ctx, r)
 	case "put":
 		w.put(ctx, r)
 	case "sql":
@@ -160,8 +162,10 @@ func (w *worker) wander(ctx context.Context) {
 			w.tidy(ctx, r, []string{"rename", "archive", "sweep", "sweep"}[r.IntN(4)])
 		case n < 92:
 			w.put(ctx, r)
-		case n < 95:
+		case n < 94:
 			w.failed("note", w.note(ctx, r))
+		case n < 95:
+			w.deliver(ctx, r)
 		case n < 96:
 			w.create(ctx, r)
 		default:
@@ -318,12 +322,32 @@ func (w *worker) events(ctx context.Context, r *rand.Rand, s *session.Session, r
 					said = ""
 				} else if err != nil {
 					return err
+				} else {
+					w.say("sent " + s.ID() + " " + said)
 				}
 			}
 		}
 		w.fate.step(step)
 	}
 	return w.heard(s, said, nil)
+}
+
+// deliver leaves words for a session that others may be writing to, some of them twice.
+func (w *worker) deliver(ctx context.Context, r *rand.Rand) {
+	box := w.store.(session.Inbox)
+	for range 1 + r.IntN(4) {
+		id, said := w.pick(ctx, r), fmt.Sprintf("From outside %d.", r.IntN(1_000_000_000))
+		d := session.Delivery{Delivered: session.Delivered{Key: said, By: "nobody", Queued: r.IntN(3) == 0}, Bodies: []session.Body{session.InputItem{Item: item.User(said)}}}
+		for range 1 + r.IntN(2) {
+			_, err := box.Deliver(ctx, id, d)
+			if errors.Is(err, session.ErrNotFound) {
+				break
+			}
+			if w.failed("deliver "+id, err); err == nil {
+				w.say("sent " + id + " " + said)
+			}
+		}
+	}
 }
 
 // heard wants what was said to a run to be in its log, once, unless it ended with

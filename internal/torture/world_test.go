@@ -44,6 +44,7 @@ type world struct {
 	killed  map[string]int
 	kinds   map[string]int    // of entries, at the end
 	told    map[string]string // digests of items that were shown, and the sessions of their runs
+	sent    map[string]string // what was sent to sessions, and the sessions
 	blobs   map[string]string // hashes, and the sessions that keep them
 	trouble []error
 	known   map[string]int // how long each session was when it was looked at
@@ -58,7 +59,7 @@ func newWorld(seed uint64, dir, place string, total *tally) (*world, error) {
 	}
 	w := &world{
 		seed: seed, random: r, place: place, ledger: filepath.Join(dir, "ledger"), total: total,
-		killed: map[string]int{}, kinds: map[string]int{}, told: map[string]string{}, blobs: map[string]string{}, known: map[string]int{},
+		killed: map[string]int{}, kinds: map[string]int{}, told: map[string]string{}, sent: map[string]string{}, blobs: map[string]string{}, known: map[string]int{},
 	}
 	w.model = &model{handler: &rehearsal.Server{Script: s}}
 	w.server = httptest.NewServer(w.model)
@@ -274,6 +275,9 @@ func (w *world) hear(from *os.File) said {
 		case "told":
 			hash, id, _ := strings.Cut(rest, " ")
 			w.told[hash] = id
+		case "sent":
+			id, text, _ := strings.Cut(rest, " ")
+			w.sent[text] = id
 		case "busy":
 			w.Busy++
 		case "excused":

@@ -29,6 +29,8 @@ type Request struct {
 	Source *Source           // in place of Body
 	Accept string            // "" means application/json
 	Raw    bool              // the answer may be any bytes
+	// Secrets are further texts that [Call.Hide] replaces, such as [ToolSecrets].
+	Secrets []string
 }
 
 // Media types.
@@ -52,6 +54,7 @@ type Call struct {
 	source  *Source
 	id      string // identifies the request, so that the server can recognize a repetition
 	key     endpoint.Key
+	secrets []string // in the body
 	budget  *endpoint.Budget
 	attempt int
 	asked   bool // a new key was requested
@@ -73,7 +76,7 @@ func (c *Config) Call(ctx context.Context, r Request) (*Call, error) {
 	k := &Call{
 		config: c, profile: profile, op: r.Op, method: cmp.Or(r.Method, http.MethodPost),
 		http: c.client(), url: u, accept: cmp.Or(r.Accept, TypeJSON), more: r.Header, raw: r.Raw,
-		body: r.Body, source: r.Source, key: c.key(), budget: endpoint.BudgetFrom(ctx),
+		body: r.Body, source: r.Source, key: c.key(), secrets: r.Secrets, budget: endpoint.BudgetFrom(ctx),
 	}
 	if k.budget == nil {
 		k.budget = c.Retry.Budget()

@@ -144,8 +144,17 @@ func (f *fitting) features() error {
 	return nil
 }
 
-// tools handles types of tools.
+// tools handles types of tools, and refuses a choice that is not JSON and tools that lack
+// what every endpoint requires.
 func (f *fitting) tools() error {
+	if _, err := api.ParseToolChoice(f.r.ToolChoice); err != nil {
+		return f.refuse("tool_choice", "", "%v", err)
+	}
+	for i, t := range f.r.Tools {
+		if field, member := item.MissingOption(t); field != "" {
+			return f.refuse(fmt.Sprintf("tools[%d]", i), fmt.Sprintf("set %s of the %T", field, t), "a tool of type %s needs %s", t.ToolType(), member)
+		}
+	}
 	if f.p.Tools == nil || f.p.OtherTools == endpoint.Keep {
 		return nil
 	}

@@ -93,7 +93,7 @@ func TestCodex(t *testing.T) {
 	}
 }
 
-// B3, B4, R5: what is not taken is refused with its name, before anything is
+// B3, B4, R5, G8: what is not taken is refused with its name, before anything is
 // sent.
 func TestRefusals(t *testing.T) {
 	own := &endpoint.Profile{Name: "own", Refuse: []string{"truncation", "x_own"}, Conversations: endpoint.No, PreviousResponse: endpoint.No, Background: endpoint.No}
@@ -110,6 +110,8 @@ func TestRefusals(t *testing.T) {
 		"few tokens":   {profile(t, "openai"), api.Request{MaxOutputTokens: ptr(int64(15))}, "max_output_tokens"},
 		"temperature":  {profile(t, "openai"), api.Request{Model: "o3", Temperature: ptr(0.1)}, "temperature"},
 		"top_p":        {profile(t, "openai"), api.Request{Model: "gpt-5-2025-08-07", TopP: ptr(0.1)}, "top_p"},
+		"bare word":    {own, api.Request{ToolChoice: "required"}, "tool_choice"},
+		"no label":     {own, api.Request{Tools: []item.Tool{&item.WebSearchTool{}, &item.MCPTool{}}}, "tools[1]"},
 		"effort":       {profile(t, "openai"), api.Request{Model: "gpt-4o", Reasoning: &api.ReasoningConfig{Effort: "high"}}, "reasoning.effort"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -14,13 +14,18 @@ import (
 
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
+	"github.com/antiphon-go/antiphon/internal/jsonx"
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// Hide returns text with every secret that the call sends replaced: the key, secret headers, and
-// the secret parts of the base URL. A server may repeat what it received.
+// Hide returns text with every secret that the call sends replaced: the key, secret headers, the
+// secret parts of the base URL, and the secrets of hosted tools. A server may repeat what it
+// received.
 func (k *Call) Hide(text string) string {
 	text = k.key.Hide(text)
+	for _, secret := range k.secrets {
+		text = hideValue(text, secret)
+	}
 	for name, values := range k.config.Header {
 		for _, value := range values {
 			if endpoint.SecretName(name) || strings.EqualFold(name, k.profile.KeyHeader) {
@@ -29,6 +34,57 @@ func (k *Call) Hide(text string) string {
 		}
 	}
 	return HideURL(text, k.config.Base())
+}
+
+// ToolSecrets returns the secrets in the definitions of hosted tools: the authorization and the
+// headers of MCP servers, and the secrets of domains.
+func ToolSecrets(tools []item.Tool) (secrets []string) {
+	for _, t := range tools {
+		switch t.(type) {
+		case nil, *item.FunctionTool, *item.CustomTool:
+			continue // the usual case; their schemas may have members of any name
+		}
+		text, err := (&api.Request{Tools: []item.Tool{t}}).MarshalJSON()
+		if err != nil {
+			continue // sending the request reports the error
+		}
+		if list, ok := jsonx.MemberOf(string(text), "tools"); ok {
+			secrets = appendSecrets(secrets, "", list)
+		}
+	}
+	return secrets
+}
+
+// appendSecrets appends the secrets in a value of a tool's definition, which is the member name of
+// its object, or is an element of that member. It walks the text, so that programs that send
+// requests need not link encoding/json.
+func appendSecrets(secrets []string, name, value string) []string {
+	switch value[0] {
+	case '"':
+		if name == "authorization" {
+			secrets = append(secrets, jsonx.Unquote(value))
+		}
+	case '{':
+		jsonx.EachMember(value, func(literal, inner string) {
+			switch member := jsonx.Unquote(literal); {
+			case name == "headers", name == "domain_secrets" && member == "value":
+				secrets = append(secrets, plain(inner))
+			default:
+				secrets = appendSecrets(secrets, member, inner)
+			}
+		})
+	case '[':
+		jsonx.EachElement(value, func(inner string) { secrets = appendSecrets(secrets, name, inner) })
+	}
+	return secrets
+}
+
+// plain returns the text of a string, and any other value as it is written.
+func plain(value string) string {
+	if value[0] == '"' {
+		return jsonx.Unquote(value)
+	}
+	return value
 }
 
 // HideURL returns text with the secret parts of a base URL replaced: secret parameters, and the

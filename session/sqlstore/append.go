@@ -28,6 +28,7 @@ type addition struct {
 	title   string
 	retitle *string // instead of the one that it has, which was withdrawn
 	blobs   []*blob
+	taken   []taken // deliveries
 	at      time.Time
 	heads   *heads
 	quiet   bool        // it is not the first write under its lock, nor the end of a run
@@ -103,7 +104,7 @@ func (s *Store) withoutTitle(ctx context.Context, a *addition, entries []session
 
 // encode returns the rows of an append.
 func (s *Store) encode(id string, after int64, entries []session.Entry) (*addition, error) {
-	if err := checkID(id); err != nil {
+	if err := cmp.Or(s.opened(), checkID(id)); err != nil {
 		return nil, err
 	}
 	if err := cmp.Or(session.CheckSeqs(after, entries), s.seal.usable()); err != nil {
@@ -116,6 +117,9 @@ func (s *Store) encode(id string, after int64, entries []session.Entry) (*additi
 		return nil
 	}
 	a.title = s.seal.title(id, a.title)
+	for key, seq := range session.Takes(entries) {
+		a.taken = append(a.taken, taken{s.seal.name(session.KeyHash(key)), seq})
+	}
 	var line []byte
 	for _, e := range entries {
 		if e.Time.IsZero() {
@@ -213,6 +217,9 @@ func (a *addition) write(ctx context.Context, t *tx) error {
 		return err
 	}
 	if err := t.put(ctx, p); err != nil {
+		return err
+	}
+	if err := t.takeLetters(ctx, a.taken, p.log); err != nil {
 		return err
 	}
 	a.end = p.sum(p.n)

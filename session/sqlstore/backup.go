@@ -29,6 +29,9 @@ import (
 //
 // Backup works only for a store in a file. For Postgres, use pg_dump.
 func (s *Store) Backup(ctx context.Context, file string) (store.BackedUp, error) {
+	if err := s.opened(); err != nil {
+		return store.BackedUp{}, err
+	}
 	if s.postgres {
 		return store.BackedUp{}, &Error{Store: s.place, Op: "backing up", Problem: "this program copies only stores that are files",
 			Hint: "use the server's own tool: pg_dump --format=custom --table='antiphon_*', and pg_restore; one session goes to a file by `antiphon sessions export`"}

@@ -128,6 +128,9 @@ func queryParameters(dsn string) []parameter {
 // Durability returns the format of the database and the settings that decide whether
 // committed data survives a crash.
 func (s *Store) Durability(ctx context.Context) (d store.Durability, err error) {
+	if err := s.opened(); err != nil {
+		return d, err
+	}
 	if err = s.reads.row(ctx, `SELECT max(version) FROM antiphon_format`).Scan(&d.Format); err == nil {
 		if s.postgres {
 			d.Settings, err = s.durablePostgres(ctx)

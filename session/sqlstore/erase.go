@@ -117,8 +117,8 @@ func (s *Store) checkpoint(ctx context.Context) (busy bool, err error) {
 // intact returns an error if SQLite's own check finds its file damaged. On Postgres
 // it does nothing.
 func (s *Store) intact(ctx context.Context) error {
-	if s.postgres {
-		return nil
+	if err := s.opened(); err != nil || s.postgres {
+		return err
 	}
 	conn, err := s.db.Conn(ctx)
 	if err != nil {

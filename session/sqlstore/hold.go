@@ -4,6 +4,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -77,7 +78,7 @@ const watchLocks = time.Second
 // Hold implements [session.Holder]. The returned context is canceled when the lock
 // is lost or the database's file is gone; its cause says which.
 func (s *Store) Hold(ctx context.Context, id string) (held context.Context, unlock func() error, err error) {
-	if err = checkID(id); err != nil {
+	if err = cmp.Or(s.opened(), checkID(id)); err != nil {
 		return nil, nil, err
 	}
 	release, err := s.locker(ctx, id)

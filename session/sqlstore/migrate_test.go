@@ -42,6 +42,7 @@ func TestFormats(t *testing.T) {
 			s := openHere(t, where)
 			populate(t, s)
 			label(t, s)
+			mail(t, s)
 			dump := schema + "CREATE TABLE antiphon_format (version INTEGER NOT NULL);\n" + rowsOf(t, where)
 			if err := os.WriteFile(file, []byte(dump), 0o644); err != nil {
 				t.Fatal(err)
@@ -114,6 +115,12 @@ func describe(t *testing.T, store session.Store) string {
 		for _, e := range loadAll(t, s, i.ID) {
 			fmt.Fprintln(&b, line(t, e))
 		}
+		for d, err := range s.(session.Inbox).Deliveries(t.Context(), i.ID) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(&b, "%+v\n", d)
+		}
 	}
 	return b.String()
 }
@@ -131,12 +138,30 @@ func label(t *testing.T, store session.Store) {
 	}
 }
 
+// mail writes what formats before 5 have no place for.
+func mail(t *testing.T, store session.Store) {
+	t.Helper()
+	s := store.(session.Inbox)
+	taken := session.Delivery{Delivered: session.Delivered{Key: "1", By: "ann"}, Bodies: []session.Body{session.InputItem{Item: item.User("taken")}}}
+	waits := session.Delivery{Delivered: session.Delivered{Key: "2", By: "bob"}, Bodies: []session.Body{session.InputItem{Item: item.User("waits")}}}
+	for _, d := range []session.Delivery{taken, waits} {
+		if _, err := s.Deliver(t.Context(), "fork", d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	taken.Delivered.Entries = 1
+	mustAppend(t, s, "fork", 302, taken.Delivered, taken.Bodies[0])
+}
+
 func described(t *testing.T, version int) string {
 	t.Helper()
 	s, _ := newSQLite(t)
 	populate(t, s)
 	if version >= 3 {
 		label(t, s)
+	}
+	if version >= 5 {
+		mail(t, s)
 	}
 	return describe(t, s)
 }
@@ -155,7 +180,7 @@ func openPlain(t *testing.T, where string) *sql.DB {
 	return db
 }
 
-var tables = []string{"format", "logs", "sessions", "entries", "blobs", "chunks", "refs", "tags"}
+var tables = []string{"format", "logs", "sessions", "entries", "blobs", "chunks", "refs", "tags", "inbox"}
 
 // rowsOf returns the rows of all tables as statements.
 func rowsOf(t *testing.T, where string) string {

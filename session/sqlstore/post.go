@@ -34,10 +34,10 @@ const postStatement = `WITH moved AS (
 INSERT INTO antiphon_entries (log, last, n, sums, data) SELECT log, ?, ?, ?, ? FROM moved RETURNING log, ` + waitForDisk
 
 // post appends with one statement if that suffices: the session exists, its end is
-// known, and the entries have no blobs and do not change its title.
+// known, and the entries have no blobs, take no deliveries and do not change its title.
 func (s *Store) post(ctx context.Context, a *addition) error {
 	from, known := a.from()
-	if !known || a.after == 0 || a.title != "" || a.retitle != nil || len(a.blobs) > 0 || a.merges() {
+	if !known || a.after == 0 || a.title != "" || a.retitle != nil || len(a.blobs)+len(a.taken) > 0 || a.merges() {
 		return s.writeAddition(ctx, a)
 	}
 	if err := ctx.Err(); err != nil {

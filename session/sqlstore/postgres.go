@@ -26,7 +26,10 @@ func OpenPostgres(ctx context.Context, dsn string, open Opener, o Options) (*Sto
 	if err != nil {
 		return nil, err
 	}
-	db, err := open(dsn)
+	db, err := open.open(dsn)
+	if errors.Is(err, errNoOpener) {
+		return nil, &Error{Store: place, Op: "opening", Problem: err.Error(), Err: err}
+	}
 	if err != nil {
 		return nil, badDSN(place)
 	}

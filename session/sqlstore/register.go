@@ -7,6 +7,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"slices"
@@ -33,6 +34,9 @@ func init() {
 // openFile opens a store in a file. It checks that the file exists before the driver
 // would create it.
 func openFile(ctx context.Context, place string, o store.Options) (store.Store, error) {
+	if err := imported(place, sqliteDriver, "modernc.org/sqlite"); err != nil {
+		return nil, err
+	}
 	if _, err := os.Stat(place); errors.Is(err, fs.ErrNotExist) && !o.Create {
 		return nil, &store.PlaceError{Err: &store.AbsentError{Place: place}}
 	}
@@ -42,12 +46,23 @@ func openFile(ctx context.Context, place string, o store.Options) (store.Store, 
 
 // openServer opens a store in Postgres.
 func openServer(ctx context.Context, place string, o store.Options) (store.Store, error) {
+	if err := imported(postgresPlace(place), postgresDriver, "github.com/jackc/pgx/v5/stdlib"); err != nil {
+		return nil, err
+	}
 	s, err := OpenPostgres(ctx, place, opener(postgresDriver), optionsOf(o))
 	return opened(s, err, true)
 }
 
-// opener returns the function that opens a database with a registered driver. It
-// fails if the program has not imported that driver.
+// imported returns an error that names the import of a driver that the program lacks.
+// Place has no password.
+func imported(place, driver, module string) error {
+	if slices.Contains(sql.Drivers(), driver) {
+		return nil
+	}
+	return &Error{Store: place, Op: "opening", Problem: "the program does not import the driver of this kind of store", Hint: fmt.Sprintf("add import _ %q", module)}
+}
+
+// opener returns the function that opens a database with a registered driver.
 func opener(driver string) Opener {
 	return func(dsn string) (*sql.DB, error) { return sql.Open(driver, dsn) }
 }
@@ -84,7 +99,12 @@ func misplaced(err error, server bool) bool {
 }
 
 // File returns the path of the store's file, or "" for Postgres.
-func (s *Store) File() string { return s.path }
+func (s *Store) File() string {
+	if s == nil {
+		return ""
+	}
+	return s.path
+}
 
 // Another creates or opens a store in another file, encrypted with this store's key.
 // It returns an error for a store in Postgres.

@@ -52,6 +52,9 @@ func (s *Store) again(ctx context.Context, passes func(error) bool, do func() er
 // reading calls do, which only reads. On Postgres it retries after errors that may
 // pass.
 func (s *Store) reading(ctx context.Context, do func() error) error {
+	if err := s.opened(); err != nil {
+		return err
+	}
 	if !s.postgres {
 		return do()
 	}

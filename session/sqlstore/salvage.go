@@ -34,6 +34,9 @@ func (s *Store) Salvage(ctx context.Context, from, to string) (store.Salvaged, e
 // salvage copies the session and then its nested sessions, whose ids begin with the
 // id of the session.
 func (s *Store) salvage(ctx context.Context, from, to string, done *store.Salvaged) error {
+	if err := s.opened(); err != nil {
+		return err
+	}
 	if err := s.seal.usable(); err != nil {
 		return err
 	}

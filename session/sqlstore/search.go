@@ -24,6 +24,10 @@ import (
 // the session instead and needs no index.
 func (s *Store) Search(ctx context.Context, what session.Search) iter.Seq2[session.SearchResult, error] {
 	return func(yield func(session.SearchResult, error) bool) {
+		if err := s.opened(); err != nil {
+			yield(session.SearchResult{}, err)
+			return
+		}
 		w := &searching{s: s, what: what, left: what.Limit, seen: map[int64]bool{}, yield: yield}
 		if err := w.all(ctx); err != nil && !errors.Is(err, errStopped) {
 			if !isAsked(err) {

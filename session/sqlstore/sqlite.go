@@ -44,7 +44,7 @@ func openSQLite(ctx context.Context, file string, open Opener, o Options) (*Stor
 		return nil, &Error{Store: file, Op: "opening", Problem: err.Error(), Hint: "see whether the file and its folder may be written to, or choose another place", Err: err}
 	}
 	s.wait, s.path = waitOf(o), path
-	db, err := open(sqliteDSN(path, s.wait))
+	db, err := open.open(sqliteDSN(path, s.wait))
 	if err != nil {
 		return nil, s.fail("opening", err)
 	}

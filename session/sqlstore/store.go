@@ -82,6 +82,8 @@ type Store struct {
 	keyless bool
 	seal    *seal // nil if the store is not encrypted
 
+	arrivals arrivals
+
 	closing sync.Once
 	mu      sync.Mutex
 	changed map[string]chan struct{} // channels of watchers, closed at a change
@@ -109,6 +111,7 @@ func newStore(db *sql.DB, place string, o Options) *Store {
 	}
 	s.patience, s.watching = lockPatience, watchLocks
 	s.holds = holder{s: s, held: map[string]*hold{}}
+	s.arrivals.s = s
 	if s.now == nil {
 		s.now = time.Now
 	}
@@ -121,14 +124,42 @@ func newStore(db *sql.DB, place string, o Options) *Store {
 
 func waitOf(o Options) time.Duration { return cmp.Or(o.Wait, 10*time.Second) }
 
+// opened returns an error for a Store that [OpenSQLite] or [OpenPostgres] did not return.
+func (s *Store) opened() error {
+	if s == nil || s.db == nil {
+		return errNotOpen
+	}
+	return nil
+}
+
+var errNotOpen = errors.New("sqlstore: the Store is not open: use OpenSQLite or OpenPostgres")
+
+// open calls an opener.
+func (o Opener) open(dsn string) (*sql.DB, error) {
+	if o == nil {
+		return nil, errNoOpener
+	}
+	db, err := o(dsn)
+	if db == nil && err == nil {
+		err = errNoOpener
+	}
+	return db, err
+}
+
+var errNoOpener = errors.New("the Opener is nil or opened nothing: it must return a database of the right driver")
+
 // Place returns the file of the store, or its server and database without a password.
 func (s *Store) Place() string { return s.place }
 
 // Close closes the database. Successful appends are durable. Items can no longer read
 // payloads that this store holds.
 func (s *Store) Close() (err error) {
+	if s.opened() != nil {
+		return nil
+	}
 	s.closing.Do(func() {
 		s.holds.close()
+		s.arrivals.close()
 		s.holder.Close()
 		if s.commit != nil {
 			err = s.moved()
@@ -144,7 +175,7 @@ func (s *Store) Close() (err error) {
 // [committer.write]. When ctx ends, only the waiting ends: a started write is
 // finished.
 func (s *Store) write(ctx context.Context, do func(ctx context.Context, t *tx) error) error {
-	if err := ctx.Err(); err != nil {
+	if err := cmp.Or(s.opened(), ctx.Err()); err != nil {
 		return err
 	}
 	ctx = session.WithoutCancel(ctx)

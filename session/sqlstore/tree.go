@@ -131,6 +131,9 @@ func (t *tx) remove(ctx context.Context, id string) (inside []string, err error)
 	if err == nil {
 		err = t.leave(ctx, log)
 	}
+	if err == nil {
+		_, err = t.exec(ctx, `DELETE FROM antiphon_inbox WHERE log = ?`, log)
+	}
 	for err == nil && log != 0 {
 		var users int
 		err = t.row(ctx, `SELECT (SELECT count(*) FROM antiphon_logs WHERE base = ? AND log <> base) + (SELECT count(*) FROM antiphon_sessions WHERE log = ?)`, log, log).Scan(&users)

@@ -23,6 +23,10 @@ import (
 // of the file, and checks all payloads, even those that no session needs.
 func (s *Store) Verify(ctx context.Context, ids ...string) iter.Seq2[session.Damage, error] {
 	return func(yield func(session.Damage, error) bool) {
+		if err := s.opened(); err != nil {
+			yield(session.Damage{}, err)
+			return
+		}
 		v := &verifying{s: s, yield: yield}
 		err := v.all(ctx, ids)
 		if err != nil && !errors.Is(err, errStopped) {
@@ -157,6 +161,11 @@ func (v *verifying) session(ctx context.Context, id string, payloads map[int64]s
 	}
 	if c.err != nil {
 		return v.found(id, c.err)
+	}
+	if _, err := v.s.letters(ctx, id); err != nil && !v.s.seal.closed() {
+		if err = v.found(id, err); err != nil {
+			return err
+		}
 	}
 	for _, part := range c.spans {
 		needed, err := v.s.reads.numbers(ctx, `SELECT blob FROM antiphon_refs WHERE log = ?`, part.log)

@@ -17,6 +17,10 @@ import (
 // those by other processes at the interval [Options.Poll].
 func (s *Store) Watch(ctx context.Context, id string, after int64) iter.Seq2[session.Entry, error] {
 	return func(yield func(session.Entry, error) bool) {
+		if err := s.opened(); err != nil {
+			yield(session.Entry{}, err)
+			return
+		}
 		w := watch{s: s, id: id, after: max(after, 0)}
 		for {
 			// Get the channel before looking, so that no change is missed in

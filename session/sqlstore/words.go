@@ -465,6 +465,9 @@ const wordsTable = `CREATE VIRTUAL TABLE antiphon_words USING fts5 (words, owner
 // until [Store.Sweep]. An encrypted store cannot have an index: Index returns
 // [session.ErrNoIndex].
 func (s *Store) Index(ctx context.Context, on bool) error {
+	if err := s.opened(); err != nil {
+		return err
+	}
 	if on && s.seal != nil {
 		return fmt.Errorf("%w: the store is encrypted, and an index would hold the words", session.ErrNoIndex)
 	}

@@ -58,6 +58,15 @@ func TestOpen(t *testing.T) {
 	}
 }
 
+// TestDriverNotImported: a program without the driver of a place is told which import it
+// lacks, without the password.
+func TestDriverNotImported(t *testing.T) {
+	_, err := store.Open(t.Context(), "postgres://me:hunter2@localhost/db", store.Options{})
+	if err == nil || !strings.Contains(err.Error(), `add import _ "github.com/jackc/pgx/v5/stdlib"`) || !strings.Contains(err.Error(), "localhost") || strings.Contains(err.Error(), "hunter2") {
+		t.Error(err)
+	}
+}
+
 // TestAbsent: without Create no store is made.
 func TestAbsent(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "s.db")

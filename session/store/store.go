@@ -10,12 +10,14 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/antiphon-go/antiphon/endpoint"
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/session"
 )
 
@@ -58,7 +60,7 @@ type Encrypter interface {
 // Encrypted reports whether a store is encrypted.
 func Encrypted(s session.Store) bool {
 	e, ok := s.(Encrypter)
-	return ok && e.Encrypted()
+	return ok && !nils.Is(s) && e.Encrypted()
 }
 
 // Backuper is implemented by a [Store] that can copy its whole content to a new
@@ -127,10 +129,13 @@ type Setting struct {
 // does not implement it, the error is "this kind of store does not …", completed
 // by the argument does, and wraps [errors.ErrUnsupported].
 func As[T any](s Store, does string) (T, error) {
+	var none T
+	if nils.Is(s) {
+		return none, fmt.Errorf("the store is nil, so it does not %s: open one", does)
+	}
 	if t, ok := s.(T); ok {
 		return t, nil
 	}
-	var none T
 	return none, fmt.Errorf("%s: this kind of store does not %s: %w", s.Place(), does, errors.ErrUnsupported)
 }
 
@@ -138,13 +143,15 @@ func As[T any](s Store, does string) (T, error) {
 // a key was given for a store that is not encrypted.
 var ErrKey = errors.New("the store's key")
 
+var errPlace = errors.New("no store can be opened at this place")
+
 // A PlaceError reports that the caller gave a place or a key with which no store
 // can be opened. A failure at a correct place, such as a full disk, is another
 // error.
 type PlaceError struct{ Err error }
 
 // Error returns the text of Err.
-func (e *PlaceError) Error() string { return e.Err.Error() }
+func (e *PlaceError) Error() string { return fmt.Sprint(cmp.Or(e.Err, errPlace)) }
 
 // Unwrap returns Err.
 func (e *PlaceError) Unwrap() error { return e.Err }

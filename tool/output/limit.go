@@ -200,7 +200,7 @@ func waterLevel(budget int, sizes []int) int {
 // [Policy.PerTurn]. n is the number of calls in the turn. Such an output can be
 // recorded at once; the others must wait for FitTurn.
 func (p Policy) WithinTurn(o *Output, n int) bool {
-	if p.PerTurn == nil || o.whole == nil {
+	if p.PerTurn == nil || o == nil || o.whole == nil {
 		return true
 	}
 	turn := p.unit(*p.PerTurn)
@@ -217,7 +217,7 @@ func (p Policy) WithinTurn(o *Output, n int) bool {
 // remains. FitTurn always cuts from the whole outputs, so that each has one set of
 // marks; it may be called again. The context is for the [Store].
 func (p Policy) FitTurn(ctx context.Context, outs ...*Output) {
-	outs = slices.DeleteFunc(slices.Clone(outs), func(o *Output) bool { return o.whole == nil })
+	outs = slices.DeleteFunc(slices.Clone(outs), func(o *Output) bool { return o == nil || o.whole == nil })
 	if p.PerTurn == nil || len(outs) == 0 {
 		return
 	}

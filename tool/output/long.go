@@ -100,7 +100,9 @@ func (r *Result) settleLong(secrets []string) {
 	}
 	c := &cleaning{to: &long{data: spool.New(longMemory), lines: []int{0}}, secrets: secrets}
 	for _, s := range secrets {
-		c.back = max(c.back, len(s)-1)
+		if len(s) >= minSecret {
+			c.back = max(c.back, longestSpelling*len(s))
+		}
 	}
 	err := c.copy(io.MultiReader(strings.NewReader(r.Text), r.Long))
 	r.Text, r.Long = "", nil
@@ -119,6 +121,10 @@ func (r *Result) settleLong(secrets []string) {
 	}
 	r.long = l
 }
+
+// longestSpelling is the number of bytes that may stand for one byte of a secret at the
+// border of two pieces: \\u0063.
+const longestSpelling = 8
 
 // cleaning processes a text piece by piece, with the result that [Sanitize] and
 // redacted have for a text in memory.

@@ -132,8 +132,9 @@ type Policy struct {
 	// Tokens counts tokens; nil means [EstimateTokens].
 	Tokens Counter
 	// Secrets are texts that no model may see, such as the endpoint's key.
-	// [Redacted] replaces them wherever they occur in an output. Secrets shorter
-	// than 8 bytes are ignored.
+	// [Redacted] replaces them wherever they occur in the texts of an output, also
+	// escaped or inside base64: see [endpoint.Key.Hide]. Secrets shorter than 8 bytes
+	// are ignored. A longer secret comes before one that it contains.
 	Secrets []string
 	// Images adapts images. If nil, images that look complete and have at most
 	// [MaxImageBytes] are sent unchanged. See package picture.

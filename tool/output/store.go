@@ -17,6 +17,8 @@ import (
 	"strings"
 	"sync"
 	"unicode/utf8"
+
+	"github.com/antiphon-go/antiphon/internal/nils"
 )
 
 // Store keeps outputs that are too long to be sent whole, so that the model can read
@@ -118,6 +120,9 @@ func (d *DirStore) Put(ctx context.Context, data []byte) (string, error) {
 
 // PutFrom implements [StreamStore].
 func (d *DirStore) PutFrom(_ context.Context, r io.Reader) (string, error) {
+	if r == nil {
+		return "", errors.New("storing an output: the reader is nil")
+	}
 	id, err := d.write(r)
 	if err != nil {
 		return "", fmt.Errorf("storing an output: %w", err)
@@ -256,8 +261,14 @@ func StoredIDs(text string) (ids []string) {
 
 const nameLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 
+// errNoStore reports a store that is nil, or a nil pointer.
+var errNoStore = errors.New("the store of outputs is nil: make one, such as a *MemoryStore")
+
 // putChecked stores data, even if the call is cancelled, and checks the id.
 func putChecked(ctx context.Context, s Store, data []byte) (id string, err error) {
+	if nils.Is(s) {
+		return "", errNoStore
+	}
 	id, err = s.Put(context.WithoutCancel(ctx), data)
 	return id, checkStoredID(id, err)
 }
@@ -283,6 +294,9 @@ type Page struct {
 func Read(ctx context.Context, s Store, id string, offset, limit int) (Result, error) {
 	// A few more bytes on both sides show where characters begin and end.
 	const around = utf8.UTFMax
+	if nils.Is(s) {
+		return Result{}, errNoStore
+	}
 	from := max(offset-around, 0)
 	data, size, err := s.Get(ctx, id, from, limit+3*around)
 	switch {

@@ -11,6 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 )
 
@@ -190,7 +191,7 @@ const minSecret = 8
 func redacted(text string, secrets []string) string {
 	for _, s := range secrets {
 		if len(s) >= minSecret {
-			text = strings.ReplaceAll(text, s, Redacted)
+			text = endpoint.NewKey(s).Hide(text)
 		}
 	}
 	return text
@@ -392,6 +393,7 @@ const maxProblemText = 400
 // Clip shortens a text to at most limit bytes, without splitting a character, and
 // appends how much was cut.
 func Clip(s string, limit int) string {
+	limit = max(limit, 0)
 	if len(s) <= limit {
 		return s
 	}

@@ -9,6 +9,9 @@
 // decoders. To use it, assign Limits to an output.Policy:
 //
 //	policy.Images = picture.Limits{}
+//
+// It decodes in this process. Package decode does the same in a process that has given up
+// its rights: use that for images of strangers.
 package picture
 
 import (

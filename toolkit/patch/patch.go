@@ -12,6 +12,7 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"slices"
 
 	"github.com/go-json-experiment/json"
 
@@ -70,6 +71,35 @@ type applyPatchInput struct {
 // moves and deletes any number of files, and is applied as a whole or not at all.
 // The tool works in the roots of f and is exclusive.
 func Tool(name string, f *files.Files, form Form) (tool.Tool, error) {
+	if err := files.Check(f); err != nil {
+		return nil, err
+	}
+	t, err := newTool(name, f, form)
+	if err != nil {
+		return nil, err
+	}
+	return f.Guard(t, func(call tool.Call) []string { return written(call, form) }), nil
+}
+
+// written returns the paths of a patch. One that cannot be read changes nothing.
+func written(call tool.Call, form Form) (paths []string) {
+	texts := []string{call.Arguments}
+	switch form {
+	case API:
+		return files.PathOf(call)
+	case Function:
+		texts = files.Texts(call.Arguments, "input")
+	}
+	for _, text := range texts {
+		sections, _ := parsePatch(text)
+		for _, s := range sections {
+			paths = append(paths, s.path, s.moveTo)
+		}
+	}
+	return slices.DeleteFunc(paths, func(p string) bool { return p == "" })
+}
+
+func newTool(name string, f *files.Files, form Form) (tool.Tool, error) {
 	switch form {
 	case "", Custom:
 		return customTool(name, f)

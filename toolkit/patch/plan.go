@@ -52,6 +52,9 @@ const maxPatchErrors = 8
 
 // applySections applies all sections or none, and returns one line for each file.
 func applySections(ctx context.Context, f *files.Files, sections []filePatch, disk patchDisk) (string, error) {
+	if err := files.Check(f); err != nil {
+		return "", err
+	}
 	f.Lock()
 	defer f.Unlock()
 	plan := &patchPlan{files: f, byPlace: make(map[string]*plannedFile), disk: disk}

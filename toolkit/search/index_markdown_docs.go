@@ -44,7 +44,14 @@ type indexMarkdownDocsInput struct {
 // IndexTool returns the tool that indexes the Markdown files of a folder in the
 // roots of f. It writes the index into a root and is exclusive.
 func IndexTool(name string, f *files.Files) (tool.Tool, error) {
-	return tool.New(name, f.Describe(indexMarkdownDocsText), library{Files: f}.indexMarkdownDocs, tool.Exclusive(), tool.Idempotent())
+	if err := files.Check(f); err != nil {
+		return nil, err
+	}
+	t, err := tool.New(name, f.Describe(indexMarkdownDocsText), library{Files: f}.indexMarkdownDocs, tool.Exclusive(), tool.Idempotent())
+	if err != nil {
+		return nil, err
+	}
+	return f.Guard(t, func(call tool.Call) []string { return files.Texts(call.Arguments, "vector_db_root") }), nil
 }
 
 func (l library) indexMarkdownDocs(ctx context.Context, in indexMarkdownDocsInput) (string, error) {

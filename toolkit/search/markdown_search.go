@@ -45,7 +45,10 @@ type markdownSearchInput struct {
 // Tool returns the tool that searches the indexes which [IndexTool] has made, in
 // the roots of f. It is read-only.
 func Tool(name string, f *files.Files) (tool.Tool, error) {
-	return tool.New(name, f.Describe(markdownSearchText), library{f, new(readIndexes)}.markdownSearch, tool.ReadOnly(), tool.Idempotent())
+	if err := files.Check(f); err != nil {
+		return nil, err
+	}
+	return tool.New(name, f.Describe(markdownSearchText), library{f, new(readIndexes)}.markdownSearch, tool.ReadOnly(), tool.Idempotent(), f.Option())
 }
 
 func (l library) markdownSearch(ctx context.Context, in markdownSearchInput) (string, error) {

@@ -6,10 +6,10 @@
 // script (text.go, script.go), looks through programs that run other programs
 // (wrappers.go), and judges what would run (policy.go). The command then runs
 // with limits on time, output and environment (run.go, process_*.go), in the roots
-// that toolkit.Open opens.
+// that toolkit.Open opens, and in a sandbox (confine.go).
 //
-// The policy is not a sandbox: a program that is allowed to run can do everything
-// its user can do.
+// The policy decides what may run, and the sandbox what it can do then: a command that
+// is allowed to run can still do all that its profile allows.
 package shell
 
 import (
@@ -19,11 +19,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/antiphon-go/antiphon/internal/nils"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/sandbox"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
 	"github.com/antiphon-go/antiphon/tool/output"
@@ -49,8 +53,19 @@ const (
 var usualOutput = output.Limit{Bytes: 64 << 10}
 
 // Options configure [RunCommand]. The zero value is usable: the model may request
-// any program, and the agent asks the user before each one.
+// any program, the agent asks the user before each one, and the program runs in a
+// sandbox if the system has one.
 type Options struct {
+	// Sandbox returns the profile of commands, given the folders of the roots, such as
+	// [sandbox.Network]. Nil means [sandbox.Workspace] or, on a system without a
+	// sandbox, [sandbox.Full]; there each command is asked about, whatever allows the tool.
+	// With a profile that the system cannot give, no command runs; see
+	// [sandbox.Profile.Supported].
+	Sandbox func(roots ...string) sandbox.Profile
+	// Fixed refuses commands that ask for a wider profile than that. Otherwise the model
+	// may ask for one, and the user is asked, whatever allows the tool; see
+	// [Command.Approval].
+	Fixed bool
 	// Policy decides about commands. A command it denies never runs, even if the
 	// user would approve it. For the other decisions see [Command.Approval].
 	Policy Policy
@@ -90,18 +105,30 @@ type Command struct {
 	options Options
 	env     []string
 	dirs    []string // the directories in PATH
+	tools   []string // what commands read because of dirs
+	// held says what the folders of the profile led to when the Command was made. What a
+	// command makes of them later must not show more to the next one.
+	held map[string]string
+
+	identity string // for remembered answers
 }
 
 type runCommandInput struct {
 	Command   []string `json:"command" jsonschema:"the program and its arguments, each a string of its own; no shell reads them"`
 	Directory string   `json:"directory,omitzero" jsonschema:"the directory to run it in, relative to a root, or name:path for a named root; default: the first root"`
 	Timeout   int      `json:"timeout,omitzero" jsonschema:"seconds after which it is stopped, if the default is too long"`
+	Sandbox   string   `json:"sandbox,omitzero" enum:"workspace,network,full" jsonschema:"ask the user for more than the sandbox allows: network, or full for all permissions of the user; only if a result says that a permission was missing"`
+	Hosts     []string `json:"hosts,omitzero" jsonschema:"ask the user for the network to these hosts only, such as proxy.golang.org, *.npmjs.org or example.com:8443; instead of sandbox"`
+	Why       string   `json:"why,omitzero" jsonschema:"with sandbox or hosts: what it is needed for, in one sentence for the user"`
 }
 
 type runShellInput struct {
-	Command   string `json:"command" jsonschema:"the command line, for a POSIX shell"`
-	Directory string `json:"directory,omitzero" jsonschema:"the directory to run it in, relative to a root, or name:path for a named root; default: the first root"`
-	Timeout   int    `json:"timeout,omitzero" jsonschema:"seconds after which it is stopped, if the default is too long"`
+	Command   string   `json:"command" jsonschema:"the command line, for a POSIX shell"`
+	Directory string   `json:"directory,omitzero" jsonschema:"the directory to run it in, relative to a root, or name:path for a named root; default: the first root"`
+	Timeout   int      `json:"timeout,omitzero" jsonschema:"seconds after which it is stopped, if the default is too long"`
+	Sandbox   string   `json:"sandbox,omitzero" enum:"workspace,network,full" jsonschema:"ask the user for more than the sandbox allows: network, or full for all permissions of the user; only if a result says that a permission was missing"`
+	Hosts     []string `json:"hosts,omitzero" jsonschema:"ask the user for the network to these hosts only, such as proxy.golang.org, *.npmjs.org or example.com:8443; instead of sandbox"`
+	Why       string   `json:"why,omitzero" jsonschema:"with sandbox or hosts: what it is needed for, in one sentence for the user"`
 }
 
 // asked is a parsed call: what to run, and where.
@@ -110,6 +137,17 @@ type asked struct {
 	script    string // used instead of argv if Shell is set
 	directory string
 	timeout   int
+	sandbox   string // the profile that is asked for, or ""
+	hosts     []string
+	why       string
+}
+
+func (in runCommandInput) asked() asked {
+	return asked{argv: in.Command, directory: in.Directory, timeout: in.Timeout, sandbox: in.Sandbox, hosts: in.Hosts, why: in.Why}
+}
+
+func (in runShellInput) asked() asked {
+	return asked{script: in.Command, directory: in.Directory, timeout: in.Timeout, sandbox: in.Sandbox, hosts: in.Hosts, why: in.Why}
 }
 
 // RunCommand returns the tool that runs commands in the roots of f. The tool is
@@ -117,9 +155,9 @@ type asked struct {
 //
 // A command gets no input, no terminal, and an environment of a few variables.
 // When it exits, and when its time, its output or the call's context ends, all
-// processes in its group are killed. A process that started its own session
-// survives. On Windows a job object takes the role of the group; what a program
-// starts in its first moment survives as well.
+// processes that it started are killed. On systems other than Linux, a process that
+// left its group survives. On Windows a job object takes the role of the group; what a
+// program starts in its first moment survives as well.
 func RunCommand(name string, f *files.Files, options Options) (*Command, error) {
 	c, err := newCommand(f, options)
 	if err != nil {
@@ -127,11 +165,11 @@ func RunCommand(name string, f *files.Files, options Options) (*Command, error) 
 	}
 	if options.Shell {
 		c.Tool, err = tool.New(name, f.Describe(runShellText), func(ctx context.Context, in runShellInput) (tool.Result, error) {
-			return c.call(ctx, asked{script: in.Command, directory: in.Directory, timeout: in.Timeout})
+			return c.call(ctx, in.asked())
 		}, tool.Exclusive(), tool.UsualOutput(usualOutput))
 	} else {
 		c.Tool, err = tool.New(name, f.Describe(runCommandText), func(ctx context.Context, in runCommandInput) (tool.Result, error) {
-			return c.call(ctx, asked{argv: in.Command, directory: in.Directory, timeout: in.Timeout})
+			return c.call(ctx, in.asked())
 		}, tool.Exclusive(), tool.UsualOutput(usualOutput))
 	}
 	return c, err
@@ -139,6 +177,9 @@ func RunCommand(name string, f *files.Files, options Options) (*Command, error) 
 
 // newCommand checks the options and sets their defaults.
 func newCommand(f *files.Files, options Options) (*Command, error) {
+	if err := files.Check(f); err != nil {
+		return nil, err
+	}
 	options.Timeout = cmp.Or(options.Timeout, DefaultTimeout)
 	options.Keep = cmp.Or(options.Keep, DefaultKeep)
 	options.MaxOutput = cmp.Or(options.MaxOutput, DefaultMaxOutput)
@@ -159,12 +200,51 @@ func newCommand(f *files.Files, options Options) (*Command, error) {
 		return nil, err
 	}
 	c := &Command{files: f, options: options}
-	c.env, c.dirs = absolutePath(env)
+	c.env, c.dirs = absolutePath(withGit(env))
+	roots := f.Dirs()
+	for _, dir := range c.dirs {
+		if !within(roots, dir) { // else a command may have made a link of it
+			c.tools = append(c.tools, sandbox.ToolFolders(dir)...)
+		}
+	}
+	c.held = sandbox.Hold(c.tools...)
+	maps.Copy(c.held, f.Held())
+	c.identity = c.identify()
 	return c, nil
 }
 
+// Definition returns the definition that the model sees, or nil for the zero Command.
+func (c *Command) Definition() item.Tool {
+	if nils.Is(c.Tool) {
+		return nil
+	}
+	return c.Tool.Definition()
+}
+
+// Run runs a command that was approved. The zero Command runs nothing and returns an error.
+func (c *Command) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
+	if nils.Is(c.Tool) {
+		return tool.Result{}, errors.New("shell: the Command was not made by RunCommand")
+	}
+	return c.Tool.Run(ctx, call)
+}
+
 // Annotations implements [tool.Annotated].
-func (c *Command) Annotations() tool.Annotations { return tool.AnnotationsOf(c.Tool) }
+func (c *Command) Annotations() tool.Annotations {
+	a := tool.AnnotationsOf(c.Tool)
+	a.Origin.Identity = c.identity
+	return a
+}
+
+// identify returns what answers about commands are bound to: the folders and the profile.
+func (c *Command) identify() string {
+	profile := ""
+	if c.options.Sandbox != nil {
+		p := c.options.Sandbox(c.files.Dirs()...)
+		profile = p.Width() + " " + strings.Join(p.Hosts, ", ")
+	}
+	return fmt.Sprintf("%s\x00%v %v\x00%s", profile, c.options.Shell, c.options.Fixed, c.files.Identity())
+}
 
 // Approval returns the verdict of the policy on a call, combined with further
 // rules about the argument "command". An agent's policy takes it into account:
@@ -172,40 +252,38 @@ func (c *Command) Annotations() tool.Annotations { return tool.AnnotationsOf(c.T
 // else denies or asks, and "" means no opinion. The reason is for the user who is
 // asked and for the model.
 //
-// A rule's prefix is taken as a [Rule]: it is about the programs that
-// would run, not about how the list begins. Rules without one are the agent's.
+// The prefix of a rule that denies or asks is taken as a [Rule]: it is about the
+// programs that would run, not about how the list begins. That of a rule that allows
+// is what an answer was about. It covers a call with exactly these words, in the first
+// root. If the last word is [session.KnownOptions], it covers the program or the operation
+// before it, such as git log, with options and other arguments that are known to be
+// harmless: they write nothing, start nothing and read nothing outside of the roots.
+// For operations that run what the project holds, such as go test, they do not change
+// what is run. Rules without a prefix are the agent's.
+//
+// A call that asks for a wider profile than the command has anyway is asked about,
+// unless a rule allows these words with this profile: its Member is "command with "
+// and the profile's name, such as "command with network" or "command with hosts
+// a.example, b.example". Such a rule also covers the narrower profiles. A rule with the member "command" covers the profile workspace. A
+// rule that denies or asks about a member covers the wider profiles too.
 func (c *Command) Approval(call tool.Call, rules []session.Rule) (verdict session.Verdict, reason string) {
 	a, err := c.read(call.Arguments)
 	if err != nil {
 		return unruled, "" // it will not be run
 	}
-	return c.judge([]asked{a}, c.options.Policy.with(rules))
+	return c.judge([]asked{a}, rules)
 }
 
-// Suggest returns rules that a user can add when approving a call: one for each
-// program that the call runs. A rule has the first argument of the program if
-// that looks like the name of an operation, and all its arguments otherwise.
-// Suggest returns none if no rule can allow the call.
+// Suggest returns rules that a user can add when approving a call, one for each
+// command in it. A rule is about the operation, with [session.KnownOptions], if it is known
+// and nothing else is run; otherwise it is about exactly these words. Suggest returns
+// none if no rule can allow the call.
 func (c *Command) Suggest(call tool.Call) (rules []session.Rule) {
 	a, err := c.read(call.Arguments)
 	if err != nil {
 		return nil
 	}
 	return c.suggest(call.Name, []asked{a})
-}
-
-// suggest returns the rules that would allow all commands of a call to the named
-// tool, or none if no rules would.
-func (c *Command) suggest(name string, list []asked) (rules []session.Rule) {
-	for _, a := range list {
-		for _, r := range c.inquire(a).suggest() {
-			rules = append(rules, session.Rule{Verdict: session.Allow, Tool: name, Member: "command", Prefix: r})
-		}
-	}
-	if decision, _ := c.judge(list, c.options.Policy.with(rules)); decision != session.Allow {
-		return nil
-	}
-	return rules
 }
 
 // read parses arguments for [Command.Approval]. Before the command runs, the
@@ -216,11 +294,11 @@ func (c *Command) read(arguments string) (asked, error) {
 	if c.options.Shell {
 		var in runShellInput
 		err := d.Decode(&in)
-		return asked{script: in.Command, directory: in.Directory, timeout: in.Timeout}, err
+		return in.asked(), err
 	}
 	var in runCommandInput
 	err := d.Decode(&in)
-	return asked{argv: in.Command, directory: in.Directory, timeout: in.Timeout}, err
+	return in.asked(), err
 }
 
 func (c *Command) inquire(a asked) *inquiry {
@@ -233,15 +311,34 @@ func (c *Command) inquire(a asked) *inquiry {
 // judge decides about the commands of one call: it is denied if one command is,
 // and allowed only if all are. Without a rule a command is asked about, so unruled is
 // stricter than allow here.
-func (c *Command) judge(list []asked, policy Policy) (strictest session.Verdict, reason string) {
+func (c *Command) judge(list []asked, rules []session.Rule) (strictest session.Verdict, reason string) {
 	rank := []session.Verdict{session.Allow, unruled, session.Ask, session.Deny}
+	if c.files == nil {
+		return session.Deny, "the Command was not made by RunCommand"
+	}
 	strictest = session.Allow
 	for _, a := range list {
 		dir := ""
 		if p, err := c.files.Resolve(cmp.Or(a.directory, ".")); err == nil {
 			dir = p.Path()
 		}
-		d, why := policy.judge(c.inquire(a), &programs{dir: dir, dirs: c.dirs, writable: c.files.Dirs()})
+		roots := c.files.Dirs()
+		q, in := c.inquire(a), &programs{dir: dir, dirs: c.dirs, writable: roots, first: dir == roots[0]}
+		within, err := c.confinement(a)
+		if err != nil {
+			return session.Deny, err.Error()
+		}
+		policy := c.options.Policy.with(rules, within.profile)
+		if within.wider != "" {
+			policy.Allow = nil // it allows programs in the sandbox
+		}
+		d, why := policy.judge(q, in)
+		if within.wider != "" && d != session.Deny && d != session.Allow {
+			d, why = session.Ask, within.wider
+		}
+		if file := c.protected(q, in); file != "" && d != session.Deny {
+			d, why = session.Ask, file
+		}
 		if slices.Index(rank, d) >= slices.Index(rank, strictest) {
 			strictest, reason = d, why
 		}
@@ -251,13 +348,14 @@ func (c *Command) judge(list []asked, policy Policy) (strictest session.Verdict,
 
 // call runs a command that was approved.
 func (c *Command) call(ctx context.Context, a asked) (tool.Result, error) {
-	decision, reason := c.judge([]asked{a}, c.options.Policy)
+	decision, reason := c.judge([]asked{a}, nil)
 	if decision == session.Deny {
 		return tool.Result{}, fmt.Errorf("the command was refused and not run: %s", reason)
 	}
 	call, _ := tool.FromContext(ctx)
 	if call.Arguments != "" {
-		if told, _ := c.Approval(call, nil); told != decision {
+		told, err := c.read(call.Arguments)
+		if verdict, _ := c.Approval(call, nil); verdict != decision || err == nil && (told.sandbox != a.sandbox || !slices.Equal(told.hosts, a.hosts)) {
 			return tool.Result{}, errors.New("the command was refused and not run: its arguments can be read in two ways; write each member once, as the schema names it")
 		}
 	}
@@ -280,7 +378,11 @@ func (c *Command) spec(a asked) (*process, error) {
 	if a.timeout < 0 {
 		return nil, errors.New("timeout cannot be negative")
 	}
-	s := &process{argv: a.argv, dir: dir, keep: c.options.Keep, most: c.options.MaxOutput, timeout: c.options.Timeout}
+	within, err := c.confinement(a)
+	if err != nil {
+		return nil, err
+	}
+	s := &process{argv: a.argv, dir: dir, profile: within.profile, asked: a.hosts, roots: c.files.Dirs(), fixed: c.options.Fixed, keep: c.options.Keep, most: c.options.MaxOutput, timeout: c.options.Timeout}
 	if t := time.Duration(a.timeout) * time.Second; a.timeout > 0 && a.timeout < int(s.timeout/time.Second)+1 {
 		s.timeout = min(t, s.timeout)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/antiphon-go/antiphon/sandbox"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
 	"github.com/antiphon-go/antiphon/tool/output"
@@ -73,10 +74,25 @@ func init() {
 	os.Exit(0)
 }
 
-// commandKit has the command tool alone.
+// commandKit has the command tool alone. Commands may read this test program.
 func commandKit(t *testing.T, options Options) *kittest.Kit {
 	t.Helper()
 	k := kittest.New(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	make := options.Sandbox
+	if make == nil && sandbox.Available().Confines() {
+		make = sandbox.Workspace
+	}
+	if make != nil {
+		options.Sandbox = func(roots ...string) sandbox.Profile {
+			p := make(roots...)
+			p.Read = append(p.Read, self)
+			return p
+		}
+	}
 	options.Env = append(options.Env, helperVariable+"=1")
 	c, err := RunCommand("run_command", k.Files, options)
 	k.Add(c, err)
@@ -207,7 +223,8 @@ func TestCommandLongOutput(t *testing.T) {
 func TestCommandWithoutRoom(t *testing.T) {
 	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "none"))
 	t.Setenv("TMP", filepath.Join(t.TempDir(), "none"))
-	got := commandKit(t, Options{Keep: 1000}).OK("run_command", helper(t, "much"))
+	// A sandbox needs a temporary folder too.
+	got := commandKit(t, Options{Keep: 1000, Sandbox: sandbox.Full}).OK("run_command", helper(t, "much"))
 	if last := got[strings.LastIndexByte(got, '\n')+1:]; last != fmt.Sprintf("[the command put out %d bytes in all; %d of them are lost and cannot be read again]", 4000*1001, 4000*1001-2*(1000+1000)) {
 		t.Errorf("the end says %q", last)
 	}
@@ -363,7 +380,7 @@ func TestCommandRemembered(t *testing.T) {
 			return tool.Call{Name: "run_command", Arguments: kittest.JSON(t, kittest.Args{"command": words})}
 		}
 		rules := c.Suggest(call("env", "ls"))
-		if len(rules) != 1 || strings.Join(rules[0].Prefix, " ") != "ls" || rules[0].Verdict != session.Allow {
+		if len(rules) != 1 || strings.Join(rules[0].Prefix, " ") != "ls …" || rules[0].Verdict != session.Allow {
 			t.Errorf("%+v", rules)
 		}
 		for _, c2 := range []struct {
@@ -374,7 +391,7 @@ func TestCommandRemembered(t *testing.T) {
 				t.Errorf("%s: %q, want %q", c2.call.Arguments, got, c2.want)
 			}
 		}
-		if got := c.Suggest(call("timeout", "5", "ls", "-l", "./x")); len(got) != 1 || strings.Join(got[0].Prefix, " ") != "ls -l ./x" {
+		if got := c.Suggest(call("timeout", "5", "ls", "-l", "./x")); len(got) != 1 || strings.Join(got[0].Prefix, " ") != "ls …" {
 			t.Errorf("%+v", got)
 		}
 		more := append(rules, session.Rule{Verdict: session.Deny, Tool: "*", Member: "command", Prefix: []string{"ls", "-R"}}, session.Rule{Verdict: session.Ask, Tool: "*", Member: "command", Prefix: []string{"cat"}}, session.Rule{Verdict: session.Deny, Tool: "*"})

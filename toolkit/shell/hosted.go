@@ -29,7 +29,7 @@ import (
 // lines for sh -c, which run one after the other in the first root of f. For
 // endpoints without that tool use [RunCommand] with Shell.
 func APITool(f *files.Files, options Options) (tool.Tool, error) {
-	options.Shell = true
+	options.Shell, options.Fixed = true, true
 	return newShell(f, options, &item.ShellTool{Environment: &item.Environment{Type: item.EnvironmentLocal}})
 }
 
@@ -37,7 +37,7 @@ func APITool(f *files.Files, options Options) (tool.Tool, error) {
 // command as a list, which no shell interprets. For endpoints without that tool
 // use [RunCommand].
 func APILocalTool(f *files.Files, options Options) (tool.Tool, error) {
-	options.Shell = false
+	options.Shell, options.Fixed = false, true
 	return newShell(f, options, new(item.LocalShellTool))
 }
 
@@ -61,7 +61,7 @@ func newShell(f *files.Files, options Options, def item.Tool) (tool.Tool, error)
 }
 
 // Annotations implements [tool.Annotated].
-func (s *shell) Annotations() tool.Annotations { return tool.AnnotationsOf(s.Tool) }
+func (s *shell) Annotations() tool.Annotations { return s.c.Annotations() }
 
 // action holds what a call of either tool requests.
 type action struct {
@@ -107,7 +107,7 @@ func (s *shell) Approval(call tool.Call, rules []session.Rule) (verdict session.
 	if err != nil {
 		return unruled, "" // it will not be run
 	}
-	return s.c.judge(list, s.c.options.Policy.with(rules))
+	return s.c.judge(list, rules)
 }
 
 // Suggest is like [Command.Suggest] for all commands of a call.
@@ -126,7 +126,7 @@ func (s *shell) run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, fmt.Errorf("%w. Nothing was done", err)
 	}
-	if decision, reason := s.c.judge(list, s.c.options.Policy); decision == session.Deny {
+	if decision, reason := s.c.judge(list, nil); decision == session.Deny {
 		return tool.Result{}, fmt.Errorf("the command was refused and not run: %s", reason)
 	}
 	t := &told{most: a.MaxOutputLength}
@@ -210,8 +210,8 @@ func (s *shell) tell(t *told, one asked, e *ended) {
 		return // the text alone is the result
 	}
 	out := item.ShellOutput{Stdout: stringOf(e.stdout), Stderr: stringOf(e.stderr), Outcome: item.ShellExit(e.code)}
-	if e.left {
-		out.Stderr = withLine(out.Stderr, leftBehind)
+	for _, note := range e.notes() {
+		out.Stderr = withLine(out.Stderr, note)
 	}
 	if e.late {
 		out.Outcome = item.ShellTimeout()

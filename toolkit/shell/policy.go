@@ -8,10 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/antiphon-go/antiphon/sandbox"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/toolkit/internal/wording"
 )
@@ -49,17 +49,22 @@ func (r Rule) check() error {
 // the text. It looks through programs that run other programs (env, timeout,
 // xargs, find -exec, sudo, sh -c and more), and it parses command lines as a shell
 // does. A command is allowed only if all programs it would run are, and denied if
-// one of them is. What the text does not tell, such as a program named by a
-// variable, is asked about if there are rules that it could violate, and no rule
-// allows it. A command line that shells are known to interpret in different ways,
+// one of them is.
+//
+// With a Deny or Ask rule, whatever could get round it is asked about: a program
+// named by a variable, a command line that writes to a file or changes variables, and
+// each program that is not known to only read and print with its options, because it
+// may start others: perl, make, tar, sh x.sh, ./x. An Allow rule that names the
+// program, or an answer about it, takes the place of the question. A command line that shells are known to interpret in different ways,
 // such as one with a carriage return, is denied if there are Deny rules, because
 // none of them could be checked; the reason says how to rewrite it.
 //
-// A policy is not a sandbox: an allowed program can do everything its user can do.
-// Do not allow interpreters, or programs that accept commands as options, unless
+// A policy is not a sandbox: an allowed program can do everything that the profile of
+// commands lets it do. Do not allow interpreters, or programs that accept commands as options, unless
 // everything they can do is acceptable.
 type Policy struct {
 	Allow, Ask, Deny []Rule
+	answers          [][]string // the words of what people have allowed
 }
 
 func (p Policy) check() error {
@@ -88,16 +93,16 @@ type simple struct {
 	through bool // the program that it runs needs a rule; it does not need one itself, if it is the program its name says
 }
 
-func (s simple) String() string {
+func (c simple) String() string {
 	var texts []string
-	for _, w := range s.words {
+	for _, w := range c.words {
 		if w.unknown {
 			texts = append(texts, "…")
 		} else {
 			texts = append(texts, w.text)
 		}
 	}
-	if s.open {
+	if c.open {
 		texts = append(texts, "…")
 	}
 	return wording.Clipped(strings.Join(texts, " "))
@@ -106,8 +111,10 @@ func (s simple) String() string {
 // An inquiry collects the facts about a command: all programs it runs, what could
 // not be determined, and what keeps a rule from allowing it.
 type inquiry struct {
+	asked    []string // the words of the call, or its script
 	commands []simple
-	differs  string // why a shell may run something other than what was parsed, or ""
+	written  []string // the files that output is redirected to
+	differs  string   // why a shell may run something other than what was parsed, or ""
 	unclear  []string
 	tainted  []string
 	moved    bool // a command runs in another directory than the working directory
@@ -129,15 +136,16 @@ func (q *inquiry) taint(format string, a ...any) {
 	q.tainted = append(q.tainted, fmt.Sprintf(format, a...))
 }
 
-// with returns the policy extended by the rules that have a command prefix.
-func (p Policy) with(rules []session.Rule) Policy {
+// with returns the policy extended by the rules that have a command prefix, as far as
+// they are about commands with a profile.
+func (p Policy) with(rules []session.Rule, profile sandbox.Profile) Policy {
 	for _, r := range rules {
-		if r.Member != "command" || len(r.Prefix) == 0 || r.Prefix[0] == "" {
+		if !about(r, profile) || len(r.Prefix) == 0 || r.Prefix[0] == "" {
 			continue
 		}
 		switch rule := Rule(r.Prefix); r.Verdict {
 		case session.Allow:
-			p.Allow = append(slices.Clip(p.Allow), rule)
+			p.answers = append(slices.Clip(p.answers), rule)
 		case session.Ask:
 			p.Ask = append(slices.Clip(p.Ask), rule)
 		case session.Deny:
@@ -152,44 +160,15 @@ func inquireArgv(argv []string) *inquiry {
 	for _, arg := range argv {
 		words = append(words, word{text: arg})
 	}
-	q := new(inquiry)
+	q := &inquiry{asked: argv}
 	q.command(simple{words: words})
 	return q
 }
 
 func inquireScript(script string) *inquiry {
-	q := new(inquiry)
+	q := &inquiry{asked: []string{script}}
 	q.script(script, "sh")
 	return q
-}
-
-// verbName matches an argument that names an operation of a program, such as
-// status or run, and not a file or an option.
-var verbName = regexp.MustCompile(`^[a-z][a-z-]*$`)
-
-// suggest returns rules that would allow everything that runs: each program with
-// the name of its operation or, without one, with all its arguments.
-func (q *inquiry) suggest() (rules []Rule) {
-	for _, c := range q.commands {
-		if c.neutral || c.through {
-			continue
-		}
-		words := c.words
-		if len(words) > 1 && verbName.MatchString(words[1].text) {
-			words = words[:2]
-		}
-		var r Rule
-		for _, w := range words {
-			if w.unknown || strings.Contains(w.text, "*") {
-				return nil
-			}
-			r = append(r, w.text)
-		}
-		if !slices.ContainsFunc(rules, func(other Rule) bool { return slices.Equal(other, r) }) {
-			rules = append(rules, r)
-		}
-	}
-	return rules
 }
 
 // judge decides, the strictest first.
@@ -229,10 +208,44 @@ func (p Policy) judge(q *inquiry, in *programs) (session.Verdict, string) {
 		return session.Ask, "the command cannot be analysed: " + q.unclear[0]
 	case len(q.unclear) > 0:
 		return unruled, "the command cannot be analysed: " + q.unclear[0]
+	case len(q.tainted) > 0 && len(p.Deny)+len(p.Ask) > 0:
+		return session.Ask, "the rules that deny or ask may not hold: " + q.tainted[0]
 	case len(q.tainted) > 0:
 		return unruled, q.tainted[0]
 	}
-	return p.allowed(q, names, in)
+	verdict, reason := p.allowed(q, names, in)
+	if verdict == unruled && len(p.Deny)+len(p.Ask) > 0 {
+		for i, c := range q.commands {
+			if !p.allows(c, names[i], q, in) && !c.leaf(names[i], q, in) {
+				return session.Ask, fmt.Sprintf("%q may start other programs or write files, so the rules that deny or ask cannot be held against what it does", c)
+			}
+		}
+	}
+	return verdict, reason
+}
+
+// leaf reports whether a command is known to start no other program and to write
+// nothing, with the options that it has.
+func (c simple) leaf(n named, q *inquiry, in *programs) bool {
+	if c.neutral || c.through && n.plain() || slices.Contains([]string{"cd", "kill", "set", "type", "umask"}, c.words[0].text) {
+		return true
+	}
+	words, ok := c.known()
+	if !ok || n.sure == "" {
+		return false
+	}
+	words[0] = n.sure
+	v, name, rest, ok := verbOf(words)
+	if strings.HasPrefix(name, "git ") && (q.moved || repositoryProblem(in.dir, in.writable) != "") {
+		return false
+	}
+	return ok && !v.runs && v.safe(rest, nil, nil)
+}
+
+// allows reports whether an Allow rule that names the program, or an answer, is about
+// a command. A rule for any program does not say that this one was thought of.
+func (p Policy) allows(c simple, n named, q *inquiry, in *programs) bool {
+	return slices.ContainsFunc(p.Allow, func(r Rule) bool { return !strings.Contains(r[0], "*") && r.permits(c, n, in) }) || p.covers(c, n, q, in)
 }
 
 func relativeProgram(c simple) bool {
@@ -252,16 +265,23 @@ type named struct {
 func (n named) plain() bool { return n.sure != "" && n.sure == strings.ToLower(n.sure) }
 
 func (p Policy) allowed(q *inquiry, names []named, in *programs) (session.Verdict, string) {
+	if p.answered(q, names, in) {
+		return session.Allow, "allowed by an answer before"
+	}
 	var by []string
 	for i, c := range q.commands {
 		if c.neutral || c.through && names[i].plain() {
 			continue
 		}
 		at := slices.IndexFunc(p.Allow, func(r Rule) bool { return r.permits(c, names[i], in) })
-		if at < 0 {
+		switch {
+		case at >= 0:
+			by = append(by, fmt.Sprintf("%q", p.Allow[at]))
+		case p.covers(c, names[i], q, in):
+			by = append(by, "an answer before")
+		default:
 			return unruled, fmt.Sprintf("no rule is about %q", c)
 		}
-		by = append(by, fmt.Sprintf("%q", p.Allow[at]))
 	}
 	if len(by) == 0 {
 		return unruled, ""

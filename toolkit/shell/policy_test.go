@@ -6,12 +6,14 @@
 package shell
 
 import (
+	"errors"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -87,21 +89,21 @@ func TestCommandPolicyArgv(t *testing.T) {
 		{"git|status|--short", Allowed},
 		{"ls", Allowed},
 		{"npm|run|test:unit", Allowed},
-		{"npm|run|build", Unruled},
-		{"npm|run", Unruled},
-		{"go|build", Unruled},
-		{"unknown", Unruled},
+		{"npm|run|build", Asked},
+		{"npm|run", Asked},
+		{"go|build", Asked},
+		{"unknown", Asked},
 		{"rm|-rf|x", Denied},
 		{bin + "/rm|x", Denied},
 		{"./rm", Denied}, // by its name, though it is none
 		{"./innocent|x", Denied},
-		{"./git|status", Unruled},
-		{in.dir + "/git|status", Unruled},
+		{"./git|status", Asked},
+		{in.dir + "/git|status", Asked},
 		{bin + "/git|status", Allowed},
-		{"mine", Unruled}, // what it links to can be written
+		{"mine", Asked}, // what it links to can be written
 		{"./build.sh|all", Allowed},
 		{in.dir + "/build.sh", Allowed},
-		{"./sub/build.sh", Unruled},
+		{"./sub/build.sh", Asked},
 		{"git|push", Asked},
 		{"git|-C|x|push", Asked},
 		{"git|push|--force", Denied},
@@ -112,14 +114,14 @@ func TestCommandPolicyArgv(t *testing.T) {
 		{"env|rm|-rf|x", Denied},
 		{"env|git|status", Allowed},
 		{"env|LANG=C|git|status", Allowed},
-		{"env|LD_PRELOAD=x|git|status", Unruled},
-		{"env|PATH=.|git|status", Unruled},
-		{"env|-i|git|status", Unruled},
+		{"env|LD_PRELOAD=x|git|status", Asked},
+		{"env|PATH=.|git|status", Asked},
+		{"env|-i|git|status", Asked},
 		{"env|-S|rm x", Asked},
 		{"env|--split-string=rm x", Asked},
 		{"env|-u|X|--|rm", Denied},
-		{"env", Unruled},
-		{"./env|git|status", Unruled},
+		{"env", Asked},
+		{"./env|git|status", Asked},
 		{"nice|-n|5|rm|x", Denied},
 		{"nice|-10|git|status", Allowed},
 		{"timeout|5|rm", Denied},
@@ -129,8 +131,8 @@ func TestCommandPolicyArgv(t *testing.T) {
 		{"sudo|rm", Denied},
 		{"RM|x", Denied}, // the same file, for some systems
 		{"ENV|Rm|x", Denied},
-		{"ENV|git|status", Unruled},
-		{"sudo|-u|me|git|status", Unruled}, // sudo itself is not allowed
+		{"ENV|git|status", Asked},
+		{"sudo|-u|me|git|status", Asked}, // sudo itself is not allowed
 		{"sudo|-s", Asked},
 		{"busybox|rm|x", Denied},
 		{"stdbuf|-oL|git|status", Allowed},
@@ -146,18 +148,18 @@ func TestCommandPolicyArgv(t *testing.T) {
 		{"xargs", Allowed}, // echo
 		{"find|.|-name|*.go", Allowed},
 		{"find|.|-delete", Denied},
-		{"find|.|-fprint|x", Unruled},
+		{"find|.|-fprint|x", Asked},
 		{"find|.|-exec|rm|{}|;", Denied},
 		{"find|.|-exec|grep|x|{}|+", Allowed},
 		{"find|.|-exec|{}|;", Asked},
 		{"find|.|-exec|grep|x", Asked},
-		{"find|.|-execdir|./build.sh|;", Unruled},
-		{"env|-|git|status", Unruled},
+		{"find|.|-execdir|./build.sh|;", Asked},
+		{"env|-|git|status", Asked},
 		{"env|--unset|X|--|rm", Denied},
 		{strings.Repeat("nice|", 12) + "ls", Asked}, // too deep to follow
 		{"git|clean|-d|-f", Denied},                 // letters, in any order
 		{"npm|run|build:prod:x", Denied},
-		{"npm|run|build:x:dev", Unruled},
+		{"npm|run|build:x:dev", Asked},
 		// Shells.
 		{"bash|--norc|-c|rm x", Denied},
 		{"bash|-c|--|rm x", Denied},
@@ -169,7 +171,7 @@ func TestCommandPolicyArgv(t *testing.T) {
 		{"bash|-euo|pipefail|-c|ls", Allowed},
 		{"bash|-c", Asked},
 		{"bash|--rcfile|x|-c|ls", Asked},
-		{"sh|x.sh", Unruled},
+		{"sh|x.sh", Asked},
 		{"sh", Asked}, // it reads its input
 		{"zsh|-c|ls", Asked},
 		{"env|sh|-c|sh -c 'sh -c \"rm x\"'", Denied},
@@ -222,7 +224,7 @@ func TestCommandPolicyScript(t *testing.T) {
 		{"ls {fd}>x", Asked}, // no POSIX shell
 		{"bash -c 'ls {fd}>x'", Asked},
 		{"read -r line; ls", Allowed},
-		{"read PATH; ls", Unruled},
+		{"read PATH; ls", Asked},
 		{"read -p x y; ls", Asked},
 		{"set -eo pipefail -- a b; ls", Allowed},
 		{"set -a; ls", Asked},
@@ -235,19 +237,19 @@ func TestCommandPolicyScript(t *testing.T) {
 		{"cat \\$x \"\\$x\" \"\\y\"", Allowed},
 		{"cat $\"x\"", Allowed},
 		{"bash -c 'cat @(a|b)'", Allowed},
-		{"wc -l x", Unruled},
-		{"ls > file", Unruled},
-		{"ls >> file", Unruled},
-		{"ls > $x", Unruled},
-		{"cat <> file", Unruled},
-		{"cat < /dev/tcp/h/80", Unruled},
-		{"PATH=.:$PATH; ls", Unruled},
-		{"export PATH=.; ls", Unruled},
-		{"GIT_SSH_COMMAND=x git status", Unruled},
-		{"cd sub && ./build.sh", Unruled},
+		{"wc -l x", Asked},
+		{"ls > file", Asked},
+		{"ls >> file", Asked},
+		{"ls > $x", Asked},
+		{"cat <> file", Asked},
+		{"cat < /dev/tcp/h/80", Asked},
+		{"PATH=.:$PATH; ls", Asked},
+		{"export PATH=.; ls", Asked},
+		{"GIT_SSH_COMMAND=x git status", Asked},
+		{"cd sub && ./build.sh", Asked},
 		{"cd / && ls", Unruled},
 		{"cd .. && ls", Unruled},
-		{"for PATH in .; do ls; done", Unruled},
+		{"for PATH in .; do ls; done", Asked},
 		{"./build.sh", Allowed},
 		// Denied, however it is written.
 		{"rm x", Denied},
@@ -403,8 +405,7 @@ func TestCommandPolicyIndexed(t *testing.T) {
 		if shell == "" {
 			continue
 		}
-		run := &process{path: shell, argv: []string{shell, "-c", script}, dir: work, env: []string{"PATH=" + bin + ":/usr/bin:/bin"}, timeout: time.Minute, keep: 1000, most: 1 << 20}
-		if _, err := run.run(t.Context()); err != nil {
+		if err := bare(t, shell, script, work, "PATH="+bin+":/usr/bin:/bin"); err != nil {
 			t.Fatal(err)
 		}
 		if os.Remove(filepath.Join(work, "rm")) == nil {
@@ -508,8 +509,7 @@ func TestCommandPolicyAgainstShells(t *testing.T) {
 		}
 		for _, shell := range shells {
 			os.WriteFile(log, nil, 0o600)
-			run := &process{path: shell, argv: []string{shell, "-c", script}, dir: work, env: []string{"PATH=" + bin}, timeout: time.Minute, keep: 1000, most: 1 << 20}
-			if _, err := run.run(t.Context()); err != nil {
+			if err := bare(t, shell, script, work, "PATH="+bin); err != nil {
 				t.Fatal(err)
 			}
 			got, _ := os.ReadFile(log)
@@ -525,6 +525,105 @@ func TestCommandPolicyAgainstShells(t *testing.T) {
 
 // posixShells are the shells that a tool may be given as /bin/sh.
 var posixShells = []string{"sh", "bash", "dash", "ash"}
+
+// started are command lines by which programs start another one, as security
+// reports collected them. The words TOUCH stand for a command that makes a file.
+var started = []string{
+	"perl|-e|system('TOUCH')", "perl|-e|exec qw(TOUCH)", "python3|-c|import os; os.system('TOUCH')", "python3|-c|import subprocess; subprocess.run('TOUCH'.split())", "node|-e|require('child_process').execSync('TOUCH')", "ruby|-e|system('TOUCH')", "php|-r|system('TOUCH');", "lua|-e|os.execute('TOUCH')",
+	"awk|BEGIN{system(\"TOUCH\")}", "mawk|BEGIN{system(\"TOUCH\")}", "gawk|BEGIN{system(\"TOUCH\")}", "sed|1e TOUCH|f", "sed|-n|1e TOUCH|f", "sed|-e|1e TOUCH|f", "sed|s/.*/TOUCH/e|f", "sed|--expression=1e TOUCH|f", "sed|-n|1p|f|-e|1e TOUCH", "sed|--expr=1e TOUCH|f", "sed|-f|e.sed|f",
+	"tar|cf|/dev/null|--checkpoint=1|--checkpoint-action=exec=TOUCH|f", "tar|cf|/dev/null|-I|sh touchme.sh|f", "tar|xf|x.tar|--to-command=TOUCH", "tar|cf|/dev/null|--use-compress-program=sh touchme.sh|f", "tar|tf|x.tar|--checkpoint=1|--checkpoint-action=exec=TOUCH", "tar|--rsh-command=./touchme.sh|-cf|h:x|f",
+	"git|-c|alias.x=!TOUCH|x", "git|-c|core.fsmonitor=TOUCH|status", "git|-c|core.pager=TOUCH|-p|log", "git|--config-env=alias.x=A|x", "git|grep|-OTOUCH;|hello", "git|grep|--open-files-in-pager=TOUCH;|hello", "git|ls-remote|--upload-pack=TOUCH;|.", "git|clone|--upload-pack=TOUCH;|.|c", "git|fetch|--upload-pack=TOUCH;|.", "git|rebase|-x|TOUCH|--root", "git|rebase|--exec=TOUCH|HEAD~1", "git|submodule|foreach|TOUCH", "git|bisect|run|TOUCH", "git|difftool|-y|-x|TOUCH|HEAD~1", "git|config|alias.x|!TOUCH", "git|-C|.|-c|alias.x=!TOUCH|x", "git|x", "git|archive|--remote=.|--exec=TOUCH;|HEAD",
+	"make", "make|all", "make|-f|evil.mk", "make|--eval=all:;TOUCH|all", "make|SHELL=./touchme.sh|all", "make|-n", "make|--file=evil.mk", "make|--makefile|evil.mk", "make|--ev=all:;TOUCH",
+	"vim|-es|-c|:!TOUCH|-c|q!", "ex|-c|:!TOUCH|-c|q!", "view|-es|-c|:!TOUCH|-c|q!", "vi|-es|-c|:!TOUCH|-c|q!", "vimdiff|-es|-c|:!TOUCH|-c|qa!", "rvim|-es|-c|py3 import os; os.system('TOUCH')|-c|q!", "ed|f", "emacs|--batch|--eval|(shell-command \"TOUCH\")", "nano|f", "less|f", "more|f", "man|-P|TOUCH|ls", "man|ls",
+	"split|--filter=TOUCH|f", "split|-l1|--filter|TOUCH|f", "sort|--compress-program=./touchme.sh|-S|1|f", "sort|-S1|--compress-prog=./touchme.sh|f", "zip|-q|-T|-TT|TOUCH #|z.zip|f", "sqlite3|db|.shell TOUCH", "sqlite3|db|-cmd|.shell TOUCH", "psql|-c|\\! TOUCH", "mysql|-e|\\! TOUCH", "scp|-S|./touchme.sh|f|h:f", "sftp|-S|./touchme.sh|h", "ssh|-o|ProxyCommand=TOUCH|h", "rsync|-e|sh touchme.sh|f|h:f", "rsync|--rsh=./touchme.sh|f|h:f", "nc|-c|TOUCH|localhost|1", "socat|EXEC:TOUCH|-", "curl|-o|f2|file:///etc/hostname", "wget|--use-askpass=./touchme.sh|http://127.0.0.1:1/",
+	"sh|touchme.sh", "./touchme.sh", "bash|touchme.sh", "dash|touchme.sh", "bash|--rcfile|touchme.sh|-i", "bash|-i|touchme.sh", "rbash|touchme.sh", "busybox|sh|touchme.sh", "busybox|TOUCH", "busybox|ash|-c|TOUCH", "busybox|awk|BEGIN{system(\"TOUCH\")}", "zsh|touchme.sh", "yash|touchme.sh", "ksh93|touchme.sh", "lksh|touchme.sh", "mksh|touchme.sh", "posh|touchme.sh", "tmux|-L|x|-f|/dev/null|new-session|-d|TOUCH", "screen|-dm|TOUCH",
+	"setpriv|TOUCH", "setarch|-R|TOUCH", "setarch|x86_64|TOUCH", "linux64|TOUCH", "linux32|TOUCH", "i386|TOUCH", "x86_64|TOUCH", "capsh|--|-c|TOUCH", "ssh-agent|TOUCH", "gpg-agent|--daemon|TOUCH", "sg|root|-c|TOUCH", "newgrp|root", "/lib64/ld-linux-x86-64.so.2|/usr/bin/touch|PWNED", "/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2|/usr/bin/touch|PWNED", "debconf|TOUCH", "run-parts|.", "start-stop-daemon|--start|--exec|/usr/bin/touch|--|PWNED", "dpkg-architecture|-c|TOUCH", "faketime|now|TOUCH", "runcon|-t|x|TOUCH", "chroot|/|TOUCH", "unshare|TOUCH", "nsenter|TOUCH", "prlimit|TOUCH", "taskset|1|TOUCH", "chrt|-o|0|TOUCH", "ionice|TOUCH", "nice|TOUCH", "nohup|TOUCH", "stdbuf|-oL|TOUCH", "timeout|5|TOUCH", "env|TOUCH", "env|-S|TOUCH", "setsid|TOUCH", "setsid|-w|TOUCH", "flock|f|TOUCH", "script|-c|TOUCH|/dev/null", "watch|-n1|TOUCH", "xargs|-a|f|TOUCH", "xargs|-I{}|TOUCH", "find|.|-maxdepth|0|-exec|TOUCH|;", "find|.|-maxdepth|0|-ok|TOUCH|;", "find|.|-maxdepth|0|-execdir|TOUCH|;", "parallel|TOUCH|:::|1", "su|-c|TOUCH", "runuser|-u|root|TOUCH", "sudo|TOUCH", "doas|TOUCH", "strace|TOUCH", "ltrace|TOUCH", "gdb|-batch|-ex|!TOUCH", "valgrind|TOUCH", "perf|stat|TOUCH", "time|TOUCH", "at|now", "batch", "crontab|f", "systemd-run|TOUCH", "dbus-run-session|TOUCH", "fakeroot|TOUCH", "proot|TOUCH", "bwrap|--dev-bind|/|/|TOUCH", "firejail|TOUCH", "expect|-c|exec TOUCH", "tclsh|t.tcl", "wish|t.tcl",
+	"go|run|./t.go", "go|test|./...", "go|generate|./...", "go|vet|-vettool=./touchme.sh|./...", "go|build|-toolexec=./touchme.sh|./...", "go|test|-exec=./touchme.sh|./...", "cargo|run", "cargo|test", "cargo|build|--config|x", "npm|exec|-c|TOUCH", "npm|run|x", "npm|test", "npx|-c|TOUCH", "npm|x|-c|TOUCH", "pip|install|.", "pip3|install|.", "python3|touchme.py", "ipython|-c|!TOUCH", "pytest", "cmake|-E|env|TOUCH", "cmake|-P|t.cmake", "ninja", "scons", "gcc|-wrapper|./touchme.sh|-c|t.c", "cc|-wrapper|./touchme.sh|-c|t.c", "gcc|-B.|t.c", "g++|-wrapper|./touchme.sh|t.c", "ld|-plugin|x", "m4|-D|x=syscmd(TOUCH)|f", "bc|f", "dc|-e|!TOUCH", "jq|-n|env", "xmllint|f", "gs|f", "convert|f|f2", "ffmpeg|-i|f|f2", "docker|run|x|TOUCH", "kubectl|exec|x|--|TOUCH", "ansible|all|-a|TOUCH", "openssl|engine|-t|./x.so", "gpg|--edit-key|x", "patch|-e|f", "diff|--to-file=x|f", "install|-s|--strip-program=./touchme.sh|f|f2", "dpkg|--pre-invoke=TOUCH|-l", "apt-get|-o|APT::Update::Pre-Invoke::=TOUCH|update", "apt|-o|APT::Update::Pre-Invoke::=TOUCH|update", "dpkg-query|-W", "logrotate|f", "ip|netns|exec|x|TOUCH", "tcpdump|-z|./touchme.sh", "tee|PWNED", "touch|PWNED", "cp|f|PWNED", "mv|f2|PWNED", "ln|-s|f|PWNED", "ln|f|PWNED", "dd|if=f|of=PWNED", "install|f|PWNED", "truncate|-s|0|PWNED", "mkdir|PWNED", "mkfifo|PWNED", "mknod|PWNED|p", "rsync|f|PWNED", "sort|-o|PWNED|f", "uniq|f|PWNED", "xxd|f|PWNED", "base64|-w0|f", "shuf|-o|PWNED|f", "csplit|-f|PWNED|f|1", "split|f|PWNED", "gzip|-k|f", "unzip|x.zip", "cpio|-o", "ar|r|PWNED|f", "diff|--output=PWNED|f|f2", "patch|-o|PWNED|f", "iconv|-o|PWNED|f", "tree|-o|PWNED", "file|-C|-m|f", "script|PWNED|-c|true", "git|log|--output=PWNED", "git|init|PWNED", "git|worktree|add|PWNED", "sqlite3|PWNED|create table t(x)", "perl|-e|open F,'>PWNED'", "python3|-c|open('PWNED','w')", "awk|BEGIN{print > \"PWNED\"}", "sed|-n|w PWNED|f", "sed|--posix|w PWNED|f", "find|.|-maxdepth|0|-fprint|PWNED", "logger|-s|x", "ssh-keygen|-f|PWNED|-N|", "openssl|rand|-out|PWNED|1", "gcc|-o|PWNED|t.c", "mktemp|PWNED.XXX", "vim|-es|-c|w PWNED|-c|q!|f",
+	"env|perl|-e|system('TOUCH')", "timeout|5|python3|-c|open('PWNED','w')", "nice|awk|BEGIN{system(\"TOUCH\")}", "sh|-c|perl -e 'system(q(TOUCH))'", "bash|-c|./touchme.sh", "sh|-c|. ./touchme.sh", "sh|-c|make all", "sh|-c|sh touchme.sh; ls", "find|.|-maxdepth|0|-exec|sh|touchme.sh|;", "xargs|-a|f|sh|touchme.sh", "env|-|./touchme.sh",
+	"busybox|env|./touchme.sh", "stdbuf|-o0|./touchme.sh", "nohup|./touchme.sh", "setsid|./touchme.sh", "time|./touchme.sh", "timeout|5|./touchme.sh", "flock|f|./touchme.sh", "env|LD_PRELOAD=./x.so|ls", "env|PATH=.|touchme.sh", "env|GIT_EXTERNAL_DIFF=./touchme.sh|git|diff", "env|GIT_CONFIG_COUNT=0|git|status", "env|GIT_PAGER=./touchme.sh|git|-p|log", "sh|-c|echo x > PWNED", "sh|-c|PATH=.; touchme.sh",
+}
+
+// demonstrators are the programs of those lines that the test runs, so that it is
+// seen that they start another one. It has none that can change the machine or
+// connect to others.
+var demonstrators = []string{
+	"perl", "python3", "node", "awk", "mawk", "gawk", "sed", "tar", "git", "make", "vim", "ex", "view", "split", "sort", "sqlite3", "sh", "./touchme.sh", "bash", "dash", "rbash", "busybox", "setpriv", "setarch", "linux64", "x86_64", "debconf", "prlimit", "taskset", "nice", "nohup",
+	"stdbuf", "timeout", "env", "setsid", "flock", "xargs", "find", "time", "cmake", "gcc", "m4", "tee", "touch", "cp", "ln", "dd", "install", "truncate", "mkdir", "mkfifo", "uniq", "shuf", "/lib64/ld-linux-x86-64.so.2", "/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2", "zip", "dc", "expect",
+}
+
+// A7: with a rule that denies, no command that starts another program or writes a
+// file passes without a question. The programs of this machine tell which do.
+func TestDenyAgainstPrograms(t *testing.T) {
+	p := newPlayground(t, Options{Policy: Policy{Deny: ruleSet(t, "touch", "rm")}})
+	for name, text := range map[string]string{
+		"touchme.sh": "#!/bin/sh\ntouch PWNED\n", "evil.mk": "all:\n\ttouch PWNED\n", "Makefile": "all:\n\ttouch PWNED\n", "e.sed": "1e touch PWNED\n", "touchme.py": "open('PWNED','w')\n", "t.c": "int main(){}\n", "t.cmake": "execute_process(COMMAND touch PWNED)\n",
+	} {
+		p.write("work/"+name, text)
+	}
+	if _, err := exec.LookPath("git"); err == nil {
+		p.repositories()
+	}
+	p.keep()
+	permissive, err := RunCommand("run_command", p.command.files, Options{Env: []string{"HOME=" + filepath.Join(p.base, "home")}, Timeout: 10 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	canary := filepath.Join(p.work(), "PWNED")
+	ran, silent := 0, 0
+	for _, line := range started {
+		words := strings.Split(line, "|")
+		for i, w := range words {
+			words[i] = strings.ReplaceAll(w, "TOUCH", "touch PWNED")
+		}
+		if words[len(words)-1] == "touch PWNED" && !slices.Contains([]string{"-c", "-e", "-S", "-x", "--eval", "-a", "foreach", "run", "--tree-filter", "-P"}, words[len(words)-2]) {
+			words = append(words[:len(words)-1], "touch", "PWNED")
+		}
+		got, _ := p.command.Approval(asCall(t, "", words...), nil)
+		if got == Unruled || got == Allowed {
+			silent++
+		}
+		if testing.Short() && got != Unruled || !slices.Contains(demonstrators, words[0]) && got != Unruled {
+			continue
+		}
+		if _, err := permissive.Run(t.Context(), asCall(t, "", words...)); err != nil {
+			continue // it is not installed
+		}
+		if _, err := os.Lstat(canary); err == nil {
+			ran++
+			if got == Unruled || got == Allowed {
+				t.Errorf("%q makes a file, and has the verdict %q", words, got)
+			}
+			p.restore()
+		}
+	}
+	t.Logf("%d command lines: %d without a verdict, %d made the file when they were run", len(started), silent, ran)
+	if !testing.Short() && ran < 30 {
+		t.Errorf("only %d made the file, which shows little", ran)
+	}
+	for _, line := range []string{"ls", "git|status", "git|log|--oneline", "grep|-r|x|.", "cat|f", "find|.|-name|x", "sed|-n|1,5p|f", "wc|-l|f", "env|ls"} {
+		if got, why := p.command.Approval(asCall(t, "", strings.Split(line, "|")...), nil); got != Unruled {
+			t.Errorf("%s is asked about: %q (%s)", line, got, why)
+		}
+	}
+}
+
+// A7: a rule that allows a program by its name, or an answer, takes the place of the
+// question. A rule for all programs does not: nobody thought of this one.
+func TestDenyAndAllow(t *testing.T) {
+	_, in := policyKit(t)
+	deny := ruleSet(t, "rm")
+	for _, c := range []struct {
+		allow, argv string
+		want        session.Verdict
+	}{
+		{"go test", "go|test|./...", Allowed}, {"go test", "go|build", Asked}, {"./build.sh", "./build.sh|x", Allowed}, {"*", "ls", Allowed}, {"ls", "cat|x", Unruled}, {"ls", "cat|--unknown|x", Asked}, {"ls", "npm|run|x", Asked},
+	} {
+		p := Policy{Allow: ruleSet(t, c.allow), Deny: deny}
+		if got, why := p.judge(inquireArgv(strings.Split(c.argv, "|")), in); got != c.want {
+			t.Errorf("allow %s, then %s: %q (%s), want %q", c.allow, c.argv, got, why, c.want)
+		}
+	}
+}
 
 // No text makes the reading of command lines panic or allow what is denied.
 func FuzzCommandPolicy(f *testing.F) {
@@ -560,4 +659,22 @@ func TestShellsByTheirNames(t *testing.T) {
 			t.Errorf("%s is allowed by its name, whatever it runs", name)
 		}
 	}
+}
+
+// bare runs a script without a sandbox, which would only take time: the test is about
+// what the shell reads. The script's own failure is not an error.
+func bare(t *testing.T, shell, script, dir string, env ...string) error {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), shell, "-c", script)
+	cmd.Dir, cmd.Env = dir, env
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.WaitDelay = time.Minute
+	err := cmd.Run()
+	if cmd.Process != nil {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	}
+	if _, failed := errors.AsType[*exec.ExitError](err); failed {
+		return nil
+	}
+	return err
 }

@@ -6,15 +6,19 @@
 package shell
 
 import (
-	"errors"
+	"fmt"
+	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/antiphon-go/antiphon/sandbox"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
 	"github.com/antiphon-go/antiphon/toolkit/internal/kittest"
@@ -24,81 +28,97 @@ func sh(script string, more ...string) kittest.Args {
 	return kittest.Args{"command": append([]string{"sh", "-c", script}, more...)}
 }
 
-// gone waits until a process has ended.
-func gone(t *testing.T, pidText string) {
+// marked returns a text that no other process of this machine has in its arguments.
+func marked() string { return fmt.Sprintf("1000.%09d", rand.Uint32N(1e9)) }
+
+// gone waits until no process has the mark in its arguments. The numbers that a command
+// sees of its processes are not those that a test sees.
+func gone(t *testing.T, mark string) {
 	t.Helper()
-	pid, err := strconv.Atoi(strings.TrimSpace(pidText))
-	if err != nil {
-		t.Fatal(err)
-	}
+	var left []int
 	for range 2000 {
-		if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) || zombie(pid) {
+		if left = withMark(t, mark); len(left) == 0 {
 			return
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
-	syscall.Kill(pid, syscall.SIGKILL)
-	t.Errorf("process %d was left", pid)
+	for _, pid := range left {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+		t.Errorf("process %d was left", pid)
+	}
 }
 
-// zombie reports a process that has ended and that nobody has asked about.
-func zombie(pid int) bool {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	_, state, _ := strings.Cut(string(b), ") ")
-	return err == nil && strings.HasPrefix(state, "Z")
+// withMark lists the processes that have a mark in their arguments.
+func withMark(t *testing.T, mark string) (list []int) {
+	t.Helper()
+	all, err := exec.CommandContext(t.Context(), "ps", "-A", "-o", "pid=", "-o", "args=").Output()
+	if err != nil {
+		t.Skip("ps is needed to look for processes: ", err)
+	}
+	for line := range strings.Lines(string(all)) {
+		if pid, args, _ := strings.Cut(strings.TrimSpace(line), " "); strings.Contains(args, mark) {
+			n, err := strconv.Atoi(pid)
+			if err != nil {
+				t.Fatal(err)
+			}
+			list = append(list, n)
+		}
+	}
+	return list
 }
 
-// A2: the whole group is ended, grandchildren too.
+// A2, A9: the whole group is ended when the time is up, grandchildren too, and those
+// that made themselves a session of their own.
 func TestCommandGroup(t *testing.T) {
 	for limit := 500 * time.Millisecond; ; limit *= 2 { // until the machine lets them start
+		mark := marked()
 		k := commandKit(t, Options{Timeout: limit})
-		k.Write("pid", "")
-		k.Write("pid2", "")
-		o := k.Call("run_command", sh("sleep 1000 & echo $! > pid; sh -c 'sleep 1000 & echo $! > pid2; wait'"))
+		k.Write("began", "")
+		o := k.Call("run_command", sh("sleep "+mark+" & setsid sh -c 'sleep "+mark+" & echo yes > began; wait' & wait"))
 		if !strings.Contains(o.Error, "its time limit, with all its processes") || limit > time.Minute {
 			t.Fatalf("%s", o.Content.Display())
 		}
-		if k.Content("pid") != "" {
-			gone(t, k.Content("pid"))
-		}
-		if k.Content("pid2") != "" {
-			gone(t, k.Content("pid2"))
+		gone(t, mark)
+		if k.Content("began") != "" {
 			return
 		}
 	}
 }
 
-// A2: what is left in the background neither holds the call up nor stays.
+// A2, A9: what is left in the background neither holds the call up nor stays.
 func TestCommandBackground(t *testing.T) {
-	k := commandKit(t, Options{})
-	o := k.Call("run_command", sh("echo begun; sleep 1000 & echo $! > pid"))
-	if got := o.Content.Display(); o.Failed || got != "begun\n[processes that the command left in the background were ended]" {
-		t.Errorf("%s", got)
+	for _, sandboxed := range []func(...string) sandbox.Profile{nil, sandbox.Full, withoutNamespaces} {
+		mark := marked()
+		k := commandKit(t, Options{Sandbox: sandboxed})
+		o := k.Call("run_command", sh("echo begun; sleep "+mark+" &"))
+		if got := o.Content.Display(); o.Failed || got != "begun\n[processes that the command left in the background were ended]" {
+			t.Errorf("%s", got)
+		}
+		gone(t, mark)
+		o = k.Call("run_command", sh("sleep "+mark+" >/dev/null 2>&1 </dev/null &"))
+		if o.Failed {
+			t.Errorf("%s", o.Content.Display())
+		}
+		gone(t, mark)
+		o = k.Call("run_command", sh("setsid sh -c 'echo yes > began; exec sleep "+mark+"' & while [ ! -s began ]; do sleep 0.05; done; echo done"))
+		if got := o.Content.Display(); o.Failed || !strings.HasPrefix(got, "done\n") {
+			t.Errorf("%s", got)
+		}
+		if runtime.GOOS == "linux" {
+			gone(t, mark)
+		} else {
+			for _, pid := range withMark(t, mark) {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}
 	}
-	gone(t, k.Content("pid"))
-	o = k.Call("run_command", sh("sleep 1000 >/dev/null 2>&1 </dev/null & echo $! > pid"))
-	if o.Failed {
-		t.Errorf("%s", o.Content.Display())
-	}
-	gone(t, k.Content("pid"))
 }
 
-// What makes itself a session of its own is out of reach; it does not hold the
-// call up either.
-func TestCommandEscaped(t *testing.T) {
-	k := commandKit(t, Options{})
-	o := k.Call("run_command", sh("command -v setsid >/dev/null || exit 9; setsid sh -c 'echo $$ > pid; exec sleep 1000' & while [ ! -s pid ]; do sleep 0.05; done; echo done"))
-	if strings.Contains(o.Error, "exit code 9") {
-		t.Skip("there is no setsid here")
-	}
-	if got := o.Content.Display(); !strings.HasPrefix(got, "done") {
-		t.Errorf("%s", got)
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(k.Content("pid")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	syscall.Kill(pid, syscall.SIGKILL)
+// withoutNamespaces is the profile of a system on which users cannot make them.
+func withoutNamespaces(roots ...string) sandbox.Profile {
+	p := sandbox.Workspace(roots...)
+	p.Without = []sandbox.Part{sandbox.Namespaces}
+	return p
 }
 
 // A program ended by a signal has failed.

@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -19,34 +18,18 @@ import (
 	"time"
 
 	"github.com/antiphon-go/antiphon/internal/spool"
+	"github.com/antiphon-go/antiphon/internal/variables"
+	"github.com/antiphon-go/antiphon/sandbox"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/toolkit/internal/wording"
 )
-
-// passedOn lists the variables of this process that every command gets.
-var passedOn = []string{
-	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "TZ", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LC_MESSAGES",
-	// Windows programs do not start without some of these.
-	"SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "COMSPEC", "PATHEXT", "TEMP", "TMP", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "PROGRAMFILES", "PROGRAMDATA",
-}
 
 // setAlways tells programs that there is no user at a terminal.
 var setAlways = []string{"TERM=dumb", "NO_COLOR=1", "PAGER=cat", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0"}
 
-// secretName matches the names of variables that hold secrets.
-var secretName = regexp.MustCompile(`(?i)KEY|TOKEN|SECRET|PASSW|CREDENTIAL`)
-
 // commandEnv returns the environment of commands.
 func commandEnv(more []string) ([]string, error) {
-	var env []string
-	pass := func(name string) {
-		if value, ok := os.LookupEnv(name); ok {
-			env = append(env, name+"="+value)
-		}
-	}
-	for _, name := range passedOn {
-		pass(name)
-	}
-	env = append(env, setAlways...)
+	env := append(variables.Take(os.LookupEnv), setAlways...)
 	for _, v := range more {
 		name, _, set := strings.Cut(v, "=")
 		switch {
@@ -54,10 +37,12 @@ func commandEnv(more []string) ([]string, error) {
 			return nil, fmt.Errorf("shell: %q is not an environment variable", v)
 		case set:
 			env = append(env, v)
-		case secretName.MatchString(name):
+		case variables.Secret(name, ""):
 			return nil, fmt.Errorf("shell: the variable %s looks like a secret, which commands do not get", name)
 		default:
-			pass(name)
+			if value, ok := os.LookupEnv(name); ok {
+				env = append(env, name+"="+value)
+			}
 		}
 	}
 	return env, nil
@@ -79,7 +64,8 @@ func absolutePath(env []string) (_, dirs []string) {
 type programs struct {
 	dir      string   // the working directory
 	dirs     []string // the directories in PATH
-	writable []string // directories that tools can write to
+	writable []string // the roots, which tools can write to
+	first    bool     // the working directory is the first root
 }
 
 var errNoProgram = errors.New("no such program in the directories of PATH")
@@ -171,6 +157,10 @@ type process struct {
 	most    int64
 	memory  int64
 	live    func(stderr bool, text []byte)
+	profile sandbox.Profile
+	asked   []string // the hosts that the call asks for
+	roots   []string
+	fixed   bool // the model cannot ask for a wider profile
 }
 
 // The reasons why a command is stopped.
@@ -179,13 +169,9 @@ var (
 	errCommandOutput = errors.New("it put out too much")
 )
 
-// The times to wait for output after the program has exited: for the processes
-// it left behind to finish, and then, after those were killed, for what is still
-// in the pipes.
-const (
-	lingerTime = 100 * time.Millisecond
-	drainTime  = 200 * time.Millisecond
-)
+// drainTime is how long to wait for what is still in the pipes after the program and
+// its processes have ended.
+const drainTime = 200 * time.Millisecond
 
 // run runs the program until it exits or is stopped, and returns the result for
 // the model.
@@ -209,8 +195,24 @@ type ended struct {
 	stdout, stderr *spool.Spool
 	left           bool   // background processes were left and killed
 	problem        string // why the program failed, or ""
+	lacked         string // what the sandbox refused to it, in brackets, or ""
+	planted        string // what it made that other programs obey, in brackets, or ""
 	code           int    // exit code, -1 if it was killed
 	late           bool   // its time limit was exceeded
+}
+
+// notes returns what is to be said after the output.
+func (e *ended) notes() (list []string) {
+	if e.left {
+		list = append(list, leftBehind)
+	}
+	if e.lacked != "" {
+		list = append(list, e.lacked)
+	}
+	if e.planted != "" {
+		list = append(list, e.planted)
+	}
+	return list
 }
 
 // exec runs the program until it exits or is stopped. It returns the output even
@@ -224,25 +226,31 @@ func (p *process) exec(ctx context.Context) (*ended, error) {
 	budget := outputBudget{left: p.most, stop: func() { stop(errCommandOutput) }}
 	stdout := newCollector(p.keep, &budget, p.teller(false))
 	stderr := newCollector(p.keep, &budget, p.teller(true))
-	cmd, pipes, err := p.start(stdout, stderr)
-	if err != nil {
-		return nil, notFoundProgram(p.argv, err)
+	run, pipes, err := p.start(limited, stdout, stderr)
+	if err != nil && limited.Err() == nil {
+		return nil, p.notStarted(err)
 	}
-	all := groupOf(cmd.Process)
-	defer all.release()
-	kill := context.AfterFunc(limited, func() { all.kill() })
-	state, err := cmd.Process.Wait()
-	killed := !kill() // the program had not exited yet
+	var end sandbox.Exit
+	if err == nil {
+		end, err = run.Wait()
+	}
 	drain := drainTime
 	if ctx.Err() != nil {
 		drain = tool.Grace / 2 // there is no time left to pass output on
 	}
-	e := &ended{code: -1}
-	e.left = pipes.finish(limited, all, drain)
-	e.stdout, e.stderr = stdout.seal(), stderr.seal()
-	switch cause := context.Cause(limited); {
-	case err != nil:
-		return e, fmt.Errorf("waiting for the command: %w", err)
+	if pipes != nil {
+		pipes.finish(drain)
+	}
+	e := &ended{code: -1, stdout: stdout.seal(), stderr: stderr.seal()}
+	if run != nil {
+		e.planted = planted(run.Planted())
+	}
+	cause := context.Cause(limited)
+	killed := cause != nil && errors.Is(err, limited.Err()) // the program had not exited yet
+	var failed *sandbox.SetupError
+	switch {
+	case errors.As(err, &failed):
+		return nil, p.notStarted(err)
 	case killed && ctx.Err() != nil:
 		return e, ctx.Err()
 	case killed && errors.Is(cause, errCommandTime):
@@ -250,31 +258,53 @@ func (p *process) exec(ctx context.Context) (*ended, error) {
 		e.problem = fmt.Sprintf("the command was stopped after %v, its time limit, with all its processes", p.timeout)
 	case killed && errors.Is(cause, errCommandOutput):
 		e.problem = fmt.Sprintf("the command was stopped after it had put out %d bytes, the limit, with all its processes", p.most)
-	case !state.Success():
-		e.problem, e.code = p.failure(state), state.ExitCode()
+	case err != nil:
+		return e, fmt.Errorf("waiting for the command: %w", err)
 	default:
-		e.code = 0
+		e.code, e.left = end.Code, end.Rest
+		if end.Code != 0 {
+			e.problem = p.failure(end)
+			var first string
+			if first, e.lacked = p.lacked(run, end, e.stdout, e.stderr); first != "" {
+				e.problem += "; " + first
+			}
+		}
 	}
 	return e, nil
 }
 
 // failure describes the end of a program that did not succeed.
-func (p *process) failure(state *os.ProcessState) string {
-	if code := state.ExitCode(); code >= 0 {
-		return fmt.Sprintf("the command failed with exit code %d", code)
+func (p *process) failure(end sandbox.Exit) string {
+	if end.Code >= 0 {
+		return fmt.Sprintf("the command failed with exit code %d", end.Code)
 	}
-	text := fmt.Sprintf("the command was ended by the system (%v)", state)
+	text := fmt.Sprintf("the command was ended by the system (signal: %v)", end.Signal)
 	if p.memory > 0 {
 		text += fmt.Sprintf("; its memory is limited to %d bytes", p.memory)
 	}
 	return text
 }
 
-// start starts the program in a new group with two pipes. A goroutine reads each
-// pipe, so that the program never blocks on a full one.
-func (p *process) start(stdout, stderr *collector) (*exec.Cmd, *pipes, error) {
+// notStarted is the error of a program that could not be started.
+func (p *process) notStarted(err error) error {
+	var failed *sandbox.SetupError
+	switch {
+	case !errors.As(err, &failed) && p.profile.Unconfined:
+		return notFoundProgram(p.argv, err)
+	case failed == nil:
+		return fmt.Errorf("cannot run %s: %w", wording.Clip(p.argv[0]), err)
+	}
+	err = fmt.Errorf("cannot run %s: %s", wording.Clip(p.argv[0]), failed.Problem)
+	if !p.profile.Unconfined {
+		err = fmt.Errorf("%w; %s", err, p.howToAsk(sandbox.NameFull, nil))
+	}
+	return err
+}
+
+// start starts the program with two pipes. A goroutine reads each pipe, so that the
+// program never blocks on a full one.
+func (p *process) start(ctx context.Context, stdout, stderr *collector) (*sandbox.Run, *pipes, error) {
 	cmd := &exec.Cmd{Path: p.path, Args: p.argv, Dir: p.dir, Env: p.env}
-	ownGroup(cmd)
 	ps := &pipes{done: make(chan struct{})}
 	var writers []*os.File
 	defer func() {
@@ -294,12 +324,16 @@ func (p *process) start(stdout, stderr *collector) (*exec.Cmd, *pipes, error) {
 		*to.file = w
 		ps.readers, ps.to, writers = append(ps.readers, r), append(ps.to, to.c), append(writers, w)
 	}
-	if err := cmd.Start(); err != nil {
+	run, err := sandbox.Command(ctx, p.profile, cmd)
+	if err == nil {
+		err = run.Start()
+	}
+	if err != nil {
 		ps.close()
 		return nil, nil, err
 	}
 	ps.read()
-	return cmd, ps, nil
+	return run, ps, nil
 }
 
 // pipes holds the reading ends of the pipes of a program.
@@ -326,35 +360,18 @@ func (ps *pipes) close() {
 	}
 }
 
-// finish is called after the program has exited. It kills the rest of its group
-// and reads the remaining output. A process outside the group may still hold the
-// pipes; finish does not wait for it. It reports whether there was a rest.
-func (ps *pipes) finish(ctx context.Context, all *group, drain time.Duration) (left bool) {
-	left = !ps.wait(ctx.Done(), lingerTime)
-	if all.kill() {
-		left = true
-	}
-	if ctx.Err() != nil {
-		left = false // another note says that all processes were killed
-	}
-	ps.wait(nil, drain)
-	ps.close()
-	<-ps.done
-	return left
-}
-
-// wait waits until everything is read, stop is closed or d has passed, and reports
-// whether everything is read.
-func (ps *pipes) wait(stop <-chan struct{}, d time.Duration) bool {
-	t := time.NewTimer(d)
+// finish is called after the program and its processes have ended. It reads the
+// remaining output. A process that could not be ended may still hold the pipes; finish
+// does not wait for it.
+func (ps *pipes) finish(drain time.Duration) {
+	t := time.NewTimer(drain)
 	defer t.Stop()
 	select {
 	case <-ps.done:
-		return true
-	case <-stop:
 	case <-t.C:
 	}
-	return false
+	ps.close()
+	<-ps.done
 }
 
 // teller returns the function that passes output on while the command runs. If
@@ -470,8 +487,8 @@ func (r *report) add(e *ended) {
 	if out+errs > 0 { // at the end, because the next limit hides the middle
 		r.line(fmt.Sprintf("[the command put out %d bytes in all; %d of them are lost and cannot be read again]", e.stdout.Total()+e.stderr.Total(), out+errs))
 	}
-	if e.left {
-		r.line(leftBehind)
+	for _, note := range e.notes() {
+		r.line(note)
 	}
 }
 

@@ -194,6 +194,9 @@ func (q *inquiry) redirect(r *syntax.Redirect) {
 	if strings.HasPrefix(to.text, "!") {
 		q.misread("a redirection to a name that begins with !, which is part of the operator to zsh")
 	}
+	if r.Op != syntax.RdrIn {
+		q.written = append(q.written, to.text)
+	}
 	if to.unknown {
 		to.text = "what is only known when it runs"
 	}

@@ -33,6 +33,9 @@ func NewDocuments(options Options) (*Documents, error) {
 // Fetch returns the content of a URL and its declared media type. A status other
 // than 2xx is an error.
 func (d *Documents) Fetch(ctx context.Context, rawURL string) (data []byte, contentType string, err error) {
+	if d.pages == nil {
+		return nil, "", errors.New("web: the Documents was not made by NewDocuments")
+	}
 	u, err := d.pages.checkURL(rawURL)
 	if err != nil {
 		return nil, "", err

@@ -21,6 +21,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/antiphon-go/antiphon/internal/publicip"
 	"github.com/antiphon-go/antiphon/toolkit/internal/wording"
 )
 
@@ -79,7 +80,7 @@ func (w *webPages) checkHost(host string) error {
 	}
 	name := strings.ToLower(strings.TrimSuffix(host, "."))
 	last := name[strings.LastIndexByte(name, '.')+1:]
-	if endsInNumber(last) {
+	if publicip.EndsInNumber(last) {
 		return fmt.Errorf("the host %s is an unusual spelling of an address, which is refused. Write it as four plain numbers, or use its name", wording.Quoted(host))
 	}
 	if w.options.Proxy == nil {
@@ -94,16 +95,6 @@ func (w *webPages) checkHost(host string) error {
 	return nil
 }
 
-// endsInNumber reports whether the last label of a host makes the host an
-// address according to the URL standard, as in 127.1, 0x7f000001 and
-// 017700000001.
-func endsInNumber(label string) bool {
-	if hex, ok := strings.CutPrefix(label, "0x"); ok {
-		return strings.Trim(hex, "0123456789abcdef") == ""
-	}
-	return label != "" && strings.Trim(label, "0123456789") == ""
-}
-
 // checkAddr rejects an address that is neither public nor allowed.
 func (w *webPages) checkAddr(addr netip.Addr) error {
 	plain := addr.Unmap().WithZone("")
@@ -112,7 +103,7 @@ func (w *webPages) checkAddr(addr netip.Addr) error {
 			return nil
 		}
 	}
-	if kind := specialKind(plain); kind != "" {
+	if kind := publicip.Special(plain); kind != "" {
 		return &refusedError{addr: plain, kind: kind}
 	}
 	if addr.Zone() != "" {
@@ -120,59 +111,6 @@ func (w *webPages) checkAddr(addr netip.Addr) error {
 	}
 	return nil
 }
-
-// specialKind describes an address that does not belong to the public internet,
-// and returns "" for one that does. It follows the special-purpose registries of
-// IANA. An address that stands for an IPv4 address is judged as the latter.
-func specialKind(a netip.Addr) string {
-	if !a.IsValid() {
-		return "no address"
-	}
-	for _, s := range special {
-		if s.prefix.Contains(a) {
-			return s.kind
-		}
-	}
-	if nat64.Contains(a) {
-		b := a.As16()
-		return specialKind(netip.AddrFrom4([4]byte(b[12:])))
-	}
-	if a.Is6() && !public6.Contains(a) {
-		return "not a public address"
-	}
-	return ""
-}
-
-var (
-	public6 = netip.MustParsePrefix("2000::/3")
-	nat64   = netip.MustParsePrefix("64:ff9b::/96")
-)
-
-// special lists the ranges, narrower ones first.
-var special = func() (list []struct {
-	prefix netip.Prefix
-	kind   string
-}) {
-	for _, s := range []struct{ kind, prefixes string }{
-		{"a metadata address of a cloud", "169.254.169.254/32 169.254.170.2/32 100.100.100.200/32 168.63.129.16/32 192.0.0.192/32 fd00:ec2::/32 fd20:ce::254/128"},
-		{"a loopback address", "127.0.0.0/8 ::1/128"},
-		{"an unspecified address", "0.0.0.0/8 ::/128"},
-		{"a private address", "10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 fc00::/7 fec0::/10"},
-		{"a link-local address", "169.254.0.0/16 fe80::/10"},
-		{"an address shared inside a provider's network", "100.64.0.0/10"},
-		{"a multicast address", "224.0.0.0/4 ff00::/8"},
-		{"a reserved address", "192.0.0.0/24 192.0.2.0/24 192.88.99.0/24 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 240.0.0.0/4"},
-		{"a reserved address", "::/96 ::ffff:0:0/96 64:ff9b:1::/48 100::/64 2001::/23 2001:db8::/32 2002::/16 3fff::/20 5f00::/16"},
-	} {
-		for p := range strings.FieldsSeq(s.prefixes) {
-			list = append(list, struct {
-				prefix netip.Prefix
-				kind   string
-			}{netip.MustParsePrefix(p), s.kind})
-		}
-	}
-	return list
-}()
 
 const (
 	maxProblemPage = 2 << 10 // bytes of a page that describes an error

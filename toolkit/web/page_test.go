@@ -25,6 +25,7 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/net/dns/dnsmessage"
 
+	"github.com/antiphon-go/antiphon/internal/publicip"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/tool"
 	"github.com/antiphon-go/antiphon/tool/output"
@@ -181,7 +182,7 @@ func TestPageRefusedURLs(t *testing.T) {
 		kittest.WantError(t, o, c.want)
 	}
 	for _, a := range []string{"8.8.8.8", "1.1.1.1", "172.32.0.1", "100.128.0.1", "2606:4700::1111", "64:ff9b::808:808"} {
-		if kind := specialKind(netip.MustParseAddr(a)); kind != "" {
+		if kind := publicip.Special(netip.MustParseAddr(a)); kind != "" {
 			t.Errorf("%s is refused as %s", a, kind)
 		}
 	}

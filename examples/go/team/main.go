@@ -109,8 +109,8 @@ func run(ctx context.Context, out io.Writer) error {
 			return err
 		}
 		speaker := "reception"
-		if res.Handoff != "" {
-			speaker = res.Handoff
+		if res.Speaker != "" {
+			speaker = res.Speaker
 		}
 		all := res.All()
 		fmt.Fprintf(out, "> %s\n%s: %s (%d requests)\n", question, speaker, res.Text, all.Turns)

@@ -37,8 +37,10 @@ type Root struct {
 // the first root. It is safe for concurrent use; writes through one Files are
 // serialized.
 type Files struct {
-	roots   []*openRoot
-	writing sync.Mutex
+	roots     []*openRoot
+	protected []string
+	home      string // with links resolved
+	writing   sync.Mutex
 }
 
 // openRoot is a root with its open directory.
@@ -49,6 +51,8 @@ type openRoot struct {
 	// abs holds the spellings of the directory's absolute path: as given, and
 	// with symbolic links resolved.
 	abs []string
+	// real is the path with symbolic links resolved when the directory was opened.
+	real string
 }
 
 var rootName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
@@ -80,6 +84,14 @@ func Open(roots ...Root) (*Files, error) {
 	return f, nil
 }
 
+// Check returns an error for a Files that [Open] did not return.
+func Check(f *Files) error {
+	if f == nil || len(f.roots) == 0 {
+		return errors.New("toolkit: the Files is not open: use Open with at least one root")
+	}
+	return nil
+}
+
 // ValidName reports whether name can be the name of a root, or of anything else
 // that a model names and that may become a file name.
 func ValidName(name string) bool { return rootName.MatchString(name) }
@@ -98,10 +110,35 @@ func openOne(r Root) (*openRoot, error) {
 		return nil, err
 	}
 	o := &openRoot{Root: r, dir: dir, abs: []string{abs}}
-	if real, err := filepath.EvalSymlinks(abs); err == nil && real != abs {
-		o.abs = append(o.abs, real)
+	if o.real, err = realOf(dir, abs); err != nil {
+		_ = dir.Close()
+		return nil, err
+	}
+	if o.real != abs {
+		o.abs = append(o.abs, o.real)
 	}
 	return o, nil
+}
+
+// realOf returns the path of an open directory with symbolic links resolved. A program may
+// change the links meanwhile.
+func realOf(dir *os.Root, abs string) (string, error) {
+	real, err := filepath.EvalSymlinks(abs)
+	if err != nil {
+		return "", err
+	}
+	there, err := os.Lstat(real)
+	if err != nil {
+		return "", err
+	}
+	opened, err := dir.Stat(".")
+	if err != nil {
+		return "", err
+	}
+	if !os.SameFile(there, opened) {
+		return "", fmt.Errorf("%s leads elsewhere than before it was opened", abs)
+	}
+	return real, nil
 }
 
 // Close closes the roots. Tools that use them fail afterwards.
@@ -135,6 +172,9 @@ func (f *Files) Unlock() { f.writing.Unlock() }
 // In returns the place of the path rel inside the named root and reports whether
 // the root exists. The empty name means the default root.
 func (f *Files) In(root, rel string) (Place, bool) {
+	if Check(f) != nil {
+		return Place{}, false
+	}
 	r := f.roots[0]
 	if root != "" {
 		r = f.root(root)
@@ -147,10 +187,27 @@ func (f *Files) In(root, rel string) (Place, bool) {
 
 // Dirs returns the absolute paths of the roots, in all their spellings.
 func (f *Files) Dirs() (dirs []string) {
+	if f == nil { // of a Command that its constructor did not return
+		return nil
+	}
 	for _, r := range f.roots {
 		dirs = append(dirs, r.abs...)
 	}
 	return dirs
+}
+
+// Held returns what the paths of [Files.Dirs] led to when the roots were opened.
+func (f *Files) Held() map[string]string {
+	held := map[string]string{}
+	if f == nil {
+		return held
+	}
+	for _, r := range f.roots {
+		for _, path := range r.abs {
+			held[path] = r.real
+		}
+	}
+	return held
 }
 
 // root returns the root with the name, or nil.

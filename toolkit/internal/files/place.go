@@ -12,6 +12,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/antiphon-go/antiphon/toolkit/internal/wording"
 )
@@ -35,26 +36,43 @@ func (p Place) Base() string { return path.Base(p.Rel) }
 
 // Parent returns the directory of the place. The parent of a root is the root
 // itself.
-func (p Place) Parent() Place { return p.root.place(path.Dir(p.Rel)) }
+func (p Place) Parent() Place { return p.in().place(path.Dir(p.Rel)) }
 
 // Dir returns the directory of the root. All accesses go through it, with the path
-// that [Place.OSPath] returns.
-func (p Place) Dir() *os.Root { return p.root.dir }
+// that [Place.OSPath] returns. That of the zero Place is closed.
+func (p Place) Dir() *os.Root { return p.in().dir }
+
+// in returns the root. The zero Place is in a root that is closed.
+func (p Place) in() *openRoot {
+	if p.root == nil {
+		return nowhere()
+	}
+	return p.root
+}
+
+var nowhere = sync.OnceValue(func() *openRoot {
+	r := &openRoot{Root: Root{Name: "nowhere"}, dir: new(os.Root), abs: []string{""}}
+	if dir, err := os.OpenRoot(os.TempDir()); err == nil {
+		_ = dir.Close() // whatever is done in it reports that it is closed
+		r.dir = dir
+	}
+	return r
+})
 
 // OSPath returns the path inside the root with the separators of the operating
 // system.
 func (p Place) OSPath() string { return filepath.FromSlash(p.Rel) }
 
 // Path returns the absolute path on this machine. It must not be shown to a model.
-func (p Place) Path() string { return filepath.Join(p.root.abs[0], p.OSPath()) }
+func (p Place) Path() string { return filepath.Join(p.in().abs[0], p.OSPath()) }
 
 // RootName returns the name of the place's root for [Files.In]; it is "" for the
 // default root.
 func (p Place) RootName() string {
-	if p.root.isDefault {
+	if p.in().isDefault {
 		return ""
 	}
-	return p.root.Name
+	return p.in().Name
 }
 
 // Beside returns the place of a new temporary file in the same directory.
@@ -64,9 +82,9 @@ func (p Place) Beside() Place { return p.Parent().Entry(".antiphon-" + rand.Text
 // name, because on Unix a name may contain a backslash.
 func (p Place) Entry(name string) Place {
 	if p.Rel == "." {
-		return p.root.place(name)
+		return p.in().place(name)
 	}
-	return p.root.place(p.Rel + "/" + name)
+	return p.in().place(p.Rel + "/" + name)
 }
 
 // place returns the place of a path inside the root.
@@ -92,6 +110,9 @@ func (r *openRoot) place(rel string) Place {
 func (f *Files) Resolve(name string) (Place, error) {
 	if name == "" {
 		return Place{}, fmt.Errorf("the path is empty; a path is relative to a root, such as \"docs/notes.md\"")
+	}
+	if err := Check(f); err != nil {
+		return Place{}, err
 	}
 	slashed := filepath.ToSlash(name)
 	if prefix, rest, ok := strings.Cut(slashed, ":"); ok {

@@ -27,7 +27,7 @@ func (p Place) Problem(doing string, err error) error {
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("cannot %s %s: permission denied. Use another file, or ask the user for access", doing, p)
 	case isEscape(err):
-		return fmt.Errorf("cannot %s %s: a symbolic link on the way leads out of the root %s, which is not allowed", doing, p, p.root.Name)
+		return fmt.Errorf("cannot %s %s: a symbolic link on the way leads out of the root %s, which is not allowed", doing, p, p.in().Name)
 	case errors.Is(err, fs.ErrClosed):
 		return fmt.Errorf("cannot %s %s: the tool is closed", doing, p)
 	}

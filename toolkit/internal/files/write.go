@@ -31,6 +31,9 @@ var ErrChanged = errors.New("the file was changed by another program at the same
 // since Edit read it, Edit returns [ErrChanged]; it cannot notice a change in the
 // instant between its check and the renaming.
 func (f *Files) Edit(p Place, create bool, change func(old []byte, exists bool) ([]byte, error)) error {
+	if change == nil {
+		return fmt.Errorf("%s: no change was given", p)
+	}
 	f.writing.Lock()
 	defer f.writing.Unlock()
 	old, info, err := p.readForEdit(create)
@@ -91,7 +94,7 @@ func (p Place) RefuseLink() error {
 	if err != nil || filepath.IsAbs(target) {
 		return fmt.Errorf("%s is a symbolic link; write to the file itself", p)
 	}
-	to := p.root.place(path.Join(path.Dir(p.Rel), filepath.ToSlash(target)))
+	to := p.in().place(path.Join(path.Dir(p.Rel), filepath.ToSlash(target)))
 	return fmt.Errorf("%s is a symbolic link; write to the file itself: %s", p, to)
 }
 

@@ -1,0 +1,208 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/antiphon-go/antiphon/agent/plan"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
+)
+
+// This file takes what others leave in the session's inbox into the log. A delivery and
+// what it says are recorded together, and the store removes it from the inbox in the
+// same append. So a run that dies before has not taken it, and one that dies after has.
+
+// mail is a run's side of the inbox of its session.
+type mail struct {
+	arrived atomic.Bool // the inbox may hold something that was not read
+	queued  bool        // it holds input that waits for the answer of the run
+	// halt ends the work in progress, because a request to stop waits in the inbox.
+	halt context.CancelCauseFunc
+	// peeks are the goroutines that look for such a request.
+	peeks sync.WaitGroup
+}
+
+// leave leaves input of this process in the inbox, and reports whether the store has one
+// for the session.
+func (r *Run) leave(input []item.Item) (kept bool, err error) {
+	d := session.Delivery{Delivered: session.Delivered{Key: rand.Text(), From: "agent.Run.Say"}}
+	for _, it := range input {
+		d.Bodies = append(d.Bodies, session.InputItem{Item: it})
+	}
+	_, err = r.session.Deliver(context.Background(), d)
+	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, session.ErrNotFound) {
+		return false, nil
+	}
+	return true, err
+}
+
+// errHalted is the cause of a context that ended because a delivery asks the run to
+// stop.
+var errHalted = errors.New("a delivery asks the run to stop")
+
+// listen tells the run of deliveries until close is called. The returned context also
+// ends when one of them asks the run to stop now.
+func (r *Run) listen(ctx context.Context) (halted context.Context, end func()) {
+	halted, r.mail.halt = context.WithCancelCause(ctx)
+	r.mail.arrived.Store(true) // what came before is read first
+	stop := r.session.Notify(func() {
+		r.mail.arrived.Store(true)
+		r.mail.peeks.Go(func() { r.peek(ctx) })
+	})
+	return halted, func() {
+		stop()
+		r.mail.halt(nil)
+		r.mail.peeks.Wait()
+	}
+}
+
+// peek ends the work in progress if a request to stop waits. Everything else waits for
+// the end of the current effect.
+func (r *Run) peek(ctx context.Context) {
+	for d, err := range r.session.Deliveries(ctx) {
+		if err != nil {
+			return // the run itself reports it, when it takes the deliveries
+		}
+		for _, b := range d.Bodies {
+			if stop, ok := b.(session.StopAsked); ok && !stop.AfterTurn {
+				r.mail.halt(errHalted)
+				return
+			}
+		}
+	}
+}
+
+// takeMail takes all deliveries but input that waits for the answer of the run.
+func (r *Run) takeMail(ctx context.Context) error {
+	if !r.mail.arrived.Swap(false) {
+		return nil
+	}
+	list, err := r.deliveries(ctx)
+	if err != nil {
+		return err
+	}
+	r.mail.queued = slices.ContainsFunc(list, waits)
+	for _, d := range list {
+		if waits(d) {
+			continue
+		}
+		if err := r.takeOne(ctx, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeQueued takes the first input that waited for the answer of the run, and reports
+// whether there was one.
+func (r *Run) takeQueued(ctx context.Context, stop *plan.Stop) (took bool, err error) {
+	if !r.mail.queued || stop.Why != StopEndTurn && stop.Why != StopNothingToSend {
+		return false, nil
+	}
+	list, err := r.deliveries(ctx)
+	if err != nil {
+		return false, err
+	}
+	queued := slices.DeleteFunc(list, func(d session.Delivery) bool { return !waits(d) })
+	r.mail.queued = len(queued) > 1
+	if len(queued) == 0 {
+		return false, nil
+	}
+	return true, r.takeOne(ctx, queued[0])
+}
+
+// waits reports whether a delivery waits for the answer of the run. Only input can.
+func waits(d session.Delivery) bool {
+	return d.Queued && !slices.ContainsFunc(d.Bodies, func(b session.Body) bool { _, input := b.(session.InputItem); return !input })
+}
+
+// deliveries reads the inbox, even if ctx has ended: what was delivered counts as said.
+func (r *Run) deliveries(ctx context.Context) (list []session.Delivery, err error) {
+	for d, err := range r.session.Deliveries(context.WithoutCancel(ctx)) {
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, d)
+	}
+	return list, nil
+}
+
+// takeOne records a delivery. One that cannot be used is recorded with the reason, which
+// its sender finds in the log.
+func (r *Run) takeOne(ctx context.Context, d session.Delivery) error {
+	input, bodies, err := r.use(d)
+	head := d.Delivered
+	if err != nil {
+		head.Problem = err.Error()
+		return r.record(head)
+	}
+	head.Entries = len(input) + len(bodies)
+	return r.give(ctx, []session.Body{head}, input, bodies...)
+}
+
+// use returns the input of a delivery and the other bodies to record for it.
+func (r *Run) use(d session.Delivery) (input []item.Item, bodies []session.Body, err error) {
+	for _, b := range d.Bodies {
+		switch b := b.(type) {
+		case session.InputItem:
+			input = append(input, b.Item)
+		case session.StopAsked:
+			b.Why, b.Detail = string(StopRequested), cmp.Or(b.Detail, "asked"+session.DecidedBy(d.By, d.From, ""))
+			bodies = append(bodies, b)
+		case session.Approval:
+			b.By, b.From = cmp.Or(b.By, d.By), cmp.Or(b.From, d.From)
+			a, known, err := decisionOf(b).find(r.session, r.state.View())
+			if err != nil {
+				return nil, nil, err
+			}
+			if !known {
+				bodies = append(bodies, a)
+			}
+		}
+	}
+	return input, bodies, checkInput(input)
+}
+
+// decisionOf returns the decision that an approval records.
+func decisionOf(a session.Approval) Decision {
+	return Decision{Number: a.Number, CallID: a.CallID, Allow: a.Allowed, Reason: a.Reason, Arguments: a.Edited, Remember: a.Remember, By: a.By, From: a.From}
+}
+
+// deliverTo leaves decisions for the run that is writing to the session. Each is checked
+// against the log, but only the run can say whether another answer was faster.
+func deliverTo(ctx context.Context, s *session.Session, decisions []Decision) error {
+	view := fold(s).View()
+	for _, d := range decisions {
+		a, known, err := d.find(s, view)
+		if err != nil {
+			return &DecisionError{d, err}
+		}
+		if known {
+			continue
+		}
+		// The same decision again is the same delivery.
+		head := session.Delivered{By: d.By, From: d.From, Key: fmt.Sprintf("decision about call %d", a.Number)}
+		if d.Shown != "" {
+			head.Shown = fmt.Sprintf("%x", sha256.Sum256([]byte(d.Shown)))
+		}
+		_, err = s.Deliver(ctx, session.Delivery{Delivered: head, Bodies: []session.Body{a}})
+		if errors.Is(err, session.ErrKeyUsed) {
+			return &DecisionError{d, fmt.Errorf("%w: another answer waits for the run to take it", ErrDecided)}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,504 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agentfile
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/antiphon-go/antiphon/chatmd"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/mcpbridge"
+	"github.com/antiphon-go/antiphon/rehearsal"
+	"github.com/antiphon-go/antiphon/sandbox"
+	"github.com/antiphon-go/antiphon/trust"
+)
+
+// A gate keeps a file, with all files that belong to it, within what a person agreed
+// to. There is one for each load of a file by a caller. All that the file wants passes
+// it: what is not agreed to is recorded as a power, and left out. See [Options.Consent].
+type gate struct {
+	inside []string // the file's folder and the workspace, with links resolved
+	home   string   // with links resolved, or "" if not known
+	agreed trust.Powers
+	claim  trust.Claim
+	// places are where in the files each power comes from first.
+	places map[trust.Power]place
+	// withheld means that something was not read in this pass, so that the file may have
+	// mistakes that it would not have otherwise, and more powers.
+	withheld bool
+	// reads means that the model gets to see more than the text of the files, and browses
+	// are the tools of the endpoint that reach the web.
+	reads   bool
+	browses []browse
+	// texts are the files that were read, by their paths. A load reads each file once, so
+	// that what a person agreed to is what is used.
+	texts map[string][]byte
+	// hashes are those of files that commands name, and hashed is how many bytes they have.
+	hashes map[string]string
+	hashed int64
+}
+
+func newGate(p places) *gate {
+	g := &gate{texts: map[string][]byte{}, hashes: map[string]string{}}
+	for _, dir := range []string{p.promptDir, p.workspace} {
+		g.inside = append(g.inside, resolved(dir))
+	}
+	if p.home != "" {
+		g.home = resolved(p.home)
+	}
+	return g
+}
+
+// resolved returns an absolute path with links resolved, as far as it exists.
+func resolved(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		path = abs
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	parent := filepath.Dir(path)
+	if parent == path {
+		return path
+	}
+	return filepath.Join(resolved(parent), filepath.Base(path))
+}
+
+// begin starts a pass over the file at path.
+func (g *gate) begin(path string) {
+	g.claim, g.withheld, g.places = trust.Claim{Path: path}, false, map[trust.Power]place{}
+	g.reads, g.browses = false, nil
+}
+
+// place is where in a file something comes from.
+type place struct {
+	file         string
+	line, column int
+}
+
+// String returns the place as errors have it.
+func (p place) String() string { return fmt.Sprintf("%s:%d:%d", p.file, p.line, p.column) }
+
+// at returns the place of an element of the file.
+func (f *File) at(e chatmd.Element) place {
+	return place{cmp.Or(e.File, f.doc().Name), e.Line, e.Column}
+}
+
+// atConfig returns the place of the config, or the beginning of a file without one.
+func (f *File) atConfig() place {
+	if c := f.doc().Config; c != nil {
+		return f.at(c.Element)
+	}
+	return place{f.doc().Name, 1, 1}
+}
+
+// wants records a power with its place, and reports whether the person agreed to it.
+func (g *gate) wants(p trust.Power, at place) bool {
+	if _, known := g.places[p]; !known && g.places != nil {
+		g.places[p] = at
+	}
+	g.claim.Powers.Add(p)
+	return g.agreed.Has(p)
+}
+
+// belongs reports whether a file needs no agreement to be read: it is in the file's
+// folder or in the workspace. Hidden files and folders of the home folder, such as
+// .ssh, do not belong to a file that happens to lie there.
+func (g *gate) belongs(real string) bool {
+	return slices.ContainsFunc(g.inside, func(dir string) bool {
+		if !within(dir, real) {
+			return false
+		}
+		if g.home == "" || !within(dir, g.home) {
+			return true
+		}
+		rest := strings.TrimPrefix(real, dir)
+		return !slices.ContainsFunc(strings.Split(filepath.ToSlash(rest), "/"), func(name string) bool {
+			return strings.HasPrefix(name, ".") && name != "." && name != ".chatmd"
+		})
+	})
+}
+
+// ownFolder returns the file's folder, which its programs may read: their scripts lie there.
+// It returns none if the home folder is in it.
+func (g *gate) ownFolder() []string {
+	if g == nil || g.home != "" && within(g.inside[0], g.home) {
+		return nil
+	}
+	return g.inside[:1:1]
+}
+
+// within reports whether path is dir or in it.
+func within(dir, path string) bool {
+	rest, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rest)
+}
+
+// ErrWithheld means that a file was not read, because it is outside and nobody agreed
+// to that.
+var ErrWithheld = errors.New("it is outside the file's folder and the workspace, and the file is not trusted")
+
+// read reads a local file with at most limit bytes, which an element at a place names.
+func (g *gate) read(path string, limit int64, at place) ([]byte, error) {
+	if data, ok := g.texts[path]; ok {
+		return data, g.mayRead(path, at)
+	}
+	if err := g.mayRead(path, at); err != nil {
+		return nil, err
+	}
+	data, err := readRegular(resolved(path), limit)
+	if err == nil && g.texts != nil {
+		g.texts[path] = data
+	}
+	return data, err
+}
+
+// forget drops the texts when the file is loaded.
+func (g *gate) forget() { g.texts, g.hashes = nil, nil }
+
+// mayRead returns [ErrWithheld] if the file at path must not be read.
+func (g *gate) mayRead(path string, at place) error {
+	if g == nil { // of a File that was not loaded
+		return nil
+	}
+	if real := resolved(path); !g.belongs(real) && !g.wants(trust.Power{Kind: trust.Reads, What: real}, at) {
+		g.withheld = true
+		return ErrWithheld
+	}
+	return nil
+}
+
+// readRegular reads a regular file with at most limit bytes.
+func readRegular(path string, limit int64) ([]byte, error) {
+	info, err := os.Stat(path) // opening a pipe would wait for a writer
+	if err != nil {
+		return nil, plain(err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("not a regular file")
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, plain(err)
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, limit+1))
+	if err != nil {
+		return nil, plain(err)
+	}
+	if int64(len(data)) > limit {
+		return nil, fmt.Errorf("it is larger than %d MiB", limit>>20)
+	}
+	return data, nil
+}
+
+// mayList reports whether the model may use a folder, which a file declares for its tools. If
+// its tools may write there, or its programs run there, that is another power.
+func (g *gate) mayList(path string, writes bool, at place) bool {
+	real := resolved(path)
+	folder := strings.TrimSuffix(real, string(filepath.Separator)) + string(filepath.Separator)
+	kind := trust.Reads
+	if writes {
+		kind = trust.Changes
+	}
+	return g.belongs(real) || g.wants(trust.Power{Kind: kind, What: folder}, at)
+}
+
+// source records a parsed file and its imports, and the endpoint that it names.
+func (g *gate) source(path string, f *File, o Options) {
+	g.claim.AddSource(f.asSource(path, o.Known))
+	for _, src := range f.Doc.Imports {
+		g.claim.AddSource(trust.Source{Path: src.Base, Hash: trust.Hash(src.Text)})
+	}
+	if script, rehearsed := rehearsal.ParseModel(f.Model()); rehearsed && script != "" {
+		path := f.scriptPath(script)
+		if text, err := g.read(path, maxSource, f.atConfig()); err == nil {
+			g.claim.AddSource(trust.Source{Path: path, Hash: trust.Hash(text)})
+		}
+	}
+	if base := f.BaseURL(); base != "" && (o.Configured == nil || !o.Configured(base)) {
+		g.wants(trust.Power{Kind: trust.Sends, What: base}, f.atConfig())
+	}
+}
+
+// asSource returns the file at path as a source. What runs append to a transcript of this
+// user is not part of it. A stranger's transcript may begin like a trusted file, and all
+// of it is the stranger's.
+func (f *File) asSource(path string, known func(trust.Source) bool) trust.Source {
+	src := f.beginsWith(path)
+	if own := f.own(); own != strings.TrimRight(f.Doc.Source(), "\n") && (known == nil || !known(src)) {
+		src.Hash = trust.Hash([]byte(f.Doc.Source()))
+	}
+	return src
+}
+
+// beginsWith returns the file at path, without what runs appended to it, as a source.
+func (f *File) beginsWith(path string) trust.Source {
+	return trust.Source{Path: path, Hash: trust.Hash([]byte(f.own()))}
+}
+
+// own returns the text of the file without what runs appended to it, as in a
+// transcript. That part holds nothing but messages; what they include is a power.
+func (f *File) own() string {
+	text := f.Doc.Source()
+	for _, e := range f.Doc.Elements {
+		if e.Tag == chatmd.RunTag {
+			text = text[:e.Offset]
+			break
+		}
+	}
+	return strings.TrimRight(text, "\n")
+}
+
+// maxHashed is how much of the files that commands name is read to notice changes, all
+// together.
+const maxHashed = 1 << 30
+
+// command records the files that the words of a command name, such as a script, as sources.
+// What belongs to a stranger's folder and cannot be a source is a power, [trust.Varies], and
+// so are files elsewhere. The command is declared at a place. The sources are returned: see
+// [changed].
+func (g *gate) command(dir string, words []string, at place) (scripts []trust.Source) {
+	for _, name := range named(words) {
+		path := filepath.FromSlash(name)
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(dir, path)
+		}
+		info, err := os.Stat(path)
+		if err != nil {
+			continue // if there is one later, it is a new source
+		}
+		real := resolved(path)
+		lies := slices.ContainsFunc(g.inside, func(dir string) bool {
+			return within(dir, filepath.Join(resolved(filepath.Dir(path)), filepath.Base(path)))
+		})
+		why := ""
+		switch {
+		case g.belongs(real) && info.IsDir():
+			why = "a folder"
+		case g.belongs(real):
+			var hash string
+			if hash, why = g.hash(real); why == "" {
+				scripts = append(scripts, trust.Source{Path: path, Hash: hash, Word: name})
+				g.claim.AddSource(scripts[len(scripts)-1])
+			}
+		case lies || within(dir, path):
+			why = "a link to outside"
+		case !info.IsDir() && name != words[0]: // strangers do not write the programs of the system
+			why = "outside"
+		}
+		if why != "" {
+			g.wants(trust.Power{Kind: trust.Varies, What: name + " (" + why + ")", Where: strings.Join(words, " ") + " in " + dir}, at)
+		}
+	}
+	return scripts
+}
+
+// changed says which of the scripts of a command has changed since the agent's file was
+// read, or returns "". The system reads them again when they start: an agreement is to what
+// they were, and somebody, also the model, may have written to them since. K6
+func changed(scripts []trust.Source) string {
+	for _, s := range scripts {
+		if hash, why := new(gate).hash(resolved(s.Path)); why != "" || hash != s.Hash {
+			return fmt.Sprintf("%s has changed since the agent's file was read", trust.Visible(filepath.Base(s.Path)))
+		}
+	}
+	return ""
+}
+
+// named returns what the words of a command may name in its folder: the words, values of
+// options, and modules of Python. A program without a folder is found by PATH.
+func named(words []string) (names []string) {
+	module := false
+	for i, word := range words {
+		if i > 0 || strings.ContainsAny(word, `/\`) {
+			names = append(names, word)
+		}
+		if _, value, ok := strings.Cut(word, "="); ok && i > 0 {
+			names = append(names, value)
+		}
+		attached, ok := strings.CutPrefix(word, "-m")
+		switch {
+		case module:
+			names = append(names, modules(word)...)
+		case ok && attached != "" && i > 0:
+			names = append(names, modules(attached)...)
+		}
+		module = word == "-m"
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return name == "" })
+}
+
+// modules returns the files that make up a module of Python, such as a.b.
+func modules(name string) (files []string) {
+	path := ""
+	for part := range strings.SplitSeq(name, ".") {
+		path += part
+		files = append(files, path+".py", path+"/__init__.py", path+"/__main__.py")
+		path += "/"
+	}
+	return files
+}
+
+// hash returns the hash of a regular file, or why there is none.
+func (g *gate) hash(path string) (hash, why string) {
+	if hash, ok := g.hashes[path]; ok {
+		return hash, ""
+	}
+	info, err := os.Stat(path) // opening a pipe would wait for a writer
+	switch {
+	case err != nil || !info.Mode().IsRegular():
+		return "", "not a file"
+	case info.Size() > maxHashed-g.hashed:
+		return "", "too large to check"
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return "", "it cannot be read"
+	}
+	defer file.Close()
+	h := sha256.New()
+	n, err := io.Copy(h, io.LimitReader(file, maxHashed-g.hashed+1))
+	switch g.hashed += n; {
+	case err != nil:
+		return "", "it cannot be read"
+	case g.hashed > maxHashed:
+		return "", "too large to check"
+	}
+	hash = hex.EncodeToString(h.Sum(nil))
+	if g.hashes != nil {
+		g.hashes[path] = hash
+	}
+	return hash, ""
+}
+
+// server records what it takes to use an MCP server, which is declared at a place.
+func (g *gate) server(decl *chatmd.Tool, s *mcpbridge.Server, at place) (scripts []trust.Source) {
+	p := trust.Power{Kind: trust.Connects, What: s.URL}
+	if len(s.Command) > 0 {
+		p = trust.Power{Kind: trust.Starts, What: strings.TrimSpace(strings.TrimPrefix(decl.Value("mcp_server"), "stdio:")), Where: s.Dir}
+		scripts = g.command(s.Dir, s.Command, at)
+		g.outside(s, at)
+	}
+	g.wants(p, at)
+	for _, name := range []string{decl.Value("client_id_env"), decl.Value("client_secret_env")} {
+		if name != "" {
+			g.wants(trust.Power{Kind: trust.Reveals, What: name, Where: cmp.Or(s.URL, p.What)}, at)
+		}
+	}
+	return scripts
+}
+
+// outside records what a server's program may read outside because its command line names it,
+// in the sandbox that it runs in. All programs read what belongs to the system.
+func (g *gate) outside(s *mcpbridge.Server, at place) {
+	if s.Sandbox == nil || s.Sandbox(s.Dir).Unconfined {
+		return
+	}
+	usual := sandbox.ReadOnly()
+	for _, path := range s.Hold() {
+		if g.belongs(path) || usual.Reads(path) {
+			continue
+		}
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			path += string(filepath.Separator)
+		}
+		g.wants(trust.Power{Kind: trust.Reads, What: path}, at)
+	}
+}
+
+// hosted records what a tool that the endpoint runs may reach.
+func (g *gate) hosted(def item.Tool, at place) {
+	switch d := def.(type) {
+	case *item.MCPTool:
+		g.wants(trust.Power{Kind: trust.Connects, What: cmp.Or(d.ServerURL, d.ConnectorID, d.TunnelID)}, at)
+		return
+	case *item.FileSearchTool, *item.ImageGenerationTool, *item.ToolSearchTool, *item.ProgrammaticTool:
+		return // they stay at the endpoint
+	case *item.CodeInterpreterTool:
+		if !strings.Contains(string(d.Container), "network") {
+			return
+		}
+	}
+	g.browses = append(g.browses, browse{trust.Power{Kind: trust.Browses, What: def.ToolType()}, at})
+}
+
+// browse is a tool by which the endpoint reaches the web, and its place.
+type browse struct {
+	power trust.Power
+	at    place
+}
+
+// asName returns a name that a file chose, for the description of a power: quoted if it could be taken
+// for other words of it.
+func asName(name string) string {
+	if strings.ContainsFunc(name, func(r rune) bool {
+		return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_-.*?/@:", r)
+	}) || name == "" {
+		return strconv.Quote(name)
+	}
+	return name
+}
+
+// settle records the powers that come of several files together: who reads nothing has
+// nothing to send away.
+func (g *gate) settle() {
+	if !g.reads {
+		return
+	}
+	for _, b := range g.browses {
+		g.wants(b.power, b.at)
+	}
+}
+
+// ask asks for the powers of the pass, unless that was asked before. It reports whether
+// another pass is necessary, because more is agreed to.
+func (g *gate) ask(ctx context.Context, asked *[]trust.Claim, o *Options) (again bool, err error) {
+	g.settle()
+	known := slices.ContainsFunc(*asked, func(c trust.Claim) bool { return c.Covers(&g.claim) })
+	switch {
+	case len(g.claim.Powers) == 0 || known:
+		return false, g.refused()
+	case o.Consent == nil && (o.Check || o.Salvage):
+		return false, nil
+	case o.Consent == nil:
+		return false, &trust.UntrustedError{Claim: g.claim}
+	}
+	*asked = append(*asked, g.claim)
+	a, err := o.Consent(ctx, g.claim)
+	if err == nil && a.Remember != nil {
+		err = a.Remember(ctx)
+	}
+	if err != nil {
+		return false, err
+	}
+	g.agreed = a.Powers
+	return true, g.refused()
+}
+
+// refused returns an error if a power is not agreed to that the file cannot do
+// without. The calls of a tool that a file allows itself can be asked about.
+func (g *gate) refused() error {
+	if g == nil { // of a File that was not loaded
+		return nil
+	}
+	for _, p := range g.claim.Powers.Without(g.agreed) {
+		if p.Kind != trust.Allows {
+			return &trust.UntrustedError{Claim: g.claim}
+		}
+	}
+	return nil
+}

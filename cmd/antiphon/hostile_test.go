@@ -1,0 +1,225 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+)
+
+// stolen is the text of what no hostile file may show or send.
+const stolen = "CANARY-5d2e"
+
+// hostileCase is a folder with a hostile file, main.md, and what it wants to reach.
+type hostileCase struct {
+	attempt   string
+	dir, work string
+	mark      string // a file that exists if a program ran
+	env       []string
+	evil      *atomic.Int64 // requests to the stranger's host
+}
+
+// newHostile lays out one file of testdata/hostile.
+func newHostile(t *testing.T, path, home, evil string, asked *atomic.Int64) *hostileCase {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	archive := txtar.Parse(data)
+	dir := t.TempDir()
+	h := &hostileCase{attempt: strings.TrimSpace(string(archive.Comment)), dir: dir, evil: asked}
+	h.work, h.mark = filepath.Join(dir, "work"), filepath.Join(dir, "mark")
+	h.env = []string{"OPENAI_API_KEY=" + testKey, "OPENAI_BASE_URL=http://127.0.0.1:9/v1", "MY_ID=" + stolen + "-id", "MY_TOKEN=" + stolen + "-token",
+		"HOME=" + home, "XDG_DATA_HOME=" + filepath.Join(dir, "data"), "XDG_CACHE_HOME=" + filepath.Join(dir, "cache")}
+	outside := filepath.Join(dir, "outside")
+	at, err := url.Parse(evil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := strings.NewReplacer("{{MARK}}", h.mark, "{{EVIL}}", evil, "{{EVIL_HOST}}", at.Host, "{{EVIL_PORT}}", at.Port(), "{{EVIL_AT}}", strings.Replace(evil, "http://", "http://api.openai.com@", 1), "{{OUTSIDE}}", outside)
+	for _, folder := range []string{h.work, outside} {
+		if err := os.Mkdir(folder, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, f := range archive.Files {
+		write(t, filepath.Join(h.work, f.Name), words.Replace(string(f.Data)))
+	}
+	write(t, filepath.Join(outside, "secret.txt"), stolen+"\n")
+	write(t, filepath.Join(outside, "secret.png"), "\x89PNG\r\n\x1a\n"+stolen)
+	write(t, filepath.Join(outside, "agent.md"), "<config model=\"rehearsal\"/>\n<user>"+stolen+"</user>\n")
+	write(t, filepath.Join(outside, "play.script"), "turn\n  say "+stolen+"\n")
+	for from, to := range map[string]string{"link": outside, "linked.txt": filepath.Join(outside, "secret.txt")} {
+		if err := os.Symlink(to, filepath.Join(h.work, from)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return h
+}
+
+// ways are the ways by which a stranger's file gets in, each a list of commands. FILE is
+// the hostile file, DIR its folder.
+var ways = [][]string{
+	{"run FILE"},
+	{"run FILE --rehearsal"},
+	{"run FILE --json --session s"},
+	{"check FILE"},
+	{"doctor FILE --offline"},
+	{"convert FILE --to request", "convert FILE --to lines", "convert FILE --to chatmd"},
+	{"run FILE --out DIR/talk.md", "run DIR/talk.md --in-place", "run FILE more --out DIR/talk.md"},
+	{"run FILE --quiet --sandbox full"},
+	{"doctor FILE"},
+	{"sessions import FILE --name s", "sessions show s --full", "sessions show s --as-sent", "run FILE --session s"},
+	{"sessions import FILE --name i --for FILE", "run FILE more --session i", "sessions compact i", "sessions export i --to chatmd --out DIR/exported.md", "run DIR/exported.md more"},
+	{"run DIR/inside.md --session h", "sessions compact h --file FILE", "sessions fork h --name forked", "run FILE more --session forked"},
+	{"run DIR/as-tool.md"},
+	{"run DIR/as-message.md"},
+	{"run DIR/as-import.md"},
+	{"run DIR/as-deep.md"},
+	{"trust --diff FILE"},
+	{"fmt FILE", "run FILE more"},
+}
+
+func hostileFiles(t *testing.T) []string {
+	t.Helper()
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths, err := filepath.Glob(filepath.Join(here, "testdata", "hostile", "*.txtar"))
+	if err != nil || len(paths) < 130 {
+		t.Fatalf("%d hostile files, %v", len(paths), err)
+	}
+	return paths
+}
+
+// hostileWorld makes a home folder with secrets and the stranger's host.
+func hostileWorld(t *testing.T) (home, evil string, asked *atomic.Int64) {
+	t.Helper()
+	home, asked = t.TempDir(), new(atomic.Int64)
+	t.Setenv("HOME", home)
+	if err := os.Mkdir(filepath.Join(home, ".ssh"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(home, ".ssh", "id_rsa"), stolen+"\n")
+	write(t, filepath.Join(home, "notes.txt"), stolen+"\n")
+	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	t.Cleanup(srv.Close)
+	return home, srv.URL, asked
+}
+
+// K1: the attempts of testdata/hostile are real. With a person's agreement most of them
+// do what they want if nothing confines their programs, so that TestHostileFiles would see it.
+func TestHostileFilesAreReal(t *testing.T) {
+	home, evil, asked := hostileWorld(t)
+	worked := 0
+	var idle []string
+	for _, path := range hostileFiles(t) {
+		h := newHostile(t, path, home, evil, asked)
+		t.Chdir(h.work) // some of them write there
+		before := asked.Load()
+		o := programEnv(t, h.env, "run", filepath.Join(h.work, "main.md"), "--trust", "--sandbox", "full", "--out", filepath.Join(h.work, "talk.md"))
+		talk, _ := os.ReadFile(filepath.Join(h.work, "talk.md"))
+		_, err := os.Stat(h.mark)
+		if err == nil || asked.Load() > before || strings.Contains(o.out+o.err+string(talk), stolen) || strings.Contains(o.out, "{output}") {
+			worked++
+		} else {
+			idle = append(idle, filepath.Base(path))
+		}
+	}
+	if worked < 60 {
+		t.Errorf("with an agreement, only %d attempts do anything", worked)
+	}
+	t.Logf("with an agreement, %d attempts succeed; these do not: %q", worked, idle)
+}
+
+// K1, K4: a host of testdata/hostile that is written to be misread is refused, or shown as
+// what it is and no other: even a person's agreement does not lead to the stranger's host.
+func TestHostileHostsAreNotMisread(t *testing.T) {
+	paths := hostileFiles(t)
+	home, evil, asked := hostileWorld(t)
+	tried := 0
+	for _, path := range paths {
+		if !strings.HasPrefix(filepath.Base(path), "host-") {
+			continue
+		}
+		tried++
+		h := newHostile(t, path, home, evil, asked)
+		t.Chdir(h.work)
+		h.try(t, "run FILE --trust")
+	}
+	if tried < 10 {
+		t.Errorf("only %d files with hosts", tried)
+	}
+}
+
+// K2, K3, A5, B5: none of the files of strangers in testdata/hostile starts a program,
+// sends anything, shows what is outside its folder, or steers the terminal, whatever
+// way it comes in by and whatever command is given it without a person's agreement.
+func TestHostileFiles(t *testing.T) {
+	paths := hostileFiles(t)
+	home, evil, asked := hostileWorld(t)
+	for n, path := range paths {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
+			h := newHostile(t, path, home, evil, asked)
+			if !strings.HasPrefix(h.attempt, "Attempt: ") {
+				t.Errorf("%s does not say what it attempts", path)
+			}
+			const inside = "<config model=\"rehearsal\"/>\n"
+			write(t, filepath.Join(h.work, "as-tool.md"), inside+"<tool name=\"h\" agent=\"main.md\" local description=\"Helps.\"/>\n<user>x</user>\n")
+			write(t, filepath.Join(h.work, "as-message.md"), inside+"<user>x <agent src=\"main.md\" local>go</agent></user>\n")
+			write(t, filepath.Join(h.work, "as-import.md"), "<import src=\"main.md\"/>\n<user>x</user>\n")
+			write(t, filepath.Join(h.work, "inside.md"), inside+"<user>x</user>\n")
+			write(t, filepath.Join(h.work, "as-deep.md"), inside+"<tool name=\"h\" agent=\"as-tool.md\" local description=\"Helps.\"/>\n<user>x</user>\n")
+			elsewhere := t.TempDir()
+			for i, way := range ways {
+				if underRace && i%4 != n%4 { // all of them run without it
+					continue
+				}
+				t.Chdir([]string{elsewhere, h.work}[(n+i)%2]) // the workspace
+				for _, line := range way {
+					h.try(t, line)
+				}
+			}
+		})
+	}
+}
+
+// try gives one command to the hostile file.
+func (h *hostileCase) try(t *testing.T, line string) {
+	t.Helper()
+	var args []string
+	for word := range strings.FieldsSeq(line) {
+		word = strings.ReplaceAll(word, "FILE", filepath.Join(h.work, "main.md"))
+		args = append(args, strings.ReplaceAll(word, "DIR", h.work))
+	}
+	before := h.evil.Load()
+	o := programEnv(t, h.env, args...)
+	for where, text := range map[string]string{"standard output": o.out, "standard error": o.err} {
+		if strings.Contains(text, stolen) {
+			t.Errorf("%s: what is outside is on %s:\n%s", line, where, text)
+		}
+		// What is the file again, in a pipe, is so to the byte.
+		copied := args[0] == "fmt" || where == "standard output" && strings.HasSuffix(line, "--to chatmd")
+		if strings.ContainsAny(text, "\x1b\x07\u202e\u200b") && !copied {
+			t.Errorf("%s: the file steers the terminal by %s: %q", line, where, text)
+		}
+	}
+	if _, err := os.Stat(h.mark); err == nil {
+		t.Errorf("%s: a program of the file has run (exit code %d)\n%s%s", line, o.code, o.out, o.err)
+		_ = os.Remove(h.mark)
+	}
+	if after := h.evil.Load(); after != before {
+		t.Errorf("%s: %d requests went to the stranger's host (exit code %d)\n%s%s", line, after-before, o.code, o.out, o.err)
+	}
+}

@@ -1,0 +1,204 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/tool"
+)
+
+// deliverFlags are common to the commands that leave something in an inbox.
+type deliverFlags struct {
+	Key string `placeholder:"KEY" help:"Names the delivery, so that a second one with the same key and content counts once. Default: a new key."`
+}
+
+// deliver leaves bodies for a session and says what became of them.
+func (f *deliverFlags) deliver(ctx context.Context, std stdio, all *sessionsCommand, store keeper, info session.Info, d session.Delivery, what string) error {
+	s, err := session.Open(ctx, store, info.ID)
+	if err != nil {
+		return err
+	}
+	if d.Key = f.Key; d.Key == "" {
+		d.Key = rand.Text()
+	}
+	d.By = thePerson
+	if err := session.CheckDelivery(d); err != nil {
+		return usage(err)
+	}
+	receipt, err := s.Deliver(ctx, d)
+	switch {
+	case errors.Is(err, session.ErrKeyUsed):
+		return usage(fmt.Errorf("--key %s: %w\n  hint: give what you said before, or another key", quoted(f.Key), session.ErrKeyUsed))
+	case errors.Is(err, errors.ErrUnsupported):
+		return usage(err)
+	case err != nil:
+		return err
+	}
+	value := struct {
+		Session string `json:"session"`
+		Key     string `json:"key"`
+		Number  int64  `json:"number"`
+		Taken   int64  `json:"taken,omitempty"`
+	}{info.ID, d.Key, receipt.Number, receipt.Taken}
+	if receipt.Taken > 0 {
+		return all.told(std, value, "%s: it was delivered before, and is entry %d", info.ID, receipt.Taken)
+	}
+	return all.told(std, value, "%s: %s waits as delivery %d; the run that is under way takes it, or the next one", info.ID, what, receipt.Number)
+}
+
+// sayCommand is antiphon sessions say.
+type sayCommand struct {
+	Session string `arg:"" help:"The session."`
+	Text    string `arg:"" help:"What to say. -: standard input."`
+	Later   bool   `help:"Wait until the run has its answer, instead of being part of the next request."`
+	deliverFlags
+}
+
+// Run delivers input.
+func (c *sayCommand) Run(ctx context.Context, std stdio, env environment, all *sessionsCommand) error {
+	text := c.Text
+	if text == "-" {
+		read, err := io.ReadAll(std.in)
+		if err != nil {
+			return fmt.Errorf("standard input: %w", err)
+		}
+		text = string(read)
+	}
+	if strings.TrimSpace(text) == "" {
+		return usage(errors.New("there is nothing to say: give a text, or - and the text on standard input"))
+	}
+	return all.withWhole(ctx, env, c.Session, func(store keeper, info session.Info) error {
+		d := session.Delivery{Delivered: session.Delivered{From: "sessions say", Queued: c.Later}, Bodies: []session.Body{session.InputItem{Item: item.User(text)}}}
+		return c.deliver(ctx, std, all, store, info, d, "it")
+	})
+}
+
+// stopCommand is antiphon sessions stop.
+type stopCommand struct {
+	Session   string `arg:"" help:"The session."`
+	AfterTurn bool   `help:"Let the reply that is under way and its calls be completed."`
+	Reason    string `placeholder:"TEXT" help:"Why, for people who read the session."`
+	deliverFlags
+}
+
+// Run delivers a request to stop.
+func (c *stopCommand) Run(ctx context.Context, std stdio, env environment, all *sessionsCommand) error {
+	return all.withWhole(ctx, env, c.Session, func(store keeper, info session.Info) error {
+		d := session.Delivery{Delivered: session.Delivered{From: "sessions stop"}, Bodies: []session.Body{session.StopAsked{AfterTurn: c.AfterTurn, Detail: c.Reason}}}
+		return c.deliver(ctx, std, all, store, info, d, "the request to stop")
+	})
+}
+
+// approveCommand is antiphon sessions approve.
+type approveCommand struct {
+	Session string   `arg:"" help:"The session."`
+	Calls   []string `arg:"" optional:"" help:"The ids of the calls to allow, as sessions info shows them. Default: show each waiting call and ask about it."`
+	Refuse  bool     `help:"Refuse the calls that are named."`
+	Reason  string   `placeholder:"TEXT" help:"Why they are refused, for the model."`
+}
+
+// Run answers calls that wait for an approval.
+func (c *approveCommand) Run(ctx context.Context, std stdio, env environment, all *sessionsCommand) error {
+	switch {
+	case c.Reason != "" && !c.Refuse:
+		return usage(errors.New("--reason belongs to --refuse: an allowed call needs no reason"))
+	case c.Refuse && len(c.Calls) == 0:
+		return usage(errors.New("name the calls to refuse: antiphon sessions info lists those that wait"))
+	}
+	log, err := auditLog(env)
+	if err != nil {
+		return err
+	}
+	return all.withWhole(ctx, env, c.Session, func(store keeper, info session.Info) error {
+		s, err := session.Open(ctx, store, info.ID)
+		if err != nil {
+			return err
+		}
+		pending, err := agent.PendingApprovals(ctx, s)
+		if err != nil {
+			return err
+		}
+		if len(pending) == 0 && len(c.Calls) == 0 {
+			return all.told(std, []answeredCall{}, "%s: no call waits for an approval", info.ID)
+		}
+		if pending, err = c.chosen(pending); err != nil {
+			return err
+		}
+		asked := newPerson(std)
+		var done []answeredCall
+		for _, p := range pending {
+			d, err := c.decide(ctx, std, asked, p)
+			if err != nil {
+				return err
+			}
+			if log != nil {
+				if err := log.Write(ctx, host.Answered(p, d)...); err != nil {
+					return err
+				}
+			}
+			if err := agent.Decide(ctx, s, d); err != nil {
+				return err
+			}
+			done = append(done, answeredCall{p.Session, p.CallID, p.Tool, d.Allow})
+		}
+		return all.told(std, done, "%s: %s answered; the run that is under way goes on with that, or the next one: antiphon run FILE --session %s", info.ID, plural(len(done), "call"), quoted(info.ID))
+	})
+}
+
+// answeredCall is what sessions approve prints of a call.
+type answeredCall struct {
+	Session string `json:"session"`
+	CallID  string `json:"call_id"`
+	Tool    string `json:"tool"`
+	Allowed bool   `json:"allowed"`
+}
+
+// chosen returns the waiting calls that are named, or all of them.
+func (c *approveCommand) chosen(pending []agent.PendingApproval) (chosen []agent.PendingApproval, err error) {
+	if len(c.Calls) == 0 {
+		return pending, nil
+	}
+	for _, id := range c.Calls {
+		fits := func(p agent.PendingApproval) bool { return p.CallID == id }
+		i := slices.IndexFunc(pending, fits)
+		switch {
+		case i < 0:
+			return nil, usage(fmt.Errorf("no call with the id %q waits for an approval\n  hint: antiphon sessions info %s lists those that do", id, quoted(c.Session)))
+		case slices.ContainsFunc(pending[i+1:], fits):
+			return nil, usage(fmt.Errorf("several calls with the id %q wait; answer them one by one: antiphon sessions approve %s", id, quoted(c.Session)))
+		}
+		chosen = append(chosen, pending[i])
+	}
+	return chosen, nil
+}
+
+// decide returns the person's answer about a call, which they gave on the command
+// line, or give now.
+func (c *approveCommand) decide(ctx context.Context, std stdio, asked *person, p agent.PendingApproval) (d agent.Decision, err error) {
+	call := tool.Call{ID: p.CallID, Name: p.Tool, Arguments: p.Arguments, Custom: p.Custom}
+	if len(c.Calls) > 0 {
+		// A list of waiting calls shows the ids alone, so the person sees here what they answer.
+		s := asRun(call, p.Command, p.Sandbox)
+		fmt.Fprint(std.err, s.whole(p.Reason))
+		d = byPerson(agent.Decision{Allow: !c.Refuse, Reason: host.Refusal(c.Reason)}, "sessions approve")
+	} else {
+		if !terminal(std.in) {
+			return d, usage(fmt.Errorf("there is no terminal to ask at: name the calls, such as antiphon sessions approve %s %s", quoted(c.Session), quoted(p.CallID)))
+		}
+		d, err = asked.approve(ctx, agent.ApprovalRequest{Session: p.Session, Call: call, Reason: p.Reason, Rules: p.Rules, Command: p.Command})
+	}
+	d.Session, d.Number, d.CallID = p.Session, p.Number, p.CallID
+	return d, err
+}

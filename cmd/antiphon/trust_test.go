@@ -1,0 +1,60 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// K1, K6: a person at a terminal reads what a file may do, and answers once. A yes lasts
+// until a byte changes.
+func TestTrustQuestion(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: waits for a terminal")
+	}
+	t.Parallel()
+	const run, question = "antiphon run agent.md; ", "yes but [a]sk about each call, [n]o:"
+	for _, tt := range []struct {
+		name, line string
+		steps      []string // what is waited for, and then typed
+		marks      string   // what the command has written
+		last       string   // on the screen
+	}{
+		{"no", run, []string{question, "n"}, "", "agent.md was not run, because it is not trusted"},
+		{"once", run + "echo again; " + run, []string{question, "o", "\nagain\n?? agent.md", "n"}, "m", "agent.md was not run"},
+		{"ask", run, []string{question, "a", "run it? [y]es, [n]o, always", "n"}, "", "1 refused"},
+		{"yes", run + run + "echo >>mark.sh; " + run, []string{question, "y", "Changed: mark.sh, no power", "n"}, "mm", "agent.md was not run"},
+		{"unrecorded", "mkdir log; export ANTIPHON_AUDIT=$PWD/log; " + run + "echo again; " + run, []string{question, "y", "\nagain\n?? agent.md", "n"}, "", "agent.md was not run"},
+		{"help", run, []string{question, "?", "Nothing has been started", "", question, "n"}, "", "agent.md was not run"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			write(t, filepath.Join(dir, "agent.script"), "turn\n  call mark {}\nturn\n  say Done.\n")
+			write(t, filepath.Join(dir, "mark.sh"), "printf m >>marks\n")
+			write(t, filepath.Join(dir, "agent.md"), "<config model=\"rehearsal:agent.script\"/>\n<tool name=\"mark\" command=\"sh mark.sh\" description=\"Marks.\" approval=\"allow\"/>\n<user>Mark.</user>\n")
+			term := openTerminal(t, dir, strings.TrimSuffix(tt.line, "; "))
+			first := term.until(t, question)
+			if !strings.Contains(first, "?? agent.md is not trusted yet. It\n   allows itself mark, that is sh mark.sh in "+dir) {
+				t.Errorf("the screen:\n%s", first)
+			}
+			for i := 0; i < len(tt.steps); i += 2 {
+				term.until(t, tt.steps[i])
+				if answer := tt.steps[i+1]; answer != "" {
+					term.tmux(t, "clear-history")
+					term.keys(t, answer, "Enter")
+				}
+			}
+			if screen := term.until(t, "[exit code "); !strings.Contains(screen, tt.last) {
+				t.Errorf("the screen at the end:\n%s", screen)
+			}
+			if marks, _ := os.ReadFile(filepath.Join(dir, "marks")); string(marks) != tt.marks {
+				t.Errorf("the command has written %q, want %q", marks, tt.marks)
+			}
+		})
+	}
+}

@@ -1,0 +1,80 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package obeyed knows the files that other programs run or obey without another
+// question: hooks and settings of git, shell start files, tasks of editors. Whoever writes
+// to them starts programs later, with all rights of the person.
+//
+// Tools ask before they write to such a file ([Name]). A sandbox keeps its programs from
+// changing those that exist ([Scan.Fixed]), and says which ones they made ([Scan.Since]).
+package obeyed
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// files are names of files, in any folder.
+var files = []string{
+	".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout",
+	".kshrc", ".mkshrc", ".cshrc", ".tcshrc", ".login", ".logout", ".xprofile", ".xsession", ".xinitrc", ".pam_environment", // shells and sessions
+	".envrc", ".gitconfig", ".npmrc", ".vimrc", ".exrc", ".emacs", ".gdbinit", ".lldbinit", ".tmux.conf", ".screenrc", ".mcp.json",
+}
+
+// folders are folders with all that is in them.
+var folders = []string{
+	".git", ".ssh", ".gnupg", ".vscode", ".idea", ".husky", ".devcontainer", ".emacs.d", ".vim", ".claude", ".cursor", ".codex", ".gemini",
+	".config/fish", ".config/git", ".config/autostart", ".config/systemd", ".config/environment.d", ".config/nvim", "Library/LaunchAgents",
+	".config/antiphon", ".local/share/antiphon", ".cache/antiphon", ".chatmd/cache", // trust, sessions, answers of agents
+}
+
+// ofProjects are names of files and folders that programs obey in the folder of a project.
+var ofProjects = []string{
+	".envrc", ".exrc", ".mcp.json", ".vscode", ".idea", ".husky", ".devcontainer", ".claude", ".cursor", ".codex", ".gemini",
+}
+
+// Name returns the part of a path that names a file or folder that programs obey, or "".
+// Some file systems ignore case, dots and spaces at the end of a name, and know .git as
+// git~1.
+func Name(path string) string {
+	names := strings.Split(strings.ToLower(strings.ReplaceAll(path, `\`, "/")), "/")
+	for i, name := range names {
+		if name = strings.TrimRight(name, ". "); name == "git~1" {
+			name = ".git"
+		}
+		names[i] = name
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return name == "" })
+	if n := len(names); n > 0 && slices.Contains(files, names[n-1]) {
+		return names[n-1]
+	}
+	whole := "/" + strings.Join(names, "/") + "/"
+	for _, folder := range folders {
+		if strings.Contains(whole, "/"+strings.ToLower(folder)+"/") {
+			return folder
+		}
+	}
+	return ""
+}
+
+// The lines of a repository's configuration that start no program and read no file, as
+// git init, clone and branch write them.
+var (
+	harmlessSection = regexp.MustCompile(`^\[(core|user|init|pull|push|advice|color|remote "[^"\\]*"|branch "[^"\\]*")\]$`)
+	harmlessSetting = regexp.MustCompile(`^\s*(repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|autocrlf|eol|` +
+		`quotepath|name|email|defaultbranch|rebase|default|url|pushurl|fetch|push|tagopt|prune|remote|merge|description|pushremote|ui)\s*=[^\\"#;]*$`)
+)
+
+// Setting returns the first line of a configuration of git that may start a program or
+// read a file, or "".
+func Setting(config string) string {
+	for line := range strings.Lines(config) {
+		line = strings.TrimRight(line, "\r\n")
+		if trimmed := strings.TrimSpace(line); trimmed != "" && trimmed[0] != '#' && trimmed[0] != ';' &&
+			!harmlessSection.MatchString(line) && !harmlessSetting.MatchString(strings.ToLower(line)) {
+			return trimmed
+		}
+	}
+	return ""
+}

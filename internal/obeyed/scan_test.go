@@ -1,0 +1,132 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package obeyed
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// workspace returns a folder, and a function that runs a script in it.
+func workspace(t *testing.T) (dir string, run func(script string)) {
+	t.Helper()
+	for _, program := range []string{"git", "sh"} {
+		if _, err := exec.LookPath(program); err != nil || runtime.GOOS == "windows" {
+			t.Skip("git and a shell are needed: ", err)
+		}
+	}
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir, func(script string) {
+		t.Helper()
+		cmd := exec.Command("sh", "-ec", script)
+		cmd.Dir = dir
+		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=protocol.file.allow", "GIT_CONFIG_VALUE_0=always",
+			"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=b@c.d", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=b@c.d"}
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v %s", script, err, out)
+		}
+	}
+}
+
+// TestSince proves that a scan tells what programs obey from what git makes itself.
+func TestSince(t *testing.T) {
+	const repository = `git init -q; git commit -q --allow-empty -m x; git branch b; git worktree add -q tree b; mkdir sub; `
+	for script, want := range map[string]string{
+		"git init -q new; git clone -q . copy; git commit -q --allow-empty -m y; git clone -q --bare . bare.git": "",
+		"git worktree add -q other; git worktree remove tree; git branch -q --track c b; git remote add x ../y":  "",
+		"git clone -q . o; git submodule --quiet add ./o m; git commit -qm m":                                    "",
+		"git submodule --quiet add \"$PWD\" m":                                                                   "",
+		"mkdir -p a/.vscode; echo x > a/b; rm -rf .git":                                                          "",
+		"git config core.fsmonitor evil":                                                                         "/.git/config has the new line",
+		"git init -q sub; git -C sub config core.pager evil":                                                     "/sub/.git/config has the new line",
+		"git init -q --bare x; git -C x config core.pager evil":                                                  "/x/config has the new line",
+		"git init -q sub; echo evil > sub/.git/hooks/post-checkout":                                              "/sub/.git/hooks/post-checkout is new",
+		"echo evil > .git/hooks/pre-commit":                                                                      "/.git/hooks/pre-commit is new",
+		"mkdir e; cp .git/config e; git -C . config -f e/config core.pager evil; echo ../e > .git/commondir":     "/.git/commondir was removed",
+		"echo /tmp > .git/worktrees/tree/commondir":                                                              "/.git/worktrees/tree/commondir was changed",
+		"git config -f .git/config.worktree core.pager evil":                                                     "/.git/config.worktree has the new line",
+		"git init -q e; git -C e config alias.x '!evil'; echo 'gitdir: ../e/.git' > sub/.git":                    "/e/.git/config has the new line",
+		"echo 'gitdir: /tmp/x' > tree/.git":                                                                      "/tree/.git was changed",
+		"echo 'gitdir: /tmp/x' > sub/.git":                                                                       "/sub/.git is new",
+		"mv .git g; ln -s g .git":                                                                                "/.git is new",
+		"echo evil > .envrc":                                                                                     "/.envrc is new",
+		"mkdir .vscode; echo evil > .vscode/tasks.json":                                                          "/.vscode is new",
+		"echo x > sub/.mcp.json":                                                                                 "/sub/.mcp.json is new",
+	} {
+		dir, run := workspace(t)
+		run(repository)
+		s := Look([]string{dir})
+		run(script)
+		got := strings.Join(s.Since(), "\n")
+		if strings.Contains(got, "\n") && !strings.Contains(script, "ln -s") || (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("%s: %q, not %q", script, got, want)
+		}
+	}
+}
+
+// TestLook proves what a scan finds, also through settings that name further files, and
+// that it makes what is missing in a repository.
+func TestLook(t *testing.T) {
+	dir, run := workspace(t)
+	run(`git init -q; rm -r .git/hooks; git config core.hooksPath .githooks; git config include.path ../shared.config; git config extensions.worktreeConfig true
+echo > shared.config; mkdir .githooks .vscode; echo > .envrc; mkdir -p node_modules/x; git init -q node_modules/x; git init -q a/b; ln -s a link; git commit -q --allow-empty -m x; git worktree add -q tree`)
+	s := Look([]string{dir}, filepath.Join(dir, "agent.md"), "/elsewhere")
+	made := s.Complete()
+	var got []string
+	for _, path := range slices.Concat(s.Fixed, []string{"pinned:"}, s.Pinned) {
+		got = append(got, strings.TrimPrefix(path, dir+"/"))
+	}
+	const want = ".envrc .git/config .git/config.worktree .git/hooks .git/worktrees/tree/commondir .git/worktrees/tree/config.worktree .githooks .vscode a/b/.git/config a/b/.git/hooks shared.config tree/.git " +
+		"pinned: .git .git/worktrees .git/worktrees/tree a/b/.git"
+	if strings.Join(got, " ") != want {
+		t.Errorf("%s", got)
+	}
+	if len(made) == 0 || len(s.Since()) > 0 {
+		t.Errorf("%v %v", made, s.Since())
+	}
+	run("git status --short; git -C tree status --short; git -C tree commit -q --allow-empty -m y")
+	if again := Look([]string{dir}); len(again.Complete()) > 0 {
+		t.Error("something was missing again")
+	}
+}
+
+// TestLookEnds proves that a scan of many folders ends early, with those at the top.
+func TestLookEnds(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a", "b", "c"} {
+		for i := range 700 {
+			if err := os.MkdirAll(filepath.Join(dir, name, "x", strings.Repeat("y", i%70+1), strings.Repeat("z", i/70+1)), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "c", ".git"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s := Look([]string{dir})
+	if len(s.seen) > mostFolders || s.left != 0 || len(s.Pinned) != 1 {
+		t.Errorf("%d %d %v", len(s.seen), s.left, s.Pinned)
+	}
+}
+
+func BenchmarkLook(b *testing.B) {
+	dir := b.TempDir()
+	for i := range 1000 {
+		if err := os.MkdirAll(filepath.Join(dir, strings.Repeat("y", i%30+1), strings.Repeat("z", i/30+1)), 0o700); err != nil {
+			b.Fatal(err)
+		}
+	}
+	Look([]string{dir})
+	for b.Loop() {
+		Look([]string{dir})
+	}
+}

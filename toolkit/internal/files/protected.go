@@ -1,0 +1,238 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package files
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/antiphon-go/antiphon/agent/plan"
+	"github.com/antiphon-go/antiphon/internal/obeyed"
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/tool"
+)
+
+// Some files are run or obeyed by other programs without another question, see package
+// obeyed: whoever writes to them starts programs later. A person is asked about a
+// write to them whatever the tool, even if its calls are allowed.
+
+// Protect adds files and folders, by absolute paths, that a person is asked about
+// before a tool writes to them. It must not be called while tools run.
+func (f *Files) Protect(paths ...string) {
+	for _, p := range paths {
+		f.protected = append(f.protected, realPath(p))
+	}
+}
+
+// ProtectedPaths returns the paths that were added, with their links resolved.
+func (f *Files) ProtectedPaths() []string {
+	if f == nil {
+		return nil
+	}
+	return slices.Clone(f.protected)
+}
+
+// Protected returns the reason for asking about a write to an absolute path, or "".
+// It looks at the path as it is written and as the links on the way lead.
+func (f *Files) Protected(path string) string {
+	real := realPath(path)
+	for _, p := range []string{path, real} {
+		if name := obeyed.Name(p); name != "" {
+			return "it writes to " + name + ", which other programs run or obey without a question"
+		}
+	}
+	for _, p := range f.protected {
+		if rel, err := filepath.Rel(p, real); err == nil && filepath.IsLocal(rel) {
+			return "it writes to " + filepath.Base(p) + ", which decides what this program does"
+		}
+	}
+	return ""
+}
+
+// realPath resolves the links of a path as far as it exists.
+func realPath(path string) string {
+	rest := ""
+	for at := path; ; at = filepath.Dir(at) {
+		if real, err := filepath.EvalSymlinks(at); err == nil {
+			return filepath.Join(real, rest)
+		}
+		if at == filepath.Dir(at) {
+			return filepath.Clean(path)
+		}
+		rest = filepath.Join(filepath.Base(at), rest)
+	}
+}
+
+// Home names the user's home folder, with what is private in it: in a root that contains it,
+// a person is asked before a tool reads hidden files, and before it reads outside of the home
+// folder. Without a home, "", nothing is private. It must not be called while tools run.
+func (f *Files) Home(path string) {
+	if f.home = path; path != "" {
+		f.home = realPath(path)
+	}
+}
+
+// private returns the reason for asking about a read of a place, or "". A root within the
+// home folder is a project, which a person chose, also if it is in a hidden folder.
+func (f *Files) private(p Place) string {
+	if f.home == "" || !lies(f.home, p.in().real) {
+		return ""
+	}
+	real := realPath(p.Path())
+	if !lies(real, f.home) {
+		if lies(f.home, real) { // a folder on the way
+			return ""
+		}
+		return "it reads outside of your home folder"
+	}
+	rel, _ := filepath.Rel(f.home, real) // it is there
+	for i, name := range strings.Split(filepath.ToSlash(rel), "/") {
+		system := i == 0 && (runtime.GOOS == "darwin" && strings.EqualFold(name, "Library") || runtime.GOOS == "windows" && strings.EqualFold(name, "AppData"))
+		if system || strings.HasPrefix(name, ".") && name != "." && name != ".chatmd" {
+			return "it reads hidden files of your home folder, where keys and passwords are"
+		}
+	}
+	return ""
+}
+
+// lies reports whether path is dir or in it.
+func lies(path, dir string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// guarded is a tool with an opinion about the files that it reads or writes to.
+type guarded struct {
+	tool.Tool
+	files   *Files
+	targets func(call tool.Call) []string
+	why     func(Place) string // the reason for asking about one of them
+}
+
+// Unwrap returns the tool that is guarded, which checks its arguments.
+func (g *guarded) Unwrap() tool.Tool { return g.Tool }
+
+// Guard adds to a tool that a person is asked about writes to protected files. The
+// function targets returns the paths that a call writes to, as the model wrote them.
+func (f *Files) Guard(t tool.Tool, targets func(call tool.Call) []string) tool.Tool {
+	return &guarded{t, f, targets, func(p Place) string { return f.Protected(p.Path()) }}
+}
+
+// GuardReads adds to a tool that a person is asked about reads of private files, see
+// [Files.Home]. It reads the argument "path".
+func (f *Files) GuardReads(t tool.Tool) tool.Tool { return &guarded{t, f, PathOf, f.private} }
+
+// Option is for tools that use the roots: answers about them are bound to the roots, and
+// rules about folders are held against the places that paths lead to.
+func (f *Files) Option() tool.Option {
+	return tool.InFolders(f, tool.Origin{Identity: f.Identity()})
+}
+
+// Annotations implements [tool.Annotated].
+func (g *guarded) Annotations() tool.Annotations {
+	a := tool.AnnotationsOf(g.Tool)
+	a.Folders, a.Origin.Identity = g.files, g.files.Identity()
+	return a
+}
+
+// Identity returns the roots for [tool.Origin].
+func (f *Files) Identity() string {
+	var parts []string
+	for _, r := range f.roots {
+		parts = append(parts, r.Name, r.abs[0])
+	}
+	return strings.Join(parts, "\x00")
+}
+
+// Approval asks about calls that write to protected files or read private ones. The rules have their usual
+// meaning.
+func (g *guarded) Approval(call tool.Call, rules []session.Rule) (verdict session.Verdict, reason string) {
+	p := plan.Policy{Rules: rules}
+	if j := p.Judge(g.question(call), nil); j.Ruled {
+		verdict, reason = j.Verdict, j.Reason
+	}
+	if verdict == session.Deny {
+		return verdict, reason
+	}
+	for _, name := range g.targets(call) {
+		place, err := g.files.Resolve(name)
+		if err != nil {
+			continue // the call will fail
+		}
+		if why := g.why(place); why != "" {
+			return session.Ask, why
+		}
+	}
+	return verdict, reason
+}
+
+// Within implements [tool.Folders]. A folder that is reached through a link is the folder
+// that it leads to, so nothing is within the link: somebody may change where it leads.
+func (f *Files) Within(folder, path string) (within, known bool) {
+	in, err := f.Resolve(folder)
+	if err != nil {
+		return false, true
+	}
+	at, err := f.Resolve(path)
+	if err != nil {
+		return false, true // the call will fail
+	}
+	rel, err := filepath.Rel(in.unlinked(), realPath(at.Path()))
+	return err == nil && filepath.IsLocal(rel), true
+}
+
+// unlinked returns the absolute path of a place. Only the links on the way to its root are
+// resolved.
+func (p Place) unlinked() string { return filepath.Join(p.in().real, p.OSPath()) }
+
+// Suggest returns the usual suggestion about the folder of the call's path. It returns none
+// for a call that is always asked about.
+func (g *guarded) Suggest(call tool.Call) []session.Rule {
+	if v, _ := g.Approval(call, nil); v == session.Ask {
+		return nil
+	}
+	list := plan.Suggest(g.question(call))
+	return slices.DeleteFunc(list, func(r session.Rule) bool { return r.Under == "" })
+}
+
+func (g *guarded) question(call tool.Call) plan.Question {
+	return plan.Question{Tool: call.Name, Arguments: call.Arguments, Custom: call.Custom, Within: g.files.Within}
+}
+
+// PathOf returns the argument "path" of a call, for [Files.Guard].
+func PathOf(call tool.Call) []string { return Texts(call.Arguments, "path") }
+
+// Texts returns the texts that an argument of a call may have for a tool: also the
+// second of two by the same name, and one whose name differs in case.
+func Texts(arguments, name string) (texts []string) {
+	d := json.NewDecoder(strings.NewReader(arguments))
+	for depth, isName, member := 0, false, ""; ; {
+		token, err := d.Token()
+		if err != nil {
+			return texts
+		}
+		switch token := token.(type) {
+		case json.Delim:
+			if token == '{' || token == '[' {
+				depth++
+			} else {
+				depth--
+			}
+			isName = depth == 1
+			continue
+		case string:
+			if depth == 1 && isName {
+				member, isName = token, false
+				continue
+			}
+			if depth == 1 && strings.EqualFold(member, name) {
+				texts = append(texts, token)
+			}
+		}
+		isName = depth == 1
+	}
+}

@@ -1,0 +1,103 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package shell
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/antiphon-go/antiphon/internal/obeyed"
+)
+
+// gitSettings are in force for every git that a command starts, whatever the
+// configuration says. They are those by which the content of a folder decides what
+// runs, and that nobody needs in a command without a terminal.
+//
+// Settings that people use in their own configuration stay as they are: hooks,
+// core.sshCommand, filters, credential helpers.
+var gitSettings = []struct{ name, value string }{
+	{"safe.bareRepository", "explicit"}, // a folder that is a repository itself has a configuration, and a clone may hold one
+	{"core.fsmonitor", "false"},         // a program that git status runs
+	{"core.pager", "cat"},
+	{"core.editor", "true"}, // there is no terminal to edit a message in
+	{"diff.external", ""},
+	{"log.showSignature", "false"}, // runs gpg.program
+	{"protocol.ext.allow", "never"},
+}
+
+// withGit adds the settings to an environment, behind those that it has.
+func withGit(env []string) []string {
+	n := 0
+	for _, v := range env {
+		if count, ok := strings.CutPrefix(v, "GIT_CONFIG_COUNT="); ok {
+			n, _ = strconv.Atoi(count)
+		}
+	}
+	n = max(n, 0)
+	for i, s := range gitSettings {
+		env = append(env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", n+i, s.name), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", n+i, s.value))
+	}
+	// Without optional locks, git status does not write the index, and so runs no hook.
+	return append(env, fmt.Sprintf("GIT_CONFIG_COUNT=%d", n+len(gitSettings)), "GIT_OPTIONAL_LOCKS=0")
+}
+
+// repositoryProblem returns why a command that reads the repository of a directory
+// may run a program or read a file outside of the roots, or "". It accepts a
+// repository as git init and git clone make it.
+func repositoryProblem(dir string, roots []string) string {
+	git := ""
+	for at := dir; within(roots, at); at = filepath.Dir(at) {
+		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
+			git = filepath.Join(at, ".git")
+			break
+		}
+		if at == filepath.Dir(at) {
+			break
+		}
+	}
+	if git == "" {
+		return "there is no repository in the roots"
+	}
+	if info, err := os.Lstat(git); err != nil || !info.IsDir() {
+		return "the repository is elsewhere"
+	}
+	for _, name := range []string{"config.worktree", "commondir", "modules", filepath.Join("objects", "info", "alternates"), filepath.Join("..", ".gitmodules")} {
+		if _, err := os.Lstat(filepath.Join(git, name)); !errors.Is(err, fs.ErrNotExist) {
+			return "the repository has " + name
+		}
+	}
+	for _, name := range []string{"config", "objects", "refs", "hooks", "HEAD", "index"} {
+		info, err := os.Lstat(filepath.Join(git, name))
+		if err == nil && info.Mode()&fs.ModeSymlink != 0 {
+			return "the repository's " + name + " is elsewhere"
+		}
+	}
+	hooks, err := os.ReadDir(filepath.Join(git, "hooks"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) || slices.ContainsFunc(hooks, func(e fs.DirEntry) bool { return !strings.HasSuffix(e.Name(), ".sample") }) {
+		return "the repository has hooks"
+	}
+	// Mode 160000 is a repository within the repository, with settings of its own.
+	if index, err := os.ReadFile(filepath.Join(git, "index")); err == nil && bytes.Contains(index, []byte{0, 0, 0xE0, 0}) {
+		return "the repository may hold other repositories"
+	}
+	return settingsProblem(filepath.Join(git, "config"))
+}
+
+func settingsProblem(path string) string {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "the repository's configuration cannot be read"
+	}
+	if line := obeyed.Setting(string(text)); line != "" {
+		return "the repository's configuration has the line " + line
+	}
+	return ""
+}

@@ -1,0 +1,24 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package trust
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// private returns an error if others than the user could have written the file.
+func private(info fs.FileInfo) error {
+	if info.Mode().Perm()&0o022 != 0 {
+		return errors.New("other users may write to it, so it is not used\n  hint: look at its content, and remove the permission (chmod go-w)")
+	}
+	if s, ok := info.Sys().(*syscall.Stat_t); ok && int(s.Uid) != os.Geteuid() && s.Uid != 0 {
+		return errors.New("it belongs to another user, so it is not used")
+	}
+	return nil
+}

@@ -1,0 +1,267 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package trust
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/antiphon-go/antiphon/internal/filelock"
+)
+
+// Grant is an agreement that a store keeps. The powers are for the content, wherever a file
+// with it lies: what depends on a place is part of a power. The variables are for the file
+// at Path alone, with this content: the person named hosts for them with this file in mind.
+type Grant struct {
+	At        time.Time  `json:"at"`
+	Path      string     `json:"path"` // of the file when it was agreed to
+	Hash      string     `json:"hash"` // of the claim
+	Sources   []Source   `json:"sources"`
+	Powers    Powers     `json:"powers"`
+	Variables []Variable `json:"variables,omitzero"`
+}
+
+// GrantOf returns the grant of all powers of a claim.
+func GrantOf(c Claim, at time.Time, variables ...Variable) Grant {
+	return Grant{At: at.UTC().Truncate(time.Second), Path: c.Path, Hash: c.Hash(), Sources: c.Sources, Powers: c.Powers, Variables: variables}
+}
+
+// Agreement returns what the grant agrees to.
+func (g *Grant) Agreement() Agreement { return Agreement{Powers: g.Powers, Variables: g.Variables} }
+
+// Store keeps grants in a file of JSON lines, one grant a line, oldest first. Only its
+// owner can read and write the file. A store is safe for concurrent use, also by
+// several processes. A missing file is an empty store. The zero value has no file, and its
+// methods return an error.
+type Store struct{ path string }
+
+var errNoFile = errors.New("trust: the store has no file: use Open")
+
+// Open returns the store in the file at path. It does not read the file.
+func Open(path string) *Store { return &Store{path} }
+
+// Path returns the path of the store's file.
+func (s *Store) Path() string { return s.path }
+
+// lockTime is how long a change waits for another process. A change takes
+// milliseconds.
+const lockTime = 5 * time.Second
+
+// List returns all grants, oldest first. A file that others may write to is an error,
+// because it says what may run on this machine.
+func (s *Store) List() ([]Grant, error) {
+	if s.path == "" {
+		return nil, errNoFile
+	}
+	info, err := os.Stat(s.path) // opening a pipe would wait for a writer
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: it is not a file\n  hint: move it away, and agree again to what is asked", s.path)
+	}
+	f, err := os.Open(s.path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if info, err = f.Stat(); err != nil {
+		return nil, err
+	}
+	if err := private(info); err != nil {
+		return nil, fmt.Errorf("%s: %w", s.path, err)
+	}
+	var list []Grant
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, int(info.Size())+1)
+	for n := 1; lines.Scan(); n++ {
+		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
+			continue
+		}
+		g, err := grantFrom(lines.Bytes())
+		if err != nil {
+			return nil, fmt.Errorf("%s:%d: not a grant of trust: %w\n  hint: remove the line, and agree again to what is asked", s.path, n, err)
+		}
+		list = append(list, g)
+	}
+	return list, lines.Err()
+}
+
+// grantFrom reads a line. The error has no words of Go.
+func grantFrom(line []byte) (g Grant, err error) {
+	var syntax *jsontext.SyntacticError
+	switch err := json.Unmarshal(line, &g); {
+	case errors.As(err, &syntax):
+		return g, fmt.Errorf("it is not JSON at byte %d", syntax.ByteOffset)
+	case err != nil:
+		return g, errors.New("it has another form")
+	}
+	return g, g.check()
+}
+
+// check returns an error for a grant that is about no file.
+func (g *Grant) check() error {
+	switch hash, err := hex.DecodeString(g.Hash); {
+	case err != nil || len(hash) != sha256.Size:
+		return errors.New("its hash is missing or not one")
+	case g.Path == "":
+		return errors.New("its path is missing")
+	}
+	return nil
+}
+
+// Find returns the newest grant that covers the claim: of the same content, with all its
+// powers. A grant at the claim's path comes first. One at another path is returned without
+// its variables.
+func (s *Store) Find(c Claim) (g Grant, ok bool, err error) {
+	hash := c.Hash()
+	covers := func(g *Grant) bool { return g.Hash == hash && len(c.Powers.Without(g.Powers)) == 0 }
+	list, err := s.List()
+	if g, ok := last(list, func(g *Grant) bool { return g.Path == c.Path && covers(g) }); ok {
+		return g, true, err
+	}
+	g, ok = last(list, covers)
+	g.Variables = nil
+	return g, ok, err
+}
+
+// Knows reports whether the store has a grant of the file at a source's path with the
+// source's text, whatever else the grant is about.
+func (s *Store) Knows(src Source) (bool, error) {
+	list, err := s.List()
+	_, ok := last(list, func(g *Grant) bool { return g.Path == src.Path && slices.Contains(g.Sources, src) })
+	return ok, err
+}
+
+// Before returns the newest grant of a file at the same path, which may have been
+// agreed to with another content.
+func (s *Store) Before(path string) (g Grant, ok bool, err error) {
+	list, err := s.List()
+	g, ok = last(list, func(g *Grant) bool { return g.Path == path })
+	return g, ok, err
+}
+
+func last(list []Grant, is func(*Grant) bool) (Grant, bool) {
+	for i := len(list) - 1; i >= 0; i-- {
+		if is(&list[i]) {
+			return list[i], true
+		}
+	}
+	return Grant{}, false
+}
+
+// Add keeps a grant. Grants of the same content at the same path share their variables, so
+// that nothing that a person named is forgotten before [Store.Remove]. The new grant
+// replaces those that have no other powers. A grant without a path or hash is an error.
+func (s *Store) Add(ctx context.Context, g Grant) error {
+	if err := g.check(); err != nil && s.path != "" {
+		return fmt.Errorf("trust: not a grant: %w", err)
+	}
+	return s.change(ctx, func(list []Grant) []Grant {
+		same := func(o *Grant) bool { return o.Hash == g.Hash && o.Path == g.Path }
+		var named []Variable
+		for i := range list {
+			if same(&list[i]) {
+				named = append(named, list[i].Variables...)
+			}
+		}
+		g.Variables = union(named, g.Variables)
+		list = slices.DeleteFunc(list, func(o Grant) bool { return same(&o) && len(o.Powers.Without(g.Powers)) == 0 })
+		for i := range list {
+			if same(&list[i]) {
+				list[i].Variables = g.Variables
+			}
+		}
+		return append(list, g)
+	})
+}
+
+// union returns the variables of two lists, each once, in their order.
+func union(a, b []Variable) (list []Variable) {
+	for _, v := range slices.Concat(a, b) {
+		if !slices.Contains(list, v) {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+// Remove removes the grants that match, and returns them.
+func (s *Store) Remove(ctx context.Context, match func(Grant) bool) (removed []Grant, err error) {
+	err = s.change(ctx, func(list []Grant) []Grant {
+		return slices.DeleteFunc(list, func(g Grant) bool {
+			if match(g) {
+				removed = append(removed, g)
+				return true
+			}
+			return false
+		})
+	})
+	return removed, err
+}
+
+// change replaces the file. A crash leaves the old file or the new one. The result is that
+// of the change: a lock that cannot be released ends with the process.
+func (s *Store) change(ctx context.Context, do func([]Grant) []Grant) error {
+	if s.path == "" {
+		return errNoFile
+	}
+	lock, err := filelock.TakeWithin(ctx, s.path+".lock", lockTime) // makes the folder too
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.path, err)
+	}
+	defer func() { _ = lock.Release() }()
+	list, err := s.List()
+	if err != nil {
+		return err
+	}
+	var text []byte
+	for _, g := range do(list) {
+		line, err := json.Marshal(g, json.Deterministic(true))
+		if err != nil {
+			return err
+		}
+		text = append(append(text, line...), '\n')
+	}
+	return replace(s.path, text)
+}
+
+// replace writes a file as a whole, while its lock is held.
+func replace(path string, text []byte) (err error) {
+	next := path + ".new"
+	_ = os.Remove(next) // of a process that was killed
+	f, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.Rename(next, path)
+	}
+	if err != nil {
+		_ = os.Remove(next)
+		return err
+	}
+	if folder, err := os.Open(filepath.Dir(path)); err == nil {
+		_ = folder.Sync() // some systems cannot
+		_ = folder.Close()
+	}
+	return nil
+}
