@@ -143,7 +143,7 @@ func goFiles(t *testing.T, visit func(dir, file string)) {
 			return err
 		}
 		if d.IsDir() {
-			if name := d.Name(); p != "." && (name == "testdata" || name == "bench" || strings.HasPrefix(name, ".")) {
+			if name := d.Name(); p != "." && (name == "testdata" || name == "bench" || name == "contrib" || strings.HasPrefix(name, ".")) {
 				return filepath.SkipDir
 			}
 			return nil

@@ -83,7 +83,7 @@ func Table(root, module string) ([]byte, error) {
 // hidden tells directories without packages that other modules can import.
 func hidden(at string) bool {
 	name := path.Base(at)
-	return name == "testdata" || name == "internal" || at == "bench" || at == "cmd" || at == "examples" || at == "docs" || len(name) > 1 && name[0] == '.'
+	return name == "testdata" || name == "internal" || at == "bench" || at == "contrib" || at == "cmd" || at == "examples" || at == "docs" || len(name) > 1 && name[0] == '.'
 }
 
 // listPackage calls visit for the exported functions and types of one package, in the order of

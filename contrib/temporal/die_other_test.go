@@ -1,0 +1,10 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux
+
+package temporal
+
+import "syscall"
+
+func dieWithParent() *syscall.SysProcAttr { return nil }

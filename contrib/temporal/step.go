@@ -1,0 +1,258 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package temporal
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/agent/plan"
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/tool/output"
+)
+
+// mode says when a step does something.
+type mode string
+
+const (
+	usual    mode = ""       // if a run is under way, or there is something new
+	unread   mode = "unread" // the same: something is known to be unread
+	mailOnly mode = "mail"   // if a delivery waits
+	again    mode = "again"  // in any case
+	stop     mode = "stop"   // ask the run to stop, and perform its last steps
+)
+
+// stepInput and stepResult are what Temporal keeps of a step: references and numbers.
+type stepInput struct {
+	Session string `json:"session"`
+	Agent   string `json:"agent,omitzero"`
+	Mode    mode   `json:"mode,omitzero"`
+	Key     string `json:"key,omitzero"` // of the request to stop
+}
+
+type stepResult struct {
+	// Idle means that there was nothing to do, and Busy that another program writes to
+	// the session.
+	Idle bool `json:"idle,omitzero"`
+	Busy bool `json:"busy,omitzero"`
+	// Effect is the kind of the last effect.
+	Effect string `json:"effect,omitzero"`
+	// Why is how the run stopped, or "" if it goes on.
+	Why agent.StopReason `json:"why,omitzero"`
+	// Entry is the number of the last entry of the log.
+	Entry int64 `json:"entry,omitzero"`
+	// Unread is the number of deliveries that the next step takes.
+	Unread int `json:"unread,omitzero"`
+}
+
+// step performs one effect of the session's run, together with the decisions before it
+// that need no time.
+func (e *Engine) step(ctx context.Context, in stepInput) (out stepResult, err error) {
+	defer beat(ctx)()
+	if in.Mode == mailOnly {
+		if out.Unread, err = e.unread(ctx, in.Session); err != nil || out.Unread == 0 {
+			return stepResult{Idle: true}, failure(err)
+		}
+	}
+	opened, err := e.Open(ctx, in.Session, in.Agent)
+	if errors.Is(err, session.ErrBusy) {
+		return stepResult{Busy: true}, failure(e.ask(ctx, in))
+	}
+	if err != nil {
+		return out, failure(err)
+	}
+	defer func() {
+		if opened.Close == nil {
+			return
+		}
+		// Everything is in the log by then, so the step counts.
+		if failed := opened.Close(); failed != nil {
+			activity.GetLogger(ctx).Warn("closing the session", "session", in.Session, "error", brief(failed))
+		}
+	}()
+	if in.Mode != again {
+		if out, err = e.idle(ctx, opened.Session); err != nil || out.Idle {
+			return out, failure(err)
+		}
+	}
+	if err := e.ask(ctx, in); err != nil {
+		return out, failure(err)
+	}
+	return e.perform(ctx, in, opened)
+}
+
+// perform performs effects until one of them has taken time, or the run stops.
+func (e *Engine) perform(ctx context.Context, in stepInput, opened *Opened) (out stepResult, err error) {
+	for {
+		effect, err := opened.Agent.Step(ctx, opened.Session)
+		stopped, ended := effect.(plan.Stop)
+		switch {
+		case ended: // its error is in the log
+		case errors.Is(err, session.ErrBusy):
+			return stepResult{Busy: true}, nil
+		case ctx.Err() != nil:
+			return out, interrupted(ctx)
+		case err != nil:
+			return out, failure(err)
+		}
+		out.Effect = kind(effect)
+		if !ended && (in.Mode == stop || quick(effect)) {
+			continue
+		}
+		out.Why, out.Entry = stopped.Why, last(opened.Session)
+		out.Unread, err = e.unread(ctx, in.Session)
+		return out, failure(err)
+	}
+}
+
+// interrupted returns the error of a step whose context has ended. If the worker stops,
+// another one goes on; otherwise the workflow was cancelled, or has given up on the step.
+func interrupted(ctx context.Context) error {
+	select {
+	case <-activity.GetWorkerStopChannel(ctx):
+		return failure(errors.New("the worker was stopped in the middle of a step"))
+	default:
+		return ctx.Err()
+	}
+}
+
+// ask leaves a request to stop in the inbox, if the step is to make one. The run that is
+// under way, here or elsewhere, sees it at once.
+func (e *Engine) ask(ctx context.Context, in stepInput) error {
+	if in.Mode != stop {
+		return nil
+	}
+	_, err := e.Store.Deliver(ctx, in.Session, session.Delivery{
+		Delivered: session.Delivered{Key: in.Key, From: "temporal"}, Bodies: []session.Body{session.StopAsked{Detail: "the workflow was cancelled"}},
+	})
+	return err
+}
+
+// idle reports whether there is nothing to do: nobody delivered anything, and the log
+// ends with the end of a run. Another step would begin a run that has nothing to send.
+func (e *Engine) idle(ctx context.Context, s *session.Session) (out stepResult, err error) {
+	waiting := 0
+	for _, err := range e.Store.Deliveries(ctx, s.ID()) {
+		if err != nil {
+			return out, err
+		}
+		waiting++
+	}
+	log := s.Log()
+	if waiting > 0 {
+		return out, nil
+	}
+	if len(log) == 0 {
+		return stepResult{Idle: true, Why: agent.StopNothingToSend}, nil
+	}
+	if stopped, ok := log[len(log)-1].Body.(session.Stopped); ok {
+		return stepResult{Idle: true, Why: agent.StopReason(stopped.Why), Entry: last(s)}, nil
+	}
+	return out, nil
+}
+
+// unread counts the deliveries that the next step takes. Input that waits for the answer
+// of the run is taken when the run has one.
+func (e *Engine) unread(ctx context.Context, id string) (n int, err error) {
+	for d, err := range e.Store.Deliveries(ctx, id) {
+		if err != nil {
+			return n, err
+		}
+		if !d.Queued {
+			n++
+		}
+	}
+	return n, nil
+}
+
+func last(s *session.Session) int64 {
+	log := s.Log()
+	if len(log) == 0 {
+		return 0
+	}
+	return log[len(log)-1].Seq
+}
+
+// quick reports whether an effect only records decisions.
+func quick(e plan.Effect) bool {
+	switch e.(type) {
+	case plan.Approve, plan.Skip, plan.Collapse:
+		return true
+	}
+	return false
+}
+
+const effectCall = "call"
+
+// kind names an effect as its JSON does.
+func kind(e plan.Effect) string {
+	switch e.(type) {
+	case plan.Ask:
+		return "ask"
+	case plan.Skip:
+		return "skip"
+	case plan.Approve:
+		return "approve"
+	case plan.Call:
+		return effectCall
+	case plan.Collapse:
+		return "collapse"
+	case plan.Compact:
+		return "compact"
+	case plan.Stop:
+		return "stop"
+	}
+	return ""
+}
+
+// failure returns an error in the form in which Temporal keeps it: short, and without
+// the errors that it wraps.
+func failure(err error) error {
+	if err == nil {
+		return nil
+	}
+	return temporal.NewApplicationErrorWithOptions(brief(err), WhyStep, temporal.ApplicationErrorOptions{NonRetryable: errors.Is(err, ErrMissing)})
+}
+
+// brief returns the beginning of the first line of an error: a history is no place for
+// what a long one quotes.
+func brief(err error) string {
+	const most = 300
+	text, _, _ := strings.Cut(err.Error(), "\n")
+	text, _ = output.Sanitize(text)
+	if runes := []rune(text); len(runes) > most {
+		text = string(runes[:most]) + "…"
+	}
+	return text
+}
+
+// beat tells the server that the activity is alive, until the returned function is called.
+func beat(ctx context.Context) (end func()) {
+	every := activity.GetInfo(ctx).HeartbeatTimeout / 3
+	if every <= 0 {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var done sync.WaitGroup
+	done.Go(func() {
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				activity.RecordHeartbeat(ctx)
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return func() { cancel(); done.Wait() }
+}
