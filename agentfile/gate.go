@@ -39,6 +39,7 @@ type gate struct {
 	// withheld means that something was not read in this pass, so that the file may have
 	// mistakes that it would not have otherwise, and more powers.
 	withheld bool
+	unread   []string // what was withheld
 	// reads means that the model gets to see more than the text of the files, and browses
 	// are the tools of the endpoint that reach the web.
 	reads   bool
@@ -175,7 +176,7 @@ func (g *gate) mayRead(path string, at place) error {
 		return nil
 	}
 	if real := resolved(path); !g.belongs(real) && !g.wants(trust.Power{Kind: trust.Reads, What: real}, at) {
-		g.withheld = true
+		g.withheld, g.unread = true, append(g.unread, real)
 		return ErrWithheld
 	}
 	return nil

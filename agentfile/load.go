@@ -110,9 +110,10 @@ type Options struct {
 	// the person configured it, or because no file's base URL is used. Nil means none.
 	Configured func(baseURL string) bool
 
-	loading []string // the paths of the files that are being loaded
-	gate    *gate    // of the file that the caller loads
-	named   place    // of the element that names this file
+	packed  func(*gate) // gets the gate of the file that the caller loads, with the texts
+	loading []string    // the paths of the files that are being loaded
+	gate    *gate       // of the file that the caller loads
+	named   place       // of the element that names this file
 }
 
 // File is an agent file that has been read and resolved. Runs do not change it.
@@ -240,6 +241,9 @@ func parse(ctx context.Context, name, path string, src []byte, o Options) (*File
 		}
 		o.gate = newGate(places)
 		defer o.gate.forget()
+		if o.packed != nil {
+			defer o.packed(o.gate)
+		}
 		f, err := survey(ctx, name, path, src, o)
 		if problem := o.gate.elsewhere(path, f, err); problem != nil {
 			if f != nil {
