@@ -56,6 +56,9 @@ type Config struct {
 	// Permit may refuse a session before it is created, locked or changed. Its
 	// argument has no ID if the session does not exist yet.
 	Permit func(found session.Info) error
+	// Locked is called when the host has locked the session, before anything is read of
+	// the file or written. An error of it ends [Open]. It may be nil.
+	Locked func(ctx context.Context, locked session.Info) error
 
 	// Transcript is a file that the conversation is appended to and continued from; it
 	// may be File itself. It cannot be combined with a session.

@@ -24,7 +24,7 @@ import (
 // Host is an agent's file, open for one run, with the run's session. It has
 // exclusive access to the session: until Close, another [Open] of the session fails
 // with an error that wraps [session.ErrBusy]. A Host is not safe for concurrent use,
-// but any number of hosts may be open at once.
+// except for StopAfterTurn, but any number of hosts may be open at once.
 type Host struct {
 	// File is the agent's file.
 	File *agentfile.File
@@ -60,6 +60,8 @@ type Host struct {
 
 	mu    sync.Mutex
 	asked agent.Usage // usage of agents in messages, before the run
+	run   *agent.Run  // the run of Run or Stream, while it is under way
+	after bool        // StopAfterTurn was called
 }
 
 // Open loads an agent's file, and opens or creates its session. It asks the agents
@@ -147,9 +149,9 @@ func (h *Host) Close() (err error) {
 }
 
 // Run sends text to the agent and runs it until it stops. An empty text continues
-// with the file's own messages and with calls that wait for an answer. If there is no
-// question at all, the error wraps [agent.ErrNothingToSend]. The result is that of
-// [agent.Agent.Run].
+// with the file's own messages, with deliveries to the session, and with calls that wait
+// for an answer. If there is no question at all, the error wraps
+// [agent.ErrNothingToSend]. The result is that of [agent.Agent.Run].
 func (h *Host) Run(ctx context.Context, text string) (*agent.Result, error) {
 	a, err := h.ready(ctx, text)
 	if err != nil {
@@ -175,7 +177,11 @@ func (h *Host) Stream(ctx context.Context, text string) iter.Seq2[agent.Event, e
 		}
 		defer h.tellUnused()
 		run := a.Start(h.Session, input(text, h.Session)...)
-		defer func() { h.result = run.Result() }()
+		h.follow(run)
+		defer func() {
+			h.follow(nil)
+			h.result = run.Result()
+		}()
 		for ev, err := range run.Events(agent.WithBudget(ctx, h.spend)) {
 			if p, ok := ev.(agent.Progress); ok && p.Kind == agent.ProgressTotals {
 				totals := *p.Totals
@@ -196,11 +202,40 @@ func (h *Host) Stream(ctx context.Context, text string) iter.Seq2[agent.Event, e
 // Result returns the result of the last [Host.Stream] after its events have ended, or nil.
 func (h *Host) Result() *agent.Result { return h.result }
 
+// StopAfterTurn ends the run of Stream after the current reply and its calls are
+// complete: see [agent.Run.StopAfterTurn]. If there is none, the next one ends before it
+// asks anything. It may be called beside all other methods.
+func (h *Host) StopAfterTurn() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.after = true; h.run != nil {
+		h.run.StopAfterTurn()
+	}
+}
+
+// follow sets the run that is under way, or nil.
+func (h *Host) follow(run *agent.Run) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.run = run; run != nil && h.after {
+		run.StopAfterTurn()
+	}
+}
+
+// waits reports whether deliveries wait in the inbox of the session. An inbox that
+// cannot be read counts: the run reports the error.
+func (h *Host) waits(ctx context.Context) bool {
+	for range h.Session.Deliveries(ctx) {
+		return true
+	}
+	return false
+}
+
 // ready returns the agent for a run. From then on Close keeps the session, because
 // the run may write to it. Without a question there is no run.
 func (h *Host) ready(ctx context.Context, text string) (*agent.Agent, error) {
 	a, err := h.Agent(ctx)
-	if err == nil && text == "" && !AsksSomething(h.Session) {
+	if err == nil && text == "" && !AsksSomething(h.Session) && !h.waits(ctx) {
 		err = agent.ErrNothingToSend
 	}
 	if err == nil {

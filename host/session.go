@@ -57,6 +57,9 @@ func (h *Host) keep(ctx context.Context, options agentfile.Options) error {
 	if h.Session, err = session.Open(ctx, h.Store, h.Info.ID); err == nil {
 		h.unlock, err = h.Session.Lock(ctx)
 	}
+	if err == nil && h.cfg.Locked != nil {
+		err = h.cfg.Locked(ctx, h.Info)
+	}
 	if err != nil {
 		return err
 	}
