@@ -7,6 +7,7 @@ replace github.com/antiphon-go/antiphon => ../..
 require (
 	github.com/antiphon-go/antiphon v0.0.0-00010101000000-000000000000
 	github.com/jackc/pgx/v5 v5.12.0
+	go.opentelemetry.io/otel/sdk v1.47.0
 	go.opentelemetry.io/otel/trace v1.47.0
 	go.temporal.io/api v1.64.3
 	go.temporal.io/sdk v1.51.0

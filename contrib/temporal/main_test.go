@@ -71,10 +71,11 @@ var shared struct {
 func (s *server) address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
 
 // sharedServer returns the address of the shared server, and skips the test if there is
-// no CLI.
+// no CLI. The test then runs beside others, because it mostly waits.
 func sharedServer(t *testing.T) string {
 	t.Helper()
 	needCLI(t)
+	t.Parallel()
 	shared.Lock()
 	defer shared.Unlock()
 	if shared.server == nil {
