@@ -55,7 +55,7 @@ func TestKillsOnPostgres(t *testing.T) {
 
 func testKills(t *testing.T, place string) {
 	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 0))
+	r, fate := rand.New(rand.NewPCG(seed, 0)), rand.New(rand.NewPCG(seed, 1))
 	const calls = 18
 	n, dir := runs(t), t.TempDir()
 	srv := &server{file: filepath.Join(dir, "temporal.db")}
@@ -89,7 +89,7 @@ func testKills(t *testing.T, place string) {
 		mine.Report = filepath.Join(dir, fmt.Sprint("report-", len(reports)))
 		reports = append(reports, mine.Report)
 		if len(reports) < 14 { // in the end somebody must stay alive
-			mine.Die = 20 + r.IntN(200)
+			mine.Die = 20 + fate.IntN(200)
 		}
 		cmd := mine.started(t)
 		alive = append(alive, cmd)
