@@ -86,6 +86,9 @@ type Engine struct {
 type Opened struct {
 	Agent   *agent.Agent
 	Session *session.Session
+	// Name is the name of the agent for the next steps, or "" if it stays. With a hash of
+	// the agent's definition in it, a run goes on with the definition that it began with.
+	Name string
 	// Close ends what was started for the step. It may be nil.
 	Close func() error
 }

@@ -43,6 +43,8 @@ type stepResult struct {
 	// the session.
 	Idle bool `json:"idle,omitzero"`
 	Busy bool `json:"busy,omitzero"`
+	// Agent is the name for the next steps, or "" if it stays.
+	Agent string `json:"agent,omitzero"`
 	// Effect is the kind of the last effect.
 	Effect string `json:"effect,omitzero"`
 	// Why is how the run stopped, or "" if it goes on.
@@ -91,6 +93,7 @@ func (e *Engine) step(ctx context.Context, in stepInput) (out stepResult, err er
 
 // perform performs effects until one of them has taken time, or the run stops.
 func (e *Engine) perform(ctx context.Context, in stepInput, opened *Opened) (out stepResult, err error) {
+	out.Agent = opened.Name
 	for {
 		effect, err := opened.Agent.Step(ctx, opened.Session)
 		stopped, ended := effect.(plan.Stop)

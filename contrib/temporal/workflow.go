@@ -76,7 +76,7 @@ func (e *Engine) session(ctx workflow.Context, t Task) (State, error) {
 			break
 		}
 		if full := n >= l.StepsPerRun || workflow.GetInfo(ctx).GetContinueAsNewSuggested(); full && l.betweenEffects() {
-			return l.state, workflow.NewContinueAsNewError(ctx, SessionWorkflow, Task{Session: t.Session, Agent: t.Agent, State: &l.state, Looks: l.looks})
+			return l.state, workflow.NewContinueAsNewError(ctx, SessionWorkflow, Task{Session: t.Session, Agent: l.state.Agent, State: &l.state, Looks: l.looks})
 		}
 	}
 	if errors.Is(ctx.Err(), workflow.ErrCanceled) {
@@ -109,6 +109,7 @@ func (l *loop) turn(ctx workflow.Context) (over bool, err error) {
 		return false, l.park(ctx, WhyStep)
 	}
 	l.state.Entry, l.state.Problem = max(l.state.Entry, r.Entry), ""
+	l.state.Agent = cmp.Or(r.Agent, l.state.Agent)
 	switch {
 	case r.Busy:
 		return false, l.busy(ctx)
