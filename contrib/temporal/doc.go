@@ -13,6 +13,6 @@
 // time.
 //
 // [Engine] has everything: a program that delivers needs a Client and a Store, and one
-// that works for sessions also Open. [Remote] makes the calls of a tool activities of
+// that works for sessions also Open. [Engine.Remote] makes the calls of a tool activities of
 // their own.
 package temporal

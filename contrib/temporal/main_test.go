@@ -20,9 +20,11 @@ import (
 	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib"
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	tlog "go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
 	_ "modernc.org/sqlite"
 
 	"github.com/antiphon-go/antiphon/agent"
@@ -151,7 +153,7 @@ func dial(address string) (client.Client, error) {
 	if os.Getenv("ANTIPHON_TEMPORAL_LOG") != "" {
 		l = nil
 	}
-	return client.Dial(client.Options{HostPort: address, Logger: l})
+	return client.Dial(client.Options{HostPort: address, Logger: l, Identity: "test"})
 }
 
 func must(t *testing.T, err error) {
@@ -363,4 +365,10 @@ func runs(t *testing.T) int {
 	n, err := strconv.Atoi(cmp.Or(os.Getenv("ANTIPHON_TEMPORAL_RUNS"), "8"))
 	must(t, err)
 	return n
+}
+
+func registered(name string) workflow.RegisterOptions { return workflow.RegisterOptions{Name: name} }
+
+func registeredActivity(name string) activity.RegisterOptions {
+	return activity.RegisterOptions{Name: name}
 }

@@ -108,20 +108,21 @@ func (l *loop) turn(ctx workflow.Context) (over bool, err error) {
 		l.state.Problem = problemOf(err)
 		return false, l.park(ctx, WhyStep)
 	}
-	l.state.Entry, l.state.Problem = max(l.state.Entry, r.Entry), ""
+	l.state.Entry = max(l.state.Entry, r.Entry)
 	l.state.Agent = cmp.Or(r.Agent, l.state.Agent)
 	switch {
 	case r.Busy:
 		return false, l.busy(ctx)
 	case r.Idle && l.state.Status == Parked:
 		return false, l.park(ctx, l.state.Why)
-	case r.Why == "" && !r.Idle:
-		l.state.Steps++
-		l.progress(r)
-		return false, l.next(ctx, r)
 	}
+	l.state.Problem = ""
 	if !r.Idle {
 		l.state.Steps++
+		if r.Why == "" {
+			l.progress(r)
+			return false, l.next(ctx, r)
+		}
 	}
 	return l.stopped(ctx, r)
 }
