@@ -74,6 +74,7 @@ type grammar struct {
 	Fmt      fmtCommand      `cmd:"" help:"Give agent files one layout, without changing what they say."`
 	Convert  convertCommand  `cmd:"" help:"Convert a conversation between Chat Completions, items, JSON lines and ChatMarkdown."`
 	Sessions sessionsCommand `cmd:"" help:"List, show, fork, compact, export and delete the sessions of run --session."`
+	Work     workCommand     `cmd:"" help:"Run sessions as a worker, leave work for workers, and see why work does not move."`
 	Trust    trustCommand    `cmd:"" help:"Agree to what an agent's file may do; list and revoke agreements."`
 	Audit    auditCommand    `cmd:"" help:"Show and verify the log of who agreed to what, and what was started."`
 	Doctor   doctorCommand   `cmd:"" help:"Look at the configuration and try what an endpoint can do."`
@@ -179,7 +180,7 @@ func usual(args []string) []string {
 		return []string{"version"}
 	case len(args) == 1 && args[0] == "sessions":
 		return []string{"sessions", "--help"}
-	case len(args) == 1 && (args[0] == "trust" || args[0] == "audit"):
+	case len(args) == 1 && (args[0] == "trust" || args[0] == "audit" || args[0] == "work"):
 		return []string{args[0], "--help"}
 	}
 	return tagsLast(args)

@@ -8,6 +8,7 @@
 //	antiphon fmt FILE...         format files
 //	antiphon convert [FILE]      convert a conversation to another format
 //	antiphon sessions ...        list, show, fork, export, import and delete sessions
+//	antiphon work --agents DIR   run the sessions that have something to do
 //	antiphon trust FILE          agree to what a file may do
 //	antiphon audit show          show who agreed to what, and what was started
 //	antiphon doctor [FILE]       check the configuration and the endpoint

@@ -17,6 +17,7 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/worker"
 )
 
 // deliverFlags are common to the commands that leave something in an inbox.
@@ -131,6 +132,10 @@ func (c *approveCommand) Run(ctx context.Context, std stdio, env environment, al
 			return err
 		}
 		if len(pending) == 0 && len(c.Calls) == 0 {
+			// The process that gave the last answer may have died before it told the queue.
+			if err := worker.Wake(ctx, store, info.ID); err != nil {
+				return err
+			}
 			return all.told(std, []answeredCall{}, "%s: no call waits for an approval", info.ID)
 		}
 		if pending, err = c.chosen(pending); err != nil {
@@ -152,6 +157,9 @@ func (c *approveCommand) Run(ctx context.Context, std stdio, env environment, al
 				return err
 			}
 			done = append(done, answeredCall{p.Session, p.CallID, p.Tool, d.Allow})
+		}
+		if err := worker.Wake(ctx, store, info.ID); err != nil { // the answers are in the log, and not in the inbox
+			return err
 		}
 		return all.told(std, done, "%s: %s answered; the run that is under way goes on with that, or the next one: antiphon run FILE --session %s", info.ID, plural(len(done), "call"), quoted(info.ID))
 	})

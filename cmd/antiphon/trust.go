@@ -566,17 +566,30 @@ func (c *trustListCommand) Run(std stdio, env environment) error {
 	if err != nil {
 		return usage(err)
 	}
-	for _, g := range list {
+	agents, err := workerAgents(env)
+	if err != nil {
+		return err
+	}
+	byWorkers, err := agents.Agreed.List()
+	if err != nil {
+		return usage(err)
+	}
+	for i, g := range slices.Concat(list, byWorkers) {
+		workers := i >= len(list)
 		if c.JSON {
-			err = errors.Join(json.MarshalWrite(std.out, g, lineOptions), newline(std.out))
+			line := struct {
+				trust.Grant `json:",inline"`
+				Workers     bool `json:"workers,omitzero"`
+			}{g, workers}
+			err = errors.Join(json.MarshalWrite(std.out, line, lineOptions), newline(std.out))
 		} else {
-			err = printGrant(std.out, &g)
+			err = printGrant(std.out, &g, workers)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	if len(list) == 0 && !c.JSON {
+	if len(list)+len(byWorkers) == 0 && !c.JSON {
 		fmt.Fprintln(std.err, "antiphon: no file is trusted")
 	}
 	return nil
@@ -587,10 +600,14 @@ func newline(w io.Writer) error {
 	return err
 }
 
-// printGrant prints one agreement for people.
-func printGrant(w io.Writer, g *trust.Grant) error {
+// printGrant prints one agreement for people. If workers is set, it is about what workers
+// may run.
+func printGrant(w io.Writer, g *trust.Grant, workers bool) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s  (%s)\n", g.Hash[:min(12, len(g.Hash))], visible(g.Path), when(g.At))
+	if workers {
+		b.WriteString("  workers run it: antiphon work\n")
+	}
 	for _, p := range g.Powers {
 		fmt.Fprintf(&b, "  %s\n", visible(p.String()))
 	}
@@ -632,6 +649,10 @@ func (c *trustRevokeCommand) Run(ctx context.Context, std stdio, env environment
 	if err != nil {
 		return err
 	}
+	agents, err := workerAgents(env)
+	if err != nil {
+		return err
+	}
 	log, err := auditLog(env)
 	if err != nil {
 		return err
@@ -645,11 +666,22 @@ func (c *trustRevokeCommand) Run(ctx context.Context, std stdio, env environment
 		if err != nil {
 			return err
 		}
+		byWorkers, err := agents.Agreed.Remove(ctx, func(g trust.Grant) bool {
+			return g.Path == path || len(which) >= minHash && strings.HasPrefix(g.Hash, which)
+		})
+		if err != nil {
+			return err
+		}
+		if removed = append(removed, byWorkers...); len(removed) > 1 { // one line for each file
+			slices.SortStableFunc(removed, func(a, b trust.Grant) int { return strings.Compare(a.Path, b.Path) })
+		}
 		if len(removed) == 0 {
 			return usage(fmt.Errorf("%s is not trusted; antiphon trust list shows what is", visible(which)))
 		}
-		for _, g := range removed {
-			fmt.Fprintf(std.out, "%s is not trusted any more\n", visible(g.Path))
+		for i, g := range removed {
+			if i == 0 || g.Path != removed[i-1].Path {
+				fmt.Fprintf(std.out, "%s is not trusted any more\n", visible(g.Path))
+			}
 		}
 		if err := revoked(ctx, log, removed); err != nil {
 			return err

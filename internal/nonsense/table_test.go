@@ -32,6 +32,7 @@ import (
 	"github.com/antiphon-go/antiphon/sandbox"
 	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/queue"
 	"github.com/antiphon-go/antiphon/session/sqlstore"
 	"github.com/antiphon-go/antiphon/session/store"
 	"github.com/antiphon-go/antiphon/tool"
@@ -44,6 +45,7 @@ import (
 	"github.com/antiphon-go/antiphon/toolkit/web"
 	"github.com/antiphon-go/antiphon/tracing"
 	"github.com/antiphon-go/antiphon/trust"
+	"github.com/antiphon-go/antiphon/worker"
 )
 
 var functions = []function{
@@ -427,6 +429,10 @@ var functions = []function{
 	{"trust", "ParseVariable", trust.ParseVariable},
 	{"trust", "GrantOf", trust.GrantOf},
 	{"trust", "Open", trust.Open},
+	{"worker", "Waits", worker.Waits},
+	{"worker", "Measure", worker.Measure},
+	{"worker", "Submit", worker.Submit},
+	{"worker", "Wake", worker.Wake},
 }
 
 var types = []typ{
@@ -1020,6 +1026,11 @@ var types = []typ{
 	{"session", reflect.TypeFor[session.View]()},
 	{"session", reflect.TypeFor[session.OpenCall]()},
 	{"session", reflect.TypeFor[session.Diagnostic]()},
+	{"session/queue", reflect.TypeFor[queue.State]()},
+	{"session/queue", reflect.TypeFor[queue.Work]()},
+	{"session/queue", reflect.TypeFor[queue.Want]()},
+	{"session/queue", reflect.TypeFor[queue.Outcome]()},
+	{"session/queue", reflect.TypeFor[queue.Queue]()},
 	{"session/sqlstore", reflect.TypeFor[sqlstore.Error]()},
 	{"session/sqlstore", reflect.TypeFor[sqlstore.Options]()},
 	{"session/sqlstore", reflect.TypeFor[sqlstore.Store]()},
@@ -1105,4 +1116,11 @@ var types = []typ{
 	{"trust", reflect.TypeFor[trust.UntrustedError]()},
 	{"trust", reflect.TypeFor[trust.Grant]()},
 	{"trust", reflect.TypeFor[trust.Store]()},
+	{"worker", reflect.TypeFor[worker.Agents]()},
+	{"worker", reflect.TypeFor[worker.Agent]()},
+	{"worker", reflect.TypeFor[worker.Metrics]()},
+	{"worker", reflect.TypeFor[worker.Job]()},
+	{"worker", reflect.TypeFor[worker.Receipt]()},
+	{"worker", reflect.TypeFor[worker.Worker]()},
+	{"worker", reflect.TypeFor[worker.Counts]()},
 }

@@ -1,0 +1,296 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/trust"
+	"github.com/antiphon-go/antiphon/worker"
+)
+
+// workCommand is antiphon work.
+type workCommand struct {
+	storeFlag
+	JSON bool `name:"json" help:"Print the outcome as JSON; of a worker, its log as lines of JSON."`
+
+	Start  workStartCommand  `cmd:"" default:"withargs" help:"Do work, until the program is told to end. This is the default: antiphon work --agents DIR."`
+	Submit workSubmitCommand `cmd:"" help:"Leave work for a worker: an agent, a session and what to say."`
+	Status workStatusCommand `cmd:"" help:"Say why work does not move: who or what it waits for, since when, and when it is tried next."`
+	List   workListCommand   `cmd:"" help:"List the work, also what is done."`
+	Park   workParkCommand   `cmd:"" help:"Stop work at once, until it is retried."`
+	Retry  workRetryCommand  `cmd:"" help:"Make parked work ready again."`
+	Drain  workDrainCommand  `cmd:"" help:"Park all that is ready, and wait until nothing runs."`
+}
+
+// Help is shown by antiphon work --help.
+func (workCommand) Help() string {
+	return `Workers run the sessions of a store that have something to do: any number of them,
+on one machine with a file, or on many with Postgres. Work goes on where it was if its
+worker dies. A call that needs an approval waits in the store: antiphon sessions approve.
+
+A worker runs only the agents in the folder --agents, after its operator agreed to what
+they may do: see antiphon trust --help. Work goes on with the version of the agent that
+it began with, also after the file has changed.
+
+Examples:
+  antiphon work --agents agents
+  antiphon work submit agents/review.md monday "Review the last commit"
+  antiphon work status
+  antiphon work park monday --reason "wrong branch"
+  antiphon work retry monday`
+}
+
+// sessions returns the commands about sessions with the same store.
+func (c *workCommand) sessions() *sessionsCommand {
+	return &sessionsCommand{storeFlag: c.storeFlag, JSON: c.JSON}
+}
+
+// workStartCommand is antiphon work start.
+type workStartCommand struct {
+	Agents string `required:"" placeholder:"DIR" help:"The folder with the agents that this worker may run: its files that end in .md."`
+
+	Name    string   `placeholder:"NAME" help:"The name of the worker, for people. Default: of the machine and the process."`
+	Labels  []string `placeholder:"LABEL" sep:"," help:"What this worker has, such as gpu. It does no work that needs other labels."`
+	Tenants []string `placeholder:"TENANT" sep:"," help:"Do only the work of these. Default: of everybody."`
+	Runs    int      `default:"4" placeholder:"N" help:"The most sessions to run at once."`
+	Once    bool     `help:"End as soon as there is nothing left to do."`
+
+	Attempts int           `default:"5" placeholder:"N" help:"Park work that failed N times."`
+	Patience time.Duration `default:"1m" placeholder:"TIME" help:"How long work that this worker cannot do waits for another one, before it is parked with what is missing."`
+	Drain    time.Duration `name:"drain-time" default:"30s" placeholder:"TIME" help:"When the worker is told to end: how long its runs may take to end their turn."`
+
+	endpointFlags `group:"who"`
+	trustFlags    `group:"may"`
+	Sandbox       string        `group:"may" placeholder:"PROFILE" help:"What programs may do, whatever the files say: see antiphon run --help."`
+	Hosts         []string      `group:"may" placeholder:"HOST" sep:"," help:"With the profile hosts: the hosts that programs may reach."`
+	MaxTurns      int           `group:"limits" placeholder:"N" help:"Ask the model at most N times in a run."`
+	MaxTime       time.Duration `group:"limits" placeholder:"TIME" help:"Stop a run after this time, such as 90s or 5m. Waiting does not count."`
+	MaxTokens     int64         `group:"limits" placeholder:"N" help:"Stop a run when the endpoint has counted N tokens."`
+}
+
+// Run does work until ctx is done.
+func (c *workStartCommand) Run(ctx context.Context, std stdio, env environment, work *workCommand) error {
+	if c.Runs < 1 || c.Attempts < 1 || c.MaxTurns < 0 || c.MaxTime < 0 || c.MaxTokens < 0 || c.Patience < 0 || c.Drain < 0 {
+		return usage(errors.New("--runs and --attempts are at least 1, and limits and times cannot be negative"))
+	}
+	if info, err := os.Stat(c.Agents); err != nil || !info.IsDir() {
+		return usage(fmt.Errorf("--agents %s: %w", quoted(c.Agents), cmp.Or(err, errors.New("it is not a folder"))))
+	}
+	cfg, err := c.config(std, env)
+	if err != nil {
+		return err
+	}
+	return work.sessions().opened(ctx, env, true, func(in keeper) error {
+		cfg.Store = in
+		if _, err := queueOf(in); err != nil { // before anybody is asked
+			return err
+		}
+		agents, err := workerAgents(env)
+		if err != nil {
+			return err
+		}
+		if err := c.add(ctx, std, env, agents, &cfg); err != nil {
+			return err
+		}
+		cfg.Notify = nil // the log has the notices of runs
+		w := &worker.Worker{
+			Config: cfg, Agents: agents, Name: c.Name, Labels: c.Labels, Tenants: c.Tenants, Runs: c.Runs,
+			Attempts: c.Attempts, Patience: c.Patience, Drain: c.Drain, Log: slog.New(slog.NewTextHandler(std.err, nil)),
+		}
+		if w.Name == "" {
+			machine, err := os.Hostname()
+			if err != nil {
+				machine = "a machine without a name"
+			}
+			w.Name = fmt.Sprintf("%s %d", machine, os.Getpid())
+		}
+		if work.JSON {
+			w.Log = slog.New(slog.NewJSONHandler(std.out, nil))
+		}
+		do := w.Run
+		if c.Once {
+			do = w.Once
+		}
+		if err = do(ctx); errors.Is(err, errors.ErrUnsupported) {
+			return usage(err)
+		}
+		return err
+	})
+}
+
+// config returns the configuration of all runs.
+func (c *workStartCommand) config(std stdio, env environment) (cfg host.Config, err error) {
+	table, err := c.table(env)
+	if err != nil {
+		return cfg, err
+	}
+	if cfg, err = workConfig(std, env); err != nil {
+		return cfg, err
+	}
+	cfg.Endpoint, cfg.Sandbox, cfg.Hosts = c.endpoint(table), c.Sandbox, c.Hosts
+	cfg.Limits = agent.Limits{MaxTurns: c.MaxTurns, MaxTime: c.MaxTime, MaxTokens: c.MaxTokens}
+	if cfg.Variables, err = c.variables(); err != nil {
+		return cfg, err
+	}
+	t, err := newTruster("", &c.trustFlags, std, env, nil)
+	if err != nil {
+		return cfg, err
+	}
+	cfg.Audit, cfg.Protected, cfg.Known = t.record, t.protected(), t.knows
+	return cfg, nil
+}
+
+// workConfig returns what a configuration of work has in common for those who submit it
+// and those who do it.
+func workConfig(std stdio, env environment) (host.Config, error) {
+	options, err := fileOptions()
+	return host.Config{Workspace: options.Workspace, Home: options.Home, Cache: answersFolder(env), FrontEnd: front(std, env, true)}, err
+}
+
+// workerAgents returns the agreements of the user about what workers may run. They are in
+// the user's data folder.
+func workerAgents(env environment) (*worker.Agents, error) {
+	agreed, err := trustStore(env)
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(filepath.Dir(agreed.Path()), "work")
+	return &worker.Agents{Folder: filepath.Join(dir, "definitions"), Agreed: trust.Open(filepath.Join(dir, "agreed.jsonl"))}, nil
+}
+
+// add asks about the agents of the folder. One that cannot be run is a warning: the others
+// can.
+func (c *workStartCommand) add(ctx context.Context, std stdio, env environment, agents *worker.Agents, cfg *host.Config) error {
+	files, err := filepath.Glob(filepath.Join(globbed(c.Agents), "*.md"))
+	if err != nil {
+		return err
+	}
+	var who *person
+	if terminal(std.in) && terminal(std.err) {
+		who = newPerson(std)
+	}
+	added := 0
+	for _, file := range files {
+		t, err := newTruster(file, &c.trustFlags, std, env, who)
+		if err != nil {
+			return err
+		}
+		one := *cfg
+		one.File = file
+		one.Trust = func(ctx context.Context, claim trust.Claim) (trust.Agreement, error) {
+			a, err := t.ask(ctx, claim)
+			if err == nil && a.Remember == nil && t.remember { // it is remembered already
+				a.Remember = func(context.Context) error { return nil }
+			}
+			return a, err
+		}
+		switch _, err := agents.Add(ctx, one); {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			text := env.Hide(err.Error())
+			if problems, more, found := strings.Cut(text, "\n"); found && !strings.HasPrefix(strings.TrimSpace(more), "hint:") && !errors.As(err, new(*trust.UntrustedError)) {
+				text = problems + "\n  hint: antiphon check " + quoted(file) + " lists all problems"
+			}
+			fmt.Fprintf(std.err, "antiphon: warning: this worker does not run %s: %s\n", visible(file), printable(text))
+		default:
+			added++
+		}
+	}
+	if added == 0 {
+		return usage(fmt.Errorf("--agents %s: no file there that ends in .md can be run", quoted(c.Agents)))
+	}
+	return nil
+}
+
+// globbed returns a path as a pattern that matches it alone.
+func globbed(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
+}
+
+// workSubmitCommand is antiphon work submit.
+type workSubmitCommand struct {
+	File    string `arg:"" help:"The agent's file."`
+	Session string `arg:"" help:"The name of the session, which is made if the file has none with the name."`
+	Input   string `arg:"" optional:"" help:"What to say; - means standard input. Default: the file's own question."`
+
+	Key      string        `placeholder:"KEY" help:"Names the input, so that it counts once if the command is repeated. Default: a new key."`
+	Owner    string        `placeholder:"OWNER" help:"The owner of the session."`
+	Tag      []string      `sep:"none" placeholder:"TAG" help:"Add a tag to a new session; may be repeated."`
+	Tenant   string        `placeholder:"TENANT" help:"Whose work it is, for shares and limits."`
+	Priority int           `placeholder:"N" help:"Work with a higher number is done sooner, within a tenant."`
+	Needs    []string      `placeholder:"LABEL" sep:"," help:"Labels that a worker must have."`
+	In       time.Duration `placeholder:"TIME" help:"Do it after this time, such as 2h."`
+	Upgrade  bool          `help:"Go on with the file as it is now, instead of the version that the session's work began with."`
+}
+
+// Run submits.
+func (c *workSubmitCommand) Run(ctx context.Context, std stdio, env environment, work *workCommand) error {
+	if c.In < 0 {
+		return usage(errors.New("--in cannot be negative"))
+	}
+	if err := notAgent(c.File); err != nil {
+		return usage(err)
+	}
+	cfg, err := workConfig(std, env)
+	if err != nil {
+		return err
+	}
+	cfg.File, cfg.Session, cfg.Owner, cfg.Tags = c.File, c.Session, c.Owner, c.Tag
+	j := worker.Job{Config: cfg, Key: c.Key, By: thePerson, From: "work submit", Tenant: c.Tenant, Priority: c.Priority, Needs: c.Needs, Upgrade: c.Upgrade}
+	if c.In > 0 {
+		j.Due = time.Now().Add(c.In)
+	}
+	text := c.Input
+	if text == "-" {
+		read, err := io.ReadAll(std.in)
+		if err != nil {
+			return fmt.Errorf("standard input: %w", err)
+		}
+		if text = string(read); strings.TrimSpace(text) == "" {
+			return usage(errors.New("standard input is empty: there is nothing to say"))
+		}
+	}
+	if text != "" {
+		j.Input = []item.Item{item.User(text)}
+	}
+	all := work.sessions()
+	return all.opened(ctx, env, true, func(in keeper) error {
+		j.Config.Store = in
+		r, err := worker.Submit(ctx, j)
+		if errors.Is(err, errors.ErrUnsupported) {
+			err = usage(err)
+		}
+		if err != nil {
+			return err
+		}
+		value := struct {
+			Session string `json:"session"`
+			Agent   string `json:"agent"`
+			Key     string `json:"key"`
+			Taken   int64  `json:"taken,omitempty"`
+			Parked  string `json:"parked,omitempty"`
+		}{r.Session.ID, r.Agent, r.Key, r.Taken, r.Parked}
+		switch {
+		case r.Parked != "":
+			return all.told(std, value, "%s: it waits in the session, whose work is parked: %s; antiphon work retry %s", r.Session.ID, r.Parked, quoted(c.Session))
+		case r.Taken > 0:
+			return all.told(std, value, "%s: it was said before, and is entry %d", r.Session.ID, r.Taken)
+		}
+		return all.told(std, value, "%s: waits for a worker; antiphon work status %s says how it goes", r.Session.ID, quoted(c.Session))
+	})
+}

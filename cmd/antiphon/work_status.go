@@ -1,0 +1,360 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/queue"
+	"github.com/antiphon-go/antiphon/worker"
+)
+
+// workRow is a piece of work as commands print it.
+type workRow struct {
+	Session  string      `json:"session"`
+	Name     string      `json:"name,omitempty"`
+	State    queue.State `json:"state"`
+	Waits    string      `json:"waits"` // who or what it waits for, or who does it
+	Since    time.Time   `json:"since"`
+	Next     time.Time   `json:"next,omitzero"` // the next try
+	Attempts int         `json:"attempts"`
+	Tenant   string      `json:"tenant,omitempty"`
+	Priority int         `json:"priority,omitempty"`
+	Needs    []string    `json:"needs,omitempty"`
+	Agent    string      `json:"agent"`
+	Worker   string      `json:"worker,omitempty"`
+}
+
+// called returns the name that people use.
+func (r *workRow) called() string { return cmp.Or(r.Name, r.Session) }
+
+// queueOf returns the queue of a store.
+func queueOf(in keeper) (queue.Queue, error) { return as[queue.Queue](in, "keep work") }
+
+// rows returns work in the order of its change, and with its session's name.
+func rows(ctx context.Context, in keeper, only string, states ...queue.State) (list []workRow, err error) {
+	q, err := queueOf(in)
+	if err != nil {
+		return nil, err
+	}
+	if only != "" {
+		info, err := find(ctx, in, only, false)
+		if err != nil {
+			return nil, err
+		}
+		only = info.ID
+	}
+	var works []queue.Work
+	for w, err := range q.Works(ctx, states...) {
+		if err != nil {
+			return nil, err
+		}
+		if only == "" || w.Session == only {
+			works = append(works, w)
+		}
+	}
+	now := time.Now()
+	for _, w := range works {
+		info, err := in.Info(ctx, w.Session)
+		if err != nil && !errors.Is(err, session.ErrNotFound) {
+			return nil, err
+		}
+		r := workRow{
+			Session: w.Session, Name: info.Name, State: w.State, Waits: worker.Waits(w, now), Since: w.Since, Attempts: w.Attempts,
+			Tenant: w.Tenant, Priority: w.Priority, Needs: w.Needs, Agent: w.Agent, Worker: w.Worker,
+		}
+		if w.State == queue.Ready && w.Due.After(now) {
+			r.Next = w.Due
+		}
+		list = append(list, r)
+	}
+	slices.SortStableFunc(list, func(a, b workRow) int { return a.Since.Compare(b.Since) })
+	return list, nil
+}
+
+// workStatusCommand is antiphon work status.
+type workStatusCommand struct {
+	Session string `arg:"" optional:"" help:"Only the work of this session."`
+}
+
+// Run prints why work does not move.
+func (c *workStatusCommand) Run(ctx context.Context, std stdio, env environment, work *workCommand) error {
+	all := work.sessions()
+	return all.opened(ctx, env, false, func(in keeper) error {
+		states := []queue.State{queue.Running, queue.Ready, queue.Waiting, queue.Parked}
+		if c.Session != "" {
+			states = nil
+		}
+		list, err := rows(ctx, in, c.Session, states...)
+		if err != nil {
+			return err
+		}
+		q, err := queueOf(in)
+		if err != nil {
+			return err
+		}
+		m, err := worker.Measure(ctx, q)
+		if err != nil {
+			return err
+		}
+		if all.JSON {
+			return all.printJSON(std, struct {
+				Work  []workRow           `json:"work"`
+				Count map[queue.State]int `json:"count"`
+				Age   float64             `json:"age_seconds"`
+			}{append([]workRow{}, list...), m.Works, m.Age.Seconds()})
+		}
+		w := tabwriter.NewWriter(std.out, 0, 4, 2, ' ', 0)
+		for i := range list {
+			r := &list[i]
+			said := r.Waits
+			if !r.Next.IsZero() {
+				said += "; next try " + r.Next.Local().Format(time.DateTime)
+			}
+			switch r.State {
+			case queue.Waiting:
+				said += "; antiphon sessions approve " + quoted(r.called())
+			case queue.Parked:
+				said += "; antiphon work retry " + quoted(r.called())
+			}
+			fmt.Fprintf(w, "%s\tsince %s\t%s\n", visible(r.called()), when(r.Since), printable(all.hide(said)))
+		}
+		if err := w.Flush(); err != nil {
+			return err
+		}
+		fmt.Fprintf(std.err, "antiphon: %s\n", measured(m))
+		return nil
+	})
+}
+
+// measured describes a queue.
+func measured(m worker.Metrics) string {
+	var parts []string
+	for _, s := range []queue.State{queue.Running, queue.Ready, queue.Waiting, queue.Parked, queue.Done} {
+		if m.Works[s] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", m.Works[s], s))
+		}
+	}
+	if len(parts) == 0 {
+		return "there is no work"
+	}
+	text := strings.Join(parts, ", ")
+	if m.Works[queue.Ready] > 0 && m.Age > 0 {
+		text += "; the oldest that could begin waits for " + m.Age.Round(time.Second).String()
+	}
+	return text
+}
+
+// workListCommand is antiphon work list.
+type workListCommand struct {
+	State  string `placeholder:"STATE" enum:",ready,running,waiting,parked,done" default:"" help:"Only work in this state: ready, running, waiting, parked or done."`
+	Tenant string `placeholder:"TENANT" help:"Only the work of this tenant."`
+}
+
+// Run lists.
+func (c *workListCommand) Run(ctx context.Context, std stdio, env environment, work *workCommand) error {
+	all := work.sessions()
+	return all.opened(ctx, env, false, func(in keeper) error {
+		var states []queue.State
+		if c.State != "" {
+			states = append(states, queue.State(c.State))
+		}
+		list, err := rows(ctx, in, "", states...)
+		if err != nil {
+			return err
+		}
+		if c.Tenant != "" {
+			list = slices.DeleteFunc(list, func(r workRow) bool { return r.Tenant != c.Tenant })
+		}
+		if all.JSON {
+			return all.printJSON(std, append([]workRow{}, list...))
+		}
+		if len(list) == 0 {
+			fmt.Fprintln(std.err, "antiphon: there is no work; antiphon work submit makes some")
+			return nil
+		}
+		w := tabwriter.NewWriter(std.out, 0, 4, 2, ' ', 0)
+		fmt.Fprintln(w, "SESSION\tNAME\tSTATE\tSINCE\tATTEMPTS\tTENANT\tAGENT\tWORKER")
+		for _, r := range list {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", r.Session, visible(r.Name), r.State, when(r.Since), r.Attempts,
+				visible(cmp.Or(r.Tenant, "-")), r.Agent[:min(12, len(r.Agent))], visible(cmp.Or(r.Worker, "-")))
+		}
+		return w.Flush()
+	})
+}
+
+// chosenWork selects the work that a command is about.
+type chosenWork struct {
+	Sessions []string `arg:"" optional:"" help:"The sessions."`
+	Tenant   string   `placeholder:"TENANT" help:"All of this tenant."`
+	All      bool     `help:"All."`
+}
+
+// chosen returns the work, of all in some states or named one by one.
+func (c *chosenWork) chosen(ctx context.Context, in keeper, states ...queue.State) (list []workRow, err error) {
+	if len(c.Sessions) == 0 && c.Tenant == "" && !c.All {
+		return nil, usage(errors.New("name the sessions, or give --tenant TENANT or --all"))
+	}
+	every, err := rows(ctx, in, "", states...)
+	if err != nil || c.All {
+		return every, err
+	}
+	for _, r := range every {
+		if c.Tenant != "" && r.Tenant == c.Tenant {
+			list = append(list, r)
+		}
+	}
+	for _, name := range c.Sessions {
+		info, err := findWhole(ctx, in, name, false)
+		if err != nil {
+			return nil, err
+		}
+		i := slices.IndexFunc(every, func(r workRow) bool { return r.Session == info.ID })
+		if i < 0 {
+			return nil, usage(fmt.Errorf("%s has no work that is %s", quoted(name), oneOf(states)))
+		}
+		list = append(list, every[i])
+	}
+	return list, nil
+}
+
+func oneOf(states []queue.State) string {
+	var names []string
+	for _, s := range states {
+		names = append(names, string(s))
+	}
+	return strings.Join(names, " or ")
+}
+
+// move changes the state of work and prints what was done.
+func (c *workCommand) move(ctx context.Context, std stdio, all *sessionsCommand, in keeper, list []workRow, to queue.State, reason string) error {
+	q, err := queueOf(in)
+	if err != nil {
+		return err
+	}
+	moved := []string{}
+	for _, r := range list {
+		if err := q.Move(ctx, r.Session, to, reason); err != nil {
+			return err
+		}
+		moved = append(moved, r.Session)
+	}
+	return all.told(std, moved, "%s: %s", plural(len(moved), "session"), to)
+}
+
+// workParkCommand is antiphon work park.
+type workParkCommand struct {
+	chosenWork
+	Reason string `placeholder:"TEXT" help:"Why, for people."`
+}
+
+// Run parks.
+func (c *workParkCommand) Run(ctx context.Context, std stdio, env environment, work *workCommand) error {
+	all := work.sessions()
+	return all.opened(ctx, env, false, func(in keeper) error {
+		list, err := c.chosen(ctx, in, queue.Running, queue.Ready, queue.Waiting)
+		if err != nil {
+			return err
+		}
+		return work.move(ctx, std, all, in, list, queue.Parked, cmp.Or(c.Reason, "an operator parked it"))
+	})
+}
+
+// workRetryCommand is antiphon work retry.
+type workRetryCommand struct {
+	chosenWork
+	Drained bool `help:"All that antiphon work drain has parked."`
+}
+
+// drainedReason is the reason of work that was parked by antiphon work drain.
+const drainedReason = "drained by an operator"
+
+// Run makes work ready.
+func (c *workRetryCommand) Run(ctx context.Context, std stdio, env environment, work *workCommand) error {
+	all := work.sessions()
+	return all.opened(ctx, env, false, func(in keeper) error {
+		if c.Drained {
+			c.All = true
+		}
+		states := []queue.State{queue.Parked}
+		if len(c.Sessions) > 0 {
+			states = append(states, queue.Ready, queue.Waiting, queue.Done)
+		}
+		list, err := c.chosen(ctx, in, states...)
+		if err != nil {
+			return err
+		}
+		if c.Drained {
+			list = slices.DeleteFunc(list, func(r workRow) bool { return !strings.HasSuffix(r.Waits, ": "+drainedReason) })
+		}
+		return work.move(ctx, std, all, in, list, queue.Ready, "an operator retries it")
+	})
+}
+
+// workDrainCommand is antiphon work drain.
+type workDrainCommand struct {
+	Tenant string        `placeholder:"TENANT" help:"Only the work of this tenant."`
+	Wait   time.Duration `default:"1m" placeholder:"TIME" help:"How long to wait for what runs."`
+}
+
+// Run parks what is ready, and waits for the end of what runs.
+func (c *workDrainCommand) Run(ctx context.Context, std stdio, env environment, work *workCommand) error {
+	all := work.sessions()
+	return all.opened(ctx, env, false, func(in keeper) error {
+		q, err := queueOf(in)
+		if err != nil {
+			return err
+		}
+		changed := make(chan struct{}, 1)
+		defer q.Awaited(func() {
+			select {
+			case changed <- struct{}{}:
+			default:
+			}
+		})()
+		late := time.NewTimer(c.Wait)
+		defer late.Stop()
+		poll := time.NewTicker(time.Second / 4)
+		defer poll.Stop()
+		parked := []string{}
+		for {
+			list, err := rows(ctx, in, "", queue.Ready, queue.Running)
+			if err != nil {
+				return err
+			}
+			runs := 0
+			for _, r := range list {
+				switch {
+				case c.Tenant != "" && r.Tenant != c.Tenant:
+				case r.State == queue.Running:
+					runs++
+				default:
+					if err := q.Move(ctx, r.Session, queue.Parked, drainedReason); err != nil {
+						return err
+					}
+					parked = append(parked, r.Session)
+				}
+			}
+			if runs == 0 {
+				return all.told(std, parked, "%s parked; antiphon work retry --drained makes them ready again", plural(len(parked), "session"))
+			}
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-late.C:
+				return fmt.Errorf("%s still run; antiphon work park --all stops them", plural(runs, "session"))
+			case <-changed:
+			case <-poll.C:
+			}
+		}
+	})
+}

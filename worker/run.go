@@ -1,0 +1,263 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/endpoint"
+	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/queue"
+	"github.com/antiphon-go/antiphon/trust"
+)
+
+var (
+	errGone      = errors.New("the session is gone")
+	errExhausted = errors.New("it began too often and did not end: its worker died each time")
+)
+
+// perform runs a session and says in the queue how that ended. It reports whether the
+// work began: a session that somebody else has open does not.
+func (p *pool) perform(ctx context.Context, r *running, cfg host.Config) (began bool) {
+	log := p.log.With("session", r.work.Session, "agent", short(r.work.Agent))
+	var begun queue.Work
+	cfg.Locked = func(ctx context.Context, _ session.Info) (err error) {
+		if begun, err = p.queue.Begin(ctx, r.work, p.Name); err != nil {
+			return err
+		}
+		began = true
+		p.mu.Lock()
+		r.begun = true
+		p.mu.Unlock()
+		p.tally(func(c *Counts) { c.Begun++; c.Running++ })
+		log.Info("work begun", "attempt", begun.Attempts)
+		if begun.Attempts > p.attempts() {
+			return errExhausted
+		}
+		return nil
+	}
+	h, err := host.Open(ctx, cfg)
+	var res *agent.Result
+	if err == nil {
+		res, err = p.run(ctx, r, h)
+	}
+	if began {
+		p.tally(func(c *Counts) { c.Running-- })
+		p.finish(ctx, begun, res, err, log.Info)
+	}
+	if h != nil {
+		err = errors.Join(err, h.Close())
+	}
+	if !began && !errors.Is(err, session.ErrBusy) && !errors.Is(err, queue.ErrChanged) {
+		log.Warn("work did not begin", "error", p.sayable(err))
+	}
+	return began
+}
+
+// usual are the kinds of notices that only say that everything works as expected. That the
+// session belongs to another file is expected, too: to the one that the definition was
+// made from.
+var usual = []host.NoticeKind{
+	host.NoticeAnswers, host.NoticeWaiting, host.NoticeReady, host.NoticeAsking, host.NoticeAsked, host.NoticeServer, host.NoticeNew,
+	host.NoticeContinues, host.NoticeOtherFile, host.NoticeUnconfigured,
+}
+
+// config returns the configuration of a run.
+func (p *pool) config(path, id string, ask func(context.Context, trust.Claim) (trust.Agreement, error)) host.Config {
+	cfg := p.Config
+	cfg.File, cfg.Session, cfg.Last, cfg.Place, cfg.Transcript, cfg.Owner, cfg.Tags = path, id, false, "", "", "", nil
+	cfg.Trust, cfg.Pause = ask, true
+	// What decides about later runs is asked about before a tool writes to it.
+	cfg.Protected = append(slices.Clip(cfg.Protected), p.Agents.Folder, p.Agents.Agreed.Path())
+	permit := cfg.Permit
+	cfg.Permit = func(found session.Info) error {
+		if found.ID != id { // it was deleted, and would begin anew
+			return errGone
+		}
+		if permit != nil {
+			return permit(found)
+		}
+		return nil
+	}
+	if cfg.Notify == nil {
+		cfg.Notify = func(n host.Notice) {
+			level := slog.LevelWarn
+			if slices.Contains(usual, n.Kind) {
+				level = slog.LevelDebug
+			}
+			p.log.Log(context.Background(), level, "notice", "session", id, "kind", string(n.Kind), "text", p.sayable(errors.New(n.Text)))
+		}
+	}
+	return cfg
+}
+
+// run runs an open session until it stops.
+func (p *pool) run(ctx context.Context, r *running, h *host.Host) (*agent.Result, error) {
+	p.mu.Lock()
+	r.host = h
+	if p.drains {
+		h.StopAfterTurn()
+	}
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		r.host = nil
+		p.mu.Unlock()
+	}()
+	var failure error
+	for _, err := range h.Stream(ctx, "") {
+		if err != nil {
+			failure = err
+		}
+	}
+	return h.Result(), failure
+}
+
+// finish says in the queue how a run ended. If the session was lost, or somebody parked
+// the work, the queue knows better.
+func (p *pool) finish(ctx context.Context, w queue.Work, res *agent.Result, failure error, log func(string, ...any)) {
+	if errors.Is(failure, session.ErrLost) || errors.Is(context.Cause(ctx), errParked) {
+		log("work left", "reason", p.sayable(cmp.Or(failure, context.Cause(ctx))))
+		return
+	}
+	o := p.outcome(ctx, w, res, failure)
+	o.Reason = p.sayable(errors.New(o.Reason))
+	err := p.queue.Finish(context.WithoutCancel(ctx), w, o)
+	switch {
+	case errors.Is(err, queue.ErrChanged):
+		log("work left", "reason", "somebody else has it")
+		return
+	case err != nil:
+		p.log.Error("the store failed", "session", w.Session, "error", p.sayable(err))
+		return
+	}
+	p.tally(func(c *Counts) {
+		switch o.State {
+		case queue.Done:
+			c.Done++
+		case queue.Waiting:
+			c.Waiting++
+		case queue.Parked:
+			c.Parked++
+		case queue.Ready:
+			c.Retried++
+		}
+	})
+	log("work ended", "state", string(o.State), "reason", o.Reason)
+}
+
+// outcome decides what becomes of work after a run.
+func (p *pool) outcome(ctx context.Context, w queue.Work, res *agent.Result, failure error) queue.Outcome {
+	if errors.Is(context.Cause(ctx), errDrained) {
+		return queue.Outcome{State: queue.Ready, Well: true, Reason: "given back: " + errDrained.Error()}
+	}
+	var untrusted *trust.UntrustedError
+	switch {
+	case errors.Is(failure, agent.ErrNothingToSend):
+		return queue.Outcome{State: queue.Done, Well: true, Reason: "nothing was left to do"}
+	case errors.As(failure, &untrusted):
+		return queue.Outcome{State: queue.Parked, Reason: "the operator has not agreed to all that it may do at this worker: " + failure.Error()}
+	case failure != nil && !passes(failure):
+		return queue.Outcome{State: queue.Parked, Reason: failure.Error()}
+	case failure != nil && w.Attempts >= p.attempts():
+		return queue.Outcome{State: queue.Parked, Reason: fmt.Sprintf("it failed %d times: %v", w.Attempts, failure)}
+	case failure != nil:
+		return queue.Outcome{State: queue.Ready, Due: time.Now().Add(p.after(w.Attempts, failure)), Reason: failure.Error()}
+	case res == nil:
+		return queue.Outcome{State: queue.Parked, Reason: "it ended without a result"}
+	}
+	switch res.Why {
+	case agent.StopEndTurn, agent.StopRefused:
+		return queue.Outcome{State: queue.Done, Well: true, Reason: string(res.Why)}
+	case agent.StopApprovalPending:
+		return queue.Outcome{State: queue.Waiting, Well: true, Reason: "an approval of " + toolsOf(res.Pending)}
+	case agent.StopRequested:
+		if p.stopping() && res.Detail == "" {
+			return queue.Outcome{State: queue.Ready, Well: true, Reason: "given back: " + errDrained.Error()}
+		}
+		return queue.Outcome{State: queue.Done, Well: true, Reason: "stopped, " + cmp.Or(res.Detail, "as asked")}
+	}
+	return queue.Outcome{State: queue.Parked, Reason: strings.TrimSuffix(fmt.Sprintf("stopped at %s: %s", res.Why, res.Detail), ": ")}
+}
+
+func (p *pool) stopping() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.drains
+}
+
+// toolsOf names the tools of calls.
+func toolsOf(calls []agent.PendingApproval) string {
+	var names []string
+	for _, c := range calls {
+		if !slices.Contains(names, c.Tool) {
+			names = append(names, c.Tool)
+		}
+	}
+	if len(names) == 0 {
+		return "a call"
+	}
+	return strings.Join(names, ", ")
+}
+
+// passes reports whether the next attempt may succeed although nobody does anything.
+func passes(err error) bool {
+	var config *host.ConfigError
+	var hook *agent.HookError
+	var api *endpoint.Error
+	switch {
+	case errors.As(err, &hook), errors.Is(err, errExhausted), errors.Is(err, errGone), errors.As(err, &config), errors.Is(err, agent.ErrContextFull), errors.Is(err, agent.ErrEntriesLost), errors.Is(err, session.ErrNewer), errors.Is(err, session.ErrDamaged):
+		return false
+	case errors.As(err, &api):
+		switch api.Class {
+		case endpoint.RateLimit, endpoint.Overloaded, endpoint.Server, endpoint.Network, endpoint.Truncated, endpoint.Idle, endpoint.Reconnect, endpoint.Protocol, endpoint.Canceled:
+			return true
+		}
+		return false
+	}
+	return true
+}
+
+func (w *Worker) attempts() int { return orElse(w.Attempts, 5) }
+
+// after is the pause after a failed attempt, which is at least what the endpoint asked for.
+func (w *Worker) after(attempt int, failure error) time.Duration {
+	const first, most = time.Second, 5 * time.Minute
+	var pause time.Duration
+	if w.Backoff != nil {
+		pause = w.Backoff(attempt)
+	} else {
+		pause = min(most, first<<min(attempt-1, 20))
+		pause = pause/2 + rand.N(pause/2+1)
+	}
+	var api *endpoint.Error
+	if errors.As(failure, &api) {
+		pause = max(pause, api.RetryAfter)
+	}
+	return pause
+}
+
+// sayable returns the text of an error for the queue and the log: without secrets, on one
+// line and not long.
+func (w *Worker) sayable(err error) string {
+	if err == nil {
+		return ""
+	}
+	const most = 500
+	text := strings.Join(strings.Fields(w.Config.Environment.Hide(err.Error())), " ")
+	if runes := []rune(text); len(runes) > most {
+		text = string(runes[:most]) + "…"
+	}
+	return text
+}

@@ -1,0 +1,75 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/antiphon-go/antiphon/internal/nils"
+	"github.com/antiphon-go/antiphon/session/queue"
+)
+
+// Waits says in words who or what idle work waits for, or who does it.
+func Waits(w queue.Work, now time.Time) string {
+	switch w.State {
+	case queue.Running:
+		return "runs at " + orUnknown(w.Worker)
+	case queue.Waiting:
+		return "waits for " + w.Reason
+	case queue.Parked:
+		return "parked, waits for an operator: " + w.Reason
+	case queue.Done:
+		return "done: " + w.Reason
+	}
+	text := "waits for a worker"
+	if now.Before(w.Due) {
+		text = "waits for its time"
+	}
+	if len(w.Needs) > 0 {
+		text += " with " + strings.Join(w.Needs, ", ")
+	}
+	if w.Reason != "" {
+		text += "; before: " + w.Reason
+	}
+	return text
+}
+
+// Metrics are measures of a queue, for graphs and alarms.
+type Metrics struct {
+	// Works counts the work by state.
+	Works map[queue.State]int
+	// Age is how long the oldest work that is ready and due has been so.
+	Age time.Duration
+	// Attempts is the sum of the attempts of work that did not go well yet.
+	Attempts int
+}
+
+// Measure measures a queue.
+func Measure(ctx context.Context, q queue.Queue) (m Metrics, err error) {
+	m.Works = map[queue.State]int{}
+	if nils.Is(q) {
+		return m, errors.New("worker: there is no queue")
+	}
+	now := time.Now()
+	for w, err := range q.Works(ctx) {
+		if err != nil {
+			return m, err
+		}
+		m.Works[w.State]++
+		if w.State != queue.Done {
+			m.Attempts += w.Attempts
+		}
+		if w.State == queue.Ready && !now.Before(w.Due) {
+			since := w.Since
+			if since.Before(w.Due) {
+				since = w.Due
+			}
+			m.Age = max(m.Age, now.Sub(since))
+		}
+	}
+	return m, nil
+}

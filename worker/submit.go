@@ -1,0 +1,193 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/nils"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/queue"
+	"github.com/antiphon-go/antiphon/session/store"
+)
+
+// Job is work to be done by a worker, in this process or another.
+type Job struct {
+	// Config names the agent's File, the Session, and its Owner and Tags. Its Store is
+	// where the work is kept. The worker's own configuration decides about all else, such
+	// as the endpoint, rules and limits.
+	Config host.Config
+	// Input is what is said to the agent. Without it, the file's own question is.
+	Input []item.Item
+	// Key identifies the input: a caller that does not know whether Submit succeeded
+	// repeats it with the same key. By default the key is a new one.
+	Key string
+	// By names who says it, and From the means: see [session.Delivered].
+	By, From string
+
+	Tenant   string    // whose work it is, for shares and limits
+	Priority int       // higher is sooner, within a tenant
+	Needs    []string  // labels that a worker must have
+	Due      time.Time // not before
+
+	// Upgrade goes on with the file as it is now. Otherwise, work of a session that
+	// exists goes on with the definition that it began with. D3
+	Upgrade bool
+}
+
+// Receipt says what became of a [Job].
+type Receipt struct {
+	Session session.Info
+	Agent   string // the hash of the definition that the session's work goes on with
+	Key     string
+	// Taken is the number of the input in the session's log, or 0 while it waits.
+	Taken int64
+	// Parked is why the session's work does not go on, although the input was delivered:
+	// an operator or a failure parked it.
+	Parked string
+}
+
+// Submit leaves work for a worker: it stores the definition of the agent's file, makes
+// the session unless it exists, delivers the input, and enqueues the session. A caller
+// that gets an error, or none because it died, repeats the call with the same key: the
+// input is delivered once.
+func Submit(ctx context.Context, j Job) (r Receipt, err error) {
+	in := j.Config.Store
+	q, box, err := parts(in)
+	if err != nil {
+		return r, err
+	}
+	if r.Key = j.Key; r.Key == "" {
+		r.Key = rand.Text()
+	}
+	if err := host.CheckName(j.Config.Session); err != nil {
+		return r, &host.ConfigError{Err: err}
+	}
+	// Everything that can be wrong is found before anything is stored.
+	j.Config.Trust = nil // nothing is started here, and the worker asks
+	d, _, err := host.Pack(ctx, j.Config)
+	if err != nil {
+		return r, err
+	}
+	text, err := d.Encode()
+	if err != nil {
+		return r, err
+	}
+	input := session.Delivery{Delivered: session.Delivered{Key: r.Key, By: j.By, From: j.From}}
+	for _, it := range j.Input {
+		input.Bodies = append(input.Bodies, session.InputItem{Item: it})
+	}
+	if len(input.Bodies) > 0 {
+		if err := session.CheckDelivery(input); err != nil {
+			return r, &host.ConfigError{Err: err}
+		}
+	}
+	if r.Session, err = sessionOf(ctx, in, &j.Config); err != nil {
+		return r, err
+	}
+	id := r.Session.ID
+	before, known, err := workOf(ctx, q, id)
+	if err != nil {
+		return r, err
+	}
+	if r.Agent = before.Agent; !known || j.Upgrade {
+		hash, err := in.PutBlob(ctx, id, text)
+		if err != nil {
+			return r, err
+		}
+		r.Agent = hex.EncodeToString(hash[:])
+	}
+	if len(input.Bodies) > 0 {
+		receipt, err := box.Deliver(ctx, id, input)
+		if err != nil {
+			return r, fmt.Errorf("session %s: %w", id, err)
+		}
+		r.Taken = receipt.Taken
+	}
+	if before.State == queue.Parked && !j.Upgrade {
+		r.Parked = before.Reason
+		return r, nil
+	}
+	return r, q.Enqueue(ctx, queue.Work{Session: id, Agent: r.Agent, Tenant: j.Tenant, Priority: j.Priority, Needs: j.Needs, Due: j.Due})
+}
+
+// parts returns what a store must be to keep work.
+func parts(in store.Store) (queue.Queue, session.Inbox, error) {
+	if nils.Is(in) {
+		return nil, nil, errors.New("worker: no Store is set")
+	}
+	q, err := store.As[queue.Queue](in, "keep work")
+	if err != nil {
+		return nil, nil, err
+	}
+	box, err := store.As[session.Inbox](in, "keep deliveries")
+	return q, box, err
+}
+
+// Wake makes the work of a session ready if it waits for something that has happened, such
+// as an approval that was written to the log by [agent.Decide]. A delivery does so by
+// itself. A subagent's session counts as the session that it is nested in. Wake does
+// nothing if the store keeps no work.
+func Wake(ctx context.Context, in session.Store, id string) error {
+	q, ok := in.(queue.Queue)
+	if !ok || nils.Is(in) {
+		return nil
+	}
+	id, _, _ = strings.Cut(id, "/")
+	w, known, err := workOf(ctx, q, id)
+	if err != nil || !known || w.State != queue.Waiting {
+		return err
+	}
+	return q.Move(ctx, id, queue.Ready, "was answered")
+}
+
+// workOf returns the work of a session, if there is any.
+func workOf(ctx context.Context, q queue.Queue, id string) (queue.Work, bool, error) {
+	for w, err := range q.Works(ctx) {
+		if err != nil || w.Session == id {
+			return w, err == nil, err
+		}
+	}
+	return queue.Work{}, false, nil
+}
+
+// sessionOf returns the session that a configuration names, and makes it unless it
+// exists. Its id follows from the names, so that callers that make it at once make one.
+func sessionOf(ctx context.Context, in store.Store, cfg *host.Config) (session.Info, error) {
+	path, err := host.ResolvePath(cfg.File)
+	if err != nil {
+		return session.Info{}, &host.ConfigError{Err: err}
+	}
+	for info, err := range in.List(ctx, session.Query{Name: cfg.Session, Path: path, Owner: cfg.Owner}) {
+		if err != nil || info.Owner == cfg.Owner {
+			return info, err
+		}
+	}
+	for n := range 1000 { // archived sessions keep their ids
+		sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %d", path, cfg.Owner, cfg.Session, n))
+		id := host.NewSessionID(cfg.Session)
+		id = id[:len(id)-10] + hex.EncodeToString(sum[:5])
+		info := session.Info{ID: id, Name: cfg.Session, Path: path, Owner: cfg.Owner, Tags: cfg.Tags}
+		err := in.Create(ctx, info)
+		if errors.Is(err, session.ErrBadLabel) {
+			err = &host.ConfigError{Err: err}
+		}
+		if !errors.Is(err, session.ErrExists) {
+			return info, err
+		}
+		if info, err = in.Info(ctx, id); err == nil && !info.Archived && info.Name == cfg.Session && info.Path == path {
+			return info, nil // another caller made it first
+		}
+	}
+	return session.Info{}, fmt.Errorf("session %q: %w", cfg.Session, session.ErrExists)
+}

@@ -1,0 +1,499 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package worker runs the sessions of a store that have something to do: any number of
+// workers, in any number of processes and on any number of machines that share the store.
+//
+// [Submit] leaves work in the store: the agent's file with all that it includes as a
+// value, a session, and the input in the inbox of the session. A [Worker] takes it when
+// it is due, runs the session with exactly that value, and says in the store how that
+// ended. A session whose run waits for an approval uses no worker; the answer, delivered
+// by anybody, makes it ready again.
+//
+// The truth is in the session, not in the queue. Whoever runs a session holds its lock,
+// and a run that begins reads the log. So work that is begun twice, or whose worker died,
+// does nothing twice that was done: see package session.
+package worker
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/antiphon-go/antiphon/agentfile"
+	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/queue"
+)
+
+// Worker runs sessions. Set its fields before Run; the fields named in their comments as
+// optional have a default.
+type Worker struct {
+	// Config is how sessions are run: the Store, the endpoint, rules, limits, workspace,
+	// sandbox and audit log. File, Session, Trust, Pause and Locked are set for each run:
+	// nobody is at a terminal, so a call that needs an approval waits for a delivery.
+	Config host.Config
+	// Agents are the definitions that it may run.
+	Agents *Agents
+	// Name identifies the worker to people, such as the name of its machine and process.
+	Name string
+
+	// Labels are what the worker has, such as "gpu". It does no work that needs others.
+	Labels []string
+	// Tenants are those whose work it does. Nil means everybody's.
+	Tenants []string
+	// Caps are the most runs at once of a tenant, over all workers.
+	Caps map[string]int
+	// Runs is the most runs at once. 0 means 4.
+	Runs int
+	// Attempts is how often work may begin without going well. Then it is parked, with the
+	// reason. 0 means 5.
+	Attempts int
+	// Backoff is the pause after a failed attempt, of which the first is number 1. Nil means
+	// one that doubles from a second to five minutes, with jitter.
+	Backoff func(attempt int) time.Duration
+	// Drain is how long runs may take to end their turn when the worker stops. After that
+	// they are cancelled. 0 means 30 seconds.
+	Drain time.Duration
+	// Patience is how long work waits for a worker that may do it, before a worker that may
+	// not parks it and says what is missing. 0 means a minute.
+	Patience time.Duration
+	// Poll is how often the worker looks for work if nothing wakes it. 0 means a second.
+	Poll time.Duration
+	// Log gets an event for each piece of work, without texts of the conversation. It is
+	// optional.
+	Log *slog.Logger
+
+	counting sync.Mutex
+	counts   Counts
+}
+
+// Counts are what a worker has done since it started.
+type Counts struct {
+	Running int // now
+	Begun   int64
+	Done    int64 // ended with an answer
+	Waiting int64 // ended because an answer of a person is needed
+	Retried int64 // failed, and will be tried again
+	Parked  int64 // failed for good, or could not be done
+}
+
+// Counts returns the counts.
+func (w *Worker) Counts() Counts {
+	w.counting.Lock()
+	defer w.counting.Unlock()
+	return w.counts
+}
+
+func (w *Worker) tally(change func(*Counts)) {
+	w.counting.Lock()
+	defer w.counting.Unlock()
+	change(&w.counts)
+}
+
+// Run takes work until ctx is done. Then it takes no more, lets each run end its turn, and
+// gives back what is not finished, for other workers. Run returns nil after that. An error
+// of the store is logged and tried again, except for the first.
+func (w *Worker) Run(ctx context.Context) error { return w.work(ctx, false) }
+
+// Once is like Run, but returns as soon as there is nothing left that it may do now.
+func (w *Worker) Once(ctx context.Context) error { return w.work(ctx, true) }
+
+// pool is the runs of a worker.
+type pool struct {
+	*Worker
+	queue  queue.Queue
+	once   bool
+	log    *slog.Logger
+	looked time.Time // when it looked after work that nobody does
+	listed time.Time // sessions that were written before are known
+
+	wake chan struct{}  // has an element if there may be something to do
+	all  sync.WaitGroup // the goroutines of the runs
+
+	mu   sync.Mutex          // guards what follows
+	runs map[string]*running // by session
+	// skip are sessions that cannot begin now, such as those that a person has open, and
+	// when to try again.
+	skip   map[string]time.Time
+	drains bool // no more work is taken, and runs end with their turn
+
+	// Only the loop uses these: definitions, and why this worker cannot run others.
+	known map[string]agentfile.Definition
+	unfit map[string]string
+}
+
+// running is a run.
+type running struct {
+	work   queue.Work
+	cancel context.CancelCauseFunc
+	begun  bool       // the queue says that it runs
+	host   *host.Host // nil until it is open
+}
+
+// Causes of the end of a run's context.
+var (
+	errDrained = errors.New("the worker stops")
+	errParked  = errors.New("the work was parked, or another worker has it")
+)
+
+func (w *Worker) work(ctx context.Context, once bool) error {
+	if w.Agents == nil || w.Agents.Agreed == nil || w.Agents.Folder == "" {
+		return errors.New("worker: no Agents are set")
+	}
+	q, _, err := parts(w.Config.Store)
+	if err != nil {
+		return err
+	}
+	p := &pool{
+		Worker: w, queue: q, once: once, log: w.Log, wake: make(chan struct{}, 1), runs: map[string]*running{}, skip: map[string]time.Time{},
+		known: map[string]agentfile.Definition{}, unfit: map[string]string{},
+	}
+	if p.log == nil {
+		p.log = slog.New(slog.DiscardHandler)
+	}
+	p.log = p.log.With("worker", w.Name)
+	defer q.Awaited(p.stir)()
+	p.log.Info("worker started", "runs", p.most())
+	err = p.loop(ctx)
+	p.drain()
+	p.log.Info("worker stopped")
+	return err
+}
+
+// orElse returns value, or the default if it is not positive.
+func orElse[T int | time.Duration](value, usual T) T {
+	if value > 0 {
+		return value
+	}
+	return usual
+}
+
+// most is the most runs at once.
+func (p *pool) most() int { return orElse(p.Runs, 4) }
+
+// pause is the time between two looks for work.
+func (p *pool) pause() time.Duration { return orElse(p.Poll, time.Second) }
+
+// stir makes the loop look for work.
+func (p *pool) stir() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// loop takes work until ctx is done or, with once, until there is nothing to do.
+func (p *pool) loop(ctx context.Context) error {
+	poll := time.NewTicker(p.pause())
+	defer poll.Stop()
+	for first := true; ; first = false {
+		busy, err := p.round(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil && (first || p.once):
+			return err
+		case err != nil:
+			p.log.Error("the store failed", "error", err.Error())
+		case p.once && !busy:
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-p.wake:
+		case <-poll.C:
+		}
+	}
+}
+
+// round stops what was parked, begins what may begin, and parks what nobody does. It
+// reports whether something runs or may begin.
+func (p *pool) round(ctx context.Context) (busy bool, err error) {
+	if err := p.stopParked(ctx); err != nil {
+		return false, err
+	}
+	if err := p.fill(ctx); err != nil || p.count() >= p.most() {
+		return true, err
+	}
+	moved, err := p.lookAfter(ctx)
+	if moved {
+		p.stir()
+	}
+	return moved || p.count() > 0, err
+}
+
+// count is the number of runs.
+func (p *pool) count() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.runs)
+}
+
+// stopParked ends the runs whose work was parked by somebody.
+func (p *pool) stopParked(ctx context.Context) error {
+	p.mu.Lock()
+	ours := maps.Clone(p.runs)
+	maps.DeleteFunc(ours, func(_ string, r *running) bool { return !r.begun })
+	p.mu.Unlock()
+	if len(ours) == 0 {
+		return nil
+	}
+	for w, err := range p.queue.Works(ctx, queue.Running) {
+		if err != nil {
+			return err
+		}
+		delete(ours, w.Session)
+	}
+	for _, r := range ours { // or it has just ended, and cancelling it changes nothing
+		r.cancel(errParked)
+	}
+	return nil
+}
+
+// fill begins work while there is room.
+func (p *pool) fill(ctx context.Context) error {
+	hashes, err := p.Agents.Hashes()
+	if err != nil {
+		return err
+	}
+	hashes = slices.DeleteFunc(hashes, func(hash string) bool { return p.unfit[hash] != "" })
+	p.mu.Lock()
+	room := p.most() - len(p.runs)
+	now := time.Now()
+	maps.DeleteFunc(p.skip, func(_ string, until time.Time) bool { return now.After(until) })
+	most := room + len(p.runs) + len(p.skip)
+	p.mu.Unlock()
+	if room <= 0 || len(hashes) == 0 { // no hashes would mean all
+		return nil
+	}
+	list, err := p.queue.Candidates(ctx, queue.Want{Labels: p.Labels, Agents: hashes, Tenants: p.Tenants, Most: most, Caps: p.Caps})
+	if err != nil {
+		return err
+	}
+	for _, w := range list {
+		d, why, err := p.definition(ctx, w.Agent)
+		switch {
+		case err != nil:
+			return err
+		case why != "":
+			continue // lookAfter parks it, unless another worker is faster
+		}
+		path, ask, err := p.Agents.open(d)
+		if errors.Is(err, errUntrusted) {
+			continue // the agreement was revoked since
+		}
+		if err != nil {
+			p.unfit[w.Agent] = needed + "another worker: " + p.sayable(err)
+			p.log.Error("a definition cannot be used", "agent", w.Agent, "error", p.sayable(err))
+			continue
+		}
+		if p.begin(ctx, w, p.config(path, w.Session, ask)); p.count() >= p.most() {
+			break
+		}
+	}
+	return nil
+}
+
+// definition returns a definition, or why this worker cannot run it.
+func (p *pool) definition(ctx context.Context, hash string) (d agentfile.Definition, why string, err error) {
+	if d, ok := p.known[hash]; ok {
+		return d, "", nil
+	}
+	if why, ok := p.unfit[hash]; ok {
+		return d, why, nil
+	}
+	d, err = definition(ctx, p.Config.Store, hash)
+	var bad *definitionError
+	switch {
+	case errors.As(err, &bad):
+		return d, "needs its agent's definition: " + err.Error(), nil
+	case err != nil:
+		return d, "", err
+	case d.Program != p.Config.Program:
+		// Another version may have other tools under the same names. D3
+		why = "needs a worker of the version " + orUnknown(d.Program) + " with which it began; this one is " + orUnknown(p.Config.Program)
+		p.unfit[hash] = why
+		return d, why, nil
+	}
+	p.known[hash] = d
+	return d, "", nil
+}
+
+func orUnknown(version string) string {
+	if version == "" {
+		return "unknown"
+	}
+	return version
+}
+
+// begin starts the run of a piece of work, unless it runs already.
+func (p *pool) begin(ctx context.Context, w queue.Work, cfg host.Config) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, skipped := p.skip[w.Session]; skipped || p.runs[w.Session] != nil || p.drains {
+		return
+	}
+	// A worker that stops lets its runs end their turn.
+	held, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	r := &running{work: w, cancel: cancel}
+	p.runs[w.Session] = r
+	p.all.Go(func() {
+		defer cancel(nil)
+		began := p.perform(held, r, cfg)
+		p.mu.Lock()
+		delete(p.runs, w.Session)
+		if !began {
+			p.skip[w.Session] = time.Now().Add(p.pause())
+		}
+		p.mu.Unlock()
+		p.stir()
+	})
+}
+
+// needed begins the reason of work that is parked because no worker can do it. A worker
+// that can makes it ready again.
+const needed = "needs "
+
+// lookAfter parks work that no worker has taken because something is missing, and makes
+// ready what this worker can do by now.
+func (p *pool) lookAfter(ctx context.Context) (moved bool, err error) {
+	patience := orElse(p.Patience, time.Minute)
+	if p.once {
+		patience = 0
+	} else if time.Since(p.looked) < min(patience, 10*time.Second) {
+		return false, nil
+	}
+	p.looked = time.Now()
+	hashes, err := p.Agents.Hashes()
+	if err != nil {
+		return false, err
+	}
+	var list []queue.Work
+	waiting := map[string]queue.Work{}
+	for w, err := range p.queue.Works(ctx, queue.Ready, queue.Parked, queue.Waiting) {
+		switch {
+		case err != nil:
+			return false, err
+		case w.State == queue.Waiting:
+			waiting[w.Session] = w
+		case p.Tenants == nil || slices.Contains(p.Tenants, w.Tenant):
+			list = append(list, w)
+		}
+	}
+	if moved, err = p.wakeWritten(ctx, waiting); err != nil {
+		return moved, err
+	}
+	for _, w := range list {
+		why, err := p.missing(ctx, w, hashes)
+		if err != nil {
+			return moved, err
+		}
+		waits := time.Since(w.Since)
+		if due := time.Since(w.Due); !w.Due.IsZero() {
+			waits = min(waits, due)
+		}
+		switch parked := w.State == queue.Parked; {
+		case !parked && why != "" && waits >= patience:
+			p.log.Warn("work parked", "session", w.Session, "reason", why)
+			err = p.queue.Move(ctx, w.Session, queue.Parked, why)
+			p.tally(func(c *Counts) { c.Parked++ })
+		case parked && why == "" && strings.HasPrefix(w.Reason, needed):
+			err = p.queue.Move(ctx, w.Session, queue.Ready, "a worker that can do it is there")
+			moved = true
+		}
+		if err != nil {
+			return moved, err
+		}
+	}
+	return moved, nil
+}
+
+// wakeWritten makes ready what waits for something that was written to the log of the
+// session since: whoever wrote it may have died before [Wake].
+func (p *pool) wakeWritten(ctx context.Context, waiting map[string]queue.Work) (moved bool, err error) {
+	before := p.listed
+	p.listed = time.Now().Add(-time.Minute) // clocks differ
+	if len(waiting) == 0 {
+		return false, nil
+	}
+	var written []string
+	for info, err := range p.Config.Store.List(ctx, session.Query{}) { // the most recently written first
+		if err != nil {
+			return false, err
+		}
+		if info.Updated.Before(before) {
+			break
+		}
+		if w, ok := waiting[info.ID]; ok && info.Updated.After(w.Since) {
+			written = append(written, info.ID)
+		}
+	}
+	for _, id := range written {
+		if err := p.queue.Move(ctx, id, queue.Ready, "was answered"); err != nil {
+			return true, err
+		}
+	}
+	return len(written) > 0, nil
+}
+
+// missing says what this worker lacks to do a piece of work, or returns "".
+func (p *pool) missing(ctx context.Context, w queue.Work, hashes []string) (why string, err error) {
+	var labels []string
+	for _, need := range w.Needs {
+		if !slices.Contains(p.Labels, need) {
+			labels = append(labels, need)
+		}
+	}
+	if len(labels) > 0 {
+		return needed + "a worker with the labels " + strings.Join(labels, ", "), nil
+	}
+	if !slices.Contains(hashes, w.Agent) {
+		info, err := p.Config.Store.Info(ctx, w.Session)
+		if err != nil && !errors.Is(err, session.ErrNotFound) {
+			return "", err
+		}
+		return needed + "the agreement of a worker's operator to this version of " + orUnknown(info.Path) + " (" + short(w.Agent) + ")", nil
+	}
+	_, why, err = p.definition(ctx, w.Agent)
+	return why, err
+}
+
+// short is the beginning of a hash, for people.
+func short(hash string) string { return hash[:min(12, len(hash))] }
+
+// drain ends the runs: each with its turn, or when the time for that is up.
+func (p *pool) drain() {
+	p.mu.Lock()
+	p.drains = true
+	for _, r := range p.runs {
+		if r.host != nil {
+			r.host.StopAfterTurn()
+		}
+	}
+	p.mu.Unlock()
+	ended := make(chan struct{})
+	go func() {
+		p.all.Wait()
+		close(ended)
+	}()
+	late := time.NewTimer(orElse(p.Drain, 30*time.Second))
+	defer late.Stop()
+	select {
+	case <-ended:
+		return
+	case <-late.C:
+	}
+	p.mu.Lock()
+	for _, r := range p.runs {
+		r.cancel(errDrained)
+	}
+	p.mu.Unlock()
+	<-ended
+}

@@ -1,0 +1,546 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package worker_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/audit"
+	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/queue"
+	"github.com/antiphon-go/antiphon/trust"
+	"github.com/antiphon-go/antiphon/worker"
+)
+
+// rig is a store, an agent's file and a worker.
+type rig struct {
+	*testing.T
+	store *shelf
+	file  string
+	work  *worker.Worker
+}
+
+const (
+	head   = "<config model=\"rehearsal:talk.script\"/>\n<system>Be brief.</system>\n"
+	writes = head + "<tool name=\"append_to_file\"/>\n"
+	talk   = "turn\n  say You said: {{question}}\nagain\nturn\n  say And now: {{question}}\n"
+	note   = "turn\n  call append_to_file {\"path\":\"notes.txt\",\"content\":\"seen\\n\"}\nturn\n  say Noted.\n"
+)
+
+func newRig(t *testing.T, file, script string) *rig {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{T: t, store: newShelf(), file: filepath.Join(dir, "agent.md")}
+	r.write(r.file, file)
+	r.write(filepath.Join(dir, "talk.script"), script)
+	r.work = r.another("a")
+	return r
+}
+
+// another returns another worker, which has not seen the file.
+func (r *rig) another(name string) *worker.Worker {
+	state := r.TempDir()
+	return &worker.Worker{
+		Config: host.Config{Store: r.store, Workspace: r.TempDir(), FrontEnd: host.FrontEnd{Program: "test 1"}},
+		Agents: &worker.Agents{Folder: filepath.Join(state, "definitions"), Agreed: trust.Open(filepath.Join(state, "agreed.jsonl"))},
+		Name:   name, Backoff: func(int) time.Duration { return 0 },
+	}
+}
+
+func (r *rig) write(path, text string) {
+	r.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		r.Fatal(err)
+	}
+}
+
+// agree lets a worker run the file as it is now.
+func (r *rig) agree(w *worker.Worker) worker.Agent {
+	r.Helper()
+	cfg := w.Config
+	cfg.File, cfg.Trust = r.file, trust.Everything
+	a, err := w.Agents.Add(r.Context(), cfg)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return a
+}
+
+func (r *rig) job(key, text string) worker.Job {
+	return worker.Job{Config: host.Config{File: r.file, Session: "ann", Store: r.store, FrontEnd: host.FrontEnd{Program: "test 1"}}, Key: key, Input: []item.Item{item.User(text)}}
+}
+
+func (r *rig) submit(j worker.Job) worker.Receipt {
+	r.Helper()
+	receipt, err := worker.Submit(r.Context(), j)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return receipt
+}
+
+func (r *rig) once(w *worker.Worker) {
+	r.Helper()
+	if err := w.Once(r.Context()); err != nil {
+		r.Fatal(err)
+	}
+}
+
+// is checks the state of work, and that the reason contains a text.
+func (r *rig) is(id string, state queue.State, reason string) queue.Work {
+	r.Helper()
+	w := r.store.work(id)
+	if w.State != state || !strings.Contains(w.Reason, reason) {
+		r.Errorf("%s because %q, want %s because %q", w.State, w.Reason, state, reason)
+	}
+	return w
+}
+
+// said returns the texts of a session's messages after the instructions.
+func (r *rig) said(id string) (texts []string) {
+	r.Helper()
+	s, err := session.Open(r.Context(), r.store, id)
+	if err != nil {
+		r.Fatal(err)
+	}
+	for e := range s.Entries() {
+		switch b := e.Body.(type) {
+		case session.InputItem:
+			if !b.Item.Instructs() {
+				texts = append(texts, "user: "+textOf(b.Item))
+			}
+		case session.OutputItem:
+			texts = append(texts, string(b.Item.Type())+": "+textOf(b.Item))
+		case session.CallOutput:
+			texts = append(texts, "output")
+		}
+	}
+	return texts
+}
+
+// textOf returns the text of a message.
+func textOf(it item.Item) string {
+	if m, err := item.As[item.Message](it); err == nil {
+		return m.Content.Display()
+	}
+	return ""
+}
+
+func (r *rig) saidAre(id string, want ...string) {
+	r.Helper()
+	if got := r.said(id); strings.Join(got, "|") != strings.Join(want, "|") {
+		r.Errorf("said %q, want %q", got, want)
+	}
+}
+
+// A caller who does not know whether the work arrived repeats it, before and after it is
+// done: the input is said once. D1
+func TestSubmittedOnce(t *testing.T) {
+	r := newRig(t, head, talk)
+	r.agree(r.work)
+	id := r.submit(r.job("1", "hello")).Session.ID
+	if again := r.submit(r.job("1", "hello")); again.Session.ID != id || again.Taken != 0 {
+		t.Errorf("%+v", again)
+	}
+	r.once(r.work)
+	r.is(id, queue.Done, "answered")
+	if again := r.submit(r.job("1", "hello")); again.Taken == 0 {
+		t.Errorf("%+v", again)
+	}
+	r.once(r.work)
+	r.is(id, queue.Done, "nothing was left to do")
+	r.saidAre(id, "user: hello", "message: You said: hello")
+	if _, err := worker.Submit(t.Context(), r.job("1", "goodbye")); !errors.Is(err, session.ErrKeyUsed) {
+		t.Error(err)
+	}
+	r.submit(r.job("2", "goodbye"))
+	r.once(r.work)
+	r.saidAre(id, "user: hello", "message: You said: hello", "user: goodbye", "message: And now: goodbye")
+	if c := r.work.Counts(); c.Running != 0 || c.Done != 3 || c.Begun != 3 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// D3: work goes on with the definition that it began with, unless the person says
+// otherwise.
+func TestReleaseWhileWorkWaits(t *testing.T) {
+	r := newRig(t, head, talk)
+	first := r.agree(r.work)
+	receipt := r.submit(r.job("1", "hello"))
+	r.write(filepath.Join(filepath.Dir(r.file), "talk.script"), "again\nturn\n  say Released.\n")
+	second := r.agree(r.work)
+	if first.Hash == second.Hash || receipt.Agent != first.Hash {
+		t.Fatalf("%s and %s, work of %s", first.Hash, second.Hash, receipt.Agent)
+	}
+	r.once(r.work)
+	if again := r.submit(r.job("2", "and on")); again.Agent != first.Hash {
+		t.Errorf("the second input goes to %s", again.Agent)
+	}
+	r.once(r.work)
+	r.saidAre(receipt.Session.ID, "user: hello", "message: You said: hello", "user: and on", "message: And now: and on")
+	j := r.job("3", "now?")
+	j.Upgrade = true
+	if upgraded := r.submit(j); upgraded.Agent != second.Hash {
+		t.Errorf("the upgrade goes to %s", upgraded.Agent)
+	}
+	r.once(r.work)
+	if said := r.said(receipt.Session.ID); said[len(said)-1] != "message: Released." {
+		t.Errorf("%q", said)
+	}
+}
+
+// The compiled tools belong to the definition: a worker of another version does not go on
+// with it.
+func TestAnotherVersion(t *testing.T) {
+	r := newRig(t, head, talk)
+	r.agree(r.work)
+	id := r.submit(r.job("1", "hello")).Session.ID
+	r.work.Config.Program = "test 2"
+	r.once(r.work)
+	r.is(id, queue.Parked, "needs a worker of the version test 1")
+	r.work.Config.Program = "test 1"
+	r.once(r.work)
+	r.is(id, queue.Done, "answered")
+}
+
+// K1, K2: a row in the database alone starts nothing, also not a file without powers. An
+// agreement of the operator makes the work go on.
+func TestUntrustedWork(t *testing.T) {
+	r := newRig(t, head, talk)
+	id := r.submit(r.job("1", "hello")).Session.ID
+	r.once(r.work)
+	r.is(id, queue.Parked, "needs the agreement of a worker's operator to this version of "+r.file)
+	r.saidAre(id)
+	r.agree(r.work)
+	r.once(r.work)
+	r.is(id, queue.Done, "answered")
+
+	// A file with powers needs an answer, and so does each of its versions.
+	r.write(r.file, head+"<tool name=\"append_to_file\" approval=\"allow\"/>\n")
+	cfg := r.work.Config
+	cfg.File = r.file
+	var untrusted *trust.UntrustedError
+	if _, err := r.work.Agents.Add(t.Context(), cfg); !errors.As(err, &untrusted) {
+		t.Error(err)
+	}
+	if list, err := r.work.Agents.Hashes(); err != nil || len(list) != 1 {
+		t.Errorf("%q, %v", list, err)
+	}
+}
+
+// An agreement for one time ends with the process, one to be remembered does not.
+func TestAgreementForOnce(t *testing.T) {
+	r := newRig(t, head+"<tool name=\"append_to_file\" approval=\"allow\"/>\n", note)
+	add := func(a *worker.Agents, remember func(context.Context) error) {
+		t.Helper()
+		cfg := r.work.Config
+		cfg.File = r.file
+		cfg.Trust = func(_ context.Context, c trust.Claim) (trust.Agreement, error) {
+			return trust.Agreement{Powers: c.Powers, Remember: remember}, nil
+		}
+		if _, err := a.Add(t.Context(), cfg); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add(r.work.Agents, nil)
+	id := r.submit(r.job("1", "note it")).Session.ID
+	first := r.work.Agents
+	r.work.Agents = &worker.Agents{Folder: first.Folder, Agreed: first.Agreed}
+	r.once(r.work)
+	r.is(id, queue.Parked, "needs the agreement")
+	add(r.work.Agents, func(context.Context) error { return nil })
+	r.work.Agents = &worker.Agents{Folder: first.Folder, Agreed: first.Agreed}
+	r.once(r.work)
+	r.is(id, queue.Done, "answered")
+	r.saidAre(id, "user: note it", "function_call: ", "output", "message: Noted.")
+}
+
+// A call that needs an approval waits in the store, without a worker, until somebody
+// answers.
+func TestApprovalWaits(t *testing.T) {
+	r := newRig(t, writes, note)
+	r.agree(r.work)
+	id := r.submit(r.job("1", "note it")).Session.ID
+	r.once(r.work)
+	w := r.is(id, queue.Waiting, "an approval of append_to_file")
+	if text := worker.Waits(w, time.Now()); text != "waits for an approval of append_to_file" {
+		t.Error(text)
+	}
+	r.once(r.work)
+	r.is(id, queue.Waiting, "")
+	s, err := session.Open(t.Context(), r.store, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pending, err := agent.PendingApprovals(t.Context(), s)
+	if err != nil || len(pending) != 1 {
+		t.Fatalf("%+v, %v", pending, err)
+	}
+	if err := agent.Decide(t.Context(), s, agent.Decision{CallID: pending[0].CallID, Number: pending[0].Number, Allow: true}); err != nil {
+		t.Fatal(err)
+	}
+	// Nobody held the session, so Decide wrote to the log itself, and the queue does not know.
+	r.is(id, queue.Waiting, "")
+	for range 2 {
+		if err := worker.Wake(t.Context(), r.store, id+"/call_1"); err != nil {
+			t.Fatal(err)
+		}
+		r.is(id, queue.Ready, "was answered")
+	}
+	r.once(r.work)
+	r.is(id, queue.Done, "answered")
+	if text, err := os.ReadFile(filepath.Join(r.work.Config.Workspace, "notes.txt")); err != nil || string(text) != "seen\n" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// Work that fails again and again is parked with its reason, and does not hold up
+// other work.
+func TestFailuresArePassedOrParked(t *testing.T) {
+	r := newRig(t, "<config model=\"m\"/>\n", "")
+	status, asked := http.StatusServiceUnavailable, 0
+	endpoint := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked++
+		w.Header().Set("X-Should-Retry", "false") // the client's own retries are not the worker's
+		http.Error(w, `{"error":{"message":"not today"}}`, status)
+	}))
+	defer endpoint.Close()
+	r.work.Config.Endpoint.BaseURL = endpoint.URL
+	r.work.Attempts, r.work.Runs = 3, 1
+	r.agree(r.work)
+	id := r.submit(r.job("1", "hello")).Session.ID
+	r.once(r.work)
+	if w := r.is(id, queue.Parked, "it failed 3 times: "); w.Attempts != 3 || asked != 3 || !strings.Contains(w.Reason, "not today") {
+		t.Errorf("%+v, asked %d times", w, asked)
+	}
+	// A request that is wrong stays wrong.
+	status = http.StatusBadRequest
+	j := r.job("1", "hello")
+	j.Config.Session = "bob"
+	bad := r.submit(j).Session.ID
+	asked = 0
+	r.once(r.work)
+	r.is(bad, queue.Parked, "not today")
+	if asked != 1 {
+		t.Errorf("asked %d times", asked)
+	}
+	if c := r.work.Counts(); c.Retried != 2 || c.Parked != 2 {
+		t.Errorf("%+v", c)
+	}
+	// Input for parked work waits for the operator, too.
+	if receipt := r.submit(r.job("2", "please")); receipt.Parked == "" {
+		t.Errorf("%+v", receipt)
+	}
+	m, err := worker.Measure(t.Context(), r.store)
+	if err != nil || m.Works[queue.Parked] != 2 || m.Attempts != 4 || m.Age != 0 {
+		t.Errorf("%+v, %v", m, err)
+	}
+}
+
+// Work whose worker dies each time does not begin for ever.
+func TestWorkThatKillsWorkers(t *testing.T) {
+	r := newRig(t, head, talk)
+	r.agree(r.work)
+	id := r.submit(r.job("1", "hello")).Session.ID
+	for range 5 { // Begin, and no Finish: the session is not held
+		w := r.store.work(id)
+		if _, err := r.store.Begin(t.Context(), w, "dead"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.once(r.work)
+	r.is(id, queue.Parked, "its worker died")
+	r.saidAre(id)
+}
+
+// A worker leaves work that needs other labels, and says so if nobody does it.
+func TestLabels(t *testing.T) {
+	r := newRig(t, head, talk)
+	r.agree(r.work)
+	j := r.job("1", "hello")
+	j.Needs = []string{"gpu"}
+	id := r.submit(j).Session.ID
+	r.work.Patience = time.Hour
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if err := r.work.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	r.is(id, queue.Ready, "")
+	r.once(r.work)
+	r.is(id, queue.Parked, "needs a worker with the labels gpu")
+	r.work.Labels = []string{"gpu"}
+	r.once(r.work)
+	r.is(id, queue.Done, "answered")
+}
+
+// hung is a worker whose audit log blocks the start of a tool, so that a run is under way.
+func hung(r *rig) (under chan struct{}, release func()) {
+	under = make(chan struct{})
+	let := make(chan struct{})
+	var once sync.Once
+	r.work.Config.Audit = func(ctx context.Context, records ...audit.Record) error {
+		for _, rec := range records {
+			if rec.Kind != audit.KindStarted {
+				continue
+			}
+			once.Do(func() { close(under) })
+			select {
+			case <-let:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		return nil
+	}
+	return under, sync.OnceFunc(func() { close(let) })
+}
+
+// logged returns a channel that is closed when the worker logs a message.
+func (r *rig) logged(message string) chan struct{} {
+	done := make(chan struct{})
+	r.work.Log = slog.New(slog.NewTextHandler(&watcher{message: []byte(message), found: sync.OnceFunc(func() { close(done) })}, nil))
+	return done
+}
+
+type watcher struct {
+	message []byte
+	found   func()
+}
+
+func (w *watcher) Write(line []byte) (int, error) {
+	if bytes.Contains(line, w.message) {
+		w.found()
+	}
+	return len(line), nil
+}
+
+// A worker that loses a session lets go of it, and another goes on.
+func TestLostSession(t *testing.T) {
+	r := newRig(t, head+"<tool name=\"append_to_file\" approval=\"allow\"/>\n", note)
+	r.agree(r.work)
+	id := r.submit(r.job("1", "note it")).Session.ID
+	under, release := hung(r)
+	defer release()
+	left := r.logged("work left")
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- r.work.Run(ctx) }()
+	<-under
+	stop() // it takes nothing else, and the run goes on
+	r.store.lose(id)
+	<-left
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if w := r.is(id, queue.Running, ""); w.Attempts != 1 {
+		t.Errorf("%+v", w)
+	}
+	other := r.another("b")
+	r.agree(other)
+	r.once(other)
+	if w := r.is(id, queue.Done, "answered"); w.Worker != "b" {
+		t.Errorf("%+v", w)
+	}
+}
+
+// A worker that stops lets its runs end their turn, gives the rest back, and counts no
+// attempt. The next one goes on: no call is lost or repeated.
+func TestDrain(t *testing.T) {
+	for name, patient := range map[string]bool{"in time": true, "too late": false} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, head+"<tool name=\"append_to_file\" approval=\"allow\"/>\n", note)
+			r.agree(r.work)
+			id := r.submit(r.job("1", "note it")).Session.ID
+			under, release := hung(r)
+			if r.work.Drain = time.Hour; !patient {
+				r.work.Drain = time.Nanosecond
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			ended := make(chan error)
+			go func() { ended <- r.work.Run(ctx) }()
+			<-under
+			stop()
+			if patient {
+				release()
+			}
+			if err := <-ended; err != nil {
+				t.Fatal(err)
+			}
+			release()
+			if w := r.is(id, queue.Ready, "given back"); w.Attempts != 0 {
+				t.Errorf("%+v", w)
+			}
+			r.once(r.work)
+			r.is(id, queue.Done, "answered")
+			if patient {
+				r.saidAre(id, "user: note it", "function_call: ", "output", "message: Noted.")
+			}
+		})
+	}
+}
+
+// Work that an operator parks stops, and stays parked.
+func TestParkedWhileItRuns(t *testing.T) {
+	r := newRig(t, head+"<tool name=\"append_to_file\" approval=\"allow\"/>\n", note)
+	r.agree(r.work)
+	id := r.submit(r.job("1", "note it")).Session.ID
+	under, release := hung(r)
+	defer release()
+	left := r.logged("work left")
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- r.work.Run(ctx) }()
+	<-under
+	if err := r.store.Move(t.Context(), id, queue.Parked, "the operator looks at it"); err != nil {
+		t.Fatal(err)
+	}
+	<-left
+	stop()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	r.is(id, queue.Parked, "the operator looks at it")
+}
+
+// A session that somebody has open is left to them.
+func TestSessionIsOpenElsewhere(t *testing.T) {
+	r := newRig(t, head, talk)
+	r.agree(r.work)
+	id := r.submit(r.job("1", "hello")).Session.ID
+	unlock, err := r.store.Lock(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.once(r.work)
+	r.is(id, queue.Ready, "")
+	if err := unlock(); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.store.Delete(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	r.work.Poll = time.Nanosecond
+	r.once(r.work)
+	for info, err := range r.store.List(t.Context(), session.Query{}) {
+		t.Errorf("a deleted session is made again: %+v, %v", info, err)
+	}
+}
