@@ -222,10 +222,10 @@ func (h *Host) follow(run *agent.Run) {
 	}
 }
 
-// waits reports whether deliveries wait in the inbox of the session. An inbox that
-// cannot be read counts: the run reports the error.
+// waits reports whether deliveries wait in the inbox of the session.
 func (h *Host) waits(ctx context.Context) bool {
-	for range h.Session.Deliveries(ctx) {
+	for _, err := range h.Session.Deliveries(ctx) {
+		_ = err // the run reads them again, and reports it
 		return true
 	}
 	return false
