@@ -31,9 +31,10 @@ const (
 	SessionWorkflow = "antiphon.session"
 	// StepActivity is the type of the activity that performs a step.
 	StepActivity = "antiphon.step"
-	// SignalWake tells the workflow to look for deliveries, and SignalRetry to try again
-	// what was parked. Both have no content.
-	SignalWake, SignalRetry = "antiphon.wake", "antiphon.retry"
+	// SignalWake tells the workflow to look for deliveries. It has no content.
+	SignalWake = "antiphon.wake"
+	// SignalRetry tells the workflow to try again what was parked. It has no content.
+	SignalRetry = "antiphon.retry"
 	// QueryState is the query that returns a [State].
 	QueryState = "antiphon.state"
 	// DefaultQueue is the task queue of an Engine that names none.

@@ -50,9 +50,9 @@ func (w *world) history(id string) (events []*history.HistoryEvent, runs int) {
 // firstRun returns the id of the first run of a workflow.
 func (w *world) firstRun(id string) string {
 	w.t.Helper()
-	d, err := w.Client.DescribeWorkflowExecution(w.t.Context(), w.WorkflowID(id), "")
+	d, err := w.Client.DescribeWorkflow(w.t.Context(), w.WorkflowID(id), "")
 	must(w.t, err)
-	return d.WorkflowExecutionInfo.FirstRunId
+	return d.RawResponse.WorkflowExecutionInfo.FirstRunId
 }
 
 // steps returns the number of activities of a workflow that have ended.
@@ -111,7 +111,7 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-// Deliveries start the workflow, and are read once each, whatever happens to signals.
+// Deliveries start the workflow, and are read once each, whatever happens to signals. D1
 func TestDeliveries(t *testing.T) {
 	w := newWorld(t, sharedServer(t), &agent.Agent{Model: agenttest.ModelFunc(func(_ context.Context, req *api.Request) agenttest.Reply {
 		return agenttest.Completed(item.Assistant("I have heard it."))
@@ -250,13 +250,13 @@ func TestApproval(t *testing.T) {
 		t.Errorf("%+v; it ran %d times", s, ran.Load())
 	}
 	// A signal without an answer changes nothing.
-	before := len(w.log("s"))
+	before, steps := len(w.log("s")), w.steps("s")
 	must(t, w.Wake(t.Context(), "s", ""))
-	events, _ := w.history("s")
-	w.until("s", func(State) bool {
-		more, _ := w.history("s")
-		return len(more) >= len(events) && len(more)%2 == len(more)%2
-	})
+	w.until("s", func(State) bool { return w.steps("s") > steps })
+	// Input for later waits for the answer of the run.
+	_, err := w.Deliver(t.Context(), "s", "", session.Delivery{Delivered: session.Delivered{Key: "later", Queued: true}, Bodies: []session.Body{session.InputItem{Item: item.User("Thank you.")}}})
+	must(t, err)
+	w.until("s", func(State) bool { return w.steps("s") > steps+1 })
 	answer := func(allow bool) {
 		t.Helper()
 		other, err := session.Open(t.Context(), w.Store, "s")
@@ -282,6 +282,7 @@ func TestApproval(t *testing.T) {
 		t.Errorf("%+v; it ran %d times", s, ran.Load())
 	}
 	must(t, agenttest.CheckLog(w.log("s")))
+	must(t, heard(w.log("s"), []string{"Thank you."}))
 }
 
 // A program that knows nothing of Temporal delivers, and the workflow finds it by itself.

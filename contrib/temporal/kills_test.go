@@ -28,8 +28,9 @@ import (
 // seed makes the kills of a test. A failure prints it.
 var seed = rand.Uint64()
 
-// Workers are killed at any step of their store, and the server in the middle. Nothing is
-// lost or doubled, and no call that ended runs again.
+// Workers are killed at any step of their store, and frozen for longer than their signs of
+// life may fail to come; the server is killed in the middle. Nothing is lost or doubled, and
+// no call that ended runs again. D1 D2
 func TestKills(t *testing.T) {
 	needCLI(t)
 	testKills(t, filepath.Join(t.TempDir(), "sessions.db"))
@@ -88,7 +89,7 @@ func testKills(t *testing.T, place string) {
 		mine := j
 		mine.Report = filepath.Join(dir, fmt.Sprint("report-", len(reports)))
 		reports = append(reports, mine.Report)
-		if len(reports) < 14 { // in the end somebody must stay alive
+		if len(reports) < max(14, n) { // in the end somebody must stay alive
 			mine.Die = 20 + fate.IntN(200)
 		}
 		cmd := mine.started(t)
@@ -133,6 +134,14 @@ func testKills(t *testing.T, place string) {
 		}
 		return sum
 	}
+	icy := func() {
+		mu.Lock()
+		cmd := alive[len(alive)-1]
+		mu.Unlock()
+		freeze(cmd)
+		defer thaw(cmd)
+		time.Sleep(5 * time.Second / 2) // Heartbeat is 2 s
+	}
 	// The server dies twice, and people speak all the time.
 	said := map[string][]string{}
 	for part := int64(1); part <= 3; part++ {
@@ -141,6 +150,7 @@ func testKills(t *testing.T, place string) {
 				break
 			}
 		}
+		icy()
 		if part < 3 {
 			srv.end()
 			srv.start(t)

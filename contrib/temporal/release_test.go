@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -82,7 +83,7 @@ func open() <-chan bool {
 }
 
 // A release comes in the middle of a call, and the old worker ends in order: the call
-// ends where it began, and the new worker goes on.
+// ends where it began, and the new worker goes on. D2
 func TestRelease(t *testing.T) {
 	w := newWorld(t, sharedServer(t), nil)
 	hold := make(chan bool)
@@ -217,4 +218,30 @@ func TestTracing(t *testing.T) {
 	if parents["invoke_agent"] != "RunActivity:"+StepActivity || parents["chat"] != "invoke_agent clerk" {
 		t.Errorf("%v", parents)
 	}
+}
+
+// A worker is told to stop, and a call takes longer than it may. The call is cancelled, the
+// log says so, and another worker goes on.
+func TestStoppedInTheMiddle(t *testing.T) {
+	began := make(chan bool, 1)
+	var runs atomic.Int32
+	w := newWorld(t, sharedServer(t), &agent.Agent{
+		Model: worksFor(1, "act"), Policy: agent.Policy{Allow: []string{"act"}},
+		Tools: []tool.Tool{tool.Must("act", "Acts.", func(ctx context.Context, _ struct{}) (string, error) {
+			runs.Add(1)
+			began <- true
+			<-ctx.Done()
+			return "half of it", ctx.Err()
+		})},
+	})
+	first := w.works(worker.Options{WorkerStopTimeout: 50 * time.Millisecond})
+	w.begins("s")
+	must(t, w.Wake(t.Context(), "s", ""))
+	<-began
+	first()
+	w.works(worker.Options{})
+	if s := w.ends("s"); s.Status != Done || s.Why != string(agent.StopEndTurn) || runs.Load() != 1 {
+		t.Errorf("%+v; it ran %d times", s, runs.Load())
+	}
+	must(t, agenttest.CheckLog(w.log("s")))
 }

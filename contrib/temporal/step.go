@@ -142,22 +142,29 @@ func (e *Engine) ask(ctx context.Context, in stepInput) error {
 // idle reports whether there is nothing to do: nobody delivered anything, and the log
 // ends with the end of a run. Another step would begin a run that has nothing to send.
 func (e *Engine) idle(ctx context.Context, s *session.Session) (out stepResult, err error) {
-	waiting := 0
-	for _, err := range e.Store.Deliveries(ctx, s.ID()) {
+	waiting, queued := 0, 0
+	for d, err := range e.Store.Deliveries(ctx, s.ID()) {
 		if err != nil {
 			return out, err
 		}
-		waiting++
+		if waiting++; d.Queued {
+			queued++
+		}
 	}
 	log := s.Log()
-	if waiting > 0 {
-		return out, nil
-	}
-	if len(log) == 0 {
+	if len(log) == 0 && waiting == 0 {
 		return stepResult{Idle: true, Why: agent.StopNothingToSend}, nil
 	}
-	if stopped, ok := log[len(log)-1].Body.(session.Stopped); ok {
-		return stepResult{Idle: true, Why: agent.StopReason(stopped.Why), Entry: last(s)}, nil
+	if len(log) == 0 {
+		return out, nil
+	}
+	stopped, ok := log[len(log)-1].Body.(session.Stopped)
+	why := agent.StopReason(stopped.Why)
+	if why == agent.StopApprovalPending {
+		waiting -= queued // it waits for the answer of this run, which waits for a person
+	}
+	if ok && waiting == 0 {
+		return stepResult{Idle: true, Why: why, Entry: last(s)}, nil
 	}
 	return out, nil
 }
@@ -189,6 +196,7 @@ func quick(e plan.Effect) bool {
 	switch e.(type) {
 	case plan.Approve, plan.Skip, plan.Collapse:
 		return true
+	case plan.Ask, plan.Call, plan.Compact, plan.Stop:
 	}
 	return false
 }

@@ -164,7 +164,7 @@ func (r *remote) result(ctx context.Context, run client.WorkflowRun) (res tool.R
 
 // Inquire implements [tool.Inquirer].
 func (r *remote) Inquire(ctx context.Context, c tool.Call) (tool.Result, tool.Fate, error) {
-	_, err := r.engine.Client.DescribeWorkflowExecution(ctx, r.id(c), "")
+	_, err := r.engine.Client.DescribeWorkflow(ctx, r.id(c), "")
 	var absent *serviceerror.NotFound
 	if errors.As(err, &absent) {
 		return tool.Result{}, r.never(ctx, c), nil

@@ -111,7 +111,7 @@ func TestWaitsForWeeks(t *testing.T) {
 }
 
 // A run that the endpoint fails is tried a few times, with growing pauses, and then
-// parked. Only a delivery or a retry goes on with it.
+// parked. Only a delivery or a retry goes on with it. D4
 func TestAttempts(t *testing.T) {
 	s := newStage(t, &Engine{Attempts: 3, Backoff: time.Second, Recheck: -1}, func(n int, in stepInput) (stepResult, error) {
 		switch {

@@ -90,7 +90,7 @@ func write(t *testing.T, file, content string) {
 }
 
 // A session is begun by a delivery, waits for an answer, and goes on with the definition
-// that it began with.
+// that it began with. D3
 func TestCommands(t *testing.T) {
 	cli := os.Getenv(cliVariable)
 	if cli == "" {
@@ -173,6 +173,13 @@ func TestCommands(t *testing.T) {
 	}
 	if got, err := os.ReadFile(filepath.Join(dir, "notes.txt")); err != nil || string(got) != "one\n" {
 		t.Errorf("%q, %v", got, err)
+	}
+
+	// The session is not that of another agent, whoever says so.
+	write(t, filepath.Join(agents, "lawyer.md"), clerk)
+	s.ok("say", "note", "Write again.", "--agent", "lawyer")
+	if parked := s.until("note", temporal.Parked, temporal.WhyStep); !strings.Contains(parked.Problem, `the session belongs to "clerk"`) {
+		t.Errorf("%+v", parked)
 	}
 
 	// An agent that no worker has.

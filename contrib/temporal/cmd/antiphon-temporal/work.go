@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -197,9 +198,12 @@ func (c *workCommand) open(ctx context.Context, in store.Store, std stdio, id, a
 	if err != nil {
 		return nil, missing(err)
 	}
-	if agent == "" {
-		agent = strings.TrimSuffix(filepath.Base(info.Path), ".md")
+	// The store says whose session it is, and not whoever woke its workflow.
+	own := strings.TrimSuffix(filepath.Base(info.Path), ".md")
+	if name, _, _ := strings.Cut(cmp.Or(agent, own), "@"); name != own {
+		return nil, fmt.Errorf("%w: the agent %q; the session belongs to %q", temporal.ErrMissing, name, own)
 	}
+	agent = cmp.Or(agent, own)
 	file, resolved, err := c.find(ctx, std, agent)
 	if err != nil {
 		return nil, err
