@@ -23,6 +23,7 @@ type shelf struct {
 	works   map[string]queue.Work
 	held    map[string]*hold
 	changed []*func()
+	written time.Time // of all sessions, for List
 }
 
 func newShelf() *shelf {
@@ -31,6 +32,17 @@ func newShelf() *shelf {
 
 func (*shelf) Place() string { return "memory" }
 func (*shelf) Close() error  { return nil }
+
+// List sets the times of the last writes, which a Memory does not keep.
+func (s *shelf) List(ctx context.Context, q session.Query) iter.Seq2[session.Info, error] {
+	return func(yield func(session.Info, error) bool) {
+		for info, err := range s.Memory.List(ctx, q) {
+			if info.Updated = s.written; !yield(info, err) {
+				return
+			}
+		}
+	}
+}
 
 func (s *shelf) change(do func() error) error {
 	s.mu.Lock()

@@ -135,20 +135,21 @@ func parts(in store.Store) (queue.Queue, session.Inbox, error) {
 }
 
 // Wake makes the work of a session ready if it waits for something that has happened, such
-// as an approval that was written to the log by [agent.Decide]. A delivery does so by
-// itself. A subagent's session counts as the session that it is nested in. Wake does
-// nothing if the store keeps no work.
-func Wake(ctx context.Context, in session.Store, id string) error {
+// as an approval that was written to the log by [agent.Decide], and reports whether a
+// worker goes on with it. A delivery makes work ready by itself. A subagent's session
+// counts as the session that it is nested in. Wake does nothing if the store keeps no
+// work.
+func Wake(ctx context.Context, in session.Store, id string) (goesOn bool, err error) {
 	q, ok := in.(queue.Queue)
 	if !ok || nils.Is(in) {
-		return nil
+		return false, nil
 	}
 	id, _, _ = strings.Cut(id, "/")
 	w, known, err := workOf(ctx, q, id)
 	if err != nil || !known || w.State != queue.Waiting {
-		return err
+		return known && (w.State == queue.Ready || w.State == queue.Running), err
 	}
-	return q.Move(ctx, id, queue.Ready, "was answered")
+	return true, q.Move(ctx, id, queue.Ready, "was answered")
 }
 
 // workOf returns the work of a session, if there is any.

@@ -300,8 +300,8 @@ func TestApprovalWaits(t *testing.T) {
 	// Nobody held the session, so Decide wrote to the log itself, and the queue does not know.
 	r.is(id, queue.Waiting, "")
 	for range 2 {
-		if err := worker.Wake(t.Context(), r.store, id+"/call_1"); err != nil {
-			t.Fatal(err)
+		if goesOn, err := worker.Wake(t.Context(), r.store, id+"/call_1"); err != nil || !goesOn {
+			t.Fatal(goesOn, err)
 		}
 		r.is(id, queue.Ready, "was answered")
 	}
@@ -310,6 +310,30 @@ func TestApprovalWaits(t *testing.T) {
 	if text, err := os.ReadFile(filepath.Join(r.work.Config.Workspace, "notes.txt")); err != nil || string(text) != "seen\n" {
 		t.Errorf("%q, %v", text, err)
 	}
+}
+
+// An answer that was written to the log goes on, although who wrote it died before telling
+// the queue.
+func TestAnswerThatNobodyTold(t *testing.T) {
+	r := newRig(t, writes, note)
+	r.agree(r.work)
+	id := r.submit(r.job("1", "note it")).Session.ID
+	r.once(r.work)
+	r.is(id, queue.Waiting, "")
+	s, err := session.Open(t.Context(), r.store, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pending, err := agent.PendingApprovals(t.Context(), s)
+	if err != nil || len(pending) != 1 {
+		t.Fatalf("%+v, %v", pending, err)
+	}
+	if err := agent.Decide(t.Context(), s, agent.Decision{CallID: pending[0].CallID, Number: pending[0].Number, Allow: true}); err != nil {
+		t.Fatal(err)
+	}
+	r.store.written = time.Now()
+	r.once(r.work)
+	r.is(id, queue.Done, "answered")
 }
 
 // Work that fails again and again is parked with its reason, and does not hold up
@@ -540,6 +564,7 @@ func TestSessionIsOpenElsewhere(t *testing.T) {
 	}
 	r.work.Poll = time.Nanosecond
 	r.once(r.work)
+	r.is(id, queue.Parked, "the session is gone")
 	for info, err := range r.store.List(t.Context(), session.Query{}) {
 		t.Errorf("a deleted session is made again: %+v, %v", info, err)
 	}

@@ -133,7 +133,7 @@ func (c *approveCommand) Run(ctx context.Context, std stdio, env environment, al
 		}
 		if len(pending) == 0 && len(c.Calls) == 0 {
 			// The process that gave the last answer may have died before it told the queue.
-			if err := worker.Wake(ctx, store, info.ID); err != nil {
+			if _, err := worker.Wake(ctx, store, info.ID); err != nil {
 				return err
 			}
 			return all.told(std, []answeredCall{}, "%s: no call waits for an approval", info.ID)
@@ -158,8 +158,12 @@ func (c *approveCommand) Run(ctx context.Context, std stdio, env environment, al
 			}
 			done = append(done, answeredCall{p.Session, p.CallID, p.Tool, d.Allow})
 		}
-		if err := worker.Wake(ctx, store, info.ID); err != nil { // the answers are in the log, and not in the inbox
+		works, err := worker.Wake(ctx, store, info.ID) // the answers may be in the log, and not in the inbox
+		if err != nil {
 			return err
+		}
+		if works {
+			return all.told(std, done, "%s: %s answered; a worker goes on with that", info.ID, plural(len(done), "call"))
 		}
 		return all.told(std, done, "%s: %s answered; the run that is under way goes on with that, or the next one: antiphon run FILE --session %s", info.ID, plural(len(done), "call"), quoted(info.ID))
 	})

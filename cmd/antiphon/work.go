@@ -10,8 +10,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -63,11 +65,12 @@ func (c *workCommand) sessions() *sessionsCommand {
 type workStartCommand struct {
 	Agents string `required:"" placeholder:"DIR" help:"The folder with the agents that this worker may run: its files that end in .md."`
 
-	Name    string   `placeholder:"NAME" help:"The name of the worker, for people. Default: of the machine and the process."`
-	Labels  []string `placeholder:"LABEL" sep:"," help:"What this worker has, such as gpu. It does no work that needs other labels."`
-	Tenants []string `placeholder:"TENANT" sep:"," help:"Do only the work of these. Default: of everybody."`
-	Runs    int      `default:"4" placeholder:"N" help:"The most sessions to run at once."`
-	Once    bool     `help:"End as soon as there is nothing left to do."`
+	Name    string         `placeholder:"NAME" help:"The name of the worker, for people. Default: of the machine and the process."`
+	Labels  []string       `placeholder:"LABEL" sep:"," help:"What this worker has, such as gpu. It does no work that needs other labels."`
+	Tenants []string       `placeholder:"TENANT" sep:"," help:"Do only the work of these. Default: of everybody."`
+	Caps    map[string]int `mapsep:"," placeholder:"TENANT=N" help:"The most sessions of a tenant to run at once, over all workers."`
+	Runs    int            `default:"4" placeholder:"N" help:"The most sessions to run at once."`
+	Once    bool           `help:"End as soon as there is nothing left to do."`
 
 	Attempts int           `default:"5" placeholder:"N" help:"Park work that failed N times."`
 	Patience time.Duration `default:"1m" placeholder:"TIME" help:"How long work that this worker cannot do waits for another one, before it is parked with what is missing."`
@@ -86,6 +89,11 @@ type workStartCommand struct {
 func (c *workStartCommand) Run(ctx context.Context, std stdio, env environment, work *workCommand) error {
 	if c.Runs < 1 || c.Attempts < 1 || c.MaxTurns < 0 || c.MaxTime < 0 || c.MaxTokens < 0 || c.Patience < 0 || c.Drain < 0 {
 		return usage(errors.New("--runs and --attempts are at least 1, and limits and times cannot be negative"))
+	}
+	for _, tenant := range slices.Sorted(maps.Keys(c.Caps)) {
+		if c.Caps[tenant] < 1 {
+			return usage(fmt.Errorf("--caps: %s has %d runs: give at least 1, or park its work: antiphon work park --tenant %s", visible(tenant), c.Caps[tenant], quoted(tenant)))
+		}
 	}
 	if info, err := os.Stat(c.Agents); err != nil || !info.IsDir() {
 		return usage(fmt.Errorf("--agents %s: %w", quoted(c.Agents), cmp.Or(err, errors.New("it is not a folder"))))
@@ -108,7 +116,7 @@ func (c *workStartCommand) Run(ctx context.Context, std stdio, env environment, 
 		}
 		cfg.Notify = nil // the log has the notices of runs
 		w := &worker.Worker{
-			Config: cfg, Agents: agents, Name: c.Name, Labels: c.Labels, Tenants: c.Tenants, Runs: c.Runs,
+			Config: cfg, Agents: agents, Name: c.Name, Labels: c.Labels, Tenants: c.Tenants, Caps: c.Caps, Runs: c.Runs,
 			Attempts: c.Attempts, Patience: c.Patience, Drain: c.Drain, Log: slog.New(slog.NewTextHandler(std.err, nil)),
 		}
 		if w.Name == "" {
