@@ -132,6 +132,13 @@ func (a *Agents) open(d agentfile.Definition) (path string, ask func(context.Con
 	}
 	folder := filepath.Dir(path)
 	return path, func(_ context.Context, c trust.Claim) (agreed trust.Agreement, err error) {
+		for _, s := range c.Sources {
+			if filepath.Dir(s.Path) != folder && !strings.HasPrefix(s.Path, folder+string(filepath.Separator)) {
+				// A command names a file that the definition does not include, such as one that
+				// was written to the workspace since. Nobody agreed to its content. K6
+				return trust.Agreement{}, nil
+			}
+		}
 		for _, g := range grants {
 			own := filepath.Dir(g.Path)
 			for _, p := range c.Powers {

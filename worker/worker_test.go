@@ -569,3 +569,33 @@ func TestSessionIsOpenElsewhere(t *testing.T) {
 		t.Errorf("a deleted session is made again: %+v, %v", info, err)
 	}
 }
+
+// What the operator agreed to holds for what the file was, and where its tools act.
+func TestPowersOfTheCopy(t *testing.T) {
+	const elsewhere = "the operator has not agreed to all that it may do at this worker"
+	// A program that somebody put into the workspace is not what the operator agreed to. K6
+	r := newRig(t, head+"<tool mcp_server=\"stdio:./server.sh\" start_timeout=\"20s\"/>\n", talk)
+	r.agree(r.work)
+	id := r.submit(r.job("1", "hello")).Session.ID
+	r.write(filepath.Join(r.work.Config.Workspace, "server.sh"), "#!/bin/sh\nexit 4\n")
+	r.once(r.work)
+	r.is(id, queue.Parked, elsewhere)
+
+	// What the file could read because it lay beside it is a power of the copy, to which
+	// nobody agreed.
+	r = newRig(t, "", talk)
+	r.write(r.file, head+"<tool name=\"read_file\"><read id=\"here\" path=\""+filepath.ToSlash(filepath.Dir(r.file))+"\"/></tool>\n")
+	r.agree(r.work)
+	id = r.submit(r.job("1", "hello")).Session.ID
+	r.once(r.work)
+	r.is(id, queue.Parked, elsewhere)
+	r.saidAre(id)
+
+	// Writing beside the copy is asked about, although it is allowed: the copy is what later
+	// work runs.
+	r = newRig(t, head+"<tool name=\"read_file\"><read id=\"here\" path=\"${prompt_dir}\"/></tool>\n<tool name=\"append_to_file\" approval=\"allow\"/>\n", note)
+	r.agree(r.work)
+	id = r.submit(r.job("1", "note it")).Session.ID
+	r.once(r.work)
+	r.is(id, queue.Waiting, "an approval of append_to_file")
+}
