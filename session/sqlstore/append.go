@@ -31,6 +31,7 @@ type addition struct {
 	taken   []taken // deliveries
 	at      time.Time
 	heads   *heads
+	fence   fence       // Postgres only
 	quiet   bool        // it is not the first write under its lock, nor the end of a run
 	end     session.Sum // the log's sum after the append
 }
@@ -47,14 +48,16 @@ func (s *Store) append(ctx context.Context, id string, after int64, entries []se
 	if a.retitle, err = s.withoutTitle(ctx, a, entries); err != nil {
 		return err
 	}
+	if a.fence, err = s.holds.fence(id); err != nil {
+		return err
+	}
 	a.quiet = s.holds.wrote(id) && !endsRun(entries)
-	defer s.heads.begin(id)()
 	write := s.writeAddition
 	if s.postgres {
 		write = s.post
 	}
 	if err := write(ctx, a); err != nil {
-		return err
+		return s.checkLease(ctx, a.fence, err)
 	}
 	s.heads.put(id, head{after + int64(a.n), a.end})
 	s.holds.write(id)
@@ -68,6 +71,9 @@ func (s *Store) writeAddition(ctx context.Context, a *addition) error { return s
 // session has no entries, so this is no conflict: [Store.write] tries again, and finds
 // the session.
 var errCreated = fmt.Errorf("%w: another process created the session at the same moment", session.ErrConflict)
+
+// errFenced says that a session was not created because the lease on it is another's.
+var errFenced = fmt.Errorf("%w: another process holds the session", session.ErrConflict)
 
 // endsRun reports whether the entries end a run.
 func endsRun(entries []session.Entry) bool {
@@ -173,6 +179,10 @@ func (a *addition) moveBy(ctx context.Context, t *tx, title *stored, p *packed, 
 		}
 		set, where = set+`, stale = TRUE, touched = `+t.now(), ""
 	}
+	if t.postgres {
+		where += fenced
+		args = append(args, a.fence.args()...)
+	}
 	query := `UPDATE antiphon_sessions SET ` + set + ` WHERE id = ? AND entries = ? AND head = ?` + where + ` RETURNING log, tags`
 	var tags, setting string
 	if t.postgres {
@@ -265,7 +275,10 @@ func (a *addition) place(ctx context.Context, t *tx) (*packed, error) {
 	moved, err := a.move(ctx, t, title, p)
 	if err == nil && !moved {
 		if err = a.begin(ctx, t); err == nil {
-			_, err = a.move(ctx, t, nil, p)
+			moved, err = a.move(ctx, t, nil, p)
+		}
+		if err == nil && !moved {
+			err = errFenced
 		}
 	}
 	return p, err

@@ -4,6 +4,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -40,16 +41,34 @@ func (s *Store) MostConnections() int { return s.db.Stats().MaxOpenConnections }
 // BePatient has the store wait for a lock until its holder ends.
 func (s *Store) BePatient() { s.patience = time.Hour }
 
-// LookWhenTold keeps the store from looking at its locks but by LookNow.
-func (s *Store) LookWhenTold() { s.watching = time.Hour }
+// RenewWhenTold keeps the store from renewing its leases but by RenewNow.
+func (s *Store) RenewWhenTold() { s.lease = time.Hour }
 
-// LookNow looks at the locks, and reports whether all that are held here still
-// are, or are lost for good.
-func (s *Store) LookNow(ctx context.Context) (settled bool) {
-	s.holds.lookServer(ctx)
+// RenewNow renews the leases, and returns how many are held.
+func (s *Store) RenewNow(ctx context.Context) int {
+	s.holds.renew(ctx)
+	return len(s.holds.all())
+}
+
+// EndLease lets a lease end, as if its time were over.
+func (s *Store) EndLease(ctx context.Context, id string) error {
+	_, err := s.reads.exec(ctx, `UPDATE antiphon_leases SET until = clock_timestamp() WHERE id = ?`, id)
+	return err
+}
+
+// EndLeasesHere has all leases end by this machine's clock.
+func (s *Store) EndLeasesHere() {
 	s.holds.mu.Lock()
 	defer s.holds.mu.Unlock()
-	return s.holds.conn != nil && len(s.holds.left) == 0
+	for _, one := range s.holds.held {
+		one.until = time.Now()
+	}
+}
+
+// TakeLeaseTwice takes a lease by a request that reaches the server twice.
+func (s *Store) TakeLeaseTwice(ctx context.Context, id string) error {
+	one := &hold{id: id}
+	return cmp.Or(s.takeLease(ctx, one, "twice"), s.takeLease(ctx, one, "twice"))
 }
 
 // Formats returns the version of the newest format of a dialect, and the SQL

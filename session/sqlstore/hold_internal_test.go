@@ -10,6 +10,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/antiphon-go/antiphon/session"
 )
 
 // silent is a server that never answers.
@@ -25,10 +27,20 @@ func (silent) Connect(ctx context.Context) (driver.Conn, error) {
 func TestSilentServer(t *testing.T) {
 	s := newStore(sql.OpenDB(silent{}), "nowhere", Options{Wait: time.Millisecond})
 	s.postgres = true
-	s.holds.held["a"] = &hold{id: "a", lost: func(error) {}, wrote: map[string]bool{}}
-	s.holds.lookServer(context.Background())
+	told := make(chan error, 1)
+	one := &hold{id: "a", lost: func(err error) { told <- err }, wrote: map[string]bool{}, until: time.Now().Add(time.Hour)}
+	s.holds.held["a"] = one
+	s.holds.renew(context.Background())
+	if len(told) > 0 {
+		t.Errorf("the lease still lasts, and its holder was told %v", <-told)
+	}
+	one.until = time.Now()
+	s.holds.renew(context.Background())
+	if err := <-told; !errors.Is(err, session.ErrLost) {
+		t.Errorf("the lease has ended: got %v, want ErrLost", err)
+	}
 	s.holds.remove("a")
-	if err := s.holds.lock(context.Background(), "b"); !errors.Is(err, context.DeadlineExceeded) {
+	if err := s.takeLease(context.Background(), &hold{id: "b"}, "x"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v, want the end of the store's patience", err)
 	}
 	if err := s.db.Close(); err != nil {

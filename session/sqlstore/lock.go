@@ -45,7 +45,7 @@ func busy(who string) error {
 
 // lockPatience is how long to wait for a lock. After a process was killed, its lock
 // can outlive it briefly: a child that it was about to start still has the file
-// open, or the server has not noticed yet.
+// open, or the kernel has not yet ended it.
 const lockPatience = 300 * time.Millisecond
 
 // wait waits for d, and returns false if ctx is done before that.

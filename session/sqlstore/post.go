@@ -26,7 +26,7 @@ import (
 const postStatement = `WITH moved AS (
 	UPDATE antiphon_sessions SET entries = ?, head = ?, updated = ?, stale = TRUE,
 		touched = CASE WHEN ? AND stale THEN touched ELSE nextval('antiphon_touches') END
-	WHERE id = ? AND entries = ? AND head = ? RETURNING log, touched, tags
+	WHERE id = ? AND entries = ? AND head = ?` + fenced + ` RETURNING log, touched, tags
 ), tagged AS (
 	UPDATE antiphon_tags t SET touched = moved.touched FROM moved
 	WHERE moved.tags <> '' AND t.log = moved.log AND t.touched <> moved.touched
@@ -74,7 +74,9 @@ func (s *Store) postOnce(ctx context.Context, a *addition, p *packed) (moved, un
 	from, end := p.sum(0), p.sum(p.n)
 	t := &tx{q: conn, postgres: true}
 	var setting string
-	err = t.row(ctx, postStatement, p.last, end[:], a.at.UnixMilli(), a.quiet, a.id, a.after, from[:], p.last, p.n, p.sums, p.data).Scan(&p.log, &setting)
+	args := []any{p.last, end[:], a.at.UnixMilli(), a.quiet, a.id, a.after, from[:]}
+	args = append(append(args, a.fence.args()...), p.last, p.n, p.sums, p.data)
+	err = t.row(ctx, postStatement, args...).Scan(&p.log, &setting)
 	switch state := stateOf(err); {
 	case err == nil:
 		return true, false, nil

@@ -37,7 +37,6 @@ func OpenPostgres(ctx context.Context, dsn string, open Opener, o Options) (*Sto
 	bound(db, connections)
 	s.postgres, s.reads = true, tx{q: db, postgres: true}
 	s.retry = cmp.Or(o.Retry, 30*time.Second)
-	s.locker = s.lockPostgres
 	passes := isStarting
 	if o.Retry > 0 { // otherwise a wrong address would be reported late
 		passes = s.isTransient
@@ -60,7 +59,7 @@ const defaultConnections = 20
 const connectionsParameter = "antiphon_connections"
 
 // connectionsOf returns the maximum number of connections of a store. One connection
-// is too few because the one that holds the locks cannot be used for anything else.
+// is too few because what is read while something else is written needs another.
 func connectionsOf(place string, parameter []string, o Options) (n int, err error) {
 	n = cmp.Or(o.Connections, defaultConnections)
 	if len(parameter) > 0 {
@@ -110,7 +109,7 @@ func (s *Store) openPostgres(ctx context.Context, unsafe []string, passes func(e
 	if err != nil {
 		return err
 	}
-	if s.schema = schema.String; s.schema == "" {
+	if schema.String == "" {
 		return errors.New("the connection has no schema: set search_path to one that exists")
 	}
 	all, err := ours("postgres")

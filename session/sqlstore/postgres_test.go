@@ -477,40 +477,6 @@ func TestServerAway(t *testing.T) {
 	checkSteps(t, s, "a")
 }
 
-// J2: a lock ends with its connection, and then somebody else may write; what
-// the first one writes afterwards is refused.
-func TestLockLost(t *testing.T) {
-	p, dsn := newProxy(t)
-	one := newPostgres(t, dsn)
-	log, err := session.Open(t.Context(), one, "a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	unlock, err := log.Lock(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.loseAll()
-	two := newPostgres(t, dsn)
-	other, err := lockSoon(t, two, "a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	mustAppend(t, two, "a", 0, step(0)...)
-	if _, err := log.Append(t.Context(), step(0)...); !errors.Is(err, session.ErrConflict) {
-		t.Errorf("got %v, want ErrConflict", err)
-	}
-	if err := unlock(); err != nil {
-		t.Errorf("what is lost is given back: %v", err)
-	}
-	if _, err := one.Lock(t.Context(), "a"); !errors.Is(err, session.ErrBusy) {
-		t.Errorf("the other one's lock is gone: %v", err)
-	}
-	if err := other(); err != nil {
-		t.Error(err)
-	}
-}
-
 // J5: as with files.
 func TestNewerServer(t *testing.T) {
 	dsn := postgresDSN(t)

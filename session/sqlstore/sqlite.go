@@ -49,7 +49,7 @@ func openSQLite(ctx context.Context, file string, open Opener, o Options) (*Stor
 		return nil, s.fail("opening", err)
 	}
 	s = newStore(db, file, o)
-	s.path, s.open, s.retry, s.locker = path, open, cmp.Or(o.Retry, sqliteRetry), s.lockFile
+	s.path, s.open, s.retry = path, open, cmp.Or(o.Retry, sqliteRetry)
 	s.locks = path + "-locks"
 	if err := s.openSQLite(ctx); err != nil {
 		_ = s.Close() // its error adds nothing to the first one

@@ -35,10 +35,15 @@ type Options struct {
 	// is opened is reported at once, because its address may be wrong.
 	Retry time.Duration
 	// Connections is the largest number of connections to Postgres, 2 or more;
-	// operations wait for a free one. One connection holds the locks of all sessions.
-	// The parameter antiphon_connections of the connection string overrides it.
+	// operations wait for a free one. A locked session needs none. The parameter antiphon_connections of the connection string overrides it.
 	// Default: 20. A SQLite file is written by one connection.
 	Connections int
+	// Lease is how long a lock on Postgres outlives a holder that can no longer be
+	// reached: its machine is lost, it is frozen or cut off. Then another process may
+	// take the lock. The holder renews it three times in this time. Default: 10 s, at
+	// least 10 ms. The lock of a killed process on the same machine is taken at once, on
+	// Linux.
+	Lease time.Duration
 	// Key returns the key of an encrypted store: see [NewSecret]. It permanently
 	// encrypts all entries and blobs of a new database. Opening a database that was
 	// created without a key or with another key returns an error that wraps [ErrKey].
@@ -63,6 +68,7 @@ type Store struct {
 	wait     time.Duration
 	patience time.Duration // lockPatience, but in tests
 	watching time.Duration // watchLocks, but in tests
+	lease    time.Duration // Postgres
 	retry    time.Duration
 
 	reads  tx
@@ -72,8 +78,6 @@ type Store struct {
 	locks  string     // the folder of lock files; SQLite
 	file   identity   // SQLite
 	holds  holder
-	locker func(ctx context.Context, id string) (unlock func() error, err error)
-	schema string // Postgres
 	holder *item.PayloadStore
 	split  session.Split
 	heads  heads
@@ -109,7 +113,7 @@ func newStore(db *sql.DB, place string, o Options) *Store {
 		wait:    waitOf(o),
 		changed: map[string]chan struct{}{},
 	}
-	s.patience, s.watching = lockPatience, watchLocks
+	s.patience, s.watching, s.lease = lockPatience, watchLocks, max(cmp.Or(o.Lease, defaultLease), 10*time.Millisecond)
 	s.holds = holder{s: s, held: map[string]*hold{}}
 	s.arrivals.s = s
 	if s.now == nil {

@@ -189,9 +189,8 @@ func chunkSum(hash session.Hash, n int64, data []byte) []byte {
 // heads caches the ends of the sessions that this store has read or written, so that
 // an append does not have to query the sum that it continues from.
 type heads struct {
-	mu   sync.Mutex
-	at   map[string]head
-	busy map[string]int // the number of running appends
+	mu sync.Mutex
+	at map[string]head
 }
 
 // head is the sum of a session's log at its last entry.
@@ -215,31 +214,6 @@ func (h *heads) put(id string, end head) {
 		h.at = map[string]head{}
 	}
 	h.at[id] = end
-}
-
-// begin records that an append is running. The caller calls end when the outcome is
-// known.
-func (h *heads) begin(id string) (end func()) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.busy == nil {
-		h.busy = map[string]int{}
-	}
-	h.busy[id]++
-	return func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		if h.busy[id]--; h.busy[id] == 0 {
-			delete(h.busy, id)
-		}
-	}
-}
-
-// writing reports whether an append to the session is running.
-func (h *heads) writing(id string) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.busy[id] > 0
 }
 
 // get returns the end of a session, if it is known.

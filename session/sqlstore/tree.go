@@ -117,11 +117,6 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 // to the deleted logs, which the caller must delete next.
 func (t *tx) remove(ctx context.Context, id string) (inside []string, err error) {
 	var log int64
-	if t.postgres {
-		if _, err := t.exec(ctx, `DELETE FROM antiphon_writers WHERE id = ?`, id); err != nil {
-			return nil, err
-		}
-	}
 	err = t.row(ctx, `DELETE FROM antiphon_sessions WHERE id = ? RETURNING log`, id).Scan(&log)
 	if errors.Is(err, sql.ErrNoRows) {
 		if err = t.missing(ctx, id); errors.Is(err, errAppeared) {

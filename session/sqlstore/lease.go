@@ -1,0 +1,215 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlstore
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/antiphon-go/antiphon/session"
+)
+
+// On Postgres a lock is a lease: a row of antiphon_leases that ends by itself unless
+// its holder renews it. No connection belongs to it. Its epoch is a number that no
+// other lease ever has, and the appends of the holder have an effect only while the
+// row still has that epoch. A holder that was frozen or cut off, and whose lease
+// another has taken meanwhile, can therefore write nothing. Only the database's clock
+// decides whether a lease has ended.
+
+// defaultLease is how long a lease lasts unless it is renewed.
+const defaultLease = 10 * time.Second
+
+// fenced is a condition of an append: either nobody holds the session here, which is
+// epoch 0, or the lease still has its epoch. It locks the lease's row, so that no
+// other process can take the lease before the append is committed.
+const fenced = ` AND (CAST(? AS BIGINT) = 0 OR EXISTS (SELECT 1 FROM antiphon_leases WHERE id = ? AND epoch = ? FOR SHARE))`
+
+// fence is the lease under which an append writes.
+type fence struct {
+	id    string
+	epoch int64 // 0 if the session is not held by this store
+}
+
+func (f fence) args() []any { return []any{f.epoch, f.id, f.epoch} }
+
+// takeLease takes a free lease, one that has ended, the one with the epoch of a dead
+// holder, or its own: a request whose answer was lost may be sent again.
+const takeLease = `INSERT INTO antiphon_leases AS l (id, epoch, holder, owner, since, until)
+	VALUES (?, nextval('antiphon_epochs'), ?, ?, clock_timestamp(), clock_timestamp() + CAST(? AS BIGINT) * INTERVAL '1 millisecond')
+	ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch, holder = excluded.holder, owner = excluded.owner, since = excluded.since, until = excluded.until
+	WHERE l.until <= clock_timestamp() OR l.epoch = ? OR l.owner = excluded.owner
+	RETURNING epoch, ` + waitForDisk
+
+// renewLeases renews leases that still have their epochs.
+const renewLeases = `UPDATE antiphon_leases l SET until = clock_timestamp() + CAST(? AS BIGINT) * INTERVAL '1 millisecond'
+	FROM json_to_recordset(CAST(? AS JSON)) AS h (id TEXT, epoch BIGINT) WHERE l.id = h.id AND l.epoch = h.epoch RETURNING l.id`
+
+// endLeases ends leases that still have their epochs.
+const endLeases = `DELETE FROM antiphon_leases l USING json_to_recordset(CAST(? AS JSON)) AS h (id TEXT, epoch BIGINT) WHERE l.id = h.id AND l.epoch = h.epoch`
+
+// lockPostgres takes the lease of a session.
+func (s *Store) lockPostgres(ctx context.Context, id string) (one *hold, release func() error, err error) {
+	if s.holds.has(id) {
+		return nil, nil, fmt.Errorf("%w: another run of this process", session.ErrBusy)
+	}
+	one = &hold{id: id}
+	owner := thisProcess() + " " + rand.Text()
+	for began := time.Now(); ; {
+		err = s.again(ctx, s.isTransient, func() error { return s.takeLease(ctx, one, owner) })
+		if !errors.Is(err, session.ErrBusy) || time.Since(began) > s.patience || !wait(ctx, 10*time.Millisecond) {
+			break
+		}
+	}
+	return one, func() error { s.unlease(one); return nil }, err
+}
+
+// takeLease tries once to take a lease. If its holder was a process of this machine
+// that has ended, it does not wait for the lease's end.
+func (s *Store) takeLease(ctx context.Context, one *hold, owner string) error {
+	ctx, cancel := context.WithTimeout(ctx, s.wait)
+	defer cancel()
+	dead := int64(0)
+	for {
+		asked := time.Now()
+		var setting string
+		err := s.reads.row(ctx, takeLease, one.id, self(), owner, s.lease.Milliseconds(), dead).Scan(&one.epoch, &setting)
+		if err == nil {
+			one.until = asked.Add(s.lease)
+		}
+		if !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		other, err := s.leaseOf(ctx, one.id)
+		switch {
+		case errors.Is(err, sql.ErrNoRows): // it has ended meanwhile
+		case err != nil:
+			return err
+		case other.epoch == dead || !isDead(other.owner):
+			return busy(other.String())
+		default:
+			dead = other.epoch
+		}
+	}
+}
+
+// lease is a row of antiphon_leases.
+type lease struct {
+	epoch         int64
+	holder, owner string
+	since, until  time.Time
+}
+
+// String names the holder for people.
+func (l lease) String() string {
+	const form = "2006-01-02 15:04:05 MST"
+	return fmt.Sprintf("%s, since %s; its lease lasts until %s unless it is renewed", strings.TrimSpace(l.holder), l.since.UTC().Format(form), l.until.UTC().Format(form))
+}
+
+// leaseOf reads the lease of a session.
+func (s *Store) leaseOf(ctx context.Context, id string) (l lease, err error) {
+	err = s.reads.row(ctx, `SELECT epoch, holder, owner, since, until FROM antiphon_leases WHERE id = ?`, id).Scan(&l.epoch, &l.holder, &l.owner, &l.since, &l.until)
+	return l, err
+}
+
+// leasesOf returns leases as the argument of a statement.
+func leasesOf(list []*hold) (string, error) {
+	type row struct {
+		ID    string `json:"id"`
+		Epoch int64  `json:"epoch"`
+	}
+	rows := make([]row, len(list))
+	for i, one := range list {
+		rows[i] = row{one.id, one.epoch}
+	}
+	text, err := json.Marshal(rows)
+	return string(text), err
+}
+
+// unlease ends leases. If the server cannot be reached, they end by themselves.
+func (s *Store) unlease(list ...*hold) {
+	ctx, cancel := context.WithTimeout(context.Background(), s.wait)
+	defer cancel()
+	if text, err := leasesOf(list); err == nil && len(list) > 0 {
+		_, _ = s.reads.exec(ctx, endLeases, text) // they end by themselves
+	}
+}
+
+// renew renews all leases in one statement. It cancels the work under those that
+// another process has taken, and under those that have ended because the server could
+// not be reached.
+func (h *holder) renew(ctx context.Context) {
+	list := h.all()
+	if len(list) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, min(h.s.wait, h.s.lease/3))
+	defer cancel()
+	asked := time.Now()
+	renewed, err := h.s.renew(ctx, list)
+	for _, one := range list {
+		switch {
+		case err == nil && renewed[one.id]:
+			h.extend(one, asked.Add(h.s.lease))
+		case err == nil:
+			h.lose(one, h.s.taken(ctx, one))
+		case h.ended(one):
+			h.lose(one, lost(one.id, "its lease has ended because it could not be renewed: "+h.s.fail("renewing the lease", err).Error()))
+		}
+	}
+}
+
+// renew sends the statement, and returns the sessions whose leases were renewed.
+func (s *Store) renew(ctx context.Context, list []*hold) (renewed map[string]bool, err error) {
+	text, err := leasesOf(list)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := s.reads.rows(ctx, renewLeases, s.lease.Milliseconds(), text)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	renewed = map[string]bool{}
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		renewed[id] = true
+	}
+	return renewed, cmp.Or(rows.Err(), rows.Close())
+}
+
+// taken returns the error for a lease that another process has taken.
+func (s *Store) taken(ctx context.Context, one *hold) error {
+	if other, err := s.leaseOf(ctx, one.id); err == nil {
+		return lost(one.id, "it is held by "+other.String())
+	}
+	return lost(one.id, "another process has taken its lease meanwhile")
+}
+
+// checkLease explains why an append under a lease was refused: an error that wraps
+// [session.ErrLost] if the lease is another's, otherwise err.
+func (s *Store) checkLease(ctx context.Context, f fence, err error) error {
+	if f.epoch == 0 || !errors.Is(err, session.ErrConflict) {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(session.WithoutCancel(ctx), s.wait)
+	defer cancel()
+	other, failed := s.leaseOf(ctx, f.id)
+	if failed == nil && other.epoch == f.epoch || failed != nil && !errors.Is(failed, sql.ErrNoRows) {
+		return err
+	}
+	one := &hold{id: f.id, epoch: f.epoch}
+	err = s.taken(ctx, one)
+	s.holds.loseEpoch(f, err)
+	return err
+}

@@ -1,0 +1,1 @@
+-- Leases are only in Postgres. On SQLite the kernel locks a file.
