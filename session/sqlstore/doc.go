@@ -25,6 +25,7 @@
 //
 // An append is atomic: either all of it is in the database, with its payloads, or
 // none of it. When it returns without an error, it is durable. It names the entry
-// that it follows, and is refused if the log has moved on. The store does not use a
-// clock to order or decide anything.
+// that it follows, and is refused if the log has moved on, or if another process has
+// taken the session's lease. No clock orders or decides anything, except that of a
+// Postgres server, which decides when the lease of a lost holder has ended.
 package sqlstore
