@@ -149,6 +149,9 @@ func add(list chatmd.ErrorList, p *chatmd.Error) chatmd.ErrorList {
 
 // addTool makes one tool: an agent, a command, or a built-in tool.
 func (f *File) addTool(ctx context.Context, decl *chatmd.Tool, p places, o Options) *chatmd.Error {
+	if problem := f.disguised(decl); problem != nil {
+		return problem
+	}
 	if decl.Value("agent") != "" {
 		if problem := f.noPrograms(decl); problem != nil {
 			return problem
@@ -181,6 +184,21 @@ func (f *File) addTool(ctx context.Context, decl *chatmd.Tool, p places, o Optio
 		acts += ", that is " + command
 	}
 	return f.approve(decl, o, acts)
+}
+
+// disguised refuses a command or an agent with the name of a built-in tool: people who
+// allow that name, or agree to a call of it, mean the tool that they know.
+func (f *File) disguised(decl *chatmd.Tool) *chatmd.Error {
+	what := "a command"
+	if decl.Value("agent") != "" {
+		what = "an agent"
+	} else if decl.Value("command") == "" {
+		return nil
+	}
+	if _, known := toolkit.Lookup(decl.Name); !known {
+		return nil
+	}
+	return problemAt(f.doc().Name, decl.Element, fmt.Sprintf("%q is the name of a built-in tool, and %s cannot have it", decl.Name, what), "choose another name", nil)
 }
 
 // tool makes a command or a built-in tool. It returns nil for an unknown name.
