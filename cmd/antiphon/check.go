@@ -54,7 +54,7 @@ func (c *checkCommand) Run(ctx context.Context, std stdio, env environment) erro
 		}
 		if err != nil {
 			bad++
-			fmt.Fprintln(std.out, unforged(path, err))
+			fmt.Fprintln(std.out, unforged(err.Error(), path))
 		}
 		if file == nil {
 			continue
@@ -63,7 +63,7 @@ func (c *checkCommand) Run(ctx context.Context, std stdio, env environment) erro
 			fmt.Fprintf(std.out, "%s: the file %s [power]\n", visible(file.PowerPlace(p)), visible(p.String()))
 		}
 		for _, w := range slices.Concat(file.Warnings, file.Lint(), file.Notes()) {
-			fmt.Fprintln(std.out, unforged(path, w))
+			fmt.Fprintln(std.out, unforged(w.Error(), path))
 		}
 		_ = file.Close()
 	}
@@ -74,11 +74,20 @@ func (c *checkCommand) Run(ctx context.Context, std stdio, env environment) erro
 	return nil
 }
 
-// unforged returns the text of an error, which may have several lines. A name with line ends
-// begins none of them.
-func unforged(path string, err error) string {
-	name := filepath.Base(path)
-	return printable(strings.ReplaceAll(err.Error(), name, visible(name)))
+// unforged returns a message, which may have several lines, as it is printed. What the names
+// of files that a person gave contain begins none of these lines, and hides nothing.
+func unforged(message string, names ...string) string {
+	for _, name := range names {
+		if flag, value, ok := strings.Cut(name, "="); ok && strings.HasPrefix(flag, "-") {
+			name = value
+		}
+		for part := range strings.FieldsFuncSeq(name, func(r rune) bool { return r == '/' || r == filepath.Separator }) {
+			if shown := visible(part); shown != part && strings.TrimSpace(part) != "" {
+				message = strings.ReplaceAll(message, part, shown)
+			}
+		}
+	}
+	return printable(message)
 }
 
 // standardInput is what messages call the file that - names.

@@ -117,27 +117,27 @@ func run(ctx context.Context, args, env []string, std stdio) int {
 		kong.Bind(std, host.Environ(env)),
 	)
 	if err != nil {
-		return report(std, env, err)
+		return report(std, env, args, err)
 	}
 	parser.Model.HelpFlag.Help = "Show this help."
 	args = usual(args)
 	for _, arg := range args {
 		if !utf8.ValidString(arg) {
-			return report(std, env, usage(fmt.Errorf("the argument %q is not UTF-8 text; convert it, or name a file", arg)))
+			return report(std, env, args, usage(fmt.Errorf("the argument %q is not UTF-8 text; convert it, or name a file", arg)))
 		}
 	}
 	command, err := parser.Parse(args)
 	if out.err != nil { // what was printed so far, such as help, is incomplete
-		return report(std, env, out.err)
+		return report(std, env, args, out.err)
 	}
 	if exited { // kong continues after --help, and may report an argument that help does not need
 		return code
 	}
 	if err != nil {
-		return report(std, env, usage(fmt.Errorf("%s; see %s --help", plainer(err), helpFor(err))))
+		return report(std, env, args, usage(fmt.Errorf("%s; see %s --help", plainer(err), helpFor(err))))
 	}
 	if err := filledFlags(command); err != nil {
-		return report(std, env, err)
+		return report(std, env, args, err)
 	}
 	if err = command.Run(); err == nil {
 		err = out.err
@@ -145,7 +145,7 @@ func run(ctx context.Context, args, env []string, std stdio) int {
 	if errors.Is(err, syscall.EPIPE) && command.Selected().Name != "run" {
 		err = &exitError{codeOf(err), errors.New("standard output was closed before everything was written")}
 	}
-	return report(std, env, err)
+	return report(std, env, args, err)
 }
 
 // filledFlags returns an error for a flag with an empty text or list, for example
@@ -297,8 +297,8 @@ func (e *exitError) Unwrap() error { return e.err }
 
 func usage(err error) error { return &exitError{exitUsage, err} }
 
-// report prints an error and returns its exit code.
-func report(std stdio, env []string, err error) int {
+// report prints the error of a command line and returns its exit code.
+func report(std stdio, env, args []string, err error) int {
 	if err == nil {
 		return exitOK
 	}
@@ -312,7 +312,7 @@ func report(std stdio, env []string, err error) int {
 	var provider *endpoint.Error
 	switch {
 	case errors.As(err, &problems) && len(problems) > 1:
-		fmt.Fprintln(std.err, printable(message))
+		fmt.Fprintln(std.err, unforged(message, args...))
 		message = plural(len(problems), "problem") + "; nothing was sent"
 		if code == exitUsage {
 			message = plural(len(problems), "problem") + " in the file; nothing was sent"
@@ -328,7 +328,7 @@ func report(std stdio, env []string, err error) int {
 	case provider != nil && provider.Class == endpoint.NotFound && strings.HasSuffix(provider.URL, "/responses") && strings.Contains(provider.Hint, "at this path"):
 		message += "; if it has nothing but Chat Completions, give --api chat"
 	}
-	fmt.Fprintln(std.err, printable("antiphon: "+message))
+	fmt.Fprintln(std.err, unforged("antiphon: "+message, args...))
 	return code
 }
 

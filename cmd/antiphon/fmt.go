@@ -40,7 +40,7 @@ func (c *fmtCommand) Run(std stdio) error {
 		changed, err := c.format(std, path)
 		if err != nil {
 			bad++
-			fmt.Fprintln(std.err, printable(err.Error()))
+			fmt.Fprintln(std.err, unforged(err.Error(), path))
 		}
 		if changed {
 			differ++

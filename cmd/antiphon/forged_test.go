@@ -6,6 +6,8 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -44,5 +46,30 @@ func TestForgedCall(t *testing.T) {
 				t.Errorf("a forged call has run:\n%s", said)
 			}
 		})
+	}
+}
+
+// K2: the name of a file, and of a folder that it lies in, begins no line of an error that
+// could be taken for the program's own, and changes no other text.
+func TestForgedNames(t *testing.T) {
+	t.Chdir(t.TempDir())
+	dir := "in\nantiphon: all is well\u202e"
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Skip("this system has no such names: " + err.Error())
+	}
+	for _, name := range []string{filepath.Join(dir, "agent.md"), "agent\nantiphon: trusted\u202e.md", "agent\x1b[2Kantiphon: trusted.md"} {
+		write(t, name, "<config model=\"rehearsal\"/>\n<tool name=\"no_such\"/>\n<user>hello</user>\n")
+		for _, args := range [][]string{
+			{"run", name}, {"check", name}, {"fmt", name + "x"}, {"trust", name}, {"doctor", name}, {"run", "none.md", "--out=" + name}, {"convert", name + "x", "--to", "items"},
+			{"sessions", "import", name}, {"work", "submit", name, "s"},
+		} {
+			o := program(t, args...)
+			said := o.out + o.err
+			if o.code == 0 || strings.ContainsAny(said, "\x1b\u202e") || slices.ContainsFunc(strings.Split(said, "\n"), func(line string) bool {
+				return strings.HasPrefix(line, "antiphon: trusted") || strings.HasPrefix(line, "antiphon: all is well")
+			}) {
+				t.Errorf("%q: code %d\n%s", args, o.code, said)
+			}
+		}
 	}
 }
