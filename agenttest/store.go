@@ -23,7 +23,8 @@ import (
 // TestStore tests that a store keeps the contract of [session.Store] and of each
 // optional interface that it implements: [session.SubsessionStore],
 // [session.Locker], [session.Forker], [session.Watcher], [session.Inbox], [session.Catalog],
-// [session.Searcher], [session.Blobs] and [session.Verifier]. open returns an empty
+// [session.Searcher], [session.Blobs], [session.Verifier] and
+// the queue of package session/queue. open returns an empty
 // store; it is called for each subtest, and should use t.Cleanup to close the store.
 func TestStore(t *testing.T, open func(t *testing.T) session.Store) {
 	for _, test := range []struct {
@@ -49,6 +50,11 @@ func TestStore(t *testing.T, open func(t *testing.T) session.Store) {
 		{"inbox of a fork", testInboxOfFork},
 		{"inbox with many senders", testInboxRace},
 		{"notify", testNotify},
+		{"queue", testQueue},
+		{"order of the queue", testQueueOrder},
+		{"queue and deletion", testQueueDelete},
+		{"queue of a nested session", testQueueNested},
+		{"queue with many workers", testQueueRace},
 		{"catalog", testCatalog},
 		{"names", testNames},
 		{"title", testTitle},

@@ -436,14 +436,20 @@ func TestDeletingAsksOneByOne(t *testing.T) {
 	}
 }
 
-// J3: a session in Postgres, from its first run to its removal.
-func TestSessionOnPostgres(t *testing.T) {
-	dsn := os.Getenv("ANTIPHON_POSTGRES")
-	host := regexp.MustCompile(`host=(/\S+)`).FindStringSubmatch(dsn)
+// postgresStore returns the place of a store on the server of .ci/postgres, which tests
+// share.
+func postgresStore(t *testing.T) string {
+	t.Helper()
+	host := regexp.MustCompile(`host=(/\S+)`).FindStringSubmatch(os.Getenv("ANTIPHON_POSTGRES"))
 	if host == nil {
 		t.Skip("no ANTIPHON_POSTGRES: `.ci/postgres go test ./cmd/antiphon` starts a server and sets it")
 	}
-	store := "postgres://antiphon@/postgres?antiphon_unsafe=fsync&host=" + host[1]
+	return "postgres://antiphon@/postgres?antiphon_unsafe=fsync&host=" + host[1]
+}
+
+// J3: a session in Postgres, from its first run to its removal.
+func TestSessionOnPostgres(t *testing.T) {
+	store := postgresStore(t)
 	agent := reader(t)
 	srv := agenttest.NewServer(t, agenttest.Completed(item.Assistant("One.")), agenttest.Completed(item.Assistant("Two.")))
 	defer program(t, "sessions", "--store", store, "rm", "--force", "on-postgres")

@@ -49,8 +49,14 @@ func stalling(t *testing.T, replies ...[]item.Item) (url string, reached chan st
 // Workers are killed and told to end in the middle of a conversation, and others go
 // on: nothing is lost, and no call that finished runs again.
 func TestWorkersDie(t *testing.T) {
+	workersDie(t, filepath.Join(t.TempDir(), "s.db"))
+}
+
+// The same on a real server, where a killed worker leaves a lease behind.
+func TestWorkersDieOnPostgres(t *testing.T) { workersDie(t, postgresStore(t)) }
+
+func workersDie(t *testing.T, store string) {
 	dir := t.TempDir()
-	store := "board://" + filepath.Join(dir, "s.db")
 	agents := filepath.Join(dir, "agents")
 	t.Chdir(dir)
 	if err := os.Mkdir(agents, 0o700); err != nil {
@@ -61,6 +67,7 @@ func TestWorkersDie(t *testing.T) {
 		return []item.Item{item.Call(id, "append_to_file", `{"path":"notes.txt","content":"`+text+`\n"}`)}
 	}
 	url, reached := stalling(t, calls("call_1", "one"), nil, calls("call_2", "two"), nil, calls("call_3", "three"), nil, []item.Item{item.Assistant("Done.")})
+	defer program(t, "sessions", "--store", store, "rm", "--force", "talk")
 	if o := program(t, "work", "submit", file, "talk", "Count", "--store", store); o.code != 0 {
 		t.Fatal(o.err)
 	}

@@ -81,8 +81,8 @@ type Queue interface {
 	// Finish decides, and it finds the deliveries.
 	Enqueue(ctx context.Context, w Work) error
 	// Candidates returns work that a worker may begin now: ready and due, or running
-	// without its session being held. Tenants with fewer runs come first, then higher priority,
-	// then what is due longer.
+	// without its session being held. Tenants with fewer runs come first, and take turns; of
+	// one tenant, higher priority comes first, then what is due longer.
 	Candidates(ctx context.Context, want Want) ([]Work, error)
 	// Begin marks work as running, if it is still as Candidates returned it. The caller
 	// holds the session. Otherwise the error wraps ErrChanged.
@@ -95,6 +95,8 @@ type Queue interface {
 	// Move changes the state of work by hand: Parked stops it at once if it runs (its worker
 	// notices), Ready tries it again with the attempts counted from 0.
 	Move(ctx context.Context, session string, to State, reason string) error
-	// Awaited calls changed when work may have become ready, as session.Inbox.Notify does.
+	// Awaited calls changed when work may have become ready by a call of this store, and
+	// perhaps when another process has made it so: who waits must also look from time to
+	// time. Changed must not block or call the store.
 	Awaited(changed func()) (stop func())
 }

@@ -84,7 +84,9 @@ func (s *Store) Deliver(ctx context.Context, id string, d session.Delivery) (r s
 		return r, err
 	}
 	err = s.write(ctx, func(ctx context.Context, t *tx) (err error) {
-		r, err = t.keepLetter(ctx, l)
+		if r, err = t.keepLetter(ctx, l); err == nil && r.Taken == 0 {
+			err = s.wakeWork(ctx, t, id)
+		}
 		return err
 	})
 	if errors.Is(err, session.ErrKeyUsed) {
@@ -95,6 +97,7 @@ func (s *Store) Deliver(ctx context.Context, id string, d session.Delivery) (r s
 	}
 	if r.Taken == 0 {
 		s.arrivals.tell(id, r.Number)
+		s.workers.tell()
 	}
 	return r, nil
 }

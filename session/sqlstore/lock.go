@@ -58,10 +58,15 @@ func wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
+// lockOf returns the path of a session's lock file.
+func (s *Store) lockOf(id string) string {
+	sum := sha256.Sum256([]byte(id))
+	return filepath.Join(s.locks, hex.EncodeToString(sum[:16]))
+}
+
 // lockFile locks the session's lock file.
 func (s *Store) lockFile(ctx context.Context, id string) (unlock func() error, err error) {
-	sum := sha256.Sum256([]byte(id))
-	lock, err := filelock.TakeWithin(ctx, filepath.Join(s.locks, hex.EncodeToString(sum[:16])), s.patience)
+	lock, err := filelock.TakeWithin(ctx, s.lockOf(id), s.patience)
 	var held *filelock.BusyError
 	switch {
 	case errors.As(err, &held):

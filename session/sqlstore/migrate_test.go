@@ -13,11 +13,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/queue"
 	"github.com/antiphon-go/antiphon/session/sqlstore"
 )
 
@@ -43,6 +45,7 @@ func TestFormats(t *testing.T) {
 			populate(t, s)
 			label(t, s)
 			mail(t, s)
+			work(t, s)
 			dump := schema + "CREATE TABLE antiphon_format (version INTEGER NOT NULL);\n" + rowsOf(t, where)
 			if err := os.WriteFile(file, []byte(dump), 0o644); err != nil {
 				t.Fatal(err)
@@ -122,6 +125,13 @@ func describe(t *testing.T, store session.Store) string {
 			fmt.Fprintf(&b, "%+v\n", d)
 		}
 	}
+	for w, err := range s.(queue.Queue).Works(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Since = time.Time{}
+		fmt.Fprintf(&b, "%+v\n", w)
+	}
 	return b.String()
 }
 
@@ -153,6 +163,20 @@ func mail(t *testing.T, store session.Store) {
 	mustAppend(t, s, "fork", 302, taken.Delivered, taken.Bodies[0])
 }
 
+// work writes what formats before 7 have no place for.
+func work(t *testing.T, store session.Store) {
+	t.Helper()
+	s := store.(queue.Queue)
+	for _, w := range []queue.Work{{Session: "main", Agent: "hash", Tenant: "ann", Priority: 2, Needs: []string{"gpu"}, Due: time.UnixMilli(1e12)}, {Session: "fork"}} {
+		if err := s.Enqueue(t.Context(), w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Move(t.Context(), "fork", queue.Parked, "by hand"); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func described(t *testing.T, version int) string {
 	t.Helper()
 	s, _ := newSQLite(t)
@@ -162,6 +186,9 @@ func described(t *testing.T, version int) string {
 	}
 	if version >= 5 {
 		mail(t, s)
+	}
+	if version >= 7 {
+		work(t, s)
 	}
 	return describe(t, s)
 }
@@ -180,7 +207,7 @@ func openPlain(t *testing.T, where string) *sql.DB {
 	return db
 }
 
-var tables = []string{"format", "logs", "sessions", "entries", "blobs", "chunks", "refs", "tags", "inbox"}
+var tables = []string{"format", "logs", "sessions", "entries", "blobs", "chunks", "refs", "tags", "inbox", "work"}
 
 // rowsOf returns the rows of all tables as statements.
 func rowsOf(t *testing.T, where string) string {

@@ -57,8 +57,9 @@ type Options struct {
 
 // Store keeps sessions in a database. It implements [session.Store] and its optional
 // interfaces: [session.SubsessionStore], [session.Locker], [session.Holder],
-// [session.Forker], [session.Watcher], [session.Catalog] and [session.Blobs]. It is
-// safe for concurrent use, and any number of processes may use one database.
+// [session.Forker], [session.Watcher], [session.Inbox], [session.Catalog],
+// [session.Blobs] and [queue.Queue]. It is safe for concurrent use, and any number of
+// processes may use one database.
 type Store struct {
 	db       *sql.DB
 	place    string // for people
@@ -71,16 +72,17 @@ type Store struct {
 	lease    time.Duration // Postgres
 	retry    time.Duration
 
-	reads  tx
-	commit *committer // SQLite
-	path   string     // the file, with links resolved; SQLite
-	open   Opener     // SQLite
-	locks  string     // the folder of lock files; SQLite
-	file   identity   // SQLite
-	holds  holder
-	holder *item.PayloadStore
-	split  session.Split
-	heads  heads
+	reads   tx
+	commit  *committer // SQLite
+	path    string     // the file, with links resolved; SQLite
+	open    Opener     // SQLite
+	locks   string     // the folder of lock files; SQLite
+	file    identity   // SQLite
+	holds   holder
+	workers awaiting
+	holder  *item.PayloadStore
+	split   session.Split
+	heads   heads
 
 	key     func(ctx context.Context) (endpoint.Key, error)
 	keyless bool

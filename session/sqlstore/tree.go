@@ -129,6 +129,9 @@ func (t *tx) remove(ctx context.Context, id string) (inside []string, err error)
 	if err == nil {
 		_, err = t.exec(ctx, `DELETE FROM antiphon_inbox WHERE log = ?`, log)
 	}
+	if err == nil {
+		_, err = t.exec(ctx, `DELETE FROM antiphon_work WHERE id = ?`, id)
+	}
 	for err == nil && log != 0 {
 		var users int
 		err = t.row(ctx, `SELECT (SELECT count(*) FROM antiphon_logs WHERE base = ? AND log <> base) + (SELECT count(*) FROM antiphon_sessions WHERE log = ?)`, log, log).Scan(&users)
