@@ -169,8 +169,8 @@ func testQueue(t *testing.T, s session.Store) {
 	if got := candidates(t, q, labels); got != nil {
 		t.Errorf("parked work after a delivery: %v", got)
 	}
-	for range q.Works(t.Context(), queue.Ready, queue.Running, queue.Waiting, queue.Done) {
-		t.Error("the only work is parked")
+	for w, err := range q.Works(t.Context(), queue.Ready, queue.Running, queue.Waiting, queue.Done) {
+		t.Errorf("the only work is parked: %+v, %v", w, err)
 	}
 	if err := q.Move(t.Context(), "none", queue.Ready, ""); !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("moving nothing: %v", err)
@@ -230,8 +230,8 @@ func testQueueDelete(t *testing.T, s session.Store) {
 	if err := c.Delete(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}
-	for w := range q.Works(t.Context()) {
-		t.Errorf("work of a deleted session: %+v", w)
+	for w, err := range q.Works(t.Context()) {
+		t.Errorf("work of a deleted session: %+v, %v", w, err)
 	}
 }
 
