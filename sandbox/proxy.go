@@ -19,6 +19,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -38,10 +39,13 @@ const (
 //
 // It looks up names itself, and connects to the very address that it has checked. It
 // does not open TLS. It reads the name in a greeting, because one server often has many
-// names, and a program could ask for one that is allowed and then greet another.
+// names, and a program could ask for one that is allowed and then greet another. For the
+// same reason a tunnel carries nothing but TLS with such a name, unless an entry names
+// the port: then it is for whatever is spoken there.
 type proxy struct {
 	hosts  []host
 	lookup func(ctx context.Context, network, name string) ([]netip.Addr, error)
+	dialTo func(ctx context.Context, network, address string) (net.Conn, error)
 	server *http.Server
 	direct *http.Transport
 	ctx    context.Context // ends with the run
@@ -58,7 +62,7 @@ var lookup = net.DefaultResolver.LookupNetIP
 
 func newProxy(hosts []host) *proxy {
 	quiet := log.New(io.Discard, "", 0)
-	p := &proxy{hosts: hosts, lookup: lookup}
+	p := &proxy{hosts: hosts, lookup: lookup, dialTo: new(net.Dialer).DialContext}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.direct = &http.Transport{
 		DialContext:            func(ctx context.Context, _, target string) (net.Conn, error) { return p.dial(ctx, target) },
@@ -170,8 +174,7 @@ func (p *proxy) dial(ctx context.Context, target string) (net.Conn, error) {
 	}
 	for _, addr := range addrs {
 		var conn net.Conn
-		var d net.Dialer
-		if conn, err = d.DialContext(ctx, "tcp", netip.AddrPortFrom(addr, uint16(port)).String()); err == nil {
+		if conn, err = p.dialTo(ctx, "tcp", netip.AddrPortFrom(addr, uint16(port)).String()); err == nil {
 			return conn, nil
 		}
 	}
@@ -188,9 +191,32 @@ func (p *proxy) fail(w http.ResponseWriter, err error) {
 	http.Error(w, fmt.Sprintf("the proxy of the sandbox cannot connect: %v", err), http.StatusBadGateway)
 }
 
+// isWeb reports whether no entry names the port of a target, so that it was allowed as a
+// host of the web.
+func (p *proxy) isWeb(target string) bool {
+	name, text, _ := net.SplitHostPort(target)
+	port, _ := strconv.ParseUint(text, 10, 16)
+	addr, _ := netip.ParseAddr(name)
+	return !slices.ContainsFunc(p.hosts, func(h host) bool {
+		return h.port == uint16(port) && (h.names(plainName(name), h.port) || h.name == "" && h.addr == addr.Unmap())
+	})
+}
+
+// hidden refuses what a tunnel to a host of the web must not carry.
+func (p *proxy) hidden(target, why string) error {
+	name, text, _ := net.SplitHostPort(target)
+	port, _ := strconv.ParseUint(text, 10, 16)
+	return p.refuse(&refusal{target, why, entryFor(name, uint16(port), true)})
+}
+
 // tunnel connects the client with a host and passes bytes on.
 func (p *proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 	server, err := p.dial(r.Context(), r.Host)
+	web := p.isWeb(r.Host)
+	if err == nil && web && strings.HasSuffix(r.Host, ":80") {
+		_ = server.Close()
+		err = p.hidden(r.Host, "a tunnel to port 80 hides which host is asked: send requests for http:// URLs")
+	}
 	if err != nil {
 		p.fail(w, err)
 		return
@@ -212,16 +238,22 @@ func (p *proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 	}
 	touch()
 	var both sync.WaitGroup
-	both.Go(func() { pass(client, server, touch) })
-	from, err := p.greeting(client, buffered.Reader, r.Host)
+	defer both.Wait()
+	back := func() { both.Go(func() { pass(client, server, touch) }) }
+	if !web {
+		back() // the server may speak first
+	}
+	from, err := p.greeting(client, buffered.Reader, r.Host, web)
 	if err != nil {
 		_ = client.Close()
 		_ = server.Close()
-	} else {
-		touch()
-		pass(server, from, touch)
+		return
 	}
-	both.Wait()
+	touch()
+	if web {
+		back()
+	}
+	pass(server, from, touch)
 }
 
 // pass copies until the end, tells the receiver about it, and reports each piece.
@@ -248,10 +280,17 @@ func pass(to net.Conn, from io.Reader, touch func()) {
 // recordOfGreeting is the first byte of a TLS connection.
 const recordOfGreeting = 0x16
 
-// greeting reads the greeting of a TLS client, and refuses one for another name. It
-// returns a reader of all that the client sends.
-func (p *proxy) greeting(client net.Conn, from *bufio.Reader, target string) (io.Reader, error) {
+// greeting reads the greeting of a TLS client, and refuses one for another name, and for
+// the web also what is no greeting or has no name. It returns a reader of all that the
+// client sends.
+func (p *proxy) greeting(client net.Conn, from *bufio.Reader, target string, web bool) (io.Reader, error) {
+	if web {
+		_ = client.SetReadDeadline(time.Now().Add(headerTime))
+	}
 	first, err := from.Peek(1)
+	if err == nil && first[0] != recordOfGreeting && web {
+		err = p.hidden(target, "what the program sends is not TLS")
+	}
 	if err != nil || first[0] != recordOfGreeting {
 		return from, err
 	}
@@ -275,6 +314,9 @@ func (p *proxy) greeting(client net.Conn, from *bufio.Reader, target string) (io
 	other := plainName(g.name)
 	if g.name != "" && notAddress != nil && other != plainName(name) && !slices.ContainsFunc(p.hosts, func(h host) bool { return h.names(other, uint16(port)) }) {
 		return nil, p.refuse(&refusal{net.JoinHostPort(g.name, text), "asked for in a connection to " + name, entryFor(g.name, uint16(port), false)})
+	}
+	if g.name == "" && notAddress != nil && web {
+		return nil, p.hidden(target, "the greeting of TLS does not say for which host it is")
 	}
 	return io.MultiReader(&g.seen, from), nil
 }

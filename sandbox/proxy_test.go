@@ -279,6 +279,104 @@ func TestProxyConnects(t *testing.T) {
 	}
 }
 
+// TestProxyOfTheWeb proves that a tunnel to a host that was named without a port carries
+// nothing but TLS for that host, whatever a program sends and a server says first, and that
+// an entry with the port is for everything.
+func TestProxyOfTheWeb(t *testing.T) {
+	secure := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "reached") }))
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	secure.StartTLS()
+	defer secure.Close()
+	greeting := func(name string) string { // what a client sends first
+		near, far := net.Pipe()
+		go func() {
+			_ = tls.Client(near, &tls.Config{ServerName: name, InsecureSkipVerify: true}).HandshakeContext(t.Context())
+		}()
+		b := make([]byte, 1<<14)
+		n, err := far.Read(b)
+		_ = far.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b[:n])
+	}
+	for _, c := range []struct{ entry, host, send, refused string }{
+		{"a.example", "a.example:443", greeting("a.example"), ""},
+		{"*.example", "a.example:443", greeting("b.example"), ""},
+		{"a.example", "a.example:443", greeting("evil.example"), "in a connection to a.example"},
+		{"a.example", "a.example:443", greeting(""), "does not say for which host"},
+		{"a.example", "a.example:443", "GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n", "is not TLS"},
+		{"a.example", "a.example:443", "SSH-2.0-x\r\n", "is not TLS"},
+		{"1.1.1.1", "1.1.1.1:443", greeting(""), ""},
+		{"1.1.1.1", "1.1.1.1:443", "SSH-2.0-x\r\n", "is not TLS"},
+		{"a.example", "a.example:80", "", "a tunnel to port 80"},
+		{"a.example:443", "a.example:443", greeting(""), ""},
+		{"a.example:443", "a.example:443", greeting("evil.example"), "in a connection to a.example"},
+		{"a.example:443", "a.example:443", "SSH-2.0-x\r\n", ""},
+		{"a.example:80", "a.example:80", "GET / HTTP/1.1\r\n\r\n", ""},
+	} {
+		first := make(chan string, 1) // what the server gets, or "" at the end
+		p, address := changedProxy(t, func(p *proxy) {
+			p.lookup = func(context.Context, string, string) ([]netip.Addr, error) {
+				return []netip.Addr{netip.MustParseAddr("1.1.1.1")}, nil
+			}
+			p.dialTo = func(context.Context, string, string) (net.Conn, error) {
+				near, far := net.Pipe()
+				go func() {
+					b := make([]byte, 1<<14)
+					n, _ := far.Read(b)
+					first <- string(b[:n])
+					_ = far.Close()
+				}()
+				return near, nil
+			}
+		}, c.entry)
+		conn, _, status := ask(t, address, "CONNECT "+c.host+" HTTP/1.1\r\nHost: x\r\n\r\n")
+		if status == http.StatusOK {
+			for part := range slices.Chunk([]byte(c.send), 100) { // a greeting may come in pieces
+				_, _ = conn.Write(part)
+			}
+		}
+		got := <-first
+		if c.refused == "" && (status != http.StatusOK || got == "" || !strings.HasPrefix(c.send, got)) || c.refused != "" && got != "" {
+			t.Errorf("%s to %s: status %d, the server got %q", c.entry, c.host, status, got)
+		}
+		told := fmt.Sprint(p.refusals())
+		if c.refused == "" && told != "[]" || !strings.Contains(told, c.refused) {
+			t.Errorf("%s to %s: %s, want %q", c.entry, c.host, told, c.refused)
+		}
+	}
+}
+
+// A server of the web that speaks first is not heard before the program has greeted it.
+func TestProxyServerSpeaksFirst(t *testing.T) {
+	spoken := make(chan error, 1)
+	_, address := changedProxy(t, func(p *proxy) {
+		p.lookup = func(context.Context, string, string) ([]netip.Addr, error) {
+			return []netip.Addr{netip.MustParseAddr("1.1.1.1")}, nil
+		}
+		p.dialTo = func(context.Context, string, string) (net.Conn, error) {
+			near, far := net.Pipe()
+			go func() {
+				_, err := io.WriteString(far, "SSH-2.0-banner\r\n")
+				spoken <- err
+			}()
+			return near, nil
+		}
+	}, "a.example")
+	conn, in, status := ask(t, address, "CONNECT a.example:443 HTTP/1.1\r\nHost: x\r\n\r\n")
+	if status != http.StatusOK {
+		t.Fatal(status)
+	}
+	_, _ = io.WriteString(conn, "SSH-2.0-client\r\n")
+	if text, _ := io.ReadAll(in); len(text) > 0 {
+		t.Errorf("the program got %q", text)
+	}
+	if err := <-spoken; err == nil {
+		t.Error("what the server said was read")
+	}
+}
+
 // TestProxyPinsAddresses proves that a connection goes to the address that was checked:
 // a name whose address changes is looked up once for each connection.
 func TestProxyPinsAddresses(t *testing.T) {
